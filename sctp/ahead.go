@@ -16,6 +16,8 @@ const (
 	fetchNext  = 2
 	fetchEnd   = 1
 
+	fetchTimers = 8 // how many ahead fetchTimes is
+
 	fetchOctets = 128 // of what a message lies in, and of what its reader waits for
 )
 
@@ -69,6 +71,11 @@ func (c *Conn) fetch(a *assoc.Assoc) {
 	}
 }
 
+// fetchTimes has the memory come that says for when the timer of an association is set.
+func (c *Conn) fetchTimes() {
+	ahead.Part(c, unsafe.Offsetof(c.due), unsafe.Offsetof(c.heapNumber))
+}
+
 func fetchRest(a *assoc.Assoc) {
 	if a != nil {
 		a.FetchRest()
@@ -80,7 +87,9 @@ func (c *Conn) fetchMore(a *assoc.Assoc) {
 		a.FetchMore()
 		ahead.Behind(&c.sendbuf.ring, fetchOctets)
 		ahead.Behind(&c.sendbuf.msgs, fetchOctets)
-		ahead.Behind(&c.readable.c, fetchOctets)
+		if c.socket == nil { // whose reader waits for all of its associations
+			ahead.Behind(&c.readable.c, fetchOctets)
+		}
 	}
 }
 

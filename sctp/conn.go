@@ -42,14 +42,15 @@ type Conn struct {
 	writers    int32          // that wait for room
 	combinedIn uint64         // the last batch of the combiner that has packets of it
 	tracing    *tracing       // nil: nobody traces
-	uncharged  int            // packets since the last charge
 	chargedAt  int            // octets of messages at that, see moved
 	drawnTo    int            // octets that the account has drawn
 	rest       []rawio.Packet // of the backlog, taken and not handled yet
 	due        atomicTime     // the deadline in the timer heap
 	wants      atomicTime     // the one that it is to have
 	slack      atomic.Int64   // and how much earlier that may be
+	inHeap     rawio.Time     // the one in the heap, guarded by its lock: due, or a later one; Never if it has none there
 	heapNumber int32          // in the heap, guarded by its lock; 0: it is not there
+	uncharged  int32          // packets since the last charge
 	quietAt    rawio.Time     // when to give back what a program that writes no more has no use for, Never if there is nothing
 	streams    map[wire.StreamID]*Stream
 	socket     *Socket // one-to-many style: whose association it is
@@ -129,6 +130,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c.noted = c.notes.limit > 0
 	c.due.Store(rawio.Never)
 	c.wants.Store(rawio.Never)
+	c.inHeap = rawio.Never
 	c.quietAt = rawio.Never
 	c.socket = cfg.socket
 	if t.cfg.Tracer != nil {
@@ -264,7 +266,7 @@ func (c *Conn) leave(p *rawio.Packet) {
 
 // charges counts n packets, and charges the account of the association now and then.
 func (c *Conn) charges(n int) {
-	if c.uncharged += n; c.uncharged > chargeEvery {
+	if c.uncharged += int32(n); c.uncharged > chargeEvery {
 		c.charge()
 		c.uncharged = 1
 	}

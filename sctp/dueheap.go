@@ -23,6 +23,14 @@ const heapChildren = 4
 
 func (h *dueHeap) len() int { return len(h.of) }
 
+// first returns the earliest deadline, Never if there is none.
+func (h *dueHeap) first() rawio.Time {
+	if len(h.of) == 0 {
+		return rawio.Never
+	}
+	return h.of[0].due
+}
+
 // earlier puts c in, with an earlier deadline than it has in the heap, if any.
 func (h *dueHeap) earlier(c *Conn, due, early rawio.Time) {
 	if c.heapNumber == 0 {
@@ -30,6 +38,7 @@ func (h *dueHeap) earlier(c *Conn, due, early rawio.Time) {
 		h.place[c.heapNumber-1] = int32(len(h.of))
 		h.of = append(h.of, dueConn{})
 	}
+	c.inHeap = due
 	h.up(int(h.place[c.heapNumber-1]), dueConn{due, early, c, c.heapNumber})
 }
 
@@ -50,6 +59,7 @@ func (h *dueHeap) postpone(due, early rawio.Time) {
 	if due == rawio.Never {
 		h.remove(first.c)
 	} else {
+		first.c.inHeap = due
 		h.down(0, dueConn{due, early, first.c, first.number})
 	}
 }
@@ -61,7 +71,7 @@ func (h *dueHeap) remove(c *Conn) {
 	}
 	i, end := int(h.place[c.heapNumber-1]), len(h.of)-1
 	h.spare = append(h.spare, c.heapNumber)
-	c.heapNumber = 0
+	c.heapNumber, c.inHeap = 0, rawio.Never
 	last := h.of[end]
 	h.of[end] = dueConn{}
 	h.of = h.of[:end]

@@ -555,7 +555,7 @@ func TestEachPacketOfARowIsCharged(t *testing.T) {
 		n := []int{4, 4, 2, 4}[i]
 		before := b.Memory().Used
 		rowOf(n)
-		check.Equal(t, "packets since the last charge", a.c.uncharged, want)
+		check.Equal(t, "packets since the last charge", a.c.uncharged, int32(want))
 		check.That(t, b.Memory().Used > before == (i == 2), "row %d: %d octets are counted, %d before", i, b.Memory().Used, before)
 	}
 }

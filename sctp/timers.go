@@ -16,7 +16,7 @@ const (
 	lookAhead = 50 * time.Millisecond
 )
 
-// timers is one heap of association deadlines under one runtime timer.
+// timers is one heap of association deadlines, with a wheel for those that are near where there are many, under one runtime timer.
 //
 // To wake a thread for a deadline takes longer than to serve it, so who is awake does what can be done: an association that may be served a little
 // earlier is (assoc.Assoc.Slack), so that the HEARTBEATs of many go together, and a deadline that has moved is looked for before it would have come.
@@ -27,6 +27,7 @@ type timers struct {
 
 	mu     sync.Mutex // a leaf lock
 	conns  dueHeap    // guarded by mu
+	soon   dueWheel   // guarded by mu
 	timer  *time.Timer
 	armed  rawio.Time // guarded by mu: when timer goes off
 	closed bool       // guarded by mu
@@ -57,8 +58,19 @@ func (t *timers) set(c *Conn, due rawio.Time, slack time.Duration) {
 		return
 	}
 	c.due.Store(due)
-	t.conns.earlier(c, due, due.Add(-slack))
-	t.arm()
+	t.put(c, due)
+}
+
+// put has c wait for a deadline that is earlier than the one in the heap, if any. Called with mu held.
+func (t *timers) put(c *Conn, due rawio.Time) {
+	if t.conns.len() >= crowded {
+		if begins, ok := t.soon.put(t.now, c, due); ok {
+			t.arm(begins)
+			return
+		}
+	}
+	t.conns.earlier(c, due, due.Add(-time.Duration(c.slack.Load())))
+	t.arm(t.conns.first())
 }
 
 // remove forgets c.
@@ -73,20 +85,17 @@ func (t *timers) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
+	t.soon = dueWheel{}
 	t.timer.Stop()
 }
 
-// arm sets the runtime timer to the earliest deadline. Called with mu held.
-func (t *timers) arm() {
-	if t.conns.len() == 0 || t.closed {
+// arm has the runtime timer go off at a time, if not earlier. Called with mu held.
+func (t *timers) arm(at rawio.Time) {
+	if t.closed || at >= t.armed {
 		return
 	}
-	first := t.conns.of[0].due
-	if first >= t.armed {
-		return
-	}
-	t.armed = first
-	t.timer.Reset(max(0, first.Sub(t.now())))
+	t.armed = at
+	t.timer.Reset(max(0, at.Sub(t.now())))
 }
 
 // run is the runtime timer's function: it serves every association that is due, and of those that may be served as well so many as go together.
@@ -94,7 +103,12 @@ func (t *timers) run() {
 	t.mu.Lock()
 	t.armed = rawio.Never
 	n, moved := 0, 0
-	for now := t.now(); !t.closed && t.conns.len() > 0; {
+	now := t.now()
+	for list := t.soon.take(now); list != nil; list = t.soon.take(now) {
+		t.sort(list)
+		t.soon.done(list)
+	}
+	for !t.closed && t.conns.len() > 0 {
 		first := t.conns.of[0]
 		if first.due <= now.Add(lookAhead) && t.later() {
 			if moved++; moved%atOnce == 0 { // others want the lock too
@@ -115,19 +129,47 @@ func (t *timers) run() {
 		}
 		t.mu.Lock()
 	}
-	t.arm()
+	t.arm(min(t.conns.first(), t.soon.begins()))
 	t.mu.Unlock()
 	t.served()
+}
+
+// sort puts the deadlines of a slot that has begun where they are now: mostly they have moved, to where the heap has one already. Called with mu held.
+func (t *timers) sort(list []dueSoon) {
+	for i := range list {
+		if i%atOnce == atOnce-1 { // others want the lock too
+			t.mu.Unlock()
+			t.mu.Lock()
+		}
+		if k := i + fetchTimers; k < len(list) {
+			list[k].c.fetchTimes()
+		}
+		c, due := list[i].c, list[i].due
+		if t.closed || c.due.Load() != due {
+			continue
+		}
+		for {
+			next := min(max(c.wants.Load(), due), c.inHeap)
+			c.due.Store(next)
+			if c.wants.Load() < next && next > due {
+				continue // see later
+			}
+			if next < c.inHeap {
+				t.put(c, next)
+			}
+			break
+		}
+	}
 }
 
 // later says whether the deadline of the first has moved, and has it wait for that. It need not own the association for it: whose deadline becomes
 // earlier meanwhile says so before it looks what is waited for, and this the other way round. Called with mu held.
 func (t *timers) later() (moved bool) {
-	e := t.conns.of[0]
-	for c, was := e.c, e.due; ; {
+	c, was := t.conns.of[0].c, t.conns.of[0].due
+	for due := c.due.Load(); ; {
 		want := c.wants.Load()
 		if want <= was {
-			c.due.Store(was)
+			c.due.Store(due)
 			return false
 		}
 		c.due.Store(want)

@@ -75,14 +75,8 @@ func (s *store) keep(data []byte, buf *rawio.Buf) *piece {
 		l.pieces++
 		*p = piece{data: data, loan: l, cost: pieceCost}
 	} else {
-		b := own
-		if cap(b) != 1<<class(len(data)) {
-			b = s.block(len(data))
-		} else {
-			s.cached -= cap(b)
-			own = nil
-		}
-		b = b[:len(data)]
+		var b []byte
+		b, own = s.block(len(data), own)
 		copy(b, data)
 		*p = piece{data: b, cost: cap(b) + pieceCost}
 	}
@@ -143,19 +137,23 @@ func (s *store) held() int {
 // class is the logarithm of the length of the blocks for n octets, 1 <= n <= 65536.
 func class(n int) int { return max(bits.Len(uint(n-1)), minBlock) }
 
-// block returns one for n octets that no piece has.
-func (s *store) block(n int) []byte {
+// block returns one for n octets: a piece's own, if that is as long, or one that no piece has; rest is its own if that is still free.
+func (s *store) block(n int, own []byte) (b, rest []byte) {
 	c := class(n)
+	if cap(own) == 1<<c {
+		s.cached -= cap(own)
+		return own[:n], nil
+	}
 	if s.blocks != nil {
 		if l := &s.blocks[c-minBlock]; len(*l) > 0 {
 			k := len(*l) - 1
-			b := (*l)[k]
+			b = (*l)[k]
 			(*l)[k], *l = nil, (*l)[:k]
 			s.cached -= cap(b)
-			return b[:n]
+			return b[:n], own
 		}
 	}
-	return make([]byte, n, 1<<c)
+	return make([]byte, n, 1<<c), own
 }
 
 // shelve keeps a free block without a piece.

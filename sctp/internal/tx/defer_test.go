@@ -39,8 +39,8 @@ func TestShortPacketWaitsWhileEnoughIsInFlight(t *testing.T) {
 		{"a round trip not known yet", 5, 0, nil, false},
 		{"NoDelay", 5, quick, func(l *lab) { l.s.cfg.NoDelay = true }, false},
 		{"shutting down", 5, quick, func(l *lab) { l.s.SetSackNow(true) }, false},
-		{"a message that is to go alone", 5, quick, func(l *lab) { l.s.queue.at(0).NoBundle = true }, false},
-		{"a message whose SACK is asked for", 5, quick, func(l *lab) { l.s.queue.at(0).SackNow = true }, false},
+		{"a message that is to go alone", 5, quick, func(l *lab) { l.s.slot.msg.NoBundle = true }, false},
+		{"a message whose SACK is asked for", 5, quick, func(l *lab) { l.s.slot.msg.SackNow = true }, false},
 	} {
 		l := busy(t, tt.inFlight, tt.srtt)
 		l.queue(1, 100)

@@ -108,7 +108,7 @@ func (g *ledger) push() (wire.TSN, *record) {
 // An association that has few chunks outstanding comes round to the same few records again and again, which so stay in the processor's caches however
 // many associations there are. What was sent is remembered for longer where the peer may say something of it later: that it has come twice.
 const (
-	firstRecs   = 8
+	firstRecs   = 1
 	lastingRecs = 64
 )
 

@@ -212,10 +212,10 @@ func (s *Sender) load(now rawio.Time, room int) bool {
 	if l.full {
 		return true
 	}
-	if s.queue.n > 0 {
+	queued := s.queue.n > 0
+	if queued {
 		s.queue.pop(&l.msg)
 		s.unsent -= l.msg.Len()
-		l.queued = true
 	} else {
 		l.msg = Message{}
 		if s.src == nil || s.fault != nil || room < minRoom || !s.src.Next(now, room, &l.msg) {
@@ -227,9 +227,8 @@ func (s *Sender) load(now rawio.Time, room int) bool {
 				l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.outStreams, s.ledger.next)
 			return false
 		}
-		l.queued = false
 	}
-	l.full, l.off = true, 0
+	l.take(queued)
 	return true
 }
 

@@ -719,6 +719,9 @@ func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 		copied   int
 	}{{0, 100, 0}, {0, 101, 99}, {199, 300, 1}, {200, 300, 0}, {150, 151, 99}, {150, 150, 0}, {100, 200, 100}, {0, 300, 100}} {
 		l := newLab(t, 1)
+		l.queue(2, 10) // for so many there are records then
+		l.transmit()
+		l.sack(2)
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{mem[100:199], mem[199:200]}}))
 		l.transmit()
 		before := l.s.Held()
@@ -727,7 +730,7 @@ func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 		l.queue(1, 10)
 		l.transmit()
 		l.s.Detach(0, mem[row.from:row.from])
-		l.sack(2)
+		l.sack(4)
 		check.That(t, l.s.Held() == before, "%d to %d: %d octets count when all is acknowledged", row.from, row.to, l.s.Held()-before)
 	}
 }
@@ -748,14 +751,15 @@ func TestHeldCountsEachTable(t *testing.T) {
 		more int
 	}{
 		{func() {}, 0},
+		{func() { l.queue(1, 100) }, 0}, // the next one lies in the sender
 		{func() { l.queue(1, 100) }, 8 * int(unsafe.Sizeof(Message{}))},
-		{func() { l.transmit() }, 8*int(unsafe.Sizeof(record{})) + l.s.ssn.Held()},
-		{func() { l.path(0).inflight.Grow(4096, 1, 1) }, 4096/8 + 16},
+		{func() { l.transmit() }, 2*int(unsafe.Sizeof(record{})) + l.s.ssn.Held()},
+		{func() { l.path(0).inflight.Grow(4096, 1, 2) }, 4096/8 + 16},
 		{func() { l.timeout(); l.transmit() }, 64 * int(unsafe.Sizeof(sentAt{}))},
 		{func() { l.s.SetPrimary(0); l.sack(1) }, 0},
 	} {
 		step.do()
-		if i == 2 {
+		if i == 3 {
 			step.more += l.s.ssn.Held() + l.s.last.Held()
 		}
 		want += step.more

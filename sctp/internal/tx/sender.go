@@ -99,6 +99,9 @@ type slot struct {
 	queued bool // came through Enqueue
 }
 
+// take begins with msg.
+func (l *slot) take(queued bool) { l.full, l.off, l.queued = true, 0, queued }
+
 // Stats are counters since the start.
 type Stats struct {
 	Chunks          uint64 // DATA chunks sent, each transmission counted
@@ -225,10 +228,13 @@ func (s *Sender) Enqueue(m *Message) error {
 	if m.Expires != 0 {
 		s.expiry = min(s.expiry, m.Expires)
 	}
-	s.queue.push(m)
-	s.fed = true
-	s.unsent += n
-	s.held += n
+	if s.fed, s.held = true, s.held+n; s.queue.n == 0 && !s.slot.full {
+		s.slot.msg = *m // it is next: to queue it would look at memory that is needed for nothing else
+		s.slot.take(true)
+	} else {
+		s.queue.push(m)
+		s.unsent += n
+	}
 	return nil
 }
 

@@ -1,0 +1,116 @@
+package sctp
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// crowdOfTimers has so many associations that near deadlines go to the wheel, and each wait for the next HEARTBEAT.
+func crowdOfTimers(fire func(*Conn)) (h *timers, now func() rawio.Time, conns []Conn) {
+	start := time.Now()
+	now = func() rawio.Time { return rawio.Time(time.Since(start)) }
+	h, conns = newTimers(now, fire, func() {}), make([]Conn, crowded+100)
+	for i := range conns {
+		c := &conns[i]
+		c.due.Store(rawio.Never)
+		c.inHeap = rawio.Never
+		h.set(c, rawio.Time(30*time.Second+time.Duration(i)), 0)
+	}
+	return h, now, conns
+}
+
+// Of many, whose deadlines become earlier and later by chance, within the wheel's slots, around and beyond them, each is served when it wants to be, and none but then.
+func TestCrowdIsServedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // of all that is the test's
+		var h *timers
+		var now func() rawio.Time
+		fired, early := 0, 0
+		h, now, conns := crowdOfTimers(func(c *Conn) {
+			mu.Lock()
+			defer mu.Unlock()
+			if fired++; c.wants.Load() != now() {
+				early++
+			}
+			h.set(c, now().Add(600*time.Millisecond), 0) // too far for the wheel
+		})
+		rand, late := rand.New(rand.NewPCG(3, 4)), 0
+		for range 5000 {
+			mu.Lock()
+			for range rand.IntN(20) {
+				c, ahead := &conns[rand.IntN(len(conns))], time.Duration(1+rand.IntN(int(time.Second)>>rand.IntN(10)))
+				if rand.IntN(8) == 0 { // some have ended, and others began
+					h.remove(c)
+				}
+				h.set(c, now().Add(ahead), 0)
+			}
+			mu.Unlock()
+			time.Sleep(time.Duration(rand.IntN(int(4 * time.Millisecond))))
+			synctest.Wait()
+			mu.Lock()
+			for i := range conns {
+				if conns[i].wants.Load() < now() {
+					late++
+				}
+			}
+			mu.Unlock()
+		}
+		check.That(t, fired > 10_000 && early == 0 && late == 0, "%d were served, %d at a wrong time; %d times one was late", fired, early, late)
+		for i := range conns {
+			h.remove(&conns[i])
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		check.That(t, h.soon.n == 0 && h.armed == rawio.Never, "the wheel has %d deadlines, of none; the timer is set for %v", h.soon.n, h.armed)
+	})
+}
+
+// A near deadline that moves before it comes leaves the heap as it was, and what the wheel has of it goes with its slot.
+func TestDeadlineThatMovesLeavesTheHeapAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, now, conns := crowdOfTimers(func(*Conn) { t.Error("served") })
+		c, far := &conns[len(conns)-1], rawio.Time(30*time.Second+time.Duration(len(conns)-1))
+		place := h.conns.place[c.heapNumber-1]
+		for range 10 {
+			h.set(c, now().Add(20*time.Millisecond), 0)
+			check.Equal(t, "deadlines in the wheel", h.soon.n, 1)
+			h.set(c, far+1, 0)
+			time.Sleep(20 * time.Millisecond)
+			synctest.Wait()
+			check.That(t, h.soon.n == 0 && c.due.Load() == far && c.inHeap == far && h.conns.place[c.heapNumber-1] == place, "%d deadlines in the wheel, due %v, in the heap %v",
+				h.soon.n, c.due.Load(), c.inHeap)
+		}
+		h.set(c, now().Add(20*time.Millisecond), 0)
+		h.close()
+		check.Equal(t, "deadlines in the wheel of closed timers", h.soon.n, 0)
+		time.Sleep(time.Minute)
+	})
+}
+
+// The wheel takes what is due after the slot that has begun, and before it has gone round.
+func TestWheelTakesWhatIsNear(t *testing.T) {
+	const slot = wheelSlot
+	now := rawio.Time(10*slot + 5)
+	for _, tt := range []struct {
+		due, begins rawio.Time
+		ok          bool
+	}{{now, 0, false}, {11*slot - 1, 0, false}, {11 * slot, 11 * slot, true}, {12*slot - 1, 11 * slot, true}, {(11+wheelSlots)*slot - 1, (10 + wheelSlots) * slot, true}, {(11 + wheelSlots) * slot, 0, false}, {rawio.Never, 0, false}} {
+		var w dueWheel
+		begins, ok := w.put(func() rawio.Time { return now }, nil, tt.due)
+		check.That(t, ok == tt.ok && begins == tt.begins, "due at %d: %d, %v", tt.due, begins, ok)
+		if !ok {
+			check.That(t, w.n == 0 && w.begins() == rawio.Never, "due at %d: refused, and %d are there", tt.due, w.n)
+			continue
+		}
+		check.Equal(t, "the first slot begins", w.begins(), tt.begins)
+		check.That(t, w.take(tt.begins-1) == nil, "due at %d: taken before its slot begins", tt.due)
+		list := w.take(tt.begins)
+		check.That(t, len(list) == 1 && list[0].due == tt.due && w.n == 0 && w.take(tt.begins) == nil, "due at %d: %v, and %d are left", tt.due, list, w.n)
+	}
+}
