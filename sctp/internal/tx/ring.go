@@ -105,8 +105,8 @@ func (g *ledger) push() (wire.TSN, *record) {
 	return t, g.rec(t)
 }
 
-// An association that has few chunks outstanding comes round to the same few records again and again, which so stay in the processor's caches however
-// many associations there are. What was sent is remembered for longer where the peer may say something of it later: that it has come twice.
+// An association that has few chunks outstanding comes round to the same few records again and again, so that there is the less for the processor's caches to hold where there
+// are many associations. What was sent is remembered for longer where the peer may say something of it later: that it has come twice.
 const (
 	firstRecs   = 1
 	lastingRecs = 64
