@@ -41,6 +41,7 @@ func (r *receiver) ahead(i, n int) {
 		}
 		for k := range min(fetchNext, n) {
 			r.conns[k].fetchMore(r.found[k])
+			r.conns[k].fetchReader()
 		}
 		r.conns[0].fetchLast(r.found[0])
 	}
@@ -50,6 +51,7 @@ func (r *receiver) ahead(i, n int) {
 	}
 	if k := i + fetchNext; k < n {
 		r.conns[k].fetchMore(r.found[k])
+		r.conns[k].fetchReader()
 	}
 	if k := i + fetchEnd; k < n {
 		r.conns[k].fetchLast(r.found[k])
@@ -90,6 +92,13 @@ func (c *Conn) fetchMore(a *assoc.Assoc) {
 		if c.socket == nil { // whose reader waits for all of its associations
 			ahead.Behind(&c.readable.c, fetchOctets)
 		}
+	}
+}
+
+// fetchReader is fetchMore for the goroutine that what comes is about to wake.
+func (c *Conn) fetchReader() {
+	if c != nil {
+		c.reader.Wakes()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/ahead"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/internal/account"
@@ -36,10 +37,12 @@ type Conn struct {
 	squeezed   bool           // memory is short, and this association has more than its share
 	freed      bool           // it has given all its memory back
 	noted      bool           // notes has room for any
+	oneLife    bool           // a restart of the peer ends it
 	expects    atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
 	dropped    atomic.Bool    // a packet found no room in the backlog, and the journal does not know
 	letSack    atomic.Bool    // a SACK that is held back may go
 	writers    int32          // that wait for room
+	unread     int32          // messages that wait in socket
 	combinedIn uint64         // the last batch of the combiner that has packets of it
 	tracing    *tracing       // nil: nobody traces
 	chargedAt  int            // octets of messages at that, see moved
@@ -54,11 +57,11 @@ type Conn struct {
 	quietAt    rawio.Time     // when to give back what a program that writes no more has no use for, Never if there is nothing
 	streams    map[wire.StreamID]*Stream
 	socket     *Socket // one-to-many style: whose association it is
-	unread     int     // messages that wait in socket
 	inbox      inbox
 	readAt     rawio.Time // when it was last read from
 	sendbuf    sendBuf
 	readable   Signal
+	reader     ahead.Sleeper // who waits for it
 	rdl        deadline
 	gate       gate // what is looked at of it comes first
 	notes      notes
@@ -78,14 +81,13 @@ type Conn struct {
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams *[]*Stream
 	entries     []entry // for the journal
-	oneLife     bool    // a restart of the peer ends it
 
 	hold        hold             // owner only: see LongestHold
 	account     *account.Account // owner only: what the peer makes the association hold
-	squeezedNow atomic.Bool      // squeezed, for others
 	began       rawio.Time       // when setting it up did
 	born        uint64           // how many associations there were before
 	upOnce      sync.Once
+	squeezedNow atomic.Bool  // squeezed, for others
 	from        netip.Addr   // the address by whose part of its places it waits at the listener
 	boundAt     []netip.Addr // the addresses that Dial has bound its port at
 

@@ -227,6 +227,9 @@ func (i *RecvInfo) set(r *assoc.Received, n int) {
 func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
 	late := false
 	if !ready.isSet() && !c.expects.Load() { // it is set while there is anything
+		if c.t.crowd.Load() {
+			c.reader.IsCaller()
+		}
 		late = d.wait(ready)
 	}
 	for {

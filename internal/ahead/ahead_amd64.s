@@ -60,3 +60,16 @@ TEXT ·room(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
 	MOVQ n+8(FP), CX
 	EACH(TO_WRITE)
+
+// func address(p uintptr, n int)
+TEXT ·address(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ n+8(FP), CX
+	EACH(TO_READ)
+
+// func self() (stack, of uintptr)
+TEXT ·self(SB), NOSPLIT, $0-16
+	LEAQ stack+0(FP), AX
+	MOVQ AX, stack+0(FP)
+	MOVQ R14, of+8(FP)
+	RET

@@ -59,3 +59,16 @@ TEXT ·room(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD n+8(FP), R1
 	EACH(TO_WRITE)
+
+// func address(p uintptr, n int)
+TEXT ·address(SB), NOSPLIT, $0-16
+	MOVD p+0(FP), R0
+	MOVD n+8(FP), R1
+	EACH(TO_READ)
+
+// func self() (stack, of uintptr)
+TEXT ·self(SB), NOSPLIT, $0-16
+	MOVD $stack+0(FP), R0
+	MOVD R0, stack+0(FP)
+	MOVD g, of+8(FP)
+	RET

@@ -28,3 +28,10 @@ func ring(slice unsafe.Pointer, index *uint32, size uintptr, n int)
 //
 //go:noescape
 func room(p unsafe.Pointer, n int)
+
+// address is lines for who has no pointer.
+func address(p uintptr, n int)
+
+// self returns where the caller's stack is, and what the runtime keeps of its goroutine: that is in a register of its own, which is the
+// runtime's affair, but were it ever in another, a wrong line would come and nothing else.
+func self() (stack, of uintptr)
