@@ -41,7 +41,6 @@ func (r *receiver) ahead(i, n int) {
 		}
 		for k := range min(fetchNext, n) {
 			r.conns[k].fetchMore(r.found[k])
-			r.conns[k].fetchReader()
 		}
 		r.conns[0].fetchLast(r.found[0])
 	}
@@ -51,7 +50,6 @@ func (r *receiver) ahead(i, n int) {
 	}
 	if k := i + fetchNext; k < n {
 		r.conns[k].fetchMore(r.found[k])
-		r.conns[k].fetchReader()
 	}
 	if k := i + fetchEnd; k < n {
 		r.conns[k].fetchLast(r.found[k])
@@ -87,18 +85,25 @@ func fetchRest(a *assoc.Assoc) {
 func (c *Conn) fetchMore(a *assoc.Assoc) {
 	if c != nil && a != nil {
 		a.FetchMore()
-		ahead.Behind(&c.sendbuf.ring, fetchOctets)
-		ahead.Behind(&c.sendbuf.msgs, fetchOctets)
-		if c.socket == nil { // whose reader waits for all of its associations
-			ahead.Behind(&c.readable.c, fetchOctets)
-		}
+		c.fetchOwn()
+		c.reader.Wakes()
 	}
 }
 
-// fetchReader is fetchMore for the goroutine that what comes is about to wake.
-func (c *Conn) fetchReader() {
-	if c != nil {
-		c.reader.Wakes()
+// fetchToSend is all of that for who is about to write a message.
+func (c *Conn) fetchToSend() {
+	c.fetch(c.a)
+	fetchRest(c.a)
+	c.a.FetchToSend()
+	c.fetchOwn()
+}
+
+// fetchOwn is fetchMore for what the Conn leads to.
+func (c *Conn) fetchOwn() {
+	ahead.Behind(&c.sendbuf.ring, fetchOctets)
+	ahead.Behind(&c.sendbuf.msgs, fetchOctets)
+	if c.socket == nil { // whose reader waits for all of its associations
+		ahead.Behind(&c.readable.c, fetchOctets)
 	}
 }
 

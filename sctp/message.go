@@ -309,10 +309,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	var m assoc.Message
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
 	if c.t.crowd.Load() {
-		c.fetch(c.a)
-		fetchRest(c.a)
-		c.fetchMore(c.a)
-		c.fetchLast(c.a)
+		c.fetchToSend()
 	}
 	var ring []byte // for the buffer, if it is to be larger
 	for waits, waited, late := false, false, false; ; {

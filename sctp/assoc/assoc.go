@@ -104,6 +104,7 @@ type Assoc struct {
 
 	sender   tx.Sender
 	receiver rx.Receiver
+	first    path // of all that it has ever had, and mostly the only one
 
 	lives             uint64       // see Incarnation
 	localTSN          wire.TSN     // own Initial TSN

@@ -10,19 +10,23 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// assocHeld is the memory of an association, without what its sender says itself, pathHeld that of a path with its congestion controller: cc.NewBBR's, the
-// largest, takes so much.
+// assocHeld is the memory of an association, without what its sender says itself, pathHeld that of a path, and pathMore what that leads to: with its congestion
+// controller, of which cc.NewBBR's, the largest, takes so much.
 const (
 	assocHeld = int(unsafe.Sizeof(Assoc{}) - unsafe.Sizeof(tx.Sender{}))
-	pathHeld  = int(unsafe.Sizeof(path{})+unsafe.Sizeof([kept]question{})+pmtud.Held) + 528
+	pathHeld  = int(unsafe.Sizeof(path{}))
+	pathMore  = int(unsafe.Sizeof([kept]question{})+pmtud.Held) + 528
 )
 
 // Held returns the octets of memory that the association keeps now for its peer. It costs no more than a look at a few fields.
 func (a *Assoc) Held() int {
-	n := assocHeld + len(a.paths)*pathHeld + a.sender.Held() +
+	n := assocHeld + len(a.paths)*(pathHeld+pathMore) + a.sender.Held() +
 		cap(a.control.buf) + cap(a.control.entries)*int(unsafe.Sizeof(controlEntry{})) +
 		cap(a.outbox.buf) + cap(a.outbox.pkts)*int(unsafe.Sizeof(outPacket{})) +
 		len(a.events.ring)*int(unsafe.Sizeof(Event{})) + int(a.events.peerErrors)*maxCauses*maxReport
+	if len(a.paths) > 0 && a.paths[0] == &a.first {
+		n -= pathHeld // it lies in the association
+	}
 	if a.stats.others != nil {
 		n += int(unsafe.Sizeof(Counters{}))
 	}

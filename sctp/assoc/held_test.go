@@ -31,7 +31,7 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		grow func()
 		by   int
 	}{
-		{func() { a.paths = make([]*path, 2) }, 2 * pathHeld},
+		{func() { a.paths = make([]*path, 2) }, 2 * (pathHeld + pathMore)},
 		{func() { a.control.buf = make([]byte, 3, 100) }, 100},
 		{func() { a.control.entries = make([]controlEntry, 1, 3) }, 3 * int(unsafe.Sizeof(controlEntry{}))},
 		{func() { a.outbox.buf = make([]byte, 3, 200) }, 200},
@@ -42,7 +42,7 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		{func() { own.cookie = make([]byte, 3, 50) }, 50},
 		{func() { own.report = make([]byte, 3, 70) }, 70},
 		{func() { a.recv = rx.NewReceiver(rx.Config{RecvBuffer: 1000}) }, rx.NewReceiver(rx.Config{RecvBuffer: 1000}).Held() - int(unsafe.Sizeof(rx.Receiver{}))},
-		{func() { a.setup, a.paths = nil, nil }, -50 - 70 - 2*pathHeld},
+		{func() { a.setup, a.paths = nil, nil }, -50 - 70 - 2*(pathHeld+pathMore)},
 	} {
 		before := a.Held()
 		part.grow()

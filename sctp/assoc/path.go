@@ -41,7 +41,11 @@ func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 		return
 	}
 	lim := a.cfg.limits(a.env, local, remote, 0)
-	p := &path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rto(), a.cfg.NewController), beat: beat{deadline: rawio.Never},
+	p := &a.first
+	if p.Remote.IsValid() { // one of before may still be needed, see newSender
+		p = new(path)
+	}
+	*p = path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rto(), a.cfg.NewController), beat: beat{deadline: rawio.Never},
 		interval: a.cfg.HeartbeatInterval, mark: a.cfg.mark(), mtu: pathMTU{Search: pmtud.New(lim)}}
 	p.State, p.Asks = state, a.cfg.HeartbeatInterval >= 0
 	if a.sender.AddPath(&p.Path) == nil {

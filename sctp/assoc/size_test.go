@@ -8,10 +8,10 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 )
 
-// An association takes 2304 octets of the runtime's, of which 8 say where its pointers are. With one more it took 2688, and there may be a million.
+// An association takes 3200 octets of the runtime's, of which 8 say where its pointers are. With one more it took 3456, and there may be a million.
 func TestSizeOfAnAssociation(t *testing.T) {
 	if strconv.IntSize < 64 {
 		return // it is smaller there
 	}
-	check.That(t, unsafe.Sizeof(Assoc{}) <= 2304-8, "%d octets", unsafe.Sizeof(Assoc{}))
+	check.That(t, unsafe.Sizeof(Assoc{}) <= 3200-8, "%d octets", unsafe.Sizeof(Assoc{}))
 }
