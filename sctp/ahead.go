@@ -110,5 +110,8 @@ func (c *Conn) fetchOwn() {
 func (c *Conn) fetchLast(a *assoc.Assoc) {
 	if c != nil && a != nil {
 		a.FetchLast()
+		if c.socket == nil {
+			ahead.Receiver(&c.readable.c)
+		}
 	}
 }

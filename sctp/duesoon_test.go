@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/crowd"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -79,7 +80,9 @@ func TestDeadlineThatMovesLeavesTheHeapAlone(t *testing.T) {
 		place := h.conns.place[c.heapNumber-1]
 		for range 10 {
 			h.set(c, now().Add(20*time.Millisecond), 0)
+			h.mu.Lock() // the timer may go off at any time
 			check.Equal(t, "deadlines in the wheel", h.soon.n, 1)
+			h.mu.Unlock()
 			h.set(c, far+1, 0)
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
@@ -113,4 +116,47 @@ func TestWheelTakesWhatIsNear(t *testing.T) {
 		list := w.take(tt.begins)
 		check.That(t, len(list) == 1 && list[0].due == tt.due && w.n == 0 && w.take(tt.begins) == nil, "due at %d: %v, and %d are left", tt.due, list, w.n)
 	}
+}
+
+// The deadlines of a crowd move while the timers are served, and none is lost by that.
+func TestDeadlinesOfACrowdMoveWhileOthersAreServed(t *testing.T) {
+	const moving = 8
+	var owned [moving]sync.Mutex // each has one owner at a time, as an association has
+	var come [moving]chan struct{}
+	index := map[*Conn]int{}
+	var now func() rawio.Time
+	h, now, conns := crowdOfTimers(func(c *Conn) {
+		i := index[c]
+		owned[i].Lock()
+		defer owned[i].Unlock()
+		if come[i] != nil && c.wants.Load() <= now() {
+			close(come[i])
+			come[i] = nil
+		}
+	})
+	for i := range moving {
+		index[&conns[i]] = i
+	}
+	own := func(i int, do func(c *Conn)) {
+		owned[i].Lock()
+		defer owned[i].Unlock()
+		do(&conns[i])
+	}
+	set := func(ahead time.Duration) func(int) {
+		return func(i int) { own(i%moving, func(c *Conn) { h.set(c, now().Add(ahead), 0) }) }
+	}
+	crowd.Meet(2000, set(time.Hour), set(100*time.Microsecond), set(9*time.Millisecond), set(20*time.Millisecond),
+		func(i int) { own(i*3%moving, h.remove) }, func(int) { h.run() })
+	var wait []chan struct{}
+	for i := range moving {
+		own(i, func(c *Conn) {
+			come[i] = make(chan struct{})
+			wait = append(wait, come[i])
+			h.set(c, now().Add(10*time.Millisecond), 0)
+		})
+	}
+	for _, c := range wait {
+		<-c
+	}
+	h.close()
 }

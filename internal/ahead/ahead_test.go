@@ -2,6 +2,7 @@ package ahead
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 	"unsafe"
 
@@ -53,4 +54,29 @@ func TestAskingForOctetsDoesNothingElse(t *testing.T) {
 	}
 	check.That(t, bytes.Equal(b, was), "it has changed")
 	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { Octets(b); Room(b) }), 0)
+}
+
+// A goroutine that waits is asked for as any other memory, also when it has gone on or none ever was; what it waits for comes to it.
+func TestAskingForWhoWaitsDoesNothingElse(t *testing.T) {
+	var s Sleeper
+	s.Wakes()
+	ch, before := make(chan int), make(chan struct{})
+	Receiver(&ch)
+	got := make(chan int)
+	go func() {
+		s.IsCaller()
+		close(before)
+		got <- <-ch
+	}()
+	<-before
+	for range 100 {
+		s.Wakes()
+		Receiver(&ch)
+		runtime.Gosched()
+	}
+	ch <- 5
+	check.Equal(t, "what came", <-got, 5)
+	s.Wakes()
+	Receiver(new(chan int))
+	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { s.IsCaller(); s.Wakes(); Receiver(&ch) }), 0)
 }

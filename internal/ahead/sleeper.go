@@ -1,6 +1,9 @@
 package ahead
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // Sleeper is a goroutine that waits to be woken, where there are so many that neither its stack nor what the runtime keeps of it is in a cache by then. It may have
 // gone on meanwhile, or its stack been moved: then the wrong memory comes, which does no harm. The zero value is none.
@@ -29,3 +32,15 @@ func (s *Sleeper) Wakes() {
 		address(s.of.Load(), ownOctets/line)
 	}
 }
+
+// Receiver asks for what the runtime keeps of the goroutine that receives from a channel, for when what Behind has asked for is there: without it the goroutine cannot be found.
+func Receiver[T any](ch *chan T) {
+	Beyond((**byte)(unsafe.Pointer(ch)), receiverAt, receiverOctets)
+}
+
+// Where the runtime has the list of those who receive from a channel, on 64-bit machines, and how much it looks at of the first. Were it ever elsewhere, wrong memory would come and nothing else:
+// a channel is longer than that.
+const (
+	receiverAt     = 64
+	receiverOctets = 96
+)

@@ -83,16 +83,25 @@ type SackFields struct {
 // SackLen returns the length in octets of a SACK chunk with that many gap blocks and duplicates.
 func SackLen(gaps, dups int) int { return sackLen + 4*gaps + 4*dups }
 
+// AppendCumSack appends a SACK chunk without gap blocks and duplicates, as nearly all are.
+func AppendCumSack(b []byte, cum TSN, arwnd uint32) []byte {
+	return appendSackHead(b, cum, arwnd, 0, 0)
+}
+
+func appendSackHead(b []byte, cum TSN, arwnd uint32, gaps, dups int) []byte {
+	b = appendChunkHeader(b, ChunkSack, 0, SackLen(gaps, dups))
+	b = binary.BigEndian.AppendUint32(b, uint32(cum))
+	b = binary.BigEndian.AppendUint32(b, arwnd)
+	b = binary.BigEndian.AppendUint16(b, uint16(gaps))
+	return binary.BigEndian.AppendUint16(b, uint16(dups))
+}
+
 // AppendSack appends a SACK chunk. Duplicates, then gap blocks, that would take it past MaxChunkLen
 // are left out from the end.
 func AppendSack(b []byte, f SackFields) []byte {
 	gaps := f.Gaps[:min(len(f.Gaps), maxSackEntries)]
 	dups := f.Dups[:min(len(f.Dups), maxSackEntries-len(gaps))]
-	b = appendChunkHeader(b, ChunkSack, 0, SackLen(len(gaps), len(dups)))
-	b = binary.BigEndian.AppendUint32(b, uint32(f.CumTSN))
-	b = binary.BigEndian.AppendUint32(b, f.ARwnd)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(gaps)))
-	b = binary.BigEndian.AppendUint16(b, uint16(len(dups)))
+	b = appendSackHead(b, f.CumTSN, f.ARwnd, len(gaps), len(dups))
 	for _, g := range gaps {
 		b = binary.BigEndian.AppendUint16(b, g.Start)
 		b = binary.BigEndian.AppendUint16(b, g.End)

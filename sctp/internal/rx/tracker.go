@@ -137,7 +137,7 @@ func (k *Tracker) Remove(t wire.TSN) {
 func (k *Tracker) AppendSack(b []byte, arwnd uint32, room int) []byte {
 	fit := (room - wire.SackLen(0, 0)) / 4
 	if !k.Gaps() && !k.Dups() {
-		return wire.AppendSack(b, wire.SackFields{CumTSN: k.cum, ARwnd: arwnd})
+		return wire.AppendCumSack(b, k.cum, arwnd)
 	}
 	k.rare()
 	k.gaps = k.gaps[:0]
