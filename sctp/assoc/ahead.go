@@ -4,9 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/ahead"
-	"github.com/rddp-go/rddp/sctp/internal/pmtud"
-	"github.com/rddp-go/rddp/sctp/internal/rx"
-	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
 // Fetch has the processor bring what a packet, or a message to send, looks at of the association first, FetchRest the rest of that, and FetchMore and FetchToSend what it leads to, once it is
@@ -14,16 +11,7 @@ import (
 func (a *Assoc) Fetch() { ahead.Part(a, 0, unsafe.Offsetof(a.sender)) }
 
 // FetchRest is for a little later than Fetch, as the processor asks for so much at a time.
-func (a *Assoc) FetchRest() {
-	ahead.Part(a, unsafe.Offsetof(a.sender), unsafe.Offsetof(a.receiver)+rx.HotEnd)
-	ahead.Part(a, firstHot, firstHotEnd)
-}
-
-// What each packet looks at of the first path.
-const (
-	firstHot    = unsafe.Offsetof(Assoc{}.first) + unsafe.Offsetof(path{}.mtu) + unsafe.Offsetof(pathMTU{}.Search) + pmtud.Hot
-	firstHotEnd = unsafe.Offsetof(Assoc{}.first) + unsafe.Offsetof(path{}.Path) + tx.HotEnd
-)
+func (a *Assoc) FetchRest() { ahead.Part(a, unsafe.Offsetof(a.sender), unsafe.Offsetof(a.lives)) }
 
 // FetchMore is the second step for a packet that has come, FetchLast the third.
 func (a *Assoc) FetchMore() {

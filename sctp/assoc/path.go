@@ -15,15 +15,15 @@ import (
 // MaxPaths is the most peer addresses that an association keeps; further ones are ignored.
 const MaxPaths = 8
 
-// path is one destination of the peer: what the sender keeps of it and its heartbeats. What each packet looks at lies together, from the end of mtu to somewhere in tx.Path.
+// path is one destination of the peer: what the sender keeps of it and its heartbeats.
 type path struct {
-	interval time.Duration // HB.interval, negative for no heartbeats
+	tx.Path
+	beat     beat
 	mtu      pathMTU
+	interval time.Duration  // HB.interval, negative for no heartbeats
 	heard    netip.AddrPort // own address that its last packet came to
 	dataIn   uint64         // packets with DATA
 	mark     pack.Mark      // of its packets
-	beat     beat
-	tx.Path
 }
 
 // addPath adds a destination if there is room for it and an own address to reach it from. known is an

@@ -20,8 +20,8 @@ const (
 
 // pathMTU is the search for the MTU of one path.
 type pathMTU struct {
-	shift int // octets that packets have gained since the path was made because their UDP header went
 	pmtud.Search
+	shift int // octets that packets have gained since the path was made because their UDP header went
 }
 
 // probes says whether path MTUs are searched for: the link has to send packets whole, or not at all.

@@ -50,8 +50,13 @@ func (l Limits) normal() Limits {
 
 // Search is the search on one path.
 type Search struct {
+	lim   Limits
+	state State
+	size  int        // PLPMTU
 	probe int        // PROBED_SIZE; meaningful in Base, Searching and Error
 	count int        // PROBE_COUNT
+	out   bool       // a probe is unanswered
+	timer rawio.Time // PROBE_TIMER while out, PMTU_RAISE_TIMER in Complete, else when the probe may go
 	free  rawio.Time // no other probe before: a round trip after the last one
 	wait  time.Duration
 
@@ -62,19 +67,9 @@ type Search struct {
 	// What this search knows of sizes above size: the smallest that did not pass, 0 for none; where there is one,
 	// whether that is sure, because it was lost twice or reported; and a reported size to try next.
 	ceiling int
-	hint    int
 	sure    bool
-
-	// What is looked at for each packet comes last and together, see Hot.
-	out   bool // a probe is unanswered
-	state State
-	lim   Limits
-	size  int        // PLPMTU
-	timer rawio.Time // PROBE_TIMER while out, PMTU_RAISE_TIMER in Complete, else when the probe may go
+	hint    int
 }
-
-// Hot is where that begins: the owner, who keeps what it looks at itself behind it, may have it brought into the processor's caches ahead.
-const Hot = unsafe.Offsetof(Search{}.out)
 
 // logged is how many probes are remembered: those that one answer may have to wait for.
 const logged = maxProbes + 1

@@ -6,9 +6,6 @@ import (
 	"github.com/rddp-go/rddp/internal/ahead"
 )
 
-// HotEnd is where in a Receiver that ends which each packet looks at.
-const HotEnd = unsafe.Offsetof(Receiver{}.reasm) + unsafe.Offsetof(Reassembly{}.held) + unsafe.Offsetof(held{}.ends)
-
 // FetchMore is that of the association: what the next message is kept in.
 func (r *Receiver) FetchMore() {
 	m := &r.reasm

@@ -9,9 +9,6 @@ import (
 // FetchMore is that of the association: the chunks that are acknowledged and sent next.
 func (s *Sender) FetchMore() { ahead.Ring(&s.ledger.recs, &s.ledger.base, 2) }
 
-// HotEnd is where in a Path that ends which each packet looks at.
-const HotEnd = unsafe.Offsetof(Path{}.disorder) + unsafe.Sizeof(disorder{}.seen)
-
 // FetchControl asks for what congestion control looks at.
 func (p *Path) FetchControl() { ahead.Behind(controller(p), controlOctets) }
 

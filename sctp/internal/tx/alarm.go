@@ -15,8 +15,8 @@ import (
 // alarm is the last expiry of T3-rtx of a path.
 type alarm struct {
 	on        bool     // it may have been a false one
-	sure      bool     // and of the earliest chunk
 	shown     bool     // the SACK in processing shows it
+	sure      bool     // and of the earliest chunk
 	next, end wire.TSN // what is marked from one to before the other is to be in flight again
 	first     wire.TSN // the earliest that was in flight
 	sacks     int      // so many SACKs have shown it, one after another

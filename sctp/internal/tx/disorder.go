@@ -23,12 +23,12 @@ const (
 
 // disorder is what is known of it about one path.
 type disorder struct {
-	seen   bool     // the path reorders
 	more   int32    // quarters of the shortest round trip of patience, beyond the first
 	lasts  int32    // recoveries that it does
 	again  int32    // chunks sent again since cwnd was reduced of which nobody knows that they were not lost
 	until  wire.TSN // when it is acknowledged, patience grows again, if within
 	within bool
+	seen   bool // the path reorders
 	over   bool // the recovery in which again was counted is
 	undo   bool // the reduction may be taken back
 }

@@ -101,11 +101,11 @@ type Path struct {
 	early      early
 	spacing    spacing
 	waits      waits
-	holes      int // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
-	doubt      suspicion
 	alarm      alarm
+	doubt      suspicion
 	disorder   disorder
 
+	holes    int      // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
 	reduced  uint64   // TSNs that had been sent when cwnd was last reduced
 	markFrom wire.TSN // where T3-rtx, which is processed in parts, goes on to mark it
 	markTo   wire.TSN // and up to where
