@@ -67,8 +67,10 @@ func (b *combined) add(pkts []rawio.Packet) {
 			b.buf = append(b.buf, v...)
 		}
 		b.vecs = append(b.vecs, b.buf[at:len(b.buf):len(b.buf)])
-		b.pkts = append(b.pkts, pkts[i])
-		b.pkts[len(b.pkts)-1].Vec = b.vecs[n : n+1 : n+1]
+		b.pkts = b.pkts[:len(b.pkts)+1]
+		p := &b.pkts[len(b.pkts)-1]
+		*p = pkts[i]
+		p.Vec = b.vecs[n : n+1 : n+1]
 	}
 }
 

@@ -358,15 +358,19 @@ func (c *Conn) handleEvents(now rawio.Time) (any bool) {
 	if c.a.State() == assoc.Closed && !c.ended && c.upper == nil && c.collect() {
 		return true // its end is told behind the messages that came before
 	}
-	for i := 0; i < eventsAtOnce && c.a.Eventful(); i++ {
-		ev, ok := c.a.PollEvent()
-		if !ok {
-			return any
-		}
-		c.handleEvent(now, ev)
+	for i := 0; i < eventsAtOnce && c.a.Eventful() && c.handleNext(now); i++ {
 		any = true
 	}
 	return any
+}
+
+// handleNext handles one event, if there is any.
+func (c *Conn) handleNext(now rawio.Time) bool {
+	ev, ok := c.a.PollEvent()
+	if ok {
+		c.handleEvent(now, ev)
+	}
+	return ok
 }
 
 func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {

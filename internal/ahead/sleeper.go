@@ -9,9 +9,10 @@ import (
 // gone on meanwhile, or its stack been moved: then the wrong memory comes, which does no harm. The zero value is none.
 type Sleeper struct{ stack, of atomic.Uintptr }
 
-// What the runtime, and this module, look at when a goroutine goes on: what is called to wait, the callers up to the program's own, and the first octets of the runtime's.
+// What the runtime, and this module, look at when a goroutine goes on: what is called to wait, and below that to answer, the callers up to the program's own, and the first octets of the runtime's.
+// What is called to answer stores there and reads it again, as each return address: who reads what was just stored to a line that is not there waits for the line.
 const (
-	calledOctets = 400
+	calledOctets = 1216
 	callerOctets = 448
 	ownOctets    = 320
 )

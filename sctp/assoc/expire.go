@@ -4,15 +4,22 @@ import (
 	"net/netip"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
 // expire reports the messages whose life has ended before a part of them was sent (section 11.1.5).
 func (a *Assoc) expire(now rawio.Time) {
-	for _, f := range a.sender.Expire(now) {
-		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: true})
+	if list := a.sender.Expire(now); list != nil {
+		a.expired(list)
 	}
 	a.dry()
 	a.progress(now)
+}
+
+func (a *Assoc) expired(list []tx.Failed) {
+	for _, f := range list {
+		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: true})
+	}
 }
 
 // IgnoreDry says that nobody wants EventSenderDry, which is the one event that all messages lead to.

@@ -118,14 +118,18 @@ func (b *Batch) Commit(tail []byte) {
 }
 
 // Bytes appends user data to the open packet, by reference unless it is short.
-func (b *Batch) Bytes(p []byte) {
+func (b *Batch) Bytes(p []byte) { b.Commit(b.Append(b.arena, p)) }
+
+// Append is Bytes behind what was appended to Tail so far. It returns the tail to go on with, and to commit in the end.
+func (b *Batch) Append(tail, p []byte) []byte {
 	if len(p) <= inline {
-		b.Commit(append(b.arena, p...))
-		return
+		return append(tail, p...)
 	}
+	b.Commit(tail)
 	b.vecs = append(b.vecs, p)
 	b.used += len(p)
 	b.open = false
+	return tail
 }
 
 // SetECN sets the ECN field of the open packet, which is NotECT to begin with.

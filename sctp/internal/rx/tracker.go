@@ -135,10 +135,14 @@ func (k *Tracker) Remove(t wire.TSN) {
 // AppendSack appends a SACK of at most room octets, 16 at least: gap blocks from the lowest on, as many as fit,
 // then duplicates. It clears the duplicates.
 func (k *Tracker) AppendSack(b []byte, arwnd uint32, room int) []byte {
-	fit := (room - wire.SackLen(0, 0)) / 4
 	if !k.Gaps() && !k.Dups() {
 		return wire.AppendCumSack(b, k.cum, arwnd)
 	}
+	return k.appendFullSack(b, arwnd, (room-wire.SackLen(0, 0))/4)
+}
+
+// appendFullSack is AppendSack with gap blocks or duplicates, as many as fit.
+func (k *Tracker) appendFullSack(b []byte, arwnd uint32, fit int) []byte {
 	k.rare()
 	k.gaps = k.gaps[:0]
 	for t := k.cum; t != k.high && len(k.gaps) < fit; {

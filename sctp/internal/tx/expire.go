@@ -9,6 +9,11 @@ func (s *Sender) Expire(now rawio.Time) (list []Failed) {
 	if now.Before(s.expiry) {
 		return nil
 	}
+	return s.dropExpired(now)
+}
+
+// dropExpired is Expire for when there may be one.
+func (s *Sender) dropExpired(now rawio.Time) (list []Failed) {
 	s.expiry = rawio.Never
 	if l := &s.slot; l.full && l.queued && l.off == 0 && s.expired(now, &l.msg) {
 		list = append(list, Failed{Stream: l.msg.Stream, Token: l.msg.Token})

@@ -258,7 +258,8 @@ func (s *Sender) cutNext(now rawio.Time, p *Path, size int) (wire.TSN, *record) 
 		s.rare().Probes++
 	}
 	t, r := s.ledger.push()
-	*r = record{token: m.Token, ppid: m.PPID, stream: m.Stream, size: uint16(size), path: p.index}
+	*r = record{}
+	r.token, r.ppid, r.stream, r.size, r.path = m.Token, m.PPID, m.Stream, uint16(size), p.index
 	s.chain(t, r)
 	if l.queued {
 		r.flags = queued
@@ -397,13 +398,13 @@ func (s *Sender) depart(now rawio.Time, what trigger, t wire.TSN, r *record, p *
 
 // appendChunk appends the chunk to the packet, which goes to p, and notes whether that has become a long one.
 func appendChunk(b *pack.Batch, t wire.TSN, r *record, p *Path, flags uint8) {
-	h := wire.AppendDataHeader(b.Tail(), wire.DataFields{
+	tail := wire.AppendDataHeader(b.Tail(), wire.DataFields{
 		Flags: flags, TSN: t, Stream: r.stream, SSN: r.ssn, PPID: r.ppid, PayloadLen: int(r.size),
 	})
-	b.Commit(append(h, r.head[:r.headLen()]...))
-	b.Bytes(r.body[0])
-	b.Bytes(r.body[1])
-	b.Commit(append(b.Tail(), wire.Padding(int(r.size))...))
+	tail = append(tail, r.head[:r.headLen()]...)
+	tail = b.Append(tail, r.body[0])
+	tail = b.Append(tail, r.body[1])
+	b.Commit(append(tail, wire.Padding(int(r.size))...))
 
 	if r.flags &^= large; p.Least > 0 && b.Len() > p.Least {
 		r.flags |= large
