@@ -48,7 +48,7 @@ type Conn struct {
 	chargedAt  int            // octets of messages at that, see moved
 	drawnTo    int            // octets that the account has drawn
 	rest       []rawio.Packet // of the backlog, taken and not handled yet
-	due        atomicTime     // the deadline in the timer heap
+	due        atomicTime     // the deadline that the timers have for it, in the heap or in the wheel
 	wants      atomicTime     // the one that it is to have
 	slack      atomic.Int64   // and how much earlier that may be
 	inHeap     rawio.Time     // the one in the heap, guarded by its lock: due, or a later one; Never if it has none there
@@ -88,7 +88,8 @@ type Conn struct {
 	born        uint64           // how many associations there were before
 	upOnce      sync.Once
 	squeezedNow atomic.Bool  // squeezed, for others
-	from        netip.Addr   // the address by whose part of its places it waits at the listener
+	removed     bool         // socket has it no more, guarded by its lock
+	from        netip.Addr   // the address by whose part of its places it waits at the listener, or as whose socket has it
 	boundAt     []netip.Addr // the addresses that Dial has bound its port at
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams

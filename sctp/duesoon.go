@@ -22,7 +22,7 @@ type dueSoon struct {
 
 const (
 	wheelSlot  = 1 << 23 // nanoseconds: more than most answers take, less than deadlines are ahead
-	wheelSlots = 64
+	wheelSlots = 256
 )
 
 func slotOf(due rawio.Time) int64 { return int64(due) / wheelSlot }

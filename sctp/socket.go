@@ -23,7 +23,7 @@ type Socket struct {
 	cfg Config
 
 	mu    sync.Mutex               // a leaf lock
-	queue []socketMessage          // guarded by mu: unread messages of all associations, oldest first
+	queue socketQueue              // guarded by mu: unread messages of all associations, oldest first
 	off   int                      // guarded by mu: octets of the first one already read
 	conns map[netip.AddrPort]*Conn // guarded by mu: established associations by peer
 
@@ -37,6 +37,35 @@ type Socket struct {
 type socketMessage struct {
 	c *Conn
 	r *assoc.Received
+}
+
+// socketQueue is messages from head on.
+type socketQueue struct {
+	list []socketMessage
+	head int
+}
+
+func (q *socketQueue) len() int { return len(q.list) - q.head }
+
+func (q *socketQueue) push(m socketMessage) {
+	if len(q.list) == cap(q.list) && q.head > len(q.list)/2 { // it may never be empty
+		q.list, q.head = slices.Delete(q.list, 0, q.head), 0
+	}
+	q.list = append(q.list, m)
+}
+
+func (q *socketQueue) pop() {
+	q.list[q.head] = socketMessage{}
+	if q.head++; q.len() == 0 {
+		q.begin()
+	}
+}
+
+// begin has what is empty begin anew where it was, unless that is so long that others may need the memory.
+func (q *socketQueue) begin() {
+	if q.list, q.head = q.list[:0], 0; cap(q.list) > spareMax {
+		q.list = nil
+	}
 }
 
 // OpenSocket opens a Socket on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse when
@@ -67,8 +96,8 @@ func (s *Socket) Port() uint16 { return s.l.port }
 func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error) {
 	for late := false; ; late = s.rdl.wait(&s.readable) {
 		s.mu.Lock()
-		if len(s.queue) > 0 {
-			m := s.queue[0]
+		if s.queue.len() > 0 {
+			m := s.queue.list[s.queue.head]
 			n = m.r.CopyTo(p, s.off)
 			s.off += n
 			info.set(m.r, s.off)
@@ -77,9 +106,10 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			}
 			finished := s.off == m.r.Size
 			if finished {
-				s.pop()
+				s.queue.pop()
+				s.off = 0
 			}
-			left := len(s.queue) > 0
+			left := s.queue.len() > 0
 			s.mu.Unlock()
 			if left || late || isClosed(s.done) {
 				s.readable.Set() // for others that wait
@@ -103,20 +133,11 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 	}
 }
 
-// pop takes the first message off. Called with mu held.
-func (s *Socket) pop() socketMessage {
-	m := s.queue[0]
-	s.queue[0] = socketMessage{}
-	s.queue = s.queue[1:]
-	s.off = 0
-	return m
-}
-
 // push queues a message. Called by the owner of the association.
 func (s *Socket) push(c *Conn, r *assoc.Received) {
 	c.unread++
 	s.mu.Lock()
-	s.queue = append(s.queue, socketMessage{c, r})
+	s.queue.push(socketMessage{c, r})
 	s.mu.Unlock()
 	s.readable.Brings()
 }
@@ -125,10 +146,11 @@ func (s *Socket) push(c *Conn, r *assoc.Received) {
 func (s *Socket) drop(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) > 0 && s.queue[0].c == c {
+	q := &s.queue
+	if q.len() > 0 && q.list[q.head].c == c {
 		s.off = 0
 	}
-	s.queue = slices.DeleteFunc(s.queue, func(m socketMessage) bool {
+	left := slices.DeleteFunc(q.list[q.head:], func(m socketMessage) bool {
 		if m.c != c {
 			return false
 		}
@@ -136,6 +158,9 @@ func (s *Socket) drop(c *Conn) {
 		c.unread--
 		return true
 	})
+	if q.list = q.list[:q.head+len(left)]; q.len() == 0 {
+		q.begin()
+	}
 }
 
 // giveBack releases a message that its Socket has read.
@@ -214,21 +239,23 @@ func (s *Socket) join(ctx context.Context, peer netip.AddrPort) (*Conn, error) {
 	return nil, &DialError{peer, endpoint.ErrExists} // by another of its addresses, or just gone
 }
 
-// add enters an established association, remove takes it out. No gate is held.
+// add enters an established association, remove takes it out, and it may do so first. No gate is held.
 func (s *Socket) add(c *Conn) {
 	peer := c.RemoteAddr().(Addr).AddrPort
 	s.mu.Lock()
-	s.conns[peer] = c
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if !c.removed {
+		c.from = peer.Addr()
+		s.conns[peer] = c
+	}
 }
 
 func (s *Socket) remove(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for peer, d := range s.conns {
-		if d == c {
-			delete(s.conns, peer)
-		}
+	c.removed = true
+	if peer := netip.AddrPortFrom(c.from, c.a.PeerPort()); s.conns[peer] == c {
+		delete(s.conns, peer)
 	}
 }
 
@@ -258,8 +285,8 @@ func (s *Socket) Close() error {
 		}
 		wg.Wait()
 		s.mu.Lock()
-		left := s.queue
-		s.queue = nil
+		left := s.queue.list[s.queue.head:]
+		s.queue = socketQueue{}
 		s.mu.Unlock()
 		for _, m := range left {
 			m.c.giveBack(m.r)

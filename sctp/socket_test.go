@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -275,7 +276,7 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	unread := func() int {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return len(b.queue)
+		return b.queue.len()
 	}
 	for i, m := range []struct {
 		s    *Socket
@@ -299,4 +300,95 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	must.That(t, len(left) == 1 && left[0] != c, "%d associations are left, or the one that has ended", len(left))
 	must.OK(t, b.Close())
 	until(t, "all memory to be given back", func() bool { return b.t.Memory().Used <= 8<<10 })
+}
+
+// A Socket that always has something unread takes no memory for what follows, and gives back what a great deal of it took.
+func TestMessagesOfASocketLieWhereOthersLay(t *testing.T) {
+	var q socketQueue
+	next, read := 0, 0
+	conns := make([]Conn, 100)
+	push := func() { q.push(socketMessage{c: &conns[next%len(conns)]}); next++ }
+	others := 0
+	pop := func() {
+		if q.list[q.head].c != &conns[read%len(conns)] {
+			others++
+		}
+		q.pop()
+		read++
+	}
+	for range 3 {
+		push()
+	}
+	check.Equal(t, "allocations", testing.AllocsPerRun(1000, func() { push(); pop() }), 0)
+	for q.len() > 0 {
+		pop()
+	}
+	for q.len() <= spareMax {
+		push()
+	}
+	for q.len() > 0 {
+		pop()
+	}
+	check.That(t, read == next && others == 0, "%d of %d messages were read, %d of them in the place of others", read, next, others)
+	check.Equal(t, "room kept once all is read", cap(q.list), 0)
+}
+
+// What an association leaves unread goes with it, whatever has been read before, and the others' stays in order.
+func TestWhatOneLeavesUnreadOthersDoNotMiss(t *testing.T) {
+	p := newPair(t)
+	s := must.Get(p.b.OpenSocket(7, nil))(t)
+	c, d := must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), nil))(t), must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), nil))(t)
+	read := func() string {
+		b := make([]byte, 100)
+		n, _, _, err := s.ReadMsg(b[:2]) // the first half
+		must.OK(t, err)
+		return string(b[:n])
+	}
+	write := func(c *Conn, list ...string) {
+		for _, m := range list {
+			must.Do(c.WriteMsg([]byte(m), SendInfo{SackNow: true}))(t)
+		}
+		for c.Stats().Outstanding > 0 {
+			runtime.Gosched()
+		}
+	}
+	write(c, "c0", "c1")
+	write(d, "d0")
+	write(c, "c2abc")
+	write(d, "d1")
+	check.Equal(t, "first", read(), "c0")
+	s.mu.Lock()
+	gone := s.queue.list[s.queue.head].c
+	s.mu.Unlock()
+	gone.lock()
+	s.drop(gone)
+	gone.unlock()
+	check.Equal(t, "then", read(), "d0")
+	check.Equal(t, "and", read(), "d1")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	check.That(t, s.queue.len() == 0 && gone.unread == 0, "%d messages are left, and %d are said to be", s.queue.len(), gone.unread)
+}
+
+// An association that has ended is a Socket's no more, also if its primary path has become another, or its end is told of before its beginning.
+func TestSocketForgetsAssociationsThatHaveEnded(t *testing.T) {
+	p, local, remote, _ := newHomes(t)
+	a, b := must.Get(p.a.OpenSocket(0, quick(local)))(t), must.Get(p.b.OpenSocket(7, quick(remote)))(t)
+	must.Do(a.WriteMsg([]byte("x"), netip.AddrPortFrom(p.bAddr, 7), SendInfo{}))(t)
+	_, c, _, err := b.ReadMsg(make([]byte, 1))
+	must.OK(t, err)
+	has := func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.conns)
+	}
+	must.Equal(t, "associations", has(), 1)
+	was := c.RemoteAddr().(Addr).Addr()
+	must.OK(t, c.SetPrimary(local[1]))
+	must.That(t, c.RemoteAddr().(Addr).Addr() != was, "the primary path is the one of before")
+	c.Abort("")
+	<-c.Done()
+	check.Equal(t, "associations once it has ended", has(), 0)
+	b.add(c)
+	check.Equal(t, "associations when its beginning is told of late", has(), 0)
 }
