@@ -320,6 +320,7 @@ func TestMessagesOfASocketLieWhereOthersLay(t *testing.T) {
 		push()
 	}
 	check.Equal(t, "allocations", testing.AllocsPerRun(1000, func() { push(); pop() }), 0)
+	check.That(t, cap(q.list) <= 16, "room for %d messages, where three wait", cap(q.list))
 	for q.len() > 0 {
 		pop()
 	}
