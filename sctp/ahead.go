@@ -1,10 +1,10 @@
 package sctp
 
 import (
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/ahead"
-	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 const (
@@ -21,13 +21,25 @@ const (
 	fetchOctets = 128 // of what a message lies in, and of what its reader waits for
 )
 
+// crowds is how many Transports have a crowd: a program's caches are for all of them, and who writes a message is to know of it before the association is there.
+var crowds atomic.Int32
+
+// counted says whether there is a crowd when the number of associations has changed. Called with mu held.
+func (t *Transport) counted() {
+	if is := len(t.conns) >= crowded; is != t.crowd.Load() {
+		t.crowd.Store(is)
+		if is {
+			crowds.Add(1)
+		} else {
+			crowds.Add(-1)
+		}
+	}
+}
+
 // whose returns the association of the i-th of n packets, nil if it was handled or has none.
 func (r *receiver) whose(i, n int) *Conn {
 	if r.t.crowd.Load() {
 		r.ahead(i, n)
-	}
-	if i == n-1 {
-		clear(r.found[:n])
 	}
 	return r.conns[i]
 }
@@ -36,38 +48,44 @@ func (r *receiver) whose(i, n int) *Conn {
 func (r *receiver) ahead(i, n int) {
 	if i == 0 {
 		for k := range min(fetchFirst, n) {
-			r.conns[k].fetch(r.found[k])
-			fetchRest(r.found[k])
+			r.conns[k].fetch()
+			r.conns[k].fetchRest()
 		}
 		for k := range min(fetchNext, n) {
-			r.conns[k].fetchMore(r.found[k])
+			r.conns[k].fetchMore()
 		}
-		r.conns[0].fetchLast(r.found[0])
+		r.conns[0].fetchLast()
 	}
 	if k := i + fetchFirst; k < n {
-		r.conns[k].fetch(r.found[k])
-		r.fetched = r.found[k]
+		r.conns[k].fetch()
+		r.fetched = r.conns[k]
 	}
 	if k := i + fetchNext; k < n {
-		r.conns[k].fetchMore(r.found[k])
+		r.conns[k].fetchMore()
 	}
 	if k := i + fetchEnd; k < n {
-		r.conns[k].fetchLast(r.found[k])
+		r.conns[k].fetchLast()
 	}
 }
 
 // aheadStill is the other half of ahead, for when some work lies between.
 func (r *receiver) aheadStill() {
-	fetchRest(r.fetched)
+	r.fetched.fetchRest()
 	r.fetched = nil
 }
 
-// fetch has the memory come that each packet, read and write looks at of a Conn and its association, which is too much to ask for at once: the rest is left to fetchRest. fetchMore is for what it leads
-// to, and fetchLast for what that does. Each is called when what is before it is there, or is to come at once. There may be neither.
-func (c *Conn) fetch(a *assoc.Assoc) {
-	if c != nil && a != nil {
+// fetch has the memory come that each packet, read and write looks at of an association, which is too much to ask for at once: the rest is left to fetchRest. fetchMore is for what it leads
+// to, and fetchLast for what that does. Each is called when what is before it is there, or is to come at once. There may be none.
+func (c *Conn) fetch() {
+	if c != nil {
 		ahead.Part(c, 0, unsafe.Offsetof(c.gate)+unsafe.Offsetof(c.gate.short))
-		a.Fetch()
+		c.a.Fetch()
+	}
+}
+
+func (c *Conn) fetchRest() {
+	if c != nil {
+		c.a.FetchRest()
 	}
 }
 
@@ -76,15 +94,9 @@ func (c *Conn) fetchTimes() {
 	ahead.Part(c, unsafe.Offsetof(c.due), unsafe.Offsetof(c.heapNumber))
 }
 
-func fetchRest(a *assoc.Assoc) {
-	if a != nil {
-		a.FetchRest()
-	}
-}
-
-func (c *Conn) fetchMore(a *assoc.Assoc) {
-	if c != nil && a != nil {
-		a.FetchMore()
+func (c *Conn) fetchMore() {
+	if c != nil {
+		c.a.FetchMore()
 		c.fetchOwn()
 		c.reader.Wakes()
 	}
@@ -92,8 +104,8 @@ func (c *Conn) fetchMore(a *assoc.Assoc) {
 
 // fetchToSend is all of that for who is about to write a message.
 func (c *Conn) fetchToSend() {
-	c.fetch(c.a)
-	fetchRest(c.a)
+	c.fetch()
+	c.fetchRest()
 	c.a.FetchToSend()
 	c.fetchOwn()
 }
@@ -107,9 +119,9 @@ func (c *Conn) fetchOwn() {
 	}
 }
 
-func (c *Conn) fetchLast(a *assoc.Assoc) {
-	if c != nil && a != nil {
-		a.FetchLast()
+func (c *Conn) fetchLast() {
+	if c != nil {
+		c.a.FetchLast()
 		if c.socket == nil {
 			ahead.Receiver(&c.readable.c)
 		}

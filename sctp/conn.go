@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/ahead"
 	"github.com/rddp-go/rddp/rawio"
@@ -18,13 +19,11 @@ import (
 
 // Conn is one SCTP association (RFC 9260). Its methods may be called from several goroutines.
 //
-// What each packet, each write and each read looks at comes first and together, up to notes: where there are many associations
-// none of it is in a cache, and each of the lines that it lies in takes longer to come than the work on it does. The first line is looked at
-// in any case, where the compiler looks whether there is a Conn.
+// What each packet, each write and each read looks at comes first and together, with the core of the association: where there are many of them
+// none of it is in a cache, and each of the lines that it lies in takes longer to come than the work on it does. One that is known by the address of another can be asked for with it.
 type Conn struct {
 	// Owner only, but for t, dropped, letSack, due, wants, slack and readable.
 	t          *Transport
-	a          *assoc.Assoc
 	upper      Upper          // nil: the message API below
 	stepper    stepper        // upper, if it is one
 	slice      slice          // what has been done since the gate was taken
@@ -36,7 +35,7 @@ type Conn struct {
 	among      bool           // others are being served with it, and what they send may go together
 	squeezed   bool           // memory is short, and this association has more than its share
 	freed      bool           // it has given all its memory back
-	noted      bool           // notes has room for any
+	noted      bool           // there are notes
 	oneLife    bool           // a restart of the peer ends it
 	expects    atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
 	dropped    atomic.Bool    // a packet found no room in the backlog, and the journal does not know
@@ -64,33 +63,32 @@ type Conn struct {
 	reader     ahead.Sleeper // who waits for it
 	rdl        deadline
 	gate       gate // what is looked at of it comes first
-	notes      notes
+	a          assoc.Assoc
 
 	// Set before the channel that announces it is closed.
 	up       chan struct{} // closed when the association is established; one that the peer has set up is from the start
 	done     chan struct{} // closed when it has ended
-	eventful chan struct{} // one token; nil if no events are kept
 	listener *Listener     // passive associations: who accepts it
 
 	writable Signal         // without a channel until somebody has waited for it
 	wdl      deadline       // not the only one of those that wait for writable: Streams and Sockets have theirs
-	holder   holder         // upper, if it is one
 	lost     error          // unread messages were dropped at its end: what readers hear
 	err      error          // why the association ended
 	taken    []rawio.Packet // rest, with those that were handled
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams *[]*Stream
-	entries     []entry // for the journal
+	entries     *[]entry // for the journal
+	notes       *notes   // nil if no events are kept
 
 	hold        hold             // owner only: see LongestHold
 	account     *account.Account // owner only: what the peer makes the association hold
 	began       rawio.Time       // when setting it up did
 	born        uint64           // how many associations there were before
 	upOnce      sync.Once
-	squeezedNow atomic.Bool  // squeezed, for others
-	removed     bool         // socket has it no more, guarded by its lock
-	from        netip.Addr   // the address by whose part of its places it waits at the listener, or as whose socket has it
-	boundAt     []netip.Addr // the addresses that Dial has bound its port at
+	squeezedNow atomic.Bool   // squeezed, for others
+	removed     bool          // socket has it no more, guarded by its lock
+	from        netip.Addr    // the address by whose part of its places it waits at the listener, or as whose socket has it
+	boundAt     *[]netip.Addr // the addresses that Dial has bound its port at
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
 }
@@ -113,24 +111,28 @@ const (
 // wasUp is Conn.up of associations that are up from the start.
 var wasUp = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
+// newCore returns where the core of an association is to lie, and connOf the Conn that it lies in.
+func newCore() *assoc.Assoc { return &new(Conn).a }
+
+func connOf(a *assoc.Assoc) *Conn {
+	return (*Conn)(unsafe.Add(unsafe.Pointer(a), -int(unsafe.Offsetof(Conn{}.a))))
+}
+
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
-	c := &Conn{
-		t: t, a: a, began: t.now(), account: new(account.Account),
-		up: wasUp, done: make(chan struct{}),
-	}
+	c := connOf(a)
+	c.t, c.began, c.account, c.up, c.done = t, t.now(), new(account.Account), wasUp, make(chan struct{})
 	if a.State() != assoc.Established {
 		c.up = make(chan struct{})
 	}
 	if cfg.Events > 0 {
-		c.eventful = make(chan struct{}, 1)
+		c.notes = &notes{limit: cfg.Events, come: make(chan struct{}, 1)}
+		c.noted = true
 	}
 	c.readable.init(t)
 	c.rdl.t, c.wdl.t, c.rdl.ready = t, t, &c.readable
 	c.gate.pool = t.arenas
 	c.sendbuf.base, c.sendbuf.affords = cfg.sendBuffer(), c.affords
 	a.OnGrow(c.affords)
-	c.notes.limit = max(cfg.Events, 0)
-	c.noted = c.notes.limit > 0
 	c.due.Store(rawio.Never)
 	c.wants.Store(rawio.Never)
 	c.inHeap = rawio.Never
@@ -143,7 +145,6 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	if cfg.Upper != nil {
 		c.upper = cfg.Upper(c, a)
 		a.SetUpper(c.upper, c.upper)
-		c.holder, _ = c.upper.(holder)
 		c.stepper, _ = c.upper.(stepper)
 	} else {
 		a.SetUpper(nil, (*messageSource)(c))
@@ -158,7 +159,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 // and unlock the core may be used freely; nothing in between may block.
 func (c *Conn) lock() (*assoc.Assoc, rawio.Time) {
 	c.own()
-	return c.a, c.t.now()
+	return &c.a, c.t.now()
 }
 
 // goOn is lock and unlock, for another goroutine.
@@ -230,7 +231,7 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 		}
 		combined = combined || c.combined
 		c.combined, c.among = false, false
-		w, streams, entries := c.wake, (*[]*Stream)(nil), []entry(nil)
+		w, streams, entries := c.wake, (*[]*Stream)(nil), (*[]entry)(nil)
 		if c.wake = 0; w&wakeListed != 0 {
 			streams, entries = c.wakeStreams, c.entries
 			c.wakeStreams, c.entries = nil, nil
@@ -245,7 +246,9 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 		for i := range events {
 			c.t.cfg.Tracer.Trace(&events[i])
 		}
-		c.report(entries)
+		if entries != nil {
+			c.report(*entries)
+		}
 		c.settle(w, streams)
 		if !more && !c.missed() || !c.tryOwn() {
 			return combined // nothing left, or the next owner goes on with it
@@ -320,7 +323,7 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 			left = c.collect()
 		}
 		var sent bool
-		if sent, more = c.t.transmit(now, c.a); sent && (more || c.gate.waiting.Load() > 0) {
+		if sent, more = c.t.transmit(now, &c.a); sent && (more || c.gate.waiting.Load() > 0) {
 			now = c.t.now() // it takes a while
 		}
 		more = c.drain(now) || more || left
@@ -345,9 +348,9 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 
 // dropUnread gives back messages that nobody will read.
 func (c *Conn) dropUnread() {
-	c.inbox.discard(c.a)
+	c.inbox.discard(&c.a)
 	for _, s := range c.streams { // in whatever order
-		s.inbox.discard(c.a)
+		s.inbox.discard(&c.a)
 	}
 }
 
@@ -411,7 +414,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 // what else has come to pass.
 func (c *Conn) settle(w wake, streams *[]*Stream) {
 	if w&wakeEvents != 0 {
-		notify(c.eventful)
+		notify(c.notes.come)
 	}
 	if w&wakeRefresh != 0 {
 		c.t.refresh(c)

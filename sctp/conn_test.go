@@ -100,7 +100,11 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newPair(t).connect(t, &Config{DisablePMTUD: true, HeartbeatInterval: -1, Events: 9}, quiet)
 		tokens := func() (set [3]bool) {
-			for i, ch := range []<-chan struct{}{c.readable.C(), c.writable.C(), c.eventful} {
+			var events chan struct{}
+			if c.notes != nil {
+				events = c.notes.come
+			}
+			for i, ch := range []<-chan struct{}{c.readable.C(), c.writable.C(), events} {
 				select {
 				case <-ch:
 					set[i] = true

@@ -1,21 +1,17 @@
 package sctp
 
 import (
-	"unsafe"
-
-	"github.com/rddp-go/rddp/internal/ahead"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
 // lookup finds the association of each packet, and waits for nobody. A packet without one gets the endpoint's answer; a
-// valid COOKIE ECHO makes a new association. Where there is a crowd of them none is looked at before all are found, and found has those.
-func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn, found []*assoc.Assoc) {
+// valid COOKIE ECHO makes a new association. None is looked at for it.
+func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
 	unmatched := false
 	var last endpoint.Before
-	crowd := t.crowd.Load() && len(pkts) > 1
-	if crowd {
+	if t.crowd.Load() && len(pkts) > 1 {
 		t.ep.Expect(pkts)
 	}
 	for i := range pkts {
@@ -25,18 +21,8 @@ func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn, f
 			pkts[i].Release()
 		case a == nil:
 			unmatched = true
-		case crowd:
-			found[i] = a
-			ahead.First(a, unsafe.Sizeof(a.Owner))
 		default:
-			conns[i] = a.Owner.(*Conn)
-		}
-	}
-	if crowd {
-		for i, a := range found {
-			if a != nil {
-				conns[i] = a.Owner.(*Conn)
-			}
+			conns[i] = connOf(a)
 		}
 	}
 	if !unmatched {
@@ -72,9 +58,8 @@ func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	}
 	t.mu.RLock()
 	if a := t.ep.Find(&s); a != nil {
-		c := a.Owner.(*Conn)
 		t.mu.RUnlock()
-		return c
+		return connOf(a)
 	}
 	t.mu.RUnlock()
 	if !t.ep.Answer(now, &s) {

@@ -280,7 +280,7 @@ func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 		})
 		if handled {
 			s.drain(now)
-			s.t.transmit(now, s.a) // the SACK
+			s.t.transmit(now, &s.a) // the SACK
 		}
 		s.unlockAfterRead(now)
 		s.lock()

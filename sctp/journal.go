@@ -113,16 +113,16 @@ func (c *Conn) record(ev assoc.Event) {
 	}
 	switch ev.Kind {
 	case EventUp, EventDown, EventRestart, EventPathUp, EventPathDown, EventPathPotentiallyFailed, EventPrimary, EventPeerError:
-		c.entries = append(c.entries, entry{ev.Kind, ev.Path.Addr(), ev.Err})
+		if c.entries == nil {
+			c.entries = new([]entry)
+		}
+		*c.entries = append(*c.entries, entry{ev.Kind, ev.Path.Addr(), ev.Err})
 		c.wake |= wakeListed
 	}
 }
 
 // report writes the lines. No gate is held.
 func (c *Conn) report(list []entry) {
-	if len(list) == 0 {
-		return
-	}
 	remote := slog.Any("remote", c.RemoteAddr())
 	for _, e := range list {
 		level, attrs := slog.LevelInfo, []slog.Attr{remote}

@@ -66,8 +66,10 @@ func (c *Conn) held() int {
 	if c.noted {
 		n += c.notes.octets
 	}
-	if c.upper != nil && c.holder != nil { // upper is at hand, see Conn
-		n += c.holder.Held()
+	if c.upper != nil {
+		if h, ok := c.upper.(holder); ok {
+			n += h.Held()
+		}
 	}
 	return n
 }

@@ -291,7 +291,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 // ErrInvalidStream, ErrNoPath for a SendInfo.Dest that is not the peer's, os.ErrDeadlineExceeded,
 // net.ErrClosed after Close, ErrClosing, or the reason why the association has ended.
 func (c *Conn) WriteMsg(p []byte, info SendInfo) (n int, err error) {
-	return c.write(p, info, &c.wdl)
+	return c.write(p, info, nil)
 }
 
 // awaitRoom has settle set writable when there is room. Owner only.
@@ -302,13 +302,14 @@ func (c *Conn) awaitRoom() {
 	c.writers++
 }
 
+// write is WriteMsg under a deadline, nil: the association's own.
 func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	if len(p) == 0 {
 		return 0, assoc.ErrEmptyMessage
 	}
 	var m assoc.Message
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
-	if c.t.crowd.Load() {
+	if crowds.Load() > 0 {
 		c.fetchToSend()
 	}
 	var ring []byte // for the buffer, if it is to be larger
@@ -376,6 +377,9 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		c.awaitRoom()
 		waits = true
 		c.unlock()
+		if d == nil {
+			d = &c.wdl
+		}
 		late = d.wait(&c.writable)
 	}
 }

@@ -67,24 +67,26 @@ var ErrNoEvents = errors.New("sctp: Config.Events is 0: no events are kept")
 // io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events; further ones
 // are dropped and counted in Event.Lost of the next, but for EventDown, which always comes.
 func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
+	n := c.notes
+	if n == nil {
+		return Event{}, ErrNoEvents
+	}
 	for {
 		c.lock()
-		ev, ok := c.notes.pop()
-		left, ended := len(c.notes.queue) > 0, c.ended
+		ev, ok := n.pop()
+		left, ended := len(n.queue) > 0, c.ended
 		c.unlock()
 		switch {
 		case ok:
 			if left {
-				notify(c.eventful) // for the next reader
+				notify(n.come) // for the next reader
 			}
 			return ev, nil
-		case c.notes.limit == 0:
-			return Event{}, ErrNoEvents
 		case ended:
 			return Event{}, io.EOF
 		}
 		select {
-		case <-c.eventful:
+		case <-n.come:
 		case <-c.done:
 		case <-ctx.Done():
 			return Event{}, ctx.Err()
@@ -92,9 +94,10 @@ func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 	}
 }
 
-// notes holds the events that nobody has read. Owner only, but for limit, which never changes.
+// notes holds the events that nobody has read. Owner only, but for what never changes.
 type notes struct {
-	limit  int
+	come   chan struct{} // one token
+	limit  int           // at least one
 	queue  []Event
 	lost   int
 	octets int // of memory that queue keeps

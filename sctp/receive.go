@@ -34,7 +34,7 @@ func (r *receiver) handle(n int) {
 		return
 	}
 	r.arrived(n)
-	r.t.lookup(r.at, r.pkts[:n], r.conns[:n], r.found[:n])
+	r.t.lookup(r.at, r.pkts[:n], r.conns[:n])
 	if r.last == nil || !r.those(r.last, 0, n) { // it goes on where the packets before have ended
 		r.done(false)
 	}
@@ -78,7 +78,7 @@ func (c *Conn) handle(now rawio.Time, row []rawio.Packet) (n int) {
 	n = c.a.HandlePackets(now, row)
 	c.charges(n)
 	if c.a.SackNow() {
-		c.t.transmit(now, c.a)
+		c.t.transmit(now, &c.a)
 	}
 	return n
 }

@@ -29,7 +29,7 @@ type Snapshot struct {
 // peek has look see the association, and takes its gate for that long only: look copies what it wants to know, changes nothing and does not block.
 func (c *Conn) peek(look func(a *assoc.Assoc)) {
 	c.own()
-	look(c.a)
+	look(&c.a)
 	c.release()
 }
 

@@ -92,7 +92,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.account.OpenOwn(&t.own)
 	t.reclaimer.init(t)
 	t.arenas = rawio.NewPool(arenaOctets, arenasIdle)
-	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link),
+	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link), New: newCore,
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
 		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits, Adopt: func(a *assoc.Assoc) { t.adopt(a) }})
 	t.timers = newTimers(t.now, (*Conn).timeout, t.sendCombined)
@@ -121,14 +121,14 @@ func (t *Transport) enter(c *Conn, peer netip.Addr) {
 	c.born = t.births
 	t.openAccount(c, peer)
 	t.conns[c] = struct{}{}
-	t.crowd.Store(len(t.conns) >= crowded)
+	t.counted()
 }
 
 // refresh has the endpoint index the tag and the addresses that an association has now.
 func (t *Transport) refresh(c *Conn) {
 	t.mu.Lock()
 	c.lock()
-	t.ep.Refresh(c.a) // does nothing for an association that was removed
+	t.ep.Refresh(&c.a) // does nothing for an association that was removed
 	t.mu.Unlock()
 	c.unlock()
 }
@@ -145,19 +145,23 @@ func (t *Transport) forget(c *Conn) {
 		return
 	}
 	delete(t.conns, c)
-	t.crowd.Store(len(t.conns) >= crowded)
+	t.counted()
 	if !freed {
 		t.keepAccount(c)
 	}
 	count.Add(&t.ended, &total.Counters)
 	t.endedTrips.Add(&total.Trips)
 	t.countEnd(c.err)
-	t.ep.Remove(c.a)
+	t.ep.Remove(&c.a)
 	t.chargeOwn()
 	if c.dialled() {
 		t.undial(c.a.LocalPort())
 	}
-	t.release(c.a.LocalPort(), linger, c.boundAt...)
+	var at []netip.Addr
+	if c.boundAt != nil {
+		at = *c.boundAt
+	}
+	t.release(c.a.LocalPort(), linger, at...)
 }
 
 // transmit sends a batch of what an association has ready. It says whether that was anything, and whether there is more.
@@ -321,7 +325,7 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 				a.OnAnswer(cfg.proceed)
 			}
 			c = newConn(t, a, cfg)
-			c.boundAt = cfg.LocalAddrs
+			c.boundAt = &cfg.LocalAddrs
 			t.enter(c, remote.Addr())
 		}
 		_, err = t.ep.Connect(t.now(), cfg.core(), port, netip.AddrPort{}, remotes, remote.Port())

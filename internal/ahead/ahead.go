@@ -23,6 +23,11 @@ func First[T any](object *T, octets uintptr) {
 	lines(unsafe.Pointer(object), int((before+octets+line-1)/line))
 }
 
+// In is the part of an object that lies at an offset, without that look.
+func In[P, T any](object *T, offset uintptr) *P {
+	return (*P)(unsafe.Add(unsafe.Pointer(object), offset))
+}
+
 // Part asks for the octets of an object from one offset up to another, which there must be and which are about to be written to. A processor has so many lines on their way at
 // a time, a dozen or two, and who asks for more waits: large objects are asked for in parts, with work between.
 func Part[T any](object *T, from, to uintptr) {

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
 // Fetch has the processor bring what a packet, or a message to send, looks at of the association first, FetchRest the rest of that, and FetchMore and FetchToSend what it leads to, once it is
@@ -21,8 +22,8 @@ func (a *Assoc) FetchMore() {
 
 // FetchToSend is the second step for a message to send.
 func (a *Assoc) FetchToSend() {
-	a.sender.FetchMore()
-	a.first.FetchControl()
+	ahead.In[tx.Sender](a, unsafe.Offsetof(a.sender)).FetchMore()
+	ahead.In[path](a, unsafe.Offsetof(a.first)).FetchControl()
 }
 
 // FetchLast is the third step of Fetch.

@@ -136,8 +136,9 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assoc{cfg: cfg, env: env, state: CookieWait, lives: 1, localPort: peer.LocalPort, peerPort: peer.PeerPort,
-		localTag: id.tag, localTSN: id.tsn, setup: &setup{own: new(waiting), due: true, deadline: rawio.Never}}
+	a := env.place()
+	a.cfg, a.env, a.state, a.lives, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort, peer.PeerPort
+	a.localTag, a.localTSN, a.setup = id.tag, id.tsn, &setup{own: new(waiting), due: true, deadline: rawio.Never}
 	a.newSender()
 	a.reach = widest(peer.Remotes)
 	a.locals = a.cfg.sources(a.reach, peer.Local.Addr().Unmap())
@@ -153,7 +154,8 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 // Accept makes the association that a returned cookie describes, in state ESTABLISHED. p is the
 // packet with the COOKIE ECHO: pass it to HandlePacket next.
 func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *Assoc {
-	a := &Assoc{cfg: cfg, env: env, state: Established, lives: 1, localPort: c.LocalPort, peerPort: c.PeerPort}
+	a := env.place()
+	a.cfg, a.env, a.state, a.lives, a.localPort, a.peerPort = cfg, env, Established, 1, c.LocalPort, c.PeerPort
 	a.adopt(c)
 	a.newSender()
 	a.reach = c.Addrs[0]

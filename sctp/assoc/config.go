@@ -134,6 +134,16 @@ type Env struct {
 	// Features are those of the link. Without rawio.DontFragment path MTUs are not searched for, without
 	// rawio.ECNField there is no ECN.
 	Features rawio.Features
+	// New returns where the next association is to lie, which is zero. If it is nil each lies by itself.
+	New func() *Assoc
+}
+
+// place is New.
+func (e *Env) place() *Assoc {
+	if e.New == nil {
+		return new(Assoc)
+	}
+	return e.New()
 }
 
 const (

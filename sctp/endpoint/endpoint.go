@@ -22,8 +22,9 @@ type Config struct {
 	Rand io.Reader
 	// MTU returns the largest SCTP packet in octets on the path from local to remote.
 	MTU func(local, remote netip.Addr) int
-	// Features are those of the link: see assoc.Env.
+	// Features are those of the link, and New says where an association is to lie: see assoc.Env.
 	Features rawio.Features
+	New      func() *assoc.Assoc
 	// MaxAssocs bounds the associations; further peers are refused by ABORT. 0 means 1,048,576.
 	MaxAssocs int
 	// MaxPerSource bounds those that were set up from one address; more are refused by ABORT. 0: no bound.
@@ -101,7 +102,7 @@ func New(cfg Config) *Endpoint {
 	}
 	return &Endpoint{
 		cfg:       cfg,
-		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features},
+		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, New: cfg.New},
 		listeners: make(map[uint16][]*assoc.Config),
 		entries:   make(map[*assoc.Assoc]*entry),
 		ports:     make(map[uint16]int),

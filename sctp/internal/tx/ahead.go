@@ -4,10 +4,14 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // FetchMore is that of the association: the chunks that are acknowledged and sent next.
-func (s *Sender) FetchMore() { ahead.Ring(&s.ledger.recs, &s.ledger.base, 2) }
+func (s *Sender) FetchMore() {
+	g := ahead.In[ledger](s, unsafe.Offsetof(s.ledger))
+	ahead.Ring(ahead.In[[]record](g, unsafe.Offsetof(g.recs)), ahead.In[wire.TSN](g, unsafe.Offsetof(g.base)), 2)
+}
 
 // FetchControl asks for what congestion control looks at.
 func (p *Path) FetchControl() { ahead.Behind(controller(p), controlOctets) }
