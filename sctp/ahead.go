@@ -102,10 +102,8 @@ func (c *Conn) fetchMore() {
 	}
 }
 
-// fetchToSend is all of that for who is about to write a message.
+// fetchToSend is fetchMore for who is about to write a message.
 func (c *Conn) fetchToSend() {
-	c.fetch()
-	c.fetchRest()
 	c.a.FetchToSend()
 	c.fetchOwn()
 }

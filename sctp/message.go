@@ -309,12 +309,18 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	}
 	var m assoc.Message
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
-	if crowds.Load() > 0 {
-		c.fetchToSend()
+	asks := crowds.Load() > 0
+	if asks {
+		c.fetch()
+		c.fetchRest()
 	}
 	var ring []byte // for the buffer, if it is to be larger
 	for waits, waited, late := false, false, false; ; {
 		a, now := c.lock()
+		if asks {
+			c.fetchToSend()
+			asks = false
+		}
 		if waits {
 			c.writers--
 			waits, waited = false, true
