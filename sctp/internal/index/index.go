@@ -24,7 +24,7 @@ type Map[K Key, V any] struct {
 	n      int
 }
 
-// chains is the nodes, by the lowest bits of their hash.
+// chains is the nodes, by the lowest bits of their hash. There are at least twice as many as nodes, so that most have no more than the one that AheadMore asks for.
 type chains[K Key, V any] []atomic.Pointer[node[K, V]]
 
 // node is an entry. One that was taken out still leads those on who are there.
@@ -68,7 +68,7 @@ func (m *Map[K, V]) AheadMore(k K) {
 // Put sets the value of a key.
 func (m *Map[K, V]) Put(k K, value V) {
 	c := m.chains.Load()
-	if c == nil || m.n == len(*c) {
+	if c == nil || 2*m.n >= len(*c) {
 		c = m.grow(c)
 	}
 	n := &node[K, V]{key: k, value: value}
