@@ -16,13 +16,16 @@ import (
 // Memory is asked for ahead where there are many associations, for whatever packets come: of one association, of several, of none; and while others change it.
 func TestMemoryIsAskedForAhead(t *testing.T) {
 	p := newPair(t)
-	l := must.Get(p.b.Listen(0, &Config{Backlog: crowded}))(t)
-	conns := make([]*Conn, crowded)
+	l := must.Get(p.b.Listen(0, &Config{Backlog: 2 * crowded}))(t)
+	conns, before := make([]*Conn, crowded), crowds.Load()
+	dial := func() *Conn { return must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t) }
 	for i := range conns {
 		check.That(t, !p.a.crowd.Load() && !p.b.crowd.Load(), "%d associations are many", i)
-		conns[i] = must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t)
+		conns[i] = dial()
 	}
 	check.That(t, p.a.crowd.Load() && p.b.crowd.Load(), "%d associations are not many", crowded)
+	one := dial()
+	check.Equal(t, "Transports with a crowd", crowds.Load()-before, 2)
 	r := newReceiver(p.a, p.a.link, false)
 	for n := range 2 * fetchFirst {
 		for i := range n {
@@ -52,8 +55,9 @@ func TestMemoryIsAskedForAhead(t *testing.T) {
 		})
 	}
 	trips.Wait()
+	one.Abort("")
 	conns[9].Abort("")
-	check.That(t, !p.a.crowd.Load(), "one association fewer is still many")
+	check.That(t, !p.a.crowd.Load() && crowds.Load()-before <= 1, "one association fewer is still many, for %d Transports", crowds.Load()-before)
 }
 
 // Where packets come for many of a crowd of associations, each SACK waits for DATA to go with for as long as it may; for one alone, and where there is no
