@@ -27,9 +27,9 @@ const (
 	memoryShare   = 4
 	memoryUnknown = 1 << 30
 
-	// connHeld is the memory of an association besides what is counted as it comes and goes: the Conn, what it is found by, and
-	// what the runtime keeps for its channels.
-	connHeld  = int(unsafe.Sizeof(Conn{})) + 1<<10
+	// connHeld is the memory of an association besides what is counted as it comes and goes, and its core, which counts itself: the Conn, what it is found by,
+	// and what the runtime keeps for its channels.
+	connHeld  = int(unsafe.Sizeof(Conn{})-unsafe.Sizeof(assoc.Assoc{})) + 1<<10
 	eventHeld = int(unsafe.Sizeof(Event{}))
 	// chargeEvery is after how many packets of one batch an association is charged amid it.
 	chargeEvery = 8
