@@ -17,13 +17,7 @@ func Span[A, B any](from *A, to *B) {
 	lines(unsafe.Pointer(from), int((end-first+line-1)/line))
 }
 
-// First asks for the first octets of an object, without a look at whether there is one: the compiler's would wait for it.
-func First[T any](object *T, octets uintptr) {
-	before := uintptr(unsafe.Pointer(object)) % line // where the line begins: an allocator may put a word there
-	lines(unsafe.Pointer(object), int((before+octets+line-1)/line))
-}
-
-// In is the part of an object that lies at an offset, without that look.
+// In is the part of an object that lies at an offset, without a look at whether there is one: the compiler's would wait for it.
 func In[P, T any](object *T, offset uintptr) *P {
 	return (*P)(unsafe.Add(unsafe.Pointer(object), offset))
 }

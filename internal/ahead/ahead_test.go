@@ -26,7 +26,7 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 		was := *o
 		Span(&o.first, &o.last)
 		Span(&o.list, &o.list)
-		First(o, unsafe.Sizeof(*o))
+		In[[]byte](o, unsafe.Offsetof(o.list))
 		Behind(&o.next, 1)
 		Behind(&o.next, int(unsafe.Sizeof(*o)))
 		Behind(&o.list, 1<<20) // far beyond it
@@ -37,7 +37,6 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 		Beyond(&o.next, unsafe.Offsetof(o.list), 100)
 		check.That(t, o.first == was.first && o.next == was.next && len(o.list) == len(was.list) && len(o.come) == len(was.come) && o.last == was.last, "it has changed")
 	}
-	First[object](nil, 200)
 	Ring(new([]object), &at, 2)
 	nowhere := uintptr(8)
 	Behind(&nowhere, 200)
