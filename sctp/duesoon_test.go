@@ -96,26 +96,69 @@ func TestDeadlineThatMovesLeavesTheHeapAlone(t *testing.T) {
 	})
 }
 
-// The wheel takes what is due after the slot that has begun, and before it has gone round.
+// The wheel takes what is due after the slot that has begun, and before it has gone round, or where few come before a quarter of that.
 func TestWheelTakesWhatIsNear(t *testing.T) {
 	const slot = wheelSlot
 	now := rawio.Time(10*slot + 5)
-	for _, tt := range []struct {
+	type deadline struct {
 		due, begins rawio.Time
 		ok          bool
-	}{{now, 0, false}, {11*slot - 1, 0, false}, {11 * slot, 11 * slot, true}, {12*slot - 1, 11 * slot, true}, {(11+wheelSlots)*slot - 1, (10 + wheelSlots) * slot, true}, {(11 + wheelSlots) * slot, 0, false}, {rawio.Never, 0, false}} {
-		var w dueWheel
-		begins, ok := w.put(func() rawio.Time { return now }, nil, tt.due)
-		check.That(t, ok == tt.ok && begins == tt.begins, "due at %d: %d, %v", tt.due, begins, ok)
-		if !ok {
-			check.That(t, w.n == 0 && w.begins() == rawio.Never, "due at %d: refused, and %d are there", tt.due, w.n)
-			continue
-		}
-		check.Equal(t, "the first slot begins", w.begins(), tt.begins)
-		check.That(t, w.take(tt.begins-1) == nil, "due at %d: taken before its slot begins", tt.due)
-		list := w.take(tt.begins)
-		check.That(t, len(list) == 1 && list[0].due == tt.due && w.n == 0 && w.take(tt.begins) == nil, "due at %d: %v, and %d are left", tt.due, list, w.n)
 	}
+	for reach, last := range map[rawio.Time][2]deadline{
+		wheelNear:  {{(11+wheelNear)*slot - 1, (10 + wheelNear) * slot, true}, {(11 + wheelNear) * slot, 0, false}},
+		wheelSlots: {{(11+wheelSlots)*slot - 1, (10 + wheelSlots) * slot, true}, {(11 + wheelSlots) * slot, 0, false}},
+	} {
+		for _, tt := range append([]deadline{{now, 0, false}, {11*slot - 1, 0, false}, {11 * slot, 11 * slot, true}, {12*slot - 1, 11 * slot, true}, {rawio.Never, 0, false}}, last[:]...) {
+			w := dueWheel{busy: reach == wheelSlots}
+			begins, ok := w.put(func() rawio.Time { return now }, nil, tt.due)
+			check.That(t, ok == tt.ok && begins == tt.begins, "due at %d: %d, %v", tt.due, begins, ok)
+			if !ok {
+				check.That(t, w.n == 0 && w.begins() == rawio.Never, "due at %d: refused, and %d are there", tt.due, w.n)
+				continue
+			}
+			check.Equal(t, "the first slot begins", w.begins(), tt.begins)
+			check.That(t, w.take(tt.begins-1) == nil, "due at %d: taken before its slot begins", tt.due)
+			list := w.take(tt.begins)
+			check.That(t, len(list) == 1 && list[0].due == tt.due && w.n == 0 && w.take(tt.begins) == nil, "due at %d: %v, and %d are left", tt.due, list, w.n)
+		}
+	}
+}
+
+// What is a second ahead goes to the wheel while many come, by the time that has passed, and to the heap again when few do.
+func TestWheelReachesFarWhereManyCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h *timers
+		var now func() rawio.Time
+		h, now, conns := crowdOfTimers(func(c *Conn) { h.set(c, now().Add(time.Minute), 0) })
+		far := func(what string, c *Conn, want int) {
+			t.Helper()
+			h.mu.Lock()
+			before := h.soon.n
+			h.mu.Unlock()
+			h.set(c, now().Add(time.Second), 0)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			check.Equal(t, what+": a second ahead, in the wheel", h.soon.n-before, want)
+		}
+		come := func(n, times int) {
+			for range times {
+				for i := range n {
+					h.set(&conns[i], now().Add(20*time.Millisecond), 0)
+				}
+				time.Sleep(wheelNear * wheelSlot / time.Duration(times)) // and each is served, which has it come once more
+				synctest.Wait()
+			}
+		}
+		far("at first", &conns[500], 0)
+		come(200, 8)
+		come(200, 8)
+		far("many", &conns[501], 1)
+		come(50, 8)
+		come(400, 1)
+		come(400, 1)
+		far("few, though many at once", &conns[502], 0)
+		h.close()
+	})
 }
 
 // The deadlines of a crowd move while the timers are served, and none is lost by that.

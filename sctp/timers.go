@@ -64,6 +64,7 @@ func (t *timers) set(c *Conn, due rawio.Time, slack time.Duration) {
 // put has c wait for a deadline that is earlier than the one in the heap, if any. Called with mu held.
 func (t *timers) put(c *Conn, due rawio.Time) {
 	if t.conns.len() >= crowded {
+		t.soon.come++
 		if begins, ok := t.soon.put(t.now, c, due); ok {
 			t.arm(begins)
 			return
@@ -104,6 +105,7 @@ func (t *timers) run() {
 	t.armed = rawio.Never
 	n, moved := 0, 0
 	now := t.now()
+	t.soon.looked(now)
 	for list := t.soon.take(now); list != nil; list = t.soon.take(now) {
 		t.sort(list)
 		t.soon.done(list)
