@@ -5,20 +5,22 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 const (
 	// crowded is how many associations a Transport has when the memory of those that packets come for, or the program writes to, is mostly in no cache.
 	crowded = 512
 
-	// fetchFirst is how many packets ahead fetch is called, fetchNext is for fetchMore, and fetchEnd for fetchLast.
+	// fetchFirst is how many packets ahead fetch is called, fetchNext is for fetchReader and fetchMore, and fetchEnd for fetchLast.
 	fetchFirst = 4
 	fetchNext  = 2
 	fetchEnd   = 1
 
 	fetchTimers = 8 // how many ahead fetchTimes is
 
-	fetchOctets = 128 // of what a message lies in, and of what its reader waits for
+	fetchOctets   = 128 // of what a message lies in
+	channelOctets = 104 // of what its reader waits for
 )
 
 // crowds is how many Transports have a crowd: a program's caches are for all of them, and who writes a message is to know of it before the association is there.
@@ -52,16 +54,18 @@ func (r *receiver) ahead(i, n int) {
 			r.conns[k].fetchRest()
 		}
 		for k := range min(fetchNext, n) {
+			r.conns[k].fetchReader()
 			r.conns[k].fetchMore()
 		}
 		r.conns[0].fetchLast()
 	}
 	if k := i + fetchFirst; k < n {
 		r.conns[k].fetch()
-		r.fetched = r.conns[k]
+		r.halfway = r.conns[k]
 	}
 	if k := i + fetchNext; k < n {
-		r.conns[k].fetchMore()
+		r.conns[k].fetchReader()
+		r.fetched = r.conns[k]
 	}
 	if k := i + fetchEnd; k < n {
 		r.conns[k].fetchLast()
@@ -70,22 +74,36 @@ func (r *receiver) ahead(i, n int) {
 
 // aheadStill is the other half of ahead, for when some work lies between.
 func (r *receiver) aheadStill() {
-	r.fetched.fetchRest()
-	r.fetched = nil
+	r.halfway.fetchRest()
+	r.fetched.fetchMore()
+	r.halfway, r.fetched = nil, nil
 }
 
-// fetch has the memory come that each packet, read and write looks at of an association, which is too much to ask for at once: the rest is left to fetchRest. fetchMore is for what it leads
-// to, and fetchLast for what that does. Each is called when what is before it is there, or is to come at once. There may be none.
+// fetch has the memory come that each packet looks at of an association, which is too much to ask for at once: the rest is left to fetchRest. fetchMore is for what it leads
+// to, fetchReader for who reads it, and fetchLast for what the former leads to. Each is called when what is before it is there, or is to come at once. There may be none.
 func (c *Conn) fetch() {
 	if c != nil {
-		ahead.Part(c, 0, unsafe.Offsetof(c.gate)+unsafe.Offsetof(c.gate.short))
-		c.a.Fetch()
+		ahead.Part(c, 0, gateFetched)
+		ahead.Part(c, unsafe.Offsetof(c.writers), unsafe.Offsetof(c.a))
+		core(c).Fetch()
 	}
 }
 
+// gateFetched is where what is looked at of the gate ends.
+const gateFetched = unsafe.Offsetof(Conn{}.gate) + unsafe.Offsetof(gate{}.mu)
+
+// core is that of an association that is not looked at.
+func core(c *Conn) *assoc.Assoc { return ahead.In[assoc.Assoc](c, unsafe.Offsetof(c.a)) }
+
 func (c *Conn) fetchRest() {
 	if c != nil {
-		c.a.FetchRest()
+		core(c).FetchRest()
+	}
+}
+
+func (c *Conn) fetchReader() {
+	if c != nil {
+		c.reader.Wakes()
 	}
 }
 
@@ -96,25 +114,28 @@ func (c *Conn) fetchTimes() {
 
 func (c *Conn) fetchMore() {
 	if c != nil {
-		c.a.FetchMore()
+		core(c).FetchMore()
 		c.fetchOwn()
-		c.reader.Wakes()
 	}
 }
 
-// fetchToSend is fetchMore for who is about to write a message.
-func (c *Conn) fetchToSend() {
-	c.a.FetchToSend()
+// fetchToWrite has the memory come that writing a message looks at, and waiting for the answer, and fetchMoreToWrite is fetchMore for that.
+func (c *Conn) fetchToWrite() {
+	ahead.Part(c, 0, gateFetched)
+	ahead.Part(c, unsafe.Offsetof(c.rdl), unsafe.Offsetof(c.a))
+	core(c).FetchToSend()
+}
+
+func (c *Conn) fetchMoreToWrite() {
+	core(c).FetchMoreToSend()
 	c.fetchOwn()
 }
 
 // fetchOwn is fetchMore for what the Conn leads to.
 func (c *Conn) fetchOwn() {
 	ahead.Behind(&c.sendbuf.ring, fetchOctets)
-	ahead.Behind(&c.sendbuf.msgs, fetchOctets)
-	if c.socket == nil { // whose reader waits for all of its associations
-		ahead.Behind(&c.readable.c, fetchOctets)
-	}
+	ahead.Behind(&c.sendbuf.msgs, int(unsafe.Sizeof(written{})))
+	ahead.Behind(&c.readable.c, channelOctets)
 }
 
 func (c *Conn) fetchLast() {

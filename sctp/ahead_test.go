@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/mempair"
@@ -125,4 +126,21 @@ func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 			check.Equal(t, tt.name+": SACKs then", far[0].Stats().SacksOut-before, 1)
 		}
 	})
+}
+
+// What a write looks at of a Conn, and what waiting for the answer does, lies in what it asks for: where it does not, the write waits for memory that could have come with the rest.
+func TestWhatAWriteLooksAtIsAskedFor(t *testing.T) {
+	var c Conn
+	for name, end := range map[string]uintptr{
+		"timers":      unsafe.Offsetof(c.quietAt) + unsafe.Sizeof(c.quietAt),
+		"backlog":     unsafe.Offsetof(c.rest) + unsafe.Sizeof(c.rest),
+		"inbox":       unsafe.Offsetof(c.inbox) + unsafe.Sizeof(c.inbox),
+		"send buffer": unsafe.Offsetof(c.sendbuf) + unsafe.Sizeof(c.sendbuf),
+		"gate":        unsafe.Offsetof(c.gate) + unsafe.Offsetof(c.gate.closed) + 1,
+	} {
+		check.That(t, end <= gateFetched, "%s: up to %d, of which %d octets are asked for", name, end, gateFetched)
+	}
+	check.That(t, unsafe.Offsetof(c.gate) < gateFetched && gateFetched <= 6*64-8, "%d octets are asked for", gateFetched)
+	check.That(t, unsafe.Offsetof(c.writers) < unsafe.Offsetof(c.rdl) && unsafe.Offsetof(c.rdl) < unsafe.Offsetof(c.readable) && unsafe.Offsetof(c.readable) < unsafe.Offsetof(c.reader) &&
+		unsafe.Offsetof(c.reader)+unsafe.Sizeof(c.reader) == unsafe.Offsetof(c.a), "what who waits looks at is not together before the association")
 }

@@ -22,7 +22,7 @@ import (
 // What each packet, each write and each read looks at comes first and together, with the core of the association: where there are many of them
 // none of it is in a cache, and each of the lines that it lies in takes longer to come than the work on it does. One that is known by the address of another can be asked for with it.
 type Conn struct {
-	// Owner only, but for t, dropped, letSack, due, wants, slack and readable.
+	// Owner only, but for t, dropped, letSack, due, wants, slack and readable. What a write looks at comes first, up to the first part of the gate, see fetchToWrite.
 	t          *Transport
 	upper      Upper          // nil: the message API below
 	stepper    stepper        // upper, if it is one
@@ -40,13 +40,9 @@ type Conn struct {
 	expects    atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
 	dropped    atomic.Bool    // a packet found no room in the backlog, and the journal does not know
 	letSack    atomic.Bool    // a SACK that is held back may go
-	writers    int32          // that wait for room
-	unread     int32          // messages that wait in socket
 	combinedIn uint64         // the last batch of the combiner that has packets of it
 	tracing    *tracing       // nil: nobody traces
 	chargedAt  int            // octets of messages at that, see moved
-	drawnTo    int            // octets that the account has drawn
-	rest       []rawio.Packet // of the backlog, taken and not handled yet
 	due        atomicTime     // the deadline that the timers have for it, in the heap or in the wheel
 	wants      atomicTime     // the one that it is to have
 	slack      atomic.Int64   // and how much earlier that may be
@@ -54,16 +50,22 @@ type Conn struct {
 	heapNumber int32          // in the heap, guarded by its lock; 0: it is not there
 	uncharged  int32          // packets since the last charge
 	quietAt    rawio.Time     // when to give back what a program that writes no more has no use for, Never if there is nothing
-	streams    map[wire.StreamID]*Stream
-	socket     *Socket // one-to-many style: whose association it is
+	rest       []rawio.Packet // of the backlog, taken and not handled yet
 	inbox      inbox
-	readAt     rawio.Time // when it was last read from
 	sendbuf    sendBuf
-	readable   Signal
-	reader     ahead.Sleeper // who waits for it
-	rdl        deadline
-	gate       gate // what is looked at of it comes first
-	a          assoc.Assoc
+	gate       gate
+
+	// What a packet that comes, or a read, looks at besides. The association follows.
+	writers  int32 // that wait for room
+	unread   int32 // messages that wait in socket
+	drawnTo  int   // octets that the account has drawn
+	streams  map[wire.StreamID]*Stream
+	socket   *Socket    // one-to-many style: whose association it is
+	readAt   rawio.Time // when it was last read from
+	rdl      deadline
+	readable Signal
+	reader   ahead.Sleeper // who waits for it
+	a        assoc.Assoc
 
 	// Set before the channel that announces it is closed.
 	up       chan struct{} // closed when the association is established; one that the peer has set up is from the start

@@ -6,15 +6,19 @@ import (
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
-// lookup finds the association of each packet, and waits for nobody. A packet without one gets the endpoint's answer; a
+// lookup finds the association of each packet, and waits for nobody; hashes is room for its own use. A packet without one gets the endpoint's answer; a
 // valid COOKIE ECHO makes a new association. None is looked at for it.
-func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn) {
+func (t *Transport) lookup(now rawio.Time, pkts []rawio.Packet, conns []*Conn, hashes []uint64) {
 	unmatched := false
 	var last endpoint.Before
-	if t.crowd.Load() && len(pkts) > 1 {
-		t.ep.Expect(pkts)
+	expects := t.crowd.Load() && len(pkts) > 1
+	if expects {
+		t.ep.Expect(pkts, hashes)
 	}
 	for i := range pkts {
+		if expects {
+			last.Hash = hashes[i]
+		}
 		switch a, ok := t.ep.LookupNext(&pkts[i], &last); {
 		case !ok:
 			t.stats.rxDropped.Add(1)

@@ -311,14 +311,13 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
 	asks := crowds.Load() > 0
 	if asks {
-		c.fetch()
-		c.fetchRest()
+		c.fetchToWrite()
 	}
 	var ring []byte // for the buffer, if it is to be larger
 	for waits, waited, late := false, false, false; ; {
 		a, now := c.lock()
 		if asks {
-			c.fetchToSend()
+			c.fetchMoreToWrite()
 			asks = false
 		}
 		if waits {

@@ -37,21 +37,23 @@ type receiver struct {
 	runs     int                     // since it has sent behind a run
 	pace     *pace.Pace
 	pkts     []rawio.Packet
-	conns    [rxBatch]*Conn // of the packets; nil between two calls of handle
-	fetched  *Conn          // the one that was asked for last, for the first half
-	last     *Conn          // whose packets were handled last: it has not transmitted yet
-	owned    bool           // this goroutine holds its gate
-	count    int            // packets since the last pause
-	octets   int            // of them
-	woken    uint64         // wakes after the last of them
-	brought  uint64         // things to answer, likewise
-	tag      uint32         // of the association to which the last of them belong
-	sent     uint64         // DATA chunks that it has sent
-	answered bool           // since those before, or they were another's
-	combined bool           // they have put something into the combiner
-	several  bool           // they are of more than one association
-	at       rawio.Time     // when packets came last
-	thread   thread         // of a receive goroutine
+	conns    [rxBatch]*Conn  // of the packets; nil between two calls of handle
+	hashes   [rxBatch]uint64 // for lookup
+	halfway  *Conn           // the one of which half was asked for last
+	fetched  *Conn           // and the one that has come, whose fetchMore is next
+	last     *Conn           // whose packets were handled last: it has not transmitted yet
+	owned    bool            // this goroutine holds its gate
+	count    int             // packets since the last pause
+	octets   int             // of them
+	woken    uint64          // wakes after the last of them
+	brought  uint64          // things to answer, likewise
+	tag      uint32          // of the association to which the last of them belong
+	sent     uint64          // DATA chunks that it has sent
+	answered bool            // since those before, or they were another's
+	combined bool            // they have put something into the combiner
+	several  bool            // they are of more than one association
+	at       rawio.Time      // when packets came last
+	thread   thread          // of a receive goroutine
 }
 
 func newReceiver(t *Transport, q rawio.Shard, waits bool) receiver {

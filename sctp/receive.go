@@ -34,7 +34,7 @@ func (r *receiver) handle(n int) {
 		return
 	}
 	r.arrived(n)
-	r.t.lookup(r.at, r.pkts[:n], r.conns[:n])
+	r.t.lookup(r.at, r.pkts[:n], r.conns[:n], r.hashes[:n])
 	if r.last == nil || !r.those(r.last, 0, n) { // it goes on where the packets before have ended
 		r.done(false)
 	}

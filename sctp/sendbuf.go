@@ -19,8 +19,8 @@ type sendBuf struct {
 	msgs  []written // from head on: those that keep their place, oldest first
 	head  int
 	first uint64 // token of msgs[head]; tokens count up
-	fresh uint64 // messages of lower tokens are in an earlier ring
-	old   int    // octets of earlier rings, as long as there are such messages
+	old   int    // octets of earlier rings, as long as there are messages in them
+	fresh uint64 // those of lower tokens are
 
 	seen uint64 // the token of the next message at the last trim
 	// affords says whether there is memory for so many more octets; nil: there is.

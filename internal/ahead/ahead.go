@@ -7,14 +7,9 @@ package ahead
 
 import "unsafe"
 
-// line is how much memory comes at a time.
-const line = 64
-
 // Span asks for the memory from one part of an object to another, both included.
 func Span[A, B any](from *A, to *B) {
-	first := uintptr(unsafe.Pointer(from)) &^ (line - 1)
-	end := uintptr(unsafe.Pointer(to)) + unsafe.Sizeof(*to)
-	lines(unsafe.Pointer(from), int((end-first+line-1)/line))
+	lines(unsafe.Pointer(from), int(uintptr(unsafe.Pointer(to))+unsafe.Sizeof(*to)-uintptr(unsafe.Pointer(from))))
 }
 
 // In is the part of an object that lies at an offset, without a look at whether there is one: the compiler's would wait for it.
@@ -25,36 +20,35 @@ func In[P, T any](object *T, offset uintptr) *P {
 // Part asks for the octets of an object from one offset up to another, which there must be and which are about to be written to. A processor has so many lines on their way at
 // a time, a dozen or two, and who asks for more waits: large objects are asked for in parts, with work between.
 func Part[T any](object *T, from, to uintptr) {
-	before := (uintptr(unsafe.Pointer(object)) + from) % line
-	room(unsafe.Add(unsafe.Pointer(object), from), int((before+to-from+line-1)/line))
+	room(unsafe.Add(unsafe.Pointer(object), from), int(to-from))
 }
 
 // Behind asks for the first octets of what a pointer, or the pointer in a slice or a channel, leads to. It may lead nowhere.
 func Behind[P any](pointer *P, octets int) {
-	behind(unsafe.Pointer(pointer), (octets+line-1)/line)
+	behind(unsafe.Pointer(pointer), octets)
 }
 
 // Beyond is Behind for the pointer that lies at an offset in what a pointer leads to, if it leads anywhere: for when that is there.
 func Beyond[P any](pointer **P, offset uintptr, octets int) {
-	beyond(unsafe.Pointer(pointer), offset, (octets+line-1)/line)
+	beyond(unsafe.Pointer(pointer), offset, octets)
 }
 
 // Ring asks for some elements of a slice whose length is a power of two, from the one at an index on, which counts on and on.
 func Ring[T any, N ~uint32](slice *[]T, index *N, elements int) {
 	size := unsafe.Sizeof(*new(T))
-	ring(unsafe.Pointer(slice), (*uint32)(unsafe.Pointer(index)), size, (elements*int(size)+line-1)/line)
+	ring(unsafe.Pointer(slice), (*uint32)(unsafe.Pointer(index)), size, elements*int(size))
 }
 
 // Octets asks for octets that are about to be read, and Room for some that are about to be written to.
 func Octets(b []byte) {
 	if len(b) > 0 {
-		lines(unsafe.Pointer(unsafe.SliceData(b)), (len(b)+line-1)/line)
+		lines(unsafe.Pointer(unsafe.SliceData(b)), len(b))
 	}
 }
 
 // Room is Octets for who writes.
 func Room(b []byte) {
 	if len(b) > 0 {
-		room(unsafe.Pointer(unsafe.SliceData(b)), (len(b)+line-1)/line)
+		room(unsafe.Pointer(unsafe.SliceData(b)), len(b))
 	}
 }

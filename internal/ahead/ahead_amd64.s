@@ -1,12 +1,14 @@
 #include "textflag.h"
 
-// EACH asks, in a way of its own, for each of CX lines from AX on.
+// EACH asks, in a way of its own, for each line that has any of CX octets from AX on.
 #define EACH(ask) \
+	LEAQ -1(AX)(CX*1), CX; \
+	ANDQ $~63, AX; \
 next: \
 	ask; \
 	ADDQ $64, AX; \
-	DECQ CX; \
-	JG   next; \
+	CMPQ AX, CX; \
+	JLS  next; \
 	RET
 
 #define TO_READ PREFETCHT0 (AX)
@@ -14,24 +16,24 @@ next: \
 // TO_WRITE is PREFETCHW (AX), which the assembler does not know.
 #define TO_WRITE BYTE $0x0f; BYTE $0x0d; BYTE $0x08
 
-// func lines(p unsafe.Pointer, n int)
+// func lines(p unsafe.Pointer, octets int)
 TEXT ·lines(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
-	MOVQ n+8(FP), CX
+	MOVQ octets+8(FP), CX
 	EACH(TO_READ)
 
-// func behind(pp unsafe.Pointer, n int)
+// func behind(pp unsafe.Pointer, octets int)
 TEXT ·behind(SB), NOSPLIT, $0-16
 	MOVQ pp+0(FP), AX
-	MOVQ n+8(FP), CX
+	MOVQ octets+8(FP), CX
 	MOVQ (AX), AX
 	EACH(TO_READ)
 
-// func beyond(pp unsafe.Pointer, off uintptr, n int)
+// func beyond(pp unsafe.Pointer, off uintptr, octets int)
 TEXT ·beyond(SB), NOSPLIT, $0-24
 	MOVQ  pp+0(FP), AX
 	MOVQ  off+8(FP), BX
-	MOVQ  n+16(FP), CX
+	MOVQ  octets+16(FP), CX
 	MOVQ  (AX), AX
 	TESTQ AX, AX
 	JEQ   nowhere
@@ -41,11 +43,11 @@ TEXT ·beyond(SB), NOSPLIT, $0-24
 nowhere:
 	RET
 
-// func ring(slice unsafe.Pointer, index *uint32, size uintptr, n int)
+// func ring(slice unsafe.Pointer, index *uint32, size uintptr, octets int)
 TEXT ·ring(SB), NOSPLIT, $0-32
 	MOVQ  slice+0(FP), BX
 	MOVQ  index+8(FP), SI
-	MOVQ  n+24(FP), CX
+	MOVQ  octets+24(FP), CX
 	MOVQ  (BX), AX
 	MOVQ  8(BX), DX
 	MOVL  (SI), SI
@@ -55,16 +57,16 @@ TEXT ·ring(SB), NOSPLIT, $0-32
 	ADDQ  SI, AX
 	EACH(TO_READ)
 
-// func room(p unsafe.Pointer, n int)
+// func room(p unsafe.Pointer, octets int)
 TEXT ·room(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
-	MOVQ n+8(FP), CX
+	MOVQ octets+8(FP), CX
 	EACH(TO_WRITE)
 
-// func address(p uintptr, n int)
+// func address(p uintptr, octets int)
 TEXT ·address(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
-	MOVQ n+8(FP), CX
+	MOVQ octets+8(FP), CX
 	EACH(TO_READ)
 
 // func self() (stack, of uintptr)

@@ -14,7 +14,7 @@ type Sleeper struct{ stack, of atomic.Uintptr }
 const (
 	calledOctets = 1216
 	callerOctets = 448
-	ownOctets    = 320
+	ownOctets    = 400
 )
 
 // IsCaller says that the calling goroutine is about to wait.
@@ -29,8 +29,8 @@ func (s *Sleeper) IsCaller() {
 // Wakes asks for what it needs to go on.
 func (s *Sleeper) Wakes() {
 	if stack := s.stack.Load(); stack != 0 {
-		address(stack-calledOctets, (calledOctets+callerOctets)/line+1)
-		address(s.of.Load(), ownOctets/line)
+		address(stack-calledOctets, calledOctets+callerOctets)
+		address(s.of.Load(), ownOctets)
 	}
 }
 
@@ -43,5 +43,5 @@ func Receiver[T any](ch *chan T) {
 // a channel is longer than that.
 const (
 	receiverAt     = 64
-	receiverOctets = 96
+	receiverOctets = 104
 )

@@ -4,27 +4,50 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/sctp/internal/pmtud"
+	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// Fetch has the processor bring what a packet, or a message to send, looks at of the association first, FetchRest the rest of that, and FetchMore and FetchToSend what it leads to, once it is
-// there. None looks at anything, so that anybody may call them at any time; they are for who handles many associations in turn, none of whose memory is in a cache.
+// Fetch has the processor bring what a packet looks at of the association first, FetchRest the rest of that, as it asks for so much at a time, and FetchMore and FetchLast what it leads
+// to, one after the other, once what is before is there. None looks at anything, so that anybody may call them at any time; they are for who handles many associations in turn, none of whose
+// memory is in a cache.
 func (a *Assoc) Fetch() { ahead.Part(a, 0, unsafe.Offsetof(a.sender)) }
 
-// FetchRest is for a little later than Fetch, as the processor asks for so much at a time.
-func (a *Assoc) FetchRest() { ahead.Part(a, unsafe.Offsetof(a.sender), unsafe.Offsetof(a.lives)) }
-
-// FetchMore is the second step for a packet that has come, FetchLast the third.
-func (a *Assoc) FetchMore() {
-	a.FetchToSend()
-	a.receiver.FetchMore()
+// FetchRest is the other half of Fetch.
+func (a *Assoc) FetchRest() {
+	sender(a).Fetch()
+	receiver(a).Fetch()
+	ahead.Part(a, unsafe.Offsetof(a.first)+unsafe.Offsetof(a.first.heard), pathFetched)
 }
 
-// FetchToSend is the second step for a message to send.
+// FetchToSend is Fetch and FetchRest for a message to send, which looks at half as much.
 func (a *Assoc) FetchToSend() {
-	ahead.In[tx.Sender](a, unsafe.Offsetof(a.sender)).FetchMore()
+	ahead.Part(a, 0, unsafe.Offsetof(a.stats)+unsafe.Offsetof(a.stats.PacketsIn))
+	sender(a).FetchToSend()
+	ahead.Part(a, unsafe.Offsetof(a.first)+unsafe.Offsetof(a.first.Path)+tx.PathToSend, pathFetched)
+	receiver(a).FetchToSend()
+}
+
+// pathFetched is where what they look at of the first path ends.
+const pathFetched = unsafe.Offsetof(Assoc{}.first) + unsafe.Offsetof(path{}.mtu) + unsafe.Offsetof(pathMTU{}.Search) + pmtud.Often
+
+// FetchMore is the second step, for a packet.
+func (a *Assoc) FetchMore() {
+	a.FetchMoreToSend()
+	receiver(a).FetchMore()
+}
+
+// FetchMoreToSend is it for a message to send.
+func (a *Assoc) FetchMoreToSend() {
+	sender(a).FetchMore()
 	ahead.In[path](a, unsafe.Offsetof(a.first)).FetchControl()
 }
 
-// FetchLast is the third step of Fetch.
-func (a *Assoc) FetchLast() { a.receiver.FetchLast() }
+// FetchLast is the third step, for a packet.
+func (a *Assoc) FetchLast() { receiver(a).FetchLast() }
+
+// sender and receiver are those of an association that is not looked at.
+func sender(a *Assoc) *tx.Sender { return ahead.In[tx.Sender](a, unsafe.Offsetof(a.sender)) }
+
+func receiver(a *Assoc) *rx.Receiver { return ahead.In[rx.Receiver](a, unsafe.Offsetof(a.receiver)) }

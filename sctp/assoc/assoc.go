@@ -66,40 +66,44 @@ type RowPlacer interface {
 // A program may have thousands, and what each packet looks at is then in none of the processor's caches: each line of it costs a hundred
 // nanoseconds. So it comes first and together, in as few lines as it takes, and what is rarely looked at comes behind it.
 type Assoc struct {
+	// What sending a message looks at comes first, see FetchToSend.
+
 	// Owner is free for the owner's own use.
 	Owner any
 
-	state                 State // changed by enter
-	continues             bool  // the last PollTransmit ended with a full batch
-	unsettled             bool  // messages of Send wait for acknowledgement
-	probeDue              bool  // a search for a path MTU has a probe to send
-	localPort, peerPort   uint16
-	localTag, peerTag     uint32
-	outStreams, inStreams uint16  // negotiated, 0 before
-	hasAdaptation         bool    // peerAdaptation is known
-	noDry                 bool    // see IgnoreDry
-	crowded               bool    // see Crowd
-	cfg                   *Config // of many associations; Reconfigure gives this one its own
-	env                   *Env
-	recv                  *rx.Receiver // nil until the peer's Initial TSN is known, then &receiver
-	paths                 []*path      // in the order of sender.Paths
-	one                   [1]*path     // paths, if it is but one
+	state               State // changed by enter
+	continues           bool  // the last PollTransmit ended with a full batch
+	unsettled           bool  // messages of Send wait for acknowledgement
+	probeDue            bool  // a search for a path MTU has a probe to send
+	localPort, peerPort uint16
+	localTag, peerTag   uint32
+	cfg                 *Config // of many associations; Reconfigure gives this one its own
+	env                 *Env
+	recv                *rx.Receiver   // nil until the peer's Initial TSN is known, then &receiver
+	paths               []*path        // in the order of sender.Paths
+	one                 [1]*path       // paths, if it is but one
+	setup               *setup         // COOKIE-WAIT and COOKIE-ECHOED only
+	closing             *closing       // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
+	moved               rawio.Time     // when user data was last sent or received
+	steps               uint64         // see Steps
+	fault               *InternalError // see Break
+	events              eventQueue
+	control             controlQueue // chunks waiting for PollTransmit
+	outbox              Outbox       // packets with tags of their own, and last words
+	ecn                 ecn
+	sackPath            *path          // where SACKs go
+	sackLocal           netip.AddrPort // from which own address; invalid: that of the path
+	stats               usual
+
+	// And what a packet that comes looks at, behind it.
+	outStreams, inStreams uint16 // negotiated, 0 before
+	hasAdaptation         bool   // peerAdaptation is known
+	noDry                 bool   // see IgnoreDry
+	crowded               bool   // see Crowd
 	placer                Placer
-	setup                 *setup     // COOKIE-WAIT and COOKIE-ECHOED only
-	closing               *closing   // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
-	lastHeard             rawio.Time // when the last valid packet of the peer came
-	moved                 rawio.Time // when user data was last sent or received
-	errors                int        // consecutive errors of the association (section 8.1)
-	ecn                   ecn
-	steps                 uint64         // see Steps
-	sackPath              *path          // where SACKs go
-	sackLocal             netip.AddrPort // from which own address; invalid: that of the path
-	fault                 *InternalError // see Break
-	events                eventQueue
-	control               controlQueue // chunks waiting for PollTransmit
-	outbox                Outbox       // packets with tags of their own, and last words
+	lastHeard             rawio.Time   // when the last valid packet of the peer came
+	errors                int          // consecutive errors of the association (section 8.1)
 	failing               []*tx.Sender // whose messages have failed, see failMessages
-	stats                 usual
 	trips                 count.Small
 
 	sender   tx.Sender

@@ -5,9 +5,9 @@ import "net/netip"
 // controlQueue holds control chunks that wait for PollTransmit. All answers to one received packet
 // share one entry and so one packet (section 12.4), and what a peer can make the queue hold is bounded.
 type controlQueue struct {
-	buf      []byte // the chunks of all entries
 	entries  []controlEntry
-	answered bool // the last entry answers the packet that is being handled
+	answered bool   // the last entry answers the packet that is being handled
+	buf      []byte // the chunks of all entries
 }
 
 // controlEntry is the control chunks of one packet to come.

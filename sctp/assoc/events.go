@@ -79,9 +79,9 @@ const maxPeerErrors = 16
 // eventQueue is a ring that grows with what the association itself has to report; events that the
 // peer can cause at will are bounded at their origin.
 type eventQueue struct {
-	ring       []Event
 	head, n    int32
 	peerErrors int32
+	ring       []Event
 }
 
 func (q *eventQueue) push(e Event) {

@@ -63,7 +63,8 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		a.control.buf, a.outbox.buf, a.events.ring = make([]byte, 1, spareOctets+more), make([]byte, 1, spareOctets+more), make([]Event, spareEvents+more)
 		check.Equal(t, "there is something to give back", a.Eventful(), !kept)
 		a.control.clear()
-		a.outbox.PollTransmit(nil)
+		a.outbox.pkts = make([]outPacket, 1)
+		a.outbox.PollTransmit(NewTxBatch(1))
 		a.events.pop()
 		check.That(t, (a.control.buf != nil) == kept && (a.outbox.buf != nil) == kept && (a.events.ring != nil) == kept && len(a.control.buf)+len(a.outbox.buf) == 0,
 			"%d more than is spared are kept: %v", more, !kept)

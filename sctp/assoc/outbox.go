@@ -19,8 +19,8 @@ func NewTxBatch(packets int) *TxBatch { return pack.NewBatch(packets) }
 // Outbox is a bounded queue of packets that need no association: answers to INITs, to packets out
 // of the blue, and last words.
 type Outbox struct {
-	buf     []byte // the chunks of all queued packets
 	pkts    []outPacket
+	buf     []byte // the chunks of all queued packets
 	dropped uint64
 }
 
@@ -65,6 +65,9 @@ func (o *Outbox) commit(q outPacket, b []byte) {
 
 // PollTransmit moves packets to the batch and says whether some are left.
 func (o *Outbox) PollTransmit(out *TxBatch) (more bool) {
+	if o.empty() {
+		return false
+	}
 	n := 0
 	for n < len(o.pkts) && !out.Full() {
 		q := &o.pkts[n]

@@ -17,13 +17,13 @@ const MaxPaths = 8
 
 // path is one destination of the peer: what the sender keeps of it and its heartbeats.
 type path struct {
-	tx.Path
-	beat     beat
-	mtu      pathMTU
 	interval time.Duration  // HB.interval, negative for no heartbeats
 	heard    netip.AddrPort // own address that its last packet came to
 	dataIn   uint64         // packets with DATA
-	mark     pack.Mark      // of its packets
+	tx.Path
+	mark pack.Mark // of its packets
+	beat beat
+	mtu  pathMTU
 }
 
 // addPath adds a destination if there is room for it and an own address to reach it from. known is an

@@ -91,11 +91,11 @@ type Counters struct {
 
 // usual are the Counters that nearly every association has use for. Most have none for the others, which take four times the memory.
 type usual struct {
-	PacketsIn, PacketsOut, OctetsIn, OctetsOut      uint64
-	DataIn, DataOctetsIn, Placed, SacksIn, SacksOut uint64
-	HeartbeatsIn, HeartbeatsOut, HeartbeatAcksIn    uint64
-	MTUProbesOut, MTUProbesAcked                    uint64
-	others                                          *Counters // nil until there are any
+	PacketsOut, OctetsOut, SacksOut                       uint64
+	PacketsIn, OctetsIn, DataIn, DataOctetsIn, Placed     uint64
+	SacksIn, HeartbeatsIn, HeartbeatsOut, HeartbeatAcksIn uint64
+	MTUProbesOut, MTUProbesAcked                          uint64
+	others                                                *Counters // nil until there are any
 }
 
 // rare returns the Counters that are not among the usual ones.

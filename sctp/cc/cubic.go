@@ -18,17 +18,17 @@ const (
 // last loss, so it does not depend on the round trip time, and at least what Reno would have. Slow
 // start, idle periods and the units are those of newReno: octets of DATA chunks.
 type cubic struct {
+	epoch  rawio.Time    // when the present growth began, rawio.Never before the first Ack of it
+	latest rawio.Time    // the latest Ack of it
+	rtt    time.Duration // latest measurement
 	newReno
 
 	wMax    float64       // cwnd before the last reduction, lowered by fast convergence
 	prior   float64       // cwnd before the last reduction
 	wBefore float64       // wMax before it
-	epoch   rawio.Time    // when the present growth began, rawio.Never before the first Ack of it
 	k       time.Duration // from epoch until the curve reaches wMax
 	est     float64       // what Reno's window would be (section 4.3)
 	next    float64       // cwnd with its fraction
-	rtt     time.Duration // latest measurement
-	latest  rawio.Time    // the latest Ack of the present growth
 }
 
 // NewCubic returns a CUBIC controller (RFC 9438), which suits paths with much delay and bandwidth better

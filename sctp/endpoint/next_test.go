@@ -2,6 +2,7 @@ package endpoint_test
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -33,8 +34,14 @@ func TestLookupNext(t *testing.T) {
 	for first := range peers {
 		for second := range peers {
 			var last endpoint.Before
-			for _, n := range []int{first, first, second, second, first} {
+			for i, n := range []int{first, first, second, second, first, second, first, second} {
 				p := rawio.Packet{Data: lab.Packet(peerPort, peers[n].local, 1, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peers[n].from}
+				if i >= 4 && i != 6 {
+					hash := []uint64{0}
+					b.EP.Expect([]rawio.Packet{p}, hash)
+					check.That(t, hash[0] != 0, "a packet has no hash")
+					last.Hash = hash[0]
+				}
 				a, ok := b.EP.LookupNext(&p, &last)
 				must.That(t, ok && a == peers[n].a, "peers %d, %d: a packet of %d finds another association", first, second, n)
 				p.Data[len(p.Data)-1] ^= 1
@@ -50,6 +57,15 @@ func TestLookupNext(t *testing.T) {
 		check.That(t, a == peers[0].a, "the next packet of a peer is looked for in the tables again")
 		b.EP.Remove(peers[0].a)
 	}
+}
+
+// What is no packet with a common header has no hash, whatever was there before it.
+func TestExpectOfNoPackets(t *testing.T) {
+	b := bench.New(t, endpoint.Config{})
+	pkts := []rawio.Packet{{}, {Data: make([]byte, wire.CommonHeaderLen-1)}, {Data: make([]byte, wire.CommonHeaderLen), Kind: rawio.KindPacketTooBig}}
+	hashes := []uint64{1, 2, 3, 4}
+	b.EP.Expect(pkts, hashes)
+	check.That(t, slices.Equal(hashes, []uint64{0, 0, 0, 4}), "hashes %v", hashes)
 }
 
 // Lookup may run beside itself, Find and Stats, and counts what it drops all the same.

@@ -22,6 +22,9 @@ func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
 
 // Before is what LookupNext keeps of one packet for the next. Its zero value is for the first.
 type Before struct {
+	// Hash is what Expect has found for the next packet, if it was asked.
+	Hash uint64
+
 	sum  wire.HeaderSum
 	peer peerKey
 	a    *assoc.Assoc
@@ -29,6 +32,8 @@ type Before struct {
 
 // LookupNext is Lookup for the next of several packets, which as a rule come from one peer.
 func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bool) {
+	hash := b.Hash
+	b.Hash = 0
 	if p.Kind != rawio.KindSCTP {
 		if a = e.lookupQuote(p); a == nil {
 			e.strays.Add(1)
@@ -47,28 +52,39 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bo
 	if setsUp(pkt) {
 		return nil, true // there are limits for them, whomever they concern
 	}
-	k := peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
+	k := peerOf(p, pkt)
 	if k == b.peer { // no port of k is 0, as they are at first
 		return b.a, true
 	}
-	if a = e.find(p, pkt); a != nil {
+	if hash == 0 {
+		hash = k.Hash()
+	}
+	if a = e.find(k, hash, pkt); a != nil {
 		b.peer, b.a = k, a
 	}
 	return a, true
 }
 
-// Expect has the memory come that LookupNext looks at for each of several packets: with many associations it is in no cache.
-func (e *Endpoint) Expect(pkts []rawio.Packet) {
+// Expect has the memory come that LookupNext looks at for each of several packets: with many associations it is in no cache. It returns the hashes that it has found,
+// of which 0 is for a packet without one.
+func (e *Endpoint) Expect(pkts []rawio.Packet, hashes []uint64) {
 	for i := range pkts {
+		hashes[i] = 0
 		if k, ok := from(&pkts[i]); ok {
-			e.byPeer.Ahead(k)
+			hashes[i] = k.Hash()
+			e.byPeer.Ahead(hashes[i])
 		}
 	}
-	for i := range pkts {
-		if k, ok := from(&pkts[i]); ok {
-			e.byPeer.AheadMore(k)
+	for _, h := range hashes[:len(pkts)] {
+		if h != 0 {
+			e.byPeer.AheadMore(h)
 		}
 	}
+}
+
+// peerOf is whom a packet says that it comes from.
+func peerOf(p *rawio.Packet, pkt wire.Packet) peerKey {
+	return peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
 }
 
 // from is by what the association of a packet is found, if it is one of SCTP.
@@ -77,16 +93,15 @@ func from(p *rawio.Packet) (k peerKey, ok bool) {
 		return k, false
 	}
 	pkt := wire.Packet(p.Data)
-	return peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}, true
+	return peerOf(p, pkt), true
 }
 
 // find returns the association that a packet with a right checksum belongs to.
-func (e *Endpoint) find(p *rawio.Packet, pkt wire.Packet) *assoc.Assoc {
-	k := peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
-	a := at(&e.byPeer, k)
+func (e *Endpoint) find(k peerKey, hash uint64, pkt wire.Packet) *assoc.Assoc {
+	a, _ := e.byPeer.GetHashed(k, hash)
 	if a == nil && pkt.VTag() != 0 {
 		// An address of the peer that only its INIT ACK has named, or that could not be verified.
-		if a = at(&e.byTag, tagKey{pkt.VTag(), pkt.DstPort(), pkt.SrcPort()}); a == nil && !setsUp(pkt) {
+		if a = at(&e.byTag, tagKey{pkt.VTag(), k.local, k.peer}); a == nil && !setsUp(pkt) {
 			a = at(&e.byClaim, k) // such as the ABORT of a host that knows nothing of the association
 		}
 	}
@@ -197,10 +212,11 @@ func (s *Stranger) list() {
 // Find returns the association that a packet turns out to belong to: one that was set up a moment ago, whose it is by its tag, or whose
 // address an INIT lists (section 5.1.2). It needs the tables of the endpoint, and only reads them.
 func (e *Endpoint) Find(s *Stranger) *assoc.Assoc {
-	if a := e.find(s.p, s.pkt); a != nil {
+	pkt := s.pkt
+	k := peerOf(s.p, pkt)
+	if a := e.find(k, k.Hash(), pkt); a != nil {
 		return a
 	}
-	pkt := s.pkt
 	if s.init() {
 		for _, addr := range s.listed[:s.n] {
 			if a := at(&e.byPeer, peerKey{addr, pkt.DstPort(), pkt.SrcPort()}); a != nil {

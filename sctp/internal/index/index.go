@@ -34,15 +34,18 @@ type node[K Key, V any] struct {
 	next  atomic.Pointer[node[K, V]]
 }
 
-func (c chains[K, V]) of(k K) *atomic.Pointer[node[K, V]] { return &c[k.Hash()&uint64(len(c)-1)] }
+func (c chains[K, V]) of(hash uint64) *atomic.Pointer[node[K, V]] { return &c[hash&uint64(len(c)-1)] }
 
 // Get returns the value of a key.
-func (m *Map[K, V]) Get(k K) (value V, ok bool) {
+func (m *Map[K, V]) Get(k K) (value V, ok bool) { return m.GetHashed(k, k.Hash()) }
+
+// GetHashed is Get for who knows the hash.
+func (m *Map[K, V]) GetHashed(k K, hash uint64) (value V, ok bool) {
 	c := m.chains.Load()
 	if c == nil {
 		return value, false
 	}
-	for n := c.of(k).Load(); n != nil; n = n.next.Load() {
+	for n := c.of(hash).Load(); n != nil; n = n.next.Load() {
 		if n.key == k {
 			return n.value, true
 		}
@@ -50,18 +53,18 @@ func (m *Map[K, V]) Get(k K) (value V, ok bool) {
 	return value, false
 }
 
-// Ahead asks for the memory that a Get will look at first, and AheadMore, when that is there, for what it leads to. A table may change meanwhile.
-func (m *Map[K, V]) Ahead(k K) {
+// Ahead asks for the memory that a Get of a key of this hash will look at first, and AheadMore, when that is there, for what it leads to. A table may change meanwhile.
+func (m *Map[K, V]) Ahead(hash uint64) {
 	if c := m.chains.Load(); c != nil {
-		at := c.of(k)
+		at := c.of(hash)
 		ahead.Span(at, at)
 	}
 }
 
 // AheadMore is the second step of Ahead.
-func (m *Map[K, V]) AheadMore(k K) {
+func (m *Map[K, V]) AheadMore(hash uint64) {
 	if c := m.chains.Load(); c != nil {
-		ahead.Behind(c.of(k), int(unsafe.Sizeof(node[K, V]{})))
+		ahead.Behind(c.of(hash), int(unsafe.Sizeof(node[K, V]{})))
 	}
 }
 
@@ -72,7 +75,7 @@ func (m *Map[K, V]) Put(k K, value V) {
 		c = m.grow(c)
 	}
 	n := &node[K, V]{key: k, value: value}
-	for at := c.of(k); ; {
+	for at := c.of(k.Hash()); ; {
 		old := at.Load()
 		switch {
 		case old == nil:
@@ -96,7 +99,7 @@ func (m *Map[K, V]) grow(old *chains[K, V]) *chains[K, V] {
 	c := make(chains[K, V], max(least, 2*len(*old)))
 	for i := range *old {
 		for n := (*old)[i].Load(); n != nil; n = n.next.Load() {
-			moved, at := &node[K, V]{key: n.key, value: n.value}, c.of(n.key)
+			moved, at := &node[K, V]{key: n.key, value: n.value}, c.of(n.key.Hash())
 			moved.next.Store(at.Load())
 			at.Store(moved)
 		}
@@ -111,7 +114,7 @@ func (m *Map[K, V]) Delete(k K) {
 	if c == nil {
 		return
 	}
-	for at := c.of(k); ; {
+	for at := c.of(k.Hash()); ; {
 		n := at.Load()
 		switch {
 		case n == nil:

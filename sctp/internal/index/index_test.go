@@ -31,7 +31,11 @@ func TestTableIsAMap(t *testing.T) {
 			want[k] = i
 		}
 		k = number(r.Uint64N(200))
+		m.Ahead(k.Hash())
+		m.AheadMore(k.Hash())
 		got, ok := m.Get(k)
+		hashed, found := m.GetHashed(k, k.Hash())
+		check.That(t, hashed == got && found == ok, "step %d, key %d: %d, %v by its hash", i, k, hashed, found)
 		value, is := want[k]
 		check.That(t, got == value && ok == is && m.Len() == len(want), "step %d, key %d: %d, %v, want %d, %v; %d keys of %d", i, k, got, ok, value, is, m.Len(), len(want))
 	}

@@ -50,13 +50,14 @@ func (l Limits) normal() Limits {
 
 // Search is the search on one path.
 type Search struct {
-	lim   Limits
-	state State
+	// What each packet looks at comes first.
+	timer rawio.Time // PROBE_TIMER while out, PMTU_RAISE_TIMER in Complete, else when the probe may go
 	size  int        // PLPMTU
+	state State
+	out   bool // a probe is unanswered
+	lim   Limits
 	probe int        // PROBED_SIZE; meaningful in Base, Searching and Error
 	count int        // PROBE_COUNT
-	out   bool       // a probe is unanswered
-	timer rawio.Time // PROBE_TIMER while out, PMTU_RAISE_TIMER in Complete, else when the probe may go
 	free  rawio.Time // no other probe before: a round trip after the last one
 	wait  time.Duration
 
@@ -76,6 +77,9 @@ const logged = maxProbes + 1
 
 // Held is how many octets a Search takes besides its own.
 const Held = unsafe.Sizeof([logged]probe{})
+
+// Often is how many of its first octets each packet looks at.
+const Often = unsafe.Offsetof(Search{}.lim) + unsafe.Sizeof(int(0))
 
 // probe is one that was sent and not answered.
 type probe struct {

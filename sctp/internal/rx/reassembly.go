@@ -34,16 +34,16 @@ type stream struct {
 
 // Reassembly puts fragments together and messages in stream order (RFC 9260 sections 6.6 and 6.9).
 type Reassembly struct {
-	// What each chunk and each read needs comes first, see Receiver.
-	limit      int // octets of user data
-	used       int // octets of user data held, ready, or with the upper layer
-	maxMessage int
-	inStreams  int
-	skips      int             // messages that Skip has put in the place of others
+	// What a message that is sent looks at comes first, and then what each chunk and each read does, see Receiver.
+	used       int             // octets of user data held, ready, or with the upper layer
 	steps      uint64          // see Receiver.Steps
-	open       *Message        // the message of which only pieces were delivered so far, one of held
 	ready      chain           // messages and pieces in delivery order
 	due        []wire.StreamID // streams of which the next message may be among those of waits
+	limit      int             // octets of user data
+	maxMessage int
+	inStreams  int
+	skips      int      // messages that Skip has put in the place of others
+	open       *Message // the message of which only pieces were delivered so far, one of held
 	free       *Message
 	nfree      int
 	reading    *Message // header of the message whose last piece is still to be popped, More then; nil before there was one

@@ -37,18 +37,18 @@ const (
 // Receiver is the receiving half of an association. With many associations a packet takes the time of the cache lines that it touches: what each
 // needs comes first, and lies together; what is rare comes last.
 type Receiver struct {
+	first   int // Config.RecvBuffer before it has grown
+	evicted uint64
+
 	track Tracker
-	ack   AckPolicy
 	gaps  bool // TSNs were missing before the packet in processing
 	// squeezed: memory is short, and the window closed, whatever there is room for
 	squeezed bool
 	credit   int // the a_rwnd last advertised, less what has come in since
 	cfg      settings
 	reading  reading
+	ack      AckPolicy
 	reasm    Reassembly
-
-	first   int // Config.RecvBuffer before it has grown
-	evicted uint64
 }
 
 // settings is what may change of a Config.

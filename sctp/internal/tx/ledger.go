@@ -91,25 +91,26 @@ type ledger struct {
 	recs    []record // a power of two; TSN t is at t mod len
 	base    wire.TSN // the earliest TSN not acknowledged cumulatively
 	next    wire.TSN // the first TSN not sent yet
-	octets  int      // of memory that records and sets take
 	intact  wire.TSN // records from here on are still in place, also those before base
 	lasting bool     // chunks were sent again, or the path is congested
-	ripeTo  wire.TSN // chunks before it were sent before the last that has arrived, unless they were sent again
 
 	fault *invariant.Error // the table has been contradicted
 
-	marked  tsnset.Set // those of inQueue
-	ripe    tsnset.Set // of those in flight, the ones that take miss indications, see ripen
-	gapped  tsnset.Set // those of inGaps,
-	paid    tsnset.Set // inPaid
-	owed    tsnset.Set // and inOwed
-	nmarked int32
-	ngapped int32
-	nowed   int32
+	paid    tsnset.Set // those of inPaid
+	nmarked int32      // how many there are of marked,
+	ngapped int32      // and of gapped
+	flight  int        // octets of chunks in flight, all paths
+	data    int        // octets of user data in flight
+	rwnd    int        // what the peer has room for beyond that; negative when a probe went out
 
-	flight int // octets of chunks in flight, all paths
-	data   int // octets of user data in flight
-	rwnd   int // what the peer has room for beyond that; negative when a probe went out
+	// What follows is for acknowledgements.
+	octets int        // of memory that records and sets take
+	ripeTo wire.TSN   // chunks before it were sent before the last that has arrived, unless they were sent again
+	nowed  int32      // how many there are of owed
+	marked tsnset.Set // those of inQueue
+	ripe   tsnset.Set // of those in flight, the ones that take miss indications, see ripen
+	gapped tsnset.Set // those of inGaps,
+	owed   tsnset.Set // and inOwed
 
 	again again // what was sent again, in that order
 }

@@ -57,6 +57,24 @@ const maxPMDCS = 65532
 // Path is one destination address of the peer with what RFC 9260 keeps for each: PMTU, RTO,
 // congestion control, T3-rtx, flight size and error counter.
 type Path struct {
+	reduced  uint64   // TSNs that had been sent when cwnd was last reduced
+	markFrom wire.TSN // where T3-rtx, which is processed in parts, goes on to mark it
+	markTo   wire.TSN // and up to where
+	disorder disorder
+
+	// What acknowledgements look at.
+
+	// Errors is the owner's error counter of section 8.2.
+	Errors int
+	full   sending // what was sent before that was in flight when these were as many as cwnd, see full.go
+	latest sending // the last of what has arrived, of all that was sent here
+	debt   int     // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
+	sack   pathSack
+	alarm  alarm
+
+	// What sending a message looks at, too.
+
+	est estimator
 	// Local and Remote are the transport addresses. An invalid Local lets the link choose.
 	Local, Remote netip.AddrPort
 	// State is set by the owner; it decides where DATA goes.
@@ -64,17 +82,13 @@ type Path struct {
 	// Asks is set by an owner that sends a HEARTBEAT to the path when it is suspected.
 	Asks  bool
 	index uint8
-	// Errors is the owner's error counter of section 8.2.
-	Errors int
 	// Least is set by an owner that probes the path MTU: packets of at most so many octets pass in any
 	// case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no packet is
 	// suspected.
 	Least int
 
-	// What each packet looks at comes first and together: where there are many associations it is in no cache.
 	mtu        int
 	pmdcs      int
-	est        estimator
 	proved     time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
 	cc         cc.Controller
 	pacer      cc.Pacer      // cc, if it asks for pacing
@@ -82,7 +96,6 @@ type Path struct {
 	due        rawio.Time    // the next packet does not leave earlier then
 	behind     time.Duration // what late timers have cost, see catchUp
 	flight     int           // octets of DATA chunks in flight, with header and padding
-	full       sending       // what was sent before that was in flight when these were as many as cwnd, see full.go
 	inflight   tsnset.Set    // them
 	t3         rawio.Time    // when T3-rtx expires, or Never
 	pto        rawio.Time    // when the tail-loss probe is due, or Never
@@ -91,24 +104,15 @@ type Path struct {
 	timedAt    rawio.Time
 	first      wire.TSN // the earliest TSN in flight here; meaningful while flight > 0
 	timed      wire.TSN
-	timing     bool    // timed measures the round trip (6.3.1, rule C4)
-	unmeasured bool    // no round trip was since the last probe for a lost tail
-	held       bool    // a packet waits for due
-	single     bool    // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
-	latest     sending // the last of what has arrived, of all that was sent here
-	debt       int     // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
-	sack       pathSack
+	timing     bool // timed measures the round trip (6.3.1, rule C4)
+	unmeasured bool // no round trip was since the last probe for a lost tail
+	held       bool // a packet waits for due
+	single     bool // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
+	holes      int  // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
 	early      early
-	spacing    spacing
 	waits      waits
-	alarm      alarm
+	spacing    spacing
 	doubt      suspicion
-	disorder   disorder
-
-	holes    int      // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
-	reduced  uint64   // TSNs that had been sent when cwnd was last reduced
-	markFrom wire.TSN // where T3-rtx, which is processed in parts, goes on to mark it
-	markTo   wire.TSN // and up to where
 }
 
 // pathSack is what the SACK in processing says about one path.

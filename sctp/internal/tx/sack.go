@@ -95,7 +95,6 @@ func (s *Sender) spent() bool { return s.steps >= s.until }
 
 // later is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to do.
 type later struct {
-	on       bool
 	stage    stage
 	advanced bool // left by the acknowledgements, as those below
 	cum      wire.TSN
@@ -106,6 +105,7 @@ type later struct {
 	htna, highest wire.TSN // see ack, and ackGaps
 	named         int
 	at            wire.TSN // where countMisses goes on
+	on            bool
 	lost          PathSet
 }
 

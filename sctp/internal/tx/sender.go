@@ -25,39 +25,47 @@ type Config struct {
 
 // Sender is the sending half of an association.
 type Sender struct {
+	leftAt       rawio.Time                 // when a path was last left
+	resentOctets uint64                     // of user data, of those in stats.Octets
+	resent       *[latelyResent]resentChunk // what was taken for lost of late, by TSN; nil: nothing ever was
+
+	// What acknowledgements look at; the end of ledger is for them too.
+	sink    Sink
+	maxRwnd int      // largest a_rwnd seen
+	copied  int      // octets that Detach has copied
+	exit    wire.TSN // where Fast Recovery ends
+	latest  sending  // the last of what has arrived, of all that was sent
+	until   uint64   // how far steps may go at once
+	credit  int      // steps that SACKs have paid for and not taken
+	later   later    // see More
+
+	// From here on it is what sending a message looks at, see FetchToSend.
+	marking PathSet // where T3-rtx has more to mark
+	steps   uint64  // see Steps
+
 	cfg        Config
 	src        Source
-	sink       Sink
 	outStreams int32
-	primary    int32                  // of paths
-	ssn        sparse.Table[wire.SSN] // next SSN of each stream
-	last       sparse.Table[wire.TSN] // the last chunk of each stream, see chain
+	primary    int32 // of paths
 
 	paths []*Path
 	one   [1]*Path // paths, if it is but one
 
-	ledger   ledger
-	queue    queue
 	unsent   int              // octets in queue
 	expiry   rawio.Time       // no message in queue or slot expires earlier
 	held     int              // octets that came through Enqueue and are not acknowledged
 	slot     slot             // the message being cut
 	fault    *invariant.Error // the Source has broken its word: it is asked no more
-	copied   int              // octets that Detach has copied
-	copiedTo wire.TSN         // and up to which TSN they are kept, for Held
+	copiedTo wire.TSN         // up to which TSN what Detach has copied is kept, for Held
 	sackNow  bool
 
-	maxRwnd int        // largest a_rwnd seen
-	burst   int        // packets left in this transmission opportunity
-	acked   int        // octets of chunks acknowledged since it began
-	saved   int        // packets that earlier ones have left to this one
-	waits   wait       // what is not sent in it
-	fed     bool       // a message was queued since an opportunity that a SACK brought about
-	more    bool       // see Expect
-	moreAt  rawio.Time // until when what is queued waits for more, or Never
-
-	exit   wire.TSN // where Fast Recovery ends
-	latest sending  // the last of what has arrived, of all that was sent
+	burst  int        // packets left in this transmission opportunity
+	acked  int        // octets of chunks acknowledged since it began
+	saved  int        // packets that earlier ones have left to this one
+	waits  wait       // what is not sent in it
+	fed    bool       // a message was queued since an opportunity that a SACK brought about
+	more   bool       // see Expect
+	moreAt rawio.Time // until when what is queued waits for more, or Never
 
 	recovery   bool // in Fast Recovery (7.2.4)
 	urgent     bool // the packet that ignores cwnd on entering it is still to be sent
@@ -66,28 +74,18 @@ type Sender struct {
 	probing    bool // the only TSN outstanding is a zero window probe
 	probeHeard bool // a SACK has come since it was last sent
 
-	heard rawio.Time // when something has arrived last
+	heard    rawio.Time // when something has arrived last
+	rackAt   rawio.Time // when what is missing may be lost, or Never
+	paceAt   rawio.Time // when the packet that Poll held back may go, or Never
+	probeAt  rawio.Time // when a zero window probe may go, or Never
+	withheld withholding
+	tail     tail
+	stats    usual
 
-	later   later   // see More
-	marking PathSet // where T3-rtx has more to mark
-	until   uint64  // how far steps may go at once
-
-	credit int    // steps that SACKs have paid for and not taken
-	steps  uint64 // see Steps
-
-	rackAt rawio.Time                 // when what is missing may be lost, or Never
-	resent *[latelyResent]resentChunk // what was taken for lost of late, by TSN; nil: nothing ever was
-	tail   tail
-	leftAt rawio.Time // when a path was last left
-
-	withheld     withholding
-	resentOctets uint64 // of user data, of those in stats.Octets
-
-	paceAt rawio.Time // when the packet that Poll held back may go, or Never
-
-	probeAt rawio.Time // when a zero window probe may go, or Never
-
-	stats usual
+	queue  queue
+	ssn    sparse.Table[wire.SSN] // next SSN of each stream
+	last   sparse.Table[wire.TSN] // the last chunk of each stream, see chain
+	ledger ledger
 }
 
 // slot holds the message that is being cut into chunks, or that waits for room.

@@ -9,12 +9,12 @@ import (
 // spacing is what tells how fast a path takes packets: the first of a window, which leave together after a silence, come apart at the narrowest link, and
 // their SACKs keep that distance (Keshav's packet pairs). The window, which the path took before, may then leave as fast as that: it fills no queue.
 type spacing struct {
-	left  int        // octets of the window that may
 	acked int        // octets acknowledged since the silence
 	since rawio.Time // the first SACK of these,
 	from  int        // which acknowledged so many
 	on    bool       // a measurement is under way
 	rates [2]int64   // the last two, octets a second: SACKs may have been held up, and come together, once
+	left  int        // octets of the window that may leave so
 }
 
 // spacingOf is how many packets are measured: fewer than leave together.
