@@ -35,7 +35,7 @@ const (
 )
 
 // Receiver is the receiving half of an association. With many associations a packet takes the time of the cache lines that it touches: what each
-// needs comes first, and lies together; what is rare comes last.
+// needs lies together, from track on; what is rare comes before that and last.
 type Receiver struct {
 	first   int // Config.RecvBuffer before it has grown
 	evicted uint64

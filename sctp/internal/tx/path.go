@@ -57,6 +57,7 @@ const maxPMDCS = 65532
 // Path is one destination address of the peer with what RFC 9260 keeps for each: PMTU, RTO,
 // congestion control, T3-rtx, flight size and error counter.
 type Path struct {
+	// What is rare.
 	reduced  uint64   // TSNs that had been sent when cwnd was last reduced
 	markFrom wire.TSN // where T3-rtx, which is processed in parts, goes on to mark it
 	markTo   wire.TSN // and up to where

@@ -25,6 +25,7 @@ type Config struct {
 
 // Sender is the sending half of an association.
 type Sender struct {
+	// What is rare.
 	leftAt       rawio.Time                 // when a path was last left
 	resentOctets uint64                     // of user data, of those in stats.Octets
 	resent       *[latelyResent]resentChunk // what was taken for lost of late, by TSN; nil: nothing ever was
