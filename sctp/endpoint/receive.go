@@ -65,8 +65,8 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bo
 	return a, true
 }
 
-// Expect has the memory come that LookupNext looks at for each of several packets: with many associations it is in no cache. It returns the hashes that it has found,
-// of which 0 is for a packet without one.
+// Expect has the memory come that LookupNext looks at for each of several packets: with many associations it is in no cache. It leaves the hash of each in hashes,
+// 0 for one that is no packet of SCTP.
 func (e *Endpoint) Expect(pkts []rawio.Packet, hashes []uint64) {
 	for i := range pkts {
 		hashes[i] = 0

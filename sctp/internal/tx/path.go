@@ -63,7 +63,7 @@ type Path struct {
 	markTo   wire.TSN // and up to where
 	disorder disorder
 
-	// What acknowledgements look at.
+	// What acknowledgements look at; full is about the octets of flight.
 
 	// Errors is the owner's error counter of section 8.2.
 	Errors int

@@ -40,7 +40,7 @@ type Sender struct {
 	credit  int      // steps that SACKs have paid for and not taken
 	later   later    // see More
 
-	// From here on it is what sending a message looks at, see FetchToSend.
+	// From here on, and at the end of later, it is what sending a message looks at, see FetchToSend.
 	marking PathSet // where T3-rtx has more to mark
 	steps   uint64  // see Steps
 

@@ -1,0 +1,41 @@
+package assoc
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/sctp/internal/tx"
+)
+
+// What sending a message looks at, with the SACK that goes along, lies in what is asked for then, and in few lines of memory; the parts have tests of their own.
+func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
+	var a Assoc
+	end := unsafe.Offsetof(a.stats) + unsafe.Offsetof(a.stats.PacketsIn)
+	for name, at := range map[string]uintptr{
+		"paths":      unsafe.Offsetof(a.one),
+		"set-up":     unsafe.Offsetof(a.setup),
+		"shutdown":   unsafe.Offsetof(a.closing),
+		"steps":      unsafe.Offsetof(a.steps),
+		"fault":      unsafe.Offsetof(a.fault),
+		"events":     unsafe.Offsetof(a.events),
+		"chunks":     unsafe.Offsetof(a.control),
+		"packets":    unsafe.Offsetof(a.outbox),
+		"way back":   unsafe.Offsetof(a.sackLocal),
+		"SACKs sent": unsafe.Offsetof(a.stats) + unsafe.Offsetof(a.stats.SacksOut),
+	} {
+		check.That(t, at < end, "%s at %d, asked for are %d octets", name, at, end)
+	}
+	check.That(t, end <= 7*64, "%d octets are asked for", end)
+
+	from := unsafe.Offsetof(a.first) + unsafe.Offsetof(a.first.Path) + tx.PathToSend
+	for name, at := range map[string]uintptr{
+		"mark":         unsafe.Offsetof(a.first.mark),
+		"HEARTBEAT":    unsafe.Offsetof(a.first.beat) + unsafe.Offsetof(a.first.beat.deadline),
+		"probe of MTU": unsafe.Offsetof(a.first.mtu),
+	} {
+		at += unsafe.Offsetof(a.first)
+		check.That(t, from <= at && at < pathFetched, "%s at %d, asked for is from %d to %d", name, at, from, pathFetched)
+	}
+	check.That(t, pathFetched-from <= 9*64, "%d octets of the path are asked for", pathFetched-from)
+}

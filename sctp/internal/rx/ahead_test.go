@@ -1,0 +1,28 @@
+package rx
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/rddp-go/rddp/internal/check"
+)
+
+// What a message that is sent looks at, with the SACK that goes along, lies in what is asked for then, and in few lines of memory.
+func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
+	var r Receiver
+	from, to := unsafe.Offsetof(r.track), unsafe.Offsetof(r.reasm)+unsafe.Offsetof(r.reasm.maxMessage)
+	for name, at := range map[string]uintptr{
+		"squeezed":         unsafe.Offsetof(r.squeezed),
+		"a_rwnd":           unsafe.Offsetof(r.credit),
+		"window to grow":   unsafe.Offsetof(r.reading),
+		"SACK that waits":  unsafe.Offsetof(r.ack),
+		"octets held":      unsafe.Offsetof(r.reasm) + unsafe.Offsetof(r.reasm.used),
+		"steps":            unsafe.Offsetof(r.reasm) + unsafe.Offsetof(r.reasm.steps),
+		"what is ready":    unsafe.Offsetof(r.reasm) + unsafe.Offsetof(r.reasm.ready),
+		"streams to serve": unsafe.Offsetof(r.reasm) + unsafe.Offsetof(r.reasm.due),
+		"window":           unsafe.Offsetof(r.reasm) + unsafe.Offsetof(r.reasm.limit),
+	} {
+		check.That(t, from <= at && at < to, "%s at %d, asked for is from %d to %d", name, at, from, to)
+	}
+	check.That(t, to-from <= 4*64, "%d octets are asked for", to-from)
+}
