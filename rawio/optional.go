@@ -106,6 +106,8 @@ const (
 	Block
 	// Park waits in the runtime's poller.
 	Park
+	// Sleep waits in the kernel as Block does, but until a packet comes, or 10 ms are over.
+	Sleep
 )
 
 // Sharder is implemented by links with several queues of incoming packets. Packets of one flow, which is

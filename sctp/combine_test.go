@@ -117,12 +117,12 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 	p.a.out.woke(9)
 	s := &slept{t: p.a}
 	w := collector{s, p.a}
-	for _, pause := range []rawio.Pause{rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Park} {
+	for _, pause := range []rawio.Pause{rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park} {
 		p.a.out.add(pkts, 1)
 		must.OK(t, w.Wait(pause))
 	}
 	check.Equal(t, "pauses, what had been sent, and who sends next", fmt.Sprint(s.told),
-		fmt.Sprintf("[%d 1 false %d 2 true %d 3 true %d 4 false %d 5 false]", rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Park))
+		fmt.Sprintf("[%d 1 false %d 2 true %d 3 true %d 4 false %d 5 false %d 6 false]", rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park))
 	check.That(t, p.a.out.collected.Load(), "a reader that has slept is not to send")
 	u := turn{}
 	u.rx.t, u.rx.collects, u.rx.pace = p.a, true, p.a.turn.rx.pace
@@ -130,7 +130,7 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 	defer u.timer.Stop()
 	p.a.out.add(pkts, 1)
 	u.leave(0)
-	check.That(t, p.a.stats.txPackets.Load() == 6 && !p.a.out.collected.Load(), "who gives the turn up has sent %d, and is to send: %v", p.a.stats.txPackets.Load(), p.a.out.collected.Load())
+	check.That(t, p.a.stats.txPackets.Load() == 7 && !p.a.out.collected.Load(), "who gives the turn up has sent %d, and is to send: %v", p.a.stats.txPackets.Load(), p.a.out.collected.Load())
 	s.err = rawio.ErrInterrupted
 	check.That(t, w.Wait(rawio.Yield) == s.err && !p.a.out.collected.Load(), "who is to give the turn up is to send: %v", p.a.out.collected.Load())
 }

@@ -1,12 +1,13 @@
 package pace
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// cession decides when a reader that looks for a packet cedes the processor.
+// cession decides when a reader that looks for a packet gives the processor up.
 //
 // For one that comes alone it mostly must not: the packet is on its way from another processor, and who cedes has threads run that the runtime has woken and that find nothing to do. But who
 // is to bring the packet may wait for this very processor: a thread of this process, on which a goroutine has yet to ask for it, or one of the peer's on the same
@@ -14,53 +15,42 @@ import (
 // once, and again when it has waited for twice as long. Where that is what brings the packets, as on a host with one processor, where both ends
 // look for them in turn, it cedes at once, and at the next looks too: the first to have the processor then may be a thread of its own with nothing to do.
 //
+// Where that goes on for long, and nobody else takes the processor for whole slices, others have the rest of them: both ends have always been ready to run, and the kernel has not
+// moved one of them. There the reader sleeps in the kernel instead, once in a wait, as programs do whose sockets are the kernel's. The packet itself wakes it, often while the other end is still at
+// sending it, so that only one of the two sleeps for each round trip; no look finds nothing; and when the kernel puts it beside somebody who computes, it has the processor as soon
+// as its packet comes. But ends that sleep on processors of their own need two wake-ups for a round trip. So a wait now and then cedes as before: if that does not bring the packet, they
+// have come apart, and it looks for packets once more.
+//
 // Somebody else may have the processor then, and keep it for milliseconds; the other end has it for its patience at most. Where it takes twice that,
 // it is paid back with as long without ceding on this processor: on another both ends may be alone. Where packets come in numbers, who looks cedes at each look; there, and where the
 // host has one processor, he parks instead for much longer: who sleeps gets the processor at once when a packet comes, and who looks has used up his share of it.
 type cession struct {
 	usual time.Duration // what three of four short waits are longer than: a mean would be what an end waits for a processor that others have
-	begun bool          // this wait has
-	next  time.Duration // not before it has lasted so long
-	row   int           // how often it has in this wait
 	helps int           // how many waits it has ended of late, less helpsCost for each other
-	waits int           // in which that was enough; see trial
-	at    rawio.Time    // the last time, until it is known how long that took; else Never
-	cpu   *taken        // where that was
-	many  bool          // that was as packets come in numbers, and says nothing of one that comes alone
-	taken [cpus]taken
+	waits int           // in which that was enough, since the last trial
+	every int           // so manieth is one, as long as it looks in it
+	since rawio.Time    // nothing has spoken against sleep
 
-	where func() int // which processor this is
-	one   bool       // there is no other
+	begun    bool          // this wait has
+	trial    bool          // it is to tell whether it still helps
+	sleeping bool          // it is to sleep, but for a trial
+	next     time.Duration // not before it has lasted so long
+	row      int           // how often it has in this wait
+	looked   rawio.Time    // when it was said last what to do
+
+	at     rawio.Time // the last time, until it is known how long that took; else Never
+	cpu    *taken     // where that was
+	asleep bool       // it was said to sleep last
+	many   bool       // that was as packets come in numbers, and says nothing of one that comes alone
+	taken  [cpus]taken
+
+	where  func() int // which processor this is
+	one    bool       // there is no other
+	places func() int // GOMAXPROCS
 }
 
-// cpus is how many processors are told apart, by the last bits of their numbers.
-const cpus = 8
-
-// taken is what others have had of a processor when it was ceded.
-type taken struct {
-	back  rawio.Time // until then it is paid back
-	sleep rawio.Time // until then the kernel is to share it out
-	times int        // for how many times as long as they had it
-}
-
-// times is doubled where others have the processor again before as much time is over once more, and else halved. Who is away for longer than mostTaken was
-// stopped, or asleep with the host.
-const (
-	timesLeast = 4
-	timesMost  = 64
-	mostTaken  = 10 * time.Millisecond
-)
-
-// lost takes that others have had it for so long.
-func (t *taken) lost(now rawio.Time, took time.Duration) {
-	took = min(took, mostTaken)
-	if now.Sub(t.sleep) < time.Duration(t.times)*took {
-		t.times = min(2*t.times, timesMost)
-	} else {
-		t.times /= 2
-	}
-	t.times = max(t.times, timesLeast)
-	t.back, t.sleep = now.Add(took), now.Add(time.Duration(t.times)*took)
+func newCession() cession {
+	return cession{at: rawio.Never, every: helpsTry, where: processor, one: runtime.NumCPU() == 1, places: func() int { return runtime.GOMAXPROCS(0) }}
 }
 
 // usual becomes so small a part of it shorter where a wait was, and longer where one was.
@@ -70,14 +60,19 @@ const (
 	usualStep = 100 * time.Nanosecond // at least
 )
 
-// Where ceding has ended helpsEnough waits it is the first thing to do in the next. One wait in helpsTry does without: if the packet comes as soon, it has ended none.
+// Where ceding has ended helpsEnough waits it is the first thing to do in the next. One wait in helpsTry does without: if the packet comes as soon, it has ended none. Else there
+// are twice as many before the next such trial, helpsSeldom at most, as each costs as much as several waits.
 const (
 	helpsEnough = 8
 	helpsMost   = 16
 	helpsCost   = 4
 	helpsTry    = 32
+	helpsSeldom = 256
 	helpsRow    = 3 // so often at once
 )
+
+// cedesFor is how long it is the first thing to do before the reader sleeps: some ticks of the system's clock, at which the kernel moves a thread that waits to a processor that is idle.
+const cedesFor = 20 * time.Millisecond
 
 // cededPart is the part of a wait that others have had the processor for if they have had it.
 const cededPart = 8
@@ -85,24 +80,42 @@ const cededPart = 8
 // first says whether ceding is to come first.
 func (c *cession) first() bool { return c.helps >= helpsEnough }
 
-// trial says whether this wait is to tell whether it still helps.
-func (c *cession) trial() bool { return c.begun && c.waits%helpsTry == 0 }
+// lasts says whether that has been so for long enough to sleep instead.
+func (c *cession) lasts(now rawio.Time) bool {
+	return c.first() && now.Sub(c.since) >= cedesFor && c.places() > 1
+}
 
-// due says whether to cede in a wait that has lasted for waited, where a wake-up costs wake.
+// sleepsNext says whether the next wait begins with sleep.
+func (c *cession) sleepsNext(now rawio.Time) bool { return c.waits+1 < helpsTry && c.lasts(now) }
+
+// begin is the first look of a wait. A trial of sleep cedes at once, any other looks for as long as is usual.
+func (c *cession) begin(now rawio.Time, late time.Duration) {
+	c.begun, c.trial, c.sleeping, c.next, c.row = true, false, c.lasts(now), late, 0
+	if !c.first() {
+		return
+	}
+	c.waits++
+	if c.trial = c.waits >= c.every || c.sleeping && c.waits >= helpsTry; c.trial {
+		c.waits = 0
+	}
+	if c.sleeping || !c.trial {
+		c.next = 0
+	}
+}
+
+// due says whether to cede, or to sleep, in a wait that has lasted for waited, where a wake-up costs wake.
 func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
 	late := 2*c.usual + wake/4
 	if !c.begun {
-		c.begun, c.next, c.row = true, late, 0
-		if c.first() {
-			if c.waits++; c.waits%helpsTry != 0 {
-				c.next = 0
-			}
-		}
+		c.begin(now, late)
 	}
 	if waited < c.next {
 		return false
 	}
 	c.row++
+	if c.asleep = c.sleeping && !c.trial && c.row == 1; c.asleep {
+		return true
+	}
 	c.cpu = c.here()
 	owed := now < c.cpu.back
 	if owed || !c.first() || c.row >= helpsRow {
@@ -131,34 +144,49 @@ func (c *cession) sleeps(now rawio.Time) bool { return c.one && now < c.here().s
 
 // back takes that the reader has the processor again.
 func (c *cession) back(now rawio.Time, patience time.Duration) {
+	c.asleep = false
 	if c.at == rawio.Never {
 		return
 	}
 	if took := now.Sub(c.at); took > 2*patience {
 		c.cpu.lost(now, took)
+		c.since = now
 	}
 	c.at = rawio.Never
 }
 
 // came ends a wait. If the reader had just ceded, and others have had the processor, that has brought the packet, and says nothing of what is usual. Who is back
-// within a small part of the wait has ceded to nobody.
-func (c *cession) came(now rawio.Time, waited, patience time.Duration) {
+// within a small part of the wait has ceded to nobody. A packet that comes while others have the processor for longer than a turn takes at least, though nobody has ceded it, speaks
+// neither for ceding nor against it.
+func (c *cession) came(now rawio.Time, waited, patience, turn time.Duration) {
+	away := now.Sub(c.looked) > turn
+	ceded := c.at != rawio.Never && (away || !c.sleeping)
 	switch {
 	case c.many:
 		c.many = false
-	case c.at != rawio.Never && now.Sub(c.at) < waited/cededPart:
+	case ceded && now.Sub(c.at) < waited/cededPart:
 		c.learn(waited)
-	case c.at != rawio.Never:
+	case ceded, c.asleep:
 		c.helps = min(c.helps+1, helpsMost)
+		c.tried()
 	case waited > patience:
-	case c.first() && !c.trial(): // somebody else has had the processor all the same
+	case away:
+		c.tried()
+	case c.first() && !c.trial: // somebody else has had the processor all the same
 		c.helps -= helpsCost
 	default:
 		c.learn(waited)
-		c.helps = 0
+		c.helps, c.every, c.since = 0, helpsTry, now
 	}
 	c.back(now, patience)
 	c.begun = false
+}
+
+// tried ends a trial that says that it still helps.
+func (c *cession) tried() {
+	if c.trial {
+		c.every = min(2*c.every, helpsSeldom)
+	}
 }
 
 // learn takes a short wait that nothing but its packet has ended.

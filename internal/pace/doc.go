@@ -5,7 +5,7 @@
 //
 //	state   packets come                          the reader, when nothing is there
 //	Quiet   alone, and later than patience        parks; now and then yields once before, to measure the work
-//	Single  alone, and soon                       yields and looks again until patience is over, cedes once where the packet is later than usual, at once where that brings it (cession), then parks
+//	Single  alone, and soon                       yields and looks again until patience is over, cedes once where the packet is later than usual, at once where that brings it, and sleeps there after a while (cession), then parks
 //	Many    in numbers, and wake goroutines       cedes and looks again until patience is over where most waits were short, but yields first if few are awake; else yields once; then parks
 //	Bulk    in numbers, and wake few goroutines   waits for the rest of a train, blocks in the kernel where most waits were short, then parks; keeps its thread
 //

@@ -1,7 +1,6 @@
 package pace
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +48,7 @@ const (
 	workWeight = 8
 	workEvery  = 8
 	mostWork   = time.Millisecond
+	leastMore  = 64 // the least becomes so small a part of it longer with each
 )
 
 // takes counts batches that wake one goroutine, of an association that sends nothing in between, from 0 to takesMost; any other takes takesCost back.
@@ -87,8 +87,10 @@ type Pace struct {
 
 	hurry bool          // most waits of late were short
 	work  time.Duration // what a batch takes here, until those that it wakes have had their turn
+	least time.Duration // that it has taken of late
 	came  rawio.Time    // when the last one did
 	gave  bool          // the reader has given way since, for the first time
+	goes  bool          // it goes on to sleep, without a look in between
 	waits int           // so far
 	train int           // packets without a gap between them
 	woken uint64        // goroutines by the last batch. If any, this one may as well: they would wait too; and what comes next may be the answer to theirs
@@ -109,7 +111,7 @@ type Pace struct {
 // New returns a Pace for a link that was told how long to look for packets before a reader blocks: 0 is for as long as it
 // pays, less for never.
 func New(poll time.Duration, clock func() rawio.Time) *Pace {
-	return &Pace{poll: poll, clock: clock, wake: Wake, empty: rawio.Never, trains: bet{won: betMost}, cession: cession{at: rawio.Never, where: processor, one: runtime.NumCPU() == 1}, curb: newCurb(limits.Throttled)}
+	return &Pace{poll: poll, clock: clock, wake: Wake, empty: rawio.Never, trains: bet{won: betMost}, cession: newCession(), curb: newCurb(limits.Throttled)}
 }
 
 // Patience returns how long to look for a packet that is expected of an end that has nothing to do but to answer. Others than the reader may ask.
@@ -154,7 +156,7 @@ func (p *Pace) Arrived(now rawio.Time, packets int) {
 	}
 	if p.empty != rawio.Never {
 		waited := now.Sub(p.empty)
-		p.cession.came(now, waited, p.patience())
+		p.cession.came(now, waited, p.patience(), p.least)
 		if waited <= p.patience() {
 			p.soon = min(p.soon+1, soonMost)
 		} else {
@@ -179,7 +181,13 @@ func (p *Pace) Arrived(now rawio.Time, packets int) {
 func (p *Pace) worked(now rawio.Time) {
 	if p.gave {
 		p.gave = false
-		p.work += (min(now.Sub(p.came), mostWork) - p.work) / workWeight
+		took := min(now.Sub(p.came), mostWork)
+		p.work += (took - p.work) / workWeight
+		if more := p.least + p.least/leastMore; took < more || p.least == 0 {
+			p.least = took
+		} else {
+			p.least = more
+		}
 	}
 }
 
@@ -288,10 +296,14 @@ func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 	p.worked(now)
 	p.cession.back(now, p.patience())
 	pause := p.pause(now)
-	if p.blind++; p.blind == 1 {
+	p.cession.looked = now
+	p.blind++
+	first := p.blind == 1
+	if first {
 		p.waits++
 		p.gave = pause == rawio.Yield || pause == rawio.Cede
 	}
+	p.goes = first && pause == rawio.Yield && p.poll == 0 && p.woken > 0 && p.State() == Single && p.cession.sleepsNext(now)
 	return pause
 }
 
@@ -304,6 +316,9 @@ func (p *Pace) pause(now rawio.Time) rawio.Pause {
 			return rawio.Cede
 		}
 	case looks && s == Single && !(first && p.woken > 0) && p.cession.due(now, waited, p.wake()):
+		if p.cession.asleep {
+			return rawio.Sleep
+		}
 		return rawio.Cede
 	case looks && s == Single,
 		p.poll == 0 && first && (s == Many || s == Single && p.woken > 0 || s == Quiet && p.waits%workEvery == 0),

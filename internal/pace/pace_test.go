@@ -54,12 +54,15 @@ type reader struct {
 	n    int
 	rand *rand.Rand
 	cpu  int // that the reader runs on
+
+	places int // for goroutines to run
 }
 
 func newReader(poll time.Duration) *reader {
 	r := &reader{Pace: New(poll, nil), rand: rand.New(rand.NewPCG(1, 2))}
 	r.wake = func() time.Duration { return testWake }
-	r.cession.where, r.cession.one = func() int { return r.cpu }, false
+	r.places = 2
+	r.cession.where, r.cession.one, r.cession.places = func() int { return r.cpu }, false, func() int { return r.places }
 	return r
 }
 

@@ -17,8 +17,8 @@ var errRoom = errors.New("ReadBatch needs room for a packet")
 
 // Next waits for packets at a link that leaves it to its reader how.
 func (p *Pace) Next(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
-	for first := p.lets(); ; first = false {
-		if !first {
+	for lets := p.lets(); ; lets = p.goes {
+		if !lets {
 			n = w.PollBatch(p.Room(pkts))
 			p.looked(n)
 			if n > 0 {

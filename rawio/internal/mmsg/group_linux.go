@@ -111,7 +111,7 @@ func (g *Group) Wait(p rawio.Pause) error {
 		g.rx.release()
 		g.eq.release()
 	}
-	g.woken = g.woken || p == rawio.Block || p == rawio.Park
+	g.woken = g.woken || p == rawio.Block || p == rawio.Sleep || p == rawio.Park
 	return err
 }
 

@@ -11,9 +11,9 @@ import (
 // The reader looks into the error queues when it has slept and nothing else has come, or a sender has told of something there, once, and not when
 // it has looked on.
 func TestErrorQueuesAreReadAfterASleep(t *testing.T) {
-	for i, pauses := range [][]rawio.Pause{{rawio.Yield, rawio.Cede}, {rawio.Block, rawio.Yield}, {rawio.Park}, nil} {
+	for i, pauses := range [][]rawio.Pause{{rawio.Yield, rawio.Cede}, {rawio.Block, rawio.Yield}, {rawio.Sleep}, {rawio.Park}, nil} {
 		_, b := pair(t, 0)
-		b.socks[0].told.Store(i == 3)
+		b.socks[0].told.Store(i == 4)
 		looks := 0
 		b.drain = func(uintptr) { looks++ }
 		for _, p := range pauses {

@@ -19,6 +19,10 @@ import (
 // program can do without.
 const maxBlock = 100 * time.Microsecond
 
+// maxSleep is how long a reader sleeps there. The longest tick of the system's clock is as long: the kernel sets no timer for what is not due before the next, which
+// takes a virtual machine longer than all else that such a wait costs. The runtime's monitor takes the place away before, where others want it.
+const maxSleep = 10 * time.Millisecond
+
 // waitsBetween is after how many waits what a wake-up costs may be measured anew.
 const waitsBetween = 1 << 14
 
@@ -123,10 +127,13 @@ func (r *Reader) Wait(p rawio.Pause) error {
 	defer r.waiting.Unlock()
 	r.asleep.Store(true)
 	if !r.flag.Load() && !r.closed.Load() {
-		if p == rawio.Block && runtime.GOMAXPROCS(0) > 1 { // else it would keep everybody waiting
-			r.ready(r.block)
-		} else {
+		switch {
+		case p == rawio.Park, runtime.GOMAXPROCS(0) == 1: // it would keep everybody waiting
 			r.parks()
+		case p == rawio.Sleep:
+			r.ready(max(r.block, maxSleep))
+		default:
+			r.ready(r.block)
 		}
 	}
 	r.asleep.Store(false)

@@ -33,7 +33,9 @@ var states = []struct {
 	{"blocking", []rawio.Pause{rawio.Block}, 2},
 	{"blocking alone", []rawio.Pause{rawio.Block}, 1},
 	{"parked", []rawio.Pause{rawio.Park}, 2},
-	{"by turns", []rawio.Pause{rawio.Yield, rawio.Cede, rawio.Block, rawio.Park}, 2},
+	{"sleeping", []rawio.Pause{rawio.Sleep}, 2},
+	{"sleeping alone", []rawio.Pause{rawio.Sleep}, 1},
+	{"by turns", []rawio.Pause{rawio.Yield, rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park}, 2},
 }
 
 func newPipe(t *testing.T, pause ...rawio.Pause) *pipe {
@@ -245,12 +247,13 @@ func TestCloseEndsEveryReader(t *testing.T) {
 	})
 }
 
-// Who blocks in the kernel does so for a moment only, and comes back with nothing.
+// Who blocks in the kernel, or sleeps there, does so for a moment only, and comes back with nothing.
 func TestBlocksForAMomentOnly(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	p := newPipe(t)
 	p.block = maxBlock
 	must.OK(t, p.Wait(rawio.Block))
+	must.OK(t, p.Wait(rawio.Sleep))
 }
 
 // A reader hears that it is about to park, each time, and not of other waits.
@@ -259,10 +262,10 @@ func TestHearsThatItParks(t *testing.T) {
 	p := newPipe(t)
 	parked := 0
 	p.OnPark = func() { parked++ }
-	for i, pause := range []rawio.Pause{rawio.Yield, rawio.Cede, rawio.Block, rawio.Park, rawio.Park} {
+	for i, pause := range []rawio.Pause{rawio.Yield, rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park, rawio.Park} {
 		p.write(t, 1)
 		must.OK(t, p.Wait(pause))
-		want := max(i-2, 0)
+		want := max(i-3, 0)
 		check.That(t, parked == want, "pause %d: parked %d times, want %d", i, parked, want)
 	}
 	p.Interrupt()
@@ -273,10 +276,10 @@ func TestHearsThatItParks(t *testing.T) {
 // What has woken a reader that waits does not do so again.
 func TestIsWokenOnceBySignal(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	for _, pause := range []rawio.Pause{rawio.Block, rawio.Park} {
+	for _, pause := range []rawio.Pause{rawio.Block, rawio.Sleep, rawio.Park} {
 		p := newPipe(t)
 		p.OnPark = p.Interrupt
-		if pause == rawio.Block {
+		if pause != rawio.Park {
 			p.signal()
 			must.OK(t, p.Wait(pause))
 		} else {

@@ -1,0 +1,122 @@
+package pace
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// share is a ping-pong of two ends that share one processor, for d: the other answers in five microseconds of it. It counts the waits that have slept, and those that have ceded first.
+func (r *reader) share(d time.Duration) (slept, ceded int) {
+	for end := r.now.Add(d); r.now.Before(end); r.comes() {
+		p := r.Pause(r.now)
+		for ; p != rawio.Cede && p != rawio.Sleep && p != rawio.Park; p = r.Pause(r.now) {
+			r.now = r.now.Add(time.Microsecond)
+		}
+		r.now = r.now.Add(5 * time.Microsecond)
+		if p == rawio.Sleep {
+			slept++
+		} else {
+			ceded++
+		}
+	}
+	return slept, ceded
+}
+
+// shares is a reader that has shared its processor with the other end for long enough to sleep.
+func shares() *reader {
+	r := newReader(0)
+	r.usual(200)
+	r.share(2 * cedesFor)
+	return r
+}
+
+// Ends that have shared one processor for so long that the kernel would have moved one of them to an idle one sleep until their packets come, but for a wait now and then.
+func TestSleepsWhereBothEndsShareAProcessor(t *testing.T) {
+	r := newReader(0)
+	r.usual(200)
+	slept, _ := r.share(cedesFor)
+	check.Equal(t, "slept before", slept, 0)
+	r.share(time.Millisecond)
+	slept, ceded := r.share(10 * time.Millisecond)
+	if ceded == 0 || slept < 30*ceded || slept > 32*ceded {
+		t.Errorf("slept in %d waits and ceded in %d, wanted one of %d", slept, ceded, helpsTry)
+	}
+}
+
+// Who has one place for goroutines would keep it from all others while he sleeps in the kernel.
+func TestDoesNotSleepWithOnePlaceForGoroutines(t *testing.T) {
+	r := shares()
+	r.places = 1
+	slept, _ := r.share(10 * time.Millisecond)
+	check.Equal(t, "slept", slept, 0)
+}
+
+// Those that the packet has woken have their turn before the reader sleeps; it does not look in between, as nothing can have come.
+func TestSleepsBehindThoseItHasWoken(t *testing.T) {
+	r := shares()
+	r.share(time.Microsecond)
+	did, err := r.next(1, 0)
+	check.That(t, err == nil && fmt.Sprint(did) == fmt.Sprint([]rawio.Pause{rawio.Yield, rawio.Sleep, poll}), "it did %v: %v", did, err)
+}
+
+// A reader that has slept and finds nothing cedes, as long as it has patience.
+func TestCedesWhereSleepHasBroughtNothing(t *testing.T) {
+	r := shares()
+	want := fmt.Sprintf("%v at 0s, %v at 1µs, %v at 2µs, %[3]v at 3µs, %[1]v at 4µs, ", rawio.Yield, rawio.Sleep, rawio.Cede)
+	check.Equal(t, "said", r.pauses(6*time.Microsecond, 0), want)
+}
+
+// Ends that have come apart would need a wake-up each for every packet. So a packet that ceding does not bring, in the wait that tries, ends the sleep.
+func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
+	for _, answers := range []time.Duration{4 * time.Microsecond, 10 * time.Microsecond} { // right behind a cede, which seems to bring it, and later
+		r := shares()
+		slept := 0
+		for range 2 * helpsTry {
+			for p := r.Pause(r.now); r.now.Sub(r.empty) < answers; p = r.Pause(r.now) {
+				r.now = r.now.Add(time.Microsecond)
+				if p == rawio.Sleep {
+					slept++
+					r.now = r.empty.Add(answers + testWake)
+					break
+				}
+			}
+			r.comes()
+		}
+		if slept > helpsTry || r.cession.first() {
+			t.Errorf("with a peer on another processor, and packets after %v, slept in %d of %d waits, helps %d", answers, slept, 2*helpsTry, r.cession.helps)
+		}
+	}
+}
+
+// A packet that comes while others have the processor, though nobody has ceded it, does not say that the ends have come apart: the other end may have been woken here.
+func TestPacketsThatComeMeanwhileSayNothing(t *testing.T) {
+	r := shares()
+	usual := r.cession.usual
+	for range 100 {
+		r.Pause(r.now)
+		r.now = r.now.Add(30 * time.Microsecond)
+		r.comes()
+	}
+	slept, _ := r.share(time.Millisecond)
+	check.That(t, slept > 0, "it does not sleep any more")
+	check.Equal(t, "usual", r.cession.usual, usual)
+}
+
+// Somebody who computes, and takes the processor for a slice, is left to those who look: they sleep when nobody has for long.
+func TestDoesNotSleepWhereSomebodyTakesTheProcessor(t *testing.T) {
+	r := shares()
+	for range 100 {
+		r.both(1, 3*time.Millisecond)
+		slept, _ := r.share(cedesFor / 2)
+		if slept > 0 {
+			t.Fatalf("slept in %d waits", slept)
+		}
+	}
+	r.share(2 * cedesFor)
+	slept, _ := r.share(time.Millisecond)
+	check.That(t, slept > 0, "it never sleeps again")
+}
