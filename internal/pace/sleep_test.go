@@ -76,13 +76,12 @@ func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
 		r := shares()
 		slept := 0
 		for range 2 * helpsTry {
-			for p := r.Pause(r.now); r.now.Sub(r.empty) < answers; p = r.Pause(r.now) {
-				r.now = r.now.Add(time.Microsecond)
-				if p == rawio.Sleep {
+			for asleep := false; !asleep && (r.empty == rawio.Never || r.now.Sub(r.empty) < answers); {
+				if asleep = r.Pause(r.now) == rawio.Sleep; asleep {
 					slept++
-					r.now = r.empty.Add(answers + testWake)
-					break
+					r.now = r.now.Add(answers + testWake)
 				}
+				r.now = r.now.Add(time.Microsecond)
 			}
 			r.comes()
 		}
