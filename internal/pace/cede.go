@@ -15,15 +15,15 @@ import (
 // once, and again when it has waited for twice as long. Where that is what brings the packets, as on a host with one processor, where both ends
 // look for them in turn, it cedes at once, and at the next looks too: the first to have the processor then may be a thread of its own with nothing to do.
 //
-// Where that goes on for long, and nobody else takes the processor for whole slices, others have the rest of them: both ends have always been ready to run, and the kernel has not
+// Somebody else may have the processor then, and keep it for milliseconds; the other end has it for its patience at most. Where it takes twice that,
+// it is paid back with as long without ceding on this processor: on another both ends may be alone. Where packets come in numbers, who looks cedes at each look; there, and where the
+// host has one processor, he parks instead for much longer: who sleeps gets the processor at once when a packet comes, and who looks has used up his share of it.
+//
+// Where ceding comes first for long, and nobody else takes the processor for a slice, others have all the rest: both ends have always been ready to run, and the kernel has not
 // moved one of them. There the reader sleeps in the kernel instead, once in a wait, as programs do whose sockets are the kernel's. The packet itself wakes it, often while the other end is still at
 // sending it, so that only one of the two sleeps for each round trip; no look finds nothing; and when the kernel puts it beside somebody who computes, it has the processor as soon
 // as its packet comes. But ends that sleep on processors of their own need two wake-ups for a round trip. So a wait now and then cedes as before: if that does not bring the packet, they
 // have come apart, and it looks for packets once more.
-//
-// Somebody else may have the processor then, and keep it for milliseconds; the other end has it for its patience at most. Where it takes twice that,
-// it is paid back with as long without ceding on this processor: on another both ends may be alone. Where packets come in numbers, who looks cedes at each look; there, and where the
-// host has one processor, he parks instead for much longer: who sleeps gets the processor at once when a packet comes, and who looks has used up his share of it.
 type cession struct {
 	usual time.Duration // what three of four short waits are longer than: a mean would be what an end waits for a processor that others have
 	helps int           // how many waits it has ended of late, less helpsCost for each other
