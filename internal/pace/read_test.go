@@ -52,7 +52,7 @@ func (r *reader) next(n, waits int) ([]rawio.Pause, error) {
 // looked says whether it has looked, and did before it slept.
 func looked(did []rawio.Pause) bool {
 	i := slices.Index(did, poll)
-	return i >= 0 && !slices.Contains(did[:i], rawio.Park) && !slices.Contains(did[:i], rawio.Block)
+	return i >= 0 && !slices.Contains(did[:i], rawio.Park) && !slices.Contains(did[:i], rawio.Block) && !slices.Contains(did[:i], rawio.Sleep)
 }
 
 // Those that packets have woken go on before the reader looks again, where what comes next may be the answer to theirs. Elsewhere it looks at once, and in each wait
