@@ -6,7 +6,8 @@ import (
 )
 
 // T3-rtx may expire because packets are late and not lost, as behind a handover. What it has marked arrives nevertheless, and SACKs show it, in the spirit of
-// F-RTO (RFC 5682) and Eifel (RFC 3522): a chunk is acknowledged that did not go again, or went only just now. It is taken for a false alarm when two SACKs, one
+// F-RTO (RFC 5682) and Eifel (RFC 3522): a chunk is acknowledged that did not go again, or went less than half the shortest round trip ago. That is the
+// shortest of all, and half of it, as the path has become empty: after a silence a round trip may well be shorter than any for long. It is taken for a false alarm when two SACKs, one
 // after the other, show that and the earliest chunk, which goes again first, is acknowledged: one may stand for others that were lost. And at once when
 // the earliest is such a chunk, or has come twice. Then what is still marked is in flight again, as of now, and the reduction is taken back.
 //
@@ -39,7 +40,7 @@ func (s *Sender) cameLate(now rawio.Time, t wire.TSN, r *record, p *Path) {
 	case marked:
 		first = r.flags&vague == 0
 	case sent:
-		first = r.spare == 1 && stamp(now)-r.stamp < uint32(p.est.trip.get().Microseconds())
+		first = r.spare == 1 && stamp(now)-r.stamp < p.est.least/2
 	}
 	a.shown = a.shown || first
 	a.sure = a.sure || first && t == a.first

@@ -19,6 +19,7 @@ type estimator struct {
 	cfg          RTOConfig
 	rto          time.Duration
 	backed       bool          // it was backed off since the last measurement
+	least        uint32        // of all measurements, in microseconds, rounded down; 0 before the first
 	srtt, rttvar time.Duration // 0 until the first measurement
 	trip         shortest
 	trips        *count.Small // of all measurements; may be nil
@@ -39,6 +40,9 @@ func (e *estimator) configure(cfg RTOConfig) {
 func (e *estimator) observe(r time.Duration) {
 	r = max(r, 1)
 	e.trip.observe(r)
+	if us := uint32(min(r.Microseconds(), 1<<31)); e.srtt == 0 || us < e.least {
+		e.least = us
+	}
 	if e.trips != nil {
 		e.trips.Observe(r)
 	}
