@@ -19,8 +19,8 @@ import (
 // it is paid back with as long without ceding on this processor: on another both ends may be alone. Where packets come in numbers, who looks cedes at each look; there, and where the
 // host has one processor, he parks instead for much longer: who sleeps gets the processor at once when a packet comes, and who looks has used up his share of it.
 //
-// Where ceding comes first for long, and nobody else takes the processor for a slice, others have all the rest: both ends have always been ready to run, and the kernel has not
-// moved one of them. There the reader sleeps in the kernel instead, once in a wait, as programs do whose sockets are the kernel's. The packet itself wakes it, often while the other end is still at
+// Where ceding comes first for long, others have all the rest: both ends have always been ready to run, and the kernel has not
+// moved one of them. There the reader sleeps in the kernel instead, first in a wait and once, as programs do whose sockets are the kernel's. The packet itself wakes it, often while the other end is still at
 // sending it, so that only one of the two sleeps for each round trip; no look finds nothing; and when the kernel puts it beside somebody who computes, it has the processor as soon
 // as its packet comes. But ends that sleep on processors of their own need two wake-ups for a round trip. So a wait now and then cedes as before: if that does not bring the packet, they
 // have come apart, and it looks for packets once more.
@@ -29,7 +29,7 @@ type cession struct {
 	helps int           // how many waits it has ended of late, less helpsCost for each other
 	waits int           // in which that was enough, since the last trial
 	every int           // so manieth is one, as long as it looks in it
-	since rawio.Time    // nothing has spoken against sleep
+	since rawio.Time    // that has not been in vain
 
 	begun    bool          // this wait has
 	trial    bool          // it is to tell whether it still helps
@@ -40,7 +40,7 @@ type cession struct {
 
 	at     rawio.Time // the last time, until it is known how long that took; else Never
 	cpu    *taken     // where that was
-	asleep bool       // it was said to sleep last
+	asleep bool       // the last that was said is to sleep
 	many   bool       // that was as packets come in numbers, and says nothing of one that comes alone
 	taken  [cpus]taken
 
@@ -103,28 +103,29 @@ func (c *cession) begin(now rawio.Time, late time.Duration) {
 	}
 }
 
-// due says whether to cede, or to sleep, in a wait that has lasted for waited, where a wake-up costs wake.
-func (c *cession) due(now rawio.Time, waited, wake time.Duration) bool {
+// look says whether to yield, to cede or to sleep before the next look, in a wait that has lasted for waited, where a wake-up costs wake.
+func (c *cession) look(now rawio.Time, waited, wake time.Duration) rawio.Pause {
 	late := 2*c.usual + wake/4
 	if !c.begun {
 		c.begin(now, late)
 	}
 	if waited < c.next {
-		return false
+		return rawio.Yield
 	}
 	c.row++
 	if c.asleep = c.sleeping && !c.trial && c.row == 1; c.asleep {
-		return true
+		return rawio.Sleep
 	}
 	c.cpu = c.here()
 	owed := now < c.cpu.back
 	if owed || !c.first() || c.row >= helpsRow {
 		c.next = max(2*waited, late)
 	}
-	if !owed {
-		c.at = now
+	if owed {
+		return rawio.Yield
 	}
-	return !owed
+	c.at = now
+	return rawio.Cede
 }
 
 // here is this processor.
@@ -132,15 +133,15 @@ func (c *cession) here() *taken { return &c.taken[c.where()%cpus] }
 
 // gives says whether to cede at a look for packets that come in numbers. If not, the reader parks.
 func (c *cession) gives(now rawio.Time) bool {
-	if c.cpu = c.here(); now < c.cpu.sleep {
+	if c.cpu = c.here(); now < c.cpu.shared {
 		return false
 	}
 	c.at, c.many = now, true
 	return true
 }
 
-// sleeps says whether to park instead of looking for a packet that comes alone.
-func (c *cession) sleeps(now rawio.Time) bool { return c.one && now < c.here().sleep }
+// parks says whether to park instead of looking for a packet that comes alone.
+func (c *cession) parks(now rawio.Time) bool { return c.one && now < c.here().shared }
 
 // back takes that the reader has the processor again.
 func (c *cession) back(now rawio.Time, patience time.Duration) {
@@ -150,7 +151,6 @@ func (c *cession) back(now rawio.Time, patience time.Duration) {
 	}
 	if took := now.Sub(c.at); took > 2*patience {
 		c.cpu.lost(now, took)
-		c.since = now
 	}
 	c.at = rawio.Never
 }

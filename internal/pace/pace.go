@@ -90,7 +90,6 @@ type Pace struct {
 	least time.Duration // that it has taken of late
 	came  rawio.Time    // when the last one did
 	gave  bool          // the reader has given way since, for the first time
-	goes  bool          // it goes on to sleep, without a look in between
 	waits int           // so far
 	train int           // packets without a gap between them
 	woken uint64        // goroutines by the last batch. If any, this one may as well: they would wait too; and what comes next may be the answer to theirs
@@ -297,29 +296,23 @@ func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 	p.cession.back(now, p.patience())
 	pause := p.pause(now)
 	p.cession.looked = now
-	p.blind++
-	first := p.blind == 1
-	if first {
+	if p.blind++; p.blind == 1 {
 		p.waits++
 		p.gave = pause == rawio.Yield || pause == rawio.Cede
 	}
-	p.goes = first && pause == rawio.Yield && p.poll == 0 && p.woken > 0 && p.State() == Single && p.cession.sleepsNext(now)
 	return pause
 }
 
 func (p *Pace) pause(now rawio.Time) rawio.Pause {
 	waited, first, s := now.Sub(p.empty), p.blind == 0, p.State()
-	looks := p.poll == 0 && waited < p.patience() && !p.curb.on(now) && !p.cession.sleeps(now)
+	looks := p.poll == 0 && waited < p.patience() && !p.curb.on(now) && !p.cession.parks(now)
 	switch {
 	case looks && s == Many && p.hurry && !(first && p.woken <= fewWoken):
 		if p.cession.gives(now) {
 			return rawio.Cede
 		}
-	case looks && s == Single && !(first && p.woken > 0) && p.cession.due(now, waited, p.wake()):
-		if p.cession.asleep {
-			return rawio.Sleep
-		}
-		return rawio.Cede
+	case looks && s == Single && (!(first && p.woken > 0) || p.cession.sleepsNext(now)):
+		return p.cession.look(now, waited, p.wake())
 	case looks && s == Single,
 		p.poll == 0 && first && (s == Many || s == Single && p.woken > 0 || s == Quiet && p.waits%workEvery == 0),
 		p.poll > 0 && waited < p.poll:

@@ -17,7 +17,7 @@ var errRoom = errors.New("ReadBatch needs room for a packet")
 
 // Next waits for packets at a link that leaves it to its reader how.
 func (p *Pace) Next(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
-	for lets := p.lets(); ; lets = p.goes {
+	for lets := p.lets(); ; lets = false {
 		if !lets {
 			n = w.PollBatch(p.Room(pkts))
 			p.looked(n)

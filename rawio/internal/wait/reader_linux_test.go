@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -254,6 +255,19 @@ func TestBlocksForAMomentOnly(t *testing.T) {
 	p.block = maxBlock
 	must.OK(t, p.Wait(rawio.Block))
 	must.OK(t, p.Wait(rawio.Sleep))
+}
+
+// Goroutines that are ready have their turn before the reader sleeps, whom the scheduler takes first as well.
+func TestOthersHaveTheirTurnBeforeSleep(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // nobody else runs them
+	p := newPipe(t)
+	for range 1000 {
+		var ran atomic.Bool
+		go ran.Store(true)
+		p.Interrupt()
+		must.Equal(t, "error", p.Wait(rawio.Sleep), rawio.ErrInterrupted)
+		must.That(t, ran.Load(), "the reader would have slept over one that is ready")
+	}
 }
 
 // A reader hears that it is about to park, each time, and not of other waits.
