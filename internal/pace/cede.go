@@ -20,7 +20,7 @@ import (
 // host has one processor, he parks instead for much longer: who sleeps gets the processor at once when a packet comes, and who looks has used up his share of it.
 //
 // Where ceding comes first for long, others have all the rest: both ends have always been ready to run, and the kernel has not
-// moved one of them. There the reader sleeps in the kernel instead, first in a wait and once, as programs do whose sockets are the kernel's. The packet itself wakes it, often while the other end is still at
+// moved one of them. There the reader sleeps in the kernel instead, once in a wait and before all else, as programs do whose sockets are the kernel's. The packet itself wakes it, often while the other end is still at
 // sending it, so that only one of the two sleeps for each round trip; no look finds nothing; and when the kernel puts it beside somebody who computes, it has the processor as soon
 // as its packet comes. But ends that sleep on processors of their own need two wake-ups for a round trip. So a wait now and then cedes as before: if that does not bring the packet, they
 // have come apart, and it looks for packets once more.
@@ -88,7 +88,7 @@ func (c *cession) lasts(now rawio.Time) bool {
 // sleepsNext says whether the next wait begins with sleep.
 func (c *cession) sleepsNext(now rawio.Time) bool { return c.waits+1 < helpsTry && c.lasts(now) }
 
-// begin is the first look of a wait. A trial of sleep cedes at once, any other looks for as long as is usual.
+// begin begins a wait. A trial of sleep cedes at once, any other looks for as long as is usual.
 func (c *cession) begin(now rawio.Time, late time.Duration) {
 	c.begun, c.trial, c.sleeping, c.next, c.row = true, false, c.lasts(now), late, 0
 	if !c.first() {

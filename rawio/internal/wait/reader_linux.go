@@ -22,8 +22,8 @@ const maxBlock = 100 * time.Microsecond
 // maxSleep is how long a reader sleeps there. The longest tick of the system's clock is as long: the kernel sets no timer for what is not due before the next, which
 // takes a virtual machine longer than all else that such a wait costs. The runtime's monitor takes the place away before, where others want it.
 //
-// Goroutines that are ready have their turn before, as all other places may be taken for long. One call of the scheduler is not enough: now and then it takes first who
-// has waited for longest among all places, which is the reader itself.
+// Goroutines that are ready here have their turn before, as all other places may be taken for long. To give way once is not enough: once in 61 times the scheduler takes
+// first who waits for any place, which is the reader itself.
 const maxSleep = 10 * time.Millisecond
 
 // waitsBetween is after how many waits what a wake-up costs may be measured anew.
