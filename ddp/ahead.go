@@ -5,9 +5,13 @@ const (
 	// all regions of a table together, as programs go through all of them. To ask for what is there takes time as well.
 	wide = 8 << 20
 
-	// page bounds how far ahead is asked: within a long segment the processor sees by itself what comes next.
+	// page bounds how far ahead is asked, and a longer segment is long: within it the processor sees by itself what comes next.
 	page = 4 << 10
 )
+
+// far says whether to ask ahead where there are so many octets of memory, and segments of n. Within a long one the processor asks by itself for most, so there it pays only
+// where hardly any of the memory is in a cache.
+func far(octets int64, n uint64) bool { return octets >= wide && (n <= page || octets >= 2*wide) }
 
 // beyond returns what is likely to be used after the next octets: packets are placed in memory, and cut from it, in its order. The caller has checked that
 // there are n octets at off.

@@ -42,7 +42,7 @@ func TestWideMemory(t *testing.T) {
 			placed := r.place(taggedSeg(true, 0, reg.STag(), uint64(off), want))
 			check.That(t, placed.Err == nil && bytes.Equal(mem[off:][:1000], want), "what was placed at %d of %d: %v", off, size, placed.Err)
 			p, fault := r.Resolve(reg.STag(), uint64(off), 1000, RemoteWrite)
-			check.That(t, fault == nil && p.Region.far() == (size >= wide), "resolved at %d of %d: %v", off, size, fault)
+			check.That(t, fault == nil && p.Region.far(1000) == (size >= wide), "resolved at %d of %d: %v", off, size, fault)
 			for _, p := range []Piece{p, {Mem: Bytes(mem), Off: uint64(off), Len: 1000}} {
 				got, err := p.slice(0, 1000)
 				check.That(t, err == nil && bytes.Equal(got, want), "what is cut at %d of %d: %v", off, size, err)
@@ -57,13 +57,13 @@ func TestMemoryOfAllRegionsCounts(t *testing.T) {
 	piece := make([]byte, wide/4)
 	var all []*Region
 	for i := range 4 {
-		must.That(t, !tab.far.Load(), "%d regions are taken for as much as caches hold", i)
+		must.That(t, !far(tab.ram.Load(), page), "%d regions are taken for as much as caches hold", i)
 		all = append(all, must.Get(tab.Register(Spec{PD: testPD, Mem: Bytes(piece)}))(t))
 		must.Get(tab.Register(Spec{PD: testPD, Mem: Device(new(disk), wide)}))(t)
 	}
-	check.That(t, all[0].far() && !all[0].mem.far(), "all together are not")
+	check.That(t, all[0].far(page) && !all[0].mem.far(page), "all together are not")
 	win := must.Get(tab.Bind(all[0], Window{PD: testPD, Stream: testStream, Len: wide / 4}))(t)
-	check.That(t, win.far(), "a window is not of it")
+	check.That(t, win.far(page), "a window is not of it")
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -75,6 +75,19 @@ func TestMemoryOfAllRegionsCounts(t *testing.T) {
 		{"one is gone", func() error { return tab.Deregister(all[0]) }, false},
 	} {
 		must.OK(t, step.do())
-		check.Equal(t, step.name, tab.far.Load(), step.far)
+		check.Equal(t, step.name, far(tab.ram.Load(), page), step.far)
+	}
+}
+
+// Long segments are asked for ahead only where there is twice as much memory.
+func TestLongSegmentsAreAskedForLater(t *testing.T) {
+	for _, row := range []struct {
+		octets int64
+		n      uint64
+		far    bool
+	}{
+		{wide - 1, 1, false}, {wide, 1, true}, {wide, page, true}, {wide, page + 1, false}, {2*wide - 1, page + 1, false}, {2 * wide, page + 1, true}, {2 * wide, 1, true},
+	} {
+		check.Equal(t, fmt.Sprintf("ask ahead in %d octets, of %d at a time", row.octets, row.n), far(row.octets, row.n), row.far)
 	}
 }

@@ -82,12 +82,12 @@ func (p *Piece) check() error {
 // put writes b at off within the piece.
 func (p *Piece) put(off uint64, b []byte) error {
 	if p.Region == nil {
-		return putWithin(p.Mem, p.Off+off, b, p.Mem.far())
+		return putWithin(p.Mem, p.Off+off, b, p.Mem.far(uint64(len(b))))
 	}
 	if !p.acquire() {
 		return ErrRevoked
 	}
-	err := putWithin(p.Region.mem, p.Off+off, b, p.Region.far())
+	err := putWithin(p.Region.mem, p.Off+off, b, p.Region.far(uint64(len(b))))
 	p.Region.release()
 	return err
 }
@@ -103,10 +103,10 @@ func putWithin(m Memory, off uint64, b []byte, far bool) error {
 // whether they may be is as good as an access, and it costs less.
 func (p *Piece) slice(off, n uint64) ([]byte, error) {
 	if p.Region == nil {
-		return sliceWithin(p.Mem, p.Off+off, n, p.Mem.far())
+		return sliceWithin(p.Mem, p.Off+off, n, p.Mem.far(n))
 	}
 	if b := p.Mem.b; p.ram && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() && p.Region.grants(p.gen, p.need) {
-		if p.Region.far() {
+		if p.Region.far(n) {
 			ahead.Octets(beyond(b, off, n))
 		}
 		return b[off : off+n : off+n], nil
@@ -114,7 +114,7 @@ func (p *Piece) slice(off, n uint64) ([]byte, error) {
 	if !p.acquire() {
 		return nil, ErrRevoked
 	}
-	b, err := sliceWithin(p.Region.mem, p.Off+off, n, p.Region.far())
+	b, err := sliceWithin(p.Region.mem, p.Off+off, n, p.Region.far(n))
 	p.Region.release()
 	return b, err
 }

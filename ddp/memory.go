@@ -52,8 +52,8 @@ func (m Memory) sub(off, n uint64) Memory {
 	return Memory{b: m.b[off : off+n : off+n]}
 }
 
-// far reports whether it is taken to be in no cache, though it is in no region.
-func (m Memory) far() bool { return len(m.b) >= wide }
+// far reports whether it is taken to be in no cache, though it is in no region, for who places or cuts n octets at a time.
+func (m Memory) far(n uint64) bool { return far(int64(len(m.b)), n) }
 
 // has reports whether octets [off, off+n) exist.
 func (m Memory) has(off, n uint64) bool {

@@ -91,7 +91,7 @@ func (r *Region) write(to uint64, p []byte, need Access) *Error {
 	if err != nil {
 		return err
 	}
-	if err := r.mem.put(off, p, r.far()); err != nil {
+	if err := r.mem.put(off, p, r.far(uint64(len(p)))); err != nil {
 		return &Error{Type: TypeLocal, Cause: err}
 	}
 	return nil

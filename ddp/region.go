@@ -82,8 +82,8 @@ func (r *Region) Len() uint64 { return r.mem.Len() }
 // Memory returns the memory behind the region.
 func (r *Region) Memory() Memory { return r.mem }
 
-// far reports whether the memory is taken to be in no cache.
-func (r *Region) far() bool { return r.table.far.Load() }
+// far reports whether the memory is taken to be in no cache, for who places or cuts n octets at a time.
+func (r *Region) far(n uint64) bool { return far(r.table.ram.Load(), n) }
 
 // Valid reports whether the STag may be used.
 func (r *Region) Valid() bool {

@@ -50,7 +50,7 @@ func (s *Stream) putRow(r *Region, tag STag, to, size uint64, rsvd uint8, segs [
 	if err != nil {
 		return 0, 0
 	}
-	far := r.far()
+	far := r.far(size / uint64(len(segs)))
 	for ; n < len(segs); n++ {
 		p := TaggedView(segs[n]).Payload()
 		if r.mem.put(off+done, p, far) != nil {

@@ -73,9 +73,9 @@ func (p *Piece) run(off, n, step uint64) (body, beyond []byte) {
 	b, far := p.Mem.b, false
 	switch {
 	case p.Region == nil:
-		off, far = p.Off+off, p.Mem.far()
+		off, far = p.Off+off, p.Mem.far(step)
 	case p.ram:
-		far = p.Region.far()
+		far = p.Region.far(step)
 	default:
 		return nil, nil
 	}

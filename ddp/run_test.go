@@ -145,17 +145,17 @@ func TestWhereARunEnds(t *testing.T) {
 
 // What lies beyond a run is asked for where memory is larger than caches: as far beyond each segment as for that alone.
 func TestWhatLiesBeyondARun(t *testing.T) {
-	b := make([]byte, wide)
+	b := make([]byte, 2*wide)
 	for _, row := range []struct{ off, n, step, at, len int }{
 		{0, 8, 1400, 2800, 11200},
-		{wide - 16000, 8, 1400, wide - 16000 + 2800, 11200},
-		{wide - 12000, 8, 1400, wide - 12000 + 2800, 9200},
-		{wide - 11200, 8, 1400, wide - 11200 + 2800, 8400},
+		{2*wide - 16000, 8, 1400, 2*wide - 16000 + 2800, 11200},
+		{2*wide - 12000, 8, 1400, 2*wide - 12000 + 2800, 9200},
+		{2*wide - 11200, 8, 1400, 2*wide - 11200 + 2800, 8400},
 		{0, 2, 9000, 9000 + page, 18000},
-		{wide - 18000, 2, 9000, wide - 9000 + page, 9000 - page},
-		{wide - 9000, 1, 9000, 0, 0},
+		{2*wide - 18000, 2, 9000, 2*wide - 9000 + page, 9000 - page},
+		{2*wide - 9000, 1, 9000, 0, 0},
 	} {
-		p := Piece{Mem: Bytes(b), Len: wide}
+		p := Piece{Mem: Bytes(b), Len: 2 * wide}
 		body, beyond := p.run(uint64(row.off), uint64(row.n), uint64(row.step))
 		check.That(t, len(body) == row.n*row.step && cap(body) == len(body) && &body[0] == &b[row.off], "%+v: a body of %d", row, len(body))
 		if len(beyond) != row.len || row.len > 0 && &beyond[0] != &b[row.at] {

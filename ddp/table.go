@@ -31,8 +31,7 @@ type Table struct {
 
 	devices deviceAtomics
 
-	ram int64       // octets of all regions, windows apart, that are no devices
-	far atomic.Bool // these are more than caches hold
+	ram atomic.Int64 // octets of all regions, windows apart, that are no devices
 
 	// slots is an open-addressed hash table: a power of two of slots, probed linearly from the low bits
 	// of the STag, which are random already. At most half of them are used, so a probe ends soon, also
@@ -148,12 +147,8 @@ func (t *Table) Deregister(r *Region) error {
 
 // count adds the memory of a region, or takes it away. That of a window is its parent's.
 func (t *Table) count(r *Region, times int) {
-	if r.parent != nil {
-		return
-	}
-	t.ram += int64(times * len(r.mem.b))
-	if far := t.ram >= wide; far != t.far.Load() {
-		t.far.Store(far)
+	if r.parent == nil {
+		t.ram.Add(int64(times * len(r.mem.b)))
 	}
 }
 
