@@ -49,6 +49,7 @@ func (l *Link) setupShort(fd int) error {
 		ttl = iphdr.HopLimit
 	}
 	if err := mmsg.Set(fd, mmsg.Option{Level: unix.IPPROTO_IP, Name: unix.IP_TTL, Value: ttl},
+		mmsg.Option{Level: unix.IPPROTO_IP, Name: unix.IP_TOS, Value: int(iphdr.Usual(l.cfg.Mark))},
 		mmsg.Option{Level: unix.IPPROTO_IP, Name: unix.IP_MTU_DISCOVER, Value: unix.IP_PMTUDISC_PROBE}); err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (c *short) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 	if src := l.source(p.Local.Addr().Unmap()); src != l.cfg.Local {
 		o.From(src)
 	}
-	if class := iphdr.Class(p, l.cfg.Mark) | p.ECN&3; class != 0 {
+	if class := iphdr.Class(p, l.cfg.Mark) | p.ECN&3; class != iphdr.Usual(l.cfg.Mark) {
 		o.Class(class, false)
 	}
 	o.To(p.Remote.Addr().Unmap(), 0)

@@ -176,8 +176,8 @@ func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 		}
 		o.From(src)
 	}
-	if p.ECN|p.DSCP != 0 {
-		o.Class(p.ECN&3|iphdr.Class(p, c.link.cfg.Mark), c.v6)
+	if class := p.ECN&3 | iphdr.Class(p, c.link.cfg.Mark); class != iphdr.Usual(c.link.cfg.Mark) {
+		o.Class(class, c.v6)
 	}
 	if c.v6 && p.FlowLabel != 0 {
 		o.FlowLabel(p.FlowLabel)

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"github.com/rddp-go/rddp/rawio/internal/route"
 	"golang.org/x/sys/unix"
@@ -140,7 +141,7 @@ func (l *Link) setup(fd int, v6 bool, port int) error {
 	return nil
 }
 
-// marks set what Config.Mark asks for.
+// marks set what Config.Mark asks for, and what most packets have.
 func marks(v6 bool, m rawio.Mark) (list []mmsg.Option) {
 	level, ttl, class := unix.IPPROTO_IP, unix.IP_TTL, unix.IP_TOS
 	if v6 {
@@ -149,10 +150,7 @@ func marks(v6 bool, m rawio.Mark) (list []mmsg.Option) {
 	if m.TTL > 0 {
 		list = append(list, mmsg.Option{Level: level, Name: ttl, Value: int(m.TTL)})
 	}
-	if m.Class > 3 {
-		list = append(list, mmsg.Option{Level: level, Name: class, Value: int(m.Class &^ 3)})
-	}
-	return list
+	return append(list, mmsg.Option{Level: level, Name: class, Value: int(iphdr.Usual(m))})
 }
 
 // options set DF without the kernel's own path MTU in the way (we probe), and ask for ICMP errors

@@ -28,6 +28,9 @@ func Amend(b []byte, p *rawio.Packet, m rawio.Mark) {
 	binary.BigEndian.PutUint16(b[10:], ^fold(Sum(0, b[:Len4])))
 }
 
+// Usual returns the TOS octet or traffic class of most packets of such a link: the sockets have it, and only other packets say theirs.
+func Usual(m rawio.Mark) uint8 { return m.Class&^3 | rawio.ECT0 }
+
 // Class returns the DSCP bits of the TOS octet or traffic class: those of the packet, or else of the link.
 func Class(p *rawio.Packet, m rawio.Mark) uint8 {
 	if p.DSCP != 0 {
