@@ -106,7 +106,7 @@ const (
 	Block
 	// Park waits in the runtime's poller.
 	Park
-	// Sleep lets the goroutines that are ready have their turn, and then waits in the kernel as Block does, but until a packet comes, or 10 ms are over.
+	// Sleep lets the goroutines that are ready have their turn, and then waits in the kernel as Block does, but until a packet comes.
 	Sleep
 )
 

@@ -172,7 +172,9 @@ func (c *Conn) goOn() {
 
 // own takes the gate, tryOwn does if it is free, and disown gives it up.
 func (c *Conn) own() {
-	c.gate.own.Lock()
+	if !c.t.soon(&c.gate.own) {
+		c.gate.own.Lock()
+	}
 	c.slice = slice{steps: c.steps()}
 	c.holds()
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/account"
 )
@@ -51,6 +52,27 @@ type gate struct {
 	spare   []rawio.Packet  // the drained slice, kept for reuse
 	account account.Account // what all this keeps
 	owner   *account.Account
+}
+
+// gateCedes is how often who waits for the gate cedes the processor before it sleeps.
+const gateCedes = 4
+
+// soon takes a gate that is free, or is soon. Where packets come in bulk the reader has it for batch after batch, and opens it in between. Who sleeps until then has the runtime
+// wake a thread for the goroutine that goes on, which takes it, or the reader, to another processor, with all that this one's cache has of the association; and the peer on
+// the same host wants that other one.
+func (t *Transport) soon(gate *sync.Mutex) bool {
+	if gate.TryLock() {
+		return true
+	}
+	if !t.blocks || t.turn.rx.pace.State() != pace.Bulk {
+		return false
+	}
+	for range gateCedes {
+		if t.cede(); gate.TryLock() {
+			return true
+		}
+	}
+	return false
 }
 
 // post leaves a packet for the owner and takes over its buffer. It says whether there was room.

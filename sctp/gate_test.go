@@ -3,7 +3,9 @@ package sctp
 import (
 	"bytes"
 	"net/netip"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -286,5 +288,52 @@ func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 		s.lock()
 		check.That(t, s.inbox.first() != nil, "handled %v: the message is not passed on", handled)
 		s.unlock()
+	}
+}
+
+// Where packets come in bulk over a link of the kernel, who waits for the owner of an association cedes the processor some times before it sleeps, and goes on as soon as it can.
+func TestWaitsForTheGateAwakeInBulk(t *testing.T) {
+	kernels := func(l *batches) rawio.Link { return buffered{l} }
+	others := func(l *batches) rawio.Link { return l }
+	for _, row := range []struct {
+		name    string
+		linkOf  func(*batches) rawio.Link
+		packets int // in a batch
+		opens   int32
+		cedes   int32
+	}{
+		{"bulk, soon open", kernels, 3, 1, 1},
+		{"bulk, open in the end", kernels, 3, gateCedes, gateCedes},
+		{"bulk, open later", kernels, 3, gateCedes + 1, gateCedes},
+		{"one packet at a time", kernels, 1, 1, 0},
+		{"another link", others, 3, 1, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				link, c := fed(t, row.linkOf)
+				for range 100 {
+					link.in <- slices.Repeat([]rawio.Packet{heartbeat(c, "x")}, row.packets)
+				}
+				synctest.Wait()
+				var ceded atomic.Int32
+				c.t.cede = func() {
+					if ceded.Add(1) == row.opens {
+						c.disown()
+					}
+				}
+				c.own()
+				if row.opens > row.cedes {
+					go func() {
+						for ceded.Load() < row.cedes {
+							runtime.Gosched()
+						}
+						c.disown()
+					}()
+				}
+				c.own()
+				c.disown()
+				check.Equal(t, "times that it has ceded the processor", ceded.Load(), row.cedes)
+			})
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"weak"
 
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -71,6 +72,7 @@ type Transport struct {
 	stats   transportCounters
 	journal *journal
 
+	cede   func()      // pace.Cede
 	crowd  atomic.Bool // there are many associations, see crowded
 	blocks bool        // the link has a buffer in the kernel, and is read by long system calls
 }
@@ -78,7 +80,7 @@ type Transport struct {
 // NewTransport runs SCTP over link, which it owns from now on.
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
-		link: link, start: time.Now(),
+		link: link, start: time.Now(), cede: pace.Cede,
 		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), bound: make(map[uint16][]netip.Addr), ports: make(map[uint16]int), dialled: make(map[uint16]int), lingering: make(map[uint16]*lingerer),
 	}
 	if cfg != nil {

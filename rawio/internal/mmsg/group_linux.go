@@ -68,7 +68,7 @@ func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
 	return g, nil
 }
 
-// OnPark has the reader call f before it parks, after it has waited in vain for a while. Call it before anybody reads.
+// OnPark has the reader call f before it parks or sleeps: it is back when a packet comes. Call it before anybody reads.
 func (g *Group) OnPark(f func()) { g.wait.OnPark = f }
 
 // Aside takes over a socket that nobody reads, by which those packets leave that goes says. Call it before anybody writes.

@@ -19,13 +19,6 @@ import (
 // program can do without.
 const maxBlock = 100 * time.Microsecond
 
-// maxSleep is how long a reader sleeps there. The longest tick of the system's clock is as long: the kernel sets no timer for what is not due before the next, which
-// takes a virtual machine longer than all else that such a wait costs. The runtime's monitor takes the place away before, where others want it.
-//
-// Goroutines that are ready here have their turn before, as all other places may be taken for long. To give way once is not enough: once in 61 times the scheduler takes
-// first who waits for any place, which is the reader itself.
-const maxSleep = 10 * time.Millisecond
-
 // waitsBetween is after how many waits what a wake-up costs may be measured anew.
 const waitsBetween = 1 << 14
 
@@ -35,7 +28,7 @@ const waitsBetween = 1 << 14
 // leaves a socket's send buffer, and wake one of the process's threads, whether anybody waits or not. It watches an epoll
 // instance in which they are armed for one event each time that the reader parks.
 type Reader struct {
-	OnPark func() // called before the reader parks, unless nil
+	OnPark func() // called before the reader parks or sleeps, unless nil
 
 	fds   []unix.PollFd // the event, then what is read from
 	block time.Duration // in the kernel
@@ -119,7 +112,7 @@ func (r *Reader) Wait(p rawio.Pause) error {
 	}
 	if p == rawio.Yield || p == rawio.Cede {
 		if p == rawio.Cede {
-			_, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			pace.Cede()
 		}
 		runtime.Gosched()
 		if !r.flag.Load() && !r.closed.Load() {
@@ -127,8 +120,7 @@ func (r *Reader) Wait(p rawio.Pause) error {
 		}
 	}
 	if p == rawio.Sleep {
-		runtime.Gosched()
-		runtime.Gosched()
+		giveWay()
 	}
 	r.waiting.Lock()
 	defer r.waiting.Unlock()
@@ -138,9 +130,11 @@ func (r *Reader) Wait(p rawio.Pause) error {
 		case p == rawio.Park, runtime.GOMAXPROCS(0) == 1: // it would keep everybody waiting
 			r.parks()
 		case p == rawio.Sleep:
-			r.ready(max(r.block, maxSleep))
+			r.parking()
+			r.ready(nil)
 		default:
-			r.ready(r.block)
+			d := unix.NsecToTimespec(int64(r.block))
+			r.ready(&d)
 		}
 	}
 	r.asleep.Store(false)
@@ -153,11 +147,23 @@ func (r *Reader) Wait(p rawio.Pause) error {
 	return nil
 }
 
-// parks waits in the runtime's poller.
-func (r *Reader) parks() {
+// giveWay has the goroutines that are ready here go first: all places but this one may be taken for long. Once is not enough, as once in 61 times the scheduler takes
+// first who waits for any place, which is the reader itself.
+func giveWay() {
+	runtime.Gosched()
+	runtime.Gosched()
+}
+
+// parking says that the reader waits for as long as nothing comes.
+func (r *Reader) parking() {
 	if r.OnPark != nil {
 		r.OnPark()
 	}
+}
+
+// parks waits in the runtime's poller.
+func (r *Reader) parks() {
+	r.parking()
 	r.armed = false
 	_ = r.rc.Read(r.park)
 	r.stray = r.harvest() < len(r.fds)-1
@@ -192,10 +198,10 @@ func (r *Reader) harvest() (readable int) {
 	return readable
 }
 
-// ready waits for at most d for any of the descriptors.
-func (r *Reader) ready(d time.Duration) {
-	ts := unix.NsecToTimespec(int64(d))
-	if _, _ = unix.Ppoll(r.fds, &ts, nil); r.fds[0].Revents != 0 {
+// ready waits for any of the descriptors in the kernel, for at most d. Who sleeps there sets no timer, which costs a twentieth of the wait: the runtime's monitor
+// takes the place away where others want it.
+func (r *Reader) ready(d *unix.Timespec) {
+	if _, _ = unix.Ppoll(r.fds, d, nil); r.fds[0].Revents != 0 {
 		r.drain()
 	}
 }
