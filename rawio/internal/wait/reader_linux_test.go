@@ -280,6 +280,7 @@ func TestHearsThatItParks(t *testing.T) {
 		must.OK(t, p.Wait(pause))
 		want := max(i-2, 0)
 		check.That(t, parked == want, "pause %d: parked or slept %d times, want %d", i, parked, want)
+		check.Equal(t, "it has been to the runtime's poller", p.armed, pause == rawio.Park)
 	}
 	p.Interrupt()
 	check.Equal(t, "error", p.Wait(rawio.Park), rawio.ErrInterrupted)
