@@ -67,57 +67,57 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 }
 
 // Recv is recvmsg: it returns a message, or what fits b of it, and the rest at the next call; with MsgNotification among the flags a
-// notification. info is nil unless the event of data is subscribed to. At the end of the association it fails with io.EOF.
-func (s *Socket) Recv(b []byte) (n int, info *SndRcvInfo, flags int, err error) {
+// notification. told says that info is, which it is if the event of data is subscribed to. At the end of the association it fails with io.EOF.
+func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, err error) {
 	c, err := s.association(syscall.ENOTCONN)
 	if err != nil {
-		return 0, nil, 0, err
+		return 0, false, 0, err
 	}
 	end := s.rd.begin()
 	defer s.rd.done(end)
 	for {
 		if n, ok := s.notes.read(b, false, &s.rd); ok {
-			return n, nil, MsgNotification, nil
+			return n, false, MsgNotification, nil
 		}
 		n, r, err := c.ReadMsg(b)
 		switch {
 		case err == nil:
-			return n, s.rcvInfo(&r), 0, nil
+			return n, s.rcvInfo(&r, info), 0, nil
 		case err == os.ErrDeadlineExceeded:
 			if s.Closed() {
-				return 0, nil, 0, io.EOF
+				return 0, false, 0, io.EOF
 			}
 			if err = s.rd.over(end); err != nil && !s.notes.any(false) {
-				return 0, nil, 0, err
+				return 0, false, 0, err
 			}
 			continue
 		case err == sctp.ErrCutOff:
 			continue // why it is comes next
 		case s.Closed():
-			return 0, nil, 0, io.EOF
+			return 0, false, 0, io.EOF
 		}
 		if n, ok := s.last(b); ok {
-			return n, nil, MsgNotification, nil
+			return n, false, MsgNotification, nil
 		}
 		if err == io.EOF {
-			return 0, nil, 0, err
+			return 0, false, 0, err
 		}
-		return 0, nil, 0, s.broken(err, syscall.ENOTCONN)
+		return 0, false, 0, s.broken(err, syscall.ENOTCONN)
 	}
 }
 
-// rcvInfo is what Recv says of a message.
-func (s *Socket) rcvInfo(r *sctp.RecvInfo) *SndRcvInfo {
+// rcvInfo puts into info what Recv says of a message, if it does.
+func (s *Socket) rcvInfo(r *sctp.RecvInfo, info *SndRcvInfo) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opts.events[eventData] == 0 {
-		return nil
+		return false
 	}
-	info := &SndRcvInfo{Stream: r.Stream, SSN: r.SSN, PPID: Swap(r.PPID), Context: s.opts.context, TSN: r.TSN, AssocID: s.id}
+	*info = SndRcvInfo{Stream: r.Stream, SSN: r.SSN, PPID: Swap(r.PPID), Context: s.opts.context, TSN: r.TSN, AssocID: s.id}
 	if r.Unordered {
 		info.Flags, info.SSN, info.CumTSN = flagUnordered, 0, r.TSN
 	}
-	return info
+	return true
 }
 
 // broken is what a call hears of an association that has failed: why, once, and then another errno.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -68,11 +69,15 @@ type notes struct {
 	last    [][]byte      // guarded by mu: of the end
 	off     int           // guarded by mu: octets of the first that have been read
 	watched bool          // guarded by mu: there is a goroutine that brings them
+	some    atomic.Bool   // there are any: changed with mu held
 	ended   chan struct{} // closed when that goroutine has brought the last
 }
 
 // read reads from the first notification, that of the end only if all messages have been read.
 func (n *notes) read(b []byte, end bool, rd *waits) (int, bool) {
+	if !n.some.Load() {
+		return 0, false
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	list := &n.list
@@ -89,6 +94,7 @@ func (n *notes) read(b []byte, end bool, rd *waits) (int, bool) {
 	if len(n.list) == 0 {
 		rd.tell(false)
 	}
+	n.some.Store(len(n.list)+len(n.last) > 0)
 	return k, true
 }
 
@@ -108,6 +114,7 @@ func (n *notes) push(b []byte, end bool, rd *waits) {
 		n.list = append(n.list, b)
 		rd.tell(true)
 	}
+	n.some.Store(true)
 }
 
 // subscribed says which notifications there are, without that of data.

@@ -66,7 +66,7 @@ type recv struct {
 
 func read(s *Socket, octets int) recv {
 	b := make([]byte, octets)
-	n, _, flags, err := s.Recv(b)
+	n, _, flags, err := s.Recv(b, new(SndRcvInfo))
 	return recv{string(b[:n]), flags, err}
 }
 
@@ -82,14 +82,16 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 		},
 		"without the event of data there is no info, and with it all fields": func(t *testing.T, a, b *Socket) {
 			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
-			_, info, _, err := b.Recv(make([]byte, 9))
-			same(t, info, (*SndRcvInfo)(nil))
+			var info SndRcvInfo
+			_, told, _, err := b.Recv(make([]byte, 9), &info)
+			same(t, told, false)
+			same(t, info, SndRcvInfo{})
 			must.OK(t, err)
 			subscribe(t, b, eventData)
 			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
-			_, info, _, err = b.Recv(make([]byte, 9))
+			_, told, _, err = b.Recv(make([]byte, 9), &info)
 			must.OK(t, err)
-			check.That(t, info.Stream == 3 && Swap(info.PPID) == 46 && info.Flags == flagUnordered && info.TSN != 0 && info.AssocID == b.id,
+			check.That(t, told && info.Stream == 3 && Swap(info.PPID) == 46 && info.Flags == flagUnordered && info.TSN != 0 && info.AssocID == b.id,
 				"%+v", info)
 		},
 		"SO_RCVTIMEO and O_NONBLOCK end a read by EAGAIN": func(t *testing.T, a, b *Socket) {
@@ -157,7 +159,9 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			must.Get(a.Getsockopt(optDefaultSend, got))(t)
 			same(t, ParseSndRcvInfo(got), want)
 			send(t, a, "x")
-			_, info, _, _ := b.Recv(got)
+			var info SndRcvInfo
+			_, _, _, err := b.Recv(got, &info)
+			must.OK(t, err)
 			same(t, [2]uint32{uint32(info.Stream), Swap(info.PPID)}, [2]uint32{5, 7})
 		},
 		"what cannot be sent is told by an errno": func(t *testing.T, a, b *Socket) {

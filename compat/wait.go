@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -18,6 +19,7 @@ type waits struct {
 	nonblock bool                  // guarded by mu
 	news     bool                  // guarded by mu: all that wait look again
 	ends     []*time.Time          // guarded by mu: of the calls that wait with a timeout
+	timed    atomic.Bool           // there is a timeout: changed with mu held
 	armed    time.Time             // guarded by mu: what the association has
 }
 
@@ -26,6 +28,9 @@ var past = time.Unix(1, 0)
 
 // begin is the start of a call that may wait. It returns when its timeout ends it, which is nil without one.
 func (w *waits) begin() *time.Time {
+	if !w.timed.Load() {
+		return nil
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timeout == 0 {
@@ -86,6 +91,7 @@ func (w *waits) change(f func(w *waits)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f(w)
+	w.timed.Store(w.timeout != 0)
 	w.arm()
 }
 

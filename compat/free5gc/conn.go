@@ -83,7 +83,8 @@ func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, Notification, error) {
 	if err != nil {
 		return -1, nil, nil, err
 	}
-	n, in, flags, err := s.Recv(b)
+	var in compat.SndRcvInfo
+	n, told, flags, err := s.Recv(b, &in)
 	switch {
 	case err == io.EOF:
 		return 0, nil, nil, err
@@ -91,10 +92,10 @@ func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, Notification, error) {
 		return -1, nil, nil, err
 	case flags&MSG_NOTIFICATION != 0:
 		return n, nil, parseNotification(b[:n]), nil
-	case in == nil:
+	case !told:
 		return n, nil, nil, nil
 	}
-	return n, named(in), nil, nil
+	return n, named(&in), nil, nil
 }
 
 // Close ends the association: what was sent is still delivered.

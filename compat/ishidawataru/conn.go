@@ -85,7 +85,8 @@ func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, error) {
 		return -1, nil, err
 	}
 	for {
-		n, in, flags, err := s.Recv(b)
+		var in compat.SndRcvInfo
+		n, told, flags, err := s.Recv(b, &in)
 		switch {
 		case err == io.EOF:
 			return 0, nil, err
@@ -95,10 +96,10 @@ func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, error) {
 			if err := c.notificationHandler(b[:n]); err != nil {
 				return 0, nil, err
 			}
-		case in == nil:
+		case !told:
 			return n, nil, nil
 		default:
-			info := named(in)
+			info := named(&in)
 			info.PPID = ppids.In(info.PPID)
 			return n, info, nil
 		}
