@@ -67,7 +67,7 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 }
 
 // Recv is recvmsg: it returns a message, or what fits b of it, and the rest at the next call; with MsgNotification among the flags a
-// notification. told says that info is, which it is if the event of data is subscribed to. At the end of the association it fails with io.EOF.
+// notification. told says whether info was filled in, as it is if the event of data is subscribed to. At the end of the association it fails with io.EOF.
 func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, err error) {
 	c, err := s.association(syscall.ENOTCONN)
 	if err != nil {
