@@ -15,7 +15,7 @@ import (
 //
 // But Linux makes a copy of each packet for a sink before its filter drops it, a tenth of what a packet of 1500 octets
 // costs. So they rest while the link's reader is at work: with a packet or two in a small buffer, which is full then. The
-// reader looks after its own buffer, half of which is more than a window of 16 MiB takes, and wakes them before it parks.
+// reader looks after its own buffer, half of which is more than a window of 16 MiB takes, and wakes them before it parks or sleeps.
 type sinks struct {
 	list []*os.File
 	rc   []syscall.RawConn
@@ -27,7 +27,7 @@ type sinks struct {
 }
 
 // To change two filters takes the kernel 300 microseconds (2 x AMD EPYC, family 26, model 2), as much as the copies of some thousand packets. So they rest when so many have come since the
-// reader parked last.
+// reader did so last.
 const (
 	lookEvery = 256                // packets
 	restAfter = 4096/lookEvery - 1 // looks
