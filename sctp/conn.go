@@ -61,7 +61,7 @@ type Conn struct {
 	drawnTo  int   // octets that the account has drawn
 	streams  map[wire.StreamID]*Stream
 	socket   *Socket    // one-to-many style: whose association it is
-	readAt   rawio.Time // when it was last read from
+	readAt   rawio.Time // when a message was last read to its end
 	rdl      deadline
 	readable Signal
 	reader   ahead.Sleeper // who waits for it
@@ -172,7 +172,7 @@ func (c *Conn) goOn() {
 
 // own takes the gate, tryOwn does if it is free, and disown gives it up.
 func (c *Conn) own() {
-	if !c.t.soon(&c.gate.own) {
+	if !c.soon() {
 		c.gate.own.Lock()
 	}
 	c.slice = slice{steps: c.steps()}

@@ -153,6 +153,29 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 	})
 }
 
+// Who reads a message in parts leaves the rest to whoever is next, and nothing behind the last part: the next read would look for it in vain. But where a deadline has passed
+// what is there may be for another reader, who has yet to see that.
+func TestReadingInPartsLeavesNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newPair(t).connect(t, quiet, quiet)
+		buf := make([]byte, 3)
+		for _, left := range []bool{false, true} {
+			read := blocked(func() error { _, _, err := s.ReadMsg(buf); return err })
+			synctest.Wait()
+			woken := s.t.wakes.Load()
+			must.Do(c.WriteMsg([]byte("hello"), SendInfo{}))(t)
+			must.OK(t, <-read)
+			check.That(t, s.readable.isSet(), "the rest is nobody's")
+			must.Two(s.ReadMsg(buf))(t)
+			check.Equal(t, "the signal is set behind the last part", s.readable.isSet(), left)
+			check.Equal(t, "goroutines that a packet has woken", s.t.wakes.Load()-woken, 1)
+			must.OK(t, s.SetReadDeadline(time.Now()))
+			must.OK(t, s.SetReadDeadline(time.Time{}))
+			<-s.readable.C()
+		}
+	})
+}
+
 // However many messages fail with an association, its end is told at once.
 func TestEndIsToldBehindAllThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

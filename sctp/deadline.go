@@ -96,6 +96,18 @@ func (d *deadline) wait(s *Signal) (late bool) {
 	return n%2 != 0 || d.count.Load() != n
 }
 
+// undo takes the token back that a signal has though there is nothing left for it to stand for: the next call would look in vain, twice. Where the deadline has
+// ever passed it may stand for that to somebody who has yet to see it, and is left.
+func (d *deadline) undo(s *Signal) {
+	select {
+	case <-s.c:
+		if d.count.Load() != 0 {
+			s.leave()
+		}
+	default:
+	}
+}
+
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c: // a nil channel never is ready

@@ -60,15 +60,15 @@ const gateCedes = 4
 // soon takes a gate that is free, or is soon. Where packets come in bulk the reader has it for batch after batch, and opens it in between. Who sleeps until then has the runtime
 // wake a thread for the goroutine that goes on, which takes it, or the reader, to another processor, with all that this one's cache has of the association; and the peer on
 // the same host wants that other one.
-func (t *Transport) soon(gate *sync.Mutex) bool {
-	if gate.TryLock() {
+func (c *Conn) soon() bool {
+	if c.gate.own.TryLock() {
 		return true
 	}
-	if !t.blocks || t.turn.rx.pace.State() != pace.Bulk {
+	if t := c.t; !t.blocks || t.turn.rx.pace.State() != pace.Bulk {
 		return false
 	}
 	for range gateCedes {
-		if t.cede(); gate.TryLock() {
+		if c.t.cede(); c.gate.own.TryLock() {
 			return true
 		}
 	}

@@ -233,8 +233,8 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 		late = d.wait(ready)
 	}
 	for {
-		a, now := c.lock()
-		in.skip(a)
+		c.own()
+		in.skip(&c.a)
 		r := in.first()
 		if r != nil && !c.closing {
 			if r.Cut {
@@ -248,21 +248,27 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 				}
 				in.skipping = r.More
 			}
-			if finished != nil {
-				a.Release(finished)
+			left := finished == nil || in.first() != nil || late || c.failed || in.apart
+			if !left {
+				d.undo(ready)
 			}
-			left := in.first() != nil || late || c.failed
-			c.readAt = now
-			c.unlockAfterRead(now)
+			if finished == nil { // nothing follows from that
+				c.release()
+			} else {
+				c.a.Release(finished)
+				c.readAt = c.t.now()
+				c.unlockAfterRead(c.readAt)
+			}
 			if left {
-				ready.Set() // for the next reader
+				ready.leave()
 			}
 			return n, info, err
 		}
+		now := c.t.now()
 		err, apart := c.readErr(), in.apart
 		if c.expects.Load() {
 			c.expects.Store(false)
-			a.Expect(false)
+			c.a.Expect(false)
 			c.unlock()
 		} else {
 			c.unlockAfterRead(now)

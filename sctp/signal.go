@@ -22,15 +22,22 @@ func (s *Signal) C() <-chan struct{} { return s.c }
 
 // Set sets the signal, and wakes one goroutine that waits for it.
 func (s *Signal) Set() {
+	if s.leave() {
+		s.t.wakes.Add(1)
+	}
+}
+
+// leave is Set by who has been woken himself, for the next. It says whether the signal was not set.
+func (s *Signal) leave() bool {
 	select {
 	case s.c <- struct{}{}:
-		s.t.wakes.Add(1)
 	default:
-		return // who put the token there sees to the rest
+		return false // who put the token there sees to the rest
 	}
 	if u := &s.t.turn; u.reader.Load() == s {
 		u.link.Interrupt()
 	}
+	return true
 }
 
 // Brings counts one of the things that the signal is set for, where one goroutine sees to those of many associations: it is woken once, and as
