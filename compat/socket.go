@@ -30,6 +30,7 @@ type Socket struct {
 	opts   options    // guarded by mu
 	notes  notes
 	rd, wr waits
+	parts  parts
 
 	v6, v6only bool
 	local      []netip.Addr   // guarded by mu: that it is bound to; empty for all

@@ -80,6 +80,52 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			send(t, a, "you")
 			same(t, []recv{read(b, 3), read(b, 9), read(b, 9)}, []recv{{"hel", 0, nil}, {"lo", 0, nil}, {"you", 0, nil}})
 		},
+		"a header and then the rest, of messages of any length": func(t *testing.T, a, b *Socket) {
+			for _, octets := range []int{20, 21, 100, 2047, 2048, 2049, 20_000, 100} {
+				send(t, a, strings.Repeat("h", min(octets, 20))+strings.Repeat("b", octets-min(octets, 20)))
+				same(t, read(b, 20), recv{strings.Repeat("h", 20), 0, nil})
+				if octets > 20 {
+					same(t, read(b, 50_000), recv{strings.Repeat("b", octets-20), 0, nil})
+				}
+			}
+		},
+		"the rest of a message comes before what has happened since": func(t *testing.T, a, b *Socket) {
+			for range 2 { // at the second it is known that the program reads so
+				send(t, a, "hello")
+				send(t, a, "you")
+				same(t, read(b, 3), recv{"hel", 0, nil})
+				same(t, read(b, 9), recv{"lo", 0, nil})
+				same(t, read(b, 1), recv{"y", 0, nil})
+				b.notes.push([]byte("note"), false, &b.rd)
+				same(t, read(b, 1), recv{"o", 0, nil})
+				same(t, read(b, 9), recv{"u", 0, nil})
+				same(t, read(b, 9), recv{"note", MsgNotification, nil})
+			}
+		},
+		"several that read at a time get all there is": func(t *testing.T, a, b *Socket) {
+			got := make(chan int)
+			for range 3 {
+				go func() {
+					for {
+						n := len(read(b, 1).text)
+						if got <- n; n == 0 {
+							return
+						}
+					}
+				}()
+			}
+			for range 100 {
+				send(t, a, "hello")
+			}
+			sum := 0
+			for sum < 500 {
+				sum += <-got
+			}
+			must.OK(t, b.Close())
+			for range 3 {
+				same(t, <-got, 0)
+			}
+		},
 		"without the event of data there is no info, and with it all fields": func(t *testing.T, a, b *Socket) {
 			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
 			var info SndRcvInfo
