@@ -160,6 +160,7 @@ func parts() []part {
 	h := shapes("h", "a goroutine of each end, or another process, computes, as b", shapeRounds)
 	i := shapes("i", "RDMA, completions to a channel", shapeRounds)
 	b.run, c.extra = 3*time.Second, time.Second
+	h.run = 3 * time.Second // the kernel leaves threads where they are for a second and longer
 	for _, p := range twoLinks {
 		a.specs = append(append(a.specs, p.beside(direct)...), bareBeside(p))
 		b.specs = append(b.specs, p.beside(handed)...)
