@@ -19,7 +19,7 @@ const shortMost = 2 << 10
 // the two of them.
 type short struct{ link *Link }
 
-// openShort opens that socket, which receives nothing: it is connected to an address that nobody sends from. Where that fails, packets leave by the
+// openShort opens that socket, which receives nothing: it is connected to an address that nobody sends from. Where there is none, packets leave by the
 // other one.
 func (l *Link) openShort() *mmsg.Socket {
 	fd, err := mmsg.Open(false, unix.SOCK_RAW, iphdr.ProtoSCTP)
@@ -58,7 +58,16 @@ func (l *Link) setupShort(fd int) error {
 			return os.NewSyscallError("bind", err)
 		}
 	}
-	return unix.Connect(fd, sockaddr(nobody))
+	err := unix.Connect(fd, sockaddr(nobody))
+	for _, own := range l.LocalAddrs() {
+		if err == nil {
+			break
+		}
+		if own.Addr().Is4() { // the loopback device was never up, so the host does not send to itself
+			err = unix.Connect(fd, sockaddr(own.Addr()))
+		}
+	}
+	return err
 }
 
 // isShort says which packets leave by that socket. What a packet does not say, its source or how it is to be cut, is left to the other one.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -49,6 +50,27 @@ func TestShortPacketsHaveTheHeadersOfLongOnes(t *testing.T) {
 				check.Slice(t, "header of the short one", heads[0], heads[1])
 			})
 		}
+	}
+}
+
+// Nor need the loopback device ever have been up: in a network namespace it is not, to begin with.
+func TestShortPacketsNeedNoLoopback(t *testing.T) {
+	a, b := testns.New(t), testns.New(t)
+	own, peer := netip.MustParsePrefix("10.77.0.1/24"), netip.MustParsePrefix("10.77.0.2/24")
+	testns.Veth(a, b, "cable", 1500, own, peer)
+	a.TakeAddr("lo", netip.MustParsePrefix("127.0.0.1/8"))
+	far := open(t, b, raw.Config{NoPortFilter: true})
+	for _, cfg := range []raw.Config{{Local: own.Addr()}, {}} {
+		l := open(t, a, cfg)
+		a.Do(func() error {
+			table, err := os.ReadFile("/proc/thread-self/net/raw")
+			check.That(t, bytes.Contains(table, []byte(" 01004D0A:0000")), "no socket is connected to %v:\n%s", own, table)
+			return err
+		})
+		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 100)}, Local: to(own.Addr()), Remote: to(peer.Addr())})
+		got := linktest.Read(t, far, 1)[0]
+		check.That(t, len(got.Data) == 100 && got.Remote.Addr() == own.Addr(), "%d octets come from %v", len(got.Data), got.Remote)
+		rawio.ReleaseAll([]rawio.Packet{got})
 	}
 }
 
