@@ -75,17 +75,19 @@ func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, 
 	}
 	end := s.rd.begin()
 	defer s.rd.done(end)
-	alone := s.parts.mu.TryLock()
-	if alone {
-		defer s.parts.mu.Unlock()
+	p := &s.parts
+	if p.mu.TryLock() {
+		defer p.mu.Unlock()
+	} else { // another call has them
+		p = new(parts)
 	}
 	for {
-		if !alone || len(s.parts.left) == 0 {
+		if len(p.left) == 0 {
 			if n, ok := s.notes.read(b, false, &s.rd); ok {
 				return n, false, MsgNotification, nil
 			}
 		}
-		n, r, err := s.read(c, b, alone)
+		n, r, err := p.read(c, b)
 		switch {
 		case err == nil:
 			return n, s.rcvInfo(&r, info), 0, nil
@@ -110,13 +112,6 @@ func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, 
 		}
 		return 0, false, 0, s.broken(err, syscall.ENOTCONN)
 	}
-}
-
-func (s *Socket) read(c *sctp.Conn, b []byte, alone bool) (int, sctp.RecvInfo, error) {
-	if alone {
-		return s.parts.read(c, b)
-	}
-	return c.ReadMsg(b)
 }
 
 // rcvInfo puts into info what Recv says of a message, if it does.
