@@ -130,22 +130,6 @@ func (n *NS) PathMTU(dst netip.Addr, device string, mtu int) {
 	})
 }
 
-// TakeAddr takes an address from a device.
-func (n *NS) TakeAddr(device string, addr netip.Prefix) {
-	n.t.Helper()
-	n.Do(func() error {
-		dev, err := netlink.LinkByName(device)
-		if err != nil {
-			return err
-		}
-		ip, err := netlink.ParseIPNet(addr.String())
-		if err != nil {
-			return err
-		}
-		return netlink.AddrDel(dev, &netlink.Addr{IPNet: ip})
-	})
-}
-
 // SetMTU changes the MTU of a device.
 func (n *NS) SetMTU(device string, mtu int) {
 	n.t.Helper()

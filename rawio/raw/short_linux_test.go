@@ -14,6 +14,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
 	"github.com/rddp-go/rddp/rawio/raw"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -58,7 +59,9 @@ func TestShortPacketsNeedNoLoopback(t *testing.T) {
 	a, b := testns.New(t), testns.New(t)
 	own, peer := netip.MustParsePrefix("10.77.0.1/24"), netip.MustParsePrefix("10.77.0.2/24")
 	testns.Veth(a, b, "cable", 1500, own, peer)
-	a.TakeAddr("lo", netip.MustParsePrefix("127.0.0.1/8"))
+	a.Do(func() error {
+		return netlink.AddrDel(must.Get(netlink.LinkByName("lo"))(t), must.Get(netlink.ParseAddr("127.0.0.1/8"))(t))
+	})
 	far := open(t, b, raw.Config{NoPortFilter: true})
 	for _, cfg := range []raw.Config{{Local: own.Addr()}, {}} {
 		l := open(t, a, cfg)
