@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -67,10 +66,8 @@ type Conn struct {
 	reader   ahead.Sleeper // who waits for it
 	a        assoc.Assoc
 
-	// Set before the channel that announces it is closed.
-	up       chan struct{} // closed when the association is established; one that the peer has set up is from the start
-	done     chan struct{} // closed when it has ended
-	listener *Listener     // passive associations: who accepts it
+	life     life
+	listener *Listener // passive associations: who accepts it
 
 	writable Signal         // without a channel until somebody has waited for it
 	wdl      deadline       // not the only one of those that wait for writable: Streams and Sockets have theirs
@@ -86,11 +83,10 @@ type Conn struct {
 	account     *account.Account // owner only: what the peer makes the association hold
 	began       rawio.Time       // when setting it up did
 	born        uint64           // how many associations there were before
-	upOnce      sync.Once
-	squeezedNow atomic.Bool   // squeezed, for others
-	removed     bool          // socket has it no more, guarded by its lock
-	from        netip.Addr    // the address by whose part of its places it waits at the listener, or as whose socket has it
-	boundAt     *[]netip.Addr // the addresses that Dial has bound its port at
+	squeezedNow atomic.Bool      // squeezed, for others
+	removed     bool             // socket has it no more, guarded by its lock
+	from        netip.Addr       // the address by whose part of its places it waits at the listener, or as whose socket has it
+	boundAt     *[]netip.Addr    // the addresses that Dial has bound its port at
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
 }
@@ -110,9 +106,6 @@ const (
 	wakeListed // wakeStreams or entries are not empty
 )
 
-// wasUp is Conn.up of associations that are up from the start.
-var wasUp = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
 // newCore returns where the core of an association is to lie, and connOf the Conn that it lies in.
 func newCore() *assoc.Assoc { return &new(Conn).a }
 
@@ -122,10 +115,8 @@ func connOf(a *assoc.Assoc) *Conn {
 
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := connOf(a)
-	c.t, c.began, c.account, c.up, c.done = t, t.now(), new(account.Account), wasUp, make(chan struct{})
-	if a.State() != assoc.Established {
-		c.up = make(chan struct{})
-	}
+	c.t, c.began, c.account = t, t.now(), new(account.Account)
+	c.life.isUp = a.State() == assoc.Established
 	if cfg.Events > 0 {
 		c.notes = &notes{limit: cfg.Events, come: make(chan struct{}, 1)}
 		c.noted = true
@@ -133,8 +124,9 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c.readable.init(t)
 	c.rdl.t, c.wdl.t, c.rdl.ready = t, t, &c.readable
 	c.gate.pool = t.arenas
-	c.sendbuf.base, c.sendbuf.affords = cfg.sendBuffer(), c.affords
-	a.OnGrow(c.affords)
+	affords := c.affords
+	c.sendbuf.base, c.sendbuf.affords = cfg.sendBuffer(), affords
+	a.OnGrow(affords)
 	c.due.Store(rawio.Never)
 	c.wants.Store(rawio.Never)
 	c.inHeap = rawio.Never
@@ -423,8 +415,8 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 	if w&wakeRefresh != 0 {
 		c.t.refresh(c)
 	}
-	if w&wakeUp != 0 {
-		c.upOnce.Do(c.announce)
+	if w&wakeUp != 0 && c.life.tell() {
+		c.announce()
 	}
 	if c.upper != nil {
 		c.upper.Settled()
@@ -434,7 +426,7 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 		if c.socket != nil {
 			c.socket.remove(c)
 		}
-		close(c.done)
+		c.life.end()
 		c.t.rouse()
 	}
 	if w&wakeFreed != 0 {
@@ -467,9 +459,7 @@ func (c *Conn) announce() {
 	case c.listener != nil:
 		c.listener.offer(c)
 	}
-	if c.up != wasUp {
-		close(c.up)
-	}
+	c.life.begin()
 }
 
 // wakeAll has settle wake everybody who reads or writes. Owner only.
@@ -512,16 +502,14 @@ func (c *Conn) quiet(now rawio.Time) {
 }
 
 // Done is closed when the association has ended; Err then says why.
-func (c *Conn) Done() <-chan struct{} { return c.done }
+func (c *Conn) Done() <-chan struct{} { return c.life.over() }
 
 // Err returns why the association has ended, or nil while it lives.
 func (c *Conn) Err() error {
-	select {
-	case <-c.done:
+	if c.life.hasEnded() {
 		return c.err
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Close ends the association gracefully (RFC 9260 section 9.2): what was written is delivered first.
@@ -548,7 +536,7 @@ func (c *Conn) close() (first bool, err error) {
 		return false, nil
 	}
 	select {
-	case <-c.done:
+	case <-c.Done():
 		return true, nil
 	case <-time.After(c.t.cfg.closeTimeout()):
 		c.Abort("close timed out")

@@ -610,7 +610,7 @@ func (c *Conn) probe() error {
 	for c.sendBufUsed() > 0 {
 		select {
 		case <-c.writable.C():
-		case <-c.done:
+		case <-c.Done():
 			return c.Err()
 		}
 	}

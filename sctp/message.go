@@ -284,7 +284,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			return 0, RecvInfo{}, err
 		case apart:
 			passed := d.passed()
-			c.t.newSignal().Wait(c.done, passed) // the Conn does not know of the stream's own any more
+			c.t.newSignal().Wait(c.Done(), passed) // the Conn does not know of the stream's own any more
 			late = isClosed(passed)
 		default:
 			late = d.wait(ready)

@@ -87,7 +87,7 @@ func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 		}
 		select {
 		case <-n.come:
-		case <-c.done:
+		case <-c.Done():
 		case <-ctx.Done():
 			return Event{}, ctx.Err()
 		}

@@ -228,9 +228,10 @@ func (s *Socket) join(ctx context.Context, peer netip.AddrPort) (*Conn, error) {
 			continue
 		}
 		select {
-		case <-c.up:
-			return c, nil
-		case <-c.done:
+		case <-c.life.begun():
+			if c.life.wasUp() {
+				return c, nil
+			}
 			return nil, &DialError{peer, c.err}
 		case <-ctx.Done():
 			return nil, ctx.Err()

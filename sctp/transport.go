@@ -232,9 +232,7 @@ func unroutable(err error) bool {
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
 // when the port is taken, with *ConfigError, and with *LocalAddrError.
 func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
-	if cfg == nil {
-		cfg = &Config{}
-	}
+	cfg = cmp.Or(cfg, noConfig)
 	return t.listen(port, cfg, newQueue(cfg))
 }
 
@@ -282,13 +280,14 @@ func indexAddr(list []netip.Addr, a netip.Addr) int {
 	return slices.IndexFunc(list, func(b netip.Addr) bool { return b.Unmap() == a.Unmap() })
 }
 
+// noConfig is that of who has none.
+var noConfig = new(Config)
+
 // Dial sets up an association with the SCTP port of remote and waits until it is established. When
 // ctx ends first, the attempt is aborted. Config.RemoteAddrs may name more addresses of the peer. Every
 // error is a *DialError.
 func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config) (*Conn, error) {
-	if cfg == nil {
-		cfg = &Config{}
-	}
+	cfg = cmp.Or(cfg, noConfig)
 	if err := ctx.Err(); err != nil { // nothing is sent for one who has given up before
 		return nil, &DialError{remote, err}
 	}
@@ -297,13 +296,12 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 		return nil, &DialError{remote, err}
 	}
 	select {
-	case <-c.up:
-	case <-c.done:
+	case <-c.life.begun():
 	case <-ctx.Done():
 		c.Abort("setup given up")
 		return nil, &DialError{remote, ctx.Err()}
 	}
-	if isClosed(c.up) { // the peer may have ended it since
+	if c.life.wasUp() { // the peer may have ended it since
 		return c, nil
 	}
 	return nil, &DialError{remote, cmp.Or(ctx.Err(), c.err)} // of two reasons, the one that the caller knows
@@ -386,7 +384,7 @@ func (t *Transport) Wait(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-left[0].done:
+		case <-left[0].Done():
 		case <-ctx.Done():
 			return ctx.Err()
 		}

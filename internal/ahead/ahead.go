@@ -17,10 +17,10 @@ func In[P, T any](object *T, offset uintptr) *P {
 	return (*P)(unsafe.Add(unsafe.Pointer(object), offset))
 }
 
-// Part asks for the octets of an object from one offset up to another, which there must be and which are about to be written to. A processor has so many lines on their way at
-// a time, a dozen or two, and who asks for more waits: large objects are asked for in parts, with work between.
+// Part asks for the octets of an object from one offset up to another, which there must be. A processor has so many lines on their way to the nearest of its caches at
+// a time, a dozen or two, and who asks for more waits: so they are to come to the second, as what Behind and the others lead to, and large objects are asked for in parts, with work between.
 func Part[T any](object *T, from, to uintptr) {
-	room(unsafe.Add(unsafe.Pointer(object), from), int(to-from))
+	part(unsafe.Add(unsafe.Pointer(object), from), int(to-from))
 }
 
 // Behind asks for the first octets of what a pointer, or the pointer in a slice or a channel, leads to. It may lead nowhere.

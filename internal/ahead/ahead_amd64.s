@@ -13,6 +13,8 @@ next: \
 
 #define TO_READ PREFETCHT0 (AX)
 
+#define TO_COME PREFETCHT1 (AX)
+
 // TO_WRITE is PREFETCHW (AX), which the assembler does not know.
 #define TO_WRITE BYTE $0x0f; BYTE $0x0d; BYTE $0x08
 
@@ -22,12 +24,18 @@ TEXT ·lines(SB), NOSPLIT, $0-16
 	MOVQ octets+8(FP), CX
 	EACH(TO_READ)
 
+// func part(p unsafe.Pointer, octets int)
+TEXT ·part(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ octets+8(FP), CX
+	EACH(TO_COME)
+
 // func behind(pp unsafe.Pointer, octets int)
 TEXT ·behind(SB), NOSPLIT, $0-16
 	MOVQ pp+0(FP), AX
 	MOVQ octets+8(FP), CX
 	MOVQ (AX), AX
-	EACH(TO_READ)
+	EACH(TO_COME)
 
 // func beyond(pp unsafe.Pointer, off uintptr, octets int)
 TEXT ·beyond(SB), NOSPLIT, $0-24
@@ -38,7 +46,7 @@ TEXT ·beyond(SB), NOSPLIT, $0-24
 	TESTQ AX, AX
 	JEQ   nowhere
 	MOVQ  (AX)(BX*1), AX
-	EACH(TO_READ)
+	EACH(TO_COME)
 
 nowhere:
 	RET
@@ -55,7 +63,7 @@ TEXT ·ring(SB), NOSPLIT, $0-32
 	ANDQ  DX, SI
 	IMULQ size+16(FP), SI
 	ADDQ  SI, AX
-	EACH(TO_READ)
+	EACH(TO_COME)
 
 // func room(p unsafe.Pointer, octets int)
 TEXT ·room(SB), NOSPLIT, $0-16
@@ -67,7 +75,7 @@ TEXT ·room(SB), NOSPLIT, $0-16
 TEXT ·address(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
 	MOVQ octets+8(FP), CX
-	EACH(TO_READ)
+	EACH(TO_COME)
 
 // func self() (stack, of uintptr)
 TEXT ·self(SB), NOSPLIT, $0-16

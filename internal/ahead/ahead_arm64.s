@@ -14,6 +14,8 @@ next: \
 
 #define TO_READ PRFM (R0), PLDL1KEEP
 
+#define TO_COME PRFM (R0), PLDL2KEEP
+
 #define TO_WRITE PRFM (R0), PSTL1KEEP
 
 // func lines(p unsafe.Pointer, octets int)
@@ -22,12 +24,18 @@ TEXT ·lines(SB), NOSPLIT, $0-16
 	MOVD octets+8(FP), R1
 	EACH(TO_READ)
 
+// func part(p unsafe.Pointer, octets int)
+TEXT ·part(SB), NOSPLIT, $0-16
+	MOVD p+0(FP), R0
+	MOVD octets+8(FP), R1
+	EACH(TO_COME)
+
 // func behind(pp unsafe.Pointer, octets int)
 TEXT ·behind(SB), NOSPLIT, $0-16
 	MOVD pp+0(FP), R0
 	MOVD octets+8(FP), R1
 	MOVD (R0), R0
-	EACH(TO_READ)
+	EACH(TO_COME)
 
 // func beyond(pp unsafe.Pointer, off uintptr, octets int)
 TEXT ·beyond(SB), NOSPLIT, $0-24
@@ -37,7 +45,7 @@ TEXT ·beyond(SB), NOSPLIT, $0-24
 	MOVD (R0), R0
 	CBZ  R0, nowhere
 	MOVD (R0)(R2), R0
-	EACH(TO_READ)
+	EACH(TO_COME)
 
 nowhere:
 	RET
@@ -55,7 +63,7 @@ TEXT ·ring(SB), NOSPLIT, $0-32
 	AND   R5, R3
 	MUL   R4, R3
 	ADD   R3, R0
-	EACH(TO_READ)
+	EACH(TO_COME)
 
 // func room(p unsafe.Pointer, octets int)
 TEXT ·room(SB), NOSPLIT, $0-16
@@ -67,7 +75,7 @@ TEXT ·room(SB), NOSPLIT, $0-16
 TEXT ·address(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD octets+8(FP), R1
-	EACH(TO_READ)
+	EACH(TO_COME)
 
 // func self() (stack, of uintptr)
 TEXT ·self(SB), NOSPLIT, $0-16

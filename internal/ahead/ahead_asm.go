@@ -9,7 +9,12 @@ import "unsafe"
 //go:noescape
 func lines(p unsafe.Pointer, octets int)
 
-// behind is lines for what the pointer at pp leads to.
+// part is lines for what is looked at after some other work.
+//
+//go:noescape
+func part(p unsafe.Pointer, octets int)
+
+// behind is part for what the pointer at pp leads to.
 //
 //go:noescape
 func behind(pp unsafe.Pointer, octets int)
@@ -19,7 +24,7 @@ func behind(pp unsafe.Pointer, octets int)
 //go:noescape
 func beyond(pp unsafe.Pointer, off uintptr, octets int)
 
-// ring is lines for the element at an index, less what is beyond the length, of the slice there, which is a power of two.
+// ring is part for the element at an index, less what is beyond the length, of the slice there, which is a power of two.
 //
 //go:noescape
 func ring(slice unsafe.Pointer, index *uint32, size uintptr, octets int)
@@ -29,7 +34,7 @@ func ring(slice unsafe.Pointer, index *uint32, size uintptr, octets int)
 //go:noescape
 func room(p unsafe.Pointer, octets int)
 
-// address is lines for who has no pointer.
+// address is part for who has no pointer.
 func address(p uintptr, octets int)
 
 // self returns where the caller's stack is, and what the runtime keeps of its goroutine: that is in a register of its own, which is the

@@ -6,6 +6,8 @@ import "unsafe"
 
 func lines(unsafe.Pointer, int) {}
 
+func part(unsafe.Pointer, int) {}
+
 func behind(unsafe.Pointer, int) {}
 
 func beyond(unsafe.Pointer, uintptr, int) {}

@@ -101,9 +101,6 @@ func (q *eventQueue) push(e Event) {
 
 func (q *eventQueue) pop() (Event, bool) {
 	if q.n == 0 {
-		if len(q.ring) > spareEvents {
-			q.ring = nil
-		}
 		return Event{}, false
 	}
 	e := q.ring[q.head]
@@ -117,7 +114,17 @@ func (q *eventQueue) pop() (Event, bool) {
 }
 
 // Eventful says whether PollEvent has something to return, or to give back. It is for who asks often.
-func (a *Assoc) Eventful() bool { return a.events.n > 0 || len(a.events.ring) > spareEvents }
+func (a *Assoc) Eventful() bool {
+	return a.events.n > 0 || len(a.events.ring) > 0 && len(a.events.ring) > a.spareEvents()
+}
+
+// spareEvents is for how many events there is room while there are none: where those are left out that come with what is sent, the others are rare.
+func (a *Assoc) spareEvents() int {
+	if a.noDry {
+		return 0
+	}
+	return spareEvents
+}
 
 // PollEvent returns the oldest event not yet returned.
 func (a *Assoc) PollEvent() (Event, bool) {
@@ -129,5 +136,9 @@ func (a *Assoc) PollEvent() (Event, bool) {
 		a.failing = a.failing[1:]
 		a.events.pop()
 	}
-	return a.events.pop()
+	e, ok := a.events.pop()
+	if !ok && len(a.events.ring) > a.spareEvents() {
+		a.events.ring = nil
+	}
+	return e, ok
 }

@@ -65,8 +65,15 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		a.control.clear()
 		a.outbox.pkts = make([]outPacket, 1)
 		a.outbox.PollTransmit(NewTxBatch(1))
-		a.events.pop()
+		a.PollEvent()
 		check.That(t, (a.control.buf != nil) == kept && (a.outbox.buf != nil) == kept && (a.events.ring != nil) == kept && len(a.control.buf)+len(a.outbox.buf) == 0,
 			"%d more than is spared are kept: %v", more, !kept)
+	}
+	a.IgnoreDry()
+	a.events = eventQueue{}
+	a.events.push(Event{Kind: EventPathUp})
+	for i, want := range []bool{true, false} { // what it is told of then is rare
+		_, ok := a.PollEvent()
+		check.That(t, ok == want && (a.events.ring != nil) == want && a.Eventful() == want, "look %d at the events: one %v, room %v", i, ok, a.events.ring != nil)
 	}
 }

@@ -107,7 +107,7 @@ func (c *cubic) OnLoss(rawio.Time) {
 
 // Undo is section 4.9.2: the curve begins anew with the window that there was.
 func (c *cubic) Undo(now rawio.Time) {
-	if c.before.cwnd > c.cwnd {
+	if c.before != nil && c.before.cwnd > c.cwnd {
 		c.wMax, c.epoch = c.wBefore, rawio.Never
 	}
 	c.newReno.Undo(now)
@@ -120,7 +120,7 @@ func (c *cubic) OnECN(now rawio.Time) {
 		beta = cubicMark
 	}
 	c.reduce(beta)
-	c.cwnd, c.before = min(c.ssthresh, cwnd), before{}
+	c.cwnd, c.before = min(c.ssthresh, cwnd), nil
 }
 
 // OnTimeout is section 4.8.
@@ -132,7 +132,7 @@ func (c *cubic) OnTimeout(rawio.Time) {
 // reduce leaves a share beta of cwnd as ssthresh.
 func (c *cubic) reduce(beta float64) {
 	w := float64(c.cwnd)
-	c.before, c.wBefore = before{c.cwnd, c.ssthresh, c.hystart}, c.wMax
+	c.before, c.wBefore = &before{c.cwnd, c.ssthresh, c.hystart}, c.wMax
 	c.prior = w
 	if w < c.wMax {
 		c.wMax = w * (1 + beta) / 2 // fast convergence: others want a share

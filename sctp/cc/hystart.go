@@ -17,10 +17,10 @@ const (
 type hystart struct {
 	latest   time.Duration // the shortest of the latest samples, eight at most
 	current  time.Duration // the shortest sample of this round, 0 before the first
-	samples  int           // in it
+	samples  int32         // in it
 	last     time.Duration // the shortest sample of the round before, 0 at first
 	baseline time.Duration // of those that began the careful rounds
-	rounds   int           // careful rounds left, 0 in ordinary slow start
+	rounds   int32         // careful rounds left, 0 in ordinary slow start
 }
 
 // careful reports whether cwnd is to grow more slowly.

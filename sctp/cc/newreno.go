@@ -25,10 +25,10 @@ type newReno struct {
 	ipv6     bool
 	letter   bool // of RFC 9260
 	hystart  hystart
-	before   before
+	before   *before // nil: nothing that can be taken back
 }
 
-// before is what there was before the last loss or timeout, zero when that cannot be taken back.
+// before is what there was before the last loss or timeout.
 type before struct {
 	cwnd, ssthresh int
 	hystart        hystart
@@ -57,7 +57,7 @@ func (r *newReno) Reset() {
 	r.ssthresh = math.MaxInt32
 	r.partial = 0
 	r.hystart = hystart{}
-	r.before = before{}
+	r.before = nil
 }
 
 func (r *newReno) initial() int {
@@ -141,7 +141,7 @@ func (r *newReno) grow(n int) { r.cwnd = min(r.cwnd+n, math.MaxInt32) }
 
 // OnLoss is section 7.2.3 for a loss that a SACK has revealed.
 func (r *newReno) OnLoss(rawio.Time) {
-	r.before = before{r.cwnd, r.ssthresh, r.hystart}
+	r.before = &before{r.cwnd, r.ssthresh, r.hystart}
 	r.hystart = hystart{}
 	r.ssthresh = max(r.cwnd/2, 4*r.pmdcs)
 	r.cwnd = r.ssthresh
@@ -151,14 +151,12 @@ func (r *newReno) OnLoss(rawio.Time) {
 // Undo gives back the window that there was, if it is more than what has grown since, and what slow start knew of the round trip: who can have reductions
 // undone is not to stay in it for longer.
 func (r *newReno) Undo(rawio.Time) {
-	if r.before.cwnd > 0 {
-		r.hystart = r.before.hystart
+	if b := r.before; b != nil {
+		r.hystart = b.hystart
+		r.cwnd = max(r.cwnd, b.cwnd)
+		r.ssthresh = max(r.ssthresh, b.ssthresh)
+		r.before = nil
 	}
-	if r.before.cwnd > r.cwnd {
-		r.cwnd = r.before.cwnd
-	}
-	r.ssthresh = max(r.ssthresh, r.before.ssthresh)
-	r.before = before{}
 }
 
 // OnECN is OnLoss where that lowers cwnd: below 4*PMDCS, after a timeout, it would not. Behind slow start four fifths of
@@ -170,7 +168,7 @@ func (r *newReno) OnECN(now rawio.Time) {
 	}
 	r.OnLoss(now)
 	r.ssthresh = max(r.ssthresh, kept)
-	r.cwnd, r.before = min(r.ssthresh, cwnd), before{}
+	r.cwnd, r.before = min(r.ssthresh, cwnd), nil
 }
 
 // OnTimeout is section 7.2.3 for T3-rtx.

@@ -8,7 +8,7 @@ import (
 
 // Fetch is that of the association.
 func (r *Receiver) Fetch() {
-	ahead.Part(r, unsafe.Offsetof(r.track), unsafe.Offsetof(r.reasm)+unsafe.Offsetof(r.reasm.held)+unsafe.Offsetof(r.reasm.held.n))
+	ahead.Part(r, unsafe.Offsetof(r.track), unsafe.Offsetof(r.reasm)+unsafe.Offsetof(r.reasm.held)+unsafe.Offsetof(r.reasm.held.dir))
 }
 
 // FetchToSend is that of the association: a SACK may go along, and messages wait.
