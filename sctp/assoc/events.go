@@ -113,7 +113,7 @@ func (q *eventQueue) pop() (Event, bool) {
 	return e, true
 }
 
-// Eventful says whether PollEvent has something to return, or to give back. It is for who asks often.
+// Eventful says whether PollEvent has something to return, or to give back. It is for who asks often. Without room it looks no further: that lies elsewhere.
 func (a *Assoc) Eventful() bool {
 	return a.events.n > 0 || len(a.events.ring) > 0 && len(a.events.ring) > a.spareEvents()
 }
