@@ -3,6 +3,7 @@ package mem
 import (
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -108,7 +109,12 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.in.n == 0 && !l.closed.Load() && !l.intr {
+	if l.idle() { // those go first who are about to send: who wakes a reader has it go on directly behind, with that one packet
+		l.mu.Unlock()
+		runtime.Gosched()
+		l.mu.Lock()
+	}
+	for l.idle() {
 		l.ready.Wait()
 	}
 	switch {
@@ -120,6 +126,9 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	}
 	return l.in.fill(pkts), nil
 }
+
+// idle says whether there is nothing that a reader does not wait for. Called with mu held.
+func (l *Link) idle() bool { return l.in.n == 0 && !l.closed.Load() && !l.intr }
 
 // PollBatch is ReadBatch, but where that would block it returns 0.
 func (l *Link) PollBatch(pkts []rawio.Packet) int {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -53,6 +54,30 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 	write(t, a, b, []byte("never read"))
 	b.Close()
 	must.Equal(t, "packets after Close", b.PollBatch(got), 0)
+}
+
+// Where goroutines that are ready are about to send, a reader takes what they send together. The scheduler may have it go on before them now and then.
+func TestReaderLetsThoseGoFirstWhoSend(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const rounds, senders = 100, 8
+	a, b := newPair(t, Options{})
+	got := make([]rawio.Packet, senders)
+	several := 0
+	for range rounds {
+		var wg sync.WaitGroup
+		for range senders {
+			wg.Go(func() { write(t, a, b, []byte("x")) })
+		}
+		for n := 0; n < senders; {
+			k := must.Get(b.ReadBatch(got))(t)
+			rawio.ReleaseAll(got[:k])
+			if n += k; k > senders/2 {
+				several++
+			}
+		}
+		wg.Wait()
+	}
+	check.That(t, several > rounds*2/3, "packets of several goroutines came together %d of %d times", several, rounds)
 }
 
 func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
