@@ -51,6 +51,8 @@ func (r *receiver) ahead(i, n int) {
 	if i == 0 {
 		for k := range min(fetchFirst, n) {
 			r.conns[k].fetch()
+		}
+		for k := range min(fetchFirst, n) {
 			r.conns[k].fetchRest()
 		}
 		for k := range min(fetchNext, n) {

@@ -334,10 +334,13 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 	if c.uncharged > 0 || c.squeezed || c.moved() {
 		c.charge()
 	}
+	if c.quietAt == rawio.Never && !c.ended && (c.sendbuf.held() > 0 || !c.a.Rests()) {
+		c.quietAt = now.Add(assoc.RestAfter)
+	}
 	if next := c.a.NextTimeout(); next <= c.quietAt {
 		c.t.timers.set(c, next, c.a.Slack(next))
 	} else {
-		c.t.timers.set(c, c.quietAt, quietAfter/2)
+		c.t.timers.set(c, c.quietAt, assoc.RestAfter/2)
 	}
 	return more
 }
@@ -482,23 +485,12 @@ func (c *Conn) timeout() {
 	a, now := c.lock()
 	c.among = true
 	a.HandleTimeout(now)
-	if now >= c.quietAt.Add(-quietAfter/2) {
+	if now >= c.quietAt.Add(-assoc.RestAfter/2) { // of which it may be half where somebody is awake then for others
 		c.sendbuf.trim()
-		c.quiet(now)
+		c.quietAt = rawio.Never
 	}
 	c.trim(c.held()) // any timer is an occasion
 	c.unlockAt(now)
-}
-
-// quietAfter is how long a program writes nothing before what it has no use for is looked for, and once more before that is given back; half of that where
-// somebody is awake then for others.
-const quietAfter = 10 * time.Second
-
-// quiet sets quietAt anew, if the send buffer has anything.
-func (c *Conn) quiet(now rawio.Time) {
-	if c.quietAt = rawio.Never; c.sendbuf.held() > 0 {
-		c.quietAt = now.Add(quietAfter)
-	}
 }
 
 // Done is closed when the association has ended; Err then says why.

@@ -13,7 +13,7 @@ type deadline struct {
 	count atomic.Uint32 // of the times that it has passed, or was moved when it had: odd while it has passed
 	mu    sync.Mutex
 	timer *time.Timer   // guarded by mu
-	gone  chan struct{} // guarded by mu: closed once the deadline has passed; nil: nobody has asked for it
+	gone  chan struct{} // guarded by mu: closed when the deadline passes; nil: nobody has asked for it since it last did
 	t     *Transport    // whose reader may be one of those calls
 }
 
@@ -27,7 +27,6 @@ func (d *deadline) set(at time.Time) {
 	}
 	if d.expired() {
 		d.count.Add(1)
-		d.gone = nil
 	}
 	if at.IsZero() {
 		return
@@ -53,7 +52,7 @@ func (d *deadline) set(at time.Time) {
 func (d *deadline) pass() {
 	d.count.Add(1)
 	if d.gone != nil {
-		close(d.gone)
+		wakeAt(&d.gone)
 		d.t.rouse()
 	}
 	if d.ready != nil {
@@ -68,13 +67,7 @@ func (d *deadline) expired() bool { return d.count.Load()%2 != 0 }
 func (d *deadline) passed() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.gone == nil {
-		d.gone = make(chan struct{})
-		if d.expired() {
-			close(d.gone)
-		}
-	}
-	return d.gone
+	return when(d.expired(), &d.gone)
 }
 
 // wait blocks until a signal is set, or the deadline passes, which it reports. What is waited for, and the end of it, sets the

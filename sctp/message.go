@@ -358,7 +358,6 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		} else if size > 0 {
 			c.sendbuf.grow(ring)
 			ring = nil
-			c.quiet(now)
 		}
 		expects := c.inbox.first() != nil && now.Sub(c.readAt) < answersIn
 		if expects != c.expects.Load() { // to store is what costs

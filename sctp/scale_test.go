@@ -23,24 +23,38 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkIdleAssociation prints what an idle association costs in memory: one end of it, API included,
-// with 10,000 associations to one listener.
-func BenchmarkIdleAssociation(b *testing.B) {
-	const count = 10_000
-	for b.Loop() {
-		p := newPair(b)
-		l := must.Get(p.b.Listen(0, &Config{Backlog: count}))(b)
-		before := liveHeap()
-		conns := make([]*Conn, count)
-		for i := range conns {
-			conns[i] = must.Get(p.a.Dial(deadlineCtx(b), netip.AddrPortFrom(p.bAddr, l.Port()), nil))(b)
-		}
-		after := liveHeap()
-		b.ReportMetric(float64(after-before)/(2*count), "B/association")
-		runtime.KeepAlive(conns)
-		p.a.Close()
-		p.b.Close()
+// idleAssociations returns what an idle association costs in memory, in octets: one end of it, API included,
+// with so many associations to one listener.
+func idleAssociations(t testing.TB, count int) float64 {
+	p := newPair(t)
+	l := must.Get(p.b.Listen(0, &Config{Backlog: count}))(t)
+	ctx := deadlineCtx(t)
+	before := liveHeap()
+	conns := make([]*Conn, count)
+	for i := range conns {
+		conns[i] = must.Get(p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t)
 	}
+	after := liveHeap()
+	runtime.KeepAlive(conns)
+	p.a.Close()
+	p.b.Close()
+	return (float64(after) - float64(before)) / float64(2*count)
+}
+
+// BenchmarkIdleAssociation prints it.
+func BenchmarkIdleAssociation(b *testing.B) {
+	for b.Loop() {
+		b.ReportMetric(idleAssociations(b, 10_000), "B/association")
+	}
+}
+
+// An association that is idle takes no more than 4 KiB, each end of it.
+func TestIdleAssociationIsSmall(t *testing.T) {
+	if race.Enabled {
+		t.Log("with the race detector objects are larger: only that they can be set up is seen")
+	}
+	each := idleAssociations(t, 4000)
+	check.That(t, each <= 4<<10 || race.Enabled, "an idle association takes %.0f octets", each)
 }
 
 // A million INITs create no association and nothing else that stays (RFC 9260 section 5.1).

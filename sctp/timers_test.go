@@ -13,6 +13,7 @@ import (
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
 // Of many, of which some have become earlier, none is late.
@@ -91,11 +92,22 @@ func TestQuietAssociationGivesMemoryBack(t *testing.T) {
 		check.That(t, c.due.Load() == rawio.Never && d.due.Load() == rawio.Never, "a timer of an idle association is due at %v, or %v", c.due.Load(), d.due.Load())
 		for range 10 {
 			must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
-			time.Sleep(quietAfter / 2)
+			time.Sleep(assoc.RestAfter / 2)
 			check.That(t, held() > 0, "a program that writes has lost its buffer")
 		}
-		time.Sleep(2 * quietAfter)
+		rests := func(c *Conn) bool {
+			c.lock()
+			defer c.unlock()
+			return c.a.Rests()
+		}
+		b := make([]byte, 10)
+		for range 10 { // d has only to read, and has to for its memory
+			check.That(t, !rests(d), "an association with unread messages rests")
+			must.Two(d.ReadMsg(b))(t)
+		}
+		time.Sleep(2 * assoc.RestAfter)
 		check.Equal(t, "octets held", held(), 0)
+		check.That(t, rests(c) && rests(d), "who wrote does not rest, or who read")
 		time.Sleep(time.Hour)
 		check.Equal(t, "when a timer of it is due", c.due.Load(), rawio.Never)
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)

@@ -44,10 +44,10 @@ func (h *Histogram) Total() (n uint64) {
 // Bound returns the longest duration of bucket i, which is not the last.
 func Bound(i int) time.Duration { return time.Microsecond << i }
 
-// Small is a Histogram that takes half the memory until a bucket has four thousand million.
+// Small is a Histogram that takes a third of the memory until a bucket has 65,536.
 type Small struct {
 	sum  time.Duration
-	low  [Buckets]uint32
+	low  [Buckets]uint16
 	high *[Buckets]uint64 // what has run over
 }
 
@@ -59,7 +59,7 @@ func (s *Small) Observe(d time.Duration) {
 		if s.high == nil {
 			s.high = new([Buckets]uint64)
 		}
-		s.high[b] += 1 << 32
+		s.high[b] += 1 << 16
 	}
 	s.sum += d
 }

@@ -36,6 +36,7 @@ type Host struct {
 
 	Reads   bool                            // read whatever arrives
 	OnAdopt func(*assoc.Assoc)              // in place of SetUpper
+	OnPoll  func(*assoc.Assoc)              // when it has sent all that it has
 	OnEvent func(*assoc.Assoc, assoc.Event) // as it happens
 	OnRecv  func(rawio.Time, *assoc.Assoc)  // behind each packet
 }
@@ -186,6 +187,9 @@ func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) 
 			for _, m := range Drain(a) {
 				h.Received.Write(m)
 			}
+		}
+		if h.OnPoll != nil {
+			h.OnPoll(a)
 		}
 	}
 	h.Settle(now)

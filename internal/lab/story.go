@@ -72,6 +72,7 @@ type Story struct {
 	token   uint64
 	late    *assoc.Assoc // who gets what is forged
 	links   rawio.Features
+	tune    []func(*Host)
 }
 
 // rule is what becomes of some packets of a host.
@@ -110,9 +111,9 @@ func Retell(t *testing.T, dir string, update bool) {
 	}
 }
 
-// Tell plays the script of a story.
-func Tell(t testing.TB, text string) string {
-	s := &Story{tags: make(map[uint32]string)}
+// Tell plays the script of a story, with hosts as tune makes them.
+func Tell(t testing.TB, text string, tune ...func(*Host)) string {
+	s := &Story{tags: make(map[uint32]string), tune: tune}
 	for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		if strings.HasPrefix(line, "\t") {
 			continue
@@ -214,6 +215,9 @@ func (s *Story) begin(t testing.TB, w words) {
 	for i, h := range s.Hosts {
 		s.pulls[i] = new(puller)
 		h.Source, h.Placer = s.pulls[i], s.pulls[i]
+		for _, f := range s.tune {
+			f(h)
+		}
 	}
 }
 

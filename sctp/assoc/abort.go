@@ -35,7 +35,7 @@ func (a *Assoc) violated(err error) {
 func (a *Assoc) Break(err *InternalError) { a.fault = cmp.Or(a.fault, err) }
 
 // sound says that this side has not contradicted itself.
-func (a *Assoc) sound() bool { return a.fault == nil && a.sender.Fault() == nil }
+func (a *Assoc) sound() bool { return a.fault == nil && (a.rests() || a.sender().Fault() == nil) }
 
 // unsound ends the association if this side has contradicted itself, and says so. Nothing is received, placed or sent
 // any more, so that all memory is safe before anybody hears of it. The peer is not told the details.
@@ -45,7 +45,7 @@ func (a *Assoc) unsound() bool {
 	}
 	err := a.fault
 	if err == nil {
-		err = a.sender.Fault()
+		err = a.sender().Fault()
 	}
 	a.rare().Contradictions++
 	a.lastWords(refusal{code: wire.CauseUserAbort, info: []byte("internal error")})
@@ -101,8 +101,8 @@ func (a *Assoc) down(by trigger, err error) {
 // failMessages reports every message that was accepted and is not acknowledged, one by one as PollEvent asks: the program may have
 // queued very many.
 func (a *Assoc) failMessages() {
-	a.sender.Stop()
+	a.sender().Stop()
 	a.events.push(Event{Kind: eventFailing})
-	a.failing = append(a.failing, &a.sender)
+	a.failing = append(a.failing, a.sender())
 	a.unsettled = false
 }

@@ -5,28 +5,31 @@ import (
 
 	"github.com/rddp-go/rddp/internal/ahead"
 	"github.com/rddp-go/rddp/sctp/internal/pmtud"
-	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
 // Fetch has the processor bring what a packet looks at of the association first, FetchRest the rest of that, as it asks for so much at a time, and FetchMore and FetchLast what it leads
 // to, one after the other, once what is before is there. None looks at anything, so that anybody may call them at any time; they are for who handles many associations in turn, none of whose
 // memory is in a cache.
-func (a *Assoc) Fetch() { ahead.Part(a, 0, unsafe.Offsetof(a.sender)) }
+func (a *Assoc) Fetch() { ahead.Part(a, 0, unsafe.Offsetof(a.first)) }
 
 // FetchRest is the other half of Fetch.
 func (a *Assoc) FetchRest() {
-	sender(a).Fetch()
-	receiver(a).Fetch()
 	ahead.Part(a, unsafe.Offsetof(a.first)+unsafe.Offsetof(a.first.heard), pathFetched)
+	if h := a.halves.Load(); h != nil {
+		h.sender.Fetch()
+		h.receiver.Fetch()
+	}
 }
 
 // FetchToSend is Fetch and FetchRest for a message to send, which looks at half as much.
 func (a *Assoc) FetchToSend() {
 	ahead.Part(a, 0, unsafe.Offsetof(a.stats)+unsafe.Offsetof(a.stats.PacketsIn))
-	sender(a).FetchToSend()
 	ahead.Part(a, unsafe.Offsetof(a.first)+unsafe.Offsetof(a.first.Path)+tx.PathToSend, pathFetched)
-	receiver(a).FetchToSend()
+	if h := a.halves.Load(); h != nil {
+		h.sender.FetchToSend()
+		h.receiver.FetchToSend()
+	}
 }
 
 // pathFetched is where what they look at of the first path ends.
@@ -35,19 +38,22 @@ const pathFetched = unsafe.Offsetof(Assoc{}.first) + unsafe.Offsetof(path{}.mtu)
 // FetchMore is the second step, for a packet.
 func (a *Assoc) FetchMore() {
 	a.FetchMoreToSend()
-	receiver(a).FetchMore()
+	if h := a.halves.Load(); h != nil {
+		h.receiver.FetchMore()
+	}
 }
 
 // FetchMoreToSend is it for a message to send.
 func (a *Assoc) FetchMoreToSend() {
-	sender(a).FetchMore()
+	if h := a.halves.Load(); h != nil {
+		h.sender.FetchMore()
+	}
 	ahead.In[path](a, unsafe.Offsetof(a.first)).FetchControl()
 }
 
 // FetchLast is the third step, for a packet.
-func (a *Assoc) FetchLast() { receiver(a).FetchLast() }
-
-// sender and receiver are those of an association that is not looked at.
-func sender(a *Assoc) *tx.Sender { return ahead.In[tx.Sender](a, unsafe.Offsetof(a.sender)) }
-
-func receiver(a *Assoc) *rx.Receiver { return ahead.In[rx.Receiver](a, unsafe.Offsetof(a.receiver)) }
+func (a *Assoc) FetchLast() {
+	if h := a.halves.Load(); h != nil {
+		h.receiver.FetchLast()
+	}
+}

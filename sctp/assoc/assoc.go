@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/count"
@@ -79,14 +80,15 @@ type Assoc struct {
 	localTag, peerTag   uint32
 	cfg                 *Config // of many associations; Reconfigure gives this one its own
 	env                 *Env
-	recv                *rx.Receiver   // nil until the peer's Initial TSN is known, then &receiver
-	paths               []*path        // in the order of sender.Paths
-	one                 [1]*path       // paths, if it is but one
-	setup               *setup         // COOKIE-WAIT and COOKIE-ECHOED only
-	closing             *closing       // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
-	moved               rawio.Time     // when user data was last sent or received
-	steps               uint64         // see Steps
-	fault               *InternalError // see Break
+	halves              atomic.Pointer[halves] // nil at rest, see sender
+	recv                *rx.Receiver           // that of halves; nil also until the peer's Initial TSN is known
+	paths               []*path                // in the order of sender.Paths
+	one                 [1]*path               // paths, if it is but one
+	setup               *setup                 // COOKIE-WAIT and COOKIE-ECHOED only
+	closing             *closing               // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
+	moved               rawio.Time             // when user data was last sent or received
+	steps               uint64                 // see Steps
+	fault               *InternalError         // see Break
 	events              eventQueue
 	control             controlQueue // chunks waiting for PollTransmit
 	outbox              Outbox       // packets with tags of their own, and last words
@@ -106,21 +108,20 @@ type Assoc struct {
 	failing               []*tx.Sender // whose messages have failed, see failMessages
 	trips                 count.Small
 
-	sender   tx.Sender
-	receiver rx.Receiver
-	first    path // of all that it has ever had, and mostly the only one
+	first path // of all that it has ever had, and mostly the only one
 
 	lives             uint64       // see Incarnation
 	localTSN          wire.TSN     // own Initial TSN
 	tieLocal, tiePeer uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
 	locals            []netip.Addr // own addresses that paths may begin at; none: the link chooses
-	reach             netip.Addr   // where own addresses are to be meaningful, see meaningful
 	peerAdaptation    uint32
 	beats             beatLimit
 	reports           reportLimit
 	cookieUntil       rawio.Time            // see CookieUntil
 	proceed           func() bool           // see OnAnswer
 	affords           func(octets int) bool // see OnGrow
+	source            Source                // see SetUpper
+	rested            rested
 }
 
 // Peer names the two ends of an association to set up.
@@ -142,10 +143,9 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	}
 	a := env.place()
 	a.cfg, a.env, a.state, a.lives, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort, peer.PeerPort
-	a.localTag, a.localTSN, a.setup = id.tag, id.tsn, &setup{own: new(waiting), due: true, deadline: rawio.Never}
+	a.localTag, a.localTSN, a.setup = id.tag, id.tsn, &setup{own: new(waiting), due: true, deadline: rawio.Never, reach: widest(peer.Remotes)}
 	a.newSender()
-	a.reach = widest(peer.Remotes)
-	a.locals = a.cfg.sources(a.reach, peer.Local.Addr().Unmap())
+	a.locals = a.cfg.sources(a.setup.reach, peer.Local.Addr().Unmap())
 	for _, r := range peer.Remotes {
 		a.addPath(peer.Local, r, tx.Active) // section 5.4 rule 1
 	}
@@ -162,8 +162,7 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 	a.cfg, a.env, a.state, a.lives, a.localPort, a.peerPort = cfg, env, Established, 1, c.LocalPort, c.PeerPort
 	a.adopt(c)
 	a.newSender()
-	a.reach = c.Addrs[0]
-	a.locals = a.cfg.sources(a.reach, c.Local)
+	a.locals = a.cfg.sources(c.Addrs[0], c.Local)
 	a.adoptPaths(c, p)
 	a.primary().NoFarther(now.Sub(c.Created)) // the cookie went there
 	a.startData(c.PeerRwnd, c.PeerTSN)
@@ -173,28 +172,37 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 
 // newSender replaces the sending half, without paths.
 func (a *Assoc) newSender() {
-	if sent := a.sender.Stats(); sent != (tx.Stats{}) {
+	s := &a.ready().sender
+	if sent := s.Stats(); sent != (tx.Stats{}) {
 		a.rare().sent(sent)
 	}
-	a.steps += a.sender.Steps()
-	if n := len(a.failing); n > 0 && a.failing[n-1] == &a.sender { // its messages are still to be reported, from a copy
-		a.failing[n-1] = a.sender.Copy()
+	a.steps += s.Steps()
+	if n := len(a.failing); n > 0 && a.failing[n-1] == s { // its messages are still to be reported, from a copy
+		a.failing[n-1] = s.Copy()
 	}
-	source, sink := a.sender.Upper()
-	a.sender = *tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
+	a.beginSender(s)
+}
+
+// beginSender makes a sending half, without paths.
+func (a *Assoc) beginSender(s *tx.Sender) {
+	*s = *tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
 		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips, Draw: a.draw})
-	a.sender.SetUpper(source, sink)
-	a.sender.SetECN(a.ecn.on)
+	s.SetUpper(a.source, a.source)
+	s.SetECN(a.ecn.on)
+}
+
+// receiving is what a receiving half is made with.
+func (a *Assoc) receiving(peerTSN wire.TSN) rx.Config {
+	return rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.window(), MaxBuffer: a.cfg.windowMost(), MaxMessage: a.cfg.MaxMessage, Partial: a.cfg.PartialDelivery,
+		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, Letter: a.cfg.RFC9260, InStreams: int(a.inStreams)}
 }
 
 // startData makes the receiving half, or has it begin anew, and tells the sending one what the peer takes.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
-	a.sender.SetPeer(peerRwnd, int(a.outStreams))
-	cfg := rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.window(), MaxBuffer: a.cfg.windowMost(), MaxMessage: a.cfg.MaxMessage, Partial: a.cfg.PartialDelivery,
-		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, Letter: a.cfg.RFC9260, InStreams: int(a.inStreams)}
-	if a.recv == nil {
-		a.receiver = *rx.NewReceiver(cfg)
-		a.recv = &a.receiver
+	a.sender().SetPeer(peerRwnd, int(a.outStreams))
+	if cfg := a.receiving(peerTSN); a.recv == nil {
+		a.recv = &a.ready().receiver
+		*a.recv = *rx.NewReceiver(cfg)
 	} else {
 		a.recv.Restart(cfg)
 	}
@@ -205,8 +213,8 @@ func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 // supplies messages and hears of their acknowledgement, of those of Send too (nil: Send only, and
 // acknowledgements go unreported). Call it before the first packet.
 func (a *Assoc) SetUpper(p Placer, s Source) {
-	a.placer = p
-	a.sender.SetUpper(s, s)
+	a.placer, a.source = p, s
+	a.sender().SetUpper(s, s)
 }
 
 // Send queues a message. Its memory belongs to the association until Source.Acked or
@@ -221,13 +229,17 @@ func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	case a.cfg.DisableFragments && m.Len() > a.MaxPayload():
 		return ErrNeedsFragments
 	}
-	err := a.sender.Enqueue(m)
+	err := a.sender().Enqueue(m)
 	a.unsettled = a.unsettled || err == nil
 	return err
 }
 
 // Expect says whether the user is about to send more, for which short messages may wait a moment (Config.NoDelay).
-func (a *Assoc) Expect(more bool) { a.sender.Expect(more) }
+func (a *Assoc) Expect(more bool) {
+	if more || !a.rests() {
+		a.sender().Expect(more)
+	}
+}
 
 // Receive returns the next message, or piece of one, in delivery order. Release gives its window back.
 func (a *Assoc) Receive() (*Received, bool) {
@@ -254,7 +266,12 @@ func (a *Assoc) HoldSack(on bool) {
 func (a *Assoc) Crowd(is bool) { a.crowded = is }
 
 // DataSent returns how many DATA chunks have been sent, each counted once.
-func (a *Assoc) DataSent() uint64 { return a.sender.Fresh() }
+func (a *Assoc) DataSent() uint64 {
+	if a.rests() {
+		return a.rested.sender.Fresh()
+	}
+	return a.sender().Fresh()
+}
 
 // SackDue says whether the next PollTransmit sends a SACK, as after a Release that opens the window by much.
 func (a *Assoc) SackDue(now rawio.Time) bool { return a.recv != nil && a.recv.SackDue(now) }
@@ -271,7 +288,7 @@ func (a *Assoc) Close() {
 // (nil: any) into memory of the association, so that the user's memory is free. more says that there is so much of it that only a part is: call
 // again, after others have had the association.
 func (a *Assoc) Detach(stream wire.StreamID, within []byte) (more bool) {
-	return a.sender.Detach(stream, within)
+	return !a.rests() && a.sender().Detach(stream, within)
 }
 
 // RTOMax returns Config.RTOMax, or its default.
@@ -279,7 +296,7 @@ func (a *Assoc) RTOMax() time.Duration { return a.cfg.RTOMax }
 
 // MaxPayload returns the user octets that one DATA chunk carries, with room left for a SACK, on the
 // path with the smallest MTU.
-func (a *Assoc) MaxPayload() int { return a.sender.MaxPayload() }
+func (a *Assoc) MaxPayload() int { return a.sender().MaxPayload() }
 
 // OutStreams returns the number of outbound streams, 0 before they are negotiated.
 func (a *Assoc) OutStreams() int { return int(a.outStreams) }

@@ -15,7 +15,11 @@ type Marks struct {
 
 // Marks returns where the association is.
 func (a *Assoc) Marks() Marks {
-	m := Marks{Acked: a.sender.CumTSN(), Next: a.sender.NextTSN()}
+	if a.rests() {
+		next := a.rested.sender.NextTSN()
+		return Marks{Acked: next - 1, Next: next, Received: a.rested.receiver.CumTSN(), Receiving: true}
+	}
+	m := Marks{Acked: a.sender().CumTSN(), Next: a.sender().NextTSN()}
 	if a.recv != nil {
 		m.Received, m.Receiving = a.recv.CumTSN(), true
 	}
@@ -28,7 +32,10 @@ const cookieSteps = 24
 // Steps returns how much work the peer has had done: how many chunks were looked at, how many TSNs, gap blocks, paths, messages and links
 // to them because of these or of timers. It never goes back.
 func (a *Assoc) Steps() uint64 {
-	n := a.steps + a.sender.Steps()
+	n := a.steps
+	if !a.rests() {
+		n += a.sender().Steps()
+	}
 	if a.recv != nil {
 		n += a.recv.Steps()
 	}
@@ -39,10 +46,10 @@ func (a *Assoc) Steps() uint64 {
 // user data in octets of what Receive has returned and Release not taken back. It costs a walk over all that is
 // outstanding or held, and is for simulators and tests.
 func (a *Assoc) Audit(lent int) error {
-	if a.state == Closed {
+	if a.state == Closed || a.rests() {
 		return nil
 	}
-	if err := a.sender.Audit(); err != nil {
+	if err := a.sender().Audit(); err != nil {
 		return fmt.Errorf("sender: %w", err)
 	}
 	if a.recv != nil {

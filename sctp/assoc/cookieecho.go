@@ -99,14 +99,14 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 		return
 	}
 	a.adopt(ck)
-	a.sender.SetECN(a.ecn.on)
+	a.sender().SetECN(a.ecn.on)
 	for _, addr := range ck.Addrs[:ck.NumAddrs] {
 		a.addPath(in.Local, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
 	}
 	if p := a.pathOf(ck.Addrs[0]); p != nil {
 		p.State = tx.Active // the INIT ACK went there and was answered
 		a.arrived(now, p, in.Packet)
-		a.sender.SetPrimary(p.Index())
+		a.sender().SetPrimary(p.Index())
 	}
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.established(now)

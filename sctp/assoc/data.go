@@ -30,6 +30,7 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.abort(refusal{code: wire.CauseNoUserData, info: append(info[:0], c[4:8]...)})
 		return false
 	}
+	a.sender() // it rests no longer
 	in.hasData = true
 	a.stats.DataIn++
 	switch a.recv.Admit(d) {
@@ -76,7 +77,7 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 // went there last, so that the next takes another path (section 6.4).
 func (a *Assoc) aimSack(in *inbound) {
 	if a.recv.Dups() && a.sackPath == in.path {
-		if q := a.paths[a.sender.Alternate(&in.path.Path).Index()]; q != in.path {
+		if q := a.paths[a.sender().Alternate(&in.path.Path).Index()]; q != in.path {
 			a.sackPath, a.sackLocal = q, netip.AddrPort{}
 			return
 		}

@@ -32,7 +32,7 @@ func appendECN(b []byte, capable bool) []byte {
 // useECN sets what was agreed.
 func (a *Assoc) useECN(on bool) {
 	a.ecn = ecn{on: on}
-	a.sender.SetECN(on)
+	a.sender().SetECN(on)
 }
 
 // noteMark notes a DATA chunk that is new. Marks on others are ignored: they may be forged (RFC 3168
@@ -73,7 +73,7 @@ func (a *Assoc) handleECNE(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.rare().Unexpected++
 		return
 	}
-	a.sender.HandleECNE(now, e.TSN())
+	a.sender().HandleECNE(now, e.TSN())
 	p, local := a.replyPath(in)
 	a.reply(p, local, wire.AppendCWR(a.control.buf, e.TSN()))
 }

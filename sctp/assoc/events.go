@@ -137,7 +137,7 @@ func (a *Assoc) PollEvent() (Event, bool) {
 		a.events.pop()
 	}
 	e, ok := a.events.pop()
-	if !ok && len(a.events.ring) > a.spareEvents() {
+	if !ok && a.Eventful() {
 		a.events.ring = nil
 	}
 	return e, ok

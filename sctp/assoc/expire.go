@@ -9,7 +9,10 @@ import (
 
 // expire reports the messages whose life has ended before a part of them was sent (section 11.1.5).
 func (a *Assoc) expire(now rawio.Time) {
-	if list := a.sender.Expire(now); list != nil {
+	if a.rests() {
+		return
+	}
+	if list := a.sender().Expire(now); list != nil {
 		a.expired(list)
 	}
 	a.dry()
@@ -27,7 +30,7 @@ func (a *Assoc) IgnoreDry() { a.noDry = true }
 
 // dry reports that nothing is left to send or to be acknowledged, once.
 func (a *Assoc) dry() {
-	if a.unsettled && a.sender.Outstanding() == 0 && a.sender.Queued() == 0 {
+	if a.unsettled && a.sender().Outstanding() == 0 && a.sender().Queued() == 0 {
 		if a.unsettled = false; a.noDry {
 			return
 		}

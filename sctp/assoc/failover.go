@@ -67,8 +67,8 @@ func (a *Assoc) switchover(p *path) {
 	if limit == nil || p.Errors <= *limit || p != a.primary() {
 		return
 	}
-	if q := a.sender.DataPath(); q != &p.Path {
-		a.sender.SetPrimary(q.Index())
+	if q := a.sender().DataPath(); q != &p.Path {
+		a.sender().SetPrimary(q.Index())
 		a.events.push(Event{Kind: EventPrimary, Path: q.Remote})
 	}
 }
@@ -128,7 +128,7 @@ func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 
 // cut leaves a path over which nothing can be sent, and says whether there is another.
 func (a *Assoc) cut(now rawio.Time, p *path) bool {
-	if a.state == Closed || !a.sender.Cut(now, &p.Path) {
+	if a.state == Closed || !a.sender().Cut(now, &p.Path) {
 		return false
 	}
 	a.suspected(now, p, false)
@@ -142,6 +142,6 @@ func (a *Assoc) SetPrimary(addr netip.Addr) error {
 	if p == nil {
 		return ErrNoPath
 	}
-	a.sender.SetPrimary(p.Index())
+	a.sender().SetPrimary(p.Index())
 	return nil
 }

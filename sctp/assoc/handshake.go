@@ -21,6 +21,7 @@ type setup struct {
 	stale    int        // Stale Cookie errors received
 	sent     rawio.Time // when INIT or COOKIE ECHO was first sent
 	path     int        // where it goes
+	reach    netip.Addr // where own addresses are to be meaningful, see meaningful
 
 	unroutable int // addresses in a row that there is no way to
 }
@@ -64,7 +65,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		b = appendECN(b, a.cfg.ecnCapable(a.env))
 		if len(a.cfg.LocalAddrs) > 0 {
 			b = a.cfg.appendFamilies(b)
-			b = appendAddrs(b, a.locals, p.Local.Addr(), a.reach, family4|family6)
+			b = appendAddrs(b, a.locals, p.Local.Addr(), s.reach, family4|family6)
 		}
 		out.Commit(wire.CloseChunk(b, start))
 	case *echoing:
@@ -236,7 +237,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.primary().Proved(now.Sub(s.sent)) // it has our tag
 	}
 	*s = setup{own: &echoing{slices.Clone(o.cookie), reportParams(&o)}, due: true, deadline: rawio.Never,
-		stale: s.stale, path: a.sender.Primary().Index()}
+		stale: s.stale, path: a.sender().Primary().Index(), reach: s.reach}
 	a.enter(onInitAck)
 }
 
@@ -260,7 +261,7 @@ func (a *Assoc) learnPaths(now rawio.Time, in *inbound, o *offer) {
 			first = p.Index()
 		}
 	}
-	a.sender.SetPrimary(first)
+	a.sender().SetPrimary(first)
 }
 
 // reportParams makes the ERROR chunk about unknown parameters (section 3.2.2), nil without any.
@@ -324,7 +325,7 @@ func (a *Assoc) handleStale(now rawio.Time) {
 	// The life was short by at most this round trip, and one second is all that may be added.
 	rtt := min(max(now.Sub(s.sent), time.Millisecond), time.Second)
 	own := &waiting{preserve: uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)}
-	*s = setup{own: own, due: true, deadline: rawio.Never, stale: s.stale + 1, path: s.path}
+	*s = setup{own: own, due: true, deadline: rawio.Never, stale: s.stale + 1, path: s.path, reach: s.reach}
 	a.enter(onStale)
 	a.control.clear() // answers to a tag that is no more
 	a.peerTag = 0

@@ -179,7 +179,7 @@ func (a *Assoc) beatTimeout(now rawio.Time, p *path) {
 		if p.Flight() == 0 { // else it is not idle, and T3-rtx will tell
 			// Section 8.1 counts HEARTBEATs of the path that data uses, but while data is outstanding it is
 			// T3-rtx that counts; section 5.4 counts no probes.
-			inUse := p == a.dataPath() && a.sender.Outstanding() == 0
+			inUse := p == a.dataPath() && a.outstanding() == 0
 			p.Backoff()
 			a.pathError(now, p, inUse)
 		}
@@ -201,7 +201,7 @@ func (a *Assoc) beatTimeout(now rawio.Time, p *path) {
 
 // carriesData says whether what is outstanding is on the path, or about to be sent there again.
 func (a *Assoc) carriesData(p *path) bool {
-	return p.Flight() > 0 || a.sender.Outstanding() > 0 && p == a.dataPath()
+	return p.Flight() > 0 || a.outstanding() > 0 && p == a.dataPath()
 }
 
 // sendHeartbeat queues a HEARTBEAT with a fresh nonce and waits an RTO for its answer.
@@ -322,7 +322,7 @@ func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 
 // answered clears error counters because the peer has answered on a path.
 func (a *Assoc) answered(now rawio.Time, p *path) {
-	if a.sender.Outstanding() == 0 { // else DATA decides (section 8.1): HEARTBEATs may pass where it does not
+	if a.outstanding() == 0 { // else DATA decides (section 8.1): HEARTBEATs may pass where it does not
 		a.errors = 0
 	}
 	a.pathAlive(now, p)

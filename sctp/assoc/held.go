@@ -6,21 +6,21 @@ import (
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/pmtud"
-	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// assocHeld is the memory of an association, without what its sender says itself, pathHeld that of a path, and pathMore what that leads to: with its congestion
+// assocHeld is the memory of an association, without what its halves say themselves, pathHeld that of a path, and pathMore what that leads to: with its congestion
 // controller, of which cc.NewBBR's, the largest, takes so much.
 const (
-	assocHeld = int(unsafe.Sizeof(Assoc{}) - unsafe.Sizeof(tx.Sender{}))
+	assocHeld = int(unsafe.Sizeof(Assoc{}))
 	pathHeld  = int(unsafe.Sizeof(path{}))
 	pathMore  = int(unsafe.Sizeof([kept]question{})+pmtud.Held) + 528
 )
 
 // Held returns the octets of memory that the association keeps now for its peer. It costs no more than a look at a few fields.
 func (a *Assoc) Held() int {
-	n := assocHeld + len(a.paths)*(pathHeld+pathMore) + a.sender.Held() +
+	n := assocHeld + len(a.paths)*(pathHeld+pathMore) + a.heldByHalves() +
 		cap(a.control.buf) + cap(a.control.entries)*int(unsafe.Sizeof(controlEntry{})) +
 		cap(a.outbox.buf) + cap(a.outbox.pkts)*int(unsafe.Sizeof(outPacket{})) +
 		len(a.events.ring)*int(unsafe.Sizeof(Event{})) + int(a.events.peerErrors)*maxCauses*maxReport
@@ -30,20 +30,29 @@ func (a *Assoc) Held() int {
 	if a.stats.others != nil {
 		n += int(unsafe.Sizeof(Counters{}))
 	}
-	for _, s := range a.failing {
-		if s != &a.sender {
-			n += s.Held()
-		}
-	}
-	if a.recv != nil {
-		n += a.recv.Held() - int(unsafe.Sizeof(a.receiver))
-	}
 	if a.setup != nil {
 		if own, ok := a.setup.own.(*echoing); ok {
 			n += cap(own.cookie) + cap(own.report)
 		}
 	}
 	return n
+}
+
+// heldByHalves is what they keep, and those of before a restart whose messages are still to be reported.
+func (a *Assoc) heldByHalves() (n int) {
+	if a.rests() {
+		return a.rested.sender.Held() + a.rested.receiver.Held()
+	}
+	own := a.sender()
+	for _, s := range a.failing {
+		if s != own {
+			n += s.Held()
+		}
+	}
+	if a.recv == nil {
+		return n + own.Held() + int(unsafe.Sizeof(rx.Receiver{}))
+	}
+	return n + own.Held() + a.recv.Held()
 }
 
 // Buffered returns the octets of user data received that the user has not taken.
@@ -71,21 +80,26 @@ func (a *Assoc) growWindow(now rawio.Time, p *path) {
 const longTrip = time.Second
 
 // SendBuffer returns how many octets of user data Send takes that are not acknowledged: Config.SendBuffer, or what it has grown to.
-func (a *Assoc) SendBuffer() int { return a.sender.SendBuffer() }
+func (a *Assoc) SendBuffer() int { return a.sender().SendBuffer() }
 
 // Squeeze says that memory is short, or is no longer, and the association has more than its share: what only gap blocks have
 // acknowledged is dropped, and the window is closed for as long as it lasts (section 6.2).
 func (a *Assoc) Squeeze(on bool) {
-	if a.recv != nil && a.state != Closed {
+	if a.state == Closed {
+		return
+	}
+	if s := a.sender(); a.recv != nil {
 		a.recv.Squeeze(on)
-		a.sender.Trim()
+		s.Trim()
 	}
 }
 
 // trim gives back what an idle association, which is established, does not need.
 func (a *Assoc) trim() {
-	a.sender.Trim()
-	a.recv.Trim()
+	if h := a.halves.Load(); h != nil {
+		h.sender.Trim()
+		h.receiver.Trim()
+	}
 	if a.events.n == 0 {
 		a.events.ring = nil
 	}

@@ -25,7 +25,8 @@ func TestReportsInASecond(t *testing.T) {
 // Each part of what an association keeps for its peer counts for what it holds, and a large one is not kept for reuse.
 func TestPartsOfWhatIsHeld(t *testing.T) {
 	own := new(echoing)
-	a := &Assoc{setup: &setup{own: own}, sender: *tx.NewSender(tx.Config{})}
+	a := &Assoc{setup: &setup{own: own}}
+	a.ready().sender = *tx.NewSender(tx.Config{})
 	check.Equal(t, "octets of nobody", a.Buffered(), 0)
 	for i, part := range []struct {
 		grow func()

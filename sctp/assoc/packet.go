@@ -217,11 +217,11 @@ func (a *Assoc) heard(now rawio.Time) {
 func (a *Assoc) progress(now rawio.Time) {
 	switch a.state {
 	case ShutdownPending:
-		if a.sender.Idle(now) && !a.unsound() {
+		if a.sender().Idle(now) && !a.unsound() {
 			a.sendShutdown(now)
 		}
 	case ShutdownReceived:
-		if a.sender.Idle(now) && !a.unsound() {
+		if a.sender().Idle(now) && !a.unsound() {
 			a.sendShutdownAck(now, onDrained)
 		}
 	}

@@ -48,7 +48,7 @@ func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 	*p = path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rto(), a.cfg.NewController), beat: beat{deadline: rawio.Never},
 		interval: a.cfg.HeartbeatInterval, mark: a.cfg.mark(), mtu: pathMTU{Search: pmtud.New(lim)}}
 	p.State, p.Asks = state, a.cfg.HeartbeatInterval >= 0
-	if a.sender.AddPath(&p.Path) == nil {
+	if a.sender().AddPath(&p.Path) == nil {
 		if a.paths == nil {
 			a.paths = a.one[:0]
 		}
@@ -66,10 +66,20 @@ func (a *Assoc) pathOf(addr netip.Addr) *path {
 	return nil
 }
 
-func (a *Assoc) primary() *path { return a.paths[a.sender.Primary().Index()] }
+func (a *Assoc) primary() *path {
+	if a.rests() {
+		return a.paths[a.rested.sender.Primary()]
+	}
+	return a.paths[a.sender().Primary().Index()]
+}
 
 // dataPath is where new data goes; it is never unconfirmed.
-func (a *Assoc) dataPath() *path { return a.paths[a.sender.DataPath().Index()] }
+func (a *Assoc) dataPath() *path {
+	if a.rests() && a.primary().Usable() {
+		return a.primary()
+	}
+	return a.paths[a.sender().DataPath().Index()]
+}
 
 // NumPaths returns the number of the peer's addresses.
 func (a *Assoc) NumPaths() int { return len(a.paths) }

@@ -40,9 +40,10 @@ func (a *Assoc) Refused(now rawio.Time, pkt *rawio.Packet) (again bool) {
 		switch c.Type() {
 		case wire.ChunkData:
 			if d, err := wire.AsData(c); err == nil {
-				a.sender.Refused(&p.Path, d.TSN())
+				a.sender().Refused(&p.Path, d.TSN())
 			}
 		case wire.ChunkSack:
+			a.sender() // it rests no longer
 			a.recv.DemandSack()
 		}
 	}

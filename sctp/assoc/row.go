@@ -70,6 +70,7 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	if a.state != Established || !a.sound() {
 		return 0
 	}
+	a.sender() // it rests no longer
 	row, to, ok := a.row(ps)
 	if !ok || row.header != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) || row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.inStreams {
 		return 0

@@ -26,7 +26,7 @@ func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.rare().SacksPassedOver++
 		return
 	}
-	res, err := a.sender.HandleSack(now, k)
+	res, err := a.sender().HandleSack(now, k)
 	if err != nil { // a TSN never sent, section 12.4
 		a.violated(err)
 		return

@@ -24,7 +24,7 @@ func (a *Assoc) Shutdown(now rawio.Time) error {
 		return ErrClosing
 	case a.state == Established:
 		a.enter(onShutdown)
-		a.sender.SetSackNow(true)
+		a.sender().SetSackNow(true)
 		a.progress(now)
 	}
 	return nil
@@ -65,7 +65,7 @@ func (a *Assoc) closingTimeout(now rawio.Time) {
 	p.Backoff()
 	a.pathError(now, p, true)
 	if a.state != Closed {
-		a.closing.path, a.closing.due = a.paths[a.sender.Alternate(&p.Path).Index()], true
+		a.closing.path, a.closing.due = a.paths[a.sender().Alternate(&p.Path).Index()], true
 		a.startT2(now)
 	}
 }
@@ -95,7 +95,7 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 	}
 	switch a.state {
 	case Established, ShutdownPending, ShutdownReceived:
-		res, err := a.sender.HandleCumAck(now, s.CumTSN())
+		res, err := a.sender().HandleCumAck(now, s.CumTSN())
 		if err != nil {
 			a.violated(err)
 			return

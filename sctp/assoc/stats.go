@@ -160,15 +160,21 @@ type PathStats struct {
 func (a *Assoc) Stats() Stats {
 	s := Stats{State: a.state, Counters: a.stats.all(), Trips: a.trips.Histogram()}
 	s.OutStreams, s.InStreams = int(a.outStreams), int(a.inStreams)
-	s.Counters.sent(a.sender.Stats())
 	s.AnswersDropped = a.outbox.Dropped()
-	s.PeerWindow, s.Outstanding, s.Queued = a.sender.Rwnd(), a.sender.DataInFlight(), a.sender.Queued()
-	s.Unacked = a.sender.Outstanding()
+	s.Primary = a.primary().Index()
+	if a.rests() {
+		r := &a.rested
+		s.Counters.sent(r.sender.Stats())
+		s.PeerWindow, s.RecvWindow, s.Evicted = r.sender.Rwnd(), r.receiver.Window(a.cfg.window()), r.receiver.Evicted()
+		return s
+	}
+	t := a.sender()
+	s.Counters.sent(t.Stats())
+	s.PeerWindow, s.Outstanding, s.Queued, s.Unacked = t.Rwnd(), t.DataInFlight(), t.Queued(), t.Outstanding()
 	if a.recv != nil {
 		s.RecvWindow, s.Buffered = a.recv.Window(), a.recv.Buffered()
 		s.Evicted = a.recv.Evicted()
 	}
-	s.Primary = a.sender.Primary().Index()
 	return s
 }
 

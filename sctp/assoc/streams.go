@@ -25,16 +25,7 @@ func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
 			return list, from
 		}
 		s := StreamStats{ID: uint16(from)}
-		out := a.sender.NextSSN(wire.StreamID(from))
-		if out != nil {
-			s.NextOut = uint16(*out)
-		}
-		near := out != nil
-		if a.recv != nil {
-			next, waiting, known := a.recv.Stream(wire.StreamID(from))
-			s.NextIn, s.Waiting, near = uint16(next), waiting, near || known
-		}
-		if !near {
+		if !a.stream(&s) {
 			from = int(sparse.Page(s.ID)) + sparse.PageLen
 			continue
 		}
@@ -43,4 +34,24 @@ func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
 		}
 	}
 	return list, -1
+}
+
+// stream tells of one, and whether it or one near it was used.
+func (a *Assoc) stream(s *StreamStats) (near bool) {
+	var out *wire.SSN
+	var next wire.SSN
+	if id := wire.StreamID(s.ID); a.rests() {
+		out = a.rested.sender.NextSSN(id)
+		next, near = a.rested.receiver.Stream(id)
+	} else {
+		out = a.sender().NextSSN(id)
+		if a.recv != nil {
+			next, s.Waiting, near = a.recv.Stream(id)
+		}
+	}
+	if s.NextIn = uint16(next); out == nil {
+		return near
+	}
+	s.NextOut = uint16(*out)
+	return true
 }

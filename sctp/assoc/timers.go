@@ -31,8 +31,8 @@ func (a *Assoc) NextTimeout() rawio.Time {
 			next = min(next, p.mtu.Deadline())
 		}
 	}
-	if sendStates.has(a.state) {
-		next = min(next, a.sender.NextTimeout())
+	if !a.rests() && sendStates.has(a.state) {
+		next = min(next, a.sender().NextTimeout())
 	}
 	return next
 }
@@ -56,7 +56,7 @@ func (a *Assoc) HandleTimeout(now rawio.Time) {
 	if a.closing != nil && now >= min(a.closing.t2, a.closing.guard) {
 		a.closingTimeout(now)
 	}
-	if sendStates.has(a.state) && now >= a.sender.NextTimeout() {
+	if !a.rests() && sendStates.has(a.state) && now >= a.sender().NextTimeout() {
 		a.dataTimeout(now)
 	}
 	if beatStates.has(a.state) {
@@ -71,7 +71,7 @@ func (a *Assoc) HandleTimeout(now rawio.Time) {
 
 // dataTimeout is the expiry of T3-rtx of one or more paths (section 6.3.3). That of the life of a message is for PollTransmit.
 func (a *Assoc) dataTimeout(now rawio.Time) {
-	expired := a.sender.HandleTimeout(now)
+	expired := a.sender().HandleTimeout(now)
 	for i, p := range a.paths {
 		if expired.Has(i) && a.state != Closed {
 			a.pathError(now, p, true)

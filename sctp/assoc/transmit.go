@@ -18,13 +18,16 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	if !a.continues {
 		a.tendMTUs(now)
 		if a.still(now) {
+			a.restIfIdle(now)
 			return false
 		}
-		a.sender.StartBurst(now) // a new opportunity for Max.Burst packets, section 6.1
+		if !a.rests() || !a.silent(now) {
+			a.sender().StartBurst(now) // a new opportunity for Max.Burst packets, section 6.1
+		}
 	}
 	a.continues = true
-	if a.sender.More() && len(out.Pkts) == 0 && a.state != Closed { // else packets there are about what this gives back
-		a.acknowledged(now, a.sender.Continue())
+	if a.more() && len(out.Pkts) == 0 && a.state != Closed { // else packets there are about what this gives back
+		a.acknowledged(now, a.sender().Continue())
 		a.progress(now)
 	}
 	a.unsound()
@@ -34,7 +37,11 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	for a.state != Closed && !out.Full() {
 		if !a.transmit(now, out) {
 			a.continues = false
-			return a.unsound() || a.sender.More()
+			if a.unsound() || a.more() {
+				return true
+			}
+			a.restIfIdle(now)
+			return false
 		}
 	}
 	return a.state != Closed
@@ -42,8 +49,19 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 
 // still says that there is nothing to send, and nothing outstanding, as mostly when an answer has come: it takes longer to look for what to send.
 func (a *Assoc) still(now rawio.Time) bool {
-	return a.state == Established && a.sender.Still() && !a.recv.SackDue(now) && len(a.control.entries) == 0 &&
+	return a.state == Established && a.silent(now) && len(a.control.entries) == 0 &&
 		!a.probeDue && a.setup == nil && a.closing == nil && a.sound() && a.outbox.empty()
+}
+
+// more says that a SACK is processed in parts.
+func (a *Assoc) more() bool { return !a.rests() && a.sender().More() }
+
+// silent says that of DATA and SACKs.
+func (a *Assoc) silent(now rawio.Time) bool {
+	if a.rests() {
+		return a.source == nil || a.source.Idle()
+	}
+	return a.sender().Still() && !a.recv.SackDue(now)
 }
 
 // transmit builds one packet: control chunks, then SACK, then DATA (section 6.10).
@@ -56,8 +74,8 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		return true
 	}
 	var data *tx.Path
-	if sendStates.has(a.state) {
-		data = a.sender.Poll(now)
+	if !a.rests() && sendStates.has(a.state) {
+		data = a.sender().Poll(now)
 	}
 	closing := a.closing != nil && a.closing.due
 	var p *path
@@ -86,14 +104,14 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		a.appendClosing(now, out)
 	}
 	fill := data == &p.Path && local.Addr() == p.Local.Addr()
-	if a.recv.SackDue(now) || fill && a.recv.SackPending() {
+	if a.SackDue(now) || fill && a.recv.SackPending() {
 		if q, _ := a.ackPath(); p == q {
 			a.growWindow(now, p)
 			a.appendSack(out)
 		}
 	}
 	if fill {
-		a.sender.Fill(now, out, data)
+		a.sender().Fill(now, out, data)
 	}
 	if out.Empty() { // Poll promises that it is not: if that were ever wrong, there would be no end of packets that say nothing
 		out.Cancel()
@@ -117,7 +135,7 @@ func (a *Assoc) open(out *TxBatch, tag uint32, local netip.AddrPort, p *path, si
 // fillMore adds packets like the last one, with nothing but DATA.
 func (a *Assoc) fillMore(now rawio.Time, out *TxBatch, data *tx.Path) {
 	packets, octets := len(out.Pkts), out.Octets()
-	a.sender.FillMore(now, out, data)
+	a.sender().FillMore(now, out, data)
 	a.stats.PacketsOut += uint64(len(out.Pkts) - packets)
 	a.stats.OctetsOut += uint64(out.Octets() - octets)
 }

@@ -11,7 +11,7 @@ import (
 func (s *Sender) SetECN(on bool) { s.ecn = on }
 
 // Fresh returns how many TSNs have been sent.
-func (s *Sender) Fresh() uint64 { return s.stats.Chunks - s.stats.Retransmits }
+func (s *Sender) Fresh() uint64 { return s.stats.fresh() }
 
 // HandleECNE takes an echo: the packet that began with TSN t arrived with a congestion mark. The window
 // of its path is reduced unless it was since that packet was sent, so at most once for a window of data

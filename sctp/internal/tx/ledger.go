@@ -115,6 +115,9 @@ type ledger struct {
 	again again // what was sent again, in that order
 }
 
+// begin makes t the first TSN to be sent.
+func (g *ledger) begin(t wire.TSN) { g.base, g.next, g.intact, g.ripeTo = t, t, t, t }
+
 // move is the one place where a single chunk changes its state, and all accounts with it. It says whether the table has
 // that; if not, this code has contradicted itself, and the association ends.
 func (g *ledger) move(what trigger, t wire.TSN, r *record, p *Path) bool {

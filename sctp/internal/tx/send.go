@@ -38,8 +38,13 @@ func (s *Sender) bursting(p *Path) bool {
 
 // Still says that nothing is outstanding, nor is there anything to send, nor to be done in a transmission opportunity.
 func (s *Sender) Still() bool {
+	return s.paths[s.primary].rates == nil && s.empty()
+}
+
+// empty is Still, whatever congestion control has to be told.
+func (s *Sender) empty() bool {
 	return s.ledger.len() == 0 && s.queue.n == 0 && !s.slot.full && !s.More() && !s.tail.due && s.paceAt == rawio.Never && s.probeAt == rawio.Never && s.moreAt == rawio.Never &&
-		s.paths[s.primary].rates == nil && (s.src == nil || s.src.Idle())
+		(s.src == nil || s.src.Idle())
 }
 
 // Poll returns the path to which a packet with DATA can go now, or nil. Fill into a packet without

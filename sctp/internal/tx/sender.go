@@ -135,8 +135,7 @@ func (s *Sender) rare() *Stats {
 func NewSender(cfg Config) *Sender {
 	s := &Sender{cfg: cfg, probeAt: rawio.Never, moreAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst,
 		withheld: withholding{until: rawio.Never}}
-	s.ledger.base, s.ledger.next, s.ledger.intact = cfg.TSN, cfg.TSN, cfg.TSN
-	s.ledger.ripeTo = cfg.TSN
+	s.ledger.begin(cfg.TSN)
 	return s
 }
 
@@ -148,9 +147,6 @@ func (s *Sender) SetPeer(arwnd uint32, outStreams int) {
 
 // SetUpper sets who supplies messages and who hears of those given to Enqueue. Either may be nil.
 func (s *Sender) SetUpper(src Source, sink Sink) { s.src, s.sink = src, sink }
-
-// Upper returns what SetUpper has set.
-func (s *Sender) Upper() (Source, Sink) { return s.src, s.sink }
 
 // Copy returns another Sender like this one, which may be made anew then.
 func (s *Sender) Copy() *Sender {
@@ -278,13 +274,18 @@ func (s *Sender) Fault() *invariant.Error {
 func (s *Sender) Steps() uint64 { return s.steps }
 
 // Stats returns the counters.
-func (s *Sender) Stats() (all Stats) {
-	if s.stats.others != nil {
-		all = *s.stats.others
+func (s *Sender) Stats() Stats { return s.stats.all() }
+
+func (u *usual) all() (all Stats) {
+	if u.others != nil {
+		all = *u.others
 	}
-	all.Chunks, all.Octets, all.Retransmits = s.stats.Chunks, s.stats.Octets, s.stats.Retransmits
+	all.Chunks, all.Octets, all.Retransmits = u.Chunks, u.Octets, u.Retransmits
 	return all
 }
+
+// fresh is how many chunks were sent, each counted once.
+func (u *usual) fresh() uint64 { return u.Chunks - u.Retransmits }
 
 // Idle reports that there is nothing to wait for before a shutdown: nothing outstanding, queued, or
 // to be had from the Source (section 9.2).

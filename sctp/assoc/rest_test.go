@@ -1,0 +1,153 @@
+package assoc_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// A host whose associations rest whenever nothing is under way does what it would do otherwise, to the octet. What was sent again of late is forgotten, and so what a
+// duplicate that comes later says of it: which no peer lets wait for RestAfter.
+func TestWhoRestsForgetsNothing(t *testing.T) {
+	const stories, few = 1000, 10
+	rests, late := 0, 0
+	for seed := range int64(stories) {
+		script := lab.Chance(seed)
+		want := lab.Tell(t, script)
+		got := lab.Tell(t, script, func(h *lab.Host) {
+			h.OnPoll = func(a *assoc.Assoc) {
+				if !a.Rests() && a.Rest() {
+					rests++
+				}
+			}
+		})
+		if got != want && strings.Contains(want, "DuplicatesReported") {
+			late++
+			continue
+		}
+		check.That(t, got == want, "the story of seed %d is otherwise where associations rest", seed)
+	}
+	check.That(t, rests > stories, "%d rests in %d stories", rests, stories)
+	check.That(t, late < few, "%d stories of late duplicates are otherwise", late)
+}
+
+// snapshot is all that others see of an association.
+func snapshot(a *assoc.Assoc) string {
+	streams, _ := a.Streams(0, make([]assoc.StreamStats, 0, 99))
+	return fmt.Sprintf("%+v %+v %v %v %v %+v %v %v %v %v", a.Stats(), a.Marks(), a.Steps(), a.DataSent(), a.Buffered(), streams, a.NextTimeout(), a.PeerAddr(), a.PathStats(0), a.State())
+}
+
+// Who rests looks as before, and keeps less. HEARTBEATs do not end it, and whatever has to do with DATA does.
+func TestRest(t *testing.T) {
+	const halves = 1 << 10 // it is more
+	for _, row := range []struct {
+		name  string
+		stays bool
+		does  func(w *lab.World, a, b *assoc.Assoc)
+	}{
+		{"nothing", true, func(*lab.World, *assoc.Assoc, *assoc.Assoc) {}},
+		{"HEARTBEATs", true, func(w *lab.World, a, _ *assoc.Assoc) {
+			n := a.Stats().HeartbeatAcksIn
+			w.Run(2 * time.Minute)
+			check.That(t, a.Stats().HeartbeatAcksIn > n, "there are no HEARTBEATs")
+		}},
+		{"reading nothing", true, func(_ *lab.World, a, _ *assoc.Assoc) {
+			_, ok := a.Receive()
+			a.HoldSack(true)
+			a.HoldSack(false)
+			a.Expect(false)
+			check.That(t, !ok && !a.Detach(0, nil), "there is something to receive, or to copy")
+		}},
+		{"sending", false, func(w *lab.World, a, _ *assoc.Assoc) { w.Send(a, 3, []byte("x")) }},
+		{"more to come", false, func(_ *lab.World, a, _ *assoc.Assoc) { a.Expect(true) }},
+		{"DATA", false, func(w *lab.World, a, b *assoc.Assoc) {
+			w.Send(b, 3, []byte("x"))
+			w.Run(100 * time.Millisecond)
+		}},
+		{"want of memory", false, func(_ *lab.World, a, _ *assoc.Assoc) { a.Squeeze(true) }},
+		{"a shutdown", false, func(w *lab.World, a, _ *assoc.Assoc) { must.OK(t, a.Shutdown(w.Now)) }},
+		{"its end", false, func(w *lab.World, a, _ *assoc.Assoc) { a.Abort(w.Now, nil) }},
+		{"a change of what it is configured with", false, func(w *lab.World, a, _ *assoc.Assoc) {
+			must.OK(t, a.Reconfigure(w.Now, func(c *assoc.Config) { c.RecvBuffer = 9999 }))
+		}},
+	} {
+		w, a, b := lab.Pair(t, nil, nil)
+		w.Hosts[0].Reads, w.Hosts[1].Reads = true, true
+		if w.Run(3 * time.Second); !a.Rests() || !b.Rests() {
+			t.Errorf("%s: an association that has sent no DATA does not rest", row.name)
+		}
+		for i := range 9 {
+			w.Send(a, wire.StreamID(i), []byte("there"))
+			w.Send(b, wire.StreamID(i/2), []byte("and back"))
+		}
+		w.Run(assoc.RestAfter / 2)
+		check.That(t, !a.Rests() && !b.Rests(), "%s: they rest too early", row.name)
+		before, held := snapshot(a), a.Held()
+		must.That(t, a.Rest() && a.Rests() && a.Rest(), "%s: it does not rest when told to", row.name)
+		check.Equal(t, row.name+": what can be seen", snapshot(a), before)
+		rested := a.Held()
+		check.That(t, held-rested > halves, "%s: it holds %d octets, and %d before", row.name, rested, held)
+		must.OK(t, a.Audit(0))
+		row.does(w, a, b)
+		check.That(t, a.Rests() == row.stays || a.State() != assoc.Established, "%s: it rests: %v", row.name, a.Rests())
+		check.That(t, (a.Held() > rested+halves) != row.stays, "%s: it holds %d octets, and %d at rest", row.name, a.Held(), rested)
+		if a.State() == assoc.Established {
+			got := w.Hosts[1].Received.Len()
+			w.Send(a, 1, []byte("goes on"))
+			w.Run(time.Second)
+			check.That(t, w.Hosts[1].Received.Len() >= got+len("goes on"), "%s: nothing comes from who has rested", row.name)
+			must.OK(t, a.Audit(0))
+		}
+	}
+}
+
+// After RestAfter, with the next packet that it has reason to send or gets, it rests by itself; not while a message is unread, outstanding, or comes in pieces.
+func TestRestAfterAWhile(t *testing.T) {
+	w, a, b := lab.Pair(t, nil, nil)
+	w.Send(a, 0, []byte("x"))
+	w.Run(5 * assoc.RestAfter)
+	check.That(t, a.Rests() && !b.Rests(), "who has sent a message rests: %v, and who has not read it: %v", a.Rests(), b.Rests())
+	m, ok := b.Receive()
+	must.That(t, ok && !b.Rest(), "it rests with a message in use")
+	b.Release(m)
+	check.That(t, b.Rest(), "it does not rest when that is released")
+	w.Net.Partition(w.Hosts[0].Addrs[0], w.Hosts[1].Addrs[0])
+	w.Send(a, 0, []byte("y"))
+	w.Run(time.Second)
+	check.That(t, !a.Rest(), "it rests while DATA is outstanding")
+}
+
+// dropper is a Source of one message, which is there when it is filled.
+type dropper struct{ has bool }
+
+func (d *dropper) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
+	had := d.has
+	d.has, m.Unordered, m.Body[0] = false, true, []byte("drop")
+	return had
+}
+
+func (d *dropper) Idle() bool { return !d.has }
+
+func (d *dropper) Acked(rawio.Time, wire.StreamID, uint64) {}
+
+// A Source that has something ends a rest as well, and one that has nothing is all that is asked.
+func TestSourceEndsARest(t *testing.T) {
+	w, a, _ := lab.Pair(t, nil, nil)
+	d := new(dropper)
+	a.SetUpper(nil, d)
+	w.Run(time.Minute)
+	check.That(t, a.Rests(), "it does not rest")
+	d.has = true
+	w.Flush()
+	sent := w.Seen(0, wire.ChunkData)
+	check.That(t, !a.Rests() && len(sent) == 1 && slices.Contains(lab.ChunkTypes(sent[0].Pkt), wire.ChunkData), "%d DATA chunks were sent, it rests: %v", len(sent), a.Rests())
+}

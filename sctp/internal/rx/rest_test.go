@@ -1,0 +1,90 @@
+package rx
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// What goes on from a Receiver that rests has all that counts: TSNs and SSNs, what the peer was told of the window, and when SACKs are due.
+func TestResume(t *testing.T) {
+	cfg := Config{PeerTSN: 1, RecvBuffer: 1 << 16, PMDCS: 1400, InStreams: 9, SackDelay: 200 * time.Millisecond}
+	r := NewReceiver(cfg)
+	check.That(t, r.Rests(), "a Receiver that has received nothing does not rest")
+	take := func(r *Receiver, tsn, stream, ssn int) {
+		t.Helper()
+		d := onStream(stream, tsn, ssn, be, "data")
+		must.That(t, r.Admit(d) == New, "TSN %d is not admitted", tsn)
+		must.OK(t, r.Queue(d, nil))
+		must.OK(t, r.PacketDone(0))
+	}
+	for i := range 3 {
+		take(r, 1+i, 8, i)
+	}
+	check.That(t, !r.Rests(), "it rests with messages to be read")
+	var last *Message
+	for m, ok := r.Receive(); ok; m, ok = r.Receive() {
+		if last != nil {
+			r.Release(last)
+		}
+		last = m
+	}
+	r.AppendSack(nil, 100)
+	check.That(t, !r.Rests(), "it rests with a message in use")
+	r.Release(last)
+	r.AppendSack(nil, 100)
+	check.That(t, r.Rests(), "it does not rest when all is read and acknowledged")
+	r.SetSackDelay(7*time.Millisecond, 0)
+	r.ack.wary, r.ack.answered, r.ack.vain, r.evicted, r.credit = 5, 6, true, 4, 60_000
+	rest := r.Rest()
+	next := NewReceiver(rest.Config(cfg))
+	next.Resume(&rest)
+	for _, s := range []*Receiver{r, next} {
+		ssn, waits, known := s.Stream(8)
+		check.That(t, ssn == 3 && waits == 0 && known, "stream 8 goes on with SSN %d, %d wait; known: %v", ssn, waits, known)
+		check.Equal(t, "acknowledged", s.CumTSN(), 3)
+		check.Equal(t, "evicted", s.Evicted(), 4)
+		check.Equal(t, "window advertised", s.credit, 60_000)
+		check.Equal(t, "window", s.Window(), 1<<16)
+		check.Equal(t, "SACK.Delay", s.ack.delay, 7*time.Millisecond)
+		check.That(t, s.ack.wary == 5 && s.ack.answered == 6 && s.ack.vain && s.ack.begun && s.held() == r.held(), "of SACKs it knows %+v", s.ack)
+	}
+	ssn, known := rest.Stream(8)
+	_, other := rest.Stream(800)
+	check.That(t, ssn == 3 && known && !other && rest.CumTSN() == 3 && rest.Evicted() == 4 && rest.Held() == next.reasm.streams.Held() && rest.Held() > 0,
+		"what is left does not say what the Receiver would: %+v", rest)
+	check.Equal(t, "window at rest", rest.Window(1<<16), 1<<16)
+	check.Equal(t, "window at rest, of which less is wanted", rest.Window(1000), 60_000)
+	take(next, 4, 8, 3)
+	m, ok := next.Receive()
+	check.That(t, ok && m.SSN == 3, "the next message is not delivered")
+	must.OK(t, next.Audit(m.Size))
+}
+
+// held is the highest TSN below which nothing is held.
+func (r *Receiver) held() wire.TSN { return r.reasm.held.base }
+
+// Whatever is still to come of it keeps a Receiver from resting.
+func TestWhatKeepsAReceiverFromResting(t *testing.T) {
+	for what, does := range map[string]func(r *Receiver){
+		"a SACK that is due":            func(r *Receiver) { r.ack.Demand() },
+		"a SACK that is delayed":        func(r *Receiver) { r.ack.deadline = rawio.Time(time.Second) },
+		"a packet in processing":        func(r *Receiver) { r.ack.Data(false) },
+		"want of memory":                func(r *Receiver) { r.Squeeze(true); r.ack.Sent() },
+		"a window that has grown":       func(r *Receiver) { r.Grow(1 << 20) },
+		"a TSN that is missing":         func(r *Receiver) { r.track.Add(9) },
+		"a TSN that was missing":        func(r *Receiver) { r.gaps = true },
+		"a duplicate to report":         func(r *Receiver) { r.track.Duplicate(0) },
+		"a message placed out of turn":  func(r *Receiver) { r.reasm.Skip(3, 9) },
+		"a fragment":                    func(r *Receiver) { must.OK(t, r.reasm.Add(chunk(1, 0, wire.FlagB, "data"), nil)) },
+		"a message of which part is up": func(r *Receiver) { r.reasm.reading = &Message{More: true} },
+	} {
+		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, PMDCS: 1400, InStreams: 9})
+		does(r)
+		check.That(t, !r.Rests(), "a Receiver rests in spite of %s", what)
+	}
+}
