@@ -141,9 +141,13 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 		ask  func(l *lab.Lab) // makes the association ask its Source
 	}{
 		{"with the next packet", "SACK | ABORT", func(l *lab.Lab) { l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("x"))) }},
-		{"when it wants to shut down", "ABORT", func(l *lab.Lab) { l.A.Shutdown(l.Now) }},
+		{"when it wants to shut down", "ABORT", func(l *lab.Lab) {
+			l.A.Shutdown(l.Now)
+			l.InState(assoc.Closed) // at once
+		}},
 		{"when the peer wants to", "ABORT", func(l *lab.Lab) {
 			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)))
+			l.InState(assoc.Closed)
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

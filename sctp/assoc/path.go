@@ -74,12 +74,7 @@ func (a *Assoc) primary() *path {
 }
 
 // dataPath is where new data goes; it is never unconfirmed.
-func (a *Assoc) dataPath() *path {
-	if a.rests() && a.primary().Usable() {
-		return a.primary()
-	}
-	return a.paths[a.sender().DataPath().Index()]
-}
+func (a *Assoc) dataPath() *path { return a.paths[a.sender().DataPath().Index()] }
 
 // NumPaths returns the number of the peer's addresses.
 func (a *Assoc) NumPaths() int { return len(a.paths) }

@@ -107,7 +107,6 @@ func (a *Assoc) enter(by trigger) bool {
 		a.Break(invariant.Broken("assoc.enter", "%q in %v; life %d, tags %#x and %#x", by, a.state, a.lives, a.localTag, a.peerTag))
 		return false
 	}
-	a.sender() // it rests in no state but ESTABLISHED
 	a.state = to
 	if !setupStates.has(to) {
 		a.setup = nil

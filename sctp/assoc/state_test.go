@@ -17,7 +17,6 @@ func TestEveryStateAndTrigger(t *testing.T) {
 		var ways []string
 		for by := trigger(0); by < numTriggers; by++ {
 			a := &Assoc{state: from, setup: new(setup), closing: new(closing), lives: 3, localTag: 4, peerTag: 5}
-			a.ready()
 			to, open := table[from][by]
 			want := fmt.Sprintf("assoc.enter: %q in %v; life 3, tags 0x4 and 0x5", by, from)
 			check.That(t, a.enter(by) == open && (open || a.state == from && a.fault != nil && strings.Contains(a.fault.Error(), want)) && (!open || a.state == to && a.fault == nil),

@@ -8,7 +8,7 @@ import "math"
 // DataPath returns where new DATA goes: to the primary path while that is active, else to one other.
 func (s *Sender) DataPath() *Path {
 	p := s.paths[s.primary]
-	if p.Usable() {
+	if p.usable() {
 		return p
 	}
 	return s.choose(p, stay)
@@ -25,7 +25,7 @@ func (s *Sender) nextPath() *Path {
 		m = s.queue.at(0)
 	}
 	if m.Path > 0 {
-		if p := s.paths[m.Path-1]; p.Usable() {
+		if p := s.paths[m.Path-1]; p.usable() {
 			return p
 		}
 	}
@@ -41,7 +41,7 @@ func (s *Sender) Alternate(p *Path) *Path {
 // one, after a Fast Retransmit to the same (section 6.4).
 func (s *Sender) retransmitPath(r *record) *Path {
 	last := s.paths[r.path]
-	if r.flags&timeout == 0 && last.Usable() {
+	if r.flags&timeout == 0 && last.usable() {
 		return last
 	}
 	return s.Alternate(last)

@@ -81,8 +81,8 @@ func (p *Path) Failed(now rawio.Time) {
 	p.Forgive(now)
 }
 
-// Usable reports whether new data may go to p.
-func (p *Path) Usable() bool { return p.State == Active && p.doubt.trust == trusted }
+// usable reports whether new data may go to p.
+func (p *Path) usable() bool { return p.State == Active && p.doubt.trust == trusted }
 
 // other returns the path that a probe takes when p is silent, nil if there is none as good, or if nobody would ask p.
 func (s *Sender) other(p *Path) *Path {
@@ -164,7 +164,7 @@ func (s *Sender) leave(now rawio.Time, p *Path) {
 // Cut has new data leave p at once, and what is in flight there go again elsewhere: this host cannot send there. It returns false where there is no other
 // path, or p was left before.
 func (s *Sender) Cut(now rawio.Time, p *Path) bool {
-	if !p.Usable() || s.other(p) == nil {
+	if !p.usable() || s.other(p) == nil {
 		return false
 	}
 	p.doubt.cut = true

@@ -55,7 +55,7 @@ func (p *Path) NoFarther(trip time.Duration) {
 // in between.
 func (s *Sender) withholds(p *Path, size int) bool {
 	w := &s.withheld
-	if s.cfg.Draw == nil || s.cfg.Letter || w.on || s.probing || s.recovery || !p.Usable() || p.proved > 0 && p.proved < nearTrip {
+	if s.cfg.Draw == nil || s.cfg.Letter || w.on || s.probing || s.recovery || !p.usable() || p.proved > 0 && p.proved < nearTrip {
 		return false
 	}
 	if p.flight < withheldAmong*p.pmdcs || s.ledger.rwnd < 2*size {
