@@ -91,6 +91,7 @@ func TestRest(t *testing.T) {
 			w.Send(b, wire.StreamID(i/2), []byte("and back"))
 		}
 		w.Run(assoc.RestAfter / 2)
+		w.Flush()
 		check.That(t, !a.Rests() && !b.Rests(), "%s: they rest too early", row.name)
 		before, held := snapshot(a), a.Held()
 		must.That(t, a.Rest() && a.Rests() && a.Rest(), "%s: it does not rest when told to", row.name)
