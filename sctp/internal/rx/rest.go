@@ -36,13 +36,13 @@ func (r *Receiver) Rest() Rest {
 		answered: r.ack.answered, begun: r.ack.begun, vain: r.ack.vain}
 }
 
-// Resume returns the Config that a Receiver is to be made with which then goes on from r.
+// Config is that of a Receiver which is to go on from r by Resume.
 func (r *Rest) Config(cfg Config) Config {
 	cfg.PeerTSN, cfg.SackDelay = r.cum+1, r.delay
 	return cfg
 }
 
-// Resume has a Receiver that was made with such a Config go on from r.
+// Resume has a Receiver that was made with such a Config go on from where another has rested.
 func (r *Receiver) Resume(from *Rest) {
 	r.reasm.streams, r.evicted, r.credit = from.streams, from.evicted, int(from.credit)
 	r.ack.wary, r.ack.answered, r.ack.begun, r.ack.vain = from.wary, from.answered, from.begun, from.vain

@@ -41,7 +41,7 @@ func (s *Sender) Resume(r *Rest) {
 	s.ledger.rwnd, s.maxRwnd = int(r.rwnd), int(r.maxRwnd)
 }
 
-// Stats, Fresh, Primary, Rwnd, NextTSN, NextSSN and Held are what the Sender would say.
+// Stats is that of the Sender.
 func (r *Rest) Stats() Stats { return r.stats.all() }
 
 // Fresh is that of the Sender.
