@@ -15,6 +15,9 @@
 //   - On EventUp, EventRestart, EventPathUp and EventPathDown Endpoint.Refresh, on EventDown Endpoint.Remove.
 //   - The packets of a TxBatch are the owner's until Reset, those that it hands in the association's until HandlePacket returns.
 //
+// An owner of many associations calls PollTransmit once more, RestAfter behind the last DATA: an association that has nothing to do then rests, and needs little more than
+// half of its memory ([Assoc.Rest]).
+//
 // The same calls at the same times, with the same [Env.Rand], bring about the same packets.
 //
 // # How an association ends
