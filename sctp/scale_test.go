@@ -50,11 +50,8 @@ func BenchmarkIdleAssociation(b *testing.B) {
 
 // An association that is idle takes no more than 4 KiB, each end of it.
 func TestIdleAssociationIsSmall(t *testing.T) {
-	if race.Enabled {
-		t.Log("with the race detector objects are larger: only that they can be set up is seen")
-	}
 	each := idleAssociations(t, 4000)
-	check.That(t, each <= 4<<10 || race.Enabled, "an idle association takes %.0f octets", each)
+	check.That(t, each <= 4<<10, "an idle association takes %.0f octets", each)
 }
 
 // A million INITs create no association and nothing else that stays (RFC 9260 section 5.1).

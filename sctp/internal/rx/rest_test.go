@@ -51,7 +51,7 @@ func TestResume(t *testing.T) {
 		check.Equal(t, "window advertised", s.credit, 60_000)
 		check.Equal(t, "window", s.Window(), 1<<16)
 		check.Equal(t, "SACK.Delay", s.ack.delay, 7*time.Millisecond)
-		check.That(t, s.ack.wary == 5 && s.ack.answered == 6 && s.ack.vain && s.ack.begun && s.held() == r.held(), "of SACKs it knows %+v", s.ack)
+		check.That(t, s.ack.wary == 5 && s.ack.answered == 6 && s.ack.vain && s.ack.begun && s.reasm.held.base == 3, "of SACKs it knows %+v", s.ack)
 	}
 	ssn, known := rest.Stream(8)
 	_, other := rest.Stream(800)
@@ -64,9 +64,6 @@ func TestResume(t *testing.T) {
 	check.That(t, ok && m.SSN == 3, "the next message is not delivered")
 	must.OK(t, next.Audit(m.Size))
 }
-
-// held is the highest TSN below which nothing is held.
-func (r *Receiver) held() wire.TSN { return r.reasm.held.base }
 
 // Whatever is still to come of it keeps a Receiver from resting.
 func TestWhatKeepsAReceiverFromResting(t *testing.T) {
