@@ -133,6 +133,9 @@ func (c *Conn) fetchMoreToWrite() {
 	c.fetchOwn()
 }
 
+// fetchLastToWrite is the third step.
+func (c *Conn) fetchLastToWrite() { core(c).FetchLastToSend() }
+
 // fetchOwn is fetchMore for what the Conn leads to.
 func (c *Conn) fetchOwn() {
 	ahead.Behind(&c.sendbuf.ring, fetchOctets)
@@ -141,10 +144,7 @@ func (c *Conn) fetchOwn() {
 }
 
 func (c *Conn) fetchLast() {
-	if c != nil {
-		c.a.FetchLast()
-		if c.socket == nil {
-			ahead.Receiver(&c.readable.c)
-		}
+	if c != nil && c.socket == nil {
+		ahead.Receiver(&c.readable.c)
 	}
 }

@@ -334,7 +334,7 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 	if c.uncharged > 0 || c.squeezed || c.moved() {
 		c.charge()
 	}
-	if c.quietAt == rawio.Never && !c.ended && (c.sendbuf.held() > 0 || !c.a.Rests()) {
+	if c.quietAt == rawio.Never && !c.ended && (c.sendbuf.held() > 0 || c.a.State() == assoc.Established && !c.a.Rests()) {
 		c.quietAt = now.Add(assoc.RestAfter)
 	}
 	if next := c.a.NextTimeout(); next <= c.quietAt {

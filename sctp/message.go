@@ -315,16 +315,16 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	}
 	var m assoc.Message
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
-	asks := crowds.Load() > 0
+	asks, fetched := crowds.Load() > 0, false
 	if asks {
 		c.fetchToWrite()
 	}
-	var ring []byte // for the buffer, if it is to be larger
+	var room ring // for the buffer, if it is to be larger
 	for waits, waited, late := false, false, false; ; {
 		a, now := c.lock()
 		if asks {
 			c.fetchMoreToWrite()
-			asks = false
+			asks, fetched = false, true
 		}
 		if waits {
 			c.writers--
@@ -350,14 +350,16 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		if info.Lifetime > 0 && m.Expires == 0 {
 			m.Expires = now.Add(info.Lifetime)
 		}
-		c.resize()
-		if size := c.sendbuf.wants(len(p)); size > 0 && size != len(ring) {
+		if c.squeezed || !c.sendbuf.takes(len(p)) {
+			c.resize()
+		}
+		if size := c.sendbuf.wants(len(p)); size > 0 && size != len(room.octets) {
 			c.unlock()
-			ring = make([]byte, size)
+			room = newRing(size)
 			continue
 		} else if size > 0 {
-			c.sendbuf.grow(ring)
-			ring = nil
+			c.sendbuf.grow(room)
+			room = ring{}
 		}
 		expects := c.inbox.first() != nil && now.Sub(c.readAt) < answersIn
 		if expects != c.expects.Load() { // to store is what costs
@@ -365,7 +367,10 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		}
 		a.Expect(expects)
 		if w, token, ok := c.sendbuf.put(p, &info); ok {
-			m.Body[0], m.Body[1], m.Token = w.body[0], w.body[1], token
+			if m.Body[0], m.Body[1], m.Token = w.body[0], w.body[1], token; fetched {
+				c.fetchLastToWrite()
+				fetched = false
+			}
 			if err = a.Send(now, &m); err != nil {
 				c.sendbuf.undo()
 			}

@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"math/bits"
 	"slices"
 	"unsafe"
 )
@@ -49,8 +50,30 @@ func (s *sendBuf) earlier() int {
 	return s.old
 }
 
-// sendBufFirst is the first ring: a program that has some messages of a hundred octets on their way needs no more, and there may be very many of it.
-const sendBufFirst = 1 << 10
+// ring is what the octets of messages are put into, and where they lie.
+type ring struct {
+	octets []byte
+	msgs   []written // nil where it does not come with the octets
+}
+
+// newRing makes one of a length that wants has returned.
+func newRing(octets int) ring {
+	if octets == sendBufFirst {
+		f := new(firstRing)
+		return ring{f.octets[:], f.msgs[:0]}
+	}
+	return ring{octets: make([]byte, octets)}
+}
+
+// firstRing is the first: a program that has some messages of a hundred octets on their way needs no more, and there may be very many of it.
+// So it lies with where a message lies, and both on one page of memory.
+type firstRing struct {
+	msgs   [1]written
+	octets [sendBufFirst]byte
+}
+
+// sendBufFirst is how many octets it has: with all else 1 KiB, with what the runtime puts before it.
+const sendBufFirst = 1<<10 - 8 - int(unsafe.Sizeof(written{}))
 
 // put copies msg into the buffer and returns what it has of it, until the next call, and the token that frees it. It returns
 // ok false when the buffer is too full for now.
@@ -89,8 +112,8 @@ func (s *sendBuf) wants(n int) int {
 		return s.max
 	}
 	size := max(len(s.ring), sendBufFirst)
-	for size < s.used+n {
-		size *= 2
+	if size < s.used+n {
+		size = 1 << bits.Len(uint(s.used+n-1))
 	}
 	size = min(size, s.max)
 	if size <= len(s.ring) || n > size || s.used > 0 && s.affords != nil && !s.affords(size) {
@@ -101,10 +124,12 @@ func (s *sendBuf) wants(n int) int {
 
 // grow goes on with another ring, which takes long to make and is made before the gate is taken. Messages in the old one stay there, held by
 // the association until it is done with them.
-func (s *sendBuf) grow(ring []byte) {
+func (s *sendBuf) grow(r ring) {
 	s.old = s.earlier() + len(s.ring)
-	s.ring, s.start, s.used = ring, 0, 0
-	s.fresh = s.next()
+	s.ring, s.start, s.used = r.octets, 0, 0
+	if s.fresh = s.next(); len(s.msgs) == 0 {
+		s.msgs = r.msgs
+	}
 }
 
 // get returns a message that is not freed yet.
@@ -135,6 +160,9 @@ func (s *sendBuf) trim() {
 	}
 	s.seen = next
 }
+
+// takes says whether there is room for n octets more, whatever it may have grown to.
+func (s *sendBuf) takes(n int) bool { return s.used+n <= s.max }
 
 // roomy reports whether a quarter of the buffer is free, as all of it will be some time.
 func (s *sendBuf) roomy() bool { return s.used <= s.max-s.max/4 }

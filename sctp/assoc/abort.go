@@ -35,7 +35,7 @@ func (a *Assoc) violated(err error) {
 func (a *Assoc) Break(err *InternalError) { a.fault = cmp.Or(a.fault, err) }
 
 // sound says that this side has not contradicted itself.
-func (a *Assoc) sound() bool { return a.fault == nil && (a.rests() || a.sender().Fault() == nil) }
+func (a *Assoc) sound() bool { return a.fault == nil && (a.Rests() || a.sender().Fault() == nil) }
 
 // unsound ends the association if this side has contradicted itself, and says so. Nothing is received, placed or sent
 // any more, so that all memory is safe before anybody hears of it. The peer is not told the details.

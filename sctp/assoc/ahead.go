@@ -26,10 +26,6 @@ func (a *Assoc) FetchRest() {
 func (a *Assoc) FetchToSend() {
 	ahead.Part(a, 0, unsafe.Offsetof(a.stats)+unsafe.Offsetof(a.stats.PacketsIn))
 	ahead.Part(a, unsafe.Offsetof(a.first)+unsafe.Offsetof(a.first.Path)+tx.PathToSend, pathFetched)
-	if h := a.halves.Load(); h != nil {
-		h.sender.FetchToSend()
-		h.receiver.FetchToSend()
-	}
 }
 
 // pathFetched is where what they look at of the first path ends.
@@ -37,23 +33,25 @@ const pathFetched = unsafe.Offsetof(Assoc{}.first) + unsafe.Offsetof(path{}.mtu)
 
 // FetchMore is the second step, for a packet.
 func (a *Assoc) FetchMore() {
-	a.FetchMoreToSend()
 	if h := a.halves.Load(); h != nil {
+		h.sender.FetchMore()
 		h.receiver.FetchMore()
 	}
+	ahead.In[path](a, unsafe.Offsetof(a.first)).FetchControl()
 }
 
 // FetchMoreToSend is it for a message to send.
 func (a *Assoc) FetchMoreToSend() {
 	if h := a.halves.Load(); h != nil {
-		h.sender.FetchMore()
+		h.sender.FetchToSend()
+		h.receiver.FetchToSend()
 	}
 	ahead.In[path](a, unsafe.Offsetof(a.first)).FetchControl()
 }
 
-// FetchLast is the third step, for a packet.
-func (a *Assoc) FetchLast() {
+// FetchLastToSend is the third step, for a message to send.
+func (a *Assoc) FetchLastToSend() {
 	if h := a.halves.Load(); h != nil {
-		h.receiver.FetchLast()
+		h.sender.FetchMore()
 	}
 }

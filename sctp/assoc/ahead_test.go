@@ -39,3 +39,14 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	}
 	check.That(t, pathFetched-from <= 9*64, "%d octets of the path are asked for", pathFetched-from)
 }
+
+// What sends and receives never lies on two pages.
+func TestHalvesLieOnOnePage(t *testing.T) {
+	size := unsafe.Sizeof(halves{}) + header
+	check.That(t, page%size == 0, "%d octets, with what the runtime puts before them, do not fill a page without a rest", size)
+	for range 100 {
+		h := new(halves)
+		at := uintptr(unsafe.Pointer(h))
+		check.That(t, at/page == (at+unsafe.Sizeof(*h)-1)/page, "from %#x on they lie on two pages", at)
+	}
+}

@@ -176,7 +176,6 @@ func (a *Assoc) newSender() {
 	if sent := s.Stats(); sent != (tx.Stats{}) {
 		a.rare().sent(sent)
 	}
-	a.steps += s.Steps()
 	if n := len(a.failing); n > 0 && a.failing[n-1] == s { // its messages are still to be reported, from a copy
 		a.failing[n-1] = s.Copy()
 	}
@@ -185,8 +184,8 @@ func (a *Assoc) newSender() {
 
 // beginSender makes a sending half, without paths.
 func (a *Assoc) beginSender(s *tx.Sender) {
-	*s = *tx.NewSender(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
-		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips, Draw: a.draw})
+	s.Init(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
+		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips, Draw: a.draw, Steps: &a.steps})
 	s.SetUpper(a.source, a.source)
 	s.SetECN(a.ecn.on)
 }
@@ -194,7 +193,7 @@ func (a *Assoc) beginSender(s *tx.Sender) {
 // receiving is what a receiving half is made with.
 func (a *Assoc) receiving(peerTSN wire.TSN) rx.Config {
 	return rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.window(), MaxBuffer: a.cfg.windowMost(), MaxMessage: a.cfg.MaxMessage, Partial: a.cfg.PartialDelivery,
-		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, Letter: a.cfg.RFC9260, InStreams: int(a.inStreams)}
+		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, Letter: a.cfg.RFC9260, InStreams: int(a.inStreams), Steps: &a.steps}
 }
 
 // startData makes the receiving half, or has it begin anew, and tells the sending one what the peer takes.
@@ -202,7 +201,7 @@ func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender().SetPeer(peerRwnd, int(a.outStreams))
 	if cfg := a.receiving(peerTSN); a.recv == nil {
 		a.recv = &a.ready().receiver
-		*a.recv = *rx.NewReceiver(cfg)
+		a.recv.Init(cfg)
 	} else {
 		a.recv.Restart(cfg)
 	}
@@ -236,7 +235,7 @@ func (a *Assoc) Send(now rawio.Time, m *Message) error {
 
 // Expect says whether the user is about to send more, for which short messages may wait a moment (Config.NoDelay).
 func (a *Assoc) Expect(more bool) {
-	if more || !a.rests() {
+	if more || !a.Rests() {
 		a.sender().Expect(more)
 	}
 }
@@ -267,7 +266,7 @@ func (a *Assoc) Crowd(is bool) { a.crowded = is }
 
 // DataSent returns how many DATA chunks have been sent, each counted once.
 func (a *Assoc) DataSent() uint64 {
-	if a.rests() {
+	if a.Rests() {
 		return a.rested.sender.Fresh()
 	}
 	return a.sender().Fresh()
@@ -288,7 +287,7 @@ func (a *Assoc) Close() {
 // (nil: any) into memory of the association, so that the user's memory is free. more says that there is so much of it that only a part is: call
 // again, after others have had the association.
 func (a *Assoc) Detach(stream wire.StreamID, within []byte) (more bool) {
-	return !a.rests() && a.sender().Detach(stream, within)
+	return !a.Rests() && a.sender().Detach(stream, within)
 }
 
 // RTOMax returns Config.RTOMax, or its default.

@@ -15,7 +15,7 @@ type Marks struct {
 
 // Marks returns where the association is.
 func (a *Assoc) Marks() Marks {
-	if a.rests() {
+	if a.Rests() {
 		next := a.rested.sender.NextTSN()
 		return Marks{Acked: next - 1, Next: next, Received: a.rested.receiver.CumTSN(), Receiving: true}
 	}
@@ -31,22 +31,13 @@ const cookieSteps = 24
 
 // Steps returns how much work the peer has had done: how many chunks were looked at, how many TSNs, gap blocks, paths, messages and links
 // to them because of these or of timers. It never goes back.
-func (a *Assoc) Steps() uint64 {
-	n := a.steps
-	if !a.rests() {
-		n += a.sender().Steps()
-	}
-	if a.recv != nil {
-		n += a.recv.Steps()
-	}
-	return n
-}
+func (a *Assoc) Steps() uint64 { return a.steps }
 
 // Audit recounts what the association keeps count of, and says what does not agree or exceeds its limit. lent is the
 // user data in octets of what Receive has returned and Release not taken back. It costs a walk over all that is
 // outstanding or held, and is for simulators and tests.
 func (a *Assoc) Audit(lent int) error {
-	if a.state == Closed || a.rests() {
+	if a.state == Closed || a.Rests() {
 		return nil
 	}
 	if err := a.sender().Audit(); err != nil {

@@ -9,7 +9,7 @@ import (
 
 // expire reports the messages whose life has ended before a part of them was sent (section 11.1.5).
 func (a *Assoc) expire(now rawio.Time) {
-	if a.rests() {
+	if a.Rests() {
 		return
 	}
 	if list := a.sender().Expire(now); list != nil {

@@ -40,7 +40,7 @@ func (a *Assoc) Held() int {
 
 // heldByHalves is what they keep, and those of before a restart whose messages are still to be reported.
 func (a *Assoc) heldByHalves() (n int) {
-	if a.rests() {
+	if a.Rests() {
 		return a.rested.sender.Held() + a.rested.receiver.Held()
 	}
 	own := a.sender()

@@ -67,7 +67,7 @@ func (a *Assoc) pathOf(addr netip.Addr) *path {
 }
 
 func (a *Assoc) primary() *path {
-	if a.rests() {
+	if a.Rests() {
 		return a.paths[a.rested.sender.Primary()]
 	}
 	return a.paths[a.sender().Primary().Index()]

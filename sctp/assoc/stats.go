@@ -162,7 +162,7 @@ func (a *Assoc) Stats() Stats {
 	s.OutStreams, s.InStreams = int(a.outStreams), int(a.inStreams)
 	s.AnswersDropped = a.outbox.Dropped()
 	s.Primary = a.primary().Index()
-	if a.rests() {
+	if a.Rests() {
 		r := &a.rested
 		s.Counters.sent(r.sender.Stats())
 		s.PeerWindow, s.RecvWindow, s.Evicted = r.sender.Rwnd(), r.receiver.Window(a.cfg.window()), r.receiver.Evicted()

@@ -40,7 +40,7 @@ func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
 func (a *Assoc) stream(s *StreamStats) (near bool) {
 	var out *wire.SSN
 	var next wire.SSN
-	if id := wire.StreamID(s.ID); a.rests() {
+	if id := wire.StreamID(s.ID); a.Rests() {
 		out = a.rested.sender.NextSSN(id)
 		next, near = a.rested.receiver.Stream(id)
 	} else {

@@ -31,7 +31,7 @@ func (a *Assoc) NextTimeout() rawio.Time {
 			next = min(next, p.mtu.Deadline())
 		}
 	}
-	if !a.rests() && sendStates.has(a.state) {
+	if !a.Rests() && sendStates.has(a.state) {
 		next = min(next, a.sender().NextTimeout())
 	}
 	return next
@@ -56,7 +56,7 @@ func (a *Assoc) HandleTimeout(now rawio.Time) {
 	if a.closing != nil && now >= min(a.closing.t2, a.closing.guard) {
 		a.closingTimeout(now)
 	}
-	if !a.rests() && sendStates.has(a.state) && now >= a.sender().NextTimeout() {
+	if !a.Rests() && sendStates.has(a.state) && now >= a.sender().NextTimeout() {
 		a.dataTimeout(now)
 	}
 	if beatStates.has(a.state) {

@@ -18,10 +18,12 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	if !a.continues {
 		a.tendMTUs(now)
 		if a.still(now) {
-			a.restIfIdle(now)
+			if a.idle(now) {
+				a.Rest()
+			}
 			return false
 		}
-		if !a.rests() || !a.silent(now) {
+		if !a.Rests() || !a.silent(now) {
 			a.sender().StartBurst(now) // a new opportunity for Max.Burst packets, section 6.1
 		}
 	}
@@ -40,7 +42,9 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 			if a.unsound() || a.more() {
 				return true
 			}
-			a.restIfIdle(now)
+			if a.idle(now) {
+				a.Rest()
+			}
 			return false
 		}
 	}
@@ -54,11 +58,11 @@ func (a *Assoc) still(now rawio.Time) bool {
 }
 
 // more says that a SACK is processed in parts.
-func (a *Assoc) more() bool { return !a.rests() && a.sender().More() }
+func (a *Assoc) more() bool { return !a.Rests() && a.sender().More() }
 
 // silent says that of DATA and SACKs.
 func (a *Assoc) silent(now rawio.Time) bool {
-	if a.rests() {
+	if a.Rests() {
 		return a.source == nil || a.source.Idle()
 	}
 	return a.sender().Still() && !a.recv.SackDue(now)
@@ -74,7 +78,7 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		return true
 	}
 	var data *tx.Path
-	if !a.rests() && sendStates.has(a.state) {
+	if !a.Rests() && sendStates.has(a.state) {
 		data = a.sender().Poll(now)
 	}
 	closing := a.closing != nil && a.closing.due

@@ -173,7 +173,7 @@ func (r *Reassembly) auditFree() error {
 			}
 		}
 	}
-	if n := r.store.mem + cached + lists + pieces*pieceCost + loans*loanCost; r.store.held() != n {
+	if n := r.store.mem - r.store.own.cost + cached + lists + pieces*pieceCost + loans*loanCost; r.store.held() != n {
 		return fmt.Errorf("%d octets of memory, counted are %d", r.store.held(), n)
 	}
 	if l := r.store.last; l != nil && l.pieces == 0 {

@@ -56,13 +56,21 @@ type store struct {
 	limit  int                                // of user data
 	spare  int                                // see leastSpare
 	mem    int                                // what is in use keeps: pieces, messages and loans
+
+	ownUsed bool
+	own     piece // a short one, which is copied to room
+	room    [1 << (minBlock + 1)]byte
 }
 
-func newStore(limit int) store { return store{limit: limit, spare: max(leastSpare, limit/spareData)} }
+func (s *store) begin(limit int) { s.limit, s.spare = limit, max(leastSpare, limit/spareData) }
 
 // keep returns a piece with the octets of data, which lies in buf: it stays there, or it is copied, so that a
 // little data does not hold much memory.
 func (s *store) keep(data []byte, buf *rawio.Buf) *piece {
+	l := s.borrow(data, buf)
+	if l == nil && !s.ownUsed && len(data) <= len(s.room) {
+		return s.keepHere(data)
+	}
 	p := s.pieces
 	if p != nil {
 		s.pieces = p.next
@@ -71,7 +79,7 @@ func (s *store) keep(data []byte, buf *rawio.Buf) *piece {
 		p = new(piece)
 	}
 	own := p.data
-	if l := s.borrow(data, buf); l != nil {
+	if l != nil {
 		l.pieces++
 		*p = piece{data: data, loan: l, cost: pieceCost}
 	} else {
@@ -83,6 +91,15 @@ func (s *store) keep(data []byte, buf *rawio.Buf) *piece {
 	if own != nil {
 		s.shelve(own)
 	}
+	s.mem += p.cost
+	return p
+}
+
+// keepHere copies data to the room that there is without any memory elsewhere.
+func (s *store) keepHere(data []byte) *piece {
+	p, n := &s.own, copy(s.room[:], data)
+	*p = piece{data: s.room[:n:n], cost: 1<<class(n) + pieceCost}
+	s.ownUsed = true
 	s.mem += p.cost
 	return p
 }
@@ -129,9 +146,9 @@ func (s *store) giveBack(l *loan) {
 	}
 }
 
-// held returns the octets of memory that the store keeps, in use or not.
+// held returns the octets of memory that the store keeps elsewhere, in use or not.
 func (s *store) held() int {
-	return s.mem + s.cached + s.lists + s.npiece*pieceCost + s.nloan*loanCost
+	return s.mem - s.own.cost + s.cached + s.lists + s.npiece*pieceCost + s.nloan*loanCost
 }
 
 // class is the logarithm of the length of the blocks for n octets, 1 <= n <= 65536.
@@ -170,6 +187,10 @@ func (s *store) shelve(b []byte) {
 // drop takes a piece back.
 func (s *store) drop(p *piece) {
 	s.mem -= p.cost
+	if p == &s.own {
+		*p, s.ownUsed = piece{}, false
+		return
+	}
 	b := p.data
 	if p.loan != nil {
 		s.giveBack(p.loan)

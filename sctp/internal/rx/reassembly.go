@@ -36,7 +36,7 @@ type stream struct {
 type Reassembly struct {
 	// What a message that is sent looks at comes first, and then what each chunk and each read does, see Receiver.
 	used       int             // octets of user data held, ready, or with the upper layer
-	steps      uint64          // see Receiver.Steps
+	steps      *uint64         // see Receiver.Steps
 	ready      chain           // messages and pieces in delivery order
 	due        []wire.StreamID // streams of which the next message may be among those of waits
 	limit      int             // octets of user data
@@ -47,22 +47,27 @@ type Reassembly struct {
 	free       *Message
 	nfree      int
 	reading    *Message // header of the message whose last piece is still to be popped, More then; nil before there was one
-	store      store
 	streams    sparse.Table[stream]
 
 	held  held    // messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN
 	waits waiting // all that wait for their SSN
 	later chain   // messages that become ready after the end of open
+
+	ownUsed bool
+	store   store
+	own     Message // beside the store's own piece: where few messages wait the next needs no memory elsewhere
 }
 
-// newReassembly returns a reassembly of what begins with TSN initial, with a receive buffer of limit octets of user data that takes
+// begin has an empty one put together what begins with TSN initial, with a receive buffer of limit octets of user data that takes
 // messages of up to maxMessage octets, 0 for any length, on streams below inStreams. Those that
 // maxMessage allows to be longer than the buffer are delivered in pieces.
-func newReassembly(initial wire.TSN, limit, maxMessage, inStreams int) Reassembly {
+func (r *Reassembly) begin(initial wire.TSN, limit, maxMessage, inStreams int) {
 	if maxMessage == 0 {
 		maxMessage = math.MaxInt
 	}
-	return Reassembly{limit: limit, maxMessage: maxMessage, inStreams: inStreams, held: held{base: initial - 1}, store: newStore(limit)}
+	r.limit, r.maxMessage, r.inStreams = limit, maxMessage, inStreams
+	r.held.base = initial - 1
+	r.store.begin(limit)
 }
 
 // Window returns the octets of user data that there is room for. Chunks so small that the memory for
@@ -79,6 +84,9 @@ func (r *Reassembly) Held() int {
 	n := r.nfree
 	if r.reading != nil {
 		n++
+	}
+	if r.ownUsed {
+		n-- // which is in use, but not behind it
 	}
 	return r.store.held() + n*messageCost + r.streams.Held() + r.held.octets() + 2*cap(r.due)
 }
@@ -103,7 +111,7 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 	}
 	var prev, next *Message // neighbours without a TSN between
 	if r.held.n > 0 || r.held.edge != nil {
-		r.steps++
+		*r.steps++
 		if prev, next = r.held.at(t-1), r.held.from(t); next != nil && next.first != t+1 {
 			next = nil
 		}
@@ -310,7 +318,7 @@ func (r *Reassembly) deliver() {
 // hold lets m wait for its SSN, unless another does.
 func (r *Reassembly) hold(m *Message, s *stream) bool {
 	link, steps := r.waits.find(m.key())
-	r.steps += uint64(steps)
+	*r.steps += uint64(steps)
 	if *link != nil {
 		return false
 	}
@@ -331,7 +339,7 @@ func (r *Reassembly) unwait(k uint32, s *stream) *Message {
 		s.waits--
 		steps += r.waits.unlink(link)
 	}
-	r.steps += uint64(steps)
+	*r.steps += uint64(steps)
 	return m
 }
 
@@ -449,7 +457,11 @@ func (r *Reassembly) Close() {
 func (r *Reassembly) message() *Message {
 	r.store.mem += messageCost
 	m := r.free
-	if m == nil {
+	switch {
+	case !r.ownUsed:
+		r.ownUsed = true
+		return &r.own
+	case m == nil:
 		return new(Message)
 	}
 	r.free = m.next
@@ -469,7 +481,11 @@ func (r *Reassembly) discard(m *Message) {
 
 func (r *Reassembly) recycle(m *Message) {
 	r.store.mem -= messageCost
-	if *m = (Message{}); r.nfree < r.store.spare {
+	*m = Message{}
+	switch {
+	case m == &r.own:
+		r.ownUsed = false
+	case r.nfree < r.store.spare:
 		m.next, r.free = r.free, m
 		r.nfree++
 	}

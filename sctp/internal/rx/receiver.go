@@ -13,13 +13,14 @@ type Config struct {
 	PeerTSN    wire.TSN // the peer's Initial TSN
 	RecvBuffer int      // octets of user data: the a_rwnd of INIT or INIT ACK
 	MaxBuffer  int      // what RecvBuffer may grow to, see Wants
-	MaxMessage int      // octets of the longest message taken; 0 for any; see newReassembly
+	MaxMessage int      // octets of the longest message taken; 0 for any; see Reassembly.begin
 	Partial    int      // octets from which on a message is delivered in pieces; 0: when RecvBuffer does not hold it
 	PMDCS      int      // largest DATA chunk of the path, octets, for silly window avoidance
 	InStreams  int      // incoming streams
 	SackDelay  time.Duration
 	LoneDelay  time.Duration // SackDelay where no DATA is expected to carry the SACK; 0: the same
 	Letter     bool          // a SACK waits for it also where that is in vain
+	Steps      *uint64       // where steps are counted; nil: by the Receiver for itself
 }
 
 // Admission is what becomes of a DATA chunk.
@@ -57,9 +58,18 @@ type settings struct{ RecvBuffer, MaxBuffer, Partial, PMDCS int }
 // NewReceiver returns a receiver that expects cfg.PeerTSN first.
 func NewReceiver(cfg Config) *Receiver {
 	r := new(Receiver)
-	r.begin(cfg)
-	r.reasm = newReassembly(cfg.PeerTSN, cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams)
+	r.Init(cfg)
 	return r
+}
+
+// Init makes it what NewReceiver returns.
+func (r *Receiver) Init(cfg Config) {
+	*r = Receiver{}
+	r.begin(cfg)
+	r.reasm.begin(cfg.PeerTSN, cfg.RecvBuffer, cfg.MaxMessage, cfg.InStreams)
+	if r.reasm.steps = cfg.Steps; r.reasm.steps == nil {
+		r.reasm.steps = new(uint64)
+	}
 }
 
 // begin makes all but reasm what it is at first.
@@ -235,7 +245,7 @@ func (r *Receiver) Held() int { return int(unsafe.Sizeof(*r)) + r.track.Held() +
 
 // Steps returns how many messages, and links to them, DATA chunks and reads have looked at: all work that does not
 // take the same time for each.
-func (r *Receiver) Steps() uint64 { return r.reasm.steps }
+func (r *Receiver) Steps() uint64 { return *r.reasm.steps }
 
 // Stream returns the SSN of the next message of a stream to be delivered, and how many complete ones wait for it; known is false where neither the stream
 // nor a near one was used.

@@ -60,5 +60,5 @@ func (r *Reassembly) extend(d wire.Data, buf *rawio.Buf) {
 	m.last++
 	r.held.base = m.last
 	r.used += len(d.Payload())
-	r.steps++
+	*r.steps++
 }

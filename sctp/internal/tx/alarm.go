@@ -96,7 +96,7 @@ func (s *Sender) restore(now rawio.Time) (all bool) {
 			if a.next = t; s.spent() {
 				return false
 			}
-			s.steps++
+			*s.steps++
 			if r := g.rec(t); r.state == marked && r.flags&timeout != 0 && r.path == p.index {
 				r.stamp, r.flags = at, r.flags&^timeout|resent // nobody knows any more what is acknowledged
 				g.depart(onRestore, t, r, p)

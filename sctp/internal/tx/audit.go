@@ -86,7 +86,10 @@ func (g *ledger) audit(paths []*Path) error {
 		return fmt.Errorf("flight %d, data %d, marked %d, gap-acknowledged %d, owed %d; counted are %d, %d, %d, %d, %d",
 			g.flight, g.data, g.nmarked, g.ngapped, g.nowed, sum.flight, sum.data, sum.nmarked, sum.ngapped, sum.nowed)
 	}
-	octets := len(g.recs) * int(unsafe.Sizeof(record{}))
+	octets := 0
+	if len(g.recs) > len(g.own) {
+		octets = len(g.recs) * int(unsafe.Sizeof(record{}))
+	}
 	for _, set := range g.sets() {
 		octets += set.Held()
 	}
@@ -115,7 +118,7 @@ func (s *Sender) auditQueue(held int) error {
 // Tell returns all that the Sender counts and has measured, for tests that compare it with what it was.
 func (s *Sender) Tell() string {
 	g, b := &s.ledger, []byte(nil)
-	b = fmt.Append(b, s.Stats(), s.steps, g.base, g.next, g.flight, g.data, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
+	b = fmt.Append(b, s.Stats(), *s.steps, g.base, g.next, g.flight, g.data, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
 		s.recovery, s.urgent, s.burst, s.saved, s.acked, s.waits, s.fed, s.more, s.moreAt, s.credit, s.probing, s.probeHeard, s.latest, g.ripeTo,
 		s.tail.due, s.tail.out, s.tail.tsn, s.later.on, g.nmarked, g.ngapped, g.nowed)
 	for _, p := range s.paths {

@@ -17,7 +17,7 @@ import (
 func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	n := 0
 	for t, ok := s.lastOf(stream); ok && !more; t, ok = s.prior(t) {
-		s.steps++
+		*s.steps++
 		if r := s.ledger.rec(t); r.flags&own == 0 {
 			n += s.detach(&r.body, within)
 			more = n >= copyAtOnce
@@ -30,7 +30,7 @@ func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 		n += s.detach(&s.slot.msg.Body, within)
 	}
 	for i := range s.queue.n {
-		s.steps++
+		*s.steps++
 		if m := s.queue.at(i); m.Stream == stream {
 			n += s.detach(&m.Body, within)
 		}

@@ -113,6 +113,8 @@ type ledger struct {
 	owed   tsnset.Set // and inOwed
 
 	again again // what was sent again, in that order
+
+	own [firstRecs]record // the first recs, which lie with the rest
 }
 
 // begin makes t the first TSN to be sent.

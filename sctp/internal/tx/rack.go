@@ -51,7 +51,7 @@ func (s *Sender) timeoutRACK(now rawio.Time) {
 	g, next := &s.ledger, rawio.Never
 	t, ok := g.ripe.Next(g.base, g.len())
 	for n := 0; ok && n < rackMost; n++ {
-		s.steps++
+		*s.steps++
 		r := g.rec(t)
 		switch left, known := s.left(now, t, r); {
 		case !known:

@@ -118,12 +118,17 @@ func (g *ledger) grow() {
 	if g.lasting {
 		n = max(n, lastingRecs)
 	}
-	g.recs = make([]record, n)
+	if g.recs = g.own[:]; n > len(g.own) {
+		g.recs = make([]record, n)
+	}
 	for t := g.base; t != g.next; t++ {
 		*g.rec(t) = *old.rec(t)
 	}
 	g.intact = g.base
-	g.octets = n * int(unsafe.Sizeof(record{}))
+	if g.octets = 0; n > len(g.own) {
+		g.own = [firstRecs]record{}
+		g.octets = n * int(unsafe.Sizeof(record{}))
+	}
 	for _, set := range g.sets() {
 		set.Grow(n, g.base, live)
 		g.octets += set.Held()

@@ -57,7 +57,7 @@ func (s *Sender) ripen() (all bool) {
 		if s.spent() {
 			return false
 		}
-		s.steps++
+		*s.steps++
 		r := g.rec(g.ripeTo)
 		if r.flags&resent != 0 {
 			continue // in its turn
@@ -71,7 +71,7 @@ func (s *Sender) ripen() (all bool) {
 		if s.spent() {
 			return false
 		}
-		s.steps++
+		*s.steps++
 		e := a.v[a.head]
 		if !g.live(e) {
 			continue

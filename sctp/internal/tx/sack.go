@@ -43,7 +43,7 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	}
 	above := uint32(s.ledger.next - 1 - k.CumTSN()) // TSNs sent beyond the cumulative one
 	for i := range k.NumGaps() {
-		s.steps++
+		*s.steps++
 		start, end := k.Gap(i)
 		if start <= end && uint32(end) > above {
 			return Result{}, &UnsentTSNError{k.CumTSN().Add(uint32(end)), s.ledger.next}
@@ -86,12 +86,12 @@ const atOnce = 4096
 // slice begins to count what is done at once.
 func (s *Sender) slice() {
 	if s.until = math.MaxUint64; s.ledger.len() > atOnce {
-		s.until = s.steps + atOnce
+		s.until = *s.steps + atOnce
 	}
 }
 
 // spent says that others are to have their turn.
-func (s *Sender) spent() bool { return s.steps >= s.until }
+func (s *Sender) spent() bool { return *s.steps >= s.until }
 
 // later is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to do.
 type later struct {
@@ -223,7 +223,7 @@ func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
 		return a, &UnsentTSNError{s.withheld.tsn, s.ledger.next}
 	}
 	for _, p := range s.paths {
-		s.steps++
+		*s.steps++
 		p.sack = pathSack{flight: p.flight, latest: p.latest}
 	}
 	return a, nil
@@ -234,7 +234,7 @@ func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
 func (s *Sender) countDups(now rawio.Time, k wire.Sack) {
 	s.tail.twin = false
 	for i := range k.NumDups() {
-		s.steps++
+		*s.steps++
 		s.rare().DupsReported++
 		s.late(now, k.Dup(i))
 		if k.Dup(i) == s.tail.tsn {
@@ -262,7 +262,7 @@ func (s *Sender) ackThrough(a *ack, cum wire.TSN) {
 	var told alike
 	like := 0 // so many more, of those that were sent together
 	for t := base; t != cum+1; t++ {
-		s.steps++
+		*s.steps++
 		r := g.rec(t)
 		if like--; like < 0 && r.state != gapped {
 			like = s.together(t, cum, r) - 1
@@ -308,7 +308,7 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all 
 		n := int(end-start) + 1
 		named += n
 		prev, highest = end, cum+wire.TSN(end)
-		s.steps++
+		*s.steps++
 		t, ok := g.paid.Next(cum+wire.TSN(start), n)
 		for ; ok; t, ok = g.paid.Next(t+1, int(uint32(highest-t))) {
 			if s.spent() {
@@ -319,7 +319,7 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all 
 		if g.nowed == 0 {
 			continue
 		}
-		s.steps++
+		*s.steps++
 		t, ok = g.owed.Next(cum+wire.TSN(start), n)
 		for ; ok && s.credit > 0; t, ok = g.owed.Next(t+1, int(uint32(highest-t))) {
 			s.credit--
@@ -331,7 +331,7 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all 
 
 // ackGap acknowledges a TSN that a gap block names.
 func (s *Sender) ackGap(a *ack, t wire.TSN) {
-	s.steps++
+	*s.steps++
 	r := s.ledger.rec(t)
 	s.ackOne(a, t, r, 1)
 	s.ledger.move(onGap, t, r, s.paths[r.path])
@@ -462,7 +462,7 @@ func (s *Sender) countMisses(l *later) (all bool) {
 			l.at = t
 			return false
 		}
-		s.steps++
+		*s.steps++
 		r := g.rec(t)
 		if int(uint32(t-k.CumTSN())) < third && r.flags&resent == 0 && !s.cfg.Letter && s.paths[r.path].latest.after(r.stamp, t) {
 			r.misses = missLimit - 1
@@ -599,7 +599,7 @@ func (s *Sender) renege(l *later) (all bool) {
 		if start <= prev || end < start {
 			continue
 		}
-		s.steps++
+		*s.steps++
 		if !s.renegeRange(hole, cum+wire.TSN(start), &l.lost) {
 			return false
 		}
@@ -615,7 +615,7 @@ func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) (all bool) {
 		if s.spent() {
 			return false
 		}
-		s.steps++
+		*s.steps++
 		r := g.rec(t)
 		p := s.paths[r.path]
 		g.move(onTakeBack, t, r, p)
@@ -669,7 +669,7 @@ func (s *Sender) restartTimers(now rawio.Time) {
 
 // findFirst moves p.first on to the earliest TSN that is still in flight to p.
 func (s *Sender) findFirst(p *Path) {
-	s.steps++
+	*s.steps++
 	p.first, _ = p.inflight.Next(s.ledger.base, s.ledger.len())
 }
 

@@ -135,7 +135,7 @@ func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets i
 	g := &s.ledger
 	t, ok := g.marked.Next(g.base, g.len())
 	for passed := 0; ok; t, ok = g.after(&g.marked, t) {
-		s.steps++
+		*s.steps++
 		r := g.rec(t)
 		if s.retransmitPath(r) != p {
 			if passed++; passed > maxPassed {

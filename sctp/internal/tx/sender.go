@@ -21,6 +21,7 @@ type Config struct {
 	MaxSegment int           // octets of user data of a DATA chunk, 0 means no limit
 	Trips      *count.Small  // gets each measurement of a round trip time; may be nil
 	Draw       func() uint32 // a number by chance, that the peer cannot guess; nil: nothing is withheld
+	Steps      *uint64       // where steps are counted; nil: by the Sender for itself
 }
 
 // Sender is the sending half of an association.
@@ -42,7 +43,7 @@ type Sender struct {
 
 	// From here on, and at the end of later, it is what sending a message looks at, see FetchToSend.
 	marking PathSet // where T3-rtx has more to mark
-	steps   uint64  // see Steps
+	steps   *uint64 // see Steps
 
 	cfg        Config
 	src        Source
@@ -133,10 +134,19 @@ func (s *Sender) rare() *Stats {
 
 // NewSender returns a sender without paths.
 func NewSender(cfg Config) *Sender {
-	s := &Sender{cfg: cfg, probeAt: rawio.Never, moreAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst,
-		withheld: withholding{until: rawio.Never}}
-	s.ledger.begin(cfg.TSN)
+	s := new(Sender)
+	s.Init(cfg)
 	return s
+}
+
+// Init makes it what NewSender returns.
+func (s *Sender) Init(cfg Config) {
+	*s = Sender{cfg: cfg, probeAt: rawio.Never, moreAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst,
+		withheld: withholding{until: rawio.Never}, steps: cfg.Steps}
+	if s.steps == nil {
+		s.steps = new(uint64)
+	}
+	s.ledger.begin(cfg.TSN)
 }
 
 // SetPeer takes the peer's a_rwnd and the number of outgoing streams from INIT or INIT ACK.
@@ -152,6 +162,9 @@ func (s *Sender) SetUpper(src Source, sink Sink) { s.src, s.sink = src, sink }
 func (s *Sender) Copy() *Sender {
 	c := *s
 	c.paths = slices.Clone(s.paths)
+	if len(s.ledger.recs) == firstRecs {
+		c.ledger.recs = c.ledger.own[:]
+	}
 	return &c
 }
 
@@ -271,11 +284,12 @@ func (s *Sender) Fault() *invariant.Error {
 
 // Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at: all work that
 // does not take the same time for each packet.
-func (s *Sender) Steps() uint64 { return s.steps }
+func (s *Sender) Steps() uint64 { return *s.steps }
 
 // Stats returns the counters.
 func (s *Sender) Stats() Stats { return s.stats.all() }
 
+// all is the Stats.
 func (u *usual) all() (all Stats) {
 	if u.others != nil {
 		all = *u.others

@@ -75,7 +75,7 @@ func (s *Sender) markAll(p *Path) (suspect bool) {
 	}
 	t, ok := p.inflight.Next(from, int(int32(p.markTo-from)))
 	for ; ok && !s.spent(); t, ok = p.inflight.Next(t, int(uint32(p.markTo-t))) {
-		s.steps++
+		*s.steps++
 		r := g.rec(t)
 		if p.rates != nil && !s.probing {
 			s.rateLost(p.rates.at, t, r, p)
