@@ -48,14 +48,13 @@ type Reassembly struct {
 	nfree      int
 	reading    *Message // header of the message whose last piece is still to be popped, More then; nil before there was one
 	streams    sparse.Table[stream]
+	ownUsed    bool
+	store      store
+	own        Message // beside the store's own piece: where few messages wait the next needs no memory elsewhere
 
 	held  held    // messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN
 	waits waiting // all that wait for their SSN
 	later chain   // messages that become ready after the end of open
-
-	ownUsed bool
-	store   store
-	own     Message // beside the store's own piece: where few messages wait the next needs no memory elsewhere
 }
 
 // begin has an empty one put together what begins with TSN initial, with a receive buffer of limit octets of user data that takes
