@@ -268,7 +268,8 @@ func TestSetupsDoNotLockData(t *testing.T) {
 // An association that has more than its share while memory is short closes its window by itself, and keeps of what it has received only
 // what is acknowledged for good. When others need memory, the greediest goes and no other.
 func TestWhoGoesFirst(t *testing.T) {
-	b := besiege(t, 1<<20, &Config{Backlog: 10}) // 512 KiB for one address
+	const first = 10_000
+	b := besiege(t, 1<<20, &Config{Backlog: 10, SendBuffer: first}) // 512 KiB for one address
 	b.reclaimer.running.Store(true)              // it has not got to it
 	from := netip.MustParseAddr("10.0.1.1")
 	modest, greedy := b.attack(from, 1), b.attack(from, 2)
@@ -284,6 +285,17 @@ func TestWhoGoesFirst(t *testing.T) {
 	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
 	s := greedy.c.Stats()
 	check.That(t, greedy.c.squeezed && s.RecvWindow == 0 && s.Evicted != 0, "squeezed: %v, a window of %d, %d chunks taken back", greedy.c.squeezed, s.RecvWindow, s.Evicted)
+	core, at := greedy.c.lock()
+	must.OK(t, core.Reconfigure(at, func(c *assoc.Config) { c.SendBuffer = 4 * first }))
+	greedy.c.sendbuf.grow(newRing(4 * first)) // as it would be if it had grown
+	greedy.c.sendbuf.max = 4 * first
+	greedy.c.unlock()
+	greedy.c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	var err error
+	for err == nil {
+		_, err = greedy.c.WriteMsg(make([]byte, 1000), SendInfo{})
+	}
+	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && greedy.c.sendbuf.used == first, "%d octets wait to be sent, %v", greedy.c.sendbuf.used, err)
 	for port := range uint16(2) {
 		a := b.attack(from, 10+port)
 		a.send(a.data(0, 0, 0, whole, 60_000))

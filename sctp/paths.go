@@ -117,6 +117,7 @@ func (c *Conn) Reconfigure(change func(*Config)) error {
 	})
 	if buffer := cfg.sendBuffer(); err == nil && buffer != c.sendbuf.base {
 		c.sendbuf.base = buffer
+		c.resize()
 		c.wake |= wakeWriters
 	}
 	return err
