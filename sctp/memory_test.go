@@ -270,7 +270,7 @@ func TestSetupsDoNotLockData(t *testing.T) {
 func TestWhoGoesFirst(t *testing.T) {
 	const first = 10_000
 	b := besiege(t, 1<<20, &Config{Backlog: 10, SendBuffer: first}) // 512 KiB for one address
-	b.reclaimer.running.Store(true)              // it has not got to it
+	b.reclaimer.running.Store(true)                                 // it has not got to it
 	from := netip.MustParseAddr("10.0.1.1")
 	modest, greedy := b.attack(from, 1), b.attack(from, 2)
 	for i := range 2 {
