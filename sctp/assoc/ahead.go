@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// Fetch has the processor bring what a packet looks at of the association first, FetchRest the rest of that, as it asks for so much at a time, and FetchMore and FetchLast what it leads
-// to, one after the other, once what is before is there. None looks at anything, so that anybody may call them at any time; they are for who handles many associations in turn, none of whose
+// Fetch has the processor bring what a packet looks at of the association first, FetchRest the rest of that, as it asks for so much at a time, and FetchMore what it leads
+// to, once that is there. None looks at more than where the halves lie, so that anybody may call them at any time; they are for who handles many associations in turn, none of whose
 // memory is in a cache.
 func (a *Assoc) Fetch() { ahead.Part(a, 0, unsafe.Offsetof(a.first)) }
 

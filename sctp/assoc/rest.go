@@ -21,6 +21,7 @@ type halves struct {
 	_        [page/2 - header - unsafe.Sizeof(tx.Sender{}) - unsafe.Sizeof(rx.Receiver{})]byte
 }
 
+// page is how long a page is, or a part of it, and header what the runtime puts before an object of that length that has pointers.
 const (
 	page   = 4096
 	header = 8
