@@ -82,7 +82,7 @@ func (r *receiver) aheadStill() {
 }
 
 // fetch has the memory come that each packet looks at of an association, which is too much to ask for at once: the rest is left to fetchRest. fetchMore is for what it leads
-// to, fetchReader for who reads it, and fetchLast for what the former leads to. Each is called when what is before it is there, or is to come at once. There may be none.
+// to, fetchReader for who reads it, and fetchLast for the goroutine that waits there. Each is called when what is before it is there, or is to come at once. There may be none.
 func (c *Conn) fetch() {
 	if c != nil {
 		ahead.Part(c, 0, gateFetched)

@@ -285,7 +285,7 @@ func TestWhoGoesFirst(t *testing.T) {
 	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
 	s := greedy.c.Stats()
 	check.That(t, greedy.c.squeezed && s.RecvWindow == 0 && s.Evicted != 0, "squeezed: %v, a window of %d, %d chunks taken back", greedy.c.squeezed, s.RecvWindow, s.Evicted)
-	core, at := greedy.c.lock()
+	core, at := greedy.c.lock() // it takes no more to send than at first
 	must.OK(t, core.Reconfigure(at, func(c *assoc.Config) { c.SendBuffer = 4 * first }))
 	greedy.c.sendbuf.grow(newRing(4 * first)) // as it would be if it had grown
 	greedy.c.sendbuf.max = 4 * first
@@ -295,7 +295,10 @@ func TestWhoGoesFirst(t *testing.T) {
 	for err == nil {
 		_, err = greedy.c.WriteMsg(make([]byte, 1000), SendInfo{})
 	}
-	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && greedy.c.sendbuf.used == first, "%d octets wait to be sent, %v", greedy.c.sendbuf.used, err)
+	greedy.c.lock()
+	used := greedy.c.sendbuf.used
+	greedy.c.unlock()
+	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && used == first, "%d octets wait to be sent, %v", used, err)
 	for port := range uint16(2) {
 		a := b.attack(from, 10+port)
 		a.send(a.data(0, 0, 0, whole, 60_000))

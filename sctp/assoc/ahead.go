@@ -22,7 +22,7 @@ func (a *Assoc) FetchRest() {
 	}
 }
 
-// FetchToSend is Fetch and FetchRest for a message to send, which looks at half as much.
+// FetchToSend is Fetch and FetchRest for a message to send, which looks at half as much, but for the halves: who writes a message need not have taken the gate, and to find them would wait.
 func (a *Assoc) FetchToSend() {
 	ahead.Part(a, 0, unsafe.Offsetof(a.stats)+unsafe.Offsetof(a.stats.PacketsIn))
 	ahead.Part(a, unsafe.Offsetof(a.first)+unsafe.Offsetof(a.first.Path)+tx.PathToSend, pathFetched)
@@ -40,7 +40,7 @@ func (a *Assoc) FetchMore() {
 	ahead.In[path](a, unsafe.Offsetof(a.first)).FetchControl()
 }
 
-// FetchMoreToSend is it for a message to send.
+// FetchMoreToSend is the second step for a message to send, behind the gate: what it looks at of the halves too.
 func (a *Assoc) FetchMoreToSend() {
 	if h := a.halves.Load(); h != nil {
 		h.sender.FetchToSend()
