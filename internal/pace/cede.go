@@ -24,6 +24,11 @@ import (
 // sending it, so that only one of the two sleeps for each round trip; no look finds nothing; and when the kernel puts it beside somebody who computes, it has the processor as soon
 // as its packet comes. But ends that sleep on processors of their own need two wake-ups for a round trip. So a wait now and then cedes as before: if that does not bring the packet, they
 // have come apart, and it looks for packets once more.
+//
+// A scheduler gives a processor away for a slice, some milliseconds. Who cedes beside somebody who computes loses his for as long, though the packet may come at once, and who sleeps too, if that one has just begun with
+// his. So where others have had a processor for a slice of late, even if nobody had ceded it, the host is contested: a packet is late behind a small part of such a slice only, and
+// patience lasts for a larger one. Ends that keep their processors so lose them, and get them back, at the same ticks. No processor is idle there to which the kernel might move one of two ends, so
+// they sleep as soon as ceding comes first. And on a processor that was lost by ceding the wait that tries whether the ends have come apart looks for the packet instead.
 type cession struct {
 	usual time.Duration // what three of four short waits are longer than: a mean would be what an end waits for a processor that others have
 	helps int           // how many waits it has ended of late, less helpsCost for each other
@@ -36,13 +41,18 @@ type cession struct {
 	sleeping bool          // it is to sleep, but for a trial
 	next     time.Duration // not before it has lasted so long
 	row      int           // how often it has in this wait
+	dear     bool          // it tries that without ceding
 	looked   rawio.Time    // when it was said last what to do
+	awake    bool          // that was to look again
 
 	at     rawio.Time // the last time, until it is known how long that took; else Never
 	cpu    *taken     // where that was
 	asleep bool       // the last that was said is to sleep
 	many   bool       // that was as packets come in numbers, and says nothing of one that comes alone
 	taken  [cpus]taken
+
+	lost  rawio.Time    // when others had a processor for a slice the last time
+	slice time.Duration // how long that was, 0 before the first
 
 	where  func() int // which processor this is
 	one    bool       // there is no other
@@ -74,6 +84,13 @@ const (
 // cedesFor is how long it is the first thing to do before the reader sleeps: some ticks of the system's clock, at which the kernel moves a thread that waits to a processor that is idle.
 const cedesFor = 20 * time.Millisecond
 
+// A host is contested for so long behind a slice that was lost. Parts of the slice are how late a packet must be there, and for how long there is patience.
+const (
+	contestedFor = 100 * time.Millisecond
+	latePart     = 32
+	patiencePart = 8
+)
+
 // cededPart is the part of a wait that others have had the processor for if they have had it.
 const cededPart = 8
 
@@ -82,15 +99,37 @@ func (c *cession) first() bool { return c.helps >= helpsEnough }
 
 // lasts says whether that has been so for long enough to sleep instead.
 func (c *cession) lasts(now rawio.Time) bool {
-	return c.first() && now.Sub(c.since) >= cedesFor && c.places() > 1
+	return c.first() && (now.Sub(c.since) >= cedesFor || c.contested(now)) && c.places() > 1
+}
+
+// contested says whether others have had a processor for a slice of late.
+func (c *cession) contested(now rawio.Time) bool {
+	return c.slice > 0 && now.Sub(c.lost) < contestedFor
+}
+
+// late is how long a wait for a packet has lasted that is later than usual, where a wake-up costs wake.
+func (c *cession) late(now rawio.Time, wake time.Duration) time.Duration {
+	late := 2*c.usual + wake/4
+	if c.contested(now) {
+		late = max(late, c.slice/latePart)
+	}
+	return late
+}
+
+// patience is how long to look at least.
+func (c *cession) patience(now rawio.Time) time.Duration {
+	if c.contested(now) {
+		return c.slice / patiencePart
+	}
+	return 0
 }
 
 // sleepsNext says whether the next wait begins with sleep.
 func (c *cession) sleepsNext(now rawio.Time) bool { return c.waits+1 < helpsTry && c.lasts(now) }
 
-// begin begins a wait. A trial of sleep cedes at once, any other looks for as long as is usual.
+// begin begins a wait. A trial of sleep cedes at once, unless that is dear; then it looks for a while before it sleeps, and any other for as long as is usual.
 func (c *cession) begin(now rawio.Time, late time.Duration) {
-	c.begun, c.trial, c.sleeping, c.next, c.row = true, false, c.lasts(now), late, 0
+	c.begun, c.trial, c.dear, c.sleeping, c.next, c.row = true, false, false, c.lasts(now), late, 0
 	if !c.first() {
 		return
 	}
@@ -98,14 +137,15 @@ func (c *cession) begin(now rawio.Time, late time.Duration) {
 	if c.trial = c.waits >= c.every || c.sleeping && c.waits >= helpsTry; c.trial {
 		c.waits = 0
 	}
-	if c.sleeping || !c.trial {
+	c.dear = c.trial && c.sleeping && now < c.here().shared
+	if !c.dear && (c.sleeping || !c.trial) {
 		c.next = 0
 	}
 }
 
 // look says whether to yield, to cede or to sleep before the next look, in a wait that has lasted for waited, where a wake-up costs wake.
 func (c *cession) look(now rawio.Time, waited, wake time.Duration) rawio.Pause {
-	late := 2*c.usual + wake/4
+	late := c.late(now, wake)
 	if !c.begun {
 		c.begin(now, late)
 	}
@@ -113,7 +153,7 @@ func (c *cession) look(now rawio.Time, waited, wake time.Duration) rawio.Pause {
 		return rawio.Yield
 	}
 	c.row++
-	if c.asleep = c.sleeping && !c.trial && c.row == 1; c.asleep {
+	if c.asleep = c.sleeping && (!c.trial || c.dear) && c.row == 1; c.asleep {
 		return rawio.Sleep
 	}
 	c.cpu = c.here()
@@ -143,9 +183,17 @@ func (c *cession) gives(now rawio.Time) bool {
 // parks says whether to park instead of looking for a packet that comes alone.
 func (c *cession) parks(now rawio.Time) bool { return c.one && now < c.here().shared }
 
+// said takes what the reader was told to do.
+func (c *cession) said(now rawio.Time, p rawio.Pause) {
+	c.looked, c.awake = now, p == rawio.Yield || p == rawio.Cede
+}
+
 // back takes that the reader has the processor again.
 func (c *cession) back(now rawio.Time, patience time.Duration) {
-	c.asleep = false
+	if took := now.Sub(c.looked); c.awake && took > 2*patience {
+		c.lost, c.slice = now, min(took, mostTaken)
+	}
+	c.asleep, c.awake = false, false
 	if c.at == rawio.Never {
 		return
 	}
@@ -159,12 +207,15 @@ func (c *cession) back(now rawio.Time, patience time.Duration) {
 // within a small part of the wait has ceded to nobody. A packet that comes while others have the processor for longer than a turn takes at least, though nobody has ceded it, speaks
 // neither for ceding nor against it.
 func (c *cession) came(now rawio.Time, waited, patience, turn time.Duration) {
-	away := now.Sub(c.looked) > turn
+	away, part := now.Sub(c.looked) > turn, waited
+	if c.contested(now) {
+		part = min(part, 2*c.usual) // it has looked for long, but the other end's turn is as short as ever
+	}
 	ceded := c.at != rawio.Never && (away || !c.sleeping)
 	switch {
 	case c.many:
 		c.many = false
-	case ceded && now.Sub(c.at) < waited/cededPart:
+	case ceded && now.Sub(c.at) < part/cededPart:
 		c.learn(waited)
 	case ceded, c.asleep:
 		c.helps = min(c.helps+1, helpsMost)

@@ -153,6 +153,7 @@ func TestCedesThreeTimesAtOnceWhereThatBringsThePackets(t *testing.T) {
 // What somebody who computes takes is paid back on the processor that he has taken, as he may be there still. On another both ends may be alone.
 func TestPaysBackOnTheProcessorThatWasTaken(t *testing.T) {
 	r := newReader(0)
+	r.places = 1 // else it sleeps
 	r.usual(200)
 	r.both(helpsEnough, 5*time.Microsecond)
 	r.both(1, 3*time.Millisecond)
@@ -263,23 +264,60 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 	}
 }
 
-// Somebody who computes keeps the processor for four milliseconds: that costs no more than half of the time.
+// Somebody who computes keeps the processor for four milliseconds. That costs no more than half of the time, and hardly any where packets are there within a small part of that.
 func TestCedesSeldomToWhoComputes(t *testing.T) {
 	const long = 4 * time.Millisecond
+	for _, test := range []struct{ late, least, most time.Duration }{
+		{100 * time.Microsecond, 8 * long, 12 * long}, // once in contestedFor
+		{200 * time.Microsecond, 100 * long, time.Second/2 + 2*long},
+	} {
+		r := newReader(0)
+		r.usual(200)
+		begin, ceded := r.now, time.Duration(0)
+		for r.now.Sub(begin) < time.Second {
+			before := r.now
+			r.pauses(test.late, long)
+			if took := r.now.Sub(before); took > long {
+				ceded += took
+			}
+			r.comes()
+			r.usual(20)
+		}
+		if ceded < test.least || ceded > test.most {
+			t.Errorf("where packets come after %v somebody else had the processor for %v of a second, wanted %v to %v", test.late, ceded, test.least, test.most)
+		}
+	}
+}
+
+// loses is a look that takes as long as somebody else has the processor for, though nobody ceded it.
+func (r *reader) loses(slice time.Duration) {
+	r.Pause(r.now)
+	r.now = r.now.Add(time.Microsecond)
+	r.Pause(r.now)
+	r.now = r.now.Add(slice)
+	r.Pause(r.now)
+	r.comes()
+}
+
+// Who gives a processor up beside somebody who computes loses it for a slice. So where one was lost the reader looks for longer before, for parts of that slice, and no longer than others compute.
+func TestLooksForLongerWhereASliceWasLost(t *testing.T) {
+	const slice = 4 * time.Millisecond
 	r := newReader(0)
 	r.usual(200)
-	begin, ceded := r.now, time.Duration(0)
-	for r.now.Sub(begin) < time.Second {
-		before := r.now
-		r.pauses(100*time.Microsecond, long)
-		if took := r.now.Sub(before); took > long {
-			ceded += took
-		}
-		r.comes()
-		r.usual(20)
+	r.loses(slice)
+	lost := r.now
+	late, patience := slice/latePart, slice/patiencePart
+	want := fmt.Sprintf("%[1]v at 0s, %[2]v at %[4]v, %[1]v at %[5]v, %[2]v at %[6]v, %[1]v at %[7]v, %[3]v at %[8]v, ",
+		rawio.Yield, rawio.Cede, rawio.Park, late, late+time.Microsecond, 2*late, 2*late+time.Microsecond, patience)
+	if got := r.pauses(time.Millisecond, 0); got != want {
+		t.Errorf("behind a slice of %v: %s\nwanted %s", slice, got, want)
 	}
-	if least, most := 100*long, time.Second/2+2*long; ceded < least || ceded > most {
-		t.Errorf("somebody else had the processor for %v of a second, wanted %v to %v", ceded, least, most)
+	r.now = lost.Add(contestedFor)
+	r.comes()
+	r.usual(200)
+	want = fmt.Sprintf("%v at 122µs, ", rawio.Park)
+	if got := r.pauses(time.Millisecond, 0); !strings.HasSuffix(got, want) {
+		t.Errorf("%v later: %s\nwanted %s", contestedFor, got, want)
 	}
 }
 

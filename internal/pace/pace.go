@@ -295,7 +295,7 @@ func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 	p.worked(now)
 	p.cession.back(now, p.patience())
 	pause := p.pause(now)
-	p.cession.looked = now
+	p.cession.said(now, pause)
 	if p.blind++; p.blind == 1 {
 		p.waits++
 		p.gave = pause == rawio.Yield || pause == rawio.Cede
@@ -304,8 +304,11 @@ func (p *Pace) Pause(now rawio.Time) rawio.Pause {
 }
 
 func (p *Pace) pause(now rawio.Time) rawio.Pause {
-	waited, first, s := now.Sub(p.empty), p.blind == 0, p.State()
-	looks := p.poll == 0 && waited < p.patience() && !p.curb.on(now) && !p.cession.parks(now)
+	waited, first, s, patience := now.Sub(p.empty), p.blind == 0, p.State(), p.patience()
+	if s == Single {
+		patience = max(patience, p.cession.patience(now))
+	}
+	looks := p.poll == 0 && waited < patience && !p.curb.on(now) && !p.cession.parks(now)
 	switch {
 	case looks && s == Many && p.hurry && !(first && p.woken <= fewWoken):
 		if p.cession.gives(now) {

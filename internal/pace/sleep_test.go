@@ -26,6 +26,18 @@ func (r *reader) share(d time.Duration) (slept, ceded int) {
 	return slept, ceded
 }
 
+// apart is a wait for a packet from another processor, which comes after answers, and says whether it has slept: then a wake-up comes on top.
+func (r *reader) apart(answers time.Duration) (slept bool) {
+	for !slept && (r.empty == rawio.Never || r.now.Sub(r.empty) < answers) {
+		if slept = r.Pause(r.now) == rawio.Sleep; slept {
+			r.now = r.now.Add(answers + testWake)
+		}
+		r.now = r.now.Add(time.Microsecond)
+	}
+	r.comes()
+	return slept
+}
+
 // shares is a reader that has shared its processor with the other end for long enough to sleep.
 func shares() *reader {
 	r := newReader(0)
@@ -76,14 +88,9 @@ func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
 		r := shares()
 		slept := 0
 		for range 2 * helpsTry {
-			for asleep := false; !asleep && (r.empty == rawio.Never || r.now.Sub(r.empty) < answers); {
-				if asleep = r.Pause(r.now) == rawio.Sleep; asleep {
-					slept++
-					r.now = r.now.Add(answers + testWake)
-				}
-				r.now = r.now.Add(time.Microsecond)
+			if r.apart(answers) {
+				slept++
 			}
-			r.comes()
 		}
 		if slept > helpsTry || r.cession.first() {
 			t.Errorf("with a peer on another processor, and packets after %v, slept in %d of %d waits, helps %d", answers, slept, 2*helpsTry, r.cession.helps)
@@ -115,4 +122,33 @@ func TestSleepsWhereSomebodyTakesTheProcessor(t *testing.T) {
 			t.Fatal("it does not sleep any more")
 		}
 	}
+}
+
+// Where others have had a processor for a slice none is idle to which the kernel would move one of two ends that share another: they sleep as soon as ceding comes first.
+func TestSleepsAtOnceWhereASliceWasLost(t *testing.T) {
+	r := newReader(0)
+	r.usual(200)
+	r.loses(3 * time.Millisecond)
+	r.both(helpsEnough, 5*time.Microsecond)
+	slept, ceded := r.share(time.Millisecond)
+	check.That(t, slept > 30*ceded, "it slept in %d waits and ceded in %d", slept, ceded)
+}
+
+// On a processor that somebody takes for a slice when it is ceded, a wait that tries whether the ends have come apart does not cede: it looks, as the packet comes so from another processor, and then sleeps.
+func TestTriesWithoutCedingWhereThatIsDear(t *testing.T) {
+	const slice = 3 * time.Millisecond
+	r := shares()
+	for r.cession.waits+1 < helpsTry {
+		r.share(time.Microsecond)
+	}
+	r.both(1, slice)
+	slept, ceded := r.share(2 * slice) // it is dear for longer
+	check.Equal(t, "ceded", ceded, 0)
+	if tries := (2*slice - time.Duration(slept)*5*time.Microsecond) / (slice / latePart); tries < 20 || tries > 26 {
+		t.Errorf("it slept in %d waits, and tried about %d times, wanted one in %d", slept, tries, helpsTry)
+	}
+	for range 2 * helpsTry {
+		r.apart(10 * time.Microsecond)
+	}
+	check.That(t, !r.cession.first(), "with a peer on another processor ceding helps, by %d", r.cession.helps)
 }
