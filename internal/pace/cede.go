@@ -27,7 +27,8 @@ import (
 //
 // A scheduler gives a processor away for a slice, some milliseconds. Who cedes beside somebody who computes loses his for as long, though the packet may come at once, and who sleeps too, if that one has just begun with
 // his. So where others have had a processor for a slice of late, even if nobody had ceded it, the host is contested: a packet is late behind a small part of such a slice only, and
-// patience lasts for a larger one. Ends that keep their processors so lose them, and get them back, at the same ticks. No processor is idle there to which the kernel might move one of two ends, so
+// patience lasts for a larger one. Ends that keep their processors so lose them, and get them back, at the same ticks. Behind that the reader sleeps, for who cedes loses what is left of his slice as well, and who sleeps
+// keeps his share: the packet speaks for ceding first if it comes at once, and against it else, as the other end was without a processor then. No processor is idle there to which the kernel might move one of two ends, so
 // they sleep as soon as ceding comes first. And on a processor that was lost by ceding the wait that tries whether the ends have come apart looks for the packet instead.
 type cession struct {
 	usual time.Duration // what three of four short waits are longer than: a mean would be what an end waits for a processor that others have
@@ -116,6 +117,11 @@ func (c *cession) late(now rawio.Time, wake time.Duration) time.Duration {
 	return late
 }
 
+// naps says whether to sleep where the reader would cede, though ceding does not come first.
+func (c *cession) naps(now rawio.Time) bool {
+	return !c.first() && c.contested(now) && c.places() > 1
+}
+
 // patience is how long to look at least.
 func (c *cession) patience(now rawio.Time) time.Duration {
 	if c.contested(now) {
@@ -153,7 +159,7 @@ func (c *cession) look(now rawio.Time, waited, wake time.Duration) rawio.Pause {
 		return rawio.Yield
 	}
 	c.row++
-	if c.asleep = c.sleeping && (!c.trial || c.dear) && c.row == 1; c.asleep {
+	if c.asleep = c.row == 1 && (c.sleeping && (!c.trial || c.dear) || c.naps(now)); c.asleep {
 		return rawio.Sleep
 	}
 	c.cpu = c.here()
@@ -215,6 +221,10 @@ func (c *cession) came(now rawio.Time, waited, patience, turn time.Duration) {
 	switch {
 	case c.many:
 		c.many = false
+	case c.asleep && !c.first() && now.Sub(c.looked) < patience:
+		c.helps++
+	case c.asleep && !c.first():
+		c.helps = max(c.helps-1, 0)
 	case ceded && now.Sub(c.at) < part/cededPart:
 		c.learn(waited)
 	case ceded, c.asleep:

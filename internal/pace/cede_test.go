@@ -307,8 +307,8 @@ func TestLooksForLongerWhereASliceWasLost(t *testing.T) {
 	r.loses(slice)
 	lost := r.now
 	late, patience := slice/latePart, slice/patiencePart
-	want := fmt.Sprintf("%[1]v at 0s, %[2]v at %[4]v, %[1]v at %[5]v, %[2]v at %[6]v, %[1]v at %[7]v, %[3]v at %[8]v, ",
-		rawio.Yield, rawio.Cede, rawio.Park, late, late+time.Microsecond, 2*late, 2*late+time.Microsecond, patience)
+	want := fmt.Sprintf("%[1]v at 0s, %[2]v at %[5]v, %[3]v at %[6]v, %[1]v at %[7]v, %[3]v at %[8]v, %[1]v at %[9]v, %[4]v at %[10]v, ",
+		rawio.Yield, rawio.Sleep, rawio.Cede, rawio.Park, late, late+time.Microsecond, late+2*time.Microsecond, 2*late+2*time.Microsecond, 2*late+3*time.Microsecond, patience)
 	if got := r.pauses(time.Millisecond, 0); got != want {
 		t.Errorf("behind a slice of %v: %s\nwanted %s", slice, got, want)
 	}

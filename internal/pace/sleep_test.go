@@ -134,6 +134,51 @@ func TestSleepsAtOnceWhereASliceWasLost(t *testing.T) {
 	check.That(t, slept > 30*ceded, "it slept in %d waits and ceded in %d", slept, ceded)
 }
 
+// naps is a wait in which nothing comes until the reader sleeps, and then after d. It says whether he looked for as long as is due where a slice was lost.
+func (r *reader) naps(slice, d time.Duration) bool {
+	begin := r.now
+	for r.Pause(r.now) == rawio.Yield {
+		r.now = r.now.Add(time.Microsecond)
+	}
+	looked := r.now.Sub(begin)
+	r.now = r.now.Add(d)
+	r.comes()
+	return r.cession.at == rawio.Never && looked >= slice/latePart
+}
+
+// Who cedes where others have had a processor for a slice loses the rest of his own. So a reader whose packet is late there sleeps. Where that brings it at once, both ends have this processor, and
+// ceding comes first; where not the other end has lost its own.
+func TestSleepsForALatePacketWhereASliceWasLost(t *testing.T) {
+	const slice, at, later = 4 * time.Millisecond, 10 * time.Microsecond, 2 * time.Millisecond
+	for _, test := range []struct {
+		waits []time.Duration
+		helps int
+	}{
+		{[]time.Duration{at, at, at}, 3},
+		{[]time.Duration{at, at, at, later}, 2},
+		{[]time.Duration{later, later, at}, 1},
+		{[]time.Duration{at, at, at, at, at, at, at, at}, helpsEnough},
+	} {
+		r := newReader(0)
+		r.usual(200)
+		r.loses(slice)
+		for _, d := range test.waits {
+			check.That(t, r.naps(slice, d), "in waits for packets that are there after %v it looked for less long, or ceded", test.waits)
+		}
+		check.Equal(t, fmt.Sprint("helps after ", test.waits), r.cession.helps, test.helps)
+	}
+}
+
+// With one place for goroutines the reader cedes there.
+func TestCedesForALatePacketWithOnePlaceForGoroutines(t *testing.T) {
+	r := newReader(0)
+	r.places = 1
+	r.usual(200)
+	r.loses(4 * time.Millisecond)
+	said := r.pauses(time.Millisecond, 0)
+	check.That(t, has(said, rawio.Cede) && !has(said, rawio.Sleep), "it did %v", said)
+}
+
 // On a processor that somebody takes for a slice when it is ceded, a wait that tries whether the ends have come apart does not cede: it looks, as the packet comes so from another processor, and then sleeps.
 func TestTriesWithoutCedingWhereThatIsDear(t *testing.T) {
 	const slice = 3 * time.Millisecond
