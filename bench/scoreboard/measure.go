@@ -45,6 +45,8 @@ type figures struct {
 	Rate    float64 `json:"round_trips_a_second,omitempty"`
 	TripCPU float64 `json:"cpu_us_a_round_trip,omitempty"` // of both ends
 	Growth  *grown  `json:"growth,omitempty"`
+
+	Line [2]time.Duration `json:"line_ns"` // from one processor to another and back, before and after; 0: unknown
 }
 
 // cpuPerGB is the processor time of both ends, in seconds.
@@ -209,7 +211,9 @@ func (b *bench) run(ctx context.Context, bd *board, limit time.Duration, progres
 			fmt.Fprintf(progress, "round %d of %d, %d of %d: %s\n", round+1, rounds, i+1, len(list), name)
 			f, err := figures{}, errNoTime
 			if time.Now().Before(end) {
+				before := machine.Line()
 				f, err = b.measure(ctx, t)
+				f.Line = [2]time.Duration{before, machine.Line()}
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()

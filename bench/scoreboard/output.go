@@ -187,6 +187,9 @@ func (bd *board) targets() table {
 		row := []string{fmt.Sprint(o.Target), o.What, "-", "-", o.limit(), o.verdict()}
 		if o.Ratio != nil {
 			row[2], row[3] = number(o.Ratio.Median), number(o.Ratio.Min)+"-"+number(o.Ratio.Max)
+			if o.Moved > 0 {
+				row[3] += fmt.Sprintf(", %d left out", o.Moved)
+			}
 		}
 		t = append(t, row)
 	}
@@ -235,7 +238,7 @@ func (bd *board) about() string {
 			how = append(how, h)
 		}
 	}
-	return fmt.Sprintf("Part %s: %s.", bd.Part, strings.Join(how, ", "))
+	return fmt.Sprintf("Part %s: %s.%s", bd.Part, strings.Join(how, ", "), bd.places())
 }
 
 func (bd *board) json(w io.Writer) error {

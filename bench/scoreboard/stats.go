@@ -96,28 +96,6 @@ func (bd *board) best(list []spec) spec {
 	return best
 }
 
-// ratios divides two series round by round.
-func ratios(num, den []float64) []float64 {
-	var list []float64
-	for i := range min(len(num), len(den)) {
-		if r := num[i] / den[i]; !math.IsNaN(r) && !math.IsInf(r, 0) {
-			list = append(list, r)
-		}
-	}
-	return list
-}
-
-// differences subtracts two series round by round.
-func differences(a, b []float64) []float64 {
-	var list []float64
-	for i := range min(len(a), len(b)) {
-		if d := a[i] - b[i]; !math.IsNaN(d) {
-			list = append(list, d)
-		}
-	}
-	return list
-}
-
 // lastObject finds the last line of a process that is a JSON object.
 func lastObject(out []byte) ([]byte, error) {
 	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))

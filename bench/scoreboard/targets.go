@@ -28,6 +28,7 @@ type outcome struct {
 	AtMost bool    `json:"at_most"`
 	More   float64 `json:"or_more_by,omitempty"`
 	Met    bool    `json:"met"`
+	Moved  int     `json:"rounds_moved,omitempty"` // that do not count
 }
 
 func atLeast(target int, bound float64, what string, num spec, den ...spec) check {
@@ -190,27 +191,29 @@ const allocated = 0.05
 // scatter by two tenths, their medians by about this.
 const slack = 0.05
 
-// ratio is what a check comes to.
-func (c *check) ratio(bd *board) (spread, bool) {
-	num := bd.values(c.num, c.q)
+// ratio is what a check comes to, and how many rounds do not count as the processors were moved.
+func (c *check) ratio(bd *board) (r spread, moved int, ok bool) {
 	if len(c.den) == 0 {
-		return bd.spread(c.num, c.q)
+		r, ok = bd.spread(c.num, c.q)
+		return r, 0, ok
 	}
-	return spreadOf(ratios(num, bd.values(bd.best(c.den), c.q)))
+	list, moved := bd.compared(c.num, bd.best(c.den), c.q, quotient)
+	r, ok = spreadOf(list)
+	return r, moved, ok
 }
 
 func (c *check) outcome(bd *board) outcome {
 	o := outcome{Target: c.target, What: c.what, Bound: c.bound, AtMost: c.atMost, More: c.more}
 	if c.allowed != nil {
-		if a, ok := c.allowed.ratio(bd); ok {
+		if a, _, ok := c.allowed.ratio(bd); ok {
 			o.Bound = math.Min(o.Bound, a.Median*(1-slack))
 		}
 	}
-	r, ok := c.ratio(bd)
+	r, moved, ok := c.ratio(bd)
 	if !ok {
 		return o
 	}
-	o.Ratio = &r
+	o.Ratio, o.Moved = &r, moved
 	if c.atMost {
 		o.Met = r.Median <= o.Bound || c.more > 0 && c.within(bd)
 	} else {
@@ -221,7 +224,8 @@ func (c *check) outcome(bd *board) outcome {
 
 // within reports whether the difference is allowed, whatever the ratio.
 func (c *check) within(bd *board) bool {
-	d, ok := spreadOf(differences(bd.values(c.num, c.q), bd.values(c.den[0], c.q)))
+	list, _ := bd.compared(c.num, c.den[0], c.q, difference)
+	d, ok := spreadOf(list)
 	return ok && d.Median <= c.more
 }
 

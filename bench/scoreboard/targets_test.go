@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/must"
 )
@@ -181,4 +182,68 @@ func TestWhatFailedIsShown(t *testing.T) {
 	var b bytes.Buffer
 	must.OK(t, errors.Join(bd.json(&b), json.Unmarshal(b.Bytes(), &doc)))
 	must.That(t, len(doc.Results) == 2 && doc.Results[write.String()][0] == nil && len(doc.Targets) == 1 && !doc.Targets[0].Met && len(doc.Errors) == 1, "%+v", doc)
+}
+
+// What was measured with the processors here and there is not compared, as long as enough rounds are left.
+func TestRoundsInWhichTheProcessorsWereMovedDoNotCount(t *testing.T) {
+	type pair = [2]time.Duration
+	near, far := pair{50, 75}, pair{170, 339}
+	left, back := pair{50, 170}, pair{170, 50}
+	type round struct {
+		num      float64
+		at, from pair // the numerator's, the denominator's
+	}
+	write, pump := ddp("write", "raw", lo64K, big), pumpOver("raw", lo64K)
+	for _, test := range []struct {
+		name   string
+		rounds []round
+		median float64
+		text   string
+	}{
+		{"they stay", []round{{6, near, near}, {7, far, far}, {8, near, near}}, 0.7, "0.600-0.800"},
+		{"moved between two runs", []round{{6, near, near}, {7, far, far}, {8, near, near}, {2, far, near}, {3, near, far}}, 0.7, "0.600-0.800, 2 left out"},
+		{"moved during one", []round{{6, near, near}, {7, far, far}, {8, near, near}, {9, left, far}, {9, near, back}}, 0.7, "0.600-0.800, 2 left out"},
+		{"too few are left", []round{{6, near, near}, {7, far, far}, {8, near, far}}, 0.7, "0.600-0.800"},
+		{"nobody knows where they were", []round{{6, near, near}, {7, far, far}, {8, near, near}, {7, far, pair{}}}, 0.7, "0.600-0.800"},
+		{"one that failed is not one that was left out", []round{{6, near, near}, {7, far, far}, {8, near, near}, {0, near, far}}, 0.7, "0.600-0.800"},
+	} {
+		var num, den []*figures
+		for _, r := range test.rounds {
+			num, den = append(num, gbps(r.num)...), append(den, gbps(10)...)
+			for f, at := range map[*figures]pair{num[len(num)-1]: r.at, den[len(den)-1]: r.from} {
+				if f != nil {
+					f.Line = at
+				}
+			}
+		}
+		bd := boardOf(map[spec][]*figures{write: num, pump: den})
+		row := bd.table(targetRows)[1]
+		must.That(t, row[2] == number(test.median) && row[3] == test.text, "%s: %q", test.name, row)
+	}
+}
+
+// Where a target allows a difference, it is that of the rounds in which the processors stayed.
+func TestADifferenceIsTakenWhereTheProcessorsStayed(t *testing.T) {
+	near, far := [2]time.Duration{50, 50}, [2]time.Duration{170, 170}
+	pair := overUDP.beside(handed)
+	c := check{q: latency, num: pair[1], den: pair[:1], bound: 1.5, atMost: true, more: 15}
+	var num, den []*figures
+	for range 3 {
+		num, den = append(num, &figures{P50: 20, Line: near}), append(den, &figures{P50: 10, Line: near})
+	}
+	for range 4 {
+		num, den = append(num, &figures{P50: 50, Line: far}), append(den, &figures{P50: 10, Line: near})
+	}
+	o := c.outcome(boardOf(map[spec][]*figures{c.num: num, c.den[0]: den}))
+	must.That(t, o.Met && o.Ratio.Median == 2 && o.Moved == 4, "%+v %+v", o, o.Ratio)
+}
+
+func TestARunSaysWhereTheProcessorsWere(t *testing.T) {
+	write, pump := ddp("write", "raw", lo64K, big), pumpOver("raw", lo64K)
+	num, den := gbps(1, 0, 1), gbps(1, 1, 1)
+	num[0].Line, num[2].Line, den[0].Line = [2]time.Duration{51, 170}, [2]time.Duration{160, 340}, [2]time.Duration{60, 50}
+	bd := boardOf(map[spec][]*figures{write: num, pump: den})
+	const want = " A line between two processors and back took 50-340 ns; in 2 of 3 runs they were moved."
+	must.That(t, bd.places() == want, "%q", bd.places())
+	must.That(t, boardOf(map[spec][]*figures{write: gbps(1)}).places() == "", "nobody looked")
 }

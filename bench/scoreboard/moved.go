@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// A host moves the processors of a virtual machine about: now they share a cache, now they do not, and then a line takes several
+// times as long from one to the other. What many goroutines share takes twice the processor time then, so that two runs say
+// little about each other if that happens between them. It is looked at before and after each.
+
+// apart is how many times as long a line takes, at least, if the processors were moved. Where they stay it varies by half.
+const apart = 2
+
+// alike reports whether the processors were in the same place before and after both runs, as far as is known.
+func alike(runs ...*figures) bool {
+	var least, most time.Duration
+	for _, f := range runs {
+		for _, l := range f.Line {
+			if l == 0 {
+				return true
+			}
+			if least == 0 || l < least {
+				least = l
+			}
+			most = max(most, l)
+		}
+	}
+	return most < apart*least
+}
+
+// enough rounds of those in which the processors stayed are better than all rounds.
+const enough = 3
+
+// compared is what of makes of two specs in each round, without those in which the processors were moved.
+func (bd *board) compared(num, den spec, q quantity, of func(num, den float64) float64) (list []float64, moved int) {
+	a, b := bd.values(num, q), bd.values(den, q)
+	runs := [2][]*figures{bd.Results[num.String()], bd.Results[den.String()]}
+	var all []float64
+	for i := range min(len(a), len(b)) {
+		v := of(a[i], b[i])
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		all = append(all, v)
+		if alike(runs[0][i], runs[1][i]) {
+			list = append(list, v)
+		}
+	}
+	if len(list) < enough {
+		return all, 0
+	}
+	return list, len(all) - len(list)
+}
+
+func quotient(a, b float64) float64   { return a / b }
+func difference(a, b float64) float64 { return a - b }
+
+// places says between what times a line took from one processor to the other, and how often they were moved during a run.
+func (bd *board) places() string {
+	var least, most time.Duration
+	runs, moved := 0, 0
+	for _, list := range bd.Results {
+		for _, f := range list {
+			if f == nil || f.Line[0] == 0 || f.Line[1] == 0 {
+				continue
+			}
+			if runs == 0 {
+				least = f.Line[0]
+			}
+			runs++
+			least, most = min(least, f.Line[0], f.Line[1]), max(most, f.Line[0], f.Line[1])
+			if !alike(f) {
+				moved++
+			}
+		}
+	}
+	if runs == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" A line between two processors and back took %d-%d ns; in %d of %d runs they were moved.", least.Nanoseconds(), most.Nanoseconds(), moved, runs)
+}
