@@ -60,6 +60,8 @@ type report struct {
 	CPU        float64  `json:"cpu_seconds,omitempty"` // while Messages round trips were made
 	Growth     *grown   `json:"growth,omitempty"`
 	Bulk       float64  `json:"bulk_GBps,omitempty"` // of a load that changes
+
+	Line [2]time.Duration `json:"line_ns,omitzero"` // before and after the round trips, if much else came before them
 }
 
 // runEnd plays the end that arg describes.
@@ -305,6 +307,7 @@ func parseReports(s spec, server, client []byte) (f figures, err error) {
 	}
 	f.P50, f.P99 = cl.P50, cl.P99
 	f.Allocs = [2]*float64{cl.Allocs, srv.Allocs}
+	f.Line = cl.Line
 	f.Batch = [2]float64{ratio(cl.PacketsOut, cl.CallsOut), ratio(srv.PacketsIn, srv.CallsIn)}
 	if s.Shape != "" {
 		f.Growth, f.GBps = cl.Growth, cl.Bulk

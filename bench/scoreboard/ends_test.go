@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -48,6 +49,8 @@ func TestOurOwnEnds(t *testing.T) {
 			t.Errorf("%s: a program's round trips: %+v", s, f)
 		case s.kind() == growthRows && (f.Growth.Setups <= 0 || f.Growth.Idle <= 0 || s.Socket && f.Growth.Restart <= 0):
 			t.Errorf("%s: what associations cost: %+v", s, f.Growth)
+		case (f.Line[0] > 0 && f.Line[1] > 0) != (runtime.NumCPU() > 1 && runtime.GOMAXPROCS(0) > 1):
+			t.Errorf("%s: where the processors were: %v", s, f.Line)
 		case (s.PingPong || s.Shape != "") && f.P99 < f.P50:
 			t.Errorf("%s: %+v", s, f)
 		}

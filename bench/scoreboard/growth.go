@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rddp-go/rddp/bench/machine"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rawio/udp"
@@ -460,6 +461,7 @@ func (g *grower) spread(r *report) error {
 		return err
 	}
 	errs := make([]error, n)
+	r.Line[0] = machine.Line()
 	before, err := g.look(orderLook)
 	if err != nil {
 		return err
@@ -488,6 +490,7 @@ func (g *grower) spread(r *report) error {
 	after, err := g.look(orderLook)
 	cpu := spent(before, after)
 	r.CPU = (cpu[0] + cpu[1]).Seconds()
+	r.Line[1] = machine.Line()
 	return errors.Join(append(errs, err)...)
 }
 

@@ -213,7 +213,9 @@ func (b *bench) run(ctx context.Context, bd *board, limit time.Duration, progres
 			if time.Now().Before(end) {
 				before := machine.Line()
 				f, err = b.measure(ctx, t)
-				f.Line = [2]time.Duration{before, machine.Line()}
+				if f.Line[0] == 0 {
+					f.Line = [2]time.Duration{before, machine.Line()}
+				}
 			}
 			if ctx.Err() != nil {
 				return ctx.Err()

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/bench/machine"
 	"github.com/rddp-go/rddp/internal/must"
@@ -75,6 +76,12 @@ func TestLatencyIsThatOfARoundTrip(t *testing.T) {
 		f, err := test.f()
 		must.That(t, err == nil && f.P50 == test.p50 && f.P99 == test.p99, "%s: %+v, %v", test.name, f, err)
 	}
+}
+
+// An end that has set up much before its round trips says itself where the processors were.
+func TestAnEndMaySayWhereTheProcessorsWere(t *testing.T) {
+	f, err := parseReports(grow("mem", 2, false), nil, []byte(`{"messages":1,"seconds":1,"growth":{},"line_ns":[50,170]}`))
+	must.That(t, err == nil && f.Line == [2]time.Duration{50, 170}, "%+v, %v", f, err)
 }
 
 func TestAllocationsAreKnownOrNot(t *testing.T) {
