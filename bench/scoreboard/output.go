@@ -214,6 +214,7 @@ const notes = "GB/s is 10^9 octets of messages where they arrive, the median of 
 	"pipelined, 32 requests outstanding; fetch, as channel, 16 octets ask for a message. TCP is Go's, on the same device; beside tun it is on loopback. " +
 	"Processor time a round trip is that of both processes while round trips were made, without what a goroutine or another process computes beside. " +
 	"Growth: 100 octets there and back, 256 round trips at a time over all associations in turn; memory and heartbeats are those of one end. " +
+	"A ratio leaves out the rounds in which the host moved the processors between the runs that it compares, if three or more are left; how many stands behind its range. " +
 	"Targets 7, benchmarks of the parts, and 8, nothing regressed with offloads and shards, are no ratios: make bench, make conformance, make interop."
 
 // print writes what was measured, for people.
