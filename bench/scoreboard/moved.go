@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -13,21 +14,19 @@ import (
 // apart is how many times as long a line takes, at least, if the processors were moved. Where they stay it varies by half.
 const apart = 2
 
-// alike reports whether the processors were in the same place before and after both runs, as far as is known.
-func alike(runs ...*figures) bool {
-	var least, most time.Duration
+// span is the shortest and the longest that a line took before and after runs. The shortest is 0 where one is unknown.
+func span(runs ...*figures) (least, most time.Duration) {
+	var all []time.Duration
 	for _, f := range runs {
-		for _, l := range f.Line {
-			if l == 0 {
-				return true
-			}
-			if least == 0 || l < least {
-				least = l
-			}
-			most = max(most, l)
-		}
+		all = append(all, f.Line[:]...)
 	}
-	return most < apart*least
+	return slices.Min(all), slices.Max(all)
+}
+
+// alike reports whether the processors were in the same place before and after all runs, as far as is known.
+func alike(runs ...*figures) bool {
+	least, most := span(runs...)
+	return least == 0 || most < apart*least
 }
 
 // enough rounds of those in which the processors stayed are better than all rounds.
@@ -59,25 +58,22 @@ func difference(a, b float64) float64 { return a - b }
 
 // places says between what times a line took from one processor to the other, and how often they were moved during a run.
 func (bd *board) places() string {
-	var least, most time.Duration
-	runs, moved := 0, 0
+	var known []*figures
+	moved := 0
 	for _, list := range bd.Results {
 		for _, f := range list {
-			if f == nil || f.Line[0] == 0 || f.Line[1] == 0 {
+			if f == nil || slices.Contains(f.Line[:], 0) {
 				continue
 			}
-			if runs == 0 {
-				least = f.Line[0]
-			}
-			runs++
-			least, most = min(least, f.Line[0], f.Line[1]), max(most, f.Line[0], f.Line[1])
+			known = append(known, f)
 			if !alike(f) {
 				moved++
 			}
 		}
 	}
-	if runs == 0 {
+	if len(known) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" A line between two processors and back took %d-%d ns; in %d of %d runs they were moved.", least.Nanoseconds(), most.Nanoseconds(), moved, runs)
+	least, most := span(known...)
+	return fmt.Sprintf(" A line between two processors and back took %d-%d ns; in %d of %d runs they were moved.", least.Nanoseconds(), most.Nanoseconds(), moved, len(known))
 }
