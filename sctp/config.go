@@ -79,9 +79,11 @@ type Config struct {
 	// (SCTP_AUTOCLOSE of RFC 6458). Default 0: never.
 	AutoClose time.Duration
 
-	// LocalAddrs are the own addresses of associations, at most 8. The peer is told those that mean
-	// something to it, and a path to each address of the peer begins at the one that suits it best.
-	// Empty: associations have one own address, which the link or the peer chooses.
+	// LocalAddrs are the own addresses of associations, at most 8. The peer is told those that
+	// mean something to it, and a path to each address of the peer begins at the one that suits it
+	// best. Empty: associations have one own address, which the link or the peer chooses. All
+	// paths begin there, and lead to addresses of its family only; the peer's others are ignored
+	// (RFC 9260 section 5.1.2).
 	LocalAddrs []netip.Addr
 	// PotentiallyFailedMaxRetrans is how many consecutive errors a path may have before data avoids it
 	// (RFC 7829 section 3.2); default 0. With PathMaxRetrans or more that state does not occur.
@@ -123,8 +125,10 @@ type Config struct {
 	// with different peers may share a port (RFC 9260 section 1.3). Where links bind ports (rawio.PortBinder), other
 	// programs get it only four RTOs after the association's end, so that a last packet that was lost can be repeated.
 	LocalPort uint16
-	// RemoteAddrs are further addresses of the peer that Dial may use, all at the same SCTP port; at
-	// most 7. Those that only the peer names are used when they are confirmed (section 5.4).
+	// RemoteAddrs are further addresses of the peer that Dial may use, all at the same SCTP port;
+	// at most 7. Those that only the peer names are used when they are confirmed (section 5.4).
+	// Without LocalAddrs they serve the set-up, whatever their family; later those of the family
+	// of the one that answered.
 	RemoteAddrs []netip.Addr
 	// Events is how many notifications a Conn keeps for Conn.NextEvent; 0 keeps none.
 	Events int

@@ -33,6 +33,7 @@ type Host struct {
 	Received bytes.Buffer // what arrived, if Reads
 	Lost     int          // packets that the link refused for good
 	Most     int          // packets in a batch
+	known    known
 
 	Reads   bool                            // read whatever arrives
 	OnAdopt func(*assoc.Assoc)              // in place of SetUpper
@@ -72,6 +73,9 @@ func NewHost(id int, seed int64, link int, features rawio.Features, addrs ...net
 
 // countsUp fails where a counter of a host has gone below 0.
 func countsUp(t testing.TB, hosts ...*Host) {
+	for _, h := range hosts {
+		h.known.TB = t
+	}
 	t.Cleanup(func() {
 		check := func(name string, v uint64) {
 			if v >= 1<<63 {
@@ -102,6 +106,17 @@ func (h *Host) mtu(_, remote netip.Addr) int {
 	return h.Link - h.head
 }
 
+// facing is the address that packets of a peer come to: the first one of its family.
+func (h *Host) facing(peer netip.Addr) netip.AddrPort {
+	of := func(a netip.Addr) bool { return a.Unmap().Is4() == peer.Unmap().Is4() }
+	if i := slices.IndexFunc(h.Addrs, of); !of(h.Addr.Addr()) && i >= 0 {
+		return netip.AddrPortFrom(h.Addrs[i], h.Addr.Port())
+	} else if !of(h.Addr.Addr()) {
+		return IPv6[0]
+	}
+	return h.Addr
+}
+
 // Adopt makes an association one of the host's.
 func (h *Host) Adopt(a *assoc.Assoc) {
 	h.Assocs = append(h.Assocs, a)
@@ -114,6 +129,7 @@ func (h *Host) Adopt(a *assoc.Assoc) {
 
 // Receive hands a packet to the host.
 func (h *Host) Receive(now rawio.Time, p *rawio.Packet) {
+	h.known.comes(p)
 	a, ok := h.Endpoint.Lookup(p)
 	if ok && a == nil {
 		var isNew bool
@@ -163,6 +179,7 @@ func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) 
 					h.Lost++
 				}
 			} else {
+				h.known.leaves(a, p)
 				send(a, p)
 			}
 		}

@@ -85,7 +85,9 @@ func (j *Jar) Accept(c *assoc.Cookie) {
 
 // Pass gives a packet of the script to the association.
 func (j *Jar) Pass(pkt []byte) {
-	j.A.HandlePacket(j.Now, &rawio.Packet{Data: pkt, Local: j.Host.Addr, Remote: j.Peer})
+	p := rawio.Packet{Data: pkt, Local: j.Host.Addr, Remote: j.Peer}
+	j.Host.known.comes(&p)
+	j.A.HandlePacket(j.Now, &p)
 }
 
 // SendInit has the association answer an INIT.

@@ -45,10 +45,11 @@ func (s *standstill) forever(now, next rawio.Time) bool {
 	return *s == 10_000
 }
 
-// Posted is a packet and where it was sent.
+// Posted is a packet, where it was sent, and from where if the link does not choose that.
 type Posted struct {
-	To  netip.AddrPort
-	Pkt wire.Packet
+	To   netip.AddrPort
+	Pkt  wire.Packet
+	From netip.AddrPort
 }
 
 // Bare has no association.
@@ -214,7 +215,7 @@ func (l *Lab) Deliver(from netip.AddrPort, pkt []byte) {
 // Hand hands the endpoint a packet or a report with its marks.
 func (l *Lab) Hand(p rawio.Packet) {
 	b := rawio.NewBuf(p.Data)
-	p.Data, p.Buf, p.Local = b.B, b, l.Host.Addr
+	p.Data, p.Buf, p.Local = b.B, b, l.Host.facing(p.Remote.Addr())
 	l.Host.Receive(l.Now, &p)
 	p.Release()
 	if n := len(l.Host.Assocs); n > 0 {
@@ -241,7 +242,9 @@ func (l *Lab) Marked(ecn uint8, tsns ...wire.TSN) []wire.Packet {
 
 // Collect returns what the endpoint and its association send now, and where.
 func (l *Lab) Collect() (out []Posted) {
-	l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) { out = append(out, Posted{p.Remote, slices.Concat(p.Vec...)}) })
+	l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) {
+		out = append(out, Posted{p.Remote, slices.Concat(p.Vec...), p.Local})
+	})
 	return out
 }
 

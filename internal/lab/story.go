@@ -559,6 +559,7 @@ func (s *Story) forge(id int, w words) error {
 func (s *Story) hand(h *Host, p rawio.Packet) {
 	p.Buf = rawio.NewBuf(p.Data)
 	if s.late != nil {
+		h.known.comes(&p)
 		s.late.HandlePacket(s.Now, &p)
 	} else {
 		h.Receive(s.Now, &p)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -55,29 +56,47 @@ func familyOf(a netip.Addr) families {
 	return family6
 }
 
-// families returns what the own addresses are of: both where the link chooses them.
-func (c *Config) families() (f families) {
-	if len(c.LocalAddrs) == 0 {
-		return family4 | family6
-	}
+const bothFamilies = family4 | family6
+
+// families returns the families of which the peer knows an own address: that of the address that
+// it exchanges packets with, which is of peer's family, and those that Config.LocalAddrs tells a
+// peer at reach of. With no LocalAddrs that is one address of one family.
+//
+// Paths lead to addresses of these families only, and begin at addresses that the peer knows (see
+// sources). A packet from any other own address is out of the blue to the peer (section 8.4), and
+// the ABORT with the T bit that answers it ends the association (section 8.5.1 B). Section 5.1.2
+// lets an endpoint of one family ignore the addresses of the other.
+func (c *Config) families(peer, reach netip.Addr) families {
+	f := familyOf(peer)
 	for _, a := range c.LocalAddrs {
-		f |= familyOf(a)
+		if meaningful(a, reach) {
+			f |= familyOf(a)
+		}
 	}
 	return f
 }
 
-// sources returns which own addresses an association uses whose peer is at reach: those that are
-// meaningful there; known, which the peer has sent to; and where a family has none of them, as behind
-// a NAT, the one that reaches farthest.
-func (c *Config) sources(reach, known netip.Addr) (list []netip.Addr) {
+// sources returns the own addresses of families f that a peer at reach knows: those that are
+// meaningful there; known, which it exchanges packets with; and where a family has none of them,
+// as behind a NAT, the one that reaches farthest. With no LocalAddrs that is known alone, and none
+// where the link does not tell it.
+func (c *Config) sources(reach, known netip.Addr, f families) (list []netip.Addr) {
+	if len(c.LocalAddrs) == 0 {
+		if known.IsValid() {
+			list = append(list, known)
+		}
+		return list
+	}
 	var have families
 	var best [2]netip.Addr
 	for _, a := range c.LocalAddrs {
-		f := familyOf(a)
-		if a == known || meaningful(a, reach) {
+		of := familyOf(a)
+		switch b := &best[of-1]; {
+		case of&f == 0:
+		case a == known || meaningful(a, reach):
 			list = append(list, a)
-			have |= f
-		} else if b := &best[f-1]; !a.IsLoopback() && (!b.IsValid() || scopeOf(a) > scopeOf(*b)) {
+			have |= of
+		case !a.IsLoopback() && (!b.IsValid() || scopeOf(a) > scopeOf(*b)):
 			*b = a
 		}
 	}
@@ -87,6 +106,57 @@ func (c *Config) sources(reach, known netip.Addr) (list []netip.Addr) {
 		}
 	}
 	return list
+}
+
+// ownOf returns the own address that a packet came to, which is invalid where the link does not
+// tell it.
+func ownOf(p *rawio.Packet) netip.AddrPort {
+	own := p.Local.Addr().Unmap()
+	if !own.IsValid() || familyOf(own) != familyOf(p.Remote.Addr().Unmap()) {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(own, p.Local.Port())
+}
+
+// knownTo takes down which own addresses the peer knows, see Config.families, and that paths lead
+// to and begin at no others.
+func (a *Assoc) knownTo(peer, reach netip.Addr, known netip.AddrPort, f families) {
+	a.families = a.cfg.families(peer, reach) & f
+	a.locals = a.cfg.sources(reach, known.Addr(), a.families)
+}
+
+// keepKnown leaves out the paths to addresses of families of which the peer knows no own address,
+// and has the others begin at addresses that it knows. That is for the end of the set-up: until
+// the peer has answered, INITs may go to addresses of either family. There is no DATA yet.
+func (a *Assoc) keepKnown(known netip.AddrPort) {
+	all := a.paths
+	a.paths = all[:0]
+	for _, p := range all {
+		local, ok := a.sourceFor(p.Remote.Addr(), known)
+		if !ok {
+			continue
+		}
+		a.paths = append(a.paths, p)
+		if before := p.Local; !before.IsValid() {
+			p.Local = local
+		} else if len(a.locals) > 0 && !slices.Contains(a.locals, before.Addr()) {
+			p.Local = local
+			a.beginMTU(p)
+		}
+	}
+	if len(a.paths) == len(all) {
+		return
+	}
+	a.control.clear() // what goes to those that are left out
+	a.newSender()
+	for _, p := range a.paths {
+		_ = a.sender().AddPath(&p.Path) // there were as many before
+	}
+}
+
+// reaches says whether there is a path to an address of the family of addr.
+func (a *Assoc) reaches(addr netip.Addr) bool {
+	return slices.ContainsFunc(a.paths, func(p *path) bool { return familyOf(p.Remote.Addr()) == familyOf(addr) })
 }
 
 // widest returns the address of the widest scope.
@@ -115,9 +185,10 @@ func appendAddrs(b []byte, own []netip.Addr, source, reach netip.Addr, f familie
 	return b
 }
 
-// appendFamilies appends Supported Address Types where one family only can be used.
-func (c *Config) appendFamilies(b []byte) []byte {
-	switch c.families() {
+// appendFamilies appends Supported Address Types to an INIT where one family only can be used.
+// INIT ACK has no such parameter (section 3.3.3).
+func appendFamilies(b []byte, f families) []byte {
+	switch f {
 	case family4:
 		return wire.AppendSupportedAddrTypes(b, wire.ParamIPv4)
 	case family6:
@@ -126,16 +197,13 @@ func (c *Config) appendFamilies(b []byte) []byte {
 	return b
 }
 
-// sourceFor chooses the own address for a path to remote: of those that share a long prefix with it, or
-// else of all, the one that fewest paths use, so that paths have as little in common as possible. known
-// is where the peer sent to; with no list of own addresses it is used for its family, and for the other
-// one the link chooses. ok is false when remote cannot be reached from any own address.
+// sourceFor chooses the own address for a path to remote: of those that share a long prefix with
+// it, or else of all that the peer knows, the one that fewest paths use, so that paths have as
+// little in common as possible. known is where the peer sent to, and is all there is where the
+// link does not tell own addresses. ok is false when remote cannot be reached from any.
 func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.AddrPort, ok bool) {
 	if len(a.locals) == 0 {
-		if familyOf(known.Addr().Unmap()) == familyOf(remote) {
-			return known, true
-		}
-		return netip.AddrPort{}, true
+		return known, familyOf(remote)&a.families != 0
 	}
 	var best netip.Addr
 	var nearest, used int

@@ -94,6 +94,12 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 		{"public ones of a private peer", "", "10.0.0.9", "198.51.100.9", "10.0.0.9 198.51.100.9"},
 		{"link-local ones from elsewhere", "", "2001:db8::9", "fe80::9 169.254.1.1", "2001:db8::9"},
 		{"link-local ones of this link", "", "fe80::9%eth0", "fe80::10 2001:db8::9", "fe80::9%eth0 fe80::10%eth0 2001:db8::9"},
+		{"those of the other family, with one own address", "", "10.0.0.9", "2001:db8::9 10.0.0.10 2001:db8::10", "10.0.0.9 10.0.0.10"}, // req 9260-5.1.2-8, 9260-5.1.2-9
+		{"and over IPv6", "", "2001:db8::9", "10.0.0.9 2001:db8::10 198.51.100.9", "2001:db8::9 2001:db8::10"},
+		{"and over a link", "", "fe80::9%eth0", "10.0.0.9 2001:db8::9 198.51.100.9", "fe80::9%eth0 2001:db8::9"},
+		{"those of a family of which the peer is told no own address", "198.51.100.1 fd00::1", "192.0.2.9", "2001:db8::9 198.51.100.9", "192.0.2.9 198.51.100.9"},
+		{"nor where it reaches no farther than its link", "10.0.0.1 fe80::1%eth0", "10.0.0.9", "fd00::9 10.0.0.10", "10.0.0.9 10.0.0.10"},
+		{"a family of eight does not keep out the other", "", "2001:db8::1", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8 10.0.0.9 2001:db8::2", "2001:db8::1 2001:db8::2"},
 		{"those of a family that no own address has", "10.0.0.1 10.1.0.1", "10.0.0.9", "2001:db8::9 10.0.0.10 10.0.0.11", "10.0.0.9 10.0.0.10 10.0.0.11"}, // req 9260-5.1.2-8, 9260-5.1.2-9, 9260-5.1.2-10
 		{"beyond the eighth", "", "10.0.0.1", "10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8 10.0.0.9 10.0.0.10",
 			"10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8"},
@@ -113,16 +119,20 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 				}
 				check.Slice(t, side+": destinations", got, addrs(row.want))
 			}
+			own := lab.IPv4[0]
+			if row.own != "" {
+				own = netip.AddrPortFrom(addrs(row.own)[0], 0)
+			}
 			l := lab.Bare(t)
-			l.Peer = peer
+			l.Peer, l.Host.Addr = peer, own
 			a := l.Dial(cfg, netip.AddrPort{}, peer)
 			init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
 			l.Send(init.Tag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), params...))
 			check("initiator", a)
 
 			l = lab.Bare(t)
+			l.Peer, l.Host.Addr = peer, own
 			l.Listen(cfg)
-			l.Peer = peer
 			l.Initiate(params...)
 			l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 			check("responder", l.A)
@@ -136,7 +146,9 @@ func TestSupportedAddressTypes(t *testing.T) {
 		return fmt.Sprintf("%x", []byte(lab.ParamOf(init, wire.ParamSupportedAddrTypes)))
 	}
 	for _, row := range []struct{ name, own, peer, want string }{
-		{"not known: nothing is said", "", "10.0.0.9", ""},
+		{"one own address, which the link chooses: that of the peer", "", "10.0.0.9", "000c00060005"}, // req 9260-5.1.2-7
+		{"and over IPv6", "", "2001:db8::9", "000c00060006"},
+		{"both, of which the peer is told one", "10.0.0.1 fd00::1", "192.0.2.9", "000c00060005"},
 		{"IPv4 only", "10.0.0.1 10.1.0.1", "10.0.0.9", "000c00060005"}, // req 9260-5.1.2-7, 9260-3.3.2.1.5-1, 9260-3.3.2.1.5-2
 		{"IPv6 only", "2001:db8::1", "2001:db8::9", "000c00060006"},
 		{"both: nothing is said", "10.0.0.1 2001:db8::1", "10.0.0.9", ""},
@@ -365,7 +377,7 @@ func TestListedAddressesShareThePort(t *testing.T) {
 	// req 9260-3.3.2.1-3: those of the INIT, with the packet's source, which it does not list.
 	second, third := netip.MustParseAddrPort("10.0.0.10:0"), netip.MustParseAddrPort("[2001:db8::3]:0")
 	l := lab.Bare(t)
-	l.Listen(nil)
+	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 2001:db8::1")})
 	l.Initiate(wire.AppendAddressParam(nil, second.Addr()), wire.AppendAddressParam(nil, third.Addr()))
 	l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	beat := wire.AppendHeartbeat(nil, []byte("x"))

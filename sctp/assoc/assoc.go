@@ -113,7 +113,8 @@ type Assoc struct {
 	lives             uint64       // see Incarnation
 	localTSN          wire.TSN     // own Initial TSN
 	tieLocal, tiePeer uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
-	locals            []netip.Addr // own addresses that paths may begin at; none: the link chooses
+	locals            []netip.Addr // own addresses that paths may begin at, which the peer knows; none: the link chooses
+	families          families     // of the addresses of the peer that paths may lead to, see Config.families
 	peerAdaptation    uint32
 	beats             beatLimit
 	reports           reportLimit
@@ -145,9 +146,10 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	a.cfg, a.env, a.state, a.lives, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort, peer.PeerPort
 	a.localTag, a.localTSN, a.setup = id.tag, id.tsn, &setup{own: new(waiting), due: true, deadline: rawio.Never, reach: widest(peer.Remotes)}
 	a.newSender()
-	a.locals = a.cfg.sources(a.setup.reach, peer.Local.Addr().Unmap())
+	own := netip.AddrPortFrom(peer.Local.Addr().Unmap(), peer.Local.Port())
+	a.families, a.locals = bothFamilies, a.cfg.sources(a.setup.reach, own.Addr(), bothFamilies)
 	for _, r := range peer.Remotes {
-		a.addPath(peer.Local, r, tx.Active) // section 5.4 rule 1
+		a.addPath(own, r, tx.Active) // section 5.4 rule 1
 	}
 	if len(a.paths) == 0 {
 		return nil, ErrNoSource
@@ -162,8 +164,7 @@ func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *
 	a.cfg, a.env, a.state, a.lives, a.localPort, a.peerPort = cfg, env, Established, 1, c.LocalPort, c.PeerPort
 	a.adopt(c)
 	a.newSender()
-	a.locals = a.cfg.sources(c.Addrs[0], c.Local)
-	a.adoptPaths(c, p)
+	a.adoptPaths(c, p, bothFamilies)
 	a.primary().NoFarther(now.Sub(c.Created)) // the cookie went there
 	a.startData(c.PeerRwnd, c.PeerTSN)
 	a.begin(now)

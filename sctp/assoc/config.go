@@ -76,9 +76,11 @@ type Config struct {
 	// (SCTP_AUTOCLOSE of RFC 6458). Default 0: never.
 	AutoClose time.Duration
 
-	// LocalAddrs are the own addresses of associations, at most 8. The peer is told those that mean
-	// something to it, and a path to each address of the peer begins at the one that suits it best.
-	// Empty: associations have one own address, which the link or the peer chooses.
+	// LocalAddrs are the own addresses of associations, at most 8. The peer is told those that
+	// mean something to it, and a path to each address of the peer begins at the one that suits it
+	// best. Empty: associations have one own address, which the link or the peer chooses. All
+	// paths begin there, and lead to addresses of its family only; the peer's others are ignored
+	// (RFC 9260 section 5.1.2).
 	LocalAddrs []netip.Addr
 	// PotentiallyFailedMaxRetrans is how many consecutive errors a path may have before data avoids it
 	// (RFC 7829 section 3.2); default 0. With PathMaxRetrans or more that state does not occur.

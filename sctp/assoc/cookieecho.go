@@ -74,10 +74,21 @@ func (a *Assoc) adopt(c *Cookie) {
 	a.ecn = ecn{on: c.ECN}
 }
 
-// adoptPaths makes the paths to the addresses in the cookie that p has brought, the first of them
-// primary. When there are paths already, only those to the same addresses are made anew: a restart
-// adds none (section 5.2.4.1).
-func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet) {
+// own is the own address that the cookie left from, in answer to an INIT: all that the peer knows
+// without Config.LocalAddrs. The cookie has come back by p, which tells the UDP port.
+func (c *Cookie) own(p *rawio.Packet) netip.AddrPort {
+	if !c.Local.IsValid() {
+		return ownOf(p)
+	}
+	return netip.AddrPortFrom(c.Local, p.Local.Port())
+}
+
+// adoptPaths makes the paths to the addresses of families f in the cookie that p has brought, the
+// first of them primary. When there are paths already, only those to the same addresses are made
+// anew: a restart adds none (section 5.2.4.1).
+func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f families) {
+	own := c.own(p)
+	a.knownTo(c.Addrs[0], c.Addrs[0], own, f)
 	old := slices.Clone(a.paths) // a.one is used again
 	a.paths = nil
 	for i, addr := range c.Addrs[:c.NumAddrs] {
@@ -85,9 +96,9 @@ func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet) {
 		switch {
 		case len(old) > 0 && !slices.ContainsFunc(old, func(q *path) bool { return q.Remote.Addr() == addr }):
 		case i == 0: // section 5.4 rule 2: the INIT ACK went there, and from there, and was answered
-			a.addPair(netip.AddrPortFrom(c.Local, p.Local.Port()), remote, tx.Active)
+			a.addPair(own, remote, tx.Active)
 		default:
-			a.addPath(p.Local, remote, tx.Unconfirmed)
+			a.addPath(own, remote, tx.Unconfirmed)
 		}
 	}
 }
@@ -99,14 +110,16 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 		return
 	}
 	a.adopt(ck)
-	a.sender().SetECN(a.ecn.on)
+	own := ck.own(in.Packet)
+	a.knownTo(ck.Addrs[0], ck.Addrs[0], own, bothFamilies)
+	a.keepKnown(own)
 	for _, addr := range ck.Addrs[:ck.NumAddrs] {
-		a.addPath(in.Local, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
+		a.addPath(own, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
 	}
-	if p := a.pathOf(ck.Addrs[0]); p != nil {
-		p.State = tx.Active // the INIT ACK went there and was answered
-		a.arrived(now, p, in.Packet)
-		a.sender().SetPrimary(p.Index())
+	if in.path = a.pathOf(ck.Addrs[0]); in.path != nil {
+		in.path.State = tx.Active // the INIT ACK went there and was answered
+		a.arrived(now, in.path, in.Packet)
+		a.sender().SetPrimary(in.path.Index())
 	}
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.established(now)
@@ -122,7 +135,7 @@ func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
 	a.tieLocal, a.tiePeer, a.errors = 0, 0, 0
 	a.control.clear()
 	a.newSender()
-	a.adoptPaths(ck, in.Packet)
+	a.adoptPaths(ck, in.Packet, a.families)
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.enter(onRestart)
 	a.startBeats(now)

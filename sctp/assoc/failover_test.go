@@ -437,6 +437,9 @@ func TestPathsFromWhereNothingCanBeSentAreLeft(t *testing.T) {
 		local, _ := netip.ParseAddrPort(row.local)
 		second := netip.MustParseAddrPort(fmt.Sprintf(row.peers, 8))
 		l.Peer = netip.MustParseAddrPort(fmt.Sprintf(row.peers, 9))
+		if local.IsValid() {
+			l.Host.Addr = local
+		}
 		l.Dial(nil, local, l.Peer, second)
 		l.Flush()
 		l.Send(l.A.LocalTag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))

@@ -63,9 +63,9 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 			b = wire.AppendCookiePreservative(b, own.preserve)
 		}
 		b = appendECN(b, a.cfg.ecnCapable(a.env))
+		b = appendFamilies(b, a.cfg.families(p.Remote.Addr(), s.reach))
 		if len(a.cfg.LocalAddrs) > 0 {
-			b = a.cfg.appendFamilies(b)
-			b = appendAddrs(b, a.locals, p.Local.Addr(), s.reach, family4|family6)
+			b = appendAddrs(b, a.locals, p.Local.Addr(), s.reach, bothFamilies)
 		}
 		out.Commit(wire.CloseChunk(b, start))
 	case *echoing:
@@ -124,26 +124,27 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.closing.due = true
 		return
 	}
+	source := in.Remote.Addr().Unmap()
+	if a.state == CookieWait && in.path == nil { // not an address that the upper layer gave: section 5.2.1, rules 1 and 2
+		p := a.listedPath(init, source)
+		if p == nil {
+			a.rare().ForeignSource++
+			return
+		}
+		pkt := *in.Packet
+		pkt.Local, pkt.Remote = p.Local, p.Remote
+		in.Packet = &pkt
+	}
+	to := in.Remote.Addr().Unmap() // where the INIT ACK goes
 	var o offer
-	if why, ok := readOffer(init, in.Remote.Addr().Unmap(), a.cfg.families(), &o); !ok {
+	if why, ok := readOffer(init, source, a.cfg.families(to, to)&a.families, &o); !ok {
 		a.rare().InitsRefused++
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		return
 	}
 	id := identity{tag: a.localTag, tsn: a.localTSN}
-	if a.state == CookieWait {
-		if in.path == nil { // not an address that the upper layer gave: section 5.2.1, rules 1 and 2
-			p := a.listedPath(&o)
-			if p == nil {
-				a.rare().ForeignSource++
-				return
-			}
-			pkt := *in.Packet
-			pkt.Local, pkt.Remote = p.Local, p.Remote
-			in.Packet = &pkt
-		}
-	} else {
-		if added := a.addsAddress(&o, in.Remote.Addr().Unmap()); added != nil {
+	if a.state != CookieWait {
+		if added := a.addsAddress(&o, source); added != nil {
 			a.rare().InitsRefused++
 			refuse(&a.outbox, in.Packet, o.tag, refusal{code: wire.CauseRestart, info: added})
 			return
@@ -165,10 +166,15 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	}
 }
 
-// listedPath returns the first path to an address that an INIT lists.
-func (a *Assoc) listedPath(o *offer) *path {
-	for _, addr := range o.addrs[:o.numAddrs] {
-		if p := a.pathOf(addr); p != nil {
+// listedPath returns the first path to an address that an INIT from source lists.
+func (a *Assoc) listedPath(init wire.Init, source netip.Addr) *path {
+	ps := init.Params()
+	for prm, more := ps.Next(); more; prm, more = ps.Next() {
+		addr, err := prm.Addr()
+		if err != nil || !meaningful(addr, source) && !addr.IsLinkLocalUnicast() {
+			continue
+		}
+		if p := a.pathOf(inZone(addr, source.Zone())); p != nil {
 			return p
 		}
 	}
@@ -205,8 +211,13 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		refuse(&a.outbox, in.Packet, init.Tag(), refusal{code: wire.CauseInvalidParam})
 		return
 	}
+	source := in.Remote.Addr().Unmap()
+	if !a.reaches(source) { // nor has an INIT gone to an address of its family
+		a.rare().ForeignSource++
+		return
+	}
 	var o offer
-	if why, ok := readOffer(init, in.Remote.Addr().Unmap(), a.cfg.families(), &o); !ok {
+	if why, ok := readOffer(init, source, a.cfg.families(source, a.setup.reach), &o); !ok {
 		a.rare().Violations++
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		a.down(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
@@ -246,22 +257,29 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 func (a *Assoc) OnAnswer(f func() bool) { a.proceed = f }
 
 // learnPaths records the peer's addresses (section 5.1.2); those that the upper layer did not give
-// are unconfirmed. The primary path is the one that the INIT took: after several, to several addresses,
-// most likely the one that the answer came by.
+// are unconfirmed. The primary path is the one that the INIT took: after several, to several
+// addresses, most likely the one that the answer came by. The peer knows the own address that the
+// INIT left from, which is where its answer came to.
 func (a *Assoc) learnPaths(now rawio.Time, in *inbound, o *offer) {
 	source := in.Remote.Addr().Unmap()
-	a.addPath(in.Local, in.Remote, tx.Unconfirmed)
+	first, own := a.paths[a.setup.path], ownOf(in.Packet)
+	a.knownTo(source, a.setup.reach, own, bothFamilies)
+	a.keepKnown(own)
+	a.addPath(own, in.Remote, tx.Unconfirmed)
 	for _, addr := range o.addrs[:o.numAddrs] {
-		a.addPath(in.Local, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
+		a.addPath(own, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
 	}
-	first := a.setup.path
-	if p := a.pathOf(source); p != nil && p.State == tx.Active {
+	p := a.pathOf(source)
+	if p != nil && p.State == tx.Active {
 		a.arrived(now, p, in.Packet)
-		if a.setup.tries > 0 {
-			first = p.Index()
-		}
 	}
-	a.sender().SetPrimary(first)
+	switch {
+	case p != nil && p.State == tx.Active && a.setup.tries > 0:
+		first = p
+	case !slices.Contains(a.paths, first): // it is of the other family
+		first = a.paths[0]
+	}
+	a.sender().SetPrimary(first.Index())
 }
 
 // reportParams makes the ERROR chunk about unknown parameters (section 3.2.2), nil without any.

@@ -128,3 +128,36 @@ func TestInitGoesWhereThereIsAWay(t *testing.T) {
 	again := a.Unroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(w.Addrs[1][0], 0)}, syscall.EHOSTUNREACH)
 	check.That(t, !again && a.State() == assoc.Established, "once it is set up: again %v, %v", again, a.State())
 }
+
+// An address that there is no way to, and a lost INIT to another one: that one is tried again, as
+// often as INITs may be. So it is with more addresses, in any order.
+func TestAnUnroutableAddressAndALostInitEndNoSetup(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		down []int // networks without a way
+		n    int   // of networks
+		lost int   // INITs
+		in   time.Duration
+	}{
+		{"the first of two", []int{0}, 2, 1, time.Second},
+		{"the second of two", []int{1}, 2, 1, time.Second},
+		{"the first of two, and five INITs are lost", []int{0}, 2, 5, 31 * time.Second},
+		{"two of three", []int{0, 2}, 3, 2, 3 * time.Second},
+		{"the last two of three", []int{1, 2}, 3, 1, time.Second},
+	} {
+		w := lab.NewMulti(t, row.n)
+		w.Listen(&assoc.Config{LocalAddrs: w.Addrs[1]})
+		w.Judge = lab.Lose(wire.ChunkInit, row.lost)
+		for _, k := range row.down {
+			w.Hosts[0].Down = append(w.Hosts[0].Down, w.Addrs[0][k])
+		}
+		begun := w.Now
+		a := w.Connect(&assoc.Config{LocalAddrs: w.Addrs[0]}, w.Addrs[1]...)
+		w.RunUntil(w.Now.Add(time.Hour), func() bool { return a.State() == assoc.Established || a.State() == assoc.Closed })
+		took, err := w.Now.Sub(begun), error(nil)
+		if a.State() == assoc.Closed {
+			err, _ = w.Hosts[0].DownErr()
+		}
+		check.That(t, a.State() == assoc.Established && took <= row.in+4*lab.RoundTrip, "%s: %v after %v: %v", row.name, a.State(), took, err)
+	}
+}

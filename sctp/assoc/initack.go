@@ -53,7 +53,8 @@ func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *C
 		return InitRefused, 0
 	}
 	var of offer
-	if why, ok := readOffer(init, p.Remote.Addr().Unmap(), cfg.families(), &of); !ok {
+	source := p.Remote.Addr().Unmap()
+	if why, ok := readOffer(init, source, cfg.families(source, source), &of); !ok {
 		refuse(o, p, of.tag, why)
 		return InitRefused, 0
 	}
@@ -84,10 +85,12 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 		LocalTSN: id.tsn, PeerTSN: of.tsn, PeerRwnd: of.rwnd,
 		OutStreams: out, InStreams: min(cfg.InStreams, of.out),
 		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation, ECN: of.ecn && cfg.ecnCapable(env),
-		Local: p.Local.Addr().Unmap(), NumAddrs: 1,
+		Local: ownOf(p).Addr(), NumAddrs: 1,
 	}
 	c.Addrs[0] = p.Remote.Addr().Unmap()
-	c.addAddr(of.source)
+	if familyOf(of.source)&of.usable != 0 {
+		c.addAddr(of.source)
+	}
 	for _, a := range of.addrs[:of.numAddrs] {
 		c.addAddr(a)
 	}

@@ -175,6 +175,10 @@ func TestControlMessages(t *testing.T) {
 		t.Errorf("IPv6: %+v", c)
 	}
 	o = Outgoing{}
+	o.From(netip.MustParseAddr("fe80::1%lo"))
+	link, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen])
+	check.Equal(t, "a link-local source, of whose interface the destination says nothing", link.Local.String(), "fe80::1%lo")
+	o = Outgoing{}
 	o.From(from4)
 	o.Class(2, false)
 	c, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen])

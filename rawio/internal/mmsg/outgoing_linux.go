@@ -29,7 +29,8 @@ func (o *Outgoing) Head(n int) []byte {
 // To sets the destination.
 func (o *Outgoing) To(a netip.Addr, port uint16) { o.nameLen = o.name.put(a, port) }
 
-// From adds packet info with the source address.
+// From adds packet info with the source address, and with its interface, if it is of one: to an
+// address that says nothing of interfaces the kernel sends from no other such source.
 func (o *Outgoing) From(a netip.Addr) {
 	if a.Is4() {
 		b := o.ctl.append(&o.ctlLen, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
@@ -40,6 +41,7 @@ func (o *Outgoing) From(a netip.Addr) {
 	b := o.ctl.append(&o.ctlLen, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
 	s := a.As16()
 	copy(b, s[:])
+	binary.NativeEndian.PutUint32(b[len(s):], zoneIndex(a.Zone()))
 }
 
 // Class adds the TOS or traffic class, ECN field and all.
