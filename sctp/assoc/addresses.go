@@ -78,15 +78,8 @@ func (c *Config) families(peer, reach netip.Addr) families {
 
 // sources returns the own addresses of families f that a peer at reach knows: those that are
 // meaningful there; known, which it exchanges packets with; and where a family has none of them,
-// as behind a NAT, the one that reaches farthest. With no LocalAddrs that is known alone, and none
-// where the link does not tell it.
+// as behind a NAT, the one that reaches farthest.
 func (c *Config) sources(reach, known netip.Addr, f families) (list []netip.Addr) {
-	if len(c.LocalAddrs) == 0 {
-		if known.IsValid() {
-			list = append(list, known)
-		}
-		return list
-	}
 	var have families
 	var best [2]netip.Addr
 	for _, a := range c.LocalAddrs {
@@ -137,9 +130,10 @@ func (a *Assoc) keepKnown(known netip.AddrPort) {
 			continue
 		}
 		a.paths = append(a.paths, p)
-		if before := p.Local; !before.IsValid() {
+		switch before := p.Local; {
+		case !before.IsValid():
 			p.Local = local
-		} else if len(a.locals) > 0 && !slices.Contains(a.locals, before.Addr()) {
+		case local.IsValid() && before.Addr() != known.Addr() && !slices.Contains(a.locals, before.Addr()):
 			p.Local = local
 			a.beginMTU(p)
 		}
@@ -199,10 +193,14 @@ func appendFamilies(b []byte, f families) []byte {
 
 // sourceFor chooses the own address for a path to remote: of those that share a long prefix with
 // it, or else of all that the peer knows, the one that fewest paths use, so that paths have as
-// little in common as possible. known is where the peer sent to, and is all there is where the
-// link does not tell own addresses. ok is false when remote cannot be reached from any.
+// little in common as possible. Without Config.LocalAddrs it is known, which the peer exchanges
+// packets with, and which the link may not tell. ok is false when remote cannot be reached from
+// any.
 func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.AddrPort, ok bool) {
 	if len(a.locals) == 0 {
+		if known.IsValid() && familyOf(known.Addr()) != familyOf(remote) {
+			known = netip.AddrPort{} // for an INIT the link chooses
+		}
 		return known, familyOf(remote)&a.families != 0
 	}
 	var best netip.Addr

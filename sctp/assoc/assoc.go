@@ -113,7 +113,7 @@ type Assoc struct {
 	lives             uint64       // see Incarnation
 	localTSN          wire.TSN     // own Initial TSN
 	tieLocal, tiePeer uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
-	locals            []netip.Addr // own addresses that paths may begin at, which the peer knows; none: the link chooses
+	locals            []netip.Addr // of Config.LocalAddrs those that paths may begin at, which the peer knows
 	families          families     // of the addresses of the peer that paths may lead to, see Config.families
 	peerAdaptation    uint32
 	beats             beatLimit
