@@ -80,6 +80,19 @@ func RawAddrs(addrs []net.IPAddr, port int) []byte {
 	return b
 }
 
+// shown returns an address as a socket of IPv6 shows it, unless SCTP_I_WANT_MAPPED_V4_ADDR is off: one of IPv4 mapped. Called without mu.
+func (s *Socket) shown(a netip.AddrPort) netip.AddrPort {
+	if !s.v6 || !a.Addr().Is4() {
+		return a
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.noMapped {
+		return a
+	}
+	return netip.AddrPortFrom(netip.AddrFrom16(a.Addr().As16()), a.Port())
+}
+
 // appendSockaddr appends one sockaddr.
 func appendSockaddr(b []byte, a netip.AddrPort) []byte {
 	ip := a.Addr()

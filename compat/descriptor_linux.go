@@ -103,10 +103,3 @@ func getBuffer(fd int, send bool) (int, error) {
 }
 
 func setNonblock(fd int, on bool) error { return unix.SetNonblock(fd, on) }
-
-func pick(send bool, s, r int) int {
-	if send {
-		return s
-	}
-	return r
-}

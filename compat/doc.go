@@ -8,6 +8,8 @@
 //   - Close waits up to a second, or for as long as SO_LINGER says, for the peer to have everything: this stack ends with the process.
 //   - Deadlines work.
 //   - SCTP_EOF on an empty message begins a shutdown, under the name's own value in both packages (16) as well as under Linux's (0x200).
+//   - sinfo_cumtsn is the cumulative TSN at the time of the read, for ordered messages too (RFC 6458 section 5.3.2).
+//   - SCTP_RECVRCVINFO and SCTP_RECVNXTINFO fail by ENOPROTOOPT: what a read tells is an [SndRcvInfo].
 //   - SO_RCVBUF and SO_SNDBUF begin at 1 MiB and grow with the path if they are not set.
 //   - The descriptor of a socket is that of a UDP socket which carries its options at level SOL_SOCKET, and nothing else: it cannot be
 //     polled or read, and a system call that sets an option at level SOL_SCTP fails; Setsockopt here does not.

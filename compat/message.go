@@ -39,7 +39,7 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 		return 0, syscall.EPIPE
 	}
 	m := sctp.SendInfo{Stream: info.Stream, PPID: Swap(info.PPID), Unordered: info.Flags&flagUnordered != 0, SackNow: info.Flags&flagSackNow != 0,
-		Lifetime: time.Duration(info.TTL) * time.Millisecond}
+		Context: info.Context, Lifetime: time.Duration(info.TTL) * time.Millisecond}
 	end := s.wr.begin()
 	defer s.wr.done(end)
 	for {
@@ -67,7 +67,8 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 }
 
 // Recv is recvmsg: it returns a message, or what fits b of it, and the rest at the next call; with MsgNotification among the flags a
-// notification. told says whether info was filled in, as it is if the event of data is subscribed to. At the end of the association it fails with io.EOF.
+// notification. MsgEOR among the flags says that b has the end of either. told says whether info was filled in, as it is if the event of data is
+// subscribed to. At the end of the association it fails with io.EOF.
 func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, err error) {
 	c, err := s.association(syscall.ENOTCONN)
 	if err != nil {
@@ -82,36 +83,50 @@ func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, 
 		p = new(parts)
 	}
 	for {
-		if len(p.left) == 0 {
-			if n, ok := s.notes.read(b, false, &s.rd); ok {
-				return n, false, MsgNotification, nil
+		if !p.amid {
+			if n, flags := s.notes.read(b, false, &s.rd); flags != 0 {
+				return n, false, flags, nil
 			}
 		}
 		n, r, err := p.read(c, b)
 		switch {
 		case err == nil:
-			return n, s.rcvInfo(&r, info), 0, nil
+			if r.More != p.amid {
+				p.amid = r.More
+				s.notes.hush(r.More, &s.rd)
+			}
+			return n, s.rcvInfo(&r, info), endFlag(r.More), nil
 		case err == os.ErrDeadlineExceeded:
 			if s.Closed() {
 				return 0, false, 0, io.EOF
 			}
-			if err = s.rd.over(end); err != nil && !s.notes.any(false) {
+			if err = s.rd.over(end); err != nil && (p.amid || !s.notes.any()) {
 				return 0, false, 0, err
 			}
 			continue
-		case err == sctp.ErrCutOff:
-			continue // why it is comes next
+		case err == sctp.ErrCutOff: // why it is comes next
+			p.amid = false
+			s.cutOff(&r)
+			continue
 		case s.Closed():
 			return 0, false, 0, io.EOF
 		}
-		if n, ok := s.last(b); ok {
-			return n, false, MsgNotification, nil
+		if n, flags := s.last(b); flags != 0 {
+			return n, false, flags, nil
 		}
 		if err == io.EOF {
 			return 0, false, 0, err
 		}
 		return 0, false, 0, s.broken(err, syscall.ENOTCONN)
 	}
+}
+
+// endFlag is MsgEOR, unless there is more.
+func endFlag(more bool) int {
+	if more {
+		return 0
+	}
+	return MsgEOR
 }
 
 // rcvInfo puts into info what Recv says of a message, if it does.
@@ -121,9 +136,9 @@ func (s *Socket) rcvInfo(r *sctp.RecvInfo, info *SndRcvInfo) bool {
 	if s.opts.events[eventData] == 0 {
 		return false
 	}
-	*info = SndRcvInfo{Stream: r.Stream, SSN: r.SSN, PPID: Swap(r.PPID), Context: s.opts.context, TSN: r.TSN, AssocID: s.id}
+	*info = SndRcvInfo{Stream: r.Stream, SSN: r.SSN, PPID: Swap(r.PPID), Context: s.opts.context, TSN: r.TSN, CumTSN: r.CumTSN, AssocID: s.id}
 	if r.Unordered {
-		info.Flags, info.SSN, info.CumTSN = flagUnordered, 0, r.TSN
+		info.Flags, info.SSN = flagUnordered, 0
 	}
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +25,10 @@ const (
 	eventAdaptation
 	eventAuthentication
 	eventSenderDry
+	eventStreamReset // of RFC 6525, as are the two behind it: they never come
+	eventAssocReset
+	eventStreamChange
+	eventSendFailed // of section 6.1.11, instead of that of section 6.1.4
 	numEvents
 )
 
@@ -38,6 +43,11 @@ const (
 	noteAdaptation
 	noteAuthentication
 	noteSenderDry
+	_
+	_
+	_
+	noteSendFailedEvent
+	noteData = noteAssocChange - 1 // the event of data, for SCTP_EVENT: it has no notification
 )
 
 // States of association changes, and of addresses of the peer.
@@ -68,15 +78,16 @@ type notes struct {
 	list    [][]byte      // guarded by mu
 	last    [][]byte      // guarded by mu: of the end
 	off     int           // guarded by mu: octets of the first that have been read
+	amid    bool          // guarded by mu: a message was read in part
 	watched bool          // guarded by mu: there is a goroutine that brings them
 	some    atomic.Bool   // there are any: changed with mu held
 	ended   chan struct{} // closed when that goroutine has brought the last
 }
 
-// read reads from the first notification, that of the end only if all messages have been read.
-func (n *notes) read(b []byte, end bool, rd *waits) (int, bool) {
+// read reads from the first notification, that of the end only if all messages have been read. It returns the flags of Recv, 0 if there is none.
+func (n *notes) read(b []byte, end bool, rd *waits) (octets, flags int) {
 	if !n.some.Load() {
-		return 0, false
+		return 0, 0
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -85,37 +96,55 @@ func (n *notes) read(b []byte, end bool, rd *waits) (int, bool) {
 		list = &n.last
 	}
 	if len(*list) == 0 {
-		return 0, false
+		return 0, 0
 	}
 	k := copy(b, (*list)[0][n.off:])
-	if n.off += k; n.off == len((*list)[0]) {
+	n.off += k
+	more := n.off < len((*list)[0])
+	if !more {
 		*list, n.off = (*list)[1:], 0
 	}
 	if len(n.list) == 0 {
 		rd.tell(false)
 	}
 	n.some.Store(len(n.list)+len(n.last) > 0)
-	return k, true
+	return k, MsgNotification | endFlag(more)
 }
 
-func (n *notes) any(end bool) bool {
+// any says whether there are some, but for those of the end.
+func (n *notes) any() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return len(n.list) > 0 || end && len(n.last) > 0
+	return len(n.list) > 0
 }
 
+// push adds one. A second of sender dry would say no more than the first.
 func (n *notes) push(b []byte, end bool, rd *waits) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
+	dry := native.Uint16(b) == noteSenderDry
+	switch last := len(n.list) - 1; {
 	case end:
 		n.last = append(n.last, b)
-	case len(n.list) < maxNotes:
+	case last+1 == maxNotes, dry && last >= 0 && native.Uint16(n.list[last]) == noteSenderDry:
+		return
+	default:
 		n.list = append(n.list, b)
-		rd.tell(true)
+		n.tell(rd)
 	}
 	n.some.Store(true)
 }
+
+// hush has what comes wait for the end of a message of which a part was read (section 8.1.20, level 0), or no more.
+func (n *notes) hush(amid bool, rd *waits) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.amid = amid
+	n.tell(rd)
+}
+
+// tell has calls that wait look for notifications, if there are any for them. Called with mu held.
+func (n *notes) tell(rd *waits) { rd.tell(!n.amid && len(n.list) > 0) }
 
 // subscribed says which notifications there are, without that of data.
 func (o *options) subscribed() bool {
@@ -133,10 +162,8 @@ func (s *Socket) subscribe(c *sctp.Conn) {
 	watched := s.notes.watched
 	s.notes.mu.Unlock()
 	if c != nil && !watched { // what was before is not wanted
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
 		for err := error(nil); err == nil; {
-			_, err = c.NextEvent(ctx)
+			_, err = c.NextEvent(past)
 		}
 	}
 	s.watch()
@@ -158,27 +185,109 @@ func (s *Socket) watch() {
 	s.notes.watched, s.notes.ended = true, make(chan struct{})
 	go func() {
 		defer close(s.notes.ended)
-		down := make(map[netip.Addr]bool)
-		for {
-			ev, err := c.NextEvent(context.Background())
-			if err != nil {
-				return
-			}
-			s.notify(c, &ev, down)
+		w := watcher{s: s, c: c, down: make(map[netip.Addr]bool)}
+		for w.next() {
 		}
 	}()
 }
 
+// watcher makes notifications of the events of an association.
+type watcher struct {
+	s      *Socket
+	c      *sctp.Conn
+	down   map[netip.Addr]bool // addresses of the peer that do not answer
+	failed []sctp.Event        // messages, as long as it is not known why: the end of the association follows on those that it takes along
+	waits  bool                // something follows for certain
+}
+
+// expired says whether a message may have failed because its life was over.
+func expired(ev *sctp.Event) bool { return ev.Unsent && ev.Info.Lifetime > 0 }
+
+// next makes the next one, and says whether there may be another.
+func (w *watcher) next() bool {
+	ctx := context.Background()
+	if len(w.failed) > 0 && !w.waits {
+		ctx = past
+	}
+	ev, err := w.c.NextEvent(ctx)
+	if err == nil && ev.Kind == sctp.EventSendFailed {
+		w.failed, w.waits = append(w.failed, ev), w.waits || !expired(&ev)
+		return true
+	}
+	for i := range w.failed {
+		w.s.sendFailed(&w.failed[i], causeOf(ev.Err))
+	}
+	w.failed, w.waits = nil, false
+	if err == nil {
+		w.s.notify(w.c, &ev, w.down)
+	}
+	return err == nil || err == past.Err()
+}
+
+// past is a context that has ended.
+var past = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // last is the next notification of the end, for a reader that has read all messages.
-func (s *Socket) last(b []byte) (int, bool) {
+func (s *Socket) last(b []byte) (octets, flags int) {
 	s.notes.mu.Lock()
 	ended := s.notes.ended
 	s.notes.mu.Unlock()
 	if ended == nil {
-		return 0, false
+		return 0, 0
 	}
 	<-ended // which is now, since the association has ended
 	return s.notes.read(b, true, &s.rd)
+}
+
+// note is a notification but for its length.
+func note(kind, flags int) fields {
+	var f fields
+	f.u16(kind)
+	f.u16(flags)
+	f.u32(0)
+	return f
+}
+
+// push adds a notification with the length that it has.
+func (s *Socket) push(f fields, end bool) {
+	native.PutUint32(f[4:], uint32(len(f)))
+	s.notes.push(f, end, &s.rd)
+}
+
+// dry makes the notification that there is nothing to be sent, at the subscription to it (section 6.1.9).
+func (s *Socket) dry(c *sctp.Conn) {
+	if st := c.Stats(); c.Err() == nil && st.Unacked == 0 && st.Queued == 0 {
+		f := note(noteSenderDry, 0)
+		f.u32(int(s.id))
+		s.push(f, false)
+	}
+}
+
+// cutOff makes the notification of a message that was read in part and has no end (section 6.1.7), in Linux's order. It goes before those that
+// have waited for that end.
+func (s *Socket) cutOff(r *sctp.RecvInfo) {
+	s.mu.Lock()
+	on, id := s.opts.events[eventPartial] != 0, s.id
+	s.mu.Unlock()
+	const aborted = 0 // SCTP_PARTIAL_DELIVERY_ABORTED
+	f := note(notePartialDelivery, 0)
+	f.u32(aborted)
+	f.u32(int(id))
+	f.u32(int(r.Stream))
+	f.u32(int(r.SSN))
+	n := &s.notes
+	n.mu.Lock()
+	if on {
+		native.PutUint32(f[4:], uint32(len(f)))
+		n.list = slices.Insert(n.list, 0, []byte(f))
+		n.some.Store(true)
+	}
+	n.mu.Unlock()
+	n.hush(false, &s.rd)
 }
 
 // notify makes the notification of an event. down has the addresses of the peer that do not answer.
@@ -187,16 +296,11 @@ func (s *Socket) notify(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]bool) 
 	on, id, shut := s.opts.events, int(s.id), s.shut || s.closed
 	s.mu.Unlock()
 	push := func(event, kind, flags int, end bool, fill func(f *fields)) {
-		if on[event] == 0 {
-			return
+		if on[event] != 0 {
+			f := note(kind, flags)
+			fill(&f)
+			s.push(f, end)
 		}
-		var f fields
-		f.u16(kind)
-		f.u16(flags)
-		f.u32(0)
-		fill(&f)
-		native.PutUint32(f[4:], uint32(len(f)))
-		s.notes.push(f, end, &s.rd)
 	}
 	change := func(state int, end bool) {
 		var st sctp.Stats
@@ -216,7 +320,7 @@ func (s *Socket) notify(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]bool) 
 	}
 	addr := func(state int) {
 		push(eventAddress, notePeerAddrChange, 0, false, func(f *fields) {
-			*f = appendSockaddr(*f, netip.AddrPortFrom(ev.Path, c.RemoteAddr().(sctp.Addr).Port()))
+			*f = appendSockaddr(*f, s.shown(netip.AddrPortFrom(ev.Path, c.RemoteAddr().(sctp.Addr).Port())))
 			f.zero(8 + sizeStorage)
 			f.u32(state)
 			f.u32(0)
@@ -270,18 +374,37 @@ func (s *Socket) notify(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]bool) 
 				*f = appendChunk(*f, wire.ChunkError, e.Causes)
 			})
 		}
-	case sctp.EventSendFailed:
-		const sent = 1 // SCTP_DATA_SENT; 0 is SCTP_DATA_UNSENT
-		push(eventSendFailure, noteSendFailed, sent*boolInt(!ev.Unsent), false, func(f *fields) {
-			f.u32(causeOf(c.Err()))
-			m := SndRcvInfo{Stream: ev.Info.Stream, PPID: Swap(ev.Info.PPID), TTL: uint32(ev.Info.Lifetime.Milliseconds()), AssocID: int32(id)}
-			if ev.Info.Unordered {
-				m.Flags = flagUnordered
-			}
-			*f = m.AppendTo(*f)
-			f.u32(id)
-			*f = append(*f, ev.Message...)
-		})
+	}
+}
+
+// sendFailed makes the notifications of a message that was not delivered: that of section 6.1.4, and that of section 6.1.11.
+func (s *Socket) sendFailed(ev *sctp.Event, cause int) {
+	const whole, unordered, sackNow = 1<<0 | 1<<1, 1 << 2, 1 << 3 // of a DATA chunk: SCTP_DATA_NOT_FRAG, ...
+	s.mu.Lock()
+	on, id := s.opts.events, int(s.id)
+	s.mu.Unlock()
+	info := &ev.Info
+	flags := whole | unordered*boolInt(info.Unordered) | sackNow*boolInt(info.SackNow)
+	tell := func(kind int, with []byte) {
+		f := note(kind, boolInt(!ev.Unsent)) // SCTP_DATA_SENT is 1
+		f.u32(cause)
+		f = append(f, with...)
+		f.u32(id)
+		s.push(append(f, ev.Message...), false)
+	}
+	if on[eventSendFailure] != 0 {
+		m := SndRcvInfo{Stream: info.Stream, Flags: uint16(flags), PPID: Swap(info.PPID), Context: info.Context, TTL: uint32(info.Lifetime.Milliseconds()),
+			AssocID: int32(id)}
+		tell(noteSendFailed, m.AppendTo(nil))
+	}
+	if on[eventSendFailed] != 0 {
+		var f fields // a sctp_sndinfo
+		f.u16(int(info.Stream))
+		f.u16(flags)
+		f.u32(int(Swap(info.PPID)))
+		f.u32(int(info.Context))
+		f.u32(id)
+		tell(noteSendFailedEvent, f)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
 )
 
@@ -18,7 +19,6 @@ type options struct {
 	sackEvery      int // packets
 	noMapped       bool
 	interleave     int
-	rcvInfo        [2]int // SCTP_RECVRCVINFO, SCTP_RECVNXTINFO
 	linger         bool
 	lingerTime     time.Duration
 	rcvBuf, sndBuf int // SO_RCVBUF, SO_SNDBUF; 0 for the default
@@ -82,8 +82,8 @@ const (
 	optAssocIDs
 	optAutoASCONF
 	optThresholds
-	optRecvRcvInfo
-	optRecvNxtInfo
+	_ // SCTP_RECVRCVINFO and SCTP_RECVNXTINFO: Recv has an SndRcvInfo, which says as much
+	_
 	optDefaultSndInfo
 	optAuthDeactivate
 )
@@ -98,6 +98,7 @@ const (
 	optLocalAddrs    = 109
 	optConnect       = 110
 	optConnectGet    = 111 // takes a pointer within its structure, which Go's memory may not have
+	optEvent         = 127 // SCTP_EVENT: one of optEvents
 	sizeAddrsHeader  = 8
 	sizePeerAddrInfo = 24 + sizeStorage
 )
@@ -206,10 +207,17 @@ func (s *Socket) Setsockopt(name int, b []byte) error {
 	c, opts := s.conn, s.opts
 	s.mu.Unlock()
 	if err == nil && c != nil && c.Err() == nil {
-		err = opts.live(c)
+		if err = opts.live(c); err != nil { // as where a link cannot mark packets
+			s.mu.Lock()
+			s.opts = before
+			s.mu.Unlock()
+		}
 	}
-	if name == optEvents {
+	if err == nil && (name == optEvents || name == optEvent) {
 		s.subscribe(c)
+		if c != nil && asksDry(name, b) {
+			s.dry(c)
+		}
 	}
 	return errnoOf(err)
 }
@@ -266,7 +274,8 @@ func init() {
 		optPeerAddrParams:   {156, 152, getPeerAddrParams, setPeerAddrParams},
 		optDefaultSend:      {SndRcvInfoSize, 0, getDefaultSend, setDefaultSend},
 		optDefaultSndInfo:   {16, 0, getDefaultSndInfo, setDefaultSndInfo},
-		optEvents:           {numEvents + 4, 0, getEvents, setEvents},
+		optEvents:           {numEvents, 0, getEvents, setEvents},
+		optEvent:            {8, 0, getEvent, setEvent},
 		optStatus:           {24 + sizePeerAddrInfo, 0, getStatus, nil},
 		optPeerAddrInfo:     {sizePeerAddrInfo, 0, getPeerAddrInfo, nil},
 		optDelayedSack:      {12, 8, getDelayedSack, setDelayedSack},
@@ -274,8 +283,6 @@ func init() {
 		optDisableFragments: integer(func(o *options) int { return boolInt(o.cfg.DisableFragments) }, func(o *options, v int) error { o.cfg.DisableFragments = v != 0; return nil }),
 		optMappedV4:         integer(func(o *options) int { return boolInt(!o.noMapped) }, func(o *options, v int) error { o.noMapped = v == 0; return nil }),
 		optInterleave:       integer(func(o *options) int { return o.interleave }, func(o *options, v int) error { o.interleave = boolInt(v != 0); return nil }),
-		optRecvRcvInfo:      integer(func(o *options) int { return o.rcvInfo[0] }, func(o *options, v int) error { o.rcvInfo[0] = boolInt(v != 0); return nil }),
-		optRecvNxtInfo:      integer(func(o *options) int { return o.rcvInfo[1] }, func(o *options, v int) error { o.rcvInfo[1] = boolInt(v != 0); return nil }),
 		optAdaptation:       integer(getAdaptation, func(o *options, v int) error { u := uint32(v); o.cfg.Adaptation = &u; return nil }),
 		optContext:          value(func(o *options) int { return int(o.context) }, func(o *options, v int) error { o.context = uint32(v); return nil }),
 		optMaxBurst:         value(func(o *options) int { return max(o.cfg.MaxBurst, 0) }, setMaxBurst),
@@ -319,9 +326,10 @@ func setRTOInfo(s *Socket, b []byte) error {
 			*p = d
 		}
 	}
-	if c.RTOMin > c.RTOMax || c.RTOInitial > c.RTOMax {
+	if c.RTOMin > c.RTOMax || millis(b[4:]) > c.RTOMax {
 		return syscall.EINVAL
 	}
+	c.RTOInitial = min(c.RTOInitial, c.RTOMax) // which nobody has set
 	s.opts.cfg = c
 	return nil
 }
@@ -418,16 +426,51 @@ func getEvents(s *Socket, _ []byte, f *fields) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*f = append(*f, s.opts.events[:]...)
-	f.zero(numEvents + 4) // of newer extensions
 	return nil
 }
 
+// setEvents takes an older, shorter structure too, which leaves the events that it does not know as they are.
 func setEvents(s *Socket, b []byte) error {
-	clear(s.opts.events[:])
-	for i := range min(len(b), numEvents) {
+	for i := range b {
 		s.opts.events[i] = byte(boolInt(b[i] != 0))
 	}
 	return nil
+}
+
+// eventOf returns the event that a sctp_event names by the type of its notification.
+func eventOf(b []byte) (int, error) {
+	i := int(native.Uint16(b[4:])) - noteData
+	if i < 0 || i >= numEvents {
+		return 0, syscall.EINVAL
+	}
+	return i, nil
+}
+
+func getEvent(s *Socket, arg []byte, f *fields) error {
+	i, err := eventOf(arg)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*f = append(append(*f, arg[:6]...), s.opts.events[i], 0)
+	return nil
+}
+
+func setEvent(s *Socket, b []byte) error {
+	i, err := eventOf(b)
+	if err == nil {
+		s.opts.events[i] = byte(boolInt(b[6] != 0))
+	}
+	return err
+}
+
+// asksDry says whether a structure for optEvents or optEvent subscribes to the event of a sender that is dry.
+func asksDry(name int, b []byte) bool {
+	if name == optEvent {
+		return native.Uint16(b[4:]) == noteSenderDry && b[6] != 0
+	}
+	return len(b) > eventSenderDry && b[eventSenderDry] != 0
 }
 
 func getDelayedSack(s *Socket, arg []byte, f *fields) error {
@@ -459,7 +502,7 @@ func setDelayedSack(s *Socket, b []byte) error {
 	}
 	o := &s.opts
 	if every != 0 {
-		o.sackEvery = every
+		o.sackEvery = min(every, 2) // no packet in more waits than RFC 9260 section 6.2 lets
 	}
 	switch {
 	case every == 1:
@@ -486,7 +529,7 @@ func getPrimary(s *Socket, _ []byte, f *fields) error {
 		return err
 	}
 	f.u32(int(s.id))
-	*f = appendSockaddr(*f, c.RemoteAddr().(sctp.Addr).AddrPort)
+	*f = appendSockaddr(*f, s.shown(c.RemoteAddr().(sctp.Addr).AddrPort))
 	f.zero(4 + sizeStorage)
 	return nil
 }
@@ -535,13 +578,13 @@ func (s *Socket) addrInfo(c *sctp.Conn, p *sctp.PathStats, f *fields) {
 	const unconfirmed, active, inactive, failed = 3, 2, 0, 1 // on Linux
 	f.u32(int(s.id))
 	at := len(*f)
-	*f = appendSockaddr(*f, netip.AddrPortFrom(p.Remote.Addr(), c.RemoteAddr().(sctp.Addr).Port()))
+	*f = appendSockaddr(*f, s.shown(netip.AddrPortFrom(p.Remote.Addr(), c.RemoteAddr().(sctp.Addr).Port())))
 	f.zero(at + sizeStorage)
 	f.u32(map[sctp.PathState]int{sctp.PathUnconfirmed: unconfirmed, sctp.PathActive: active, sctp.PathPotentiallyFailed: failed, sctp.PathInactive: inactive}[p.State])
 	f.u32(p.Cwnd)
 	f.ms(p.SRTT)
 	f.ms(p.RTO)
-	f.u32(p.MTU)
+	f.u32(p.MTU + rawio.Overhead(p.Remote))
 }
 
 // pathTo returns the path that an argument names.
@@ -570,35 +613,40 @@ func getPeerAddrInfo(s *Socket, arg []byte, f *fields) error {
 	return nil
 }
 
+// named returns the path of which a sctp_paddrparams is, nil if it is of all: then the address is none, or stands for any. It fails with EINVAL. Called with mu held.
+func (s *Socket) named(sockaddr []byte) (*sctp.PathStats, error) {
+	if native.Uint16(sockaddr) == 0 {
+		return nil, nil
+	}
+	switch a, _, err := nextSockaddr(sockaddr); {
+	case err != nil:
+		return nil, err
+	case a.Addr().IsUnspecified():
+		return nil, nil
+	case s.conn == nil:
+		return nil, syscall.EINVAL
+	}
+	return pathTo(s.conn.Paths(), sockaddr)
+}
+
 func getPeerAddrParams(s *Socket, arg []byte, f *fields) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cfg := &s.opts.cfg
-	flags, hb := sppHeartbeat|sppPMTUD|sppSackDelay, cfg.HeartbeatInterval
-	if hb < 0 {
-		flags, hb = flags&^sppHeartbeat|sppNoHeartbeat, 0
+	p, err := s.named(arg[4:])
+	if err != nil {
+		return err
 	}
-	if cfg.DisablePMTUD {
-		flags = flags&^sppPMTUD | sppNoPMTUD
+	hb, mtu, label, dscp := cfg.HeartbeatInterval, cfg.MTU, cfg.FlowLabel, cfg.DSCP
+	if p != nil {
+		hb, mtu, label, dscp = p.Heartbeat, p.MTU+rawio.Overhead(p.Remote), p.FlowLabel, p.DSCP
 	}
-	label, dscp := cfg.FlowLabel, cfg.DSCP
-	if native.Uint16(arg[4:]) != 0 && s.conn != nil {
-		p, err := pathTo(s.conn.Paths(), arg[4:])
-		if err != nil {
-			return err
-		}
-		label, dscp = p.FlowLabel, p.DSCP
-	}
-	if label != 0 {
-		flags |= sppFlowLabel
-	}
-	if dscp != 0 {
-		flags |= sppDSCP
-	}
+	flags := pick(cfg.DisablePMTUD, sppNoPMTUD, sppPMTUD) | pick(s.opts.sackEvery == 1, sppNoSackDelay, sppSackDelay) | pick(hb < 0, sppNoHeartbeat, sppHeartbeat) |
+		pick(label != 0, sppFlowLabel, 0) | pick(dscp != 0, sppDSCP, 0)
 	*f = append(*f, arg[:4+sizeStorage]...)
-	f.ms(hb)
+	f.ms(max(hb, 0))
 	f.u16(cfg.PathMaxRetrans)
-	f.u32(cfg.MTU)
+	f.u32(mtu)
 	f.ms(cfg.SackDelay)
 	f.u32(flags)
 	f.u32(int(label))
@@ -607,83 +655,107 @@ func getPeerAddrParams(s *Socket, arg []byte, f *fields) error {
 	return nil
 }
 
+// allPaths is what of SCTP_PEER_ADDR_PARAMS cannot differ from path to path.
+type allPaths struct {
+	retrans, mtu, every int
+	noPMTUD             bool
+	sack                time.Duration
+}
+
+func (o *options) allPaths() allPaths {
+	return allPaths{o.cfg.PathMaxRetrans, o.cfg.MTU, o.sackEvery, o.cfg.DisablePMTUD, o.cfg.SackDelay}
+}
+
+func (o *options) setAllPaths(a allPaths) {
+	o.cfg.PathMaxRetrans, o.cfg.MTU, o.sackEvery, o.cfg.DisablePMTUD, o.cfg.SackDelay = a.retrans, a.mtu, a.every, a.noPMTUD, a.sack
+}
+
 func setPeerAddrParams(s *Socket, b []byte) error {
 	addr, rest := b[4:4+sizeStorage], b[4+sizeStorage:]
 	hb, retrans, mtu := millis(rest), int(native.Uint16(rest[4:])), int(native.Uint32(rest[6:]))
 	sack, flags := millis(rest[10:]), native.Uint32(rest[14:])
-	both := func(f uint32) bool { return flags&f == f }
-	if both(sppHeartbeat|sppNoHeartbeat) || both(sppPMTUD|sppNoPMTUD) || both(sppSackDelay|sppNoSackDelay) || sack > 500*time.Millisecond {
+	has := func(f uint32) bool { return flags&f == f }
+	if has(sppHeartbeat|sppNoHeartbeat) || has(sppPMTUD|sppNoPMTUD) || has(sppSackDelay|sppNoSackDelay) || sack > 500*time.Millisecond {
 		return syscall.EINVAL
 	}
-	var label uint32
-	var dscp uint8
-	if flags&(sppFlowLabel|sppDSCP) != 0 {
-		if len(b) < table[optPeerAddrParams].size { // the older structure has neither
-			return syscall.EINVAL
+	if has(sppDemand) && s.conn == nil {
+		return syscall.EINVAL
+	}
+	if flags&(sppFlowLabel|sppDSCP) != 0 && len(b) < table[optPeerAddrParams].size { // the older structure has neither
+		return syscall.EINVAL
+	}
+	p, err := s.named(addr)
+	if err != nil {
+		return err
+	}
+	all := s.opts.allPaths()
+	if retrans != 0 {
+		all.retrans = retrans
+	}
+	switch {
+	case has(sppNoPMTUD):
+		all.noPMTUD = true
+		if mtu != 0 {
+			all.mtu = mtu
 		}
-		label, dscp = native.Uint32(rest[18:])&0xfffff, rest[22]>>2
+	case has(sppPMTUD):
+		all.noPMTUD, all.mtu = false, 0
+	}
+	switch {
+	case has(sppNoSackDelay):
+		all.sack, all.every = 1, 1
+	case has(sppSackDelay) && sack != 0:
+		all.sack, all.every = sack, 2
 	}
 	interval := time.Duration(0)
 	switch {
-	case flags&sppNoHeartbeat != 0:
+	case has(sppNoHeartbeat):
 		interval = -1
-	case flags&sppHeartbeat != 0 && flags&sppHeartbeatNow != 0:
+	case has(sppHeartbeat | sppHeartbeatNow):
 		interval = 1
-	case flags&sppHeartbeat != 0:
+	case has(sppHeartbeat):
 		interval = hb
 	}
-	if native.Uint16(addr) != 0 { // of one address: the heartbeat, and marks
-		a, _, err := nextSockaddr(addr)
-		switch {
-		case err != nil:
-			return err
-		case s.conn == nil:
-			return syscall.EINVAL
-		}
-		if interval != 0 {
-			err = s.conn.SetHeartbeat(a.Addr(), interval)
-		}
-		if err == nil && flags&sppFlowLabel != 0 {
-			err = s.conn.SetFlowLabel(a.Addr(), label)
-		}
-		if err == nil && flags&sppDSCP != 0 {
-			err = s.conn.SetDSCP(a.Addr(), dscp)
-		}
-		if err == nil && flags&sppDemand != 0 {
-			err = s.conn.RequestHeartbeat(a.Addr())
-		}
-		return err
+	if p != nil && all != s.opts.allPaths() && len(s.conn.Paths()) > 1 {
+		return syscall.EOPNOTSUPP
+	}
+	s.opts.setAllPaths(all)
+	marks := rest[18:]
+	if p != nil {
+		return s.setPath(p.Remote.Addr(), interval, flags, marks)
 	}
 	cfg := &s.opts.cfg
-	if flags&sppFlowLabel != 0 {
-		cfg.FlowLabel = label
+	if has(sppFlowLabel) {
+		cfg.FlowLabel = flowLabel(marks)
 	}
-	if flags&sppDSCP != 0 {
-		cfg.DSCP = dscp
+	if has(sppDSCP) {
+		cfg.DSCP = marks[4] >> 2
 	}
 	if interval != 0 {
 		cfg.HeartbeatInterval = interval
 	}
-	if retrans != 0 {
-		cfg.PathMaxRetrans = retrans
-	}
-	switch {
-	case flags&sppNoPMTUD != 0:
-		cfg.DisablePMTUD = true
-		if mtu != 0 {
-			cfg.MTU = mtu
-		}
-	case flags&sppPMTUD != 0:
-		cfg.DisablePMTUD, cfg.MTU = false, 0
-	}
-	switch {
-	case flags&sppNoSackDelay != 0:
-		cfg.SackDelay, s.opts.sackEvery = 1, 1
-	case flags&sppSackDelay != 0 && sack != 0:
-		cfg.SackDelay, s.opts.sackEvery = sack, 2
-	}
-	if flags&sppDemand != 0 && s.conn != nil {
+	if has(sppDemand) {
 		return s.conn.RequestHeartbeat(s.conn.RemoteAddr().(sctp.Addr).Addr())
 	}
 	return nil
+}
+
+// flowLabel is that at the start of the marks of a sctp_paddrparams. The DSCP is behind it, as the upper six bits of an octet.
+func flowLabel(marks []byte) uint32 { return native.Uint32(marks) & 0xfffff }
+
+// setPath sets what SCTP_PEER_ADDR_PARAMS sets for the path to one address.
+func (s *Socket) setPath(to netip.Addr, interval time.Duration, flags uint32, marks []byte) (err error) {
+	if interval != 0 {
+		err = s.conn.SetHeartbeat(to, interval)
+	}
+	if err == nil && flags&sppFlowLabel != 0 {
+		err = s.conn.SetFlowLabel(to, flowLabel(marks))
+	}
+	if err == nil && flags&sppDSCP != 0 {
+		err = s.conn.SetDSCP(to, marks[4]>>2)
+	}
+	if err == nil && flags&sppDemand != 0 {
+		err = s.conn.RequestHeartbeat(to)
+	}
+	return err
 }

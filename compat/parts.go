@@ -14,12 +14,13 @@ const partsOctets = 2 << 10
 type parts struct {
 	mu   sync.Mutex    // held by a call until it returns: if there are several, the others read from the association
 	used bool          // guarded by mu: this is such a program
+	amid bool          // guarded by mu: the message that was read last goes on
 	left []byte        // guarded by mu: of a message, but for what the association still has of it
 	info sctp.RecvInfo // guarded by mu: of that message, as its last part has it
 	buf  []byte        // guarded by mu: that left lies in
 }
 
-// read is ReadMsg, but for what it says of More. Called with mu held.
+// read is ReadMsg. Called with mu held.
 func (p *parts) read(c *sctp.Conn, b []byte) (n int, info sctp.RecvInfo, err error) {
 	if len(p.left) == 0 {
 		if !p.used || len(b) >= partsOctets {
@@ -42,5 +43,7 @@ func (p *parts) read(c *sctp.Conn, b []byte) (n int, info sctp.RecvInfo, err err
 		more, p.info, err = c.ReadMsg(b[n:])
 		n += more
 	}
-	return n, p.info, err
+	info = p.info
+	info.More = info.More || len(p.left) > 0
+	return n, info, err
 }

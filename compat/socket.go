@@ -472,21 +472,21 @@ func (s *Socket) setWaits(w *waits, t time.Time) error {
 // LocalAddrs returns the sockaddrs of this side, with EINVAL if there are none: those that it is bound to, or else all that the peer may have been told.
 func (s *Socket) LocalAddrs() ([]byte, int, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	c, list, port, closed, bound := s.conn, s.local, s.port, s.closed, s.bound
+	s.mu.Unlock()
 	switch {
-	case s.closed:
+	case closed:
 		return nil, 0, syscall.EBADF
-	case !s.bound && s.conn == nil:
+	case !bound && c == nil:
 		return nil, 0, nil
 	}
-	list := s.local
-	if len(list) == 0 && s.conn != nil {
-		list = []netip.Addr{s.conn.LocalAddr().(sctp.Addr).Addr()}
+	if len(list) == 0 && c != nil {
+		list = []netip.Addr{c.LocalAddr().(sctp.Addr).Addr()}
 	}
 	if len(list) == 0 {
 		list = hostAddrs(s.v4(), s.v6)
 	}
-	b, n := rawList(list, s.port)
+	b, n := s.rawList(list, port)
 	return b, n, nil
 }
 
@@ -503,13 +503,13 @@ func (s *Socket) RemoteAddrs() ([]byte, int, error) {
 			list = append(list, a)
 		}
 	}
-	b, n := rawList(list, r.Port())
+	b, n := s.rawList(list, r.Port())
 	return b, n, nil
 }
 
-func rawList(list []netip.Addr, port uint16) (b []byte, n int) {
+func (s *Socket) rawList(list []netip.Addr, port uint16) (b []byte, n int) {
 	for _, a := range list {
-		b = appendSockaddr(b, netip.AddrPortFrom(a, port))
+		b = appendSockaddr(b, s.shown(netip.AddrPortFrom(a, port)))
 	}
 	return b, len(list)
 }

@@ -22,12 +22,16 @@ const (
 	flagAbort
 	flagSackNow
 	flagTTL
-	flagEOF   = 0x200
-	flagNames = flagUnordered | flagAddrOver | flagAbort | flagSackNow | flagTTL | flagEOF
+	flagSendAll = 0x40 // without effect in this style, as flagAddrOver is
+	flagEOF     = 0x200
+	flagNames   = flagUnordered | flagAddrOver | flagAbort | flagSackNow | flagTTL | flagSendAll | flagEOF
 )
 
-// MsgNotification marks what Recv returns as a notification.
-const MsgNotification = 0x8000
+// Flags of Recv on Linux: MsgNotification marks a notification, MsgEOR the end of a message or of a notification.
+const (
+	MsgEOR          = 0x80
+	MsgNotification = 0x8000
+)
 
 // SndRcvInfoSize is the size of an SndRcvInfo in octets.
 const SndRcvInfoSize = 32
@@ -73,6 +77,14 @@ func (f *fields) ms(d time.Duration) {
 func (f *fields) zero(size int) { *f = append(*f, make([]byte, max(size-len(*f), 0))...) }
 
 func millis(b []byte) time.Duration { return time.Duration(native.Uint32(b)) * time.Millisecond }
+
+// pick returns one of two values.
+func pick(first bool, a, b int) int {
+	if first {
+		return a
+	}
+	return b
+}
 
 func boolInt(b bool) int {
 	if b {

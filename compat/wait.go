@@ -23,8 +23,8 @@ type waits struct {
 	armed    time.Time             // guarded by mu: what the association has
 }
 
-// past is a deadline that has passed.
-var past = time.Unix(1, 0)
+// atOnce is a deadline that has passed.
+var atOnce = time.Unix(1, 0)
 
 // begin is the start of a call that may wait. It returns when its timeout ends it, which is nil without one.
 func (w *waits) begin() *time.Time {
@@ -73,7 +73,7 @@ func (w *waits) arm() {
 	}
 	at := w.deadline
 	if w.nonblock || w.news {
-		at = past
+		at = atOnce
 	}
 	for _, e := range w.ends {
 		if at.IsZero() || e.Before(at) {

@@ -17,6 +17,7 @@ type SendInfo struct {
 	PPID      uint32 // payload protocol identifier, host order; SCTP does not interpret it
 	Unordered bool   // may overtake and be overtaken
 	SackNow   bool   // ask the peer to acknowledge at once (I bit, RFC 7053)
+	Context   uint32 // for the program alone: EventSendFailed gives it back with the message
 
 	// Lifetime is how long after the call of WriteMsg the message is worth sending; 0 means without
 	// limit. If no part of it was sent by then, it never is, and EventSendFailed reports it. What was
@@ -34,6 +35,7 @@ type RecvInfo struct {
 	Stream    uint16
 	SSN       uint16 // stream sequence number of an ordered message
 	TSN       uint32 // of its first DATA chunk
+	CumTSN    uint32 // that no TSN up to it is missing, when the message is read; of a Socket, when it has come
 	PPID      uint32
 	Unordered bool
 	// Size is the octets of the whole message. It is 0 while that is not known, because the message is
@@ -242,6 +244,7 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			}
 			var finished *assoc.Received
 			n, finished = in.read(p, &info)
+			info.CumTSN = uint32(c.a.CumTSN())
 			if cut {
 				if finished == nil {
 					finished = in.drop()

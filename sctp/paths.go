@@ -103,8 +103,8 @@ func (c *Conn) Paths() []PathStats {
 // Reconfigure changes how the association behaves from now on. change gets the options that hold now, is called at once, and must not call methods of c; a
 // *ConfigError about what it makes of them, or ErrNoMarks, leaves everything as it was. These take effect, on every path: RTOInitial, RTOMin and RTOMax,
 // AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans, PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose,
-// SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst, RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU, DSCP
-// and FlowLabel. A window that the peer was told of is kept open: a smaller RecvBuffer comes about as it is used up. What else change does is ignored: the
+// SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst, RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU
+// and DisablePMTUD, which leaves a path the MTU that it has, DSCP and FlowLabel. A window that the peer was told of is kept open: a smaller RecvBuffer comes about as it is used up. What else change does is ignored: the
 // peer was told of it, or it cannot change. SetPrimary, SetHeartbeat, SetDSCP and SetFlowLabel are for one path.
 func (c *Conn) Reconfigure(change func(*Config)) error {
 	a, now := c.lock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // Socket is the one-to-many style of RFC 6458 section 3: one SCTP port, and messages to and from any
@@ -35,8 +36,9 @@ type Socket struct {
 
 // socketMessage is a message and the association it came on.
 type socketMessage struct {
-	c *Conn
-	r *assoc.Received
+	c   *Conn
+	r   *assoc.Received
+	cum wire.TSN
 }
 
 // socketQueue is messages from head on.
@@ -101,6 +103,7 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 			n = m.r.CopyTo(p, s.off)
 			s.off += n
 			info.set(m.r, s.off)
+			info.CumTSN = uint32(m.cum)
 			if m.r.Cut {
 				err = ErrCutOff
 			}
@@ -137,7 +140,7 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 func (s *Socket) push(c *Conn, r *assoc.Received) {
 	c.unread++
 	s.mu.Lock()
-	s.queue.push(socketMessage{c, r})
+	s.queue.push(socketMessage{c, r, c.a.CumTSN()})
 	s.mu.Unlock()
 	s.readable.Brings()
 }

@@ -86,7 +86,7 @@ func (a *Assoc) PathStats(i int) PathStats {
 		Local: p.Local, Remote: p.Remote, Primary: p == a.primary(),
 		State: a.pathState(p), Suspected: p.Suspected(),
 		MTU: p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
-		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataIn, DSCP: p.mark.DSCP, FlowLabel: p.mark.FlowLabel, Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
+		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataIn, Heartbeat: p.interval, DSCP: p.mark.DSCP, FlowLabel: p.mark.FlowLabel, Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 // Reconfigure changes the configuration of a live association. change gets what holds now; a *ConfigError about what it makes of that, or ErrNoMarks, leaves
 // everything as it was. These take effect at once, on every path: RTOInitial, RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans,
 // PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose, SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst,
-// RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU, DSCP and FlowLabel. A window that the peer was told of is kept open: a smaller RecvBuffer comes
-// about as it is used up. What else change does is ignored: it was told to the peer, or cannot change.
+// RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU and DisablePMTUD, which leaves a path the MTU that it has,
+// DSCP and FlowLabel. A window that the peer was told of is kept open: a smaller RecvBuffer comes about as it is used up. What else change does is ignored: it was told to the peer, or cannot change.
 func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	want := *a.cfg
 	change(&want)
@@ -31,7 +31,8 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	c.MaxInitRTO, c.AutoClose = want.MaxInitRTO, want.AutoClose
 	c.SackDelay, c.LoneSackDelay = want.SackDelay, want.LoneSackDelay
 	c.HeartbeatInterval, c.HBMaxBurst = want.HeartbeatInterval, want.HBMaxBurst
-	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MaxSegment, c.MTU = want.MaxBurst, want.NoDelay, want.DisableFragments, want.MaxSegment, want.MTU
+	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MaxSegment = want.MaxBurst, want.NoDelay, want.DisableFragments, want.MaxSegment
+	c.MTU, c.DisablePMTUD = want.MTU, want.DisablePMTUD
 
 	c.SendBuffer, c.DSCP, c.FlowLabel = want.SendBuffer, want.DSCP, want.FlowLabel
 	a.sender().Reconfigure(c.SendBuffer, max(c.MaxBurst, 0), c.NoDelay, c.MaxSegment)
@@ -48,10 +49,14 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 		if c.mark() != old.mark() {
 			p.setMark(c.mark())
 		}
-		if c.MTU != old.MTU {
+		if c.MTU != old.MTU || c.DisablePMTUD != old.DisablePMTUD {
 			lim := c.limits(a.env, p.Local, p.Remote, p.mtu.shift)
 			p.mtu.Search = pmtud.New(lim) // it begins anew
-			a.setMTU(p, c.firstMTU(a.env, lim))
+			first := c.firstMTU(a.env, lim)
+			if c.DisablePMTUD && c.MTU == old.MTU { // what was found so far stays
+				first = min(p.MTU(), lim.Max)
+			}
+			a.setMTU(p, first)
 		}
 	}
 	return nil

@@ -41,6 +41,15 @@ func TestReconfigure(t *testing.T) {
 			return len(out) > 0 && lab.Has(out[0], wire.ChunkHeartbeat)
 		}},
 		{"packets are shorter", func(c *assoc.Config) { c.MTU = 1000 }, func(t *testing.T, l *lab.Lab) bool { return l.A.PathStats(0).MTU == 980 }},
+		{"the search for the MTU ends, and a path keeps what it has", func(c *assoc.Config) { c.DisablePMTUD = true }, func(t *testing.T, l *lab.Lab) bool {
+			before := l.A.PathStats(0).MTU
+			l.Wait(time.Minute)
+			probes := l.A.Stats().MTUProbesOut
+			l.Wait(time.Hour)
+			return l.A.PathStats(0).MTU == before && l.A.Stats().MTUProbesOut == probes
+		}},
+		{"without a search each path has the MTU that is given", func(c *assoc.Config) { c.DisablePMTUD, c.MTU = true, 1400 },
+			func(t *testing.T, l *lab.Lab) bool { return l.A.PathStats(0).MTU == 1380 }},
 		{"what needs fragments is refused, and nothing sent", func(c *assoc.Config) { c.DisableFragments = true }, func(t *testing.T, l *lab.Lab) bool {
 			n := l.A.MaxPayload()
 			err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, n), {1}}})
@@ -100,11 +109,11 @@ func TestReconfigure(t *testing.T) {
 	want.AssocMaxRetrans, want.PathMaxRetrans, want.MaxInitRetrans, want.PotentiallyFailedMaxRetrans, want.PrimarySwitchoverMaxRetrans = 11, 12, 13, 2, ptr(7)
 	want.SackDelay, want.LoneSackDelay, want.HeartbeatInterval, want.HBMaxBurst, want.MaxBurst = 300*time.Millisecond, time.Millisecond, 7*time.Second, 8, 9
 	want.RecvBuffer, want.SendBuffer, want.PartialDelivery, want.MaxSegment, want.MTU = 1<<20, 1<<19, 3000, 700, 1200
-	want.HidePotentiallyFailed, want.NoDelay, want.DisableFragments = true, true, true
+	want.HidePotentiallyFailed, want.NoDelay, want.DisableFragments, want.DisablePMTUD = true, true, true, true
 	must.OK(t, l.A.Reconfigure(l.Now, func(c *assoc.Config) {
 		*c = want
 		c.OutStreams, c.InStreams, c.MaxMessage, c.CookieLife, c.Adaptation, c.LocalAddrs = 1, 1, 1, 1, new(uint32), []netip.Addr{l.Peer.Addr()}
-		c.RequireAdaptation, c.DisablePMTUD, c.DisableECN, c.RFC9260 = true, true, true, true
+		c.RequireAdaptation, c.DisableECN, c.RFC9260 = true, true, true
 	}))
 	must.OK(t, l.A.Reconfigure(l.Now, func(c *assoc.Config) { got = *c }))
 	check.That(t, reflect.DeepEqual(got, want) && l.A.RTOMax() == want.RTOMax && l.A.SendBuffer() == want.SendBuffer, "what holds is %+v, want %+v", got, want)

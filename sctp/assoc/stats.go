@@ -6,6 +6,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // Stats is a snapshot of an association: the STATUS primitive of section 11.1 and what it has counted.
@@ -152,6 +153,7 @@ type PathStats struct {
 	Errors            int           // consecutive errors
 	Controller        string        // of congestion: the name of its type
 	DataIn            uint64        // packets with DATA that came from there
+	Heartbeat         time.Duration // HB.interval, negative without HEARTBEATs
 	DSCP              uint8         // see Config
 	FlowLabel         uint32        // see Config
 }
@@ -176,6 +178,14 @@ func (a *Assoc) Stats() Stats {
 		s.Evicted = a.recv.Evicted()
 	}
 	return s
+}
+
+// CumTSN is the cumulative TSN of what has come (RFC 9260 section 6.2): no DATA chunk up to it is missing.
+func (a *Assoc) CumTSN() wire.TSN {
+	if a.recv == nil {
+		return a.rested.receiver.CumTSN()
+	}
+	return a.recv.CumTSN()
 }
 
 // sent adds what one sending half has counted.

@@ -1,0 +1,316 @@
+package compat
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+)
+
+// now is read for one who does not wait.
+func now(t *testing.T, s *Socket, octets int) recv {
+	t.Helper()
+	must.OK(t, s.SetNonblock(true))
+	defer func() { must.OK(t, s.SetNonblock(false)) }()
+	return read(s, octets)
+}
+
+// long returns an association over which b takes 20,000 octets at a time, and the point from which on it reads messages in pieces.
+func long(t *testing.T) (a, b *Socket) {
+	l := NewSocket(false, false)
+	must.OK(t, l.SetBuffer(false, 10_000))
+	must.OK(t, l.Setsockopt(optPartialDelivery, native.AppendUint32(nil, 3000)))
+	must.OK(t, l.Bind(RawAddrs(home, 0), false))
+	must.OK(t, l.Listen())
+	at, _ := must.Two(l.LocalAddrs())(t)
+	a = NewSocket(false, false)
+	must.OK(t, a.Setsockopt(optMaxSeg, native.AppendUint32(nil, 1000))) // else each chunk is longer than the window
+	must.Get(a.Connect(at))(t)
+	b = must.Get(l.Accept())(t)
+	t.Cleanup(func() { l.Close(); a.Close(); b.Close() })
+	return a, b
+}
+
+// MSG_EOR marks the last part of a message, and of a notification, however either is read.
+func TestTheEndOfARecordIsMarked(t *testing.T) {
+	for name, row := range map[string]func(t *testing.T, a, b *Socket){
+		"a message that fits": func(t *testing.T, a, b *Socket) {
+			must.Get(a.Send([]byte("hello"), nil))(t)
+			same(t, read(b, 5), whole("hello"))
+		},
+		"a message in parts, as long as the octets": func(t *testing.T, a, b *Socket) {
+			for range 2 { // at the second it is known that the program reads so
+				must.Get(a.Send([]byte("hello"), nil))(t)
+				same(t, []recv{read(b, 2), read(b, 2), read(b, 1)}, []recv{{"he", 0, nil}, {"ll", 0, nil}, whole("o")})
+			}
+		},
+		"a message in parts of different lengths": func(t *testing.T, a, b *Socket) {
+			must.Get(a.Send([]byte("hi"), nil))(t)
+			read(b, 1)
+			read(b, 1)
+			must.Get(a.Send(bytes.Repeat([]byte("x"), 2*partsOctets), nil))(t)
+			for i, octets := range []int{1, partsOctets - 1, partsOctets - 1} {
+				r := read(b, octets)
+				check.That(t, len(r.text) == octets && r.flags == 0, "part %d: %d octets, flags %#x", i, len(r.text), r.flags)
+			}
+			same(t, read(b, 99), whole("x"))
+		},
+		"a notification in parts": func(t *testing.T, a, b *Socket) {
+			subscribe(t, a, eventSenderDry)
+			same(t, []int{read(a, 11).flags, read(a, 1).flags}, []int{MsgNotification, MsgNotification | MsgEOR})
+			subscribe(t, a, eventSenderDry)
+			same(t, read(a, 12).flags, MsgNotification|MsgEOR)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t)
+			row(t, a, b)
+		})
+	}
+	a, b := long(t) // what is longer than the buffer comes in pieces as it arrives
+	go a.Send(bytes.Repeat([]byte("x"), 200_000), nil)
+	got, ends := 0, 0
+	for got < 200_000 {
+		r := read(b, 300_000)
+		got += len(r.text)
+		ends += r.flags / MsgEOR
+		check.That(t, r.err == nil && (r.flags == MsgEOR) == (got == 200_000), "%d octets so far, flags %#x, %v", got, r.flags, r.err)
+	}
+	check.Equal(t, "ends of one message", ends, 1)
+}
+
+// The end of a message that was read in part will not come: the program hears of it, before anything else.
+func TestAMessageThatIsCutOffIsReported(t *testing.T) {
+	a, b := long(t)
+	subscribe(t, b, eventPartial, eventAssociation, eventSenderDry)
+	read(b, 99) // sender dry
+	go a.Send(bytes.Repeat([]byte("x"), 200_000), &SndRcvInfo{Stream: 3})
+	first := read(b, 2000)
+	check.That(t, len(first.text) == 2000 && first.flags == 0, "%d octets, flags %#x", len(first.text), first.flags)
+
+	// Notifications wait for the end, and nothing turns in circles for them.
+	b.push(append(note(noteSenderDry, 0), 1, 2, 3, 4), false)
+	b.rd.mu.Lock()
+	check.That(t, !b.rd.news && b.rd.armed.IsZero(), "a call that waits for the end of the message is woken for a notification: %+v", b.rd.armed)
+	b.rd.mu.Unlock()
+	for read := now(t, b, 100_000); read.err != syscall.EAGAIN; read = now(t, b, 100_000) {
+		check.That(t, read.err == nil && read.flags == 0, "flags %#x, %v: amid a message", read.flags, read.err)
+	}
+
+	a.conn.Abort("why")
+	last := read(b, 99)
+	for last.flags == 0 && last.err == nil { // what has come since
+		last = read(b, 100_000)
+	}
+	var f fields
+	f.u16(notePartialDelivery)
+	f.u16(0)
+	f.u32(24)
+	f.u32(0) // SCTP_PARTIAL_DELIVERY_ABORTED
+	f.u32(int(b.id))
+	f.u32(3) // the stream
+	f.u32(0) // its first message
+	same(t, last, recv{string(f), MsgNotification | MsgEOR, nil})
+	dry := read(b, 99)
+	check.That(t, dry.flags == MsgNotification|MsgEOR && native.Uint16([]byte(dry.text)) == noteSenderDry, "%q, %#x", dry.text, dry.flags)
+	lost := read(b, 99)
+	check.That(t, lost.flags == MsgNotification|MsgEOR && native.Uint16([]byte(lost.text)) == noteAssocChange, "%q, %#x", lost.text, lost.flags)
+	same(t, read(b, 99).err, error(syscall.ECONNRESET))
+
+	a, b = long(t) // without a subscription there is no word of it
+	go a.Send(bytes.Repeat([]byte("x"), 200_000), nil)
+	read(b, 2000)
+	a.conn.Abort("why")
+	for last = read(b, 100_000); last.err == nil; last = read(b, 100_000) {
+		same(t, last.flags, 0)
+	}
+	same(t, last.err, error(syscall.ECONNRESET))
+}
+
+// Who asks to be told that nothing is to be sent is told at once where that is so (RFC 6458 section 6.1.9), and else when it is.
+func TestSenderDryAtTheSubscription(t *testing.T) {
+	one := func(event int, on byte) []byte {
+		return append(native.AppendUint16(make([]byte, 4), uint16(noteData+event)), on, 0)
+	}
+	dry := func(t *testing.T, s *Socket) recv {
+		f := note(noteSenderDry, 0)
+		f.u32(int(s.id))
+		native.PutUint32(f[4:], 12)
+		return recv{string(f), MsgNotification | MsgEOR, nil}
+	}
+	none := recv{err: syscall.EAGAIN}
+	for name, row := range map[string]func(t *testing.T, a, b *Socket){
+		"by SCTP_EVENTS": func(t *testing.T, a, b *Socket) {
+			subscribe(t, a, eventSenderDry)
+			same(t, []recv{read(a, 99), now(t, a, 99)}, []recv{dry(t, a), none})
+		},
+		"by SCTP_EVENT": func(t *testing.T, a, b *Socket) {
+			must.OK(t, a.Setsockopt(optEvent, one(eventSenderDry, 1)))
+			same(t, []recv{read(a, 99), now(t, a, 99)}, []recv{dry(t, a), none})
+		},
+		"of the side that was accepted": func(t *testing.T, a, b *Socket) {
+			subscribe(t, b, eventSenderDry)
+			same(t, []recv{read(b, 99), now(t, b, 99)}, []recv{dry(t, b), none})
+		},
+		"again": func(t *testing.T, a, b *Socket) {
+			for range 2 {
+				subscribe(t, a, eventSenderDry)
+				same(t, []recv{read(a, 99), now(t, a, 99)}, []recv{dry(t, a), none})
+			}
+		},
+		"twice before it is read": func(t *testing.T, a, b *Socket) {
+			subscribe(t, a, eventSenderDry)
+			subscribe(t, a, eventSenderDry)
+			same(t, []recv{read(a, 99), now(t, a, 99)}, []recv{dry(t, a), none})
+		},
+		"not by another event": func(t *testing.T, a, b *Socket) {
+			subscribe(t, a, eventShutdown)
+			must.OK(t, a.Setsockopt(optEvent, one(eventAssociation, 1)))
+			same(t, now(t, a, 99), none)
+		},
+		"not when it is taken back": func(t *testing.T, a, b *Socket) {
+			must.OK(t, a.Setsockopt(optEvent, one(eventSenderDry, 0)))
+			subscribe(t, a)
+			same(t, now(t, a, 99), none)
+		},
+		"not while something is on its way": func(t *testing.T, a, b *Socket) {
+			b.conn.Gate().Lock() // nothing is acknowledged
+			must.Get(a.Send([]byte("x"), nil))(t)
+			subscribe(t, a, eventSenderDry)
+			got := now(t, a, 99)
+			b.conn.Gate().Unlock()
+			same(t, []recv{got, read(a, 99), now(t, a, 99)}, []recv{none, dry(t, a), none})
+		},
+		"wakes a call that waits": func(t *testing.T, a, b *Socket) {
+			got := make(chan recv)
+			go func() { got <- read(a, 99) }()
+			subscribe(t, a, eventSenderDry)
+			same(t, <-got, dry(t, a))
+		},
+		"not of an association that has ended": func(t *testing.T, a, b *Socket) {
+			a.conn.Abort("")
+			subscribe(t, a, eventSenderDry)
+			same(t, read(a, 99).flags, 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t)
+			row(t, a, b)
+		})
+	}
+	l, at := listen(t)
+	s := NewSocket(false, false)
+	defer s.Close()
+	subscribe(t, s, eventSenderDry)
+	must.Get(s.Connect(at))(t)
+	b := must.Get(l.Accept())(t)
+	defer b.Close()
+	same(t, now(t, s, 99), none) // before there was an association, nothing
+	must.Get(s.Send([]byte("x"), nil))(t)
+	same(t, []recv{read(s, 99), read(b, 9)}, []recv{dry(t, s), whole("x")})
+}
+
+// Each field of sctp_sndrcvinfo is what RFC 6458 section 5.3.2 says of the receiving side.
+func TestTheInfoOfAMessage(t *testing.T) {
+	a, b := pair(t)
+	subscribe(t, b, eventData)
+	info := func() (in SndRcvInfo) {
+		_, told, _, err := b.Recv(make([]byte, 9), &in)
+		check.That(t, told && err == nil, "%v, %v", told, err)
+		return in
+	}
+	must.Get(a.Send([]byte("x"), nil))(t)
+	first := info()
+	check.That(t, first.TSN != 0 && first.CumTSN == first.TSN, "the only message: %+v", first)
+	must.OK(t, b.Setsockopt(optContext, append(make([]byte, 4), 7, 0, 0, 0)))
+	for i, sent := range []SndRcvInfo{
+		{Stream: 3, PPID: Swap(46), Context: 99, TTL: 60_000}, {Stream: 3, Flags: flagUnordered, PPID: 1}, {Stream: 3, PPID: Swap(47)}, {Stream: 4, Flags: flagSackNow},
+		{Flags: flagAddrOver}, {Flags: flagSendAll},
+	} {
+		must.Get(a.Send([]byte("x"), &sent))(t)
+		ssn := []uint16{0, 0, 1, 0, 1, 2}[i]
+		tsn := first.TSN + 1 + uint32(i)
+		same(t, info(), SndRcvInfo{Stream: sent.Stream, SSN: ssn, Flags: sent.Flags & flagUnordered, PPID: sent.PPID, Context: 7, TSN: tsn, CumTSN: tsn, AssocID: b.id})
+	}
+	// The cumulative TSN is that of now, beyond the message that is read; and each part of one has the same info.
+	must.Get(a.Send([]byte("hello"), nil))(t)
+	must.Get(a.Send([]byte("x"), nil))(t)
+	tsn := first.TSN + 7
+	for b.conn.Stats().Buffered < 6 {
+		runtime.Gosched()
+	}
+	for range 5 {
+		var in SndRcvInfo
+		_, _, _, err := b.Recv(make([]byte, 1), &in)
+		must.OK(t, err)
+		check.That(t, in.TSN == tsn && in.CumTSN == tsn+1 && in.SSN == 3, "%+v, want TSN %d", in, tsn)
+	}
+	same(t, info().TSN, tsn+1)
+}
+
+// A message that fails comes back with what it was sent with.
+func TestAFailedMessageComesBack(t *testing.T) {
+	for name, events := range map[string][]int{"the older notification": {eventSendFailure}, "the newer": {eventSendFailed}, "both": {eventSendFailure, eventSendFailed}} {
+		t.Run(name, func(t *testing.T) {
+			l, at := listen(t)
+			a := NewSocket(false, false)
+			a.opts.cfg.RFC9260 = true // what has a TSN is sent
+			subscribe(t, a, events...)
+			must.OK(t, a.Setsockopt(optNoDelay, []byte{1, 0, 0, 0}))
+			must.Get(a.Connect(at))(t)
+			b := must.Get(l.Accept())(t)
+			t.Cleanup(func() { a.Close(); b.Close() })
+			b.conn.Gate().Lock() // nothing is acknowledged
+			must.Get(a.Send([]byte("sent"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Context: 77, TTL: 60_000}))(t)
+			must.Get(a.Send([]byte("later"), &SndRcvInfo{Flags: flagUnordered | flagSackNow, Context: 78}))(t)
+			for a.conn.Stats().Unacked < 2 {
+				runtime.Gosched()
+			}
+			a.conn.Abort("why")
+			b.conn.Gate().Unlock()
+			for i, text := range []string{"sent", "later"} {
+				sent := []SndRcvInfo{{Stream: 3, Flags: 3, PPID: Swap(46), Context: 77, TTL: 60_000, AssocID: a.id}, {Flags: 3 | 4 | 8, Context: 78, AssocID: a.id}}[i]
+				for _, event := range events {
+					f := note(noteSendFailed, 1)
+					if event == eventSendFailure {
+						f.u32(12) // User Initiated Abort
+						f = sent.AppendTo(f)
+					} else {
+						f = note(noteSendFailedEvent, 1)
+						f.u32(12)
+						f.u16(int(sent.Stream))
+						f.u16(int(sent.Flags))
+						f.u32(int(sent.PPID))
+						f.u32(int(sent.Context))
+						f.u32(int(a.id))
+					}
+					f.u32(int(a.id))
+					f = append(f, text...)
+					native.PutUint32(f[4:], uint32(len(f)))
+					same(t, read(a, 99), recv{string(f), MsgNotification | MsgEOR, nil})
+				}
+			}
+			r := read(a, 99)
+			check.That(t, r.err != nil && r.err != io.EOF, "behind them: %+v", r)
+		})
+	}
+	t.Run("that was never sent", func(t *testing.T) {
+		a, b := long(t)
+		subscribe(t, a, eventSendFailure)
+		must.Get(a.Send([]byte(strings.Repeat("x", 60_000)), nil))(t)                   // closes the window
+		must.Get(a.Send([]byte("late"), &SndRcvInfo{Stream: 2, TTL: 1, Context: 5}))(t) // milliseconds
+		f := note(noteSendFailed, 0)                                                    // SCTP_DATA_UNSENT
+		f.u32(0)
+		f = (&SndRcvInfo{Stream: 2, Flags: 3, TTL: 1, Context: 5, AssocID: a.id}).AppendTo(f)
+		f.u32(int(a.id))
+		f = append(f, "late"...)
+		native.PutUint32(f[4:], uint32(len(f)))
+		same(t, read(a, 99), recv{string(f), MsgNotification | MsgEOR, nil})
+		b.conn.Abort("") // which reads nothing
+	})
+}
