@@ -112,10 +112,10 @@ func (s *Socket) ReadBack() {
 	if w.class != was.class { // else SCTP_PEER_ADDR_PARAMS may have set another
 		s.opts.class, s.opts.cfg.DSCP = w.class, uint8(w.class)>>2
 	}
-	c, opts := s.conn, s.opts
+	c, l, opts := s.conn, s.listener, s.opts
 	s.mu.Unlock()
-	if c != nil && (opts.rcvBuf != was.rcvBuf || opts.sndBuf != was.sndBuf || opts.class != was.class) {
-		_ = opts.live(c) // an association that has ended keeps what it had
+	if opts.rcvBuf != was.rcvBuf || opts.sndBuf != was.sndBuf || opts.class != was.class {
+		_ = opts.apply(c, l)
 	}
 	s.rd.change(func(r *waits) { r.timeout, r.nonblock = w.rcvTimeout, w.nonblock })
 	s.wr.change(func(r *waits) { r.timeout, r.nonblock = w.sndTimeout, w.nonblock })

@@ -39,6 +39,17 @@ func (o *options) live(c *sctp.Conn) error {
 	})
 }
 
+// apply has the association be as the options are, if it lives, and what comes by a listener from now on.
+func (o *options) apply(c *sctp.Conn, l *sctp.Listener) error {
+	switch {
+	case l != nil:
+		return l.Reconfigure(func(cfg *sctp.Config) { *cfg = o.cfg })
+	case c == nil || c.Err() != nil:
+		return nil
+	}
+	return o.live(c)
+}
+
 // option is one option of SOL_SCTP. get returns its structure; arg is what the caller's memory has of it. set takes a structure.
 type option struct {
 	size int // of the structure, in octets
@@ -204,10 +215,10 @@ func (s *Socket) Setsockopt(name int, b []byte) error {
 	if err != nil {
 		s.opts = before
 	}
-	c, opts := s.conn, s.opts
+	c, l, opts := s.conn, s.listener, s.opts
 	s.mu.Unlock()
-	if err == nil && c != nil && c.Err() == nil {
-		if err = opts.live(c); err != nil { // as where a link cannot mark packets
+	if err == nil {
+		if err = opts.apply(c, l); err != nil { // as where a link cannot mark packets
 			s.mu.Lock()
 			s.opts = before
 			s.mu.Unlock()

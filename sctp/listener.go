@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
@@ -14,6 +15,7 @@ type Listener struct {
 	t    *Transport
 	port uint16
 	cfg  *Config
+	now  *Config // guarded by t.mu: what Reconfigure has made of it; nil: nothing
 
 	*queue
 	also      []*Listener // on the same port of other links, for the same Accept
@@ -68,6 +70,30 @@ func (l *Listener) offer(c *Conn) {
 	}
 	l.t.journal.reached(limitAccept, l.t.stats.acceptRefused.Add(1))
 	c.Abort("listen backlog full")
+}
+
+// Reconfigure changes the options of associations that are set up from now on. Those of which the peer is told are among them.
+// change gets the options that hold now, and is called at once. LocalAddrs, Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it was.
+func (l *Listener) Reconfigure(change func(*Config)) error {
+	for _, m := range append([]*Listener{l}, l.also...) {
+		if err := m.reconfigure(change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Listener) reconfigure(change func(*Config)) error {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	cfg := *cmp.Or(l.now, l.cfg)
+	change(&cfg)
+	cfg.LocalAddrs = l.cfg.LocalAddrs
+	if err := l.t.ep.Relisten(l.port, cfg.core()); err != nil {
+		return err
+	}
+	l.now = &cfg
+	return nil
 }
 
 // Port returns the SCTP port.

@@ -118,11 +118,8 @@ func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 	if port == 0 {
 		return ErrPort
 	}
-	c, err := cfg.Complete()
+	c, err := e.complete(cfg)
 	if err != nil {
-		return err
-	}
-	if err := c.CanMark(&e.env); err != nil {
 		return err
 	}
 	for _, other := range e.listeners[port] {
@@ -130,8 +127,31 @@ func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 			return ErrPortInUse
 		}
 	}
-	e.listeners[port] = append(e.listeners[port], &c)
+	e.listeners[port] = append(e.listeners[port], c)
 	return nil
+}
+
+// Relisten has the listener on port whose LocalAddrs cfg has accept associations as cfg says from now on. It fails with a *assoc.ConfigError.
+func (e *Endpoint) Relisten(port uint16, cfg *assoc.Config) error {
+	c, err := e.complete(cfg)
+	if err != nil {
+		return err
+	}
+	for i, old := range e.listeners[port] {
+		if slices.Equal(old.LocalAddrs, c.LocalAddrs) {
+			e.listeners[port][i] = c
+		}
+	}
+	return nil
+}
+
+// complete returns the configuration of a listener with its defaults.
+func (e *Endpoint) complete(cfg *assoc.Config) (*assoc.Config, error) {
+	c, err := cfg.Complete()
+	if err == nil {
+		err = c.CanMark(&e.env)
+	}
+	return &c, err
 }
 
 // Unlisten stops accepting on port at those local addresses, or at all if none are given; associations stay.
