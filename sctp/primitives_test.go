@@ -127,7 +127,9 @@ func TestReceivePrimitive(t *testing.T) {
 			first = info.TSN
 		}
 		want := RecvInfo{Stream: 5, SSN: i / 2, TSN: first + uint32(i/2), PPID: 77, Size: 10, More: i%2 == 0}
-		check.That(t, err == nil && n == []int{6, 4}[i%2] && info == want, "read %d: %d octets, %+v, %v; want %+v", i, n, info, err, want)
+		cum := info.CumTSN
+		info.CumTSN = 0
+		check.That(t, err == nil && n == []int{6, 4}[i%2] && info == want && cum-info.TSN < 3, "read %d: %d octets, %+v, %v; want %+v", i, n, info, err, want)
 	}
 }
 
