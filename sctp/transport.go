@@ -102,6 +102,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
 	t.blocks = rawio.ReceiveBufferOf(link) > 0
 	t.turn.init(t)
+	open.add(t)
 	go t.receive()
 	if w, ok := link.(rawio.Watcher); ok {
 		t.shards.Go(func() { w.Watch(t.changed) })
@@ -400,6 +401,7 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	t.closed = true
+	open.remove(t)
 	t.endLingering()
 	listeners := make([]*Listener, 0, len(t.listeners))
 	for _, list := range t.listeners {

@@ -1,0 +1,66 @@
+package sctp
+
+import (
+	"sync"
+	"time"
+)
+
+// open are the Transports of this process that are not closed.
+var open transports
+
+type transports struct {
+	mu   sync.Mutex
+	list map[*Transport]struct{} // guarded by mu
+}
+
+func (o *transports) add(t *Transport) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.list == nil {
+		o.list = make(map[*Transport]struct{})
+	}
+	o.list[t] = struct{}{}
+}
+
+func (o *transports) remove(t *Transport) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.list, t)
+}
+
+// AbortAll is for a program that is about to exit, as from its handler of SIGTERM: it aborts all associations of the process, those of Dial and Listen,
+// of Transports, and of what is built on them, and closes every Transport. Each peer is told at once, with the reason, where it would
+// hear of nothing but by its HEARTBEATs: no kernel ends an association in a program's place. Messages on their way are lost; Conn.Close is the graceful
+// end. AbortAll returns when every ABORT has left, and says so, or after that time at the latest, as where a link takes no packets.
+func AbortAll(reason string, within time.Duration) (all bool) { return open.abortAll(reason, within) }
+
+func (o *transports) abortAll(reason string, within time.Duration) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.mu.Lock()
+		list := make([]*Transport, 0, len(o.list))
+		for t := range o.list {
+			list = append(list, t)
+		}
+		o.mu.Unlock()
+		var left sync.WaitGroup
+		for _, t := range list {
+			left.Go(func() {
+				for _, c := range t.all() {
+					c.Abort(reason)
+				}
+				t.Close() // whatever came since
+			})
+		}
+		left.Wait()
+	}()
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-done:
+		return true
+	case <-late.C:
+		return false
+	}
+}
