@@ -97,7 +97,9 @@ func (s *Socket) Bind(raw []byte, rem bool) error {
 		return syscall.EBADF
 	case s.listener != nil || s.conn != nil || s.busy: // there is no ASCONF
 		return syscall.EOPNOTSUPP
-	case s.bound && port != s.port && port != 0, rem && !s.bound:
+	case rem && !s.bound:
+		return syscall.EBUSY
+	case s.bound && port != s.port && port != 0:
 		return syscall.EINVAL
 	}
 	next := s.local
@@ -133,14 +135,14 @@ func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
 		}
 	}
 	switch {
-	case rem && (!found || len(next) == 0): // the last address stays
+	case rem && len(list) < 2: // the last address stays
+		return nil, syscall.EBUSY
+	case rem != found: // as it is twice, or nowhere
 		return nil, syscall.EINVAL
 	case rem:
 		return next, nil
 	case !hasAddr(a):
 		return nil, syscall.EADDRNOTAVAIL
-	case found:
-		return list, nil
 	}
 	return append(next, a), nil
 }

@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"fmt"
 	"net"
 	"syscall"
 
@@ -58,6 +59,9 @@ func parseAddrs(raw []byte, _ int, err error) (*SCTPAddr, error) {
 	return &SCTPAddr{list, port}, nil
 }
 
+// errNoAddr is what those make of no address that need one.
+var errNoAddr = fmt.Errorf("sctp: the address is nil: %w", syscall.EINVAL)
+
 // SCTPBind is sctp_bindx for the descriptor of a socket of this package.
 func SCTPBind(fd int, addr *SCTPAddr, flags int) error {
 	s := compat.Find(fd)
@@ -66,6 +70,8 @@ func SCTPBind(fd int, addr *SCTPAddr, flags int) error {
 		return syscall.EINVAL
 	case s == nil:
 		return syscall.EBADF
+	case addr == nil:
+		return errNoAddr
 	}
 	return s.Bind(addr.ToRawSockAddrBuf(), flags == SCTP_BINDX_REM_ADDR)
 }
@@ -73,8 +79,11 @@ func SCTPBind(fd int, addr *SCTPAddr, flags int) error {
 // SCTPConnect is sctp_connectx for the descriptor of a socket of this package.
 func SCTPConnect(fd int, addr *SCTPAddr) (int, error) {
 	s := compat.Find(fd)
-	if s == nil {
+	switch {
+	case s == nil:
 		return 0, syscall.EBADF
+	case addr == nil:
+		return 0, errNoAddr
 	}
 	id, err := s.Connect(addr.ToRawSockAddrBuf())
 	return int(id), err

@@ -51,6 +51,9 @@ func ListenSCTPExt(network string, laddr *SCTPAddr, options InitMsg) (*SCTPListe
 type controlFunc = func(network, address string, c syscall.RawConn) error
 
 func dialSCTPExtConfig(network string, laddr, raddr *SCTPAddr, options InitMsg, control controlFunc, handler NotificationHandler) (*SCTPConn, error) {
+	if raddr == nil {
+		return nil, errNoAddr
+	}
 	s, err := newSocket(network, laddr, raddr, options, control)
 	if err != nil {
 		return nil, err
