@@ -12,10 +12,10 @@ LINK      ?= both
 ALL       := ./... ./cmd/... ./metrics/...
 export CGO_ENABLED ?= 0
 
-.PHONY: help build check test full arches race lint fmt tidy fuzz bench scoreboard wan conformance api compat demo aim interop hostile siege netns soak worlds mutants proofs prove browser clean
+.PHONY: help build check test full arches race lint fmt tidy fuzz bench scoreboard wan conformance api compat demo aim interop interop-linux hostile siege netns soak worlds mutants proofs prove browser clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build everything, and cross-compile for the other systems
 	$(GO) build -o bin/ ./cmd/... ./examples/...
@@ -50,6 +50,7 @@ full: ## what does not fit the gate, for hours (root, Debian): all mutants, long
 	$(GO) run ./test/locks
 	$(MAKE) proofs
 	$(MAKE) browser
+	$(MAKE) interop-linux
 
 arches: ## the protocol packages' tests on arm64 and on s390x, which is big-endian, under qemu (root, Debian; ARCHES=--short)
 	GO="$(GO)" test/arches.sh $(ARCHES)
@@ -112,6 +113,9 @@ netns: ## run the tools over every link between two network namespaces (root, ip
 interop: netns ## what independent programs make of our packets: tshark under the tools and of each message, libusrsctp
 	GO="$(GO)" test/wireshark.sh
 	test/interop/run.sh
+
+interop-linux: ## exchange messages with Linux's own SCTP, in a guest under qemu (root, Debian; COUNT=messages, ROWS=regexp)
+	GO="$(GO)" test/interop/linux.sh $(ROWS)
 
 worlds: ## SEEDS (10000) simulated worlds; INVALIDATIONS (100000) under a peer's writes and the race detector: minutes
 	$(GO) test ./internal/world -run '^TestSeeds$$' -count=1 -timeout 2h -v -seeds=$(SEEDS)

@@ -1,18 +1,21 @@
-# What run.sh is made of: it reads this file. Sets up the programs and the network.
+# What run.sh and linux.sh are made of: they read this file. $peer_name is the name of the peer.
 
 GO=${GO:-go}
-((EUID == 0)) || { echo "run.sh: needs root, for network namespaces and raw sockets" >&2; exit 2; }
-need=()
-for pair in ip:iproute2 nft:nftables tshark:tshark tcpdump:tcpdump gcc:gcc; do
-	command -v "${pair%%:*}" >/dev/null || need+=("${pair##*:}")
-done
-[[ -e /usr/include/usrsctp.h ]] || need+=(libusrsctp-dev)
-if ((${#need[@]})); then
-	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${need[@]}"; } >/dev/null ||
-		{ echo "run.sh: cannot install ${need[*]}" >&2; exit 2; }
-fi
+me=${0##*/}
+((EUID == 0)) || { echo "$me: needs root, for network namespaces and raw sockets" >&2; exit 2; }
 
-# We live in namespace $A, usrsctp in $B.
+# install PROGRAM:PACKAGE... installs the packages whose program, or file, is missing.
+install() {
+	local pair need=()
+	for pair in ip:iproute2 nft:nftables tshark:tshark tcpdump:tcpdump gcc:gcc ping:iputils-ping "$@"; do
+		command -v "${pair%%:*}" >/dev/null || [[ -e ${pair%%:*} ]] || need+=("${pair##*:}")
+	done
+	((${#need[@]} == 0)) && return
+	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${need[@]}"; } >/dev/null ||
+		{ echo "$me: cannot install ${need[*]}" >&2; exit 2; }
+}
+
+# We live in namespace $A. The peer lives in $B, or in a guest behind it.
 A=iop$$a B=iop$$b
 dir=$(mktemp -d)
 
@@ -27,40 +30,6 @@ cleanup() {
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
-
-make_net() {
-	local n
-	for n in "$A" "$B"; do
-		ip netns add "$n" && ip -n "$n" link set lo up || return
-		echo 0 | ip netns exec "$n" tee /proc/sys/net/ipv6/conf/default/accept_dad >/dev/null
-	done
-	# Two links, for paths; one packet is one packet, for captures and for loss: no segmentation offload of UDP.
-	for n in v w; do
-		ip -n "$A" link add $n type veth peer name $n netns "$B" &&
-			ip -n "$A" link set $n gso_max_segs 1 up && ip -n "$B" link set $n gso_max_segs 1 up || return
-	done
-	ip -n "$A" addr add 10.77.0.1/24 dev v && ip -n "$A" addr add fd77::1/64 dev v nodad && ip -n "$A" addr add 10.78.0.1/24 dev w &&
-		ip -n "$B" addr add 10.77.0.2/24 dev v && ip -n "$B" addr add fd77::2/64 dev v nodad && ip -n "$B" addr add 10.78.0.2/24 dev w || return
-	for _ in {1..50}; do
-		ip netns exec "$A" ping -c1 -W1 fd77::2 >/dev/null 2>&1 && return
-		sleep 0.1
-	done
-	return 1
-}
-
-# quiet keeps usrsctp's host from telling us that it has no SCTP; unquiet ends that.
-quiet() {
-	ip netns exec "$B" nft -f - <<-'END'
-		table inet quiet {
-			chain out {
-				type filter hook output priority 0
-				icmp type destination-unreachable icmp code prot-unreachable drop
-				icmpv6 type parameter-problem drop
-			}
-		}
-	END
-}
-unquiet() { undrop "$B" quiet; }
 
 # drop NS NAME RULE makes the namespace drop what it receives and the rule matches; undrop ends that.
 drop() {
@@ -123,31 +92,16 @@ await() {
 	return 1
 }
 
-# link raw4|raw6|udp4|multi says where the ends are: $ours, $theirs, $flags.
-link() {
-	flags=() ours=(10.77.0.1) theirs=(10.77.0.2)
-	case $1 in
-	raw6) ours=(fd77::1) theirs=(fd77::2) ;;
-	udp4) flags=(--udp) ;;
-	multi) ours+=(10.78.0.1) theirs+=(10.78.0.2) ;;
-	esac
-}
+# link KIND says where the ends are: $ours, $theirs, and flags for both. Each script has its own.
 
-# us NAME client|server ARGS..., them NAME client|server ARGS...: start one end and leave its process
-# ID in $pid. Reports go to NAME.ours and NAME.theirs.
+# us NAME client|server ARGS...: starts our end, with its report in NAME.ours. them does so with the peer's, and
+# NAME.theirs. Both leave the process ID in $pid.
 us() {
 	local name=$1 role=$2
 	shift 2
 	if [[ $role = server ]]; then role=(--server); else role=("${theirs[@]/#/--peer=}"); fi
 	start "$A" "$dir/$name.ours" "$dir/ours" "${role[@]}" "${ours[@]/#/--local=}" --seed 1 --peer-seed 2 "${flags[@]}" "$@"
 }
-them() {
-	local name=$1 role=$2
-	shift 2
-	if [[ $role = server ]]; then role=(--server); else role=("${ours[@]/#/--peer=}"); fi
-	start "$B" "$dir/$name.theirs" "$dir/theirs" "${role[@]}" "${theirs[@]/#/--local=}" --seed 2 --peer-seed 1 "${flags[@]}" "$@"
-}
-
 # capture NAME starts a capture at our end, with process ID $cap.
 capture() {
 	start "$A" "$dir/$1.tcpdump" tcpdump -n -i any -Z root -B 65536 --immediate-mode -w "$dir/$1.pcap" 'sctp or udp port 9899 or ip6 proto 132'
@@ -155,10 +109,14 @@ capture() {
 	await 5 "$dir/$1.tcpdump" 'listening on' || bad "$1: no capture: $(cat "$dir/$1.tcpdump")"
 }
 
+# before_capture_ends NAME is for what a script looks for in a capture.
+before_capture_ends() { :; }
+
 # captured NAME ends the capture and has tshark look at every packet.
 captured() {
 	local n wrong
 	stop "$cap"
+	before_capture_ends "$1"
 	tshark -n -r "$dir/$1.pcap" -o sctp.checksum:CRC-32C -o sctp.ulp_dissection:FALSE -o sctp.reassembly:FALSE -Y sctp -T fields \
 		-e frame.number -e sctp.checksum.status -e _ws.malformed -e _ws.expert.severity -e _ws.expert.message \
 		>"$dir/$1.tshark" 2>"$dir/$1.tshark.err"
@@ -223,11 +181,29 @@ row() {
 	await "$4" "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
 	stop "$server" "$client"
 	expect "$name" ours '^result ok' "we have all, as it was sent"
-	expect "$name" theirs '^result ok' "usrsctp has all, as it was sent"
+	expect "$name" theirs '^result ok' "$peer_name has all, as it was sent"
 	rate "$name"
 	captured "$name"
 }
 
-$GO build -o "$dir/ours" ./test/interop/peer || exit 2
-gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "$dir/theirs" test/interop/usrsctp/*.c -lusrsctp -lpthread || exit 2
-make_net || { echo "run.sh: cannot make the network" >&2; exit 2; }
+# Row names end in who is the client: us, or them.
+other() { if [[ $1 = us ]]; then echo them; else echo us; fi; }
+report() { if [[ $1 = us ]]; then echo ours; else echo theirs; fi; }
+
+# both NAME LINK CLIENT SECONDS OPTIONS... is a row with the same options at both ends, except that the
+# client ends the association.
+both() {
+	local name=$1 on=$2 client=$3 seconds=$4
+	shift 4
+	mine=("$@" --adaptation 11) yours=("$@" --adaptation 12)
+	if [[ $client = us ]]; then mine+=(--end shutdown); else yours+=(--end shutdown); fi
+	row "$name" "$on" "$client" "$seconds" || return
+	expect "$name" ours '^adaptation 0x0000000c' "we see the adaptation indication of $peer_name"
+	expect "$name" theirs '^adaptation 0x0000000b' "$peer_name sees our adaptation indication"
+	ended "$name"
+}
+
+ended() {
+	expect "$1" ours '^end shutdown' "a graceful end for us"
+	expect "$1" theirs '^end shutdown' "a graceful end for $peer_name"
+}

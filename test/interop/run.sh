@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Interoperability with libusrsctp: associations between our stack (peer/) and usrsctp (usrsctp/), in
+# Interoperability with libusrsctp: associations between our stack (peer/) and usrsctp (theirs/), in
 # two network namespaces that this script makes and removes. Needs root on Debian.
 #
 #   test/interop/run.sh [regexp]     only the rows whose name matches
@@ -11,29 +11,64 @@ cd "$(dirname "$0")/../.." || exit 2
 only=${1:-.}
 count=${COUNT:-100000}
 keep=${KEEP:-}
+peer_name=usrsctp
 . test/interop/lib.sh
+install /usr/include/usrsctp.h:libusrsctp-dev
 
-# Row names end in who is the client: us, or them.
-other() { if [[ $1 = us ]]; then echo them; else echo us; fi; }
-report() { if [[ $1 = us ]]; then echo ours; else echo theirs; fi; }
-
-# both NAME LINK CLIENT SECONDS OPTIONS... is a row with the same options at both ends, except that the
-# client ends the association.
-both() {
-	local name=$1 on=$2 client=$3 seconds=$4
-	shift 4
-	mine=("$@" --adaptation 11) yours=("$@" --adaptation 12)
-	if [[ $client = us ]]; then mine+=(--end shutdown); else yours+=(--end shutdown); fi
-	row "$name" "$on" "$client" "$seconds" || return
-	expect "$name" ours '^adaptation 0x0000000c' "we see usrsctp's adaptation indication"
-	expect "$name" theirs '^adaptation 0x0000000b' "usrsctp sees our adaptation indication"
-	ended "$name"
+make_net() {
+	local n
+	for n in "$A" "$B"; do
+		ip netns add "$n" && ip -n "$n" link set lo up || return
+		echo 0 | ip netns exec "$n" tee /proc/sys/net/ipv6/conf/default/accept_dad >/dev/null
+	done
+	# Two links, for paths; one packet is one packet, for captures and for loss: no segmentation offload of UDP.
+	for n in v w; do
+		ip -n "$A" link add $n type veth peer name $n netns "$B" &&
+			ip -n "$A" link set $n gso_max_segs 1 up && ip -n "$B" link set $n gso_max_segs 1 up || return
+	done
+	ip -n "$A" addr add 10.77.0.1/24 dev v && ip -n "$A" addr add fd77::1/64 dev v nodad && ip -n "$A" addr add 10.78.0.1/24 dev w &&
+		ip -n "$B" addr add 10.77.0.2/24 dev v && ip -n "$B" addr add fd77::2/64 dev v nodad && ip -n "$B" addr add 10.78.0.2/24 dev w || return
+	for _ in {1..50}; do
+		ip netns exec "$A" ping -c1 -W1 fd77::2 >/dev/null 2>&1 && return
+		sleep 0.1
+	done
+	return 1
 }
 
-ended() {
-	expect "$1" ours '^end shutdown' "a graceful end for us"
-	expect "$1" theirs '^end shutdown' "a graceful end for usrsctp"
+# quiet keeps usrsctp's host from telling us that it has no SCTP; unquiet ends that.
+quiet() {
+	ip netns exec "$B" nft -f - <<-'END'
+		table inet quiet {
+			chain out {
+				type filter hook output priority 0
+				icmp type destination-unreachable icmp code prot-unreachable drop
+				icmpv6 type parameter-problem drop
+			}
+		}
+	END
 }
+unquiet() { undrop "$B" quiet; }
+
+# link raw4|raw6|udp4|multi
+link() {
+	flags=() ours=(10.77.0.1) theirs=(10.77.0.2)
+	case $1 in
+	raw6) ours=(fd77::1) theirs=(fd77::2) ;;
+	udp4) flags=(--udp) ;;
+	multi) ours+=(10.78.0.1) theirs+=(10.78.0.2) ;;
+	esac
+}
+
+them() {
+	local name=$1 role=$2
+	shift 2
+	if [[ $role = server ]]; then role=(--server); else role=("${ours[@]/#/--peer=}"); fi
+	start "$B" "$dir/$name.theirs" "$dir/theirs" "${role[@]}" "${theirs[@]/#/--local=}" --seed 2 --peer-seed 1 "${flags[@]}" "$@"
+}
+
+$GO build -o "$dir/ours" ./test/interop/peer || exit 2
+gcc -std=gnu11 -O2 -Wall -Wextra -Werror -o "$dir/theirs" test/interop/theirs/{peer,options,pattern,report,usrsctp}.c -lusrsctp -lpthread || exit 2
+make_net || { echo "$me: cannot make the network" >&2; exit 2; }
 
 # Much data both ways at once.
 for who in us them; do

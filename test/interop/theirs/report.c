@@ -17,18 +17,18 @@ void line(const char *format, ...)
 	fflush(stdout);
 }
 
-/* reason_of finds the text of a User-Initiated Abort (RFC 9260 section 3.3.10.12) in an ABORT chunk. */
-static void reason_of(const unsigned char *chunk, size_t len, char *text, size_t room)
+/* reason_of finds the text of a User-Initiated Abort (RFC 9260 section 3.3.10.12) among error causes. */
+static void reason_of(const unsigned char *causes, size_t len, char *text, size_t room)
 {
-	size_t at = 4;
+	size_t at = 0;
 
 	*text = 0;
 	while (at + 4 <= len) {
-		unsigned code = (unsigned)chunk[at] << 8 | chunk[at + 1], size = (unsigned)chunk[at + 2] << 8 | chunk[at + 3];
+		unsigned code = (unsigned)causes[at] << 8 | causes[at + 1], size = (unsigned)causes[at + 2] << 8 | causes[at + 3];
 		if (size < 4 || size > len - at)
 			return;
 		if (code == 12) {
-			snprintf(text, room, "%.*s", (int)(size - 4), (const char *)chunk + at + 4);
+			snprintf(text, room, "%.*s", (int)(size - 4), (const char *)causes + at + 4);
 			return;
 		}
 		snprintf(text, room, "cause %u", code);
@@ -38,7 +38,8 @@ static void reason_of(const unsigned char *chunk, size_t len, char *text, size_t
 
 static int assoc_change(const struct sctp_assoc_change *c)
 {
-	size_t info = c->sac_length > sizeof *c ? c->sac_length - sizeof *c : 0;
+	const unsigned char *causes;
+	size_t len = 0;
 	char text[256];
 
 	switch (c->sac_state) {
@@ -52,8 +53,9 @@ static int assoc_change(const struct sctp_assoc_change *c)
 		line("end shutdown");
 		break;
 	case SCTP_COMM_LOST:
-		if (info >= 4 && c->sac_info[0] == SCTP_ABORT_ASSOCIATION) {
-			reason_of(c->sac_info, info, text, sizeof text);
+		causes = abort_causes(c, &len);
+		if (causes != NULL) {
+			reason_of(causes, len, text, sizeof text);
 			line("end abort by=peer reason=\"%s\"", text);
 		} else {
 			line("end lost error=%u", c->sac_error);
@@ -75,9 +77,21 @@ static const char *address(const struct sockaddr_storage *a, char *b, socklen_t 
 	return s != NULL ? s : "?";
 }
 
+static const char *address_state(int s)
+{
+	switch (s) {
+	case SCTP_ADDR_AVAILABLE: return "available";
+	case SCTP_ADDR_UNREACHABLE: return "unreachable";
+	case SCTP_ADDR_REMOVED: return "removed";
+	case SCTP_ADDR_ADDED: return "added";
+	case SCTP_ADDR_MADE_PRIM: return "primary";
+	case SCTP_ADDR_CONFIRMED: return "confirmed";
+	}
+	return "?";
+}
+
 int notification(const union sctp_notification *n, size_t len)
 {
-	static const char *const states[] = {"?", "available", "unreachable", "removed", "added", "primary", "confirmed"};
 	char b[INET6_ADDRSTRLEN];
 
 	if (len < sizeof n->sn_header || n->sn_header.sn_length != len)
@@ -86,8 +100,8 @@ int notification(const union sctp_notification *n, size_t len)
 	case SCTP_ASSOC_CHANGE:
 		return assoc_change(&n->sn_assoc_change);
 	case SCTP_PEER_ADDR_CHANGE: {
-		uint32_t s = n->sn_paddr_change.spc_state;
-		line("address %s %s", address(&n->sn_paddr_change.spc_aaddr, b, sizeof b), states[s < 7 ? s : 0]);
+		struct sockaddr_storage peer = n->sn_paddr_change.spc_aaddr; /* aligned, as in the packed structure it is not */
+		line("address %s %s", address(&peer, b, sizeof b), address_state((int)n->sn_paddr_change.spc_state));
 		break;
 	}
 	case SCTP_ADAPTATION_INDICATION:

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <getopt.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@ static const char usage[] =
 	"One end of an association, over libusrsctp.\n"
 	"  --server                 accept (default: connect)\n"
 	"  --udp                    encapsulate in UDP (RFC 6951)\n"
+	"  --dual                   an IPv6 socket that takes IPv4 too, as most servers have\n"
 	"  --local ADDR             bind to it; again for more (default: all)\n"
 	"  --peer ADDR              connect to it; again for more\n"
 	"  --port N                 SCTP port of the server (5001)\n"
@@ -55,13 +57,18 @@ static int choice(const char *name, const char *s, const char *const *of)
 	return 0;
 }
 
-static void address(union address *list, int *n, const char *s)
+static void address(union address *list, int *n, char *s)
 {
 	union address *a = &list[*n];
+	char *zone = strchr(s, '%');
 
 	if (*n == MAX_ADDRS)
 		fail("too many addresses:", s);
 	memset(a, 0, sizeof *a);
+	if (zone != NULL) { /* a link-local address, with its interface */
+		*zone = 0;
+		a->v6.sin6_scope_id = if_nametoindex(zone + 1);
+	}
 	if (inet_pton(AF_INET, s, &a->v4.sin_addr) == 1)
 		a->v4.sin_family = AF_INET;
 	else if (inet_pton(AF_INET6, s, &a->v6.sin6_addr) == 1)
@@ -73,11 +80,11 @@ static void address(union address *list, int *n, const char *s)
 
 void parse(struct options *o, int argc, char **argv)
 {
-	enum { SERVER = 1, UDP, LOCAL, PEER, PORT, LOCAL_PORT, UDP_PORT, ENCAP_PORT, STREAMS, SEND, EXPECT,
+	enum { SERVER = 1, UDP, DUAL, LOCAL, PEER, PORT, LOCAL_PORT, UDP_PORT, ENCAP_PORT, STREAMS, SEND, EXPECT,
 		SIZES, ORDER, SEED, PEER_SEED, RUN, PEER_RUN, PARTIAL, ADAPTATION, END, REASON, RTO_MIN, RTO_MAX,
 		HEARTBEAT, PATH_RETRANS, BUFFER, COOKIE_LIFE, TIMEOUT };
 	static const struct option names[] = {
-		{"server", 0, NULL, SERVER}, {"udp", 0, NULL, UDP}, {"local", 1, NULL, LOCAL}, {"peer", 1, NULL, PEER},
+		{"server", 0, NULL, SERVER}, {"udp", 0, NULL, UDP}, {"dual", 0, NULL, DUAL}, {"local", 1, NULL, LOCAL}, {"peer", 1, NULL, PEER},
 		{"port", 1, NULL, PORT}, {"local-port", 1, NULL, LOCAL_PORT}, {"udp-port", 1, NULL, UDP_PORT},
 		{"encap-port", 1, NULL, ENCAP_PORT}, {"streams", 1, NULL, STREAMS}, {"send", 1, NULL, SEND},
 		{"expect", 1, NULL, EXPECT}, {"sizes", 1, NULL, SIZES}, {"order", 1, NULL, ORDER}, {"seed", 1, NULL, SEED},
@@ -105,6 +112,7 @@ void parse(struct options *o, int argc, char **argv)
 		switch (c) {
 		case SERVER: o->server = 1; break;
 		case UDP: o->udp = 1; break;
+		case DUAL: o->dual = 1; break;
 		case LOCAL: address(o->local, &o->locals, optarg); break;
 		case PEER: address(o->peer, &o->peers, optarg); break;
 		case PORT: o->port = (uint16_t)number("--port", optarg, 65535); break;

@@ -16,7 +16,7 @@ union address {
 };
 
 struct options {
-	int server, udp;
+	int server, udp, dual;
 	union address local[MAX_ADDRS], peer[MAX_ADDRS];
 	int locals, peers;
 	uint16_t port, local_port, udp_port, encap_port;

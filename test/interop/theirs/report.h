@@ -2,7 +2,8 @@
 #define REPORT_H
 
 #include <stddef.h>
-#include <usrsctp.h>
+
+#include "stack.h"
 
 /* line prints one line of the report, at once. */
 void line(const char *format, ...) __attribute__((format(printf, 1, 2)));

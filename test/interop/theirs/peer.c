@@ -1,22 +1,20 @@
-/* One end of an association over libusrsctp, the counterpart of ../peer. It sends and checks messages
+/* One end of an association over an SCTP that is not ours, the counterpart of ../peer. It sends and checks messages
  * of a known pattern, reports what happens on standard output, one line each, and ends with "result
  * ok" or "result bad". Then it lives on until SIGTERM, to answer retransmissions of the peer. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <usrsctp.h>
 
 #include "options.h"
 #include "report.h"
+#include "stack.h"
 
 static struct options o;
-static struct socket *so;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
@@ -48,18 +46,9 @@ static void die(const char *what)
 	exit(1);
 }
 
-static void debug(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-}
-
 static void set(int level, int name, const void *value, socklen_t len, const char *what)
 {
-	if (usrsctp_setsockopt(so, level, name, value, len) != 0)
+	if (stack_set(level, name, value, len) != 0)
 		die(what);
 }
 
@@ -77,7 +66,7 @@ static int family(void)
 {
 	const union address *a = o.locals > 0 ? o.local : o.peer;
 
-	return o.locals + o.peers > 0 && a->sa.sa_family == AF_INET6 ? AF_INET6 : AF_INET;
+	return o.dual || (o.locals + o.peers > 0 && a->sa.sa_family == AF_INET6) ? AF_INET6 : AF_INET;
 }
 
 static void configure(void)
@@ -128,13 +117,12 @@ static void bind_all(uint16_t port)
 	any.sa.sa_family = (sa_family_t)family();
 	if (o.locals == 0) {
 		set_port(&any, port);
-		if (usrsctp_bind(so, &any.sa, length(&any)) != 0)
+		if (stack_bind(&any, length(&any), 1) != 0)
 			die("bind");
 	}
 	for (int i = 0; i < o.locals; i++) {
 		set_port(&o.local[i], port);
-		if (i == 0 ? usrsctp_bind(so, &o.local[i].sa, length(&o.local[i])) != 0
-		           : usrsctp_bindx(so, &o.local[i].sa, 1, SCTP_BINDX_ADD_ADDR) != 0)
+		if (stack_bind(&o.local[i], length(&o.local[i]), i == 0) != 0)
 			die("bind");
 	}
 }
@@ -144,17 +132,15 @@ static void set_up(void)
 	unsigned char list[sizeof o.peer];
 	size_t len = 0;
 
-	usrsctp_init(o.udp ? o.udp_port : 0, NULL, debug);
-	usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
-	if ((so = usrsctp_socket(family(), SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL)) == NULL)
+	if (stack_socket(family(), o.udp ? o.udp_port : 0) < 0)
 		die("socket");
 	configure();
 	if (o.server) {
 		bind_all(o.port);
-		if (usrsctp_listen(so, 1) != 0)
+		if (stack_listen() != 0)
 			die("listen");
 		line("listening");
-		if ((so = usrsctp_accept(so, NULL, NULL)) == NULL)
+		if (stack_accept() != 0)
 			die("accept");
 		return;
 	}
@@ -165,15 +151,8 @@ static void set_up(void)
 		memcpy(list + len, &o.peer[i], length(&o.peer[i]));
 		len += length(&o.peer[i]);
 	}
-	if (usrsctp_connectx(so, (struct sockaddr *)list, o.peers, NULL) != 0)
+	if (stack_connect(list, (socklen_t)len, o.peers) != 0)
 		die("connect");
-}
-
-static ssize_t send_one(const void *data, size_t len, uint16_t stream, uint16_t flags, uint32_t ppid)
-{
-	struct sctp_sndinfo info = {.snd_sid = stream, .snd_flags = flags, .snd_ppid = htonl(ppid)};
-
-	return usrsctp_sendv(so, data, len, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0);
 }
 
 /* maybe_end ends the association once everything is sent and received. Called with lock held. */
@@ -184,12 +163,12 @@ static void maybe_end(void)
 	ended = 1;
 	if (o.ending == END_SHUTDOWN) {
 		line("shutdown");
-		if (usrsctp_shutdown(so, SHUT_WR) != 0)
+		if (stack_shutdown() != 0)
 			line("error shutdown: %s", strerror(errno));
 		return;
 	}
 	line("end abort by=self");
-	if (send_one(o.reason, strlen(o.reason), 0, SCTP_ABORT, 0) < 0)
+	if (stack_abort(o.reason) != 0)
 		line("error abort: %s", strerror(errno));
 }
 
@@ -210,7 +189,7 @@ static void *sender(void *arg)
 			struct shape s = shape_of(&o.out, mine, i);
 			pthread_mutex_unlock(&lock);
 			fill(&s, b);
-			ssize_t n = send_one(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid);
+			ssize_t n = stack_send(b, s.size, s.stream, s.unordered ? SCTP_UNORDERED : 0, s.ppid);
 			if (n != (ssize_t)s.size) {
 				line("send-failed index=%u: %s", i, strerror(errno));
 				return arg;
@@ -285,21 +264,24 @@ static void receive(void)
 {
 	static unsigned char b[1 << 17];
 	size_t have = 0; /* of a message that comes in parts */
+	int told = 0;    /* how it ended */
 
 	for (;;) {
 		struct sctp_rcvinfo info;
-		socklen_t infolen = sizeof info;
-		unsigned type = 0;
 		int flags = 0;
-		ssize_t n = usrsctp_recvv(so, b + have, sizeof b - have, NULL, NULL, &info, &infolen, &type, &flags);
+		ssize_t n = stack_receive(b + have, sizeof b - have, &info, &flags);
 
 		if (n <= 0) {
 			if (n < 0)
 				line("read-failed %s", strerror(errno));
+			else if (!told)
+				line("end shutdown"); /* Linux tells the end of a peer's shutdown so alone */
 			return;
 		}
 		if (flags & MSG_NOTIFICATION) {
-			if (notification((const union sctp_notification *)(b + have), (size_t)n) == -SCTP_RESTART) {
+			int what = notification((const union sctp_notification *)(b + have), (size_t)n);
+			told = told || what == -SCTP_SHUTDOWN_COMP || what == -SCTP_COMM_LOST;
+			if (what == -SCTP_RESTART) {
 				have = 0;
 				pthread_mutex_lock(&lock);
 				run++;
@@ -320,7 +302,7 @@ static void receive(void)
 int main(int argc, char **argv)
 {
 	pthread_t thread;
-	struct sctpstat stat;
+	struct counters n;
 	sigset_t term;
 	double start;
 	int signal;
@@ -341,15 +323,14 @@ int main(int argc, char **argv)
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
 	pthread_join(thread, NULL);
-	usrsctp_get_stat(&stat);
+	n = stack_counters();
 	line("received %u of %u", received, o.expect);
 	line("stats seconds=%.3f octets-in=%lu octets-out=%lu chunks-out=%u retransmitted=%u fast=%u timeouts=%u duplicates=%u",
-	     start, octets_in, octets_out, stat.sctps_senddata, stat.sctps_sendretransdata, stat.sctps_sendfastretrans,
-	     stat.sctps_timodata, stat.sctps_recvdupdata);
+	     start, octets_in, octets_out, n.chunks_out, n.retransmitted, n.fast, n.timeouts, n.duplicates);
 	if (received != o.expect && !o.partial)
 		bad++;
 	line("result %s", bad ? "bad" : "ok");
-	usrsctp_close(so);
+	stack_close();
 	sigwait(&term, &signal);
 	_exit(bad != 0);
 }
