@@ -179,7 +179,8 @@ func zoneName(index int) string {
 
 // hostAddrs are the addresses of this host that a socket of a family has when it is bound to none in particular, those of the loopback first.
 func hostAddrs(v4, v6 bool) (list []netip.Addr) {
-	for _, ip := range hostaddr.List() {
+	all, _ := hostaddr.List()
+	for _, ip := range all {
 		if !ip.IsLinkLocalUnicast() && (ip.Is4() && v4 || ip.Is6() && v6) {
 			list = append(list, ip)
 		}

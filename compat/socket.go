@@ -141,22 +141,29 @@ func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
 		return nil, syscall.EINVAL
 	case rem:
 		return next, nil
-	case !hasAddr(a):
+	}
+	switch has, err := hasAddr(a); {
+	case err != nil:
+		return nil, errnoOf(err)
+	case !has:
 		return nil, syscall.EADDRNOTAVAIL
 	}
 	return append(next, a), nil
 }
 
 // hasAddr says whether an address is one of this host, of whose loopback network it has all, or of the stack.
-func hasAddr(a netip.Addr) bool {
+func hasAddr(a netip.Addr) (bool, error) {
 	if os.Getenv("RDDP_LINK") == "tun" {
 		own, err := hostaddr.Tun()
 		if err != nil {
 			slog.Warn(err.Error()) // an errno does not say it
 		}
-		return slices.Contains(own, a)
+		return slices.Contains(own, a), nil
 	}
-	return a.IsLoopback() && a.Is4() || a.IsLinkLocalUnicast() || slices.Contains(hostaddr.List(), a.WithZone(""))
+	if a.IsLinkLocalUnicast() {
+		return true, nil
+	}
+	return hostaddr.Has(a)
 }
 
 // config is that of associations. Called with mu held.

@@ -420,12 +420,12 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 		silent := must.Get(NewTransport(la, nil))(t)
 		defer silent.Close()
 		to, began := netip.AddrPortFrom(p.bAddr, 9), time.Now()
-		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to, 0}, {silent, rawLink, to, 0}}, &Config{RTOInitial: 2 * time.Second}, time.Hour)
+		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to, way{}, nil}, {silent, rawLink, to, way{}, nil}}, &Config{RTOInitial: 2 * time.Second}, time.Hour)
 		took := time.Since(began)
 		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && took >= 6*time.Second && took < 7*time.Second, "%v after %v", err, took)
 		l := must.Get(p.b.Listen(9, nil))(t)
 		began = time.Now()
-		must.Two(happy(t.Context(), []attempt{{silent, rawLink, to, 0}, {p.a, rawLink, to, 0}}, &Config{}, 0))(t)
+		must.Two(happy(t.Context(), []attempt{{silent, rawLink, to, way{}, nil}, {p.a, rawLink, to, way{}, nil}}, &Config{}, 0))(t)
 		check.Equal(t, "the second attempt by default comes after", time.Since(began), 250*time.Millisecond)
 		must.OK(t, l.Close())
 		closed := newPair(t).a
@@ -437,7 +437,7 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 		}{{closed, p.a, ErrTransportClosed, 0}, {p.a, closed, syscall.ECONNREFUSED, 0}, {silent, p.a, syscall.ECONNREFUSED, 7}, {silent, closed, syscall.ETIMEDOUT, 7},
 			{closed, silent, ErrTransportClosed, 7}} {
 			began := time.Now()
-			_, _, err := happy(t.Context(), []attempt{{row.first, rawLink, to, 0}, {row.last, rawLink, to, 0}}, &Config{MaxInitRetrans: 2}, time.Hour)
+			_, _, err := happy(t.Context(), []attempt{{row.first, rawLink, to, way{}, nil}, {row.last, rawLink, to, way{}, nil}}, &Config{MaxInitRetrans: 2}, time.Hour)
 			check.Error(t, "why", err, row.want)
 			check.Equal(t, "took seconds", time.Since(began)/time.Second, row.took)
 		}
@@ -452,7 +452,7 @@ func TestOvertakenIsNoReason(t *testing.T) {
 		var list []attempt
 		for range 2 {
 			l := must.Get(b.Listen(0, nil))(t)
-			list = append(list, attempt{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), 0})
+			list = append(list, attempt{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), way{}, nil})
 		}
 		_, _, err := happy(t.Context(), list, &Config{}, time.Millisecond)
 		check.That(t, errors.Is(err, syscall.ETIMEDOUT) && !errors.Is(err, assoc.ErrOvertaken), "%v", err)
@@ -469,7 +469,7 @@ func TestAttemptIsAnsweredTwice(t *testing.T) {
 			a, b, links := apiPair(t)
 			links[0].Chunk.Store(10) // COOKIE ECHO
 			l := must.Get(b.Listen(0, &Config{CookieLife: 100 * time.Millisecond}))(t)
-			list := slices.Repeat([]attempt{{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), 9), 0}}, 2) // where nobody is
+			list := slices.Repeat([]attempt{{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), 9), way{}, nil}}, 2) // where nobody is
 			list[at].remote = netip.AddrPortFrom(addrsB[0].Addr(), l.Port())
 			end := blocked(func() error { _, _, err := happy(t.Context(), list, &Config{}, time.Millisecond); return err })
 			time.Sleep(500 * time.Millisecond) // of virtual time
@@ -486,7 +486,7 @@ func TestEncapsulationPortIsOfAttemptsByUDP(t *testing.T) {
 		told, want uint16
 	}{{udpLink, 0, 7}, {udpLink, 5, 5}, {rawLink, 0, 0}, {rawLink, 5, 5}} {
 		b := besiege(t, 0, nil)
-		_, _, err := happy(t.Context(), []attempt{{b.Transport, row.kind, netip.MustParseAddrPort("10.0.0.2:1"), 7}},
+		_, _, err := happy(t.Context(), []attempt{{b.Transport, row.kind, netip.MustParseAddrPort("10.0.0.2:1"), way{encap: 7}, nil}},
 			&Config{EncapPort: row.told, RTOInitial: time.Millisecond, RTOMin: time.Millisecond, MaxInitRetrans: 1}, time.Hour)
 		check.Error(t, "by a link that says nothing", err, syscall.ETIMEDOUT)
 		check.Equal(t, "port of UDP by "+string(row.kind), b.link.encap, row.want)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/hostaddr"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -41,7 +42,23 @@ type attempt struct {
 	t      *Transport
 	kind   linkKind
 	remote netip.AddrPort
-	encap  uint16 // the UDP port of who listens there, if it is a program of this host that has told
+	way    way         // by UDP
+	near   *neighbours // of this host, if it is one
+}
+
+// dial makes the attempt.
+func (a *attempt) dial(ctx context.Context, cfg *Config) (*Conn, error) {
+	if w := a.way; a.kind == udpLink && cfg.EncapPort == 0 {
+		if w.silent {
+			defer context.AfterFunc(ctx, a.near.close)()
+			w = a.near.to(a.remote.Addr(), time.Now().Add(answersEver))
+		}
+		if w.err != nil {
+			return nil, &DialError{a.remote, cmp.Or(ctx.Err(), w.err)}
+		}
+		cfg.EncapPort = w.encap
+	}
+	return a.t.Dial(ctx, a.remote, cfg)
 }
 
 // Dial is the function Dial with the options of d.
@@ -66,15 +83,25 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, erro
 		remotes = remotes[:1]
 	}
 	var list []attempt
+	var near *neighbours
 	for _, r := range remotes {
-		encap := uint16(0)
-		if slices.Contains(kinds, udpLink) {
-			encap = encapOf(r)
+		var w way
+		if slices.Contains(kinds, udpLink) && cfg.EncapPort == 0 {
+			var here bool
+			if here, w.err = hostaddr.Has(r.Addr()); here {
+				if near == nil {
+					near = askNeighbours(r.Port())
+					defer near.close()
+				}
+				w = near.to(r.Addr(), time.Now().Add(answersSoon))
+			}
 		}
-		first := l.first(r.Addr(), kinds, encap != 0)
+		first := l.first(r.Addr(), kinds, w.encap != 0 && w.err == nil)
 		for i := range ts {
 			k := (first + i) % len(ts)
-			list = append(list, attempt{ts[k], kinds[k], r, encap})
+			if kinds[k] != udpLink || !w.raw || len(ts) == 1 {
+				list = append(list, attempt{ts[k], kinds[k], r, w, near})
+			}
 		}
 	}
 	c, by, err := happy(ctx, list, &cfg, d.FallbackDelay)
@@ -86,7 +113,7 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, erro
 
 // happy makes the attempts one after the other, each without waiting for the one before for longer than delay. The first that gets an answer
 // goes on alone, and others with it only if it fails: until then a peer keeps nothing of an attempt. The error is that of the first, but a
-// refusal goes before silence. A host that has refused by one link may be silent by the other, as raw IP is to a port that no program of the host
+// refusal goes before silence, and want of means of this host before all. A host that has refused by one link may be silent by the other, as raw IP is to a port that no program of the host
 // has: it gets the time of one retransmission.
 func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration) (*Conn, *attempt, error) {
 	type result struct {
@@ -119,16 +146,13 @@ func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration
 			return
 		}
 		i, own := started, *cfg
-		if list[i].kind == udpLink && own.EncapPort == 0 {
-			own.EncapPort = list[i].encap
-		}
 		own.proceed = func() bool {
 			return answered.CompareAndSwap(0, int32(i+1)) || answered.Load() == int32(i+1)
 		}
 		started++
 		timer.Reset(delay)
 		go func() {
-			c, err := list[i].t.Dial(ctx, list[i].remote, &own)
+			c, err := list[i].dial(ctx, &own)
 			results <- result{i, c, err}
 		}()
 	}
@@ -145,7 +169,7 @@ func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration
 			if no {
 				refused[list[r.i].remote.Addr()] = true
 			}
-			if !errors.Is(r.err, assoc.ErrOvertaken) && (first == nil || no && errors.Is(first, syscall.ETIMEDOUT)) {
+			if !errors.Is(r.err, assoc.ErrOvertaken) && (first == nil || no && errors.Is(first, syscall.ETIMEDOUT) || exhausted(r.err)) {
 				first = r.err
 			}
 			if ended == len(list) {
@@ -164,6 +188,11 @@ func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration
 			enough = time.After(3 * cmp.Or(cfg.RTOInitial, time.Second))
 		}
 	}
+}
+
+// exhausted says whether this host has not done something for want of means: it may be all that is wrong.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOBUFS)
 }
 
 // resolve returns the addresses and the port of host:port, by turns of either family (RFC 8305 section 4).
@@ -263,7 +292,7 @@ func (c *ListenConfig) Listen(ctx context.Context, network, address string) (*Li
 
 // listenAll listens on one port of several transports, for one Accept.
 func listenAll(ts []*Transport, port uint16, cfg *Config) (*Listener, error) {
-	l, err := ts[0].Listen(port, cfg)
+	l, err := ts[0].listen(port, cfg, newQueue(cfg))
 	if err != nil {
 		return nil, err
 	}

@@ -161,10 +161,10 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 			}
 			if kind == udpLink { // by raw IP a port stays bound at all its addresses
 				check.Equal(t, "UDP port of the first program", one.open[udpLink].link.(*udp.Link).LocalAddrs()[0].Port(), tunneling)
-				name := must.Get(net.ListenPacket("unixgram", "@rddp/udp/7002/9899/127.0.0.1"))(t)
+				name := must.Get(net.Listen("unix", "@rddp/port/7002"))(t)
 				defer name.Close()
 				_, err := (&ListenConfig{links: one}).Listen(t.Context(), "sctp", "127.0.0.1:7002")
-				check.Error(t, "where the name is another's", err, syscall.EADDRINUSE)
+				check.Error(t, "where the name is another's, who does not answer", err, syscall.EADDRINUSE)
 				_, err = (&ListenConfig{links: two}).Listen(t.Context(), "sctp", ":7002")
 				check.Error(t, "at all addresses, of which another has one", err, syscall.EADDRINUSE)
 				must.OK(t, ls[2].Close())

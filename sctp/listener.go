@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/rawio/udp"
 )
 
 // Listener accepts associations on one SCTP port.
@@ -98,6 +99,17 @@ func (l *Listener) reconfigure(change func(*Config)) error {
 
 // Port returns the SCTP port.
 func (l *Listener) Port() uint16 { return l.port }
+
+// EncapPort returns the UDP port by which the listener is reached (RFC 6951): 9899, unless another program of this host has that, and then hosts elsewhere need it as
+// Config.EncapPort. It is 0 where no link of the listener is one of UDP.
+func (l *Listener) EncapPort() uint16 {
+	for _, m := range append([]*Listener{l}, l.also...) {
+		if own, ok := m.t.link.(*udp.Link); ok {
+			return own.Port()
+		}
+	}
+	return 0
+}
 
 // Addr returns the first of Config.LocalAddrs, or the link's address, if it has one, and the SCTP port.
 func (l *Listener) Addr() net.Addr {

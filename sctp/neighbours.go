@@ -3,86 +3,112 @@ package sctp
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
-	"slices"
+	"os"
 	"syscall"
+	"time"
 
-	"github.com/rddp-go/rddp/internal/hostaddr"
+	"github.com/rddp-go/rddp/internal/claim"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// One program of a host has UDP port 9899. Others that listen take another one, and tell the programs of this host where they are found: on Linux by the name of
-// a Unix socket, which goes away with them and which everybody can list (neighbours_linux.go), elsewhere within the process alone. Whoever dials an
-// address of this host looks there first.
-
-// neighbour is a listener of this host that is found by UDP.
-type neighbour struct {
-	addr  netip.Addr // invalid: all of this host
-	port  uint16     // of SCTP
-	encap uint16     // of UDP
-}
-
-// serves says whether the neighbour listens on an address and port.
-func (n *neighbour) serves(a netip.AddrPort) bool {
-	return n.port == a.Port() && (!n.addr.IsValid() || n.addr == a.Addr())
-}
+// One program of a host has UDP port 9899. Others that listen take another one, and tell the programs of this host where they are found (internal/claim). Whoever
+// dials an address of this host asks there first.
 
 // openUDP opens the link of a listener.
 func openUDP() (rawio.Link, error) {
 	l, err := udp.Open(udp.Config{})
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return udp.Open(udp.Config{Port: udp.AnyPort})
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return l, err
+	}
+	by := claim.OwnerOf(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), udp.DefaultPort))
+	l, err = udp.Open(udp.Config{Port: udp.AnyPort})
+	if err == nil {
+		slog.Warn("sctp: UDP port 9899 is taken, and another one is used: programs of this host find it, other hosts by Config.EncapPort or raw IP alone",
+			"by", by, "port", l.Port())
 	}
 	return l, err
 }
 
-// encapOf returns the UDP port of the neighbour that listens on an address, 0 if there is none.
-func encapOf(remote netip.AddrPort) uint16 {
-	if !ofThisHost(remote.Addr()) {
-		return 0
+const (
+	answersSoon = 30 * time.Millisecond // how long Dial waits for the owner of a port before it tries raw IP beside
+	answersEver = 5 * time.Second       // how long it waits at all
+)
+
+// neighbours is what Dial knows of the programs of this host that may serve an SCTP port.
+type neighbours struct {
+	port uint16
+	q    *claim.Question // nil: nobody has the port
+	err  error           // why that is not known
+}
+
+// askNeighbours asks for an SCTP port.
+func askNeighbours(port uint16) *neighbours {
+	n := &neighbours{port: port}
+	n.q, n.err = claim.Ask(port)
+	return n
+}
+
+func (n *neighbours) close() {
+	if n.q != nil {
+		n.q.Close()
 	}
-	for _, n := range neighbours() {
-		if n.serves(remote) {
-			return n.encap
+}
+
+// way is how an address of this host is reached by UDP.
+type way struct {
+	encap  uint16 // the UDP port of who listens there; 0: nobody has told of one
+	raw    bool   // who listens there does so by raw IP alone
+	silent bool   // the owner of the port has not answered yet
+	err    error  // why UDP is no way
+}
+
+// to returns the way to an address, as it is known by then.
+func (n *neighbours) to(a netip.Addr, by time.Time) (w way) {
+	if n.err != nil {
+		return way{err: n.err}
+	}
+	if n.q != nil {
+		list, err := n.q.Answer(by)
+		if err != nil {
+			return way{err: err, silent: errors.Is(err, os.ErrDeadlineExceeded)}
+		}
+		for _, at := range list {
+			switch {
+			case !at.Serves(a):
+			case at.Encap == 0:
+				w.raw = true
+			default:
+				return way{encap: at.Encap, err: n.q.Check(at, a)}
+			}
+		}
+		if w.raw {
+			w.err = fmt.Errorf("SCTP port %d is served by raw IP alone: %w", n.port, syscall.ECONNREFUSED)
+			return w
 		}
 	}
-	return 0
+	return way{err: claim.CheckUDP(n.port, netip.AddrPortFrom(a, udp.DefaultPort))}
 }
 
-func ofThisHost(a netip.Addr) bool {
-	return a.IsLoopback() || slices.Contains(hostaddr.List(), a)
-}
-
-// announce tells the programs of this host of a listener over UDP. It fails with rawio.ErrPortInUse where another serves one of its addresses; Close takes
-// back what it has told by then.
+// announce tells the programs of this host of a listener over UDP. It fails with rawio.ErrPortInUse where another program has its port; Close takes back what it has
+// told by then.
 func (l *Listener) announce() error {
 	own, ok := l.t.link.(*udp.Link)
 	if !ok {
 		return nil
 	}
-	at := own.LocalAddrs()
-	if len(at) == 0 {
-		return nil // nobody can reach it yet
-	}
-	encap := at[0].Port()
 	addrs := l.cfg.LocalAddrs
 	if len(addrs) == 0 {
 		addrs = []netip.Addr{{}}
 	}
 	for _, a := range addrs {
-		n := neighbour{a, l.port, encap}
-		withdraw, err := n.announce()
+		release, err := claim.Take(l.port, claim.At(a, own.Port()))
 		if err != nil {
 			return err
 		}
-		l.announced = append(l.announced, withdraw)
-	}
-	for _, n := range neighbours() {
-		taken := func(a netip.Addr) bool { return !a.IsValid() || !n.addr.IsValid() || a == n.addr }
-		if n.port == l.port && n.encap != encap && slices.ContainsFunc(addrs, taken) {
-			return fmt.Errorf("SCTP port %d: %w", l.port, rawio.ErrPortInUse)
-		}
+		l.announced = append(l.announced, release)
 	}
 	return nil
 }

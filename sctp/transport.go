@@ -18,6 +18,7 @@ import (
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/internal/account"
@@ -231,10 +232,26 @@ func unroutable(err error) bool {
 }
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
-// when the port is taken, with *ConfigError, and with *LocalAddrError.
+// when the port is taken, with *ConfigError, and with *LocalAddrError. Over UDP port 9899, where others look for the SCTP ports of this host, the port is taken too where
+// another program of this host has it.
 func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 	cfg = cmp.Or(cfg, noConfig)
-	return t.listen(port, cfg, newQueue(cfg))
+	for try := 1; ; try++ {
+		l, err := t.listen(port, cfg, newQueue(cfg))
+		if err != nil {
+			return nil, err
+		}
+		if l.EncapPort() != udp.DefaultPort {
+			return l, nil
+		}
+		if err = l.announce(); err == nil {
+			return l, nil
+		}
+		l.Close()
+		if port != 0 || try == listenTries || !errors.Is(err, rawio.ErrPortInUse) {
+			return nil, err
+		}
+	}
 }
 
 // listen is Listen for who may wait at several Transports.

@@ -44,7 +44,7 @@ var layers = [][]string{
 	{"sctp/internal/*", "sctp/cc"},
 	{"sctp/wire"},
 	{"rawio/*"},
-	{"internal/pace"},
+	{"internal/claim", "internal/pace"},
 	{"rawio"},
 	{"rddplayers"}, // which must not share code with what it decodes
 	{"internal/ahead", "internal/count", "internal/crc32c", "internal/crowd", "internal/fair", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/sparse"},

@@ -7,12 +7,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 )
 
-// List returns the addresses of all interfaces, without zones; of those that are not known, none.
-func List() (list []netip.Addr) {
-	all, _ := net.InterfaceAddrs()
+// List returns the addresses of all interfaces, without zones.
+func List() (list []netip.Addr, err error) {
+	all, err := net.InterfaceAddrs()
 	for _, a := range all {
 		if n, ok := a.(*net.IPNet); ok {
 			if ip, ok := netip.AddrFromSlice(n.IP); ok {
@@ -20,7 +21,16 @@ func List() (list []netip.Addr) {
 			}
 		}
 	}
-	return list
+	return list, err
+}
+
+// Has says whether an address is one of this host. It fails where that cannot be known, for want of a descriptor for instance.
+func Has(a netip.Addr) (bool, error) {
+	if a = a.Unmap().WithZone(""); a.IsLoopback() && a.Is4() {
+		return true, nil
+	}
+	list, err := List()
+	return slices.Contains(list, a), err
 }
 
 // Tun returns the addresses that the environment variable RDDP_TUN gives the stack over a tun link: with commas between them.

@@ -1,16 +1,15 @@
 package raw
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
 
+	"github.com/rddp-go/rddp/internal/claim"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"golang.org/x/net/bpf"
@@ -20,14 +19,14 @@ import (
 // ports is the set of SCTP ports that a link owns.
 type ports struct {
 	mu     sync.Mutex
-	claims map[uint16][]claim // guarded by mu
+	claims map[uint16][]place // guarded by mu
 	closed bool               // guarded by mu
 }
 
-// claim is a port at one address of this host.
-type claim struct {
-	addr netip.Addr // invalid: at all
-	fd   int        // the socket whose name says so
+// place is a port at one address of this host.
+type place struct {
+	addr    netip.Addr // invalid: at all
+	release func()
 }
 
 // BindPort implements rawio.PortBinder: it claims the port in this network namespace and lets its
@@ -53,17 +52,17 @@ func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 	err := error(nil)
 	for _, a := range at {
 		a = a.Unmap().WithZone("")
-		if slices.ContainsFunc(s.claims[port], func(c claim) bool { return c.addr == a }) {
+		if slices.ContainsFunc(s.claims[port], func(c place) bool { return c.addr == a }) {
 			continue
 		}
-		var c claim
-		if c, err = newClaim(port, a); err != nil {
+		var release func()
+		if release, err = claim.Take(port, claim.At(a, 0)); err != nil {
 			break
 		}
 		if s.claims == nil {
-			s.claims = make(map[uint16][]claim)
+			s.claims = make(map[uint16][]place)
 		}
-		s.claims[port] = append(s.claims[port], c)
+		s.claims[port] = append(s.claims[port], place{a, release})
 	}
 	if err == nil {
 		err = l.refilter()
@@ -86,7 +85,7 @@ func (l *Link) UnbindPort(port uint16) {
 func (l *Link) drop(port uint16, n int) {
 	s := &l.ports
 	for _, c := range s.claims[port][n:] {
-		unix.Close(c.fd)
+		c.release()
 	}
 	if n > 0 {
 		s.claims[port] = s.claims[port][:n]
@@ -101,7 +100,7 @@ func (s *ports) close() {
 	defer s.mu.Unlock()
 	for _, list := range s.claims {
 		for _, c := range list {
-			unix.Close(c.fd)
+			c.release()
 		}
 	}
 	s.claims, s.closed = nil, true
@@ -111,37 +110,7 @@ func (s *ports) close() {
 func (s *ports) serves(port uint16, a netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.claims[port], func(c claim) bool { return !c.addr.IsValid() || c.addr == a.Unmap().WithZone("") })
-}
-
-// newClaim takes a port for this network namespace: the name of an abstract Unix socket is unique
-// there, and goes away with the process that holds it. What claims the port at all addresses has its number for a name, what claims it at one
-// that address behind it, and whoever finds a name of the other kind gives way.
-func newClaim(port uint16, a netip.Addr) (claim, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return claim{}, os.NewSyscallError("socket", err)
-	}
-	all := "@rddp/sctp/" + strconv.Itoa(int(port))
-	name, other := all, all+"/"
-	if a.IsValid() {
-		name, other = all+"/"+a.String(), all+"\n"
-	}
-	err = unix.Bind(fd, &unix.SockaddrUnix{Name: name})
-	if err == nil && !claimed(other) {
-		return claim{a, fd}, nil
-	}
-	unix.Close(fd)
-	if err == nil || err == unix.EADDRINUSE {
-		return claim{}, fmt.Errorf("SCTP port %d: %w", port, rawio.ErrPortInUse)
-	}
-	return claim{}, os.NewSyscallError("bind", err)
-}
-
-// claimed says whether the list of this network namespace's Unix sockets, one a line with its name at the end, has a text.
-func claimed(text string) bool {
-	list, _ := os.ReadFile("/proc/thread-self/net/unix")
-	return bytes.Contains(list, []byte(" "+text))
+	return slices.ContainsFunc(s.claims[port], func(c place) bool { return !c.addr.IsValid() || c.addr == a.Unmap().WithZone("") })
 }
 
 // refilter gives the sockets a filter for the present set of ports.
@@ -190,7 +159,7 @@ func (s *ports) filter(v6, all bool) ([]unix.SockFilter, error) {
 }
 
 // at is the part of the filter for packets to one port: it keeps those for the addresses at which that is bound.
-func (s *ports) at(claims []claim, v6 bool, keep bpf.Instruction) (prog []bpf.Instruction) {
+func (s *ports) at(claims []place, v6 bool, keep bpf.Instruction) (prog []bpf.Instruction) {
 	const network = 1<<32 - 0x100000 // SKF_NET_OFF: from here on offsets count from the IP header
 	offset, words := uint32(network+16), 1
 	if v6 {

@@ -46,4 +46,7 @@ func (system) lookup(local, remote netip.Addr) (Path, bool) {
 	return Path{}, false
 }
 
-func (system) addrs() []netip.Addr { return hostaddr.List() }
+func (system) addrs() []netip.Addr {
+	list, _ := hostaddr.List()
+	return list
+}
