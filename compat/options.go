@@ -28,6 +28,7 @@ type options struct {
 func (o *options) init() {
 	o.cfg, _ = new(sctp.Config).Complete() // the defaults
 	o.sackEvery, o.cfg.MaxInitRTO = 2, o.cfg.RTOMax
+	o.cfg.OutStreams = 10 // as a kernel has it, whatever the peer opens
 }
 
 // live gives an association what may change while it lives.

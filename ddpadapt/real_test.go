@@ -441,3 +441,32 @@ func TestShortSegmentsShareAPacket(t *testing.T) {
 	w.Run(time.Second)
 	check.That(t, ub.delivered != 0, "nothing was delivered")
 }
+
+// INIT and INIT ACK have as many outbound as inbound streams each, also where the two hosts want different numbers, and as many pairs come of it as both have.
+func TestStreamsArePairedWhateverEachHostWants(t *testing.T) {
+	for _, want := range [][2]wire.StreamID{{16, 64}, {64, 16}, {16, 16}} {
+		w := newWorld(t, 1480, func(hosts [2]*host) {
+			for i, h := range hosts {
+				h.cfg.OutStreams, h.cfg.InStreams = uint16(want[i]), uint16(want[i])
+			}
+		})
+		w.event(0, EventUp)
+		w.event(1, EventUp)
+		setups := 0
+		for _, s := range w.Sent {
+			cs := s.Pkt.Chunks()
+			for c, ok := cs.Next(); ok; c, ok = cs.Next() {
+				if c.Type() == wire.ChunkInit || c.Type() == wire.ChunkInitAck {
+					setups++
+					in := must.Get(wire.AsInit(c))(t)
+					must.That(t, in.OutStreams() == in.InStreams(), "%d and %d are wanted: %v with %d outbound and %d inbound streams",
+						want[0], want[1], c.Type(), in.OutStreams(), in.InStreams()) // req 5043-8-3
+				}
+			}
+		}
+		must.That(t, setups == 2, "%d INIT and INIT ACK", setups)
+		for i, h := range w.hosts {
+			must.That(t, h.a.OutStreams() == 16 && h.a.InStreams() == 16, "%d and %d are wanted: host %d has %d out, %d in", want[0], want[1], i, h.a.OutStreams(), h.a.InStreams())
+		}
+	}
+}

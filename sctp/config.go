@@ -20,7 +20,9 @@ type Config struct {
 	// What the protocol does: the fields of assoc.Config.
 
 	// OutStreams is the number of outbound streams asked for, InStreams the most inbound streams
-	// accepted (section 5.1.1). Defaults 10 and 65535.
+	// accepted (section 5.1.1). Defaults: OutStreams 10, or for an association that comes to a listener as many as the peer
+	// opens, if that is more, so that each message can be answered on its stream; InStreams 65535. There are never more
+	// outbound streams than the peer accepts: Stats tells how many there are.
 	OutStreams, InStreams uint16
 	// RecvBuffer is the receive window and SendBuffer the most that is queued to be sent, both in octets of
 	// user data; RecvBuffer is at least 1500 (section 3.3.2). Default 0: 1 MiB each, which grow to 16 MiB over paths with round trips of two

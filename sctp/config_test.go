@@ -29,7 +29,7 @@ func TestConfigHasTheOptionsOfTheCore(t *testing.T) {
 	check.That(t, cfg.OutStreams == 3 && cfg.NewController != nil && cfg.Events == 7, "what comes back is %+v", cfg)
 
 	full, err := (*Config)(nil).Complete()
-	check.That(t, err == nil && full.OutStreams == 10 && full.SackDelay != 0, "the defaults are %+v, %v", full, err)
+	check.That(t, err == nil && full.InStreams == 65535 && full.SackDelay != 0, "the defaults are %+v, %v", full, err)
 	var bad *ConfigError
 	_, err = (&Config{MTU: 1}).Complete()
 	check.That(t, errors.As(err, &bad) && bad.Field == "MTU", "an option that cannot be: %v", err)

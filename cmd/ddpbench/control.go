@@ -40,6 +40,9 @@ type control struct {
 
 const ctlLen = 40
 
+// maxRate bounds what a peer may report: sums of such figures can be printed.
+const maxRate = 1e12
+
 func (c *control) put(b *[ctlLen]byte) {
 	clear(b[:])
 	b[0] = byte(c.kind)
@@ -59,7 +62,7 @@ func (c *control) decode(b []byte) error {
 	*c = control{kind: ctlKind(b[0]), stop: b[1]&1 != 0, n: binary.BigEndian.Uint64(b[8:])}
 	for i, f := range []*float64{&c.peak, &c.avg, &c.rate} {
 		*f = math.Float64frombits(binary.BigEndian.Uint64(b[16+8*i:]))
-		if math.IsNaN(*f) || math.IsInf(*f, 0) || *f < 0 {
+		if !(*f >= 0 && *f <= maxRate) {
 			return fmt.Errorf("the peer reports a bandwidth of %v", *f)
 		}
 	}

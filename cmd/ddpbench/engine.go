@@ -66,8 +66,7 @@ var (
 
 func newEngine(dev *rdma.Device, p params, client bool) (*engine, error) {
 	e := &engine{params: p, client: client, dev: dev, pd: dev.AllocPD(), lanes: make([]*lane, p.qps)}
-	n, _ := p.buffers(client)
-	cq, err := dev.CreateCQ(p.qps * (n + e.maxSend()))
+	cq, err := dev.CreateCQ(p.qps * p.queues(client).Completions)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +76,6 @@ func newEngine(dev *rdma.Device, p params, client bool) (*engine, error) {
 	}
 	return e, nil
 }
-
-// maxSend is the depth of a send queue. A ping-pong posts two requests for each message.
-func (e *engine) maxSend() int { return 4*e.depth + ctlQueue }
 
 // addLane makes lane i.
 func (e *engine) addLane(i int) (*lane, error) {

@@ -26,6 +26,9 @@ func (r *region) sge(off, n int) rdma.SGE {
 	return rdma.SGE{LKey: r.stag, Addr: r.base + uint64(off), Len: uint32(n)}
 }
 
+// shut ends the peer's access: nothing writes to the memory once it has returned.
+func (r *region) shut() { r.mr.Invalidate() }
+
 func (r *region) close() {
 	if r != nil {
 		r.mr.Deregister()
@@ -112,7 +115,7 @@ func (l *lane) setup(e *engine) (err error) {
 		spoil(l.dst.buf, e.seed)
 	}
 	l.qp, err = e.dev.CreateQP(&rdma.QPConfig{
-		PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: e.maxSend(), MaxRecv: n, MaxSGE: 1,
+		PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: e.maxSend(e.client), MaxRecv: n, MaxSGE: 1,
 		IRD: e.reads(), ORD: e.reads(), OwnAssociation: e.own,
 	})
 	if err != nil {

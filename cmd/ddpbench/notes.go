@@ -17,6 +17,9 @@ type notes struct {
 // notesLen is how many octets they take at most.
 const notesLen = 128 << 10
 
+// notesMemory is what it takes to gather them, and to write them down.
+const notesMemory = 4 * notesLen
+
 // takeNotes has the client open memory for the server's notes.
 func (e *engine) takeNotes() (err error) {
 	if e.notes {
@@ -69,12 +72,14 @@ func (e *engine) tell() error {
 	return l.sendControl(control{kind: ctlNotes, n: uint64(len(b))})
 }
 
-// noted takes n octets of notes.
+// noted takes n octets of notes. The server could still write them while they are read, so its right to do so ends first
+// (RFC 5042 section 6.2.2): a JSON decoder panics on octets that change between its two passes.
 func (e *engine) noted(n uint64) error {
 	if !e.client || !e.notes || e.told || n > notesLen {
 		return fmt.Errorf("the peer tells %d octets that nobody has asked for", n)
 	}
 	e.told = true
+	e.notebook.shut()
 	if err := json.Unmarshal(e.notebook.buf[:n], &e.theirs); err != nil {
 		return fmt.Errorf("what the server tells for the report: %w", err)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"time"
 
@@ -48,34 +47,27 @@ const (
 	maxAll = 1 << 23
 )
 
-// words are flags that need some thought.
-type words struct {
-	size, memory                string
-	duration, interval, timeout float64
-	perftest
-}
-
 // flags adds the flags, and those that are refused: check says so.
-func (o *options) flags(fs *pflag.FlagSet) (w *words, check func() error) {
-	w = &words{}
+func (o *options) flags(fs *pflag.FlagSet) (w *perftest, check func() error) {
+	w = &perftest{}
 	fs.BoolVar(&o.lat, "lat", false, "measure latency instead of bandwidth")
-	fs.StringVarP(&w.size, "size", "s", "", "`bytes` in a message, K and M as suffixes (default 64K, with --lat 2)")
-	fs.StringVar(&w.memory, "memory", "", "`bytes` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches hold (default 4M for all QPs, for send 16M)")
-	fs.Uint64VarP(&o.iters, "iters", "n", 0, "messages on each QP (default 1000, for write bandwidth 5000)")
-	fs.Float64VarP(&w.duration, "duration", "D", 0, "run for so many `seconds` instead of a number of messages")
-	fs.IntVarP(&o.depth, "tx-depth", "t", 0, "messages outstanding on a QP (default 128, with --lat 1)")
-	fs.IntVarP(&o.qps, "qp", "q", 1, "`number` of QPs")
+	fs.VarP(cli.Octets(&o.size, 0, 1, maxSize), "size", "s", "`bytes` in a message, K and M as suffixes (default 64K, with --lat 2)")
+	fs.Var(cli.Octets(&o.mem, 0, 1, maxMemory), "memory", "`bytes` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches hold (default 4M for all QPs, for send 16M)")
+	fs.VarP(cli.Int(&o.iters, 0, 1, maxIters), "iters", "n", "messages on each QP (default 1000, for write bandwidth 5000)")
+	fs.VarP(cli.Seconds(&o.duration, 0, time.Millisecond, maxDuration), "duration", "D", "run for so many `seconds` instead of a number of messages")
+	fs.VarP(cli.Int(&o.depth, 0, 1, maxDepth), "tx-depth", "t", "messages outstanding on a QP (default 128, with --lat 1)")
+	fs.VarP(cli.Int(&o.qps, 1, 1, maxQPs), "qp", "q", "`number` of QPs")
 	fs.BoolVarP(&o.both, "bidirectional", "b", false, "both sides transmit; the sum is shown")
 	fs.BoolVarP(&o.all, "all", "a", false, "run sizes from 2 to 2^23")
-	fs.Float64Var(&w.interval, "interval", 0, "with -D, print a line every so many `seconds`")
+	fs.Var(cli.Seconds(&o.interval, 0, time.Millisecond, maxDuration), "interval", "with -D, print a line every so many `seconds`")
 	fs.StringVar(&o.page, "report", "", "write what was measured, with plots of both ends, as one HTML page into this `file`")
 	fs.BoolVar(&o.json, "json", false, "print JSON, an object a line")
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	fs.BoolVar(&o.own, "own", false, "an SCTP association for each QP instead of a shared one")
 	fs.BoolVar(&o.verify, "verify", false, "check the content of messages, which takes time")
 	fs.StringVar(&o.sweep, "sweep", "", "measure in this process how the cost of a packet grows with message size, QPs, associations and regions, and write plots into this `directory`")
-	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`; --self takes a free one unless it is given")
-	fs.Float64Var(&w.timeout, "timeout", 10, "`seconds` to wait for the server to answer")
+	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "SCTP `port`; --self takes a free one unless it is given")
+	fs.Var(cli.Seconds(&o.timeout, 10*time.Second, time.Millisecond, maxDuration), "timeout", "`seconds` to wait for the server to answer")
 	w.add(fs, o)
 	check = cli.Refuse(fs, refused)
 	o.metrics.Add(fs)
@@ -105,19 +97,6 @@ Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask fo
 		if err := o.arguments(fs.Args()); err != nil {
 			return nil, err
 		}
-	}
-	for _, s := range []struct {
-		flag string
-		v    float64
-		to   *time.Duration
-	}{{"duration", w.duration, &o.duration}, {"interval", w.interval, &o.interval}, {"timeout", w.timeout, &o.timeout}} {
-		*s.to = time.Duration(s.v * float64(time.Second))
-		if fs.Changed(s.flag) && !(s.v <= maxDuration.Seconds() && *s.to > 0) {
-			return nil, cli.Usagef("--%s %v: it is more than 0 seconds and at most %v", s.flag, s.v, maxDuration)
-		}
-	}
-	if err := errors.Join(parseSize("-s", w.size, &o.size), parseSize("--memory", w.memory, &o.mem)); err != nil {
-		return nil, err
 	}
 	if o.sweep != "" {
 		return o, o.checkSweep(fs)
@@ -171,20 +150,12 @@ func (o *options) check(fs *pflag.FlagSet) error {
 		return cli.Usagef("-a runs all sizes: it does not go with -s")
 	case fs.Changed("iters") && o.duration > 0:
 		return cli.Usagef("-n and -D: the run ends by one or the other")
-	case fs.Changed("iters") && o.iters == 0:
-		return cli.Usagef("-n 0: at least one message is needed")
 	case o.interval > 0 && o.duration == 0:
 		return cli.Usagef("--interval goes with -D")
-	case fs.Changed("tx-depth") && o.depth == 0:
-		return cli.Usagef("-t 0: at least one message has to be outstanding")
 	case fs.Changed("tx-depth") && o.lat:
 		return cli.Usagef("-t: with --lat one message is outstanding at a time")
-	case fs.Changed("memory") && o.mem == 0:
-		return cli.Usagef("--memory 0: messages need some")
 	case o.page != "" && o.host == "" && !o.self:
 		return cli.Usagef("--report is the client's: it shows the server too")
-	case o.port == 0:
-		return cli.Usagef("--port 0: an SCTP port is 1 to 65535")
 	}
 	o.defaults(fs.Changed("size"))
 	for _, size := range o.sizes() {
@@ -248,15 +219,4 @@ func (o *options) sizes() []int {
 		list = append(list, size)
 	}
 	return list
-}
-
-// parseSize reads a number of octets with an optional suffix K (2^10) or M (2^20), if there is one.
-func parseSize(flag, s string, to *int) error {
-	if s == "" {
-		return nil
-	}
-	if err := (*cli.Size)(to).Set(s); err != nil {
-		return cli.Usagef("%s %s: %v", flag, s, err)
-	}
-	return nil
 }

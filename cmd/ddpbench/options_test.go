@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -24,35 +25,35 @@ func TestFlagErrors(t *testing.T) {
 		{"write a -A CMP_AND_SWAP", "-A is for atomic"},
 		{"write a -H", "-H and -U print each result of --lat"},
 		{"write a --lat -D 1 -U", "-H and -U print each result of --lat"},
-		{"write a -Q 0", "one of 1 messages at least"},
-		{"write a -l 33", "1 to 32 requests"},
+		{"write a -Q 0", "-Q 0: it is a whole number, from 1 to 8192"},
+		{"write a -l 33", "-l 33: it is a whole number, from 1 to 32"},
 		{"write a -r 5", "-r is for send"},
 		{"send a -r 5 --memory 4M", "goes neither with -a nor with --memory"},
-		{"write a -T 3", "its lower two bits are those of ECN"},
-		{"write a -L 256", "a hop limit is 1 to 255"},
+		{"write a -T 3", "the lower two bits of a traffic class are those of ECN"},
+		{"write a -L 256", "-L 256: it is a whole number, from 1 to 255"},
 		{"write a b", "one HOST is enough"},
 		{"write a --self", "--self takes no HOST"},
 		{"write a --frobnicate", "unknown flag"},
 		{"write a -s 64Q", "such as 4096, 64K or 1M"},
 		{"write a -s -1", "such as 4096, 64K or 1M"},
 		{"write a -s 4096M", "such as 4096, 64K or 1M"},
-		{"write a -s 0", "1 octet to 256M"},
-		{"write a -s 257M", "1 octet to 256M"},
+		{"write a -s 0", "-s 0: it is a number of bytes, such as 4096, 64K or 1M, from 1 to 256M"},
+		{"write a -s 257M", "-s 257M: it is a number of bytes"},
 		{"write a -s 256M -q 8", "-s 268435456 with -q 8 needs more than 1024M of memory: take less of one"},
-		{"write a -n 0", "at least one message"},
-		{"write a -n 100000001", "at most 100000000"},
+		{"write a -n 0", "-n 0: it is a whole number, from 1 to 100000000"},
+		{"write a -n 100000001", "-n 100000001: it is a whole number"},
 		{"write a -n 5 -D 1", "by one or the other"},
-		{"write a -D 0", "more than 0 seconds"},
-		{"write a -D -1", "more than 0 seconds"},
-		{"write a -D NaN", "more than 0 seconds"},
-		{"write a -D 86401", "--duration 86401: it is more than 0 seconds and at most 24h0m0s"},
-		{"write a --timeout 0", "more than 0 seconds"},
-		{"write a --memory 0", "--memory 0: messages need some"},
+		{"write a -D 0", "-D 0: it is a time in seconds, from 0.001 to 86400"},
+		{"write a -D -1", "-D -1: it is a time in seconds"},
+		{"write a -D NaN", "-D NaN: it is a time in seconds"},
+		{"write a -D 86401", "-D 86401: it is a time in seconds"},
+		{"write a --timeout 0", "--timeout 0: it is a time in seconds"},
+		{"write a --memory 0", "--memory 0: it is a number of bytes"},
 		{"write a --memory 1K -s 1025", "--memory 1024: it takes one message at least and is at most 1024M"},
-		{"write a --memory 1025M", "--memory 1074790400: it takes one message at least and is at most 1024M"},
+		{"write a --memory 1025M", "--memory 1025M: it is a number of bytes"},
 		{"write a --interval 1", "--interval goes with -D"},
-		{"write a -t 0", "at least one message has to be outstanding"},
-		{"write a -t 8193", "the depth is 1 to 8192"},
+		{"write a -t 0", "-t 0: it is a whole number"},
+		{"write a -t 8193", "-t 8193: it is a whole number, from 1 to 8192"},
 		{"write a -t 8192 -q 17", "-t 8192 times -q 17: at most 131072 messages can be outstanding"},
 		{"write a -q 0", "1 to 256"},
 		{"write a -q 257", "1 to 256"},
@@ -77,12 +78,16 @@ func TestFlagErrors(t *testing.T) {
 
 // The bounds themselves are within bounds.
 func TestFlagsAtTheirBounds(t *testing.T) {
+	most := params{size: 1, qps: 4, depth: 1, iters: defaultItersWrite}
+	most.size += int(maxMemory-most.memory(false)) / 4
+	largest := fmt.Sprintf("-s %d -q 4 -t 1", most.size)
 	for _, args := range []string{"-s 256M", "-t 8192", "-q 256", "-t 8192 -q 16", "-n 100000000", "-n 1", "-t 1", "-s 1", "-D 86400", "--timeout 86400",
-		"-D 86400 --interval 86400", "--memory 1K -s 1K -n 1", "--memory 1024M", "-s 268435136 -q 4 -t 1", "-p 1", "--lat -D 1"} {
+		"-D 86400 --interval 86400", "--memory 1K -s 1K -n 1", "--memory 1024M", largest, "-p 1", "--lat -D 1"} {
 		_, err := parse(append(strings.Fields(args), "write", "a"), io.Discard)
 		check.That(t, err == nil, "%s: %v", args, err)
 	}
-	if _, err := parse(strings.Fields("write a -s 268435137 -q 4 -t 1"), io.Discard); err == nil { // 320 octets of each QP are for control messages
+	most.size++
+	if _, err := parse(strings.Fields(fmt.Sprintf("write a -s %d -q 4 -t 1", most.size)), io.Discard); err == nil {
 		t.Error("an octet more than the memory is accepted")
 	}
 	for _, row := range []struct {
@@ -187,9 +192,10 @@ func TestMemoryBound(t *testing.T) {
 	for p, want := range map[params][2]int64{ // 8 control buffers of 40 octets, 4 messages of 100, and their receive buffers
 		{verb: verbWrite, size: 100, depth: 4, qps: 2}:             {2 * (8*40 + 400), 2 * (8*40 + 400)},
 		{verb: verbSend, size: 100, depth: 4, qps: 1}:              {8*40 + 400, (8 + 4) * 100},
-		{verb: verbSend, size: 100, depth: 4, qps: 1, notes: true}: {8*40 + 400 + notesLen, (8+4)*100 + notesLen},
+		{verb: verbSend, size: 100, depth: 4, qps: 1, notes: true}: {8*40 + 400 + notesMemory, (8+4)*100 + notesMemory},
 	} {
-		got := [2]int64{p.memory(true), p.memory(false)}
+		queues := func(client bool) int64 { return int64(p.qps)*p.queues(client).Memory() + runMemory }
+		got := [2]int64{p.memory(true) - queues(true), p.memory(false) - queues(false)}
 		check.That(t, got == want, "%+v needs %d octets, want %d", p, got, want)
 	}
 	for v := verbWrite; v <= verbSend; v++ {

@@ -161,10 +161,28 @@ func (p *params) sink(client bool) bool {
 	return r.active && p.verb == verbRead || r.passive && p.verb == verbWrite
 }
 
-// memory is how many octets one end needs.
+// maxSend is the depth of one end's send queue. A ping-pong posts two requests for each message.
+func (p *params) maxSend(client bool) int {
+	if !p.role(client).active {
+		return ctlQueue
+	}
+	return 4*p.depth + ctlQueue
+}
+
+// queues are those of one QP.
+func (p *params) queues(client bool) cli.Queues {
+	n, _ := p.buffers(client)
+	send := p.maxSend(client)
+	return cli.Queues{Send: send, Recv: n, Reads: max(p.reads(), 0), Completions: n + send, Pieces: 1, Inline: 64}
+}
+
+// runMemory is what one end of a run takes beside its QPs.
+const runMemory = 64 << 10
+
+// memory is how many octets one end needs, queues and completions included: a server counts them before it allocates.
 func (p *params) memory(client bool) int64 {
 	n, size := p.buffers(client)
-	total := int64(n) * int64(size)
+	total := int64(n)*int64(size) + p.queues(client).Memory()
 	region := int64(p.slots()) * int64(p.size)
 	if p.source(client) {
 		total += region
@@ -172,9 +190,12 @@ func (p *params) memory(client bool) int64 {
 	if p.sink(client) {
 		total += region
 	}
-	total *= int64(p.qps)
+	total = total*int64(p.qps) + runMemory
 	if p.notes {
-		total += notesLen
+		total += notesMemory
+	}
+	if p.role(client).active && p.measurable() {
+		total += int64(p.iters) * int64(p.qps) * peakPlace
 	}
 	return total
 }

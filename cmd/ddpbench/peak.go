@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"time"
+	"unsafe"
+)
 
 // bandwidth is what a bandwidth run yields.
 type bandwidth struct {
@@ -55,6 +58,9 @@ type batch struct {
 }
 
 const maxPeak = 20000 // messages
+
+// peakPlace is how many octets it takes to remember a message.
+const peakPlace = int64(unsafe.Sizeof(time.Duration(0)) + unsafe.Sizeof(batch{}))
 
 // measurable reports whether a run has a peak.
 func (p *params) measurable() bool {

@@ -10,10 +10,9 @@ import (
 
 // perftest are those of perftest's flags that need some thought before they mean something here.
 type perftest struct {
-	events          bool
-	cqMod, list, rx int
-	atomic          string
-	tos, hops       int
+	events bool
+	rx     int
+	atomic string
 }
 
 func (f *perftest) add(fs *pflag.FlagSet, o *options) {
@@ -22,13 +21,13 @@ func (f *perftest) add(fs *pflag.FlagSet, o *options) {
 	fs.BoolVarP(&o.histogram, "report-histogram", "H", false, "with --lat and -n, print all results, sorted")
 	fs.BoolVarP(&o.unsorted, "report-unsorted", "U", false, "with --lat and -n, print all results, in their order")
 	fs.BoolVarP(&f.events, "events", "e", false, "sleep until something comes instead of polling for a while, as --poll -1ns")
-	fs.IntVarP(&f.cqMod, "cq-mod", "Q", 0, "one of `n` messages asks for a completion (default 100, or one in 16 MiB)")
-	fs.IntVarP(&f.list, "post_list", "l", 0, "post at most `n` requests at a time, 1 to 32 (default 32)")
-	fs.IntVarP(&f.rx, "rx-depth", "r", 0, "with send, receives that are posted on a QP, instead of --memory")
+	fs.VarP(cli.Int(&o.cqMod, 0, 1, maxDepth), "cq-mod", "Q", "one of `n` messages asks for a completion (default 100, or one in 16 MiB)")
+	fs.VarP(cli.Int(&o.list, 0, 1, burst), "post_list", "l", "post at most `n` requests at a time, 1 to 32 (default 32)")
+	fs.VarP(cli.Int(&f.rx, 0, 2, maxSlots), "rx-depth", "r", "with send, receives that are posted on a QP, instead of --memory")
 	fs.StringVarP(&f.atomic, "atomic_type", "A", "FETCH_AND_ADD", "with atomic, the `operation`: FETCH_AND_ADD or CMP_AND_SWAP")
-	fs.IntVarP(&f.tos, "tos", "T", 0, "traffic class of packets, a `number`; its lower two bits are ECN's")
-	fs.IntVarP(&f.hops, "hop_limit", "L", 0, "`time` to live of packets, or hop limit (default: the system's)")
-	fs.IntVarP(&o.link.MTU, "path-mtu", "m", 0, "as --mtu, in `bytes`")
+	fs.VarP(cli.Int(&o.link.Mark.Class, 0, 0, 255), "tos", "T", "traffic class of packets, a `number`; its lower two bits are ECN's")
+	fs.VarP(cli.Int(&o.link.Mark.TTL, 0, 1, 255), "hop_limit", "L", "`time` to live of packets, or hop limit (default: the system's)")
+	fs.VarP(cli.MTU(&o.link.MTU), "path-mtu", "m", "as --mtu, in `bytes`")
 	fs.BoolP("rdma_cm", "R", false, "connect QPs by a protocol for that, as is done anyway")
 	fs.BoolP("comm_rdma_cm", "z", false, "exchange what is needed by that protocol, as is done anyway")
 	fs.Bool("cpu_util", false, "show what the processor did, as is done anyway")
@@ -39,31 +38,28 @@ func (f *perftest) apply(fs *pflag.FlagSet, o *options) error {
 	switch {
 	case (o.histogram || o.unsorted) && (!o.lat || o.duration > 0):
 		return cli.Usagef("-H and -U print each result of --lat, of as many messages as -n says")
-	case fs.Changed("cq-mod") && f.cqMod < 1:
-		return cli.Usagef("-Q %d: one of 1 messages at least asks for a completion", f.cqMod)
-	case fs.Changed("post_list") && (f.list < 1 || f.list > burst):
-		return cli.Usagef("-l %d: 1 to %d requests are posted at a time", f.list, burst)
-	case fs.Changed("rx-depth") && (o.verb != verbSend || o.all || o.mem > 0 || f.rx < 2):
-		return cli.Usagef("-r is for send, 2 at least, and goes neither with -a nor with --memory")
+	case fs.Changed("rx-depth") && (o.verb != verbSend || o.all || o.mem > 0):
+		return cli.Usagef("-r is for send, and goes neither with -a nor with --memory")
 	case f.atomic != "FETCH_AND_ADD" && f.atomic != "CMP_AND_SWAP":
 		return cli.Usagef("-A %s: it is one of FETCH_AND_ADD, CMP_AND_SWAP", f.atomic)
 	case fs.Changed("atomic_type") && o.verb != verbAtomic:
 		return cli.Usagef("-A is for atomic")
 	case o.verb == verbAtomic && o.all:
 		return cli.Usagef("-a: an atomic operation is on %d bytes", atomicSize)
-	case f.tos < 0 || f.tos > 255 || f.tos&3 != 0:
-		return cli.Usagef("-T %d: a traffic class is 0 to 255, and its lower two bits are those of ECN", f.tos)
-	case fs.Changed("hop_limit") && (f.hops < 1 || f.hops > 255):
-		return cli.Usagef("-L %d: a hop limit is 1 to 255", f.hops)
+	case o.link.Mark.Class&3 != 0:
+		return cli.Usagef("-T %d: the lower two bits of a traffic class are those of ECN", o.link.Mark.Class)
 	}
-	o.link.Mark.Class, o.link.Mark.TTL = uint8(f.tos), uint8(f.hops)
-	o.cqMod, o.list, o.swap = f.cqMod, f.list, f.atomic == "CMP_AND_SWAP"
+	o.swap = f.atomic == "CMP_AND_SWAP"
 	if f.events {
 		o.link.Poll = -time.Nanosecond
 	}
 	if f.rx > 0 {
 		o.defaults(fs.Changed("size"))
-		o.mem = f.rx * o.size * o.qps
+		need := int64(f.rx) * int64(o.size) * int64(o.qps)
+		if need > maxMemory {
+			return cli.Usagef("-r %d: receives of %d bytes on %d QPs need more than %dM of memory", f.rx, o.size, o.qps, maxMemory>>20)
+		}
+		o.mem = int(need)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 const (
 	maxRuns        = 16
 	maxServeMemory = 2 * maxMemory
+	maxWaiting     = 256              // requests that are looked at, or wait for a place
 	joinTimeout    = 10 * time.Second // for all QPs of a run to be there
 	idleTimeout    = 60 * time.Second // without data of the client
 )
@@ -31,6 +32,7 @@ type service struct {
 	freed    chan struct{}         // guarded by mu: closed when a run has ended
 	places   fair.Store            // of runs
 	memory   fair.Store            // octets that runs need
+	waiting  fair.Store            // requests
 	patience time.Duration         // how long a request waits for a place
 }
 
@@ -57,7 +59,7 @@ var errStopped = errors.New("the server was stopped")
 
 func newService(dev *rdma.Device, rep *reporter) *service {
 	return &service{dev: dev, rep: rep, runs: make(map[runKey]*clientRun), freed: make(chan struct{}), patience: joinTimeout,
-		places: fair.Store{Max: maxRuns}, memory: fair.Store{Max: maxServeMemory}}
+		places: fair.Store{Max: maxRuns}, memory: fair.Store{Max: maxServeMemory}, waiting: fair.Store{Max: maxWaiting}}
 }
 
 // accept serves until ctx ends, or the listener is closed.
@@ -69,13 +71,23 @@ func (s *service) accept(ctx context.Context, l *rdma.Listener) {
 		if err != nil {
 			return
 		}
+		from := req.RemoteAddr().Addr()
+		if !s.waiting.Take(from, 1) {
+			s.refuse(req, cli.Usagef("too many requests wait here already: try again later"))
+			continue
+		}
 		active.Go(func() {
+			defer s.waiting.Give(from, 1)
 			if err := s.join(ctx, req, &active); err != nil {
-				req.Reject([]byte(cli.Explain(err)))
-				s.rep.refused(req.RemoteAddr(), err)
+				s.refuse(req, err)
 			}
 		})
 	}
+}
+
+func (s *service) refuse(req *rdma.Request, err error) {
+	req.Reject([]byte(cli.Explain(err)))
+	s.rep.refused(req.RemoteAddr(), err)
 }
 
 // join makes a request's QP part of its run; the first one begins the run. An error is for the client.

@@ -148,7 +148,7 @@ func (c *client) over(seq uint64) bool {
 func (c *client) pause() time.Duration {
 	d := flooding
 	if c.interval > 0 {
-		d = seconds(c.interval)
+		d = c.interval
 	}
 	if c.e == nil {
 		d = max(d, overdue)
@@ -158,7 +158,7 @@ func (c *client) pause() time.Duration {
 
 // room waits until ping seq may be under way with those that are.
 func (c *client) room(ctx context.Context, seq uint64) error {
-	full := func() bool { return c.e != nil && len(c.sent) > 0 && seq >= c.oldest()+uint64(window(int(c.size))) }
+	full := func() bool { return c.e != nil && len(c.sent) > 0 && seq >= c.oldest()+uint64(window(c.size)) }
 	for full() && ctx.Err() == nil {
 		if err := c.wait(ctx, c.pause, func() bool { return !full() }); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (c *client) oldest() uint64 { return slices.Min(slices.Collect(maps.Keys(c.
 // linger waits for the last replies.
 func (c *client) linger(ctx context.Context) error {
 	answered := func() bool { return c.due == 0 && len(c.sent) == 0 }
-	for end := c.turn.Add(seconds(c.timeout)); !answered() && ctx.Err() == nil && c.turn.Before(end); {
+	for end := c.turn.Add(c.timeout); !answered() && ctx.Err() == nil && c.turn.Before(end); {
 		pause := func() time.Duration { return min(max(c.pause(), overdue), end.Sub(c.turn)) }
 		if err := c.wait(ctx, pause, answered); err != nil {
 			return err
@@ -281,13 +281,13 @@ func (c *client) connect(ctx context.Context) error {
 
 // try makes one attempt to connect.
 func (c *client) try(done chan<- tried) {
-	e, err := newEnd(c.dev, int(c.size), c.pattern)
+	e, err := newEnd(c.dev, c.size, c.pattern)
 	if err != nil {
 		done <- tried{err: err, fatal: true}
 		return
 	}
 	t := tried{session: session{e: e}}
-	ctx, cancel := context.WithTimeout(c.life, seconds(c.timeout))
+	ctx, cancel := context.WithTimeout(c.life, c.timeout)
 	defer cancel()
 	mine := e.hello()
 	answer, err := e.qp.Connect(ctx, c.to, mine.encode())

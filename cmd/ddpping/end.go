@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -38,12 +39,21 @@ func messages(size int) int { return min(64, max(4, 64<<20/(headerLen+size))) }
 // window is how many pings may be under way: as many have memory of their own to be written to and read to, 4 MiB if that is enough for one.
 func window(size int) int { return min(64, max(1, 4<<20/max(size, 1))) }
 
-// sessionMemory is what a session takes besides its data: queues, completions, the session itself.
-const sessionMemory = 64 << 10
+// sessionMemory is what a session takes besides its data and its QP.
+const sessionMemory = 16 << 10
 
-// memory is what one end takes.
+// reads is how many RDMA Reads of pings are outstanding at most.
+const reads = 16
+
+// queues are those of a session.
+func queues(size int) cli.Queues {
+	n := messages(size)
+	return cli.Queues{Send: 2 * n, Recv: n, Reads: reads, Completions: 8 * n, Pieces: 1, Inline: 1}
+}
+
+// memory is what one end takes, queues and completions included: a server counts it before it allocates.
 func memory(size int) int {
-	return (3*window(size)+2)*size + 2*messages(size)*(headerLen+size) + sessionMemory
+	return (3*window(size)+2)*size + 2*messages(size)*(headerLen+size) + sessionMemory + int(queues(size).Memory())
 }
 
 func newEnd(dev *rdma.Device, size int, pattern []byte) (*end, error) {
@@ -73,8 +83,8 @@ func newEnd(dev *rdma.Device, size int, pattern []byte) (*end, error) {
 
 // open makes what the device has room for, or a part of it.
 func (e *end) open(dev *rdma.Device) (err error) {
-	n := len(e.in)
-	if e.cq, err = dev.CreateCQ(8 * n); err != nil {
+	q := queues(e.size)
+	if e.cq, err = dev.CreateCQ(q.Completions); err != nil {
 		return err
 	}
 	for _, r := range []struct {
@@ -90,7 +100,8 @@ func (e *end) open(dev *rdma.Device) (err error) {
 			return err
 		}
 	}
-	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: 2 * n, MaxRecv: n})
+	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: q.Send, MaxRecv: q.Recv,
+		MaxSGE: q.Pieces, MaxInline: q.Inline, IRD: q.Reads, ORD: q.Reads})
 	if err != nil {
 		return err
 	}
@@ -126,6 +137,14 @@ func (e *end) slot(seq uint64) int { return int(seq % uint64(window(e.size))) }
 
 // written is what the peer has written as ping seq.
 func (e *end) written(seq uint64) []byte { return e.target[e.slot(seq)*e.size:][:e.size] }
+
+// taken is a copy of it, where the answer leaves from: the peer may still write to what it has written, and what is
+// judged is what goes back (RFC 5042 section 6.2.2).
+func (e *end) taken(seq uint64) []byte {
+	b := e.bytes(e.source[e.slot(seq)])
+	copy(b, e.written(seq))
+	return b
+}
 
 // same reports whether b holds the data of ping seq.
 func (e *end) same(b []byte, seq uint64) bool {

@@ -18,10 +18,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -45,10 +45,10 @@ type options struct {
 	listen    bool
 	self      bool
 	count     int // 0: without end
-	interval  float64
-	size      cli.Size
-	deadline  float64
-	timeout   float64
+	interval  time.Duration
+	size      int
+	deadline  time.Duration
+	timeout   time.Duration
 	quiet     bool
 	flood     bool
 	adaptive  bool
@@ -147,11 +147,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(check(), mark.apply(fs, &o.link)); err != nil {
+	if err := cmp.Or(check(), mark.apply(&o.link)); err != nil {
 		return nil, err
-	}
-	if fs.Changed("count") && o.count < 1 {
-		return nil, cli.Usagef("-c %d: a count is 1 or more; without -c it goes on until ^C", o.count)
 	}
 	if o.flood && !fs.Changed("interval") {
 		o.interval = 0
@@ -160,15 +157,17 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	return o, o.check(fs.Args())
 }
 
+// maxTime is the longest time that a flag takes: thirty years, which no calculation with times overflows by.
+const maxTime = 1e9 * time.Second
+
 // flags adds the flags, and those that are refused: check says so.
 func (o *options) flags(fs *pflag.FlagSet, mark *marking) (check func() error) {
-	o.size = 56
 	fs.BoolVarP(&o.listen, "listen", "l", false, "serve pings. There is no preload: a short -i sends pings ahead of the answers")
-	fs.IntVarP(&o.count, "count", "c", 0, "stop after `n` pings; with -w, after n replies (default: at ^C)")
-	fs.Float64VarP(&o.interval, "interval", "i", 1, "`seconds` between pings; 0: as fast as replies come")
-	fs.VarP(&o.size, "size", "s", "data `bytes` in each ping, K and M as suffixes")
-	fs.Float64VarP(&o.deadline, "deadline", "w", 0, "stop after so many `seconds`, whatever has come")
-	fs.Float64VarP(&o.timeout, "timeout", "W", 10, "`seconds` to wait for the last replies, and for each attempt to connect")
+	fs.VarP(cli.Int(&o.count, 0, 1, math.MaxInt32), "count", "c", "stop after `n` pings; with -w, after n replies (default: at ^C)")
+	fs.VarP(cli.Seconds(&o.interval, time.Second, time.Microsecond, maxTime).OrZero(), "interval", "i", "`seconds` between pings; 0: as fast as replies come")
+	fs.VarP(cli.Octets(&o.size, 56, 0, maxSize), "size", "s", "data `bytes` in each ping, K and M as suffixes")
+	fs.VarP(cli.Seconds(&o.deadline, 0, time.Millisecond, maxTime).OrZero(), "deadline", "w", "stop after so many `seconds`, whatever has come")
+	fs.VarP(cli.Seconds(&o.timeout, 10*time.Second, time.Millisecond, maxTime), "timeout", "W", "`seconds` to wait for the last replies, and for each attempt to connect")
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print the summary only")
 	fs.BoolVarP(&o.flood, "flood", "f", false, "ping as fast as replies come, or a hundred times a second; a dot is a ping, a backspace a reply")
 	fs.BoolVarP(&o.adaptive, "adaptive", "A", false, "send the next ping when a reply has come, and after -i at the latest")
@@ -183,41 +182,28 @@ func (o *options) flags(fs *pflag.FlagSet, mark *marking) (check func() error) {
 	fs.StringVarP(&o.link.Local, "interface", "I", "", "send from this `address` or interface, as --local")
 	fs.BoolP("sticky", "B", false, "keep the source address of the beginning, as an association does anyway")
 	fs.BoolP("names", "H", false, "look names up, as is done without -n anyway")
-	mark.add(fs)
+	mark.add(fs, &o.link)
 	fs.BytesHexVarP(&o.pattern, "pattern", "p", nil, "fill pings with these 1 to 16 bytes in `hex` instead of what differs from ping to ping")
 	fs.StringVar(&o.op, "op", "send", "how data travels: send, write, read or all")
-	fs.Uint16Var(&o.port, "port", rdma.DefaultPort, "SCTP `port`")
+	fs.Var(cli.Port(&o.port, rdma.DefaultPort), "port", "SCTP `port`")
 	return cli.Refuse(fs, refused)
 }
 
 // marking is what the command line wants in IP headers.
 type marking struct {
-	ttl     int
-	class   string
 	discard string // what becomes of packets that are too long
 }
 
-func (m *marking) add(fs *pflag.FlagSet) {
-	fs.IntVarP(&m.ttl, "ttl", "t", 0, "time to `live` of packets, or hop limit (default: the system's)")
-	fs.StringVarP(&m.class, "tos", "Q", "", "traffic class of packets, a `number` in decimal or hex; its lower two bits are ECN's")
+func (m *marking) add(fs *pflag.FlagSet, link *cli.LinkFlags) {
+	fs.VarP(cli.Int(&link.Mark.TTL, 0, 1, 255), "ttl", "t", "time to `live` of packets, or hop limit (default: the system's)")
+	fs.VarP(cli.Int(&link.Mark.Class, 0, 0, 255), "tos", "Q", "traffic class of packets, a `number` in decimal or hex; its lower two bits are ECN's")
 	fs.StringVarP(&m.discard, "mtu-discovery", "M", "do", "`how` long packets may be. do, want: search for the MTU of each path; dont: take what the link says")
 }
 
 // apply sets what was asked for.
-func (m *marking) apply(fs *pflag.FlagSet, link *cli.LinkFlags) error {
-	if fs.Changed("ttl") && (m.ttl < 1 || m.ttl > 255) {
-		return cli.Usagef("-t %d: a TTL is 1 to 255", m.ttl)
-	}
-	link.Mark.TTL = uint8(m.ttl)
-	if m.class != "" {
-		class, err := strconv.ParseUint(m.class, 0, 8)
-		if err != nil {
-			return cli.Usagef("-Q %s: a traffic class is 0 to 255, such as 0xb8", m.class)
-		}
-		if class&3 != 0 {
-			return cli.Usagef("-Q %s: the lower two bits are those of ECN, which SCTP negotiates: take a multiple of 4", m.class)
-		}
-		link.Mark.Class = uint8(class)
+func (m *marking) apply(link *cli.LinkFlags) error {
+	if link.Mark.Class&3 != 0 {
+		return cli.Usagef("-Q %d: the lower two bits are those of ECN, which SCTP negotiates: take a multiple of 4", link.Mark.Class)
 	}
 	switch m.discard {
 	case "do", "want":
@@ -246,12 +232,6 @@ func (o *options) check(args []string) error {
 		return cli.Usagef("--self takes no HOST")
 	case !o.listen && !o.self && len(args) != 1:
 		return cli.Usagef("one HOST is needed, or -l to serve, or --self")
-	case o.size < 0 || o.size > maxSize:
-		return cli.Usagef("-s %d: the size is 0 to %d bytes", o.size, maxSize)
-	case o.interval < 0 || o.deadline < 0 || o.timeout <= 0:
-		return cli.Usagef("-i, -w and -W are seconds and cannot be negative, -W not 0")
-	case o.port == 0:
-		return cli.Usagef("--port 0: an SCTP port is 1 to 65535")
 	}
 	if _, err := operations(o.op); err != nil {
 		return err
@@ -272,7 +252,7 @@ func (o *options) run(ctx context.Context, out io.Writer) (int, error) {
 	}
 	if o.deadline > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, seconds(o.deadline))
+		ctx, cancel = context.WithTimeout(ctx, o.deadline)
 		defer cancel()
 	}
 	if o.self {
@@ -337,5 +317,3 @@ func deviceConfig() *rdma.Config {
 	c.SCTP.RTOMax = longestRTO
 	return c
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

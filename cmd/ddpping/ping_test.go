@@ -51,16 +51,16 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"unknown operation", "--op fly: it is one of send, write, read, all", []string{"--op", "fly", "a"}},
 		{"unknown link", "--link pigeon: it is one of raw, udp, tun, mem", []string{"--link", "pigeon", "127.0.0.1"}},
 		{"mem without --self", "use it with --self", []string{"--link", "mem", "127.0.0.1"}},
-		{"no size", "a size is a number of bytes", []string{"-s", "-1", "a"}},
-		{"too large a size", "the size is 0 to 16777216 bytes", []string{"-s", "17M", "a"}},
-		{"no count", "-c 0: a count is 1 or more", []string{"-c", "0", "a"}},
-		{"no number", "-c x: it is a whole number\n", []string{"-c", "x", "a"}},
-		{"no port", "--port 70000: it is a number from 0 to 65535\n", []string{"--port", "70000", "a"}},
+		{"no size", "-s -1: it is a number of bytes", []string{"-s", "-1", "a"}},
+		{"too large a size", "-s 17M: it is a number of bytes, such as 4096, 64K or 1M, from 0 to 16M", []string{"-s", "17M", "a"}},
+		{"no count", "-c 0: it is a whole number, from 1 to 2147483647\n", []string{"-c", "0", "a"}},
+		{"no number", "-c x: it is a whole number, from 1 to 2147483647\n", []string{"-c", "x", "a"}},
+		{"no port", "--port 70000: it is a port, from 1 to 65535\n", []string{"--port", "70000", "a"}},
 		{"no hex", "-p zz: it is bytes in hex", []string{"-p", "zz", "a"}},
 		{"somebody else's address", "this host does not have the address that --local or -I names", []string{"-I", "192.0.2.9", "--link", "udp", "127.0.0.1"}},
-		{"no TTL", "-t 256: a TTL is 1 to 255", []string{"-t", "256", "a"}},
-		{"no TTL at all", "-t 0: a TTL is 1 to 255", []string{"-t", "0", "a"}},
-		{"no traffic class", "-Q 0x100: a traffic class is 0 to 255", []string{"-Q", "0x100", "a"}},
+		{"no TTL", "-t 256: it is a whole number, from 1 to 255", []string{"-t", "256", "a"}},
+		{"no TTL at all", "-t 0: it is a whole number, from 1 to 255", []string{"-t", "0", "a"}},
+		{"no traffic class", "-Q 0x100: it is a whole number, from 0 to 255", []string{"-Q", "0x100", "a"}},
 		{"bits of ECN", "the lower two bits are those of ECN", []string{"-Q", "0xb9", "a"}},
 		{"no way to find the MTU", "-M probe: it is one of do, want, dont", []string{"-M", "probe", "a"}},
 		{"too long a pattern", "a pattern is 1 to 16 bytes", []string{"-p", "0123456789abcdef0123456789abcdef01", "a"}},
@@ -70,7 +70,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"what makes no sense, with a value", "-m: packets are not marked", []string{"-m", "5", "a"}},
 		{"a preload", "ping's preload is not offered", []string{"-l", "3", "a"}},
 		{"local is no address", "--local x is not an IP address, and no interface", []string{"--local", "x", "--link", "udp", "127.0.0.1"}},
-		{"an MTU too small", "below 576", []string{"--self", "--link", "mem", "--mtu", "575"}},
+		{"an MTU too small", "--mtu 575: it is a whole number, 0 or from 576 to 65535", []string{"--self", "--link", "mem", "--mtu", "575"}},
 		{"tun without an address", "--link tun needs --local", []string{"--link", "tun", "127.0.0.1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestEndsTakeRoom(t *testing.T) {
 	dev, _ := devices(t)
 	for _, size := range []int{0, 1, 100, 1 << 20, 5 << 20} {
 		e := must.Get(newEnd(dev, size, nil))(t)
-		check.Equal(t, "octets", len(e.target)+len(e.readable)+len(e.local)+len(e.scratch)+sessionMemory, memory(size))
+		check.Equal(t, "octets", len(e.target)+len(e.readable)+len(e.local)+len(e.scratch)+sessionMemory+int(queues(size).Memory()), memory(size))
 		for _, late := range []*end{e, nil} { // it may have come when all was over
 			check.OK(t, (&client{life: must.Ended()}).connected(tried{session: session{e: late}}))
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp"
 )
@@ -49,7 +50,7 @@ func newReporter(o *options, addr netip.Addr, out io.Writer) *reporter {
 	r := &reporter{options: o, out: out, addr: addr, name: addr.String(), min: math.Inf(1), carried: make(map[netip.Addr]int)}
 	if !o.numeric && !o.self {
 		if names, _ := net.LookupAddr(r.name); len(names) > 0 {
-			r.name = fmt.Sprintf("%s (%s)", strings.TrimSuffix(names[0], "."), r.name)
+			r.name = fmt.Sprintf("%s (%s)", cli.Printable(strings.TrimSuffix(names[0], ".")), r.name)
 		}
 	}
 	return r

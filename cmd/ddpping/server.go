@@ -132,7 +132,7 @@ func (s *service) answer(e *end, client *hello, wc rdma.WC) error {
 	op, seq := operation(msg[0]), binary.BigEndian.Uint64(msg[2:])
 	data := msg[headerLen:]
 	if op == opWrite {
-		data = e.written(seq)
+		data = e.taken(seq)
 	}
 	verdict := verdictGood
 	if !e.same(data, seq) {

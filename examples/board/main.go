@@ -17,6 +17,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/udp"
@@ -30,6 +31,8 @@ const (
 	first   = noteLen // where the first note is; the counter has a line of its own
 	size    = first + notes*noteLen
 )
+
+const clients = 100 // at a time
 
 func main() {
 	listen := flag.Bool("l", false, "keep the board")
@@ -68,7 +71,8 @@ func run(ctx context.Context, listen bool, host, note string) error {
 
 // serve registers the board and lets clients in. All that they do there, the library does.
 func serve(ctx context.Context, link rawio.Link, out io.Writer) error {
-	dev, err := rdma.NewDevice(link, nil)
+	// What clients can have the server hold is bounded: so many of them, and none that does nothing.
+	dev, err := rdma.NewDevice(link, &rdma.Config{Limits: rdma.Limits{MaxQPs: clients}, IdleTimeout: time.Minute})
 	if err != nil {
 		return err
 	}
@@ -88,13 +92,16 @@ func serve(ctx context.Context, link rawio.Link, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		qp, _, err := newQP(dev, pd)
+		qp, _, err := newQP(dev, pd, 1)
 		if err != nil {
-			return err
+			_ = req.Reject([]byte("the server has too many clients"))
+			continue
 		}
 		name := binary.BigEndian.AppendUint32(nil, uint32(board.STag())) // what a client has to know of the memory
 		if err := req.Accept(qp, name); err != nil {
 			slog.Warn("client", "address", req.RemoteAddr(), "error", err)
+			_ = qp.Close()
+			continue
 		}
 		go func() {
 			<-qp.Done() // the client has left
@@ -103,12 +110,13 @@ func serve(ctx context.Context, link rawio.Link, out io.Writer) error {
 	}
 }
 
-func newQP(dev *rdma.Device, pd *rdma.PD) (*rdma.QP, *rdma.CQ, error) {
-	cq, err := dev.CreateCQ(256) // as deep as both queues
+// newQP makes a QP whose queues are so deep. The server posts nothing: its are as short as they can be.
+func newQP(dev *rdma.Device, pd *rdma.PD, depth int) (*rdma.QP, *rdma.CQ, error) {
+	cq, err := dev.CreateCQ(2 * depth) // as deep as both queues
 	if err != nil {
 		return nil, nil, err
 	}
-	qp, err := dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
+	qp, err := dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: depth, MaxRecv: depth})
 	return qp, cq, err
 }
 
@@ -140,7 +148,7 @@ func (c *client) do(ctx context.Context, wr rdma.SendWR) (rdma.WC, error) {
 // add takes the next free place, writes a note there, and prints the whole board.
 func add(ctx context.Context, dev *rdma.Device, server netip.AddrPort, note string, out io.Writer) error {
 	pd := dev.AllocPD()
-	qp, cq, err := newQP(dev, pd)
+	qp, cq, err := newQP(dev, pd, 16)
 	if err != nil {
 		return err
 	}
@@ -177,7 +185,8 @@ func add(ctx context.Context, dev *rdma.Device, server netip.AddrPort, note stri
 		return err
 	}
 	for i := range int(got.Original) + 1 {
-		fmt.Fprintf(out, "%d. %s\n", i+1, bytes.TrimRight(mine[first+i*noteLen:][:noteLen], "\x00"))
+		note := bytes.TrimRight(mine[first+i*noteLen:][:noteLen], "\x00")
+		fmt.Fprintf(out, "%d. %q\n", i+1, note) // %q, as a terminal obeys what others may have written
 	}
 	return qp.Disconnect(ctx)
 }

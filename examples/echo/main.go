@@ -83,13 +83,19 @@ func echo(c *sctp.Conn) {
 			return // the peer has closed
 		}
 		if err == nil {
-			_, err = c.WriteMsg(buf[:n], sctp.SendInfo{Stream: info.Stream, PPID: info.PPID})
+			_, err = c.WriteMsg(buf[:n], sctp.SendInfo{Stream: answerOn(c, info.Stream), PPID: info.PPID})
 		}
 		if err != nil {
 			slog.Warn("client", "address", c.RemoteAddr(), "error", err)
 			return
 		}
 	}
+}
+
+// answerOn returns the stream of an answer: that of the question, which a listener opens by default. A client that accepts
+// fewer streams than it opens leaves some without a counterpart: those share what there are.
+func answerOn(c *sctp.Conn, asked uint16) uint16 {
+	return asked % uint16(c.Stats().OutStreams)
 }
 
 func call(ctx context.Context, link rawio.Link, server netip.AddrPort, out io.Writer) error {
@@ -114,7 +120,7 @@ func call(ctx context.Context, link rawio.Link, server netip.AddrPort, out io.Wr
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "stream %d: %s\n", info.Stream, buf[:n])
+		fmt.Fprintf(out, "stream %d: %q\n", info.Stream, buf[:n]) // %q, as a terminal obeys what the peer may have sent
 	}
 	return c.Close()
 }

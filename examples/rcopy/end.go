@@ -33,20 +33,24 @@ func newEnd(dev *rdma.Device, depth int) (*end, error) {
 	if e.inMR, err = e.pd.Register(e.in[:], rdma.LocalWrite, nil); err != nil {
 		return nil, err
 	}
-	if e.cq, err = dev.CreateCQ(depth + 1); err != nil {
-		return nil, err
+	if e.cq, err = dev.CreateCQ(depth + 1); err == nil {
+		e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq,
+			MaxSend: depth, MaxRecv: 1, MaxSGE: 1, MaxInline: len(e.in), IRD: -1, ORD: -1})
 	}
-	e.qp, err = dev.CreateQP(&rdma.QPConfig{
-		PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: depth, MaxRecv: 1, MaxInline: len(e.in), IRD: -1, ORD: -1,
-	})
+	if err == nil {
+		err = e.qp.PostRecv(&rdma.RecvWR{SGL: []rdma.SGE{e.inMR.SGE(0, len(e.in))}})
+	}
 	if err != nil {
+		e.close()
 		return nil, err
 	}
-	return e, e.qp.PostRecv(&rdma.RecvWR{SGL: []rdma.SGE{e.inMR.SGE(0, len(e.in))}})
+	return e, nil
 }
 
 func (e *end) close() {
-	e.qp.Close()
+	if e.qp != nil {
+		e.qp.Close()
+	}
 	e.inMR.Deregister()
 }
 

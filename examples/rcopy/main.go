@@ -43,8 +43,9 @@ type options struct {
 	link     cli.LinkFlags
 	listen   bool
 	dir      string
-	maxSize  octets
-	timeout  float64
+	maxSize  uint64
+	share    uint64        // percent
+	timeout  time.Duration // without anything moving
 	port     uint16
 	quiet    bool
 	file     string
@@ -93,25 +94,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal 
 }
 
 func parse(args []string, stdout io.Writer) (*options, error) {
-	o := &options{maxSize: 64 << 30}
+	o := &options{}
 	fs := cli.NewFlags("rcopy")
-	fs.BoolVarP(&o.listen, "listen", "l", false, "serve: store what comes")
-	fs.StringVar(&o.dir, "dir", ".", "with -l, the `directory` to store into")
-	fs.Var(&o.maxSize, "max-size", "with -l, the most `octets` of one file; K, M, G or T may follow")
-	fs.Float64VarP(&o.timeout, "timeout", "w", 30, "give up when nothing has moved for so many `seconds`")
-	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
-	fs.Uint16VarP(&o.port, "port", "p", rdma.DefaultPort, "SCTP `port`")
-	o.link.Add(fs)
+	o.flags(fs)
 	const about = "Usage: rcopy [flags] FILE HOST[:NAME] | -l\n\nCopies a file to another host by RDMA Write over SCTP."
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}
 	args = fs.Args()
 	switch {
-	case o.timeout <= 0 || o.timeout > 1e9:
-		return nil, cli.Usagef("-w %v: the timeout is seconds above 0", o.timeout)
-	case o.port == 0:
-		return nil, cli.Usagef("--port 0: an SCTP port is 1 to 65535")
 	case o.listen && len(args) > 0:
 		return nil, cli.Usagef("-l serves: it takes no FILE and no HOST")
 	case o.listen:
@@ -130,6 +121,18 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	return o, nil
 }
 
+// flags adds the flags.
+func (o *options) flags(fs *pflag.FlagSet) {
+	fs.BoolVarP(&o.listen, "listen", "l", false, "serve: store what comes")
+	fs.StringVar(&o.dir, "dir", ".", "with -l, the `directory` to store into")
+	fs.Var(cli.Octets(&o.maxSize, 64<<30, 0, 1<<62), "max-size", "with -l, the most `octets` of one file; K, M, G or T may follow")
+	fs.Var(cli.Int(&o.share, 50, 1, 100), "share", "with -l, the most `percent` of the free space that the copies of one client may reserve at a time")
+	fs.VarP(cli.Seconds(&o.timeout, 30*time.Second, time.Millisecond, 1e6*time.Second), "timeout", "w", "give up when nothing has moved for so many `seconds`")
+	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
+	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "SCTP `port`")
+	o.link.Add(fs)
+}
+
 // splitTarget splits HOST[:NAME]. An IPv6 address with a name stands in brackets.
 func splitTarget(s string) (host, name string) {
 	if _, err := netip.ParseAddr(s); err == nil {
@@ -142,8 +145,6 @@ func splitTarget(s string) (host, name string) {
 	host, name, _ = strings.Cut(s, ":")
 	return host, name
 }
-
-func (o *options) patience() time.Duration { return time.Duration(o.timeout * float64(time.Second)) }
 
 // device opens the link and what runs over it.
 func (o *options) device() (*rdma.Device, error) {
@@ -182,7 +183,7 @@ func (o *options) serve(ctx context.Context) error {
 		o.say("warning: %s", w)
 	}
 	o.say("rcopy: storing into %s from SCTP port %d over %s", o.dir, o.port, o.link.Name())
-	s := &server{dev: dev, root: root, maxSize: uint64(o.maxSize), patience: o.patience(), say: o.say}
+	s := &server{dev: dev, root: root, maxSize: o.maxSize, patience: o.timeout, disk: newDisk(o.share), say: o.say}
 	s.accept(ctx, l)
 	return nil
 }
@@ -209,7 +210,7 @@ func (o *options) copy(ctx context.Context) error {
 		return err
 	}
 	defer dev.Close()
-	u := &upload{offer: offer{uint64(info.Size()), o.name}, src: f, patience: o.patience()}
+	u := &upload{offer: offer{uint64(info.Size()), o.name}, src: f, patience: o.timeout}
 	done := o.show(u)
 	began := time.Now()
 	sum, err := u.run(ctx, dev, netip.AddrPortFrom(addr, o.port))

@@ -52,7 +52,7 @@ func newBench(t *testing.T, kind string) *bench {
 	l := must.Get(sdev.Listen(rdma.DefaultPort))(t)
 	root := must.Get(os.OpenRoot(b.dir))(t)
 	b.addr = netip.AddrPortFrom(self.Addr, rdma.DefaultPort)
-	b.s = &server{dev: sdev, root: root, maxSize: 64 << 20, patience: time.Minute, say: func(format string, args ...any) {
+	b.s = &server{dev: sdev, root: root, maxSize: 64 << 20, patience: time.Minute, disk: newDisk(50), say: func(format string, args ...any) {
 		b.said <- fmt.Sprintf(format, args...)
 	}}
 	var cancel context.CancelFunc

@@ -7,6 +7,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// space returns how many octets of the file system of root are free for this program, and how many it has.
+func space(root *os.Root) (free, total uint64, known bool) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return 0, 0, false
+	}
+	defer dir.Close()
+	var s unix.Statfs_t
+	if unix.Fstatfs(int(dir.Fd()), &s) != nil || s.Bsize <= 0 {
+		return 0, 0, false
+	}
+	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), true
+}
+
 // reserve gives f its size and takes the disk space for it now, where the file system can.
 func reserve(f *os.File, size int64) error {
 	if size == 0 {

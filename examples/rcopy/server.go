@@ -26,6 +26,7 @@ type server struct {
 	patience time.Duration // without anything coming
 	say      func(format string, args ...any)
 	places   fair.Store // one for each copy under way
+	disk     *disk
 	lines    *fair.Lines
 }
 
@@ -77,18 +78,20 @@ func (s *server) serve(ctx context.Context, req *rdma.Request) {
 		s.refuse(req, err)
 		return
 	}
-	in, err := create(s.root, what.size)
+	from := req.RemoteAddr().Addr()
+	in, err := s.disk.create(s.root, from, what.size)
 	if err != nil {
 		s.refuse(req, fmt.Errorf("it cannot be stored: %w", err))
 		return
 	}
+	defer s.disk.give(from, what.size) // once it is kept or gone
 	defer in.discard()
 	e, err := newEnd(s.dev, 1)
 	if err != nil {
 		s.refuse(req, err)
 		return
 	}
-	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, full: func() bool { return s.places.Full(req.RemoteAddr().Addr()) }, in: in, e: e}
+	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, full: func() bool { return s.places.Full(from) || s.disk.wanted(time.Now().Add(-s.patience)) }, in: in, e: e}
 	defer d.closeWindow() // once the client knows why, lest its Writes hit a closed window instead
 	defer e.close()
 	began := time.Now()
@@ -110,7 +113,7 @@ type download struct {
 	offer
 	from     netip.AddrPort
 	patience time.Duration
-	full     func() bool // there is no place for another copy from there
+	full     func() bool // there is no place, or no space, for another copy
 	in       *incoming
 	e        *end
 	window   *rdma.MR

@@ -58,7 +58,8 @@ func answer(c *sctp.Conn) {
 		if err != nil {
 			return
 		}
-		if _, err := c.WriteMsg(buf[:n], sctp.SendInfo{Stream: info.Stream}); err != nil {
+		on := info.Stream % uint16(c.Stats().OutStreams) // as the client may accept fewer streams than it opens
+		if _, err := c.WriteMsg(buf[:n], sctp.SendInfo{Stream: on}); err != nil {
 			return
 		}
 	}
@@ -78,6 +79,6 @@ func call(ctx context.Context, address string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s on stream %d\n", buf[:n], info.Stream)
+	_, err = fmt.Fprintf(out, "%q on stream %d\n", buf[:n], info.Stream) // %q, as a terminal obeys what the peer may have sent
 	return err
 }

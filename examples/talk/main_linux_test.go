@@ -15,7 +15,7 @@ func TestTalk(t *testing.T) {
 		}
 		var out strings.Builder
 		err := call(t.Context(), "localhost:5000", &out)
-		check.That(t, out.String() == "hello on stream 3\n", "%q", out.String())
+		check.That(t, out.String() == "\"hello\" on stream 3\n", "%q", out.String())
 		return err
 	})
 }

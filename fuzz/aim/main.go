@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -48,14 +49,14 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs := cli.NewFlags("aim")
 	fs.StringVar(&o.link.Kind, "link", "udp", "how packets travel: udp (RFC 6951) or raw (needs CAP_NET_RAW)")
 	fs.StringVar(&o.link.Local, "local", "", "local `address`")
-	fs.Uint16Var(&o.link.EncapPort, "encap-port", 9899, "the other side's UDP encapsulation `port`")
-	fs.Uint64Var(&o.seed, "seed", 1, "of what is done; over a real link the answers' timing plays a part too")
-	fs.DurationVar(&o.duration, "duration", time.Minute, "how long")
-	fs.IntVar(&o.life, "life", 3000, "`packets` of one attacker, before the next takes another port and seed")
-	fs.IntVar(&o.rate, "rate", 0, "`packets` a second at most (default: as fast as the other side answers)")
+	fs.Var(cli.Port(&o.link.EncapPort, 9899), "encap-port", "the other side's UDP encapsulation `port`")
+	fs.Var(cli.Int(&o.seed, 1, 0, math.MaxUint64), "seed", "of what is done; over a real link the answers' timing plays a part too")
+	fs.Var(cli.Duration(&o.duration, time.Minute, time.Millisecond, cli.Year), "duration", "how long")
+	fs.Var(cli.Int(&o.life, 3000, 1, 1<<30), "life", "`packets` of one attacker, before the next takes another port and seed")
+	fs.Var(cli.Int(&o.rate, 0, 0, 1_000_000), "rate", "`packets` a second at most (default: as fast as the other side answers)")
 	fs.BoolVar(&o.rdma, "rdma", false, "DDP sessions and RDMA messages too (RFC 5043)")
 	fs.BoolVar(&o.careful, "careful", false, "leave out what most implementations end the association for")
-	fs.DurationVar(&o.patience, "patience", 3*time.Second, "what does not answer an INIT for so long hangs")
+	fs.Var(cli.Duration(&o.patience, 3*time.Second, time.Millisecond, time.Hour), "patience", "what does not answer an INIT for so long hangs")
 	fs.StringVar(&o.out, "out", "aim.pcapng", "`file` for the last packets, when something is found")
 	fs.BoolVar(&o.mine, "i-own-this-host", false, "attack an address that is neither loopback nor in a namespace of one's own")
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
@@ -70,8 +71,6 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, cli.Usagef("%s is not an IP address with an SCTP port, such as 127.0.0.1:5000", cli.Printable(fs.Arg(0)))
 	case o.link.Kind != "udp" && o.link.Kind != "raw":
 		return nil, cli.Usagef("--link %s: it is udp or raw", cli.Printable(o.link.Kind))
-	case o.duration <= 0 || o.life <= 0 || o.rate < 0 || o.patience <= 0:
-		return nil, cli.Usagef("--duration, --life and --patience are positive, --rate is not negative")
 	}
 	if o.target = netip.AddrPortFrom(t.Addr().Unmap(), t.Port()); !o.mine && !allowed(o.target.Addr(), ownNamespace()) {
 		return nil, cli.Usagef("%s is neither a loopback address nor in a network namespace of its own: attack only what is yours to break, and say so by --i-own-this-host", t.Addr())

@@ -22,12 +22,14 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/rddp-go/rddp/internal/cli"
 )
 
 func main() {
 	var o options
-	flag.DurationVar(&o.time, "time", 20*time.Second, "how long to run each target")
-	flag.IntVar(&o.jobs, "jobs", 2, "targets at a time")
+	flag.Var(cli.Duration(&o.time, 20*time.Second, time.Millisecond, cli.Year), "time", "how long to run each target")
+	flag.Var(cli.Int(&o.jobs, 2, 1, 1024), "jobs", "targets at a time")
 	flag.StringVar(&o.match, "match", ".", "only targets whose package and name match this regular expression")
 	flag.StringVar(&o.logs, "logs", "", "keep what the targets print in this folder")
 	flag.BoolVar(&o.resume, "resume", false, "run only targets whose log does not tell a good end")

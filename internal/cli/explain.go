@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 	"syscall"
 
 	"github.com/rddp-go/rddp/ddpadapt"
@@ -10,8 +11,13 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Explain turns an error of the library into a plain sentence that says what to do.
+// Explain turns an error of the library into a plain sentence that says what to do, in one line. Whatever text of the peer is in it,
+// a terminal shows it and does not obey it.
 func Explain(err error) string {
+	return Printable(strings.ReplaceAll(explain(err), "\n", "; "))
+}
+
+func explain(err error) string {
 	var (
 		perm     *rawio.PermissionError
 		unsup    *rawio.UnsupportedError
@@ -39,7 +45,7 @@ func Explain(err error) string {
 	case errors.As(err, &adapt):
 		return adapt.Error() + ": is something else than this tool listening there?"
 	case errors.As(err, &rejected):
-		return "the server refused: " + Printable(string(rejected.Private))
+		return "the server refused: " + string(rejected.Private)
 	case errors.Is(err, assoc.ErrProtoUnreachable):
 		return "the host is up but nothing there speaks SCTP over this link: start the server, with the same --link"
 	case errors.As(err, &aborted) && aborted.ByPeer:

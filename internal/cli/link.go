@@ -48,17 +48,25 @@ type LinkFlags struct {
 func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Kind, "link", "", "how packets travel: raw (IP protocol 132, needs CAP_NET_RAW), udp (RFC 6951), tun (needs CAP_NET_ADMIN), or mem (with --self) (default raw)")
 	fs.StringVar(&f.Local, "local", "", "local `address` or interface, several with commas between them for as many paths; with --link tun the stack's own, which the host must not have")
-	fs.IntVar(&f.UDPPort, "udp-port", 0, "local UDP encapsulation `port` (default 9899 for a server, any for a client)")
-	fs.Uint16Var(&f.EncapPort, "encap-port", 0, "the peer's UDP encapsulation `port` (default 9899)")
+	fs.Var(Port(&f.UDPPort, 0).OrZero(), "udp-port", "local UDP encapsulation `port` (default 9899 for a server, any for a client)")
+	fs.Var(Port(&f.EncapPort, 0).OrZero(), "encap-port", "the peer's UDP encapsulation `port` (default 9899)")
 	fs.StringVar(&f.TunName, "tun-name", "", "TUN `device`, created unless it exists (default: a new one)")
 	fs.StringVar(&f.TunHost, "tun-host", "", "the host's `address/bits` on the TUN device")
-	fs.IntVar(&f.MTU, "mtu", 0, "IP-level MTU in `octets` (default: the route's)")
-	fs.IntVar(&f.Shards, "shards", 1, "with --link udp or tun, `queues` of incoming packets, each read by a goroutine of its own")
+	fs.Var(MTU(&f.MTU), "mtu", "IP-level MTU in `octets` (default: the route's)")
+	fs.Var(Int(&f.Shards, 1, 1, maxShards), "shards", "with --link udp or tun, `queues` of incoming packets, each read by a goroutine of its own")
 	fs.StringVar(&f.Pcap, "pcap", "", "write every packet to a pcapng `file` for Wireshark")
 	fs.Var(&f.cc, "cc", "congestion controller of what this end sends: cubic, newreno, rfc9260 (its letter) or bbr (default cubic)")
 	f.Trace.Add(fs)
-	fs.DurationVar(&f.Poll, "poll", 0, "poll this long before blocking for packets: lower latency for a busy processor; less than 0 blocks at once (default: up to 40us, as long as packets come that soon)")
+	fs.Var(Duration(&f.Poll, 0, -time.Second, time.Second), "poll", "poll this `time` before blocking for packets: lower latency for a busy processor; less than 0 blocks at once (default: up to 40us, as long as packets come that soon)")
 }
+
+// maxShards is how many queues a link may have.
+const maxShards = 256
+
+// MTU is an MTU of IP: what carries a DDP session's private data, or more. 0 is the route's.
+func MTU(p *int) *Number { return Int(p, 0, leastMTU, 65535).OrZero() }
+
+const leastMTU = 576
 
 // UsageError is a mistake in the command line.
 type UsageError struct{ Text string }

@@ -5,6 +5,16 @@ import (
 	"unicode"
 )
 
+// Lines is Printable for text of several lines.
+func Lines(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
 // Printable replaces what a terminal would obey instead of showing, in text that came from the peer.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {

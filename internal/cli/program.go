@@ -63,9 +63,8 @@ func Parse(fs *pflag.FlagSet, args []string, stdout io.Writer, about string) err
 	return err
 }
 
-// kinds are what values of flags are, by the type that pflag gives them.
-var kinds = map[string]string{"int": "a whole number", "int64": "a whole number", "uint": "a whole number that is not negative", "uint16": "a number from 0 to 65535",
-	"uint64": "a whole number that is not negative", "float64": "a number", "bool": "true or false", "duration": "a time, such as 1.5s or 200ms", "bytesHex": "bytes in hex, such as 00ff"}
+// kinds are what values of flags are that are no Number, by the type that pflag gives them.
+var kinds = map[string]string{"bool": "true or false", "bytesHex": "bytes in hex, such as 00ff"}
 
 // misused says what is wrong with a command line, without the words of package strconv.
 func misused(err error) string {

@@ -157,7 +157,7 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 			l.InState(assoc.Closed)
 			err, _ := l.Host.DownErr()
 			var broken *assoc.InternalError
-			check.That(t, errors.As(err, &broken) && errors.Is(err, syscall.ENOTRECOVERABLE) && strings.Contains(err.Error(), "stream 4000 of 10"), "ended by %v", err)
+			check.That(t, errors.As(err, &broken) && errors.Is(err, syscall.ENOTRECOVERABLE) && strings.Contains(err.Error(), "stream 4000 of 16"), "ended by %v", err)
 			check.Equal(t, "contradictions", l.A.Stats().Contradictions, 1)
 			l.Expect(l.Send(l.Tag, l.Data("y")), "ABORT") // of the endpoint: there is no association
 		})

@@ -17,7 +17,9 @@ import (
 // default, which is that of RFC 9260 section 16 where the RFC gives one. The Config of package sctp begins with the same fields.
 type Config struct {
 	// OutStreams is the number of outbound streams asked for, InStreams the most inbound streams
-	// accepted (section 5.1.1). Defaults 10 and 65535.
+	// accepted (section 5.1.1). Defaults: OutStreams 10, or for an association that comes to a listener as many as the peer
+	// opens, if that is more, so that each message can be answered on its stream; InStreams 65535. There are never more
+	// outbound streams than the peer accepts: Stats tells how many there are.
 	OutStreams, InStreams uint16
 	// RecvBuffer is the receive window and SendBuffer the most that is queued to be sent, both in octets of
 	// user data; RecvBuffer is at least 1500 (section 3.3.2). Default 0: 1 MiB each, which grow to 16 MiB over paths with round trips of two
@@ -155,7 +157,33 @@ const (
 	minSegment                = 444 // that fills an IPv6 packet of 512 octets, as Linux has it
 )
 
-// Complete returns a copy of c with every default filled in, or a *ConfigError.
+// defaultOutStreams is how many outbound streams an INIT asks for where Config names none, and an INIT ACK at least.
+const defaultOutStreams = 10
+
+// outStreams is how many outbound streams an INIT asks for.
+func (c *Config) outStreams() uint16 {
+	if c.OutStreams == 0 {
+		return defaultOutStreams
+	}
+	return c.OutStreams
+}
+
+// streamsFor returns OS and MIS of the INIT ACK that answers an offer. OS is never above the peer's MIS (section 3.3.3). Where an adaptation layer
+// that is required pairs streams, so that Config has as many of both, the INIT ACK has too (RFC 5043 section 8).
+func (c *Config) streamsFor(of *offer) (out, in uint16) {
+	out, in = c.outStreams(), c.InStreams
+	if c.OutStreams == 0 {
+		out = max(out, min(of.out, in))
+	}
+	if out = min(out, of.in); c.RequireAdaptation && c.OutStreams == c.InStreams {
+		out = min(out, of.out)
+		in = out
+	}
+	return out, in
+}
+
+// Complete returns a copy of c with every default filled in, or a *ConfigError. OutStreams stays 0 where that is the default, as the number depends
+// on the peer's.
 func (c *Config) Complete() (Config, error) {
 	var d Config
 	if c != nil {
@@ -176,7 +204,6 @@ func (c *Config) Complete() (Config, error) {
 			return Config{}, &ConfigError{Field: r.field, Range: "0 or more"}
 		}
 	}
-	def(&d.OutStreams, 10)
 	def(&d.InStreams, 65535)
 	def(&d.RTOInitial, time.Second)
 	def(&d.RTOMin, time.Second)

@@ -178,7 +178,7 @@ func TestConfigRanges(t *testing.T) {
 	c, err := (*assoc.Config)(nil).Complete() // req 9260-16-1, 9260-16-2, 9260-16-3, 9260-16-4
 	check.That(t, err == nil && c.RTOInitial == time.Second && c.RTOMin == time.Second && c.RTOMax == time.Minute && c.MaxBurst == 4 &&
 		c.CookieLife == time.Minute && c.SackDelay == 200*time.Millisecond && c.HeartbeatInterval == 30*time.Second && c.HBMaxBurst == 1 &&
-		c.SendBuffer == 0 && c.RecvBuffer == 0 && c.OutStreams == 10 && c.InStreams == 65535 && c.AssocMaxRetrans == 10 && c.PathMaxRetrans == 5 && c.MaxInitRetrans == 8,
+		c.SendBuffer == 0 && c.RecvBuffer == 0 && c.OutStreams == 0 && c.InStreams == 65535 && c.AssocMaxRetrans == 10 && c.PathMaxRetrans == 5 && c.MaxInitRetrans == 8,
 		"defaults %+v, %v", c, err)
 }
 

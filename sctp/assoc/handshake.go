@@ -55,7 +55,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		b := out.Tail()
 		start := len(b)
 		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: a.localTag, ARwnd: uint32(a.cfg.window()),
-			OutStreams: a.cfg.OutStreams, InStreams: a.cfg.InStreams, TSN: a.localTSN})
+			OutStreams: a.cfg.outStreams(), InStreams: a.cfg.InStreams, TSN: a.localTSN})
 		if a.cfg.Adaptation != nil {
 			b = wire.AppendAdaptationIndication(b, *a.cfg.Adaptation)
 		}
@@ -159,7 +159,9 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		}
 		id.tieLocal, id.tiePeer = a.tieLocal, a.tiePeer
 	}
-	if !answerOffer(now, &a.outbox, in.Packet, &o, a.cfg, a.env, id) {
+	cfg := *a.cfg
+	cfg.OutStreams = max(cfg.outStreams(), a.outStreams) // what the own INIT has said, or INIT ACK: sections 5.2.1 and 5.2.2
+	if !answerOffer(now, &a.outbox, in.Packet, &o, &cfg, a.env, id) {
 		a.rare().InitsRefused++
 	} else if id.tag == a.localTag {
 		a.cookieUntil = max(a.cookieUntil, now.Add(a.cfg.cookieLife(o.extend)))
@@ -237,7 +239,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.rare().AddressesIgnored += uint64(o.ignored)
 	}
 	a.peerTag = o.tag
-	a.outStreams, a.inStreams = min(a.cfg.OutStreams, o.in), min(a.cfg.InStreams, o.out)
+	a.outStreams, a.inStreams = min(a.cfg.outStreams(), o.in), min(a.cfg.InStreams, o.out)
 	a.peerAdaptation, a.hasAdaptation = o.adaptation, o.hasAdaptation
 	a.useECN(o.ecn && a.cfg.ecnCapable(a.env))
 	a.learnPaths(now, in, &o)

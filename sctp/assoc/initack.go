@@ -77,13 +77,13 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 		refuse(o, p, of.tag, violation(err))
 		return false
 	}
-	out := min(cfg.OutStreams, of.in) // section 3.3.3: never above the peer's MIS
+	out, in := cfg.streamsFor(of)
 	c := Cookie{
 		Created: now, Life: cfg.cookieLife(of.extend),
 		LocalPort: pkt.DstPort(), PeerPort: pkt.SrcPort(),
 		LocalTag: id.tag, PeerTag: of.tag, LocalTie: id.tieLocal, PeerTie: id.tiePeer,
 		LocalTSN: id.tsn, PeerTSN: of.tsn, PeerRwnd: of.rwnd,
-		OutStreams: out, InStreams: min(cfg.InStreams, of.out),
+		OutStreams: out, InStreams: min(in, of.out),
 		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation, ECN: of.ecn && cfg.ecnCapable(env),
 		Local: ownOf(p).Addr(), NumAddrs: 1,
 	}
@@ -105,7 +105,7 @@ func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Con
 	}
 	start := len(b)
 	b = wire.AppendInit(b, wire.ChunkInitAck, wire.InitFields{
-		Tag: id.tag, ARwnd: uint32(cfg.window()), OutStreams: out, InStreams: cfg.InStreams, TSN: id.tsn,
+		Tag: id.tag, ARwnd: uint32(cfg.window()), OutStreams: out, InStreams: in, TSN: id.tsn,
 	})
 	b = wire.AppendParam(b, wire.ParamStateCookie, cookie)
 	if cfg.Adaptation != nil {

@@ -84,7 +84,7 @@ func TestReconfigure(t *testing.T) {
 			return errors.Is(l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 6)}}), assoc.ErrMessageTooBig)
 		}},
 		{"what the peer was told stays", func(c *assoc.Config) { c.OutStreams, c.InStreams = 1, 1 }, func(t *testing.T, l *lab.Lab) bool {
-			return l.A.OutStreams() == 10 && l.A.Send(l.Now, &assoc.Message{Stream: 9, Body: [2][]byte{{1}}}) == nil
+			return l.A.OutStreams() == 16 && l.A.Send(l.Now, &assoc.Message{Stream: 15, Body: [2][]byte{{1}}}) == nil
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

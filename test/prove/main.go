@@ -6,6 +6,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"sync"
@@ -13,22 +14,26 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/fuzz/attacker"
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/count"
 	"github.com/rddp-go/rddp/internal/prove"
 	"github.com/rddp-go/rddp/internal/siege"
 )
 
 func main() {
-	length := flag.Duration("time", time.Minute, "for how long")
-	seed := flag.Uint64("seed", 1, "the first seed")
-	count := flag.Uint64("n", 0, "stop after so many seeds (0: when the time is over)")
-	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "worlds at a time")
-	every := flag.Duration("every", 30*time.Second, "how often to report")
-	tries := flag.Int("tries", 300, "schedules tried to shrink one that fails")
-	most := flag.Int("most", 10, "stop after so many violations")
+	p := new(prover)
+	var length, every time.Duration
+	var workers int
+	flag.Var(cli.Duration(&length, time.Minute, time.Millisecond, cli.Year), "time", "for how long")
+	flag.Var(cli.Int(&p.first, 1, 0, math.MaxUint64), "seed", "the first seed")
+	flag.Var(cli.Int(&p.count, 0, 0, math.MaxUint64), "n", "stop after so many seeds (0: when the time is over)")
+	flag.Var(cli.Int(&workers, runtime.GOMAXPROCS(0), 1, 4096), "workers", "worlds at a time")
+	flag.Var(cli.Duration(&every, 30*time.Second, time.Millisecond, cli.Year), "every", "how often to report")
+	flag.Var(cli.Int(&p.tries, 300, 0, 1<<30), "tries", "schedules tried to shrink one that fails")
+	flag.Var(cli.Int(&p.most, 10, 1, 1<<30), "most", "stop after so many violations")
 	flag.Parse()
-	p := &prover{first: *seed, count: *count, end: time.Now().Add(*length), tries: *tries, most: *most}
-	if p.run(*workers, *every); p.violations > 0 {
+	p.end = time.Now().Add(length)
+	if p.run(workers, every); p.violations > 0 {
 		os.Exit(1)
 	}
 }

@@ -16,12 +16,14 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/cli"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,11 +41,11 @@ func main() {
 	var o options
 	text := flag.String("child", "", "run as a process of a soak, by these `orders`")
 	flag.StringVar(&o.link, "link", "both", "`link`: raw, udp or both at the same time")
-	flag.DurationVar(&o.duration, "duration", 2*time.Minute, "how long")
-	flag.DurationVar(&o.cycle, "cycle", 20*time.Second, "from one rest, where everything is compared, to the next")
-	flag.Float64Var(&o.rate, "rate", 500, "operations a second of each client, of which there are two on each link")
-	flag.Float64Var(&o.loss, "loss", 1, "`percent` of the packets that are lost")
-	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the faults and the load")
+	flag.Var(cli.Duration(&o.duration, 2*time.Minute, time.Second, cli.Year), "duration", "how long")
+	flag.Var(cli.Duration(&o.cycle, 20*time.Second, time.Second, 24*time.Hour), "cycle", "from one rest, where everything is compared, to the next")
+	flag.Var(cli.Float(&o.rate, 500, 0.001, 1e6), "rate", "operations a second of each client, of which there are two on each link")
+	flag.Var(cli.Float(&o.loss, 1, 0, 100), "loss", "`percent` of the packets that are lost")
+	flag.Var(cli.Int(&o.seed, uint64(time.Now().UnixNano()), 0, math.MaxUint64), "seed", "of the faults and the load")
 	flag.Parse()
 	if *text != "" {
 		if err := serveOrders(*text); err != nil {

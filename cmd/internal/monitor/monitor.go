@@ -68,6 +68,9 @@ func (m *Metrics) Open(w io.Writer) error {
 	return nil
 }
 
+// maxStatus is how much of an answer Stat takes.
+const maxStatus = 64 << 20
+
 // Stat prints what the tool that serves its metrics at addr is doing.
 func Stat(ctx context.Context, addr string, w io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/status/text", nil)
@@ -83,7 +86,10 @@ func Stat(ctx context.Context, addr string, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("--stat %s: the answer is %s: it is for the host itself, and for tools of this release", addr, resp.Status)
 	}
-	_, err = io.Copy(w, resp.Body)
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
+	if _, wrote := io.WriteString(w, cli.Lines(string(b))); err == nil {
+		err = wrote
+	}
 	return err
 }
 

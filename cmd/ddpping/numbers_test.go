@@ -1,0 +1,25 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/cli/flagtest"
+)
+
+// No number of the command line means anything else than what it says.
+func TestEveryNumberHasARange(t *testing.T) {
+	flagtest.Numbers(t, func() *pflag.FlagSet {
+		fs, o := cli.NewFlags("ddpping"), &options{}
+		o.flags(fs, &marking{})
+		o.link.Add(fs)
+		o.metrics.Add(fs)
+		return fs
+	}, func(args ...string) error {
+		_, err := parse(append(args, "host"), io.Discard)
+		return err
+	})
+}

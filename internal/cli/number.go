@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Number is a number on a command line, which has to be within a range: anything else is refused with a sentence that names
+// the range. Int, Float, Seconds and Duration make one; it is a value for package flag as well as for pflag. Programs have no
+// other numbers in their flags (internal/archtest).
+type Number struct {
+	kind        string // what it is: a whole number
+	least, most string // as they are typed
+	zero        bool   // 0 is taken too, wherever the range begins
+	parse       func(text string) (set func(), zero, inside bool)
+	text        func() string
+}
+
+// OrZero takes 0 too, which stands for a default or for none.
+func (n *Number) OrZero() *Number {
+	n.zero = true
+	return n
+}
+
+// Range returns the ends of the range as they are typed, and whether 0 is taken too.
+func (n *Number) Range() (least, most string, zero bool) { return n.least, n.most, n.zero }
+
+// Set implements flag.Value.
+func (n *Number) Set(text string) error {
+	set, zero, inside := n.parse(text)
+	if set == nil || !inside && !(zero && n.zero) {
+		return errors.New(n.sentence())
+	}
+	set()
+	return nil
+}
+
+// sentence says what the number may be.
+func (n *Number) sentence() string {
+	zero := ""
+	if n.zero {
+		zero = "0 or "
+	}
+	return fmt.Sprintf("it is %s, %sfrom %s to %s", n.kind, zero, n.least, n.most)
+}
+
+// String implements flag.Value.
+func (n *Number) String() string {
+	if n == nil || n.text == nil { // package flag asks a zero Number
+		return "0"
+	}
+	return n.text()
+}
+
+// Type implements pflag.Value: it stands for the number in the help.
+func (n *Number) Type() string { return "n" }
+
+type whole interface {
+	~int | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+// Year is the longest that a program of this project is asked to run.
+const Year = 365 * 24 * time.Hour
+
+// Int is a whole number from least to most, in decimal, or in hex behind 0x.
+func Int[T whole](p *T, value, least, most T) *Number {
+	*p = value
+	text := func(v T) string { return fmt.Sprintf("%d", v) }
+	return &Number{kind: "a whole number", least: text(least), most: text(most), text: func() string { return text(*p) },
+		parse: func(s string) (func(), bool, bool) {
+			if u, err := strconv.ParseUint(s, 0, 64); err == nil {
+				return func() { *p = T(u) }, u == 0, (least < 0 || u >= uint64(least)) && most >= 0 && u <= uint64(most)
+			}
+			i, err := strconv.ParseInt(s, 0, 64)
+			if err != nil || i >= 0 {
+				return nil, false, false
+			}
+			return func() { *p = T(i) }, false, least < 0 && i >= int64(least) && (most >= 0 || i <= int64(most))
+		}}
+}
+
+// Port is a port of SCTP or UDP.
+func Port[T ~int | ~uint16](p *T, value T) *Number {
+	n := Int(p, value, 1, 65535)
+	n.kind = "a port"
+	return n
+}
+
+// Float is a number from least to most.
+func Float(p *float64, value, least, most float64) *Number {
+	*p = value
+	text := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+	return &Number{kind: "a number", least: text(least), most: text(most), text: func() string { return text(*p) },
+		parse: func(s string) (func(), bool, bool) {
+			v, err := strconv.ParseFloat(s, 64)
+			if err != nil {
+				return nil, false, false
+			}
+			return func() { *p = v }, v == 0, v >= least && v <= most // which NaN is not
+		}}
+}
+
+// Seconds is a time from least to most, in seconds with or without a fraction.
+func Seconds(p *time.Duration, value, least, most time.Duration) *Number {
+	*p = value
+	text := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
+	return &Number{kind: "a time in seconds", least: text(least), most: text(most), text: func() string { return text(*p) },
+		parse: func(s string) (func(), bool, bool) {
+			v, err := strconv.ParseFloat(s, 64)
+			if err != nil {
+				return nil, false, false
+			}
+			return func() { *p = time.Duration(v * float64(time.Second)) }, v == 0, v >= least.Seconds() && v <= most.Seconds()
+		}}
+}
+
+// Duration is a time from least to most, with a unit.
+func Duration(p *time.Duration, value, least, most time.Duration) *Number {
+	*p = value
+	text := func(d time.Duration) string {
+		if d == 0 {
+			return "0"
+		}
+		return d.String()
+	}
+	return &Number{kind: "a time, such as 1.5s or 200ms", least: text(least), most: text(most), text: func() string { return text(*p) },
+		parse: func(s string) (func(), bool, bool) {
+			d, err := time.ParseDuration(s)
+			if err != nil {
+				return nil, false, false
+			}
+			return func() { *p = d }, d == 0, d >= least && d <= most
+		}}
+}
+
+// units are suffixes of a number of octets: each is 2^10 times the one before.
+const units = "KMGT"
+
+// Octets is a number of octets from least to most: 4096, 64K, 1M. K is 2^10, M 2^20, G 2^30 and T 2^40.
+func Octets[T ~int | ~uint64](p *T, value, least, most T) *Number {
+	*p = value
+	return &Number{kind: "a number of bytes, such as 4096, 64K or 1M", least: octets(uint64(least)), most: octets(uint64(most)),
+		text: func() string { return octets(uint64(*p)) }, parse: func(s string) (func(), bool, bool) {
+			shift := 0
+			if n := len(s) - 1; n > 0 {
+				if i := strings.IndexByte(units, s[n]&^0x20); i >= 0 {
+					s, shift = s[:n], 10*(i+1)
+				}
+			}
+			v, err := strconv.ParseUint(s, 10, 63)
+			if err != nil || bits.Len64(v)+shift > 63 {
+				return nil, false, false
+			}
+			v <<= shift
+			return func() { *p = T(v) }, v == 0, v >= uint64(least) && v <= uint64(most)
+		}}
+}
+
+// octets writes a number with the largest suffix that fits.
+func octets(v uint64) string {
+	unit := ""
+	for i := 0; i < len(units) && v > 0 && v%1024 == 0; i++ {
+		v, unit = v/1024, units[i:i+1]
+	}
+	return strconv.FormatUint(v, 10) + unit
+}
