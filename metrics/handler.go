@@ -12,8 +12,9 @@ import (
 
 // Handler serves the Collector at /metrics as Prometheus text, with the metrics of the Go runtime and of the
 // process, and at /debug/vars as JSON, as the variable rddp among those of package expvar. It needs
-// no other registration, and says much about the process: serve it where only the operator gets.
-func Handler(c *Collector) http.Handler {
+// no other registration, and says much about the process: serve it where only the operator gets. Over a connection within this host it goes by the names of
+// localhost, of loopback addresses, and of hosts only, and pages of other sites get nothing (see StatusOptions.Hosts).
+func Handler(c *Collector, hosts ...string) http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
@@ -28,5 +29,9 @@ func Handler(c *Collector) http.Handler {
 		})
 		fmt.Fprint(w, "\n}\n")
 	})
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !refuse(w, r, hosts, true) {
+			mux.ServeHTTP(w, r)
+		}
+	})
 }

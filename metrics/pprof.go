@@ -11,6 +11,10 @@ import (
 // profile serves a profile of the process for go tool pprof: profile is that of the processor, for so many seconds. Package net/http/pprof is not imported, as that
 // registers itself with http.DefaultServeMux.
 func profile(w http.ResponseWriter, r *http.Request) {
+	if crossOrigin(r, false) || browser(r) {
+		http.Error(w, "a profile is for go tool pprof, or for a page of this site", http.StatusForbidden)
+		return
+	}
 	name := r.PathValue("profile")
 	p := pprof.Lookup(name)
 	if p == nil && name != "profile" {

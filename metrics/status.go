@@ -22,8 +22,11 @@ import (
 type StatusOptions struct {
 	// Remote answers others than this host too. What the process talks to, and how, is nobody else's business as a rule.
 	Remote bool
+	// Hosts are names of this host under which the pages may be asked for, besides localhost and addresses: those of a proxy before it, for example. Any
+	// other name is refused, as a page of somebody else's may lead it here (DNS rebinding).
+	Hosts []string
 	// Pprof serves profiles of the process too, for go tool pprof: /pprof/heap, /pprof/goroutine, /pprof/profile?seconds=10 and so on. They tell what the
-	// program is made of, and cost it time.
+	// program is made of, and cost it time: no page of another site can ask for one.
 	Pprof bool
 }
 
@@ -32,10 +35,17 @@ type StatusOptions struct {
 // suits, under a prefix by http.StripPrefix; it registers itself nowhere. opts may be nil.
 func Status(c *Collector, opts *StatusOptions) http.Handler {
 	mux := http.NewServeMux()
+	var o StatusOptions
+	if opts != nil {
+		o = *opts
+	}
 	handle := func(path string, h http.HandlerFunc) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-			if from, err := netip.ParseAddrPort(r.RemoteAddr); (opts == nil || !opts.Remote) && (err != nil || !from.Addr().Unmap().IsLoopback()) {
+			if from, err := netip.ParseAddrPort(r.RemoteAddr); !o.Remote && (err != nil || !from.Addr().Unmap().IsLoopback()) {
 				http.Error(w, "this page is for the host itself", http.StatusForbidden)
+				return
+			}
+			if refuse(w, r, o.Hosts, false) {
 				return
 			}
 			w.Header().Set("Cache-Control", "no-store")
@@ -56,7 +66,7 @@ func Status(c *Collector, opts *StatusOptions) http.Handler {
 		_ = json.NewEncoder(w).Encode(s)
 	})
 	serve("/text", "text/plain", func(w http.ResponseWriter, _ *http.Request, s map[string]rdma.Snapshot) { fmt.Fprint(w, statusText(s)) })
-	if opts != nil && opts.Pprof {
+	if o.Pprof {
 		handle("/pprof/{profile}", profile)
 	}
 	return mux

@@ -40,7 +40,7 @@ func TestStatusShowsWhatIsThere(t *testing.T) {
 	c.AddTransport("b", b.Transport())
 	get := func(method, path, from string, opts *StatusOptions) (int, string) {
 		r, w := httptest.NewRequestWithContext(context.Background(), method, path, nil), httptest.NewRecorder()
-		r.RemoteAddr = from
+		r.RemoteAddr, r.Host = from, "localhost:9100"
 		Status(c, opts).ServeHTTP(w, r)
 		check.Equal(t, "cookies", w.Header().Get("Set-Cookie"), "")
 		check.Equal(t, path+" refreshes", w.Header().Get("Refresh") != "", path == "/" && w.Code == 200)
@@ -87,7 +87,7 @@ b: 1 associations, 0 QPs, 0 regions
 	ctx, end := context.WithCancel(t.Context())
 	end() // who asked for the profile of the processor has gone: it ends at once
 	r, w := httptest.NewRequestWithContext(ctx, "GET", "/pprof/profile", nil), httptest.NewRecorder()
-	r.RemoteAddr = "127.0.0.1:5"
+	r.RemoteAddr, r.Host = "127.0.0.1:5", "localhost"
 	Status(c, &StatusOptions{Pprof: true}).ServeHTTP(w, r)
 	check.That(t, w.Code == 200 && strings.HasPrefix(w.Body.String(), "\x1f\x8b"), "profile of the processor: %d %q", w.Code, w.Body)
 	for _, path := range []string{"/", "/json", "/text", "/status/", "/pprof/heap", "/debug/pprof/", "/debug/pprof/heap", "/metrics"} {

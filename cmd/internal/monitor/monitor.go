@@ -2,13 +2,17 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,14 +28,23 @@ import (
 // flag its methods do nothing.
 type Metrics struct {
 	addr      string
+	idle      time.Duration // how long a connection may say nothing; 0: idleTimeout
 	collector *metrics.Collector
 	server    *http.Server
 	ended     chan struct{} // closed when the server serves no more
 }
 
+// Bounds of what clients of --metrics can hold. A scrape takes a connection for a moment, or one for all its scrapes, which come more often than this.
+const (
+	idleTimeout  = 2 * time.Minute
+	writeTimeout = time.Minute
+	maxHeader    = 16 << 10
+	maxConns     = 100
+)
+
 // Add defines the flag.
 func (m *Metrics) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&m.addr, "metrics", "", "serve the counters over HTTP on `host:port` meanwhile: /metrics for Prometheus, /debug/vars as JSON, /status/ for people on this host; :port is every address of this host")
+	fs.StringVar(&m.addr, "metrics", "", "serve the counters over HTTP on `host:port` meanwhile: /metrics for Prometheus, /debug/vars as JSON, /status/ for people on this host; :port is every address of this host, and a name that stands here is one that browsers on this host may ask for")
 }
 
 // Open begins to serve and says on w where.
@@ -39,7 +52,7 @@ func (m *Metrics) Open(w io.Writer) error {
 	if m.addr == "" {
 		return nil
 	}
-	_, port, err := net.SplitHostPort(m.addr)
+	host, port, err := net.SplitHostPort(m.addr)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return cli.Usagef("--metrics %s: it is an address and a TCP port, such as localhost:9100, or :9100 for every address of this host", m.addr)
 	}
@@ -55,17 +68,57 @@ func (m *Metrics) Open(w io.Writer) error {
 		return fmt.Errorf("--metrics %s: %v", m.addr, err)
 	}
 	m.collector = metrics.NewCollector()
+	hosts := []string{host}
+	if name, err := os.Hostname(); err == nil {
+		hosts = append(hosts, name)
+	}
 	mux := http.NewServeMux()
-	mux.Handle("/", metrics.Handler(m.collector))
-	mux.Handle("/status/", http.StripPrefix("/status", metrics.Status(m.collector, nil)))
-	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	mux.Handle("/", metrics.Handler(m.collector, hosts...))
+	mux.Handle("/status/", http.StripPrefix("/status", metrics.Status(m.collector, &metrics.StatusOptions{Hosts: hosts})))
+	idle := cmp.Or(m.idle, idleTimeout)
+	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: min(idle, 10*time.Second), ReadTimeout: idle, IdleTimeout: idle, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)} // what clients do wrong is not for the terminal
 	m.ended = make(chan struct{})
 	go func() {
 		defer close(m.ended)
-		_ = m.server.Serve(l) // until Close
+		_ = m.server.Serve(&fewConns{Listener: l, places: make(chan struct{}, maxConns)}) // until Close
 	}()
 	fmt.Fprintf(w, "metrics: http://%s/metrics\n", l.Addr())
 	return nil
+}
+
+// fewConns is a Listener that has so many connections at a time. One more is closed at once, so that those who come do not wait for those who stay.
+type fewConns struct {
+	net.Listener
+	places chan struct{}
+}
+
+// Accept waits for a connection for which there is a place.
+func (f *fewConns) Accept() (net.Conn, error) {
+	for {
+		c, err := f.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case f.places <- struct{}{}:
+			return &placed{Conn: c, leave: sync.OnceFunc(func() { <-f.places })}, nil
+		default:
+			c.Close()
+		}
+	}
+}
+
+// placed is a connection that has a place.
+type placed struct {
+	net.Conn
+	leave func()
+}
+
+// Close gives the place back.
+func (p *placed) Close() error {
+	defer p.leave()
+	return p.Conn.Close()
 }
 
 // maxStatus is how much of an answer Stat takes.

@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -47,4 +51,79 @@ func TestMetricsNeedAPort(t *testing.T) {
 		check.That(t, errors.As(err, &usage) == (m.server == nil) && (m.server == nil || m.server.ReadHeaderTimeout >= time.Second), "%s: %v", addr, err)
 		m.Close()
 	}
+}
+
+// open serves, with connections that may say nothing for so long, and returns where.
+func open(t *testing.T, addr string, idle time.Duration) string {
+	t.Helper()
+	m, said := &Metrics{addr: addr, idle: idle}, new(strings.Builder)
+	must.OK(t, m.Open(said))
+	t.Cleanup(m.Close)
+	url, _ := strings.CutPrefix(strings.TrimSpace(said.String()), "metrics: ")
+	return strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
+}
+
+// A connection that says nothing, or no more, or says it slowly, does not stay, and neither does a header without end.
+func TestConnectionsThatSayNothingAreClosed(t *testing.T) {
+	at := open(t, "127.0.0.1:0", 50*time.Millisecond)
+	const get = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
+	for name, says := range map[string]string{"nothing": "", "half of a header": get, "one request": get + "\r\n", "half of a body": "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1"} {
+		c := must.Get(net.Dial("tcp", at))(t)
+		must.Get(io.WriteString(c, says))(t)
+		must.OK(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
+		_, err := io.Copy(io.Discard, c)
+		check.That(t, !errors.Is(err, os.ErrDeadlineExceeded), "%s: the connection stays", name)
+		c.Close()
+	}
+	c := must.Get(net.Dial("tcp", open(t, "127.0.0.1:0", 0)))(t)
+	defer c.Close()
+	_, _ = io.WriteString(c, get+"A: "+strings.Repeat("a", 10*maxHeader)) // it may be closed meanwhile
+	b := make([]byte, 100)
+	n, err := c.Read(b)
+	check.That(t, err != nil || strings.Contains(string(b[:n]), " 431 "), "a header of %d octets: %q, %v", 10*maxHeader, b[:n], err)
+}
+
+// There are so many connections at a time: those beyond are closed, and who leaves makes room.
+func TestConnectionsAreCounted(t *testing.T) {
+	at := open(t, "127.0.0.1:0", 0)
+	var held []net.Conn
+	for range maxConns + 1 {
+		held = append(held, must.Get(net.Dial("tcp", at))(t))
+	}
+	must.OK(t, held[maxConns].SetReadDeadline(time.Now().Add(30*time.Second)))
+	_, err := held[maxConns].Read(make([]byte, 1))
+	check.That(t, err != nil && !errors.Is(err, os.ErrDeadlineExceeded), "one more than %d stays: %v", maxConns, err)
+	for _, c := range held {
+		c.Close()
+	}
+	for err != nil { // until the server has seen that they have left
+		var resp *http.Response
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		if resp, err = client.Get("http://" + at + "/metrics"); err == nil {
+			resp.Body.Close()
+		}
+	}
+}
+
+// A page's own name that leads here reads nothing (DNS rebinding); localhost, and the name that --metrics was given, do. What --stat prints is shown and not obeyed.
+func TestNamesThatMetricsGoBy(t *testing.T) {
+	_, port, _ := strings.Cut(open(t, "localhost:0", 0), ":")
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	host, _ := os.Hostname()
+	for name, code := range map[string]int{"localhost": 200, "127.0.0.1": 200, host: 200, "evil.example": 403} {
+		for _, path := range []string{"/metrics", "/status/", "/status/json", "/debug/vars"} {
+			r := must.Get(http.NewRequest(http.MethodGet, "http://127.0.0.1:"+port+path, nil))(t)
+			r.Host = name + ":" + port
+			resp := must.Get(client.Do(r))(t)
+			resp.Body.Close()
+			check.That(t, resp.StatusCode == code, "%s as %s: %s", path, name, resp.Status)
+		}
+	}
+	var out strings.Builder
+	must.OK(t, Stat(t.Context(), "127.0.0.1:"+port, &out))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a\tb\n\x1b[2Jc\n") }))
+	defer s.Close()
+	out.Reset()
+	must.OK(t, Stat(t.Context(), strings.TrimPrefix(s.URL, "http://"), &out))
+	check.Equal(t, "what --stat prints", out.String(), "a\tb\n\uFFFD[2Jc\n")
 }

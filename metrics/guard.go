@@ -1,0 +1,92 @@
+package metrics
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A browser on this host carries requests of any page that its user looks at. Two rules keep those pages out:
+//
+//   - The Host that a request names must be this host's: an IP address, localhost, or a name that the program has given. A page whose own name leads to
+//     127.0.0.1 from one moment to the next (DNS rebinding) has that name there, and could read everything.
+//   - A page of another origin gets nothing, and starts nothing: Sec-Fetch-Site, Origin and Referer tell of it. http.CrossOriginProtection lets GET pass,
+//     which is all there is here, and which a profile begins with.
+
+// local reports whether a request came over a connection within this host.
+func local(r *http.Request) bool {
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && from.Addr().Unmap().IsLoopback() {
+		return true
+	}
+	a, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return a != nil && a.IP.IsLoopback()
+}
+
+// named reports whether the Host of a request is one of this host's, or of hosts.
+func named(r *http.Request, hosts []string) bool {
+	name := r.Host
+	if h, _, err := net.SplitHostPort(name); err == nil {
+		name = h
+	} else {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	}
+	if a, err := netip.ParseAddr(name); err == nil {
+		return a.Unmap().IsLoopback() || !local(r) || slices.Contains(hosts, name)
+	}
+	name = strings.TrimSuffix(name, ".")
+	return strings.EqualFold(name, "localhost") || slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, name) })
+}
+
+// crossOrigin reports whether a page of another origin has a browser make the request. navigation lets the user follow a link there.
+func crossOrigin(r *http.Request, navigation bool) bool {
+	h := r.Header
+	switch h.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return false
+	case "":
+		// Tools have none, and neither have browsers where a page of another host is asked for without TLS.
+		return other(h.Get("Origin"), r.Host) || other(h.Get("Referer"), r.Host) && !navigation
+	}
+	return !(navigation && h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document")
+}
+
+// other reports whether a header names an origin that is not host.
+func other(origin, host string) bool {
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || u.Host != host
+}
+
+// browser reports whether a request looks like a browser's that does not tell which page it is for.
+func browser(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Site") == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
+}
+
+// refuse answers a request that a page of another origin may be behind, and reports whether it was one. The names of hosts are good over any connection; any
+// other Host is, where free says so, unless the connection is within this host.
+func refuse(w http.ResponseWriter, r *http.Request, hosts []string, free bool) bool {
+	switch {
+	case !named(r, hosts) && (!free || local(r)):
+		http.Error(w, "this page does not go by the name of "+printable(r.Host)+": ask for it as localhost, by an address, or by a name that the program has been given", http.StatusForbidden)
+	case crossOrigin(r, true):
+		http.Error(w, "this page is not for pages of other sites", http.StatusForbidden)
+	default:
+		return false
+	}
+	return true
+}
+
+// printable leaves what may be in a name.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), 100)])
+}
