@@ -38,10 +38,13 @@ func (t *Transport) counted() {
 	}
 }
 
-// whose returns the association of the i-th of n packets, nil if it was handled or has none.
+// whose returns the association of the i-th of n packets, nil if it was handled or has none. What was left open is looked for now.
 func (r *receiver) whose(i, n int) *Conn {
 	if r.t.crowd.Load() {
 		r.ahead(i, n)
+	}
+	if r.open[i] {
+		r.seek(i)
 	}
 	return r.conns[i]
 }

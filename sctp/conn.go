@@ -74,6 +74,7 @@ type Conn struct {
 	lost     error          // unread messages were dropped at its end: what readers hear
 	err      error          // why the association ended
 	taken    []rawio.Packet // rest, with those that were handled
+	orphans  []rawio.Packet // that came behind its end, see orphan
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams *[]*Stream
 	entries     *[]entry // for the journal
@@ -104,6 +105,7 @@ const (
 	wakeFreed
 	wakeSocket // messages wait in socket
 	wakeListed // wakeStreams or entries are not empty
+	wakeOrphans
 )
 
 // newCore returns where the core of an association is to lie, and connOf the Conn that it lies in.
@@ -227,10 +229,13 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 		}
 		combined = combined || c.combined
 		c.combined, c.among = false, false
-		w, streams, entries := c.wake, (*[]*Stream)(nil), (*[]entry)(nil)
+		w, streams, entries, orphans := c.wake, (*[]*Stream)(nil), (*[]entry)(nil), []rawio.Packet(nil)
 		if c.wake = 0; w&wakeListed != 0 {
 			streams, entries = c.wakeStreams, c.entries
 			c.wakeStreams, c.entries = nil, nil
+		}
+		if w&wakeOrphans != 0 {
+			orphans, c.orphans = c.orphans, nil
 		}
 		if w&wakeWriters != 0 && c.writable.c == nil {
 			w &^= wakeWriters // nobody has ever waited
@@ -245,7 +250,9 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 		if entries != nil {
 			c.report(*entries)
 		}
-		c.settle(w, streams)
+		if orphans = append(orphans, c.settle(w, streams)...); len(orphans) > 0 {
+			c.t.reroute(c, orphans)
+		}
 		if !more && !c.missed() || !c.tryOwn() {
 			return combined // nothing left, or the next owner goes on with it
 		}
@@ -258,12 +265,17 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 	}
 }
 
-// leave leaves a packet to the owner. The line about one for which there is no room is written when the gate is open: the caller may be the owner.
-func (c *Conn) leave(p *rawio.Packet) {
-	if !c.gate.post(p) {
+// leave leaves a packet to the owner, and returns how many that are: 0 if there will be no owner any more. The line about one for which there is no
+// room is written when the gate is open: the caller may be the owner.
+func (c *Conn) leave(p *rawio.Packet) int {
+	switch c.gate.post(p) {
+	case postClosed:
+		return 0
+	case postFull:
 		c.t.stats.backlogDropped.Add(1)
 		c.dropped.Store(true)
 	}
+	return 1
 }
 
 // charges counts n packets, and charges the account of the association now and then.
@@ -280,6 +292,13 @@ func (c *Conn) behind(now rawio.Time) bool {
 	return len(c.rest) > 0
 }
 
+// orphan sets the rest of the backlog apart: the association has ended, and these packets are for whatever has come after it. Owner only.
+func (c *Conn) orphan() {
+	c.orphans = append(c.orphans, c.rest...)
+	c.rest = nil
+	c.wake |= wakeOrphans
+}
+
 // drain handles the packets that have arrived while the gate was taken, as far as the slice goes, and says whether there were any.
 func (c *Conn) drain(now rawio.Time) (any bool) {
 	for len(c.rest) > 0 || c.gate.waiting.Load() > 0 {
@@ -292,6 +311,10 @@ func (c *Conn) drain(now rawio.Time) (any bool) {
 				return true
 			}
 			n := c.handle(now, c.rest)
+			if n == 0 {
+				c.orphan()
+				break
+			}
 			rawio.ReleaseAll(c.rest[:n])
 			c.rest = c.rest[n:]
 		}
@@ -410,8 +433,8 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 }
 
 // settle does what must not be done by the owner: it wakes whoever waits, those who read and write last, who may go on to ask for
-// what else has come to pass.
-func (c *Conn) settle(w wake, streams *[]*Stream) {
+// what else has come to pass. It returns the packets that the backlog of an association still has that is no more.
+func (c *Conn) settle(w wake, streams *[]*Stream) (left []rawio.Packet) {
 	if w&wakeEvents != 0 {
 		notify(c.notes.come)
 	}
@@ -433,7 +456,7 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 		c.t.rouse()
 	}
 	if w&wakeFreed != 0 {
-		c.t.closeAccount(c)
+		left = c.t.closeAccount(c)
 	}
 	if streams != nil {
 		for _, s := range *streams {
@@ -452,6 +475,7 @@ func (c *Conn) settle(w wake, streams *[]*Stream) {
 	if w&wakeWriters != 0 {
 		c.writable.Set()
 	}
+	return left
 }
 
 // announce tells who waits for the association that it is established.

@@ -68,7 +68,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		for range rounds {
 			g, posted := new(gate), 0
 			crowd.Meet(4, func(int) {
-				if g.post(&rawio.Packet{Data: []byte("packet")}) {
+				if g.post(&rawio.Packet{Data: []byte("packet")}) != postFull {
 					posted++
 				}
 			}, func(int) { g.post(&rawio.Packet{Data: []byte("another")}) }, func(int) {

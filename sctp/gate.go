@@ -75,19 +75,27 @@ func (c *Conn) soon() bool {
 	return false
 }
 
-// post leaves a packet for the owner and takes over its buffer. It says whether there was room.
-func (g *gate) post(p *rawio.Packet) bool {
+// posted is what has become of a packet that was left for the owner.
+type posted uint8
+
+const (
+	postWaits  posted = iota
+	postFull          // there was no room, and it is released
+	postClosed        // nobody will look, and it is the caller's as before
+)
+
+// post leaves a packet for the owner and takes over its buffer.
+func (g *gate) post(p *rawio.Packet) posted {
 	g.mu.Lock()
-	if g.closed { // nobody will look
+	if g.closed {
 		g.mu.Unlock()
-		p.Release()
-		return true
+		return postClosed
 	}
 	keeps := g.keeps(p)
 	if len(g.backlog) >= backlogMax || keeps > backlogOctets-g.octets || g.short && g.stillShort() {
 		g.mu.Unlock()
 		p.Release()
-		return false
+		return postFull
 	}
 	if sparse(p) {
 		g.copy(p)
@@ -99,7 +107,7 @@ func (g *gate) post(p *rawio.Packet) bool {
 	g.waiting.Store(int32(len(g.backlog)))
 	g.mu.Unlock()
 	p.Buf, p.Data = nil, nil
-	return true
+	return postWaits
 }
 
 // sparse says whether a packet is only a small part of the buffer that it lies in, and so of what that is good for.
@@ -160,18 +168,17 @@ func (g *gate) stillShort() bool {
 	return g.short
 }
 
-// close gives up what there is, for good: the association is no more.
-func (g *gate) close() {
+// close gives up what there is, for good, as the association is no more. It returns the packets that wait.
+func (g *gate) close() (left []rawio.Packet) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
-	for i := range g.backlog {
-		g.backlog[i].Release()
-	}
+	left = g.backlog
 	g.backlog, g.spare, g.last = nil, nil, nil
 	g.dropArena()
 	g.waiting.Store(0)
 	g.account.Trim(0)
+	return left
 }
 
 // take returns the backlog. The caller gives the slice back with done.

@@ -33,12 +33,12 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 			data := make([]byte, row.size)
 			for round := range 2 {
 				for i := range row.fit {
-					must.That(t, g.post(&rawio.Packet{Data: data}), "round %d: packet %d of %d finds no room", round, i, row.fit)
+					must.That(t, g.post(&rawio.Packet{Data: data}) == postWaits, "round %d: packet %d of %d finds no room", round, i, row.fit)
 				}
 				buf := rawio.NewBuf(data)
 				buf.Retain()
-				check.That(t, !g.post(&rawio.Packet{Data: data, Buf: buf}), "round %d: room for more than %d", round, row.fit)
-				check.That(t, !g.post(&rawio.Packet{Data: data[:1]}), "round %d: room for one octet more", round)
+				check.That(t, g.post(&rawio.Packet{Data: data, Buf: buf}) == postFull, "round %d: room for more than %d", round, row.fit)
+				check.That(t, g.post(&rawio.Packet{Data: data[:1]}) == postFull, "round %d: room for one octet more", round)
 				check.That(t, buf.Refs() == 1, "round %d: a packet without room keeps its buffer", round)
 				b := g.take()
 				check.That(t, len(b) == row.fit && g.waiting.Load() == 0 && g.taken == row.fit*row.size,
@@ -88,7 +88,7 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 		}
 		refs := buf.Refs()
 		want := slices.Repeat([]byte{byte(i + 1)}, row.data)
-		check.That(t, g.post(&p) && p.Data == nil && g.octets-before == row.keeps && row.copied == (buf.Refs() == refs-1),
+		check.That(t, g.post(&p) == postWaits && p.Data == nil && g.octets-before == row.keeps && row.copied == (buf.Refs() == refs-1),
 			"packet %d: %d octets, %d references", i, g.octets-before, buf.Refs())
 		clear(buf.B)
 		check.That(t, !row.copied || bytes.Equal(g.backlog[i].Data, want), "packet %d has been changed", i)
@@ -129,7 +129,7 @@ func TestBacklogWhileMemoryIsShort(t *testing.T) {
 		{4, 100, false},
 	} {
 		other.Trim(step.others * account.Quantum)
-		check.That(t, g.post(&rawio.Packet{Data: make([]byte, step.octets)}) == step.want, "step %d: room %v", i, !step.want)
+		check.That(t, (g.post(&rawio.Packet{Data: make([]byte, step.octets)}) == postWaits) == step.want, "step %d: room %v", i, !step.want)
 	}
 }
 
@@ -169,10 +169,10 @@ func TestBacklogCountsAllItsMemory(t *testing.T) {
 	b[len(b)-2].Release()
 	buf.Retain()
 	g.post(&rawio.Packet{Data: buf.B, Buf: buf})
-	g.close()
+	rawio.ReleaseAll(g.close())
 	g.done(b)
 	left := g.account.Drawn()
-	check.That(t, left == 0 && g.backlog == nil && g.waiting.Load() == 0 && g.post(&rawio.Packet{Data: buf.B}) && g.account.Drawn() == 0 && buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.waiting.Load(), buf.Refs())
+	check.That(t, left == 0 && g.backlog == nil && g.waiting.Load() == 0 && g.post(&rawio.Packet{Data: buf.B}) == postClosed && g.account.Drawn() == 0 && buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.waiting.Load(), buf.Refs())
 }
 
 // ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. With the last of

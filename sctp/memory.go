@@ -193,12 +193,13 @@ func (t *Transport) openAccount(c *Conn, addr netip.Addr) {
 	}
 }
 
-// closeAccount ends it. What the association still has for its program to read stays charged.
-func (t *Transport) closeAccount(c *Conn) {
-	c.gate.close()
+// closeAccount ends it, and returns the packets that wait in the backlog. What the association still has for its program to read stays charged.
+func (t *Transport) closeAccount(c *Conn) (left []rawio.Packet) {
+	left = c.gate.close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closeAccountLocked(c.account)
+	return left
 }
 
 func (t *Transport) closeAccountLocked(a *account.Account) {

@@ -38,6 +38,11 @@ type receiver struct {
 	pace     *pace.Pace
 	pkts     []rawio.Packet
 	conns    [rxBatch]*Conn  // of the packets; nil between two calls of handle
+	open     [rxBatch]bool   // of those that are looked at again in their turn, see seek; false between two calls of handle
+	opens    int             // how many these are
+	changed  bool            // packets that were handled have changed which association others belong to
+	sought   bool            // the endpoint may have answers to send
+	again    bool            // the packets have been counted before, see reroute
 	hashes   [rxBatch]uint64 // for lookup
 	halfway  *Conn           // the one of which half was asked for last
 	fetched  *Conn           // and the one that has come, whose fetchMore is next
@@ -92,17 +97,20 @@ func (r *receiver) follows(n int) bool {
 	return r.poller != nil && r.octets < rxMost && r.pace.Follows(n)
 }
 
-// arrived takes that n packets have come.
+// arrived takes that n packets have come, and finds whose they are.
 func (r *receiver) arrived(n int) {
-	r.t.stats.rxPackets.Add(uint64(n))
-	r.t.stats.rxBatches.Add(1)
 	r.at = r.t.now()
-	r.pace.Arrived(r.at, n)
+	if !r.again {
+		r.t.stats.rxPackets.Add(uint64(n))
+		r.t.stats.rxBatches.Add(1)
+		r.pace.Arrived(r.at, n)
+	}
 	r.count += n
 	if r.owned { // the tables are locked before any gate, where a packet seems to belong to nobody
 		r.last.disown()
 		r.owned = false
 	}
+	r.lookup(n)
 }
 
 // finish is the end of a run: it lets go what the packets have brought.
@@ -193,6 +201,7 @@ func (r *receiver) done(last bool) (held *Conn) {
 		if last {
 			r.watch(&r.last.a)
 		}
+		r.changed = r.changed || r.last.a.Eventful()
 		now := r.at
 		if !r.owned || r.octets > shortWork { // others have had the gate, or it has taken a while to handle the packets
 			now = r.t.now()

@@ -34,27 +34,28 @@ func (r *receiver) handle(n int) {
 		return
 	}
 	r.arrived(n)
-	r.t.lookup(r.at, r.pkts[:n], r.conns[:n], r.hashes[:n])
 	if r.last == nil || !r.those(r.last, 0, n) { // it goes on where the packets before have ended
 		r.done(false)
 	}
 	for i := range n {
-		if c := r.whose(i, n); c != nil {
+		for c := r.whose(i, n); c != nil; c = r.whose(i, n) { // more than once if it has ended
 			r.done(false)
 			r.those(c, i, n)
 		}
 	}
-	rawio.ReleaseAll(r.pkts[:n])
+	r.handledAll(n)
 }
 
 // those handles the packets of one association among those from the i-th to the n-th, and says whether there
 // were any. It keeps no association, and the memory of its user, beyond its end.
 func (r *receiver) those(c *Conn, i, n int) (any bool) {
-	for k := 0; i < n; i++ {
+	for k, n := 0, r.known(c, i, n); i < n; i++ {
 		if r.conns[i] == c {
-			k, r.owned = c.input(r.at, r.row(c, i, n), r.owned)
-			i, any = r.handled(c, i, k), true
-			if r.owned && c.over(sliceTime/2) {
+			if k, r.owned = c.input(r.at, r.row(c, i, n), r.owned); k == 0 {
+				r.gone(c, i, n)
+				break
+			}
+			if i, any = r.handled(c, i, k), true; r.owned && c.over(sliceTime/2) {
 				r.yield(c, i, n)
 				break
 			}
@@ -63,17 +64,16 @@ func (r *receiver) those(c *Conn, i, n int) (any bool) {
 	return any
 }
 
-// input handles the first of these packets of this association, with those that go with it, or leaves it to the owner, and returns how many these are. It reports
-// whether the caller has become the owner; it then goes on with owned true and unlocks in the end.
+// input handles the first of these packets of this association, with those that go with it, or leaves it to the owner, and returns how many these are:
+// none where the association has ended. It reports whether the caller has become the owner; it then goes on with owned true and unlocks in the end.
 func (c *Conn) input(now rawio.Time, row []rawio.Packet, owned bool) (n int, _ bool) {
 	if owned = owned || c.tryOwn(); owned && !c.behind(now) {
 		return c.handle(now, row), true
 	}
-	c.leave(&row[0])
-	return 1, owned || c.tryOwn() // the owner may have left before it could see the packet
+	return c.leave(&row[0]), owned || c.tryOwn() // the owner may have left before it could see the packet
 }
 
-// handle is that of the association, whose owner the caller is.
+// handle is that of the association, whose owner the caller is. It returns 0 if that has ended.
 func (c *Conn) handle(now rawio.Time, row []rawio.Packet) (n int) {
 	n = c.a.HandlePackets(now, row)
 	c.charges(n)

@@ -37,7 +37,8 @@ type Transport struct {
 	cfg   TransportConfig
 	start time.Time
 
-	setup sync.Mutex // guards the part of ep that sets up
+	setup    sync.Mutex     // guards the part of ep that sets up
+	reported endpoint.Stats // guarded by setup: as the journal knows them
 
 	mu         sync.RWMutex
 	ep         *endpoint.Endpoint      // guarded by mu, but for the part that sets up, and for Lookup, which needs no lock

@@ -11,8 +11,12 @@ import (
 const RowMost = 16
 
 // HandlePackets does what HandlePacket does for the first of ps, and for those behind it that are alike and in order, as the segments of a long message are: what may
-// differ is looked at in each, and what does not only once. It returns how many these are.
+// differ is looked at in each, and what does not only once. It returns how many these are. It returns 0 if the association has ended: they are for what
+// there is now between these ports, or for nobody.
 func (a *Assoc) HandlePackets(now rawio.Time, ps []rawio.Packet) int {
+	if a.state == Closed {
+		return 0
+	}
 	if len(ps) > 1 {
 		if n := a.handleRow(now, ps[:min(len(ps), RowMost)]); n > 0 {
 			return n

@@ -59,6 +59,20 @@ func TestLookupNext(t *testing.T) {
 	}
 }
 
+// Two associations between the same ports, whose peers send from an address that neither has named, are told apart by their tags, whatever came before.
+func TestLookupNextGoesByTheTag(t *testing.T) {
+	b := bench.New(t, endpoint.Config{})
+	elsewhere := netip.MustParseAddrPort("10.0.0.77:0")
+	list := []*assoc.Assoc{b.Connect(localPort, peerAddr), b.Connect(localPort, netip.MustParseAddrPort("10.0.0.78:0"))}
+	var last endpoint.Before
+	for i := range 6 {
+		want := list[i/2%2]
+		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, want.LocalTag(), wire.AppendCookieAck(nil)), Local: hostAddr, Remote: elsewhere}
+		a, ok := b.EP.LookupNext(&p, &last)
+		check.That(t, ok && a == want && !last.Claimed, "packet %d finds %p, want %p", i, a, want)
+	}
+}
+
 // What is no packet with a common header has no hash, whatever was there before it.
 func TestExpectOfNoPackets(t *testing.T) {
 	b := bench.New(t, endpoint.Config{})

@@ -24,16 +24,19 @@ func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
 type Before struct {
 	// Hash is what Expect has found for the next packet, if it was asked.
 	Hash uint64
+	// Claimed says that the last association was found by an address that its peer has only named. One that is set up from there has the address.
+	Claimed bool
 
 	sum  wire.HeaderSum
 	peer peerKey
+	tag  uint32
 	a    *assoc.Assoc
 }
 
 // LookupNext is Lookup for the next of several packets, which as a rule come from one peer.
 func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bool) {
 	hash := b.Hash
-	b.Hash = 0
+	b.Hash, b.Claimed = 0, false
 	if p.Kind != rawio.KindSCTP {
 		if a = e.lookupQuote(p); a == nil {
 			e.strays.Add(1)
@@ -53,15 +56,18 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *Before) (a *assoc.Assoc, ok bo
 		return nil, true // there are limits for them, whomever they concern
 	}
 	k := peerOf(p, pkt)
-	if k == b.peer { // no port of k is 0, as they are at first
+	if k == b.peer && pkt.VTag() == b.tag { // no port of k is 0, as they are at first
 		return b.a, true
 	}
 	if hash == 0 {
 		hash = k.Hash()
 	}
-	if a = e.find(k, hash, pkt); a != nil {
-		b.peer, b.a = k, a
+	if a = e.find(k, hash, pkt); a == nil {
+		a = e.claims(k, pkt)
+		b.Claimed = a != nil
+		return a, true
 	}
+	b.peer, b.tag, b.a = k, pkt.VTag(), a
 	return a, true
 }
 
@@ -96,16 +102,23 @@ func from(p *rawio.Packet) (k peerKey, ok bool) {
 	return peerOf(p, pkt), true
 }
 
-// find returns the association that a packet with a right checksum belongs to.
+// find returns the association that a packet with a right checksum belongs to, by an address of the peer or by the tag.
 func (e *Endpoint) find(k peerKey, hash uint64, pkt wire.Packet) *assoc.Assoc {
 	a, _ := e.byPeer.GetHashed(k, hash)
 	if a == nil && pkt.VTag() != 0 {
 		// An address of the peer that only its INIT ACK has named, or that could not be verified.
-		if a = at(&e.byTag, tagKey{pkt.VTag(), k.local, k.peer}); a == nil && !setsUp(pkt) {
-			a = at(&e.byClaim, k) // such as the ABORT of a host that knows nothing of the association
-		}
+		a = at(&e.byTag, tagKey{pkt.VTag(), k.local, k.peer})
 	}
 	return a
+}
+
+// claims returns the association whose peer has named the address of a packet that find knows nothing of, such as the ABORT of a host
+// that knows nothing of the association.
+func (e *Endpoint) claims(k peerKey, pkt wire.Packet) *assoc.Assoc {
+	if pkt.VTag() == 0 || setsUp(pkt) {
+		return nil
+	}
+	return at(&e.byClaim, k)
 }
 
 // setsUp says whether a packet begins or completes the set-up of an association: of one that there is no longer, perhaps, or from an
@@ -214,7 +227,7 @@ func (s *Stranger) list() {
 func (e *Endpoint) Find(s *Stranger) *assoc.Assoc {
 	pkt := s.pkt
 	k := peerOf(s.p, pkt)
-	if a := e.find(k, k.Hash(), pkt); a != nil {
+	if a := cmp.Or(e.find(k, k.Hash(), pkt), e.claims(k, pkt)); a != nil {
 		return a
 	}
 	if s.init() {
