@@ -115,16 +115,17 @@ func (g *Group) Wait(p rawio.Pause) error {
 	return err
 }
 
-// pass receives once from each socket, in turn, and says whether they are open.
+// pass receives once from each socket, in turn, as long as there is room, and says whether they are open. The next one begins where this one has ended, so that a socket that
+// always fills the room keeps the others from nothing.
 func (g *Group) pass() bool {
 	g.more = false
 	for range g.socks {
+		if g.n == len(g.pkts) {
+			break
+		}
 		g.cur = g.socks[g.next]
 		if g.next++; g.next == len(g.socks) {
 			g.next = 0
-		}
-		if g.n == len(g.pkts) {
-			break
 		}
 		if g.cur.rc.Control(g.recv) != nil {
 			return false

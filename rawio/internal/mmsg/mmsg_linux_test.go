@@ -90,6 +90,37 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 	}
 }
 
+// Sockets of a link that is read take turns: what waits in one is read though another has more than fills the room, time after time.
+func TestSocketsTakeTurns(t *testing.T) {
+	for count := 2; count <= 3; count++ {
+		for full := range count { // the one that has the most
+			var socks []*Socket
+			for i := range count {
+				fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
+				s, out := must.Get(NewSocket(fds[0], false, bare{}))(t), must.Get(NewSocket(fds[1], false, bare{}))(t)
+				socks = append(socks, s)
+				t.Cleanup(func() { out.Close() })
+				for range map[bool]int{true: 100, false: 3}[i == full] {
+					must.Do(unix.Write(fds[1], []byte{byte(i)}))(t)
+				}
+			}
+			g := must.Get(NewGroup(-1, socks...))(t)
+			g.drain = func(uintptr) {}
+			in, got := make([]rawio.Packet, 4), make([]int, count)
+			for range count + 1 { // so that each has had a turn, wherever they begin
+				for _, p := range in[:g.PollBatch(in)] {
+					got[p.Data[0]]++
+					p.Release()
+				}
+			}
+			for i, n := range got {
+				check.That(t, n > 0, "%d sockets, of which %d fills the room: nothing of %d is read, %v", count, full, i, got)
+			}
+			g.Close()
+		}
+	}
+}
+
 // The receiver copies together the first packets that do not fit a small buffer, goes over to large
 // ones, and comes back when packets have been small for long.
 func TestReceiveBuffersFollowThePackets(t *testing.T) {
