@@ -102,7 +102,8 @@ func (r *Reassembly) audit(lent int) error {
 	waits := map[wire.StreamID]int{}
 	r.waits.each(func(m *Message) {
 		s := r.stream(m.Stream)
-		if waits[m.Stream]++; m.SSN == s.next && !s.due {
+		q := r.queueOf(m.Stream)
+		if waits[m.Stream]++; m.SSN != wire.SSN(m.order) || m.order.before(q.next) || m.order == q.next && !s.due {
 			errs = append(errs, fmt.Errorf("stream %d: SSN %d waits for itself", m.Stream, m.SSN))
 		}
 		if link, _ := r.waits.find(m.key()); *link != m {
@@ -111,8 +112,15 @@ func (r *Reassembly) audit(lent int) error {
 		errs = append(errs, count(m))
 	})
 	for id, s := range r.streams.All {
-		if int(s.waits) != waits[wire.StreamID(id)] || s.due != slices.Contains(r.due, wire.StreamID(id)) {
-			errs = append(errs, fmt.Errorf("stream %d: %d messages wait, counted are %d; due: %v", id, s.waits, waits[wire.StreamID(id)], s.due))
+		n, q := waits[wire.StreamID(id)], streamQueue{}
+		if s.waits {
+			q = *r.queueOf(wire.StreamID(id))
+		}
+		if s.waits != (n > 0) || int(q.n) != n || s.due != slices.Contains(r.due, wire.StreamID(id)) {
+			errs = append(errs, fmt.Errorf("stream %d: %d messages wait, counted are %d; due: %v", id, q.n, n, s.due))
+		}
+		if s.waits && wire.SSN(q.next) != s.next {
+			errs = append(errs, fmt.Errorf("stream %d: %d is next, of those that wait %d", id, s.next, q.next))
 		}
 	}
 	errs = append(errs, r.auditFree())

@@ -18,6 +18,7 @@ type Message struct {
 	More, Cut    bool
 
 	first, last wire.TSN // its chunks so far
+	order       order    // while it waits for its SSN
 	begin, end  bool     // it has its first, its last fragment
 	skip        bool     // it stands for one that has not come this way, see Skip
 	head, tail  *piece

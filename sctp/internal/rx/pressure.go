@@ -1,6 +1,9 @@
 package rx
 
-import "github.com/rddp-go/rddp/sctp/internal/tsnset"
+import (
+	"github.com/rddp-go/rddp/internal/sparse"
+	"github.com/rddp-go/rddp/sctp/internal/tsnset"
+)
 
 // Squeeze closes the window for as long as it is on, and drops what only gap blocks have acknowledged (section 6.2: that may
 // be taken back, what the cumulative TSN covers may not). A TSN that others wait behind is still taken, so that
@@ -54,6 +57,9 @@ func (r *Reassembly) shrink() {
 	s := &r.store
 	r.free, r.nfree, s.pieces, s.npiece, s.loans, s.nloan = nil, 0, nil, 0, nil, 0
 	s.blocks, s.cached, s.lists = nil, 0, 0
+	if r.waits.n == 0 {
+		r.queues = sparse.Table[streamQueue]{}
+	}
 	r.held.pages -= r.held.kept
 	r.held.spare, r.held.kept = nil, 0
 }

@@ -28,7 +28,7 @@ func (e *ViolationError) Error() string {
 // stream is an incoming stream.
 type stream struct {
 	next  wire.SSN // the next to deliver
-	waits uint16   // complete messages beyond it
+	waits bool     // complete messages beyond it wait, see streamQueue
 	due   bool     // some of them may be delivered, see Reassembly.due
 }
 
@@ -52,9 +52,10 @@ type Reassembly struct {
 	store      store
 	own        Message // beside the store's own piece: where few messages wait the next needs no memory elsewhere
 
-	held  held    // messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN
-	waits waiting // all that wait for their SSN
-	later chain   // messages that become ready after the end of open
+	held   held    // messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN
+	waits  waiting // all that wait for their SSN
+	queues sparse.Table[streamQueue]
+	later  chain // messages that become ready after the end of open
 }
 
 // begin has an empty one put together what begins with TSN initial, with a receive buffer of limit octets of user data that takes
@@ -87,7 +88,7 @@ func (r *Reassembly) Held() int {
 	if r.ownUsed {
 		n-- // which is in use, but not behind it
 	}
-	return r.store.held() + n*messageCost + r.streams.Held() + r.held.octets() + 2*cap(r.due)
+	return r.store.held() + n*messageCost + r.streams.Held() + r.queues.Held() + r.held.octets() + 2*cap(r.due)
 }
 
 // Used returns the octets of user data held.
@@ -230,8 +231,8 @@ func (r *Reassembly) whole(m *Message) error {
 	return nil
 }
 
-// Skip counts SSN n of a stream as delivered: its message has not come this way.
-func (r *Reassembly) Skip(id wire.StreamID, n wire.SSN) {
+// Skip counts SSN n of a stream as delivered: its message, of TSN t, has not come this way.
+func (r *Reassembly) Skip(id wire.StreamID, n wire.SSN, t wire.TSN) {
 	if int(id) >= r.inStreams {
 		return
 	}
@@ -241,7 +242,7 @@ func (r *Reassembly) Skip(id wire.StreamID, n wire.SSN) {
 		return
 	}
 	m := r.message()
-	m.Stream, m.SSN, m.skip = id, n, true
+	m.Stream, m.SSN, m.first, m.skip = id, n, t, true
 	if !r.hold(m, s) {
 		r.recycle(m)
 		return
@@ -277,13 +278,19 @@ func (r *Reassembly) stream(id wire.StreamID) *stream {
 	return r.streams.Use(uint16(id))
 }
 
+// queueOf is that of a stream of which messages wait, or are about to.
+func (r *Reassembly) queueOf(id wire.StreamID) *streamQueue {
+	return r.queues.Use(uint16(id))
+}
+
 // atOnce is how many messages that have waited for their SSN are looked at when there is nothing else ready. One chunk can be
 // what thousands wait for: they become ready as they are read.
 const atOnce = 32
 
 // passed counts the next SSN as delivered. What has waited for it is due.
 func (r *Reassembly) passed(id wire.StreamID, s *stream) {
-	if s.next++; s.waits > 0 {
+	if s.next++; s.waits {
+		r.queueOf(id).next++
 		s.due = true
 		r.due = append(r.due, id)
 	}
@@ -297,12 +304,14 @@ func (r *Reassembly) deliver() {
 		}
 		id := r.due[len(r.due)-1]
 		s := r.stream(id)
-		m := r.unwait(key(id, s.next), s)
+		q := r.queueOf(id)
+		m := r.unwait(key(id, q.next), s)
 		if m == nil {
 			s.due = false
 			r.due = r.due[:len(r.due)-1]
 			continue
 		}
+		q.next++
 		if s.next++; m.skip {
 			r.skipped(m)
 			continue
@@ -316,6 +325,15 @@ func (r *Reassembly) deliver() {
 
 // hold lets m wait for its SSN, unless another does.
 func (r *Reassembly) hold(m *Message, s *stream) bool {
+	q := r.queueOf(m.Stream)
+	if !s.waits {
+		q.begin(s.next)
+	}
+	cum := r.held.base
+	if m.first.LessEq(cum) { // it has moved that on
+		cum = m.first - 1
+	}
+	q.place(m, cum)
 	link, steps := r.waits.find(m.key())
 	*r.steps += uint64(steps)
 	if *link != nil {
@@ -323,19 +341,22 @@ func (r *Reassembly) hold(m *Message, s *stream) bool {
 	}
 	*link = m
 	r.waits.n++
-	s.waits++
+	q.n++
+	s.waits = true
 	return true
 }
 
 // unwait takes out the message that waits with key k, if there is one.
-func (r *Reassembly) unwait(k uint32, s *stream) *Message {
-	if s.waits == 0 {
+func (r *Reassembly) unwait(k uint64, s *stream) *Message {
+	if !s.waits {
 		return nil
 	}
 	link, steps := r.waits.find(k)
 	m := *link
 	if m != nil {
-		s.waits--
+		q := r.queueOf(m.Stream)
+		q.n--
+		s.waits = q.n > 0
 		steps += r.waits.unlink(link)
 	}
 	*r.steps += uint64(steps)
@@ -449,7 +470,7 @@ func (r *Reassembly) Close() {
 			r.Release(m)
 		}
 	}
-	r.held, r.waits, r.streams, r.due, r.open = held{}, waiting{}, sparse.Table[stream]{}, nil, nil
+	r.held, r.waits, r.queues, r.streams, r.due, r.open = held{}, waiting{}, sparse.Table[streamQueue]{}, sparse.Table[stream]{}, nil, nil
 	r.shrink()
 }
 

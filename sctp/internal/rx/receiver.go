@@ -124,7 +124,7 @@ func (r *Receiver) Placed(d wire.Data) {
 	r.track.Add(d.TSN())
 	r.ack.Data(d.I())
 	if !d.U() {
-		r.reasm.Skip(d.Stream(), d.SSN())
+		r.reasm.Skip(d.Stream(), d.SSN(), d.TSN())
 	}
 	if r.shrinks() {
 		r.credit = max(r.credit-len(d.Payload()), 0)
@@ -254,7 +254,10 @@ func (r *Receiver) Stream(id wire.StreamID) (next wire.SSN, waiting int, known b
 	if s == nil {
 		return 0, 0, false
 	}
-	return s.next, int(s.waits), true
+	if !s.waits {
+		return s.next, 0, true
+	}
+	return s.next, int(r.reasm.queueOf(id).n), true
 }
 
 // Evicted returns how many DATA chunks were dropped after they had been received, to make room for others.

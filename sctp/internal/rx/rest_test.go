@@ -76,7 +76,7 @@ func TestWhatKeepsAReceiverFromResting(t *testing.T) {
 		"a TSN that is missing":         func(r *Receiver) { r.track.Add(9) },
 		"a TSN that was missing":        func(r *Receiver) { r.gaps = true },
 		"a duplicate to report":         func(r *Receiver) { r.track.Duplicate(0) },
-		"a message placed out of turn":  func(r *Receiver) { r.reasm.Skip(3, 9) },
+		"a message placed out of turn":  func(r *Receiver) { r.reasm.Skip(3, 9, 1) },
 		"a fragment":                    func(r *Receiver) { must.OK(t, r.reasm.Add(chunk(1, 0, wire.FlagB, "data"), nil)) },
 		"a message of which part is up": func(r *Receiver) { r.reasm.reading = &Message{More: true} },
 	} {

@@ -121,7 +121,7 @@ func TestWhatIsDueKeepsItsTurn(t *testing.T) {
 	}
 	mustReceive(t, r)
 	mustReceive(t, r)
-	check.Equal(t, "messages that still wait when one of many was asked for", int(r.reasm.stream(0).waits), 1)
+	check.Equal(t, "messages that still wait when one of many was asked for", r.reasm.waits.n, 1)
 }
 
 // The tables of a receiver are counted, each once, and what is kept to be used again.

@@ -55,7 +55,7 @@ func (s *Sender) plain(p *Path, size, chunk int) int {
 
 // whole loads the slot and reports whether the next chunk has size octets, wherever it may go. A message of the Source is one chunk then.
 func (s *Sender) whole(now rawio.Time, size int) bool {
-	if !s.load(now, size) {
+	if !s.load(now, size) || s.ambiguous() {
 		return false
 	}
 	l := &s.slot
@@ -96,7 +96,7 @@ func (s *Sender) takeNext(p *Path) (wire.TSN, *record) {
 	if m.Unordered {
 		r.wire |= wire.FlagU
 	} else {
-		r.ssn = s.takeSSN(m.Stream)
+		r.ssn = s.takeSSN(m.Stream, t)
 	}
 	if m.SackNow {
 		r.wire |= wire.FlagI

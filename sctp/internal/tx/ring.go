@@ -143,7 +143,7 @@ func (g *ledger) sets() [5]*tsnset.Set {
 func (s *Sender) Trim() {
 	if g := &s.ledger; g.len() == 0 {
 		*g = ledger{base: g.base, next: g.next, intact: g.next, ripeTo: g.ripeTo, rwnd: g.rwnd, fault: g.fault}
-		s.last = sparse.Table[wire.TSN]{}
+		s.last, s.blocks = sparse.Table[wire.TSN]{}, nil
 		for _, p := range s.paths {
 			if p.inflight = (tsnset.Set{}); p.rates != nil {
 				p.rates.ring = nil

@@ -177,7 +177,7 @@ func (s *Sender) cutShort(size, room int) int {
 // concerned; it loads the slot, with a message for room octets if the Source gives one.
 func (s *Sender) ready(now rawio.Time, p *Path, room int) bool {
 	idle := s.ledger.len() == 0
-	if s.ledger.len() >= maxOutstanding || s.ledger.rwnd <= 0 && !idle || !s.load(now, room) {
+	if s.ledger.len() >= maxOutstanding || s.ledger.rwnd <= 0 && !idle || !s.load(now, room) || s.ambiguous() {
 		return false
 	}
 	size := s.nextSize()
@@ -275,7 +275,7 @@ func (s *Sender) cutNext(now rawio.Time, p *Path, size int) (wire.TSN, *record) 
 	if l.off == 0 {
 		r.wire |= wire.FlagB
 		if !m.Unordered {
-			l.ssn = s.takeSSN(m.Stream)
+			l.ssn = s.takeSSN(m.Stream, t)
 		}
 	}
 	r.ssn = l.ssn
@@ -305,16 +305,6 @@ func (s *Sender) cutNext(now rawio.Time, p *Path, size int) (wire.TSN, *record) 
 func (s *Sender) fills(p *Path, r *record) bool {
 	return p.flight+r.chunkLen() >= p.window() || s.ledger.rwnd-int(r.size) < s.MaxPayload()
 }
-
-// takeSSN returns the SSN of the next ordered message of a stream (section 6.5).
-func (s *Sender) takeSSN(id wire.StreamID) wire.SSN {
-	next := s.ssn.Use(uint16(id))
-	*next++
-	return *next - 1
-}
-
-// NextSSN returns the SSN that takeSSN would return, nil where neither the stream nor a near one was used.
-func (s *Sender) NextSSN(id wire.StreamID) *wire.SSN { return s.ssn.At(uint16(id)) }
 
 // cut takes size octets of m from off on into the record.
 func (r *record) cut(m *Message, off, size int) {

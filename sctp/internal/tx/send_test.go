@@ -630,19 +630,75 @@ func TestShrunkPMTU(t *testing.T) {
 	}
 }
 
+// many gives the sender n messages of an octet, on streams below so many in turn.
+func (l *lab) many(n, streams int, unordered bool) {
+	l.t.Helper()
+	body := [2][]byte{{1}}
+	for range n {
+		l.token++
+		must.OK(l.t, l.s.Enqueue(&Message{Body: body, Token: l.token, Stream: wire.StreamID(l.token % uint64(streams)), Unordered: unordered}))
+	}
+	for len(l.transmit()) > 0 {
+	}
+	l.check()
+}
+
 func TestSendWindowStopsAt65535TSNs(t *testing.T) {
-	// req 9260-6.1-21, 9260-6.1-20
+	// req 9260-6.1-20
 	l := newLab(t, 1)
 	l.path(0).cc = fixed(1 << 30)
 	l.s.SetPeer(1<<30, 1)
-	l.queue(70000, 1)
-	for len(l.transmit()) > 0 {
-	}
+	l.many(70000, 1, true)
 	check.Equal(t, "outstanding", l.s.Outstanding(), 65535)
 	l.sack(2, gap{4, 65535})
 	l.expect("two more", "65536 65537")
 	l.sack(65537)
 	check.Equal(t, "messages acknowledged", len(l.acked), 65537)
+}
+
+// Of one stream no more ordered messages are outstanding than their SSNs can be told apart, whatever is acknowledged when; others are not held up before there
+// are as many of theirs, or as many TSNs as there can be.
+func TestMessagesOfAStreamOutstanding(t *testing.T) {
+	// req 9260-6.1-21, 9260-1.6-4
+	for _, tt := range []struct {
+		name      string
+		streams   int
+		unordered bool
+		first     int // its first SSN
+		least     int // outstanding
+	}{
+		{"ordered messages of one stream", 1, false, 0, 1<<15 - 1},
+		{"its SSNs wrap meanwhile", 1, false, 40_000, 1<<15 - ssnBlock},
+		{"from the end of a block on", 1, false, ssnBlock - 1, 1<<15 - ssnBlock},
+		{"unordered ones have no SSN", 1, true, 0, 65535},
+		{"of two streams", 2, false, 0, 65534},
+		{"of three there are not as many TSNs", 3, false, 0, 65535},
+	} {
+		l := newLab(t, 1)
+		l.path(0).cc = fixed(1 << 30)
+		l.s.SetPeer(1<<30, 3)
+		*l.s.ssn.Use(0) = wire.SSN(tt.first)
+		l.many(150_000, tt.streams, tt.unordered)
+		check.That(t, l.s.Outstanding() >= tt.least, "%s: no more than %d are outstanding", tt.name, l.s.Outstanding())
+		for acked := wire.TSN(0); acked < 150_000; { // one by one at first, later many
+			of := map[wire.StreamID]int{}
+			for s := l.s.ledger.base; s != l.s.ledger.next; s++ {
+				if r := l.s.ledger.rec(s); r.wire&wire.FlagU == 0 {
+					of[r.stream]++
+				}
+			}
+			for id, n := range of {
+				must.That(t, n < 1<<15, "%s: %d messages of stream %d are outstanding with TSN %d acknowledged", tt.name, n, id, acked)
+			}
+			must.That(t, l.s.Outstanding() > 0, "%s: nothing goes behind TSN %d", tt.name, acked)
+			acked += min(1+acked/4, 9000, wire.TSN(l.s.Outstanding()))
+			l.sack(acked)
+			l.many(0, 1, false)
+		}
+		check.Equal(t, tt.name+": messages acknowledged", len(l.acked), 150_000)
+		l.s.Trim()
+		check.That(t, l.s.blocks == nil, "%s: what is known of SSNs outstanding is kept", tt.name)
+	}
 }
 
 func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {

@@ -235,7 +235,9 @@ func TestLongestWorkAtOnce(t *testing.T) {
 		l := newLab(t, 1)
 		l.path(0).cc = fixed(1 << 40)
 		l.s.SetPeer(1<<30, 16)
-		l.queue(last, 4)
+		for range last {
+			must.OK(l.t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 4)}, Unordered: true}))
+		}
 		for l.s.NextTSN() <= last {
 			l.transmit()
 			l.now += ms
