@@ -630,10 +630,10 @@ func TestShrunkPMTU(t *testing.T) {
 	}
 }
 
-// many gives the sender n messages of an octet, on streams below so many in turn.
-func (l *lab) many(n, streams int, unordered bool) {
+// many gives the sender n messages of size octets, on streams below so many in turn.
+func (l *lab) many(n, streams int, unordered bool, size int) {
 	l.t.Helper()
-	body := [2][]byte{{1}}
+	body := [2][]byte{make([]byte, size)}
 	for range n {
 		l.token++
 		must.OK(l.t, l.s.Enqueue(&Message{Body: body, Token: l.token, Stream: wire.StreamID(l.token % uint64(streams)), Unordered: unordered}))
@@ -648,7 +648,7 @@ func TestSendWindowStopsAt65535TSNs(t *testing.T) {
 	l := newLab(t, 1)
 	l.path(0).cc = fixed(1 << 30)
 	l.s.SetPeer(1<<30, 1)
-	l.many(70000, 1, true)
+	l.many(70000, 1, true, 1)
 	check.Equal(t, "outstanding", l.s.Outstanding(), 65535)
 	l.sack(2, gap{4, 65535})
 	l.expect("two more", "65536 65537")
@@ -666,19 +666,22 @@ func TestMessagesOfAStreamOutstanding(t *testing.T) {
 		unordered bool
 		first     int // its first SSN
 		least     int // outstanding
+		size      int // octets of a message
 	}{
-		{"ordered messages of one stream", 1, false, 0, 1<<15 - 1},
-		{"its SSNs wrap meanwhile", 1, false, 40_000, 1<<15 - ssnBlock},
-		{"from the end of a block on", 1, false, ssnBlock - 1, 1<<15 - ssnBlock},
-		{"unordered ones have no SSN", 1, true, 0, 65535},
-		{"of two streams", 2, false, 0, 65534},
-		{"of three there are not as many TSNs", 3, false, 0, 65535},
+		{"ordered messages of one stream", 1, false, 0, 1<<15 - 1, 1},
+		{"its SSNs wrap meanwhile", 1, false, 40_000, 1<<15 - ssnBlock, 1},
+		{"each fills its packet", 1, false, 0, 1<<15 - 1, full},
+		{"from the end of a block on", 1, false, ssnBlock - 1, 1<<15 - ssnBlock, 1},
+		{"unordered ones have no SSN", 1, true, 0, 65535, 1},
+		{"of two streams", 2, false, 0, 65534, 1},
+		{"of three there are not as many TSNs", 3, false, 0, 65535, 1},
 	} {
 		l := newLab(t, 1)
 		l.path(0).cc = fixed(1 << 30)
 		l.s.SetPeer(1<<30, 3)
+		l.s.cfg.SendBuffer = 1 << 30
 		*l.s.ssn.Use(0) = wire.SSN(tt.first)
-		l.many(150_000, tt.streams, tt.unordered)
+		l.many(150_000, tt.streams, tt.unordered, tt.size)
 		check.That(t, l.s.Outstanding() >= tt.least, "%s: no more than %d are outstanding", tt.name, l.s.Outstanding())
 		for acked := wire.TSN(0); acked < 150_000; { // one by one at first, later many
 			of := map[wire.StreamID]int{}
@@ -693,9 +696,15 @@ func TestMessagesOfAStreamOutstanding(t *testing.T) {
 			must.That(t, l.s.Outstanding() > 0, "%s: nothing goes behind TSN %d", tt.name, acked)
 			acked += min(1+acked/4, 9000, wire.TSN(l.s.Outstanding()))
 			l.sack(acked)
-			l.many(0, 1, false)
+			l.many(0, 1, false, 0)
 		}
 		check.Equal(t, tt.name+": messages acknowledged", len(l.acked), 150_000)
+		if tt.streams == 1 && !tt.unordered {
+			held, blocks := l.s.Held(), l.s.blocks
+			l.s.blocks = nil
+			check.Equal(t, tt.name+": octets for it", held-l.s.Held(), int(unsafe.Sizeof(*blocks)))
+			l.s.blocks = blocks
+		}
 		l.s.Trim()
 		check.That(t, l.s.blocks == nil, "%s: what is known of SSNs outstanding is kept", tt.name)
 	}
