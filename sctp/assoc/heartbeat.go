@@ -222,9 +222,9 @@ func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
 	a.stats.HeartbeatsOut++
 }
 
-// prove asks a path whose controller has to know, once in an RTO, whether it is as short as SACKs say: a nonce does not lie (tx/rate.go).
+// prove asks a path of which there is need to know, once in an RTO or sooner, whether it is as short as SACKs say: a nonce does not lie (tx/rate.go).
 func (a *Assoc) prove(now rawio.Time, p *path) {
-	if p.Vague() && p.interval >= 0 && !p.beat.waiting && now.Sub(p.beat.sent) >= p.RTO() && beatStates.has(a.state) {
+	if p.Vague() && p.interval >= 0 && !p.beat.waiting && now.Sub(p.beat.sent) >= p.ProofRest() && beatStates.has(a.state) {
 		a.sendHeartbeat(now, p)
 	}
 }

@@ -80,14 +80,11 @@ func TestMoreMessagesWaitThanThereAreSSNs(t *testing.T) {
 		gap  func(i int) bool // a chunk that comes only when the window beyond it is full, or all others have come
 		any  bool             // the others of a window come in any order
 	}{
-		{"as many as can, behind one gap", 65_535, one, func(i int) bool { return i == 0 }, false},
 		{"as many as there are SSNs", 65_536, one, func(i int) bool { return i == 0 }, false},
-		{"one more than there are SSNs", 65_537, one, func(i int) bool { return i == 0 }, false},
 		{"the next SSN comes twice", 65_538, one, func(i int) bool { return i == 0 }, false},
 		{"twice as many", 132_000, one, func(i int) bool { return i == 0 }, false},
 		{"a gap in each window", 140_000, one, func(i int) bool { return i%65_535 == 0 }, false},
-		{"a gap where the last window ended", 140_000, one, func(i int) bool { return i == 0 || i == 65_535 || i == 65_536 }, false},
-		{"every third missing", 100_000, one, func(i int) bool { return i%3 == 0 }, false},
+		{"every third missing", 66_000, one, func(i int) bool { return i%3 == 0 }, false},
 		{"in any order", 140_000, one, func(i int) bool { return i%30_000 == 0 }, true},
 		{"two streams in turn, in any order", 200_000, func(i int) (int, int, uint8) { return i % 2 * 3, i / 2, be }, func(i int) bool { return i%50_000 == 0 }, true},
 		{"beside a stream that waits for nothing", 140_000, func(i int) (int, int, uint8) {

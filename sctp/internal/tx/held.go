@@ -12,5 +12,5 @@ func (s *Sender) Held() int {
 		flights += p.inflight.Held() + p.rates.held()
 	}
 	return int(unsafe.Sizeof(*s)) + s.ledger.octets + flights + len(s.queue.ring)*int(unsafe.Sizeof(Message{})) +
-		s.ssn.Held() + s.last.Held() + s.blocksHeld() + s.copied + cap(s.later.sack) + cap(s.ledger.again.v)*int(unsafe.Sizeof(sentAt{})) + s.resentHeld()
+		s.ssn.Held() + s.last.Held() + s.blocksHeld() + s.spansHeld() + s.copied + cap(s.later.sack) + cap(s.ledger.again.v)*int(unsafe.Sizeof(sentAt{})) + s.resentHeld()
 }

@@ -43,7 +43,7 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 func (s *Sender) plain(p *Path, size, chunk int) int {
 	l := &s.slot
 	if l.full && !l.queued || (l.full || s.queue.n > 0) && s.waits > waitShort || s.ledger.nmarked > 0 || s.probing || s.sackNow ||
-		p.single || s.spreads(p) || !p.timing || p != s.DataPath() {
+		p.single || s.narrow(p) || s.spreads(p) || !p.timing || p != s.DataPath() {
 		return 0
 	}
 	n := min((p.window()-1-p.flight)/chunk, s.ledger.rwnd/size-1, maxOutstanding-s.ledger.len())

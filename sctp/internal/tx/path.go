@@ -108,6 +108,7 @@ type Path struct {
 	timing     bool // timed measures the round trip (6.3.1, rule C4)
 	unmeasured bool // no round trip was since the last probe for a lost tail
 	held       bool // a packet waits for due
+	outrun     bool // SACKs came sooner than proved, see narrow.go
 	single     bool // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
 	holes      int  // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
 	early      early

@@ -153,14 +153,25 @@ func (s *Sender) rateSample(now rawio.Time, p *Path) {
 	c.rs = cc.Sample{}
 }
 
-// Vague reports that delivery-rate samples are bounded by a round trip that the peer has proved long ago, or while there was a queue: SACKs say
-// that it is shorter by a fifth.
+// Vague reports that what is sent, or delivery-rate samples, are bounded by a round trip that the peer has proved long ago, or while there was a queue: SACKs say
+// that it is shorter, for the latter by a fifth.
 func (p *Path) Vague() bool {
+	if p.outrun {
+		return true
+	}
 	if p.rates == nil {
 		return false
 	}
 	trip := p.est.trip.get()
 	return trip > 0 && (p.proved == 0 || p.proved > trip+trip/4)
+}
+
+// ProofRest is how long after one question about the round trip another may be asked: an RTO, or less where the answer is waited for.
+func (p *Path) ProofRest() time.Duration {
+	if p.outrun {
+		return min(p.est.rto, max(2*p.proved, leastPTO))
+	}
+	return p.est.rto
 }
 
 // timeout takes that T3-rtx marks what is in flight.

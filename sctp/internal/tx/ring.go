@@ -144,6 +144,9 @@ func (s *Sender) Trim() {
 	if g := &s.ledger; g.len() == 0 {
 		*g = ledger{base: g.base, next: g.next, intact: g.next, ripeTo: g.ripeTo, rwnd: g.rwnd, fault: g.fault}
 		s.last, s.blocks = sparse.Table[wire.TSN]{}, nil
+		if s.spans != nil && s.spans.forget(s.heard) == 0 {
+			s.spans = nil
+		}
 		for _, p := range s.paths {
 			if p.inflight = (tsnset.Set{}); p.rates != nil {
 				p.rates.ring = nil

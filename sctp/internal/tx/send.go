@@ -193,7 +193,7 @@ func (s *Sender) ready(now rawio.Time, p *Path, room int) bool {
 		return !now.Before(s.probeAt)
 	}
 	s.probeAt = rawio.Never
-	return true
+	return !s.outruns(now, p, size) && !s.clears(now, p, size)
 }
 
 // silly reports whether the window is too small to be worth a packet of new DATA while there is DATA
@@ -291,6 +291,7 @@ func (s *Sender) cutNext(now rawio.Time, p *Path, size int) (wire.TSN, *record) 
 		l.full = false
 		l.msg.Body = [2][]byte{}
 	}
+	s.spend(now, p, size)
 	if !p.timing {
 		p.timing, p.timed, p.timedAt = true, t, now
 	}

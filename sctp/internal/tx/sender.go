@@ -30,6 +30,7 @@ type Sender struct {
 	leftAt       rawio.Time                 // when a path was last left
 	resentOctets uint64                     // of user data, of those in stats.Octets
 	resent       *[latelyResent]resentChunk // what was taken for lost of late, by TSN; nil: nothing ever was
+	spans        *spans                     // nil while the peer's window is not narrow
 	blocks       *sparse.Table[wire.TSN]    // of each stream, see ssnBlock; nil before one has ended
 
 	// What acknowledgements look at; the end of ledger is for them too.

@@ -17,6 +17,8 @@ const (
 	// no percentile of what a program waits for.
 	withheldFirst = 1 << 10
 	withheldEvery = 1 << 15
+	// withheldNarrow is that where the window is narrow, so that one is withheld in each 2,048.
+	withheldNarrow = 2000
 	// withheldAmong is how many full packets are in flight then.
 	withheldAmong = 4
 	// moreAgain is how many octets go again for each that went, because they are reported missing, beyond againFree. T3-rtx, which backs off, has no bound.
@@ -30,6 +32,7 @@ type withholding struct {
 	tsn   wire.TSN
 	until rawio.Time // it goes then, whatever is reported, or Never
 	after int        // packets until the next one, 0: not drawn yet
+	clear rawio.Time // until when a narrow window is left to become empty, see clears; 0: it is not
 }
 
 // is reports whether a chunk has never left.
@@ -46,6 +49,7 @@ func (p *Path) Proved(rtt time.Duration) {
 
 // NoFarther takes that something which the peer could not have known came back within that time.
 func (p *Path) NoFarther(trip time.Duration) {
+	p.outrun = false
 	if p.proved == 0 || trip < p.proved {
 		p.proved = max(trip, 1)
 	}
@@ -55,20 +59,35 @@ func (p *Path) NoFarther(trip time.Duration) {
 // in between.
 func (s *Sender) withholds(p *Path, size int) bool {
 	w := &s.withheld
-	if s.cfg.Draw == nil || s.cfg.Letter || w.on || s.probing || s.recovery || !p.usable() || p.proved > 0 && p.proved < nearTrip {
+	if !s.mayWithhold(p) {
 		return false
 	}
-	if p.flight < withheldAmong*p.pmdcs || s.ledger.rwnd < 2*size {
+	room, every := s.roomy(p, size), uint32(withheldEvery)
+	switch {
+	case s.narrow(p):
+		if every = withheldNarrow; s.ledger.rwnd+s.ledger.data < 2*size || !s.follows(size) {
+			return false
+		}
+		if w.after > withheldNarrow {
+			w.after = 1 + int(s.cfg.Draw()%withheldNarrow)
+		}
+	case p.flight < withheldAmong*p.pmdcs || !room:
 		return false
 	}
 	if w.after == 0 {
 		w.after = 1 + int(s.cfg.Draw()%withheldFirst)
 	}
-	if w.after--; w.after > 0 {
+	if w.after > 1 || !room {
+		w.after = max(w.after-1, 1)
 		return false
 	}
-	w.after = 1 + int(s.cfg.Draw()%withheldEvery)
+	w.after = 1 + int(s.cfg.Draw()%every)
 	return true
+}
+
+// mayWithhold reports whether anything may be withheld from p now.
+func (s *Sender) mayWithhold(p *Path) bool {
+	return s.cfg.Draw != nil && !s.cfg.Letter && !s.withheld.on && !s.probing && !s.recovery && p.usable() && (p.proved == 0 || p.proved >= nearTrip)
 }
 
 // lies reports whether a peer that acknowledges the TSNs from one to another lies about what was withheld.

@@ -7,9 +7,11 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/race"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/internal/tx/model"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // A peer that lies is sent no more than an honest one gets over a road without loss, its octets open no more window than they would there, and no more than twice
@@ -28,6 +30,72 @@ func TestPeerThatLiesGainsNothing(t *testing.T) {
 			var lie *tx.UnsentTSNError
 			check.That(t, got.Sent <= most.Sent && got.Sent >= most.Sent/40 && got.Beyond <= 0 && got.Again <= 2*(got.Sent-got.Again)+32<<10 && (errors.As(got.Err, &lie) == l.Found || got.Sent <= most.Sent/20),
 				"%s: %+v, an honest peer %+v", l.Name, got, most)
+		}
+	}
+}
+
+// narrowWindows are those of receivers that have room for few packets of 1448 octets of user data, and the messages that are sent.
+var narrowWindows = []struct {
+	name            string
+	window, message int
+	finds           bool // two packets are in flight, so that one is found to be missing
+	then            int  // the window after a second, if it is another
+}{
+	{"one octet", 1, 1, false, 0},
+	{"less than a packet", 700, 100, true, 0},
+	{"one packet", 1440, 0, false, 0},
+	{"one packet and a half", 2160, 0, false, 0},
+	{"two packets", 2880, 0, true, 0},
+	{"three packets", 4320, 0, true, 0},
+	{"what was never found out", 8400, 0, true, 0},
+	{"ten packets", 14400, 0, true, 0},
+	{"short messages", 8400, 60, true, 0},
+	{"shrinks to two packets", 1 << 16, 0, true, 2880},
+	{"shrinks to one", 1 << 16, 0, false, 1440},
+}
+
+// A peer with a narrow window that acknowledges all that was sent as if it had come is sent one window in each round trip that it has proved, and is found out as soon as
+// one is held back that others follow on. One that is honest loses nothing that shows.
+func TestNarrowWindowBuysNoMoreThanOneInAProvedTrip(t *testing.T) {
+	race.Alone(t)
+	all := model.Lies()[0]
+	const trip = 40 * time.Millisecond
+	for _, control := range []cc.Factory{cc.NewReno, cc.NewCubic, cc.NewBBR} {
+		for _, w := range narrowWindows {
+			road := model.Road{Rate: 12_500_000, Trip: trip, Control: control, Peer: all.Peer, Message: w.message,
+				Window: func(now rawio.Time) int {
+					if w.then > 0 && now >= rawio.Time(time.Second) {
+						return w.then
+					}
+					return w.window
+				}}
+			lasts := 100 * time.Second
+			if w.then > 0 {
+				road.Peer = func(x *model.Exchange, came []wire.TSN) {
+					if x.Ticks < 1100 {
+						model.Honest(x, came)
+					} else {
+						all.Peer(x, came)
+					}
+				}
+			}
+			got := road.Carry(t, 3, lasts)
+			var lie *tx.UnsentTSNError
+			found := errors.As(got.Err, &lie)
+			check.Equal(t, w.name+": found out", found, w.finds)
+			if w.then == 0 {
+				most := w.window * int(1+time.Duration(got.Took)/trip)
+				check.That(t, got.Data <= most, "%s: %d octets in %v, where a window in each round trip is %d", w.name, got.Data, time.Duration(got.Took), most)
+				check.That(t, !found || got.Packets <= 2048, "%s: found out behind %d packets", w.name, got.Packets)
+			}
+			if testing.Short() && w.window > 3000 {
+				continue
+			}
+			road.Peer = model.Honest
+			tried := road.Carry(t, 3, lasts)
+			road.Trusted = true
+			trusted := road.Carry(t, 3, lasts)
+			check.That(t, tried.Err == nil && tried.Data >= trusted.Data*98/100, "%s: an honest peer is sent %d octets, and %d where it is not tried: %v", w.name, tried.Data, trusted.Data, tried.Err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func naming(which func(x *Exchange) uint16) Peer {
 			Honest(x, came)
 		} else if came == nil {
 			x.Guess(func() wire.SackFields {
-				k := wire.SackFields{CumTSN: x.Acked(), ARwnd: window}
+				k := wire.SackFields{CumTSN: x.Acked(), ARwnd: x.Window()}
 				if n := which(x); n > 0 {
 					k.Gaps = []wire.GapBlock{{Start: n, End: n}}
 				}
@@ -46,19 +46,19 @@ func Lies() []Lie {
 	return []Lie{
 		{"all that was sent is acknowledged", true, func(x *Exchange, came []wire.TSN) {
 			if came == nil {
-				x.Guess(func() wire.SackFields { return wire.SackFields{CumTSN: x.Sent(), ARwnd: window} })
+				x.Guess(func() wire.SackFields { return wire.SackFields{CumTSN: x.Sent(), ARwnd: x.Window()} })
 			}
 		}},
 		{"named in a gap block", false, func(x *Exchange, came []wire.TSN) {
 			if came == nil {
 				x.Guess(func() wire.SackFields {
-					return wire.SackFields{CumTSN: x.Cum, ARwnd: window, Gaps: gapTo(x.Cum, x.Sent())}
+					return wire.SackFields{CumTSN: x.Cum, ARwnd: x.Window(), Gaps: gapTo(x.Cum, x.Sent())}
 				})
 			}
 		}},
 		{"losses are concealed", true, func(x *Exchange, came []wire.TSN) {
 			if came != nil {
-				x.Say(wire.SackFields{CumTSN: came[len(came)-1], ARwnd: window})
+				x.Say(wire.SackFields{CumTSN: came[len(came)-1], ARwnd: x.Window()})
 			}
 		}},
 		{"each SACK comes ten times", false, func(x *Exchange, came []wire.TSN) {
@@ -123,13 +123,13 @@ func Lies() []Lie {
 		{"taken back, and acknowledged again", false, func(x *Exchange, came []wire.TSN) {
 			if turn := x.Ticks % 40; len(x.asked) == 0 && x.Acked()+1 < x.Cum { // as over a path that reorders, where nothing is lost at once
 				x.asked[0] = true
-				x.Say(wire.SackFields{CumTSN: x.Acked(), ARwnd: window, Gaps: gapTo(x.Acked(), x.Cum)})
+				x.Say(wire.SackFields{CumTSN: x.Acked(), ARwnd: x.Window(), Gaps: gapTo(x.Acked(), x.Cum)})
 				x.Say(x.honest())
 			} else if turn == 39 {
 				Honest(x, []wire.TSN{})
 			} else if came == nil {
 				x.Guess(func() wire.SackFields {
-					k := wire.SackFields{CumTSN: x.Acked(), ARwnd: window}
+					k := wire.SackFields{CumTSN: x.Acked(), ARwnd: x.Window()}
 					if turn%2 == 0 {
 						k.Gaps = gapTo(k.CumTSN, x.Cum)
 					}

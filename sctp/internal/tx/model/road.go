@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"net/netip"
 	"testing"
 	"time"
@@ -21,6 +22,9 @@ type Road struct {
 	Trip    time.Duration // without the queue
 	Control cc.Factory
 	Peer    Peer
+	Window  func(now rawio.Time) int // a_rwnd of the peer, in octets; nil: one that nothing fills
+	Message int                      // octets of a message; 0: as many as a packet has room for
+	Trusted bool                     // the sender does not try its peer
 }
 
 // Peer answers: it is asked when a packet has come, and in each millisecond.
@@ -33,6 +37,7 @@ type Exchange struct {
 	s     *tx.Sender
 	now   rawio.Time
 	trip  time.Duration
+	wnd   func(now rawio.Time) int
 	got   map[wire.TSN]bool
 	top   wire.TSN // the highest of got
 	sacks []said
@@ -52,6 +57,9 @@ type carried struct {
 	tsns []wire.TSN
 }
 
+// Window returns the a_rwnd that the peer has to offer.
+func (x *Exchange) Window() uint32 { return uint32(x.wnd(x.now)) }
+
 // Got reports whether a TSN has come.
 func (x *Exchange) Got(t wire.TSN) bool { return x.got[t] }
 
@@ -63,7 +71,7 @@ func (x *Exchange) Acked() wire.TSN { return x.s.CumTSN() }
 
 // honest is the SACK of what came.
 func (x *Exchange) honest(dups ...wire.TSN) wire.SackFields {
-	k := wire.SackFields{CumTSN: x.Cum, ARwnd: window, Dups: dups}
+	k := wire.SackFields{CumTSN: x.Cum, ARwnd: x.Window(), Dups: dups}
 	for t := x.Cum + 2; t.LessEq(x.top) && len(k.Gaps) < 300; t++ {
 		if !x.Got(t) {
 			continue
@@ -89,6 +97,8 @@ func (x *Exchange) Guess(sack func() wire.SackFields) {
 // Gained is what a peer was given.
 type Gained struct {
 	Sent, Again int        // octets of DATA chunks, and those of them that went again
+	Packets     int        // that they came in
+	Data        int        // octets of user data, each once
 	Took        rawio.Time // until the end of it, or of the association
 	Beyond      int        // by how much cwnd was more than an initial window and what was acknowledged, once
 	Err         error      // of a SACK
@@ -106,16 +116,23 @@ func (r Road) Carry(t *testing.T, seed uint32, lasts time.Duration) (g Gained) {
 		seed = seed*1664525 + 1013904223
 		return seed >> 8
 	}
-	s := tx.NewSender(tx.Config{TSN: firstTSN, SendBuffer: sendBuffer, MaxBurst: 4, Draw: draw})
+	if r.Window == nil {
+		r.Window = func(rawio.Time) int { return window }
+	}
+	cfg := tx.Config{TSN: firstTSN, SendBuffer: sendBuffer, MaxBurst: 4, Draw: draw}
+	if r.Trusted {
+		cfg.Draw = nil
+	}
+	s := tx.NewSender(cfg)
 	p := tx.NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), roadMTU, rto, r.Control)
 	p.State = tx.Active
 	p.NoFarther(r.Trip) // the handshake has proved that
 	must.OK(t, s.AddPath(p))
-	s.SetPeer(window, 1)
+	s.SetPeer(uint32(r.Window(0)), 1)
 	initial := p.CC().Window()
-	x := &Exchange{Cum: firstTSN - 1, s: s, trip: r.Trip, got: map[wire.TSN]bool{}, top: firstTSN - 1, asked: map[wire.TSN]bool{}}
+	x := &Exchange{Cum: firstTSN - 1, s: s, trip: r.Trip, wnd: r.Window, got: map[wire.TSN]bool{}, top: firstTSN - 1, asked: map[wire.TSN]bool{}}
 	b := pack.NewBatch(1)
-	body := bytes.Repeat([]byte{1}, s.MaxPayload())
+	body := bytes.Repeat([]byte{1}, cmp.Or(r.Message, s.MaxPayload()))
 	var free rawio.Time              // when the bottleneck is
 	acked := make(map[wire.TSN]bool) // at any time
 	know := func(from, to wire.TSN) {
@@ -136,6 +153,7 @@ func (r Road) Carry(t *testing.T, seed uint32, lasts time.Duration) (g Gained) {
 			b.End()
 			octets := b.Octets()
 			g.Sent += octets
+			g.Packets++
 			if s.Stats().Retransmits > before {
 				g.Again += octets
 			}
@@ -154,7 +172,7 @@ func (r Road) Carry(t *testing.T, seed uint32, lasts time.Duration) (g Gained) {
 			next = min(next, x.sacks[0].at)
 		}
 		x.now = max(x.now, next)
-		g.Took = x.now
+		g.Took, g.Data = x.now, int(s.Stats().Chunks-s.Stats().Retransmits)*len(body)
 		if x.now >= tick {
 			tick += ms
 			x.Ticks++
