@@ -5,8 +5,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// order is the place of a message in its stream. It ends in the SSN, and goes on where that begins
-// anew: while nobody reads, more messages may wait than there are SSNs.
+// order is the place of a message in its stream. It ends in the SSN, and goes on where that
+// begins anew: while nobody reads, more messages may wait than there are SSNs.
 type order uint32
 
 // before reports whether o is delivered before p.
@@ -27,10 +27,10 @@ func (q *streamQueue) begin(next wire.SSN) {
 
 // place gives a message its order. All TSNs up to cum, which is before its own, have come.
 //
-// SSNs tell which of two messages comes first only where they are less than 2^15 apart, and a peer may
-// have 2^16-1 messages of a stream outstanding (RFC 9260 sections 1.6 and 6.1). So TSNs, which a sender
-// gives in the order of the stream, decide: d messages farther on there are d TSNs at least. What has
-// fewer was given its TSN out of turn, and is the near one on the other side.
+// SSNs tell which of two messages comes first only where they are less than 2^15 apart, and a
+// peer may have 2^16-1 messages of a stream outstanding (RFC 9260 sections 1.6 and 6.1). So TSNs,
+// which a sender gives in the order of the stream, decide: d messages farther on there are d TSNs
+// at least. What has fewer was given its TSN out of turn, and is the near one on the other side.
 func (q *streamQueue) place(m *Message, cum wire.TSN) {
 	if uint32(q.tsn-cum) >= tsnset.MaxWindow {
 		q.tsn = cum // nothing of the stream has come since
@@ -55,9 +55,10 @@ func (q *streamQueue) place(m *Message, cum wire.TSN) {
 // ssns is how many SSNs there are.
 const ssns = 1 << 16
 
-// waiting finds messages that wait for their SSN, by their order and their stream: a digital search tree, in which
-// a message lies somewhere on the way that the bits of its key describe, the lowest of the SSN first. No way is longer
-// than a key has bits, whichever keys a peer chooses; the links are part of the messages.
+// waiting finds messages that wait for their SSN, by their order and their stream: a digital
+// search tree, in which a message lies somewhere on the way that the bits of its key describe,
+// the lowest of the SSN first. No way is longer than a key has bits, whichever keys a peer
+// chooses; the links are part of the messages.
 type waiting struct {
 	root *Message
 	n    int
@@ -70,7 +71,8 @@ func key(id wire.StreamID, o order) uint64 {
 
 func (m *Message) key() uint64 { return key(m.Stream, m.order) }
 
-// find returns where the message with key k is linked to, or would be, and how many steps that took.
+// find returns where the message with key k is linked to, or would be, and how many steps that
+// took.
 func (w *waiting) find(k uint64) (link **Message, steps int) {
 	link = &w.root
 	for bit := k; *link != nil && (*link).key() != k; bit >>= 1 {

@@ -7,16 +7,20 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// A receiver with a narrow window has few packets in flight, so that it is seldom caught by what is withheld from others, and a
-// window that is acknowledged before it has arrived opens at once: it would be sent as much as it likes, over whatever bottleneck.
-// So what was sent counts against such a window for as long as the way there and back takes, acknowledged or not. How long that is
-// the peer has proved by a nonce (Path.proved). An honest one does not notice: nothing of it comes back sooner.
+// A receiver with a narrow window has few packets in flight, so that it is seldom caught by what
+// is withheld from others, and a window that is acknowledged before it has arrived opens at once:
+// it would be sent as much as it likes, over whatever bottleneck. So what was sent counts against
+// such a window for as long as the way there and back takes, acknowledged or not. How long that
+// is the peer has proved by a nonce (Path.proved). An honest one does not notice: nothing of it
+// comes back sooner.
 //
-// That trip may have been measured while there was a queue. So a HEARTBEAT asks anew when it holds anything up (Path.Vague).
+// That trip may have been measured while there was a queue. So a HEARTBEAT asks anew when it
+// holds anything up (Path.Vague).
 const (
 	// narrowPackets is how many full packets a narrow window has room for at most.
 	narrowPackets = 16
-	// narrowFew transmissions are remembered one by one; of more, those that left within a 64th of the trip are one.
+	// narrowFew transmissions are remembered one by one; of more, those that left within a 64th
+	// of the trip are one.
 	narrowFew   = 24
 	narrowSpans = narrowFew + 72
 )
@@ -34,7 +38,8 @@ type span struct {
 	octets int
 }
 
-// narrow reports whether the peer's window is so small, and nothing shows that the peer is near, so that no bottleneck of others is in between.
+// narrow reports whether the peer's window is so small, and nothing shows that the peer is near,
+// so that no bottleneck of others is in between.
 func (s *Sender) narrow(p *Path) bool {
 	return s.tries(p) && s.ledger.rwnd+s.ledger.data < narrowPackets*p.pmdcs
 }
@@ -44,7 +49,8 @@ func (s *Sender) tries(p *Path) bool {
 	return s.cfg.Draw != nil && !s.cfg.Letter && p.proved >= nearTrip
 }
 
-// outruns reports whether size octets more to p are more than the window in one trip. It remembers when they are not.
+// outruns reports whether size octets more to p are more than the window in one trip. It
+// remembers when they are not.
 func (s *Sender) outruns(now rawio.Time, p *Path, size int) bool {
 	l := s.spans
 	if l == nil || !s.narrow(p) {
@@ -83,7 +89,8 @@ func (l *spans) forget(now rawio.Time) int {
 
 func (l *spans) add(now rawio.Time, trip time.Duration, size int) {
 	last := &l.at[(l.first+l.n+narrowSpans-1)%narrowSpans]
-	if fresh := l.n == 0 || now != last.begun && (l.n < narrowFew || now.Sub(last.begun) >= trip/64); fresh && l.n < narrowSpans {
+	apart := now != last.begun && (l.n < narrowFew || now.Sub(last.begun) >= trip/64)
+	if l.n == 0 || apart && l.n < narrowSpans {
 		last = &l.at[(l.first+l.n)%narrowSpans]
 		*last = span{begun: now}
 		l.n++
@@ -101,17 +108,22 @@ func (s *Sender) spansHeld() int {
 	return int(unsafe.Sizeof(*s.spans))
 }
 
-// follows reports whether there is more to send behind the next size octets, so that an honest peer sees that they are missing.
+// follows reports whether there is more to send behind the next size octets, so that an honest
+// peer sees that they are missing.
 func (s *Sender) follows(size int) bool {
 	return s.queue.n > 0 || s.slot.msg.Len()-s.slot.off > size || s.src != nil && !s.src.Idle()
 }
+
+// fitsTwo reports whether the peer's window holds two chunks of size octets.
+func (s *Sender) fitsTwo(size int) bool { return s.ledger.rwnd+s.ledger.data >= 2*size }
 
 // roomy reports whether another chunk of size octets may go to p with the next.
 func (s *Sender) roomy(p *Path, size int) bool {
 	return s.ledger.rwnd-s.early(p) >= 2*size
 }
 
-// early is how much of what was sent to a narrow window counts against it although it was acknowledged.
+// early is how much of what was sent to a narrow window counts against it although it was
+// acknowledged.
 func (s *Sender) early(p *Path) int {
 	if s.spans == nil || !s.narrow(p) {
 		return 0
@@ -119,11 +131,12 @@ func (s *Sender) early(p *Path) int {
 	return max(s.spans.octets-s.ledger.data, 0)
 }
 
-// clears reports whether the next chunk waits until a narrow window has room for one more: it is to be withheld, and an honest peer has to
-// have something behind it. It remembers how long.
+// clears reports whether the next chunk waits until a narrow window has room for one more: it is
+// to be withheld, and an honest peer has to have something behind it. It remembers how long.
 func (s *Sender) clears(now rawio.Time, p *Path, size int) bool {
 	w := &s.withheld
-	if w.after != 1 || s.roomy(p, size) || s.ledger.data+s.early(p) == 0 || s.ledger.rwnd+s.ledger.data < 2*size || !s.narrow(p) || !s.mayWithhold(p) || !s.follows(size) {
+	due := w.after == 1 && s.narrow(p) && s.mayWithhold(p) && s.fitsTwo(size) && s.follows(size)
+	if !due || s.roomy(p, size) || s.ledger.data+s.early(p) == 0 {
 		w.clear = 0
 		return false
 	}

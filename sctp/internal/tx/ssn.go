@@ -7,17 +7,19 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// A stream may have 65535 ordered messages outstanding (RFC 9260 section 6.1), and maxOutstanding keeps to that. But
-// SSNs compare by serial number arithmetic (section 1.6): a receiver that sorts by them alone, as Linux and
-// FreeBSD do, needs all that it holds to be less than 2^15 apart. Beyond that it delivers nothing any more.
-// So no more than 2^15-1 are outstanding. The TSN of the last message of each block of SSNs is remembered: when the next
-// block ends, it has been acknowledged.
+// A stream may have 65535 ordered messages outstanding (RFC 9260 section 6.1), and maxOutstanding
+// keeps to that. But SSNs compare by serial number arithmetic (section 1.6): a receiver that
+// sorts by them alone, as Linux and FreeBSD do, needs all that it holds to be less than 2^15
+// apart. Beyond that it delivers nothing any more. So no more than 2^15-1 are outstanding. The
+// TSN of the last message of each block of SSNs is remembered: when the next block ends, it has
+// been acknowledged.
 const ssnBlock = 1 << 14
 
 // endsBlock says whether an SSN is the last of its block.
 func endsBlock(n wire.SSN) bool { return n%ssnBlock == ssnBlock-1 }
 
-// takeSSN returns the SSN of the next ordered message of a stream, which begins with TSN t (section 6.5).
+// takeSSN returns the SSN of the next ordered message of a stream, which begins with TSN t
+// (section 6.5).
 func (s *Sender) takeSSN(id wire.StreamID, t wire.TSN) wire.SSN {
 	next := s.ssn.Use(uint16(id))
 	n := *next
@@ -30,7 +32,8 @@ func (s *Sender) takeSSN(id wire.StreamID, t wire.TSN) wire.SSN {
 	return n
 }
 
-// ambiguous reports whether the message in the slot is to wait until fewer of its stream are outstanding.
+// ambiguous reports whether the message in the slot is to wait until fewer of its stream are
+// outstanding.
 func (s *Sender) ambiguous() bool {
 	m := &s.slot.msg
 	if s.ledger.len() < ssnBlock || s.blocks == nil || m.Unordered || s.slot.off > 0 {
@@ -40,7 +43,8 @@ func (s *Sender) ambiguous() bool {
 	return next != nil && end != nil && endsBlock(*next) && s.isOf(*end, m.Stream) && endsBlock(s.ledger.rec(*end).ssn)
 }
 
-// NextSSN returns the SSN that takeSSN would return, nil where neither the stream nor a near one was used.
+// NextSSN returns the SSN that takeSSN would return, nil where neither the stream nor a near one
+// was used.
 func (s *Sender) NextSSN(id wire.StreamID) *wire.SSN { return s.ssn.At(uint16(id)) }
 
 // blocksHeld returns the octets of memory behind blocks.

@@ -65,7 +65,7 @@ func (s *Sender) withholds(p *Path, size int) bool {
 	room, every := s.roomy(p, size), uint32(withheldEvery)
 	switch {
 	case s.narrow(p):
-		if every = withheldNarrow; s.ledger.rwnd+s.ledger.data < 2*size || !s.follows(size) {
+		if every = withheldNarrow; !s.fitsTwo(size) || !s.follows(size) {
 			return false
 		}
 		if w.after > withheldNarrow {
