@@ -36,6 +36,7 @@ type Conn struct {
 	freed      bool           // it has given all its memory back
 	noted      bool           // there are notes
 	oneLife    bool           // a restart of the peer ends it
+	unsent     bool           // messages have failed since Close
 	expects    atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
 	dropped    atomic.Bool    // a packet found no room in the backlog, and the journal does not know
 	letSack    atomic.Bool    // a SACK that is held back may go
@@ -425,6 +426,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 		if c.upper == nil {
 			c.sendbuf.free(ev.Token)
 			c.wake |= wakeWriters
+			c.unsent = c.unsent || c.closing
 		}
 	}
 	if c.upper != nil {
@@ -448,12 +450,15 @@ func (c *Conn) settle(w wake, streams *[]*Stream) (left []rawio.Packet) {
 		c.upper.Settled()
 	}
 	if w&wakeDown != 0 {
-		c.t.forget(c)
+		next := c.t.forget(c)
 		if c.socket != nil {
 			c.socket.remove(c)
 		}
 		c.life.end()
 		c.t.rouse()
+		if next != nil {
+			c.t.succeed(next)
+		}
 	}
 	if w&wakeFreed != 0 {
 		left = c.t.closeAccount(c)
@@ -531,7 +536,8 @@ func (c *Conn) Err() error {
 // Close ends the association gracefully (RFC 9260 section 9.2): what was written is delivered first.
 // It returns when the peer has acknowledged everything and agreed to end, because this stack ends
 // with the process; after CloseTimeout (Config) it aborts instead. Reads and writes fail at once.
-// Closing again returns nil.
+// It fails with os.ErrDeadlineExceeded then, and with the reason where the association has ended
+// before the peer had everything. Closing again returns nil.
 func (c *Conn) Close() error {
 	_, err := c.close()
 	return err
@@ -553,6 +559,9 @@ func (c *Conn) close() (first bool, err error) {
 	}
 	select {
 	case <-c.Done():
+		if c.unsent {
+			return true, c.err
+		}
 		return true, nil
 	case <-time.After(c.t.cfg.closeTimeout()):
 		c.Abort("close timed out")

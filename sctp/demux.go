@@ -180,3 +180,21 @@ func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	}
 	return a.Owner.(*Conn)
 }
+
+// succeed handles the packet that sets up an association in place of one that has ended (assoc.Successor).
+func (t *Transport) succeed(p *rawio.Packet) {
+	now := t.now()
+	t.setup.Lock()
+	c := t.unmatched(now, p)
+	t.transmitReplies(now)
+	t.setup.Unlock()
+	if c == nil {
+		p.Release()
+		return
+	}
+	row := []rawio.Packet{*p}
+	_, owned := c.input(now, row, false)
+	if rawio.ReleaseAll(row); owned {
+		c.unlock()
+	}
+}

@@ -57,6 +57,7 @@ var (
 	ErrInitTimeout      = assoc.ErrInitTimeout      // nobody has answered the setup
 	ErrTimeout          = assoc.ErrTimeout          // the peer answers no more
 	ErrShutdownTimeout  = assoc.ErrShutdownTimeout  // nor to the shutdown
+	ErrSucceeded        = assoc.ErrSucceeded        // the peer has restarted during the shutdown
 	ErrProtoUnreachable = assoc.ErrProtoUnreachable // the peer's host has no SCTP, or nobody at its UDP port
 )
 

@@ -2,9 +2,13 @@ package sctp
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"syscall"
 	"testing"
 
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 )
 
@@ -39,4 +43,96 @@ func TestRestartedPeerIsFoundByItsNewTag(t *testing.T) {
 		return a.LocalTag() != before
 	})
 	until(t, "the new tag's entry", found)
+}
+
+// Close holds also when the peer restarts before it is through: the association ends, and the peer's next one goes where new ones go.
+func TestCloseIsNotForgottenWhenThePeerRestarts(t *testing.T) {
+	ends := []struct {
+		name string
+		end  func(*Conn) error
+	}{
+		{"Close", (*Conn).Close},
+		{"a shutdown without Close, as by SCTP_EOF", func(c *Conn) error {
+			a, now := c.lock()
+			err := a.Shutdown(now)
+			c.unlock()
+			<-c.Done()
+			if c.Err() != ErrSucceeded {
+				return c.Err()
+			}
+			return err
+		}},
+	}
+	for _, end := range ends {
+		for _, unsent := range []bool{false, true} {
+			for _, shape := range []string{"Listener", "Listener that was closed", "Socket"} {
+				t.Run(fmt.Sprintf("%s, messages unsent: %v, %s", end.name, unsent, shape), func(t *testing.T) {
+					clients, b, server := newReborn(t)
+					ctx := deadlineCtx(t)
+					to := netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7)
+					client := *quiet
+					client.LocalPort = 5555
+					dial := func(i int) (*Conn, error) { return clients[i].Dial(ctx, to, &client) }
+					var l *Listener
+					var sock *Socket
+					cfg := *quiet
+					if cfg.Events = 16; shape == "Socket" {
+						sock = must.Get(b.OpenSocket(7, &cfg))(t)
+						l = sock.l
+					} else {
+						l = must.Get(b.Listen(7, &cfg))(t)
+					}
+					must.Do(must.Get(dial(0))(t).WriteMsg([]byte("hello"), SendInfo{}))(t)
+					var s *Conn
+					buf := make([]byte, 100)
+					if sock != nil {
+						_, s, _, _ = sock.ReadMsg(buf)
+					} else {
+						s = must.Get(l.Accept(ctx))(t)
+						skim(t, s)
+					}
+					if shape == "Listener that was closed" {
+						must.OK(t, l.Close())
+					}
+					server.Life.Store(mempair.Dead)
+					if unsent {
+						must.Do(s.WriteMsg([]byte("nobody hears it"), SendInfo{}))(t)
+					}
+					ended := make(chan error, 1)
+					go func() { ended <- end.end(s) }()
+					until(t, "the shutdown", func() bool { return s.Stats().State != Established })
+					server.Life.Store(1)
+					c, err := dial(1)
+					closed := <-ended
+					check.That(t, (closed != nil) == (unsent && end.name == "Close"), "Close returned %v", closed)
+					check.Error(t, "the association ended", s.Err(), ErrSucceeded)
+					failed := 0
+					for ev, err := s.NextEvent(ctx); err == nil; ev, err = s.NextEvent(ctx) {
+						check.That(t, ev.Kind != EventRestart, "a restart is reported")
+						if ev.Kind == EventSendFailed {
+							failed++
+						}
+					}
+					check.That(t, (failed == 1) == unsent, "%d messages are reported as failed", failed)
+					if shape == "Listener that was closed" {
+						check.Error(t, "the next Dial", err, syscall.ECONNREFUSED)
+						return
+					}
+					must.OK(t, err)
+					check.Equal(t, "packets of the next setup: INIT and COOKIE ECHO", c.Stats().PacketsOut, 2)
+					must.Do(c.WriteMsg([]byte("hello again"), SendInfo{}))(t)
+					next, n := (*Conn)(nil), 0
+					if sock != nil {
+						n, next, _, err = sock.ReadMsg(buf)
+					} else {
+						next = must.Get(l.Accept(ctx))(t)
+						n, _, err = next.ReadMsg(buf)
+					}
+					must.That(t, err == nil && next != s && string(buf[:n]) == "hello again", "read %q, %v, of the association before: %v", buf[:n], err, next == s)
+					must.Do(next.WriteMsg([]byte("welcome back"), SendInfo{}))(t)
+					skim(t, c)
+				})
+			}
+		}
+	}
 }

@@ -138,16 +138,16 @@ func (t *Transport) refresh(c *Conn) {
 	c.unlock()
 }
 
-// forget removes an association that has ended.
-func (t *Transport) forget(c *Conn) {
+// forget removes an association that has ended, and returns the packet that sets up the next one, if there is any.
+func (t *Transport) forget(c *Conn) (next *rawio.Packet) {
 	t.timers.remove(c)
 	a, _ := c.lock()
-	total, linger, freed := a.Stats(), c.lingerFor(), c.freed
+	total, linger, freed, next := a.Stats(), c.lingerFor(), c.freed, a.Successor()
 	c.unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := t.conns[c]; !ok {
-		return
+		return nil
 	}
 	delete(t.conns, c)
 	t.counted()
@@ -167,6 +167,7 @@ func (t *Transport) forget(c *Conn) {
 		at = *c.boundAt
 	}
 	t.release(c.a.LocalPort(), linger, at...)
+	return next
 }
 
 // transmit sends a batch of what an association has ready. It says whether that was anything, and whether there is more.

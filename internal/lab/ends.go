@@ -57,6 +57,9 @@ func Endings(t testing.TB) []Ending {
 			l.A.Shutdown(l.Now)
 			l.Wait(time.Hour)
 		}, func() *Lab { return Passive(t, &assoc.Config{AssocMaxRetrans: 1000, RTOMax: time.Second}) }},
+		{"[ErrSucceeded]", is(assoc.ErrSucceeded), func(l *Lab) {
+			l.GiveBack("a restart")
+		}, func() *Lab { return Collector(t, assoc.ShutdownPending) }},
 		{"[ErrProtoUnreachable]", is(assoc.ErrProtoUnreachable), func(l *Lab) {
 			l.Report(rawio.KindProtoUnreachable, 0, Packet(PortB, PortA, 0, InitChunk(l.Tag, 1)))
 		}, func() *Lab { return Active(t, nil) }},

@@ -142,6 +142,10 @@ func (h *Host) Receive(now rawio.Time, p *rawio.Packet) {
 		if h.OnRecv != nil {
 			h.OnRecv(now, a)
 		}
+		if next := a.Successor(); next != nil {
+			h.Settle(now)
+			h.Receive(now, next)
+		}
 	}
 }
 

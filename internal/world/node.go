@@ -110,6 +110,9 @@ func (n *Node) Receive(p *rawio.Packet) {
 	}
 	a.HandlePacket(now, p)
 	a.Owner.(Conn).Pump()
+	if next := a.Successor(); next != nil {
+		n.Receive(next)
+	}
 }
 
 // Transmit sends what an association has to send now, as far as it fits a batch, and says whether there is more.

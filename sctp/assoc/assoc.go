@@ -122,6 +122,7 @@ type Assoc struct {
 	proceed           func() bool           // see OnAnswer
 	affords           func(octets int) bool // see OnGrow
 	source            Source                // see SetUpper
+	successor         *rawio.Packet         // see Successor
 	rested            rested
 }
 

@@ -54,6 +54,10 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 			a.replyError(in, wire.CauseCookieWhileShutdown, nil)
 			return false
 		}
+		if shutStates.has(a.state) {
+			a.succeeded(in.Packet)
+			return false
+		}
 		a.restart(now, in, &ck)
 	default: // action C, and combinations that Table 12 does not have
 		a.rare().BadCookies++
@@ -123,6 +127,26 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 	}
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.established(now)
+}
+
+// succeeded is action A in a shutdown. The association ends as by an ABORT of the peer, so that the shutdown is not
+// forgotten; what follows that ABORT, by section 5.2.4 "a new COOKIE ECHO", is for the endpoint: see Successor.
+func (a *Assoc) succeeded(p *rawio.Packet) {
+	a.rare().Restarts++
+	b := rawio.NewBuf(slices.Clone(p.Data))
+	q := *p
+	q.Data, q.Buf = b.B, b
+	a.successor = &q
+	a.down(onEnd, ErrSucceeded)
+}
+
+// Successor returns, once, the packet that sets up the next association with a peer that has restarted during the
+// shutdown of this one (section 5.2.4 action A); nil if there is none. After EventDown and Endpoint.Remove, hand it to
+// the endpoint like one that has just come: a listener on the port takes the association, and without one an ABORT refuses it.
+func (a *Assoc) Successor() *rawio.Packet {
+	p := a.successor
+	a.successor = nil
+	return p
 }
 
 // restart is action A: the peer has lost the association and sets it up anew. Nothing of the old one

@@ -12,7 +12,7 @@
 //
 //   - A packet goes to Endpoint.Lookup, and what that finds nothing for to HandleUnmatched; an association that comes of it, or of Connect, is the owner's to keep.
 //   - Behind each call, for each association: PollEvent until there is none, Receive, PollTransmit as long as it has more, and NextTimeout, when to call HandleTimeout.
-//   - On EventUp, EventRestart, EventPathUp and EventPathDown Endpoint.Refresh, on EventDown Endpoint.Remove.
+//   - On EventUp, EventRestart, EventPathUp and EventPathDown Endpoint.Refresh, on EventDown Endpoint.Remove, then [Assoc.Successor].
 //   - The packets of a TxBatch are the owner's until Reset, those that it hands in the association's until HandlePacket returns.
 //
 // An owner of many associations calls PollTransmit once more, RestAfter behind the last DATA: an association that has nothing to do then rests, and needs little more than
@@ -30,6 +30,7 @@
 //   - [ErrOvertaken]: the peer has answered another attempt of the same Dial.
 //   - [ErrTimeout]: the peer has stopped answering.
 //   - [ErrShutdownTimeout]: the peer answers, but never completes the shutdown.
+//   - [ErrSucceeded]: the peer has restarted during the shutdown.
 //   - [ErrProtoUnreachable]: the peer's host has no SCTP.
 //   - [AbortError] with ByPeer: the peer's program or stack has aborted it, for the causes that are listed.
 //   - [AbortError] with cause 12 (User-Initiated Abort): this side's program has.
@@ -38,7 +39,8 @@
 //   - [MemoryError]: what the peer made this host hold was more than its share.
 //   - [InternalError]: this side has contradicted itself, which is worth a report.
 //
-// A restart by the peer is no end but EventRestart, and another [Assoc.Incarnation].
+// A restart by the peer is no end but EventRestart, and another [Assoc.Incarnation]; during a shutdown it is an end, and what
+// the peer sets up is another association ([Assoc.Successor]).
 //
 // # States
 //
@@ -50,9 +52,9 @@
 //	COOKIE-WAIT       init ack: COOKIE-ECHOED, cookie ack: ESTABLISHED, end: CLOSED
 //	COOKIE-ECHOED     cookie ack: ESTABLISHED, stale: COOKIE-WAIT, end: CLOSED
 //	ESTABLISHED       restart: ESTABLISHED, shutdown: SHUTDOWN-PENDING, peer shutdown: SHUTDOWN-RECEIVED, end: CLOSED
-//	SHUTDOWN-PENDING  restart: ESTABLISHED, peer shutdown: SHUTDOWN-RECEIVED, drained: SHUTDOWN-SENT, end: CLOSED
-//	SHUTDOWN-SENT     restart: ESTABLISHED, peer shutdown: SHUTDOWN-ACK-SENT, shutdown ack: CLOSED, end: CLOSED
-//	SHUTDOWN-RECEIVED restart: ESTABLISHED, drained: SHUTDOWN-ACK-SENT, end: CLOSED
+//	SHUTDOWN-PENDING  peer shutdown: SHUTDOWN-RECEIVED, drained: SHUTDOWN-SENT, end: CLOSED
+//	SHUTDOWN-SENT     peer shutdown: SHUTDOWN-ACK-SENT, shutdown ack: CLOSED, end: CLOSED
+//	SHUTDOWN-RECEIVED drained: SHUTDOWN-ACK-SENT, end: CLOSED
 //	SHUTDOWN-ACK-SENT shutdown ack: CLOSED, complete: CLOSED, end: CLOSED
 //
 // cookie ack: the peer's, or its own cookie (section 5.2.4, actions B and D); restart: action A. shutdown: the user's; drained: in a shutdown,
@@ -99,7 +101,7 @@
 //	T1, T2 or T3-rtx           DATA; CLOSED: ignored; COOKIE-WAIT: INIT; COOKIE-ECHOED: COOKIE ECHO; SHUTDOWN-SENT: SHUTDOWN; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
 //	T5-shutdown-guard          DATA; CLOSED: ignored; COOKIE-WAIT: INIT; COOKIE-ECHOED: COOKIE ECHO; SHUTDOWN-SENT: ABORT > CLOSED; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
 //	an hour of silence         > CLOSED; CLOSED: ignored
-//	COOKIE ECHO, A             COOKIE ACK > ESTABLISHED; CLOSED, ESTABLISHED: COOKIE ACK; COOKIE-WAIT, COOKIE-ECHOED: cannot be; SHUTDOWN-ACK-SENT: ERROR SHUTDOWN ACK
+//	COOKIE ECHO, A             COOKIE ACK > CLOSED; CLOSED, ESTABLISHED: COOKIE ACK; COOKIE-WAIT, COOKIE-ECHOED: cannot be; SHUTDOWN-ACK-SENT: ERROR SHUTDOWN ACK
 //	COOKIE ECHO, B             COOKIE ACK; CLOSED: ABORT; COOKIE-WAIT, COOKIE-ECHOED: COOKIE ACK > ESTABLISHED
 //	COOKIE ECHO, C             ignored; CLOSED: COOKIE ACK
 //	COOKIE ECHO, D             COOKIE ACK; CLOSED: ABORT; COOKIE-WAIT: cannot be; COOKIE-ECHOED: COOKIE ACK > ESTABLISHED

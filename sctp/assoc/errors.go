@@ -21,6 +21,9 @@ var (
 	ErrTimeout error = timeoutError("sctp: peer unreachable: retransmission limit exceeded")
 	// ErrShutdownTimeout: the peer did not complete the shutdown in 5 * RTO.Max (T5-shutdown-guard).
 	ErrShutdownTimeout error = timeoutError("sctp: the peer did not complete the shutdown in time")
+	// ErrSucceeded: the peer has restarted during the shutdown, and sets up an association that succeeds this one (section 5.2.4
+	// action A). It matches syscall.ECONNRESET.
+	ErrSucceeded error = sysError{"sctp: the peer has restarted during the shutdown; what it had not acknowledged is lost", syscall.ECONNRESET}
 	// ErrOvertaken: another attempt was answered before this one, see Assoc.OnAnswer.
 	ErrOvertaken = errors.New("sctp: another attempt to set the association up was answered first")
 	// ErrProtoUnreachable: the peer's host answered by ICMP that it has no SCTP.

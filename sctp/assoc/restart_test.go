@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -259,7 +260,7 @@ func TestCookieTable(t *testing.T) {
 }
 
 // Each cookie that a peer can come to hold is returned in each state, and then each again, at once or later: what
-// becomes of the association is what Table 12 says, and only action A is a new life of it.
+// becomes of the association is what Table 12 says, and only action A is a new life of it, or in a shutdown its end.
 func TestEachCookieInEachState(t *testing.T) {
 	// req 9260-5.2.4-12, 9260-5.2.4-14, 9260-5.2.4-11
 	for state := assoc.CookieWait; state <= assoc.ShutdownAckSent; state++ {
@@ -282,6 +283,8 @@ func TestEachCookieInEachState(t *testing.T) {
 						case c.Peer == peer || !c.Ties || !ties: // C, and what Table 12 does not have
 						case want == assoc.ShutdownAckSent:
 							answer = "ERROR SHUTDOWN ACK"
+						case want != assoc.Established: // A in a shutdown: another association
+							answer, want, tag, peer, ties, lives = "COOKIE ACK", assoc.Established, c.Local, c.Peer, false, 1
 						default: // A
 							answer, want, tag, peer, ties = "COOKIE ACK", assoc.Established, c.Local, c.Peer, false
 							lives++
@@ -401,5 +404,53 @@ func TestRestartNeedsBothTieTags(t *testing.T) {
 		j.Pass(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, b)))
 		taken := j.A.PeerTag() == 0x55667788
 		check.That(t, taken == row.taken && (j.A.Stats().BadCookies == 1) != row.taken, "%s: a restart %v", row.name, taken)
+	}
+}
+
+// A peer that restarts during a shutdown, whoever has begun it, does not undo it: the association ends as by an ABORT, and what it
+// had to send is reported as failed. What the peer sets up is another association, for whoever listens, with the DATA that comes
+// along, or is refused. In SHUTDOWN-ACK-SENT the shutdown is completed first.
+func TestRestartDuringAShutdownEndsIt(t *testing.T) {
+	// req 9260-5.2.4-5, 9260-9.2-1, 9260-9.2-18
+	for _, state := range []assoc.State{assoc.ShutdownPending, assoc.ShutdownSent, assoc.ShutdownReceived} {
+		for _, listens := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v, somebody listens: %v", state, listens), func(t *testing.T) {
+				l := lab.Collector(t, state)
+				l.InState(state)
+				old := l.A
+				if !listens {
+					l.Host.Endpoint.Unlisten(lab.PortB)
+				}
+				var c lab.Signed
+				for _, c = range l.Kept {
+					if c.Name == "a restart" {
+						break
+					}
+				}
+				l.Host.Events = nil
+				out := l.Send(c.Local, wire.AppendCookieEcho(nil, c.Cookie), l.Data("of its next life"))
+				check.Equal(t, "the association", old.State(), assoc.Closed)
+				err, _ := l.Host.DownErr()
+				check.Error(t, "it ended", err, assoc.ErrSucceeded)
+				check.Error(t, "it ended", err, syscall.ECONNRESET)
+				check.Equal(t, "messages reported as failed", len(l.Host.Tokens(assoc.EventSendFailed)), map[bool]int{false: 1}[state == assoc.ShutdownSent])
+				_, restarted := l.Host.Event(assoc.EventRestart)
+				check.That(t, !restarted && old.Successor() == nil, "a restart was reported, or the packet is handed out twice")
+				if !listens {
+					l.Expect(out, "ABORT")
+					check.That(t, out[0].VTag() == c.Peer && len(l.Host.Assocs) == 1, "the ABORT has the tag %#x", out[0].VTag())
+					return
+				}
+				must.That(t, l.A != old && len(l.Host.Assocs) == 2, "there is no other association")
+				l.Expect(out, "COOKIE ACK SACK")
+				l.InState(assoc.Established)
+				got := lab.Drain(l.A)
+				check.That(t, len(got) == 1 && string(got[0]) == "of its next life" && lab.Drain(old) == nil, "received %q", got)
+				must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("welcome back")}}))
+				l.Expect(l.Flush(), "DATA")
+				check.That(t, len(l.Wait(time.Second)) != 0 && l.A.Incarnation() == 1, "life %d", l.A.Incarnation())
+				l.InState(assoc.Established)
+			})
+		}
 	}
 }

@@ -62,6 +62,9 @@ var (
 // endStates are those that own a closing: their SHUTDOWN or SHUTDOWN ACK is to be answered.
 var endStates = states(ShutdownSent, ShutdownAckSent)
 
+// shutStates are those of a shutdown in which a restart of the peer ends the association, see succeeded.
+var shutStates = states(ShutdownPending, ShutdownSent, ShutdownReceived)
+
 // trigger is what leads from one state to another (section 4, Figure 3).
 type trigger uint8
 
@@ -92,9 +95,9 @@ var table = [...]map[trigger]State{
 	CookieWait:       {onInitAck: CookieEchoed, onCookieAck: Established, onEnd: Closed},
 	CookieEchoed:     {onCookieAck: Established, onStale: CookieWait, onEnd: Closed},
 	Established:      {onRestart: Established, onShutdown: ShutdownPending, onPeerShutdown: ShutdownReceived, onEnd: Closed},
-	ShutdownPending:  {onRestart: Established, onPeerShutdown: ShutdownReceived, onDrained: ShutdownSent, onEnd: Closed},
-	ShutdownSent:     {onRestart: Established, onPeerShutdown: ShutdownAckSent, onShutdownAck: Closed, onEnd: Closed},
-	ShutdownReceived: {onRestart: Established, onDrained: ShutdownAckSent, onEnd: Closed},
+	ShutdownPending:  {onPeerShutdown: ShutdownReceived, onDrained: ShutdownSent, onEnd: Closed},
+	ShutdownSent:     {onPeerShutdown: ShutdownAckSent, onShutdownAck: Closed, onEnd: Closed},
+	ShutdownReceived: {onDrained: ShutdownAckSent, onEnd: Closed},
 	ShutdownAckSent:  {onShutdownAck: Closed, onComplete: Closed, onEnd: Closed},
 }
 
