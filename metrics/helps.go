@@ -39,7 +39,7 @@ var helps = map[string]string{
 	"endpoint.Stats.AddressesIgnored":    "Addresses of a peer beyond assoc.MaxPaths, in an INIT answered by INIT ACK.",
 	"endpoint.Stats.StaleCookies":        "COOKIE ECHOs answered by ERROR because their life is over.",
 	"endpoint.Stats.CookiesRefused":      "COOKIE ECHOs answered by ABORT: nobody listens any more, or the tag is in use.",
-	"endpoint.Stats.AssocsRefused":       "COOKIE ECHOs answered by ABORT because of Config.MaxAssocs, MaxPerSource or Admits.",
+	"endpoint.Stats.AssocsRefused":       "COOKIE ECHOs answered by ABORT because of Config.MaxAssocs, MaxPerSource, Admits or Accepts.",
 	"endpoint.Stats.AssocsAccepted":      "Associations made of a COOKIE ECHO.",
 	"assoc.Counters.PacketsIn":           "Packets; in: with the right ports, whatever their tag.",
 	"assoc.Counters.PacketsOut":          "Packets; in: with the right ports, whatever their tag.",

@@ -34,7 +34,7 @@ func TestListenerCloseAbortsWhatNobodyAccepted(t *testing.T) {
 	l := must.Get(p.b.Listen(0, nil))(t)
 	ctx := deadlineCtx(t)
 	c := must.Get(p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t)
-	until(t, "the COOKIE ECHO's arrival", func() bool { return len(l.ready) == 1 })
+	until(t, "the COOKIE ECHO's arrival", func() bool { return l.waits() == 1 })
 	must.OK(t, l.Close())
 	select {
 	case <-c.Done():

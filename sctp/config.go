@@ -135,7 +135,8 @@ type Config struct {
 	// Events is how many notifications a Conn keeps for Conn.NextEvent; 0 keeps none.
 	Events int
 	// Backlog bounds the associations with one address, of IPv6 one /64, that a Listener holds until Accept takes them, and twice Backlog
-	// those with all; 0 means 128.
+	// those with all; 0 means 128. Further ones are refused by ABORT with Out of Resource (section 5.1). One that fails gives its place up,
+	// unless it has brought messages, which Accept's caller may still read.
 	Backlog int
 	// Upper, when set, gives each new association to a protocol above in place of the message API.
 	// It is called before the association's first packet.

@@ -87,6 +87,7 @@ type Conn struct {
 	born        uint64           // how many associations there were before
 	squeezedNow atomic.Bool      // squeezed, for others
 	removed     bool             // socket has it no more, guarded by its lock
+	placed      bool             // it has a place at the listener, guarded by the lock of its queue
 	from        netip.Addr       // the address by whose part of its places it waits at the listener, or as whose socket has it
 	boundAt     *[]netip.Addr    // the addresses that Dial has bound its port at
 
@@ -437,6 +438,7 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 // settle does what must not be done by the owner: it wakes whoever waits, those who read and write last, who may go on to ask for
 // what else has come to pass. It returns the packets that the backlog of an association still has that is no more.
 func (c *Conn) settle(w wake, streams *[]*Stream) (left []rawio.Packet) {
+	var next *rawio.Packet
 	if w&wakeEvents != 0 {
 		notify(c.notes.come)
 	}
@@ -450,18 +452,21 @@ func (c *Conn) settle(w wake, streams *[]*Stream) (left []rawio.Packet) {
 		c.upper.Settled()
 	}
 	if w&wakeDown != 0 {
-		next := c.t.forget(c)
+		next = c.t.forget(c)
 		if c.socket != nil {
 			c.socket.remove(c)
 		}
 		c.life.end()
 		c.t.rouse()
-		if next != nil {
-			c.t.succeed(next)
-		}
 	}
 	if w&wakeFreed != 0 {
 		left = c.t.closeAccount(c)
+		if c.listener != nil && c.err != assoc.ErrShutdown {
+			c.listener.leave(c)
+		}
+	}
+	if next != nil { // before what has come behind it
+		c.t.reroute(c, []rawio.Packet{*next})
 	}
 	if streams != nil {
 		for _, s := range *streams {

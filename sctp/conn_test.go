@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
+	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestMessagesKeepTheirBoundaries(t *testing.T) {
@@ -581,25 +583,83 @@ func TestDialsShareAPort(t *testing.T) {
 	}
 }
 
-// Nobody accepts: the associations beyond the backlog are aborted, not kept.
-func TestBacklogIsBounded(t *testing.T) {
+// Nobody accepts: associations beyond the backlog are refused before the COOKIE ACK, so that no Dial succeeds in vain, and no
+// message is acknowledged that nobody can read.
+func TestDialBeyondTheBacklogIsRefused(t *testing.T) {
+	// req 9260-5.1-9
 	p := newPair(t)
 	l := must.Get(p.b.Listen(0, &Config{Backlog: 3}))(t)
-	alive := 0
-	for range 6 {
-		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)
-		if err != nil {
-			continue
-		}
-		// The peer's abort may come after COOKIE ACK: a round trip tells.
-		if c.probe() == nil {
-			alive++
+	to := netip.AddrPortFrom(p.bAddr, l.Port())
+	for range 3 {
+		must.OK(t, must.Get(p.a.Dial(deadlineCtx(t), to, nil))(t).probe())
+	}
+	check.That(t, l.waits() == 3 && !l.waiting.Full(netip.MustParseAddr("10.9.9.9")), "%d wait, or they keep other hosts out", l.waits())
+	before := p.b.Totals().DataIn
+	for range 3 {
+		_, err := p.a.Dial(deadlineCtx(t), to, nil)
+		var refused *AbortError
+		check.That(t, errors.As(err, &refused) && refused.Setup && refused.Causes[0].Code == wire.CauseOutOfResource && errors.Is(err, syscall.ECONNREFUSED), "one more: %v", err)
+	}
+	check.Equal(t, "associations", len(p.b.all()), 3)
+	check.That(t, p.b.Totals().DataIn == before && p.b.Stats().AcceptRefused == 3, "DATA of those that were refused has come, or %d are counted", p.b.Stats().AcceptRefused)
+	must.Do(l.Accept(deadlineCtx(t)))(t)
+	must.Do(p.a.Dial(deadlineCtx(t), to, nil))(t)
+	check.Fails(p.a.Dial(deadlineCtx(t), to, nil))(t, "one that is accepted leaves more than one place", syscall.ECONNREFUSED)
+}
+
+// What has ended before Accept keeps its place only while there is something to accept: messages, or a graceful end. It keeps it
+// from its own address alone, and an association that has failed with nothing unread is as if it had never been.
+func TestPlacesOfAssociationsThatHaveEndedBeforeAccept(t *testing.T) {
+	abort := func(t *testing.T, c *Conn) { c.Abort("") }
+	say := func(then func(*testing.T, *Conn)) func(*testing.T, *Conn) {
+		return func(t *testing.T, c *Conn) {
+			must.OK(t, c.probe())
+			then(t, c)
 		}
 	}
-	check.Equal(t, "associations that live with a backlog of 3", alive, 3)
-	check.That(t, !l.waiting.Full(netip.MustParseAddr("10.9.9.9")) && len(l.ready) == 3 && cap(l.ready) == 6, "they keep other hosts' out")
-	_, err := l.Accept(deadlineCtx(t))
-	check.That(t, err == nil && l.waiting.Take(p.a.localAddr(), 1) && !l.waiting.Take(p.a.localAddr(), 1), "one that is accepted leaves not one place: %v", err)
+	for _, row := range []struct {
+		name   string
+		end    func(*testing.T, *Conn)
+		places int
+		reads  error // of Accept's association, in the end
+	}{
+		{"aborted, nothing unread: no place, and Accept does not return it", abort, 0, nil},
+		{"aborted, one message unread: it has its place, and the message is read", say(abort), 1, syscall.ECONNRESET},
+		{"closed, nothing unread: Accept returns it, as of TCP", func(t *testing.T, c *Conn) { must.OK(t, c.Close()) }, 1, io.EOF},
+		{"closed, one message unread", say(func(t *testing.T, c *Conn) { must.OK(t, c.Close()) }), 1, io.EOF},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := newPair(t)
+			const backlog = 4
+			l := must.Get(p.b.Listen(0, &Config{Backlog: backlog}))(t)
+			to := netip.AddrPortFrom(p.bAddr, l.Port())
+			for range backlog {
+				row.end(t, must.Get(p.a.Dial(deadlineCtx(t), to, nil))(t))
+				until(t, "the end", func() bool { return len(p.b.all()) == 0 })
+			}
+			want := backlog * row.places
+			until(t, "what is left to accept", func() bool { return l.waits() == want && l.waiting.Used() == int64(want) })
+			if c, err := p.a.Dial(deadlineCtx(t), to, nil); row.places == 1 {
+				check.Error(t, "one more of the address", err, syscall.ECONNREFUSED)
+			} else {
+				must.OK(t, err)
+				must.OK(t, c.probe())
+				s := must.Get(l.Accept(deadlineCtx(t)))(t)
+				check.Equal(t, "the state of what Accept returns", s.Stats().State, Established)
+			}
+			check.That(t, !l.waiting.Full(netip.MustParseAddr("10.9.9.9")), "other hosts are kept out")
+			for range want {
+				s := must.Get(l.Accept(deadlineCtx(t)))(t)
+				_, _, err := s.ReadMsg(make([]byte, 10))
+				if strings.Contains(row.name, "one message unread") {
+					must.OK(t, err)
+					_, _, err = s.ReadMsg(make([]byte, 10))
+				}
+				check.Error(t, "the end, as the reader hears of it", err, row.reads)
+			}
+			check.Equal(t, "places in the end", l.waiting.Used(), 0)
+		})
+	}
 }
 
 // probe sends a message and waits for its acknowledgement or for the end.

@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -118,9 +119,13 @@ func (t *Transport) answer(now rawio.Time) {
 	t.setup.Lock()
 	t.transmitReplies(now)
 	before, after := t.reported, t.ep.Stats()
-	t.reported = after
+	full, nowFull := t.reportedFull, t.stats.acceptRefused.Load()
+	t.reported, t.reportedFull = after, nowFull
 	t.setup.Unlock()
-	if after.AssocsRefused > before.AssocsRefused {
+	if nowFull > full {
+		t.journal.reached(limitAccept, nowFull)
+	}
+	if after.AssocsRefused-before.AssocsRefused > nowFull-full {
 		t.journal.reached(limitAssocs, after.AssocsRefused)
 	}
 	if after.OverBudget > before.OverBudget {
@@ -167,9 +172,9 @@ func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.adopt = func(a *assoc.Assoc) {
-		l := t.listenerOf(a)
+		l := t.listenerOf(a.LocalPort(), a.LocalAddr().Addr())
 		c := newConn(t, a, l.cfg)
-		c.listener = l
+		c.listener, c.placed, c.from = l, l.accepts(), t.taker
 		t.enter(c, a.PeerAddr().Addr())
 		t.ports[a.LocalPort()]++
 	}
@@ -181,20 +186,13 @@ func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	return a.Owner.(*Conn)
 }
 
-// succeed handles the packet that sets up an association in place of one that has ended (assoc.Successor).
-func (t *Transport) succeed(p *rawio.Packet) {
-	now := t.now()
-	t.setup.Lock()
-	c := t.unmatched(now, p)
-	t.transmitReplies(now)
-	t.setup.Unlock()
-	if c == nil {
-		p.Release()
-		return
+// accepts says whether a listener has a place for one more association with the host at peer, and takes it. Called with setup and mu held.
+func (t *Transport) accepts(local netip.AddrPort, peer netip.Addr) bool {
+	l := t.listenerOf(local.Port(), local.Addr())
+	t.taker = peer
+	if !l.accepts() || l.waiting.Take(peer, 1) {
+		return true
 	}
-	row := []rawio.Packet{*p}
-	_, owned := c.input(now, row, false)
-	if rawio.ReleaseAll(row); owned {
-		c.unlock()
-	}
+	t.stats.acceptRefused.Add(1)
+	return false
 }

@@ -54,6 +54,13 @@ func (p *pair) connect(t testing.TB, client, server *Config) (c, s *Conn) {
 	return c, s
 }
 
+// waits returns how many associations wait for Accept.
+func (q *queue) waits() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.ready)
+}
+
 // skim reads a message.
 func skim(t testing.TB, c *Conn) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/rddp-go/rddp/internal/fair"
@@ -23,54 +24,88 @@ type Listener struct {
 	announced []func()    // to take back what announce has told; set before others have the Listener
 }
 
-// queue is what waits for Accept.
+// queue is what waits for Accept. An association has its place from before the COOKIE ACK on, until it is accepted or
+// has failed with nothing unread.
 type queue struct {
-	ready   chan *Conn
-	waiting fair.Store // places in ready
+	waiting fair.Store // places
+	mu      sync.Mutex
+	ready   []*Conn // guarded by mu: established, the oldest first
+	come    chan struct{}
 	done    chan struct{}
 	once    sync.Once
 }
 
 func newQueue(c *Config) *queue {
-	return &queue{ready: make(chan *Conn, 2*c.backlog()), waiting: fair.Store{Max: 2 * int64(c.backlog())}, done: make(chan struct{})}
+	return &queue{waiting: fair.Store{Max: 2 * int64(c.backlog())}, come: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// Accept returns the next established association. It fails with net.ErrClosed after Close, and with
-// the context's error when that ends first.
+// Accept returns the next established association. One that has ended since is returned as well if it ended gracefully, or
+// has messages to read. Accept fails with net.ErrClosed after Close, and with the context's error when that ends first.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
-	select { // what is there goes before a context that has ended
-	case c := <-l.ready:
-		l.taken(c)
-		return c, nil
-	default:
-	}
-	select {
-	case c := <-l.ready:
-		l.taken(c)
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	for {
+		if c := l.take(); c != nil { // what is there goes before a context that has ended
+			return c, nil
+		}
+		select {
+		case <-l.come:
+		case <-l.done:
+			return nil, net.ErrClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 
-// taken gives back the place of what was in ready.
-func (l *Listener) taken(c *Conn) { l.waiting.Give(c.from, 1) }
-
-// offer queues an established association for Accept and aborts it when nobody takes them.
-func (l *Listener) offer(c *Conn) {
-	if l.cfg.Upper != nil {
-		return // the upper protocol accepts its own sessions
+// take returns the oldest association that waits, nil if there is none, and gives its place back.
+func (q *queue) take() *Conn {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.ready) == 0 {
+		return nil
 	}
-	if c.from = c.RemoteAddr().(Addr).Addr(); l.waiting.Take(c.from, 1) {
-		if l.ready <- c; isClosed(l.done) { // perhaps Close has looked before
-			l.refuse()
-		}
+	c := q.ready[0]
+	if q.ready = slices.Delete(q.ready, 0, 1); len(q.ready) > 0 {
+		notify(q.come) // for others that wait
+	}
+	q.giveUp(c)
+	return c
+}
+
+// giveUp gives the place of an association back, if it has one. Called with mu held.
+func (q *queue) giveUp(c *Conn) {
+	if c.placed {
+		c.placed = false
+		q.waiting.Give(c.from, 1)
+	}
+}
+
+// leave is for an association that has failed, and has nothing for whoever accepts it.
+func (q *queue) leave(c *Conn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ready = slices.DeleteFunc(q.ready, func(other *Conn) bool { return other == c })
+	q.giveUp(c)
+}
+
+// accepts says whether the associations of the listener wait for Accept.
+func (l *Listener) accepts() bool {
+	return l.cfg.Upper == nil && l.cfg.socket == nil // an upper protocol accepts its own sessions
+}
+
+// offer has an established association wait for Accept, if it still has its place.
+func (l *Listener) offer(c *Conn) {
+	if !l.accepts() {
 		return
 	}
-	l.t.journal.reached(limitAccept, l.t.stats.acceptRefused.Add(1))
-	c.Abort("listen backlog full")
+	l.mu.Lock()
+	if c.placed {
+		l.ready = append(l.ready, c)
+		notify(l.come)
+	}
+	l.mu.Unlock()
+	if isClosed(l.done) { // perhaps Close has looked before
+		l.refuse()
+	}
 }
 
 // Reconfigure changes the options of associations that are set up from now on. Those of which the peer is told are among them.
@@ -134,13 +169,7 @@ func (l *Listener) Close() error {
 
 // refuse aborts the associations that wait for Accept.
 func (l *Listener) refuse() {
-	for {
-		select {
-		case c := <-l.ready:
-			l.taken(c)
-			c.Abort("listener closed")
-		default:
-			return
-		}
+	for c := l.take(); c != nil; c = l.take() {
+		c.Abort("listener closed")
 	}
 }

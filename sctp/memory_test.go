@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"log/slog"
@@ -139,11 +140,9 @@ func (b *besieged) attack(from netip.Addr, port uint16) *attacker {
 	if answer = b.link.sent(self); len(answer) == 0 || wire.Chunk(answer[12:]).Type() != wire.ChunkCookieAck {
 		return nil
 	}
-	select {
-	case a.c = <-b.l.ready:
-		b.l.taken(a.c)
-	case <-time.After(10 * time.Second):
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	a.c, _ = b.l.Accept(ctx)
 	return a
 }
 

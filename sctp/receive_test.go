@@ -34,7 +34,7 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 			got += n
 		}
 	}
-	for len(l.ready) == 0 {
+	for l.waits() == 0 {
 		comes(1)
 		r.finish(nil)
 	}

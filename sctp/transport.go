@@ -37,12 +37,14 @@ type Transport struct {
 	cfg   TransportConfig
 	start time.Time
 
-	setup    sync.Mutex     // guards the part of ep that sets up
-	reported endpoint.Stats // guarded by setup: as the journal knows them
+	setup        sync.Mutex     // guards the part of ep that sets up
+	reported     endpoint.Stats // guarded by setup: as the journal knows them
+	reportedFull uint64         // acceptRefused, likewise
 
 	mu         sync.RWMutex
 	ep         *endpoint.Endpoint      // guarded by mu, but for the part that sets up, and for Lookup, which needs no lock
 	adopt      func(*assoc.Assoc)      // guarded by mu: makes a Conn of the association that is about to be entered into ep
+	taker      netip.Addr              // guarded by mu: the host that the last place at a listener was taken for, see accepts
 	conns      map[*Conn]struct{}      // guarded by mu
 	listeners  map[uint16][]*Listener  // guarded by mu; several on one port have different addresses
 	ports      map[uint16]int          // guarded by mu: users of each bound port
@@ -98,7 +100,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.arenas = rawio.NewPool(arenaOctets, arenasIdle)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link), New: newCore,
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
-		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits, Adopt: func(a *assoc.Assoc) { t.adopt(a) }})
+		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits, Accepts: t.accepts, Adopt: func(a *assoc.Assoc) { t.adopt(a) }})
 	t.timers = newTimers(t.now, (*Conn).timeout, t.sendCombined)
 	t.out.write = t.writeCombined
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
@@ -287,10 +289,10 @@ func (t *Transport) unlisten(l *Listener) {
 	t.unbind(l.port, l.cfg.LocalAddrs...)
 }
 
-// listenerOf returns the listener that an association has come by. Called with mu held.
-func (t *Transport) listenerOf(a *assoc.Assoc) *Listener {
-	list := t.listeners[a.LocalPort()]
-	i := slices.IndexFunc(list, func(l *Listener) bool { return hasAddr(l.cfg.LocalAddrs, a.LocalAddr().Addr()) })
+// listenerOf returns the listener that an association to an own port and address comes by. Called with mu held.
+func (t *Transport) listenerOf(port uint16, at netip.Addr) *Listener {
+	list := t.listeners[port]
+	i := slices.IndexFunc(list, func(l *Listener) bool { return hasAddr(l.cfg.LocalAddrs, at) })
 	return list[max(i, 0)]
 }
 

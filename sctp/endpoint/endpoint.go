@@ -42,6 +42,10 @@ type Config struct {
 	// Admits says whether there is memory for another association with the host at an address; nil: always. Peers without
 	// are refused by ABORT.
 	Admits func(netip.Addr) bool
+	// Accepts says whether the listener on a local address and port has a place for another association with the host at peer;
+	// nil: always. Peers without are refused by ABORT, as section 5.1 has it for want of resources. It is asked last: true is
+	// followed by Adopt.
+	Accepts func(local netip.AddrPort, peer netip.Addr) bool
 	// Adopt is told of each new association before Lookup can find it, unless it is nil. It may set its Owner and its upper layer.
 	Adopt func(*assoc.Assoc)
 }

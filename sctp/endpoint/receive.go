@@ -387,7 +387,8 @@ func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
 		e.stats.CookiesRefused++
 	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 && e.sources[source] >= e.cfg.MaxPerSource:
 		e.stats.AssocsRefused++
-	case e.cfg.Admits != nil && !e.cfg.Admits(source):
+	case e.cfg.Admits != nil && !e.cfg.Admits(source),
+		e.cfg.Accepts != nil && !e.cfg.Accepts(netip.AddrPortFrom(ck.Local, ck.LocalPort), ck.Addrs[0]):
 		e.stats.AssocsRefused++
 	default:
 		e.stats.AssocsAccepted++

@@ -21,7 +21,7 @@ type Stats struct {
 	AddressesIgnored uint64 // addresses of a peer beyond assoc.MaxPaths, in an INIT answered by INIT ACK
 	StaleCookies     uint64 // COOKIE ECHOs answered by ERROR because their life is over
 	CookiesRefused   uint64 // COOKIE ECHOs answered by ABORT: nobody listens any more, or the tag is in use
-	AssocsRefused    uint64 // COOKIE ECHOs answered by ABORT because of Config.MaxAssocs, MaxPerSource or Admits
+	AssocsRefused    uint64 // COOKIE ECHOs answered by ABORT because of Config.MaxAssocs, MaxPerSource, Admits or Accepts
 	AssocsAccepted   uint64 // associations made of a COOKIE ECHO
 }
 
