@@ -18,9 +18,10 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 	d, pd := x.a, x.a.AllocPD()
 	srq := must.Get(pd.CreateSRQ(64, 1))(t)
 	cq := must.Get(d.CreateCQ(1024))(t)
-	take := func(int) {
-		if b, ok := (srqRef{s: srq}).TakeBuffer(); ok {
-			srqRef{s: srq}.ReleaseBuffer(b.Token)
+	take := func(i int) {
+		r := srqRef{srq, &QP{host: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}}
+		if b, ok := r.TakeBuffer(); ok {
+			r.ReleaseBuffer(b.Token)
 		}
 	}
 	create := func(i int) {

@@ -89,8 +89,8 @@ type eventQueue struct {
 	mu      sync.Mutex // a leaf lock
 	ring    []waiting
 	head, n int
-	room    fair.Room // how many of each address wait
-	rate    fair.Rate // of those about one address
+	room    fair.Shares // of what waits
+	rate    fair.Rate   // of those about one address
 	lost    int
 	total   uint64 // of lost
 	ready   chan struct{}
@@ -105,8 +105,8 @@ func (q *eventQueue) init(size int) {
 func (q *eventQueue) push(ev Event) {
 	q.mu.Lock()
 	who := ev.Remote.Addr()
-	of := q.room.Of(who)
-	if q.n == len(q.ring) || who.IsValid() && (int(*of) >= (len(q.ring)+1)/2 || !q.rate.Allow(time.Now(), who)) {
+	free := len(q.ring) - q.n
+	if free == 0 || who.IsValid() && (q.room.Room(who, int64(free)) == 0 || !q.rate.Allow(time.Now(), who)) {
 		q.lost++
 		q.total++
 	} else {
@@ -114,7 +114,7 @@ func (q *eventQueue) push(ev Event) {
 		q.ring[(q.head+q.n)%len(q.ring)] = waiting{ev, who}
 		q.n++
 		if who.IsValid() {
-			*of++
+			q.room.Take(who, 1)
 		}
 	}
 	q.mu.Unlock()
@@ -143,7 +143,7 @@ func (q *eventQueue) pop() (ev Event, some bool) {
 	first := q.ring[q.head]
 	q.ring[q.head] = waiting{}
 	if first.who.IsValid() {
-		*q.room.Of(first.who)--
+		q.room.Take(first.who, -1)
 	}
 	q.head = (q.head + 1) % len(q.ring)
 	if q.n--; q.n > 0 {

@@ -91,6 +91,7 @@ type QP struct {
 	sendCQ                *CQ
 	recvCQ                *CQ
 	srq                   *SRQ       // nil: receives of its own
+	host                  netip.Addr // of the peer, whose share of srq it takes; set with peer
 	core                  *rdmap.QP  // guarded by the gate of peer, before there is one by mu
 	recv                  sync.Mutex // of the core, for PostRecv; a leaf lock
 
@@ -335,6 +336,7 @@ func (q *QP) release() {
 func (q *QP) bind(p *peer, s *ddpadapt.Session) {
 	s.Owner = q
 	q.core.Measure(&p.now, &p.latency)
+	q.host = p.addr().Addr()
 	q.mu.Lock()
 	q.session = s
 	q.peer.Store(p)

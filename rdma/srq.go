@@ -4,12 +4,14 @@ import (
 	"sync"
 
 	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 // SRQ is a receive queue shared by the QPs of one protection domain: a buffer goes to whichever QP
-// has a Send for it first. Each QP holds at most its MaxRecv buffers at a time (RFC 5041 section 8.3.2); a peer that
-// needs more ends its own stream. SetLimit and QP.SetHighWater tell the program before it comes to that (RFC 5042
+// has a Send for it first. Each QP holds at most its MaxRecv buffers at a time (RFC 5041 section 8.3.2), for messages that are not complete, and all QPs of a peer together
+// no more than are left for others: half of them if it is alone. What counts as a peer is an address, of IPv6 also the networks that it may be chosen from. A peer that
+// needs more ends its own stream. So post twice what one peer may have under way. SetLimit and QP.SetHighWater tell the program before it comes to that (RFC 5042
 // section 6.4.3.1).
 type SRQ struct {
 	pd    *PD
@@ -18,8 +20,9 @@ type SRQ struct {
 
 	mu    sync.Mutex // a leaf lock, after Device.mu
 	q     *rdmap.SharedQueue
-	gone  bool // destroyed; changed under Device.mu too
-	limit int  // below it EventSRQLimit is due; 0: not asked for
+	held  fair.Shares // of buffers that QPs have taken
+	gone  bool        // destroyed; changed under Device.mu too
+	limit int         // below it EventSRQLimit is due; 0: not asked for
 }
 
 // CreateSRQ makes a shared receive queue of depth buffers with up to maxSGE pieces each.
@@ -90,8 +93,14 @@ type srqRef struct {
 }
 
 func (r srqRef) TakeBuffer() (ddp.RecvBuffer, bool) {
+	var b ddp.RecvBuffer
+	ok, who := false, r.qp.host
 	r.s.mu.Lock()
-	b, ok := r.s.q.TakeBuffer()
+	if r.s.held.Room(who, int64(r.s.q.Len())) > 0 {
+		if b, ok = r.s.q.TakeBuffer(); ok {
+			r.s.held.Take(who, 1)
+		}
+	}
 	low := r.s.low()
 	r.s.mu.Unlock()
 	if low {
@@ -103,5 +112,6 @@ func (r srqRef) TakeBuffer() (ddp.RecvBuffer, bool) {
 func (r srqRef) ReleaseBuffer(token uint64) (id uint64) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
+	r.s.held.Take(r.qp.host, -1)
 	return r.s.q.ReleaseBuffer(token)
 }

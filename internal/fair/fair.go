@@ -11,7 +11,7 @@ import (
 )
 
 // places is the size of the tables.
-const places = 256
+const places = 1024
 
 var seed = maphash.MakeSeed() // so that nobody can choose whose place to share
 
@@ -25,9 +25,31 @@ func Key(a netip.Addr) netip.Addr {
 	return a
 }
 
-func place(who netip.Addr) uint64 { return maphash.Comparable(seed, Key(who)) % places }
+// Group is a set of hosts that one customer of a network may have.
+type Group = netip.Prefix
 
-// Rate lets through All in a second, and Each of one address.
+// lengths are those of the groups of an IPv6 address: what a link has, a site, a large one, and what a provider has for all its customers.
+var lengths = [...]int{64, 56, 48, 32}
+
+// Levels is how many groups an address is in at most.
+const Levels = len(lengths)
+
+// GroupsOf appends the groups of an address to list, the smallest first: one level more may have one part more, so that whoever has many addresses to choose from has little
+// more than one host. An IPv4 address is one alone.
+func GroupsOf(a netip.Addr, list []Group) []Group {
+	if a = a.Unmap().WithZone(""); !a.Is6() {
+		return append(list, netip.PrefixFrom(a, a.BitLen()))
+	}
+	for _, n := range lengths {
+		p, _ := a.Prefix(n)
+		list = append(list, p)
+	}
+	return list
+}
+
+func place(who Group) uint64 { return maphash.Comparable(seed, who) % places }
+
+// Rate lets through All in a second, and Each of one address, or of the smallest of its groups; of each larger one as much more.
 type Rate struct {
 	All, Each int
 
@@ -45,10 +67,15 @@ func (r *Rate) Allow(now time.Time, who netip.Addr) bool {
 		return false
 	}
 	if who.IsValid() {
-		if n := &r.each[place(who)]; int(*n) >= r.Each {
-			return false
-		} else {
-			*n++
+		var room [Levels]Group
+		groups := GroupsOf(who, room[:0])
+		for i, g := range groups {
+			if int(r.each[place(g)]) >= r.Each*(i+1) {
+				return false
+			}
+		}
+		for _, g := range groups {
+			r.each[place(g)]++
 		}
 	}
 	r.all++
@@ -86,45 +113,64 @@ func Line(line string, left int) string {
 	return line
 }
 
-// Room counts what waits of each address.
-type Room [places]int32
+// Shares are what clients hold of something. None may hold more than is left free by all, and no group of hosts more than so many times that as it has levels: who asks for all
+// gets half, the next a third of that, and something is always left for a host that has nothing yet and is elsewhere. Their zero value holds nothing.
+type Shares struct{ taken map[Group]int64 }
 
-// Of returns the count of who.
-func (r *Room) Of(who netip.Addr) *int32 { return &r[place(who)] }
+// Room returns how many units of those that are free an address may take.
+func (s *Shares) Room(who netip.Addr, free int64) int64 {
+	var list [Levels]Group
+	groups := GroupsOf(who, list[:0])
+	room := free
+	for i, g := range groups {
+		times := int64(i + 1)
+		room = min(room, (times*free-s.taken[g])/(times+1))
+	}
+	if s.taken[groups[len(groups)-1]] == 0 {
+		room = max(room, min(1, free)) // of one unit there is no half
+	}
+	return max(room, 0)
+}
 
-// Store is Max units of something that clients take and give back, of one address at most half of it, or one.
+// Take notes that an address holds so many more, or fewer.
+func (s *Shares) Take(who netip.Addr, n int64) {
+	if s.taken == nil {
+		s.taken = make(map[Group]int64)
+	}
+	var list [Levels]Group
+	for _, g := range GroupsOf(who, list[:0]) {
+		if s.taken[g] += n; s.taken[g] == 0 {
+			delete(s.taken, g)
+		}
+	}
+}
+
+// Store is Max units of something that clients take and give back, in fair Shares.
 type Store struct {
 	Max int64
 
-	mu    sync.Mutex
-	taken map[netip.Addr]int64 // guarded by mu
-	all   int64                // guarded by mu
+	mu     sync.Mutex
+	shares Shares // guarded by mu
+	all    int64  // guarded by mu
 }
 
 // Take takes n units for who; it returns false where that would be too many.
 func (s *Store) Take(who netip.Addr, n int64) bool {
-	who = Key(who)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n > s.room(who) {
+	if n > s.shares.Room(who, s.Max-s.all) {
 		return false
 	}
-	if s.taken == nil {
-		s.taken = make(map[netip.Addr]int64)
-	}
 	s.all += n
-	s.taken[who] += n
+	s.shares.Take(who, n)
 	return true
 }
-
-// room returns how many units who could take. The lock is held.
-func (s *Store) room(who netip.Addr) int64 { return min(s.Max-s.all, max(s.Max/2, 1)-s.taken[who]) }
 
 // Full says that who could take nothing more.
 func (s *Store) Full(who netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.room(Key(who)) <= 0
+	return s.shares.Room(who, s.Max-s.all) <= 0
 }
 
 // Used returns how many units are taken.
@@ -136,11 +182,8 @@ func (s *Store) Used() int64 {
 
 // Give gives back what who has taken.
 func (s *Store) Give(who netip.Addr, n int64) {
-	who = Key(who)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all -= n
-	if s.taken[who] -= n; s.taken[who] == 0 {
-		delete(s.taken, who)
-	}
+	s.shares.Take(who, -n)
 }

@@ -32,7 +32,7 @@ func TestNobodyTakesTheShareOfOthers(t *testing.T) {
 	}
 }
 
-// All clients together take what there is, one host half of it, and what they give back others have.
+// One host gets half of a Store, whoever comes then gets less, and what they give back others have.
 func TestOneTakesHalfOfAStore(t *testing.T) {
 	s := Store{Max: 11}
 	one, same, other, third := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("2001:db8:0:1::1"), netip.MustParseAddr("10.0.0.1")
@@ -41,8 +41,8 @@ func TestOneTakesHalfOfAStore(t *testing.T) {
 		n    int64 // below 0: is given back
 		full bool  // for who, then
 		want bool
-	}{{one, 5, true, true}, {same, 1, true, false}, {other, 6, false, false}, {other, 4, false, true}, {third, 3, false, false}, {third, 2, true, true},
-		{other, 1, true, false}, {third, -2, false, true}, {other, 1, true, true}, {one, -5, false, true}, {same, 5, true, true}} {
+	}{{one, 5, true, true}, {same, 1, true, false}, {other, 3, false, false}, {other, 2, true, true}, {third, 3, false, false}, {third, 2, true, true},
+		{other, 1, true, false}, {third, -2, false, true}, {other, 1, true, false}, {one, -5, false, true}, {other, 2, false, true}, {same, 3, true, true}} {
 		got := true
 		if step.n < 0 {
 			s.Give(step.who, -step.n)
@@ -51,6 +51,57 @@ func TestOneTakesHalfOfAStore(t *testing.T) {
 		}
 		check.That(t, got == step.want && s.Full(step.who) == step.full, "step %d: taken %v, full %v", i, got, s.Full(step.who))
 	}
-	s.Give(other, 5)
-	check.That(t, len(s.taken) == 1 && s.Used() == 5, "%d hosts are remembered", len(s.taken))
+	s.Give(other, 4)
+	s.Give(one, 3)
+	check.That(t, len(s.shares.taken) == 0 && s.Used() == 0, "%d groups are remembered", len(s.shares.taken))
+}
+
+// However many addresses hostile clients choose from a network, and however many networks a few of them have, a host elsewhere finds a place, of 16 as the tools have them. A store of one goes to the first.
+func TestAHostElsewhereFindsAPlace(t *testing.T) {
+	network := func(prefix string, octet int) (list []netip.Addr) {
+		for i := range 256 {
+			a := netip.MustParseAddr(prefix).As16()
+			a[octet] = byte(i)
+			list = append(list, netip.AddrFrom16(a))
+		}
+		return list
+	}
+	for _, row := range []struct {
+		name   string
+		greedy []netip.Addr
+		max    int64
+		left   int64 // for the host
+	}{
+		{"one address", []netip.Addr{netip.MustParseAddr("192.0.2.1")}, 16, 4},
+		{"two /64s", network("2001:db8::1", 7)[:2], 16, 3},
+		{"two /64s of two providers", []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db9::1")}, 16, 2},
+		{"a /56", network("2001:db8::1", 7), 16, 3},
+		{"a /48", network("2001:db8::1", 6), 16, 2},
+		{"a /32", network("2001:db8::1", 5), 16, 2},
+		{"a /32 of 512 MiB", network("2001:db8::1", 5), 512 << 20, 50 << 20},
+		{"a store of one", nil, 1, 1},
+	} {
+		s := Store{Max: row.max}
+		for range 3 {
+			for _, a := range row.greedy {
+				for n := row.max; n > 0; {
+					if !s.Take(a, n) {
+						n /= 2
+					}
+				}
+			}
+		}
+		left := int64(0)
+		for s.Take(netip.MustParseAddr("10.0.0.1"), max(row.max>>12, 1)) {
+			left += max(row.max>>12, 1)
+		}
+		check.That(t, left >= row.left, "%s: %d of %d are left for a host elsewhere, want %d", row.name, left, row.max, row.left)
+	}
+	lines := Rate{All: 100, Each: 20}
+	for range 2 {
+		for _, a := range append(network("2001:db8::1", 7), network("2001:db8::1", 5)...) {
+			lines.Allow(time.Unix(1, 0), a)
+		}
+	}
+	check.That(t, lines.Allow(time.Unix(1, 0), netip.MustParseAddr("10.0.0.1")), "the lines of a network leave none for a host elsewhere")
 }

@@ -20,19 +20,21 @@ const (
 // Total is what all peers together may make a host hold. Open, Close and Admits need it alone; all else may run concurrently.
 type Total struct {
 	max   int64
-	hosts map[netip.Addr]*Host
+	hosts map[fair.Group]*Host
 	_     [64]byte // what follows changes now and then, and by all processors
 	used  atomic.Int64
-	n     atomic.Int64 // len(hosts)
+	n     atomic.Int64 // the largest groups in hosts
 	_     [48]byte
 }
 
-// Host is what one peer address makes a host hold, with all its associations.
+// Host is what one peer address makes a host hold, with all its associations, or what a group of such addresses does: whoever has many to choose from has
+// the part of one.
 type Host struct {
-	key  netip.Addr
+	key  fair.Group
+	of   *Host // the group that it is in; nil: it is in none
 	_    [64]byte
 	used atomic.Int64
-	n    atomic.Int64 // associations
+	n    atomic.Int64 // associations, or the members of a group
 	_    [48]byte
 }
 
@@ -46,7 +48,7 @@ type Account struct {
 }
 
 // NewTotal returns a Total of so many octets.
-func NewTotal(octets int64) *Total { return &Total{max: octets, hosts: make(map[netip.Addr]*Host)} }
+func NewTotal(octets int64) *Total { return &Total{max: octets, hosts: make(map[fair.Group]*Host)} }
 
 // Max returns the octets that may be held.
 func (t *Total) Max() int64 { return t.max }
@@ -66,16 +68,42 @@ func (t *Total) limit(n int64) int64 {
 	return l
 }
 
+// limitOf is the most that a host, or a group of them, may hold: all that its group may, unless that is under pressure.
+func (t *Total) limitOf(h *Host) int64 {
+	if h.of == nil {
+		return t.limit(t.n.Load())
+	}
+	return within(t.limitOf(h.of), h.of.used.Load(), h.of.n.Load())
+}
+
+// within is the part of one of n in a group that may hold so much, and holds some.
+func within(limit, used, n int64) int64 {
+	if used > most7of8(limit) {
+		limit /= max(n, 1)
+	}
+	return limit
+}
+
 // Admits says whether another association of the host at addr, that begins with so many octets, has room: whether that is a fair share. If
 // there is too little left, it is others that have more than theirs and have to go.
 func (t *Total) Admits(addr netip.Addr, octets int) bool {
-	hosts, associations := t.n.Load(), int64(1)
-	if h := t.hosts[fair.Key(addr)]; h != nil {
-		associations += h.n.Load()
-	} else {
-		hosts++
+	var room [fair.Levels]fair.Group
+	groups := fair.GroupsOf(addr, room[:0])
+	var of *Host // the smallest group that there is
+	i := len(groups)
+	for ; i > 0 && t.hosts[groups[i-1]] != nil; i-- {
+		of = t.hosts[groups[i-1]]
 	}
-	return int64(round(octets)) <= most7of8(t.limit(hosts))/associations
+	limit, associations := int64(0), int64(1)
+	switch {
+	case i == 0: // the host is known
+		limit, associations = t.limitOf(of), 1+of.n.Load()
+	case of == nil:
+		limit = t.limit(t.n.Load() + 1)
+	default:
+		limit = within(t.limitOf(of), of.used.Load(), of.n.Load()+1)
+	}
+	return int64(round(octets)) <= most7of8(limit)/associations
 }
 
 // round returns what an account draws that holds so much.
@@ -89,15 +117,28 @@ func round(octets int) int {
 
 // Open makes a the account of an association with the host at addr.
 func (t *Total) Open(a *Account, addr netip.Addr) {
-	k := fair.Key(addr)
-	h := t.hosts[k]
-	if h == nil {
-		h = &Host{key: k}
-		t.hosts[k] = h
-		t.n.Add(1)
+	var room [fair.Levels]fair.Group
+	groups := fair.GroupsOf(addr, room[:0])
+	var h *Host
+	for i := len(groups) - 1; i >= 0; i-- {
+		m := t.hosts[groups[i]]
+		if m == nil {
+			m = &Host{key: groups[i], of: h}
+			t.hosts[groups[i]] = m
+			t.members(h).Add(1)
+		}
+		h = m
 	}
 	h.n.Add(1)
 	a.t, a.h = t, h
+}
+
+// members is how many a group has, or the Total.
+func (t *Total) members(h *Host) *atomic.Int64 {
+	if h == nil {
+		return &t.n
+	}
+	return &h.n
 }
 
 // OpenOwn makes a an account of what belongs to no peer alone.
@@ -112,9 +153,8 @@ func (t *Total) Close(a *Account) {
 		return
 	}
 	a.over = true
-	if a.h.n.Add(-1) == 0 {
-		delete(t.hosts, a.h.key)
-		t.n.Add(-1)
+	for h := a.h; t.members(h).Add(-1) == 0 && h != nil; h = h.of {
+		delete(t.hosts, h.key)
 	}
 }
 
@@ -151,8 +191,8 @@ func (a *Account) draw(held int) {
 	}
 	a.own = n
 	a.drawn.Store(int64(n))
-	if a.h != nil {
-		a.h.used.Add(d)
+	for h := a.h; h != nil; h = h.of {
+		h.used.Add(d)
 	}
 	a.t.used.Add(d)
 }
@@ -172,7 +212,7 @@ func (a *Account) Pressure() Pressure {
 	if a.h == nil {
 		return Calm
 	}
-	limit, used := a.t.limit(a.t.n.Load()), a.h.used.Load()
+	limit, used := a.t.limitOf(a.h), a.h.used.Load()
 	switch {
 	case used > limit:
 		return Full
@@ -187,7 +227,7 @@ func (a *Account) Fair() int64 {
 	if a.h == nil {
 		return math.MaxInt64
 	}
-	return most7of8(a.t.limit(a.t.n.Load())) / max(a.h.n.Load(), 1)
+	return most7of8(a.t.limitOf(a.h)) / max(a.h.n.Load(), 1)
 }
 
 // Over says whether the account's host is under pressure and the account, with so many octets drawn, holds more than is fair.
@@ -199,6 +239,6 @@ func (a *Account) Eased(drawn int64) bool {
 	if a.h == nil || drawn+slack <= a.Fair() {
 		return true
 	}
-	limit := a.t.limit(a.t.n.Load())
+	limit := a.t.limitOf(a.h)
 	return a.h.used.Load() <= limit-limit/4
 }
