@@ -2,6 +2,7 @@ package compat
 
 import (
 	"net"
+	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -230,6 +231,12 @@ func TestParametersOfOneAddress(t *testing.T) {
 		}
 		same(t, got, want)
 	}
+	three := of(make([]byte, sizePeerAddrInfo), at(0, "127.0.0.3"))
+	_, err := a.Getsockopt(optPeerAddrInfo, three)
+	same(t, err, error(syscall.EINVAL))
+	_, err = a.Getsockopt(optPeerAddrParams, of(make([]byte, 156), at(0, "127.0.0.3")))
+	same(t, err, error(syscall.EINVAL))
+
 	// SCTP_STATUS, field by field.
 	got := make([]byte, 24+sizePeerAddrInfo)
 	must.Get(a.Getsockopt(optStatus, got))(t)
@@ -247,6 +254,45 @@ func TestParametersOfOneAddress(t *testing.T) {
 	must.Get(a.Getsockopt(optAssocInfo, gotInfo))(t)
 	st = a.conn.Stats()
 	same(t, gotInfo, append(append(words(int(a.id)), halves(10, 2)...), words(st.PeerWindow, st.RecvWindow, 60000)...))
+
+	must.OK(t, a.Shutdown())
+	same(t, set(paramsOf(0, 0, 0, 0, sppDemand, 0, 0), second), error(syscall.EPIPE))
+	_ = read(b, 9)
+	for a.conn.Err() == nil {
+		runtime.Gosched()
+	}
+	_, err = a.Getsockopt(optStatus, make([]byte, 24+sizePeerAddrInfo))
+	same(t, err, error(syscall.EINVAL))
+}
+
+// Addresses are read as they are written, with the zone of a link-local one, and no zone of others.
+func TestSockaddrsThereAndBack(t *testing.T) {
+	lo := must.Get(net.InterfaceByIndex(1))(t).Name
+	for _, list := range [][]net.IPAddr{{{IP: net.IPv4(192, 0, 2, 1).To4()}}, {{IP: net.ParseIP("2001:db8::1")}}, {{IP: net.ParseIP("fe80::1"), Zone: lo}},
+		{{IP: net.ParseIP("fe80::1"), Zone: "4711"}}, {{IP: net.IPv4(192, 0, 2, 1).To4()}, {IP: net.ParseIP("2001:db8::1")}}} {
+		raw := RawAddrs(list, 4711)
+		got, port := must.Two(ParseAddrs(raw))(t)
+		check.Equal(t, "port", port, 4711)
+		same(t, got, list)
+		same(t, FirstAddr(append(raw, 0xee))[:4], raw[:4])
+		for n := range len(raw) {
+			if _, _, err := ParseAddrs(raw[:n]); n > 0 && n != 16 && err != syscall.EINVAL {
+				t.Errorf("%d octets of %v: %v", n, list, err)
+			}
+		}
+		text := FormatAddr(list, 4711)
+		back, port := must.Two(ResolveAddr("sctp", text))(t)
+		check.Equal(t, text, FormatAddr(back, port), text)
+	}
+	check.Equal(t, "no address", FormatAddr(nil, 7), ":7")
+	same(t, RawAddrs(nil, 7), at(7, "0.0.0.0"))
+	check.That(t, FirstAddr([]byte{1, 2, 3}) == nil, "no sockaddr")
+	_, _, err := ResolveAddr("tcp", "127.0.0.1:1")
+	check.That(t, err != nil, "an address of TCP")
+	mapped := append(halves(afInet6, 0), make([]byte, 24)...)
+	copy(mapped[8:], net.IPv4(192, 0, 2, 1).To16())
+	got, _ := must.Two(ParseAddrs(mapped))(t)
+	check.Equal(t, "a mapped one", got[0].IP.String(), "192.0.2.1")
 }
 
 // Sockets of IPv6 show addresses of IPv4 mapped, unless they are told not to.

@@ -14,7 +14,7 @@ func newHolder(v6, v6only bool) (int, error) {
 		family = unix.AF_INET6
 	}
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if v6 && err == nil {
+	if v6 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, boolInt(v6only))
 	}
 	if err == unix.EAFNOSUPPORT && v6 { // a host without IPv6

@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -44,6 +45,35 @@ func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 	fd := must.Get(s.Descriptor())(t)
 	must.OK(t, s.Close())
 	same(t, Find(fd), (*Socket)(nil))
+
+	for _, kind := range []struct{ v6, v6only bool }{{false, false}, {true, false}, {true, true}} {
+		s := NewSocket(kind.v6, kind.v6only)
+		must.OK(t, s.SetTimeout(false, 1500*time.Millisecond))
+		must.OK(t, s.SetTimeout(true, 2500*time.Millisecond))
+		fd := must.Get(s.Descriptor())(t)
+		key := must.Get(holderKey(fd))(t)
+		domain := must.Get(unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN))(t)
+		check.That(t, (domain == unix.AF_INET6) == kind.v6, "%+v: domain %d", kind, domain)
+		if kind.v6 {
+			check.Equal(t, "IPV6_V6ONLY", must.Get(unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY))(t), boolInt(kind.v6only))
+		}
+		for opt, want := range map[int]time.Duration{unix.SO_RCVTIMEO: 1500 * time.Millisecond, unix.SO_SNDTIMEO: 2500 * time.Millisecond} {
+			tv := must.Get(unix.GetsockoptTimeval(fd, unix.SOL_SOCKET, opt))(t)
+			check.Equal(t, "timeout", time.Duration(tv.Nano()), want)
+		}
+		check.That(t, s.rd.timeout == 1500*time.Millisecond && s.wr.timeout == 2500*time.Millisecond, "%v, %v", s.rd.timeout, s.wr.timeout)
+		must.OK(t, s.Control(func(fd uintptr) {
+			must.OK(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3}))
+		}))
+		check.That(t, s.opts.linger && s.opts.lingerTime == 3*time.Second, "lingers for %v", s.opts.lingerTime)
+		must.OK(t, s.SetNonblock(true))
+		check.That(t, s.rd.nonblock && s.wr.nonblock, "O_NONBLOCK is not heeded")
+		must.OK(t, s.Close())
+		now, err := holderKey(fd)
+		check.That(t, err != nil || now != key, "the descriptor stays open")
+		check.Equal(t, "the descriptor of a closed socket", s.fd, -1)
+		s.ReadBack() // which reads nobody else's
+	}
 
 	twice := l.Dup()
 	must.OK(t, l.Close())

@@ -33,11 +33,7 @@ func (o *options) init() {
 
 // live gives an association what may change while it lives.
 func (o *options) live(c *sctp.Conn) error {
-	return c.Reconfigure(func(cfg *sctp.Config) {
-		local := cfg.LocalAddrs
-		*cfg = o.cfg
-		cfg.LocalAddrs = local
-	})
+	return c.Reconfigure(func(cfg *sctp.Config) { *cfg = o.cfg })
 }
 
 // apply has the association be as the options are, if it lives, and what comes by a listener from now on.

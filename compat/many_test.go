@@ -1,0 +1,108 @@
+package compat
+
+import (
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp"
+)
+
+// All calls may be made at once, of sockets that listen, connect, are connected, and end. The race detector looks on.
+func TestCallsFromManyGoroutines(t *testing.T) {
+	l, at := listen(t)
+	var all sync.WaitGroup
+	go func() {
+		for i := range byte(20) {
+			_ = l.Setsockopt(optNoDelay, []byte{i & 1, 0, 0, 0})
+			_ = l.Setsockopt(optContext, append(make([]byte, 4), i, 0, 0, 0))
+			_, _ = l.Getsockopt(optContext, make([]byte, 8))
+			_, _, _ = l.LocalAddrs()
+		}
+	}()
+	ppids := new(PPIDs)
+	for range 3 {
+		all.Go(func() {
+			ppids.In(ppids.Out(46))
+			a := NewSocket(false, false)
+			must.Get(a.Connect(at))(t)
+			b := must.Get(l.Accept())(t)
+			var calls sync.WaitGroup
+			for _, s := range []*Socket{a, b} {
+				for _, call := range []func(){
+					func() { _, _ = s.Send([]byte("x"), nil) },
+					func() { _, _ = s.Send([]byte("x"), &SndRcvInfo{Stream: 1}) },
+					func() { read(s, 1) },
+					func() { read(s, 99) },
+					func() { _ = s.SetTimeout(false, time.Millisecond) },
+					func() { _ = s.SetTimeout(true, time.Second) },
+					func() { _ = s.SetReadDeadline(time.Now().Add(time.Hour)) },
+					func() { _ = s.Setsockopt(optEvents, []byte{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}) },
+					func() { _ = s.Setsockopt(optMappedV4, []byte{0, 0, 0, 0}) },
+					func() { _ = s.SetBuffer(true, 100_000) },
+					func() { _, _ = s.Buffer(false) },
+					func() { s.cutOff(new(sctp.RecvInfo)) },
+					func() { _, _ = s.Getsockopt(optStatus, make([]byte, 176)) },
+					func() { _, _ = s.Getsockopt(optPeerAddrParams, make([]byte, 156)) },
+					func() { _, _, _ = s.LocalAddrs() },
+					func() { _, _, _ = s.RemoteAddrs() },
+					func() { _ = s.Shutdown() },
+				} {
+					calls.Go(call)
+					calls.Go(call)
+				}
+			}
+			calls.Wait()
+			check.OK(t, a.Dup().Close())
+			check.OK(t, a.Close())
+			check.OK(t, b.Close())
+		})
+	}
+	all.Wait()
+}
+
+// A call that waits sleeps until it has a reason to look: what has no end in time sets no deadline, and what was news once is not for ever.
+func TestWaitsDoNotSpin(t *testing.T) {
+	var set []time.Time
+	w := &waits{set: func(at time.Time) error { set = append(set, at); return nil }}
+	last := func() time.Time { return set[len(set)-1] }
+	w.change(func(*waits) {})
+	check.Equal(t, "deadlines of one who waits for ever", len(set), 0)
+	check.That(t, w.begin() == nil, "a call without a timeout has an end")
+	w.done(nil)
+
+	w.change(func(w *waits) { w.timeout = time.Hour })
+	check.Equal(t, "deadlines of nobody", len(set), 0)
+	before := time.Now()
+	first, second := w.begin(), w.begin()
+	in := first.Sub(before)
+	check.That(t, in >= time.Hour && in < time.Hour+time.Minute && last() == *first, "an hour is %v, the deadline that of %v", in, last())
+	check.Equal(t, "one whose time is not over", w.over(first), nil)
+	w.done(first)
+	check.Equal(t, "the deadline", last(), *second)
+	*second = before
+	check.Equal(t, "one whose time is over", w.over(second), error(syscall.EAGAIN))
+	w.done(second)
+	check.That(t, last().IsZero() && len(w.ends) == 0, "when nobody waits: %v", last())
+
+	n := len(set)
+	w.tell(true)
+	check.Equal(t, "the deadline when there is news", last(), atOnce)
+	check.Equal(t, "one that looks", w.over(nil), nil)
+	w.tell(true)
+	w.tell(false)
+	check.That(t, last().IsZero() && len(set) == n+2, "%d deadlines, the last %v", len(set)-n, last())
+
+	deadline := before.Add(time.Hour)
+	w.change(func(w *waits) { w.timeout, w.deadline = 0, deadline })
+	check.That(t, last() == deadline && w.over(nil) == nil, "deadline %v", last())
+	w.change(func(w *waits) { w.timeout = 2 * time.Hour })
+	end := w.begin()
+	check.Equal(t, "the deadline before a later end", last(), deadline)
+	w.done(end)
+	w.change(func(w *waits) { w.nonblock = true })
+	check.That(t, last() == atOnce && w.over(nil) == syscall.EAGAIN, "without waiting: %v", last())
+}
