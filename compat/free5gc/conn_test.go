@@ -242,8 +242,8 @@ func TestErrorsAreWhatProgramsCompareWith(t *testing.T) {
 		"nobody listens":     {conn(DialSCTP("sctp", nil, &SCTPAddr{IPAddrs: []net.IPAddr{{IP: net.IPv4(127, 0, 0, 1)}}, Port: 1})), syscall.ECONNREFUSED},
 		"a port in use":      {conn(ListenSCTP("sctp", l.Addr().(*SCTPAddr))), syscall.EADDRINUSE},
 		"bind, flags":        {SCTPBind(-1, nil, 999), syscall.EINVAL},
-		"bind, no socket":    {SCTPBind(-1, nil, SCTP_BINDX_ADD_ADDR), syscall.EBADF},
-		"connect, no socket": {conn(SCTPConnect(-1, nil)), syscall.EBADF},
+		"bind, no socket":    {SCTPBind(-1, l.Addr().(*SCTPAddr), SCTP_BINDX_ADD_ADDR), syscall.EBADF},
+		"connect, no socket": {conn(SCTPConnect(-1, l.Addr().(*SCTPAddr))), syscall.EBADF},
 	} {
 		var no syscall.Errno
 		if row.got != error(row.want) || !errors.Is(row.got, row.want) || !errors.As(row.got, &no) || no != row.want {

@@ -54,7 +54,7 @@ func (cfg *SocketConfig) Listen(net string, laddr *SCTPAddr) (*SCTPListener, err
 // Dial connects to the addresses of raddr, from those of laddr if it is not nil.
 func (cfg *SocketConfig) Dial(net string, laddr, raddr *SCTPAddr) (*SCTPConn, error) {
 	if raddr == nil {
-		return nil, errNoAddr
+		return nil, noAddr("DialSCTP")
 	}
 	s, err := cfg.socket(net, laddr, raddr)
 	if err != nil {

@@ -54,8 +54,10 @@ func parseAddrs(raw []byte, _ int, err error) (*SCTPAddr, error) {
 	return &SCTPAddr{list, port}, nil
 }
 
-// errNoAddr is what those make of no address that need one.
-var errNoAddr = fmt.Errorf("sctp: the address is nil: %w", syscall.EINVAL)
+// noAddr is what calls make of no address that need one.
+func noAddr(call string) error {
+	return fmt.Errorf("sctp: %s: the address is nil: %w", call, syscall.EINVAL)
+}
 
 // SCTPBind is sctp_bindx for the descriptor of a socket of this package.
 func SCTPBind(fd int, addr *SCTPAddr, flags int) error {
@@ -63,10 +65,10 @@ func SCTPBind(fd int, addr *SCTPAddr, flags int) error {
 	switch {
 	case flags != SCTP_BINDX_ADD_ADDR && flags != SCTP_BINDX_REM_ADDR:
 		return syscall.EINVAL
+	case addr == nil:
+		return noAddr("SCTPBind")
 	case s == nil:
 		return syscall.EBADF
-	case addr == nil:
-		return errNoAddr
 	}
 	return s.Bind(addr.ToRawSockAddrBuf(), flags == SCTP_BINDX_REM_ADDR)
 }
@@ -75,10 +77,10 @@ func SCTPBind(fd int, addr *SCTPAddr, flags int) error {
 func SCTPConnect(fd int, addr *SCTPAddr) (int, error) {
 	s := compat.Find(fd)
 	switch {
+	case addr == nil:
+		return 0, noAddr("SCTPConnect")
 	case s == nil:
 		return 0, syscall.EBADF
-	case addr == nil:
-		return 0, errNoAddr
 	}
 	id, err := s.Connect(addr.ToRawSockAddrBuf())
 	return int(id), err

@@ -52,7 +52,7 @@ type controlFunc = func(network, address string, c syscall.RawConn) error
 
 func dialSCTPExtConfig(network string, laddr, raddr *SCTPAddr, options InitMsg, control controlFunc, handler NotificationHandler) (*SCTPConn, error) {
 	if raddr == nil {
-		return nil, errNoAddr
+		return nil, noAddr("DialSCTP")
 	}
 	s, err := newSocket(network, laddr, raddr, options, control)
 	if err != nil {
