@@ -118,7 +118,7 @@ func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
 		return b, false
 	}
 	start := len(b)
-	b = binary.BigEndian.AppendUint64(b, uint64(c.Created))
+	b = binary.BigEndian.AppendUint64(b, uint64(c.Created)+hidden(&k.cur))
 	b = binary.BigEndian.AppendUint64(b, uint64(c.Life))
 	b = binary.BigEndian.AppendUint16(b, c.LocalPort)
 	b = binary.BigEndian.AppendUint16(b, c.PeerPort)
@@ -156,10 +156,14 @@ func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
 	if k == nil || (!signed(k.cur[:], body, sum) && !signed(k.prev[:], body, sum)) {
 		return false
 	}
+	key := &k.cur
+	if !signed(key[:], body, sum) {
+		key = &k.prev
+	}
 	be := binary.BigEndian
 	u32 := func(at int) uint32 { return be.Uint32(body[at:]) }
 	*c = Cookie{
-		Created: rawio.Time(be.Uint64(body)), Life: time.Duration(be.Uint64(body[8:])),
+		Created: rawio.Time(be.Uint64(body) - hidden(key)), Life: time.Duration(be.Uint64(body[8:])),
 		LocalPort: be.Uint16(body[16:]), PeerPort: be.Uint16(body[18:]),
 		LocalTag: u32(20), PeerTag: u32(24), LocalTie: u32(28), PeerTie: u32(32),
 		LocalTSN: wire.TSN(u32(36)), PeerTSN: wire.TSN(u32(40)), PeerRwnd: u32(44),
@@ -171,6 +175,12 @@ func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
 		c.Addrs[i] = readAddr(body[cookieFixed+16*i:])
 	}
 	return true
+}
+
+// hidden is what is added to the time at which a cookie was made: the peer is not to know how long this host has been up.
+func hidden(key *[sha256.Size]byte) uint64 {
+	sum := sha256.Sum256(append([]byte("age"), key[:]...))
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 func signed(key, body, sum []byte) bool {

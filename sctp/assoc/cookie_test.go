@@ -193,6 +193,21 @@ func TestWhatTheCookieHolds(t *testing.T) {
 	check.That(t, len(j.Cookie) <= 128 && n <= 180, "cookie of %d octets in a packet of %d", len(j.Cookie), n)
 }
 
+// A cookie does not tell how long the host has been up, neither in nanoseconds nor about.
+func TestCookieHidesTheAgeOfTheHost(t *testing.T) {
+	for _, age := range []time.Duration{0, time.Second, 1000 * time.Hour} {
+		now := rawio.Time(age)
+		jar := assoc.NewJar(crand.Reader)
+		c := sampleCookie(now)
+		b, ok := jar.Seal(now, nil, &c)
+		shown := time.Duration(int64(binary.BigEndian.Uint64(b)))
+		check.That(t, ok && (shown-age).Abs() > 10_000*time.Hour, "a host that is up for %v shows %v", age, shown)
+		var got assoc.Cookie
+		check.That(t, jar.Open(now, b, &got) && got.Created == now, "made at %v, and opened as of %v", now, got.Created)
+		check.That(t, jar.Open(now.Add(time.Hour), b, &got) && got.Created == now, "made at %v, and opened as of %v under the key before", now, got.Created)
+	}
+}
+
 func TestCookieIsSignedByHMACSHA256(t *testing.T) {
 	// req 9260-5.1.3-3
 	key := bytes.Repeat([]byte("0123456789abcdef"), 2)

@@ -39,6 +39,24 @@ func (r *rate) allow(now rawio.Time, window time.Duration, cost, limit int, chan
 	return chance()%uint64(max(r.now.n, r.before.n)*cost) < uint64(limit)
 }
 
+// pulse bounds what is let through of a pulse, of which a rate does not know how many will come: at once no more than the limit of a second and pulseSlack, and in any second no
+// more than twice the limit beside that. Its zero value has seen nothing.
+type pulse struct{ paid rawio.Time } // when all that was let through is paid back at the pace of the limit
+
+// pulseSlack is how many more may be let through at once: of a small limit chance is bound enough.
+const pulseSlack = 8
+
+// allow says whether one more may be let through.
+func (p *pulse) allow(now rawio.Time, limit int) bool {
+	p.paid = max(p.paid, now)
+	each := time.Second / time.Duration(limit)
+	if p.paid >= now.Add(time.Second+pulseSlack*each) {
+		return false
+	}
+	p.paid = p.paid.Add(each)
+	return true
+}
+
 // budget bounds what the endpoint does in a second for those whom it does not know, and the octets of its answers.
 type budget struct {
 	work, octets rate
@@ -72,7 +90,13 @@ func (b *budget) allow(now rawio.Time, octets int, chance func() uint64) bool {
 type rates struct {
 	limit int // answers in a second; 0: no bound
 	key   uint64
-	table []rate // nil until the first answer
+	table []source // nil until the first answer
+}
+
+// source is what is known of the addresses that share a place.
+type source struct {
+	rate
+	pulse pulse
 }
 
 const rateBits = 12 // of an index of the table
@@ -83,9 +107,10 @@ func (r *rates) allow(now rawio.Time, addr netip.Addr, chance func() uint64) boo
 		return true
 	}
 	if r.table == nil {
-		r.table = make([]rate, 1<<rateBits)
+		r.table = make([]source, 1<<rateBits)
 	}
-	return r.table[r.index(addr)].allow(now, time.Second, 1, r.limit, chance)
+	s := &r.table[r.index(addr)]
+	return s.rate.allow(now, time.Second, 1, r.limit, chance) && s.pulse.allow(now, r.limit)
 }
 
 // index mixes address and key: not a hash to sign with, but good enough that nobody who does not know the

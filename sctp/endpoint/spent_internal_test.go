@@ -79,6 +79,36 @@ func TestRateOfAnswers(t *testing.T) {
 	check.Equal(t, "places", len(r.table), 1<<rateBits)
 }
 
+// Of a pulse no more is answered than MaxAnswers, and in any second no more than twice that, whenever it begins.
+func TestPulseGetsNoMoreAnswersThanASecond(t *testing.T) {
+	const limit = 100
+	for _, gap := range []time.Duration{0, time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
+		r, rng := rates{limit: limit}, uint64(1)
+		chance := func() uint64 { rng = rng*6364136223846793005 + 1442695040888963407; return rng >> 33 }
+		var answered []rawio.Time
+		for i := range 40_000 {
+			now := rawio.Time(i) * rawio.Time(gap)
+			if i == 20_000 {
+				now += rawio.Time(900 * time.Millisecond)
+			}
+			if r.allow(now, netip.Addr{}, chance) {
+				answered = append(answered, now)
+			}
+		}
+		for i, from := range answered {
+			n := 0
+			for n < len(answered)-i && answered[i+n] < from.Add(time.Second) {
+				n++
+			}
+			most := 2*limit + pulseSlack
+			if gap <= time.Microsecond && i == 0 {
+				most = limit + pulseSlack + limit/20 // 40 ms of pace
+			}
+			must.That(t, n <= most, "a packet each %v: %d answers in the second from %v on, want at most %d", gap, n, from, most)
+		}
+	}
+}
+
 // Packets that set up are let through for their work and for the octets of their answers, each time by chance when there are too many of
 // either. With the luck of the first alone no more octets go out than MaxSetups says.
 func TestBudgetHasTwoBounds(t *testing.T) {
