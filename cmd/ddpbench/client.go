@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -96,6 +97,8 @@ func (c *client) measure(ctx context.Context, e *engine) (err error) {
 	if c.doc != nil {
 		e.sampler = watchOver(e)
 	}
+	// A line is late by an eighth at most when nothing comes, and what comes at the end of an interval is part of it.
+	e.every = c.interval/8 + c.interval/1000
 	c.use.begin(e)
 	if e.lat {
 		err = c.latencyRun(ctx, e)
@@ -104,6 +107,16 @@ func (c *client) measure(ctx context.Context, e *engine) (err error) {
 	}
 	c.use.end(e)
 	c.bad += e.bad()
+	return e.ended(err)
+}
+
+// ended puts what has ended a session in place of what that led to.
+func (e *engine) ended(err error) error {
+	for _, l := range e.lanes {
+		if why := l.qp.Err(); err != nil && why != nil {
+			return &cli.SessionError{Err: why}
+		}
+	}
 	return err
 }
 
@@ -167,8 +180,8 @@ func (c *client) every(e *engine, count func() uint64, report func(n uint64, too
 		c.steady.look(e, now, n)
 		if took := now.Sub(last); c.interval > 0 && took >= c.interval {
 			s := span{from: last.Sub(begun).Seconds(), to: now.Sub(begun).Seconds(), retransmits: e.traffic().Retransmits - again}
-			if p, ok := e.lanes[0].qp.Path(); ok {
-				s.path = path{p.Cwnd, float64(p.SRTT) / 1e3, p.MTU}
+			if p, ok := current(e.lanes[0].qp); ok {
+				s.path, s.paths = pathOf(&p, true), len(e.lanes[0].qp.Paths())
 			}
 			report(n-seen, took, s)
 			last, seen, again = now, n, again+s.retransmits
@@ -180,7 +193,11 @@ func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	h := newHistogram()
 	done := func() uint64 { return uint64(h.TotalCount()) }
 	e.tick = c.every(e, done, func(n uint64, took time.Duration, s span) {
-		c.rep.interval(e.size, s, bandwidth{iters: n}, e.trip(took/time.Duration(n))) // a round trip at least, which has just ended
+		avg := 0.0 // nothing has been answered
+		if n > 0 {
+			avg = e.trip(took / time.Duration(n))
+		}
+		c.rep.interval(e.size, s, bandwidth{iters: n}, avg)
 	})
 	if c.histogram || c.unsorted {
 		e.results = make([]time.Duration, 0, e.iters)

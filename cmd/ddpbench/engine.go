@@ -8,6 +8,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/internal/timeline"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
@@ -34,7 +35,9 @@ type engine struct {
 	completed uint64    // messages, all lanes
 	peak      peak
 	results   []time.Duration     // round trips of a latency run, if all of them are wanted
-	tick      func(now time.Time) // called often
+	tick      func(now time.Time) // called often, and every so often where that is not 0
+	every     time.Duration
+	watch     turn
 
 	reported bool      // -b: the server's report was sent or has come
 	remote   bandwidth // it
@@ -94,6 +97,7 @@ func (e *engine) close() {
 		}
 	}
 	e.notebook.close()
+	e.watch.close()
 	e.rest()
 }
 
@@ -110,9 +114,42 @@ func (e *engine) wait(ctx context.Context) error {
 		if n > 0 {
 			return e.handle(e.wcs[:n])
 		}
-		if err := e.cq.Wait(ctx); err != nil {
-			return err
+		if err := e.cq.Wait(e.watch.within(ctx, e.every)); err != nil {
+			if ctx.Err() != nil || !e.watch.over() {
+				return err
+			}
+			if e.tick != nil { // nothing has come: that is worth a line too
+				e.tick(time.Now())
+			}
 		}
+	}
+}
+
+// turn is a context that ends every so often. It is made anew then, and not for each wait, which would cost an allocation for each message.
+type turn struct {
+	parent, ctx context.Context
+	end         context.CancelFunc
+}
+
+// within returns a context that ends with ctx, or after so long at the latest; 0 is never.
+func (t *turn) within(ctx context.Context, every time.Duration) context.Context {
+	if every == 0 {
+		return ctx
+	}
+	if t.parent != ctx || t.ctx.Err() != nil {
+		t.close()
+		t.parent = ctx
+		t.ctx, t.end = context.WithTimeout(ctx, every)
+	}
+	return t.ctx
+}
+
+// over reports whether the time is over.
+func (t *turn) over() bool { return t.ctx != nil && t.ctx.Err() != nil }
+
+func (t *turn) close() {
+	if t.end != nil {
+		t.end()
 	}
 }
 
@@ -150,7 +187,7 @@ func (e *engine) handle(wcs []rdma.WC) error {
 // failed handles a request that did not succeed, which means that the session is over.
 func (e *engine) failed(l *lane, wc *rdma.WC) error {
 	if err := l.qp.Err(); err != nil {
-		return fmt.Errorf("the session has ended: %w", err)
+		return &cli.SessionError{Err: err}
 	}
 	if wc.Status != rdmap.StatusWRFlushErr {
 		return fmt.Errorf("%v failed: %v", wc.Opcode, wc.Status)

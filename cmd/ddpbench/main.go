@@ -61,12 +61,17 @@ func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
 		defer o.metrics.Close()
 		err = o.link.Trace.Open("ddpbench", o.vantage())
 	}
+	written := true
 	if err == nil {
-		err = o.run(ctx, stdout)
-		o.link.Trace.Close("ddpbench", stderr)
+		if err = o.run(ctx, stdout); err == nil {
+			err = o.link.Recorded()
+		}
+		written = o.link.Trace.Close("ddpbench", stderr)
 	}
 	if err != nil {
 		cli.Fail(stdout, stderr, "ddpbench", o.json, err)
+	} else if !written {
+		return exitError
 	}
 	return exitCode(err)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -14,6 +15,7 @@ import (
 // options is the command line.
 type options struct {
 	params
+	args                []string // as they were typed
 	link                cli.LinkFlags
 	metrics             monitor.Metrics
 	all                 bool
@@ -75,8 +77,13 @@ func (o *options) flags(fs *pflag.FlagSet) (w *perftest, check func() error) {
 	return w, check
 }
 
+// command is the command line.
+func (o *options) command() string {
+	return cli.Printable(strings.Join(append([]string{"ddpbench"}, o.args...), " "))
+}
+
 func parse(args []string, stdout io.Writer) (*options, error) {
-	o := &options{}
+	o := &options{args: args}
 	fs := cli.NewFlags("ddpbench")
 	w, refuse := o.flags(fs)
 	const about = `Usage: ddpbench write|read|send|atomic [HOST | --self] [flags]

@@ -59,13 +59,14 @@ func (d *document) prepare(e *engine) error {
 
 // measured notes what was measured.
 func (d *document) measured(e *engine) {
-	path, _ := e.lanes[0].qp.Path()
+	path, _ := current(e.lanes[0].qp)
 	content := "not checked"
 	if e.verify {
 		content = "checked"
 	}
 	d.setting = [][]string{
 		{"Test", e.title()}, {"Client", path.Local.Addr().String()}, {"Server", path.Remote.Addr().String()}, {"Link", d.over}, {"MTU", fmt.Sprintf("%d bytes", path.MTU)},
+		{"Command", d.command()},
 		{"Congestion control", path.Controller}, {"QPs", strconv.Itoa(e.qps)}, {"Associations", strconv.Itoa(len(e.distinct()))},
 		{"Outstanding on a QP", fmt.Sprintf("%d messages", e.depth)}, {"Content", content},
 	}
@@ -255,6 +256,15 @@ func (u *usage) rows(self bool) [][]string {
 		{"Retransmissions", fmt.Sprintf("%d chunks, %d fast recoveries, %d timeouts", u.Retransmits, u.FastRetransmits, u.Timeouts)},
 		{"SACKs", fmt.Sprintf("%d out, %d in", u.SacksOut, u.SacksIn)},
 		{"Link", fmt.Sprintf("%d packets refused, %d dropped", u.Refused, u.Dropped)},
+		{"Failovers", fmt.Sprintf("%d times a silent path was left, %d paths became inactive", u.Suspected, u.Down)},
+		{"Duration", fmt.Sprintf("%.3f s", u.Wall)},
+	}
+	for _, p := range u.Paths {
+		used := ""
+		if p.InUse {
+			used = ", in use"
+		}
+		rows = append(rows, []string{"Path", fmt.Sprintf("%s to %s, %s%s; cwnd %d bytes, SRTT %.0f µs", p.Local, p.Remote, p.State, used, p.Cwnd, p.SRTT)})
 	}
 	if u.cpu {
 		ends := "this end"

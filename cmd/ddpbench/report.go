@@ -156,12 +156,24 @@ func (r *reporter) figures(size int, b bandwidth) map[string]any {
 type span struct {
 	from, to    float64
 	retransmits uint64
-	path        path // at its end
+	path        path // that data goes by at its end
+	paths       int  // of which
+}
+
+// by names the path, where there are several.
+func (s *span) by() string {
+	if s.paths < 2 {
+		return ""
+	}
+	return "  to " + s.path.Remote
 }
 
 // interval prints what a part of a run has brought: bandwidth, or latency in microseconds.
 func (r *reporter) interval(size int, s span, b bandwidth, avg float64) {
-	rate := 1e6 / avg
+	rate := 0.0
+	if avg > 0 {
+		rate = 1e6 / avg
+	}
 	if !r.verb.pulls() {
 		rate /= 2
 	}
@@ -173,6 +185,9 @@ func (r *reporter) interval(size int, s span, b bandwidth, avg float64) {
 			v = map[string]any{"bytes": size, "iterations": b.iters, "t_avg_us": round(avg), "tps": round(rate)}
 		}
 		v["from_s"], v["to_s"], v["retransmits"], v["cwnd"], v["srtt_us"] = round(s.from), round(s.to), s.retransmits, s.path.Cwnd, round(s.path.SRTT)
+		if s.paths > 1 {
+			v["path"] = s.path.Remote
+		}
 		r.object("interval", v)
 		return
 	}
@@ -183,7 +198,7 @@ func (r *reporter) interval(size int, s span, b bandwidth, avg float64) {
 	case r.gbits:
 		figure, unit = b.avg/gigabit, "Gb/sec"
 	}
-	r.print(" %6.2f-%-6.2f sec  %10.2f %s  %d messages  %d retransmissions  cwnd %d[B]  RTT %.0f[usec]\n", s.from, s.to, figure, unit, b.iters, s.retransmits, s.path.Cwnd, s.path.SRTT)
+	r.print(" %6.2f-%-6.2f sec  %10.2f %s  %d messages  %d retransmissions  cwnd %d[B]  RTT %.0f[usec]%s\n", s.from, s.to, figure, unit, b.iters, s.retransmits, s.path.Cwnd, s.path.SRTT, s.by())
 }
 
 // all prints each result of a latency run, as perftest does for -H, or in their order for -U.
@@ -225,7 +240,7 @@ func round(v float64) float64 { return math.Round(v*1e6) / 1e6 }
 // end prints what perftest does not: what SCTP and the processor had to do with it.
 func (r *reporter) end(u *usage, bad uint64, last *latency) {
 	if r.json {
-		v := map[string]any{"link": r.link, "usage": u, "both_ends": r.self}
+		v := map[string]any{"link": r.link, "usage": u, "both_ends": r.self, "command": r.command()}
 		if r.verify {
 			v["bad"] = bad
 		}
@@ -241,7 +256,11 @@ func (r *reporter) end(u *usage, bad uint64, last *latency) {
 	r.print(" SACKs           : %d out, %d in\n", u.SacksOut, u.SacksIn)
 	r.print(" Link            : %s; batches: %d out, %d in; %d packets refused, %d dropped\n", r.link, u.BatchesOut, u.BatchesIn, u.Refused, u.Dropped)
 	for _, p := range u.Paths {
-		r.print(" Path            : cwnd %d[B], SRTT %.0f[usec], MTU %d[B]\n", p.Cwnd, p.SRTT, p.MTU)
+		used := ""
+		if p.InUse {
+			used = ", in use"
+		}
+		r.print(" Path            : %s -> %s %s%s: cwnd %d[B], SRTT %.0f[usec], MTU %d[B]\n", p.Local, p.Remote, p.State, used, p.Cwnd, p.SRTT, p.MTU)
 	}
 	if u.cpu {
 		ends := "this end"
@@ -253,6 +272,9 @@ func (r *reporter) end(u *usage, bad uint64, last *latency) {
 	if u.Allocs != nil {
 		r.print(" Allocations     : %.2f on the heap for a message\n", *u.Allocs)
 	}
+	r.print(" Failovers       : %d times a silent path was left, %d paths became inactive\n", u.Suspected, u.Down)
+	r.print(" Duration        : %.3f s\n", u.Wall)
+	r.print(" Command         : %s\n", r.command())
 	if r.verify {
 		r.print(" Verification    : %d messages with wrong content\n", bad)
 	}

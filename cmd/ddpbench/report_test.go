@@ -124,19 +124,22 @@ func TestUsageOfTwoRunsIsTheirSum(t *testing.T) {
 	}
 	per := 0.25
 	u.Allocs = &per
-	u.Paths = []path{{Cwnd: 4380, SRTT: 12.4, MTU: 1500}}
+	u.Paths = []path{{"a", "b", "active", true, 4380, 12.4, 1500}, {"c", "d", "suspected, primary", false, 1, 2, 3}}
+	o.args = []string{"write", "h\x1b"}
 	for _, self := range []bool{false, true} {
 		var out bytes.Buffer
 		o.self = self
 		newReporter(o, &out, "road").end(&u, 0, nil)
 		want := resultLine + " Packets         : 3 out, 5 in; DATA chunks: 7 out, 9 in\n Retransmissions : 11 DATA chunks, 13 fast recoveries, 15 timeouts; 17 duplicates in\n" +
 			" SACKs           : 19 out, 21 in\n Link            : road; batches: 23 out, 25 in; 27 packets refused, 29 dropped\n" +
-			" Path            : cwnd 4380[B], SRTT 12[usec], MTU 1500[B]\n" +
+			" Path            : a -> b active, in use: cwnd 4380[B], SRTT 12[usec], MTU 1500[B]\n" +
+			" Path            : c -> d suspected, primary: cwnd 1[B], SRTT 2[usec], MTU 3[B]\n" +
 			" CPU             : 2.000 s user, 1.000 s system in 4.000 s (75%), " + map[bool]string{false: "this end", true: "both ends"}[self] +
-			"\n Allocations     : 0.25 on the heap for a message\n" + resultLine
+			"\n Allocations     : 0.25 on the heap for a message\n Failovers       : 31 times a silent path was left, 33 paths became inactive\n" +
+			" Duration        : 4.000 s\n Command         : ddpbench write h\uFFFD\n" + resultLine
 		check.That(t, out.String() == want, "got\n%swant\n%s", &out, want)
 	}
-	for verify, want := range map[bool]string{false: `{"both_ends":true,"link":"","type":"summary","usage":{"packets_out":3,`, true: `{"bad":7,"both_ends":true,`} {
+	for verify, want := range map[bool]string{false: `{"both_ends":true,"command":"ddpbench write h�","link":"","type":"summary","usage":{"packets_out":3,`, true: `{"bad":7,"both_ends":true,`} {
 		var out bytes.Buffer
 		o.json, o.verify = true, verify
 		newReporter(o, &out, "").end(&u, 7, nil)

@@ -54,7 +54,7 @@ func (s *sampler) look(qps []*rdma.QP, at time.Duration) {
 	p := timeline.Point{At: at.Seconds()}
 	for _, qp := range qps {
 		stats, _ := qp.Stats()
-		path, _ := qp.Path()
+		path, _ := current(qp)
 		p.Add(&stats, &path)
 	}
 	s.rec.Add(p)

@@ -219,7 +219,7 @@ func (r *clientRun) follow(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go r.e.watch(ctx, func() { cancel(fmt.Errorf("the client has been silent for %v", idleTimeout)) })
+	go r.e.watchOver(ctx, func() { cancel(fmt.Errorf("the client has been silent for %v", idleTimeout)) })
 	if r.e.notes {
 		r.e.sampler = watchOver(r.e)
 	}
@@ -235,9 +235,9 @@ func (r *clientRun) follow(ctx context.Context) error {
 	return nil
 }
 
-// watch calls silent when nothing has come from the client for a while, until ctx ends. RDMA Writes
+// watchOver calls silent when nothing has come from the client for a while, until ctx ends. RDMA Writes
 // leave no trace but in the counters of SCTP.
-func (e *engine) watch(ctx context.Context, silent func()) {
+func (e *engine) watchOver(ctx context.Context, silent func()) {
 	ticker := time.NewTicker(idleTimeout)
 	defer ticker.Stop()
 	for seen := uint64(0); ; {

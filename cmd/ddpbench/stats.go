@@ -23,13 +23,15 @@ type traffic struct {
 	BatchesIn       uint64 `json:"link_batches_in"`
 	Refused         uint64 `json:"link_refused"`
 	Dropped         uint64 `json:"link_dropped"`
+	Suspected       uint64 `json:"paths_suspected"`
+	Down            uint64 `json:"paths_down"`
 }
 
 // counters lists the fields, for arithmetic.
 func (t *traffic) counters() []*uint64 {
 	return []*uint64{
 		&t.PacketsOut, &t.PacketsIn, &t.DataOut, &t.DataIn, &t.Retransmits, &t.FastRetransmits, &t.Timeouts,
-		&t.DuplicatesIn, &t.SacksOut, &t.SacksIn, &t.BatchesOut, &t.BatchesIn, &t.Refused, &t.Dropped,
+		&t.DuplicatesIn, &t.SacksOut, &t.SacksIn, &t.BatchesOut, &t.BatchesIn, &t.Refused, &t.Dropped, &t.Suspected, &t.Down,
 	}
 }
 
@@ -41,17 +43,21 @@ func (t *traffic) add(u *traffic, sign int) {
 	}
 }
 
-// path is the primary path of an association.
+// path is a path of an association.
 type path struct {
-	Cwnd int     `json:"cwnd"`    // octets
-	SRTT float64 `json:"srtt_us"` // 0: not measured
-	MTU  int     `json:"mtu"`     // octets
+	Local  string  `json:"local"`
+	Remote string  `json:"remote"`
+	State  string  `json:"state"`
+	InUse  bool    `json:"in_use"`  // new data goes there
+	Cwnd   int     `json:"cwnd"`    // octets
+	SRTT   float64 `json:"srtt_us"` // 0: not measured
+	MTU    int     `json:"mtu"`     // octets
 }
 
 // usage sums the cost of runs up.
 type usage struct {
 	traffic
-	Paths  []path  `json:"paths"` // at the end of the last run, one for each association
+	Paths  []path  `json:"paths"` // at the end of the last run, of all associations
 	Wall   float64 `json:"seconds"`
 	User   float64 `json:"cpu_user_seconds"`
 	System float64 `json:"cpu_system_seconds"`
@@ -82,10 +88,54 @@ func (u *usage) end(e *engine) {
 	u.add(u.from, e.mark())
 	u.Paths = u.Paths[:0]
 	for _, qp := range e.associations() {
-		if p, ok := qp.Path(); ok {
-			u.Paths = append(u.Paths, path{p.Cwnd, float64(p.SRTT) / 1e3, p.MTU})
+		list := qp.Paths()
+		for i := range list {
+			u.Paths = append(u.Paths, pathOf(&list[i], i == inUse(list)))
 		}
 	}
+}
+
+func pathOf(p *rdma.PathStats, used bool) path {
+	state := p.State.String()
+	if p.Suspected {
+		state = "suspected"
+	}
+	if p.Primary {
+		state += ", primary"
+	}
+	return path{p.Local.Addr().String(), p.Remote.Addr().String(), state, used, p.Cwnd, float64(p.SRTT) / 1e3, p.MTU}
+}
+
+// inUse returns which path new data goes to, -1 where there is none: the primary path while that answers, else another that does (RFC 9260 section 6.4.1). Among
+// those it is the one with most under way.
+func inUse(list []rdma.PathStats) int {
+	best, rank := -1, -1
+	for i := range list {
+		p, r := &list[i], 0
+		switch {
+		case p.State == sctp.PathActive && !p.Suspected && p.Primary:
+			return i
+		case p.State == sctp.PathActive && !p.Suspected:
+			r = 3
+		case p.State == sctp.PathActive:
+			r = 2
+		case p.State != sctp.PathUnconfirmed && p.Primary:
+			r = 1
+		}
+		if r > rank || r == rank && p.Flight > list[best].Flight {
+			best, rank = i, r
+		}
+	}
+	return best
+}
+
+// current returns the path of an association that is in use.
+func current(qp *rdma.QP) (p rdma.PathStats, ok bool) {
+	list := qp.Paths()
+	if i := inUse(list); i >= 0 {
+		return list[i], true
+	}
+	return p, false
 }
 
 // add adds what was used from one mark to another.
@@ -127,7 +177,7 @@ func trafficOf(s *rdma.AssocStats) traffic {
 	return traffic{
 		PacketsOut: s.PacketsOut, PacketsIn: s.PacketsIn, DataOut: s.DataOut, DataIn: s.DataIn,
 		Retransmits: s.Retransmits, FastRetransmits: s.FastRetransmits, Timeouts: s.Timeouts,
-		DuplicatesIn: s.DuplicatesIn, SacksOut: s.SacksOut, SacksIn: s.SacksIn,
+		DuplicatesIn: s.DuplicatesIn, SacksOut: s.SacksOut, SacksIn: s.SacksIn, Suspected: s.PathsSuspected, Down: s.PathsDown,
 	}
 }
 

@@ -94,10 +94,14 @@ func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
 		err = o.link.Trace.Open("ddpping", o.vantage())
 	}
 	if err == nil {
-		defer o.link.Trace.Close("ddpping", stderr)
 		var code int
-		code, err = o.run(ctx, stdout)
-		if err == nil {
+		if code, err = o.run(ctx, stdout); err == nil {
+			err = o.link.Recorded()
+		}
+		if written := o.link.Trace.Close("ddpping", stderr); err == nil {
+			if !written {
+				return exitError
+			}
 			return code
 		}
 	}

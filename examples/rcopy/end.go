@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/cli"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -88,7 +89,7 @@ func (e *end) next(ctx context.Context, patience time.Duration) (rdma.WC, error)
 // reason puts why the session failed, where it did, in place of what that led to.
 func (e *end) reason(err error) error {
 	if why := e.qp.Err(); err != nil && why != nil {
-		return why
+		return &cli.SessionError{Err: why}
 	}
 	return err
 }

@@ -76,14 +76,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal 
 	}
 	if err == nil {
 		o.stdout, o.terminal = stdout, terminal
+		err = o.link.Trace.Open("rcopy", o.vantage())
+	}
+	if err == nil {
 		if o.listen {
 			err = o.serve(ctx)
 		} else {
 			err = o.copy(ctx)
 		}
-	}
-	if err == nil {
-		return exitWell
+		if err == nil {
+			err = o.link.Recorded()
+		}
+		if written := o.link.Trace.Close("rcopy", stderr); err == nil {
+			if !written {
+				return exitError
+			}
+			return exitWell
+		}
 	}
 	cli.Complain(stderr, "rcopy", err)
 	var failed failedError
@@ -91,6 +100,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal 
 		return exitFailed
 	}
 	return exitError
+}
+
+// vantage is from where a trace sees what happens.
+func (o *options) vantage() string {
+	if o.listen {
+		return "server"
+	}
+	return "client"
 }
 
 func parse(args []string, stdout io.Writer) (*options, error) {

@@ -17,6 +17,20 @@ func Explain(err error) string {
 	return Printable(strings.ReplaceAll(explain(err), "\n", "; "))
 }
 
+// SessionError is the end of a session that stood: what has ended it is no reason to look for the server's address or link.
+type SessionError struct{ Err error }
+
+func (e *SessionError) Error() string {
+	var aborted *assoc.AbortError
+	switch {
+	case errors.Is(e.Err, assoc.ErrProtoUnreachable):
+		return "the session has ended: the other side's program is gone, its host says that nothing listens there any more"
+	case errors.As(e.Err, &aborted) && aborted.ByPeer:
+		return "the session has ended: the other side has aborted it, or its program is gone (" + aborted.Error() + ")"
+	}
+	return "the session has ended: " + e.Err.Error()
+}
+
 func explain(err error) string {
 	var (
 		perm     *rawio.PermissionError
@@ -26,8 +40,11 @@ func explain(err error) string {
 		adapt    *assoc.AdaptationError
 		rejected *ddpadapt.RejectedError
 		aborted  *assoc.AbortError
+		session  *SessionError
 	)
 	switch {
+	case errors.As(err, &session):
+		return err.Error()
 	case errors.As(err, &usage):
 		return usage.Text
 	case errors.As(err, &perm):

@@ -39,6 +39,7 @@ type LinkFlags struct {
 	Shards    int           // queues of incoming packets, 0: one
 	Trace     Trace         // of associations
 	cc        controller    // of what this end sends
+	tapped    *pcap.Link    // what writes Pcap
 
 	// Opener opens the link of one end in place of what the flags name: for tests over a simulated network.
 	Opener func(server bool) (rawio.Link, error)
@@ -138,7 +139,19 @@ func (f *LinkFlags) tap(link rawio.Link) (rawio.Link, error) {
 		link.Close()
 		return nil, err
 	}
+	f.tapped = tapped
 	return tapped, nil
+}
+
+// Recorded says, once the link is closed, what has kept packets out of the file of --pcap.
+func (f *LinkFlags) Recorded() error {
+	if f.tapped == nil {
+		return nil
+	}
+	if err := f.tapped.Flush(); err != nil {
+		return fmt.Errorf("--pcap %s: not all packets are in it: %w", f.Pcap, err)
+	}
+	return nil
 }
 
 // Self is both ends of a link in one process.

@@ -40,14 +40,17 @@ func (t *Trace) Tracer(source string) sctp.Tracer {
 	return t.file.Tracer(source)
 }
 
-// Close ends the file, and says on w what is not in it.
-func (t *Trace) Close(program string, w io.Writer) {
+// Close ends the file, and says on w what is not in it. It reports whether the disk has taken all of it.
+func (t *Trace) Close(program string, w io.Writer) (written bool) {
 	if t.file == nil {
-		return
+		return true
 	}
 	if err := t.file.Close(); err != nil {
 		fmt.Fprintf(w, "%s: the trace is not complete: %v\n", program, err)
-	} else if n := t.file.Dropped(); n > 0 {
+		return false
+	}
+	if n := t.file.Dropped(); n > 0 {
 		fmt.Fprintf(w, "%s: the trace is not complete: %d events came faster than they could be written\n", program, n)
 	}
+	return true
 }

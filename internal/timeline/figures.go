@@ -19,7 +19,7 @@ func Figures(lines []Line, rate Unit) []chart.Figure {
 		{Title: "Throughput", Note: "Sent counts whole packets, repeated ones too. Received counts user data once.", YLabel: rate.Name, Series: throughput(lines, rate)},
 		sized(lines, "Congestion window", "What a sender may have under way (cwnd), and what it has (in flight).",
 			curve{"cwnd", func(p *Point) uint64 { return p.Cwnd }}, curve{"in flight", func(p *Point) uint64 { return p.Flight }}),
-		{Title: "Round trip time", Note: "Smoothed, of the primary path (SRTT).", YLabel: "ms", Series: measured(series(lines, "", func(p *Point) float64 { return p.RTT }))},
+		{Title: "Round trip time", Note: "Smoothed, of the path that data goes by (SRTT).", YLabel: "ms", Series: measured(series(lines, "", func(p *Point) float64 { return p.RTT }))},
 		sized(lines, "Receive window", "What the receiver at the other end still takes (rwnd), as the sender knows it.",
 			curve{"", func(p *Point) uint64 { return p.Rwnd }}),
 		sized(lines, "Queues", "User data that waits to be sent, and that has come and waits to be taken. RDMA hands data on at the moment it is sent, and places what comes at once.",

@@ -225,7 +225,11 @@ func (l *Link) Close() error {
 	err = errors.Join(err, l.flush())
 	l.done = true
 	if l.file != nil {
-		err = errors.Join(err, l.file.Close())
+		closed := l.file.Close()
+		if l.err == nil {
+			l.err = closed
+		}
+		err = errors.Join(err, closed)
 		l.file = nil
 	}
 	return err
