@@ -111,3 +111,13 @@ func TestTextHasEachFigureInItsPlace(t *testing.T) {
 			"\t stream 17 next_out:18 next_in:19 waiting:20\n"+
 			"QP 29 RTS  peer 10.0.0.1:77  2562047h47m16s old  pd:30 stream:31 ird:32 ord:33 mulpdu:34 in_process:35 in:36 out:37\nregion pd:38 39 bytes r invalidated\n")
 }
+
+// A path is both: the primary one, and suspected.
+func TestSuspectedPathMayBeThePrimary(t *testing.T) {
+	for want, p := range map[string]sctp.PathStats{": active primary suspected ": {State: sctp.PathActive, Primary: true, Suspected: true}, ": active primary ": {State: sctp.PathActive, Primary: true},
+		": active suspected ": {State: sctp.PathActive, Suspected: true}, ": active ": {State: sctp.PathActive}} {
+		a := &sctp.Snapshot{Paths: []sctp.PathStats{p}}
+		text := statusText(map[string]rdma.Snapshot{"x": {Associations: []*sctp.Snapshot{a}}})
+		check.That(t, strings.Contains(text, want+" cwnd:"), "%+v: no %q in %s", p, want, text)
+	}
+}

@@ -95,3 +95,13 @@ func TestRecordsOnAFullDisk(t *testing.T) {
 		check.That(t, code == exitError && errs == want && strings.Contains(out, "Packets"), "%s: exit %d, %q, want %q", flag, code, errs, want)
 	}
 }
+
+// A Read that brought nothing is no message with the right content: what the one before has brought was spoiled.
+func TestReadThatBroughtNothingIsBad(t *testing.T) {
+	e, l := &engine{client: true, params: params{verb: verbRead, lat: true, verify: true, size: 100, depth: 1, qps: 1}}, &lane{dst: &region{buf: make([]byte, 100)}}
+	fill(l.dst.buf, e.slotSeed(0, false, 0))
+	e.inspect(l)
+	check.Equal(t, "bad ones, after a Read that brought what it should", l.bad, 0)
+	e.inspect(l)
+	check.Equal(t, "bad ones, after one that brought nothing", l.bad, 1)
+}
