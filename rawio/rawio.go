@@ -123,14 +123,19 @@ type Link interface {
 	// ReadBatch fills pkts from the front and returns how many it filled, at least one unless it
 	// returns an error. It blocks. The caller releases each packet. Only one goroutine may call
 	// ReadBatch at a time. After Close it returns net.ErrClosed, and ErrInterrupted as an Interrupter says.
+	// Any other error, or net.ErrClosed without Close, says that the link has ended: all associations end with it.
 	ReadBatch(pkts []Packet) (n int, err error)
 	// WriteBatch sends pkts in order and returns how many were sent. When n < len(pkts), err says
 	// why packet n was refused; the caller may go on with packet n+1. It retains nothing.
-	// It is safe for concurrent use.
+	// It is safe for concurrent use. An error that matches net.ErrClosed, os.ErrClosed, io.ErrClosedPipe, EBADF or ENOTSOCK says
+	// that the link has ended.
+	//
+	// It must not block for long: a link that cannot take a packet drops it, as a network would. While it blocks, calls on the
+	// association whose packets these are wait as well.
 	WriteBatch(pkts []Packet) (n int, err error)
 	// MTU returns the largest SCTP packet, in octets, common header included, that fits the path
 	// from local to remote without IP fragmentation: the headers of IP and UDP are already taken off.
 	MTU(local, remote netip.Addr) int
-	// Close ends the link and wakes a blocked ReadBatch.
+	// Close ends the link and wakes a blocked ReadBatch, and a WriteBatch that blocks.
 	Close() error
 }

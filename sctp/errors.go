@@ -3,6 +3,8 @@ package sctp
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"syscall"
@@ -22,6 +24,29 @@ var (
 	// ErrMessageTooLong is returned by WriteMsg for a message that can never fit the send buffer.
 	ErrMessageTooLong = errors.New("sctp: message longer than the send buffer; raise Config.SendBuffer or split it")
 )
+
+// LinkError is why the associations of a Transport have ended whose link has failed, or was closed by another than the Transport, and why Dial, Listen and
+// Accept fail from then on. It matches syscall.ENETDOWN and the link's error, but not net.ErrClosed: that says that the program has closed what it uses.
+type LinkError struct {
+	Err error // of ReadBatch or WriteBatch
+}
+
+func (e *LinkError) Error() string { return "sctp: the link has ended: " + e.Err.Error() }
+
+// Is says what the error matches.
+func (e *LinkError) Is(target error) bool {
+	return target == syscall.ENETDOWN || target != net.ErrClosed && errors.Is(e.Err, target)
+}
+
+// linkEnded says whether an error of WriteBatch is about the link, not about a packet.
+func linkEnded(err error) bool {
+	for _, end := range []error{net.ErrClosed, fs.ErrClosed, io.ErrClosedPipe, syscall.EBADF, syscall.ENOTSOCK} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
 
 type sysError struct {
 	text  string

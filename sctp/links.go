@@ -114,7 +114,11 @@ func (l *links) transports(listen bool) (list []*Transport, kinds []linkKind, er
 // get returns the Transport over a link, see openLink. Called with mu held.
 func (l *links) get(k linkKind, alone bool) (*Transport, error) {
 	if t := l.open[k]; t != nil {
-		return t, nil
+		if t.failed() == nil {
+			return t, nil
+		}
+		t.Close() // its link has failed, and another may not
+		delete(l.open, k)
 	}
 	if k == rawLink && l.failed != nil {
 		return nil, l.failed

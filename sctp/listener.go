@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rddp-go/rddp/internal/fair"
 	"github.com/rddp-go/rddp/rawio/udp"
@@ -33,6 +34,17 @@ type queue struct {
 	come    chan struct{}
 	done    chan struct{}
 	once    sync.Once
+	ends    sync.Once
+	err     error        // that Accept returns once done is closed, nil after Close
+	links   atomic.Int32 // that it may still come by
+}
+
+// end has Accept fail.
+func (q *queue) end(err error) {
+	q.ends.Do(func() {
+		q.err = err
+		close(q.done)
+	})
 }
 
 func newQueue(c *Config) *queue {
@@ -40,7 +52,8 @@ func newQueue(c *Config) *queue {
 }
 
 // Accept returns the next established association. One that has ended since is returned as well if it ended gracefully, or
-// has messages to read. Accept fails with net.ErrClosed after Close, and with the context's error when that ends first.
+// has messages to read. Accept fails with net.ErrClosed after Close, with a *LinkError
+// when the link has failed, and with the context's error when that ends first.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	for {
 		if c := l.take(); c != nil { // what is there goes before a context that has ended
@@ -49,7 +62,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 		select {
 		case <-l.come:
 		case <-l.done:
-			return nil, net.ErrClosed
+			return nil, cmp.Or(l.err, net.ErrClosed)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -161,7 +174,7 @@ func (l *Listener) Close() error {
 			m.withdraw()
 			m.t.unlisten(m)
 		}
-		close(l.done)
+		l.end(nil)
 		l.refuse()
 	})
 	return nil

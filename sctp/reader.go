@@ -1,8 +1,6 @@
 package sctp
 
 import (
-	"errors"
-	"net"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -138,9 +136,8 @@ func (r *receiver) finish(err error) error {
 	switch {
 	case err == nil, err == rawio.ErrInterrupted:
 		return nil
-	case !errors.Is(err, net.ErrClosed):
-		r.t.fail(err)
 	}
+	r.t.linkFails(err)
 	return err
 }
 

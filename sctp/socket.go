@@ -126,6 +126,8 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 		switch {
 		case isClosed(s.done):
 			err = net.ErrClosed
+		case s.t.failed() != nil:
+			err = s.t.failed()
 		case late:
 			err = os.ErrDeadlineExceeded
 		default:

@@ -37,6 +37,11 @@ type Transport struct {
 	cfg   TransportConfig
 	start time.Time
 
+	endMu   sync.Mutex // a leaf lock
+	ending  bool       // guarded by endMu: the link is closed by Close
+	failure atomic.Pointer[LinkError]
+	failing sync.WaitGroup
+
 	setup        sync.Mutex     // guards the part of ep that sets up
 	reported     endpoint.Stats // guarded by setup: as the journal knows them
 	reportedFull uint64         // acceptRefused, likewise
@@ -216,7 +221,8 @@ func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc
 		if err == nil {
 			continue
 		}
-		if errors.Is(err, net.ErrClosed) {
+		if linkEnded(err) {
+			t.linkFails(err)
 			break
 		}
 		if len(pkts) > 0 {
@@ -265,6 +271,9 @@ func (t *Transport) listen(port uint16, cfg *Config, q *queue) (*Listener, error
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.failed(); err != nil {
+		return nil, err
+	}
 	port, err := t.bind(port, cfg.LocalAddrs...)
 	if err != nil {
 		return nil, err
@@ -275,6 +284,7 @@ func (t *Transport) listen(port uint16, cfg *Config, q *queue) (*Listener, error
 	}
 	l := &Listener{t: t, port: port, cfg: cfg, queue: q}
 	t.listeners[port] = append(t.listeners[port], l)
+	q.links.Add(1)
 	return l, nil
 }
 
@@ -335,7 +345,11 @@ func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	}
 	remotes := t.remotes(cfg, remote.Addr())
 	t.mu.Lock()
-	port, err := t.bindFor(cfg, remotes, remote.Port())
+	err := t.failed()
+	var port uint16
+	if err == nil {
+		port, err = t.bindFor(cfg, remotes, remote.Port())
+	}
 	if err != nil {
 		t.mu.Unlock()
 		return nil, err
@@ -379,11 +393,48 @@ func (t *Transport) localAddr() netip.Addr {
 	return netip.Addr{}
 }
 
-// fail ends every association because the link is gone.
-func (t *Transport) fail(err error) {
-	t.tell(slog.LevelError, netip.AddrPort{}, "link failed", slog.String("reason", err.Error()))
+// linkFails notes that the link has failed, unless the Transport has closed it, and has all that depends on it end. The caller may be the owner of an
+// association.
+func (t *Transport) linkFails(err error) {
+	t.endMu.Lock()
+	defer t.endMu.Unlock()
+	if t.ending || t.failure.Load() != nil {
+		return
+	}
+	t.failure.Store(&LinkError{err})
+	t.failing.Go(t.fail)
+}
+
+// failed returns why the link is good for nothing any more, or nil.
+func (t *Transport) failed() error {
+	if e := t.failure.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// fail ends every association, and what waits for one, because the link is gone.
+func (t *Transport) fail() {
+	err := t.failure.Load()
+	t.tell(slog.LevelError, netip.AddrPort{}, "link failed", slog.String("reason", err.Err.Error()))
+	t.mu.RLock()
+	var listeners []*Listener
+	for _, list := range t.listeners {
+		listeners = append(listeners, list...)
+	}
+	t.mu.RUnlock()
 	for _, c := range t.all() {
-		c.Abort(err.Error())
+		a, _ := c.lock()
+		a.Fail(err)
+		c.unlock()
+	}
+	for _, l := range listeners {
+		if l.links.Add(-1) == 0 { // no other link is left for it
+			l.end(err)
+		}
+		if s := l.cfg.socket; s != nil {
+			s.readable.Set()
+		}
 	}
 }
 
@@ -413,7 +464,10 @@ func (t *Transport) Wait(ctx context.Context) error {
 	}
 }
 
-// Close aborts every association, stops listening and closes the link. Close connections first for
+// abortPatience is how long Close waits for the ABORTs to leave before it closes the link.
+const abortPatience = time.Second
+
+// Close aborts every association, stops listening and closes the link, after a second also where the link has not taken the ABORTs. Close connections first for
 // a graceful end. Closing again returns nil.
 func (t *Transport) Close() error {
 	t.mu.Lock()
@@ -423,6 +477,9 @@ func (t *Transport) Close() error {
 	}
 	t.closed = true
 	open.remove(t)
+	t.endMu.Lock()
+	t.ending = true
+	t.endMu.Unlock()
 	t.endLingering()
 	listeners := make([]*Listener, 0, len(t.listeners))
 	for _, list := range t.listeners {
@@ -432,12 +489,28 @@ func (t *Transport) Close() error {
 	for _, l := range listeners {
 		l.Close()
 	}
-	for _, c := range t.all() {
-		c.Abort("transport closed")
+	aborted := make(chan struct{})
+	go func() {
+		defer close(aborted)
+		for _, c := range t.all() {
+			c.Abort("transport closed")
+		}
+		t.failing.Wait()
+	}()
+	patience := time.NewTimer(abortPatience)
+	select {
+	case <-aborted:
+	case <-patience.C: // WriteBatch blocks: it returns when the link is closed
 	}
+	patience.Stop()
 	t.timers.close()
 	t.reclaimer.timer.Stop()
 	err := t.link.Close()
+	select {
+	case <-aborted:
+	case <-time.After(abortPatience): // it does not even then: whoever is in that call stays there
+		return err
+	}
 	t.turn.close()
 	t.shards.Wait()
 	return err

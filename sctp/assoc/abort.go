@@ -15,6 +15,16 @@ func (a *Assoc) Abort(now rawio.Time, reason []byte) {
 	a.abort(refusal{code: wire.CauseUserAbort, info: reason})
 }
 
+// Fail ends the association at once for a reason that lies below it, such as a link that has failed: EventDown reports err. The peer gets an
+// ABORT with its text, in case it can still be reached.
+func (a *Assoc) Fail(err error) {
+	if a.state == Closed {
+		return
+	}
+	a.lastWords(refusal{code: wire.CauseUserAbort, info: []byte(err.Error())})
+	a.down(onEnd, err)
+}
+
 // abort ends the association for a cause that the peer is told.
 func (a *Assoc) abort(why refusal) {
 	if a.state == Closed {
