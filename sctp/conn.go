@@ -75,6 +75,7 @@ type Conn struct {
 	lost     error          // unread messages were dropped at its end: what readers hear
 	err      error          // why the association ended
 	taken    []rawio.Packet // rest, with those that were handled
+	waiting  []*writer      // calls that wait for room in sendbuf, the first first; there are writers of them
 	orphans  []rawio.Packet // that came behind its end, see orphan
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams *[]*Stream

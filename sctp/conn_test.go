@@ -117,8 +117,9 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		}
 		synctest.Wait()
 		c.lock()
-		c.awaitRoom()
-		c.writers-- // and does not wait any more
+		w := new(writer)
+		c.awaitRoom(w)
+		c.waitsNoMore(w)
 		c.unlock()
 		tokens()
 		for i, w := range []wake{wakeReaders, wakeWriters, wakeEvents} {
@@ -685,7 +686,10 @@ func (c *Conn) probe() error {
 func (c *Conn) sendBufUsed() int {
 	c.lock()
 	defer c.unlock()
-	c.awaitRoom() // whoever asks does
+	c.waiting, c.writers = nil, 0
+	if c.sendbuf.used > 0 { // whoever asks waits
+		c.awaitRoom(new(writer))
+	}
 	return c.sendbuf.used
 }
 

@@ -62,7 +62,7 @@ func (s *messageSource) Idle() bool { return true }
 // for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	s.sendbuf.free(token)
-	if s.writers > 0 && (*Conn)(s).roomy() {
+	if s.writers > 0 && (*Conn)(s).nextFits() {
 		s.wake |= wakeWriters
 	}
 }
@@ -80,6 +80,33 @@ func (c *Conn) roomy() bool {
 		c.resize()
 	}
 	return c.sendbuf.roomy()
+}
+
+// nextFits reports whether there is room for several messages, and for the one that waits first. Owner only.
+func (c *Conn) nextFits() bool {
+	return c.writers > 0 && c.roomy() && c.sendbuf.takes(c.waiting[0].octets)
+}
+
+// writer is a call that waits for room in the send buffer.
+type writer struct{ octets int }
+
+// awaitRoom has a call wait behind those that do, and settle set writable when there is room. Owner only.
+func (c *Conn) awaitRoom(w *writer) {
+	if c.writable.c == nil {
+		c.writable.init(c.t)
+	}
+	if !slices.Contains(c.waiting, w) {
+		c.waiting = append(c.waiting, w)
+		c.writers++
+	}
+}
+
+// waitsNoMore takes a call off that waited, or did not. Owner only.
+func (c *Conn) waitsNoMore(w *writer) {
+	if i := slices.Index(c.waiting, w); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+		c.writers--
+	}
 }
 
 // inbox holds received messages that nobody has read. Owner only.
@@ -303,14 +330,6 @@ func (c *Conn) WriteMsg(p []byte, info SendInfo) (n int, err error) {
 	return c.write(p, info, nil)
 }
 
-// awaitRoom has settle set writable when there is room. Owner only.
-func (c *Conn) awaitRoom() {
-	if c.writable.c == nil {
-		c.writable.init(c.t)
-	}
-	c.writers++
-}
-
 // write is WriteMsg under a deadline, nil: the association's own.
 func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	if len(p) == 0 {
@@ -322,16 +341,13 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	if asks {
 		c.fetchToWrite()
 	}
-	var room ring // for the buffer, if it is to be larger
-	for waits, waited, late := false, false, false; ; {
+	var room ring    // for the buffer, if it is to be larger
+	var turn *writer // of this call, once it has waited
+	for late := false; ; {
 		a, now := c.lock()
 		if asks {
 			c.fetchMoreToWrite()
 			asks, fetched = false, true
-		}
-		if waits {
-			c.writers--
-			waits, waited = false, true
 		}
 		err := c.closedErr()
 		if err == nil && late {
@@ -344,8 +360,11 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			m.Path, err = a.PathTo(info.Dest)
 		}
 		if err != nil {
+			if turn != nil {
+				c.waitsNoMore(turn)
+			}
 			c.unlock()
-			if waited {
+			if turn != nil {
 				c.writable.Set() // for others that wait
 			}
 			return 0, err
@@ -355,6 +374,20 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		}
 		if c.squeezed || !c.sendbuf.takes(len(p)) {
 			c.resize()
+		}
+		if c.writers > 0 && c.waiting[0] != turn { // they have come before
+			if turn != nil {
+				c.wake |= wakeWriters // it was woken in place of the first
+			} else {
+				turn = &writer{len(p)}
+			}
+			c.awaitRoom(turn)
+			c.unlock()
+			if d == nil {
+				d = &c.wdl
+			}
+			late = d.wait(&c.writable)
+			continue
 		}
 		if size := c.sendbuf.wants(len(p)); size > 0 && size != len(room.octets) {
 			c.unlock()
@@ -378,7 +411,10 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				c.sendbuf.undo()
 			}
 			if err != assoc.ErrSendBufferFull {
-				if waited && c.roomy() {
+				if turn != nil {
+					c.waitsNoMore(turn)
+				}
+				if c.writers > 0 && c.nextFits() {
 					c.wake |= wakeWriters // the next that waits
 				}
 				if len(p) <= shortWork {
@@ -392,8 +428,10 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 				return len(p), nil
 			}
 		}
-		c.awaitRoom()
-		waits = true
+		if turn == nil {
+			turn = &writer{len(p)}
+		}
+		c.awaitRoom(turn)
 		c.unlock()
 		if d == nil {
 			d = &c.wdl
