@@ -37,7 +37,7 @@ var helps = map[string]string{
 	"endpoint.Stats.InitAcks":            "INITs answered by INIT ACK.",
 	"endpoint.Stats.InitsRefused":        "INITs answered by ABORT: nobody listens, or not acceptable.",
 	"endpoint.Stats.AddressesIgnored":    "Addresses of a peer beyond assoc.MaxPaths, in an INIT answered by INIT ACK.",
-	"endpoint.Stats.StaleCookies":        "COOKIE ECHOs answered by ERROR because their life is over.",
+	"endpoint.Stats.StaleCookies":        "COOKIE ECHOs answered by ERROR because their life is over, or cut short by many that have ended since.",
 	"endpoint.Stats.CookiesRefused":      "COOKIE ECHOs answered by ABORT: nobody listens any more, or the tag is in use.",
 	"endpoint.Stats.AssocsRefused":       "COOKIE ECHOs answered by ABORT because of Config.MaxAssocs, MaxPerSource, Admits or Accepts.",
 	"endpoint.Stats.AssocsAccepted":      "Associations made of a COOKIE ECHO.",

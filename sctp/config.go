@@ -213,8 +213,8 @@ type TransportConfig struct {
 	// a host's address does not keep it from setting up associations. 0 means 10,000, negative no bound.
 	MaxAnswers int
 	// MaxSetups bounds the packets that are looked at in a second to set up associations, or because they belong to none; a packet of more than
-	// 256 octets counts as several. Of more packets some are looked at, by chance. So floods of them cost no more than so much time, and
-	// about 300 octets of answers for each. 0 means 50,000, negative no bound.
+	// 256 octets counts as several. Of more packets some are looked at, by chance: in any second twice as many at most, and what two of
+	// the longest count. So floods of them cost no more than so much time, and about 300 octets of answers for each. 0 means 50,000, negative no bound.
 	MaxSetups int
 	// MaxMemory bounds, in octets, what all peers together make this Transport hold: data that the program has not read, data that
 	// waits for what comes before it, packets, and the associations themselves. One address (of IPv6: one /64) may take half of it. When it

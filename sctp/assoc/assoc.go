@@ -119,6 +119,7 @@ type Assoc struct {
 	beats             beatLimit
 	reports           reportLimit
 	cookieUntil       rawio.Time            // see CookieUntil
+	cookieMade        rawio.Time            // see CookieMade
 	proceed           func() bool           // see OnAnswer
 	affords           func(octets int) bool // see OnGrow
 	source            Source                // see SetUpper
@@ -323,6 +324,9 @@ func (a *Assoc) LocalTag() uint32 { return a.localTag }
 // CookieUntil is until when a cookie that names the own tag may come back, or one that named an earlier own tag, before a
 // restart; 0 if there was none.
 func (a *Assoc) CookieUntil() rawio.Time { return a.cookieUntil }
+
+// CookieMade is when the latest of those cookies was made.
+func (a *Assoc) CookieMade() rawio.Time { return a.cookieMade }
 
 // Incarnation counts the lives of the association: 1 at first, and one more with each restart of the peer (section 5.2.4
 // action A), already while the packet that restarts is handled, before EventRestart is polled. Nothing else changes it.

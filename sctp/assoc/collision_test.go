@@ -25,6 +25,7 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 	j.InState(assoc.CookieWait)
 	until := j.A.CookieUntil()
 	check.That(t, until == j.Now.Add(time.Minute), "a cookie may come back until %v", until) // it names the own tag
+	check.Equal(t, "the cookie was made at", j.A.CookieMade(), j.Now)
 
 	j = lab.NewJar(t, nil)
 	j.Connect()

@@ -72,7 +72,7 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 // adopt takes over what the cookie says.
 func (a *Assoc) adopt(c *Cookie) {
 	a.localTag, a.peerTag, a.localTSN = c.LocalTag, c.PeerTag, c.LocalTSN
-	a.cookieUntil = max(a.cookieUntil, c.Created.Add(c.Life))
+	a.cookieUntil, a.cookieMade = max(a.cookieUntil, c.Created.Add(c.Life)), max(a.cookieMade, c.Created)
 	a.outStreams, a.inStreams = c.OutStreams, c.InStreams
 	a.peerAdaptation, a.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
 	a.ecn = ecn{on: c.ECN}

@@ -164,7 +164,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	if !answerOffer(now, &a.outbox, in.Packet, &o, &cfg, a.env, id) {
 		a.rare().InitsRefused++
 	} else if id.tag == a.localTag {
-		a.cookieUntil = max(a.cookieUntil, now.Add(a.cfg.cookieLife(o.extend)))
+		a.cookieUntil, a.cookieMade = max(a.cookieUntil, now.Add(a.cfg.cookieLife(o.extend))), now
 	}
 }
 

@@ -292,7 +292,7 @@ func (e *Endpoint) Remove(a *assoc.Assoc) {
 		return
 	}
 	e.leave(a, en, &entry{})
-	e.spent.add(en.tag, a.CookieUntil())
+	e.spent.add(en.tag, a.CookieMade(), a.CookieUntil())
 	delete(e.entries, a)
 	if e.ports[en.tag.local]--; e.ports[en.tag.local] == 0 {
 		delete(e.ports, en.tag.local)
@@ -340,7 +340,7 @@ func (e *Endpoint) Refresh(a *assoc.Assoc) {
 	e.entries[a] = has
 	e.leave(a, had, has)
 	if had.tag != has.tag { // a restart
-		e.spent.add(had.tag, a.CookieUntil())
+		e.spent.add(had.tag, a.CookieMade(), a.CookieUntil())
 	}
 }
 

@@ -39,28 +39,29 @@ func (r *rate) allow(now rawio.Time, window time.Duration, cost, limit int, chan
 	return chance()%uint64(max(r.now.n, r.before.n)*cost) < uint64(limit)
 }
 
-// pulse bounds what is let through of a pulse, of which a rate does not know how many will come: at once no more than the limit of a second and pulseSlack, and in any second no
-// more than twice the limit beside that. Its zero value has seen nothing.
+// pulse bounds what is let through of a pulse, of which a rate does not know how many will come: at once no more than the limit of a second and
+// some slack, and in any second no more than twice the limit beside that. Its zero value has seen nothing.
 type pulse struct{ paid rawio.Time } // when all that was let through is paid back at the pace of the limit
 
-// pulseSlack is how many more may be let through at once: of a small limit chance is bound enough.
+// pulseSlack is how many more answers may be let through at once: of a small limit chance is bound enough.
 const pulseSlack = 8
 
-// allow says whether one more may be let through.
-func (p *pulse) allow(now rawio.Time, limit int) bool {
+// allow says whether one more may be let through, of a cost.
+func (p *pulse) allow(now rawio.Time, cost, limit, slack int) bool {
 	p.paid = max(p.paid, now)
 	each := time.Second / time.Duration(limit)
-	if p.paid >= now.Add(time.Second+pulseSlack*each) {
+	if p.paid >= now.Add(time.Second+time.Duration(slack)*each) {
 		return false
 	}
-	p.paid = p.paid.Add(each)
+	p.paid = p.paid.Add(time.Duration(cost) * each)
 	return true
 }
 
 // budget bounds what the endpoint does in a second for those whom it does not know, and the octets of its answers.
 type budget struct {
 	work, octets rate
-	max          int // of work in a window; 0: no bound
+	pulse        pulse // of work
+	max          int   // of work in a window; 0: no bound
 }
 
 const (
@@ -68,6 +69,9 @@ const (
 	workOctets = 256
 	// answerOctets is what a set-up's answer is taken to have: that of an INIT with one address, and its headers.
 	answerOctets = 300
+	// setupSlack is how much more work than that of a second may be done at once: as much as the longest packet costs, so that one of those
+	// that had luck does not take the turns of short ones where the limit is small.
+	setupSlack = 1<<16/workOctets + 1
 )
 
 func newBudget(setups int) (b budget) {
@@ -80,8 +84,10 @@ func newBudget(setups int) (b budget) {
 // allow says whether a packet of so many octets is to be looked at. Its answer has no more than that, and answerOctets.
 func (b *budget) allow(now rawio.Time, octets int, chance func() uint64) bool {
 	const window = time.Second / budgetWindows
-	return b.max == 0 || b.work.allow(now, window, 1+octets/workOctets, b.max, chance) &&
-		b.octets.allow(now, window, min(octets, answerOctets)+answerOctets, 2*b.max*answerOctets, chance)
+	cost := 1 + octets/workOctets
+	return b.max == 0 || b.work.allow(now, window, cost, b.max, chance) &&
+		b.octets.allow(now, window, min(octets, answerOctets)+answerOctets, 2*b.max*answerOctets, chance) &&
+		b.pulse.allow(now, cost, b.max*budgetWindows, setupSlack)
 }
 
 // rates bounds the answers to each address in a second, in a table of fixed size: addresses that share a
@@ -110,7 +116,7 @@ func (r *rates) allow(now rawio.Time, addr netip.Addr, chance func() uint64) boo
 		r.table = make([]source, 1<<rateBits)
 	}
 	s := &r.table[r.index(addr)]
-	return s.rate.allow(now, time.Second, 1, r.limit, chance) && s.pulse.allow(now, r.limit)
+	return s.rate.allow(now, time.Second, 1, r.limit, chance) && s.pulse.allow(now, 1, r.limit, pulseSlack)
 }
 
 // index mixes address and key: not a hash to sign with, but good enough that nobody who does not know the

@@ -360,13 +360,18 @@ func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chun
 		return false // silently discarded, with everything behind it
 	}
 	if ck.Expired(now) {
-		e.stats.StaleCookies++
-		if e.allowed(now, p) { // who signed for it may have listed somebody else's address
-			assoc.AnswerStale(now, &e.out, p, ck)
-		}
+		e.stale(now, p, ck)
 		return false
 	}
 	return true
+}
+
+// stale answers a cookie that counts no more.
+func (e *Endpoint) stale(now rawio.Time, p *rawio.Packet, ck *assoc.Cookie) {
+	e.stats.StaleCookies++
+	if e.allowed(now, p) { // who signed for it may have listed somebody else's address
+		assoc.AnswerStale(now, &e.out, p, ck)
+	}
 }
 
 // Make makes an association of a valid cookie (section 5.1.5), and no second one when that has ended: each
@@ -379,6 +384,10 @@ func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
 	tag := tagKey{ck.LocalTag, ck.LocalPort, ck.PeerPort}
 	if e.spent.has(now, tag) { // as any packet of an association that has ended: section 8.4 rule 8
 		e.reflect(now, p, false)
+		return nil, false
+	}
+	if e.spent.forgot(ck.Created) { // An honest peer that is so late sends INIT anew (section 5.2.6), and gets a cookie that counts.
+		e.stale(now, p, ck)
 		return nil, false
 	}
 	cfg := e.listener(ck.LocalPort, ck.Local) // who has answered the INIT

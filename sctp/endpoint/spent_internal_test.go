@@ -15,18 +15,20 @@ import (
 func TestSpentTagsAreBounded(t *testing.T) {
 	var s spent
 	key := func(i int) tagKey { return tagKey{uint32(i), 1, 2} }
-	s.add(key(0), 0)
+	s.add(key(0), 0, 0)
 	check.Equal(t, "a tag is remembered of which there was never a cookie", len(s.until), 0)
 	for i := 1; i <= maxSpent+10; i++ {
-		s.add(key(i), rawio.Time(100+i%2))
+		s.add(key(i), rawio.Time(50+i%3), rawio.Time(100+i%2))
 	}
 	check.That(t, len(s.until) == maxSpent && len(s.order) == maxSpent, "%d tags, %d in order", len(s.until), len(s.order))
 	for i, want := range map[int]bool{0: false, 10: false, 11: true, maxSpent + 10: true, maxSpent + 11: false} {
 		check.That(t, s.has(100, key(i)) == want, "tag %d: %v", i, !want)
 	}
-	s.add(key(12), 300)
+	check.That(t, s.oldest == 53 && s.forgot(52) && !s.forgot(53), "cookies count that were made at %d", s.oldest)
+	s.add(key(12), 60, 300)
 	check.That(t, !s.has(102, key(11)) && s.has(300, key(12)) && !s.has(301, key(12)) && len(s.until) == 0 && len(s.order) == 0,
 		"%d tags of the past", len(s.until))
+	check.Equal(t, "cookies count again that were made at", s.oldest, 53)
 }
 
 // An association leaves nothing behind in any table, whoever has set it up.
@@ -107,6 +109,41 @@ func TestPulseGetsNoMoreAnswersThanASecond(t *testing.T) {
 			must.That(t, n <= most, "a packet each %v: %d answers in the second from %v on, want at most %d", gap, n, from, most)
 		}
 	}
+}
+
+// However set-ups come in pulses, in any second no more work is done than twice what MaxSetups says, and that of the longest packets beside.
+func TestPulseGetsNoMoreSetupsThanASecond(t *testing.T) {
+	const limit = 8000
+	for _, row := range []struct {
+		octets, n int // of a pulse
+		each      time.Duration
+	}{{100, 100_000, 2 * time.Second / budgetWindows}, {6000, 100_000, 2 * time.Second / budgetWindows}, {100, 1000, time.Millisecond},
+		{100, 800_000, 2 * time.Second}} {
+		b, rng := newBudget(limit), uint64(1)
+		chance := func() uint64 { rng = rng*6364136223846793005 + 1442695040888963407; return rng >> 33 }
+		cost := 1 + row.octets/workOctets
+		var done []rawio.Time
+		for i := range 800_000 {
+			if now := rawio.Time(i / row.n * int(row.each)); b.allow(now, row.octets, chance) {
+				done = append(done, now)
+			}
+		}
+		from := 0
+		for i, at := range done {
+			for done[from] <= at.Add(-time.Second) {
+				from++
+			}
+			must.That(t, (i-from)*cost <= 2*limit+2*setupSlack, "%+v: work of %d in the second before %v", row, (i-from)*cost, at)
+		}
+		check.That(t, len(done)*cost >= limit/8, "%+v: work of %d in all", row, len(done)*cost)
+	}
+}
+
+// A packet of the greatest length that had luck takes no turn of short ones, however small the limit is.
+func TestLongPacketLeavesRoomForShortOnes(t *testing.T) {
+	b := newBudget(budgetWindows)
+	lucky := func() uint64 { return 0 }
+	check.That(t, b.allow(0, 65_535, lucky) && b.allow(0, 100, lucky), "a short packet is not looked at behind a long one")
 }
 
 // Packets that set up are let through for their work and for the octets of their answers, each time by chance when there are too many of

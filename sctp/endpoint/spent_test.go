@@ -1,6 +1,7 @@
 package endpoint_test
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -39,6 +40,39 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 	other, cookie := b.CookieOf(goodInit)
 	a, _ = b.Echo(other, cookie)
 	check.That(t, a != nil && other != tag, "the peer, with tag %#x after %#x, cannot set up another association", other, tag)
+}
+
+// A cookie that has made an association makes no other when so many have ended since that its tag had to be forgotten, at its own hour or
+// earlier. A peer whose handshake began since gets in at once, and one that is so late by a cookie that it asks for anew (section 5.2.6).
+func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
+	b := listening(t)
+	early, unused := b.CookieOf(goodInit) // of a handshake that has not ended
+	b.Now = b.Now.Add(time.Second)
+	tag, cookie := b.CookieOf(goodInit)
+	a, _ := b.Echo(tag, cookie)
+	must.That(t, a != nil, "no association")
+	b.EP.Remove(a)
+	flood := netip.MustParseAddrPort("10.0.0.10:0")
+	for i := range 1 << 16 {
+		b.Now = b.Now.Add(100 * time.Microsecond)
+		a := b.Establish(flood, uint16(i|1))
+		must.That(t, a != nil, "association %d is refused", i)
+		b.EP.Remove(a)
+	}
+	for _, row := range []struct {
+		name   string
+		tag    uint32
+		cookie []byte
+	}{{"a cookie that has made one", tag, cookie}, {"an older one", early, unused}} {
+		list, a := b.Receive(lab.Packet(peerPort, localPort, row.tag, wire.AppendCookieEcho(nil, row.cookie))) // req 9260-5.3.1-2
+		must.That(t, a == nil && len(list) == 1, "%s: association %v, %d answers", row.name, a != nil, len(list))
+		_, c := bench.Only(t, list)
+		e, err := wire.AsError(c)
+		check.That(t, err == nil && string(e) == "\x09\x00\x00\x0c\x00\x03\x00\x08\x00\x00\x00\x00", "%s is answered by %x, want an ERROR: stale by 0", row.name, []byte(c))
+	}
+	check.Equal(t, "cookies that came too late", b.EP.Stats().StaleCookies, 2)
+	check.That(t, b.Establish(peerAddr, peerPort) != nil, "the peer does not get in with another cookie")
+	check.That(t, b.EP.Held() < 8<<20, "%d octets are held for tags", b.EP.Held())
 }
 
 // The cookie for an INIT that crosses an own one has the tag of the own one (section 5.2.1). It may come when that association

@@ -19,7 +19,7 @@ type Stats struct {
 	InitAcks         uint64 // INITs answered by INIT ACK
 	InitsRefused     uint64 // INITs answered by ABORT: nobody listens, or not acceptable
 	AddressesIgnored uint64 // addresses of a peer beyond assoc.MaxPaths, in an INIT answered by INIT ACK
-	StaleCookies     uint64 // COOKIE ECHOs answered by ERROR because their life is over
+	StaleCookies     uint64 // COOKIE ECHOs answered by ERROR because their life is over, or cut short by many that have ended since
 	CookiesRefused   uint64 // COOKIE ECHOs answered by ABORT: nobody listens any more, or the tag is in use
 	AssocsRefused    uint64 // COOKIE ECHOs answered by ABORT because of Config.MaxAssocs, MaxPerSource, Admits or Accepts
 	AssocsAccepted   uint64 // associations made of a COOKIE ECHO
