@@ -49,6 +49,29 @@ func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 	}
 }
 
+// RxOverflow counts the packets that found no room in any shard.
+func TestOverflowOfEveryShardCounts(t *testing.T) {
+	const shards = 4
+	full := func(l *udp.Link) uint64 {
+		a := open(t, udp.Config{Local: v4, Port: udp.AnyPort, NoOffload: true})
+		out := make([]rawio.Packet, 64)
+		for i := range out {
+			out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(32 << 10)}, Remote: at(v4, l)}
+		}
+		before := l.Stats().RxOverflow
+		for left := 4 + l.ReceiveBuffer()/(256<<10); left > 0 && l.Stats().RxOverflow == before; left-- { // one flow, so one shard, and far more than it holds
+			linktest.Write(t, a, out...)
+		}
+		return l.Stats().RxOverflow - before
+	}
+	for _, n := range []int{1, shards} {
+		l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: n})
+		for flow := range 3 * n {
+			must.That(t, full(l) > 0, "%d shards: flow %d is more than a shard holds, and RxOverflow stays %d", n, flow, l.Stats().RxOverflow)
+		}
+	}
+}
+
 // The port of a link of several shards is as taken as any other's, on either side.
 func TestShardsDoNotShareWithOthers(t *testing.T) {
 	for _, shards := range [][2]int{{4, 1}, {4, 4}, {1, 4}} {

@@ -68,7 +68,7 @@ func (a *Assoc) switchover(p *path) {
 		return
 	}
 	if q := a.sender().DataPath(); q != &p.Path {
-		a.sender().SetPrimary(q.Index())
+		a.makePrimary(q.Index())
 		a.events.push(Event{Kind: EventPrimary, Path: q.Remote})
 	}
 }
@@ -142,6 +142,14 @@ func (a *Assoc) SetPrimary(addr netip.Addr) error {
 	if p == nil {
 		return ErrNoPath
 	}
-	a.sender().SetPrimary(p.Index())
+	a.makePrimary(p.Index())
 	return nil
+}
+
+// makePrimary makes path i the primary path. The window grows by a chunk of it from now on, see setMTU.
+func (a *Assoc) makePrimary(i int) {
+	a.sender().SetPrimary(i)
+	if a.recv != nil {
+		a.recv.SetPMDCS(a.paths[i].PMDCS())
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -404,6 +405,64 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 	x, y := lab.PathTo(t, a, w.Addrs[1][0]).MTU, lab.PathTo(t, a, w.Addrs[1][1]).MTU
 	check.That(t, x == lab.MTU && y == 980, "MTU %d and %d", x, y)                                         // req 9260-10-8, 9260-7.3-2
 	check.That(t, a.MaxPayload() == before-(lab.MTU-980), "MaxPayload %d, was %d", a.MaxPayload(), before) // req 9260-7.3-3
+}
+
+// The advertised window grows by a full chunk of the primary path (section 6.2, silly window avoidance), whatever the MTU of another path.
+func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
+	const payload = 1100 // octets: less than a full chunk at first, more than one where the MTU is 980
+	tooBig := func(l *lab.Lab, at netip.AddrPort) {
+		l.Hand(rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000, Data: lab.Packet(lab.PortB, lab.PortA, l.PeerTag), Remote: at})
+	}
+	for _, row := range []struct {
+		name  string
+		do    func(l *lab.Lab)
+		grows bool
+	}{
+		{"both paths carry 1452 octets", func(*lab.Lab) {}, false},
+		{"the MTU of the other path falls", func(l *lab.Lab) { tooBig(l, lab.Second) }, false},
+		{"the MTU of the primary path falls", func(l *lab.Lab) { tooBig(l, l.Peer) }, true},
+		{"the path of the smaller MTU becomes the primary path", func(l *lab.Lab) {
+			tooBig(l, lab.Second)
+			must.OK(l, l.A.SetPrimary(lab.Second.Addr()))
+		}, true},
+		{"it does so because the primary path fails", func(l *lab.Lab) {
+			tooBig(l, lab.Second)
+			must.OK(l, l.A.Reconfigure(l.Now, func(c *assoc.Config) { c.PotentiallyFailedMaxRetrans, c.PrimarySwitchoverMaxRetrans = 0, ptr(0) }))
+			must.OK(l, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 10)}}))
+			l.Wait(2 * time.Second)
+			must.That(l, l.A.PathStats(1).Primary, "the first path is the primary one still")
+		}, true},
+		{"and the other path becomes it again", func(l *lab.Lab) {
+			tooBig(l, lab.Second)
+			must.OK(l, l.A.SetPrimary(lab.Second.Addr()))
+			must.OK(l, l.A.SetPrimary(l.Peer.Addr()))
+		}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := lab.TwoPaths(t)
+			l.Send(l.Tag, l.Data("x")) // an association that does nothing has no window of its own
+			lab.Drain(l.A)
+			row.do(l)
+			window := func(payloads ...string) (rwnd uint32) {
+				var out []wire.Packet
+				for _, s := range payloads {
+					out = append(out, l.Send(l.Tag, l.Data(s))...)
+				}
+				for _, p := range append(out, l.Wait(time.Second)...) {
+					if k, err := wire.AsSack(lab.ChunkOf(p, wire.ChunkSack)); err == nil {
+						rwnd = k.ARwnd()
+					}
+				}
+				return rwnd
+			}
+			first := window(strings.Repeat("x", payload), strings.Repeat("x", payload))
+			r, ok := l.A.Receive()
+			must.That(t, ok, "nothing has come")
+			l.A.Release(r)
+			then := window("x", "x")
+			check.That(t, (then > first) == row.grows, "%d octets are free again: the window is %d, after %d", payload, then, first)
+		})
+	}
 }
 
 func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
