@@ -144,13 +144,14 @@ func (c *client) over(seq uint64) bool {
 	return c.count > 0 && seq > uint64(c.count)
 }
 
-// pause is how long a turn lasts. Without a session nothing can be sent, and there is no hurry.
+// pause is how long a turn lasts. While an attempt to connect fails nothing can be sent, and there is no hurry. When a session has
+// just been lost the next ping comes in its turn, and with it the attempt.
 func (c *client) pause() time.Duration {
 	d := flooding
 	if c.interval > 0 {
 		d = c.interval
 	}
-	if c.e == nil {
+	if c.e == nil && (c.due != 0 || time.Now().Before(c.after)) {
 		d = max(d, overdue)
 	}
 	return d

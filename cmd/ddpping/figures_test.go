@@ -122,6 +122,9 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		{"the server ends, and returns", "-c 6", steady, "1.5s end, 3.5s serve", head(56, "send") + sends(1, 2, "10.0 ms") +
 			"connection lost: rdmap: stream lost: " + aborted + ": User-Initiated Abort \"transport closed\"\n" + noAnswer(3, 5) + "answers again after 3.56 s without\n" + ping(56, 6, "send", "10.0 ms") +
 			stats("6 pings transmitted, 3 received, 50% packet loss, time 5040ms", "10.000/10.000/10.000/0.000") + "1 outage, 3.56 s in all\n", "exit 0 after 5.09s", ""},
+		{"the server is restarted between two pings", "-c 5 -i 0.2", steady, "500ms end, 550ms serve", head(56, "send") + sends(1, 3, "10.0 ms") +
+			"connection lost: rdmap: stream lost: " + aborted + ": User-Initiated Abort \"transport closed\"\nanswers again after 0.17 s without\n" + sends(4, 5, "10.0 ms") +
+			stats("5 pings transmitted, 5 received, 0% packet loss, time 840ms", "10.000/10.000/10.000/0.000") + "1 outage, 0.17 s in all\n", "exit 0 after 890ms", ""},
 		{"another server is there after the outage", "-c 14", steady, "1.5s cut, 1.6s end, 1.7s serve, 10s heal", head(56, "send") + sends(1, 2, "10.0 ms") + noAnswer(3, 11) +
 			"connection lost, and 10 pings with it: rdmap: stream lost: " + aborted + "\nanswers again after 10.04 s without\n" + sends(13, 14, "10.0 ms") +
 			stats("14 pings transmitted, 4 received, 71.43% packet loss, time 13040ms", "10.000/10.000/10.000/0.000") + "24 retransmissions\n1 outage, 10.04 s in all\n", "exit 0 after 13.09s", ""},

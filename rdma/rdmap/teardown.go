@@ -125,7 +125,7 @@ func (w *sendSlot) sentAs(t *Terminate) bool {
 		v := ddp.TaggedView(t.DDP[:])
 		_, op := SplitControl(v.RsvdULP())
 		return op == OpWrite && w.op == WRWrite && v.STag() == w.stag &&
-			v.TO() >= w.to && v.TO()-w.to <= uint64(w.length)
+			v.TO() >= w.to && v.TO()-w.to < max(uint64(w.length), 1) // An empty Write has one segment too.
 	}
 	v := ddp.UntaggedView(t.DDP[:])
 	if v.MSN() != w.msn {

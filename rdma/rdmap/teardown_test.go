@@ -121,6 +121,38 @@ func TestTerminateReceived(t *testing.T) {
 	}
 }
 
+// A Terminate names the Write that it quotes, also an empty one, and not the one that ends where that begins.
+func TestTerminateNamesTheWriteThatItQuotes(t *testing.T) {
+	const flushed, reason = rdmap.StatusWRFlushErr, rdmap.StatusRemAccessErr
+	for _, row := range []struct {
+		name string
+		to   uint64
+		want [3]rdmap.Status // Writes of 10 octets to STag 5 at 100, of 10 at 110, of none at 200
+	}{
+		{"the first octet of the first", 100, [3]rdmap.Status{reason, flushed, flushed}},
+		{"the last octet of the first", 109, [3]rdmap.Status{reason, flushed, flushed}},
+		{"the first octet of the second", 110, [3]rdmap.Status{flushed, reason, flushed}},
+		{"behind the second", 120, [3]rdmap.Status{flushed, flushed, flushed}},
+		{"the empty one", 200, [3]rdmap.Status{flushed, flushed, reason}},
+		{"behind the empty one", 201, [3]rdmap.Status{flushed, flushed, flushed}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := ends.NewPair(t, nil)
+			r, _ := p.A.Memory(100, ddp.LocalWrite)
+			p.A.Post(rdmap.SendWR{ID: 0, Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(r, 0, 10)}, RemoteSTag: 5, RemoteTO: 100})
+			p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(r, 10, 10)}, RemoteSTag: 5, RemoteTO: 110})
+			p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRWrite, RemoteSTag: 5, RemoteTO: 200})
+			p.A.CutAll()
+			seg := ends.Tagged(0x40, 5, row.to, true, nil)
+			tm := rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1, Code: ddp.CodeBaseBounds, HasLength: true, HasDDP: true, SegLength: uint16(len(seg))}
+			copy(tm.DDP[:], seg)
+			p.A.Inject(ends.Untagged(2, 1, [5]byte{0x47}, 0, true, tm.Append(nil)))
+			ends.Wants(t, "Writes", p.A.SCQ.Take(), rdmap.WC{ID: 0, Status: row.want[0], Opcode: rdmap.WCWrite}, // req 5040-6.2.1-2
+				rdmap.WC{ID: 1, Status: row.want[1], Opcode: rdmap.WCWrite}, rdmap.WC{ID: 2, Status: row.want[2], Opcode: rdmap.WCWrite})
+		})
+	}
+}
+
 func TestLongestTerminateFits(t *testing.T) {
 	// req 5040-5.4-3: 52 octets.
 	e := ends.NewEnd(t, 1, nil)
