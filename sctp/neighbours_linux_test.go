@@ -2,10 +2,12 @@ package sctp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -246,6 +248,9 @@ func TestDialKnowsWhoListensByRawIPAlone(t *testing.T) {
 
 // A listener says by which UDP port it is reached, and the log by whom it has not got 9899.
 func TestListenerSaysItsUDPPort(t *testing.T) {
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	testns.New(t).Do(func() error {
 		for _, row := range []struct {
 			kinds []linkKind
@@ -253,6 +258,8 @@ func TestListenerSaysItsUDPPort(t *testing.T) {
 		}{{[]linkKind{rawLink}, 0}, {[]linkKind{rawLink, udpLink}, udp.DefaultPort}, {[]linkKind{udpLink}, 1}} {
 			l := must.Get((&ListenConfig{links: only(t, row.kinds...)}).Listen(t.Context(), "sctp", ":0"))(t)
 			check.That(t, l.EncapPort() == row.want || row.want == 1 && l.EncapPort() >= firstOther && l.EncapPort() != udp.DefaultPort, "over %v: UDP port %d", row.kinds, l.EncapPort())
+			said := strings.Contains(log.String(), fmt.Sprintf(`by="a program of user %d" port=%d`, os.Getuid(), l.EncapPort()))
+			check.That(t, said == (row.want == 1), "over %v the log says: %s", row.kinds, log.String())
 		}
 		return nil
 	})
@@ -277,6 +284,8 @@ func TestOwnerThatAnswersLateIsHeard(t *testing.T) {
 		cancel()
 		_, err := a.dial(ctx, &Config{})
 		check.Error(t, "Dial whose context ends meanwhile", err, context.Canceled)
+		_, err = a.near.q.Answer(time.Now())
+		check.Error(t, "what it waited for", err, syscall.ECONNREFUSED) // not os.ErrDeadlineExceeded: that ended the wait
 		encap := ts[0].link.(*udp.Link).Port()
 		c := must.Get(owner.Accept())(t)
 		must.Get(fmt.Fprintf(c, "rddp\n* 0\n127.0.0.2 7\n127.0.0.1 %d\n\n", encap))(t)
