@@ -29,7 +29,7 @@ func TestShardsAreForLinksOfSeveralQueues(t *testing.T) {
 func TestOctetsHaveAUnit(t *testing.T) {
 	for text, want := range map[string]int{"0": 0, "4096": 4096, "64K": 1 << 16, "64k": 1 << 16, "1M": 1 << 20, "1m": 1 << 20, "2047M": 2047 << 20, "2147483647": 1<<31 - 1,
 		"1G":    1 << 30,
-		"2048M": -1, "2147483648": -1, "2097152K": -1, "": -1, "K": -1, "-1": -1, "1KK": -1, "1P": -1, "1.5G": -1, "8388608T": -1, "9223372036854775808": -1} { // -1: refused
+		"2048M": -1, "2147483648": -1, "2097152K": -1, "": -1, "K": -1, "-1": -1, "1KK": -1, "1P": -1, "1.5G": -1, "8388608T": -1, "18014398509481985K": -1, "9223372036854775808": -1} { // -1: refused
 		var s int
 		err := Octets(&s, 0, 0, 1<<31-1).Set(text)
 		check.That(t, (err == nil) == (want >= 0) && (err != nil || int(s) == want), "%q: %d, %v", text, s, err)
