@@ -13,7 +13,7 @@ var ends = []struct {
 		"handleInitAck: ErrOvertaken": "[ErrOvertaken]", "handleInitAck: &AbortError": "[AbortError] with any other cause", "handleInitAck: err": "[AdaptationError]",
 		"AbortForMemory: &MemoryError": "[MemoryError]", "handleICMP: ErrProtoUnreachable": "[ErrProtoUnreachable]", "noRoute: &NoRouteError": "[NoRouteError]",
 		"closingTimeout: ErrShutdownTimeout": "[ErrShutdownTimeout]", "handleShutdownAck: ErrShutdown": "[ErrShutdown]",
-		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]",
+		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]", "succeeded: ErrSucceeded": "[ErrSucceeded]", "Fail: err": "What [Assoc.Fail] was given",
 	}},
 	{"ddpadapt", `\.(?:kill|refused|endAll|lost)\(([\w.]+)`, map[string]string{
 		"Abort: nil": "nil", "violate: err": "[TerminatedError] with a [SequenceError]", "peerTerminated: err": "[TerminatedError] with ByPeer",

@@ -37,6 +37,7 @@
 //   - [AbortError] with any other cause: this side's stack has, because the peer broke the protocol.
 //   - [AdaptationError]: the peer does not speak the protocol above that Config asks for.
 //   - [MemoryError]: what the peer made this host hold was more than its share.
+//   - What [Assoc.Fail] was given: what lies below the association has failed.
 //   - [InternalError]: this side has contradicted itself, which is worth a report.
 //
 // A restart by the peer is no end but EventRestart, and another [Assoc.Incarnation]; during a shutdown it is an end, and what
