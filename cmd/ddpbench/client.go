@@ -97,7 +97,7 @@ func (c *client) measure(ctx context.Context, e *engine) (err error) {
 	if c.doc != nil {
 		e.sampler = watchOver(e)
 	}
-	// A line is late by an eighth at most when nothing comes, and what comes at the end of an interval is part of it.
+	// A line is late by three eighths at most when nothing comes, and what comes at the end of an interval is part of it.
 	e.every = c.interval/8 + c.interval/1000
 	c.use.begin(e)
 	if e.lat {
@@ -167,18 +167,23 @@ func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
 }
 
 // every returns a function that, called often, watches the allocations, and reports what has been
-// counted in each interval, if that is wanted.
+// counted in each interval, if that is wanted. An interval ends with a completion, since many may come at once; where none has come for
+// a quarter of it, it ends without.
 func (c *client) every(e *engine, count func() uint64, report func(n uint64, took time.Duration, s span)) func(time.Time) {
 	c.steady = steady{}
 	begun, seen, again := time.Now(), uint64(0), uint64(0)
 	if c.interval > 0 {
 		again = e.traffic().Retransmits
 	}
-	last := begun
+	last, came, had := begun, begun, uint64(0)
 	return func(now time.Time) {
 		n := count()
+		due := n != had || now.Sub(came) >= c.interval/4
+		if n != had {
+			came, had = now, n
+		}
 		c.steady.look(e, now, n)
-		if took := now.Sub(last); c.interval > 0 && took >= c.interval {
+		if took := now.Sub(last); c.interval > 0 && took >= c.interval && due {
 			s := span{from: last.Sub(begun).Seconds(), to: now.Sub(begun).Seconds(), retransmits: e.traffic().Retransmits - again}
 			if p, ok := current(e.lanes[0].qp); ok {
 				s.path, s.paths = pathOf(&p, true), len(e.lanes[0].qp.Paths())
