@@ -162,7 +162,8 @@ func TestTrafficIsThatOfTheCounters(t *testing.T) {
 	var link sctp.TransportStats
 	n := uint64(0)
 	for _, c := range []*uint64{&a.PacketsOut, &a.PacketsIn, &a.DataOut, &a.DataIn, &a.Retransmits, &a.FastRetransmits, &a.Timeouts,
-		&a.DuplicatesIn, &a.SacksOut, &a.SacksIn, &link.TxBatches, &link.RxBatches, &link.TxFailed, &link.RxDropped} {
+		&a.DuplicatesIn, &a.SacksOut, &a.SacksIn, &link.TxBatches, &link.RxBatches, &link.TxFailed, &link.RxDropped,
+		&a.PathsSuspected, &a.PathsDown} {
 		n++
 		*c = n
 	}
