@@ -78,7 +78,7 @@ stop() {
 
 # murder PID kills a process of ours, as it stands, and waits until it is gone.
 murder() {
-	kill -9 "$1"
+	kill -9 "$1" 2>/dev/null
 	while alive "$1"; do sleep 0.02; done
 }
 

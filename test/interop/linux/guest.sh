@@ -67,6 +67,9 @@ guest_up() {
 # in_guest COMMAND ARGS... runs a command there.
 in_guest() { ip netns exec "$B" "$dir/agent" run 10.77.0.2:7777 "$@"; }
 
+# guest_is_rid_of NAME waits until a program whose agent has been killed is gone, and its sockets with it.
+guest_is_rid_of() { while in_guest pidof "$1" >/dev/null; do sleep 0.05; done; }
+
 # guest_alive says what has become of a guest that does not answer: one that has stopped for good is started anew.
 guest_alive() {
 	timeout 10 ip netns exec "$B" "$dir/agent" run 10.77.0.2:7777 true && return
