@@ -19,6 +19,7 @@
 //	              raw udp tun mem pcap
 //	Featurer       x   x   x   x   x   takes the MTU of paths as given, uses neither ECN nor DSCP, lets nobody take turns at reading
 //	Addresser      x   x   x   x   x   leaves it to the link from which address packets go, and believes Config.LocalAddrs
+//	Owner          x   x           x   takes LocalAddrs for all addresses of the host
 //	Watcher        x   x           x   learns from silence that an own interface is down
 //	PortBinder     x           x   x   keeps ports apart within this process alone
 //	Interrupter    x   x   x   x   x   has one goroutine read, which wakes those that wait for packets
@@ -26,7 +27,7 @@
 //	Waiter         x   x   x       x   leaves it to ReadBatch how long it polls before it blocks
 //	Sharder            x   x       x   reads one queue
 //
-// (The UDP link of other systems than Linux is an Addresser and nothing else.) A link that encapsulates in UDP has to be an Addresser, since its ports show that; one
+// (The UDP link of other systems than Linux is an Addresser and an Owner, and nothing else.) A link that encapsulates in UDP has to be an Addresser, since its ports show that; one
 // that several programs of a host share has to be a PortBinder; and only where a Featurer promises DontFragment are path MTUs searched for. The others are
 // for speed. The tap of package pcap is all of it, as far as the link inside is.
 package rawio

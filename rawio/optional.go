@@ -2,6 +2,7 @@ package rawio
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -55,10 +56,27 @@ type Addresser interface {
 	LocalAddrs() []netip.AddrPort
 }
 
+// Owner is implemented by links that know which addresses their host has, also those that the link is not bound to.
+type Owner interface {
+	// Owns says whether an address is one of this host's now: packets to it come back.
+	Owns(a netip.Addr) bool
+}
+
+// Owns asks a link whether an address is one of its host's. Of one that is no Owner it is if it is one of its own: see Addresser.
+func Owns(l Link, a netip.Addr) bool {
+	switch l := l.(type) {
+	case Owner:
+		return l.Owns(a)
+	case Addresser:
+		return slices.ContainsFunc(l.LocalAddrs(), func(own netip.AddrPort) bool { return own.Addr().Unmap() == a.Unmap() })
+	}
+	return false
+}
+
 // Watcher is implemented by links that hear of changes of this host's interfaces.
 type Watcher interface {
 	// Watch has changed called with the own addresses that packets can leave from, when an interface has gone down or come up, or has other addresses or another
-	// MTU. It returns after Close.
+	// MTU, also where packets cannot leave from these. It returns after Close.
 	Watch(changed func(usable []netip.Addr))
 }
 

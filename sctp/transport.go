@@ -104,6 +104,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.reclaimer.init(t)
 	t.arenas = rawio.NewPool(arenaOctets, arenasIdle)
 	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link), New: newCore,
+		Own:       func(a netip.Addr) bool { return rawio.Owns(link, a) },
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
 		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits, Accepts: t.accepts, Adopt: func(a *assoc.Assoc) { t.adopt(a) }})
 	t.timers = newTimers(t.now, (*Conn).timeout, t.sendCombined)

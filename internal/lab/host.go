@@ -21,6 +21,7 @@ type Host struct {
 	Addr     netip.AddrPort // the first; its port is that of UDP, 0 without
 	Addrs    []netip.Addr   // all
 	Down     []netip.Addr   // of them: nothing leaves from there
+	Own      []netip.Addr   // addresses that it has beside them, or that it knows to be its own
 	Link     int            // IP-level MTU of its link
 	Endpoint *endpoint.Endpoint
 	Assocs   []*assoc.Assoc
@@ -95,7 +96,8 @@ func countsUp(t testing.TB, hosts ...*Host) {
 func (h *Host) Renew(seed int64, features rawio.Features) {
 	h.Rand = &Dice{rand: rand.New(rand.NewSource(seed))}
 	h.head = rawio.Overhead(h.Addr)
-	h.Endpoint = endpoint.New(endpoint.Config{Rand: h.Rand, Features: features, MTU: h.mtu})
+	h.Endpoint = endpoint.New(endpoint.Config{Rand: h.Rand, Features: features, MTU: h.mtu,
+		Own: func(a netip.Addr) bool { return slices.Contains(h.Own, a) }})
 }
 
 // mtu is the longest SCTP packet that the link takes: none from here to here.

@@ -194,6 +194,9 @@ func (l *Link) Watch(changed func(usable []netip.Addr)) {
 	}
 }
 
+// Owns asks the inner link, see rawio.Owns.
+func (l *Link) Owns(a netip.Addr) bool { return rawio.Owns(l.inner, a) }
+
 // LocalAddrs asks the inner link; it returns nil where that is no rawio.Addresser.
 func (l *Link) LocalAddrs() []netip.AddrPort {
 	if a, ok := l.inner.(rawio.Addresser); ok {

@@ -63,6 +63,9 @@ func (l *Link) source(local netip.Addr) netip.Addr {
 	return l.cfg.Local
 }
 
+// Owns implements rawio.Owner.
+func (l *Link) Owns(a netip.Addr) bool { return l.routes.Owns(a) }
+
 // LocalAddrs implements rawio.Addresser: the configured address, or this host's addresses with the
 // loopback ones last. There are no UDP ports here, so every port is 0.
 func (l *Link) LocalAddrs() []netip.AddrPort {

@@ -80,6 +80,9 @@ func (l *Link) bindTo(v6 bool, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(a, port)
 }
 
+// Owns implements rawio.Owner.
+func (l *Link) Owns(a netip.Addr) bool { return l.routes.Owns(a) }
+
 // LocalAddrs implements rawio.Addresser: the configured address, or this host's addresses with the
 // loopback ones last, each with the local encapsulation port.
 func (l *Link) LocalAddrs() []netip.AddrPort {

@@ -163,6 +163,9 @@ func (l *Link) MTU(_, remote netip.Addr) int {
 	return payload(mtu, remote.Unmap().Is6())
 }
 
+// Owns implements rawio.Owner.
+func (l *Link) Owns(a netip.Addr) bool { return l.routes.Owns(a) }
+
 // LocalAddrs implements rawio.Addresser: the configured address, or this host's addresses with the
 // loopback ones last, each with the local encapsulation port.
 func (l *Link) LocalAddrs() []netip.AddrPort {

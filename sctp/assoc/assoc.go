@@ -100,6 +100,7 @@ type Assoc struct {
 	// And what a packet that comes looks at, behind it.
 	outStreams, inStreams uint16 // negotiated, 0 before
 	hasAdaptation         bool   // peerAdaptation is known
+	here                  bool   // the peer is on this host
 	noDry                 bool   // see IgnoreDry
 	crowded               bool   // see Crowd
 	placer                Placer
@@ -148,6 +149,7 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	a.cfg, a.env, a.state, a.lives, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort, peer.PeerPort
 	a.localTag, a.localTSN, a.setup = id.tag, id.tsn, &setup{own: new(waiting), due: true, deadline: rawio.Never, reach: widest(peer.Remotes)}
 	a.newSender()
+	a.here = env.allOwn(peer.Remotes)
 	own := netip.AddrPortFrom(peer.Local.Addr().Unmap(), peer.Local.Port())
 	a.families, a.locals = bothFamilies, a.cfg.sources(a.setup.reach, own.Addr(), bothFamilies)
 	for _, r := range peer.Remotes {

@@ -138,6 +138,9 @@ type Env struct {
 	// Features are those of the link. Without rawio.DontFragment path MTUs are not searched for, without
 	// rawio.ECNField there is no ECN.
 	Features rawio.Features
+	// Own says whether an address is one of this host's now, beside the loopback ones; nil: none is known. Of a
+	// peer elsewhere such an address is no path.
+	Own func(netip.Addr) bool
 	// New returns where the next association is to lie, which is zero. If it is nil each lies by itself.
 	New func() *Assoc
 }

@@ -92,6 +92,7 @@ func (c *Cookie) own(p *rawio.Packet) netip.AddrPort {
 // anew: a restart adds none (section 5.2.4.1).
 func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f families) {
 	own := c.own(p)
+	a.here = a.env.own(c.Addrs[0])
 	a.knownTo(c.Addrs[0], c.Addrs[0], own, f)
 	old := slices.Clone(a.paths) // a.one is used again
 	a.paths = nil
@@ -115,6 +116,7 @@ func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
 	}
 	a.adopt(ck)
 	own := ck.own(in.Packet)
+	a.here = a.env.own(ck.Addrs[0])
 	a.knownTo(ck.Addrs[0], ck.Addrs[0], own, bothFamilies)
 	a.keepKnown(own)
 	for _, addr := range ck.Addrs[:ck.NumAddrs] {

@@ -137,7 +137,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	}
 	to := in.Remote.Addr().Unmap() // where the INIT ACK goes
 	var o offer
-	if why, ok := readOffer(init, source, a.cfg.families(to, to)&a.families, &o); !ok {
+	if why, ok := readOffer(init, source, a.cfg.families(to, to)&a.families, a.env, &o); !ok {
 		a.rare().InitsRefused++
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		return
@@ -219,7 +219,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	var o offer
-	if why, ok := readOffer(init, source, a.cfg.families(source, a.setup.reach), &o); !ok {
+	if why, ok := readOffer(init, source, a.cfg.families(source, a.setup.reach), a.env, &o); !ok {
 		a.rare().Violations++
 		refuse(&a.outbox, in.Packet, o.tag, why)
 		a.down(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})

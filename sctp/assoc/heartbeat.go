@@ -98,6 +98,9 @@ func (a *Assoc) pressing(p *path) bool {
 // those that may are the next that are due.
 func (a *Assoc) scheduleBeat(p *path, from rawio.Time) {
 	switch {
+	case a.avoids(p):
+		p.beat.at(rawio.Never)
+		return
 	case a.pressing(p):
 		p.beat.at(from)
 		return

@@ -37,6 +37,10 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 		a.rare().ICMPIgnored++
 		return
 	}
+	if a.fromHere(p) {
+		a.rare().ICMPIgnored++
+		return
+	}
 	switch p.Kind {
 	case rawio.KindPacketTooBig: // ICMP7
 		a.packetTooBig(now, path, p.MTU)

@@ -54,7 +54,7 @@ func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *C
 	}
 	var of offer
 	source := p.Remote.Addr().Unmap()
-	if why, ok := readOffer(init, source, cfg.families(source, source), &of); !ok {
+	if why, ok := readOffer(init, source, cfg.families(source, source), env, &of); !ok {
 		refuse(o, p, of.tag, why)
 		return InitRefused, 0
 	}

@@ -22,6 +22,7 @@ type offer struct {
 	cookie        []byte     // State Cookie of an INIT ACK
 	source        netip.Addr // of the packet
 	usable        families   // what addresses of the peer are of use
+	env           *Env       // knows this host's
 	addrs         [MaxPaths]netip.Addr
 	numAddrs      int      // usable addresses listed, the packet's source not counted
 	ignored       int      // usable addresses listed beyond MaxPaths
@@ -39,8 +40,8 @@ type refusal struct {
 
 // readOffer checks an INIT or INIT ACK that came from source and reads it. When ok is false the answer
 // is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in each state.
-func readOffer(c wire.Init, source netip.Addr, usable families, o *offer) (why refusal, ok bool) {
-	*o = offer{source: source, usable: usable, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), out: c.OutStreams(), in: c.InStreams()}
+func readOffer(c wire.Init, source netip.Addr, usable families, env *Env, o *offer) (why refusal, ok bool) {
+	*o = offer{source: source, usable: usable, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), out: c.OutStreams(), in: c.InStreams()}
 	if o.rwnd < minWindow || o.out == 0 || o.in == 0 {
 		return refusal{code: wire.CauseInvalidParam}, false // sections 3.3.2 and 3.3.3
 	}
@@ -120,6 +121,9 @@ func (o *offer) addAddr(a netip.Addr) {
 	a = inZone(a, o.source.Zone())
 	if a == o.source || familyOf(a)&o.usable == 0 || !meaningful(a, o.source) || o.lists(a) {
 		return
+	}
+	if o.env.own(a) && !o.env.own(o.source) {
+		return // it means this host
 	}
 	if o.numAddrs >= MaxPaths-1 { // the source is one too
 		o.ignored++

@@ -95,6 +95,10 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 // checkTag applies the verification tag rules (section 8.5) and handles the packets that have rules of
 // their own. It says whether the chunks of the packet are to be processed.
 func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *glance) bool {
+	if (g.abort || g.first == wire.ChunkShutdownComplete) && a.fromHere(in.Packet) {
+		a.rare().ForeignSource++ // this host's answer to what the peer should have got
+		return false
+	}
 	tag, c := in.pkt.VTag(), g.chunk
 	own, reflected := tag == a.localTag, a.peerTag != 0 && tag == a.peerTag
 	switch {

@@ -21,6 +21,7 @@ type path struct {
 	heard    netip.AddrPort // own address that its last packet came to
 	dataIn   uint64         // packets with DATA
 	tx.Path
+	ours bool      // this host has the address, see heedOwn
 	mark pack.Mark // of its packets
 	beat beat
 	mtu  pathMTU
@@ -30,6 +31,9 @@ type path struct {
 // own address that the peer has sent to, or that the owner has named.
 func (a *Assoc) addPath(known, remote netip.AddrPort, state tx.PathState) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
+	if !a.here && a.env.own(remote.Addr()) {
+		return
+	}
 	if local, ok := a.sourceFor(remote.Addr(), known); ok {
 		a.addPair(local, remote, state)
 	}

@@ -25,6 +25,8 @@ type Config struct {
 	// Features are those of the link, and New says where an association is to lie: see assoc.Env.
 	Features rawio.Features
 	New      func() *assoc.Assoc
+	// Own says whether an address is one of this host's: see assoc.Env.
+	Own func(netip.Addr) bool
 	// MaxAssocs bounds the associations; further peers are refused by ABORT. 0 means 1,048,576.
 	MaxAssocs int
 	// MaxPerSource bounds those that were set up from one address; more are refused by ABORT. 0: no bound.
@@ -106,7 +108,7 @@ func New(cfg Config) *Endpoint {
 	}
 	return &Endpoint{
 		cfg:       cfg,
-		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, New: cfg.New},
+		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, Own: cfg.Own, New: cfg.New},
 		listeners: make(map[uint16][]*assoc.Config),
 		entries:   make(map[*assoc.Assoc]*entry),
 		ports:     make(map[uint16]int),

@@ -3,6 +3,7 @@ package route
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -10,6 +11,7 @@ import (
 const (
 	lifetime   = 10 * time.Second // of an answer: routes and MTUs change seldom
 	leastLife  = lifetime / 100   // of one that is not trusted any more, so that who is refused again and again does not ask each time
+	ownLife    = time.Second      // of the list of own addresses, where no news tell of a change
 	maxAnswers = 4096             // kept at a time, against a flood of addresses
 
 	defaultMTU  = 1500  // octets, where the system does not tell
@@ -29,6 +31,8 @@ type Table struct {
 	answers    map[key]answer   // guarded by mu
 	closed     bool             // guarded by mu
 	distrusted time.Time        // guarded by mu: when Distrust did something last
+	own        []netip.Addr     // guarded by mu: all addresses of this host, link-local ones with their zone
+	ownUntil   time.Time        // guarded by mu: when they are asked for anew
 	now        func() time.Time // a test's clock
 }
 
@@ -111,6 +115,16 @@ func (t *Table) Addrs() []netip.Addr {
 		}
 	}
 	return out
+}
+
+// Owns says whether an address is one of this host's, of an interface that is down too.
+func (t *Table) Owns(a netip.Addr) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := t.now(); !t.closed && !now.Before(t.ownUntil) {
+		t.own, t.ownUntil = t.system.all(), now.Add(ownLife)
+	}
+	return slices.Contains(t.own, a.Unmap())
 }
 
 // Close gives the system's resources back. After it the table knows nothing but its fallbacks.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
@@ -105,4 +106,42 @@ func TestChangesOfInterfacesAreTold(t *testing.T) {
 	r.Close()
 	_, more := <-news
 	check.That(t, !more, "news of a closed table")
+}
+
+// An address is this host's from when an interface has it, also where that is down or has no carrier,
+// as the bridge of containers that do not run: packets to it come back.
+func TestAddressesOfThisHost(t *testing.T) {
+	r, ns, other := joined(t)
+	r.now = func() time.Time { return time.Unix(0, 0) } // news alone tell of a change
+	owns := func(what, addr string, want bool) {
+		t.Helper()
+		check.Equal(t, what, r.Owns(netip.MustParseAddr(addr)), want)
+	}
+	owns("that of an interface", "fd01::1", true)
+	owns("the loopback one", "127.0.0.1", true)
+	owns("that of the host at the other end", "fd01::2", false)
+	owns("one that it will have", "172.17.0.1", false)
+	news := make(chan struct{})
+	go func() {
+		r.Watch(func([]netip.Addr) { news <- struct{}{} })
+		close(news)
+	}()
+	own := must.Get(netlink.ParseAddr("172.17.0.1/16"))(t)
+	eth := func(f func(dev netlink.Link) error) {
+		ns.Do(func() error { return f(must.Get(netlink.LinkByName("eth"))(t)) })
+		<-news
+	}
+	other.Do(func() error { return netlink.LinkSetDown(must.Get(netlink.LinkByName("eth"))(t)) })
+	<-news
+	eth(func(dev netlink.Link) error { return netlink.AddrAdd(dev, own) })
+	owns("one that an interface without a carrier has got", "172.17.0.1", true)
+	owns("it, as an IPv6 address", "::ffff:172.17.0.1", true)
+	eth(func(dev netlink.Link) error { return netlink.AddrDel(dev, own) })
+	owns("one that it has had", "172.17.0.1", false)
+	list := r.system.all()
+	i := slices.IndexFunc(list, func(a netip.Addr) bool { return a.IsLinkLocalUnicast() })
+	check.That(t, i < 0 || list[i].Zone() == "eth" && r.Owns(list[i]) && !r.Owns(list[i].WithZone("lo")), "link-local addresses are those of their link: %v", list)
+	r.Close()
+	for range news {
+	}
 }

@@ -2,6 +2,7 @@ package route
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -76,6 +77,24 @@ func (s system) lookup(local, remote netip.Addr) (Path, bool) {
 
 func (s system) addrs() (list []netip.Addr) {
 	_ = s.eachAddr(func(a netip.Addr, _ int) { list = append(list, a) })
+	return list
+}
+
+// all lists every address of every interface, link-local ones with their zone.
+func (s system) all() (list []netip.Addr) {
+	names := make(map[int]string)
+	_ = s.eachAddr(func(a netip.Addr, link int) {
+		if a.IsLinkLocalUnicast() && a.Is6() {
+			if names[link] == "" {
+				if l, err := s.nl.LinkByIndex(link); err == nil {
+					names[link] = l.Attrs().Name
+				}
+			}
+			a = a.WithZone(names[link])
+		}
+		list = append(list, a)
+	})
+	slices.SortFunc(list, netip.Addr.Compare)
 	return list
 }
 

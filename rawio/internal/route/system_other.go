@@ -50,3 +50,7 @@ func (system) addrs() []netip.Addr {
 	list, _ := hostaddr.List()
 	return list
 }
+
+func (system) addrs() []netip.Addr { return hostaddr.List() }
+
+func (system) all() []netip.Addr { return hostaddr.List() }

@@ -25,6 +25,7 @@ func subscribe() (*nl.NetlinkSocket, error) {
 // anew about ways. It returns when the table is closed.
 func (t *Table) Watch(changed func(usable []netip.Addr)) {
 	var before []place
+	var had []netip.Addr
 	for {
 		_, _, err := t.system.news.Receive()
 		t.mu.Lock()
@@ -33,8 +34,10 @@ func (t *Table) Watch(changed func(usable []netip.Addr)) {
 			return
 		}
 		now, ok := t.system.places()
-		if ok = ok && !slices.Equal(now, before); ok {
-			before = now
+		own := t.system.all()
+		t.own, t.ownUntil = own, t.now().Add(ownLife)
+		if ok = ok && !(slices.Equal(now, before) && slices.Equal(own, had)); ok {
+			before, had = now, own
 			clear(t.answers)
 		}
 		t.mu.Unlock()
