@@ -56,13 +56,15 @@ type Addresser interface {
 	LocalAddrs() []netip.AddrPort
 }
 
-// Owner is implemented by links that know which addresses their host has, also those that the link is not bound to.
+// Owner is implemented by links that know which addresses their host has, also those that the link
+// is not bound to.
 type Owner interface {
 	// Owns says whether an address is one of this host's now: packets to it come back.
 	Owns(a netip.Addr) bool
 }
 
-// Owns asks a link whether an address is one of its host's. Of one that is no Owner it is if it is one of its own: see Addresser.
+// Owns asks a link whether an address is one of its host's. Of one that is no Owner it is if it is
+// one of its own: see Addresser.
 func Owns(l Link, a netip.Addr) bool {
 	switch l := l.(type) {
 	case Owner:

@@ -115,9 +115,11 @@ func (a *Assoc) suspected(now rawio.Time, p *path, carried bool) {
 	}
 }
 
-// UsableFrom says from which own addresses something can be sent. Paths that begin elsewhere, where the interface is down or has that address no more, are left at
-// once, as those are over which the link refuses a packet (Unroutable), and PollTransmit has something to send. HEARTBEATs find out when they can be
-// used again. What addresses this host has now is asked as well (Env.Own): a path to one of them is none.
+// UsableFrom says from which own addresses something can be sent. Paths that begin elsewhere,
+// where the interface is down or has that address no more, are left at once, as those are over
+// which the link refuses a packet (Unroutable), and PollTransmit has something to send. HEARTBEATs
+// find out when they can be used again. What addresses this host has now is asked as well
+// (Env.Own): a path to one of them is none.
 func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 	for _, p := range a.paths {
 		a.heedOwn(now, p)

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// An address that both hosts have, such as that of a bridge for containers, is no path: what is sent
-// there comes back to this host, whose own answer, an ABORT, would end the association. So an
+// An address that both hosts have, such as that of a bridge for containers, is no path: what is
+// sent there comes back to this host, whose own answer, an ABORT, would end the association. So an
 // address of this host counts as one of the peer's only where the peer is on this host.
 
 // own says whether an address is one of this host's now.
@@ -20,8 +20,8 @@ func (e *Env) allOwn(list []netip.AddrPort) bool {
 	return !slices.ContainsFunc(list, func(r netip.AddrPort) bool { return !e.own(r.Addr().Unmap()) })
 }
 
-// fromHere says whether a packet, or what a report quotes, is of this host, and so not of a peer that
-// is elsewhere. That is asked anew, as addresses come and go.
+// fromHere says whether a packet, or what a report quotes, is of this host, and so not of a peer
+// that is elsewhere. That is asked anew, as addresses come and go.
 func (a *Assoc) fromHere(p *rawio.Packet) bool { return !a.here && a.env.own(p.Remote.Addr().Unmap()) }
 
 // heedOwn takes down which addresses of the peer this host has now. Nothing is sent there any more

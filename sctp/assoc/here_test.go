@@ -87,7 +87,8 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 	check.That(t, a.NumPaths() == 1 && a.PeerAddr() == bridge, "of a peer on this host: %+v", lab.Paths(a))
 }
 
-// here is established with a peer that has two addresses, the second of which has become one of this host.
+// here is established with a peer that has two addresses, the second of which has become one of
+// this host.
 func here(t *testing.T) *lab.Lab {
 	l := lab.TwoPaths(t)
 	l.Host.Own = addrs("10.0.0.1 10.0.0.10")
@@ -121,7 +122,8 @@ func TestAddressThatThisHostGetsLater(t *testing.T) {
 	check.Equal(t, "state, once it answers again", lab.PathTo(t, l.A, second).State, assoc.PathActive)
 }
 
-// A peer all of whose addresses are this host's now is asked nevertheless: that ends the association.
+// A peer all of whose addresses are this host's now is asked nevertheless: that ends the
+// association.
 func TestPeerWhoseOnlyAddressThisHostGets(t *testing.T) {
 	l := lab.Passive(t, nil)
 	l.Host.Own = []netip.Addr{l.Peer.Addr()}
@@ -132,8 +134,9 @@ func TestPeerWhoseOnlyAddressThisHostGets(t *testing.T) {
 	check.That(t, errors.Is(err, assoc.ErrTimeout), "ended by %v", err)
 }
 
-// What this host itself answers to a packet that was for the peer, before anybody has noticed that it has the address, says nothing of
-// the peer. What a third host answers counts (sections 8.5.1 B and 9.1).
+// What this host itself answers to a packet that was for the peer, before anybody has noticed that
+// it has the address, says nothing of the peer. What a third host answers counts (sections 8.5.1 B
+// and 9.1).
 func TestAnswersOfThisHostEndNothing(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -159,14 +162,16 @@ func TestAnswersOfThisHostEndNothing(t *testing.T) {
 	}
 }
 
-// unreachable delivers protocol unreachable about a packet to the second address, when the peer has been silent for long.
+// unreachable delivers protocol unreachable about a packet to the second address, when the peer
+// has been silent for long.
 func unreachable(l *lab.Lab) {
 	l.Now = l.Now.Add(time.Minute)
 	quote := lab.Packet(lab.PortB, lab.PortA, l.PeerTag)
 	l.Hand(rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: quote, Remote: lab.Second})
 }
 
-// shutdownAcked has the peer end the association, and something at the second address say that it has none.
+// shutdownAcked has the peer end the association, and something at the second address say that it
+// has none.
 func shutdownAcked(l *lab.Lab) {
 	l.Post(l.Peer, l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))
 	must.Equal(l.TB, "state", l.A.State(), assoc.ShutdownAckSent)

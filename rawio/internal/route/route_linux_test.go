@@ -108,8 +108,8 @@ func TestChangesOfInterfacesAreTold(t *testing.T) {
 	check.That(t, !more, "news of a closed table")
 }
 
-// An address is this host's from when an interface has it, also where that is down or has no carrier,
-// as the bridge of containers that do not run: packets to it come back.
+// An address is this host's from when an interface has it, also where that is down or has no
+// carrier, as the bridge of containers that do not run: packets to it come back.
 func TestAddressesOfThisHost(t *testing.T) {
 	r, ns, other := joined(t)
 	r.now = func() time.Time { return time.Unix(0, 0) } // news alone tell of a change

@@ -51,6 +51,4 @@ func (system) addrs() []netip.Addr {
 	return list
 }
 
-func (system) addrs() []netip.Addr { return hostaddr.List() }
-
-func (system) all() []netip.Addr { return hostaddr.List() }
+func (s system) all() []netip.Addr { return s.addrs() }
