@@ -46,7 +46,8 @@ type Config struct {
 	// RTOInitial, RTOMin and RTOMax bound the retransmission timeout. Defaults 1 s, 1 s, 60 s.
 	RTOInitial, RTOMin, RTOMax time.Duration
 	// SackDelay is the longest wait before DATA is acknowledged: default 200 ms, at most 500 ms. Unless RFC9260 is set it is no
-	// longer than a round trip, or 25 ms where that is shorter, but where packets come for many of the 512 or more associations of a Transport.
+	// longer than a round trip, or 25 ms where that is shorter, or 80 ms where no round trip is known or packets come for many of the 512 or more
+	// associations of a Transport; and no longer than half of what a peer has waited before it sent again what was not acknowledged.
 	SackDelay time.Duration
 	// LoneSackDelay is that wait while what the peer sends is not answered by DATA, which takes a SACK
 	// along: until 16 packets in a row were, and again once one was not. Default SackDelay, and not longer.

@@ -120,7 +120,8 @@ func connOf(a *assoc.Assoc) *Conn {
 
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := connOf(a)
-	c.t, c.began, c.account = t, t.now(), new(account.Account)
+	accounts := new([2]account.Account) // which outlive it, see keepAccount
+	c.t, c.began, c.account, c.gate.account = t, t.now(), &accounts[0], &accounts[1]
 	c.life.isUp = a.State() == assoc.Established
 	if cfg.Events > 0 {
 		c.notes = &notes{limit: cfg.Events, come: make(chan struct{}, 1)}

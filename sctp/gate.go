@@ -42,15 +42,15 @@ type gate struct {
 	short  bool // of memory: nothing more is to wait
 	closed bool // the association is no more
 
-	mu      sync.Mutex      // guards all but own and waiting; a leaf lock
-	backlog []rawio.Packet  // packets that arrived while the gate was taken
-	octets  int             // of memory that they keep
-	last    *rawio.Buf      // whose octets are the last of these
-	arena   *rawio.Buf      // where the next short packet is copied to; nil: there is none
-	pool    *rawio.Pool     // of arenas
-	taken   int             // octets that what was taken keeps until done
-	spare   []rawio.Packet  // the drained slice, kept for reuse
-	account account.Account // what all this keeps
+	mu      sync.Mutex       // guards all but own and waiting; a leaf lock
+	backlog []rawio.Packet   // packets that arrived while the gate was taken
+	octets  int              // of memory that they keep
+	last    *rawio.Buf       // whose octets are the last of these
+	arena   *rawio.Buf       // where the next short packet is copied to; nil: there is none
+	pool    *rawio.Pool      // of arenas
+	taken   int              // octets that what was taken keeps until done
+	spare   []rawio.Packet   // the drained slice, kept for reuse
+	account *account.Account // what all this keeps
 	owner   *account.Account
 }
 
@@ -157,9 +157,23 @@ func (g *gate) dropArena() {
 
 // charge counts what waits. Called with mu held.
 func (g *gate) charge() {
-	if g.account.Charge(g.octets + g.taken + (cap(g.backlog)+cap(g.spare))*packetHeld) {
+	if g.account.Charge(g.held()) {
 		g.stillShort()
 	}
+}
+
+// trim counts no more than is kept.
+func (g *gate) trim() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.account.Trim(g.held())
+	}
+}
+
+// held returns the octets of memory that it keeps. Called with mu held.
+func (g *gate) held() int {
+	return g.octets + g.taken + (cap(g.backlog)+cap(g.spare))*packetHeld
 }
 
 // stillShort notes and says whether memory is short and the association has more than its share. Called with mu held.

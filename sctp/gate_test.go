@@ -53,7 +53,7 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 // What waits counts as much as it keeps from other use: a whole buffer, once; and a short packet that lies alone in a long one its part of
 // another buffer, as it is copied.
 func TestBacklogCountsWhatItKeeps(t *testing.T) {
-	g := gate{pool: rawio.NewPool(arenaOctets, 1)}
+	g := gate{pool: rawio.NewPool(arenaOctets, 1), account: new(account.Account)}
 	defer g.close()
 	var buf *rawio.Buf
 	var sum int
@@ -111,11 +111,11 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 func TestBacklogWhileMemoryIsShort(t *testing.T) {
 	total, host := account.NewTotal(1<<20), netip.MustParseAddr("10.0.1.1")
 	var owner, other account.Account
-	g := gate{owner: &owner}
+	g := gate{owner: &owner, account: new(account.Account)}
 	defer g.close()
 	total.Open(&owner, host)
 	total.Open(&other, host)
-	owner.Share(&g.account)
+	owner.Share(g.account)
 	owner.Charge(2 * account.Quantum)
 	for i, step := range []struct {
 		others, octets int
@@ -137,9 +137,9 @@ func TestBacklogWhileMemoryIsShort(t *testing.T) {
 func TestBacklogCountsAllItsMemory(t *testing.T) {
 	total := account.NewTotal(1 << 30)
 	var owner account.Account
-	g := gate{owner: &owner}
+	g := gate{owner: &owner, account: new(account.Account)}
 	total.Open(&owner, netip.MustParseAddr("10.0.1.1"))
-	owner.Share(&g.account)
+	owner.Share(g.account)
 	buf := rawio.NewBuf(make([]byte, 64<<10))
 	post := func(times int) {
 		for range times {

@@ -92,8 +92,9 @@ func (c *Conn) draw(held int) (drew bool) {
 	return drew
 }
 
-// trim keeps no more drawn than is held. Owner only.
+// trim keeps no more drawn than is held, by the association and by its backlog. Owner only.
 func (c *Conn) trim(held int) {
+	c.gate.trim()
 	c.account.Trim(held)
 	c.drawnTo = int(c.account.Drawn())
 }
@@ -186,7 +187,7 @@ func (c *Conn) giveUp() {
 // openAccount begins to count what an association with the host at addr holds. Called with mu held.
 func (t *Transport) openAccount(c *Conn, addr netip.Addr) {
 	t.account.Open(c.account, addr)
-	c.account.Share(&c.gate.account)
+	c.account.Share(c.gate.account)
 	c.gate.owner = c.account
 	if c.draw(c.held()); c.account.Pressure() != account.Calm {
 		t.reclaimer.call()
@@ -214,18 +215,26 @@ func (t *Transport) keepAccount(c *Conn) {
 		return
 	}
 	t.remains[c.account] = weak.Make(c)
-	runtime.AddCleanup(c, func(a *account.Account) {
+	runtime.AddCleanup(c, func(a [2]*account.Account) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if _, ok := t.remains[a]; ok {
-			a.Trim(0)
-			t.closeAccountLocked(a)
+		if _, ok := t.remains[a[0]]; ok {
+			a[0].Trim(0)
+			a[1].Trim(0)
+			t.closeAccountLocked(a[0])
 		}
-	}, c.account)
+	}, [2]*account.Account{c.account, c.gate.account})
 }
 
-// chargeOwn counts what the Transport holds for no association in particular. Called with mu held.
-func (t *Transport) chargeOwn() { t.own.Charge(t.ep.Held()) }
+// chargeOwn counts what the Transport holds for no association in particular, which is nothing when
+// it is closed. Called with mu held.
+func (t *Transport) chargeOwn() {
+	if t.closed {
+		t.own.Trim(0)
+		return
+	}
+	t.own.Charge(t.ep.Held())
+}
 
 // reclaimer takes memory back from associations that have too much, one call at a time.
 type reclaimer struct {

@@ -514,5 +514,8 @@ func (t *Transport) Close() error {
 	}
 	t.turn.close()
 	t.shards.Wait()
+	t.mu.Lock()
+	t.chargeOwn()
+	t.mu.Unlock()
 	return err
 }

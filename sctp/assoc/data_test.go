@@ -255,22 +255,74 @@ func TestSackWaitsForARoundTripAtMost(t *testing.T) {
 		{assoc.Config{}, false, 300 * time.Millisecond, 200 * time.Millisecond},
 		{assoc.Config{SackDelay: 20 * time.Millisecond}, false, 70 * time.Millisecond, 20 * time.Millisecond},
 		{assoc.Config{RFC9260: true}, false, 70 * time.Millisecond, 200 * time.Millisecond},
-		{assoc.Config{}, true, 3 * time.Millisecond, 200 * time.Millisecond},
+		{assoc.Config{}, true, 3 * time.Millisecond, 80 * time.Millisecond},
+		{assoc.Config{}, true, 90 * time.Millisecond, 90 * time.Millisecond},
+		{assoc.Config{SackDelay: 200 * time.Millisecond}, true, 3 * time.Millisecond, 80 * time.Millisecond},
+		{assoc.Config{}, false, 0, 80 * time.Millisecond}, // not known
 		{assoc.Config{SackDelay: 60 * time.Millisecond}, true, 3 * time.Millisecond, 60 * time.Millisecond},
-		{assoc.Config{SackDelay: 500 * time.Millisecond}, true, 300 * time.Millisecond, 500 * time.Millisecond}, // req 9260-6.2-11
+		{assoc.Config{RFC9260: true}, true, 3 * time.Millisecond, 200 * time.Millisecond},
+		{assoc.Config{SackDelay: 500 * time.Millisecond, RFC9260: true}, true, 300 * time.Millisecond, 500 * time.Millisecond}, // req 9260-6.2-11
 	} {
 		row.cfg.HeartbeatInterval = -1
 		l := lab.Passive(t, &row.cfg)
 		l.A.Crowd(row.crowd)
-		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
-		l.Flush()
-		l.Now = l.Now.Add(row.trip)
-		l.Send(l.Tag, l.Sack(l.HostTSN))
+		if row.trip > 0 {
+			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
+			l.Flush()
+			l.Now = l.Now.Add(row.trip)
+			l.Send(l.Tag, l.Sack(l.HostTSN))
+		}
 		l.Expect(l.Send(l.Tag, l.Data("first")), "SACK")
 		l.Expect(l.Send(l.Tag, l.Data("second")), "")
 		early, late := l.Wait(row.max-1), l.Wait(1)
 		check.That(t, len(early) == 0 && len(late) == 1, "round trips of %v, in a crowd %v: %d packets in less than %v, then %d", row.trip, row.crowd, len(early), row.max, len(late))
 	}
+}
+
+// A peer that sends again what was not acknowledged for so long is not kept waiting for half as long the next time. What comes twice for another reason says nothing.
+func TestSackDelayIsLearntFromDuplicates(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		cfg    assoc.Config
+		first  time.Duration // until the SACK
+		after  time.Duration // a chunk comes again
+		second time.Duration // until the next SACK
+	}{
+		{"its timer was shorter", assoc.Config{}, 80 * time.Millisecond, 60 * time.Millisecond, 30 * time.Millisecond},
+		{"it was as long, and crossed the SACK", assoc.Config{}, 80 * time.Millisecond, 90 * time.Millisecond, 45 * time.Millisecond},
+		{"the SACK was lost", assoc.Config{}, 80 * time.Millisecond, time.Second, 80 * time.Millisecond},
+		{"the network has copied it", assoc.Config{}, 80 * time.Millisecond, 5 * time.Millisecond, 80 * time.Millisecond},
+		{"a shorter delay was asked for", assoc.Config{SackDelay: 20 * time.Millisecond}, 20 * time.Millisecond, 60 * time.Millisecond, 20 * time.Millisecond},
+		{"by the letter", assoc.Config{RFC9260: true}, 200 * time.Millisecond, 60 * time.Millisecond, 200 * time.Millisecond},
+	} {
+		row.cfg.HeartbeatInterval = -1
+		l := lab.Passive(t, &row.cfg)
+		l.Expect(l.Send(l.Tag, l.Data("first")), "SACK")
+		again := l.Data("second")
+		l.Expect(l.Send(l.Tag, again), "")
+		if row.after >= row.first {
+			l.Expect(l.Wait(row.first), "SACK")
+			l.Wait(row.after - row.first)
+		} else {
+			l.Expect(l.Wait(row.after), "")
+		}
+		l.Expect(l.Send(l.Tag, again), "SACK")
+		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}})) // so that no SACK has waited in vain
+		l.Flush()
+		l.Expect(l.Send(l.Tag, l.Data("third")), "")
+		early, late := l.Wait(row.second-1), l.Wait(1)
+		check.That(t, !acks(early, l.TSN-1) && acks(late, l.TSN-1), "%s: %q before %v, then %q", row.name, lab.Describe(early), row.second, lab.Describe(late))
+	}
+}
+
+// acks says whether one of the packets acknowledges a TSN.
+func acks(out []wire.Packet, t wire.TSN) bool {
+	for _, p := range out {
+		if k, err := wire.AsSack(lab.ChunkOf(p, wire.ChunkSack)); err == nil && k.CumTSN() == t {
+			return true
+		}
+	}
+	return false
 }
 
 // Where a SACK has waited in vain, and packets come farther apart than it may wait, the next goes at once: until DATA goes in time to have taken it

@@ -31,10 +31,10 @@ func TestReconfigure(t *testing.T) {
 			l.Wait(10 * time.Second)
 			return l.A.State() == assoc.Closed
 		}},
-		{"a SACK waits longer", func(c *assoc.Config) { c.SackDelay = 400 * time.Millisecond }, func(t *testing.T, l *lab.Lab) bool {
+		{"a SACK waits less", func(c *assoc.Config) { c.SackDelay = 40 * time.Millisecond }, func(t *testing.T, l *lab.Lab) bool {
 			l.Expect(l.Send(l.Tag, l.Data("first")), "SACK")
 			l.Send(l.Tag, l.Data("second"))
-			return len(l.Wait(399*time.Millisecond)) == 0 && len(l.Wait(time.Millisecond)) == 1
+			return len(l.Wait(39*time.Millisecond)) == 0 && len(l.Wait(time.Millisecond)) == 1
 		}},
 		{"a HEARTBEAT comes sooner", func(c *assoc.Config) { c.HeartbeatInterval = time.Second }, func(t *testing.T, l *lab.Lab) bool {
 			out := l.Wait(5 * time.Second)

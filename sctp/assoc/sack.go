@@ -34,19 +34,25 @@ func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.acknowledged(now, res)
 }
 
-// nearSackDelay is the longest SACK.Delay where round trips are shorter than it.
-const nearSackDelay = 25 * time.Millisecond
+// nearSackDelay is the longest SACK.Delay where round trips are shorter than it, crowdSackDelay that
+// in a crowd. A peer may have an RTO.Min of 100 ms: it sends again what is acknowledged later.
+const (
+	nearSackDelay  = 25 * time.Millisecond
+	crowdSackDelay = 80 * time.Millisecond
+)
 
-// hurrySack has the SACK for what came from p wait no longer than a round trip, or nearSackDelay: a peer that has lost the last of what it sent
-// waits for it, and for nothing else. By the letter of section 6.2, and in a crowd, it may take SackDelay.
+// hurrySack has the SACK for what came from p wait no longer than a round trip, or nearSackDelay: a
+// peer that has lost the last of what it sent waits for it, and for nothing else. In a crowd, or
+// where no round trip is known, it may take crowdSackDelay, by the letter of section 6.2 SackDelay.
 func (a *Assoc) hurrySack(p *path) {
-	if trip := p.ShortestRTT(); trip > 0 && !a.cfg.RFC9260 {
-		delay := a.cfg.SackDelay
-		if !a.crowded {
-			delay = min(delay, max(trip, nearSackDelay))
-		}
-		a.recv.SetSackDelay(delay, a.cfg.LoneSackDelay)
+	if a.cfg.RFC9260 {
+		return
 	}
+	trip, most := p.ShortestRTT(), nearSackDelay
+	if a.crowded || trip == 0 {
+		most = crowdSackDelay
+	}
+	a.recv.SetSackDelay(min(a.cfg.SackDelay, max(trip, most)), a.cfg.LoneSackDelay)
 }
 
 // acknowledged clears error counters for what the peer acknowledged (sections 8.1 and 8.2).

@@ -27,6 +27,11 @@ type AckPolicy struct {
 	due      bool          // a SACK has to go now
 	held     bool          // it may wait for DATA to go with, unless it is due for another reason than the number of packets
 
+	// What came twice while the SACK for it waited, or just had, says how long the peer waits for that: limit is half of it.
+	limit  time.Duration // of delay and lone; 0: nothing is known
+	waited bool          // the last SACK has waited for all of its delay
+
+	again  bool // the packet in processing has a duplicate
 	data   bool // the packet in processing has DATA
 	urgent bool // and its SACK is not to be delayed
 }
@@ -41,6 +46,9 @@ func NewAckPolicy(delay, lone time.Duration, letter bool) AckPolicy {
 
 func (a *AckPolicy) setDelay(delay, lone time.Duration) {
 	delay = min(delay, MaxSackDelay)
+	if a.limit > 0 {
+		delay = min(delay, a.limit)
+	}
 	if lone <= 0 || lone > delay {
 		lone = delay
 	}
@@ -56,6 +64,22 @@ func (a *AckPolicy) Data(urgent bool) {
 	a.urgent = a.urgent || urgent
 }
 
+// Again notes that a DATA chunk of the packet in processing has come before.
+func (a *AckPolicy) Again() { a.again = true }
+
+// leastTimeout is how soon a peer sends again at least. What comes twice sooner is the network's doing.
+const leastTimeout = 10 * time.Millisecond
+
+// learn takes that a peer has sent again what came so long ago, and was not acknowledged yet or only just.
+func (a *AckPolicy) learn(ago time.Duration) {
+	slow := a.deadline != rawio.Never || a.waited
+	if a.letter || !slow || ago < leastTimeout || a.limit > 0 && a.limit <= ago/2 {
+		return
+	}
+	a.limit = ago / 2
+	a.setDelay(a.delay, a.lone)
+}
+
 // WaryPackets is for how many packets with DATA a loss is remembered.
 const WaryPackets = 1024
 
@@ -66,6 +90,10 @@ func (a *AckPolicy) Loss() { a.wary = WaryPackets }
 func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	if !a.data {
 		return
+	}
+	if a.again {
+		a.learn(now.Sub(a.last))
+		a.again = false
 	}
 	seldom := now.Sub(a.last) > a.lone
 	a.last = now
@@ -107,7 +135,7 @@ func (a *AckPolicy) Demand() { a.due = true }
 // Due reports whether a SACK has to go now.
 func (a *AckPolicy) Due(now rawio.Time) bool {
 	if !now.Before(a.deadline) {
-		a.due, a.answered, a.vain = true, 0, !a.letter
+		a.due, a.answered, a.vain, a.waited = true, 0, !a.letter, true
 	}
 	return a.wanted() && (a.due || !a.held)
 }
@@ -146,5 +174,6 @@ func (a *AckPolicy) Sent() {
 	if a.packets == 1 && !a.due { // before it had to be
 		a.answered, a.vain = min(a.answered+1, answeredEnough), false
 	}
+	a.waited = a.waited && a.deadline != rawio.Never
 	a.packets, a.due, a.deadline = 0, false, rawio.Never
 }

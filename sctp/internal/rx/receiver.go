@@ -95,6 +95,7 @@ func (r *Receiver) Admit(d wire.Data) Admission {
 	case Again:
 		r.track.Duplicate(t)
 		r.ack.Loss()
+		r.ack.Again()
 		r.ack.Data(true)
 		return Duplicate
 	case Beyond:

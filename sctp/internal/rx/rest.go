@@ -13,6 +13,7 @@ type Rest struct {
 	streams sparse.Table[stream]
 	evicted uint64
 	delay   time.Duration // Config.SackDelay, or what SetSackDelay has made of it
+	limit   time.Duration // of it
 	credit  uint32
 	cum     wire.TSN
 	wary    int32
@@ -32,7 +33,7 @@ func (r *Receiver) Rests() bool {
 
 // Rest returns what Resume goes on from. It is for when Rests says so.
 func (r *Receiver) Rest() Rest {
-	return Rest{streams: r.reasm.streams, evicted: r.evicted, delay: r.ack.delay, credit: uint32(r.credit), cum: r.track.Cum(), wary: r.ack.wary,
+	return Rest{streams: r.reasm.streams, evicted: r.evicted, delay: r.ack.delay, limit: r.ack.limit, credit: uint32(r.credit), cum: r.track.Cum(), wary: r.ack.wary,
 		answered: r.ack.answered, begun: r.ack.begun, vain: r.ack.vain}
 }
 
@@ -46,6 +47,7 @@ func (r *Rest) Config(cfg Config) Config {
 func (r *Receiver) Resume(from *Rest) {
 	r.reasm.streams, r.evicted, r.credit = from.streams, from.evicted, int(from.credit)
 	r.ack.wary, r.ack.answered, r.ack.begun, r.ack.vain = from.wary, from.answered, from.begun, from.vain
+	r.ack.limit = from.limit
 	r.fit()
 }
 

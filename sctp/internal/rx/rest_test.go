@@ -40,6 +40,7 @@ func TestResume(t *testing.T) {
 	check.That(t, r.Rests(), "it does not rest when all is read and acknowledged")
 	r.SetSackDelay(7*time.Millisecond, 0)
 	r.ack.wary, r.ack.answered, r.ack.vain, r.evicted, r.credit = 5, 6, true, 4, 60_000
+	r.ack.limit = 9 * time.Millisecond
 	rest := r.Rest()
 	next := NewReceiver(rest.Config(cfg))
 	next.Resume(&rest)
@@ -51,7 +52,7 @@ func TestResume(t *testing.T) {
 		check.Equal(t, "window advertised", s.credit, 60_000)
 		check.Equal(t, "window", s.Window(), 1<<16)
 		check.Equal(t, "SACK.Delay", s.ack.delay, 7*time.Millisecond)
-		check.That(t, s.ack.wary == 5 && s.ack.answered == 6 && s.ack.vain && s.ack.begun && s.reasm.held.base == 3, "of SACKs it knows %+v", s.ack)
+		check.That(t, s.ack.wary == 5 && s.ack.limit == 9*time.Millisecond && s.ack.answered == 6 && s.ack.vain && s.ack.begun && s.reasm.held.base == 3, "of SACKs it knows %+v", s.ack)
 	}
 	ssn, known := rest.Stream(8)
 	_, other := rest.Stream(800)

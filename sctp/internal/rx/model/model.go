@@ -78,7 +78,8 @@ type acks struct {
 	packets, wary                  int
 	deadline                       rawio.Time
 	letter, vain                   bool
-	lone                           time.Duration
+	again, waited                  bool
+	lone, limit                    time.Duration
 	last                           rawio.Time
 }
 
@@ -91,12 +92,16 @@ func (a *acks) packetDone(now rawio.Time, gaps bool) {
 	if a.data {
 		a.packets++
 		a.wary = max(a.wary-1, 0)
-		far := now.Sub(a.last) > a.lone
+		if ago := now.Sub(a.last); a.again && !a.letter && (a.waited || a.deadline != rawio.Never) && ago >= 10*time.Millisecond {
+			a.limit = min(a.limit, ago/2)
+		}
+		a.again = false
+		far := now.Sub(a.last) > min(a.lone, a.limit)
 		a.last = now
 		if a.urgent || gaps || a.gaps || !a.begun || a.packets > 1 || a.vain && far {
 			a.due = true
 		} else {
-			a.deadline = now.Add(fuzzDelay)
+			a.deadline = now.Add(min(fuzzDelay, a.limit))
 		}
 		a.begun = true
 	}
@@ -106,7 +111,7 @@ func (a *acks) packetDone(now rawio.Time, gaps bool) {
 // pass is what the time alone brings.
 func (a *acks) pass(now rawio.Time) {
 	if !now.Before(a.deadline) {
-		a.due, a.vain = true, !a.letter
+		a.due, a.vain, a.waited = true, !a.letter, true
 	}
 }
 
@@ -191,7 +196,7 @@ func (z *fuzzer) arrive(d wire.Data, place, refuse bool) bool {
 		z.t.Fatalf("TSN %d, received before: %v, is admitted as %d", d.TSN(), again, a)
 	}
 	if z.acks.data = true; a == rx.Duplicate {
-		z.acks.wary = rx.WaryPackets
+		z.acks.wary, z.acks.again = rx.WaryPackets, true
 	}
 	if a == rx.Duplicate && !z.r.Dups() {
 		z.t.Fatalf("TSN %d came twice, and no SACK is to say so", d.TSN())
@@ -326,6 +331,7 @@ func (z *fuzzer) sack(room int) {
 	if z.acks.packets == 1 && !z.acks.due {
 		z.acks.vain = false
 	}
+	z.acks.waited = z.acks.waited && z.acks.deadline != rawio.Never
 	z.acks.packets, z.acks.due, z.acks.deadline = 0, false, rawio.Never
 	named, high := map[wire.TSN]bool{}, wire.TSN(0)
 	for i := range k.NumGaps() {
@@ -532,7 +538,7 @@ func Play(t *testing.T, in []byte, told *strings.Builder) {
 	z := &fuzzer{t: t, told: told, in: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], got: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
 	z.pool, z.lone, z.small = rawio.NewPool(2048<<(in[0]>>4&3), 8), in[0]&4 != 0, in[0]&0x18 == 0x18
 	cfg := rx.Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams, SackDelay: fuzzDelay}
-	z.acks.letter, z.acks.lone = in[0]&8 != 0, fuzzDelay
+	z.acks.letter, z.acks.lone, z.acks.limit = in[0]&8 != 0, fuzzDelay, fuzzDelay
 	cfg.Letter = z.acks.letter
 	if z.lone {
 		cfg.LoneDelay = fuzzDelay / 4
