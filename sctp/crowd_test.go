@@ -16,6 +16,7 @@ import (
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/internal/account"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -66,7 +67,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	})
 	t.Run("gate", func(t *testing.T) {
 		for range rounds {
-			g, posted := new(gate), 0
+			g, posted := &gate{account: new(account.Account)}, 0
 			crowd.Meet(4, func(int) {
 				if g.post(&rawio.Packet{Data: []byte("packet")}) != postFull {
 					posted++

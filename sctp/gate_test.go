@@ -29,7 +29,7 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 		{"octets", 1 << 16, backlogOctets >> 16},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			var g gate
+			g := gate{account: new(account.Account)}
 			data := make([]byte, row.size)
 			for round := range 2 {
 				for i := range row.fit {
