@@ -99,7 +99,7 @@ func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 			wait  time.Duration
 		}{
 			{"two, and no crowd", false, 2, soon},
-			{"two of a crowd", true, 2, 200 * time.Millisecond},
+			{"two of a crowd", true, 2, 80 * time.Millisecond},
 			{"one of a crowd", true, 1, soon},
 		} {
 			p.b.crowd.Store(tt.crowd)

@@ -16,8 +16,8 @@ import (
 	"github.com/rddp-go/rddp/internal/mempair"
 	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/rawio"
-	"github.com/rddp-go/rddp/sctp/internal/account"
 	"github.com/rddp-go/rddp/rawio/mem"
+	"github.com/rddp-go/rddp/sctp/internal/account"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
