@@ -6,6 +6,8 @@
 // Where it differs from Linux:
 //
 //   - Close waits up to a second, or for as long as SO_LINGER says, for the peer to have everything: this stack ends with the process.
+//     Sockets that are closed together, or one after the other, have that second once, and each four round trips at least.
+//   - The port of a listener can be listened on again when it is closed, with SO_REUSEADDR or without.
 //   - Deadlines work.
 //   - SCTP_EOF on an empty message begins a shutdown, under the name's own value in both packages (16) as well as under Linux's (0x200).
 //   - sinfo_cumtsn is the cumulative TSN at the time of the read, for ordered messages too (RFC 6458 section 5.3.2).

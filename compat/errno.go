@@ -24,6 +24,7 @@ var errnos = []struct {
 	{sctp.ErrNotUp, syscall.ENOTCONN},
 	{sctp.ErrMessageTooLong, syscall.EMSGSIZE},
 	{sctp.ErrNoMarks, syscall.EOPNOTSUPP},
+	{io.ErrUnexpectedEOF, syscall.ECONNABORTED}, // of reads: an ABORT of this side
 	{net.ErrClosed, syscall.EBADF},
 	{context.DeadlineExceeded, syscall.ETIMEDOUT},
 }

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rddp-go/rddp/internal/grace"
 	"github.com/rddp-go/rddp/internal/hostaddr"
 	"github.com/rddp-go/rddp/sctp"
 )
@@ -415,8 +416,10 @@ func (s *Socket) Shutdown() error {
 	return errnoOf(err)
 }
 
-// patience is how long Close waits if SO_LINGER does not say.
+// patience is how long Close waits if SO_LINGER does not say. Sockets that are closed together, or one after the other, have it once.
 const patience = time.Second
+
+var closing grace.Period
 
 // Close is close of the last descriptor: it ends the association, or all that nobody has accepted. The association is aborted where SO_LINGER has the
 // time 0, or messages were not read. Calls under way in other goroutines end: Recv as at the end of the association.
@@ -432,7 +435,8 @@ func (s *Socket) Close() error {
 	}
 	s.closed = true
 	c, l, wait, abort := s.conn, s.listener, patience, false
-	if s.opts.linger {
+	lingers := s.opts.linger
+	if lingers {
 		wait, abort = s.opts.lingerTime, s.opts.lingerTime == 0
 	}
 	s.dropDescriptor()
@@ -445,6 +449,10 @@ func (s *Socket) Close() error {
 		return nil
 	}
 	s.rd.tell(true)
+	var trip time.Duration
+	if st := c.Paths(); len(st) > 0 {
+		trip = st[0].SRTT
+	}
 	if abort || c.Err() == nil && c.Stats().Buffered > 0 {
 		c.Abort("closed with messages unread")
 		return nil
@@ -454,9 +462,15 @@ func (s *Socket) Close() error {
 		c.Close() // in its own time
 		close(ended)
 	}()
+	if !lingers {
+		wait = closing.Left(patience, trip)
+	}
 	select {
 	case <-ended:
 	case <-time.After(wait):
+		if !lingers {
+			closing.InVain()
+		}
 	}
 	return nil
 }

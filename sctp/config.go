@@ -190,7 +190,9 @@ func (c *Config) sendBuffer() int { return cmp.Or(c.SendBuffer, tx.FirstBuffer) 
 
 // TransportConfig says how a Transport behaves. The zero value is what most programs want.
 type TransportConfig struct {
-	// CloseTimeout bounds how long Conn.Close waits for a graceful end; 0 means 10 seconds.
+	// CloseTimeout bounds how long Conn.Close waits for a graceful end; 0 means 10 seconds. All associations that close together, or one
+	// after the other, have that time once; each has four round trips at least, of 2 ms to a second. Close goes on for another CloseTimeout
+	// while the peer acknowledges 1,024 octets a second of what was written, for ten times CloseTimeout at most.
 	CloseTimeout time.Duration
 	// Rand is the source of verification tags, initial TSNs, cookie secrets and nonces;
 	// nil means crypto/rand.

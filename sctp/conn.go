@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -37,6 +38,7 @@ type Conn struct {
 	noted      bool           // there are notes
 	oneLife    bool           // a restart of the peer ends it
 	unsent     bool           // messages have failed since Close
+	unheard    bool           // Close has thrown messages of the peer away, of which it is to hear
 	expects    atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
 	dropped    atomic.Bool    // a packet found no room in the backlog, and the journal does not know
 	letSack    atomic.Bool    // a SACK that is held back may go
@@ -90,7 +92,7 @@ type Conn struct {
 	removed     bool             // socket has it no more, guarded by its lock
 	placed      bool             // it has a place at the listener, guarded by the lock of its queue
 	from        netip.Addr       // the address by whose part of its places it waits at the listener, or as whose socket has it
-	boundAt     *[]netip.Addr    // the addresses that Dial has bound its port at
+	boundAt     *[]netip.Addr    // the addresses that Dial, or its listener, has bound its port at
 
 	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
 }
@@ -345,6 +347,9 @@ func (c *Conn) pump(now rawio.Time) (more bool) {
 		} else {
 			left = c.collect()
 		}
+		if c.unheard {
+			c.abortUnread(now)
+		}
 		var sent bool
 		if sent, more = c.t.transmit(now, &c.a); sent && (more || c.gate.waiting.Load() > 0) {
 			now = c.t.now() // it takes a while
@@ -542,13 +547,18 @@ func (c *Conn) Err() error {
 
 // Close ends the association gracefully (RFC 9260 section 9.2): what was written is delivered first.
 // It returns when the peer has acknowledged everything and agreed to end, because this stack ends
-// with the process; after CloseTimeout (Config) it aborts instead. Reads and writes fail at once.
-// It fails with os.ErrDeadlineExceeded then, and with the reason where the association has ended
-// before the peer had everything. Closing again returns nil.
+// with the process. After CloseTimeout ([TransportConfig]) it aborts instead, unless the peer goes on
+// acknowledging what was written; all that close at once have that time together. It fails with os.ErrDeadlineExceeded
+// then, and with the reason where the association has ended before the peer had everything. Reads and writes fail at once.
+// Where messages of the peer are unread, the peer hears of an ABORT (cause 12) once it has everything: they are lost, as
+// when a kernel's socket is closed. Closing again returns nil.
 func (c *Conn) Close() error {
 	_, err := c.close()
 	return err
 }
+
+// unreadReason is what the peer hears when Close has thrown its messages away.
+const unreadReason = "closed with messages unread"
 
 // close is Close, and says whether it was the first.
 func (c *Conn) close() (first bool, err error) {
@@ -557,22 +567,68 @@ func (c *Conn) close() (first bool, err error) {
 	c.closing = true
 	c.wakeAll()
 	if first {
+		c.unheard = c.unreadLeft()
 		c.dropUnread()
 		a.Shutdown(now)
 	}
+	trip := a.PathStats(a.Stats().Primary).SRTT
 	c.unlock()
 	if !first {
 		return false, nil
 	}
-	select {
-	case <-c.Done():
-		if c.unsent {
-			return true, c.err
-		}
-		return true, nil
-	case <-time.After(c.t.cfg.closeTimeout()):
+	if !c.awaitEnd(trip) {
+		c.t.grace.InVain()
 		c.Abort("close timed out")
 		return true, os.ErrDeadlineExceeded
+	}
+	if c.unsent {
+		return true, c.err
+	}
+	return true, nil
+}
+
+const (
+	// closeRate is how many octets the peer has to acknowledge in a second for Close to go on beyond CloseTimeout, and closeMost
+	// how often CloseTimeout it may take in all.
+	closeRate = 1 << 10
+	closeMost = 10
+)
+
+// awaitEnd waits for the end of the association, over a path with that round trip, and says whether it has come. Beyond the grace
+// period it waits as long as each further CloseTimeout sees progress.
+func (c *Conn) awaitEnd(trip time.Duration) bool {
+	period := c.t.cfg.closeTimeout()
+	wait := c.t.grace.Left(period, trip)
+	left := c.unacknowledged()
+	for range closeMost {
+		timer := time.NewTimer(wait)
+		select {
+		case <-c.Done():
+			timer.Stop()
+			return true
+		case <-timer.C:
+		}
+		had := left
+		if left = c.unacknowledged(); float64(had-left) < closeRate*wait.Seconds() && (had == 0 || left > 0) {
+			return false
+		}
+		wait = period
+	}
+	return false
+}
+
+// unacknowledged returns the octets that were written and that the peer has not acknowledged.
+func (c *Conn) unacknowledged() int {
+	st := c.Stats()
+	return st.Outstanding + st.Queued
+}
+
+// abortUnread aborts the association in place of SHUTDOWN, or SHUTDOWN ACK, if Close has thrown messages of the peer away: all that
+// was written is delivered by then. Owner only.
+func (c *Conn) abortUnread(now rawio.Time) {
+	if s := c.a.State(); s == assoc.ShutdownSent || s == assoc.ShutdownAckSent {
+		c.unheard = false
+		c.a.Abort(now, []byte(unreadReason))
 	}
 }
 
@@ -604,10 +660,14 @@ func (c *Conn) closedErr() error {
 // readErr returns what a read returns when there is nothing left to read, nil while the association
 // can still receive. Owner only.
 func (c *Conn) readErr() error {
-	if err := c.closedErr(); err != assoc.ErrShutdown {
+	switch err := c.closedErr(); {
+	case err == assoc.ErrShutdown:
+		return io.EOF
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return io.ErrUnexpectedEOF // Err has more to say
+	default:
 		return err
 	}
-	return io.EOF
 }
 
 // SetDeadline sets the read and the write deadline.

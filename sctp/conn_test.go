@@ -299,16 +299,126 @@ func TestCloseDeliversWhatWasWritten(t *testing.T) {
 	check.That(t, errors.Is(err, net.ErrClosed), "read after close: %v", err)
 }
 
-// A peer that still has much to send when we close gets rid of it and follows.
-func TestCloseAgainstABusyPeer(t *testing.T) {
+// Close throws messages of the peer away that are unread, and does not let the peer take that for a graceful end: it hears of an ABORT,
+// once it has all that was written here. A peer whose messages were all read, or come too late, is told of nothing.
+func TestCloseWithMessagesUnreadTellsThePeer(t *testing.T) {
 	small := &Config{RecvBuffer: 20_000, SendBuffer: 200_000}
-	c, s := newPair(t).connect(t, small, small)
-	for range 150 { // far more than c's window
-		must.Do(s.WriteMsg(pattern(1, 1000), SendInfo{}))(t)
+	for _, row := range []struct {
+		name   string
+		before func(t *testing.T, c, s *Conn)
+		unread bool
+	}{
+		{"nothing has come", func(t *testing.T, c, s *Conn) {}, false},
+		{"a message was read", func(t *testing.T, c, s *Conn) {
+			must.Do(s.WriteMsg([]byte("read"), SendInfo{}))(t)
+			skim(t, c)
+		}, false},
+		{"a message was not", func(t *testing.T, c, s *Conn) { must.OK(t, s.probe()) }, true},
+		{"one was read in part", func(t *testing.T, c, s *Conn) {
+			must.Do(s.WriteMsg([]byte("not all"), SendInfo{}))(t)
+			must.Do(io.ReadFull(c.Stream(0), make([]byte, 3)))(t)
+		}, true},
+		{"one of a Stream was not", func(t *testing.T, c, s *Conn) {
+			c.Stream(0)
+			must.OK(t, s.probe())
+		}, true},
+		{"the peer has much more to send than there is room for", func(t *testing.T, c, s *Conn) {
+			for range 150 {
+				must.Do(s.WriteMsg(pattern(1, 1000), SendInfo{}))(t)
+			}
+			until(t, "the first of it", func() bool { return c.Stats().Buffered > 0 })
+		}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c, s := newPair(t).connect(t, small, small)
+			row.before(t, c, s)
+			const answer = 100_000
+			must.Do(c.Stream(1).Write(make([]byte, answer)))(t)
+			got := make(chan int)
+			go func() {
+				n, _ := io.Copy(io.Discard, s.Stream(1))
+				got <- int(n)
+			}()
+			check.Error(t, "close", c.Close(), nil)
+			check.Equal(t, "octets of what was written before", <-got, answer)
+			<-s.Done()
+			if row.unread {
+				var abort *AbortError
+				check.That(t, errors.As(s.Err(), &abort) && abort.ByPeer && string(abort.Reason()) == unreadReason, "the peer hears of %v", s.Err())
+			} else {
+				check.Error(t, "the peer hears", s.Err(), ErrShutdown)
+			}
+		})
 	}
-	check.Error(t, "close", c.Close(), nil)
-	<-s.Done()
-	check.Error(t, "the peer's association ended", s.Err(), assoc.ErrShutdown)
+}
+
+// Associations whose peers are gone take one CloseTimeout to close, and not one each, together or one after the other.
+func TestAssociationsThatCloseShareTheGracePeriod(t *testing.T) {
+	for _, together := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			lossy := new(mempair.Losing)
+			la, lb := mempair.New(t, mem.Options{MTU: 1500})
+			lossy.Link = la
+			p := joinPair(t, la, lb, lossy, lb)
+			l := must.Get(p.b.Listen(7, quiet))(t)
+			var list []*Conn
+			for range 100 {
+				list = append(list, must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), quiet))(t))
+				must.Do(l.Accept(deadlineCtx(t)))(t)
+			}
+			lossy.Lose.Store(true)
+			began := time.Now()
+			var wg sync.WaitGroup
+			for _, c := range list {
+				closes := func() { check.Error(t, "close", c.Close(), os.ErrDeadlineExceeded) }
+				if together {
+					wg.Go(closes)
+				} else {
+					closes()
+				}
+			}
+			wg.Wait()
+			took := time.Since(began)
+			check.That(t, took >= 10*time.Second && took <= 11*time.Second, "together: %v: took %v", together, took)
+		})
+	}
+}
+
+// Close goes on beyond CloseTimeout while the peer acknowledges what was written, up to a limit, and not for a peer that hardly does.
+func TestCloseGoesOnWhileThereIsProgress(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		rate   int // octets a second that the peer reads
+		takes  time.Duration
+		result error
+	}{
+		{"2,000 octets a second", 2000, 50 * time.Second, nil},
+		{"500 octets a second", 500, 10 * time.Second, os.ErrDeadlineExceeded},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := *quiet
+				cfg.RecvBuffer = 2500
+				c, s := newPair(t).connect(t, quiet, &cfg)
+				const octets = 100_000
+				for range octets / 500 {
+					must.Do(c.WriteMsg(make([]byte, 500), SendInfo{}))(t)
+				}
+				var reader sync.WaitGroup
+				reader.Go(func() {
+					for err := error(nil); err == nil; time.Sleep(500 * time.Second / time.Duration(row.rate)) {
+						_, _, err = s.ReadMsg(make([]byte, 500))
+					}
+				})
+				defer reader.Wait()
+				began := time.Now()
+				err := c.Close()
+				took := time.Since(began)
+				check.Error(t, "close", err, row.result)
+				check.That(t, took > row.takes*3/4 && took < row.takes*5/4, "took %v, want about %v", took, row.takes)
+			})
+		})
+	}
 }
 
 // A read that is blocked when the association dies returns at once with the reason.

@@ -15,6 +15,7 @@ type deadline struct {
 	timer *time.Timer   // guarded by mu
 	gone  chan struct{} // guarded by mu: closed when the deadline passes; nil: nobody has asked for it since it last did
 	t     *Transport    // whose reader may be one of those calls
+	shut  bool          // of writes of a Stream that was closed; the owner of the association alone has it
 }
 
 // set moves the deadline; the zero time means none.

@@ -174,9 +174,9 @@ func (t *Transport) unmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	t.adopt = func(a *assoc.Assoc) {
 		l := t.listenerOf(a.LocalPort(), a.LocalAddr().Addr())
 		c := newConn(t, a, l.cfg)
-		c.listener, c.placed, c.from = l, l.accepts(), t.taker
+		c.listener, c.placed, c.from, c.boundAt = l, l.accepts(), t.taker, &l.cfg.LocalAddrs
 		t.enter(c, a.PeerAddr().Addr())
-		t.ports[a.LocalPort()]++
+		t.take(a.LocalPort(), l.cfg.LocalAddrs)
 	}
 	a, _ := t.ep.Make(now, &s)
 	t.adopt = nil

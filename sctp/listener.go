@@ -167,7 +167,8 @@ func (l *Listener) Addr() net.Addr {
 	return Addr{netip.AddrPortFrom(l.t.localAddr(), l.port)}
 }
 
-// Close stops accepting. Associations that nobody has accepted yet are aborted; accepted ones live on.
+// Close stops accepting. Associations that nobody has accepted yet are aborted; accepted ones live on, and the port may be listened
+// on again at once.
 func (l *Listener) Close() error {
 	l.once.Do(func() {
 		for _, m := range append([]*Listener{l}, l.also...) {

@@ -1,6 +1,7 @@
 package sctp
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -116,7 +117,7 @@ type inbox struct {
 	off  int // octets of the first message already read
 	// skipping says that the rest of a message is not wanted, of which a reader has had enough.
 	skipping bool
-	apart    bool               // of a Stream that was closed: nothing comes any more
+	apart    bool               // of a Stream that was closed
 	one      [1]*assoc.Received // that q begins with: mostly there is one at most
 }
 
@@ -238,7 +239,7 @@ func (c *Conn) wakeStream(s *Stream) {
 // kept, and More says whether the message goes on. It blocks until a message is complete, or has filled the
 // receive buffer: what is longer than Config.RecvBuffer comes in pieces as it arrives, and nothing else
 // comes in between (RFC 9260 section 6.9; Config.MaxMessage sets a limit). It returns io.EOF after the peer
-// has shut the association down, and the reason when the association failed; before that ErrCutOff, when either
+// has shut the association down, io.ErrUnexpectedEOF if it has not sent all by then, and the reason when the association failed; before that ErrCutOff, when either
 // or a restart of the peer has come before the end of a message, after which reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 	return c.readFrom(p, &c.inbox, &c.readable, &c.rdl, false)
@@ -295,7 +296,10 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 			return n, info, err
 		}
 		now := c.t.now()
-		err, apart := c.readErr(), in.apart
+		err := c.readErr()
+		if in.apart {
+			err = net.ErrClosed
+		}
 		if c.expects.Load() {
 			c.expects.Store(false)
 			c.a.Expect(false)
@@ -306,19 +310,11 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 		if err == nil && late {
 			err = os.ErrDeadlineExceeded
 		}
-		if err != nil || apart {
+		if err != nil {
 			ready.Set() // for others that wait
-		}
-		switch {
-		case err != nil:
 			return 0, RecvInfo{}, err
-		case apart:
-			passed := d.passed()
-			c.t.newSignal().Wait(c.Done(), passed) // the Conn does not know of the stream's own any more
-			late = isClosed(passed)
-		default:
-			late = d.wait(ready)
 		}
+		late = d.wait(ready)
 	}
 }
 
@@ -350,6 +346,9 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			asks, fetched = false, true
 		}
 		err := c.closedErr()
+		if d != nil && d.shut {
+			err = net.ErrClosed
+		}
 		if err == nil && late {
 			err = os.ErrDeadlineExceeded
 		}

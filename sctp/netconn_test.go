@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/nettest"
@@ -49,6 +50,90 @@ func TestStreamConnIsANetConn(t *testing.T) {
 			cfg.EncapPort = link.Port()
 		}
 		nettest.TestConn(t, p.pipes(t, &cfg))
+	})
+}
+
+// ended is a Stream whose Close ends the association too, as nothing else tells the peer's reader of an end.
+type ended struct{ *Stream }
+
+func (s ended) Close() error {
+	s.Stream.Close()
+	return s.c.Close()
+}
+
+func TestStreamIsANetConn(t *testing.T) {
+	p := newPair(t)
+	l := must.Get(p.b.Listen(0, nil))(t)
+	nettest.TestConn(t, func() (net.Conn, net.Conn, func(), error) {
+		c, err := p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		s, err := l.Accept(deadlineCtx(t))
+		return ended{c.Stream(3)}, ended{s.Stream(3)}, func() {
+			c.Abort("")
+			s.Abort("")
+		}, err
+	})
+}
+
+// Close of a Stream ends its calls, those that wait too, and nobody else's.
+func TestCloseOfAStreamEndsItsCalls(t *testing.T) {
+	waits := func(t *testing.T, f func() error) <-chan error {
+		done := make(chan error, 1)
+		go func() { done <- f() }()
+		select {
+		case err := <-done:
+			t.Fatalf("returned %v, and was to wait", err)
+		case <-time.After(time.Millisecond): // in virtual time: when all others wait
+		}
+		return done
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		c, s := p.connect(t, &Config{SendBuffer: 10_000}, &Config{RecvBuffer: 10_000})
+		a, other := c.Stream(1), c.Stream(2)
+		fill := func(s *Stream) func() error {
+			return func() (err error) {
+				for err == nil {
+					_, err = s.Write(make([]byte, 4000))
+				}
+				return err
+			}
+		}
+		reads := func(s *Stream) func() error { return func() error { return second(s.Read(make([]byte, 9))) } }
+		list := []<-chan error{waits(t, reads(a)), waits(t, reads(a)), waits(t, fill(a))}
+		stays := []<-chan error{waits(t, reads(other)), waits(t, fill(other))}
+		must.OK(t, a.Close())
+		for i, done := range list {
+			check.Error(t, fmt.Sprintf("call %d that waited", i), <-done, net.ErrClosed)
+		}
+		for _, row := range []struct {
+			name string
+			call func() error
+		}{
+			{"Read", reads(a)}, {"Write", fill(a)}, {"an empty Read", func() error { return second(a.Read(nil)) }},
+			{"an empty Write", func() error { return second(a.Write(nil)) }},
+			{"SetDeadline", func() error { return a.SetDeadline(time.Time{}) }},
+			{"SetReadDeadline", func() error { return a.SetReadDeadline(past) }},
+			{"SetWriteDeadline", func() error { return a.SetWriteDeadline(past) }},
+		} {
+			check.Error(t, row.name+" after Close", row.call(), net.ErrClosed)
+		}
+		check.OK(t, a.Close())
+		for i, done := range stays {
+			select {
+			case err := <-done:
+				t.Errorf("call %d of another stream: %v", i, err)
+			default:
+			}
+		}
+		check.That(t, c.Err() == nil && c.Stream(1) != a, "the association has ended, or the stream is not given back")
+		c.Abort("")
+		s.Abort("")
+		for i, done := range stays {
+			check.Error(t, fmt.Sprintf("call %d of another stream in the end", i), <-done, net.ErrClosed)
+		}
 	})
 }
 

@@ -91,16 +91,48 @@ func (t *Transport) bindPort(port uint16, at []netip.Addr) error {
 		}
 		t.unbind(port)
 	}
-	if t.ports[port] > 0 && !t.apart(port, at) {
+	if t.busy(port, at) {
 		return fmt.Errorf("port %d: %w", port, rawio.ErrPortInUse)
 	}
-	if b, ok := t.link.(rawio.PortBinder); ok {
-		if err := b.BindPort(port, at...); err != nil {
-			return err
-		}
+	if err := t.claim(port, at); err != nil {
+		return err
 	}
 	t.take(port, at)
 	return nil
+}
+
+// busy says whether a listener, or an association of Dial, has a port at one of those addresses. Associations that a listener has
+// accepted outlive it, and keep nobody else from listening there, as with TCP. Called with mu held.
+func (t *Transport) busy(port uint16, at []netip.Addr) bool {
+	for _, l := range t.listeners[port] {
+		own := l.cfg.LocalAddrs
+		if len(own) == 0 || len(at) == 0 || slices.ContainsFunc(at, func(a netip.Addr) bool { return hasAddr(own, a) }) {
+			return true
+		}
+	}
+	return t.dialled[port] > 0 && !t.apart(port, at)
+}
+
+// claim takes a port of the link at those addresses, or at all, if the link does not have it there. Called with mu held.
+func (t *Transport) claim(port uint16, at []netip.Addr) error {
+	b, ok := t.link.(rawio.PortBinder)
+	had, has := t.claimed[port]
+	if !ok || has && len(had) == 0 {
+		return nil
+	}
+	if has && len(at) == 0 { // some addresses are no part of all to a link
+		b.UnbindPort(port)
+	}
+	err := b.BindPort(port, at...)
+	switch {
+	case err == nil && len(at) > 0:
+		t.claimed[port] = append(had, at...)
+	case err == nil:
+		t.claimed[port] = nil
+	case has && len(at) == 0:
+		_ = b.BindPort(port, had...) // it was free a moment ago
+	}
+	return err
 }
 
 // take notes one user more of a port, which has it at those addresses. Called with mu held.
@@ -127,6 +159,7 @@ func (t *Transport) unbind(port uint16, at ...netip.Addr) {
 	}
 	delete(t.ports, port)
 	delete(t.bound, port)
+	delete(t.claimed, port)
 	if b, ok := t.link.(rawio.PortBinder); ok {
 		b.UnbindPort(port)
 	}

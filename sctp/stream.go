@@ -2,6 +2,7 @@ package sctp
 
 import (
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -9,8 +10,8 @@ import (
 )
 
 // Stream is one SCTP stream of an association as a net.Conn: writes become ordered messages, reads
-// see their octets without boundaries. An SCTP stream has no end of its own: Close only gives the
-// stream's messages back to Conn.ReadMsg, and reads return io.EOF when the association ends.
+// see their octets without boundaries. An SCTP stream has no end of its own: Close ends the calls of this
+// side alone and gives the stream's messages back to Conn.ReadMsg, and reads return io.EOF when the association ends.
 type Stream struct {
 	c  *Conn
 	id wire.StreamID
@@ -50,8 +51,31 @@ func (s *Stream) ID() uint16 { return uint16(s.id) }
 
 // Read reads octets of the stream's messages, in order.
 func (s *Stream) Read(p []byte) (int, error) {
+	if err := s.late(&s.rdl, p); err != nil || len(p) == 0 {
+		return 0, err
+	}
 	n, _, err := s.c.readFrom(p, &s.inbox, &s.readable, &s.rdl, false)
 	return n, err
+}
+
+// late says whether a call comes after its deadline, which then also ends calls that need not wait, and an empty one whether it comes
+// after Close.
+func (s *Stream) late(d *deadline, p []byte) error {
+	expired := d.expired()
+	switch {
+	case (expired || len(p) == 0) && s.gone():
+		return net.ErrClosed
+	case expired:
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// gone says whether the stream, or the association, was closed.
+func (s *Stream) gone() bool {
+	s.c.lock()
+	defer s.c.unlock()
+	return s.inbox.apart || s.c.closing
 }
 
 // streamChunk is how many octets of one Write go into one message.
@@ -61,6 +85,9 @@ const streamChunk = 64 << 10
 func (s *Stream) Write(p []byte) (n int, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	if err := s.late(&s.wdl, p); err != nil {
+		return 0, err
+	}
 	for n < len(p) {
 		k, err := s.c.write(p[n:min(n+streamChunk, len(p))], SendInfo{Stream: uint16(s.id)}, &s.wdl)
 		n += k
@@ -71,16 +98,18 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close stops the stream from taking messages; unread ones are dropped. The association stays open.
+// Close stops the stream from taking messages; unread ones are dropped. The association stays open. Calls that are under way fail
+// with net.ErrClosed, and so do those that follow. Closing again returns nil.
 func (s *Stream) Close() error {
 	a, _ := s.c.lock()
-	defer s.c.unlock()
 	if s.c.streams[s.id] == s {
 		delete(s.c.streams, s.id)
 	}
 	s.inbox.discard(a)
-	s.inbox.apart = true
-	s.c.wakeStream(s) // who waits is to wait for the end
+	s.inbox.apart, s.wdl.shut = true, true
+	s.c.wakeStream(s)
+	s.c.unlock()
+	s.wdl.set(time.Unix(1, 0)) // for a Write that waits
 	return nil
 }
 
@@ -90,15 +119,22 @@ func (s *Stream) LocalAddr() net.Addr { return s.c.LocalAddr() }
 // RemoteAddr returns the association's peer address.
 func (s *Stream) RemoteAddr() net.Addr { return s.c.RemoteAddr() }
 
-// SetDeadline sets the stream's read and write deadline.
-func (s *Stream) SetDeadline(t time.Time) error {
-	s.rdl.set(t)
-	s.wdl.set(t)
+// SetDeadline sets the stream's read and write deadline. It fails with net.ErrClosed after Close, of the stream or the association.
+func (s *Stream) SetDeadline(t time.Time) error { return s.set(t, &s.rdl, &s.wdl) }
+
+// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which something is there. The zero time means no
+// deadline.
+func (s *Stream) SetReadDeadline(t time.Time) error { return s.set(t, &s.rdl) }
+
+// SetWriteDeadline makes writes past t fail with os.ErrDeadlineExceeded.
+func (s *Stream) SetWriteDeadline(t time.Time) error { return s.set(t, &s.wdl) }
+
+func (s *Stream) set(t time.Time, ds ...*deadline) error {
+	if s.gone() {
+		return net.ErrClosed
+	}
+	for _, d := range ds {
+		d.set(t)
+	}
 	return nil
 }
-
-// SetReadDeadline sets the stream's read deadline.
-func (s *Stream) SetReadDeadline(t time.Time) error { s.rdl.set(t); return nil }
-
-// SetWriteDeadline sets the stream's write deadline.
-func (s *Stream) SetWriteDeadline(t time.Time) error { s.wdl.set(t); return nil }

@@ -16,6 +16,7 @@ import (
 	"weak"
 
 	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/grace"
 	"github.com/rddp-go/rddp/internal/pace"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/udp"
@@ -55,6 +56,7 @@ type Transport struct {
 	ports      map[uint16]int          // guarded by mu: users of each bound port
 	dialled    map[uint16]int          // guarded by mu: those of them that are associations of Dial
 	bound      map[uint16][]netip.Addr // guarded by mu: the addresses that each user has bound it at, nothing for all
+	claimed    map[uint16][]netip.Addr // guarded by mu: the addresses that the link has each port at, nothing for all
 	lingering  map[uint16]*lingerer    // guarded by mu: ports whose last user has gone, see release
 	closed     bool                    // guarded by mu
 	ends       TransportStats          // guarded by mu: of associations that have ended
@@ -77,7 +79,8 @@ type Transport struct {
 	reclaimer reclaimer
 	arenas    *rawio.Pool // for what waits for owners
 
-	longest longest // see LongestHold
+	grace   grace.Period // of Conn.Close
+	longest longest      // see LongestHold
 	stats   transportCounters
 	journal *journal
 
@@ -90,7 +93,7 @@ type Transport struct {
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
 		link: link, start: time.Now(), cede: pace.Cede,
-		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), bound: make(map[uint16][]netip.Addr), ports: make(map[uint16]int), dialled: make(map[uint16]int), lingering: make(map[uint16]*lingerer),
+		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), bound: make(map[uint16][]netip.Addr), claimed: make(map[uint16][]netip.Addr), ports: make(map[uint16]int), dialled: make(map[uint16]int), lingering: make(map[uint16]*lingerer),
 	}
 	if cfg != nil {
 		t.cfg = *cfg

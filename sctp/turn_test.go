@@ -155,26 +155,6 @@ func TestOneReadsForAll(t *testing.T) {
 	})
 }
 
-// Who reads a stream that is closed waits for the end of the association.
-func TestClosedStreamIsReadToTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, c, d := warmPair(t)
-		s := c.Stream(1)
-		read := func() error { _, err := s.Read(make([]byte, 100)); return err }
-		ends := []<-chan error{blocked(read), blocked(read)}
-		must.OK(t, s.Close())
-		ends = append(ends, blocked(read))
-		must.OK(t, s.SetReadDeadline(time.Now().Add(time.Second)))
-		check.Error(t, "of who reads no longer", <-ends[2], os.ErrDeadlineExceeded)
-		must.OK(t, s.SetReadDeadline(time.Time{}))
-		ends = []<-chan error{blocked(read), blocked(read)}
-		d.Abort("enough")
-		for _, end := range ends {
-			check.Error(t, "of who reads", <-end, syscall.ECONNRESET)
-		}
-	})
-}
-
 // A program that does not come back leaves the link to the receive goroutine: after 10 ms when it has been
 // quick before, and at once when it has not.
 func TestSlowReaderLeavesTheLink(t *testing.T) {

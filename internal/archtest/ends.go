@@ -8,7 +8,7 @@ var ends = []struct {
 	list  map[string]string
 }{
 	{"sctp/assoc", `\.down\(\w+, (&?[\w.]+)`, map[string]string{
-		"abort: &AbortError": "[AbortError] with cause 12", "unsound: err": "[InternalError]", "handleAbort: &AbortError": "[AbortError] with ByPeer",
+		"succeeded: ErrSucceeded": "[ErrSucceeded]", "hasAll: &AbortError": "[AbortError] with any other cause", "abort: &AbortError": "[AbortError] with cause 12", "unsound: err": "[InternalError]", "handleAbort: &AbortError": "[AbortError] with ByPeer",
 		"pathError: ErrTimeout": "[ErrTimeout]", "setupTimeout: ErrInitTimeout": "[ErrInitTimeout]", "handleStale: ErrInitTimeout": "[ErrInitTimeout]",
 		"handleInitAck: ErrOvertaken": "[ErrOvertaken]", "handleInitAck: &AbortError": "[AbortError] with any other cause", "handleInitAck: err": "[AdaptationError]",
 		"AbortForMemory: &MemoryError": "[MemoryError]", "handleICMP: ErrProtoUnreachable": "[ErrProtoUnreachable]", "noRoute: &NoRouteError": "[NoRouteError]",

@@ -47,7 +47,7 @@ var layers = [][]string{
 	{"internal/claim", "internal/pace"},
 	{"rawio"},
 	{"rddplayers"}, // which must not share code with what it decodes
-	{"internal/ahead", "internal/count", "internal/crc32c", "internal/crowd", "internal/fair", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/sparse"},
+	{"internal/ahead", "internal/count", "internal/crc32c", "internal/crowd", "internal/fair", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/sparse"},
 }
 
 // level is the line of a package, -1 where it has none.

@@ -3,6 +3,7 @@ package assoc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"syscall"
 
@@ -101,7 +102,9 @@ type Cause struct {
 type AbortError struct {
 	ByPeer bool
 	Setup  bool // by the peer, before the association was established: it does not want it, or nobody listens there
-	Causes []Cause
+	// Missing says that this side has aborted because the peer shut down although some of its DATA has not come.
+	Missing bool
+	Causes  []Cause
 }
 
 // Error names who aborted and why.
@@ -115,9 +118,12 @@ func (e *AbortError) Error() string {
 	return b.String()
 }
 
-// Is makes an abort by the peer match syscall.ECONNREFUSED in the setup, ECONNRESET later, and a local one ECONNABORTED.
+// Is makes an abort by the peer match syscall.ECONNREFUSED in the setup, ECONNRESET later, and a local one ECONNABORTED; one with
+// Missing io.ErrUnexpectedEOF too.
 func (e *AbortError) Is(target error) bool {
 	switch {
+	case target == io.ErrUnexpectedEOF:
+		return e.Missing
 	case e.Setup:
 		return target == syscall.ECONNREFUSED
 	case e.ByPeer:

@@ -1,6 +1,8 @@
 package assoc
 
 import (
+	"errors"
+
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -95,6 +97,9 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 	}
 	switch a.state {
 	case Established, ShutdownPending, ShutdownReceived:
+		if !a.hasAll() {
+			return
+		}
 		res, err := a.sender().HandleCumAck(now, s.CumTSN())
 		if err != nil {
 			a.violated(err)
@@ -106,7 +111,9 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 			a.events.push(Event{Kind: EventPeerShutdown})
 		}
 	case ShutdownSent:
-		a.sendShutdownAck(now, onPeerShutdown)
+		if a.hasAll() {
+			a.sendShutdownAck(now, onPeerShutdown)
+		}
 	case ShutdownAckSent:
 		a.closing.due = true // our SHUTDOWN ACK was lost
 	default:
@@ -114,10 +121,30 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 	}
 }
 
+var errMissing = errors.New("shutdown although DATA is missing")
+
+// hasAll says whether everything that the peer has sent is here, when its SHUTDOWN or SHUTDOWN ACK says so: it sends neither before
+// all of its DATA is acknowledged (section 9.2), however late the packet comes. Else the peer has broken the protocol, and an end
+// that looks graceful would hide from readers that messages are lost.
+func (a *Assoc) hasAll() bool {
+	a.sender() // it rests no longer
+	if !a.recv.Missing() {
+		return true
+	}
+	a.rare().Violations++
+	why := violation(errMissing)
+	a.lastWords(why)
+	a.down(onEnd, &AbortError{Missing: true, Causes: []Cause{{Code: why.code, Info: why.info}}})
+	return false
+}
+
 // handleShutdownAck completes a shutdown on the side that sent SHUTDOWN.
 func (a *Assoc) handleShutdownAck(in *inbound, c wire.Chunk) {
 	if _, err := wire.AsShutdownAck(c); err != nil || (a.state != ShutdownSent && a.state != ShutdownAckSent) {
 		a.rare().Unexpected++
+		return
+	}
+	if !a.hasAll() {
 		return
 	}
 	if b, ok := a.outbox.open(); ok {

@@ -3,6 +3,8 @@ package assoc_test
 import (
 	"bytes"
 	"errors"
+	"io"
+	"syscall"
 	"testing"
 	"time"
 
@@ -156,6 +158,7 @@ func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
 	l.Expect(l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "SHUTDOWN SACK") // req 9260-8.3-3
 	got := lab.Drain(l.A)
 	check.That(t, len(got) >= 1 && string(got[0]) == "late", "received %q", got) // req 9260-6-2
+	l.Send(l.Tag, lab.DataChunk(l.TSN-2, 1, 0, "what was missing"))
 	l.Expect(l.Send(l.Tag, wire.AppendShutdownAck(nil)), "SHUTDOWN COMPLETE")
 	l.InState(assoc.Closed)
 }
@@ -241,6 +244,7 @@ func TestShutdownChunksOnTheWire(t *testing.T) {
 	l.InState(assoc.ShutdownSent)
 	got := l.A.NextTimeout()
 	check.That(t, got == l.Now.Add(l.A.PathStats(0).RTO), "T2-shutdown expires at %v", got) // req 9260-9.2-3
+	l.Send(l.Tag, lab.DataChunk(l.TSN-2, 1, 0, "two"))
 	out = l.Send(l.Tag, wire.AppendShutdownAck(nil))
 	if c := lab.ChunkOf(out[0], wire.ChunkShutdownComplete); !bytes.Equal(c, []byte{14, 0, 0, 4}) { // req 9260-3.3.13-1
 		t.Errorf("SHUTDOWN COMPLETE % x", c)
@@ -415,5 +419,68 @@ func TestAutoCloseEndsWhatIsIdle(t *testing.T) {
 		w.Run(time.Second)
 		err, down := w.Hosts[0].DownErr()
 		check.That(t, down != row.lives && (row.lives || errors.Is(err, assoc.ErrShutdown)), "%s: down %v with %v", row.name, down, err)
+	}
+}
+
+// A peer shuts down when all its DATA is acknowledged. One that does so, or agrees to the shutdown of this side, although some of
+// it has not come is told of a Protocol Violation, and readers do not take that for a graceful end. What can be delivered is.
+func TestShutdownWithDataMissingIsAViolation(t *testing.T) {
+	// req 9260-9.2-7, 9260-9.2-14
+	fragment := func(l *lab.Lab, flags uint8, ssn wire.SSN, payload string) []byte {
+		b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.TSN, SSN: ssn, PayloadLen: len(payload)})
+		l.TSN++
+		return append(b, payload...)
+	}
+	for _, row := range []struct {
+		name    string
+		data    func(l *lab.Lab) [][]byte
+		missing bool
+	}{
+		{"nothing is missing", func(l *lab.Lab) [][]byte { return [][]byte{l.Data("whole")} }, false},
+		{"a TSN is missing", func(l *lab.Lab) [][]byte {
+			first := l.Data("whole")
+			l.TSN++
+			return [][]byte{first, l.Data("behind a hole...")}
+		}, true},
+		{"the end of a message is missing", func(l *lab.Lab) [][]byte {
+			return [][]byte{l.Data("whole"), fragment(l, wire.FlagB, 0, "begun")}
+		}, true},
+		{"a message of an ordered stream is missing", func(l *lab.Lab) [][]byte {
+			return [][]byte{l.Data("whole"), fragment(l, wire.FlagB|wire.FlagE, 1, "waits for the one before")}
+		}, true},
+		{"a fragment in the middle was late", func(l *lab.Lab) [][]byte {
+			list := [][]byte{l.Data("whole"), fragment(l, wire.FlagB, 0, "aaaa"), fragment(l, 0, 0, "bbbb"), fragment(l, wire.FlagE, 0, "cccc")}
+			list[1], list[2], list[3] = list[3], list[1], list[2]
+			return list
+		}, false},
+	} {
+		for _, end := range []string{"SHUTDOWN", "SHUTDOWN, of this side too", "SHUTDOWN ACK"} {
+			t.Run(row.name+": "+end, func(t *testing.T) {
+				l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+				if end != "SHUTDOWN" {
+					must.OK(t, l.A.Shutdown(l.Now))
+					l.Expect(l.Flush(), "SHUTDOWN")
+				}
+				l.Send(l.Tag, row.data(l)...)
+				chunk, answer := wire.AppendShutdown(nil, l.HostTSN-1), "SHUTDOWN ACK"
+				if end == "SHUTDOWN ACK" {
+					chunk, answer = wire.AppendShutdownAck(nil), "SHUTDOWN COMPLETE"
+				}
+				out := l.Send(l.Tag, chunk)
+				got := lab.Drain(l.A)
+				must.That(t, len(got) > 0 && string(got[0]) == "whole", "received %q", got)
+				if !row.missing {
+					l.Expect(out, answer)
+					return
+				}
+				l.Expect(out, "ABORT")
+				code, _ := lab.CauseOf(out[0])
+				check.Equal(t, "cause", code, wire.CauseProtocolViolation)
+				err, _ := l.Host.DownErr()
+				check.Error(t, "the end", err, io.ErrUnexpectedEOF)
+				check.Error(t, "the end", err, syscall.ECONNABORTED)
+				check.Equal(t, "violations", l.A.Stats().Violations, 1)
+			})
+		}
 	}
 }

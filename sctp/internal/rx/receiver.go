@@ -226,6 +226,13 @@ func (r *Receiver) CumTSN() wire.TSN { return r.track.Cum() }
 // Gaps reports whether a TSN is missing below the highest received.
 func (r *Receiver) Gaps() bool { return r.track.Gaps() }
 
+// Missing says whether messages of the peer are incomplete, or wait for others that have not come: a TSN is missing, or a fragment, or
+// an SSN. A TSN that the peer has given up (FORWARD TSN, which is not offered yet) counts as received, and is not missing.
+func (r *Receiver) Missing() bool {
+	g := &r.reasm
+	return r.track.Gaps() || g.held.part() != nil || g.waits.n > g.skips && len(g.due) == 0
+}
+
 // Dups reports whether duplicates wait to be reported.
 func (r *Receiver) Dups() bool { return r.track.Dups() }
 
