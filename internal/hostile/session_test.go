@@ -238,17 +238,16 @@ func TestOthersThanDDPPeersGetNoAssociation(t *testing.T) {
 	l.unhurt(t, l.pattern)
 }
 
+// A peer that takes fewer streams than it wants to open is given no more than it takes: there is no stream without one back.
 func TestStreamsWithoutAWayBack(t *testing.T) {
-	run(t, []attack{
-		{name: "an Initiate on a stream that has no other direction ends the association",
-			// req 5043-8-4, 5043-8-1
-			with: setup{state: closed, own: &sctp.Config{OutStreams: 20, InStreams: 2}},
-			do: func(x *target) {
-				x.stream = 2
-				x.control(fnInitiate, nil)
-			},
-			want: lost{}},
-	})
+	// req 5043-8-3, 5043-8-1
+	l := newLab(t)
+	c := must(l.dial(t, sctp.Config{OutStreams: 20, InStreams: 2}, 1024))
+	defer c.conn.Abort("")
+	check.Equal(t, "outbound streams of the peer", c.conn.Stats().OutStreams, 2)
+	_, err := c.conn.WriteMsg([]byte("no way back"), sctp.SendInfo{Stream: 2})
+	check.Error(t, "a message on the third", err, sctp.ErrInvalidStream)
+	l.unhurt(t, l.pattern)
 }
 
 func TestInitiateFlood(t *testing.T) {
