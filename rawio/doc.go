@@ -21,6 +21,7 @@
 //	Addresser      x   x   x   x   x   leaves it to the link from which address packets go, and believes Config.LocalAddrs
 //	Owner          x   x           x   takes LocalAddrs for all addresses of the host
 //	Watcher        x   x           x   learns from silence that an own interface is down
+//	Fragmenter         x           x   takes any packet that is too long to leave in fragments
 //	PortBinder     x           x   x   keeps ports apart within this process alone
 //	Interrupter    x   x   x   x   x   has one goroutine read, which wakes those that wait for packets
 //	Poller         x   x   x   x   x   answers what one ReadBatch has brought, whatever has come meanwhile

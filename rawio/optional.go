@@ -82,6 +82,21 @@ type Watcher interface {
 	Watch(changed func(usable []netip.Addr))
 }
 
+// Fragmenter is implemented by links that do not send every packet as Packet.Fragment asks.
+type Fragmenter interface {
+	// CutFrom returns the length in octets, a multiple of four, from which on an SCTP packet from local to remote is sent in fragments, where it is longer than
+	// Packet.Fragment; a shorter one goes whole. 0 is any length, less than 0 that there is none.
+	CutFrom(local, remote netip.Addr) int
+}
+
+// CutFromOf returns the CutFrom of a link, nil where it cuts any packet.
+func CutFromOf(l Link) func(local, remote netip.Addr) int {
+	if f, ok := l.(Fragmenter); ok {
+		return f.CutFrom
+	}
+	return nil
+}
+
 // PortBinder is implemented by links that need to know which SCTP ports this process owns, so that
 // two programs on one host do not take each other's packets.
 type PortBinder interface {

@@ -198,7 +198,8 @@ type TransportConfig struct {
 	// nil means crypto/rand.
 	Rand io.Reader
 	// Logger gets a line for each rare event: an association that comes, ends or restarts, a path that fails or
-	// recovers, an error that the peer reports, a limit that is reached. There is never a line for a packet, and at most
+	// recovers, an error that the peer reports, a limit that is reached, what this host
+	// itself refuses to send (once a minute for each address and reason). There is never a line for a packet, and at most
 	// 100 in a second; lines about limits come once a minute. Nil writes nothing. Its handler is called from the
 	// goroutines that receive, and should not block.
 	Logger *slog.Logger

@@ -47,6 +47,8 @@ type (
 	InternalError   = assoc.InternalError   // a fault of this stack has ended the association
 	MemoryError     = assoc.MemoryError     // the association was given up because memory was short
 	NoRouteError    = assoc.NoRouteError    // there is no way to the peer's address
+	RefusedError    = assoc.RefusedError    // this host lets nothing go to the peer
+	StuckError      = assoc.StuckError      // the peer answers, but what is under way has become too long for the path
 	PeerError       = assoc.PeerError       // the peer has reported an error, in [EventPeerError]
 	Cause           = assoc.Cause           // an error cause in some of them
 )

@@ -2,12 +2,15 @@ package sctp
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -21,7 +24,17 @@ type journal struct {
 
 	mu     sync.Mutex           // a leaf lock
 	limits [numLimits]time.Time // guarded by mu
+	unsent map[unsent]time.Time // guarded by mu: when there was a line
 }
+
+// unsent is what this host refuses to send, and why.
+type unsent struct {
+	to  netip.Addr
+	why syscall.Errno
+}
+
+// mostUnsent is how many of them are remembered; then they are forgotten.
+const mostUnsent = 64
 
 const (
 	journalLines = 100
@@ -86,6 +99,34 @@ func (j *journal) reached(l limit, total uint64) {
 	j.mu.Unlock()
 	if due {
 		j.write(slog.LevelWarn, netip.Addr{}, limitTexts[l], slog.Uint64("total", total))
+	}
+}
+
+// refused notes that this host has refused to send a packet: a line a minute for each address and reason. Locks may be held: somebody else writes it.
+func (j *journal) refused(p *rawio.Packet, err error) {
+	if j == nil {
+		return
+	}
+	key := unsent{to: p.Remote.Addr().Unmap()}
+	errors.As(err, &key.why)
+	j.mu.Lock()
+	now := time.Now()
+	last, known := j.unsent[key]
+	due := !known || now.Sub(last) >= time.Minute
+	if due {
+		if j.unsent == nil || len(j.unsent) >= mostUnsent {
+			j.unsent = make(map[unsent]time.Time)
+		}
+		j.unsent[key] = now
+	}
+	j.mu.Unlock()
+	if due {
+		e := &assoc.RefusedError{Path: p.Remote, Err: err}
+		attrs := []slog.Attr{slog.Any("path", key.to), slog.String("reason", e.Error())}
+		if p.Local.IsValid() {
+			attrs = append(attrs, slog.Any("local", p.Local.Addr()))
+		}
+		go j.write(slog.LevelWarn, key.to, "this host refuses to send", attrs...)
 	}
 }
 

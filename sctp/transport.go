@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -106,7 +107,7 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.account.OpenOwn(&t.own)
 	t.reclaimer.init(t)
 	t.arenas = rawio.NewPool(arenaOctets, arenasIdle)
-	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, Features: rawio.FeaturesOf(link), New: newCore,
+	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link), Features: rawio.FeaturesOf(link), New: newCore,
 		Own:       func(a netip.Addr) bool { return rawio.Owns(link, a) },
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
 		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits, Accepts: t.accepts, Adopt: func(a *assoc.Assoc) { t.adopt(a) }})
@@ -231,7 +232,11 @@ func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc
 		}
 		if len(pkts) > 0 {
 			t.stats.txDiscards.Add(1)
-			if a != nil && (errors.Is(err, rawio.ErrTooLong) && a.Refused(now, &pkts[0]) || unroutable(err) && a.Unroutable(now, &pkts[0], err)) {
+			local := refusedHere(err)
+			if local {
+				t.journal.refused(&pkts[0], err)
+			}
+			if a != nil && (errors.Is(err, rawio.ErrTooLong) && a.Refused(now, &pkts[0]) || local && a.Unroutable(now, &pkts[0], err)) {
 				refused = true
 			}
 			pkts = pkts[1:]
@@ -240,10 +245,18 @@ func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc
 	return refused
 }
 
-// unroutable says whether a link has refused a packet because there is no way to where it goes.
-func unroutable(err error) bool {
-	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) || errors.As(err, new(*net.AddrError))
+// refusedHere says whether a link has refused a packet because this host has no way to where it goes, or does not let it go.
+func refusedHere(err error) bool {
+	for _, no := range localRefusals {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return errors.As(err, new(*net.AddrError))
 }
+
+// localRefusals are what the system says then.
+var localRefusals = [...]error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EPERM, syscall.EACCES, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, syscall.EINVAL}
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
 // when the port is taken, with *ConfigError, and with *LocalAddrError. Over UDP port 9899, where others look for the SCTP ports of this host, the port is taken too where
@@ -334,8 +347,14 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 	select {
 	case <-c.life.begun():
 	case <-ctx.Done():
+		a, _ := c.lock()
+		err := ctx.Err()
+		if why := a.Refusal(); why != nil {
+			err = fmt.Errorf("%w; %w", why, err)
+		}
+		c.unlock()
 		c.Abort("setup given up")
-		return nil, &DialError{remote, ctx.Err()}
+		return nil, &DialError{remote, err}
 	}
 	if c.life.wasUp() { // the peer may have ended it since
 		return c, nil

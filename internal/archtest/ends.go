@@ -8,10 +8,12 @@ var ends = []struct {
 	list  map[string]string
 }{
 	{"sctp/assoc", `\.down\(\w+, (&?[\w.]+)`, map[string]string{
-		"succeeded: ErrSucceeded": "[ErrSucceeded]", "hasAll: &AbortError": "[AbortError] with any other cause", "abort: &AbortError": "[AbortError] with cause 12", "unsound: err": "[InternalError]", "handleAbort: &AbortError": "[AbortError] with ByPeer",
-		"pathError: ErrTimeout": "[ErrTimeout]", "setupTimeout: ErrInitTimeout": "[ErrInitTimeout]", "handleStale: ErrInitTimeout": "[ErrInitTimeout]",
+		"succeeded: ErrSucceeded": "[ErrSucceeded]", "hasAll: &AbortError": "[AbortError] with any other cause", "Fail: err": "[Assoc.Fail]",
+		"abort: &AbortError": "[AbortError] with cause 12", "unsound: err": "[InternalError]", "handleAbort: &AbortError": "[AbortError] with ByPeer",
+		"pathError: ErrTimeout": "[ErrTimeout]", "pathError: &StuckError": "[StuckError]", "setupTimeout: ErrInitTimeout": "[ErrInitTimeout]", "handleStale: ErrInitTimeout": "[ErrInitTimeout]",
 		"handleInitAck: ErrOvertaken": "[ErrOvertaken]", "handleInitAck: &AbortError": "[AbortError] with any other cause", "handleInitAck: err": "[AdaptationError]",
-		"AbortForMemory: &MemoryError": "[MemoryError]", "handleICMP: ErrProtoUnreachable": "[ErrProtoUnreachable]", "noRoute: &NoRouteError": "[NoRouteError]",
+		"AbortForMemory: &MemoryError": "[MemoryError]", "handleICMP: ErrProtoUnreachable": "[ErrProtoUnreachable]", "endRefused: &NoRouteError": "[NoRouteError]",
+		"endRefused: &RefusedError":          "[RefusedError]",
 		"closingTimeout: ErrShutdownTimeout": "[ErrShutdownTimeout]", "handleShutdownAck: ErrShutdown": "[ErrShutdown]",
 		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]", "succeeded: ErrSucceeded": "[ErrSucceeded]", "Fail: err": "What [Assoc.Fail] was given",
 	}},

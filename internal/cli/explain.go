@@ -41,12 +41,15 @@ func explain(err error) string {
 		rejected *ddpadapt.RejectedError
 		aborted  *assoc.AbortError
 		session  *SessionError
+		local    *assoc.RefusedError
 	)
 	switch {
 	case errors.As(err, &session):
 		return err.Error()
 	case errors.As(err, &usage):
 		return usage.Text
+	case errors.As(err, &local):
+		return strings.TrimPrefix(local.Error(), "sctp: ")
 	case errors.As(err, &perm):
 		return perm.Error() + " (--link udp)"
 	case errors.As(err, &unsup):

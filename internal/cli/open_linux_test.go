@@ -238,6 +238,8 @@ func TestErrorsAreExplained(t *testing.T) {
 		want string
 	}{
 		{&assoc.NoRouteError{Err: syscall.EHOSTUNREACH}, "no answer: check the address, at which"},
+		{&assoc.RefusedError{Path: netip.MustParseAddrPort("192.0.2.1:0"), Err: syscall.EPERM}, "this host does not send to 192.0.2.1 (operation not permitted): its firewall"},
+		{fmt.Errorf("%w; %w", &assoc.RefusedError{Err: syscall.EADDRNOTAVAIL}, context.DeadlineExceeded), "this host does not send to"},
 		{context.DeadlineExceeded, "no answer: check the address, that"}, {assoc.ErrInitTimeout, "no answer: check the address, that"},
 		{rawio.ErrPortInUse, "the SCTP port is in use"}, {syscall.EADDRINUSE, "the UDP port is in use"}, {syscall.EADDRNOTAVAIL, "this host does not have the address"},
 		{&assoc.AdaptationError{Absent: true}, (&assoc.AdaptationError{Absent: true}).Error() + ": is something else"},

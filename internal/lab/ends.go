@@ -2,6 +2,7 @@ package lab
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,6 +54,24 @@ func Endings(t testing.TB) []Ending {
 			l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("never acknowledged")}})
 			l.Wait(time.Hour)
 		}, nil},
+		{"[StuckError]", func(err error) bool { return errors.As(err, new(*assoc.StuckError)) }, func(l *Lab) {
+			l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 1400)}})
+			l.Flush()
+			l.Report(rawio.KindPacketTooBig, 1400, Packet(PortB, PortA, l.PeerTag))
+			for l.A.State() != assoc.Closed { // the peer answers HEARTBEATs alone
+				for _, p := range l.Wait(l.A.NextTimeout().Sub(l.Now)) {
+					if c := ChunkOf(p, wire.ChunkHeartbeat); c != nil {
+						l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value()))
+					}
+				}
+			}
+		}, func() *Lab {
+			l := Bare(t)
+			l.Host.CutFrom = -1
+			l.Listen(nil)
+			l.Shake()
+			return l
+		}},
 		{"[ErrShutdownTimeout]", is(assoc.ErrShutdownTimeout), func(l *Lab) {
 			l.A.Shutdown(l.Now)
 			l.Wait(time.Hour)
@@ -70,6 +89,14 @@ func Endings(t testing.TB) []Ending {
 		}, func() *Lab { return Active(t, nil) }},
 		{"[NoRouteError]", func(err error) bool { return errors.As(err, new(*assoc.NoRouteError)) }, func(l *Lab) {
 			l.Report(rawio.KindHostUnreachable, 0, Packet(PortB, PortA, 0, InitChunk(l.Tag, 1)))
+		}, func() *Lab { return Active(t, nil) }},
+		{"[RefusedError]", func(err error) bool { return errors.As(err, new(*assoc.RefusedError)) }, func(l *Lab) {
+			for refused := func() bool {
+				l.A.Unroutable(l.Now, &rawio.Packet{Remote: l.Peer}, syscall.EPERM)
+				return l.A.State() != assoc.Closed
+			}; refused(); {
+				l.Wait(l.A.NextTimeout().Sub(l.Now))
+			}
 		}, func() *Lab { return Active(t, nil) }},
 		{"[AbortError] with ByPeer", aborted(true, 0), func(l *Lab) { l.Send(l.Tag, wire.AppendAbort(nil, false)) }, nil},
 		{"[AbortError] with cause 12", aborted(false, wire.CauseUserAbort), func(l *Lab) { l.A.Abort(l.Now, nil) }, nil},

@@ -18,11 +18,14 @@ import (
 // Host is an endpoint with its associations, handled as a shell would.
 type Host struct {
 	ID       int
-	Addr     netip.AddrPort // the first; its port is that of UDP, 0 without
-	Addrs    []netip.Addr   // all
-	Down     []netip.Addr   // of them: nothing leaves from there
-	Own      []netip.Addr   // addresses that it has beside them, or that it knows to be its own
-	Link     int            // IP-level MTU of its link
+	Addr     netip.AddrPort       // the first; its port is that of UDP, 0 without
+	Addrs    []netip.Addr         // all
+	Down     []netip.Addr         // of them: nothing leaves from there
+	Own      []netip.Addr         // addresses that it has beside them, or that it knows to be its own
+	Refuses  map[netip.Addr]error // what its link says to packets that go there
+	Refused  int                  // how often it has
+	Link     int                  // IP-level MTU of its link
+	CutFrom  int                  // what the link says as a rawio.Fragmenter, and does
 	Endpoint *endpoint.Endpoint
 	Assocs   []*assoc.Assoc
 	Events   []Happening
@@ -96,8 +99,17 @@ func countsUp(t testing.TB, hosts ...*Host) {
 func (h *Host) Renew(seed int64, features rawio.Features) {
 	h.Rand = &Dice{rand: rand.New(rand.NewSource(seed))}
 	h.head = rawio.Overhead(h.Addr)
-	h.Endpoint = endpoint.New(endpoint.Config{Rand: h.Rand, Features: features, MTU: h.mtu,
+	h.Endpoint = endpoint.New(endpoint.Config{Rand: h.Rand, Features: features, MTU: h.mtu, CutFrom: h.cutFrom,
 		Own: func(a netip.Addr) bool { return slices.Contains(h.Own, a) }})
+}
+
+func (h *Host) cutFrom(_, _ netip.Addr) int { return h.CutFrom }
+
+// leaves is what the link makes of a packet that it may send in fragments.
+func (h *Host) leaves(p *rawio.Packet) {
+	if h.CutFrom < 0 || p.Len() < h.CutFrom {
+		p.Fragment = 0
+	}
 }
 
 // mtu is the longest SCTP packet that the link takes: none from here to here.
@@ -179,6 +191,9 @@ func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) 
 			p := &h.Batch.Pkts[i]
 			if a != nil && slices.Contains(h.Down, p.Local.Addr()) {
 				refused = a.Unroutable(now, p, syscall.ENETUNREACH) || refused
+			} else if err := h.Refuses[p.Remote.Addr()]; a != nil && err != nil {
+				h.Refused++
+				refused = a.Unroutable(now, p, err) || refused
 			} else if a != nil && h.tooLong(p) {
 				again := a.Refused(now, p)
 				if refused = refused || again; !again {

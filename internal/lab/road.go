@@ -50,6 +50,10 @@ func (r *Road) inspect(h *Host, s *Sighting) {
 		if len(s.Pkt)+extra > h.Link { // 8899-3-5
 			r.Errorf("a probe of %d octets on a link of %d", len(s.Pkt), h.Link)
 		}
+	case s.MTU > 0 && len(s.Pkt) > s.MTU && h.CutFrom > 0: // to what passes everywhere
+		if s.Fragment == 0 || s.Fragment > s.MTU+extra || len(s.Pkt) < h.CutFrom {
+			r.Errorf("a packet of %d octets with %v, to be fragmented to %d, on a path of %d", len(s.Pkt), ChunkTypes(s.Pkt), s.Fragment, s.MTU)
+		}
 	case s.MTU > 0 && len(s.Pkt) > s.MTU && s.Fragment != s.MTU+extra: // 8899-3-1
 		r.Errorf("a packet of %d octets with %v, to be fragmented to %d, on a path of %d", len(s.Pkt), ChunkTypes(s.Pkt), s.Fragment, s.MTU)
 	}

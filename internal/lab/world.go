@@ -148,6 +148,8 @@ func (w *World) send(h *Host, a *assoc.Assoc, p *rawio.Packet) {
 	} else if max := h.Link - rawio.Overhead(p.Remote); len(s.Pkt) > max {
 		w.Errorf("packet of %d octets on a path of %d", len(s.Pkt), max)
 	}
+	h.leaves(p)
+	h.leaves(&s.Packet)
 	copies, delay := 1, time.Duration(0)
 	if w.Judge != nil {
 		copies, delay = w.Judge(h.ID, s.Pkt)

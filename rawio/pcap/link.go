@@ -32,6 +32,7 @@ var (
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
 	_ rawio.Waiter     = (*Link)(nil)
+	_ rawio.Fragmenter = (*Link)(nil)
 
 	_ rawio.Interrupter = (*Link)(nil)
 	_ rawio.Sharder     = (*Link)(nil)
@@ -161,6 +162,14 @@ func (l *Link) MTU(local, remote netip.Addr) int { return l.inner.MTU(local, rem
 
 // Features asks the inner link.
 func (l *Link) Features() rawio.Features { return rawio.FeaturesOf(l.inner) }
+
+// CutFrom asks the inner link; it returns 0 where that is no rawio.Fragmenter.
+func (l *Link) CutFrom(local, remote netip.Addr) int {
+	if f, ok := l.inner.(rawio.Fragmenter); ok {
+		return f.CutFrom(local, remote)
+	}
+	return 0
+}
 
 // Interrupt tells the inner link, where that is a rawio.Interrupter.
 func (l *Link) Interrupt() {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
 	"github.com/rddp-go/rddp/internal/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/linktest"
@@ -40,5 +41,34 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	})
+}
+
+// What CutFrom says is so: from that length on the kernel cuts a packet to what it is told, and one that is shorter by four octets goes whole. The far end takes no
+// packet of more than 1400 octets, and nobody says so.
+func TestTheLeastPacketThatIsCut(t *testing.T) {
+	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
+		for _, local := range []netip.Addr{{}, pa} {
+			cfg := udp.Config{Port: udp.AnyPort, Local: local, NoOffload: true, MTU: 1400} // it does not matter what this side makes of the route
+			a, b := openIn(t, nsA, cfg), openIn(t, nsB, udp.Config{Port: udp.AnyPort})
+			nsB.SetMTU("cable", 1400)
+			cut := a.CutFrom(netip.Addr{}, pb)
+			if pb.Is4() {
+				check.That(t, cut < 0, "IPv4: cut from %d on", cut)
+				return
+			}
+			must.That(t, cut > 1452 && cut <= 1456 && cut == a.CutFrom(pa, pb), "cut from %d on", cut)
+			to := at(pb, b)
+			packet := func(n int) rawio.Packet {
+				return rawio.Packet{Vec: [][]byte{linktest.Pattern(n)}, Remote: to, Fragment: 1280}
+			}
+			_, _ = a.WriteBatch([]rawio.Packet{packet(cut - 4)}) // the device may say that it has dropped it
+			linktest.Write(t, a, packet(cut), packet(100))
+			for _, want := range []int{cut, 100} {
+				p := linktest.Read(t, b, 1)[0]
+				check.Equal(t, "octets that arrived", len(p.Data), want)
+				p.Release()
+			}
+		}
 	})
 }

@@ -66,6 +66,22 @@ func (l *Link) MTU(local, remote netip.Addr) int {
 	return payload(mtu, remote.Is6())
 }
 
+// CutFrom implements rawio.Fragmenter. The kernel cuts a datagram only where it is longer than the route's MTU; then IPv6 fragments are as long as it
+// is told, and those of IPv4 as long as the route takes.
+func (l *Link) CutFrom(local, remote netip.Addr) int {
+	local, remote = local.Unmap(), remote.Unmap()
+	if remote.Is4() {
+		return -1
+	}
+	if !specific(local) {
+		local = l.cfg.Local
+	}
+	if !specific(local) {
+		local = netip.Addr{}
+	}
+	return (payload(l.routes.Lookup(local, remote).MTU, true) + 4) &^ 3
+}
+
 func specific(a netip.Addr) bool { return a.IsValid() && !a.IsUnspecified() }
 
 // bindTo is the address that the socket of a family binds to.
@@ -194,5 +210,7 @@ var (
 	_ rawio.Featurer = (*Link)(nil)
 	_ rawio.Waiter   = (*Link)(nil)
 	_ rawio.Sharder  = (*Link)(nil)
-	_ mmsg.Codec     = (*codec)(nil)
+
+	_ rawio.Fragmenter = (*Link)(nil)
+	_ mmsg.Codec       = (*codec)(nil)
 )

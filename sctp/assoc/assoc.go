@@ -123,6 +123,7 @@ type Assoc struct {
 	cookieMade        rawio.Time            // see CookieMade
 	proceed           func() bool           // see OnAnswer
 	affords           func(octets int) bool // see OnGrow
+	unsent            *unsent               // nil: this host has never refused to send
 	source            Source                // see SetUpper
 	successor         *rawio.Packet         // see Successor
 	rested            rested

@@ -136,6 +136,8 @@ type Env struct {
 	MTU func(local, remote netip.Addr) int
 	// Cookies signs and opens state cookies.
 	Cookies *Jar
+	// CutFrom is rawio.Fragmenter's; nil: the link makes fragments of any packet.
+	CutFrom func(local, remote netip.Addr) int
 	// Features are those of the link. Without rawio.DontFragment path MTUs are not searched for, without
 	// rawio.ECNField there is no ECN.
 	Features rawio.Features

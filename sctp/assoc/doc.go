@@ -26,9 +26,11 @@
 //
 //   - [ErrShutdown]: gracefully, all was delivered.
 //   - [ErrInitTimeout]: nobody answered the setup.
-//   - [NoRouteError]: the setup did not reach any address of the peer, as this host or a router says.
+//   - [NoRouteError]: there was no way to any address of the peer, as this host or a router says.
+//   - [RefusedError]: this host did not let anything go, as its firewall or an interface that is down.
 //   - [ErrOvertaken]: the peer has answered another attempt of the same Dial.
 //   - [ErrTimeout]: the peer has stopped answering.
+//   - [StuckError]: it answers, but what is under way has become too long for the path.
 //   - [ErrShutdownTimeout]: the peer answers, but never completes the shutdown.
 //   - [ErrSucceeded]: the peer has restarted during the shutdown.
 //   - [ErrProtoUnreachable]: the peer's host has no SCTP.

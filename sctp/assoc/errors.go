@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"syscall"
 
@@ -70,6 +71,62 @@ type sysError struct {
 
 func (e sysError) Error() string        { return e.text }
 func (e sysError) Is(target error) bool { return target == e.errno }
+
+// RefusedError ends an association, or a setup, of which this host lets nothing go. It matches what the system has said, such as syscall.EPERM.
+type RefusedError struct {
+	Path netip.AddrPort // an address of the peer
+	Err  error          // the system's
+}
+
+// lookAt says what may be wrong with this host.
+var lookAt = []struct {
+	errno syscall.Errno
+	text  string
+}{
+	{syscall.EPERM, "its firewall forbids it, or its table of connections is full"},
+	{syscall.EACCES, "a route or a rule of it prohibits that"},
+	{syscall.ENETDOWN, "the interface is down"},
+	{syscall.EADDRNOTAVAIL, "it does not have the address to send from"},
+	{syscall.EINVAL, "it does not have the address to send from, or there is no way from there"},
+	{syscall.ENETUNREACH, "it has no route there"},
+	{syscall.EHOSTUNREACH, "it has no route there, or nobody is at that address"},
+}
+
+func (e *RefusedError) Error() string {
+	text := "look at its firewall, routes and interfaces"
+	for _, r := range lookAt {
+		if errors.Is(e.Err, r.errno) {
+			text = r.text
+			break
+		}
+	}
+	return fmt.Sprintf("sctp: this host does not send to %v (%v): %s", e.Path.Addr(), e.Err, text)
+}
+
+// Unwrap returns the system's error.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// StuckError ends an association whose peer is there, but to which a packet does not get through any more: the MTU of the path has fallen since a chunk got its
+// TSN, which cannot be cut again (section 6.9), and neither does the link send it in IP fragments nor do those arrive. It matches
+// syscall.ETIMEDOUT and EMSGSIZE.
+type StuckError struct {
+	Path   netip.AddrPort // an address of the peer
+	Packet int            // the shortest SCTP packet with the chunk, in octets
+	MTU    int            // the longest that passes
+}
+
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("sctp: %v answers, but does not get a packet of %d octets: the path carries no more than %d, and what is under way cannot be cut; "+
+		"lower Config.MTU, or use the raw link", e.Path, e.Packet, e.MTU)
+}
+
+// Timeout returns true.
+func (e *StuckError) Timeout() bool { return true }
+
+// Is makes the error match syscall.ETIMEDOUT and EMSGSIZE.
+func (e *StuckError) Is(target error) bool {
+	return target == syscall.ETIMEDOUT || target == syscall.EMSGSIZE
+}
 
 // NoRouteError ends a setup because there is no way to any address of the peer: this host knows none, or over IPv4 an ICMP message says so. It matches
 // syscall.ENETUNREACH, or EHOSTUNREACH.

@@ -44,6 +44,14 @@ func (a *Assoc) pathError(now rawio.Time, p *path, ofAssoc bool) {
 	if ofAssoc {
 		a.errors++
 		if a.errors > a.cfg.AssocMaxRetrans {
+			if why := a.refused(p); why != nil {
+				a.endRefused(p, why)
+				return
+			}
+			if packet, mtu, ago := a.sender().Stuck(now); packet > 0 && now.Sub(a.lastHeard) <= ago { // the HEARTBEAT of askStuck was answered
+				a.down(onEnd, &StuckError{p.Remote, packet, mtu})
+				return
+			}
 			a.down(onEnd, ErrTimeout)
 		}
 	}

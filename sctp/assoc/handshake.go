@@ -23,7 +23,10 @@ type setup struct {
 	path     int        // where it goes
 	reach    netip.Addr // where own addresses are to be meaningful, see meaningful
 
-	unroutable int // addresses in a row that there is no way to
+	unroutable int   // addresses in a row that this host does not send to, since T1 expired
+	rounds     int   // times in a row that this was so of all
+	refused    error // why
+	passes     bool  // and that may change by itself
 }
 
 // waiting is what exists in COOKIE-WAIT only.
@@ -75,6 +78,10 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		if len(own.report) <= out.Room() {
 			out.Commit(append(out.Tail(), own.report...))
 		}
+		if s.tries&1 == 1 { // most paths carry it whole, and many no fragments
+			a.endLong(out, p)
+			return
+		}
 	}
 	a.end(out)
 }
@@ -92,22 +99,21 @@ func (a *Assoc) setupTimeout() {
 	s := a.setup
 	s.deadline = rawio.Never
 	if s.tries == a.cfg.MaxInitRetrans {
+		if a.Refusal() != nil {
+			a.endRefused(a.paths[s.path], s.refused)
+			return
+		}
 		a.down(onEnd, ErrInitTimeout)
 		return
 	}
 	s.tries++
-	s.unroutable = 0
+	s.beginRound(len(a.paths))
 	s.due = true
 	a.paths[s.path].Backoff()
 	if a.state == CookieWait && s.tries > 1 {
 		a.reroute(a.paths[s.path])
 	}
-	for range a.paths { // section 5.1: over all addresses that may carry it
-		s.path = (s.path + 1) % len(a.paths)
-		if a.paths[s.path].State == tx.Active {
-			break
-		}
-	}
+	a.nextSetupPath()
 }
 
 // handleInit answers an INIT for an existing association (sections 5.2.1 and 5.2.2), which never

@@ -55,38 +55,11 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 		}
 	case rawio.KindHostUnreachable: // a network may find a way again, but who sets an association up is told
 		if isInit && a.state == CookieWait {
-			a.noRoute(path, syscall.EHOSTUNREACH)
+			a.setupRefused(path, syscall.EHOSTUNREACH)
 			return
 		}
 		fallthrough
 	default:
 		a.rare().ICMPIgnored++
 	}
-}
-
-// Unroutable says that the link has refused a packet of the last PollTransmit because this host has no way to where it goes. It returns true
-// where an INIT is to go to another address of the peer at once; without one the setup ends by a *NoRouteError. An established
-// association leaves the path at once: what is in flight there goes again over another, and a HEARTBEAT finds out when there is a way again. Without another
-// path the packet counts as lost.
-func (a *Assoc) Unroutable(now rawio.Time, pkt *rawio.Packet, err error) (again bool) {
-	p := a.pathOf(pkt.Remote.Addr().Unmap())
-	if a.state == CookieWait {
-		return a.noRoute(p, err)
-	}
-	return p != nil && a.cut(now, p)
-}
-
-// noRoute sends the INIT that went to p elsewhere, and says whether there is an address left.
-func (a *Assoc) noRoute(p *path, err error) bool {
-	s := a.setup
-	if p != a.paths[s.path] {
-		return false // it has gone elsewhere since
-	}
-	if s.unroutable++; s.unroutable >= len(a.paths) {
-		a.down(onEnd, &NoRouteError{err})
-		return false
-	}
-	s.path = (s.path + 1) % len(a.paths)
-	s.due = true
-	return true
 }

@@ -52,6 +52,7 @@ func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
 	*p = path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rto(), a.cfg.NewController), beat: beat{deadline: rawio.Never},
 		interval: a.cfg.HeartbeatInterval, mark: a.cfg.mark(), mtu: pathMTU{Search: pmtud.New(lim)}}
 	p.State, p.Asks = state, a.cfg.HeartbeatInterval >= 0
+	a.learnCut(p)
 	if a.sender().AddPath(&p.Path) == nil {
 		if a.paths == nil {
 			a.paths = a.one[:0]

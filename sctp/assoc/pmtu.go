@@ -60,6 +60,24 @@ func (a *Assoc) beginMTU(p *path) {
 	lim.Base = min(lim.Base, p.MTU())
 	p.mtu.Search = pmtud.New(lim)
 	a.setMTU(p, min(a.cfg.firstMTU(a.env, lim), p.MTU()))
+	a.learnCut(p)
+}
+
+// learnCut asks the link which packets it sends in fragments.
+func (a *Assoc) learnCut(p *path) {
+	if a.env.CutFrom != nil {
+		p.CutFrom = a.env.CutFrom(p.Local.Addr(), p.Remote.Addr())
+	}
+}
+
+// lengthen makes the open packet, in which a chunk is too long for the path, one that the link sends in fragments. These are of the size that passes
+// everywhere, so that neither their arrival nor their loss says anything about the path MTU.
+func (a *Assoc) lengthen(out *TxBatch, p *path) (fragment int) {
+	if n := p.CutFrom - out.Len(); n >= wire.ChunkHeaderLen {
+		out.Commit(wire.AppendPadHeader(out.Tail(), n-wire.ChunkHeaderLen))
+		out.Bytes(padding[:n-wire.ChunkHeaderLen])
+	}
+	return p.mtu.Limits().Min + rawio.Overhead(p.Remote)
 }
 
 // setMTU changes the MTU of a path and reports it.
@@ -68,6 +86,7 @@ func (a *Assoc) setMTU(p *path, mtu int) {
 		return
 	}
 	p.SetMTU(mtu)
+	a.learnCut(p)
 	if a.recv != nil && p == a.primary() {
 		a.recv.SetPMDCS(p.PMDCS())
 	}

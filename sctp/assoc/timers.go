@@ -75,6 +75,18 @@ func (a *Assoc) dataTimeout(now rawio.Time) {
 	for i, p := range a.paths {
 		if expired.Has(i) && a.state != Closed {
 			a.pathError(now, p, true)
+			a.askStuck(now, p)
 		}
+	}
+}
+
+// askStuck asks the peer by HEARTBEAT whether it is there, where what is not acknowledged is too long for every path: that tells a *StuckError from a peer that
+// answers no more.
+func (a *Assoc) askStuck(now rawio.Time, p *path) {
+	if !beatStates.has(a.state) || p.beat.waiting {
+		return
+	}
+	if packet, _, _ := a.sender().Stuck(now); packet > 0 {
+		a.sendHeartbeat(now, p)
 	}
 }

@@ -121,7 +121,7 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		out.Cancel()
 		return false
 	}
-	a.end(out)
+	a.endLong(out, p)
 	if fill {
 		a.moved = now
 		a.recv.Answered(now)
@@ -142,6 +142,17 @@ func (a *Assoc) fillMore(now rawio.Time, out *TxBatch, data *tx.Path) {
 	a.sender().FillMore(now, out, data)
 	a.stats.PacketsOut += uint64(len(out.Pkts) - packets)
 	a.stats.OctetsOut += uint64(out.Octets() - octets)
+}
+
+// endLong is end for a packet that may hold a chunk which is too long for its path.
+func (a *Assoc) endLong(out *TxBatch, p *path) {
+	if out.Room() >= 0 || p.CutFrom <= 0 {
+		a.end(out)
+		return
+	}
+	fragment := a.lengthen(out, p)
+	a.end(out)
+	out.Pkts[len(out.Pkts)-1].Fragment = fragment
 }
 
 // end finishes the open packet and counts it.

@@ -22,6 +22,8 @@ type Config struct {
 	Rand io.Reader
 	// MTU returns the largest SCTP packet in octets on the path from local to remote.
 	MTU func(local, remote netip.Addr) int
+	// CutFrom is that of a link that is a rawio.Fragmenter, nil for others.
+	CutFrom func(local, remote netip.Addr) int
 	// Features are those of the link, and New says where an association is to lie: see assoc.Env.
 	Features rawio.Features
 	New      func() *assoc.Assoc
@@ -108,7 +110,7 @@ func New(cfg Config) *Endpoint {
 	}
 	return &Endpoint{
 		cfg:       cfg,
-		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, Own: cfg.Own, New: cfg.New},
+		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, Own: cfg.Own, New: cfg.New},
 		listeners: make(map[uint16][]*assoc.Config),
 		entries:   make(map[*assoc.Assoc]*entry),
 		ports:     make(map[uint16]int),

@@ -38,13 +38,16 @@ func (s *Sender) Alternate(p *Path) *Path {
 }
 
 // retransmitPath returns where a marked chunk goes: after a timeout to another path than the last
-// one, after a Fast Retransmit to the same (section 6.4).
+// one, after a Fast Retransmit to the same (section 6.4). Where it is too long for that path it goes over one that it fits.
 func (s *Sender) retransmitPath(r *record) *Path {
-	last := s.paths[r.path]
-	if r.flags&timeout == 0 && last.usable() {
-		return last
+	p := s.paths[r.path]
+	if r.flags&timeout != 0 || !p.usable() {
+		p = s.Alternate(p)
 	}
-	return s.Alternate(last)
+	if !p.fits(r) {
+		p = s.wider(r, p)
+	}
+	return p
 }
 
 // What the present path is worth among equally good ones.

@@ -87,6 +87,9 @@ type Path struct {
 	// case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no packet is
 	// suspected.
 	Least int
+	// CutFrom is set by the owner: packets of at least so many octets, where they are longer than the MTU, are sent as IP fragments. 0: all of
+	// them; less: none.
+	CutFrom int
 
 	mtu        int
 	pmdcs      int
@@ -105,12 +108,13 @@ type Path struct {
 	timedAt    rawio.Time
 	first      wire.TSN // the earliest TSN in flight here; meaningful while flight > 0
 	timed      wire.TSN
-	timing     bool // timed measures the round trip (6.3.1, rule C4)
-	unmeasured bool // no round trip was since the last probe for a lost tail
-	held       bool // a packet waits for due
-	outrun     bool // SACKs came sooner than proved, see narrow.go
-	single     bool // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
-	holes      int  // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
+	timing     bool       // timed measures the round trip (6.3.1, rule C4)
+	unmeasured bool       // no round trip was since the last probe for a lost tail
+	held       bool       // a packet waits for due
+	outrun     bool       // SACKs came sooner than proved, see narrow.go
+	single     bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
+	holes      int        // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
+	cutAt      rawio.Time // no other packet for the sake of its length earlier, see toolong.go
 	early      early
 	waits      waits
 	spacing    spacing

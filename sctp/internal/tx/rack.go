@@ -139,7 +139,7 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 	if s.tail.out || p.flight == 0 {
 		return
 	}
-	if q := s.other(p); q != nil {
+	if q := s.other(p); q != nil && !q.waitsToBeCut(now, s.ledger.rec(p.first)) {
 		r := s.ledger.rec(p.first)
 		s.tail = tail{tsn: p.first, due: true, out: true, via: q, first: r.stamp, beside: p.flight > r.chunkLen()}
 		s.rare().TailProbes++
@@ -151,6 +151,9 @@ func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
 	n := min(s.ledger.len(), p.inflight.Cap()) // what is in flight is among so many
 	t, _ := p.inflight.Last(s.ledger.base+wire.TSN(n)-1, n)
 	r := s.ledger.rec(t)
+	if p.waitsToBeCut(now, r) {
+		return // T3-rtx comes no later
+	}
 	s.tail = tail{tsn: t, due: true, out: r.state != withheld}
 	if s.lone(p) {
 		s.tail.lone, s.tail.after = p, now.Sub(p.lastSent)

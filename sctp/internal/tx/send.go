@@ -59,8 +59,7 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 	}
 	if s.ledger.nmarked > 0 {
 		// Section 6.1, C: what is marked goes before anything new.
-		t, _ := s.ledger.marked.Next(s.ledger.base, s.ledger.len())
-		if p := s.retransmitPath(s.ledger.rec(t)); s.urgent || p.open() && s.bursting(p) && !s.paces(now, p) {
+		if p := s.markedPath(now); p != nil && (s.urgent || p.open() && s.bursting(p) && !s.paces(now, p)) {
 			return p
 		}
 		return nil
@@ -130,28 +129,40 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 // maxPassed bounds the chunks for other paths that are looked at for the sake of one packet.
 const maxPassed = 64
 
-// fillMarked retransmits the earliest marked chunks to p that fit the packet.
+// fillMarked retransmits the earliest marked chunks to p that fit the packet. A chunk above a PMTU that has shrunk goes alone, to be fragmented by IP (6.9). Where a
+// packet has to be long for that, once in an RTO, it takes others along, as many as cwnd lets go.
 func (s *Sender) fillMarked(now rawio.Time, b *pack.Batch, p *Path) (n, octets int) {
 	g := &s.ledger
+	cut := false
 	t, ok := g.marked.Next(g.base, g.len())
 	for passed := 0; ok; t, ok = g.after(&g.marked, t) {
 		*s.steps++
 		r := g.rec(t)
-		if s.retransmitPath(r) != p {
+		if s.retransmitPath(r) != p || p.waitsToBeCut(now, r) {
 			if passed++; passed > maxPassed {
 				break
 			}
 			continue
 		}
-		if r.chunkLen() > b.Room() && !(b.Empty() && r.chunkLen() > p.pmdcs) {
-			break // a chunk above a PMTU that has shrunk goes alone, to be fragmented by IP (6.9)
+		if r.chunkLen() > b.Room() {
+			long := b.Empty() && r.chunkLen() > p.pmdcs
+			if !long && !(cut && p.open() && b.Len()+r.chunkLen() <= mostCut) {
+				break
+			}
+			cut = cut || !p.fits(r) && p.CutFrom > 0
 		}
 		s.resend(now, b, t, r, p)
+		if cut || !p.fits(r) {
+			r.flags &^= large // fragments say nothing about longer packets
+		}
 		octets += r.chunkLen()
 		n++
 	}
 	if n > 0 {
 		s.urgent, s.tail.due = false, false
+	}
+	if cut {
+		p.cut(now)
 	}
 	return n, octets
 }

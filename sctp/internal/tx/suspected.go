@@ -108,6 +108,9 @@ func (s *Sender) fillProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 	long := r.flags & large
 	appendChunk(b, t, r, p, r.wire|wire.FlagI)
 	r.flags = r.flags&^large | long | copied | moved
+	if !p.fits(r) {
+		p.cut(now)
+	}
 	s.tail.long = long != 0
 	if s.withheld.is(t) { // it counts as sent, and the path has not lost it
 		s.ledger.move(onCopy, t, r, s.paths[r.path])

@@ -1,0 +1,166 @@
+package tx
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+)
+
+// shrink has paths carry no more than 600 octets, whose links cut packets of so many octets.
+func (l *lab) shrink(cutFrom ...int) {
+	for i, n := range cutFrom {
+		if l.path(i).CutFrom = n; n != 0 {
+			l.path(i).SetMTU(600)
+		}
+	}
+}
+
+// Chunks that have become too long leave in one packet an RTO, which takes as many as cwnd lets go, and nothing that fits waits for them.
+func TestOnePacketAnRTOIsCut(t *testing.T) {
+	l := newLab(t, 1)
+	l.queue(4, full)
+	l.queue(2, 100)
+	l.transmit()
+	l.shrink(1012)
+	l.timeout()
+	l.expect("when T3-rtx has expired", "1")
+	first := l.now
+	l.sack(1)
+	l.expect("before an RTO is over: what fits", "5 6")
+	l.sack(1, gap{5, 6})
+	l.expect("and nothing more", "")
+	at := l.s.NextTimeout()
+	must.Equal(t, "the next may go", at, first.Add(l.path(0).RTO()))
+	l.now = at - 1
+	l.expect("just before it", "")
+	l.now = at
+	l.expect("at it, as many as cwnd lets go", "2 3")
+	l.sack(3, gap{5, 6})
+	l.expect("before an RTO is over again", "")
+	l.now = at.Add(l.path(0).RTO())
+	l.expect("the last", "4")
+	l.sack(6)
+	check.Equal(t, "outstanding", l.s.Outstanding(), 0)
+}
+
+// What is too long for a path goes over another that it fits, or whose link can cut it, before it is cut.
+func TestWhatIsTooLongTakesAnotherPathFirst(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		cutFrom []int // 0: the path carries all
+		state   []PathState
+		want    string
+	}{
+		{"the other carries it", []int{1012, 0}, nil, "1>1"},
+		{"the other carries it, and this one cannot cut", []int{-1, 0}, nil, "1>1"},
+		{"the third carries it", []int{1012, 1012, 0}, nil, "1>2"},
+		{"neither does: the same again", []int{1012, 1012}, nil, "1"},
+		{"the other can cut it", []int{-1, 1012}, nil, "1>1"},
+		{"none can", []int{-1, -1}, nil, "1"},
+		{"the other is down", []int{1012, 0}, []PathState{Active, Inactive}, "1"},
+		{"the other is unconfirmed", []int{1012, 0}, []PathState{Active, Unconfirmed}, "1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t, len(row.cutFrom))
+			for i, st := range row.state {
+				l.path(i).State = st
+			}
+			l.queue(4, full)
+			l.transmit()
+			l.shrink(row.cutFrom...)
+			l.sack(0, gap{2, 2})
+			l.sack(0, gap{2, 3})
+			l.sack(0, gap{2, 4}) // the third miss indication: Fast Retransmit, to the same path if there is no reason against it
+			l.expect("what is missing", row.want)
+		})
+	}
+}
+
+// Fragments that arrive say nothing about longer packets: a black hole is still one. Nor do those that are lost.
+func TestFragmentsAreNoEvidence(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		cutFrom int
+		story   func(l *lab)
+		want    int
+	}{
+		{"they arrive", 1012, func(l *lab) { l.sack(1) }, 1},
+		{"they are lost", 1012, func(l *lab) { l.timeout() }, 1},
+		{"the link cuts nothing, and a router may", -1, func(l *lab) { l.sack(1) }, 1},
+		{"of a link that cuts to the path's MTU: they have that length", 0, func(l *lab) { l.sack(1) }, 0},
+	} {
+		l := newLab(t, 1)
+		l.path(0).Least = 500
+		l.queue(1, full)
+		l.transmit()
+		l.timeout()
+		l.path(0).SetMTU(600)
+		l.path(0).CutFrom = row.cutFrom
+		l.now += second
+		l.expect(row.name, "1")
+		row.story(l)
+		check.Equal(t, row.name+": expiries that may be a black hole", l.path(0).holes, row.want)
+	}
+}
+
+// Neither a probe for a lost tail, over the same path or another, is cut before an RTO is over: T3-rtx comes as it would.
+func TestProbesDoNotHaveChunksCutMoreOften(t *testing.T) {
+	for _, paths := range []int{1, 2} {
+		l := newLab(t, paths)
+		l.s.cfg.Letter = false
+		for i := range paths {
+			l.path(i).ObserveRTT(20 * time.Millisecond)
+			l.path(i).Asks = true
+		}
+		l.queue(1, full)
+		l.transmit()
+		l.shrink([]int{1012, 1012}[:paths]...)
+		l.timeout() // the probe
+		cut := 0
+		var last [2]float64
+		for l.now < 10*second {
+			for _, p := range l.transmit() {
+				i := int(p.Remote.Addr().As4()[3] - 1)
+				if p.Fragment > 0 {
+					at := time.Duration(l.now).Seconds()
+					check.That(t, last[i] == 0 || at-last[i] >= 0.999, "%d paths: a second packet is cut %.3f s after another", paths, at-last[i])
+					last[i] = at
+					cut++
+				}
+			}
+			l.timeout()
+		}
+		check.That(t, cut > 2, "%d paths: %d packets were cut", paths, cut)
+	}
+}
+
+// Stuck is what no path carries as it is.
+func TestStuck(t *testing.T) {
+	for _, row := range []struct {
+		name        string
+		cutFrom     []int
+		unconfirmed int // this path is
+		packet, mtu int
+	}{
+		{"it fits", []int{0}, -1, 0, 0},
+		{"too long", []int{1012}, -1, 12 + counted, 600},
+		{"too long, not cut", []int{-1}, -1, 12 + counted, 600},
+		{"another path carries it", []int{-1, 0}, -1, 0, 0},
+		{"another path that is not confirmed", []int{-1, 0}, 1, 12 + counted, 600},
+	} {
+		l := newLab(t, len(row.cutFrom))
+		packet, mtu, _ := l.s.Stuck(l.now)
+		check.That(t, packet == 0 && mtu == 0, "%s, before anything was sent: %d of %d", row.name, packet, mtu)
+		l.queue(1, full)
+		l.transmit()
+		if row.unconfirmed >= 0 {
+			l.path(row.unconfirmed).State = Unconfirmed
+		}
+		l.shrink(row.cutFrom...)
+		l.now += second
+		packet, mtu, ago := l.s.Stuck(l.now)
+		check.That(t, packet == row.packet && mtu == row.mtu && (packet == 0 || ago == time.Second), "%s: %d of %d", row.name, packet, mtu)
+	}
+}
