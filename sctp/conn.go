@@ -37,8 +37,6 @@ type Conn struct {
 	freed      bool           // it has given all its memory back
 	noted      bool           // there are notes
 	oneLife    bool           // a restart of the peer ends it
-	unsent     bool           // messages have failed since Close
-	unheard    bool           // Close has thrown messages of the peer away, of which it is to hear
 	expects    atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
 	dropped    atomic.Bool    // a packet found no room in the backlog, and the journal does not know
 	letSack    atomic.Bool    // a SACK that is held back may go
@@ -72,13 +70,13 @@ type Conn struct {
 	life     life
 	listener *Listener // passive associations: who accepts it
 
-	writable Signal         // without a channel until somebody has waited for it
-	wdl      deadline       // not the only one of those that wait for writable: Streams and Sockets have theirs
-	lost     error          // unread messages were dropped at its end: what readers hear
-	err      error          // why the association ended
-	taken    []rawio.Packet // rest, with those that were handled
-	waiting  []*writer      // calls that wait for room in sendbuf, the first first; there are writers of them
-	orphans  []rawio.Packet // that came behind its end, see orphan
+	writable Signal          // without a channel until somebody has waited for it
+	wdl      deadline        // not the only one of those that wait for writable: Streams and Sockets have theirs
+	lost     error           // unread messages were dropped at its end: what readers hear
+	err      error           // why the association ended
+	taken    []rawio.Packet  // rest, with those that were handled
+	waiting  *writer         // the first of the calls that wait for room in sendbuf; there are writers of them
+	orphans  *[]rawio.Packet // that came behind its end, see orphan
 	// wakeStreams are the streams that got messages since the gate was last opened.
 	wakeStreams *[]*Stream
 	entries     *[]entry // for the journal
@@ -90,6 +88,8 @@ type Conn struct {
 	born        uint64           // how many associations there were before
 	squeezedNow atomic.Bool      // squeezed, for others
 	removed     bool             // socket has it no more, guarded by its lock
+	unsent      bool             // messages have failed since Close
+	unheard     bool             // Close has thrown messages of the peer away, of which it is to hear
 	placed      bool             // it has a place at the listener, guarded by the lock of its queue
 	from        netip.Addr       // the address by whose part of its places it waits at the listener, or as whose socket has it
 	boundAt     *[]netip.Addr    // the addresses that Dial, or its listener, has bound its port at
@@ -241,7 +241,7 @@ func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
 			c.wakeStreams, c.entries = nil, nil
 		}
 		if w&wakeOrphans != 0 {
-			orphans, c.orphans = c.orphans, nil
+			orphans, c.orphans = *c.orphans, nil
 		}
 		if w&wakeWriters != 0 && c.writable.c == nil {
 			w &^= wakeWriters // nobody has ever waited
@@ -300,7 +300,10 @@ func (c *Conn) behind(now rawio.Time) bool {
 
 // orphan sets the rest of the backlog apart: the association has ended, and these packets are for whatever has come after it. Owner only.
 func (c *Conn) orphan() {
-	c.orphans = append(c.orphans, c.rest...)
+	if c.orphans == nil {
+		c.orphans = new([]rawio.Packet)
+	}
+	*c.orphans = append(*c.orphans, c.rest...)
 	c.rest = nil
 	c.wake |= wakeOrphans
 }

@@ -11,11 +11,11 @@ import (
 type deadline struct {
 	ready *Signal       // that all who wait under it wait for, and nobody else: it is set when the deadline passes; nil: there is none such
 	count atomic.Uint32 // of the times that it has passed, or was moved when it had: odd while it has passed
+	shut  bool          // of writes of a Stream that was closed; the owner of the association alone has it
 	mu    sync.Mutex
 	timer *time.Timer   // guarded by mu
 	gone  chan struct{} // guarded by mu: closed when the deadline passes; nil: nobody has asked for it since it last did
 	t     *Transport    // whose reader may be one of those calls
-	shut  bool          // of writes of a Stream that was closed; the owner of the association alone has it
 }
 
 // set moves the deadline; the zero time means none.

@@ -85,28 +85,38 @@ func (c *Conn) roomy() bool {
 
 // nextFits reports whether there is room for several messages, and for the one that waits first. Owner only.
 func (c *Conn) nextFits() bool {
-	return c.writers > 0 && c.roomy() && c.sendbuf.takes(c.waiting[0].octets)
+	return c.writers > 0 && c.roomy() && c.sendbuf.takes(c.waiting.octets)
 }
 
 // writer is a call that waits for room in the send buffer.
-type writer struct{ octets int }
+type writer struct {
+	octets int
+	next   *writer // that has come behind it
+}
 
 // awaitRoom has a call wait behind those that do, and settle set writable when there is room. Owner only.
 func (c *Conn) awaitRoom(w *writer) {
 	if c.writable.c == nil {
 		c.writable.init(c.t)
 	}
-	if !slices.Contains(c.waiting, w) {
-		c.waiting = append(c.waiting, w)
-		c.writers++
+	last := &c.waiting
+	for ; *last != nil; last = &(*last).next {
+		if *last == w {
+			return
+		}
 	}
+	*last = w
+	c.writers++
 }
 
 // waitsNoMore takes a call off that waited, or did not. Owner only.
 func (c *Conn) waitsNoMore(w *writer) {
-	if i := slices.Index(c.waiting, w); i >= 0 {
-		c.waiting = slices.Delete(c.waiting, i, i+1)
-		c.writers--
+	for at := &c.waiting; *at != nil; at = &(*at).next {
+		if *at == w {
+			*at, w.next = w.next, nil
+			c.writers--
+			return
+		}
 	}
 }
 
@@ -374,11 +384,11 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		if c.squeezed || !c.sendbuf.takes(len(p)) {
 			c.resize()
 		}
-		if c.writers > 0 && c.waiting[0] != turn { // they have come before
+		if c.writers > 0 && c.waiting != turn { // they have come before
 			if turn != nil {
 				c.wake |= wakeWriters // it was woken in place of the first
 			} else {
-				turn = &writer{len(p)}
+				turn = &writer{octets: len(p)}
 			}
 			c.awaitRoom(turn)
 			c.unlock()
@@ -428,7 +438,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			}
 		}
 		if turn == nil {
-			turn = &writer{len(p)}
+			turn = &writer{octets: len(p)}
 		}
 		c.awaitRoom(turn)
 		c.unlock()

@@ -123,10 +123,22 @@ type Assoc struct {
 	cookieMade        rawio.Time            // see CookieMade
 	proceed           func() bool           // see OnAnswer
 	affords           func(octets int) bool // see OnGrow
-	unsent            *unsent               // nil: this host has never refused to send
 	source            Source                // see SetUpper
-	successor         *rawio.Packet         // see Successor
+	exceptions        *exceptions           // nil: there were none
 	rested            rested
+}
+
+// exceptions are what hardly any association ever has.
+type exceptions struct {
+	unsent    unsent        // what this host has refused to send last
+	successor *rawio.Packet // see Successor
+}
+
+func (a *Assoc) exception() *exceptions {
+	if a.exceptions == nil {
+		a.exceptions = new(exceptions)
+	}
+	return a.exceptions
 }
 
 // Peer names the two ends of an association to set up.

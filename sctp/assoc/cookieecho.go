@@ -138,7 +138,7 @@ func (a *Assoc) succeeded(p *rawio.Packet) {
 	b := rawio.NewBuf(slices.Clone(p.Data))
 	q := *p
 	q.Data, q.Buf = b.B, b
-	a.successor = &q
+	a.exception().successor = &q
 	a.down(onEnd, ErrSucceeded)
 }
 
@@ -146,8 +146,11 @@ func (a *Assoc) succeeded(p *rawio.Packet) {
 // shutdown of this one (section 5.2.4 action A); nil if there is none. After EventDown and Endpoint.Remove, hand it to
 // the endpoint like one that has just come: a listener on the port takes the association, and without one an ABORT refuses it.
 func (a *Assoc) Successor() *rawio.Packet {
-	p := a.successor
-	a.successor = nil
+	if a.exceptions == nil {
+		return nil
+	}
+	p := a.exceptions.successor
+	a.exceptions.successor = nil
 	return p
 }
 

@@ -16,6 +16,7 @@ type beat struct {
 	deadline rawio.Time      // next HEARTBEAT, or the end of the wait for its answer
 	slack    time.Duration   // how much earlier it may go
 	waiting  bool            // the last HEARTBEAT is unanswered, and its RTO is not over
+	ours     bool            // this host has the address, so that no HEARTBEAT goes there, see heedOwn
 	sent     rawio.Time      // when the last one was sent, or what is as good
 	asked    *[kept]question // the last few that may still be answered, the newest first; nil: none
 }

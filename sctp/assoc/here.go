@@ -28,10 +28,10 @@ func (a *Assoc) fromHere(p *rawio.Packet) bool { return !a.here && a.env.own(p.R
 // while there is another path, until this host does not have the address any more.
 func (a *Assoc) heedOwn(now rawio.Time, p *path) {
 	ours := !a.here && a.env.own(p.Remote.Addr())
-	if ours == p.ours {
+	if ours == p.beat.ours {
 		return
 	}
-	p.ours = ours
+	p.beat.ours = ours
 	if ours && (p.State == tx.Active || p.State == tx.PotentiallyFailed) {
 		if !a.Rests() {
 			a.sender().Cut(now, &p.Path)
@@ -49,5 +49,5 @@ func (a *Assoc) heedOwn(now rawio.Time, p *path) {
 
 // avoids says whether nothing is to be sent over a path, because this host has its address.
 func (a *Assoc) avoids(p *path) bool {
-	return p.ours && slices.ContainsFunc(a.paths, func(q *path) bool { return !q.ours })
+	return p.beat.ours && slices.ContainsFunc(a.paths, func(q *path) bool { return !q.beat.ours })
 }

@@ -46,10 +46,8 @@ func (a *Assoc) Unroutable(now rawio.Time, pkt *rawio.Packet, err error) (again 
 		return false
 	case a.setup != nil:
 		return a.setupRefused(p, err)
-	case a.unsent == nil:
-		a.unsent = new(unsent)
 	}
-	*a.unsent = unsent{err, now, p}
+	a.exception().unsent = unsent{err, now, p}
 	return a.cut(now, p)
 }
 
@@ -111,8 +109,11 @@ func (a *Assoc) Refusal() error {
 
 // refused returns why this host did not let go what was sent to p last, nil if it did.
 func (a *Assoc) refused(p *path) error {
-	r := a.unsent
-	if r == nil || r.path != p || r.at < p.beat.sent || p.LastSent() != rawio.Never && r.at < p.LastSent() {
+	if a.exceptions == nil {
+		return nil
+	}
+	r := &a.exceptions.unsent
+	if r.path != p || r.at < p.beat.sent || p.LastSent() != rawio.Never && r.at < p.LastSent() {
 		return nil
 	}
 	return r.err

@@ -21,7 +21,6 @@ type path struct {
 	heard    netip.AddrPort // own address that its last packet came to
 	dataIn   uint64         // packets with DATA
 	tx.Path
-	ours bool      // this host has the address, see heedOwn
 	mark pack.Mark // of its packets
 	beat beat
 	mtu  pathMTU

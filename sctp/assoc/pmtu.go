@@ -66,14 +66,14 @@ func (a *Assoc) beginMTU(p *path) {
 // learnCut asks the link which packets it sends in fragments.
 func (a *Assoc) learnCut(p *path) {
 	if a.env.CutFrom != nil {
-		p.CutFrom = a.env.CutFrom(p.Local.Addr(), p.Remote.Addr())
+		p.CutFrom = int32(a.env.CutFrom(p.Local.Addr(), p.Remote.Addr()))
 	}
 }
 
 // lengthen makes the open packet, in which a chunk is too long for the path, one that the link sends in fragments. These are of the size that passes
 // everywhere, so that neither their arrival nor their loss says anything about the path MTU.
 func (a *Assoc) lengthen(out *TxBatch, p *path) (fragment int) {
-	if n := p.CutFrom - out.Len(); n >= wire.ChunkHeaderLen {
+	if n := int(p.CutFrom) - out.Len(); n >= wire.ChunkHeaderLen {
 		out.Commit(wire.AppendPadHeader(out.Tail(), n-wire.ChunkHeaderLen))
 		out.Bytes(padding[:n-wire.ChunkHeaderLen])
 	}

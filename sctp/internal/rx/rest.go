@@ -12,8 +12,8 @@ import (
 type Rest struct {
 	streams sparse.Table[stream]
 	evicted uint64
-	delay   time.Duration // Config.SackDelay, or what SetSackDelay has made of it
-	limit   time.Duration // of it
+	delay   int32 // nanoseconds: Config.SackDelay, or what SetSackDelay has made of it
+	limit   int32 // of it, nanoseconds
 	credit  uint32
 	cum     wire.TSN
 	wary    int32
@@ -33,13 +33,13 @@ func (r *Receiver) Rests() bool {
 
 // Rest returns what Resume goes on from. It is for when Rests says so.
 func (r *Receiver) Rest() Rest {
-	return Rest{streams: r.reasm.streams, evicted: r.evicted, delay: r.ack.delay, limit: r.ack.limit, credit: uint32(r.credit), cum: r.track.Cum(), wary: r.ack.wary,
+	return Rest{streams: r.reasm.streams, evicted: r.evicted, delay: int32(r.ack.delay), limit: int32(min(r.ack.limit, MaxSackDelay)), credit: uint32(r.credit), cum: r.track.Cum(), wary: r.ack.wary,
 		answered: r.ack.answered, begun: r.ack.begun, vain: r.ack.vain}
 }
 
 // Config is that of a Receiver which is to go on from r by Resume.
 func (r *Rest) Config(cfg Config) Config {
-	cfg.PeerTSN, cfg.SackDelay = r.cum+1, r.delay
+	cfg.PeerTSN, cfg.SackDelay = r.cum+1, time.Duration(r.delay)
 	return cfg
 }
 
@@ -47,7 +47,7 @@ func (r *Rest) Config(cfg Config) Config {
 func (r *Receiver) Resume(from *Rest) {
 	r.reasm.streams, r.evicted, r.credit = from.streams, from.evicted, int(from.credit)
 	r.ack.wary, r.ack.answered, r.ack.begun, r.ack.vain = from.wary, from.answered, from.begun, from.vain
-	r.ack.limit = from.limit
+	r.ack.limit = time.Duration(from.limit)
 	r.fit()
 }
 

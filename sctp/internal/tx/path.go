@@ -89,7 +89,7 @@ type Path struct {
 	Least int
 	// CutFrom is set by the owner: packets of at least so many octets, where they are longer than the MTU, are sent as IP fragments. 0: all of
 	// them; less: none.
-	CutFrom int
+	CutFrom int32
 
 	mtu        int
 	pmdcs      int
@@ -113,7 +113,7 @@ type Path struct {
 	held       bool       // a packet waits for due
 	outrun     bool       // SACKs came sooner than proved, see narrow.go
 	single     bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
-	holes      int        // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
+	holes      int32      // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
 	cutAt      rawio.Time // no other packet for the sake of its length earlier, see toolong.go
 	early      early
 	waits      waits

@@ -11,7 +11,7 @@ import (
 // shrink has paths carry no more than 600 octets, whose links cut packets of so many octets.
 func (l *lab) shrink(cutFrom ...int) {
 	for i, n := range cutFrom {
-		if l.path(i).CutFrom = n; n != 0 {
+		if l.path(i).CutFrom = int32(n); n != 0 {
 			l.path(i).SetMTU(600)
 		}
 	}
@@ -97,11 +97,11 @@ func TestFragmentsAreNoEvidence(t *testing.T) {
 		l.transmit()
 		l.timeout()
 		l.path(0).SetMTU(600)
-		l.path(0).CutFrom = row.cutFrom
+		l.path(0).CutFrom = int32(row.cutFrom)
 		l.now += second
 		l.expect(row.name, "1")
 		row.story(l)
-		check.Equal(t, row.name+": expiries that may be a black hole", l.path(0).holes, row.want)
+		check.Equal(t, row.name+": expiries that may be a black hole", int(l.path(0).holes), row.want)
 	}
 }
 
