@@ -205,7 +205,7 @@ func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 				n.SetLink(clientAddr, serverAddr, p)
 				stop := serves(t, n, io.Discard)
 				var out strings.Builder
-				o := must.Get(parse(strings.Fields(tt.args+" --json -m 1500 -s 64K -D 4 --interval 1 10.0.0.1"), io.Discard))(t)
+				o := must.Get(parse(strings.Fields(tt.args+" --json -m 1500 -s 64K -Q 1 -D 4 --interval 1 10.0.0.1"), io.Discard))(t) // a line is not off by the messages of one completion
 				o.link.Opener = func(bool) (rawio.Link, error) { return metered{n.Link(clientAddr), &wire}, nil }
 				check.Equal(t, "exit", o.execute(t.Context(), &out, &out), exitWell)
 				stop()
