@@ -8,14 +8,14 @@ var ends = []struct {
 	list  map[string]string
 }{
 	{"sctp/assoc", `\.down\(\w+, (&?[\w.]+)`, map[string]string{
-		"succeeded: ErrSucceeded": "[ErrSucceeded]", "hasAll: &AbortError": "[AbortError] with any other cause", "Fail: err": "[Assoc.Fail]",
+		"succeeded: ErrSucceeded": "[ErrSucceeded]", "hasAll: &AbortError": "[AbortError] with any other cause", "Fail: err": "What [Assoc.Fail] was given",
 		"abort: &AbortError": "[AbortError] with cause 12", "unsound: err": "[InternalError]", "handleAbort: &AbortError": "[AbortError] with ByPeer",
 		"pathError: ErrTimeout": "[ErrTimeout]", "pathError: &StuckError": "[StuckError]", "setupTimeout: ErrInitTimeout": "[ErrInitTimeout]", "handleStale: ErrInitTimeout": "[ErrInitTimeout]",
 		"handleInitAck: ErrOvertaken": "[ErrOvertaken]", "handleInitAck: &AbortError": "[AbortError] with any other cause", "handleInitAck: err": "[AdaptationError]",
 		"AbortForMemory: &MemoryError": "[MemoryError]", "handleICMP: ErrProtoUnreachable": "[ErrProtoUnreachable]", "endRefused: &NoRouteError": "[NoRouteError]",
 		"endRefused: &RefusedError":          "[RefusedError]",
 		"closingTimeout: ErrShutdownTimeout": "[ErrShutdownTimeout]", "handleShutdownAck: ErrShutdown": "[ErrShutdown]",
-		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]", "succeeded: ErrSucceeded": "[ErrSucceeded]", "Fail: err": "What [Assoc.Fail] was given",
+		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]",
 	}},
 	{"ddpadapt", `\.(?:kill|refused|endAll|lost)\(([\w.]+)`, map[string]string{
 		"Abort: nil": "nil", "violate: err": "[TerminatedError] with a [SequenceError]", "peerTerminated: err": "[TerminatedError] with ByPeer",
