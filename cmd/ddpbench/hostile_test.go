@@ -21,7 +21,6 @@ import (
 // liar is a server that serves one run as it should, and then tells what the test wants told for the report.
 type liar struct {
 	dev  *rdma.Device
-	to   netip.AddrPort
 	tell func(e *engine, l *lane)
 	ends chan error
 }

@@ -204,7 +204,7 @@ func TestRestartFromElsewhere(t *testing.T) {
 	l.Listen(&assoc.Config{LocalAddrs: l.Host.Addrs, AssocMaxRetrans: 1000})
 	public := netip.MustParseAddrPort("192.0.2.9:0")
 	l.Initiate(wire.AppendAddressParam(nil, public.Addr()))
-	out := l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	var local []netip.Addr
 	for _, p := range lab.Paths(l.A) {
 		local = append(local, p.Local.Addr())
@@ -212,7 +212,7 @@ func TestRestartFromElsewhere(t *testing.T) {
 	check.Slice(t, "sources", local, addrs("10.0.0.1 198.51.100.1"))
 	l.Host.Addr = netip.MustParseAddrPort("198.51.100.1:0")
 	l.NoteInitAck(restartFrom(l, public, nil).Pkt)
-	out = l.Post(public, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	out := l.Post(public, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	check.Slice(t, "ways", fromTo(l, out...), []string{"198.51.100.1>192.0.2.9"})
 }
 
