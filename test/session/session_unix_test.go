@@ -66,7 +66,7 @@ func TestStranger(t *testing.T) {
 	bench.await(`^ SCTP port 5043 over udp$`)
 	page := filepath.Join(s.bin, "out.html")
 	said := tool("ddpbench write -n 500 -s 64K --encap-port "+port+" 127.0.0.1", "--report", page).end(0, `(?s).* RDMA_Write BW Test\n.* #bytes     #iterations    BW peak\[MiB/sec\]    BW average\[MiB/sec\]   MsgRate\[Mpps\]\n`+
-		` 65536      500              RATE +RATE *\t\t   0\.\d{6}\n.* Path            : cwnd BYTES\[B\], SRTT US\[usec\], MTU BYTES\[B\]\n.*`)
+		` 65536      500              RATE +RATE *\t\t   0\.\d{6}\n.* Path            : 127\.0\.0\.1 -> 127\.0\.0\.1 active, primary, in use: cwnd BYTES\[B\], SRTT US\[usec\], MTU BYTES\[B\]\n.*`)
 	_, row, _ := strings.Cut(said, "\n 65536 ")
 	average := append(strings.Fields(row), "", "", "")[2]
 	report := string(must.Get(os.ReadFile(page))(t))

@@ -49,10 +49,10 @@ func TestPathIsWhatTheSystemRoutes(t *testing.T) {
 	ns.SetMTU("eth", 1400)
 	ns.Do(func() error {
 		must.OK(t, netlink.LinkSetDown(must.Get(netlink.LinkByName("lo"))(t)))
-		down, _ := r.system.places()
+		down, _ := r.system.places(must.Get(r.system.own())(t))
 		check.That(t, !slices.ContainsFunc(down, func(p place) bool { return p.addr.IsLoopback() }), "addresses of an interface that is down: %v", down)
 		must.OK(t, testns.Refuse(unix.EPERM, unix.SYS_SENDTO))
-		_, ok := r.system.places()
+		_, ok := r.system.places(nil)
 		p := r.Lookup(netip.Addr{}, netip.MustParseAddr("fd01::7"))
 		check.That(t, !ok && len(r.Addrs()) == 0 && p == Path{MTU: 1500}, "the system says nothing: %v, %v, %v", ok, r.Addrs(), p)
 		return nil
@@ -95,7 +95,7 @@ func TestChangesOfInterfacesAreTold(t *testing.T) {
 	told("another address", 1400, "127.0.0.1", "192.0.2.1", "::1", "fd01::1")
 	ns.Do(func() error { return netlink.AddrAdd(must.Get(netlink.LinkByName("lo"))(t), twice) })
 	told("it twice", 1400, "127.0.0.1", "192.0.2.1", "192.0.2.1", "::1", "fd01::1")
-	places, _ := r.system.places()
+	places, _ := r.system.places(must.Get(r.system.own())(t))
 	check.That(t, places[1].mtu == 1400 && places[2].mtu == 65536, "the order depends on the system's: %v", places)
 	ns.Do(func() error { return netlink.AddrDel(must.Get(netlink.LinkByName("lo"))(t), twice) })
 	told("it once", 1400, "127.0.0.1", "192.0.2.1", "::1", "fd01::1")

@@ -76,38 +76,54 @@ func (s system) lookup(local, remote netip.Addr) (Path, bool) {
 }
 
 func (s system) addrs() (list []netip.Addr) {
-	_ = s.eachAddr(func(a netip.Addr, _ int) { list = append(list, a) })
+	own, _ := s.own()
+	for _, a := range own {
+		list = append(list, a.addr)
+	}
 	return list
 }
 
 // all lists every address of every interface, link-local ones with their zone.
-func (s system) all() (list []netip.Addr) {
+func (s system) all() []netip.Addr {
+	own, _ := s.own()
+	return s.zoned(own)
+}
+
+// zoned gives link-local addresses their zones.
+func (s system) zoned(own []ownAddr) (list []netip.Addr) {
 	names := make(map[int]string)
-	_ = s.eachAddr(func(a netip.Addr, link int) {
+	for _, o := range own {
+		a := o.addr
 		if a.IsLinkLocalUnicast() && a.Is6() {
-			if names[link] == "" {
-				if l, err := s.nl.LinkByIndex(link); err == nil {
-					names[link] = l.Attrs().Name
+			if names[o.link] == "" {
+				if l, err := s.nl.LinkByIndex(o.link); err == nil {
+					names[o.link] = l.Attrs().Name
 				}
 			}
-			a = a.WithZone(names[link])
+			a = a.WithZone(names[o.link])
 		}
 		list = append(list, a)
-	})
+	}
 	slices.SortFunc(list, netip.Addr.Compare)
 	return list
 }
 
-// eachAddr calls f with each own address and the index of its interface; after an error with none.
-func (s system) eachAddr(f func(a netip.Addr, link int)) error {
-	list, err := s.nl.AddrList(nil, netlink.FAMILY_ALL)
+// ownAddr is an address of this host, and the index of its interface.
+type ownAddr struct {
+	addr netip.Addr
+	link int
+}
+
+// own lists every address of every interface; after an error none.
+func (s system) own() (list []ownAddr, err error) {
+	addrs, err := s.nl.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, a := range list {
+	for _, a := range addrs {
 		if ip, ok := netip.AddrFromSlice(a.IP); ok {
-			f(ip.Unmap(), a.LinkIndex)
+			list = append(list, ownAddr{ip.Unmap(), a.LinkIndex})
 		}
 	}
-	return nil
+	return list, nil
 }

@@ -33,8 +33,10 @@ func (t *Table) Watch(changed func(usable []netip.Addr)) {
 			t.mu.Unlock()
 			return
 		}
-		now, ok := t.system.places()
-		own := t.system.all()
+		addrs, err := t.system.own() // one list for both: a change is told once
+		now, ok := t.system.places(addrs)
+		ok = ok && err == nil
+		own := t.system.zoned(addrs)
 		t.own, t.ownUntil = own, t.now().Add(ownLife)
 		if ok = ok && !(slices.Equal(now, before) && slices.Equal(own, had)); ok {
 			before, had = now, own
@@ -51,8 +53,8 @@ func (t *Table) Watch(changed func(usable []netip.Addr)) {
 	}
 }
 
-// places lists the addresses of interfaces that are up and have a carrier; ok is false where they change just now, of which there will be news.
-func (s system) places() (out []place, ok bool) {
+// places lists those of interfaces that are up and have a carrier; ok is false where they change just now, of which there will be news.
+func (s system) places(own []ownAddr) (out []place, ok bool) {
 	links, err := s.nl.LinkList()
 	if err != nil {
 		return nil, false
@@ -63,11 +65,11 @@ func (s system) places() (out []place, ok bool) {
 			up[a.Index] = a.MTU
 		}
 	}
-	err = s.eachAddr(func(a netip.Addr, link int) {
-		if up[link] > 0 {
-			out = append(out, place{a, up[link]})
+	for _, a := range own {
+		if up[a.link] > 0 {
+			out = append(out, place{a.addr, up[a.link]})
 		}
-	})
+	}
 	slices.SortFunc(out, func(a, b place) int { return cmp.Or(a.addr.Compare(b.addr), a.mtu-b.mtu) })
-	return out, err == nil
+	return out, true
 }
