@@ -225,7 +225,10 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 			b, c := s.end("B", one, 7002), s.end("C", three, 7002)
 			claims := s.setUp(b, wire.AppendAddressParam(nil, c.from.Addr()))
 			time.Sleep(10 * time.Minute) // no HEARTBEAT to it is answered
-			must.That(s.TB, claims.a.Unverified(1), "the address is not given up")
+			core, _ := claims.lock()
+			given := core.Unverified(1)
+			claims.unlock()
+			must.That(s.TB, given, "the address is not given up")
 			return []rawio.Packet{s.shake(c), c.data()}
 		}, "C: COOKIE ACK, C: SACK"},
 		{"restart: COOKIE ECHO, DATA with the new tag, DATA with the old", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
