@@ -207,3 +207,87 @@ ended() {
 	expect "$1" ours '^end shutdown' "a graceful end for us"
 	expect "$1" theirs '^end shutdown' "a graceful end for $peer_name"
 }
+
+# shutdown_rows: a graceful end with data outstanding. The end that sends ends the association at once.
+shutdown_rows() {
+	local who closer name
+	for who in us them; do
+		for closer in us them; do
+			name=shutdown-by-$closer-$who
+			mine=(--expect 2000 --rto-min 250) yours=("${mine[@]}")
+			if [[ $closer = us ]]; then mine=(--send 2000 --end shutdown --rto-min 250); else yours=(--send 2000 --end shutdown --rto-min 250); fi
+			row "$name" raw4 $who 60 && {
+				ended "$name"
+				expect "$name" "$(report $closer)" '^shutdown' "shutdown asked for"
+			}
+		done
+	done
+}
+
+# both_end CLIENT: both end it once each has all.
+both_end() {
+	mine=(--send 2000 --expect 2000 --end shutdown) yours=("${mine[@]}")
+	row "shutdown-by-both-$1" raw4 "$1" 30 && ended "shutdown-by-both-$1"
+}
+
+# multihoming CLIENT LINK THEIRS OURS: one of two links goes dead in the middle of the transfer, and with it these two addresses, as the other
+# end tells them. Timers are lowered so that paths fail within two seconds.
+multihoming() {
+	local name=multihoming-$1 server first common
+	[[ $name =~ $only ]] || return
+	link "$2"
+	capture "$name"
+	server=$(other "$1")
+	common=(--sizes big --order both --send 2000 --expect 2000 --rto-min 250 --rto-max 500 --heartbeat 500 --path-retrans 3 --timeout 60)
+	$server "$name" server "${common[@]}"; first=$pid
+	await 5 "$dir/$name.$(report "$server")" ^listening
+	$1 "$name" client "${common[@]}" --end shutdown
+	await 5 "$dir/$name.$(report "$server")" '^address .* (available|confirmed)'
+	sleep 0.2
+	sever
+	await 60 "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
+	stop "$first" "$pid"
+	rejoin
+	expect "$name" ours '^result ok' "we have all, as it was sent"
+	expect "$name" theirs '^result ok' "$peer_name has all, as it was sent"
+	expect "$name" ours "^address $3 unreachable" "we see the path fail"
+	expect "$name" theirs "^address $4 unreachable" "$peer_name sees the path fail"
+	ended "$name"
+	rate "$name"
+	captured "$name"
+}
+
+# refused CLIENT: nobody listens on the port. (Our raw link would take no packet for it.)
+refused() {
+	local name=refused-$1 server first
+	[[ $name =~ $only ]] || return
+	link udp4
+	capture "$name"
+	server=$(other "$1")
+	$server "$name" server; first=$pid
+	await 5 "$dir/$name.$(report "$server")" ^listening
+	$1 "$name" client --port 5002
+	await 5 "$dir/$name.$(report "$1")" ^result
+	stop "$first" "$pid"
+	expect "$name" "$(report "$1")" '^(error|end refused|read-failed).* .*(aborted by the peer|error=|Connection refused)' "the client learns at once"
+	captured "$name"
+}
+
+# collision: both ends send INIT at the same time, as nothing passes until the first retransmission.
+collision() {
+	local name=collision first
+	[[ $name =~ $only ]] || return
+	link raw4
+	capture "$name"
+	hold
+	us "$name" client --port 50002 --local-port 50001 --send 1000 --expect 1000 --end shutdown; first=$pid
+	them "$name" client --port 50001 --local-port 50002 --send 1000 --expect 1000
+	sleep 0.5
+	unhold
+	await 20 "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
+	stop "$first" "$pid"
+	expect "$name" ours '^result ok' "we have all"
+	expect "$name" theirs '^result ok' "$peer_name has all"
+	ended "$name"
+	captured "$name"
+}

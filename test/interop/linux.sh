@@ -60,8 +60,10 @@ passing() { ip netns exec "$B" nft delete table bridge "$1"; }
 packets='meta l4proto { sctp, udp }'
 lossy() { between loss "$packets numgen random mod 100 < 2"; }
 lossless() { passing loss; }
-quiet() { between quiet "$packets"; }
-unquiet() { passing quiet; }
+hold() { between hold "$packets"; }
+unhold() { passing hold; }
+sever() { between cut 'iifname { v, tap0 } meta l4proto sctp'; }
+rejoin() { passing cut; }
 
 # link raw4|raw6|local|udp4|udp6|multi, with listed in front of it where our end lists the addresses that it has.
 # Otherwise it lists none, as programs do that say nothing; the guest's socket always takes both families.
@@ -138,24 +140,10 @@ for who in us them; do
 	both "loss-udp6-$who" udp6 $who 120 --send $((count / 5)) --expect $((count / 5)) --order unordered --rto-min 250
 	both "loss-defaults-$who" raw6 $who 120 --send $((count / 10)) --expect $((count / 10)) --order both
 done
-for who in us them; do
-	for closer in us them; do
-		name=shutdown-by-$closer-$who
-		mine=(--expect 2000 --rto-min 250) yours=("${mine[@]}")
-		if [[ $closer = us ]]; then mine=(--send 2000 --end shutdown --rto-min 250); else yours=(--send 2000 --end shutdown --rto-min 250); fi
-		row "$name" raw4 $who 60 && {
-			ended "$name"
-			expect "$name" "$(report $closer)" '^shutdown' "shutdown asked for"
-		}
-	done
-done
+shutdown_rows
 lossless
 
-# Both end it once each has all.
-for who in us them; do
-	mine=(--send 2000 --expect 2000 --end shutdown) yours=("${mine[@]}")
-	row shutdown-by-both-$who raw4 $who 30 && ended shutdown-by-both-$who
-done
+for who in us them; do both_end $who; done
 
 # Abort with a reason.
 for who in us them; do
@@ -194,12 +182,12 @@ for who in us them; do
 		$who "$name.dead" client "${common[@]}" --send 100000 --local-port 50001
 		await 5 "$dir/$name.dead.$(report $who)" ^up
 		sleep 0.2
-		quiet
+		hold
 		murder "$pid"
 		if [[ $who = them ]]; then guest_is_rid_of peer; fi
 		$who "$name" client "${common[@]}" --send 500 --expect 500 --run 1 --peer-run 1 --local-port 50001 --end shutdown
 		sleep 0.3
-		unquiet # when the new one has its sockets: a host that has none answers by ICMP
+		unhold # when the new one has its sockets: a host that has none answers by ICMP
 		await 40 "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
 		stop "$first" "$pid"
 		expect "$name" "$(report "$server")" '^restart' "the server sees the restart"
@@ -211,65 +199,10 @@ for who in us them; do
 	done
 done
 
-# Two addresses of each family at each end; one of the two links goes dead in the middle of the transfer.
-for who in us them; do
-	name=multihoming-$who
-	[[ $name =~ $only ]] || continue
-	link listed-raw4
-	capture "$name"
-	server=$(other $who)
-	common=(--sizes big --order both --send 2000 --expect 2000 --rto-min 250 --rto-max 500 --heartbeat 500 --path-retrans 3 --timeout 60)
-	$server "$name" server "${common[@]}"; first=$pid
-	await 5 "$dir/$name.$(report "$server")" ^listening
-	$who "$name" client "${common[@]}" --end shutdown
-	await 5 "$dir/$name.$(report "$server")" '^address .* (available|confirmed)'
-	sleep 0.2
-	between cut 'iifname { v, tap0 } meta l4proto sctp'
-	await 60 "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
-	stop "$first" "$pid"
-	passing cut
-	expect "$name" ours '^result ok' "we have all, as it was sent"
-	expect "$name" theirs '^result ok' "Linux has all, as it was sent"
-	expect "$name" ours "^address 10.77.0.2.* unreachable" "we see the path fail"
-	expect "$name" theirs "^address 10.77.0.1 unreachable" "Linux sees the path fail"
-	ended "$name"
-	rate "$name"
-	captured "$name"
-done
-
-# Nobody listens on the port. (Our raw link would take no packet for it.)
-for who in us them; do
-	name=refused-$who
-	[[ $name =~ $only ]] || continue
-	link udp4
-	capture "$name"
-	server=$(other $who)
-	$server "$name" server; first=$pid
-	await 5 "$dir/$name.$(report "$server")" ^listening
-	$who "$name" client --port 5002
-	await 5 "$dir/$name.$(report $who)" ^result
-	stop "$first" "$pid"
-	expect "$name" "$(report $who)" '^(error|end refused|read-failed).* .*(aborted by the peer|error=|Connection refused)' "the client learns at once"
-	captured "$name"
-done
-
-# Both ends send INIT at the same time: the bridge holds both back until the first retransmission.
-name=collision
-[[ $name =~ $only ]] && {
-	link raw4
-	capture "$name"
-	quiet
-	us "$name" client --port 50002 --local-port 50001 --send 1000 --expect 1000 --end shutdown; first=$pid
-	them "$name" client --port 50001 --local-port 50002 --send 1000 --expect 1000
-	sleep 0.5
-	unquiet
-	await 20 "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
-	stop "$first" "$pid"
-	expect "$name" ours '^result ok' "we have all"
-	expect "$name" theirs '^result ok' "Linux has all"
-	ended "$name"
-	captured "$name"
-}
+# Each end has two addresses of each family. The guest's socket is of IPv6, and tells IPv4 addresses as mapped ones.
+for who in us them; do multihoming $who listed-raw4 10.77.0.2 ::ffff:10.77.0.1; done
+for who in us them; do refused $who; done
+collision
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -49,6 +49,12 @@ quiet() {
 }
 unquiet() { undrop "$B" quiet; }
 
+# hold keeps all of SCTP by IP from either host, and sever drops what goes over the first link; unhold and rejoin end that.
+hold() { local n; for n in "$A" "$B"; do drop "$n" wall 'meta l4proto sctp'; done; }
+unhold() { local n; for n in "$A" "$B"; do undrop "$n" wall; done; }
+sever() { local n; for n in "$A" "$B"; do drop "$n" cut "iifname v"; done; }
+rejoin() { local n; for n in "$A" "$B"; do undrop "$n" cut; done; }
+
 # link raw4|raw6|udp4|multi
 link() {
 	flags=() ours=(10.77.0.1) theirs=(10.77.0.2)
@@ -89,23 +95,10 @@ for who in us them; do
 	both "loss-defaults-$who" raw4 $who 60 --send $((count / 20)) --expect $((count / 20)) --order both
 done
 
-# A graceful end with data outstanding: who sends ends the association at once.
-for who in us them; do
-	for closer in us them; do
-		name=shutdown-by-$closer-$who
-		mine=(--expect 2000 --rto-min 250) yours=("${mine[@]}")
-		if [[ $closer = us ]]; then mine=(--send 2000 --end shutdown --rto-min 250); else yours=(--send 2000 --end shutdown --rto-min 250); fi
-		row "$name" raw4 $who 60 && {
-			ended "$name"
-			expect "$name" "$(report $closer)" '^shutdown' "shutdown asked for"
-		}
-	done
-done
+shutdown_rows
 lossless
 
-# Both end it once each has all.
-mine=(--send 2000 --expect 2000 --end shutdown) yours=("${mine[@]}")
-row shutdown-by-both-us raw4 us 30 && ended shutdown-by-both-us
+both_end us
 
 # One end shuts down while the other is still sending: what the other has queued by then arrives.
 mine=(--send 200000) yours=(--expect 100 --partial --end shutdown)
@@ -162,50 +155,11 @@ for who in us them; do
 	captured "$name"
 done
 
-# Two addresses each; one of the two links goes dead in the middle of the transfer. Timers are lowered so
-# that paths fail within two seconds.
-for who in us them; do
-	name=multihoming-$who
-	[[ $name =~ $only ]] || continue
-	link multi
-	capture "$name"
-	server=$(other $who)
-	common=(--sizes big --order both --send 2000 --expect 2000 --rto-min 250 --rto-max 500 --heartbeat 500 --path-retrans 3 --timeout 60)
-	$server "$name" server "${common[@]}"; first=$pid
-	await 5 "$dir/$name.$(report "$server")" ^listening
-	$who "$name" client "${common[@]}" --end shutdown
-	await 5 "$dir/$name.$(report "$server")" '^address .* (available|confirmed)'
-	sleep 0.2
-	for n in "$A" "$B"; do drop "$n" cut "iifname v"; done
-	await 60 "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
-	stop "$first" "$pid"
-	for n in "$A" "$B"; do undrop "$n" cut; done
-	expect "$name" ours '^result ok' "we have all, as it was sent"
-	expect "$name" theirs '^result ok' "usrsctp has all, as it was sent"
-	expect "$name" ours "^address ${theirs[0]} unreachable" "we see the path fail"
-	expect "$name" theirs "^address ${ours[0]} unreachable" "usrsctp sees the path fail"
-	ended "$name"
-	rate "$name"
-	captured "$name"
-done
+for who in us them; do multihoming $who multi 10.77.0.2 10.77.0.1; done
 
 # Odd cases.
 
-# Nobody listens on the port. (Our raw link would take no packet for it.)
-for who in us them; do
-	name=refused-$who
-	[[ $name =~ $only ]] || continue
-	link udp4
-	capture "$name"
-	server=$(other $who)
-	$server "$name" server; first=$pid
-	await 5 "$dir/$name.$(report "$server")" ^listening
-	$who "$name" client --port 5002
-	await 5 "$dir/$name.$(report $who)" ^result
-	stop "$first" "$pid"
-	expect "$name" "$(report $who)" '^(error|end refused|read-failed).* .*(aborted by the peer|error=|Connection refused)' "the client learns at once"
-	captured "$name"
-done
+for who in us them; do refused $who; done
 
 # A COOKIE ECHO that comes when the cookie has expired: the client starts over.
 for who in us them; do
@@ -221,23 +175,7 @@ for who in us them; do
 	wait "$lift"
 done
 
-# Both ends send INIT at the same time: a packet filter holds both back until the first retransmission.
-name=collision
-[[ $name =~ $only ]] && {
-	link raw4
-	capture "$name"
-	for n in "$A" "$B"; do drop "$n" wall 'meta l4proto sctp'; done
-	us "$name" client --port 50002 --local-port 50001 --send 1000 --expect 1000 --end shutdown; first=$pid
-	them "$name" client --port 50001 --local-port 50002 --send 1000 --expect 1000
-	sleep 0.5
-	for n in "$A" "$B"; do undrop "$n" wall; done
-	await 20 "$dir/$name.ours" ^result && await 10 "$dir/$name.theirs" ^result
-	stop "$first" "$pid"
-	expect "$name" ours '^result ok' "we have all"
-	expect "$name" theirs '^result ok' "usrsctp has all"
-	ended "$name"
-	captured "$name"
-}
+collision
 
 # usrsctp's process is gone: its host's kernel says that it has no SCTP, and the association ends (ICMP8 of
 # section 10). That the kernel also says so when the buffer of usrsctp's raw socket, which is small, runs
