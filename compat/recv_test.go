@@ -132,7 +132,7 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	same(t, last.err, error(syscall.ECONNRESET))
 }
 
-// Who asks to be told that nothing is to be sent is told at once where that is so (RFC 6458 section 6.1.9), and else when it is.
+// A program that asks to be told that nothing is to be sent is told at once where that is so (RFC 6458 section 6.1.9), and else when it is.
 func TestSenderDryAtTheSubscription(t *testing.T) {
 	one := func(event int, on byte) []byte {
 		return append(native.AppendUint16(make([]byte, 4), uint16(noteData+event)), on, 0)

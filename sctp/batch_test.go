@@ -160,7 +160,7 @@ func (s *script) dialled(name, from string, params ...[]byte) *end {
 }
 
 // Each packet of a batch sees what the one before it has left, as if they had come one by one: what comes behind the end of an association is for
-// what there is then, be it a new association or nobody. It is so as well where the packets wait for who has the association.
+// what there is then, be it a new association or nobody. It is so as well where the packets wait for the owner of the association.
 func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 	// req 9260-8.4-3, 9260-8.4-5, 9260-8.4-7, 9260-8.4-10
 	const one, three = "10.0.0.1:0", "10.0.0.3:0"

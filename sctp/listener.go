@@ -121,10 +121,13 @@ func (l *Listener) offer(c *Conn) {
 	}
 }
 
+// all is the listener, with those on the same port of other links.
+func (l *Listener) all() []*Listener { return append([]*Listener{l}, l.also...) }
+
 // Reconfigure changes the options of associations that are set up from now on. Those of which the peer is told are among them.
 // change gets the options that hold now, and is called at once. LocalAddrs, Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it was.
 func (l *Listener) Reconfigure(change func(*Config)) error {
-	for _, m := range append([]*Listener{l}, l.also...) {
+	for _, m := range l.all() {
 		if err := m.reconfigure(change); err != nil {
 			return err
 		}
@@ -151,7 +154,7 @@ func (l *Listener) Port() uint16 { return l.port }
 // EncapPort returns the UDP port by which the listener is reached (RFC 6951): 9899, unless another program of this host has that, and then hosts elsewhere need it as
 // Config.EncapPort. It is 0 where no link of the listener is one of UDP.
 func (l *Listener) EncapPort() uint16 {
-	for _, m := range append([]*Listener{l}, l.also...) {
+	for _, m := range l.all() {
 		if own, ok := m.t.link.(*udp.Link); ok {
 			return own.Port()
 		}
@@ -171,7 +174,7 @@ func (l *Listener) Addr() net.Addr {
 // on again at once.
 func (l *Listener) Close() error {
 	l.once.Do(func() {
-		for _, m := range append([]*Listener{l}, l.also...) {
+		for _, m := range l.all() {
 			m.withdraw()
 			m.t.unlisten(m)
 		}

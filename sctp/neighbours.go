@@ -59,7 +59,7 @@ func (n *neighbours) close() {
 
 // way is how an address of this host is reached by UDP.
 type way struct {
-	encap  uint16 // the UDP port of who listens there; 0: nobody has told of one
+	encap  uint16 // the UDP port of the program that listens there; 0: none has told of one
 	raw    bool   // who listens there does so by raw IP alone
 	silent bool   // the owner of the port has not answered yet
 	err    error  // why UDP is no way

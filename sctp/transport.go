@@ -12,7 +12,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 	"weak"
 
@@ -232,7 +231,7 @@ func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc
 		}
 		if len(pkts) > 0 {
 			t.stats.txDiscards.Add(1)
-			local := refusedHere(err)
+			local := assoc.RefusedHere(err) || errors.As(err, new(*net.AddrError))
 			if local {
 				t.journal.refused(&pkts[0], err)
 			}
@@ -244,19 +243,6 @@ func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc
 	}
 	return refused
 }
-
-// refusedHere says whether a link has refused a packet because this host has no way to where it goes, or does not let it go.
-func refusedHere(err error) bool {
-	for _, no := range localRefusals {
-		if errors.Is(err, no) {
-			return true
-		}
-	}
-	return errors.As(err, new(*net.AddrError))
-}
-
-// localRefusals are what the system says then.
-var localRefusals = [...]error{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EPERM, syscall.EACCES, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, syscall.EINVAL}
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
 // when the port is taken, with *ConfigError, and with *LocalAddrError. Over UDP port 9899, where others look for the SCTP ports of this host, the port is taken too where

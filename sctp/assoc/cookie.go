@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"io"
 	"net/netip"
 	"sync/atomic"
@@ -86,7 +87,40 @@ type Jar struct {
 
 type keyPair struct {
 	since     rawio.Time
-	cur, prev [sha256.Size]byte
+	cur, prev secret
+}
+
+// secret signs cookies. age is what it adds to the time at which one was made: the peer is not to know how long this host has been up.
+type secret struct {
+	key [sha256.Size]byte
+	age uint64
+}
+
+func newSecret(key [sha256.Size]byte) secret {
+	sum := sha256.Sum256(append([]byte("age"), key[:]...))
+	return secret{key, binary.BigEndian.Uint64(sum[:])}
+}
+
+// signer returns which of them has signed a body, nil if neither has.
+func (k *keyPair) signer(body, sum []byte) *secret {
+	switch {
+	case k.cur.signed(body, sum):
+		return &k.cur
+	case k.prev.signed(body, sum):
+		return &k.prev
+	}
+	return nil
+}
+
+func (s *secret) mac(body []byte) hash.Hash {
+	mac := hmac.New(sha256.New, s.key[:])
+	mac.Write(body)
+	return mac
+}
+
+func (s *secret) signed(body, sum []byte) bool {
+	var have [cookieMAC]byte
+	return hmac.Equal(s.mac(body).Sum(have[:0]), sum)
 }
 
 // NewJar returns a Jar that draws its keys from rand, the first when it is first used.
@@ -103,7 +137,7 @@ func (j *Jar) current(now rawio.Time) *keyPair {
 	if _, err := io.ReadFull(j.rand, fresh[:]); err != nil {
 		return k // better an old key than none
 	}
-	next := &keyPair{since: now, cur: [sha256.Size]byte(fresh[:]), prev: [sha256.Size]byte(fresh[sha256.Size:])}
+	next := &keyPair{since: now, cur: newSecret([sha256.Size]byte(fresh[:])), prev: newSecret([sha256.Size]byte(fresh[sha256.Size:]))}
 	if k != nil && now.Sub(k.since) < 2*keyLife {
 		next.prev = k.cur // else nobody signed for a whole key life: no cookie is left
 	}
@@ -118,7 +152,7 @@ func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
 		return b, false
 	}
 	start := len(b)
-	b = binary.BigEndian.AppendUint64(b, uint64(c.Created)+hidden(&k.cur))
+	b = binary.BigEndian.AppendUint64(b, uint64(c.Created)+k.cur.age)
 	b = binary.BigEndian.AppendUint64(b, uint64(c.Life))
 	b = binary.BigEndian.AppendUint16(b, c.LocalPort)
 	b = binary.BigEndian.AppendUint16(b, c.PeerPort)
@@ -141,9 +175,7 @@ func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
 	for _, a := range c.Addrs[:c.NumAddrs] {
 		b = appendAddr(b, a)
 	}
-	mac := hmac.New(sha256.New, k.cur[:])
-	mac.Write(b[start:])
-	return mac.Sum(b), true
+	return k.cur.mac(b[start:]).Sum(b), true
 }
 
 // Open returns the cookie in b if this Jar has signed it. It does not look at its age: see Expired.
@@ -153,17 +185,17 @@ func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
 	}
 	body, sum := b[:len(b)-cookieMAC], b[len(b)-cookieMAC:]
 	k := j.current(now)
-	if k == nil || (!signed(k.cur[:], body, sum) && !signed(k.prev[:], body, sum)) {
+	if k == nil {
 		return false
 	}
-	key := &k.cur
-	if !signed(key[:], body, sum) {
-		key = &k.prev
+	signer := k.signer(body, sum)
+	if signer == nil {
+		return false
 	}
 	be := binary.BigEndian
 	u32 := func(at int) uint32 { return be.Uint32(body[at:]) }
 	*c = Cookie{
-		Created: rawio.Time(be.Uint64(body) - hidden(key)), Life: time.Duration(be.Uint64(body[8:])),
+		Created: rawio.Time(be.Uint64(body) - signer.age), Life: time.Duration(be.Uint64(body[8:])),
 		LocalPort: be.Uint16(body[16:]), PeerPort: be.Uint16(body[18:]),
 		LocalTag: u32(20), PeerTag: u32(24), LocalTie: u32(28), PeerTie: u32(32),
 		LocalTSN: wire.TSN(u32(36)), PeerTSN: wire.TSN(u32(40)), PeerRwnd: u32(44),
@@ -175,19 +207,6 @@ func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
 		c.Addrs[i] = readAddr(body[cookieFixed+16*i:])
 	}
 	return true
-}
-
-// hidden is what is added to the time at which a cookie was made: the peer is not to know how long this host has been up.
-func hidden(key *[sha256.Size]byte) uint64 {
-	sum := sha256.Sum256(append([]byte("age"), key[:]...))
-	return binary.BigEndian.Uint64(sum[:])
-}
-
-func signed(key, body, sum []byte) bool {
-	mac := hmac.New(sha256.New, key)
-	mac.Write(body)
-	var have [cookieMAC]byte
-	return hmac.Equal(mac.Sum(have[:0]), sum)
 }
 
 // appendAddr writes an address as 16 octets; an IPv4 one in its mapped form.

@@ -2,6 +2,7 @@ package assoc
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 
 	"github.com/rddp-go/rddp/rawio"
@@ -21,17 +22,22 @@ type unsent struct {
 	path *path
 }
 
-// passing are the refusals that may pass by themselves.
-var passing = [...]error{syscall.EPERM, syscall.EACCES, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, syscall.EINVAL}
+// What a link's error says when this host refuses a packet: passing may pass by itself, and unreachable does not.
+var (
+	passing     = [...]error{syscall.EPERM, syscall.EACCES, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, syscall.EINVAL}
+	unreachable = [...]error{syscall.ENETUNREACH, syscall.EHOSTUNREACH}
+)
 
-// noWay reports whether a link's error says that there is no way to an address, which does not pass by itself.
-func noWay(err error) bool {
-	for _, p := range passing {
-		if errors.Is(err, p) {
-			return false
-		}
-	}
-	return true
+// noWay reports whether a refusal says that there is no way to an address.
+func noWay(err error) bool { return !isOne(err, passing[:]) }
+
+func isOne(err error, of []error) bool {
+	return slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })
+}
+
+// RefusedHere says whether a link's error is for Unroutable: this host has no way to where the packet goes, or does not let it go.
+func RefusedHere(err error) bool {
+	return isOne(err, passing[:]) || isOne(err, unreachable[:])
 }
 
 // Unroutable says that this host has refused a packet of the last PollTransmit: it has no way to where that goes (ENETUNREACH, EHOSTUNREACH, a
