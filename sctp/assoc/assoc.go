@@ -203,7 +203,7 @@ func (a *Assoc) newSender() {
 // beginSender makes a sending half, without paths.
 func (a *Assoc) beginSender(s *tx.Sender) {
 	s.Init(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
-		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, Trips: &a.trips, Draw: a.draw, Steps: &a.steps})
+		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, NoFragments: a.cfg.DisableFragments, Trips: &a.trips, Draw: a.draw, Steps: &a.steps})
 	s.SetUpper(a.source, a.source)
 	s.SetECN(a.ecn.on)
 }

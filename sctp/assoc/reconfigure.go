@@ -35,7 +35,7 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	c.MTU, c.DisablePMTUD = want.MTU, want.DisablePMTUD
 
 	c.SendBuffer, c.DSCP, c.FlowLabel = want.SendBuffer, want.DSCP, want.FlowLabel
-	a.sender().Reconfigure(c.SendBuffer, max(c.MaxBurst, 0), c.NoDelay, c.MaxSegment)
+	a.sender().Reconfigure(c.SendBuffer, max(c.MaxBurst, 0), c.NoDelay, c.DisableFragments, c.MaxSegment)
 	if a.recv != nil {
 		a.recv.SetSackDelay(c.SackDelay, c.LoneSackDelay)
 		c.RecvBuffer, c.PartialDelivery = want.RecvBuffer, want.PartialDelivery

@@ -119,7 +119,7 @@ func (s *Sender) auditQueue(held int) error {
 func (s *Sender) Tell() string {
 	g, b := &s.ledger, []byte(nil)
 	b = fmt.Append(b, s.Stats(), *s.steps, g.base, g.next, g.flight, g.data, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
-		s.recovery, s.urgent, s.burst, s.saved, s.acked, s.waits, s.fed, s.more, s.moreAt, s.credit, s.probing, s.probeHeard, s.latest, g.ripeTo,
+		s.recovery, s.urgent, s.burst, s.saved, s.acked, s.waits, s.fed, s.more, s.moreAt, s.credit, s.probing, s.probeHeard, s.shortening, s.latest, g.ripeTo,
 		s.tail.due, s.tail.out, s.tail.tsn, s.later.on, g.nmarked, g.ngapped, g.nowed)
 	for _, p := range s.paths {
 		b = fmt.Append(b, " ", p.State, p.mtu, p.est, p.flight, p.cc.Window(), p.cc.Ssthresh(), p.t3, p.pto, p.due, p.lastSent, p.awake,

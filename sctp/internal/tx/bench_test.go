@@ -87,7 +87,7 @@ func BenchmarkFillLong(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s, batch := bulk(1480), pack.NewBatch(packets)
 			s.SetUpper(src, nil)
-			s.Reconfigure(1<<22, 0, false, 0)
+			s.Reconfigure(1<<22, 0, false, false, 0)
 			queued := &Message{Unordered: true, Body: [2][]byte{make([]byte, 1<<20)}}
 			k := makeSack(0, 1<<31-1)
 			b.SetBytes(int64(s.MaxPayload()))

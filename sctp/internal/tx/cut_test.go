@@ -44,7 +44,7 @@ func newCuts(t *testing.T, seed uint64) *cuts {
 			}
 		}
 		c.ends[i], c.size = &stock{lab: l}, l.s.MaxPayload()-less
-		l.s.Reconfigure(1<<20, burst, false, c.size)
+		l.s.Reconfigure(1<<20, burst, false, false, c.size)
 	}
 	return c
 }

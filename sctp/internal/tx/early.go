@@ -6,9 +6,9 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// RTO is a second at least (RFC 9260 section 16), also because nobody knows how long a peer waits with its SACK. Where that is known T3-rtx of a far path that
+// RTO is a second at least (RFC 9260 section 16), also because nobody knows how long a peer waits with its SACK. Where that is known T3-rtx of a path that
 // has no other beside it expires sooner, and again after twice as long. What section 8.2 counts as an error, and section 6.3.3 backs
-// the RTO off for, is its expiry after RTO, as ever.
+// the RTO off for, is its expiry after RTO, as ever. Over a near path, which has no tail-loss probe, nothing else repairs a lost tail.
 const leastT3 = 200 * time.Millisecond
 
 // early are the expiries of T3-rtx before its time.
@@ -21,7 +21,7 @@ type early struct {
 // soon returns how long T3-rtx of p waits at first: long enough for a probe and its answer.
 func (s *Sender) soon(p *Path) time.Duration {
 	e := &p.est
-	if p.waits.n == 0 || e.backed || s.probing || !s.far(p) || s.other(p) != nil || s.Alternate(p) != p {
+	if p.waits.n == 0 || e.backed || s.probing || s.cfg.Letter || s.other(p) != nil || s.Alternate(p) != p {
 		return e.rto
 	}
 	return e.srtt + max(4*e.rttvar, leastT3, 3*e.srtt+2*p.waits.longest())

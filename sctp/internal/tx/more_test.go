@@ -378,7 +378,7 @@ func TestWhereNoRunIsAskedFor(t *testing.T) {
 		{"a window that takes them", func(*lab) {}, 1},
 		{"one of three packets", func(l *lab) { l.path(0).cc = fixed(3 * counted) }, 0},
 		{"room for two in the batch", func(l *lab) { l.b = pack.NewBatch(2) }, 0},
-		{"messages that are padded", func(l *lab) { l.s.Reconfigure(1<<20, 0, false, full-3) }, 0},
+		{"messages that are padded", func(l *lab) { l.s.Reconfigure(1<<20, 0, false, false, full-3) }, 0},
 		{"others that were queued before", func(l *lab) { l.queue(30, full) }, 0},
 	} {
 		l := newLab(t, 1)

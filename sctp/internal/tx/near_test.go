@@ -1,6 +1,7 @@
 package tx
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -43,5 +44,37 @@ func TestNearWindow(t *testing.T) {
 			check.That(t, open == (more < 0), "%s: %d octets in flight of %d: open %t", tt.name, p.flight, tt.want, open)
 		}
 		p.flight = 0
+	}
+}
+
+// A near path that is silent is left as well, but not before TCP would send anything again: what
+// takes long there is most often a processor that is wanted elsewhere.
+func TestNearPathThatIsSilentIsLeft(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		with func(*lab)
+		want string
+	}{
+		{"another path", func(*lab) {}, "205 1>1"}, // with leastWait,
+		{"no HEARTBEAT would ask it", func(l *lab) { l.path(0).Asks = false }, "1000 1>1"},
+		{"the letter", func(l *lab) { l.s.cfg.Letter = true }, "1000 1>1"},
+	} {
+		l := newLab(t, 2)
+		l.s.cfg.Letter = false
+		for _, p := range l.s.paths {
+			p.Asks = true
+			p.ObserveRTT(time.Millisecond)
+			p.est.trip = shortest{of: time.Millisecond, n: 1}
+			p.waits.observe(0)
+		}
+		row.with(l)
+		l.queue(3, full)
+		l.expect(row.name, "1 | 2 | 3")
+		l.timeout()
+		got := fmt.Sprint(l.now / ms)
+		for _, p := range l.transmit()[:1] {
+			got += fmt.Sprintf(" %d>%d", chunks(t, p)[0].TSN(), p.Remote.Addr().As4()[3]-1)
+		}
+		check.Equal(t, row.name, got, row.want)
 	}
 }

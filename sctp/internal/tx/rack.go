@@ -79,13 +79,18 @@ func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	if p.doubt.trust == suspected {
 		return // see moveOverdue
 	}
-	if p.flight == 0 || s.tail.out || s.probing || p.single || p.unmeasured || !s.far(p) {
+	far, several := s.far(p), p.Asks && len(s.paths) > 1
+	near := several && !s.cfg.Letter && p.within(nearTrip)
+	if p.flight == 0 || s.tail.out || s.probing || p.single || p.unmeasured || !far && !near {
 		p.pto = rawio.Never
 		return
 	}
 	pto, from := p.est.overdue(), p.lastSent
-	if p.Asks && len(s.paths) > 1 {
+	if several {
 		pto, from = p.silence(), now
+	}
+	if near {
+		pto = max(pto, leastT3)
 	}
 	if s.lone(p) {
 		pto += p.waits.longest()

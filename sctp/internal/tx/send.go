@@ -191,17 +191,10 @@ func (s *Sender) ready(now rawio.Time, p *Path, room int) bool {
 	if s.ledger.len() >= maxOutstanding || s.ledger.rwnd <= 0 && !idle || !s.load(now, room) || s.ambiguous() {
 		return false
 	}
+	s.shorten = false
 	size := s.nextSize()
 	if size > s.ledger.rwnd {
-		// Section 6.1, A: only a zero window probe, with nothing outstanding, one RTO after the
-		// window was found closed. Later probes are retransmissions by T3-rtx, which backs off.
-		if !idle {
-			return false
-		}
-		if s.probeAt == rawio.Never {
-			s.probeAt = now.Add(p.est.rto)
-		}
-		return !now.Before(s.probeAt)
+		return idle && s.opens(now, p)
 	}
 	s.probeAt = rawio.Never
 	return !s.outruns(now, p, size) && !s.clears(now, p, size)
@@ -252,6 +245,9 @@ func (s *Sender) load(now rawio.Time, room int) bool {
 // would have to otherwise (RFC 5043 section 9), so that it may take the room that is kept for a SACK.
 func (s *Sender) nextSize() int {
 	n, most := s.slot.msg.Len()-s.slot.off, s.MaxPayload()
+	if s.shorten {
+		most = min(most, s.ledger.rwnd)
+	}
 	if !s.slot.queued && n == s.slot.msg.Len() && wire.PaddedLen(n) <= most+wire.SackLen(0, 0) {
 		return n
 	}
@@ -272,6 +268,9 @@ func (s *Sender) cutNext(now rawio.Time, p *Path, size int) (wire.TSN, *record) 
 	if s.probing = size > s.ledger.rwnd; s.probing {
 		s.probeAt, s.probeHeard = rawio.Never, false
 		s.rare().Probes++
+	}
+	if s.shorten {
+		s.shorten, s.probeAt = false, rawio.Never
 	}
 	t, r := s.ledger.push()
 	*r = record{}

@@ -13,15 +13,16 @@ import (
 
 // Config is what a Sender is made with.
 type Config struct {
-	TSN        wire.TSN      // the Initial TSN
-	Letter     bool          // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
-	NoDelay    bool          // nothing waits for more to go with it
-	SendBuffer int           // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
-	MaxBurst   int           // packets in one transmission opportunity (Max.Burst), 0 means no limit
-	MaxSegment int           // octets of user data of a DATA chunk, 0 means no limit
-	Trips      *count.Small  // gets each measurement of a round trip time; may be nil
-	Draw       func() uint32 // a number by chance, that the peer cannot guess; nil: nothing is withheld
-	Steps      *uint64       // where steps are counted; nil: by the Sender for itself
+	TSN         wire.TSN      // the Initial TSN
+	Letter      bool          // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
+	NoDelay     bool          // nothing waits for more to go with it
+	NoFragments bool          // no message that fits a chunk is cut
+	SendBuffer  int           // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
+	MaxBurst    int           // packets in one transmission opportunity (Max.Burst), 0 means no limit
+	MaxSegment  int           // octets of user data of a DATA chunk, 0 means no limit
+	Trips       *count.Small  // gets each measurement of a round trip time; may be nil
+	Draw        func() uint32 // a number by chance, that the peer cannot guess; nil: nothing is withheld
+	Steps       *uint64       // where steps are counted; nil: by the Sender for itself
 }
 
 // Sender is the sending half of an association.
@@ -77,11 +78,13 @@ type Sender struct {
 	echoed     bool // it has done so since the last SACK
 	probing    bool // the only TSN outstanding is a zero window probe
 	probeHeard bool // a SACK has come since it was last sent
+	shortening bool // probeAt is of a chunk that is cut to the peer's window
+	shorten    bool // the next chunk is
 
 	heard    rawio.Time // when something has arrived last
 	rackAt   rawio.Time // when what is missing may be lost, or Never
 	paceAt   rawio.Time // when the packet that Poll held back may go, or Never
-	probeAt  rawio.Time // when a zero window probe may go, or Never
+	probeAt  rawio.Time // when a zero window probe may go, or a shorter chunk, see opens; or Never
 	withheld withholding
 	tail     tail
 	stats    usual
@@ -210,9 +213,10 @@ func (s *Sender) MaxPayload() int {
 	return n
 }
 
-// Reconfigure changes Config.SendBuffer, MaxBurst, NoDelay and MaxSegment.
-func (s *Sender) Reconfigure(sendBuffer, maxBurst int, noDelay bool, maxSegment int) {
-	s.cfg.SendBuffer, s.cfg.MaxBurst, s.cfg.NoDelay, s.cfg.MaxSegment = sendBuffer, maxBurst, noDelay, maxSegment
+// Reconfigure changes Config.SendBuffer, MaxBurst, NoDelay, NoFragments and MaxSegment.
+func (s *Sender) Reconfigure(sendBuffer, maxBurst int, noDelay, noFragments bool, maxSegment int) {
+	c := &s.cfg
+	c.SendBuffer, c.MaxBurst, c.NoDelay, c.NoFragments, c.MaxSegment = sendBuffer, maxBurst, noDelay, noFragments, maxSegment
 }
 
 // SetSackNow makes every DATA chunk carry the I bit, for SHUTDOWN-PENDING (section 6.1).
@@ -313,9 +317,10 @@ func (s *Sender) Idle(now rawio.Time) bool {
 func (s *Sender) NextTimeout() rawio.Time {
 	t := min(s.expiry, s.rackAt, s.withheld.until)
 	if s.slot.full || s.queue.n > 0 {
-		if t = min(t, s.probeAt, s.paceAt); s.paceAt == rawio.Never {
-			t = min(t, s.moreAt)
+		if s.paceAt == rawio.Never { // else it waits for that, whatever it has waited for before
+			t = min(t, s.probeAt, s.moreAt)
 		}
+		t = min(t, s.paceAt)
 	} else if s.ledger.nmarked > 0 {
 		t = min(t, s.paceAt)
 	}

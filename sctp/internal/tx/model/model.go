@@ -412,7 +412,7 @@ func (z *fuzzer) step(op int) {
 		case 7:
 			p.Backoff()
 			z.noDelay = !z.noDelay
-			z.s.Reconfigure(sendBuffer, z.burst, z.noDelay, b%2*100)
+			z.s.Reconfigure(sendBuffer, z.burst, z.noDelay, false, b%2*100)
 		case 8:
 			p.Answered(z.now)
 		case 9:
