@@ -132,6 +132,31 @@ func TestClosedWindowOpensAgain(t *testing.T) {
 	check.Equal(t, "messages that arrived", n, 20)
 }
 
+// A message that does not fit the window is cut to it, unless no message is to be fragmented.
+func TestMessageIsCutToTheWindow(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		from, to bool // Config.DisableFragments, and what Reconfigure makes of it
+		window   int
+	}{
+		{"cut", false, false, 0},
+		{"not to be fragmented", true, true, 1200},
+		{"not any more", false, true, 1200},
+		{"again", true, false, 0},
+	} {
+		w, a, b := lab.Pair(t, &assoc.Config{DisableFragments: row.from}, &assoc.Config{RecvBuffer: 4000})
+		must.OK(t, a.Reconfigure(w.Now, func(c *assoc.Config) { c.DisableFragments = row.to }))
+		for range 3 {
+			w.Send(a, 0, make([]byte, 1400))
+		}
+		w.Run(500 * time.Millisecond) // less than an RTO
+		check.Equal(t, row.name+": octets that the receiver has room for", b.Stats().RecvWindow, row.window)
+		check.Equal(t, row.name+": messages", len(lab.Drain(b)), 2)
+		w.Run(2 * time.Second)
+		check.Equal(t, row.name+": messages when the window has opened", len(lab.Drain(b)), 1)
+	}
+}
+
 // TestMessagesSurviveABadNetwork sends in both directions through loss, duplication and reordering.
 func TestMessagesSurviveABadNetwork(t *testing.T) {
 	// req 9260-6.10-1: the world measures each packet
