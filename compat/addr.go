@@ -120,8 +120,8 @@ func nextSockaddr(b []byte) (a netip.AddrPort, rest []byte, err error) {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:])), b[sizeInet4:], nil
 	case family == afInet6 && len(b) >= sizeInet6:
 		ip := netip.AddrFrom16([16]byte(b[8:24])).Unmap()
-		if i := native.Uint32(b[24:]); i != 0 && ip.Is6() {
-			ip = ip.WithZone(zoneName(int(i)))
+		if i := native.Uint32(b[24:]); i != 0 {
+			ip = ip.WithZone(zoneName(int(i))) // which one of IPv4 has none of
 		}
 		return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b[2:])), b[sizeInet6:], nil
 	}

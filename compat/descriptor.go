@@ -101,7 +101,6 @@ func (s *Socket) ReadBack() {
 	w := getHolder(fd)
 	s.mu.Lock()
 	s.opts.linger, s.opts.lingerTime = w.linger, w.lingerTime
-	was := s.opts
 	if w.rcvBuf != 0 {
 		s.opts.rcvBuf, s.opts.cfg.RecvBuffer = w.rcvBuf, max(w.rcvBuf, 1500)
 		s.opts.cfg.PartialDelivery = min(s.opts.cfg.PartialDelivery, s.opts.cfg.RecvBuffer)
@@ -109,14 +108,12 @@ func (s *Socket) ReadBack() {
 	if w.sndBuf != 0 {
 		s.opts.sndBuf, s.opts.cfg.SendBuffer = w.sndBuf, w.sndBuf
 	}
-	if w.class != was.class { // else SCTP_PEER_ADDR_PARAMS may have set another
+	if w.class != s.opts.class { // else SCTP_PEER_ADDR_PARAMS may have set another
 		s.opts.class, s.opts.cfg.DSCP = w.class, uint8(w.class)>>2
 	}
 	c, l, opts := s.conn, s.listener, s.opts
 	s.mu.Unlock()
-	if opts.rcvBuf != was.rcvBuf || opts.sndBuf != was.sndBuf || opts.class != was.class {
-		_ = opts.apply(c, l)
-	}
+	_ = opts.apply(c, l)
 	s.rd.change(func(r *waits) { r.timeout, r.nonblock = w.rcvTimeout, w.nonblock })
 	s.wr.change(func(r *waits) { r.timeout, r.nonblock = w.sndTimeout, w.nonblock })
 }

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"net"
 	"runtime/debug"
 	"syscall"
 	"testing"
@@ -83,6 +84,99 @@ func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 	same(t, twice.Control(nil), error(syscall.EBADF))
 }
 
+// What is set on a listener's descriptor is on those of the sockets that it accepts, and a socket of IPv6 has the class of either family.
+func TestAcceptedSocketsHaveTheDescriptorsOptions(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		v6           bool
+		to           string
+		level, class int
+	}{
+		{"IPv4", false, "127.0.0.1", unix.IPPROTO_IP, unix.IP_TOS}, {"IPv6", true, "::1", unix.IPPROTO_IPV6, unix.IPV6_TCLASS},
+		{"IPv6, that of IPv4", true, "127.0.0.1", unix.IPPROTO_IP, unix.IP_TOS},
+	} {
+		l := NewSocket(row.v6, false)
+		must.OK(t, l.Bind(RawAddrs([]net.IPAddr{{IP: net.ParseIP(row.to)}}, 0), false))
+		must.OK(t, l.Listen())
+		must.OK(t, l.Control(func(fd uintptr) {
+			must.OK(t, unix.SetsockoptInt(int(fd), row.level, row.class, 46<<2))
+			must.OK(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 7}))
+			must.OK(t, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 20_000))
+			must.OK(t, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, 30_000))
+		}))
+		to, _ := must.Two(l.LocalAddrs())(t)
+		a := NewSocket(row.v6, false)
+		must.Get(a.Connect(to))(t)
+		b := must.Get(l.Accept())(t)
+		check.That(t, b.v6 == row.v6 && !b.v6only, "%s: of another family", row.name)
+		check.That(t, b.conn.Paths()[0].DSCP == 46 && a.conn.Paths()[0].DSCP == 0, "%s: DSCP %d", row.name, b.conn.Paths()[0].DSCP)
+		must.OK(t, b.Control(func(fd uintptr) {
+			check.Equal(t, row.name+": class", must.Get(unix.GetsockoptInt(int(fd), row.level, row.class))(t), 46<<2)
+			linger := must.Get(unix.GetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER))(t)
+			check.Equal(t, row.name+": SO_LINGER", *linger, unix.Linger{Onoff: 1, Linger: 7})
+			check.Equal(t, row.name+": SO_RCVBUF", must.Get(unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF))(t), 40_000)
+			check.Equal(t, row.name+": SO_SNDBUF", must.Get(unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF))(t), 60_000)
+		}))
+		check.That(t, b.opts.cfg.RecvBuffer == 40_000 && b.opts.cfg.SendBuffer == 60_000 && b.opts.linger && b.opts.lingerTime == 7*time.Second, "%s: %+v", row.name, b.opts)
+		must.OK(t, b.Setsockopt(optPeerAddrParams, paramsOf(0, 0, 0, 0, sppDSCP, 0, 10<<2)))
+		must.OK(t, b.SetNonblock(false)) // reads the descriptor, whose class is as it was
+		check.Equal(t, row.name+": DSCP of SCTP_PEER_ADDR_PARAMS", b.opts.cfg.DSCP, uint8(10))
+		a.conn.Abort("")
+		b.conn.Abort("")
+		must.OK(t, a.Close())
+		must.OK(t, b.Close())
+		must.OK(t, l.Close())
+	}
+	s := NewSocket(false, false)
+	must.OK(t, s.Setsockopt(optPartialDelivery, words(15_000)))
+	must.OK(t, s.SetBuffer(true, 4000))
+	check.Equal(t, "the point of partial delivery, with a smaller send buffer", s.opts.cfg.PartialDelivery, 15_000)
+	must.OK(t, s.SetBuffer(false, 5000))
+	check.Equal(t, "the point of partial delivery, with a smaller receive buffer", s.opts.cfg.PartialDelivery, 10_000)
+	must.OK(t, s.SetBuffer(false, 1)) // the kernel's least
+	check.That(t, s.opts.cfg.RecvBuffer >= 1500, "the least receive buffer is %d", s.opts.cfg.RecvBuffer)
+	must.OK(t, s.Close())
+}
+
+// A socket gets its descriptor whatever its number is, and fails by the errno where there is none, or where a program has closed it.
+func TestDescriptorsThatFail(t *testing.T) {
+	input := must.Get(unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3))(t)
+	must.OK(t, unix.Close(0))
+	s := NewSocket(false, false)
+	fd := must.Get(s.Descriptor())(t)
+	again := must.Get(s.Descriptor())(t)
+	must.OK(t, s.SetNonblock(true))
+	nonblock := s.rd.nonblock
+	must.OK(t, s.Close())
+	_, err := unix.FcntlInt(0, unix.F_GETFD, 0)
+	must.OK(t, unix.Dup2(input, 0))
+	must.OK(t, unix.Close(input))
+	check.That(t, fd == 0 && again == 0 && nonblock && err == unix.EBADF, "descriptor %d, then %d, O_NONBLOCK %v, when closed %v", fd, again, nonblock, err)
+
+	s = NewSocket(false, false)
+	fd = must.Get(s.Descriptor())(t)
+	must.OK(t, unix.Close(fd))
+	_, err = s.Buffer(true)
+	check.Equal(t, "a buffer of one that the program has closed", err, error(syscall.EBADF))
+	check.Equal(t, "to set it", s.SetBuffer(true, 9000), error(syscall.EBADF))
+	check.That(t, Find(fd) == nil, "it is found")
+	s.fd = -1 // its number may be another's by now
+	must.OK(t, s.Close())
+
+	var limit unix.Rlimit
+	must.OK(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	s = NewSocket(false, false)
+	must.OK(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: limit.Max}))
+	fd, err = s.Descriptor()
+	bind := s.Bind(at(0, "192.0.2.1"), false)
+	_, found := s.Buffer(true)
+	must.OK(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
+	check.That(t, fd == -1 && err == syscall.EMFILE, "no descriptor is left: %d, %v", fd, err)
+	check.Equal(t, "bind, which cannot know the addresses", bind, error(syscall.EMFILE))
+	check.Equal(t, "a buffer", found, error(syscall.EMFILE))
+	must.OK(t, s.Close())
+}
+
 // The version that a program's go.mod requires tells its byte order of PPIDs, the environment goes before it, and without both the first PPID does.
 func TestPPIDsAreInTheOrderOfTheProgram(t *testing.T) {
 	const module, since = "example.com/sctp", "20250601"
@@ -109,7 +203,22 @@ func TestPPIDsAreInTheOrderOfTheProgram(t *testing.T) {
 		got := p.Out(row.out)
 		check.That(t, got == Swap(46) && p.In(got) == row.out, "%s: %#x goes out as %#x and comes back as %#x", name, row.out, got, p.In(got))
 	}
-	for link, ok := range map[string]bool{"raw": true, "": true, "udp": true, "tcp": false} {
+	p := new(PPIDs)
+	check.That(t, p.Out(0) == 0 && p.order.Load() == orderUnknown, "none tells the order")
+	for i, v := range []uint32{46, Swap(47), 48} { // the first one that is sent does
+		check.Equal(t, "in the order of the first", p.Out(v), []uint32{Swap(46), 47, Swap(48)}[i])
+	}
+	for _, v := range []uint32{256, 257, 1 << 16, 1<<24 + 1, 1<<24 + 256} { // with zeros, but not in all the lower octets
+		check.Equal(t, "a number of this host", new(PPIDs).Out(v), Swap(v))
+	}
+	p = new(PPIDs)
+	check.Equal(t, "one that has come tells nothing", p.In(Swap(46)), uint32(46))
+	check.Equal(t, "the order", p.order.Load(), int32(orderUnknown))
+	for env, order := range map[string]int32{"host": orderHost, "memory": orderMemory, "": orderUnknown} {
+		t.Setenv("RDDP_PPID", env)
+		check.Equal(t, "this program, told "+env, PPIDsOf(module, since).order.Load(), order)
+	}
+	for link, ok := range map[string]bool{"tun": true, "raw": true, "": true, "udp": true, "tcp": false} {
 		t.Setenv("RDDP_LINK", "udp")
 		err := Use(link)
 		check.That(t, (err == nil) == ok, "Use(%q): %v", link, err)

@@ -100,7 +100,7 @@ func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, 
 			if s.Closed() {
 				return 0, false, 0, io.EOF
 			}
-			if err = s.rd.over(end); err != nil && (p.amid || !s.notes.any()) {
+			if err = s.rd.over(end); err != nil {
 				return 0, false, 0, err
 			}
 			continue

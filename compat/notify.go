@@ -111,13 +111,6 @@ func (n *notes) read(b []byte, end bool, rd *waits) (octets, flags int) {
 	return k, MsgNotification | endFlag(more)
 }
 
-// any says whether there are some, but for those of the end.
-func (n *notes) any() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.list) > 0
-}
-
 // push adds one. A second of sender dry would say no more than the first.
 func (n *notes) push(b []byte, end bool, rd *waits) {
 	n.mu.Lock()
@@ -203,14 +196,18 @@ type watcher struct {
 // expired says whether a message may have failed because its life was over.
 func expired(ev *sctp.Event) bool { return ev.Unsent && ev.Info.Lifetime > 0 }
 
+// patience ends the wait for the next event: at once where messages have failed and what is there already may say why.
+func (w *watcher) patience() context.Context {
+	if len(w.failed) > 0 && !w.waits {
+		return past
+	}
+	return context.Background()
+}
+
 // next makes the next one, and says whether there may be another.
 func (w *watcher) next() bool {
-	ctx := context.Background()
-	if len(w.failed) > 0 && !w.waits {
-		ctx = past
-	}
-	ev, err := w.c.NextEvent(ctx)
-	if err == nil && ev.Kind == sctp.EventSendFailed {
+	ev, err := w.c.NextEvent(w.patience())
+	if ev.Kind == sctp.EventSendFailed {
 		w.failed, w.waits = append(w.failed, ev), w.waits || !expired(&ev)
 		return true
 	}

@@ -130,7 +130,7 @@ func (s *Socket) Getsockopt(name int, b []byte) (int, error) {
 	}
 	o, ok := table[name]
 	switch {
-	case !ok || o.get == nil:
+	case !ok:
 		return 0, syscall.ENOPROTOOPT
 	case name == optEvents:
 		o.size = min(o.size, len(b))
@@ -334,7 +334,7 @@ func setRTOInfo(s *Socket, b []byte) error {
 			*p = d
 		}
 	}
-	if c.RTOMin > c.RTOMax || millis(b[4:]) > c.RTOMax {
+	if millis(b[4:]) > c.RTOMax {
 		return syscall.EINVAL
 	}
 	c.RTOInitial = min(c.RTOInitial, c.RTOMax) // which nobody has set
@@ -597,10 +597,7 @@ func (s *Socket) addrInfo(c *sctp.Conn, p *sctp.PathStats, f *fields) {
 
 // pathTo returns the path that an argument names.
 func pathTo(paths []sctp.PathStats, sockaddr []byte) (*sctp.PathStats, error) {
-	a, _, err := nextSockaddr(sockaddr)
-	if err != nil {
-		return nil, err
-	}
+	a, _, _ := nextSockaddr(sockaddr) // none, to which there is no path
 	i := slices.IndexFunc(paths, func(p sctp.PathStats) bool { return p.Remote.Addr() == a.Addr() })
 	if i < 0 {
 		return nil, syscall.EINVAL

@@ -71,6 +71,7 @@ var optionRows = []optionRow{
 	{name: "I_WANT_MAPPED_V4_ADDR", opt: optMappedV4, set: words(0), other: words(1)},
 	{name: "ADAPTATION_LAYER", opt: optAdaptation, set: words(7), other: words(0), told: true, see: func(c *sctp.Config) bool { return c.Adaptation != nil && *c.Adaptation == 7 }},
 	{name: "SACK", opt: optDelayedSack, set: words(0, 100, 2), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 100*ms }},
+	{name: "SACK, as late as may be", opt: optDelayedSack, set: words(0, 500, 2), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 500*ms }},
 	{name: "SACK, the delay alone", opt: optDelayedSack, set: words(0, 100, 0), get: words(0, 100, 2), other: words(0, 200, 2),
 		see: func(c *sctp.Config) bool { return c.SackDelay == 100*ms }},
 	{name: "SACK, every packet", opt: optDelayedSack, set: words(0, 0, 1), get: words(0, 0, 1), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 1 }},
@@ -103,6 +104,10 @@ var optionRows = []optionRow{
 		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), see: func(c *sctp.Config) bool { return c.HeartbeatInterval < 0 && c.SackDelay == 1 }},
 	{name: "HEARTBEATs each RTO", opt: optPeerAddrParams, set: paramsOf(7000, 0, 0, 0, sppHeartbeat|sppHeartbeatNow, 0, 0), get: paramsOf(0, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
 		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), see: func(c *sctp.Config) bool { return c.HeartbeatInterval == 1 }},
+	{name: "PEER_ADDR_PARAMS, the older structure", opt: optPeerAddrParams, set: paramsOf(7000, 3, 1400, 500, sppHeartbeat|sppNoPMTUD|sppSackDelay, 0, 0)[:152],
+		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0)[:152], see: func(c *sctp.Config) bool {
+			return c.HeartbeatInterval == 7*time.Second && c.PathMaxRetrans == 3 && c.MTU == 1400 && c.SackDelay == 500*ms
+		}},
 	{name: "ASSOCINFO", opt: optAssocInfo, set: append(append(words(0), halves(4, 0)...), words(0, 0, 9000)...), get: append(append(words(0), halves(4, 0)...), words(0, 0, 9000)...),
 		other: append(append(words(0), halves(10, 0)...), words(0, 0, 60000)...), see: func(c *sctp.Config) bool { return c.AssocMaxRetrans == 4 }},
 }
@@ -322,4 +327,42 @@ func TestEventsBitByBit(t *testing.T) {
 			all(make([]byte, numEvents))
 		})
 	}
+}
+
+// States of associations are those that both packages name, states of addresses those of Linux.
+func TestStatesByTheirNumbers(t *testing.T) {
+	a, _ := pair(t)
+	for state, want := range map[sctp.State]int{sctp.Closed: 0, sctp.CookieWait: 3, sctp.CookieEchoed: 4, sctp.Established: 5, sctp.ShutdownPending: 6, sctp.ShutdownSent: 7,
+		sctp.ShutdownReceived: 8, sctp.ShutdownAckSent: 9} {
+		check.Equal(t, state.String(), statusStates[state], want)
+	}
+	for state, want := range map[sctp.PathState]int{sctp.PathInactive: 0, sctp.PathPotentiallyFailed: 1, sctp.PathActive: 2, sctp.PathUnconfirmed: 3} {
+		var f fields
+		p := a.conn.Paths()[0]
+		p.State, p.Cwnd, p.SRTT, p.RTO, p.MTU = state, 11, 22*ms, 33*ms, 44
+		a.addrInfo(a.conn, &p, &f)
+		check.That(t, len(f) == sizePeerAddrInfo && bytes.Equal(f[4+sizeStorage:], words(want, 11, 22, 33, 44+28)), "%v: % x", state, f[4+sizeStorage:])
+	}
+}
+
+// What an option does not say is what it was, and what can be read is read back in the length that it was asked for.
+func TestOptionsInOtherLengths(t *testing.T) {
+	s := NewSocket(false, false)
+	defer s.Close()
+	for name, row := range map[string]struct {
+		opt, size, want int
+	}{
+		"MAXSEG as an int": {optMaxSeg, 4, 4}, "MAXSEG": {optMaxSeg, 8, 8}, "MAXSEG in more": {optMaxSeg, 99, 8}, "MAX_BURST as an int": {optMaxBurst, 4, 4}, "SACK as a value": {optDelayedSack, 8, 8},
+		"SACK": {optDelayedSack, 12, 12}, "SACK in more": {optDelayedSack, 99, 12}, "events, some": {optEvents, 3, 3}, "events, none": {optEvents, 0, 0}, "events, more": {optEvents, 99, numEvents},
+		"params, the older": {optPeerAddrParams, 152, 152}, "params": {optPeerAddrParams, 156, 156}, "params in more": {optPeerAddrParams, 160, 156}, "params, between": {optPeerAddrParams, 154, 154},
+		"own addresses of one that is not bound": {optLocalAddrs, 8, 8},
+	} {
+		b := make([]byte, row.size)
+		n, err := s.Getsockopt(row.opt, b)
+		check.That(t, n == row.want && err == nil, "%s: %d octets, %v", name, n, err)
+	}
+	_, err := s.Getsockopt(optContext, make([]byte, 4)) // which has no older form
+	check.Equal(t, "CONTEXT as an int", err, error(syscall.EINVAL))
+	_, err = s.Getsockopt(optEvent, append(append(words(0), halves(noteData-1)...), 0, 0))
+	check.Equal(t, "an event below the first", err, error(syscall.EINVAL))
 }

@@ -58,7 +58,7 @@ func orderOf(env string, info *debug.BuildInfo, module, since string) int32 {
 func (p *PPIDs) Out(v uint32) uint32 {
 	if p.order.Load() == orderUnknown && v != 0 {
 		order := int32(orderHost)
-		if Swap(v)>>8 == 0 && v>>8 != 0 {
+		if Swap(v)>>8 == 0 {
 			order = orderMemory
 		}
 		p.order.CompareAndSwap(orderUnknown, order)

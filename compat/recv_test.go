@@ -7,9 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp"
 )
 
 // now is read for one who does not wait.
@@ -313,4 +315,67 @@ func TestAFailedMessageComesBack(t *testing.T) {
 		same(t, read(a, 99), recv{string(f), MsgNotification | MsgEOR, nil})
 		b.conn.Abort("") // which reads nothing
 	})
+}
+
+// What is kept of a message for programs that read it in parts is returned without asking the association, and without waiting for what has not come.
+func TestPartsThatAreKept(t *testing.T) {
+	a, b := pair(t)
+	for i, want := range []int{0, 4} { // at the second it is known that the program reads so
+		must.Get(a.Send([]byte("hello"), nil))(t)
+		same(t, read(b, 1), recv{"h", 0, nil})
+		check.Equal(t, "octets that are kept", len(b.parts.left), want)
+		check.That(t, b.parts.used, "it is not known, at message %d", i)
+		same(t, read(b, 9), whole("ello"))
+	}
+	must.Get(a.Send([]byte("you"), nil))(t)
+	same(t, read(b, partsOctets), whole("you")) // a large one is read into at once
+	check.Equal(t, "octets that are kept", len(b.parts.left), 0)
+	p := &parts{left: []byte("rest"), info: sctp.RecvInfo{More: true, Stream: 3}} // Size is 0: not all of it has come
+	buf := make([]byte, 9)
+	n, info, err := p.read(nil, buf)
+	check.That(t, string(buf[:n]) == "rest" && info.More && info.Stream == 3 && err == nil && len(p.left) == 0, "%q, %+v, %v", buf[:n], info, err)
+	p = &parts{left: []byte("rest"), info: sctp.RecvInfo{More: true, Size: 99}}
+	n, info, err = p.read(nil, buf[:3])
+	check.That(t, string(buf[:n]) == "res" && info.More && err == nil && string(p.left) == "t", "%q, %+v, %v", buf[:n], info, err)
+	p = &parts{left: []byte("rest")}
+	n, info, err = p.read(nil, buf[:3])
+	check.That(t, string(buf[:n]) == "res" && info.More && err == nil, "%q, %+v, %v", buf[:n], info, err)
+	n, info, err = p.read(nil, buf[:3])
+	check.That(t, string(buf[:n]) == "t" && !info.More && err == nil, "%q, %+v, %v", buf[:n], info, err)
+
+	must.Get(a.Send(bytes.Repeat([]byte("x"), 3*partsOctets), nil))(t)
+	for b.conn.Stats().Buffered < 3*partsOctets {
+		runtime.Gosched()
+	}
+	same(t, len(read(b, 9).text), 9)
+	b.conn.Abort("")
+	got := read(b, 50_000)
+	check.That(t, got.err != nil && got.flags == 0, "the rest of a message that was thrown away: %d octets, %v", len(got.text), got.err)
+}
+
+// A call that has ended waits no more: it leaves no deadline, in either direction, and no news that is old.
+func TestCallsLeaveNothing(t *testing.T) {
+	a, b := pair(t, eventSenderDry)
+	for _, s := range []*Socket{a, b} {
+		must.OK(t, s.SetTimeout(false, time.Hour))
+		must.OK(t, s.SetTimeout(true, time.Hour))
+		must.Get(s.Send([]byte("x"), nil))(t)
+	}
+	same(t, read(b, 9), whole("x"))
+	for range 2 {
+		read(a, 99)
+	}
+	for _, s := range []*Socket{a, b} {
+		check.That(t, len(s.rd.ends) == 0 && len(s.wr.ends) == 0, "%d reads and %d writes wait", len(s.rd.ends), len(s.wr.ends))
+		check.That(t, !s.rd.news && !s.wr.news && s.rd.armed.IsZero() && s.wr.armed.IsZero(), "news %v, %v; deadlines %v, %v", s.rd.news, s.wr.news, s.rd.armed, s.wr.armed)
+	}
+	for name, row := range map[string]struct {
+		w    watcher
+		past bool
+	}{
+		"nothing has failed": {watcher{}, false}, "nothing has failed, and the end is near": {watcher{waits: true}, false},
+		"a message may have expired": {watcher{failed: make([]sctp.Event, 1)}, true}, "a message has failed by the end": {watcher{failed: make([]sctp.Event, 1), waits: true}, false},
+	} {
+		check.Equal(t, name+": it waits for nothing", row.w.patience().Err() != nil, row.past)
+	}
 }

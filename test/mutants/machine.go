@@ -217,17 +217,18 @@ func named(all map[string][]*mutant, ids []string) (list []*mutant) {
 // testOrder returns for each package the packages with tests that can notice what is wrong with it: its own first,
 // then those that build on the fewest packages.
 func (t tree) testOrder(packages []string) (map[string][]string, error) {
-	c := t.command("list", "-test", "-json=ImportPath,Deps", "./...", "./cmd/...", "./metrics/...")
+	c := t.command(append([]string{"list", "-test", "-json=ImportPath,Dir,Deps"}, modules...)...)
 	c.Stderr = os.Stderr
 	out, err := c.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list -test: %w", err)
 	}
 	type binary struct {
-		ImportPath string
-		Deps       []string
+		ImportPath, Dir string
+		Deps            []string
 	}
 	var all []binary
+	paths := make(map[string]string) // of packages, by what they are imported as
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var b binary
 		if err := d.Decode(&b); errors.Is(err, io.EOF) {
@@ -235,15 +236,26 @@ func (t tree) testOrder(packages []string) (map[string][]string, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		if name, ok := strings.CutSuffix(b.ImportPath, ".test"); ok {
-			b.ImportPath = strings.TrimPrefix(name, module)
-			b.Deps = slices.DeleteFunc(b.Deps, func(d string) bool { return !strings.HasPrefix(d, module) })
-			for i, d := range b.Deps {
-				d, _, _ = strings.Cut(d, " ")
-				b.Deps[i] = strings.TrimPrefix(d, module)
-			}
-			all = append(all, b)
+		path, err := filepath.Rel(string(t), b.Dir)
+		if err != nil {
+			return nil, err
 		}
+		if _, ok := strings.CutSuffix(b.ImportPath, ".test"); ok {
+			b.ImportPath = path
+			all = append(all, b)
+		} else if !strings.Contains(b.ImportPath, " ") { // not one that is compiled again for a test
+			paths[b.ImportPath] = path
+		}
+	}
+	for i := range all {
+		var deps []string
+		for _, d := range all[i].Deps {
+			d, _, _ = strings.Cut(d, " ")
+			if path := paths[d]; path != "" {
+				deps = append(deps, path)
+			}
+		}
+		all[i].Deps = deps
 	}
 	slices.SortStableFunc(all, func(a, b binary) int { return cmp.Compare(len(a.Deps), len(b.Deps)) })
 	order := make(map[string][]string)

@@ -13,6 +13,9 @@ import (
 	"strings"
 )
 
+// modules are those of the product, with their tests.
+var modules = []string{"./...", "./cmd/...", "./metrics/...", "./compat/free5gc/...", "./compat/ishidawataru/..."}
+
 // tree is a copy of the committed tree.
 type tree string
 

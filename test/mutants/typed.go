@@ -32,7 +32,7 @@ func (p *typed) offset(at token.Pos) int { return p.fset.Position(at).Offset }
 
 // load reads the packages and their types. What they import comes from the compiler.
 func (t tree) load(paths []string) (list []*typed, err error) {
-	args := []string{"list", "-export", "-deps", "-json=ImportPath,Export,GoFiles"}
+	args := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}
 	for _, p := range paths {
 		args = append(args, "./"+p)
 	}
@@ -45,21 +45,21 @@ func (t tree) load(paths []string) (list []*typed, err error) {
 	exports, files := make(map[string]string), make(map[string][]string)
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct {
-			ImportPath, Export string
-			GoFiles            []string
+			ImportPath, Dir, Export string
+			GoFiles                 []string
 		}
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return nil, err
 		}
-		exports[p.ImportPath], files[p.ImportPath] = p.Export, p.GoFiles
+		exports[p.ImportPath], files[p.Dir] = p.Export, p.GoFiles
 	}
 	fset := token.NewFileSet()
 	from := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, path := range paths {
 		p := &typed{path: path, fset: fset, from: from}
-		for _, f := range files[module+path] {
+		for _, f := range files[filepath.Join(string(t), path)] {
 			name := path + "/" + f
 			text, err := os.ReadFile(filepath.Join(string(t), name))
 			if err != nil {

@@ -1,0 +1,195 @@
+package compat
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/sctp"
+)
+
+// noted takes what a socket has been told and nobody has read: that of the end behind the rest.
+func noted(s *Socket) (list, last [][]byte) {
+	n := &s.notes
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list, last = n.list, n.last
+	n.list, n.last = nil, nil
+	n.some.Store(false)
+	return list, last
+}
+
+// Each event becomes the notification of RFC 6458 section 6.1, field by field, where its own subscription is on, and nothing where all others are.
+func TestEachEventIsANotification(t *testing.T) {
+	a, b := pair(t)
+	a.id = 0x01020304
+	id := words(0x01020304)
+	peer := a.conn.RemoteAddr().(sctp.Addr)
+	st := a.conn.Stats()
+	other := netip.MustParseAddr("192.0.2.1")
+	causes := []sctp.Cause{{Code: 13, Info: []byte("one")}, {Code: 0x1234, Info: []byte("four")}}
+	chunk := func(kind byte) []byte {
+		return append([]byte{kind, 0, 0, 20, 0, 13, 0, 7}, "one\x00\x12\x34\x00\x08four"...)
+	}
+	join := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
+	change := func(state, cause int, chunk []byte) []byte {
+		out, in := int(st.OutStreams), int(st.InStreams)
+		if state == commLost || state == shutdownComp {
+			out, in = 0, 0
+		}
+		return join(halves(noteAssocChange, 0), words(20+len(chunk)), halves(state, cause, out, in), id, chunk)
+	}
+	address := func(state int, of netip.Addr) []byte {
+		sockaddr := appendSockaddr(nil, netip.AddrPortFrom(of, peer.Port()))
+		return join(halves(notePeerAddrChange, 0), words(148), sockaddr, make([]byte, 128-len(sockaddr)), words(state, 0), id)
+	}
+	for _, row := range []struct {
+		name  string
+		event int // that is subscribed to
+		ev    sctp.Event
+		want  []byte // nil: none
+		end   bool
+	}{
+		{"up", eventAssociation, sctp.Event{Kind: sctp.EventUp}, change(commUp, 0, nil), false},
+		{"restart", eventAssociation, sctp.Event{Kind: sctp.EventRestart}, change(restarted, 0, nil), false},
+		{"shutdown", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: sctp.ErrShutdown}, change(shutdownComp, 0, nil), true},
+		{"no answer", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: syscall.ETIMEDOUT}, change(commLost, 0, nil), true},
+		{"ABORT of the peer", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{ByPeer: true, Causes: causes}}, change(commLost, 13, chunk(6)), true},
+		{"ABORT without a cause", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{ByPeer: true}}, change(commLost, 0, []byte{6, 0, 0, 4}), true},
+		{"ABORT of this side", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{Causes: causes}}, change(commLost, 13, nil), true},
+		{"SHUTDOWN of the peer", eventShutdown, sctp.Event{Kind: sctp.EventPeerShutdown}, join(halves(noteShutdown, 0), words(12), id), true},
+		{"an address that answers first", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: peer.Addr()}, address(addrConfirmed, peer.Addr()), false},
+		{"an address that fails at times", eventAddress, sctp.Event{Kind: sctp.EventPathPotentiallyFailed, Path: other}, address(addrPotentiallyFailed, other), false},
+		{"and answers again", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: other}, address(addrAvailable, other), false},
+		{"and goes on answering", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: other}, address(addrConfirmed, other), false},
+		{"an address that fails", eventAddress, sctp.Event{Kind: sctp.EventPathDown, Path: other}, address(addrUnreachable, other), false},
+		{"and answers once more", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: other}, address(addrAvailable, other), false},
+		{"another primary address", eventAddress, sctp.Event{Kind: sctp.EventPrimary, Path: other}, address(addrMadePrimary, other), false},
+		{"adaptation", eventAdaptation, sctp.Event{Kind: sctp.EventAdaptation, Adaptation: 0xfeedbeef}, join(halves(noteAdaptation, 0), words(16, 0xfeedbeef), id), false},
+		{"sender dry", eventSenderDry, sctp.Event{Kind: sctp.EventSenderDry}, join(halves(noteSenderDry, 0), words(12), id), false},
+		{"ERROR of the peer", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: &sctp.PeerError{Causes: causes}},
+			join(halves(noteRemoteError, 0), words(36), []byte{0, 13}, halves(0), id, chunk(9)), false},
+		{"ERROR of a cause of two octets", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: &sctp.PeerError{Causes: causes[1:]}},
+			join(halves(noteRemoteError, 0), words(28), []byte{0x12, 0x34}, halves(0), id, append([]byte{9, 0, 0, 12, 0x12, 0x34, 0, 8}, "four"...)), false},
+		{"ERROR without a cause", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: new(sctp.PeerError)}, nil, false},
+		{"ERROR of another kind", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: errors.New("other")}, nil, false},
+		{"another MTU", eventAddress, sctp.Event{Kind: sctp.EventMTUChanged}, nil, false},
+	} {
+		down := map[netip.Addr]bool{}
+		switch row.name {
+		case "and answers again", "and answers once more":
+			down[other] = true
+		}
+		for _, on := range []bool{true, false} {
+			for i := range a.opts.events {
+				a.opts.events[i] = byte(boolInt((i == row.event) == on))
+			}
+			noted(a)
+			a.notify(a.conn, &row.ev, down)
+			list, last := noted(a)
+			got := list
+			if row.end {
+				got, list = last, list[:0:0]
+			}
+			if want := on && row.want != nil; !want {
+				check.That(t, len(got) == 0 && len(last) == 0, "%s, where it is not subscribed to: % x", row.name, got)
+			} else {
+				check.That(t, len(got) == 1 && slices.Equal(got[0], row.want) && len(list)+len(last) == 1, "%s: % x, of the end % x; want % x", row.name, list, last, row.want)
+			}
+			if failed := row.ev.Kind == sctp.EventPathDown || row.ev.Kind == sctp.EventPathPotentiallyFailed; failed {
+				check.That(t, down[other], "%s: it is not known to be down", row.name)
+			} else if row.ev.Kind == sctp.EventPathUp {
+				check.That(t, len(down) == 0, "%s: it is still down", row.name)
+			}
+		}
+	}
+	a.opts.events = [numEvents]byte{eventShutdown: 1}
+	for name, set := range map[string]func(on bool){"shut down": func(on bool) { a.shut = on }, "closed": func(on bool) { a.closed = on }} {
+		set(true)
+		a.notify(a.conn, &sctp.Event{Kind: sctp.EventPeerShutdown}, nil)
+		set(false)
+		list, last := noted(a)
+		check.That(t, len(list)+len(last) == 0, "SHUTDOWN of the peer, of a socket that is %s: % x", name, last)
+	}
+	must.OK(t, b.Close())
+}
+
+// Notifications are read in their order, those of the end when all messages have been; at most 256 are kept, and of several dry ones behind each other one.
+func TestNotificationsInTheirOrder(t *testing.T) {
+	var n notes
+	rd := new(waits)
+	next := func(end bool) string {
+		b := make([]byte, 9)
+		k, flags := n.read(b, end, rd)
+		check.That(t, flags == 0 && k == 0 || flags == MsgNotification|MsgEOR, "flags %#x", flags)
+		return string(b[:k])
+	}
+	dry := string(halves(noteSenderDry))
+	n.push([]byte("last"), true, rd)
+	check.Equal(t, "news", rd.news, false)
+	for _, text := range []string{dry, "one", dry, dry, "two"} {
+		n.push([]byte(text), false, rd)
+	}
+	n.push([]byte("end"), true, rd)
+	check.Equal(t, "news", rd.news, true)
+	for _, want := range []string{dry, "one", dry, "two", "", ""} {
+		check.Equal(t, "in order", next(false), want)
+	}
+	check.Equal(t, "news, when all are read", rd.news, false)
+	n.push([]byte("late"), false, rd)
+	for _, want := range []string{"late", "last", "end", ""} {
+		check.Equal(t, "at the end", next(true), want)
+	}
+	check.Equal(t, "some", n.some.Load(), false)
+	for i := range maxNotes + 1 {
+		n.push([]byte{byte(i), byte(i >> 8)}, false, rd)
+	}
+	check.Equal(t, "kept", len(n.list), maxNotes)
+	n.push([]byte("end"), true, rd)
+	check.Equal(t, "of the end, beyond them", len(n.last), 1)
+
+	n = notes{}
+	n.hush(true, rd) // amid a message
+	n.push([]byte("note"), false, rd)
+	check.Equal(t, "news amid a message", rd.news, false)
+	n.hush(false, rd)
+	check.Equal(t, "news behind it", rd.news, true)
+}
+
+// A message fails for a reason that is yet to come, unless its life may have been over before it was sent.
+func TestWhatMayHaveExpired(t *testing.T) {
+	for name, row := range map[string]struct {
+		ev   sctp.Event
+		want bool
+	}{
+		"not sent, with a lifetime":    {sctp.Event{Unsent: true, Info: sctp.SendInfo{Lifetime: 1}}, true},
+		"not sent, without a lifetime": {sctp.Event{Unsent: true}, false},
+		"sent, with a lifetime":        {sctp.Event{Info: sctp.SendInfo{Lifetime: 1}}, false},
+		"sent, without a lifetime":     {sctp.Event{}, false},
+	} {
+		check.Equal(t, name, expired(&row.ev), row.want)
+	}
+}
+
+// A message that fails with the association is told behind the reason, which is its end's, and one whose life is over at once.
+func TestWhyAMessageFailed(t *testing.T) {
+	all, _, out := overMemory(t, 1)
+	s := all[0]
+	s.opts.events = [numEvents]byte{eventSendFailure: 1}
+	w := watcher{s: s, c: s.conn, down: make(map[netip.Addr]bool)}
+	for _, err := s.conn.NextEvent(past); err == nil; _, err = s.conn.NextEvent(past) {
+	}
+	out.Lose.Store(true)
+	must.Get(s.Send([]byte("x"), nil))(t)
+	s.conn.Abort("why")
+	check.That(t, w.next() && len(w.failed) == 1 && w.waits, "a failed message is not kept for its reason: %+v", w)
+	for w.next() {
+	}
+	list, last := noted(s)
+	check.That(t, len(list) == 1 && len(last) == 0 && native.Uint16(list[0]) == noteSendFailed && native.Uint32(list[0][8:]) == 12 && list[0][len(list[0])-1] == 'x', "% x", list)
+	check.That(t, len(w.failed) == 0 && !w.waits, "%+v is kept", w)
+}
