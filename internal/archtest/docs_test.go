@@ -12,22 +12,6 @@ import (
 	"github.com/rddp-go/rddp/internal/must"
 )
 
-// What the documents say that a test holds, a test of that name in that file does.
-func TestDocumentsNameTestsThatExist(t *testing.T) {
-	citation := regexp.MustCompile("`([\\w/]+_test\\.go):(\\w+)`")
-	docs := must.Get(filepath.Glob(filepath.Join(root, "docs", "*.md")))(t)
-	n := 0
-	for _, doc := range docs {
-		text := must.Get(os.ReadFile(doc))(t)
-		for _, m := range citation.FindAllSubmatch(text, -1) {
-			n++
-			src, err := os.ReadFile(filepath.Join(root, string(m[1])))
-			check.That(t, err == nil && regexp.MustCompile(`(?m)^func `+string(m[2])+`\(`).Match(src), "%s names %s:%s, which is not there", filepath.Base(doc), m[1], m[2])
-		}
-	}
-	check.That(t, n >= 100, "%d tests named: docs/security.md and docs/reliability.md have more", n)
-}
-
 // The code in the guide is that of the examples, which are compiled and run.
 func TestGuideShowsCodeOfTheExamples(t *testing.T) {
 	guide := must.Get(os.ReadFile(filepath.Join(root, "docs", "guide.md")))(t)

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/must"
+)
+
+const root = "../.."
+
+// A command that runs no test passes, and holds nothing.
+func TestCommandsFindTheirTests(t *testing.T) {
+	tree := must.Get(readTree(root))(t)
+	list := tree.testCommands()
+	for _, c := range list {
+		for alternative := range strings.SplitSeq(c.expr, "|") {
+			names, err := tree.finds(c, alternative)
+			check.That(t, err == nil && len(names) > 0, "%s: %s %s finds no test in %v (%v): %s", c.file, c.flag, alternative, c.pkgs, err, c.words)
+		}
+	}
+	for _, file := range []string{"Makefile", "README.md", "CONTRIBUTING.md", "docs/performance.md"} {
+		check.That(t, slices.ContainsFunc(list, func(c command) bool { return c.file == file }), "no command found in %s", file)
+	}
+}
+
+// The inputs of a corpus whose target has another name are never tried again.
+func TestCorporaHaveTheirTargets(t *testing.T) {
+	tree, n := must.Get(readTree(root))(t), 0
+	for _, f := range tree.files {
+		if dir, target, ok := corpusOf(f); ok {
+			n++
+			check.That(t, slices.Contains(tree.funcs[dir], target), "%s: there is no %s in %s", f, target, dir)
+		}
+	}
+	check.That(t, n > 0, "%d inputs of fuzz corpora", n)
+}
+
+// What the documents say that a test holds, a test of that name in that file does.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	citation := regexp.MustCompile("`([\\w/]+_test\\.go):(\\w+)`")
+	tree, n := must.Get(readTree(root))(t), 0
+	for _, doc := range tree.files {
+		if path.Ext(doc) != ".md" {
+			continue
+		}
+		for _, m := range citation.FindAllStringSubmatch(tree.read(doc), -1) {
+			n++
+			there := regexp.MustCompile(`(?m)^func ` + m[2] + `\(`).MatchString(tree.read(m[1]))
+			check.That(t, there, "%s names %s:%s, which is not there", doc, m[1], m[2])
+		}
+	}
+	check.That(t, n >= 100, "%d tests named: docs/security.md and docs/reliability.md have more", n)
+}
+
+// A fault that is said to prove a row names a test that there is, in a package that is tried for it.
+func TestFaultsNameTestsThatExist(t *testing.T) {
+	tree, n := must.Get(readTree(root))(t), 0
+	for _, line := range tree.mutants() {
+		_, proof, ok := strings.Cut(line, ": proves ")
+		if f := strings.Fields(proof); ok {
+			n++
+			check.That(t, len(f) == 3 && slices.Contains(tree.funcs[f[1]], f[2]), "%s: there is no such test", line)
+		}
+	}
+	check.That(t, n > 500, "%d proofs", n)
+}
+
+// What the commands of a document or script are taken for.
+func TestCommandsAreUnderstood(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		must.OK(t, os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	write("Makefile", "x:\n\t$(GO) test ./a -run '^TestOne$$|TestTwo' -v\n\t$(GO) test -run '^$$' -bench '$(BENCH)' ./...\n")
+	write("README.md", "Run `go test\n./a/... -run TestThree/sub -v`, or\n\n    go test -bench Fast ./a\n")
+	write("docs/experiments.md", "`go test ./a -run TestGone`\n")
+	write("a/a_test.go", "package a\n\nfunc TestOne(t *testing.T) {}\nfunc BenchmarkFast(b *testing.B) {}\nfunc TestMain(m *testing.M) {}\n")
+	write("a/b/b_test.go", "package b\n\nfunc TestThree(t *testing.T) {}\n")
+	write("a/b/testdata/fuzz/FuzzGone/1", "")
+	write("a/b/testdata/told.txt", "story")
+	write("test/mutants/faults/1.txt", "fault one\nin a/a.go\nby ./a\nproves 9260-1-1 a TestOne\n-\tx\n+\ty\n")
+	write("test/mutants/scope.txt", "# a comment\nother a\n")
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}} {
+		must.OK(t, git(dir, args...))
+	}
+	tree := must.Get(readTree(dir))(t)
+	got := slices.Concat(tree.commands(), tree.tests(), tree.corpora(), tree.golden(), tree.mutants())
+	slices.Sort(got)
+	check.Equal(t, "inventory", strings.Join(got, "\n"), strings.TrimSpace(`
+1.txt one: by ./a
+1.txt one: fault one
+1.txt one: in a/a.go
+1.txt one: proves 9260-1-1 a TestOne
+corpus a/b FuzzGone 1
+golden a/b/testdata/told.txt c478361e6869
+run Makefile -run TestTwo: 
+run Makefile -run ^TestOne$: a TestOne
+run README.md -bench Fast: a BenchmarkFast
+run README.md -run TestThree/sub: a/b TestThree
+scope other a
+test a BenchmarkFast
+test a TestOne
+test a/b TestThree`))
+}
+
+// The output of go test -json has the names of subtests.
+func TestSubtestsAreListed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.json")
+	must.OK(t, os.WriteFile(file, []byte(`{"Action":"run","Package":"github.com/rddp-go/rddp/a","Test":"TestOne/x"}
+not json
+{"Action":"pass","Package":"github.com/rddp-go/rddp/a","Test":"TestOne/x"}
+{"Action":"pass","Package":"github.com/rddp-go/rddp/a"}
+`), 0o644))
+	check.Equal(t, "lines", strings.Join(must.Get(subtests(file))(t), "\n"), "ran a TestOne/x pass")
+	must.OK(t, os.WriteFile(file, []byte("ok a 0.1s\n"), 0o644))
+	_, err := subtests(file)
+	check.That(t, err != nil, "no error for an output without -json")
+}
+
+// git runs git in a folder.
+func git(dir string, args ...string) error {
+	return exec.Command("git", append([]string{"-C", dir}, args...)...).Run()
+}
