@@ -55,11 +55,15 @@ func (t tree) load(paths []string) (list []*typed, err error) {
 		}
 		exports[p.ImportPath], files[p.Dir] = p.Export, p.GoFiles
 	}
+	root, err := filepath.Abs(string(t))
+	if err != nil {
+		return nil, err
+	}
 	fset := token.NewFileSet()
 	from := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, path := range paths {
 		p := &typed{path: path, fset: fset, from: from}
-		for _, f := range files[filepath.Join(string(t), path)] {
+		for _, f := range files[filepath.Join(root, path)] {
 			name := path + "/" + f
 			text, err := os.ReadFile(filepath.Join(string(t), name))
 			if err != nil {
