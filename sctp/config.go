@@ -209,7 +209,8 @@ type TransportConfig struct {
 	// MaxAssocs bounds the associations; further peers are refused by ABORT with Out of Resource (section 3.3.10.4).
 	// 0 means 1,048,576.
 	MaxAssocs int
-	// MaxPerSource bounds the associations that were set up from one address; more are refused in the same way. 0
+	// MaxPerSource bounds the associations that were set up from one IPv4 address, or IPv6 /64; a /56 has twice as many together, a /48 three times, a
+	// /32 four times. More are refused in the same way. 0
 	// means 16,384, negative no bound.
 	MaxPerSource int
 	// MaxAnswers bounds the answers to INITs and packets out of the blue that one address gets in a second, so that this

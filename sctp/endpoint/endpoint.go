@@ -31,7 +31,8 @@ type Config struct {
 	Own func(netip.Addr) bool
 	// MaxAssocs bounds the associations; further peers are refused by ABORT. 0 means 1,048,576.
 	MaxAssocs int
-	// MaxPerSource bounds those that were set up from one address; more are refused by ABORT. 0: no bound.
+	// MaxPerSource bounds those that were set up from one IPv4 address, or IPv6 /64. A /56 has twice as many together, a /48 three
+	// times, a /32 four times. More are refused by ABORT. 0: no bound.
 	MaxPerSource int
 	// MaxAnswers bounds, for a second and one address, the answers to INITs and to packets out of the blue, so
 	// that nobody is flooded from here because somebody else forges its address. Of more packets some get one, by chance. 0: no
@@ -91,9 +92,9 @@ type Endpoint struct {
 	byClaim   index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named but most likely does not have
 	byTag     index.Map[tagKey, *assoc.Assoc]
 	entries   map[*assoc.Assoc]*entry
-	dialed    *assoc.Config      // of the association that Connect has started last, and of those before with the same
-	ports     map[uint16]int     // associations on each local port
-	sources   map[netip.Addr]int // associations set up from each address, of IPv6 each /64
+	dialed    *assoc.Config  // of the association that Connect has started last, and of those before with the same
+	ports     map[uint16]int // associations on each local port
+	sources   sources        // associations that hosts have set up
 	spent     spent
 	rates     rates
 	budget    budget
@@ -114,7 +115,7 @@ func New(cfg Config) *Endpoint {
 		listeners: make(map[uint16][]*assoc.Config),
 		entries:   make(map[*assoc.Assoc]*entry),
 		ports:     make(map[uint16]int),
-		sources:   make(map[netip.Addr]int),
+		sources:   make(sources),
 		rates:     rates{limit: cfg.MaxAnswers, key: cfg.AnswerKey},
 		budget:    newBudget(cfg.MaxSetups),
 	}
@@ -301,11 +302,8 @@ func (e *Endpoint) Remove(a *assoc.Assoc) {
 	if e.ports[en.tag.local]--; e.ports[en.tag.local] == 0 {
 		delete(e.ports, en.tag.local)
 	}
-	if !en.source.IsValid() {
-		return
-	}
-	if e.sources[en.source]--; e.sources[en.source] == 0 {
-		delete(e.sources, en.source)
+	if en.source.IsValid() {
+		e.sources.add(en.source, -1)
 	}
 }
 
@@ -329,7 +327,7 @@ func (e *Endpoint) leave(a *assoc.Assoc, had, has *entry) {
 // accept enters an association that a peer has set up from an address.
 func (e *Endpoint) accept(a *assoc.Assoc, source netip.Addr) {
 	e.add(a).source = source
-	e.sources[source]++
+	e.sources.add(source, 1)
 }
 
 // Refresh takes up a change of an association's own tag and peer addresses, and of what is known of those: call it

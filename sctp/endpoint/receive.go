@@ -394,7 +394,7 @@ func (e *Endpoint) Make(now rawio.Time, s *Stranger) (*assoc.Assoc, bool) {
 	switch source := fair.Key(ck.Addrs[0]); {
 	case cfg == nil || at(&e.byTag, tag) != nil:
 		e.stats.CookiesRefused++
-	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 && e.sources[source] >= e.cfg.MaxPerSource:
+	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 && e.sources.full(source, e.cfg.MaxPerSource):
 		e.stats.AssocsRefused++
 	case e.cfg.Admits != nil && !e.cfg.Admits(source),
 		e.cfg.Accepts != nil && !e.cfg.Accepts(netip.AddrPortFrom(ck.Local, ck.LocalPort), ck.Addrs[0]):

@@ -1,6 +1,7 @@
 package endpoint_test
 
 import (
+	"fmt"
 	"math/rand"
 	"net/netip"
 	"testing"
@@ -28,6 +29,25 @@ func TestAssociationsOfOneSource(t *testing.T) {
 	check.That(t, b.Establish(peerAddr, 3) != nil, "refused although one has ended")
 	s := b.EP.Stats()
 	check.That(t, s.AssocsRefused == 1 && s.AssocsAccepted == 4, "%d accepted, %d refused", s.AssocsAccepted, s.AssocsRefused)
+}
+
+// A network of IPv6 has room for a few hosts, not for as many as it has addresses.
+func TestAssociationsOfOneNetwork(t *testing.T) {
+	b := bench.New(t, endpoint.Config{MaxPerSource: 2})
+	must.OK(t, b.EP.Listen(localPort, nil))
+	accepted := func(format string, hosts int) (n int) {
+		for i := range hosts {
+			if b.Establish(netip.MustParseAddrPort(fmt.Sprintf(format, i+1)), 1) != nil {
+				n++
+			}
+		}
+		return n
+	}
+	check.Equal(t, "of one /64", accepted("[2001:db8::%x]:0", 5), 2)
+	check.Equal(t, "of its /56, two more", accepted("[2001:db8:0:%x::1]:0", 20), 2)
+	check.Equal(t, "of its /48, two more", accepted("[2001:db8:0:%x00::1]:0", 20), 2)
+	check.Equal(t, "of its /32, two more", accepted("[2001:db8:%x::1]:0", 20), 2)
+	check.Equal(t, "of another", accepted("[2001:db9::%x]:0", 5), 2)
 }
 
 // A flood gets so many answers in a second, about, and no more: one address, or all together. Which of its packets get one is left to
