@@ -114,6 +114,21 @@ type Interrupter interface {
 	Interrupt()
 }
 
+// Prompter is implemented by links whose WriteBatch never blocks for long. To any other link a
+// Transport writes in a goroutine of its own, from a copy of the packets, and waits for it for at
+// most 100 ms.
+type Prompter interface {
+	// Prompt returns the link itself, or nil if its WriteBatch may block. A type that embeds a prompt
+	// link and has a WriteBatch of its own is therefore not taken for prompt.
+	Prompt() Link
+}
+
+// PromptOf says whether a link is a Prompter that is prompt.
+func PromptOf(l Link) bool {
+	p, ok := l.(Prompter)
+	return ok && p.Prompt() == l
+}
+
 // Poller is implemented by links, and shards, that can say that nothing has come.
 type Poller interface {
 	// PollBatch is ReadBatch, but where that would block it returns 0. An error is left to ReadBatch, or Wait, to find.

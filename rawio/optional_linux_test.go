@@ -20,6 +20,7 @@ func TestTableOfLinksIsTrue(t *testing.T) {
 	is := map[string]func(rawio.Link) bool{
 		"Featurer": can[rawio.Featurer], "Addresser": can[rawio.Addresser], "PortBinder": can[rawio.PortBinder], "Interrupter": can[rawio.Interrupter],
 		"Poller": can[rawio.Poller], "Waiter": can[rawio.Waiter], "Sharder": can[rawio.Sharder], "Watcher": can[rawio.Watcher], "Owner": can[rawio.Owner], "Fragmenter": can[rawio.Fragmenter],
+		"Prompter": can[rawio.Prompter],
 	}
 	rows := regexp.MustCompile(`(?m)^//\t(\w+er) .{30}`).FindAllStringSubmatch(string(must.Get(os.ReadFile("doc.go"))(t)), -1)
 	must.Equal(t, "rows", len(rows), len(is))

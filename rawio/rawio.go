@@ -130,8 +130,9 @@ type Link interface {
 	// It is safe for concurrent use. An error that matches net.ErrClosed, os.ErrClosed, io.ErrClosedPipe, EBADF or ENOTSOCK says
 	// that the link has ended.
 	//
-	// It must not block for long: a link that cannot take a packet drops it, as a network would. While it blocks, calls on the
-	// association whose packets these are wait as well.
+	// It should not block: a link that cannot take a packet drops it, as a network would. One that
+	// never blocks for long says so, see Prompter. Of any other, a call that has not returned within
+	// 100 ms goes on by itself; until it returns, packets to the same address are dropped.
 	WriteBatch(pkts []Packet) (n int, err error)
 	// MTU returns the largest SCTP packet, in octets, common header included, that fits the path
 	// from local to remote without IP fragmentation: the headers of IP and UDP are already taken off.

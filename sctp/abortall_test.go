@@ -81,5 +81,7 @@ func TestAbortAllIsBounded(t *testing.T) {
 		check.Equal(t, "took", time.Since(start), time.Second)
 		check.That(t, isClosed(peer.Done()), "the peer of another link was not told")
 		close(s.end)
+		<-p.a.turn.over // it goes on to be closed
+		synctest.Wait()
 	})
 }

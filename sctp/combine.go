@@ -56,7 +56,7 @@ func (b *combined) reset() {
 	b.pkts, b.vecs, b.buf = b.pkts[:0], b.vecs[:0], b.buf[:0]
 }
 
-// add copies packets, for which there must be room.
+// add copies packets.
 func (b *combined) add(pkts []rawio.Packet) {
 	if b.buf == nil {
 		b.pkts, b.vecs, b.buf = make([]rawio.Packet, 0, combinedMost), make([][]byte, 0, combinedMost), make([]byte, 0, combinedOctets)
@@ -67,10 +67,8 @@ func (b *combined) add(pkts []rawio.Packet) {
 			b.buf = append(b.buf, v...)
 		}
 		b.vecs = append(b.vecs, b.buf[at:len(b.buf):len(b.buf)])
-		b.pkts = b.pkts[:len(b.pkts)+1]
-		p := &b.pkts[len(b.pkts)-1]
-		*p = pkts[i]
-		p.Vec = b.vecs[n : n+1 : n+1]
+		b.pkts = append(b.pkts, pkts[i])
+		b.pkts[len(b.pkts)-1].Vec = b.vecs[n : n+1 : n+1]
 	}
 }
 

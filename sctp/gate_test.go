@@ -219,6 +219,9 @@ func (l *ceaseless) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return l.Link.WriteBatch(pkts)
 }
 
+// Prompt has the owner itself be in WriteBatch.
+func (l *ceaseless) Prompt() rawio.Link { return l }
+
 // However much there is to do, an API call does its share of it and no more.
 func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 	for _, row := range []struct {

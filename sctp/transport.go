@@ -68,6 +68,7 @@ type Transport struct {
 	wakes   atomic.Uint64 // times that a Signal was set
 	brought atomic.Uint64 // things to answer, see Signal.Brings
 	out     combiner
+	outlet  *outlet // nil: the link is prompt
 	turn    turn
 	shards  sync.WaitGroup // goroutines that read further queues of the link
 
@@ -114,6 +115,9 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t.out.write = t.writeCombined
 	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
 	t.blocks = rawio.ReceiveBufferOf(link) > 0
+	if !rawio.PromptOf(link) {
+		t.outlet = newOutlet(link.WriteBatch, t.linkFails)
+	}
 	t.turn.init(t)
 	open.add(t)
 	go t.receive()
@@ -218,7 +222,7 @@ func (t *Transport) write(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (ref
 // recovers from that as from any loss.
 func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc) (refused bool) {
 	for len(pkts) > 0 {
-		n, err := t.link.WriteBatch(pkts)
+		n, err := t.writeBatch(pkts)
 		t.stats.txPackets.Add(uint64(n))
 		t.stats.txBatches.Add(1)
 		pkts = pkts[n:]
@@ -242,6 +246,14 @@ func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc
 		}
 	}
 	return refused
+}
+
+// writeBatch is that of the link, in bounded time.
+func (t *Transport) writeBatch(pkts []rawio.Packet) (int, error) {
+	if t.outlet != nil {
+		return t.outlet.WriteBatch(pkts)
+	}
+	return t.link.WriteBatch(pkts)
 }
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
@@ -505,6 +517,9 @@ func (t *Transport) Close() error {
 			c.Abort("transport closed")
 		}
 		t.failing.Wait()
+		if t.outlet != nil {
+			t.outlet.drain()
+		}
 	}()
 	patience := time.NewTimer(abortPatience)
 	select {

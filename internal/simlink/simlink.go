@@ -188,3 +188,6 @@ func (l *Link) Close() error {
 	}
 	return nil
 }
+
+// Prompt implements rawio.Prompter.
+func (l *Link) Prompt() rawio.Link { return l }

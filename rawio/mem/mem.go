@@ -258,3 +258,6 @@ func (l *Link) UnbindPort(port uint16) {
 	defer l.mu.Unlock()
 	delete(l.ports, port)
 }
+
+// Prompt implements rawio.Prompter.
+func (l *Link) Prompt() rawio.Link { return l }

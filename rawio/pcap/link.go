@@ -14,11 +14,13 @@ import (
 // Link is a tap: it passes everything on to an inner link and records the packets that the inner
 // link sent or received. A failure to write the record ends the recording, never the traffic.
 //
-// Writes are serialised with the record, so that a reply never stands before what it answers. The
-// inner link's WriteBatch must therefore not wait for its own ReadBatch to be called.
+// Writes are serialised with the record, so that a reply never stands before what it answers. Where
+// the inner link is not prompt (rawio.Prompter), nothing waits for its WriteBatch: what that has
+// taken is recorded when it returns, with the time at which it was called.
 type Link struct {
-	inner rawio.Link
-	file  *os.File // from Create, else nil
+	inner  rawio.Link
+	prompt bool     // inner is
+	file   *os.File // from Create, else nil
 
 	mu   sync.Mutex
 	w    *Writer // guarded by mu
@@ -39,13 +41,13 @@ var (
 )
 
 // New returns a tap on inner that records to w. Close closes inner and completes the record; closing
-// w is left to the caller.
+// w is left to the caller. Traffic waits for w, which must not block.
 func New(inner rawio.Link, w io.Writer) (*Link, error) {
 	pw, err := NewWriter(w)
 	if err != nil {
 		return nil, err
 	}
-	return &Link{inner: inner, w: pw}, nil
+	return &Link{inner: inner, prompt: rawio.PromptOf(inner), w: pw}, nil
 }
 
 // Create is New with a file of its own, created or truncated, that Close closes.
@@ -134,10 +136,15 @@ func (l *Link) received(pkts []rawio.Packet) {
 // WriteBatch writes to the inner link and records what it took. Where the inner link chooses the
 // source address, the record shows its first address of the right family.
 func (l *Link) WriteBatch(pkts []rawio.Packet) (n int, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if l.prompt {
+		l.mu.Lock()
+	}
 	at := time.Now()
 	n, err = l.inner.WriteBatch(pkts)
+	if !l.prompt {
+		l.mu.Lock()
+	}
+	defer l.mu.Unlock()
 	for i := 0; i < n && !l.done; i++ {
 		p := pkts[i]
 		if !p.Local.IsValid() {
@@ -146,6 +153,14 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (n int, err error) {
 		l.note(l.w.Sent(at, &p))
 	}
 	return n, err
+}
+
+// Prompt implements rawio.Prompter where the inner link does.
+func (l *Link) Prompt() rawio.Link {
+	if l.prompt {
+		return l
+	}
+	return nil
 }
 
 func (l *Link) source(remote netip.Addr) netip.AddrPort {

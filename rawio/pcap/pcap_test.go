@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -251,6 +252,46 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 	must.OK(t, tap.Close())
 	recs := pcaptest.Read(t, &file)
 	must.That(t, len(recs) == 1 && recs[0].Src.Addr() == netip.IPv4Unspecified() && recs[0].Dst == to, "records %+v, want one from the unspecified address", recs)
+}
+
+// dam is a link whose WriteBatch does not return before it is opened.
+type dam struct {
+	*mem.Link
+	open chan struct{}
+}
+
+func (d dam) WriteBatch(pkts []rawio.Packet) (int, error) {
+	<-d.open
+	return d.Link.WriteBatch(pkts)
+}
+
+// Where WriteBatch of the inner link blocks, the tap reads, flushes and says what it has skipped. What was written is recorded when it returns.
+func TestTapDoesNotWaitForALinkThatBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := must.Two(mem.Pair(mem.Options{}))(t)
+		defer b.Close()
+		d := dam{a, make(chan struct{})}
+		var file bytes.Buffer
+		tap := must.Get(New(d, &file))(t)
+		check.That(t, !rawio.PromptOf(tap), "the tap says that it is prompt")
+		from, to := a.LocalAddrs()[0], b.LocalAddrs()[0]
+		began := time.Now()
+		go func() { check.Do(tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}))(t) }()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		must.Do(b.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(16)}, Remote: from}}))(t)
+		pkts := make([]rawio.Packet, 1)
+		must.Do(tap.ReadBatch(pkts))(t)
+		pkts[0].Release()
+		check.OK(t, tap.Flush())
+		check.Equal(t, "packets skipped", tap.Skipped(), 0)
+		close(d.open)
+		synctest.Wait()
+		must.OK(t, tap.Close())
+		recs := pcaptest.Read(t, &file)
+		must.Equal(t, "records", len(recs), 2)
+		check.That(t, recs[0].Dst.Addr() == from.Addr() && recs[1].Dst.Addr() == to.Addr() && recs[1].At.Equal(began), "records %+v", recs)
+	})
 }
 
 // brokenDisk fails every write that the buffer passes on.

@@ -48,3 +48,6 @@ type Stats struct {
 
 	RxCalls, TxCalls uint64 // system calls that received or sent
 }
+
+// Prompt implements rawio.Prompter.
+func (l *Link) Prompt() rawio.Link { return l }

@@ -57,3 +57,6 @@ type Stats struct {
 	TxTooLong       uint64 // refused with rawio.ErrTooLong
 	TxErrors        uint64 // refused for another reason
 }
+
+// Prompt implements rawio.Prompter.
+func (l *Link) Prompt() rawio.Link { return l }
