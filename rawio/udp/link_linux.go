@@ -26,6 +26,9 @@ type Link struct {
 	df sync.RWMutex
 }
 
+// Prompt implements rawio.Prompter.
+func (l *Link) Prompt() rawio.Link { return l }
+
 // ReadBatch implements rawio.Link.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) { return l.groups[0].ReadBatch(pkts) }
 

@@ -112,6 +112,3 @@ var (
 	_ rawio.Link      = (*Link)(nil)
 	_ rawio.Addresser = (*Link)(nil)
 )
-
-// Prompt implements rawio.Prompter.
-func (l *Link) Prompt() rawio.Link { return l }

@@ -51,7 +51,7 @@ type Stats struct {
 	RxMalformed atomic.Uint64 // refused by the codec
 	RxIgnored   atomic.Uint64 // ICMP messages that SCTP ignores
 	TxPackets   atomic.Uint64 // taken by the kernel
-	TxFull      atomic.Uint64 // ENOBUFS
+	TxFull      atomic.Uint64 // ENOBUFS, or EAGAIN for a second
 	TxTooLong   atomic.Uint64 // EMSGSIZE
 	TxErrors    atomic.Uint64 // every other refusal
 

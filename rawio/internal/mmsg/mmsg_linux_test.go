@@ -90,6 +90,42 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 	}
 }
 
+// Where nothing leaves a full socket for a second, the packet is refused, and nobody waits for it again before there is room.
+func TestFullSocketKeepsNoWriterForLong(t *testing.T) {
+	a, b := pair(t, 0)
+	s, w := a.socks[0], newSender()
+	waits := 0
+	w.wait = func(uintptr) { waits++; w.late++ } // in vain
+	s.free.put(w)
+	in, out := make([]rawio.Packet, 1), make([]rawio.Packet, 4)
+	for i := range out {
+		out[i] = rawio.Packet{Vec: [][]byte{make([]byte, 1000)}, Remote: anywhere}
+	}
+	fill := func() {
+		t.Helper()
+		var err error
+		for err == nil {
+			_, err = a.WriteBatch(out)
+		}
+		must.Equal(t, "error of a full socket", err, rawio.ErrFull)
+	}
+	read := func() {
+		for b.PollBatch(in) > 0 {
+			in[0].Release()
+		}
+	}
+	for range 2 {
+		waits = 0
+		fill()
+		check.Equal(t, "waits for the first that finds it full", waits, 100)
+		fill()
+		check.Equal(t, "waits once it is known", waits, 100)
+		read()
+		must.Do(a.WriteBatch(out[:1]))(t)
+	}
+	check.Equal(t, "packets refused", a.Stats.TxFull.Load(), 4)
+}
+
 // Sockets of a link that is read take turns: what waits in one is read though another has more than fills the room, time after time.
 func TestSocketsTakeTurns(t *testing.T) {
 	for count := 2; count <= 3; count++ {

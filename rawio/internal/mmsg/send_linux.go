@@ -26,6 +26,7 @@ type sender struct {
 	iovs []unix.Iovec // where it grows, headers keep what they point to
 	n    int          // messages in hdrs
 	done int          // of those sent
+	late int          // times that the socket could not be written to for as long as wait waits
 
 	got   int // what the last system call returned
 	errno syscall.Errno
@@ -36,7 +37,12 @@ type sender struct {
 func newSender() *sender {
 	s := new(sender)
 	s.send = s.sendOnce
-	s.wait = func(fd uintptr) { wait.Writable(fd); s.sendOnce(fd) }
+	s.wait = func(fd uintptr) {
+		if !wait.Writable(fd) {
+			s.late++
+		}
+		s.sendOnce(fd)
+	}
 	return s
 }
 
@@ -103,7 +109,7 @@ func (s *Socket) unsegmented(w *sender, pkts []rawio.Packet, st *Stats) (int, er
 // the codec refuses: then err is about the packet behind those loaded. With segment, packets that
 // follow each other to one destination become one message, for the kernel to cut.
 func (s *sender) load(pkts []rawio.Packet, c Codec, segment, v6 bool) (err error) {
-	s.n, s.done, s.iovs = 0, 0, s.iovs[:0]
+	s.n, s.done, s.late, s.iovs = 0, 0, 0, s.iovs[:0]
 	for octets := 0; s.n < Batch && len(pkts) > 0; s.n++ {
 		p := &pkts[0]
 		run, size := 1, p.Len()
@@ -159,15 +165,19 @@ func (s *sender) sendOnce(fd uintptr) { s.got, s.errno = sendmmsg(fd, s.hdrs[s.d
 // kernel reports a pending ICMP error by failing the next call, and so clears it.
 const retries = 2
 
+// mostLate bounds how long a writer waits for a full socket: a second.
+const mostLate = 100
+
 // errSegment reports that the kernel refused a message of several packets.
 var errSegment = errors.New("segmentation refused")
 
-// flush sends what load prepared and returns how many packets the kernel took.
+// flush sends what load prepared and returns how many packets the kernel took. Of a device that
+// stands still a writer hears after a second that the socket is full, and those behind it at once.
 func (s *sender) flush(sk *Socket, st *Stats) (packets int, err error) {
 	failed := 0
 	for s.done < s.n {
 		err := sk.rc.Control(s.send)
-		for err == nil && s.errno == syscall.EAGAIN {
+		for err == nil && s.errno == syscall.EAGAIN && s.late < mostLate && !sk.full.Load() {
 			err = sk.rc.Control(s.wait)
 		}
 		if err != nil {
@@ -182,6 +192,9 @@ func (s *sender) flush(sk *Socket, st *Stats) (packets int, err error) {
 			s.done += s.got
 			failed = 0
 		case syscall.EINTR:
+		case syscall.EAGAIN:
+			sk.full.Store(true)
+			fallthrough
 		case syscall.ENOBUFS:
 			st.TxFull.Add(1)
 			return packets, rawio.ErrFull
@@ -202,6 +215,9 @@ func (s *sender) flush(sk *Socket, st *Stats) (packets int, err error) {
 			st.TxErrors.Add(1)
 			return packets, os.NewSyscallError("sendmmsg", s.errno)
 		}
+	}
+	if sk.full.Load() {
+		sk.full.Store(false)
 	}
 	return packets, nil
 }

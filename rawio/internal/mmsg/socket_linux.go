@@ -26,6 +26,7 @@ type Socket struct {
 	free  senders
 
 	segment atomic.Bool // the kernel segments, as far as it is known
+	full    atomic.Bool // a writer has waited in vain: nobody waits before a batch has gone
 	told    atomic.Bool // a send call has told of an ICMP message: no receive call will
 }
 
