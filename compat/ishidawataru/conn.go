@@ -283,11 +283,8 @@ func (c *SCTPConn) PeelOff(id int) (*SCTPConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.PeelOff(int32(id))
-	if err != nil {
-		return nil, err
-	}
-	return newConn(p, nil), nil
+	_, err = s.PeelOff(int32(id))
+	return nil, err
 }
 
 // SetDeadline sets both deadlines, which end calls by os.ErrDeadlineExceeded.
