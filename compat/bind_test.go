@@ -187,6 +187,17 @@ func TestParametersOfOneAddress(t *testing.T) {
 	same(t, get(nil), paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0))
 	same(t, get(at(0, "0.0.0.0")), of(paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), at(0, "0.0.0.0")))
 
+	for _, p := range [][]byte{paramsOf(7100, 0, 0, 0, sppHeartbeat, 0, 0), paramsOf(0, 0, 0, 0, 0, 0, 0), paramsOf(7000, 0, 0, 0, sppHeartbeat, 7, 8)} { // marks without their flags
+		must.OK(t, set(p, second))
+		got := get(second)[4+sizeStorage+18:]
+		same(t, got, append(words(0x12345), 46<<2, 0))
+	}
+	must.OK(t, set(paramsOf(0, 0, 0, 0, sppFlowLabel, 0x54321, 4), second))
+	same(t, get(second)[4+sizeStorage+18:], append(words(0x54321), 46<<2, 0))
+	must.OK(t, set(paramsOf(0, 0, 0, 0, sppDSCP, 7, 10<<2), second))
+	same(t, get(second)[4+sizeStorage+18:], append(words(0x54321), 10<<2, 0))
+	must.OK(t, set(paramsOf(0, 0, 0, 0, sppDSCP|sppFlowLabel, 0xfff12345, 46<<2), second)) // of which 20 bits count
+
 	// What can only be the same for both is refused, whole.
 	for name, p := range map[string][]byte{
 		"pathmaxrxt": paramsOf(9000, 4, 0, 0, sppHeartbeat, 0, 0), "MTU": paramsOf(9000, 0, 1400, 0, sppHeartbeat|sppNoPMTUD, 0, 0), "no search": paramsOf(9000, 0, 0, 0, sppHeartbeat|sppNoPMTUD, 0, 0),
@@ -288,7 +299,7 @@ func TestSockaddrsThereAndBack(t *testing.T) {
 	same(t, RawAddrs(nil, 7), at(7, "0.0.0.0"))
 	check.That(t, FirstAddr([]byte{1, 2, 3}) == nil, "no sockaddr")
 	_, _, err := ResolveAddr("tcp", "127.0.0.1:1")
-	check.That(t, err != nil, "an address of TCP")
+	check.That(t, err != nil && err.Error() == "invalid net: tcp", "an address of TCP: %v", err)
 	mapped := append(halves(afInet6, 0), make([]byte, 24)...)
 	copy(mapped[8:], net.IPv4(192, 0, 2, 1).To16())
 	got, _ := must.Two(ParseAddrs(mapped))(t)

@@ -251,6 +251,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"AUTOCLOSE":                            {optAutoclose, words(1), syscall.EOPNOTSUPP},
 		"authentication":                       {optAuthChunk, words(1), syscall.EACCES},
 		"authentication, the last of it":       {optAuthChunk + 4, words(1), syscall.EACCES},
+		"the peer's chunks, only to be read":   {optAuthChunk + 5, words(1), syscall.ENOPROTOOPT},
 		"authentication, taken back":           {optAuthDeactivate, words(1), syscall.EACCES},
 		"RECVRCVINFO":                          {optDefaultSndInfo - 2, words(1), syscall.ENOPROTOOPT},
 		"RECVNXTINFO":                          {optDefaultSndInfo - 1, words(1), syscall.ENOPROTOOPT},
