@@ -77,7 +77,7 @@ func Owns(l Link, a netip.Addr) bool {
 
 // Watcher is implemented by links that hear of changes of this host's interfaces.
 type Watcher interface {
-	// Watch has changed called with the own addresses that packets can leave from, when an interface has gone down or come up, or has other addresses or another
+	// Watch has changed called with the own addresses that packets can leave from, link-local ones with their zones, when an interface has gone down or come up, or has other addresses or another
 	// MTU, also where packets cannot leave from these. It returns after Close.
 	Watch(changed func(usable []netip.Addr))
 }

@@ -130,8 +130,10 @@ type Assoc struct {
 
 // exceptions are what hardly any association ever has.
 type exceptions struct {
-	unsent    unsent        // what this host has refused to send last
-	successor *rawio.Packet // see Successor
+	unsent    unsent               // what this host has refused to send last
+	successor *rawio.Packet        // see Successor
+	usable    []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
+	resting   [MaxPaths]rawio.Time // of each path, see Assoc.resting
 }
 
 func (a *Assoc) exception() *exceptions {

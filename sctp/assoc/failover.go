@@ -2,7 +2,6 @@ package assoc
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
@@ -123,23 +122,9 @@ func (a *Assoc) suspected(now rawio.Time, p *path, carried bool) {
 	}
 }
 
-// UsableFrom says from which own addresses something can be sent. Paths that begin elsewhere,
-// where the interface is down or has that address no more, are left at once, as those are over
-// which the link refuses a packet (Unroutable), and PollTransmit has something to send. HEARTBEATs
-// find out when they can be used again. What addresses this host has now is asked as well
-// (Env.Own): a path to one of them is none.
-func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
-	for _, p := range a.paths {
-		a.heedOwn(now, p)
-		if l := p.Local.Addr().Unmap(); l.IsValid() && !l.IsLinkLocalUnicast() && !l.IsLoopback() && !slices.Contains(list, l) {
-			a.cut(now, p)
-		}
-	}
-}
-
 // cut leaves a path over which nothing can be sent, and says whether there is another.
 func (a *Assoc) cut(now rawio.Time, p *path) bool {
-	if a.state == Closed || !a.sender().Cut(now, &p.Path) {
+	if a.state == Closed || len(a.paths) == 1 || !a.sender().Cut(now, &p.Path) {
 		return false
 	}
 	a.suspected(now, p, false)

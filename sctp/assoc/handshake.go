@@ -16,6 +16,7 @@ import (
 type setup struct {
 	own      any  // what exists in one of them: *waiting or *echoing
 	due      bool // INIT or COOKIE ECHO waits to be sent
+	hurried  bool // and has gone once more, or does, before T1 expires, see hasten
 	deadline rawio.Time
 	tries    int        // retransmissions of INIT or of COOKIE ECHO
 	stale    int        // Stale Cookie errors received
@@ -41,15 +42,19 @@ type echoing struct {
 }
 
 // asked says whether INIT or COOKIE ECHO was sent: what comes before is no answer to it.
-func (s *setup) asked() bool { return !s.due || s.tries > 0 }
+func (s *setup) asked() bool { return !s.due || s.hurried || s.tries > 0 }
+
+// once says whether INIT or COOKIE ECHO was sent once, so that its answer measures a round trip.
+func (s *setup) once() bool { return s.tries == 0 && !s.hurried }
 
 // transmitSetup sends INIT or COOKIE ECHO and starts T1-init or T1-cookie.
 func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 	s := a.setup
 	p := a.paths[s.path]
-	s.due = false
-	s.deadline = now.Add(a.setupRTO(p))
-	if s.tries == 0 {
+	if s.due = false; !s.hurried {
+		s.deadline = now.Add(a.setupRTO(p))
+	}
+	if s.once() {
 		s.sent = now
 	}
 	switch own := s.own.(type) {
@@ -97,7 +102,7 @@ func (a *Assoc) setupRTO(p *path) time.Duration {
 // setupTimeout is the expiry of T1-init or T1-cookie (section 4 notes 2 and 3).
 func (a *Assoc) setupTimeout() {
 	s := a.setup
-	s.deadline = rawio.Never
+	s.deadline, s.hurried = rawio.Never, false
 	if s.tries == a.cfg.MaxInitRetrans {
 		if a.Refusal() != nil {
 			a.endRefused(a.paths[s.path], s.refused)
@@ -252,7 +257,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.startData(o.rwnd, o.tsn)
 
 	s := a.setup
-	if s.tries == 0 {
+	if s.once() {
 		a.primary().Proved(now.Sub(s.sent)) // it has our tag
 	}
 	*s = setup{own: &echoing{slices.Clone(o.cookie), reportParams(&o)}, due: true, deadline: rawio.Never,
@@ -282,7 +287,7 @@ func (a *Assoc) learnPaths(now rawio.Time, in *inbound, o *offer) {
 		a.arrived(now, p, in.Packet)
 	}
 	switch {
-	case p != nil && p.State == tx.Active && a.setup.tries > 0:
+	case p != nil && p.State == tx.Active && !a.setup.once():
 		first = p
 	case !slices.Contains(a.paths, first): // it is of the other family
 		first = a.paths[0]
@@ -310,7 +315,7 @@ func (a *Assoc) handleCookieAck(now rawio.Time, c wire.Chunk) {
 		a.rare().Unexpected++ // section 5.2.5
 		return
 	}
-	if s := a.setup; s.tries == 0 {
+	if s := a.setup; s.once() {
 		a.paths[s.path].ObserveRTT(now.Sub(s.sent))
 	}
 	a.established(now)

@@ -17,6 +17,8 @@ type beat struct {
 	slack    time.Duration   // how much earlier it may go
 	waiting  bool            // the last HEARTBEAT is unanswered, and its RTO is not over
 	ours     bool            // this host has the address, so that no HEARTBEAT goes there, see heedOwn
+	away     bool            // nothing can be sent from the path's own address, see UsableFrom
+	owed     bool            // it is back, and one packet is to go, see Assoc.resting
 	sent     rawio.Time      // when the last one was sent, or what is as good
 	asked    *[kept]question // the last few that may still be answered, the newest first; nil: none
 }
@@ -135,25 +137,34 @@ func (a *Assoc) beatTimeouts(now rawio.Time) {
 			}
 		}
 	}
-	if now >= a.beats.until {
-		a.beats = beatLimit{}
-	}
 	for range a.paths { // each is due once
 		p := a.nextBeat(now)
 		if p == nil {
 			return
 		}
-		if p.State != tx.PotentiallyFailed && !p.Suspected() { // those are no probes, and have to be sent in time
-			if a.beats.count == a.cfg.HBMaxBurst {
-				p.beat.at(a.beats.until)
-				continue
-			}
-			if a.beats.count++; a.beats.count == 1 {
-				a.beats.until = now.Add(a.leastRTO())
-			}
+		if !a.countBeat(now, p) {
+			p.beat.at(a.beats.until)
+			continue
 		}
 		a.sendHeartbeat(now, p)
 	}
+}
+
+// countBeat says whether a HEARTBEAT may go now, and counts it.
+func (a *Assoc) countBeat(now rawio.Time, p *path) bool {
+	if p.State == tx.PotentiallyFailed || p.Suspected() { // those are no probes, and have to be sent in time
+		return true
+	}
+	if now >= a.beats.until {
+		a.beats = beatLimit{}
+	}
+	if a.beats.count == a.cfg.HBMaxBurst {
+		return false
+	}
+	if a.beats.count++; a.beats.count == 1 {
+		a.beats.until = now.Add(a.leastRTO())
+	}
+	return true
 }
 
 // nextBeat returns the path that is due for a HEARTBEAT and has waited longest for one, so that addresses

@@ -44,7 +44,7 @@ func RefusedHere(err error) bool {
 // *net.AddrError), or does not let it go (such as EPERM of a firewall). It returns true where an INIT or COOKIE ECHO is to go to another address of the peer
 // at once. Where all are refused the setup ends: by a *NoRouteError at once if there is no way to any, else when it has happened three times in a row, by a *RefusedError. An
 // established association leaves the path at once: what is in flight there goes again over another, and a HEARTBEAT finds out when there is a way
-// again. Without another path the packet counts as lost, and if that is how the association ends its error is one of those.
+// again. Without another path the packet counts as lost, T3-rtx sends it again after an RTO without backing off, and if that is how the association ends its error is one of those.
 func (a *Assoc) Unroutable(now rawio.Time, pkt *rawio.Packet, err error) (again bool) {
 	p := a.pathOf(pkt.Remote.Addr().Unmap())
 	switch {
@@ -54,14 +54,20 @@ func (a *Assoc) Unroutable(now rawio.Time, pkt *rawio.Packet, err error) (again 
 		return a.setupRefused(p, err)
 	}
 	a.exception().unsent = unsent{err, now, p}
-	return a.cut(now, p)
+	if a.cut(now, p) {
+		return true
+	}
+	if !a.Rests() { // nobody tells when it passes, and no network is spared by backing off
+		a.sender().Hasten(now, &p.Path, p.BaseRTO())
+	}
+	return false
 }
 
 // setupRefused sends the INIT or COOKIE ECHO that went to p elsewhere, and says whether there is an address left.
 func (a *Assoc) setupRefused(p *path, err error) bool {
 	s := a.setup
-	if p != a.paths[s.path] {
-		return false // it has gone elsewhere since
+	if p != a.paths[s.path] || s.hurried {
+		return false // it has gone elsewhere since, or went sooner than it had to
 	}
 	if passes := !noWay(err) || a.state != CookieWait; passes || s.refused == nil {
 		s.refused, s.passes = err, s.passes || passes

@@ -21,9 +21,13 @@ func (a *Assoc) NextTimeout() rawio.Time {
 	if a.recv != nil {
 		next = min(next, a.recv.Deadline())
 	}
-	if beatStates.has(a.state) {
-		for _, p := range a.paths {
+	beats := beatStates.has(a.state)
+	for _, p := range a.paths {
+		if beats {
 			next = min(next, p.beat.deadline)
+		}
+		if p.beat.owed {
+			next = min(next, *a.resting(p))
 		}
 	}
 	if a.searching() {
@@ -50,6 +54,7 @@ func (a *Assoc) Slack(next rawio.Time) time.Duration {
 
 // HandleTimeout runs what is due at now. A delayed SACK that is due leaves with the next PollTransmit.
 func (a *Assoc) HandleTimeout(now rawio.Time) {
+	a.hastenLate(now)
 	if a.setup != nil && now >= a.setup.deadline {
 		a.setupTimeout()
 	}

@@ -108,6 +108,26 @@ func TestChangesOfInterfacesAreTold(t *testing.T) {
 	check.That(t, !more, "news of a closed table")
 }
 
+// Nothing can be sent from an IPv6 address before it is known to be no other host's, and a link-local
+// one is that of its link.
+func TestUsableAddressesOfIPv6(t *testing.T) {
+	r, ns, _ := joined(t)
+	ns.Do(func() error {
+		own := must.Get(r.system.own())(t)
+		link := own[slices.IndexFunc(own, func(a ownAddr) bool { return a.addr == netip.MustParseAddr("fd01::1") })].link
+		for flags, want := range map[int]bool{0: true, unix.IFA_F_PERMANENT: true, unix.IFA_F_TENTATIVE: false, unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED: false,
+			unix.IFA_F_TENTATIVE | unix.IFA_F_OPTIMISTIC: true} {
+			addr := netip.MustParseAddr("fd02::1")
+			places, ok := r.system.places([]ownAddr{{addr, link, tentative(flags)}})
+			check.That(t, ok && slices.ContainsFunc(places, func(p place) bool { return p.addr == addr }) == want, "flags %#x: packets can leave from %v", flags, places)
+		}
+		places, _ := r.system.places(own)
+		local := slices.IndexFunc(places, func(p place) bool { return p.addr.IsLinkLocalUnicast() })
+		check.That(t, local >= 0 && places[local].addr.Zone() == "eth", "packets can leave from %v", places)
+		return nil
+	})
+}
+
 // An address is this host's from when an interface has it, also where that is down or has no
 // carrier, as the bridge of containers that do not run: packets to it come back.
 func TestAddressesOfThisHost(t *testing.T) {

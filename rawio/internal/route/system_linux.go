@@ -93,25 +93,36 @@ func (s system) all() []netip.Addr {
 func (s system) zoned(own []ownAddr) (list []netip.Addr) {
 	names := make(map[int]string)
 	for _, o := range own {
-		a := o.addr
-		if a.IsLinkLocalUnicast() && a.Is6() {
-			if names[o.link] == "" {
-				if l, err := s.nl.LinkByIndex(o.link); err == nil {
-					names[o.link] = l.Attrs().Name
-				}
+		if o.addr.IsLinkLocalUnicast() && o.addr.Is6() && names[o.link] == "" {
+			if l, err := s.nl.LinkByIndex(o.link); err == nil {
+				names[o.link] = l.Attrs().Name
 			}
-			a = a.WithZone(names[o.link])
 		}
-		list = append(list, a)
+		list = append(list, o.in(names[o.link]))
 	}
 	slices.SortFunc(list, netip.Addr.Compare)
 	return list
 }
 
-// ownAddr is an address of this host, and the index of its interface.
+// ownAddr is an address of this host, and the index of its interface. Nothing can be sent from a
+// tentative one, for as long as it is not known to be no other host's (RFC 4862 section 5.4).
 type ownAddr struct {
-	addr netip.Addr
-	link int
+	addr      netip.Addr
+	link      int
+	tentative bool
+}
+
+// tentative says so of an address with these flags.
+func tentative(flags int) bool {
+	return flags&unix.IFA_F_TENTATIVE != 0 && flags&unix.IFA_F_OPTIMISTIC == 0
+}
+
+// in returns the address, a link-local one with the name of its interface.
+func (a ownAddr) in(link string) netip.Addr {
+	if a.addr.IsLinkLocalUnicast() && a.addr.Is6() {
+		return a.addr.WithZone(link)
+	}
+	return a.addr
 }
 
 // own lists every address of every interface; after an error none.
@@ -122,7 +133,7 @@ func (s system) own() (list []ownAddr, err error) {
 	}
 	for _, a := range addrs {
 		if ip, ok := netip.AddrFromSlice(a.IP); ok {
-			list = append(list, ownAddr{ip.Unmap(), a.LinkIndex})
+			list = append(list, ownAddr{ip.Unmap(), a.LinkIndex, tentative(a.Flags)})
 		}
 	}
 	return list, nil

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -59,15 +60,15 @@ func (s system) places(own []ownAddr) (out []place, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	up := make(map[int]int) // MTUs
+	up := make(map[int]*netlink.LinkAttrs)
 	for _, l := range links {
 		if a := l.Attrs(); a.Flags&net.FlagRunning != 0 { // and so it is up
-			up[a.Index] = a.MTU
+			up[a.Index] = a
 		}
 	}
 	for _, a := range own {
-		if up[a.link] > 0 {
-			out = append(out, place{a.addr, up[a.link]})
+		if l := up[a.link]; l != nil && !a.tentative {
+			out = append(out, place{a.in(l.Name), l.MTU})
 		}
 	}
 	slices.SortFunc(out, func(a, b place) int { return cmp.Or(a.addr.Compare(b.addr), a.mtu-b.mtu) })

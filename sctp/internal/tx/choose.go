@@ -56,7 +56,7 @@ const (
 	leave = 2  // less
 )
 
-// choose returns the best path: an active one, if need be one that is held or suspected; else the potentially failed one, or else the inactive
+// choose returns the best path, one that is not severed if there is any: an active one, if need be one that is held or suspected; else the potentially failed one, or else the inactive
 // one, with the fewest errors. Among equals it is the one that differs most from p.
 func (s *Sender) choose(p *Path, present int) *Path {
 	best, least := p, math.MaxInt
@@ -69,6 +69,9 @@ func (s *Sender) choose(p *Path, present int) *Path {
 			rank = int(q.doubt.trust)
 		case PotentiallyFailed, Inactive:
 			rank = int(q.State)<<16 + q.Errors
+		}
+		if q.doubt.cut {
+			rank += int(Inactive+1) << 16
 		}
 		rank *= 4
 		switch {

@@ -11,6 +11,9 @@ import (
 // the RTO off for, is its expiry after RTO, as ever. Over a near path, which has no tail-loss probe, nothing else repairs a lost tail.
 const leastT3 = 200 * time.Millisecond
 
+// mostEarly is where the count of expiries that were early stops.
+const mostEarly = 16
+
 // early are the expiries of T3-rtx before its time.
 type early struct {
 	ends rawio.Time    // the time: a later expiry is an error
@@ -37,4 +40,45 @@ func (s *Sender) startT3(now rawio.Time, p *Path) {
 	if at := now.Add(e.wait << e.n); at.Add(e.wait) <= e.ends { // what goes out again then is to have as long
 		p.t3 = at
 	}
+}
+
+// grace is how long what was sent to p is waited for in any case.
+func (p *Path) grace() time.Duration {
+	e := &p.est
+	if e.srtt == 0 {
+		return e.base()
+	}
+	return e.srtt + max(4*e.rttvar, leastT3)
+}
+
+// Hasten has T3-rtx of p expire after wait, if it would later by much: what is in flight there did
+// not leave this host. That expiry is an early one: it is no error, the RTO is not backed off for
+// it, and T3-rtx goes on to its time. What is in flight for the first time since something was
+// acknowledged may have left, and has the time that its SACK takes.
+func (s *Sender) Hasten(now rawio.Time, p *Path, wait time.Duration) {
+	if p.flight == 0 {
+		return
+	}
+	at := now.Add(wait)
+	if !p.single {
+		s.findFirst(p)
+		age := time.Duration(stamp(now)-s.ledger.rec(p.first).stamp) * time.Microsecond
+		at = max(at, now.Add(p.grace()-age))
+	}
+	if at.Add(leastT3) < p.t3 {
+		p.t3 = at
+	}
+}
+
+// HastenFor hastens what is in flight to p, for which packets can leave again, and to paths that are
+// severed still: one packet of that goes to p until something is acknowledged. It says whether
+// there is any.
+func (s *Sender) HastenFor(now rawio.Time, p *Path) (any bool) {
+	for _, q := range s.paths {
+		if q.flight > 0 && (q == p || q.doubt.cut) {
+			s.Hasten(now, q, 0)
+			p.single, any = p.single || q != p, true
+		}
+	}
+	return any
 }

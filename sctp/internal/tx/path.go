@@ -179,6 +179,9 @@ func (p *Path) Index() int { return int(p.index) }
 // RTO returns the current retransmission timeout, after any backing off.
 func (p *Path) RTO() time.Duration { return p.est.rto }
 
+// BaseRTO returns the retransmission timeout without any backing off.
+func (p *Path) BaseRTO() time.Duration { return p.est.base() }
+
 // SetRTO changes the parameters of the RTO, which is within its new bounds at once.
 func (p *Path) SetRTO(cfg RTOConfig) { p.est.configure(cfg) }
 

@@ -54,7 +54,15 @@ func (e *estimator) observe(r time.Duration) {
 	}
 	e.rttvar = max(e.rttvar, granularity) // G1
 	e.backed = false
-	e.rto = min(max(e.srtt+4*e.rttvar, e.cfg.Min), max(e.cfg.Max, e.cfg.Min)) // C6, C7
+	e.rto = e.base()
+}
+
+// base is the RTO before any backing off.
+func (e *estimator) base() time.Duration {
+	if e.srtt == 0 {
+		return e.cfg.Initial
+	}
+	return min(max(e.srtt+4*e.rttvar, e.cfg.Min), max(e.cfg.Max, e.cfg.Min)) // C6, C7
 }
 
 // backoff doubles the RTO when a timer has expired (section 6.3.3, rule E2).

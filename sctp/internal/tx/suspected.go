@@ -82,7 +82,16 @@ func (p *Path) Failed(now rawio.Time) {
 }
 
 // usable reports whether new data may go to p.
-func (p *Path) usable() bool { return p.State == Active && p.doubt.trust == trusted }
+func (p *Path) usable() bool { return p.trusted() && !p.doubt.cut }
+
+func (p *Path) trusted() bool { return p.State == Active && p.doubt.trust == trusted }
+
+// Sever takes that nothing leaves this host for p, until it answers or Mend is called: it
+// carries DATA only where all paths are like that.
+func (p *Path) Sever() { p.doubt.cut = true }
+
+// Mend takes that packets can leave for p again.
+func (p *Path) Mend() { p.doubt.cut = false }
 
 // other returns the path that a probe takes when p is silent, nil if there is none as good, or if nobody would ask p.
 func (s *Sender) other(p *Path) *Path {
@@ -167,10 +176,10 @@ func (s *Sender) leave(now rawio.Time, p *Path) {
 // Cut has new data leave p at once, and what is in flight there go again elsewhere: this host cannot send there. It returns false where there is no other
 // path, or p was left before.
 func (s *Sender) Cut(now rawio.Time, p *Path) bool {
-	if !p.usable() || s.other(p) == nil {
+	if !p.trusted() || s.other(p) == nil {
 		return false
 	}
-	p.doubt.cut = true
+	p.Sever()
 	s.leave(now, p)
 	return true
 }

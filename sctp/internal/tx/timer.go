@@ -29,7 +29,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		p.t3, p.pto, p.full, s.tail = rawio.Never, rawio.Never, sending{}, tail{}
 		p.awake = now
 		soon := now.Before(p.early.ends)
-		if p.early.n++; !soon {
+		if p.early.n = min(p.early.n+1, mostEarly); !soon {
 			p.early.n = 0
 			p.est.backoff() // E2
 		}
