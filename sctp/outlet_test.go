@@ -21,148 +21,6 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// dam is a link whose WriteBatch blocks while it is shut.
-type dam struct {
-	*mem.Link
-	mu   sync.Mutex
-	shut chan struct{} // guarded by mu; nil: it is open
-}
-
-func (d *dam) WriteBatch(pkts []rawio.Packet) (int, error) {
-	d.mu.Lock()
-	shut := d.shut
-	d.mu.Unlock()
-	if shut != nil {
-		<-shut
-	}
-	return d.Link.WriteBatch(pkts)
-}
-
-func (d *dam) close() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.shut = make(chan struct{})
-}
-
-func (d *dam) open() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.shut != nil {
-		close(d.shut)
-		d.shut = nil
-	}
-}
-
-func (d *dam) Close() error {
-	d.open()
-	return d.Link.Close()
-}
-
-// A link whose WriteBatch blocks for ever keeps no call for long, whether another call blocks already or this one is the first: deadlines hold, the association
-// ends, and those who look see it. When the link goes on, what was written arrives.
-func TestLinkThatBlocksKeepsNoCall(t *testing.T) {
-	soon := 200 * time.Millisecond
-	var written atomic.Int64 // octets
-	write := func(c *Conn) error {
-		n, err := c.WriteMsg(make([]byte, 100), SendInfo{})
-		written.Add(int64(n))
-		return err
-	}
-	late := func(err error) error {
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return fmt.Errorf("ends by %v, not by its deadline", err)
-		}
-		return nil
-	}
-	for _, row := range []struct {
-		name string
-		call func(p *pair, c *Conn) error
-		ends bool // the association ends by it
-		in   time.Duration
-	}{
-		{"WriteMsg", func(_ *pair, c *Conn) error { return write(c) }, false, soon},
-		{"WriteMsg until its deadline", func(_ *pair, c *Conn) error {
-			c.SetWriteDeadline(time.Now().Add(time.Second))
-			for {
-				if err := write(c); err != nil {
-					return late(err)
-				}
-			}
-		}, false, time.Second + soon},
-		{"Write of a stream until its deadline", func(_ *pair, c *Conn) error {
-			s := c.Stream(1)
-			s.SetDeadline(time.Now().Add(time.Second))
-			for {
-				n, err := s.Write(make([]byte, 100_000))
-				if written.Add(int64(n)); err != nil {
-					return late(err)
-				}
-			}
-		}, false, time.Second + soon},
-		{"ReadMsg until its deadline", func(_ *pair, c *Conn) error {
-			c.SetReadDeadline(time.Now().Add(time.Second))
-			_, _, err := c.ReadMsg(make([]byte, 10))
-			return late(err)
-		}, false, time.Second + soon},
-		{"a deadline that is moved into the past", func(_ *pair, c *Conn) error {
-			time.AfterFunc(time.Second, func() { c.SetDeadline(time.Unix(1, 0)) })
-			_, _, err := c.ReadMsg(make([]byte, 10))
-			return late(err)
-		}, false, time.Second + soon},
-		{"Abort", func(_ *pair, c *Conn) error { c.Abort("enough"); return nil }, true, soon},
-		{"Close", func(_ *pair, c *Conn) error { return late(c.Close()) }, true, 10*time.Second + 2*soon},
-		{"Stats", func(_ *pair, c *Conn) error { c.Stats(); c.Paths(); c.LocalAddr(); c.RemoteAddr(); return nil }, false, soon},
-		{"SetPrimary", func(p *pair, c *Conn) error { return c.SetPrimary(p.bAddr) }, false, soon},
-		{"RequestHeartbeat", func(p *pair, c *Conn) error { return c.RequestHeartbeat(p.bAddr) }, false, soon},
-		{"Stats of the Transport", func(p *pair, _ *Conn) error { p.a.Stats(); p.a.Totals(); p.a.Trips(); return nil }, false, soon},
-		{"Snapshot of the Transport", func(p *pair, _ *Conn) error { p.a.Snapshot(); return nil }, false, soon},
-		{"Dial until its context ends", func(p *pair, _ *Conn) error {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			if _, err := p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, 9), quiet); !errors.Is(err, context.DeadlineExceeded) {
-				return fmt.Errorf("ends by %v", err)
-			}
-			return nil
-		}, false, time.Second + soon},
-		{"Close of the Transport", func(p *pair, _ *Conn) error { return p.a.Close() }, true, abortPatience + soon},
-	} {
-		for _, first := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, the first call: %v", row.name, first), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					la, lb := mempair.New(t, mem.Options{MTU: 1500})
-					d := &dam{Link: la}
-					defer d.open()
-					p := joinPair(t, la, lb, d, lb)
-					c, peer := p.connect(t, quiet, quiet)
-					p.connect(t, quiet, quiet)
-					synctest.Wait()
-					written.Store(0)
-					d.close()
-					if !first {
-						must.OK(t, write(c))
-					}
-					began := time.Now()
-					check.OK(t, row.call(p, c))
-					took := time.Since(began)
-					check.That(t, took <= row.in, "it takes %v, want %v at most", took, row.in)
-					check.Equal(t, "the association has ended", isClosed(c.Done()), row.ends)
-					d.open()
-					if row.ends {
-						return
-					}
-					c.SetDeadline(time.Time{})
-					must.OK(t, write(c))
-					for left := int(written.Load()); left > 0; {
-						n, _, err := peer.ReadMsg(make([]byte, 1<<17))
-						must.OK(t, err)
-						left -= n
-					}
-				})
-			})
-		}
-	}
-}
-
 // outletTo returns an outlet to a link that is only a WriteBatch, and what tells how a call of its ends.
 func outletTo(write func([]rawio.Packet) (int, error)) (o *outlet, send func(to ...netip.AddrPort) (n int, took time.Duration, err error)) {
 	o = newOutlet(write, func(error) {})
@@ -339,4 +197,146 @@ func TestOutletAllocatesNothing(t *testing.T) {
 	pkts := []rawio.Packet{{Vec: [][]byte{{1}, {2}}}, {Vec: [][]byte{{3}}}}
 	o.WriteBatch(pkts)
 	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() { o.WriteBatch(pkts) }), 1)
+}
+
+// dam is a link whose WriteBatch blocks while it is shut.
+type dam struct {
+	*mem.Link
+	mu   sync.Mutex
+	shut chan struct{} // guarded by mu; nil: it is open
+}
+
+func (d *dam) WriteBatch(pkts []rawio.Packet) (int, error) {
+	d.mu.Lock()
+	shut := d.shut
+	d.mu.Unlock()
+	if shut != nil {
+		<-shut
+	}
+	return d.Link.WriteBatch(pkts)
+}
+
+func (d *dam) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shut = make(chan struct{})
+}
+
+func (d *dam) open() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shut != nil {
+		close(d.shut)
+		d.shut = nil
+	}
+}
+
+func (d *dam) Close() error {
+	d.open()
+	return d.Link.Close()
+}
+
+// A link whose WriteBatch blocks for ever keeps no call for long, whether another call blocks already or this one is the first: deadlines hold, the association
+// ends, and those who look see it. When the link goes on, what was written arrives.
+func TestLinkThatBlocksKeepsNoCall(t *testing.T) {
+	soon := 200 * time.Millisecond
+	var written atomic.Int64 // octets
+	write := func(c *Conn) error {
+		n, err := c.WriteMsg(make([]byte, 100), SendInfo{})
+		written.Add(int64(n))
+		return err
+	}
+	late := func(err error) error {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("ends by %v, not by its deadline", err)
+		}
+		return nil
+	}
+	for _, row := range []struct {
+		name string
+		call func(p *pair, c *Conn) error
+		ends bool // the association ends by it
+		in   time.Duration
+	}{
+		{"WriteMsg", func(_ *pair, c *Conn) error { return write(c) }, false, soon},
+		{"WriteMsg until its deadline", func(_ *pair, c *Conn) error {
+			c.SetWriteDeadline(time.Now().Add(time.Second))
+			for {
+				if err := write(c); err != nil {
+					return late(err)
+				}
+			}
+		}, false, time.Second + soon},
+		{"Write of a stream until its deadline", func(_ *pair, c *Conn) error {
+			s := c.Stream(1)
+			s.SetDeadline(time.Now().Add(time.Second))
+			for {
+				n, err := s.Write(make([]byte, 100_000))
+				if written.Add(int64(n)); err != nil {
+					return late(err)
+				}
+			}
+		}, false, time.Second + soon},
+		{"ReadMsg until its deadline", func(_ *pair, c *Conn) error {
+			c.SetReadDeadline(time.Now().Add(time.Second))
+			_, _, err := c.ReadMsg(make([]byte, 10))
+			return late(err)
+		}, false, time.Second + soon},
+		{"a deadline that is moved into the past", func(_ *pair, c *Conn) error {
+			time.AfterFunc(time.Second, func() { c.SetDeadline(time.Unix(1, 0)) })
+			_, _, err := c.ReadMsg(make([]byte, 10))
+			return late(err)
+		}, false, time.Second + soon},
+		{"Abort", func(_ *pair, c *Conn) error { c.Abort("enough"); return nil }, true, soon},
+		{"Close", func(_ *pair, c *Conn) error { return late(c.Close()) }, true, 10*time.Second + 2*soon},
+		{"Stats", func(_ *pair, c *Conn) error { c.Stats(); c.Paths(); c.LocalAddr(); c.RemoteAddr(); return nil }, false, soon},
+		{"SetPrimary", func(p *pair, c *Conn) error { return c.SetPrimary(p.bAddr) }, false, soon},
+		{"RequestHeartbeat", func(p *pair, c *Conn) error { return c.RequestHeartbeat(p.bAddr) }, false, soon},
+		{"Stats of the Transport", func(p *pair, _ *Conn) error { p.a.Stats(); p.a.Totals(); p.a.Trips(); return nil }, false, soon},
+		{"Snapshot of the Transport", func(p *pair, _ *Conn) error { p.a.Snapshot(); return nil }, false, soon},
+		{"Dial until its context ends", func(p *pair, _ *Conn) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if _, err := p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, 9), quiet); !errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("ends by %v", err)
+			}
+			return nil
+		}, false, time.Second + soon},
+		{"Close of the Transport", func(p *pair, _ *Conn) error { return p.a.Close() }, true, abortPatience + soon},
+	} {
+		for _, first := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, the first call: %v", row.name, first), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					la, lb := mempair.New(t, mem.Options{MTU: 1500})
+					d := &dam{Link: la}
+					defer d.open()
+					p := joinPair(t, la, lb, d, lb)
+					c, peer := p.connect(t, quiet, quiet)
+					p.connect(t, quiet, quiet)
+					synctest.Wait()
+					written.Store(0)
+					d.close()
+					if !first {
+						must.OK(t, write(c))
+					}
+					began := time.Now()
+					check.OK(t, row.call(p, c))
+					took := time.Since(began)
+					check.That(t, took <= row.in, "it takes %v, want %v at most", took, row.in)
+					check.Equal(t, "the association has ended", isClosed(c.Done()), row.ends)
+					d.open()
+					if row.ends {
+						return
+					}
+					c.SetDeadline(time.Time{})
+					must.OK(t, write(c))
+					for left := int(written.Load()); left > 0; {
+						n, _, err := peer.ReadMsg(make([]byte, 1<<17))
+						must.OK(t, err)
+						left -= n
+					}
+				})
+			})
+		}
+	}
 }
