@@ -142,6 +142,9 @@ func (l *answers) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return l.Link.WriteBatch(pkts)
 }
 
+// Prompt implements rawio.Prompter.
+func (l *answers) Prompt() rawio.Link { return l }
+
 // Packets that wait in the backlog are handled ahead of one that comes later.
 func TestBacklogIsNotOvertaken(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
@@ -209,6 +212,9 @@ func (l *picky) WriteBatch(pkts []rawio.Packet) (int, error) {
 	}
 	return l.Link.WriteBatch(pkts)
 }
+
+// Prompt implements rawio.Prompter.
+func (l *picky) Prompt() rawio.Link { return l }
 
 // A packet that the link refuses is lost alone.
 func TestRefusedPacketIsLostAlone(t *testing.T) {

@@ -52,6 +52,9 @@ func (l *muted) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return len(pkts), nil
 }
 
+// Prompt implements rawio.Prompter.
+func (l *muted) Prompt() rawio.Link { return l }
+
 // sent returns the last packet to somebody, once.
 func (l *muted) sent(to netip.AddrPort) []byte {
 	l.mu.Lock()

@@ -40,6 +40,9 @@ func (l *twice) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return l.Link.WriteBatch(pkts)
 }
 
+// Prompt implements rawio.Prompter.
+func (l *twice) Prompt() rawio.Link { return l }
+
 // Packets that come while others are handled are answered with them, except after a loss: then one SACK would stand for too
 // much.
 func TestOneSackForWhatComesMeanwhile(t *testing.T) {

@@ -176,6 +176,9 @@ func (r *recorder) WriteBatch(p []rawio.Packet) (int, error) {
 	return r.Link.WriteBatch(p)
 }
 
+// Prompt implements rawio.Prompter.
+func (r *recorder) Prompt() rawio.Link { return r }
+
 func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	link := &recorder{Link: la}

@@ -58,6 +58,9 @@ func (d *Doorkeeper) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return len(pkts), nil
 }
 
+// Prompt implements rawio.Prompter.
+func (d *Doorkeeper) Prompt() rawio.Link { return d }
+
 func (d *Doorkeeper) loses(packet []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -31,6 +31,9 @@ func (l *Losing) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return len(pkts), nil
 }
 
+// Prompt implements rawio.Prompter.
+func (l *Losing) Prompt() rawio.Link { return l }
+
 // Tapped is a link that shows what it sends, as long as Sent has room.
 type Tapped struct {
 	*mem.Link
@@ -47,6 +50,9 @@ func (l *Tapped) WriteBatch(pkts []rawio.Packet) (int, error) {
 	}
 	return l.Link.WriteBatch(pkts)
 }
+
+// Prompt implements rawio.Prompter.
+func (l *Tapped) Prompt() rawio.Link { return l }
 
 // First waits for a packet with that tag that begins with such a chunk, and returns the chunk, or nothing when ctx ends.
 func (l *Tapped) First(ctx context.Context, tag uint32, want wire.ChunkType) wire.Chunk {

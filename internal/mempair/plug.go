@@ -28,4 +28,7 @@ func (p Plug) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return len(pkts), nil
 }
 
+// Prompt implements rawio.Prompter.
+func (p Plug) Prompt() rawio.Link { return p }
+
 func network(a netip.Addr) int { return int(a.As4()[1]) - 1 }

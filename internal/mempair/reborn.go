@@ -40,6 +40,9 @@ func (r *Reborn) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return r.Lives[life].WriteBatch(pkts)
 }
 
+// Prompt implements rawio.Prompter.
+func (r *Reborn) Prompt() rawio.Link { return r }
+
 // Close closes both links.
 func (r *Reborn) Close() error {
 	r.Lives[0].Close()
