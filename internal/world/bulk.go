@@ -22,7 +22,14 @@ type bulk struct {
 }
 
 func newBulk(t testing.TB, size int, link simnet.Params, configure func(*assoc.Config)) *bulk {
-	w := New(1)
+	return newBulkOf(t, ofIPv4, size, link, configure)
+}
+
+// Seeds of worlds of IPv4 and of IPv6 alone.
+const ofIPv4, ofIPv6 = 3, 1
+
+func newBulkOf(t testing.TB, seed uint64, size int, link simnet.Params, configure func(*assoc.Config)) *bulk {
+	w := New(seed)
 	w.weather = weather{next: rawio.Never}
 	if w.mtu = 1480; link.MTU > 0 {
 		w.mtu = link.MTU - 20

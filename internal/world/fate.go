@@ -2,7 +2,6 @@ package world
 
 import (
 	"errors"
-	"net/netip"
 	"syscall"
 	"time"
 
@@ -27,11 +26,11 @@ func NewMultihomed(seed uint64) *World {
 	f := &fate{rand: simnet.NewRand(seed ^ 0x66617465)}
 	w.fate = f
 	for i, h := range []*Host{w.a, w.b} {
-		h.node.AddAddr(netip.AddrFrom4([4]byte{172, 16, 0, byte(1 + i)}))
+		h.node.AddAddr(w.home.second[i])
 		h.cfg.LocalAddrs = h.node.Addrs
 		h.configure(f.rand)
 	}
-	mtu := w.mtu + 20
+	mtu := least(w.home.second[0], w.mtu+20)
 	w.net.SetLink(w.a.node.Addrs[1], w.b.node.Addrs[1], w.path(mtu))
 	w.net.SetLink(w.b.node.Addrs[1], w.a.node.Addrs[1], w.path(mtu))
 	for k := range 2 {

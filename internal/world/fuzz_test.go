@@ -1,7 +1,6 @@
 package world
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
@@ -23,8 +22,8 @@ func FuzzWorld(f *testing.F) {
 		w.ops, w.sessions = min(w.ops, 30), min(w.sessions, 2) // short stories, but many
 		w.rand.Play(choices)
 		var good [2]simnet.Params
-		good[0], _ = w.net.Link(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"))
-		good[1], _ = w.net.Link(netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1"))
+		good[0], _ = w.net.Link(w.a.addr(), w.b.addr())
+		good[1], _ = w.net.Link(w.b.addr(), w.a.addr())
 		at := time.Duration(0)
 		for n := 0; len(troubles) >= 4 && n < maxTroubles; n++ {
 			b := troubles[:4]

@@ -15,14 +15,16 @@ import (
 func TestTransferAcrossMTUChanges(t *testing.T) {
 	for _, row := range []struct {
 		name  string
+		seed  uint64
 		quote int
 	}{
-		{"with reports of the network", 64}, // req 8899-4.4-1, 8899-3-13
-		{"a black hole", 0},                 // req 8899-4.3-1
+		{"with reports of the network", ofIPv4, 64}, // req 8899-4.4-1, 8899-3-13
+		{"with reports of the network, IPv6", ofIPv6, 64},
+		{"a black hole", ofIPv4, 0}, // req 8899-4.3-1
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			link := simnet.Params{Delay: 5 * time.Millisecond, Rate: 50_000_000, Queue: 1 << 20, MTU: 9000}
-			b := newBulk(t, 500_000, link, func(c *assoc.Config) { c.MaxBurst = -1 })
+			b := newBulkOf(t, row.seed, 500_000, link, func(c *assoc.Config) { c.MaxBurst = -1 })
 			writes := func(n int) {
 				t.Helper()
 				for range n {
@@ -35,7 +37,7 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			}
 			mtu := func(what string, want int) {
 				t.Helper()
-				check.Equal(t, what+": path MTU", b.c.a.PathStats(0).MTU+20, want)
+				check.Equal(t, what+": path MTU", b.c.a.PathStats(0).MTU+20+extra(b.a.addr()), want)
 			}
 			writes(3)
 			mtu("at first", 9000)
@@ -56,7 +58,7 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 				b.Step(b.now.Add(time.Second))
 			}
 			check.That(t, b.net.Stats().Fragmented != fragmented, "nothing was fragmented: the story is not told")
-			for end := b.now.Add(time.Minute); b.now < end && b.c.a.PathStats(0).MTU+20 != 1280; {
+			for end := b.now.Add(time.Minute); b.now < end && b.c.a.PathStats(0).MTU+20+extra(b.a.addr()) != 1280; {
 				writes(1)
 			}
 			mtu("fallen", 1280)

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/rddp-go/rddp/rawio/simnet"
@@ -10,7 +9,7 @@ import (
 // trouble is what a fuzzer does to the network, by four octets: for how long, to which direction, and what. good is what
 // the network is like without.
 func (w *World) trouble(b []byte, good [2]simnet.Params) {
-	from, to := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	from, to := w.a.addr(), w.b.addr()
 	p := good[b[1]&1]
 	if b[1]&1 != 0 {
 		from, to = to, from

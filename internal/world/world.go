@@ -14,6 +14,7 @@ import (
 // World is two hosts that work with one another, and the oracle for it.
 type World struct {
 	*Ground
+	home home
 	rand *simnet.Rand // operations, secrets
 	mtu  int          // of the hosts' own links, SCTP-level
 	a, b *Host
@@ -94,13 +95,49 @@ const (
 
 const firstHash = 14695981039346656037
 
+// home is where the hosts of a world live: the addresses of both in the first network, and in the
+// second if there is one.
+type home struct{ first, second [2]netip.Addr }
+
+// homes are of IPv4, of IPv6, and of both. Seeds take turns.
+var homes = func() (list [3]home) {
+	two := func(a string) (of [2]netip.Addr) {
+		of[0] = netip.MustParseAddr(a)
+		of[1] = of[0].Next()
+		return of
+	}
+	v4, v6 := two("10.0.0.1"), two("2001:db8::1")
+	return [3]home{{v4, two("172.16.0.1")}, {v6, two("2001:db8:1::1")}, {v4, two("2001:db8:2::1")}}
+}()
+
+// least is the MTU of a way to an address for which one was drawn: those of IPv6 carry 1280 octets.
+func least(to netip.Addr, mtu int) int {
+	if to.Is6() {
+		return max(mtu, 1280)
+	}
+	return mtu
+}
+
+// extra is how much longer the IP header is than that of IPv4.
+func extra(to netip.Addr) int {
+	if to.Is6() {
+		return 20
+	}
+	return 0
+}
+
 // New makes a world from a seed, on a ground of its own.
 func New(seed uint64) *World {
 	w := &World{Ground: NewGround(seed ^ 0x6e6574), rand: simnet.NewRand(seed), hash: firstHash, port: port, local: localPort}
-	addrA, addrB := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	mtuOf := func(_, _ netip.Addr) int { return w.mtu }
+	w.home = homes[seed%uint64(len(homes))]
+	addrA, addrB := w.home.first[0], w.home.first[1]
+	mtuOf := func(_, remote netip.Addr) int { return least(remote, w.mtu+20) - 20 - extra(remote) }
 	w.a = newHost(w, w.NewNode("A", w.rand, mtuOf, addrA))
 	w.b = newHost(w, w.NewNode("B", w.rand, mtuOf, addrB))
+	if addrB.Is4() != w.home.second[1].Is4() { // B is a dual-stack host, and tells so; A has one address
+		w.b.node.AddAddr(w.home.second[1])
+		w.b.cfg.LocalAddrs = w.b.node.Addrs
+	}
 	w.b.node.Accept = w.accept
 	mtu := mtus[w.rand.IntN(len(mtus))]
 	w.mtu = mtu - 20
@@ -109,8 +146,8 @@ func New(seed uint64) *World {
 	}
 	w.weather = newWeather(w)
 	w.doom.at = rawio.Never
-	w.net.SetLink(addrA, addrB, w.path(mtu))
-	w.net.SetLink(addrB, addrA, w.path(mtu))
+	w.net.SetLink(addrA, addrB, w.path(least(addrA, mtu)))
+	w.net.SetLink(addrB, addrA, w.path(least(addrA, mtu)))
 	w.ops = 40 + w.rand.IntN(160)
 	switch w.rand.IntN(40) { // half of all worlds have a single session on each lane
 	case 0:
