@@ -29,7 +29,7 @@
 //	Sharder            x   x       x   reads one queue
 //	Prompter       x   x   x   x   x   writes in a goroutine of its own, from a copy, and waits for it for 100 ms
 //
-// (The UDP link of other systems than Linux is an Addresser and an Owner, and nothing else.) A link that encapsulates in UDP has to be an Addresser, since its ports show that; one
+// (The UDP link of other systems than Linux is an Addresser and an Owner, and nothing else. It ignores Packet.Local: see package udp.) A link that encapsulates in UDP has to be an Addresser, since its ports show that; one
 // that several programs of a host share has to be a PortBinder; and only where a Featurer promises DontFragment are path MTUs searched for. The others are
 // for speed. The tap of package pcap is all of it, as far as the link inside is.
 package rawio

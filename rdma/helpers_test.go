@@ -11,6 +11,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp"
 )
 
 // lab is two devices joined by memory, with a listener on the second.
@@ -29,8 +30,27 @@ func newLab(t testing.TB, cfg *Config) *lab {
 // newLabOver is newLab with another link for the first device.
 func newLabOver(t testing.TB, cfg *Config, link func(a, b *mem.Link) rawio.Link) *lab {
 	t.Helper()
-	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	x := &lab{t: t, a: must.Get(NewDevice(link(la, lb), cfg))(t), b: must.Get(NewDevice(lb, cfg))(t)}
+	return newLabBetween(t, cfg, &mempair.Family{}, link)
+}
+
+// eachFamily runs a test between hosts of each family of addresses, and with a dual-stack one.
+func eachFamily(t *testing.T, f func(t *testing.T, x *lab)) {
+	for _, fam := range mempair.Families() {
+		t.Run(fam.Name, func(t *testing.T) {
+			f(t, newLabBetween(t, nil, &fam, func(a, _ *mem.Link) rawio.Link { return a }))
+		})
+	}
+}
+
+// newLabBetween is newLabOver between such addresses.
+func newLabBetween(t testing.TB, cfg *Config, fam *mempair.Family, link func(a, b *mem.Link) rawio.Link) *lab {
+	t.Helper()
+	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: fam.A, B: fam.B})
+	server := cfg
+	if fam.Listed != nil {
+		server = &Config{SCTP: sctp.Config{LocalAddrs: fam.Listed}}
+	}
+	x := &lab{t: t, a: must.Get(NewDevice(link(la, lb), cfg))(t), b: must.Get(NewDevice(lb, server))(t)}
 	x.l, x.addr = must.Get(x.b.Listen(DefaultPort))(t), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), DefaultPort)
 	t.Cleanup(func() {
 		x.a.Close()

@@ -26,8 +26,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-func TestWriteThenSendTells(t *testing.T) {
-	a, b := newLab(t, nil).join(nil)
+func TestWriteThenSendTells(t *testing.T) { eachFamily(t, writeThenSendTells) }
+
+func writeThenSendTells(t *testing.T, x *lab) {
+	a, b := x.join(nil)
 	const n = 300_000
 	fill(a.buf[:n], 1)
 	b.recv(7, 900_000, 100)
@@ -44,8 +46,10 @@ func TestWriteThenSendTells(t *testing.T) {
 	}
 }
 
-func TestReadFetches(t *testing.T) {
-	a, b := newLab(t, nil).join(nil)
+func TestReadFetches(t *testing.T) { eachFamily(t, readFetches) }
+
+func readFetches(t *testing.T, x *lab) {
+	a, b := x.join(nil)
 	const n = 200_000
 	fill(b.buf, 3)
 	for i := range uint64(40) { // more than ORD: the rest waits
@@ -183,8 +187,10 @@ func TestAccessViolations(t *testing.T) {
 	}
 }
 
-func TestDisconnectIsGraceful(t *testing.T) {
-	a, b := newLab(t, nil).join(nil)
+func TestDisconnectIsGraceful(t *testing.T) { eachFamily(t, disconnectIsGraceful) }
+
+func disconnectIsGraceful(t *testing.T, x *lab) {
+	a, b := x.join(nil)
 	const n = 1 << 20
 	fill(a.buf, 5)
 	a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, n)}, RemoteSTag: b.mr.STag()})

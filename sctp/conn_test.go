@@ -28,8 +28,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func TestMessagesKeepTheirBoundaries(t *testing.T) {
-	c, s := newPair(t).connect(t, nil, nil)
+func TestMessagesKeepTheirBoundaries(t *testing.T) { eachFamily(t, messagesKeepTheirBoundaries) }
+
+func messagesKeepTheirBoundaries(t *testing.T, p *pair) {
+	c, s := p.connect(t, nil, nil)
 	sizes := []int{1, 2, 100, 1452, 1453, 5000, 100_000}
 	go func() {
 		for i, n := range sizes {
@@ -280,8 +282,10 @@ func TestDeadlineIsOfOneDirection(t *testing.T) {
 	})
 }
 
-func TestCloseDeliversWhatWasWritten(t *testing.T) {
-	c, s := newPair(t).connect(t, nil, nil)
+func TestCloseDeliversWhatWasWritten(t *testing.T) { eachFamily(t, closeDeliversWhatWasWritten) }
+
+func closeDeliversWhatWasWritten(t *testing.T, p *pair) {
+	c, s := p.connect(t, nil, nil)
 	want := pattern(3, 50_000)
 	must.Do(c.WriteMsg(want, SendInfo{}))(t)
 	closed := make(chan error)
@@ -422,8 +426,10 @@ func TestCloseGoesOnWhileThereIsProgress(t *testing.T) {
 }
 
 // A read that is blocked when the association dies returns at once with the reason.
-func TestAbortWakesTheOtherSide(t *testing.T) {
-	c, s := newPair(t).connect(t, nil, nil)
+func TestAbortWakesTheOtherSide(t *testing.T) { eachFamily(t, abortWakesTheOtherSide) }
+
+func abortWakesTheOtherSide(t *testing.T, p *pair) {
+	c, s := p.connect(t, nil, nil)
 	got := make(chan error)
 	go func() { _, _, err := s.ReadMsg(make([]byte, 1)); got <- err }()
 	c.Abort("enough is enough")

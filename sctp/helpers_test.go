@@ -18,6 +18,19 @@ type pair struct {
 	a, b  *Transport
 	bAddr netip.Addr
 	links [2]*mem.Link
+	lists []netip.Addr // that b tells of, where the server's Config says nothing
+}
+
+// eachFamily runs a test between hosts of each family of addresses, and with a dual-stack one.
+func eachFamily(t *testing.T, f func(t *testing.T, p *pair)) {
+	for _, fam := range mempair.Families() {
+		t.Run(fam.Name, func(t *testing.T) {
+			la, lb := mempair.New(t, mem.Options{MTU: 1500, A: fam.A, B: fam.B})
+			p := joinPair(t, la, lb, la, lb)
+			p.lists = fam.Listed
+			f(t, p)
+		})
+	}
 }
 
 func newPair(t testing.TB) *pair {
@@ -42,6 +55,13 @@ func joinPair(t testing.TB, la, lb *mem.Link, a, b rawio.Link) *pair {
 // connect sets up one association.
 func (p *pair) connect(t testing.TB, client, server *Config) (c, s *Conn) {
 	t.Helper()
+	if p.lists != nil {
+		var cfg Config
+		if server != nil {
+			cfg = *server
+		}
+		cfg.LocalAddrs, server = p.lists, &cfg
+	}
 	l := must.Get(p.b.Listen(0, server))(t)
 	t.Cleanup(func() { l.Close() })
 	ctx := deadlineCtx(t)

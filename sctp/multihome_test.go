@@ -8,10 +8,10 @@ import (
 	"io"
 	"net/netip"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rddp-go/rddp/internal/check"
@@ -25,13 +25,19 @@ import (
 // newHomes joins two transports with two addresses each: 10.1.0.1 and 10.2.0.1, 10.1.0.2 and 10.2.0.2.
 func newHomes(t *testing.T) (p *pair, local, remote []netip.Addr, out *[2]atomic.Bool) {
 	t.Helper()
-	addr := func(list ...string) (out []netip.AddrPort) {
-		for _, s := range list {
-			out = append(out, netip.MustParseAddrPort(s))
+	return newHomesIn(t, "10.1.0.", "10.2.0.")
+}
+
+// newHomesIn is newHomes in other networks.
+func newHomesIn(t *testing.T, networks ...string) (p *pair, local, remote []netip.Addr, out *[2]atomic.Bool) {
+	t.Helper()
+	of := func(host string) (out []netip.AddrPort) {
+		for _, s := range networks {
+			out = append(out, netip.AddrPortFrom(netip.MustParseAddr(s+host), 0))
 		}
 		return out
 	}
-	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: addr("10.1.0.1:0", "10.2.0.1:0"), B: addr("10.1.0.2:0", "10.2.0.2:0")})
+	la, lb := mempair.New(t, mem.Options{MTU: 1500, A: of("1"), B: of("2")})
 	out = new([2]atomic.Bool)
 	p = &pair{bAddr: lb.LocalAddrs()[0].Addr()}
 	p.a = must.Get(NewTransport(mempair.Plug{Link: la, Out: out}, nil))(t)
@@ -72,7 +78,13 @@ func await(t *testing.T, c *Conn, k EventKind, path netip.Addr) Event {
 }
 
 func TestTransferSurvivesItsNetworks(t *testing.T) {
-	p, local, remote, out := newHomes(t)
+	for name, networks := range map[string][]string{"IPv4": {"10.1.0.", "10.2.0."}, "IPv6": {"fd00:1::", "fd00:2::"}, "both": {"10.1.0.", "fd00:2::"}} {
+		t.Run(name, func(t *testing.T) { transferSurvives(t, networks...) })
+	}
+}
+
+func transferSurvives(t *testing.T, networks ...string) {
+	p, local, remote, out := newHomesIn(t, networks...)
 	c, s := p.connect(t, quick(local), quick(remote))
 	await(t, c, EventPathUp, remote[1]) // req 9260-5.4-7: the server's second address is confirmed
 	const count = 3000
@@ -105,8 +117,11 @@ func TestTransferSurvivesItsNetworks(t *testing.T) {
 	for _, st := range c.Paths() {
 		got = append(got, netip.AddrPortFrom(st.Local.Addr(), 0), netip.AddrPortFrom(st.Remote.Addr(), 0))
 	}
-	want := []string{"10.1.0.1", "10.1.0.2", "10.2.0.1", "10.2.0.2"}
-	check.That(t, slices.EqualFunc(got, want, func(a netip.AddrPort, s string) bool { return a.Addr().String() == s }), "paths %v", got)
+	var want []netip.AddrPort
+	for i := range networks {
+		want = append(want, netip.AddrPortFrom(local[i], 0), netip.AddrPortFrom(remote[i], 0))
+	}
+	check.Slice(t, "paths", got, want)
 }
 
 func TestPathsOfAConn(t *testing.T) {
@@ -164,8 +179,9 @@ func expect(t *testing.T, c *Conn, k EventKind) Event {
 	return ev
 }
 
-func TestEventsOfALife(t *testing.T) {
-	p := newPair(t)
+func TestEventsOfALife(t *testing.T) { eachFamily(t, eventsOfALife) }
+
+func eventsOfALife(t *testing.T, p *pair) {
 	layer := uint32(77)
 	client := &Config{Events: 8, DisablePMTUD: true}
 	server := &Config{Events: 8, Adaptation: &layer, DisablePMTUD: true}
@@ -325,5 +341,71 @@ func TestSendBufferAfterARestart(t *testing.T) {
 		must.Do(s.WriteMsg(message(i), SendInfo{}))(t)
 		n, _, err := c.ReadMsg(buf)
 		must.That(t, err == nil && bytes.Equal(buf[:n], message(i)), "message %d: %d octets, %v", i, n, err)
+	}
+}
+
+// Of a host with addresses of both families one may not answer. Dial goes on to the next address when
+// T1-init expires, by a name 250 ms later and beside the first (RFC 8305), and whichever family answers
+// carries the association. Where this host tells both of its addresses, the other family is a path as
+// soon as it works.
+func TestDialByTheFamilyThatAnswers(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		first int // the address that is tried first, 0 is of IPv4
+		dead  int
+		tells bool // this host has a list of both
+		byTwo bool // the addresses are those of a name
+		after time.Duration
+	}{
+		{"IPv4 is silent", 0, 0, false, false, time.Second},
+		{"IPv6 is silent", 1, 1, false, false, time.Second},
+		{"IPv4 is silent, and tried last", 1, 0, false, false, 0},
+		{"IPv6 is silent, and tried last", 0, 1, false, false, 0},
+		{"IPv4 is silent, both are told", 0, 0, true, false, time.Second},
+		{"IPv6 is silent, both are told", 1, 1, true, false, time.Second},
+		{"IPv4 is silent, by a name", 0, 0, false, true, 250 * time.Millisecond},
+		{"IPv6 is silent, by a name", 1, 1, false, true, 250 * time.Millisecond},
+		{"IPv6 is silent, by a name, both are told", 1, 1, true, true, 250 * time.Millisecond},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, local, remote, out := newHomesIn(t, "10.1.0.", "fd00:2::")
+				out[row.dead].Store(true)
+				l := must.Get(p.b.Listen(7, &Config{LocalAddrs: remote}))(t)
+				defer l.Close()
+				cfg, began := &Config{Events: 8, HeartbeatInterval: time.Second}, time.Now()
+				if row.tells {
+					cfg.LocalAddrs = local
+				}
+				to := func(i int) netip.AddrPort { return netip.AddrPortFrom(remote[i], 7) }
+				var c *Conn
+				if row.byTwo {
+					c, _ = must.Two(happy(t.Context(), []attempt{{p.a, rawLink, to(row.first), way{}, nil}, {p.a, rawLink, to(1 - row.first), way{}, nil}}, cfg, 0))(t)
+				} else {
+					cfg.RemoteAddrs = remote[1-row.first : 2-row.first]
+					c = must.Get(p.a.Dial(t.Context(), to(row.first), cfg))(t)
+				}
+				defer c.Abort("")
+				check.Equal(t, "Dial has taken", time.Since(began), row.after)
+				s := must.Get(l.Accept(t.Context()))(t)
+				defer s.Abort("")
+				must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
+				skim(t, s)
+				must.Do(s.WriteMsg([]byte("x"), SendInfo{}))(t)
+				skim(t, c)
+				check.Equal(t, "the peer's address", c.RemoteAddr().(Addr).Addr(), remote[1-row.dead])
+				out[row.dead].Store(false)
+				time.Sleep(time.Minute) // of virtual time
+				paths := 1
+				if row.tells {
+					paths = 2
+				}
+				for _, x := range c.Paths() {
+					check.That(t, x.State == assoc.PathActive && (row.tells || x.Remote.Addr() == remote[1-row.dead]), "%+v", x)
+				}
+				check.Equal(t, "paths", len(c.Paths()), paths)
+				check.That(t, s.Err() == nil && c.Err() == nil && l.queue.waits() == 0, "ended by %v and %v, or there are two", c.Err(), s.Err())
+			})
+		})
 	}
 }

@@ -31,4 +31,10 @@ func (p Plug) WriteBatch(pkts []rawio.Packet) (int, error) {
 // Prompt implements rawio.Prompter.
 func (p Plug) Prompt() rawio.Link { return p }
 
-func network(a netip.Addr) int { return int(a.As4()[1]) - 1 }
+// network is that of 10.1.0.0/16 or 10.2.0.0/16, and of fd00:1::/32 or fd00:2::/32.
+func network(a netip.Addr) int {
+	if a.Is4() {
+		return int(a.As4()[1]) - 1
+	}
+	return int(a.As16()[3]) - 1
+}

@@ -138,12 +138,22 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 	for i := range pkts {
 		p := pkts[i]
 		if !p.Local.IsValid() {
-			p.Local = netip.AddrPortFrom(l.addrs[0], 0)
+			p.Local = netip.AddrPortFrom(l.facing(p.Remote.Addr()), 0)
 		}
 		l.n.net.Send(l.n.now(), &p)
 	}
 	l.n.settle()
 	return len(pkts), nil
+}
+
+// facing is the source of a packet without one: the first address of the family of its destination.
+func (l *Link) facing(to netip.Addr) netip.Addr {
+	for _, a := range l.addrs {
+		if a.Is4() == to.Is4() {
+			return a
+		}
+	}
+	return l.addrs[0]
 }
 
 // MTU implements rawio.Link: it is that of the path.

@@ -25,7 +25,7 @@ type Conn interface {
 type Node struct {
 	g     *Ground
 	Name  string
-	Addrs []netip.Addr // the first is that of packets without a source
+	Addrs []netip.Addr // the first of each family is that of packets without a source
 	EP    *endpoint.Endpoint
 	Skew  time.Duration // how far its clock is ahead
 
@@ -122,12 +122,22 @@ func (n *Node) Transmit(a *assoc.Assoc) (more bool) {
 	return more
 }
 
+// facing is the source of a packet without one: the first address of the family of its destination.
+func (n *Node) facing(to netip.Addr) netip.Addr {
+	for _, a := range n.Addrs {
+		if a.Is4() == to.Is4() {
+			return a
+		}
+	}
+	return n.Addrs[0]
+}
+
 // send gives the batch to the network.
 func (n *Node) send() {
 	for i := range n.tx.Pkts {
 		p := &n.tx.Pkts[i]
 		if !p.Local.IsValid() {
-			p.Local = netip.AddrPortFrom(n.Addrs[0], p.Remote.Port())
+			p.Local = netip.AddrPortFrom(n.facing(p.Remote.Addr()), p.Remote.Port())
 		}
 		if n.Out != nil {
 			n.Out(p)

@@ -272,6 +272,9 @@ func (w *World) Run() error {
 		w.violate()
 	}
 	w.finish()
+	if n := w.net.Stats().Unrouted; n > 0 && w.fate == nil {
+		w.failf("%d packets have gone between addresses that do not know each other", n)
+	}
 	return w.broke()
 }
 

@@ -170,7 +170,7 @@ func (l *Link) send(p *rawio.Packet) error {
 	}
 	from := p.Local
 	if !from.IsValid() {
-		from = l.addrs[0]
+		from = l.facing(p.Remote.Addr())
 	}
 	buf := l.pools.get(n)
 	k := 0
@@ -179,6 +179,16 @@ func (l *Link) send(p *rawio.Packet) error {
 	}
 	l.peer.receive(rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Remote, Remote: from, ECN: p.ECN, DSCP: p.DSCP, FlowLabel: p.FlowLabel})
 	return nil
+}
+
+// facing is the source of a packet without one: the first address of the family of its destination.
+func (l *Link) facing(to netip.Addr) netip.AddrPort {
+	for _, a := range l.addrs {
+		if a.Addr().Unmap().Is4() == to.Unmap().Is4() {
+			return a
+		}
+	}
+	return l.addrs[0]
 }
 
 func (l *Link) receive(p rawio.Packet) {
@@ -220,7 +230,7 @@ func (l *Link) Features() rawio.Features {
 // ReceiveBuffer implements rawio.Featurer: what waits is in memory of this process.
 func (l *Link) ReceiveBuffer() int { return 0 }
 
-// LocalAddrs returns this side's addresses; the first is the default source.
+// LocalAddrs returns this side's addresses; the first of each family is the default source there.
 func (l *Link) LocalAddrs() []netip.AddrPort { return slices.Clone(l.addrs) }
 
 // Close ends this side: blocked reads wake with net.ErrClosed and unread packets are lost. Further

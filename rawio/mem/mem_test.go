@@ -177,6 +177,26 @@ func TestMTUIsThatOfTheOptionsLessHeaders(t *testing.T) {
 	}
 }
 
+// A packet without a source leaves from an address of the family of its destination.
+func TestSourceIsOfTheFamilyOfTheDestination(t *testing.T) {
+	v4, v6 := netip.MustParseAddrPort("192.0.2.1:0"), netip.MustParseAddrPort("[2001:db8::1]:0")
+	to4, to6 := netip.MustParseAddrPort("192.0.2.2:0"), netip.MustParseAddrPort("[2001:db8::2]:0")
+	for _, row := range []struct {
+		own      []netip.AddrPort
+		to, from netip.AddrPort
+	}{
+		{[]netip.AddrPort{v4, v6}, to4, v4}, {[]netip.AddrPort{v4, v6}, to6, v6}, {[]netip.AddrPort{v6, v4}, to4, v4}, {[]netip.AddrPort{v6, v4}, to6, v6},
+		{[]netip.AddrPort{v4}, to6, v4},
+	} {
+		a, b := newPair(t, Options{A: row.own, B: []netip.AddrPort{to4, to6}})
+		must.Do(a.WriteBatch([]rawio.Packet{{Remote: row.to, Vec: [][]byte{make([]byte, 12)}}}))(t)
+		pkts := make([]rawio.Packet, 1)
+		must.Do(b.ReadBatch(pkts))(t)
+		must.Equal(t, "source", pkts[0].Remote, row.from)
+		pkts[0].Release()
+	}
+}
+
 func TestPairRefusesBadOptions(t *testing.T) {
 	var mtuErr *rawio.MTUError
 	if _, _, err := Pair(Options{MTU: rawio.MinMTU - 1}); !errors.As(err, &mtuErr) || mtuErr.MTU != rawio.MinMTU-1 {

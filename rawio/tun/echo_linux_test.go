@@ -1,7 +1,6 @@
 package tun
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -22,8 +21,8 @@ import (
 // An echo request is answered to one host, never to a group or to nobody (RFC 1122 section 3.2.2.6, RFC
 // 4443 section 2.4 e.3).
 func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
-	own := netip.MustParseAddr("10.9.1.2")
-	l := &Link{cfg: Config{Addrs: []netip.Addr{own}}}
+	own4, own6 := netip.MustParseAddr("10.9.1.2"), netip.MustParseAddr("fd09:1::2")
+	l := &Link{cfg: Config{Addrs: []netip.Addr{own4, own6}}}
 	var fds [2]int
 	must.OK(t, unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK))
 	defer unix.Close(fds[0])
@@ -34,17 +33,24 @@ func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 	}{
 		{"10.9.1.7", true}, {"169.254.1.1", true},
 		{"224.0.0.1", false}, {"239.1.2.3", false}, {"255.255.255.255", false}, {"0.0.0.0", false}, {"127.0.0.1", false},
+		{"fd09:1::7", true}, {"2001:db8::7", true}, {"fe80::7", true},
+		{"ff02::1", false}, {"ff0e::7", false}, {"::", false}, {"::1", false},
 	} {
 		icmp := []byte{8, 0, 0, 0, 1, 2, 3, 4, 'x', 'y'}
+		src := netip.MustParseAddr(row.src)
+		var b []byte
 		var sum uint64
-		binary.BigEndian.PutUint16(icmp[2:], 0)
-		for i := 0; i < len(icmp); i += 2 {
-			sum += uint64(binary.BigEndian.Uint16(icmp[i:]))
+		if src.Is4() {
+			b = make([]byte, iphdr.Len4+len(icmp))
+			iphdr.Put4(b, len(icmp), iphdr.ProtoICMP, 0, src, own4)
+		} else {
+			icmp[0] = 128
+			b = make([]byte, iphdr.Len6+len(icmp))
+			iphdr.Put6(b, len(icmp), iphdr.ProtoICMPv6, 0, src, own6)
+			sum = iphdr.Sum(uint64(len(icmp))+iphdr.ProtoICMPv6, b[8:iphdr.Len6])
 		}
-		binary.BigEndian.PutUint16(icmp[2:], ^uint16(sum+sum>>16))
-		b := make([]byte, iphdr.Len4+len(icmp))
-		iphdr.Put4(b, len(icmp), iphdr.ProtoICMP, 0, netip.MustParseAddr(row.src), own)
-		copy(b[iphdr.Len4:], icmp)
+		checksum(icmp, 2, sum)
+		copy(b[len(b)-len(icmp):], icmp)
 		before := l.stats.rxEcho.Load()
 		var p rawio.Packet
 		check.That(t, !l.receive(fds[1], b, &p), "from %s: handed up", row.src)

@@ -105,18 +105,22 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 
 // A whole window waits in the device while the stack does something else.
 func TestWholeWindowWaitsInTheDevice(t *testing.T) {
-	ns := forwarding(t)
-	a := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})
-	b := open(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1]})
-	out := make([]rawio.Packet, 100)
-	for i := range out {
-		out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(1480)}, Remote: to(addr2[0])}
-	}
-	for range 30 {
-		linktest.Write(t, a, out...)
-	}
-	for _, p := range linktest.Read(t, b, 30*len(out)) {
-		p.Release()
+	for k, family := range []string{"IPv4", "IPv6"} {
+		t.Run(family, func(t *testing.T) {
+			ns := forwarding(t)
+			a := open(t, ns, tun.Config{Host: host1[k : k+1], Addrs: addr1[k : k+1]})
+			b := open(t, ns, tun.Config{Host: host2[k : k+1], Addrs: addr2[k : k+1]})
+			out := make([]rawio.Packet, 100)
+			for i := range out {
+				out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(1460)}, Remote: to(addr2[k])}
+			}
+			for range 30 {
+				linktest.Write(t, a, out...)
+			}
+			for _, p := range linktest.Read(t, b, 30*len(out)) {
+				p.Release()
+			}
+		})
 	}
 }
 

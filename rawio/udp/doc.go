@@ -11,6 +11,13 @@
 // and with ICMP errors about them: port unreachable counts as protocol unreachable (section 5.5).
 // The UDP checksum is always on (section 5.3). Elsewhere, and on Linux with the build tag
 // rawio_portable, packets move one at a time through the net package. That path can neither set
-// DF, see ECN, nor choose a source address per packet, so it keeps to a fixed MTU of 1500 octets
-// unless told otherwise (section 5.6), and a host with several addresses should set Config.Local.
+// DF nor see ECN, so it keeps to a fixed MTU of 1500 octets unless told otherwise (section 5.6).
+//
+// Nor can it choose a source address, or tell where a packet came to. Packet.Local is ignored on
+// transmit: each packet leaves from the address that the system's routes give it, and Packet.Local
+// of one that was received is that address. So an answer may leave from another address than the
+// one that was asked, and a peer discards what comes from an address that it does not know (RFC
+// 9260 section 8.4). On a host with several addresses set Config.Local: every packet leaves from
+// there. Paths that begin at several own addresses (sctp.Config.LocalAddrs) take different ways only
+// where the routes to the peer's addresses differ.
 package udp
