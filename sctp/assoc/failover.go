@@ -87,7 +87,8 @@ func (a *Assoc) reroute(p *path) {
 	if next == p.Local {
 		return
 	}
-	p.Local, p.heard = next, netip.AddrPort{}
+	p.Local, p.heard, p.beat.away = next, netip.AddrPort{}, false
+	p.Mend()
 	p.ResetCongestion()
 	a.beginMTU(p)
 }

@@ -407,3 +407,28 @@ func TestRefusalThatEnds(t *testing.T) {
 		must.OK(t, a.Audit(0))
 	}
 }
+
+// A path that has got another source is not away any more: that the first returns is no news of it.
+func TestReturnOfASourceThatAPathHasLeft(t *testing.T) {
+	l := lab.Bare(t)
+	l.Host.Addrs = addrs("10.0.0.1 10.0.0.2")
+	l.Dial(&assoc.Config{LocalAddrs: l.Host.Addrs, HeartbeatInterval: time.Hour}, netip.AddrPort{}, l.Peer)
+	l.ReadInit()
+	l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
+	l.Send(l.Tag, wire.AppendCookieAck(nil))
+	first := l.A.PathStats(0).Local
+	usable := addrs("10.0.0.2")
+	if first.Addr() == usable[0] {
+		usable = addrs("10.0.0.1")
+	}
+	l.A.UsableFrom(l.Now, usable)
+	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}}))
+	l.Flush()
+	for l.A.PathStats(0).Local == first {
+		l.Wait(l.A.NextTimeout().Sub(l.Now))
+	}
+	check.Equal(t, "the source now", l.A.PathStats(0).Local.Addr(), usable[0])
+	l.Flush()
+	l.A.UsableFrom(l.Now, l.Host.Addrs)
+	l.Expect(l.Flush(), "")
+}
