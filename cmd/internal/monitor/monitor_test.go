@@ -127,3 +127,85 @@ func TestNamesThatMetricsGoBy(t *testing.T) {
 	must.OK(t, Stat(t.Context(), strings.TrimPrefix(s.URL, "http://"), &out))
 	check.Equal(t, "what --stat prints", out.String(), "a\tb\n\uFFFD[2Jc\n")
 }
+
+// Why it cannot be served is said in words of the flag.
+func TestMetricsThatCannotBeServed(t *testing.T) {
+	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer taken.Close()
+	for addr, want := range map[string]string{
+		taken.Addr().String(): ": the TCP port is in use by another program: stop it or choose another", "192.0.2.1:0": ": this host does not have the address",
+		"no such host:1": ": listen tcp: ", "localhost": ": it is an address and a TCP port, such as localhost:9100, or :9100 for every address of this host",
+		"localhost:65536": ": it is an address and a TCP port",
+	} {
+		m := Metrics{addr: addr}
+		err := m.Open(io.Discard)
+		check.That(t, err != nil && strings.HasPrefix(err.Error(), "--metrics "+addr+want), "%s: %v", addr, err)
+		m.Device("x", nil, nil) // which nobody asks for
+		m.Close()
+	}
+	m, said := new(Metrics), new(strings.Builder)
+	must.OK(t, m.Open(said))
+	check.That(t, said.Len() == 0 && m.server == nil, "without the flag it serves: %s", said)
+	m.Device("x", nil, nil)
+	m.Close()
+
+	m = &Metrics{addr: "127.0.0.1:0"}
+	must.OK(t, m.Open(io.Discard))
+	s := m.server
+	check.That(t, s.IdleTimeout == 2*time.Minute && s.ReadTimeout == 2*time.Minute && s.ReadHeaderTimeout == 10*time.Second && s.WriteTimeout == time.Minute && s.MaxHeaderBytes == 16<<10, "%+v", s)
+	m.Close()
+	select {
+	case <-m.ended:
+	default:
+		t.Error("it serves behind Close")
+	}
+	m = &Metrics{addr: "127.0.0.1:0", idle: 5 * time.Second}
+	must.OK(t, m.Open(io.Discard))
+	check.That(t, m.server.ReadHeaderTimeout == 5*time.Second && m.server.IdleTimeout == 5*time.Second, "%+v", m.server)
+	m.Close()
+}
+
+// It goes by the name of the host and by the one that stands in the flag.
+func TestNameOfTheHostIsGood(t *testing.T) {
+	at := open(t, "localhost:0", 0)
+	name := must.Get(os.Hostname())(t)
+	for host, want := range map[string]int{"localhost": 200, name: 200, name + "x": 403, "evil.example": 403} {
+		for _, path := range []string{"/metrics", "/status/text"} {
+			r := must.Get(http.NewRequest(http.MethodGet, "http://"+at+path, nil))(t)
+			r.Host = host
+			resp := must.Get((&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r))(t)
+			resp.Body.Close()
+			check.That(t, resp.StatusCode == want, "%s of %s: %d, want %d", path, host, resp.StatusCode, want)
+		}
+	}
+}
+
+// What cannot be shown is said in words of the flag, and what is shown is complete.
+func TestStatThatCannotBeShown(t *testing.T) {
+	status := http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, r.Method, " ", r.URL.Path)
+	}))
+	at := strings.TrimPrefix(s.URL, "http://")
+	var b strings.Builder
+	must.OK(t, Stat(t.Context(), at, &b))
+	check.Equal(t, "asked for", b.String(), "GET /status/text")
+	fails := errors.New("fails")
+	check.Equal(t, "where it cannot be written", Stat(t.Context(), at, writes{fails}), fails)
+	status = http.StatusForbidden
+	b.Reset()
+	err := Stat(t.Context(), at, &b)
+	check.That(t, err != nil && err.Error() == "--stat "+at+": the answer is 403 Forbidden: it is for the host itself, and for tools of this release" && b.Len() == 0, "%v, %s", err, &b)
+	s.Close()
+	err = Stat(t.Context(), at, &b)
+	check.That(t, err != nil && strings.HasPrefix(err.Error(), "--stat "+at+": nobody serves there: start ddpping or ddpbench with --metrics "+at+" ("), "%v", err)
+	usage := new(cli.UsageError)
+	err = Stat(t.Context(), "a b", &b)
+	check.That(t, errors.As(err, &usage) && strings.HasPrefix(err.Error(), "--stat a b: it is the address"), "%v", err)
+}
+
+// writes is a Writer that fails.
+type writes struct{ err error }
+
+func (w writes) Write([]byte) (int, error) { return 0, w.err }
