@@ -129,6 +129,10 @@ func TestCallsOfAClosedSocket(t *testing.T) {
 	} {
 		check.Equal(t, name, err, error(syscall.EBADF))
 	}
+	l, _ := listen(t)
+	l.stop() // as Close does, while Accept waits
+	_, accept := l.acceptFrom(l.listener)
+	check.Equal(t, "accept, closed meanwhile", accept, error(syscall.EINVAL))
 	check.Equal(t, "connect to nothing", connect, error(syscall.EINVAL))
 	fd, _ := s.Descriptor()
 	check.Equal(t, "its descriptor", fd, -1)
@@ -251,5 +255,11 @@ func TestOptionsThatTheLinkRefuses(t *testing.T) {
 	must.Get(s.Getsockopt(optPeerAddrParams, got))(t)
 	check.Equal(t, "the DSCP", got[4+sizeStorage+22], 0)
 	must.OK(t, s.Setsockopt(optNoDelay, words(1))) // others go on
+	s.opts.cfg.DSCP = 46                           // so that the next fails too
+	var events [numEvents]byte
+	events[eventSenderDry] = 1
+	same(t, s.Setsockopt(optEvents, events[:]), error(syscall.EOPNOTSUPP))
+	list, last := noted(s)
+	check.That(t, len(list)+len(last) == 0 && s.opts.events == [numEvents]byte{} && !s.notes.watched, "it is subscribed to all the same: % x", list)
 	s.conn.Abort("")
 }

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -57,6 +58,7 @@ func TestEachEventIsANotification(t *testing.T) {
 		{"up", eventAssociation, sctp.Event{Kind: sctp.EventUp}, change(commUp, 0, nil), false},
 		{"restart", eventAssociation, sctp.Event{Kind: sctp.EventRestart}, change(restarted, 0, nil), false},
 		{"shutdown", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: sctp.ErrShutdown}, change(shutdownComp, 0, nil), true},
+		{"shutdown, as it is told", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: fmt.Errorf("it ended: %w", sctp.ErrShutdown)}, change(shutdownComp, 0, nil), true},
 		{"no answer", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: syscall.ETIMEDOUT}, change(commLost, 0, nil), true},
 		{"ABORT of the peer", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{ByPeer: true, Causes: causes}}, change(commLost, 13, chunk(6)), true},
 		{"ABORT without a cause", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{ByPeer: true}}, change(commLost, 0, []byte{6, 0, 0, 4}), true},

@@ -36,12 +36,12 @@ func (o *options) live(c *sctp.Conn) error {
 	return c.Reconfigure(func(cfg *sctp.Config) { *cfg = o.cfg })
 }
 
-// apply has the association be as the options are, if it lives, and what comes by a listener from now on.
+// apply has the association be as the options are, and what comes by a listener from now on.
 func (o *options) apply(c *sctp.Conn, l *sctp.Listener) error {
 	switch {
 	case l != nil:
 		return l.Reconfigure(func(cfg *sctp.Config) { *cfg = o.cfg })
-	case c == nil || c.Err() != nil:
+	case c == nil:
 		return nil
 	}
 	return o.live(c)

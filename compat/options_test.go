@@ -102,6 +102,8 @@ var optionRows = []optionRow{
 	{name: "no HEARTBEATs, no SACK delay", opt: optPeerAddrParams, set: paramsOf(7000, 0, 0, 0, sppNoHeartbeat|sppNoSackDelay|sppPMTUD, 0, 0),
 		get:   paramsOf(0, 5, 0, 0, sppNoHeartbeat|sppPMTUD|sppNoSackDelay, 0, 0),
 		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), see: func(c *sctp.Config) bool { return c.HeartbeatInterval < 0 && c.SackDelay == 1 }},
+	{name: "no HEARTBEATs, no search", opt: optPeerAddrParams, set: paramsOf(0, 0, 1400, 0, sppNoHeartbeat|sppNoPMTUD, 0, 0), get: paramsOf(0, 5, 1400, 200, sppNoHeartbeat|sppNoPMTUD|sppSackDelay, 0, 0),
+		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), see: func(c *sctp.Config) bool { return c.HeartbeatInterval < 0 && c.DisablePMTUD && c.MTU == 1400 }},
 	{name: "HEARTBEATs each RTO", opt: optPeerAddrParams, set: paramsOf(7000, 0, 0, 0, sppHeartbeat|sppHeartbeatNow, 0, 0), get: paramsOf(0, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
 		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), see: func(c *sctp.Config) bool { return c.HeartbeatInterval == 1 }},
 	{name: "PEER_ADDR_PARAMS, the older structure", opt: optPeerAddrParams, set: paramsOf(7000, 3, 1400, 500, sppHeartbeat|sppNoPMTUD|sppSackDelay, 0, 0)[:152],

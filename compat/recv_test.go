@@ -118,6 +118,9 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	f.u32(3) // the stream
 	f.u32(0) // its first message
 	same(t, last, recv{string(f), MsgNotification | MsgEOR, nil})
+	b.notes.mu.Lock()
+	check.That(t, !b.notes.amid, "notifications wait for the end of the message for ever")
+	b.notes.mu.Unlock()
 	dry := read(b, 99)
 	check.That(t, dry.flags == MsgNotification|MsgEOR && native.Uint16([]byte(dry.text)) == noteSenderDry, "%q, %#x", dry.text, dry.flags)
 	lost := read(b, 99)
@@ -173,6 +176,11 @@ func TestSenderDryAtTheSubscription(t *testing.T) {
 		"not by another event": func(t *testing.T, a, b *Socket) {
 			subscribe(t, a, eventShutdown)
 			must.OK(t, a.Setsockopt(optEvent, one(eventAssociation, 1)))
+			same(t, now(t, a, 99), none)
+		},
+		"not by a structure that does not know it": func(t *testing.T, a, b *Socket) {
+			must.OK(t, a.Setsockopt(optEvents, make([]byte, eventSenderDry)))
+			must.OK(t, a.Setsockopt(optEvents, make([]byte, 1)))
 			same(t, now(t, a, 99), none)
 		},
 		"not when it is taken back": func(t *testing.T, a, b *Socket) {

@@ -115,12 +115,14 @@ func TestConfigurationsThatFail(t *testing.T) {
 		laddr   *SCTPAddr
 		want    error
 	}{
-		"Control":              {SocketConfig{Control: func(string, string, syscall.RawConn) error { return fails }}, "sctp", nil, fails},
-		"a network":            {SocketConfig{}, "tcp", nil, net.UnknownNetworkError("tcp")},
-		"an address":           {SocketConfig{}, "sctp", away, syscall.EADDRNOTAVAIL},
-		"streams of no number": {SocketConfig{RtoInfo: &RtoInfo{SrtoInitial: 9, SrtoMax: 5}}, "sctp", nil, syscall.EINVAL},
-		"a short segment":      {SocketConfig{MaxSeg: 1}, "sctp", nil, syscall.EINVAL},
-		"the first of several": {SocketConfig{RtoInfo: &RtoInfo{SrtoInitial: 9, SrtoMax: 5}, AssocInfo: &AssocInfo{AsocMaxRxt: 4}, MaxSeg: 900}, "sctp", nil, syscall.EINVAL},
+		"Control":                {SocketConfig{Control: func(string, string, syscall.RawConn) error { return fails }}, "sctp", nil, fails},
+		"Control, bound":         {SocketConfig{Control: func(string, string, syscall.RawConn) error { return fails }}, "sctp", home, fails},
+		"a network":              {SocketConfig{}, "tcp", nil, net.UnknownNetworkError("tcp")},
+		"an address":             {SocketConfig{}, "sctp", away, syscall.EADDRNOTAVAIL},
+		"streams of no number":   {SocketConfig{RtoInfo: &RtoInfo{SrtoInitial: 9, SrtoMax: 5}}, "sctp", nil, syscall.EINVAL},
+		"a short segment":        {SocketConfig{MaxSeg: 1}, "sctp", nil, syscall.EINVAL},
+		"a short segment, bound": {SocketConfig{MaxSeg: 1}, "sctp", home, syscall.EINVAL},
+		"the first of several":   {SocketConfig{RtoInfo: &RtoInfo{SrtoInitial: 9, SrtoMax: 5}, AssocInfo: &AssocInfo{AsocMaxRxt: 4}, MaxSeg: 900}, "sctp", nil, syscall.EINVAL},
 	} {
 		c, err := row.cfg.Dial(row.network, row.laddr, at)
 		equal(t, "dial: "+name, []any{c, err}, []any{(*SCTPConn)(nil), row.want})

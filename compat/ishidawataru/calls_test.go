@@ -114,9 +114,10 @@ func TestConfigurationsThatFail(t *testing.T) {
 		laddr   *SCTPAddr
 		want    error
 	}{
-		"Control":    {SocketConfig{Control: func(string, string, syscall.RawConn) error { return fails }}, "sctp", nil, fails},
-		"a network":  {SocketConfig{}, "tcp", nil, net.UnknownNetworkError("tcp")},
-		"an address": {SocketConfig{}, "sctp", away, syscall.EADDRNOTAVAIL},
+		"Control":        {SocketConfig{Control: func(string, string, syscall.RawConn) error { return fails }}, "sctp", nil, fails},
+		"Control, bound": {SocketConfig{Control: func(string, string, syscall.RawConn) error { return fails }}, "sctp", home, fails},
+		"a network":      {SocketConfig{}, "tcp", nil, net.UnknownNetworkError("tcp")},
+		"an address":     {SocketConfig{}, "sctp", away, syscall.EADDRNOTAVAIL},
 	} {
 		c, err := row.cfg.Dial(row.network, row.laddr, at)
 		equal(t, "dial: "+name, []any{c, err}, []any{(*SCTPConn)(nil), row.want})
