@@ -290,7 +290,7 @@ func TestFailedMessagesComeBack(t *testing.T) {
 // newReborn returns the two lives of a client, and the server that takes them for one.
 func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *mempair.Reborn) {
 	t.Helper()
-	server = &mempair.Reborn{In: make(chan rawio.Packet)}
+	server = &mempair.Reborn{In: make(chan rawio.Packet), Intr: make(chan struct{}, 1)}
 	for i := range clients {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		clients[i] = must.Get(NewTransport(la, nil))(t)

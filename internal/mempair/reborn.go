@@ -16,6 +16,7 @@ type Reborn struct {
 	Lives [2]*mem.Link
 	Life  atomic.Int32 // the one that it is joined to, or Dead
 	In    chan rawio.Packet
+	Intr  chan struct{} // of one read
 }
 
 // Dead is the life of a host that is down.
@@ -23,12 +24,37 @@ const Dead = -1
 
 // ReadBatch reads what has come from the client that lives.
 func (r *Reborn) ReadBatch(pkts []rawio.Packet) (int, error) {
-	p, ok := <-r.In
-	if !ok {
-		return 0, net.ErrClosed
+	select {
+	case <-r.Intr:
+		return 0, rawio.ErrInterrupted
+	case p, ok := <-r.In:
+		if !ok {
+			return 0, net.ErrClosed
+		}
+		pkts[0] = p
+		return 1, nil
 	}
-	pkts[0] = p
-	return 1, nil
+}
+
+// PollBatch is ReadBatch that does not wait.
+func (r *Reborn) PollBatch(pkts []rawio.Packet) int {
+	select {
+	case p, ok := <-r.In:
+		if ok {
+			pkts[0] = p
+			return 1
+		}
+	default:
+	}
+	return 0
+}
+
+// Interrupt ends the read under way, or the next.
+func (r *Reborn) Interrupt() {
+	select {
+	case r.Intr <- struct{}{}:
+	default:
+	}
 }
 
 // WriteBatch sends to the client that lives.
