@@ -67,13 +67,14 @@ func TestCallsInEachState(t *testing.T) {
 			want syscall.Errno
 			do   func(s *Socket) error
 		}{
-			"bind":                  {w.bind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.2"), false) }},
-			"bind to another port":  {w.bindPort, func(s *Socket) error { return s.Bind(at(40_124, "127.0.0.2"), false) }},
-			"unbind":                {w.unbind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.1"), true) }},
-			"unbind by the option":  {w.unbind, func(s *Socket) error { return s.Setsockopt(optBindRem, at(0, "127.0.0.1")) }},
-			"listen":                {w.listen, func(s *Socket) error { return s.Listen() }},
-			"connect":               {w.connect, func(s *Socket) error { _, err := s.Connect(at(1, "127.0.0.1")); return err }},
-			"connect by the option": {w.connect, func(s *Socket) error { return s.Setsockopt(optConnect, at(1, "127.0.0.1")) }},
+			"bind":                        {w.bind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.2"), false) }},
+			"bind to another port":        {w.bindPort, func(s *Socket) error { return s.Bind(at(40_124, "127.0.0.2"), false) }},
+			"unbind":                      {w.unbind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.1"), true) }},
+			"unbind by the option":        {w.unbind, func(s *Socket) error { return s.Setsockopt(optBindRem, at(0, "127.0.0.1")) }},
+			"listen":                      {w.listen, func(s *Socket) error { return s.Listen() }},
+			"connect":                     {w.connect, func(s *Socket) error { _, err := s.Connect(at(1, "127.0.0.1")); return err }},
+			"connect by the option":       {w.connect, func(s *Socket) error { return s.Setsockopt(optConnect, at(1, "127.0.0.1")) }},
+			"connect by the older option": {w.connect, func(s *Socket) error { return s.Setsockopt(optConnectOld, at(1, "127.0.0.1")) }},
 			"accept": {w.accept, func(s *Socket) error {
 				if !s.Closed() {
 					must.OK(t, s.SetTimeout(false, time.Millisecond))

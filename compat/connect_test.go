@@ -270,6 +270,8 @@ func TestConnectToThisHost(t *testing.T) {
 		_, port := must.Two(ParseAddrs(must1(l.LocalAddrs())))(t)
 		s := NewSocket(want == "::1", false)
 		must.Get(s.Connect(at(port, any)))(t)
+		own, n, err := s.LocalAddrs() // of one that is bound to none: that which it talks from
+		check.That(t, err == nil && n == 1 && slices.Equal(own, at(int(s.port), want)), "%s: own addresses % x, %v", any, own, err)
 		check.Equal(t, any, s.conn.RemoteAddr().(sctp.Addr).Addr().String(), want)
 		must.OK(t, s.Close())
 		must.OK(t, l.Close())

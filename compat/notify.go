@@ -119,8 +119,7 @@ func (n *notes) push(b []byte, end bool, rd *waits) {
 	switch last := len(n.list) - 1; {
 	case end:
 		n.last = append(n.last, b)
-	case last+1 == maxNotes, dry && last >= 0 && native.Uint16(n.list[last]) == noteSenderDry:
-		return
+	case last+1 == maxNotes, dry && last >= 0 && native.Uint16(n.list[last]) == noteSenderDry: // enough are there
 	default:
 		n.list = append(n.list, b)
 		n.tell(rd)

@@ -148,9 +148,7 @@ func (s *Socket) Getsockopt(name int, b []byte) (int, error) {
 	if err := o.get(s, b[:o.size], &f); err != nil {
 		return 0, errnoOf(err)
 	}
-	switch {
-	case name == optDelayedSack && o.size == 8: // sack_delay alone
-	case o.size == 4 && len(f) == 8: // the value without the association
+	if o.size == 4 && len(f) == 8 { // the value without the association
 		f = f[4:]
 	}
 	return copy(b, f[:o.size]), nil

@@ -130,7 +130,7 @@ func TestConfigurationsThatFail(t *testing.T) {
 		equal(t, "listen: "+name, []any{ln, err}, []any{(*SCTPListener)(nil), row.want})
 	}
 	var seen []string
-	cfg := SocketConfig{InitMsg: InitMsg{NumOstreams: 7, MaxInstreams: 9}, RtoInfo: &RtoInfo{SrtoInitial: 300, SrtoMax: 4000, StroMin: 200}, AssocInfo: &AssocInfo{AsocMaxRxt: 4, CookieLife: 9000}, MaxSeg: 900,
+	cfg := SocketConfig{InitMsg: InitMsg{NumOstreams: 7, MaxInstreams: 9, MaxAttempts: 3, MaxInitTimeout: 500}, RtoInfo: &RtoInfo{SrtoInitial: 300, SrtoMax: 4000, StroMin: 200}, AssocInfo: &AssocInfo{AsocMaxRxt: 4, CookieLife: 9000}, MaxSeg: 900,
 		Control: func(network, address string, c syscall.RawConn) error {
 			seen = append(seen, network+" "+address)
 			equal(t, "read of a descriptor", []error{c.Read(nil), c.Write(nil)}, []error{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP})
@@ -152,7 +152,9 @@ func TestConfigurationsThatFail(t *testing.T) {
 		octets, err := c.GetReadBuffer()
 		equal(t, "what Control has set", []any{octets, err}, []any{40_000, nil})
 		init := raw(t, c, SCTP_INITMSG, 8)
-		equal(t, "INITMSG", []uint16{binary.NativeEndian.Uint16(init), binary.NativeEndian.Uint16(init[2:])}, []uint16{7, 9})
+		for i, want := range []uint16{7, 9, 3, 500} {
+			equal(t, "INITMSG", binary.NativeEndian.Uint16(init[2*i:]), want)
+		}
 		rto, err := c.GetRtoInfo()
 		equal(t, "RtoInfo", []any{*rto, err}, []any{RtoInfo{SrtoInitial: 300, SrtoMax: 4000, StroMin: 200}, nil})
 		assoc, err := c.GetAssocInfo()

@@ -125,7 +125,7 @@ func TestConfigurationsThatFail(t *testing.T) {
 		equal(t, "listen: "+name, []any{ln, err}, []any{(*SCTPListener)(nil), row.want})
 	}
 	var seen []string
-	cfg := SocketConfig{InitMsg: InitMsg{NumOstreams: 7, MaxInstreams: 9},
+	cfg := SocketConfig{InitMsg: InitMsg{NumOstreams: 7, MaxInstreams: 9, MaxAttempts: 3, MaxInitTimeout: 500},
 		Control: func(network, address string, c syscall.RawConn) error {
 			seen = append(seen, network+" "+address)
 			equal(t, "read of a descriptor", []error{c.Read(nil), c.Write(nil)}, []error{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP})
@@ -147,7 +147,9 @@ func TestConfigurationsThatFail(t *testing.T) {
 		octets, err := c.GetReadBuffer()
 		equal(t, "what Control has set", []any{octets, err}, []any{40_000, nil})
 		init := raw(t, c, SCTP_INITMSG, 8)
-		equal(t, "INITMSG", []uint16{binary.NativeEndian.Uint16(init), binary.NativeEndian.Uint16(init[2:])}, []uint16{7, 9})
+		for i, want := range []uint16{7, 9, 3, 500} {
+			equal(t, "INITMSG", binary.NativeEndian.Uint16(init[2*i:]), want)
+		}
 	}
 	all, err := ListenSCTP("sctp", nil) // all addresses, and some port
 	ok(t, err)
