@@ -135,6 +135,30 @@ func TestMoreMessagesWaitThanThereAreSSNs(t *testing.T) {
 	}
 }
 
+// A peer may give a message its TSN out of turn, as one that sends long messages of a stream beside short ones does. SSNs that are near each other decide then.
+func TestMessagesWhoseTSNsAreOutOfTurn(t *testing.T) {
+	turns := []int{0, 1, 2, 4, 5, 3, 6}
+	swapped := func(i int) (int, int, uint8) { return 3, turns[i], be }
+	for _, tt := range []struct {
+		name string
+		come []int
+	}{
+		{"a higher TSN, and a lower SSN", []int{4, 5, 0, 1, 2, 3, 6}},
+		{"the same, where the one before it has come", []int{0, 1, 2, 4, 5, 3, 6}},
+		{"a lower TSN, and a higher SSN", []int{5, 4, 3, 2, 1, 0, 6}},
+	} {
+		f := newFlood(t, swapped)
+		for _, i := range tt.come {
+			f.come(i)
+		}
+		next := map[int]int{}
+		f.read(len(tt.come), next)
+		_, ok := f.r.Receive()
+		check.That(t, !ok && f.r.Buffered() == 0, "%s: %d octets left", tt.name, f.r.Buffered())
+		must.OK(t, f.r.Audit(0))
+	}
+}
+
 // While messages of one stream wait to be read, others may take any number of TSNs: those that wait say nothing of their order then.
 func TestMessagesWaitWhileTSNsGoRound(t *testing.T) {
 	for _, ahead := range []int{0, 1, 65_536, 1 << 30, 1<<31 - 10, 1<<31 + 10, 1<<32 - 100} {
