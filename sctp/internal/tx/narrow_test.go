@@ -7,6 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/rawio"
 )
 
 // narrowLab has a window of so many octets, and paths that have proved a round trip of 40 ms, the second 400.
@@ -109,4 +110,25 @@ func TestSpansOfANarrowWindow(t *testing.T) {
 	l.queue(1, 10)
 	l.lie(1 << 20)
 	check.That(t, l.s.spans == nil, "they are kept with a wide window")
+}
+
+// A span counts until a trip is over behind the last that was sent in it, not behind its first.
+func TestASpanEndsWithItsLast(t *testing.T) {
+	const trip = 64 * time.Millisecond
+	var l spans
+	now := rawio.Time(time.Second)
+	for range narrowFew { // of which each is one of its own, however close they are
+		l.add(now, trip, 1)
+		now = now.Add(1)
+	}
+	begun := now
+	l.add(now, trip, 10)
+	now = now.Add(trip/64 - 2) // and it is of the same span
+	l.add(now, trip, 20)
+	last := l.at[(l.first+l.n-1)%narrowSpans]
+	check.That(t, last.octets >= 20 && last.until == now.Add(trip), "the last span has %d octets, until %v behind its last", last.octets, last.until.Sub(now))
+	l.forget(begun.Add(trip))
+	check.That(t, l.n == 1 && l.octets == last.octets, "%d spans and %d octets count when a trip is over behind the first of them", l.n, l.octets)
+	check.Equal(t, "spans when it is over behind the last", l.forget(now.Add(trip)), 0)
+	check.Equal(t, "octets", l.octets, 0)
 }
