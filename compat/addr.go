@@ -17,9 +17,9 @@ import (
 
 // Values of Linux, whatever the system.
 const (
-	afInet, afInet6       = 2, 10
-	sizeInet4, sizeInet6  = 16, 28
-	sizeStorage, maxAddrs = 128, 8
+	afInet, afInet6                    = 2, 10
+	sockaddrInet4Len, sockaddrInet6Len = 16, 28
+	sockaddrStorageLen, maxAddrs       = 128, 8
 )
 
 // ResolveAddr splits "a/b/c:port", resolves each part, and returns the addresses, none for ":port". The network is "sctp", "sctp4", "sctp6" or "".
@@ -80,14 +80,14 @@ func RawAddrs(addrs []net.IPAddr, port int) []byte {
 	return b
 }
 
-// shown returns an address as a socket of IPv6 shows it, unless SCTP_I_WANT_MAPPED_V4_ADDR is off: one of IPv4 mapped. Called without mu.
-func (s *Socket) shown(a netip.AddrPort) netip.AddrPort {
+// presentedAddr returns an address as a socket of IPv6 shows it, unless SCTP_I_WANT_MAPPED_V4_ADDR is off: one of IPv4 mapped. Called without mu.
+func (s *Socket) presentedAddr(a netip.AddrPort) netip.AddrPort {
 	if !s.v6 || !a.Addr().Is4() {
 		return a
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.opts.noMapped {
+	if s.opts.noMappedV4 {
 		return a
 	}
 	return netip.AddrPortFrom(netip.AddrFrom16(a.Addr().As16()), a.Port())
@@ -97,17 +97,17 @@ func (s *Socket) shown(a netip.AddrPort) netip.AddrPort {
 func appendSockaddr(b []byte, a netip.AddrPort) []byte {
 	ip := a.Addr()
 	if ip.Is4() {
-		b = native.AppendUint16(b, afInet)
+		b = nativeOrder.AppendUint16(b, afInet)
 		b = binary.BigEndian.AppendUint16(b, a.Port())
 		b = append(b, ip.AsSlice()...)
 		return append(b, make([]byte, 8)...)
 	}
-	b = native.AppendUint16(b, afInet6)
+	b = nativeOrder.AppendUint16(b, afInet6)
 	b = binary.BigEndian.AppendUint16(b, a.Port())
 	b = append(b, 0, 0, 0, 0) // flow
 	raw := ip.As16()
 	b = append(b, raw[:]...)
-	return native.AppendUint32(b, uint32(zoneIndex(ip.Zone())))
+	return nativeOrder.AppendUint32(b, uint32(zoneIndex(ip.Zone())))
 }
 
 // nextSockaddr reads one sockaddr and returns what is behind it. It fails with EINVAL.
@@ -115,21 +115,21 @@ func nextSockaddr(b []byte) (a netip.AddrPort, rest []byte, err error) {
 	if len(b) < 2 {
 		return a, nil, syscall.EINVAL
 	}
-	switch family := native.Uint16(b); {
-	case family == afInet && len(b) >= sizeInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:])), b[sizeInet4:], nil
-	case family == afInet6 && len(b) >= sizeInet6:
+	switch family := nativeOrder.Uint16(b); {
+	case family == afInet && len(b) >= sockaddrInet4Len:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:])), b[sockaddrInet4Len:], nil
+	case family == afInet6 && len(b) >= sockaddrInet6Len:
 		ip := netip.AddrFrom16([16]byte(b[8:24])).Unmap()
-		if i := native.Uint32(b[24:]); i != 0 {
+		if i := nativeOrder.Uint32(b[24:]); i != 0 {
 			ip = ip.WithZone(zoneName(int(i))) // which one of IPv4 has none of
 		}
-		return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b[2:])), b[sizeInet6:], nil
+		return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b[2:])), b[sockaddrInet6Len:], nil
 	}
 	return a, nil, syscall.EINVAL
 }
 
-// sockaddrs reads a list of sockaddrs with the same port.
-func sockaddrs(b []byte) (list []netip.Addr, port uint16, err error) {
+// parseSockaddrs reads a list of sockaddrs with the same port.
+func parseSockaddrs(b []byte) (list []netip.Addr, port uint16, err error) {
 	for len(b) > 0 {
 		var a netip.AddrPort
 		if a, b, err = nextSockaddr(b); err != nil {
@@ -177,9 +177,9 @@ func zoneName(index int) string {
 	return strconv.Itoa(index)
 }
 
-// hostAddrs are the addresses of this host that a socket of a family has when it is bound to none in particular, those of the loopback first.
-func hostAddrs(v4, v6 bool) (list []netip.Addr) {
-	all, _ := hostaddr.List()
+// unboundAddrs are the addresses of this host that a socket of a family has when it is bound to none in particular, those of the loopback first.
+func unboundAddrs(v4, v6 bool) (list []netip.Addr) {
+	all, _ := hostaddr.LocalAddrs()
 	for _, ip := range all {
 		if !ip.IsLinkLocalUnicast() && (ip.Is4() && v4 || ip.Is6() && v6) {
 			list = append(list, ip)

@@ -42,7 +42,7 @@ func TestCallsInEachState(t *testing.T) {
 			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, ok, syscall.EISCONN, syscall.EAGAIN, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, ok}},
 		"being connected": {func(t *testing.T) *Socket {
 			s := NewSocket(false, false)
-			s.busy = true
+			s.connecting = true
 			must.OK(t, s.SetNonblock(true))
 			must.OK(t, s.SetReadDeadline(time.Now()))
 			return s
@@ -70,7 +70,7 @@ func TestCallsInEachState(t *testing.T) {
 			"bind":                        {w.bind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.2"), false) }},
 			"bind to another port":        {w.bindPort, func(s *Socket) error { return s.Bind(at(40_124, "127.0.0.2"), false) }},
 			"unbind":                      {w.unbind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.1"), true) }},
-			"unbind by the option":        {w.unbind, func(s *Socket) error { return s.Setsockopt(optBindRem, at(0, "127.0.0.1")) }},
+			"unbind by the option":        {w.unbind, func(s *Socket) error { return s.Setsockopt(optBindRemove, at(0, "127.0.0.1")) }},
 			"listen":                      {w.listen, func(s *Socket) error { return s.Listen() }},
 			"connect":                     {w.connect, func(s *Socket) error { _, err := s.Connect(at(1, "127.0.0.1")); return err }},
 			"connect by the option":       {w.connect, func(s *Socket) error { return s.Setsockopt(optConnect, at(1, "127.0.0.1")) }},
@@ -91,7 +91,7 @@ func TestCallsInEachState(t *testing.T) {
 			s := state.make(t)
 			got := fail(row.do(s))
 			check.That(t, got == row.want, "%s, %s: %v, want %v", name, call, got, row.want)
-			s.busy = false
+			s.connecting = false
 			s.Close()
 		}
 	}
@@ -169,7 +169,7 @@ func TestParametersOfOneAddress(t *testing.T) {
 		copy(b[4:], sockaddr)
 		return b
 	}
-	first, second := to[:sizeInet4], to[sizeInet4:]
+	first, second := to[:sockaddrInet4Len], to[sockaddrInet4Len:]
 	get := func(sockaddr []byte) []byte {
 		t.Helper()
 		got := of(make([]byte, 156), sockaddr)
@@ -190,13 +190,13 @@ func TestParametersOfOneAddress(t *testing.T) {
 
 	for _, p := range [][]byte{paramsOf(7100, 0, 0, 0, sppHeartbeat, 0, 0), paramsOf(0, 0, 0, 0, 0, 0, 0), paramsOf(7000, 0, 0, 0, sppHeartbeat, 7, 8)} { // marks without their flags
 		must.OK(t, set(p, second))
-		got := get(second)[4+sizeStorage+18:]
+		got := get(second)[4+sockaddrStorageLen+18:]
 		same(t, got, append(words(0x12345), 46<<2, 0))
 	}
 	must.OK(t, set(paramsOf(0, 0, 0, 0, sppFlowLabel, 0x54321, 4), second))
-	same(t, get(second)[4+sizeStorage+18:], append(words(0x54321), 46<<2, 0))
+	same(t, get(second)[4+sockaddrStorageLen+18:], append(words(0x54321), 46<<2, 0))
 	must.OK(t, set(paramsOf(0, 0, 0, 0, sppDSCP, 7, 10<<2), second))
-	same(t, get(second)[4+sizeStorage+18:], append(words(0x54321), 10<<2, 0))
+	same(t, get(second)[4+sockaddrStorageLen+18:], append(words(0x54321), 10<<2, 0))
 	must.OK(t, set(paramsOf(0, 0, 0, 0, sppDSCP|sppFlowLabel, 0xfff12345, 46<<2), second)) // of which 20 bits count
 
 	// What can only be the same for both is refused, whole.
@@ -205,10 +205,10 @@ func TestParametersOfOneAddress(t *testing.T) {
 		"SACK delay": paramsOf(9000, 0, 0, 100, sppHeartbeat|sppSackDelay, 0, 0), "none": paramsOf(9000, 0, 0, 0, sppHeartbeat|sppNoSackDelay, 0, 0),
 	} {
 		check.Equal(t, name, set(p, second), error(syscall.EOPNOTSUPP))
-		same(t, get(second)[4+sizeStorage:8+sizeStorage], words(7000))
+		same(t, get(second)[4+sockaddrStorageLen:8+sockaddrStorageLen], words(7000))
 	}
 	must.OK(t, set(paramsOf(9000, 4, 0, 0, sppHeartbeat, 0, 0), at(0, "0.0.0.0"))) // of all
-	same(t, get(second)[4+sizeStorage:10+sizeStorage], append(words(9000), halves(4)...))
+	same(t, get(second)[4+sockaddrStorageLen:10+sockaddrStorageLen], append(words(9000), halves(4)...))
 
 	beats := func() uint64 { return a.conn.Stats().HeartbeatsOut }
 	before := beats()
@@ -219,17 +219,17 @@ func TestParametersOfOneAddress(t *testing.T) {
 
 	// The primary address, and what is told of each.
 	primary := func() []byte {
-		got := make([]byte, 4+sizeStorage)
+		got := make([]byte, 4+sockaddrStorageLen)
 		must.Get(a.Getsockopt(optPrimaryAddr, got))(t)
 		return got
 	}
 	storage := func(sockaddr []byte) []byte {
-		b := native.AppendUint32(nil, uint32(a.id))
+		b := nativeOrder.AppendUint32(nil, uint32(a.assocID))
 		b = append(b, sockaddr...)
-		return append(b, make([]byte, 4+sizeStorage-len(b))...)
+		return append(b, make([]byte, 4+sockaddrStorageLen-len(b))...)
 	}
 	same(t, primary(), storage(first))
-	must.OK(t, a.Setsockopt(optPrimaryAddr, of(make([]byte, 4+sizeStorage), second)))
+	must.OK(t, a.Setsockopt(optPrimaryAddr, of(make([]byte, 4+sockaddrStorageLen), second)))
 	same(t, primary(), storage(second))
 	peers, _ = must.Two(a.RemoteAddrs())(t)
 	check.That(t, slices.Equal(peers, append(slices.Clone(second), first...)), "the primary address first: % x", peers)
@@ -239,7 +239,7 @@ func TestParametersOfOneAddress(t *testing.T) {
 		p := a.conn.Paths()[i]
 		want := append(storage(sockaddr), words(2, p.Cwnd, int(p.SRTT.Milliseconds()), int(p.RTO.Milliseconds()), p.MTU+28)...)
 		if p.State != 0 {
-			want[4+sizeStorage] = got[4+sizeStorage]
+			want[4+sockaddrStorageLen] = got[4+sockaddrStorageLen]
 		}
 		same(t, got, want)
 	}
@@ -253,19 +253,19 @@ func TestParametersOfOneAddress(t *testing.T) {
 	got := make([]byte, 24+sizePeerAddrInfo)
 	must.Get(a.Getsockopt(optStatus, got))(t)
 	st := a.conn.Stats()
-	want := append(words(int(a.id), 5, st.PeerWindow), halves(0, 0, st.InStreams, st.OutStreams)...)
-	check.That(t, slices.Equal(got[:20], want) && native.Uint32(got[20:]) > 500 && slices.Equal(got[24:28+sizeStorage], storage(second)), "status: % x, want % x ...", got, want)
+	want := append(words(int(a.assocID), 5, st.PeerWindow), halves(0, 0, st.InStreams, st.OutStreams)...)
+	check.That(t, slices.Equal(got[:20], want) && nativeOrder.Uint32(got[20:]) > 500 && slices.Equal(got[24:28+sockaddrStorageLen], storage(second)), "status: % x, want % x ...", got, want)
 
 	// SCTP_GET_PEER_ADDRS and SCTP_GET_LOCAL_ADDRS have a number and the list.
 	for opt, want := range map[int][]byte{optPeerAddrs: peers} {
 		got := make([]byte, 8+len(want)+4)
 		n := must.Get(a.Getsockopt(opt, got))(t)
-		check.That(t, n == 8+len(want) && native.Uint32(got[4:]) == 2 && slices.Equal(got[8:n], want), "%d octets: % x", n, got)
+		check.That(t, n == 8+len(want) && nativeOrder.Uint32(got[4:]) == 2 && slices.Equal(got[8:n], want), "%d octets: % x", n, got)
 	}
 	gotInfo := make([]byte, 20)
 	must.Get(a.Getsockopt(optAssocInfo, gotInfo))(t)
 	st = a.conn.Stats()
-	same(t, gotInfo, append(append(words(int(a.id)), halves(10, 2)...), words(st.PeerWindow, st.RecvWindow, 60000)...))
+	same(t, gotInfo, append(append(words(int(a.assocID)), halves(10, 2)...), words(st.PeerWindow, st.RecvWindow, 60000)...))
 
 	must.OK(t, a.Shutdown())
 	same(t, set(paramsOf(0, 0, 0, 0, sppDemand, 0, 0), second), error(syscall.EPIPE))
@@ -312,7 +312,7 @@ func TestAddressesAreMapped(t *testing.T) {
 	l, to := listen(t)
 	mapped := func(raw []byte) []byte {
 		list, port := must.Two(ParseAddrs(raw))(t)
-		b := append(native.AppendUint16(nil, afInet6), raw[2:4]...)
+		b := append(nativeOrder.AppendUint16(nil, afInet6), raw[2:4]...)
 		check.That(t, len(list) == 1 && port != 0, "%v", list)
 		return append(append(b, 0, 0, 0, 0), append(list[0].IP.To16(), 0, 0, 0, 0)...)
 	}
@@ -330,7 +330,7 @@ func TestAddressesAreMapped(t *testing.T) {
 			}
 			raw, n, err := a.RemoteAddrs()
 			check.That(t, err == nil && n == 1 && slices.Equal(raw, want.raw), "IPv6 %v, mapped %d: % x, %v", v6, want.on, raw, err)
-			got := make([]byte, 4+sizeStorage)
+			got := make([]byte, 4+sockaddrStorageLen)
 			must.Get(a.Getsockopt(optPrimaryAddr, got))(t)
 			check.That(t, slices.Equal(got[4:4+len(want.raw)], want.raw), "IPv6 %v, mapped %d, the primary one: % x", v6, want.on, got)
 			info := make([]byte, sizePeerAddrInfo)

@@ -59,8 +59,8 @@ func TestWritesThatEnd(t *testing.T) {
 		sent := make(chan error)
 		go func() { _, err := a.Send(make([]byte, 5000), nil); sent <- err }()
 		for range 100 { // news that is none for the writer
-			a.wr.tell(true)
-			a.wr.tell(false)
+			a.writeWaits.setLookAgain(true)
+			a.writeWaits.setLookAgain(false)
 		}
 		go func() { // makes room
 			for read(b, 5000).err == nil {
@@ -71,8 +71,8 @@ func TestWritesThatEnd(t *testing.T) {
 	})
 	t.Run("a socket that is closed meanwhile", func(t *testing.T) {
 		a, b := pair(t)
-		a.stop() // as Close does
-		must.OK(t, a.wr.set(atOnce))
+		a.cancelClosedCtx() // as Close does
+		must.OK(t, a.writeWaits.setConnDeadline(pastTime))
 		must.OK(t, a.SetBuffer(true, 5000))
 		var err error
 		for err == nil {
@@ -98,9 +98,9 @@ func TestAFailureIsHeardOnce(t *testing.T) {
 		"a shutdown":           {sctp.ErrShutdown, syscall.ENOTCONN, syscall.ENOTCONN},
 	} {
 		s := NewSocket(false, false)
-		check.Equal(t, name, s.broken(row.why, syscall.ENOTCONN), error(row.first))
-		check.Equal(t, name+", then", s.broken(row.why, syscall.ENOTCONN), error(row.then))
-		check.Equal(t, name+", of a write", s.broken(row.why, syscall.EPIPE), error(map[bool]syscall.Errno{true: syscall.EPIPE}[true]))
+		check.Equal(t, name, s.failureErrno(row.why, syscall.ENOTCONN), error(row.first))
+		check.Equal(t, name+", then", s.failureErrno(row.why, syscall.ENOTCONN), error(row.then))
+		check.Equal(t, name+", of a write", s.failureErrno(row.why, syscall.EPIPE), error(map[bool]syscall.Errno{true: syscall.EPIPE}[true]))
 		must.OK(t, s.Close())
 	}
 	a, b := pair(t)
@@ -126,7 +126,7 @@ func TestCallsOfAClosedSocket(t *testing.T) {
 		check.Equal(t, name, err, error(syscall.EBADF))
 	}
 	l, _ := listen(t)
-	l.stop() // as Close does, while Accept waits
+	l.cancelClosedCtx() // as Close does, while Accept waits
 	_, accept := l.acceptFrom(l.listener)
 	check.Equal(t, "accept, closed meanwhile", accept, error(syscall.EINVAL))
 	check.Equal(t, "connect to nothing", connect, error(syscall.EINVAL))
@@ -139,15 +139,15 @@ func TestCallsOfAClosedSocket(t *testing.T) {
 func TestOptionsInMemory(t *testing.T) {
 	s := NewSocket(false, false)
 	defer s.Close()
-	b, err := memory(4095, 1)
+	b, err := callerMemory(4095, 1)
 	check.That(t, b == nil && err == syscall.EFAULT, "the page of nil: %v, %v", b, err)
-	b, err = memory(0, 0)
+	b, err = callerMemory(0, 0)
 	check.That(t, b == nil && err == nil, "nothing at nil: %v, %v", b, err)
-	b, err = memory(4096, 7)
+	b, err = callerMemory(4096, 7)
 	check.That(t, len(b) == 7 && cap(b) == 7 && err == nil, "the first page: %d octets, %v", len(b), err)
-	long := make([]byte, maxOption+1)
+	long := make([]byte, maxOptionLen+1)
 	copy(long, at(0, "127.0.0.1"))
-	for n, want := range map[int]error{maxOption: syscall.EINVAL, maxOption + 1: syscall.EINVAL, -1: syscall.EINVAL, 16: nil} {
+	for n, want := range map[int]error{maxOptionLen: syscall.EINVAL, maxOptionLen + 1: syscall.EINVAL, -1: syscall.EINVAL, 16: nil} {
 		check.Equal(t, "to bind", s.SetsockoptAt(optBindAdd, uintptr(unsafe.Pointer(&long[0])), uintptr(n)), want)
 	}
 	var v [8]byte
@@ -177,10 +177,10 @@ func overMemory(t *testing.T, n int) (clients, servers []*Socket, out *mempair.L
 	l := must.Get(tb.Listen(0, nil))(t)
 	t.Cleanup(func() { l.Close(); ta.Close(); tb.Close() })
 	for range n {
-		c := must.Get(ta.Dial(t.Context(), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port()), &sctp.Config{Events: maxNotes}))(t)
+		c := must.Get(ta.Dial(t.Context(), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port()), &sctp.Config{Events: maxNotifications}))(t)
 		a, b := NewSocket(false, false), NewSocket(false, false)
-		a.connected(c)
-		b.connected(must.Get(l.Accept(t.Context()))(t))
+		a.setConn(c)
+		b.setConn(must.Get(l.Accept(t.Context()))(t))
 		clients, servers = append(clients, a), append(servers, b)
 	}
 	return clients, servers, out
@@ -222,7 +222,7 @@ func TestClosingManyWhosePeersAreGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				closing = grace.Period{}
+				closeGrace = grace.Period{}
 				all, _, out := overMemory(t, row.n)
 				for _, s := range all {
 					if row.set != nil {
@@ -249,13 +249,13 @@ func TestOptionsThatTheLinkRefuses(t *testing.T) {
 	same(t, s.Setsockopt(optPeerAddrParams, paramsOf(0, 0, 0, 0, sppDSCP, 0, 46<<2)), error(syscall.EOPNOTSUPP))
 	got := make([]byte, 156)
 	must.Get(s.Getsockopt(optPeerAddrParams, got))(t)
-	check.Equal(t, "the DSCP", got[4+sizeStorage+22], 0)
+	check.Equal(t, "the DSCP", got[4+sockaddrStorageLen+22], 0)
 	must.OK(t, s.Setsockopt(optNoDelay, words(1))) // others go on
 	s.opts.cfg.DSCP = 46                           // so that the next fails too
 	var events [numEvents]byte
 	events[eventSenderDry] = 1
 	same(t, s.Setsockopt(optEvents, events[:]), error(syscall.EOPNOTSUPP))
 	list, last := noted(s)
-	check.That(t, len(list)+len(last) == 0 && s.opts.events == [numEvents]byte{} && !s.notes.watched, "it is subscribed to all the same: % x", list)
+	check.That(t, len(list)+len(last) == 0 && s.opts.events == [numEvents]byte{} && !s.notifications.hasWatcher, "it is subscribed to all the same: % x", list)
 	s.conn.Abort("")
 }

@@ -57,7 +57,7 @@ func TestTheFamilyOfASocket(t *testing.T) {
 		s, err := SocketFor(row.network, row.listen, row.local, row.remote)
 		must.OK(t, err)
 		check.That(t, s.v6 == row.v6 && s.v6only == row.v6only, "%q, listen %v, %v to %v: IPv6 %v, alone %v", row.network, row.listen, row.local, row.remote, s.v6, s.v6only)
-		check.Equal(t, "IPv4", s.v4(), !row.v6only)
+		check.Equal(t, "IPv4", s.hasIPv4(), !row.v6only)
 		must.OK(t, s.Close())
 	}
 	_, err := SocketFor("tcp", false, nil, nil)
@@ -150,7 +150,7 @@ func TestAddressesOfTheHost(t *testing.T) {
 func TestConnectWithoutWaiting(t *testing.T) {
 	l, to := listen(t)
 	wait := func(s *Socket) { // until the attempt has ended
-		for s.mu.Lock(); s.busy || s.conn == nil && s.err == 0; s.mu.Lock() {
+		for s.mu.Lock(); s.connecting || s.conn == nil && s.pendingErr == 0; s.mu.Lock() {
 			s.mu.Unlock()
 			runtime.Gosched()
 		}
@@ -158,12 +158,12 @@ func TestConnectWithoutWaiting(t *testing.T) {
 	}
 	for name, limit := range map[string]func(s *Socket){
 		"O_NONBLOCK":  func(s *Socket) { must.OK(t, s.SetNonblock(true)) },
-		"SO_SNDTIMEO": func(s *Socket) { s.wr.change(func(w *waits) { w.timeout = 1 }) },
+		"SO_SNDTIMEO": func(s *Socket) { s.writeWaits.updateWaits(func(w *callWaits) { w.timeout = 1 }) },
 	} {
 		s := NewSocket(false, false)
 		limit(s)
 		id, err := s.Connect(to)
-		check.That(t, err == syscall.EINPROGRESS && id == s.id && id > 0, "%s: %d, %v", name, id, err)
+		check.That(t, err == syscall.EINPROGRESS && id == s.assocID && id > 0, "%s: %d, %v", name, id, err)
 		wait(s)
 		peer := must.Get(l.Accept())(t)
 		must.OK(t, s.SetTimeout(true, 0))
@@ -194,9 +194,9 @@ func TestConnectWithoutWaiting(t *testing.T) {
 	s := NewSocket(false, false) // a long time is no reason not to wait
 	must.OK(t, s.SetTimeout(true, time.Hour))
 	id := must.Get(s.Connect(to))(t)
-	check.That(t, id == s.id && !s.busy, "%d", id)
+	check.That(t, id == s.assocID && !s.connecting, "%d", id)
 	peer := must.Get(l.Accept())(t)
-	check.That(t, peer.id > 0 && peer.id != id, "the peer's is %d too", id)
+	check.That(t, peer.assocID > 0 && peer.assocID != id, "the peer's is %d too", id)
 	must.OK(t, s.Close())
 	must.OK(t, peer.Close())
 }
@@ -206,13 +206,13 @@ func TestCallsWaitForTheAssociation(t *testing.T) {
 	_, to := listen(t)
 	const calls = 8
 	start := func(s *Socket) (ended chan error) {
-		s.busy = true // as Connect has it
+		s.connecting = true // as Connect has it
 		var waiting atomic.Int32
 		ended = make(chan error, calls)
 		for range calls {
 			go func() {
 				waiting.Add(1)
-				_, err := s.association(syscall.ENOTCONN)
+				_, err := s.waitConn(syscall.ENOTCONN)
 				ended <- err
 			}()
 		}
@@ -235,9 +235,9 @@ func TestCallsWaitForTheAssociation(t *testing.T) {
 		list, port := must.Two(ParseAddrs(raw))(t)
 		ip, _ := netip.AddrFromSlice(list[0].IP.To4())
 		s.mu.Lock()
-		d := sctp.Dialer{Config: s.config()}
+		d := sctp.Dialer{Config: s.connConfig()}
 		s.mu.Unlock()
-		return s.dial(&d, netip.AddrPortFrom(ip, uint16(port)))
+		return s.dialConn(&d, netip.AddrPortFrom(ip, uint16(port)))
 	}
 	s := NewSocket(false, false)
 	ended := start(s)
@@ -256,7 +256,7 @@ func TestCallsWaitForTheAssociation(t *testing.T) {
 	check.Equal(t, "an association of a closed socket", dial(s, to), error(syscall.EBADF))
 	s = NewSocket(false, false)
 	must.OK(t, s.Close())
-	s.end = context.Background() // it is closed when the association is up
+	s.closedCtx = context.Background() // it is closed when the association is up
 	check.Equal(t, "closed on the way", dial(s, to), error(syscall.EBADF))
 	check.That(t, s.conn != nil && s.conn.Err() != nil, "its association lives on")
 }
@@ -271,7 +271,7 @@ func TestConnectToThisHost(t *testing.T) {
 		s := NewSocket(want == "::1", false)
 		must.Get(s.Connect(at(port, any)))(t)
 		own, n, err := s.LocalAddrs() // of one that is bound to none: that which it talks from
-		check.That(t, err == nil && n == 1 && slices.Equal(own, at(int(s.port), want)), "%s: own addresses % x, %v", any, own, err)
+		check.That(t, err == nil && n == 1 && slices.Equal(own, at(int(s.boundPort), want)), "%s: own addresses % x, %v", any, own, err)
 		check.Equal(t, any, s.conn.RemoteAddr().(sctp.Addr).Addr().String(), want)
 		must.OK(t, s.Close())
 		must.OK(t, l.Close())
@@ -295,7 +295,7 @@ func TestErrnos(t *testing.T) {
 	} {
 		check.Equal(t, fmt.Sprint(row.err), errnoOf(row.err), row.want)
 	}
-	for _, e := range matched {
+	for _, e := range matchableErrnos {
 		check.Equal(t, "one that matches "+e.Error(), errnoOf(isErrno(e)), error(e))
 	}
 }
@@ -333,10 +333,10 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 	check.Equal(t, "no text of an address", FormatAddr([]net.IPAddr{{}, {IP: net.IPv4(127, 0, 0, 1)}}, 7), "/127.0.0.1:7")
 	for name, raw := range map[string][]byte{"no octets": nil, "of nothing": {}, "one": {1}, "half of one behind another": append(at(1, "127.0.0.1"), at(1, "127.0.0.2")[:9]...)} {
-		_, _, err := sockaddrs(raw)
+		_, _, err := parseSockaddrs(raw)
 		check.Equal(t, name, err, error(syscall.EINVAL))
 	}
-	list, port, err := sockaddrs(at(0x1234, "127.0.0.1", "::1"))
+	list, port, err := parseSockaddrs(at(0x1234, "127.0.0.1", "::1"))
 	check.That(t, err == nil && port == 0x1234 && len(list) == 2 && list[1].Is6(), "%v %d %v", list, port, err)
 	for _, a := range []string{"127.0.0.1", "::1"} { // what is behind it stays
 		raw := at(7, a)

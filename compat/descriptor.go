@@ -9,21 +9,21 @@ import (
 // A socket of this stack has no descriptor. Programs that ask for one get that of a placeholder, a UDP socket of the same family that is never bound: it takes the
 // options of level SOL_SOCKET, which are read back whenever the program has had it.
 
-// holders are the sockets that have a placeholder, by what holderKey tells of it, which stays the same over dup.
-var holders = struct {
+// placeholders are the sockets that have a placeholder, by what placeholderKey tells of it, which stays the same over dup.
+var placeholders = struct {
 	sync.Mutex
 	list map[uint64]*Socket
 }{list: make(map[uint64]*Socket)}
 
 // Find returns the socket that a descriptor is the placeholder of, or a dup of it; nil if there is none.
 func Find(fd int) *Socket {
-	key, err := holderKey(fd)
+	key, err := placeholderKey(fd)
 	if err != nil {
 		return nil
 	}
-	holders.Lock()
-	defer holders.Unlock()
-	return holders.list[key]
+	placeholders.Lock()
+	defer placeholders.Unlock()
+	return placeholders.list[key]
 }
 
 // Descriptor returns that of the placeholder. It is closed with the socket.
@@ -33,42 +33,42 @@ func (s *Socket) Descriptor() (int, error) {
 	if s.closed {
 		return -1, syscall.EBADF
 	}
-	if s.fd >= 0 {
-		return s.fd, nil
+	if s.placeholderFD >= 0 {
+		return s.placeholderFD, nil
 	}
-	fd, err := newHolder(s.v6, s.v6only)
+	fd, err := newPlaceholder(s.v6, s.v6only)
 	if err != nil {
 		return -1, err
 	}
-	key, err := holderKey(fd)
+	key, err := placeholderKey(fd)
 	if err != nil {
-		closeHolder(fd)
+		closePlaceholder(fd)
 		return -1, err
 	}
-	holders.Lock()
-	holders.list[key] = s
-	holders.Unlock()
-	s.fd = fd
-	setHolder(fd, s.settings())
+	placeholders.Lock()
+	placeholders.list[key] = s
+	placeholders.Unlock()
+	s.placeholderFD = fd
+	setPlaceholder(fd, s.initialPlaceholderOptions())
 	return fd, nil
 }
 
 // dropDescriptor closes the placeholder. Called with mu held.
 func (s *Socket) dropDescriptor() {
-	if s.fd < 0 {
+	if s.placeholderFD < 0 {
 		return
 	}
-	if key, err := holderKey(s.fd); err == nil {
-		holders.Lock()
-		delete(holders.list, key)
-		holders.Unlock()
+	if key, err := placeholderKey(s.placeholderFD); err == nil {
+		placeholders.Lock()
+		delete(placeholders.list, key)
+		placeholders.Unlock()
 	}
-	closeHolder(s.fd)
-	s.fd = -1
+	closePlaceholder(s.placeholderFD)
+	s.placeholderFD = -1
 }
 
-// settings are the options of a placeholder.
-type settings struct {
+// placeholderOptions are the options of a placeholder.
+type placeholderOptions struct {
 	rcvTimeout, sndTimeout time.Duration
 	rcvBuf, sndBuf         int // as they are set, 0 for the default
 	linger                 bool
@@ -77,14 +77,14 @@ type settings struct {
 	class                  int // IP_TOS, or IPV6_TCLASS
 }
 
-// settings returns those that a placeholder begins with. Called with mu held.
-func (s *Socket) settings() (w settings) {
-	s.rd.mu.Lock()
-	w.rcvTimeout, w.nonblock = s.rd.timeout, s.rd.nonblock
-	s.rd.mu.Unlock()
-	s.wr.mu.Lock()
-	w.sndTimeout = s.wr.timeout
-	s.wr.mu.Unlock()
+// initialPlaceholderOptions returns those that a placeholder begins with. Called with mu held.
+func (s *Socket) initialPlaceholderOptions() (w placeholderOptions) {
+	s.readWaits.mu.Lock()
+	w.rcvTimeout, w.nonblock = s.readWaits.timeout, s.readWaits.nonblock
+	s.readWaits.mu.Unlock()
+	s.writeWaits.mu.Lock()
+	w.sndTimeout = s.writeWaits.timeout
+	s.writeWaits.mu.Unlock()
 	w.linger, w.lingerTime = s.opts.linger, s.opts.lingerTime
 	w.rcvBuf, w.sndBuf, w.class = s.opts.rcvBuf, s.opts.sndBuf, s.opts.class
 	return w
@@ -93,12 +93,12 @@ func (s *Socket) settings() (w settings) {
 // ReadBack makes the options of the placeholder those of the socket. Who hands the descriptor to a program calls it afterwards.
 func (s *Socket) ReadBack() {
 	s.mu.Lock()
-	fd := s.fd
+	fd := s.placeholderFD
 	s.mu.Unlock()
 	if fd < 0 {
 		return
 	}
-	w := getHolder(fd)
+	w := readPlaceholder(fd)
 	s.mu.Lock()
 	s.opts.linger, s.opts.lingerTime = w.linger, w.lingerTime
 	if w.rcvBuf != 0 {
@@ -113,9 +113,9 @@ func (s *Socket) ReadBack() {
 	}
 	c, l, opts := s.conn, s.listener, s.opts
 	s.mu.Unlock()
-	_ = opts.apply(c, l)
-	s.rd.change(func(r *waits) { r.timeout, r.nonblock = w.rcvTimeout, w.nonblock })
-	s.wr.change(func(r *waits) { r.timeout, r.nonblock = w.sndTimeout, w.nonblock })
+	_ = opts.applyToBoth(c, l)
+	s.readWaits.updateWaits(func(r *callWaits) { r.timeout, r.nonblock = w.rcvTimeout, w.nonblock })
+	s.writeWaits.updateWaits(func(r *callWaits) { r.timeout, r.nonblock = w.sndTimeout, w.nonblock })
 }
 
 // Control is that of a syscall.RawConn: f gets the descriptor, and what it sets holds when Control returns.
@@ -130,7 +130,7 @@ func (s *Socket) Control(f func(fd uintptr)) error {
 }
 
 // set sets an option of the placeholder and takes it over.
-func (s *Socket) with(f func(fd int) error) (err error) {
+func (s *Socket) withPlaceholder(f func(fd int) error) (err error) {
 	e := s.Control(func(fd uintptr) { err = f(int(fd)) })
 	if e != nil {
 		return e
@@ -140,12 +140,12 @@ func (s *Socket) with(f func(fd int) error) (err error) {
 
 // SetBuffer sets SO_RCVBUF, or SO_SNDBUF.
 func (s *Socket) SetBuffer(send bool, octets int) error {
-	return s.with(func(fd int) error { return setBuffer(fd, send, octets) })
+	return s.withPlaceholder(func(fd int) error { return setBuffer(fd, send, octets) })
 }
 
 // Buffer returns SO_RCVBUF, or SO_SNDBUF.
 func (s *Socket) Buffer(send bool) (n int, err error) {
-	err = s.with(func(fd int) (err error) {
+	err = s.withPlaceholder(func(fd int) (err error) {
 		n, err = getBuffer(fd, send)
 		return err
 	})
@@ -154,10 +154,10 @@ func (s *Socket) Buffer(send bool) (n int, err error) {
 
 // SetTimeout sets SO_RCVTIMEO, or SO_SNDTIMEO; 0 is none.
 func (s *Socket) SetTimeout(send bool, d time.Duration) error {
-	return s.with(func(fd int) error { return setTimeout(fd, send, d) })
+	return s.withPlaceholder(func(fd int) error { return setTimeout(fd, send, d) })
 }
 
 // SetNonblock sets O_NONBLOCK.
 func (s *Socket) SetNonblock(on bool) error {
-	return s.with(func(fd int) error { return setNonblock(fd, on) })
+	return s.withPlaceholder(func(fd int) error { return setNonblock(fd, on) })
 }

@@ -52,7 +52,7 @@ func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 		must.OK(t, s.SetTimeout(false, 1500*time.Millisecond))
 		must.OK(t, s.SetTimeout(true, 2500*time.Millisecond))
 		fd := must.Get(s.Descriptor())(t)
-		key := must.Get(holderKey(fd))(t)
+		key := must.Get(placeholderKey(fd))(t)
 		domain := must.Get(unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN))(t)
 		check.That(t, (domain == unix.AF_INET6) == kind.v6, "%+v: domain %d", kind, domain)
 		if kind.v6 {
@@ -62,17 +62,17 @@ func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 			tv := must.Get(unix.GetsockoptTimeval(fd, unix.SOL_SOCKET, opt))(t)
 			check.Equal(t, "timeout", time.Duration(tv.Nano()), want)
 		}
-		check.That(t, s.rd.timeout == 1500*time.Millisecond && s.wr.timeout == 2500*time.Millisecond, "%v, %v", s.rd.timeout, s.wr.timeout)
+		check.That(t, s.readWaits.timeout == 1500*time.Millisecond && s.writeWaits.timeout == 2500*time.Millisecond, "%v, %v", s.readWaits.timeout, s.writeWaits.timeout)
 		must.OK(t, s.Control(func(fd uintptr) {
 			must.OK(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3}))
 		}))
 		check.That(t, s.opts.linger && s.opts.lingerTime == 3*time.Second, "lingers for %v", s.opts.lingerTime)
 		must.OK(t, s.SetNonblock(true))
-		check.That(t, s.rd.nonblock && s.wr.nonblock, "O_NONBLOCK is not heeded")
+		check.That(t, s.readWaits.nonblock && s.writeWaits.nonblock, "O_NONBLOCK is not heeded")
 		must.OK(t, s.Close())
-		now, err := holderKey(fd)
+		now, err := placeholderKey(fd)
 		check.That(t, err != nil || now != key, "the descriptor stays open")
-		check.Equal(t, "the descriptor of a closed socket", s.fd, -1)
+		check.Equal(t, "the descriptor of a closed socket", s.placeholderFD, -1)
 		s.ReadBack() // which reads nobody else's
 	}
 
@@ -146,7 +146,7 @@ func TestDescriptorsThatFail(t *testing.T) {
 	fd := must.Get(s.Descriptor())(t)
 	again := must.Get(s.Descriptor())(t)
 	must.OK(t, s.SetNonblock(true))
-	nonblock := s.rd.nonblock
+	nonblock := s.readWaits.nonblock
 	must.OK(t, s.Close())
 	_, err := unix.FcntlInt(0, unix.F_GETFD, 0)
 	must.OK(t, unix.Dup2(input, 0))
@@ -160,7 +160,7 @@ func TestDescriptorsThatFail(t *testing.T) {
 	check.Equal(t, "a buffer of one that the program has closed", err, error(syscall.EBADF))
 	check.Equal(t, "to set it", s.SetBuffer(true, 9000), error(syscall.EBADF))
 	check.That(t, Find(fd) == nil, "it is found")
-	s.fd = -1 // its number may be another's by now
+	s.placeholderFD = -1 // its number may be another's by now
 	must.OK(t, s.Close())
 
 	var limit unix.Rlimit

@@ -10,32 +10,34 @@ import (
 
 // Only Linux tells whether two descriptors are one socket. Elsewhere the placeholder is a number that is no descriptor: this package knows
 // it, and the system fails by EBADF.
-var fakes = struct {
+var fakeDescriptors = struct {
 	sync.Mutex
 	next int
-	list map[int]*settings
-}{next: 1 << 20, list: make(map[int]*settings)}
+	list map[int]*placeholderOptions
+}{next: 1 << 20, list: make(map[int]*placeholderOptions)}
 
-func newHolder(bool, bool) (int, error) {
-	fakes.Lock()
-	defer fakes.Unlock()
-	fakes.next++
-	fakes.list[fakes.next] = new(settings)
-	return fakes.next, nil
+func newPlaceholder(bool, bool) (int, error) {
+	fakeDescriptors.Lock()
+	defer fakeDescriptors.Unlock()
+	fakeDescriptors.next++
+	fakeDescriptors.list[fakeDescriptors.next] = new(placeholderOptions)
+	return fakeDescriptors.next, nil
 }
 
-func closeHolder(fd int) {
-	fakes.Lock()
-	defer fakes.Unlock()
-	delete(fakes.list, fd)
+func closePlaceholder(fd int) {
+	fakeDescriptors.Lock()
+	defer fakeDescriptors.Unlock()
+	delete(fakeDescriptors.list, fd)
 }
 
-func holderKey(fd int) (uint64, error) { return uint64(fd), change(fd, func(*settings) {}) }
+func placeholderKey(fd int) (uint64, error) {
+	return uint64(fd), updateFake(fd, func(*placeholderOptions) {})
+}
 
-func change(fd int, f func(w *settings)) error {
-	fakes.Lock()
-	defer fakes.Unlock()
-	w := fakes.list[fd]
+func updateFake(fd int, f func(w *placeholderOptions)) error {
+	fakeDescriptors.Lock()
+	defer fakeDescriptors.Unlock()
+	w := fakeDescriptors.list[fd]
 	if w == nil {
 		return syscall.EBADF
 	}
@@ -43,15 +45,17 @@ func change(fd int, f func(w *settings)) error {
 	return nil
 }
 
-func setHolder(fd int, w settings) { _ = change(fd, func(old *settings) { *old = w }) }
+func setPlaceholder(fd int, w placeholderOptions) {
+	_ = updateFake(fd, func(old *placeholderOptions) { *old = w })
+}
 
-func getHolder(fd int) (w settings) {
-	_ = change(fd, func(now *settings) { w = *now })
+func readPlaceholder(fd int) (w placeholderOptions) {
+	_ = updateFake(fd, func(now *placeholderOptions) { w = *now })
 	return w
 }
 
 func setTimeout(fd int, send bool, d time.Duration) error {
-	return change(fd, func(w *settings) {
+	return updateFake(fd, func(w *placeholderOptions) {
 		if send {
 			w.sndTimeout = d
 		} else {
@@ -61,22 +65,24 @@ func setTimeout(fd int, send bool, d time.Duration) error {
 }
 
 func setBuffer(fd int, send bool, octets int) error {
-	return change(fd, func(w *settings) { *w.buf(send) = 2 * octets }) // as Linux doubles it
+	return updateFake(fd, func(w *placeholderOptions) { *w.bufOf(send) = 2 * octets }) // as Linux doubles it
 }
 
 func getBuffer(fd int, send bool) (n int, err error) {
-	err = change(fd, func(w *settings) { n = *w.buf(send) })
+	err = updateFake(fd, func(w *placeholderOptions) { n = *w.bufOf(send) })
 	if n == 0 {
 		n = 1 << 20 // that of package sctp
 	}
 	return n, err
 }
 
-func (w *settings) buf(send bool) *int {
+func (w *placeholderOptions) bufOf(send bool) *int {
 	if send {
 		return &w.sndBuf
 	}
 	return &w.rcvBuf
 }
 
-func setNonblock(fd int, on bool) error { return change(fd, func(w *settings) { w.nonblock = on }) }
+func setNonblock(fd int, on bool) error {
+	return updateFake(fd, func(w *placeholderOptions) { w.nonblock = on })
+}

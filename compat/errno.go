@@ -12,8 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// errnos has what the kernel says where the error itself does not match one errno of its own, or another.
-var errnos = []struct {
+// errnoTable has what the kernel says where the error itself does not match one errno of its own, or another.
+var errnoTable = []struct {
 	err   error
 	errno syscall.Errno
 }{
@@ -29,8 +29,8 @@ var errnos = []struct {
 	{context.DeadlineExceeded, syscall.ETIMEDOUT},
 }
 
-// matched are the errnos that errors of the stack match.
-var matched = []syscall.Errno{
+// matchableErrnos are the errnos that errors of the stack match.
+var matchableErrnos = []syscall.Errno{
 	syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ETIMEDOUT, syscall.EADDRINUSE,
 	syscall.EADDRNOTAVAIL, syscall.EMSGSIZE, syscall.EPIPE, syscall.ENOMEM, syscall.EACCES, syscall.EPERM,
 }
@@ -46,12 +46,12 @@ func errnoOf(err error) error {
 	case errors.As(err, new(*sctp.ConfigError)):
 		return syscall.EINVAL
 	}
-	for _, e := range errnos {
+	for _, e := range errnoTable {
 		if errors.Is(err, e.err) {
 			return e.errno
 		}
 	}
-	for _, e := range matched {
+	for _, e := range matchableErrnos {
 		if errors.Is(err, e) {
 			return e
 		}

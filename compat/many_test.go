@@ -44,7 +44,7 @@ func TestCallsFromManyGoroutines(t *testing.T) {
 					func() { _ = s.Setsockopt(optMappedV4, []byte{0, 0, 0, 0}) },
 					func() { _ = s.SetBuffer(true, 100_000) },
 					func() { _, _ = s.Buffer(false) },
-					func() { s.cutOff(new(sctp.RecvInfo)) },
+					func() { s.notifyCutOff(new(sctp.RecvInfo)) },
 					func() { _, _ = s.Getsockopt(optStatus, make([]byte, 176)) },
 					func() { _, _ = s.Getsockopt(optPeerAddrParams, make([]byte, 156)) },
 					func() { _, _, _ = s.LocalAddrs() },
@@ -67,42 +67,42 @@ func TestCallsFromManyGoroutines(t *testing.T) {
 // A call that waits sleeps until it has a reason to look: what has no end in time sets no deadline, and what was news once is not for ever.
 func TestWaitsDoNotSpin(t *testing.T) {
 	var set []time.Time
-	w := &waits{set: func(at time.Time) error { set = append(set, at); return nil }}
+	w := &callWaits{setConnDeadline: func(at time.Time) error { set = append(set, at); return nil }}
 	last := func() time.Time { return set[len(set)-1] }
-	w.change(func(*waits) {})
+	w.updateWaits(func(*callWaits) {})
 	check.Equal(t, "deadlines of one who waits for ever", len(set), 0)
-	check.That(t, w.begin() == nil, "a call without a timeout has an end")
-	w.done(nil)
+	check.That(t, w.beginCall() == nil, "a call without a timeout has an end")
+	w.endCall(nil)
 
-	w.change(func(w *waits) { w.timeout = time.Hour })
+	w.updateWaits(func(w *callWaits) { w.timeout = time.Hour })
 	check.Equal(t, "deadlines of nobody", len(set), 0)
 	before := time.Now()
-	first, second := w.begin(), w.begin()
+	first, second := w.beginCall(), w.beginCall()
 	in := first.Sub(before)
 	check.That(t, in >= time.Hour && in < time.Hour+time.Minute && last() == *first, "an hour is %v, the deadline that of %v", in, last())
-	check.Equal(t, "one whose time is not over", w.over(first), nil)
-	w.done(first)
+	check.Equal(t, "one whose time is not over", w.checkExpired(first), nil)
+	w.endCall(first)
 	check.Equal(t, "the deadline", last(), *second)
 	*second = before
-	check.Equal(t, "one whose time is over", w.over(second), error(syscall.EAGAIN))
-	w.done(second)
-	check.That(t, last().IsZero() && len(w.ends) == 0, "when nobody waits: %v", last())
+	check.Equal(t, "one whose time is over", w.checkExpired(second), error(syscall.EAGAIN))
+	w.endCall(second)
+	check.That(t, last().IsZero() && len(w.callEnds) == 0, "when nobody waits: %v", last())
 
 	n := len(set)
-	w.tell(true)
-	check.Equal(t, "the deadline when there is news", last(), atOnce)
-	check.Equal(t, "one that looks", w.over(nil), nil)
-	w.tell(true)
-	w.tell(false)
+	w.setLookAgain(true)
+	check.Equal(t, "the deadline when there is news", last(), pastTime)
+	check.Equal(t, "one that looks", w.checkExpired(nil), nil)
+	w.setLookAgain(true)
+	w.setLookAgain(false)
 	check.That(t, last().IsZero() && len(set) == n+2, "%d deadlines, the last %v", len(set)-n, last())
 
 	deadline := before.Add(time.Hour)
-	w.change(func(w *waits) { w.timeout, w.deadline = 0, deadline })
-	check.That(t, last() == deadline && w.over(nil) == nil, "deadline %v", last())
-	w.change(func(w *waits) { w.timeout = 2 * time.Hour })
-	end := w.begin()
+	w.updateWaits(func(w *callWaits) { w.timeout, w.deadline = 0, deadline })
+	check.That(t, last() == deadline && w.checkExpired(nil) == nil, "deadline %v", last())
+	w.updateWaits(func(w *callWaits) { w.timeout = 2 * time.Hour })
+	end := w.beginCall()
 	check.Equal(t, "the deadline before a later end", last(), deadline)
-	w.done(end)
-	w.change(func(w *waits) { w.nonblock = true })
-	check.That(t, last() == atOnce && w.over(nil) == syscall.EAGAIN, "without waiting: %v", last())
+	w.endCall(end)
+	w.updateWaits(func(w *callWaits) { w.nonblock = true })
+	check.That(t, last() == pastTime && w.checkExpired(nil) == syscall.EAGAIN, "without waiting: %v", last())
 }

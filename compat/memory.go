@@ -7,11 +7,11 @@ import (
 
 // The options of both packages take addresses of the caller's memory, as the system call does.
 
-// maxOption is the longest option in octets: a list of addresses in the memory that programs have for it.
-const maxOption = 8 + 4096
+// maxOptionLen is the longest option in octets: a list of addresses in the memory that programs have for it.
+const maxOptionLen = 8 + 4096
 
-// memory is n octets of the caller's at an address, which has come as a uintptr. The caller of who calls it keeps it: see //go:uintptrescapes.
-func memory(addr uintptr, n int) ([]byte, error) {
+// callerMemory is n octets of the caller's at an address, which has come as a uintptr. The caller of who calls it keeps it: see //go:uintptrescapes.
+func callerMemory(addr uintptr, n int) ([]byte, error) {
 	const lowest = 4096 // of all addresses that a program has memory at
 	switch {
 	case n == 0:
@@ -27,22 +27,22 @@ func memory(addr uintptr, n int) ([]byte, error) {
 //
 //go:uintptrescapes
 func (s *Socket) GetsockoptAt(name, val, length uintptr) error {
-	l, err := memory(length, 4)
+	l, err := callerMemory(length, 4)
 	if err != nil {
 		return err
 	}
-	n := int(int32(native.Uint32(l)))
+	n := int(int32(nativeOrder.Uint32(l)))
 	if n < 0 {
 		return syscall.EINVAL
 	}
-	b, err := memory(val, min(n, maxOption))
+	b, err := callerMemory(val, min(n, maxOptionLen))
 	if err != nil {
 		return err
 	}
 	if n, err = s.Getsockopt(int(name), b); err != nil {
 		return err
 	}
-	native.PutUint32(l, uint32(n))
+	nativeOrder.PutUint32(l, uint32(n))
 	return nil
 }
 
@@ -51,10 +51,10 @@ func (s *Socket) GetsockoptAt(name, val, length uintptr) error {
 //go:uintptrescapes
 func (s *Socket) SetsockoptAt(name, val, length uintptr) error {
 	n := int(int32(length))
-	if n < 0 || n > maxOption {
+	if n < 0 || n > maxOptionLen {
 		return syscall.EINVAL
 	}
-	b, err := memory(val, n)
+	b, err := callerMemory(val, n)
 	if err != nil {
 		return err
 	}

@@ -14,16 +14,16 @@ import (
 // Send is sendmsg: it sends b as one message, as info says, or without it as SCTP_DEFAULT_SEND_PARAM does. info may ask for the end of the
 // association instead.
 func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
-	c, err := s.association(syscall.ENOTCONN)
+	c, err := s.waitConn(syscall.ENOTCONN)
 	if err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
 	if info == nil {
-		d := s.opts.send
+		d := s.opts.defaultSend
 		info = &d
 	}
-	shut := s.shut
+	shut := s.sendingShut
 	s.mu.Unlock()
 	eof := info.Flags&flagEOF != 0 || len(b) == 0 && info.Flags&flagTTL != 0
 	switch {
@@ -31,7 +31,7 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 		return 0, syscall.EINVAL
 	case info.Flags&flagAbort != 0:
 		c.Abort(string(b))
-		s.ended(syscall.ECONNABORTED)
+		s.recordEnd(syscall.ECONNABORTED)
 		return len(b), nil
 	case eof:
 		return 0, s.Shutdown()
@@ -40,8 +40,8 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 	}
 	m := sctp.SendInfo{Stream: info.Stream, PPID: Swap(info.PPID), Unordered: info.Flags&flagUnordered != 0, SackNow: info.Flags&flagSackNow != 0,
 		Context: info.Context, Lifetime: time.Duration(info.TTL) * time.Millisecond}
-	end := s.wr.begin()
-	defer s.wr.done(end)
+	end := s.writeWaits.beginCall()
+	defer s.writeWaits.endCall(end)
 	for {
 		n, err := c.WriteMsg(b, m)
 		switch {
@@ -51,7 +51,7 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 			if s.Closed() {
 				return 0, syscall.EPIPE
 			}
-			if err = s.wr.over(end); err == nil {
+			if err = s.writeWaits.checkExpired(end); err == nil {
 				continue
 			}
 			return 0, err
@@ -62,7 +62,7 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 		case syscall.EINVAL, syscall.EMSGSIZE, syscall.EPIPE, syscall.EBADF: // of this call
 			return 0, e
 		}
-		return 0, s.broken(err, syscall.EPIPE)
+		return 0, s.failureErrno(err, syscall.EPIPE)
 	}
 }
 
@@ -70,54 +70,54 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 // notification. MsgEOR among the flags says that b has the end of either. told says whether info was filled in, as it is if the event of data is
 // subscribed to. At the end of the association it fails with io.EOF.
 func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, err error) {
-	c, err := s.association(syscall.ENOTCONN)
+	c, err := s.waitConn(syscall.ENOTCONN)
 	if err != nil {
 		return 0, false, 0, err
 	}
-	end := s.rd.begin()
-	defer s.rd.done(end)
-	p := &s.parts
+	end := s.readWaits.beginCall()
+	defer s.readWaits.endCall(end)
+	p := &s.leftover
 	if p.mu.TryLock() {
 		defer p.mu.Unlock()
 	} else { // another call has them
-		p = new(parts)
+		p = new(partialMessage)
 	}
 	for {
-		if !p.amid {
-			if n, flags := s.notes.read(b, false, &s.rd); flags != 0 {
+		if !p.midMessage {
+			if n, flags := s.notifications.readNext(b, false, &s.readWaits); flags != 0 {
 				return n, false, flags, nil
 			}
 		}
-		n, r, err := p.read(c, b)
+		n, r, err := p.readMsg(c, b)
 		switch {
 		case err == nil:
-			if r.More != p.amid {
-				p.amid = r.More
-				s.notes.hush(r.More, &s.rd)
+			if r.More != p.midMessage {
+				p.midMessage = r.More
+				s.notifications.setMidMessage(r.More, &s.readWaits)
 			}
-			return n, s.rcvInfo(&r, info), endFlag(r.More), nil
+			return n, s.fillRcvInfo(&r, info), endFlag(r.More), nil
 		case err == os.ErrDeadlineExceeded:
 			if s.Closed() {
 				return 0, false, 0, io.EOF
 			}
-			if err = s.rd.over(end); err != nil {
+			if err = s.readWaits.checkExpired(end); err != nil {
 				return 0, false, 0, err
 			}
 			continue
 		case err == sctp.ErrCutOff: // why it is comes next
-			p.amid = false
-			s.cutOff(&r)
+			p.midMessage = false
+			s.notifyCutOff(&r)
 			continue
 		case s.Closed():
 			return 0, false, 0, io.EOF
 		}
-		if n, flags := s.last(b); flags != 0 {
+		if n, flags := s.readEndNotification(b); flags != 0 {
 			return n, false, flags, nil
 		}
 		if err == io.EOF {
 			return 0, false, 0, err
 		}
-		return 0, false, 0, s.broken(err, syscall.ENOTCONN)
+		return 0, false, 0, s.failureErrno(err, syscall.ENOTCONN)
 	}
 }
 
@@ -129,35 +129,35 @@ func endFlag(more bool) int {
 	return MsgEOR
 }
 
-// rcvInfo puts into info what Recv says of a message, if it does.
-func (s *Socket) rcvInfo(r *sctp.RecvInfo, info *SndRcvInfo) bool {
+// fillRcvInfo puts into info what Recv says of a message, if it does.
+func (s *Socket) fillRcvInfo(r *sctp.RecvInfo, info *SndRcvInfo) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opts.events[eventData] == 0 {
 		return false
 	}
-	*info = SndRcvInfo{Stream: r.Stream, SSN: r.SSN, PPID: Swap(r.PPID), Context: s.opts.context, TSN: r.TSN, CumTSN: r.CumTSN, AssocID: s.id}
+	*info = SndRcvInfo{Stream: r.Stream, SSN: r.SSN, PPID: Swap(r.PPID), Context: s.opts.recvContext, TSN: r.TSN, CumTSN: r.CumTSN, AssocID: s.assocID}
 	if r.Unordered {
 		info.Flags, info.SSN = flagUnordered, 0
 	}
 	return true
 }
 
-// broken is what a call hears of an association that has failed: why, once, and then another errno.
-func (s *Socket) broken(why error, then syscall.Errno) error {
+// failureErrno is what a call hears of an association that has failed: why, once, and then another errno.
+func (s *Socket) failureErrno(why error, then syscall.Errno) error {
 	s.mu.Lock()
-	heard := s.down != nil
+	heard := s.endErr != nil
 	s.mu.Unlock()
 	if errors.Is(why, sctp.ErrShutdown) || heard {
 		return then
 	}
 	e := errnoOf(why)
-	s.ended(e)
+	s.recordEnd(e)
 	return e
 }
 
-func (s *Socket) ended(why error) {
+func (s *Socket) recordEnd(why error) {
 	s.mu.Lock()
-	s.down = why
+	s.endErr = why
 	s.mu.Unlock()
 }

@@ -15,19 +15,19 @@ import (
 
 // noted takes what a socket has been told and nobody has read: that of the end behind the rest.
 func noted(s *Socket) (list, last [][]byte) {
-	n := &s.notes
+	n := &s.notifications
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	list, last = n.list, n.last
-	n.list, n.last = nil, nil
-	n.some.Store(false)
+	list, last = n.pending, n.endList
+	n.pending, n.endList = nil, nil
+	n.hasAny.Store(false)
 	return list, last
 }
 
 // Each event becomes the notification of RFC 6458 section 6.1, field by field, where its own subscription is on, and nothing where all others are.
 func TestEachEventIsANotification(t *testing.T) {
 	a, b := pair(t)
-	a.id = 0x01020304
+	a.assocID = 0x01020304
 	id := words(0x01020304)
 	peer := a.conn.RemoteAddr().(sctp.Addr)
 	st := a.conn.Stats()
@@ -42,11 +42,11 @@ func TestEachEventIsANotification(t *testing.T) {
 		if state == commLost || state == shutdownComp {
 			out, in = 0, 0
 		}
-		return join(halves(noteAssocChange, 0), words(20+len(chunk)), halves(state, cause, out, in), id, chunk)
+		return join(halves(typeAssocChange, 0), words(20+len(chunk)), halves(state, cause, out, in), id, chunk)
 	}
 	address := func(state int, of netip.Addr) []byte {
 		sockaddr := appendSockaddr(nil, netip.AddrPortFrom(of, peer.Port()))
-		return join(halves(notePeerAddrChange, 0), words(148), sockaddr, make([]byte, 128-len(sockaddr)), words(state, 0), id)
+		return join(halves(typePeerAddrChange, 0), words(148), sockaddr, make([]byte, 128-len(sockaddr)), words(state, 0), id)
 	}
 	for _, row := range []struct {
 		name  string
@@ -63,7 +63,7 @@ func TestEachEventIsANotification(t *testing.T) {
 		{"ABORT of the peer", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{ByPeer: true, Causes: causes}}, change(commLost, 13, chunk(6)), true},
 		{"ABORT without a cause", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{ByPeer: true}}, change(commLost, 0, []byte{6, 0, 0, 4}), true},
 		{"ABORT of this side", eventAssociation, sctp.Event{Kind: sctp.EventDown, Err: &sctp.AbortError{Causes: causes}}, change(commLost, 13, nil), true},
-		{"SHUTDOWN of the peer", eventShutdown, sctp.Event{Kind: sctp.EventPeerShutdown}, join(halves(noteShutdown, 0), words(12), id), true},
+		{"SHUTDOWN of the peer", eventShutdown, sctp.Event{Kind: sctp.EventPeerShutdown}, join(halves(typeShutdown, 0), words(12), id), true},
 		{"an address that answers first", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: peer.Addr()}, address(addrConfirmed, peer.Addr()), false},
 		{"an address that fails at times", eventAddress, sctp.Event{Kind: sctp.EventPathPotentiallyFailed, Path: other}, address(addrPotentiallyFailed, other), false},
 		{"and answers again", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: other}, address(addrAvailable, other), false},
@@ -71,12 +71,12 @@ func TestEachEventIsANotification(t *testing.T) {
 		{"an address that fails", eventAddress, sctp.Event{Kind: sctp.EventPathDown, Path: other}, address(addrUnreachable, other), false},
 		{"and answers once more", eventAddress, sctp.Event{Kind: sctp.EventPathUp, Path: other}, address(addrAvailable, other), false},
 		{"another primary address", eventAddress, sctp.Event{Kind: sctp.EventPrimary, Path: other}, address(addrMadePrimary, other), false},
-		{"adaptation", eventAdaptation, sctp.Event{Kind: sctp.EventAdaptation, Adaptation: 0xfeedbeef}, join(halves(noteAdaptation, 0), words(16, 0xfeedbeef), id), false},
-		{"sender dry", eventSenderDry, sctp.Event{Kind: sctp.EventSenderDry}, join(halves(noteSenderDry, 0), words(12), id), false},
+		{"adaptation", eventAdaptation, sctp.Event{Kind: sctp.EventAdaptation, Adaptation: 0xfeedbeef}, join(halves(typeAdaptation, 0), words(16, 0xfeedbeef), id), false},
+		{"sender dry", eventSenderDry, sctp.Event{Kind: sctp.EventSenderDry}, join(halves(typeSenderDry, 0), words(12), id), false},
 		{"ERROR of the peer", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: &sctp.PeerError{Causes: causes}},
-			join(halves(noteRemoteError, 0), words(36), []byte{0, 13}, halves(0), id, chunk(9)), false},
+			join(halves(typeRemoteError, 0), words(36), []byte{0, 13}, halves(0), id, chunk(9)), false},
 		{"ERROR of a cause of two octets", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: &sctp.PeerError{Causes: causes[1:]}},
-			join(halves(noteRemoteError, 0), words(28), []byte{0x12, 0x34}, halves(0), id, append([]byte{9, 0, 0, 12, 0x12, 0x34, 0, 8}, "four"...)), false},
+			join(halves(typeRemoteError, 0), words(28), []byte{0x12, 0x34}, halves(0), id, append([]byte{9, 0, 0, 12, 0x12, 0x34, 0, 8}, "four"...)), false},
 		{"ERROR without a cause", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: new(sctp.PeerError)}, nil, false},
 		{"ERROR of another kind", eventPeerError, sctp.Event{Kind: sctp.EventPeerError, Err: errors.New("other")}, nil, false},
 		{"another MTU", eventAddress, sctp.Event{Kind: sctp.EventMTUChanged}, nil, false},
@@ -91,7 +91,7 @@ func TestEachEventIsANotification(t *testing.T) {
 				a.opts.events[i] = byte(boolInt((i == row.event) == on))
 			}
 			noted(a)
-			a.notify(a.conn, &row.ev, down)
+			a.notifyEvent(a.conn, &row.ev, down)
 			list, last := noted(a)
 			got := list
 			if row.end {
@@ -110,9 +110,9 @@ func TestEachEventIsANotification(t *testing.T) {
 		}
 	}
 	a.opts.events = [numEvents]byte{eventShutdown: 1}
-	for name, set := range map[string]func(on bool){"shut down": func(on bool) { a.shut = on }, "closed": func(on bool) { a.closed = on }} {
+	for name, set := range map[string]func(on bool){"shut down": func(on bool) { a.sendingShut = on }, "closed": func(on bool) { a.closed = on }} {
 		set(true)
-		a.notify(a.conn, &sctp.Event{Kind: sctp.EventPeerShutdown}, nil)
+		a.notifyEvent(a.conn, &sctp.Event{Kind: sctp.EventPeerShutdown}, nil)
 		set(false)
 		list, last := noted(a)
 		check.That(t, len(list)+len(last) == 0, "SHUTDOWN of the peer, of a socket that is %s: % x", name, last)
@@ -122,44 +122,44 @@ func TestEachEventIsANotification(t *testing.T) {
 
 // Notifications are read in their order, those of the end when all messages have been; at most 256 are kept, and of several dry ones behind each other one.
 func TestNotificationsInTheirOrder(t *testing.T) {
-	var n notes
-	rd := new(waits)
+	var n notificationQueue
+	rd := new(callWaits)
 	next := func(end bool) string {
 		b := make([]byte, 9)
-		k, flags := n.read(b, end, rd)
+		k, flags := n.readNext(b, end, rd)
 		check.That(t, flags == 0 && k == 0 || flags == MsgNotification|MsgEOR, "flags %#x", flags)
 		return string(b[:k])
 	}
-	dry := string(halves(noteSenderDry))
-	n.push([]byte("last"), true, rd)
-	check.Equal(t, "news", rd.news, false)
+	dry := string(halves(typeSenderDry))
+	n.pushOctets([]byte("last"), true, rd)
+	check.Equal(t, "news", rd.lookAgain, false)
 	for _, text := range []string{dry, "one", dry, dry, "two"} {
-		n.push([]byte(text), false, rd)
+		n.pushOctets([]byte(text), false, rd)
 	}
-	n.push([]byte("end"), true, rd)
-	check.Equal(t, "news", rd.news, true)
+	n.pushOctets([]byte("end"), true, rd)
+	check.Equal(t, "news", rd.lookAgain, true)
 	for _, want := range []string{dry, "one", dry, "two", "", ""} {
 		check.Equal(t, "in order", next(false), want)
 	}
-	check.Equal(t, "news, when all are read", rd.news, false)
-	n.push([]byte("late"), false, rd)
+	check.Equal(t, "news, when all are read", rd.lookAgain, false)
+	n.pushOctets([]byte("late"), false, rd)
 	for _, want := range []string{"late", "last", "end", ""} {
 		check.Equal(t, "at the end", next(true), want)
 	}
-	check.Equal(t, "some", n.some.Load(), false)
-	for i := range maxNotes + 1 {
-		n.push([]byte{byte(i), byte(i >> 8)}, false, rd)
+	check.Equal(t, "some", n.hasAny.Load(), false)
+	for i := range maxNotifications + 1 {
+		n.pushOctets([]byte{byte(i), byte(i >> 8)}, false, rd)
 	}
-	check.Equal(t, "kept", len(n.list), maxNotes)
-	n.push([]byte("end"), true, rd)
-	check.Equal(t, "of the end, beyond them", len(n.last), 1)
+	check.Equal(t, "kept", len(n.pending), maxNotifications)
+	n.pushOctets([]byte("end"), true, rd)
+	check.Equal(t, "of the end, beyond them", len(n.endList), 1)
 
-	n = notes{}
-	n.hush(true, rd) // amid a message
-	n.push([]byte("note"), false, rd)
-	check.Equal(t, "news amid a message", rd.news, false)
-	n.hush(false, rd)
-	check.Equal(t, "news behind it", rd.news, true)
+	n = notificationQueue{}
+	n.setMidMessage(true, rd) // amid a message
+	n.pushOctets([]byte("note"), false, rd)
+	check.Equal(t, "news amid a message", rd.lookAgain, false)
+	n.setMidMessage(false, rd)
+	check.Equal(t, "news behind it", rd.lookAgain, true)
 }
 
 // A message fails for a reason that is yet to come, unless its life may have been over before it was sent.
@@ -173,7 +173,7 @@ func TestWhatMayHaveExpired(t *testing.T) {
 		"sent, with a lifetime":        {sctp.Event{Info: sctp.SendInfo{Lifetime: 1}}, false},
 		"sent, without a lifetime":     {sctp.Event{}, false},
 	} {
-		check.Equal(t, name, expired(&row.ev), row.want)
+		check.Equal(t, name, mayHaveExpired(&row.ev), row.want)
 	}
 }
 
@@ -182,16 +182,16 @@ func TestWhyAMessageFailed(t *testing.T) {
 	all, _, out := overMemory(t, 1)
 	s := all[0]
 	s.opts.events = [numEvents]byte{eventSendFailure: 1}
-	w := watcher{s: s, c: s.conn, down: make(map[netip.Addr]bool)}
-	for _, err := s.conn.NextEvent(past); err == nil; _, err = s.conn.NextEvent(past) {
+	w := eventWatcher{socket: s, conn: s.conn, downAddrs: make(map[netip.Addr]bool)}
+	for _, err := s.conn.NextEvent(endedContext); err == nil; _, err = s.conn.NextEvent(endedContext) {
 	}
 	out.Lose.Store(true)
 	must.Get(s.Send([]byte("x"), nil))(t)
 	s.conn.Abort("why")
-	check.That(t, w.next() && len(w.failed) == 1 && w.waits, "a failed message is not kept for its reason: %+v", w)
-	for w.next() {
+	check.That(t, w.notifyNext() && len(w.failedMessages) == 1 && w.moreExpected, "a failed message is not kept for its reason: %+v", w)
+	for w.notifyNext() {
 	}
 	list, last := noted(s)
-	check.That(t, len(list) == 1 && len(last) == 0 && native.Uint16(list[0]) == noteSendFailed && native.Uint32(list[0][8:]) == 12 && list[0][len(list[0])-1] == 'x', "% x", list)
-	check.That(t, len(w.failed) == 0 && !w.waits, "%+v is kept", w)
+	check.That(t, len(list) == 1 && len(last) == 0 && nativeOrder.Uint16(list[0]) == typeSendFailed && nativeOrder.Uint32(list[0][8:]) == 12 && list[0][len(list[0])-1] == 'x', "% x", list)
+	check.That(t, len(w.failedMessages) == 0 && !w.moreExpected, "%+v is kept", w)
 }

@@ -10,50 +10,50 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// options are those of a socket at level SOL_SCTP, and what is read back from its placeholder.
-type options struct {
-	events         [numEvents]byte
-	context        uint32
-	send           SndRcvInfo // SCTP_DEFAULT_SEND_PARAM
-	cfg            sctp.Config
-	sackEvery      int // packets
-	noMapped       bool
-	interleave     int
-	linger         bool
-	lingerTime     time.Duration
-	rcvBuf, sndBuf int // SO_RCVBUF, SO_SNDBUF; 0 for the default
-	class          int // IP_TOS or IPV6_TCLASS, as the descriptor had it last
+// socketOptions are those of a socket at level SOL_SCTP, and what is read back from its placeholder.
+type socketOptions struct {
+	events             [numEvents]byte
+	recvContext        uint32
+	defaultSend        SndRcvInfo // SCTP_DEFAULT_SEND_PARAM
+	cfg                sctp.Config
+	sackEvery          int // packets
+	noMappedV4         bool
+	fragmentInterleave int
+	linger             bool
+	lingerTime         time.Duration
+	rcvBuf, sndBuf     int // SO_RCVBUF, SO_SNDBUF; 0 for the default
+	class              int // IP_TOS or IPV6_TCLASS, as the descriptor had it last
 }
 
-func (o *options) init() {
+func (o *socketOptions) setDefaults() {
 	o.cfg, _ = new(sctp.Config).Complete() // the defaults
 	o.sackEvery, o.cfg.MaxInitRTO = 2, o.cfg.RTOMax
 	o.cfg.OutStreams = 10 // as a kernel has it, whatever the peer opens
 }
 
-// live gives an association what may change while it lives.
-func (o *options) live(c *sctp.Conn) error {
+// applyToConn gives an association what may change while it lives.
+func (o *socketOptions) applyToConn(c *sctp.Conn) error {
 	return c.Reconfigure(func(cfg *sctp.Config) { *cfg = o.cfg })
 }
 
-// apply has the association be as the options are, and what comes by a listener from now on.
-func (o *options) apply(c *sctp.Conn, l *sctp.Listener) error {
+// applyToBoth has the association be as the options are, and what comes by a listener from now on.
+func (o *socketOptions) applyToBoth(c *sctp.Conn, l *sctp.Listener) error {
 	switch {
 	case l != nil:
 		return l.Reconfigure(func(cfg *sctp.Config) { *cfg = o.cfg })
 	case c == nil:
 		return nil
 	}
-	return o.live(c)
+	return o.applyToConn(c)
 }
 
-// option is one option of SOL_SCTP. get returns its structure; arg is what the caller's memory has of it. set takes a structure.
-type option struct {
+// optionSpec is one option of SOL_SCTP. get returns its structure; arg is what the caller's memory has of it. set takes a structure.
+type optionSpec struct {
 	size int // of the structure, in octets
-	// least is the shortest that set takes where there is an older, shorter structure, or any from that on. 0: it must be size.
-	least int
-	get   func(s *Socket, arg []byte, f *fields) error
-	set   func(s *Socket, b []byte) error
+	// minSize is the shortest that set takes where there is an older, shorter structure, or any from that on. 0: it must be size.
+	minSize int
+	get     func(s *Socket, arg []byte, f *structWriter) error
+	set     func(s *Socket, b []byte) error
 }
 
 // Options of RFC 6458 section 8, by their numbers on Linux.
@@ -99,7 +99,7 @@ const (
 // Those of the functions of section 9, and the rest.
 const (
 	optBindAdd       = 100
-	optBindRem       = 101
+	optBindRemove    = 101
 	optPeelOff       = 102
 	optConnectOld    = 107
 	optPeerAddrs     = 108
@@ -108,7 +108,7 @@ const (
 	optConnectGet    = 111 // takes a pointer within its structure, which Go's memory may not have
 	optEvent         = 127 // SCTP_EVENT: one of optEvents
 	sizeAddrsHeader  = 8
-	sizePeerAddrInfo = 24 + sizeStorage
+	sizePeerAddrInfo = 24 + sockaddrStorageLen
 )
 
 // Getsockopt is getsockopt at level SOL_SCTP: b is the caller's memory, which some options take an argument from. It returns how much of it is
@@ -128,7 +128,7 @@ func (s *Socket) Getsockopt(name int, b []byte) (int, error) {
 	case name == optPeerAddrs || name == optLocalAddrs:
 		return s.getAddrs(name, b)
 	}
-	o, ok := table[name]
+	o, ok := optionTable[name]
 	switch {
 	case !ok:
 		return 0, syscall.ENOPROTOOPT
@@ -138,13 +138,13 @@ func (s *Socket) Getsockopt(name int, b []byte) (int, error) {
 		o.size = 4
 	case name == optDelayedSack && len(b) == 8:
 		o.size = 8
-	case name == optPeerAddrParams && len(b) >= o.least:
+	case name == optPeerAddrParams && len(b) >= o.minSize:
 		o.size = min(o.size, len(b))
 	}
 	if len(b) < o.size {
 		return 0, syscall.EINVAL
 	}
-	f := make(fields, 0, sizePeerAddrInfo+32)
+	f := make(structWriter, 0, sizePeerAddrInfo+32)
 	if err := o.get(s, b[:o.size], &f); err != nil {
 		return 0, errnoOf(err)
 	}
@@ -172,7 +172,7 @@ func (s *Socket) getAddrs(name int, b []byte) (int, error) {
 	case len(list) > len(b)-sizeAddrsHeader:
 		return 0, syscall.ENOMEM
 	}
-	native.PutUint32(b[4:], uint32(n))
+	nativeOrder.PutUint32(b[4:], uint32(n))
 	return sizeAddrsHeader + copy(b[sizeAddrsHeader:], list), nil
 }
 
@@ -188,17 +188,17 @@ func (s *Socket) Setsockopt(name int, b []byte) error {
 		return syscall.EOPNOTSUPP
 	case name == optSetPeerPrimary: // without ASCONF
 		return syscall.EPERM
-	case name == optBindAdd || name == optBindRem:
-		return s.Bind(b, name == optBindRem)
+	case name == optBindAdd || name == optBindRemove:
+		return s.Bind(b, name == optBindRemove)
 	case name == optConnect || name == optConnectOld:
 		_, err := s.Connect(b)
 		return err
 	}
-	o, ok := table[name]
+	o, ok := optionTable[name]
 	switch {
 	case !ok || o.set == nil:
 		return syscall.ENOPROTOOPT
-	case o.least == 0 && len(b) != o.size, len(b) < o.least, name == optEvents && len(b) > o.size:
+	case o.minSize == 0 && len(b) != o.size, len(b) < o.minSize, name == optEvents && len(b) > o.size:
 		return syscall.EINVAL
 	}
 	s.mu.Lock()
@@ -213,16 +213,16 @@ func (s *Socket) Setsockopt(name int, b []byte) error {
 	c, l, opts := s.conn, s.listener, s.opts
 	s.mu.Unlock()
 	if err == nil {
-		if err = opts.apply(c, l); err != nil { // as where a link cannot mark packets
+		if err = opts.applyToBoth(c, l); err != nil { // as where a link cannot mark packets
 			s.mu.Lock()
 			s.opts = before
 			s.mu.Unlock()
 		}
 	}
 	if err == nil && (name == optEvents || name == optEvent) {
-		s.subscribe(c)
-		if c != nil && asksDry(name, b) {
-			s.dry(c)
+		s.updateSubscriptions(c)
+		if c != nil && subscribesSenderDry(name, b) {
+			s.notifySenderDry(c)
 		}
 	}
 	return errnoOf(err)
@@ -242,41 +242,41 @@ const (
 	sppDSCP
 )
 
-// integer is an option that is an int.
-func integer(get func(o *options) int, set func(o *options, v int) error) option {
-	return option{size: 4, least: 4,
-		get: func(s *Socket, _ []byte, f *fields) error {
+// intOption is an option that is an int.
+func intOption(get func(o *socketOptions) int, set func(o *socketOptions, v int) error) optionSpec {
+	return optionSpec{size: 4, minSize: 4,
+		get: func(s *Socket, _ []byte, f *structWriter) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			f.u32(get(&s.opts))
+			f.appendUint32(get(&s.opts))
 			return nil
 		},
-		set: func(s *Socket, b []byte) error { return set(&s.opts, int(int32(native.Uint32(b)))) },
+		set: func(s *Socket, b []byte) error { return set(&s.opts, int(int32(nativeOrder.Uint32(b)))) },
 	}
 }
 
-// value is an option that is a sctp_assoc_value, or an int in its older form.
-func value(get func(o *options) int, set func(o *options, v int) error) option {
-	return option{size: 8, least: 4,
-		get: func(s *Socket, _ []byte, f *fields) error {
+// assocValueOption is an option that is a sctp_assoc_value, or an int in its older form.
+func assocValueOption(get func(o *socketOptions) int, set func(o *socketOptions, v int) error) optionSpec {
+	return optionSpec{size: 8, minSize: 4,
+		get: func(s *Socket, _ []byte, f *structWriter) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			f.u32(0)
-			f.u32(get(&s.opts))
+			f.appendUint32(0)
+			f.appendUint32(get(&s.opts))
 			return nil
 		},
-		set: func(s *Socket, b []byte) error { return set(&s.opts, int(int32(native.Uint32(b[len(b)-4:])))) },
+		set: func(s *Socket, b []byte) error { return set(&s.opts, int(int32(nativeOrder.Uint32(b[len(b)-4:])))) },
 	}
 }
 
-var table map[int]option
+var optionTable map[int]optionSpec
 
 func init() {
-	table = map[int]option{
+	optionTable = map[int]optionSpec{
 		optRTOInfo:          {16, 0, getRTOInfo, setRTOInfo},
 		optAssocInfo:        {20, 0, getAssocInfo, setAssocInfo},
 		optInitMsg:          {8, 0, getInitMsg, setInitMsg},
-		optPrimaryAddr:      {4 + sizeStorage, 0, getPrimary, setPrimary},
+		optPrimaryAddr:      {4 + sockaddrStorageLen, 0, getPrimary, setPrimary},
 		optPeerAddrParams:   {156, 152, getPeerAddrParams, setPeerAddrParams},
 		optDefaultSend:      {SndRcvInfoSize, 0, getDefaultSend, setDefaultSend},
 		optDefaultSndInfo:   {16, 0, getDefaultSndInfo, setDefaultSndInfo},
@@ -285,42 +285,42 @@ func init() {
 		optStatus:           {24 + sizePeerAddrInfo, 0, getStatus, nil},
 		optPeerAddrInfo:     {sizePeerAddrInfo, 0, getPeerAddrInfo, nil},
 		optDelayedSack:      {12, 8, getDelayedSack, setDelayedSack},
-		optNoDelay:          integer(func(o *options) int { return boolInt(o.cfg.NoDelay) }, func(o *options, v int) error { o.cfg.NoDelay = v != 0; return nil }),
-		optDisableFragments: integer(func(o *options) int { return boolInt(o.cfg.DisableFragments) }, func(o *options, v int) error { o.cfg.DisableFragments = v != 0; return nil }),
-		optMappedV4:         integer(func(o *options) int { return boolInt(!o.noMapped) }, func(o *options, v int) error { o.noMapped = v == 0; return nil }),
-		optInterleave:       integer(func(o *options) int { return o.interleave }, func(o *options, v int) error { o.interleave = boolInt(v != 0); return nil }),
-		optAdaptation:       integer(getAdaptation, func(o *options, v int) error { u := uint32(v); o.cfg.Adaptation = &u; return nil }),
-		optContext:          value(func(o *options) int { return int(o.context) }, func(o *options, v int) error { o.context = uint32(v); return nil }),
-		optMaxBurst:         value(func(o *options) int { return max(o.cfg.MaxBurst, 0) }, setMaxBurst),
-		optMaxSeg:           value(func(o *options) int { return o.cfg.MaxSegment }, func(o *options, v int) error { o.cfg.MaxSegment = v; return nil }),
-		optPartialDelivery:  integer(func(o *options) int { return o.cfg.PartialDelivery }, func(o *options, v int) error { o.cfg.PartialDelivery = v; return nil }),
+		optNoDelay:          intOption(func(o *socketOptions) int { return boolInt(o.cfg.NoDelay) }, func(o *socketOptions, v int) error { o.cfg.NoDelay = v != 0; return nil }),
+		optDisableFragments: intOption(func(o *socketOptions) int { return boolInt(o.cfg.DisableFragments) }, func(o *socketOptions, v int) error { o.cfg.DisableFragments = v != 0; return nil }),
+		optMappedV4:         intOption(func(o *socketOptions) int { return boolInt(!o.noMappedV4) }, func(o *socketOptions, v int) error { o.noMappedV4 = v == 0; return nil }),
+		optInterleave:       intOption(func(o *socketOptions) int { return o.fragmentInterleave }, func(o *socketOptions, v int) error { o.fragmentInterleave = boolInt(v != 0); return nil }),
+		optAdaptation:       intOption(getAdaptation, func(o *socketOptions, v int) error { u := uint32(v); o.cfg.Adaptation = &u; return nil }),
+		optContext:          assocValueOption(func(o *socketOptions) int { return int(o.recvContext) }, func(o *socketOptions, v int) error { o.recvContext = uint32(v); return nil }),
+		optMaxBurst:         assocValueOption(func(o *socketOptions) int { return max(o.cfg.MaxBurst, 0) }, setMaxBurst),
+		optMaxSeg:           assocValueOption(func(o *socketOptions) int { return o.cfg.MaxSegment }, func(o *socketOptions, v int) error { o.cfg.MaxSegment = v; return nil }),
+		optPartialDelivery:  intOption(func(o *socketOptions) int { return o.cfg.PartialDelivery }, func(o *socketOptions, v int) error { o.cfg.PartialDelivery = v; return nil }),
 	}
-	o := table[optEvents]
-	o.least = 1
-	table[optEvents] = o
+	o := optionTable[optEvents]
+	o.minSize = 1
+	optionTable[optEvents] = o
 }
 
-func getAdaptation(o *options) int {
+func getAdaptation(o *socketOptions) int {
 	if o.cfg.Adaptation == nil {
 		return 0
 	}
 	return int(*o.cfg.Adaptation)
 }
 
-func setMaxBurst(o *options, v int) error {
+func setMaxBurst(o *socketOptions, v int) error {
 	if o.cfg.MaxBurst = v; v == 0 { // no limit
 		o.cfg.MaxBurst = -1
 	}
 	return nil
 }
 
-func getRTOInfo(s *Socket, _ []byte, f *fields) error {
+func getRTOInfo(s *Socket, _ []byte, f *structWriter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.u32(0)
-	f.ms(s.opts.cfg.RTOInitial)
-	f.ms(s.opts.cfg.RTOMax)
-	f.ms(s.opts.cfg.RTOMin)
+	f.appendUint32(0)
+	f.appendMillis(s.opts.cfg.RTOInitial)
+	f.appendMillis(s.opts.cfg.RTOMax)
+	f.appendMillis(s.opts.cfg.RTOMin)
 	return nil
 }
 
@@ -328,11 +328,11 @@ func getRTOInfo(s *Socket, _ []byte, f *fields) error {
 func setRTOInfo(s *Socket, b []byte) error {
 	c := s.opts.cfg
 	for i, p := range []*time.Duration{&c.RTOInitial, &c.RTOMax, &c.RTOMin} {
-		if d := millis(b[4+4*i:]); d != 0 {
+		if d := parseMillis(b[4+4*i:]); d != 0 {
 			*p = d
 		}
 	}
-	if millis(b[4:]) > c.RTOMax {
+	if parseMillis(b[4:]) > c.RTOMax {
 		return syscall.EINVAL
 	}
 	c.RTOInitial = min(c.RTOInitial, c.RTOMax) // which nobody has set
@@ -340,41 +340,41 @@ func setRTOInfo(s *Socket, b []byte) error {
 	return nil
 }
 
-func getAssocInfo(s *Socket, _ []byte, f *fields) error {
+func getAssocInfo(s *Socket, _ []byte, f *structWriter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, id := s.conn, 0
 	var st sctp.Stats
 	peers := 0
 	if c != nil {
-		st, peers, id = c.Stats(), len(c.Paths()), int(s.id)
+		st, peers, id = c.Stats(), len(c.Paths()), int(s.assocID)
 	}
-	f.u32(id)
-	f.u16(s.opts.cfg.AssocMaxRetrans)
-	f.u16(peers)
-	f.u32(st.PeerWindow)
-	f.u32(st.RecvWindow)
-	f.ms(s.opts.cfg.CookieLife)
+	f.appendUint32(id)
+	f.appendUint16(s.opts.cfg.AssocMaxRetrans)
+	f.appendUint16(peers)
+	f.appendUint32(st.PeerWindow)
+	f.appendUint32(st.RecvWindow)
+	f.appendMillis(s.opts.cfg.CookieLife)
 	return nil
 }
 
 func setAssocInfo(s *Socket, b []byte) error {
-	if n := int(native.Uint16(b[4:])); n != 0 {
+	if n := int(nativeOrder.Uint16(b[4:])); n != 0 {
 		s.opts.cfg.AssocMaxRetrans = n
 	}
-	if d := millis(b[16:]); d != 0 {
+	if d := parseMillis(b[16:]); d != 0 {
 		s.opts.cfg.CookieLife = d
 	}
 	return nil
 }
 
-func getInitMsg(s *Socket, _ []byte, f *fields) error {
+func getInitMsg(s *Socket, _ []byte, f *structWriter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.u16(int(s.opts.cfg.OutStreams))
-	f.u16(int(s.opts.cfg.InStreams))
-	f.u16(s.opts.cfg.MaxInitRetrans)
-	f.u16(int(s.opts.cfg.MaxInitRTO.Milliseconds()))
+	f.appendUint16(int(s.opts.cfg.OutStreams))
+	f.appendUint16(int(s.opts.cfg.InStreams))
+	f.appendUint16(s.opts.cfg.MaxInitRetrans)
+	f.appendUint16(int(s.opts.cfg.MaxInitRTO.Milliseconds()))
 	return nil
 }
 
@@ -384,17 +384,17 @@ func setInitMsg(s *Socket, b []byte) error {
 		func(v uint16) { s.opts.cfg.OutStreams = v }, func(v uint16) { s.opts.cfg.InStreams = v },
 		func(v uint16) { s.opts.cfg.MaxInitRetrans = int(v) }, func(v uint16) { s.opts.cfg.MaxInitRTO = time.Duration(v) * time.Millisecond },
 	} {
-		if v := native.Uint16(b[2*i:]); v != 0 {
+		if v := nativeOrder.Uint16(b[2*i:]); v != 0 {
 			set(v)
 		}
 	}
 	return nil
 }
 
-func getDefaultSend(s *Socket, _ []byte, f *fields) error {
+func getDefaultSend(s *Socket, _ []byte, f *structWriter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*f = s.opts.send.AppendTo(*f)
+	*f = s.opts.defaultSend.AppendTo(*f)
 	return nil
 }
 
@@ -403,32 +403,32 @@ func setDefaultSend(s *Socket, b []byte) error {
 	if in.Flags&^flagNames != 0 {
 		return syscall.EINVAL
 	}
-	s.opts.send = SndRcvInfo{Stream: in.Stream, Flags: in.Flags, PPID: in.PPID, Context: in.Context, TTL: in.TTL}
+	s.opts.defaultSend = SndRcvInfo{Stream: in.Stream, Flags: in.Flags, PPID: in.PPID, Context: in.Context, TTL: in.TTL}
 	return nil
 }
 
-func getDefaultSndInfo(s *Socket, _ []byte, f *fields) error {
+func getDefaultSndInfo(s *Socket, _ []byte, f *structWriter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := &s.opts.send
-	f.u16(int(d.Stream))
-	f.u16(int(d.Flags))
-	f.u32(int(d.PPID))
-	f.u32(int(d.Context))
-	f.u32(0)
+	d := &s.opts.defaultSend
+	f.appendUint16(int(d.Stream))
+	f.appendUint16(int(d.Flags))
+	f.appendUint32(int(d.PPID))
+	f.appendUint32(int(d.Context))
+	f.appendUint32(0)
 	return nil
 }
 
 func setDefaultSndInfo(s *Socket, b []byte) error {
-	flags := native.Uint16(b[2:])
+	flags := nativeOrder.Uint16(b[2:])
 	if flags&^flagNames != 0 {
 		return syscall.EINVAL
 	}
-	s.opts.send = SndRcvInfo{Stream: native.Uint16(b), Flags: flags, PPID: native.Uint32(b[4:]), Context: native.Uint32(b[8:]), TTL: s.opts.send.TTL}
+	s.opts.defaultSend = SndRcvInfo{Stream: nativeOrder.Uint16(b), Flags: flags, PPID: nativeOrder.Uint32(b[4:]), Context: nativeOrder.Uint32(b[8:]), TTL: s.opts.defaultSend.TTL}
 	return nil
 }
 
-func getEvents(s *Socket, _ []byte, f *fields) error {
+func getEvents(s *Socket, _ []byte, f *structWriter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*f = append(*f, s.opts.events[:]...)
@@ -445,14 +445,14 @@ func setEvents(s *Socket, b []byte) error {
 
 // eventOf returns the event that a sctp_event names by the type of its notification.
 func eventOf(b []byte) (int, error) {
-	i := int(native.Uint16(b[4:])) - noteData
+	i := int(nativeOrder.Uint16(b[4:])) - typeData
 	if i < 0 || i >= numEvents {
 		return 0, syscall.EINVAL
 	}
 	return i, nil
 }
 
-func getEvent(s *Socket, arg []byte, f *fields) error {
+func getEvent(s *Socket, arg []byte, f *structWriter) error {
 	i, err := eventOf(arg)
 	if err != nil {
 		return err
@@ -471,32 +471,32 @@ func setEvent(s *Socket, b []byte) error {
 	return err
 }
 
-// asksDry says whether a structure for optEvents or optEvent subscribes to the event of a sender that is dry.
-func asksDry(name int, b []byte) bool {
+// subscribesSenderDry says whether a structure for optEvents or optEvent subscribes to the event of a sender that is dry.
+func subscribesSenderDry(name int, b []byte) bool {
 	if name == optEvent {
-		return native.Uint16(b[4:]) == noteSenderDry && b[6] != 0
+		return nativeOrder.Uint16(b[4:]) == typeSenderDry && b[6] != 0
 	}
 	return len(b) > eventSenderDry && b[eventSenderDry] != 0
 }
 
-func getDelayedSack(s *Socket, arg []byte, f *fields) error {
+func getDelayedSack(s *Socket, arg []byte, f *structWriter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delay, every := s.opts.cfg.SackDelay, s.opts.sackEvery
 	if every == 1 {
 		delay = 0
 	}
-	f.u32(0)
-	f.ms(delay)
-	f.u32(every)
+	f.appendUint32(0)
+	f.appendMillis(delay)
+	f.appendUint32(every)
 	return nil
 }
 
 // setDelayedSack takes a sctp_sack_info, or a sctp_assoc_value with the delay alone, where 0 is none.
 func setDelayedSack(s *Socket, b []byte) error {
-	delay, every := millis(b[4:]), 2
+	delay, every := parseMillis(b[4:]), 2
 	if len(b) >= 12 {
-		every = int(native.Uint32(b[8:]))
+		every = int(nativeOrder.Uint32(b[8:]))
 		if delay == 0 && every == 0 {
 			return nil
 		}
@@ -520,23 +520,23 @@ func setDelayedSack(s *Socket, b []byte) error {
 	return nil
 }
 
-// paths returns those of the association, EINVAL without one.
-func (s *Socket) paths() (*sctp.Conn, []sctp.PathStats, error) {
-	c, err := s.association(syscall.EINVAL)
+// connPaths returns those of the association, EINVAL without one.
+func (s *Socket) connPaths() (*sctp.Conn, []sctp.PathStats, error) {
+	c, err := s.waitConn(syscall.EINVAL)
 	if err != nil {
 		return nil, nil, err
 	}
 	return c, c.Paths(), nil
 }
 
-func getPrimary(s *Socket, _ []byte, f *fields) error {
-	c, _, err := s.paths()
+func getPrimary(s *Socket, _ []byte, f *structWriter) error {
+	c, _, err := s.connPaths()
 	if err != nil {
 		return err
 	}
-	f.u32(int(s.id))
-	*f = appendSockaddr(*f, s.shown(c.RemoteAddr().(sctp.Addr).AddrPort))
-	f.zero(4 + sizeStorage)
+	f.appendUint32(int(s.assocID))
+	*f = appendSockaddr(*f, s.presentedAddr(c.RemoteAddr().(sctp.Addr).AddrPort))
+	f.padTo(4 + sockaddrStorageLen)
 	return nil
 }
 
@@ -551,8 +551,8 @@ func setPrimary(s *Socket, b []byte) error {
 	return s.conn.SetPrimary(a.Addr())
 }
 
-func getStatus(s *Socket, _ []byte, f *fields) error {
-	c, paths, err := s.paths()
+func getStatus(s *Socket, _ []byte, f *structWriter) error {
+	c, paths, err := s.connPaths()
 	if err != nil {
 		return err
 	}
@@ -560,17 +560,17 @@ func getStatus(s *Socket, _ []byte, f *fields) error {
 		return syscall.EINVAL
 	}
 	st := c.Stats()
-	f.u32(int(s.id))
-	f.u32(statusStates[st.State])
-	f.u32(st.PeerWindow)
-	f.u16(st.Unacked)
-	f.u16(st.Buffered)
-	f.u16(st.InStreams)
-	f.u16(st.OutStreams)
+	f.appendUint32(int(s.assocID))
+	f.appendUint32(statusStates[st.State])
+	f.appendUint32(st.PeerWindow)
+	f.appendUint16(st.Unacked)
+	f.appendUint16(st.Buffered)
+	f.appendUint16(st.InStreams)
+	f.appendUint16(st.OutStreams)
 	a, _ := c.Gate().Lock()
-	f.u32(a.MaxPayload())
+	f.appendUint32(a.MaxPayload())
 	c.Gate().Unlock()
-	s.addrInfo(c, &paths[st.Primary], f)
+	s.appendAddrInfo(c, &paths[st.Primary], f)
 	return nil
 }
 
@@ -580,17 +580,17 @@ var statusStates = map[sctp.State]int{
 	sctp.ShutdownReceived: 8, sctp.ShutdownAckSent: 9,
 }
 
-func (s *Socket) addrInfo(c *sctp.Conn, p *sctp.PathStats, f *fields) {
+func (s *Socket) appendAddrInfo(c *sctp.Conn, p *sctp.PathStats, f *structWriter) {
 	const unconfirmed, active, inactive, failed = 3, 2, 0, 1 // on Linux
-	f.u32(int(s.id))
+	f.appendUint32(int(s.assocID))
 	at := len(*f)
-	*f = appendSockaddr(*f, s.shown(netip.AddrPortFrom(p.Remote.Addr(), c.RemoteAddr().(sctp.Addr).Port())))
-	f.zero(at + sizeStorage)
-	f.u32(map[sctp.PathState]int{sctp.PathUnconfirmed: unconfirmed, sctp.PathActive: active, sctp.PathPotentiallyFailed: failed, sctp.PathInactive: inactive}[p.State])
-	f.u32(p.Cwnd)
-	f.ms(p.SRTT)
-	f.ms(p.RTO)
-	f.u32(p.MTU + rawio.Overhead(p.Remote))
+	*f = appendSockaddr(*f, s.presentedAddr(netip.AddrPortFrom(p.Remote.Addr(), c.RemoteAddr().(sctp.Addr).Port())))
+	f.padTo(at + sockaddrStorageLen)
+	f.appendUint32(map[sctp.PathState]int{sctp.PathUnconfirmed: unconfirmed, sctp.PathActive: active, sctp.PathPotentiallyFailed: failed, sctp.PathInactive: inactive}[p.State])
+	f.appendUint32(p.Cwnd)
+	f.appendMillis(p.SRTT)
+	f.appendMillis(p.RTO)
+	f.appendUint32(p.MTU + rawio.Overhead(p.Remote))
 }
 
 // pathTo returns the path that an argument names.
@@ -603,8 +603,8 @@ func pathTo(paths []sctp.PathStats, sockaddr []byte) (*sctp.PathStats, error) {
 	return &paths[i], nil
 }
 
-func getPeerAddrInfo(s *Socket, arg []byte, f *fields) error {
-	c, paths, err := s.paths()
+func getPeerAddrInfo(s *Socket, arg []byte, f *structWriter) error {
+	c, paths, err := s.connPaths()
 	if err != nil {
 		return err
 	}
@@ -612,13 +612,13 @@ func getPeerAddrInfo(s *Socket, arg []byte, f *fields) error {
 	if err != nil {
 		return err
 	}
-	s.addrInfo(c, p, f)
+	s.appendAddrInfo(c, p, f)
 	return nil
 }
 
-// named returns the path of which a sctp_paddrparams is, nil if it is of all: then the address is none, or stands for any. It fails with EINVAL. Called with mu held.
-func (s *Socket) named(sockaddr []byte) (*sctp.PathStats, error) {
-	if native.Uint16(sockaddr) == 0 {
+// pathOrAll returns the path of which a sctp_paddrparams is, nil if it is of all: then the address is none, or stands for any. It fails with EINVAL. Called with mu held.
+func (s *Socket) pathOrAll(sockaddr []byte) (*sctp.PathStats, error) {
+	if nativeOrder.Uint16(sockaddr) == 0 {
 		return nil, nil
 	}
 	switch a, _, err := nextSockaddr(sockaddr); {
@@ -632,11 +632,11 @@ func (s *Socket) named(sockaddr []byte) (*sctp.PathStats, error) {
 	return pathTo(s.conn.Paths(), sockaddr)
 }
 
-func getPeerAddrParams(s *Socket, arg []byte, f *fields) error {
+func getPeerAddrParams(s *Socket, arg []byte, f *structWriter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cfg := &s.opts.cfg
-	p, err := s.named(arg[4:])
+	p, err := s.pathOrAll(arg[4:])
 	if err != nil {
 		return err
 	}
@@ -644,39 +644,39 @@ func getPeerAddrParams(s *Socket, arg []byte, f *fields) error {
 	if p != nil {
 		hb, mtu, label, dscp = p.Heartbeat, p.MTU+rawio.Overhead(p.Remote), p.FlowLabel, p.DSCP
 	}
-	flags := pick(cfg.DisablePMTUD, sppNoPMTUD, sppPMTUD) | pick(s.opts.sackEvery == 1, sppNoSackDelay, sppSackDelay) | pick(hb < 0, sppNoHeartbeat, sppHeartbeat) |
-		pick(label != 0, sppFlowLabel, 0) | pick(dscp != 0, sppDSCP, 0)
-	*f = append(*f, arg[:4+sizeStorage]...)
-	f.ms(max(hb, 0))
-	f.u16(cfg.PathMaxRetrans)
-	f.u32(mtu)
-	f.ms(cfg.SackDelay)
-	f.u32(flags)
-	f.u32(int(label))
+	flags := pickInt(cfg.DisablePMTUD, sppNoPMTUD, sppPMTUD) | pickInt(s.opts.sackEvery == 1, sppNoSackDelay, sppSackDelay) | pickInt(hb < 0, sppNoHeartbeat, sppHeartbeat) |
+		pickInt(label != 0, sppFlowLabel, 0) | pickInt(dscp != 0, sppDSCP, 0)
+	*f = append(*f, arg[:4+sockaddrStorageLen]...)
+	f.appendMillis(max(hb, 0))
+	f.appendUint16(cfg.PathMaxRetrans)
+	f.appendUint32(mtu)
+	f.appendMillis(cfg.SackDelay)
+	f.appendUint32(flags)
+	f.appendUint32(int(label))
 	*f = append(*f, dscp<<2)
-	f.zero(156)
+	f.padTo(156)
 	return nil
 }
 
-// allPaths is what of SCTP_PEER_ADDR_PARAMS cannot differ from path to path.
-type allPaths struct {
-	retrans, mtu, every int
-	noPMTUD             bool
-	sack                time.Duration
+// pathDefaults is what of SCTP_PEER_ADDR_PARAMS cannot differ from path to path.
+type pathDefaults struct {
+	maxRetrans, mtu, sackEvery int
+	noPMTUD                    bool
+	sackDelay                  time.Duration
 }
 
-func (o *options) allPaths() allPaths {
-	return allPaths{o.cfg.PathMaxRetrans, o.cfg.MTU, o.sackEvery, o.cfg.DisablePMTUD, o.cfg.SackDelay}
+func (o *socketOptions) pathDefaults() pathDefaults {
+	return pathDefaults{o.cfg.PathMaxRetrans, o.cfg.MTU, o.sackEvery, o.cfg.DisablePMTUD, o.cfg.SackDelay}
 }
 
-func (o *options) setAllPaths(a allPaths) {
-	o.cfg.PathMaxRetrans, o.cfg.MTU, o.sackEvery, o.cfg.DisablePMTUD, o.cfg.SackDelay = a.retrans, a.mtu, a.every, a.noPMTUD, a.sack
+func (o *socketOptions) setPathDefaults(a pathDefaults) {
+	o.cfg.PathMaxRetrans, o.cfg.MTU, o.sackEvery, o.cfg.DisablePMTUD, o.cfg.SackDelay = a.maxRetrans, a.mtu, a.sackEvery, a.noPMTUD, a.sackDelay
 }
 
 func setPeerAddrParams(s *Socket, b []byte) error {
-	addr, rest := b[4:4+sizeStorage], b[4+sizeStorage:]
-	hb, retrans, mtu := millis(rest), int(native.Uint16(rest[4:])), int(native.Uint32(rest[6:]))
-	sack, flags := millis(rest[10:]), native.Uint32(rest[14:])
+	addr, rest := b[4:4+sockaddrStorageLen], b[4+sockaddrStorageLen:]
+	hb, retrans, mtu := parseMillis(rest), int(nativeOrder.Uint16(rest[4:])), int(nativeOrder.Uint32(rest[6:]))
+	sack, flags := parseMillis(rest[10:]), nativeOrder.Uint32(rest[14:])
 	has := func(f uint32) bool { return flags&f == f }
 	if has(sppHeartbeat|sppNoHeartbeat) || has(sppPMTUD|sppNoPMTUD) || has(sppSackDelay|sppNoSackDelay) || sack > 500*time.Millisecond {
 		return syscall.EINVAL
@@ -684,16 +684,16 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	if has(sppDemand) && s.conn == nil {
 		return syscall.EINVAL
 	}
-	if flags&(sppFlowLabel|sppDSCP) != 0 && len(b) < table[optPeerAddrParams].size { // the older structure has neither
+	if flags&(sppFlowLabel|sppDSCP) != 0 && len(b) < optionTable[optPeerAddrParams].size { // the older structure has neither
 		return syscall.EINVAL
 	}
-	p, err := s.named(addr)
+	p, err := s.pathOrAll(addr)
 	if err != nil {
 		return err
 	}
-	all := s.opts.allPaths()
+	all := s.opts.pathDefaults()
 	if retrans != 0 {
-		all.retrans = retrans
+		all.maxRetrans = retrans
 	}
 	switch {
 	case has(sppNoPMTUD):
@@ -706,9 +706,9 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	}
 	switch {
 	case has(sppNoSackDelay):
-		all.sack, all.every = 1, 1
+		all.sackDelay, all.sackEvery = 1, 1
 	case has(sppSackDelay) && sack != 0:
-		all.sack, all.every = sack, 2
+		all.sackDelay, all.sackEvery = sack, 2
 	}
 	interval := time.Duration(0)
 	switch {
@@ -719,10 +719,10 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	case has(sppHeartbeat):
 		interval = hb
 	}
-	if p != nil && all != s.opts.allPaths() && len(s.conn.Paths()) > 1 {
+	if p != nil && all != s.opts.pathDefaults() && len(s.conn.Paths()) > 1 {
 		return syscall.EOPNOTSUPP
 	}
-	s.opts.setAllPaths(all)
+	s.opts.setPathDefaults(all)
 	marks := rest[18:]
 	if p != nil {
 		return s.setPath(p.Remote.Addr(), interval, flags, marks)
@@ -744,7 +744,7 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 }
 
 // flowLabel is that at the start of the marks of a sctp_paddrparams. The DSCP is behind it, as the upper six bits of an octet.
-func flowLabel(marks []byte) uint32 { return native.Uint32(marks) & 0xfffff }
+func flowLabel(marks []byte) uint32 { return nativeOrder.Uint32(marks) & 0xfffff }
 
 // setPath sets what SCTP_PEER_ADDR_PARAMS sets for the path to one address.
 func (s *Socket) setPath(to netip.Addr, interval time.Duration, flags uint32, marks []byte) (err error) {

@@ -15,22 +15,22 @@ import (
 
 func words(v ...int) (b []byte) {
 	for _, v := range v {
-		b = native.AppendUint32(b, uint32(v))
+		b = nativeOrder.AppendUint32(b, uint32(v))
 	}
 	return b
 }
 
 func halves(v ...int) (b []byte) {
 	for _, v := range v {
-		b = native.AppendUint16(b, uint16(v))
+		b = nativeOrder.AppendUint16(b, uint16(v))
 	}
 	return b
 }
 
 // paramsOf is a sctp_paddrparams without an address.
 func paramsOf(heartbeat, retrans, mtu, sack, flags, label int, dscp byte) []byte {
-	b := native.AppendUint32(make([]byte, 4+sizeStorage), uint32(heartbeat))
-	b = native.AppendUint16(b, uint16(retrans))
+	b := nativeOrder.AppendUint32(make([]byte, 4+sockaddrStorageLen), uint32(heartbeat))
+	b = nativeOrder.AppendUint16(b, uint16(retrans))
 	b = append(b, words(mtu, sack, flags, label)...)
 	return append(b, dscp, 0)
 }
@@ -232,9 +232,9 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"a SACK in no structure":               {optDelayedSack, words(0), syscall.EINVAL},
 		"events of a structure too long":       {optEvents, make([]byte, numEvents+1), syscall.EINVAL},
 		"no events":                            {optEvents, nil, syscall.EINVAL},
-		"an event below the first":             {optEvent, append(words(0), append(halves(noteData-1), 1, 0)...), syscall.EINVAL},
-		"an event beyond the last":             {optEvent, append(words(0), append(halves(noteData+numEvents), 1, 0)...), syscall.EINVAL},
-		"an event in a shorter structure":      {optEvent, append(words(0), append(halves(noteData), 1)...), syscall.EINVAL},
+		"an event below the first":             {optEvent, append(words(0), append(halves(typeData-1), 1, 0)...), syscall.EINVAL},
+		"an event beyond the last":             {optEvent, append(words(0), append(halves(typeData+numEvents), 1, 0)...), syscall.EINVAL},
+		"an event in a shorter structure":      {optEvent, append(words(0), append(halves(typeData), 1)...), syscall.EINVAL},
 		"flags that there are not":             {optDefaultSend, (&SndRcvInfo{Flags: 1 << 12}).AppendTo(nil), syscall.EINVAL},
 		"flags that there are not, of SNDINFO": {optDefaultSndInfo, append(halves(0, 1<<12), words(0, 0, 0)...), syscall.EINVAL},
 		"PARTIAL_DELIVERY_POINT too far":       {optPartialDelivery, words(1<<20 + 1), syscall.EINVAL},
@@ -247,9 +247,9 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		"less than the older structure":        {optPeerAddrParams, paramsOf(0, 0, 0, 0, 0, 1, 0)[:151], syscall.EINVAL},
 		"of an address that is unknown":        {optPeerAddrParams, address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), unknown), syscall.EINVAL},
 		"of an address of no family":           {optPeerAddrParams, address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), []byte{99}), syscall.EINVAL},
-		"a primary address unknown":            {optPrimaryAddr, address(make([]byte, 4+sizeStorage), unknown), syscall.EINVAL},
-		"a primary address of no family":       {optPrimaryAddr, make([]byte, 4+sizeStorage), syscall.EINVAL},
-		"a primary address of the peer's":      {optSetPeerPrimary, make([]byte, 4+sizeStorage), syscall.EPERM},
+		"a primary address unknown":            {optPrimaryAddr, address(make([]byte, 4+sockaddrStorageLen), unknown), syscall.EINVAL},
+		"a primary address of no family":       {optPrimaryAddr, make([]byte, 4+sockaddrStorageLen), syscall.EINVAL},
+		"a primary address of the peer's":      {optSetPeerPrimary, make([]byte, 4+sockaddrStorageLen), syscall.EPERM},
 		"AUTOCLOSE":                            {optAutoclose, words(1), syscall.EOPNOTSUPP},
 		"authentication":                       {optAuthChunk, words(1), syscall.EACCES},
 		"authentication, the last of it":       {optAuthChunk + 4, words(1), syscall.EACCES},
@@ -288,7 +288,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	}
 	same(t, s.Setsockopt(optPeerAddrParams, paramsOf(0, 0, 0, 0, sppHeartbeat|sppDemand, 0, 0)), error(syscall.EINVAL))
 	same(t, s.Setsockopt(optPeerAddrParams, address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), unknown)), error(syscall.EINVAL))
-	same(t, s.Setsockopt(optPrimaryAddr, address(make([]byte, 4+sizeStorage), unknown)), error(syscall.EINVAL))
+	same(t, s.Setsockopt(optPrimaryAddr, address(make([]byte, 4+sockaddrStorageLen), unknown)), error(syscall.EINVAL))
 	must.OK(t, s.Close())
 	same(t, s.Setsockopt(optNoDelay, words(1)), error(syscall.EBADF))
 	_, err := s.Getsockopt(optNoDelay, make([]byte, 4))
@@ -297,7 +297,7 @@ func TestOptionsThatAreRefused(t *testing.T) {
 
 // Each event is subscribed to alone, by either option, and read by both.
 func TestEventsBitByBit(t *testing.T) {
-	event := func(i int, on byte) []byte { return append(words(0), append(halves(noteData+i), on, 0)...) }
+	event := func(i int, on byte) []byte { return append(words(0), append(halves(typeData+i), on, 0)...) }
 	for i := range numEvents {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			s := NewSocket(false, false)
@@ -317,7 +317,7 @@ func TestEventsBitByBit(t *testing.T) {
 			want[i] = 1
 			must.OK(t, s.Setsockopt(optEvent, event(i, 1)))
 			all(want)
-			check.Equal(t, "other than that of data", s.opts.subscribed(), i != eventData)
+			check.Equal(t, "other than that of data", s.opts.hasSubscription(), i != eventData)
 			must.OK(t, s.Setsockopt(optEvent, event(i, 0)))
 			all(make([]byte, numEvents))
 			must.OK(t, s.Setsockopt(optEvents, want))
@@ -340,11 +340,11 @@ func TestStatesByTheirNumbers(t *testing.T) {
 		check.Equal(t, state.String(), statusStates[state], want)
 	}
 	for state, want := range map[sctp.PathState]int{sctp.PathInactive: 0, sctp.PathPotentiallyFailed: 1, sctp.PathActive: 2, sctp.PathUnconfirmed: 3} {
-		var f fields
+		var f structWriter
 		p := a.conn.Paths()[0]
 		p.State, p.Cwnd, p.SRTT, p.RTO, p.MTU = state, 11, 22*ms, 33*ms, 44
-		a.addrInfo(a.conn, &p, &f)
-		check.That(t, len(f) == sizePeerAddrInfo && bytes.Equal(f[4+sizeStorage:], words(want, 11, 22, 33, 44+28)), "%v: % x", state, f[4+sizeStorage:])
+		a.appendAddrInfo(a.conn, &p, &f)
+		check.That(t, len(f) == sizePeerAddrInfo && bytes.Equal(f[4+sockaddrStorageLen:], words(want, 11, 22, 33, 44+28)), "%v: % x", state, f[4+sockaddrStorageLen:])
 	}
 }
 
@@ -366,6 +366,6 @@ func TestOptionsInOtherLengths(t *testing.T) {
 	}
 	_, err := s.Getsockopt(optContext, make([]byte, 4)) // which has no older form
 	check.Equal(t, "CONTEXT as an int", err, error(syscall.EINVAL))
-	_, err = s.Getsockopt(optEvent, append(append(words(0), halves(noteData-1)...), 0, 0))
+	_, err = s.Getsockopt(optEvent, append(append(words(0), halves(typeData-1)...), 0, 0))
 	check.Equal(t, "an event below the first", err, error(syscall.EINVAL))
 }

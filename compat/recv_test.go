@@ -26,12 +26,12 @@ func now(t *testing.T, s *Socket, octets int) recv {
 func long(t *testing.T) (a, b *Socket) {
 	l := NewSocket(false, false)
 	must.OK(t, l.SetBuffer(false, 10_000))
-	must.OK(t, l.Setsockopt(optPartialDelivery, native.AppendUint32(nil, 3000)))
+	must.OK(t, l.Setsockopt(optPartialDelivery, nativeOrder.AppendUint32(nil, 3000)))
 	must.OK(t, l.Bind(RawAddrs(home, 0), false))
 	must.OK(t, l.Listen())
 	at, _ := must.Two(l.LocalAddrs())(t)
 	a = NewSocket(false, false)
-	must.OK(t, a.Setsockopt(optMaxSeg, native.AppendUint32(nil, 1000))) // else each chunk is longer than the window
+	must.OK(t, a.Setsockopt(optMaxSeg, nativeOrder.AppendUint32(nil, 1000))) // else each chunk is longer than the window
 	must.Get(a.Connect(at))(t)
 	b = must.Get(l.Accept())(t)
 	t.Cleanup(func() { l.Close(); a.Close(); b.Close() })
@@ -55,8 +55,8 @@ func TestTheEndOfARecordIsMarked(t *testing.T) {
 			must.Get(a.Send([]byte("hi"), nil))(t)
 			read(b, 1)
 			read(b, 1)
-			must.Get(a.Send(bytes.Repeat([]byte("x"), 2*partsOctets), nil))(t)
-			for i, octets := range []int{1, partsOctets - 1, partsOctets - 1} {
+			must.Get(a.Send(bytes.Repeat([]byte("x"), 2*partialReadOctets), nil))(t)
+			for i, octets := range []int{1, partialReadOctets - 1, partialReadOctets - 1} {
 				r := read(b, octets)
 				check.That(t, len(r.text) == octets && r.flags == 0, "part %d: %d octets, flags %#x", i, len(r.text), r.flags)
 			}
@@ -96,10 +96,10 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	check.That(t, len(first.text) == 2000 && first.flags == 0, "%d octets, flags %#x", len(first.text), first.flags)
 
 	// Notifications wait for the end, and nothing turns in circles for them.
-	b.push(append(note(noteSenderDry, 0), 1, 2, 3, 4), false)
-	b.rd.mu.Lock()
-	check.That(t, !b.rd.news && b.rd.armed.IsZero(), "a call that waits for the end of the message is woken for a notification: %+v", b.rd.armed)
-	b.rd.mu.Unlock()
+	b.pushNotification(append(newNotification(typeSenderDry, 0), 1, 2, 3, 4), false)
+	b.readWaits.mu.Lock()
+	check.That(t, !b.readWaits.lookAgain && b.readWaits.armedDeadline.IsZero(), "a call that waits for the end of the message is woken for a notification: %+v", b.readWaits.armedDeadline)
+	b.readWaits.mu.Unlock()
 	for read := now(t, b, 100_000); read.err != syscall.EAGAIN; read = now(t, b, 100_000) {
 		check.That(t, read.err == nil && read.flags == 0, "flags %#x, %v: amid a message", read.flags, read.err)
 	}
@@ -109,22 +109,22 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	for last.flags == 0 && last.err == nil { // what has come since
 		last = read(b, 100_000)
 	}
-	var f fields
-	f.u16(notePartialDelivery)
-	f.u16(0)
-	f.u32(24)
-	f.u32(0) // SCTP_PARTIAL_DELIVERY_ABORTED
-	f.u32(int(b.id))
-	f.u32(3) // the stream
-	f.u32(0) // its first message
+	var f structWriter
+	f.appendUint16(typePartialDelivery)
+	f.appendUint16(0)
+	f.appendUint32(24)
+	f.appendUint32(0) // SCTP_PARTIAL_DELIVERY_ABORTED
+	f.appendUint32(int(b.assocID))
+	f.appendUint32(3) // the stream
+	f.appendUint32(0) // its first message
 	same(t, last, recv{string(f), MsgNotification | MsgEOR, nil})
-	b.notes.mu.Lock()
-	check.That(t, !b.notes.amid, "notifications wait for the end of the message for ever")
-	b.notes.mu.Unlock()
+	b.notifications.mu.Lock()
+	check.That(t, !b.notifications.midMessage, "notifications wait for the end of the message for ever")
+	b.notifications.mu.Unlock()
 	dry := read(b, 99)
-	check.That(t, dry.flags == MsgNotification|MsgEOR && native.Uint16([]byte(dry.text)) == noteSenderDry, "%q, %#x", dry.text, dry.flags)
+	check.That(t, dry.flags == MsgNotification|MsgEOR && nativeOrder.Uint16([]byte(dry.text)) == typeSenderDry, "%q, %#x", dry.text, dry.flags)
 	lost := read(b, 99)
-	check.That(t, lost.flags == MsgNotification|MsgEOR && native.Uint16([]byte(lost.text)) == noteAssocChange, "%q, %#x", lost.text, lost.flags)
+	check.That(t, lost.flags == MsgNotification|MsgEOR && nativeOrder.Uint16([]byte(lost.text)) == typeAssocChange, "%q, %#x", lost.text, lost.flags)
 	same(t, read(b, 99).err, error(syscall.ECONNRESET))
 
 	a, b = long(t) // without a subscription there is no word of it
@@ -140,12 +140,12 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 // A program that asks to be told that nothing is to be sent is told at once where that is so (RFC 6458 section 6.1.9), and else when it is.
 func TestSenderDryAtTheSubscription(t *testing.T) {
 	one := func(event int, on byte) []byte {
-		return append(native.AppendUint16(make([]byte, 4), uint16(noteData+event)), on, 0)
+		return append(nativeOrder.AppendUint16(make([]byte, 4), uint16(typeData+event)), on, 0)
 	}
 	dry := func(t *testing.T, s *Socket) recv {
-		f := note(noteSenderDry, 0)
-		f.u32(int(s.id))
-		native.PutUint32(f[4:], 12)
+		f := newNotification(typeSenderDry, 0)
+		f.appendUint32(int(s.assocID))
+		nativeOrder.PutUint32(f[4:], 12)
 		return recv{string(f), MsgNotification | MsgEOR, nil}
 	}
 	none := recv{err: syscall.EAGAIN}
@@ -245,7 +245,7 @@ func TestTheInfoOfAMessage(t *testing.T) {
 		must.Get(a.Send([]byte("x"), &sent))(t)
 		ssn := []uint16{0, 0, 1, 0, 1, 2}[i]
 		tsn := first.TSN + 1 + uint32(i)
-		same(t, info(), SndRcvInfo{Stream: sent.Stream, SSN: ssn, Flags: sent.Flags & flagUnordered, PPID: sent.PPID, Context: 7, TSN: tsn, CumTSN: tsn, AssocID: b.id})
+		same(t, info(), SndRcvInfo{Stream: sent.Stream, SSN: ssn, Flags: sent.Flags & flagUnordered, PPID: sent.PPID, Context: 7, TSN: tsn, CumTSN: tsn, AssocID: b.assocID})
 	}
 	// The cumulative TSN is that of now, beyond the message that is read; and each part of one has the same info.
 	must.Get(a.Send([]byte("hello"), nil))(t)
@@ -284,24 +284,24 @@ func TestAFailedMessageComesBack(t *testing.T) {
 			a.conn.Abort("why")
 			b.conn.Gate().Unlock()
 			for i, text := range []string{"sent", "later"} {
-				sent := []SndRcvInfo{{Stream: 3, Flags: 3, PPID: Swap(46), Context: 77, TTL: 60_000, AssocID: a.id}, {Flags: 3 | 4 | 8, Context: 78, AssocID: a.id}}[i]
+				sent := []SndRcvInfo{{Stream: 3, Flags: 3, PPID: Swap(46), Context: 77, TTL: 60_000, AssocID: a.assocID}, {Flags: 3 | 4 | 8, Context: 78, AssocID: a.assocID}}[i]
 				for _, event := range events {
-					f := note(noteSendFailed, 1)
+					f := newNotification(typeSendFailed, 1)
 					if event == eventSendFailure {
-						f.u32(12) // User Initiated Abort
+						f.appendUint32(12) // User Initiated Abort
 						f = sent.AppendTo(f)
 					} else {
-						f = note(noteSendFailedEvent, 1)
-						f.u32(12)
-						f.u16(int(sent.Stream))
-						f.u16(int(sent.Flags))
-						f.u32(int(sent.PPID))
-						f.u32(int(sent.Context))
-						f.u32(int(a.id))
+						f = newNotification(typeSendFailedEvent, 1)
+						f.appendUint32(12)
+						f.appendUint16(int(sent.Stream))
+						f.appendUint16(int(sent.Flags))
+						f.appendUint32(int(sent.PPID))
+						f.appendUint32(int(sent.Context))
+						f.appendUint32(int(a.assocID))
 					}
-					f.u32(int(a.id))
+					f.appendUint32(int(a.assocID))
 					f = append(f, text...)
-					native.PutUint32(f[4:], uint32(len(f)))
+					nativeOrder.PutUint32(f[4:], uint32(len(f)))
 					same(t, read(a, 99), recv{string(f), MsgNotification | MsgEOR, nil})
 				}
 			}
@@ -314,12 +314,12 @@ func TestAFailedMessageComesBack(t *testing.T) {
 		subscribe(t, a, eventSendFailure)
 		must.Get(a.Send([]byte(strings.Repeat("x", 60_000)), nil))(t)                   // closes the window
 		must.Get(a.Send([]byte("late"), &SndRcvInfo{Stream: 2, TTL: 1, Context: 5}))(t) // milliseconds
-		f := note(noteSendFailed, 0)                                                    // SCTP_DATA_UNSENT
-		f.u32(0)
-		f = (&SndRcvInfo{Stream: 2, Flags: 3, TTL: 1, Context: 5, AssocID: a.id}).AppendTo(f)
-		f.u32(int(a.id))
+		f := newNotification(typeSendFailed, 0)                                         // SCTP_DATA_UNSENT
+		f.appendUint32(0)
+		f = (&SndRcvInfo{Stream: 2, Flags: 3, TTL: 1, Context: 5, AssocID: a.assocID}).AppendTo(f)
+		f.appendUint32(int(a.assocID))
 		f = append(f, "late"...)
-		native.PutUint32(f[4:], uint32(len(f)))
+		nativeOrder.PutUint32(f[4:], uint32(len(f)))
 		same(t, read(a, 99), recv{string(f), MsgNotification | MsgEOR, nil})
 		b.conn.Abort("") // which reads nothing
 	})
@@ -331,28 +331,28 @@ func TestPartsThatAreKept(t *testing.T) {
 	for i, want := range []int{0, 4} { // at the second it is known that the program reads so
 		must.Get(a.Send([]byte("hello"), nil))(t)
 		same(t, read(b, 1), recv{"h", 0, nil})
-		check.Equal(t, "octets that are kept", len(b.parts.left), want)
-		check.That(t, b.parts.used, "it is not known, at message %d", i)
+		check.Equal(t, "octets that are kept", len(b.leftover.unread), want)
+		check.That(t, b.leftover.isUseful, "it is not known, at message %d", i)
 		same(t, read(b, 9), whole("ello"))
 	}
 	must.Get(a.Send([]byte("you"), nil))(t)
-	same(t, read(b, partsOctets), whole("you")) // a large one is read into at once
-	check.Equal(t, "octets that are kept", len(b.parts.left), 0)
-	p := &parts{left: []byte("rest"), info: sctp.RecvInfo{More: true, Stream: 3}} // Size is 0: not all of it has come
+	same(t, read(b, partialReadOctets), whole("you")) // a large one is read into at once
+	check.Equal(t, "octets that are kept", len(b.leftover.unread), 0)
+	p := &partialMessage{unread: []byte("rest"), info: sctp.RecvInfo{More: true, Stream: 3}} // Size is 0: not all of it has come
 	buf := make([]byte, 9)
-	n, info, err := p.read(nil, buf)
-	check.That(t, string(buf[:n]) == "rest" && info.More && info.Stream == 3 && err == nil && len(p.left) == 0, "%q, %+v, %v", buf[:n], info, err)
-	p = &parts{left: []byte("rest"), info: sctp.RecvInfo{More: true, Size: 99}}
-	n, info, err = p.read(nil, buf[:3])
-	check.That(t, string(buf[:n]) == "res" && info.More && err == nil && string(p.left) == "t", "%q, %+v, %v", buf[:n], info, err)
-	p = &parts{left: []byte("rest")}
-	n, info, err = p.read(nil, buf[:3])
+	n, info, err := p.readMsg(nil, buf)
+	check.That(t, string(buf[:n]) == "rest" && info.More && info.Stream == 3 && err == nil && len(p.unread) == 0, "%q, %+v, %v", buf[:n], info, err)
+	p = &partialMessage{unread: []byte("rest"), info: sctp.RecvInfo{More: true, Size: 99}}
+	n, info, err = p.readMsg(nil, buf[:3])
+	check.That(t, string(buf[:n]) == "res" && info.More && err == nil && string(p.unread) == "t", "%q, %+v, %v", buf[:n], info, err)
+	p = &partialMessage{unread: []byte("rest")}
+	n, info, err = p.readMsg(nil, buf[:3])
 	check.That(t, string(buf[:n]) == "res" && info.More && err == nil, "%q, %+v, %v", buf[:n], info, err)
-	n, info, err = p.read(nil, buf[:3])
+	n, info, err = p.readMsg(nil, buf[:3])
 	check.That(t, string(buf[:n]) == "t" && !info.More && err == nil, "%q, %+v, %v", buf[:n], info, err)
 
-	must.Get(a.Send(bytes.Repeat([]byte("x"), 3*partsOctets), nil))(t)
-	for b.conn.Stats().Buffered < 3*partsOctets {
+	must.Get(a.Send(bytes.Repeat([]byte("x"), 3*partialReadOctets), nil))(t)
+	for b.conn.Stats().Buffered < 3*partialReadOctets {
 		runtime.Gosched()
 	}
 	same(t, len(read(b, 9).text), 9)
@@ -374,16 +374,16 @@ func TestCallsLeaveNothing(t *testing.T) {
 		read(a, 99)
 	}
 	for _, s := range []*Socket{a, b} {
-		check.That(t, len(s.rd.ends) == 0 && len(s.wr.ends) == 0, "%d reads and %d writes wait", len(s.rd.ends), len(s.wr.ends))
-		check.That(t, !s.rd.news && !s.wr.news && s.rd.armed.IsZero() && s.wr.armed.IsZero(), "news %v, %v; deadlines %v, %v", s.rd.news, s.wr.news, s.rd.armed, s.wr.armed)
+		check.That(t, len(s.readWaits.callEnds) == 0 && len(s.writeWaits.callEnds) == 0, "%d reads and %d writes wait", len(s.readWaits.callEnds), len(s.writeWaits.callEnds))
+		check.That(t, !s.readWaits.lookAgain && !s.writeWaits.lookAgain && s.readWaits.armedDeadline.IsZero() && s.writeWaits.armedDeadline.IsZero(), "news %v, %v; deadlines %v, %v", s.readWaits.lookAgain, s.writeWaits.lookAgain, s.readWaits.armedDeadline, s.writeWaits.armedDeadline)
 	}
 	for name, row := range map[string]struct {
-		w    watcher
+		w    eventWatcher
 		past bool
 	}{
-		"nothing has failed": {watcher{}, false}, "nothing has failed, and the end is near": {watcher{waits: true}, false},
-		"a message may have expired": {watcher{failed: make([]sctp.Event, 1)}, true}, "a message has failed by the end": {watcher{failed: make([]sctp.Event, 1), waits: true}, false},
+		"nothing has failed": {eventWatcher{}, false}, "nothing has failed, and the end is near": {eventWatcher{moreExpected: true}, false},
+		"a message may have expired": {eventWatcher{failedMessages: make([]sctp.Event, 1)}, true}, "a message has failed by the end": {eventWatcher{failedMessages: make([]sctp.Event, 1), moreExpected: true}, false},
 	} {
-		check.Equal(t, name+": it waits for nothing", row.w.patience().Err() != nil, row.past)
+		check.Equal(t, name+": it waits for nothing", row.w.nextEventContext().Err() != nil, row.past)
 	}
 }

@@ -32,7 +32,7 @@ func TestAServerIsReloaded(t *testing.T) {
 			}
 			first := server(0)
 			must.OK(t, first.Listen())
-			port := int(first.port)
+			port := int(first.boundPort)
 			connect := func(l *Socket) (a, b *Socket) {
 				a = NewSocket(row.v6, false)
 				must.Get(a.Connect(at(port, address)))(t)
@@ -60,7 +60,7 @@ func TestAServerIsReloaded(t *testing.T) {
 				c, d := connect(next)
 				speak("an association of the new server", c, d)
 				speak("the association of the old server", a, b)
-				check.Equal(t, "its port", int(d.port), port)
+				check.Equal(t, "its port", int(d.boundPort), port)
 				last = next
 			}
 			must.OK(t, a.Close()) // which the old server's end notices, and no other

@@ -31,8 +31,8 @@ func reborn(t *testing.T) (l *Socket, clients [2]*sctp.Transport, link *mempair.
 	t.Cleanup(func() { b.Close() })
 	l = NewSocket(false, false)
 	c := l.opts.cfg
-	c.Events = maxNotes
-	l.listener, l.port, l.bound = must.Get(b.Listen(7, &c))(t), 7, true
+	c.Events = maxNotifications
+	l.listener, l.boundPort, l.bound = must.Get(b.Listen(7, &c))(t), 7, true
 	t.Cleanup(func() { l.Close() })
 	return l, clients, link
 }
@@ -77,12 +77,12 @@ func TestTheEndOfASocketIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 						var kinds []uint16
 						r := read(s, 99)
 						for ; r.flags&MsgNotification != 0; r = read(s, 99) {
-							kinds = append(kinds, native.Uint16([]byte(r.text)))
+							kinds = append(kinds, nativeOrder.Uint16([]byte(r.text)))
 						}
 						check.Error(t, "a read of it", r.err, syscall.ECONNRESET)
-						want := []uint16{noteAssocChange}
+						want := []uint16{typeAssocChange}
 						if unsent {
-							want = []uint16{noteSendFailed, noteAssocChange}
+							want = []uint16{typeSendFailed, typeAssocChange}
 						}
 						check.That(t, slices.Equal(kinds, want), "notifications %#x, want %#x", kinds, want)
 						_, err := s.Send([]byte("x"), nil)

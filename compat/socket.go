@@ -22,40 +22,40 @@ import (
 // os.ErrDeadlineExceeded after a deadline.
 type Socket struct {
 	// What each message looks at comes first: a program may have thousands of sockets.
-	mu     sync.Mutex
-	conn   *sctp.Conn // guarded by mu: nil before it is connected
-	id     int32      // guarded by mu: of the association
-	busy   bool       // guarded by mu: it is being connected
-	shut   bool       // guarded by mu: no more messages are taken
-	closed bool       // guarded by mu
-	opts   options    // guarded by mu
-	notes  notes
-	rd, wr waits
-	parts  parts
+	mu                    sync.Mutex
+	conn                  *sctp.Conn    // guarded by mu: nil before it is connected
+	assocID               int32         // guarded by mu: of the association
+	connecting            bool          // guarded by mu: it is being connected
+	sendingShut           bool          // guarded by mu: no more messages are taken
+	closed                bool          // guarded by mu
+	opts                  socketOptions // guarded by mu
+	notifications         notificationQueue
+	readWaits, writeWaits callWaits
+	leftover              partialMessage
 
-	v6, v6only bool
-	local      []netip.Addr   // guarded by mu: that it is bound to; empty for all
-	port       uint16         // guarded by mu: that it is bound to
-	bound      bool           // guarded by mu
-	listener   *sctp.Listener // guarded by mu
-	err        syscall.Errno  // guarded by mu: what the next call hears, as sk_err
-	down       error          // guarded by mu: how the association has ended, once a call has heard of it
-	users      int            // guarded by mu: descriptors of it that are open
-	fd         int            // guarded by mu: the placeholder, -1 if nobody has asked for it
+	v6, v6only      bool
+	boundAddrs      []netip.Addr   // guarded by mu: that it is bound to; empty for all
+	boundPort       uint16         // guarded by mu: that it is bound to
+	bound           bool           // guarded by mu
+	listener        *sctp.Listener // guarded by mu
+	pendingErr      syscall.Errno  // guarded by mu: what the next call hears, as sk_err
+	endErr          error          // guarded by mu: how the association has ended, once a call has heard of it
+	openDescriptors int            // guarded by mu: descriptors of it that are open
+	placeholderFD   int            // guarded by mu: the placeholder, -1 if nobody has asked for it
 
-	end  context.Context // done when the socket is closed
-	stop context.CancelFunc
-	up   chan struct{} // closed when what connects has ended
+	closedCtx       context.Context // done when the socket is closed
+	cancelClosedCtx context.CancelFunc
+	connectDone     chan struct{} // closed when what connects has ended
 }
 
-// ids numbers associations.
-var ids atomic.Int32
+// lastAssocID numbers associations.
+var lastAssocID atomic.Int32
 
 // NewSocket is socket(AF_INET or AF_INET6, SOCK_STREAM, IPPROTO_SCTP).
 func NewSocket(v6, v6only bool) *Socket {
-	s := &Socket{v6: v6, v6only: v6only, fd: -1, users: 1, up: make(chan struct{})}
-	s.end, s.stop = context.WithCancel(context.Background())
-	s.opts.init()
+	s := &Socket{v6: v6, v6only: v6only, placeholderFD: -1, openDescriptors: 1, connectDone: make(chan struct{})}
+	s.closedCtx, s.cancelClosedCtx = context.WithCancel(context.Background())
+	s.opts.setDefaults()
 	return s
 }
 
@@ -81,13 +81,13 @@ func SocketFor(network string, listen bool, local, remote []net.IPAddr) (*Socket
 	return nil, net.UnknownNetworkError(network)
 }
 
-// v4 says whether the socket has addresses of IPv4.
-func (s *Socket) v4() bool { return !s.v6only }
+// hasIPv4 says whether the socket has addresses of IPv4.
+func (s *Socket) hasIPv4() bool { return !s.v6only }
 
 // Bind is sctp_bindx for sockaddrs as RawAddrs writes them: it adds addresses, or with rem takes them away again, before the socket is
 // listening or connected.
 func (s *Socket) Bind(raw []byte, rem bool) error {
-	list, port, err := sockaddrs(raw)
+	list, port, err := parseSockaddrs(raw)
 	if err != nil {
 		return err
 	}
@@ -96,14 +96,14 @@ func (s *Socket) Bind(raw []byte, rem bool) error {
 	switch {
 	case s.closed:
 		return syscall.EBADF
-	case s.listener != nil || s.conn != nil || s.busy: // there is no ASCONF
+	case s.listener != nil || s.conn != nil || s.connecting: // there is no ASCONF
 		return syscall.EOPNOTSUPP
 	case rem && !s.bound:
 		return syscall.EBUSY
-	case s.bound && port != s.port && port != 0:
+	case s.bound && port != s.boundPort && port != 0:
 		return syscall.EINVAL
 	}
-	next := s.local
+	next := s.boundAddrs
 	for _, a := range list {
 		switch {
 		case a.Is6() && !s.v6, a.Is4() && s.v6only:
@@ -120,9 +120,9 @@ func (s *Socket) Bind(raw []byte, rem bool) error {
 			return err
 		}
 	}
-	s.local, s.bound = next, true
+	s.boundAddrs, s.bound = next, true
 	if port != 0 {
-		s.port = port
+		s.boundPort = port
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
 // hasAddr says whether an address is one of this host, of whose loopback network it has all, or of the stack.
 func hasAddr(a netip.Addr) (bool, error) {
 	if os.Getenv("RDDP_LINK") == "tun" {
-		own, err := hostaddr.Tun()
+		own, err := hostaddr.TunAddrs()
 		if err != nil {
 			slog.Warn(err.Error()) // an errno does not say it
 		}
@@ -164,13 +164,13 @@ func hasAddr(a netip.Addr) (bool, error) {
 	if a.IsLinkLocalUnicast() {
 		return true, nil
 	}
-	return hostaddr.Has(a)
+	return hostaddr.IsLocal(a)
 }
 
-// config is that of associations. Called with mu held.
-func (s *Socket) config() sctp.Config {
+// connConfig is that of associations. Called with mu held.
+func (s *Socket) connConfig() sctp.Config {
 	c := s.opts.cfg
-	c.LocalPort, c.Events, c.LocalAddrs = s.port, maxNotes, s.local
+	c.LocalPort, c.Events, c.LocalAddrs = s.boundPort, maxNotifications, s.boundAddrs
 	return c
 }
 
@@ -183,15 +183,15 @@ func (s *Socket) Listen() error {
 		return syscall.EBADF
 	case s.listener != nil:
 		return nil
-	case s.conn != nil || s.busy:
+	case s.conn != nil || s.connecting:
 		return syscall.EINVAL
 	}
-	c := s.config()
-	l, err := (&sctp.ListenConfig{Config: c}).Listen(s.end, "sctp", ":"+strconv.Itoa(int(s.port)))
+	c := s.connConfig()
+	l, err := (&sctp.ListenConfig{Config: c}).Listen(s.closedCtx, "sctp", ":"+strconv.Itoa(int(s.boundPort)))
 	if err != nil {
 		return errnoOf(err)
 	}
-	s.listener, s.port, s.bound = l, l.Port(), true
+	s.listener, s.boundPort, s.bound = l, l.Port(), true
 	return nil
 }
 
@@ -212,18 +212,18 @@ func (s *Socket) Accept() (*Socket, error) {
 	}
 	n := NewSocket(s.v6, s.v6only)
 	s.mu.Lock()
-	n.opts, n.local, n.port, n.bound = s.opts, s.local, s.port, true
+	n.opts, n.boundAddrs, n.boundPort, n.bound = s.opts, s.boundAddrs, s.boundPort, true
 	s.mu.Unlock()
-	_ = n.opts.live(c) // what was changed since Listen
-	n.connected(c)
+	_ = n.opts.applyToConn(c) // what was changed since Listen
+	n.setConn(c)
 	return n, nil
 }
 
 func (s *Socket) acceptFrom(l *sctp.Listener) (*sctp.Conn, error) {
-	ctx := s.end
-	s.rd.mu.Lock()
-	timeout, nonblock := s.rd.timeout, s.rd.nonblock
-	s.rd.mu.Unlock()
+	ctx := s.closedCtx
+	s.readWaits.mu.Lock()
+	timeout, nonblock := s.readWaits.timeout, s.readWaits.nonblock
+	s.readWaits.mu.Unlock()
 	if nonblock {
 		timeout = -1
 	}
@@ -236,7 +236,7 @@ func (s *Socket) acceptFrom(l *sctp.Listener) (*sctp.Conn, error) {
 	switch {
 	case err == nil:
 		return c, nil
-	case s.end.Err() != nil:
+	case s.closedCtx.Err() != nil:
 		return nil, syscall.EINVAL // as shutdown makes it
 	}
 	return nil, syscall.EAGAIN
@@ -245,7 +245,7 @@ func (s *Socket) acceptFrom(l *sctp.Listener) (*sctp.Conn, error) {
 // Connect is sctp_connectx for sockaddrs as RawAddrs writes them. It returns the id of the association, EINPROGRESS when SO_SNDTIMEO or
 // O_NONBLOCK does not let it wait, and goes on then.
 func (s *Socket) Connect(raw []byte) (int32, error) {
-	list, port, err := sockaddrs(raw)
+	list, port, err := parseSockaddrs(raw)
 	if err != nil {
 		return 0, err
 	}
@@ -257,7 +257,7 @@ func (s *Socket) Connect(raw []byte) (int32, error) {
 		err = syscall.EISCONN
 	case s.conn != nil:
 		err = syscall.EISCONN
-	case s.busy:
+	case s.connecting:
 		err = syscall.EALREADY
 	case port == 0:
 		err = syscall.ECONNREFUSED // nobody can listen there
@@ -277,17 +277,17 @@ func (s *Socket) Connect(raw []byte) (int32, error) {
 		s.mu.Unlock()
 		return 0, err
 	}
-	s.busy, s.id = true, ids.Add(1)
-	id := s.id
-	d := sctp.Dialer{Config: s.config()}
+	s.connecting, s.assocID = true, lastAssocID.Add(1)
+	id := s.assocID
+	d := sctp.Dialer{Config: s.connConfig()}
 	s.mu.Unlock()
 	d.Config.RemoteAddrs = list[1:]
 	result := make(chan error, 1)
-	go func() { result <- s.dial(&d, netip.AddrPortFrom(list[0], port)) }()
+	go func() { result <- s.dialConn(&d, netip.AddrPortFrom(list[0], port)) }()
 
-	s.wr.mu.Lock()
-	timeout, nonblock := s.wr.timeout, s.wr.nonblock
-	s.wr.mu.Unlock()
+	s.writeWaits.mu.Lock()
+	timeout, nonblock := s.writeWaits.timeout, s.writeWaits.nonblock
+	s.writeWaits.mu.Unlock()
 	var late <-chan time.Time
 	if timeout > 0 {
 		t := time.NewTimer(timeout)
@@ -295,7 +295,7 @@ func (s *Socket) Connect(raw []byte) (int32, error) {
 		late = t.C
 	}
 	if nonblock {
-		late = closedTimer
+		late = firedTimer
 	}
 	select {
 	case err = <-result:
@@ -308,28 +308,28 @@ func (s *Socket) Connect(raw []byte) (int32, error) {
 	go func() {
 		if e, ok := (<-result).(syscall.Errno); ok {
 			s.mu.Lock()
-			s.err = e // for the next call
+			s.pendingErr = e // for the next call
 			s.mu.Unlock()
 		}
 	}()
 	return id, syscall.EINPROGRESS
 }
 
-// closedTimer is one that has run out.
-var closedTimer = func() chan time.Time {
+// firedTimer is one that has run out.
+var firedTimer = func() chan time.Time {
 	c := make(chan time.Time)
 	close(c)
 	return c
 }()
 
-// dial sets the association up.
-func (s *Socket) dial(d *sctp.Dialer, to netip.AddrPort) error {
-	c, err := d.Dial(s.end, "sctp", to.String())
+// dialConn sets the association up.
+func (s *Socket) dialConn(d *sctp.Dialer, to netip.AddrPort) error {
+	c, err := d.Dial(s.closedCtx, "sctp", to.String())
 	if err == nil {
-		s.connected(c)
+		s.setConn(c)
 	}
 	s.mu.Lock()
-	s.busy = false
+	s.connecting = false
 	closed := s.closed
 	switch {
 	case closed:
@@ -337,8 +337,8 @@ func (s *Socket) dial(d *sctp.Dialer, to netip.AddrPort) error {
 	case err != nil:
 		err = errnoOf(err)
 	}
-	close(s.up)
-	s.up = make(chan struct{}) // for another try
+	close(s.connectDone)
+	s.connectDone = make(chan struct{}) // for another try
 	s.mu.Unlock()
 	if closed && c != nil {
 		c.Abort("socket closed")
@@ -346,32 +346,32 @@ func (s *Socket) dial(d *sctp.Dialer, to netip.AddrPort) error {
 	return err
 }
 
-// connected gives the socket its association.
-func (s *Socket) connected(c *sctp.Conn) {
+// setConn gives the socket its association.
+func (s *Socket) setConn(c *sctp.Conn) {
 	s.mu.Lock()
 	s.conn = c
-	if s.id == 0 {
-		s.id = ids.Add(1)
+	if s.assocID == 0 {
+		s.assocID = lastAssocID.Add(1)
 	}
-	s.port = c.LocalAddr().(sctp.Addr).Port()
+	s.boundPort = c.LocalAddr().(sctp.Addr).Port()
 	s.mu.Unlock()
-	s.rd.change(func(w *waits) { w.set = c.SetReadDeadline })
-	s.wr.change(func(w *waits) { w.set = c.SetWriteDeadline })
-	s.watch()
+	s.readWaits.updateWaits(func(w *callWaits) { w.setConnDeadline = c.SetReadDeadline })
+	s.writeWaits.updateWaits(func(w *callWaits) { w.setConnDeadline = c.SetWriteDeadline })
+	s.startWatcher()
 }
 
-// association returns the association, and waits while it is being set up. It fails with what a call hears that finds none.
-func (s *Socket) association(none syscall.Errno) (*sctp.Conn, error) {
+// waitConn returns the association, and waits while it is being set up. It fails with what a call hears that finds none.
+func (s *Socket) waitConn(none syscall.Errno) (*sctp.Conn, error) {
 	s.mu.Lock()
-	for s.busy && !s.closed {
-		up := s.up
+	for s.connecting && !s.closed {
+		up := s.connectDone
 		s.mu.Unlock()
-		if s.rd.over(nil) != nil {
+		if s.readWaits.checkExpired(nil) != nil {
 			return nil, syscall.EAGAIN
 		}
 		select {
 		case <-up:
-		case <-s.end.Done():
+		case <-s.closedCtx.Done():
 		}
 		s.mu.Lock()
 	}
@@ -380,15 +380,15 @@ func (s *Socket) association(none syscall.Errno) (*sctp.Conn, error) {
 	case s.closed:
 		return nil, syscall.EBADF
 	case s.conn == nil:
-		return nil, s.takeErr(none)
+		return nil, s.takePendingErr(none)
 	}
 	return s.conn, nil
 }
 
-// takeErr returns what waits to be heard, or else e. Called with mu held.
-func (s *Socket) takeErr(e syscall.Errno) error {
-	if s.err != 0 {
-		e, s.err = s.err, 0
+// takePendingErr returns what waits to be heard, or else e. Called with mu held.
+func (s *Socket) takePendingErr(e syscall.Errno) error {
+	if s.pendingErr != 0 {
+		e, s.pendingErr = s.pendingErr, 0
 	}
 	return e
 }
@@ -396,19 +396,19 @@ func (s *Socket) takeErr(e syscall.Errno) error {
 // Dup is another user of the socket, as of a dup of its descriptor.
 func (s *Socket) Dup() *Socket {
 	s.mu.Lock()
-	s.users++
+	s.openDescriptors++
 	s.mu.Unlock()
 	return s
 }
 
 // Shutdown begins the end of the association: no more messages are taken, and those of the peer are read until it agrees (RFC 6458 section 4.1.7).
 func (s *Socket) Shutdown() error {
-	c, err := s.association(syscall.ENOTCONN)
+	c, err := s.waitConn(syscall.ENOTCONN)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.shut = true
+	s.sendingShut = true
 	s.mu.Unlock()
 	a, now := c.Gate().Lock()
 	err = a.Shutdown(now)
@@ -416,10 +416,10 @@ func (s *Socket) Shutdown() error {
 	return errnoOf(err)
 }
 
-// patience is how long Close waits if SO_LINGER does not say. Sockets that are closed together, or one after the other, have it once.
-const patience = time.Second
+// defaultCloseWait is how long Close waits if SO_LINGER does not say. Sockets that are closed together, or one after the other, have it once.
+const defaultCloseWait = time.Second
 
-var closing grace.Period
+var closeGrace grace.Period
 
 // Close is close of the last descriptor: it ends the association, or all that nobody has accepted. The association is aborted where SO_LINGER has the
 // time 0, or messages were not read. Calls under way in other goroutines end: Recv as at the end of the association.
@@ -429,26 +429,26 @@ func (s *Socket) Close() error {
 		s.mu.Unlock()
 		return syscall.EBADF
 	}
-	if s.users--; s.users > 0 {
+	if s.openDescriptors--; s.openDescriptors > 0 {
 		s.mu.Unlock()
 		return nil
 	}
 	s.closed = true
-	c, l, wait, abort := s.conn, s.listener, patience, false
+	c, l, wait, abort := s.conn, s.listener, defaultCloseWait, false
 	lingers := s.opts.linger
 	if lingers {
 		wait, abort = s.opts.lingerTime, s.opts.lingerTime == 0
 	}
 	s.dropDescriptor()
 	s.mu.Unlock()
-	s.stop()
+	s.cancelClosedCtx()
 	if l != nil {
 		l.Close()
 	}
 	if c == nil {
 		return nil
 	}
-	s.rd.tell(true)
+	s.readWaits.setLookAgain(true)
 	var trip time.Duration
 	if st := c.Paths(); len(st) > 0 {
 		trip = st[0].SRTT
@@ -463,39 +463,39 @@ func (s *Socket) Close() error {
 		close(ended)
 	}()
 	if !lingers {
-		wait = closing.Left(patience, trip)
+		wait = closeGrace.WaitLeft(defaultCloseWait, trip)
 	}
 	select {
 	case <-ended:
 	case <-time.After(wait):
 		if !lingers {
-			closing.InVain()
+			closeGrace.RecordVainWait()
 		}
 	}
 	return nil
 }
 
 // Closed says whether the socket is closed.
-func (s *Socket) Closed() bool { return s.end.Err() != nil }
+func (s *Socket) Closed() bool { return s.closedCtx.Err() != nil }
 
 // SetReadDeadline has Recv fail with os.ErrDeadlineExceeded when they wait past t; zero is no deadline.
-func (s *Socket) SetReadDeadline(t time.Time) error { return s.setWaits(&s.rd, t) }
+func (s *Socket) SetReadDeadline(t time.Time) error { return s.setDeadline(&s.readWaits, t) }
 
 // SetWriteDeadline has Send fail with os.ErrDeadlineExceeded when it waits past t.
-func (s *Socket) SetWriteDeadline(t time.Time) error { return s.setWaits(&s.wr, t) }
+func (s *Socket) SetWriteDeadline(t time.Time) error { return s.setDeadline(&s.writeWaits, t) }
 
-func (s *Socket) setWaits(w *waits, t time.Time) error {
+func (s *Socket) setDeadline(w *callWaits, t time.Time) error {
 	if s.Closed() {
 		return syscall.EBADF
 	}
-	w.change(func(w *waits) { w.deadline = t })
+	w.updateWaits(func(w *callWaits) { w.deadline = t })
 	return nil
 }
 
 // LocalAddrs returns the sockaddrs of this side, with EINVAL if there are none: those that it is bound to, or else all that the peer may have been told.
 func (s *Socket) LocalAddrs() ([]byte, int, error) {
 	s.mu.Lock()
-	c, list, port, closed, bound := s.conn, s.local, s.port, s.closed, s.bound
+	c, list, port, closed, bound := s.conn, s.boundAddrs, s.boundPort, s.closed, s.bound
 	s.mu.Unlock()
 	switch {
 	case closed:
@@ -507,15 +507,15 @@ func (s *Socket) LocalAddrs() ([]byte, int, error) {
 		list = []netip.Addr{c.LocalAddr().(sctp.Addr).Addr()}
 	}
 	if len(list) == 0 {
-		list = hostAddrs(s.v4(), s.v6)
+		list = unboundAddrs(s.hasIPv4(), s.v6)
 	}
-	b, n := s.rawList(list, port)
+	b, n := s.sockaddrList(list, port)
 	return b, n, nil
 }
 
 // RemoteAddrs returns the sockaddrs of the peer, the primary one first.
 func (s *Socket) RemoteAddrs() ([]byte, int, error) {
-	c, err := s.association(syscall.ENOTCONN)
+	c, err := s.waitConn(syscall.ENOTCONN)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -526,13 +526,13 @@ func (s *Socket) RemoteAddrs() ([]byte, int, error) {
 			list = append(list, a)
 		}
 	}
-	b, n := s.rawList(list, r.Port())
+	b, n := s.sockaddrList(list, r.Port())
 	return b, n, nil
 }
 
-func (s *Socket) rawList(list []netip.Addr, port uint16) (b []byte, n int) {
+func (s *Socket) sockaddrList(list []netip.Addr, port uint16) (b []byte, n int) {
 	for _, a := range list {
-		b = appendSockaddr(b, s.shown(netip.AddrPortFrom(a, port)))
+		b = appendSockaddr(b, s.presentedAddr(netip.AddrPortFrom(a, port)))
 	}
 	return b, len(list)
 }

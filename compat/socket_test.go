@@ -103,7 +103,7 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 				same(t, read(b, 3), recv{"hel", 0, nil})
 				same(t, read(b, 9), whole("lo"))
 				same(t, read(b, 1), recv{"y", 0, nil})
-				b.notes.push([]byte("note"), false, &b.rd)
+				b.notifications.pushOctets([]byte("note"), false, &b.readWaits)
 				same(t, read(b, 1), recv{"o", 0, nil})
 				same(t, read(b, 9), whole("u"))
 				same(t, read(b, 9), recv{"note", MsgNotification | MsgEOR, nil})
@@ -144,7 +144,7 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
 			_, told, _, err = b.Recv(make([]byte, 9), &info)
 			must.OK(t, err)
-			check.That(t, told && info.Stream == 3 && Swap(info.PPID) == 46 && info.Flags == flagUnordered && info.TSN != 0 && info.AssocID == b.id,
+			check.That(t, told && info.Stream == 3 && Swap(info.PPID) == 46 && info.Flags == flagUnordered && info.TSN != 0 && info.AssocID == b.assocID,
 				"%+v", info)
 		},
 		"SO_RCVTIMEO and O_NONBLOCK end a read by EAGAIN": func(t *testing.T, a, b *Socket) {
@@ -258,16 +258,16 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			same(t, err, error(syscall.EMSGSIZE))
 		},
 		"SCTP_PEER_ADDR_PARAMS marks packets, of the socket or of one address": func(t *testing.T, a, b *Socket) {
-			of := make([]byte, 4+sizeStorage)
+			of := make([]byte, 4+sockaddrStorageLen)
 			marks := func(flags uint32, dscp byte) []byte {
-				p := native.AppendUint32(append(bytes.Clone(of), make([]byte, 14)...), flags)
-				return append(native.AppendUint32(p, 0xabcde), dscp, 0)
+				p := nativeOrder.AppendUint32(append(bytes.Clone(of), make([]byte, 14)...), flags)
+				return append(nativeOrder.AppendUint32(p, 0xabcde), dscp, 0)
 			}
 			see := func(dscp byte) {
 				t.Helper()
 				got := append(bytes.Clone(of), make([]byte, 24)...)
 				must.Get(a.Getsockopt(optPeerAddrParams, got))(t)
-				check.That(t, got[4+sizeStorage+22] == dscp, "DSCP %#x, want %#x", got[4+sizeStorage+22], dscp)
+				check.That(t, got[4+sockaddrStorageLen+22] == dscp, "DSCP %#x, want %#x", got[4+sockaddrStorageLen+22], dscp)
 			}
 			must.OK(t, a.Setsockopt(optPeerAddrParams, marks(sppDSCP, 46<<2)))
 			peer, _ := must.Two(a.RemoteAddrs())(t)
@@ -330,30 +330,30 @@ func TestSocketsWithoutAnAssociation(t *testing.T) {
 // Notifications are those of RFC 6458 octet by octet, in the order in which things were.
 func TestNotifications(t *testing.T) {
 	a, b := pair(t, eventData, eventAssociation, eventShutdown, eventSenderDry)
-	id := native.AppendUint32(nil, uint32(a.id))
+	id := nativeOrder.AppendUint32(nil, uint32(a.assocID))
 	note := func(kind int, rest ...byte) recv {
-		var f fields
-		f.u16(kind)
-		f.u16(0)
-		f.u32(8 + len(rest))
+		var f structWriter
+		f.appendUint16(kind)
+		f.appendUint16(0)
+		f.appendUint32(8 + len(rest))
 		return recv{string(append(f, rest...)), MsgNotification | MsgEOR, nil}
 	}
 	change := func(state byte, streams int) recv {
-		var f fields
-		f.u16(int(state))
-		f.u16(0)
-		f.u16(streams)
-		f.u16(streams)
-		return note(noteAssocChange, append(f, id...)...)
+		var f structWriter
+		f.appendUint16(int(state))
+		f.appendUint16(0)
+		f.appendUint16(streams)
+		f.appendUint16(streams)
+		return note(typeAssocChange, append(f, id...)...)
 	}
 	up := change(commUp, 10)
 	same(t, []recv{read(a, 9), read(a, 99)}, []recv{{up.text[:9], MsgNotification, nil}, {up.text[9:], MsgNotification | MsgEOR, nil}})
 	must.Get(a.Send([]byte("x"), nil))(t)
-	same(t, []recv{read(a, 99), read(b, 9)}, []recv{note(noteSenderDry, id...), whole("x")})
+	same(t, []recv{read(a, 99), read(b, 9)}, []recv{note(typeSenderDry, id...), whole("x")})
 	must.Get(b.Send([]byte("y"), nil))(t)
 	must.OK(t, b.Shutdown())
 	same(t, []recv{read(a, 99), read(a, 99), read(a, 99), read(a, 99)},
-		[]recv{whole("y"), note(noteShutdown, id...), change(shutdownComp, 0), {err: io.EOF}})
+		[]recv{whole("y"), note(typeShutdown, id...), change(shutdownComp, 0), {err: io.EOF}})
 
 	a, b = pair(t, eventAssociation)
 	read(a, 99)
@@ -361,7 +361,7 @@ func TestNotifications(t *testing.T) {
 	got := read(a, 99)
 	abort := []byte{6, 0, 0, 12, 0, 12, 0, 7, 'w', 'h', 'y', 0}
 	text := []byte(got.text)
-	check.That(t, len(text) == 20+len(abort) && native.Uint16(text[8:]) == commLost && native.Uint16(text[10:]) == 12 && bytes.Equal(text[20:], abort), "after an abort: % x", text)
+	check.That(t, len(text) == 20+len(abort) && nativeOrder.Uint16(text[8:]) == commLost && nativeOrder.Uint16(text[10:]) == 12 && bytes.Equal(text[20:], abort), "after an abort: % x", text)
 	same(t, read(a, 99).err, error(syscall.ECONNRESET))
 }
 
@@ -370,7 +370,7 @@ func TestOptions(t *testing.T) {
 	a, _ := pair(t)
 	u32 := func(v ...int) (b []byte) {
 		for _, v := range v {
-			b = native.AppendUint32(b, uint32(v))
+			b = nativeOrder.AppendUint32(b, uint32(v))
 		}
 		return b
 	}
@@ -398,7 +398,7 @@ func TestOptions(t *testing.T) {
 		"authentication, which is absent": {optAuthChunk, u32(1), nil, syscall.EACCES},
 		"PARTIAL_DELIVERY_POINT":          {optPartialDelivery, u32(5000), u32(5000), nil},
 		"PARTIAL_DELIVERY_POINT, too far": {optPartialDelivery, u32(1<<20 + 1), nil, syscall.EINVAL},
-		"a DSCP in the older structure":   {optPeerAddrParams, native.AppendUint32(make([]byte, 146, 160), sppDSCP|sppHeartbeat)[:152], nil, syscall.EINVAL},
+		"a DSCP in the older structure":   {optPeerAddrParams, nativeOrder.AppendUint32(make([]byte, 146, 160), sppDSCP|sppHeartbeat)[:152], nil, syscall.EINVAL},
 		"unknown":                         {99, u32(1), nil, syscall.ENOPROTOOPT},
 	} {
 		if name == "RTO, one of them" || name == "RTO, maximum below the minimum" {

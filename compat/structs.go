@@ -36,50 +36,52 @@ const (
 // SndRcvInfoSize is the size of an SndRcvInfo in octets.
 const SndRcvInfoSize = 32
 
-var native = binary.NativeEndian
+var nativeOrder = binary.NativeEndian
 
 // AppendTo appends the structure in the machine's byte order.
 func (s *SndRcvInfo) AppendTo(b []byte) []byte {
 	for _, v := range [...]uint16{s.Stream, s.SSN, s.Flags, 0} {
-		b = native.AppendUint16(b, v)
+		b = nativeOrder.AppendUint16(b, v)
 	}
 	for _, v := range [...]uint32{s.PPID, s.Context, s.TTL, s.TSN, s.CumTSN, uint32(s.AssocID)} {
-		b = native.AppendUint32(b, v)
+		b = nativeOrder.AppendUint32(b, v)
 	}
 	return b
 }
 
 // ParseSndRcvInfo reads the structure from SndRcvInfoSize octets.
 func ParseSndRcvInfo(b []byte) (s SndRcvInfo) {
-	s.Stream, s.SSN, s.Flags = native.Uint16(b), native.Uint16(b[2:]), native.Uint16(b[4:])
-	s.PPID, s.Context, s.TTL = native.Uint32(b[8:]), native.Uint32(b[12:]), native.Uint32(b[16:])
-	s.TSN, s.CumTSN, s.AssocID = native.Uint32(b[20:]), native.Uint32(b[24:]), int32(native.Uint32(b[28:]))
+	s.Stream, s.SSN, s.Flags = nativeOrder.Uint16(b), nativeOrder.Uint16(b[2:]), nativeOrder.Uint16(b[4:])
+	s.PPID, s.Context, s.TTL = nativeOrder.Uint32(b[8:]), nativeOrder.Uint32(b[12:]), nativeOrder.Uint32(b[16:])
+	s.TSN, s.CumTSN, s.AssocID = nativeOrder.Uint32(b[20:]), nativeOrder.Uint32(b[24:]), int32(nativeOrder.Uint32(b[28:]))
 	return s
 }
 
 // Swap turns a PPID from one byte order to the other: from the machine's to that of the network and back.
 func Swap(ppid uint32) uint32 {
 	var b [4]byte
-	native.PutUint32(b[:], ppid)
+	nativeOrder.PutUint32(b[:], ppid)
 	return binary.BigEndian.Uint32(b[:])
 }
 
-// fields writes a structure field by field.
-type fields []byte
+// structWriter writes a structure field by field.
+type structWriter []byte
 
-func (f *fields) u16(v int) { *f = native.AppendUint16(*f, uint16(v)) }
-func (f *fields) u32(v int) { *f = native.AppendUint32(*f, uint32(v)) }
-func (f *fields) ms(d time.Duration) {
-	f.u32(int(d.Milliseconds()))
+func (f *structWriter) appendUint16(v int) { *f = nativeOrder.AppendUint16(*f, uint16(v)) }
+func (f *structWriter) appendUint32(v int) { *f = nativeOrder.AppendUint32(*f, uint32(v)) }
+func (f *structWriter) appendMillis(d time.Duration) {
+	f.appendUint32(int(d.Milliseconds()))
 }
 
-// zero appends octets of zero up to a size.
-func (f *fields) zero(size int) { *f = append(*f, make([]byte, max(size-len(*f), 0))...) }
+// padTo appends octets of zero up to a size.
+func (f *structWriter) padTo(size int) { *f = append(*f, make([]byte, max(size-len(*f), 0))...) }
 
-func millis(b []byte) time.Duration { return time.Duration(native.Uint32(b)) * time.Millisecond }
+func parseMillis(b []byte) time.Duration {
+	return time.Duration(nativeOrder.Uint32(b)) * time.Millisecond
+}
 
-// pick returns one of two values.
-func pick(first bool, a, b int) int {
+// pickInt returns one of two values.
+func pickInt(first bool, a, b int) int {
 	if first {
 		return a
 	}

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// waits has calls in one direction of an association, or those of Accept, end when their time is over: each of them has a timeout of its own (SO_RCVTIMEO), and
+// callWaits has calls in one direction of an association, or those of Accept, end when their time is over: each of them has a timeout of its own (SO_RCVTIMEO), and
 // all of them one deadline. It sets the deadline of the association to the earliest. That is news too: who finds its time not over looks again.
-type waits struct {
-	mu       sync.Mutex
-	set      func(time.Time) error // of the association; nil while there is none
-	deadline time.Time             // guarded by mu
-	timeout  time.Duration         // guarded by mu
-	nonblock bool                  // guarded by mu
-	news     bool                  // guarded by mu: all that wait look again
-	ends     []*time.Time          // guarded by mu: of the calls that wait with a timeout
-	timed    atomic.Bool           // there is a timeout: changed with mu held
-	armed    time.Time             // guarded by mu: what the association has
+type callWaits struct {
+	mu              sync.Mutex
+	setConnDeadline func(time.Time) error // of the association; nil while there is none
+	deadline        time.Time             // guarded by mu
+	timeout         time.Duration         // guarded by mu
+	nonblock        bool                  // guarded by mu
+	lookAgain       bool                  // guarded by mu: all that wait look again
+	callEnds        []*time.Time          // guarded by mu: of the calls that wait with a timeout
+	hasTimeout      atomic.Bool           // there is a timeout: changed with mu held
+	armedDeadline   time.Time             // guarded by mu: what the association has
 }
 
-// atOnce is a deadline that has passed.
-var atOnce = time.Unix(1, 0)
+// pastTime is a deadline that has passed.
+var pastTime = time.Unix(1, 0)
 
-// begin is the start of a call that may wait. It returns when its timeout ends it, which is nil without one.
-func (w *waits) begin() *time.Time {
-	if !w.timed.Load() {
+// beginCall is the start of a call that may wait. It returns when its timeout ends it, which is nil without one.
+func (w *callWaits) beginCall() *time.Time {
+	if !w.hasTimeout.Load() {
 		return nil
 	}
 	w.mu.Lock()
@@ -37,24 +37,24 @@ func (w *waits) begin() *time.Time {
 		return nil
 	}
 	end := time.Now().Add(w.timeout)
-	w.ends = append(w.ends, &end)
-	w.arm()
+	w.callEnds = append(w.callEnds, &end)
+	w.armDeadline()
 	return &end
 }
 
-// done is its end.
-func (w *waits) done(end *time.Time) {
+// endCall is its end.
+func (w *callWaits) endCall(end *time.Time) {
 	if end == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ends = slices.DeleteFunc(w.ends, func(e *time.Time) bool { return e == end })
-	w.arm()
+	w.callEnds = slices.DeleteFunc(w.callEnds, func(e *time.Time) bool { return e == end })
+	w.armDeadline()
 }
 
-// over is asked by a call that the deadline of the association has ended; it returns nil if that was another's, and the call goes on.
-func (w *waits) over(end *time.Time) error {
+// checkExpired is asked by a call that the deadline of the association has ended; it returns nil if that was another's, and the call goes on.
+func (w *callWaits) checkExpired(end *time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch now := time.Now(); {
@@ -66,33 +66,33 @@ func (w *waits) over(end *time.Time) error {
 	return nil
 }
 
-// arm sets the deadline of the association. Called with mu held.
-func (w *waits) arm() {
-	if w.set == nil {
+// armDeadline sets the deadline of the association. Called with mu held.
+func (w *callWaits) armDeadline() {
+	if w.setConnDeadline == nil {
 		return
 	}
 	at := w.deadline
-	if w.nonblock || w.news {
-		at = atOnce
+	if w.nonblock || w.lookAgain {
+		at = pastTime
 	}
-	for _, e := range w.ends {
+	for _, e := range w.callEnds {
 		if at.IsZero() || e.Before(at) {
 			at = *e
 		}
 	}
-	if at != w.armed {
-		w.armed = at
-		_ = w.set(at) // it cannot fail
+	if at != w.armedDeadline {
+		w.armedDeadline = at
+		_ = w.setConnDeadline(at) // it cannot fail
 	}
 }
 
-// change changes what ends calls, those under way too.
-func (w *waits) change(f func(w *waits)) {
+// updateWaits changes what ends calls, those under way too.
+func (w *callWaits) updateWaits(f func(w *callWaits)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f(w)
-	w.timed.Store(w.timeout != 0)
-	w.arm()
+	w.hasTimeout.Store(w.timeout != 0)
+	w.armDeadline()
 }
 
-func (w *waits) tell(news bool) { w.change(func(w *waits) { w.news = news }) }
+func (w *callWaits) setLookAgain(news bool) { w.updateWaits(func(w *callWaits) { w.lookAgain = news }) }

@@ -23,7 +23,7 @@ func TestWhatIsLikelyToBeUsedNext(t *testing.T) {
 		{100 << 10, 0, 0, 0},
 		{5000, 0, 5000, 0},
 	} {
-		next, from := beyond(b, uint64(tt.off), uint64(tt.n)), 0
+		next, from := prefetchRange(b, uint64(tt.off), uint64(tt.n)), 0
 		if next != nil {
 			from = cap(b) - cap(next)
 		}
@@ -33,7 +33,7 @@ func TestWhatIsLikelyToBeUsedNext(t *testing.T) {
 
 // Memory that is asked for ahead is as other memory is, up to its last octet; what is resolved in it knows that it is.
 func TestWideMemory(t *testing.T) {
-	for _, size := range []int{wide - 1, wide, wide + 4097} {
+	for _, size := range []int{prefetchMinMemory - 1, prefetchMinMemory, prefetchMinMemory + 4097} {
 		r := newRig(t)
 		mem := make([]byte, size)
 		reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Access: RemoteWrite})
@@ -42,9 +42,9 @@ func TestWideMemory(t *testing.T) {
 			placed := r.place(taggedSeg(true, 0, reg.STag(), uint64(off), want))
 			check.That(t, placed.Err == nil && bytes.Equal(mem[off:][:1000], want), "what was placed at %d of %d: %v", off, size, placed.Err)
 			p, fault := r.Resolve(reg.STag(), uint64(off), 1000, RemoteWrite)
-			check.That(t, fault == nil && p.Region.far(1000) == (size >= wide), "resolved at %d of %d: %v", off, size, fault)
+			check.That(t, fault == nil && p.Region.shouldPrefetch(1000) == (size >= prefetchMinMemory), "resolved at %d of %d: %v", off, size, fault)
 			for _, p := range []Piece{p, {Mem: Bytes(mem), Off: uint64(off), Len: 1000}} {
-				got, err := p.slice(0, 1000)
+				got, err := p.sliceAt(0, 1000)
 				check.That(t, err == nil && bytes.Equal(got, want), "what is cut at %d of %d: %v", off, size, err)
 			}
 		}
@@ -54,16 +54,16 @@ func TestWideMemory(t *testing.T) {
 // How much memory there is counts, not how much of it is one region; windows are no more of it, and devices are none.
 func TestMemoryOfAllRegionsCounts(t *testing.T) {
 	tab := NewTable(new(entropy))
-	piece := make([]byte, wide/4)
+	piece := make([]byte, prefetchMinMemory/4)
 	var all []*Region
 	for i := range 4 {
-		must.That(t, !far(tab.ram.Load(), page), "%d regions are taken for as much as caches hold", i)
+		must.That(t, !shouldPrefetch(tab.ramOctets.Load(), prefetchMaxLen), "%d regions are taken for as much as caches hold", i)
 		all = append(all, must.Get(tab.Register(Spec{PD: testPD, Mem: Bytes(piece)}))(t))
-		must.Get(tab.Register(Spec{PD: testPD, Mem: Device(new(disk), wide)}))(t)
+		must.Get(tab.Register(Spec{PD: testPD, Mem: Device(new(disk), prefetchMinMemory)}))(t)
 	}
-	check.That(t, all[0].far(page) && !all[0].mem.far(page), "all together are not")
-	win := must.Get(tab.Bind(all[0], Window{PD: testPD, Stream: testStream, Len: wide / 4}))(t)
-	check.That(t, win.far(page), "a window is not of it")
+	check.That(t, all[0].shouldPrefetch(prefetchMaxLen) && !all[0].mem.shouldPrefetch(prefetchMaxLen), "all together are not")
+	win := must.Get(tab.Bind(all[0], Window{PD: testPD, Stream: testStream, Len: prefetchMinMemory / 4}))(t)
+	check.That(t, win.shouldPrefetch(prefetchMaxLen), "a window is not of it")
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -75,7 +75,7 @@ func TestMemoryOfAllRegionsCounts(t *testing.T) {
 		{"one is gone", func() error { return tab.Deregister(all[0]) }, false},
 	} {
 		must.OK(t, step.do())
-		check.Equal(t, step.name, far(tab.ram.Load(), page), step.far)
+		check.Equal(t, step.name, shouldPrefetch(tab.ramOctets.Load(), prefetchMaxLen), step.far)
 	}
 }
 
@@ -86,8 +86,8 @@ func TestLongSegmentsAreAskedForLater(t *testing.T) {
 		n      uint64
 		far    bool
 	}{
-		{wide - 1, 1, false}, {wide, 1, true}, {wide, page, true}, {wide, page + 1, false}, {2*wide - 1, page + 1, false}, {2 * wide, page + 1, true}, {2 * wide, 1, true},
+		{prefetchMinMemory - 1, 1, false}, {prefetchMinMemory, 1, true}, {prefetchMinMemory, prefetchMaxLen, true}, {prefetchMinMemory, prefetchMaxLen + 1, false}, {2*prefetchMinMemory - 1, prefetchMaxLen + 1, false}, {2 * prefetchMinMemory, prefetchMaxLen + 1, true}, {2 * prefetchMinMemory, 1, true},
 	} {
-		check.Equal(t, fmt.Sprintf("ask ahead in %d octets, of %d at a time", row.octets, row.n), far(row.octets, row.n), row.far)
+		check.Equal(t, fmt.Sprintf("ask ahead in %d octets, of %d at a time", row.octets, row.n), shouldPrefetch(row.octets, row.n), row.far)
 	}
 }

@@ -36,8 +36,8 @@ func CmpSwap(compare, swap uint64) AtomicOp {
 	return AtomicOp{Swap: true, Data: swap, Mask: all, Compare: compare, CompareMask: all}
 }
 
-// apply returns what takes the place of old.
-func (o *AtomicOp) apply(old uint64) uint64 {
+// applyTo returns what takes the place of old.
+func (o *AtomicOp) applyTo(old uint64) uint64 {
 	if !o.Swap {
 		// Without their top bits no field carries into the next; the top bits add without carry.
 		return (old&^o.Mask + o.Data&^o.Mask) ^ (old^o.Data)&o.Mask
@@ -52,18 +52,18 @@ func (o *AtomicOp) apply(old uint64) uint64 {
 // tagged access: the region needs RemoteAtomic. It returns the value before. An address that is not a
 // multiple of 8 and a device that fails give TypeLocal with a Cause: ErrUnaligned, or the device's.
 func (s *Stream) Atomic(tag STag, to uint64, op *AtomicOp) (old uint64, err *Error) {
-	r, err := s.acquire(tag)
+	r, err := s.acquireRegion(tag)
 	if err != nil {
 		return 0, err
 	}
-	off, err := r.locate(to, AtomicLen, RemoteAtomic)
+	off, err := r.checkTaggedAccess(to, AtomicLen, RemoteAtomic)
 	if err == nil {
 		var cause error
-		if old, cause = r.atomic(off, op); cause != nil {
+		if old, cause = r.applyAtomic(off, op); cause != nil {
 			err = &Error{Type: TypeLocal, Cause: cause}
 		}
 	}
-	r.release()
+	r.endAccess()
 	return old, err
 }
 
@@ -72,20 +72,20 @@ func (s *Stream) Atomic(tag STag, to uint64, op *AtomicOp) (old uint64, err *Err
 // other local users, and safe for concurrent use. Errors: ErrRevoked, ErrRange, ErrUnaligned, or that
 // of a device.
 func (r *Region) Atomic(off uint64, op AtomicOp) (old uint64, err error) {
-	if !r.acquire() {
+	if !r.beginAccess() {
 		return 0, ErrRevoked
 	}
-	defer r.release()
-	if !r.mem.has(off, AtomicLen) {
+	defer r.endAccess()
+	if !r.mem.hasRange(off, AtomicLen) {
 		return 0, ErrRange
 	}
-	return r.atomic(off, &op)
+	return r.applyAtomic(off, &op)
 }
 
-// atomic carries out op in an acquired region; the caller has checked the range.
-func (r *Region) atomic(off uint64, op *AtomicOp) (uint64, error) {
+// applyAtomic carries out op in an acquired region; the caller has checked the range.
+func (r *Region) applyAtomic(off uint64, op *AtomicOp) (uint64, error) {
 	if r.mem.dev != nil {
-		return r.table.devices.atomic(r.mem.dev, r.mem.at+off, op)
+		return r.table.devices.applyAtomic(r.mem.dev, r.mem.devOffset+off, op)
 	}
 	p := unsafe.Pointer(&r.mem.b[off])
 	if uintptr(p)%AtomicLen != 0 {
@@ -93,7 +93,7 @@ func (r *Region) atomic(off uint64, op *AtomicOp) (uint64, error) {
 	}
 	for word := (*uint64)(p); ; {
 		old := atomic.LoadUint64(word)
-		next := op.apply(old)
+		next := op.applyTo(old)
 		if next == old || atomic.CompareAndSwapUint64(word, old, next) {
 			return old, nil
 		}
@@ -107,7 +107,7 @@ type deviceAtomics struct {
 	value [AtomicLen]byte
 }
 
-func (d *deviceAtomics) atomic(dev DeviceAt, off uint64, op *AtomicOp) (old uint64, err error) {
+func (d *deviceAtomics) applyAtomic(dev DeviceAt, off uint64, op *AtomicOp) (old uint64, err error) {
 	if off%AtomicLen != 0 {
 		return 0, ErrUnaligned
 	}
@@ -123,7 +123,7 @@ func (d *deviceAtomics) atomic(dev DeviceAt, off uint64, op *AtomicOp) (old uint
 		return 0, err
 	}
 	old = binary.NativeEndian.Uint64(b)
-	next := op.apply(old)
+	next := op.applyTo(old)
 	if next == old {
 		return old, nil
 	}

@@ -75,7 +75,7 @@ func TestAtomicOpsAreThePseudoCode(t *testing.T) {
 		{"only masked bits are swapped", AtomicOp{Swap: true, Data: all, Mask: 0xF0}, 0x1234_0000, 0x1234_00F0},
 		{"nothing compared: always swaps", AtomicOp{Swap: true, Data: 5, Mask: all}, 99, 5},
 	} {
-		got := row.op.apply(row.old)
+		got := row.op.applyTo(row.old)
 		check.That(t, got == row.next && got == literal(row.op, row.old), "%s: %#x, want %#x (pseudo-code: %#x)", row.name, got, row.next, literal(row.op, row.old))
 	}
 	rnd := rand.New(rand.NewPCG(7306, 1))
@@ -86,7 +86,7 @@ func TestAtomicOpsAreThePseudoCode(t *testing.T) {
 		if op.Compare = rnd.Uint64(); rnd.IntN(2) == 0 {
 			op.Compare = old ^ rnd.Uint64()&^op.CompareMask
 		}
-		got, want := op.apply(old), literal(op, old)
+		got, want := op.applyTo(old), literal(op, old)
 		must.That(t, got == want, "%+v on %#x: %#x, want %#x", op, old, got, want)
 	}
 }

@@ -16,20 +16,20 @@ type Piece struct {
 	Off    uint64
 	Len    uint64
 
-	need Access // of the region
-	ram  bool   // Mem is the octets, as Resolve found them: they are not on a device
-	gen  uint32 // of the region's buffer
+	needAccess Access // of the region
+	inRAM      bool   // Mem is the octets, as Resolve found them: they are not on a device
+	bufferGen  uint32 // of the region's buffer
 }
 
-// acquire begins an access to the region of a piece, or returns false if it may not be used any more.
-func (p *Piece) acquire() bool {
-	if !p.Region.acquire() {
+// beginAccess begins an access to the region of a piece, or returns false if it may not be used any more.
+func (p *Piece) beginAccess() bool {
+	if !p.Region.beginAccess() {
 		return false
 	}
-	if p.Region.grants(p.gen, p.need) {
+	if p.Region.grants(p.bufferGen, p.needAccess) {
 		return true
 	}
-	p.Region.release()
+	p.Region.endAccess()
 	return false
 }
 
@@ -49,11 +49,11 @@ func (g Gather) Len() uint64 {
 	return n
 }
 
-// check tells whether the pieces lie within their memory and together are at most 2^32-1 octets, and
+// checkLen tells whether the pieces lie within their memory and together are at most 2^32-1 octets, and
 // returns their length.
-func (g Gather) check() (uint32, error) {
+func (g Gather) checkLen() (uint32, error) {
 	for i := range g {
-		if err := g[i].check(); err != nil {
+		if err := g[i].checkRange(); err != nil {
 			return 0, err
 		}
 	}
@@ -64,70 +64,70 @@ func (g Gather) check() (uint32, error) {
 	return uint32(n), nil
 }
 
-func (p *Piece) check() error {
+func (p *Piece) checkRange() error {
 	mem := p.Mem
 	if p.Region != nil {
-		if !p.acquire() {
+		if !p.beginAccess() {
 			return ErrRevoked
 		}
 		mem = p.Region.mem
-		p.Region.release()
+		p.Region.endAccess()
 	}
-	if !mem.has(p.Off, p.Len) {
+	if !mem.hasRange(p.Off, p.Len) {
 		return ErrRange
 	}
 	return nil
 }
 
-// put writes b at off within the piece.
-func (p *Piece) put(off uint64, b []byte) error {
+// writeAt writes b at off within the piece.
+func (p *Piece) writeAt(off uint64, b []byte) error {
 	if p.Region == nil {
-		return putWithin(p.Mem, p.Off+off, b, p.Mem.far(uint64(len(b))))
+		return writeWithin(p.Mem, p.Off+off, b, p.Mem.shouldPrefetch(uint64(len(b))))
 	}
-	if !p.acquire() {
+	if !p.beginAccess() {
 		return ErrRevoked
 	}
-	err := putWithin(p.Region.mem, p.Off+off, b, p.Region.far(uint64(len(b))))
-	p.Region.release()
+	err := writeWithin(p.Region.mem, p.Off+off, b, p.Region.shouldPrefetch(uint64(len(b))))
+	p.Region.endAccess()
 	return err
 }
 
-func putWithin(m Memory, off uint64, b []byte, far bool) error {
-	if !m.has(off, uint64(len(b))) {
+func writeWithin(m Memory, off uint64, b []byte, far bool) error {
+	if !m.hasRange(off, uint64(len(b))) {
 		return ErrRange
 	}
-	return m.put(off, b, far)
+	return m.writeAt(off, b, far)
 }
 
-// slice returns octets [off, off+n) of the piece for sending. They are read after it has returned, so that a look at
+// sliceAt returns octets [off, off+n) of the piece for sending. They are read after it has returned, so that a look at
 // whether they may be is as good as an access, and it costs less.
-func (p *Piece) slice(off, n uint64) ([]byte, error) {
+func (p *Piece) sliceAt(off, n uint64) ([]byte, error) {
 	if p.Region == nil {
-		return sliceWithin(p.Mem, p.Off+off, n, p.Mem.far(n))
+		return sliceWithin(p.Mem, p.Off+off, n, p.Mem.shouldPrefetch(n))
 	}
-	if b := p.Mem.b; p.ram && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() && p.Region.grants(p.gen, p.need) {
-		if p.Region.far(n) {
-			ahead.Octets(beyond(b, off, n))
+	if b := p.Mem.b; p.inRAM && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() && p.Region.grants(p.bufferGen, p.needAccess) {
+		if p.Region.shouldPrefetch(n) {
+			ahead.ForRead(prefetchRange(b, off, n))
 		}
 		return b[off : off+n : off+n], nil
 	}
-	if !p.acquire() {
+	if !p.beginAccess() {
 		return nil, ErrRevoked
 	}
-	b, err := sliceWithin(p.Region.mem, p.Off+off, n, p.Region.far(n))
-	p.Region.release()
+	b, err := sliceWithin(p.Region.mem, p.Off+off, n, p.Region.shouldPrefetch(n))
+	p.Region.endAccess()
 	return b, err
 }
 
 func sliceWithin(m Memory, off, n uint64, far bool) ([]byte, error) {
-	if !m.has(off, n) {
+	if !m.hasRange(off, n) {
 		return nil, ErrRange
 	}
-	return m.slice(off, n, far)
+	return m.sliceAt(off, n, far)
 }
 
-// scatter writes b at offset off of the pieces taken together.
-func (g Gather) scatter(off uint64, b []byte) error {
+// scatterAt writes b at offset off of the pieces taken together.
+func (g Gather) scatterAt(off uint64, b []byte) error {
 	for i := range g {
 		p := &g[i]
 		if off >= p.Len {
@@ -135,7 +135,7 @@ func (g Gather) scatter(off uint64, b []byte) error {
 			continue
 		}
 		n := min(uint64(len(b)), p.Len-off)
-		if err := p.put(off, b[:n]); err != nil {
+		if err := p.writeAt(off, b[:n]); err != nil {
 			return err
 		}
 		if b = b[n:]; len(b) == 0 {
@@ -159,7 +159,7 @@ type RecvBuffer struct {
 // MakeRecvBuffer checks the pieces (ErrRange, ErrRevoked; ErrMessageTooLong for 2^32 octets or more)
 // and adds up their length.
 func MakeRecvBuffer(g Gather, token uint64) (RecvBuffer, error) {
-	n, err := g.check()
+	n, err := g.checkLen()
 	return RecvBuffer{Pieces: g, Len: n, Token: token}, err
 }
 

@@ -1,7 +1,7 @@
 package ddp
 
-// run is a tagged message whose segments are being delivered.
-type run struct {
+// taggedMessage is a tagged message whose segments are being delivered.
+type taggedMessage struct {
 	active bool
 	stag   STag
 	to     uint64 // TO of its first segment
@@ -13,9 +13,9 @@ type run struct {
 // Placed is ignored.
 func (s *Stream) Deliver(p *Placed) {
 	switch {
-	case !s.receiving || !p.live:
+	case !s.receiving || !p.deliverable:
 	case p.Err != nil:
-		s.fatal(p.Err)
+		s.reportFatal(p.Err)
 	case p.ctrl.Tagged():
 		s.deliverTagged(p)
 	default:
@@ -24,74 +24,74 @@ func (s *Stream) Deliver(p *Placed) {
 }
 
 func (s *Stream) deliverTagged(p *Placed) {
-	tag := STag(p.name)
-	if !s.run.active || tag != s.run.stag && p.n > 0 {
-		s.run = run{active: true, stag: tag, to: p.to}
+	tag := STag(p.stagOrQN)
+	if !s.taggedMsg.active || tag != s.taggedMsg.stag && p.payloadLen > 0 {
+		s.taggedMsg = taggedMessage{active: true, stag: tag, to: p.toOrMO}
 	}
-	s.run.length += uint64(p.n)
+	s.taggedMsg.length += uint64(p.payloadLen)
 	if !p.ctrl.Last() {
 		return
 	}
-	done := s.run
-	s.run = run{}
-	s.current = *p
+	done := s.taggedMsg
+	s.taggedMsg = taggedMessage{}
+	s.delivering = *p
 	s.ulp.DeliverTagged(p.rsvd[0], tag, done.to, done.length)
-	s.current = Placed{}
+	s.delivering = Placed{}
 }
 
 // deliverUntagged checks once more what may have changed since placement: another segment may have been
 // the last of the same message, and then this one belongs to no message that can still be delivered. It delivers what has
 // come as a whole, with no octet left as it was in the buffer before.
 func (s *Stream) deliverUntagged(p *Placed) {
-	s.run = run{}
-	next := &s.recvMSN[p.name]
+	s.taggedMsg = taggedMessage{}
+	next := &s.recvMSN[p.stagOrQN]
 	if int32(p.msn-*next) < 0 || p.ctrl.Last() && p.msn != *next {
-		s.fatal(p.fault(TypeUntagged, CodeMSNRange, nil))
+		s.reportFatal(p.errorReport(TypeUntagged, CodeMSNRange, nil))
 		return
 	}
-	c := &s.covers[p.name]
-	if p.msn == *next && !c.add(p.to, p.to+uint64(p.n)) {
-		s.fatal(p.fault(TypeUntagged, CodeInvalidMO, ErrScattered))
+	c := &s.recvRanges[p.stagOrQN]
+	if p.msn == *next && !c.addRange(p.toOrMO, p.toOrMO+uint64(p.payloadLen)) {
+		s.reportFatal(p.errorReport(TypeUntagged, CodeInvalidMO, ErrScattered))
 		return
 	}
 	if !p.ctrl.Last() {
 		return
 	}
-	if !c.whole(p.to + uint64(p.n)) {
-		s.fatal(p.fault(TypeUntagged, CodeInvalidMO, ErrIncomplete))
+	if !c.isComplete(p.toOrMO + uint64(p.payloadLen)) {
+		s.reportFatal(p.errorReport(TypeUntagged, CodeInvalidMO, ErrIncomplete))
 		return
 	}
-	buf, code := s.buffer(p)
+	buf, code := s.findRecvBuffer(p)
 	if code != 0 {
-		s.fatal(p.fault(TypeUntagged, code, nil))
+		s.reportFatal(p.errorReport(TypeUntagged, code, nil))
 		return
 	}
 	*next++
-	c.next()
-	s.current = *p
-	s.ulp.DeliverUntagged(p.name, p.msn, p.rsvd, uint32(p.to)+p.n, buf)
-	s.current = Placed{}
+	c.resetForNext()
+	s.delivering = *p
+	s.ulp.DeliverUntagged(p.stagOrQN, p.msn, p.rsvd, uint32(p.toOrMO)+p.payloadLen, buf)
+	s.delivering = Placed{}
 }
 
-// fault makes the report of section 7.1 about a placed segment.
-func (p *Placed) fault(t ErrorType, code uint8, cause error) *Error {
+// errorReport makes the report of section 7.1 about a placed segment.
+func (p *Placed) errorReport(t ErrorType, code uint8, cause error) *Error {
 	e := &Error{Type: t, Code: code, Cause: cause}
-	if !p.live {
+	if !p.deliverable {
 		return e
 	}
 	if p.ctrl.Tagged() {
-		e.HeaderLen = Tagged{Rsvd: p.rsvd[0], STag: STag(p.name), TO: p.to}.Put(e.Header[:])
+		e.HeaderLen = Tagged{Rsvd: p.rsvd[0], STag: STag(p.stagOrQN), TO: p.toOrMO}.Put(e.Header[:])
 	} else {
-		e.HeaderLen = Untagged{Rsvd: p.rsvd, QN: p.name, MSN: p.msn, MO: uint32(p.to)}.Put(e.Header[:])
+		e.HeaderLen = Untagged{Rsvd: p.rsvd, QN: p.stagOrQN, MSN: p.msn, MO: uint32(p.toOrMO)}.Put(e.Header[:])
 	}
 	e.Header[0] = byte(p.ctrl)
-	e.SegmentLen = e.HeaderLen + int(p.n)
+	e.SegmentLen = e.HeaderLen + int(p.payloadLen)
 	return e
 }
 
-// fatal stops reception and reports (sections 6.2.2 and 7.1). Sending goes on, for one more message.
-func (s *Stream) fatal(err *Error) {
-	s.receiving, s.reported, s.limited = false, true, true
+// reportFatal stops reception and reports (sections 6.2.2 and 7.1). Sending goes on, for one more message.
+func (s *Stream) reportFatal(err *Error) {
+	s.receiving, s.errorReported, s.lastMessageOnly = false, true, true
 	s.ulp.Fatal(err)
 	if err.Cause == ErrDataAfterClose {
 		s.Abort() // the teardown is the LLP's own; data behind it ends the stream abortively (6.2.1)
@@ -103,6 +103,6 @@ func (s *Stream) fatal(err *Error) {
 // Fatal, which is not called for it, later segments are dropped and one more message may be submitted.
 func (s *Stream) Fail(t ErrorType, code uint8, cause error) *Error {
 	s.receiving = false
-	s.reported, s.limited = true, true
-	return s.current.fault(t, code, cause)
+	s.errorReported, s.lastMessageOnly = true, true
+	return s.delivering.errorReport(t, code, cause)
 }

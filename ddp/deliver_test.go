@@ -66,7 +66,7 @@ func TestTaggedBufferIsWrittenAgain(t *testing.T) {
 
 func TestMSNWrapOnReceive(t *testing.T) {
 	r := newRig(t)
-	r.recvMSN[0], r.ulp.queues[0].first = math.MaxUint32, math.MaxUint32
+	r.recvMSN[0], r.ulp.queues[0].nextMSN = math.MaxUint32, math.MaxUint32
 	bufs := [3][1]byte{}
 	for i := range bufs {
 		r.post(t, 0, uint64(i), bufs[i][:])
@@ -217,7 +217,7 @@ func TestMessageIsDeliveredWhole(t *testing.T) {
 		last bool
 	}
 	var scattered []seg
-	for i := range maxAhead + 1 {
+	for i := range maxGapSpans + 1 {
 		scattered = append(scattered, seg{mo: uint32(2 + 2*i), n: 1})
 	}
 	for _, row := range []struct {
@@ -271,11 +271,11 @@ func TestGapIsNotFilledByTheNextMessage(t *testing.T) {
 	r.ulp.want(t, "fatal 0x2/0x04")
 }
 
-// What has come of a message is known to the octet, in whatever order, as long as no more than maxAhead pieces stand apart.
+// What has come of a message is known to the octet, in whatever order, as long as no more than maxGapSpans pieces stand apart.
 func TestWhatHasComeIsKnownToTheOctet(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5041, 1))
 	for range 3_000 {
-		var c cover
+		var c receivedRanges
 		var come [64]bool
 		for range 40 {
 			from := rnd.IntN(60)
@@ -289,12 +289,12 @@ func TestWhatHasComeIsKnownToTheOctet(t *testing.T) {
 					apart++
 				}
 			}
-			ok := c.add(uint64(from), uint64(to))
-			must.That(t, from >= to || ok == (apart <= maxAhead), "%d pieces apart: taken in %v", apart, ok)
+			ok := c.addRange(uint64(from), uint64(to))
+			must.That(t, from >= to || ok == (apart <= maxGapSpans), "%d pieces apart: taken in %v", apart, ok)
 			if !ok {
 				break
 			}
-			must.That(t, c.whole(uint64(whole)) && !c.whole(uint64(whole+1)), "%d octets have come, and %+v", whole, c)
+			must.That(t, c.isComplete(uint64(whole)) && !c.isComplete(uint64(whole+1)), "%d octets have come, and %+v", whole, c)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (c Control) HeaderLen() int {
 	return UntaggedHeaderLen
 }
 
-func control(tagged, last bool) byte {
+func controlField(tagged, last bool) byte {
 	c := byte(Version)
 	if tagged {
 		c |= flagTagged
@@ -118,7 +118,7 @@ type Tagged struct {
 // DV is 1 and the reserved bits are 0, as section 4.1 asks.
 func (h Tagged) Put(b []byte) int {
 	_ = b[TaggedHeaderLen-1]
-	b[0] = control(true, h.Last)
+	b[0] = controlField(true, h.Last)
 	b[1] = h.Rsvd
 	binary.BigEndian.PutUint32(b[2:], uint32(h.STag))
 	binary.BigEndian.PutUint64(b[6:], h.TO)
@@ -138,7 +138,7 @@ type Untagged struct {
 // DV is 1 and the reserved bits are 0, as section 4.1 asks.
 func (h Untagged) Put(b []byte) int {
 	_ = b[UntaggedHeaderLen-1]
-	b[0] = control(false, h.Last)
+	b[0] = controlField(false, h.Last)
 	copy(b[1:6], h.Rsvd[:])
 	binary.BigEndian.PutUint32(b[6:], h.QN)
 	binary.BigEndian.PutUint32(b[10:], h.MSN)

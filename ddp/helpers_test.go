@@ -126,7 +126,7 @@ func newRig(t testing.TB) *rig {
 func (r *rig) register(t testing.TB, sp Spec) *Region {
 	t.Helper()
 	reg := must.Get(r.table.Register(sp))(t)
-	t.Cleanup(func() { check.Equal(t, "accesses to a region never end", reg.word.Load()&wordCount, 0) })
+	t.Cleanup(func() { check.Equal(t, "accesses to a region never end", reg.accessState.Load()&accessCountMask, 0) })
 	return reg
 }
 

@@ -17,10 +17,10 @@ type DeviceAt interface {
 // Memory is what a buffer is made of: a slice, or a device. It is a small value; the zero Memory has
 // no octets.
 type Memory struct {
-	b    []byte
-	dev  DeviceAt
-	at   uint64 // where on dev it begins
-	size uint64 // octets of dev
+	b         []byte
+	dev       DeviceAt
+	devOffset uint64 // where on dev it begins
+	devSize   uint64 // octets of dev
 }
 
 // Bytes is memory in RAM. Its owner may read b at any time; DDP writes to it as registered or posted.
@@ -30,13 +30,13 @@ func Bytes(b []byte) Memory { return Memory{b: b} }
 // are written to it as they arrive, in any order; a failing write is a local catastrophic error (section
 // 7.2) of the stream.
 func Device(rw DeviceAt, size uint64) Memory {
-	return Memory{dev: rw, size: min(size, math.MaxInt64)}
+	return Memory{dev: rw, devSize: min(size, math.MaxInt64)}
 }
 
 // Len returns the length in octets.
 func (m Memory) Len() uint64 {
 	if m.dev != nil {
-		return m.size
+		return m.devSize
 	}
 	return uint64(len(m.b))
 }
@@ -44,50 +44,50 @@ func (m Memory) Len() uint64 {
 // RAM returns the slice behind Bytes, or nil for a device.
 func (m Memory) RAM() []byte { return m.b }
 
-// sub returns octets [off, off+n); the caller has checked the range.
-func (m Memory) sub(off, n uint64) Memory {
+// subRange returns octets [off, off+n); the caller has checked the range.
+func (m Memory) subRange(off, n uint64) Memory {
 	if m.dev != nil {
-		return Memory{dev: m.dev, at: m.at + off, size: n}
+		return Memory{dev: m.dev, devOffset: m.devOffset + off, devSize: n}
 	}
 	return Memory{b: m.b[off : off+n : off+n]}
 }
 
-// far reports whether it is taken to be in no cache, though it is in no region, for who places or cuts n octets at a time.
-func (m Memory) far(n uint64) bool { return far(int64(len(m.b)), n) }
+// shouldPrefetch reports whether it is taken to be in no cache, though it is in no region, for who places or cuts n octets at a time.
+func (m Memory) shouldPrefetch(n uint64) bool { return shouldPrefetch(int64(len(m.b)), n) }
 
-// has reports whether octets [off, off+n) exist.
-func (m Memory) has(off, n uint64) bool {
+// hasRange reports whether octets [off, off+n) exist.
+func (m Memory) hasRange(off, n uint64) bool {
 	size := m.Len()
 	return off <= size && n <= size-off
 }
 
-// put writes p at off; the caller has checked the range. far: what comes next is to be asked for, as it is in no cache.
-func (m Memory) put(off uint64, p []byte, far bool) error {
+// writeAt writes p at off; the caller has checked the range. far: what comes next is to be asked for, as it is in no cache.
+func (m Memory) writeAt(off uint64, p []byte, far bool) error {
 	if m.dev == nil {
 		copy(m.b[off:], p)
 		if far {
-			ahead.Room(beyond(m.b, off, uint64(len(p))))
+			ahead.ForWrite(prefetchRange(m.b, off, uint64(len(p))))
 		}
 		return nil
 	}
-	n, err := m.dev.WriteAt(p, int64(m.at+off))
+	n, err := m.dev.WriteAt(p, int64(m.devOffset+off))
 	if err == nil && n < len(p) {
 		err = io.ErrShortWrite
 	}
 	return err
 }
 
-// slice returns octets [off, off+n), read into fresh memory where they are on a device; the caller
+// sliceAt returns octets [off, off+n), read into fresh memory where they are on a device; the caller
 // has checked the range. far is as for put.
-func (m Memory) slice(off, n uint64, far bool) ([]byte, error) {
+func (m Memory) sliceAt(off, n uint64, far bool) ([]byte, error) {
 	if m.dev == nil {
 		if far {
-			ahead.Octets(beyond(m.b, off, n))
+			ahead.ForRead(prefetchRange(m.b, off, n))
 		}
 		return m.b[off : off+n : off+n], nil
 	}
 	p := make([]byte, n)
-	k, err := m.dev.ReadAt(p, int64(m.at+off))
+	k, err := m.dev.ReadAt(p, int64(m.devOffset+off))
 	if uint64(k) == n {
 		return p, nil // io.ReaderAt may return io.EOF with a full read
 	}

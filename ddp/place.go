@@ -12,14 +12,14 @@ func (s *Stream) Place(seg []byte, out *Placed) {
 	if !s.receiving {
 		return
 	}
-	out.live = true
+	out.deliverable = true
 	var c Control
 	if len(seg) > 0 {
 		c = Control(seg[0])
 	}
 	out.ctrl = c
 	switch {
-	case s.halfDown:
+	case s.peerClosed:
 		out.Err = &Error{Type: TypeLocal, Cause: ErrDataAfterClose}
 	case c.Version() != Version:
 		out.Err = versionError(c)
@@ -39,43 +39,43 @@ func (s *Stream) Place(seg []byte, out *Placed) {
 func (s *Stream) placeTagged(v TaggedView, out *Placed) {
 	p := v.Payload()
 	out.rsvd[0] = v.RsvdULP()
-	out.name, out.to, out.n = uint32(v.STag()), v.TO(), uint32(len(p))
+	out.stagOrQN, out.toOrMO, out.payloadLen = uint32(v.STag()), v.TO(), uint32(len(p))
 	if len(p) == 0 {
 		return // STag and TO of a zero-length message mean nothing (section 5.2)
 	}
-	r, err := s.acquire(v.STag())
+	r, err := s.acquireRegion(v.STag())
 	if err == nil {
 		var need Access
 		if need, err = s.ulp.AdmitTagged(v.RsvdULP(), r, v.STag(), v.TO(), len(p)); err == nil {
-			err = r.write(v.TO(), p, need)
+			err = r.placePayload(v.TO(), p, need)
 		}
-		r.release()
+		r.endAccess()
 	}
 	out.Err = err
 }
 
-// acquire finds the region that tag names on this stream and begins an access to it (section 7.1 item 1
+// acquireRegion finds the region that tag names on this stream and begins an access to it (section 7.1 item 1
 // and section 8.2). The caller releases it.
-func (s *Stream) acquire(tag STag) (*Region, *Error) {
+func (s *Stream) acquireRegion(tag STag) (*Region, *Error) {
 	r := s.table.Lookup(tag)
-	if r == nil || !r.acquire() {
+	if r == nil || !r.beginAccess() {
 		return nil, &Error{Type: TypeTagged, Code: CodeInvalidSTag}
 	}
 	if r.pd != s.pd || r.scope != 0 && r.scope != s.id {
-		r.release()
+		r.endAccess()
 		return nil, &Error{Type: TypeTagged, Code: CodeNotAssociated}
 	}
 	return r, nil
 }
 
-// locate makes the checks of section 7.1 items 2 to 5 for n octets at to of an acquired region and
+// checkTaggedAccess makes the checks of section 7.1 items 2 to 5 for n octets at to of an acquired region and
 // returns their offset in its memory. The wrap comes before the bounds: no region reaches 2^64, so that
 // a wrapping segment would never be named as such after them.
-func (r *Region) locate(to, n uint64, need Access) (off uint64, err *Error) {
+func (r *Region) checkTaggedAccess(to, n uint64, need Access) (off uint64, err *Error) {
 	if r.Access()&need != need {
 		return 0, &Error{Type: TypeTagged, Code: CodeInvalidSTag}
 	}
-	if wraps(to, n) {
+	if rangeWraps(to, n) {
 		return 0, &Error{Type: TypeTagged, Code: CodeTOWrap}
 	}
 	off, ok := r.contains(to, n)
@@ -85,13 +85,13 @@ func (r *Region) locate(to, n uint64, need Access) (off uint64, err *Error) {
 	return off, nil
 }
 
-// write checks and places a payload in an acquired region.
-func (r *Region) write(to uint64, p []byte, need Access) *Error {
-	off, err := r.locate(to, uint64(len(p)), need)
+// placePayload checks and places a payload in an acquired region.
+func (r *Region) placePayload(to uint64, p []byte, need Access) *Error {
+	off, err := r.checkTaggedAccess(to, uint64(len(p)), need)
 	if err != nil {
 		return err
 	}
-	if err := r.mem.put(off, p, r.far(uint64(len(p)))); err != nil {
+	if err := r.mem.writeAt(off, p, r.shouldPrefetch(uint64(len(p)))); err != nil {
 		return &Error{Type: TypeLocal, Cause: err}
 	}
 	return nil
@@ -100,28 +100,28 @@ func (r *Region) write(to uint64, p []byte, need Access) *Error {
 func (s *Stream) placeUntagged(v UntaggedView, out *Placed) {
 	p := v.Payload()
 	out.rsvd = v.RsvdULP()
-	out.name, out.msn, out.to, out.n = v.QN(), v.MSN(), uint64(v.MO()), uint32(len(p))
-	buf, code := s.buffer(out)
+	out.stagOrQN, out.msn, out.toOrMO, out.payloadLen = v.QN(), v.MSN(), uint64(v.MO()), uint32(len(p))
+	buf, code := s.findRecvBuffer(out)
 	if code == 0 {
 		code = checkOffset(buf, out)
 	}
 	if code != 0 {
 		out.Err = &Error{Type: TypeUntagged, Code: code}
-	} else if err := buf.Pieces.scatter(out.to, p); err != nil {
+	} else if err := buf.Pieces.scatterAt(out.toOrMO, p); err != nil {
 		out.Err = &Error{Type: TypeLocal, Cause: err}
 	}
 }
 
-// buffer finds the receive buffer of an untagged segment (section 7.1 items 1, 2 and 5). A zero-length
+// findRecvBuffer finds the receive buffer of an untagged segment (section 7.1 items 1, 2 and 5). A zero-length
 // message needs one too: it consumes it.
-func (s *Stream) buffer(p *Placed) (*RecvBuffer, uint8) {
-	if uint64(p.name) >= uint64(len(s.recvMSN)) {
+func (s *Stream) findRecvBuffer(p *Placed) (*RecvBuffer, uint8) {
+	if uint64(p.stagOrQN) >= uint64(len(s.recvMSN)) {
 		return nil, CodeInvalidQN
 	}
-	if int32(p.msn-s.recvMSN[p.name]) < 0 {
+	if int32(p.msn-s.recvMSN[p.stagOrQN]) < 0 {
 		return nil, CodeMSNRange // delivered already
 	}
-	buf, code := s.ulp.Buffer(p.name, p.msn, p.rsvd)
+	buf, code := s.ulp.Buffer(p.stagOrQN, p.msn, p.rsvd)
 	if buf == nil && code == 0 {
 		code = CodeNoBuffer
 	}
@@ -132,10 +132,10 @@ func (s *Stream) buffer(p *Placed) (*RecvBuffer, uint8) {
 // very end of the buffer.
 func checkOffset(buf *RecvBuffer, p *Placed) uint8 {
 	size := uint64(buf.Len)
-	if p.to > size || p.to == size && p.n > 0 {
+	if p.toOrMO > size || p.toOrMO == size && p.payloadLen > 0 {
 		return CodeInvalidMO
 	}
-	if uint64(p.n) > size-p.to {
+	if uint64(p.payloadLen) > size-p.toOrMO {
 		return CodeTooLong
 	}
 	return 0
@@ -164,28 +164,28 @@ func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (p Piece, err *Err
 	if n == 0 {
 		return p, nil
 	}
-	r, err := s.acquire(tag)
+	r, err := s.acquireRegion(tag)
 	if err != nil {
 		return p, err
 	}
-	defer r.release()
-	off, err := r.locate(to, n, need)
+	defer r.endAccess()
+	off, err := r.checkTaggedAccess(to, n, need)
 	if err != nil {
 		return p, err
 	}
-	p.Region, p.Off, p.Len, p.need, p.gen = r, off, n, need, r.gen.Load()
-	if p.ram = r.mem.RAM() != nil; p.ram {
-		p.Mem = r.mem.sub(off, n)
+	p.Region, p.Off, p.Len, p.needAccess, p.bufferGen = r, off, n, need, r.bufferGen.Load()
+	if p.inRAM = r.mem.RAM() != nil; p.inRAM {
+		p.Mem = r.mem.subRange(off, n)
 	}
 	return p, nil
 }
 
 // CheckSTag returns the region of an STag that is valid and associated with this stream.
 func (s *Stream) CheckSTag(tag STag) (*Region, *Error) {
-	r, err := s.acquire(tag)
+	r, err := s.acquireRegion(tag)
 	if err != nil {
 		return nil, err
 	}
-	r.release()
+	r.endAccess()
 	return r, nil
 }

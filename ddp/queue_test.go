@@ -51,7 +51,7 @@ func TestQueueGivesTheNthBufferToMSNn(t *testing.T) {
 
 func TestQueueComparesMSNsSerially(t *testing.T) {
 	q := NewQueue(4)
-	q.first = math.MaxUint32 - 1
+	q.nextMSN = math.MaxUint32 - 1
 	post(t, q, 1, 2, 3, 4)
 	// req 5041-7.1-5, 5041-4.3-8
 	lookup(t, q, math.MaxUint32-2, 0, CodeMSNRange)

@@ -37,23 +37,23 @@ type Region struct {
 	mem    Memory
 	base   uint64
 
-	// gen counts the changes of the buffer (Rebind): what was resolved before one is void.
-	gen atomic.Uint32
+	// bufferGen counts the changes of the buffer (Rebind): what was resolved before one is void.
+	bufferGen atomic.Uint32
 	// parent is the region that a memory window is bound to, as that was at parentGen; see window.go.
 	parent    *Region
 	parentGen uint32
 
 	table *Table
 
-	// word counts the accesses in flight (low bits) beside the two bits below. mem, base and access
-	// change only while wordHold keeps new accesses out and the count is zero.
-	word atomic.Uint32
+	// accessState counts the accesses in flight (low bits) beside the two bits below. mem, base and access
+	// change only while accessBlocked keeps new accesses out and the count is zero.
+	accessState atomic.Uint32
 }
 
 const (
-	wordInvalid = 1 << 31 // new accesses fail
-	wordHold    = 1 << 30 // new accesses wait
-	wordCount   = wordHold - 1
+	accessInvalid   = 1 << 31 // new accesses fail
+	accessBlocked   = 1 << 30 // new accesses wait
+	accessCountMask = accessBlocked - 1
 )
 
 // STag returns the Steering Tag.
@@ -70,7 +70,7 @@ func (r *Region) Access() Access { return Access(r.access.Load()) }
 
 // grants reports whether the buffer is still the one of that generation, with all the rights that are needed.
 func (r *Region) grants(gen uint32, need Access) bool {
-	return r.gen.Load() == gen && r.Access()&need == need
+	return r.bufferGen.Load() == gen && r.Access()&need == need
 }
 
 // Base returns the Tagged Offset of the first octet.
@@ -82,73 +82,73 @@ func (r *Region) Len() uint64 { return r.mem.Len() }
 // Memory returns the memory behind the region.
 func (r *Region) Memory() Memory { return r.mem }
 
-// far reports whether the memory is taken to be in no cache, for who places or cuts n octets at a time.
-func (r *Region) far(n uint64) bool { return far(r.table.ram.Load(), n) }
+// shouldPrefetch reports whether the memory is taken to be in no cache, for who places or cuts n octets at a time.
+func (r *Region) shouldPrefetch(n uint64) bool { return shouldPrefetch(r.table.ramOctets.Load(), n) }
 
 // Valid reports whether the STag may be used.
 func (r *Region) Valid() bool {
-	return r.word.Load()&wordInvalid == 0 && (r.parent == nil || r.parent.Valid() && r.attached())
+	return r.accessState.Load()&accessInvalid == 0 && (r.parent == nil || r.parent.Valid() && r.parentUnchanged())
 }
 
 // Invalidate revokes the STag (sections 8.3 and 8.3.1 item 6). It waits for accesses in flight: once
 // it has returned, no stream writes to the memory any more. It must not be called from within
 // ULP.AdmitTagged or ULP.Buffer. Invalidate is safe for concurrent use and may be repeated.
 func (r *Region) Invalidate() {
-	r.word.Or(wordInvalid)
-	r.drain()
+	r.accessState.Or(accessInvalid)
+	r.waitForAccesses()
 }
 
-// acquire begins an access and reports whether the region is valid; release ends it. An access through a
+// beginAccess begins an access and reports whether the region is valid; release ends it. An access through a
 // window is one to the region behind it as well, so that whoever waits for the one waits for the other.
-func (r *Region) acquire() bool {
+func (r *Region) beginAccess() bool {
 	if r.parent == nil {
-		return r.enter()
+		return r.addAccess()
 	}
-	if !r.parent.enter() {
+	if !r.parent.addAccess() {
 		return false
 	}
-	if r.attached() && r.enter() {
+	if r.parentUnchanged() && r.addAccess() {
 		return true
 	}
-	r.parent.leave()
+	r.parent.removeAccess()
 	return false
 }
 
-func (r *Region) release() {
-	r.leave()
+func (r *Region) endAccess() {
+	r.removeAccess()
 	if r.parent != nil {
-		r.parent.leave()
+		r.parent.removeAccess()
 	}
 }
 
-func (r *Region) enter() bool {
+func (r *Region) addAccess() bool {
 	for {
-		w := r.word.Add(1)
-		if w&(wordInvalid|wordHold) == 0 {
+		w := r.accessState.Add(1)
+		if w&(accessInvalid|accessBlocked) == 0 {
 			return true
 		}
-		r.leave()
-		if w&wordInvalid != 0 {
+		r.removeAccess()
+		if w&accessInvalid != 0 {
 			return false
 		}
 		runtime.Gosched() // held for the length of one change
 	}
 }
 
-func (r *Region) leave() { r.word.Add(^uint32(0)) }
+func (r *Region) removeAccess() { r.accessState.Add(^uint32(0)) }
 
-// drain waits until no access is in flight. It ends because an access lasts for a few copies and no new
+// waitForAccesses waits until no access is in flight. It ends because an access lasts for a few copies and no new
 // one begins.
-func (r *Region) drain() {
-	for r.word.Load()&wordCount != 0 {
+func (r *Region) waitForAccesses() {
+	for r.accessState.Load()&accessCountMask != 0 {
 		runtime.Gosched()
 	}
 }
 
-// hold keeps new accesses out and waits for those in flight; resume lets them in again.
-func (r *Region) hold() {
-	r.word.Or(wordHold)
-	r.drain()
+// blockAccesses keeps new accesses out and waits for those in flight; resume lets them in again.
+func (r *Region) blockAccesses() {
+	r.accessState.Or(accessBlocked)
+	r.waitForAccesses()
 }
 
 // contains checks that [to, to+n) is within the registered range, octet by octet and without
@@ -161,4 +161,4 @@ func (r *Region) contains(to, n uint64) (off uint64, ok bool) {
 	return to - r.base, true
 }
 
-func (r *Region) resume() { r.word.And(^uint32(wordHold)) }
+func (r *Region) unblockAccesses() { r.accessState.And(^uint32(accessBlocked)) }

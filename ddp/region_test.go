@@ -114,13 +114,13 @@ func TestChangesDoNotDisturbValidUse(t *testing.T) {
 func TestAccessWaitsForAChange(t *testing.T) {
 	r := newRig(t)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(make([]byte, 1)), Access: RemoteWrite})
-	reg.hold()
+	reg.blockAccesses()
 	placed := make(chan *Error)
 	go func() { p := r.place(taggedSeg(true, 0, reg.STag(), 0, []byte{1})); placed <- p.Err }()
 	for range 1000 {
 		runtime.Gosched()
 	}
-	reg.resume()
+	reg.unblockAccesses()
 	check.That(t, <-placed == nil, "a transfer that began before is refused")
 }
 

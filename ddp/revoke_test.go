@@ -30,7 +30,7 @@ func TestPlacementPassesByARevokedPiece(t *testing.T) {
 		g = append(g, p)
 	}
 	regs[0].Invalidate()
-	err := g.scatter(4, []byte("here"))
+	err := g.scatterAt(4, []byte("here"))
 	check.That(t, err == nil && string(mem[4:]) == "here", "%v, %q", err, mem)
 }
 

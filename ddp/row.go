@@ -4,7 +4,7 @@ package ddp
 // last, and each begins where the one before has ended, as the peer cuts a long message. Whether they may be placed is looked at once for all. It returns how many these are, 0 where
 // the first is for Place, or there is but one. What a device fails to write is for Place too, which tries again.
 func (s *Stream) PlaceRow(segs [][]byte) int {
-	if !s.receiving || s.halfDown || len(segs) < 2 || len(segs[0]) == 0 {
+	if !s.receiving || s.peerClosed || len(segs) < 2 || len(segs[0]) == 0 {
 		return 0
 	}
 	c := Control(segs[0][0])
@@ -30,30 +30,30 @@ func (s *Stream) placeRowTagged(c Control, segs [][]byte) int {
 		return 0
 	}
 	tag, to := first.STag(), first.TO()
-	r, err := s.acquire(tag)
+	r, err := s.acquireRegion(tag)
 	if err != nil {
 		return 0
 	}
-	n, size = s.putRow(r, tag, to, size, first.RsvdULP(), segs[:n])
-	r.release()
-	s.deliverTagged(&Placed{ctrl: c, name: uint32(tag), to: to, n: uint32(size)})
+	n, size = s.writeRow(r, tag, to, size, first.RsvdULP(), segs[:n])
+	r.endAccess()
+	s.deliverTagged(&Placed{ctrl: c, stagOrQN: uint32(tag), toOrMO: to, payloadLen: uint32(size)})
 	return n
 }
 
-// putRow places the size octets of segs in an acquired region, and returns for how many of them that has gone well, and their size.
-func (s *Stream) putRow(r *Region, tag STag, to, size uint64, rsvd uint8, segs [][]byte) (n int, done uint64) {
+// writeRow places the size octets of segs in an acquired region, and returns for how many of them that has gone well, and their size.
+func (s *Stream) writeRow(r *Region, tag STag, to, size uint64, rsvd uint8, segs [][]byte) (n int, done uint64) {
 	need, err := s.ulp.AdmitTagged(rsvd, r, tag, to, int(size))
 	if err != nil {
 		return 0, 0
 	}
-	off, err := r.locate(to, size, need)
+	off, err := r.checkTaggedAccess(to, size, need)
 	if err != nil {
 		return 0, 0
 	}
-	far := r.far(size / uint64(len(segs)))
+	far := r.shouldPrefetch(size / uint64(len(segs)))
 	for ; n < len(segs); n++ {
 		p := TaggedView(segs[n]).Payload()
-		if r.mem.put(off+done, p, far) != nil {
+		if r.mem.writeAt(off+done, p, far) != nil {
 			break
 		}
 		done += uint64(len(p))
@@ -66,29 +66,29 @@ func (s *Stream) placeRowUntagged(c Control, segs [][]byte) (n int) {
 		return 0
 	}
 	v := UntaggedView(segs[0])
-	p := Placed{rsvd: v.RsvdULP(), name: v.QN(), msn: v.MSN(), to: uint64(v.MO()), ctrl: c, live: true}
+	p := Placed{rsvd: v.RsvdULP(), stagOrQN: v.QN(), msn: v.MSN(), toOrMO: uint64(v.MO()), ctrl: c, deliverable: true}
 	for ; n < len(segs) && len(segs[n]) > UntaggedHeaderLen && Control(segs[n][0]) == c; n++ {
 		v := UntaggedView(segs[n])
-		if v.RsvdULP() != p.rsvd || v.QN() != p.name || v.MSN() != p.msn || uint64(v.MO()) != p.to+uint64(p.n) {
+		if v.RsvdULP() != p.rsvd || v.QN() != p.stagOrQN || v.MSN() != p.msn || uint64(v.MO()) != p.toOrMO+uint64(p.payloadLen) {
 			break
 		}
-		p.n += uint32(len(v.Payload()))
+		p.payloadLen += uint32(len(v.Payload()))
 	}
 	if n < 2 {
 		return 0
 	}
-	buf, code := s.buffer(&p)
-	if code != 0 || checkOffset(buf, &p) != 0 || !s.covers[p.name].follows(p.to) {
+	buf, code := s.findRecvBuffer(&p)
+	if code != 0 || checkOffset(buf, &p) != 0 || !s.recvRanges[p.stagOrQN].isNext(p.toOrMO) {
 		return 0
 	}
-	p.n = 0
+	p.payloadLen = 0
 	for i, b := range segs[:n] {
 		body := UntaggedView(b).Payload()
-		if buf.Pieces.scatter(p.to+uint64(p.n), body) != nil {
+		if buf.Pieces.scatterAt(p.toOrMO+uint64(p.payloadLen), body) != nil {
 			n = i
 			break
 		}
-		p.n += uint32(len(body))
+		p.payloadLen += uint32(len(body))
 	}
 	s.deliverUntagged(&p)
 	return n

@@ -275,10 +275,10 @@ func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
 			i += n
 			must.Equal(t, "whether segments are taken", many.receiving, one.receiving)
 			if one.receiving {
-				must.That(t, many.run == one.run, "seed %d: delivering %+v, want %+v", seed, many.run, one.run)
+				must.That(t, many.taggedMsg == one.taggedMsg, "seed %d: delivering %+v, want %+v", seed, many.taggedMsg, one.taggedMsg)
 			}
-			for qn := range one.covers {
-				must.That(t, many.covers[qn] == one.covers[qn], "seed %d: queue %d has %+v, want %+v", seed, qn, many.covers[qn], one.covers[qn])
+			for qn := range one.recvRanges {
+				must.That(t, many.recvRanges[qn] == one.recvRanges[qn], "seed %d: queue %d has %+v, want %+v", seed, qn, many.recvRanges[qn], one.recvRanges[qn])
 				must.Equal(t, "messages that have begun", many.ulp.queues[qn].InProcess(), one.ulp.queues[qn].InProcess())
 			}
 			must.That(t, begun || many.wrote(one), "seed %d: the memory differs behind segment %d", seed, i)
@@ -465,7 +465,7 @@ func TestMessageInRows(t *testing.T) {
 // As many pieces stand apart as may: a row is one segment after the other, of which the first is too much.
 func TestNoRowBeyondManyPieces(t *testing.T) {
 	l := newRowLab(t)
-	for i := range uint32(maxAhead) {
+	for i := range uint32(maxGapSpans) {
 		l.arrive(untaggedSeg(false, 0, 1, 10+10*i, pattern(1)))
 	}
 	must.Equal(t, "a row", l.PlaceRow(l.untagged(3, 120)), 0)
@@ -494,9 +494,9 @@ func TestRowEndsWhereAWriteFails(t *testing.T) {
 			n := l.PlaceRow(row)
 			check.Equal(t, "segments placed", n, min(left, 4))
 			if tagged {
-				check.Equal(t, "octets of the message", l.run.length, uint64(10*n))
+				check.Equal(t, "octets of the message", l.taggedMsg.length, uint64(10*n))
 			} else {
-				check.Equal(t, "octets of the message", l.covers[1].done, uint64(10*n))
+				check.Equal(t, "octets of the message", l.recvRanges[1].contiguous, uint64(10*n))
 			}
 			check.Equal(t, "what the ULP hears", len(l.ulp.log), 0)
 		}
@@ -512,7 +512,7 @@ func TestRowAllocatesNothing(t *testing.T) {
 		}
 	}), 0)
 	check.Equal(t, "allocations for an untagged row", testing.AllocsPerRun(100, func() {
-		if l.covers[0].next(); l.PlaceRow(untagged) != len(untagged) {
+		if l.recvRanges[0].resetForNext(); l.PlaceRow(untagged) != len(untagged) {
 			t.Fatal("no row")
 		}
 	}), 0)

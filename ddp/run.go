@@ -9,28 +9,28 @@ type Run struct {
 	// Beyond is what is likely to be read next and is in no cache of the processor's: as much with each segment as that has payload.
 	Beyond []byte
 
-	first Segment
-	place int    // where in a header the place of the payload is, which is all that differs
-	at    uint64 // that of the first: its TO or MO
-	step  uint64 // octets of payload of each
+	firstSegment   Segment
+	offsetPos      int    // where in a header the place of the payload is, which is all that differs
+	startOffset    uint64 // that of the first: its TO or MO
+	segmentPayload uint64 // octets of payload of each
 }
 
 // Where it is: TO in a tagged header, MO in an untagged one.
 const (
-	taggedPlace   = 6
-	untaggedPlace = 14
+	toFieldPos = 6
+	moFieldPos = 14
 )
 
 // HeaderLen returns the length of their headers.
-func (r *Run) HeaderLen() int { return r.first.HeaderLen }
+func (r *Run) HeaderLen() int { return r.firstSegment.HeaderLen }
 
 // PutHeader writes the header of the i-th to b, which has room for it.
 func (r *Run) PutHeader(i int, b []byte) {
-	copy(b, r.first.Header[:r.first.HeaderLen])
-	if at := r.at + uint64(i)*r.step; r.place == taggedPlace {
-		binary.BigEndian.PutUint64(b[taggedPlace:], at)
+	copy(b, r.firstSegment.Header[:r.firstSegment.HeaderLen])
+	if at := r.startOffset + uint64(i)*r.segmentPayload; r.offsetPos == toFieldPos {
+		binary.BigEndian.PutUint64(b[toFieldPos:], at)
 	} else {
-		binary.BigEndian.PutUint32(b[untaggedPlace:], uint32(at))
+		binary.BigEndian.PutUint32(b[moFieldPos:], uint32(at))
 	}
 }
 
@@ -40,42 +40,42 @@ func (s *Stream) NextRun(size, n int, r *Run) int {
 	if s.llp == nil || !s.Pending() {
 		return 0
 	}
-	m := s.out.at(s.out.next)
-	header, rest := m.headerLen(), uint64(m.length-m.cut)
+	m := s.outMessages.at(s.outMessages.nextToCut)
+	header, rest := m.headerLen(), uint64(m.length-m.cutOctets)
 	if size <= header || rest == 0 {
 		return 0
 	}
-	step, p := uint64(size-header), &m.body[m.piece]
-	k := min(uint64(max(n, 0)), (rest-1)/step, (p.Len-m.off)/step)
+	step, p := uint64(size-header), &m.body[m.pieceIndex]
+	k := min(uint64(max(n, 0)), (rest-1)/step, (p.Len-m.pieceOff)/step)
 	if k < 2 {
 		return 0
 	}
-	if r.Body, r.Beyond = p.run(m.off, k, step); r.Body == nil {
+	if r.Body, r.Beyond = p.sliceRun(m.pieceOff, k, step); r.Body == nil {
 		return 0
 	}
 	if m.tagged {
-		r.at, r.place = m.to+uint64(m.cut), taggedPlace
+		r.startOffset, r.offsetPos = m.to+uint64(m.cutOctets), toFieldPos
 	} else {
-		r.at, r.place = uint64(m.cut), untaggedPlace
+		r.startOffset, r.offsetPos = uint64(m.cutOctets), moFieldPos
 	}
-	if s.cut(m, step, &r.first) != nil {
+	if s.cutSegment(m, step, &r.firstSegment) != nil {
 		return 0
 	}
-	r.step = step
-	m.cut += uint32((k - 1) * step)
-	m.unacked += uint32(k - 1)
-	m.off += (k - 1) * step
+	r.segmentPayload = step
+	m.cutOctets += uint32((k - 1) * step)
+	m.unackedSegments += uint32(k - 1)
+	m.pieceOff += (k - 1) * step
 	return int(k)
 }
 
-// run returns n times step octets of the piece from off on, if they are in RAM, and what lies beyond, if that is to be asked for. Whether they may be sent is for slice to say.
-func (p *Piece) run(off, n, step uint64) (body, beyond []byte) {
+// sliceRun returns n times step octets of the piece from off on, if they are in RAM, and what lies beyond, if that is to be asked for. Whether they may be sent is for slice to say.
+func (p *Piece) sliceRun(off, n, step uint64) (body, beyond []byte) {
 	b, far := p.Mem.b, false
 	switch {
 	case p.Region == nil:
-		off, far = p.Off+off, p.Mem.far(step)
-	case p.ram:
-		far = p.Region.far(step)
+		off, far = p.Off+off, p.Mem.shouldPrefetch(step)
+	case p.inRAM:
+		far = p.Region.shouldPrefetch(step)
 	default:
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func (p *Piece) run(off, n, step uint64) (body, beyond []byte) {
 	if off > size || n > size-off {
 		return nil, nil
 	}
-	if next := off + step + min(step, page); far && next < size {
+	if next := off + step + min(step, prefetchMaxLen); far && next < size {
 		beyond = b[next:][:min(n, size-next)]
 	}
 	return b[off : off+n : off+n], beyond

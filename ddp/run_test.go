@@ -145,31 +145,31 @@ func TestWhereARunEnds(t *testing.T) {
 
 // What lies beyond a run is asked for where memory is larger than caches: as far beyond each segment as for that alone.
 func TestWhatLiesBeyondARun(t *testing.T) {
-	b := make([]byte, 2*wide)
+	b := make([]byte, 2*prefetchMinMemory)
 	for _, row := range []struct{ off, n, step, at, len int }{
 		{0, 8, 1400, 2800, 11200},
-		{2*wide - 16000, 8, 1400, 2*wide - 16000 + 2800, 11200},
-		{2*wide - 12000, 8, 1400, 2*wide - 12000 + 2800, 9200},
-		{2*wide - 11200, 8, 1400, 2*wide - 11200 + 2800, 8400},
-		{0, 2, 9000, 9000 + page, 18000},
-		{2*wide - 18000, 2, 9000, 2*wide - 9000 + page, 9000 - page},
-		{2*wide - 9000, 1, 9000, 0, 0},
+		{2*prefetchMinMemory - 16000, 8, 1400, 2*prefetchMinMemory - 16000 + 2800, 11200},
+		{2*prefetchMinMemory - 12000, 8, 1400, 2*prefetchMinMemory - 12000 + 2800, 9200},
+		{2*prefetchMinMemory - 11200, 8, 1400, 2*prefetchMinMemory - 11200 + 2800, 8400},
+		{0, 2, 9000, 9000 + prefetchMaxLen, 18000},
+		{2*prefetchMinMemory - 18000, 2, 9000, 2*prefetchMinMemory - 9000 + prefetchMaxLen, 9000 - prefetchMaxLen},
+		{2*prefetchMinMemory - 9000, 1, 9000, 0, 0},
 	} {
-		p := Piece{Mem: Bytes(b), Len: 2 * wide}
-		body, beyond := p.run(uint64(row.off), uint64(row.n), uint64(row.step))
+		p := Piece{Mem: Bytes(b), Len: 2 * prefetchMinMemory}
+		body, beyond := p.sliceRun(uint64(row.off), uint64(row.n), uint64(row.step))
 		check.That(t, len(body) == row.n*row.step && cap(body) == len(body) && &body[0] == &b[row.off], "%+v: a body of %d", row, len(body))
 		if len(beyond) != row.len || row.len > 0 && &beyond[0] != &b[row.at] {
 			t.Errorf("%+v: %d octets beyond", row, len(beyond))
 		}
 	}
-	p := Piece{Mem: Bytes(b[:wide-1]), Len: wide - 1}
-	body, beyond := p.run(0, 8, 1400)
+	p := Piece{Mem: Bytes(b[:prefetchMinMemory-1]), Len: prefetchMinMemory - 1}
+	body, beyond := p.sliceRun(0, 8, 1400)
 	check.That(t, len(body) == 11200 && beyond == nil, "%d octets beyond what the caches have", len(beyond))
 	tab := NewTable(new(entropy))
 	reg := must.Get(tab.Register(Spec{PD: testPD, Mem: Bytes(b), Access: RemoteRead}))(t)
 	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Table: tab, ULP: new(recorder)})
 	p = resolved(t, s, reg, 100, 20_000)
-	body, beyond = p.run(5, 8, 1400)
+	body, beyond = p.sliceRun(5, 8, 1400)
 	check.That(t, &body[0] == &b[105] && &beyond[0] == &b[2905], "%d octets of a region, %d beyond", len(body), len(beyond))
 }
 

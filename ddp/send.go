@@ -2,36 +2,36 @@ package ddp
 
 // message is an outgoing message until its completion (section 5.4).
 type message struct {
-	body   Gather
-	token  uint64
-	to     uint64 // tagged: TO of the first octet
-	length uint32
-	name   uint32 // STag, or QN
-	msn    uint32 // untagged: assigned when the first segment is cut
-	rsvd   [5]byte
-	tagged bool
+	body     Gather
+	token    uint64
+	to       uint64 // tagged: TO of the first octet
+	length   uint32
+	stagOrQN uint32 // STag, or QN
+	msn      uint32 // untagged: assigned when the first segment is cut
+	rsvd     [5]byte
+	tagged   bool
 
-	cut     uint32 // payload octets in segments so far
-	piece   int    // where in body the next segment begins
-	off     uint64
-	begun   bool
-	sealed  bool   // no further segment comes: all are cut, or err is set
-	unacked uint32 // segments that the LLP has not acknowledged
-	err     error  // why the message is not sent in whole
+	cutOctets       uint32 // payload octets in segments so far
+	pieceIndex      int    // where in body the next segment begins
+	pieceOff        uint64
+	hasStarted      bool
+	sealed          bool   // no further segment comes: all are cut, or err is set
+	unackedSegments uint32 // segments that the LLP has not acknowledged
+	err             error  // why the message is not sent in whole
 }
 
-// ring is a queue of messages that keeps its memory. Messages [0, next) are sealed.
-type ring struct {
-	buf  []message // length a power of two
-	head int
-	n    int
-	next int // the message to cut from
+// messageRing is a queue of messages that keeps its memory. Messages [0, next) are sealed.
+type messageRing struct {
+	buf       []message // length a power of two
+	head      int
+	n         int
+	nextToCut int // the message to cut from
 }
 
-func (q *ring) at(i int) *message { return &q.buf[(q.head+i)&(len(q.buf)-1)] }
+func (q *messageRing) at(i int) *message { return &q.buf[(q.head+i)&(len(q.buf)-1)] }
 
 // push returns a new message, which is zero, to be filled where it lies: to copy what was written just before, in pieces, has the processor wait.
-func (q *ring) push() *message {
+func (q *messageRing) push() *message {
 	if q.n == len(q.buf) {
 		grown := make([]message, max(8, 2*q.n))
 		for i := range q.n {
@@ -43,13 +43,13 @@ func (q *ring) push() *message {
 	return q.at(q.n - 1)
 }
 
-func (q *ring) pop() message {
+func (q *messageRing) pop() message {
 	m := q.at(0)
 	out := *m
 	*m = message{}
 	q.head = (q.head + 1) & (len(q.buf) - 1)
 	q.n--
-	q.next--
+	q.nextToCut--
 	return out
 }
 
@@ -61,14 +61,14 @@ func (s *Stream) SendUntagged(qn uint32, rsvd [5]byte, g Gather, token uint64) e
 	if uint64(qn) >= uint64(len(s.sendMSN)) {
 		return ErrQueueNumber
 	}
-	n, err := g.check()
+	n, err := g.checkLen()
 	if err != nil {
 		return err
 	}
-	m, err := s.submit()
+	m, err := s.newMessage()
 	if err == nil {
-		m.body, m.token, m.length, m.name, m.rsvd = g, token, n, qn, rsvd
-		s.ready()
+		m.body, m.token, m.length, m.stagOrQN, m.rsvd = g, token, n, qn, rsvd
+		s.notifyLLP()
 	}
 	return err
 }
@@ -76,56 +76,56 @@ func (s *Stream) SendUntagged(qn uint32, rsvd [5]byte, g Gather, token uint64) e
 // SendTagged submits a message for the peer's buffer stag from Tagged Offset to on. It is like
 // SendUntagged otherwise; ErrRange also refuses a range of Tagged Offsets that wraps.
 func (s *Stream) SendTagged(stag STag, to uint64, rsvd uint8, g Gather, token uint64) error {
-	n, err := g.check()
+	n, err := g.checkLen()
 	if err != nil {
 		return err
 	}
-	if wraps(to, uint64(n)) { // which nothing never does: its TO is not checked (section 5.2)
+	if rangeWraps(to, uint64(n)) { // which nothing never does: its TO is not checked (section 5.2)
 		return ErrRange
 	}
-	m, err := s.submit()
+	m, err := s.newMessage()
 	if err == nil {
-		m.body, m.token, m.length, m.name, m.to, m.tagged = g, token, n, uint32(stag), to, true
+		m.body, m.token, m.length, m.stagOrQN, m.to, m.tagged = g, token, n, uint32(stag), to, true
 		m.rsvd[0] = rsvd
-		s.ready()
+		s.notifyLLP()
 	}
 	return err
 }
 
-// submit returns a message to be filled, and then to be told of by ready.
-func (s *Stream) submit() (*message, error) {
+// newMessage returns a message to be filled, and then to be told of by ready.
+func (s *Stream) newMessage() (*message, error) {
 	switch {
 	case s.closed || s.aborted:
 		return nil, ErrClosed
-	case s.closing:
+	case s.closeRequested:
 		return nil, ErrClosing
-	case s.spoken: // limited, and the last word is said
+	case s.lastMessageSent: // limited, and the last word is said
 		return nil, ErrFaulted
 	}
-	s.spoken = s.limited
-	return s.out.push(), nil
+	s.lastMessageSent = s.lastMessageOnly
+	return s.outMessages.push(), nil
 }
 
-func (s *Stream) ready() {
+func (s *Stream) notifyLLP() {
 	if s.llp != nil {
 		s.llp.Ready()
 	}
 }
 
 // Pending reports whether NextSegment has something to cut.
-func (s *Stream) Pending() bool { return s.out.next < s.out.n }
+func (s *Stream) Pending() bool { return s.outMessages.nextToCut < s.outMessages.n }
 
 // Unfinished returns the number of messages that are neither completed nor failed.
-func (s *Stream) Unfinished() int { return s.out.n }
+func (s *Stream) Unfinished() int { return s.outMessages.n }
 
 // Cut returns how many payload octets of the message that NextSegment is in the middle of have been cut;
 // from within ULP.Failed, how many of the message that failed.
 func (s *Stream) Cut() uint64 {
 	switch {
-	case s.failing:
-		return s.failedCut
+	case s.reportingFailure:
+		return s.failedCutOctets
 	case s.Pending():
-		return uint64(s.out.at(s.out.next).cut)
+		return uint64(s.outMessages.at(s.outMessages.nextToCut).cutOctets)
 	}
 	return 0
 }
@@ -135,8 +135,8 @@ func (s *Stream) Rest() uint64 {
 	if !s.Pending() {
 		return 0
 	}
-	m := s.out.at(s.out.next)
-	return uint64(m.length - m.cut)
+	m := s.outMessages.at(s.outMessages.nextToCut)
+	return uint64(m.length - m.cutOctets)
 }
 
 // NextSegment cuts the next segment, of at most max octets with its header (the MULPDU at this moment,
@@ -144,7 +144,7 @@ func (s *Stream) Rest() uint64 {
 // the segment to the peer, after those before it; a later change of MULPDU does not touch it.
 func (s *Stream) NextSegment(max int, seg *Segment) bool {
 	s.cutting = true
-	ok := s.next(max, seg)
+	ok := s.cutNext(max, seg)
 	s.cutting = false
 	return ok
 }
@@ -153,15 +153,15 @@ func (s *Stream) NextSegment(max int, seg *Segment) bool {
 // wire then: memory that they refer to can be detached only afterwards.
 func (s *Stream) Cutting() bool { return s.cutting }
 
-func (s *Stream) next(max int, seg *Segment) bool {
+func (s *Stream) cutNext(max int, seg *Segment) bool {
 	for s.llp != nil && s.Pending() {
-		m := s.out.at(s.out.next)
+		m := s.outMessages.at(s.outMessages.nextToCut)
 		room := max - m.headerLen()
 		if room < 0 || room == 0 && m.length > 0 {
 			return false
 		}
-		if err := s.cut(m, uint64(room), seg); err != nil {
-			s.spoil(err)
+		if err := s.cutSegment(m, uint64(room), seg); err != nil {
+			s.failCurrent(err)
 			continue // the ULP may have answered with a last message
 		}
 		if !s.Pending() {
@@ -179,43 +179,43 @@ func (m *message) headerLen() int {
 	return UntaggedHeaderLen
 }
 
-// cut makes the next segment of m with at most room octets of payload.
-func (s *Stream) cut(m *message, room uint64, seg *Segment) error {
-	n, err := m.gather(min(room, uint64(m.length-m.cut)), seg)
+// cutSegment makes the next segment of m with at most room octets of payload.
+func (s *Stream) cutSegment(m *message, room uint64, seg *Segment) error {
+	n, err := m.gatherBody(min(room, uint64(m.length-m.cutOctets)), seg)
 	if err != nil {
 		return err
 	}
-	last := m.cut+n == m.length
+	last := m.cutOctets+n == m.length
 	if m.tagged {
-		h := Tagged{Last: last, Rsvd: m.rsvd[0], STag: STag(m.name), TO: m.to + uint64(m.cut)}
+		h := Tagged{Last: last, Rsvd: m.rsvd[0], STag: STag(m.stagOrQN), TO: m.to + uint64(m.cutOctets)}
 		seg.HeaderLen = h.Put(seg.Header[:])
 	} else {
-		if !m.begun {
-			m.msn = s.sendMSN[m.name]
-			s.sendMSN[m.name]++
+		if !m.hasStarted {
+			m.msn = s.sendMSN[m.stagOrQN]
+			s.sendMSN[m.stagOrQN]++
 		}
-		h := Untagged{Last: last, Rsvd: m.rsvd, QN: m.name, MSN: m.msn, MO: m.cut}
+		h := Untagged{Last: last, Rsvd: m.rsvd, QN: m.stagOrQN, MSN: m.msn, MO: m.cutOctets}
 		seg.HeaderLen = h.Put(seg.Header[:])
 	}
-	m.cut += n
-	m.begun = true
-	m.unacked++
+	m.cutOctets += n
+	m.hasStarted = true
+	m.unackedSegments++
 	if last {
 		m.sealed = true
-		s.out.next++
+		s.outMessages.nextToCut++
 	}
 	return nil
 }
 
-// gather refers seg.Body to the next octets of the message, at most want, from up to two pieces.
-func (m *message) gather(want uint64, seg *Segment) (n uint32, err error) {
+// gatherBody refers seg.Body to the next octets of the message, at most want, from up to two pieces.
+func (m *message) gatherBody(want uint64, seg *Segment) (n uint32, err error) {
 	seg.Body = [2][]byte{}
-	piece, off := m.piece, m.off
+	piece, off := m.pieceIndex, m.pieceOff
 	for i := 0; i < len(seg.Body) && want > 0; {
 		p := &m.body[piece]
 		k := min(want, p.Len-off)
 		if k > 0 {
-			if seg.Body[i], err = p.slice(off, k); err != nil {
+			if seg.Body[i], err = p.sliceAt(off, k); err != nil {
 				return 0, err
 			}
 			i++
@@ -226,7 +226,7 @@ func (m *message) gather(want uint64, seg *Segment) (n uint32, err error) {
 			piece, off = piece+1, 0
 		}
 	}
-	m.piece, m.off = piece, off
+	m.pieceIndex, m.pieceOff = piece, off
 	return n, nil
 }
 
@@ -236,26 +236,26 @@ func (s *Stream) Acked() { s.AckedRun(1) }
 
 // AckedRun is Acked for n segments.
 func (s *Stream) AckedRun(n int) {
-	for n > 0 && s.out.n > 0 {
-		m := s.out.at(0) // the oldest: settle leaves no other in front
-		k := min(uint32(n), m.unacked)
+	for n > 0 && s.outMessages.n > 0 {
+		m := s.outMessages.at(0) // the oldest: settle leaves no other in front
+		k := min(uint32(n), m.unackedSegments)
 		if k == 0 {
 			return
 		}
 		n -= int(k)
-		if m.unacked -= k; m.unacked == 0 {
-			s.settle()
+		if m.unackedSegments -= k; m.unackedSegments == 0 {
+			s.completeMessages()
 		}
 	}
 }
 
-// settle reports the oldest messages that are done, in order of submission.
-func (s *Stream) settle() {
-	for s.out.n > 0 && s.out.at(0).sealed && s.out.at(0).unacked == 0 {
-		if m := s.out.pop(); m.err != nil {
-			s.failing, s.failedCut = true, uint64(m.cut)
+// completeMessages reports the oldest messages that are done, in order of submission.
+func (s *Stream) completeMessages() {
+	for s.outMessages.n > 0 && s.outMessages.at(0).sealed && s.outMessages.at(0).unackedSegments == 0 {
+		if m := s.outMessages.pop(); m.err != nil {
+			s.reportingFailure, s.failedCutOctets = true, uint64(m.cutOctets)
 			s.ulp.Failed(m.token, m.err)
-			s.failing = false
+			s.reportingFailure = false
 		} else {
 			s.ulp.Completed(m.token)
 		}
@@ -263,28 +263,28 @@ func (s *Stream) settle() {
 	s.finishIfDrained()
 }
 
-// spoil gives up the message that is being cut, because its memory failed, and those behind it. The
+// failCurrent gives up the message that is being cut, because its memory failed, and those behind it. The
 // peer may miss the end of a message then, so that only a last word can follow.
-func (s *Stream) spoil(err error) {
-	s.limited = true
-	s.out.at(s.out.next).err = err
-	s.withdraw(ErrCanceled)
+func (s *Stream) failCurrent(err error) {
+	s.lastMessageOnly = true
+	s.outMessages.at(s.outMessages.nextToCut).err = err
+	s.withdrawUnsent(ErrCanceled)
 }
 
 // CancelUnsent withdraws every message of which no segment was given out, and the rest of the message
 // that is being cut; they fail with ErrCanceled. Where a message was broken off, only one more message
 // may be submitted (as after Fatal).
-func (s *Stream) CancelUnsent() { s.withdraw(ErrCanceled) }
+func (s *Stream) CancelUnsent() { s.withdrawUnsent(ErrCanceled) }
 
-// withdraw seals what is not wholly cut, with err where no other is known.
-func (s *Stream) withdraw(err error) {
-	for ; s.Pending(); s.out.next++ {
-		m := s.out.at(s.out.next)
+// withdrawUnsent seals what is not wholly cut, with err where no other is known.
+func (s *Stream) withdrawUnsent(err error) {
+	for ; s.Pending(); s.outMessages.nextToCut++ {
+		m := s.outMessages.at(s.outMessages.nextToCut)
 		if m.err == nil {
 			m.err = err
 		}
 		m.sealed = true
-		s.limited = s.limited || m.begun
+		s.lastMessageOnly = s.lastMessageOnly || m.hasStarted
 	}
-	s.settle()
+	s.completeMessages()
 }

@@ -215,7 +215,7 @@ func TestManyMessagesKeepTheirOrder(t *testing.T) {
 		r.ulp.want(t)
 		must.That(t, r.Unfinished() == int(sent-acked), "%d unfinished of %d", r.Unfinished(), sent-acked)
 	}
-	check.Equal(t, "octets held", uintptr(r.Held()), unsafe.Sizeof(*r.Stream)+3*(unsafe.Sizeof(cover{})+2*4)+uintptr(len(r.out.buf))*unsafe.Sizeof(message{}))
+	check.Equal(t, "octets held", uintptr(r.Held()), unsafe.Sizeof(*r.Stream)+3*(unsafe.Sizeof(receivedRanges{})+2*4)+uintptr(len(r.outMessages.buf))*unsafe.Sizeof(message{}))
 }
 
 func TestAcknowledgementBeforeTheMessageIsCut(t *testing.T) {

@@ -81,13 +81,13 @@ type Placed struct {
 	// they are dropped), earlier ones still must.
 	Err *Error
 
-	to   uint64 // TO, or MO of an untagged segment
-	name uint32 // STag, or QN
-	msn  uint32
-	n    uint32 // payload octets
-	ctrl Control
-	rsvd [5]byte // tagged: the first only
-	live bool    // false: dropped, nothing to deliver
+	toOrMO      uint64 // TO, or MO of an untagged segment
+	stagOrQN    uint32 // STag, or QN
+	msn         uint32
+	payloadLen  uint32 // payload octets
+	ctrl        Control
+	rsvd        [5]byte // tagged: the first only
+	deliverable bool    // false: dropped, nothing to deliver
 }
 
 // StreamConfig describes a Stream.
@@ -109,27 +109,27 @@ type Stream struct {
 	llp   LLP // nil before Attach
 
 	// Reception.
-	receiving bool     // false before Attach, after a fault and after teardown: segments are dropped
-	halfDown  bool     // the peer has closed its half gracefully
-	recvMSN   []uint32 // per queue: MSN of the next message to be delivered
-	covers    []cover  // per queue: what of that message has come
-	run       run      // the tagged message that delivery is in the middle of
-	current   Placed   // the last segment of the message that is being delivered, for Fail
+	receiving  bool             // false before Attach, after a fault and after teardown: segments are dropped
+	peerClosed bool             // the peer has closed its half gracefully
+	recvMSN    []uint32         // per queue: MSN of the next message to be delivered
+	recvRanges []receivedRanges // per queue: what of that message has come
+	taggedMsg  taggedMessage    // the tagged message that delivery is in the middle of
+	delivering Placed           // the last segment of the message that is being delivered, for Fail
 
 	// Transmission; see send.go.
-	out      ring
-	sendMSN  []uint32 // per queue: MSN of the next message
-	reported bool     // ULP.Fatal was called, or the ULP called Fail
-	limited  bool     // one more message may be sent
-	spoken   bool     // ... and has been submitted
-	closing  bool     // the ULP has asked for graceful teardown
-	finished bool     // LLP.Finish was called
-	aborted  bool     // the ULP has asked for abortive teardown
-	closed   bool     // the LLP stream is gone
+	outMessages     messageRing
+	sendMSN         []uint32 // per queue: MSN of the next message
+	errorReported   bool     // ULP.Fatal was called, or the ULP called Fail
+	lastMessageOnly bool     // one more message may be sent
+	lastMessageSent bool     // ... and has been submitted
+	closeRequested  bool     // the ULP has asked for graceful teardown
+	finishCalled    bool     // LLP.Finish was called
+	aborted         bool     // the ULP has asked for abortive teardown
+	closed          bool     // the LLP stream is gone
 
-	cutting   bool   // NextSegment is running
-	failing   bool   // ULP.Failed is being called ...
-	failedCut uint64 // ... for a message of which so many payload octets were cut
+	cutting          bool   // NextSegment is running
+	reportingFailure bool   // ULP.Failed is being called ...
+	failedCutOctets  uint64 // ... for a message of which so many payload octets were cut
 }
 
 // NewStream returns a stream that is not attached to a lower layer: messages may be submitted, nothing
@@ -137,17 +137,17 @@ type Stream struct {
 func NewStream(cfg StreamConfig) *Stream {
 	msns := make([]uint32, 2*cfg.Queues)
 	for i := range msns {
-		msns[i] = firstMSN
+		msns[i] = initialMSN
 	}
 	return &Stream{
 		id: cfg.ID, pd: cfg.PD, table: cfg.Table, ulp: cfg.ULP,
-		covers: make([]cover, cfg.Queues), recvMSN: msns[:cfg.Queues:cfg.Queues], sendMSN: msns[cfg.Queues:],
+		recvRanges: make([]receivedRanges, cfg.Queues), recvMSN: msns[:cfg.Queues:cfg.Queues], sendMSN: msns[cfg.Queues:],
 	}
 }
 
 // Held returns the octets of memory that the stream keeps, without messages.
 func (s *Stream) Held() int {
-	return int(unsafe.Sizeof(*s)) + len(s.covers)*int(unsafe.Sizeof(cover{})) + 4*(len(s.recvMSN)+len(s.sendMSN)) + len(s.out.buf)*int(unsafe.Sizeof(message{}))
+	return int(unsafe.Sizeof(*s)) + len(s.recvRanges)*int(unsafe.Sizeof(receivedRanges{})) + 4*(len(s.recvMSN)+len(s.sendMSN)) + len(s.outMessages.buf)*int(unsafe.Sizeof(message{}))
 }
 
 // ID returns the local identifier of the stream.

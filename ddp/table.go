@@ -23,15 +23,15 @@ type Table struct {
 	// share (section 8.3.2 item 5); 0 means no cap. Set it before the first registration.
 	MaxPerPD int
 
-	rand  io.Reader
-	tags  *tagger // nil before the first registration
-	perPD map[PD]int
-	live  int // registered regions
-	used  int // slots that are not nil: live ones and graves
+	rand         io.Reader
+	stags        *stagGenerator // nil before the first registration
+	regionsPerPD map[PD]int
+	liveRegions  int // registered regions
+	usedSlots    int // slots that are not nil: live ones and graves
 
 	devices deviceAtomics
 
-	ram atomic.Int64 // octets of all regions, windows apart, that are no devices
+	ramOctets atomic.Int64 // octets of all regions, windows apart, that are no devices
 
 	// slots is an open-addressed hash table: a power of two of slots, probed linearly from the low bits
 	// of the STag, which are random already. At most half of them are used, so a probe ends soon, also
@@ -39,25 +39,25 @@ type Table struct {
 	slots atomic.Pointer[[]atomic.Pointer[Region]]
 }
 
-// grave marks the slot of a deregistered region, so that probes go on past it. Its STag is 0.
-var grave = new(Region)
+// tombstone marks the slot of a deregistered region, so that probes go on past it. Its STag is 0.
+var tombstone = new(Region)
 
 const minSlots = 64
 
 // NewTable returns an empty table that draws its secret, 16 octets at the first registration, from rand.
 func NewTable(rand io.Reader) *Table {
-	t := &Table{rand: rand, perPD: make(map[PD]int)}
-	t.store(make([]atomic.Pointer[Region], minSlots))
+	t := &Table{rand: rand, regionsPerPD: make(map[PD]int)}
+	t.setSlots(make([]atomic.Pointer[Region], minSlots))
 	return t
 }
 
-func (t *Table) store(s []atomic.Pointer[Region]) { t.slots.Store(&s) }
+func (t *Table) setSlots(s []atomic.Pointer[Region]) { t.slots.Store(&s) }
 
 // Len returns the number of registered regions.
-func (t *Table) Len() int { return t.live }
+func (t *Table) Len() int { return t.liveRegions }
 
 // LenIn returns the number of registered regions of a Protection Domain, windows included.
-func (t *Table) LenIn(pd PD) int { return t.perPD[pd] }
+func (t *Table) LenIn(pd PD) int { return t.regionsPerPD[pd] }
 
 // All calls yield with each registered region, in no order, until it says false. The table must not change meanwhile.
 func (t *Table) All(yield func(*Region) bool) {
@@ -66,7 +66,7 @@ func (t *Table) All(yield func(*Region) bool) {
 		return
 	}
 	for i := range *s {
-		if r := (*s)[i].Load(); r != nil && r != grave && !yield(r) {
+		if r := (*s)[i].Load(); r != nil && r != tombstone && !yield(r) {
 			return
 		}
 	}
@@ -94,36 +94,36 @@ func (t *Table) Lookup(tag STag) *Region {
 // Register makes a region with a fresh, unpredictable STag (sections 8.3 and 8.3.1 item 4). It fails
 // with ErrRange when Base and length wrap 64 bits, with ErrTooManyRegions, or when no randomness can be read.
 func (t *Table) Register(sp Spec) (*Region, error) {
-	if wraps(sp.Base, sp.Mem.Len()) {
+	if rangeWraps(sp.Base, sp.Mem.Len()) {
 		return nil, ErrRange
 	}
-	return t.add(&Region{pd: sp.PD, scope: sp.Scope, mem: sp.Mem, base: sp.Base}, sp.Access)
+	return t.addRegion(&Region{pd: sp.PD, scope: sp.Scope, mem: sp.Mem, base: sp.Base}, sp.Access)
 }
 
-// add gives r an STag.
-func (t *Table) add(r *Region, a Access) (*Region, error) {
-	if t.MaxPerPD > 0 && t.perPD[r.pd] >= t.MaxPerPD {
+// addRegion gives r an STag.
+func (t *Table) addRegion(r *Region, a Access) (*Region, error) {
+	if t.MaxPerPD > 0 && t.regionsPerPD[r.pd] >= t.MaxPerPD {
 		return nil, ErrTooManyRegions
 	}
-	if t.tags == nil {
-		tags, err := newTagger(t.rand)
+	if t.stags == nil {
+		tags, err := newSTagGenerator(t.rand)
 		if err != nil {
 			return nil, err
 		}
-		t.tags = tags
+		t.stags = tags
 	}
-	tag := t.tags.next()
+	tag := t.stags.nextSTag()
 	for t.Lookup(tag) != nil { // only after 2^32 registrations
-		tag = t.tags.next()
+		tag = t.stags.nextSTag()
 	}
 	r.stag, r.table = tag, t
 	r.access.Store(uint32(a))
-	t.reserve()
-	insert(*t.slots.Load(), r)
-	t.used++
-	t.live++
-	t.perPD[r.pd]++
-	t.count(r, 1)
+	t.ensureRoom()
+	insertRegion(*t.slots.Load(), r)
+	t.usedSlots++
+	t.liveRegions++
+	t.regionsPerPD[r.pd]++
+	t.countMemory(r, 1)
 	return r, nil
 }
 
@@ -131,24 +131,24 @@ func (t *Table) add(r *Region, a Access) (*Region, error) {
 // stream writes to the memory any more.
 func (t *Table) Deregister(r *Region) error {
 	s := *t.slots.Load()
-	i, ok := t.find(s, r)
+	i, ok := t.findSlot(s, r)
 	if !ok {
 		return ErrNoSuchRegion
 	}
-	s[i].Store(grave)
-	t.live--
-	if t.perPD[r.pd]--; t.perPD[r.pd] == 0 {
-		delete(t.perPD, r.pd)
+	s[i].Store(tombstone)
+	t.liveRegions--
+	if t.regionsPerPD[r.pd]--; t.regionsPerPD[r.pd] == 0 {
+		delete(t.regionsPerPD, r.pd)
 	}
-	t.count(r, -1)
+	t.countMemory(r, -1)
 	r.Invalidate()
 	return nil
 }
 
-// count adds the memory of a region, or takes it away. That of a window is its parent's.
-func (t *Table) count(r *Region, times int) {
+// countMemory adds the memory of a region, or takes it away. That of a window is its parent's.
+func (t *Table) countMemory(r *Region, times int) {
 	if r.parent == nil {
-		t.ram.Add(int64(times * len(r.mem.b)))
+		t.ramOctets.Add(int64(times * len(r.mem.b)))
 	}
 }
 
@@ -156,12 +156,12 @@ func (t *Table) count(r *Region, times int) {
 // the new rights forbid is in flight, and none will be made for a request that was accepted before.
 // Streams that use the STag meanwhile wait for the change.
 func (t *Table) SetAccess(r *Region, a Access) error {
-	if _, ok := t.find(*t.slots.Load(), r); !ok {
+	if _, ok := t.findSlot(*t.slots.Load(), r); !ok {
 		return ErrNoSuchRegion
 	}
-	r.hold()
+	r.blockAccesses()
 	r.access.Store(uint32(a))
-	r.resume()
+	r.unblockAccesses()
 	return nil
 }
 
@@ -171,28 +171,28 @@ func (t *Table) SetAccess(r *Region, a Access) error {
 // ErrRevoked. Windows of the region end. It fails with ErrRange when base and length wrap 64 bits, and with
 // ErrWindow for a window.
 func (t *Table) Rebind(r *Region, mem Memory, base uint64, a Access) error {
-	if wraps(base, mem.Len()) {
+	if rangeWraps(base, mem.Len()) {
 		return ErrRange
 	}
-	if _, ok := t.find(*t.slots.Load(), r); !ok {
+	if _, ok := t.findSlot(*t.slots.Load(), r); !ok {
 		return ErrNoSuchRegion
 	}
 	if r.parent != nil {
 		return ErrWindow
 	}
-	r.hold()
-	t.count(r, -1)
+	r.blockAccesses()
+	t.countMemory(r, -1)
 	r.mem, r.base = mem, base
-	t.count(r, 1)
+	t.countMemory(r, 1)
 	r.access.Store(uint32(a))
-	r.gen.Add(1)
-	r.word.And(^uint32(wordInvalid))
-	r.resume()
+	r.bufferGen.Add(1)
+	r.accessState.And(^uint32(accessInvalid))
+	r.unblockAccesses()
 	return nil
 }
 
-// find returns the slot of r.
-func (t *Table) find(s []atomic.Pointer[Region], r *Region) (uint32, bool) {
+// findSlot returns the slot of r.
+func (t *Table) findSlot(s []atomic.Pointer[Region], r *Region) (uint32, bool) {
 	if r == nil {
 		return 0, false
 	}
@@ -207,30 +207,30 @@ func (t *Table) find(s []atomic.Pointer[Region], r *Region) (uint32, bool) {
 	}
 }
 
-// reserve makes room for one more region. Lookups that run meanwhile see the old array or the new one,
+// ensureRoom makes room for one more region. Lookups that run meanwhile see the old array or the new one,
 // which hold the same regions.
-func (t *Table) reserve() {
+func (t *Table) ensureRoom() {
 	old := *t.slots.Load()
-	if t.used+1 <= len(old)/2 {
+	if t.usedSlots+1 <= len(old)/2 {
 		return
 	}
 	size := minSlots
-	for size < 4*(t.live+1) {
+	for size < 4*(t.liveRegions+1) {
 		size *= 2
 	}
 	fresh := make([]atomic.Pointer[Region], size)
 	for i := range old {
-		if r := old[i].Load(); r != nil && r != grave {
-			insert(fresh, r)
+		if r := old[i].Load(); r != nil && r != tombstone {
+			insertRegion(fresh, r)
 		}
 	}
-	t.used = t.live
-	t.store(fresh)
+	t.usedSlots = t.liveRegions
+	t.setSlots(fresh)
 }
 
-// insert puts r into the first free slot of its probe sequence. A grave is not used again: a probe that
+// insertRegion puts r into the first free slot of its probe sequence. A grave is not used again: a probe that
 // has passed it must keep finding what lies behind.
-func insert(s []atomic.Pointer[Region], r *Region) {
+func insertRegion(s []atomic.Pointer[Region], r *Region) {
 	mask := uint32(len(s) - 1)
 	i := uint32(r.stag) & mask
 	for s[i].Load() != nil {
@@ -239,5 +239,5 @@ func insert(s []atomic.Pointer[Region], r *Region) {
 	s[i].Store(r)
 }
 
-// wraps reports whether base+n needs more than 64 bits; a sum of exactly 2^64 counts (section 7.1).
-func wraps(base, n uint64) bool { return base+n < base }
+// rangeWraps reports whether base+n needs more than 64 bits; a sum of exactly 2^64 counts (section 7.1).
+func rangeWraps(base, n uint64) bool { return base+n < base }

@@ -49,7 +49,7 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 }
 
 func TestTaggerIsAPermutation(t *testing.T) {
-	tags := must.Get(newTagger(new(entropy)))(t)
+	tags := must.Get(newSTagGenerator(new(entropy)))(t)
 	turned := func(s STag) uint32 { return uint32(s)<<16 | uint32(s)>>16 }
 	check.That(t, turned(tags.permute(turned(tags.permute(1)))) != 1, "all rounds are the same: turned round, it is its own inverse")
 	for _, step := range []uint32{1, 1 << 16, 1<<16 + 1} {
@@ -114,7 +114,7 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 		}
 	}
 	check.That(t, moved <= 50, "one region after the other moves the table %d times in 1000", moved)
-	check.That(t, tab.Len() == 0 && len(tab.perPD) == 0 && len(small.perPD) == 0, "something is left of deregistered regions")
+	check.That(t, tab.Len() == 0 && len(tab.regionsPerPD) == 0 && len(small.regionsPerPD) == 0, "something is left of deregistered regions")
 }
 
 func TestTableRefuses(t *testing.T) {

@@ -7,13 +7,13 @@ package ddp
 // still sent, further messages are refused with ErrClosing, and when the last one is acknowledged the
 // LLP is asked to finish. Reception goes on.
 func (s *Stream) CloseSend() {
-	s.closing = true
+	s.closeRequested = true
 	s.finishIfDrained()
 }
 
 func (s *Stream) finishIfDrained() {
-	if s.closing && s.out.n == 0 && s.llp != nil && !s.finished && !s.aborted && !s.closed {
-		s.finished = true
+	if s.closeRequested && s.outMessages.n == 0 && s.llp != nil && !s.finishCalled && !s.aborted && !s.closed {
+		s.finishCalled = true
 		s.llp.Finish()
 	}
 }
@@ -26,7 +26,7 @@ func (s *Stream) Abort() {
 		return
 	}
 	s.aborted, s.receiving = true, false
-	s.withdraw(ErrClosed)
+	s.withdrawUnsent(ErrClosed)
 	if s.llp == nil {
 		s.Closed(nil)
 		return
@@ -38,10 +38,10 @@ func (s *Stream) Abort() {
 // it was delivered (section 6.2.1). The own direction still sends. Data that arrives nevertheless is a
 // fatal error and ends the stream abortively.
 func (s *Stream) HalfClosed() {
-	if s.halfDown || s.aborted || s.closed {
+	if s.peerClosed || s.aborted || s.closed {
 		return
 	}
-	s.halfDown = true
+	s.peerClosed = true
 	s.ulp.PeerClosed()
 }
 
@@ -58,19 +58,19 @@ func (s *Stream) Closed(err error) {
 	if err != nil {
 		lost := &Error{Type: TypeLLP, Cause: err}
 		failure = lost
-		if !s.reported && !s.aborted {
+		if !s.errorReported && !s.aborted {
 			s.ulp.Fatal(lost)
 		}
 	}
-	for i := range s.out.next {
-		m := s.out.at(i)
-		m.unacked = 0
+	for i := range s.outMessages.nextToCut {
+		m := s.outMessages.at(i)
+		m.unackedSegments = 0
 		if m.err == nil {
 			m.err = failure
 		}
 	}
 	if s.Pending() {
-		s.out.at(s.out.next).unacked = 0
+		s.outMessages.at(s.outMessages.nextToCut).unackedSegments = 0
 	}
-	s.withdraw(failure)
+	s.withdrawUnsent(failure)
 }

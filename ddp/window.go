@@ -16,7 +16,7 @@ type Window struct {
 //
 // Errors: ErrNoSuchRegion, ErrRevoked, ErrWindow, ErrScope, ErrRights, ErrRange, ErrTooManyRegions.
 func (t *Table) Bind(of *Region, w Window) (*Region, error) {
-	if _, ok := t.find(*t.slots.Load(), of); !ok {
+	if _, ok := t.findSlot(*t.slots.Load(), of); !ok {
 		return nil, ErrNoSuchRegion
 	}
 	switch {
@@ -28,15 +28,15 @@ func (t *Table) Bind(of *Region, w Window) (*Region, error) {
 		return nil, ErrScope
 	case w.Access&(RemoteWrite|RemoteAtomic) != 0 && of.Access()&LocalWrite == 0:
 		return nil, ErrRights
-	case !of.mem.has(w.Off, w.Len) || wraps(w.Base, w.Len):
+	case !of.mem.hasRange(w.Off, w.Len) || rangeWraps(w.Base, w.Len):
 		return nil, ErrRange
 	}
-	return t.add(&Region{pd: w.PD, scope: w.Stream, mem: of.mem.sub(w.Off, w.Len), base: w.Base,
-		parent: of, parentGen: of.gen.Load()}, w.Access)
+	return t.addRegion(&Region{pd: w.PD, scope: w.Stream, mem: of.mem.subRange(w.Off, w.Len), base: w.Base,
+		parent: of, parentGen: of.bufferGen.Load()}, w.Access)
 }
 
-// attached reports whether the region behind a window still has the buffer that the window is part of.
-func (r *Region) attached() bool { return r.parent.gen.Load() == r.parentGen }
+// parentUnchanged reports whether the region behind a window still has the buffer that the window is part of.
+func (r *Region) parentUnchanged() bool { return r.parent.bufferGen.Load() == r.parentGen }
 
 // Within reports whether r is the region of or a window of it.
 func (r *Region) Within(of *Region) bool { return r == of || r != nil && r.parent == of }

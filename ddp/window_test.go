@@ -207,7 +207,7 @@ func TestAcceptedRequestsEndWithTheirRights(t *testing.T) {
 			piece, e := r.Resolve(reg.STag(), 0, 64, row.need)
 			must.That(t, e == nil, "%v", e)
 			must.OK(t, row.change(r.table, reg)) // req 5041-8.3.1-1, 5040-8.1.1-6
-			_, err := piece.slice(0, 64)
+			_, err := piece.sliceAt(0, 64)
 			check.That(t, (err == nil) == row.ok && (err == nil || errors.Is(err, ErrRevoked)), "used after the change: %v", err)
 		})
 	}

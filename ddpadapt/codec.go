@@ -25,51 +25,51 @@ const (
 	controlLen = 4 // DDP-SSN and function code
 )
 
-// function is the function code of a DDP Stream Session Control message (section 5.2.3, RFC 6581
+// functionCode is the function code of a DDP Stream Session Control message (section 5.2.3, RFC 6581
 // section 7).
-type function uint16
+type functionCode uint16
 
 const (
-	initiate  function = 1
-	accept    function = 2
-	reject    function = 3
-	terminate function = 4
+	fnInitiate  functionCode = 1
+	fnAccept    functionCode = 2
+	fnReject    functionCode = 3
+	fnTerminate functionCode = 4
 
-	enhancedInitiate function = 5
-	enhancedAccept   function = 6
-	enhancedReject   function = 7
+	fnEnhancedInitiate functionCode = 5
+	fnEnhancedAccept   functionCode = 6
+	fnEnhancedReject   functionCode = 7
 )
 
-var functionNames = [...]string{initiate: "Initiate", accept: "Accept", reject: "Reject", terminate: "Terminate",
-	enhancedInitiate: "EnhancedInitiate", enhancedAccept: "EnhancedAccept", enhancedReject: "EnhancedReject"}
+var functionNames = [...]string{fnInitiate: "Initiate", fnAccept: "Accept", fnReject: "Reject", fnTerminate: "Terminate",
+	fnEnhancedInitiate: "EnhancedInitiate", fnEnhancedAccept: "EnhancedAccept", fnEnhancedReject: "EnhancedReject"}
 
-func (f function) String() string {
-	if f >= initiate && f <= enhancedReject {
+func (f functionCode) String() string {
+	if f >= fnInitiate && f <= fnEnhancedReject {
 		return functionNames[f]
 	}
 	return "function " + strconv.Itoa(int(f))
 }
 
-// enhanced says that the private data begins with a Setup.
-func (f function) enhanced() bool { return f >= enhancedInitiate }
+// isEnhanced says that the private data begins with a Setup.
+func (f functionCode) isEnhanced() bool { return f >= fnEnhancedInitiate }
 
-// plain is the function that an enhanced one stands for.
-func (f function) plain() function {
-	if f.enhanced() {
-		return f - enhancedInitiate + initiate
+// plainCode is the function that an enhanced one stands for.
+func (f functionCode) plainCode() functionCode {
+	if f.isEnhanced() {
+		return f - fnEnhancedInitiate + fnInitiate
 	}
 	return f
 }
 
-// variant is the enhanced function for f if so asked, else f.
-func (f function) variant(enhanced bool) function {
+// enhancedIf is the enhanced function for f if so asked, else f.
+func (f functionCode) enhancedIf(enhanced bool) functionCode {
 	if enhanced {
-		return f - initiate + enhancedInitiate
+		return f - fnInitiate + fnEnhancedInitiate
 	}
 	return f
 }
 
-// message is one received user message, taken apart. payload points into the packet.
+// userMessage is one received user message, taken apart. payload points into the packet.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -79,31 +79,31 @@ func (f function) variant(enhanced bool) function {
 //	+-------------------------------+-------------------------------+
 //	|                 PPID 17: Private Data ...                     |
 //	+---------------------------------------------------------------+
-type message struct {
-	ssn      uint16
-	numbered bool     // ssn is there
-	fn       function // of a control message, 0 for a segment
-	fault    Fault    // why the message fits no sequence wherever it stands, or 0
-	payload  []byte   // the DDP Segment, or the private data
+type userMessage struct {
+	ssn     uint16
+	hasSSN  bool         // ssn is there
+	fn      functionCode // of a control message, 0 for a segment
+	fault   Fault        // why the message fits no sequence wherever it stands, or 0
+	payload []byte       // the DDP Segment, or the private data
 }
 
-// parse takes a user message apart (sections 5.2.1 to 5.2.3). What is malformed but has a DDP-SSN
+// parseMessage takes a user message apart (sections 5.2.1 to 5.2.3). What is malformed but has a DDP-SSN
 // keeps it, so that it is judged at its turn.
-func parse(ppid uint32, unordered bool, b []byte) message {
+func parseMessage(ppid uint32, unordered bool, b []byte) userMessage {
 	if ppid != PPIDSegment && ppid != PPIDControl {
-		return message{fault: FaultPPID}
+		return userMessage{fault: FaultPPID}
 	}
 	if len(b) < ssnLen {
-		return message{fault: FaultShort}
+		return userMessage{fault: FaultShort}
 	}
-	msg := message{ssn: binary.BigEndian.Uint16(b), numbered: true}
+	msg := userMessage{ssn: binary.BigEndian.Uint16(b), hasSSN: true}
 	switch {
 	case ppid == PPIDSegment:
 		msg.payload = b[ssnLen:]
 	case len(b) < controlLen:
 		msg.fault = FaultShort
 	default:
-		msg.fn = function(binary.BigEndian.Uint16(b[ssnLen:]))
+		msg.fn = functionCode(binary.BigEndian.Uint16(b[ssnLen:]))
 		msg.payload = b[controlLen:]
 		msg.fault = checkControl(msg.fn, len(msg.payload))
 	}
@@ -113,20 +113,20 @@ func parse(ppid uint32, unordered bool, b []byte) message {
 	return msg
 }
 
-func checkControl(fn function, private int) Fault {
+func checkControl(fn functionCode, private int) Fault {
 	switch {
-	case fn < initiate || fn > enhancedReject:
+	case fn < fnInitiate || fn > fnEnhancedReject:
 		return FaultFunction
-	case private > MaxPrivateData, fn == terminate && private > 0:
+	case private > MaxPrivateData, fn == fnTerminate && private > 0:
 		return FaultPrivateData
-	case private < setupLen && (fn == enhancedInitiate || fn == enhancedAccept):
+	case private < setupLen && (fn == fnEnhancedInitiate || fn == fnEnhancedAccept):
 		return FaultSetup
 	}
 	return 0
 }
 
 // putControl writes the fixed part of a control message, controlLen octets.
-func putControl(b []byte, ssn uint16, fn function) {
+func putControl(b []byte, ssn uint16, fn functionCode) {
 	binary.BigEndian.PutUint16(b, ssn)
 	binary.BigEndian.PutUint16(b[ssnLen:], uint16(fn))
 }

@@ -36,8 +36,8 @@ func (c *player) step(what string) {
 	if before, ahead, yes := strings.Cut(what, "+"); yes { // of the message whose turn it is
 		var n uint16
 		fmt.Sscan(ahead, &n)
-		if s := c.lookup(c.id); s != nil {
-			n += s.next
+		if s := c.sessionOn(c.id); s != nil {
+			n += s.nextSSN
 		}
 		what = fmt.Sprint(before, n, strings.TrimLeft(ahead, "0123456789"))
 	}
@@ -105,7 +105,7 @@ func (c *player) step(what string) {
 	case "pieces": // all of them 0
 		size := 4
 		fmt.Sscan(rest, &size)
-		c.reassembled(&assoc.Received{Stream: c.id, PPID: PPIDControl, Unordered: true, Size: size})
+		c.receiveFragmented(&assoc.Received{Stream: c.id, PPID: PPIDControl, Unordered: true, Size: size})
 	case "foreign":
 		c.verdict(c.inject(c.id, 99, wire.FlagU, []byte{0, 1, 0, 0}))
 	case "long": // an Initiate with too much private data
@@ -237,8 +237,8 @@ func answer(t *testing.T, situation []string, step string) string {
 	c.step("hand")
 	c.step("ack")
 	got += " | " + c.look()
-	if s := c.lookup(0); s != nil && s.State() < Over {
-		c.step(fmt.Sprint(s.next, " terminate"))
+	if s := c.sessionOn(0); s != nil && s.State() < Over {
+		c.step(fmt.Sprint(s.nextSSN, " terminate"))
 	} else {
 		c.step("0 initiate again")
 	}

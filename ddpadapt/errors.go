@@ -25,25 +25,25 @@ var (
 	ErrNotUp = errors.New("ddpadapt: association not established yet")
 	// ErrNotDDP: the peer announced no adaptation layer or another one than DDP; no DDP procedure is
 	// possible on the association (section 11.1). It matches syscall.EPROTONOSUPPORT.
-	ErrNotDDP error = notDDP{}
+	ErrNotDDP error = notDDPError{}
 	// ErrRestarted ends the sessions of an association that the peer restarted. New ones can be
 	// opened. It matches syscall.ECONNRESET.
-	ErrRestarted error = restarted{}
+	ErrRestarted error = restartedError{}
 	// ErrState: the call does not fit the state of the session, e.g. Accept on the active side.
 	ErrState = errors.New("ddpadapt: call does not fit the state of the session")
 )
 
-type notDDP struct{}
+type notDDPError struct{}
 
-func (notDDP) Error() string {
+func (notDDPError) Error() string {
 	return "ddpadapt: the peer did not announce DDP (adaptation indication 1) on this association"
 }
-func (notDDP) Is(target error) bool { return target == syscall.EPROTONOSUPPORT }
+func (notDDPError) Is(target error) bool { return target == syscall.EPROTONOSUPPORT }
 
-type restarted struct{}
+type restartedError struct{}
 
-func (restarted) Error() string        { return "ddpadapt: the peer restarted the association" }
-func (restarted) Is(target error) bool { return target == syscall.ECONNRESET }
+func (restartedError) Error() string        { return "ddpadapt: the peer restarted the association" }
+func (restartedError) Is(target error) bool { return target == syscall.ECONNRESET }
 
 // RejectedError reports that the peer's upper layer rejected the session (section 6.3).
 // It matches syscall.ECONNREFUSED.

@@ -50,14 +50,14 @@ type eventQueue struct {
 	head  int
 }
 
-// spareEvents is what an empty queue keeps for reuse.
-const spareEvents = 64
+// maxSpareEvents is what an empty queue keeps for reuse.
+const maxSpareEvents = 64
 
 func (q *eventQueue) push(e Event) { q.items = append(q.items, e) }
 
 func (q *eventQueue) pop() (Event, bool) {
 	if q.head == len(q.items) {
-		if q.items, q.head = q.items[:0], 0; cap(q.items) > spareEvents {
+		if q.items, q.head = q.items[:0], 0; cap(q.items) > maxSpareEvents {
 			q.items = nil
 		}
 		return Event{}, false
@@ -69,7 +69,7 @@ func (q *eventQueue) pop() (Event, bool) {
 }
 
 // Eventful says whether PollEvent has something to return, or to give back. It is for who asks often.
-func (m *Mux) Eventful() bool { return len(m.events.items) > 0 || cap(m.events.items) > spareEvents }
+func (m *Mux) Eventful() bool { return len(m.events.items) > 0 || cap(m.events.items) > maxSpareEvents }
 
 // closeSteps is what the end of a DDP stream counts, in steps: its user gives back all that was posted.
 const closeSteps = 16
@@ -79,7 +79,7 @@ const closeSteps = 16
 func (m *Mux) PollEvent() (Event, bool) {
 	e, ok := m.events.pop()
 	if e.Kind == EventDown && e.Session != nil {
-		m.steps += closeSteps
+		m.workSteps += closeSteps
 		e.Session.closeStream(e.Err)
 	}
 	return e, ok

@@ -60,9 +60,9 @@ func (k *tracked) message() {
 	ppid, flags := uint32(PPIDControl), uint8(wire.FlagU)
 	switch kind {
 	case aTerminate:
-		b = append(b, 0, byte(terminate))
+		b = append(b, 0, byte(fnTerminate))
 	case aStray:
-		b = append(b, 0, byte(accept))
+		b = append(b, 0, byte(fnAccept))
 	default:
 		ppid = PPIDSegment
 		var h [ddp.MaxHeaderLen]byte
@@ -172,7 +172,7 @@ func (k *tracked) check() {
 	if fault && !k.dead && !k.closed {
 		k.Fatal("terminated for no reason")
 	}
-	if n := k.s.window.n; !k.dead && n != len(k.wait) {
+	if n := k.s.outOfOrder.numRecords; !k.dead && n != len(k.wait) {
 		k.Fatalf("%d messages wait, want %d", n, len(k.wait))
 	}
 }
@@ -193,7 +193,7 @@ func FuzzSequence(f *testing.F) {
 		k.s, k.u = k.pending(1), k.stream(0)
 		if in[0]&1 != 0 { // nearly all numbers have been used
 			k.first = 65533
-			k.s.next = k.first
+			k.s.nextSSN = k.first
 		}
 		for len(k.in) > 0 {
 			if k.in.Next()%8 == 2 {
@@ -204,9 +204,9 @@ func FuzzSequence(f *testing.F) {
 			k.check()
 		}
 		k.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("end of the test")})
-		st := &k.store
-		must.That(t, k.Sessions() == 0 && k.early == 0 && (len(st.slab) == 0 || len(st.free) == len(st.slab)-1),
-			"%d sessions, %d octets and %d messages are kept", k.Sessions(), k.early, len(st.slab)-1-len(st.free))
+		st := &k.records
+		must.That(t, k.Sessions() == 0 && k.earlyOctets == 0 && (len(st.slab) == 0 || len(st.free) == len(st.slab)-1),
+			"%d sessions, %d octets and %d messages are kept", k.Sessions(), k.earlyOctets, len(st.slab)-1-len(st.free))
 	})
 }
 
@@ -217,15 +217,15 @@ func FuzzMessage(f *testing.F) {
 	f.Add(uint32(PPIDSegment), true, []byte{255, 255, 0xC1, 0x40}, uint32(0xC0000000))
 	f.Add(uint32(99), false, []byte{}, uint32(0))
 	f.Fuzz(func(t *testing.T, ppid uint32, unordered bool, b []byte, w uint32) {
-		msg := parse(ppid, unordered, b)
+		msg := parseMessage(ppid, unordered, b)
 		_ = msg.fn.String()
 		ok := msg.fault == 0
-		must.That(t, !ok || msg.numbered && unordered && msg.ssn == binary.BigEndian.Uint16(b) && len(msg.payload) <= len(b)-ssnLen, "%x became %+v", b, msg)
+		must.That(t, !ok || msg.hasSSN && unordered && msg.ssn == binary.BigEndian.Uint16(b) && len(msg.payload) <= len(b)-ssnLen, "%x became %+v", b, msg)
 		if ok && ppid == PPIDControl {
 			again := make([]byte, controlLen)
 			putControl(again, msg.ssn, msg.fn)
-			must.That(t, string(append(again, msg.payload...)) == string(b) && msg.fn.plain().variant(msg.fn.enhanced()) == msg.fn, "%x became %+v", b, msg)
-			if msg.fn.enhanced() {
+			must.That(t, string(append(again, msg.payload...)) == string(b) && msg.fn.plainCode().enhancedIf(msg.fn.isEnhanced()) == msg.fn, "%x became %+v", b, msg)
+			if msg.fn.isEnhanced() {
 				setup, private := splitSetup(msg.payload)
 				must.That(t, setup == nil || string(private) == string(msg.payload[setupLen:]), "private data %x of %x", private, msg.payload)
 			}
@@ -235,7 +235,7 @@ func FuzzMessage(f *testing.F) {
 		if w&bitA == 0 {
 			want &^= bitB | bitC | bitD
 		}
-		must.That(t, asked.word() == want, "%#x became %+v and %#x", w, asked, asked.word())
+		must.That(t, asked.encodeWord() == want, "%#x became %+v and %#x", w, asked, asked.encodeWord())
 		if len(b) >= setupLen {
 			negotiate(t, asked, parseSetup(binary.BigEndian.Uint32(b)))
 		}
@@ -245,7 +245,7 @@ func FuzzMessage(f *testing.F) {
 // negotiate holds the promises of RFC 6581 section 9: neither end has more Reads pending than the other serves, and an
 // indication is one that both ends support.
 func negotiate(t *testing.T, asked, own Setup) {
-	reply := parseSetup(own.Answer(asked).word())
+	reply := parseSetup(own.Answer(asked).encodeWord())
 	ord, first, err := asked.Conclude(reply)
 	must.That(t, reply.PeerToPeer == asked.PeerToPeer, "%+v is answered by %+v: another model", asked, reply)
 	if err != nil {

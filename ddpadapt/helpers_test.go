@@ -174,7 +174,7 @@ func encode(line string) (ppid uint32, b []byte) {
 	b = make([]byte, controlLen)
 	for fn, name := range functionNames {
 		if strings.EqualFold(name, kind) {
-			putControl(b, ssn, function(fn))
+			putControl(b, ssn, functionCode(fn))
 		}
 	}
 	return PPIDControl, append(b, text...)
@@ -182,7 +182,7 @@ func encode(line string) (ppid uint32, b []byte) {
 
 // String shows a packet as in peer, with the stream in front.
 func (p *packet) String() string {
-	msg := parse(p.data.PPID(), p.data.U(), p.data.Payload())
+	msg := parseMessage(p.data.PPID(), p.data.U(), p.data.Payload())
 	kind, text := "Segment", msg.payload
 	if p.data.PPID() == PPIDControl {
 		kind = msg.fn.String()
@@ -298,10 +298,10 @@ func gather(b []byte) ddp.Gather { return ddp.Gather{{Mem: ddp.Bytes(b), Len: ui
 // recount compares what the Mux counts, and what Held goes by, with what is there.
 func (e *end) recount() {
 	e.Helper()
-	got := [...]int{e.live, e.Pending(), e.refused, e.early, e.store.tops, e.store.npages}
-	want := [...]int{5: len(e.store.pages)}
+	got := [...]int{e.numSessions, e.Pending(), e.unackedRefusals, e.earlyOctets, e.records.numPageTables, e.records.numPages}
+	want := [...]int{5: len(e.records.freePages)}
 	active, early := 0, 0
-	for _, p := range e.Mux.table.All {
+	for _, p := range e.Mux.sessions.All {
 		s := *p
 		if s == nil {
 			continue
@@ -311,34 +311,34 @@ func (e *end) recount() {
 			active++
 		}
 		switch s.state {
-		case asked:
+		case stateInitiateReceived:
 			want[1]++
-			want[3] += s.own.(*asking).early
-		case refusing:
+			want[3] += s.stateData.(*initiateReceivedData).earlyOctets
+		case stateRejecting:
 			want[2]++
 		}
-		if s.window.pages != nil {
+		if s.outOfOrder.pages != nil {
 			want[4]++
-			for _, p := range s.window.pages {
+			for _, p := range s.outOfOrder.pages {
 				if p != nil {
 					want[5]++
 				}
 			}
 		}
 	}
-	for i := range e.store.slab {
-		early += len(e.store.slab[i].early)
+	for i := range e.records.slab {
+		early += len(e.records.slab[i].earlyPayload)
 	}
 	if got != want || early != want[3] || active != e.Active() {
 		e.Fatalf("sessions, pending, refused, octets that came early, windows and pages are %v, %d and %d active; counted are %v, %d", got, early, e.Active(), want, active)
 	}
-	st := &e.store
-	held := want[0]*int(unsafe.Sizeof(Session{})) + want[1]*MaxPrivateData + want[3] + want[4]*256*8 + want[5]*int(unsafe.Sizeof(page{})) +
-		cap(st.slab)*int(unsafe.Sizeof(record{})) + cap(st.free)*2 + cap(st.pages)*8 + cap(e.scratch) + cap(e.events.items)*int(unsafe.Sizeof(Event{}))
-	if e.run != nil {
-		held += int(unsafe.Sizeof(*e.run))
+	st := &e.records
+	held := want[0]*int(unsafe.Sizeof(Session{})) + want[1]*MaxPrivateData + want[3] + want[4]*256*8 + want[5]*int(unsafe.Sizeof(recordPage{})) +
+		cap(st.slab)*int(unsafe.Sizeof(record{})) + cap(st.free)*2 + cap(st.freePages)*8 + cap(e.scratch) + cap(e.events.items)*int(unsafe.Sizeof(Event{}))
+	if e.outRun != nil {
+		held += int(unsafe.Sizeof(*e.outRun))
 	}
-	if held += int(unsafe.Sizeof(*e.Mux)) + e.Mux.table.Held(); e.Held() != held {
+	if held += int(unsafe.Sizeof(*e.Mux)) + e.Mux.sessions.Held(); e.Held() != held {
 		e.Fatalf("%d octets held, counted are %d", e.Held(), held)
 	}
 }

@@ -106,13 +106,13 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 			for _, e := range ends {
 				e.recount()
 			}
-			for k, n := range [4]int{b.live, b.Pending(), b.refused, b.early} {
+			for k, n := range [4]int{b.numSessions, b.Pending(), b.unackedRefusals, b.earlyOctets} {
 				most[k] = max(most[k], n)
 			}
 		}
 		switch way := seed % 3; way {
 		case 0: // one by one
-			for round := 0; round < 100 && a.live+b.live > 0; round++ {
+			for round := 0; round < 100 && a.numSessions+b.numSessions > 0; round++ {
 				for i, e := range ends {
 					for _, s := range slices.Clone(all[i]) {
 						_ = s.Reject(0, nil)
@@ -137,10 +137,10 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 			hear(i)
 			e.recount()
 			what := fmt.Sprintf("seed %d, end %d", seed, i)
-			check.That(t, e.live == 0 && e.Pending() == 0 && e.refused == 0 && e.early == 0 && e.Active() == 0, "%s: %d sessions, %d pending, %d refused, %d octets that came early", what, e.live, e.Pending(), e.refused, e.early)
-			check.That(t, e.store.tops == 0 && e.store.npages == len(e.store.pages) && len(e.store.free) == max(len(e.store.slab)-1, 0), "%s: %d windows, %d pages, %d records of %d", what, e.store.tops, e.store.npages, len(e.store.free), len(e.store.slab))
+			check.That(t, e.numSessions == 0 && e.Pending() == 0 && e.unackedRefusals == 0 && e.earlyOctets == 0 && e.Active() == 0, "%s: %d sessions, %d pending, %d refused, %d octets that came early", what, e.numSessions, e.Pending(), e.unackedRefusals, e.earlyOctets)
+			check.That(t, e.records.numPageTables == 0 && e.records.numPages == len(e.records.freePages) && len(e.records.free) == max(len(e.records.slab)-1, 0), "%s: %d windows, %d pages, %d records of %d", what, e.records.numPageTables, e.records.numPages, len(e.records.free), len(e.records.slab))
 			check.That(t, e.Idle(), "%s: there is something to be sent", what)
-			check.That(t, e.Held()-idle[i] <= sparePages*600+spareRecords*100, "%s: %d octets are held", what, e.Held()-idle[i])
+			check.That(t, e.Held()-idle[i] <= maxSparePages*600+maxSpareRecords*100, "%s: %d octets are held", what, e.Held()-idle[i])
 		}
 	}
 	check.That(t, most[0] > 3 && most[1] > 1 && most[2] > 0 && most[3] > 0, "sessions, pending, refused, octets that came early were %v at most: too few", most)

@@ -108,32 +108,32 @@ type Mux struct {
 	a   Assoc
 	cfg Config
 
-	up      bool   // DDP is agreed
-	life    uint64 // the incarnation of the association that it was agreed in
-	err     error
-	limit   int // streams with both directions
-	table   sparse.Table[*Session]
-	live    int // sessions in the table
-	gen     uint32
-	cursor  [2]int // where the search for a free even or odd stream goes on
-	pending int    // Initiates without an answer of the upper layer
-	refused int    // refusals not acknowledged yet
-	early   int    // octets of early segments kept
+	ddpAgreed        bool   // DDP is agreed
+	incarnation      uint64 // the incarnation of the association that it was agreed in
+	err              error
+	numStreams       int // streams with both directions
+	sessions         sparse.Table[*Session]
+	numSessions      int // sessions in the table
+	lastGen          uint32
+	freeSearchPos    [2]int // where the search for a free even or odd stream goes on
+	pendingInitiates int    // Initiates without an answer of the upper layer
+	unackedRefusals  int    // refusals not acknowledged yet
+	earlyOctets      int    // octets of early segments kept
 
-	control queue // sessions with a control message to send
-	turns   turns // of sessions with segments to send
-	copying queue // sessions that are over, whose stream ends when all that it has in flight is copied
-	waiting queue // sessions with messages whose turn has come, and that wait for others
-	store   store
-	events  eventQueue
-	stats   Stats
+	controlQueue sessionQueue     // sessions with a control message to send
+	scheduler    segmentScheduler // of sessions with segments to send
+	detachQueue  sessionQueue     // sessions that are over, whose stream ends when all that it has in flight is copied
+	deliverQueue sessionQueue     // sessions with messages whose turn has come, and that wait for others
+	records      recordStore
+	events       eventQueue
+	stats        Stats
 
-	current record      // the message whose turn it is, when it came in order
-	placed  ddp.Placed  // the same on the fast path
-	seg     ddp.Segment // the segment being handed over
-	run     *assoc.Run  // several of them; nil until there are
-	scratch []byte      // a message that came in fragments
-	steps   uint64      // see Steps
+	currentRecord record      // the message whose turn it is, when it came in order
+	fastPlaced    ddp.Placed  // the same on the fast path
+	outSegment    ddp.Segment // the segment being handed over
+	outRun        *assoc.Run  // several of them; nil until there are
+	scratch       []byte      // a message that came in fragments
+	workSteps     uint64      // see Steps
 }
 
 // NewMux returns a Mux for a. Register it with a.SetUpper(m, m) before the first packet.
@@ -150,18 +150,18 @@ func NewMux(a Assoc, cfg Config) *Mux {
 	if cfg.MaxOutOfOrder <= 0 || cfg.MaxOutOfOrder > maxRecords {
 		cfg.MaxOutOfOrder = maxRecords
 	}
-	m := &Mux{a: a, cfg: cfg, cursor: [2]int{0, 1}}
-	m.control.which, m.turns.fresh.which, m.turns.ready.which, m.copying.which, m.waiting.which = 0, 1, 2, 3, 4
-	m.store.limit = cfg.MaxOutOfOrder
+	m := &Mux{a: a, cfg: cfg, freeSearchPos: [2]int{0, 1}}
+	m.controlQueue.linkIndex, m.scheduler.newlyReady.linkIndex, m.scheduler.waiting.linkIndex, m.detachQueue.linkIndex, m.deliverQueue.linkIndex = 0, 1, 2, 3, 4
+	m.records.recordLimit = cfg.MaxOutOfOrder
 	return m
 }
 
 // Streams returns how many streams can carry sessions: the lower of both directions (section 8).
-func (m *Mux) Streams() int { return m.limit }
+func (m *Mux) Streams() int { return m.numStreams }
 
 // Sessions returns how many streams are not free: sessions of all states up to EventEnded. With none
 // left, and none to come, the owner shuts the association down (RFC 5041 section 3).
-func (m *Mux) Sessions() int { return m.live }
+func (m *Mux) Sessions() int { return m.numSessions }
 
 // Err returns why the Mux is dead, nil while it is not.
 func (m *Mux) Err() error { return m.err }
@@ -173,7 +173,7 @@ func (m *Mux) Stats() Stats { return m.stats }
 func (m *Mux) HandleEvent(_ rawio.Time, e assoc.Event) {
 	switch e.Kind {
 	case assoc.EventUp, assoc.EventRestart:
-		m.agreed()
+		m.ensureAgreed()
 	case assoc.EventDown:
 		if m.err == nil {
 			m.endAll(e.Err)
@@ -182,16 +182,18 @@ func (m *Mux) HandleEvent(_ rawio.Time, e assoc.Event) {
 	}
 }
 
-// agreed says that the association, as it is now, has DDP on both sides. The packet that establishes
+// ensureAgreed says that the association, as it is now, has DDP on both sides. The packet that establishes
 // or restarts it may carry data, ahead of the event.
-func (m *Mux) agreed() bool { return m.up && m.life == m.a.Incarnation() || m.begin() }
+func (m *Mux) ensureAgreed() bool {
+	return m.ddpAgreed && m.incarnation == m.a.Incarnation() || m.startIncarnation()
+}
 
-// begin looks at the peer's adaptation indication before any DDP procedure (section 11.1).
-func (m *Mux) begin() bool {
+// startIncarnation looks at the peer's adaptation indication before any DDP procedure (section 11.1).
+func (m *Mux) startIncarnation() bool {
 	if m.err != nil {
 		return false
 	}
-	if m.up {
+	if m.ddpAgreed {
 		m.endAll(ErrRestarted)
 	}
 	if got, ok := m.a.PeerAdaptation(); !ok || got != AdaptationDDP {
@@ -199,71 +201,71 @@ func (m *Mux) begin() bool {
 		m.events.push(Event{Kind: EventDown, Err: m.err})
 		return false
 	}
-	m.up, m.life = true, m.a.Incarnation()
-	m.limit = min(m.a.OutStreams(), m.a.InStreams())
+	m.ddpAgreed, m.incarnation = true, m.a.Incarnation()
+	m.numStreams = min(m.a.OutStreams(), m.a.InStreams())
 	m.events.push(Event{Kind: EventUp})
 	return true
 }
 
 // endAll tells every session that its association is gone (section 11.3).
 func (m *Mux) endAll(err error) {
-	m.up = false
-	for _, s := range m.table.All {
+	m.ddpAgreed = false
+	for _, s := range m.sessions.All {
 		if *s != nil {
-			(*s).lost(err)
+			(*s).endWithAssoc(err)
 		}
 	}
-	m.control.clear()
-	m.turns.clear()
-	m.copying.clear()
-	m.waiting.clear()
+	m.controlQueue.clear()
+	m.scheduler.clear()
+	m.detachQueue.clear()
+	m.deliverQueue.clear()
 	m.events.push(Event{Kind: EventDown, Err: err})
 }
 
-func (m *Mux) lookup(id wire.StreamID) *Session {
-	if s := m.table.At(uint16(id)); s != nil {
+func (m *Mux) sessionOn(id wire.StreamID) *Session {
+	if s := m.sessions.At(uint16(id)); s != nil {
 		return *s
 	}
 	return nil
 }
 
-// add makes the session that occupies stream id, which must be free.
-func (m *Mux) add(id wire.StreamID, st state, own any) *Session {
-	m.gen++
-	s := &Session{m: m, stream: id, gen: m.gen, state: st, own: own, stopAt: absent, last: absent}
-	*m.table.Use(uint16(id)) = s
-	m.live++
+// addSession makes the session that occupies stream id, which must be free.
+func (m *Mux) addSession(id wire.StreamID, st sessionState, own any) *Session {
+	m.lastGen++
+	s := &Session{mux: m, stream: id, gen: m.lastGen, state: st, stateData: own, stopSSN: unknownSSN, lastSSN: unknownSSN}
+	*m.sessions.Use(uint16(id)) = s
+	m.numSessions++
 	return s
 }
 
-func (m *Mux) remove(s *Session) {
-	*m.table.At(uint16(s.stream)) = nil
-	if m.live--; m.live == 0 {
-		m.table = sparse.Table[*Session]{}
+func (m *Mux) removeSession(s *Session) {
+	*m.sessions.At(uint16(s.stream)) = nil
+	if m.numSessions--; m.numSessions == 0 {
+		m.sessions = sparse.Table[*Session]{}
 	}
 }
 
 // Steps returns how many messages, and places for them, the Mux has looked at: all work that the peer can have it do.
-func (m *Mux) Steps() uint64 { return m.steps }
+func (m *Mux) Steps() uint64 { return m.workSteps }
 
 // Held returns the octets of memory that the Mux keeps now, its sessions' included. It costs no more than a look at a
 // few fields.
 func (m *Mux) Held() int {
 	held := 0
-	if m.run != nil {
-		held = int(unsafe.Sizeof(*m.run))
+	if m.outRun != nil {
+		held = int(unsafe.Sizeof(*m.outRun))
 	}
-	return held + int(unsafe.Sizeof(*m)) + m.table.Held() + m.live*int(unsafe.Sizeof(Session{})) + m.pending*MaxPrivateData +
-		m.store.held() + m.early + cap(m.scratch) + cap(m.events.items)*int(unsafe.Sizeof(Event{}))
+	return held + int(unsafe.Sizeof(*m)) + m.sessions.Held() + m.numSessions*int(unsafe.Sizeof(Session{})) + m.pendingInitiates*MaxPrivateData +
+		m.records.heldOctets() + m.earlyOctets + cap(m.scratch) + cap(m.events.items)*int(unsafe.Sizeof(Event{}))
 }
 
-// pick returns the stream asked for, or a free one of the own kind, or else any free one.
-func (m *Mux) pick(stream int) (wire.StreamID, error) {
-	if stream >= m.limit {
+// pickStream returns the stream asked for, or a free one of the own kind, or else any free one.
+func (m *Mux) pickStream(stream int) (wire.StreamID, error) {
+	if stream >= m.numStreams {
 		return 0, ErrInvalidStream
 	}
 	if stream >= 0 {
-		if m.lookup(wire.StreamID(stream)) != nil {
+		if m.sessionOn(wire.StreamID(stream)) != nil {
 			return 0, ErrStreamInUse
 		}
 		return wire.StreamID(stream), nil
@@ -273,12 +275,12 @@ func (m *Mux) pick(stream int) (wire.StreamID, error) {
 		own = 0
 	}
 	for _, kind := range [2]int{own, 1 - own} {
-		for id, n := m.cursor[kind], 0; n < m.limit; id, n = id+2, n+2 {
-			if id >= m.limit {
+		for id, n := m.freeSearchPos[kind], 0; n < m.numStreams; id, n = id+2, n+2 {
+			if id >= m.numStreams {
 				id = kind
 			}
-			if id < m.limit && m.lookup(wire.StreamID(id)) == nil {
-				m.cursor[kind] = id + 2
+			if id < m.numStreams && m.sessionOn(wire.StreamID(id)) == nil {
+				m.freeSearchPos[kind] = id + 2
 				return wire.StreamID(id), nil
 			}
 		}

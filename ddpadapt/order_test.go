@@ -53,30 +53,30 @@ func TestEarlySegmentFarAhead(t *testing.T) {
 	begun := b.Steps()
 	must.OK(t, s.Accept(0, u.Stream, nil))
 	n := b.Steps() - begun
-	check.That(t, n <= 600 && s.window.n == 1 && b.store.slab[s.window.get(30000)].early == nil, "%d steps, %d wait", n, s.window.n)
+	check.That(t, n <= 600 && s.outOfOrder.numRecords == 1 && b.records.slab[s.outOfOrder.get(30000)].earlyPayload == nil, "%d steps, %d wait", n, s.outOfOrder.numRecords)
 	u.told(t, "a")
 }
 
 // The queue of events gives back what was much.
 func TestPlacesWithoutRecordsAreSkipped(t *testing.T) {
-	w := window{pages: new([256]*page), n: 1}
-	w.pages[2] = new(page)
+	w := recordWindow{pages: new([256]*recordPage), numRecords: 1}
+	w.pages[2] = new(recordPage)
 	for _, row := range []struct{ from, end, to uint16 }{
 		{0x105, 0x400, 0x1ff}, {0x100, 0x400, 0x1ff}, {0x1ff, 0x400, 0x1ff}, {0x105, 0x110, 0x10f}, {0x105, 0x106, 0x105}, {0x105, 0x200, 0x1ff}, // to the end of the 256, or where it is to go no further
 		{0x205, 0x400, 0x205},                         // one of these may have a record
 		{0xfff0, 5, 0xffff}, {0xff05, 0xff20, 0xff1f}, // numbers begin anew
 	} {
 		got := row.from
-		w.skip(&got, row.end)
+		w.skipEmptyPage(&got, row.end)
 		check.Equal(t, fmt.Sprintf("from %#x before %#x", row.from, row.end), got, row.to)
 	}
 	got := uint16(0x205)
-	(&window{pages: w.pages}).skip(&got, 0x400)
+	(&recordWindow{pages: w.pages}).skipEmptyPage(&got, 0x400)
 	check.Equal(t, "where there is no record at all", got, uint16(0x2ff))
 }
 
 func TestEmptyQueueOfEvents(t *testing.T) {
-	for n, kept := range map[int]bool{spareEvents: true, 2 * spareEvents: false} {
+	for n, kept := range map[int]bool{maxSpareEvents: true, 2 * maxSpareEvents: false} {
 		q := eventQueue{items: make([]Event, 0, n)}
 		q.push(Event{Kind: EventUp})
 		_, ok := q.pop()
@@ -156,14 +156,14 @@ func TestHeldFollowsWhatIsInUse(t *testing.T) {
 		b.inject(65_534, PPIDSegment, wire.FlagU, seg)
 	}
 	b.recount()
-	got, least := b.Held()-one, b.store.tops*2048+15_000*64
-	check.That(t, b.store.tops == 1 && got >= least, "%d octets for 15000 messages ahead of others in %d windows, want %d", got, b.store.tops, least)
+	got, least := b.Held()-one, b.records.numPageTables*2048+15_000*64
+	check.That(t, b.records.numPageTables == 1 && got >= least, "%d octets for 15000 messages ahead of others in %d windows, want %d", got, b.records.numPageTables, least)
 	s.Abort()
 	b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("the end")})
 	for _, ok := b.PollEvent(); ok; _, ok = b.PollEvent() {
 	}
 	b.recount()
-	if got := b.Held() - idle; got > sparePages*600 || len(b.store.pages) != sparePages || b.Mux.table.Held() != 0 {
-		t.Errorf("%d octets are held when all has ended, %d for the table", got, b.Mux.table.Held())
+	if got := b.Held() - idle; got > maxSparePages*600 || len(b.records.freePages) != maxSparePages || b.Mux.sessions.Held() != 0 {
+		t.Errorf("%d octets are held when all has ended, %d for the table", got, b.Mux.sessions.Held())
 	}
 }

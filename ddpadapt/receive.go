@@ -17,30 +17,30 @@ const maxSegment = 65535
 // Place takes in one new DATA chunk (assoc.Placer): a DDP segment goes straight from the packet to
 // its place. Fragments are left to the association to be put together, see HandleReceived.
 func (m *Mux) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
-	if !m.agreed() {
+	if !m.ensureAgreed() {
 		return assoc.Queue // not DDP, or at its end: none of our business
 	}
 	if !d.B() || !d.E() {
 		return assoc.Queue
 	}
-	return m.receive(d.Stream(), d.PPID(), d.U(), d.Payload())
+	return m.receiveMessage(d.Stream(), d.PPID(), d.U(), d.Payload())
 }
 
 // PlaceRow takes in segments of one session in their turn (assoc.RowPlacer): what Place does for each when nothing comes of any of them but that it is placed.
 func (m *Mux) PlaceRow(_ rawio.Time, row assoc.Row) int {
 	d, ok := row.At(0)
-	if !ok || d.PPID() != PPIDSegment || !m.agreed() {
+	if !ok || d.PPID() != PPIDSegment || !m.ensureAgreed() {
 		return 0
 	}
-	s := m.lookup(d.Stream())
-	if !m.flows(s) || s.window.n > 0 {
+	s := m.sessionOn(d.Stream())
+	if !m.takesFastPath(s) || s.outOfOrder.numRecords > 0 {
 		return 0
 	}
 	var segs [assoc.RowMost][]byte
 	n := 0
 	for ; n < min(row.Len(), len(segs)); n++ {
 		d, ok := row.At(n)
-		if !ok || len(d.Payload()) <= ssnLen || binary.BigEndian.Uint16(d.Payload()) != s.next+uint16(n) {
+		if !ok || len(d.Payload()) <= ssnLen || binary.BigEndian.Uint16(d.Payload()) != s.nextSSN+uint16(n) {
 			break
 		}
 		if segs[n] = d.Payload()[ssnLen:]; ddp.Control(segs[n][0]).Last() {
@@ -48,196 +48,196 @@ func (m *Mux) PlaceRow(_ rawio.Time, row assoc.Row) int {
 		}
 	}
 	n = s.ds.PlaceRow(segs[:n])
-	m.steps += uint64(n)
+	m.workSteps += uint64(n)
 	m.stats.SegmentsIn += uint64(n)
 	s.stats.In += uint64(n)
-	s.next += uint16(n)
+	s.nextSSN += uint16(n)
 	return n
 }
 
-// flows says whether a segment of s, which may be nil, is placed at once if it comes in its turn.
-func (m *Mux) flows(s *Session) bool {
-	return s != nil && flowing.has(s.state) && s.stopAt == absent && !m.waiting.has(s)
+// takesFastPath says whether a segment of s, which may be nil, is placed at once if it comes in its turn.
+func (m *Mux) takesFastPath(s *Session) bool {
+	return s != nil && receivingStates.has(s.state) && s.stopSSN == unknownSSN && !m.deliverQueue.has(s)
 }
 
-// atOnce is how many messages of a session have their turn, and how many in fragments are taken in, before others are served.
-const atOnce = 512
+// messagesPerCall is how many messages of a session have their turn, and how many in fragments are taken in, before others are served.
+const messagesPerCall = 512
 
 // HandleReceived goes on with what one packet has brought about and was too much to be done at once, and takes in the messages that came in
 // fragments (section 9 allows them where the path MTU is small). Call it after each packet, and as long as it says that there is more, which may be
 // after others have had the association.
 func (m *Mux) HandleReceived(rawio.Time) (more bool) {
-	if !m.up || !m.agreed() {
+	if !m.ddpAgreed || !m.ensureAgreed() {
 		return false
 	}
-	if s := m.copying.pop(); s != nil && s.ds != nil {
+	if s := m.detachQueue.pop(); s != nil && s.ds != nil {
 		if m.a.Detach(s.stream, nil) {
-			m.copying.push(s)
+			m.detachQueue.push(s)
 		} else {
 			s.closeStream(s.err)
 		}
 	}
-	if s := m.waiting.pop(); s != nil {
-		s.drain()
+	if s := m.deliverQueue.pop(); s != nil {
+		s.drainInOrder()
 	}
-	if m.copying.head != nil || m.waiting.head != nil {
+	if m.detachQueue.head != nil || m.deliverQueue.head != nil {
 		return true // a message in fragments cannot be asked for again: those before it come first
 	}
-	for range atOnce {
+	for range messagesPerCall {
 		r, ok := m.a.Receive()
 		if !ok {
 			return false
 		}
-		m.steps++
-		m.reassembled(r)
+		m.workSteps++
+		m.receiveFragmented(r)
 		m.a.Release(r)
-		if m.waiting.head != nil {
+		if m.deliverQueue.head != nil {
 			break
 		}
 	}
 	return true
 }
 
-func (m *Mux) reassembled(r *assoc.Received) {
+func (m *Mux) receiveFragmented(r *assoc.Received) {
 	n := min(r.Size, maxSegment+1)
 	if cap(m.scratch) < n {
 		m.scratch = make([]byte, n)
 	}
 	b := m.scratch[:n]
 	r.CopyTo(b, 0)
-	if s := m.lookup(r.Stream); s != nil {
+	if s := m.sessionOn(r.Stream); s != nil {
 		s.stats.Fragmented++
 	}
-	if m.receive(r.Stream, r.PPID, r.Unordered, b) != assoc.DropUnacked {
+	if m.receiveMessage(r.Stream, r.PPID, r.Unordered, b) != assoc.DropUnacked {
 		return
 	}
 	// The message is acknowledged and cannot be asked for again.
-	if s := m.lookup(r.Stream); s != nil {
-		if next, ok := s.own.(*successor); ok {
-			next.refused = true // it was one of the session to come
+	if s := m.sessionOn(r.Stream); s != nil {
+		if next, ok := s.stateData.(*nextSessionData); ok {
+			next.isRefused = true // it was one of the session to come
 			return
 		}
-		s.stray(FaultWindowSSN)
+		s.receiveUnknownSSN(FaultWindowSSN)
 	}
 }
 
-// stray takes a message whose DDP-SSN is not known, or which was not kept: the turn of those behind it never comes. The session
+// receiveUnknownSSN takes a message whose DDP-SSN is not known, or which was not kept: the turn of those behind it never comes. The session
 // is dead, and its messages are only counted from now on, until all have arrived. All that a stream carries has a
 // DDP-SSN (section 5.2.1), so that this one counts too. The Terminate may overtake others, which must not come when the
 // stream is free.
-func (s *Session) stray(f Fault) {
-	s.violate(0, f, onLost)
-	if s.state == canceled || s.state == ending {
-		if s.state == canceled {
-			s.opener = nil // whoever sends something has the Initiate
+func (s *Session) receiveUnknownSSN(f Fault) {
+	s.terminateForFault(0, f, onUnknownSSN)
+	if s.state == stateCanceled || s.state == stateEnding {
+		if s.state == stateCanceled {
+			s.firstMessage = nil // whoever sends something has the Initiate
 		}
-		s.enter(onLost, s.recount())
+		s.changeState(onUnknownSSN, s.startCounting())
 	}
-	s.count(false)
-	s.settle()
+	s.countMessage(false)
+	s.endIfSettled()
 }
 
-// count takes one more message in state counting.
-func (s *Session) count(refusal bool) {
-	t, ok := s.own.(*tally)
+// countMessage takes one more message in state counting.
+func (s *Session) countMessage(refusal bool) {
+	t, ok := s.stateData.(*countingData)
 	if !ok {
 		return
 	}
-	if t.come++; s.last != absent && t.come > int(uint16(s.last)-s.next) {
-		s.allCome(refusal && t.unanswered)
+	if t.receivedMessages++; s.lastSSN != unknownSSN && t.receivedMessages > int(uint16(s.lastSSN)-s.nextSSN) {
+		s.peerFinished(refusal && t.unanswered)
 	}
 	s.schedule()
 }
 
-// receive takes in one whole user message.
-func (m *Mux) receive(id wire.StreamID, ppid uint32, unordered bool, b []byte) assoc.Verdict {
-	m.steps++
-	s := m.lookup(id)
-	if m.flows(s) && ppid == PPIDSegment && unordered &&
-		len(b) >= ssnLen && len(b) <= maxSegment && binary.BigEndian.Uint16(b) == s.next {
+// receiveMessage takes in one whole user message.
+func (m *Mux) receiveMessage(id wire.StreamID, ppid uint32, unordered bool, b []byte) assoc.Verdict {
+	m.workSteps++
+	s := m.sessionOn(id)
+	if m.takesFastPath(s) && ppid == PPIDSegment && unordered &&
+		len(b) >= ssnLen && len(b) <= maxSegment && binary.BigEndian.Uint16(b) == s.nextSSN {
 		// The fast path: a segment in its turn.
 		m.stats.SegmentsIn++
 		s.stats.In++
-		s.next++
-		s.ds.Place(b[ssnLen:], &m.placed)
-		s.ds.Deliver(&m.placed)
-		if s.window.n > 0 {
-			s.drain()
+		s.nextSSN++
+		s.ds.Place(b[ssnLen:], &m.fastPlaced)
+		s.ds.Deliver(&m.fastPlaced)
+		if s.outOfOrder.numRecords > 0 {
+			s.drainInOrder()
 		}
 		return assoc.Consumed
 	}
-	if int(id) >= m.limit {
+	if int(id) >= m.numStreams {
 		m.stats.BadStreams++
 		return assoc.AbortAssoc // there is no stream back (section 8)
 	}
-	msg := parse(ppid, unordered, b)
+	msg := parseMessage(ppid, unordered, b)
 	switch {
 	case s == nil:
-		return m.first(id, msg)
-	case s.state == calling:
-		s.unasked(msg)
+		return m.receiveFirst(id, msg)
+	case s.state == stateInitiateQueued:
+		s.receiveBeforeInitiate(msg)
 		return assoc.Consumed
-	case s.state == reopened, m.waiting.has(s) && msg.beyond(s.next):
+	case s.state == stateReused, m.deliverQueue.has(s) && msg.isBeyondWindow(s.nextSSN):
 		m.stats.NextSession++
 		return assoc.DropUnacked // of the next session; ours ends with the next acknowledgement
-	case msg.ssn == 0 && s.followedBy(msg):
-		return s.reopen(msg)
-	case !msg.numbered:
-		s.stray(msg.fault)
+	case msg.ssn == 0 && s.startsNextSession(msg):
+		return s.keepNextSession(msg)
+	case !msg.hasSSN:
+		s.receiveUnknownSSN(msg.fault)
 		return assoc.Consumed
 	}
-	return s.arrive(msg)
+	return s.receiveNumbered(msg)
 }
 
-// first takes in a message on a free stream. Nothing but an Initiate may come before the Initiate has
+// receiveFirst takes in a message on a free stream. Nothing but an Initiate may come before the Initiate has
 // arrived (section 6.6), so there is no reason to wait for an earlier message. A Terminate is never
 // answered: two sides must not go on terminating what neither knows.
-func (m *Mux) first(id wire.StreamID, msg message) assoc.Verdict {
+func (m *Mux) receiveFirst(id wire.StreamID, msg userMessage) assoc.Verdict {
 	switch {
-	case msg.fn == terminate:
+	case msg.fn == fnTerminate:
 		m.stats.Ignored++
 		return assoc.Consumed
-	case msg.fn.plain() == initiate && msg.fault == 0 && msg.ssn == 0 && m.pending < m.cfg.MaxPending:
-		m.start(id, msg.fn, msg.payload)
+	case msg.fn.plainCode() == fnInitiate && msg.fault == 0 && msg.ssn == 0 && m.pendingInitiates < m.cfg.MaxPending:
+		m.startPassive(id, msg.fn, msg.payload)
 		return assoc.Consumed
-	case m.refused >= maxRefusals:
+	case m.unackedRefusals >= maxRefusals:
 		m.stats.RefusalsFull++
 		return assoc.DropUnacked
-	case msg.fn.plain() == initiate && msg.fault == 0 && msg.ssn == 0:
+	case msg.fn.plainCode() == fnInitiate && msg.fault == 0 && msg.ssn == 0:
 		m.stats.PendingFull++
 	}
-	m.refuse(id)
+	m.refuseSession(id)
 	return assoc.Consumed
 }
 
-// unasked takes in a message on a session whose Initiate has not left yet: it answers nothing, and its
+// receiveBeforeInitiate takes in a message on a session whose Initiate has not left yet: it answers nothing, and its
 // stream is as good as free.
-func (s *Session) unasked(msg message) {
-	switch msg.fn.plain() {
-	case terminate:
-		s.m.stats.Ignored++
+func (s *Session) receiveBeforeInitiate(msg userMessage) {
+	switch msg.fn.plainCode() {
+	case fnTerminate:
+		s.mux.stats.Ignored++
 		return
-	case initiate:
-		s.violate(msg.ssn, FaultCrossed, onFault)
+	case fnInitiate:
+		s.terminateForFault(msg.ssn, FaultCrossed, onFault)
 	default:
-		s.violate(msg.ssn, FaultStart, onFault)
+		s.terminateForFault(msg.ssn, FaultStart, onFault)
 	}
 }
 
-// start makes a passive session of an Initiate, or refuses it beyond the limit of section 6.4.
-func (m *Mux) start(id wire.StreamID, fn function, private []byte) {
-	if m.pending >= m.cfg.MaxPending {
+// startPassive makes a passive session of an Initiate, or refuses it beyond the limit of section 6.4.
+func (m *Mux) startPassive(id wire.StreamID, fn functionCode, private []byte) {
+	if m.pendingInitiates >= m.cfg.MaxPending {
 		m.stats.PendingFull++
-		m.refuse(id)
+		m.refuseSession(id)
 		return
 	}
-	a := new(asking)
-	s := m.add(id, asked, a)
-	s.next = 1
-	m.pending++
+	a := new(initiateReceivedData)
+	s := m.addSession(id, stateInitiateReceived, a)
+	s.nextSSN = 1
+	m.pendingInitiates++
 	m.stats.Requests++
 	ev := Event{Kind: EventInitiate, Session: s}
-	if fn.enhanced() {
+	if fn.isEnhanced() {
 		ev.Setup, private = splitSetup(private)
 		s.enhanced, a.setup = true, *ev.Setup
 	}
@@ -245,86 +245,86 @@ func (m *Mux) start(id wire.StreamID, fn function, private []byte) {
 	m.events.push(ev)
 }
 
-// refuse answers on a free stream by a Terminate (section 6.4).
-func (m *Mux) refuse(id wire.StreamID) {
+// refuseSession answers on a free stream by a Terminate (section 6.4).
+func (m *Mux) refuseSession(id wire.StreamID) {
 	m.stats.Refused++
-	m.refused++
-	s := m.add(id, refusing, nil)
-	s.bye = due
+	m.unackedRefusals++
+	s := m.addSession(id, stateRejecting, nil)
+	s.ourTerminate = terminateDue
 	s.schedule()
 }
 
-// followedBy tells whether msg is of the peer's next session on the stream. The peer may begin that as soon as nothing is outstanding in
+// startsNextSession tells whether msg is of the peer's next session on the stream. The peer may begin that as soon as nothing is outstanding in
 // its own eyes: it has all our messages though we lack the acknowledgements, and need not have sent a Terminate after
 // ours. Where nothing more of this session is awaited, whatever has the number of a first message is one; an Initiate also
 // while our last message has not left yet, for which it comes too early.
-func (s *Session) followedBy(msg message) bool {
-	begins := msg.fn.plain() == initiate
+func (s *Session) startsNextSession(msg userMessage) bool {
+	begins := msg.fn.plainCode() == fnInitiate
 	switch {
-	case !msg.numbered || msg.fn == terminate:
+	case !msg.hasSSN || msg.fn == fnTerminate:
 		return false
-	case !s.silent():
-		return begins && s.state == over
-	case final.has(s.state):
+	case !s.hasNothingToSend():
+		return begins && s.state == stateDone
+	case finalStates.has(s.state):
 		return true
 	}
-	switch own := s.own.(type) {
-	case *hearing:
-		return begins && own.accepted && s.window.n == 0
-	case *tally:
-		return begins && own.accepted
+	switch own := s.stateData.(type) {
+	case *endingData:
+		return begins && own.wasAccepted && s.outOfOrder.numRecords == 0
+	case *countingData:
+		return begins && own.wasAccepted
 	}
-	return begins && (s.state == closed || s.state == closing && s.bye == said && s.window.n == 0)
+	return begins && (s.state == stateBothClosing || s.state == stateClosing && s.ourTerminate == terminateSent && s.outOfOrder.numRecords == 0)
 }
 
-// reopen keeps the first message of the peer's next session until this one has ended. One that is no Initiate, not well
+// keepNextSession keeps the first message of the peer's next session until this one has ended. One that is no Initiate, not well
 // formed, or came before the peer could have all of this session, is refused then.
-func (s *Session) reopen(msg message) assoc.Verdict {
-	next := &successor{fn: msg.fn, refused: msg.fault != 0 || msg.fn.plain() != initiate || !s.silent(), unknown: s.state == refusing}
-	if next.refused && s.m.refused >= maxRefusals {
-		s.m.stats.RefusalsFull++
+func (s *Session) keepNextSession(msg userMessage) assoc.Verdict {
+	next := &nextSessionData{fn: msg.fn, isRefused: msg.fault != 0 || msg.fn.plainCode() != fnInitiate || !s.hasNothingToSend(), userUnaware: s.state == stateRejecting}
+	if next.isRefused && s.mux.unackedRefusals >= maxRefusals {
+		s.mux.stats.RefusalsFull++
 		return assoc.DropUnacked
 	}
-	if !next.refused {
+	if !next.isRefused {
 		next.private = slices.Clip(append([]byte{}, msg.payload...))
 	}
-	s.enter(onNext, next)
-	s.settle()
+	s.changeState(onNextSession, next)
+	s.endIfSettled()
 	return assoc.Consumed
 }
 
-// arrive takes in a numbered message of the session: checks its DDP-SSN (section 10), places it, and
+// receiveNumbered takes in a numbered message of the session: checks its DDP-SSN (section 10), places it, and
 // judges it when its turn has come.
-func (s *Session) arrive(msg message) assoc.Verdict {
-	m := s.m
-	last := msg.fn == terminate || msg.fn.plain() == reject
-	if dead.has(s.state) {
+func (s *Session) receiveNumbered(msg userMessage) assoc.Verdict {
+	m := s.mux
+	last := msg.fn == fnTerminate || msg.fn.plainCode() == fnReject
+	if deadStates.has(s.state) {
 		m.stats.AfterEnd++
-		if final.has(s.state) {
+		if finalStates.has(s.state) {
 			return assoc.Consumed
 		}
 	}
 	if last {
-		s.last = int(msg.ssn)
+		s.lastSSN = int(msg.ssn)
 	}
-	if s.state == counting {
-		s.count(last)
-		s.settle()
+	if s.state == stateCounting {
+		s.countMessage(last)
+		s.endIfSettled()
 		return assoc.Consumed
 	}
-	ahead := msg.ssn - s.next
+	ahead := msg.ssn - s.nextSSN
 	switch {
-	case ahead > MaxInFlight, s.window.get(msg.ssn) != 0:
-		s.violate(msg.ssn, FaultDuplicateSSN, onFault)
+	case ahead > MaxInFlight, s.outOfOrder.get(msg.ssn) != 0:
+		s.terminateForFault(msg.ssn, FaultDuplicateSSN, onFault)
 	case ahead == MaxInFlight:
-		s.violate(msg.ssn, FaultWindowSSN, onFault)
-	case ahead == 0 && !(s.state == asked && msg.fn == 0 && msg.fault == 0):
-		r := &m.current
+		s.terminateForFault(msg.ssn, FaultWindowSSN, onFault)
+	case ahead == 0 && !(s.state == stateInitiateReceived && msg.fn == 0 && msg.fault == 0):
+		r := &m.currentRecord
 		*r = record{}
-		s.place(r, msg)
-		s.turn(r, msg.payload)
+		s.fillRecord(r, msg)
+		s.processInOrder(r, msg.payload)
 	default:
-		r := s.window.put(&m.store, msg.ssn)
+		r := s.outOfOrder.addRecord(&m.records, msg.ssn)
 		if r == nil {
 			m.stats.RecordsFull++
 			return assoc.DropUnacked
@@ -333,109 +333,109 @@ func (s *Session) arrive(msg message) assoc.Verdict {
 			m.stats.OutOfOrder++
 			s.stats.OutOfOrder++
 		}
-		s.place(r, msg)
-		if !r.segment() || r.placed.Err != nil {
-			s.stop(msg.ssn)
+		s.fillRecord(r, msg)
+		if !r.isSegment() || r.placed.Err != nil {
+			s.stopPlacing(msg.ssn)
 		}
 	}
 	s.stats.In++
-	s.drain()
+	s.drainInOrder()
 	return assoc.Consumed
 }
 
-// place fills the record of a message that has arrived, and places its segment if nothing is known
+// fillRecord fills the record of a message that has arrived, and places its segment if nothing is known
 // that forbids it.
-func (s *Session) place(r *record, msg message) {
+func (s *Session) fillRecord(r *record, msg userMessage) {
 	r.fn, r.fault = msg.fn, msg.fault
 	switch {
-	case !r.segment():
+	case !r.isSegment():
 		return
 	case len(msg.payload) > maxSegment-ssnLen:
 		r.fault = FaultTooLong
 		return
 	}
-	s.m.stats.SegmentsIn++
-	if s.stopAt != absent && msg.ssn-s.next >= uint16(s.stopAt)-s.next {
+	s.mux.stats.SegmentsIn++
+	if s.stopSSN != unknownSSN && msg.ssn-s.nextSSN >= uint16(s.stopSSN)-s.nextSSN {
 		return
 	}
 	switch {
-	case s.state == asked:
-		s.keep(r, msg)
-	case s.state == called && msg.ssn == s.next: // in place of the answer: a fault
-	case s.state == called || flowing.has(s.state):
+	case s.state == stateInitiateReceived:
+		s.keepEarly(r, msg)
+	case s.state == stateInitiateSent && msg.ssn == s.nextSSN: // in place of the answer: a fault
+	case s.state == stateInitiateSent || receivingStates.has(s.state):
 		s.ds.Place(msg.payload, &r.placed)
 	}
 }
 
-// stop notes that no segment from ssn on is to be placed: what waits there for its turn is a fault, or
+// stopPlacing notes that no segment from ssn on is to be placed: what waits there for its turn is a fault, or
 // the peer's last message.
-func (s *Session) stop(ssn uint16) {
-	if s.stopAt == absent || ssn-s.next < uint16(s.stopAt)-s.next {
-		s.stopAt = int(ssn)
+func (s *Session) stopPlacing(ssn uint16) {
+	if s.stopSSN == unknownSSN || ssn-s.nextSSN < uint16(s.stopSSN)-s.nextSSN {
+		s.stopSSN = int(ssn)
 	}
 }
 
-// keep copies a segment that came before the session was accepted.
-func (s *Session) keep(r *record, msg message) {
-	a := s.own.(*asking)
-	n, limit := len(msg.payload), s.m.cfg.MaxEarly
-	if n > limit-a.early || n > earlySessions*limit-s.m.early {
-		s.violate(msg.ssn, FaultEarlyData, onFault)
+// keepEarly copies a segment that came before the session was accepted.
+func (s *Session) keepEarly(r *record, msg userMessage) {
+	a := s.stateData.(*initiateReceivedData)
+	n, limit := len(msg.payload), s.mux.cfg.MaxEarly
+	if n > limit-a.earlyOctets || n > earlySessions*limit-s.mux.earlyOctets {
+		s.terminateForFault(msg.ssn, FaultEarlyData, onFault)
 		return
 	}
-	r.early = append(make([]byte, 0, n), msg.payload...)
-	a.kept++
-	a.early += n
+	r.earlyPayload = append(make([]byte, 0, n), msg.payload...)
+	a.earlySegments++
+	a.earlyOctets += n
 	s.stats.Early++
-	s.m.early += n
+	s.mux.earlyOctets += n
 }
 
 // placeEarly places the n segments that keep has copied.
 func (s *Session) placeEarly(n int) {
-	st := &s.m.store
-	for ssn, end := s.next, s.next+MaxInFlight; n > 0 && ssn != end; ssn++ {
-		s.m.steps++
-		s.window.skip(&ssn, end)
-		i := s.window.get(ssn)
-		if i == 0 || st.slab[i].early == nil {
+	st := &s.mux.records
+	for ssn, end := s.nextSSN, s.nextSSN+MaxInFlight; n > 0 && ssn != end; ssn++ {
+		s.mux.workSteps++
+		s.outOfOrder.skipEmptyPage(&ssn, end)
+		i := s.outOfOrder.get(ssn)
+		if i == 0 || st.slab[i].earlyPayload == nil {
 			continue
 		}
 		n--
 		r := &st.slab[i]
-		if early := r.early; s.stopAt == absent || ssn-s.next < uint16(s.stopAt)-s.next {
+		if early := r.earlyPayload; s.stopSSN == unknownSSN || ssn-s.nextSSN < uint16(s.stopSSN)-s.nextSSN {
 			if s.ds.Place(early, &r.placed); r.placed.Err != nil {
-				s.stop(ssn)
+				s.stopPlacing(ssn)
 			}
 		}
-		r.early = nil
+		r.earlyPayload = nil
 	}
 }
 
-// beyond says that a message may be one that the peer sends when it has the acknowledgement of those that wait for their turn: of the next session,
+// isBeyondWindow says that a message may be one that the peer sends when it has the acknowledgement of those that wait for their turn: of the next session,
 // or beyond the window that begins at next.
-func (m *message) beyond(next uint16) bool {
-	return m.numbered && (m.ssn-next >= MaxInFlight || m.ssn == 0 && m.fn.plain() == initiate)
+func (m *userMessage) isBeyondWindow(next uint16) bool {
+	return m.hasSSN && (m.ssn-next >= MaxInFlight || m.ssn == 0 && m.fn.plainCode() == fnInitiate)
 }
 
-// drain gives the messages that wait their turn, as far as there is no gap. Of many, others are served in between.
-func (s *Session) drain() {
-	if s.m.waiting.has(s) {
+// drainInOrder gives the messages that wait their turn, as far as there is no gap. Of many, others are served in between.
+func (s *Session) drainInOrder() {
+	if s.mux.deliverQueue.has(s) {
 		return
 	}
-	st := &s.m.store
-	for n := 0; s.window.n > 0; n++ {
-		if n == atOnce {
-			s.m.waiting.push(s)
+	st := &s.mux.records
+	for n := 0; s.outOfOrder.numRecords > 0; n++ {
+		if n == messagesPerCall {
+			s.mux.deliverQueue.push(s)
 			return
 		}
-		s.m.steps++
-		i := s.window.get(s.next)
-		if i == 0 || s.state == asked && st.slab[i].segment() {
+		s.mux.workSteps++
+		i := s.outOfOrder.get(s.nextSSN)
+		if i == 0 || s.state == stateInitiateReceived && st.slab[i].isSegment() {
 			break
 		}
-		s.window.remove(st, s.next)
-		s.turn(&st.slab[i], nil)
-		st.give(i)
+		s.outOfOrder.removeRecord(st, s.nextSSN)
+		s.processInOrder(&st.slab[i], nil)
+		st.freeRecord(i)
 	}
-	s.settle()
+	s.endIfSettled()
 }

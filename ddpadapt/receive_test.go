@@ -33,7 +33,7 @@ func TestAnyArrivalOrder(t *testing.T) {
 		rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		b.take(list...)
 		ub.told(t, want...)
-		must.That(t, b.store.limit != 0 && len(b.store.free) == max(0, len(b.store.slab)-1), "seed %d: records leak", seed)
+		must.That(t, b.records.recordLimit != 0 && len(b.records.free) == max(0, len(b.records.slab)-1), "seed %d: records leak", seed)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestSegmentsBeforeDecision(t *testing.T) {
 		u.told(t, "one", "two")
 		b.peer(0, "3 segment three", "5 segment five")
 		u.told(t, "three", "four", "five")
-		must.Equal(t, "octets still kept", b.early, 0)
+		must.Equal(t, "octets still kept", b.earlyOctets, 0)
 	})
 	t.Run("rejected: dropped", func(t *testing.T) {
 		b, s := accepted(t, "1 segment one")
@@ -102,7 +102,7 @@ func TestSegmentsBeforeDecision(t *testing.T) {
 		b.peer(0, "2 segment two")
 		b.acks()
 		b.expect(EventEnded)
-		must.That(t, b.early == 0 && len(b.store.free) == len(b.store.slab)-1, "%d octets still kept, or a record", b.early)
+		must.That(t, b.earlyOctets == 0 && len(b.records.free) == len(b.records.slab)-1, "%d octets still kept, or a record", b.earlyOctets)
 	})
 	t.Run("the active side gives up before the decision", func(t *testing.T) {
 		b, s := accepted(t, "1 terminate")
@@ -236,7 +236,7 @@ func TestMessagesWithoutASessionGetNoAnswerOrATerminate(t *testing.T) {
 	}
 	b.expect()
 	b.acks()
-	must.That(t, b.Sessions() == 0 && b.refused == 0 && b.Stats().Ignored == 2, "%d sessions, %+v", b.Sessions(), b.Stats())
+	must.That(t, b.Sessions() == 0 && b.unackedRefusals == 0 && b.Stats().Ignored == 2, "%d sessions, %+v", b.Sessions(), b.Stats())
 	// req 5043-8-4: no stream back, no session
 	must.Equal(t, "verdict", b.inject(8, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.AbortAssoc)
 }
@@ -289,20 +289,20 @@ func TestFreeStreamChoice(t *testing.T) {
 	}
 	must.Slice(t, "what the initiator takes", pick(a), []wire.StreamID{0, 2, 4, 6, 1, 3, 5, 7})
 	for _, id := range []wire.StreamID{4, 6, 6} {
-		a.lookup(id).Abort()
+		a.sessionOn(id).Abort()
 		must.Slice(t, "what the initiator takes of one that is free again", pick(a), []wire.StreamID{id})
 	}
 	must.Slice(t, "what the other takes", pick(b), []wire.StreamID{1, 3, 5, 7, 0, 2, 4, 6})
-	b.lookup(0).Abort()
-	b.lookup(1).Abort()
+	b.sessionOn(0).Abort()
+	b.sessionOn(1).Abort()
 	must.Slice(t, "what the other takes first of what is free again", pick(b), []wire.StreamID{1, 0})
 	c := newEnd(t, newFake(), Config{Initiator: true})
 	open := func() int { return int(must.Get(c.Open(0, -1, c.stream(0).Stream, nil))(t).Stream()) }
 	for range 6 {
 		open()
 	}
-	c.lookup(0).Abort()
-	c.lookup(1).Abort()
+	c.sessionOn(0).Abort()
+	c.sessionOn(1).Abort()
 	check.Equal(t, "the free one of its own kind", open(), 0)
 	check.Equal(t, "of the other kind one that was not used yet", open(), 5)
 	f := newFake()
@@ -328,20 +328,20 @@ func TestFragmentedBeyondBounds(t *testing.T) {
 		return se.Fault
 	}
 	b, _ := open()
-	b.receive(0, PPIDSegment, true, make([]byte, maxSegment+1)) // DDP-SSN 0 again
+	b.receiveMessage(0, PPIDSegment, true, make([]byte, maxSegment+1)) // DDP-SSN 0 again
 	must.Equal(t, "fault", fault(b), FaultDuplicateSSN)
 	b, s := open()
-	s.next = 65535
-	b.receive(0, PPIDSegment, true, make([]byte, maxSegment)) // early, and no octet too long
-	must.Equal(t, "fault of the longest segment", b.store.slab[s.window.get(0)].fault, 0)
-	s.window.clear(&b.store)
-	s.next, s.stopAt = 0, absent
-	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: maxSegment + 1})
+	s.nextSSN = 65535
+	b.receiveMessage(0, PPIDSegment, true, make([]byte, maxSegment)) // early, and no octet too long
+	must.Equal(t, "fault of the longest segment", b.records.slab[s.outOfOrder.get(0)].fault, 0)
+	s.outOfOrder.clear(&b.records)
+	s.nextSSN, s.stopSSN = 0, unknownSSN
+	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: maxSegment + 1})
 	must.Equal(t, "fault", fault(b), FaultTooLong)
 	b, s = open()
-	s.next = 65534
+	s.nextSSN = 65534
 	b.peer(0, "65535 segment x")
-	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // no room for its record
+	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // no room for its record
 	must.Equal(t, "fault", fault(b), FaultWindowSSN)
 }
 
@@ -360,11 +360,11 @@ func TestSessionEndsBehindALostMessage(t *testing.T) {
 		must.That(t, len(b.flight) == 0, "%s is under way", what)
 	}
 	send("the Accept")
-	s.next = 65534
+	s.nextSSN = 65534
 	b.peer(0, "65535 segment x")
-	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // DDP-SSN 0 finds no room, while 65534 is missing
+	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // DDP-SSN 0 finds no room, while 65534 is missing
 	b.expect(EventTerminated)
-	must.Equal(t, "records given back", len(b.store.free), 1)
+	must.Equal(t, "records given back", len(b.records.free), 1)
 	send("the Terminate")
 	b.peer(0, "2 terminate")
 	b.peer(0, "1 segment y")
@@ -397,7 +397,7 @@ func TestOutOfOrderBound(t *testing.T) {
 // Thousands of messages that wait for one have their turn in parts, for others to have theirs in between. What comes meanwhile and may belong behind them,
 // beyond the window or to the next session, is left to be sent again.
 func TestTurnsOfThousandsOfMessages(t *testing.T) {
-	const n = 5*atOnce + 1
+	const n = 5*messagesPerCall + 1
 	_, b := newPair(t)
 	b.peer(0, "0 initiate")
 	s := b.expect(EventInitiate)[0].Session
@@ -407,23 +407,23 @@ func TestTurnsOfThousandsOfMessages(t *testing.T) {
 		b.peer(0, fmt.Sprint(ssn, " segment x"))
 	}
 	b.peer(0, "1 segment x")
-	for next := uint16(atOnce + 2); ; next += atOnce {
-		must.That(t, s.next == min(next, n+1), "%d has its turn, want %d", s.next, next)
+	for next := uint16(messagesPerCall + 2); ; next += messagesPerCall {
+		must.That(t, s.nextSSN == min(next, n+1), "%d has its turn, want %d", s.nextSSN, next)
 		if next > n {
 			break
 		}
-		for _, line := range []string{fmt.Sprint(s.next+MaxInFlight, " segment early"), "0 initiate"} {
+		for _, line := range []string{fmt.Sprint(s.nextSSN+MaxInFlight, " segment early"), "0 initiate"} {
 			ppid, msg := encode(line)
 			v := b.inject(0, ppid, wire.FlagU, msg)
-			check.That(t, v == assoc.DropUnacked, "%q at %d: verdict %d", line, s.next, v)
+			check.That(t, v == assoc.DropUnacked, "%q at %d: verdict %d", line, s.nextSSN, v)
 		}
-		b.peer(0, fmt.Sprint(n+int(next-2)/atOnce, " segment y"))
-		check.That(t, b.HandleReceived(0), "nothing more at %d", s.next)
+		b.peer(0, fmt.Sprint(n+int(next-2)/messagesPerCall, " segment y"))
+		check.That(t, b.HandleReceived(0), "nothing more at %d", s.nextSSN)
 	}
-	check.That(t, (&message{numbered: true, fn: initiate}).beyond(40_000) && !(&message{numbered: true, ssn: 40_001, fn: initiate}).beyond(40_000) && !(&message{numbered: true}).beyond(40_000),
+	check.That(t, (&userMessage{hasSSN: true, fn: fnInitiate}).isBeyondWindow(40_000) && !(&userMessage{hasSSN: true, ssn: 40_001, fn: fnInitiate}).isBeyondWindow(40_000) && !(&userMessage{hasSSN: true}).isBeyondWindow(40_000),
 		"an Initiate is of the next session, and a segment with its number is not where numbers have wrapped")
 	b.HandleReceived(0)
-	check.That(t, s.next == n+5 && s.State() == Open && !b.HandleReceived(0), "%d has its turn in the end, %v", s.next, s.State())
+	check.That(t, s.nextSSN == n+5 && s.State() == Open && !b.HandleReceived(0), "%d has its turn in the end, %v", s.nextSSN, s.State())
 }
 
 // The stream of a session that ends with much in flight ends when all is copied, in parts.
@@ -474,12 +474,12 @@ func TestGapCostsNothing(t *testing.T) {
 	s.Accept(0, b.stream(1).Stream, nil)
 	b.peer(0, "32767 segment x")
 	pages := 0
-	for _, p := range s.window.pages {
+	for _, p := range s.outOfOrder.pages {
 		if p != nil {
 			pages++
 		}
 	}
-	must.That(t, pages == 1 && len(b.store.slab) == 2, "%d pages and %d records for one message", pages, len(b.store.slab)-1)
+	must.That(t, pages == 1 && len(b.records.slab) == 2, "%d pages and %d records for one message", pages, len(b.records.slab)-1)
 }
 
 // DDP-SSNs wrap: two rounds of the 16-bit space, every third pair of messages swapped.
@@ -501,8 +501,8 @@ func TestSSNWraps(t *testing.T) {
 		a.acks()
 		n += 2
 	}
-	must.That(t, len(ub.log) == n && sb.next == uint16(n+1) && b.Stats().Violations == 0,
-		"%d of %d delivered, next %d", len(ub.log), n, sb.next)
+	must.That(t, len(ub.log) == n && sb.nextSSN == uint16(n+1) && b.Stats().Violations == 0,
+		"%d of %d delivered, next %d", len(ub.log), n, sb.nextSSN)
 }
 
 // A DDP fault: what is placed afterwards does not depend on the order of arrival, and the session

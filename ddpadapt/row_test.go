@@ -80,8 +80,8 @@ func (r *rowEnd) same(other *rowEnd) {
 	for i, s := range r.sessions {
 		o := other.sessions[i]
 		must.Equal(r, "counters of a session", s.stats, o.stats)
-		must.That(r, s.state == o.state && s.next == o.next && s.stopAt == o.stopAt && s.last == o.last && s.window.n == o.window.n,
-			"session %d is %v at %d, %d wait, want %v at %d, %d", i, s.state, s.next, s.window.n, o.state, o.next, o.window.n)
+		must.That(r, s.state == o.state && s.nextSSN == o.nextSSN && s.stopSSN == o.stopSSN && s.lastSSN == o.lastSSN && s.outOfOrder.numRecords == o.outOfOrder.numRecords,
+			"session %d is %v at %d, %d wait, want %v at %d, %d", i, s.state, s.nextSSN, s.outOfOrder.numRecords, o.state, o.nextSSN, o.outOfOrder.numRecords)
 	}
 }
 
@@ -96,10 +96,10 @@ func TestRowIsWhatPlaceDoes(t *testing.T) {
 		var lists [3][]rawio.Packet
 		msn := [3]uint32{}
 		for who := range lists {
-			ssn, id := one.sessions[who].next, one.sessions[who].Stream()
+			ssn, id := one.sessions[who].nextSSN, one.sessions[who].Stream()
 			if rnd.IntN(4) == 0 { // the numbers are about to begin again
 				ssn = -uint16(1 + rnd.IntN(40))
-				one.sessions[who].next, many.sessions[who].next = ssn, ssn
+				one.sessions[who].nextSSN, many.sessions[who].nextSSN = ssn, ssn
 			}
 			for len(lists[who]) < 100 {
 				var more []rawio.Packet
@@ -111,7 +111,7 @@ func TestRowIsWhatPlaceDoes(t *testing.T) {
 					more = append(more, parcel(id, PPIDSegment, wire.FlagU, append(numbered(ssn, h...), "text"...)))
 				case 1:
 					if rnd.IntN(20) == 0 {
-						more = append(more, parcel(id, PPIDControl, wire.FlagU, numbered(ssn, 0, byte(terminate))))
+						more = append(more, parcel(id, PPIDControl, wire.FlagU, numbered(ssn, 0, byte(fnTerminate))))
 					}
 				default:
 					more = one.wrote(id, ssn, 1+rnd.IntN(30), 20+rnd.IntN(100), uint64(rnd.IntN(len(one.memory)-4000)))
@@ -237,10 +237,10 @@ func TestWhereARowOfPacketsEnds(t *testing.T) {
 	}{
 		{"all", func(_ *rowEnd, _ *Session, list []rawio.Packet) []rawio.Packet { return list }, 10},
 		{"more than a row has", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet {
-			return r.wrote(s.Stream(), s.next, 40, 10, 0)
+			return r.wrote(s.Stream(), s.nextSSN, 40, 10, 0)
 		}, assoc.RowMost},
 		{"a row up to the last segment", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet {
-			return r.wrote(s.Stream(), s.next, 5, 10, 0)
+			return r.wrote(s.Stream(), s.nextSSN, 5, 10, 0)
 		}, 4},
 		{"two", func(_ *rowEnd, _ *Session, list []rawio.Packet) []rawio.Packet { return list[:2] }, 2},
 		{"one", func(_ *rowEnd, _ *Session, list []rawio.Packet) []rawio.Packet { return list[:1] }, 0},
@@ -260,7 +260,7 @@ func TestWhereARowOfPacketsEnds(t *testing.T) {
 			return list
 		}, 4},
 		{"a DDP-SSN alone", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
-			list[4] = parcel(s.Stream(), PPIDSegment, wire.FlagU, numbered(s.next+4))
+			list[4] = parcel(s.Stream(), PPIDSegment, wire.FlagU, numbered(s.nextSSN+4))
 			return list
 		}, 4},
 		{"control messages", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
@@ -270,41 +270,41 @@ func TestWhereARowOfPacketsEnds(t *testing.T) {
 			}
 			return list
 		}, 0},
-		{"no session", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet { return r.wrote(5, s.next, 10, 10, 0) }, 0},
+		{"no session", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet { return r.wrote(5, s.nextSSN, 10, 10, 0) }, 0},
 		{"no such stream", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet {
-			return r.wrote(5000, s.next, 10, 10, 0)
+			return r.wrote(5000, s.nextSSN, 10, 10, 0)
 		}, 0},
 		{"one that is not accepted", func(r *rowEnd, _ *Session, _ []rawio.Packet) []rawio.Packet {
 			return r.wrote(r.sessions[2].Stream(), 1, 10, 10, 0)
 		}, 0},
 		{"aborted", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet { s.Abort(); return list }, 0},
 		{"the peer has terminated", func(r *rowEnd, s *Session, _ []rawio.Packet) []rawio.Packet {
-			r.place(parcel(s.Stream(), PPIDControl, wire.FlagU, numbered(s.next, 0, byte(terminate))))
-			return r.wrote(s.Stream(), s.next, 10, 10, 0)
+			r.place(parcel(s.Stream(), PPIDControl, wire.FlagU, numbered(s.nextSSN, 0, byte(fnTerminate))))
+			return r.wrote(s.Stream(), s.nextSSN, 10, 10, 0)
 		}, 0},
 		{"this side terminates", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
 			must.OK(t, s.Terminate(0))
 			return list
 		}, 10},
 		{"the end is known", func(_ *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
-			s.stopAt = int(s.next) + 5
+			s.stopSSN = int(s.nextSSN) + 5
 			return list
 		}, 0},
 		{"one waits for its turn", func(r *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet { r.place(list[9]); return list }, 0},
 		{"the session waits", func(r *rowEnd, s *Session, list []rawio.Packet) []rawio.Packet {
-			r.waiting.push(s)
+			r.deliverQueue.push(s)
 			return list
 		}, 0},
 		{"the association has restarted", func(r *rowEnd, _ *Session, list []rawio.Packet) []rawio.Packet { r.a.life++; return list }, 0},
 	} {
 		r := newRowEnd(t)
 		s := r.sessions[0]
-		list := row.story(r, s, r.wrote(s.Stream(), s.next, 11, 10, 0)[:10])
-		next, steps, all, in := s.next, r.Steps(), r.Stats().SegmentsIn, s.stats.In
+		list := row.story(r, s, r.wrote(s.Stream(), s.nextSSN, 11, 10, 0)[:10])
+		next, steps, all, in := s.nextSSN, r.Steps(), r.Stats().SegmentsIn, s.stats.In
 		n := r.PlaceRow(0, rowOf(list))
 		check.Equal(t, row.name, n, row.want)
-		check.That(t, s.next-next == uint16(n) && r.Steps()-steps == uint64(n) && r.Stats().SegmentsIn-all == uint64(n) && s.stats.In-in == uint64(n),
-			"%s: from %d on to %d, %d counted", row.name, next, s.next, s.stats.In-in)
+		check.That(t, s.nextSSN-next == uint16(n) && r.Steps()-steps == uint64(n) && r.Stats().SegmentsIn-all == uint64(n) && s.stats.In-in == uint64(n),
+			"%s: from %d on to %d, %d counted", row.name, next, s.nextSSN, s.stats.In-in)
 		check.That(t, bytes.Equal(r.memory[:10*n], bytes.Join(patches(byte(next)+1, n), nil)), "%s: the memory has %x", row.name, r.memory[:10*n])
 	}
 	a := &end{TB: t, a: newFake(), Mux: NewMux(newFake(), Config{})}
@@ -322,12 +322,12 @@ func patches(from byte, n int) (list [][]byte) {
 func TestRowOfPacketsAllocatesNothing(t *testing.T) {
 	r := newRowEnd(t)
 	s := r.sessions[0]
-	row := rowOf(r.wrote(s.Stream(), s.next, 11, 1000, 0)[:10])
+	row := rowOf(r.wrote(s.Stream(), s.nextSSN, 11, 1000, 0)[:10])
 	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() {
 		if r.PlaceRow(0, row) != row.Len() {
 			t.Fatal("no row")
 		}
-		s.next -= 10
+		s.nextSSN -= 10
 	}), 0)
 }
 

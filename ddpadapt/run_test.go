@@ -42,7 +42,7 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 			for range 1 + seed%3 {
 				s, _, u, _ := connect(a, b)
 				if seed%5 == 0 { // it has many in flight already
-					s.unacked = MaxInFlight - 50
+					s.unackedMessages = MaxInFlight - 50
 				}
 				sessions[i], users[i] = append(sessions[i], s), append(users[i], u)
 			}
@@ -123,14 +123,14 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 					want := one.chunk(&msg)
 					must.That(t, bytes.Equal(p.data, want.data) && p.token == want.token, "seed %d: %x, want %x", seed, p.data, want.data)
 				}
-				must.That(t, many.run == nil || many.run.N > 0, "seed %d: an empty run", seed)
+				must.That(t, many.outRun == nil || many.outRun.N > 0, "seed %d: an empty run", seed)
 			}
 			must.Equal(t, "counters", many.Stats(), one.Stats())
-			must.Equal(t, "turn", many.turns.left, one.turns.left)
+			must.Equal(t, "turn", many.scheduler.segmentsLeft, one.scheduler.segmentsLeft)
 			must.Equal(t, "whether there is nothing to send", many.Idle(), one.Idle())
 			for i, s := range sessions[0] {
 				r := sessions[1][i]
-				must.That(t, s.unacked == r.unacked && s.Stats() == r.Stats() && s.state == r.state && s.bye == r.bye, "seed %d: session %d has %d unacknowledged in %v, want %d in %v", seed, i, r.unacked, r.state, s.unacked, s.state)
+				must.That(t, s.unackedMessages == r.unackedMessages && s.Stats() == r.Stats() && s.state == r.state && s.ourTerminate == r.ourTerminate, "seed %d: session %d has %d unacknowledged in %v, want %d in %v", seed, i, r.unackedMessages, r.state, s.unackedMessages, s.state)
 			}
 		}
 		for i, u := range users[0] {
@@ -147,13 +147,13 @@ func TestWhereThereIsNoRun(t *testing.T) {
 		story func(a *end, s *Session)
 		want  int
 	}{
-		{"a long message", func(*end, *Session) {}, turnSegments},
+		{"a long message", func(*end, *Session) {}, segmentsPerTurn},
 		{"a control message goes first", func(a *end, _ *Session) { must.Do(a.Open(0, -1, a.stream(8).Stream, nil))(a) }, 0},
 		{"the association has restarted", func(a *end, _ *Session) { a.a.life++ }, 0},
-		{"all in flight that may be", func(_ *end, s *Session) { s.unacked = MaxInFlight }, 0},
-		{"all but three", func(_ *end, s *Session) { s.unacked = MaxInFlight - 3 }, 3},
+		{"all in flight that may be", func(_ *end, s *Session) { s.unackedMessages = MaxInFlight }, 0},
+		{"all but three", func(_ *end, s *Session) { s.unackedMessages = MaxInFlight - 3 }, 3},
 		{"a path that is too narrow for a segment", func(a *end, _ *Session) { a.a.payload = ssnLen + MinMULPDU - 1 }, 0},
-		{"one that is just wide enough", func(a *end, _ *Session) { a.a.payload = ssnLen + MinMULPDU }, turnSegments},
+		{"one that is just wide enough", func(a *end, _ *Session) { a.a.payload = ssnLen + MinMULPDU }, segmentsPerTurn},
 		{"the session is over", func(_ *end, s *Session) { s.Abort() }, 0},
 	} {
 		a, b := newPair(t)

@@ -116,7 +116,7 @@ func TestAckOfEarlierSession(t *testing.T) {
 	s, _ := a.Open(0, int(sa.Stream()), a.stream(0).Stream, nil)
 	a.sends("0: 0 initiate")
 	a.Acked(0, sa.Stream(), p.token)
-	must.Equal(t, "messages unacknowledged", s.unacked, 1)
+	must.Equal(t, "messages unacknowledged", s.unackedMessages, 1)
 }
 
 // The end of the association reaches every consumer, with its cause.
@@ -227,7 +227,7 @@ func TestConfigure(t *testing.T) {
 		check.That(t, got == want, "%d octets before an answer: %d", asked, got)
 	}
 	for asked, want := range map[int]int{-1: 65535, 0: 65535, 7: 7, 65535: 65535, 65536: 65535} {
-		got := NewMux(newFake(), Config{MaxOutOfOrder: asked}).store.limit
+		got := NewMux(newFake(), Config{MaxOutOfOrder: asked}).records.recordLimit
 		check.That(t, got == want, "%d messages out of order: %d", asked, got)
 	}
 	for _, c := range []struct {

@@ -2,137 +2,137 @@ package ddpadapt
 
 import "slices"
 
-// turn judges the message whose turn it is in DDP-SSN order: the legal sequences of sections 6.2 to
+// processInOrder judges the message whose turn it is in DDP-SSN order: the legal sequences of sections 6.2 to
 // 6.4. private is its private data; messages that carry any are the first of their side and never
 // wait for an earlier one.
-func (s *Session) turn(r *record, private []byte) {
-	ssn := s.next
-	s.next++
+func (s *Session) processInOrder(r *record, private []byte) {
+	ssn := s.nextSSN
+	s.nextSSN++
 	switch {
-	case dead.has(s.state):
-		s.lastWord(r)
+	case deadStates.has(s.state):
+		s.receiveAfterEnd(r)
 	case r.fault != 0:
-		if s.violate(ssn, r.fault, onFault); s.state == ending {
-			s.lastWord(r)
+		if s.terminateForFault(ssn, r.fault, onFault); s.state == stateEnding {
+			s.receiveAfterEnd(r)
 		}
-	case finished.has(s.state):
-		s.violate(ssn, FaultAfterEnd, onFault)
-	case s.state == called:
-		s.answered(ssn, r, private)
+	case peerFinishedStates.has(s.state):
+		s.terminateForFault(ssn, FaultAfterEnd, onFault)
+	case s.state == stateInitiateSent:
+		s.receiveAnswer(ssn, r, private)
 	case r.fn == 0:
-		s.deliver(r)
-	case r.fn == terminate:
-		s.peerTerminated()
+		s.deliverSegment(r)
+	case r.fn == fnTerminate:
+		s.receiveTerminate()
 	default:
-		s.violate(ssn, FaultControl, onFault)
+		s.terminateForFault(ssn, FaultControl, onFault)
 	}
 }
 
-// lastWord takes a message on a session that this side has ended: only what ends the peer's half still
+// receiveAfterEnd takes a message on a session that this side has ended: only what ends the peer's half still
 // matters.
-func (s *Session) lastWord(r *record) {
-	refusal := r.fn.plain() == reject || r.fn == terminate // well formed or not, its side's last message
-	h, _ := s.own.(*hearing)
+func (s *Session) receiveAfterEnd(r *record) {
+	refusal := r.fn.plainCode() == fnReject || r.fn == fnTerminate // well formed or not, its side's last message
+	h, _ := s.stateData.(*endingData)
 	switch {
-	case s.state == canceled:
-		if s.opener = nil; refusal {
-			s.refused(s.err) // the session is over without a Terminate
+	case s.state == stateCanceled:
+		if s.firstMessage = nil; refusal {
+			s.endRefused(s.err) // the session is over without a Terminate
 		} else {
-			s.enter(onAnswered, &hearing{accepted: r.fault == 0 && r.fn.plain() == accept})
+			s.changeState(onLateAnswer, &endingData{wasAccepted: r.fault == 0 && r.fn.plainCode() == fnAccept})
 		}
-	case s.state != ending:
+	case s.state != stateEnding:
 	case h.unanswered && refusal:
-		s.allCome(r.fault == 0)
-	case r.fn == terminate:
-		s.allCome(false)
+		s.peerFinished(r.fault == 0)
+	case r.fn == fnTerminate:
+		s.peerFinished(false)
 	default:
 		h.unanswered = false
 	}
 	s.schedule()
 }
 
-// allCome takes the peer's last message on a session that this side has ended. A Terminate that has not left is not
+// peerFinished takes the peer's last message on a session that this side has ended. A Terminate that has not left is not
 // needed where the peer has refused.
-func (s *Session) allCome(refusal bool) {
-	if refusal && s.bye == due {
-		s.bye = unsaid
+func (s *Session) peerFinished(refusal bool) {
+	if refusal && s.ourTerminate == terminateDue {
+		s.ourTerminate = terminateNone
 	}
-	s.enter(onPeerTerminate, nil)
+	s.changeState(onPeerTerminate, nil)
 }
 
-// answered takes the first message of the passive side.
-func (s *Session) answered(ssn uint16, r *record, private []byte) {
-	s.opener = nil // whoever answers has the Initiate (section 6.6)
-	fn := r.fn.plain()
+// receiveAnswer takes the first message of the passive side.
+func (s *Session) receiveAnswer(ssn uint16, r *record, private []byte) {
+	s.firstMessage = nil // whoever answers has the Initiate (section 6.6)
+	fn := r.fn.plainCode()
 	var setup *Setup
 	switch {
-	case fn == initiate || fn == terminate:
-	case r.fn.enhanced() != s.enhanced:
+	case fn == fnInitiate || fn == fnTerminate:
+	case r.fn.isEnhanced() != s.enhanced:
 		fn = 0 // an Initiate is answered in kind (RFC 6581 section 10)
 	case s.enhanced:
 		setup, private = splitSetup(private)
 	}
 	switch fn {
-	case accept:
-		s.enter(onAccepted, nil)
-		s.m.events.push(Event{Kind: EventAccepted, Session: s, Private: slices.Clone(private), Setup: setup})
-		if s.bye != unsaid { // its user is done with it already
-			s.enter(onFinish, nil)
+	case fnAccept:
+		s.changeState(onAccepted, nil)
+		s.mux.events.push(Event{Kind: EventAccepted, Session: s, Private: slices.Clone(private), Setup: setup})
+		if s.ourTerminate != terminateNone { // its user is done with it already
+			s.changeState(onFinish, nil)
 		}
 		s.schedule()
-	case reject:
+	case fnReject:
 		err := &RejectedError{Private: slices.Clone(private), Setup: setup}
-		s.m.events.push(Event{Kind: EventRejected, Session: s, Private: err.Private, Setup: setup, Err: err})
-		s.refused(err)
-	case terminate:
+		s.mux.events.push(Event{Kind: EventRejected, Session: s, Private: err.Private, Setup: setup, Err: err})
+		s.endRefused(err)
+	case fnTerminate:
 		err := &TerminatedError{ByPeer: true}
-		s.m.events.push(Event{Kind: EventTerminated, Session: s, Err: err})
-		s.refused(err)
-	case initiate:
-		s.violate(ssn, FaultCrossed, onFault)
-		s.heard()
+		s.mux.events.push(Event{Kind: EventTerminated, Session: s, Err: err})
+		s.endRefused(err)
+	case fnInitiate:
+		s.terminateForFault(ssn, FaultCrossed, onFault)
+		s.noteAnswered()
 	default:
-		s.violate(ssn, FaultAnswer, onFault)
-		s.heard()
+		s.terminateForFault(ssn, FaultAnswer, onFault)
+		s.noteAnswered()
 	}
 }
 
-// heard notes that the answer has come, though it was none.
-func (s *Session) heard() {
-	if h, ok := s.own.(*hearing); ok {
+// noteAnswered notes that the answer has come, though it was none.
+func (s *Session) noteAnswered() {
+	if h, ok := s.stateData.(*endingData); ok {
 		h.unanswered = false
 	}
 }
 
-// deliver gives a segment to the DDP stream at its turn.
-func (s *Session) deliver(r *record) {
+// deliverSegment gives a segment to the DDP stream at its turn.
+func (s *Session) deliverSegment(r *record) {
 	s.ds.Deliver(&r.placed) // after a fault it drops what follows; the upper layer decides what is next
 }
 
-// peerTerminated takes the peer's Terminate on a session that it has not answered by it.
-func (s *Session) peerTerminated() {
+// receiveTerminate takes the peer's Terminate on a session that it has not answered by it.
+func (s *Session) receiveTerminate() {
 	err := &TerminatedError{ByPeer: true}
-	s.m.events.push(Event{Kind: EventTerminated, Session: s, Err: err})
-	if s.state == asked {
+	s.mux.events.push(Event{Kind: EventTerminated, Session: s, Err: err})
+	if s.state == stateInitiateReceived {
 		// The active side gave up before the upper layer decided; section 6.4 is the way to end it.
-		s.kill(err, onFault)
+		s.endSession(err, onFault)
 		return
 	}
-	s.enter(onPeerTerminate, nil)
+	s.changeState(onPeerTerminate, nil)
 	if s.ds != nil {
 		s.ds.HalfClosed()
 	}
 }
 
-// violate terminates a session that follows none of the legal sequences (section 6.1). by is onFault, or onLost for a
+// terminateForFault terminates a session that follows none of the legal sequences (section 6.1). by is onFault, or onUnknownSSN for a
 // message of which it is not known what number it has.
-func (s *Session) violate(ssn uint16, f Fault, by trigger) {
-	if dead.has(s.state) {
+func (s *Session) terminateForFault(ssn uint16, f Fault, by trigger) {
+	if deadStates.has(s.state) {
 		return
 	}
-	s.m.stats.Violations++
-	s.m.stats.Faults[f]++
+	s.mux.stats.Violations++
+	s.mux.stats.Faults[f]++
 	err := &TerminatedError{Cause: &SequenceError{Stream: s.stream, SSN: ssn, Fault: f}}
-	s.m.events.push(Event{Kind: EventTerminated, Session: s, Err: err})
-	s.kill(err, by)
+	s.mux.events.push(Event{Kind: EventTerminated, Session: s, Err: err})
+	s.endSession(err, by)
 }

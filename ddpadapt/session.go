@@ -32,25 +32,25 @@ func (s State) String() string {
 	return "unknown"
 }
 
-// farewell says how far this side's Terminate has come.
-type farewell uint8
+// terminateState says how far this side's Terminate has come.
+type terminateState uint8
 
 const (
-	unsaid farewell = iota
-	wanted          // to follow what the DDP stream still has to send
-	due             // to be sent as soon as it may be
-	said            // handed over
+	terminateNone      terminateState = iota
+	terminateAfterData                // to follow what the DDP stream still has to send
+	terminateDue                      // to be sent as soon as it may be
+	terminateSent                     // handed over
 )
 
-// opener is this side's Initiate, Accept or Reject, as long as it is not known to have arrived (section 6.6).
-type opener struct {
-	fn      function
-	private []byte
-	handed  bool // over to the association
+// firstMessage is this side's Initiate, Accept or Reject, as long as it is not known to have arrived (section 6.6).
+type firstMessage struct {
+	fn         functionCode
+	private    []byte
+	handedOver bool // over to the association
 }
 
-// absent stands for a DDP-SSN that is not known.
-const absent = -1
+// unknownSSN stands for a DDP-SSN that is not known.
+const unknownSSN = -1
 
 // Session is one DDP stream session: one use of a stream pair, between an Initiate and its end.
 // It implements ddp.LLP.
@@ -58,29 +58,29 @@ type Session struct {
 	// Owner is free for the user of the session.
 	Owner any
 
-	m        *Mux
+	mux      *Mux
 	stream   wire.StreamID
 	gen      uint32 // tells the messages of this session from those of others on the stream
 	active   bool
 	enhanced bool // RFC 6581: the codes of this session are the enhanced ones
 
-	state state       // changed by enter
-	own   any         // what exists in this state only
-	ds    *ddp.Stream // nil before the session is accepted here, and from its end on
-	err   error       // why the session is over, nil for a normal end
+	state     sessionState // changed by enter
+	stateData any          // what exists in this state only
+	ds        *ddp.Stream  // nil before the session is accepted here, and from its end on
+	err       error        // why the session is over, nil for a normal end
 
-	next   uint16 // DDP-SSN whose turn it is
-	window window // messages that wait for their turn
-	stopAt int    // no segment from there on is placed: a fault or the end is known to stand there; or absent
-	last   int    // DDP-SSN of the peer's last message, once it has arrived; or absent
+	nextSSN    uint16       // DDP-SSN whose turn it is
+	outOfOrder recordWindow // messages that wait for their turn
+	stopSSN    int          // no segment from there on is placed: a fault or the end is known to stand there; or absent
+	lastSSN    int          // DDP-SSN of the peer's last message, once it has arrived; or absent
 
-	opener  *opener
-	bye     farewell
-	outSSN  uint16 // DDP-SSN of the next message handed over
-	unacked int    // messages handed over and not acknowledged
-	stats   SessionStats
+	firstMessage    *firstMessage
+	ourTerminate    terminateState
+	nextOutSSN      uint16 // DDP-SSN of the next message handed over
+	unackedMessages int    // messages handed over and not acknowledged
+	stats           SessionStats
 
-	links [5]link
+	queueLinks [5]queueLink
 }
 
 // Open starts a session on a stream, or on any free one for -1, by an Initiate with up to
@@ -94,7 +94,7 @@ func (m *Mux) Open(_ rawio.Time, stream int, ds *ddp.Stream, private []byte) (*S
 	if len(private) > MaxPrivateData {
 		return nil, ErrPrivateDataTooLong
 	}
-	return m.open(stream, ds, initiate, private)
+	return m.openSession(stream, ds, fnInitiate, private)
 }
 
 // OpenEnhanced is Open with negotiation (RFC 6581): setup is what the initiator has and wants, and at
@@ -103,26 +103,26 @@ func (m *Mux) Open(_ rawio.Time, stream int, ds *ddp.Stream, private []byte) (*S
 // session; it can be asked again with Open, and the programs then agree on depths themselves (section 10). Use
 // it only when something is to be negotiated. Errors as for Open, and ErrDepth.
 func (m *Mux) OpenEnhanced(_ rawio.Time, stream int, ds *ddp.Stream, setup Setup, private []byte) (*Session, error) {
-	if err := setup.checked(private); err != nil {
+	if err := setup.checkLimits(private); err != nil {
 		return nil, err
 	}
-	return m.open(stream, ds, enhancedInitiate, setup.prepend(private))
+	return m.openSession(stream, ds, fnEnhancedInitiate, setup.prependTo(private))
 }
 
-func (m *Mux) open(stream int, ds *ddp.Stream, fn function, private []byte) (*Session, error) {
+func (m *Mux) openSession(stream int, ds *ddp.Stream, fn functionCode, private []byte) (*Session, error) {
 	switch {
 	case m.err != nil:
 		return nil, m.err
-	case !m.up:
+	case !m.ddpAgreed:
 		return nil, ErrNotUp
 	}
-	id, err := m.pick(stream)
+	id, err := m.pickStream(stream)
 	if err != nil {
 		return nil, err
 	}
-	s := m.add(id, calling, nil)
-	s.active, s.enhanced = true, fn.enhanced()
-	s.begin(fn, private)
+	s := m.addSession(id, stateInitiateQueued, nil)
+	s.active, s.enhanced = true, fn.isEnhanced()
+	s.queueFirstMessage(fn, private)
 	s.ds = ds
 	ds.Attach(s)
 	return s, nil
@@ -137,31 +137,31 @@ func (s *Session) Accept(now rawio.Time, ds *ddp.Stream, private []byte) error {
 	if s.enhanced {
 		return s.AcceptEnhanced(now, ds, leftToULP, private)
 	}
-	return s.accept(ds, private)
+	return s.acceptSession(ds, private)
 }
 
 // AcceptEnhanced is Accept for an enhanced Initiate (RFC 6581): setup is what Setup.Answer makes of the
 // peer's. Its PeerToPeer is set as the peer asked; an empty RTR stands for RTRWrite. Errors as for Accept,
 // ErrDepth, and ErrState for a plain session.
 func (s *Session) AcceptEnhanced(_ rawio.Time, ds *ddp.Stream, setup Setup, private []byte) error {
-	private, err := s.answer(setup, private)
+	private, err := s.enhancedAnswer(setup, private)
 	if err != nil {
 		return err
 	}
-	return s.accept(ds, private)
+	return s.acceptSession(ds, private)
 }
 
-func (s *Session) accept(ds *ddp.Stream, private []byte) error {
-	if err := s.decidable(private); err != nil {
+func (s *Session) acceptSession(ds *ddp.Stream, private []byte) error {
+	if err := s.checkAnswerable(private); err != nil {
 		return err
 	}
-	kept := s.own.(*asking).kept
-	s.enter(onAccept, nil)
-	s.begin(accept.variant(s.enhanced), private)
+	kept := s.stateData.(*initiateReceivedData).earlySegments
+	s.changeState(onAccept, nil)
+	s.queueFirstMessage(fnAccept.enhancedIf(s.enhanced), private)
 	s.ds = ds
 	ds.Attach(s)
 	s.placeEarly(kept)
-	s.drain()
+	s.drainInOrder()
 	return nil
 }
 
@@ -170,49 +170,49 @@ func (s *Session) Reject(now rawio.Time, private []byte) error {
 	if s.enhanced {
 		return s.RejectEnhanced(now, leftToULP, private)
 	}
-	return s.reject(private)
+	return s.rejectSession(private)
 }
 
 // RejectEnhanced is Reject for an enhanced Initiate: setup says what would have been acceptable, such as
 // the ORD that is needed here (RFC 6581 section 9.1). Errors as for AcceptEnhanced.
 func (s *Session) RejectEnhanced(_ rawio.Time, setup Setup, private []byte) error {
-	private, err := s.answer(setup, private)
+	private, err := s.enhancedAnswer(setup, private)
 	if err != nil {
 		return err
 	}
-	return s.reject(private)
+	return s.rejectSession(private)
 }
 
-func (s *Session) reject(private []byte) error {
-	if err := s.decidable(private); err != nil {
+func (s *Session) rejectSession(private []byte) error {
+	if err := s.checkAnswerable(private); err != nil {
 		return err
 	}
-	s.enter(onReject, nil)
-	s.begin(reject.variant(s.enhanced), private)
+	s.changeState(onReject, nil)
+	s.queueFirstMessage(fnReject.enhancedIf(s.enhanced), private)
 	return nil
 }
 
 var leftToULP = Setup{IRD: NotNegotiated, ORD: NotNegotiated}
 
-// answer returns the private data of an enhanced answer.
-func (s *Session) answer(setup Setup, private []byte) ([]byte, error) {
-	if err := setup.checked(private); err != nil {
+// enhancedAnswer returns the private data of an enhanced answer.
+func (s *Session) enhancedAnswer(setup Setup, private []byte) ([]byte, error) {
+	if err := setup.checkLimits(private); err != nil {
 		return nil, err
 	}
 	if !s.enhanced {
 		return nil, ErrState
 	}
-	if a, ok := s.own.(*asking); ok { // else it is too late, as decidable says
-		private = setup.matched(a.setup).prepend(private)
+	if a, ok := s.stateData.(*initiateReceivedData); ok { // else it is too late, as decidable says
+		private = setup.matchModel(a.setup).prependTo(private)
 	}
 	return private, nil
 }
 
-func (s *Session) decidable(private []byte) error {
+func (s *Session) checkAnswerable(private []byte) error {
 	switch {
 	case s.err != nil:
 		return s.err
-	case s.state != asked:
+	case s.state != stateInitiateReceived:
 		return ErrState
 	case len(private) > MaxPrivateData:
 		return ErrPrivateDataTooLong
@@ -220,8 +220,8 @@ func (s *Session) decidable(private []byte) error {
 	return nil
 }
 
-func (s *Session) begin(fn function, private []byte) {
-	s.opener = &opener{fn: fn, private: slices.Clone(private)}
+func (s *Session) queueFirstMessage(fn functionCode, private []byte) {
+	s.firstMessage = &firstMessage{fn: fn, private: slices.Clone(private)}
 	s.schedule()
 }
 
@@ -232,22 +232,22 @@ func (s *Session) Terminate(rawio.Time) error {
 	switch {
 	case s.err != nil:
 		return s.err
-	case dead.has(s.state), s.state == closing, s.state == closed:
+	case deadStates.has(s.state), s.state == stateClosing, s.state == stateBothClosing:
 		return nil
-	case !accepted.has(s.state):
+	case !acceptedStates.has(s.state):
 		return ErrState
 	}
-	s.enter(onFinish, nil)
-	s.bye = wanted
+	s.changeState(onFinish, nil)
+	s.ourTerminate = terminateAfterData
 	s.ds.CloseSend()
-	s.finishIfCut()
+	s.terminateIfCut()
 	return nil
 }
 
-// finishIfCut lets the Terminate follow the last segment: DDP takes no more messages by then.
-func (s *Session) finishIfCut() {
-	if s.bye == wanted && s.ds != nil && !s.ds.Pending() {
-		s.bye = due
+// terminateIfCut lets the Terminate follow the last segment: DDP takes no more messages by then.
+func (s *Session) terminateIfCut() {
+	if s.ourTerminate == terminateAfterData && s.ds != nil && !s.ds.Pending() {
+		s.ourTerminate = terminateDue
 		s.schedule()
 	}
 }
@@ -255,12 +255,12 @@ func (s *Session) finishIfCut() {
 // Finish is the DDP stream's report that all is sent and acknowledged and its user wants no more
 // (ddp.LLP): the Terminate follows, behind the peer's Accept if need be.
 func (s *Session) Finish() {
-	if s.bye == said {
+	if s.ourTerminate == terminateSent {
 		return
 	}
-	s.bye = due
-	if s.state == open || s.state == resting {
-		s.enter(onFinish, nil)
+	s.ourTerminate = terminateDue
+	if s.state == stateOpen || s.state == statePeerClosed {
+		s.changeState(onFinish, nil)
 	}
 	s.schedule()
 }
@@ -270,11 +270,11 @@ func (s *Session) Finish() {
 // answered the Initiate. EventEnded follows. It is also how the DDP stream asks for an abortive end
 // (ddp.LLP).
 func (s *Session) Abort() {
-	if dead.has(s.state) {
+	if deadStates.has(s.state) {
 		return
 	}
-	s.kill(nil, onAbort)
-	s.settle()
+	s.endSession(nil, onAbort)
+	s.endIfSettled()
 }
 
 // Ready says that the DDP stream has segments to send (ddp.LLP).
@@ -282,15 +282,15 @@ func (s *Session) Ready() { s.schedule() }
 
 // MULPDU returns the largest DDP segment in octets, header included: what fits a DATA chunk
 // unfragmented next to a SACK, but never less than MinMULPDU (section 9). It follows the path MTU.
-func (s *Session) MULPDU() int { return mulpdu(s.m.a.MaxPayload()) }
+func (s *Session) MULPDU() int { return mulpduFor(s.mux.a.MaxPayload()) }
 
-// mulpdu is the MULPDU where a DATA chunk carries so much.
-func mulpdu(payload int) int { return max(MinMULPDU, payload-ssnLen) }
+// mulpduFor is the MULPDU where a DATA chunk carries so much.
+func mulpduFor(payload int) int { return max(MinMULPDU, payload-ssnLen) }
 
 // Detach copies what unacknowledged segments still reference inside within, so that the caller may
 // change that memory. more says that there is so much of it that this was only a part: the caller lets others have the association, and calls again.
 func (s *Session) Detach(within []byte) (more bool) {
-	return s.state != ended && s.m.a.Detach(s.stream, within)
+	return s.state != stateEnded && s.mux.a.Detach(s.stream, within)
 }
 
 // SessionStats counts the messages of one session, segments and control messages, but for the peer's Initiate.
@@ -317,85 +317,85 @@ func (s *Session) Err() error { return s.err }
 
 // State returns the state.
 func (s *Session) State() State {
-	if s.state == closed && s.bye == said {
+	if s.state == stateBothClosing && s.ourTerminate == terminateSent {
 		return Over
 	}
-	return visible[s.state]
+	return visibleStates[s.state]
 }
 
-// kill ends the session from this side, by onAbort, onFault or onLost.
-func (s *Session) kill(err error, by trigger) {
+// endSession ends the session from this side, by onAbort, onFault or onUnknownSSN.
+func (s *Session) endSession(err error, by trigger) {
 	s.err = err
 	switch {
-	case s.outSSN > 0:
-		if s.bye != said {
-			s.bye = due
+	case s.nextOutSSN > 0:
+		if s.ourTerminate != terminateSent {
+			s.ourTerminate = terminateDue
 		}
 		var own any
-		switch table[s.state][by] {
-		case ending:
-			own = s.hears()
-		case counting:
-			own = s.recount()
+		switch transitions[s.state][by] {
+		case stateEnding:
+			own = s.peerHalf()
+		case stateCounting:
+			own = s.startCounting()
 		}
-		s.enter(by, own)
+		s.changeState(by, own)
 	default:
 		// Nothing of ours is on the wire: a Terminate as the only message is the sequence of
 		// section 6.4, after which the peer owes nothing. What was never said needs none.
-		if s.bye = due; by == onAbort && s.active {
-			s.bye = unsaid
+		if s.ourTerminate = terminateDue; by == onAbort && s.active {
+			s.ourTerminate = terminateNone
 		}
-		s.opener = nil
-		s.enter(onWithdraw, nil)
+		s.firstMessage = nil
+		s.changeState(onNothingSent, nil)
 	}
-	if s.ds != nil && s.unacked > 0 && s.m.a.Detach(s.stream, nil) {
-		s.m.copying.push(s)
+	if s.ds != nil && s.unackedMessages > 0 && s.mux.a.Detach(s.stream, nil) {
+		s.mux.detachQueue.push(s)
 	} else {
 		s.closeStream(err)
 	}
 	s.schedule()
 }
 
-// hears returns what is to be known of the peer's half once the session is ended.
-func (s *Session) hears() *hearing {
-	if h, ok := s.own.(*hearing); ok {
+// peerHalf returns what is to be known of the peer's half once the session is ended.
+func (s *Session) peerHalf() *endingData {
+	if h, ok := s.stateData.(*endingData); ok {
 		return h
 	}
-	return &hearing{accepted: accepted.has(s.state), unanswered: s.state == called || s.state == canceled}
+	return &endingData{wasAccepted: acceptedStates.has(s.state), unanswered: s.state == stateInitiateSent || s.state == stateCanceled}
 }
 
-// recount begins to count the messages of the peer. What waited for its turn will not have it.
-func (s *Session) recount() *tally {
-	t := &tally{*s.hears(), s.window.n}
-	s.window.clear(&s.m.store)
+// startCounting begins to count the messages of the peer. What waited for its turn will not have it.
+func (s *Session) startCounting() *countingData {
+	t := &countingData{*s.peerHalf(), s.outOfOrder.numRecords}
+	s.outOfOrder.clear(&s.mux.records)
 	return t
 }
 
-// refused ends the session on the peer's answer, after which neither side sends anything.
-func (s *Session) refused(err error) {
-	s.enter(onRefused, nil)
-	s.bye = unsaid
+// endRefused ends the session on the peer's answer, after which neither side sends anything.
+func (s *Session) endRefused(err error) {
+	s.changeState(onRefused, nil)
+	s.ourTerminate = terminateNone
 	if s.err == nil {
 		s.err = err
 	}
 	s.closeStream(err)
 }
 
-// lost ends the session with its association. There may be thousands: the DDP stream of each hears of it when its event is polled.
-func (s *Session) lost(err error) {
-	known := s.known()
-	s.enter(onDown, nil)
+// endWithAssoc ends the session with its association. There may be thousands: the DDP stream of each hears of it when its event is polled.
+func (s *Session) endWithAssoc(err error) {
+	known := s.isKnownToUser()
+	s.changeState(onAssocDown, nil)
 	s.err = err
-	s.release()
+	s.releaseStream()
 	if known {
-		s.m.events.push(Event{Kind: EventDown, Session: s, Err: err})
+		s.mux.events.push(Event{Kind: EventDown, Session: s, Err: err})
 	}
 }
 
-// known says that the user has heard of the session.
-func (s *Session) known() bool {
-	next, ok := s.own.(*successor)
-	return s.state != refusing && !(ok && next.unknown)
+// isKnownToUser says that the user has heard of the session.
+func (s *Session) isKnownToUser() bool {
+	next, ok := s.stateData.(*nextSessionData)
+	return s.state != stateRejecting && !(ok && next.userUnaware)
 }
 
 // closeStream tells the DDP stream that the LLP stream is gone. Its memory must be free by now.
@@ -406,40 +406,40 @@ func (s *Session) closeStream(err error) {
 	}
 }
 
-// settle ends the session when nothing of it can be outstanding in either direction (section 6.6):
+// endIfSettled ends the session when nothing of it can be outstanding in either direction (section 6.6):
 // the peer's last message has had its turn, and all of ours is acknowledged.
-func (s *Session) settle() {
-	if !settles.has(s.state) || s.unacked > 0 || !s.silent() {
+func (s *Session) endIfSettled() {
+	if !settlingStates.has(s.state) || s.unackedMessages > 0 || !s.hasNothingToSend() {
 		return
 	}
-	next, _ := s.own.(*successor)
-	known := s.known()
-	s.enter(onSettled, nil)
-	s.release()
+	next, _ := s.stateData.(*nextSessionData)
+	known := s.isKnownToUser()
+	s.changeState(onAllAcked, nil)
+	s.releaseStream()
 	s.closeStream(s.err)
 	if known {
-		s.m.events.push(Event{Kind: EventEnded, Session: s})
+		s.mux.events.push(Event{Kind: EventEnded, Session: s})
 	}
 	switch {
 	case next == nil:
-	case next.refused:
-		s.m.refuse(s.stream)
+	case next.isRefused:
+		s.mux.refuseSession(s.stream)
 	default:
-		s.m.start(s.stream, next.fn, next.private)
+		s.mux.startPassive(s.stream, next.fn, next.private)
 	}
 }
 
-// silent says that this side has nothing more to hand over, in a state that leads to the end.
-func (s *Session) silent() bool {
-	if s.opener != nil && !s.opener.handed {
+// hasNothingToSend says that this side has nothing more to hand over, in a state that leads to the end.
+func (s *Session) hasNothingToSend() bool {
+	if s.firstMessage != nil && !s.firstMessage.handedOver {
 		return false
 	}
-	return s.bye == said || s.bye == unsaid
+	return s.ourTerminate == terminateSent || s.ourTerminate == terminateNone
 }
 
-// release gives back what the session holds of the Mux.
-func (s *Session) release() {
-	s.window.clear(&s.m.store)
-	s.opener = nil
-	s.m.remove(s)
+// releaseStream gives back what the session holds of the Mux.
+func (s *Session) releaseStream() {
+	s.outOfOrder.clear(&s.mux.records)
+	s.firstMessage = nil
+	s.mux.removeSession(s)
 }

@@ -262,10 +262,10 @@ func TestAbortBeforeAnswer(t *testing.T) {
 
 // A malformed refusal is the peer's last message where its answer is awaited, and nowhere else.
 func TestMalformedRefusal(t *testing.T) {
-	for st, want := range map[state]state{called: over, open: ending} {
+	for st, want := range map[sessionState]sessionState{stateInitiateSent: stateDone, stateOpen: stateEnding} {
 		_, b := newPair(t)
 		s := into(b, st, true)
-		ppid, msg := encode(fmt.Sprint(s.next, " reject"))
+		ppid, msg := encode(fmt.Sprint(s.nextSSN, " reject"))
 		b.inject(0, ppid, 0, msg) // ordered
 		check.That(t, s.state == want, "in state %v it leads to %v", st, s.state)
 	}

@@ -60,8 +60,8 @@ var rtrBits = [...]struct {
 	bit uint32
 }{{RTRSend, bitB}, {RTRWrite, bitC}, {RTRRead, bitD}}
 
-// word encodes s. B, C and D are 0 when A is.
-func (s Setup) word() uint32 {
+// encodeWord encodes s. B, C and D are 0 when A is.
+func (s Setup) encodeWord() uint32 {
 	w := uint32(s.IRD&maskDepth)<<shiftIRD | uint32(s.ORD&maskDepth)
 	if s.PeerToPeer {
 		w |= bitA
@@ -86,9 +86,9 @@ func parseSetup(w uint32) Setup {
 	return s
 }
 
-// prepend returns the private data of an enhanced message.
-func (s Setup) prepend(private []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(make([]byte, 0, setupLen+len(private)), s.word()), private...)
+// prependTo returns the private data of an enhanced message.
+func (s Setup) prependTo(private []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, setupLen+len(private)), s.encodeWord()), private...)
 }
 
 // splitSetup takes the private data of an enhanced message apart; nil where a Reject has no connection
@@ -101,8 +101,8 @@ func splitSetup(b []byte) (*Setup, []byte) {
 	return &s, b[setupLen:]
 }
 
-// checked refuses depths that do not fit their field.
-func (s Setup) checked(private []byte) error {
+// checkLimits refuses depths that do not fit their field.
+func (s Setup) checkLimits(private []byte) error {
 	switch {
 	case s.IRD > NotNegotiated || s.ORD > NotNegotiated:
 		return ErrDepth
@@ -112,8 +112,8 @@ func (s Setup) checked(private []byte) error {
 	return nil
 }
 
-// matched gives an answer the connection model that was asked for (section 9.2).
-func (s Setup) matched(asked Setup) Setup {
+// matchModel gives an answer the connection model that was asked for (section 9.2).
+func (s Setup) matchModel(asked Setup) Setup {
 	s.PeerToPeer = asked.PeerToPeer
 	if s.RTR == 0 {
 		s.RTR = RTRWrite
@@ -138,7 +138,7 @@ func (own Setup) Answer(asked Setup) (reply Setup) {
 	if reply.RTR == 0 {
 		reply.RTR = own.RTR // none that was asked for: say what there is
 	}
-	return reply.matched(asked)
+	return reply.matchModel(asked)
 }
 
 // Why an initiator does not go on after an enhanced Accept: the upper layer ends the session by a

@@ -34,15 +34,15 @@ func TestSetupWord(t *testing.T) {
 		{"D is RDMA Read", Setup{PeerToPeer: true, RTR: RTRRead}, 0x80004000},
 		{"all at once", Setup{1, 2, true, all}, 0xC001C002},
 	} {
-		check.Equal(t, row.name, row.s.word(), row.word)
+		check.Equal(t, row.name, row.s.encodeWord(), row.word)
 		got := parseSetup(row.word)
 		check.That(t, got == row.s, "%s: %08x is %+v, want %+v", row.name, row.word, got, row.s)
 	}
 	// req 6581-9.2-11, 6581-9.2-13: in the client-server model no indication is named.
-	check.Equal(t, "B, C or D without A", (Setup{RTR: all, IRD: 1}).word(), 0x00010000)
+	check.Equal(t, "B, C or D without A", (Setup{RTR: all, IRD: 1}).encodeWord(), 0x00010000)
 	// req 6581-9.2-14: and none is looked at.
 	check.Equal(t, "B, C and D without A", parseSetup(0x4001C002), (Setup{IRD: 1, ORD: 2}))
-	b := Setup{IRD: 0x0102, ORD: 0x0304}.prepend([]byte("private"))
+	b := Setup{IRD: 0x0102, ORD: 0x0304}.prependTo([]byte("private"))
 	check.Slice(t, "message", b, []byte("\x01\x02\x03\x04private"))
 }
 
@@ -72,7 +72,7 @@ func TestAnswerIsCutToWhatBothCan(t *testing.T) {
 		// req 6581-9.2-12
 		{"client and server: so be it", Setup{}, Setup{PeerToPeer: true, RTR: RTRWrite}, Setup{}},
 	} {
-		reply := parseSetup(row.own.Answer(row.asked).word())
+		reply := parseSetup(row.own.Answer(row.asked).encodeWord())
 		check.Equal(t, row.name, reply, row.reply)
 	}
 }
@@ -118,11 +118,11 @@ func TestConclusionRefusesWhatWasNotAskedFor(t *testing.T) {
 }
 
 // control injects an enhanced message, or a plain one for a nil setup.
-func (e *end) control(id wire.StreamID, ssn uint16, fn function, setup *Setup, private string) assoc.Verdict {
+func (e *end) control(id wire.StreamID, ssn uint16, fn functionCode, setup *Setup, private string) assoc.Verdict {
 	b := make([]byte, controlLen)
 	putControl(b, ssn, fn)
 	if setup != nil {
-		b = binary.BigEndian.AppendUint32(b, setup.word())
+		b = binary.BigEndian.AppendUint32(b, setup.encodeWord())
 	}
 	return e.inject(id, PPIDControl, wire.FlagU, append(b, private...))
 }
@@ -261,7 +261,7 @@ func TestPlainAnswersToEnhancedInitiates(t *testing.T) {
 		{"peer to peer", Setup{PeerToPeer: true, RTR: RTRRead}, false, "\x00\x00\x00\x06\xbf\xff\xbf\xffbye"},
 	} {
 		b := newEnd(t, newFake(), Config{})
-		b.control(0, 0, enhancedInitiate, &row.asked, "")
+		b.control(0, 0, fnEnhancedInitiate, &row.asked, "")
 		s := b.expect(EventUp, EventInitiate)[1].Session
 		var err error
 		if row.reject {
@@ -289,23 +289,23 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		open    func(*end)
-		fn      function
+		fn      functionCode
 		setup   *Setup
 		private string
 		fault   Fault
 	}{
 		// req 6581-7-16
-		{"Initiate answered by an Enhanced Accept", plain, enhancedAccept, some, "", FaultAnswer},
-		{"Initiate answered by an Enhanced Reject", plain, enhancedReject, some, "", FaultAnswer},
-		{"Enhanced Initiate answered by an Accept", enhanced, accept, nil, "", FaultAnswer},
-		{"Enhanced Initiate answered by a Reject", enhanced, reject, nil, "", FaultAnswer},
-		{"Enhanced Initiate against Initiate", enhanced, initiate, nil, "", FaultCrossed},
-		{"Initiate against Enhanced Initiate", plain, enhancedInitiate, some, "", FaultCrossed},
+		{"Initiate answered by an Enhanced Accept", plain, fnEnhancedAccept, some, "", FaultAnswer},
+		{"Initiate answered by an Enhanced Reject", plain, fnEnhancedReject, some, "", FaultAnswer},
+		{"Enhanced Initiate answered by an Accept", enhanced, fnAccept, nil, "", FaultAnswer},
+		{"Enhanced Initiate answered by a Reject", enhanced, fnReject, nil, "", FaultAnswer},
+		{"Enhanced Initiate against Initiate", enhanced, fnInitiate, nil, "", FaultCrossed},
+		{"Initiate against Enhanced Initiate", plain, fnEnhancedInitiate, some, "", FaultCrossed},
 		// req 6581-7-17
-		{"Enhanced Accept without connection data", enhanced, enhancedAccept, nil, "", FaultSetup},
-		{"Enhanced Accept with 3 octets", enhanced, enhancedAccept, nil, "abc", FaultSetup},
+		{"Enhanced Accept without connection data", enhanced, fnEnhancedAccept, nil, "", FaultSetup},
+		{"Enhanced Accept with 3 octets", enhanced, fnEnhancedAccept, nil, "abc", FaultSetup},
 		// req 6581-7-6
-		{"Enhanced Accept with 509 octets behind the connection data", enhanced, enhancedAccept, some, strings.Repeat("x", 509), FaultPrivateData},
+		{"Enhanced Accept with 509 octets behind the connection data", enhanced, fnEnhancedAccept, some, strings.Repeat("x", 509), FaultPrivateData},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a := newEnd(t, newFake(), Config{Initiator: true})
@@ -326,7 +326,7 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 		// req 6581-7-17
 		for _, private := range []string{"", "abc"} {
 			b := newEnd(t, newFake(), Config{})
-			b.control(0, 0, enhancedInitiate, nil, private)
+			b.control(0, 0, fnEnhancedInitiate, nil, private)
 			b.expect(EventUp)
 			b.sends("0: 0 terminate")
 		}
@@ -334,7 +334,7 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 	t.Run("Enhanced Initiate in a running session", func(t *testing.T) {
 		a, b := newPair(t)
 		connect(a, b)
-		b.control(0, 1, enhancedInitiate, some, "")
+		b.control(0, 1, fnEnhancedInitiate, some, "")
 		var se *SequenceError
 		ev := b.expect(EventTerminated)[0]
 		must.That(t, errors.As(ev.Err, &se) && se.Fault == FaultControl, "event %+v", ev)
@@ -348,7 +348,7 @@ func TestEnhancedSequencesThatAreIllegal(t *testing.T) {
 				p.arrived = true
 			}
 			a.acks()
-			a.control(0, 0, enhancedReject, nil, private)
+			a.control(0, 0, fnEnhancedReject, nil, private)
 			ev := a.expect(EventRejected, EventEnded)[0]
 			check.That(t, ev.Setup == nil && string(ev.Private) == private, "event %+v", ev)
 		}
@@ -391,7 +391,7 @@ func TestNegotiationHolds(t *testing.T) {
 	for range 20_000 {
 		asked := Setup{IRD: depth(), ORD: depth(), PeerToPeer: rnd.IntN(2) == 0, RTR: RTR(rnd.IntN(8))}
 		own := Setup{IRD: depth(), ORD: depth(), RTR: RTR(rnd.IntN(8))}
-		reply := parseSetup(own.Answer(parseSetup(asked.word())).word())
+		reply := parseSetup(own.Answer(parseSetup(asked.encodeWord())).encodeWord())
 		ord, first, err := asked.Conclude(reply)
 		must.That(t, err != ErrInsufficientIRD, "%+v answered by %+v: %v", asked, reply, err)
 		must.That(t, (ord == NotNegotiated || ord <= asked.ORD && ord <= own.IRD) &&

@@ -28,14 +28,14 @@ func (e *end) foreign() { e.inject(0, 99, wire.FlagU, []byte{0, 1, 0, 0}) }
 
 // into brings a session on stream 0 into a state, by messages and calls. handed says whether what it says at first has been
 // handed over, where there is the choice.
-func into(b *end, st state, handed bool) *Session {
+func into(b *end, st sessionState, handed bool) *Session {
 	call := func() *Session {
 		s, _ := b.Open(0, 0, b.stream(4).Stream, nil)
 		return s
 	}
 	ask := func() *Session {
 		b.peer(0, "0 initiate")
-		return b.lookup(0)
+		return b.sessionOn(0)
 	}
 	said := func() {
 		if handed {
@@ -52,50 +52,50 @@ func into(b *end, st state, handed bool) *Session {
 	}
 	var s *Session
 	switch st {
-	case calling:
+	case stateInitiateQueued:
 		s = call()
-	case called, canceled:
+	case stateInitiateSent, stateCanceled:
 		s = call()
 		b.pull()
-		if st == canceled {
+		if st == stateCanceled {
 			s.Abort()
 		}
-	case asked:
+	case stateInitiateReceived:
 		s = ask()
-	case open:
+	case stateOpen:
 		s = opened()
-	case closing:
+	case stateClosing:
 		s = opened()
 		s.Terminate(0)
 		said()
-	case resting:
+	case statePeerClosed:
 		s = opened()
 		b.peer(0, "1 terminate")
-	case closed:
+	case stateBothClosing:
 		s = opened()
 		b.peer(0, "1 terminate")
 		s.Terminate(0)
 		said()
-	case ending:
+	case stateEnding:
 		s = opened()
 		s.Abort()
 		said()
-	case counting:
+	case stateCounting:
 		s = opened()
 		b.foreign()
 		said()
-	case over, reopened, ended:
+	case stateDone, stateReused, stateEnded:
 		s = ask()
 		s.Reject(0, nil)
 		said()
-		if st == reopened {
+		if st == stateReused {
 			b.peer(0, "0 initiate")
-		} else if st == ended {
+		} else if st == stateEnded {
 			b.arrive()
 		}
-	case refusing:
+	case stateRejecting:
 		b.peer(0, "0 segment x")
-		s = b.lookup(0)
+		s = b.sessionOn(0)
 		said()
 	}
 	return s
@@ -104,16 +104,16 @@ func into(b *end, st state, handed bool) *Session {
 // What the table has not is a contradiction, which ends the association and says where it was seen. (What the table has,
 // TestConductIsAsWrittenDown plays.)
 func TestATriggerThatAStateDoesNotHaveIsAContradiction(t *testing.T) {
-	for st := calling; st < numStates; st++ {
+	for st := stateInitiateQueued; st < numStates; st++ {
 		for by := trigger(0); by < numTriggers; by++ {
-			if table[st][by] != none {
+			if transitions[st][by] != stateNone {
 				continue
 			}
 			_, b := newPair(t)
 			s := into(b, st, true)
 			must.That(t, s != nil && s.state == st, "in state %v, not %v", s.state, st)
-			restore := invariant.Tolerate()
-			ok := s.enter(by, nil)
+			restore := invariant.TolerateInTest()
+			ok := s.changeState(by, nil)
 			restore()
 			err := b.a.broken
 			check.That(t, !ok && s.state == st && err != nil && err.Where == "ddpadapt.Session.enter" && strings.HasPrefix(err.What, fmt.Sprintf("%q in state %q; stream 0", by, st)),
@@ -124,10 +124,10 @@ func TestATriggerThatAStateDoesNotHaveIsAContradiction(t *testing.T) {
 
 // The table in the package comment is the one that the code goes by.
 func TestTableIsThatOfTheComment(t *testing.T) {
-	for st := calling; st < numStates; st++ {
+	for st := stateInitiateQueued; st < numStates; st++ {
 		var list []string
-		for by, to := range table[st] {
-			if to != none {
+		for by, to := range transitions[st] {
+			if to != stateNone {
 				list = append(list, fmt.Sprintf("%v: %v", trigger(by), to))
 			}
 		}
@@ -146,19 +146,19 @@ func TestEverySessionEndHasAnErrorOfItsOwn(t *testing.T) {
 	is := func(want error) func(error) bool { return func(err error) bool { return errors.Is(err, want) } }
 	ends := []struct {
 		name  string
-		from  state
+		from  sessionState
 		match func(error) bool
 		drive func(b *end, s *Session)
 	}{
-		{"both sides are done", resting, func(err error) bool { return err == nil }, func(b *end, s *Session) { s.Terminate(0) }},
-		{"the peer rejects", called, func(err error) bool { return errors.As(err, new(*RejectedError)) }, func(b *end, _ *Session) { b.peer(0, "0 reject") }},
-		{"the peer ends it in place of an answer", called, byPeer, func(b *end, _ *Session) { b.peer(0, "0 terminate") }},
-		{"the peer breaks the sequence", open, broken, func(b *end, _ *Session) { b.peer(0, "1 initiate", "2 terminate") }},
-		{"the peer restarts", open, is(ErrRestarted), func(b *end, _ *Session) {
+		{"both sides are done", statePeerClosed, func(err error) bool { return err == nil }, func(b *end, s *Session) { s.Terminate(0) }},
+		{"the peer rejects", stateInitiateSent, func(err error) bool { return errors.As(err, new(*RejectedError)) }, func(b *end, _ *Session) { b.peer(0, "0 reject") }},
+		{"the peer ends it in place of an answer", stateInitiateSent, byPeer, func(b *end, _ *Session) { b.peer(0, "0 terminate") }},
+		{"the peer breaks the sequence", stateOpen, broken, func(b *end, _ *Session) { b.peer(0, "1 initiate", "2 terminate") }},
+		{"the peer restarts", stateOpen, is(ErrRestarted), func(b *end, _ *Session) {
 			b.a.life++
 			b.HandleEvent(0, assoc.Event{Kind: assoc.EventRestart})
 		}},
-		{"the association ends", open, is(down), func(b *end, _ *Session) { b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: down}) }},
+		{"the association ends", stateOpen, is(down), func(b *end, _ *Session) { b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: down}) }},
 	}
 	for i, end := range ends {
 		t.Run(end.name, func(t *testing.T) {

@@ -124,8 +124,8 @@ func TestEveryCounterCounts(t *testing.T) {
 		FaultSetup:       raw(17, u, "\x00\x01\x00\x05"),
 		FaultTooLong: func(t *testing.T) *end {
 			b, s := open(t, Config{})
-			s.next = 0
-			b.receive(0, PPIDSegment, true, make([]byte, maxSegment+1))
+			s.nextSSN = 0
+			b.receiveMessage(0, PPIDSegment, true, make([]byte, maxSegment+1))
 			return b
 		},
 		FaultStart: func(t *testing.T) *end {
@@ -179,8 +179,8 @@ func TestSlowPathsAreCounted(t *testing.T) {
 		must.OK(t, x.Accept(0, b.stream(8).Stream, nil))
 	}
 	b.peer(0, "4 segment waits", "3 segment comes", "5 segment in order")
-	s.next = 0 // for the Received below, which is all zero
-	b.reassembled(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30})
+	s.nextSSN = 0 // for the Received below, which is all zero
+	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30})
 	b.pull()
 	got, want := s.Stats(), (SessionStats{In: 6, Out: 1, Early: 2, OutOfOrder: 2, Fragmented: 1})
 	check.That(t, got == want, "%+v, want %+v", got, want)

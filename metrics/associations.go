@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// perAssociation are the metrics of one association; its primary path has cwnd and the times.
-var perAssociation = []struct {
+// assocMetrics are the metrics of one association; its primary path has cwnd and the times.
+var assocMetrics = []struct {
 	name, help string
 	kind       prometheus.ValueType
 	of         func(a *sctp.Snapshot, p *sctp.PathStats) float64
@@ -28,14 +28,14 @@ var perAssociation = []struct {
 	{"rto_seconds", "Retransmission timeout of the primary path.", prometheus.GaugeValue, func(_ *sctp.Snapshot, p *sctp.PathStats) float64 { return p.RTO.Seconds() }},
 }
 
-// associations sends the metrics of the first n.
-func (e *emitter) associations(list iter.Seq[*sctp.Snapshot], n int) {
+// sendAssociations sends the metrics of the first n.
+func (e *emitter) sendAssociations(list iter.Seq[*sctp.Snapshot], n int) {
 	for a := range list {
 		p := new(sctp.PathStats)
 		if a.Primary < len(a.Paths) {
 			p = &a.Paths[a.Primary]
 		}
-		for _, m := range perAssociation {
+		for _, m := range assocMetrics {
 			desc := prometheus.NewDesc("rddp_sctp_peer_"+m.name, m.help, []string{"source", "peer", "local_port"}, nil)
 			e.ch <- prometheus.MustNewConstMetric(desc, m.kind, m.of(a, p), e.source, a.Remote.String(), strconv.Itoa(int(a.LocalPort)))
 		}

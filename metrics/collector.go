@@ -18,9 +18,9 @@ import (
 // Collector collects the counters of its sources. It is a prometheus.Collector and an expvar.Var, and may be
 // used by several goroutines.
 type Collector struct {
-	mu      sync.Mutex
-	sources map[string]source
-	each    int // see PerAssociation
+	mu              sync.Mutex
+	sources         map[string]source
+	maxAssociations int // see PerAssociation
 }
 
 // source is what goes by one name. Each part may be nil.
@@ -37,12 +37,12 @@ func NewCollector() *Collector { return &Collector{sources: make(map[string]sour
 
 // AddTransport adds a Transport, in place of one that has the name.
 func (c *Collector) AddTransport(name string, t *sctp.Transport) {
-	c.change(name, func(s *source) { s.transport = t })
+	c.updateSource(name, func(s *source) { s.transport = t })
 }
 
 // AddDevice adds a Device and its Transport, in place of those that have the name.
 func (c *Collector) AddDevice(name string, d *rdma.Device) {
-	c.change(name, func(s *source) { s.device, s.transport = d, d.Transport() })
+	c.updateSource(name, func(s *source) { s.device, s.transport = d, d.Transport() })
 }
 
 // AddLink adds the counters of a link, if it has any: those that its method Stats returns. A source may have a link
@@ -52,7 +52,7 @@ func (c *Collector) AddLink(name string, l rawio.Link) {
 	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 || m.Type().Out(0).Kind() != reflect.Struct {
 		return
 	}
-	c.change(name, func(s *source) { s.link = m })
+	c.updateSource(name, func(s *source) { s.link = m })
 }
 
 // Remove removes everything of a name, as after Close.
@@ -62,7 +62,7 @@ func (c *Collector) Remove(name string) {
 	c.mu.Unlock()
 }
 
-func (c *Collector) change(name string, f func(*source)) {
+func (c *Collector) updateSource(name string, f func(*source)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.sources[name]
@@ -75,11 +75,11 @@ func (c *Collector) change(name string, f func(*source)) {
 func (c *Collector) PerAssociation(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.each = max(n, 0)
+	c.maxAssociations = max(n, 0)
 }
 
-// all returns the sources and their names in order.
-func (c *Collector) all() ([]string, map[string]source) {
+// sortedSources returns the sources and their names in order.
+func (c *Collector) sortedSources() ([]string, map[string]source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(maps.Keys(c.sources)), maps.Clone(c.sources)
@@ -90,47 +90,47 @@ func (c *Collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the metrics of all sources.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	names, sources := c.all()
+	names, sources := c.sortedSources()
 	c.mu.Lock()
-	each := c.each
+	each := c.maxAssociations
 	c.mu.Unlock()
 	for _, name := range names {
 		s := sources[name]
 		e := emitter{ch: ch, source: name}
 		if t := s.transport; t != nil {
-			e.counters("sctp", t.Stats())
-			e.counters("sctp_assoc", t.Totals())
+			e.sendCounters("sctp", t.Stats())
+			e.sendCounters("sctp_assoc", t.Totals())
 			m := t.Memory()
-			e.gauge("rddp_sctp_memory_bytes", "Memory that peers make the transport hold.", int(m.Used))
-			e.gauge("rddp_sctp_memory_limit_bytes", "TransportConfig.MaxMemory, or its default.", int(m.Max))
-			e.gauge("rddp_sctp_associations", "Associations, those that this side sets up included.", t.Associations())
-			e.histogram("rddp_sctp_rtt_seconds", "Round trip times measured, over all paths.", t.Trips(), "", "")
+			e.sendGauge("rddp_sctp_memory_bytes", "Memory that peers make the transport hold.", int(m.Used))
+			e.sendGauge("rddp_sctp_memory_limit_bytes", "TransportConfig.MaxMemory, or its default.", int(m.Max))
+			e.sendGauge("rddp_sctp_associations", "Associations, those that this side sets up included.", t.Associations())
+			e.sendHistogram("rddp_sctp_rtt_seconds", "Round trip times measured, over all paths.", t.Trips(), "", "")
 			if each > 0 {
-				e.associations(t.Snapshots(), each)
+				e.sendAssociations(t.Snapshots(), each)
 			}
 		}
 		if d := s.device; d != nil {
-			e.counters("rdma", d.Stats())
-			e.gauge("rddp_rdma_peers", "Established associations of the device.", len(d.Peers()))
-			e.gauge("rddp_rdma_queue_pairs", "Queue pairs that have not ended.", len(d.QPs()))
+			e.sendCounters("rdma", d.Stats())
+			e.sendGauge("rddp_rdma_peers", "Established associations of the device.", len(d.Peers()))
+			e.sendGauge("rddp_rdma_queue_pairs", "Queue pairs that have not ended.", len(d.QPs()))
 			l := d.Latency()
 			for _, op := range []struct {
 				name string
 				took rdma.Histogram
 			}{{"send", l.Send}, {"write", l.Write}, {"read", l.Read}, {"atomic", l.Atomic}} {
-				e.histogram("rddp_rdma_completion_seconds", "How long requests took, from PostSend until they were found complete.", op.took, "operation", op.name)
+				e.sendHistogram("rddp_rdma_completion_seconds", "How long requests took, from PostSend until they were found complete.", op.took, "operation", op.name)
 			}
 		}
 		if s.link.IsValid() {
 			stats := s.link.Call(nil)[0]
 			kind, _, _ := strings.Cut(stats.Type().String(), ".")
-			e.counters(kind, stats.Interface())
+			e.sendCounters(kind, stats.Interface())
 		}
 	}
 }
 
-// variables is what a source looks like as a variable of package expvar.
-type variables struct {
+// sourceVariables is what a source looks like as a variable of package expvar.
+type sourceVariables struct {
 	Transport    *sctp.TransportStats `json:",omitempty"`
 	Associations int                  `json:",omitempty"`
 	Memory       *sctp.Memory         `json:",omitempty"` // that peers make the transport hold
@@ -143,10 +143,10 @@ type variables struct {
 
 // String returns all counters as JSON, by source: it makes the Collector an expvar.Var.
 func (c *Collector) String() string {
-	names, sources := c.all()
-	out := make(map[string]variables, len(names))
+	names, sources := c.sortedSources()
+	out := make(map[string]sourceVariables, len(names))
 	for _, name := range names {
-		s, v := sources[name], variables{}
+		s, v := sources[name], sourceVariables{}
 		if t := s.transport; t != nil {
 			stats, totals := t.Stats(), t.Totals()
 			memory := t.Memory()

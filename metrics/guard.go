@@ -16,8 +16,8 @@ import (
 //   - A page of another origin gets nothing, and starts nothing: Sec-Fetch-Site, Origin and Referer tell of it. http.CrossOriginProtection lets GET pass,
 //     which is all there is here, and which a profile begins with.
 
-// local reports whether a request came over a connection within this host.
-func local(r *http.Request) bool {
+// isLocalRequest reports whether a request came over a connection within this host.
+func isLocalRequest(r *http.Request) bool {
 	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && from.Addr().Unmap().IsLoopback() {
 		return true
 	}
@@ -25,8 +25,8 @@ func local(r *http.Request) bool {
 	return a != nil && a.IP.IsLoopback()
 }
 
-// named reports whether the Host of a request is one of this host's, or of hosts.
-func named(r *http.Request, hosts []string) bool {
+// hasAllowedHost reports whether the Host of a request is one of this host's, or of hosts.
+func hasAllowedHost(r *http.Request, hosts []string) bool {
 	name := r.Host
 	if h, _, err := net.SplitHostPort(name); err == nil {
 		name = h
@@ -34,27 +34,27 @@ func named(r *http.Request, hosts []string) bool {
 		name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
 	}
 	if a, err := netip.ParseAddr(name); err == nil {
-		return a.Unmap().IsLoopback() || !local(r) || slices.Contains(hosts, name)
+		return a.Unmap().IsLoopback() || !isLocalRequest(r) || slices.Contains(hosts, name)
 	}
 	name = strings.TrimSuffix(name, ".")
 	return strings.EqualFold(name, "localhost") || slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
-// crossOrigin reports whether a page of another origin has a browser make the request. navigation lets the user follow a link there.
-func crossOrigin(r *http.Request, navigation bool) bool {
+// isCrossOrigin reports whether a page of another origin has a browser make the request. navigation lets the user follow a link there.
+func isCrossOrigin(r *http.Request, navigation bool) bool {
 	h := r.Header
 	switch h.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
 		return false
 	case "":
 		// Tools have none, and neither have browsers where a page of another host is asked for without TLS.
-		return other(h.Get("Origin"), r.Host) || other(h.Get("Referer"), r.Host) && !navigation
+		return isOtherOrigin(h.Get("Origin"), r.Host) || isOtherOrigin(h.Get("Referer"), r.Host) && !navigation
 	}
 	return !(navigation && h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document")
 }
 
-// other reports whether a header names an origin that is not host.
-func other(origin, host string) bool {
+// isOtherOrigin reports whether a header names an origin that is not host.
+func isOtherOrigin(origin, host string) bool {
 	if origin == "" {
 		return false
 	}
@@ -62,18 +62,18 @@ func other(origin, host string) bool {
 	return err != nil || u.Host != host
 }
 
-// browser reports whether a request looks like a browser's that does not tell which page it is for.
-func browser(r *http.Request) bool {
+// looksLikeBrowser reports whether a request looks like a browser's that does not tell which page it is for.
+func looksLikeBrowser(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// refuse answers a request that a page of another origin may be behind, and reports whether it was one. The names of hosts are good over any connection; any
+// refuseRequest answers a request that a page of another origin may be behind, and reports whether it was one. The names of hosts are good over any connection; any
 // other Host is, where free says so, unless the connection is within this host.
-func refuse(w http.ResponseWriter, r *http.Request, hosts []string, free bool) bool {
+func refuseRequest(w http.ResponseWriter, r *http.Request, hosts []string, free bool) bool {
 	switch {
-	case !named(r, hosts) && (!free || local(r)):
-		http.Error(w, "this page does not go by the name of "+printable(r.Host)+": ask for it as localhost, by an address, or by a name that the program has been given", http.StatusForbidden)
-	case crossOrigin(r, true):
+	case !hasAllowedHost(r, hosts) && (!free || isLocalRequest(r)):
+		http.Error(w, "this page does not go by the name of "+printableHost(r.Host)+": ask for it as localhost, by an address, or by a name that the program has been given", http.StatusForbidden)
+	case isCrossOrigin(r, true):
 		http.Error(w, "this page is not for pages of other sites", http.StatusForbidden)
 	default:
 		return false
@@ -81,8 +81,8 @@ func refuse(w http.ResponseWriter, r *http.Request, hosts []string, free bool) b
 	return true
 }
 
-// printable leaves what may be in a name.
-func printable(s string) string {
+// printableHost leaves what may be in a name.
+func printableHost(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' {
 			return '?'

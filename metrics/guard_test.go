@@ -112,7 +112,7 @@ func TestConnectionToLoopbackIsLocal(t *testing.T) {
 	req.RemoteAddr = "192.0.2.1:5"
 	for addr, want := range map[string]bool{"127.0.0.1": true, "::1": true, "192.0.2.9": false} {
 		ctx := contextWith(req, &net.TCPAddr{IP: net.ParseIP(addr)})
-		check.Equal(t, "to "+addr+": within this host", local(ctx), want)
+		check.Equal(t, "to "+addr+": within this host", isLocalRequest(ctx), want)
 	}
 }
 

@@ -30,7 +30,7 @@ func Handler(c *Collector, hosts ...string) http.Handler {
 		fmt.Fprint(w, "\n}\n")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !refuse(w, r, hosts, true) {
+		if !refuseRequest(w, r, hosts, true) {
 			mux.ServeHTTP(w, r)
 		}
 	})

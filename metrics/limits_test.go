@@ -45,10 +45,10 @@ func TestFiguresOfOneAssociation(t *testing.T) {
 	a.OctetsOut, a.OctetsIn, a.Retransmits, a.Timeouts, a.Queued, a.Outstanding, a.PeerWindow, a.Primary = 1, 2, 3, 4, 5, 6, 8, 1
 	a.Paths = []sctp.PathStats{{Cwnd: 99}, {Cwnd: 9, SRTT: 10 * time.Second, RTO: 11 * time.Second}}
 	last := &sctp.Snapshot{Remote: netip.MustParseAddrPort("10.0.0.2:77")} // whose paths are gone
-	for n, want := range map[int]int{1: len(perAssociation), 2: 2 * len(perAssociation), 3: 2 * len(perAssociation)} {
-		list, names := emitted(t, func(e *emitter) { e.associations(slices.Values([]*sctp.Snapshot{a, last}), n) })
+	for n, want := range map[int]int{1: len(assocMetrics), 2: 2 * len(assocMetrics), 3: 2 * len(assocMetrics)} {
+		list, names := emitted(t, func(e *emitter) { e.sendAssociations(slices.Values([]*sctp.Snapshot{a, last}), n) })
 		check.Equal(t, "metrics", len(list), want)
-		for i, m := range list[:len(perAssociation)] {
+		for i, m := range list[:len(assocMetrics)] {
 			v := m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			check.That(t, v == float64(i+1) && (m.GetCounter() != nil) == strings.HasSuffix(names[i], "_total"), "%s is %v", names[i], m)
 			var labels []string
@@ -61,27 +61,27 @@ func TestFiguresOfOneAssociation(t *testing.T) {
 	c := NewCollector()
 	for n, want := range map[int]int{-1: 0, 0: 0, 3: 3} {
 		c.PerAssociation(n)
-		check.Equal(t, "associations asked for", c.each, want)
+		check.Equal(t, "associations asked for", c.maxAssociations, want)
 	}
 }
 
 // The buckets of a histogram count all below their bounds, and the last has none.
 func TestBucketsOfAHistogram(t *testing.T) {
 	var h count.Histogram
-	h.Count[0], h.Count[2], h.Count[count.Buckets-2], h.Count[count.Buckets-1], h.Sum = 1, 2, 3, 4, 5*time.Second
+	h.Count[0], h.Count[2], h.Count[count.NumBuckets-2], h.Count[count.NumBuckets-1], h.Sum = 1, 2, 3, 4, 5*time.Second
 	for _, label := range []string{"", "operation"} {
-		list, _ := emitted(t, func(e *emitter) { e.histogram("name", "help", h, label, "value") })
+		list, _ := emitted(t, func(e *emitter) { e.sendHistogram("name", "help", h, label, "value") })
 		got := list[0].GetHistogram()
-		check.That(t, got.GetSampleCount() == 10 && got.GetSampleSum() == 5 && len(got.GetBucket()) == count.Buckets-1, "%v", got)
+		check.That(t, got.GetSampleCount() == 10 && got.GetSampleSum() == 5 && len(got.GetBucket()) == count.NumBuckets-1, "%v", got)
 		for i, b := range got.GetBucket() {
 			want := uint64(1)
 			switch {
-			case i >= count.Buckets-2:
+			case i >= count.NumBuckets-2:
 				want = 6
 			case i >= 2:
 				want = 3
 			}
-			check.That(t, b.GetCumulativeCount() == want && b.GetUpperBound() == count.Bound(i).Seconds(), "bucket %d: %v", i, b)
+			check.That(t, b.GetCumulativeCount() == want && b.GetUpperBound() == count.BucketBound(i).Seconds(), "bucket %d: %v", i, b)
 		}
 		check.Equal(t, "labels", len(list[0].GetLabel()), map[string]int{"": 1, "operation": 2}[label])
 	}
@@ -92,7 +92,7 @@ func TestNamesAreShownAsNames(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "a-~!z": "a-~!z", "a b": "a?b", "a\x1fb\x7fc": "a?b?c", "<ä>": "<?>", strings.Repeat("a", 100): strings.Repeat("a", 100), strings.Repeat("b", 101): strings.Repeat("b", 100),
 	} {
-		check.Equal(t, in, printable(in), want)
+		check.Equal(t, in, printableHost(in), want)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestAddressesAsNames(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Host, r.RemoteAddr = row.host, row.from
-		check.That(t, named(r, row.hosts) == row.want, "%+v", row)
+		check.That(t, hasAllowedHost(r, row.hosts) == row.want, "%+v", row)
 	}
 }
 
@@ -135,20 +135,20 @@ func TestWhichPageIsBehindARequest(t *testing.T) {
 		for k, v := range row.h {
 			r.Header.Set(k, v)
 		}
-		check.Equal(t, row.name, crossOrigin(r, row.navigation), row.want)
+		check.Equal(t, row.name, isCrossOrigin(r, row.navigation), row.want)
 	}
 	for agent, want := range map[string]bool{"": false, "curl/8": false, "Mozilla/5.0": true, "xMozilla/5.0": false} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("User-Agent", agent)
-		check.Equal(t, "a browser: "+agent, browser(r), want)
+		check.Equal(t, "a browser: "+agent, looksLikeBrowser(r), want)
 		r.Header.Set("Sec-Fetch-Site", "none")
-		check.Equal(t, "a browser that says more: "+agent, browser(r), false)
+		check.Equal(t, "a browser that says more: "+agent, looksLikeBrowser(r), false)
 	}
 	for from, want := range map[string]bool{"127.0.0.1:5": true, "[::1]:5": true, "[::ffff:127.0.0.1]:5": true, "192.0.2.1:5": false, "nowhere": false} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = from
-		check.Equal(t, "from "+from+": within this host", local(r), want)
-		check.Equal(t, "from "+from+", to another address", local(contextWith(r, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})), want)
+		check.Equal(t, "from "+from+": within this host", isLocalRequest(r), want)
+		check.Equal(t, "from "+from+", to another address", isLocalRequest(contextWith(r, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})), want)
 	}
 }
 
@@ -187,15 +187,15 @@ func TestProfilesAtTheirLimits(t *testing.T) {
 // The small texts of a status page.
 func TestTextsOfAStatus(t *testing.T) {
 	for in, want := range map[netip.AddrPort]string{{}: "*", netip.MustParseAddrPort("10.0.0.1:0"): "10.0.0.1", netip.MustParseAddrPort("10.0.0.1:9"): "10.0.0.1:9", netip.MustParseAddrPort("[::1]:9"): "[::1]:9"} {
-		check.Equal(t, "the end of a path", at(in), want)
+		check.Equal(t, "the end of a path", addrLabel(in), want)
 	}
 	for in, want := range map[int]string{1<<31 - 1: "-", 1<<31 - 2: "2147483646", 1 << 40: "-", 0: "0"} {
-		check.Equal(t, "ssthresh", ssthresh(sctp.PathStats{Ssthresh: in}), want)
+		check.Equal(t, "ssthresh", ssthreshLabel(sctp.PathStats{Ssthresh: in}), want)
 	}
-	check.Equal(t, "a QP without a peer", peer(rdma.QPSnapshot{}), "-")
-	check.Equal(t, "the passive side", side(&sctp.Snapshot{Passive: true}), "set up by the peer")
-	check.Equal(t, "milliseconds", ms(1500*time.Microsecond), 1.5)
-	check.Equal(t, "age", age(time.Now().Add(-2500*time.Millisecond)), 2*time.Second)
+	check.Equal(t, "a QP without a peer", peerLabel(rdma.QPSnapshot{}), "-")
+	check.Equal(t, "the passive side", sideLabel(&sctp.Snapshot{Passive: true}), "set up by the peer")
+	check.Equal(t, "milliseconds", toMilliseconds(1500*time.Microsecond), 1.5)
+	check.Equal(t, "age", ageSince(time.Now().Add(-2500*time.Millisecond)), 2*time.Second)
 	for field, want := range map[string]string{"RxPackets": "packets_received", "TxBatches": "batches_sent", "RxCalls": "receive_calls", "TxCalls": "transmit_calls", "In": "received", "Out": "sent",
 		"OctetsPerOctets": "bytes_per_bytes", "A": "a", "AB": "ab", "ABc": "a_bc", "aB": "a_b", "InRx": "in_rx"} {
 		check.Equal(t, field, metricName(field), want)
@@ -213,6 +213,6 @@ func TestVariablesOfEachKindOfSource(t *testing.T) {
 	c.AddLink("l", counted[foreign]{stats: foreign{RxLost: 5, Name: "n"}})
 	text = c.String()
 	check.That(t, strings.Contains(text, `"d":{"Transport":{`) && strings.Contains(text, `"Device":{`) && strings.Contains(text, `"l":{"Link":{"RxLost":5,"Name":"n"}}`), "%s", text)
-	s := c.snapshots()
+	s := c.takeSnapshots()
 	check.That(t, len(s) == 2 && len(s["t"].Associations) == 0, "%+v", s)
 }

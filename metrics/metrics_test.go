@@ -185,18 +185,18 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 	}
 	trips := families["rddp_sctp_rtt_seconds"].GetMetric()[0].GetHistogram()
 	check.That(t, trips.GetSampleCount() != 0 && trips.GetSampleCount() == all.Total() && trips.GetSampleSum() == all.Sum.Seconds() &&
-		len(trips.GetBucket()) == count.Buckets-1 && trips.GetBucket()[3].GetUpperBound() == 8e-6, "%v; %+v", trips, all)
+		len(trips.GetBucket()) == count.NumBuckets-1 && trips.GetBucket()[3].GetUpperBound() == 8e-6, "%v; %+v", trips, all)
 	check.Equal(t, "histograms of requests", len(families["rddp_rdma_completion_seconds"].GetMetric()), 4)
 	check.Equal(t, "metrics of single associations unless asked for", families["rddp_sctp_peer_rto_seconds"], nil)
 	c.PerAssociation(1) // there are two
 	families = gather(t, c)
-	for _, m := range perAssociation {
+	for _, m := range assocMetrics {
 		list := families["rddp_sctp_peer_"+m.name].GetMetric()
 		check.That(t, len(list) == 1 && len(list[0].GetLabel()) == 3 && list[0].GetLabel()[1].GetValue() == to.String()+":5043",
 			"%s: %v", m.name, list)
 	}
 	check.Equal(t, "timeout of the oldest", families["rddp_sctp_peer_rto_seconds"].GetMetric()[0].GetGauge().GetValue(), 1)
-	var vars map[string]variables
+	var vars map[string]sourceVariables
 	must.OK(t, json.Unmarshal([]byte(said), &vars))
 	x := vars["x"]
 	check.That(t, x.Associations == 2 && x.Peers == 1 && x.QueuePairs == 3 && *x.Memory == m && m.Used != m.Max, "%+v", x)

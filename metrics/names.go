@@ -18,13 +18,13 @@ type emitter struct {
 	source string
 }
 
-func (e *emitter) gauge(name, help string, v int) {
+func (e *emitter) sendGauge(name, help string, v int) {
 	desc := prometheus.NewDesc(name, help, []string{"source"}, nil)
 	e.ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(v), e.source)
 }
 
-// labels are source and one more if that has a name, and what they say.
-func (e *emitter) labels(label, value string) (labels, values []string) {
+// labelValues are source and one more if that has a name, and what they say.
+func (e *emitter) labelValues(label, value string) (labels, values []string) {
 	labels, values = []string{"source"}, []string{e.source}
 	if label != "" {
 		labels, values = append(labels, label), append(values, value)
@@ -32,15 +32,15 @@ func (e *emitter) labels(label, value string) (labels, values []string) {
 	return labels, values
 }
 
-func (e *emitter) counter(name, help string, v uint64, label, value string) {
-	labels, values := e.labels(label, value)
+func (e *emitter) sendCounter(name, help string, v uint64, label, value string) {
+	labels, values := e.labelValues(label, value)
 	desc := prometheus.NewDesc("rddp_"+name+"_total", help, labels, nil)
 	e.ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), values...)
 }
 
-// below are the structs and arrays within statistics, by their type and field: the prefix of their metrics, or
+// nestedStats are the structs and arrays within statistics, by their type and field: the prefix of their metrics, or
 // the name of one metric with a label.
-var below = map[string]struct{ prefix, name, label, help string }{
+var nestedStats = map[string]struct{ prefix, name, label, help string }{
 	"sctp.TransportStats.Endpoint": {prefix: "sctp_endpoint"},
 	"rdma.Stats.Sessions":          {prefix: "ddp_session"},
 	"rdma.Stats.Faults": {name: "rdma_faults", label: "fault",
@@ -49,36 +49,36 @@ var below = map[string]struct{ prefix, name, label, help string }{
 		help: "Sessions terminated because the peer broke the sequence, by how."},
 }
 
-// ends are the fields of sctp.TransportStats that are one metric with a label.
-const ends = "End"
+// endPrefix are the fields of sctp.TransportStats that are one metric with a label.
+const endPrefix = "End"
 
-// counters sends every counter of a struct.
-func (e *emitter) counters(prefix string, stats any) {
+// sendCounters sends every counter of a struct.
+func (e *emitter) sendCounters(prefix string, stats any) {
 	v := reflect.ValueOf(stats)
 	t := v.Type()
 	for i := range t.NumField() {
 		field, f := t.Field(i), v.Field(i)
 		key := t.String() + "." + field.Name
-		switch b, nested := below[key]; {
+		switch b, nested := nestedStats[key]; {
 		case b.prefix != "":
-			e.counters(b.prefix, f.Interface())
+			e.sendCounters(b.prefix, f.Interface())
 		case nested && f.Kind() == reflect.Struct:
 			for k := range f.NumField() {
-				e.counter(b.name, b.help, f.Field(k).Uint(), b.label, snake(f.Type().Field(k).Name))
+				e.sendCounter(b.name, b.help, f.Field(k).Uint(), b.label, snakeCase(f.Type().Field(k).Name))
 			}
 		case nested:
 			for k := 1; k < f.Len(); k++ { // 0 is no fault
-				e.counter(b.name, b.help, f.Index(k).Uint(), b.label, ddpadapt.Fault(k).String())
+				e.sendCounter(b.name, b.help, f.Index(k).Uint(), b.label, ddpadapt.Fault(k).String())
 			}
 		case f.Kind() != reflect.Uint64:
-		case key == "sctp.TransportStats."+ends+strings.TrimPrefix(field.Name, ends):
-			e.counter(prefix+"_associations_ended", "Associations that have ended, by how.", f.Uint(), "reason", snake(strings.TrimPrefix(field.Name, ends)))
+		case key == "sctp.TransportStats."+endPrefix+strings.TrimPrefix(field.Name, endPrefix):
+			e.sendCounter(prefix+"_associations_ended", "Associations that have ended, by how.", f.Uint(), "reason", snakeCase(strings.TrimPrefix(field.Name, endPrefix)))
 		default:
 			help := helps[key]
 			if help == "" { // a link of somebody else's
 				help = "The counter " + field.Name + "."
 			}
-			e.counter(prefix+"_"+metricName(field.Name), help, f.Uint(), "", "")
+			e.sendCounter(prefix+"_"+metricName(field.Name), help, f.Uint(), "", "")
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (e *emitter) counters(prefix string, stats any) {
 // metricName makes the middle of a metric's name from that of a field: what comes or goes is received or sent,
 // and octets are bytes to Prometheus.
 func metricName(field string) string {
-	words := strings.Split(snake(field), "_")
+	words := strings.Split(snakeCase(field), "_")
 	last := len(words) - 1
 	switch {
 	case words[0] == "rx" && (words[1] == "packets" || words[1] == "batches"):
@@ -110,8 +110,8 @@ func metricName(field string) string {
 	return strings.Join(words, "_")
 }
 
-// snake turns a name in mixed caps into words with underscores between: MTUProbesOut is mtu_probes_out.
-func snake(name string) string {
+// snakeCase turns a name in mixed caps into words with underscores between: MTUProbesOut is mtu_probes_out.
+func snakeCase(name string) string {
 	var b strings.Builder
 	r := []rune(name)
 	for i, c := range r {

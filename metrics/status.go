@@ -45,7 +45,7 @@ func Status(c *Collector, opts *StatusOptions) http.Handler {
 				http.Error(w, "this page is for the host itself", http.StatusForbidden)
 				return
 			}
-			if refuse(w, r, o.Hosts, false) {
+			if refuseRequest(w, r, o.Hosts, false) {
 				return
 			}
 			w.Header().Set("Cache-Control", "no-store")
@@ -58,7 +58,7 @@ func Status(c *Collector, opts *StatusOptions) http.Handler {
 			h.Set("Content-Type", kind+"; charset=utf-8")
 			h.Set("X-Content-Type-Options", "nosniff")
 			h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-			write(w, r, c.snapshots())
+			write(w, r, c.takeSnapshots())
 		})
 	}
 	serve("/{$}", "text/html", writeHTML)
@@ -67,14 +67,14 @@ func Status(c *Collector, opts *StatusOptions) http.Handler {
 	})
 	serve("/text", "text/plain", func(w http.ResponseWriter, _ *http.Request, s map[string]rdma.Snapshot) { fmt.Fprint(w, statusText(s)) })
 	if o.Pprof {
-		handle("/pprof/{profile}", profile)
+		handle("/pprof/{profile}", serveProfile)
 	}
 	return mux
 }
 
-// snapshots returns what each source is doing, by its name.
-func (c *Collector) snapshots() map[string]rdma.Snapshot {
-	names, sources := c.all()
+// takeSnapshots returns what each source is doing, by its name.
+func (c *Collector) takeSnapshots() map[string]rdma.Snapshot {
+	names, sources := c.sortedSources()
 	all := make(map[string]rdma.Snapshot)
 	for _, name := range names {
 		switch s := sources[name]; {
@@ -94,7 +94,7 @@ func statusText(all map[string]rdma.Snapshot) string {
 		s := all[name]
 		fmt.Fprintf(&b, "%s: %d associations, %d QPs, %d regions\n", name, len(s.Associations), len(s.QPs), len(s.Regions))
 		for _, a := range s.Associations {
-			fmt.Fprintf(&b, "%-17v %6d queued  port %d  peer %v  %s, %v old\n", a.State, a.Queued, a.LocalPort, a.Remote, side(a), age(a.Since))
+			fmt.Fprintf(&b, "%-17v %6d queued  port %d  peer %v  %s, %v old\n", a.State, a.Queued, a.LocalPort, a.Remote, sideLabel(a), ageSince(a.Since))
 			fmt.Fprintf(&b, "\t streams:%d/%d outstanding:%d unacked:%d rwnd:%d peer_rwnd:%d buffered:%d mem:%d retrans:%d fast:%d timeouts:%d data_out:%d data_in:%d bytes_in:%d\n",
 				a.OutStreams, a.InStreams, a.Outstanding, a.Unacked, a.RecvWindow, a.PeerWindow, a.Buffered, a.Memory, a.Retransmits, a.FastRetransmits, a.Timeouts,
 				a.DataOut, a.DataIn, a.DataOctetsIn)
@@ -106,15 +106,15 @@ func statusText(all map[string]rdma.Snapshot) string {
 				if p.Suspected {
 					primary += " suspected"
 				}
-				fmt.Fprintf(&b, "\t path %s -> %s: %v%s %s cwnd:%d ssthresh:%s flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", at(p.Local), at(p.Remote), p.State, primary, strings.ToLower(p.Controller),
-					p.Cwnd, ssthresh(p), p.Flight, ms(p.SRTT), ms(p.RTTVar), p.RTO.Milliseconds(), p.MTU, p.Errors)
+				fmt.Fprintf(&b, "\t path %s -> %s: %v%s %s cwnd:%d ssthresh:%s flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", addrLabel(p.Local), addrLabel(p.Remote), p.State, primary, strings.ToLower(p.Controller),
+					p.Cwnd, ssthreshLabel(p), p.Flight, toMilliseconds(p.SRTT), toMilliseconds(p.RTTVar), p.RTO.Milliseconds(), p.MTU, p.Errors)
 			}
 			for _, s := range a.Streams {
 				fmt.Fprintf(&b, "\t stream %d next_out:%d next_in:%d waiting:%d\n", s.ID, s.NextOut, s.NextIn, s.Waiting)
 			}
 		}
 		for _, q := range s.QPs {
-			fmt.Fprintf(&b, "QP %d %s  peer %s  %v old  pd:%d stream:%d ird:%d ord:%d mulpdu:%d in_process:%d in:%d out:%d\n", q.Num, q.State, peer(q), age(q.Since), q.PD, q.SCTP, q.IRD, q.ORD, q.MULPDU, q.InProcess, q.Stream.In, q.Stream.Out)
+			fmt.Fprintf(&b, "QP %d %s  peer %s  %v old  pd:%d stream:%d ird:%d ord:%d mulpdu:%d in_process:%d in:%d out:%d\n", q.Num, q.State, peerLabel(q), ageSince(q.Since), q.PD, q.SCTP, q.IRD, q.ORD, q.MULPDU, q.InProcess, q.Stream.In, q.Stream.Out)
 		}
 		for _, r := range s.Regions {
 			valid := ""
@@ -127,15 +127,15 @@ func statusText(all map[string]rdma.Snapshot) string {
 	return b.String()
 }
 
-func peer(q rdma.QPSnapshot) string {
+func peerLabel(q rdma.QPSnapshot) string {
 	if !q.Remote.IsValid() {
 		return "-"
 	}
 	return q.Remote.String()
 }
 
-// at is where a path ends; a link that is not over UDP has no port.
-func at(a netip.AddrPort) string {
+// addrLabel is where a path ends; a link that is not over UDP has no port.
+func addrLabel(a netip.AddrPort) string {
 	switch {
 	case !a.Addr().IsValid():
 		return "*" // the host has not chosen one yet
@@ -145,24 +145,24 @@ func at(a netip.AddrPort) string {
 	return a.String()
 }
 
-func side(a *sctp.Snapshot) string {
+func sideLabel(a *sctp.Snapshot) string {
 	if a.Passive {
 		return "set up by the peer"
 	}
 	return "set up here"
 }
 
-func age(since time.Time) time.Duration { return time.Since(since).Truncate(time.Second) }
+func ageSince(since time.Time) time.Duration { return time.Since(since).Truncate(time.Second) }
 
-// ssthresh is - as long as nothing was lost.
-func ssthresh(p sctp.PathStats) string {
+// ssthreshLabel is - as long as nothing was lost.
+func ssthreshLabel(p sctp.PathStats) string {
 	if p.Ssthresh >= math.MaxInt32 {
 		return "-"
 	}
 	return strconv.Itoa(p.Ssthresh)
 }
 
-func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
+func toMilliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
 // writeHTML writes the page. The template escapes whatever it is given. Who reads slowly can hold it (WCAG 2.2.1).
 func writeHTML(w http.ResponseWriter, r *http.Request, all map[string]rdma.Snapshot) {
@@ -170,10 +170,10 @@ func writeHTML(w http.ResponseWriter, r *http.Request, all map[string]rdma.Snaps
 	if !hold {
 		w.Header().Set("Refresh", "5")
 	}
-	_ = page.Execute(w, map[string]any{"All": all, "Hold": hold, "Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")}) // who has gone does not see it
+	_ = statusPage.Execute(w, map[string]any{"All": all, "Hold": hold, "Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")}) // who has gone does not see it
 }
 
-var page = template.Must(template.New("").Funcs(template.FuncMap{"side": side, "peer": peer, "at": at, "age": age, "ms": ms}).Parse(`<!doctype html>
+var statusPage = template.Must(template.New("").Funcs(template.FuncMap{"side": sideLabel, "peer": peerLabel, "at": addrLabel, "age": ageSince, "ms": toMilliseconds}).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>rddp: associations</title>
 <style>

@@ -33,7 +33,7 @@ func (b *Buf) Retain() { b.RetainMany(1) }
 // RetainMany adds n references, for the packets that lie in one buffer.
 func (b *Buf) RetainMany(n int) {
 	if refs := b.refs.Add(int32(n)); refs < int32(n)+1 {
-		_ = invariant.Broken("rawio.Buf.Retain", "a buffer of %d octets retained after its last release: %d references", len(b.B), refs)
+		_ = invariant.Violation("rawio.Buf.Retain", "a buffer of %d octets retained after its last release: %d references", len(b.B), refs)
 	}
 }
 
@@ -48,7 +48,7 @@ func (b *Buf) releaseMany(n int) {
 			b.pool.put(b)
 		}
 	case n < 0:
-		_ = invariant.Broken("rawio.Buf.Release", "a buffer of %d octets released more often than retained: %d references", len(b.B), n)
+		_ = invariant.Violation("rawio.Buf.Release", "a buffer of %d octets released more often than retained: %d references", len(b.B), n)
 	}
 }
 
@@ -58,39 +58,39 @@ func (b *Buf) Refs() int { return int(b.refs.Load()) }
 // Pool is a free list of buffers of one size. It is safe for concurrent use. After a burst it gives up, little by
 // little, the buffers that nobody needs any more.
 type Pool struct {
-	size int // octets in a buffer
-	max  int // most idle buffers kept
+	bufSize int // octets in a buffer
+	maxIdle int // most idle buffers kept
 
-	mu   sync.Mutex
-	free []*Buf // guarded by mu: a stack, those at the bottom idle for longest
-	out  int    // guarded by mu: buffers handed out and not yet back
-	gets int    // guarded by mu: since the last trim
-	idle int    // guarded by mu: fewest free buffers since then
+	mu            sync.Mutex
+	freeBufs      []*Buf // guarded by mu: a stack, those at the bottom idle for longest
+	handedOut     int    // guarded by mu: buffers handed out and not yet back
+	getsSinceTrim int    // guarded by mu: since the last trim
+	leastFree     int    // guarded by mu: fewest free buffers since then
 }
 
 const (
-	trimEvery = 1 << 16 // buffers handed out between two trims
-	trimMost  = 64      // buffers given up at once: few beside trimEvery, should they be needed again
+	getsPerTrim = 1 << 16 // buffers handed out between two trims
+	maxTrim     = 64      // buffers given up at once: few beside getsPerTrim, should they be needed again
 )
 
 // NewPool returns a pool of buffers of size octets that keeps at most max of them when idle.
 func NewPool(size, max int) *Pool {
-	p := &Pool{size: size, max: max}
-	if t := tracked.Load(); t != nil {
+	p := &Pool{bufSize: size, maxIdle: max}
+	if t := poolsTracked.Load(); t != nil {
 		t.add(p)
 	}
 	return p
 }
 
-// tracked are the pools that tests watch.
-var tracked atomic.Pointer[tracker]
+// poolsTracked are the pools that tests watch.
+var poolsTracked atomic.Pointer[poolTracker]
 
-type tracker struct {
+type poolTracker struct {
 	mu    sync.Mutex
 	pools []*Pool // guarded by mu
 }
 
-func (t *tracker) add(p *Pool) {
+func (t *poolTracker) add(p *Pool) {
 	t.mu.Lock()
 	t.pools = append(t.pools, p)
 	t.mu.Unlock()
@@ -99,8 +99,8 @@ func (t *tracker) add(p *Pool) {
 // TrackPools is for tests: from now on all pools that are made are remembered, and the function that it returns
 // says how many of their buffers are handed out. Where all links are closed and nothing is held there are none.
 func TrackPools() (outstanding func() int) {
-	t := new(tracker)
-	tracked.Store(t)
+	t := new(poolTracker)
+	poolsTracked.Store(t)
 	return func() (n int) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -114,14 +114,14 @@ func TrackPools() (outstanding func() int) {
 // Get returns a buffer with one reference. Its contents are arbitrary.
 func (p *Pool) Get() *Buf {
 	p.mu.Lock()
-	p.out++
-	if p.gets++; p.gets >= trimEvery {
-		p.trim()
+	p.handedOut++
+	if p.getsSinceTrim++; p.getsSinceTrim >= getsPerTrim {
+		p.trimIdle()
 	}
-	for n := len(p.free); n > 0; n-- {
-		b := p.free[n-1]
-		p.free = p.free[:n-1]
-		p.idle = min(p.idle, n-1)
+	for n := len(p.freeBufs); n > 0; n-- {
+		b := p.freeBufs[n-1]
+		p.freeBufs = p.freeBufs[:n-1]
+		p.leastFree = min(p.leastFree, n-1)
 		if !b.refs.CompareAndSwap(0, 1) {
 			continue // somebody has it who has no right to: nobody else shall write to it
 		}
@@ -129,38 +129,38 @@ func (p *Pool) Get() *Buf {
 		b.Filled = 0
 		return b
 	}
-	p.idle = 0
+	p.leastFree = 0
 	p.mu.Unlock()
-	b := &Buf{B: make([]byte, p.size), pool: p}
+	b := &Buf{B: make([]byte, p.bufSize), pool: p}
 	b.refs.Store(1)
 	return b
 }
 
-// trim gives up half of the buffers that were idle all the time since the last trim. Called with mu held.
-func (p *Pool) trim() {
-	p.free = slices.Delete(p.free, 0, min((p.idle+1)/2, trimMost))
-	p.gets, p.idle = 0, len(p.free)
+// trimIdle gives up half of the buffers that were idle all the time since the last trim. Called with mu held.
+func (p *Pool) trimIdle() {
+	p.freeBufs = slices.Delete(p.freeBufs, 0, min((p.leastFree+1)/2, maxTrim))
+	p.getsSinceTrim, p.leastFree = 0, len(p.freeBufs)
 }
 
 // Outstanding returns how many buffers are handed out, so that a test can find a leak.
 func (p *Pool) Outstanding() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.out
+	return p.handedOut
 }
 
 // Trim gives up the idle buffers.
 func (p *Pool) Trim() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.free = nil
+	p.freeBufs = nil
 }
 
 func (p *Pool) put(b *Buf) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.out--
-	if len(p.free) < p.max {
-		p.free = append(p.free, b)
+	p.handedOut--
+	if len(p.freeBufs) < p.maxIdle {
+		p.freeBufs = append(p.freeBufs, b)
 	}
 }

@@ -8,20 +8,20 @@ import (
 
 // ErrPortInUse reports that an SCTP port is held by another program or by another user of this
 // link. It matches syscall.EADDRINUSE.
-var ErrPortInUse error = portInUse{}
+var ErrPortInUse error = portInUseError{}
 
-type portInUse struct{}
+type portInUseError struct{}
 
-func (portInUse) Error() string        { return "SCTP port already in use" }
-func (portInUse) Is(target error) bool { return target == syscall.EADDRINUSE }
+func (portInUseError) Error() string        { return "SCTP port already in use" }
+func (portInUseError) Is(target error) bool { return target == syscall.EADDRINUSE }
 
 // ErrTooLong reports a packet larger than the link takes (EMSGSIZE).
-var ErrTooLong error = tooLong{}
+var ErrTooLong error = tooLongError{}
 
-type tooLong struct{}
+type tooLongError struct{}
 
-func (tooLong) Error() string        { return "packet longer than the link's MTU" }
-func (tooLong) Is(target error) bool { return target == syscall.EMSGSIZE }
+func (tooLongError) Error() string        { return "packet longer than the link's MTU" }
+func (tooLongError) Is(target error) bool { return target == syscall.EMSGSIZE }
 
 // ErrFull reports that the link's transmit queue is full (ENOBUFS); the packet is lost, as a router
 // would lose it.

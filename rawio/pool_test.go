@@ -11,7 +11,7 @@ import (
 // A pool, and one buffer of it, may be used by many goroutines at once.
 func TestPoolMayBeUsedAtOnce(t *testing.T) {
 	outstanding := TrackPools()
-	defer tracked.Store(nil)
+	defer poolsTracked.Store(nil)
 	p, shared := NewPool(10, 2), NewBuf(nil)
 	use := func(int) {
 		b := p.Get()
@@ -21,7 +21,7 @@ func TestPoolMayBeUsedAtOnce(t *testing.T) {
 		b.releaseMany(2)
 	}
 	share := func(int) { shared.Retain(); shared.Refs(); shared.Release() }
-	crowd.Meet(300, use, use, use, share, share, func(int) { NewPool(10, 2) }, func(int) { NewPool(10, 2) },
+	crowd.RunTogether(300, use, use, use, share, share, func(int) { NewPool(10, 2) }, func(int) { NewPool(10, 2) },
 		func(int) { outstanding(); p.Outstanding() }, func(int) { p.Trim() })
 	one := p.Get()
 	check.Equal(t, "buffers are said to be handed out", outstanding(), 1)
@@ -45,31 +45,31 @@ func burst(p *Pool, n int) {
 func TestPoolShrinksAfterABurst(t *testing.T) {
 	p := NewPool(10, 1000)
 	burst(p, 500)
-	must.Equal(t, "idle buffers after the burst", len(p.free), 500)
+	must.Equal(t, "idle buffers after the burst", len(p.freeBufs), 500)
 	before := 500
 	for range 40 {
-		for range trimEvery / 8 {
+		for range getsPerTrim / 8 {
 			burst(p, 8)
 		}
-		n := len(p.free)
-		must.That(t, n <= before && before-n <= trimMost, "%d buffers are idle after %d", n, before)
+		n := len(p.freeBufs)
+		must.That(t, n <= before && before-n <= maxTrim, "%d buffers are idle after %d", n, before)
 		before = n
 	}
 	check.Equal(t, "idle buffers, those in use", before, 8)
-	check.Equal(t, "buffers since it was looked at the 40th time", p.gets, 500)
+	check.Equal(t, "buffers since it was looked at the 40th time", p.getsSinceTrim, 500)
 }
 
 // Steady use of many buffers allocates none.
 func TestPoolKeepsWhatIsUsed(t *testing.T) {
 	p := NewPool(10, 1000)
 	burst(p, 100)
-	first := p.free[0]
-	for range 5 * trimEvery / 100 {
+	first := p.freeBufs[0]
+	for range 5 * getsPerTrim / 100 {
 		burst(p, 100)
 	}
-	check.Equal(t, "idle buffers", len(p.free), 100)
+	check.Equal(t, "idle buffers", len(p.freeBufs), 100)
 	kept := false
-	for _, b := range p.free {
+	for _, b := range p.freeBufs {
 		kept = kept || b == first
 	}
 	check.That(t, kept, "a buffer in use was replaced")

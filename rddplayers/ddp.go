@@ -29,8 +29,8 @@ const taggedLen, untaggedLen = 14, 18 // in octets
 // LayerType returns LayerTypeDDP.
 func (*DDP) LayerType() gopacket.LayerType { return LayerTypeDDP }
 
-// decode takes a segment apart.
-func (d *DDP) decode(b []byte) error {
+// decodeHeader takes a segment apart.
+func (d *DDP) decodeHeader(b []byte) error {
 	if len(b) == 0 || b[0]&0x80 != 0 && len(b) < taggedLen || b[0]&0x80 == 0 && len(b) < untaggedLen {
 		return errShort
 	}
@@ -51,7 +51,7 @@ func (d *DDP) decode(b []byte) error {
 // decodeDDP decodes a segment with the RDMAP message, or part of one, that it carries.
 func decodeDDP(b []byte, p gopacket.PacketBuilder) error {
 	d, r := new(DDP), new(RDMAP)
-	if err := d.decode(b); err != nil {
+	if err := d.decodeHeader(b); err != nil {
 		return err
 	}
 	p.AddLayer(d)
@@ -75,7 +75,7 @@ func (d *DDP) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOption
 	if err != nil {
 		return err
 	}
-	h[0] = uint8(bit(d.Tagged, 7)|bit(d.Last, 6)) | d.Reserved&0xF<<2 | d.Version&3
+	h[0] = uint8(bitAt(d.Tagged, 7)|bitAt(d.Last, 6)) | d.Reserved&0xF<<2 | d.Version&3
 	clear(h[1 : 1+ulp])
 	copy(h[1:1+ulp], d.RsvdULP)
 	if d.Tagged {

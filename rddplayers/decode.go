@@ -30,12 +30,12 @@ var ErrNotDDP = errors.New("rddplayers: not a whole message of payload protocol 
 
 const dataHeaderLen = 16 // of a DATA chunk (RFC 9260 section 3.3.1), in octets
 
-var enable sync.Once
+var enableOnce sync.Once
 
 // Enable makes gopacket decode DATA chunks as the package comment says. Call it before the first packet is
 // decoded: gopacket has no lock there.
 func Enable() {
-	enable.Do(func() {
+	enableOnce.Do(func() {
 		layers.SCTPChunkTypeMetadata[layers.SCTPChunkTypeData].DecodeWith = gopacket.DecodeFunc(decodeData)
 	})
 }

@@ -108,7 +108,7 @@ func (r *RDMAP) DecodeFromDDP(d *DDP) error {
 	if !d.Tagged {
 		r.InvalidateSTag = binary.BigEndian.Uint32(d.RsvdULP[1:])
 		var err error
-		if n, err = r.header(b); err != nil {
+		if n, err = r.decodeHeader(b); err != nil {
 			return err
 		}
 	}
@@ -116,8 +116,8 @@ func (r *RDMAP) DecodeFromDDP(d *DDP) error {
 	return nil
 }
 
-// header decodes the header of an untagged message and returns its length.
-func (r *RDMAP) header(b []byte) (n int, err error) {
+// decodeHeader decodes the header of an untagged message and returns its length.
+func (r *RDMAP) decodeHeader(b []byte) (n int, err error) {
 	u32, u64 := binary.BigEndian.Uint32, binary.BigEndian.Uint64
 	switch r.Opcode {
 	case OpReadRequest:
@@ -130,7 +130,7 @@ func (r *RDMAP) header(b []byte) (n int, err error) {
 		n = immediateLen
 	case OpTerminate:
 		r.Terminate = new(Terminate)
-		return r.Terminate.decode(b)
+		return r.Terminate.decodeMessage(b)
 	}
 	if len(b) < n {
 		return 0, errShort
@@ -150,7 +150,7 @@ func (r *RDMAP) header(b []byte) (n int, err error) {
 	return n, nil
 }
 
-func (t *Terminate) decode(b []byte) (n int, err error) {
+func (t *Terminate) decodeMessage(b []byte) (n int, err error) {
 	whole := b
 	take := func(n int) []byte {
 		if n > len(b) {
@@ -219,7 +219,7 @@ func (r *RDMAP) appendHeader(h []byte) []byte {
 	case r.Terminate != nil:
 		t := r.Terminate
 		h = append(h, t.Layer<<4|t.Type&0xF, t.Code)
-		h = binary.BigEndian.AppendUint16(h, bit(t.HasLength, 15)|bit(t.HasDDP, 14)|bit(t.HasRDMA, 13)|t.Reserved&0x1FFF)
+		h = binary.BigEndian.AppendUint16(h, bitAt(t.HasLength, 15)|bitAt(t.HasDDP, 14)|bitAt(t.HasRDMA, 13)|t.Reserved&0x1FFF)
 		if t.HasLength || t.HasDDP {
 			h = binary.BigEndian.AppendUint16(h, t.SegmentLength)
 		}

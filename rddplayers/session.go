@@ -108,14 +108,14 @@ func (c *Control) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOp
 	binary.BigEndian.PutUint16(h, c.SSN)
 	binary.BigEndian.PutUint16(h[2:], uint16(c.Function))
 	if s := c.Setup; s != nil {
-		binary.BigEndian.PutUint16(h[4:], bit(s.PeerToPeer, 15)|bit(s.RTRSend, 14)|s.IRD&0x3FFF)
-		binary.BigEndian.PutUint16(h[6:], bit(s.RTRWrite, 15)|bit(s.RTRRead, 14)|s.ORD&0x3FFF)
+		binary.BigEndian.PutUint16(h[4:], bitAt(s.PeerToPeer, 15)|bitAt(s.RTRSend, 14)|s.IRD&0x3FFF)
+		binary.BigEndian.PutUint16(h[6:], bitAt(s.RTRWrite, 15)|bitAt(s.RTRRead, 14)|s.ORD&0x3FFF)
 	}
 	copy(h[n:], c.PrivateData)
 	return nil
 }
 
-func bit(b bool, at int) uint16 {
+func bitAt(b bool, at int) uint16 {
 	if b {
 		return 1 << at
 	}

@@ -21,8 +21,8 @@ type StreamStats = ddpadapt.SessionStats
 
 // StreamStats returns the counters of the QP's session.
 func (q *QP) StreamStats() (s StreamStats, ok bool) {
-	p := q.lock()
-	defer q.unlock(p)
+	p := q.lockCore()
+	defer q.unlockCore(p)
 	if p == nil {
 		return s, false
 	}
@@ -62,7 +62,7 @@ func (d *Device) Peers() []Peer {
 }
 
 // Remote returns the peer's address and SCTP port.
-func (p Peer) Remote() netip.AddrPort { return p.p.remote() }
+func (p Peer) Remote() netip.AddrPort { return p.p.remoteAddr() }
 
 // Stats returns the counters.
 func (p Peer) Stats() PeerStats {
@@ -75,23 +75,23 @@ func (p Peer) Stats() PeerStats {
 // 11.3); reason is told to the peer's stack.
 func (p Peer) Abort(reason string) { p.p.conn.Abort(reason) }
 
-// idleSweeps is how many times in Config.IdleTimeout the QPs are looked at.
-const idleSweeps = 4
+// sweepsPerTimeout is how many times in Config.IdleTimeout the QPs are looked at.
+const sweepsPerTimeout = 4
 
 // idleness is what is known of a QP that nothing has moved on.
 type idleness struct {
-	moved  uint64 // messages, at the last look
-	sweeps int    // since then
+	messagesMoved uint64 // messages, at the last look
+	sweepsWithout int    // since then
 }
 
-// watch ends what is idle from now on, until Close.
-func (d *Device) watch(timeout time.Duration) {
-	tick := time.NewTicker(max(timeout/idleSweeps, time.Millisecond))
+// startIdleSweeps ends what is idle from now on, until Close.
+func (d *Device) startIdleSweeps(timeout time.Duration) {
+	tick := time.NewTicker(max(timeout/sweepsPerTimeout, time.Millisecond))
 	go func() {
 		for {
 			select {
 			case <-tick.C:
-				d.sweep()
+				d.sweepIdle()
 			case <-d.closed:
 				return
 			}
@@ -99,42 +99,42 @@ func (d *Device) watch(timeout time.Duration) {
 	}()
 }
 
-// sweep looks at every QP and association once and ends those that have been idle for long enough.
-func (d *Device) sweep() {
+// sweepIdle looks at every QP and association once and ends those that have been idle for long enough.
+func (d *Device) sweepIdle() {
 	for _, q := range d.QPs() {
 		s, ok := q.StreamStats()
 		if !ok {
 			continue // not connected: it has no peer
 		}
-		if moved := s.In + s.Out; moved != q.idle.moved {
-			q.idle = idleness{moved: moved}
-		} else if q.idle.sweeps++; q.idle.sweeps > idleSweeps {
-			d.count(&d.stats.IdleEnded)
-			q.fail(ErrIdle)
-			d.drop(q)
+		if moved := s.In + s.Out; moved != q.idle.messagesMoved {
+			q.idle = idleness{messagesMoved: moved}
+		} else if q.idle.sweepsWithout++; q.idle.sweepsWithout > sweepsPerTimeout {
+			d.countStat(&d.stats.IdleEnded)
+			q.abortSession(ErrIdle)
+			d.dropQP(q)
 		}
 	}
 	for _, p := range d.Peers() {
-		p.p.sweep()
+		p.p.sweepIdle()
 	}
 }
 
-// sweep ends an association that has had no session for long enough: gracefully, and if the peer does not go along with that for
+// sweepIdle ends an association that has had no session for long enough: gracefully, and if the peer does not go along with that for
 // as long again, at once. A session that is over but for acknowledgements is none: the peer may never send them.
-func (p *peer) sweep() {
+func (p *peer) sweepIdle() {
 	_, now := p.conn.Gate().Lock()
-	if p.vacant++; p.Active()+p.claims > 0 {
-		p.vacant = 0
+	if p.vacantSweeps++; p.Active()+p.streamClaims > 0 {
+		p.vacantSweeps = 0
 	}
-	over := p.vacant == idleSweeps+1 && p.a.State() == assoc.Established
+	over := p.vacantSweeps == sweepsPerTimeout+1 && p.a.State() == assoc.Established
 	switch {
 	case over:
 		p.a.Shutdown(now)
-	case p.vacant > 2*idleSweeps+1:
+	case p.vacantSweeps > 2*sweepsPerTimeout+1:
 		p.a.Abort(now, []byte("idle"))
 	}
 	p.conn.Gate().Unlock()
 	if over {
-		p.d.count(&p.d.stats.VacantEnded)
+		p.dev.countStat(&p.dev.stats.VacantEnded)
 	}
 }

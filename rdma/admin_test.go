@@ -26,9 +26,9 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 	reads, read := x.join(nil)
 	_, idle := x.join(nil)
 	unconnected := newSide(t, x.b, nil, nil)
-	for range 2 * idleSweeps {
-		x.b.sweep()
-		x.a.sweep()
+	for range 2 * sweepsPerTimeout {
+		x.b.sweepIdle()
+		x.a.sweepIdle()
 		writes.post(SendWR{Op: OpWrite, RemoteSTag: busy.mr.STag()}) // no octet, but a sign of life
 		writes.good()
 		reads.post(SendWR{Op: OpRead, SGL: []SGE{reads.mr.SGE(0, 1)}, RemoteSTag: read.mr.STag()})
@@ -46,7 +46,7 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 	check.That(t, slices.Contains(left, busy.qp) && slices.Contains(left, unconnected.qp) && len(left) == 3, "left are %d QPs", len(left))
 	for _, took := range []Latency{x.a.Latency(), func() Latency { x.a.Close(); return x.a.Latency() }()} {
 		w, r := took.Write.Total(), took.Read.Total()
-		check.That(t, w == 2*idleSweeps && r == w && took.Send.Total()+took.Atomic.Total() == 0, "measured are %d Writes and %d Reads", w, r)
+		check.That(t, w == 2*sweepsPerTimeout && r == w && took.Send.Total()+took.Atomic.Total() == 0, "measured are %d Writes and %d Reads", w, r)
 	}
 }
 
@@ -77,11 +77,11 @@ func (x *lab) vacant(t *testing.T) {
 		}
 	}
 	knows(before + 1)
-	for range idleSweeps {
-		x.b.sweep()
+	for range sweepsPerTimeout {
+		x.b.sweepIdle()
 	}
 	must.That(t, !isClosed(conn.Done()) && conn.Stats().State == assoc.Established, "it was ended too early")
-	x.b.sweep()
+	x.b.sweepIdle()
 	<-conn.Done()
 	check.Equal(t, "end", conn.Err(), assoc.ErrShutdown)
 	conn.Close()
@@ -157,14 +157,14 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 		a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 		a.good()
 	}
-	s, n := peers[0].Stats(), cap(x.a.slot(netip.AddrPort{}).busy)
+	s, n := peers[0].Stats(), cap(x.a.slotFor(netip.AddrPort{}).busy)
 	check.That(t, s.Sessions >= 2 && n == 1, "%+v, %d may set up an association with one peer at once", s, n)
-	p := b.qp.lock()
-	n = p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.queues
-	check.That(t, n == p.Mux.Pending()*(requestHeld+ddpadapt.MaxPrivateData) && n != 0, "a request that waits counts as %d octets", n)
-	b.qp.uncharge(p)
-	check.That(t, p.queues == 0, "the peer is still charged %d octets for queues", p.queues)
-	b.qp.unlock(p)
+	p := b.qp.lockCore()
+	n = p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.chargedOctets
+	check.That(t, n == p.Mux.Pending()*(requestOctets+ddpadapt.MaxPrivateData) && n != 0, "a request that waits counts as %d octets", n)
+	b.qp.unchargePeer(p)
+	check.That(t, p.chargedOctets == 0, "the peer is still charged %d octets for queues", p.chargedOctets)
+	b.qp.unlockCore(p)
 	before, ok := b.qp.StreamStats()
 	a.post(SendWR{Op: OpWrite, RemoteSTag: b.mr.STag()})
 	a.good()

@@ -67,13 +67,13 @@ func TestAnswersToManyQPsGoTogether(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- answer(cqs[1], answers, many*trips) }()
-	before := b.t.Stats()
+	before := b.transport.Stats()
 	for _, s := range asks {
 		must.OK(t, send(s))
 	}
 	must.OK(t, answer(cqs[0], asks, many*(trips-1)))
 	must.OK(t, <-done)
-	after := b.t.Stats()
+	after := b.transport.Stats()
 	packets, batches := after.TxPackets-before.TxPackets, after.TxBatches-before.TxBatches
 	check.That(t, packets > 4*batches, "%d packets in %d batches", packets, batches)
 }

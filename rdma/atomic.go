@@ -22,7 +22,7 @@ func CmpSwap(compare, swap uint64) AtomicOp { return rdmap.CmpSwap(compare, swap
 // and against other calls of Atomic; in RAM package sync/atomic may be used as well. Errors:
 // ddp.ErrUnaligned, ddp.ErrRange, ddp.ErrRevoked, or that of a device.
 func (m *MR) Atomic(off int, op AtomicOp) (old uint64, err error) {
-	return m.r.Atomic(uint64(off), op)
+	return m.region.Atomic(uint64(off), op)
 }
 
 // Atomics reports whether this Device takes part in Atomic Operations, both FetchAdd and CmpSwap. It says

@@ -20,18 +20,18 @@ import (
 type CompChannel struct {
 	dev *Device
 
-	mu   sync.Mutex // a leaf lock
-	cqs  int        // that report here
-	due  []*CQ      // with an event, the oldest first, each once
-	gone bool
+	mu         sync.Mutex // a leaf lock
+	numCQs     int        // that report here
+	pendingCQs []*CQ      // with an event, the oldest first, each once
+	destroyed  bool
 
-	ready   *sctp.Signal
-	waiting watch
+	ready    *sctp.Signal
+	ctxWatch contextWatch
 }
 
 // CreateCompChannel makes a completion channel.
 func (d *Device) CreateCompChannel() *CompChannel {
-	return &CompChannel{dev: d, ready: d.t.Layer().NewSignal()}
+	return &CompChannel{dev: d, ready: d.transport.Layer().NewSignal()}
 }
 
 // CreateCQ makes a completion queue as Device.CreateCQ does, which reports to the channel whenever it is armed and when it overflows.
@@ -42,10 +42,10 @@ func (h *CompChannel) CreateCQ(depth int) (*CQ, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.gone {
+	if h.destroyed {
 		return nil, ErrDestroyed
 	}
-	h.cqs++
+	h.numCQs++
 	c.channel = h
 	return c, nil
 }
@@ -55,11 +55,11 @@ func (h *CompChannel) CreateCQ(depth int) (*CQ, error) {
 // channel.
 func (h *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 	for {
-		c, err := h.take()
+		c, err := h.takeEvent()
 		if c != nil || err != nil {
 			return c, err
 		}
-		h.waiting.on(ctx, h.dev)
+		h.ctxWatch.watchContext(ctx, h.dev)
 		if h.ready.Wait(ctx.Done(), h.dev.closed) {
 			continue
 		}
@@ -74,29 +74,29 @@ func (h *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 // there, with a context that has ended.
 func (h *CompChannel) Ready() <-chan struct{} { return h.ready.C() }
 
-func (h *CompChannel) take() (*CQ, error) {
+func (h *CompChannel) takeEvent() (*CQ, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.gone {
+	if h.destroyed {
 		return nil, ErrDestroyed
 	}
-	if len(h.due) == 0 {
+	if len(h.pendingCQs) == 0 {
 		return nil, nil
 	}
-	c := h.due[0]
-	h.due = slices.Delete(h.due, 0, 1)
-	c.due = false
-	c.unacked++
+	c := h.pendingCQs[0]
+	h.pendingCQs = slices.Delete(h.pendingCQs, 0, 1)
+	c.eventPending = false
+	c.unackedEvents++
 	return c, nil
 }
 
-// put reports an event of c. No gate may be held.
-func (h *CompChannel) put(c *CQ) {
+// putEvent reports an event of c. No gate may be held.
+func (h *CompChannel) putEvent(c *CQ) {
 	h.mu.Lock()
-	fresh := !c.due && !c.left
+	fresh := !c.eventPending && !c.hasLeftChannel
 	if fresh {
-		c.due = true
-		h.due = append(h.due, c)
+		c.eventPending = true
+		h.pendingCQs = append(h.pendingCQs, c)
 	}
 	h.mu.Unlock()
 	if fresh {
@@ -113,30 +113,30 @@ func (c *CQ) AckEvents(n int) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n < 1 || n > c.unacked {
-		return &LimitError{"number of events to acknowledge", n, c.unacked}
+	if n < 1 || n > c.unackedEvents {
+		return &LimitError{"number of events to acknowledge", n, c.unackedEvents}
 	}
-	if c.unacked -= n; c.unacked == 0 {
+	if c.unackedEvents -= n; c.unackedEvents == 0 {
 		select {
-		case c.acked <- struct{}{}:
+		case c.allAcked <- struct{}{}:
 		default:
 		}
 	}
 	return nil
 }
 
-// remove takes a CQ off the channel, with an event that nobody has got, and waits until the others are acknowledged.
-func (h *CompChannel) remove(ctx context.Context, c *CQ) error {
+// removeCQ takes a CQ off the channel, with an event that nobody has got, and waits until the others are acknowledged.
+func (h *CompChannel) removeCQ(ctx context.Context, c *CQ) error {
 	h.mu.Lock()
-	if !c.left {
-		c.left = true
-		h.cqs--
-		h.due = slices.DeleteFunc(h.due, func(d *CQ) bool { return d == c })
+	if !c.hasLeftChannel {
+		c.hasLeftChannel = true
+		h.numCQs--
+		h.pendingCQs = slices.DeleteFunc(h.pendingCQs, func(d *CQ) bool { return d == c })
 	}
-	for c.unacked > 0 {
+	for c.unackedEvents > 0 {
 		h.mu.Unlock()
 		select {
-		case <-c.acked:
+		case <-c.allAcked:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -149,11 +149,11 @@ func (h *CompChannel) remove(ctx context.Context, c *CQ) error {
 // Destroy ends the channel; who waits for its events gets ErrDestroyed. It fails with an *InUseError while CQs report to it. Destroying it again returns nil.
 func (h *CompChannel) Destroy() error {
 	h.mu.Lock()
-	if h.cqs > 0 {
+	if h.numCQs > 0 {
 		defer h.mu.Unlock()
-		return &InUseError{"completion channel", "CQs", h.cqs}
+		return &InUseError{"completion channel", "CQs", h.numCQs}
 	}
-	h.gone = true
+	h.destroyed = true
 	h.mu.Unlock()
 	h.ready.Set()
 	return nil

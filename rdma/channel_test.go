@@ -85,8 +85,8 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 		one, two := must.Get(ch.CreateCQ(4))(t), must.Get(ch.CreateCQ(4))(t)
 		event := func(cq *CQ) {
 			cq.Arm(false)
-			if cq.push(WC{}) {
-				cq.notify()
+			if cq.pushWC(WC{}) {
+				cq.notifyWaiters()
 			}
 		}
 		over := must.Ended()
@@ -123,7 +123,7 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 		must.OK(t, <-end)
 		must.OK(t, two.AckEvents(1))
 		must.OK(t, two.Destroy(over)) // its last event was not got
-		two.notify()
+		two.notifyWaiters()
 		get(nil, context.Canceled)
 		go func() { _, err := ch.GetEvent(context.Background()); end <- err }()
 		synctest.Wait()
@@ -135,9 +135,9 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 		check.That(t, err != nil && err != ErrDestroyed, "%v", err)
 		ch = d.CreateCompChannel()
 		full := must.Get(ch.CreateCQ(1))(t)
-		full.push(WC{})
-		full.push(WC{})
-		full.notify()
+		full.pushWC(WC{})
+		full.pushWC(WC{})
+		full.notifyWaiters()
 		get(full, nil) // an overflow
 		go func() { _, err := ch.GetEvent(context.Background()); end <- err }()
 		synctest.Wait()
@@ -158,8 +158,8 @@ func TestAChannelServesWhatComesAndGoes(t *testing.T) {
 			if qp, err = d.CreateQP(&QPConfig{PD: d.AllocPD(), SendCQ: cq, RecvCQ: stay}); err == nil {
 				cq.Arm(i%2 == 0)
 				qp.Close()
-				cq.push(WC{QPNum: qp.Num(), Status: StatusWRFlushErr})
-				cq.notify()
+				cq.pushWC(WC{QPNum: qp.Num(), Status: StatusWRFlushErr})
+				cq.notifyWaiters()
 				err = cq.Destroy(t.Context())
 			}
 		}
@@ -180,7 +180,7 @@ func TestAChannelServesWhatComesAndGoes(t *testing.T) {
 			check.OK(t, cq.AckEvents(1))
 		}
 	}()
-	crowd.Meet(200, life, life, func(i int) { _ = stay.Resize(1<<11 + i) }, func(int) { stay.Arm(false); stay.push(WC{}); stay.notify() })
+	crowd.RunTogether(200, life, life, func(i int) { _ = stay.Resize(1<<11 + i) }, func(int) { stay.Arm(false); stay.pushWC(WC{}); stay.notifyWaiters() })
 	stop()
 	<-done
 }

@@ -22,29 +22,29 @@ type CQ struct {
 	dev     *Device
 	channel *CompChannel // nil: who waits does so here
 
-	mu       sync.Mutex // after an association's gate
-	ring     []WC
-	head, n  int
-	armed    arming
-	overflow bool
-	told     bool                // EventCQError was given
-	gone     bool                // destroyed
-	qps      map[uint32]attached // by QP number: who is to blame, and to tell, for an overflow
-	srqs     map[*SRQ]int        // attached by so many QPs
-	room     int                 // what is left of the depth for further queues
+	mu               sync.Mutex // after an association's gate
+	ring             []WC
+	head, n          int
+	armed            armState
+	overflow         bool
+	overflowReported bool                    // EventCQError was given
+	destroyed        bool                    // destroyed
+	qps              map[uint32]cqAttachment // by QP number: who is to blame, and to tell, for an overflow
+	srqs             map[*SRQ]int            // attached by so many QPs
+	freeDepth        int                     // what is left of the depth for further queues
 
-	ready   *sctp.Signal // an armed completion has come
-	waiting watch
+	ready    *sctp.Signal // an armed completion has come
+	ctxWatch contextWatch
 
-	due, left bool          // guarded by channel.mu: it is among channel.due; it reports there no more
-	unacked   int           // guarded by channel.mu: events got and not acknowledged
-	acked     chan struct{} // one token: the last of them is
+	eventPending, hasLeftChannel bool          // guarded by channel.mu: it is among channel.due; it reports there no more
+	unackedEvents                int           // guarded by channel.mu: events got and not acknowledged
+	allAcked                     chan struct{} // one token: the last of them is
 }
 
-type arming uint8
+type armState uint8
 
 const (
-	armNone arming = iota
+	armNone armState = iota
 	armSolicited
 	armAny
 )
@@ -55,23 +55,23 @@ const (
 // anew before it has polled.
 func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > d.limits.MaxCQE {
-		return nil, d.limited(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
+		return nil, d.countRefusal(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
 	}
-	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]attached), srqs: make(map[*SRQ]int),
-		room: depth, ready: d.t.Layer().NewSignal(), acked: make(chan struct{}, 1)}, nil
+	return &CQ{dev: d, ring: make([]WC, depth), qps: make(map[uint32]cqAttachment), srqs: make(map[*SRQ]int),
+		freeDepth: depth, ready: d.transport.Layer().NewSignal(), allAcked: make(chan struct{}, 1)}, nil
 }
 
-// push adds a completion. It reports whether somebody waits for it, or the queue has overflowed: in
+// pushWC adds a completion. It reports whether somebody waits for it, or the queue has overflowed: in
 // both cases notify is called once the association's gate is open.
-func (c *CQ) push(wc WC) (wake bool) {
+func (c *CQ) pushWC(wc WC) (wake bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
+	if c.destroyed {
 		return false
 	}
 	if c.n == len(c.ring) {
 		c.overflow = true
-		return !c.told
+		return !c.overflowReported
 	}
 	i := c.head + c.n
 	if i >= len(c.ring) {
@@ -87,27 +87,27 @@ func (c *CQ) push(wc WC) (wake bool) {
 	return false
 }
 
-// notify wakes who waits, and ends the QPs of a queue that has overflowed. No gate may be held.
-func (c *CQ) notify() {
+// notifyWaiters wakes who waits, and ends the QPs of a queue that has overflowed. No gate may be held.
+func (c *CQ) notifyWaiters() {
 	c.ready.Set()
 	if c.channel != nil {
-		c.channel.put(c)
+		c.channel.putEvent(c)
 	}
 	c.mu.Lock()
 	var blamed []*QP
-	first := c.overflow && !c.told
+	first := c.overflow && !c.overflowReported
 	if c.overflow {
-		c.told = true
+		c.overflowReported = true
 		for _, a := range c.qps {
 			blamed = append(blamed, a.qp)
 		}
 	}
 	c.mu.Unlock()
 	if first {
-		c.dev.report(Event{Kind: EventCQError, CQ: c, Err: ErrCQOverflow})
+		c.dev.reportEvent(Event{Kind: EventCQError, CQ: c, Err: ErrCQOverflow})
 	}
 	for _, q := range blamed {
-		q.fail(ErrCQOverflow)
+		q.abortSession(ErrCQOverflow)
 	}
 }
 
@@ -116,22 +116,22 @@ func (c *CQ) notify() {
 // ErrCQOverflow after that, and with ErrDestroyed.
 func (c *CQ) Resize(depth int) error {
 	if depth < 1 || depth > c.dev.limits.MaxCQE {
-		return c.dev.limited(&LimitError{"CQ depth", depth, c.dev.limits.MaxCQE})
+		return c.dev.countRefusal(&LimitError{"CQ depth", depth, c.dev.limits.MaxCQE})
 	}
 	ring := make([]WC, depth)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch need := max(c.n, len(c.ring)-c.room+c.leftover()); {
-	case c.gone:
+	switch need := max(c.n, len(c.ring)-c.freeDepth+c.countLeftover()); {
+	case c.destroyed:
 		return ErrDestroyed
 	case c.overflow:
 		return ErrCQOverflow
 	case depth < need:
-		return c.dev.limited(&CQSizeError{Depth: depth, Need: need})
+		return c.dev.countRefusal(&CQSizeError{Depth: depth, Need: need})
 	}
 	n := copy(ring, c.ring[c.head:min(c.head+c.n, len(c.ring))])
 	copy(ring[n:], c.ring[:c.n-n])
-	c.room += depth - len(c.ring)
+	c.freeDepth += depth - len(c.ring)
 	c.ring, c.head = ring, 0
 	return nil
 }
@@ -140,7 +140,7 @@ func (c *CQ) Resize(depth int) error {
 func (c *CQ) Poll(wcs []WC) (n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
+	if c.destroyed {
 		return 0, ErrDestroyed
 	}
 	if c.n == 0 && c.overflow {
@@ -179,31 +179,31 @@ func (c *CQ) Wait(ctx context.Context) error {
 	for {
 		c.mu.Lock()
 		c.armed = armAny
-		some := c.n > 0 || c.overflow || c.gone
+		some := c.n > 0 || c.overflow || c.destroyed
 		c.mu.Unlock()
 		if some {
 			return nil
 		}
-		c.waiting.on(ctx, c.dev)
+		c.ctxWatch.watchContext(ctx, c.dev)
 		if !c.ready.Wait(ctx.Done(), nil) {
 			return ctx.Err()
 		}
 	}
 }
 
-// attached is what the queues of one QP can have outstanding on a CQ.
-type attached struct {
+// cqAttachment is what the queues of one QP can have outstanding on a CQ.
+type cqAttachment struct {
 	qp    *QP
 	depth int
 	srq   *SRQ // nil: none of its queues
 }
 
-// attach makes room for a queue of q: depth requests, or with srq those of the shared queue, unless
+// attachQueue makes room for a queue of q: depth requests, or with srq those of the shared queue, unless
 // they are counted already.
-func (c *CQ) attach(q *QP, depth int, srq *SRQ) error {
+func (c *CQ) attachQueue(q *QP, depth int, srq *SRQ) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
+	if c.destroyed {
 		return ErrDestroyed
 	}
 	need := depth
@@ -213,10 +213,10 @@ func (c *CQ) attach(q *QP, depth int, srq *SRQ) error {
 			need = srq.depth
 		}
 	}
-	if free := c.room - c.leftover(); need > free {
+	if free := c.freeDepth - c.countLeftover(); need > free {
 		return &CQSizeError{Depth: len(c.ring), Need: len(c.ring) - free + need}
 	}
-	c.room -= need
+	c.freeDepth -= need
 	a := c.qps[q.Num()]
 	a.qp = q
 	a.depth += depth
@@ -228,8 +228,8 @@ func (c *CQ) attach(q *QP, depth int, srq *SRQ) error {
 	return nil
 }
 
-// leftover counts the completions that nobody has polled yet of QPs that have left.
-func (c *CQ) leftover() (n int) {
+// countLeftover counts the completions that nobody has polled yet of QPs that have left.
+func (c *CQ) countLeftover() (n int) {
 	for i := range c.n {
 		if _, ok := c.qps[c.ring[(c.head+i)%len(c.ring)].QPNum]; !ok {
 			n++
@@ -238,19 +238,19 @@ func (c *CQ) leftover() (n int) {
 	return n
 }
 
-// leave takes the queues of q away.
-func (c *CQ) leave(q *QP) {
+// detachQP takes the queues of q away.
+func (c *CQ) detachQP(q *QP) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.qps[q.Num()]
 	delete(c.qps, q.Num())
-	c.room += a.depth
+	c.freeDepth += a.depth
 	if a.srq == nil {
 		return
 	}
 	if c.srqs[a.srq]--; c.srqs[a.srq] == 0 {
 		delete(c.srqs, a.srq)
-		c.room += a.srq.depth
+		c.freeDepth += a.srq.depth
 	}
 }
 
@@ -263,7 +263,7 @@ type cqRef struct {
 
 // Push adds a completion under the QP's lock.
 func (r cqRef) Push(wc WC) {
-	if r.cq.push(wc) {
-		r.qp.wake(r.cq)
+	if r.cq.pushWC(wc) {
+		r.qp.deferNotify(r.cq)
 	}
 }

@@ -19,7 +19,7 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 	srq := must.Get(pd.CreateSRQ(64, 1))(t)
 	cq := must.Get(d.CreateCQ(1024))(t)
 	take := func(i int) {
-		r := srqRef{srq, &QP{host: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}}
+		r := srqRef{srq, &QP{peerHost: netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})}}
 		if b, ok := r.TakeBuffer(); ok {
 			r.ReleaseBuffer(b.Token)
 		}
@@ -41,8 +41,8 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		if w, err := all.Bind(qp, 0, 8, RemoteRead); check.OK(t, errors.Join(err, all.SetAccess(LocalWrite), all.Reregister(make([]byte, 8), LocalWrite, all.Base()))) {
 			w.Invalidate()
 		}
-		_ = qp.reserve() // perhaps another one has
-		qp.release()
+		_ = qp.reserveSession() // perhaps another one has
+		qp.cancelReservation()
 		check.That(t, errors.Is(srq.Destroy(), syscall.EBUSY) && errors.Is(cq.Destroy(t.Context()), syscall.EBUSY) && qp.State() == rdmap.StateInit, "what others use is destroyed")
 	}
 	region := func(int) {
@@ -53,17 +53,17 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		check.OK(t, err)
 	}
 	table := func(i int) {
-		d.slot(netip.AddrPortFrom(netip.Addr{}, uint16(i)))
-		d.count(&d.stats.IdleEnded)
+		d.slotFor(netip.AddrPortFrom(netip.Addr{}, uint16(i)))
+		d.countStat(&d.stats.IdleEnded)
 		r := new(Request)
-		x.l.offer(r)
-		x.l.withdrawn(r)
+		x.l.offerRequest(r)
+		x.l.withdrawRequest(r)
 		d.Stats()
 	}
 	queue := func(int) {
-		cq.push(WC{})
+		cq.pushWC(WC{})
 		cq.Arm(true)
 		_, _ = cq.Poll(make([]WC, 1))
 	}
-	crowd.Meet(200, take, take, create, create, window, window, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
+	crowd.RunTogether(200, take, take, create, create, window, window, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
 }

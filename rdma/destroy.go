@@ -34,13 +34,13 @@ func (c *CQ) Destroy(ctx context.Context) error {
 		c.mu.Unlock()
 		return &InUseError{"CQ", "QPs", n}
 	}
-	c.gone, c.ring, c.head, c.n = true, nil, 0, 0
+	c.destroyed, c.ring, c.head, c.n = true, nil, 0, 0
 	c.mu.Unlock()
 	c.ready.Set() // who waits sees that it is gone
 	if c.channel == nil {
 		return nil
 	}
-	return c.channel.remove(ctx, c)
+	return c.channel.removeCQ(ctx, c)
 }
 
 // Destroy ends the shared receive queue (ibv_destroy_srq); buffers that nobody has taken are the program's again. It fails with an *InUseError while QPs
@@ -49,15 +49,15 @@ func (s *SRQ) Destroy() error {
 	d := s.pd.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s.qps > 0 {
-		return &InUseError{"SRQ", "QPs", s.qps}
+	if s.numQPs > 0 {
+		return &InUseError{"SRQ", "QPs", s.numQPs}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.gone {
-		s.gone = true
-		s.pd.srqs--
-		for ok := true; ok; _, ok = s.q.Flush() {
+	if !s.destroyed {
+		s.destroyed = true
+		s.pd.numSRQs--
+		for ok := true; ok; _, ok = s.queue.Flush() {
 		}
 	}
 	return nil
@@ -67,18 +67,18 @@ func (s *SRQ) Destroy() error {
 // were not deregistered. Destroying it again returns nil.
 func (p *PD) Destroy() error {
 	d := p.dev
-	d.regions.Lock()
-	defer d.regions.Unlock()
+	d.regionsMu.Lock()
+	defer d.regionsMu.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, use := range []struct {
 		by string
 		n  int
-	}{{"QPs", p.qps}, {"SRQs", p.srqs}, {"regions and windows", d.table.LenIn(p.id)}} {
+	}{{"QPs", p.numQPs}, {"SRQs", p.numSRQs}, {"regions and windows", d.table.LenIn(p.id)}} {
 		if use.n > 0 {
 			return &InUseError{"PD", use.by, use.n}
 		}
 	}
-	p.gone = true
+	p.destroyed = true
 	return nil
 }

@@ -42,13 +42,13 @@ func TestWhatIsInUseIsNotDestroyed(t *testing.T) {
 	_, polled := s.cq.Poll(make([]WC, 1))
 	_, region := pd.Register(make([]byte, 8), 0, nil)
 	_, queue := pd.CreateSRQ(1, 1)
-	dead := SRQ{pd: fresh, gone: true}
+	dead := SRQ{pd: fresh, destroyed: true}
 	for what, err := range map[string]error{"poll": polled, "resize": s.cq.Resize(9), "receive": srq.PostRecv(&RecvWR{}), "register": region, "queue": queue,
 		"QP with the CQ": create(QPConfig{PD: fresh, SendCQ: cq, RecvCQ: s.cq}), "QP in the PD": create(QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}),
 		"QP with the SRQ": create(QPConfig{PD: fresh, SRQ: &dead, SendCQ: cq, RecvCQ: cq})} {
 		check.Equal(t, what, err, ErrDestroyed)
 	}
-	check.That(t, !s.cq.push(WC{}) && s.cq.Wait(must.Ended()) == nil && d.Stats().LimitsRefused == 0,
+	check.That(t, !s.cq.pushWC(WC{}) && s.cq.Wait(must.Ended()) == nil && d.Stats().LimitsRefused == 0,
 		"a CQ that was destroyed takes completions, has somebody wait, or counts as a limit")
 	must.OK(t, errors.Join(cq.Destroy(ctx(t)), fresh.Destroy()))
 }
@@ -60,7 +60,7 @@ func TestResizeLosesNothing(t *testing.T) {
 	next, want := uint64(0), uint64(0)
 	push := func(n int) {
 		for range n {
-			cq.push(WC{ID: next})
+			cq.pushWC(WC{ID: next})
 			next++
 		}
 	}

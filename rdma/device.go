@@ -17,21 +17,21 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// defaultWindow is the receive window in octets. Placed data does not occupy it, so it costs no memory
+// defaultRecvWindow is the receive window in octets. Placed data does not occupy it, so it costs no memory
 // and only bounds what is under way (RFC 5041 appendix A): 1 Gbit/s over a round trip of 130 ms.
-const defaultWindow = 16 << 20
+const defaultRecvWindow = 16 << 20
 
-// leastWindow is the receive window where the link buffers less: a few packets of 64 KB.
-const leastWindow = 256 << 10
+// minRecvWindow is the receive window where the link buffers less: a few packets of 64 KB.
+const minRecvWindow = 256 << 10
 
-// defaultLoneDelay is how long a lone segment may wait for its acknowledgement, and with it a request
+// defaultLoneSackDelay is how long a lone segment may wait for its acknowledgement, and with it a request
 // for its completion. The 200 ms that SCTP has by default are for programs that see no completions;
 // this leaves room for a SACK to travel with the answer (RFC 9260 section 6.2 allows up to 500 ms). While every
 // segment is answered by one that takes the SACK along, it is defaultSackDelay: a timer that goes off every
 // millisecond, if for nothing, would cost a tenth of a round trip.
 const (
-	defaultLoneDelay = time.Millisecond
-	defaultSackDelay = 10 * time.Millisecond
+	defaultLoneSackDelay = time.Millisecond
+	defaultSackDelay     = 10 * time.Millisecond
 )
 
 // DefaultPort is the SCTP port of the tools and examples.
@@ -57,25 +57,25 @@ type Config struct {
 // Device is the software RNIC, and the Privileged Resource Manager (RFC 5042 section 2.1): one SCTP transport over one link, the registered memory, and the QPs.
 // The DDP sessions of QPs to the same peer share an association, each on a stream of its own.
 type Device struct {
-	t      *sctp.Transport
-	cfg    Config
-	limits Limits
-	table  *ddp.Table
+	transport *sctp.Transport
+	cfg       Config
+	limits    Limits
+	table     *ddp.Table
 
-	regions sync.Mutex // serialises changes of table and reads of what changes; after a gate
-	nextPD  atomic.Uint32
-	nextQP  atomic.Uint32
+	regionsMu sync.Mutex // serialises changes of table and reads of what changes; after a gate
+	nextPD    atomic.Uint32
+	nextQP    atomic.Uint32
 
-	events eventQueue
-	closed chan struct{} // by Close
-	close  sync.Once
+	events    eventQueue
+	closed    chan struct{} // by Close
+	closeOnce sync.Once
 
-	mu      sync.Mutex                   // a leaf lock
-	slots   map[netip.AddrPort]*peerSlot // shared associations that this side set up
-	peers   map[*peer]struct{}           // established associations
-	qps     map[*QP]struct{}             // all QPs that are not closed
-	stats   Stats                        // but for live associations, and EventsLost
-	latency Latency                      // but for live associations
+	mu        sync.Mutex                   // a leaf lock
+	peerSlots map[netip.AddrPort]*peerSlot // shared associations that this side set up
+	peers     map[*peer]struct{}           // established associations
+	qps       map[*QP]struct{}             // all QPs that are not closed
+	stats     Stats                        // but for live associations, and EventsLost
+	latency   Latency                      // but for live associations
 }
 
 // peerSlot holds the shared association with one peer.
@@ -88,28 +88,28 @@ type peerSlot struct {
 
 // NewDevice makes a Device over link, which it owns from now on. cfg may be nil.
 func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
-	d := &Device{slots: make(map[netip.AddrPort]*peerSlot), peers: make(map[*peer]struct{}), qps: make(map[*QP]struct{}),
+	d := &Device{peerSlots: make(map[netip.AddrPort]*peerSlot), peers: make(map[*peer]struct{}), qps: make(map[*QP]struct{}),
 		closed: make(chan struct{})}
 	if cfg != nil {
 		d.cfg = *cfg
 	}
 	d.limits = d.cfg.Limits
-	if err := d.limits.complete(); err != nil {
+	if err := d.limits.applyDefaults(); err != nil {
 		return nil, err
 	}
 	d.events.init(d.limits.MaxEvents)
 	d.cfg.SCTP.OutStreams, d.cfg.SCTP.InStreams = uint16(d.limits.MaxStreams), uint16(d.limits.MaxStreams)
 	d.cfg.SCTP.Core(ddpadapt.Configure)
 	if d.cfg.SCTP.RecvBuffer == 0 {
-		d.cfg.SCTP.RecvBuffer = defaultWindow
+		d.cfg.SCTP.RecvBuffer = defaultRecvWindow
 		if n := rawio.ReceiveBufferOf(link); n > 0 {
-			d.cfg.SCTP.RecvBuffer = max(min(defaultWindow, n), leastWindow)
+			d.cfg.SCTP.RecvBuffer = max(min(defaultRecvWindow, n), minRecvWindow)
 		}
 	}
 	if d.cfg.SCTP.SackDelay == 0 {
 		d.cfg.SCTP.SackDelay = defaultSackDelay
 		if d.cfg.SCTP.LoneSackDelay == 0 {
-			d.cfg.SCTP.LoneSackDelay = defaultLoneDelay
+			d.cfg.SCTP.LoneSackDelay = defaultLoneSackDelay
 		}
 	}
 	if d.cfg.Rand == nil {
@@ -121,26 +121,26 @@ func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.t = t
+	d.transport = t
 	if d.cfg.IdleTimeout > 0 {
-		d.watch(d.cfg.IdleTimeout)
+		d.startIdleSweeps(d.cfg.IdleTimeout)
 	}
 	return d, nil
 }
 
 // Transport returns the SCTP transport below, for its statistics.
-func (d *Device) Transport() *sctp.Transport { return d.t }
+func (d *Device) Transport() *sctp.Transport { return d.transport }
 
 // Wait returns when no association is left, or with the context's error. Call it between the last
 // Disconnect and Close, so that the associations end gracefully too.
-func (d *Device) Wait(ctx context.Context) error { return d.t.Wait(ctx) }
+func (d *Device) Wait(ctx context.Context) error { return d.transport.Wait(ctx) }
 
 // Close ends every QP and association abortively and closes the link. Disconnect the QPs first for a
 // graceful end. The peers learn of it by one ABORT for each association, not by a Terminate on each stream
 // (RFC 5043 section 11.3).
 func (d *Device) Close() error {
-	d.close.Do(func() { close(d.closed) })
-	return d.t.Close()
+	d.closeOnce.Do(func() { close(d.closed) })
+	return d.transport.Close()
 }
 
 // sctpConfig is the configuration of one association under p, which is made when the association is.
@@ -160,40 +160,40 @@ func (d *Device) sctpConfig(initiator bool, l *Listener, made func(*peer)) *sctp
 // one if own.
 func (d *Device) peerFor(ctx context.Context, remote netip.AddrPort, own bool) (*peer, error) {
 	if own {
-		return d.dial(ctx, remote)
+		return d.dialPeer(ctx, remote)
 	}
-	slot := d.slot(remote)
+	slot := d.slotFor(remote)
 	select {
 	case slot.busy <- struct{}{}: // one setup at a time for one peer
 		defer func() { <-slot.busy }()
 	case <-ctx.Done():
 		return nil, &sctp.DialError{Remote: remote, Err: ctx.Err()}
 	}
-	if p := slot.p.Value(); p != nil && p.claim() {
+	if p := slot.p.Value(); p != nil && p.claimStream() {
 		return p, nil
 	}
-	p, err := d.dial(ctx, remote)
+	p, err := d.dialPeer(ctx, remote)
 	if err == nil {
 		slot.p = weak.Make(p)
 	}
 	return p, err
 }
 
-func (d *Device) dial(ctx context.Context, remote netip.AddrPort) (p *peer, err error) {
-	_, err = d.t.Dial(ctx, remote, d.sctpConfig(true, nil, func(made *peer) {
+func (d *Device) dialPeer(ctx context.Context, remote netip.AddrPort) (p *peer, err error) {
+	_, err = d.transport.Dial(ctx, remote, d.sctpConfig(true, nil, func(made *peer) {
 		p = made
-		p.claims = 1
+		p.streamClaims = 1
 	}))
 	return p, err
 }
 
-func (d *Device) slot(remote netip.AddrPort) *peerSlot {
+func (d *Device) slotFor(remote netip.AddrPort) *peerSlot {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.slots[remote]
+	s := d.peerSlots[remote]
 	if s == nil {
 		s = &peerSlot{busy: make(chan struct{}, 1)}
-		d.slots[remote] = s
+		d.peerSlots[remote] = s
 	}
 	return s
 }

@@ -78,27 +78,27 @@ func (d *Device) NextEvent(ctx context.Context) (Event, error) {
 	}
 }
 
-// waiting is an event that has not been read.
-type waiting struct {
+// queuedEvent is an event that has not been read.
+type queuedEvent struct {
 	Event
-	who netip.Addr
+	peerAddr netip.Addr
 }
 
 // eventQueue is a ring of fixed size.
 type eventQueue struct {
-	mu      sync.Mutex // a leaf lock
-	ring    []waiting
-	head, n int
-	room    fair.Shares // of what waits
-	rate    fair.Rate   // of those about one address
-	lost    int
-	total   uint64 // of lost
-	ready   chan struct{}
+	mu        sync.Mutex // a leaf lock
+	ring      []queuedEvent
+	head, n   int
+	shares    fair.ClientShares // of what waits
+	rate      fair.RateLimiter  // of those about one address
+	lost      int
+	totalLost uint64 // of lost
+	ready     chan struct{}
 }
 
 func (q *eventQueue) init(size int) {
-	q.ring, q.ready = make([]waiting, size), make(chan struct{}, 1)
-	q.rate = fair.Rate{All: math.MaxInt, Each: size}
+	q.ring, q.ready = make([]queuedEvent, size), make(chan struct{}, 1)
+	q.rate = fair.RateLimiter{All: math.MaxInt, Each: size}
 }
 
 // push adds an event or counts it as lost.
@@ -106,28 +106,28 @@ func (q *eventQueue) push(ev Event) {
 	q.mu.Lock()
 	who := ev.Remote.Addr()
 	free := len(q.ring) - q.n
-	if free == 0 || who.IsValid() && (q.room.Room(who, int64(free)) == 0 || !q.rate.Allow(time.Now(), who)) {
+	if free == 0 || who.IsValid() && (q.shares.RoomFor(who, int64(free)) == 0 || !q.rate.Allow(time.Now(), who)) {
 		q.lost++
-		q.total++
+		q.totalLost++
 	} else {
 		ev.Lost, q.lost = q.lost, 0
-		q.ring[(q.head+q.n)%len(q.ring)] = waiting{ev, who}
+		q.ring[(q.head+q.n)%len(q.ring)] = queuedEvent{ev, who}
 		q.n++
 		if who.IsValid() {
-			q.room.Take(who, 1)
+			q.shares.AddHeld(who, 1)
 		}
 	}
 	q.mu.Unlock()
-	q.wake()
+	q.wakeReader()
 }
 
-func (q *eventQueue) missed() uint64 {
+func (q *eventQueue) lostEvents() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.total
+	return q.totalLost
 }
 
-func (q *eventQueue) wake() {
+func (q *eventQueue) wakeReader() {
 	select {
 	case q.ready <- struct{}{}:
 	default:
@@ -141,32 +141,32 @@ func (q *eventQueue) pop() (ev Event, some bool) {
 		return ev, false
 	}
 	first := q.ring[q.head]
-	q.ring[q.head] = waiting{}
-	if first.who.IsValid() {
-		q.room.Take(first.who, -1)
+	q.ring[q.head] = queuedEvent{}
+	if first.peerAddr.IsValid() {
+		q.shares.AddHeld(first.peerAddr, -1)
 	}
 	q.head = (q.head + 1) % len(q.ring)
 	if q.n--; q.n > 0 {
-		q.wake() // the next reader
+		q.wakeReader() // the next reader
 	}
 	return first.Event, true
 }
 
-// event has ev reported when the gate is open. Owner only: the address is read here, since nothing that holds a leaf
+// deferEvent has ev reported when the gate is open. Owner only: the address is read here, since nothing that holds a leaf
 // lock may take a gate, whose owner may report events itself.
-func (q *QP) event(ev Event) {
+func (q *QP) deferEvent(ev Event) {
 	if p := q.peer.Load(); p != nil {
-		ev.Remote = p.addr()
-		p.later(func() { q.d.report(ev) })
+		ev.Remote = p.remoteAddrLocked()
+		p.deferCall(func() { q.dev.reportEvent(ev) })
 	}
 }
 
-// changed reports the beginning and the end of the association when the gate is open.
-func (p *peer) changed(up bool, err error) {
-	if up == p.up {
+// reportAssoc reports the beginning and the end of the association when the gate is open.
+func (p *peer) reportAssoc(up bool, err error) {
+	if up == p.isUp {
 		return
 	}
-	p.up = up
+	p.isUp = up
 	ev := Event{Kind: EventAssocDown, Err: err}
 	if up {
 		ev.Kind = EventAssocUp
@@ -174,19 +174,19 @@ func (p *peer) changed(up bool, err error) {
 	if err == assoc.ErrShutdown {
 		ev.Err = nil
 	}
-	ev.Remote = p.addr()
+	ev.Remote = p.remoteAddrLocked()
 	final, sum := p.Mux.Err() != nil, p.Mux.Stats() // after a restart the Mux goes on, and counts on
 	// The table changes at once: what is left for later may be done by two goroutines, the end before the beginning.
-	p.d.mu.Lock()
+	p.dev.mu.Lock()
 	if final {
-		count.Add(&p.d.stats.Sessions, &sum)
-		p.d.latency.Add(&p.latency)
+		count.Add(&p.dev.stats.Sessions, &sum)
+		p.dev.latency.Add(&p.latency)
 	}
 	if up {
-		p.d.peers[p] = struct{}{}
+		p.dev.peers[p] = struct{}{}
 	} else {
-		delete(p.d.peers, p)
+		delete(p.dev.peers, p)
 	}
-	p.d.mu.Unlock()
-	p.later(func() { p.d.report(ev) })
+	p.dev.mu.Unlock()
+	p.deferCall(func() { p.dev.reportEvent(ev) })
 }

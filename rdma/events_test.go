@@ -148,13 +148,13 @@ func TestEventHighWater(t *testing.T) {
 func TestEventsAreReportedWhoeverHoldsTheGate(t *testing.T) {
 	x := newLab(t, nil)
 	a, _ := x.join(nil)
-	p := a.qp.lock()
-	x.a.report(Event{Kind: EventHighWater, QP: a.qp})
-	p.changed(false, nil)
+	p := a.qp.lockCore()
+	x.a.reportEvent(Event{Kind: EventHighWater, QP: a.qp})
+	p.reportAssoc(false, nil)
 	left := len(x.a.Peers())
-	p.changed(true, nil)
+	p.reportAssoc(true, nil)
 	check.That(t, left == 0 && len(x.a.Peers()) == 1, "%d peers after the end of one, %d after its return", left, len(x.a.Peers()))
-	a.qp.unlock(p)
+	a.qp.unlockCore(p)
 	event(t, x.a, EventHighWater)
 }
 
@@ -186,8 +186,8 @@ func TestEventQueueIsARing(t *testing.T) {
 			ev, some := q.pop()
 			check.That(t, !some && q.lost == 1, "%d places: one more is %+v", size, ev)
 		}
-		check.That(t, !slices.ContainsFunc(q.ring, func(w waiting) bool { return w != waiting{} }) && q.missed() == 3,
-			"%d were lost; %+v is kept", q.missed(), q.ring)
+		check.That(t, !slices.ContainsFunc(q.ring, func(w queuedEvent) bool { return w != queuedEvent{} }) && q.lostEvents() == 3,
+			"%d were lost; %+v is kept", q.lostEvents(), q.ring)
 		for i := range size {
 			q.push(Event{Remote: netip.AddrPortFrom(who[15], 1)})
 			check.That(t, q.n == min(i+1, each), "%d places, %d events about one address: %d wait", size, i+1, q.n)

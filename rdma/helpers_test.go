@@ -119,9 +119,9 @@ func (s *side) demands(setup Setup) func(*Request) error {
 	return func(r *Request) error {
 		_, now := r.p.conn.Gate().Lock()
 		defer r.p.conn.Gate().Unlock()
-		s.qp.bind(r.p, r.s)
-		err := r.s.AcceptEnhanced(now, s.qp.core.Stream(), setup, nil)
-		s.qp.connected(err)
+		s.qp.bindSession(r.p, r.session)
+		err := r.session.AcceptEnhanced(now, s.qp.core.Stream(), setup, nil)
+		s.qp.finishSetup(err)
 		return err
 	}
 }

@@ -33,7 +33,7 @@ type Limits struct {
 	MaxEvents     int // events kept for NextEvent; default 128
 }
 
-func (l *Limits) complete() error {
+func (l *Limits) applyDefaults() error {
 	for _, d := range []struct {
 		what     string
 		v        *int
@@ -79,44 +79,44 @@ func (e *CQSizeError) Error() string {
 		e.Depth, e.Need)
 }
 
-// admit counts a QP among those of its PD, or refuses it.
-func (d *Device) admit(q *QP, reads int) error {
+// admitQP counts a QP among those of its PD, or refuses it.
+func (d *Device) admitQP(q *QP, reads int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch lim := &d.limits; {
-	case q.pd.gone, q.srq != nil && q.srq.gone:
+	case q.pd.destroyed, q.srq != nil && q.srq.destroyed:
 		return ErrDestroyed
-	case q.pd.qps >= lim.MaxQPs:
-		return &LimitError{"number of QPs of the PD", q.pd.qps + 1, lim.MaxQPs}
-	case q.pd.reads > lim.MaxPDReads-reads:
-		return &LimitError{"sum of IRD of the PD", q.pd.reads + reads, lim.MaxPDReads}
+	case q.pd.numQPs >= lim.MaxQPs:
+		return &LimitError{"number of QPs of the PD", q.pd.numQPs + 1, lim.MaxQPs}
+	case q.pd.numReads > lim.MaxPDReads-reads:
+		return &LimitError{"sum of IRD of the PD", q.pd.numReads + reads, lim.MaxPDReads}
 	}
-	q.pd.qps++
-	q.pd.reads += reads
+	q.pd.numQPs++
+	q.pd.numReads += reads
 	if q.srq != nil {
-		q.srq.qps++
+		q.srq.numQPs++
 	}
-	q.reads = reads
+	q.countedReads = reads
 	d.qps[q] = struct{}{}
 	return nil
 }
 
-// drop forgets the QP, once.
-func (d *Device) drop(q *QP) {
+// dropQP forgets the QP, once.
+func (d *Device) dropQP(q *QP) {
 	d.mu.Lock()
 	_, ok := d.qps[q]
 	if ok {
 		delete(d.qps, q)
-		q.pd.qps--
-		q.pd.reads -= q.reads
+		q.pd.numQPs--
+		q.pd.numReads -= q.countedReads
 		if q.srq != nil {
-			q.srq.qps--
+			q.srq.numQPs--
 		}
 	}
 	d.mu.Unlock()
 	if ok {
-		q.sendCQ.leave(q)
-		q.recvCQ.leave(q)
+		q.sendCQ.detachQP(q)
+		q.recvCQ.detachQP(q)
 		d.dropWindows(q)
 	}
 }

@@ -57,8 +57,8 @@ func TestQueuesFitTheirCQ(t *testing.T) {
 				qp.Close()
 			}
 			for _, cq := range []*CQ{send, recv} { // all of it is free again, also after a refusal
-				check.That(t, cq.room == row.depth && len(cq.qps)+len(cq.srqs) == 0,
-					"room for %d of %d, %d QPs", cq.room, row.depth, len(cq.qps))
+				check.That(t, cq.freeDepth == row.depth && len(cq.qps)+len(cq.srqs) == 0,
+					"room for %d of %d, %d QPs", cq.freeDepth, row.depth, len(cq.qps))
 			}
 		})
 	}
@@ -126,14 +126,14 @@ func TestLimitsOutOfRange(t *testing.T) {
 	var l Limits
 	want := Limits{MaxCQE: 1 << 20, MaxWR: 1 << 16, MaxSGE: 64, MaxReads: 256, MaxPDReads: 1 << 20, MaxQPs: 1 << 16, MaxRegions: 1 << 20, MaxPending: 64,
 		MaxRequests: 1024, MaxEarly: 65536, MaxOutOfOrder: 65535, MaxStreams: 1024, MaxEvents: 128}
-	check.That(t, l.complete() == nil && l == want, "defaults %+v, want %+v", l, want)
+	check.That(t, l.applyDefaults() == nil && l == want, "defaults %+v, want %+v", l, want)
 	most := []int64{1 << 30, 1 << 20, 1024, rdmap.MaxReads, 1 << 30, 1 << 30, 1 << 30, 65535, 1 << 20, 1 << 30, 65535, 65535, 1 << 20}
 	for i, most := range most {
 		for n, good := range map[int64]bool{-1: false, 1: true, most: true, most + 1: false} {
 			var l Limits
 			reflect.ValueOf(&l).Elem().Field(i).SetInt(n)
 			var limit *LimitError
-			err := l.complete()
+			err := l.applyDefaults()
 			check.That(t, errors.As(err, &limit) != good && (good || limit.Got == int(n) && limit.Max == int(most)), "%+v: %v", l, err)
 		}
 	}
@@ -159,7 +159,7 @@ func TestDepthsOfAQP(t *testing.T) {
 			got[1]++
 		}
 		must.Do(x.connect(q, nil, func(r *Request) error { return r.Accept(b.qp, nil) }))(t)
-		p, mr := q.lock(), must.Get(a.pd.Register(make([]byte, 9), 0, nil))(t) // nothing leaves
+		p, mr := q.lockCore(), must.Get(a.pd.Register(make([]byte, 9), 0, nil))(t) // nothing leaves
 		post := func(pieces, inline int, want error) {
 			t.Helper()
 			wr := SendWR{Op: OpWrite, SGL: slices.Repeat([]SGE{mr.SGE(0, 1)}, pieces), Inline: make([]byte, inline)}
@@ -177,7 +177,7 @@ func TestDepthsOfAQP(t *testing.T) {
 		for q.core.PostSend(&SendWR{Op: OpWrite}) == nil {
 			got[0]++
 		}
-		q.unlock(p)
+		q.unlockCore(p)
 		q.Close()
 		got[2], got[3] = row[1][2], row[1][3]
 		check.Equal(t, "depths", got, row[1])

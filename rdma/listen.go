@@ -16,39 +16,39 @@ import (
 
 // Listener takes requests for sessions on one SCTP port.
 type Listener struct {
-	d  *Device
-	sl *sctp.Listener
+	dev          *Device
+	sctpListener *sctp.Listener
 
-	mu      sync.Mutex    // a leaf lock
-	req     []*Request    // guarded by mu: that wait for Accept
-	waiting fair.Store    // places in req
-	ready   chan struct{} // one token: there may be some
+	mu       sync.Mutex     // a leaf lock
+	requests []*Request     // guarded by mu: that wait for Accept
+	places   fair.Semaphore // places in req
+	ready    chan struct{}  // one token: there may be some
 
-	once sync.Once
-	done chan struct{}
+	closeOnce sync.Once
+	done      chan struct{}
 }
 
 // Listen takes requests on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse when the
 // port is taken.
 func (d *Device) Listen(port uint16) (*Listener, error) {
-	l := &Listener{d: d, ready: make(chan struct{}, 1), done: make(chan struct{}),
-		waiting: fair.Store{Max: int64(d.limits.MaxRequests)}}
-	sl, err := d.t.Listen(port, d.sctpConfig(false, l, nil))
+	l := &Listener{dev: d, ready: make(chan struct{}, 1), done: make(chan struct{}),
+		places: fair.Semaphore{Max: int64(d.limits.MaxRequests)}}
+	sl, err := d.transport.Listen(port, d.sctpConfig(false, l, nil))
 	if err != nil {
 		return nil, err
 	}
-	l.sl = sl
+	l.sctpListener = sl
 	return l, nil
 }
 
 // Port returns the SCTP port.
-func (l *Listener) Port() uint16 { return l.sl.Port() }
+func (l *Listener) Port() uint16 { return l.sctpListener.Port() }
 
 // Accept returns the next request. It fails with net.ErrClosed after Close and with the context's
 // error when that ends first.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	for {
-		if r := l.next(); r != nil {
+		if r := l.nextRequest(); r != nil {
 			return r, nil
 		}
 		select {
@@ -61,8 +61,8 @@ func (l *Listener) Accept(ctx context.Context) (*Request, error) {
 	}
 }
 
-// offer has a request wait for Accept, and says whether there is a place for it.
-func (l *Listener) offer(r *Request) bool {
+// offerRequest has a request wait for Accept, and says whether there is a place for it.
+func (l *Listener) offerRequest(r *Request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -70,57 +70,57 @@ func (l *Listener) offer(r *Request) bool {
 		return false
 	default:
 	}
-	if !l.waiting.Take(r.from, 1) {
+	if !l.places.TryAcquire(r.fromAddr, 1) {
 		return false
 	}
-	l.req = append(l.req, r)
-	l.wake()
+	l.requests = append(l.requests, r)
+	l.wakeAccept()
 	return true
 }
 
-// wake lets one that waits in Accept look.
-func (l *Listener) wake() {
+// wakeAccept lets one that waits in Accept look.
+func (l *Listener) wakeAccept() {
 	select {
 	case l.ready <- struct{}{}:
 	default:
 	}
 }
 
-// next takes the oldest request, nil if there is none.
-func (l *Listener) next() *Request {
+// nextRequest takes the oldest request, nil if there is none.
+func (l *Listener) nextRequest() *Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.req) == 0 {
+	if len(l.requests) == 0 {
 		return nil
 	}
-	r := l.req[0]
-	l.req[0], l.req = nil, l.req[1:]
-	l.waiting.Give(r.from, 1)
-	if len(l.req) > 0 {
-		l.wake() // the next one that waits
+	r := l.requests[0]
+	l.requests[0], l.requests = nil, l.requests[1:]
+	l.places.Release(r.fromAddr, 1)
+	if len(l.requests) > 0 {
+		l.wakeAccept() // the next one that waits
 	}
 	return r
 }
 
-// withdrawn forgets a request whose session has ended: whoever asks and leaves is not to fill the places of others, nor to have
+// withdrawRequest forgets a request whose session has ended: whoever asks and leaves is not to fill the places of others, nor to have
 // its association kept.
-func (l *Listener) withdrawn(r *Request) {
+func (l *Listener) withdrawRequest(r *Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(l.req, r); i >= 0 {
-		l.waiting.Give(r.from, 1)
-		l.req = slices.Delete(l.req, i, i+1)
+	if i := slices.Index(l.requests, r); i >= 0 {
+		l.places.Release(r.fromAddr, 1)
+		l.requests = slices.Delete(l.requests, i, i+1)
 	}
 }
 
 // Close stops taking requests, and ends those that nobody has accepted. QPs that were accepted live on.
 func (l *Listener) Close() error {
-	l.once.Do(func() {
-		l.sl.Close()
+	l.closeOnce.Do(func() {
+		l.sctpListener.Close()
 		close(l.done) // what is offered from now on is refused; next waits for an offer that has not seen it
-		for r := l.next(); r != nil; r = l.next() {
+		for r := l.nextRequest(); r != nil; r = l.nextRequest() {
 			r.p.conn.Gate().Lock()
-			r.s.Abort()
+			r.session.Abort()
 			r.p.conn.Gate().Unlock()
 		}
 	})
@@ -129,11 +129,11 @@ func (l *Listener) Close() error {
 
 // Request is a peer's wish for a session (RFC 5043 section 6.4): answer it with Accept or Reject.
 type Request struct {
-	p       *peer
-	s       *ddpadapt.Session
-	private []byte
-	setup   *Setup
-	from    netip.Addr // by whose part of the Listener's places it waits
+	p        *peer
+	session  *ddpadapt.Session
+	private  []byte
+	setup    *Setup
+	fromAddr netip.Addr // by whose part of the Listener's places it waits
 }
 
 // PrivateData returns what the peer sent along, 512 octets at most (RFC 5043 section 5.2.3).
@@ -149,44 +149,44 @@ func (r *Request) Setup() (s Setup, ok bool) {
 }
 
 // RemoteAddr returns the peer's address and SCTP port.
-func (r *Request) RemoteAddr() netip.AddrPort { return r.p.remote() }
+func (r *Request) RemoteAddr() netip.AddrPort { return r.p.remoteAddr() }
 
 // Accept connects qp to the peer and sends private data, 512 octets at most, along. Post receives on
 // qp first: the peer may send as soon as it learns of the acceptance. A peer that negotiates gets an answer in
 // kind, with 508 octets of private data at most: the ORD of qp is cut to the peer's IRD.
 func (r *Request) Accept(qp *QP, private []byte) error {
-	if err := checkPrivate(private, r.setup != nil); err != nil {
+	if err := checkPrivateData(private, r.setup != nil); err != nil {
 		return err
 	}
-	if err := qp.reserve(); err != nil {
+	if err := qp.reserveSession(); err != nil {
 		return err
 	}
 	_, now := r.p.conn.Gate().Lock()
 	defer r.p.conn.Gate().Unlock()
-	if r.s.State() != ddpadapt.Pending {
-		qp.release()
-		return cmp.Or(r.s.Err(), ddpadapt.ErrState)
+	if r.session.State() != ddpadapt.Pending {
+		qp.cancelReservation()
+		return cmp.Or(r.session.Err(), ddpadapt.ErrState)
 	}
-	qp.held = qp.memory()
-	r.p.queues += qp.held
-	qp.bind(r.p, r.s) // first: segments that came early are delivered from within
-	err := r.accept(now, qp, private)
+	qp.chargedOctets = qp.heldOctets()
+	r.p.chargedOctets += qp.chargedOctets
+	qp.bindSession(r.p, r.session) // first: segments that came early are delivered from within
+	err := r.acceptSession(now, qp, private)
 	if err != nil {
-		qp.uncharge(r.p)
+		qp.unchargePeer(r.p)
 	}
-	qp.connected(err)
+	qp.finishSetup(err)
 	return err
 }
 
-// accept answers the Initiate in kind. Under the gate.
-func (r *Request) accept(now rawio.Time, qp *QP, private []byte) error {
+// acceptSession answers the Initiate in kind. Under the gate.
+func (r *Request) acceptSession(now rawio.Time, qp *QP, private []byte) error {
 	if r.setup == nil {
-		return r.s.Accept(now, qp.core.Stream(), private)
+		return r.session.Accept(now, qp.core.Stream(), private)
 	}
-	reply := qp.answer(*r.setup)
-	err := r.s.AcceptEnhanced(now, qp.core.Stream(), reply, private)
+	reply := qp.setupAnswer(*r.setup)
+	err := r.session.AcceptEnhanced(now, qp.core.Stream(), reply, private)
 	if err == nil {
-		qp.theirs = r.setup
+		qp.peerSetup = r.setup
 		_ = qp.core.LimitORD(int(reply.ORD)) // it has not started, unless what came early has ended it
 	}
 	return err
@@ -196,12 +196,12 @@ func (r *Request) accept(now rawio.Time, qp *QP, private []byte) error {
 func (r *Request) Reject(private []byte) error {
 	_, now := r.p.conn.Gate().Lock()
 	defer r.p.conn.Gate().Unlock()
-	return r.rejected(r.s.Reject(now, private))
+	return r.countRejection(r.session.Reject(now, private))
 }
 
-func (r *Request) rejected(err error) error {
-	if d := r.p.d; err == nil {
-		d.count(&d.stats.Rejected)
+func (r *Request) countRejection(err error) error {
+	if d := r.p.dev; err == nil {
+		d.countStat(&d.stats.Rejected)
 	}
 	return err
 }
@@ -211,5 +211,5 @@ func (r *Request) rejected(err error) error {
 func (r *Request) RejectSetup(s Setup, private []byte) error {
 	_, now := r.p.conn.Gate().Lock()
 	defer r.p.conn.Gate().Unlock()
-	return r.rejected(r.s.RejectEnhanced(now, s, private))
+	return r.countRejection(r.session.RejectEnhanced(now, s, private))
 }

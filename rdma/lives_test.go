@@ -94,13 +94,13 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 					for range 20 {
 						q := qps[len(qps)-1-rnd.IntN(min(len(qps), 8))]
 						local, remote := ma, mb
-						if q.d == x.b {
+						if q.dev == x.b {
 							local, remote = mb, ma
 						}
 						n := 1 + rnd.IntN(size)
 						switch rnd.IntN(9) {
 						case 0, 1, 2, 3:
-							if q.d == x.b && rnd.IntN(8) > 0 {
+							if q.dev == x.b && rnd.IntN(8) > 0 {
 								continue // there is no receive at the other end
 							}
 							for range 1 + rnd.IntN(6) {
@@ -157,14 +157,14 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				poll()
 				failed += x.b.Transport().Stats().EndTimeout
 				srq.mu.Lock()
-				room := srq.held.Room(x.addr.Addr(), 1000)
+				room := srq.heldShares.RoomFor(x.addr.Addr(), 1000)
 				srq.mu.Unlock()
 				check.Equal(t, "the room of a peer of the SRQ", room, 500)
 				check.Equal(t, "buffers that have come back, and that wait", received+srq.Len(), posts)
 				for i, p := range slices.Compact(peers) {
 					p.conn.Gate().Lock()
-					check.That(t, p.Sessions() == 0 && p.queues == 0 && p.claims == 0 && len(p.closing) == 0 && len(p.flushing) == 0, "association %d has %d sessions, %d octets of queues, %d claims, %d that close",
-						i, p.Sessions(), p.queues, p.claims, len(p.closing))
+					check.That(t, p.Sessions() == 0 && p.chargedOctets == 0 && p.streamClaims == 0 && len(p.closingQPs) == 0 && len(p.flushingQPs) == 0, "association %d has %d sessions, %d octets of queues, %d claims, %d that close",
+						i, p.Sessions(), p.chargedOctets, p.streamClaims, len(p.closingQPs))
 					p.conn.Gate().Unlock()
 				}
 				must.OK(t, srq.Destroy())

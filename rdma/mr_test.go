@@ -165,7 +165,7 @@ func TestWindowRefused(t *testing.T) {
 
 func TestTextOfRights(t *testing.T) {
 	for a, want := range map[Access]string{0: "-", LocalWrite: "l", RemoteRead | RemoteAtomic: "ra", RemoteWrite: "w", LocalWrite | RemoteRead | RemoteWrite | RemoteAtomic: "lrwa"} {
-		check.Equal(t, "rights", rights(a), want)
+		check.Equal(t, "rights", accessLetters(a), want)
 	}
 }
 

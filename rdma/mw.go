@@ -12,10 +12,10 @@ import (
 // A window ends by Invalidate, by a Send with Invalidate of the peer, with its MR (Invalidate, Deregister,
 // Reregister), or with its QP.
 type MW struct {
-	mr  *MR
-	qp  *QP
-	r   *ddp.Region
-	ram []byte // nil for a device
+	mr     *MR
+	qp     *QP
+	region *ddp.Region
+	ram    []byte // nil for a device
 }
 
 // Bind opens n octets from off of the region to the peer of qp. Tagged Offsets count from 0 at the window's
@@ -30,57 +30,57 @@ func (m *MR) Bind(qp *QP, off, n int, access Access) (*MW, error) {
 	if qp.pd != m.pd {
 		return nil, rdmap.ErrPD
 	}
-	d.regions.Lock()
-	defer d.regions.Unlock()
-	if qp.gone {
+	d.regionsMu.Lock()
+	defer d.regionsMu.Unlock()
+	if qp.windowsClosed {
 		return nil, rdmap.ErrState
 	}
-	r, err := d.table.Bind(m.r, ddp.Window{PD: m.pd.id, Stream: qp.id, Off: uint64(off), Len: uint64(n),
+	r, err := d.table.Bind(m.region, ddp.Window{PD: m.pd.id, Stream: qp.id, Off: uint64(off), Len: uint64(n),
 		Access: access &^ LocalWrite})
 	if err == ddp.ErrScope {
 		err = rdmap.ErrPD
 	}
 	if err != nil {
-		return nil, d.tooMany(err)
+		return nil, d.countRegionRefusal(err)
 	}
-	w := &MW{mr: m, qp: qp, r: r, ram: r.Memory().RAM()}
+	w := &MW{mr: m, qp: qp, region: r, ram: r.Memory().RAM()}
 	qp.windows[w] = struct{}{}
 	return w, nil
 }
 
 // STag returns the window's Steering Tag, to be advertised to the peer.
-func (w *MW) STag() STag { return w.r.STag() }
+func (w *MW) STag() STag { return w.region.STag() }
 
 // Valid reports whether the peer may use the window: false once it has ended, by whatever way.
-func (w *MW) Valid() bool { return w.r.Valid() }
+func (w *MW) Valid() bool { return w.region.Valid() }
 
 // Invalidate ends the window and gives up its STag; it may be called again. When it returns, nothing is written
 // through the window any more, and nothing that has still to be retransmitted is read from it. Call it also for a
 // window that the peer has invalidated: until then it counts against Limits.MaxRegions.
 func (w *MW) Invalidate() {
 	d := w.mr.pd.dev
-	d.regions.Lock()
-	w.drop()
-	d.regions.Unlock()
+	d.regionsMu.Lock()
+	w.dropWindow()
+	d.regionsMu.Unlock()
 	if len(w.ram) > 0 {
-		w.qp.detach(w.ram)
+		w.qp.detachMemory(w.ram)
 	}
 }
 
-// drop takes the window out of the tables; Device.regions is held.
-func (w *MW) drop() {
+// dropWindow takes the window out of the tables; Device.regionsMu is held.
+func (w *MW) dropWindow() {
 	if _, ok := w.qp.windows[w]; ok {
 		delete(w.qp.windows, w)
-		_ = w.mr.pd.dev.table.Deregister(w.r) // it is registered: it was among the windows
+		_ = w.mr.pd.dev.table.Deregister(w.region) // it is registered: it was among the windows
 	}
 }
 
 // dropWindows ends the windows of a QP that has ended.
 func (d *Device) dropWindows(q *QP) {
-	d.regions.Lock()
-	defer d.regions.Unlock()
-	q.gone = true
+	d.regionsMu.Lock()
+	defer d.regionsMu.Unlock()
+	q.windowsClosed = true
 	for w := range q.windows {
-		w.drop()
+		w.dropWindow()
 	}
 }

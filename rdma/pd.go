@@ -23,8 +23,8 @@ type PD struct {
 	dev *Device
 	id  ddp.PD
 
-	qps, srqs, reads int  // guarded by Device.mu: its QPs and SRQs, and the sum of the QPs' IRD
-	gone             bool // destroyed; changed under Device.regions and Device.mu
+	numQPs, numSRQs, numReads int  // guarded by Device.mu: its QPs and SRQs, and the sum of the QPs' IRD
+	destroyed                 bool // destroyed; changed under Device.regionsMu and Device.mu
 }
 
 // AllocPD makes a protection domain (RFC 5041 section 8.2).
@@ -46,15 +46,15 @@ type RegionOptions struct {
 // Reregister makes valid again, for other memory if need be; Deregister gives the STag up, and the
 // Device will not issue that number again before it has issued all others.
 type MR struct {
-	pd  *PD
-	r   *ddp.Region
-	ram []byte // nil for a device; guarded by Device.regions
+	pd     *PD
+	region *ddp.Region
+	ram    []byte // nil for a device; guarded by Device.regionsMu
 }
 
 // Register registers buf (RFC 5041 section 8.3). The peer may reach it as access allows, from now until Deregister or
 // Invalidate returns; opts may be nil.
 func (p *PD) Register(buf []byte, access Access, opts *RegionOptions) (*MR, error) {
-	return p.register(ddp.Bytes(buf), access, opts)
+	return p.registerMemory(ddp.Bytes(buf), access, opts)
 }
 
 // DeviceAt is an addressable store that is not memory, such as an *os.File.
@@ -63,10 +63,10 @@ type DeviceAt = ddp.DeviceAt
 // RegisterDevice registers the first size octets of rw, such as a file (RFC 4296 section 2.1): what
 // the peer writes goes to rw.WriteAt straight from the packet buffer, in any order.
 func (p *PD) RegisterDevice(rw DeviceAt, size uint64, access Access, opts *RegionOptions) (*MR, error) {
-	return p.register(ddp.Device(rw, size), access, opts)
+	return p.registerMemory(ddp.Device(rw, size), access, opts)
 }
 
-func (p *PD) register(m ddp.Memory, access Access, opts *RegionOptions) (*MR, error) {
+func (p *PD) registerMemory(m ddp.Memory, access Access, opts *RegionOptions) (*MR, error) {
 	spec := ddp.Spec{PD: p.id, Mem: m, Access: access}
 	if opts != nil {
 		spec.Base = opts.Base
@@ -75,33 +75,33 @@ func (p *PD) register(m ddp.Memory, access Access, opts *RegionOptions) (*MR, er
 		}
 	}
 	d := p.dev
-	d.regions.Lock()
-	defer d.regions.Unlock()
-	if p.gone {
+	d.regionsMu.Lock()
+	defer d.regionsMu.Unlock()
+	if p.destroyed {
 		return nil, ErrDestroyed
 	}
 	r, err := d.table.Register(spec)
 	if err != nil {
-		return nil, d.tooMany(err)
+		return nil, d.countRegionRefusal(err)
 	}
-	return &MR{pd: p, r: r, ram: m.RAM()}, nil
+	return &MR{pd: p, region: r, ram: m.RAM()}, nil
 }
 
 // STag returns the region's Steering Tag, to be advertised to the peer or named in an SGE.
-func (m *MR) STag() STag { return m.r.STag() }
+func (m *MR) STag() STag { return m.region.STag() }
 
 // Base returns the Tagged Offset of the first octet (RFC 5041 section 4.2).
 func (m *MR) Base() uint64 {
-	m.pd.dev.regions.Lock()
-	defer m.pd.dev.regions.Unlock()
-	return m.r.Base()
+	m.pd.dev.regionsMu.Lock()
+	defer m.pd.dev.regionsMu.Unlock()
+	return m.region.Base()
 }
 
 // Len returns the length in octets.
 func (m *MR) Len() uint64 {
-	m.pd.dev.regions.Lock()
-	defer m.pd.dev.regions.Unlock()
-	return m.r.Len()
+	m.pd.dev.regionsMu.Lock()
+	defer m.pd.dev.regionsMu.Unlock()
+	return m.region.Len()
 }
 
 // SGE returns a scatter/gather element for n octets from offset off of the region.
@@ -114,12 +114,12 @@ func (m *MR) SGE(off, n int) SGE {
 // read from it. Requests that name the STag fail from now on. The MR still counts against Limits.MaxRegions: Reregister or
 // Deregister it.
 func (m *MR) Invalidate() {
-	m.r.Invalidate()
+	m.region.Invalidate()
 	d := m.pd.dev
-	d.regions.Lock()
+	d.regionsMu.Lock()
 	ram := m.ram
-	d.regions.Unlock()
-	m.detach(ram)
+	d.regionsMu.Unlock()
+	m.detachMemory(ram)
 }
 
 // Reregister gives the region other memory, rights and Tagged Offset of the first octet under the same STag, which
@@ -131,15 +131,15 @@ func (m *MR) Invalidate() {
 // Deregister and Register: the STag is a new one then. Errors: ddp.ErrRange, ddp.ErrNoSuchRegion.
 func (m *MR) Reregister(buf []byte, access Access, base uint64) error {
 	d := m.pd.dev
-	d.regions.Lock()
+	d.regionsMu.Lock()
 	old := m.ram
-	err := d.table.Rebind(m.r, ddp.Bytes(buf), base, access)
+	err := d.table.Rebind(m.region, ddp.Bytes(buf), base, access)
 	if err == nil {
 		m.ram = buf
 	}
-	d.regions.Unlock()
+	d.regionsMu.Unlock()
 	if err == nil {
-		m.detach(old)
+		m.detachMemory(old)
 	}
 	return err
 }
@@ -148,11 +148,11 @@ func (m *MR) Reregister(buf []byte, access Access, base uint64) error {
 // that has been done.
 func (m *MR) Deregister() error {
 	d := m.pd.dev
-	d.regions.Lock()
-	err := d.table.Deregister(m.r)
+	d.regionsMu.Lock()
+	err := d.table.Deregister(m.region)
 	ram := m.ram
-	d.regions.Unlock()
-	m.detach(ram)
+	d.regionsMu.Unlock()
+	m.detachMemory(ram)
 	return err
 }
 
@@ -160,17 +160,17 @@ func (m *MR) Deregister() error {
 // is running, and none will be made for a request that came before.
 func (m *MR) SetAccess(a Access) error {
 	d := m.pd.dev
-	d.regions.Lock()
-	defer d.regions.Unlock()
-	return d.table.SetAccess(m.r, a)
+	d.regionsMu.Lock()
+	defer d.regionsMu.Unlock()
+	return d.table.SetAccess(m.region, a)
 }
 
-// detach makes every association of the device copy what it still holds of memory.
-func (m *MR) detach(memory []byte) {
+// detachMemory makes every association of the device copy what it still holds of memory.
+func (m *MR) detachMemory(memory []byte) {
 	if len(memory) == 0 {
 		return
 	}
 	for _, q := range m.pd.dev.qpsOf(m.pd) {
-		q.detach(memory)
+		q.detachMemory(memory)
 	}
 }

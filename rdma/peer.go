@@ -19,28 +19,28 @@ import (
 type peer struct {
 	*ddpadapt.Mux // owner of the association only
 
-	a        *assoc.Assoc
-	d        *Device
-	conn     *sctp.Conn
-	listener *Listener  // nil on the side that set the association up
-	closing  []*QP      // owner only: the peer has ended its half; ours follows
-	flushing []*QP      // owner only: that have asked for QP.Flush
-	claims   int        // owner only: Connects about to open a session
-	queues   int        // owner only: octets of the QPs of sessions that the peer has begun
-	vacant   int        // owner only: sweeps without a session
-	up       bool       // owner only: the association is established, as far as events tell
-	now      rawio.Time // owner only
-	latency  Latency    // owner only: of the QPs' requests
+	a             *assoc.Assoc
+	dev           *Device
+	conn          *sctp.Conn
+	listener      *Listener  // nil on the side that set the association up
+	closingQPs    []*QP      // owner only: the peer has ended its half; ours follows
+	flushingQPs   []*QP      // owner only: that have asked for QP.Flush
+	streamClaims  int        // owner only: Connects about to open a session
+	chargedOctets int        // owner only: octets of the QPs of sessions that the peer has begun
+	vacantSweeps  int        // owner only: sweeps without a session
+	isUp          bool       // owner only: the association is established, as far as events tell
+	now           rawio.Time // owner only
+	latency       Latency    // owner only: of the QPs' requests
 
-	mu      sync.Mutex // a leaf lock
-	after   []func()   // guarded by mu: to be called when the gate is open
-	calling bool       // guarded by mu: somebody calls one of them
-	cqs     []*CQ      // guarded by mu: to be notified then
-	some    atomic.Bool
+	mu              sync.Mutex // a leaf lock
+	deferred        []func()   // guarded by mu: to be called when the gate is open
+	runningDeferred bool       // guarded by mu: somebody calls one of them
+	cqsToNotify     []*CQ      // guarded by mu: to be notified then
+	hasDeferred     atomic.Bool
 }
 
 func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *Listener) *peer {
-	p := &peer{a: a, d: d, conn: conn, listener: l}
+	p := &peer{a: a, dev: d, conn: conn, listener: l}
 	pending := d.limits.MaxPending
 	if l == nil {
 		pending = -1 // nobody listens here: every Initiate is refused
@@ -50,48 +50,48 @@ func newPeer(d *Device, conn *sctp.Conn, a *assoc.Assoc, initiator bool, l *List
 	return p
 }
 
-// remote returns the peer's address and SCTP port.
-func (p *peer) remote() netip.AddrPort { return p.conn.RemoteAddr().(sctp.Addr).AddrPort }
+// remoteAddr returns the peer's address and SCTP port.
+func (p *peer) remoteAddr() netip.AddrPort { return p.conn.RemoteAddr().(sctp.Addr).AddrPort }
 
-// addr is remote for the owner of the association.
-func (p *peer) addr() netip.AddrPort {
+// remoteAddrLocked is remote for the owner of the association.
+func (p *peer) remoteAddrLocked() netip.AddrPort {
 	return netip.AddrPortFrom(p.a.PeerAddr().Addr(), p.a.PeerPort())
 }
 
-// requestHeld is the memory of a request that waits for Listener.Accept, without its private data.
-const requestHeld = int(unsafe.Sizeof(Request{})) + 128
+// requestOctets is the memory of a request that waits for Listener.Accept, without its private data.
+const requestOctets = int(unsafe.Sizeof(Request{})) + 128
 
 // Held returns the octets of memory that the peer makes this side hold. Owner only.
 func (p *peer) Held() int {
-	return int(unsafe.Sizeof(*p)) + p.Mux.Held() + p.queues + p.Mux.Pending()*(requestHeld+ddpadapt.MaxPrivateData)
+	return int(unsafe.Sizeof(*p)) + p.Mux.Held() + p.chargedOctets + p.Mux.Pending()*(requestOctets+ddpadapt.MaxPrivateData)
 }
 
-// lock takes the gate.
-func (p *peer) lock() *peer {
+// lockAssoc takes the gate.
+func (p *peer) lockAssoc() *peer {
 	_, p.now = p.conn.Gate().Lock()
 	return p
 }
 
-// claim keeps the association for one more session; it returns false when it has ended or is full.
-func (p *peer) claim() bool {
+// claimStream keeps the association for one more session; it returns false when it has ended or is full.
+func (p *peer) claimStream() bool {
 	p.conn.Gate().Lock()
 	defer p.conn.Gate().Unlock()
-	if p.Err() != nil || p.a.State() != assoc.Established || p.Sessions()+p.claims >= p.Streams() {
+	if p.Err() != nil || p.a.State() != assoc.Established || p.Sessions()+p.streamClaims >= p.Streams() {
 		return false
 	}
-	p.claims++
+	p.streamClaims++
 	return true
 }
 
-// leave ends an association that this side set up once it has no session left (RFC 5041 section 3).
-func (p *peer) leave(now rawio.Time) {
-	if p.listener == nil && p.Sessions() == 0 && p.claims == 0 && p.a.State() == assoc.Established {
+// shutdownIfUnused ends an association that this side set up once it has no session left (RFC 5041 section 3).
+func (p *peer) shutdownIfUnused(now rawio.Time) {
+	if p.listener == nil && p.Sessions() == 0 && p.streamClaims == 0 && p.a.State() == assoc.Established {
 		p.a.Shutdown(now)
 	}
 }
 
-// eventsAtOnce is how many events of sessions are handled before others are served: all sessions may end at once.
-const eventsAtOnce = 8
+// eventsPerCall is how many events of sessions are handled before others are served: all sessions may end at once.
+const eventsPerCall = 8
 
 // Place is that of the Mux, at a known time.
 func (p *peer) Place(now rawio.Time, d wire.Data, buf *rawio.Buf) assoc.Verdict {
@@ -121,16 +121,16 @@ func (p *peer) AckedRun(now rawio.Time, id wire.StreamID, token uint64, n int) {
 func (p *peer) HandleReceived(now rawio.Time) (more bool) {
 	p.now = now
 	more = p.Mux.HandleReceived(now)
-	if len(p.flushing) > 0 {
-		p.flushing[0].core.Flush() // which may ask for more
-		p.flushing = slices.Delete(p.flushing, 0, 1)
-		more = more || len(p.flushing) > 0
+	if len(p.flushingQPs) > 0 {
+		p.flushingQPs[0].core.Flush() // which may ask for more
+		p.flushingQPs = slices.Delete(p.flushingQPs, 0, 1)
+		more = more || len(p.flushingQPs) > 0
 	}
-	for _, q := range p.closing {
+	for _, q := range p.closingQPs {
 		q.core.Close()
 	}
-	p.closing = p.closing[:0]
-	for range eventsAtOnce {
+	p.closingQPs = p.closingQPs[:0]
+	for range eventsPerCall {
 		if !p.Eventful() {
 			return more
 		}
@@ -138,88 +138,88 @@ func (p *peer) HandleReceived(now rawio.Time) (more bool) {
 		if !ok {
 			return more
 		}
-		p.handle(ev)
+		p.handleSessionEvent(ev)
 		if ev.Kind == ddpadapt.EventEnded || ev.Kind == ddpadapt.EventUp { // or a restart has undone what was begun before
-			p.leave(now)
+			p.shutdownIfUnused(now)
 		}
 	}
 	return true
 }
 
-func (p *peer) handle(ev ddpadapt.Event) {
+func (p *peer) handleSessionEvent(ev ddpadapt.Event) {
 	if ev.Session == nil {
-		p.changed(ev.Kind == ddpadapt.EventUp, ev.Err)
+		p.reportAssoc(ev.Kind == ddpadapt.EventUp, ev.Err)
 		return
 	}
 	if r, ok := ev.Session.Owner.(*Request); ok && ev.Kind != ddpadapt.EventInitiate { // nobody has answered it
-		p.later(func() { p.listener.withdrawn(r) })
+		p.deferCall(func() { p.listener.withdrawRequest(r) })
 	}
 	q, _ := ev.Session.Owner.(*QP)
 	switch ev.Kind {
 	case ddpadapt.EventInitiate:
-		p.request(ev)
+		p.offerRequest(ev)
 	case ddpadapt.EventAccepted:
-		q.accepted(ev)
+		q.handleAccepted(ev)
 	case ddpadapt.EventRejected:
-		q.connected(ev.Err)
-		q.ended(ev.Err)
+		q.finishSetup(ev.Err)
+		q.finishSession(ev.Err)
 	case ddpadapt.EventTerminated:
 		if q != nil {
-			q.terminated(ev)
+			q.handleTerminated(ev)
 		}
 	case ddpadapt.EventEnded:
 		if q != nil {
-			q.ended(nil)
+			q.finishSession(nil)
 		}
 	case ddpadapt.EventDown:
 		if q != nil {
-			q.connected(ev.Err)
-			q.ended(ev.Err)
+			q.finishSetup(ev.Err)
+			q.finishSession(ev.Err)
 		}
 	}
 }
 
-// request hands an Initiate to the listener.
-func (p *peer) request(ev ddpadapt.Event) {
-	r := &Request{p: p, s: ev.Session, private: ev.Private, setup: ev.Setup}
-	r.s.Owner = r
-	p.later(func() {
-		if r.from = p.remote().Addr(); p.listener.offer(r) {
+// offerRequest hands an Initiate to the listener.
+func (p *peer) offerRequest(ev ddpadapt.Event) {
+	r := &Request{p: p, session: ev.Session, private: ev.Private, setup: ev.Setup}
+	r.session.Owner = r
+	p.deferCall(func() {
+		if r.fromAddr = p.remoteAddr().Addr(); p.listener.offerRequest(r) {
 			return
 		}
 		// Nobody accepts: the limit of section 6.4 at the level of the listener.
-		p.d.count(&p.d.stats.RequestsDropped)
+		p.dev.countStat(&p.dev.stats.RequestsDropped)
 		p.conn.Gate().Lock()
-		r.s.Abort()
+		r.session.Abort()
 		p.conn.Gate().Unlock()
 	})
 }
 
-// later has f called when the gate is open. For what is rare.
-func (p *peer) later(f func()) {
+// deferCall has f called when the gate is open. For what is rare.
+func (p *peer) deferCall(f func()) {
 	p.mu.Lock()
-	p.after = append(p.after, f)
+	p.deferred = append(p.deferred, f)
 	p.mu.Unlock()
-	p.some.Store(true)
+	p.hasDeferred.Store(true)
 }
 
-// wake has cq notified when the gate is open.
-func (p *peer) wake(cq *CQ) {
+// deferNotify has cq notified when the gate is open.
+func (p *peer) deferNotify(cq *CQ) {
 	p.mu.Lock()
-	p.cqs = append(p.cqs, cq)
+	p.cqsToNotify = append(p.cqsToNotify, cq)
 	p.mu.Unlock()
-	p.some.Store(true)
+	p.hasDeferred.Store(true)
 }
 
 // Settled does what must not be done under the gate. Of two goroutines that have it one calls what is to be called, in its order: a request is offered before
 // it is withdrawn.
 func (p *peer) Settled() {
-	for p.some.Load() && p.some.Swap(false) {
+	for p.hasDeferred.Load() && p.hasDeferred.Swap(false) {
 		for more := true; more; {
 			var cq *CQ
 			var f func()
-			if cq, f, more = p.next(); cq != nil {
-				cq.notify()
+			if cq, f, more = p.nextDeferred(); cq != nil {
+				cq.notifyWaiters()
 			} else if f != nil {
 				f()
 			}
@@ -227,24 +227,24 @@ func (p *peer) Settled() {
 	}
 }
 
-// next returns a CQ to notify or a function to call, nil if there is neither, and whether there is more.
-func (p *peer) next() (cq *CQ, f func(), more bool) {
+// nextDeferred returns a CQ to notify or a function to call, nil if there is neither, and whether there is more.
+func (p *peer) nextDeferred() (cq *CQ, f func(), more bool) {
 	p.mu.Lock()
-	if n := len(p.cqs); n > 0 {
-		cq = p.cqs[n-1]
-		p.cqs = p.cqs[:n-1]
-	} else if len(p.after) > 0 && !p.calling {
-		first := p.after[0]
-		p.after[0] = nil
-		p.after, p.calling = p.after[1:], true
+	if n := len(p.cqsToNotify); n > 0 {
+		cq = p.cqsToNotify[n-1]
+		p.cqsToNotify = p.cqsToNotify[:n-1]
+	} else if len(p.deferred) > 0 && !p.runningDeferred {
+		first := p.deferred[0]
+		p.deferred[0] = nil
+		p.deferred, p.runningDeferred = p.deferred[1:], true
 		f = func() {
 			first()
 			p.mu.Lock()
-			p.calling = false
+			p.runningDeferred = false
 			p.mu.Unlock()
 		}
 	}
-	more = f != nil || len(p.cqs) > 0 || len(p.after) > 0 && !p.calling // what came while f is called was left to who calls it
+	more = f != nil || len(p.cqsToNotify) > 0 || len(p.deferred) > 0 && !p.runningDeferred // what came while f is called was left to who calls it
 	p.mu.Unlock()
 	return cq, f, more
 }

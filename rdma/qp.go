@@ -82,39 +82,39 @@ type QPConfig struct {
 // QP is a queue pair: one end of an RDMAP stream (RFC 5040 section 6). Its methods may be called from several
 // goroutines.
 type QP struct {
-	d                     *Device
+	dev                   *Device
 	pd                    *PD
 	id                    ddp.StreamID
-	began                 time.Time
-	own                   bool
+	createdAt             time.Time
+	ownAssoc              bool
 	negotiate, peerToPeer bool
 	sendCQ                *CQ
 	recvCQ                *CQ
 	srq                   *SRQ       // nil: receives of its own
-	host                  netip.Addr // of the peer, whose share of srq it takes; set with peer
+	peerHost              netip.Addr // of the peer, whose share of srq it takes; set with peer
 	core                  *rdmap.QP  // guarded by the gate of peer, before there is one by mu
-	recv                  sync.Mutex // of the core, for PostRecv; a leaf lock
+	recvLock              sync.Mutex // of the core, for PostRecv; a leaf lock
 
-	mu       sync.Mutex // a leaf lock
-	reserved bool       // guarded by mu: Connect or Accept has begun
-	woken    []*CQ      // guarded by mu: to be notified when it is open
-	peer     atomic.Pointer[peer]
-	session  *ddpadapt.Session // set with peer
+	mu          sync.Mutex // a leaf lock
+	reserved    bool       // guarded by mu: Connect or Accept has begun
+	cqsToNotify []*CQ      // guarded by mu: to be notified when it is open
+	peer        atomic.Pointer[peer]
+	session     *ddpadapt.Session // set with peer
 
-	up     chan struct{} // closed when Connect may return; upErr and reply are set before
-	upErr  error
-	reply  []byte
-	theirs *Setup // under the gate: what the peer said of itself; nil in a plain setup
-	isUp   bool   // under the gate
-	done   chan struct{}
-	isEnd  bool // under the gate
-	held   int  // under the gate: octets that the peer is charged for, whose session it is
-	err    error
+	setupDone     chan struct{} // closed when Connect may return; setupErr and reply are set before
+	setupErr      error
+	acceptData    []byte
+	peerSetup     *Setup // under the gate: what the peer said of itself; nil in a plain setup
+	isSetUp       bool   // under the gate
+	done          chan struct{}
+	hasEnded      bool // under the gate
+	chargedOctets int  // under the gate: octets that the peer is charged for, whose session it is
+	err           error
 
-	windows map[*MW]struct{} // guarded by Device.regions
-	gone    bool             // guarded by Device.regions: no further windows
-	reads   int              // what it counts for in its PD
-	idle    idleness         // owned by Device.sweep
+	windows       map[*MW]struct{} // guarded by Device.regionsMu
+	windowsClosed bool             // guarded by Device.regionsMu: no further windows
+	countedReads  int              // what it counts for in its PD
+	idle          idleness         // owned by Device.sweepIdle
 }
 
 // CreateQP makes a QP, one end of an RDMAP stream (RFC 5040 section 6.1). Post receives on it, then Connect it or give it to Request.Accept, and Close it in the end.
@@ -140,19 +140,19 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 			*v.p = v.def
 		}
 		if *v.p > v.max {
-			return nil, d.limited(&LimitError{v.what, *v.p, v.max})
+			return nil, d.countRefusal(&LimitError{v.what, *v.p, v.max})
 		}
 		*v.p = max(*v.p, 0)
 	}
 	num := d.nextQP.Add(1)
 	q := &QP{
-		d: d, pd: c.PD, id: ddp.StreamID(num), began: time.Now(), own: c.OwnAssociation, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
+		dev: d, pd: c.PD, id: ddp.StreamID(num), createdAt: time.Now(), ownAssoc: c.OwnAssociation, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
 		negotiate: c.Negotiate, peerToPeer: c.PeerToPeer,
-		up: make(chan struct{}), done: make(chan struct{}), windows: make(map[*MW]struct{}),
+		setupDone: make(chan struct{}), done: make(chan struct{}), windows: make(map[*MW]struct{}),
 	}
 	rc := rdmap.Config{
 		Table: d.table, PD: c.PD.id, Stream: q.id, QPNum: num,
-		SendCQ: cqRef{c.SendCQ, q}, RecvCQ: cqRef{c.RecvCQ, q}, RecvLock: &q.recv, Host: (*host)(q),
+		SendCQ: cqRef{c.SendCQ, q}, RecvCQ: cqRef{c.RecvCQ, q}, RecvLock: &q.recvLock, Host: (*rdmapHost)(q),
 		MaxSend: c.MaxSend, MaxRecv: c.MaxRecv, MaxSGE: c.MaxSGE, MaxInline: c.MaxInline, IRD: c.IRD, ORD: c.ORD,
 		NoAtomics: d.cfg.NoAtomics, NoImmediate: d.cfg.NoImmediate,
 	}
@@ -167,30 +167,30 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 		return nil, err
 	}
 	q.core = core
-	if err := d.admit(q, c.IRD); err != nil {
-		return nil, d.limited(err)
+	if err := d.admitQP(q, c.IRD); err != nil {
+		return nil, d.countRefusal(err)
 	}
-	err = c.SendCQ.attach(q, c.MaxSend, nil)
+	err = c.SendCQ.attachQueue(q, c.MaxSend, nil)
 	if err == nil {
-		err = c.RecvCQ.attach(q, c.MaxRecv, c.SRQ)
+		err = c.RecvCQ.attachQueue(q, c.MaxRecv, c.SRQ)
 	}
 	if err != nil {
-		d.drop(q)
-		return nil, d.limited(err)
+		d.dropQP(q)
+		return nil, d.countRefusal(err)
 	}
 	return q, nil
 }
 
-// memory returns the octets that a QP keeps, its place in CQs included, when all that it has to send fits a few segments. Under the gate.
-func (q *QP) memory() int {
+// heldOctets returns the octets that a QP keeps, its place in CQs included, when all that it has to send fits a few segments. Under the gate.
+func (q *QP) heldOctets() int {
 	return int(unsafe.Sizeof(*q)) + q.core.Held() + 1<<10
 }
 
 // Num returns the QP number, as in WC.QPNum. It is local to the Device.
 func (q *QP) Num() uint32 { return uint32(q.id) }
 
-// lock takes what guards the core now. Unlock with what it returns.
-func (q *QP) lock() *peer {
+// lockCore takes what guards the core now. Unlock with what it returns.
+func (q *QP) lockCore() *peer {
 	p := q.peer.Load()
 	if p == nil {
 		q.mu.Lock()
@@ -199,53 +199,53 @@ func (q *QP) lock() *peer {
 		}
 		q.mu.Unlock()
 	}
-	return p.lock()
+	return p.lockAssoc()
 }
 
-func (q *QP) unlock(p *peer) {
+func (q *QP) unlockCore(p *peer) {
 	if p != nil {
 		p.conn.Gate().Unlock()
 		return
 	}
-	cqs := q.woken
-	q.woken = nil
+	cqs := q.cqsToNotify
+	q.cqsToNotify = nil
 	q.mu.Unlock()
 	for _, cq := range cqs {
-		cq.notify()
+		cq.notifyWaiters()
 	}
 }
 
-// fewRequests are resolved in less than a microsecond or two.
-const fewRequests = 8
+// maxQuickPosts are resolved in less than a microsecond or two.
+const maxQuickPosts = 8
 
 // PostSend queues a request (RFC 5040 section 3.2); the QP must be connected. The memory that it names belongs to the QP until
 // its completion. Errors are those of package rdmap; nothing is queued then.
 func (q *QP) PostSend(wr *SendWR) error {
-	p := q.lock()
+	p := q.lockCore()
 	err := q.core.PostSend(wr)
-	q.posted(p, 1)
+	q.unlockAfterPost(p, 1)
 	return err
 }
 
-// posted is unlock behind n requests: a few take so little time that the clock need not be read again.
-func (q *QP) posted(p *peer, n int) {
-	if p != nil && n <= fewRequests {
+// unlockAfterPost is unlock behind n requests: a few take so little time that the clock need not be read again.
+func (q *QP) unlockAfterPost(p *peer, n int) {
+	if p != nil && n <= maxQuickPosts {
 		p.conn.Gate().UnlockAt(p.now)
 		return
 	}
-	q.unlock(p)
+	q.unlockCore(p)
 }
 
 // PostSendList queues several requests under one lock, so that they leave in common packets (RFC 5043 section 11.2). It
 // returns how many were queued before the error.
 func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
-	p := q.lock()
+	p := q.lockCore()
 	for n < len(wrs) && err == nil {
 		if err = q.core.PostSend(&wrs[n]); err == nil {
 			n++
 		}
 	}
-	q.posted(p, n)
+	q.unlockAfterPost(p, n)
 	return n, err
 }
 
@@ -257,15 +257,15 @@ func (q *QP) PostRecv(wr *RecvWR) error { return q.core.PostRecv(wr) }
 // them and does not end its messages (RFC 5042 section 6.4.3.1). Ask again after the event. A negative n
 // asks for none. The QP must be connected.
 func (q *QP) SetHighWater(n int) {
-	p := q.lock()
+	p := q.lockCore()
 	q.core.SetHighWater(n)
-	q.unlock(p)
+	q.unlockCore(p)
 }
 
 // InProcess returns how many receives the peer has begun to fill and not completed.
 func (q *QP) InProcess() int {
-	p := q.lock()
-	defer q.unlock(p)
+	p := q.lockCore()
+	defer q.unlockCore(p)
 	return q.core.InProcess()
 }
 
@@ -275,48 +275,48 @@ func (q *QP) InProcess() int {
 // data is 508 octets at most, and a setup that the ends cannot agree on fails with
 // ddpadapt.ErrInsufficientIRD or ddpadapt.ErrNoRTR.
 func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte) ([]byte, error) {
-	if err := checkPrivate(private, q.negotiates()); err != nil {
+	if err := checkPrivateData(private, q.wantsNegotiation()); err != nil {
 		return nil, err
 	}
-	if err := q.reserve(); err != nil {
+	if err := q.reserveSession(); err != nil {
 		return nil, err
 	}
-	p, err := q.d.peerFor(ctx, remote, q.own)
+	p, err := q.dev.peerFor(ctx, remote, q.ownAssoc)
 	if err != nil {
-		q.release()
+		q.cancelReservation()
 		return nil, err
 	}
 	_, now := p.conn.Gate().Lock()
 	var s *ddpadapt.Session
 	switch err = ctx.Err(); { // there is no session for one who has given up meanwhile
 	case err != nil:
-	case q.negotiates():
-		s, err = p.OpenEnhanced(now, -1, q.core.Stream(), q.offer(), private)
+	case q.wantsNegotiation():
+		s, err = p.OpenEnhanced(now, -1, q.core.Stream(), q.setupOffer(), private)
 	default:
 		s, err = p.Open(now, -1, q.core.Stream(), private)
 	}
-	p.claims--
+	p.streamClaims--
 	if err == nil {
-		q.bind(p, s)
+		q.bindSession(p, s)
 	} else {
-		p.leave(now)
+		p.shutdownIfUnused(now)
 	}
 	p.conn.Gate().Unlock()
 	if err != nil {
-		q.release()
+		q.cancelReservation()
 		return nil, err
 	}
 	select {
-	case <-q.up:
-		return q.reply, q.upErr
+	case <-q.setupDone:
+		return q.acceptData, q.setupErr
 	case <-ctx.Done():
 		q.Close()
 		return nil, ctx.Err()
 	}
 }
 
-// reserve makes sure that a QP is connected once.
-func (q *QP) reserve() error {
+// reserveSession makes sure that a QP is connected once.
+func (q *QP) reserveSession() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.reserved {
@@ -326,80 +326,80 @@ func (q *QP) reserve() error {
 	return nil
 }
 
-func (q *QP) release() {
+func (q *QP) cancelReservation() {
 	q.mu.Lock()
 	q.reserved = false
 	q.mu.Unlock()
 }
 
-// bind ties the QP to its session; the gate of p is held.
-func (q *QP) bind(p *peer, s *ddpadapt.Session) {
+// bindSession ties the QP to its session; the gate of p is held.
+func (q *QP) bindSession(p *peer, s *ddpadapt.Session) {
 	s.Owner = q
 	q.core.Measure(&p.now, &p.latency)
-	q.host = p.addr().Addr()
+	q.peerHost = p.remoteAddrLocked().Addr()
 	q.mu.Lock()
 	q.session = s
 	q.peer.Store(p)
 	q.mu.Unlock()
 }
 
-// connected lets Connect return. Under the gate.
-func (q *QP) connected(err error) {
-	if q.isUp {
+// finishSetup lets Connect return. Under the gate.
+func (q *QP) finishSetup(err error) {
+	if q.isSetUp {
 		return
 	}
-	q.isUp = true
-	q.upErr = err
+	q.isSetUp = true
+	q.setupErr = err
 	if err == nil {
 		if q.session.Active() {
-			q.d.count(&q.d.stats.Connected)
+			q.dev.countStat(&q.dev.stats.Connected)
 		} else {
-			q.d.count(&q.d.stats.Accepted)
+			q.dev.countStat(&q.dev.stats.Accepted)
 		}
 		q.core.Start()
 	}
-	q.peer.Load().later(func() { close(q.up) })
+	q.peer.Load().deferCall(func() { close(q.setupDone) })
 }
 
-// terminated reacts to the end of the session, or of the peer's half of it. Under the gate.
-func (q *QP) terminated(ev ddpadapt.Event) {
-	if !q.isUp { // the peer's stack refused the Initiate
-		q.connected(ev.Err)
-		q.ended(ev.Err)
+// handleTerminated reacts to the end of the session, or of the peer's half of it. Under the gate.
+func (q *QP) handleTerminated(ev ddpadapt.Event) {
+	if !q.isSetUp { // the peer's stack refused the Initiate
+		q.finishSetup(ev.Err)
+		q.finishSession(ev.Err)
 	}
 }
 
-// ended is called once nothing of the session is left. Under the gate.
-func (q *QP) ended(err error) {
-	if q.isEnd {
+// finishSession is called once nothing of the session is left. Under the gate.
+func (q *QP) finishSession(err error) {
+	if q.hasEnded {
 		return
 	}
-	q.isEnd = true
+	q.hasEnded = true
 	if q.err == nil {
 		q.err = err
 	}
 	q.core.Ended()
 	p := q.peer.Load()
-	q.uncharge(p)
-	p.later(func() {
-		q.d.drop(q)
+	q.unchargePeer(p)
+	p.deferCall(func() {
+		q.dev.dropQP(q)
 		close(q.done)
 	})
 }
 
-// uncharge gives up what the peer was charged. Under the gate.
-func (q *QP) uncharge(p *peer) {
-	p.queues -= q.held
-	q.held = 0
+// unchargePeer gives up what the peer was charged. Under the gate.
+func (q *QP) unchargePeer(p *peer) {
+	p.chargedOctets -= q.chargedOctets
+	q.chargedOctets = 0
 }
 
 // Disconnect ends the session gracefully (RFC 5040 section 6.2): no new requests are taken, everything posted before is
 // carried out, then the peer is told. It waits until nothing of the session is outstanding in either
 // direction, which needs the peer to disconnect too (its QP does so by itself once it has answered all).
 func (q *QP) Disconnect(ctx context.Context) error {
-	p := q.lock()
+	p := q.lockCore()
 	q.core.Close()
-	q.unlock(p)
+	q.unlockCore(p)
 	if p == nil {
 		return nil
 	}
@@ -414,16 +414,16 @@ func (q *QP) Disconnect(ctx context.Context) error {
 // Close ends the session at once (RFC 5040 section 6.2); requests that are not complete are flushed. Closing again returns
 // nil.
 func (q *QP) Close() error {
-	q.fail(net.ErrClosed)
-	q.d.drop(q)
+	q.abortSession(net.ErrClosed)
+	q.dev.dropQP(q)
 	return nil
 }
 
-// fail aborts the session for a local reason.
-func (q *QP) fail(reason error) {
-	p := q.lock()
+// abortSession aborts the session for a local reason.
+func (q *QP) abortSession(reason error) {
+	p := q.lockCore()
 	q.core.Abort(reason)
-	q.unlock(p)
+	q.unlockCore(p)
 }
 
 // Done is closed when nothing of the session is outstanding any more; Err then says how it ended.
@@ -432,8 +432,8 @@ func (q *QP) Done() <-chan struct{} { return q.done }
 // Err returns why the session failed, nil while it has not and after a graceful end. It is an
 // *rdmap.StreamError where a Terminate message was sent or received (RFC 5040 section 5.4).
 func (q *QP) Err() error {
-	p := q.lock()
-	defer q.unlock(p)
+	p := q.lockCore()
+	defer q.unlockCore(p)
 	if err := q.core.Err(); err != nil {
 		return err
 	}
@@ -442,15 +442,15 @@ func (q *QP) Err() error {
 
 // State returns the state of the QP (RFC 5040 section 6).
 func (q *QP) State() rdmap.State {
-	p := q.lock()
-	defer q.unlock(p)
+	p := q.lockCore()
+	defer q.unlockCore(p)
 	return q.core.State()
 }
 
 // RemoteAddr returns the peer's address and SCTP port; it is not valid before Connect or Accept.
 func (q *QP) RemoteAddr() netip.AddrPort {
 	if p := q.peer.Load(); p != nil {
-		return p.remote()
+		return p.remoteAddr()
 	}
 	return netip.AddrPort{}
 }
@@ -469,79 +469,79 @@ func (q *QP) Stats() (s AssocStats, ok bool) {
 // MULPDU returns the largest DDP segment in octets that the path takes now (RFC 5041 section 3), 0
 // before the QP is connected.
 func (q *QP) MULPDU() int {
-	p := q.lock()
-	defer q.unlock(p)
+	p := q.lockCore()
+	defer q.unlockCore(p)
 	if p == nil {
 		return 0
 	}
 	return q.session.MULPDU()
 }
 
-// detach has the association copy what it still needs of memory.
-func (q *QP) detach(memory []byte) {
+// detachMemory has the association copy what it still needs of memory.
+func (q *QP) detachMemory(memory []byte) {
 	for more := true; more; {
-		p := q.lock()
+		p := q.lockCore()
 		more = p != nil && q.session.Detach(memory)
-		q.unlock(p)
+		q.unlockCore(p)
 	}
 }
 
-// wake has cq notified when the gate is open, or before there is one mu.
-func (q *QP) wake(cq *CQ) {
+// deferNotify has cq notified when the gate is open, or before there is one mu.
+func (q *QP) deferNotify(cq *CQ) {
 	if p := q.peer.Load(); p != nil {
-		p.wake(cq)
+		p.deferNotify(cq)
 	} else {
-		q.woken = append(q.woken, cq)
+		q.cqsToNotify = append(q.cqsToNotify, cq)
 	}
 }
 
-// host is what the RDMAP core needs of its surroundings.
-type host QP
+// rdmapHost is what the RDMAP core needs of its surroundings.
+type rdmapHost QP
 
 // SharedRegion reports whether another QP could use r: then the peer may not invalidate it
 // (RFC 5040 section 8.1.1).
-func (h *host) SharedRegion(r *ddp.Region) bool {
-	h.d.mu.Lock()
-	defer h.d.mu.Unlock()
-	return h.pd.qps > 1
+func (h *rdmapHost) SharedRegion(r *ddp.Region) bool {
+	h.dev.mu.Lock()
+	defer h.dev.mu.Unlock()
+	return h.pd.numQPs > 1
 }
 
 // Detach makes the memory of requests free of retransmissions before it goes back to the user.
-func (h *host) Detach() (more bool) {
+func (h *rdmapHost) Detach() (more bool) {
 	return h.session != nil && h.session.Detach(nil)
 }
 
 // Failed is called as soon as the stream is known to fail; completions tell the user too.
-func (h *host) Failed(err *rdmap.StreamError) {
+func (h *rdmapHost) Failed(err *rdmap.StreamError) {
 	if errors.Is(err, net.ErrClosed) {
 		return // the program has closed it
 	}
-	h.d.countFailure(err)
-	if h.isUp {
-		(*QP)(h).event(Event{Kind: EventQPFatal, QP: (*QP)(h), Err: err})
+	h.dev.countFailure(err)
+	if h.isSetUp {
+		(*QP)(h).deferEvent(Event{Kind: EventQPFatal, QP: (*QP)(h), Err: err})
 	}
 }
 
 // FlushLater has requests end when the packets that refer to their memory are written.
-func (h *host) FlushLater() {
+func (h *rdmapHost) FlushLater() {
 	q := (*QP)(h)
 	p := q.peer.Load()
-	if len(p.flushing) == 0 { // who has the gate may be done for now
-		p.later(func() { q.unlock(q.lock()) })
+	if len(p.flushingQPs) == 0 { // who has the gate may be done for now
+		p.deferCall(func() { q.unlockCore(q.lockCore()) })
 	}
-	p.flushing = append(p.flushing, q)
+	p.flushingQPs = append(p.flushingQPs, q)
 }
 
 // HighWater passes on what SetHighWater asked for.
-func (h *host) HighWater() { (*QP)(h).event(Event{Kind: EventHighWater, QP: (*QP)(h)}) }
+func (h *rdmapHost) HighWater() { (*QP)(h).deferEvent(Event{Kind: EventHighWater, QP: (*QP)(h)}) }
 
 // Broken ends the association: what has gone wrong with one stream may be wrong with others.
-func (h *host) Broken(err *assoc.InternalError) { h.peer.Load().a.Break(err) }
+func (h *rdmapHost) Broken(err *assoc.InternalError) { h.peer.Load().a.Break(err) }
 
 // PeerClosed answers the peer's graceful end with ours, once all that was posted is done.
-func (h *host) PeerClosed() {
+func (h *rdmapHost) PeerClosed() {
 	p := h.peer.Load()
-	p.closing = append(p.closing, (*QP)(h))
+	p.closingQPs = append(p.closingQPs, (*QP)(h))
 }
 
-var _ rdmap.Host = (*host)(nil)
+var _ rdmap.Host = (*rdmapHost)(nil)

@@ -75,9 +75,9 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	p, ok := a.qp.Path()
 	s, has := a.qp.Stats()
 	check.That(t, ok && has && p.Primary && len(a.qp.Paths()) == 1 && a.qp.Paths()[0].Remote == p.Remote && p.Remote.Addr() == x.addr.Addr() && s.State == assoc.Established && a.qp.RemoteAddr() == x.addr, "%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
-	far := b.qp.lock() // it does not answer
+	far := b.qp.lockCore() // it does not answer
 	check.Equal(t, "Disconnect without time", a.qp.Disconnect(must.Ended()), context.Canceled)
-	b.qp.unlock(far)
+	b.qp.unlockCore(far)
 	must.OK(t, a.qp.Disconnect(ctx(t)))
 	a, _ = x.join(nil)
 	a.post(SendWR{Op: OpSend, Inline: []byte("no receive for it")})
@@ -89,23 +89,23 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 // Queue pairs whose memory is to be given back take turns, and others are served in between; so do sessions that end at once.
 func TestFlushesTakeTurns(t *testing.T) {
 	a, _ := newLab(t, nil).join(nil)
-	var others [eventsAtOnce - 1]*QP
+	var others [eventsPerCall - 1]*QP
 	for i := range others {
 		others[i] = newSide(t, a.dev, nil, nil).qp
 	}
 	p := a.qp.peer.Load()
 	_, now := p.conn.Gate().Lock()
 	defer p.conn.Gate().Unlock()
-	p.flushing = []*QP{a.qp, a.qp}
+	p.flushingQPs = []*QP{a.qp, a.qp}
 	first, second := p.HandleReceived(now), p.HandleReceived(now)
-	check.That(t, first && !second && len(p.flushing) == 0, "there is more to do: %v, then %v", first, second)
+	check.That(t, first && !second && len(p.flushingQPs) == 0, "there is more to do: %v, then %v", first, second)
 	for _, q := range others {
-		q.bind(p, must.Get(p.Open(now, -1, q.core.Stream(), nil))(t))
+		q.bindSession(p, must.Get(p.Open(now, -1, q.core.Stream(), nil))(t))
 	}
 	p.Mux.HandleEvent(now, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrShutdown})
-	first, up := p.HandleReceived(now), p.up
+	first, up := p.HandleReceived(now), p.isUp
 	second = p.HandleReceived(now)
-	check.That(t, first && up && !second && !p.up, "there is more to do: %v, then %v, and the association is up: %v, then %v", first, second, up, p.up)
+	check.That(t, first && up && !second && !p.isUp, "there is more to do: %v, then %v, and the association is up: %v, then %v", first, second, up, p.isUp)
 }
 
 // An association has room for a session as long as it is established and not all its streams are taken, claims of those that are about to
@@ -116,32 +116,32 @@ func TestClaimsOfStreams(t *testing.T) {
 	p := a.qp.peer.Load()
 	set := func(claims int) {
 		p.conn.Gate().Lock()
-		p.claims = claims
+		p.streamClaims = claims
 		p.conn.Gate().Unlock()
 	}
 	for claims, want := range map[int]bool{p.Streams() - 1: false, p.Streams() - 2: true} { // one is taken
 		set(claims)
-		must.That(t, p.claim() == want, "%d claims and a session, one more: %v", claims, !want)
+		must.That(t, p.claimStream() == want, "%d claims and a session, one more: %v", claims, !want)
 	}
 	set(0)
-	check.That(t, p.claim(), "there is no room")
+	check.That(t, p.claimStream(), "there is no room")
 	must.OK(t, a.qp.Disconnect(ctx(t)))
-	check.That(t, p.conn.Stats().State == assoc.Established && p.claims == 1,
-		"%d claims keep an association in state %v", p.claims, p.conn.Stats().State)
+	check.That(t, p.conn.Stats().State == assoc.Established && p.streamClaims == 1,
+		"%d claims keep an association in state %v", p.streamClaims, p.conn.Stats().State)
 	late, next := &watched{context.Background(), make(chan struct{}), 0, 0}, newSide(t, x.a, nil, nil).qp
 	for claims, end := range []bool{1: false, 0: true} { // of others, while one has a claim that gives up
 		set(1 - claims)
 		_, err := next.Connect(late, x.addr, nil)
-		check.That(t, err == context.Canceled && p.claims == 1-claims && (p.conn.Stats().State != assoc.Established) == !end, "%v, %d claims, state %v", err, p.claims, p.conn.Stats().State)
+		check.That(t, err == context.Canceled && p.streamClaims == 1-claims && (p.conn.Stats().State != assoc.Established) == !end, "%v, %d claims, state %v", err, p.streamClaims, p.conn.Stats().State)
 	}
-	check.That(t, !p.claim(), "there is room where it ends")
+	check.That(t, !p.claimStream(), "there is room where it ends")
 }
 
 // A QP whose Connect has failed before there was a session can try again.
 func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
-	slot := x.a.slot(x.addr)
+	slot := x.a.slotFor(x.addr)
 	for range 2 { // while another one sets the association up, and when it may do so itself
 		slot.busy <- struct{}{}
 		_, err := a.qp.Connect(must.Ended(), x.addr, nil)
@@ -161,7 +161,7 @@ func TestFullAssociationIsNotShared(t *testing.T) {
 		a.post(SendWR{Op: OpSend, SGL: []SGE{a.mr.SGE(0, 10)}})
 		a.good()
 		b.good()
-		check.That(t, len(x.a.slots) == 1 && len(x.a.peers) == i/2+1, "session %d: %d peers known, %d associations", i, len(x.a.slots), len(x.a.peers))
+		check.That(t, len(x.a.peerSlots) == 1 && len(x.a.peers) == i/2+1, "session %d: %d peers known, %d associations", i, len(x.a.peerSlots), len(x.a.peers))
 	}
 }
 

@@ -319,9 +319,9 @@ func TestDefaultsOfADevice(t *testing.T) {
 		octets    int
 		own, want sctp.Config
 	}{
-		{"a link that buffers more", 1 << 30, sctp.Config{}, sctp.Config{RecvBuffer: defaultWindow, SackDelay: 10 * ms, LoneSackDelay: ms}},
+		{"a link that buffers more", 1 << 30, sctp.Config{}, sctp.Config{RecvBuffer: defaultRecvWindow, SackDelay: 10 * ms, LoneSackDelay: ms}},
 		{"a link that buffers less", 1 << 20, sctp.Config{SackDelay: 3 * ms}, sctp.Config{RecvBuffer: 1 << 20, SackDelay: 3 * ms}},
-		{"a link that buffers next to nothing", 1000, sctp.Config{LoneSackDelay: 2 * ms}, sctp.Config{RecvBuffer: leastWindow, SackDelay: 10 * ms, LoneSackDelay: 2 * ms}},
+		{"a link that buffers next to nothing", 1000, sctp.Config{LoneSackDelay: 2 * ms}, sctp.Config{RecvBuffer: minRecvWindow, SackDelay: 10 * ms, LoneSackDelay: 2 * ms}},
 		{"a window that was asked for", 1000, sctp.Config{RecvBuffer: 1 << 21}, sctp.Config{RecvBuffer: 1 << 21, SackDelay: 10 * ms, LoneSackDelay: ms}},
 	} {
 		link, _ := mempair.New(t, mem.Options{})

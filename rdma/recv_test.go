@@ -12,7 +12,7 @@ import (
 // A receive can be posted while somebody else has the association.
 func TestPostRecvDoesNotWaitForTheGate(t *testing.T) {
 	a, b := newLab(t, nil).join(nil)
-	p := b.qp.lock()
+	p := b.qp.lockCore()
 	posted := make(chan error, 1)
 	go func() { posted <- b.qp.PostRecv(&RecvWR{ID: 7, SGL: []SGE{b.mr.SGE(0, 16)}}) }()
 	var err error
@@ -21,7 +21,7 @@ func TestPostRecvDoesNotWaitForTheGate(t *testing.T) {
 	case <-ctx(t).Done():
 		t.Error("it waits")
 	}
-	b.qp.unlock(p)
+	b.qp.unlockCore(p)
 	must.OK(t, err)
 	a.post(SendWR{Op: OpSend, Inline: []byte("here")})
 	wc := b.good()

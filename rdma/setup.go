@@ -14,17 +14,17 @@ type Setup = ddpadapt.Setup
 const NotNegotiated = ddpadapt.NotNegotiated
 
 // negotiates: enhanced setup is only for who wants something of it (RFC 6581 section 10).
-func (q *QP) negotiates() bool { return q.negotiate || q.peerToPeer }
+func (q *QP) wantsNegotiation() bool { return q.negotiate || q.peerToPeer }
 
-func checkPrivate(private []byte, enhanced bool) error {
+func checkPrivateData(private []byte, enhanced bool) error {
 	if len(private) > ddpadapt.MaxPrivateData || enhanced && len(private) > ddpadapt.MaxEnhancedPrivateData {
 		return ddpadapt.ErrPrivateDataTooLong
 	}
 	return nil
 }
 
-// offer is what Connect asks for when it negotiates.
-func (q *QP) offer() Setup {
+// setupOffer is what Connect asks for when it negotiates.
+func (q *QP) setupOffer() Setup {
 	s := Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: q.peerToPeer}
 	if q.negotiate {
 		s.IRD, s.ORD = uint16(q.core.IRD()), uint16(q.core.ORD())
@@ -36,9 +36,9 @@ func (q *QP) offer() Setup {
 	return s
 }
 
-// answer is what Accept replies to a peer that negotiates. A Send as indication would take a receive of
+// setupAnswer is what Accept replies to a peer that negotiates. A Send as indication would take a receive of
 // the program, which knows nothing of it.
-func (q *QP) answer(asked Setup) Setup {
+func (q *QP) setupAnswer(asked Setup) Setup {
 	own := Setup{IRD: uint16(q.core.IRD()), ORD: uint16(q.core.ORD()), RTR: ddpadapt.RTRWrite}
 	if own.IRD > 0 {
 		own.RTR |= ddpadapt.RTRRead
@@ -46,26 +46,26 @@ func (q *QP) answer(asked Setup) Setup {
 	return own.Answer(asked)
 }
 
-// accepted takes the peer's Accept. Under the gate.
-func (q *QP) accepted(ev ddpadapt.Event) {
-	q.reply = ev.Private
+// handleAccepted takes the peer's Accept. Under the gate.
+func (q *QP) handleAccepted(ev ddpadapt.Event) {
+	q.acceptData = ev.Private
 	var err error
 	if ev.Setup != nil && q.core.State() == rdmap.StateInit {
-		q.theirs = ev.Setup
-		err = q.conclude(*ev.Setup)
+		q.peerSetup = ev.Setup
+		err = q.applySetup(*ev.Setup)
 	}
-	q.connected(err)
+	q.finishSetup(err)
 }
 
-// conclude applies what was negotiated (RFC 6581 sections 9.1 and 9.2). Where that is impossible, a
+// applySetup applies what was negotiated (RFC 6581 sections 9.1 and 9.2). Where that is impossible, a
 // Terminate message tells the peer and ends the stream.
-func (q *QP) conclude(reply Setup) error {
-	ord, first, err := q.offer().Conclude(reply)
+func (q *QP) applySetup(reply Setup) error {
+	ord, first, err := q.setupOffer().Conclude(reply)
 	if err == nil {
 		err = q.core.LimitORD(int(ord))
 	}
 	if err == nil && first != 0 {
-		err = q.core.StartRTR(indications[first])
+		err = q.core.StartRTR(rtrOpcodes[first])
 	}
 	switch {
 	case err == nil:
@@ -80,7 +80,7 @@ func (q *QP) conclude(reply Setup) error {
 	return err
 }
 
-var indications = [...]rdmap.WROpcode{
+var rtrOpcodes = [...]rdmap.WROpcode{
 	ddpadapt.RTRSend:  rdmap.WRSend,
 	ddpadapt.RTRWrite: rdmap.WRWrite,
 	ddpadapt.RTRRead:  rdmap.WRRead,
@@ -88,25 +88,25 @@ var indications = [...]rdmap.WROpcode{
 
 // IRD returns how many RDMA Reads and atomics the peer may have outstanding here (RFC 5040 section 6.1).
 func (q *QP) IRD() int {
-	p := q.lock()
-	defer q.unlock(p)
+	p := q.lockCore()
+	defer q.unlockCore(p)
 	return q.core.IRD()
 }
 
 // ORD returns how many RDMA Reads and atomics of this QP may be outstanding at the peer (RFC 5040 section 6.1): what QPConfig asked
 // for, or less if setup was negotiated and the peer serves less.
 func (q *QP) ORD() int {
-	p := q.lock()
-	defer q.unlock(p)
+	p := q.lockCore()
+	defer q.unlockCore(p)
 	return q.core.ORD()
 }
 
 // PeerSetup returns what the peer said of itself, if the setup was negotiated (RFC 6581 section 9).
 func (q *QP) PeerSetup() (s Setup, ok bool) {
-	p := q.lock()
-	defer q.unlock(p)
-	if q.theirs == nil {
+	p := q.lockCore()
+	defer q.unlockCore(p)
+	if q.peerSetup == nil {
 		return s, false
 	}
-	return *q.theirs, true
+	return *q.peerSetup, true
 }

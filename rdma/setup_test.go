@@ -167,23 +167,23 @@ func TestRequestsWaitForAccept(t *testing.T) {
 	l := newLab(t, &Config{Limits: Limits{MaxRequests: 6}}).l
 	var r [5]*Request
 	for i := range r {
-		r[i] = &Request{from: netip.AddrFrom4([4]byte{10, 0, 0, byte(i / 4)})}
-		check.That(t, l.offer(r[i]) == (i != 3), "request %d waits: %v", i, i == 3)
+		r[i] = &Request{fromAddr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i / 4)})}
+		check.That(t, l.offerRequest(r[i]) == (i != 3), "request %d waits: %v", i, i == 3)
 	}
 	for range 2 {
-		l.withdrawn(r[1])
+		l.withdrawRequest(r[1])
 	}
 	for _, want := range []*Request{r[0], r[2], r[4], nil} {
 		check.That(t, len(l.ready) == 1 || want == nil, "nobody is woken")
 		for len(l.ready) > 0 {
 			<-l.ready
 		}
-		check.Equal(t, "next", l.next(), want)
+		check.Equal(t, "next", l.nextRequest(), want)
 	}
-	check.That(t, len(l.ready) == 0 && l.waiting.Used() == 0, "somebody is woken for nothing, or %d places are taken", l.waiting.Used())
+	check.That(t, len(l.ready) == 0 && l.places.UsedUnits() == 0, "somebody is woken for nothing, or %d places are taken", l.places.UsedUnits())
 	check.Fails(l.Accept(must.Ended()))(t, "Accept without time", context.Canceled)
 	l.Close()
-	check.That(t, !l.offer(r[0]) && l.waiting.Used() == 0, "a closed Listener takes a request")
+	check.That(t, !l.offerRequest(r[0]) && l.places.UsedUnits() == 0, "a closed Listener takes a request")
 	check.Fails(l.Accept(t.Context()))(t, "Accept of a closed Listener", net.ErrClosed)
 }
 
@@ -203,20 +203,20 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 	check.That(t, <-end != nil, "the association is gone, and Connect has succeeded")
 	late := newSide(t, x.b, nil, nil).qp
 	err := req.Accept(late, nil)
-	check.That(t, err != nil && (req.s.Err() == nil || err == req.s.Err()), "Accept of one who has left: %v", err)
+	check.That(t, err != nil && (req.session.Err() == nil || err == req.session.Err()), "Accept of one who has left: %v", err)
 	err = req.Reject(nil)
 	check.That(t, err != nil && x.b.Stats().Rejected == 0, "Reject of one who has left: %v", err)
 	req, end = ask(false)
 	must.OK(t, req.Accept(late, nil))
 	must.OK(t, <-end)
-	p := late.lock()
-	check.That(t, p.queues == late.held+b.qp.held && late.held == late.memory(),
-		"%d octets are charged for two QPs of %d and %d", p.queues, late.held, b.qp.held)
-	late.unlock(p)
+	p := late.lockCore()
+	check.That(t, p.chargedOctets == late.chargedOctets+b.qp.chargedOctets && late.chargedOctets == late.heldOctets(),
+		"%d octets are charged for two QPs of %d and %d", p.chargedOctets, late.chargedOctets, b.qp.chargedOctets)
+	late.unlockCore(p)
 	check.Equal(t, "Accept for the second time", req.Accept(newSide(t, x.b, nil, nil).qp, nil), ddpadapt.ErrState)
 	req, end = ask(false)
 	check.Equal(t, "Accept by a QP that is connected", req.Accept(late, nil), ErrInUse)
-	check.That(t, x.l.offer(req), "there is no place") // as if nobody had taken it
+	check.That(t, x.l.offerRequest(req), "there is no place") // as if nobody had taken it
 	must.OK(t, x.l.Close())
 	if err := <-end; err == nil || a.qp.State() != StateRTS {
 		t.Errorf("a request that nobody has accepted: %v; an old session is in %v", err, a.qp.State())
@@ -291,13 +291,13 @@ func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	_, now := p.conn.Gate().Lock()
 	session, err := p.Open(now, -1, second.qp.core.Stream(), nil)
 	if err == nil {
-		second.qp.bind(p, session)
+		second.qp.bindSession(p, session)
 	}
 	p.conn.Gate().Unlock()
 	must.OK(t, err)
 	select {
-	case <-second.qp.up:
-		check.That(t, errors.As(second.qp.upErr, new(*ddpadapt.TerminatedError)) && errors.Is(second.qp.Err(), second.qp.upErr), "%v, then %v", second.qp.upErr, second.qp.Err())
+	case <-second.qp.setupDone:
+		check.That(t, errors.As(second.qp.setupErr, new(*ddpadapt.TerminatedError)) && errors.Is(second.qp.Err(), second.qp.setupErr), "%v, then %v", second.qp.setupErr, second.qp.Err())
 	case <-ctx(t).Done():
 		t.Error("no answer")
 	}

@@ -43,26 +43,26 @@ type RegionSnapshot struct {
 // Snapshot returns what the Device is doing, for people who look. It holds the gate of one association at a time, and no longer than it takes to copy
 // what is there, and takes its time: some 0.5 s for 10,000 associations, and for 10,000 QPs.
 func (d *Device) Snapshot() Snapshot {
-	s := Snapshot{Associations: d.t.Snapshot()}
+	s := Snapshot{Associations: d.transport.Snapshot()}
 	qps := d.QPs()
 	s.QPs = make([]QPSnapshot, len(qps))
-	var stroll pace.Stroll
+	var stroll pace.Throttle
 	for i, q := range qps {
-		s.QPs[i] = q.snapshot()
+		s.QPs[i] = q.takeSnapshot()
 		stroll.Step()
 	}
 	slices.SortFunc(s.QPs, func(a, b QPSnapshot) int { return cmp.Compare(a.Num, b.Num) })
-	d.regions.Lock()
+	d.regionsMu.Lock()
 	for r := range d.table.All {
-		s.Regions = append(s.Regions, RegionSnapshot{PD: uint32(r.PD()), Octets: r.Len(), Access: rights(r.Access()), Valid: r.Valid()})
+		s.Regions = append(s.Regions, RegionSnapshot{PD: uint32(r.PD()), Octets: r.Len(), Access: accessLetters(r.Access()), Valid: r.Valid()})
 	}
-	d.regions.Unlock()
+	d.regionsMu.Unlock()
 	slices.SortFunc(s.Regions, func(a, b RegionSnapshot) int { return cmp.Or(cmp.Compare(a.PD, b.PD), cmp.Compare(b.Octets, a.Octets)) })
 	return s
 }
 
-func (q *QP) snapshot() QPSnapshot {
-	s := QPSnapshot{Num: q.Num(), Since: q.began, PD: uint32(q.pd.id), SCTP: -1}
+func (q *QP) takeSnapshot() QPSnapshot {
+	s := QPSnapshot{Num: q.Num(), Since: q.createdAt, PD: uint32(q.pd.id), SCTP: -1}
 	look := func() {
 		s.State, s.IRD, s.ORD, s.InProcess = q.core.State().String(), q.core.IRD(), q.core.ORD(), q.core.InProcess()
 	}
@@ -83,7 +83,7 @@ func (q *QP) snapshot() QPSnapshot {
 	return s
 }
 
-func rights(a Access) (s string) {
+func accessLetters(a Access) (s string) {
 	for i, right := range []Access{LocalWrite, RemoteRead, RemoteWrite, RemoteAtomic} {
 		if a&right != 0 {
 			s += "lrwa"[i : i+1]

@@ -14,25 +14,25 @@ import (
 // needs more ends its own stream. So post twice what one peer may have under way. SetLimit and QP.SetHighWater tell the program before it comes to that (RFC 5042
 // section 6.4.3.1).
 type SRQ struct {
-	pd    *PD
-	depth int
-	qps   int // guarded by Device.mu: that take from it
+	pd     *PD
+	depth  int
+	numQPs int // guarded by Device.mu: that take from it
 
-	mu    sync.Mutex // a leaf lock, after Device.mu
-	q     *rdmap.SharedQueue
-	held  fair.Shares // of buffers that QPs have taken
-	gone  bool        // destroyed; changed under Device.mu too
-	limit int         // below it EventSRQLimit is due; 0: not asked for
+	mu         sync.Mutex // a leaf lock, after Device.mu
+	queue      *rdmap.SharedQueue
+	heldShares fair.ClientShares // of buffers that QPs have taken
+	destroyed  bool              // destroyed; changed under Device.mu too
+	limit      int               // below it EventSRQLimit is due; 0: not asked for
 }
 
 // CreateSRQ makes a shared receive queue of depth buffers with up to maxSGE pieces each.
 func (p *PD) CreateSRQ(depth, maxSGE int) (*SRQ, error) {
 	lim := &p.dev.limits
 	if depth < 1 || depth > lim.MaxWR {
-		return nil, p.dev.limited(&LimitError{"SRQ depth", depth, lim.MaxWR})
+		return nil, p.dev.countRefusal(&LimitError{"SRQ depth", depth, lim.MaxWR})
 	}
 	if maxSGE < 1 || maxSGE > lim.MaxSGE {
-		return nil, p.dev.limited(&LimitError{"SRQ MaxSGE", maxSGE, lim.MaxSGE})
+		return nil, p.dev.countRefusal(&LimitError{"SRQ MaxSGE", maxSGE, lim.MaxSGE})
 	}
 	q, err := rdmap.NewSharedQueue(p.dev.table, p.id, depth, maxSGE)
 	if err != nil {
@@ -40,28 +40,28 @@ func (p *PD) CreateSRQ(depth, maxSGE int) (*SRQ, error) {
 	}
 	p.dev.mu.Lock()
 	defer p.dev.mu.Unlock()
-	if p.gone {
+	if p.destroyed {
 		return nil, ErrDestroyed
 	}
-	p.srqs++
-	return &SRQ{pd: p, depth: depth, q: q}, nil
+	p.numSRQs++
+	return &SRQ{pd: p, depth: depth, queue: q}, nil
 }
 
 // PostRecv queues a buffer.
 func (s *SRQ) PostRecv(wr *RecvWR) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone {
+	if s.destroyed {
 		return ErrDestroyed
 	}
-	return s.q.Post(wr)
+	return s.queue.Post(wr)
 }
 
 // Len returns how many posted buffers no QP has taken yet.
 func (s *SRQ) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.q.Len()
+	return s.queue.Len()
 }
 
 // SetLimit asks for one EventSRQLimit when a QP takes a buffer and leaves fewer than n (the srq_limit of
@@ -70,16 +70,16 @@ func (s *SRQ) Len() int {
 func (s *SRQ) SetLimit(n int) {
 	s.mu.Lock()
 	s.limit = n
-	low := s.low()
+	low := s.limitReached()
 	s.mu.Unlock()
 	if low {
-		s.pd.dev.report(Event{Kind: EventSRQLimit, SRQ: s})
+		s.pd.dev.reportEvent(Event{Kind: EventSRQLimit, SRQ: s})
 	}
 }
 
-// low reports, once, that there are fewer buffers than was asked for.
-func (s *SRQ) low() bool {
-	if s.q.Len() >= s.limit {
+// limitReached reports, once, that there are fewer buffers than was asked for.
+func (s *SRQ) limitReached() bool {
+	if s.queue.Len() >= s.limit {
 		return false
 	}
 	s.limit = 0
@@ -94,17 +94,17 @@ type srqRef struct {
 
 func (r srqRef) TakeBuffer() (ddp.RecvBuffer, bool) {
 	var b ddp.RecvBuffer
-	ok, who := false, r.qp.host
+	ok, who := false, r.qp.peerHost
 	r.s.mu.Lock()
-	if r.s.held.Room(who, int64(r.s.q.Len())) > 0 {
-		if b, ok = r.s.q.TakeBuffer(); ok {
-			r.s.held.Take(who, 1)
+	if r.s.heldShares.RoomFor(who, int64(r.s.queue.Len())) > 0 {
+		if b, ok = r.s.queue.TakeBuffer(); ok {
+			r.s.heldShares.AddHeld(who, 1)
 		}
 	}
-	low := r.s.low()
+	low := r.s.limitReached()
 	r.s.mu.Unlock()
 	if low {
-		r.qp.event(Event{Kind: EventSRQLimit, SRQ: r.s, QP: r.qp})
+		r.qp.deferEvent(Event{Kind: EventSRQLimit, SRQ: r.s, QP: r.qp})
 	}
 	return b, ok
 }
@@ -112,6 +112,6 @@ func (r srqRef) TakeBuffer() (ddp.RecvBuffer, bool) {
 func (r srqRef) ReleaseBuffer(token uint64) (id uint64) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()
-	r.s.held.Take(r.qp.host, -1)
-	return r.s.q.ReleaseBuffer(token)
+	r.s.heldShares.AddHeld(r.qp.peerHost, -1)
+	return r.s.queue.ReleaseBuffer(token)
 }

@@ -25,7 +25,7 @@ func TestNoPeerHoldsAllSharedReceives(t *testing.T) {
 	} {
 		x := newLab(t, nil)
 		a, _ := x.join(nil)
-		check.Equal(t, "the host of a QP's peer", a.qp.host, x.addr.Addr())
+		check.Equal(t, "the host of a QP's peer", a.qp.peerHost, x.addr.Addr())
 		pd := x.a.AllocPD()
 		srq := must.Get(pd.CreateSRQ(posted, 1))(t)
 		mr := must.Get(pd.Register(make([]byte, 8), LocalWrite, nil))(t)
@@ -38,7 +38,7 @@ func TestNoPeerHoldsAllSharedReceives(t *testing.T) {
 		}
 		var list []held
 		take := func(a netip.Addr) bool { // by a new session
-			r := srqRef{srq, &QP{host: a}}
+			r := srqRef{srq, &QP{peerHost: a}}
 			b, ok := r.TakeBuffer()
 			if ok {
 				list = append(list, held{r, b.Token})
@@ -56,7 +56,7 @@ func TestNoPeerHoldsAllSharedReceives(t *testing.T) {
 			h.by.ReleaseBuffer(h.token)
 		}
 		srq.mu.Lock()
-		room := srq.held.Room(addr("10.0.0.2"), 100)
+		room := srq.heldShares.RoomFor(addr("10.0.0.2"), 100)
 		srq.mu.Unlock()
 		check.Equal(t, row.name+": the room of a peer when all is released", room, 50)
 	}

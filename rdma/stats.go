@@ -73,8 +73,8 @@ type Faults struct {
 	Other              uint64
 }
 
-// of returns the counter of a Terminate. Every code of LayerRDMA has one meaning here, whatever its type.
-func (f *Faults) of(t *rdmap.Terminate) *uint64 {
+// counterFor returns the counter of a Terminate. Every code of LayerRDMA has one meaning here, whatever its type.
+func (f *Faults) counterFor(t *rdmap.Terminate) *uint64 {
 	var list []*uint64 // by code
 	switch {
 	case t.Layer == rdmap.LayerLLP:
@@ -111,7 +111,7 @@ func (d *Device) Stats() Stats {
 		live = append(live, p)
 	}
 	d.mu.Unlock()
-	s.EventsLost = d.events.missed()
+	s.EventsLost = d.events.lostEvents()
 	for _, p := range live {
 		m := Peer{p}.Stats().Stats
 		count.Add(&s.Sessions, &m)
@@ -136,8 +136,8 @@ func (d *Device) Latency() Latency {
 	return sum
 }
 
-// count counts one of d.stats. A gate may be held.
-func (d *Device) count(counter *uint64) {
+// countStat counts one of d.stats. A gate may be held.
+func (d *Device) countStat(counter *uint64) {
 	d.mu.Lock()
 	*counter++
 	d.mu.Unlock()
@@ -156,36 +156,36 @@ func (d *Device) countFailure(err *rdmap.StreamError) {
 		s.TerminatesIn++
 	default:
 		s.TerminatesOut++
-		*s.Faults.of(err.Terminate)++
+		*s.Faults.counterFor(err.Terminate)++
 	}
 }
 
-// limited counts a call that is refused, if by a limit.
-func (d *Device) limited(err error) error {
+// countRefusal counts a call that is refused, if by a limit.
+func (d *Device) countRefusal(err error) error {
 	if err != ErrDestroyed {
-		d.count(&d.stats.LimitsRefused)
+		d.countStat(&d.stats.LimitsRefused)
 	}
 	return err
 }
 
-// tooMany counts a region that a limit refuses.
-func (d *Device) tooMany(err error) error {
+// countRegionRefusal counts a region that a limit refuses.
+func (d *Device) countRegionRefusal(err error) error {
 	if err == ddp.ErrTooManyRegions {
-		return d.limited(err)
+		return d.countRefusal(err)
 	}
 	return err
 }
 
-// report counts an event, gives it to who asks for it, and writes it to the Logger. Of associations the transport
+// reportEvent counts an event, gives it to who asks for it, and writes it to the Logger. Of associations the transport
 // has written. No gate may be held.
-func (d *Device) report(ev Event) {
+func (d *Device) reportEvent(ev Event) {
 	switch ev.Kind {
 	case EventSRQLimit:
-		d.count(&d.stats.SRQLimits)
+		d.countStat(&d.stats.SRQLimits)
 	case EventHighWater:
-		d.count(&d.stats.HighWaters)
+		d.countStat(&d.stats.HighWaters)
 	case EventCQError:
-		d.count(&d.stats.CQOverflows)
+		d.countStat(&d.stats.CQOverflows)
 	}
 	d.events.push(ev)
 	if ev.Kind == EventAssocUp || ev.Kind == EventAssocDown {
@@ -198,5 +198,5 @@ func (d *Device) report(ev Event) {
 	if ev.Err != nil {
 		attrs = append(attrs, slog.String("reason", ev.Err.Error()))
 	}
-	d.t.Layer().Journal(slog.LevelWarn, ev.Remote, "rdma: "+ev.Kind.String(), attrs...)
+	d.transport.Layer().Journal(slog.LevelWarn, ev.Remote, "rdma: "+ev.Kind.String(), attrs...)
 }

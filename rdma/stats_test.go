@@ -83,7 +83,7 @@ func TestEveryCounterCounts(t *testing.T) {
 				defer close(done)
 				_, _ = waiting.qp.Connect(short, x.addr, nil)
 			}()
-			for x.l.waiting.Used() == 0 {
+			for x.l.places.UsedUnits() == 0 {
 				if p := x.b.Peers(); len(p) > 0 {
 					p[0].Stats() // takes its turn at the association
 				}
@@ -105,8 +105,8 @@ func TestEveryCounterCounts(t *testing.T) {
 		"IdleEnded": func(t *testing.T) *Device {
 			x := newLab(t, nil)
 			x.join(nil)
-			for range 2 * idleSweeps {
-				x.b.sweep()
+			for range 2 * sweepsPerTimeout {
+				x.b.sweepIdle()
 			}
 			return x.b
 		},
@@ -196,7 +196,7 @@ func TestEachFaultHasItsCounter(t *testing.T) {
 	for _, layer := range []rdmap.Layer{rdmap.LayerRDMA, rdmap.LayerDDP} {
 		for _, etype := range []rdmap.EType{1, 2} {
 			for code := range 256 {
-				c := f.of(&rdmap.Terminate{Layer: layer, EType: etype, Code: uint8(code)})
+				c := f.counterFor(&rdmap.Terminate{Layer: layer, EType: etype, Code: uint8(code)})
 				m := meaning{layer, etype * rdmap.EType(layer), uint8(code)}
 				if code == rdmap.CodeCatastrophicGlobal && layer == rdmap.LayerRDMA {
 					m.code = rdmap.CodeCatastrophic

@@ -96,9 +96,9 @@ func TestWhatWakesAnArmedCQ(t *testing.T) {
 				cq.Arm(how == solicited)
 			}
 			for i := range 2 { // it is armed for one
-				wake := cq.push(row.wc)
+				wake := cq.pushWC(row.wc)
 				if wake {
-					cq.notify()
+					cq.notifyWaiters()
 				}
 				want := row.want && i == 0
 				check.That(t, wake == want && woken(cq) == want, "completion %d wakes: %v", i+1, wake)
@@ -125,9 +125,9 @@ func (w *watched) AfterFunc(func()) func() bool {
 func TestCQWatchesOneContext(t *testing.T) {
 	cq := must.Get(newLab(t, nil).a.CreateCQ(1))(t)
 	one, two := &watched{context.Background(), make(chan struct{}), 0, 0}, &watched{context.Background(), make(chan struct{}), 0, 0}
-	cq.waiting.on(one, cq.dev)
-	cq.waiting.on(one, cq.dev)
-	cq.waiting.on(two, cq.dev)
+	cq.ctxWatch.watchContext(one, cq.dev)
+	cq.ctxWatch.watchContext(one, cq.dev)
+	cq.ctxWatch.watchContext(two, cq.dev)
 	check.That(t, one.begun == 1 && one.ended == 1 && two.begun == 1 && two.ended == 0, "%+v, then %+v", one, two)
 }
 
@@ -136,15 +136,15 @@ func TestOverflowIsToldOnce(t *testing.T) {
 	d := newLab(t, nil).a
 	cq := must.Get(d.CreateCQ(1))(t)
 	over := must.Ended()
-	check.That(t, !cq.push(WC{ID: 1}) && cq.Wait(over) == nil && cq.push(WC{ID: 2}), "the one that fits calls for help, or is not waited for, or the other does not")
+	check.That(t, !cq.pushWC(WC{ID: 1}) && cq.Wait(over) == nil && cq.pushWC(WC{ID: 2}), "the one that fits calls for help, or is not waited for, or the other does not")
 	var wcs [2]WC
 	n, err := cq.Poll(wcs[:])
 	check.That(t, n == 1 && err == nil && wcs[0].ID == 1, "%d, %v", n, err)
 	n, err = cq.Poll(wcs[:])
 	check.That(t, n == 0 && err == ErrCQOverflow && cq.Wait(over) == nil, "%d, %v", n, err)
-	cq.notify()
-	cq.notify()
+	cq.notifyWaiters()
+	cq.notifyWaiters()
 	event(t, d, EventCQError)
 	ev, some := d.events.pop()
-	check.That(t, !some && d.Stats().CQOverflows == 1 && cq.push(WC{}) && !cq.push(WC{}), "%+v, or Wait has not armed it, or one more that does not fit calls for help again", ev)
+	check.That(t, !some && d.Stats().CQOverflows == 1 && cq.pushWC(WC{}) && !cq.pushWC(WC{}), "%+v, or Wait has not armed it, or one more that does not fit calls for help again", ev)
 }

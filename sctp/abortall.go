@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// open are the Transports of this process that are not closed.
-var open transports
+// openTransports are the Transports of this process that are not closed.
+var openTransports transportSet
 
-type transports struct {
+type transportSet struct {
 	mu   sync.Mutex
 	list map[*Transport]struct{} // guarded by mu
 }
 
-func (o *transports) add(t *Transport) {
+func (o *transportSet) add(t *Transport) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.list == nil {
@@ -22,7 +22,7 @@ func (o *transports) add(t *Transport) {
 	o.list[t] = struct{}{}
 }
 
-func (o *transports) remove(t *Transport) {
+func (o *transportSet) remove(t *Transport) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.list, t)
@@ -32,9 +32,11 @@ func (o *transports) remove(t *Transport) {
 // of Transports, and of what is built on them, and closes every Transport. Each peer is told at once, with the reason, where it would
 // hear of nothing but by its HEARTBEATs: no kernel ends an association in a program's place. Messages on their way are lost; Conn.Close is the graceful
 // end. AbortAll returns when every ABORT has left, and says so, or after that time at the latest, as where a link takes no packets.
-func AbortAll(reason string, within time.Duration) (all bool) { return open.abortAll(reason, within) }
+func AbortAll(reason string, within time.Duration) (all bool) {
+	return openTransports.abortAll(reason, within)
+}
 
-func (o *transports) abortAll(reason string, within time.Duration) bool {
+func (o *transportSet) abortAll(reason string, within time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -47,7 +49,7 @@ func (o *transports) abortAll(reason string, within time.Duration) bool {
 		var left sync.WaitGroup
 		for _, t := range list {
 			left.Go(func() {
-				for _, c := range t.all() {
+				for _, c := range t.liveConns() {
 					c.Abort(reason)
 				}
 				t.Close() // whatever came since

@@ -14,7 +14,7 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-func has(o *transports, t *Transport) bool {
+func has(o *transportSet, t *Transport) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, has := o.list[t]
@@ -25,8 +25,8 @@ func has(o *transports, t *Transport) bool {
 func TestAbortAllTellsEachPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
-		check.That(t, has(&open, p.a) && has(&open, p.b), "a Transport is not known to AbortAll")
-		var o transports
+		check.That(t, has(&openTransports, p.a) && has(&openTransports, p.b), "a Transport is not known to AbortAll")
+		var o transportSet
 		o.add(p.a)
 		out, s1 := p.connect(t, nil, nil)
 		in, s2 := func() (*Conn, *Conn) { // dialled by the other
@@ -47,7 +47,7 @@ func TestAbortAllTellsEachPeer(t *testing.T) {
 		}
 		check.Equal(t, "took", time.Since(start), 0)
 		_, err := p.a.Dial(t.Context(), netip.AddrPortFrom(p.bAddr, 1), nil)
-		check.That(t, err != nil && !has(&open, p.a) && has(&open, p.b), "the Transport is open: %v", err)
+		check.That(t, err != nil && !has(&openTransports, p.a) && has(&openTransports, p.b), "the Transport is open: %v", err)
 	})
 }
 
@@ -72,7 +72,7 @@ func TestAbortAllIsBounded(t *testing.T) {
 		p, q := joinPair(t, la, lb, s, lb), newPair(t)
 		p.connect(t, nil, nil)
 		_, peer := q.connect(t, nil, nil)
-		var o transports
+		var o transportSet
 		o.add(p.a)
 		o.add(q.a)
 		close(s.on)
@@ -81,7 +81,7 @@ func TestAbortAllIsBounded(t *testing.T) {
 		check.Equal(t, "took", time.Since(start), time.Second)
 		check.That(t, isClosed(peer.Done()), "the peer of another link was not told")
 		close(s.end)
-		<-p.a.turn.over // it goes on to be closed
+		<-p.a.readerRole.endedCh // it goes on to be closed
 		synctest.Wait()
 	})
 }

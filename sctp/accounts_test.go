@@ -18,10 +18,10 @@ import (
 func (t *Transport) settled() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	used, own := t.account.Used(), t.own.Drawn()
-	if used != own || len(t.remains) > 0 || len(t.conns) > 0 || t.squeezed.Load() != 0 {
+	used, own := t.memoryAccount.Used(), t.ownAccount.Drawn()
+	if used != own || len(t.orphanAccounts) > 0 || len(t.conns) > 0 || t.numUnderPressure.Load() != 0 {
 		return fmt.Sprintf("%d octets are counted, %d of them of no peer; %d have ended and hold something, %d live, %d are squeezed",
-			used, own, len(t.remains), len(t.conns), t.squeezed.Load())
+			used, own, len(t.orphanAccounts), len(t.conns), t.numUnderPressure.Load())
 	}
 	return ""
 }
@@ -54,10 +54,10 @@ func TestBacklogIsTrimmedWithItsAssociation(t *testing.T) {
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
 	a.c.lock()
 	a.send(a.data(0, 0, 0, whole, 40_000))
-	check.That(t, a.c.gate.account.Drawn() > 60_000, "%d octets wait", a.c.gate.account.Drawn())
+	check.That(t, a.c.assocLock.backlogAccount.Drawn() > 60_000, "%d octets wait", a.c.assocLock.backlogAccount.Drawn())
 	a.c.unlock()
-	a.c.timeout()
-	check.That(t, a.c.gate.account.Drawn() <= 8192, "%d octets are counted with nothing left that waits", a.c.gate.account.Drawn())
+	a.c.handleTimeout()
+	check.That(t, a.c.assocLock.backlogAccount.Drawn() <= 8192, "%d octets are counted with nothing left that waits", a.c.assocLock.backlogAccount.Drawn())
 	a.c.Abort("")
 }
 
@@ -143,7 +143,7 @@ func TestEveryAccountIsZeroWhenNothingIsLeft(t *testing.T) {
 			c.Abort("")
 		}
 		for _, tr := range []*Transport{p.a, p.b} {
-			for _, c := range tr.all() {
+			for _, c := range tr.liveConns() {
 				c.Abort("")
 			}
 		}

@@ -17,25 +17,25 @@ import (
 // Memory is asked for ahead where there are many associations, for whatever packets come: of one association, of several, of none; and while others change it.
 func TestMemoryIsAskedForAhead(t *testing.T) {
 	p := newPair(t)
-	l := must.Get(p.b.Listen(0, &Config{Backlog: 2 * crowded}))(t)
-	conns, before := make([]*Conn, crowded), crowds.Load()
+	l := must.Get(p.b.Listen(0, &Config{Backlog: 2 * manyAssocsMin}))(t)
+	conns, before := make([]*Conn, manyAssocsMin), transportsWithMany.Load()
 	dial := func() *Conn { return must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), nil))(t) }
 	for i := range conns {
-		check.That(t, !p.a.crowd.Load() && !p.b.crowd.Load(), "%d associations are many", i)
+		check.That(t, !p.a.manyAssocs.Load() && !p.b.manyAssocs.Load(), "%d associations are many", i)
 		conns[i] = dial()
 	}
-	check.That(t, p.a.crowd.Load() && p.b.crowd.Load(), "%d associations are not many", crowded)
+	check.That(t, p.a.manyAssocs.Load() && p.b.manyAssocs.Load(), "%d associations are not many", manyAssocsMin)
 	one := dial()
-	check.Equal(t, "Transports with a crowd", crowds.Load()-before, 2)
+	check.Equal(t, "Transports with a crowd", transportsWithMany.Load()-before, 2)
 	r := newReceiver(p.a, p.a.link, false)
-	for n := range 2 * fetchFirst {
+	for n := range 2 * fetchDistance {
 		for i := range n {
 			if i%3 > 0 {
 				r.conns[i] = conns[i%2]
 			}
 		}
 		for i := range n {
-			check.Equal(t, "whose it is", r.whose(i, n), r.conns[i])
+			check.Equal(t, "whose it is", r.connFor(i, n), r.conns[i])
 		}
 		clear(r.conns[:])
 	}
@@ -58,7 +58,7 @@ func TestMemoryIsAskedForAhead(t *testing.T) {
 	trips.Wait()
 	one.Abort("")
 	conns[9].Abort("")
-	check.That(t, !p.a.crowd.Load() && crowds.Load()-before <= 1, "one association fewer is still many, for %d Transports", crowds.Load()-before)
+	check.That(t, !p.a.manyAssocs.Load() && transportsWithMany.Load()-before <= 1, "one association fewer is still many, for %d Transports", transportsWithMany.Load()-before)
 }
 
 // Where packets come for many of a crowd of associations, each SACK waits for DATA to go with for as long as it may; for one alone, and where there is no
@@ -73,7 +73,7 @@ func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 			for n < packets {
 				n += must.Get(lb.ReadBatch(r.pkts[n:]))(t)
 			}
-			must.OK(t, r.run(n, nil))
+			must.OK(t, r.runBatch(n, nil))
 		}
 		l := must.Get(p.b.Listen(7, quiet))(t)
 		var near, far [2]*Conn
@@ -102,7 +102,7 @@ func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 			{"two of a crowd", true, 2, 80 * time.Millisecond},
 			{"one of a crowd", true, 1, soon},
 		} {
-			p.b.crowd.Store(tt.crowd)
+			p.b.manyAssocs.Store(tt.crowd)
 			for range 2 { // what a run says of an association counts from the next packet on
 				for _, c := range near[:tt.of] {
 					must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
@@ -132,15 +132,15 @@ func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 func TestWhatAWriteLooksAtIsAskedFor(t *testing.T) {
 	var c Conn
 	for name, end := range map[string]uintptr{
-		"timers":      unsafe.Offsetof(c.quietAt) + unsafe.Sizeof(c.quietAt),
-		"backlog":     unsafe.Offsetof(c.rest) + unsafe.Sizeof(c.rest),
+		"timers":      unsafe.Offsetof(c.trimAt) + unsafe.Sizeof(c.trimAt),
+		"backlog":     unsafe.Offsetof(c.backlogRest) + unsafe.Sizeof(c.backlogRest),
 		"inbox":       unsafe.Offsetof(c.inbox) + unsafe.Sizeof(c.inbox),
 		"send buffer": unsafe.Offsetof(c.sendbuf) + unsafe.Sizeof(c.sendbuf),
-		"gate":        unsafe.Offsetof(c.gate) + unsafe.Offsetof(c.gate.closed) + 1,
+		"gate":        unsafe.Offsetof(c.assocLock) + unsafe.Offsetof(c.assocLock.closed) + 1,
 	} {
-		check.That(t, end <= gateFetched, "%s: up to %d, of which %d octets are asked for", name, end, gateFetched)
+		check.That(t, end <= lockFetchedEnd, "%s: up to %d, of which %d octets are asked for", name, end, lockFetchedEnd)
 	}
-	check.That(t, unsafe.Offsetof(c.gate) < gateFetched && gateFetched <= 6*64-8, "%d octets are asked for", gateFetched)
-	check.That(t, unsafe.Offsetof(c.writers) < unsafe.Offsetof(c.rdl) && unsafe.Offsetof(c.rdl) < unsafe.Offsetof(c.readable) && unsafe.Offsetof(c.readable) < unsafe.Offsetof(c.reader) &&
-		unsafe.Offsetof(c.reader)+unsafe.Sizeof(c.reader) == unsafe.Offsetof(c.a), "what who waits looks at is not together before the association")
+	check.That(t, unsafe.Offsetof(c.assocLock) < lockFetchedEnd && lockFetchedEnd <= 6*64-8, "%d octets are asked for", lockFetchedEnd)
+	check.That(t, unsafe.Offsetof(c.numWriters) < unsafe.Offsetof(c.readDeadline) && unsafe.Offsetof(c.readDeadline) < unsafe.Offsetof(c.readable) && unsafe.Offsetof(c.readable) < unsafe.Offsetof(c.blockedReader) &&
+		unsafe.Offsetof(c.blockedReader)+unsafe.Sizeof(c.blockedReader) == unsafe.Offsetof(c.a), "what who waits looks at is not together before the association")
 }

@@ -50,7 +50,7 @@ func TestInboxThatIsNeverEmpty(t *testing.T) {
 	b.push(nil)
 	for range 10000 {
 		b.push(nil)
-		b.drop()
+		b.popFirst()
 	}
-	check.That(t, cap(b.q) <= 16 && len(b.q)-b.head == 1, "room for %d messages, %d of them in use", cap(b.q), len(b.q)-b.head)
+	check.That(t, cap(b.queue) <= 16 && len(b.queue)-b.head == 1, "room for %d messages, %d of them in use", cap(b.queue), len(b.queue)-b.head)
 }

@@ -88,13 +88,13 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 		begun.Add(1)
 		spin(int(i % 199))
 		q := p
-		if owns(s.input(s.t.now(), []rawio.Packet{q}, false)) {
+		if owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{q}, false)) {
 			s.unlock()
 		}
 		for ended.Load() <= i {
 			runtime.Gosched()
 		}
-		must.Equal(t, "packets that wait for nobody", s.gate.waiting.Load(), 0)
+		must.Equal(t, "packets that wait for nobody", s.assocLock.backlogLen.Load(), 0)
 	}
 }
 
@@ -103,20 +103,20 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
 	_, s := newPair(t).connect(t, quiet, quiet)
 	p := heartbeat(s, "x")
-	s.gate.own.Lock()
-	s.gate.mu.Lock() // holds the packet back
+	s.assocLock.ownerMu.Lock()
+	s.assocLock.backlogMu.Lock() // holds the packet back
 	owner := make(chan bool)
-	go func() { owner <- owns(s.input(s.t.now(), []rawio.Packet{p}, false)) }()
+	go func() { owner <- owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{p}, false)) }()
 	stacks := make([]byte, 1<<20)
 	until(t, "the packet", func() bool {
 		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*gate).post("))
 	})
-	s.gate.own.Unlock()
-	s.gate.mu.Unlock()
+	s.assocLock.ownerMu.Unlock()
+	s.assocLock.backlogMu.Unlock()
 	if <-owner {
 		s.unlock()
 	}
-	check.Equal(t, "packets that wait for nobody", s.gate.waiting.Load(), 0)
+	check.Equal(t, "packets that wait for nobody", s.assocLock.backlogLen.Load(), 0)
 }
 
 // answers is a link that notes the info of the HEARTBEAT ACKs sent.
@@ -153,20 +153,20 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 	_, s := p.connect(t, quiet, quiet)
 	for _, late := range []bool{false, true} {
 		first, second := heartbeat(s, "first"), heartbeat(s, "second")
-		s.gate.post(&first)
+		s.assocLock.enqueuePacket(&first)
 		s.lock()
 		if late { // its slice is over
-			s.slice = slice{steps: s.steps() - sliceSteps, began: s.t.now().Add(-sliceTime)}
+			s.workSlice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck, beganAt: s.t.now().Add(-sliceTime)}
 		}
-		must.That(t, owns(s.input(s.t.now(), []rawio.Packet{second}, true)), "the owner owns it no more")
+		must.That(t, owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{second}, true)), "the owner owns it no more")
 		s.unlock()
 		link.mu.Lock()
 		check.That(t, slices.Equal(link.list, []string{"first", "second"}), "answered in the order %q", link.list)
 		link.list = nil
 		link.mu.Unlock()
 	}
-	n := cap(s.gate.spare)
-	check.That(t, n > 0 && !slices.ContainsFunc(s.gate.spare[:n], func(p rawio.Packet) bool { return p.Data != nil }), "no room for packets is kept, or it keeps packets: %d", n)
+	n := cap(s.assocLock.spareSlice)
+	check.That(t, n > 0 && !slices.ContainsFunc(s.assocLock.spareSlice[:n], func(p rawio.Packet) bool { return p.Data != nil }), "no room for packets is kept, or it keeps packets: %d", n)
 }
 
 // Packets that have waited in the backlog give their buffers back.
@@ -252,8 +252,8 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 	pkts[2].Data[8]++
 	r := newReceiver(b, nil, false)
 	r.pkts = pkts
-	r.handle(len(pkts))
-	r.finish(nil)
+	r.dispatchBatch(len(pkts))
+	r.finishRun(nil)
 	out := make([]rawio.Packet, 4)
 	n, err := la.ReadBatch(out)
 	check.That(t, err == nil && n == 1 && wire.Packet(out[0].Data).DstPort() == 2, "%d answers, %v", n, err)
@@ -275,8 +275,8 @@ func TestOwnerStopsAfterASlice(t *testing.T) {
 		}
 		a.send(list...)
 	}
-	more := a.c.pump(now)
-	check.That(t, more && len(a.c.rest) != 0, "more: %v, %d packets are left", more, len(a.c.rest))
+	more := a.c.flushPending(now)
+	check.That(t, more && len(a.c.backlogRest) != 0, "more: %v, %d packets are left", more, len(a.c.backlogRest))
 	a.send(a.data(0, 0, packets*each, whole, 2))
 	a.c.unlock()
 	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -292,23 +292,23 @@ func TestSliceIsOfTimeAndWork(t *testing.T) {
 		c, _ := newPair(t).connect(t, quiet, quiet)
 		w := new(above)
 		c.lock()
-		c.stepper = w
+		c.stepCounter = w
 		for i, row := range []struct {
 			steps uint64
 			wait  time.Duration
 			want  bool
-		}{{sliceSteps - 1, 2 * sliceTime, false}, {1, sliceTime - 1, false}, {sliceSteps - 1, 0, false}, {1, 1, false}, {sliceSteps - 1, 0, false}, {1, 0, true}, {0, 0, true}} {
+		}{{stepsPerClockCheck - 1, 2 * sliceTime, false}, {1, sliceTime - 1, false}, {stepsPerClockCheck - 1, 0, false}, {1, 1, false}, {stepsPerClockCheck - 1, 0, false}, {1, 0, true}, {0, 0, true}} {
 			w.work += row.steps
-			check.That(t, c.over(sliceTime) == row.want, "step %d: over %v", i, !row.want)
+			check.That(t, c.sliceIsOver(sliceTime) == row.want, "step %d: over %v", i, !row.want)
 			time.Sleep(row.wait) // of virtual time
 		}
-		for _, own := range []func(){c.own, func() { c.tryOwn() }} {
-			c.disown()
+		for _, own := range []func(){c.acquireLock, func() { c.tryLock() }} {
+			c.releaseLock()
 			own()
-			check.That(t, !c.over(0), "the next owner has no slice")
-			w.work += 2 * sliceSteps
-			c.over(0)
-			w.work += sliceSteps
+			check.That(t, !c.sliceIsOver(0), "the next owner has no slice")
+			w.work += 2 * stepsPerClockCheck
+			c.sliceIsOver(0)
+			w.work += stepsPerClockCheck
 		}
 		c.unlock()
 	})
@@ -319,31 +319,31 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newPair(t).connect(t, quiet, quiet)
 		began := func(ago time.Duration) {
-			s.slice = slice{steps: s.steps() - sliceSteps, began: s.t.now().Add(-ago)}
+			s.workSlice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck, beganAt: s.t.now().Add(-ago)}
 		}
 		time.Sleep(time.Second)
 		s.lock()
 		must.Do(c.WriteMsg([]byte("message"), SendInfo{}))(t)
-		until(t, "its arrival", func() bool { return s.gate.waiting.Load() > 0 })
+		until(t, "its arrival", func() bool { return s.assocLock.backlogLen.Load() > 0 })
 		began(sliceTime / 2)
-		any := s.drain(s.t.now())
-		check.That(t, any && len(s.rest) == 1, "packets in the other half: %v, %d are left", any, len(s.rest))
+		any := s.drainBacklog(s.t.now())
+		check.That(t, any && len(s.backlogRest) == 1, "packets in the other half: %v, %d are left", any, len(s.backlogRest))
 		began(sliceTime/2 - 1)
-		any = s.drain(s.t.now())
-		check.That(t, any && s.rest == nil && s.taken == nil, "packets in their half: %v, %d are left, or their memory", any, len(s.rest))
+		any = s.drainBacklog(s.t.now())
+		check.That(t, any && s.backlogRest == nil && s.backlogTaken == nil, "packets in their half: %v, %d are left, or their memory", any, len(s.backlogRest))
 		began(sliceTime)
-		more := s.pump(s.t.now())
+		more := s.flushPending(s.t.now())
 		check.That(t, more && s.inbox.first() == nil, "a message when the slice is over, more: %v", more)
 		began(sliceTime - 1)
-		left := s.collect()
+		left := s.distributeMessages()
 		check.That(t, !left && s.inbox.first() != nil, "no message before it is over, more: %v", left)
 		must.Do(c.WriteMsg([]byte("the last"), SendInfo{}))(t)
 		c.Abort("the end")
-		until(t, "both", func() bool { return s.gate.waiting.Load() > 1 })
+		until(t, "both", func() bool { return s.assocLock.backlogLen.Load() > 1 })
 		began(sliceTime/2 - 1)
-		s.drain(s.t.now())
+		s.drainBacklog(s.t.now())
 		began(sliceTime)
-		more = s.pump(s.t.now())
+		more = s.flushPending(s.t.now())
 		check.That(t, more && s.err == nil, "the end is told before the last message: %v", s.err)
 		s.unlock()
 		buf := make([]byte, 20)
@@ -361,7 +361,7 @@ type lazy struct{ above }
 
 func (l *lazy) Steps() uint64 {
 	time.Sleep(sliceTime) // of virtual time
-	l.work += sliceSteps
+	l.work += stepsPerClockCheck
 	return l.work
 }
 
@@ -377,18 +377,18 @@ func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 			r.pkts[i] = heartbeat(s, info)
 		}
 		s.lock()
-		s.stepper = new(lazy)
+		s.stepCounter = new(lazy)
 		s.unlock()
-		r.handle(len(want))
-		check.That(t, r.last == nil && !r.owned && r.conns == [rxBatch]*Conn{}, "it stays")
+		r.dispatchBatch(len(want))
+		check.That(t, r.lastConn == nil && !r.holdsLock && r.conns == [rxBatchPackets]*Conn{}, "it stays")
 		time.Sleep(time.Second)
 		synctest.Wait()
 		check.Slice(t, "answers", link.list, want)
 		s.lock()
-		s.stepper = nil // nobody sleeps with the gate any more: who waits for that meanwhile would keep time from passing
+		s.stepCounter = nil // nobody sleeps with the gate any more: who waits for that meanwhile would keep time from passing
 		s.unlock()
 	})
 }
 
-// owns is what Conn.input says of its caller.
+// owns is what Conn.deliverOrQueue says of its caller.
 func owns(_ int, owner bool) bool { return owner }

@@ -77,10 +77,10 @@ func (e *end) data() rawio.Packet {
 
 // give hands packets over in one batch.
 func (s *script) give(pkts ...rawio.Packet) {
-	s.r.begin()
+	s.r.beginRun()
 	copy(s.r.pkts, pkts)
-	s.r.handle(len(pkts))
-	s.r.finish(nil)
+	s.r.dispatchBatch(len(pkts))
+	s.r.finishRun(nil)
 }
 
 // heard returns what the ends have got since it was called last, each kind once.
@@ -288,7 +288,7 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 					}
 					got := strings.Join(s.heard(), ", ")
 					check.That(t, slices.Contains(strings.Split(row.want, " or "), got), "answers: %s, want %s", got, row.want)
-					check.That(t, s.r.conns == [rxBatch]*Conn{} && s.r.open == [rxBatch]bool{} && s.r.opens == 0, "the reader keeps something of the packets")
+					check.That(t, s.r.conns == [rxBatchPackets]*Conn{} && s.r.isDeferred == [rxBatchPackets]bool{} && s.r.numDeferred == 0, "the reader keeps something of the packets")
 				})
 			})
 		}
@@ -327,25 +327,25 @@ func TestBacklogOutlivesItsAssociation(t *testing.T) {
 		{"before its owner has seen to all", func(s *script, c *Conn, init rawio.Packet) {
 			a, now := c.lock()
 			a.Abort(now, nil)
-			c.pump(now)
+			c.flushPending(now)
 			s.give(init)
 			c.unlock()
 		}},
 		{"before the backlog is closed", func(s *script, c *Conn, init rawio.Packet) {
 			a, now := c.lock()
 			a.Abort(now, nil)
-			c.pump(now)
+			c.flushPending(now)
 			s.give(init)
-			left := c.settle(wakeFreed, nil)
+			left := c.runUnlockTasks(taskCloseAccount, nil)
 			check.Equal(s.TB, "packets left", len(left), 1)
-			s.tr.reroute(c, left)
+			s.tr.redeliverPackets(c, left)
 			c.unlock()
 		}},
 		{"when it is closed, while the association is in use", func(s *script, c *Conn, init rawio.Packet) {
 			a, now := c.lock()
 			a.Abort(now, nil)
-			c.pump(now)
-			c.settle(wakeFreed, nil)
+			c.flushPending(now)
+			c.runUnlockTasks(taskCloseAccount, nil)
 			s.give(init)
 			c.unlock()
 		}},
@@ -371,7 +371,7 @@ func TestEndedAssociationIsFoundNoMore(t *testing.T) {
 		c := s.setUp(a)
 		core, now := c.lock()
 		core.Abort(now, nil)
-		s.tr.bury(c)
+		s.tr.removeFromIndex(c)
 		s.give(a.data())
 		check.Equal(t, "answer", strings.Join(s.heard(), ", "), "A T: ABORT")
 		c.unlock()

@@ -132,12 +132,12 @@ func TestListenAgainWhileAcceptedAssociationsLive(t *testing.T) {
 				}
 				must.OK(t, again.Close())
 				check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(one.Addr(), port), quiet))(t, "Dial when nobody listens", syscall.ECONNREFUSED)
-				for _, c := range p.b.all() {
+				for _, c := range p.b.liveConns() {
 					c.Abort("")
 				}
 				p.b.mu.Lock()
 				defer p.b.mu.Unlock()
-				check.That(t, len(p.b.ports)+len(p.b.bound)+len(p.b.claimed) == 0, "users %v, addresses %v, claims %v are left", p.b.ports, p.b.bound, p.b.claimed)
+				check.That(t, len(p.b.portUsers)+len(p.b.boundAddrs)+len(p.b.linkBoundAddrs) == 0, "users %v, addresses %v, claims %v are left", p.b.portUsers, p.b.boundAddrs, p.b.linkBoundAddrs)
 				check.OK(t, lb.BindPort(port))
 			})
 		}

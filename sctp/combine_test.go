@@ -27,53 +27,53 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 		}
 		sent = append(sent, "|")
 	}
-	o := combiner{write: write}
+	o := coalescer{writeLink: write}
 	add := func(text string, ecn uint8) string {
 		head, body := []byte(text[:1]), []byte(text[1:])
 		pkts := []rawio.Packet{{Vec: [][]byte{head, body}, ECN: ecn}}
-		number, yours := o.add(pkts, len(text))
+		number, yours := o.tryAdd(pkts, len(text))
 		clear(head)
 		clear(body)
 		pkts[0] = rawio.Packet{}
 		return fmt.Sprint(number > 0, yours)
 	}
-	o.woke(6) // 3 are enough
+	o.expectReplies(6) // 3 are enough
 	for i, want := range []string{"true true", "true false", "true true", "true true"} {
 		check.Equal(t, fmt.Sprint("there is room, and the caller sends, at ", i), add(fmt.Sprint("packet", i), uint8(i)), want)
 	}
-	o.send()
-	o.send()
+	o.sendPending()
+	o.sendPending()
 	check.Equal(t, "a batch begins anew", add("next", 0), "true true")
-	o.send()
-	o.woke(1e6)
-	check.Equal(t, "packets that are enough where more are awake than a batch is for", o.enough.Load(), combinedMost/combinePart+1)
-	o.woke(6)
+	o.sendPending()
+	o.expectReplies(1e6)
+	check.Equal(t, "packets that are enough where more are awake than a batch is for", o.flushThreshold.Load(), maxBatchPackets/expectedRepliesPart+1)
+	o.expectReplies(6)
 	check.Equal(t, "sent", strings.Join(sent, " "), "packet0 0 packet1 1 packet2 2 packet3 3 | next 0 |")
 
-	o.collected.Store(true)
+	o.readerFlushes.Store(true)
 	for i, want := range []string{"true false", "true false", "true true"} {
 		check.Equal(t, fmt.Sprint("there is room, and the caller sends what the reader collects, at ", i), add("x", 0), want)
 	}
-	o.send()
-	o.collected.Store(false)
+	o.sendPending()
+	o.readerFlushes.Store(false)
 
-	for n := 0; n < combinedMost; n++ {
+	for n := 0; n < maxBatchPackets; n++ {
 		add("x", 0)
 	}
 	check.Equal(t, "beyond the most packets", add("x", 0), "false false")
 	written := 0
-	o.write = func(pkts []rawio.Packet) {
+	o.writeLink = func(pkts []rawio.Packet) {
 		if written++; written == 1 { // while they are written others come, and who brings them does not wait
 			add("later", 0)
-			o.send()
+			o.sendPending()
 		}
 		write(pkts)
 	}
-	o.send()
-	check.That(t, written == 2 && sent[len(sent)-2] == "later 0" && o.pending.Load() == 0, "what came meanwhile: %q, %d batches, %d packets wait", sent[len(sent)-2], written, o.pending.Load())
-	long := make([]byte, combinedOctets/32)
+	o.sendPending()
+	check.That(t, written == 2 && sent[len(sent)-2] == "later 0" && o.pendingPackets.Load() == 0, "what came meanwhile: %q, %d batches, %d packets wait", sent[len(sent)-2], written, o.pendingPackets.Load())
+	long := make([]byte, maxBatchOctets/32)
 	for range 32 {
-		o.add([]rawio.Packet{{Vec: [][]byte{long}}}, len(long))
+		o.tryAdd([]rawio.Packet{{Vec: [][]byte{long}}}, len(long))
 	}
 	check.Equal(t, "beyond the most octets", add("x", 0), "false false")
 }
@@ -83,16 +83,16 @@ func TestWhoSendsWaitsForWhoIsAwake(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	p := newPair(t)
 	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
-	p.a.out.woke(9)
+	p.a.coalescer.expectReplies(9)
 	together := 0
 	for range 100 {
-		p.a.out.add(pkts, 1)
-		go p.a.out.add(pkts, 1)
+		p.a.coalescer.tryAdd(pkts, 1)
+		go p.a.coalescer.tryAdd(pkts, 1)
 		before := p.a.stats.txPackets.Load()
-		if p.a.sendTogether(); p.a.stats.txPackets.Load() == before+2 {
+		if p.a.yieldAndSend(); p.a.stats.txPackets.Load() == before+2 {
 			together++
 		}
-		until(t, "the other", func() bool { p.a.sendCombined(); return p.a.stats.txPackets.Load() == before+2 })
+		until(t, "the other", func() bool { p.a.sendCoalesced(); return p.a.stats.txPackets.Load() == before+2 })
 	}
 	check.That(t, together > 50, "of 100 pairs of packets %d go together", together)
 }
@@ -106,7 +106,7 @@ type slept struct {
 }
 
 func (s *slept) Wait(p rawio.Pause) error {
-	s.told = append(s.told, fmt.Sprint(p, " ", s.t.stats.txPackets.Load(), " ", s.t.out.collected.Load()))
+	s.told = append(s.told, fmt.Sprint(p, " ", s.t.stats.txPackets.Load(), " ", s.t.coalescer.readerFlushes.Load()))
 	return s.err
 }
 
@@ -114,32 +114,32 @@ func (s *slept) Wait(p rawio.Pause) error {
 func TestReaderSendsBeforeItWaits(t *testing.T) {
 	p := newPair(t)
 	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
-	p.a.out.woke(9)
+	p.a.coalescer.expectReplies(9)
 	s := &slept{t: p.a}
-	w := collector{s, p.a}
+	w := flushingWaiter{s, p.a}
 	for _, pause := range []rawio.Pause{rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park} {
-		p.a.out.add(pkts, 1)
+		p.a.coalescer.tryAdd(pkts, 1)
 		must.OK(t, w.Wait(pause))
 	}
 	check.Equal(t, "pauses, what had been sent, and who sends next", fmt.Sprint(s.told),
 		fmt.Sprintf("[%d 1 false %d 2 true %d 3 true %d 4 false %d 5 false %d 6 false]", rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park))
-	check.That(t, p.a.out.collected.Load(), "a reader that has slept is not to send")
-	u := turn{}
-	u.rx.t, u.rx.collects, u.rx.pace = p.a, true, p.a.turn.rx.pace
-	u.timer = time.AfterFunc(time.Hour, func() {})
-	defer u.timer.Stop()
-	p.a.out.add(pkts, 1)
-	u.leave(0)
-	check.That(t, p.a.stats.txPackets.Load() == 7 && !p.a.out.collected.Load(), "who gives the turn up has sent %d, and is to send: %v", p.a.stats.txPackets.Load(), p.a.out.collected.Load())
+	check.That(t, p.a.coalescer.readerFlushes.Load(), "a reader that has slept is not to send")
+	u := readerRole{}
+	u.rx.t, u.rx.flushesOnWait, u.rx.pollPolicy = p.a, true, p.a.readerRole.rx.pollPolicy
+	u.summonTimer = time.AfterFunc(time.Hour, func() {})
+	defer u.summonTimer.Stop()
+	p.a.coalescer.tryAdd(pkts, 1)
+	u.leaveRole(0)
+	check.That(t, p.a.stats.txPackets.Load() == 7 && !p.a.coalescer.readerFlushes.Load(), "who gives the turn up has sent %d, and is to send: %v", p.a.stats.txPackets.Load(), p.a.coalescer.readerFlushes.Load())
 	s.err = rawio.ErrInterrupted
-	check.That(t, w.Wait(rawio.Yield) == s.err && !p.a.out.collected.Load(), "who is to give the turn up is to send: %v", p.a.out.collected.Load())
+	check.That(t, w.Wait(rawio.Yield) == s.err && !p.a.coalescer.readerFlushes.Load(), "who is to give the turn up is to send: %v", p.a.coalescer.readerFlushes.Load())
 }
 
 // Where there is always something to read the reader does not wait: it sends in between, and at once when it goes, or packets come one at a time.
 func TestReaderThatDoesNotWaitSends(t *testing.T) {
 	p := newPair(t)
 	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
-	p.a.out.woke(9)
+	p.a.coalescer.expectReplies(9)
 	for _, tt := range []struct {
 		name   string
 		ready  func(r *receiver)
@@ -147,29 +147,29 @@ func TestReaderThatDoesNotWaitSends(t *testing.T) {
 		sent   int // by which run
 		goesOn bool
 	}{
-		{"a few short packets", nil, func(r *receiver) { r.octets = 100; r.collect(true) }, mostRuns, true},
-		{"many octets", nil, func(r *receiver) { r.octets = shortWork + 1; r.collect(true) }, 1, true},
-		{"nothing", nil, func(r *receiver) { must.OK(t, r.run(0, nil)) }, mostRuns, true},
-		{"the turn is wanted", nil, func(r *receiver) { must.OK(t, r.run(0, rawio.ErrInterrupted)) }, 1, false},
+		{"a few short packets", nil, func(r *receiver) { r.runOctets = 100; r.updateReaderFlushes(true) }, maxRunsUnflushed, true},
+		{"many octets", nil, func(r *receiver) { r.runOctets = shortWorkOctets + 1; r.updateReaderFlushes(true) }, 1, true},
+		{"nothing", nil, func(r *receiver) { must.OK(t, r.runBatch(0, nil)) }, maxRunsUnflushed, true},
+		{"the turn is wanted", nil, func(r *receiver) { must.OK(t, r.runBatch(0, rawio.ErrInterrupted)) }, 1, false},
 		{"one packet at a time", func(r *receiver) {
-			for r.pace.State() == pace.Many {
-				r.pace.Handled(1, 100, 0, false)
+			for r.pollPolicy.State() == pace.Concurrent {
+				r.pollPolicy.RecordHandled(1, 100, 0, false)
 			}
-		}, func(r *receiver) { must.OK(t, r.run(0, nil)) }, 1, false},
+		}, func(r *receiver) { must.OK(t, r.runBatch(0, nil)) }, 1, false},
 	} {
 		r := newReceiver(p.a, p.a.link, false)
-		if r.collects = true; tt.ready != nil {
+		if r.flushesOnWait = true; tt.ready != nil {
 			tt.ready(&r)
 		}
 		for range 2 {
-			p.a.out.collected.Store(true)
-			_, yours := p.a.out.add(pkts, 1)
+			p.a.coalescer.readerFlushes.Store(true)
+			_, yours := p.a.coalescer.tryAdd(pkts, 1)
 			must.That(t, !yours, "%s: who adds it is to send", tt.name)
 			before, runs := p.a.stats.txPackets.Load(), 0
 			for ; p.a.stats.txPackets.Load() == before && runs < 99; runs++ {
 				tt.run(&r)
 			}
-			check.That(t, runs == tt.sent && p.a.out.collected.Load() == tt.goesOn, "%s: sent in run %d, and goes on: %v", tt.name, runs, p.a.out.collected.Load())
+			check.That(t, runs == tt.sent && p.a.coalescer.readerFlushes.Load() == tt.goesOn, "%s: sent in run %d, and goes on: %v", tt.name, runs, p.a.coalescer.readerFlushes.Load())
 		}
 	}
 }
@@ -182,13 +182,13 @@ func testCombined(t *testing.T) {
 	p := newPair(t)
 	c, _ := p.connect(t, nil, nil)
 	synctest.Wait()
-	p.a.turn.rx.pace.Handled(9, 900, 1, false)
-	p.a.out.woke(9)
-	p.a.out.add([]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
+	p.a.readerRole.rx.pollPolicy.RecordHandled(9, 900, 1, false)
+	p.a.coalescer.expectReplies(9)
+	p.a.coalescer.tryAdd([]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
 	before := p.a.Stats().TxPackets
 	must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 	check.Equal(t, "packets sent by who has one behind another's", p.a.Stats().TxPackets-before, 0)
-	must.Do(c.WriteMsg(make([]byte, combineOctets), SendInfo{}))(t) // which goes out by itself, and not before these
+	must.Do(c.WriteMsg(make([]byte, maxCoalescedOctets), SendInfo{}))(t) // which goes out by itself, and not before these
 	check.Equal(t, "packets sent, four of them for that", p.a.Stats().TxPackets-before, 6)
 	synctest.Wait() // nothing comes any more
 	a, now := c.lock()
@@ -200,26 +200,26 @@ func testCombined(t *testing.T) {
 		packets, size int
 		want          bool
 	}{
-		{"two of many", 2, 2, combineOctets/2 - wire.CommonHeaderLen, true},
+		{"two of many", 2, 2, maxCoalescedOctets/2 - wire.CommonHeaderLen, true},
 		{"behind others, which somebody else sends", 9, 2, 40, true},
 		{"one more", 2, 3, 40, false},
-		{"longer ones", 2, 2, combineOctets/2 - wire.CommonHeaderLen + 4, false},
+		{"longer ones", 2, 2, maxCoalescedOctets/2 - wire.CommonHeaderLen + 4, false},
 		{"nobody else was woken", 1, 2, 40, false},
 		{"alone", 2, 2, 40, false},
 		{"the last of an association", 2, 2, 40, false},
 	} {
-		p.a.turn.rx.pace.Handled(9, 900, 1, false)
+		p.a.readerRole.rx.pollPolicy.RecordHandled(9, 900, 1, false)
 		for i := 0; i < 9 && row.name == "alone"; i++ {
-			p.a.turn.rx.pace.Handled(1, 100, 0, false)
+			p.a.readerRole.rx.pollPolicy.RecordHandled(1, 100, 0, false)
 		}
 		if row.name == "the last of an association" {
 			a.Abort(now, nil)
 		}
-		p.a.out.enough.Store(row.enough)
+		p.a.coalescer.flushThreshold.Store(row.enough)
 		b := ready(to, row.packets, row.size)
-		c.combined = false
-		check.Equal(t, row.name, p.a.combine(b, a), row.want)
-		check.That(t, (len(b.Pkts) == 0) == row.want && c.combined == (row.name == "two of many"), "%s: %d packets are left, the owner is to send: %v", row.name, len(b.Pkts), c.combined)
+		c.mustSendCoalesced = false
+		check.Equal(t, row.name, p.a.tryCoalesce(b, a), row.want)
+		check.That(t, (len(b.Pkts) == 0) == row.want && c.mustSendCoalesced == (row.name == "two of many"), "%s: %d packets are left, the owner is to send: %v", row.name, len(b.Pkts), c.mustSendCoalesced)
 	}
 }
 
@@ -241,28 +241,28 @@ func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 		c, _ := p.connect(t, nil, nil)
 		synctest.Wait()
 		full := func() {
-			for len(p.a.out.batch.pkts) < combinedMost {
-				p.a.out.add([]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
+			for len(p.a.coalescer.batch.pkts) < maxBatchPackets {
+				p.a.coalescer.tryAdd([]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
 			}
 		}
 		a, _ := c.lock()
 		to := a.PathStats(0)
 		leave := func() bool {
-			c.among = true
-			return p.a.combine(ready(to, 1, 40), a)
+			c.servedWithOthers = true
+			return p.a.tryCoalesce(ready(to, 1, 40), a)
 		}
 		full()
 		before := p.a.Stats()
-		check.That(t, leave() && p.a.out.pending.Load() == 1, "a packet behind a full batch: %d wait", p.a.out.pending.Load())
+		check.That(t, leave() && p.a.coalescer.pendingPackets.Load() == 1, "a packet behind a full batch: %d wait", p.a.coalescer.pendingPackets.Load())
 		after := p.a.Stats()
-		check.That(t, after.TxPackets == before.TxPackets+combinedMost && after.TxBatches == before.TxBatches+1, "sent: %d packets in %d batches",
+		check.That(t, after.TxPackets == before.TxPackets+maxBatchPackets && after.TxBatches == before.TxBatches+1, "sent: %d packets in %d batches",
 			after.TxPackets-before.TxPackets, after.TxBatches-before.TxBatches)
 		full()
-		p.a.out.sending.Lock()
-		check.That(t, !leave() && p.a.out.pending.Load() == combinedMost, "behind a full batch, with another on its way: %d wait", p.a.out.pending.Load())
-		p.a.out.sending.Unlock()
+		p.a.coalescer.sendMu.Lock()
+		check.That(t, !leave() && p.a.coalescer.pendingPackets.Load() == maxBatchPackets, "behind a full batch, with another on its way: %d wait", p.a.coalescer.pendingPackets.Load())
+		p.a.coalescer.sendMu.Unlock()
 		c.unlock()
-		p.a.sendCombined()
+		p.a.sendCoalesced()
 	})
 }
 
@@ -284,9 +284,9 @@ func TestHeartbeatsGoTogether(t *testing.T) {
 			packets, batches := s.TxPackets-before[i].TxPackets, s.TxBatches-before[i].TxBatches
 			check.That(t, packets >= 9*many && packets > 20*batches, "host %d has sent %d packets in %d batches", i, packets, batches)
 		}
-		for _, c := range p.a.all() {
+		for _, c := range p.a.liveConns() {
 			c.lock()
-			check.That(t, !c.among, "what an association sends by itself later is left to others")
+			check.That(t, !c.servedWithOthers, "what an association sends by itself later is left to others")
 			c.unlock()
 		}
 	})

@@ -143,8 +143,8 @@ type Config struct {
 	// It is called before the association's first packet.
 	Upper func(*Conn, *assoc.Assoc) Upper
 
-	socket  *Socket     // that the association belongs to
-	proceed func() bool // see assoc.Assoc.OnAnswer
+	socket     *Socket     // that the association belongs to
+	mayProceed func() bool // see assoc.Assoc.OnAnswer
 }
 
 // numOptions is how many fields Config and assoc.Config begin with in common.
@@ -155,7 +155,7 @@ func (c *Config) Complete() (d Config, err error) {
 	if c != nil {
 		d = *c
 	}
-	a, err := d.core().Complete()
+	a, err := d.assocConfig().Complete()
 	if err != nil {
 		return Config{}, err
 	}
@@ -163,8 +163,8 @@ func (c *Config) Complete() (d Config, err error) {
 	return d, nil
 }
 
-// core returns the options as the core has them.
-func (c *Config) core() *assoc.Config {
+// assocConfig returns the options as the core has them.
+func (c *Config) assocConfig() *assoc.Config {
 	a := new(assoc.Config)
 	copyOptions(a, c)
 	return a
@@ -178,15 +178,15 @@ func copyOptions(to, from any) {
 	}
 }
 
-func (c *Config) backlog() int {
+func (c *Config) backlogLimit() int {
 	if c.Backlog > 0 {
 		return c.Backlog
 	}
 	return 128
 }
 
-// sendBuffer returns the send buffer to begin with.
-func (c *Config) sendBuffer() int { return cmp.Or(c.SendBuffer, tx.FirstBuffer) }
+// firstSendBuffer returns the send buffer to begin with.
+func (c *Config) firstSendBuffer() int { return cmp.Or(c.SendBuffer, tx.FirstBuffer) }
 
 // TransportConfig says how a Transport behaves. The zero value is what most programs want.
 type TransportConfig struct {
@@ -254,7 +254,7 @@ func (c *TransportConfig) closeTimeout() time.Duration {
 	return 10 * time.Second
 }
 
-func (c *TransportConfig) rand() io.Reader {
+func (c *TransportConfig) randReader() io.Reader {
 	if c.Rand != nil {
 		return c.Rand
 	}

@@ -22,99 +22,99 @@ import (
 // What each packet, each write and each read looks at comes first and together, with the core of the association: where there are many of them
 // none of it is in a cache, and each of the lines that it lies in takes longer to come than the work on it does. One that is known by the address of another can be asked for with it.
 type Conn struct {
-	// Owner only, but for t, dropped, letSack, due, wants, slack and readable. What a write looks at comes first, up to the first part of the gate, see fetchToWrite.
-	t          *Transport
-	upper      Upper          // nil: the message API below
-	stepper    stepper        // upper, if it is one
-	slice      slice          // what has been done since the gate was taken
-	wake       wake           // what settle has to do
-	closing    bool           // Close or Abort was called: reads and writes are refused
-	ended      bool           // the association is no more
-	failed     bool           // lost or err is set
-	combined   bool           // its packets wait in the combiner, and the owner is to send what is there
-	among      bool           // others are being served with it, and what they send may go together
-	squeezed   bool           // memory is short, and this association has more than its share
-	freed      bool           // it has given all its memory back
-	noted      bool           // there are notes
-	oneLife    bool           // a restart of the peer ends it
-	expects    atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
-	dropped    atomic.Bool    // a packet found no room in the backlog, and the journal does not know
-	letSack    atomic.Bool    // a SACK that is held back may go
-	combinedIn uint64         // the last batch of the combiner that has packets of it
-	tracing    *tracing       // nil: nobody traces
-	chargedAt  int            // octets of messages at that, see moved
-	due        atomicTime     // the deadline that the timers have for it, in the heap or in the wheel
-	wants      atomicTime     // the one that it is to have
-	slack      atomic.Int64   // and how much earlier that may be
-	inHeap     rawio.Time     // the one in the heap, guarded by its lock: due, or a later one; Never if it has none there
-	heapNumber int32          // in the heap, guarded by its lock; 0: it is not there
-	uncharged  int32          // packets since the last charge
-	quietAt    rawio.Time     // when to give back what a program that writes no more has no use for, Never if there is nothing
-	rest       []rawio.Packet // of the backlog, taken and not handled yet
-	inbox      inbox
-	sendbuf    sendBuf
-	gate       gate
+	// Owner only, but for t, dropped, sackReleased, due, wants, slack and readable. What a write looks at comes first, up to the first part of the gate, see fetchToWrite.
+	t                 *Transport
+	upper             Upper          // nil: the message API below
+	stepCounter       stepCounter    // upper, if it is one
+	workSlice         workSlice      // what has been done since the gate was taken
+	afterUnlock       unlockTask     // what settle has to do
+	closing           bool           // Close or Abort was called: reads and writes are refused
+	ended             bool           // the association is no more
+	failed            bool           // lost or err is set
+	mustSendCoalesced bool           // its packets wait in the combiner, and the owner is to send what is there
+	servedWithOthers  bool           // others are being served with it, and what they send may go together
+	memoryPressure    bool           // memory is short, and this association has more than its share
+	memoryFreed       bool           // it has given all its memory back
+	keepsEvents       bool           // there are notes
+	failsOnRestart    bool           // a restart of the peer ends it
+	expectsWrites     atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
+	backlogOverflowed atomic.Bool    // a packet found no room in the backlog, and the journal does not know
+	sackReleased      atomic.Bool    // a SACK that is held back may go
+	coalescedBatch    uint64         // the last batch of the combiner that has packets of it
+	traceState        *traceState    // nil: nobody traces
+	chargedOctets     int            // octets of messages at that, see moved
+	timerAt           atomicTime     // the deadline that the timers have for it, in the heap or in the wheel
+	wantedAt          atomicTime     // the one that it is to have
+	timerSlack        atomic.Int64   // and how much earlier that may be
+	heapAt            rawio.Time     // the one in the heap, guarded by its lock: due, or a later one; Never if it has none there
+	heapID            int32          // in the heap, guarded by its lock; 0: it is not there
+	unchargedPackets  int32          // packets since the last charge
+	trimAt            rawio.Time     // when to give back what a program that writes no more has no use for, Never if there is nothing
+	backlogRest       []rawio.Packet // of the backlog, taken and not handled yet
+	inbox             inbox
+	sendbuf           sendBuf
+	assocLock         assocLock
 
 	// What a packet that comes, or a read, looks at besides. The association follows.
-	writers  int32 // that wait for room
-	unread   int32 // messages that wait in socket
-	drawnTo  int   // octets that the account has drawn
-	streams  map[wire.StreamID]*Stream
-	socket   *Socket    // one-to-many style: whose association it is
-	readAt   rawio.Time // when a message was last read to its end
-	rdl      deadline
-	readable Signal
-	reader   ahead.Sleeper // who waits for it
-	a        assoc.Assoc
+	numWriters     int32 // that wait for room
+	unreadMessages int32 // messages that wait in socket
+	accountDrawn   int   // octets that the account has drawn
+	streams        map[wire.StreamID]*Stream
+	socket         *Socket    // one-to-many style: whose association it is
+	lastReadAt     rawio.Time // when a message was last read to its end
+	readDeadline   deadline
+	readable       Signal
+	blockedReader  ahead.BlockedGoroutine // who waits for it
+	a              assoc.Assoc
 
-	life     life
-	listener *Listener // passive associations: who accepts it
+	lifecycle lifecycle
+	listener  *Listener // passive associations: who accepts it
 
-	writable Signal          // without a channel until somebody has waited for it
-	wdl      deadline        // not the only one of those that wait for writable: Streams and Sockets have theirs
-	lost     error           // unread messages were dropped at its end: what readers hear
-	err      error           // why the association ended
-	taken    []rawio.Packet  // rest, with those that were handled
-	waiting  *writer         // the first of the calls that wait for room in sendbuf; there are writers of them
-	orphans  *[]rawio.Packet // that came behind its end, see orphan
-	// wakeStreams are the streams that got messages since the gate was last opened.
-	wakeStreams *[]*Stream
-	entries     *[]entry // for the journal
-	notes       *notes   // nil if no events are kept
+	writable        Signal          // without a channel until somebody has waited for it
+	writeDeadline   deadline        // not the only one of those that wait for writable: Streams and Sockets have theirs
+	unreadLostErr   error           // unread messages were dropped at its end: what readers hear
+	err             error           // why the association ended
+	backlogTaken    []rawio.Packet  // rest, with those that were handled
+	firstWriter     *waitingWriter  // the first of the calls that wait for room in sendbuf; there are writers of them
+	orphanedPackets *[]rawio.Packet // that came behind its end, see orphan
+	// streamsToWake are the streams that got messages since the gate was last opened.
+	streamsToWake *[]*Stream
+	logEntries    *[]logEntry // for the journal
+	eventQueue    *eventQueue // nil if no events are kept
 
-	hold        hold             // owner only: see LongestHold
-	account     *account.Account // owner only: what the peer makes the association hold
-	began       rawio.Time       // when setting it up did
-	born        uint64           // how many associations there were before
-	squeezedNow atomic.Bool      // squeezed, for others
-	removed     bool             // socket has it no more, guarded by its lock
-	unsent      bool             // messages have failed since Close
-	unheard     bool             // Close has thrown messages of the peer away, of which it is to hear
-	placed      bool             // it has a place at the listener, guarded by the lock of its queue
-	from        netip.Addr       // the address by whose part of its places it waits at the listener, or as whose socket has it
-	boundAt     *[]netip.Addr    // the addresses that Dial, or its listener, has bound its port at
+	lockHold             lockHold         // owner only: see LongestHold
+	account              *account.Account // owner only: what the peer makes the association hold
+	beganAt              rawio.Time       // when setting it up did
+	assocNumber          uint64           // how many associations there were before
+	memoryPressureShared atomic.Bool      // squeezed, for others
+	removedFromSocket    bool             // socket has it no more, guarded by its lock
+	hasUnsent            bool             // messages have failed since Close
+	discardedUnread      bool             // Close has thrown messages of the peer away, of which it is to hear
+	hasAcceptSlot        bool             // it has a place at the listener, guarded by the lock of its queue
+	peerAddr             netip.Addr       // the address by whose part of its places it waits at the listener, or as whose socket has it
+	boundAddrs           *[]netip.Addr    // the addresses that Dial, or its listener, has bound its port at
 
-	spareStreams atomic.Pointer[[]*Stream] // an empty list for wakeStreams
+	spareWakeList atomic.Pointer[[]*Stream] // an empty list for streamsToWake
 }
 
-// wake is a set of things to do once the gate is open again.
-type wake uint16
+// unlockTask is a set of things to do once the gate is open again.
+type unlockTask uint16
 
 const (
-	wakeReaders wake = 1 << iota
-	wakeWriters
-	wakeUp
-	wakeDown
-	wakeRefresh
-	wakeEvents
-	wakeFreed
-	wakeSocket // messages wait in socket
-	wakeListed // wakeStreams or entries are not empty
-	wakeOrphans
+	taskWakeReaders unlockTask = 1 << iota
+	taskWakeWriters
+	taskAnnounceUp
+	taskForgetConn
+	taskRefreshIndex
+	taskNotifyEvents
+	taskCloseAccount
+	taskWakeSocket // messages wait in socket
+	taskDrainLists // streamsToWake or entries are not empty
+	taskRerouteOrphans
 )
 
-// newCore returns where the core of an association is to lie, and connOf the Conn that it lies in.
-func newCore() *assoc.Assoc { return &new(Conn).a }
+// newAssoc returns where the core of an association is to lie, and connOf the Conn that it lies in.
+func newAssoc() *assoc.Assoc { return &new(Conn).a }
 
 func connOf(a *assoc.Assoc) *Conn {
 	return (*Conn)(unsafe.Add(unsafe.Pointer(a), -int(unsafe.Offsetof(Conn{}.a))))
@@ -123,34 +123,34 @@ func connOf(a *assoc.Assoc) *Conn {
 func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	c := connOf(a)
 	accounts := new([2]account.Account) // which outlive it, see keepAccount
-	c.t, c.began, c.account, c.gate.account = t, t.now(), &accounts[0], &accounts[1]
-	c.life.isUp = a.State() == assoc.Established
+	c.t, c.beganAt, c.account, c.assocLock.backlogAccount = t, t.now(), &accounts[0], &accounts[1]
+	c.lifecycle.isUp = a.State() == assoc.Established
 	if cfg.Events > 0 {
-		c.notes = &notes{limit: cfg.Events, come: make(chan struct{}, 1)}
-		c.noted = true
+		c.eventQueue = &eventQueue{limit: cfg.Events, arrivedCh: make(chan struct{}, 1)}
+		c.keepsEvents = true
 	}
 	c.readable.init(t)
-	c.rdl.t, c.wdl.t, c.rdl.ready = t, t, &c.readable
-	c.gate.pool = t.arenas
-	affords := c.affords
-	c.sendbuf.base, c.sendbuf.affords = cfg.sendBuffer(), affords
+	c.readDeadline.t, c.writeDeadline.t, c.readDeadline.signal = t, t, &c.readable
+	c.assocLock.arenaPool = t.arenaPool
+	affords := c.canAfford
+	c.sendbuf.baseOctets, c.sendbuf.canAfford = cfg.firstSendBuffer(), affords
 	a.OnGrow(affords)
-	c.due.Store(rawio.Never)
-	c.wants.Store(rawio.Never)
-	c.inHeap = rawio.Never
-	c.quietAt = rawio.Never
+	c.timerAt.Store(rawio.Never)
+	c.wantedAt.Store(rawio.Never)
+	c.heapAt = rawio.Never
+	c.trimAt = rawio.Never
 	c.socket = cfg.socket
 	if t.cfg.Tracer != nil {
-		c.tracing = new(tracing)
+		c.traceState = new(traceState)
 	}
 	a.Owner = c
 	if cfg.Upper != nil {
 		c.upper = cfg.Upper(c, a)
 		a.SetUpper(c.upper, c.upper)
-		c.stepper, _ = c.upper.(stepper)
+		c.stepCounter, _ = c.upper.(stepCounter)
 	} else {
 		a.SetUpper(nil, (*messageSource)(c))
-		if !c.noted {
+		if !c.keepsEvents {
 			a.IgnoreDry()
 		}
 	}
@@ -160,250 +160,252 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 // lock makes the caller the owner of the association and returns its core and the time. Between lock
 // and unlock the core may be used freely; nothing in between may block.
 func (c *Conn) lock() (*assoc.Assoc, rawio.Time) {
-	c.own()
+	c.acquireLock()
 	return &c.a, c.t.now()
 }
 
-// goOn is lock and unlock, for another goroutine.
-func (c *Conn) goOn() {
-	c.own()
+// lockAndFlush is lock and unlock, for another goroutine.
+func (c *Conn) lockAndFlush() {
+	c.acquireLock()
 	c.unlock()
 }
 
-// own takes the gate, tryOwn does if it is free, and disown gives it up.
-func (c *Conn) own() {
-	if !c.soon() {
-		c.gate.own.Lock()
+// acquireLock takes the gate, tryLock does if it is free, and disown gives it up.
+func (c *Conn) acquireLock() {
+	if !c.tryLockYielding() {
+		c.assocLock.ownerMu.Lock()
 	}
-	c.slice = slice{steps: c.steps()}
-	c.holds()
+	c.workSlice = workSlice{stepsAtCheck: c.workSteps()}
+	c.beginHold()
 }
 
-func (c *Conn) tryOwn() bool {
-	if !c.gate.own.TryLock() {
+func (c *Conn) tryLock() bool {
+	if !c.assocLock.ownerMu.TryLock() {
 		return false
 	}
-	c.slice = slice{steps: c.steps()}
-	c.holds()
+	c.workSlice = workSlice{stepsAtCheck: c.workSteps()}
+	c.beginHold()
 	return true
 }
 
-func (c *Conn) disown() {
-	c.hasHeld()
-	c.gate.own.Unlock()
+func (c *Conn) releaseLock() {
+	c.endHold()
+	c.assocLock.ownerMu.Unlock()
 }
 
 // unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
-func (c *Conn) unlock() { c.unlockSoon(c.t.now()) }
+func (c *Conn) unlock() { c.unlockAsOf(c.t.now()) }
 
-// unlockSoon is unlock for who has done so little since now that the clock need not be read again.
-func (c *Conn) unlockSoon(now rawio.Time) {
-	if c.unlockAt(now) {
-		c.t.sendTogether()
+// unlockAsOf is unlock for who has done so little since now that the clock need not be read again.
+func (c *Conn) unlockAsOf(now rawio.Time) {
+	if c.flushAndUnlock(now) {
+		c.t.yieldAndSend()
 	}
 }
 
 // unlockAfterRead is unlock for who has read, or has only looked. Mostly nothing follows from that, and looking for what does would take
 // longer than the reading.
 func (c *Conn) unlockAfterRead(now rawio.Time) {
-	if c.uncharged > 0 || c.wake != 0 || c.closing || c.ended || c.squeezed || c.tracing != nil || c.moved() || c.a.SackDue(now) {
+	if c.unchargedPackets > 0 || c.afterUnlock != 0 || c.closing || c.ended || c.memoryPressure || c.traceState != nil || c.needsCharge() || c.a.SackDue(now) {
 		c.unlock()
 		return
 	}
-	c.release()
+	c.unlockWithoutFlush()
 }
 
-// release gives ownership up for who has nothing to send, and hands on what was left to the owner meanwhile.
-func (c *Conn) release() {
-	c.disown()
-	if c.missed() && c.tryOwn() {
+// unlockWithoutFlush gives ownership up for who has nothing to send, and hands on what was left to the owner meanwhile.
+func (c *Conn) unlockWithoutFlush() {
+	c.releaseLock()
+	if c.hasPendingWork() && c.tryLock() {
 		c.unlock()
 	}
 }
 
-// missed says whether something was left to the owner, who may have looked before that.
-func (c *Conn) missed() bool { return c.gate.waiting.Load() > 0 || c.letSack.Load() }
+// hasPendingWork says whether something was left to the owner, who may have looked before that.
+func (c *Conn) hasPendingWork() bool {
+	return c.assocLock.backlogLen.Load() > 0 || c.sackReleased.Load()
+}
 
-// unlockAt is unlock at a known time. It says whether the caller has to send what the combiner has.
-func (c *Conn) unlockAt(now rawio.Time) (combined bool) {
+// flushAndUnlock is unlock at a known time. It says whether the caller has to send what the combiner has.
+func (c *Conn) flushAndUnlock(now rawio.Time) (combined bool) {
 	for round := 0; ; round++ {
-		more := c.pump(now)
+		more := c.flushPending(now)
 		var events []TraceEvent
-		if c.tracing != nil {
-			c.observe(now)
-			events = c.traced()
+		if c.traceState != nil {
+			c.traceChanges(now)
+			events = c.takeTraceEvents()
 		}
-		combined = combined || c.combined
-		c.combined, c.among = false, false
-		w, streams, entries, orphans := c.wake, (*[]*Stream)(nil), (*[]entry)(nil), []rawio.Packet(nil)
-		if c.wake = 0; w&wakeListed != 0 {
-			streams, entries = c.wakeStreams, c.entries
-			c.wakeStreams, c.entries = nil, nil
+		combined = combined || c.mustSendCoalesced
+		c.mustSendCoalesced, c.servedWithOthers = false, false
+		w, streams, entries, orphans := c.afterUnlock, (*[]*Stream)(nil), (*[]logEntry)(nil), []rawio.Packet(nil)
+		if c.afterUnlock = 0; w&taskDrainLists != 0 {
+			streams, entries = c.streamsToWake, c.logEntries
+			c.streamsToWake, c.logEntries = nil, nil
 		}
-		if w&wakeOrphans != 0 {
-			orphans, c.orphans = *c.orphans, nil
+		if w&taskRerouteOrphans != 0 {
+			orphans, c.orphanedPackets = *c.orphanedPackets, nil
 		}
-		if w&wakeWriters != 0 && c.writable.c == nil {
-			w &^= wakeWriters // nobody has ever waited
+		if w&taskWakeWriters != 0 && c.writable.tokenCh == nil {
+			w &^= taskWakeWriters // nobody has ever waited
 		}
-		c.disown()
-		if c.dropped.Load() && c.dropped.Swap(false) {
-			c.t.journal.reached(limitBacklog, c.t.stats.backlogDropped.Load())
+		c.releaseLock()
+		if c.backlogOverflowed.Load() && c.backlogOverflowed.Swap(false) {
+			c.t.eventLog.logLimit(limitBacklog, c.t.stats.backlogDropped.Load())
 		}
 		for i := range events {
 			c.t.cfg.Tracer.Trace(&events[i])
 		}
 		if entries != nil {
-			c.report(*entries)
+			c.writeLogEntries(*entries)
 		}
-		if orphans = append(orphans, c.settle(w, streams)...); len(orphans) > 0 {
-			c.t.reroute(c, orphans)
+		if orphans = append(orphans, c.runUnlockTasks(w, streams)...); len(orphans) > 0 {
+			c.t.redeliverPackets(c, orphans)
 		}
-		if !more && !c.missed() || !c.tryOwn() {
+		if !more && !c.hasPendingWork() || !c.tryLock() {
 			return combined // nothing left, or the next owner goes on with it
 		}
-		if round == ownerRounds {
-			c.disown()
-			go c.goOn()
+		if round == maxRoundsPerCaller {
+			c.releaseLock()
+			go c.lockAndFlush()
 			return combined
 		}
 		now = c.t.now()
 	}
 }
 
-// leave leaves a packet to the owner, and returns how many that are: 0 if there will be no owner any more. The line about one for which there is no
+// enqueueBacklog leaves a packet to the owner, and returns how many that are: 0 if there will be no owner any more. The line about one for which there is no
 // room is written when the gate is open: the caller may be the owner.
-func (c *Conn) leave(p *rawio.Packet) int {
-	switch c.gate.post(p) {
-	case postClosed:
+func (c *Conn) enqueueBacklog(p *rawio.Packet) int {
+	switch c.assocLock.enqueuePacket(p) {
+	case enqueueClosed:
 		return 0
-	case postFull:
+	case enqueueFull:
 		c.t.stats.backlogDropped.Add(1)
-		c.dropped.Store(true)
+		c.backlogOverflowed.Store(true)
 	}
 	return 1
 }
 
-// charges counts n packets, and charges the account of the association now and then.
-func (c *Conn) charges(n int) {
-	if c.uncharged += int32(n); c.uncharged > chargeEvery {
-		c.charge()
-		c.uncharged = 1
+// chargePackets counts n packets, and charges the account of the association now and then.
+func (c *Conn) chargePackets(n int) {
+	if c.unchargedPackets += int32(n); c.unchargedPackets > chargeEveryPackets {
+		c.chargeMemory()
+		c.unchargedPackets = 1
 	}
 }
 
-// behind handles what was left to the owner, and says whether some of it still is: what comes now is to wait behind that.
-func (c *Conn) behind(now rawio.Time) bool {
-	c.drain(now)
-	return len(c.rest) > 0
+// drainBacklogFirst handles what was left to the owner, and says whether some of it still is: what comes now is to wait behind that.
+func (c *Conn) drainBacklogFirst(now rawio.Time) bool {
+	c.drainBacklog(now)
+	return len(c.backlogRest) > 0
 }
 
-// orphan sets the rest of the backlog apart: the association has ended, and these packets are for whatever has come after it. Owner only.
-func (c *Conn) orphan() {
-	if c.orphans == nil {
-		c.orphans = new([]rawio.Packet)
+// orphanBacklog sets the rest of the backlog apart: the association has ended, and these packets are for whatever has come after it. Owner only.
+func (c *Conn) orphanBacklog() {
+	if c.orphanedPackets == nil {
+		c.orphanedPackets = new([]rawio.Packet)
 	}
-	*c.orphans = append(*c.orphans, c.rest...)
-	c.rest = nil
-	c.wake |= wakeOrphans
+	*c.orphanedPackets = append(*c.orphanedPackets, c.backlogRest...)
+	c.backlogRest = nil
+	c.afterUnlock |= taskRerouteOrphans
 }
 
-// drain handles the packets that have arrived while the gate was taken, as far as the slice goes, and says whether there were any.
-func (c *Conn) drain(now rawio.Time) (any bool) {
-	for len(c.rest) > 0 || c.gate.waiting.Load() > 0 {
-		if len(c.rest) == 0 {
-			c.taken = c.gate.take()
-			c.rest = c.taken
+// drainBacklog handles the packets that have arrived while the gate was taken, as far as the slice goes, and says whether there were any.
+func (c *Conn) drainBacklog(now rawio.Time) (any bool) {
+	for len(c.backlogRest) > 0 || c.assocLock.backlogLen.Load() > 0 {
+		if len(c.backlogRest) == 0 {
+			c.backlogTaken = c.assocLock.takeBacklog()
+			c.backlogRest = c.backlogTaken
 		}
-		for len(c.rest) > 0 {
-			if any = true; c.over(sliceTime / 2) {
+		for len(c.backlogRest) > 0 {
+			if any = true; c.sliceIsOver(sliceTime / 2) {
 				return true
 			}
-			n := c.handle(now, c.rest)
+			n := c.processPackets(now, c.backlogRest)
 			if n == 0 {
-				c.orphan()
+				c.orphanBacklog()
 				break
 			}
-			rawio.ReleaseAll(c.rest[:n])
-			c.rest = c.rest[n:]
+			rawio.ReleaseAll(c.backlogRest[:n])
+			c.backlogRest = c.backlogRest[n:]
 		}
-		c.gate.done(c.taken)
-		c.taken, c.rest = nil, nil
+		c.assocLock.recycleBacklog(c.backlogTaken)
+		c.backlogTaken, c.backlogRest = nil, nil
 	}
 	return any
 }
 
-// pump moves everything that the last step has made ready: events, messages, packets, the timer. Between two batches
+// flushPending moves everything that the last step has made ready: events, messages, packets, the timer. Between two batches
 // it takes what has arrived, so that the backlog stays short however much there is to send. more says that it has
 // stopped before all was sent, for others to have the gate and to hear of completions.
-func (c *Conn) pump(now rawio.Time) (more bool) {
+func (c *Conn) flushPending(now rawio.Time) (more bool) {
 	began := now
-	if c.letSack.Load() {
-		c.letSackGo()
+	if c.sackReleased.Load() {
+		c.releaseSack()
 	}
-	c.drain(now)
+	c.drainBacklog(now)
 	c.handleEvents(now)
 	left := false
-	for range ownerBatches {
+	for range maxBatchesPerHold {
 		if c.upper != nil {
 			left = c.upper.HandleReceived(now)
 		} else {
-			left = c.collect()
+			left = c.distributeMessages()
 		}
-		if c.unheard {
+		if c.discardedUnread {
 			c.abortUnread(now)
 		}
 		var sent bool
-		if sent, more = c.t.transmit(now, &c.a); sent && (more || c.gate.waiting.Load() > 0) {
+		if sent, more = c.t.transmitBatch(now, &c.a); sent && (more || c.assocLock.backlogLen.Load() > 0) {
 			now = c.t.now() // it takes a while
 		}
-		more = c.drain(now) || more || left
+		more = c.drainBacklog(now) || more || left
 		more = c.handleEvents(now) || more
-		if !more || now.Sub(began) > sendTime || c.over(sliceTime) {
+		if !more || now.Sub(began) > maxSendTime || c.sliceIsOver(sliceTime) {
 			break
 		}
 	}
-	if c.ended && !left && !c.unreadLeft() {
-		c.giveUp()
+	if c.ended && !left && !c.hasUnread() {
+		c.freeMemory()
 	}
-	if c.uncharged > 0 || c.squeezed || c.moved() {
-		c.charge()
+	if c.unchargedPackets > 0 || c.memoryPressure || c.needsCharge() {
+		c.chargeMemory()
 	}
-	if c.quietAt == rawio.Never && !c.ended && (c.sendbuf.held() > 0 || c.a.State() == assoc.Established && !c.a.Rests()) {
-		c.quietAt = now.Add(assoc.RestAfter)
+	if c.trimAt == rawio.Never && !c.ended && (c.sendbuf.heldOctets() > 0 || c.a.State() == assoc.Established && !c.a.IsIdle()) {
+		c.trimAt = now.Add(assoc.IdleAfter)
 	}
-	if next := c.a.NextTimeout(); next <= c.quietAt {
-		c.t.timers.set(c, next, c.a.Slack(next))
+	if next := c.a.NextTimeout(); next <= c.trimAt {
+		c.t.timers.setDeadline(c, next, c.a.Slack(next))
 	} else {
-		c.t.timers.set(c, c.quietAt, assoc.RestAfter/2)
+		c.t.timers.setDeadline(c, c.trimAt, assoc.IdleAfter/2)
 	}
 	return more
 }
 
 // dropUnread gives back messages that nobody will read.
 func (c *Conn) dropUnread() {
-	c.inbox.discard(&c.a)
+	c.inbox.discardAll(&c.a)
 	for _, s := range c.streams { // in whatever order
-		s.inbox.discard(&c.a)
+		s.inbox.discardAll(&c.a)
 	}
 }
 
-// eventsAtOnce is how many events are handled before others have their turn: there is one for each message that fails with an association.
-const eventsAtOnce = 512
+// maxEventsAtOnce is how many events are handled before others have their turn: there is one for each message that fails with an association.
+const maxEventsAtOnce = 512
 
 // handleEvents handles the events of the association and says whether there were any.
 func (c *Conn) handleEvents(now rawio.Time) (any bool) {
-	if c.a.State() == assoc.Closed && !c.ended && c.upper == nil && c.collect() {
+	if c.a.State() == assoc.Closed && !c.ended && c.upper == nil && c.distributeMessages() {
 		return true // its end is told behind the messages that came before
 	}
-	for i := 0; i < eventsAtOnce && c.a.Eventful() && c.handleNext(now); i++ {
+	for i := 0; i < maxEventsAtOnce && c.a.HasEvents() && c.handleNextEvent(now); i++ {
 		any = true
 	}
 	return any
 }
 
-// handleNext handles one event, if there is any.
-func (c *Conn) handleNext(now rawio.Time) bool {
+// handleNextEvent handles one event, if there is any.
+func (c *Conn) handleNextEvent(now rawio.Time) bool {
 	ev, ok := c.a.PollEvent()
 	if ok {
 		c.handleEvent(now, ev)
@@ -412,32 +414,32 @@ func (c *Conn) handleNext(now rawio.Time) bool {
 }
 
 func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
-	c.note(ev) // it copies a message that failed before its memory is freed
-	c.record(ev)
-	if c.tracing != nil {
-		c.notice(now, ev)
+	c.queueEvent(ev) // it copies a message that failed before its memory is freed
+	c.queueLogEntry(ev)
+	if c.traceState != nil {
+		c.traceAssocEvent(now, ev)
 	}
 	switch ev.Kind {
 	case assoc.EventUp:
 		c.t.stats.established.Add(1)
-		c.wake |= wakeUp | wakeRefresh
+		c.afterUnlock |= taskAnnounceUp | taskRefreshIndex
 	case assoc.EventRestart, assoc.EventPathUp, assoc.EventPathDown:
-		c.wake |= wakeRefresh
-		c.slice.start(now)
-		if c.oneLife && ev.Kind == assoc.EventRestart {
-			c.restarted(now)
+		c.afterUnlock |= taskRefreshIndex
+		c.workSlice.ensureBegun(now)
+		if c.failsOnRestart && ev.Kind == assoc.EventRestart {
+			c.abortOnRestart(now)
 		}
 	case assoc.EventDown:
-		c.slice.start(now) // an Upper ends all that it has
+		c.workSlice.ensureBegun(now) // an Upper ends all that it has
 		c.err = ev.Err
-		c.ended, c.failed, c.quietAt = true, true, rawio.Never
-		c.wake |= wakeDown
+		c.ended, c.failed, c.trimAt = true, true, rawio.Never
+		c.afterUnlock |= taskForgetConn
 		c.wakeAll()
 	case assoc.EventSendFailed:
 		if c.upper == nil {
-			c.sendbuf.free(ev.Token)
-			c.wake |= wakeWriters
-			c.unsent = c.unsent || c.closing
+			c.sendbuf.freeMessage(ev.Token)
+			c.afterUnlock |= taskWakeWriters
+			c.hasUnsent = c.hasUnsent || c.closing
 		}
 	}
 	if c.upper != nil {
@@ -445,38 +447,38 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	}
 }
 
-// settle does what must not be done by the owner: it wakes whoever waits, those who read and write last, who may go on to ask for
+// runUnlockTasks does what must not be done by the owner: it wakes whoever waits, those who read and write last, who may go on to ask for
 // what else has come to pass. It returns the packets that the backlog of an association still has that is no more.
-func (c *Conn) settle(w wake, streams *[]*Stream) (left []rawio.Packet) {
+func (c *Conn) runUnlockTasks(w unlockTask, streams *[]*Stream) (left []rawio.Packet) {
 	var next *rawio.Packet
-	if w&wakeEvents != 0 {
-		notify(c.notes.come)
+	if w&taskNotifyEvents != 0 {
+		sendToken(c.eventQueue.arrivedCh)
 	}
-	if w&wakeRefresh != 0 {
-		c.t.refresh(c)
+	if w&taskRefreshIndex != 0 {
+		c.t.refreshIndex(c)
 	}
-	if w&wakeUp != 0 && c.life.tell() {
-		c.announce()
+	if w&taskAnnounceUp != 0 && c.lifecycle.claimAnnouncement() {
+		c.announceUp()
 	}
 	if c.upper != nil {
 		c.upper.Settled()
 	}
-	if w&wakeDown != 0 {
-		next = c.t.forget(c)
+	if w&taskForgetConn != 0 {
+		next = c.t.forgetConn(c)
 		if c.socket != nil {
-			c.socket.remove(c)
+			c.socket.removeConn(c)
 		}
-		c.life.end()
-		c.t.rouse()
+		c.lifecycle.markEnded()
+		c.t.wakeLinkReader()
 	}
-	if w&wakeFreed != 0 {
+	if w&taskCloseAccount != 0 {
 		left = c.t.closeAccount(c)
 		if c.listener != nil && c.err != assoc.ErrShutdown {
-			c.listener.leave(c)
+			c.listener.dropFailed(c)
 		}
 	}
 	if next != nil { // before what has come behind it
-		c.t.reroute(c, []rawio.Packet{*next})
+		c.t.redeliverPackets(c, []rawio.Packet{*next})
 	}
 	if streams != nil {
 		for _, s := range *streams {
@@ -484,65 +486,65 @@ func (c *Conn) settle(w wake, streams *[]*Stream) (left []rawio.Packet) {
 		}
 		clear(*streams)
 		*streams = (*streams)[:0]
-		c.spareStreams.Store(streams)
+		c.spareWakeList.Store(streams)
 	}
-	if w&wakeReaders != 0 {
+	if w&taskWakeReaders != 0 {
 		c.readable.Set()
 	}
-	if w&wakeSocket != 0 {
+	if w&taskWakeSocket != 0 {
 		c.socket.readable.Set()
 	}
-	if w&wakeWriters != 0 {
+	if w&taskWakeWriters != 0 {
 		c.writable.Set()
 	}
 	return left
 }
 
-// announce tells who waits for the association that it is established.
-func (c *Conn) announce() {
+// announceUp tells who waits for the association that it is established.
+func (c *Conn) announceUp() {
 	switch {
 	case c.socket != nil:
-		c.socket.add(c)
+		c.socket.addConn(c)
 	case c.listener != nil:
-		c.listener.offer(c)
+		c.listener.offerConn(c)
 	}
-	c.life.begin()
+	c.lifecycle.markUp()
 }
 
 // wakeAll has settle wake everybody who reads or writes. Owner only.
 func (c *Conn) wakeAll() {
-	c.wake |= wakeReaders | wakeWriters
+	c.afterUnlock |= taskWakeReaders | taskWakeWriters
 	for _, s := range c.streams { // in whatever order
 		c.wakeStream(s)
 	}
 }
 
-func notify(c chan struct{}) {
+func sendToken(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// timeout is called by the timer heap when the deadline of c has come, or is near. What is sent may go with that of others: the heap sees to it.
-func (c *Conn) timeout() {
+// handleTimeout is called by the timer heap when the deadline of c has come, or is near. What is sent may go with that of others: the heap sees to it.
+func (c *Conn) handleTimeout() {
 	a, now := c.lock()
-	c.among = true
+	c.servedWithOthers = true
 	a.HandleTimeout(now)
-	if now >= c.quietAt.Add(-assoc.RestAfter/2) { // of which it may be half where somebody is awake then for others
-		c.sendbuf.trim()
-		c.quietAt = rawio.Never
+	if now >= c.trimAt.Add(-assoc.IdleAfter/2) { // of which it may be half where somebody is awake then for others
+		c.sendbuf.trimIdle()
+		c.trimAt = rawio.Never
 	}
-	c.trim(c.held()) // any timer is an occasion
-	c.unlockAt(now)
+	c.trimAccounts(c.heldOctets()) // any timer is an occasion
+	c.flushAndUnlock(now)
 }
 
 // Done is closed when the association has ended; Err then says why.
-func (c *Conn) Done() <-chan struct{} { return c.life.over() }
+func (c *Conn) Done() <-chan struct{} { return c.lifecycle.endedChan() }
 
 // Err returns why the association has ended, or nil while it lives.
 func (c *Conn) Err() error {
-	if c.life.hasEnded() {
+	if c.lifecycle.hasEnded() {
 		return c.err
 	}
 	return nil
@@ -556,21 +558,21 @@ func (c *Conn) Err() error {
 // Where messages of the peer are unread, the peer hears of an ABORT (cause 12) once it has everything: they are lost, as
 // when a kernel's socket is closed. Closing again returns nil.
 func (c *Conn) Close() error {
-	_, err := c.close()
+	_, err := c.closeGracefully()
 	return err
 }
 
-// unreadReason is what the peer hears when Close has thrown its messages away.
-const unreadReason = "closed with messages unread"
+// closedUnreadReason is what the peer hears when Close has thrown its messages away.
+const closedUnreadReason = "closed with messages unread"
 
-// close is Close, and says whether it was the first.
-func (c *Conn) close() (first bool, err error) {
+// closeGracefully is Close, and says whether it was the first.
+func (c *Conn) closeGracefully() (first bool, err error) {
 	a, now := c.lock()
 	first = !c.closing
 	c.closing = true
 	c.wakeAll()
 	if first {
-		c.unheard = c.unreadLeft()
+		c.discardedUnread = c.hasUnread()
 		c.dropUnread()
 		a.Shutdown(now)
 	}
@@ -580,30 +582,30 @@ func (c *Conn) close() (first bool, err error) {
 		return false, nil
 	}
 	if !c.awaitEnd(trip) {
-		c.t.grace.InVain()
+		c.t.closeGrace.RecordVainWait()
 		c.Abort("close timed out")
 		return true, os.ErrDeadlineExceeded
 	}
-	if c.unsent {
+	if c.hasUnsent {
 		return true, c.err
 	}
 	return true, nil
 }
 
 const (
-	// closeRate is how many octets the peer has to acknowledge in a second for Close to go on beyond CloseTimeout, and closeMost
+	// minCloseRate is how many octets the peer has to acknowledge in a second for Close to go on beyond CloseTimeout, and maxCloseTimeouts
 	// how often CloseTimeout it may take in all.
-	closeRate = 1 << 10
-	closeMost = 10
+	minCloseRate     = 1 << 10
+	maxCloseTimeouts = 10
 )
 
 // awaitEnd waits for the end of the association, over a path with that round trip, and says whether it has come. Beyond the grace
 // period it waits as long as each further CloseTimeout sees progress.
 func (c *Conn) awaitEnd(trip time.Duration) bool {
 	period := c.t.cfg.closeTimeout()
-	wait := c.t.grace.Left(period, trip)
-	left := c.unacknowledged()
-	for range closeMost {
+	wait := c.t.closeGrace.WaitLeft(period, trip)
+	left := c.unackedOctets()
+	for range maxCloseTimeouts {
 		timer := time.NewTimer(wait)
 		select {
 		case <-c.Done():
@@ -612,7 +614,7 @@ func (c *Conn) awaitEnd(trip time.Duration) bool {
 		case <-timer.C:
 		}
 		had := left
-		if left = c.unacknowledged(); float64(had-left) < closeRate*wait.Seconds() && (had == 0 || left > 0) {
+		if left = c.unackedOctets(); float64(had-left) < minCloseRate*wait.Seconds() && (had == 0 || left > 0) {
 			return false
 		}
 		wait = period
@@ -620,8 +622,8 @@ func (c *Conn) awaitEnd(trip time.Duration) bool {
 	return false
 }
 
-// unacknowledged returns the octets that were written and that the peer has not acknowledged.
-func (c *Conn) unacknowledged() int {
+// unackedOctets returns the octets that were written and that the peer has not acknowledged.
+func (c *Conn) unackedOctets() int {
 	st := c.Stats()
 	return st.Outstanding + st.Queued
 }
@@ -630,8 +632,8 @@ func (c *Conn) unacknowledged() int {
 // was written is delivered by then. Owner only.
 func (c *Conn) abortUnread(now rawio.Time) {
 	if s := c.a.State(); s == assoc.ShutdownSent || s == assoc.ShutdownAckSent {
-		c.unheard = false
-		c.a.Abort(now, []byte(unreadReason))
+		c.discardedUnread = false
+		c.a.Abort(now, []byte(closedUnreadReason))
 	}
 }
 
@@ -654,8 +656,8 @@ func (c *Conn) closedErr() error {
 		return net.ErrClosed
 	case !c.failed:
 		return nil
-	case c.lost != nil:
-		return c.lost
+	case c.unreadLostErr != nil:
+		return c.unreadLostErr
 	}
 	return c.err
 }
@@ -675,17 +677,17 @@ func (c *Conn) readErr() error {
 
 // SetDeadline sets the read and the write deadline.
 func (c *Conn) SetDeadline(t time.Time) error {
-	c.rdl.set(t)
-	c.wdl.set(t)
+	c.readDeadline.set(t)
+	c.writeDeadline.set(t)
 	return nil
 }
 
 // SetReadDeadline makes reads that block past t fail with os.ErrDeadlineExceeded. The zero time
 // means no deadline.
-func (c *Conn) SetReadDeadline(t time.Time) error { c.rdl.set(t); return nil }
+func (c *Conn) SetReadDeadline(t time.Time) error { c.readDeadline.set(t); return nil }
 
 // SetWriteDeadline makes writes that block past t fail with os.ErrDeadlineExceeded.
-func (c *Conn) SetWriteDeadline(t time.Time) error { c.wdl.set(t); return nil }
+func (c *Conn) SetWriteDeadline(t time.Time) error { c.writeDeadline.set(t); return nil }
 
 // LocalAddr returns the local address and SCTP port.
 func (c *Conn) LocalAddr() net.Addr {

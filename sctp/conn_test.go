@@ -105,8 +105,8 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		c, _ := newPair(t).connect(t, &Config{DisablePMTUD: true, HeartbeatInterval: -1, Events: 9}, quiet)
 		tokens := func() (set [3]bool) {
 			var events chan struct{}
-			if c.notes != nil {
-				events = c.notes.come
+			if c.eventQueue != nil {
+				events = c.eventQueue.arrivedCh
 			}
 			for i, ch := range []<-chan struct{}{c.readable.C(), c.writable.C(), events} {
 				select {
@@ -119,26 +119,26 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		}
 		synctest.Wait()
 		c.lock()
-		w := new(writer)
-		c.awaitRoom(w)
-		c.waitsNoMore(w)
+		w := new(waitingWriter)
+		c.queueWriter(w)
+		c.unqueueWriter(w)
 		c.unlock()
 		tokens()
-		for i, w := range []wake{wakeReaders, wakeWriters, wakeEvents} {
+		for i, w := range []unlockTask{taskWakeReaders, taskWakeWriters, taskNotifyEvents} {
 			c.lock()
-			c.wake = w
+			c.afterUnlock = w
 			c.unlock()
 			want := [3]bool{}
 			want[i] = true
 			check.Equal(t, "are woken", tokens(), want)
-			c.goOn()
+			c.lockAndFlush()
 			check.Equal(t, "are woken once more", tokens(), [3]bool{})
 		}
 		c.lock()
-		check.That(t, !c.unlockAt(c.t.now()), "who has sent nothing together with others is to send that")
+		check.That(t, !c.flushAndUnlock(c.t.now()), "who has sent nothing together with others is to send that")
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t) // has not waited, nor do others
 		check.Fails(c.WriteMsg([]byte("x"), SendInfo{Dest: addrsA[1].Addr()}))(t, "to nowhere", assoc.ErrNoPath)
-		check.That(t, !tokens()[1] && c.writers == 0, "who writes wakes others that do not wait")
+		check.That(t, !tokens()[1] && c.numWriters == 0, "who writes wakes others that do not wait")
 		d := &deadline{t: c.t}
 		d.set(time.Now())
 		c.readable.Set()
@@ -154,7 +154,7 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 		must.OK(t, <-write)
 		check.That(t, !tokens()[1], "who has waited, and leaves no room for several messages, wakes others")
 		c.Abort("")
-		check.Equal(t, "late at the end", c.rdl.wait(&c.readable), false)
+		check.Equal(t, "late at the end", c.readDeadline.wait(&c.readable), false)
 	})
 }
 
@@ -167,14 +167,14 @@ func TestReadingInPartsLeavesNothingBehind(t *testing.T) {
 		for _, left := range []bool{false, true} {
 			read := blocked(func() error { _, _, err := s.ReadMsg(buf); return err })
 			synctest.Wait()
-			woken := s.t.wakes.Load()
+			woken := s.t.signalWakes.Load()
 			must.Do(c.WriteMsg([]byte("hello"), SendInfo{}))(t)
 			must.OK(t, <-read)
 			check.That(t, s.readable.isSet(), "the rest is nobody's")
 			must.Two(s.ReadMsg(buf))(t)
 			check.Equal(t, "the signal is set behind the last part", s.readable.isSet(), left)
 			synctest.Wait() // who wakes somebody counts it afterwards
-			check.Equal(t, "goroutines that a packet has woken", s.t.wakes.Load()-woken, 1)
+			check.Equal(t, "goroutines that a packet has woken", s.t.signalWakes.Load()-woken, 1)
 			must.OK(t, s.SetReadDeadline(time.Now()))
 			must.OK(t, s.SetReadDeadline(time.Time{}))
 			<-s.readable.C()
@@ -188,7 +188,7 @@ func TestEndIsToldBehindAllThatFails(t *testing.T) {
 		a, b, links := apiPair(t)
 		c, _ := associate(t, a, b, nil, nil)
 		links[0].Lose.Store(true)
-		for range 3 * eventsAtOnce {
+		for range 3 * maxEventsAtOnce {
 			must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		}
 		c.Abort("")
@@ -239,13 +239,13 @@ func TestEndIsToldAlsoPastADeadline(t *testing.T) {
 func TestDeadlineIsOfOneDirection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, links := apiPair(t)
-		c, s := associate(t, a, b, &Config{SendBuffer: streamChunk + 1}, nil)
+		c, s := associate(t, a, b, &Config{SendBuffer: streamChunkOctets + 1}, nil)
 		defer s.Abort("")
 		links[1].Lose.Store(true) // acknowledges nothing
 		st := c.Stream(1)
 		must.OK(t, st.SetWriteDeadline(time.Now().Add(time.Second)))
-		n, err := st.Write(make([]byte, 2*streamChunk))
-		check.That(t, n == streamChunk && errors.Is(err, os.ErrDeadlineExceeded), "%d octets of more than there is room for, %v", n, err)
+		n, err := st.Write(make([]byte, 2*streamChunkOctets))
+		check.That(t, n == streamChunkOctets && errors.Is(err, os.ErrDeadlineExceeded), "%d octets of more than there is room for, %v", n, err)
 		calls := [4]func() error{
 			func() error { _, _, err := c.ReadMsg(nil); return err },
 			func() error { _, err := c.WriteMsg(make([]byte, 2), SendInfo{}); return err },
@@ -277,7 +277,7 @@ func TestDeadlineIsOfOneDirection(t *testing.T) {
 			d.set(time.Now().Add(row.in))
 			time.Sleep(row.wait)
 			synctest.Wait()
-			check.That(t, isClosed(d.passed()) == row.want, "%v after a deadline in %v: passed %v", row.wait, row.in, !row.want)
+			check.That(t, isClosed(d.expiredChan()) == row.want, "%v after a deadline in %v: passed %v", row.wait, row.in, !row.want)
 		}
 	})
 }
@@ -348,7 +348,7 @@ func TestCloseWithMessagesUnreadTellsThePeer(t *testing.T) {
 			<-s.Done()
 			if row.unread {
 				var abort *AbortError
-				check.That(t, errors.As(s.Err(), &abort) && abort.ByPeer && string(abort.Reason()) == unreadReason, "the peer hears of %v", s.Err())
+				check.That(t, errors.As(s.Err(), &abort) && abort.ByPeer && string(abort.Reason()) == closedUnreadReason, "the peer hears of %v", s.Err())
 			} else {
 				check.Error(t, "the peer hears", s.Err(), ErrShutdown)
 			}
@@ -472,8 +472,8 @@ func TestStreamsAreConns(t *testing.T) {
 	check.That(t, n == 4 && info.Stream == 0 && err == nil, "%d octets of stream %d, %v: want what the closed stream takes no more", n, info.Stream, err)
 	again := s.Stream(0)
 	check.That(t, in.Close() == nil && s.Stream(0) == again && again != in, "a stream ends with the one before it, or not at all")
-	must.Do(c.Stream(7).Write(make([]byte, streamChunk+5)))(t)
-	for _, size := range []int{streamChunk, 5} {
+	must.Do(c.Stream(7).Write(make([]byte, streamChunkOctets+5)))(t)
+	for _, size := range []int{streamChunkOctets, 5} {
 		_, info, err := s.ReadMsg(make([]byte, 1<<17))
 		check.That(t, err == nil && info.Size == size && info.Stream == 7, "a piece of what was written is %+v, %v, want %d octets", info, err, size)
 	}
@@ -539,12 +539,12 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 		silent := must.Get(NewTransport(la, nil))(t)
 		defer silent.Close()
 		to, began := netip.AddrPortFrom(p.bAddr, 9), time.Now()
-		_, _, err := happy(t.Context(), []attempt{{p.a, rawLink, to, way{}, nil}, {silent, rawLink, to, way{}, nil}}, &Config{RTOInitial: 2 * time.Second}, time.Hour)
+		_, _, err := raceAttempts(t.Context(), []dialAttempt{{p.a, rawLink, to, localRoute{}, nil}, {silent, rawLink, to, localRoute{}, nil}}, &Config{RTOInitial: 2 * time.Second}, time.Hour)
 		took := time.Since(began)
 		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && took >= 6*time.Second && took < 7*time.Second, "%v after %v", err, took)
 		l := must.Get(p.b.Listen(9, nil))(t)
 		began = time.Now()
-		must.Two(happy(t.Context(), []attempt{{silent, rawLink, to, way{}, nil}, {p.a, rawLink, to, way{}, nil}}, &Config{}, 0))(t)
+		must.Two(raceAttempts(t.Context(), []dialAttempt{{silent, rawLink, to, localRoute{}, nil}, {p.a, rawLink, to, localRoute{}, nil}}, &Config{}, 0))(t)
 		check.Equal(t, "the second attempt by default comes after", time.Since(began), 250*time.Millisecond)
 		must.OK(t, l.Close())
 		closed := newPair(t).a
@@ -556,7 +556,7 @@ func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 		}{{closed, p.a, ErrTransportClosed, 0}, {p.a, closed, syscall.ECONNREFUSED, 0}, {silent, p.a, syscall.ECONNREFUSED, 7}, {silent, closed, syscall.ETIMEDOUT, 7},
 			{closed, silent, ErrTransportClosed, 7}} {
 			began := time.Now()
-			_, _, err := happy(t.Context(), []attempt{{row.first, rawLink, to, way{}, nil}, {row.last, rawLink, to, way{}, nil}}, &Config{MaxInitRetrans: 2}, time.Hour)
+			_, _, err := raceAttempts(t.Context(), []dialAttempt{{row.first, rawLink, to, localRoute{}, nil}, {row.last, rawLink, to, localRoute{}, nil}}, &Config{MaxInitRetrans: 2}, time.Hour)
 			check.Error(t, "why", err, row.want)
 			check.Equal(t, "took seconds", time.Since(began)/time.Second, row.took)
 		}
@@ -568,15 +568,15 @@ func TestOvertakenIsNoReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, links := apiPair(t)
 		links[0].Chunk.Store(10) // COOKIE ECHO
-		var list []attempt
+		var list []dialAttempt
 		for range 2 {
 			l := must.Get(b.Listen(0, nil))(t)
-			list = append(list, attempt{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), way{}, nil})
+			list = append(list, dialAttempt{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), l.Port()), localRoute{}, nil})
 		}
-		_, _, err := happy(t.Context(), list, &Config{}, time.Millisecond)
+		_, _, err := raceAttempts(t.Context(), list, &Config{}, time.Millisecond)
 		check.That(t, errors.Is(err, syscall.ETIMEDOUT) && !errors.Is(err, assoc.ErrOvertaken), "%v", err)
 		time.AfterFunc(2*time.Second, func() { links[0].Chunk.Store(0) }) // behind the last COOKIE ECHO of the first
-		_, by := must.Two(happy(t.Context(), list, &Config{MaxInitRetrans: 1}, time.Hour))(t)
+		_, by := must.Two(raceAttempts(t.Context(), list, &Config{MaxInitRetrans: 1}, time.Hour))(t)
 		check.That(t, by == &list[1], "not the attempt that began when the one that was answered had failed")
 	})
 }
@@ -588,9 +588,9 @@ func TestAttemptIsAnsweredTwice(t *testing.T) {
 			a, b, links := apiPair(t)
 			links[0].Chunk.Store(10) // COOKIE ECHO
 			l := must.Get(b.Listen(0, &Config{CookieLife: 100 * time.Millisecond}))(t)
-			list := slices.Repeat([]attempt{{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), 9), way{}, nil}}, 2) // where nobody is
+			list := slices.Repeat([]dialAttempt{{a, rawLink, netip.AddrPortFrom(addrsB[0].Addr(), 9), localRoute{}, nil}}, 2) // where nobody is
 			list[at].remote = netip.AddrPortFrom(addrsB[0].Addr(), l.Port())
-			end := blocked(func() error { _, _, err := happy(t.Context(), list, &Config{}, time.Millisecond); return err })
+			end := blocked(func() error { _, _, err := raceAttempts(t.Context(), list, &Config{}, time.Millisecond); return err })
 			time.Sleep(500 * time.Millisecond) // of virtual time
 			links[0].Chunk.Store(0)
 			check.That(t, <-end == nil && b.Stats().Endpoint.StaleCookies > 0, "it fails, or no cookie was stale")
@@ -605,7 +605,7 @@ func TestEncapsulationPortIsOfAttemptsByUDP(t *testing.T) {
 		told, want uint16
 	}{{udpLink, 0, 7}, {udpLink, 5, 5}, {rawLink, 0, 0}, {rawLink, 5, 5}} {
 		b := besiege(t, 0, nil)
-		_, _, err := happy(t.Context(), []attempt{{b.Transport, row.kind, netip.MustParseAddrPort("10.0.0.2:1"), way{encap: 7}, nil}},
+		_, _, err := raceAttempts(t.Context(), []dialAttempt{{b.Transport, row.kind, netip.MustParseAddrPort("10.0.0.2:1"), localRoute{encapPort: 7}, nil}},
 			&Config{EncapPort: row.told, RTOInitial: time.Millisecond, RTOMin: time.Millisecond, MaxInitRetrans: 1}, time.Hour)
 		check.Error(t, "by a link that says nothing", err, syscall.ETIMEDOUT)
 		check.Equal(t, "port of UDP by "+string(row.kind), b.link.encap, row.want)
@@ -633,13 +633,13 @@ func TestPortInUse(t *testing.T) {
 	l := must.Get(p.b.Listen(4000, nil))(t)
 	p.a.mu.Lock()
 	for range 65536 - 49152 { // whoever asks for any port gets a dynamic one, until there are none
-		port, err := p.a.bind(0)
-		must.That(t, err == nil && port >= 49152 && p.a.ports[port] == 1, "port %d, %v", port, err)
+		port, err := p.a.bindListenPort(0)
+		must.That(t, err == nil && port >= 49152 && p.a.portUsers[port] == 1, "port %d, %v", port, err)
 	}
-	port, err := p.a.bind(0)
+	port, err := p.a.bindListenPort(0)
 	check.That(t, errors.Is(err, rawio.ErrPortInUse), "port %d, %v with none free", port, err)
-	p.a.release(50_000, time.Hour)
-	port, err = p.a.bind(0)
+	p.a.releasePort(50_000, time.Hour)
+	port, err = p.a.bindListenPort(0)
 	check.That(t, errors.Is(err, rawio.ErrPortInUse), "port %d, %v where only one that lingers is free", port, err)
 	p.a.mu.Unlock()
 	bad := &Config{LocalPort: 4001, MaxMessage: -1}
@@ -650,7 +650,7 @@ func TestPortInUse(t *testing.T) {
 		_, err = p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 1), bad)
 		check.That(t, errors.As(err, &wrong), "Dial with a bad configuration: %v", err)
 	}
-	check.Equal(t, "ports of Dials that have failed", len(p.b.dialled), 0)
+	check.Equal(t, "ports of Dials that have failed", len(p.b.dialUsers), 0)
 	_, err = p.b.Listen(4000, nil)
 	check.That(t, errors.Is(err, rawio.ErrPortInUse) && errors.Is(err, syscall.EADDRINUSE), "second listener: %v", err)
 	l.Close()
@@ -680,10 +680,10 @@ func TestDialsShareAPort(t *testing.T) {
 	check.Fails(p.a.Dial(ctx, to[2], &Config{LocalPort: 60_001}))(t, "a Dial from all addresses beside those from one", rawio.ErrPortInUse)
 	check.Fails(p.a.Listen(60_000, nil))(t, "a listener on the port", rawio.ErrPortInUse)
 	check.Fails(p.b.Dial(ctx, netip.AddrPortFrom(p.a.localAddr(), 1), &Config{LocalPort: 7}))(t, "a Dial from the port of a listener", rawio.ErrPortInUse)
-	check.Equal(t, "ports of Dials that have failed", len(p.b.dialled), 0)
+	check.Equal(t, "ports of Dials that have failed", len(p.b.dialUsers), 0)
 	p.a.mu.Lock()
 	for err := error(nil); err == nil; { // the others are for whoever has no other use for them
-		_, err = p.a.bind(0)
+		_, err = p.a.bindListenPort(0)
 	}
 	p.a.mu.Unlock()
 	any := must.Get(p.a.Dial(ctx, to[2], nil))(t)
@@ -695,7 +695,7 @@ func TestDialsShareAPort(t *testing.T) {
 		c.Abort("")
 		<-c.Done()
 		p.a.mu.Lock()
-		check.That(t, p.a.ports[60_000] == max(2-i, 1) && p.a.dialled[60_000] == 2-i, "%d users of the port, %d of Dial", p.a.ports[60_000], p.a.dialled[60_000]) // it lingers
+		check.That(t, p.a.portUsers[60_000] == max(2-i, 1) && p.a.dialUsers[60_000] == 2-i, "%d users of the port, %d of Dial", p.a.portUsers[60_000], p.a.dialUsers[60_000]) // it lingers
 		p.a.mu.Unlock()
 	}
 }
@@ -710,14 +710,14 @@ func TestDialBeyondTheBacklogIsRefused(t *testing.T) {
 	for range 3 {
 		must.OK(t, must.Get(p.a.Dial(deadlineCtx(t), to, nil))(t).probe())
 	}
-	check.That(t, l.waits() == 3 && !l.waiting.Full(netip.MustParseAddr("10.9.9.9")), "%d wait, or they keep other hosts out", l.waits())
+	check.That(t, l.waits() == 3 && !l.slots.IsFullFor(netip.MustParseAddr("10.9.9.9")), "%d wait, or they keep other hosts out", l.waits())
 	before := p.b.Totals().DataIn
 	for range 3 {
 		_, err := p.a.Dial(deadlineCtx(t), to, nil)
 		var refused *AbortError
 		check.That(t, errors.As(err, &refused) && refused.Setup && refused.Causes[0].Code == wire.CauseOutOfResource && errors.Is(err, syscall.ECONNREFUSED), "one more: %v", err)
 	}
-	check.Equal(t, "associations", len(p.b.all()), 3)
+	check.Equal(t, "associations", len(p.b.liveConns()), 3)
 	check.That(t, p.b.Totals().DataIn == before && p.b.Stats().AcceptRefused == 3, "DATA of those that were refused has come, or %d are counted", p.b.Stats().AcceptRefused)
 	must.Do(l.Accept(deadlineCtx(t)))(t)
 	must.Do(p.a.Dial(deadlineCtx(t), to, nil))(t)
@@ -752,10 +752,10 @@ func TestPlacesOfAssociationsThatHaveEndedBeforeAccept(t *testing.T) {
 			to := netip.AddrPortFrom(p.bAddr, l.Port())
 			for range backlog {
 				row.end(t, must.Get(p.a.Dial(deadlineCtx(t), to, nil))(t))
-				until(t, "the end", func() bool { return len(p.b.all()) == 0 })
+				until(t, "the end", func() bool { return len(p.b.liveConns()) == 0 })
 			}
 			want := backlog * row.places
-			until(t, "what is left to accept", func() bool { return l.waits() == want && l.waiting.Used() == int64(want) })
+			until(t, "what is left to accept", func() bool { return l.waits() == want && l.slots.UsedUnits() == int64(want) })
 			if c, err := p.a.Dial(deadlineCtx(t), to, nil); row.places == 1 {
 				check.Error(t, "one more of the address", err, syscall.ECONNREFUSED)
 			} else {
@@ -764,7 +764,7 @@ func TestPlacesOfAssociationsThatHaveEndedBeforeAccept(t *testing.T) {
 				s := must.Get(l.Accept(deadlineCtx(t)))(t)
 				check.Equal(t, "the state of what Accept returns", s.Stats().State, Established)
 			}
-			check.That(t, !l.waiting.Full(netip.MustParseAddr("10.9.9.9")), "other hosts are kept out")
+			check.That(t, !l.slots.IsFullFor(netip.MustParseAddr("10.9.9.9")), "other hosts are kept out")
 			for range want {
 				s := must.Get(l.Accept(deadlineCtx(t)))(t)
 				_, _, err := s.ReadMsg(make([]byte, 10))
@@ -774,7 +774,7 @@ func TestPlacesOfAssociationsThatHaveEndedBeforeAccept(t *testing.T) {
 				}
 				check.Error(t, "the end, as the reader hears of it", err, row.reads)
 			}
-			check.Equal(t, "places in the end", l.waiting.Used(), 0)
+			check.Equal(t, "places in the end", l.slots.UsedUnits(), 0)
 		})
 	}
 }
@@ -802,11 +802,11 @@ func (c *Conn) probe() error {
 func (c *Conn) sendBufUsed() int {
 	c.lock()
 	defer c.unlock()
-	c.waiting, c.writers = nil, 0
-	if c.sendbuf.used > 0 { // whoever asks waits
-		c.awaitRoom(new(writer))
+	c.firstWriter, c.numWriters = nil, 0
+	if c.sendbuf.usedOctets > 0 { // whoever asks waits
+		c.queueWriter(new(waitingWriter))
 	}
-	return c.sendbuf.used
+	return c.sendbuf.usedOctets
 }
 
 // Many goroutines on one association: every message arrives once, in the order of its stream.

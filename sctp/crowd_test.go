@@ -23,7 +23,7 @@ import (
 
 // watch looks at all that a Transport tells, again and again until the test is over.
 func watch(t *testing.T, tr *Transport) {
-	t.Cleanup(crowd.Watch(func() {
+	t.Cleanup(crowd.RunUntilStopped(func() {
 		s, n, m := tr.Stats(), tr.Associations(), tr.Memory()
 		total := tr.Totals()
 		check.That(t, s.RxDropped <= 1<<40 && n <= 1<<20 && m.Used <= 1<<40 && total.PacketsIn <= 1<<40, "%+v, %+v, %d associations, %+v", s, total, n, m)
@@ -38,10 +38,10 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	t.Run("deadline", func(t *testing.T) {
 		d := deadline{t: p.a}
 		set := func(after time.Duration) func(int) { return func(int) { d.set(time.Now().Add(after)) } }
-		crowd.Meet(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) { d.set(time.Time{}) },
-			func(int) { d.passed() }, func(int) { d.passed() })
+		crowd.RunTogether(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) { d.set(time.Time{}) },
+			func(int) { d.expiredChan() }, func(int) { d.expiredChan() })
 		d.set(time.Now().Add(-1))
-		check.That(t, isClosed(d.passed()), "a deadline in the past has not passed")
+		check.That(t, isClosed(d.expiredChan()), "a deadline in the past has not passed")
 	})
 	t.Run("timers", func(t *testing.T) {
 		start := time.Now()
@@ -49,66 +49,66 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		h := newTimers(now, func(*Conn) {}, func() {})
 		conns := make([]Conn, 3)
 		for i := range conns {
-			conns[i].due.Store(rawio.Never)
+			conns[i].timerAt.Store(rawio.Never)
 		}
 		set := func(after time.Duration) func(int) {
-			return func(i int) { h.set(&conns[i%len(conns)], now().Add(after), 0) }
+			return func(i int) { h.setDeadline(&conns[i%len(conns)], now().Add(after), 0) }
 		}
-		crowd.Meet(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) { h.remove(&conns[i%len(conns)]) },
-			func(int) { h.run() }, func(i int) { _ = conns[i%len(conns)].due.Load() },
+		crowd.RunTogether(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) { h.remove(&conns[i%len(conns)]) },
+			func(int) { h.runExpired() }, func(i int) { _ = conns[i%len(conns)].timerAt.Load() },
 			func(i int) {
 				if i == rounds-1 {
 					h.close()
 				}
 			})
 		h.close()
-		h.run()
+		h.runExpired()
 		check.That(t, !h.timer.Stop(), "a closed heap has a timer")
 	})
 	t.Run("gate", func(t *testing.T) {
 		for range rounds {
-			g, posted := &gate{account: new(account.Account)}, 0
-			crowd.Meet(4, func(int) {
-				if g.post(&rawio.Packet{Data: []byte("packet")}) != postFull {
+			g, posted := &assocLock{backlogAccount: new(account.Account)}, 0
+			crowd.RunTogether(4, func(int) {
+				if g.enqueuePacket(&rawio.Packet{Data: []byte("packet")}) != enqueueFull {
 					posted++
 				}
-			}, func(int) { g.post(&rawio.Packet{Data: []byte("another")}) }, func(int) {
-				g.own.Lock()
-				g.done(g.take())
-				g.own.Unlock()
+			}, func(int) { g.enqueuePacket(&rawio.Packet{Data: []byte("another")}) }, func(int) {
+				g.ownerMu.Lock()
+				g.recycleBacklog(g.takeBacklog())
+				g.ownerMu.Unlock()
 			}, func(i int) {
 				if i == 3 {
-					g.close()
+					g.closeBacklog()
 				}
 			})
-			check.That(t, g.waiting.Load() == 0 && posted == 4, "%d wait in a closed gate, of %d", g.waiting.Load(), posted)
+			check.That(t, g.backlogLen.Load() == 0 && posted == 4, "%d wait in a closed gate, of %d", g.backlogLen.Load(), posted)
 		}
 	})
 	t.Run("journal", func(t *testing.T) {
-		j := newJournal(slog.New(slog.NewTextHandler(io.Discard, nil)))
-		write := func(int) { j.write(slog.LevelInfo, netip.Addr{}, "line") }
-		reached := func(i int) { j.reached(limit(i%int(numLimits)), 1) }
-		crowd.Meet(4*journalLines, write, write, reached, reached)
-		left, _ := j.lines.Allow(time.Now().Add(time.Second), netip.Addr{})
+		j := newEventLog(slog.New(slog.NewTextHandler(io.Discard, nil)))
+		write := func(int) { j.writeLine(slog.LevelInfo, netip.Addr{}, "line") }
+		reached := func(i int) { j.logLimit(limitKind(i%int(numLimits)), 1) }
+		crowd.RunTogether(4*maxLogLines, write, write, reached, reached)
+		left, _ := j.lineLimiter.Allow(time.Now().Add(time.Second), netip.Addr{})
 		check.That(t, left != 0, "everything was written")
 	})
 	t.Run("threads", func(t *testing.T) {
-		before := held.Load()
+		before := pinnedThreads.Load()
 		turn := func(int) {
-			var h thread
-			h.keep(true)
-			h.release()
+			var h threadPin
+			h.setPinned(true)
+			h.unpinThread()
 		}
-		crowd.Meet(rounds, turn, turn, turn)
-		check.Equal(t, "threads held", held.Load()-before, 0)
+		crowd.RunTogether(rounds, turn, turn, turn)
+		check.Equal(t, "threads held", pinnedThreads.Load()-before, 0)
 	})
 	t.Run("signals", func(t *testing.T) {
-		wakes := func() uint64 { return p.a.wakes.Load() + p.b.wakes.Load() }
+		wakes := func() uint64 { return p.a.signalWakes.Load() + p.b.signalWakes.Load() }
 		s, before := p.a.newSignal(), wakes()
 		closed := make(chan struct{})
 		close(closed)
 		set := func(int) { s.Set() }
-		crowd.Meet(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.newSignal().Set() }, func(int) { p.a.rouse() })
+		crowd.RunTogether(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.newSignal().Set() }, func(int) { p.a.wakeLinkReader() })
 		check.That(t, wakes() >= before+rounds, "%d wake-ups of %d", wakes()-before, rounds)
 	})
 	t.Run("ports", func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 			return func(int) {
 				p.a.mu.Lock()
 				defer p.a.mu.Unlock()
-				if port, err := p.a.bind(port); err == nil {
-					p.a.release(port, d)
+				if port, err := p.a.bindListenPort(port); err == nil {
+					p.a.releasePort(port, d)
 				}
 			}
 		}
@@ -126,11 +126,11 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 				l.Close()
 			}
 		}
-		crowd.Meet(rounds, release(7001, time.Nanosecond), release(7002, 30*time.Microsecond), release(7003, time.Nanosecond), listen, listen)
+		crowd.RunTogether(rounds, release(7001, time.Nanosecond), release(7002, 30*time.Microsecond), release(7003, time.Nanosecond), listen, listen)
 		until(t, "the end of all ports", func() bool { return p.a.link.(*mem.Link).BindPort(7001) == nil })
 	})
 	t.Run("conn", func(t *testing.T) {
-		crowd.Meet(rounds, func(int) { c.Stats() }, func(int) { c.RemoteAddr(); c.LocalAddr() }, func(i int) { c.Stream(uint16(i % 3)) },
+		crowd.RunTogether(rounds, func(int) { c.Stats() }, func(int) { c.RemoteAddr(); c.LocalAddr() }, func(i int) { c.Stream(uint16(i % 3)) },
 			func(int) { c.SetDeadline(time.Now().Add(time.Hour)) }, func(i int) { _, _ = c.WriteMsg([]byte("x"), SendInfo{Stream: uint16(i % 3)}) })
 	})
 }
@@ -185,7 +185,7 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 		give(p.b, p.bAddr, p.bAddr, []byte("short"), 1)
 	}
 	peers := netip.AddrPortFrom(p.bAddr, 7)
-	crowd.Meet(20, dial, dial, write, write, stray, stray, func(int) {
+	crowd.RunTogether(20, dial, dial, write, write, stray, stray, func(int) {
 		if l, err := p.b.Listen(0, nil); err == nil {
 			l.Close()
 		}
@@ -193,18 +193,18 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 		if c, err := a.Conn(peers); err == nil {
 			c.Abort("")
 		}
-	}, func(int) { p.a.reclaim(); p.b.reclaim() }, func(i int) {
+	}, func(int) { p.a.reclaimMemory(); p.b.reclaimMemory() }, func(i int) {
 		if i%5 == 0 {
 			runtime.GC()
 		}
 	})
 	for _, s := range []*Socket{a, b} {
-		crowd.Meet(2, func(int) { s.Close() }, func(int) { _, _ = s.Conn(peers) })
+		crowd.RunTogether(2, func(int) { s.Close() }, func(int) { _, _ = s.Conn(peers) })
 	}
 	l.Close()
 	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	crowd.Meet(1, func(int) { p.b.Close() }, func(int) { p.a.Close() }, func(int) { p.a.Close() })
+	crowd.RunTogether(1, func(int) { p.b.Close() }, func(int) { p.a.Close() }, func(int) { p.a.Close() })
 	err := p.a.Wait(wait)
 	check.That(t, err == nil, "%d associations are left: %v", p.a.Associations(), err)
 	readers.Wait()

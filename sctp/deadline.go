@@ -9,13 +9,13 @@ import (
 // deadline is a point in time that blocked calls wait for beside their own wake-up, as net.Conn
 // deadlines work: setting it affects calls that are already blocked.
 type deadline struct {
-	ready *Signal       // that all who wait under it wait for, and nobody else: it is set when the deadline passes; nil: there is none such
-	count atomic.Uint32 // of the times that it has passed, or was moved when it had: odd while it has passed
-	shut  bool          // of writes of a Stream that was closed; the owner of the association alone has it
-	mu    sync.Mutex
-	timer *time.Timer   // guarded by mu
-	gone  chan struct{} // guarded by mu: closed when the deadline passes; nil: nobody has asked for it since it last did
-	t     *Transport    // whose reader may be one of those calls
+	signal       *Signal       // that all who wait under it wait for, and nobody else: it is set when the deadline passes; nil: there is none such
+	passCount    atomic.Uint32 // of the times that it has passed, or was moved when it had: odd while it has passed
+	streamClosed bool          // of writes of a Stream that was closed; the owner of the association alone has it
+	mu           sync.Mutex
+	timer        *time.Timer   // guarded by mu
+	expiredCh    chan struct{} // guarded by mu: closed when the deadline passes; nil: nobody has asked for it since it last did
+	t            *Transport    // whose reader may be one of those calls
 }
 
 // set moves the deadline; the zero time means none.
@@ -26,15 +26,15 @@ func (d *deadline) set(at time.Time) {
 		d.timer.Stop() // if its function runs already, it finds that the timer is not the deadline's any more
 		d.timer = nil
 	}
-	if d.expired() {
-		d.count.Add(1)
+	if d.hasExpired() {
+		d.passCount.Add(1)
 	}
 	if at.IsZero() {
 		return
 	}
 	wait := time.Until(at)
 	if wait <= 0 {
-		d.pass()
+		d.markExpired()
 		return
 	}
 	var timer *time.Timer
@@ -43,32 +43,32 @@ func (d *deadline) set(at time.Time) {
 		defer d.mu.Unlock()
 		if d.timer == timer {
 			d.timer = nil
-			d.pass()
+			d.markExpired()
 		}
 	})
 	d.timer = timer
 }
 
-// pass tells who waits that the deadline has passed. Called with mu held.
-func (d *deadline) pass() {
-	d.count.Add(1)
-	if d.gone != nil {
-		wakeAt(&d.gone)
-		d.t.rouse()
+// markExpired tells who waits that the deadline has passed. Called with mu held.
+func (d *deadline) markExpired() {
+	d.passCount.Add(1)
+	if d.expiredCh != nil {
+		closeChan(&d.expiredCh)
+		d.t.wakeLinkReader()
 	}
-	if d.ready != nil {
-		d.ready.Set()
+	if d.signal != nil {
+		d.signal.Set()
 	}
 }
 
-// expired says whether the deadline has passed.
-func (d *deadline) expired() bool { return d.count.Load()%2 != 0 }
+// hasExpired says whether the deadline has passed.
+func (d *deadline) hasExpired() bool { return d.passCount.Load()%2 != 0 }
 
-// passed returns a channel that is closed when the deadline has passed.
-func (d *deadline) passed() <-chan struct{} {
+// expiredChan returns a channel that is closed when the deadline has passed.
+func (d *deadline) expiredChan() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return when(d.expired(), &d.gone)
+	return chanWhen(d.hasExpired(), &d.expiredCh)
 }
 
 // wait blocks until a signal is set, or the deadline passes, which it reports. What is waited for, and the end of it, sets the
@@ -80,23 +80,23 @@ func (d *deadline) passed() <-chan struct{} {
 // with everybody else. Each is there to be seen before the signal is set for it; so a token that was there already, and
 // stands for that too, is taken by one who sees it. A deadline that has passed for a moment is missed only by a call that was not blocked yet.
 func (d *deadline) wait(s *Signal) (late bool) {
-	if s != d.ready {
-		return !s.Wait(nil, d.passed())
+	if s != d.signal {
+		return !s.Wait(nil, d.expiredChan())
 	}
-	n := d.count.Load()
+	n := d.passCount.Load()
 	if n%2 == 0 {
 		s.Wait(nil, nil)
 	}
-	return n%2 != 0 || d.count.Load() != n
+	return n%2 != 0 || d.passCount.Load() != n
 }
 
-// undo takes the token back that a signal has though there is nothing left for it to stand for: the next call would look in vain, twice. Where the deadline has
+// clearSignal takes the token back that a signal has though there is nothing left for it to stand for: the next call would look in vain, twice. Where the deadline has
 // ever passed it may stand for that to somebody who has yet to see it, and is left.
-func (d *deadline) undo(s *Signal) {
+func (d *deadline) clearSignal(s *Signal) {
 	select {
-	case <-s.c:
-		if d.count.Load() != 0 {
-			s.leave()
+	case <-s.tokenCh:
+		if d.passCount.Load() != 0 {
+			s.passOn()
 		}
 	default:
 	}

@@ -25,7 +25,7 @@ type Dialer struct {
 	// Together has all addresses of the name used as those of one host with several (RFC 9260 section 1.3), beside Config.RemoteAddrs.
 	Together bool
 
-	links *links // nil: those of the process
+	links *sharedLinks // nil: those of the process
 }
 
 // Dial sets up an association with an SCTP port of a host, over links that it opens when they are first needed and that the whole process
@@ -37,26 +37,26 @@ func Dial(ctx context.Context, network, address string) (*Conn, error) {
 	return new(Dialer).Dial(ctx, network, address)
 }
 
-// attempt is one of the ways to a host.
-type attempt struct {
-	t      *Transport
-	kind   linkKind
-	remote netip.AddrPort
-	way    way         // by UDP
-	near   *neighbours // of this host, if it is one
+// dialAttempt is one of the ways to a host.
+type dialAttempt struct {
+	t        *Transport
+	kind     linkKind
+	remote   netip.AddrPort
+	route    localRoute     // by UDP
+	registry *localRegistry // of this host, if it is one
 }
 
 // dial makes the attempt.
-func (a *attempt) dial(ctx context.Context, cfg *Config) (*Conn, error) {
-	if w := a.way; a.kind == udpLink && cfg.EncapPort == 0 {
-		if w.silent {
-			defer context.AfterFunc(ctx, a.near.close)()
-			w = a.near.to(a.remote.Addr(), time.Now().Add(answersEver))
+func (a *dialAttempt) dial(ctx context.Context, cfg *Config) (*Conn, error) {
+	if w := a.route; a.kind == udpLink && cfg.EncapPort == 0 {
+		if w.noAnswerYet {
+			defer context.AfterFunc(ctx, a.registry.close)()
+			w = a.registry.routeTo(a.remote.Addr(), time.Now().Add(registryMaxWait))
 		}
 		if w.err != nil {
 			return nil, &DialError{a.remote, cmp.Or(ctx.Err(), w.err)}
 		}
-		cfg.EncapPort = w.encap
+		cfg.EncapPort = w.encapPort
 	}
 	return a.t.Dial(ctx, a.remote, cfg)
 }
@@ -65,14 +65,14 @@ func (a *attempt) dial(ctx context.Context, cfg *Config) (*Conn, error) {
 func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, error) {
 	l, cfg := d.links, d.Config
 	if l == nil {
-		l = process
+		l = processLinks
 	}
 	fail := func(err error) (*Conn, error) { return nil, &net.OpError{Op: "dial", Net: network, Err: err} }
-	remotes, err := resolve(ctx, network, address)
+	remotes, err := resolveAddrs(ctx, network, address)
 	if err != nil {
 		return fail(err)
 	}
-	ts, kinds, err := l.transports(false)
+	ts, kinds, err := l.usableTransports(false)
 	if err != nil {
 		return fail(err)
 	}
@@ -82,40 +82,40 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, erro
 		}
 		remotes = remotes[:1]
 	}
-	var list []attempt
-	var near *neighbours
+	var list []dialAttempt
+	var near *localRegistry
 	for _, r := range remotes {
-		var w way
+		var w localRoute
 		if slices.Contains(kinds, udpLink) && cfg.EncapPort == 0 {
 			var here bool
-			if here, w.err = hostaddr.Has(r.Addr()); here {
+			if here, w.err = hostaddr.IsLocal(r.Addr()); here {
 				if near == nil {
-					near = askNeighbours(r.Port())
+					near = askLocalRegistry(r.Port())
 					defer near.close()
 				}
-				w = near.to(r.Addr(), time.Now().Add(answersSoon))
+				w = near.routeTo(r.Addr(), time.Now().Add(registryFirstWait))
 			}
 		}
-		first := l.first(r.Addr(), kinds, w.encap != 0 && w.err == nil)
+		first := l.preferredIndex(r.Addr(), kinds, w.encapPort != 0 && w.err == nil)
 		for i := range ts {
 			k := (first + i) % len(ts)
-			if kinds[k] != udpLink || !w.raw || len(ts) == 1 {
-				list = append(list, attempt{ts[k], kinds[k], r, w, near})
+			if kinds[k] != udpLink || !w.rawOnly || len(ts) == 1 {
+				list = append(list, dialAttempt{ts[k], kinds[k], r, w, near})
 			}
 		}
 	}
-	c, by, err := happy(ctx, list, &cfg, d.FallbackDelay)
+	c, by, err := raceAttempts(ctx, list, &cfg, d.FallbackDelay)
 	if err == nil {
-		l.remember(by.remote.Addr(), by.kind)
+		l.rememberAnswer(by.remote.Addr(), by.kind)
 	}
 	return c, err
 }
 
-// happy makes the attempts one after the other, each without waiting for the one before for longer than delay. The first that gets an answer
+// raceAttempts makes the attempts one after the other, each without waiting for the one before for longer than delay. The first that gets an answer
 // goes on alone, and others with it only if it fails: until then a peer keeps nothing of an attempt. The error is that of the first, but a
 // refusal goes before silence, and want of means of this host before all. A host that has refused by one link may be silent by the other, as raw IP is to a port that no program of the host
 // has: it gets the time of one retransmission.
-func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration) (*Conn, *attempt, error) {
+func raceAttempts(ctx context.Context, list []dialAttempt, cfg *Config, delay time.Duration) (*Conn, *dialAttempt, error) {
 	type result struct {
 		i   int
 		c   *Conn
@@ -146,7 +146,7 @@ func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration
 			return
 		}
 		i, own := started, *cfg
-		own.proceed = func() bool {
+		own.mayProceed = func() bool {
 			return answered.CompareAndSwap(0, int32(i+1)) || answered.Load() == int32(i+1)
 		}
 		started++
@@ -169,7 +169,7 @@ func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration
 			if no {
 				refused[list[r.i].remote.Addr()] = true
 			}
-			if !errors.Is(r.err, assoc.ErrOvertaken) && (first == nil || no && errors.Is(first, syscall.ETIMEDOUT) || exhausted(r.err)) {
+			if !errors.Is(r.err, assoc.ErrOvertaken) && (first == nil || no && errors.Is(first, syscall.ETIMEDOUT) || isOutOfResources(r.err)) {
 				first = r.err
 			}
 			if ended == len(list) {
@@ -190,13 +190,13 @@ func happy(ctx context.Context, list []attempt, cfg *Config, delay time.Duration
 	}
 }
 
-// exhausted says whether this host has not done something for want of means: it may be all that is wrong.
-func exhausted(err error) bool {
+// isOutOfResources says whether this host has not done something for want of means: it may be all that is wrong.
+func isOutOfResources(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOBUFS)
 }
 
-// resolve returns the addresses and the port of host:port, by turns of either family (RFC 8305 section 4).
-func resolve(ctx context.Context, network, address string) ([]netip.AddrPort, error) {
+// resolveAddrs returns the addresses and the port of host:port, by turns of either family (RFC 8305 section 4).
+func resolveAddrs(ctx context.Context, network, address string) ([]netip.AddrPort, error) {
 	family, ok := map[string]string{"sctp": "ip", "sctp4": "ip4", "sctp6": "ip6"}[network]
 	if !ok {
 		return nil, net.UnknownNetworkError(network)
@@ -241,7 +241,7 @@ type ListenConfig struct {
 	// Config is that of the associations. Its LocalAddrs go before the host of the address.
 	Config Config
 
-	links *links // nil: those of the process
+	links *sharedLinks // nil: those of the process
 }
 
 // Listen accepts associations on an SCTP port, over the links of Dial. The network is "sctp". The address is host:port; without a host, or
@@ -251,14 +251,14 @@ func Listen(network, address string) (*Listener, error) {
 	return new(ListenConfig).Listen(context.Background(), network, address)
 }
 
-// listenTries is how often to look for a port that is free over all links.
-const listenTries = 16
+// maxListenTries is how often to look for a port that is free over all links.
+const maxListenTries = 16
 
 // Listen is the function Listen with the options of c. The context is for the look-up of names.
 func (c *ListenConfig) Listen(ctx context.Context, network, address string) (*Listener, error) {
 	links, cfg := c.links, c.Config
 	if links == nil {
-		links = process
+		links = processLinks
 	}
 	fail := func(err error) (*Listener, error) { return nil, &net.OpError{Op: "listen", Net: network, Err: err} }
 	host, service, err := net.SplitHostPort(address)
@@ -268,14 +268,14 @@ func (c *ListenConfig) Listen(ctx context.Context, network, address string) (*Li
 	if host == "" {
 		address = net.JoinHostPort("0.0.0.0", service)
 	}
-	local, err := resolve(ctx, network, address)
+	local, err := resolveAddrs(ctx, network, address)
 	if err != nil {
 		return fail(err)
 	}
 	if a := local[0].Addr(); !a.IsUnspecified() && len(cfg.LocalAddrs) == 0 {
 		cfg.LocalAddrs = []netip.Addr{a}
 	}
-	ts, _, err := links.transports(true)
+	ts, _, err := links.usableTransports(true)
 	if err != nil {
 		return fail(err)
 	}
@@ -284,7 +284,7 @@ func (c *ListenConfig) Listen(ctx context.Context, network, address string) (*Li
 		switch {
 		case err == nil:
 			return l, nil
-		case local[0].Port() != 0 || try == listenTries || !errors.Is(err, rawio.ErrPortInUse):
+		case local[0].Port() != 0 || try == maxListenTries || !errors.Is(err, rawio.ErrPortInUse):
 			return fail(err)
 		}
 	}
@@ -292,20 +292,20 @@ func (c *ListenConfig) Listen(ctx context.Context, network, address string) (*Li
 
 // listenAll listens on one port of several transports, for one Accept.
 func listenAll(ts []*Transport, port uint16, cfg *Config) (*Listener, error) {
-	l, err := ts[0].listen(port, cfg, newQueue(cfg))
+	l, err := ts[0].listenWithQueue(port, cfg, newAcceptQueue(cfg))
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range ts[1:] {
-		m, err := t.listen(l.port, cfg, l.queue)
+		m, err := t.listenWithQueue(l.port, cfg, l.acceptQueue)
 		if err != nil {
 			l.Close()
 			return nil, err
 		}
-		l.also = append(l.also, m)
+		l.siblings = append(l.siblings, m)
 	}
-	for _, m := range append([]*Listener{l}, l.also...) {
-		if err := m.announce(); err != nil {
+	for _, m := range append([]*Listener{l}, l.siblings...) {
+		if err := m.registerLocally(); err != nil {
 			l.Close()
 			return nil, err
 		}

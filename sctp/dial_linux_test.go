@@ -26,8 +26,8 @@ import (
 )
 
 // only are links of those kinds alone, as of another process.
-func only(t *testing.T, kinds ...linkKind) *links {
-	l := &links{kinds: func() ([]linkKind, error) { return kinds, nil }}
+func only(t *testing.T, kinds ...linkKind) *sharedLinks {
+	l := &sharedLinks{allowedKinds: func() ([]linkKind, error) { return kinds, nil }}
 	t.Cleanup(l.close)
 	return l
 }
@@ -36,7 +36,7 @@ func only(t *testing.T, kinds ...linkKind) *links {
 func TestDialFindsWhoListens(t *testing.T) {
 	server, client, both := only(t, rawLink, udpLink), only(t, udpLink), only(t, rawLink, udpLink)
 	testns.New(t).Do(func() error {
-		listen := func(by *links, at string) (l *Listener, port string) {
+		listen := func(by *sharedLinks, at string) (l *Listener, port string) {
 			l = must.Get((&ListenConfig{links: by}).Listen(t.Context(), "sctp", at))(t)
 			_, port = must.Two(net.SplitHostPort(l.Addr().String()))(t)
 			return l, port
@@ -48,7 +48,7 @@ func TestDialFindsWhoListens(t *testing.T) {
 		accepted := uint64(0)
 		rows := []struct {
 			name, network, to string
-			by                *links
+			by                *sharedLinks
 			from              *Listener
 			want              error
 			over              linkKind
@@ -78,7 +78,7 @@ func TestDialFindsWhoListens(t *testing.T) {
 				}
 				s := must.Get(row.from.Accept(deadlineCtx(t)))(t)
 				accepted++
-				check.That(t, delay == 1 || c.t == row.by.open[row.over], "%s: not over %s", row.name, row.over)
+				check.That(t, delay == 1 || c.t == row.by.transports[row.over], "%s: not over %s", row.name, row.over)
 				must.OK(t, c.Close())
 				must.OK(t, s.Close())
 			}
@@ -88,12 +88,12 @@ func TestDialFindsWhoListens(t *testing.T) {
 			check.That(t, errors.As(err, new(*net.AddrError)) || errors.As(err, new(*net.DNSError)), "%s, by IPv6: %v", to, err)
 		}
 		n := uint64(0)
-		for _, tr := range server.open {
+		for _, tr := range server.transports {
 			n += tr.Stats().Established
 		}
 		n += two.t.Stats().Established
 		check.That(t, n == accepted, "%d associations have come to be for %d calls of Dial", n, accepted)
-		k := both.answered[netip.AddrFrom4([4]byte{127, 0, 0, 1})]
+		k := both.lastAnswered[netip.AddrFrom4([4]byte{127, 0, 0, 1})]
 		check.That(t, k == rawLink || k == udpLink, "127.0.0.1 answered by %q", k)
 		_, err := (&ListenConfig{links: server}).Listen(context.Background(), "sctp", ":"+port)
 		check.Error(t, "listened on twice", err, syscall.EADDRINUSE)
@@ -107,7 +107,7 @@ func TestDialFindsWhoListens(t *testing.T) {
 func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 	for value, want := range map[string]int{"": 2, "raw": 1, "udp": 1, "tun": 1, "tcp": 0} {
 		t.Setenv("RDDP_LINK", value)
-		kinds, err := process.kinds()
+		kinds, err := processLinks.allowedKinds()
 		refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), `"`+value+`"`) }
 		check.That(t, len(kinds) == want && (err == nil || refused(err)) && (err == nil) == (want > 0), "%q: %v, %v", value, kinds, err)
 		if want == 0 {
@@ -139,28 +139,28 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 	for _, kind := range []linkKind{udpLink, rawLink} {
 		one, two, client := only(t, kind), only(t, kind), only(t, kind)
 		testns.New(t).Do(func() error {
-			listen := func(by *links, at string) *Listener {
+			listen := func(by *sharedLinks, at string) *Listener {
 				return must.Get((&ListenConfig{links: by}).Listen(t.Context(), "sctp", at))(t)
 			}
 			must.Get(net.ListenPacket("unixgram", "@rddp/udp/7000/1/nowhere"))(t) // a name of somebody else's
 			at := []string{"127.0.0.1:7000", "127.0.0.2:7000", "127.0.0.3:7000", "[::1]:7000"}
 			ls := []*Listener{listen(one, at[0]), listen(two, at[1]), listen(one, at[2]), listen(two, at[3]), listen(one, ":7001"), listen(two, ":0")}
 			for i, to := range append(at, "127.0.0.4:7001", ls[5].Addr().String()) {
-				for _, by := range []*links{client, one, two} {
+				for _, by := range []*sharedLinks{client, one, two} {
 					c := must.Get((&Dialer{links: by}).Dial(deadlineCtx(t), "sctp", to))(t)
 					must.Get(ls[i].Accept(deadlineCtx(t)))(t)
-					check.Equal(t, "over the link that it listens by", c.t == by.open[kind], by != client || kind == rawLink)
+					check.Equal(t, "over the link that it listens by", c.t == by.transports[kind], by != client || kind == rawLink)
 					c.Abort("")
 				}
 			}
 			for _, at := range append(at, ":7000", ":7001", "127.0.0.1:7001", "[::1]:7001") {
-				for _, by := range []*links{one, two} {
+				for _, by := range []*sharedLinks{one, two} {
 					_, err := (&ListenConfig{links: by}).Listen(t.Context(), "sctp", at)
 					check.That(t, errors.Is(err, syscall.EADDRINUSE), "%s is listened on twice by %s: %v", at, kind, err)
 				}
 			}
 			if kind == udpLink { // by raw IP a port stays bound at all its addresses
-				check.Equal(t, "UDP port of the first program", one.open[udpLink].link.(*udp.Link).LocalAddrs()[0].Port(), tunneling)
+				check.Equal(t, "UDP port of the first program", one.transports[udpLink].link.(*udp.Link).LocalAddrs()[0].Port(), tunnelingPort)
 				name := must.Get(net.Listen("unix", "@rddp/port/7002"))(t)
 				defer name.Close()
 				_, err := (&ListenConfig{links: one}).Listen(t.Context(), "sctp", "127.0.0.1:7002")
@@ -194,9 +194,9 @@ func TestListenLooksForAPortFreeOnAllLinks(t *testing.T) {
 		first, asked int
 		port         string
 		want         error
-	}{{3, 4, "0", nil}, {1000, listenTries, "0", rawio.ErrPortInUse}, {3, 1, "7", rawio.ErrPortInUse}} {
+	}{{3, 4, "0", nil}, {1000, maxListenTries, "0", rawio.ErrPortInUse}, {3, 1, "7", rawio.ErrPortInUse}} {
 		l, link := only(t, rawLink, tunLink), &taken{first: row.first}
-		l.open = make(map[linkKind]*Transport)
+		l.transports = make(map[linkKind]*Transport)
 		for _, k := range []linkKind{rawLink, tunLink} {
 			la, lb := mempair.New(t, mem.Options{})
 			defer lb.Close()
@@ -204,7 +204,7 @@ func TestListenLooksForAPortFreeOnAllLinks(t *testing.T) {
 			if k == tunLink {
 				link.Link, at = la, link
 			}
-			l.open[k] = must.Get(NewTransport(at, nil))(t)
+			l.transports[k] = must.Get(NewTransport(at, nil))(t)
 		}
 		_, err := (&ListenConfig{links: l}).Listen(t.Context(), "sctp", ":"+row.port)
 		check.That(t, errors.Is(err, row.want) && link.asked == row.asked, "port %s: %v after %d of %d", row.port, err, link.asked, row.first)
@@ -213,11 +213,11 @@ func TestListenLooksForAPortFreeOnAllLinks(t *testing.T) {
 
 // So many hosts are remembered, then they are forgotten.
 func TestHostsThatAnsweredAreBounded(t *testing.T) {
-	l, host := &links{answered: make(map[netip.Addr]linkKind)}, netip.MustParseAddr("10.0.0.0")
-	for i := range maxAnswered + 1 {
+	l, host := &sharedLinks{lastAnswered: make(map[netip.Addr]linkKind)}, netip.MustParseAddr("10.0.0.0")
+	for i := range maxRememberedHosts + 1 {
 		host = host.Next()
-		l.remember(host, udpLink)
-		check.That(t, len(l.answered) == i%maxAnswered+1 && l.first(host, []linkKind{rawLink, udpLink}, false) == 1 && l.first(host.Next(), []linkKind{rawLink, udpLink}, false) == 0, "%d of %d", len(l.answered), i+1)
+		l.rememberAnswer(host, udpLink)
+		check.That(t, len(l.lastAnswered) == i%maxRememberedHosts+1 && l.preferredIndex(host, []linkKind{rawLink, udpLink}, false) == 1 && l.preferredIndex(host.Next(), []linkKind{rawLink, udpLink}, false) == 0, "%d of %d", len(l.lastAnswered), i+1)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestTheKernelsSCTPIsAvoided(t *testing.T) {
 			said.Reset()
 			l := only(t, row.ask...)
 			for range 2 {
-				_, kinds, err := l.transports(true)
+				_, kinds, err := l.usableTransports(true)
 				check.Equal(t, fmt.Sprint(row.ask, err), fmt.Sprint(kinds), row.want)
 			}
 			check.Equal(t, "lines about it", strings.Count(said.String(), "rmmod sctp"), 1)

@@ -2,118 +2,118 @@ package sctp
 
 import "github.com/rddp-go/rddp/rawio"
 
-// dueHeap has associations by deadline, the earliest first: of the children of i, from heapChildren*i+1 on, none is due before i is.
+// timerHeap has associations by deadline, the earliest first: of the children of i, from heapChildren*i+1 on, none is due before i is.
 //
 // What takes time where there are many associations is to look at memory of each of them, and to write to it even more. So the deadlines lie in the heap itself, four
 // children side by side, and which place an association has is in a table beside it, at a number that it keeps while it is in the heap.
-type dueHeap struct {
-	of    []dueConn
-	place []int32 // in of, by number less one
-	spare []int32 // numbers that no association has
+type timerHeap struct {
+	entries   []heapEntry
+	positions []int32 // in of, by number less one
+	freeIDs   []int32 // numbers that no association has
 }
 
-type dueConn struct {
-	due    rawio.Time
-	early  rawio.Time // from when on it may be served
-	c      *Conn
-	number int32
+type heapEntry struct {
+	dueAt      rawio.Time
+	earliestAt rawio.Time // from when on it may be served
+	c          *Conn
+	id         int32
 }
 
 const heapChildren = 4
 
-func (h *dueHeap) len() int { return len(h.of) }
+func (h *timerHeap) len() int { return len(h.entries) }
 
-// first returns the earliest deadline, Never if there is none.
-func (h *dueHeap) first() rawio.Time {
-	if len(h.of) == 0 {
+// firstDeadline returns the earliest deadline, Never if there is none.
+func (h *timerHeap) firstDeadline() rawio.Time {
+	if len(h.entries) == 0 {
 		return rawio.Never
 	}
-	return h.of[0].due
+	return h.entries[0].dueAt
 }
 
-// earlier puts c in, with an earlier deadline than it has in the heap, if any.
-func (h *dueHeap) earlier(c *Conn, due, early rawio.Time) {
-	if c.heapNumber == 0 {
-		c.heapNumber = h.number()
-		h.place[c.heapNumber-1] = int32(len(h.of))
-		h.of = append(h.of, dueConn{})
+// moveEarlier puts c in, with an earlier deadline than it has in the heap, if any.
+func (h *timerHeap) moveEarlier(c *Conn, due, early rawio.Time) {
+	if c.heapID == 0 {
+		c.heapID = h.allocID()
+		h.positions[c.heapID-1] = int32(len(h.entries))
+		h.entries = append(h.entries, heapEntry{})
 	}
-	c.inHeap = due
-	h.up(int(h.place[c.heapNumber-1]), dueConn{due, early, c, c.heapNumber})
+	c.heapAt = due
+	h.siftUp(int(h.positions[c.heapID-1]), heapEntry{due, early, c, c.heapID})
 }
 
-// number takes one that no association has.
-func (h *dueHeap) number() int32 {
-	if n := len(h.spare); n > 0 {
-		number := h.spare[n-1]
-		h.spare = h.spare[:n-1]
+// allocID takes one that no association has.
+func (h *timerHeap) allocID() int32 {
+	if n := len(h.freeIDs); n > 0 {
+		number := h.freeIDs[n-1]
+		h.freeIDs = h.freeIDs[:n-1]
 		return number
 	}
-	h.place = append(h.place, 0)
-	return int32(len(h.place))
+	h.positions = append(h.positions, 0)
+	return int32(len(h.positions))
 }
 
-// postpone gives the first a later deadline; Never takes it out.
-func (h *dueHeap) postpone(due, early rawio.Time) {
-	first := h.of[0]
+// postponeFirst gives the first a later deadline; Never takes it out.
+func (h *timerHeap) postponeFirst(due, early rawio.Time) {
+	first := h.entries[0]
 	if due == rawio.Never {
 		h.remove(first.c)
 	} else {
-		first.c.inHeap = due
-		h.down(0, dueConn{due, early, first.c, first.number})
+		first.c.heapAt = due
+		h.siftDown(0, heapEntry{due, early, first.c, first.id})
 	}
 }
 
 // remove takes c out, if it is in.
-func (h *dueHeap) remove(c *Conn) {
-	if c.heapNumber == 0 {
+func (h *timerHeap) remove(c *Conn) {
+	if c.heapID == 0 {
 		return
 	}
-	i, end := int(h.place[c.heapNumber-1]), len(h.of)-1
-	h.spare = append(h.spare, c.heapNumber)
-	c.heapNumber, c.inHeap = 0, rawio.Never
-	last := h.of[end]
-	h.of[end] = dueConn{}
-	h.of = h.of[:end]
-	if i < end && !h.up(i, last) {
-		h.down(i, last)
+	i, end := int(h.positions[c.heapID-1]), len(h.entries)-1
+	h.freeIDs = append(h.freeIDs, c.heapID)
+	c.heapID, c.heapAt = 0, rawio.Never
+	last := h.entries[end]
+	h.entries[end] = heapEntry{}
+	h.entries = h.entries[:end]
+	if i < end && !h.siftUp(i, last) {
+		h.siftDown(i, last)
 	}
 }
 
-// up puts e at the place i, which is free, or above, and says whether above.
-func (h *dueHeap) up(i int, e dueConn) (above bool) {
-	for i > 0 && e.due < h.of[(i-1)/heapChildren].due {
+// siftUp puts e at the place i, which is free, or above, and says whether above.
+func (h *timerHeap) siftUp(i int, e heapEntry) (above bool) {
+	for i > 0 && e.dueAt < h.entries[(i-1)/heapChildren].dueAt {
 		parent := (i - 1) / heapChildren
-		h.put(i, h.of[parent])
+		h.setEntry(i, h.entries[parent])
 		i, above = parent, true
 	}
-	h.put(i, e)
+	h.setEntry(i, e)
 	return above
 }
 
-// down puts e at the place i, which is free, or below.
-func (h *dueHeap) down(i int, e dueConn) {
+// siftDown puts e at the place i, which is free, or below.
+func (h *timerHeap) siftDown(i int, e heapEntry) {
 	for {
 		first := heapChildren*i + 1
-		if first >= len(h.of) {
+		if first >= len(h.entries) {
 			break
 		}
 		least := first
-		for k := first + 1; k < min(first+heapChildren, len(h.of)); k++ {
-			if h.of[k].due < h.of[least].due {
+		for k := first + 1; k < min(first+heapChildren, len(h.entries)); k++ {
+			if h.entries[k].dueAt < h.entries[least].dueAt {
 				least = k
 			}
 		}
-		if h.of[least].due >= e.due {
+		if h.entries[least].dueAt >= e.dueAt {
 			break
 		}
-		h.put(i, h.of[least])
+		h.setEntry(i, h.entries[least])
 		i = least
 	}
-	h.put(i, e)
+	h.setEntry(i, e)
 }
 
-func (h *dueHeap) put(i int, e dueConn) {
-	h.of[i] = e
-	h.place[e.number-1] = int32(i)
+func (h *timerHeap) setEntry(i int, e heapEntry) {
+	h.entries[i] = e
+	h.positions[e.id-1] = int32(i)
 }

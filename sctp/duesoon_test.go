@@ -16,12 +16,12 @@ import (
 func crowdOfTimers(fire func(*Conn)) (h *timers, now func() rawio.Time, conns []Conn) {
 	start := time.Now()
 	now = func() rawio.Time { return rawio.Time(time.Since(start)) }
-	h, conns = newTimers(now, fire, func() {}), make([]Conn, crowded+100)
+	h, conns = newTimers(now, fire, func() {}), make([]Conn, manyAssocsMin+100)
 	for i := range conns {
 		c := &conns[i]
-		c.due.Store(rawio.Never)
-		c.inHeap = rawio.Never
-		h.set(c, rawio.Time(30*time.Second+time.Duration(i)), 0)
+		c.timerAt.Store(rawio.Never)
+		c.heapAt = rawio.Never
+		h.setDeadline(c, rawio.Time(30*time.Second+time.Duration(i)), 0)
 	}
 	return h, now, conns
 }
@@ -36,10 +36,10 @@ func TestCrowdIsServedInTime(t *testing.T) {
 		h, now, conns := crowdOfTimers(func(c *Conn) {
 			mu.Lock()
 			defer mu.Unlock()
-			if fired++; c.wants.Load() != now() {
+			if fired++; c.wantedAt.Load() != now() {
 				early++
 			}
-			h.set(c, now().Add(600*time.Millisecond), 0) // too far for the wheel
+			h.setDeadline(c, now().Add(600*time.Millisecond), 0) // too far for the wheel
 		})
 		rand, late := rand.New(rand.NewPCG(3, 4)), 0
 		for range 5000 {
@@ -49,14 +49,14 @@ func TestCrowdIsServedInTime(t *testing.T) {
 				if rand.IntN(8) == 0 { // some have ended, and others began
 					h.remove(c)
 				}
-				h.set(c, now().Add(ahead), 0)
+				h.setDeadline(c, now().Add(ahead), 0)
 			}
 			mu.Unlock()
 			time.Sleep(time.Duration(rand.IntN(int(4 * time.Millisecond))))
 			synctest.Wait()
 			mu.Lock()
 			for i := range conns {
-				if conns[i].wants.Load() < now() {
+				if conns[i].wantedAt.Load() < now() {
 					late++
 				}
 			}
@@ -68,7 +68,7 @@ func TestCrowdIsServedInTime(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		check.That(t, h.soon.n == 0 && h.armed == rawio.Never, "the wheel has %d deadlines, of none; the timer is set for %v", h.soon.n, h.armed)
+		check.That(t, h.wheel.numDeadlines == 0 && h.armedAt == rawio.Never, "the wheel has %d deadlines, of none; the timer is set for %v", h.wheel.numDeadlines, h.armedAt)
 	})
 }
 
@@ -77,49 +77,49 @@ func TestDeadlineThatMovesLeavesTheHeapAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, now, conns := crowdOfTimers(func(*Conn) { t.Error("served") })
 		c, far := &conns[len(conns)-1], rawio.Time(30*time.Second+time.Duration(len(conns)-1))
-		place := h.conns.place[c.heapNumber-1]
+		place := h.heap.positions[c.heapID-1]
 		for range 10 {
-			h.set(c, now().Add(20*time.Millisecond), 0)
+			h.setDeadline(c, now().Add(20*time.Millisecond), 0)
 			h.mu.Lock() // the timer may go off at any time
-			check.Equal(t, "deadlines in the wheel", h.soon.n, 1)
+			check.Equal(t, "deadlines in the wheel", h.wheel.numDeadlines, 1)
 			h.mu.Unlock()
-			h.set(c, far+1, 0)
+			h.setDeadline(c, far+1, 0)
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
-			check.That(t, h.soon.n == 0 && c.due.Load() == far && c.inHeap == far && h.conns.place[c.heapNumber-1] == place, "%d deadlines in the wheel, due %v, in the heap %v",
-				h.soon.n, c.due.Load(), c.inHeap)
+			check.That(t, h.wheel.numDeadlines == 0 && c.timerAt.Load() == far && c.heapAt == far && h.heap.positions[c.heapID-1] == place, "%d deadlines in the wheel, due %v, in the heap %v",
+				h.wheel.numDeadlines, c.timerAt.Load(), c.heapAt)
 		}
-		h.set(c, now().Add(20*time.Millisecond), 0)
+		h.setDeadline(c, now().Add(20*time.Millisecond), 0)
 		h.close()
-		check.Equal(t, "deadlines in the wheel of closed timers", h.soon.n, 0)
+		check.Equal(t, "deadlines in the wheel of closed timers", h.wheel.numDeadlines, 0)
 		time.Sleep(time.Minute)
 	})
 }
 
 // The wheel takes what is due after the slot that has begun, and before it has gone round, or where few come before a quarter of that.
 func TestWheelTakesWhatIsNear(t *testing.T) {
-	const slot = wheelSlot
+	const slot = wheelSlotNanos
 	now := rawio.Time(10*slot + 5)
 	type deadline struct {
 		due, begins rawio.Time
 		ok          bool
 	}
 	for reach, last := range map[rawio.Time][2]deadline{
-		wheelNear:  {{(11+wheelNear)*slot - 1, (10 + wheelNear) * slot, true}, {(11 + wheelNear) * slot, 0, false}},
-		wheelSlots: {{(11+wheelSlots)*slot - 1, (10 + wheelSlots) * slot, true}, {(11 + wheelSlots) * slot, 0, false}},
+		wheelNearSlots: {{(11+wheelNearSlots)*slot - 1, (10 + wheelNearSlots) * slot, true}, {(11 + wheelNearSlots) * slot, 0, false}},
+		wheelSlots:     {{(11+wheelSlots)*slot - 1, (10 + wheelSlots) * slot, true}, {(11 + wheelSlots) * slot, 0, false}},
 	} {
 		for _, tt := range append([]deadline{{now, 0, false}, {11*slot - 1, 0, false}, {11 * slot, 11 * slot, true}, {12*slot - 1, 11 * slot, true}, {rawio.Never, 0, false}}, last[:]...) {
-			w := dueWheel{busy: reach == wheelSlots}
-			begins, ok := w.put(func() rawio.Time { return now }, nil, tt.due)
+			w := timerWheel{isBusy: reach == wheelSlots}
+			begins, ok := w.tryPut(func() rawio.Time { return now }, nil, tt.due)
 			check.That(t, ok == tt.ok && begins == tt.begins, "due at %d: %d, %v", tt.due, begins, ok)
 			if !ok {
-				check.That(t, w.n == 0 && w.begins() == rawio.Never, "due at %d: refused, and %d are there", tt.due, w.n)
+				check.That(t, w.numDeadlines == 0 && w.nextSlotAt() == rawio.Never, "due at %d: refused, and %d are there", tt.due, w.numDeadlines)
 				continue
 			}
-			check.Equal(t, "the first slot begins", w.begins(), tt.begins)
-			check.That(t, w.take(tt.begins-1) == nil, "due at %d: taken before its slot begins", tt.due)
-			list := w.take(tt.begins)
-			check.That(t, len(list) == 1 && list[0].due == tt.due && w.n == 0 && w.take(tt.begins) == nil, "due at %d: %v, and %d are left", tt.due, list, w.n)
+			check.Equal(t, "the first slot begins", w.nextSlotAt(), tt.begins)
+			check.That(t, w.takeSlot(tt.begins-1) == nil, "due at %d: taken before its slot begins", tt.due)
+			list := w.takeSlot(tt.begins)
+			check.That(t, len(list) == 1 && list[0].dueAt == tt.due && w.numDeadlines == 0 && w.takeSlot(tt.begins) == nil, "due at %d: %v, and %d are left", tt.due, list, w.numDeadlines)
 		}
 	}
 }
@@ -129,23 +129,23 @@ func TestWheelReachesFarWhereManyCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h *timers
 		var now func() rawio.Time
-		h, now, conns := crowdOfTimers(func(c *Conn) { h.set(c, now().Add(time.Minute), 0) })
+		h, now, conns := crowdOfTimers(func(c *Conn) { h.setDeadline(c, now().Add(time.Minute), 0) })
 		far := func(what string, c *Conn, want int) {
 			t.Helper()
 			h.mu.Lock()
-			before := h.soon.n
+			before := h.wheel.numDeadlines
 			h.mu.Unlock()
-			h.set(c, now().Add(time.Second), 0)
+			h.setDeadline(c, now().Add(time.Second), 0)
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			check.Equal(t, what+": a second ahead, in the wheel", h.soon.n-before, want)
+			check.Equal(t, what+": a second ahead, in the wheel", h.wheel.numDeadlines-before, want)
 		}
 		come := func(n, times int) {
 			for range times {
 				for i := range n {
-					h.set(&conns[i], now().Add(20*time.Millisecond), 0)
+					h.setDeadline(&conns[i], now().Add(20*time.Millisecond), 0)
 				}
-				time.Sleep(wheelNear * wheelSlot / time.Duration(times)) // and each is served, which has it come once more
+				time.Sleep(wheelNearSlots * wheelSlotNanos / time.Duration(times)) // and each is served, which has it come once more
 				synctest.Wait()
 			}
 		}
@@ -172,7 +172,7 @@ func TestDeadlinesOfACrowdMoveWhileOthersAreServed(t *testing.T) {
 		i := index[c]
 		owned[i].Lock()
 		defer owned[i].Unlock()
-		if come[i] != nil && c.wants.Load() <= now() {
+		if come[i] != nil && c.wantedAt.Load() <= now() {
 			close(come[i])
 			come[i] = nil
 		}
@@ -186,16 +186,16 @@ func TestDeadlinesOfACrowdMoveWhileOthersAreServed(t *testing.T) {
 		do(&conns[i])
 	}
 	set := func(ahead time.Duration) func(int) {
-		return func(i int) { own(i%moving, func(c *Conn) { h.set(c, now().Add(ahead), 0) }) }
+		return func(i int) { own(i%moving, func(c *Conn) { h.setDeadline(c, now().Add(ahead), 0) }) }
 	}
-	crowd.Meet(2000, set(time.Hour), set(100*time.Microsecond), set(9*time.Millisecond), set(20*time.Millisecond),
-		func(i int) { own(i*3%moving, h.remove) }, func(int) { h.run() })
+	crowd.RunTogether(2000, set(time.Hour), set(100*time.Microsecond), set(9*time.Millisecond), set(20*time.Millisecond),
+		func(i int) { own(i*3%moving, h.remove) }, func(int) { h.runExpired() })
 	var wait []chan struct{}
 	for i := range moving {
 		own(i, func(c *Conn) {
 			come[i] = make(chan struct{})
 			wait = append(wait, come[i])
-			h.set(c, now().Add(10*time.Millisecond), 0)
+			h.setDeadline(c, now().Add(10*time.Millisecond), 0)
 		})
 	}
 	for _, c := range wait {

@@ -51,8 +51,8 @@ func testFollow(t *testing.T) {
 			polls++
 			return n
 		})
-		r.run(fill(tt.n), nil)
-		check.Equal(t, tt.name+": packets handled", r.count, tt.all)
+		r.runBatch(fill(tt.n), nil)
+		check.Equal(t, tt.name+": packets handled", r.runPackets, tt.all)
 	}
 	u := new(above)
 	c.lock()
@@ -68,20 +68,20 @@ func testFollow(t *testing.T) {
 			time.Sleep(time.Millisecond) // of virtual time
 			if others {
 				others = false
-				c.disown()
+				c.releaseLock()
 			}
 			return 0
 		})
-		r.run(copy(r.pkts, []rawio.Packet{p, p, p, p}), nil)
+		r.runBatch(copy(r.pkts, []rawio.Packet{p, p, p, p}), nil)
 		check.Equal(t, "when it was asked last", u.at, c.t.now())
 	}
 	r := newReceiver(c.t, nil, false)
-	r.pace.Arrived(0, 100)
+	r.pollPolicy.RecordArrival(0, 100)
 	r.poller = pollFunc(func([]rawio.Packet) int {
 		t.Error("a link that is closed is asked for more: it would make buffers ready that nobody gives back")
 		return 0
 	})
-	r.run(0, net.ErrClosed)
+	r.runBatch(0, net.ErrClosed)
 }
 
 // patient is a link with a further queue, whose reader decides how it waits.

@@ -10,120 +10,120 @@ import (
 )
 
 const (
-	// backlogMax and backlogOctets bound the packets that wait for the owner of an association, and the memory that they keep from
+	// maxBacklogPackets and maxBacklogOctets bound the packets that wait for the owner of an association, and the memory that they keep from
 	// other use: the default window of rdma in packets of 1500 octets, which come while the kernel lets another thread run on the owner's
 	// processor. Beyond it packets are dropped as a full NIC ring would.
-	backlogMax    = 12 << 10
-	backlogOctets = 24 << 20
+	maxBacklogPackets = 12 << 10
+	maxBacklogOctets  = 24 << 20
 	// arenaOctets is the length of the buffers that short packets are copied to, so that one of 40 octets does not keep
-	// the 64 KiB that it came in; arenasIdle are kept for reuse.
-	arenaOctets = 64 << 10
-	arenasIdle  = 8
-	// spareMax is the longest slice, in packets, that an association keeps for its backlog.
-	spareMax = 4096
-	// ownerBatches bounds the batches that the owner sends before it opens the gate for a moment.
-	ownerBatches = 16
-	// ownerRounds bounds how often one caller does so before it hands the rest to a
+	// the 64 KiB that it came in; maxIdleArenas are kept for reuse.
+	arenaOctets   = 64 << 10
+	maxIdleArenas = 8
+	// maxSparePackets is the longest slice, in packets, that an association keeps for its backlog.
+	maxSparePackets = 4096
+	// maxBatchesPerHold bounds the batches that the owner sends before it opens the gate for a moment.
+	maxBatchesPerHold = 16
+	// maxRoundsPerCaller bounds how often one caller does so before it hands the rest to a
 	// service goroutine, so that a bulk flow cannot hold an API call captive.
-	ownerRounds = 3
+	maxRoundsPerCaller = 3
 )
 
-// gate makes one goroutine at a time the owner of an association. The receive goroutine never waits
+// assocLock makes one goroutine at a time the owner of an association. The receive goroutine never waits
 // for it: when the gate is taken, it leaves its packets in the backlog, which the owner drains before
 // and after it gives up ownership, so that no packet is stranded.
 //
 // Unlike a plan that forbids system calls under the lock, the owner also writes to the link: what it
 // sends points into user memory and records that only the owner may recycle, and nobody waits for the
 // gate but API calls on the same association. docs/architecture.md has the reasoning.
-type gate struct {
-	own     sync.Mutex   // ownership of the association and of everything marked "owner"
-	waiting atomic.Int32 // len(backlog), readable without mu
+type assocLock struct {
+	ownerMu    sync.Mutex   // ownership of the association and of everything marked "owner"
+	backlogLen atomic.Int32 // len(backlog), readable without mu
 
-	short  bool // of memory: nothing more is to wait
-	closed bool // the association is no more
+	memoryShort bool // of memory: nothing more is to wait
+	closed      bool // the association is no more
 
-	mu      sync.Mutex       // guards all but own and waiting; a leaf lock
-	backlog []rawio.Packet   // packets that arrived while the gate was taken
-	octets  int              // of memory that they keep
-	last    *rawio.Buf       // whose octets are the last of these
-	arena   *rawio.Buf       // where the next short packet is copied to; nil: there is none
-	pool    *rawio.Pool      // of arenas
-	taken   int              // octets that what was taken keeps until done
-	spare   []rawio.Packet   // the drained slice, kept for reuse
-	account *account.Account // what all this keeps
-	owner   *account.Account
+	backlogMu      sync.Mutex       // guards all but own and waiting; a leaf lock
+	backlog        []rawio.Packet   // packets that arrived while the gate was taken
+	backlogOctets  int              // of memory that they keep
+	lastBuf        *rawio.Buf       // whose octets are the last of these
+	arena          *rawio.Buf       // where the next short packet is copied to; nil: there is none
+	arenaPool      *rawio.Pool      // of arenas
+	takenOctets    int              // octets that what was taken keeps until done
+	spareSlice     []rawio.Packet   // the drained slice, kept for reuse
+	backlogAccount *account.Account // what all this keeps
+	assocAccount   *account.Account
 }
 
-// gateCedes is how often who waits for the gate cedes the processor before it sleeps.
-const gateCedes = 4
+// lockYieldTries is how often who waits for the gate cedes the processor before it sleeps.
+const lockYieldTries = 4
 
-// soon takes a gate that is free, or is soon. Where packets come in bulk the reader has it for batch after batch, and opens it in between. Who sleeps until then has the runtime
+// tryLockYielding takes a gate that is free, or is soon. Where packets come in bulk the reader has it for batch after batch, and opens it in between. Who sleeps until then has the runtime
 // wake a thread for the goroutine that goes on, which takes it, or the reader, to another processor, with all that this one's cache has of the association; and the peer on
 // the same host wants that other one.
-func (c *Conn) soon() bool {
-	if c.gate.own.TryLock() {
+func (c *Conn) tryLockYielding() bool {
+	if c.assocLock.ownerMu.TryLock() {
 		return true
 	}
-	if t := c.t; !t.blocks || t.turn.rx.pace.State() != pace.Bulk {
+	if t := c.t; !t.readsInKernel || t.readerRole.rx.pollPolicy.State() != pace.Bulk {
 		return false
 	}
-	for range gateCedes {
-		if c.t.cede(); c.gate.own.TryLock() {
+	for range lockYieldTries {
+		if c.t.yieldCPU(); c.assocLock.ownerMu.TryLock() {
 			return true
 		}
 	}
 	return false
 }
 
-// posted is what has become of a packet that was left for the owner.
-type posted uint8
+// enqueueResult is what has become of a packet that was left for the owner.
+type enqueueResult uint8
 
 const (
-	postWaits  posted = iota
-	postFull          // there was no room, and it is released
-	postClosed        // nobody will look, and it is the caller's as before
+	enqueueOK     enqueueResult = iota
+	enqueueFull                 // there was no room, and it is released
+	enqueueClosed               // nobody will look, and it is the caller's as before
 )
 
-// post leaves a packet for the owner and takes over its buffer.
-func (g *gate) post(p *rawio.Packet) posted {
-	g.mu.Lock()
+// enqueuePacket leaves a packet for the owner and takes over its buffer.
+func (g *assocLock) enqueuePacket(p *rawio.Packet) enqueueResult {
+	g.backlogMu.Lock()
 	if g.closed {
-		g.mu.Unlock()
-		return postClosed
+		g.backlogMu.Unlock()
+		return enqueueClosed
 	}
-	keeps := g.keeps(p)
-	if len(g.backlog) >= backlogMax || keeps > backlogOctets-g.octets || g.short && g.stillShort() {
-		g.mu.Unlock()
+	keeps := g.addedOctets(p)
+	if len(g.backlog) >= maxBacklogPackets || keeps > maxBacklogOctets-g.backlogOctets || g.memoryShort && g.updateMemoryShort() {
+		g.backlogMu.Unlock()
 		p.Release()
-		return postFull
+		return enqueueFull
 	}
-	if sparse(p) {
-		g.copy(p)
+	if isSparse(p) {
+		g.copyToArena(p)
 	}
 	g.backlog = append(g.backlog, *p)
-	g.octets += keeps
-	g.last = p.Buf
-	g.charge()
-	g.waiting.Store(int32(len(g.backlog)))
-	g.mu.Unlock()
+	g.backlogOctets += keeps
+	g.lastBuf = p.Buf
+	g.chargeBacklog()
+	g.backlogLen.Store(int32(len(g.backlog)))
+	g.backlogMu.Unlock()
 	p.Buf, p.Data = nil, nil
-	return postWaits
+	return enqueueOK
 }
 
-// sparse says whether a packet is only a small part of the buffer that it lies in, and so of what that is good for.
-func sparse(p *rawio.Packet) bool {
+// isSparse says whether a packet is only a small part of the buffer that it lies in, and so of what that is good for.
+func isSparse(p *rawio.Packet) bool {
 	return p.Buf != nil && max(len(p.Data), p.Buf.Filled) < len(p.Buf.B)/2
 }
 
-// keeps returns how many more octets are kept from other use when a packet waits: those of its buffer, of a packet or of many.
+// addedOctets returns how many more octets are kept from other use when a packet waits: those of its buffer, of a packet or of many.
 // Called with mu held.
-func (g *gate) keeps(p *rawio.Packet) int {
+func (g *assocLock) addedOctets(p *rawio.Packet) int {
 	switch {
 	case p.Buf == nil:
 		return len(p.Data)
-	case p.Buf == g.last:
+	case p.Buf == g.lastBuf:
 		return 0
-	case !sparse(p):
+	case !isSparse(p):
 		return len(p.Buf.B)
 	case g.arena == nil || len(p.Data) > len(g.arena.B)-g.arena.Filled:
 		return arenaOctets
@@ -131,13 +131,13 @@ func (g *gate) keeps(p *rawio.Packet) int {
 	return 0
 }
 
-// copy moves a packet to the arena. Called with mu held.
-func (g *gate) copy(p *rawio.Packet) {
+// copyToArena moves a packet to the arena. Called with mu held.
+func (g *assocLock) copyToArena(p *rawio.Packet) {
 	if g.arena != nil && len(p.Data) > len(g.arena.B)-g.arena.Filled {
 		g.dropArena()
 	}
 	if g.arena == nil {
-		g.arena = g.pool.Get()
+		g.arena = g.arenaPool.Get()
 	}
 	b := g.arena
 	at := b.Filled
@@ -148,73 +148,73 @@ func (g *gate) copy(p *rawio.Packet) {
 }
 
 // dropArena gives up the gate's own part in it. Called with mu held.
-func (g *gate) dropArena() {
+func (g *assocLock) dropArena() {
 	if g.arena != nil {
 		g.arena.Release()
 		g.arena = nil
 	}
 }
 
-// charge counts what waits. Called with mu held.
-func (g *gate) charge() {
-	if g.account.Charge(g.held()) {
-		g.stillShort()
+// chargeBacklog counts what waits. Called with mu held.
+func (g *assocLock) chargeBacklog() {
+	if g.backlogAccount.Charge(g.heldOctets()) {
+		g.updateMemoryShort()
 	}
 }
 
-// trim counts no more than is kept.
-func (g *gate) trim() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// trimAccount counts no more than is kept.
+func (g *assocLock) trimAccount() {
+	g.backlogMu.Lock()
+	defer g.backlogMu.Unlock()
 	if !g.closed {
-		g.account.Trim(g.held())
+		g.backlogAccount.Trim(g.heldOctets())
 	}
 }
 
-// held returns the octets of memory that it keeps. Called with mu held.
-func (g *gate) held() int {
-	return g.octets + g.taken + (cap(g.backlog)+cap(g.spare))*packetHeld
+// heldOctets returns the octets of memory that it keeps. Called with mu held.
+func (g *assocLock) heldOctets() int {
+	return g.backlogOctets + g.takenOctets + (cap(g.backlog)+cap(g.spareSlice))*packetOctets
 }
 
-// stillShort notes and says whether memory is short and the association has more than its share. Called with mu held.
-func (g *gate) stillShort() bool {
-	g.short = g.owner != nil && g.account.Over(g.account.Drawn()+g.owner.Drawn())
-	return g.short
+// updateMemoryShort notes and says whether memory is short and the association has more than its share. Called with mu held.
+func (g *assocLock) updateMemoryShort() bool {
+	g.memoryShort = g.assocAccount != nil && g.backlogAccount.ExceedsShare(g.backlogAccount.Drawn()+g.assocAccount.Drawn())
+	return g.memoryShort
 }
 
-// close gives up what there is, for good, as the association is no more. It returns the packets that wait.
-func (g *gate) close() (left []rawio.Packet) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// closeBacklog gives up what there is, for good, as the association is no more. It returns the packets that wait.
+func (g *assocLock) closeBacklog() (left []rawio.Packet) {
+	g.backlogMu.Lock()
+	defer g.backlogMu.Unlock()
 	g.closed = true
 	left = g.backlog
-	g.backlog, g.spare, g.last = nil, nil, nil
+	g.backlog, g.spareSlice, g.lastBuf = nil, nil, nil
 	g.dropArena()
-	g.waiting.Store(0)
-	g.account.Trim(0)
+	g.backlogLen.Store(0)
+	g.backlogAccount.Trim(0)
 	return left
 }
 
-// take returns the backlog. The caller gives the slice back with done.
-func (g *gate) take() []rawio.Packet {
-	g.mu.Lock()
+// takeBacklog returns the backlog. The caller gives the slice back with done.
+func (g *assocLock) takeBacklog() []rawio.Packet {
+	g.backlogMu.Lock()
 	b := g.backlog
-	g.backlog, g.spare, g.octets, g.taken, g.last = g.spare[:0], nil, 0, g.taken+g.octets, nil
+	g.backlog, g.spareSlice, g.backlogOctets, g.takenOctets, g.lastBuf = g.spareSlice[:0], nil, 0, g.takenOctets+g.backlogOctets, nil
 	g.dropArena()
-	g.waiting.Store(0)
-	g.mu.Unlock()
+	g.backlogLen.Store(0)
+	g.backlogMu.Unlock()
 	return b
 }
 
-func (g *gate) done(b []rawio.Packet) {
+func (g *assocLock) recycleBacklog(b []rawio.Packet) {
 	clear(b)
-	g.mu.Lock()
-	g.taken = 0
-	if cap(b) <= spareMax {
-		g.spare = b[:0]
+	g.backlogMu.Lock()
+	g.takenOctets = 0
+	if cap(b) <= maxSparePackets {
+		g.spareSlice = b[:0]
 	}
 	if !g.closed {
-		g.charge()
+		g.chargeBacklog()
 	}
-	g.mu.Unlock()
+	g.backlogMu.Unlock()
 }

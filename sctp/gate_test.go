@@ -25,27 +25,27 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 		name      string
 		size, fit int
 	}{
-		{"packets", 100, backlogMax},
-		{"octets", 1 << 16, backlogOctets >> 16},
+		{"packets", 100, maxBacklogPackets},
+		{"octets", 1 << 16, maxBacklogOctets >> 16},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			g := gate{account: new(account.Account)}
+			g := assocLock{backlogAccount: new(account.Account)}
 			data := make([]byte, row.size)
 			for round := range 2 {
 				for i := range row.fit {
-					must.That(t, g.post(&rawio.Packet{Data: data}) == postWaits, "round %d: packet %d of %d finds no room", round, i, row.fit)
+					must.That(t, g.enqueuePacket(&rawio.Packet{Data: data}) == enqueueOK, "round %d: packet %d of %d finds no room", round, i, row.fit)
 				}
 				buf := rawio.NewBuf(data)
 				buf.Retain()
-				check.That(t, g.post(&rawio.Packet{Data: data, Buf: buf}) == postFull, "round %d: room for more than %d", round, row.fit)
-				check.That(t, g.post(&rawio.Packet{Data: data[:1]}) == postFull, "round %d: room for one octet more", round)
+				check.That(t, g.enqueuePacket(&rawio.Packet{Data: data, Buf: buf}) == enqueueFull, "round %d: room for more than %d", round, row.fit)
+				check.That(t, g.enqueuePacket(&rawio.Packet{Data: data[:1]}) == enqueueFull, "round %d: room for one octet more", round)
 				check.That(t, buf.Refs() == 1, "round %d: a packet without room keeps its buffer", round)
-				b := g.take()
-				check.That(t, len(b) == row.fit && g.waiting.Load() == 0 && g.taken == row.fit*row.size,
-					"round %d: %d taken with %d octets, %d wait", round, len(b), g.taken, g.waiting.Load())
-				g.done(b)
+				b := g.takeBacklog()
+				check.That(t, len(b) == row.fit && g.backlogLen.Load() == 0 && g.takenOctets == row.fit*row.size,
+					"round %d: %d taken with %d octets, %d wait", round, len(b), g.takenOctets, g.backlogLen.Load())
+				g.recycleBacklog(b)
 			}
-			check.That(t, cap(g.spare) <= spareMax, "room for %d packets is kept, want %d at most", cap(g.spare), spareMax)
+			check.That(t, cap(g.spareSlice) <= maxSparePackets, "room for %d packets is kept, want %d at most", cap(g.spareSlice), maxSparePackets)
 		})
 	}
 }
@@ -53,8 +53,8 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 // What waits counts as much as it keeps from other use: a whole buffer, once; and a short packet that lies alone in a long one its part of
 // another buffer, as it is copied.
 func TestBacklogCountsWhatItKeeps(t *testing.T) {
-	g := gate{pool: rawio.NewPool(arenaOctets, 1), account: new(account.Account)}
-	defer g.close()
+	g := assocLock{arenaPool: rawio.NewPool(arenaOctets, 1), backlogAccount: new(account.Account)}
+	defer g.closeBacklog()
 	var buf *rawio.Buf
 	var sum int
 	for i, row := range []struct {
@@ -72,7 +72,7 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 		{1, 1000, 1, 0, true},
 		{600, -1, 0, 600, false}, // no buffer
 	} {
-		before := g.octets
+		before := g.backlogOctets
 		p := rawio.Packet{Data: make([]byte, row.data)}
 		if row.octets > 0 {
 			buf = rawio.NewBuf(make([]byte, row.octets))
@@ -88,22 +88,22 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 		}
 		refs := buf.Refs()
 		want := slices.Repeat([]byte{byte(i + 1)}, row.data)
-		check.That(t, g.post(&p) == postWaits && p.Data == nil && g.octets-before == row.keeps && row.copied == (buf.Refs() == refs-1),
-			"packet %d: %d octets, %d references", i, g.octets-before, buf.Refs())
+		check.That(t, g.enqueuePacket(&p) == enqueueOK && p.Data == nil && g.backlogOctets-before == row.keeps && row.copied == (buf.Refs() == refs-1),
+			"packet %d: %d octets, %d references", i, g.backlogOctets-before, buf.Refs())
 		clear(buf.B)
 		check.That(t, !row.copied || bytes.Equal(g.backlog[i].Data, want), "packet %d has been changed", i)
 		sum += row.keeps
 	}
-	b := g.take()
-	check.That(t, len(b) == 9 && g.taken == sum && g.octets == 0 && g.arena == nil,
-		"%d packets taken with %d octets, %d are left", len(b), g.taken, g.octets)
+	b := g.takeBacklog()
+	check.That(t, len(b) == 9 && g.takenOctets == sum && g.backlogOctets == 0 && g.arena == nil,
+		"%d packets taken with %d octets, %d are left", len(b), g.takenOctets, g.backlogOctets)
 	for i := range b {
 		b[i].Release()
 	}
-	for n, want := range map[int]bool{spareMax: true, spareMax + 1: false} {
-		g.spare = nil
-		g.done(make([]rawio.Packet, 0, n))
-		check.That(t, (g.spare != nil) == want && g.taken == 0, "room for %d packets is kept: %v", n, !want)
+	for n, want := range map[int]bool{maxSparePackets: true, maxSparePackets + 1: false} {
+		g.spareSlice = nil
+		g.recycleBacklog(make([]rawio.Packet, 0, n))
+		check.That(t, (g.spareSlice != nil) == want && g.takenOctets == 0, "room for %d packets is kept: %v", n, !want)
 	}
 }
 
@@ -111,11 +111,11 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 func TestBacklogWhileMemoryIsShort(t *testing.T) {
 	total, host := account.NewTotal(1<<20), netip.MustParseAddr("10.0.1.1")
 	var owner, other account.Account
-	g := gate{owner: &owner, account: new(account.Account)}
-	defer g.close()
+	g := assocLock{assocAccount: &owner, backlogAccount: new(account.Account)}
+	defer g.closeBacklog()
 	total.Open(&owner, host)
 	total.Open(&other, host)
-	owner.Share(g.account)
+	owner.Share(g.backlogAccount)
 	owner.Charge(2 * account.Quantum)
 	for i, step := range []struct {
 		others, octets int
@@ -129,7 +129,7 @@ func TestBacklogWhileMemoryIsShort(t *testing.T) {
 		{4, 100, false},
 	} {
 		other.Trim(step.others * account.Quantum)
-		check.That(t, (g.post(&rawio.Packet{Data: make([]byte, step.octets)}) == postWaits) == step.want, "step %d: room %v", i, !step.want)
+		check.That(t, (g.enqueuePacket(&rawio.Packet{Data: make([]byte, step.octets)}) == enqueueOK) == step.want, "step %d: room %v", i, !step.want)
 	}
 }
 
@@ -137,42 +137,42 @@ func TestBacklogWhileMemoryIsShort(t *testing.T) {
 func TestBacklogCountsAllItsMemory(t *testing.T) {
 	total := account.NewTotal(1 << 30)
 	var owner account.Account
-	g := gate{owner: &owner, account: new(account.Account)}
+	g := assocLock{assocAccount: &owner, backlogAccount: new(account.Account)}
 	total.Open(&owner, netip.MustParseAddr("10.0.1.1"))
-	owner.Share(g.account)
+	owner.Share(g.backlogAccount)
 	buf := rawio.NewBuf(make([]byte, 64<<10))
 	post := func(times int) {
 		for range times {
-			g.post(&rawio.Packet{Data: buf.B[:1]})
+			g.enqueuePacket(&rawio.Packet{Data: buf.B[:1]})
 		}
-		held := g.octets + g.taken + (cap(g.backlog)+cap(g.spare))*packetHeld
+		held := g.backlogOctets + g.takenOctets + (cap(g.backlog)+cap(g.spareSlice))*packetOctets
 		want := (held + account.Quantum - 1) / account.Quantum * account.Quantum
-		check.That(t, g.account.Drawn() == int64(want), "%d octets are counted, not %d", g.account.Drawn(), want)
+		check.That(t, g.backlogAccount.Drawn() == int64(want), "%d octets are counted, not %d", g.backlogAccount.Drawn(), want)
 	}
 	for range 4 {
-		g.octets += 64 << 10 // as if a buffer waited
+		g.backlogOctets += 64 << 10 // as if a buffer waited
 		post(1)
 	}
-	b := g.take()
-	g.octets += 64 << 10
+	b := g.takeBacklog()
+	g.backlogOctets += 64 << 10
 	post(1)
-	g.done(b)
+	g.recycleBacklog(b)
 	post(3000)
-	g.done(g.take())
+	g.recycleBacklog(g.takeBacklog())
 	post(2500)
 	for range 2 {
 		buf.Retain()
-		g.post(&rawio.Packet{Data: buf.B, Buf: buf})
+		g.enqueuePacket(&rawio.Packet{Data: buf.B, Buf: buf})
 	}
-	b = g.take()
+	b = g.takeBacklog()
 	b[len(b)-1].Release()
 	b[len(b)-2].Release()
 	buf.Retain()
-	g.post(&rawio.Packet{Data: buf.B, Buf: buf})
-	rawio.ReleaseAll(g.close())
-	g.done(b)
-	left := g.account.Drawn()
-	check.That(t, left == 0 && g.backlog == nil && g.waiting.Load() == 0 && g.post(&rawio.Packet{Data: buf.B}) == postClosed && g.account.Drawn() == 0 && buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.waiting.Load(), buf.Refs())
+	g.enqueuePacket(&rawio.Packet{Data: buf.B, Buf: buf})
+	rawio.ReleaseAll(g.closeBacklog())
+	g.recycleBacklog(b)
+	left := g.backlogAccount.Drawn()
+	check.That(t, left == 0 && g.backlog == nil && g.backlogLen.Load() == 0 && g.enqueuePacket(&rawio.Packet{Data: buf.B}) == enqueueClosed && g.backlogAccount.Drawn() == 0 && buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.backlogLen.Load(), buf.Refs())
 }
 
 // ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. With the last of
@@ -196,7 +196,7 @@ func behindCeaseless(t *testing.T, left int, takes time.Duration) (*ceaseless, *
 	s.lock()
 	link.c = s
 	first := link.p
-	s.gate.post(&first)
+	s.assocLock.enqueuePacket(&first)
 	return link, s
 }
 
@@ -214,7 +214,7 @@ func (l *ceaseless) WriteBatch(pkts []rawio.Packet) (int, error) {
 			<-l.over
 		}
 		q := l.p
-		l.c.gate.post(&q)
+		l.c.assocLock.enqueuePacket(&q)
 	}
 	return l.Link.WriteBatch(pkts)
 }
@@ -227,9 +227,9 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 	for _, row := range []struct {
 		takes time.Duration
 		turn  int // batches before others may have the gate
-	}{{0, ownerBatches}, {sendTime / 3, 4}} {
+	}{{0, maxBatchesPerHold}, {maxSendTime / 3, 4}} {
 		synctest.Test(t, func(t *testing.T) {
-			link, s := behindCeaseless(t, (ownerRounds+1)*row.turn, row.takes)
+			link, s := behindCeaseless(t, (maxRoundsPerCaller+1)*row.turn, row.takes)
 			returned := make(chan struct{})
 			go func() { s.unlock(); close(returned) }()
 			for _, want := range []bool{false, true} {
@@ -251,23 +251,23 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 		takes time.Duration
 		sent  uint64
 		more  bool
-	}{{2 * ownerBatches, 0, ownerBatches, true}, {2 * ownerBatches, sendTime / 3, 4, true}, {5, 0, 6, false}, {0, sendTime, 1, false}} {
+	}{{2 * maxBatchesPerHold, 0, maxBatchesPerHold, true}, {2 * maxBatchesPerHold, maxSendTime / 3, 4, true}, {5, 0, 6, false}, {0, maxSendTime, 1, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			link, s := behindCeaseless(t, row.left, row.takes)
 			close(link.over)
 			before := s.t.stats.txBatches.Load()
-			more, sent := s.pump(s.t.now()), s.t.stats.txBatches.Load()-before
+			more, sent := s.flushPending(s.t.now()), s.t.stats.txBatches.Load()-before
 			check.That(t, more == row.more && sent == row.sent, "%d batches of %v, %d of them sent, more: %v", row.left, row.takes, sent, more)
 			link.c = nil
 			s.unlock()
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		link, s := behindCeaseless(t, ownerBatches, 0)
+		link, s := behindCeaseless(t, maxBatchesPerHold, 0)
 		close(link.over)
 		before := s.t.stats.txBatches.Load()
 		s.unlock()
-		check.That(t, s.t.stats.txBatches.Load() == before+ownerBatches+1, "%d batches sent of %d", s.t.stats.txBatches.Load()-before, ownerBatches+1)
+		check.That(t, s.t.stats.txBatches.Load() == before+maxBatchesPerHold+1, "%d batches sent of %d", s.t.stats.txBatches.Load()-before, maxBatchesPerHold+1)
 	})
 }
 
@@ -279,13 +279,13 @@ func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 		_, now := s.lock()
 		must.Do(c.WriteMsg(msg, SendInfo{}))(t)
 		until(t, "the message comes", func() bool {
-			s.gate.mu.Lock()
-			defer s.gate.mu.Unlock()
-			return slices.ContainsFunc(s.gate.backlog, func(p rawio.Packet) bool { return bytes.Contains(p.Data, msg) })
+			s.assocLock.backlogMu.Lock()
+			defer s.assocLock.backlogMu.Unlock()
+			return slices.ContainsFunc(s.assocLock.backlog, func(p rawio.Packet) bool { return bytes.Contains(p.Data, msg) })
 		})
 		if handled {
-			s.drain(now)
-			s.t.transmit(now, &s.a) // the SACK
+			s.drainBacklog(now)
+			s.t.transmitBatch(now, &s.a) // the SACK
 		}
 		s.unlockAfterRead(now)
 		s.lock()
@@ -306,8 +306,8 @@ func TestWaitsForTheGateAwakeInBulk(t *testing.T) {
 		cedes   int32
 	}{
 		{"bulk, soon open", kernels, 3, 1, 1},
-		{"bulk, open in the end", kernels, 3, gateCedes, gateCedes},
-		{"bulk, open later", kernels, 3, gateCedes + 1, gateCedes},
+		{"bulk, open in the end", kernels, 3, lockYieldTries, lockYieldTries},
+		{"bulk, open later", kernels, 3, lockYieldTries + 1, lockYieldTries},
 		{"one packet at a time", kernels, 1, 1, 0},
 		{"another link", others, 3, 1, 0},
 	} {
@@ -319,22 +319,22 @@ func TestWaitsForTheGateAwakeInBulk(t *testing.T) {
 				}
 				synctest.Wait()
 				var ceded atomic.Int32
-				c.t.cede = func() {
+				c.t.yieldCPU = func() {
 					if ceded.Add(1) == row.opens {
-						c.disown()
+						c.releaseLock()
 					}
 				}
-				c.own()
+				c.acquireLock()
 				if row.opens > row.cedes {
 					go func() {
 						for ceded.Load() < row.cedes {
 							runtime.Gosched()
 						}
-						c.disown()
+						c.releaseLock()
 					}()
 				}
-				c.own()
-				c.disown()
+				c.acquireLock()
+				c.releaseLock()
 				check.Equal(t, "times that it has ceded the processor", ceded.Load(), row.cedes)
 			})
 		})

@@ -75,7 +75,7 @@ func (p *pair) connect(t testing.TB, client, server *Config) (c, s *Conn) {
 }
 
 // waits returns how many associations wait for Accept.
-func (q *queue) waits() int {
+func (q *acceptQueue) waits() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.ready)
@@ -116,7 +116,7 @@ func together(t *testing.T, s *Conn, n int32, write func() error) {
 	t.Helper()
 	s.lock()
 	err := write()
-	ok := err != nil || eventually(t, func() bool { return s.gate.waiting.Load() >= n })
+	ok := err != nil || eventually(t, func() bool { return s.assocLock.backlogLen.Load() >= n })
 	s.unlock()
 	must.That(t, err == nil && ok, "nothing arrives: %v", err)
 }

@@ -6,18 +6,18 @@ package sctp
 const MeasuresHolds = false
 
 type (
-	hold    struct{}
-	longest struct{}
+	lockHold    struct{}
+	longestHold struct{}
 )
 
-func (c *Conn) holds()   { _ = c.hold }
-func (c *Conn) hasHeld() {}
+func (c *Conn) beginHold() { _ = c.lockHold }
+func (c *Conn) endHold()   {}
 
 // WatchHolds begins, or ends, to measure.
 func (t *Transport) WatchHolds(bool) {}
 
 // LongestHold returns the longest hold since it was asked last. Only under the build tag holds it is measured.
 func (t *Transport) LongestHold() Hold {
-	_ = t.longest
+	_ = t.longestHold
 	return Hold{}
 }

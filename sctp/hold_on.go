@@ -13,56 +13,56 @@ import (
 // MeasuresHolds says that LongestHold measures: this package was built for Linux, with the tag holds.
 const MeasuresHolds = true
 
-// hold is one that goes on.
-type hold struct {
-	watched bool
-	steps   uint64
-	begun   time.Time
-	cpu     time.Duration // that the thread had used
+// lockHold is one that goes on.
+type lockHold struct {
+	isWatched  bool
+	steps      uint64
+	begunAt    time.Time
+	cpuAtBegin time.Duration // that the thread had used
 }
 
-// longest is the longest of all associations.
-type longest struct {
+// longestHold is the longest of all associations.
+type longestHold struct {
 	watch       atomic.Bool
 	steps, time atomic.Uint64
 }
 
 // WatchHolds begins, or ends, to measure: it takes two system calls for each hold.
-func (t *Transport) WatchHolds(on bool) { t.longest.watch.Store(on) }
+func (t *Transport) WatchHolds(on bool) { t.longestHold.watch.Store(on) }
 
-// holds begins a hold. The goroutine keeps its thread meanwhile: what that uses tells how long the hold took where others had the processor
+// beginHold begins a hold. The goroutine keeps its thread meanwhile: what that uses tells how long the hold took where others had the processor
 // too. Owner only.
-func (c *Conn) holds() {
-	if !c.t.longest.watch.Load() {
-		c.hold = hold{}
+func (c *Conn) beginHold() {
+	if !c.t.longestHold.watch.Load() {
+		c.lockHold = lockHold{}
 		return
 	}
 	runtime.LockOSThread()
-	c.hold = hold{watched: true, steps: c.steps(), begun: time.Now(), cpu: threadTime()}
+	c.lockHold = lockHold{isWatched: true, steps: c.workSteps(), begunAt: time.Now(), cpuAtBegin: threadCPUTime()}
 }
 
-// hasHeld ends it. Owner only.
-func (c *Conn) hasHeld() {
-	h, most := &c.hold, &c.t.longest
-	if !h.watched {
+// endHold ends it. Owner only.
+func (c *Conn) endHold() {
+	h, most := &c.lockHold, &c.t.longestHold
+	if !h.isWatched {
 		return
 	}
-	raise(&most.steps, c.steps()-h.steps)
-	d := time.Since(h.begun)
+	raiseMax(&most.steps, c.workSteps()-h.steps)
+	d := time.Since(h.begunAt)
 	if uint64(d) > most.time.Load() {
-		d = min(d, threadTime()-h.cpu)
+		d = min(d, threadCPUTime()-h.cpuAtBegin)
 	}
-	raise(&most.time, uint64(d))
+	raiseMax(&most.time, uint64(d))
 	runtime.UnlockOSThread()
 }
 
-func raise(v *atomic.Uint64, to uint64) {
+func raiseMax(v *atomic.Uint64, to uint64) {
 	for old := v.Load(); to > old && !v.CompareAndSwap(old, to); old = v.Load() {
 	}
 }
 
-// threadTime returns what the thread has used.
-func threadTime() time.Duration {
+// threadCPUTime returns what the thread has used.
+func threadCPUTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
 		panic(err)
@@ -72,5 +72,5 @@ func threadTime() time.Duration {
 
 // LongestHold returns the longest hold since it was asked last. Only under the build tag holds it is measured.
 func (t *Transport) LongestHold() Hold {
-	return Hold{Steps: t.longest.steps.Swap(0), Time: time.Duration(t.longest.time.Swap(0))}
+	return Hold{Steps: t.longestHold.steps.Swap(0), Time: time.Duration(t.longestHold.time.Swap(0))}
 }

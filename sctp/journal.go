@@ -14,38 +14,38 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// journal writes rare events to TransportConfig.Logger. A peer that causes many of them cannot flood the log:
-// there are journalLines lines in a second, a tenth of them about one address, so that nobody keeps what others cause out of the log, and one line
+// eventLog writes rare events to TransportConfig.Logger. A peer that causes many of them cannot flood the log:
+// there are maxLogLines lines in a second, a tenth of them about one address, so that nobody keeps what others cause out of the log, and one line
 // a minute for each limit. Nil writes nothing. No gate and no lock may be held.
-type journal struct {
-	log *slog.Logger
+type eventLog struct {
+	logger *slog.Logger
 
-	lines fair.Lines // a leaf lock
+	lineLimiter fair.LogLimiter // a leaf lock
 
-	mu     sync.Mutex           // a leaf lock
-	limits [numLimits]time.Time // guarded by mu
-	unsent map[unsent]time.Time // guarded by mu: when there was a line
+	mu              sync.Mutex               // a leaf lock
+	limitLoggedAt   [numLimits]time.Time     // guarded by mu
+	refusalLoggedAt map[refusalKey]time.Time // guarded by mu: when there was a line
 }
 
-// unsent is what this host refuses to send, and why.
-type unsent struct {
-	to  netip.Addr
-	why syscall.Errno
+// refusalKey is what this host refuses to send, and why.
+type refusalKey struct {
+	to    netip.Addr
+	errno syscall.Errno
 }
 
-// mostUnsent is how many of them are remembered; then they are forgotten.
-const mostUnsent = 64
+// maxRefusalKeys is how many of them are remembered; then they are forgotten.
+const maxRefusalKeys = 64
 
 const (
-	journalLines = 100
-	journalEach  = journalLines / 10
+	maxLogLines        = 100
+	maxLogLinesPerAddr = maxLogLines / 10
 )
 
-// limit is one of the limits whose reaching is worth a line.
-type limit uint8
+// limitKind is one of the limits whose reaching is worth a line.
+type limitKind uint8
 
 const (
-	limitAssocs limit = iota
+	limitAssocs limitKind = iota
 	limitAnswers
 	limitSetups
 	limitBacklog
@@ -63,61 +63,61 @@ var limitTexts = [numLimits]string{
 	limitAccept:  "associations refused: nobody accepts them, and Backlog is reached",
 }
 
-func newJournal(log *slog.Logger) *journal {
+func newEventLog(log *slog.Logger) *eventLog {
 	if log == nil {
 		return nil
 	}
-	return &journal{log: log, lines: fair.Lines{Rate: fair.Rate{All: journalLines, Each: journalEach}}}
+	return &eventLog{logger: log, lineLimiter: fair.LogLimiter{RateLimiter: fair.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr}}}
 }
 
-// write writes a line that who has caused, or, if that is not valid, the program itself, unless there were too many of late.
-func (j *journal) write(level slog.Level, who netip.Addr, msg string, attrs ...slog.Attr) {
-	if j == nil || !j.log.Enabled(context.Background(), level) {
+// writeLine writes a line that who has caused, or, if that is not valid, the program itself, unless there were too many of late.
+func (j *eventLog) writeLine(level slog.Level, who netip.Addr, msg string, attrs ...slog.Attr) {
+	if j == nil || !j.logger.Enabled(context.Background(), level) {
 		return
 	}
-	left, ok := j.lines.Allow(time.Now(), who)
+	left, ok := j.lineLimiter.Allow(time.Now(), who)
 	if !ok {
 		return
 	}
 	if left > 0 {
 		attrs = append(attrs, slog.Int("suppressed", left))
 	}
-	j.log.LogAttrs(context.Background(), level, msg, attrs...)
+	j.logger.LogAttrs(context.Background(), level, msg, attrs...)
 }
 
-// reached notes that a limit was reached, total times by now.
-func (j *journal) reached(l limit, total uint64) {
+// logLimit notes that a limit was reached, total times by now.
+func (j *eventLog) logLimit(l limitKind, total uint64) {
 	if j == nil {
 		return
 	}
 	j.mu.Lock()
 	now := time.Now()
-	due := now.Sub(j.limits[l]) >= time.Minute
+	due := now.Sub(j.limitLoggedAt[l]) >= time.Minute
 	if due {
-		j.limits[l] = now
+		j.limitLoggedAt[l] = now
 	}
 	j.mu.Unlock()
 	if due {
-		j.write(slog.LevelWarn, netip.Addr{}, limitTexts[l], slog.Uint64("total", total))
+		j.writeLine(slog.LevelWarn, netip.Addr{}, limitTexts[l], slog.Uint64("total", total))
 	}
 }
 
-// refused notes that this host has refused to send a packet: a line a minute for each address and reason. Locks may be held: somebody else writes it.
-func (j *journal) refused(p *rawio.Packet, err error) {
+// logRefusal notes that this host has refused to send a packet: a line a minute for each address and reason. Locks may be held: somebody else writes it.
+func (j *eventLog) logRefusal(p *rawio.Packet, err error) {
 	if j == nil {
 		return
 	}
-	key := unsent{to: p.Remote.Addr().Unmap()}
-	errors.As(err, &key.why)
+	key := refusalKey{to: p.Remote.Addr().Unmap()}
+	errors.As(err, &key.errno)
 	j.mu.Lock()
 	now := time.Now()
-	last, known := j.unsent[key]
+	last, known := j.refusalLoggedAt[key]
 	due := !known || now.Sub(last) >= time.Minute
 	if due {
-		if j.unsent == nil || len(j.unsent) >= mostUnsent {
-			j.unsent = make(map[unsent]time.Time)
+		if j.refusalLoggedAt == nil || len(j.refusalLoggedAt) >= maxRefusalKeys {
+			j.refusalLoggedAt = make(map[refusalKey]time.Time)
 		}
-		j.unsent[key] = now
+		j.refusalLoggedAt[key] = now
 	}
 	j.mu.Unlock()
 	if due {
@@ -126,44 +126,44 @@ func (j *journal) refused(p *rawio.Packet, err error) {
 		if p.Local.IsValid() {
 			attrs = append(attrs, slog.Any("local", p.Local.Addr()))
 		}
-		go j.write(slog.LevelWarn, key.to, "this host refuses to send", attrs...)
+		go j.writeLine(slog.LevelWarn, key.to, "this host refuses to send", attrs...)
 	}
 }
 
-// tell writes a line about a rare event to TransportConfig.Logger, for a protocol above: not under a gate,
+// logLine writes a line about a rare event to TransportConfig.Logger, for a protocol above: not under a gate,
 // and never per packet. remote, if it is valid, is the peer that the line is about. With no Logger it does nothing; there are at most 100
 // lines in a second, 10 of them about one address.
-func (t *Transport) tell(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
+func (t *Transport) logLine(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
 	if remote.IsValid() {
 		attrs = append([]slog.Attr{slog.Any("remote", remote)}, attrs...)
 	}
-	t.journal.write(level, remote.Addr(), msg, attrs...)
+	t.eventLog.writeLine(level, remote.Addr(), msg, attrs...)
 }
 
-// entry is a line of the journal that waits for the gate to open.
-type entry struct {
+// logEntry is a line of the journal that waits for the gate to open.
+type logEntry struct {
 	kind EventKind
 	path netip.Addr
 	err  error
 }
 
-// record notes what is worth a line. Owner only.
-func (c *Conn) record(ev assoc.Event) {
-	if c.t.journal == nil {
+// queueLogEntry notes what is worth a line. Owner only.
+func (c *Conn) queueLogEntry(ev assoc.Event) {
+	if c.t.eventLog == nil {
 		return
 	}
 	switch ev.Kind {
 	case EventUp, EventDown, EventRestart, EventPathUp, EventPathDown, EventPathPotentiallyFailed, EventPrimary, EventPeerError:
-		if c.entries == nil {
-			c.entries = new([]entry)
+		if c.logEntries == nil {
+			c.logEntries = new([]logEntry)
 		}
-		*c.entries = append(*c.entries, entry{ev.Kind, ev.Path.Addr(), ev.Err})
-		c.wake |= wakeListed
+		*c.logEntries = append(*c.logEntries, logEntry{ev.Kind, ev.Path.Addr(), ev.Err})
+		c.afterUnlock |= taskDrainLists
 	}
 }
 
-// report writes the lines. No gate is held.
-func (c *Conn) report(list []entry) {
+// writeLogEntries writes the lines. No gate is held.
+func (c *Conn) writeLogEntries(list []logEntry) {
 	remote := slog.Any("remote", c.RemoteAddr())
 	for _, e := range list {
 		level, attrs := slog.LevelInfo, []slog.Attr{remote}
@@ -181,6 +181,6 @@ func (c *Conn) report(list []entry) {
 		if e.err != nil {
 			attrs = append(attrs, slog.String("reason", e.err.Error()))
 		}
-		c.t.journal.write(level, c.RemoteAddr().(Addr).Addr(), "association: "+e.kind.String(), attrs...)
+		c.t.eventLog.writeLine(level, c.RemoteAddr().(Addr).Addr(), "association: "+e.kind.String(), attrs...)
 	}
 }

@@ -15,57 +15,57 @@ import (
 
 const (
 	// lingerRTOs and lingerMaxRTOs are how long: the peer's T2-shutdown or T3-rtx has then expired twice, also where it has backed
-	// off and our end has not. With RTO.Max as it is by default lingerMost does: it has expired once at least.
+	// off and our end has not. With RTO.Max as it is by default maxLingerTime does: it has expired once at least.
 	lingerRTOs    = 4
 	lingerMaxRTOs = 2
-	lingerMost    = time.Minute
+	maxLingerTime = time.Minute
 
-	maxLinger = 128 // ports; on a raw link each is a descriptor
+	maxLingeringPorts = 128 // ports; on a raw link each is a descriptor
 )
 
-// lingerer is a port that stays bound until that time.
-type lingerer struct {
-	timer *time.Timer
-	until rawio.Time
+// lingeringPort is a port that stays bound until that time.
+type lingeringPort struct {
+	timer     *time.Timer
+	expiresAt rawio.Time
 }
 
-// lingerFor is how long the port of an association that ends now stays bound; 0 when it needs not. Owner only.
-func (c *Conn) lingerFor() time.Duration {
-	if !c.dialled() {
+// lingerTime is how long the port of an association that ends now stays bound; 0 when it needs not. Owner only.
+func (c *Conn) lingerTime() time.Duration {
+	if !c.isDialled() {
 		return 0
 	}
-	return max(lingerRTOs*c.a.PathStats(c.a.Stats().Primary).RTO, min(lingerMaxRTOs*c.a.RTOMax(), lingerMost))
+	return max(lingerRTOs*c.a.PathStats(c.a.Stats().Primary).RTO, min(lingerMaxRTOs*c.a.RTOMax(), maxLingerTime))
 }
 
-// dialled says whether Dial has made the association, with a port of its own choice.
-func (c *Conn) dialled() bool { return c.listener == nil && c.socket == nil }
+// isDialled says whether Dial has made the association, with a port of its own choice.
+func (c *Conn) isDialled() bool { return c.listener == nil && c.socket == nil }
 
-// release drops a user of a port, which stays bound for d if that was the last one. Called with mu held.
-func (t *Transport) release(port uint16, d time.Duration, at ...netip.Addr) {
+// releasePort drops a user of a port, which stays bound for d if that was the last one. Called with mu held.
+func (t *Transport) releasePort(port uint16, d time.Duration, at ...netip.Addr) {
 	_, binds := t.link.(rawio.PortBinder)
-	if !binds || d <= 0 || t.ports[port] > 1 || t.closed {
-		t.unbind(port, at...)
+	if !binds || d <= 0 || t.portUsers[port] > 1 || t.closed {
+		t.dropPortUser(port, at...)
 		return
 	}
-	if len(t.lingering) == maxLinger {
-		t.stopLingering(t.nextToEnd())
+	if len(t.lingeringPorts) == maxLingeringPorts {
+		t.stopLingering(t.firstToExpire())
 	}
-	l := &lingerer{until: t.now().Add(d)}
+	l := &lingeringPort{expiresAt: t.now().Add(d)}
 	l.timer = time.AfterFunc(d, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.lingering[port] == l { // else somebody has it
+		if t.lingeringPorts[port] == l { // else somebody has it
 			t.stopLingering(port)
 		}
 	})
-	t.lingering[port] = l
+	t.lingeringPorts[port] = l
 }
 
-// nextToEnd returns the port that would be given back first. Called with mu held.
-func (t *Transport) nextToEnd() (port uint16) {
-	var first *lingerer
-	for p, l := range t.lingering {
-		if first == nil || l.until.Before(first.until) {
+// firstToExpire returns the port that would be given back first. Called with mu held.
+func (t *Transport) firstToExpire() (port uint16) {
+	var first *lingeringPort
+	for p, l := range t.lingeringPorts {
+		if first == nil || l.expiresAt.Before(first.expiresAt) {
 			port, first = p, l
 		}
 	}
@@ -74,23 +74,23 @@ func (t *Transport) nextToEnd() (port uint16) {
 
 // stopLingering gives a port back. Called with mu held.
 func (t *Transport) stopLingering(port uint16) {
-	t.resume(port)
-	t.unbind(port)
+	t.reuseLingering(port)
+	t.dropPortUser(port)
 }
 
-// resume takes a port that is only lingering into use. Called with mu held.
-func (t *Transport) resume(port uint16) bool {
-	l, ok := t.lingering[port]
+// reuseLingering takes a port that is only lingering into use. Called with mu held.
+func (t *Transport) reuseLingering(port uint16) bool {
+	l, ok := t.lingeringPorts[port]
 	if ok {
 		l.timer.Stop()
-		delete(t.lingering, port)
+		delete(t.lingeringPorts, port)
 	}
 	return ok
 }
 
-// endLingering is part of Close, which makes the link give up all ports. Called with mu held.
-func (t *Transport) endLingering() {
-	for port := range t.lingering {
-		t.resume(port)
+// stopAllLingering is part of Close, which makes the link give up all ports. Called with mu held.
+func (t *Transport) stopAllLingering() {
+	for port := range t.lingeringPorts {
+		t.reuseLingering(port)
 	}
 }

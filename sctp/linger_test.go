@@ -19,7 +19,7 @@ import (
 // behindDoor is a pair whose first end is behind a doorkeeper.
 func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *mempair.Doorkeeper) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	d := &mempair.Doorkeeper{Link: la, Open: make(map[uint16]bool), Unbound: make(chan uint16, 2*maxLinger), Lose: lose}
+	d := &mempair.Doorkeeper{Link: la, Open: make(map[uint16]bool), Unbound: make(chan uint16, 2*maxLingeringPorts), Lose: lose}
 	return joinPair(t, la, lb, d, lb), d
 }
 
@@ -82,8 +82,8 @@ func TestPortLingersForAWhile(t *testing.T) {
 	check.Equal(t, "port that was given back", <-d.Unbound, 5000)
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	check.That(t, len(p.a.lingering) == 0 && len(p.a.ports) == 0 && len(d.Unbound) == 0,
-		"%d ports linger, %d are bound, %d were given back twice", len(p.a.lingering), len(p.a.ports), len(d.Unbound))
+	check.That(t, len(p.a.lingeringPorts) == 0 && len(p.a.portUsers) == 0 && len(d.Unbound) == 0,
+		"%d ports linger, %d are bound, %d were given back twice", len(p.a.lingeringPorts), len(p.a.portUsers), len(d.Unbound))
 }
 
 // Whoever takes the port in the moment that it is to be given back keeps it.
@@ -91,17 +91,17 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, d := behindDoor(t, nothing)
 		p.a.mu.Lock()
-		must.OK(t, p.a.bindPort(5000, nil))
-		p.a.release(5000, 0)
-		must.Equal(t, "ports that linger for no time", len(p.a.lingering), 0)
+		must.OK(t, p.a.bindFreePort(5000, nil))
+		p.a.releasePort(5000, 0)
+		must.Equal(t, "ports that linger for no time", len(p.a.lingeringPorts), 0)
 		<-d.Unbound
-		must.OK(t, p.a.bindPort(5000, nil))
-		p.a.release(5000, time.Second)
+		must.OK(t, p.a.bindFreePort(5000, nil))
+		p.a.releasePort(5000, time.Second)
 		time.Sleep(time.Second) // of virtual time: who is to give it back waits for the lock
-		check.OK(t, p.a.bindPort(5000, nil))
+		check.OK(t, p.a.bindFreePort(5000, nil))
 		p.a.mu.Unlock()
 		synctest.Wait()
-		n := p.a.ports[5000]
+		n := p.a.portUsers[5000]
 		check.That(t, n == 1 && len(d.Unbound) == 0, "the port has %d users, and was given back %d times", n, len(d.Unbound))
 	})
 }
@@ -112,7 +112,7 @@ func TestListenOnALingeringPort(t *testing.T) {
 	cfg.LocalPort = 5000
 	c, _ := p.connect(t, cfg, nil)
 	must.OK(t, c.Close())
-	must.Equal(t, "lingering ports", len(p.a.lingering), 1)
+	must.Equal(t, "lingering ports", len(p.a.lingeringPorts), 1)
 	l := must.Get(p.a.Listen(5000, nil))(t)
 	check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 1), cfg))(t, "dial from a port that listens", rawio.ErrPortInUse)
 	l.Close()
@@ -121,24 +121,24 @@ func TestListenOnALingeringPort(t *testing.T) {
 func TestFewPortsLinger(t *testing.T) {
 	p, d := behindDoor(t, nothing)
 	p.a.mu.Lock()
-	for port := range uint16(maxLinger + 10) {
-		must.OK(t, p.a.bindPort(1000+port, nil))
-		p.a.release(1000+port, time.Hour)
+	for port := range uint16(maxLingeringPorts + 10) {
+		must.OK(t, p.a.bindFreePort(1000+port, nil))
+		p.a.releasePort(1000+port, time.Hour)
 	}
-	must.OK(t, p.a.bindPort(7, nil))
-	p.a.ports[7]++
-	p.a.release(7, time.Hour)
-	check.That(t, p.a.ports[7] == 1 && p.a.lingering[7] == nil, "a port that has another user lingers")
-	p.a.unbind(7)
+	must.OK(t, p.a.bindFreePort(7, nil))
+	p.a.portUsers[7]++
+	p.a.releasePort(7, time.Hour)
+	check.That(t, p.a.portUsers[7] == 1 && p.a.lingeringPorts[7] == nil, "a port that has another user lingers")
+	p.a.dropPortUser(7)
 	p.a.mu.Unlock()
-	check.That(t, len(p.a.lingering) == maxLinger && len(d.Open) == maxLinger,
-		"%d linger, %d are bound, want %d", len(p.a.lingering), len(d.Open), maxLinger)
-	for port := range uint16(maxLinger + 10) { // the oldest make room
-		check.That(t, d.Open[1000+port] == (port >= 10), "port %d of %d: bound %v", port, maxLinger+10, d.Open[1000+port])
+	check.That(t, len(p.a.lingeringPorts) == maxLingeringPorts && len(d.Open) == maxLingeringPorts,
+		"%d linger, %d are bound, want %d", len(p.a.lingeringPorts), len(d.Open), maxLingeringPorts)
+	for port := range uint16(maxLingeringPorts + 10) { // the oldest make room
+		check.That(t, d.Open[1000+port] == (port >= 10), "port %d of %d: bound %v", port, maxLingeringPorts+10, d.Open[1000+port])
 	}
 	p.connect(t, nil, nil) // whose port does not begin to linger
 	p.a.Close()
-	check.That(t, len(p.a.lingering) == 0 && len(d.Unbound) == 12, "%d ports linger after Close, %d were given back before", len(p.a.lingering), len(d.Unbound))
+	check.That(t, len(p.a.lingeringPorts) == 0 && len(d.Unbound) == 12, "%d ports linger after Close, %d were given back before", len(p.a.lingeringPorts), len(d.Unbound))
 }
 
 // A port that was listened on does not linger: it is free as soon as neither a Listener nor an association has it.
@@ -153,8 +153,8 @@ func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	<-s.Done()
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
-	check.That(t, len(p.a.lingering) == 0 && len(p.a.ports) == 0 && len(d.Unbound) == 1,
-		"%d ports linger, %d are bound, %d were given back", len(p.a.lingering), len(p.a.ports), len(d.Unbound))
+	check.That(t, len(p.a.lingeringPorts) == 0 && len(p.a.portUsers) == 0 && len(d.Unbound) == 1,
+		"%d ports linger, %d are bound, %d were given back", len(p.a.lingeringPorts), len(p.a.portUsers), len(d.Unbound))
 }
 
 // A port lingers for as long as the peer may try again: by the timeout of now, or by the longest that there may be.
@@ -163,7 +163,7 @@ func TestPortLingersForSeveralTimeouts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := newPair(t).connect(t, &Config{RTOMax: most}, nil)
 			c.lock()
-			got := c.lingerFor()
+			got := c.lingerTime()
 			c.unlock()
 			check.That(t, got == want, "with an RTO of %v at most: %v, want %v", most, got, want)
 		})

@@ -143,7 +143,7 @@ func TestCloseOfTheTransportIsNoFailureOfTheLink(t *testing.T) {
 		p := newPair(t)
 		p.connect(t, quiet, quiet)
 		p.b.Close()
-		check.OK(t, p.b.failed())
+		check.OK(t, p.b.linkErr())
 	})
 }
 
@@ -159,7 +159,7 @@ func TestTransportClosesALinkThatBlocks(t *testing.T) {
 		link.stuck.Store(true)
 		began := time.Now()
 		p.b.Close()
-		check.Equal(t, "time that Close takes", time.Since(began), abortPatience)
+		check.Equal(t, "time that Close takes", time.Since(began), abortTimeout)
 		check.That(t, isClosed(s.Done()), "an association has not ended")
 	})
 }

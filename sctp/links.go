@@ -17,15 +17,15 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// links are the links that Dial and Listen of this package use: each is opened when it is first needed, and shared by all of the process
+// sharedLinks are the links that Dial and Listen of this package use: each is opened when it is first needed, and shared by all of the process
 // from then on.
-type links struct {
-	kinds func() ([]linkKind, error) // those that may be used, the best first
+type sharedLinks struct {
+	allowedKinds func() ([]linkKind, error) // those that may be used, the best first
 
-	mu       sync.Mutex
-	open     map[linkKind]*Transport // guarded by mu
-	failed   error                   // guarded by mu: why there is no raw link
-	answered map[netip.Addr]linkKind // guarded by mu: by what link a host was last reached
+	mu           sync.Mutex
+	transports   map[linkKind]*Transport // guarded by mu
+	rawErr       error                   // guarded by mu: why there is no raw link
+	lastAnswered map[netip.Addr]linkKind // guarded by mu: by what link a host was last reached
 }
 
 // linkKind is a kind of link, as RDDP_LINK names it, or what UDP is opened as by who only dials.
@@ -37,14 +37,14 @@ const (
 	tunLink   linkKind = "tun" // with the addresses of RDDP_TUN, and only where it is asked for
 	udpClient linkKind = "udp, any port"
 
-	maxAnswered = 4096 // hosts remembered
+	maxRememberedHosts = 4096 // hosts remembered
 )
 
-// process are those of this process.
-var process = &links{kinds: linksOf}
+// processLinks are those of this process.
+var processLinks = &sharedLinks{allowedKinds: linksFromEnv}
 
-// linksOf are the links that the environment variable RDDP_LINK allows.
-func linksOf() ([]linkKind, error) {
+// linksFromEnv are the links that the environment variable RDDP_LINK allows.
+func linksFromEnv() ([]linkKind, error) {
 	switch k := linkKind(os.Getenv("RDDP_LINK")); k {
 	case "":
 		return []linkKind{rawLink, udpLink}, nil
@@ -63,11 +63,11 @@ var ErrKernelSCTP = errors.New("sctp: " + kernelsctp.Advice)
 func openLink(k linkKind, alone bool) (rawio.Link, error) {
 	switch k {
 	case udpLink:
-		return openUDP()
+		return openListenUDP()
 	case udpClient:
 		return udp.Open(udp.Config{Port: udp.AnyPort})
 	case tunLink:
-		own, err := hostaddr.Tun()
+		own, err := hostaddr.TunAddrs()
 		if err != nil {
 			return nil, fmt.Errorf("sctp: %w", err)
 		}
@@ -85,9 +85,9 @@ func openLink(k linkKind, alone bool) (rawio.Link, error) {
 	return nil, ErrKernelSCTP
 }
 
-// transports returns those to use, the best first, and why there is none. Who only dials leaves UDP port 9899 to who listens.
-func (l *links) transports(listen bool) (list []*Transport, kinds []linkKind, err error) {
-	use, err := l.kinds()
+// usableTransports returns those to use, the best first, and why there is none. Who only dials leaves UDP port 9899 to who listens.
+func (l *sharedLinks) usableTransports(listen bool) (list []*Transport, kinds []linkKind, err error) {
+	use, err := l.allowedKinds()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,10 +95,10 @@ func (l *links) transports(listen bool) (list []*Transport, kinds []linkKind, er
 	defer l.mu.Unlock()
 	for _, k := range use {
 		as := k
-		if k == udpLink && !listen && l.open[udpLink] == nil {
+		if k == udpLink && !listen && l.transports[udpLink] == nil {
 			as = udpClient
 		}
-		t, e := l.get(as, len(use) == 1)
+		t, e := l.transportFor(as, len(use) == 1)
 		if e != nil {
 			err = e // the last one's is about what needs no privilege
 			continue
@@ -111,22 +111,22 @@ func (l *links) transports(listen bool) (list []*Transport, kinds []linkKind, er
 	return list, kinds, err
 }
 
-// get returns the Transport over a link, see openLink. Called with mu held.
-func (l *links) get(k linkKind, alone bool) (*Transport, error) {
-	if t := l.open[k]; t != nil {
-		if t.failed() == nil {
+// transportFor returns the Transport over a link, see openLink. Called with mu held.
+func (l *sharedLinks) transportFor(k linkKind, alone bool) (*Transport, error) {
+	if t := l.transports[k]; t != nil {
+		if t.linkErr() == nil {
 			return t, nil
 		}
 		t.Close() // its link has failed, and another may not
-		delete(l.open, k)
+		delete(l.transports, k)
 	}
-	if k == rawLink && l.failed != nil {
-		return nil, l.failed
+	if k == rawLink && l.rawErr != nil {
+		return nil, l.rawErr
 	}
 	link, err := openLink(k, alone)
 	if err != nil {
 		if k == rawLink {
-			l.failed = err
+			l.rawErr = err
 		}
 		return nil, err
 	}
@@ -135,41 +135,41 @@ func (l *links) get(k linkKind, alone bool) (*Transport, error) {
 		link.Close()
 		return nil, err
 	}
-	if l.open == nil {
-		l.open, l.answered = make(map[linkKind]*Transport), make(map[netip.Addr]linkKind)
+	if l.transports == nil {
+		l.transports, l.lastAnswered = make(map[linkKind]*Transport), make(map[netip.Addr]linkKind)
 	}
-	l.open[k] = t
+	l.transports[k] = t
 	return t, nil
 }
 
-// remember notes by what link a host has answered.
-func (l *links) remember(host netip.Addr, k linkKind) {
+// rememberAnswer notes by what link a host has answered.
+func (l *sharedLinks) rememberAnswer(host netip.Addr, k linkKind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.answered) >= maxAnswered {
-		clear(l.answered)
+	if len(l.lastAnswered) >= maxRememberedHosts {
+		clear(l.lastAnswered)
 	}
-	l.answered[host] = k
+	l.lastAnswered[host] = k
 }
 
-// first returns which of some links to try first: UDP to a program of this host that listens by it, since packets of several associations go together there
+// preferredIndex returns which of some links to try first: UDP to a program of this host that listens by it, since packets of several associations go together there
 // and raw ones do not; else what the host has last answered by; else the best.
-func (l *links) first(host netip.Addr, kinds []linkKind, neighbour bool) int {
+func (l *sharedLinks) preferredIndex(host netip.Addr, kinds []linkKind, neighbour bool) int {
 	k := udpLink
 	if !neighbour {
 		l.mu.Lock()
-		k = l.answered[host]
+		k = l.lastAnswered[host]
 		l.mu.Unlock()
 	}
 	return max(slices.Index(kinds, k), 0)
 }
 
 // close closes the links, for tests.
-func (l *links) close() {
+func (l *sharedLinks) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, t := range l.open {
+	for _, t := range l.transports {
 		t.Close()
 	}
-	l.open = nil
+	l.transports = nil
 }

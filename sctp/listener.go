@@ -15,40 +15,40 @@ import (
 
 // Listener accepts associations on one SCTP port.
 type Listener struct {
-	t    *Transport
-	port uint16
-	cfg  *Config
-	now  *Config // guarded by t.mu: what Reconfigure has made of it; nil: nothing
+	t         *Transport
+	port      uint16
+	cfg       *Config
+	newConfig *Config // guarded by t.mu: what Reconfigure has made of it; nil: nothing
 
-	*queue
-	also      []*Listener // on the same port of other links, for the same Accept
-	announced []func()    // to take back what announce has told; set before others have the Listener
+	*acceptQueue
+	siblings        []*Listener // on the same port of other links, for the same Accept
+	unregisterFuncs []func()    // to take back what announce has told; set before others have the Listener
 }
 
-// queue is what waits for Accept. An association has its place from before the COOKIE ACK on, until it is accepted or
+// acceptQueue is what waits for Accept. An association has its place from before the COOKIE ACK on, until it is accepted or
 // has failed with nothing unread.
-type queue struct {
-	waiting fair.Store // places
-	mu      sync.Mutex
-	ready   []*Conn // guarded by mu: established, the oldest first
-	come    chan struct{}
-	done    chan struct{}
-	once    sync.Once
-	ends    sync.Once
-	err     error        // that Accept returns once done is closed, nil after Close
-	links   atomic.Int32 // that it may still come by
+type acceptQueue struct {
+	slots     fair.Semaphore // places
+	mu        sync.Mutex
+	ready     []*Conn // guarded by mu: established, the oldest first
+	readyCh   chan struct{}
+	closedCh  chan struct{}
+	closeOnce sync.Once
+	failOnce  sync.Once
+	closeErr  error        // that Accept returns once done is closed, nil after Close
+	openLinks atomic.Int32 // that it may still come by
 }
 
-// end has Accept fail.
-func (q *queue) end(err error) {
-	q.ends.Do(func() {
-		q.err = err
-		close(q.done)
+// failAccept has Accept fail.
+func (q *acceptQueue) failAccept(err error) {
+	q.failOnce.Do(func() {
+		q.closeErr = err
+		close(q.closedCh)
 	})
 }
 
-func newQueue(c *Config) *queue {
-	return &queue{waiting: fair.Store{Max: 2 * int64(c.backlog())}, come: make(chan struct{}, 1), done: make(chan struct{})}
+func newAcceptQueue(c *Config) *acceptQueue {
+	return &acceptQueue{slots: fair.Semaphore{Max: 2 * int64(c.backlogLimit())}, readyCh: make(chan struct{}, 1), closedCh: make(chan struct{})}
 }
 
 // Accept returns the next established association. One that has ended since is returned as well if it ended gracefully, or
@@ -56,21 +56,21 @@ func newQueue(c *Config) *queue {
 // when the link has failed, and with the context's error when that ends first.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	for {
-		if c := l.take(); c != nil { // what is there goes before a context that has ended
+		if c := l.takeReady(); c != nil { // what is there goes before a context that has ended
 			return c, nil
 		}
 		select {
-		case <-l.come:
-		case <-l.done:
-			return nil, cmp.Or(l.err, net.ErrClosed)
+		case <-l.readyCh:
+		case <-l.closedCh:
+			return nil, cmp.Or(l.closeErr, net.ErrClosed)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// take returns the oldest association that waits, nil if there is none, and gives its place back.
-func (q *queue) take() *Conn {
+// takeReady returns the oldest association that waits, nil if there is none, and gives its place back.
+func (q *acceptQueue) takeReady() *Conn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.ready) == 0 {
@@ -78,73 +78,73 @@ func (q *queue) take() *Conn {
 	}
 	c := q.ready[0]
 	if q.ready = slices.Delete(q.ready, 0, 1); len(q.ready) > 0 {
-		notify(q.come) // for others that wait
+		sendToken(q.readyCh) // for others that wait
 	}
-	q.giveUp(c)
+	q.releaseSlot(c)
 	return c
 }
 
-// giveUp gives the place of an association back, if it has one. Called with mu held.
-func (q *queue) giveUp(c *Conn) {
-	if c.placed {
-		c.placed = false
-		q.waiting.Give(c.from, 1)
+// releaseSlot gives the place of an association back, if it has one. Called with mu held.
+func (q *acceptQueue) releaseSlot(c *Conn) {
+	if c.hasAcceptSlot {
+		c.hasAcceptSlot = false
+		q.slots.Release(c.peerAddr, 1)
 	}
 }
 
-// leave is for an association that has failed, and has nothing for whoever accepts it.
-func (q *queue) leave(c *Conn) {
+// dropFailed is for an association that has failed, and has nothing for whoever accepts it.
+func (q *acceptQueue) dropFailed(c *Conn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ready = slices.DeleteFunc(q.ready, func(other *Conn) bool { return other == c })
-	q.giveUp(c)
+	q.releaseSlot(c)
 }
 
-// accepts says whether the associations of the listener wait for Accept.
-func (l *Listener) accepts() bool {
+// queuesForAccept says whether the associations of the listener wait for Accept.
+func (l *Listener) queuesForAccept() bool {
 	return l.cfg.Upper == nil && l.cfg.socket == nil // an upper protocol accepts its own sessions
 }
 
-// offer has an established association wait for Accept, if it still has its place.
-func (l *Listener) offer(c *Conn) {
-	if !l.accepts() {
+// offerConn has an established association wait for Accept, if it still has its place.
+func (l *Listener) offerConn(c *Conn) {
+	if !l.queuesForAccept() {
 		return
 	}
 	l.mu.Lock()
-	if c.placed {
+	if c.hasAcceptSlot {
 		l.ready = append(l.ready, c)
-		notify(l.come)
+		sendToken(l.readyCh)
 	}
 	l.mu.Unlock()
-	if isClosed(l.done) { // perhaps Close has looked before
-		l.refuse()
+	if isClosed(l.closedCh) { // perhaps Close has looked before
+		l.abortWaiting()
 	}
 }
 
-// all is the listener, with those on the same port of other links.
-func (l *Listener) all() []*Listener { return append([]*Listener{l}, l.also...) }
+// withSiblings is the listener, with those on the same port of other links.
+func (l *Listener) withSiblings() []*Listener { return append([]*Listener{l}, l.siblings...) }
 
 // Reconfigure changes the options of associations that are set up from now on. Those of which the peer is told are among them.
 // change gets the options that hold now, and is called at once. LocalAddrs, Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it was.
 func (l *Listener) Reconfigure(change func(*Config)) error {
-	for _, m := range l.all() {
-		if err := m.reconfigure(change); err != nil {
+	for _, m := range l.withSiblings() {
+		if err := m.reconfigureOne(change); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *Listener) reconfigure(change func(*Config)) error {
+func (l *Listener) reconfigureOne(change func(*Config)) error {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
-	cfg := *cmp.Or(l.now, l.cfg)
+	cfg := *cmp.Or(l.newConfig, l.cfg)
 	change(&cfg)
 	cfg.LocalAddrs = l.cfg.LocalAddrs
-	if err := l.t.ep.Relisten(l.port, cfg.core()); err != nil {
+	if err := l.t.ep.Relisten(l.port, cfg.assocConfig()); err != nil {
 		return err
 	}
-	l.now = &cfg
+	l.newConfig = &cfg
 	return nil
 }
 
@@ -154,7 +154,7 @@ func (l *Listener) Port() uint16 { return l.port }
 // EncapPort returns the UDP port by which the listener is reached (RFC 6951): 9899, unless another program of this host has that, and then hosts elsewhere need it as
 // Config.EncapPort. It is 0 where no link of the listener is one of UDP.
 func (l *Listener) EncapPort() uint16 {
-	for _, m := range l.all() {
+	for _, m := range l.withSiblings() {
 		if own, ok := m.t.link.(*udp.Link); ok {
 			return own.Port()
 		}
@@ -173,20 +173,20 @@ func (l *Listener) Addr() net.Addr {
 // Close stops accepting. Associations that nobody has accepted yet are aborted; accepted ones live on, and the port may be listened
 // on again at once.
 func (l *Listener) Close() error {
-	l.once.Do(func() {
-		for _, m := range l.all() {
-			m.withdraw()
-			m.t.unlisten(m)
+	l.closeOnce.Do(func() {
+		for _, m := range l.withSiblings() {
+			m.unregisterLocally()
+			m.t.removeListener(m)
 		}
-		l.end(nil)
-		l.refuse()
+		l.failAccept(nil)
+		l.abortWaiting()
 	})
 	return nil
 }
 
-// refuse aborts the associations that wait for Accept.
-func (l *Listener) refuse() {
-	for c := l.take(); c != nil; c = l.take() {
+// abortWaiting aborts the associations that wait for Accept.
+func (l *Listener) abortWaiting() {
+	for c := l.takeReady(); c != nil; c = l.takeReady() {
 		c.Abort("listener closed")
 	}
 }

@@ -146,7 +146,7 @@ func TestEveryAccountIsZeroHoweverLivesEnd(t *testing.T) {
 				v.l.Close()
 				v.sock.Close() // with what nobody has read
 				for _, tr := range []*Transport{v.clients[0], v.clients[1], v.b} {
-					for _, c := range tr.all() {
+					for _, c := range tr.liveConns() {
 						c.Abort("")
 					}
 				}

@@ -115,8 +115,8 @@ func (a *attacker) packet(chunks ...[]byte) rawio.Packet {
 func (a *attacker) send(chunks ...[]byte) {
 	r := newReceiver(a.b.Transport, nil, false)
 	r.pkts = []rawio.Packet{a.packet(chunks...)}
-	r.handle(1)
-	r.finish(nil)
+	r.dispatchBatch(1)
+	r.finishRun(nil)
 }
 
 // attack sets up an association; nil when that is refused.
@@ -257,8 +257,8 @@ func TestMemoryIsAccounted(t *testing.T) {
 func TestSetupsDoNotLockData(t *testing.T) {
 	b := besiege(t, 0, nil)
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
-	b.setup.Lock() // one is answered
-	defer b.setup.Unlock()
+	b.setupMu.Lock() // one is answered
+	defer b.setupMu.Unlock()
 	b.mu.Lock() // and somebody changes the tables
 	defer b.mu.Unlock()
 	a.send(a.data(0, 0, 0, whole, 100))
@@ -272,7 +272,7 @@ func TestSetupsDoNotLockData(t *testing.T) {
 func TestWhoGoesFirst(t *testing.T) {
 	const first = 10_000
 	b := besiege(t, 1<<20, &Config{Backlog: 10, SendBuffer: first}) // 512 KiB for one address
-	b.reclaimer.running.Store(true)                                 // it has not got to it
+	b.reclaimer.isRunning.Store(true)                               // it has not got to it
 	from := netip.MustParseAddr("10.0.1.1")
 	modest, greedy := b.attack(from, 1), b.attack(from, 2)
 	for i := range 2 {
@@ -280,17 +280,17 @@ func TestWhoGoesFirst(t *testing.T) {
 	}
 	greedy.send(greedy.data(1000, 0, 4, whole, 60_000)) // behind a gap
 	greedy.tsn = 1
-	for i := 0; i < 20 && !greedy.c.squeezed; i++ {
+	for i := 0; i < 20 && !greedy.c.memoryPressure; i++ {
 		greedy.send(greedy.data(0, uint16(1+i), 0, whole, 60_000))
 	}
-	now, ever := b.squeezed.Load(), b.Stats().Squeezed
+	now, ever := b.numUnderPressure.Load(), b.Stats().Squeezed
 	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
 	s := greedy.c.Stats()
-	check.That(t, greedy.c.squeezed && s.RecvWindow == 0 && s.Evicted != 0, "squeezed: %v, a window of %d, %d chunks taken back", greedy.c.squeezed, s.RecvWindow, s.Evicted)
+	check.That(t, greedy.c.memoryPressure && s.RecvWindow == 0 && s.Evicted != 0, "squeezed: %v, a window of %d, %d chunks taken back", greedy.c.memoryPressure, s.RecvWindow, s.Evicted)
 	core, at := greedy.c.lock() // it takes no more to send than at first
 	must.OK(t, core.Reconfigure(at, func(c *assoc.Config) { c.SendBuffer = 4 * first }))
-	greedy.c.sendbuf.grow(newRing(4 * first)) // as it would be if it had grown
-	greedy.c.sendbuf.max = 4 * first
+	greedy.c.sendbuf.switchRing(newRing(4 * first)) // as it would be if it had grown
+	greedy.c.sendbuf.maxOctets = 4 * first
 	greedy.c.unlock()
 	greedy.c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 	var err error
@@ -298,22 +298,22 @@ func TestWhoGoesFirst(t *testing.T) {
 		_, err = greedy.c.WriteMsg(make([]byte, 1000), SendInfo{})
 	}
 	greedy.c.lock()
-	used := greedy.c.sendbuf.used
+	used := greedy.c.sendbuf.usedOctets
 	greedy.c.unlock()
 	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && used == first, "%d octets wait to be sent, %v", used, err)
 	for port := range uint16(2) {
 		a := b.attack(from, 10+port)
 		a.send(a.data(0, 0, 0, whole, 60_000))
 	}
-	b.reclaim()
+	b.reclaimMemory()
 	check.That(t, isClosed(greedy.c.Done()) && !isClosed(modest.c.Done()), "the greediest has gone: %v, the modest: %v", isClosed(greedy.c.Done()), isClosed(modest.c.Done()))
 	n := int32(0)
-	for _, c := range b.all() {
-		if c.squeezedNow.Load() {
+	for _, c := range b.liveConns() {
+		if c.memoryPressureShared.Load() {
 			n++
 		}
 	}
-	check.That(t, b.squeezed.Load() == n, "%d of %d squeezed ones have gone", b.squeezed.Load()-n, b.squeezed.Load())
+	check.That(t, b.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone", b.numUnderPressure.Load()-n, b.numUnderPressure.Load())
 }
 
 // pressed is a Transport of 1 MiB, 512 KiB for one address, of which another association with that address has drawn some.
@@ -326,10 +326,10 @@ type pressed struct {
 
 func press(t *testing.T) *pressed {
 	p := &pressed{besieged: besiege(t, 1<<20, &Config{Backlog: 10}), from: netip.MustParseAddr("10.0.1.1"), log: make(lines, 9)}
-	p.journal = newJournal(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	p.reclaimer.running.Store(true) // it comes when it is called by hand
-	p.reclaimer.pause = time.Hour
-	p.account.Open(&p.load, p.from)
+	p.eventLog = newEventLog(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	p.reclaimer.isRunning.Store(true) // it comes when it is called by hand
+	p.reclaimer.runPause = time.Hour
+	p.memoryAccount.Open(&p.load, p.from)
 	return p
 }
 
@@ -369,14 +369,14 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 			}
 			if row.before {
 				a.c.lock()
-				a.c.squeeze(true)
-				a.c.disown()
+				a.c.setMemoryPressure(true)
+				a.c.releaseLock()
 			}
 			b.load.Trim(row.load * quantum)
-			b.reclaim()
-			check.That(t, (a.c.squeezed == row.squeezed || row.ended) && isClosed(a.c.Done()) == row.ended && len(b.log) > 0 == row.ended &&
+			b.reclaimMemory()
+			check.That(t, (a.c.memoryPressure == row.squeezed || row.ended) && isClosed(a.c.Done()) == row.ended && len(b.log) > 0 == row.ended &&
 				a.c.Stats().Evicted > 0 == (row.gap > 0),
-				"squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.squeezed, isClosed(a.c.Done()), len(b.log), a.c.drawn(), b.Memory().Used)
+				"squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.memoryPressure, isClosed(a.c.Done()), len(b.log), a.c.drawnOctets(), b.Memory().Used)
 			b.load.Trim(0)
 		})
 	}
@@ -391,10 +391,10 @@ func testReclaimer(t *testing.T) {
 	b := press(t)
 	a := b.attack(b.from, 1)
 	called := func(do func()) bool {
-		b.reclaimer.running.Store(false)
+		b.reclaimer.isRunning.Store(false)
 		do()
 		defer b.reclaimer.timer.Stop()
-		return b.reclaimer.running.Swap(true)
+		return b.reclaimer.isRunning.Swap(true)
 	}
 	port := uint16(10)
 	for _, row := range []struct {
@@ -403,31 +403,31 @@ func testReclaimer(t *testing.T) {
 		want     [2]bool // at a charge, and a new association
 	}{{1, 0, [2]bool{}}, {1, 1, [2]bool{true, false}}, {7, 0, [2]bool{true, true}}, {9, 0, [2]bool{true, true}}} {
 		b.load.Trim(row.load * account.Quantum)
-		b.squeezed.Store(row.squeezed)
+		b.numUnderPressure.Store(row.squeezed)
 		a.c.lock()
-		got := [2]bool{called(func() { a.c.trim(0); a.c.charge() }), false}
-		a.c.disown()
-		b.squeezed.Store(0)
+		got := [2]bool{called(func() { a.c.trimAccounts(0); a.c.chargeMemory() }), false}
+		a.c.releaseLock()
+		b.numUnderPressure.Store(0)
 		got[1] = called(func() { b.attack(b.from, port) })
 		port++
 		check.That(t, got == row.want, "%+v: called at a charge, and for a new association: %v", row, got)
 	}
 	a.c.lock()
-	a.c.squeeze(true)
-	a.c.disown()
+	a.c.setMemoryPressure(true)
+	a.c.releaseLock()
 	for _, load := range []int{7, 0} { // short as it is with so many, and not any more
 		b.load.Trim(load * account.Quantum)
 		_, now := a.c.lock()
 		a.c.unlockAfterRead(now)
-		check.That(t, a.c.squeezed == (load > 0), "squeezed: %v, where another one has %d quanta", a.c.squeezed, load)
+		check.That(t, a.c.memoryPressure == (load > 0), "squeezed: %v, where another one has %d quanta", a.c.memoryPressure, load)
 	}
-	a.c.squeezedNow.Store(true) // so it is looked at
-	for _, slow := range []stepper{new(lazy), nil} {
-		a.c.peek(func(*assoc.Assoc) { a.c.stepper = slow })
+	a.c.memoryPressureShared.Store(true) // so it is looked at
+	for _, slow := range []stepCounter{new(lazy), nil} {
+		a.c.peekAssoc(func(*assoc.Assoc) { a.c.stepCounter = slow })
 		began := time.Now()
-		b.reclaimer.run()
+		b.reclaimer.runReclaim()
 		took := time.Since(began)
-		check.That(t, took > 0 == (slow != nil) && b.reclaimer.pause == max(reclaimPause, 9*took) && !b.reclaimer.running.Load(), "a run of %v, the next after %v", took, b.reclaimer.pause)
+		check.That(t, took > 0 == (slow != nil) && b.reclaimer.runPause == max(minReclaimPause, 9*took) && !b.reclaimer.isRunning.Load(), "a run of %v, the next after %v", took, b.reclaimer.runPause)
 	}
 	b.reclaimer.timer.Reset(time.Hour)
 	b.timers.timer.Reset(time.Hour)
@@ -449,7 +449,7 @@ func TestYoungerOfTwoGoes(t *testing.T) {
 			list = append(list, a)
 		}
 		b.load.Trim((2 - min(more, 0)) * account.Quantum)
-		b.reclaim()
+		b.reclaimMemory()
 		for i, a := range list {
 			goes := i == more || more-i == -3
 			check.That(t, isClosed(a.c.Done()) == goes, "of three, the %d-th with more, the %d-th goes: %v", more, i, !goes)
@@ -460,30 +460,30 @@ func TestYoungerOfTwoGoes(t *testing.T) {
 
 // Events count with what they carry until they are read, and a send buffer with the rings that it has left while messages are in them.
 func TestHeldByEventsAndSendBuffer(t *testing.T) {
-	n := notes{limit: 2}
+	n := eventQueue{limit: 2}
 	ev := Event{Message: make([]byte, 100), Err: &assoc.PeerError{Causes: []assoc.Cause{{Info: make([]byte, 10)}, {Info: make([]byte, 20)}}}}
 	for i := range 3 {
 		check.Equal(t, "room for one", n.push(ev), i < 2)
-		check.Equal(t, "octets of events", n.octets, min(i+1, 2)*(eventHeld+100+10+20+2*64))
+		check.Equal(t, "octets of events", n.queuedOctets, min(i+1, 2)*(eventStructOctets+100+10+20+2*64))
 	}
 	n.pop()
 	n.pop()
-	check.Equal(t, "octets of no events", n.octets, 0)
-	s := sendBuf{max: 50_000}
+	check.Equal(t, "octets of no events", n.queuedOctets, 0)
+	s := sendBuf{maxOctets: 50_000}
 	var tokens []uint64
 	rings := 0
 	for i, step := range []struct{ put, ring, old int }{{10_000, 16 << 10, 0}, {10_000, 32 << 10, 16 << 10}, {20_000, 32 << 10, 16 << 10}, {20_000, 50_000, 48 << 10}, {30_000, 50_000, 48 << 10}} {
 		_, token, ok := place(&s, make([]byte, step.put), SendInfo{})
 		tokens = append(tokens, token)
 		rings = step.old + step.ring
-		check.That(t, ok && len(s.ring) == step.ring && s.held() == rings+cap(s.msgs)*int(unsafe.Sizeof(written{})), "message %d: a ring of %d octets, %d are held", i, len(s.ring), s.held())
+		check.That(t, ok && len(s.ring) == step.ring && s.heldOctets() == rings+cap(s.msgs)*int(unsafe.Sizeof(bufferedMessage{})), "message %d: a ring of %d octets, %d are held", i, len(s.ring), s.heldOctets())
 	}
 	_, _, ok := place(&s, make([]byte, 1), SendInfo{})
 	check.That(t, !ok, "a message finds room in a full buffer")
 	for i, token := range tokens[:3] {
-		s.free(token)
-		want := rings - i/2*48<<10 + cap(s.msgs)*int(unsafe.Sizeof(written{}))
-		check.That(t, s.held() == want, "%d messages have gone: %d octets are held", i+1, s.held())
+		s.freeMessage(token)
+		want := rings - i/2*48<<10 + cap(s.msgs)*int(unsafe.Sizeof(bufferedMessage{}))
+		check.That(t, s.heldOctets() == want, "%d messages have gone: %d octets are held", i+1, s.heldOctets())
 	}
 }
 
@@ -493,28 +493,28 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
 	c := a.c
 	c.lock()
-	c.resize() // for which it does not rest any longer
-	held := c.held()
+	c.resizeSendBuffer() // for which it does not rest any longer
+	held := c.heldOctets()
 	for name, part := range map[string]func() int{
-		"messages to be read": func() int { c.inbox.q = make([]*assoc.Received, 0, 1000); return 8000 },
-		"events":              func() int { c.noted, c.notes = true, &notes{octets: 5000}; return 5000 },
-		"messages to be sent": func() int { place(&c.sendbuf, make([]byte, 9), SendInfo{}); return c.sendbuf.held() },
+		"messages to be read": func() int { c.inbox.queue = make([]*assoc.Received, 0, 1000); return 8000 },
+		"events":              func() int { c.keepsEvents, c.eventQueue = true, &eventQueue{queuedOctets: 5000}; return 5000 },
+		"messages to be sent": func() int { place(&c.sendbuf, make([]byte, 9), SendInfo{}); return c.sendbuf.heldOctets() },
 	} {
 		want := held + part()
-		held = c.held()
+		held = c.heldOctets()
 		check.Equal(t, name+": octets", held, want)
 	}
-	before := c.drawn()
-	c.gate.account.Charge(1 << 20)
-	check.Equal(t, "what waits does not count", c.drawn(), before+1<<20)
-	c.gate.account.Trim(0)
-	for d, want := range map[int]bool{chargeStep: true, chargeStep - 1: false, -chargeStep: true, 1 - chargeStep: false} {
-		c.charge()
-		check.That(t, !c.moved() && c.uncharged == 0, "more has changed right after a charge")
-		c.chargedAt -= d
-		check.That(t, c.moved() == want, "%d octets more are worth a charge: %v", d, !want)
+	before := c.drawnOctets()
+	c.assocLock.backlogAccount.Charge(1 << 20)
+	check.Equal(t, "what waits does not count", c.drawnOctets(), before+1<<20)
+	c.assocLock.backlogAccount.Trim(0)
+	for d, want := range map[int]bool{chargeStepOctets: true, chargeStepOctets - 1: false, -chargeStepOctets: true, 1 - chargeStepOctets: false} {
+		c.chargeMemory()
+		check.That(t, !c.needsCharge() && c.unchargedPackets == 0, "more has changed right after a charge")
+		c.chargedOctets -= d
+		check.That(t, c.needsCharge() == want, "%d octets more are worth a charge: %v", d, !want)
 	}
-	c.notes.octets -= 5000
+	c.eventQueue.queuedOctets -= 5000
 	c.unlock()
 	a.send(a.data(8, 0, 8, whole, 60_000)) // behind a gap, alone
 	check.That(t, b.Memory().Used >= 60_000, "one packet: %d octets are counted", b.Memory().Used)
@@ -526,26 +526,26 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 		must.Do(readAll(c))(t)
 	}
 	check.That(t, b.Memory().Used <= 5*account.Quantum, "%d octets are counted when all is read", b.Memory().Used)
-	c.timeout()
+	c.handleTimeout()
 	check.That(t, b.Memory().Used <= 2*account.Quantum, "%d octets are counted after a while", b.Memory().Used)
 	_, now := c.lock()
-	for i := range 2*chargeEvery + 1 { // amid a batch
+	for i := range 2*chargeEveryPackets + 1 { // amid a batch
 		before, p := b.Memory().Used, a.packet(a.data(0, 0, wire.SSN(9+i), whole, 60_000))
-		c.handle(now, []rawio.Packet{p})
+		c.processPackets(now, []rawio.Packet{p})
 		p.Release()
-		check.That(t, b.Memory().Used > before == (i > 0 && i%chargeEvery == 0), "packet %d of a batch: %d octets are counted, %d before", i, b.Memory().Used, before)
+		check.That(t, b.Memory().Used > before == (i > 0 && i%chargeEveryPackets == 0), "packet %d of a batch: %d octets are counted, %d before", i, b.Memory().Used, before)
 	}
 	last := a.packet(a.data(0, 0, 0, whole|unordered, 9))
-	c.handle(now, []rawio.Packet{last})
+	c.processPackets(now, []rawio.Packet{last})
 	last.Release()
-	c.starve(1)
+	c.abortForMemory(1)
 	c.unlock()
 	_, err := readAll(c)
 	check.That(t, errors.As(err, new(*assoc.MemoryError)), "what had come to one that others need the memory of is read, %v", err)
-	arena := b.arenas.Get()
+	arena := b.arenaPool.Get()
 	check.Equal(t, "octets of a buffer of short packets", len(arena.B), arenaOctets)
 	arena.Release()
-	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(b.batches.New().(*assoc.TxBatch).Pkts), 4*44)
+	check.Equal(t, "packets of a batch: four trains of 64 KiB", cap(b.batchPool.New().(*assoc.TxBatch).Pkts), 4*44)
 }
 
 func readAll(c *Conn) (int, error) {
@@ -565,15 +565,15 @@ func TestEachPacketOfARowIsCharged(t *testing.T) {
 		for range n {
 			ps = append(ps, a.packet(a.data(0, 0, 0, 0, 60_000)))
 		}
-		must.Equal(t, "packets handled at once", a.c.handle(now, ps), n)
+		must.Equal(t, "packets handled at once", a.c.processPackets(now, ps), n)
 		rawio.ReleaseAll(ps)
 	}
-	a.c.charge()
-	for i, want := range []int{4, chargeEvery, 1, 1 + 4} { // 4 + 4 are not too many yet
+	a.c.chargeMemory()
+	for i, want := range []int{4, chargeEveryPackets, 1, 1 + 4} { // 4 + 4 are not too many yet
 		n := []int{4, 4, 2, 4}[i]
 		before := b.Memory().Used
 		rowOf(n)
-		check.Equal(t, "packets since the last charge", a.c.uncharged, int32(want))
+		check.Equal(t, "packets since the last charge", a.c.unchargedPackets, int32(want))
 		check.That(t, b.Memory().Used > before == (i == 2), "row %d: %d octets are counted, %d before", i, b.Memory().Used, before)
 	}
 }
@@ -581,7 +581,7 @@ func TestEachPacketOfARowIsCharged(t *testing.T) {
 // While memory is short a program cannot have an association that has its share hold more of what it sends: it waits for acknowledgements.
 func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	b := besiege(t, 1<<20, &Config{Backlog: 10})
-	b.reclaimer.running.Store(true) // it would end the greedy
+	b.reclaimer.isRunning.Store(true) // it would end the greedy
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
 	other := b.attack(netip.MustParseAddr("10.0.1.1"), 2)
 	for i := range 7 {
@@ -595,7 +595,7 @@ func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	n := len(a.c.sendbuf.ring)
 	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && n > 0 && n <= 1<<19, "%d octets of what it sends are kept, %v", n, err)
 	a.c.lock()
-	check.That(t, !a.c.affords(1<<30), "there is memory for whatever more")
+	check.That(t, !a.c.canAfford(1<<30), "there is memory for whatever more")
 	a.c.unlock()
 }
 
@@ -606,7 +606,7 @@ func TestGreediestGoes(t *testing.T) {
 	b := besiege(t, maxMemory, &Config{Backlog: 100})
 	from, other := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8:0:1::1")
 	log := make(lines, 1000)
-	b.journal = newJournal(slog.New(slog.NewTextHandler(log, nil)))
+	b.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, nil)))
 	greedy := b.attack(from, 1)
 	for i := range 7 { // 448 KiB of 512
 		greedy.send(greedy.data(0, 0, wire.SSN(i), whole, 60_000))
@@ -637,7 +637,7 @@ func TestGreediestGoes(t *testing.T) {
 		}
 		must.That(t, port != 300, "it has no limit")
 	}
-	until(t, "the reclaimer to be at rest, as which it stays", func() bool { return !b.reclaimer.running.Swap(true) })
+	until(t, "the reclaimer to be at rest, as which it stays", func() bool { return !b.reclaimer.isRunning.Swap(true) })
 	for port := uint16(300); b.attack(from, port) != nil; port++ { // again until there is no room
 	}
 	_, err = b.Dial(deadlineCtx(t), netip.AddrPortFrom(from, 1), nil)
@@ -672,23 +672,23 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 		runtime.GC()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return b.Memory().Used == b.own.Drawn() && b.own.Drawn() > 0 && len(b.remains) == 0
+		return b.Memory().Used == b.ownAccount.Drawn() && b.ownAccount.Drawn() > 0 && len(b.orphanAccounts) == 0
 	})
 	b.bufs = rawio.NewPool(64<<10, 4)
 	a = b.attack(netip.MustParseAddr("10.0.1.1"), 1)
-	n := a.c.account.Fair()
+	n := a.c.account.FairShare()
 	check.That(t, n == 7<<16, "a share of %d octets, as if those were there", n)
 	// Others need it: its reader hears why, and its end is what it was.
 	a.send(a.data(0, 0, 0, whole, 60_000), wire.AppendAbort(nil, false))
 	<-a.c.Done()
-	b.reclaimer.running.Store(true)
+	b.reclaimer.isRunning.Store(true)
 	var load account.Account
-	b.account.Open(&load, netip.MustParseAddr("10.0.1.1"))
+	b.memoryAccount.Open(&load, netip.MustParseAddr("10.0.1.1"))
 	for range 3 {
-		b.account.Open(new(account.Account), netip.MustParseAddr("10.0.1.1"))
+		b.memoryAccount.Open(new(account.Account), netip.MustParseAddr("10.0.1.1"))
 	}
 	load.Charge(8 * account.Quantum)
-	b.reclaim()
+	b.reclaimMemory()
 	var short *assoc.MemoryError
 	var aborted *assoc.AbortError
 	_, err := readAll(a.c)

@@ -46,8 +46,8 @@ type RecvInfo struct {
 	More bool
 }
 
-// answersIn is how soon a program answers that answers at once: while it does, and has more to read, it will send more.
-const answersIn = 200 * time.Microsecond
+// quickAnswerTime is how soon a program answers that answers at once: while it does, and has more to read, it will send more.
+const quickAnswerTime = 200 * time.Microsecond
 
 // messageSource is the Conn as the association's Source: messages are queued by WriteMsg, and only
 // their acknowledgements come back.
@@ -62,59 +62,59 @@ func (s *messageSource) Idle() bool { return true }
 // Acked frees the buffer of a message that has arrived. Writers that wait for room wait on until there is some
 // for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
-	s.sendbuf.free(token)
-	if s.writers > 0 && (*Conn)(s).nextFits() {
-		s.wake |= wakeWriters
+	s.sendbuf.freeMessage(token)
+	if s.numWriters > 0 && (*Conn)(s).nextWriterFits() {
+		s.afterUnlock |= taskWakeWriters
 	}
 }
 
-// resize has the send buffer hold what the association takes, which grows. While memory is short it is as it was at first. Owner only.
-func (c *Conn) resize() {
-	if c.sendbuf.max = c.a.SendBuffer(); c.squeezed {
-		c.sendbuf.max = c.sendbuf.base
+// resizeSendBuffer has the send buffer hold what the association takes, which grows. While memory is short it is as it was at first. Owner only.
+func (c *Conn) resizeSendBuffer() {
+	if c.sendbuf.maxOctets = c.a.SendBuffer(); c.memoryPressure {
+		c.sendbuf.maxOctets = c.sendbuf.baseOctets
 	}
 }
 
-// roomy reports whether the send buffer has room for several messages. Owner only.
-func (c *Conn) roomy() bool {
-	if !c.sendbuf.roomy() {
-		c.resize()
+// sendBufferHasRoom reports whether the send buffer has room for several messages. Owner only.
+func (c *Conn) sendBufferHasRoom() bool {
+	if !c.sendbuf.hasQuarterFree() {
+		c.resizeSendBuffer()
 	}
-	return c.sendbuf.roomy()
+	return c.sendbuf.hasQuarterFree()
 }
 
-// nextFits reports whether there is room for several messages, and for the one that waits first. Owner only.
-func (c *Conn) nextFits() bool {
-	return c.writers > 0 && c.roomy() && c.sendbuf.takes(c.waiting.octets)
+// nextWriterFits reports whether there is room for several messages, and for the one that waits first. Owner only.
+func (c *Conn) nextWriterFits() bool {
+	return c.numWriters > 0 && c.sendBufferHasRoom() && c.sendbuf.hasRoomFor(c.firstWriter.octets)
 }
 
-// writer is a call that waits for room in the send buffer.
-type writer struct {
+// waitingWriter is a call that waits for room in the send buffer.
+type waitingWriter struct {
 	octets int
-	next   *writer // that has come behind it
+	next   *waitingWriter // that has come behind it
 }
 
-// awaitRoom has a call wait behind those that do, and settle set writable when there is room. Owner only.
-func (c *Conn) awaitRoom(w *writer) {
-	if c.writable.c == nil {
+// queueWriter has a call wait behind those that do, and settle set writable when there is room. Owner only.
+func (c *Conn) queueWriter(w *waitingWriter) {
+	if c.writable.tokenCh == nil {
 		c.writable.init(c.t)
 	}
-	last := &c.waiting
+	last := &c.firstWriter
 	for ; *last != nil; last = &(*last).next {
 		if *last == w {
 			return
 		}
 	}
 	*last = w
-	c.writers++
+	c.numWriters++
 }
 
-// waitsNoMore takes a call off that waited, or did not. Owner only.
-func (c *Conn) waitsNoMore(w *writer) {
-	for at := &c.waiting; *at != nil; at = &(*at).next {
+// unqueueWriter takes a call off that waited, or did not. Owner only.
+func (c *Conn) unqueueWriter(w *waitingWriter) {
+	for at := &c.firstWriter; *at != nil; at = &(*at).next {
 		if *at == w {
 			*at, w.next = w.next, nil
-			c.writers--
+			c.numWriters--
 			return
 		}
 	}
@@ -122,103 +122,103 @@ func (c *Conn) waitsNoMore(w *writer) {
 
 // inbox holds received messages that nobody has read. Owner only.
 type inbox struct {
-	q    []*assoc.Received
-	head int
-	off  int // octets of the first message already read
+	queue      []*assoc.Received
+	head       int
+	readOffset int // octets of the first message already read
 	// skipping says that the rest of a message is not wanted, of which a reader has had enough.
-	skipping bool
-	apart    bool               // of a Stream that was closed
-	one      [1]*assoc.Received // that q begins with: mostly there is one at most
+	skipping     bool
+	streamClosed bool               // of a Stream that was closed
+	firstSlot    [1]*assoc.Received // that q begins with: mostly there is one at most
 }
 
 func (b *inbox) push(r *assoc.Received) {
-	if b.head > len(b.q)/2 { // it may never be empty
-		b.q, b.head = slices.Delete(b.q, 0, b.head), 0
+	if b.head > len(b.queue)/2 { // it may never be empty
+		b.queue, b.head = slices.Delete(b.queue, 0, b.head), 0
 	}
-	if b.q == nil {
-		b.q = b.one[:0]
+	if b.queue == nil {
+		b.queue = b.firstSlot[:0]
 	}
-	b.q = append(b.q, r)
+	b.queue = append(b.queue, r)
 }
 
 func (b *inbox) first() *assoc.Received {
-	if b.head == len(b.q) {
+	if b.head == len(b.queue) {
 		return nil
 	}
-	return b.q[b.head]
+	return b.queue[b.head]
 }
 
-// read copies from the first message into p. It returns the message when it has been read to its
+// readFirst copies from the first message into p. It returns the message when it has been read to its
 // end, for the caller to release.
-func (b *inbox) read(p []byte, info *RecvInfo) (n int, finished *assoc.Received) {
-	r := b.q[b.head]
-	n = r.CopyTo(p, b.off)
-	b.off += n
-	info.set(r, b.off)
-	if b.off == r.Size {
-		finished = b.drop()
+func (b *inbox) readFirst(p []byte, info *RecvInfo) (n int, finished *assoc.Received) {
+	r := b.queue[b.head]
+	n = r.CopyTo(p, b.readOffset)
+	b.readOffset += n
+	info.setFrom(r, b.readOffset)
+	if b.readOffset == r.Size {
+		finished = b.popFirst()
 	}
 	return n, finished
 }
 
-// drop takes the first message off.
-func (b *inbox) drop() *assoc.Received {
-	r := b.q[b.head]
-	b.q[b.head] = nil
-	b.off = 0
-	if b.head++; b.head == len(b.q) {
-		b.q, b.head = b.q[:0], 0
+// popFirst takes the first message off.
+func (b *inbox) popFirst() *assoc.Received {
+	r := b.queue[b.head]
+	b.queue[b.head] = nil
+	b.readOffset = 0
+	if b.head++; b.head == len(b.queue) {
+		b.queue, b.head = b.queue[:0], 0
 	}
 	return r
 }
 
-// skip releases what is not wanted.
-func (b *inbox) skip(a *assoc.Assoc) {
+// skipUnwanted releases what is not wanted.
+func (b *inbox) skipUnwanted(a *assoc.Assoc) {
 	for r := b.first(); b.skipping && r != nil; r = b.first() {
 		b.skipping = r.More
-		a.Release(b.drop())
+		a.Release(b.popFirst())
 	}
 }
 
-// take moves the messages of a stream from another inbox, but for one of which something has been read.
-func (b *inbox) take(from *inbox, id wire.StreamID) {
-	kept := from.q[:from.head]
-	for i, r := range from.q[from.head:] {
-		if r.Stream == id && (i > 0 || from.off == 0) {
+// takeStream moves the messages of a stream from another inbox, but for one of which something has been read.
+func (b *inbox) takeStream(from *inbox, id wire.StreamID) {
+	kept := from.queue[:from.head]
+	for i, r := range from.queue[from.head:] {
+		if r.Stream == id && (i > 0 || from.readOffset == 0) {
 			b.push(r)
 		} else {
 			kept = append(kept, r)
 		}
 	}
-	clear(from.q[len(kept):])
-	from.q = kept
+	clear(from.queue[len(kept):])
+	from.queue = kept
 }
 
-// discard releases every message.
-func (b *inbox) discard(a *assoc.Assoc) {
+// discardAll releases every message.
+func (b *inbox) discardAll(a *assoc.Assoc) {
 	for b.first() != nil {
-		a.Release(b.drop())
+		a.Release(b.popFirst())
 	}
 }
 
-// collect distributes complete messages to the inboxes of streams that are in use and the common one. left says that the slice was over
+// distributeMessages distributes complete messages to the inboxes of streams that are in use and the common one. left says that the slice was over
 // before it had all.
-func (c *Conn) collect() (left bool) {
+func (c *Conn) distributeMessages() (left bool) {
 	for {
-		if c.over(sliceTime) {
+		if c.sliceIsOver(sliceTime) {
 			return true
 		}
 		r, ok := c.a.Receive()
 		if !ok {
 			return false
 		}
-		if c.closing || c.failed && c.lost != nil { // nobody will read it; its window lets the peer go on to its shutdown
+		if c.closing || c.failed && c.unreadLostErr != nil { // nobody will read it; its window lets the peer go on to its shutdown
 			c.a.Release(r)
 			continue
 		}
 		if c.socket != nil {
-			c.socket.push(c, r)
-			c.wake |= wakeSocket
+			c.socket.pushMessage(c, r)
+			c.afterUnlock |= taskWakeSocket
 			continue
 		}
 		if s := c.streams[r.Stream]; s != nil {
@@ -227,19 +227,19 @@ func (c *Conn) collect() (left bool) {
 			continue
 		}
 		c.inbox.push(r)
-		c.wake |= wakeReaders
+		c.afterUnlock |= taskWakeReaders
 	}
 }
 
 // wakeStream has settle wake the reader of s.
 func (c *Conn) wakeStream(s *Stream) {
-	c.wake |= wakeListed
-	if c.wakeStreams == nil {
-		if c.wakeStreams = c.spareStreams.Swap(nil); c.wakeStreams == nil {
-			c.wakeStreams = new([]*Stream)
+	c.afterUnlock |= taskDrainLists
+	if c.streamsToWake == nil {
+		if c.streamsToWake = c.spareWakeList.Swap(nil); c.streamsToWake == nil {
+			c.streamsToWake = new([]*Stream)
 		}
 	}
-	list := c.wakeStreams
+	list := c.streamsToWake
 	if n := len(*list); n == 0 || (*list)[n-1] != s {
 		*list = append(*list, s)
 	}
@@ -252,11 +252,11 @@ func (c *Conn) wakeStream(s *Stream) {
 // has shut the association down, io.ErrUnexpectedEOF if it has not sent all by then, and the reason when the association failed; before that ErrCutOff, when either
 // or a restart of the peer has come before the end of a message, after which reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
-	return c.readFrom(p, &c.inbox, &c.readable, &c.rdl, false)
+	return c.readFrom(p, &c.inbox, &c.readable, &c.readDeadline, false)
 }
 
-// set has i, which is zero, describe a message, or piece of one, of which n octets have been read.
-func (i *RecvInfo) set(r *assoc.Received, n int) {
+// setFrom has i, which is zero, describe a message, or piece of one, of which n octets have been read.
+func (i *RecvInfo) setFrom(r *assoc.Received, n int) {
 	i.Stream, i.SSN, i.TSN, i.PPID, i.Unordered, i.More = uint16(r.Stream), uint16(r.SSN), uint32(r.TSN()), r.PPID, r.Unordered, r.More || n < r.Size
 	if !r.More {
 		i.Size = r.Offset + r.Size
@@ -266,52 +266,52 @@ func (i *RecvInfo) set(r *assoc.Received, n int) {
 // readFrom reads from an inbox. With cut, what does not fit p of a message is dropped.
 func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut bool) (n int, info RecvInfo, err error) {
 	late := false
-	if !ready.isSet() && !c.expects.Load() { // it is set while there is anything
-		if c.t.crowd.Load() {
-			c.reader.IsCaller()
+	if !ready.isSet() && !c.expectsWrites.Load() { // it is set while there is anything
+		if c.t.manyAssocs.Load() {
+			c.blockedReader.SetCaller()
 		}
 		late = d.wait(ready)
 	}
 	for {
-		c.own()
-		in.skip(&c.a)
+		c.acquireLock()
+		in.skipUnwanted(&c.a)
 		r := in.first()
 		if r != nil && !c.closing {
 			if r.Cut {
 				err = ErrCutOff
 			}
 			var finished *assoc.Received
-			n, finished = in.read(p, &info)
+			n, finished = in.readFirst(p, &info)
 			info.CumTSN = uint32(c.a.CumTSN())
 			if cut {
 				if finished == nil {
-					finished = in.drop()
+					finished = in.popFirst()
 				}
 				in.skipping = r.More
 			}
-			left := finished == nil || in.first() != nil || late || c.failed || in.apart
+			left := finished == nil || in.first() != nil || late || c.failed || in.streamClosed
 			if !left {
-				d.undo(ready)
+				d.clearSignal(ready)
 			}
 			if finished == nil { // nothing follows from that
-				c.release()
+				c.unlockWithoutFlush()
 			} else {
 				c.a.Release(finished)
-				c.readAt = c.t.now()
-				c.unlockAfterRead(c.readAt)
+				c.lastReadAt = c.t.now()
+				c.unlockAfterRead(c.lastReadAt)
 			}
 			if left {
-				ready.leave()
+				ready.passOn()
 			}
 			return n, info, err
 		}
 		now := c.t.now()
 		err := c.readErr()
-		if in.apart {
+		if in.streamClosed {
 			err = net.ErrClosed
 		}
-		if c.expects.Load() {
-			c.expects.Store(false)
+		if c.expectsWrites.Load() {
+			c.expectsWrites.Store(false)
 			c.a.Expect(false)
 			c.unlock()
 		} else {
@@ -333,22 +333,22 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 // ErrInvalidStream, ErrNoPath for a SendInfo.Dest that is not the peer's, os.ErrDeadlineExceeded,
 // net.ErrClosed after Close, ErrClosing, or the reason why the association has ended.
 func (c *Conn) WriteMsg(p []byte, info SendInfo) (n int, err error) {
-	return c.write(p, info, nil)
+	return c.writeMessage(p, info, nil)
 }
 
-// write is WriteMsg under a deadline, nil: the association's own.
-func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
+// writeMessage is WriteMsg under a deadline, nil: the association's own.
+func (c *Conn) writeMessage(p []byte, info SendInfo, d *deadline) (n int, err error) {
 	if len(p) == 0 {
 		return 0, assoc.ErrEmptyMessage
 	}
 	var m assoc.Message
 	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
-	asks, fetched := crowds.Load() > 0, false
+	asks, fetched := transportsWithMany.Load() > 0, false
 	if asks {
 		c.fetchToWrite()
 	}
-	var room ring    // for the buffer, if it is to be larger
-	var turn *writer // of this call, once it has waited
+	var room ring           // for the buffer, if it is to be larger
+	var turn *waitingWriter // of this call, once it has waited
 	for late := false; ; {
 		a, now := c.lock()
 		if asks {
@@ -356,13 +356,13 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			asks, fetched = false, true
 		}
 		err := c.closedErr()
-		if d != nil && d.shut {
+		if d != nil && d.streamClosed {
 			err = net.ErrClosed
 		}
 		if err == nil && late {
 			err = os.ErrDeadlineExceeded
 		}
-		if err == nil && len(p) > c.sendbuf.base {
+		if err == nil && len(p) > c.sendbuf.baseOctets {
 			err = ErrMessageTooLong
 		}
 		if err == nil && info.Dest.IsValid() {
@@ -370,7 +370,7 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		}
 		if err != nil {
 			if turn != nil {
-				c.waitsNoMore(turn)
+				c.unqueueWriter(turn)
 			}
 			c.unlock()
 			if turn != nil {
@@ -381,53 +381,53 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 		if info.Lifetime > 0 && m.Expires == 0 {
 			m.Expires = now.Add(info.Lifetime)
 		}
-		if c.squeezed || !c.sendbuf.takes(len(p)) {
-			c.resize()
+		if c.memoryPressure || !c.sendbuf.hasRoomFor(len(p)) {
+			c.resizeSendBuffer()
 		}
-		if c.writers > 0 && c.waiting != turn { // they have come before
+		if c.numWriters > 0 && c.firstWriter != turn { // they have come before
 			if turn != nil {
-				c.wake |= wakeWriters // it was woken in place of the first
+				c.afterUnlock |= taskWakeWriters // it was woken in place of the first
 			} else {
-				turn = &writer{octets: len(p)}
+				turn = &waitingWriter{octets: len(p)}
 			}
-			c.awaitRoom(turn)
+			c.queueWriter(turn)
 			c.unlock()
 			if d == nil {
-				d = &c.wdl
+				d = &c.writeDeadline
 			}
 			late = d.wait(&c.writable)
 			continue
 		}
-		if size := c.sendbuf.wants(len(p)); size > 0 && size != len(room.octets) {
+		if size := c.sendbuf.ringSizeFor(len(p)); size > 0 && size != len(room.octets) {
 			c.unlock()
 			room = newRing(size)
 			continue
 		} else if size > 0 {
-			c.sendbuf.grow(room)
+			c.sendbuf.switchRing(room)
 			room = ring{}
 		}
-		expects := c.inbox.first() != nil && now.Sub(c.readAt) < answersIn
-		if expects != c.expects.Load() { // to store is what costs
-			c.expects.Store(expects)
+		expects := c.inbox.first() != nil && now.Sub(c.lastReadAt) < quickAnswerTime
+		if expects != c.expectsWrites.Load() { // to store is what costs
+			c.expectsWrites.Store(expects)
 		}
 		a.Expect(expects)
-		if w, token, ok := c.sendbuf.put(p, &info); ok {
+		if w, token, ok := c.sendbuf.putMessage(p, &info); ok {
 			if m.Body[0], m.Body[1], m.Token = w.body[0], w.body[1], token; fetched {
 				c.fetchLastToWrite()
 				fetched = false
 			}
 			if err = a.Send(now, &m); err != nil {
-				c.sendbuf.undo()
+				c.sendbuf.undoPut()
 			}
 			if err != assoc.ErrSendBufferFull {
 				if turn != nil {
-					c.waitsNoMore(turn)
+					c.unqueueWriter(turn)
 				}
-				if c.writers > 0 && c.nextFits() {
-					c.wake |= wakeWriters // the next that waits
+				if c.numWriters > 0 && c.nextWriterFits() {
+					c.afterUnlock |= taskWakeWriters // the next that waits
 				}
-				if len(p) <= shortWork {
-					c.unlockSoon(now)
+				if len(p) <= shortWorkOctets {
+					c.unlockAsOf(now)
 				} else {
 					c.unlock()
 				}
@@ -438,12 +438,12 @@ func (c *Conn) write(p []byte, info SendInfo, d *deadline) (n int, err error) {
 			}
 		}
 		if turn == nil {
-			turn = &writer{octets: len(p)}
+			turn = &waitingWriter{octets: len(p)}
 		}
-		c.awaitRoom(turn)
+		c.queueWriter(turn)
 		c.unlock()
 		if d == nil {
-			d = &c.wdl
+			d = &c.writeDeadline
 		}
 		late = d.wait(&c.writable)
 	}

@@ -150,7 +150,7 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 		addr string
 		ok   bool
 	}{{"10.77.0.1", false}, {"fe80::1", true}, {"2001:db8::1", false}, {"::ffff:" + p.bAddr.String(), true}} {
-		own, bad := netip.MustParseAddr(row.addr), []error{p.b.checkLocal([]netip.Addr{p.bAddr, netip.MustParseAddr(row.addr)})}
+		own, bad := netip.MustParseAddr(row.addr), []error{p.b.checkLocalAddrs([]netip.Addr{p.bAddr, netip.MustParseAddr(row.addr)})}
 		cfg := &Config{LocalAddrs: []netip.Addr{own}}
 		if !row.ok {
 			_, dial := p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 7), cfg)
@@ -163,10 +163,10 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 			check.That(t, is != row.ok && is != (err == nil), "%s: %v", row.addr, err)
 		}
 	}
-	check.OK(t, (&Transport{link: struct{ rawio.Link }{}}).checkLocal([]netip.Addr{p.bAddr})) // a link that does not say what it has
+	check.OK(t, (&Transport{link: struct{ rawio.Link }{}}).checkLocalAddrs([]netip.Addr{p.bAddr})) // a link that does not say what it has
 	loop := &Transport{link: addressed{own: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}}}
 	for addr, ok := range map[string]bool{"127.0.0.2": true, "10.77.0.1": false, "::1": false} {
-		err := loop.checkLocal([]netip.Addr{netip.MustParseAddr(addr)})
+		err := loop.checkLocalAddrs([]netip.Addr{netip.MustParseAddr(addr)})
 		check.That(t, (err == nil) == ok, "%s of the loopback interface: %v", addr, err)
 	}
 }
@@ -215,7 +215,7 @@ func TestEventsAreBounded(t *testing.T) {
 	cause := func(n int) {
 		for range n {
 			c.lock()
-			c.note(assoc.Event{Kind: EventPrimary})
+			c.queueEvent(assoc.Event{Kind: EventPrimary})
 			c.unlock()
 		}
 	}
@@ -380,7 +380,7 @@ func TestDialByTheFamilyThatAnswers(t *testing.T) {
 				to := func(i int) netip.AddrPort { return netip.AddrPortFrom(remote[i], 7) }
 				var c *Conn
 				if row.byTwo {
-					c, _ = must.Two(happy(t.Context(), []attempt{{p.a, rawLink, to(row.first), way{}, nil}, {p.a, rawLink, to(1 - row.first), way{}, nil}}, cfg, 0))(t)
+					c, _ = must.Two(raceAttempts(t.Context(), []dialAttempt{{p.a, rawLink, to(row.first), localRoute{}, nil}, {p.a, rawLink, to(1 - row.first), localRoute{}, nil}}, cfg, 0))(t)
 				} else {
 					cfg.RemoteAddrs = remote[1-row.first : 2-row.first]
 					c = must.Get(p.a.Dial(t.Context(), to(row.first), cfg))(t)
@@ -404,7 +404,7 @@ func TestDialByTheFamilyThatAnswers(t *testing.T) {
 					check.That(t, x.State == assoc.PathActive && (row.tells || x.Remote.Addr() == remote[1-row.dead]), "%+v", x)
 				}
 				check.Equal(t, "paths", len(c.Paths()), paths)
-				check.That(t, s.Err() == nil && c.Err() == nil && l.queue.waits() == 0, "ended by %v and %v, or there are two", c.Err(), s.Err())
+				check.That(t, s.Err() == nil && c.Err() == nil && l.acceptQueue.waits() == 0, "ended by %v and %v, or there are two", c.Err(), s.Err())
 			})
 		})
 	}

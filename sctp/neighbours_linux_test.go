@@ -60,7 +60,7 @@ func errName(err error) string {
 
 // be does what another program does, and says what came of it.
 func be(what string, args []string) string {
-	links := &links{kinds: func() ([]linkKind, error) { return []linkKind{udpLink}, nil }}
+	links := &sharedLinks{allowedKinds: func() ([]linkKind, error) { return []linkKind{udpLink}, nil }}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	switch what {
@@ -274,22 +274,22 @@ func TestOwnerThatAnswersLateIsHeard(t *testing.T) {
 		owner, at := must.Get(net.Listen("unix", "@rddp/port/7000"))(t), netip.MustParseAddr("127.0.0.1")
 		defer owner.Close()
 		client := only(t, udpLink)
-		ts, _ := must.Two(client.transports(false))(t)
-		n := askNeighbours(7000)
+		ts, _ := must.Two(client.usableTransports(false))(t)
+		n := askLocalRegistry(7000)
 		defer n.close()
-		w := n.to(at, time.Now())
-		check.That(t, w.silent && errors.Is(w.err, os.ErrDeadlineExceeded), "before it has answered: %+v", w)
+		w := n.routeTo(at, time.Now())
+		check.That(t, w.noAnswerYet && errors.Is(w.err, os.ErrDeadlineExceeded), "before it has answered: %+v", w)
 		ctx, cancel := context.WithCancel(t.Context())
-		a := attempt{ts[0], udpLink, netip.AddrPortFrom(at, 7000), w, askNeighbours(7000)}
+		a := dialAttempt{ts[0], udpLink, netip.AddrPortFrom(at, 7000), w, askLocalRegistry(7000)}
 		cancel()
 		_, err := a.dial(ctx, &Config{})
 		check.Error(t, "Dial whose context ends meanwhile", err, context.Canceled)
-		_, err = a.near.q.Answer(time.Now())
+		_, err = a.registry.question.AwaitAnswer(time.Now())
 		check.Error(t, "what it waited for", err, syscall.ECONNREFUSED) // not os.ErrDeadlineExceeded: that ended the wait
 		encap := ts[0].link.(*udp.Link).Port()
 		c := must.Get(owner.Accept())(t)
 		must.Get(fmt.Fprintf(c, "rddp\n* 0\n127.0.0.2 7\n127.0.0.1 %d\n\n", encap))(t)
-		check.Equal(t, "once it has", n.to(at, time.Now().Add(10*time.Second)), way{encap: encap})
+		check.Equal(t, "once it has", n.routeTo(at, time.Now().Add(10*time.Second)), localRoute{encapPort: encap})
 		return nil
 	})
 }

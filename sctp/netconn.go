@@ -33,67 +33,69 @@ var _, _ net.Conn = (*StreamConn)(nil), (*MessageConn)(nil)
 func (c *Conn) StreamConn() *StreamConn {
 	s := c.Stream(0)
 	c.lock()
-	c.oneLife = true
+	c.failsOnRestart = true
 	c.unlock()
-	return &StreamConn{netConn{c, &s.rdl, &s.wdl}, s}
+	return &StreamConn{netConn{c, &s.readDeadline, &s.writeDeadline}, s}
 }
 
 // MessageConn returns the association as a net.Conn of one message a call. Its deadlines are those of c.
-func (c *Conn) MessageConn() *MessageConn { return &MessageConn{netConn{c, &c.rdl, &c.wdl}} }
+func (c *Conn) MessageConn() *MessageConn {
+	return &MessageConn{netConn{c, &c.readDeadline, &c.writeDeadline}}
+}
 
 // Read reads octets. It returns io.EOF when the peer has closed.
 func (s *StreamConn) Read(p []byte) (n int, err error) {
-	if err = s.late(s.rdl, p); err == nil && len(p) > 0 {
+	if err = s.checkDeadline(s.readDeadline, p); err == nil && len(p) > 0 {
 		if n, err = s.s.Read(p); err == ErrCutOff { // why it is comes next
 			n, err = s.s.Read(p)
 		}
 	}
-	return n, s.wrap("read", err)
+	return n, s.wrapError("read", err)
 }
 
 // Write writes octets. It returns when all of them are in the send buffer.
 func (s *StreamConn) Write(p []byte) (n int, err error) {
-	if err = s.late(s.wdl, p); err == nil {
+	if err = s.checkDeadline(s.writeDeadline, p); err == nil {
 		n, err = s.s.Write(p)
 	}
-	return n, s.wrap("write", err)
+	return n, s.wrapError("write", err)
 }
 
 // Read reads one message.
 func (m *MessageConn) Read(p []byte) (n int, err error) {
-	if err = m.late(m.rdl, p); err == nil && len(p) > 0 {
+	if err = m.checkDeadline(m.readDeadline, p); err == nil && len(p) > 0 {
 		var info RecvInfo
-		n, info, err = m.c.readFrom(p, &m.c.inbox, &m.c.readable, m.rdl, true)
+		n, info, err = m.c.readFrom(p, &m.c.inbox, &m.c.readable, m.readDeadline, true)
 		if err == nil && info.More {
 			err = ErrTruncated
 		}
 	}
-	return n, m.wrap("read", err)
+	return n, m.wrapError("read", err)
 }
 
 // Write sends p as one message. It returns when that is in the send buffer.
 func (m *MessageConn) Write(p []byte) (n int, err error) {
-	if err = m.late(m.wdl, p); err == nil {
-		n, err = m.c.write(p, SendInfo{}, m.wdl)
+	if err = m.checkDeadline(m.writeDeadline, p); err == nil {
+		n, err = m.c.writeMessage(p, SendInfo{}, m.writeDeadline)
 	}
-	return n, m.wrap("write", err)
+	return n, m.wrapError("write", err)
 }
 
 // netConn is what both forms have in common. It returns errors as package net does, in a *net.OpError.
 type netConn struct {
-	c        *Conn
-	rdl, wdl *deadline
+	c                           *Conn
+	readDeadline, writeDeadline *deadline
 }
 
 // Association returns the association, for its counters, paths and events.
 func (n *netConn) Association() *Conn { return n.c }
 
-// late says whether a call comes after its deadline, which then also ends calls that need not wait, and an empty one whether
+// checkDeadline says whether a call comes after its deadline, which then also ends calls that need not wait, and an empty one whether
 // it comes after Close. Of any other the association says that.
-func (n *netConn) late(d *deadline, p []byte) error {
-	expired := d.expired()
+func (n *netConn) checkDeadline(d *deadline, p []byte) error {
+	expired := d.hasExpired()
 	switch {
-	case (expired || len(p) == 0) && n.c.gone():
+	case (expired || len(p) == 0) && n.c.isClosing():
 		return net.ErrClosed
 	case expired:
 		return os.ErrDeadlineExceeded
@@ -101,7 +103,7 @@ func (n *netConn) late(d *deadline, p []byte) error {
 	return nil
 }
 
-func (n *netConn) wrap(op string, err error) error {
+func (n *netConn) wrapError(op string, err error) error {
 	if err == nil || err == io.EOF {
 		return err
 	}
@@ -110,11 +112,11 @@ func (n *netConn) wrap(op string, err error) error {
 
 // Close ends the association, see Conn.Close. Calls that are under way fail by net.ErrClosed, and so does Close from the second time on.
 func (n *netConn) Close() error {
-	first, err := n.c.close()
+	first, err := n.c.closeGracefully()
 	if !first {
 		err = net.ErrClosed
 	}
-	return n.wrap("close", err)
+	return n.wrapError("close", err)
 }
 
 // LocalAddr returns the local address and SCTP port.
@@ -124,18 +126,20 @@ func (n *netConn) LocalAddr() net.Addr { return n.c.LocalAddr() }
 func (n *netConn) RemoteAddr() net.Addr { return n.c.RemoteAddr() }
 
 // SetDeadline sets the read and the write deadline.
-func (n *netConn) SetDeadline(t time.Time) error { return n.set(t, n.rdl, n.wdl) }
+func (n *netConn) SetDeadline(t time.Time) error {
+	return n.setDeadlines(t, n.readDeadline, n.writeDeadline)
+}
 
 // SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which something is there. The zero time means no
 // deadline.
-func (n *netConn) SetReadDeadline(t time.Time) error { return n.set(t, n.rdl) }
+func (n *netConn) SetReadDeadline(t time.Time) error { return n.setDeadlines(t, n.readDeadline) }
 
 // SetWriteDeadline makes writes past t fail with os.ErrDeadlineExceeded.
-func (n *netConn) SetWriteDeadline(t time.Time) error { return n.set(t, n.wdl) }
+func (n *netConn) SetWriteDeadline(t time.Time) error { return n.setDeadlines(t, n.writeDeadline) }
 
-func (n *netConn) set(t time.Time, ds ...*deadline) error {
-	if n.c.gone() {
-		return n.wrap("set", net.ErrClosed)
+func (n *netConn) setDeadlines(t time.Time, ds ...*deadline) error {
+	if n.c.isClosing() {
+		return n.wrapError("set", net.ErrClosed)
 	}
 	for _, d := range ds {
 		d.set(t)
@@ -143,8 +147,8 @@ func (n *netConn) set(t time.Time, ds ...*deadline) error {
 	return nil
 }
 
-// gone says whether this side has closed the association.
-func (c *Conn) gone() bool {
+// isClosing says whether this side has closed the association.
+func (c *Conn) isClosing() bool {
 	c.lock()
 	defer c.unlock()
 	return c.closing
@@ -162,7 +166,7 @@ func (l *Listener) MessageListener() net.Listener {
 
 type netListener struct {
 	*Listener
-	form func(*Conn) net.Conn
+	wrapConn func(*Conn) net.Conn
 }
 
 func (l *netListener) Accept() (net.Conn, error) {
@@ -170,12 +174,12 @@ func (l *netListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, &net.OpError{Op: "accept", Net: "sctp", Addr: l.Addr(), Err: err}
 	}
-	return l.form(c), nil
+	return l.wrapConn(c), nil
 }
 
-// restarted ends an association whose octets are one stream: a part of them is missing. Owner only.
-func (c *Conn) restarted(now rawio.Time) {
-	c.lost, c.failed = ErrRestarted, true
+// abortOnRestart ends an association whose octets are one stream: a part of them is missing. Owner only.
+func (c *Conn) abortOnRestart(now rawio.Time) {
+	c.unreadLostErr, c.failed = ErrRestarted, true
 	c.wakeAll()
 	c.dropUnread()
 	c.a.Abort(now, []byte("a stream of octets does not outlive a restart"))

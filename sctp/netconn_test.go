@@ -370,6 +370,6 @@ func TestStreamConnEndsWithARestart(t *testing.T) {
 	check.Do(s.Read(nil))(t)
 	c.lock() // its end has not been told yet
 	defer c.unlock()
-	c.restarted(c.t.now())
+	c.abortOnRestart(c.t.now())
 	check.Error(t, "why there is no more", c.closedErr(), ErrRestarted)
 }

@@ -67,26 +67,26 @@ var ErrNoEvents = errors.New("sctp: Config.Events is 0: no events are kept")
 // io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events; further ones
 // are dropped and counted in Event.Lost of the next, but for EventDown, which always comes.
 func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
-	n := c.notes
+	n := c.eventQueue
 	if n == nil {
 		return Event{}, ErrNoEvents
 	}
 	for {
 		c.lock()
 		ev, ok := n.pop()
-		left, ended := len(n.queue) > 0, c.ended
+		left, ended := len(n.events) > 0, c.ended
 		c.unlock()
 		switch {
 		case ok:
 			if left {
-				notify(n.come) // for the next reader
+				sendToken(n.arrivedCh) // for the next reader
 			}
 			return ev, nil
 		case ended:
 			return Event{}, io.EOF
 		}
 		select {
-		case <-n.come:
+		case <-n.arrivedCh:
 		case <-c.Done():
 		case <-ctx.Done():
 			return Event{}, ctx.Err()
@@ -94,46 +94,46 @@ func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 	}
 }
 
-// notes holds the events that nobody has read. Owner only, but for what never changes.
-type notes struct {
-	come   chan struct{} // one token
-	limit  int           // at least one
-	queue  []Event
-	lost   int
-	octets int // of memory that queue keeps
+// eventQueue holds the events that nobody has read. Owner only, but for what never changes.
+type eventQueue struct {
+	arrivedCh    chan struct{} // one token
+	limit        int           // at least one
+	events       []Event
+	lostEvents   int
+	queuedOctets int // of memory that queue keeps
 }
 
 // push queues an event and says whether there was room.
-func (n *notes) push(ev Event) bool {
-	if len(n.queue) >= n.limit && ev.Kind != EventDown {
-		n.lost++
+func (n *eventQueue) push(ev Event) bool {
+	if len(n.events) >= n.limit && ev.Kind != EventDown {
+		n.lostEvents++
 		return false
 	}
-	ev.Lost, n.lost = n.lost, 0
-	n.queue = append(n.queue, ev)
-	n.octets += ev.held()
+	ev.Lost, n.lostEvents = n.lostEvents, 0
+	n.events = append(n.events, ev)
+	n.queuedOctets += ev.heldOctets()
 	return true
 }
 
-// dry says that the last event that nobody has read is EventSenderDry: another one would say no more.
-func (n *notes) dry() bool {
-	i := len(n.queue) - 1
-	return i >= 0 && n.queue[i].Kind == EventSenderDry
+// endsSenderDry says that the last event that nobody has read is EventSenderDry: another one would say no more.
+func (n *eventQueue) endsSenderDry() bool {
+	i := len(n.events) - 1
+	return i >= 0 && n.events[i].Kind == EventSenderDry
 }
 
-func (n *notes) pop() (ev Event, ok bool) {
-	if len(n.queue) == 0 {
+func (n *eventQueue) pop() (ev Event, ok bool) {
+	if len(n.events) == 0 {
 		return Event{}, false
 	}
-	ev = n.queue[0]
-	n.octets -= ev.held()
-	n.queue = slices.Delete(n.queue, 0, 1)
+	ev = n.events[0]
+	n.queuedOctets -= ev.heldOctets()
+	n.events = slices.Delete(n.events, 0, 1)
 	return ev, true
 }
 
-// held is the memory of an event in octets.
-func (e *Event) held() int {
-	n := eventHeld + cap(e.Message)
+// heldOctets is the memory of an event in octets.
+func (e *Event) heldOctets() int {
+	n := eventStructOctets + cap(e.Message)
 	var p *assoc.PeerError
 	if errors.As(e.Err, &p) {
 		for _, c := range p.Causes {
@@ -143,9 +143,9 @@ func (e *Event) held() int {
 	return n
 }
 
-// note queues an event of the association for NextEvent. Owner only.
-func (c *Conn) note(ev assoc.Event) {
-	if !c.noted || ev.Kind == EventSenderDry && c.notes.dry() {
+// queueEvent queues an event of the association for NextEvent. Owner only.
+func (c *Conn) queueEvent(ev assoc.Event) {
+	if !c.keepsEvents || ev.Kind == EventSenderDry && c.eventQueue.endsSenderDry() {
 		return
 	}
 	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}
@@ -154,8 +154,8 @@ func (c *Conn) note(ev assoc.Event) {
 		// The copy is the user's; the memory is used again after a restart.
 		out.Info, out.Message = m.info, slices.Concat(m.body[0], m.body[1])
 	}
-	if !c.notes.push(out) {
+	if !c.eventQueue.push(out) {
 		c.t.stats.eventsLost.Add(1)
 	}
-	c.wake |= wakeEvents
+	c.afterUnlock |= taskNotifyEvents
 }

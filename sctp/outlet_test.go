@@ -22,8 +22,8 @@ import (
 )
 
 // outletTo returns an outlet to a link that is only a WriteBatch, and what tells how a call of its ends.
-func outletTo(write func([]rawio.Packet) (int, error)) (o *outlet, send func(to ...netip.AddrPort) (n int, took time.Duration, err error)) {
-	o = newOutlet(write, func(error) {})
+func outletTo(write func([]rawio.Packet) (int, error)) (o *boundedWriter, send func(to ...netip.AddrPort) (n int, took time.Duration, err error)) {
+	o = newBoundedWriter(write, func(error) {})
 	return o, func(to ...netip.AddrPort) (int, time.Duration, error) {
 		var pkts []rawio.Packet
 		for _, ap := range to {
@@ -62,10 +62,10 @@ func TestLinkThatBlocksForOneAddress(t *testing.T) {
 			took time.Duration
 			err  error
 		}{
-			{[]netip.AddrPort{b, a, a, b}, 4, outletPatience, nil}, // the first that blocks
-			{[]netip.AddrPort{b, a, b}, 1, 0, rawio.ErrFull},       // nobody waits for that address again
+			{[]netip.AddrPort{b, a, a, b}, 4, writeTimeout, nil}, // the first that blocks
+			{[]netip.AddrPort{b, a, b}, 1, 0, rawio.ErrFull},     // nobody waits for that address again
 			{[]netip.AddrPort{b, b}, 2, 0, nil},
-			{[]netip.AddrPort{c, b}, 2, outletLess, nil}, // the next one is soon known
+			{[]netip.AddrPort{c, b}, 2, lateWriteTimeout, nil}, // the next one is soon known
 			{[]netip.AddrPort{c}, 0, 0, rawio.ErrFull},
 			{[]netip.AddrPort{b}, 1, 0, nil},
 		} {
@@ -78,7 +78,7 @@ func TestLinkThatBlocksForOneAddress(t *testing.T) {
 		check.That(t, passed[a] == 2 && passed[b] == 7 && passed[c] == 1, "passed when it blocks no more: %v", passed)
 		n, took, err := send(a, b)
 		check.That(t, n == 2 && took == 0 && err == nil, "when it blocks no more: %d packets in %v, %v", n, took, err)
-		o.drain()
+		o.awaitCalls()
 	})
 }
 
@@ -89,8 +89,8 @@ func TestCallsThatBlockAreBounded(t *testing.T) {
 		atOnce bool
 		took   time.Duration
 	}{
-		{"one after the other", false, outletPatience + (outletMost-1)*outletLess},
-		{"all at once", true, outletPatience},
+		{"one after the other", false, writeTimeout + (maxWriteCalls-1)*lateWriteTimeout},
+		{"all at once", true, writeTimeout},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var calls atomic.Int32
@@ -98,7 +98,7 @@ func TestCallsThatBlockAreBounded(t *testing.T) {
 			o, send := outletTo(func(pkts []rawio.Packet) (int, error) { calls.Add(1); <-shut; return len(pkts), nil })
 			began := time.Now()
 			var all sync.WaitGroup
-			for i := range 3 * outletMost {
+			for i := range 3 * maxWriteCalls {
 				all.Go(func() { send(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 0)) })
 				if !row.atOnce {
 					all.Wait()
@@ -106,11 +106,11 @@ func TestCallsThatBlockAreBounded(t *testing.T) {
 			}
 			all.Wait()
 			took := time.Since(began)
-			check.That(t, calls.Load() == outletMost && took == row.took, "%s: %d calls, in %v", row.name, calls.Load(), took)
+			check.That(t, calls.Load() == maxWriteCalls && took == row.took, "%s: %d calls, in %v", row.name, calls.Load(), took)
 			close(shut)
-			o.drain() // returns, since none is left
+			o.awaitCalls() // returns, since none is left
 			synctest.Wait()
-			check.Equal(t, "calls that are late when none is left", len(o.late), 0)
+			check.Equal(t, "calls that are late when none is left", len(o.lateCalls), 0)
 		})
 	}
 }
@@ -132,7 +132,7 @@ func TestWhatTheLinkSaysIsHeard(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			out, ends := "", false
-			o := newOutlet(func(pkts []rawio.Packet) (int, error) {
+			o := newBoundedWriter(func(pkts []rawio.Packet) (int, error) {
 				if row.late {
 					time.Sleep(time.Second)
 				}
@@ -152,7 +152,7 @@ func TestWhatTheLinkSaysIsHeard(t *testing.T) {
 			}
 			n, err := o.WriteBatch(pkts)
 			clear(memory) // it is the caller's again
-			o.drain()
+			o.awaitCalls()
 			check.That(t, n == row.n && err == row.want && out == "01" && ends == row.ends,
 				"%s: %d packets, %v; written %q, the link has ended: %v", row.name, n, err, out, ends)
 		})
@@ -163,7 +163,7 @@ func TestWhatTheLinkSaysIsHeard(t *testing.T) {
 type slow struct{ *mem.Link }
 
 func (l slow) WriteBatch(pkts []rawio.Packet) (int, error) {
-	time.Sleep(3 * outletPatience)
+	time.Sleep(3 * writeTimeout)
 	return l.Link.WriteBatch(pkts)
 }
 
@@ -185,7 +185,7 @@ func TestCloseWaitsForLateCalls(t *testing.T) {
 func TestPromptLinksHaveNoOutlet(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	p := joinPair(t, la, lb, &dam{Link: la}, lb)
-	check.That(t, p.a.outlet != nil && p.b.outlet == nil, "outlets: %v and %v", p.a.outlet != nil, p.b.outlet != nil)
+	check.That(t, p.a.boundedWriter != nil && p.b.boundedWriter == nil, "outlets: %v and %v", p.a.boundedWriter != nil, p.b.boundedWriter != nil)
 }
 
 // An outlet allocates once for a batch, for the goroutine, and nothing for a packet.
@@ -193,7 +193,7 @@ func TestOutletAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("a sync.Pool forgets at random then")
 	}
-	o := newOutlet(func(pkts []rawio.Packet) (int, error) { return len(pkts), nil }, func(error) {})
+	o := newBoundedWriter(func(pkts []rawio.Packet) (int, error) { return len(pkts), nil }, func(error) {})
 	pkts := []rawio.Packet{{Vec: [][]byte{{1}, {2}}}, {Vec: [][]byte{{3}}}}
 	o.WriteBatch(pkts)
 	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() { o.WriteBatch(pkts) }), 1)
@@ -302,7 +302,7 @@ func TestLinkThatBlocksKeepsNoCall(t *testing.T) {
 			}
 			return nil
 		}, false, time.Second + soon},
-		{"Close of the Transport", func(p *pair, _ *Conn) error { return p.a.Close() }, true, abortPatience + soon},
+		{"Close of the Transport", func(p *pair, _ *Conn) error { return p.a.Close() }, true, abortTimeout + soon},
 	} {
 		for _, first := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, the first call: %v", row.name, first), func(t *testing.T) {

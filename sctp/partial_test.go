@@ -135,11 +135,11 @@ func TestStreamTakesItsOwnMessages(t *testing.T) {
 	for i := range 5 {
 		all.push(&assoc.Received{Stream: wire.StreamID(i % 2), Size: i})
 	}
-	all.drop() // one that was read
-	all.off = 1
-	own.take(&all, 0)
+	all.popFirst() // one that was read
+	all.readOffset = 1
+	own.takeStream(&all, 0)
 	sizes := func(b *inbox) (list []int) {
-		for _, r := range b.q[b.head:] {
+		for _, r := range b.queue[b.head:] {
 			list = append(list, r.Size)
 		}
 		return list

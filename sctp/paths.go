@@ -25,9 +25,9 @@ func (e *LocalAddrError) Error() string {
 // Is makes the error match syscall.EADDRNOTAVAIL.
 func (e *LocalAddrError) Is(target error) bool { return target == syscall.EADDRNOTAVAIL }
 
-// checkLocal says whether the link has these addresses. Link-local ones, which links do not list, are
+// checkLocalAddrs says whether the link has these addresses. Link-local ones, which links do not list, are
 // taken on trust.
-func (t *Transport) checkLocal(addrs []netip.Addr) error {
+func (t *Transport) checkLocalAddrs(addrs []netip.Addr) error {
 	l, ok := t.link.(rawio.Addresser)
 	if !ok || len(addrs) == 0 {
 		return nil
@@ -46,18 +46,18 @@ func (t *Transport) checkLocal(addrs []netip.Addr) error {
 	return nil
 }
 
-// changed takes what own addresses packets can leave from.
-func (t *Transport) changed(usable []netip.Addr) {
-	for _, c := range t.all() {
+// updateUsableAddrs takes what own addresses packets can leave from.
+func (t *Transport) updateUsableAddrs(usable []netip.Addr) {
+	for _, c := range t.liveConns() {
 		a, now := c.lock()
 		a.UsableFrom(now, usable)
 		c.unlock()
 	}
 }
 
-// remotes are the addresses that Dial may use: first's, then those of the configuration.
-func (t *Transport) remotes(c *Config, first netip.Addr) []netip.AddrPort {
-	port := t.encapPort(c)
+// remoteAddrs are the addresses that Dial may use: first's, then those of the configuration.
+func (t *Transport) remoteAddrs(c *Config, first netip.Addr) []netip.AddrPort {
+	port := t.firstEncapPort(c)
 	list := []netip.AddrPort{netip.AddrPortFrom(first, port)}
 	for _, a := range c.RemoteAddrs {
 		if ap := netip.AddrPortFrom(a, port); !slices.Contains(list, ap) {
@@ -67,13 +67,13 @@ func (t *Transport) remotes(c *Config, first netip.Addr) []netip.AddrPort {
 	return list
 }
 
-// tunneling is the UDP port assigned to encapsulation (RFC 6951 section 7).
-const tunneling = 9899
+// tunnelingPort is the UDP port assigned to encapsulation (RFC 6951 section 7).
+const tunnelingPort = 9899
 
-// encapPort is the UDP port that the first packets go to, and none on a link without UDP, which shows in
+// firstEncapPort is the UDP port that the first packets go to, and none on a link without UDP, which shows in
 // its own addresses: by the port the association tells how much is in front of its packets, and a port
 // that goes away with the first answer would make them longer than the link takes.
-func (t *Transport) encapPort(c *Config) uint16 {
+func (t *Transport) firstEncapPort(c *Config) uint16 {
 	l, ok := t.link.(rawio.Addresser)
 	if !ok {
 		return c.EncapPort
@@ -84,7 +84,7 @@ func (t *Transport) encapPort(c *Config) uint16 {
 	case own[0].Port() == 0:
 		return 0
 	case c.EncapPort == 0:
-		return tunneling
+		return tunnelingPort
 	}
 	return c.EncapPort
 }
@@ -115,10 +115,10 @@ func (c *Conn) Reconfigure(change func(*Config)) error {
 		change(&cfg)
 		copyOptions(core, &cfg)
 	})
-	if buffer := cfg.sendBuffer(); err == nil && buffer != c.sendbuf.base {
-		c.sendbuf.base = buffer
-		c.resize()
-		c.wake |= wakeWriters
+	if buffer := cfg.firstSendBuffer(); err == nil && buffer != c.sendbuf.baseOctets {
+		c.sendbuf.baseOctets = buffer
+		c.resizeSendBuffer()
+		c.afterUnlock |= taskWakeWriters
 	}
 	return err
 }

@@ -27,21 +27,21 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 	}()
 	r := newReceiver(b, nil, false)
 	comes := func(packets int) {
-		r.begin()
+		r.beginRun()
 		for got := 0; got < packets; {
 			n := must.Get(lb.ReadBatch(r.pkts))(t)
-			r.handle(n)
+			r.dispatchBatch(n)
 			got += n
 		}
 	}
 	for l.waits() == 0 {
 		comes(1)
-		r.finish(nil)
+		r.finishRun(nil)
 	}
 	c, d := <-dialed, must.Get(l.Accept(deadlineCtx(t)))(t)
 	must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t) // the first DATA is acknowledged at once
 	comes(1)
-	r.finish(nil)
+	r.finishRun(nil)
 	message := make([]byte, 2*1400)
 	for _, tt := range []struct {
 		name    string
@@ -50,23 +50,23 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 	}{
 		{"answered", true, func(letGo func()) { must.Do(d.WriteMsg([]byte("x"), SendInfo{}))(t); letGo() }},
 		{"not answered", true, func(letGo func()) { letGo() }},
-		{"somebody has the gate", true, func(letGo func()) { d.own(); letGo(); d.unlock() }},
-		{"somebody looks", true, func(letGo func()) { d.peek(func(*assoc.Assoc) { letGo() }) }},
+		{"somebody has the gate", true, func(letGo func()) { d.acquireLock(); letGo(); d.unlock() }},
+		{"somebody looks", true, func(letGo func()) { d.peekAssoc(func(*assoc.Assoc) { letGo() }) }},
 		{"messages are not answered", false, nil},
 	} {
-		r.pace.Handled(9, 900, 1, false)
+		r.pollPolicy.RecordHandled(9, 900, 1, false)
 		for range 16 {
-			r.pace.Held(tt.answers)
+			r.pollPolicy.RecordHeldSack(tt.answers)
 		}
 		must.Do(c.WriteMsg(message, SendInfo{}))(t)
 		sent, sacks := b.Stats().TxPackets, d.Stats().SacksOut
 		comes(2)
-		held := r.done(true)
+		held := r.releaseConn(true)
 		must.That(t, (held == d) == tt.answers && (b.Stats().TxPackets == sent) == tt.answers, "%s: held back %v, %d packets sent", tt.name, held == d, b.Stats().TxPackets-sent)
 		if held == nil {
 			continue
 		}
-		tt.while(func() { r.letGo(held, true) })
+		tt.while(func() { r.releaseHeldSack(held, true) })
 		check.Equal(t, tt.name+": packets sent", b.Stats().TxPackets-sent, 1)
 		check.Equal(t, tt.name+": of these with a SACK", d.Stats().SacksOut-sacks, 1)
 	}
@@ -83,12 +83,12 @@ func TestRowIsOfOneAssociation(t *testing.T) {
 			r.conns[i] = b
 		}
 	}
-	check.Equal(t, "packets in front of another's", len(r.row(a, 1, n)), 3)
-	check.Equal(t, "packets of the other", len(r.row(b, 4, n)), 2)
-	check.Equal(t, "packets in a long row", len(r.row(a, 6, n)), assoc.RowMost)
-	check.Equal(t, "packets at the end", len(r.row(a, n-2, n)), 2)
-	check.Equal(t, "the first of them", len(r.row(a, 6, n)[0].Data), 7)
-	check.Equal(t, "the last that is handled", r.handled(a, 1, 3), 3)
-	check.Equal(t, "octets", r.octets, 2+3+4)
-	check.That(t, r.last == a && r.conns[0] == a && r.conns[1] == nil && r.conns[3] == nil && r.conns[4] == b, "handled: %v", r.conns[:6])
+	check.Equal(t, "packets in front of another's", len(r.consecutivePackets(a, 1, n)), 3)
+	check.Equal(t, "packets of the other", len(r.consecutivePackets(b, 4, n)), 2)
+	check.Equal(t, "packets in a long row", len(r.consecutivePackets(a, 6, n)), assoc.RowMost)
+	check.Equal(t, "packets at the end", len(r.consecutivePackets(a, n-2, n)), 2)
+	check.Equal(t, "the first of them", len(r.consecutivePackets(a, 6, n)[0].Data), 7)
+	check.Equal(t, "the last that is handled", r.markHandled(a, 1, 3), 3)
+	check.Equal(t, "octets", r.runOctets, 2+3+4)
+	check.That(t, r.lastConn == a && r.conns[0] == a && r.conns[1] == nil && r.conns[3] == nil && r.conns[4] == b, "handled: %v", r.conns[:6])
 }

@@ -56,10 +56,10 @@ func TestReceivedMessagesTellTheCumulativeTSN(t *testing.T) {
 		until(t, "rest", func() bool {
 			s.lock()
 			defer s.unlock()
-			return s.a.Rest()
+			return s.a.GoIdle()
 		})
 		s.lock()
-		check.That(t, s.a.Rests() && uint32(s.a.CumTSN()) == info.TSN, "%d, want %d", s.a.CumTSN(), info.TSN)
+		check.That(t, s.a.IsIdle() && uint32(s.a.CumTSN()) == info.TSN, "%d, want %d", s.a.CumTSN(), info.TSN)
 		s.unlock()
 	})
 	t.Run("read by a Socket", func(t *testing.T) {

@@ -78,7 +78,7 @@ func TestCloseIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 					cfg := *quiet
 					if cfg.Events = 16; shape == "Socket" {
 						sock = must.Get(b.OpenSocket(7, &cfg))(t)
-						l = sock.l
+						l = sock.listener
 					} else {
 						l = must.Get(b.Listen(7, &cfg))(t)
 					}

@@ -40,9 +40,9 @@ func TestReceiverKeepsNoAssociation(t *testing.T) {
 	r := newReceiver(p.b, nil, false)
 	for l.waits() == 0 { // INIT, then COOKIE ECHO
 		n := must.Get(lb.ReadBatch(r.pkts))(t)
-		r.handle(n)
-		r.finish(nil)
-		must.That(t, r.last == nil && r.conns == [rxBatch]*Conn{}, "an association is kept")
+		r.dispatchBatch(n)
+		r.finishRun(nil)
+		must.That(t, r.lastConn == nil && r.conns == [rxBatchPackets]*Conn{}, "an association is kept")
 	}
 	must.OK(t, <-dialed)
 }

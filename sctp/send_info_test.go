@@ -71,21 +71,21 @@ func TestSendPrimitive(t *testing.T) {
 			ev := next(t, c, EventSendFailed)
 			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(2, 2500)), "%d octets failed, unsent %v", len(ev.Message), ev.Unsent)
 			check.OK(t, <-end)
-			check.Equal(t, "writers that wait", c.writers, 0)
+			check.Equal(t, "writers that wait", c.numWriters, 0)
 		})
 	})
 	t.Run("a message that fails in two pieces", func(t *testing.T) {
 		c := muted(t)
 		c.lock()
-		c.resize()
+		c.resizeSendBuffer()
 		for i, size := range []int{10_000, 5000, 7000} { // to the end of a ring of 16 KiB, and on from its beginning
 			if i == 2 {
-				c.sendbuf.free(0)
+				c.sendbuf.freeMessage(0)
 			}
 			_, token, ok := place(&c.sendbuf, pattern(i, size), SendInfo{})
 			check.That(t, ok && token == uint64(i), "message %d finds no room", i)
 		}
-		c.note(assoc.Event{Kind: EventSendFailed, Token: 2})
+		c.queueEvent(assoc.Event{Kind: EventSendFailed, Token: 2})
 		c.unlock()
 		check.That(t, bytes.Equal(next(t, c, EventSendFailed).Message, pattern(2, 7000)), "its octets are not those that were written")
 	})
@@ -219,10 +219,10 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 
 // place puts a message into the buffer, after making it larger if that is wanted.
 func place(s *sendBuf, msg []byte, info SendInfo) ([2][]byte, uint64, bool) {
-	if size := s.wants(len(msg)); size > 0 {
-		s.grow(newRing(size))
+	if size := s.ringSizeFor(len(msg)); size > 0 {
+		s.switchRing(newRing(size))
 	}
-	w, token, ok := s.put(msg, &info)
+	w, token, ok := s.putMessage(msg, &info)
 	if !ok {
 		return [2][]byte{}, 0, false
 	}
@@ -231,7 +231,7 @@ func place(s *sendBuf, msg []byte, info SendInfo) ([2][]byte, uint64, bool) {
 
 // Messages end in any order; their octets stay as they are until then.
 func TestSendBufferFreesInAnyOrder(t *testing.T) {
-	s := sendBuf{max: 100_000}
+	s := sendBuf{maxOctets: 100_000}
 	r := rand.New(rand.NewPCG(1, 2))
 	type message struct {
 		token uint64
@@ -250,58 +250,58 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		if _, token, ok := place(&s, pattern(n, 1+n%3000), SendInfo{PPID: uint32(n)}); !ok {
 			full++
 		} else if r.IntN(10) == 0 {
-			s.undo() // the association has refused it
+			s.undoPut() // the association has refused it
 		} else {
 			live = append(live, message{token, n})
 		}
 		if len(s.ring) > before {
 			grown++
 		}
-		must.That(t, len(s.ring) <= s.max, "a ring of %d octets, the maximum is %d", len(s.ring), s.max)
+		must.That(t, len(s.ring) <= s.maxOctets, "a ring of %d octets, the maximum is %d", len(s.ring), s.maxOctets)
 		for len(live) > 0 && r.IntN(101) < 50 {
 			i := 0
 			if r.IntN(4) == 0 {
 				i = r.IntN(len(live))
 			}
 			holds(live[i])
-			s.free(live[i].token)
+			s.freeMessage(live[i].token)
 			live = append(live[:i], live[i+1:]...)
 		}
 	}
 	for _, m := range live {
 		holds(m)
-		s.free(m.token)
+		s.freeMessage(m.token)
 	}
-	check.That(t, s.used == 0 && len(s.msgs) == 0 && cap(s.msgs) <= 10_000 && full != 0 && grown >= 3, "%d octets and %d messages left, room for %d, full %d times, grown %d times", s.used, len(s.msgs), cap(s.msgs), full, grown)
+	check.That(t, s.usedOctets == 0 && len(s.msgs) == 0 && cap(s.msgs) <= 10_000 && full != 0 && grown >= 3, "%d octets and %d messages left, room for %d, full %d times, grown %d times", s.usedOctets, len(s.msgs), cap(s.msgs), full, grown)
 	for range 3 { // what is empty, and was at the last trim, is given back; what comes then finds its place
-		s.trim()
-		s.trim()
-		check.That(t, s.held() == 0, "%d octets are kept for nothing", s.held())
+		s.trimIdle()
+		s.trimIdle()
+		check.That(t, s.heldOctets() == 0, "%d octets are kept for nothing", s.heldOctets())
 		_, token, ok := place(&s, pattern(7, 8), SendInfo{PPID: 7})
-		s.trim()
-		s.trim()
-		check.That(t, ok && s.held() >= sendBufFirst, "%d octets are kept for a message", s.held())
+		s.trimIdle()
+		s.trimIdle()
+		check.That(t, ok && s.heldOctets() >= firstRingOctets, "%d octets are kept for a message", s.heldOctets())
 		holds(message{token, 7})
-		s.free(token)
+		s.freeMessage(token)
 	}
 	for used, roomy := range map[int]bool{75: true, 76: false} {
-		b := sendBuf{max: 100, used: used}
-		check.That(t, b.roomy() == roomy, "%d octets of 100 leave room for several messages: %v", used, !roomy)
+		b := sendBuf{maxOctets: 100, usedOctets: used}
+		check.That(t, b.hasQuarterFree() == roomy, "%d octets of 100 leave room for several messages: %v", used, !roomy)
 	}
 	for is, want := range map[[2]int]int{{40_000, 10_000}: 10_000, {39_999, 10_000}: 0, {40_000, 9_999}: 0} { // a ring that had grown, is full, and four times what it may be
-		b := sendBuf{max: 10_000, ring: make([]byte, is[0]), used: is[1]}
-		check.Equal(t, "octets of a shorter ring", b.wants(1), want)
+		b := sendBuf{maxOctets: 10_000, ring: make([]byte, is[0]), usedOctets: is[1]}
+		check.Equal(t, "octets of a shorter ring", b.ringSizeFor(1), want)
 	}
-	small := sendBuf{max: 100}
-	check.Equal(t, "octets of a ring for what never fits", small.wants(101), 0)
+	small := sendBuf{maxOctets: 100}
+	check.Equal(t, "octets of a ring for what never fits", small.ringSizeFor(101), 0)
 	const few = 8
-	queue, in, moved := sendBuf{max: 100_000}, inbox{}, [2]int{} // that are never empty move what is there now and then
+	queue, in, moved := sendBuf{maxOctets: 100_000}, inbox{}, [2]int{} // that are never empty move what is there now and then
 	for i := range 1000 {
 		_, token, _ := place(&queue, []byte("x"), SendInfo{})
 		in.push(new(assoc.Received))
 		if i >= few {
-			queue.free(token - few)
-			in.drop()
+			queue.freeMessage(token - few)
+			in.popFirst()
 		}
 		for k, head := range [2]int{queue.head, in.head} {
 			if head == 1 {
@@ -309,8 +309,8 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 			}
 		}
 	}
-	check.That(t, max(moved[0], moved[1]) <= 1000/few+1 && max(cap(queue.msgs), cap(in.q)) <= 4*few && queue.next() == 1000, "%d messages moved %d times, room for %d and %d", few, moved, cap(queue.msgs), cap(in.q))
-	exact := sendBuf{max: 100_000}
-	_, _, ok := place(&exact, make([]byte, sendBufFirst), SendInfo{})
-	must.That(t, ok && len(exact.ring) == sendBufFirst && unsafe.Sizeof(firstRing{}) <= 1<<10-8, "a ring of %d octets for %d: %v", len(exact.ring), sendBufFirst, ok)
+	check.That(t, max(moved[0], moved[1]) <= 1000/few+1 && max(cap(queue.msgs), cap(in.queue)) <= 4*few && queue.nextToken() == 1000, "%d messages moved %d times, room for %d and %d", few, moved, cap(queue.msgs), cap(in.queue))
+	exact := sendBuf{maxOctets: 100_000}
+	_, _, ok := place(&exact, make([]byte, firstRingOctets), SendInfo{})
+	must.That(t, ok && len(exact.ring) == firstRingOctets && unsafe.Sizeof(firstRing{}) <= 1<<10-8, "a ring of %d octets for %d: %v", len(exact.ring), firstRingOctets, ok)
 }

@@ -11,54 +11,54 @@ import (
 // Most messages end in the order they were written; one that ends before an older one, because its
 // lifetime is over, keeps its place until that has ended too.
 type sendBuf struct {
-	ring  []byte
-	start int // of the oldest message in this ring
-	used  int
-	max   int // octets of messages that it takes
-	base  int // before it has grown
+	ring       []byte
+	start      int // of the oldest message in this ring
+	usedOctets int
+	maxOctets  int // octets of messages that it takes
+	baseOctets int // before it has grown
 
-	msgs  []written // from head on: those that keep their place, oldest first
-	head  int
-	first uint64 // token of msgs[head]; tokens count up
-	old   int    // octets of earlier rings, as long as there are messages in them
-	fresh uint64 // those of lower tokens are
+	msgs           []bufferedMessage // from head on: those that keep their place, oldest first
+	head           int
+	firstToken     uint64 // token of msgs[head]; tokens count up
+	oldRingOctets  int    // octets of earlier rings, as long as there are messages in them
+	ringFirstToken uint64 // those of lower tokens are
 
-	seen uint64 // the token of the next message at the last trim
-	// affords says whether there is memory for so many more octets; nil: there is.
-	affords func(octets int) bool
+	tokenAtTrim uint64 // the token of the next message at the last trim
+	// canAfford says whether there is memory for so many more octets; nil: there is.
+	canAfford func(octets int) bool
 }
 
-// written is a message in the buffer.
-type written struct {
-	info SendInfo
-	body [2][]byte
-	done bool
+// bufferedMessage is a message in the buffer.
+type bufferedMessage struct {
+	info  SendInfo
+	body  [2][]byte
+	freed bool
 }
 
-func (w *written) len() int { return len(w.body[0]) + len(w.body[1]) }
+func (w *bufferedMessage) len() int { return len(w.body[0]) + len(w.body[1]) }
 
-// held returns the octets of memory that the buffer keeps, earlier rings included.
-func (s *sendBuf) held() int {
-	return s.earlier() + cap(s.ring) + cap(s.msgs)*int(unsafe.Sizeof(written{}))
+// heldOctets returns the octets of memory that the buffer keeps, earlier rings included.
+func (s *sendBuf) heldOctets() int {
+	return s.earlierRingOctets() + cap(s.ring) + cap(s.msgs)*int(unsafe.Sizeof(bufferedMessage{}))
 }
 
-// earlier returns the octets of rings that messages are left in.
-func (s *sendBuf) earlier() int {
-	if s.old > 0 && s.first >= s.fresh {
-		s.old = 0
+// earlierRingOctets returns the octets of rings that messages are left in.
+func (s *sendBuf) earlierRingOctets() int {
+	if s.oldRingOctets > 0 && s.firstToken >= s.ringFirstToken {
+		s.oldRingOctets = 0
 	}
-	return s.old
+	return s.oldRingOctets
 }
 
 // ring is what the octets of messages are put into, and where they lie.
 type ring struct {
 	octets []byte
-	msgs   []written // nil where it does not come with the octets
+	msgs   []bufferedMessage // nil where it does not come with the octets
 }
 
 // newRing makes one of a length that wants has returned.
 func newRing(octets int) ring {
-	if octets == sendBufFirst {
+	if octets == firstRingOctets {
 		f := new(firstRing)
 		return ring{f.octets[:], f.msgs[:0]}
 	}
@@ -68,109 +68,109 @@ func newRing(octets int) ring {
 // firstRing is the first: a program that has some messages of a hundred octets on their way needs no more, and there may be very many of it.
 // So it lies with where a message lies, and both on one page of memory.
 type firstRing struct {
-	msgs   [1]written
-	octets [sendBufFirst]byte
+	msgs   [1]bufferedMessage
+	octets [firstRingOctets]byte
 }
 
-// sendBufFirst is how many octets it has: with all else 1 KiB, with what the runtime puts before it.
-const sendBufFirst = 1<<10 - 8 - int(unsafe.Sizeof(written{}))
+// firstRingOctets is how many octets it has: with all else 1 KiB, with what the runtime puts before it.
+const firstRingOctets = 1<<10 - 8 - int(unsafe.Sizeof(bufferedMessage{}))
 
-// put copies msg into the buffer and returns what it has of it, until the next call, and the token that frees it. It returns
+// putMessage copies msg into the buffer and returns what it has of it, until the next call, and the token that frees it. It returns
 // ok false when the buffer is too full for now.
-func (s *sendBuf) put(msg []byte, info *SendInfo) (w *written, token uint64, ok bool) {
-	if s.used+len(msg) > min(len(s.ring), s.max) {
+func (s *sendBuf) putMessage(msg []byte, info *SendInfo) (w *bufferedMessage, token uint64, ok bool) {
+	if s.usedOctets+len(msg) > min(len(s.ring), s.maxOctets) {
 		return nil, 0, false
 	}
-	token = s.next()
+	token = s.nextToken()
 	if len(s.msgs) == cap(s.msgs) && s.head > len(s.msgs)/2 {
 		s.msgs, s.head = slices.Delete(s.msgs, 0, s.head), 0
 	}
-	s.msgs = append(s.msgs, written{})
+	s.msgs = append(s.msgs, bufferedMessage{})
 	w = &s.msgs[len(s.msgs)-1]
 	w.info = *info
-	at := (s.start + s.used) % len(s.ring)
+	at := (s.start + s.usedOctets) % len(s.ring)
 	n := copy(s.ring[at:], msg)
 	w.body[0] = s.ring[at : at+n : at+n]
 	if n < len(msg) {
 		m := copy(s.ring, msg[n:])
 		w.body[1] = s.ring[:m:m]
 	}
-	s.used += len(msg)
+	s.usedOctets += len(msg)
 	return w, token, true
 }
 
-// next returns the token of the next message.
-func (s *sendBuf) next() uint64 { return s.first + uint64(len(s.msgs)-s.head) }
+// nextToken returns the token of the next message.
+func (s *sendBuf) nextToken() uint64 { return s.firstToken + uint64(len(s.msgs)-s.head) }
 
-// wants returns the length of the ring that it takes to have room for n more octets, a shorter one where it had grown; 0: there is room, or
+// ringSizeFor returns the length of the ring that it takes to have room for n more octets, a shorter one where it had grown; 0: there is room, or
 // there will be no more as the buffer is full, or memory short and messages are on their way whose room it gets.
-func (s *sendBuf) wants(n int) int {
-	if s.used+n <= min(len(s.ring), s.max) {
+func (s *sendBuf) ringSizeFor(n int) int {
+	if s.usedOctets+n <= min(len(s.ring), s.maxOctets) {
 		return 0
 	}
-	if len(s.ring) >= 4*s.max && n <= s.max {
-		return s.max
+	if len(s.ring) >= 4*s.maxOctets && n <= s.maxOctets {
+		return s.maxOctets
 	}
-	size := max(len(s.ring), sendBufFirst)
-	if size < s.used+n {
-		size = 1 << bits.Len(uint(s.used+n-1))
+	size := max(len(s.ring), firstRingOctets)
+	if size < s.usedOctets+n {
+		size = 1 << bits.Len(uint(s.usedOctets+n-1))
 	}
-	size = min(size, s.max)
-	if size <= len(s.ring) || n > size || s.used > 0 && s.affords != nil && !s.affords(size) {
+	size = min(size, s.maxOctets)
+	if size <= len(s.ring) || n > size || s.usedOctets > 0 && s.canAfford != nil && !s.canAfford(size) {
 		return 0
 	}
 	return size
 }
 
-// grow goes on with another ring, which takes long to make and is made before the gate is taken. Messages in the old one stay there, held by
+// switchRing goes on with another ring, which takes long to make and is made before the gate is taken. Messages in the old one stay there, held by
 // the association until it is done with them.
-func (s *sendBuf) grow(r ring) {
-	s.old = s.earlier() + len(s.ring)
-	s.ring, s.start, s.used = r.octets, 0, 0
-	if s.fresh = s.next(); len(s.msgs) == 0 {
+func (s *sendBuf) switchRing(r ring) {
+	s.oldRingOctets = s.earlierRingOctets() + len(s.ring)
+	s.ring, s.start, s.usedOctets = r.octets, 0, 0
+	if s.ringFirstToken = s.nextToken(); len(s.msgs) == 0 {
 		s.msgs = r.msgs
 	}
 }
 
 // get returns a message that is not freed yet.
-func (s *sendBuf) get(token uint64) *written { return &s.msgs[s.head+int(token-s.first)] }
+func (s *sendBuf) get(token uint64) *bufferedMessage { return &s.msgs[s.head+int(token-s.firstToken)] }
 
-// free releases a message.
-func (s *sendBuf) free(token uint64) {
-	s.get(token).done = true
-	for ; s.head < len(s.msgs) && s.msgs[s.head].done; s.head++ {
+// freeMessage releases a message.
+func (s *sendBuf) freeMessage(token uint64) {
+	s.get(token).freed = true
+	for ; s.head < len(s.msgs) && s.msgs[s.head].freed; s.head++ {
 		w := &s.msgs[s.head]
-		if s.first >= s.fresh {
+		if s.firstToken >= s.ringFirstToken {
 			s.start = (s.start + w.len()) % len(s.ring)
-			s.used -= w.len()
+			s.usedOctets -= w.len()
 		}
-		*w = written{}
-		s.first++
+		*w = bufferedMessage{}
+		s.firstToken++
 	}
 	if s.head == len(s.msgs) {
 		s.msgs, s.head, s.start = s.msgs[:0], 0, 0 // the next one goes where the last was, which is in the processor's caches
 	}
 }
 
-// trim gives everything back when nothing is there, nor was written since the last call.
-func (s *sendBuf) trim() {
-	next := s.next()
-	if s.first == next && s.seen == next {
-		s.ring, s.msgs, s.start, s.used, s.old, s.fresh = nil, nil, 0, 0, 0, next
+// trimIdle gives everything back when nothing is there, nor was written since the last call.
+func (s *sendBuf) trimIdle() {
+	next := s.nextToken()
+	if s.firstToken == next && s.tokenAtTrim == next {
+		s.ring, s.msgs, s.start, s.usedOctets, s.oldRingOctets, s.ringFirstToken = nil, nil, 0, 0, 0, next
 	}
-	s.seen = next
+	s.tokenAtTrim = next
 }
 
-// takes says whether there is room for n octets more, whatever it may have grown to.
-func (s *sendBuf) takes(n int) bool { return s.used+n <= s.max }
+// hasRoomFor says whether there is room for n octets more, whatever it may have grown to.
+func (s *sendBuf) hasRoomFor(n int) bool { return s.usedOctets+n <= s.maxOctets }
 
-// roomy reports whether a quarter of the buffer is free, as all of it will be some time.
-func (s *sendBuf) roomy() bool { return s.used <= s.max-s.max/4 }
+// hasQuarterFree reports whether a quarter of the buffer is free, as all of it will be some time.
+func (s *sendBuf) hasQuarterFree() bool { return s.usedOctets <= s.maxOctets-s.maxOctets/4 }
 
-// undo takes back the newest message.
-func (s *sendBuf) undo() {
+// undoPut takes back the newest message.
+func (s *sendBuf) undoPut() {
 	w := &s.msgs[len(s.msgs)-1]
-	s.used -= w.len()
-	*w = written{}
+	s.usedOctets -= w.len()
+	*w = bufferedMessage{}
 	s.msgs = s.msgs[:len(s.msgs)-1]
 }

@@ -3,9 +3,9 @@ package sctp
 // Signal is a token that tells a waiting goroutine to look again. Who waits for it may read the link of
 // its Transport meanwhile. Its methods may be called from several goroutines.
 type Signal struct {
-	t    *Transport
-	c    chan struct{}
-	left atomicTime // when Wait returned last
+	t           *Transport
+	tokenCh     chan struct{}
+	waitEndedAt atomicTime // when Wait returned last
 }
 
 // newSignal returns a signal that is not set.
@@ -15,99 +15,99 @@ func (t *Transport) newSignal() *Signal {
 	return s
 }
 
-func (s *Signal) init(t *Transport) { s.t, s.c = t, make(chan struct{}, 1) }
+func (s *Signal) init(t *Transport) { s.t, s.tokenCh = t, make(chan struct{}, 1) }
 
 // C has the token while the signal is set, for use in select.
-func (s *Signal) C() <-chan struct{} { return s.c }
+func (s *Signal) C() <-chan struct{} { return s.tokenCh }
 
 // Set sets the signal, and wakes one goroutine that waits for it.
 func (s *Signal) Set() {
-	if s.leave() {
-		s.t.wakes.Add(1)
+	if s.passOn() {
+		s.t.signalWakes.Add(1)
 	}
 }
 
-// leave is Set by who has been woken himself, for the next. It says whether the signal was not set.
-func (s *Signal) leave() bool {
+// passOn is Set by who has been woken himself, for the next. It says whether the signal was not set.
+func (s *Signal) passOn() bool {
 	select {
-	case s.c <- struct{}{}:
+	case s.tokenCh <- struct{}{}:
 	default:
 		return false // who put the token there sees to the rest
 	}
-	if u := &s.t.turn; u.reader.Load() == s {
-		u.link.Interrupt()
+	if u := &s.t.readerRole; u.readerSignal.Load() == s {
+		u.interrupter.Interrupt()
 	}
 	return true
 }
 
 // Brings counts one of the things that the signal is set for, where one goroutine sees to those of many associations: it is woken once, and as
 // many answers are expected of it as things have come.
-func (s *Signal) Brings() { s.t.brought.Add(1) }
+func (s *Signal) Brings() { s.t.signalRequests.Add(1) }
 
 // isSet says whether the signal is set. If not it may be at once.
-func (s *Signal) isSet() bool { return len(s.c) > 0 }
+func (s *Signal) isSet() bool { return len(s.tokenCh) > 0 }
 
 // Wait blocks until the signal is set, which it reports and undoes, or a channel is closed; a nil channel
 // never is. Who closes one calls Layer.Rouse afterwards. No lock may be held: the calling goroutine may
 // have to receive packets meanwhile, for whomever they are.
 func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
-	u := &s.t.turn
+	u := &s.t.readerRole
 	select {
-	case <-s.c:
+	case <-s.tokenCh:
 		return true // at once: this says nothing of how quick the caller is
 	default:
 	}
-	soon := u.rx.pace.Lends()
-	if u.take(soon > 0, soon > 0 && s.t.now().Sub(s.left.Load()) < soon) {
-		set, err := s.attend(a, b)
+	soon := u.rx.pollPolicy.LendLimit()
+	if u.takeRole(soon > 0, soon > 0 && s.t.now().Sub(s.waitEndedAt.Load()) < soon) {
+		set, err := s.waitReading(a, b)
 		now := s.t.now()
-		s.left.Store(now)
-		u.leave(now)
+		s.waitEndedAt.Store(now)
+		u.leaveRole(now)
 		if err == nil {
 			return set
 		}
 	} // else somebody reads, or nobody can any more and what is waited for will end
 	if a == nil && b == nil {
-		<-s.c // as nearly always: a select of several channels takes far longer
+		<-s.tokenCh // as nearly always: a select of several channels takes far longer
 		set = true
 	} else {
 		select {
-		case <-s.c:
+		case <-s.tokenCh:
 			set = true
 		case <-a:
 		case <-b:
 		}
 	}
 	if soon > 0 {
-		s.left.Store(s.t.now())
+		s.waitEndedAt.Store(s.t.now())
 	}
 	return set
 }
 
-// attend is Wait with the turn.
-func (s *Signal) attend(a, b <-chan struct{}) (set bool, err error) {
-	u := &s.t.turn
-	u.reading.Lock()
-	defer u.reading.Unlock()
+// waitReading is Wait with the turn.
+func (s *Signal) waitReading(a, b <-chan struct{}) (set bool, err error) {
+	u := &s.t.readerRole
+	u.readMu.Lock()
+	defer u.readMu.Unlock()
 	for err == nil {
-		u.reader.Store(s) // from here on Set and rouse interrupt
+		u.readerSignal.Store(s) // from here on Set and rouse interrupt
 		select {
-		case <-s.c:
+		case <-s.tokenCh:
 			set = true
 		default:
 		}
 		if set || isClosed(a) || isClosed(b) {
-			u.reader.Store(nil)
+			u.readerSignal.Store(nil)
 			return set, nil
 		}
-		err = u.read()
+		err = u.readBatch()
 	}
 	return set, err
 }
 
-// rouse has a goroutine in Signal.Wait look at its channels.
-func (t *Transport) rouse() {
-	if t.turn.reader.Load() != nil {
-		t.turn.link.Interrupt()
+// wakeLinkReader has a goroutine in Signal.Wait look at its channels.
+func (t *Transport) wakeLinkReader() {
+	if t.readerRole.readerSignal.Load() != nil {
+		t.readerRole.interrupter.Interrupt()
 	}
 }

@@ -26,11 +26,11 @@ type Snapshot struct {
 	Streams []StreamStats // that ordered messages have used
 }
 
-// peek has look see the association, and takes its gate for that long only: look copies what it wants to know, changes nothing and does not block.
-func (c *Conn) peek(look func(a *assoc.Assoc)) {
-	c.own()
+// peekAssoc has look see the association, and takes its gate for that long only: look copies what it wants to know, changes nothing and does not block.
+func (c *Conn) peekAssoc(look func(a *assoc.Assoc)) {
+	c.acquireLock()
 	look(&c.a)
-	c.release()
+	c.unlockWithoutFlush()
 }
 
 // Snapshot returns what each association is doing, the oldest first: all of Snapshots.
@@ -40,10 +40,10 @@ func (t *Transport) Snapshot() []*Snapshot { return slices.Collect(t.Snapshots()
 // no longer than it takes to copy what is there, and takes its time: some 0.5 s for 10,000 associations.
 func (t *Transport) Snapshots() iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
-		l := looker{streams: make([]StreamStats, 0, 1024)}
-		var stroll pace.Stroll
-		for _, c := range t.byAge() {
-			if !yield(l.look(c)) {
+		l := snapshotter{streams: make([]StreamStats, 0, 1024)}
+		var stroll pace.Throttle
+		for _, c := range t.connsByAge() {
+			if !yield(l.takeSnapshot(c)) {
 				return
 			}
 			stroll.Step()
@@ -51,31 +51,31 @@ func (t *Transport) Snapshots() iter.Seq[*Snapshot] {
 	}
 }
 
-// byAge returns the associations, the oldest first.
-func (t *Transport) byAge() []*Conn {
+// connsByAge returns the associations, the oldest first.
+func (t *Transport) connsByAge() []*Conn {
 	t.mu.RLock()
-	live := t.live()
+	live := t.liveConnsLocked()
 	t.mu.RUnlock()
-	compared, stroll := 0, pace.Stroll{}
+	compared, stroll := 0, pace.Throttle{}
 	slices.SortFunc(live, func(a, b *Conn) int {
 		if compared++; compared%64 == 0 {
 			stroll.Step()
 		}
-		return cmp.Compare(a.born, b.born)
+		return cmp.Compare(a.assocNumber, b.assocNumber)
 	})
 	return live
 }
 
-// looker has room for what is copied, so that nothing is allocated under a gate.
-type looker struct {
+// snapshotter has room for what is copied, so that nothing is allocated under a gate.
+type snapshotter struct {
 	paths   []PathStats
 	streams []StreamStats
 }
 
-func (l *looker) look(c *Conn) *Snapshot {
-	s := &Snapshot{Passive: c.listener != nil, Since: c.t.start.Add(time.Duration(c.began)), Memory: c.drawn()}
+func (l *snapshotter) takeSnapshot(c *Conn) *Snapshot {
+	s := &Snapshot{Passive: c.listener != nil, Since: c.t.startedAt.Add(time.Duration(c.beganAt)), Memory: c.drawnOctets()}
 	next := 0
-	c.peek(func(a *assoc.Assoc) {
+	c.peekAssoc(func(a *assoc.Assoc) {
 		s.Stats, s.LocalPort, s.Remote = a.Stats(), a.LocalPort(), netip.AddrPortFrom(a.PeerAddr().Addr(), a.PeerPort())
 		l.paths = l.paths[:0]
 		for j := range a.NumPaths() {
@@ -85,7 +85,7 @@ func (l *looker) look(c *Conn) *Snapshot {
 	})
 	s.Paths, s.Streams = slices.Clone(l.paths), slices.Clone(l.streams)
 	for next >= 0 {
-		c.peek(func(a *assoc.Assoc) { l.streams, next = a.Streams(next, l.streams[:0]) })
+		c.peekAssoc(func(a *assoc.Assoc) { l.streams, next = a.Streams(next, l.streams[:0]) })
 		s.Streams = append(s.Streams, l.streams...)
 	}
 	return s

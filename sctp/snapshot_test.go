@@ -60,10 +60,10 @@ func TestSnapshotIsByAge(t *testing.T) {
 // What comes while somebody looks is not left lying.
 func TestPeekLeavesNothingBehind(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, nil)
-	s.peek(func(*assoc.Assoc) {
+	s.peekAssoc(func(*assoc.Assoc) {
 		must.Get(c.WriteMsg([]byte("x"), SendInfo{}))(t)
-		until(t, "a packet waits", func() bool { return s.gate.waiting.Load() > 0 })
+		until(t, "a packet waits", func() bool { return s.assocLock.backlogLen.Load() > 0 })
 	})
-	check.Equal(t, "packets that wait", s.gate.waiting.Load(), 0)
+	check.Equal(t, "packets that wait", s.assocLock.backlogLen.Load(), 0)
 	skim(t, s)
 }

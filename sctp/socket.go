@@ -19,26 +19,26 @@ import (
 // number of peers. Associations are set up by the first message to a peer or by the peer, and end when
 // the peer ends them or the Socket is closed. Its methods may be called from several goroutines.
 type Socket struct {
-	t   *Transport
-	l   *Listener
-	cfg Config
+	t        *Transport
+	listener *Listener
+	cfg      Config
 
-	mu    sync.Mutex               // a leaf lock
-	queue socketQueue              // guarded by mu: unread messages of all associations, oldest first
-	off   int                      // guarded by mu: octets of the first one already read
-	conns map[netip.AddrPort]*Conn // guarded by mu: established associations by peer
+	mu         sync.Mutex               // a leaf lock
+	queue      socketQueue              // guarded by mu: unread messages of all associations, oldest first
+	readOffset int                      // guarded by mu: octets of the first one already read
+	conns      map[netip.AddrPort]*Conn // guarded by mu: established associations by peer
 
-	readable Signal
-	rdl, wdl deadline
-	done     chan struct{}
-	once     sync.Once
+	readable                    Signal
+	readDeadline, writeDeadline deadline
+	closedCh                    chan struct{}
+	closeOnce                   sync.Once
 }
 
 // socketMessage is a message and the association it came on.
 type socketMessage struct {
-	c   *Conn
-	r   *assoc.Received
-	cum wire.TSN
+	c      *Conn
+	r      *assoc.Received
+	cumTSN wire.TSN
 }
 
 // socketQueue is messages from head on.
@@ -59,13 +59,13 @@ func (q *socketQueue) push(m socketMessage) {
 func (q *socketQueue) pop() {
 	q.list[q.head] = socketMessage{}
 	if q.head++; q.len() == 0 {
-		q.begin()
+		q.reuseSlice()
 	}
 }
 
-// begin has what is empty begin anew where it was, unless that is so long that others may need the memory.
-func (q *socketQueue) begin() {
-	if q.list, q.head = q.list[:0], 0; cap(q.list) > spareMax {
+// reuseSlice has what is empty begin anew where it was, unless that is so long that others may need the memory.
+func (q *socketQueue) reuseSlice() {
+	if q.list, q.head = q.list[:0], 0; cap(q.list) > maxSparePackets {
 		q.list = nil
 	}
 }
@@ -74,9 +74,9 @@ func (q *socketQueue) begin() {
 // the port is taken. cfg, which may be nil, is for its associations; Upper, LocalPort, RemoteAddrs and
 // Backlog have no meaning there.
 func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
-	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), done: make(chan struct{})}
+	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), closedCh: make(chan struct{})}
 	s.readable.init(t)
-	s.wdl.t, s.rdl.ready = t, &s.readable
+	s.writeDeadline.t, s.readDeadline.signal = t, &s.readable
 	if cfg != nil {
 		s.cfg = *cfg
 	}
@@ -85,49 +85,49 @@ func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.l = l
+	s.listener = l
 	return s, nil
 }
 
 // Port returns the SCTP port.
-func (s *Socket) Port() uint16 { return s.l.port }
+func (s *Socket) Port() uint16 { return s.listener.port }
 
 // ReadMsg reads one message of any peer, or the next piece of one that is longer than p, and says which
 // association it came on. It blocks until there is one. Between the pieces of a message that is longer than
 // Config.RecvBuffer may come messages of other associations. ErrCutOff is as for Conn.ReadMsg.
 func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error) {
-	for late := false; ; late = s.rdl.wait(&s.readable) {
+	for late := false; ; late = s.readDeadline.wait(&s.readable) {
 		s.mu.Lock()
 		if s.queue.len() > 0 {
 			m := s.queue.list[s.queue.head]
-			n = m.r.CopyTo(p, s.off)
-			s.off += n
-			info.set(m.r, s.off)
-			info.CumTSN = uint32(m.cum)
+			n = m.r.CopyTo(p, s.readOffset)
+			s.readOffset += n
+			info.setFrom(m.r, s.readOffset)
+			info.CumTSN = uint32(m.cumTSN)
 			if m.r.Cut {
 				err = ErrCutOff
 			}
-			finished := s.off == m.r.Size
+			finished := s.readOffset == m.r.Size
 			if finished {
 				s.queue.pop()
-				s.off = 0
+				s.readOffset = 0
 			}
 			left := s.queue.len() > 0
 			s.mu.Unlock()
-			if left || late || isClosed(s.done) {
+			if left || late || isClosed(s.closedCh) {
 				s.readable.Set() // for others that wait
 			}
 			if finished {
-				m.c.giveBack(m.r)
+				m.c.releaseMessage(m.r)
 			}
 			return n, m.c, info, err
 		}
 		s.mu.Unlock()
 		switch {
-		case isClosed(s.done):
+		case isClosed(s.closedCh):
 			err = net.ErrClosed
-		case s.t.failed() != nil:
-			err = s.t.failed()
+		case s.t.linkErr() != nil:
+			err = s.t.linkErr()
 		case late:
 			err = os.ErrDeadlineExceeded
 		default:
@@ -138,41 +138,41 @@ func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error)
 	}
 }
 
-// push queues a message. Called by the owner of the association.
-func (s *Socket) push(c *Conn, r *assoc.Received) {
-	c.unread++
+// pushMessage queues a message. Called by the owner of the association.
+func (s *Socket) pushMessage(c *Conn, r *assoc.Received) {
+	c.unreadMessages++
 	s.mu.Lock()
 	s.queue.push(socketMessage{c, r, c.a.CumTSN()})
 	s.mu.Unlock()
 	s.readable.Brings()
 }
 
-// drop forgets the messages of an association that nobody has read. Called by its owner.
-func (s *Socket) drop(c *Conn) {
+// dropUnread forgets the messages of an association that nobody has read. Called by its owner.
+func (s *Socket) dropUnread(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := &s.queue
 	if q.len() > 0 && q.list[q.head].c == c {
-		s.off = 0
+		s.readOffset = 0
 	}
 	left := slices.DeleteFunc(q.list[q.head:], func(m socketMessage) bool {
 		if m.c != c {
 			return false
 		}
 		c.a.Release(m.r)
-		c.unread--
+		c.unreadMessages--
 		return true
 	})
 	if q.list = q.list[:q.head+len(left)]; q.len() == 0 {
-		q.begin()
+		q.reuseSlice()
 	}
 }
 
-// giveBack releases a message that its Socket has read.
-func (c *Conn) giveBack(r *assoc.Received) {
+// releaseMessage releases a message that its Socket has read.
+func (c *Conn) releaseMessage(r *assoc.Received) {
 	a, now := c.lock()
 	a.Release(r)
-	c.unread--
+	c.unreadMessages--
 	c.unlockAfterRead(now)
 }
 
@@ -183,13 +183,13 @@ func (s *Socket) WriteMsg(p []byte, to netip.AddrPort, info SendInfo) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	return c.write(p, info, &s.wdl)
+	return c.writeMessage(p, info, &s.writeDeadline)
 }
 
 // Conn returns the association with a peer, after setting it up if there is none. It may be used beside
 // the Socket for all but reading: Stats, Close, SetPrimary and so on.
 func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
-	if isClosed(s.done) {
+	if isClosed(s.closedCh) {
 		return nil, net.ErrClosed
 	}
 	s.mu.Lock()
@@ -198,43 +198,43 @@ func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 	if c != nil {
 		return c, nil
 	}
-	if s.wdl.expired() {
+	if s.writeDeadline.hasExpired() {
 		return nil, os.ErrDeadlineExceeded
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { // ends the setup when the deadline passes or the Socket is closed
 		select {
-		case <-s.wdl.passed():
-		case <-s.done:
+		case <-s.writeDeadline.expiredChan():
+		case <-s.closedCh:
 		case <-ctx.Done():
 		}
 		cancel()
 	}()
 	c, err := s.t.Dial(ctx, peer, &s.cfg)
 	if errors.Is(err, endpoint.ErrExists) {
-		c, err = s.join(ctx, peer)
+		c, err = s.joinSetup(ctx, peer)
 	}
 	switch {
 	case err == nil:
 		return c, nil
-	case isClosed(s.done):
+	case isClosed(s.closedCh):
 		return nil, net.ErrClosed
-	case ctx.Err() != nil || s.wdl.expired(): // or another goroutine, whose set-up this is, has seen it pass before
+	case ctx.Err() != nil || s.writeDeadline.hasExpired(): // or another goroutine, whose set-up this is, has seen it pass before
 		return nil, os.ErrDeadlineExceeded
 	}
 	return nil, err
 }
 
-// join waits for an association that the peer, or another goroutine, has begun to set up.
-func (s *Socket) join(ctx context.Context, peer netip.AddrPort) (*Conn, error) {
-	for _, c := range s.t.all() {
+// joinSetup waits for an association that the peer, or another goroutine, has begun to set up.
+func (s *Socket) joinSetup(ctx context.Context, peer netip.AddrPort) (*Conn, error) {
+	for _, c := range s.t.liveConns() {
 		if c.socket != s || c.RemoteAddr().(Addr).AddrPort != peer {
 			continue
 		}
 		select {
-		case <-c.life.begun():
-			if c.life.wasUp() {
+		case <-c.lifecycle.begunChan():
+			if c.lifecycle.wasUp() {
 				return c, nil
 			}
 			return nil, &DialError{peer, c.err}
@@ -245,39 +245,39 @@ func (s *Socket) join(ctx context.Context, peer netip.AddrPort) (*Conn, error) {
 	return nil, &DialError{peer, endpoint.ErrExists} // by another of its addresses, or just gone
 }
 
-// add enters an established association, remove takes it out, and it may do so first. No gate is held.
-func (s *Socket) add(c *Conn) {
+// addConn enters an established association, remove takes it out, and it may do so first. No gate is held.
+func (s *Socket) addConn(c *Conn) {
 	peer := c.RemoteAddr().(Addr).AddrPort
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !c.removed {
-		c.from = peer.Addr()
+	if !c.removedFromSocket {
+		c.peerAddr = peer.Addr()
 		s.conns[peer] = c
 	}
 }
 
-func (s *Socket) remove(c *Conn) {
+func (s *Socket) removeConn(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.removed = true
-	if peer := netip.AddrPortFrom(c.from, c.a.PeerPort()); s.conns[peer] == c {
+	c.removedFromSocket = true
+	if peer := netip.AddrPortFrom(c.peerAddr, c.a.PeerPort()); s.conns[peer] == c {
 		delete(s.conns, peer)
 	}
 }
 
 // SetReadDeadline makes reads that block past t fail with os.ErrDeadlineExceeded; the zero time means
 // no deadline. SetWriteDeadline does so for writes and the setups they wait for.
-func (s *Socket) SetReadDeadline(t time.Time) error { s.rdl.set(t); return nil }
+func (s *Socket) SetReadDeadline(t time.Time) error { s.readDeadline.set(t); return nil }
 
 // SetWriteDeadline sets the write deadline.
-func (s *Socket) SetWriteDeadline(t time.Time) error { s.wdl.set(t); return nil }
+func (s *Socket) SetWriteDeadline(t time.Time) error { s.writeDeadline.set(t); return nil }
 
 // Close stops taking associations and ends all of the Socket's gracefully, as Conn.Close does. Unread
 // messages are dropped. Closing again returns nil.
 func (s *Socket) Close() error {
-	s.once.Do(func() {
-		s.l.Close()
-		close(s.done)
+	s.closeOnce.Do(func() {
+		s.listener.Close()
+		close(s.closedCh)
 		s.readable.Set()
 		s.mu.Lock()
 		var conns []*Conn
@@ -295,7 +295,7 @@ func (s *Socket) Close() error {
 		s.queue = socketQueue{}
 		s.mu.Unlock()
 		for _, m := range left {
-			m.c.giveBack(m.r)
+			m.c.releaseMessage(m.r)
 		}
 	})
 	return nil

@@ -85,18 +85,18 @@ func TestAnswersOfASocketAreExpected(t *testing.T) {
 		}
 		r := newReceiver(p.b, p.b.link, false) // what comes next is its run
 		expected := func() int32 {
-			must.OK(t, r.finish(nil))
-			return p.b.out.enough.Load()
+			must.OK(t, r.finishRun(nil))
+			return p.b.coalescer.flushThreshold.Load()
 		}
-		r.count = 1
+		r.runPackets = 1
 		expected()
 		for _, n := range []int{1, 30, 5} {
 			for i := range n {
 				must.Do(conns[i].WriteMsg([]byte("question"), SendInfo{}))(t)
 			}
 			synctest.Wait()
-			r.several = true
-			check.Equal(t, fmt.Sprintf("enough of the answers to %d", n), expected(), int32(n/combinePart+1))
+			r.servesSeveral = true
+			check.Equal(t, fmt.Sprintf("enough of the answers to %d", n), expected(), int32(n/expectedRepliesPart+1))
 			for range n {
 				_, _, _, err := s.ReadMsg(make([]byte, 100))
 				must.OK(t, err)
@@ -107,7 +107,7 @@ func TestAnswersOfASocketAreExpected(t *testing.T) {
 			must.Do(conns[0].WriteMsg([]byte("question"), SendInfo{}))(t)
 		}
 		synctest.Wait()
-		r.several = false
+		r.servesSeveral = false
 		check.Equal(t, "enough of the answers to one", expected(), 1)
 	})
 }
@@ -120,21 +120,21 @@ func TestAssociationsOfASocketShareItsPort(t *testing.T) {
 	cfg := &Config{socket: s, LocalPort: 4242}
 	bound := func(what string, want uint16, fails error) {
 		t.Helper()
-		port, err := s.t.bindFor(cfg, nil, 0)
+		port, err := s.t.bindDialPort(cfg, nil, 0)
 		check.That(t, port == want && errors.Is(err, fails), "%s: %d, %v", what, port, err)
 		if err == nil {
-			s.t.unbind(port)
+			s.t.dropPortUser(port)
 		}
 	}
-	bound("a port with two users", s.l.port, nil)
-	check.Equal(t, "users that are left", s.t.ports[s.l.port], 1)
+	bound("a port with two users", s.listener.port, nil)
+	check.Equal(t, "users that are left", s.t.portUsers[s.listener.port], 1)
 	s.t.closed = true
 	bound("of a Transport that has closed", 0, ErrTransportClosed)
 	s.t.closed = false
-	s.t.unbind(s.l.port)
+	s.t.dropPortUser(s.listener.port)
 	bound("of a Socket that has closed", 4242, nil)
-	must.OK(t, s.t.claim(s.l.port, nil))
-	s.t.take(s.l.port, nil)
+	must.OK(t, s.t.claimLinkPort(s.listener.port, nil))
+	s.t.addPortUser(s.listener.port, nil)
 }
 
 func TestSocketReadsLongMessagesInPieces(t *testing.T) {
@@ -189,7 +189,7 @@ func TestManyWritersShareOneSetup(t *testing.T) {
 		must.OK(t, err)
 		got[buf[0]] = true
 	}
-	n := len(b.t.all())
+	n := len(b.t.liveConns())
 	check.That(t, n == 1 && got == [writers]bool{true, true, true, true, true, true, true, true}, "%d associations, messages %v", n, got)
 }
 
@@ -226,7 +226,7 @@ func TestSocketMeetsAPeerOnce(t *testing.T) {
 	must.Get(b.OpenSocket(7, &Config{LocalAddrs: []netip.Addr{addrsB[0].Addr(), addrsB[1].Addr()}}))(t)
 	must.Do(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[0].Addr(), 7), SendInfo{}))(t)
 	check.Fails(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[1].Addr(), 7), SendInfo{}))(t, "by its other address", endpoint.ErrExists)
-	check.Equal(t, "ports of Dial", len(a.dialled), 0)
+	check.Equal(t, "ports of Dial", len(a.dialUsers), 0)
 }
 
 // Who waits for a set-up, its own or that of another goroutine, hears at once why it is given up, or has failed.
@@ -258,7 +258,7 @@ func TestSocketSetupThatFails(t *testing.T) {
 				}
 				gone, cancel := context.WithCancel(t.Context())
 				cancel()
-				check.Fails(s.join(gone, netip.AddrPortFrom(addrsB[0].Addr(), 7)))(t, "of who waits no longer", context.Canceled)
+				check.Fails(s.joinSetup(gone, netip.AddrPortFrom(addrsB[0].Addr(), 7)))(t, "of who waits no longer", context.Canceled)
 				row.end(s, links[1])
 				for i, end := range ends {
 					err := <-end
@@ -290,8 +290,8 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	_, c, _, err := b.ReadMsg(buf[:2])
 	must.OK(t, err)
 	c.lock()
-	c.starve(1)
-	check.That(t, c.unread == 0 && c.a.Buffered() == 0, "%d messages are left, %d octets", c.unread, c.a.Buffered())
+	c.abortForMemory(1)
+	check.That(t, c.unreadMessages == 0 && c.a.Buffered() == 0, "%d messages are left, %d octets", c.unreadMessages, c.a.Buffered())
 	c.unlock()
 	n, _, _, err := b.ReadMsg(buf)
 	check.That(t, string(buf[:n]) == "second" && err == nil && unread() == 0, "%q, %v, and %d more are left", buf[:n], err, unread())
@@ -325,7 +325,7 @@ func TestMessagesOfASocketLieWhereOthersLay(t *testing.T) {
 	for q.len() > 0 {
 		pop()
 	}
-	for q.len() <= spareMax {
+	for q.len() <= maxSparePackets {
 		push()
 	}
 	for q.len() > 0 {
@@ -363,13 +363,13 @@ func TestWhatOneLeavesUnreadOthersDoNotMiss(t *testing.T) {
 	gone := s.queue.list[s.queue.head].c
 	s.mu.Unlock()
 	gone.lock()
-	s.drop(gone)
+	s.dropUnread(gone)
 	gone.unlock()
 	check.Equal(t, "then", read(), "d0")
 	check.Equal(t, "and", read(), "d1")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	check.That(t, s.queue.len() == 0 && gone.unread == 0, "%d messages are left, and %d are said to be", s.queue.len(), gone.unread)
+	check.That(t, s.queue.len() == 0 && gone.unreadMessages == 0, "%d messages are left, and %d are said to be", s.queue.len(), gone.unreadMessages)
 }
 
 // An association that has ended is a Socket's no more, also if its primary path has become another, or its end is told of before its beginning.
@@ -391,6 +391,6 @@ func TestSocketForgetsAssociationsThatHaveEnded(t *testing.T) {
 	c.Abort("")
 	<-c.Done()
 	check.Equal(t, "associations once it has ended", has(), 0)
-	b.add(c)
+	b.addConn(c)
 	check.Equal(t, "associations when its beginning is told of late", has(), 0)
 }

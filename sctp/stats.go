@@ -55,11 +55,11 @@ type transportCounters struct {
 
 // Stats returns the transport's counters.
 func (t *Transport) Stats() TransportStats {
-	t.setup.Lock()
-	defer t.setup.Unlock()
+	t.setupMu.Lock()
+	defer t.setupMu.Unlock()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	c, s := &t.stats, t.ends
+	c, s := &t.stats, t.endStats
 	s.RxPackets, s.RxBatches, s.BacklogDropped = c.rxPackets.Load(), c.rxBatches.Load(), c.backlogDropped.Load()
 	s.RxDropped = c.rxDropped.Load() + s.BacklogDropped
 	s.TxPackets, s.TxBatches, s.TxFailed = c.txPackets.Load(), c.txBatches.Load(), c.txDiscards.Load()
@@ -72,10 +72,10 @@ func (t *Transport) Stats() TransportStats {
 // Trips returns the round trip times measured on all associations, those that have ended included. It looks at every association, each for a moment.
 func (t *Transport) Trips() assoc.Histogram {
 	t.mu.RLock()
-	sum, live := t.endedTrips, t.live()
+	sum, live := t.endedRTTs, t.liveConnsLocked()
 	t.mu.RUnlock()
 	for _, c := range live {
-		c.peek(func(a *assoc.Assoc) {
+		c.peekAssoc(func(a *assoc.Assoc) {
 			trips := a.Stats().Trips
 			sum.Add(&trips)
 		})
@@ -83,14 +83,14 @@ func (t *Transport) Trips() assoc.Histogram {
 	return sum
 }
 
-// live returns the associations; mu is held.
-func (t *Transport) live() []*Conn { return slices.Collect(maps.Keys(t.conns)) }
+// liveConnsLocked returns the associations; mu is held.
+func (t *Transport) liveConnsLocked() []*Conn { return slices.Collect(maps.Keys(t.conns)) }
 
 // Totals returns the sums of the counters of all associations, those that have ended included. It looks at every
 // association, each for a moment.
 func (t *Transport) Totals() assoc.Counters {
 	t.mu.RLock()
-	sum, live := t.ended, t.live()
+	sum, live := t.endedCounters, t.liveConnsLocked()
 	t.mu.RUnlock()
 	for _, c := range live {
 		s := c.Stats().Counters
@@ -109,7 +109,7 @@ func (t *Transport) Associations() int {
 // countEnd counts the end of an association. Called with mu held.
 func (t *Transport) countEnd(err error) {
 	var aborted *assoc.AbortError
-	s := &t.ends
+	s := &t.endStats
 	switch {
 	case err == assoc.ErrShutdown:
 		s.EndShutdown++

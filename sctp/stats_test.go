@@ -38,8 +38,8 @@ func give(t *Transport, from, to netip.Addr, pkt []byte, times int) {
 	for range times {
 		r := newReceiver(t, nil, false)
 		r.pkts = []rawio.Packet{{Data: pkt, Buf: rawio.NewBuf(pkt), Remote: netip.AddrPortFrom(from, 0), Local: netip.AddrPortFrom(to, 0)}}
-		r.handle(1)
-		r.finish(nil)
+		r.dispatchBatch(1)
+		r.finishRun(nil)
 	}
 }
 
@@ -104,13 +104,13 @@ func TestEveryCounterCounts(t *testing.T) {
 			p := newPair(t)
 			c, _ := p.connect(t, nil, nil)
 			a, _ := c.lock() // its owner does not get to the packets
-			give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(), wire.AppendCookieAck(nil)), backlogMax+1)
+			give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(), wire.AppendCookieAck(nil)), maxBacklogPackets+1)
 			c.unlock()
 			return p.a
 		},
 		"AcceptRefused": func(t *testing.T) *Transport {
 			p, log := newPair(t), make(lines, 9)
-			p.b.journal = newJournal(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+			p.b.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 			l := must.Get(p.b.Listen(0, &Config{Backlog: 1}))(t)
 			defer l.Close()
 			for i := range 2 {
@@ -184,9 +184,9 @@ func TestEveryCounterCounts(t *testing.T) {
 	rows["EndInternal"] = func(t *testing.T) *Transport {
 		p := newPair(t)
 		c, _ := p.connect(t, nil, nil)
-		t.Cleanup(invariant.Tolerate())
+		t.Cleanup(invariant.TolerateInTest())
 		a, _ := c.lock()
-		a.Break(invariant.Broken("a test", "nothing"))
+		a.Break(invariant.Violation("a test", "nothing"))
 		c.unlock()
 		done(t, c)
 		return p.a
@@ -214,25 +214,25 @@ type lines chan string
 func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
 
 // next says whether the next line is there and tells of a limit.
-func (l lines) next(of limit) bool { return len(l) > 0 && strings.Contains(<-l, limitTexts[of]) }
+func (l lines) next(of limitKind) bool { return len(l) > 0 && strings.Contains(<-l, limitTexts[of]) }
 
 // What the backlog had no room for is among the packets dropped, once.
 func TestDroppedPacketsAreASum(t *testing.T) {
 	p, log := newPair(t), make(lines, 9)
-	p.a.journal = newJournal(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	c, _ := p.connect(t, nil, nil)
 	a, _ := c.lock()
-	c.gate.mu.Lock()
-	c.gate.octets += backlogOctets // full
-	c.gate.mu.Unlock()
+	c.assocLock.backlogMu.Lock()
+	c.assocLock.backlogOctets += maxBacklogOctets // full
+	c.assocLock.backlogMu.Unlock()
 	give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(), wire.AppendCookieAck(nil)), 2)
-	c.gate.mu.Lock()
-	c.gate.octets -= backlogOctets
-	c.gate.mu.Unlock()
+	c.assocLock.backlogMu.Lock()
+	c.assocLock.backlogOctets -= maxBacklogOctets
+	c.assocLock.backlogMu.Unlock()
 	check.That(t, len(log) == 0, "a line is written while somebody holds the gate: perhaps who writes it")
 	c.unlock()
 	until(t, "a line about it", func() bool { return log.next(limitBacklog) })
-	check.That(t, !c.dropped.Load(), "another one is due in a minute, whether or not a packet is dropped")
+	check.That(t, !c.backlogOverflowed.Load(), "another one is due in a minute, whether or not a packet is dropped")
 	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
 	stats := p.a.Stats()
 	check.That(t, stats.BacklogDropped >= 2 && stats.RxDropped == stats.BacklogDropped+1, "%d packets dropped, %d of them for want of room, want one more than these", stats.RxDropped, stats.BacklogDropped)
@@ -284,7 +284,7 @@ func TestTransportLimits(t *testing.T) {
 		n := strings.Count(log.String(), line)
 		check.That(t, n == 1, "%d lines with %q in\n%s", n, line, &log)
 	}
-	limit, known := limits.Memory()
+	limit, known := limits.MemoryLimit()
 	for _, row := range []struct {
 		TransportConfig
 		perSource, answers, setups int
@@ -298,10 +298,10 @@ func TestTransportLimits(t *testing.T) {
 	} {
 		c := &row.TransportConfig
 		check.That(t, c.maxPerSource() == row.perSource && c.maxAnswers() == row.answers && c.maxSetups() == row.setups && c.closeTimeout() == row.timeout &&
-			(c.maxMemory() == row.memory || !known) && c.rand() == row.rand, "%+v means %+v", c, row)
+			(c.maxMemory() == row.memory || !known) && c.randReader() == row.rand, "%+v means %+v", c, row)
 	}
 	c, one := new(Config), (&Config{Backlog: 1, SendBuffer: 1})
-	check.That(t, c.backlog() == 128 && c.sendBuffer() == 1<<20 && one.backlog() == 1 && one.sendBuffer() == 1, "by default %d wait for Accept, and %d octets are kept for the peer", c.backlog(), c.sendBuffer())
+	check.That(t, c.backlogLimit() == 128 && c.firstSendBuffer() == 1<<20 && one.backlogLimit() == 1 && one.firstSendBuffer() == 1, "by default %d wait for Accept, and %d octets are kept for the peer", c.backlogLimit(), c.firstSendBuffer())
 }
 
 // The Logger has a line for what happens to associations and paths, and none for a packet.
@@ -341,7 +341,7 @@ func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 // What a line says of an association, and how loud; what it is not worth one.
 func TestJournalTellsWhatHasHappened(t *testing.T) {
 	p, log := newPair(t), make(lines, 99)
-	p.a.journal = newJournal(slog.New(slog.NewTextHandler(log, nil)))
+	p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, nil)))
 	c, _ := p.connect(t, quiet, quiet)
 	loud := map[EventKind]string{EventUp: "INFO", EventPathUp: "INFO", EventPrimary: "INFO", EventRestart: "WARN", EventPathDown: "WARN",
 		EventPathPotentiallyFailed: "WARN", EventPeerError: "WARN", EventDown: "WARN"}
@@ -349,7 +349,7 @@ func TestJournalTellsWhatHasHappened(t *testing.T) {
 	<-log
 	for kind := EventUp; kind <= EventAdaptation; kind++ {
 		c.lock()
-		c.record(assoc.Event{Kind: kind, Path: netip.MustParseAddrPort("10.9.9.9:1"), Err: io.EOF})
+		c.queueLogEntry(assoc.Event{Kind: kind, Path: netip.MustParseAddrPort("10.9.9.9:1"), Err: io.EOF})
 		c.unlock()
 		got, want := "", ""
 		if len(log) > 0 {
@@ -365,36 +365,36 @@ func TestJournalTellsWhatHasHappened(t *testing.T) {
 // However much happens, there are 100 lines a second, and the next one says how many are missing.
 func TestJournalIsLimited(t *testing.T) {
 	var log bytes.Buffer
-	j := newJournal(slog.New(slog.NewTextHandler(&log, nil)))
-	for i := range journalLines + 50 { // one peer, and then the others
+	j := newEventLog(slog.New(slog.NewTextHandler(&log, nil)))
+	for i := range maxLogLines + 50 { // one peer, and then the others
 		who := netip.AddrFrom4([4]byte{10, 0, 0, 1})
-		if i >= journalEach+20 {
+		if i >= maxLogLinesPerAddr+20 {
 			who = netip.Addr{}
 		}
-		j.write(slog.LevelInfo, who, "again")
+		j.writeLine(slog.LevelInfo, who, "again")
 		n := strings.Count(log.String(), "\n")
-		must.That(t, n == min(i+1, journalEach) || n == min(i-19, journalLines), "%d lines of %d", n, i+1)
+		must.That(t, n == min(i+1, maxLogLinesPerAddr) || n == min(i-19, maxLogLines), "%d lines of %d", n, i+1)
 	}
 	for _, step := range []struct {
 		end   string // of the first line of a second
 		lines int    // in that second
-	}{{"again suppressed=30\n", journalLines + 1}, {"again suppressed=1\n", journalLines}, {"again\n", 1}} {
-		j.lines.Rate = fair.Rate{All: journalLines, Each: journalEach} // another second
+	}{{"again suppressed=30\n", maxLogLines + 1}, {"again suppressed=1\n", maxLogLines}, {"again\n", 1}} {
+		j.lineLimiter.RateLimiter = fair.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr} // another second
 		for n := range step.lines {
-			j.write(slog.LevelInfo, netip.Addr{}, "again")
+			j.writeLine(slog.LevelInfo, netip.Addr{}, "again")
 			check.That(t, n != 0 || strings.HasSuffix(log.String(), step.end), "the last line is %q", log.String()[log.Len()-100:])
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		j := newJournal(slog.New(slog.NewTextHandler(&log, nil)))
+		j := newEventLog(slog.New(slog.NewTextHandler(&log, nil)))
 		for want, wait := range []time.Duration{0, time.Minute - 1, 1} {
 			time.Sleep(wait) // of virtual time
-			j.reached(limitAssocs, 1)
+			j.logLimit(limitAssocs, 1)
 			check.Equal(t, "lines about one limit", strings.Count(log.String(), "MaxAssocs"), max(want, 1))
 		}
 	})
-	(*journal)(nil).write(slog.LevelInfo, netip.Addr{}, "nothing")
-	(*journal)(nil).reached(limitAssocs, 1)
+	(*eventLog)(nil).writeLine(slog.LevelInfo, netip.Addr{}, "nothing")
+	(*eventLog)(nil).logLimit(limitAssocs, 1)
 }
 
 // A Transport reports rare events to a slog.Logger.

@@ -17,10 +17,10 @@ type Stream struct {
 	id wire.StreamID
 
 	inbox   inbox      // owner of the association only
-	writing sync.Mutex // held by a Write: its octets stay together
+	writeMu sync.Mutex // held by a Write: its octets stay together
 
-	readable Signal
-	rdl, wdl deadline // the latter of calls that wait for the writable of c
+	readable                    Signal
+	readDeadline, writeDeadline deadline // the latter of calls that wait for the writable of c
 }
 
 var _ net.Conn = (*Stream)(nil)
@@ -34,12 +34,12 @@ func (c *Conn) Stream(id uint16) *Stream {
 	if s == nil {
 		s = &Stream{c: c, id: wire.StreamID(id)}
 		s.readable.init(c.t)
-		s.rdl.t, s.wdl.t, s.rdl.ready = c.t, c.t, &s.readable
+		s.readDeadline.t, s.writeDeadline.t, s.readDeadline.signal = c.t, c.t, &s.readable
 		if c.streams == nil {
 			c.streams = make(map[wire.StreamID]*Stream)
 		}
 		c.streams[s.id] = s
-		if s.inbox.take(&c.inbox, s.id); s.inbox.first() != nil {
+		if s.inbox.takeStream(&c.inbox, s.id); s.inbox.first() != nil {
 			s.readable.Set()
 		}
 	}
@@ -51,19 +51,19 @@ func (s *Stream) ID() uint16 { return uint16(s.id) }
 
 // Read reads octets of the stream's messages, in order.
 func (s *Stream) Read(p []byte) (int, error) {
-	if err := s.late(&s.rdl, p); err != nil || len(p) == 0 {
+	if err := s.checkDeadline(&s.readDeadline, p); err != nil || len(p) == 0 {
 		return 0, err
 	}
-	n, _, err := s.c.readFrom(p, &s.inbox, &s.readable, &s.rdl, false)
+	n, _, err := s.c.readFrom(p, &s.inbox, &s.readable, &s.readDeadline, false)
 	return n, err
 }
 
-// late says whether a call comes after its deadline, which then also ends calls that need not wait, and an empty one whether it comes
+// checkDeadline says whether a call comes after its deadline, which then also ends calls that need not wait, and an empty one whether it comes
 // after Close.
-func (s *Stream) late(d *deadline, p []byte) error {
-	expired := d.expired()
+func (s *Stream) checkDeadline(d *deadline, p []byte) error {
+	expired := d.hasExpired()
 	switch {
-	case (expired || len(p) == 0) && s.gone():
+	case (expired || len(p) == 0) && s.wasClosed():
 		return net.ErrClosed
 	case expired:
 		return os.ErrDeadlineExceeded
@@ -71,25 +71,25 @@ func (s *Stream) late(d *deadline, p []byte) error {
 	return nil
 }
 
-// gone says whether the stream, or the association, was closed.
-func (s *Stream) gone() bool {
+// wasClosed says whether the stream, or the association, was closed.
+func (s *Stream) wasClosed() bool {
 	s.c.lock()
 	defer s.c.unlock()
-	return s.inbox.apart || s.c.closing
+	return s.inbox.streamClosed || s.c.closing
 }
 
-// streamChunk is how many octets of one Write go into one message.
-const streamChunk = 64 << 10
+// streamChunkOctets is how many octets of one Write go into one message.
+const streamChunkOctets = 64 << 10
 
 // Write sends p as ordered messages of at most 64 KiB.
 func (s *Stream) Write(p []byte) (n int, err error) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	if err := s.late(&s.wdl, p); err != nil {
+	s.writeMu.Lock()
+	defer s.writeMu.Unlock()
+	if err := s.checkDeadline(&s.writeDeadline, p); err != nil {
 		return 0, err
 	}
 	for n < len(p) {
-		k, err := s.c.write(p[n:min(n+streamChunk, len(p))], SendInfo{Stream: uint16(s.id)}, &s.wdl)
+		k, err := s.c.writeMessage(p[n:min(n+streamChunkOctets, len(p))], SendInfo{Stream: uint16(s.id)}, &s.writeDeadline)
 		n += k
 		if err != nil {
 			return n, err
@@ -105,11 +105,11 @@ func (s *Stream) Close() error {
 	if s.c.streams[s.id] == s {
 		delete(s.c.streams, s.id)
 	}
-	s.inbox.discard(a)
-	s.inbox.apart, s.wdl.shut = true, true
+	s.inbox.discardAll(a)
+	s.inbox.streamClosed, s.writeDeadline.streamClosed = true, true
 	s.c.wakeStream(s)
 	s.c.unlock()
-	s.wdl.set(time.Unix(1, 0)) // for a Write that waits
+	s.writeDeadline.set(time.Unix(1, 0)) // for a Write that waits
 	return nil
 }
 
@@ -120,17 +120,19 @@ func (s *Stream) LocalAddr() net.Addr { return s.c.LocalAddr() }
 func (s *Stream) RemoteAddr() net.Addr { return s.c.RemoteAddr() }
 
 // SetDeadline sets the stream's read and write deadline. It fails with net.ErrClosed after Close, of the stream or the association.
-func (s *Stream) SetDeadline(t time.Time) error { return s.set(t, &s.rdl, &s.wdl) }
+func (s *Stream) SetDeadline(t time.Time) error {
+	return s.setDeadlines(t, &s.readDeadline, &s.writeDeadline)
+}
 
 // SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which something is there. The zero time means no
 // deadline.
-func (s *Stream) SetReadDeadline(t time.Time) error { return s.set(t, &s.rdl) }
+func (s *Stream) SetReadDeadline(t time.Time) error { return s.setDeadlines(t, &s.readDeadline) }
 
 // SetWriteDeadline makes writes past t fail with os.ErrDeadlineExceeded.
-func (s *Stream) SetWriteDeadline(t time.Time) error { return s.set(t, &s.wdl) }
+func (s *Stream) SetWriteDeadline(t time.Time) error { return s.setDeadlines(t, &s.writeDeadline) }
 
-func (s *Stream) set(t time.Time, ds ...*deadline) error {
-	if s.gone() {
+func (s *Stream) setDeadlines(t time.Time, ds ...*deadline) error {
+	if s.wasClosed() {
 		return net.ErrClosed
 	}
 	for _, d := range ds {

@@ -14,27 +14,27 @@ import (
 func TestThreadsAreBounded(t *testing.T) {
 	const procs = 4
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-	before := held.Load()
+	before := pinnedThreads.Load()
 	done := make(chan struct{})
 	go func() { // a goroutine of its own: its thread ends with it, should one be left locked
 		defer close(done)
-		all := make([]thread, 2*procs)
+		all := make([]threadPin, 2*procs)
 		for range 2 {
 			n := int32(0)
 			for i := range all {
-				all[i].keep(true)
-				all[i].keep(true)
-				if all[i].held {
+				all[i].setPinned(true)
+				all[i].setPinned(true)
+				if all[i].isPinned {
 					n++
 				}
 			}
-			check.That(t, n != 0 && held.Load() == procs-1 && n == procs-1-before,
-				"%d hold their threads, %d in all, with %d processors", n, held.Load(), procs)
+			check.That(t, n != 0 && pinnedThreads.Load() == procs-1 && n == procs-1-before,
+				"%d hold their threads, %d in all, with %d processors", n, pinnedThreads.Load(), procs)
 			for i := range all {
-				all[i].keep(false)
-				all[i].keep(false)
+				all[i].setPinned(false)
+				all[i].setPinned(false)
 			}
-			check.Equal(t, "threads held", held.Load(), before)
+			check.Equal(t, "threads held", pinnedThreads.Load(), before)
 		}
 	}()
 	<-done
@@ -57,7 +57,7 @@ func TestThreadIsKeptInBulk(t *testing.T) {
 
 func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 	synctest.Test(t, func(t *testing.T) {
-		before := held.Load()
+		before := pinnedThreads.Load()
 		link, c := fed(t, linkOf)
 		tr := c.t
 		come := func(times, packets int) {
@@ -76,15 +76,15 @@ func testKept(t *testing.T, kept bool, linkOf func(*batches) rawio.Link) {
 			{"bulk", func() { come(enough, 3) }, true},
 			{"a trickle", func() { come(enough, 1) }, false},
 			{"bulk again", func() { come(enough, 3) }, true},
-			{"a goroutine is woken now and then", func() { tr.wakes.Add(1); come(enough, 3); tr.wakes.Add(1); come(1, 3) }, true},
-			{"again and again", func() { tr.wakes.Add(1); come(1, 3); tr.wakes.Add(1); come(1, 3) }, false},
+			{"a goroutine is woken now and then", func() { tr.signalWakes.Add(1); come(enough, 3); tr.signalWakes.Add(1); come(1, 3) }, true},
+			{"again and again", func() { tr.signalWakes.Add(1); come(1, 3); tr.signalWakes.Add(1); come(1, 3) }, false},
 			{"not for a while", func() { come(enough, 3) }, true},
 		} {
 			step.do()
-			check.Equal(t, step.name+": the thread is kept", tr.turn.rx.thread.held, step.held && kept)
+			check.Equal(t, step.name+": the thread is kept", tr.readerRole.rx.threadPin.isPinned, step.held && kept)
 		}
 		tr.Close()
-		check.Equal(t, "threads kept at the end", held.Load(), before)
+		check.Equal(t, "threads kept at the end", pinnedThreads.Load(), before)
 	})
 }
 
@@ -93,9 +93,9 @@ func TestWakesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
 		s := p.a.newSignal()
-		before := p.a.wakes.Load()
+		before := p.a.signalWakes.Load()
 		s.Set()
 		s.Set()
-		check.Equal(t, "wakes", p.a.wakes.Load()-before, 1)
+		check.Equal(t, "wakes", p.a.signalWakes.Load()-before, 1)
 	})
 }

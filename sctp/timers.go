@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// atOnce is how many associations are served at once, if so many may be: what they send goes out in one batch, which finds room at the peer.
-	atOnce = 128
+	// maxServedAtOnce is how many associations are served at once, if so many may be: what they send goes out in one batch, which finds room at the peer.
+	maxServedAtOnce = 128
 
 	// lookAhead is how far ahead of its time a deadline that has moved is taken to where it is now: nobody needs to wake up for it then.
 	lookAhead = 50 * time.Millisecond
@@ -21,35 +21,35 @@ const (
 // To wake a thread for a deadline takes longer than to serve it, so who is awake does what can be done: an association that may be served a little
 // earlier is (assoc.Assoc.Slack), so that the HEARTBEATs of many go together, and a deadline that has moved is looked for before it would have come.
 type timers struct {
-	now    func() rawio.Time
-	fire   func(*Conn)
-	served func() // some have been, and what they have sent may go
+	now         func() rawio.Time
+	fireConn    func(*Conn)
+	flushServed func() // some have been, and what they have sent may go
 
-	mu     sync.Mutex // a leaf lock
-	conns  dueHeap    // guarded by mu
-	soon   dueWheel   // guarded by mu
-	timer  *time.Timer
-	armed  rawio.Time // guarded by mu: when timer goes off
-	closed bool       // guarded by mu
+	mu      sync.Mutex // a leaf lock
+	heap    timerHeap  // guarded by mu
+	wheel   timerWheel // guarded by mu
+	timer   *time.Timer
+	armedAt rawio.Time // guarded by mu: when timer goes off
+	closed  bool       // guarded by mu
 }
 
 func newTimers(now func() rawio.Time, fire func(*Conn), served func()) *timers {
-	t := &timers{now: now, fire: fire, served: served, armed: rawio.Never}
-	t.timer = time.AfterFunc(time.Hour, t.run)
+	t := &timers{now: now, fireConn: fire, flushServed: served, armedAt: rawio.Never}
+	t.timer = time.AfterFunc(time.Hour, t.runExpired)
 	t.timer.Stop()
 	return t
 }
 
-// set moves the deadline of c, which may as well be served earlier by slack. A later deadline than the one in the heap is left to be found when
+// setDeadline moves the deadline of c, which may as well be served earlier by slack. A later deadline than the one in the heap is left to be found when
 // the earlier one goes off: most deadlines move forward with every packet.
-func (t *timers) set(c *Conn, due rawio.Time, slack time.Duration) {
-	if c.slack.Load() != int64(slack) { // to store is what costs
-		c.slack.Store(int64(slack))
+func (t *timers) setDeadline(c *Conn, due rawio.Time, slack time.Duration) {
+	if c.timerSlack.Load() != int64(slack) { // to store is what costs
+		c.timerSlack.Store(int64(slack))
 	}
-	if c.wants.Load() != due {
-		c.wants.Store(due) // before it looks: see later
+	if c.wantedAt.Load() != due {
+		c.wantedAt.Store(due) // before it looks: see later
 	}
-	if due >= c.due.Load() {
+	if due >= c.timerAt.Load() {
 		return
 	}
 	t.mu.Lock()
@@ -57,126 +57,126 @@ func (t *timers) set(c *Conn, due rawio.Time, slack time.Duration) {
 	if t.closed {
 		return
 	}
-	c.due.Store(due)
-	t.put(c, due)
+	c.timerAt.Store(due)
+	t.insertDeadline(c, due)
 }
 
-// put has c wait for a deadline that is earlier than the one in the heap, if any. Called with mu held.
-func (t *timers) put(c *Conn, due rawio.Time) {
-	if t.conns.len() >= crowded {
-		t.soon.come++
-		if begins, ok := t.soon.put(t.now, c, due); ok {
-			t.arm(begins)
+// insertDeadline has c wait for a deadline that is earlier than the one in the heap, if any. Called with mu held.
+func (t *timers) insertDeadline(c *Conn, due rawio.Time) {
+	if t.heap.len() >= manyAssocsMin {
+		t.wheel.arrivals++
+		if begins, ok := t.wheel.tryPut(t.now, c, due); ok {
+			t.armTimer(begins)
 			return
 		}
 	}
-	t.conns.earlier(c, due, due.Add(-time.Duration(c.slack.Load())))
-	t.arm(t.conns.first())
+	t.heap.moveEarlier(c, due, due.Add(-time.Duration(c.timerSlack.Load())))
+	t.armTimer(t.heap.firstDeadline())
 }
 
 // remove forgets c.
 func (t *timers) remove(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.conns.remove(c)
-	c.due.Store(rawio.Never)
+	t.heap.remove(c)
+	c.timerAt.Store(rawio.Never)
 }
 
 func (t *timers) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	t.soon = dueWheel{}
+	t.wheel = timerWheel{}
 	t.timer.Stop()
 }
 
-// arm has the runtime timer go off at a time, if not earlier. Called with mu held.
-func (t *timers) arm(at rawio.Time) {
-	if t.closed || at >= t.armed {
+// armTimer has the runtime timer go off at a time, if not earlier. Called with mu held.
+func (t *timers) armTimer(at rawio.Time) {
+	if t.closed || at >= t.armedAt {
 		return
 	}
-	t.armed = at
+	t.armedAt = at
 	t.timer.Reset(max(0, at.Sub(t.now())))
 }
 
-// run is the runtime timer's function: it serves every association that is due, and of those that may be served as well so many as go together.
-func (t *timers) run() {
+// runExpired is the runtime timer's function: it serves every association that is due, and of those that may be served as well so many as go together.
+func (t *timers) runExpired() {
 	t.mu.Lock()
-	t.armed = rawio.Never
+	t.armedAt = rawio.Never
 	n, moved := 0, 0
 	now := t.now()
-	t.soon.looked(now)
-	for list := t.soon.take(now); list != nil; list = t.soon.take(now) {
-		t.sort(list)
-		t.soon.done(list)
+	t.wheel.updateBusy(now)
+	for list := t.wheel.takeSlot(now); list != nil; list = t.wheel.takeSlot(now) {
+		t.redistributeSlot(list)
+		t.wheel.recycleList(list)
 	}
-	for !t.closed && t.conns.len() > 0 {
-		first := t.conns.of[0]
-		if first.due <= now.Add(lookAhead) && t.later() {
-			if moved++; moved%atOnce == 0 { // others want the lock too
+	for !t.closed && t.heap.len() > 0 {
+		first := t.heap.entries[0]
+		if first.dueAt <= now.Add(lookAhead) && t.postponeMoved() {
+			if moved++; moved%maxServedAtOnce == 0 { // others want the lock too
 				t.mu.Unlock()
 				t.mu.Lock()
 			}
 			continue
 		}
-		if now = t.now(); first.due > now && (first.early > now || n >= atOnce) {
+		if now = t.now(); first.dueAt > now && (first.earliestAt > now || n >= maxServedAtOnce) {
 			break
 		}
-		t.conns.remove(first.c)
-		first.c.due.Store(rawio.Never)
+		t.heap.remove(first.c)
+		first.c.timerAt.Store(rawio.Never)
 		t.mu.Unlock()
-		t.fire(first.c) // puts it back with its next deadline
-		if n++; n%atOnce == 0 {
-			t.served()
+		t.fireConn(first.c) // puts it back with its next deadline
+		if n++; n%maxServedAtOnce == 0 {
+			t.flushServed()
 		}
 		t.mu.Lock()
 	}
-	t.arm(min(t.conns.first(), t.soon.begins()))
+	t.armTimer(min(t.heap.firstDeadline(), t.wheel.nextSlotAt()))
 	t.mu.Unlock()
-	t.served()
+	t.flushServed()
 }
 
-// sort puts the deadlines of a slot that has begun where they are now: mostly they have moved, to where the heap has one already. Called with mu held.
-func (t *timers) sort(list []dueSoon) {
+// redistributeSlot puts the deadlines of a slot that has begun where they are now: mostly they have moved, to where the heap has one already. Called with mu held.
+func (t *timers) redistributeSlot(list []wheelEntry) {
 	for i := range list {
-		if i%atOnce == atOnce-1 { // others want the lock too
+		if i%maxServedAtOnce == maxServedAtOnce-1 { // others want the lock too
 			t.mu.Unlock()
 			t.mu.Lock()
 		}
-		if k := i + fetchTimers; k < len(list) {
-			list[k].c.fetchTimes()
+		if k := i + fetchTimersDistance; k < len(list) {
+			list[k].c.fetchTimerFields()
 		}
-		c, due := list[i].c, list[i].due
-		if t.closed || c.due.Load() != due {
+		c, due := list[i].c, list[i].dueAt
+		if t.closed || c.timerAt.Load() != due {
 			continue
 		}
 		for {
-			next := min(max(c.wants.Load(), due), c.inHeap)
-			c.due.Store(next)
-			if c.wants.Load() < next && next > due {
+			next := min(max(c.wantedAt.Load(), due), c.heapAt)
+			c.timerAt.Store(next)
+			if c.wantedAt.Load() < next && next > due {
 				continue // see later
 			}
-			if next < c.inHeap {
-				t.put(c, next)
+			if next < c.heapAt {
+				t.insertDeadline(c, next)
 			}
 			break
 		}
 	}
 }
 
-// later says whether the deadline of the first has moved, and has it wait for that. It need not own the association for it: whose deadline becomes
+// postponeMoved says whether the deadline of the first has moved, and has it wait for that. It need not own the association for it: whose deadline becomes
 // earlier meanwhile says so before it looks what is waited for, and this the other way round. Called with mu held.
-func (t *timers) later() (moved bool) {
-	c, was := t.conns.of[0].c, t.conns.of[0].due
-	for due := c.due.Load(); ; {
-		want := c.wants.Load()
+func (t *timers) postponeMoved() (moved bool) {
+	c, was := t.heap.entries[0].c, t.heap.entries[0].dueAt
+	for due := c.timerAt.Load(); ; {
+		want := c.wantedAt.Load()
 		if want <= was {
-			c.due.Store(due)
+			c.timerAt.Store(due)
 			return false
 		}
-		c.due.Store(want)
-		if c.wants.Load() >= want {
-			t.conns.postpone(want, want.Add(-time.Duration(c.slack.Load())))
+		c.timerAt.Store(want)
+		if c.wantedAt.Load() >= want {
+			t.heap.postponeFirst(want, want.Add(-time.Duration(c.timerSlack.Load())))
 			return true
 		}
 	}

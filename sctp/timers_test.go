@@ -21,24 +21,24 @@ func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, conns, left, rand := time.Now(), make([]Conn, 500), 0, rand.New(rand.NewPCG(1, 2))
 		now := func() rawio.Time { return rawio.Time(time.Since(start)) }
-		h := newTimers(now, func(c *Conn) { left--; check.Equal(t, "goes off", now(), c.readAt) }, func() {})
+		h := newTimers(now, func(c *Conn) { left--; check.Equal(t, "goes off", now(), c.lastReadAt) }, func() {})
 		for i := range conns {
 			c := &conns[i]
-			c.readAt = rawio.Never
-			c.due.Store(rawio.Never)
+			c.lastReadAt = rawio.Never
+			c.timerAt.Store(rawio.Never)
 			for range 3 {
 				c = &conns[rand.IntN(i+1)]
-				c.readAt = min(c.readAt, rawio.Time(1+rand.IntN(1e9)))
-				h.set(c, c.readAt, 0)
+				c.lastReadAt = min(c.lastReadAt, rawio.Time(1+rand.IntN(1e9)))
+				h.setDeadline(c, c.lastReadAt, 0)
 			}
 			h.remove(&conns[rand.IntN(i+1)])
 		}
 		h.mu.Lock()
-		left = h.conns.len()
+		left = h.heap.len()
 		h.mu.Unlock()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		check.That(t, left == 0 && h.conns.len() == 0, "%d have not gone off", left)
+		check.That(t, left == 0 && h.heap.len() == 0, "%d have not gone off", left)
 	})
 }
 
@@ -61,19 +61,19 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 		}, func() {})
 		for i := range conns {
 			list = append(list, &conns[i])
-			conns[i].due.Store(rawio.Never)
+			conns[i].timerAt.Store(rawio.Never)
 		}
 		for _, d := range []struct {
 			conn int
 			at   time.Duration
 		}{{0, 3 * time.Second}, {1, time.Second}, {2, 2 * time.Second}, {3, 4 * time.Second}, {3, 500 * time.Millisecond}, {1, 2500 * time.Millisecond}, {4, 5 * time.Second}, {5, 6 * time.Second}} {
-			h.set(&conns[d.conn], rawio.Time(d.at), 0)
+			h.setDeadline(&conns[d.conn], rawio.Time(d.at), 0)
 		}
 		h.remove(&conns[2])
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		check.Slice(t, "what went off", fired, []string{"3 at 500ms", "1 at 2.5s", "0 at 3s", "4 at 5s"})
-		check.That(t, h.armed == rawio.Never && !h.timer.Stop(), "a closed heap has a timer")
+		check.That(t, h.armedAt == rawio.Never && !h.timer.Stop(), "a closed heap has a timer")
 	})
 }
 
@@ -86,44 +86,44 @@ func TestQuietAssociationGivesMemoryBack(t *testing.T) {
 		held := func() int {
 			c.lock()
 			defer c.unlock()
-			return c.sendbuf.held()
+			return c.sendbuf.heldOctets()
 		}
 		time.Sleep(time.Hour)
-		check.That(t, c.due.Load() == rawio.Never && d.due.Load() == rawio.Never, "a timer of an idle association is due at %v, or %v", c.due.Load(), d.due.Load())
+		check.That(t, c.timerAt.Load() == rawio.Never && d.timerAt.Load() == rawio.Never, "a timer of an idle association is due at %v, or %v", c.timerAt.Load(), d.timerAt.Load())
 		for range 10 {
 			must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
-			time.Sleep(assoc.RestAfter / 2)
+			time.Sleep(assoc.IdleAfter / 2)
 			check.That(t, held() > 0, "a program that writes has lost its buffer")
 		}
 		rests := func(c *Conn) bool {
 			c.lock()
 			defer c.unlock()
-			return c.a.Rests()
+			return c.a.IsIdle()
 		}
 		b := make([]byte, 10)
 		for range 10 { // d has only to read, and has to for its memory
 			check.That(t, !rests(d), "an association with unread messages rests")
 			must.Two(d.ReadMsg(b))(t)
 		}
-		time.Sleep(2 * assoc.RestAfter)
+		time.Sleep(2 * assoc.IdleAfter)
 		check.Equal(t, "octets held", held(), 0)
 		check.That(t, rests(c) && rests(d), "who wrote does not rest, or who read")
 		time.Sleep(time.Hour)
-		check.Equal(t, "when a timer of it is due", c.due.Load(), rawio.Never)
+		check.Equal(t, "when a timer of it is due", c.timerAt.Load(), rawio.Never)
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		must.Two(d.ReadMsg(b))(t)
-		time.Sleep(3 * assoc.RestAfter)
+		time.Sleep(3 * assoc.IdleAfter)
 		check.That(t, held() == 0 && rests(c), "a lone message has left %d octets, or keeps it from resting", held())
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		c.Abort("")
-		check.Equal(t, "when one of an association that has ended is", c.due.Load(), rawio.Never)
+		check.Equal(t, "when one of an association that has ended is", c.timerAt.Load(), rawio.Never)
 	})
 }
 
 // What may be served earlier is when something else is due, so many together as go into one batch, and what they send goes when these were served. What is due is
 // served however many there are, and what has moved nobody wakes up for.
 func TestWhoIsAwakeServesOthersToo(t *testing.T) {
-	const many = 2*atOnce + 10
+	const many = 2*maxServedAtOnce + 10
 	for _, tt := range []struct {
 		name string
 		due  func(i int) time.Duration
@@ -161,17 +161,17 @@ func TestWhoIsAwakeServesOthersToo(t *testing.T) {
 				mu.Unlock()
 			})
 			for i := range conns {
-				conns[i].due.Store(rawio.Never)
-				h.set(&conns[i], rawio.Time(tt.due(i)), tt.soon)
+				conns[i].timerAt.Store(rawio.Never)
+				h.setDeadline(&conns[i], rawio.Time(tt.due(i)), tt.soon)
 			}
 			for i := 1; i < many && tt.late > 0; i++ {
-				h.set(&conns[i], rawio.Time(tt.late), 0)
+				h.setDeadline(&conns[i], rawio.Time(tt.late), 0)
 			}
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			tell()
 			check.Equal(t, tt.name+": the first that went off", strings.Join(story[:min(2, len(story))], ", "), tt.want)
-			check.Equal(t, tt.name+": left", h.conns.len(), 0)
+			check.Equal(t, tt.name+": left", h.heap.len(), 0)
 		})
 	}
 }

@@ -59,47 +59,47 @@ type TraceLost struct {
 // An association is looked at in detail 250 times a second at most. After a silence it may be so much more often for a moment, so that
 // each step of what goes slowly is seen.
 const (
-	lookEvery = 4 * time.Millisecond
-	lookBurst = 64
+	traceInterval = 4 * time.Millisecond
+	traceBurst    = 64
 )
 
-// tracing is what a Conn keeps for its Tracer. Owner only.
-type tracing struct {
-	state  assoc.State
-	stats  assoc.Stats       // when it was looked at last
-	paths  []assoc.PathStats // then
-	at     rawio.Time        // then
-	credit time.Duration     // for looking again
-	events []TraceEvent      // wait for the gate to open
-	begun  bool
+// traceState is what a Conn keeps for its Tracer. Owner only.
+type traceState struct {
+	state         assoc.State
+	stats         assoc.Stats       // when it was looked at last
+	paths         []assoc.PathStats // then
+	observedAt    rawio.Time        // then
+	observeCredit time.Duration     // for looking again
+	events        []TraceEvent      // wait for the gate to open
+	hasBegun      bool
 }
 
-// observe notes what has changed. Owner only, and only with a Tracer.
-func (c *Conn) observe(now rawio.Time) {
-	t := c.tracing
-	if d := now.Sub(t.at); d > 0 { // an owner may come with the time of before another's
-		t.credit, t.at = min(t.credit+d, lookBurst*lookEvery), now
+// traceChanges notes what has changed. Owner only, and only with a Tracer.
+func (c *Conn) traceChanges(now rawio.Time) {
+	t := c.traceState
+	if d := now.Sub(t.observedAt); d > 0 { // an owner may come with the time of before another's
+		t.observeCredit, t.observedAt = min(t.observeCredit+d, traceBurst*traceInterval), now
 	}
-	moved := c.a.State() != t.state || !t.begun
-	if t.credit < lookEvery && !moved && !c.ended {
+	moved := c.a.State() != t.state || !t.hasBegun
+	if t.observeCredit < traceInterval && !moved && !c.ended {
 		return
 	}
-	t.credit -= min(t.credit, lookEvery)
+	t.observeCredit -= min(t.observeCredit, traceInterval)
 	s := c.a.Stats()
-	at := c.t.start.Add(time.Duration(now))
-	if !t.begun {
-		t.begun, t.state = true, assoc.CookieWait
+	at := c.t.startedAt.Add(time.Duration(now))
+	if !t.hasBegun {
+		t.hasBegun, t.state = true, assoc.CookieWait
 		if c.listener != nil {
 			t.state = s.State
 		}
-		c.trace(TraceEvent{Kind: TraceStarted, At: at, Stats: s})
+		c.addTraceEvent(TraceEvent{Kind: TraceStarted, At: at, Stats: s})
 	}
 	if s.State != t.state {
-		c.trace(TraceEvent{Kind: TraceState, At: at, Stats: s, Old: t.state})
+		c.addTraceEvent(TraceEvent{Kind: TraceState, At: at, Stats: s, Old: t.state})
 		t.state = s.State
 	}
-	if lost := lostBetween(&t.stats, &s); lost != (TraceLost{}) {
-		c.trace(TraceEvent{Kind: TraceLoss, At: at, Stats: s, Lost: lost})
+	if lost := lossesBetween(&t.stats, &s); lost != (TraceLost{}) {
+		c.addTraceEvent(TraceEvent{Kind: TraceLoss, At: at, Stats: s, Lost: lost})
 	}
 	changed := s != t.stats
 	t.stats = s
@@ -110,34 +110,34 @@ func (c *Conn) observe(now rawio.Time) {
 		}
 		if p != t.paths[i] || changed && i == s.Primary {
 			t.paths[i] = p
-			c.trace(TraceEvent{Kind: TraceMetrics, At: at, Stats: s, Path: p})
+			c.addTraceEvent(TraceEvent{Kind: TraceMetrics, At: at, Stats: s, Path: p})
 		}
 	}
 }
 
-// notice notes an event of the association. Owner only, and only with a Tracer.
-func (c *Conn) notice(now rawio.Time, ev assoc.Event) {
+// traceAssocEvent notes an event of the association. Owner only, and only with a Tracer.
+func (c *Conn) traceAssocEvent(now rawio.Time, ev assoc.Event) {
 	if ev.Kind == EventSendFailed || ev.Kind == EventSenderDry { // of messages, not of the association
 		return
 	}
-	if !c.tracing.begun || ev.Kind == EventDown { // that comes first, and this last
-		c.observe(now)
+	if !c.traceState.hasBegun || ev.Kind == EventDown { // that comes first, and this last
+		c.traceChanges(now)
 	}
-	c.trace(TraceEvent{Kind: TraceNotice, At: c.t.start.Add(time.Duration(now)), Stats: c.a.Stats(), Event: ev})
+	c.addTraceEvent(TraceEvent{Kind: TraceNotice, At: c.t.startedAt.Add(time.Duration(now)), Stats: c.a.Stats(), Event: ev})
 }
 
-// trace keeps an event until the gate is open.
-func (c *Conn) trace(e TraceEvent) {
-	e.Assoc, e.Local, e.Passive = c.born, c.a.LocalPort(), c.listener != nil
+// addTraceEvent keeps an event until the gate is open.
+func (c *Conn) addTraceEvent(e TraceEvent) {
+	e.Assoc, e.Local, e.Passive = c.assocNumber, c.a.LocalPort(), c.listener != nil
 	e.Remote = netip.AddrPortFrom(c.a.PeerAddr().Addr(), c.a.PeerPort())
 	if e.Kind != TraceMetrics {
-		e.Path = c.a.PathStats(c.pathTo(e.Event.Path, e.Stats.Primary))
+		e.Path = c.a.PathStats(c.pathNumberTo(e.Event.Path, e.Stats.Primary))
 	}
-	c.tracing.events = append(c.tracing.events, e)
+	c.traceState.events = append(c.traceState.events, e)
 }
 
-// pathTo returns the number of the path to an address, or the other number if there is none.
-func (c *Conn) pathTo(remote netip.AddrPort, other int) int {
+// pathNumberTo returns the number of the path to an address, or the other number if there is none.
+func (c *Conn) pathNumberTo(remote netip.AddrPort, other int) int {
 	for i := range c.a.NumPaths() {
 		if c.a.PathStats(i).Remote == remote {
 			return i
@@ -146,14 +146,14 @@ func (c *Conn) pathTo(remote netip.AddrPort, other int) int {
 	return other
 }
 
-// traced takes what was kept. Owner only.
-func (c *Conn) traced() []TraceEvent {
-	list := c.tracing.events
-	c.tracing.events = nil
+// takeTraceEvents takes what was kept. Owner only.
+func (c *Conn) takeTraceEvents() []TraceEvent {
+	list := c.traceState.events
+	c.traceState.events = nil
 	return list
 }
 
-func lostBetween(a, b *assoc.Stats) TraceLost {
+func lossesBetween(a, b *assoc.Stats) TraceLost {
 	return TraceLost{b.Retransmits - a.Retransmits, b.FastRetransmits - a.FastRetransmits, b.Timeouts - a.Timeouts,
 		b.TailProbes - a.TailProbes, b.WindowProbes - a.WindowProbes, b.Reneged - a.Reneged}
 }

@@ -72,46 +72,46 @@ func TestTracerIsNotFlooded(t *testing.T) {
 	p := newPair(t)
 	c, _ := p.connect(t, nil, nil)
 	a, _ := c.lock()
-	defer func() { c.tracing = nil; c.unlock() }()
-	c.tracing = new(tracing)
+	defer func() { c.traceState = nil; c.unlock() }()
+	c.traceState = new(traceState)
 	now := rawio.Time(time.Hour)
-	c.observe(now)
-	c.traced()
+	c.traceChanges(now)
+	c.takeTraceEvents()
 	looks := func(n int, every time.Duration) (count int) {
 		for range n {
 			now = now.Add(every)
-			c.tracing.stats.SacksIn = ^uint64(0) // something is not as it was
-			c.observe(now)
-			count += len(c.traced())
+			c.traceState.stats.SacksIn = ^uint64(0) // something is not as it was
+			c.traceChanges(now)
+			count += len(c.takeTraceEvents())
 		}
 		return count
 	}
-	check.Equal(t, "looks at once", looks(1000, 0), lookBurst-1)
+	check.Equal(t, "looks at once", looks(1000, 0), traceBurst-1)
 	check.Equal(t, "looks in 40 ms", looks(1000, 40*time.Microsecond), 10)
 	looks(1, time.Second)
-	check.Equal(t, "looks at once after a second", looks(1000, 0), lookBurst-1)
+	check.Equal(t, "looks at once after a second", looks(1000, 0), traceBurst-1)
 	c.ended = true
 	check.Equal(t, "looks at what has moved at the end", looks(1, 0), 1)
 	c.ended = false
 	check.Equal(t, "looks at what is as it was", func() int {
-		c.observe(now.Add(time.Second))
-		c.traced()
-		c.observe(now.Add(2 * time.Second))
-		return len(c.traced())
+		c.traceChanges(now.Add(time.Second))
+		c.takeTraceEvents()
+		c.traceChanges(now.Add(2 * time.Second))
+		return len(c.takeTraceEvents())
 	}(), 0)
-	c.notice(now, assoc.Event{Kind: EventSendFailed})
-	c.notice(now, assoc.Event{Kind: EventSenderDry})
-	check.Equal(t, "events of messages", len(c.traced()), 0)
-	old := c.tracing.stats
+	c.traceAssocEvent(now, assoc.Event{Kind: EventSendFailed})
+	c.traceAssocEvent(now, assoc.Event{Kind: EventSenderDry})
+	check.Equal(t, "events of messages", len(c.takeTraceEvents()), 0)
+	old := c.traceState.stats
 	for i, n := range []*uint64{&old.Retransmits, &old.FastRetransmits, &old.Timeouts, &old.TailProbes, &old.WindowProbes, &old.Reneged} {
 		*n -= uint64(6 - i)
 	}
-	c.tracing.stats = old
-	c.observe(now.Add(3 * time.Second))
-	list := c.traced()
+	c.traceState.stats = old
+	c.traceChanges(now.Add(3 * time.Second))
+	list := c.takeTraceEvents()
 	check.That(t, len(list) == 2 && list[0].Kind == TraceLoss && list[0].Lost == (TraceLost{6, 5, 4, 3, 2, 1}) && list[1].Stats == a.Stats(), "%+v", list)
 	heard := &listTracer{t: p.a}
-	p.a.cfg.Tracer, c.tracing.stats.SacksIn = heard, ^uint64(0)
+	p.a.cfg.Tracer, c.traceState.stats.SacksIn = heard, ^uint64(0)
 	c.unlockAfterRead(now)
 	heard.mu.Lock()
 	check.That(t, len(heard.list) > 0, "who reads does not look")

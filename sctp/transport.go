@@ -25,127 +25,127 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/account"
 )
 
-// minPacket is the smallest SCTP packet that a link must carry: a session control message of RFC
+// minPacketOctets is the smallest SCTP packet that a link must carry: a session control message of RFC
 // 5043 with 512 octets of private data.
-const minPacket = 12 + 16 + 4 + 512
+const minPacketOctets = 12 + 16 + 4 + 512
 
 // Transport runs SCTP associations over one Link: a receive goroutine for each of its queues, one timer, and the callers'
 // own goroutines, which receive too while they wait (turn). It is the shell around the sans-IO packages endpoint and assoc.
 //
 // Locks, in the order they may be taken: setup, mu, then an association's gate, then the leaf locks.
 type Transport struct {
-	link  rawio.Link
-	cfg   TransportConfig
-	start time.Time
+	link      rawio.Link
+	cfg       TransportConfig
+	startedAt time.Time
 
-	endMu   sync.Mutex // a leaf lock
-	ending  bool       // guarded by endMu: the link is closed by Close
-	failure atomic.Pointer[LinkError]
-	failing sync.WaitGroup
+	endMu        sync.Mutex // a leaf lock
+	linkClosing  bool       // guarded by endMu: the link is closed by Close
+	failure      atomic.Pointer[LinkError]
+	failingGroup sync.WaitGroup
 
-	setup        sync.Mutex     // guards the part of ep that sets up
-	reported     endpoint.Stats // guarded by setup: as the journal knows them
-	reportedFull uint64         // acceptRefused, likewise
+	setupMu               sync.Mutex     // guards the part of ep that sets up
+	reportedStats         endpoint.Stats // guarded by setup: as the journal knows them
+	reportedAcceptRefused uint64         // acceptRefused, likewise
 
-	mu         sync.RWMutex
-	ep         *endpoint.Endpoint      // guarded by mu, but for the part that sets up, and for Lookup, which needs no lock
-	adopt      func(*assoc.Assoc)      // guarded by mu: makes a Conn of the association that is about to be entered into ep
-	taker      netip.Addr              // guarded by mu: the host that the last place at a listener was taken for, see accepts
-	conns      map[*Conn]struct{}      // guarded by mu
-	listeners  map[uint16][]*Listener  // guarded by mu; several on one port have different addresses
-	ports      map[uint16]int          // guarded by mu: users of each bound port
-	dialled    map[uint16]int          // guarded by mu: those of them that are associations of Dial
-	bound      map[uint16][]netip.Addr // guarded by mu: the addresses that each user has bound it at, nothing for all
-	claimed    map[uint16][]netip.Addr // guarded by mu: the addresses that the link has each port at, nothing for all
-	lingering  map[uint16]*lingerer    // guarded by mu: ports whose last user has gone, see release
-	closed     bool                    // guarded by mu
-	ends       TransportStats          // guarded by mu: of associations that have ended
-	ended      assoc.Counters          // guarded by mu: sums over them
-	endedTrips assoc.Histogram         // guarded by mu
+	mu             sync.RWMutex
+	ep             *endpoint.Endpoint        // guarded by mu, but for the part that sets up, and for Lookup, which needs no lock
+	adoptAssoc     func(*assoc.Assoc)        // guarded by mu: makes a Conn of the association that is about to be entered into ep
+	slotAddr       netip.Addr                // guarded by mu: the host that the last place at a listener was taken for, see accepts
+	conns          map[*Conn]struct{}        // guarded by mu
+	listeners      map[uint16][]*Listener    // guarded by mu; several on one port have different addresses
+	portUsers      map[uint16]int            // guarded by mu: users of each bound port
+	dialUsers      map[uint16]int            // guarded by mu: those of them that are associations of Dial
+	boundAddrs     map[uint16][]netip.Addr   // guarded by mu: the addresses that each user has bound it at, nothing for all
+	linkBoundAddrs map[uint16][]netip.Addr   // guarded by mu: the addresses that the link has each port at, nothing for all
+	lingeringPorts map[uint16]*lingeringPort // guarded by mu: ports whose last user has gone, see release
+	closed         bool                      // guarded by mu
+	endStats       TransportStats            // guarded by mu: of associations that have ended
+	endedCounters  assoc.Counters            // guarded by mu: sums over them
+	endedRTTs      assoc.Histogram           // guarded by mu
 
-	timers  *timers
-	batches sync.Pool     // *assoc.TxBatch
-	wakes   atomic.Uint64 // times that a Signal was set
-	brought atomic.Uint64 // things to answer, see Signal.Brings
-	out     combiner
-	outlet  *outlet // nil: the link is prompt
-	turn    turn
-	shards  sync.WaitGroup // goroutines that read further queues of the link
+	timers         *timers
+	batchPool      sync.Pool     // *assoc.TxBatch
+	signalWakes    atomic.Uint64 // times that a Signal was set
+	signalRequests atomic.Uint64 // things to answer, see Signal.Brings
+	coalescer      coalescer
+	boundedWriter  *boundedWriter // nil: the link is prompt
+	readerRole     readerRole
+	shardReaders   sync.WaitGroup // goroutines that read further queues of the link
 
-	account   *account.Total                          // what peers make it hold
-	own       account.Account                         // guarded by mu: what it holds for no peer in particular
-	remains   map[*account.Account]weak.Pointer[Conn] // guarded by mu: of associations that have ended and have something unread
-	births    uint64                                  // guarded by mu
-	squeezed  atomic.Int32                            // associations that are
-	reclaimer reclaimer
-	arenas    *rawio.Pool // for what waits for owners
+	memoryAccount    *account.Total                          // what peers make it hold
+	ownAccount       account.Account                         // guarded by mu: what it holds for no peer in particular
+	orphanAccounts   map[*account.Account]weak.Pointer[Conn] // guarded by mu: of associations that have ended and have something unread
+	assocsCreated    uint64                                  // guarded by mu
+	numUnderPressure atomic.Int32                            // associations that are
+	reclaimer        reclaimer
+	arenaPool        *rawio.Pool // for what waits for owners
 
-	grace   grace.Period // of Conn.Close
-	longest longest      // see LongestHold
-	stats   transportCounters
-	journal *journal
+	closeGrace  grace.Period // of Conn.Close
+	longestHold longestHold  // see LongestHold
+	stats       transportCounters
+	eventLog    *eventLog
 
-	cede   func()      // pace.Cede
-	crowd  atomic.Bool // there are many associations, see crowded
-	blocks bool        // the link has a buffer in the kernel, and is read by long system calls
+	yieldCPU      func()      // pace.Cede
+	manyAssocs    atomic.Bool // there are many associations, see manyAssocsMin
+	readsInKernel bool        // the link has a buffer in the kernel, and is read by long system calls
 }
 
 // NewTransport runs SCTP over link, which it owns from now on.
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
-		link: link, start: time.Now(), cede: pace.Cede,
-		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), bound: make(map[uint16][]netip.Addr), claimed: make(map[uint16][]netip.Addr), ports: make(map[uint16]int), dialled: make(map[uint16]int), lingering: make(map[uint16]*lingerer),
+		link: link, startedAt: time.Now(), yieldCPU: pace.YieldCPU,
+		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), boundAddrs: make(map[uint16][]netip.Addr), linkBoundAddrs: make(map[uint16][]netip.Addr), portUsers: make(map[uint16]int), dialUsers: make(map[uint16]int), lingeringPorts: make(map[uint16]*lingeringPort),
 	}
 	if cfg != nil {
 		t.cfg = *cfg
 	}
-	if m := link.MTU(netip.Addr{}, netip.Addr{}); m < minPacket {
+	if m := link.MTU(netip.Addr{}, netip.Addr{}); m < minPacketOctets {
 		return nil, &rawio.MTUError{MTU: m}
 	}
-	t.journal = newJournal(t.cfg.Logger)
-	t.account, t.remains = account.NewTotal(t.cfg.maxMemory()), make(map[*account.Account]weak.Pointer[Conn])
-	t.account.OpenOwn(&t.own)
+	t.eventLog = newEventLog(t.cfg.Logger)
+	t.memoryAccount, t.orphanAccounts = account.NewTotal(t.cfg.maxMemory()), make(map[*account.Account]weak.Pointer[Conn])
+	t.memoryAccount.OpenOwn(&t.ownAccount)
 	t.reclaimer.init(t)
-	t.arenas = rawio.NewPool(arenaOctets, arenasIdle)
-	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.rand(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link), Features: rawio.FeaturesOf(link), New: newCore,
+	t.arenaPool = rawio.NewPool(arenaOctets, maxIdleArenas)
+	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.randReader(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link), Features: rawio.FeaturesOf(link), New: newAssoc,
 		Own:       func(a netip.Addr) bool { return rawio.Owns(link, a) },
 		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
-		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admits, Accepts: t.accepts, Adopt: func(a *assoc.Assoc) { t.adopt(a) }})
-	t.timers = newTimers(t.now, (*Conn).timeout, t.sendCombined)
-	t.out.write = t.writeCombined
-	t.batches.New = func() any { return assoc.NewTxBatch(txBatch) }
-	t.blocks = rawio.ReceiveBufferOf(link) > 0
+		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admitsAddr, Accepts: t.reserveAcceptSlot, Adopt: func(a *assoc.Assoc) { t.adoptAssoc(a) }})
+	t.timers = newTimers(t.now, (*Conn).handleTimeout, t.sendCoalesced)
+	t.coalescer.writeLink = t.writeCoalesced
+	t.batchPool.New = func() any { return assoc.NewTxBatch(txBatchPackets) }
+	t.readsInKernel = rawio.ReceiveBufferOf(link) > 0
 	if !rawio.PromptOf(link) {
-		t.outlet = newOutlet(link.WriteBatch, t.linkFails)
+		t.boundedWriter = newBoundedWriter(link.WriteBatch, t.handleLinkFailure)
 	}
-	t.turn.init(t)
-	open.add(t)
-	go t.receive()
+	t.readerRole.init(t)
+	openTransports.add(t)
+	go t.receiveLoop()
 	if w, ok := link.(rawio.Watcher); ok {
-		t.shards.Go(func() { w.Watch(t.changed) })
+		t.shardReaders.Go(func() { w.Watch(t.updateUsableAddrs) })
 	}
 	for _, s := range rawio.ShardsOf(link) {
-		t.shards.Go(func() { t.serve(s) })
+		t.shardReaders.Go(func() { t.serveQueue(s) })
 	}
 	return t, nil
 }
 
-const txBatch = 176 // packets: of 1500 octets, four trains of UDP_SEGMENT
+const txBatchPackets = 176 // packets: of 1500 octets, four trains of UDP_SEGMENT
 
 // now is the one clock: monotonic nanoseconds since the Transport was made.
-func (t *Transport) now() rawio.Time { return rawio.Time(time.Since(t.start)) }
+func (t *Transport) now() rawio.Time { return rawio.Time(time.Since(t.startedAt)) }
 
-// enter enters a new association with a host. Called with mu held.
-func (t *Transport) enter(c *Conn, peer netip.Addr) {
-	t.births++
-	c.born = t.births
+// addConn enters a new association with a host. Called with mu held.
+func (t *Transport) addConn(c *Conn, peer netip.Addr) {
+	t.assocsCreated++
+	c.assocNumber = t.assocsCreated
 	t.openAccount(c, peer)
 	t.conns[c] = struct{}{}
-	t.counted()
+	t.updateManyAssocs()
 }
 
-// refresh has the endpoint index the tag and the addresses that an association has now.
-func (t *Transport) refresh(c *Conn) {
+// refreshIndex has the endpoint index the tag and the addresses that an association has now.
+func (t *Transport) refreshIndex(c *Conn) {
 	t.mu.Lock()
 	c.lock()
 	t.ep.Refresh(&c.a) // does nothing for an association that was removed
@@ -153,11 +153,11 @@ func (t *Transport) refresh(c *Conn) {
 	c.unlock()
 }
 
-// forget removes an association that has ended, and returns the packet that sets up the next one, if there is any.
-func (t *Transport) forget(c *Conn) (next *rawio.Packet) {
+// forgetConn removes an association that has ended, and returns the packet that sets up the next one, if there is any.
+func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 	t.timers.remove(c)
 	a, _ := c.lock()
-	total, linger, freed, next := a.Stats(), c.lingerFor(), c.freed, a.Successor()
+	total, linger, freed, next := a.Stats(), c.lingerTime(), c.memoryFreed, a.Successor()
 	c.unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,62 +165,62 @@ func (t *Transport) forget(c *Conn) (next *rawio.Packet) {
 		return nil
 	}
 	delete(t.conns, c)
-	t.counted()
+	t.updateManyAssocs()
 	if !freed {
 		t.keepAccount(c)
 	}
-	count.Add(&t.ended, &total.Counters)
-	t.endedTrips.Add(&total.Trips)
+	count.Add(&t.endedCounters, &total.Counters)
+	t.endedRTTs.Add(&total.Trips)
 	t.countEnd(c.err)
 	t.ep.Remove(&c.a)
-	t.chargeOwn()
-	if c.dialled() {
-		t.undial(c.a.LocalPort())
+	t.chargeTransport()
+	if c.isDialled() {
+		t.releaseDialPort(c.a.LocalPort())
 	}
 	var at []netip.Addr
-	if c.boundAt != nil {
-		at = *c.boundAt
+	if c.boundAddrs != nil {
+		at = *c.boundAddrs
 	}
-	t.release(c.a.LocalPort(), linger, at...)
+	t.releasePort(c.a.LocalPort(), linger, at...)
 	return next
 }
 
-// transmit sends a batch of what an association has ready. It says whether that was anything, and whether there is more.
+// transmitBatch sends a batch of what an association has ready. It says whether that was anything, and whether there is more.
 // Called by its owner.
-func (t *Transport) transmit(now rawio.Time, a *assoc.Assoc) (sent, more bool) {
-	b := t.batches.Get().(*assoc.TxBatch)
+func (t *Transport) transmitBatch(now rawio.Time, a *assoc.Assoc) (sent, more bool) {
+	b := t.batchPool.Get().(*assoc.TxBatch)
 	more = a.PollTransmit(now, b)
-	if sent = len(b.Pkts) > 0; sent && !t.combine(b, a) {
-		t.sendBefore(a.Owner.(*Conn))
-		if t.write(now, b, a) {
+	if sent = len(b.Pkts) > 0; sent && !t.tryCoalesce(b, a) {
+		t.awaitCoalesced(a.Owner.(*Conn))
+		if t.writeTxBatch(now, b, a) {
 			more = true // what was refused goes again at once
 		}
 	}
-	t.batches.Put(b)
+	t.batchPool.Put(b)
 	return sent, more
 }
 
 // transmitReplies sends the endpoint's own packets. Called with setup held.
 func (t *Transport) transmitReplies(now rawio.Time) {
-	b := t.batches.Get().(*assoc.TxBatch)
+	b := t.batchPool.Get().(*assoc.TxBatch)
 	for more := true; more; {
 		more = t.ep.PollTransmit(now, b)
-		t.write(now, b, nil)
+		t.writeTxBatch(now, b, nil)
 	}
-	t.batches.Put(b)
+	t.batchPool.Put(b)
 }
 
-// write hands a batch of an association's, or of the endpoint's, to the link and empties it.
-func (t *Transport) write(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (refused bool) {
-	refused = t.writeAll(now, b.Pkts, a)
+// writeTxBatch hands a batch of an association's, or of the endpoint's, to the link and empties it.
+func (t *Transport) writeTxBatch(now rawio.Time, b *assoc.TxBatch, a *assoc.Assoc) (refused bool) {
+	refused = t.writePackets(now, b.Pkts, a)
 	b.Reset()
 	return refused
 }
 
-// writeAll hands packets to the link. Of a packet that is longer than the
+// writePackets hands packets to the link. Of a packet that is longer than the
 // link takes, or that has no way to go, the association hears, and refused says that it goes again; any other that the link refuses counts as lost: the protocol above
 // recovers from that as from any loss.
-func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc) (refused bool) {
+func (t *Transport) writePackets(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc) (refused bool) {
 	for len(pkts) > 0 {
 		n, err := t.writeBatch(pkts)
 		t.stats.txPackets.Add(uint64(n))
@@ -230,16 +230,16 @@ func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc
 			continue
 		}
 		if linkEnded(err) {
-			t.linkFails(err)
+			t.handleLinkFailure(err)
 			break
 		}
 		if len(pkts) > 0 {
 			t.stats.txDiscards.Add(1)
-			local := assoc.RefusedHere(err) || errors.As(err, new(*net.AddrError))
+			local := assoc.IsLocalRefusal(err) || errors.As(err, new(*net.AddrError))
 			if local {
-				t.journal.refused(&pkts[0], err)
+				t.eventLog.logRefusal(&pkts[0], err)
 			}
-			if a != nil && (errors.Is(err, rawio.ErrTooLong) && a.Refused(now, &pkts[0]) || local && a.Unroutable(now, &pkts[0], err)) {
+			if a != nil && (errors.Is(err, rawio.ErrTooLong) && a.HandleTooLong(now, &pkts[0]) || local && a.HandleUnroutable(now, &pkts[0], err)) {
 				refused = true
 			}
 			pkts = pkts[1:]
@@ -250,8 +250,8 @@ func (t *Transport) writeAll(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc
 
 // writeBatch is that of the link, in bounded time.
 func (t *Transport) writeBatch(pkts []rawio.Packet) (int, error) {
-	if t.outlet != nil {
-		return t.outlet.WriteBatch(pkts)
+	if t.boundedWriter != nil {
+		return t.boundedWriter.WriteBatch(pkts)
 	}
 	return t.link.WriteBatch(pkts)
 }
@@ -260,50 +260,50 @@ func (t *Transport) writeBatch(pkts []rawio.Packet) (int, error) {
 // when the port is taken, with *ConfigError, and with *LocalAddrError. Over UDP port 9899, where others look for the SCTP ports of this host, the port is taken too where
 // another program of this host has it.
 func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
-	cfg = cmp.Or(cfg, noConfig)
+	cfg = cmp.Or(cfg, defaultConfig)
 	for try := 1; ; try++ {
-		l, err := t.listen(port, cfg, newQueue(cfg))
+		l, err := t.listenWithQueue(port, cfg, newAcceptQueue(cfg))
 		if err != nil {
 			return nil, err
 		}
 		if l.EncapPort() != udp.DefaultPort {
 			return l, nil
 		}
-		if err = l.announce(); err == nil {
+		if err = l.registerLocally(); err == nil {
 			return l, nil
 		}
 		l.Close()
-		if port != 0 || try == listenTries || !errors.Is(err, rawio.ErrPortInUse) {
+		if port != 0 || try == maxListenTries || !errors.Is(err, rawio.ErrPortInUse) {
 			return nil, err
 		}
 	}
 }
 
-// listen is Listen for who may wait at several Transports.
-func (t *Transport) listen(port uint16, cfg *Config, q *queue) (*Listener, error) {
-	if err := t.checkLocal(cfg.LocalAddrs); err != nil {
+// listenWithQueue is Listen for who may wait at several Transports.
+func (t *Transport) listenWithQueue(port uint16, cfg *Config, q *acceptQueue) (*Listener, error) {
+	if err := t.checkLocalAddrs(cfg.LocalAddrs); err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.failed(); err != nil {
+	if err := t.linkErr(); err != nil {
 		return nil, err
 	}
-	port, err := t.bind(port, cfg.LocalAddrs...)
+	port, err := t.bindListenPort(port, cfg.LocalAddrs...)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.ep.Listen(port, cfg.core()); err != nil {
-		t.unbind(port, cfg.LocalAddrs...)
+	if err := t.ep.Listen(port, cfg.assocConfig()); err != nil {
+		t.dropPortUser(port, cfg.LocalAddrs...)
 		return nil, err
 	}
-	l := &Listener{t: t, port: port, cfg: cfg, queue: q}
+	l := &Listener{t: t, port: port, cfg: cfg, acceptQueue: q}
 	t.listeners[port] = append(t.listeners[port], l)
-	q.links.Add(1)
+	q.openLinks.Add(1)
 	return l, nil
 }
 
-func (t *Transport) unlisten(l *Listener) {
+func (t *Transport) removeListener(l *Listener) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := slices.DeleteFunc(t.listeners[l.port], func(m *Listener) bool { return m == l })
@@ -311,7 +311,7 @@ func (t *Transport) unlisten(l *Listener) {
 		delete(t.listeners, l.port)
 	}
 	t.ep.Unlisten(l.port, l.cfg.LocalAddrs...)
-	t.unbind(l.port, l.cfg.LocalAddrs...)
+	t.dropPortUser(l.port, l.cfg.LocalAddrs...)
 }
 
 // listenerOf returns the listener that an association to an own port and address comes by. Called with mu held.
@@ -327,23 +327,23 @@ func indexAddr(list []netip.Addr, a netip.Addr) int {
 	return slices.IndexFunc(list, func(b netip.Addr) bool { return b.Unmap() == a.Unmap() })
 }
 
-// noConfig is that of who has none.
-var noConfig = new(Config)
+// defaultConfig is that of who has none.
+var defaultConfig = new(Config)
 
 // Dial sets up an association with the SCTP port of remote and waits until it is established. When
 // ctx ends first, the attempt is aborted. Config.RemoteAddrs may name more addresses of the peer. Every
 // error is a *DialError.
 func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config) (*Conn, error) {
-	cfg = cmp.Or(cfg, noConfig)
+	cfg = cmp.Or(cfg, defaultConfig)
 	if err := ctx.Err(); err != nil { // nothing is sent for one who has given up before
 		return nil, &DialError{remote, err}
 	}
-	c, err := t.connect(remote, cfg)
+	c, err := t.startAssoc(remote, cfg)
 	if err != nil {
 		return nil, &DialError{remote, err}
 	}
 	select {
-	case <-c.life.begun():
+	case <-c.lifecycle.begunChan():
 	case <-ctx.Done():
 		a, _ := c.lock()
 		err := ctx.Err()
@@ -354,47 +354,47 @@ func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config
 		c.Abort("setup given up")
 		return nil, &DialError{remote, err}
 	}
-	if c.life.wasUp() { // the peer may have ended it since
+	if c.lifecycle.wasUp() { // the peer may have ended it since
 		return c, nil
 	}
 	return nil, &DialError{remote, cmp.Or(ctx.Err(), c.err)} // of two reasons, the one that the caller knows
 }
 
-func (t *Transport) connect(remote netip.AddrPort, cfg *Config) (*Conn, error) {
-	if err := t.checkLocal(cfg.LocalAddrs); err != nil {
+func (t *Transport) startAssoc(remote netip.AddrPort, cfg *Config) (*Conn, error) {
+	if err := t.checkLocalAddrs(cfg.LocalAddrs); err != nil {
 		return nil, err
 	}
-	remotes := t.remotes(cfg, remote.Addr())
+	remotes := t.remoteAddrs(cfg, remote.Addr())
 	t.mu.Lock()
-	err := t.failed()
+	err := t.linkErr()
 	var port uint16
 	if err == nil {
-		port, err = t.bindFor(cfg, remotes, remote.Port())
+		port, err = t.bindDialPort(cfg, remotes, remote.Port())
 	}
 	if err != nil {
 		t.mu.Unlock()
 		return nil, err
 	}
 	var c *Conn
-	if t.admits(remote.Addr()) {
-		t.adopt = func(a *assoc.Assoc) {
-			if cfg.proceed != nil {
-				a.OnAnswer(cfg.proceed)
+	if t.admitsAddr(remote.Addr()) {
+		t.adoptAssoc = func(a *assoc.Assoc) {
+			if cfg.mayProceed != nil {
+				a.OnAnswer(cfg.mayProceed)
 			}
 			c = newConn(t, a, cfg)
-			c.boundAt = &cfg.LocalAddrs
-			t.enter(c, remote.Addr())
+			c.boundAddrs = &cfg.LocalAddrs
+			t.addConn(c, remote.Addr())
 		}
-		_, err = t.ep.Connect(t.now(), cfg.core(), port, netip.AddrPort{}, remotes, remote.Port())
-		t.adopt = nil
+		_, err = t.ep.Connect(t.now(), cfg.assocConfig(), port, netip.AddrPort{}, remotes, remote.Port())
+		t.adoptAssoc = nil
 	} else {
 		err = &assoc.MemoryError{}
 	}
 	if err != nil {
 		if cfg.socket == nil {
-			t.undial(port)
+			t.releaseDialPort(port)
 		}
-		t.unbind(port, cfg.LocalAddrs...)
+		t.dropPortUser(port, cfg.LocalAddrs...)
 		t.mu.Unlock()
 		return nil, err
 	}
@@ -414,44 +414,44 @@ func (t *Transport) localAddr() netip.Addr {
 	return netip.Addr{}
 }
 
-// linkFails notes that the link has failed, unless the Transport has closed it, and has all that depends on it end. The caller may be the owner of an
+// handleLinkFailure notes that the link has failed, unless the Transport has closed it, and has all that depends on it end. The caller may be the owner of an
 // association.
-func (t *Transport) linkFails(err error) {
+func (t *Transport) handleLinkFailure(err error) {
 	t.endMu.Lock()
 	defer t.endMu.Unlock()
-	if t.ending || t.failure.Load() != nil {
+	if t.linkClosing || t.failure.Load() != nil {
 		return
 	}
 	t.failure.Store(&LinkError{err})
-	t.failing.Go(t.fail)
+	t.failingGroup.Go(t.failAll)
 }
 
-// failed returns why the link is good for nothing any more, or nil.
-func (t *Transport) failed() error {
+// linkErr returns why the link is good for nothing any more, or nil.
+func (t *Transport) linkErr() error {
 	if e := t.failure.Load(); e != nil {
 		return e
 	}
 	return nil
 }
 
-// fail ends every association, and what waits for one, because the link is gone.
-func (t *Transport) fail() {
+// failAll ends every association, and what waits for one, because the link is gone.
+func (t *Transport) failAll() {
 	err := t.failure.Load()
-	t.tell(slog.LevelError, netip.AddrPort{}, "link failed", slog.String("reason", err.Err.Error()))
+	t.logLine(slog.LevelError, netip.AddrPort{}, "link failed", slog.String("reason", err.Err.Error()))
 	t.mu.RLock()
 	var listeners []*Listener
 	for _, list := range t.listeners {
 		listeners = append(listeners, list...)
 	}
 	t.mu.RUnlock()
-	for _, c := range t.all() {
+	for _, c := range t.liveConns() {
 		a, _ := c.lock()
 		a.Fail(err)
 		c.unlock()
 	}
 	for _, l := range listeners {
-		if l.links.Add(-1) == 0 { // no other link is left for it
-			l.end(err)
+		if l.openLinks.Add(-1) == 0 { // no other link is left for it
+			l.failAccept(err)
 		}
 		if s := l.cfg.socket; s != nil {
 			s.readable.Set()
@@ -459,7 +459,7 @@ func (t *Transport) fail() {
 	}
 }
 
-func (t *Transport) all() []*Conn {
+func (t *Transport) liveConns() []*Conn {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	list := make([]*Conn, 0, len(t.conns))
@@ -473,7 +473,7 @@ func (t *Transport) all() []*Conn {
 // shutdowns come to their end.
 func (t *Transport) Wait(ctx context.Context) error {
 	for {
-		left := t.all()
+		left := t.liveConns()
 		if len(left) == 0 {
 			return nil
 		}
@@ -485,8 +485,8 @@ func (t *Transport) Wait(ctx context.Context) error {
 	}
 }
 
-// abortPatience is how long Close waits for the ABORTs to leave before it closes the link.
-const abortPatience = time.Second
+// abortTimeout is how long Close waits for the ABORTs to leave before it closes the link.
+const abortTimeout = time.Second
 
 // Close aborts every association, stops listening and closes the link, after a second also where the link has not taken the ABORTs. Close connections first for
 // a graceful end. Closing again returns nil.
@@ -497,11 +497,11 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	t.closed = true
-	open.remove(t)
+	openTransports.remove(t)
 	t.endMu.Lock()
-	t.ending = true
+	t.linkClosing = true
 	t.endMu.Unlock()
-	t.endLingering()
+	t.stopAllLingering()
 	listeners := make([]*Listener, 0, len(t.listeners))
 	for _, list := range t.listeners {
 		listeners = append(listeners, list...)
@@ -513,15 +513,15 @@ func (t *Transport) Close() error {
 	aborted := make(chan struct{})
 	go func() {
 		defer close(aborted)
-		for _, c := range t.all() {
+		for _, c := range t.liveConns() {
 			c.Abort("transport closed")
 		}
-		t.failing.Wait()
-		if t.outlet != nil {
-			t.outlet.drain()
+		t.failingGroup.Wait()
+		if t.boundedWriter != nil {
+			t.boundedWriter.awaitCalls()
 		}
 	}()
-	patience := time.NewTimer(abortPatience)
+	patience := time.NewTimer(abortTimeout)
 	select {
 	case <-aborted:
 	case <-patience.C: // WriteBatch blocks: it returns when the link is closed
@@ -532,13 +532,13 @@ func (t *Transport) Close() error {
 	err := t.link.Close()
 	select {
 	case <-aborted:
-	case <-time.After(abortPatience): // it does not even then: whoever is in that call stays there
+	case <-time.After(abortTimeout): // it does not even then: whoever is in that call stays there
 		return err
 	}
-	t.turn.close()
-	t.shards.Wait()
+	t.readerRole.closeRole()
+	t.shardReaders.Wait()
 	t.mu.Lock()
-	t.chargeOwn()
+	t.chargeTransport()
 	t.mu.Unlock()
 	return err
 }

@@ -64,7 +64,7 @@ func warmPair(t *testing.T) (p *pair, c, d *Conn) {
 	return p, c, d
 }
 
-func (t *Transport) turnState() int32 { return t.turn.state.Load() }
+func (t *Transport) turnState() int32 { return t.readerRole.state.Load() }
 
 // blocked starts f, which is to block, and returns what its error will be sent on.
 func blocked(f func() error) <-chan error {
@@ -79,12 +79,12 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 		p := newPair(t)
 		c, d := p.connect(t, nil, nil)
 		go echo(d)
-		must.Equal(t, "state before anybody waits", p.a.turnState(), turnReceiver)
+		must.Equal(t, "state before anybody waits", p.a.turnState(), roleReceiver)
 		warm(t, c)
 		synctest.Wait()
-		s, r := p.b.turnState(), p.b.turn.reader.Load()
-		check.That(t, s == turnTaken && r == &d.readable, "state %d while the server waits for the next message, reader %p", s, r)
-		check.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
+		s, r := p.b.turnState(), p.b.readerRole.readerSignal.Load()
+		check.That(t, s == roleCaller && r == &d.readable, "state %d while the server waits for the next message, reader %p", s, r)
+		check.Equal(t, "state while the client does something else", p.a.turnState(), roleFree)
 		began := time.Now()
 		check.OK(t, p.a.Close())
 		check.Equal(t, "what Close takes while nobody reads", time.Since(began), 0)
@@ -124,7 +124,7 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 				p, c, _ := warmPair(t)
 				call := func() error { return read(c) }
 				ends := [...]<-chan error{blocked(call), blocked(call), blocked(call)}
-				must.Equal(t, "whether the client reads the link", p.a.turn.reader.Load(), &c.readable)
+				must.Equal(t, "whether the client reads the link", p.a.readerRole.readerSignal.Load(), &c.readable)
 				began := time.Now()
 				tt.do(p, c)
 				for _, end := range ends {
@@ -178,7 +178,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 			}
 		}()
 		warm(t, c)
-		for _, atMost := range []time.Duration{leftAlone, 0} {
+		for _, atMost := range []time.Duration{maxLeftAlone, 0} {
 			must.Do(c.WriteMsg([]byte("slow"), SendInfo{}))(t)
 			synctest.Wait() // the server has read it
 			began, sacks := time.Now(), d.Stats().SacksOut
@@ -189,7 +189,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 			took := time.Since(began)
 			check.That(t, took <= atMost, "acknowledged after %v, want %v at most", took, atMost)
 			synctest.Wait()
-			check.Equal(t, "state while the server does something else", p.b.turnState(), turnReceiver)
+			check.Equal(t, "state while the server does something else", p.b.turnState(), roleReceiver)
 			serve <- struct{}{}
 			for range 2 {
 				skim(t, c)
@@ -198,7 +198,7 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 		}
 		warm(t, c)
 		synctest.Wait()
-		check.Equal(t, "state when the server has become quick again", p.b.turnState(), turnTaken)
+		check.Equal(t, "state when the server has become quick again", p.b.turnState(), roleCaller)
 	})
 }
 
@@ -207,24 +207,24 @@ func TestOnceSlowReaderReadsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		slow := func() {
-			time.Sleep(2 * p.a.turn.rx.pace.Patience()) // of virtual time
+			time.Sleep(2 * p.a.readerRole.rx.pollPolicy.BaseSpinBudget()) // of virtual time
 			trip(t, c)
 			synctest.Wait()
 		}
 		for range 20 {
 			slow()
-			check.Equal(t, "state when the client was slow once", p.a.turnState(), turnFree)
-			for range promptCost {
+			check.Equal(t, "state when the client was slow once", p.a.turnState(), roleFree)
+			for range slowReturnCost {
 				trip(t, c)
 			}
 			synctest.Wait()
-			check.Equal(t, "state when it was quick again", p.a.turnState(), turnFree)
+			check.Equal(t, "state when it was quick again", p.a.turnState(), roleFree)
 		}
-		for range promptMost / promptCost {
+		for range maxPromptScore / slowReturnCost {
 			slow()
 		}
 		slow()
-		check.Equal(t, "state when it was always slow", p.a.turnState(), turnReceiver)
+		check.Equal(t, "state when it was always slow", p.a.turnState(), roleReceiver)
 	})
 }
 
@@ -234,17 +234,17 @@ func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		for range 1000 {
-			time.Sleep(p.a.turn.rx.pace.Patience() / 2) // of virtual time, less than leftAlone
+			time.Sleep(p.a.readerRole.rx.pollPolicy.BaseSpinBudget() / 2) // of virtual time, less than maxLeftAlone
 			trip(t, c)
 			synctest.Wait()
-			check.Equal(t, "state while the client is away for a moment", p.a.turnState(), turnFree)
+			check.Equal(t, "state while the client is away for a moment", p.a.turnState(), roleFree)
 		}
-		time.Sleep(leftAlone - time.Microsecond)
+		time.Sleep(maxLeftAlone - time.Microsecond)
 		synctest.Wait()
-		check.Equal(t, "state just before it has been away for long", p.a.turnState(), turnFree)
+		check.Equal(t, "state just before it has been away for long", p.a.turnState(), roleFree)
 		time.Sleep(time.Microsecond)
 		synctest.Wait()
-		check.Equal(t, "state when it has been", p.a.turnState(), turnReceiver)
+		check.Equal(t, "state when it has been", p.a.turnState(), roleReceiver)
 	})
 }
 
@@ -253,11 +253,11 @@ func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
 func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
-		must.Equal(t, "state while the client does something else", p.a.turnState(), turnFree)
-		p.a.turn.prompt.Store(0)                    // it mostly was not quick
-		time.Sleep(2 * p.a.turn.rx.pace.Patience()) // of virtual time
+		must.Equal(t, "state while the client does something else", p.a.turnState(), roleFree)
+		p.a.readerRole.promptScore.Store(0)                           // it mostly was not quick
+		time.Sleep(2 * p.a.readerRole.rx.pollPolicy.BaseSpinBudget()) // of virtual time
 		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
-		check.Equal(t, "state while the client waits", p.a.turnState(), turnReceiver)
+		check.Equal(t, "state while the client waits", p.a.turnState(), roleReceiver)
 		c.Abort("enough")
 		check.Error(t, "of who waits", <-end, net.ErrClosed)
 	})
@@ -288,7 +288,7 @@ func TestClosedLinkIsReadOnce(t *testing.T) {
 		c, d := p.connect(t, nil, nil)
 		go echo(d)
 		warm(t, c)
-		must.Equal(t, "state", p.a.turnState(), turnFree)
+		must.Equal(t, "state", p.a.turnState(), roleFree)
 		p.a.Close()
 		check.That(t, link.closed.Load() != 0, "nobody has read the link since it was closed")
 	})
@@ -311,10 +311,10 @@ func TestLinkThatFailsEndsAssociations(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
 		p := joinPair(t, la, lb, broken{la}, lb)
 		var log bytes.Buffer
-		p.a.journal = newJournal(slog.New(slog.NewTextHandler(&log, nil)))
+		p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(&log, nil)))
 		c, d := p.connect(t, nil, nil)
 		synctest.Wait() // the receive goroutine reads; who asks for the turn then interrupts it
-		check.That(t, !p.a.turn.take(true, true) && p.a.turnState() == turnOver, "it is read on")
+		check.That(t, !p.a.readerRole.takeRole(true, true) && p.a.turnState() == roleEnded, "it is read on")
 		synctest.Wait()
 		check.That(t, c.Err() != nil && d.Err() != nil && strings.Contains(d.Err().Error(), "a cable is out"), "%v, %v", c.Err(), d.Err())
 		check.That(t, strings.Contains(log.String(), `level=ERROR msg="link failed" reason="a cable is out"`), "%s", log.String())
@@ -357,7 +357,7 @@ func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _ := warmPair(t)
 		s, set := p.a.newSignal(), false
-		s.left.Store(p.a.now()) // it is quick to be back
+		s.waitEndedAt.Store(p.a.now()) // it is quick to be back
 		p.a.link.Close()
 		end := blocked(func() error { set = s.Wait(nil, nil); return nil })
 		s.Set()
@@ -370,15 +370,15 @@ func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 func TestWhoWaitsHearsOfBothChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _ := warmPair(t)
-		p.a.turn.prompt.Store(0)
+		p.a.readerRole.promptScore.Store(0)
 		for i := range 4 {
 			s, ends := p.a.newSignal(), [2]chan struct{}{}
 			ends[i%2] = make(chan struct{})
-			s.left.Store(p.a.now().Add(-time.Duration(i/2) * time.Hour)) // the first two are quick to be back
+			s.waitEndedAt.Store(p.a.now().Add(-time.Duration(i/2) * time.Hour)) // the first two are quick to be back
 			end := blocked(func() error { s.Wait(ends[0], ends[1]); return nil })
-			must.Equal(t, "whether it reads", p.a.turn.reader.Load() == s, i < 2)
+			must.Equal(t, "whether it reads", p.a.readerRole.readerSignal.Load() == s, i < 2)
 			close(ends[i%2])
-			p.a.rouse()
+			p.a.wakeLinkReader()
 			synctest.Wait()
 			check.That(t, len(end) == 1, "it does not hear of channel %d", i)
 		}
@@ -403,12 +403,12 @@ func TestWhoTakesAllThatComesReadsTheLink(t *testing.T) {
 				must.Do(c.WriteMsg(make([]byte, 20000), SendInfo{}))(t)
 				synctest.Wait()
 			}
-			want := turnTaken
+			want := roleCaller
 			if answers {
-				want = turnReceiver
+				want = roleReceiver
 			}
-			s := p.b.turn.rx.pace.State()
-			check.That(t, s == pace.Many && p.b.turnState() == want, "packets come %v, turn %d, want %d (answers %v)", s, p.b.turnState(), want, answers)
+			s := p.b.readerRole.rx.pollPolicy.State()
+			check.That(t, s == pace.Concurrent && p.b.turnState() == want, "packets come %v, turn %d, want %d (answers %v)", s, p.b.turnState(), want, answers)
 		})
 	}
 }
@@ -418,10 +418,10 @@ func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
 		synctest.Wait() // all is quiet
-		p.b.turn.rx.pace.Handled(3, 300, 0, false)
+		p.b.readerRole.rx.pollPolicy.RecordHandled(3, 300, 0, false)
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 		synctest.Wait()
-		check.Equal(t, "state", p.b.turnState(), turnReceiver)
+		check.Equal(t, "state", p.b.turnState(), roleReceiver)
 	})
 }
 
@@ -452,7 +452,7 @@ func fed(t *testing.T, linkOf func(*batches) rawio.Link) (*batches, *Conn) {
 	link := &batches{la, make(chan []rawio.Packet)}
 	tr := must.Get(NewTransport(linkOf(link), nil))(t)
 	t.Cleanup(func() { tr.Close() })
-	c := must.Get(tr.connect(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{}))(t)
+	c := must.Get(tr.startAssoc(netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), 1), &Config{}))(t)
 	return link, c
 }
 
@@ -470,10 +470,10 @@ func TestBulkIsToldByTheBatches(t *testing.T) {
 					link.in <- []rawio.Packet{heartbeat(c, "x")}
 				}
 				synctest.Wait()
-				must.That(t, c.t.turn.rx.pace.Lends() > 0, "not lent after one packet at a time")
+				must.That(t, c.t.readerRole.rx.pollPolicy.LendLimit() > 0, "not lent after one packet at a time")
 				link.in <- slices.Repeat([]rawio.Packet{heartbeat(c, string(make([]byte, tt.size)))}, tt.packets)
 				synctest.Wait()
-				check.Equal(t, "lent", c.t.turn.rx.pace.Lends() > 0, tt.lends)
+				check.Equal(t, "lent", c.t.readerRole.rx.pollPolicy.LendLimit() > 0, tt.lends)
 			})
 		})
 	}
@@ -483,15 +483,15 @@ func TestBulkIsToldByTheBatches(t *testing.T) {
 func TestPlainLinkHasNoTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
-		p.b.turn.link = nil
+		p.b.readerRole.interrupter = nil
 		c, d := p.connect(t, nil, nil)
 		go echo(d)
 		warm(t, c)
 		synctest.Wait()
-		check.Equal(t, "state", p.b.turnState(), turnReceiver)
+		check.Equal(t, "state", p.b.turnState(), roleReceiver)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		p.b.rouse() // finds nobody
+		p.b.wakeLinkReader() // finds nobody
 		_, err := d.NextEvent(ctx)
 		check.That(t, err != nil, "an event")
 	})

@@ -27,7 +27,7 @@ type Upper interface {
 
 // Core has change see the options as package assoc has them, and set them.
 func (c *Config) Core(change func(*assoc.Config)) {
-	a := c.core()
+	a := c.assocConfig()
 	change(a)
 	copyOptions(c, a)
 }
@@ -46,10 +46,10 @@ func (g Gate) Lock() (*assoc.Assoc, rawio.Time) { return g.c.lock() }
 func (g Gate) Unlock() { g.c.unlock() }
 
 // UnlockAt is Unlock for who has done so little since now that the clock need not be read again.
-func (g Gate) UnlockAt(now rawio.Time) { g.c.unlockSoon(now) }
+func (g Gate) UnlockAt(now rawio.Time) { g.c.unlockAsOf(now) }
 
 // Peek has look see the association, and takes its gate for that long only: look copies what it wants to know, changes nothing and does not block.
-func (g Gate) Peek(look func(a *assoc.Assoc)) { g.c.peek(look) }
+func (g Gate) Peek(look func(a *assoc.Assoc)) { g.c.peekAssoc(look) }
 
 // Layer is a Transport for the protocol above it.
 type Layer struct{ t *Transport }
@@ -61,10 +61,10 @@ func (t *Transport) Layer() Layer { return Layer{t} }
 func (l Layer) NewSignal() *Signal { return l.t.newSignal() }
 
 // Rouse has a goroutine in Signal.Wait look at its channels.
-func (l Layer) Rouse() { l.t.rouse() }
+func (l Layer) Rouse() { l.t.wakeLinkReader() }
 
 // Journal writes a line about a rare event to TransportConfig.Logger: not under a gate, and never per packet. remote, if it is valid, is the peer
 // that the line is about. With no Logger it does nothing; there are at most 100 lines in a second, 10 of them about one address.
 func (l Layer) Journal(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
-	l.t.tell(level, remote, msg, attrs...)
+	l.t.logLine(level, remote, msg, attrs...)
 }

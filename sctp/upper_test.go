@@ -53,25 +53,25 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 			received, settled := u.received, u.settled.Load()
 			c.lock()
 			if answers > 0 {
-				c.gate.post(&pkt)
+				c.assocLock.enqueuePacket(&pkt)
 			}
 			c.unlock()
 			received, settled = u.received-received, u.settled.Load()-settled
 			check.That(t, received == 1 && settled == 1, "with %d answers: asked %d times, told %d times", answers, received, settled)
 			check.Equal(t, "packets sent", c.Stats().PacketsOut-packets, answers)
 		}
-		used, steps := p.a.Memory().Used, c.steps()
+		used, steps := p.a.Memory().Used, c.workSteps()
 		u.held, u.work = 1<<20, 7
-		check.Equal(t, "its work does not count", c.steps(), steps+7)
+		check.Equal(t, "its work does not count", c.workSteps(), steps+7)
 		pkt := heartbeat(c, "x")
-		c.gate.post(&pkt)
-		c.goOn()
+		c.assocLock.enqueuePacket(&pkt)
+		c.lockAndFlush()
 		check.That(t, p.a.Memory().Used >= used+1<<20, "its memory does not count")
 		a, now := c.lock()
 		a.Abort(now, nil)
-		u.left = ownerBatches
-		more := c.pump(now)
-		check.That(t, more && c.ended && !c.freed, "what it has not taken is given up at the end")
+		u.left = maxBatchesPerHold
+		more := c.flushPending(now)
+		check.That(t, more && c.ended && !c.memoryFreed, "what it has not taken is given up at the end")
 		c.unlock()
 		last := u.events[len(u.events)-1]
 		check.That(t, last == EventDown && p.a.Memory().Used == 0, "events %v, %d octets are held in the end", u.events, p.a.Memory().Used)

@@ -45,7 +45,7 @@ func TestWritersAreServedInOrder(t *testing.T) {
 						d.set(time.Now().Add(time.Millisecond))
 					}
 					go func() {
-						_, err := c.write(make([]byte, n), SendInfo{}, d)
+						_, err := c.writeMessage(make([]byte, n), SendInfo{}, d)
 						check.That(t, (err == os.ErrDeadlineExceeded) == (i == row.gives) && (err == nil) == (i != row.gives), "call %d: %v", i, err)
 						ended <- i
 					}()
@@ -68,7 +68,7 @@ func TestWritersAreServedInOrder(t *testing.T) {
 				check.That(t, slices.Equal(got, want), "messages of %v octets, want %v", got, want)
 				synctest.Wait()
 				c.lock()
-				check.That(t, c.writers == 0 && int(c.writers) == 0, "%d calls still wait", c.writers)
+				check.That(t, c.numWriters == 0 && int(c.numWriters) == 0, "%d calls still wait", c.numWriters)
 				c.unlock()
 			})
 		})
@@ -113,7 +113,7 @@ func TestEventsThatComeTogetherWakeEveryReader(t *testing.T) {
 		synctest.Wait()
 		c.lock()
 		for range readers {
-			c.note(assoc.Event{Kind: assoc.EventMTUChanged})
+			c.queueEvent(assoc.Event{Kind: assoc.EventMTUChanged})
 		}
 		c.unlock()
 		synctest.Wait()

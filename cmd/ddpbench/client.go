@@ -15,103 +15,103 @@ import (
 // client measures against one server: one run for each size.
 type client struct {
 	*options
-	dev *rdma.Device
-	to  netip.AddrPort
-	rep *reporter
-	doc *document // nil: none
+	dev        *rdma.Device
+	serverAddr netip.AddrPort
+	reporter   *reporter
+	document   *document // nil: none
 
-	use     usage
-	steady  steady // of the run that is under way
-	bad     uint64
-	last    *latency
-	started bool
+	usage        usage
+	allocCounter steadyAllocs // of the run that is under way
+	badMessages  uint64
+	lastLatency  *latencyResult
+	startPrinted bool
 }
 
 // errInterrupted is ^C before anything was measured.
 var errInterrupted = errors.New("interrupted before anything was measured")
 
-func (c *client) run(ctx context.Context) (err error) {
-	if c.doc, err = newDocument(c.options, c.rep.link); err != nil {
+func (c *client) measureAllSizes(ctx context.Context) (err error) {
+	if c.document, err = newDocument(c.options, c.reporter.linkName); err != nil {
 		return err
 	}
 	defer func() {
-		if wrote := c.doc.close(&c.use); err == nil {
+		if wrote := c.document.finishReport(&c.usage); err == nil {
 			err = wrote
 		}
 	}()
 	var failed error
-	for _, size := range c.sizes() {
-		if failed = c.runSize(ctx, size); failed != nil || ctx.Err() != nil {
+	for _, size := range c.messageSizes() {
+		if failed = c.measureSize(ctx, size); failed != nil || ctx.Err() != nil {
 			break
 		}
 	}
-	if c.started {
-		c.rep.end(&c.use, c.bad, c.last)
+	if c.startPrinted {
+		c.reporter.printSummary(&c.usage, c.badMessages, c.lastLatency)
 	}
 	switch {
-	case !c.started && ctx.Err() != nil: // then it has failed
+	case !c.startPrinted && ctx.Err() != nil: // then it has failed
 		return errInterrupted
 	case failed != nil:
 		return failed
 	}
-	return c.verdict()
+	return c.contentError()
 }
 
-// verdict says whether what came was what had been sent.
-func (c *client) verdict() error {
-	if c.bad > 0 {
+// contentError says whether what came was what had been sent.
+func (c *client) contentError() error {
+	if c.badMessages > 0 {
 		return errContent
 	}
 	return nil
 }
 
-// runSize runs one size, on QPs of its own.
-func (c *client) runSize(ctx context.Context, size int) error {
+// measureSize runs one size, on QPs of its own.
+func (c *client) measureSize(ctx context.Context, size int) error {
 	p := c.params
-	p.size, p.seed = size, random()
+	p.size, p.seed = size, randomSeed()
 	e, err := newEngine(c.dev, p, true)
 	if err != nil {
 		return err
 	}
 	defer e.close()
-	e.own = c.own
-	if err := c.doc.prepare(e); err != nil {
+	e.ownAssociations = c.ownAssociations
+	if err := c.document.prepareEngine(e); err != nil {
 		return err
 	}
-	if err := c.connect(ctx, e, random()); err != nil {
+	if err := c.connectLanes(ctx, e, randomSeed()); err != nil {
 		return err
 	}
-	if !c.started {
-		c.started = true
-		c.rep.start(e, c.to)
+	if !c.startPrinted {
+		c.startPrinted = true
+		c.reporter.printStart(e, c.serverAddr)
 	}
-	if err := c.measure(ctx, e); err != nil {
+	if err := c.measureConnected(ctx, e); err != nil {
 		return err
 	}
-	e.leave()
+	e.disconnectLanes()
 	return nil
 }
 
-// measure runs what is measured on QPs that are connected.
-func (c *client) measure(ctx context.Context, e *engine) (err error) {
-	if c.doc != nil {
-		e.sampler = watchOver(e)
+// measureConnected runs what is measured on QPs that are connected.
+func (c *client) measureConnected(ctx context.Context, e *engine) (err error) {
+	if c.document != nil {
+		e.sampler = startSampler(e)
 	}
 	// A line is late by three eighths at most when nothing comes, and what comes at the end of an interval is part of it.
-	e.every = c.interval/8 + c.interval/1000
-	c.use.begin(e)
-	if e.lat {
+	e.tickInterval = c.interval/8 + c.interval/1000
+	c.usage.beginRun(e)
+	if e.isLatency {
 		err = c.latencyRun(ctx, e)
 	} else {
 		err = c.bandwidthRun(ctx, e)
 	}
-	c.use.end(e)
-	c.bad += e.bad()
-	return e.ended(err)
+	c.usage.endRun(e)
+	c.badMessages += e.badMessages()
+	return e.sessionError(err)
 }
 
-// ended puts what has ended a session in place of what that led to.
-func (e *engine) ended(err error) error {
+// sessionError puts what has ended a session in place of what that led to.
+func (e *engine) sessionError(err error) error {
 	for _, l := range e.lanes {
 		if why := l.qp.Err(); err != nil && why != nil {
 			return &cli.SessionError{Err: why}
@@ -120,14 +120,14 @@ func (e *engine) ended(err error) error {
 	return err
 }
 
-func random() uint64 {
+func randomSeed() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // which cannot fail
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// connect connects all QPs, and waits for the server no longer than the timeout.
-func (c *client) connect(ctx context.Context, e *engine, run uint64) error {
+// connectLanes connects all QPs, and waits for the server no longer than the timeout.
+func (c *client) connectLanes(ctx context.Context, e *engine, run uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	for i := range e.lanes {
@@ -135,12 +135,12 @@ func (c *client) connect(ctx context.Context, e *engine, run uint64) error {
 		if err != nil {
 			return err
 		}
-		h := hello{params: e.params, run: run, lane: i, target: l.own, tellTo: e.notesTarget()}
-		answer, err := l.qp.Connect(ctx, c.to, h.encode())
+		h := hello{params: e.params, run: run, lane: i, target: l.localTarget, notesTarget: e.notesTarget()}
+		answer, err := l.qp.Connect(ctx, c.serverAddr, h.encode())
 		if err != nil {
 			return err
 		}
-		if err := l.peer.decodeAnswer(answer); err != nil {
+		if err := l.peerTarget.decodeAnswer(answer); err != nil {
 			return err
 		}
 	}
@@ -149,31 +149,31 @@ func (c *client) connect(ctx context.Context, e *engine, run uint64) error {
 
 func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
 	done := func() uint64 { return e.completed }
-	e.tick = c.every(e, done, func(n uint64, took time.Duration, s span) {
-		c.rep.interval(e.size, s, e.rates(n, took), 0)
+	e.onTick = c.intervalTicker(e, done, func(n uint64, took time.Duration, s intervalStats) {
+		c.reporter.printInterval(e.size, s, e.bandwidthOf(n, took), 0)
 	})
-	if err := e.lead(ctx); err != nil {
+	if err := e.leadRun(ctx); err != nil {
 		return err
 	}
-	c.use.Allocs = c.steady.perMessage(done())
-	b := e.bandwidth()
-	b.peak += e.remote.peak
-	b.avg += e.remote.avg
-	b.rate += e.remote.rate
-	c.rep.bandwidth(e.size, b)
-	c.doc.bandwidth(e.size, b)
-	c.doc.end(e, nil)
+	c.usage.Allocs = c.allocCounter.perMessage(done())
+	b := e.ownBandwidth()
+	b.peak += e.remoteBandwidth.peak
+	b.avg += e.remoteBandwidth.avg
+	b.rate += e.remoteBandwidth.rate
+	c.reporter.printBandwidth(e.size, b)
+	c.document.addBandwidth(e.size, b)
+	c.document.addRun(e, nil)
 	return nil
 }
 
-// every returns a function that, called often, watches the allocations, and reports what has been
+// intervalTicker returns a function that, called often, watches the allocations, and reports what has been
 // counted in each interval, if that is wanted. An interval ends with a completion, since many may come at once; where none has come for
 // a quarter of it, it ends without.
-func (c *client) every(e *engine, count func() uint64, report func(n uint64, took time.Duration, s span)) func(time.Time) {
-	c.steady = steady{}
+func (c *client) intervalTicker(e *engine, count func() uint64, report func(n uint64, took time.Duration, s intervalStats)) func(time.Time) {
+	c.allocCounter = steadyAllocs{}
 	begun, seen, again := time.Now(), uint64(0), uint64(0)
 	if c.interval > 0 {
-		again = e.traffic().Retransmits
+		again = e.trafficSoFar().Retransmits
 	}
 	last, came, had := begun, begun, uint64(0)
 	return func(now time.Time) {
@@ -182,10 +182,10 @@ func (c *client) every(e *engine, count func() uint64, report func(n uint64, too
 		if n != had {
 			came, had = now, n
 		}
-		c.steady.look(e, now, n)
+		c.allocCounter.checkHalf(e, now, n)
 		if took := now.Sub(last); c.interval > 0 && took >= c.interval && due {
-			s := span{from: last.Sub(begun).Seconds(), to: now.Sub(begun).Seconds(), retransmits: e.traffic().Retransmits - again}
-			if p, ok := current(e.lanes[0].qp); ok {
+			s := intervalStats{from: last.Sub(begun).Seconds(), to: now.Sub(begun).Seconds(), retransmits: e.trafficSoFar().Retransmits - again}
+			if p, ok := pathInUse(e.lanes[0].qp); ok {
 				s.path, s.paths = pathOf(&p, true), len(e.lanes[0].qp.Paths())
 			}
 			report(n-seen, took, s)
@@ -197,36 +197,36 @@ func (c *client) every(e *engine, count func() uint64, report func(n uint64, too
 func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	h := newHistogram()
 	done := func() uint64 { return uint64(h.TotalCount()) }
-	e.tick = c.every(e, done, func(n uint64, took time.Duration, s span) {
+	e.onTick = c.intervalTicker(e, done, func(n uint64, took time.Duration, s intervalStats) {
 		avg := 0.0 // nothing has been answered
 		if n > 0 {
-			avg = e.trip(took / time.Duration(n))
+			avg = e.tripMicros(took / time.Duration(n))
 		}
-		c.rep.interval(e.size, s, bandwidth{iters: n}, avg)
+		c.reporter.printInterval(e.size, s, bandwidth{iters: n}, avg)
 	})
 	if c.histogram || c.unsorted {
-		e.results = make([]time.Duration, 0, e.iters)
+		e.roundTripTimes = make([]time.Duration, 0, e.iters)
 	}
-	if err := e.pingPong(ctx, h); err != nil {
+	if err := e.runPingPong(ctx, h); err != nil {
 		return err
 	}
-	c.use.Allocs = c.steady.perMessage(done())
-	l, err := e.latency(h)
+	c.usage.Allocs = c.allocCounter.perMessage(done())
+	l, err := e.latencyOf(h)
 	if err != nil {
 		return err
 	}
-	c.last = &l
-	c.rep.latency("result", e.size, l)
-	c.doc.latency(e.size, l)
-	c.doc.end(e, h)
-	if e.results != nil {
-		c.rep.all(e.results)
+	c.lastLatency = &l
+	c.reporter.printLatency("result", e.size, l)
+	c.document.addLatency(e.size, l)
+	c.document.addRun(e, h)
+	if e.roundTripTimes != nil {
+		c.reporter.printAllResults(e.roundTripTimes)
 	}
 	return nil
 }
 
-// leave ends the sessions gracefully, but not for long.
-func (e *engine) leave() {
+// disconnectLanes ends the sessions gracefully, but not for long.
+func (e *engine) disconnectLanes() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	for _, l := range e.lanes {

@@ -18,48 +18,48 @@ import (
 //	                                 verdict, with --verify
 //	                                 report, from the server on the first QP, with -b
 //	                                 notes, from the server on the first QP, for --report
-type ctlKind uint8
+type controlKind uint8
 
 const (
-	ctlGo ctlKind = 1 + iota
-	ctlGrant
-	ctlDone
-	ctlAck
-	ctlVerdict
-	ctlReport
-	ctlNotes
+	controlGo controlKind = 1 + iota
+	controlGrant
+	controlDone
+	controlAck
+	controlVerdict
+	controlReport
+	controlNotes
 )
 
 // control is a control message.
 type control struct {
-	kind      ctlKind
-	stop      bool   // done: the peer should stop too
-	n         uint64 // grant: credits; done, ack: messages; verdict: bad ones; notes: octets
+	kind      controlKind
+	stopToo   bool   // done: the peer should stop too
+	count     uint64 // grant: credits; done, ack: messages; verdict: bad ones; notes: octets
 	bandwidth        // report
 }
 
-const ctlLen = 40
+const controlLen = 40
 
 // maxRate bounds what a peer may report: sums of such figures can be printed.
 const maxRate = 1e12
 
-func (c *control) put(b *[ctlLen]byte) {
+func (c *control) encodeTo(b *[controlLen]byte) {
 	clear(b[:])
 	b[0] = byte(c.kind)
-	if c.stop {
+	if c.stopToo {
 		b[1] = 1
 	}
-	binary.BigEndian.PutUint64(b[8:], c.n)
+	binary.BigEndian.PutUint64(b[8:], c.count)
 	for i, f := range []float64{c.peak, c.avg, c.rate} {
 		binary.BigEndian.PutUint64(b[16+8*i:], math.Float64bits(f))
 	}
 }
 
 func (c *control) decode(b []byte) error {
-	if len(b) != ctlLen || ctlKind(b[0]) < ctlGo || ctlKind(b[0]) > ctlNotes {
+	if len(b) != controlLen || controlKind(b[0]) < controlGo || controlKind(b[0]) > controlNotes {
 		return fmt.Errorf("the peer sent a message of %d octets that is not ddpbench's", len(b))
 	}
-	*c = control{kind: ctlKind(b[0]), stop: b[1]&1 != 0, n: binary.BigEndian.Uint64(b[8:])}
+	*c = control{kind: controlKind(b[0]), stopToo: b[1]&1 != 0, count: binary.BigEndian.Uint64(b[8:])}
 	for i, f := range []*float64{&c.peak, &c.avg, &c.rate} {
 		*f = math.Float64frombits(binary.BigEndian.Uint64(b[16+8*i:]))
 		if !(*f >= 0 && *f <= maxRate) {
@@ -69,21 +69,21 @@ func (c *control) decode(b []byte) error {
 	return nil
 }
 
-// granter is the credit account of a receiver of Sends. Its sender starts with a credit for each slot,
+// creditGranter is the credit account of a receiver of Sends. Its sender starts with a credit for each slot,
 // spends one on each Send, and gets them back in grants. A Send must never find no buffer, as that ends
 // the stream (RFC 5041 section 7.1).
-type granter struct{ slots, owed int }
+type creditGranter struct{ slots, toGrant int }
 
 // arrived: a Send has come, and its buffer is posted again.
-func (g *granter) arrived() { g.owed++ }
+func (g *creditGranter) countArrival() { g.toGrant++ }
 
-// take returns how many credits to grant now, often 0. A grant is half of all credits at least; so there
+// takeGrant returns how many credits to grant now, often 0. A grant is half of all credits at least; so there
 // are never more than two on the way, which is what the sender has buffers for.
-func (g *granter) take() int {
-	if g.owed < (g.slots+1)/2 {
+func (g *creditGranter) takeGrant() int {
+	if g.toGrant < (g.slots+1)/2 {
 		return 0
 	}
-	n := g.owed
-	g.owed = 0
+	n := g.toGrant
+	g.toGrant = 0
 	return n
 }

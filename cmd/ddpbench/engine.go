@@ -17,59 +17,59 @@ import (
 // engine is one end of a run: its QPs, driven by one goroutine through one completion queue.
 type engine struct {
 	params
-	client bool
-	own    bool // an association for each QP
+	client          bool
+	ownAssociations bool // an association for each QP
 
 	dev   *rdma.Device
 	pd    *rdma.PD
 	cq    *rdma.CQ
 	lanes []*lane
 	wcs   [64]rdma.WC
-	wrs   [burst]rdma.SendWR
-	sges  [burst][1]rdma.SGE
+	wrs   [maxBurst]rdma.SendWR
+	sges  [maxBurst][1]rdma.SGE
 
-	begun     bool
-	start     time.Time // of the first message
-	end       time.Time // of the last one, and its acknowledgement
-	deadline  time.Time // no more messages, with a duration
-	completed uint64    // messages, all lanes
-	peak      peak
-	results   []time.Duration     // round trips of a latency run, if all of them are wanted
-	tick      func(now time.Time) // called often, and every so often where that is not 0
-	every     time.Duration
-	watch     turn
+	hasBegun       bool
+	startedAt      time.Time // of the first message
+	endedAt        time.Time // of the last one, and its acknowledgement
+	deadline       time.Time // no more messages, with a duration
+	completed      uint64    // messages, all lanes
+	peak           peak
+	roundTripTimes []time.Duration     // round trips of a latency run, if all of them are wanted
+	onTick         func(now time.Time) // called often, and every so often where that is not 0
+	tickInterval   time.Duration
+	waitContext    periodicContext
 
-	reported bool      // -b: the server's report was sent or has come
-	remote   bandwidth // it
+	reportDone      bool      // -b: the server's report was sent or has come
+	remoteBandwidth bandwidth // it
 
 	// For a report.
-	sampler  *sampler                // of this end, while it looks
-	seen     []timeline.Point        // by it
-	served   *hdrhistogram.Histogram // times from posting to completion, nanoseconds; nil: not wanted
-	notebook *region                 // the server's notes: here, or to be sent
-	tellTo   target                  // the client's, as the server knows it
-	told     bool                    // the notes are here
-	theirs   notes                   // they
+	sampler           *sampler                // of this end, while it looks
+	samples           []timeline.Point        // by it
+	completionTimes   *hdrhistogram.Histogram // times from posting to completion, nanoseconds; nil: not wanted
+	notesRegion       *region                 // the server's notes: here, or to be sent
+	clientNotesTarget target                  // the client's, as the server knows it
+	notesReceived     bool                    // the notes are here
+	serverNotes       notes                   // they
 }
 
-// burst is how many requests are posted under one lock.
-const burst = 32
+// maxBurst is how many requests are posted under one lock.
+const maxBurst = 32
 
-// ctlQueue is what control messages need of the send queue. Grants take maxGrants of it at most.
+// controlQueue is what control messages need of the send queue. Grants take maxGrants of it at most.
 const (
-	ctlQueue  = 2 * ctlBuffers
-	maxGrants = ctlBuffers
+	controlQueue = 2 * controlBuffers
+	maxGrants    = controlBuffers
 )
 
 // Errors of a run.
 var (
-	errLeft  = errors.New("the peer has left in the middle of the run")
-	errStuck = errors.New("the peer does not answer the end of the run")
+	errPeerLeft      = errors.New("the peer has left in the middle of the run")
+	errNoFinalAnswer = errors.New("the peer does not answer the end of the run")
 )
 
 func newEngine(dev *rdma.Device, p params, client bool) (*engine, error) {
 	e := &engine{params: p, client: client, dev: dev, pd: dev.AllocPD(), lanes: make([]*lane, p.qps)}
-	cq, err := dev.CreateCQ(p.qps * p.queues(client).Completions)
+	cq, err := dev.CreateCQ(p.qps * p.queueSizes(client).Completions)
 	if err != nil {
 		return nil, err
 	}
@@ -96,64 +96,64 @@ func (e *engine) close() {
 			l.close()
 		}
 	}
-	e.notebook.close()
-	e.watch.close()
-	e.rest()
+	e.notesRegion.close()
+	e.waitContext.close()
+	e.stopSampler()
 }
 
-// slot is the memory of messages with a number that is slot modulo slots.
-func (e *engine) slot(r *region, slot int) []byte { return r.buf[slot*e.size:][:e.size] }
+// slotBytes is the memory of messages with a number that is slot modulo slots.
+func (e *engine) slotBytes(r *region, slot int) []byte { return r.buf[slot*e.size:][:e.size] }
 
-// wait handles completions: those that are there, or else the next ones.
-func (e *engine) wait(ctx context.Context) error {
+// waitCompletions handles completions: those that are there, or else the next ones.
+func (e *engine) waitCompletions(ctx context.Context) error {
 	for {
 		n, err := e.cq.Poll(e.wcs[:])
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			return e.handle(e.wcs[:n])
+			return e.handleCompletions(e.wcs[:n])
 		}
-		if err := e.cq.Wait(e.watch.within(ctx, e.every)); err != nil {
-			if ctx.Err() != nil || !e.watch.over() {
+		if err := e.cq.Wait(e.waitContext.contextFor(ctx, e.tickInterval)); err != nil {
+			if ctx.Err() != nil || !e.waitContext.hasEnded() {
 				return err
 			}
-			if e.tick != nil { // nothing has come: that is worth a line too
-				e.tick(time.Now())
+			if e.onTick != nil { // nothing has come: that is worth a line too
+				e.onTick(time.Now())
 			}
 		}
 	}
 }
 
-// turn is a context that ends every so often. It is made anew then, and not for each wait, which would cost an allocation for each message.
-type turn struct {
+// periodicContext is a context that ends every so often. It is made anew then, and not for each wait, which would cost an allocation for each message.
+type periodicContext struct {
 	parent, ctx context.Context
-	end         context.CancelFunc
+	cancel      context.CancelFunc
 }
 
-// within returns a context that ends with ctx, or after so long at the latest; 0 is never.
-func (t *turn) within(ctx context.Context, every time.Duration) context.Context {
+// contextFor returns a context that ends with ctx, or after so long at the latest; 0 is never.
+func (t *periodicContext) contextFor(ctx context.Context, every time.Duration) context.Context {
 	if every == 0 {
 		return ctx
 	}
 	if t.parent != ctx || t.ctx.Err() != nil {
 		t.close()
 		t.parent = ctx
-		t.ctx, t.end = context.WithTimeout(ctx, every)
+		t.ctx, t.cancel = context.WithTimeout(ctx, every)
 	}
 	return t.ctx
 }
 
-// over reports whether the time is over.
-func (t *turn) over() bool { return t.ctx != nil && t.ctx.Err() != nil }
+// hasEnded reports whether the time is over.
+func (t *periodicContext) hasEnded() bool { return t.ctx != nil && t.ctx.Err() != nil }
 
-func (t *turn) close() {
-	if t.end != nil {
-		t.end()
+func (t *periodicContext) close() {
+	if t.cancel != nil {
+		t.cancel()
 	}
 }
 
-func (e *engine) handle(wcs []rdma.WC) error {
+func (e *engine) handleCompletions(wcs []rdma.WC) error {
 	before := e.completed
 	for i := range wcs {
 		wc := &wcs[i]
@@ -161,47 +161,47 @@ func (e *engine) handle(wcs []rdma.WC) error {
 		var err error
 		switch {
 		case wc.Status != rdmap.StatusSuccess:
-			err = e.failed(l, wc)
+			err = e.handleFailure(l, wc)
 		case wc.Opcode == rdmap.WCRecv:
-			err = e.received(l, wc)
+			err = e.handleReceive(l, wc)
 		case wc.ID&idControl != 0:
-			l.ctlOut--
-			err = e.regrant(l)
+			l.controlsOutstanding--
+			err = e.grantCredits(l)
 		default:
 			done := l.posted - (l.posted-wc.ID)&idNumber
-			e.completed += done - l.done
-			l.done = done
-			e.took(l)
+			e.completed += done - l.completed
+			l.completed = done
+			e.recordCompletionTimes(l)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if e.completed > before {
-		e.end = time.Now()
-		e.peak.complete(e.completed, e.end)
+		e.endedAt = time.Now()
+		e.peak.recordCompletions(e.completed, e.endedAt)
 	}
 	return nil
 }
 
-// failed handles a request that did not succeed, which means that the session is over.
-func (e *engine) failed(l *lane, wc *rdma.WC) error {
+// handleFailure handles a request that did not succeed, which means that the session is over.
+func (e *engine) handleFailure(l *lane, wc *rdma.WC) error {
 	if err := l.qp.Err(); err != nil {
 		return &cli.SessionError{Err: err}
 	}
 	if wc.Status != rdmap.StatusWRFlushErr {
 		return fmt.Errorf("%v failed: %v", wc.Opcode, wc.Status)
 	}
-	if !e.finished() {
-		return errLeft
+	if !e.isFinished() {
+		return errPeerLeft
 	}
-	l.gone = true
+	l.sessionEnded = true
 	return nil
 }
 
-func (e *engine) received(l *lane, wc *rdma.WC) error {
+func (e *engine) handleReceive(l *lane, wc *rdma.WC) error {
 	i := int(wc.ID & idNumber)
-	msg := l.bufs.buf[i*l.bufLen:][:wc.ByteLen]
+	msg := l.recvBufs.buf[i*l.bufLen:][:wc.ByteLen]
 	if wc.Solicited {
 		var c control
 		err := c.decode(msg)
@@ -211,30 +211,30 @@ func (e *engine) received(l *lane, wc *rdma.WC) error {
 		if err != nil {
 			return err
 		}
-		return e.control(l, &c)
+		return e.handleControl(l, &c)
 	}
-	if err := e.data(l, msg); err != nil {
+	if err := e.handleData(l, msg); err != nil {
 		return err
 	}
-	if e.lat {
-		l.used, l.owes = i, true
+	if e.isLatency {
+		l.usedRecvBuf, l.owesRecv = i, true
 		if e.client {
 			return nil
 		}
-		return e.ping(l)
+		return e.postPing(l)
 	}
 	if err := l.postRecv(i); err != nil {
 		return err
 	}
-	l.grant.arrived()
-	return e.regrant(l)
+	l.granter.countArrival()
+	return e.grantCredits(l)
 }
 
-// data takes a message that came by Send, or the notification of one that was written.
-func (e *engine) data(l *lane, msg []byte) error {
-	notice := e.verb == verbWrite && e.lat
+// handleData takes a message that came by Send, or the notification of one that was written.
+func (e *engine) handleData(l *lane, msg []byte) error {
+	notice := e.verb == verbWrite && e.isLatency
 	switch {
-	case !e.role(e.client).passive || e.verb != verbSend && !notice:
+	case !e.roleOf(e.client).passive || e.verb != verbSend && !notice:
 		return errors.New("the peer sends data where it should not")
 	case notice && len(msg) != 1, !notice && len(msg) != e.size:
 		return fmt.Errorf("the peer sent %d octets", len(msg))
@@ -242,125 +242,127 @@ func (e *engine) data(l *lane, msg []byte) error {
 		if notice {
 			msg = l.dst.buf
 		}
-		seed := e.slotSeed(l.index, !e.client, int(l.got%uint64(e.slots())))
-		if !same(msg, seed) {
-			l.bad++
+		seed := e.slotSeed(l.index, !e.client, int(l.received%uint64(e.slotCount())))
+		if !hasContent(msg, seed) {
+			l.badMessages++
 		}
-		spoil(msg, seed) // so that the next message is not mistaken for this one
+		spoilContent(msg, seed) // so that the next message is not mistaken for this one
 	}
-	l.got++
+	l.received++
 	return nil
 }
 
-// regrant gives the peer credits, if it is time.
-func (e *engine) regrant(l *lane) error {
-	if l.ctlOut >= maxGrants {
+// grantCredits gives the peer credits, if it is time.
+func (e *engine) grantCredits(l *lane) error {
+	if l.controlsOutstanding >= maxGrants {
 		return nil // when one of them completes
 	}
-	if n := l.grant.take(); n > 0 {
-		return l.sendControl(control{kind: ctlGrant, n: uint64(n)})
+	if n := l.granter.takeGrant(); n > 0 {
+		return l.sendControl(control{kind: controlGrant, count: uint64(n)})
 	}
 	return nil
 }
 
-// control handles a control message.
-func (e *engine) control(l *lane, c *control) error {
+// handleControl handles a control message.
+func (e *engine) handleControl(l *lane, c *control) error {
 	switch c.kind {
-	case ctlGo:
-		if e.client || l.begun {
+	case controlGo:
+		if e.client || l.hasBegun {
 			return errors.New("the peer begins what is under way")
 		}
-		l.begun = true
-		e.begin(time.Now())
-		if e.both {
-			l.left = e.total()
+		l.hasBegun = true
+		e.startClock(time.Now())
+		if e.bidirectional {
+			l.toPost = e.messagesPerQP()
 		}
-	case ctlGrant:
-		if c.n > uint64(e.slots()-l.credits) {
-			return fmt.Errorf("the peer grants %d credits, more than there are", c.n)
+	case controlGrant:
+		if c.count > uint64(e.slotCount()-l.credits) {
+			return fmt.Errorf("the peer grants %d credits, more than there are", c.count)
 		}
-		l.credits += int(c.n)
-	case ctlDone:
-		return e.peerDone(l, c)
-	case ctlAck:
-		if !l.closing || c.n != l.posted {
-			return fmt.Errorf("the peer acknowledges %d messages, %d were sent", c.n, l.posted)
+		l.credits += int(c.count)
+	case controlDone:
+		return e.handlePeerDone(l, c)
+	case controlAck:
+		if !l.doneSent || c.count != l.posted {
+			return fmt.Errorf("the peer acknowledges %d messages, %d were sent", c.count, l.posted)
 		}
-		l.acked = true
-		l.judged = l.judged || !e.verify
-		if !e.verb.pulls() || l.done < l.posted {
-			e.end = time.Now()
+		l.doneAcked = true
+		l.verdictKnown = l.verdictKnown || !e.verify
+		if !e.verb.isPull() || l.completed < l.posted {
+			e.endedAt = time.Now()
 		}
-		e.completed += l.posted - l.done // the last ones need not have asked for a completion
-		l.done = l.posted
-		if e.verb == verbRead && e.verify && !e.lat {
-			l.bad += e.check(l, l.posted)
+		e.completed += l.posted - l.completed // the last ones need not have asked for a completion
+		l.completed = l.posted
+		if e.verb == verbRead && e.verify && !e.isLatency {
+			l.badMessages += e.countBadSlots(l, l.posted)
 		}
-	case ctlVerdict:
-		l.judged = true
-		l.bad += c.n
-	case ctlReport:
-		e.reported, e.remote = true, c.bandwidth
-	case ctlNotes:
-		return e.noted(c.n)
+	case controlVerdict:
+		l.verdictKnown = true
+		l.badMessages += c.count
+	case controlReport:
+		e.reportDone, e.remoteBandwidth = true, c.bandwidth
+	case controlNotes:
+		return e.receiveNotes(c.count)
 	}
 	return nil
 }
 
-// peerDone answers the end of what the peer transmits on a lane.
-func (e *engine) peerDone(l *lane, c *control) error {
-	if l.peerDone || !l.begun || !e.role(e.client).passive {
+// handlePeerDone answers the end of what the peer transmits on a lane.
+func (e *engine) handlePeerDone(l *lane, c *control) error {
+	if l.peerDone || !l.hasBegun || !e.roleOf(e.client).passive {
 		return errors.New("the peer ended what it had not begun")
 	}
-	if e.verb == verbSend && c.n != l.got {
-		return fmt.Errorf("%d messages came of %d", l.got, c.n)
+	if e.verb == verbSend && c.count != l.received {
+		return fmt.Errorf("%d messages came of %d", l.received, c.count)
 	}
-	if c.stop {
-		l.left = 0
+	if c.stopToo {
+		l.toPost = 0
 	}
-	l.peerDone, l.got = true, c.n
-	if !e.client && !e.both {
-		e.end = time.Now()
+	l.peerDone, l.received = true, c.count
+	if !e.client && !e.bidirectional {
+		e.endedAt = time.Now()
 	}
-	if err := l.sendControl(control{kind: ctlAck, n: c.n}); err != nil || !e.verify {
+	if err := l.sendControl(control{kind: controlAck, count: c.count}); err != nil || !e.verify {
 		return err
 	}
-	if e.verb == verbWrite && !e.lat {
-		l.bad += e.check(l, c.n)
+	if e.verb == verbWrite && !e.isLatency {
+		l.badMessages += e.countBadSlots(l, c.count)
 	}
-	return l.sendControl(control{kind: ctlVerdict, n: l.bad})
+	return l.sendControl(control{kind: controlVerdict, count: l.badMessages})
 }
 
-// check looks at the regions that n messages were placed in, and returns how many have wrong content.
-func (e *engine) check(l *lane, n uint64) (bad uint64) {
-	for slot := range int(min(n, uint64(e.slots()))) {
-		if !same(e.slot(l.dst, slot), e.slotSeed(l.index, !e.client, slot)) {
+// countBadSlots looks at the regions that n messages were placed in, and returns how many have wrong content.
+func (e *engine) countBadSlots(l *lane, n uint64) (bad uint64) {
+	for slot := range int(min(n, uint64(e.slotCount()))) {
+		if !hasContent(e.slotBytes(l.dst, slot), e.slotSeed(l.index, !e.client, slot)) {
 			bad++
 		}
 	}
 	return bad
 }
 
-// finished reports whether all has been said.
-func (e *engine) finished() bool { return e.over() && (!e.client || !e.notes || e.told) }
+// isFinished reports whether all has been said.
+func (e *engine) isFinished() bool {
+	return e.messagesFinished() && (!e.client || !e.wantsNotes || e.notesReceived)
+}
 
-// over reports whether all has been said of the messages.
-func (e *engine) over() bool {
-	r := e.role(e.client)
-	active := r.active && (e.client || e.both)
-	passive := r.passive && (!e.client || e.both)
+// messagesFinished reports whether all has been said of the messages.
+func (e *engine) messagesFinished() bool {
+	r := e.roleOf(e.client)
+	active := r.active && (e.client || e.bidirectional)
+	passive := r.passive && (!e.client || e.bidirectional)
 	for _, l := range e.lanes {
-		if active && !(l.acked && l.judged) || passive && !l.peerDone {
+		if active && !(l.doneAcked && l.verdictKnown) || passive && !l.peerDone {
 			return false
 		}
 	}
-	return !e.both || e.reported
+	return !e.bidirectional || e.reportDone
 }
 
-// bad is the number of messages with wrong content, all lanes.
-func (e *engine) bad() (n uint64) {
+// badMessages is the number of messages with wrong content, all lanes.
+func (e *engine) badMessages() (n uint64) {
 	for _, l := range e.lanes {
-		n += l.bad
+		n += l.badMessages
 	}
 	return n
 }

@@ -24,7 +24,7 @@ import (
 func TestCreditsNeverExceedTheSlotsAndAllAreUsed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for slots := 1; slots <= 20; slots++ {
-		g := granter{slots: slots}
+		g := creditGranter{slots: slots}
 		credits, flying, sent, granted := slots, 0, 0, 0
 		var grants []int
 		for sent < 2000 {
@@ -37,8 +37,8 @@ func TestCreditsNeverExceedTheSlotsAndAllAreUsed(t *testing.T) {
 					sent++
 				case step == 1 && flying > 0:
 					flying--
-					g.arrived()
-					if n := g.take(); n > 0 {
+					g.countArrival()
+					if n := g.takeGrant(); n > 0 {
 						grants, granted = append(grants, n), granted+n
 					}
 				case step == 2 && len(grants) > 0:
@@ -55,7 +55,7 @@ func TestCreditsNeverExceedTheSlotsAndAllAreUsed(t *testing.T) {
 			must.That(t, moved, "%d slots: stuck after %d messages", slots, sent)
 			must.That(t, flying <= slots, "%d slots: %d messages under way", slots, flying)
 			must.That(t, len(grants) <= 2, "%d slots: %d grants under way", slots, len(grants))
-			must.Equal(t, "slots: credits in all", credits+flying+g.owed+granted, slots)
+			must.Equal(t, "slots: credits in all", credits+flying+g.toGrant+granted, slots)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestCreditsOnTheWire(t *testing.T) {
 		for _, args := range []string{"-s 1", "-s 3000 --mtu 1500", "-s 1 -b", "-s 3000 --mtu 1500 -b -q 2"} {
 			t.Run("depth "+depth+" "+args, func(t *testing.T) {
 				_, errs, code := bench(t, append(strings.Fields(args), "send", "--self", "--link", "mem", "-n", "200", "-t", depth, "--verify")...)
-				check.That(t, code == exitWell, "exit code %d: %s", code, errs)
+				check.That(t, code == exitOK, "exit code %d: %s", code, errs)
 			})
 		}
 	}
@@ -84,12 +84,12 @@ func TestVerifyFinds(t *testing.T) {
 			if e.verb == verbRead {
 				e.seed++
 			} else {
-				e.slot(e.lanes[0].src, 0)[99] ^= 1
+				e.slotBytes(e.lanes[0].src, 0)[99] ^= 1
 			}
-			must.OK(t, c.measure(t.Context(), e))
-			err := c.verdict()
+			must.OK(t, c.measureConnected(t.Context(), e))
+			err := c.contentError()
 			check.That(t, exitCode(err) == exitBad, "wrong content was not found: %v", err)
-			e.leave()
+			e.disconnectLanes()
 			for _, l := range e.lanes {
 				check.That(t, l.qp.State() != rdma.StateRTS, "a session is left without a word")
 			}
@@ -99,7 +99,7 @@ func TestVerifyFinds(t *testing.T) {
 
 func TestServerRefuses(t *testing.T) {
 	x := newLab(t)
-	x.server.patience = 0
+	x.server.placeTimeout = 0
 	connect := func(t *testing.T, h hello) (*engine, error) {
 		e := must.Get(newEngine(x.dev, h.params, true))(t)
 		t.Cleanup(e.close)
@@ -142,41 +142,41 @@ func TestServerRefuses(t *testing.T) {
 		}
 		x.server.mu.Unlock()
 		from := netip.AddrPortFrom(key.addr, 1)
-		_, _, freed, _ := x.server.find(key, from, &h)
+		_, _, freed, _ := x.server.findRun(key, from, &h)
 		must.That(t, freed != nil, "a client without a place is not told when there is one")
 		got := make(chan error)
 		go func() {
-			_, _, err := x.server.await(t.Context(), time.Hour, key, from, &h)
+			_, _, err := x.server.awaitRun(t.Context(), time.Hour, key, from, &h)
 			got <- err
 		}()
-		ends.leave()
+		ends.disconnectLanes()
 		err := <-got
 		check.That(t, err == nil, "it waits for a place that comes free, and hears %v", err)
 	})
 	t.Run("more memory than it has left", func(t *testing.T) {
-		used := x.server.places.Used()
+		used := x.server.runQuota.UsedUnits()
 		for i := range byte(40) { // each half of what those before have left
 			addr := netip.AddrFrom4([4]byte{192, 0, 2, 100 + i})
 			for half := int64(maxServeMemory / 2); half > 0; {
-				if !x.server.memory.Take(addr, half) {
+				if !x.server.memoryQuota.TryAcquire(addr, half) {
 					half /= 2
 				}
 			}
 		}
 		h := one
 		h.run = 2000
-		_, _, _, err := x.server.find(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &h)
-		check.That(t, err != nil && strings.Contains(err.Error(), "has no memory for another") && x.server.places.Used() == used, "%v, %d places taken, %d before", err, x.server.places.Used(), used)
+		_, _, _, err := x.server.findRun(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &h)
+		check.That(t, err != nil && strings.Contains(err.Error(), "has no memory for another") && x.server.runQuota.UsedUnits() == used, "%v, %d places taken, %d before", err, x.server.runQuota.UsedUnits(), used)
 	})
 	t.Run("a run that its device has no room for", func(t *testing.T) {
 		s := newLab(t, nil, &rdma.Config{Limits: rdma.Limits{MaxCQE: 1}}).server
-		_, _, freed, err := s.find(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &one)
-		check.That(t, err != nil && freed == nil && s.places.Used() == 0 && s.memory.Used() == 0, "%v, %d places and %d octets are taken", err, s.places.Used(), s.memory.Used())
+		_, _, freed, err := s.findRun(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &one)
+		check.That(t, err != nil && freed == nil && s.runQuota.UsedUnits() == 0 && s.memoryQuota.UsedUnits() == 0, "%v, %d places and %d octets are taken", err, s.runQuota.UsedUnits(), s.memoryQuota.UsedUnits())
 	})
 	t.Run("a QP of a run that has ended", func(t *testing.T) {
-		err := (&clientRun{over: true}).add(nil, &one)
+		err := (&clientRun{hasEnded: true}).acceptQP(nil, &one)
 		check.That(t, err != nil && strings.Contains(err.Error(), "ended already"), "got %v", err)
-		check.Equal(t, "end of a run whose QPs have not all come when the server ends", (&clientRun{}).follow(must.Ended()), errStopped)
+		check.Equal(t, "end of a run whose QPs have not all come when the server ends", (&clientRun{}).followClient(must.Ended()), errServerStopped)
 	})
 	t.Run("what is no request", func(t *testing.T) {
 		pd := x.dev.AllocPD()
@@ -195,25 +195,25 @@ func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
 	x := newLab(t)
 	_, e := x.connected(t, "write", "-n", "7", "-t", "6")
 	l := e.lanes[0]
-	l.left, e.begun = 7, true
-	every := uint64(e.moderation())
-	for l.left > 0 {
-		n := min(int(l.left), 3)
-		must.OK(t, e.post(l, n))
+	l.toPost, e.hasBegun = 7, true
+	every := uint64(e.completionInterval())
+	for l.toPost > 0 {
+		n := min(int(l.toPost), 3)
+		must.OK(t, e.postMessages(l, n))
 		for i := range n {
 			number := l.posted - uint64(n-i) + 1
 			asks := e.wrs[i].Flags&rdma.Unsignaled == 0
 			check.That(t, asks == (number%every == 0 || number == 7), "message %d of 7, every %d: it asks %v", number, every, asks)
 		}
 	}
-	l.done, l.closing, e.completed = 5, true, 5
-	must.OK(t, e.control(l, &control{kind: ctlAck, n: 7}))
-	check.That(t, e.completed == 7 && l.done == 7 && l.acked && l.judged, "%d messages completed, %d of the lane, acknowledged %v, judged %v", e.completed, l.done, l.acked, l.judged)
+	l.completed, l.doneSent, e.completed = 5, true, 5
+	must.OK(t, e.handleControl(l, &control{kind: controlAck, count: 7}))
+	check.That(t, e.completed == 7 && l.completed == 7 && l.doneAcked && l.verdictKnown, "%d messages completed, %d of the lane, acknowledged %v, judged %v", e.completed, l.completed, l.doneAcked, l.verdictKnown)
 	for _, v := range []verb{verbRead, verbWrite} {
 		for _, done := range []uint64{6, 7} { // what was read has come when it completes, what was written when it is acknowledged
-			e, l := &engine{params: params{verb: v}}, &lane{closing: true, posted: 7, done: done}
-			must.OK(t, e.control(l, &control{kind: ctlAck, n: 7}))
-			check.That(t, e.end.IsZero() == (v == verbRead && done == 7), "%v, %d of 7 complete: the end is %v", v, done, e.end)
+			e, l := &engine{params: params{verb: v}}, &lane{doneSent: true, posted: 7, completed: done}
+			must.OK(t, e.handleControl(l, &control{kind: controlAck, count: 7}))
+			check.That(t, e.endedAt.IsZero() == (v == verbRead && done == 7), "%v, %d of 7 complete: the end is %v", v, done, e.endedAt)
 		}
 	}
 }
@@ -221,9 +221,9 @@ func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
 // A port that another program has ends the tool.
 func TestPortOfAnotherProgram(t *testing.T) {
 	for _, args := range []string{"write -p 7", "write -p 7 --self"} {
-		o := must.Get(parse(strings.Fields(args), io.Discard))(t)
+		o := must.Get(parseArgs(strings.Fields(args), io.Discard))(t)
 		o.link.Opener = mempair.Taken(t, 7)
-		check.Error(t, args, o.run(t.Context(), io.Discard), rawio.ErrPortInUse)
+		check.Error(t, args, o.runMode(t.Context(), io.Discard), rawio.ErrPortInUse)
 	}
 }
 
@@ -245,43 +245,52 @@ func TestHostilePeer(t *testing.T) {
 		give   func(e *engine, l *lane) error
 		want   string
 	}{
-		{"an answer that is too long", server, true, func(e *engine, l *lane) error { return new(target).decodeAnswer(append(new(target).answer(), 0)) }, "not a ddpbench"},
+		{"an answer that is too long", server, true, func(e *engine, l *lane) error { return new(target).decodeAnswer(append(new(target).encodeAnswer(), 0)) }, "not a ddpbench"},
 		{"an answer of something else", server, true, func(e *engine, l *lane) error { return new(target).decodeAnswer(make([]byte, answerLen)) }, "not a ddpbench"},
 		{"control of a wrong length", server, true, func(e *engine, l *lane) error { return new(control).decode(make([]byte, 39)) }, "not ddpbench's"},
 		{"control of an unknown kind", server, true, func(e *engine, l *lane) error { return new(control).decode(append([]byte{9}, make([]byte, 39)...)) }, "not ddpbench's"},
 		{"a bandwidth that is none", server, true, func(e *engine, l *lane) error {
-			b := append([]byte{byte(ctlReport)}, make([]byte, 39)...)
+			b := append([]byte{byte(controlReport)}, make([]byte, 39)...)
 			copy(b[16:], "\xff\xff\xff\xff")
 			return new(control).decode(b)
 		}, "a bandwidth of NaN"},
-		{"more credits than buffers", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlGrant, n: 1}) }, "grants 1 credits"},
+		{"more credits than buffers", server, true, func(e *engine, l *lane) error { return e.handleControl(l, &control{kind: controlGrant, count: 1}) }, "grants 1 credits"},
 		{"credits that wrap", server, true, func(e *engine, l *lane) error {
 			l.credits = 0
-			return e.control(l, &control{kind: ctlGrant, n: 1 << 63})
+			return e.handleControl(l, &control{kind: controlGrant, count: 1 << 63})
 		}, "grants 9223372036854775808"},
-		{"an answer before the end", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlAck}) }, "acknowledges 0"},
-		{"a go for the client", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlGo}) }, "under way"},
-		{"an end for the client", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlDone}) }, "had not begun"},
-		{"data for a client that sends", server, true, func(e *engine, l *lane) error { return e.data(l, make([]byte, 100)) }, "where it should not"},
-		{"notes that nobody has asked for", server, true, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlNotes}) }, "0 octets that nobody"},
+		{"an answer before the end", server, true, func(e *engine, l *lane) error { return e.handleControl(l, &control{kind: controlAck}) }, "acknowledges 0"},
+		{"a go for the client", server, true, func(e *engine, l *lane) error { return e.handleControl(l, &control{kind: controlGo}) }, "under way"},
+		{"an end for the client", server, true, func(e *engine, l *lane) error { return e.handleControl(l, &control{kind: controlDone}) }, "had not begun"},
+		{"data for a client that sends", server, true, func(e *engine, l *lane) error { return e.handleData(l, make([]byte, 100)) }, "where it should not"},
+		{"notes that nobody has asked for", server, true, func(e *engine, l *lane) error { return e.handleControl(l, &control{kind: controlNotes}) }, "0 octets that nobody"},
 		{"notes longer than their memory", server, true, func(e *engine, l *lane) error {
-			e.notes = true
-			return e.control(l, &control{kind: ctlNotes, n: notesLen + 1})
+			e.wantsNotes = true
+			return e.handleControl(l, &control{kind: controlNotes, count: maxNotesLen + 1})
 		}, "131073 octets that nobody"},
-		{"notes for a server", server, false, func(e *engine, l *lane) error { e.notes = true; return e.control(l, &control{kind: ctlNotes}) }, "nobody has asked"},
-		{"a go twice", server, false, func(e *engine, l *lane) error { l.begun = true; return e.control(l, &control{kind: ctlGo}) }, "under way"},
-		{"an end before go", server, false, func(e *engine, l *lane) error { return e.control(l, &control{kind: ctlDone}) }, "had not begun"},
+		{"notes for a server", server, false, func(e *engine, l *lane) error {
+			e.wantsNotes = true
+			return e.handleControl(l, &control{kind: controlNotes})
+		}, "nobody has asked"},
+		{"a go twice", server, false, func(e *engine, l *lane) error {
+			l.hasBegun = true
+			return e.handleControl(l, &control{kind: controlGo})
+		}, "under way"},
+		{"an end before go", server, false, func(e *engine, l *lane) error { return e.handleControl(l, &control{kind: controlDone}) }, "had not begun"},
 		{"an end twice", server, false, func(e *engine, l *lane) error {
-			l.begun, l.peerDone = true, true
-			return e.control(l, &control{kind: ctlDone})
+			l.hasBegun, l.peerDone = true, true
+			return e.handleControl(l, &control{kind: controlDone})
 		}, "had not begun"},
-		{"an end after fewer messages than it says", server, false, func(e *engine, l *lane) error { l.begun = true; return e.control(l, &control{kind: ctlDone, n: 5}) }, "0 messages came of 5"},
-		{"data shorter than agreed", server, false, func(e *engine, l *lane) error { return e.data(l, make([]byte, 99)) }, "sent 99 octets"},
-		{"data in a test of writes", params{verb: verbWrite, size: 100, depth: 4, qps: 1, iters: 10}, false, func(e *engine, l *lane) error { return e.data(l, make([]byte, 40)) }, "where it should not"},
+		{"an end after fewer messages than it says", server, false, func(e *engine, l *lane) error {
+			l.hasBegun = true
+			return e.handleControl(l, &control{kind: controlDone, count: 5})
+		}, "0 messages came of 5"},
+		{"data shorter than agreed", server, false, func(e *engine, l *lane) error { return e.handleData(l, make([]byte, 99)) }, "sent 99 octets"},
+		{"data in a test of writes", params{verb: verbWrite, size: 100, depth: 4, qps: 1, iters: 10}, false, func(e *engine, l *lane) error { return e.handleData(l, make([]byte, 40)) }, "where it should not"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := &engine{params: tt.p, client: tt.client}
-			l := &lane{credits: e.slots(), grant: granter{slots: e.slots()}}
+			l := &lane{credits: e.slotCount(), granter: creditGranter{slots: e.slotCount()}}
 			e.lanes = []*lane{l}
 			err := tt.give(e, l)
 			check.That(t, err != nil && strings.Contains(err.Error(), tt.want), "got %v, want %q", err, tt.want)
@@ -296,25 +305,25 @@ func TestEachMessageIsJudgedByItself(t *testing.T) {
 	e.lanes = []*lane{l}
 	for i, bad := range []uint64{0, 1, 1, 2} {
 		if i%2 == 0 {
-			fill(msg, e.slotSeed(0, true, 0))
+			fillContent(msg, e.slotSeed(0, true, 0))
 		}
-		err := e.data(l, msg)
-		check.That(t, err == nil && e.bad() == bad && l.got == uint64(i+1), "message %d: %d are bad, %v", i, e.bad(), err)
+		err := e.handleData(l, msg)
+		check.That(t, err == nil && e.badMessages() == bad && l.received == uint64(i+1), "message %d: %d are bad, %v", i, e.badMessages(), err)
 	}
-	for _, first := range []*lane{{}, {acked: true}, {judged: true}} { // the second has said all
-		e.lanes = []*lane{first, {acked: true, judged: true}}
-		check.That(t, e.conclude(false) == nil && !e.reported, "it reports when the first is as %+v", first)
+	for _, first := range []*lane{{}, {doneAcked: true}, {verdictKnown: true}} { // the second has said all
+		e.lanes = []*lane{first, {doneAcked: true, verdictKnown: true}}
+		check.That(t, e.announceDone(false) == nil && !e.reportDone, "it reports when the first is as %+v", first)
 	}
-	e.reported, e.lanes = true, e.lanes[1:]
-	check.Equal(t, "end of what was reported", e.conclude(false), nil)
+	e.reportDone, e.lanes = true, e.lanes[1:]
+	check.Equal(t, "end of what was reported", e.announceDone(false), nil)
 	e.client, e.lanes = true, []*lane{l}
-	must.OK(t, e.control(l, &control{kind: ctlVerdict, n: 5}))
-	check.That(t, e.bad() == 7 && !e.finished(), "%d are bad, finished %v", e.bad(), e.finished())
+	must.OK(t, e.handleControl(l, &control{kind: controlVerdict, count: 5}))
+	check.That(t, e.badMessages() == 7 && !e.isFinished(), "%d are bad, finished %v", e.badMessages(), e.isFinished())
 	begun := time.Unix(1000, 0)
 	e.duration = time.Second
-	e.begin(begun)
-	e.begin(begun.Add(1)) // by another lane
-	check.That(t, e.start == begun && e.deadline == begun.Add(time.Second), "from %v to %v", e.start, e.deadline)
+	e.startClock(begun)
+	e.startClock(begun.Add(1)) // by another lane
+	check.That(t, e.startedAt == begun && e.deadline == begun.Add(time.Second), "from %v to %v", e.startedAt, e.deadline)
 }
 
 // What an end has no room for ends the run on both ends, with an error, and nothing stays behind.
@@ -325,7 +334,7 @@ func TestRunThatOneEndHasNoRoomFor(t *testing.T) {
 			cfg[server] = &rdma.Config{Limits: limits}
 			x := newLab(t, cfg[:]...)
 			for _, args := range []string{"write -q 2 -b", "send -q 2 -b", "read -q 2 -b"} {
-				err := x.client(t, append(strings.Fields(args), "-n", "10", "-s", "64", "-t", "16")...).run(t.Context())
+				err := x.client(t, append(strings.Fields(args), "-n", "10", "-s", "64", "-t", "16")...).measureAllSizes(t.Context())
 				check.That(t, err != nil, "%s with %+v: no error", args, limits)
 			}
 			eventually(t, "all QPs are gone", func() bool { return len(x.dev.QPs())+len(x.server.dev.QPs()) == 0 })
@@ -340,22 +349,22 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 		c, e := x.connected(t, strings.Fields(args)...)
 		l := e.lanes[0]
 		l.qp.Close()
-		l.begun, l.left = true, 1
-		post, end, recv := e.post(l, 1), e.conclude(false), l.postRecv(0)
+		l.hasBegun, l.toPost = true, 1
+		post, end, recv := e.postMessages(l, 1), e.announceDone(false), l.postRecv(0)
 		check.That(t, post != nil && end != nil && recv != nil, "%s: %v, %v, %v", args, post, end, recv)
-		err := c.measure(t.Context(), e)
-		e.both, l.peerDone = true, false
-		check.That(t, err != nil && e.peerDone(l, &control{n: l.got}) != nil, "%s: no error", args)
+		err := c.measureConnected(t.Context(), e)
+		e.bidirectional, l.peerDone = true, false
+		check.That(t, err != nil && e.handlePeerDone(l, &control{count: l.received}) != nil, "%s: no error", args)
 	}
 	_, e := x.connected(t, "send", "--lat", "-n", "9")
 	l := e.lanes[0]
-	e.tick = func(time.Time) { l.qp.Close() } // behind the first round trip
-	must.OK(t, l.sendControl(control{kind: ctlGo}))
-	check.That(t, e.roundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips go on")
-	check.That(t, e.roundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips begin")
+	e.onTick = func(time.Time) { l.qp.Close() } // behind the first round trip
+	must.OK(t, l.sendControl(control{kind: controlGo}))
+	check.That(t, e.measureRoundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips go on")
+	check.That(t, e.measureRoundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips begin")
 	_, e = x.connected(t, "read", "--lat", "-n", "9")
-	e.tick = func(time.Time) { e.size = 1 << 30 } // of which nothing is registered
-	check.That(t, e.roundTrips(t.Context(), e.lanes[0], newHistogram()) != nil, "a message cannot be posted and the round trips go on")
+	e.onTick = func(time.Time) { e.size = 1 << 30 } // of which nothing is registered
+	check.That(t, e.measureRoundTrips(t.Context(), e.lanes[0], newHistogram()) != nil, "a message cannot be posted and the round trips go on")
 }
 
 // TestFailedRequest: an error status ends the run unless all was said.
@@ -363,12 +372,12 @@ func TestFailedRequest(t *testing.T) {
 	x := newLab(t)
 	_, e := x.connected(t, "write", "-n", "10")
 	l := e.lanes[0]
-	check.Error(t, "flushed in the middle", e.failed(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}), errLeft)
-	err := e.failed(l, &rdma.WC{Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCWrite})
+	check.Error(t, "flushed in the middle", e.handleFailure(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}), errPeerLeft)
+	err := e.handleFailure(l, &rdma.WC{Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCWrite})
 	check.That(t, err != nil && strings.Contains(err.Error(), "RDMA Write failed: remote access error"), "refused: %v", err)
-	l.acked, l.judged = true, true
-	check.Error(t, "flushed at the end", e.failed(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}), nil)
-	check.That(t, l.gone, "flushed at the end: %+v", l)
+	l.doneAcked, l.verdictKnown = true, true
+	check.Error(t, "flushed at the end", e.handleFailure(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}), nil)
+	check.That(t, l.sessionEnded, "flushed at the end: %+v", l)
 }
 
 // Both ends, of any two releases, agree what is in a message, and no two messages of a run are the same.
@@ -383,20 +392,20 @@ func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
 			}
 		}
 	}
-	check.Equal(t, "words of the reference implementation of SplitMix64", [2]uint64{word(1234567, 0), word(1234567, 4)}, [2]uint64{6457827717110365317, 16408922859458223821})
+	check.Equal(t, "words of the reference implementation of SplitMix64", [2]uint64{contentWord(1234567, 0), contentWord(1234567, 4)}, [2]uint64{6457827717110365317, 16408922859458223821})
 	const seed = 13 // its first octet is 0xff
 	for _, n := range []int{0, 1, 7, 8, 9, 100, 4096} {
 		b := make([]byte, n)
-		fill(b, seed)
-		check.That(t, same(b, seed), "%d octets are not what they were filled with", n)
-		check.That(t, n < 8 || !same(b, seed+1), "%d octets are the same for two seeds", n)
+		fillContent(b, seed)
+		check.That(t, hasContent(b, seed), "%d octets are not what they were filled with", n)
+		check.That(t, n < 8 || !hasContent(b, seed+1), "%d octets are the same for two seeds", n)
 		for i := range b {
 			b[i] ^= 0x10
-			check.That(t, !same(b, seed), "a flipped bit in octet %d of %d is not seen", i, n)
+			check.That(t, !hasContent(b, seed), "a flipped bit in octet %d of %d is not seen", i, n)
 			b[i] ^= 0x10
 		}
 		good := append([]byte(nil), b...)
-		spoil(b, seed)
+		spoilContent(b, seed)
 		for i := range b {
 			check.That(t, b[i] != good[i], "octet %d of %d is as it should be in spoiled memory", i, n)
 		}

@@ -25,9 +25,9 @@ var serverAddr, clientAddr = netip.MustParseAddr("10.0.0.1"), netip.MustParseAdd
 
 // runs one end of the tool over a simulated network.
 func runs(ctx context.Context, t *testing.T, n *simlink.Net, addr netip.Addr, out io.Writer, args ...string) int {
-	o := must.Get(parse(args, io.Discard))(t)
+	o := must.Get(parseArgs(args, io.Discard))(t)
 	o.link.Opener = func(bool) (rawio.Link, error) { return n.Link(addr), nil }
-	return o.execute(ctx, out, out)
+	return o.runAndReport(ctx, out, out)
 }
 
 // serves has the tool serve over a simulated network until stop is called; it ends well.
@@ -38,7 +38,7 @@ func serves(t *testing.T, n *simlink.Net, out io.Writer, args ...string) (stop f
 	synctest.Wait()
 	return func() {
 		end()
-		check.Equal(t, "the server's exit", <-served, exitWell)
+		check.Equal(t, "the server's exit", <-served, exitOK)
 		synctest.Wait() // for its last words
 	}
 }
@@ -154,7 +154,7 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 				}
 				code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), serverAddr.String())...)
 				stop()
-				check.Equal(t, "exit", code, exitWell)
+				check.Equal(t, "exit", code, exitOK)
 				got := out.String()
 				for _, head := range []string{resultHeader, strings.ReplaceAll(resultHeader, "MiB/sec", "Gb/sec"), latencyHeader, durationHeader, "\"type\":\"start\",\"verb\""} {
 					if _, rest, found := strings.Cut(got, head); found {
@@ -205,9 +205,9 @@ func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 				n.SetLink(clientAddr, serverAddr, p)
 				stop := serves(t, n, io.Discard)
 				var out strings.Builder
-				o := must.Get(parse(strings.Fields(tt.args+" --json -m 1500 -s 64K -Q 1 -D 4 --interval 1 10.0.0.1"), io.Discard))(t) // a line is not off by the messages of one completion
+				o := must.Get(parseArgs(strings.Fields(tt.args+" --json -m 1500 -s 64K -Q 1 -D 4 --interval 1 10.0.0.1"), io.Discard))(t) // a line is not off by the messages of one completion
 				o.link.Opener = func(bool) (rawio.Link, error) { return metered{n.Link(clientAddr), &wire}, nil }
-				check.Equal(t, "exit", o.execute(t.Context(), &out, &out), exitWell)
+				check.Equal(t, "exit", o.runAndReport(t.Context(), &out, &out), exitOK)
 				stop()
 				lost := float64(n.Stats().Lost)
 				type line struct {
@@ -301,7 +301,7 @@ func TestIncompleteRunIsGivenUp(t *testing.T) {
 		e := must.Get(newEngine(c.dev, c.params, true))(t)
 		defer e.close()
 		l := must.Get(e.addLane(0))(t)
-		h := hello{params: e.params, run: 1, target: l.own}
+		h := hello{params: e.params, run: 1, target: l.localTarget}
 		must.Do(l.qp.Connect(t.Context(), x.to, h.encode()))(t)
 		time.Sleep(joinTimeout - time.Millisecond)
 		synctest.Wait()

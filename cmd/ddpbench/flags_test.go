@@ -16,9 +16,9 @@ var update = flag.Bool("update", false, "write the table of docs/tools.md")
 
 // Each flag of perftest is taken or refused with a reason, as the table says.
 func TestEveryFlagOfPerftest(t *testing.T) {
-	var theirs []cli.Flag
+	var theirs []cli.ForeignFlag
 	for line := range strings.Lines(string(must.Get(os.ReadFile("testdata/perftest.txt"))(t))) {
-		f := cli.Flag{}
+		f := cli.ForeignFlag{}
 		for name := range strings.FieldsSeq(line) {
 			if long, ok := strings.CutPrefix(name, "--"); ok {
 				f.Long = long
@@ -31,10 +31,10 @@ func TestEveryFlagOfPerftest(t *testing.T) {
 		}
 	}
 	fs, o := cli.NewFlags("ddpbench"), &options{}
-	o.flags(fs)
+	o.addFlags(fs)
 	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
-	inserted.Check(t, "../../docs/tools.md", "perftest", must.Get(cli.Table(fs, theirs, "ddpbench"))(t), *update)
-	for _, f := range refused {
+	inserted.Check(t, "../../docs/tools.md", "perftest", must.Get(cli.FlagTable(fs, theirs, "ddpbench"))(t), *update)
+	for _, f := range refusedFlags {
 		given := "--" + f.Long
 		if f.Short != "" {
 			given = "-" + f.Short

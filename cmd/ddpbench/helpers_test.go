@@ -19,7 +19,7 @@ import (
 func bench(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(t.Context(), args, &out, &errs)
+	code = runProgram(t.Context(), args, &out, &errs)
 	return out.String(), errs.String(), code
 }
 
@@ -61,7 +61,7 @@ func newLab(t *testing.T, cfg ...*rdma.Config) *lab {
 	x.server = newService(serving, newReporter(&options{}, x.out, "mem"))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { x.server.accept(ctx, l); close(done) }()
+	go func() { x.server.acceptRequests(ctx, l); close(done) }()
 	t.Cleanup(func() {
 		cancel()
 		<-done
@@ -74,8 +74,8 @@ func newLab(t *testing.T, cfg ...*rdma.Config) *lab {
 // client is a client with the command line given.
 func (x *lab) client(t *testing.T, args ...string) *client {
 	t.Helper()
-	o := must.Get(parse(append(args, "10.0.0.1"), io.Discard))(t)
-	return &client{options: o, dev: x.dev, to: x.to, rep: newReporter(o, io.Discard, "mem")}
+	o := must.Get(parseArgs(append(args, "10.0.0.1"), io.Discard))(t)
+	return &client{options: o, dev: x.dev, serverAddr: x.to, reporter: newReporter(o, io.Discard, "mem")}
 }
 
 // connected returns a client and its engine, whose QPs are connected.
@@ -85,8 +85,8 @@ func (x *lab) connected(t *testing.T, args ...string) (*client, *engine) {
 	c.params.seed = 1
 	e := must.Get(newEngine(c.dev, c.params, true))(t)
 	t.Cleanup(e.close)
-	must.OK(t, e.takeNotes())
-	must.OK(t, c.connect(t.Context(), e, random()))
+	must.OK(t, e.openNotesRegion())
+	must.OK(t, c.connectLanes(t.Context(), e, randomSeed()))
 	return c, e
 }
 

@@ -68,12 +68,12 @@ func (x *liar) serve(ctx context.Context, l *rdma.Listener) error {
 	if err != nil {
 		return err
 	}
-	lane.peer, e.tellTo = h.target, h.tellTo
-	if err := req.Accept(lane.qp, lane.own.answer()); err != nil {
+	lane.peerTarget, e.clientNotesTarget = h.target, h.notesTarget
+	if err := req.Accept(lane.qp, lane.localTarget.encodeAnswer()); err != nil {
 		return err
 	}
 	for !lane.peerDone {
-		if e.wait(ctx) != nil {
+		if e.waitCompletions(ctx) != nil {
 			return nil
 		}
 	}
@@ -84,32 +84,32 @@ func (x *liar) serve(ctx context.Context, l *rdma.Listener) error {
 
 // put writes octets into the client's notes, and reports whether the session still stands.
 func (l *lane) put(e *engine, r *region, from, n, to int) bool {
-	err := l.postControl(rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: []rdma.SGE{r.sge(from, n)}, RemoteSTag: e.tellTo.stag, RemoteTO: e.tellTo.to + uint64(to)})
+	err := l.postControl(rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: []rdma.SGE{r.sgeAt(from, n)}, RemoteSTag: e.clientNotesTarget.stag, RemoteTO: e.clientNotesTarget.to + uint64(to)})
 	return err == nil || l.qp.State() == rdma.StateRTS
 }
 
 // report measures against a liar, for a report.
 func report(t *testing.T, dev *rdma.Device, to netip.AddrPort) error {
 	t.Helper()
-	o := must.Get(parse([]string{"write", "10.0.0.1", "-n", "2", "-s", "64", "--report", filepath.Join(t.TempDir(), "page")}, io.Discard))(t)
-	c := &client{options: o, dev: dev, to: to, rep: newReporter(o, io.Discard, "mem")}
-	return c.run(t.Context())
+	o := must.Get(parseArgs([]string{"write", "10.0.0.1", "-n", "2", "-s", "64", "--report", filepath.Join(t.TempDir(), "page")}, io.Discard))(t)
+	c := &client{options: o, dev: dev, serverAddr: to, reporter: newReporter(o, io.Discard, "mem")}
+	return c.measureAllSizes(t.Context())
 }
 
 // A server that goes on writing into what the client parses (RFC 5042 section 6.2.2) changes nothing of it: a decoder that
 // sees the octets change ends the process.
 func TestNotesThatChangeWhileTheyAreRead(t *testing.T) {
 	// A long text, which the server cuts short and mends, in turns.
-	text := []byte(`{"machine":{"host":"` + strings.Repeat("a", notesLen-40) + `"}}`)
+	text := []byte(`{"machine":{"host":"` + strings.Repeat("a", maxNotesLen-40) + `"}}`)
 	dev, to := lie(t, func(e *engine, l *lane) {
-		r, err := register(e.pd, len(text)+2, 0)
+		r, err := registerRegion(e.pd, len(text)+2, 0)
 		if err != nil {
 			return
 		}
 		defer r.close()
 		copy(r.buf, text)
 		copy(r.buf[len(text):], `"a`)
-		if !l.put(e, r, 0, len(text), 0) || l.sendControl(control{kind: ctlNotes, n: uint64(len(text))}) != nil {
+		if !l.put(e, r, 0, len(text), 0) || l.sendControl(control{kind: controlNotes, count: uint64(len(text))}) != nil {
 			return
 		}
 		for i := 0; l.put(e, r, len(text)+i%2, 1, len(text)/2); i++ {
@@ -131,14 +131,14 @@ func TestNotesAreClosedToTheServer(t *testing.T) {
 		served = r
 	}
 	x.server.mu.Unlock()
-	<-served.full
-	copy(e.notebook.buf, "{}")
-	must.OK(t, e.control(e.lanes[0], &control{kind: ctlNotes, n: 2}))
-	qp := served.e.lanes[0].qp
-	must.OK(t, qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Inline: []byte("["), RemoteSTag: served.e.tellTo.stag, RemoteTO: served.e.tellTo.to}))
+	<-served.allJoined
+	copy(e.notesRegion.buf, "{}")
+	must.OK(t, e.handleControl(e.lanes[0], &control{kind: controlNotes, count: 2}))
+	qp := served.engine.lanes[0].qp
+	must.OK(t, qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Inline: []byte("["), RemoteSTag: served.engine.clientNotesTarget.stag, RemoteTO: served.engine.clientNotesTarget.to}))
 	<-qp.Done()
 	err := qp.Err()
-	check.That(t, err != nil && strings.Contains(err.Error(), "STag") && e.notebook.buf[0] == '{', "a Write of the server of %v: %v", c.to, err)
+	check.That(t, err != nil && strings.Contains(err.Error(), "STag") && e.notesRegion.buf[0] == '{', "a Write of the server of %v: %v", c.serverAddr, err)
 }
 
 // What a client makes a server allocate is what is counted for it before: queues and completions as well as messages.
@@ -147,23 +147,23 @@ func TestWhatARunTakesIsWhatIsCounted(t *testing.T) {
 	for name, p := range map[string]params{
 		"one QP":                         {verb: verbWrite, size: 1, depth: 1, qps: 1, iters: 1},
 		"many QPs":                       {verb: verbWrite, size: 1, depth: 1, qps: 64, iters: 1},
-		"deep queues":                    {verb: verbWrite, size: 1, depth: 2048, qps: 2, iters: 1, both: true},
+		"deep queues":                    {verb: verbWrite, size: 1, depth: 2048, qps: 2, iters: 1, bidirectional: true},
 		"deep queues of one that is led": {verb: verbWrite, size: 1, depth: 2048, qps: 2, iters: 1},
 		"many receives":                  {verb: verbSend, size: 1, depth: 4096, qps: 2, iters: 1},
-		"receives for --memory":          {verb: verbSend, size: 1, depth: 1, mem: 8192, qps: 2, iters: 1},
+		"receives for --memory":          {verb: verbSend, size: 1, depth: 1, memoryOctets: 8192, qps: 2, iters: 1},
 		"reads":                          {verb: verbRead, size: 1, depth: 128, qps: 16, iters: 1},
-		"reads both ways":                {verb: verbRead, size: 1, depth: 128, qps: 16, iters: 1, both: true},
+		"reads both ways":                {verb: verbRead, size: 1, depth: 128, qps: 16, iters: 1, bidirectional: true},
 		"atomics":                        {verb: verbAtomic, size: 8, depth: 512, qps: 8, iters: 1},
-		"a peak":                         {verb: verbWrite, size: 1, depth: 1, qps: 1, iters: 20000, both: true},
-		"long messages":                  {verb: verbSend, size: 1 << 20, depth: 4, qps: 1, iters: 1, both: true},
+		"a peak":                         {verb: verbWrite, size: 1, depth: 1, qps: 1, iters: 20000, bidirectional: true},
+		"long messages":                  {verb: verbSend, size: 1 << 20, depth: 4, qps: 1, iters: 1, bidirectional: true},
 	} {
-		before := min(heap(), heap())
+		before := min(heapOctets(), heapOctets())
 		e := must.Get(newEngine(x.dev, p, false))(t)
 		for i := range p.qps {
 			must.Get(e.addLane(i))(t)
 		}
-		e.begin(e.start)
-		took, counted := int64(heap()-before), p.memory(false)
+		e.startClock(e.startedAt)
+		took, counted := int64(heapOctets()-before), p.endMemory(false)
 		runtime.KeepAlive(e)
 		e.close()
 		check.That(t, took <= counted && counted <= 3*took+2*runMemory, "%s takes %d octets of the heap, counted are %d", name, took, counted)
@@ -174,18 +174,18 @@ func TestWhatARunTakesIsWhatIsCounted(t *testing.T) {
 func TestRequestsThatWaitAreCounted(t *testing.T) {
 	x := newLab(t)
 	one := x.to.Addr()
-	must.That(t, x.server.waiting.Max == maxWaiting && x.server.waiting.Take(netip.MustParseAddr("192.0.2.1"), maxWaiting/2), "half of what may wait")
-	must.OK(t, x.client(t, "write", "-n", "1").run(t.Context())) // of another address
-	x.server.waiting.Max = 1
-	err := x.client(t, "write", "-n", "1").run(t.Context())
+	must.That(t, x.server.requestQuota.Max == maxWaitingRequests && x.server.requestQuota.TryAcquire(netip.MustParseAddr("192.0.2.1"), maxWaitingRequests/2), "half of what may wait")
+	must.OK(t, x.client(t, "write", "-n", "1").measureAllSizes(t.Context())) // of another address
+	x.server.requestQuota.Max = 1
+	err := x.client(t, "write", "-n", "1").measureAllSizes(t.Context())
 	check.That(t, err != nil && strings.Contains(err.Error(), "too many requests wait"), "from %v, of which nobody else's request may wait: %v", one, err)
 }
 
 // A bandwidth that no sum of which could be printed is none.
 func TestReportedBandwidthIsBounded(t *testing.T) {
 	for rate, ok := range map[float64]bool{0: true, maxRate: true, 2 * maxRate: false, 1e308: false, -1: false} {
-		var b [ctlLen]byte
-		(&control{kind: ctlReport, bandwidth: bandwidth{peak: rate}}).put(&b)
+		var b [controlLen]byte
+		(&control{kind: controlReport, bandwidth: bandwidth{peak: rate}}).encodeTo(&b)
 		err := new(control).decode(bytes.Clone(b[:]))
 		check.That(t, (err == nil) == ok, "%v: %v", fmt.Sprint(rate), err)
 	}

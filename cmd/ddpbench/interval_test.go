@@ -38,7 +38,7 @@ func TestIntervalInWhichNothingComes(t *testing.T) {
 			stop()
 			said := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\n", "\n |")), " ")
 			zero := strings.Count(said, strings.TrimSpace(want))
-			check.That(t, code == exitWell && zero >= 3, "%s: exit %d, %d lines of 0 in five seconds without an answer:\n%s", args, code, zero, &out)
+			check.That(t, code == exitOK && zero >= 3, "%s: exit %d, %d lines of 0 in five seconds without an answer:\n%s", args, code, zero, &out)
 		})
 	}
 }
@@ -61,16 +61,18 @@ func TestPathInUseIsTheOneThatAnswers(t *testing.T) {
 		"no path that was never confirmed":      {[]rdma.PathStats{path(sctp.PathUnconfirmed, false, false, 0), path(sctp.PathInactive, true, false, 0)}, 1},
 		"a silent one, where all others failed": {[]rdma.PathStats{path(sctp.PathInactive, true, false, 0), path(sctp.PathActive, false, true, 0)}, 1},
 	} {
-		check.Equal(t, name, inUse(row.list), row.want)
+		check.Equal(t, name, indexInUse(row.list), row.want)
 	}
 	p := path(sctp.PathActive, true, true, 0)
 	p.Local, p.Remote, p.Cwnd, p.SRTT, p.MTU = netip.MustParseAddrPort("10.0.0.1:5"), netip.MustParseAddrPort("10.0.0.2:6"), 1, 2*time.Millisecond, 3
 	check.Equal(t, "a path", pathOf(&p, false), path2("10.0.0.1", "10.0.0.2", "suspected, primary"))
-	check.Equal(t, "one of several", (&span{paths: 2, path: pathOf(&p, true)}).by(), "  to 10.0.0.2")
-	check.Equal(t, "the only one", (&span{paths: 1, path: pathOf(&p, true)}).by(), "")
+	check.Equal(t, "one of several", (&intervalStats{paths: 2, path: pathOf(&p, true)}).pathSuffix(), "  to 10.0.0.2")
+	check.Equal(t, "the only one", (&intervalStats{paths: 1, path: pathOf(&p, true)}).pathSuffix(), "")
 }
 
-func path2(local, remote, state string) path { return path{local, remote, state, false, 1, 2000, 3} }
+func path2(local, remote, state string) pathUsage {
+	return pathUsage{local, remote, state, false, 1, 2000, 3}
+}
 
 // A server that is gone in the middle of a run was there: nobody is told to start it over the right link.
 func TestServerThatIsGoneInTheMiddle(t *testing.T) {
@@ -78,7 +80,7 @@ func TestServerThatIsGoneInTheMiddle(t *testing.T) {
 	c, e := x.connected(t, "write", "-n", "100")
 	x.server.dev.Close()
 	<-e.lanes[0].qp.Done()
-	err := c.measure(t.Context(), e)
+	err := c.measureConnected(t.Context(), e)
 	said := cli.Explain(err)
 	check.That(t, err != nil && strings.Contains(said, "the session has ended: the other side has aborted it, or its program is gone") && exitCode(err) == exitError, "%s, exit %d", said, exitCode(err))
 	for _, why := range []error{assoc.ErrProtoUnreachable, &assoc.AbortError{ByPeer: true}} {
@@ -98,10 +100,10 @@ func TestRecordsOnAFullDisk(t *testing.T) {
 
 // A Read that brought nothing is no message with the right content: what the one before has brought was spoiled.
 func TestReadThatBroughtNothingIsBad(t *testing.T) {
-	e, l := &engine{client: true, params: params{verb: verbRead, lat: true, verify: true, size: 100, depth: 1, qps: 1}}, &lane{dst: &region{buf: make([]byte, 100)}}
-	fill(l.dst.buf, e.slotSeed(0, false, 0))
-	e.inspect(l)
-	check.Equal(t, "bad ones, after a Read that brought what it should", l.bad, 0)
-	e.inspect(l)
-	check.Equal(t, "bad ones, after one that brought nothing", l.bad, 1)
+	e, l := &engine{client: true, params: params{verb: verbRead, isLatency: true, verify: true, size: 100, depth: 1, qps: 1}}, &lane{dst: &region{buf: make([]byte, 100)}}
+	fillContent(l.dst.buf, e.slotSeed(0, false, 0))
+	e.checkRead(l)
+	check.Equal(t, "bad ones, after a Read that brought what it should", l.badMessages, 0)
+	e.checkRead(l)
+	check.Equal(t, "bad ones, after one that brought nothing", l.badMessages, 1)
 }

@@ -12,7 +12,7 @@ type region struct {
 	base uint64 // Tagged Offset of the first octet
 }
 
-func register(pd *rdma.PD, size int, access rdma.Access) (*region, error) {
+func registerRegion(pd *rdma.PD, size int, access rdma.Access) (*region, error) {
 	r := &region{buf: make([]byte, size)}
 	mr, err := pd.Register(r.buf, access, nil)
 	if err != nil {
@@ -22,12 +22,12 @@ func register(pd *rdma.PD, size int, access rdma.Access) (*region, error) {
 	return r, nil
 }
 
-func (r *region) sge(off, n int) rdma.SGE {
+func (r *region) sgeAt(off, n int) rdma.SGE {
 	return rdma.SGE{LKey: r.stag, Addr: r.base + uint64(off), Len: uint32(n)}
 }
 
-// shut ends the peer's access: nothing writes to the memory once it has returned.
-func (r *region) shut() { r.mr.Invalidate() }
+// endAccess ends the peer's access: nothing writes to the memory once it has returned.
+func (r *region) endAccess() { r.mr.Invalidate() }
 
 func (r *region) close() {
 	if r != nil {
@@ -40,56 +40,56 @@ type lane struct {
 	index int
 	qp    *rdma.QP
 
-	src, dst  *region // messages from here; messages of the peer, or what is read from it; nil if not needed
-	bufs      *region // receive buffers
-	bufLen    int
-	own, peer target // memory open to the peer, and the peer's
+	src, dst                *region // messages from here; messages of the peer, or what is read from it; nil if not needed
+	recvBufs                *region // receive buffers
+	bufLen                  int
+	localTarget, peerTarget target // memory open to the peer, and the peer's
 
-	recvSGL [1]rdma.SGE
-	ctl     [ctlLen]byte
-	ctlOut  int // control messages without a completion
+	recvSGL             [1]rdma.SGE
+	controlBuf          [controlLen]byte
+	controlsOutstanding int // control messages without a completion
 
-	begun bool // go was sent, or has come
+	hasBegun bool // go was sent, or has come
 
 	// The active side.
-	left    uint64 // messages to be posted
-	posted  uint64
-	done    uint64  // messages completed
-	credits int     // Sends that the peer has buffers for
-	closing bool    // done was sent
-	acked   bool    // and answered
-	judged  bool    // and there is a verdict, if one is needed
-	asked   []asked // completions that are to come, for a report
+	toPost       uint64 // messages to be posted
+	posted       uint64
+	completed    uint64            // messages completed
+	credits      int               // Sends that the peer has buffers for
+	doneSent     bool              // done was sent
+	doneAcked    bool              // and answered
+	verdictKnown bool              // and there is a verdict, if one is needed
+	signaled     []signaledMessage // completions that are to come, for a report
 
 	// The passive side.
-	got      uint64 // messages received
-	used     int    // a receive buffer, to be posted again if owes
-	owes     bool
-	grant    granter
-	bad      uint64 // of them with wrong content
-	peerDone bool
-	gone     bool // the session has ended
+	received     uint64 // messages received
+	usedRecvBuf  int    // a receive buffer, to be posted again if owes
+	owesRecv     bool
+	granter      creditGranter
+	badMessages  uint64 // of them with wrong content
+	peerDone     bool
+	sessionEnded bool // the session has ended
 }
 
 // newLane makes a lane that is ready to be connected: its receives are posted.
 func newLane(e *engine, index int) (*lane, error) {
-	l := &lane{index: index, credits: e.slots(), grant: granter{slots: e.slots()}}
-	if err := l.setup(e); err != nil {
+	l := &lane{index: index, credits: e.slotCount(), granter: creditGranter{slots: e.slotCount()}}
+	if err := l.createResources(e); err != nil {
 		l.close()
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *lane) setup(e *engine) (err error) {
-	r := e.role(e.client)
-	n, bufLen := e.buffers(e.client)
+func (l *lane) createResources(e *engine) (err error) {
+	r := e.roleOf(e.client)
+	n, bufLen := e.recvBuffers(e.client)
 	l.bufLen = bufLen
-	if l.bufs, err = register(e.pd, n*bufLen, rdma.LocalWrite); err != nil {
+	if l.recvBufs, err = registerRegion(e.pd, n*bufLen, rdma.LocalWrite); err != nil {
 		return err
 	}
-	spoil(l.bufs.buf, e.seed)
-	if e.source(e.client) {
+	spoilContent(l.recvBufs.buf, e.seed)
+	if e.hasSource(e.client) {
 		access := rdma.Access(0)
 		switch {
 		case e.verb == verbRead && r.passive:
@@ -97,26 +97,26 @@ func (l *lane) setup(e *engine) (err error) {
 		case e.verb == verbAtomic && r.passive:
 			access = rdma.RemoteAtomic
 		}
-		if l.src, err = register(e.pd, e.slots()*e.size, access); err != nil {
+		if l.src, err = registerRegion(e.pd, e.slotCount()*e.size, access); err != nil {
 			return err
 		}
-		for slot := range e.slots() {
-			fill(e.slot(l.src, slot), e.slotSeed(l.index, e.client, slot))
+		for slot := range e.slotCount() {
+			fillContent(e.slotBytes(l.src, slot), e.slotSeed(l.index, e.client, slot))
 		}
 	}
-	if e.sink(e.client) {
+	if e.hasSink(e.client) {
 		access := rdma.LocalWrite
 		if e.verb == verbWrite && r.passive {
 			access = rdma.RemoteWrite
 		}
-		if l.dst, err = register(e.pd, e.slots()*e.size, access); err != nil {
+		if l.dst, err = registerRegion(e.pd, e.slotCount()*e.size, access); err != nil {
 			return err
 		}
-		spoil(l.dst.buf, e.seed)
+		spoilContent(l.dst.buf, e.seed)
 	}
 	l.qp, err = e.dev.CreateQP(&rdma.QPConfig{
-		PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: e.maxSend(e.client), MaxRecv: n, MaxSGE: 1,
-		IRD: e.reads(), ORD: e.reads(), OwnAssociation: e.own,
+		PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: e.sendQueueDepth(e.client), MaxRecv: n, MaxSGE: 1,
+		IRD: e.readDepth(), ORD: e.readDepth(), OwnAssociation: e.ownAssociations,
 	})
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func (l *lane) setup(e *engine) (err error) {
 			return err
 		}
 	}
-	l.own = l.open(e, r)
+	l.localTarget = l.openTarget(e, r)
 	return nil
 }
 
-// open returns the memory that the peer writes to or reads from.
-func (l *lane) open(e *engine, r role) target {
+// openTarget returns the memory that the peer writes to or reads from.
+func (l *lane) openTarget(e *engine, r role) target {
 	t := target{qpn: l.qp.Num()}
 	if !r.passive {
 		return t
@@ -149,7 +149,7 @@ func (l *lane) close() {
 	if l.qp != nil {
 		l.qp.Close()
 	}
-	for _, r := range []*region{l.src, l.dst, l.bufs} {
+	for _, r := range []*region{l.src, l.dst, l.recvBufs} {
 		r.close()
 	}
 }
@@ -162,35 +162,35 @@ const (
 	idNumber  = 1<<idLane - 1
 )
 
-func (l *lane) id(n uint64) uint64 { return uint64(l.index)<<idLane | n&idNumber }
+func (l *lane) requestID(n uint64) uint64 { return uint64(l.index)<<idLane | n&idNumber }
 
 func (l *lane) postRecv(i int) error {
-	l.recvSGL[0] = l.bufs.sge(i*l.bufLen, l.bufLen)
-	return l.qp.PostRecv(&rdma.RecvWR{ID: l.id(uint64(i)), SGL: l.recvSGL[:]})
+	l.recvSGL[0] = l.recvBufs.sgeAt(i*l.bufLen, l.bufLen)
+	return l.qp.PostRecv(&rdma.RecvWR{ID: l.requestID(uint64(i)), SGL: l.recvSGL[:]})
 }
 
-// repost posts the receive buffer of the last message of a ping-pong.
-func (l *lane) repost() error {
-	if !l.owes {
+// repostRecv posts the receive buffer of the last message of a ping-pong.
+func (l *lane) repostRecv() error {
+	if !l.owesRecv {
 		return nil
 	}
-	l.owes = false
-	return l.postRecv(l.used)
+	l.owesRecv = false
+	return l.postRecv(l.usedRecvBuf)
 }
 
 // sendControl posts a control message. To say that all was done waits for RDMA Reads.
 func (l *lane) sendControl(c control) error {
-	wr := rdma.SendWR{Op: rdma.OpSendSE, Inline: l.ctl[:]}
-	if c.kind == ctlDone {
+	wr := rdma.SendWR{Op: rdma.OpSendSE, Inline: l.controlBuf[:]}
+	if c.kind == controlDone {
 		wr.Flags = rdma.Fence
 	}
-	c.put(&l.ctl)
+	c.encodeTo(&l.controlBuf)
 	return l.postControl(wr)
 }
 
 // postControl posts what is no message of the run.
 func (l *lane) postControl(wr rdma.SendWR) error {
-	wr.ID = l.id(0) | idControl
-	l.ctlOut++
+	wr.ID = l.requestID(0) | idControl
+	l.controlsOutstanding++
 	return l.qp.PostSend(&wr)
 }

@@ -40,8 +40,8 @@ func cpuName() string {
 	return strconv.Itoa(runtime.GOMAXPROCS(0)) + " x " + name
 }
 
-// rows are for people. Nothing of it is longer than it should be.
-func (m *machine) rows() [][]string {
+// machineRows are for people. Nothing of it is longer than it should be.
+func (m *machine) machineRows() [][]string {
 	var rows [][]string
 	for _, r := range [][2]string{{"Host", m.Host}, {"System", m.System}, {"Processors", m.CPU}, {"Release", m.Release}} {
 		v := []rune(cli.Printable(r[1]))

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	exitWell  = 0
+	exitOK    = 0
 	exitBad   = 1
 	exitError = 2
 )
@@ -38,46 +38,46 @@ var errContent = errors.New("verification failed: the data did not arrive as it 
 
 func main() {
 	out := &cli.Output{To: os.Stdout}
-	code := run(cli.UntilSignal(os.Interrupt, syscall.SIGTERM), os.Args[1:], out, os.Stderr)
+	code := runProgram(cli.UntilSignal(os.Interrupt, syscall.SIGTERM), os.Args[1:], out, os.Stderr)
 	os.Exit(out.Exit(code, exitError, os.Stderr, "ddpbench"))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stdout)
+func runProgram(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parseArgs(args, stdout)
 	if errors.Is(err, pflag.ErrHelp) {
-		return exitWell
+		return exitOK
 	}
 	if err == nil {
-		return o.execute(ctx, stdout, stderr)
+		return o.runAndReport(ctx, stdout, stderr)
 	}
-	cli.Fail(stdout, stderr, "ddpbench", slices.Contains(args, "--json"), err)
+	cli.ReportFailure(stdout, stderr, "ddpbench", slices.Contains(args, "--json"), err)
 	return exitError
 }
 
-// execute does what the command line asks for and returns the exit code.
-func (o *options) execute(ctx context.Context, stdout, stderr io.Writer) int {
+// runAndReport does what the command line asks for and returns the exit code.
+func (o *options) runAndReport(ctx context.Context, stdout, stderr io.Writer) int {
 	err := o.metrics.Open(stderr)
 	if err == nil {
 		defer o.metrics.Close()
-		err = o.link.Trace.Open("ddpbench", o.vantage())
+		err = o.link.Trace.Open("ddpbench", o.traceVantage())
 	}
 	written := true
 	if err == nil {
-		if err = o.run(ctx, stdout); err == nil {
-			err = o.link.Recorded()
+		if err = o.runMode(ctx, stdout); err == nil {
+			err = o.link.RecordingError()
 		}
 		written = o.link.Trace.Close("ddpbench", stderr)
 	}
 	if err != nil {
-		cli.Fail(stdout, stderr, "ddpbench", o.json, err)
+		cli.ReportFailure(stdout, stderr, "ddpbench", o.asJSON, err)
 	} else if !written {
 		return exitError
 	}
 	return exitCode(err)
 }
 
-// vantage is from where a trace sees what happens.
-func (o *options) vantage() string {
+// traceVantage is from where a trace sees what happens.
+func (o *options) traceVantage() string {
 	switch {
 	case o.self:
 		return "unknown"
@@ -90,23 +90,23 @@ func (o *options) vantage() string {
 func exitCode(err error) int {
 	switch {
 	case err == nil:
-		return exitWell
+		return exitOK
 	case errors.Is(err, errContent), errors.Is(err, context.DeadlineExceeded), errors.Is(err, sctp.ErrInitTimeout):
 		return exitBad
 	}
 	return exitError
 }
 
-func (o *options) run(ctx context.Context, out io.Writer) error {
+func (o *options) runMode(ctx context.Context, out io.Writer) error {
 	switch {
-	case o.trace != "":
+	case o.traceFile != "":
 		return o.drawTrace(out)
-	case o.sweep != "":
-		return o.sweepAll(ctx, out)
+	case o.sweepDir != "":
+		return o.runSweeps(ctx, out)
 	case o.self:
 		return o.runSelf(ctx, out)
 	case o.host == "":
-		return o.serve(ctx, out)
+		return o.runServer(ctx, out)
 	}
 	addr, err := o.link.Resolve(o.host)
 	if err != nil {
@@ -117,8 +117,8 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer dev.Close()
-	c := &client{options: o, dev: dev, to: netip.AddrPortFrom(addr, o.port), rep: newReporter(o, out, o.link.Name())}
-	return c.run(ctx)
+	c := &client{options: o, dev: dev, serverAddr: netip.AddrPortFrom(addr, o.port), reporter: newReporter(o, out, o.link.Name())}
+	return c.measureAllSizes(ctx)
 }
 
 func (o *options) runSelf(ctx context.Context, out io.Writer) error {
@@ -128,7 +128,7 @@ func (o *options) runSelf(ctx context.Context, out io.Writer) error {
 	}
 	defer self.Close()
 	port := o.port
-	if !o.ported {
+	if !o.portGiven {
 		port = 0 // whichever is free
 	}
 	l, err := self.Server.Listen(port)
@@ -138,12 +138,12 @@ func (o *options) runSelf(ctx context.Context, out io.Writer) error {
 	defer l.Close()
 	serving, stop := context.WithCancel(context.Background())
 	defer stop()
-	go newService(self.Server, newReporter(o, io.Discard, "")).accept(serving, l)
-	c := &client{options: o, dev: self.Client, to: netip.AddrPortFrom(self.Addr, l.Port()), rep: newReporter(o, out, self.About)}
-	return c.run(ctx)
+	go newService(self.Server, newReporter(o, io.Discard, "")).acceptRequests(serving, l)
+	c := &client{options: o, dev: self.Client, serverAddr: netip.AddrPortFrom(self.Addr, l.Port()), reporter: newReporter(o, out, self.Description)}
+	return c.measureAllSizes(ctx)
 }
 
-func (o *options) serve(ctx context.Context, out io.Writer) error {
+func (o *options) runServer(ctx context.Context, out io.Writer) error {
 	dev, err := o.link.Device(true, nil, &o.metrics)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (o *options) serve(ctx context.Context, out io.Writer) error {
 		cli.Warn("ddpbench", w)
 	}
 	rep := newReporter(o, out, o.link.Name())
-	rep.serving()
-	newService(dev, rep).accept(ctx, l)
+	rep.printServing()
+	newService(dev, rep).acceptRequests(ctx, l)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 // A measurement can be watched while it runs.
 func TestMetricsAreServed(t *testing.T) {
-	url, end := scrape.Tool(t, run, "write", "--self", "--link", "mem", "-D", "3600")
+	url, end := scrape.Tool(t, runProgram, "write", "--self", "--link", "mem", "-D", "3600")
 	scrape.Until(t, url, `rddp_rdma_connected_total{source="client"} 1`, `rddp_rdma_accepted_total{source="server"} 1`)
 	end()
 	_, errs, code := bench(t, "write", "--self", "--metrics", "nowhere")

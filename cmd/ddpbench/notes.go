@@ -14,73 +14,73 @@ type notes struct {
 	Line    timeline.Line `json:"line"`
 }
 
-// notesLen is how many octets they take at most.
-const notesLen = 128 << 10
+// maxNotesLen is how many octets they take at most.
+const maxNotesLen = 128 << 10
 
 // notesMemory is what it takes to gather them, and to write them down.
-const notesMemory = 4 * notesLen
+const notesMemory = 4 * maxNotesLen
 
-// takeNotes has the client open memory for the server's notes.
-func (e *engine) takeNotes() (err error) {
-	if e.notes {
-		e.notebook, err = register(e.pd, notesLen, rdma.RemoteWrite)
+// openNotesRegion has the client open memory for the server's notes.
+func (e *engine) openNotesRegion() (err error) {
+	if e.wantsNotes {
+		e.notesRegion, err = registerRegion(e.pd, maxNotesLen, rdma.RemoteWrite)
 	}
 	return err
 }
 
 // notesTarget is that memory.
 func (e *engine) notesTarget() (t target) {
-	if e.notebook != nil {
-		t.stag, t.to = e.notebook.stag, e.notebook.base
+	if e.notesRegion != nil {
+		t.stag, t.to = e.notesRegion.stag, e.notesRegion.base
 	}
 	return t
 }
 
-// rest ends the watch over the run.
-func (e *engine) rest() {
+// stopSampler ends the watch over the run.
+func (e *engine) stopSampler() {
 	if e.sampler != nil {
-		e.seen = e.sampler.stop()
+		e.samples = e.sampler.stopAndReturn()
 		e.sampler = nil
 	}
 }
 
-// tell ends the watch over the run when nothing is left to be done, and writes the server's notes.
-func (e *engine) tell() error {
-	if e.sampler == nil || !e.begun || !e.over() {
+// sendNotes ends the watch over the run when nothing is left to be done, and writes the server's notes.
+func (e *engine) sendNotes() error {
+	if e.sampler == nil || !e.hasBegun || !e.messagesFinished() {
 		return nil
 	}
-	if e.rest(); e.client {
+	if e.stopSampler(); e.client {
 		return nil
 	}
-	n := notes{Machine: thisMachine(), Line: timeline.Line{Points: e.seen}}
+	n := notes{Machine: thisMachine(), Line: timeline.Line{Points: e.samples}}
 	b, err := json.Marshal(n)
 	if err != nil {
 		return err
 	}
-	if len(b) > notesLen { // it cannot be
+	if len(b) > maxNotesLen { // it cannot be
 		return fmt.Errorf("notes of %d octets", len(b))
 	}
-	if e.notebook, err = register(e.pd, len(b), 0); err != nil {
+	if e.notesRegion, err = registerRegion(e.pd, len(b), 0); err != nil {
 		return err
 	}
-	copy(e.notebook.buf, b)
+	copy(e.notesRegion.buf, b)
 	l := e.lanes[0]
-	err = l.postControl(rdma.SendWR{Op: rdma.OpWrite, SGL: []rdma.SGE{e.notebook.sge(0, len(b))}, RemoteSTag: e.tellTo.stag, RemoteTO: e.tellTo.to})
+	err = l.postControl(rdma.SendWR{Op: rdma.OpWrite, SGL: []rdma.SGE{e.notesRegion.sgeAt(0, len(b))}, RemoteSTag: e.clientNotesTarget.stag, RemoteTO: e.clientNotesTarget.to})
 	if err != nil {
 		return err
 	}
-	return l.sendControl(control{kind: ctlNotes, n: uint64(len(b))})
+	return l.sendControl(control{kind: controlNotes, count: uint64(len(b))})
 }
 
-// noted takes n octets of notes. The server could still write them while they are read, so its right to do so ends first
+// receiveNotes takes n octets of notes. The server could still write them while they are read, so its right to do so ends first
 // (RFC 5042 section 6.2.2): a JSON decoder panics on octets that change between its two passes.
-func (e *engine) noted(n uint64) error {
-	if !e.client || !e.notes || e.told || n > notesLen {
+func (e *engine) receiveNotes(n uint64) error {
+	if !e.client || !e.wantsNotes || e.notesReceived || n > maxNotesLen {
 		return fmt.Errorf("the peer tells %d octets that nobody has asked for", n)
 	}
-	e.told = true
-	e.notebook.shut()
-	if err := json.Unmarshal(e.notebook.buf[:n], &e.theirs); err != nil {
+	e.notesReceived = true
+	e.notesRegion.endAccess()
+	if err := json.Unmarshal(e.notesRegion.buf[:n], &e.serverNotes); err != nil {
 		return fmt.Errorf("what the server tells for the report: %w", err)
 	}
 	return nil

@@ -12,12 +12,12 @@ import (
 
 // No number of the command line means anything else than what it says.
 func TestEveryNumberHasARange(t *testing.T) {
-	flagtest.Numbers(t, func() *pflag.FlagSet {
+	flagtest.CheckNumbers(t, func() *pflag.FlagSet {
 		fs, o := cli.NewFlags("ddpbench"), &options{}
-		o.flags(fs)
+		o.addFlags(fs)
 		return fs
 	}, func(args ...string) error {
-		_, err := parse(append(args, "write", "host"), io.Discard)
+		_, err := parseArgs(append(args, "write", "host"), io.Discard)
 		return err
 	})
 }

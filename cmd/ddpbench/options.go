@@ -18,20 +18,20 @@ type options struct {
 	args                []string // as they were typed
 	link                cli.LinkFlags
 	metrics             monitor.Metrics
-	all                 bool
+	allSizes            bool
 	interval            time.Duration
-	json                bool
+	asJSON              bool
 	self                bool
-	own                 bool
+	ownAssociations     bool
 	port                uint16
-	ported              bool          // the port was given
+	portGiven           bool          // the port was given
 	timeout             time.Duration // for the server to answer
 	host                string        // empty: serve
 	gbits               bool
 	histogram, unsorted bool   // all results of a latency run
-	trace               string // file to draw; nothing else is done then
-	page                string // file of the report; empty: none
-	sweep               string // directory for plots; nothing else is done then
+	traceFile           string // file to draw; nothing else is done then
+	reportFile          string // file of the report; empty: none
+	sweepDir            string // directory for plots; nothing else is done then
 }
 
 // Defaults of perftest.
@@ -45,47 +45,47 @@ const (
 
 // sizes of -a
 const (
-	minAll = 2
-	maxAll = 1 << 23
+	minSweepSize = 2
+	maxSweepSize = 1 << 23
 )
 
-// flags adds the flags, and those that are refused: check says so.
-func (o *options) flags(fs *pflag.FlagSet) (w *perftest, check func() error) {
-	w = &perftest{}
-	fs.BoolVar(&o.lat, "lat", false, "measure latency instead of bandwidth")
+// addFlags adds the flags, and those that are refused: check says so.
+func (o *options) addFlags(fs *pflag.FlagSet) (w *perftestFlags, check func() error) {
+	w = &perftestFlags{}
+	fs.BoolVar(&o.isLatency, "lat", false, "measure latency instead of bandwidth")
 	fs.VarP(cli.Octets(&o.size, 0, 1, maxSize), "size", "s", "`bytes` in a message, K and M as suffixes (default 64K, with --lat 2)")
-	fs.Var(cli.Octets(&o.mem, 0, 1, maxMemory), "memory", "`bytes` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches hold (default 4M for all QPs, for send 16M)")
+	fs.Var(cli.Octets(&o.memoryOctets, 0, 1, maxMemory), "memory", "`bytes` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches hold (default 4M for all QPs, for send 16M)")
 	fs.VarP(cli.Int(&o.iters, 0, 1, maxIters), "iters", "n", "messages on each QP (default 1000, for write bandwidth 5000)")
 	fs.VarP(cli.Seconds(&o.duration, 0, time.Millisecond, maxDuration), "duration", "D", "run for so many `seconds` instead of a number of messages")
 	fs.VarP(cli.Int(&o.depth, 0, 1, maxDepth), "tx-depth", "t", "messages outstanding on a QP (default 128, with --lat 1)")
 	fs.VarP(cli.Int(&o.qps, 1, 1, maxQPs), "qp", "q", "`number` of QPs")
-	fs.BoolVarP(&o.both, "bidirectional", "b", false, "both sides transmit; the sum is shown")
-	fs.BoolVarP(&o.all, "all", "a", false, "run sizes from 2 to 2^23")
+	fs.BoolVarP(&o.bidirectional, "bidirectional", "b", false, "both sides transmit; the sum is shown")
+	fs.BoolVarP(&o.allSizes, "all", "a", false, "run sizes from 2 to 2^23")
 	fs.Var(cli.Seconds(&o.interval, 0, time.Millisecond, maxDuration), "interval", "with -D, print a line every so many `seconds`")
-	fs.StringVar(&o.page, "report", "", "write what was measured, with plots of both ends, as one HTML page into this `file`")
-	fs.BoolVar(&o.json, "json", false, "print JSON, an object a line")
+	fs.StringVar(&o.reportFile, "report", "", "write what was measured, with plots of both ends, as one HTML page into this `file`")
+	fs.BoolVar(&o.asJSON, "json", false, "print JSON, an object a line")
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
-	fs.BoolVar(&o.own, "own", false, "an SCTP association for each QP instead of a shared one")
+	fs.BoolVar(&o.ownAssociations, "own", false, "an SCTP association for each QP instead of a shared one")
 	fs.BoolVar(&o.verify, "verify", false, "check the content of messages, which takes time")
-	fs.StringVar(&o.sweep, "sweep", "", "measure in this process how the cost of a packet grows with message size, QPs, associations and regions, and write plots into this `directory`")
+	fs.StringVar(&o.sweepDir, "sweep", "", "measure in this process how the cost of a packet grows with message size, QPs, associations and regions, and write plots into this `directory`")
 	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "SCTP `port`; --self takes a free one unless it is given")
 	fs.Var(cli.Seconds(&o.timeout, 10*time.Second, time.Millisecond, maxDuration), "timeout", "`seconds` to wait for the server to answer")
-	w.add(fs, o)
-	check = cli.Refuse(fs, refused)
+	w.addFlags(fs, o)
+	check = cli.AddRefusedFlags(fs, refusedFlags)
 	o.metrics.Add(fs)
 	o.link.Add(fs)
 	return w, check
 }
 
-// command is the command line.
-func (o *options) command() string {
+// commandLine is the command line.
+func (o *options) commandLine() string {
 	return cli.Printable(strings.Join(append([]string{"ddpbench"}, o.args...), " "))
 }
 
-func parse(args []string, stdout io.Writer) (*options, error) {
+func parseArgs(args []string, stdout io.Writer) (*options, error) {
 	o := &options{args: args}
 	fs := cli.NewFlags("ddpbench")
-	w, refuse := o.flags(fs)
+	w, refuse := o.addFlags(fs)
 	const about = `Usage: ddpbench write|read|send|atomic [HOST | --self] [flags]
        ddpbench trace FILE [--report out.html]
        ddpbench --sweep DIRECTORY [-D seconds for each point] [--link raw|udp|mem] [--mtu octets]
@@ -100,19 +100,19 @@ Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask fo
 	if fs.Arg(0) == "trace" {
 		return o, o.checkTrace(fs)
 	}
-	if o.sweep == "" {
-		if err := o.arguments(fs.Args()); err != nil {
+	if o.sweepDir == "" {
+		if err := o.parseArguments(fs.Args()); err != nil {
 			return nil, err
 		}
 	}
-	if o.sweep != "" {
+	if o.sweepDir != "" {
 		return o, o.checkSweep(fs)
 	}
-	o.ported, o.notes = fs.Changed("port"), o.page != ""
-	if err := w.apply(fs, o); err != nil {
+	o.portGiven, o.wantsNotes = fs.Changed("port"), o.reportFile != ""
+	if err := w.applyTo(fs, o); err != nil {
 		return nil, err
 	}
-	return o, o.check(fs)
+	return o, o.checkFlags(fs)
 }
 
 // checkTrace takes the file to draw.
@@ -125,12 +125,12 @@ func (o *options) checkTrace(fs *pflag.FlagSet) (err error) {
 			err = cli.Usagef("--%s does not go with trace, which takes --report and --report_gbits", f.Name)
 		}
 	})
-	o.trace = fs.Arg(1)
+	o.traceFile = fs.Arg(1)
 	return err
 }
 
-// arguments takes the verb and the host.
-func (o *options) arguments(args []string) error {
+// parseArguments takes the verb and the host.
+func (o *options) parseArguments(args []string) error {
 	if len(args) == 0 {
 		return cli.Usagef("the verb comes first: write, read, send, atomic or trace")
 	}
@@ -149,26 +149,26 @@ func (o *options) arguments(args []string) error {
 	return nil
 }
 
-func (o *options) check(fs *pflag.FlagSet) error {
+func (o *options) checkFlags(fs *pflag.FlagSet) error {
 	switch {
-	case o.all && o.duration > 0:
+	case o.allSizes && o.duration > 0:
 		return cli.Usagef("-a runs a number of messages of each size: it does not go with -D")
-	case o.all && fs.Changed("size"):
+	case o.allSizes && fs.Changed("size"):
 		return cli.Usagef("-a runs all sizes: it does not go with -s")
 	case fs.Changed("iters") && o.duration > 0:
 		return cli.Usagef("-n and -D: the run ends by one or the other")
 	case o.interval > 0 && o.duration == 0:
 		return cli.Usagef("--interval goes with -D")
-	case fs.Changed("tx-depth") && o.lat:
+	case fs.Changed("tx-depth") && o.isLatency:
 		return cli.Usagef("-t: with --lat one message is outstanding at a time")
-	case o.page != "" && o.host == "" && !o.self:
+	case o.reportFile != "" && o.host == "" && !o.self:
 		return cli.Usagef("--report is the client's: it shows the server too")
 	}
-	o.defaults(fs.Changed("size"))
-	for _, size := range o.sizes() {
+	o.setDefaults(fs.Changed("size"))
+	for _, size := range o.messageSizes() {
 		p := o.params
 		p.size = size
-		if err := p.check(); err != nil {
+		if err := p.checkBounds(); err != nil {
 			return err
 		}
 	}
@@ -192,37 +192,37 @@ func (o *options) checkSweep(fs *pflag.FlagSet) error {
 	return nil
 }
 
-func (o *options) defaults(sized bool) {
+func (o *options) setDefaults(sized bool) {
 	if !sized {
 		o.size = defaultSizeBW
 		switch {
 		case o.verb == verbAtomic:
 			o.size = atomicSize
-		case o.lat:
+		case o.isLatency:
 			o.size = defaultSizeLat
 		}
 	}
 	if o.depth == 0 {
 		o.depth = defaultDepth
-		if o.lat {
+		if o.isLatency {
 			o.depth = 1
 		}
 	}
 	if o.iters == 0 && o.duration == 0 {
 		o.iters = defaultIters
-		if o.verb == verbWrite && !o.lat {
+		if o.verb == verbWrite && !o.isLatency {
 			o.iters = defaultItersWrite
 		}
 	}
 }
 
-// sizes are the message sizes to run.
-func (o *options) sizes() []int {
-	if !o.all {
+// messageSizes are the message sizes to run.
+func (o *options) messageSizes() []int {
+	if !o.allSizes {
 		return []int{o.size}
 	}
 	var list []int
-	for size := minAll; size <= maxAll; size *= 2 {
+	for size := minSweepSize; size <= maxSweepSize; size *= 2 {
 		list = append(list, size)
 	}
 	return list

@@ -79,15 +79,15 @@ func TestFlagErrors(t *testing.T) {
 // The bounds themselves are within bounds.
 func TestFlagsAtTheirBounds(t *testing.T) {
 	most := params{size: 1, qps: 4, depth: 1, iters: defaultItersWrite}
-	most.size += int(maxMemory-most.memory(false)) / 4
+	most.size += int(maxMemory-most.endMemory(false)) / 4
 	largest := fmt.Sprintf("-s %d -q 4 -t 1", most.size)
 	for _, args := range []string{"-s 256M", "-t 8192", "-q 256", "-t 8192 -q 16", "-n 100000000", "-n 1", "-t 1", "-s 1", "-D 86400", "--timeout 86400",
 		"-D 86400 --interval 86400", "--memory 1K -s 1K -n 1", "--memory 1024M", largest, "-p 1", "--lat -D 1"} {
-		_, err := parse(append(strings.Fields(args), "write", "a"), io.Discard)
+		_, err := parseArgs(append(strings.Fields(args), "write", "a"), io.Discard)
 		check.That(t, err == nil, "%s: %v", args, err)
 	}
 	most.size++
-	if _, err := parse(strings.Fields(fmt.Sprintf("write a -s %d -q 4 -t 1", most.size)), io.Discard); err == nil {
+	if _, err := parseArgs(strings.Fields(fmt.Sprintf("write a -s %d -q 4 -t 1", most.size)), io.Discard); err == nil {
 		t.Error("an octet more than the memory is accepted")
 	}
 	for _, row := range []struct {
@@ -99,22 +99,22 @@ func TestFlagsAtTheirBounds(t *testing.T) {
 		{params{verb: verbSend, size: 64 << 20, depth: 128, qps: 1}, 2, -1, 1},
 		{params{verb: verbRead, size: 64 << 20, depth: 128, qps: 1}, 1, 128, 1},
 		{params{verb: verbRead, size: 4096, depth: 129, qps: 2}, 129, 128, 32},
-		{params{verb: verbRead, size: 4096, depth: 5, qps: 1, mem: 64 << 20}, 8192, 5, 1},
-		{params{verb: verbWrite, size: 4096, depth: 128, qps: 16, mem: 64 << 20}, 1024, -1, 32},
+		{params{verb: verbRead, size: 4096, depth: 5, qps: 1, memoryOctets: 64 << 20}, 8192, 5, 1},
+		{params{verb: verbWrite, size: 4096, depth: 128, qps: 16, memoryOctets: 64 << 20}, 1024, -1, 32},
 		{params{verb: verbWrite, size: 2, depth: 8192, qps: 1}, 8192, -1, 100},  // a completion for so many messages
 		{params{verb: verbWrite, size: 1 << 20, depth: 128, qps: 1}, 4, -1, 16}, // or so many octets,
 		{params{verb: verbWrite, size: 16 << 20, depth: 128, qps: 1}, 1, -1, 1},
 		{params{verb: verbWrite, size: 2, depth: 4, qps: 1}, 4, -1, 1}, // and before the queue drains
 		{params{verb: verbWrite, size: 2, depth: 1, qps: 1}, 1, -1, 1},
 	} {
-		s, r, m := row.p.slots(), row.p.reads(), row.p.moderation()
+		s, r, m := row.p.slotCount(), row.p.readDepth(), row.p.completionInterval()
 		check.That(t, s == row.slots && r == row.reads && m == row.moderation, "%+v: %d slots, %d reads outstanding, one in %d asks for a completion", row.p, s, r, m)
 	}
 }
 
 func TestHelpShowsTheUsageAndEndsWell(t *testing.T) {
 	out, errs, code := bench(t, "--help")
-	check.That(t, code == exitWell && errs == "" && strings.Contains(out, "Usage: ddpbench write|read|send") && strings.Contains(out, "--bidirectional") && !strings.Contains(out, "(default true)"), "exit code %d, errors %q, output %q", code, errs, out)
+	check.That(t, code == exitOK && errs == "" && strings.Contains(out, "Usage: ddpbench write|read|send") && strings.Contains(out, "--bidirectional") && !strings.Contains(out, "(default true)"), "exit code %d, errors %q, output %q", code, errs, out)
 }
 
 func TestDefaultsOfEachVerb(t *testing.T) {
@@ -125,12 +125,12 @@ func TestDefaultsOfEachVerb(t *testing.T) {
 		{"write h", params{verb: verbWrite, size: 65536, iters: 5000, depth: 128, qps: 1}},
 		{"read h", params{verb: verbRead, size: 65536, iters: 1000, depth: 128, qps: 1}},
 		{"send h", params{verb: verbSend, size: 65536, iters: 1000, depth: 128, qps: 1}},
-		{"write h --lat", params{verb: verbWrite, lat: true, size: 2, iters: 1000, depth: 1, qps: 1}},
-		{"send h -s 1M -D 2.5 -t 7 -q 3 -b --verify", params{verb: verbSend, size: 1 << 20, duration: 2500 * time.Millisecond, depth: 7, qps: 3, both: true, verify: true}},
+		{"write h --lat", params{verb: verbWrite, isLatency: true, size: 2, iters: 1000, depth: 1, qps: 1}},
+		{"send h -s 1M -D 2.5 -t 7 -q 3 -b --verify", params{verb: verbSend, size: 1 << 20, duration: 2500 * time.Millisecond, depth: 7, qps: 3, bidirectional: true, verify: true}},
 		{"write h -s 64k", params{verb: verbWrite, size: 65536, iters: 5000, depth: 128, qps: 1}},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
-			o := must.Get(parse(strings.Fields(tt.args), io.Discard))(t)
+			o := must.Get(parseArgs(strings.Fields(tt.args), io.Discard))(t)
 			check.That(t, o.params == tt.want && o.host == "h", "got %+v, want %+v", o.params, tt.want)
 		})
 	}
@@ -138,7 +138,7 @@ func TestDefaultsOfEachVerb(t *testing.T) {
 
 func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 	h := hello{
-		params: params{verb: verbSend, both: true, verify: true, size: 4096, mem: 1 << 20, depth: 17, qps: 5, duration: time.Second, seed: 6},
+		params: params{verb: verbSend, bidirectional: true, verify: true, size: 4096, memoryOctets: 1 << 20, depth: 17, qps: 5, duration: time.Second, seed: 6},
 		run:    7, lane: 4, target: target{8, 9, 10},
 	}
 	good := h.encode()
@@ -190,12 +190,12 @@ func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 // TestMemoryBound makes sure that what check allows is what a run takes.
 func TestMemoryBound(t *testing.T) {
 	for p, want := range map[params][2]int64{ // 8 control buffers of 40 octets, 4 messages of 100, and their receive buffers
-		{verb: verbWrite, size: 100, depth: 4, qps: 2}:             {2 * (8*40 + 400), 2 * (8*40 + 400)},
-		{verb: verbSend, size: 100, depth: 4, qps: 1}:              {8*40 + 400, (8 + 4) * 100},
-		{verb: verbSend, size: 100, depth: 4, qps: 1, notes: true}: {8*40 + 400 + notesMemory, (8+4)*100 + notesMemory},
+		{verb: verbWrite, size: 100, depth: 4, qps: 2}:                  {2 * (8*40 + 400), 2 * (8*40 + 400)},
+		{verb: verbSend, size: 100, depth: 4, qps: 1}:                   {8*40 + 400, (8 + 4) * 100},
+		{verb: verbSend, size: 100, depth: 4, qps: 1, wantsNotes: true}: {8*40 + 400 + notesMemory, (8+4)*100 + notesMemory},
 	} {
-		queues := func(client bool) int64 { return int64(p.qps)*p.queues(client).Memory() + runMemory }
-		got := [2]int64{p.memory(true) - queues(true), p.memory(false) - queues(false)}
+		queues := func(client bool) int64 { return int64(p.qps)*p.queueSizes(client).Memory() + runMemory }
+		got := [2]int64{p.endMemory(true) - queues(true), p.endMemory(false) - queues(false)}
 		check.That(t, got == want, "%+v needs %d octets, want %d", p, got, want)
 	}
 	for v := verbWrite; v <= verbSend; v++ {
@@ -203,13 +203,13 @@ func TestMemoryBound(t *testing.T) {
 			for _, size := range []int{1, 4096, 1 << 20, 100 << 20} {
 				for _, qps := range []int{1, 3, 256} {
 					for _, mem := range []int{0, size, 64 << 20} {
-						p := params{verb: v, both: both, size: size, mem: mem, qps: qps, depth: 128, iters: 1}
-						if p.check() != nil {
+						p := params{verb: v, bidirectional: both, size: size, memoryOctets: mem, qps: qps, depth: 128, iters: 1}
+						if p.checkBounds() != nil {
 							continue
 						}
-						n := p.slots()
+						n := p.slotCount()
 						check.That(t, n >= 1 && n <= maxSlots && (mem != 0 || n <= p.depth), "%+v has %d slots", p, n)
-						check.That(t, p.memory(true) <= maxMemory && p.memory(false) <= maxMemory, "%+v needs %d and %d octets", p, p.memory(true), p.memory(false))
+						check.That(t, p.endMemory(true) <= maxMemory && p.endMemory(false) <= maxMemory, "%+v needs %d and %d octets", p, p.endMemory(true), p.endMemory(false))
 					}
 				}
 			}

@@ -47,7 +47,7 @@ func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 				stop := serves(t, n, io.Discard)
 				var out strings.Builder
 				code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), "--report", file, serverAddr.String())...)
-				check.That(t, code == exitWell, "exit %d\n%s", code, &out)
+				check.That(t, code == exitOK, "exit %d\n%s", code, &out)
 				stop()
 			})
 			page := string(must.Get(os.ReadFile(file))(t))
@@ -66,22 +66,22 @@ func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 func TestServerCannotWriteIntoTheReport(t *testing.T) {
 	x := newLab(t)
 	c, e := x.connected(t, "write", "-n", "100", "--report", filepath.Join(t.TempDir(), "a.html"))
-	c.doc = must.Get(newDocument(c.options, "mem"))(t)
+	c.document = must.Get(newDocument(c.options, "mem"))(t)
 	evil := machine{Host: "<script>alert(1)</script>" + strings.Repeat("x", 500), System: "\x1b[2J\n", Release: strings.Repeat("y", 100)}
 	b := must.Get(json.Marshal(notes{Machine: evil}))(t)
-	copy(e.notebook.buf, b)
-	must.OK(t, e.noted(uint64(len(b))))
-	c.doc.bandwidth(2, bandwidth{iters: 1})
-	c.doc.end(e, nil)
-	must.OK(t, c.doc.close(&c.use))
-	page := string(must.Get(os.ReadFile(c.page))(t))
+	copy(e.notesRegion.buf, b)
+	must.OK(t, e.receiveNotes(uint64(len(b))))
+	c.document.addBandwidth(2, bandwidth{iters: 1})
+	c.document.addRun(e, nil)
+	must.OK(t, c.document.finishReport(&c.usage))
+	page := string(must.Get(os.ReadFile(c.reportFile))(t))
 	check.Equal(t, "a script", strings.Contains(page, "<script"), false)
 	check.That(t, regexp.MustCompile(`<td>&lt;script&gt;alert\(1\)&lt;/script&gt;x{74}…</td>.*\n.*<td>�\[2J�</td>(?s:.*)<td>y{100}</td>`).MatchString(page),
 		"the server is not as it says:\n%s", page)
 	for _, b := range []string{`{"line":{"points":[{"at":-1}]}}`, `{`, ``} {
-		e.told = false
-		copy(e.notebook.buf, b)
-		err := e.noted(uint64(len(b)))
+		e.notesReceived = false
+		copy(e.notesRegion.buf, b)
+		err := e.receiveNotes(uint64(len(b)))
 		check.That(t, err != nil && strings.Contains(err.Error(), "what the server tells for the report: "), "%q: %v", b, err)
 	}
 }
@@ -94,22 +94,22 @@ func TestLatenciesOfAReport(t *testing.T) {
 		one.RecordValue(50_000)
 		even.RecordValue((i + 1) * 1000)
 	}
-	bars, single := distribution(h, us, "x"), distribution(one, us, "x")
+	bars, single := distributionFigure(h, us, "x"), distributionFigure(one, us, "x")
 	x, y, z := bars.Series[0].X, bars.Series[0].Y, single.Series[0].X
-	check.That(t, len(x) == bins+1 && y[0] == 25 && y[bins-1] == 25 && x[0] < 1 && x[0] > 0.98 && x[bins] > 3 && x[bins] < 3.02 && bars.X(2) == "100", "%v\n%v", x, y)
-	check.That(t, z[bins]-z[0] > 0.1 && z[bins]-z[0] < 0.13, "all took the same: from %v to %v", z[0], z[bins])
+	check.That(t, len(x) == distributionBars+1 && y[0] == 25 && y[distributionBars-1] == 25 && x[0] < 1 && x[0] > 0.98 && x[distributionBars] > 3 && x[distributionBars] < 3.02 && bars.X(2) == "100", "%v\n%v", x, y)
+	check.That(t, z[distributionBars]-z[0] > 0.1 && z[distributionBars]-z[0] < 0.13, "all took the same: from %v to %v", z[0], z[distributionBars])
 	check.Equal(t, "marks", fmt.Sprintf("%.4v", append(bars.XTicks, single.XTicks...)), "[{0 1} {1 10} {2 100} {3 1000} {1 10} {1.301 20} {1.699 50}]")
-	f := percentiles(even, us)
+	f := percentileFigure(even, us)
 	for nines, want := range map[float64]float64{0: 1, 0.5: 684, 1: 900, 2: 990, 3: 999} {
 		i := slices.IndexFunc(f.Series[0].X, func(x float64) bool { return x > nines-0.01 })
 		check.That(t, math.Abs(f.Series[0].Y[i]-want) < 2, "%v nines: %v, want %v", nines, f.Series[0].Y[i], want)
 	}
-	sizes := (&document{head: []string{"", "", "", "MiB/s"}, sizes: chart.Series{X: []float64{1, 3, 21}}}).bySize()
+	sizes := (&document{resultHead: []string{"", "", "", "MiB/s"}, sizeSeries: chart.Series{X: []float64{1, 3, 21}}}).sizeFigure()
 	check.Equal(t, "axes by size", fmt.Sprint(sizes.XTicks, sizes.YLabel, sizes.Series[0].Name, sizes.X(9)), "[{1 2} {5 32} {9 512} {13 8K} {17 128K} {21 2M}]MiB/sMiB/s512")
 	d := &document{options: new(options)}
-	d.latency(64, latency{iters: 1, min: 2, max: 3, typical: 4, avg: 5, stdev: 6, p99: 7, p999: 8, rate: 9})
-	d.bandwidth(65, bandwidth{iters: 1, peak: 2, avg: 3, rate: 4})
-	check.Equal(t, "rows", fmt.Sprint(d.results), "[[64 1 2.00 4.00 5.00 6.00 7.00 8.00 3.00] [65 1 2.00 3.00 4.000000]]")
+	d.addLatency(64, latencyResult{iters: 1, min: 2, max: 3, typical: 4, avg: 5, stdev: 6, p99: 7, p999: 8, rate: 9})
+	d.addBandwidth(65, bandwidth{iters: 1, peak: 2, avg: 3, rate: 4})
+	check.Equal(t, "rows", fmt.Sprint(d.resultRows), "[[64 1 2.00 4.00 5.00 6.00 7.00 8.00 3.00] [65 1 2.00 3.00 4.000000]]")
 	last := f.Series[0].X[len(f.Series[0].X)-1]
 	check.That(t, last > 2.99 && last < 3.06 && f.X(2) == "99 %", "the last is %v, of a thousand messages; %s", last, f.X(2))
 }
@@ -124,7 +124,7 @@ func TestReportThatCannotBe(t *testing.T) {
 		"write 127.0.0.1 --link udp --port 9 --timeout 0.01 --report " + dir + "/nothing": "ddpbench: ",
 	} {
 		out, errs, code := bench(t, strings.Fields(args)...)
-		check.That(t, code != exitWell && strings.HasPrefix(errs, want), "%s: exit %d, %q %q", args, code, out, errs)
+		check.That(t, code != exitOK && strings.HasPrefix(errs, want), "%s: exit %d, %q %q", args, code, out, errs)
 	}
 	check.Equal(t, "files", len(must.Get(os.ReadDir(dir))(t)), 0)
 }
@@ -138,12 +138,12 @@ func TestTraceIsDrawn(t *testing.T) {
 		stop := serves(t, n, io.Discard)
 		var out strings.Builder
 		code := runs(t.Context(), t, n, clientAddr, &out, "read", "-t", "1", "-s", "60000", "-n", "100", "--trace", file, serverAddr.String())
-		check.That(t, code == exitWell, "exit %d\n%s", code, &out)
+		check.That(t, code == exitOK, "exit %d\n%s", code, &out)
 		stop()
 	})
 	out, errs, code := bench(t, "trace", file)
 	check.Equal(t, "what it says", out+errs, "1 associations, drawn in "+file+".html\n")
-	check.Equal(t, "exit", code, exitWell)
+	check.Equal(t, "exit", code, exitOK)
 	page := string(must.Get(os.ReadFile(file + ".html"))(t))
 	const want = `(?s)By ddpbench, begun 2000-01-01T00:00:00Z.*<th scope="row">\d+\.\d{3}</th><td>client-1 with 10\.0\.0\.1:5043</td><td>association_started</td><td>initiator local, local port \d+, peer 10\.0\.0\.1:5043</td>.*` +
 		`new ESTABLISHED, old COOKIE-ECHOED.*<th scope="row">537\.500</th><td>[^<]*</td><td>data_retransmitted</td><td>chunks 1, tail probes 1</td>.*<th scope="row">747\.500</th>.*<td>chunks 1, timeouts 1</td>.*new CLOSED, old SHUTDOWN-SENT</td>.*<td>association_closed</td>.*` +
@@ -160,10 +160,10 @@ func TestTraceIsDrawn(t *testing.T) {
 
 // Of many associations those are drawn that have moved most, with what each line of their metrics says; what else there is, is said.
 func TestTraceOfManyAssociations(t *testing.T) {
-	d, ms := drawing{lives: make(map[string]*life)}, 0.0
+	d, ms := traceDrawing{associations: make(map[string]*assocTrace)}, 0.0
 	take := func(group, name, data string) {
 		ms += 1000
-		must.OK(t, d.take(&qlog.Record{Time: ms, Name: name, Group: group, Data: json.RawMessage(data)}))
+		must.OK(t, d.addRecord(&qlog.Record{Time: ms, Name: name, Group: group, Data: json.RawMessage(data)}))
 	}
 	for i, octets := range []int{5, 30, 10, 20, 30, 1, 5, 30, 10, 20, 30, 1} {
 		take(string(rune('f'-i%6)), qlog.NameMetrics, fmt.Sprintf(`{"primary":true,"bytes_sent":%d,"bytes_received":1}`, octets))
@@ -171,7 +171,7 @@ func TestTraceOfManyAssociations(t *testing.T) {
 	take("a", qlog.NameMetrics, `{"primary":true,"congestion_window":3,"ssthresh":90,"bytes_in_flight":91,"smoothed_rtt":9,"rtt_variance":92,"rto":93,"mtu":94,"outstanding":4,"peer_window":5,`+
 		`"own_window":6,"queued":7,"buffered":8,"packets_sent":95,"packets_received":96,"bytes_sent":11,"bytes_received":12,"data_chunks_sent":97,"data_chunks_received":98,"user_data_received":2,"data_chunks_retransmitted":10}`)
 	want := timeline.Point{At: 13, Out: 11, In: 2, Cwnd: 3, Flight: 4, Rwnd: 5, Window: 6, Queue: 7, Buffered: 8, RTT: 9, Retransmits: 10}
-	points := d.lives["a"].rec.Points()
+	points := d.associations["a"].recorder.Points()
 	check.Equal(t, "the last point", points[len(points)-1], want)
 	for range maxEvents + 3 {
 		take("a", "event", "{}")
@@ -181,7 +181,7 @@ func TestTraceOfManyAssociations(t *testing.T) {
 	for range 3 {
 		take("a", qlog.NameMetrics, "{")
 	}
-	p := d.page(&options{})
+	p := d.buildPage(&options{})
 	var names []string
 	for _, s := range p.Figures[0].Series {
 		names = append(names, s.Name[:1])

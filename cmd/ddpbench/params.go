@@ -25,27 +25,27 @@ var verbs = map[string]verb{"write": verbWrite, "read": verbRead, "send": verbSe
 // String returns perftest's name of the test.
 func (v verb) String() string { return [...]string{"RDMA_Write", "RDMA_Read", "Send", "Atomic"}[v] }
 
-// pulls reports whether the other side's stack answers by itself, so that a round trip is one message.
-func (v verb) pulls() bool { return v == verbRead || v == verbAtomic }
+// isPull reports whether the other side's stack answers by itself, so that a round trip is one message.
+func (v verb) isPull() bool { return v == verbRead || v == verbAtomic }
 
 // params are what both ends have to agree on: the client's word.
 type params struct {
-	verb     verb
-	lat      bool
-	both     bool // both sides transmit
-	verify   bool
-	size     int           // octets in a message
-	mem      int           // octets of memory that the messages of all QPs use in turn, each way; 0: a default
-	depth    int           // messages outstanding on a QP
-	qps      int           // number of QPs
-	iters    uint64        // messages on each QP, 0 with a duration
-	duration time.Duration // 0 with iters
-	seed     uint64        // of the content
-	notes    bool          // the server tells how it was for it
-	swap     bool          // atomics compare and swap, instead of adding
-	noPeak   bool          // of this end
-	cqMod    int           // messages to a completion, of this end; 0: a default
-	list     int           // requests posted under one lock at most, of this end; 0: a default
+	verb          verb
+	isLatency     bool
+	bidirectional bool // both sides transmit
+	verify        bool
+	size          int           // octets in a message
+	memoryOctets  int           // octets of memory that the messages of all QPs use in turn, each way; 0: a default
+	depth         int           // messages outstanding on a QP
+	qps           int           // number of QPs
+	iters         uint64        // messages on each QP, 0 with a duration
+	duration      time.Duration // 0 with iters
+	seed          uint64        // of the content
+	wantsNotes    bool          // the server tells how it was for it
+	compareSwap   bool          // atomics compare and swap, instead of adding
+	noPeak        bool          // of this end
+	cqModeration  int           // messages to a completion, of this end; 0: a default
+	postList      int           // requests posted under one lock at most, of this end; 0: a default
 }
 
 // atomicSize is what an atomic operation is on, in octets (RFC 7306 section 5).
@@ -53,18 +53,18 @@ const atomicSize = 8
 
 // Bounds, also of what a client can make a server do.
 const (
-	maxSize     = 256 << 20
-	maxDepth    = 8192
-	maxQPs      = 256
-	maxWork     = 1 << 17 // depth x QPs
-	maxIters    = 100_000_000
-	maxDuration = 24 * time.Hour
-	maxMemory   = 1 << 30 // octets of one end of one run
-	maxReads    = 128     // RDMA Reads outstanding on a QP
+	maxSize        = 256 << 20
+	maxDepth       = 8192
+	maxQPs         = 256
+	maxOutstanding = 1 << 17 // depth x QPs
+	maxIters       = 100_000_000
+	maxDuration    = 24 * time.Hour
+	maxMemory      = 1 << 30 // octets of one end of one run
+	maxReads       = 128     // RDMA Reads outstanding on a QP
 )
 
-// check says in a sentence what is out of bounds.
-func (p *params) check() error {
+// checkBounds says in a sentence what is out of bounds.
+func (p *params) checkBounds() error {
 	switch {
 	case p.verb > verbAtomic:
 		return cli.Usagef("this ddpbench knows write, read, send and atomic only")
@@ -74,27 +74,27 @@ func (p *params) check() error {
 		return cli.Usagef("--verify: an atomic operation has no content; its result is looked at by nobody")
 	case p.size < 1 || p.size > maxSize:
 		return cli.Usagef("-s %d: a message is 1 octet to %dM", p.size, maxSize>>20)
-	case p.mem != 0 && (p.mem < p.size || p.mem > maxMemory):
-		return cli.Usagef("--memory %d: it takes one message at least and is at most %dM", p.mem, maxMemory>>20)
+	case p.memoryOctets != 0 && (p.memoryOctets < p.size || p.memoryOctets > maxMemory):
+		return cli.Usagef("--memory %d: it takes one message at least and is at most %dM", p.memoryOctets, maxMemory>>20)
 	case p.depth < 1 || p.depth > maxDepth:
 		return cli.Usagef("-t %d: the depth is 1 to %d", p.depth, maxDepth)
 	case p.qps < 1 || p.qps > maxQPs:
 		return cli.Usagef("-q %d: the number of QPs is 1 to %d", p.qps, maxQPs)
-	case p.depth*p.qps > maxWork:
-		return cli.Usagef("-t %d times -q %d: at most %d messages can be outstanding", p.depth, p.qps, maxWork)
+	case p.depth*p.qps > maxOutstanding:
+		return cli.Usagef("-t %d times -q %d: at most %d messages can be outstanding", p.depth, p.qps, maxOutstanding)
 	case p.iters > maxIters:
 		return cli.Usagef("-n %d: at most %d messages", p.iters, maxIters)
 	case p.duration < 0 || p.duration > maxDuration:
 		return cli.Usagef("-D: at most %v", maxDuration)
 	case (p.iters == 0) == (p.duration == 0):
 		return cli.Usagef("a run ends after a number of messages or a time")
-	case p.lat && p.both:
+	case p.isLatency && p.bidirectional:
 		return cli.Usagef("--lat goes there and back already: it does not go with -b")
-	case p.lat && p.qps > 1:
+	case p.isLatency && p.qps > 1:
 		return cli.Usagef("--lat uses one QP: it does not go with -q")
-	case p.lat && p.depth > 1:
+	case p.isLatency && p.depth > 1:
 		return cli.Usagef("--lat has one message outstanding at a time")
-	case p.memory(false) > maxMemory: // a client needs no more than its server
+	case p.endMemory(false) > maxMemory: // a client needs no more than its server
 		return cli.Usagef("-s %d with -q %d needs more than %dM of memory: take less of one", p.size, p.qps, maxMemory>>20)
 	}
 	return nil
@@ -104,8 +104,8 @@ func (p *params) check() error {
 // their target. In a ping-pong, and with -b, an end is both.
 type role struct{ active, passive bool }
 
-func (p *params) role(client bool) role {
-	pong := p.both || p.lat && !p.verb.pulls()
+func (p *params) roleOf(client bool) role {
+	pong := p.bidirectional || p.isLatency && !p.verb.isPull()
 	return role{active: client || pong, passive: !client || pong}
 }
 
@@ -117,92 +117,92 @@ const (
 	maxSlots     = 8192
 )
 
-// slots is how many messages have memory of their own on each QP; message i uses slot i modulo slots.
-func (p *params) slots() int {
+// slotCount is how many messages have memory of their own on each QP; message i uses slot i modulo slots.
+func (p *params) slotCount() int {
 	budget, least := budgetTagged, 1
 	if p.verb == verbSend {
 		budget, least = budgetSend, 2
 	}
 	most := p.depth
-	if p.mem > 0 {
-		budget, most = p.mem, maxSlots
+	if p.memoryOctets > 0 {
+		budget, most = p.memoryOctets, maxSlots
 	}
 	return min(max(budget/p.qps/p.size, least), most)
 }
 
-// ctlBuffers is how many control messages one end may have under way: two grants of credit, and one
+// controlBuffers is how many control messages one end may have under way: two grants of credit, and one
 // each of go, done, ack, verdict, report and notes.
-const ctlBuffers = 8
+const controlBuffers = 8
 
-// buffers returns the number and the length of one QP's receive buffers.
-func (p *params) buffers(client bool) (n, size int) {
-	if !p.role(client).passive {
-		return ctlBuffers, ctlLen
+// recvBuffers returns the number and the length of one QP's receive buffers.
+func (p *params) recvBuffers(client bool) (n, size int) {
+	if !p.roleOf(client).passive {
+		return controlBuffers, controlLen
 	}
 	switch p.verb {
 	case verbSend:
-		return p.slots() + ctlBuffers, max(p.size, ctlLen)
+		return p.slotCount() + controlBuffers, max(p.size, controlLen)
 	case verbWrite:
-		if p.lat {
-			return 2 + ctlBuffers, ctlLen // the notifications
+		if p.isLatency {
+			return 2 + controlBuffers, controlLen // the notifications
 		}
 	}
-	return ctlBuffers, ctlLen
+	return controlBuffers, controlLen
 }
 
-// source and sink say which regions one end has: source holds data, sink takes it.
-func (p *params) source(client bool) bool {
-	r := p.role(client)
-	return r.active && !p.verb.pulls() || r.passive && p.verb.pulls()
+// hasSource and sink say which regions one end has: source holds data, sink takes it.
+func (p *params) hasSource(client bool) bool {
+	r := p.roleOf(client)
+	return r.active && !p.verb.isPull() || r.passive && p.verb.isPull()
 }
 
-func (p *params) sink(client bool) bool {
-	r := p.role(client)
+func (p *params) hasSink(client bool) bool {
+	r := p.roleOf(client)
 	return r.active && p.verb == verbRead || r.passive && p.verb == verbWrite
 }
 
-// maxSend is the depth of one end's send queue. A ping-pong posts two requests for each message.
-func (p *params) maxSend(client bool) int {
-	if !p.role(client).active {
-		return ctlQueue
+// sendQueueDepth is the depth of one end's send queue. A ping-pong posts two requests for each message.
+func (p *params) sendQueueDepth(client bool) int {
+	if !p.roleOf(client).active {
+		return controlQueue
 	}
-	return 4*p.depth + ctlQueue
+	return 4*p.depth + controlQueue
 }
 
-// queues are those of one QP.
-func (p *params) queues(client bool) cli.Queues {
-	n, _ := p.buffers(client)
-	send := p.maxSend(client)
-	return cli.Queues{Send: send, Recv: n, Reads: max(p.reads(), 0), Completions: n + send, Pieces: 1, Inline: 64}
+// queueSizes are those of one QP.
+func (p *params) queueSizes(client bool) cli.Queues {
+	n, _ := p.recvBuffers(client)
+	send := p.sendQueueDepth(client)
+	return cli.Queues{Send: send, Recv: n, Reads: max(p.readDepth(), 0), Completions: n + send, SGEs: 1, Inline: 64}
 }
 
 // runMemory is what one end of a run takes beside its QPs.
 const runMemory = 64 << 10
 
-// memory is how many octets one end needs, queues and completions included: a server counts them before it allocates.
-func (p *params) memory(client bool) int64 {
-	n, size := p.buffers(client)
-	total := int64(n)*int64(size) + p.queues(client).Memory()
-	region := int64(p.slots()) * int64(p.size)
-	if p.source(client) {
+// endMemory is how many octets one end needs, queues and completions included: a server counts them before it allocates.
+func (p *params) endMemory(client bool) int64 {
+	n, size := p.recvBuffers(client)
+	total := int64(n)*int64(size) + p.queueSizes(client).Memory()
+	region := int64(p.slotCount()) * int64(p.size)
+	if p.hasSource(client) {
 		total += region
 	}
-	if p.sink(client) {
+	if p.hasSink(client) {
 		total += region
 	}
 	total = total*int64(p.qps) + runMemory
-	if p.notes {
+	if p.wantsNotes {
 		total += notesMemory
 	}
-	if p.role(client).active && p.measurable() {
-		total += int64(p.iters) * int64(p.qps) * peakPlace
+	if p.roleOf(client).active && p.hasPeak() {
+		total += int64(p.iters) * int64(p.qps) * peakMessageOctets
 	}
 	return total
 }
 
-// reads is the number of RDMA Reads or atomics outstanding on a QP.
-func (p *params) reads() int {
-	if !p.verb.pulls() {
+// readDepth is the number of RDMA Reads or atomics outstanding on a QP.
+func (p *params) readDepth() int {
+	if !p.verb.isPull() {
 		return -1 // none
 	}
 	return min(p.depth, maxReads)
@@ -215,10 +215,10 @@ const (
 	moderateOctets = 16 << 20
 )
 
-// moderation says that every so many messages one asks for a completion. The queue never drains for lack of one.
-func (p *params) moderation() int {
-	if p.cqMod > 0 {
-		return min(p.cqMod, p.depth)
+// completionInterval says that every so many messages one asks for a completion. The queue never drains for lack of one.
+func (p *params) completionInterval() int {
+	if p.cqModeration > 0 {
+		return min(p.cqModeration, p.depth)
 	}
 	return max(1, min(moderateCount, p.depth/4, moderateOctets/p.size))
 }
@@ -236,7 +236,7 @@ type hello struct {
 	run  uint64 // the same for all QPs of a run
 	lane int    // which of them this is
 	target
-	tellTo target // of the first: where notes go
+	notesTarget target // of the first: where notes go
 }
 
 const (
@@ -260,7 +260,7 @@ func (h *hello) encode() []byte {
 	for _, f := range []struct {
 		on  bool
 		bit byte
-	}{{h.lat, flagLat}, {h.both, flagBoth}, {h.verify, flagVerify}, {h.swap, flagSwap}, {h.notes, flagNotes}} {
+	}{{h.isLatency, flagLat}, {h.bidirectional, flagBoth}, {h.verify, flagVerify}, {h.compareSwap, flagSwap}, {h.wantsNotes, flagNotes}} {
 		if f.on {
 			flags |= f.bit
 		}
@@ -272,13 +272,13 @@ func (h *hello) encode() []byte {
 	b = be.AppendUint16(b, uint16(h.qps))
 	b = be.AppendUint16(b, uint16(h.lane))
 	b = be.AppendUint32(b, uint32(h.size))
-	b = be.AppendUint32(b, uint32(h.mem))
+	b = be.AppendUint32(b, uint32(h.memoryOctets))
 	b = be.AppendUint32(b, uint32(h.depth))
 	b = be.AppendUint64(b, h.iters)
 	b = be.AppendUint64(b, uint64(h.duration))
 	b = be.AppendUint64(b, h.run)
 	b = be.AppendUint64(b, h.seed)
-	return h.tellTo.append(h.target.append(b))
+	return h.notesTarget.appendTo(h.target.appendTo(b))
 }
 
 // decode reads a client's request and checks its bounds; errors are sentences for the client.
@@ -296,13 +296,13 @@ func (h *hello) decode(b []byte) error {
 	}
 	flags := b[3]
 	*h = hello{params: params{
-		verb: verb(b[2]), lat: flags&flagLat != 0, both: flags&flagBoth != 0, verify: flags&flagVerify != 0, swap: flags&flagSwap != 0, notes: flags&flagNotes != 0,
-		qps: int(be.Uint16(b[4:])), size: number(b[8:]), mem: number(b[12:]), depth: number(b[16:]),
+		verb: verb(b[2]), isLatency: flags&flagLat != 0, bidirectional: flags&flagBoth != 0, verify: flags&flagVerify != 0, compareSwap: flags&flagSwap != 0, wantsNotes: flags&flagNotes != 0,
+		qps: int(be.Uint16(b[4:])), size: parseInt32(b[8:]), memoryOctets: parseInt32(b[12:]), depth: parseInt32(b[16:]),
 		iters: be.Uint64(b[20:]), duration: time.Duration(be.Uint64(b[28:])), seed: be.Uint64(b[44:]),
 	}, lane: int(be.Uint16(b[6:])), run: be.Uint64(b[36:])}
 	h.target.decode(b[52:])
-	h.tellTo.decode(b[52+targetLen:])
-	if err := h.check(); err != nil {
+	h.notesTarget.decode(b[52+targetLen:])
+	if err := h.checkBounds(); err != nil {
 		return err
 	}
 	if h.lane >= h.qps {
@@ -311,10 +311,10 @@ func (h *hello) decode(b []byte) error {
 	return nil
 }
 
-// number reads a number that an int can hold on any machine.
-func number(b []byte) int { return int(min(binary.BigEndian.Uint32(b), math.MaxInt32)) }
+// parseInt32 reads a number that an int can hold on any machine.
+func parseInt32(b []byte) int { return int(min(binary.BigEndian.Uint32(b), math.MaxInt32)) }
 
-func (t *target) append(b []byte) []byte {
+func (t *target) appendTo(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(t.stag))
 	b = binary.BigEndian.AppendUint64(b, t.to)
 	return binary.BigEndian.AppendUint32(b, t.qpn)
@@ -326,8 +326,10 @@ func (t *target) decode(b []byte) {
 	t.qpn = binary.BigEndian.Uint32(b[12:])
 }
 
-// answer is the private data of a server's acceptance.
-func (t *target) answer() []byte { return t.append(append(make([]byte, 0, answerLen), magic...)) }
+// encodeAnswer is the private data of a server's acceptance.
+func (t *target) encodeAnswer() []byte {
+	return t.appendTo(append(make([]byte, 0, answerLen), magic...))
+}
 
 func (t *target) decodeAnswer(b []byte) error {
 	if len(b) != answerLen || string(b[:len(magic)]) != magic {

@@ -2,44 +2,44 @@ package main
 
 import "encoding/binary"
 
-// word is word i of the content that belongs to seed (splitmix64): no part of it repeats, and no
+// contentWord is word i of the content that belongs to seed (splitmix64): no part of it repeats, and no
 // two seeds have the same.
-func word(seed, i uint64) uint64 {
+func contentWord(seed, i uint64) uint64 {
 	x := seed + (i+1)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// fill writes the content that belongs to seed.
-func fill(b []byte, seed uint64) { write(b, seed, 0) }
+// fillContent writes the content that belongs to seed.
+func fillContent(b []byte, seed uint64) { writeContent(b, seed, 0) }
 
-// spoil writes what no octet of that content is. Memory that was spoiled has also been backed by the
+// spoilContent writes what no octet of that content is. Memory that was spoiled has also been backed by the
 // system.
-func spoil(b []byte, seed uint64) { write(b, seed, ^uint64(0)) }
+func spoilContent(b []byte, seed uint64) { writeContent(b, seed, ^uint64(0)) }
 
-func write(b []byte, seed, flip uint64) {
+func writeContent(b []byte, seed, flip uint64) {
 	i := uint64(0)
 	for ; len(b) >= 8; b = b[8:] {
-		binary.LittleEndian.PutUint64(b, word(seed, i)^flip)
+		binary.LittleEndian.PutUint64(b, contentWord(seed, i)^flip)
 		i++
 	}
-	for w := word(seed, i) ^ flip; len(b) > 0; b = b[1:] {
+	for w := contentWord(seed, i) ^ flip; len(b) > 0; b = b[1:] {
 		b[0] = byte(w)
 		w >>= 8
 	}
 }
 
-// same reports whether b has the content that belongs to seed.
-func same(b []byte, seed uint64) bool {
+// hasContent reports whether b has the content that belongs to seed.
+func hasContent(b []byte, seed uint64) bool {
 	i := uint64(0)
 	for ; len(b) >= 8; b = b[8:] {
-		if binary.LittleEndian.Uint64(b) != word(seed, i) {
+		if binary.LittleEndian.Uint64(b) != contentWord(seed, i) {
 			return false
 		}
 		i++
 	}
-	for w := word(seed, i); len(b) > 0; b = b[1:] {
+	for w := contentWord(seed, i); len(b) > 0; b = b[1:] {
 		if b[0] != byte(w) {
 			return false
 		}
@@ -54,5 +54,5 @@ func (p *params) slotSeed(lane int, client bool, slot int) uint64 {
 	if client {
 		side = 1
 	}
-	return word(p.seed, side<<48|uint64(lane)<<32|uint64(slot))
+	return contentWord(p.seed, side<<48|uint64(lane)<<32|uint64(slot))
 }

@@ -12,32 +12,32 @@ type bandwidth struct {
 	rate      float64 // million messages a second
 }
 
-const mega = 1 << 20
+const mebi = 1 << 20
 
-// bandwidth sums up what this end transmitted.
-func (e *engine) bandwidth() bandwidth {
-	b := e.rates(e.completed, e.end.Sub(e.start))
-	b.peak = e.peak.rate() * float64(e.size) / mega
+// ownBandwidth sums up what this end transmitted.
+func (e *engine) ownBandwidth() bandwidth {
+	b := e.bandwidthOf(e.completed, e.endedAt.Sub(e.startedAt))
+	b.peak = e.peak.highestRate() * float64(e.size) / mebi
 	return b
 }
 
-// moved sums up what went in both directions, as a server sees it.
-func (e *engine) moved(took time.Duration) bandwidth {
+// totalBandwidth sums up what went in both directions, as a server sees it.
+func (e *engine) totalBandwidth(took time.Duration) bandwidth {
 	n := e.completed
 	for _, l := range e.lanes {
 		if l != nil {
-			n += l.got
+			n += l.received
 		}
 	}
-	return e.rates(n, took)
+	return e.bandwidthOf(n, took)
 }
 
-// rates is what n messages in some time are.
-func (p *params) rates(n uint64, took time.Duration) bandwidth {
+// bandwidthOf is what n messages in some time are.
+func (p *params) bandwidthOf(n uint64, took time.Duration) bandwidth {
 	b := bandwidth{iters: n}
 	if s := took.Seconds(); s > 0 {
 		b.rate = float64(n) / s / 1e6
-		b.avg = float64(n) * float64(p.size) / s / mega
+		b.avg = float64(n) * float64(p.size) / s / mebi
 	}
 	return b
 }
@@ -46,60 +46,60 @@ func (p *params) rates(n uint64, took time.Duration) bandwidth {
 // one, as perftest does. It needs the times of all of them: so a run with a duration, or with more
 // messages than perftest would look at, has none.
 type peak struct {
-	posted []time.Duration // since the run began, of each message
-	ends   []batch
-	epoch  time.Time
+	postTimes []time.Duration // since the run began, of each message
+	batches   []completionBatch
+	beganAt   time.Time
 }
 
-// batch is a number of completions seen together.
-type batch struct {
-	completed int // messages until now
-	at        time.Duration
+// completionBatch is a number of completions seen together.
+type completionBatch struct {
+	completed  int // messages until now
+	sinceStart time.Duration
 }
 
-const maxPeak = 20000 // messages
+const maxPeakMessages = 20000 // messages
 
-// peakPlace is how many octets it takes to remember a message.
-const peakPlace = int64(unsafe.Sizeof(time.Duration(0)) + unsafe.Sizeof(batch{}))
+// peakMessageOctets is how many octets it takes to remember a message.
+const peakMessageOctets = int64(unsafe.Sizeof(time.Duration(0)) + unsafe.Sizeof(completionBatch{}))
 
-// measurable reports whether a run has a peak.
-func (p *params) measurable() bool {
-	return !p.noPeak && p.iters > 0 && p.iters*uint64(p.qps) <= maxPeak
+// hasPeak reports whether a run has a peak.
+func (p *params) hasPeak() bool {
+	return !p.noPeak && p.iters > 0 && p.iters*uint64(p.qps) <= maxPeakMessages
 }
 
-func (k *peak) begin(p *params, now time.Time) {
-	if !p.measurable() {
+func (k *peak) startRun(p *params, now time.Time) {
+	if !p.hasPeak() {
 		return
 	}
 	n := int(p.iters) * p.qps
-	*k = peak{posted: make([]time.Duration, 0, n), ends: make([]batch, 0, n), epoch: now}
+	*k = peak{postTimes: make([]time.Duration, 0, n), batches: make([]completionBatch, 0, n), beganAt: now}
 }
 
-func (k *peak) post(n int) {
-	if k.posted == nil {
+func (k *peak) recordPosts(n int) {
+	if k.postTimes == nil {
 		return
 	}
-	at := time.Since(k.epoch)
+	at := time.Since(k.beganAt)
 	for range n {
-		k.posted = append(k.posted, at)
+		k.postTimes = append(k.postTimes, at)
 	}
 }
 
-func (k *peak) complete(completed uint64, now time.Time) {
-	if k.posted != nil {
-		k.ends = append(k.ends, batch{int(completed), now.Sub(k.epoch)})
+func (k *peak) recordCompletions(completed uint64, now time.Time) {
+	if k.postTimes != nil {
+		k.batches = append(k.batches, completionBatch{int(completed), now.Sub(k.beganAt)})
 	}
 }
 
-// rate returns the peak in messages a second, 0 if there is none.
-func (k *peak) rate() (best float64) {
+// highestRate returns the peak in messages a second, 0 if there is none.
+func (k *peak) highestRate() (best float64) {
 	first := 0 // the first batch that ends after message i
-	for i, at := range k.posted {
-		for first < len(k.ends) && k.ends[first].completed <= i {
+	for i, at := range k.postTimes {
+		for first < len(k.batches) && k.batches[first].completed <= i {
 			first++
 		}
-		for _, end := range k.ends[first:] {
-			if d := end.at - at; d > 0 {
+		for _, end := range k.batches[first:] {
+			if d := end.sinceStart - at; d > 0 {
 				best = max(best, float64(end.completed-i)/d.Seconds())
 			}
 		}

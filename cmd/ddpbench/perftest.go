@@ -8,23 +8,23 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 )
 
-// perftest are those of perftest's flags that need some thought before they mean something here.
-type perftest struct {
-	events bool
-	rx     int
-	atomic string
+// perftestFlags are those of perftest's flags that need some thought before they mean something here.
+type perftestFlags struct {
+	events     bool
+	recvDepth  int
+	atomicType string
 }
 
-func (f *perftest) add(fs *pflag.FlagSet, o *options) {
+func (f *perftestFlags) addFlags(fs *pflag.FlagSet, o *options) {
 	fs.BoolVar(&o.gbits, "report_gbits", false, "report bandwidth in Gb/sec, 10^9 bits, instead of MiB/sec, 2^20 bytes")
 	fs.BoolVarP(&o.noPeak, "noPeak", "N", false, "do without the peak bandwidth")
 	fs.BoolVarP(&o.histogram, "report-histogram", "H", false, "with --lat and -n, print all results, sorted")
 	fs.BoolVarP(&o.unsorted, "report-unsorted", "U", false, "with --lat and -n, print all results, in their order")
 	fs.BoolVarP(&f.events, "events", "e", false, "sleep until something comes instead of polling for a while, as --poll -1ns")
-	fs.VarP(cli.Int(&o.cqMod, 0, 1, maxDepth), "cq-mod", "Q", "one of `n` messages asks for a completion (default 100, or one in 16 MiB)")
-	fs.VarP(cli.Int(&o.list, 0, 1, burst), "post_list", "l", "post at most `n` requests at a time, 1 to 32 (default 32)")
-	fs.VarP(cli.Int(&f.rx, 0, 2, maxSlots), "rx-depth", "r", "with send, receives that are posted on a QP, instead of --memory")
-	fs.StringVarP(&f.atomic, "atomic_type", "A", "FETCH_AND_ADD", "with atomic, the `operation`: FETCH_AND_ADD or CMP_AND_SWAP")
+	fs.VarP(cli.Int(&o.cqModeration, 0, 1, maxDepth), "cq-mod", "Q", "one of `n` messages asks for a completion (default 100, or one in 16 MiB)")
+	fs.VarP(cli.Int(&o.postList, 0, 1, maxBurst), "post_list", "l", "post at most `n` requests at a time, 1 to 32 (default 32)")
+	fs.VarP(cli.Int(&f.recvDepth, 0, 2, maxSlots), "rx-depth", "r", "with send, receives that are posted on a QP, instead of --memory")
+	fs.StringVarP(&f.atomicType, "atomic_type", "A", "FETCH_AND_ADD", "with atomic, the `operation`: FETCH_AND_ADD or CMP_AND_SWAP")
 	fs.VarP(cli.Int(&o.link.Mark.Class, 0, 0, 255), "tos", "T", "traffic class of packets, a `number`; its lower two bits are ECN's")
 	fs.VarP(cli.Int(&o.link.Mark.TTL, 0, 1, 255), "hop_limit", "L", "`time` to live of packets, or hop limit (default: the system's)")
 	fs.VarP(cli.MTU(&o.link.MTU), "path-mtu", "m", "as --mtu, in `bytes`")
@@ -33,33 +33,33 @@ func (f *perftest) add(fs *pflag.FlagSet, o *options) {
 	fs.Bool("cpu_util", false, "show what the processor did, as is done anyway")
 }
 
-// apply sets what was asked for.
-func (f *perftest) apply(fs *pflag.FlagSet, o *options) error {
+// applyTo sets what was asked for.
+func (f *perftestFlags) applyTo(fs *pflag.FlagSet, o *options) error {
 	switch {
-	case (o.histogram || o.unsorted) && (!o.lat || o.duration > 0):
+	case (o.histogram || o.unsorted) && (!o.isLatency || o.duration > 0):
 		return cli.Usagef("-H and -U print each result of --lat, of as many messages as -n says")
-	case fs.Changed("rx-depth") && (o.verb != verbSend || o.all || o.mem > 0):
+	case fs.Changed("rx-depth") && (o.verb != verbSend || o.allSizes || o.memoryOctets > 0):
 		return cli.Usagef("-r is for send, and goes neither with -a nor with --memory")
-	case f.atomic != "FETCH_AND_ADD" && f.atomic != "CMP_AND_SWAP":
-		return cli.Usagef("-A %s: it is one of FETCH_AND_ADD, CMP_AND_SWAP", f.atomic)
+	case f.atomicType != "FETCH_AND_ADD" && f.atomicType != "CMP_AND_SWAP":
+		return cli.Usagef("-A %s: it is one of FETCH_AND_ADD, CMP_AND_SWAP", f.atomicType)
 	case fs.Changed("atomic_type") && o.verb != verbAtomic:
 		return cli.Usagef("-A is for atomic")
-	case o.verb == verbAtomic && o.all:
+	case o.verb == verbAtomic && o.allSizes:
 		return cli.Usagef("-a: an atomic operation is on %d bytes", atomicSize)
 	case o.link.Mark.Class&3 != 0:
 		return cli.Usagef("-T %d: the lower two bits of a traffic class are those of ECN", o.link.Mark.Class)
 	}
-	o.swap = f.atomic == "CMP_AND_SWAP"
+	o.compareSwap = f.atomicType == "CMP_AND_SWAP"
 	if f.events {
 		o.link.Poll = -time.Nanosecond
 	}
-	if f.rx > 0 {
-		o.defaults(fs.Changed("size"))
-		need := int64(f.rx) * int64(o.size) * int64(o.qps)
+	if f.recvDepth > 0 {
+		o.setDefaults(fs.Changed("size"))
+		need := int64(f.recvDepth) * int64(o.size) * int64(o.qps)
 		if need > maxMemory {
-			return cli.Usagef("-r %d: receives of %d bytes on %d QPs need more than %dM of memory", f.rx, o.size, o.qps, maxMemory>>20)
+			return cli.Usagef("-r %d: receives of %d bytes on %d QPs need more than %dM of memory", f.recvDepth, o.size, o.qps, maxMemory>>20)
 		}
-		o.mem = int(need)
+		o.memoryOctets = int(need)
 	}
 	return nil
 }
@@ -76,8 +76,8 @@ const (
 	noCipher    = "nothing is encrypted here: run it through IPsec"
 )
 
-// refused are the flags of perftest that make no sense here.
-var refused = []cli.Refused{
+// refusedFlags are the flags of perftest that make no sense here.
+var refusedFlags = []cli.RefusedFlag{
 	{Short: "c", Long: "connection", Why: "there is one type of connection, reliable and ordered (RC)"},
 	{Short: "C", Long: "report-cycles", Why: "cycles of a processor whose frequency changes are no time: results are microseconds"},
 	{Short: "d", Long: "ib-dev", Why: noDevice},

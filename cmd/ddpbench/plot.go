@@ -13,12 +13,12 @@ import (
 )
 
 // plotPoints draws the cost of a packet and the throughput over the axis, side by side, as SVG.
-func plotPoints(name string, a *axis, points []point) error {
-	left, err := panel(a, points, "CPU us a packet", func(p *point) float64 { return p.Cost })
+func plotPoints(name string, a *sweepAxis, points []sweepPoint) error {
+	left, err := newPanel(a, points, "CPU us a packet", func(p *sweepPoint) float64 { return p.Cost })
 	if err != nil {
 		return err
 	}
-	right, err := panel(a, points, "GB/s", func(p *point) float64 { return p.GBps })
+	right, err := newPanel(a, points, "GB/s", func(p *sweepPoint) float64 { return p.GBps })
 	if err != nil {
 		return err
 	}
@@ -38,8 +38,8 @@ func plotPoints(name string, a *axis, points []point) error {
 	return f.Close()
 }
 
-// panel is one curve over a logarithmic axis; the other axis begins with 0.
-func panel(a *axis, points []point, unit string, of func(*point) float64) (*plot.Plot, error) {
+// newPanel is one curve over a logarithmic axis; the other axis begins with 0.
+func newPanel(a *sweepAxis, points []sweepPoint, unit string, of func(*sweepPoint) float64) (*plot.Plot, error) {
 	xy := make(plotter.XYs, len(points))
 	top := 0.0
 	for i := range points {
@@ -57,26 +57,26 @@ func panel(a *axis, points []point, unit string, of func(*point) float64) (*plot
 	p := plot.New()
 	p.BackgroundColor = color.White
 	p.X.Label.Text, p.Y.Label.Text = a.Title, unit
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, magnitudes{}
+	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decadeTicks{}
 	p.Y.Min, p.Y.Max = 0, top*1.15
 	p.Add(plotter.NewGrid(), line, dots)
 	return p, nil
 }
 
-// magnitudes marks the powers of ten.
-type magnitudes struct{}
+// decadeTicks marks the powers of ten.
+type decadeTicks struct{}
 
-func (magnitudes) Ticks(least, most float64) (list []plot.Tick) {
+func (decadeTicks) Ticks(least, most float64) (list []plot.Tick) {
 	for v := 1.0; v <= most; v *= 10 {
 		if v >= least {
-			list = append(list, plot.Tick{Value: v, Label: short(v)})
+			list = append(list, plot.Tick{Value: v, Label: formatMagnitude(v)})
 		}
 	}
 	return list
 }
 
-// short writes a power of ten.
-func short(v float64) string {
+// formatMagnitude writes a power of ten.
+func formatMagnitude(v float64) string {
 	for _, u := range []struct {
 		of   float64
 		name string

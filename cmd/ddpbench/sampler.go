@@ -9,23 +9,23 @@ import (
 
 // sampler looks at the associations of a run from time to time, beside it.
 type sampler struct {
-	rec  timeline.Recorder
-	end  chan struct{}
-	done chan struct{}
+	recorder    timeline.Recorder
+	stopRequest chan struct{}
+	stopped     chan struct{}
 }
 
-// watchOver begins to look, until stop.
-func watchOver(e *engine) *sampler {
-	s := &sampler{end: make(chan struct{}), done: make(chan struct{})}
-	qps := e.distinct()
-	go s.run(qps, time.Now())
+// startSampler begins to look, until stop.
+func startSampler(e *engine) *sampler {
+	s := &sampler{stopRequest: make(chan struct{}), stopped: make(chan struct{})}
+	qps := e.distinctAssociations()
+	go s.sampleUntilStop(qps, time.Now())
 	return s
 }
 
-// distinct returns a QP of each association. The server tells them by the client's ports.
-func (e *engine) distinct() (list []*rdma.QP) {
+// distinctAssociations returns a QP of each association. The server tells them by the client's ports.
+func (e *engine) distinctAssociations() (list []*rdma.QP) {
 	if e.client {
-		return e.associations()
+		return e.associationQPs()
 	}
 	seen := make(map[any]bool)
 	for _, l := range e.lanes {
@@ -37,32 +37,32 @@ func (e *engine) distinct() (list []*rdma.QP) {
 	return list
 }
 
-func (s *sampler) run(qps []*rdma.QP, start time.Time) {
-	defer close(s.done)
+func (s *sampler) sampleUntilStop(qps []*rdma.QP, start time.Time) {
+	defer close(s.stopped)
 	for {
-		s.look(qps, time.Since(start))
+		s.takeSample(qps, time.Since(start))
 		select {
-		case <-s.end:
-			s.look(qps, time.Since(start))
+		case <-s.stopRequest:
+			s.takeSample(qps, time.Since(start))
 			return
-		case <-time.After(s.rec.Due() * time.Duration(len(qps))):
+		case <-time.After(s.recorder.Due() * time.Duration(len(qps))):
 		}
 	}
 }
 
-func (s *sampler) look(qps []*rdma.QP, at time.Duration) {
+func (s *sampler) takeSample(qps []*rdma.QP, at time.Duration) {
 	p := timeline.Point{At: at.Seconds()}
 	for _, qp := range qps {
 		stats, _ := qp.Stats()
-		path, _ := current(qp)
+		path, _ := pathInUse(qp)
 		p.Add(&stats, &path)
 	}
-	s.rec.Add(p)
+	s.recorder.Add(p)
 }
 
-// stop returns what was seen.
-func (s *sampler) stop() []timeline.Point {
-	close(s.end)
-	<-s.done
-	return s.rec.Points()
+// stopAndReturn returns what was seen.
+func (s *sampler) stopAndReturn() []timeline.Point {
+	close(s.stopRequest)
+	<-s.stopped
+	return s.recorder.Points()
 }

@@ -41,7 +41,7 @@ func TestEveryVerbMeasuresItself(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			out, errs, code := bench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "--verify")...)
-			must.That(t, code == exitWell && errs == "", "exit code %d: %s", code, errs)
+			must.That(t, code == exitOK && errs == "", "exit code %d: %s", code, errs)
 			_, rest, found := strings.Cut(out, tt.header)
 			must.That(t, found, "no header %q in\n%s", tt.header, out)
 			line, _, _ := strings.Cut(rest, "\n")
@@ -61,7 +61,7 @@ func TestEveryVerbMeasuresItself(t *testing.T) {
 
 func TestAllSizesAreMeasured(t *testing.T) {
 	out, errs, code := bench(t, "write", "--self", "--link", "mem", "-a", "-n", "5")
-	must.That(t, code == exitWell, "exit code %d: %s", code, errs)
+	must.That(t, code == exitOK, "exit code %d: %s", code, errs)
 	_, rest, _ := strings.Cut(out, resultHeader)
 	lines := strings.Split(rest, "\n")
 	for i := range 23 {
@@ -79,7 +79,7 @@ func TestInterruptedRunTellsWhatItHas(t *testing.T) {
 			out, done := &buffer{}, make(chan int)
 			var errs bytes.Buffer
 			go func() {
-				done <- run(ctx, append(strings.Fields(args), "--self", "--link", "mem", "--verify"), out, &errs)
+				done <- runProgram(ctx, append(strings.Fields(args), "--self", "--link", "mem", "--verify"), out, &errs)
 			}()
 			lines := 0 // below the header
 			if strings.Contains(args, "--interval") {
@@ -91,7 +91,7 @@ func TestInterruptedRunTellsWhatItHas(t *testing.T) {
 			})
 			cancel()
 			code := <-done
-			must.That(t, code == exitWell, "exit code %d: %s", code, errs.String())
+			must.That(t, code == exitOK, "exit code %d: %s", code, errs.String())
 			check.That(t, strings.Contains(out.String(), "Verification    : 0 messages"), "no results:\n%s", out)
 		})
 	}
@@ -103,7 +103,7 @@ func TestServesConcurrently(t *testing.T) {
 	all := []string{"write -n 200 -b", "read -n 200 --own -q 2", "send -n 200 --verify", "send --lat -n 50"}
 	for _, args := range all {
 		c := x.client(t, strings.Fields(args)...)
-		go func() { errs <- c.run(t.Context()) }()
+		go func() { errs <- c.measureAllSizes(t.Context()) }()
 	}
 	for range all {
 		check.OK(t, <-errs)
@@ -118,6 +118,6 @@ func TestServesConcurrently(t *testing.T) {
 	eventually(t, "the server has forgotten the runs", func() bool {
 		x.server.mu.Lock()
 		defer x.server.mu.Unlock()
-		return len(x.server.runs)+len(x.server.dev.QPs()) == 0 && x.server.memory.Used() == 0 && x.server.places.Used() == 0
+		return len(x.server.runs)+len(x.server.dev.QPs()) == 0 && x.server.memoryQuota.UsedUnits() == 0 && x.server.runQuota.UsedUnits() == 0
 	})
 }

@@ -27,24 +27,24 @@ type traffic struct {
 	Down            uint64 `json:"paths_down"`
 }
 
-// counters lists the fields, for arithmetic.
-func (t *traffic) counters() []*uint64 {
+// counterFields lists the fields, for arithmetic.
+func (t *traffic) counterFields() []*uint64 {
 	return []*uint64{
 		&t.PacketsOut, &t.PacketsIn, &t.DataOut, &t.DataIn, &t.Retransmits, &t.FastRetransmits, &t.Timeouts,
 		&t.DuplicatesIn, &t.SacksOut, &t.SacksIn, &t.BatchesOut, &t.BatchesIn, &t.Refused, &t.Dropped, &t.Suspected, &t.Down,
 	}
 }
 
-// add adds sign times u, where sign is 1 or -1.
-func (t *traffic) add(u *traffic, sign int) {
-	from := u.counters()
-	for i, c := range t.counters() {
+// addSigned adds sign times u, where sign is 1 or -1.
+func (t *traffic) addSigned(u *traffic, sign int) {
+	from := u.counterFields()
+	for i, c := range t.counterFields() {
 		*c += uint64(sign) * *from[i]
 	}
 }
 
-// path is a path of an association.
-type path struct {
+// pathUsage is a path of an association.
+type pathUsage struct {
 	Local  string  `json:"local"`
 	Remote string  `json:"remote"`
 	State  string  `json:"state"`
@@ -57,45 +57,45 @@ type path struct {
 // usage sums the cost of runs up.
 type usage struct {
 	traffic
-	Paths  []path  `json:"paths"` // at the end of the last run, of all associations
-	Wall   float64 `json:"seconds"`
-	User   float64 `json:"cpu_user_seconds"`
-	System float64 `json:"cpu_system_seconds"`
+	Paths  []pathUsage `json:"paths"` // at the end of the last run, of all associations
+	Wall   float64     `json:"seconds"`
+	User   float64     `json:"cpu_user_seconds"`
+	System float64     `json:"cpu_system_seconds"`
 	// Allocs is the number of heap allocations for a message in the second half of the last run, of this process.
-	Allocs *float64 `json:"allocs_per_message,omitempty"`
-	cpu    bool     // known
+	Allocs   *float64 `json:"allocs_per_message,omitempty"`
+	cpuKnown bool     // known
 
-	from mark // where the run under way began
+	runBegan usageMark // where the run under way began
 }
 
-// mark is what has been used so far.
-type mark struct {
+// usageMark is what has been used so far.
+type usageMark struct {
 	traffic
-	at           time.Time
+	takenAt      time.Time
 	user, system time.Duration
-	known        bool // what the processor has done
+	cpuKnown     bool // what the processor has done
 }
 
-func (e *engine) mark() mark {
-	m := mark{traffic: e.traffic(), at: time.Now()}
-	m.user, m.system, m.known = cpuTime()
+func (e *engine) takeMark() usageMark {
+	m := usageMark{traffic: e.trafficSoFar(), takenAt: time.Now()}
+	m.user, m.system, m.cpuKnown = cpuTime()
 	return m
 }
 
-func (u *usage) begin(e *engine) { u.from = e.mark() }
+func (u *usage) beginRun(e *engine) { u.runBegan = e.takeMark() }
 
-func (u *usage) end(e *engine) {
-	u.add(u.from, e.mark())
+func (u *usage) endRun(e *engine) {
+	u.addBetween(u.runBegan, e.takeMark())
 	u.Paths = u.Paths[:0]
-	for _, qp := range e.associations() {
+	for _, qp := range e.associationQPs() {
 		list := qp.Paths()
 		for i := range list {
-			u.Paths = append(u.Paths, pathOf(&list[i], i == inUse(list)))
+			u.Paths = append(u.Paths, pathOf(&list[i], i == indexInUse(list)))
 		}
 	}
 }
 
-func pathOf(p *rdma.PathStats, used bool) path {
+func pathOf(p *rdma.PathStats, used bool) pathUsage {
 	state := p.State.String()
 	if p.Suspected {
 		state = "suspected"
@@ -103,12 +103,12 @@ func pathOf(p *rdma.PathStats, used bool) path {
 	if p.Primary {
 		state += ", primary"
 	}
-	return path{p.Local.Addr().String(), p.Remote.Addr().String(), state, used, p.Cwnd, float64(p.SRTT) / 1e3, p.MTU}
+	return pathUsage{p.Local.Addr().String(), p.Remote.Addr().String(), state, used, p.Cwnd, float64(p.SRTT) / 1e3, p.MTU}
 }
 
-// inUse returns which path new data goes to, -1 where there is none: the primary path while that answers, else another that does (RFC 9260 section 6.4.1). Among
+// indexInUse returns which path new data goes to, -1 where there is none: the primary path while that answers, else another that does (RFC 9260 section 6.4.1). Among
 // those it is the one with most under way.
-func inUse(list []rdma.PathStats) int {
+func indexInUse(list []rdma.PathStats) int {
 	best, rank := -1, -1
 	for i := range list {
 		p, r := &list[i], 0
@@ -129,29 +129,29 @@ func inUse(list []rdma.PathStats) int {
 	return best
 }
 
-// current returns the path of an association that is in use.
-func current(qp *rdma.QP) (p rdma.PathStats, ok bool) {
+// pathInUse returns the path of an association that is in use.
+func pathInUse(qp *rdma.QP) (p rdma.PathStats, ok bool) {
 	list := qp.Paths()
-	if i := inUse(list); i >= 0 {
+	if i := indexInUse(list); i >= 0 {
 		return list[i], true
 	}
 	return p, false
 }
 
-// add adds what was used from one mark to another.
-func (u *usage) add(from, to mark) {
-	u.Wall += to.at.Sub(from.at).Seconds()
+// addBetween adds what was used from one mark to another.
+func (u *usage) addBetween(from, to usageMark) {
+	u.Wall += to.takenAt.Sub(from.takenAt).Seconds()
 	u.User += (to.user - from.user).Seconds()
 	u.System += (to.system - from.system).Seconds()
-	u.cpu = to.known
-	u.traffic.add(&to.traffic, 1)
-	u.traffic.add(&from.traffic, -1)
+	u.cpuKnown = to.cpuKnown
+	u.traffic.addSigned(&to.traffic, 1)
+	u.traffic.addSigned(&from.traffic, -1)
 }
 
-// associations returns a QP of each.
-func (e *engine) associations() []*rdma.QP {
+// associationQPs returns a QP of each.
+func (e *engine) associationQPs() []*rdma.QP {
 	n := 1
-	if e.own {
+	if e.ownAssociations {
 		n = len(e.lanes)
 	}
 	var list []*rdma.QP
@@ -161,14 +161,14 @@ func (e *engine) associations() []*rdma.QP {
 	return list
 }
 
-func (e *engine) traffic() (t traffic) {
-	for _, qp := range e.associations() {
+func (e *engine) trafficSoFar() (t traffic) {
+	for _, qp := range e.associationQPs() {
 		s, _ := qp.Stats()
 		one := trafficOf(&s)
-		t.add(&one, 1)
+		t.addSigned(&one, 1)
 	}
 	s := e.dev.Transport().Stats()
-	t.ofLink(&s)
+	t.setLinkCounters(&s)
 	return t
 }
 
@@ -181,7 +181,7 @@ func trafficOf(s *rdma.AssocStats) traffic {
 	}
 }
 
-// ofLink takes in what the link has counted, which all associations share.
-func (t *traffic) ofLink(s *sctp.TransportStats) {
+// setLinkCounters takes in what the link has counted, which all associations share.
+func (t *traffic) setLinkCounters(s *sctp.TransportStats) {
 	t.BatchesOut, t.BatchesIn, t.Refused, t.Dropped = s.TxBatches, s.RxBatches, s.TxFailed, s.RxDropped
 }

@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// axis is what one sweep lets grow.
-type axis struct {
+// sweepAxis is what one sweep lets grow.
+type sweepAxis struct {
 	Name   string // of the file
 	Title  string
 	Unit   string
 	values []int
-	set    func(s *scale, v int)
+	set    func(s *rigScale, v int)
 }
 
-// axes are the sweeps: everything else stays as it is in base.
-var axes = []axis{
+// sweepAxes are the sweeps: everything else stays as it is in base.
+var sweepAxes = []sweepAxis{
 	{"size", "message size", "octets", []int{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30},
-		func(s *scale, v int) { s.Size = v }},
+		func(s *rigScale, v int) { s.Size = v }},
 	{"qps", "QPs on one association", "QPs", []int{1, 4, 16, 64, 256, 1024, 4096},
-		func(s *scale, v int) { s.QPs = v }},
+		func(s *rigScale, v int) { s.QPs = v }},
 	{"associations", "associations, with one QP each", "associations", []int{1, 4, 16, 64, 256, 1000, 4000, 10000},
-		func(s *scale, v int) { s.QPs, s.Own = v, true }},
+		func(s *rigScale, v int) { s.QPs, s.Own = v, true }},
 	{"regions", "registered regions, used in turn", "regions", []int{1, 10, 100, 1000, 10_000, 100_000},
-		func(s *scale, v int) { s.Regions = v }},
+		func(s *rigScale, v int) { s.Regions = v }},
 }
 
-var base = scale{Size: 64 << 10, QPs: 1, Regions: 1}
+var baseScale = rigScale{Size: 64 << 10, QPs: 1, Regions: 1}
 
-// point is what was measured at one scale.
-type point struct {
-	scale
+// sweepPoint is what was measured at one scale.
+type sweepPoint struct {
+	rigScale
 	Value   int     `json:"value"` // on the axis
 	GBps    float64 `json:"GBps"`  // of messages
 	Rate    float64 `json:"messages_per_second"`
@@ -48,111 +48,111 @@ type point struct {
 	Resent  uint64  `json:"retransmits"`
 }
 
-// defaultSweep is the time for each point. In the first part of it, warmUp, which does not count, everything
+// defaultSweep is the time for each point. In the first part of it, warmUpShare, which does not count, everything
 // finds its size; each QP gets a few messages then, so that congestion windows have opened.
 const (
-	defaultSweep  = 2 * time.Second
-	warmUp        = 0.4
-	warmMessages  = 8 // each QP
-	leastMessages = 4 // that count
+	defaultSweep = 2 * time.Second
+	warmUpShare  = 0.4
+	warmMessages = 8 // each QP
+	minMessages  = 4 // that count
 )
 
-// sweepAll measures all axes, writes a line for each point, and a plot for each axis into the directory.
-func (o *options) sweepAll(ctx context.Context, out io.Writer) error {
-	if err := os.MkdirAll(o.sweep, 0o777); err != nil {
+// runSweeps measures all axes, writes a line for each point, and a plot for each axis into the directory.
+func (o *options) runSweeps(ctx context.Context, out io.Writer) error {
+	if err := os.MkdirAll(o.sweepDir, 0o777); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%-14s %10s %8s %12s %14s %10s %8s %8s\n", "axis", "value", "GB/s", "messages/s", "CPU us/packet", "CPU s/GB", "allocs", "resent")
-	for i := range axes {
-		a := &axes[i]
-		var points []point
+	for i := range sweepAxes {
+		a := &sweepAxes[i]
+		var points []sweepPoint
 		for _, v := range a.values {
-			p, err := o.measure(ctx, a, v)
+			p, err := o.measurePoint(ctx, a, v)
 			if err != nil {
 				return fmt.Errorf("%d %s: %w", v, a.Unit, err)
 			}
 			points = append(points, p)
 			fmt.Fprintf(out, "%-14s %10d %8.2f %12.0f %14.2f %10.3f %8.2f %8d\n", a.Name, v, p.GBps, p.Rate, p.Cost, p.PerGB, p.Allocs, p.Resent)
 		}
-		if err := o.keep(a, points); err != nil {
+		if err := o.savePoints(a, points); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "Plots and figures are in %s.\n", o.sweep)
+	fmt.Fprintf(out, "Plots and figures are in %s.\n", o.sweepDir)
 	return nil
 }
 
-// keep writes what was measured, and its plot.
-func (o *options) keep(a *axis, points []point) error {
+// savePoints writes what was measured, and its plot.
+func (o *options) savePoints(a *sweepAxis, points []sweepPoint) error {
 	b, err := json.MarshalIndent(points, "", "\t")
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(o.sweep, a.Name)
+	name := filepath.Join(o.sweepDir, a.Name)
 	if err := os.WriteFile(name+".json", append(b, '\n'), 0o666); err != nil {
 		return err
 	}
 	return plotPoints(name+".svg", a, points)
 }
 
-// measure sets up everything anew for one point.
-func (o *options) measure(ctx context.Context, a *axis, v int) (p point, err error) {
-	p.scale, p.Value = base, v
-	a.set(&p.scale, v)
-	before := heap()
-	r, err := newRig(ctx, &o.link, p.scale)
+// measurePoint sets up everything anew for one point.
+func (o *options) measurePoint(ctx context.Context, a *sweepAxis, v int) (p sweepPoint, err error) {
+	p.rigScale, p.Value = baseScale, v
+	a.set(&p.rigScale, v)
+	before := heapOctets()
+	r, err := newRig(ctx, &o.link, p.rigScale)
 	if err != nil {
 		return p, err
 	}
-	defer r.ends.Close()
-	p.Memory = (float64(heap()) - float64(before) - 2*float64(r.memory())) / float64(v)
-	if err := r.run(ctx, time.Duration(warmUp*float64(o.duration)), warmMessages*uint64(p.QPs)); err != nil {
+	defer r.devices.Close()
+	p.Memory = (float64(heapOctets()) - float64(before) - 2*float64(r.memoryOctets())) / float64(v)
+	if err := r.runFor(ctx, time.Duration(warmUpShare*float64(o.duration)), warmMessages*uint64(p.QPs)); err != nil {
 		return p, err
 	}
-	start := r.look()
-	if err := r.run(ctx, time.Duration((1-warmUp)*float64(o.duration)), leastMessages); err != nil {
+	start := r.takeReading()
+	if err := r.runFor(ctx, time.Duration((1-warmUpShare)*float64(o.duration)), minMessages); err != nil {
 		return p, err
 	}
-	end := r.look()
-	for ; end.packets == start.packets; end = r.look() { // what was done had arrived before
-		if err := r.run(ctx, 0, 1); err != nil {
+	end := r.takeReading()
+	for ; end.packets == start.packets; end = r.takeReading() { // what was done had arrived before
+		if err := r.runFor(ctx, 0, 1); err != nil {
 			return p, err
 		}
 	}
-	p.between(start, end)
+	p.setBetween(start, end)
 	return p, nil
 }
 
-// reading is everything that counts at a moment.
-type reading struct {
-	at                    time.Time
-	cpu                   time.Duration
-	done, packets, resent uint64
-	mallocs               uint64
+// rigReading is everything that counts at a moment.
+type rigReading struct {
+	takenAt                         time.Time
+	cpuTimeUsed                     time.Duration
+	completed, packets, retransmits uint64
+	mallocs                         uint64
 }
 
-func (r *rig) look() reading {
+func (r *sweepRig) takeReading() rigReading {
 	user, system, _ := cpuTime()
-	s := r.ends.Client.Transport().Stats()
-	l := reading{at: time.Now(), cpu: user + system, done: r.done, packets: s.TxPackets + s.RxPackets, mallocs: mallocs()}
+	s := r.devices.Client.Transport().Stats()
+	l := rigReading{takenAt: time.Now(), cpuTimeUsed: user + system, completed: r.completed, packets: s.TxPackets + s.RxPackets, mallocs: mallocCount()}
 	for i, qp := range r.qps {
 		if i == 0 || r.Own {
 			q, _ := qp.Stats()
-			l.resent += q.Retransmits
+			l.retransmits += q.Retransmits
 		}
 	}
 	return l
 }
 
-func (p *point) between(a, b reading) {
-	took, cpu, n := b.at.Sub(a.at).Seconds(), (b.cpu - a.cpu).Seconds(), float64(b.done-a.done)
+func (p *sweepPoint) setBetween(a, b rigReading) {
+	took, cpu, n := b.takenAt.Sub(a.takenAt).Seconds(), (b.cpuTimeUsed - a.cpuTimeUsed).Seconds(), float64(b.completed-a.completed)
 	gb := n * float64(p.Size) / 1e9
-	p.GBps, p.Rate, p.Packets, p.Resent = gb/took, n/took, b.packets-a.packets, b.resent-a.resent
+	p.GBps, p.Rate, p.Packets, p.Resent = gb/took, n/took, b.packets-a.packets, b.retransmits-a.retransmits
 	p.Cost, p.PerGB, p.Allocs = cpu*1e6/float64(p.Packets), cpu/gb, float64(b.mallocs-a.mallocs)/n
 }
 
-// heap is how many octets are in use.
-func heap() uint64 {
+// heapOctets is how many octets are in use.
+func heapOctets() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -8,165 +8,165 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// total is how many messages an active end posts on each QP.
-func (e *engine) total() uint64 {
+// messagesPerQP is how many messages an active end posts on each QP.
+func (e *engine) messagesPerQP() uint64 {
 	if e.duration > 0 {
 		return math.MaxUint64
 	}
 	return e.iters
 }
 
-// begin starts the clock.
-func (e *engine) begin(now time.Time) {
-	if e.begun {
+// startClock starts the clock.
+func (e *engine) startClock(now time.Time) {
+	if e.hasBegun {
 		return
 	}
-	e.begun, e.start = true, now
+	e.hasBegun, e.startedAt = true, now
 	if e.duration > 0 {
 		e.deadline = now.Add(e.duration)
 	}
-	if e.role(e.client).active {
-		e.peak.begin(&e.params, now)
+	if e.roleOf(e.client).active {
+		e.peak.startRun(&e.params, now)
 	}
 }
 
-// stop ends the transmission early.
-func (e *engine) stop() {
+// stopPosting ends the transmission early.
+func (e *engine) stopPosting() {
 	for _, l := range e.lanes {
-		l.left = 0
+		l.toPost = 0
 	}
 }
 
-// lead is the client's part of a bandwidth run.
-func (e *engine) lead(ctx context.Context) error {
-	e.begin(time.Now())
+// leadRun is the client's part of a bandwidth run.
+func (e *engine) leadRun(ctx context.Context) error {
+	e.startClock(time.Now())
 	for _, l := range e.lanes {
-		l.left, l.begun = e.total(), true
-		if err := l.sendControl(control{kind: ctlGo}); err != nil {
+		l.toPost, l.hasBegun = e.messagesPerQP(), true
+		if err := l.sendControl(control{kind: controlGo}); err != nil {
 			return err
 		}
 	}
-	return e.drive(ctx, e.finished)
+	return e.runUntil(ctx, e.isFinished)
 }
 
-// follow is the server's part of any run.
-func (e *engine) follow(ctx context.Context) error {
-	return e.drive(ctx, e.allGone)
+// followClient is the server's part of any run.
+func (e *engine) followClient(ctx context.Context) error {
+	return e.runUntil(ctx, e.allSessionsEnded)
 }
 
-// allGone reports whether the client has ended all sessions.
-func (e *engine) allGone() bool {
+// allSessionsEnded reports whether the client has ended all sessions.
+func (e *engine) allSessionsEnded() bool {
 	for _, l := range e.lanes {
-		if !l.gone {
+		if !l.sessionEnded {
 			return false
 		}
 	}
 	return true
 }
 
-// grace is how long the end of an interrupted run may take.
-const grace = 5 * time.Second
+// stopTimeout is how long the end of an interrupted run may take.
+const stopTimeout = 5 * time.Second
 
-// drive transmits and handles what comes until over. When ctx ends, the client stops transmitting, and
+// runUntil transmits and handles what comes until over. When ctx ends, the client stops transmitting, and
 // ends the run as if that had been all.
-func (e *engine) drive(ctx context.Context, over func() bool) error {
+func (e *engine) runUntil(ctx context.Context, over func() bool) error {
 	stopped := false
 	for !over() {
-		if err := e.transmit(stopped); err != nil {
+		if err := e.postOnAllLanes(stopped); err != nil {
 			return err
 		}
-		if err := e.tell(); err != nil {
+		if err := e.sendNotes(); err != nil {
 			return err
 		}
-		err := e.wait(ctx)
+		err := e.waitCompletions(ctx)
 		switch {
 		case err == nil:
 		case ctx.Err() == nil || !e.client:
 			return err
 		case stopped:
-			return errStuck
+			return errNoFinalAnswer
 		default:
 			stopped = true
-			e.stop()
+			e.stopPosting()
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), grace)
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 			defer cancel()
 		}
 	}
 	return nil
 }
 
-// transmit posts whatever may be posted on all lanes, in turns.
-func (e *engine) transmit(stopped bool) error {
-	if !e.begun || !e.client && !e.both {
+// postOnAllLanes posts whatever may be posted on all lanes, in turns.
+func (e *engine) postOnAllLanes(stopped bool) error {
+	if !e.hasBegun || !e.client && !e.bidirectional {
 		return nil
 	}
 	now := time.Now()
-	if e.tick != nil {
-		e.tick(now)
+	if e.onTick != nil {
+		e.onTick(now)
 	}
 	if e.duration > 0 && !now.Before(e.deadline) {
-		e.stop()
+		e.stopPosting()
 	}
 	for more := true; more; {
 		more = false
 		for _, l := range e.lanes {
-			n := e.room(l)
+			n := e.postableMessages(l)
 			if n == 0 {
 				continue
 			}
-			if err := e.post(l, n); err != nil {
+			if err := e.postMessages(l, n); err != nil {
 				return err
 			}
 			more = true
 		}
 	}
-	return e.conclude(stopped)
+	return e.announceDone(stopped)
 }
 
-// burst is how many requests are posted under one lock.
-func (p *params) burst() uint64 {
-	if p.list > 0 {
-		return uint64(min(p.list, burst))
+// postBurst is how many requests are posted under one lock.
+func (p *params) postBurst() uint64 {
+	if p.postList > 0 {
+		return uint64(min(p.postList, maxBurst))
 	}
-	return burst
+	return maxBurst
 }
 
-// room is how many messages may be posted on a lane now, a burst at most.
-func (e *engine) room(l *lane) int {
-	n := min(uint64(e.depth)-(l.posted-l.done), l.left, e.burst())
+// postableMessages is how many messages may be posted on a lane now, a burst at most.
+func (e *engine) postableMessages(l *lane) int {
+	n := min(uint64(e.depth)-(l.posted-l.completed), l.toPost, e.postBurst())
 	if e.verb == verbSend {
 		n = min(n, uint64(l.credits))
 	}
 	return int(n)
 }
 
-// post posts n messages. Only every so many ask for a completion, and the last.
-func (e *engine) post(l *lane, n int) error {
-	every := uint64(e.moderation())
+// postMessages posts n messages. Only every so many ask for a completion, and the last.
+func (e *engine) postMessages(l *lane, n int) error {
+	every := uint64(e.completionInterval())
 	for i := range n {
 		l.posted++
-		l.left--
-		e.message(l, &e.wrs[i], l.posted-1)
-		if l.posted%every != 0 && l.left != 0 {
+		l.toPost--
+		e.fillRequest(l, &e.wrs[i], l.posted-1)
+		if l.posted%every != 0 && l.toPost != 0 {
 			e.wrs[i].Flags = rdma.Unsignaled
-		} else if e.served != nil {
-			l.asked = append(l.asked, asked{l.posted, time.Now()})
+		} else if e.completionTimes != nil {
+			l.signaled = append(l.signaled, signaledMessage{l.posted, time.Now()})
 		}
 	}
 	if e.verb == verbSend {
 		l.credits -= n
 	}
-	e.peak.post(n)
+	e.peak.recordPosts(n)
 	_, err := l.qp.PostSendList(e.wrs[:n])
 	return err
 }
 
-// message makes wr carry message i. Its ID is i+1: how many messages have completed with it.
-func (e *engine) message(l *lane, wr *rdma.SendWR, i uint64) {
-	off := int(i%uint64(e.slots())) * e.size
-	wr.ID, wr.Flags, wr.Inline = l.id(i+1), 0, nil
-	wr.RemoteSTag, wr.RemoteTO = l.peer.stag, l.peer.to+uint64(off)
+// fillRequest makes wr carry message i. Its ID is i+1: how many messages have completed with it.
+func (e *engine) fillRequest(l *lane, wr *rdma.SendWR, i uint64) {
+	off := int(i%uint64(e.slotCount())) * e.size
+	wr.ID, wr.Flags, wr.Inline = l.requestID(i+1), 0, nil
+	wr.RemoteSTag, wr.RemoteTO = l.peerTarget.stag, l.peerTarget.to+uint64(off)
 	r := l.src
 	switch e.verb {
 	case verbWrite:
@@ -178,30 +178,30 @@ func (e *engine) message(l *lane, wr *rdma.SendWR, i uint64) {
 		wr.Op = rdma.OpSend
 	case verbAtomic:
 		wr.Op, wr.Atomic, wr.SGL = rdma.OpAtomic, rdma.FetchAdd(1), nil
-		if e.swap {
+		if e.compareSwap {
 			wr.Atomic = rdma.CmpSwap(i, i) // to compare costs what a swap costs
 		}
 		return
 	}
-	wr.SGL = append(wr.SGL[:0], r.sge(off, e.size))
+	wr.SGL = append(wr.SGL[:0], r.sgeAt(off, e.size))
 }
 
-// conclude says on each lane that all was posted, once it was. With -b the server reports once all
+// announceDone says on each lane that all was posted, once it was. With -b the server reports once all
 // it had to say is said.
-func (e *engine) conclude(stopped bool) error {
+func (e *engine) announceDone(stopped bool) error {
 	all := true
 	for _, l := range e.lanes {
-		if l.begun && l.left == 0 && !l.closing {
-			l.closing = true
-			if err := l.sendControl(control{kind: ctlDone, n: l.posted, stop: stopped}); err != nil {
+		if l.hasBegun && l.toPost == 0 && !l.doneSent {
+			l.doneSent = true
+			if err := l.sendControl(control{kind: controlDone, count: l.posted, stopToo: stopped}); err != nil {
 				return err
 			}
 		}
-		all = all && l.acked && l.judged
+		all = all && l.doneAcked && l.verdictKnown
 	}
-	if !all || e.client || e.reported {
+	if !all || e.client || e.reportDone {
 		return nil
 	}
-	e.reported = true
-	return e.lanes[0].sendControl(control{kind: ctlReport, bandwidth: e.bandwidth()})
+	e.reportDone = true
+	return e.lanes[0].sendControl(control{kind: controlReport, bandwidth: e.ownBandwidth()})
 }

@@ -23,427 +23,431 @@ import (
 // client pings one server, over one session after the other.
 type client struct {
 	*options
-	dev *rdma.Device
-	to  netip.AddrPort
-	ops []operation
-	rep *reporter
+	dev        *rdma.Device
+	serverAddr netip.AddrPort
+	ops        []operation
+	reporter   *reporter
 
-	session            // its end is nil: there is none
-	met     bool       // there was one
-	hinted  bool       // it was said what to do
-	trying  chan tried // gets what becomes of the attempt to connect that is under way; nil: none is
-	after   time.Time  // no other before then
+	session                          // its end is nil: there is none
+	wasConnected  bool               // there was one
+	hintGiven     bool               // it was said what to do
+	attempt       chan attemptResult // gets what becomes of the attempt to connect that is under way; nil: none is
+	nextAttemptAt time.Time          // no other before then
 
-	life  context.Context  // of run; attempts end with it
-	turn  time.Time        // when that of the last ping began
-	due   uint64           // the ping that waits for a session; 0: none
-	dueAt time.Time        // since when it does
-	sent  map[uint64]*ping // without an answer yet
+	runCtx       context.Context      // of run; attempts end with it
+	turnBeganAt  time.Time            // when that of the last ping began
+	pendingSeq   uint64               // the ping that waits for a session; 0: none
+	pendingSince time.Time            // since when it does
+	unanswered   map[uint64]*sentPing // without an answer yet
 }
 
 // session is what is agreed with a server, and what was seen of it.
 type session struct {
-	e           *end
-	server      hello
-	retransmits uint64
-	paths       []rdma.PathStats
-	carried     []netip.Addr // the last answer
+	endpoint       *endpoint
+	server         hello
+	retransmits    uint64
+	paths          []rdma.PathStats
+	lastReplyPaths []netip.Addr // the last answer
 }
 
-// ping is one without an answer.
-type ping struct {
-	op   operation
-	at   time.Time
-	told bool // that it has none
+// sentPing is one without an answer.
+type sentPing struct {
+	op       operation
+	sentAt   time.Time
+	reported bool // that it has none
 }
 
-// tried is what has become of an attempt to connect.
-type tried struct {
+// attemptResult is what has become of an attempt to connect.
+type attemptResult struct {
 	session
 	err   error
 	fatal bool
 }
 
 const (
-	overdue  = time.Second           // a ping that has no answer then is named
-	outage   = 2 * time.Second       // and then it is not a packet that is missing
-	flooding = 10 * time.Millisecond // how long a flood waits for an answer before the next ping
+	overdueAfter = time.Second           // a ping that has no answer then is named
+	outageAfter  = 2 * time.Second       // and then it is not a packet that is missing
+	floodTimeout = 10 * time.Millisecond // how long a flood waits for an answer before the next ping
 )
 
-func (o *options) ping(ctx context.Context, dev *rdma.Device, to netip.AddrPort, out io.Writer) (int, error) {
-	ops, _ := operations(o.op) // check has seen to it
-	c := &client{options: o, dev: dev, to: to, ops: ops, rep: newReporter(o, to.Addr(), out), sent: make(map[uint64]*ping)}
-	c.rep.begin(to.Port())
-	err := c.run(ctx)
-	if c.e != nil {
-		c.look()
+func (o *options) pingServer(ctx context.Context, dev *rdma.Device, to netip.AddrPort, out io.Writer) (int, error) {
+	ops, _ := parseOperations(o.opName) // check has seen to it
+	c := &client{options: o, dev: dev, serverAddr: to, ops: ops, reporter: newReporter(o, to.Addr(), out), unanswered: make(map[uint64]*sentPing)}
+	c.reporter.printStart(to.Port())
+	err := c.pingUntilDone(ctx)
+	if c.endpoint != nil {
+		c.updatePaths()
 	}
-	if !c.met && !c.hinted && c.rep.errors == 0 && err == nil {
-		c.hint(context.DeadlineExceeded)
+	if !c.wasConnected && !c.hintGiven && c.reporter.sendErrors == 0 && err == nil {
+		c.explainNoAnswer(context.DeadlineExceeded)
 	}
-	code := c.rep.end()
-	if c.e != nil {
-		if len(c.sent) == 0 {
-			c.e.leave(dev)
+	code := c.reporter.printSummary()
+	if c.endpoint != nil {
+		if len(c.unanswered) == 0 {
+			c.endpoint.closeGracefully(dev)
 		}
-		c.e.close()
+		c.endpoint.close()
 	}
 	return code, err
 }
 
-// run pings until it is over, or ctx ends.
-func (c *client) run(ctx context.Context) error {
+// pingUntilDone pings until it is over, or ctx ends.
+func (c *client) pingUntilDone(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
-		if c.trying != nil {
-			if t := <-c.trying; t.e != nil {
-				t.e.close()
+		if c.attempt != nil {
+			if t := <-c.attempt; t.endpoint != nil {
+				t.endpoint.close()
 			}
 		}
 	}()
-	c.life, c.turn = ctx, time.Now()
-	c.rep.started = c.turn
-	for seq := uint64(1); !c.over(seq) && ctx.Err() == nil; seq++ {
-		if err := c.room(ctx, seq); err != nil || ctx.Err() != nil {
+	c.runCtx, c.turnBeganAt = ctx, time.Now()
+	c.reporter.startedAt = c.turnBeganAt
+	for seq := uint64(1); !c.isDone(seq) && ctx.Err() == nil; seq++ {
+		if err := c.waitForSlot(ctx, seq); err != nil || ctx.Err() != nil {
 			return err
 		}
-		c.rep.sent()
-		if c.due, c.dueAt = seq, c.turn; c.e != nil {
-			if err := c.post(); err != nil {
+		c.reporter.countSent()
+		if c.pendingSeq, c.pendingSince = seq, c.turnBeganAt; c.endpoint != nil {
+			if err := c.sendPing(); err != nil {
 				return err
 			}
 		}
 		if c.count > 0 && c.deadline == 0 && seq == uint64(c.count) {
-			return c.linger(ctx)
+			return c.awaitLastReplies(ctx)
 		}
 		// With several operations they follow one another at once, and then comes the pause.
 		answered := func() bool {
-			return (c.eager || seq%uint64(len(c.ops)) != 0) && c.due == 0 && c.sent[seq] == nil && c.e != nil
+			return (c.pingOnReply || seq%uint64(len(c.ops)) != 0) && c.pendingSeq == 0 && c.unanswered[seq] == nil && c.endpoint != nil
 		}
-		if err := c.wait(ctx, c.pause, answered); err != nil {
+		if err := c.handleUntil(ctx, c.turnLength, answered); err != nil {
 			return err
 		}
-		if now := time.Now(); answered() || now.Sub(c.turn) > 2*c.pause() {
-			c.turn = now
+		if now := time.Now(); answered() || now.Sub(c.turnBeganAt) > 2*c.turnLength() {
+			c.turnBeganAt = now
 		} else {
-			c.turn = c.turn.Add(c.pause())
+			c.turnBeganAt = c.turnBeganAt.Add(c.turnLength())
 		}
-		if ctx.Err() == nil && !c.over(seq) {
-			c.remind()
+		if ctx.Err() == nil && !c.isDone(seq) {
+			c.reportOverdue()
 		}
 	}
 	return nil
 }
 
-// over reports whether there is nothing to do before ping seq: all were sent, or with a deadline answered, be it by an error.
-func (c *client) over(seq uint64) bool {
+// isDone reports whether there is nothing to do before ping seq: all were sent, or with a deadline answered, be it by an error.
+func (c *client) isDone(seq uint64) bool {
 	if c.count > 0 && c.deadline > 0 {
-		return c.rep.received+c.rep.errors >= c.count
+		return c.reporter.received+c.reporter.sendErrors >= c.count
 	}
 	return c.count > 0 && seq > uint64(c.count)
 }
 
-// pause is how long a turn lasts. While an attempt to connect fails nothing can be sent, and there is no hurry. When a session has
+// turnLength is how long a turn lasts. While an attempt to connect fails nothing can be sent, and there is no hurry. When a session has
 // just been lost the next ping comes in its turn, and with it the attempt.
-func (c *client) pause() time.Duration {
-	d := flooding
+func (c *client) turnLength() time.Duration {
+	d := floodTimeout
 	if c.interval > 0 {
 		d = c.interval
 	}
-	if c.e == nil && (c.due != 0 || time.Now().Before(c.after)) {
-		d = max(d, overdue)
+	if c.endpoint == nil && (c.pendingSeq != 0 || time.Now().Before(c.nextAttemptAt)) {
+		d = max(d, overdueAfter)
 	}
 	return d
 }
 
-// room waits until ping seq may be under way with those that are.
-func (c *client) room(ctx context.Context, seq uint64) error {
-	full := func() bool { return c.e != nil && len(c.sent) > 0 && seq >= c.oldest()+uint64(window(c.size)) }
+// waitForSlot waits until ping seq may be under way with those that are.
+func (c *client) waitForSlot(ctx context.Context, seq uint64) error {
+	full := func() bool {
+		return c.endpoint != nil && len(c.unanswered) > 0 && seq >= c.oldestUnanswered()+uint64(maxOutstanding(c.size))
+	}
 	for full() && ctx.Err() == nil {
-		if err := c.wait(ctx, c.pause, func() bool { return !full() }); err != nil {
+		if err := c.handleUntil(ctx, c.turnLength, func() bool { return !full() }); err != nil {
 			return err
 		}
 		if now := time.Now(); full() && ctx.Err() == nil {
-			c.turn = now
-			c.rep.unanswered(c.oldest())
+			c.turnBeganAt = now
+			c.reporter.printUnanswered(c.oldestUnanswered())
 		}
 	}
 	return nil
 }
 
-// oldest is the first ping without an answer.
-func (c *client) oldest() uint64 { return slices.Min(slices.Collect(maps.Keys(c.sent))) }
+// oldestUnanswered is the first ping without an answer.
+func (c *client) oldestUnanswered() uint64 {
+	return slices.Min(slices.Collect(maps.Keys(c.unanswered)))
+}
 
-// linger waits for the last replies.
-func (c *client) linger(ctx context.Context) error {
-	answered := func() bool { return c.due == 0 && len(c.sent) == 0 }
-	for end := c.turn.Add(c.timeout); !answered() && ctx.Err() == nil && c.turn.Before(end); {
-		pause := func() time.Duration { return min(max(c.pause(), overdue), end.Sub(c.turn)) }
-		if err := c.wait(ctx, pause, answered); err != nil {
+// awaitLastReplies waits for the last replies.
+func (c *client) awaitLastReplies(ctx context.Context) error {
+	answered := func() bool { return c.pendingSeq == 0 && len(c.unanswered) == 0 }
+	for end := c.turnBeganAt.Add(c.timeout); !answered() && ctx.Err() == nil && c.turnBeganAt.Before(end); {
+		pause := func() time.Duration { return min(max(c.turnLength(), overdueAfter), end.Sub(c.turnBeganAt)) }
+		if err := c.handleUntil(ctx, pause, answered); err != nil {
 			return err
 		}
-		c.turn = c.turn.Add(pause())
-		if !answered() && ctx.Err() == nil && c.turn.Before(end) {
-			due := c.due
-			c.remind()
-			c.due = due // the last one goes on waiting
+		c.turnBeganAt = c.turnBeganAt.Add(pause())
+		if !answered() && ctx.Err() == nil && c.turnBeganAt.Before(end) {
+			due := c.pendingSeq
+			c.reportOverdue()
+			c.pendingSeq = due // the last one goes on waiting
 		}
 	}
 	return nil
 }
 
-// remind names the pings that are without an answer for long.
-func (c *client) remind() {
+// reportOverdue names the pings that are without an answer for long.
+func (c *client) reportOverdue() {
 	now := time.Now()
-	for _, seq := range slices.Sorted(maps.Keys(c.sent)) {
-		p := c.sent[seq]
-		age := now.Sub(p.at)
-		if !p.told && (c.report || age >= overdue) {
-			p.told = true
-			c.rep.unanswered(seq)
+	for _, seq := range slices.Sorted(maps.Keys(c.unanswered)) {
+		p := c.unanswered[seq]
+		age := now.Sub(p.sentAt)
+		if !p.reported && (c.nameOutstanding || age >= overdueAfter) {
+			p.reported = true
+			c.reporter.printUnanswered(seq)
 		}
-		if age >= outage {
-			c.rep.silent(p.at)
+		if age >= outageAfter {
+			c.reporter.beginOutage(p.sentAt)
 		}
 	}
-	if c.due != 0 { // nobody was there to send it to
-		c.rep.unanswered(c.due)
-		c.rep.silent(c.dueAt)
-		c.due = 0
+	if c.pendingSeq != 0 { // nobody was there to send it to
+		c.reporter.printUnanswered(c.pendingSeq)
+		c.reporter.beginOutage(c.pendingSince)
+		c.pendingSeq = 0
 	}
-	if c.e != nil {
-		c.look()
+	if c.endpoint != nil {
+		c.updatePaths()
 	}
 }
 
-// wait handles what comes until the turn has lasted so long, or done, or it is over.
-func (c *client) wait(ctx context.Context, d func() time.Duration, done func() bool) error {
-	for !done() && ctx.Err() == nil && !c.over(0) {
-		until := c.turn.Add(d())
+// handleUntil handles what comes until the turn has lasted so long, or done, or it is over.
+func (c *client) handleUntil(ctx context.Context, d func() time.Duration, done func() bool) error {
+	for !done() && ctx.Err() == nil && !c.isDone(0) {
+		until := c.turnBeganAt.Add(d())
 		if !time.Now().Before(until) {
 			return nil
 		}
-		if err := c.step(ctx, until); err != nil {
+		if err := c.handleNext(ctx, until); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// step handles one thing that comes until then.
-func (c *client) step(ctx context.Context, until time.Time) error {
+// handleNext handles one thing that comes until then.
+func (c *client) handleNext(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	if c.e == nil {
-		return c.connect(ctx)
+	if c.endpoint == nil {
+		return c.awaitConnection(ctx)
 	}
-	wc, err := c.e.next(ctx)
+	wc, err := c.endpoint.nextCompletion(ctx)
 	if err != nil {
-		return ended(err)
+		return ignoreContextEnd(err)
 	}
 	if wc.Status != rdmap.StatusSuccess {
-		c.lost(cmp.Or(c.e.qp.Err(), error(net.ErrClosed)))
+		c.dropSession(cmp.Or(c.endpoint.qp.Err(), error(net.ErrClosed)))
 		return nil
 	}
-	return c.handle(wc)
+	return c.handleCompletion(wc)
 }
 
-// ended turns the end of a context into no error.
-func ended(err error) error {
+// ignoreContextEnd turns the end of a context into no error.
+func ignoreContextEnd(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
 	return err
 }
 
-// connect waits for an attempt to connect, and begins one if a ping needs it.
-func (c *client) connect(ctx context.Context) error {
+// awaitConnection waits for an attempt to connect, and begins one if a ping needs it.
+func (c *client) awaitConnection(ctx context.Context) error {
 	now := time.Now()
-	if c.trying == nil && c.due != 0 && !now.Before(c.after) {
-		c.trying = make(chan tried, 1)
-		c.after = now.Add(overdue)
-		go c.try(c.trying)
+	if c.attempt == nil && c.pendingSeq != 0 && !now.Before(c.nextAttemptAt) {
+		c.attempt = make(chan attemptResult, 1)
+		c.nextAttemptAt = now.Add(overdueAfter)
+		go c.tryConnect(c.attempt)
 	}
-	again := time.NewTimer(c.after.Sub(now))
+	again := time.NewTimer(c.nextAttemptAt.Sub(now))
 	defer again.Stop()
-	if c.trying != nil || c.due == 0 {
+	if c.attempt != nil || c.pendingSeq == 0 {
 		again.Stop()
 	}
 	select {
-	case t := <-c.trying:
-		c.trying = nil
-		return c.connected(t)
+	case t := <-c.attempt:
+		c.attempt = nil
+		return c.handleAttempt(t)
 	case <-again.C:
 	case <-ctx.Done():
 	}
 	return nil
 }
 
-// try makes one attempt to connect.
-func (c *client) try(done chan<- tried) {
-	e, err := newEnd(c.dev, c.size, c.pattern)
+// tryConnect makes one attempt to connect.
+func (c *client) tryConnect(done chan<- attemptResult) {
+	e, err := newEndpoint(c.dev, c.size, c.pattern)
 	if err != nil {
-		done <- tried{err: err, fatal: true}
+		done <- attemptResult{err: err, fatal: true}
 		return
 	}
-	t := tried{session: session{e: e}}
-	ctx, cancel := context.WithTimeout(c.life, c.timeout)
+	t := attemptResult{session: session{endpoint: e}}
+	ctx, cancel := context.WithTimeout(c.runCtx, c.timeout)
 	defer cancel()
-	mine := e.hello()
-	answer, err := e.qp.Connect(ctx, c.to, mine.encode())
+	mine := e.makeHello()
+	answer, err := e.qp.Connect(ctx, c.serverAddr, mine.encode())
 	if err == nil {
 		err = t.server.decode(answer)
 	}
 	if err != nil {
 		e.close()
-		t = tried{err: err}
+		t = attemptResult{err: err}
 	}
 	done <- t
 }
 
-// connected takes what has become of an attempt. What the server's program says ends everything, unless it took us before.
-func (c *client) connected(t tried) error {
+// handleAttempt takes what has become of an attempt. What the server's program says ends everything, unless it took us before.
+func (c *client) handleAttempt(t attemptResult) error {
 	var rejected *ddpadapt.RejectedError
 	var foreign *sctp.AdaptationError
 	switch {
-	case c.life.Err() != nil:
-		if t.e != nil {
-			t.e.close()
+	case c.runCtx.Err() != nil:
+		if t.endpoint != nil {
+			t.endpoint.close()
 		}
 		return nil
-	case t.fatal, !c.met && (errors.As(t.err, &rejected) || errors.As(t.err, &foreign) || errors.Is(t.err, errHello)):
+	case t.fatal, !c.wasConnected && (errors.As(t.err, &rejected) || errors.As(t.err, &foreign) || errors.Is(t.err, errHello)):
 		return t.err
 	case errors.Is(t.err, context.DeadlineExceeded), errors.Is(t.err, sctp.ErrInitTimeout):
-		c.hint(t.err)
+		c.explainNoAnswer(t.err)
 		return nil
 	case t.err != nil:
-		c.rep.refused(c.due, cli.Explain(t.err))
-		c.rep.silent(c.dueAt)
-		c.due = 0
+		c.reporter.printSendError(c.pendingSeq, cli.Explain(t.err))
+		c.reporter.beginOutage(c.pendingSince)
+		c.pendingSeq = 0
 		return nil
 	}
 	c.session = t.session
-	if !c.met && c.rep.transmitted == 1 { // what setting up takes is no part of the first ping
-		c.rep.started = time.Now()
+	if !c.wasConnected && c.reporter.transmitted == 1 { // what setting up takes is no part of the first ping
+		c.reporter.startedAt = time.Now()
 	}
-	c.met, c.turn = true, time.Now()
-	c.look()
-	if c.due == 0 {
+	c.wasConnected, c.turnBeganAt = true, time.Now()
+	c.updatePaths()
+	if c.pendingSeq == 0 {
 		return nil
 	}
-	return c.post()
+	return c.sendPing()
 }
 
-// hint says what to do where nothing answers.
-func (c *client) hint(err error) {
-	c.hinted = true
-	c.rep.note("unreachable", cli.Explain(err), nil)
+// explainNoAnswer says what to do where nothing answers.
+func (c *client) explainNoAnswer(err error) {
+	c.hintGiven = true
+	c.reporter.printNote("unreachable", cli.Explain(err), nil)
 }
 
 // lost: the session has ended, and with it all pings that are under way.
-func (c *client) lost(err error) {
-	c.look()
+func (c *client) dropSession(err error) {
+	c.updatePaths()
 	with := ""
-	if n := len(c.sent); n > 0 {
-		with = ", and " + plural(n, "ping") + " with it"
+	if n := len(c.unanswered); n > 0 {
+		with = ", and " + pluralize(n, "ping") + " with it"
 	}
-	c.rep.note("lost", "connection lost"+with+": "+cli.Printable(err.Error()), map[string]any{"pings": len(c.sent)})
+	c.reporter.printNote("lost", "connection lost"+with+": "+cli.Printable(err.Error()), map[string]any{"pings": len(c.unanswered)})
 	since := time.Now()
-	if len(c.sent) > 0 {
-		since = c.sent[c.oldest()].at
+	if len(c.unanswered) > 0 {
+		since = c.unanswered[c.oldestUnanswered()].sentAt
 	}
-	c.rep.silent(since)
-	c.e.close()
-	c.session, c.after = session{}, time.Time{}
-	clear(c.sent)
+	c.reporter.beginOutage(since)
+	c.endpoint.close()
+	c.session, c.nextAttemptAt = session{}, time.Time{}
+	clear(c.unanswered)
 }
 
-// post sends the ping that is due.
-func (c *client) post() error {
-	seq := c.due
+// sendPing sends the ping that is due.
+func (c *client) sendPing() error {
+	seq := c.pendingSeq
 	op := c.ops[(seq-1)%uint64(len(c.ops))]
-	data := c.e.scratch
+	data := c.endpoint.scratch
 	if op != opRead {
-		fill(data, seq, c.pattern)
+		fillData(data, seq, c.pattern)
 	}
-	c.due, c.sent[seq] = 0, &ping{op: op, at: time.Now()}
+	c.pendingSeq, c.unanswered[seq] = 0, &sentPing{op: op, sentAt: time.Now()}
 	var err error
 	switch op {
 	case opRead:
-		err = c.e.read(c.server.read, seq)
+		err = c.endpoint.postRead(c.server.read, seq)
 	case opWrite:
-		if err = c.e.write(c.server.write, seq, data); err == nil {
-			err = c.e.send(op, verdictGood, seq, nil)
+		if err = c.endpoint.postWrite(c.server.write, seq, data); err == nil {
+			err = c.endpoint.postMessage(op, verdictGood, seq, nil)
 		}
 	default:
-		err = c.e.send(op, verdictGood, seq, data)
+		err = c.endpoint.postMessage(op, verdictGood, seq, data)
 	}
-	return c.posted(err)
+	return c.localError(err)
 }
 
-// posted tells what is wrong with a request from the end of the session, which completions will tell.
-func (c *client) posted(err error) error {
-	if c.e.qp.State() != rdma.StateRTS {
+// localError tells what is wrong with a request from the end of the session, which completions will tell.
+func (c *client) localError(err error) error {
+	if c.endpoint.qp.State() != rdma.StateRTS {
 		return nil
 	}
 	return err
 }
 
-func (c *client) handle(wc rdma.WC) error {
+func (c *client) handleCompletion(wc rdma.WC) error {
 	now := time.Now()
 	switch wc.Opcode {
 	case rdmap.WCRead:
-		c.reply(wc.ID, now, c.e.same(c.e.bytes(c.e.sink[c.e.slot(wc.ID)]), readSeq))
+		c.handleReply(wc.ID, now, c.endpoint.hasPingData(c.endpoint.partBytes(c.endpoint.sink[c.endpoint.slotOf(wc.ID)]), readSeq))
 	case rdmap.WCRecv:
-		msg := c.e.message(wc)
+		msg := c.endpoint.receivedMessage(wc)
 		if len(msg) < headerLen {
 			return fmt.Errorf("a message of %d bytes is not a reply", len(msg))
 		}
 		seq := binary.BigEndian.Uint64(msg[2:])
 		data := msg[headerLen:]
 		if operation(msg[0]) == opWrite {
-			data = c.e.written(seq)
+			data = c.endpoint.writtenData(seq)
 		}
-		c.reply(seq, now, msg[1] == verdictGood && c.e.same(data, seq))
-		return c.posted(c.e.postRecv(int(wc.ID)))
+		c.handleReply(seq, now, msg[1] == verdictGood && c.endpoint.hasPingData(data, seq))
+		return c.localError(c.endpoint.postRecv(int(wc.ID)))
 	}
 	return nil
 }
 
-func (c *client) reply(seq uint64, now time.Time, good bool) {
-	p := c.sent[seq]
+func (c *client) handleReply(seq uint64, now time.Time, good bool) {
+	p := c.unanswered[seq]
 	if p == nil {
 		return
 	}
-	delete(c.sent, seq)
-	again, paths := c.look()
-	c.rep.reply(reply{seq: seq, op: p.op, rtt: now.Sub(p.at), good: good, retransmits: again, paths: paths})
+	delete(c.unanswered, seq)
+	again, paths := c.updatePaths()
+	c.reporter.printReply(pingReply{seq: seq, op: p.op, rtt: now.Sub(p.sentAt), contentGood: good, retransmits: again, paths: paths})
 }
 
-// look shows which paths have changed, and returns how much was sent again since the last look, and by which paths answers have come.
-func (c *client) look() (retransmits uint64, carried []netip.Addr) {
-	if s, ok := c.e.qp.Stats(); ok {
+// updatePaths shows which paths have changed, and returns how much was sent again since the last look, and by which paths answers have come.
+func (c *client) updatePaths() (retransmits uint64, carried []netip.Addr) {
+	if s, ok := c.endpoint.qp.Stats(); ok {
 		retransmits = s.Retransmits - c.retransmits
 		c.retransmits = s.Retransmits
-		c.rep.retransmits += retransmits
+		c.reporter.retransmits += retransmits
 	}
-	paths := c.e.qp.Paths()
+	paths := c.endpoint.qp.Paths()
 	for i, p := range paths {
 		if i < len(c.paths) { // they are never fewer, nor in another order
 			if p.DataIn > c.paths[i].DataIn {
 				carried = append(carried, p.Remote.Addr())
 			}
 			if before := c.paths[i]; len(paths) > 1 && (p.State != before.State || p.Primary != before.Primary) {
-				c.rep.path(p)
+				c.reporter.printPathChange(p)
 			}
 		} else if len(paths) > 1 {
-			c.rep.path(p)
+			c.reporter.printPathChange(p)
 		}
 	}
-	c.paths, c.rep.paths = paths, paths
+	c.paths, c.reporter.paths = paths, paths
 	if len(carried) > 0 { // else it came with the last one
-		c.carried = carried
+		c.lastReplyPaths = carried
 	}
-	return retransmits, c.carried
+	return retransmits, c.lastReplyPaths
 }

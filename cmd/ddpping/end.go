@@ -10,80 +10,80 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// end is one end of a ping session: a QP and its memory.
-type end struct {
+// endpoint is one end of a ping session: a QP and its memory.
+type endpoint struct {
 	pd *rdma.PD
 	cq *rdma.CQ
 	qp *rdma.QP
 
-	size             int
-	pattern          []byte
-	target, readable []byte // the peer writes there, a ping in each slot, and reads from there
-	local            []byte // the parts below, one region
-	source, sink     []part // written from, read to, a ping in each slot
-	out, in          []part // messages to and from the peer
-	scratch          []byte
-	sends            int
+	size                    int
+	pattern                 []byte
+	writeTarget, readTarget []byte    // the peer writes there, a ping in each slot, and reads from there
+	localMem                []byte    // the parts below, one region
+	source, sink            []memPart // written from, read to, a ping in each slot
+	outgoing, incoming      []memPart // messages to and from the peer
+	scratch                 []byte
+	sendCount               int
 
 	targetMR, readableMR, localMR *rdma.MR
 	wcs                           [1]rdma.WC
 }
 
-// part is a part of the local region.
-type part struct{ off, n int }
+// memPart is a part of the local region.
+type memPart struct{ off, n int }
 
-// messages says how many Sends one end can take at a time. A ping costs one, and a client has one
+// messageBufs says how many Sends one end can take at a time. A ping costs one, and a client has one
 // under way; the rest is for replies that come late. Together they take 64 MiB at most.
-func messages(size int) int { return min(64, max(4, 64<<20/(headerLen+size))) }
+func messageBufs(size int) int { return min(64, max(4, 64<<20/(headerLen+size))) }
 
-// window is how many pings may be under way: as many have memory of their own to be written to and read to, 4 MiB if that is enough for one.
-func window(size int) int { return min(64, max(1, 4<<20/max(size, 1))) }
+// maxOutstanding is how many pings may be under way: as many have memory of their own to be written to and read to, 4 MiB if that is enough for one.
+func maxOutstanding(size int) int { return min(64, max(1, 4<<20/max(size, 1))) }
 
 // sessionMemory is what a session takes besides its data and its QP.
 const sessionMemory = 16 << 10
 
-// reads is how many RDMA Reads of pings are outstanding at most.
-const reads = 16
+// maxReads is how many RDMA Reads of pings are outstanding at most.
+const maxReads = 16
 
-// queues are those of a session.
-func queues(size int) cli.Queues {
-	n := messages(size)
-	return cli.Queues{Send: 2 * n, Recv: n, Reads: reads, Completions: 8 * n, Pieces: 1, Inline: 1}
+// queueSizes are those of a session.
+func queueSizes(size int) cli.Queues {
+	n := messageBufs(size)
+	return cli.Queues{Send: 2 * n, Recv: n, Reads: maxReads, Completions: 8 * n, SGEs: 1, Inline: 1}
 }
 
-// memory is what one end takes, queues and completions included: a server counts it before it allocates.
-func memory(size int) int {
-	return (3*window(size)+2)*size + 2*messages(size)*(headerLen+size) + sessionMemory + int(queues(size).Memory())
+// endpointMemory is what one end takes, queues and completions included: a server counts it before it allocates.
+func endpointMemory(size int) int {
+	return (3*maxOutstanding(size)+2)*size + 2*messageBufs(size)*(headerLen+size) + sessionMemory + int(queueSizes(size).Memory())
 }
 
-func newEnd(dev *rdma.Device, size int, pattern []byte) (*end, error) {
-	e := &end{pd: dev.AllocPD(), size: size, pattern: pattern}
-	e.target, e.readable, e.scratch = make([]byte, window(size)*size), make([]byte, size), make([]byte, size)
+func newEndpoint(dev *rdma.Device, size int, pattern []byte) (*endpoint, error) {
+	e := &endpoint{pd: dev.AllocPD(), size: size, pattern: pattern}
+	e.writeTarget, e.readTarget, e.scratch = make([]byte, maxOutstanding(size)*size), make([]byte, size), make([]byte, size)
 	var at int
-	cut := func(n int) part {
-		p := part{at, n}
+	cut := func(n int) memPart {
+		p := memPart{at, n}
 		at += n
 		return p
 	}
-	for range window(size) {
+	for range maxOutstanding(size) {
 		e.source, e.sink = append(e.source, cut(size)), append(e.sink, cut(size))
 	}
-	n := messages(size)
+	n := messageBufs(size)
 	for range n {
-		e.out = append(e.out, cut(headerLen+size))
-		e.in = append(e.in, cut(headerLen+size))
+		e.outgoing = append(e.outgoing, cut(headerLen+size))
+		e.incoming = append(e.incoming, cut(headerLen+size))
 	}
-	e.local = make([]byte, at)
-	if err := e.open(dev); err != nil {
+	e.localMem = make([]byte, at)
+	if err := e.createResources(dev); err != nil {
 		e.close()
 		return nil, err
 	}
 	return e, nil
 }
 
-// open makes what the device has room for, or a part of it.
-func (e *end) open(dev *rdma.Device) (err error) {
-	q := queues(e.size)
+// createResources makes what the device has room for, or a part of it.
+func (e *endpoint) createResources(dev *rdma.Device) (err error) {
+	q := queueSizes(e.size)
 	if e.cq, err = dev.CreateCQ(q.Completions); err != nil {
 		return err
 	}
@@ -92,20 +92,20 @@ func (e *end) open(dev *rdma.Device) (err error) {
 		buf    []byte
 		access rdma.Access
 	}{
-		{&e.targetMR, e.target, rdma.RemoteWrite},
-		{&e.readableMR, e.readable, rdma.RemoteRead},
-		{&e.localMR, e.local, rdma.LocalWrite},
+		{&e.targetMR, e.writeTarget, rdma.RemoteWrite},
+		{&e.readableMR, e.readTarget, rdma.RemoteRead},
+		{&e.localMR, e.localMem, rdma.LocalWrite},
 	} {
 		if *r.mr, err = e.pd.Register(r.buf, r.access, nil); err != nil {
 			return err
 		}
 	}
 	e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, MaxSend: q.Send, MaxRecv: q.Recv,
-		MaxSGE: q.Pieces, MaxInline: q.Inline, IRD: q.Reads, ORD: q.Reads})
+		MaxSGE: q.SGEs, MaxInline: q.Inline, IRD: q.Reads, ORD: q.Reads})
 	if err != nil {
 		return err
 	}
-	for i := range e.in {
+	for i := range e.incoming {
 		if err := e.postRecv(i); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (e *end) open(dev *rdma.Device) (err error) {
 	return nil
 }
 
-func (e *end) close() {
+func (e *endpoint) close() {
 	if e.qp != nil {
 		e.qp.Close()
 	}
@@ -124,73 +124,77 @@ func (e *end) close() {
 	}
 }
 
-func (e *end) hello() hello {
+func (e *endpoint) makeHello() hello {
 	return hello{
 		size: uint32(e.size), pattern: e.pattern,
-		write: remote{e.targetMR.STag(), e.targetMR.Base()},
-		read:  remote{e.readableMR.STag(), e.readableMR.Base()},
+		write: remoteBuf{e.targetMR.STag(), e.targetMR.Base()},
+		read:  remoteBuf{e.readableMR.STag(), e.readableMR.Base()},
 	}
 }
 
-// slot is which memory of each kind belongs to ping seq.
-func (e *end) slot(seq uint64) int { return int(seq % uint64(window(e.size))) }
+// slotOf is which memory of each kind belongs to ping seq.
+func (e *endpoint) slotOf(seq uint64) int { return int(seq % uint64(maxOutstanding(e.size))) }
 
-// written is what the peer has written as ping seq.
-func (e *end) written(seq uint64) []byte { return e.target[e.slot(seq)*e.size:][:e.size] }
+// writtenData is what the peer has written as ping seq.
+func (e *endpoint) writtenData(seq uint64) []byte {
+	return e.writeTarget[e.slotOf(seq)*e.size:][:e.size]
+}
 
-// taken is a copy of it, where the answer leaves from: the peer may still write to what it has written, and what is
+// copyWritten is a copy of it, where the answer leaves from: the peer may still write to what it has written, and what is
 // judged is what goes back (RFC 5042 section 6.2.2).
-func (e *end) taken(seq uint64) []byte {
-	b := e.bytes(e.source[e.slot(seq)])
-	copy(b, e.written(seq))
+func (e *endpoint) copyWritten(seq uint64) []byte {
+	b := e.partBytes(e.source[e.slotOf(seq)])
+	copy(b, e.writtenData(seq))
 	return b
 }
 
-// same reports whether b holds the data of ping seq.
-func (e *end) same(b []byte, seq uint64) bool {
+// hasPingData reports whether b holds the data of ping seq.
+func (e *endpoint) hasPingData(b []byte, seq uint64) bool {
 	if len(b) != e.size {
 		return false
 	}
-	fill(e.scratch, seq, e.pattern)
+	fillData(e.scratch, seq, e.pattern)
 	return bytes.Equal(b, e.scratch)
 }
 
-func (e *end) bytes(p part) []byte { return e.local[p.off : p.off+p.n] }
+func (e *endpoint) partBytes(p memPart) []byte { return e.localMem[p.off : p.off+p.n] }
 
-func (e *end) sge(p part) []rdma.SGE { return []rdma.SGE{e.localMR.SGE(p.off, p.n)} }
+func (e *endpoint) partSGE(p memPart) []rdma.SGE { return []rdma.SGE{e.localMR.SGE(p.off, p.n)} }
 
-func (e *end) postRecv(i int) error {
-	return e.qp.PostRecv(&rdma.RecvWR{ID: uint64(i), SGL: e.sge(e.in[i])})
+func (e *endpoint) postRecv(i int) error {
+	return e.qp.PostRecv(&rdma.RecvWR{ID: uint64(i), SGL: e.partSGE(e.incoming[i])})
 }
 
-func (e *end) message(wc rdma.WC) []byte { return e.bytes(e.in[wc.ID])[:wc.ByteLen] }
+func (e *endpoint) receivedMessage(wc rdma.WC) []byte {
+	return e.partBytes(e.incoming[wc.ID])[:wc.ByteLen]
+}
 
-// send posts a message with a copy of data.
-func (e *end) send(op operation, verdict byte, seq uint64, data []byte) error {
-	p := e.out[e.sends%len(e.out)]
-	e.sends++
-	b := e.bytes(p)
+// postMessage posts a message with a copy of data.
+func (e *endpoint) postMessage(op operation, verdict byte, seq uint64, data []byte) error {
+	p := e.outgoing[e.sendCount%len(e.outgoing)]
+	e.sendCount++
+	b := e.partBytes(p)
 	putHeader(b, op, verdict, seq)
 	p.n = headerLen + copy(b[headerLen:], data)
-	return e.qp.PostSend(&rdma.SendWR{ID: seq, Op: rdma.OpSend, SGL: e.sge(p)})
+	return e.qp.PostSend(&rdma.SendWR{ID: seq, Op: rdma.OpSend, SGL: e.partSGE(p)})
 }
 
-// write posts an RDMA Write of data as ping seq.
-func (e *end) write(to remote, seq uint64, data []byte) error {
-	slot := e.slot(seq)
-	copy(e.bytes(e.source[slot]), data)
-	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: e.sge(e.source[slot]), RemoteSTag: to.stag, RemoteTO: to.to + uint64(slot*e.size)})
+// postWrite posts an RDMA Write of data as ping seq.
+func (e *endpoint) postWrite(to remoteBuf, seq uint64, data []byte) error {
+	slot := e.slotOf(seq)
+	copy(e.partBytes(e.source[slot]), data)
+	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: e.partSGE(e.source[slot]), RemoteSTag: to.stag, RemoteTO: to.to + uint64(slot*e.size)})
 }
 
-// read posts an RDMA Read of ping seq.
-func (e *end) read(from remote, seq uint64) error {
-	sink := e.sink[e.slot(seq)]
-	clear(e.bytes(sink))
-	return e.qp.PostSend(&rdma.SendWR{ID: seq, Op: rdma.OpRead, SGL: e.sge(sink), RemoteSTag: from.stag, RemoteTO: from.to})
+// postRead posts an RDMA Read of ping seq.
+func (e *endpoint) postRead(from remoteBuf, seq uint64) error {
+	sink := e.sink[e.slotOf(seq)]
+	clear(e.partBytes(sink))
+	return e.qp.PostSend(&rdma.SendWR{ID: seq, Op: rdma.OpRead, SGL: e.partSGE(sink), RemoteSTag: from.stag, RemoteTO: from.to})
 }
 
-// next waits for a completion.
-func (e *end) next(ctx context.Context) (rdma.WC, error) {
+// nextCompletion waits for a completion.
+func (e *endpoint) nextCompletion(ctx context.Context) (rdma.WC, error) {
 	for {
 		n, err := e.cq.Poll(e.wcs[:])
 		if n == 1 || err != nil {
@@ -202,16 +206,16 @@ func (e *end) next(ctx context.Context) (rdma.WC, error) {
 	}
 }
 
-// failure says why a request failed.
-func (e *end) failure(wc rdma.WC) error {
+// requestError says why a request failed.
+func (e *endpoint) requestError(wc rdma.WC) error {
 	if err := e.qp.Err(); err != nil {
 		return err
 	}
 	return fmt.Errorf("%v failed: %v", wc.Opcode, wc.Status)
 }
 
-// leave ends the session and its association gracefully, but not for long.
-func (e *end) leave(dev *rdma.Device) {
+// closeGracefully ends the session and its association gracefully, but not for long.
+func (e *endpoint) closeGracefully(dev *rdma.Device) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	if e.qp.Disconnect(ctx) == nil {

@@ -55,9 +55,9 @@ func (p *path) Write(b []byte) (int, error) {
 
 // runs one end of the tool over the path.
 func (p *path) runs(ctx context.Context, t *testing.T, addrs []netip.Addr, out io.Writer, args ...string) int {
-	o := must.Get(parse(args, io.Discard))(t)
+	o := must.Get(parseArgs(args, io.Discard))(t)
 	o.link.Opener = func(bool) (rawio.Link, error) { return p.Link(addrs...), nil }
-	return o.execute(ctx, out, out)
+	return o.runAndReport(ctx, out, out)
 }
 
 // The whole tool pings a server of its own over a path of known delay and loss, in virtual time: so each figure is known to the letter.
@@ -186,7 +186,7 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 					go func() { served <- p.runs(serving, t, []netip.Addr{serverAddr}, out, "-l", "-D") }()
 					return sync.OnceFunc(func() {
 						stop()
-						check.Equal(t, "the server's exit", <-served, exitWell)
+						check.Equal(t, "the server's exit", <-served, exitOK)
 					})
 				}
 				stop := serve()
@@ -250,7 +250,7 @@ rtt min/avg/max/mdev = 10.000/38.447/92.234/30.055 ms
 path 10.0.0.2 -> 10.0.0.1: does not answer, primary, 2 answers, srtt 10.000 ms, rto 2s, mtu 65515 bytes, cwnd 65500 bytes
 path 10.1.0.2 -> 10.1.0.1: active, 3 answers, srtt 40.000 ms, rto 1s, mtu 65515 bytes, cwnd 131000 bytes
 `
-		check.That(t, code == exitWell && out.String() == want, "exit %d\n%s\nwant\n%s", code, &out, want)
+		check.That(t, code == exitOK && out.String() == want, "exit %d\n%s\nwant\n%s", code, &out, want)
 		p.Heal(serverAddr, clientAddr)
 		out.Reset()
 		p.runs(t.Context(), t, []netip.Addr{clientAddr, clientAddr2}, &out, "-n", "-c", "1", "--json", "-I", "10.0.0.2,10.1.0.2", serverAddr.String())

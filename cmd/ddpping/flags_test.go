@@ -20,19 +20,19 @@ var update = flag.Bool("update", false, "write the table of docs/tools.md")
 func TestEveryFlagOfPing(t *testing.T) {
 	b := must.Get(os.ReadFile("testdata/ping.txt"))(t)
 	installed, _ := exec.Command("ping", "-h").CombinedOutput() // it may not be there, and its exit code is 2
-	var theirs []cli.Flag
+	var theirs []cli.ForeignFlag
 	seen := map[string]bool{"h": true} // help is help
 	for _, m := range regexp.MustCompile(`(?m)^  -(\w) `).FindAllStringSubmatch(string(b)+string(installed), -1) {
 		if !seen[m[1]] {
 			seen[m[1]] = true
-			theirs = append(theirs, cli.Flag{Short: m[1]})
+			theirs = append(theirs, cli.ForeignFlag{Short: m[1]})
 		}
 	}
 	fs := cli.NewFlags("ddpping")
-	(&options{}).flags(fs, &marking{})
+	(&options{}).addFlags(fs, &markFlags{})
 	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
-	inserted.Check(t, "../../docs/tools.md", "ping", must.Get(cli.Table(fs, theirs, "ddpping"))(t), *update)
-	for _, f := range refused {
+	inserted.Check(t, "../../docs/tools.md", "ping", must.Get(cli.FlagTable(fs, theirs, "ddpping"))(t), *update)
+	for _, f := range refusedFlags {
 		code, out, errs := invoke(t.Context(), "-"+f.Short, "host")
 		check.That(t, code == exitError && out == "" && strings.Contains(errs, "-"+f.Short+": "+f.Why), "-%s: exit %d, %q", f.Short, code, errs)
 	}

@@ -28,15 +28,15 @@ func TestWhatASessionTakesIsWhatIsCounted(t *testing.T) {
 	defer other.Close()
 	const sessions = 4
 	for _, size := range []int{0, 56, 1 << 10, 64 << 10, 5 << 20} {
-		before, ends := heap(), [sessions]*end{}
+		before, ends := heap(), [sessions]*endpoint{}
 		for i := range ends {
-			ends[i] = must.Get(newEnd(dev, size, nil))(t)
+			ends[i] = must.Get(newEndpoint(dev, size, nil))(t)
 		}
 		took := (heap() - before) / sessions
 		for _, e := range ends {
 			e.close()
 		}
-		check.That(t, took <= memory(size) && memory(size) <= 2*took+sessionMemory, "a session of %d octets takes %d of the heap, counted are %d", size, took, memory(size))
+		check.That(t, took <= endpointMemory(size) && endpointMemory(size) <= 2*took+sessionMemory, "a session of %d octets takes %d of the heap, counted are %d", size, took, endpointMemory(size))
 	}
 }
 
@@ -46,10 +46,10 @@ func TestWhatIsJudgedIsACopy(t *testing.T) {
 	dev, other := must.Get(rdma.NewDevice(a, nil))(t), must.Get(rdma.NewDevice(b, nil))(t)
 	defer dev.Close()
 	defer other.Close()
-	e := must.Get(newEnd(dev, 56, nil))(t)
+	e := must.Get(newEndpoint(dev, 56, nil))(t)
 	defer e.close()
-	fill(e.written(3), 3, nil)
-	data := e.taken(3)
-	clear(e.written(3)) // by the peer
-	check.That(t, e.same(data, 3), "what the peer has written meanwhile is judged")
+	fillData(e.writtenData(3), 3, nil)
+	data := e.copyWritten(3)
+	clear(e.writtenData(3)) // by the peer
+	check.That(t, e.hasPingData(data, 3), "what the peer has written meanwhile is judged")
 }

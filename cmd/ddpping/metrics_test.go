@@ -12,15 +12,15 @@ import (
 
 // While a ping runs, its counters can be scraped; with the end of it the port is free again.
 func TestMetricsAreServed(t *testing.T) {
-	url, end := scrape.Tool(t, run, "--self", "--link", "mem", "-i", "0.01")
+	url, end := scrape.Tool(t, runProgram, "--self", "--link", "mem", "-i", "0.01")
 	scrape.Until(t, url, `rddp_sctp_packets_received_total{source="client"}`, "rddp_rdma_accepted_total{source=\"server\"} 1\n") // the session may not be there yet
 	text := scrape.Page(t, strings.Replace(url, "/metrics", "/debug/vars", 1))
 	check.That(t, strings.Contains(text, `"rddp": {"client":{"Transport":`), "/debug/vars has\n%s", text)
 	addr := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
-	if code, out, errs := invoke(t.Context(), "--stat", addr); code != exitWell || !strings.HasPrefix(out, "client: 1 associations, 1 QPs, 3 regions\nESTABLISHED ") {
+	if code, out, errs := invoke(t.Context(), "--stat", addr); code != exitOK || !strings.HasPrefix(out, "client: 1 associations, 1 QPs, 3 regions\nESTABLISHED ") {
 		t.Errorf("--stat: exit %d\n%s%s", code, out, errs)
 	}
-	check.Equal(t, "exit", end(), exitWell)
+	check.Equal(t, "exit", end(), exitOK)
 	l, err := net.Listen("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics"))
 	must.Error(t, "the port is not given up", err, nil)
 	l.Close()

@@ -12,14 +12,14 @@ import (
 
 // No number of the command line means anything else than what it says.
 func TestEveryNumberHasARange(t *testing.T) {
-	flagtest.Numbers(t, func() *pflag.FlagSet {
+	flagtest.CheckNumbers(t, func() *pflag.FlagSet {
 		fs, o := cli.NewFlags("ddpping"), &options{}
-		o.flags(fs, &marking{})
+		o.addFlags(fs, &markFlags{})
 		o.link.Add(fs)
 		o.metrics.Add(fs)
 		return fs
 	}, func(args ...string) error {
-		_, err := parse(append(args, "host"), io.Discard)
+		_, err := parseArgs(append(args, "host"), io.Discard)
 		return err
 	})
 }

@@ -24,14 +24,14 @@ import (
 // invoke runs the tool and returns what it printed and its exit code.
 func invoke(ctx context.Context, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = run(ctx, args, &out, &err)
+	code = runProgram(ctx, args, &out, &err)
 	return code, out.String(), err.String()
 }
 
 func TestSizesFromNothingToMegabytes(t *testing.T) {
 	for _, size := range []string{"0", "1", "2000000"} {
 		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "3", "-q", "-p", "c0ffee", "-s", size)
-		check.That(t, code == exitWell && strings.Contains(out, "over memory of this process") && strings.Contains(out, "3 received, 0% packet loss"), "size %s: exit %d\n%s%s", size, code, out, errs)
+		check.That(t, code == exitOK && strings.Contains(out, "over memory of this process") && strings.Contains(out, "3 received, 0% packet loss"), "size %s: exit %d\n%s%s", size, code, out, errs)
 	}
 }
 
@@ -81,13 +81,13 @@ func TestMistakesAreNamed(t *testing.T) {
 	}
 	for flag, want := range map[string]string{"--help": "--pcap", "-h": "--pcap", "--version": "ddpping of rddp ", "-V": "ddpping of rddp "} {
 		code, out, errs := invoke(t.Context(), flag)
-		check.That(t, code == exitWell && strings.Contains(out, want) && errs == "", "%s: exit %d\n%s%s", flag, code, out, errs)
+		check.That(t, code == exitOK && strings.Contains(out, want) && errs == "", "%s: exit %d\n%s%s", flag, code, out, errs)
 	}
 }
 
 func TestPacketsAreMarkedAsAsked(t *testing.T) {
 	for args, want := range map[string]rawio.Mark{"a": {}, "-t 1 -Q 0xb8 a": {TTL: 1, Class: 0xb8}, "-t 255 -Q 252 a": {TTL: 255, Class: 252}} {
-		o := must.Get(parse(strings.Fields(args), io.Discard))(t)
+		o := must.Get(parseArgs(strings.Fields(args), io.Discard))(t)
 		check.That(t, o.link.Mark == want, "%s: %+v, want %+v", args, o.link.Mark, want)
 	}
 }
@@ -99,25 +99,25 @@ func TestAddressHasItsName(t *testing.T) {
 	if names, err := net.LookupAddr(named); err == nil {
 		named = strings.TrimSuffix(names[0], ".") + " (127.0.0.1)"
 	}
-	check.Equal(t, "its name", newReporter(new(options), a, io.Discard).name, named)
-	check.Equal(t, "by number", newReporter(&options{numeric: true}, a, io.Discard).name, a.String())
+	check.Equal(t, "its name", newReporter(new(options), a, io.Discard).displayName, named)
+	check.Equal(t, "by number", newReporter(&options{numeric: true}, a, io.Discard).displayName, a.String())
 }
 
 // A port that another program has ends the tool.
 func TestPortOfAnotherProgram(t *testing.T) {
 	for _, arg := range []string{"-l", "--self"} {
-		o := must.Get(parse([]string{"--port", "7", arg}, io.Discard))(t)
+		o := must.Get(parseArgs([]string{"--port", "7", arg}, io.Discard))(t)
 		o.link.Opener = mempair.Taken(t, 7)
-		_, err := o.run(t.Context(), io.Discard)
+		_, err := o.runMode(t.Context(), io.Discard)
 		check.Error(t, arg, err, rawio.ErrPortInUse)
 	}
 }
 
 // against pings a server that handle plays badly.
-func against(t *testing.T, args []string, handle func(e *end, client *hello, msg []byte)) (code int, out string, err error) {
+func against(t *testing.T, args []string, handle func(e *endpoint, client *hello, msg []byte)) (code int, out string, err error) {
 	t.Helper()
 	client, server := devices(t)
-	l, e := must.Get(server.Listen(rdma.DefaultPort))(t), must.Get(newEnd(server, 56, nil))(t)
+	l, e := must.Get(server.Listen(rdma.DefaultPort))(t), must.Get(newEndpoint(server, 56, nil))(t)
 	go func() {
 		req, err := l.Accept(t.Context())
 		if err != nil {
@@ -125,22 +125,22 @@ func against(t *testing.T, args []string, handle func(e *end, client *hello, msg
 		}
 		var h hello
 		check.OK(t, h.decode(req.PrivateData()))
-		mine := e.hello()
+		mine := e.makeHello()
 		check.OK(t, req.Accept(e.qp, mine.encode()))
 		for {
-			wc, err := e.next(t.Context())
+			wc, err := e.nextCompletion(t.Context())
 			if err != nil || wc.Status != rdmap.StatusSuccess {
 				return
 			}
 			if wc.Opcode == rdmap.WCRecv {
-				handle(e, &h, e.message(wc))
+				handle(e, &h, e.receivedMessage(wc))
 				e.postRecv(int(wc.ID))
 			}
 		}
 	}()
-	o := must.Get(parse(append(args, "host"), io.Discard))(t)
+	o := must.Get(parseArgs(append(args, "host"), io.Discard))(t)
 	var b bytes.Buffer
-	code, err = o.ping(t.Context(), client, netip.AddrPortFrom(serverAddr, rdma.DefaultPort), &b)
+	code, err = o.pingServer(t.Context(), client, netip.AddrPortFrom(serverAddr, rdma.DefaultPort), &b)
 	return code, b.String(), err
 }
 
@@ -158,20 +158,22 @@ func devices(t *testing.T, cfg ...*rdma.Config) (client, server *rdma.Device) {
 func TestWrongRepliesAreFound(t *testing.T) {
 	for _, tt := range []struct {
 		name, op string
-		handle   func(e *end, client *hello, msg []byte)
+		handle   func(e *endpoint, client *hello, msg []byte)
 		err      string // instead of a reply with bad content
 	}{
-		{"a wrong octet", "send", func(e *end, _ *hello, msg []byte) {
+		{"a wrong octet", "send", func(e *endpoint, _ *hello, msg []byte) {
 			data := bytes.Clone(msg[headerLen:])
 			data[len(data)-1] ^= 1
-			e.send(opSend, verdictGood, 1, data)
+			e.postMessage(opSend, verdictGood, 1, data)
 		}, ""},
-		{"an octet less", "send", func(e *end, _ *hello, msg []byte) { e.send(opSend, verdictGood, 1, msg[headerLen:len(msg)-1]) }, ""},
-		{"the server found it wrong", "send", func(e *end, _ *hello, msg []byte) { e.send(opSend, verdictBad, 1, msg[headerLen:]) }, ""},
-		{"nothing was written", "write", func(e *end, _ *hello, msg []byte) { e.send(opWrite, verdictGood, 1, nil) }, ""},
+		{"an octet less", "send", func(e *endpoint, _ *hello, msg []byte) {
+			e.postMessage(opSend, verdictGood, 1, msg[headerLen:len(msg)-1])
+		}, ""},
+		{"the server found it wrong", "send", func(e *endpoint, _ *hello, msg []byte) { e.postMessage(opSend, verdictBad, 1, msg[headerLen:]) }, ""},
+		{"nothing was written", "write", func(e *endpoint, _ *hello, msg []byte) { e.postMessage(opWrite, verdictGood, 1, nil) }, ""},
 		{"something else was read", "read", nil, ""}, // its memory is all zeros
-		{"a message too short for a reply", "send", func(e *end, _ *hello, msg []byte) {
-			e.qp.PostSend(&rdma.SendWR{SGL: e.sge(part{e.source[0].off, headerLen - 1})})
+		{"a message too short for a reply", "send", func(e *endpoint, _ *hello, msg []byte) {
+			e.qp.PostSend(&rdma.SendWR{SGL: e.partSGE(memPart{e.source[0].off, headerLen - 1})})
 		}, "a message of 15 bytes is not a reply"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -184,19 +186,19 @@ func TestWrongRepliesAreFound(t *testing.T) {
 
 // What the server's program says, or that it is none, ends the tool: it is no ping that is lost.
 func TestServerThatTakesNoPings(t *testing.T) {
-	for want, answer := range map[string]func(*rdma.Request, *end) error{
-		"the server refused: full": func(r *rdma.Request, _ *end) error { return r.Reject([]byte("full")) }, "is something else than this tool": nil,
-		errHello.Error(): func(r *rdma.Request, e *end) error { return r.Accept(e.qp, []byte("x")) },
+	for want, answer := range map[string]func(*rdma.Request, *endpoint) error{
+		"the server refused: full": func(r *rdma.Request, _ *endpoint) error { return r.Reject([]byte("full")) }, "is something else than this tool": nil,
+		errHello.Error(): func(r *rdma.Request, e *endpoint) error { return r.Accept(e.qp, []byte("x")) },
 	} {
 		client, server := devices(t)
 		if answer == nil {
 			must.Get(server.Transport().Listen(rdma.DefaultPort, nil))(t)
 		} else {
-			l, e := must.Get(server.Listen(rdma.DefaultPort))(t), must.Get(newEnd(server, 1, nil))(t)
+			l, e := must.Get(server.Listen(rdma.DefaultPort))(t), must.Get(newEndpoint(server, 1, nil))(t)
 			go func() { check.OK(t, answer(must.Get(l.Accept(t.Context()))(t), e)) }()
 		}
-		o := must.Get(parse([]string{"-n", "-c", "2", "-W", "1", "host"}, io.Discard))(t)
-		_, err := o.ping(t.Context(), client, netip.AddrPortFrom(serverAddr, rdma.DefaultPort), io.Discard)
+		o := must.Get(parseArgs([]string{"-n", "-c", "2", "-W", "1", "host"}, io.Discard))(t)
+		_, err := o.pingServer(t.Context(), client, netip.AddrPortFrom(serverAddr, rdma.DefaultPort), io.Discard)
 		check.That(t, err != nil && strings.Contains(cli.Explain(err), want), "%v, want %s", err, want)
 		check.Equal(t, "QPs that stay: "+want, len(client.QPs()), 0)
 	}
@@ -206,15 +208,15 @@ func TestServerThatTakesNoPings(t *testing.T) {
 func TestEndsTakeRoom(t *testing.T) {
 	for _, limits := range []rdma.Limits{{MaxCQE: 8}, {MaxRegions: 2}, {MaxWR: 100}} {
 		client, _ := devices(t, &rdma.Config{Limits: limits})
-		e, err := newEnd(client, 1, nil)
+		e, err := newEndpoint(client, 1, nil)
 		check.That(t, e == nil && err != nil && len(client.Snapshot().Regions) == 0, "with %+v: %v, and %+v stay", limits, err, client.Snapshot().Regions)
 	}
 	dev, _ := devices(t)
 	for _, size := range []int{0, 1, 100, 1 << 20, 5 << 20} {
-		e := must.Get(newEnd(dev, size, nil))(t)
-		check.Equal(t, "octets", len(e.target)+len(e.readable)+len(e.local)+len(e.scratch)+sessionMemory+int(queues(size).Memory()), memory(size))
-		for _, late := range []*end{e, nil} { // it may have come when all was over
-			check.OK(t, (&client{life: must.Ended()}).connected(tried{session: session{e: late}}))
+		e := must.Get(newEndpoint(dev, size, nil))(t)
+		check.Equal(t, "octets", len(e.writeTarget)+len(e.readTarget)+len(e.localMem)+len(e.scratch)+sessionMemory+int(queueSizes(size).Memory()), endpointMemory(size))
+		for _, late := range []*endpoint{e, nil} { // it may have come when all was over
+			check.OK(t, (&client{runCtx: must.Ended()}).handleAttempt(attemptResult{session: session{endpoint: late}}))
 		}
 		check.That(t, e.postRecv(0) != nil && len(dev.QPs())+len(dev.Snapshot().Regions) == 0, "its QP is still there, or its memory")
 	}
@@ -224,24 +226,24 @@ func TestEndsTakeRoom(t *testing.T) {
 func TestServerFindsWrongPings(t *testing.T) {
 	client, server := devices(t)
 	l := must.Get(server.Listen(1))(t)
-	go (&service{dev: server, out: io.Discard}).accept(t.Context(), l)
-	e := must.Get(newEnd(client, 8, nil))(t)
-	mine := e.hello()
+	go (&service{dev: server, out: io.Discard}).acceptClients(t.Context(), l)
+	e := must.Get(newEndpoint(client, 8, nil))(t)
+	mine := e.makeHello()
 	must.Do(e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), mine.encode()))(t)
 	next := func() (wc rdma.WC) {
 		for wc.Status == rdmap.StatusSuccess && wc.Opcode != rdmap.WCRecv {
-			wc = must.Get(e.next(t.Context()))(t)
+			wc = must.Get(e.nextCompletion(t.Context()))(t)
 		}
 		return wc
 	}
 	for _, op := range []operation{opSend, opWrite} {
-		e.send(op, verdictGood, 7, make([]byte, 8)[:map[operation]int{opSend: 8}[op]])
-		msg := e.message(next())
+		e.postMessage(op, verdictGood, 7, make([]byte, 8)[:map[operation]int{opSend: 8}[op]])
+		msg := e.receivedMessage(next())
 		check.That(t, operation(msg[0]) == op && msg[1] == verdictBad, "%v: the reply is % x", op, msg)
 	}
-	e.qp.PostSend(&rdma.SendWR{SGL: e.sge(part{0, headerLen - 1})})
+	e.qp.PostSend(&rdma.SendWR{SGL: e.partSGE(memPart{0, headerLen - 1})})
 	wc := next()
-	check.That(t, wc.Status != rdmap.StatusSuccess, "a message too short for a ping is answered by % x", e.message(wc))
+	check.That(t, wc.Status != rdmap.StatusSuccess, "a message too short for a ping is answered by % x", e.receivedMessage(wc))
 }
 
 func TestServerRefusesHostileHellos(t *testing.T) {
@@ -258,10 +260,10 @@ func TestServerRefusesHostileHellos(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			client, server := devices(t)
 			l := must.Get(server.Listen(1))(t)
-			go (&service{dev: server, out: io.Discard}).accept(t.Context(), l)
-			e := must.Get(newEnd(client, 1, nil))(t)
+			go (&service{dev: server, out: io.Discard}).acceptClients(t.Context(), l)
+			e := must.Get(newEndpoint(client, 1, nil))(t)
 			for range tt.left {
-				e := must.Get(newEnd(client, 1, nil))(t)
+				e := must.Get(newEndpoint(client, 1, nil))(t)
 				must.Do(e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), (&hello{size: maxSize}).encode()))(t)
 			}
 			_, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), tt.private)
@@ -275,13 +277,13 @@ func TestFillTellsPingsApart(t *testing.T) {
 	seen := map[string]uint64{}
 	b := make([]byte, 16)
 	for seq := range uint64(1000) {
-		fill(b, seq, nil)
+		fillData(b, seq, nil)
 		old, ok := seen[string(b)]
 		must.That(t, !ok, "pings %d and %d have the same data", old, seq)
 		seen[string(b)] = seq
 	}
-	fill(b, 1, []byte{1, 2, 3})
+	fillData(b, 1, []byte{1, 2, 3})
 	check.Equal(t, "a pattern again and again", fmt.Sprintf("%x", b), "01020301020301020301020301020301")
-	fill(b, 1, nil)
+	fillData(b, 1, nil)
 	check.Equal(t, "the first ping, of any release", fmt.Sprintf("%x", b), "6e2d75caae771bdcb45c6f16b32df054") // by xorshift64
 }

@@ -23,7 +23,7 @@ func (o operation) String() string {
 	return map[operation]string{opSend: "send", opWrite: "write", opRead: "read"}[o]
 }
 
-func operations(name string) ([]operation, error) {
+func parseOperations(name string) ([]operation, error) {
 	if name == "all" {
 		return []operation{opSend, opWrite, opRead}, nil
 	}
@@ -38,8 +38,8 @@ func operations(name string) ([]operation, error) {
 // maxSize bounds a ping's data, and so what a client can make a server allocate.
 const maxSize = 16 << 20
 
-// remote is a buffer that one side opens to the other.
-type remote struct {
+// remoteBuf is a buffer that one side opens to the other.
+type remoteBuf struct {
 	stag rdma.STag
 	to   uint64
 }
@@ -49,7 +49,7 @@ type remote struct {
 type hello struct {
 	size        uint32
 	pattern     []byte
-	write, read remote
+	write, read remoteBuf
 }
 
 const (
@@ -63,7 +63,7 @@ var errHello = errors.New("private data is not ddpping's, or of another release 
 func (h *hello) encode() []byte {
 	b := append(make([]byte, 0, helloLen), magic...)
 	b = binary.BigEndian.AppendUint32(b, h.size)
-	for _, r := range []remote{h.write, h.read} {
+	for _, r := range []remoteBuf{h.write, h.read} {
 		b = binary.BigEndian.AppendUint32(b, uint32(r.stag))
 		b = binary.BigEndian.AppendUint64(b, r.to)
 	}
@@ -78,7 +78,7 @@ func (h *hello) decode(b []byte) error {
 	b = b[len(magic):]
 	h.size = binary.BigEndian.Uint32(b)
 	b = b[4:]
-	for _, r := range []*remote{&h.write, &h.read} {
+	for _, r := range []*remoteBuf{&h.write, &h.read} {
 		r.stag = rdma.STag(binary.BigEndian.Uint32(b))
 		r.to = binary.BigEndian.Uint64(b[4:])
 		b = b[12:]
@@ -103,8 +103,8 @@ func putHeader(b []byte, op operation, verdict byte, seq uint64) {
 	binary.BigEndian.PutUint64(b[2:], seq)
 }
 
-// fill writes the data of ping seq: the pattern again and again, or without one what no two pings have, and no part of which repeats.
-func fill(b []byte, seq uint64, pattern []byte) {
+// fillData writes the data of ping seq: the pattern again and again, or without one what no two pings have, and no part of which repeats.
+func fillData(b []byte, seq uint64, pattern []byte) {
 	if len(pattern) > 0 {
 		for i := range b {
 			b[i] = pattern[i%len(pattern)]

@@ -19,132 +19,132 @@ import (
 // reporter prints what ping prints, or JSON.
 type reporter struct {
 	*options
-	out  io.Writer
-	addr netip.Addr
-	name string
+	out         io.Writer
+	addr        netip.Addr
+	displayName string
 
-	started               time.Time
-	transmitted, received int
-	errors, bad           int
-	retransmits           uint64
-	min, max, sum, sum2   float64 // ms
-	paths                 []rdma.PathStats
-	carried               map[netip.Addr]int // replies
+	startedAt                 time.Time
+	transmitted, received     int
+	sendErrors, badReplies    int
+	retransmits               uint64
+	min, max, sum, sumSquares float64 // ms
+	paths                     []rdma.PathStats
+	repliesByPath             map[netip.Addr]int // replies
 
-	quietSince time.Time // no ping has been answered since; zero: all is well
-	outages    int       // that are over, or not
-	without    time.Duration
+	silentSince time.Time // no ping has been answered since; zero: all is well
+	outages     int       // that are over, or not
+	outageTime  time.Duration
 }
 
-// reply is an answer.
-type reply struct {
+// pingReply is an answer.
+type pingReply struct {
 	seq         uint64
 	op          operation
 	rtt         time.Duration
-	good        bool
+	contentGood bool
 	retransmits uint64
 	paths       []netip.Addr // of the peer, that it came from
 }
 
 func newReporter(o *options, addr netip.Addr, out io.Writer) *reporter {
-	r := &reporter{options: o, out: out, addr: addr, name: addr.String(), min: math.Inf(1), carried: make(map[netip.Addr]int)}
+	r := &reporter{options: o, out: out, addr: addr, displayName: addr.String(), min: math.Inf(1), repliesByPath: make(map[netip.Addr]int)}
 	if !o.numeric && !o.self {
-		if names, _ := net.LookupAddr(r.name); len(names) > 0 {
-			r.name = fmt.Sprintf("%s (%s)", cli.Printable(strings.TrimSuffix(names[0], ".")), r.name)
+		if names, _ := net.LookupAddr(r.displayName); len(names) > 0 {
+			r.displayName = fmt.Sprintf("%s (%s)", cli.Printable(strings.TrimSuffix(names[0], ".")), r.displayName)
 		}
 	}
 	return r
 }
 
-func timestamp(t time.Time) string {
+func formatTimestamp(t time.Time) string {
 	return fmt.Sprintf("[%d.%06d] ", t.Unix(), t.Nanosecond()/1000)
 }
 
-func (r *reporter) line(format string, args ...any) {
-	if r.stamp {
-		fmt.Fprint(r.out, timestamp(time.Now()))
+func (r *reporter) printLine(format string, args ...any) {
+	if r.timestamps {
+		fmt.Fprint(r.out, formatTimestamp(time.Now()))
 	}
 	fmt.Fprintf(r.out, format+"\n", args...)
 }
 
-func (r *reporter) object(v map[string]any) {
-	if r.stamp {
+func (r *reporter) printObject(v map[string]any) {
+	if r.timestamps {
 		v["time"] = float64(time.Now().UnixMicro()) / 1e6
 	}
 	b, _ := json.Marshal(v) // maps of numbers, strings and booleans always marshal
 	fmt.Fprintf(r.out, "%s\n", b)
 }
 
-func (r *reporter) begin(port uint16) {
-	if r.json {
-		r.object(map[string]any{"type": "start", "host": r.host, "addr": r.addr.String(), "port": port, "size": r.size, "op": r.op, "link": r.transport})
+func (r *reporter) printStart(port uint16) {
+	if r.asJSON {
+		r.printObject(map[string]any{"type": "start", "host": r.host, "addr": r.addr.String(), "port": port, "size": r.size, "op": r.opName, "link": r.linkName})
 		return
 	}
-	fmt.Fprintf(r.out, "DDPPING %s (%s) %d bytes of data by %s over %s, SCTP port %d\n", r.host, r.addr, r.size, r.op, r.transport, port)
+	fmt.Fprintf(r.out, "DDPPING %s (%s) %d bytes of data by %s over %s, SCTP port %d\n", r.host, r.addr, r.size, r.opName, r.linkName, port)
 }
 
-func (r *reporter) sent() {
+func (r *reporter) countSent() {
 	r.transmitted++
-	if r.flood && !r.json && !r.quiet {
+	if r.flood && !r.asJSON && !r.quiet {
 		fmt.Fprint(r.out, ".")
 	}
 }
 
-func (r *reporter) reply(p reply) {
+func (r *reporter) printReply(p pingReply) {
 	ms := float64(p.rtt) / 1e6
 	r.received++
-	if !p.good {
-		r.bad++
+	if !p.contentGood {
+		r.badReplies++
 	}
 	r.min, r.max = min(r.min, ms), max(r.max, ms)
 	r.sum += ms
-	r.sum2 += ms * ms
+	r.sumSquares += ms * ms
 	for _, a := range p.paths {
-		r.carried[a]++
+		r.repliesByPath[a]++
 	}
-	r.answering()
+	r.endOutage()
 	if r.quiet {
 		return
 	}
-	if r.audible {
+	if r.ringBell {
 		fmt.Fprint(r.out, "\a")
 	}
 	switch {
-	case r.json:
-		r.object(map[string]any{"type": "reply", "seq": p.seq, "op": p.op.String(), "bytes": r.size, "rtt_ms": ms, "good": p.good,
+	case r.asJSON:
+		r.printObject(map[string]any{"type": "reply", "seq": p.seq, "op": p.op.String(), "bytes": r.size, "rtt_ms": ms, "good": p.contentGood,
 			"retransmissions": p.retransmits, "paths": p.paths})
-	case r.flood && p.good:
+	case r.flood && p.contentGood:
 		fmt.Fprint(r.out, "\b \b")
 	default:
-		r.line("%d bytes from %s: seq=%d op=%s time=%s ms%s", r.size, r.name, p.seq, p.op, r.short(ms), r.remarks(p))
+		r.printLine("%d bytes from %s: seq=%d op=%s time=%s ms%s", r.size, r.displayName, p.seq, p.op, r.formatMillis(ms), r.replyRemarks(p))
 	}
 }
 
-// remarks are what is not ordinary about a reply.
-func (r *reporter) remarks(p reply) (s string) {
+// replyRemarks are what is not ordinary about a reply.
+func (r *reporter) replyRemarks(p pingReply) (s string) {
 	if len(r.paths) > 1 {
 		for i, a := range p.paths {
 			s += []string{" via ", " and "}[min(i, 1)] + a.String()
 		}
 	}
 	if p.retransmits > 0 {
-		s += ", " + plural(int(p.retransmits), "retransmission")
+		s += ", " + pluralize(int(p.retransmits), "retransmission")
 	}
-	if !p.good {
+	if !p.contentGood {
 		s += " BAD CONTENT"
 	}
 	return s
 }
 
-func plural(n int, what string) string {
+func pluralize(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// short prints a time as ping does: three significant digits.
-func (r *reporter) short(ms float64) string {
+// formatMillis prints a time as ping does: three significant digits.
+func (r *reporter) formatMillis(ms float64) string {
 	switch {
 	case r.precise:
 		return fmt.Sprintf("%.3f", ms)
@@ -156,57 +156,57 @@ func (r *reporter) short(ms float64) string {
 	return fmt.Sprintf("%.0f", ms)
 }
 
-// unanswered names a ping that has no answer yet.
-func (r *reporter) unanswered(seq uint64) {
+// printUnanswered names a ping that has no answer yet.
+func (r *reporter) printUnanswered(seq uint64) {
 	switch {
-	case r.quiet || r.flood && !r.json:
-	case r.json:
-		r.object(map[string]any{"type": "no_answer", "seq": seq})
+	case r.quiet || r.flood && !r.asJSON:
+	case r.asJSON:
+		r.printObject(map[string]any{"type": "no_answer", "seq": seq})
 	default:
-		r.line("no answer yet for seq=%d", seq)
+		r.printLine("no answer yet for seq=%d", seq)
 	}
 }
 
-// silent begins an outage, unless there is one.
-func (r *reporter) silent(since time.Time) {
-	if r.quietSince.IsZero() {
-		r.quietSince = since
+// beginOutage begins an outage, unless there is one.
+func (r *reporter) beginOutage(since time.Time) {
+	if r.silentSince.IsZero() {
+		r.silentSince = since
 		r.outages++
 	}
 }
 
-// answering ends an outage.
-func (r *reporter) answering() {
-	if r.quietSince.IsZero() {
+// endOutage ends an outage.
+func (r *reporter) endOutage() {
+	if r.silentSince.IsZero() {
 		return
 	}
-	took := time.Since(r.quietSince)
-	r.quietSince = time.Time{}
-	r.without += took
-	r.note("outage", fmt.Sprintf("answers again after %.2f s without", took.Seconds()), map[string]any{"seconds": took.Seconds()})
+	took := time.Since(r.silentSince)
+	r.silentSince = time.Time{}
+	r.outageTime += took
+	r.printNote("outage", fmt.Sprintf("answers again after %.2f s without", took.Seconds()), map[string]any{"seconds": took.Seconds()})
 }
 
-// note prints a line about something that is no answer to one ping.
-func (r *reporter) note(kind, text string, more map[string]any) {
+// printNote prints a line about something that is no answer to one ping.
+func (r *reporter) printNote(kind, text string, more map[string]any) {
 	switch {
 	case r.quiet:
-	case r.json:
+	case r.asJSON:
 		v := map[string]any{"type": kind, "text": text}
 		maps.Copy(v, more)
-		r.object(v)
+		r.printObject(v)
 	default:
-		r.line("%s", text)
+		r.printLine("%s", text)
 	}
 }
 
-// refused says why a ping did not get away.
-func (r *reporter) refused(seq uint64, why string) {
-	r.errors++
+// printSendError says why a ping did not get away.
+func (r *reporter) printSendError(seq uint64, why string) {
+	r.sendErrors++
 	text := why
-	if !r.json {
+	if !r.asJSON {
 		text = fmt.Sprintf("From %s seq=%d: %s", r.addr, seq, why)
 	}
-	r.note("error", text, map[string]any{"seq": seq})
+	r.printNote("error", text, map[string]any{"seq": seq})
 }
 
 func pathState(p rdma.PathStats) string {
@@ -218,20 +218,20 @@ func pathState(p rdma.PathStats) string {
 	return state
 }
 
-func between(p rdma.PathStats) string {
+func describePath(p rdma.PathStats) string {
 	return fmt.Sprintf("path %v -> %v: %s", p.Local.Addr(), p.Remote.Addr(), pathState(p))
 }
 
-// path shows a path that has changed.
-func (r *reporter) path(p rdma.PathStats) {
-	r.note("path", between(p), map[string]any{"local": p.Local.Addr(), "remote": p.Remote.Addr(), "state": pathState(p)})
+// printPathChange shows a path that has changed.
+func (r *reporter) printPathChange(p rdma.PathStats) {
+	r.printNote("path", describePath(p), map[string]any{"local": p.Local.Addr(), "remote": p.Remote.Addr(), "state": pathState(p)})
 }
 
-// end prints the summary and returns the exit code, that of ping.
-func (r *reporter) end() int {
-	took := time.Since(r.started)
-	code := exitWell
-	if r.bad > 0 || r.received == 0 || r.deadline > 0 && r.received < r.count {
+// printSummary prints the summary and returns the exit code, that of ping.
+func (r *reporter) printSummary() int {
+	took := time.Since(r.startedAt)
+	code := exitOK
+	if r.badReplies > 0 || r.received == 0 || r.deadline > 0 && r.received < r.count {
 		code = exitLost
 	}
 	percent := 0.0
@@ -242,46 +242,46 @@ func (r *reporter) end() int {
 	avg, mdev := 0.0, 0.0
 	if r.received > 0 {
 		avg = r.sum / n
-		mdev = math.Sqrt(max(0, r.sum2/n-avg*avg))
+		mdev = math.Sqrt(max(0, r.sumSquares/n-avg*avg))
 	} else {
 		r.min = 0
 	}
-	if !r.quietSince.IsZero() {
-		r.without += time.Since(r.quietSince)
+	if !r.silentSince.IsZero() {
+		r.outageTime += time.Since(r.silentSince)
 	}
-	if r.json {
-		r.object(map[string]any{
-			"type": "summary", "transmitted": r.transmitted, "received": r.received, "errors": r.errors, "bad": r.bad, "loss_percent": percent,
+	if r.asJSON {
+		r.printObject(map[string]any{
+			"type": "summary", "transmitted": r.transmitted, "received": r.received, "errors": r.sendErrors, "bad": r.badReplies, "loss_percent": percent,
 			"time_ms": took.Milliseconds(), "rtt_min_ms": r.min, "rtt_avg_ms": avg, "rtt_max_ms": r.max, "rtt_mdev_ms": mdev,
-			"retransmissions": r.retransmits, "outages": r.outages, "outage_seconds": r.without.Seconds(),
+			"retransmissions": r.retransmits, "outages": r.outages, "outage_seconds": r.outageTime.Seconds(),
 		})
 		return code
 	}
 	fmt.Fprintf(r.out, "\n--- %s ddpping statistics ---\n", r.host)
 	also := ""
-	if r.errors > 0 {
-		also += fmt.Sprintf(", +%d errors", r.errors)
+	if r.sendErrors > 0 {
+		also += fmt.Sprintf(", +%d errors", r.sendErrors)
 	}
-	if r.bad > 0 {
-		also += fmt.Sprintf(", %d with bad content", r.bad)
+	if r.badReplies > 0 {
+		also += fmt.Sprintf(", %d with bad content", r.badReplies)
 	}
 	fmt.Fprintf(r.out, "%d pings transmitted, %d received%s, %.4g%% packet loss, time %dms\n", r.transmitted, r.received, also, percent, took.Milliseconds())
 	if r.received > 0 {
 		fmt.Fprintf(r.out, "rtt min/avg/max/mdev = %.3f/%.3f/%.3f/%.3f ms\n", r.min, avg, r.max, mdev)
 	}
 	if r.retransmits > 0 {
-		fmt.Fprintln(r.out, plural(int(r.retransmits), "retransmission"))
+		fmt.Fprintln(r.out, pluralize(int(r.retransmits), "retransmission"))
 	}
 	if r.outages > 0 && r.received > 0 {
 		still := ""
-		if !r.quietSince.IsZero() {
+		if !r.silentSince.IsZero() {
 			still = ", not over"
 		}
-		fmt.Fprintf(r.out, "%s, %.2f s in all%s\n", plural(r.outages, "outage"), r.without.Seconds(), still)
+		fmt.Fprintf(r.out, "%s, %.2f s in all%s\n", pluralize(r.outages, "outage"), r.outageTime.Seconds(), still)
 	}
 	for _, p := range r.paths {
 		if len(r.paths) > 1 || r.verbose {
-			fmt.Fprintf(r.out, "%s, %s, srtt %.3f ms, rto %v, mtu %d bytes, cwnd %d bytes\n", between(p), plural(r.carried[p.Remote.Addr()], "answer"),
+			fmt.Fprintf(r.out, "%s, %s, srtt %.3f ms, rto %v, mtu %d bytes, cwnd %d bytes\n", describePath(p), pluralize(r.repliesByPath[p.Remote.Addr()], "answer"),
 				p.SRTT.Seconds()*1e3, p.RTO, p.MTU, p.Cwnd)
 		}
 	}

@@ -18,48 +18,48 @@ import (
 
 // service answers pings.
 type service struct {
-	dev          *rdma.Device
-	out          io.Writer
-	stamp, quiet bool
-	memory       fair.Store  // octets that sessions take
-	lines        *fair.Lines // that are written
+	dev               *rdma.Device
+	out               io.Writer
+	timestamps, quiet bool
+	memoryQuota       fair.Semaphore   // octets that sessions take
+	logLimiter        *fair.LogLimiter // that are written
 }
 
-// serveMemory bounds what all sessions together take: two of the longest pings. One address may take half.
-const serveMemory = 512 << 20
+// maxServeMemory bounds what all sessions together take: two of the longest pings. One address may take half.
+const maxServeMemory = 512 << 20
 
 var errBusy = errors.New("the server is busy with other clients: try again later, or with shorter pings")
 
-// patience is how long a session lasts without a ping.
-const patience = 10 * time.Minute
+// idleTimeout is how long a session lasts without a ping.
+const idleTimeout = 10 * time.Minute
 
-var errSilent = fmt.Errorf("no ping has come for %v", patience)
+var errIdle = fmt.Errorf("no ping has come for %v", idleTimeout)
 
-func (s *service) accept(ctx context.Context, l *rdma.Listener) {
-	s.memory.Max = cmp.Or(s.memory.Max, serveMemory)
-	s.lines = fair.OfServer()
+func (s *service) acceptClients(ctx context.Context, l *rdma.Listener) {
+	s.memoryQuota.Max = cmp.Or(s.memoryQuota.Max, maxServeMemory)
+	s.logLimiter = fair.NewServerLimiter()
 	for {
 		req, err := l.Accept(ctx)
 		if err != nil {
 			return
 		}
 		go func() {
-			if err := s.serve(ctx, req); err != nil && ctx.Err() == nil {
-				s.say(req.RemoteAddr(), "%s", cli.Explain(err))
+			if err := s.serveClient(ctx, req); err != nil && ctx.Err() == nil {
+				s.logLine(req.RemoteAddr(), "%s", cli.Explain(err))
 			}
 		}()
 	}
 }
 
-// say writes a line about a client.
-func (s *service) say(from netip.AddrPort, format string, args ...any) {
-	left, ok := s.lines.Allow(time.Now(), from.Addr())
+// logLine writes a line about a client.
+func (s *service) logLine(from netip.AddrPort, format string, args ...any) {
+	left, ok := s.logLimiter.Allow(time.Now(), from.Addr())
 	if s.quiet || !ok {
 		return
 	}
-	line := fair.Line(fmt.Sprintf("%v: ", from)+fmt.Sprintf(format, args...), left)
-	if s.stamp {
-		line = timestamp(time.Now()) + line
+	line := fair.WithLeftOut(fmt.Sprintf("%v: ", from)+fmt.Sprintf(format, args...), left)
+	if s.timestamps {
+		line = formatTimestamp(time.Now()) + line
 	}
 	fmt.Fprintln(s.out, line)
 }
@@ -67,8 +67,8 @@ func (s *service) say(from netip.AddrPort, format string, args ...any) {
 // readSeq is the number of the ping whose data a client reads.
 const readSeq = 0
 
-// serve handles one client until it goes.
-func (s *service) serve(ctx context.Context, req *rdma.Request) error {
+// serveClient handles one client until it goes.
+func (s *service) serveClient(ctx context.Context, req *rdma.Request) error {
 	var client hello
 	err := client.decode(req.PrivateData())
 	if err == nil && client.size > maxSize {
@@ -78,43 +78,43 @@ func (s *service) serve(ctx context.Context, req *rdma.Request) error {
 		req.Reject([]byte(err.Error()))
 		return err
 	}
-	from, octets := req.RemoteAddr().Addr(), int64(memory(int(client.size)))
-	if !s.memory.Take(from, octets) {
+	from, octets := req.RemoteAddr().Addr(), int64(endpointMemory(int(client.size)))
+	if !s.memoryQuota.TryAcquire(from, octets) {
 		req.Reject([]byte(errBusy.Error()))
 		return errBusy
 	}
-	defer s.memory.Give(from, octets)
-	e, err := newEnd(s.dev, int(client.size), client.pattern)
+	defer s.memoryQuota.Release(from, octets)
+	e, err := newEndpoint(s.dev, int(client.size), client.pattern)
 	if err != nil {
 		req.Reject([]byte(err.Error()))
 		return err
 	}
 	defer e.close()
-	fill(e.readable, readSeq, e.pattern)
-	mine := e.hello()
+	fillData(e.readTarget, readSeq, e.pattern)
+	mine := e.makeHello()
 	if err := req.Accept(e.qp, mine.encode()); err != nil {
 		return err
 	}
-	s.say(req.RemoteAddr(), "connected, %d bytes a ping", client.size)
+	s.logLine(req.RemoteAddr(), "connected, %d bytes a ping", client.size)
 	ctx, cancel := context.WithCancelCause(ctx)
-	silent := time.AfterFunc(patience, func() { cancel(errSilent) })
+	silent := time.AfterFunc(idleTimeout, func() { cancel(errIdle) })
 	defer silent.Stop()
 	var pings int
-	defer func() { s.say(req.RemoteAddr(), "gone after %d pings", pings) }()
+	defer func() { s.logLine(req.RemoteAddr(), "gone after %d pings", pings) }()
 	for {
-		wc, err := e.next(ctx)
+		wc, err := e.nextCompletion(ctx)
 		if err != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}
-		silent.Reset(patience)
+		silent.Reset(idleTimeout)
 		switch {
 		case wc.Status == rdmap.StatusWRFlushErr:
 			return e.qp.Err() // the client has gone
 		case wc.Status != rdmap.StatusSuccess:
-			return e.failure(wc)
+			return e.requestError(wc)
 		case wc.Opcode == rdmap.WCRecv:
 			pings++
-			if err := s.answer(e, &client, wc); errors.Is(err, rdmap.ErrState) {
+			if err := s.answerPing(e, &client, wc); errors.Is(err, rdmap.ErrState) {
 				return e.qp.Err() // the client has gone meanwhile
 			} else if err != nil {
 				return err
@@ -123,28 +123,28 @@ func (s *service) serve(ctx context.Context, req *rdma.Request) error {
 	}
 }
 
-// answer replies to one Send, and by RDMA Write to what was written before it.
-func (s *service) answer(e *end, client *hello, wc rdma.WC) error {
-	msg := e.message(wc)
+// answerPing replies to one Send, and by RDMA Write to what was written before it.
+func (s *service) answerPing(e *endpoint, client *hello, wc rdma.WC) error {
+	msg := e.receivedMessage(wc)
 	if len(msg) < headerLen {
 		return fmt.Errorf("a message of %d octets is not a ping", len(msg))
 	}
 	op, seq := operation(msg[0]), binary.BigEndian.Uint64(msg[2:])
 	data := msg[headerLen:]
 	if op == opWrite {
-		data = e.taken(seq)
+		data = e.copyWritten(seq)
 	}
 	verdict := verdictGood
-	if !e.same(data, seq) {
+	if !e.hasPingData(data, seq) {
 		verdict = verdictBad
 	}
 	if op == opWrite {
-		if err := e.write(client.write, seq, data); err != nil {
+		if err := e.postWrite(client.write, seq, data); err != nil {
 			return err
 		}
 		data = nil
 	}
-	if err := e.send(op, verdict, seq, data); err != nil {
+	if err := e.postMessage(op, verdict, seq, data); err != nil {
 		return err
 	}
 	return e.postRecv(int(wc.ID))

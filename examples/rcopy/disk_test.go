@@ -20,7 +20,7 @@ import (
 
 // No number of the command line means anything else than what it says.
 func TestEveryNumberHasARange(t *testing.T) {
-	flagtest.Numbers(t, func() *pflag.FlagSet {
+	flagtest.CheckNumbers(t, func() *pflag.FlagSet {
 		fs := cli.NewFlags("rcopy")
 		(&options{}).flags(fs)
 		return fs

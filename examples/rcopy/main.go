@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal 
 			err = o.copy(ctx)
 		}
 		if err == nil {
-			err = o.link.Recorded()
+			err = o.link.RecordingError()
 		}
 		if written := o.link.Trace.Close("rcopy", stderr); err == nil {
 			if !written {
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal 
 			return exitWell
 		}
 	}
-	cli.Complain(stderr, "rcopy", err)
+	cli.PrintError(stderr, "rcopy", err)
 	var failed failedError
 	if errors.As(err, &failed) {
 		return exitFailed

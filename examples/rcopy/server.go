@@ -25,28 +25,28 @@ type server struct {
 	maxSize  uint64
 	patience time.Duration // without anything coming
 	say      func(format string, args ...any)
-	places   fair.Store // one for each copy under way
+	places   fair.Semaphore // one for each copy under way
 	disk     *disk
-	lines    *fair.Lines
+	lines    *fair.LogLimiter
 }
 
 // accept serves until ctx ends or the listener closes, and returns when nothing unfinished is left.
 func (s *server) accept(ctx context.Context, l *rdma.Listener) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	s.places.Max, s.lines = maxCopies, fair.OfServer()
+	s.places.Max, s.lines = maxCopies, fair.NewServerLimiter()
 	for {
 		req, err := l.Accept(ctx)
 		if err != nil {
 			return
 		}
 		from := req.RemoteAddr().Addr()
-		if !s.places.Take(from, 1) {
+		if !s.places.TryAcquire(from, 1) {
 			s.refuse(req, fmt.Errorf("%d copies are under way, or half of them from your address, which is the most; try again", maxCopies))
 			continue
 		}
 		running.Go(func() {
-			defer s.places.Give(from, 1)
+			defer s.places.Release(from, 1)
 			s.serve(ctx, req)
 		})
 	}
@@ -55,7 +55,7 @@ func (s *server) accept(ctx context.Context, l *rdma.Listener) {
 // tell writes a line about a client.
 func (s *server) tell(from netip.AddrPort, format string, args ...any) {
 	if left, ok := s.lines.Allow(time.Now(), from.Addr()); ok {
-		s.say("%v: %s", from, fair.Line(fmt.Sprintf(format, args...), left))
+		s.say("%v: %s", from, fair.WithLeftOut(fmt.Sprintf(format, args...), left))
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *server) serve(ctx context.Context, req *rdma.Request) {
 		s.refuse(req, err)
 		return
 	}
-	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, full: func() bool { return s.places.Full(from) || s.disk.wanted(time.Now().Add(-s.patience)) }, in: in, e: e}
+	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, full: func() bool { return s.places.IsFullFor(from) || s.disk.wanted(time.Now().Add(-s.patience)) }, in: in, e: e}
 	defer d.closeWindow() // once the client knows why, lest its Writes hit a closed window instead
 	defer e.close()
 	began := time.Now()

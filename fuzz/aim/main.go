@@ -95,7 +95,7 @@ func main() {
 	}
 	switch {
 	case err != nil:
-		cli.Complain(os.Stderr, "aim", err)
+		cli.PrintError(os.Stderr, "aim", err)
 		os.Exit(2)
 	case found:
 		os.Exit(1)

@@ -26,21 +26,21 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 		was := *o
 		Span(&o.first, &o.last)
 		Span(&o.list, &o.list)
-		In[[]byte](o, unsafe.Offsetof(o.list))
-		Behind(&o.next, 1)
-		Behind(&o.next, int(unsafe.Sizeof(*o)))
-		Behind(&o.list, 1<<20) // far beyond it
-		Behind(&o.come, 96)
-		Part(o, unsafe.Offsetof(o.next), unsafe.Offsetof(o.last))
-		Part(o, 0, unsafe.Sizeof(*o))
-		Ring(&ring, &at, 2)
-		Beyond(&o.next, unsafe.Offsetof(o.list), 100)
+		FieldAt[[]byte](o, unsafe.Offsetof(o.list))
+		Pointee(&o.next, 1)
+		Pointee(&o.next, int(unsafe.Sizeof(*o)))
+		Pointee(&o.list, 1<<20) // far beyond it
+		Pointee(&o.come, 96)
+		Range(o, unsafe.Offsetof(o.next), unsafe.Offsetof(o.last))
+		Range(o, 0, unsafe.Sizeof(*o))
+		RingElements(&ring, &at, 2)
+		NestedPointee(&o.next, unsafe.Offsetof(o.list), 100)
 		check.That(t, o.first == was.first && o.next == was.next && len(o.list) == len(was.list) && len(o.come) == len(was.come) && o.last == was.last, "it has changed")
 	}
-	Ring(new([]object), &at, 2)
+	RingElements(new([]object), &at, 2)
 	nowhere := uintptr(8)
-	Behind(&nowhere, 200)
-	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { Span(&full.first, &full.last); Behind(&full.list, 4); Ring(&ring, &at, 2) }), 0)
+	Pointee(&nowhere, 200)
+	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { Span(&full.first, &full.last); Pointee(&full.list, 4); RingElements(&ring, &at, 2) }), 0)
 }
 
 // Octets are what they were, wherever they lie, and none may be asked for.
@@ -48,34 +48,34 @@ func TestAskingForOctetsDoesNothingElse(t *testing.T) {
 	b := bytes.Repeat([]byte("octets"), 1000)
 	was := bytes.Clone(b)
 	for _, part := range [][]byte{nil, {}, b, b[1:], b[63:65], b[len(b)-1:], b[len(b):]} {
-		Octets(part)
-		Room(part)
+		ForRead(part)
+		ForWrite(part)
 	}
 	check.That(t, bytes.Equal(b, was), "it has changed")
-	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { Octets(b); Room(b) }), 0)
+	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { ForRead(b); ForWrite(b) }), 0)
 }
 
 // A goroutine that waits is asked for as any other memory, also when it has gone on or none ever was; what it waits for comes to it.
 func TestAskingForWhoWaitsDoesNothingElse(t *testing.T) {
-	var s Sleeper
-	s.Wakes()
+	var s BlockedGoroutine
+	s.FetchStack()
 	ch, before := make(chan int), make(chan struct{})
-	Receiver(&ch)
+	ChanReceiver(&ch)
 	got := make(chan int)
 	go func() {
-		s.IsCaller()
+		s.SetCaller()
 		close(before)
 		got <- <-ch
 	}()
 	<-before
 	for range 100 {
-		s.Wakes()
-		Receiver(&ch)
+		s.FetchStack()
+		ChanReceiver(&ch)
 		runtime.Gosched()
 	}
 	ch <- 5
 	check.Equal(t, "what came", <-got, 5)
-	s.Wakes()
-	Receiver(new(chan int))
-	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { s.IsCaller(); s.Wakes(); Receiver(&ch) }), 0)
+	s.FetchStack()
+	ChanReceiver(new(chan int))
+	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { s.SetCaller(); s.FetchStack(); ChanReceiver(&ch) }), 0)
 }

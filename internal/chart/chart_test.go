@@ -54,7 +54,7 @@ func TestAxesHaveRoundNumbers(t *testing.T) {
 		{nil, nil, "", "0"},
 	} {
 		f := Figure{Series: []Series{{"a", tt.x, tt.y}}}
-		p := f.draw(1)
+		p := f.layOut(1)
 		join := func(list []mark) (s string) {
 			for _, m := range list {
 				s += " " + m.Label

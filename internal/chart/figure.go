@@ -36,7 +36,7 @@ const (
 	width, height  = 400, 270
 	left, right    = 52, width - 12
 	top, bottom    = 24, height - 42
-	ticks          = 5
+	maxTicks       = 5
 	maxRows        = 48
 	colours        = 6
 	headroom       = 1.05
@@ -72,12 +72,12 @@ type mark struct {
 	Label     string
 }
 
-func (f *Figure) draw(id int) plot {
+func (f *Figure) layOut(id int) plot {
 	p := plot{Figure: f, ID: id, Width: width, Height: height}
-	x0, x1, y1 := f.extent()
+	x0, x1, y1 := f.axisExtent()
 	ys := []Tick{{0, "0"}}
 	if y1 > 0 {
-		ys = round(0, y1)
+		ys = roundTicks(0, y1)
 	} else {
 		y1 = 1
 	}
@@ -85,30 +85,30 @@ func (f *Figure) draw(id int) plot {
 	py := func(y float64) float64 { return bottom - y/y1*(bottom-top) }
 	xs := f.XTicks
 	if xs == nil {
-		xs = round(x0, x1)
+		xs = roundTicks(x0, x1)
 	}
 	for _, t := range xs {
 		if t.At >= x0 && t.At <= x1 {
-			p.XTicks = append(p.XTicks, mark{Pos: coordinate(px(t.At)), Label: t.Label})
+			p.XTicks = append(p.XTicks, mark{Pos: formatCoordinate(px(t.At)), Label: t.Label})
 		}
 	}
 	for _, t := range ys {
-		p.YTicks = append(p.YTicks, mark{Pos: coordinate(py(t.At)), Text: coordinate(py(t.At) + textBelowPoint), Label: t.Label})
+		p.YTicks = append(p.YTicks, mark{Pos: formatCoordinate(py(t.At)), Text: formatCoordinate(py(t.At) + textBelowPoint), Label: t.Label})
 	}
 	for i, s := range f.Series {
 		class := fmt.Sprintf("s%d", i%colours)
 		if f.Bars {
 			class += " bar"
 		}
-		p.Curves = append(p.Curves, curve{s.Name, class, f.path(s, px, py)})
+		p.Curves = append(p.Curves, curve{s.Name, class, f.svgPath(s, px, py)})
 	}
-	p.Says = f.says()
-	p.Table = f.table(x0, x1)
+	p.Says = f.describeInWords()
+	p.Table = f.valueTable(x0, x1)
 	return p
 }
 
-// extent is what the axes have to show; the vertical one begins with 0.
-func (f *Figure) extent() (x0, x1, y1 float64) {
+// axisExtent is what the axes have to show; the vertical one begins with 0.
+func (f *Figure) axisExtent() (x0, x1, y1 float64) {
 	x0, x1 = math.Inf(1), math.Inf(-1)
 	for _, s := range f.Series {
 		if len(s.X) > 0 {
@@ -126,13 +126,13 @@ func (f *Figure) extent() (x0, x1, y1 float64) {
 	return x0, x1, y1 * headroom
 }
 
-func (f *Figure) path(s Series, px, py func(float64) float64) string {
+func (f *Figure) svgPath(s Series, px, py func(float64) float64) string {
 	var b strings.Builder
 	for i := range s.X {
-		x, y := coordinate(px(s.X[i])), coordinate(py(s.Y[i]))
+		x, y := formatCoordinate(px(s.X[i])), formatCoordinate(py(s.Y[i]))
 		switch {
 		case f.Bars && i+1 < len(s.X):
-			fmt.Fprintf(&b, "M%s %dV%sH%sV%d", x, bottom, y, coordinate(px(s.X[i+1])), bottom)
+			fmt.Fprintf(&b, "M%s %dV%sH%sV%d", x, bottom, y, formatCoordinate(px(s.X[i+1])), bottom)
 		case f.Bars:
 		case i == 0:
 			fmt.Fprintf(&b, "M%s %s", x, y)
@@ -143,19 +143,19 @@ func (f *Figure) path(s Series, px, py func(float64) float64) string {
 	return b.String()
 }
 
-// says is the plot in words.
-func (f *Figure) says() string {
+// describeInWords is the plot in words.
+func (f *Figure) describeInWords() string {
 	list := []string{f.Title + ", " + f.YLabel + " over " + f.XLabel}
 	for _, s := range f.Series {
 		if len(s.Y) > 0 {
-			list = append(list, fmt.Sprintf("%s from %s to %s", s.Name, number(slices.Min(s.Y)), number(slices.Max(s.Y))))
+			list = append(list, fmt.Sprintf("%s from %s to %s", s.Name, formatNumber(slices.Min(s.Y)), formatNumber(slices.Max(s.Y))))
 		}
 	}
 	return strings.Join(list, "; ")
 }
 
-// table has what each curve is at the same moments.
-func (f *Figure) table(x0, x1 float64) Table {
+// valueTable has what each curve is at the same moments.
+func (f *Figure) valueTable(x0, x1 float64) Table {
 	t := Table{Title: f.Title, Head: []string{f.XLabel}}
 	var at []float64
 	for _, s := range f.Series {
@@ -174,16 +174,16 @@ func (f *Figure) table(x0, x1 float64) Table {
 	}
 	show := f.X
 	if show == nil {
-		show = number
+		show = formatNumber
 	}
 	for _, x := range at {
 		row := []string{show(x)}
 		for _, s := range f.Series {
 			cell := "–"
 			if i, found := slices.BinarySearch(s.X, x); found {
-				cell = number(s.Y[i])
+				cell = formatNumber(s.Y[i])
 			} else if i > 0 {
-				cell = number(s.Y[i-1])
+				cell = formatNumber(s.Y[i-1])
 			}
 			row = append(row, cell)
 		}
@@ -192,11 +192,11 @@ func (f *Figure) table(x0, x1 float64) Table {
 	return t
 }
 
-// round returns marks at round numbers.
-func round(from, to float64) (list []Tick) {
-	step := math.Pow10(int(math.Floor(math.Log10((to - from) / ticks))))
+// roundTicks returns marks at round numbers.
+func roundTicks(from, to float64) (list []Tick) {
+	step := math.Pow10(int(math.Floor(math.Log10((to - from) / maxTicks))))
 	for _, k := range []float64{1, 2, 5, 10} {
-		if (to-from)/(k*step) <= ticks {
+		if (to-from)/(k*step) <= maxTicks {
 			step *= k
 			break
 		}
@@ -215,12 +215,12 @@ func round(from, to float64) (list []Tick) {
 	return list
 }
 
-// number writes four digits, or a whole number with all of them.
-func number(v float64) string {
+// formatNumber writes four digits, or a whole number with all of them.
+func formatNumber(v float64) string {
 	if v == math.Trunc(v) || math.Abs(v) >= 1000 {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-func coordinate(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
+func formatCoordinate(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }

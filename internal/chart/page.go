@@ -28,9 +28,9 @@ type Table struct {
 func (p *Page) Write(w io.Writer) error {
 	v := view{Page: p}
 	for i := range p.Figures {
-		v.Plots = append(v.Plots, p.Figures[i].draw(i+1))
+		v.Plots = append(v.Plots, p.Figures[i].layOut(i+1))
 	}
-	return page.Execute(w, v)
+	return pageTemplate.Execute(w, v)
 }
 
 type view struct {
@@ -38,7 +38,7 @@ type view struct {
 	Plots []plot
 }
 
-var page = template.Must(template.New("").Parse(`<!doctype html>
+var pageTemplate = template.Must(template.New("").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <link rel="icon" href="data:,">

@@ -22,95 +22,95 @@ type Place struct {
 	Encap uint16     // the UDP port by which it is reached; 0: raw IP
 }
 
-// At returns the place at an address of this host, or at all of them where that is not valid.
-func At(a netip.Addr, encap uint16) Place { return Place{a.Unmap().WithZone(""), encap} }
+// PlaceAt returns the place at an address of this host, or at all of them where that is not valid.
+func PlaceAt(a netip.Addr, encap uint16) Place { return Place{a.Unmap().WithZone(""), encap} }
 
-// Serves says whether packets to an address come to that place.
-func (p Place) Serves(a netip.Addr) bool {
+// ServesAddr says whether packets to an address come to that place.
+func (p Place) ServesAddr(a netip.Addr) bool {
 	return !p.Addr.IsValid() || p.Addr == a.Unmap().WithZone("")
 }
 
 // member is a place, and the program that has it.
 type member struct {
 	Place
-	program uint64
-	guest   *guest // nil: of this process
+	programID uint64
+	coHolder  *coHolder // nil: of this process
 }
 
-// meets says whether two members cannot both be: of one program, one by raw IP and one by UDP can.
-func (m member) meets(o member) bool {
+// conflictsWith says whether two members cannot both be: of one program, one by raw IP and one by UDP can.
+func (m member) conflictsWith(o member) bool {
 	same := !m.Addr.IsValid() || !o.Addr.IsValid() || m.Addr == o.Addr
-	return same && (m.program != o.program || (m.Encap == 0) == (o.Encap == 0))
+	return same && (m.programID != o.programID || (m.Encap == 0) == (o.Encap == 0))
 }
 
-// key is a port in a network namespace.
-type key struct {
+// portKey is a port in a network namespace.
+type portKey struct {
 	netns  uint64
 	number uint16
 }
 
-// port is one whose name this process has.
-type port struct {
-	key
+// portEntry is one whose name this process has.
+type portEntry struct {
+	portKey
 	members []member
-	name    name
+	socket  nameSocket
 }
 
 // maxMembers keeps the list short enough for the buffer of a Unix socket.
 const maxMembers = 1000
 
 var (
-	mu    sync.Mutex
-	ports = make(map[key]*port) // guarded by mu
+	registryMu  sync.Mutex
+	portEntries = make(map[portKey]*portEntry) // guarded by mu
 
-	program = rand.Uint64() // this one
+	programID = rand.Uint64() // this one
 )
 
-// enter notes a member, unless another is in its way. Called with mu held.
-func (p *port) enter(m member) error {
-	if len(p.members) == maxMembers || slices.ContainsFunc(p.members, m.meets) {
-		return inUse(p.number, "")
+// addMember notes a member, unless another is in its way. Called with mu held.
+func (p *portEntry) addMember(m member) error {
+	if len(p.members) == maxMembers || slices.ContainsFunc(p.members, m.conflictsWith) {
+		return portInUseError(p.number, "")
 	}
 	p.members = append(p.members, m)
 	return nil
 }
 
-// leave drops a member, and the name with the last of this process: a guest goes on with it. Called with mu held.
-func (p *port) leave(m member) {
+// removeMember drops a member, and the name with the last of this process: a guest goes on with it. Called with mu held.
+func (p *portEntry) removeMember(m member) {
 	if i := slices.Index(p.members, m); i >= 0 {
 		p.members = slices.Delete(p.members, i, i+1)
 	}
-	if ports[p.key] == p && !slices.ContainsFunc(p.members, func(m member) bool { return m.guest == nil }) {
-		delete(ports, p.key)
-		p.name.close()
+	if portEntries[p.portKey] == p && !slices.ContainsFunc(p.members, func(m member) bool { return m.coHolder == nil }) {
+		delete(portEntries, p.portKey)
+		p.socket.close()
 		for _, m := range p.members {
-			m.guest.close()
+			m.coHolder.close()
 		}
 	}
 }
 
-// enterOwn is enter for this process. Called with mu held.
-func (p *port) enterOwn(at Place) (release func(), err error) {
-	m := member{at, program, nil}
-	if err := p.enter(m); err != nil {
+// addOwnMember is enter for this process. Called with mu held.
+func (p *portEntry) addOwnMember(at Place) (release func(), err error) {
+	m := member{at, programID, nil}
+	if err := p.addMember(m); err != nil {
 		return nil, err
 	}
 	return sync.OnceFunc(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		p.leave(m)
+		registryMu.Lock()
+		defer registryMu.Unlock()
+		p.removeMember(m)
 	}), nil
 }
 
-// places lists the members. Called with mu held.
-func (p *port) places() (list []Place) {
+// listPlaces lists the members. Called with mu held.
+func (p *portEntry) listPlaces() (list []Place) {
 	for _, m := range p.members {
 		list = append(list, m.Place)
 	}
 	return list
 }
 
-// inUse says that another has a port, and perhaps more of it.
-func inUse(number uint16, of string) error {
+// portInUseError says that another has a port, and perhaps more of it.
+func portInUseError(number uint16, of string) error {
 	return fmt.Errorf("SCTP port %d%s: %w", number, of, rawio.ErrPortInUse)
 }

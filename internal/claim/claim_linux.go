@@ -19,154 +19,154 @@ import (
 )
 
 const (
-	tries      = 5
-	pause      = time.Millisecond // between them: a name is bound a moment before it listens
-	patience   = time.Second      // for what a program of the same user says
-	longest    = 64 << 10         // octets of a list
-	greeting   = "rddp\n"         // what a list begins with; an empty line ends it
-	admitted   = "yes\n"
-	notAllowed = "no\n"
+	claimTries    = 5
+	retryPause    = time.Millisecond // between them: a name is bound a moment before it listens
+	peerTimeout   = time.Second      // for what a program of the same user says
+	maxListOctets = 64 << 10         // octets of a list
+	greeting      = "rddp\n"         // what a list begins with; an empty line ends it
+	admitReply    = "yes\n"
+	refuseReply   = "no\n"
 )
 
-// nameOf is the name of a port.
-func nameOf(number uint16) *net.UnixAddr {
+// socketAddrOf is the name of a port.
+func socketAddrOf(number uint16) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@rddp/port/%d", number)}
 }
 
-// name is a socket that has one, and listens.
-type name struct {
-	l    *net.UnixListener
-	lock *os.File // which of the programs that hold the socket goes on with it; nil as long as it is one
+// nameSocket is a socket that has one, and listens.
+type nameSocket struct {
+	listener       *net.UnixListener
+	successionLock *os.File // which of the programs that hold the socket goes on with it; nil as long as it is one
 }
 
-func (n *name) close() {
-	n.l.Close()
-	if n.lock != nil {
-		n.lock.Close()
+func (n *nameSocket) close() {
+	n.listener.Close()
+	if n.successionLock != nil {
+		n.successionLock.Close()
 	}
 }
 
-// lead has this process have the name of a port. Called with mu held.
-func lead(k key, l *net.UnixListener, lock *os.File) *port {
-	p := &port{key: k, name: name{l, lock}}
-	ports[k] = p
-	go p.serve(l)
+// becomeOwner has this process have the name of a port. Called with mu held.
+func becomeOwner(k portKey, l *net.UnixListener, lock *os.File) *portEntry {
+	p := &portEntry{portKey: k, socket: nameSocket{l, lock}}
+	portEntries[k] = p
+	go p.serveList(l)
 	return p
 }
 
-// keyOf is the key of a port in the network namespace of the calling thread.
-func keyOf(number uint16) key {
+// portKeyOf is the key of a port in the network namespace of the calling thread.
+func portKeyOf(number uint16) portKey {
 	var st unix.Stat_t
 	_ = unix.Stat("/proc/thread-self/ns/net", &st) // without /proc there is one
-	return key{st.Ino, number}
+	return portKey{st.Ino, number}
 }
 
-// errGone says that who had a name has it no more.
-var errGone = errors.New("claim: the owner of the name has gone")
+// errOwnerGone says that who had a name has it no more.
+var errOwnerGone = errors.New("claim: the owner of the name has gone")
 
-// Take claims an SCTP port of the calling thread's network namespace at a place, until release is called. It fails with rawio.ErrPortInUse. Where a user has the
+// ClaimPort claims an SCTP port of the calling thread's network namespace at a place, until release is called. It fails with rawio.ErrPortInUse. Where a user has the
 // name of a port that needs a privilege, and may not have it, Take does without, and the log says so.
-func Take(number uint16, at Place) (release func(), err error) {
-	k := keyOf(number)
-	for try := range tries {
+func ClaimPort(number uint16, at Place) (release func(), err error) {
+	k := portKeyOf(number)
+	for try := range claimTries {
 		if try > 0 {
-			time.Sleep(pause)
+			time.Sleep(retryPause)
 		}
-		mu.Lock()
-		if p := ports[k]; p != nil {
-			defer mu.Unlock()
-			return p.enterOwn(at)
+		registryMu.Lock()
+		if p := portEntries[k]; p != nil {
+			defer registryMu.Unlock()
+			return p.addOwnMember(at)
 		}
-		l, err := net.ListenUnix("unix", nameOf(number))
+		l, err := net.ListenUnix("unix", socketAddrOf(number))
 		if err == nil {
-			defer mu.Unlock()
-			return lead(k, l, nil).enterOwn(at)
+			defer registryMu.Unlock()
+			return becomeOwner(k, l, nil).addOwnMember(at)
 		}
-		mu.Unlock()
+		registryMu.Unlock()
 		if !errors.Is(err, unix.EADDRINUSE) {
 			return nil, err
 		}
-		if release, err = join(k, at); !errors.Is(err, errGone) {
+		if release, err = joinOwner(k, at); !errors.Is(err, errOwnerGone) {
 			return release, err
 		}
 	}
-	return without(number, "a socket that does not listen")
+	return claimWithoutName(number, "a socket that does not listen")
 }
 
-// without is the end of Take where the name is somebody else's.
-func without(number uint16, whose string) (release func(), err error) {
-	first, err := firstFree()
+// claimWithoutName is the end of Take where the name is somebody else's.
+func claimWithoutName(number uint16, whose string) (release func(), err error) {
+	first, err := firstUnprivilegedPort()
 	if err != nil {
 		return nil, err
 	}
 	if number >= first {
-		return nil, inUse(number, ", whose name has "+whose)
+		return nil, portInUseError(number, ", whose name has "+whose)
 	}
 	slog.Warn("sctp: a port that needs a privilege has its name taken by a program that has none: other programs of this host do not find it by that",
 		"port", number, "by", whose)
 	return func() {}, nil
 }
 
-// ask connects to the owner of a port, and does not wait for it. It fails with errGone where there is none.
-func ask(number uint16) (c *net.UnixConn, uid uint32, err error) {
-	c, err = net.DialUnix("unix", nil, nameOf(number))
+// connectOwner connects to the owner of a port, and does not wait for it. It fails with errOwnerGone where there is none.
+func connectOwner(number uint16) (c *net.UnixConn, uid uint32, err error) {
+	c, err = net.DialUnix("unix", nil, socketAddrOf(number))
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED):
-		return nil, 0, errGone
+		return nil, 0, errOwnerGone
 	case errors.Is(err, unix.EAGAIN): // as many wait as may
 		return nil, 0, fmt.Errorf("the program that has SCTP port %d accepts nobody: %w", number, syscall.ETIMEDOUT)
 	case err != nil:
 		return nil, 0, err
 	}
-	if uid, err = userOf(c); err != nil {
+	if uid, err = peerUser(c); err != nil {
 		c.Close()
 	}
 	return c, uid, err
 }
 
-// serve tells those who ask where the port is served.
-func (p *port) serve(l *net.UnixListener) {
+// serveList tells those who ask where the port is served.
+func (p *portEntry) serveList(l *net.UnixListener) {
 	for {
 		c, err := l.AcceptUnix()
 		if err == nil {
-			p.answer(c)
+			p.sendList(c)
 		} else if errors.Is(err, net.ErrClosed) {
 			return
 		} else {
-			time.Sleep(pause) // no descriptor is left, perhaps
+			time.Sleep(retryPause) // no descriptor is left, perhaps
 		}
 	}
 }
 
-// answer sends the list, which the socket's buffer has room for. Programs of the same user may then have the port at another address.
-func (p *port) answer(c *net.UnixConn) {
+// sendList sends the list, which the socket's buffer has room for. Programs of the same user may then have the port at another address.
+func (p *portEntry) sendList(c *net.UnixConn) {
 	var b bytes.Buffer
 	b.WriteString(greeting)
-	mu.Lock()
-	for _, at := range p.places() {
-		fmt.Fprintf(&b, "%s %d\n", word(at.Addr), at.Encap)
+	registryMu.Lock()
+	for _, at := range p.listPlaces() {
+		fmt.Fprintf(&b, "%s %d\n", addrText(at.Addr), at.Encap)
 	}
-	mu.Unlock()
+	registryMu.Unlock()
 	b.WriteString("\n")
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(peerTimeout))
 	_, err := c.Write(b.Bytes())
-	if uid, e := userOf(c); err != nil || e != nil || !own(uid) {
+	if uid, e := peerUser(c); err != nil || e != nil || !isOwnUser(uid) {
 		c.Close()
 		return
 	}
-	go p.host(c)
+	go p.serveJoin(c)
 }
 
-// word is an address in the list.
-func word(a netip.Addr) string {
+// addrText is an address in the list.
+func addrText(a netip.Addr) string {
 	if !a.IsValid() {
 		return "*"
 	}
 	return a.String()
 }
 
-// userOf returns the user of the program at the other end.
-func userOf(c *net.UnixConn) (uid uint32, err error) {
+// peerUser returns the user of the program at the other end.
+func peerUser(c *net.UnixConn) (uid uint32, err error) {
 	r, err := c.SyscallConn()
 	if err != nil {
 		return 0, err
@@ -180,87 +180,87 @@ func userOf(c *net.UnixConn) (uid uint32, err error) {
 	return uid, errors.Join(err, e)
 }
 
-// host serves a program of the same user that perhaps wants to have the port too.
-func (p *port) host(c *net.UnixConn) {
+// serveJoin serves a program of the same user that perhaps wants to have the port too.
+func (p *portEntry) serveJoin(c *net.UnixConn) {
 	defer c.Close()
 	line, err := bufio.NewReader(c).ReadString('\n')
 	if err != nil {
 		return // it only asked
 	}
-	m := member{guest: &guest{conn: c}}
+	m := member{coHolder: &coHolder{conn: c}}
 	var at string
-	if _, err = fmt.Sscanf(line, "join %d %s %d", &m.program, &at, &m.Encap); err != nil {
+	if _, err = fmt.Sscanf(line, "join %d %s %d", &m.programID, &at, &m.Encap); err != nil {
 		return
 	}
-	if m.Place, err = place(at, m.Encap); err != nil {
+	if m.Place, err = parsePlace(at, m.Encap); err != nil {
 		return
 	}
-	mu.Lock()
-	if ports[p.key] != p {
-		err = errGone
-	} else if err = p.enter(m); err == nil {
-		if err = p.admit(c); err != nil {
-			p.leave(m)
+	registryMu.Lock()
+	if portEntries[p.portKey] != p {
+		err = errOwnerGone
+	} else if err = p.addMember(m); err == nil {
+		if err = p.handOverSocket(c); err != nil {
+			p.removeMember(m)
 		}
 	} else {
-		_, _ = c.Write([]byte(notAllowed))
+		_, _ = c.Write([]byte(refuseReply))
 	}
-	mu.Unlock()
+	registryMu.Unlock()
 	if err != nil {
 		return
 	}
 	_ = c.SetDeadline(time.Time{})
 	_, _ = io.Copy(io.Discard, c) // until it ends
-	mu.Lock()
-	defer mu.Unlock()
-	p.leave(m)
+	registryMu.Lock()
+	defer registryMu.Unlock()
+	p.removeMember(m)
 }
 
-// admit hands the socket over, and the lock. Called with mu held.
-func (p *port) admit(c *net.UnixConn) error {
-	if p.name.lock == nil {
+// handOverSocket hands the socket over, and the lock. Called with mu held.
+func (p *portEntry) handOverSocket(c *net.UnixConn) error {
+	if p.socket.successionLock == nil {
 		fd, err := unix.MemfdCreate("rddp", unix.MFD_CLOEXEC)
 		if err != nil {
 			return err
 		}
 		f := os.NewFile(uintptr(fd), "rddp")
-		if !lock(f) {
+		if !tryFileLock(f) {
 			f.Close()
 			return unix.EDEADLK
 		}
-		p.name.lock = f
+		p.socket.successionLock = f
 	}
-	r, err := p.name.l.SyscallConn()
+	r, err := p.socket.listener.SyscallConn()
 	if err != nil {
 		return err
 	}
 	e := r.Control(func(fd uintptr) {
-		_, _, err = c.WriteMsgUnix([]byte(admitted), unix.UnixRights(int(fd), int(p.name.lock.Fd())), nil)
+		_, _, err = c.WriteMsgUnix([]byte(admitReply), unix.UnixRights(int(fd), int(p.socket.successionLock.Fd())), nil)
 	})
 	return errors.Join(err, e)
 }
 
-// lock takes the lock for this program, as long as it has the file open, if no other has it.
-func lock(f *os.File) bool {
+// tryFileLock takes the lock for this program, as long as it has the file open, if no other has it.
+func tryFileLock(f *os.File) bool {
 	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}) == nil
 }
 
-// place reads one of the list.
-func place(at string, encap uint16) (Place, error) {
+// parsePlace reads one of the list.
+func parsePlace(at string, encap uint16) (Place, error) {
 	if at == "*" {
 		return Place{Encap: encap}, nil
 	}
 	a, err := netip.ParseAddr(at)
-	return At(a, encap), err
+	return PlaceAt(a, encap), err
 }
 
-// list reads the list.
-func list(c *net.UnixConn, had []byte) (all []Place, rest []byte, err error) {
+// readList reads the list.
+func readList(c *net.UnixConn, had []byte) (all []Place, rest []byte, err error) {
 	b := make([]byte, 4096)
 	for !bytes.HasSuffix(had, []byte("\n\n")) {
 		n, err := c.Read(b)
-		if had = append(had, b[:n]...); err != nil || len(had) > longest {
-			return nil, had, errors.Join(err, errGone)
+		if had = append(had, b[:n]...); err != nil || len(had) > maxListOctets {
+			return nil, had, errors.Join(err, errOwnerGone)
 		}
 	}
 	s, ok := strings.CutPrefix(string(had), greeting)
@@ -268,7 +268,7 @@ func list(c *net.UnixConn, had []byte) (all []Place, rest []byte, err error) {
 		var at string
 		var encap uint16
 		if n, _ := fmt.Sscanf(line, "%s %d", &at, &encap); n == 2 {
-			p, err := place(at, encap)
+			p, err := parsePlace(at, encap)
 			if err != nil {
 				return nil, had, err
 			}
@@ -283,81 +283,81 @@ func list(c *net.UnixConn, had []byte) (all []Place, rest []byte, err error) {
 	return all, had, nil
 }
 
-// guest is a place in the list of another program. On that program's side it has conn alone.
-type guest struct {
-	key
+// coHolder is a place in the list of another program. On that program's side it has conn alone.
+type coHolder struct {
+	portKey
 	Place
-	conn    *net.UnixConn
-	socket  *os.File // the listening one
-	lock    *os.File
-	release func() // guarded by mu: of the port that this process has the name of by now
-	over    bool   // guarded by mu: it was released
+	conn           *net.UnixConn
+	socket         *os.File // the listening one
+	successionLock *os.File
+	releaseOwned   func() // guarded by mu: of the port that this process has the name of by now
+	isReleased     bool   // guarded by mu: it was released
 }
 
-func (g *guest) close() { g.conn.Close() }
+func (g *coHolder) close() { g.conn.Close() }
 
-// join has the owner of a port, if it is of the same user, put a place into its list. It fails with errGone where the name may be free by now.
-func join(k key, at Place) (release func(), err error) {
-	c, uid, err := ask(k.number)
+// joinOwner has the owner of a port, if it is of the same user, put a place into its list. It fails with errOwnerGone where the name may be free by now.
+func joinOwner(k portKey, at Place) (release func(), err error) {
+	c, uid, err := connectOwner(k.number)
 	if err != nil {
 		return nil, err
 	}
-	if !own(uid) {
+	if !isOwnUser(uid) {
 		c.Close()
-		if may, err := mayHave(uid, k.number); err != nil || may {
-			return nil, errors.Join(err, inUse(k.number, fmt.Sprintf(", which user %d has", uid)))
+		if may, err := mayHavePort(uid, k.number); err != nil || may {
+			return nil, errors.Join(err, portInUseError(k.number, fmt.Sprintf(", which user %d has", uid)))
 		}
-		return without(k.number, fmt.Sprintf("user %d", uid))
+		return claimWithoutName(k.number, fmt.Sprintf("user %d", uid))
 	}
-	g := &guest{key: k, Place: at}
-	if err := g.join(c); err != nil {
+	g := &coHolder{portKey: k, Place: at}
+	if err := g.requestJoin(c); err != nil {
 		c.Close()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil, inUse(k.number, ", of a program that does not answer")
+			return nil, portInUseError(k.number, ", of a program that does not answer")
 		}
 		return nil, err
 	}
-	go g.stay()
+	go g.awaitSuccession()
 	return func() {
-		mu.Lock()
-		was, led := g.over, g.release
-		if g.over = true; !was && led == nil {
+		registryMu.Lock()
+		was, led := g.isReleased, g.releaseOwned
+		if g.isReleased = true; !was && led == nil {
 			g.conn.Close()
-			g.drop()
+			g.closeHeldFiles()
 		}
-		mu.Unlock()
+		registryMu.Unlock()
 		if !was && led != nil {
 			led()
 		}
 	}, nil
 }
 
-// drop closes what the guest holds for later. Called with mu held.
-func (g *guest) drop() {
+// closeHeldFiles closes what the guest holds for later. Called with mu held.
+func (g *coHolder) closeHeldFiles() {
 	g.socket.Close()
-	g.lock.Close()
+	g.successionLock.Close()
 }
 
-// join asks for the place, and takes what it is given.
-func (g *guest) join(c *net.UnixConn) error {
-	_ = c.SetDeadline(time.Now().Add(patience))
-	if _, _, err := list(c, nil); err != nil {
+// requestJoin asks for the place, and takes what it is given.
+func (g *coHolder) requestJoin(c *net.UnixConn) error {
+	_ = c.SetDeadline(time.Now().Add(peerTimeout))
+	if _, _, err := readList(c, nil); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(c, "join %d %s %d\n", program, word(g.Addr), g.Encap); err != nil {
-		return errGone
+	if _, err := fmt.Fprintf(c, "join %d %s %d\n", programID, addrText(g.Addr), g.Encap); err != nil {
+		return errOwnerGone
 	}
-	b, oob := make([]byte, len(admitted)), make([]byte, unix.CmsgSpace(2*4))
+	b, oob := make([]byte, len(admitReply)), make([]byte, unix.CmsgSpace(2*4))
 	n, oobn, _, _, err := c.ReadMsgUnix(b, oob)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return err
 	case err != nil || n == 0:
-		return errGone
-	case string(b[:n]) != admitted:
-		return inUse(g.number, "")
+		return errOwnerGone
+	case string(b[:n]) != admitReply:
+		return portInUseError(g.number, "")
 	}
-	fds, err := rights(oob[:oobn])
+	fds, err := parseRights(oob[:oobn])
 	if err != nil {
 		return err
 	}
@@ -369,12 +369,12 @@ func (g *guest) join(c *net.UnixConn) error {
 		return err
 	}
 	_ = c.SetDeadline(time.Time{})
-	g.conn, g.socket, g.lock = c, socket, own
+	g.conn, g.socket, g.successionLock = c, socket, own
 	return nil
 }
 
-// rights takes two descriptors out of a control message.
-func rights(oob []byte) (fds []int, err error) {
+// parseRights takes two descriptors out of a control message.
+func parseRights(oob []byte) (fds []int, err error) {
 	list, err := unix.ParseSocketControlMessage(oob)
 	if err == nil && len(list) == 1 {
 		fds, err = unix.ParseUnixRights(&list[0])
@@ -391,138 +391,138 @@ func rights(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// stay waits for the end of the program that has the name, and then goes on with it, or with another that does.
-func (g *guest) stay() {
+// awaitSuccession waits for the end of the program that has the name, and then goes on with it, or with another that does.
+func (g *coHolder) awaitSuccession() {
 	for {
 		_, _ = io.Copy(io.Discard, g.conn)
 		g.conn.Close()
-		if g.succeed() {
+		if g.trySucceed() {
 			return
 		}
-		c, _, err := ask(g.number)
+		c, _, err := connectOwner(g.number)
 		if err == nil {
-			n := &guest{key: g.key, Place: g.Place}
-			if err = n.join(c); err != nil {
+			n := &coHolder{portKey: g.portKey, Place: g.Place}
+			if err = n.requestJoin(c); err != nil {
 				c.Close()
 			} else {
-				mu.Lock()
-				if g.over {
-					n.drop()
+				registryMu.Lock()
+				if g.isReleased {
+					n.closeHeldFiles()
 					c.Close()
 				} else {
-					g.drop()
-					g.conn, g.socket, g.lock = n.conn, n.socket, n.lock
+					g.closeHeldFiles()
+					g.conn, g.socket, g.successionLock = n.conn, n.socket, n.successionLock
 				}
-				mu.Unlock()
+				registryMu.Unlock()
 				continue
 			}
 		}
-		time.Sleep(pause)
+		time.Sleep(retryPause)
 	}
 }
 
-// succeed has this process have the name if it may, and says whether there is nothing more to wait for.
-func (g *guest) succeed() bool {
-	mu.Lock()
-	defer mu.Unlock()
-	if g.over {
+// trySucceed has this process have the name if it may, and says whether there is nothing more to wait for.
+func (g *coHolder) trySucceed() bool {
+	registryMu.Lock()
+	defer registryMu.Unlock()
+	if g.isReleased {
 		return true
 	}
-	p := ports[g.key]
+	p := portEntries[g.portKey]
 	if p == nil {
-		if !lock(g.lock) {
+		if !tryFileLock(g.successionLock) {
 			return false // another was first
 		}
 		l, err := net.FileListener(g.socket)
 		if err != nil {
 			return false
 		}
-		p = lead(g.key, l.(*net.UnixListener), g.lock)
+		p = becomeOwner(g.portKey, l.(*net.UnixListener), g.successionLock)
 		g.socket.Close()
 	} else {
-		g.drop()
+		g.closeHeldFiles()
 	}
-	release, err := p.enterOwn(g.Place)
+	release, err := p.addOwnMember(g.Place)
 	if err != nil {
 		release = func() {} // a member of before met it by then: it is the other's
 	}
-	g.release = release
+	g.releaseOwned = release
 	return true
 }
 
-// Question is asked of the owner of a port.
-type Question struct {
+// OwnerQuery is asked of the owner of a port.
+type OwnerQuery struct {
 	number uint16
-	own    bool // by this process
+	isOwn  bool // by this process
 	uid    uint32
 
 	conn *net.UnixConn // nil: the answer is there
 
-	mu   sync.Mutex
-	diag diag    // guarded by mu
-	over bool    // guarded by mu: it was closed
-	had  []byte  // guarded by mu
-	list []Place // guarded by mu
-	done bool    // guarded by mu
-	err  error   // guarded by mu
+	mu           sync.Mutex
+	diag         sockDiag // guarded by mu
+	isClosed     bool     // guarded by mu: it was closed
+	receivedText []byte   // guarded by mu
+	list         []Place  // guarded by mu
+	hasAnswer    bool     // guarded by mu
+	err          error    // guarded by mu
 }
 
-// Ask returns the question where an SCTP port is served, nil where nobody has it who may. It does not wait.
-func Ask(number uint16) (*Question, error) {
-	mu.Lock()
-	if p := ports[keyOf(number)]; p != nil {
-		defer mu.Unlock()
-		return &Question{own: true, list: p.places(), done: true}, nil
+// AskOwner returns the question where an SCTP port is served, nil where nobody has it who may. It does not wait.
+func AskOwner(number uint16) (*OwnerQuery, error) {
+	registryMu.Lock()
+	if p := portEntries[portKeyOf(number)]; p != nil {
+		defer registryMu.Unlock()
+		return &OwnerQuery{isOwn: true, list: p.listPlaces(), hasAnswer: true}, nil
 	}
-	mu.Unlock()
-	c, uid, err := ask(number)
-	if errors.Is(err, errGone) {
+	registryMu.Unlock()
+	c, uid, err := connectOwner(number)
+	if errors.Is(err, errOwnerGone) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if may, err := mayHave(uid, number); err != nil || !may {
+	if may, err := mayHavePort(uid, number); err != nil || !may {
 		c.Close()
 		return nil, err
 	}
-	d, err := openDiag()
+	d, err := openSockDiag()
 	if err != nil {
 		c.Close()
 		return nil, err
 	}
-	return &Question{number: number, uid: uid, conn: c, diag: d}, nil
+	return &OwnerQuery{number: number, uid: uid, conn: c, diag: d}, nil
 }
 
-// Answer waits for the answer until then. It may be called again if it has not come.
-func (q *Question) Answer(until time.Time) ([]Place, error) {
+// AwaitAnswer waits for the answer until then. It may be called again if it has not come.
+func (q *OwnerQuery) AwaitAnswer(until time.Time) ([]Place, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.done {
+	if q.hasAnswer {
 		return q.list, q.err
 	}
 	_ = q.conn.SetDeadline(until)
-	q.list, q.had, q.err = list(q.conn, q.had)
+	q.list, q.receivedText, q.err = readList(q.conn, q.receivedText)
 	if errors.Is(q.err, os.ErrDeadlineExceeded) {
 		return nil, fmt.Errorf("the program that has SCTP port %d, of user %d, does not say where it is served: %w", q.number, q.uid, os.ErrDeadlineExceeded)
 	}
-	if q.done = true; q.err != nil {
+	if q.hasAnswer = true; q.err != nil {
 		q.err = fmt.Errorf("the program that has SCTP port %d, of user %d, says nothing: %w", q.number, q.uid, syscall.ECONNREFUSED)
 	}
 	return q.list, q.err
 }
 
-// Check says whether the UDP port of a place, at an address that it serves, is of the same user as the SCTP port.
-func (q *Question) Check(at Place, addr netip.Addr) error {
-	if q.own || at.Encap == 0 {
+// CheckPlace says whether the UDP port of a place, at an address that it serves, is of the same user as the SCTP port.
+func (q *OwnerQuery) CheckPlace(at Place, addr netip.Addr) error {
+	if q.isOwn || at.Encap == 0 {
 		return nil
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.over {
+	if q.isClosed {
 		return net.ErrClosed
 	}
-	uid, ok, err := q.diag.owner(netip.AddrPortFrom(addr.Unmap().WithZone(""), at.Encap))
+	uid, ok, err := q.diag.udpOwner(netip.AddrPortFrom(addr.Unmap().WithZone(""), at.Encap))
 	switch {
 	case err != nil:
 		return err
@@ -535,15 +535,15 @@ func (q *Question) Check(at Place, addr netip.Addr) error {
 }
 
 // Close ends the question, and whoever waits for the answer.
-func (q *Question) Close() {
-	if q.own {
+func (q *OwnerQuery) Close() {
+	if q.isOwn {
 		return
 	}
 	q.conn.Close()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.over {
-		q.over = true
+	if !q.isClosed {
+		q.isClosed = true
 		q.diag.close()
 	}
 }

@@ -7,51 +7,51 @@ import (
 	"time"
 )
 
-type name struct{}
+type nameSocket struct{}
 
-func (name) close() {}
+func (nameSocket) close() {}
 
-type guest struct{}
+type coHolder struct{}
 
-func (*guest) close() {}
+func (*coHolder) close() {}
 
-// Take claims an SCTP port for this process at a place, until release is called. It fails with rawio.ErrPortInUse.
-func Take(number uint16, at Place) (release func(), err error) {
-	mu.Lock()
-	defer mu.Unlock()
-	k := key{number: number}
-	p := ports[k]
+// ClaimPort claims an SCTP port for this process at a place, until release is called. It fails with rawio.ErrPortInUse.
+func ClaimPort(number uint16, at Place) (release func(), err error) {
+	registryMu.Lock()
+	defer registryMu.Unlock()
+	k := portKey{number: number}
+	p := portEntries[k]
 	if p == nil {
-		p = &port{key: k}
-		ports[k] = p
+		p = &portEntry{portKey: k}
+		portEntries[k] = p
 	}
-	return p.enterOwn(at)
+	return p.addOwnMember(at)
 }
 
-// Question is asked of the owner of a port.
-type Question struct{ list []Place }
+// OwnerQuery is asked of the owner of a port.
+type OwnerQuery struct{ list []Place }
 
-// Ask returns the question where a port is served, nil where it has no owner.
-func Ask(number uint16) (*Question, error) {
-	mu.Lock()
-	defer mu.Unlock()
-	if p := ports[key{number: number}]; p != nil {
-		return &Question{p.places()}, nil
+// AskOwner returns the question where a port is served, nil where it has no owner.
+func AskOwner(number uint16) (*OwnerQuery, error) {
+	registryMu.Lock()
+	defer registryMu.Unlock()
+	if p := portEntries[portKey{number: number}]; p != nil {
+		return &OwnerQuery{p.listPlaces()}, nil
 	}
 	return nil, nil
 }
 
-// Answer returns the places.
-func (q *Question) Answer(time.Time) ([]Place, error) { return q.list, nil }
+// AwaitAnswer returns the places.
+func (q *OwnerQuery) AwaitAnswer(time.Time) ([]Place, error) { return q.list, nil }
 
-// Check says whether a place is the owner's own.
-func (q *Question) Check(Place, netip.Addr) error { return nil }
+// CheckPlace says whether a place is the owner's own.
+func (q *OwnerQuery) CheckPlace(Place, netip.Addr) error { return nil }
 
 // Close ends the question.
-func (q *Question) Close() {}
+func (q *OwnerQuery) Close() {}
 
-// CheckUDP says whether the program behind a UDP port may serve an SCTP port.
-func CheckUDP(uint16, netip.AddrPort) error { return nil }
+// CheckUDPOwner says whether the program behind a UDP port may serve an SCTP port.
+func CheckUDPOwner(uint16, netip.AddrPort) error { return nil }
 
-// OwnerOf says whose a UDP port is.
-func OwnerOf(netip.AddrPort) string { return "another program" }
+// UDPOwner says whose a UDP port is.
+func UDPOwner(netip.AddrPort) string { return "another program" }

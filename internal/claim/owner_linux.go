@@ -17,8 +17,8 @@ import (
 // overflowUID stands for every user of whom a user namespace does not know (user_namespaces(7)).
 const overflowUID = 65534
 
-// known says whether the kernel means one user by a number.
-func known(uid uint32) bool {
+// isKnownUser says whether the kernel means one user by a number.
+func isKnownUser(uid uint32) bool {
 	if uid != overflowUID {
 		return true
 	}
@@ -26,14 +26,14 @@ func known(uid uint32) bool {
 	return err == nil && strings.Join(strings.Fields(string(b)), " ") == "0 0 4294967295"
 }
 
-// own says whether a user is that of this process.
-func own(uid uint32) bool { return uid == uint32(os.Geteuid()) && known(uid) }
+// isOwnUser says whether a user is that of this process.
+func isOwnUser(uid uint32) bool { return uid == uint32(os.Geteuid()) && isKnownUser(uid) }
 
-// trusted says whether what a user has done cannot be turned against this process: it is its own, or the superuser.
-func trusted(uid uint32) bool { return uid == 0 || own(uid) }
+// isTrustedUser says whether what a user has done cannot be turned against this process: it is its own, or the superuser.
+func isTrustedUser(uid uint32) bool { return uid == 0 || isOwnUser(uid) }
 
-// firstFree is the first port that needs no privilege, in the network namespace of the calling thread.
-func firstFree() (uint16, error) {
+// firstUnprivilegedPort is the first port that needs no privilege, in the network namespace of the calling thread.
+func firstUnprivilegedPort() (uint16, error) {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 	if errors.Is(err, os.ErrNotExist) {
 		return 1024, nil // of a kernel before 4.11, or there is no /proc
@@ -45,34 +45,34 @@ func firstFree() (uint16, error) {
 	return uint16(min(n, 65535)), err
 }
 
-// mayHave says whether a user may have an SCTP port, as with TCP.
-func mayHave(uid uint32, number uint16) (bool, error) {
-	if trusted(uid) {
+// mayHavePort says whether a user may have an SCTP port, as with TCP.
+func mayHavePort(uid uint32, number uint16) (bool, error) {
+	if isTrustedUser(uid) {
 		return true, nil
 	}
-	first, err := firstFree()
+	first, err := firstUnprivilegedPort()
 	return number >= first, err
 }
 
-// diag asks the kernel about UDP sockets (sock_diag(7)), in the network namespace of the thread that has opened it.
-type diag struct{ fd int }
+// sockDiag asks the kernel about UDP sockets (sock_diag(7)), in the network namespace of the thread that has opened it.
+type sockDiag struct{ fd int }
 
-func openDiag() (diag, error) {
+func openSockDiag() (sockDiag, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
-	return diag{fd}, os.NewSyscallError("socket", err)
+	return sockDiag{fd}, os.NewSyscallError("socket", err)
 }
 
-func (d diag) close() { unix.Close(d.fd) }
+func (d sockDiag) close() { unix.Close(d.fd) }
 
 // Lengths of struct nlmsghdr, and of what is behind it: struct inet_diag_req_v2, and struct inet_diag_msg up to the user.
 const (
 	headerLen  = 16
 	requestLen = 56
-	userAt     = 64
+	userOffset = 64
 )
 
-// owner returns the user of the socket that packets to a UDP port come to. ok is false where there is none.
-func (d diag) owner(a netip.AddrPort) (uid uint32, ok bool, err error) {
+// udpOwner returns the user of the socket that packets to a UDP port come to. ok is false where there is none.
+func (d sockDiag) udpOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 	b := make([]byte, headerLen+requestLen)
 	native := binary.NativeEndian
 	native.PutUint32(b, uint32(len(b)))
@@ -100,15 +100,15 @@ func (d diag) owner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 	answer = answer[:n]
 	switch {
 	case n >= headerLen+4 && native.Uint16(answer[4:]) == unix.NLMSG_ERROR:
-		return listedOwner(a) // the kernel has no such module, perhaps, and says the same as of no socket
-	case n < headerLen+userAt+4:
+		return listedUDPOwner(a) // the kernel has no such module, perhaps, and says the same as of no socket
+	case n < headerLen+userOffset+4:
 		return 0, false, os.NewSyscallError("recvfrom", unix.EBADMSG)
 	}
-	return native.Uint32(answer[headerLen+userAt:]), true, nil
+	return native.Uint32(answer[headerLen+userOffset:]), true, nil
 }
 
-// listedOwner is owner by the list of all sockets.
-func listedOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
+// listedUDPOwner is owner by the list of all sockets.
+func listedUDPOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 	file := "/proc/thread-self/net/udp"
 	if a.Addr().Unmap().Is6() {
 		file += "6"
@@ -144,30 +144,30 @@ func listedOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 	return uid, ok, nil
 }
 
-// CheckUDP says whether the program behind a UDP port of this host may serve an SCTP port there: one that needs a privilege is the superuser's, or of the
+// CheckUDPOwner says whether the program behind a UDP port of this host may serve an SCTP port there: one that needs a privilege is the superuser's, or of the
 // user of this process.
-func CheckUDP(number uint16, at netip.AddrPort) error {
-	first, err := firstFree()
+func CheckUDPOwner(number uint16, at netip.AddrPort) error {
+	first, err := firstUnprivilegedPort()
 	if err != nil || number >= first {
 		return err
 	}
-	d, err := openDiag()
+	d, err := openSockDiag()
 	if err != nil {
 		return err
 	}
 	defer d.close()
-	uid, ok, err := d.owner(at)
-	if err != nil || !ok || trusted(uid) {
+	uid, ok, err := d.udpOwner(at)
+	if err != nil || !ok || isTrustedUser(uid) {
 		return err
 	}
 	return fmt.Errorf("SCTP port %d needs a privilege, and UDP port %d is of user %d, who has none: %w", number, at.Port(), uid, syscall.EACCES)
 }
 
-// OwnerOf says whose a UDP port is.
-func OwnerOf(at netip.AddrPort) string {
-	if d, err := openDiag(); err == nil {
+// UDPOwner says whose a UDP port is.
+func UDPOwner(at netip.AddrPort) string {
+	if d, err := openSockDiag(); err == nil {
 		defer d.close()
-		if uid, ok, err := d.owner(at); err == nil && ok {
+		if uid, ok, err := d.udpOwner(at); err == nil && ok {
 			return fmt.Sprintf("a program of user %d", uid)
 		}
 	}

@@ -4,21 +4,21 @@ import (
 	"github.com/rddp-go/rddp/sctp/cc"
 )
 
-// controller is a congestion controller by name.
-type controller struct {
-	name string
-	make cc.Factory // nil: the default
+// controllerFlag is a congestion controller by name.
+type controllerFlag struct {
+	name    string
+	factory cc.Factory // nil: the default
 }
 
-func (c *controller) String() string { return c.name }
-func (c *controller) Type() string   { return "name" }
+func (c *controllerFlag) String() string { return c.name }
+func (c *controllerFlag) Type() string   { return "name" }
 
 // Set chooses the controller.
-func (c *controller) Set(name string) error {
+func (c *controllerFlag) Set(name string) error {
 	f := map[string]cc.Factory{"newreno": cc.NewReno, "rfc9260": cc.RFC9260, "cubic": cc.NewCubic, "bbr": cc.NewBBR}[name]
 	if f == nil {
 		return Usagef("it is cubic, newreno, rfc9260 or bbr")
 	}
-	c.name, c.make = name, f
+	c.name, c.factory = name, f
 	return nil
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// Watcher is told of each device that a tool opens, under the name of its end.
-type Watcher interface {
+// DeviceWatcher is told of each device that a tool opens, under the name of its end.
+type DeviceWatcher interface {
 	Device(name string, d *rdma.Device, l rawio.Link)
 }
 
 // Device opens the link of one end and a device over it, of which it tells w. cfg and w may be nil.
-func (f *LinkFlags) Device(server bool, cfg *rdma.Config, w Watcher) (*rdma.Device, error) {
+func (f *LinkFlags) Device(server bool, cfg *rdma.Config, w DeviceWatcher) (*rdma.Device, error) {
 	link, err := f.Open(server)
 	if err != nil {
 		return nil, err
 	}
 	if server { // it answers from where it was called
-		return f.device(link, 0, cfg, w, "server")
+		return f.newDevice(link, 0, cfg, w, "server")
 	}
-	return f.device(link, f.EncapPort, cfg, w, "client")
+	return f.newDevice(link, f.EncapPort, cfg, w, "client")
 }
 
-// device makes a device over link, or closes link.
-func (f *LinkFlags) device(link rawio.Link, encap uint16, cfg *rdma.Config, w Watcher, name string) (*rdma.Device, error) {
+// newDevice makes a device over link, or closes link.
+func (f *LinkFlags) newDevice(link rawio.Link, encap uint16, cfg *rdma.Config, w DeviceWatcher, name string) (*rdma.Device, error) {
 	var c rdma.Config
 	if cfg != nil {
 		c = *cfg
 	}
-	c.SCTP.EncapPort, c.SCTP.DisablePMTUD, c.SCTP.NewController = encap, f.NoSearch, f.cc.make
-	if addrs, _ := f.locals(); len(addrs) > 1 {
+	c.SCTP.EncapPort, c.SCTP.DisablePMTUD, c.SCTP.NewController = encap, f.NoSearch, f.controller.factory
+	if addrs, _ := f.localAddrs(); len(addrs) > 1 {
 		c.SCTP.LocalAddrs = addrs
 	}
 	if t := f.Trace.Tracer(name); t != nil {
@@ -54,21 +54,21 @@ func (f *LinkFlags) device(link rawio.Link, encap uint16, cfg *rdma.Config, w Wa
 type Devices struct {
 	Server, Client *rdma.Device
 	Addr           netip.Addr // the server's
-	About          string     // which link it is, for people
+	Description    string     // which link it is, for people
 }
 
 // Devices opens both ends of a link, and a device over each, of which it tells w. cfg and w may be nil.
-func (f *LinkFlags) Devices(cfg *rdma.Config, w Watcher) (*Devices, error) {
+func (f *LinkFlags) Devices(cfg *rdma.Config, w DeviceWatcher) (*Devices, error) {
 	self, err := f.OpenSelf()
 	if err != nil {
 		return nil, err
 	}
-	d := &Devices{Addr: self.Addr, About: self.About}
-	if d.Server, err = f.device(self.Server, 0, cfg, w, "server"); err != nil {
+	d := &Devices{Addr: self.Addr, Description: self.Description}
+	if d.Server, err = f.newDevice(self.Server, 0, cfg, w, "server"); err != nil {
 		self.Client.Close()
 		return nil, err
 	}
-	if d.Client, err = f.device(self.Client, self.EncapPort, cfg, w, "client"); err != nil {
+	if d.Client, err = f.newDevice(self.Client, self.EncapPort, cfg, w, "client"); err != nil {
 		d.Server.Close()
 		return nil, err
 	}

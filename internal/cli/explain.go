@@ -14,7 +14,7 @@ import (
 // Explain turns an error of the library into a plain sentence that says what to do, in one line. Whatever text of the peer is in it,
 // a terminal shows it and does not obey it.
 func Explain(err error) string {
-	return Printable(strings.ReplaceAll(explain(err), "\n", "; "))
+	return Printable(strings.ReplaceAll(explainError(err), "\n", "; "))
 }
 
 // SessionError is the end of a session that stood: what has ended it is no reason to look for the server's address or link.
@@ -31,7 +31,7 @@ func (e *SessionError) Error() string {
 	return "the session has ended: " + e.Err.Error()
 }
 
-func explain(err error) string {
+func explainError(err error) string {
 	var (
 		perm     *rawio.PermissionError
 		unsup    *rawio.UnsupportedError

@@ -7,22 +7,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Refused is a flag of the program that a tool is modelled on which makes no sense here, and why. A user who has it in the fingers is told.
-type Refused struct {
+// RefusedFlag is a flag of the program that a tool is modelled on which makes no sense here, and why. A user who has it in the fingers is told.
+type RefusedFlag struct {
 	Short, Long string // one of them may be empty
 	Why         string // a sentence
 }
 
-// refusal notes that its flag was given.
-type refusal struct{ given bool }
+// refusedValue notes that its flag was given.
+type refusedValue struct{ given bool }
 
-func (r *refusal) String() string   { return "" }
-func (r *refusal) Set(string) error { r.given = true; return nil }
-func (r *refusal) Type() string     { return "" }
+func (r *refusedValue) String() string   { return "" }
+func (r *refusedValue) Set(string) error { r.given = true; return nil }
+func (r *refusedValue) Type() string     { return "" }
 
-// Refuse adds flags that are refused, out of sight of the help, and returns what is to be asked once the command line is parsed.
-func Refuse(fs *pflag.FlagSet, list []Refused) (check func() error) {
-	seen := make([]refusal, len(list))
+// AddRefusedFlags adds flags that are refused, out of sight of the help, and returns what is to be asked once the command line is parsed.
+func AddRefusedFlags(fs *pflag.FlagSet, list []RefusedFlag) (check func() error) {
+	seen := make([]refusedValue, len(list))
 	for i, f := range list {
 		long := f.Long
 		if long == "" {
@@ -43,7 +43,7 @@ func Refuse(fs *pflag.FlagSet, list []Refused) (check func() error) {
 }
 
 // Name is the flag as it is typed.
-func (f Refused) Name() string {
+func (f RefusedFlag) Name() string {
 	var names []string
 	if f.Short != "" {
 		names = append(names, "-"+f.Short)
@@ -54,12 +54,12 @@ func (f Refused) Name() string {
 	return strings.Join(names, ", ")
 }
 
-// Flag is a flag of another program, as its help lists it.
-type Flag struct{ Short, Long string }
+// ForeignFlag is a flag of another program, as its help lists it.
+type ForeignFlag struct{ Short, Long string }
 
-// Table says what becomes of each of the flags, for the documentation: taken, with the tool's own words, or refused, with the reason. A
+// FlagTable says what becomes of each of the flags, for the documentation: taken, with the tool's own words, or refused, with the reason. A
 // flag that is neither is an error.
-func Table(fs *pflag.FlagSet, theirs []Flag, program string) (string, error) {
+func FlagTable(fs *pflag.FlagSet, theirs []ForeignFlag, program string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| flag | `%s` |\n|---|---|\n", program)
 	for _, f := range theirs {
@@ -70,7 +70,7 @@ func Table(fs *pflag.FlagSet, theirs []Flag, program string) (string, error) {
 		if own == nil && f.Short != "" {
 			own = fs.ShorthandLookup(f.Short)
 		}
-		name := "`" + strings.Replace(Refused{Short: f.Short, Long: f.Long}.Name(), ", ", "`, `", 1) + "`"
+		name := "`" + strings.Replace(RefusedFlag{Short: f.Short, Long: f.Long}.Name(), ", ", "`, `", 1) + "`"
 		switch {
 		case own == nil:
 			return "", fmt.Errorf("%s is neither taken nor refused", name)

@@ -24,22 +24,22 @@ import (
 
 // LinkFlags say how packets get out.
 type LinkFlags struct {
-	Kind      string        // raw, udp, tun or mem
-	Local     string        // local address or interface, several with commas between them; for tun the stack's own
-	V4, V6    bool          // of this family only
-	Mark      rawio.Mark    // in IP headers
-	NoSearch  bool          // for the MTU of paths
-	UDPPort   int           // local encapsulation port, 0: 9899 for a server, any for a client
-	EncapPort uint16        // the peer's encapsulation port, 0: 9899
-	TunName   string        // device
-	TunHost   string        // the host's address on the device
-	MTU       int           // IP-level, 0: the route's
-	Pcap      string        // file for a copy of every packet
-	Poll      time.Duration // before blocking
-	Shards    int           // queues of incoming packets, 0: one
-	Trace     Trace         // of associations
-	cc        controller    // of what this end sends
-	tapped    *pcap.Link    // what writes Pcap
+	Kind       string         // raw, udp, tun or mem
+	Local      string         // local address or interface, several with commas between them; for tun the stack's own
+	V4, V6     bool           // of this family only
+	Mark       rawio.Mark     // in IP headers
+	NoSearch   bool           // for the MTU of paths
+	UDPPort    int            // local encapsulation port, 0: 9899 for a server, any for a client
+	EncapPort  uint16         // the peer's encapsulation port, 0: 9899
+	TunName    string         // device
+	TunHost    string         // the host's address on the device
+	MTU        int            // IP-level, 0: the route's
+	Pcap       string         // file for a copy of every packet
+	Poll       time.Duration  // before blocking
+	Shards     int            // queues of incoming packets, 0: one
+	Trace      Trace          // of associations
+	controller controllerFlag // of what this end sends
+	pcapLink   *pcap.Link     // what writes Pcap
 
 	// Opener opens the link of one end in place of what the flags name: for tests over a simulated network.
 	Opener func(server bool) (rawio.Link, error)
@@ -56,7 +56,7 @@ func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 	fs.Var(MTU(&f.MTU), "mtu", "IP-level MTU in `octets` (default: the route's)")
 	fs.Var(Int(&f.Shards, 1, 1, maxShards), "shards", "with --link udp or tun, `queues` of incoming packets, each read by a goroutine of its own")
 	fs.StringVar(&f.Pcap, "pcap", "", "write every packet to a pcapng `file` for Wireshark")
-	fs.Var(&f.cc, "cc", "congestion controller of what this end sends: cubic, newreno, rfc9260 (its letter) or bbr (default cubic)")
+	fs.Var(&f.controller, "cc", "congestion controller of what this end sends: cubic, newreno, rfc9260 (its letter) or bbr (default cubic)")
 	f.Trace.Add(fs)
 	fs.Var(Duration(&f.Poll, 0, -time.Second, time.Second), "poll", "poll this `time` before blocking for packets: lower latency for a busy processor; less than 0 blocks at once (default: up to 40us, as long as packets come that soon)")
 }
@@ -65,9 +65,9 @@ func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 const maxShards = 256
 
 // MTU is an MTU of IP: what carries a DDP session's private data, or more. 0 is the route's.
-func MTU(p *int) *Number { return Int(p, 0, leastMTU, 65535).OrZero() }
+func MTU(p *int) *Number { return Int(p, 0, minMTU, 65535).OrZero() }
 
-const leastMTU = 576
+const minMTU = 576
 
 // UsageError is a mistake in the command line.
 type UsageError struct{ Text string }
@@ -82,18 +82,18 @@ func (f *LinkFlags) Open(server bool) (rawio.Link, error) {
 	if f.Kind == "mem" {
 		return nil, Usagef("--link mem joins two ends of one process: use it with --self")
 	}
-	link, err := f.open(server)
+	link, err := f.openLink(server)
 	if err != nil {
 		return nil, err
 	}
-	return f.tap(link)
+	return f.tapLink(link)
 }
 
-func (f *LinkFlags) open(server bool) (rawio.Link, error) {
+func (f *LinkFlags) openLink(server bool) (rawio.Link, error) {
 	if f.Opener != nil {
 		return f.Opener(server)
 	}
-	local, err := f.bindTo()
+	local, err := f.bindAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (f *LinkFlags) open(server bool) (rawio.Link, error) {
 		return udp.Open(udp.Config{Local: local, Port: port, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards, Mark: f.Mark})
 	case "tun":
 		cfg := tun.Config{Name: f.TunName, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards, Mark: f.Mark}
-		if cfg.Addrs, err = f.locals(); err != nil || len(cfg.Addrs) == 0 {
+		if cfg.Addrs, err = f.localAddrs(); err != nil || len(cfg.Addrs) == 0 {
 			return nil, Usagef("--link tun needs --local ADDRESS for the stack, and usually --tun-host ADDRESS/BITS for the host's end")
 		}
 		if f.TunHost != "" {
@@ -130,7 +130,7 @@ func (f *LinkFlags) openRaw(local netip.Addr) (rawio.Link, error) {
 	return raw.Open(raw.Config{Local: local, MTU: f.MTU, Poll: f.Poll, Mark: f.Mark})
 }
 
-func (f *LinkFlags) tap(link rawio.Link) (rawio.Link, error) {
+func (f *LinkFlags) tapLink(link rawio.Link) (rawio.Link, error) {
 	if f.Pcap == "" {
 		return link, nil
 	}
@@ -139,32 +139,32 @@ func (f *LinkFlags) tap(link rawio.Link) (rawio.Link, error) {
 		link.Close()
 		return nil, err
 	}
-	f.tapped = tapped
+	f.pcapLink = tapped
 	return tapped, nil
 }
 
-// Recorded says, once the link is closed, what has kept packets out of the file of --pcap.
-func (f *LinkFlags) Recorded() error {
-	if f.tapped == nil {
+// RecordingError says, once the link is closed, what has kept packets out of the file of --pcap.
+func (f *LinkFlags) RecordingError() error {
+	if f.pcapLink == nil {
 		return nil
 	}
-	if err := f.tapped.Flush(); err != nil {
+	if err := f.pcapLink.Flush(); err != nil {
 		return fmt.Errorf("--pcap %s: not all packets are in it: %w", f.Pcap, err)
 	}
 	return nil
 }
 
-// Self is both ends of a link in one process.
-type Self struct {
+// SelfLinks is both ends of a link in one process.
+type SelfLinks struct {
 	Server, Client rawio.Link
 	Addr           netip.Addr // the server's
 	EncapPort      uint16     // of the server
-	About          string     // which link it is, for people
+	Description    string     // which link it is, for people
 }
 
 // OpenSelf opens both ends. Without --link it takes the best link that needs no set-up: raw sockets on
 // loopback where the privilege is there, else UDP on loopback.
-func (f *LinkFlags) OpenSelf() (*Self, error) {
+func (f *LinkFlags) OpenSelf() (*SelfLinks, error) {
 	if f.Opener != nil {
 		s, err := openBoth(f.Opener)
 		if err == nil {
@@ -181,13 +181,13 @@ func (f *LinkFlags) OpenSelf() (*Self, error) {
 	if f.Kind == "" && (errors.As(err, &perm) || errors.Is(err, errors.ErrUnsupported)) {
 		s, err = f.openSelf("udp")
 		if err == nil {
-			s.About += " (raw sockets are not available here)"
+			s.Description += " (raw sockets are not available here)"
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if s.Client, err = f.tap(s.Client); err != nil {
+	if s.Client, err = f.tapLink(s.Client); err != nil {
 		s.Server.Close()
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (f *LinkFlags) OpenSelf() (*Self, error) {
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // openBoth opens both ends, for loopback.
-func openBoth(open func(server bool) (rawio.Link, error)) (*Self, error) {
+func openBoth(open func(server bool) (rawio.Link, error)) (*SelfLinks, error) {
 	server, err := open(true)
 	if err != nil {
 		return nil, err
@@ -207,15 +207,15 @@ func openBoth(open func(server bool) (rawio.Link, error)) (*Self, error) {
 		server.Close()
 		return nil, err
 	}
-	return &Self{Server: server, Client: client, Addr: loopback}, nil
+	return &SelfLinks{Server: server, Client: client, Addr: loopback}, nil
 }
 
-func (f *LinkFlags) openSelf(kind string) (*Self, error) {
+func (f *LinkFlags) openSelf(kind string) (*SelfLinks, error) {
 	switch kind {
 	case "raw":
 		s, err := openBoth(func(bool) (rawio.Link, error) { return f.openRaw(loopback) })
 		if err == nil {
-			s.About = "raw sockets on loopback"
+			s.Description = "raw sockets on loopback"
 		}
 		return s, err
 	case "udp":
@@ -223,7 +223,7 @@ func (f *LinkFlags) openSelf(kind string) (*Self, error) {
 			return udp.Open(udp.Config{Local: loopback, Port: udp.AnyPort, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards})
 		})
 		if err == nil {
-			s.About = "UDP on loopback"
+			s.Description = "UDP on loopback"
 			s.EncapPort = s.Server.(*udp.Link).Port()
 		}
 		return s, err
@@ -235,7 +235,7 @@ func (f *LinkFlags) openSelf(kind string) (*Self, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Self{Server: a, Client: b, Addr: a.LocalAddrs()[0].Addr(), About: "memory of this process"}, nil
+		return &SelfLinks{Server: a, Client: b, Addr: a.LocalAddrs()[0].Addr(), Description: "memory of this process"}, nil
 	}
 	return nil, Usagef("--self works with --link raw, udp or mem, not %s", kind)
 }
@@ -248,14 +248,14 @@ func (f *LinkFlags) Resolve(host string) (netip.Addr, error) {
 			return netip.Addr{}, fmt.Errorf("%s: %w", host, err)
 		}
 	}
-	local, err := f.locals()
+	local, err := f.localAddrs()
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	for _, s := range addrs {
 		a, err := netip.ParseAddr(s)
 		alike := func(l netip.Addr) bool { return l.Is4() == a.Is4() }
-		if err == nil && f.family(a) && (len(local) == 0 || slices.ContainsFunc(local, alike)) {
+		if err == nil && f.wantsFamily(a) && (len(local) == 0 || slices.ContainsFunc(local, alike)) {
 			return a, nil
 		}
 	}
@@ -268,21 +268,21 @@ func (f *LinkFlags) Resolve(host string) (netip.Addr, error) {
 	return netip.Addr{}, Usagef("%s has no address of the family of %s", host, f.Local)
 }
 
-// family says whether an address is of a family that is asked for.
-func (f *LinkFlags) family(a netip.Addr) bool {
+// wantsFamily says whether an address is of a family that is asked for.
+func (f *LinkFlags) wantsFamily(a netip.Addr) bool {
 	v4 := a.Unmap().Is4()
 	return v4 && !f.V6 || !v4 && !f.V4
 }
 
-// locals are the addresses that Local names. An interface has its first one that is not link-local, of IPv4 if there is no other wish.
-func (f *LinkFlags) locals() (list []netip.Addr, err error) {
+// localAddrs are the addresses that Local names. An interface has its first one that is not link-local, of IPv4 if there is no other wish.
+func (f *LinkFlags) localAddrs() (list []netip.Addr, err error) {
 	if f.Local == "" {
 		return nil, nil
 	}
 	for name := range strings.SplitSeq(f.Local, ",") {
 		a, err := netip.ParseAddr(name)
 		if err != nil {
-			if a, err = f.ofInterface(name); err != nil {
+			if a, err = f.interfaceAddr(name); err != nil {
 				return nil, err
 			}
 		}
@@ -291,7 +291,7 @@ func (f *LinkFlags) locals() (list []netip.Addr, err error) {
 	return list, nil
 }
 
-func (f *LinkFlags) ofInterface(name string) (netip.Addr, error) {
+func (f *LinkFlags) interfaceAddr(name string) (netip.Addr, error) {
 	dev, err := net.InterfaceByName(name)
 	if err != nil {
 		return netip.Addr{}, Usagef("--local %s is not an IP address, and no interface of this host", name)
@@ -303,7 +303,7 @@ func (f *LinkFlags) ofInterface(name string) (netip.Addr, error) {
 	var found netip.Addr
 	for _, s := range addrs {
 		p, err := netip.ParsePrefix(s.String())
-		if a := p.Addr().Unmap(); err == nil && f.family(a) && !a.IsLinkLocalUnicast() && (!found.IsValid() || a.Is4() && found.Is6()) {
+		if a := p.Addr().Unmap(); err == nil && f.wantsFamily(a) && !a.IsLinkLocalUnicast() && (!found.IsValid() || a.Is4() && found.Is6()) {
 			found = a
 		}
 	}
@@ -313,9 +313,9 @@ func (f *LinkFlags) ofInterface(name string) (netip.Addr, error) {
 	return found, nil
 }
 
-// bindTo is the address that a link is bound to: invalid, or unspecified, for several.
-func (f *LinkFlags) bindTo() (netip.Addr, error) {
-	list, err := f.locals()
+// bindAddr is the address that a link is bound to: invalid, or unspecified, for several.
+func (f *LinkFlags) bindAddr() (netip.Addr, error) {
+	list, err := f.localAddrs()
 	switch {
 	case err != nil:
 		return netip.Addr{}, err

@@ -13,53 +13,53 @@ import (
 // the range. Int, Float, Seconds and Duration make one; it is a value for package flag as well as for pflag. Programs have no
 // other numbers in their flags (internal/archtest).
 type Number struct {
-	kind        string // what it is: a whole number
-	least, most string // as they are typed
-	zero        bool   // 0 is taken too, wherever the range begins
-	parse       func(text string) (set func(), zero, inside bool)
-	text        func() string
+	kind             string // what it is: a whole number
+	minText, maxText string // as they are typed
+	zeroAllowed      bool   // 0 is taken too, wherever the range begins
+	parse            func(text string) (set func(), zero, inside bool)
+	currentText      func() string
 }
 
 // OrZero takes 0 too, which stands for a default or for none.
 func (n *Number) OrZero() *Number {
-	n.zero = true
+	n.zeroAllowed = true
 	return n
 }
 
 // Range returns the ends of the range as they are typed, and whether 0 is taken too.
-func (n *Number) Range() (least, most string, zero bool) { return n.least, n.most, n.zero }
+func (n *Number) Range() (least, most string, zero bool) { return n.minText, n.maxText, n.zeroAllowed }
 
 // Set implements flag.Value.
 func (n *Number) Set(text string) error {
 	set, zero, inside := n.parse(text)
-	if set == nil || !inside && !(zero && n.zero) {
-		return errors.New(n.sentence())
+	if set == nil || !inside && !(zero && n.zeroAllowed) {
+		return errors.New(n.rangeSentence())
 	}
 	set()
 	return nil
 }
 
-// sentence says what the number may be.
-func (n *Number) sentence() string {
+// rangeSentence says what the number may be.
+func (n *Number) rangeSentence() string {
 	zero := ""
-	if n.zero {
+	if n.zeroAllowed {
 		zero = "0 or "
 	}
-	return fmt.Sprintf("it is %s, %sfrom %s to %s", n.kind, zero, n.least, n.most)
+	return fmt.Sprintf("it is %s, %sfrom %s to %s", n.kind, zero, n.minText, n.maxText)
 }
 
 // String implements flag.Value.
 func (n *Number) String() string {
-	if n == nil || n.text == nil { // package flag asks a zero Number
+	if n == nil || n.currentText == nil { // package flag asks a zero Number
 		return "0"
 	}
-	return n.text()
+	return n.currentText()
 }
 
 // Type implements pflag.Value: it stands for the number in the help.
 func (n *Number) Type() string { return "n" }
 
-type whole interface {
+type wholeNumber interface {
 	~int | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
@@ -67,10 +67,10 @@ type whole interface {
 const Year = 365 * 24 * time.Hour
 
 // Int is a whole number from least to most, in decimal, or in hex behind 0x.
-func Int[T whole](p *T, value, least, most T) *Number {
+func Int[T wholeNumber](p *T, value, least, most T) *Number {
 	*p = value
 	text := func(v T) string { return fmt.Sprintf("%d", v) }
-	return &Number{kind: "a whole number", least: text(least), most: text(most), text: func() string { return text(*p) },
+	return &Number{kind: "a whole number", minText: text(least), maxText: text(most), currentText: func() string { return text(*p) },
 		parse: func(s string) (func(), bool, bool) {
 			if u, err := strconv.ParseUint(s, 0, 64); err == nil {
 				return func() { *p = T(u) }, u == 0, (least < 0 || u >= uint64(least)) && most >= 0 && u <= uint64(most)
@@ -94,7 +94,7 @@ func Port[T ~int | ~uint16](p *T, value T) *Number {
 func Float(p *float64, value, least, most float64) *Number {
 	*p = value
 	text := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	return &Number{kind: "a number", least: text(least), most: text(most), text: func() string { return text(*p) },
+	return &Number{kind: "a number", minText: text(least), maxText: text(most), currentText: func() string { return text(*p) },
 		parse: func(s string) (func(), bool, bool) {
 			v, err := strconv.ParseFloat(s, 64)
 			if err != nil {
@@ -108,7 +108,7 @@ func Float(p *float64, value, least, most float64) *Number {
 func Seconds(p *time.Duration, value, least, most time.Duration) *Number {
 	*p = value
 	text := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
-	return &Number{kind: "a time in seconds", least: text(least), most: text(most), text: func() string { return text(*p) },
+	return &Number{kind: "a time in seconds", minText: text(least), maxText: text(most), currentText: func() string { return text(*p) },
 		parse: func(s string) (func(), bool, bool) {
 			v, err := strconv.ParseFloat(s, 64)
 			if err != nil {
@@ -127,7 +127,7 @@ func Duration(p *time.Duration, value, least, most time.Duration) *Number {
 		}
 		return d.String()
 	}
-	return &Number{kind: "a time, such as 1.5s or 200ms", least: text(least), most: text(most), text: func() string { return text(*p) },
+	return &Number{kind: "a time, such as 1.5s or 200ms", minText: text(least), maxText: text(most), currentText: func() string { return text(*p) },
 		parse: func(s string) (func(), bool, bool) {
 			d, err := time.ParseDuration(s)
 			if err != nil {
@@ -137,17 +137,17 @@ func Duration(p *time.Duration, value, least, most time.Duration) *Number {
 		}}
 }
 
-// units are suffixes of a number of octets: each is 2^10 times the one before.
-const units = "KMGT"
+// octetSuffixes are suffixes of a number of octets: each is 2^10 times the one before.
+const octetSuffixes = "KMGT"
 
 // Octets is a number of octets from least to most: 4096, 64K, 1M. K is 2^10, M 2^20, G 2^30 and T 2^40.
 func Octets[T ~int | ~uint64](p *T, value, least, most T) *Number {
 	*p = value
-	return &Number{kind: "a number of bytes, such as 4096, 64K or 1M", least: octets(uint64(least)), most: octets(uint64(most)),
-		text: func() string { return octets(uint64(*p)) }, parse: func(s string) (func(), bool, bool) {
+	return &Number{kind: "a number of bytes, such as 4096, 64K or 1M", minText: formatOctets(uint64(least)), maxText: formatOctets(uint64(most)),
+		currentText: func() string { return formatOctets(uint64(*p)) }, parse: func(s string) (func(), bool, bool) {
 			shift := 0
 			if n := len(s) - 1; n > 0 {
-				if i := strings.IndexByte(units, s[n]&^0x20); i >= 0 {
+				if i := strings.IndexByte(octetSuffixes, s[n]&^0x20); i >= 0 {
 					s, shift = s[:n], 10*(i+1)
 				}
 			}
@@ -160,11 +160,11 @@ func Octets[T ~int | ~uint64](p *T, value, least, most T) *Number {
 		}}
 }
 
-// octets writes a number with the largest suffix that fits.
-func octets(v uint64) string {
+// formatOctets writes a number with the largest suffix that fits.
+func formatOctets(v uint64) string {
 	unit := ""
-	for i := 0; i < len(units) && v > 0 && v%1024 == 0; i++ {
-		v, unit = v/1024, units[i:i+1]
+	for i := 0; i < len(octetSuffixes) && v > 0 && v%1024 == 0; i++ {
+		v, unit = v/1024, octetSuffixes[i:i+1]
 	}
 	return strconv.FormatUint(v, 10) + unit
 }

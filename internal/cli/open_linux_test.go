@@ -113,7 +113,7 @@ func TestBothEndsOfEachLink(t *testing.T) {
 			a := s.Server.(rawio.Addresser).LocalAddrs()[0]
 			client := strings.Replace(told(s.Client, nil), "10.0.0.2", "10.0.0.1", 1)
 			server := told(s.Server, nil)
-			check.That(t, server == tt.ends && client == tt.ends && s.About == tt.about && s.Addr == a.Addr() && s.EncapPort == a.Port(), "%s: %s and %s, %+v", tt.line, server, client, s)
+			check.That(t, server == tt.ends && client == tt.ends && s.Description == tt.about && s.Addr == a.Addr() && s.EncapPort == a.Port(), "%s: %s and %s, %+v", tt.line, server, client, s)
 			return s.Client.Close()
 		})
 	}
@@ -145,7 +145,7 @@ func TestTheKernelsSCTPIsWarnedOf(t *testing.T) {
 func TestWithoutPrivilegeBothEndsAreOfUDP(t *testing.T) {
 	testpriv.AsNobody(t, func(t *testing.T) {
 		s, err := flags(t, "").OpenSelf()
-		if err != nil || s.About != "UDP on loopback (raw sockets are not available here)" || s.EncapPort == 0 {
+		if err != nil || s.Description != "UDP on loopback (raw sockets are not available here)" || s.EncapPort == 0 {
 			t.Errorf("%+v, %v", s, err)
 			return
 		}
@@ -220,7 +220,7 @@ func TestAddressThatALinkIsBoundTo(t *testing.T) {
 			{LinkFlags{}, "invalid IP"}, {LinkFlags{V4: true}, "0.0.0.0"}, {LinkFlags{V6: true}, "::"}, {LinkFlags{Local: "lo,::2", V6: true}, "::"},
 			{LinkFlags{Local: "lo", V4: true, V6: true}, "the interface lo has no address that could be used"},
 		} {
-			a, err := tt.f.bindTo()
+			a, err := tt.f.bindAddr()
 			got := a.String()
 			if err != nil {
 				got = err.Error()
@@ -258,7 +258,7 @@ func TestTraceThatIsLostIsToldOf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace")
 	for name, want := range map[string]string{"": "", "/dev/full": "p: the trace is not complete: write /dev/full: no space left on device\n",
 		file: "p: the trace is not complete: 1 events came faster than they could be written\n"} {
-		trace, said := Trace{name: name}, new(strings.Builder)
+		trace, said := Trace{fileName: name}, new(strings.Builder)
 		must.OK(t, trace.Open("p", "client"))
 		check.Equal(t, "there is a tracer", trace.Tracer("client") != nil, name != "")
 		trace.Close("p", said)

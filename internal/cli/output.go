@@ -33,6 +33,6 @@ func (o *Output) Exit(code, failed int, stderr io.Writer, program string) int {
 	if o.err == nil {
 		return code
 	}
-	Complain(stderr, program, o.err)
+	PrintError(stderr, program, o.err)
 	return failed
 }

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Lines is Printable for text of several lines.
-func Lines(s string) string {
+// PrintableLines is Printable for text of several lines.
+func PrintableLines(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
 			return unicode.ReplacementChar

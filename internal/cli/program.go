@@ -15,14 +15,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// oneSignal is how long after a signal another is still the same: who starts a program in a group of processes may signal both.
-const oneSignal = time.Second
+// sameSignalWithin is how long after a signal another is still the same: who starts a program in a group of processes may signal both.
+const sameSignalWithin = time.Second
 
 // UntilSignal returns a context that ends with the first of the signals. A later one, of somebody who does not want to wait,
 // ends the program at once.
 func UntilSignal(signals ...os.Signal) context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, func() { time.AfterFunc(oneSignal, stop) })
+	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignalWithin, stop) })
 	return ctx
 }
 
@@ -58,23 +58,23 @@ func Parse(fs *pflag.FlagSet, args []string, stdout io.Writer, about string) err
 		return pflag.ErrHelp
 	}
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		return Usagef("%s", misused(err))
+		return Usagef("%s", describeMisuse(err))
 	}
 	return err
 }
 
-// kinds are what values of flags are that are no Number, by the type that pflag gives them.
-var kinds = map[string]string{"bool": "true or false", "bytesHex": "bytes in hex, such as 00ff"}
+// flagKinds are what values of flags are that are no Number, by the type that pflag gives them.
+var flagKinds = map[string]string{"bool": "true or false", "bytesHex": "bytes in hex, such as 00ff"}
 
-// misused says what is wrong with a command line, without the words of package strconv.
-func misused(err error) string {
+// describeMisuse says what is wrong with a command line, without the words of package strconv.
+func describeMisuse(err error) string {
 	var value *pflag.InvalidValueError
 	if !errors.As(err, &value) {
 		return err.Error()
 	}
 	f := value.GetFlag()
 	name, why := "--"+f.Name, errors.Unwrap(value).Error()
-	if kind := kinds[f.Value.Type()]; kind != "" {
+	if kind := flagKinds[f.Value.Type()]; kind != "" {
 		why = "it is " + kind
 	}
 	if f.Shorthand != "" {
@@ -83,18 +83,18 @@ func misused(err error) string {
 	return fmt.Sprintf("%s %s: %s", name, value.GetValue(), why)
 }
 
-// Fail is Complain, or where JSON was asked for an object that says the same, behind the others.
-func Fail(stdout, stderr io.Writer, program string, asJSON bool, err error) {
+// ReportFailure is Complain, or where JSON was asked for an object that says the same, behind the others.
+func ReportFailure(stdout, stderr io.Writer, program string, asJSON bool, err error) {
 	if !asJSON {
-		Complain(stderr, program, err)
+		PrintError(stderr, program, err)
 		return
 	}
 	b, _ := json.Marshal(map[string]string{"type": "failed", "error": Explain(err)}) // strings always marshal
 	fmt.Fprintf(stdout, "%s\n", b)
 }
 
-// Complain says what has ended a program.
-func Complain(stderr io.Writer, program string, err error) {
+// PrintError says what has ended a program.
+func PrintError(stderr io.Writer, program string, err error) {
 	fmt.Fprintf(stderr, "%s: %s\n", program, Explain(err))
 	var usage *UsageError
 	if errors.As(err, &usage) {

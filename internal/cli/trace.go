@@ -12,21 +12,21 @@ import (
 
 // Trace writes what a tool's associations do into a file, where --trace asks for it. Without that flag its methods do nothing.
 type Trace struct {
-	name string
-	file *qlog.File
+	fileName string
+	file     *qlog.File
 }
 
 // Add defines the flag.
 func (t *Trace) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&t.name, "trace", "", "write what the associations do into this `file`, 128M in all at most, in qlog's format; ddpbench trace FILE draws it")
+	fs.StringVar(&t.fileName, "trace", "", "write what the associations do into this `file`, 128M in all at most, in qlog's format; ddpbench trace FILE draws it")
 }
 
 // Open begins the file.
 func (t *Trace) Open(program, vantage string) (err error) {
-	if t.name == "" {
+	if t.fileName == "" {
 		return nil
 	}
-	if t.file, err = qlog.Create(t.name, &qlog.Options{Title: program, Vantage: vantage}); err != nil {
+	if t.file, err = qlog.Create(t.fileName, &qlog.Options{Title: program, Vantage: vantage}); err != nil {
 		return Usagef("--trace: %v", err)
 	}
 	return nil

@@ -5,33 +5,35 @@ import (
 	"reflect"
 )
 
-var counter = reflect.TypeFor[uint64]()
+var counterType = reflect.TypeFor[uint64]()
 
 // Add adds the counters of src to those of dst.
-func Add[T any](dst, src *T) { add(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem()) }
+func Add[T any](dst, src *T) { addValue(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem()) }
 
-func add(dst, src reflect.Value) {
+func addValue(dst, src reflect.Value) {
 	switch {
-	case dst.Type() == counter:
+	case dst.Type() == counterType:
 		dst.SetUint(dst.Uint() + src.Uint())
 	case dst.Kind() == reflect.Struct:
 		for i := range dst.NumField() {
-			add(dst.Field(i), src.Field(i))
+			addValue(dst.Field(i), src.Field(i))
 		}
 	case dst.Kind() == reflect.Array:
 		for i := range dst.Len() {
-			add(dst.Index(i), src.Index(i))
+			addValue(dst.Index(i), src.Index(i))
 		}
 	}
 }
 
 // Each calls f for every counter of a struct in the order of its fields: with the name of the field, behind
 // those of the structs around it unless it is embedded. An element of an array has its index, as in Faults[3].
-func Each[T any](stats T, f func(name string, value uint64)) { each("", reflect.ValueOf(stats), f) }
+func Each[T any](stats T, f func(name string, value uint64)) {
+	eachValue("", reflect.ValueOf(stats), f)
+}
 
-func each(name string, v reflect.Value, f func(string, uint64)) {
+func eachValue(name string, v reflect.Value, f func(string, uint64)) {
 	switch {
-	case v.Type() == counter:
+	case v.Type() == counterType:
 		f(name, v.Uint())
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
@@ -42,11 +44,11 @@ func each(name string, v reflect.Value, f func(string, uint64)) {
 				}
 				inner += field.Name
 			}
-			each(inner, v.Field(i), f)
+			eachValue(inner, v.Field(i), f)
 		}
 	case v.Kind() == reflect.Array:
 		for i := range v.Len() {
-			each(fmt.Sprintf("%s[%d]", name, i), v.Index(i), f)
+			eachValue(fmt.Sprintf("%s[%d]", name, i), v.Index(i), f)
 		}
 	}
 }

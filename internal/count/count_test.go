@@ -24,8 +24,8 @@ func TestHistogramHasBucketsOfPowersOfTwo(t *testing.T) {
 	for _, row := range []struct {
 		d      time.Duration
 		bucket int
-	}{{-1, 0}, {1, 0}, {Bound(0), 0}, {Bound(0) + 1, 1}, {Bound(1), 1}, {Bound(1) + 1, 2}, {Bound(10), 10}, {Bound(10) + 1, 11},
-		{Bound(Buckets - 2), Buckets - 2}, {Bound(Buckets-2) + 1, Buckets - 1}, {100 * time.Hour, Buckets - 1}} {
+	}{{-1, 0}, {1, 0}, {BucketBound(0), 0}, {BucketBound(0) + 1, 1}, {BucketBound(1), 1}, {BucketBound(1) + 1, 2}, {BucketBound(10), 10}, {BucketBound(10) + 1, 11},
+		{BucketBound(NumBuckets - 2), NumBuckets - 2}, {BucketBound(NumBuckets-2) + 1, NumBuckets - 1}, {100 * time.Hour, NumBuckets - 1}} {
 		h = Histogram{}
 		h.Observe(row.d)
 		sum.Add(&h)
@@ -37,8 +37,8 @@ func TestHistogramHasBucketsOfPowersOfTwo(t *testing.T) {
 // A small one has what the other has, also when its buckets have run over.
 func TestSmallHistogramIsAHistogram(t *testing.T) {
 	var h Histogram
-	var s Small
-	for _, d := range []time.Duration{-1, Bound(3), Bound(3), Bound(3) + 1, 100 * time.Hour} {
+	var s CompactHistogram
+	for _, d := range []time.Duration{-1, BucketBound(3), BucketBound(3), BucketBound(3) + 1, 100 * time.Hour} {
 		h.Observe(d)
 		s.Observe(d)
 	}
@@ -46,9 +46,9 @@ func TestSmallHistogramIsAHistogram(t *testing.T) {
 	const most = 1<<16 - 1
 	s.low[3], s.low[4] = most, most
 	for range 2 {
-		s.Observe(Bound(3))
+		s.Observe(BucketBound(3))
 	}
-	s.Observe(Bound(4))
+	s.Observe(BucketBound(4))
 	h = s.Histogram()
 	check.That(t, h.Count[3] == most+2 && h.Count[4] == most+1 && h.Count[0] == 1, "%+v", h)
 }

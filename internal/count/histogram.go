@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Buckets is how many buckets a Histogram has.
-const Buckets = 27
+// NumBuckets is how many buckets a Histogram has.
+const NumBuckets = 27
 
 // Histogram counts durations. Bucket i has those of up to 2^i microseconds that the one before has not; the last has all that are longer. It is
 // a plain struct: who may write it counts, without a lock and without allocating.
 type Histogram struct {
 	Sum   time.Duration
-	Count [Buckets]uint64
+	Count [NumBuckets]uint64
 }
 
 // Observe counts one duration.
 func (h *Histogram) Observe(d time.Duration) {
 	d = max(d, 1)
-	h.Count[bucket(d)]++
+	h.Count[bucketOf(d)]++
 	h.Sum += d
 }
 
-// bucket returns that of a duration, which is not 0.
-func bucket(d time.Duration) int { return min(bits.Len64(uint64(d-1)/1000), Buckets-1) }
+// bucketOf returns that of a duration, which is not 0.
+func bucketOf(d time.Duration) int { return min(bits.Len64(uint64(d-1)/1000), NumBuckets-1) }
 
 // Add adds what another has counted.
 func (h *Histogram) Add(other *Histogram) {
@@ -41,34 +41,34 @@ func (h *Histogram) Total() (n uint64) {
 	return n
 }
 
-// Bound returns the longest duration of bucket i, which is not the last.
-func Bound(i int) time.Duration { return time.Microsecond << i }
+// BucketBound returns the longest duration of bucket i, which is not the last.
+func BucketBound(i int) time.Duration { return time.Microsecond << i }
 
-// Small is a Histogram that takes a third of the memory until a bucket has 65,536.
-type Small struct {
-	sum  time.Duration
-	low  [Buckets]uint16
-	high *[Buckets]uint64 // what has run over
+// CompactHistogram is a Histogram that takes a third of the memory until a bucket has 65,536.
+type CompactHistogram struct {
+	sum      time.Duration
+	low      [NumBuckets]uint16
+	overflow *[NumBuckets]uint64 // what has run over
 }
 
 // Observe counts one duration.
-func (s *Small) Observe(d time.Duration) {
+func (s *CompactHistogram) Observe(d time.Duration) {
 	d = max(d, 1)
-	b := bucket(d)
+	b := bucketOf(d)
 	if s.low[b]++; s.low[b] == 0 {
-		if s.high == nil {
-			s.high = new([Buckets]uint64)
+		if s.overflow == nil {
+			s.overflow = new([NumBuckets]uint64)
 		}
-		s.high[b] += 1 << 16
+		s.overflow[b] += 1 << 16
 	}
 	s.sum += d
 }
 
 // Histogram returns what it is.
-func (s *Small) Histogram() Histogram {
+func (s *CompactHistogram) Histogram() Histogram {
 	h := Histogram{Sum: s.sum}
-	if s.high != nil {
-		h.Count = *s.high
+	if s.overflow != nil {
+		h.Count = *s.overflow
 	}
 	for i, n := range s.low {
 		h.Count[i] += uint64(n)

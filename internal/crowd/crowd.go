@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Meet makes each call so many times beside the others, and returns when all have. A call is told how often it was made before.
-func Meet(rounds int, calls ...func(i int)) {
+// RunTogether makes each call so many times beside the others, and returns when all have. A call is told how often it was made before.
+func RunTogether(rounds int, calls ...func(i int)) {
 	var begin, end sync.WaitGroup
 	begin.Add(1)
 	for _, call := range calls {
@@ -24,8 +24,8 @@ func Meet(rounds int, calls ...func(i int)) {
 	end.Wait()
 }
 
-// Watch makes a call again and again beside others until the function that it returns is called, at least once.
-func Watch(call func()) (stop func()) {
+// RunUntilStopped makes a call again and again beside others until the function that it returns is called, at least once.
+func RunUntilStopped(call func()) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

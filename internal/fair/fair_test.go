@@ -11,8 +11,8 @@ import (
 
 // One that asks for all gets its part, and leaves the others theirs, in each second anew.
 func TestNobodyTakesTheShareOfOthers(t *testing.T) {
-	r := Rate{All: 10, Each: 4}
-	lines, left := Lines{Rate: r}, 0
+	r := RateLimiter{All: 10, Each: 4}
+	lines, left := LogLimiter{RateLimiter: r}, 0
 	greedy := []netip.Addr{netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")} // one host
 	for second := range 3 {
 		now := time.Unix(int64(second), 0)
@@ -34,7 +34,7 @@ func TestNobodyTakesTheShareOfOthers(t *testing.T) {
 
 // One host gets half of a Store, whoever comes then gets less, and what they give back others have.
 func TestOneTakesHalfOfAStore(t *testing.T) {
-	s := Store{Max: 11}
+	s := Semaphore{Max: 11}
 	one, same, other, third := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("2001:db8:0:1::1"), netip.MustParseAddr("10.0.0.1")
 	for i, step := range []struct {
 		who  netip.Addr
@@ -45,15 +45,15 @@ func TestOneTakesHalfOfAStore(t *testing.T) {
 		{other, 1, true, false}, {third, -2, false, true}, {other, 1, true, false}, {one, -5, false, true}, {other, 2, false, true}, {same, 3, true, true}} {
 		got := true
 		if step.n < 0 {
-			s.Give(step.who, -step.n)
+			s.Release(step.who, -step.n)
 		} else {
-			got = s.Take(step.who, step.n)
+			got = s.TryAcquire(step.who, step.n)
 		}
-		check.That(t, got == step.want && s.Full(step.who) == step.full, "step %d: taken %v, full %v", i, got, s.Full(step.who))
+		check.That(t, got == step.want && s.IsFullFor(step.who) == step.full, "step %d: taken %v, full %v", i, got, s.IsFullFor(step.who))
 	}
-	s.Give(other, 4)
-	s.Give(one, 3)
-	check.That(t, len(s.shares.taken) == 0 && s.Used() == 0, "%d groups are remembered", len(s.shares.taken))
+	s.Release(other, 4)
+	s.Release(one, 3)
+	check.That(t, len(s.shares.heldUnits) == 0 && s.UsedUnits() == 0, "%d groups are remembered", len(s.shares.heldUnits))
 }
 
 // However many addresses hostile clients choose from a network, and however many networks a few of them have, a host elsewhere finds a place, of 16 as the tools have them. A store of one goes to the first.
@@ -81,23 +81,23 @@ func TestAHostElsewhereFindsAPlace(t *testing.T) {
 		{"a /32 of 512 MiB", network("2001:db8::1", 5), 512 << 20, 50 << 20},
 		{"a store of one", nil, 1, 1},
 	} {
-		s := Store{Max: row.max}
+		s := Semaphore{Max: row.max}
 		for range 3 {
 			for _, a := range row.greedy {
 				for n := row.max; n > 0; {
-					if !s.Take(a, n) {
+					if !s.TryAcquire(a, n) {
 						n /= 2
 					}
 				}
 			}
 		}
 		left := int64(0)
-		for s.Take(netip.MustParseAddr("10.0.0.1"), max(row.max>>12, 1)) {
+		for s.TryAcquire(netip.MustParseAddr("10.0.0.1"), max(row.max>>12, 1)) {
 			left += max(row.max>>12, 1)
 		}
 		check.That(t, left >= row.left, "%s: %d of %d are left for a host elsewhere, want %d", row.name, left, row.max, row.left)
 	}
-	lines := Rate{All: 100, Each: 20}
+	lines := RateLimiter{All: 100, Each: 20}
 	for range 2 {
 		for _, a := range append(network("2001:db8::1", 7), network("2001:db8::1", 5)...) {
 			lines.Allow(time.Unix(1, 0), a)

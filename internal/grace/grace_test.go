@@ -14,10 +14,10 @@ func TestCallsShareThePeriod(t *testing.T) {
 		var p Period
 		wait := func(what string, trip, want time.Duration) {
 			t.Helper()
-			got := p.Left(10*time.Second, trip)
+			got := p.WaitLeft(10*time.Second, trip)
 			check.Equal(t, what, got, want)
 			time.Sleep(got)
-			p.InVain()
+			p.RecordVainWait()
 		}
 		wait("the first", time.Millisecond, 10*time.Second)
 		wait("the next, on a near path", 0, 2*time.Millisecond)
@@ -28,10 +28,10 @@ func TestCallsShareThePeriod(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		wait("one that comes later", 0, 10*time.Second)
 		p = Period{}
-		p.Left(time.Second, 0)
+		p.WaitLeft(time.Second, 0)
 		time.Sleep(400 * time.Millisecond)
-		check.Equal(t, "one beside the first", p.Left(time.Second, 0), 600*time.Millisecond)
+		check.Equal(t, "one beside the first", p.WaitLeft(time.Second, 0), 600*time.Millisecond)
 		time.Sleep(600 * time.Millisecond)
-		check.Equal(t, "one after calls that were answered", p.Left(time.Second, 0), time.Second)
+		check.Equal(t, "one after calls that were answered", p.WaitLeft(time.Second, 0), time.Second)
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// List returns the addresses of all interfaces, without zones.
-func List() (list []netip.Addr, err error) {
+// LocalAddrs returns the addresses of all interfaces, without zones.
+func LocalAddrs() (list []netip.Addr, err error) {
 	all, err := net.InterfaceAddrs()
 	for _, a := range all {
 		if n, ok := a.(*net.IPNet); ok {
@@ -24,17 +24,17 @@ func List() (list []netip.Addr, err error) {
 	return list, err
 }
 
-// Has says whether an address is one of this host. It fails where that cannot be known, for want of a descriptor for instance.
-func Has(a netip.Addr) (bool, error) {
+// IsLocal says whether an address is one of this host. It fails where that cannot be known, for want of a descriptor for instance.
+func IsLocal(a netip.Addr) (bool, error) {
 	if a = a.Unmap().WithZone(""); a.IsLoopback() && a.Is4() {
 		return true, nil
 	}
-	list, err := List()
+	list, err := LocalAddrs()
 	return slices.Contains(list, a), err
 }
 
-// Tun returns the addresses that the environment variable RDDP_TUN gives the stack over a tun link: with commas between them.
-func Tun() (list []netip.Addr, err error) {
+// TunAddrs returns the addresses that the environment variable RDDP_TUN gives the stack over a tun link: with commas between them.
+func TunAddrs() (list []netip.Addr, err error) {
 	v := os.Getenv("RDDP_TUN")
 	if v == "" {
 		return nil, errors.New("RDDP_LINK is tun, which takes addresses of its own: set RDDP_TUN to them, 10.9.0.2 or 10.9.0.2,fd09::2 for instance")

@@ -26,26 +26,26 @@ func (e *Error) Error() string {
 func (e *Error) Is(target error) bool { return target == syscall.ENOTRECOVERABLE }
 
 var (
-	tolerated atomic.Bool
-	total     atomic.Uint64
+	panicsDisabled atomic.Bool
+	violations     atomic.Uint64
 )
 
 // Total counts what Broken was called for, in the whole process.
-func Total() uint64 { return total.Load() }
+func Total() uint64 { return violations.Load() }
 
-// Broken returns the error, or panics with it in a test.
-func Broken(where, format string, args ...any) *Error {
-	total.Add(1)
+// Violation returns the error, or panics with it in a test.
+func Violation(where, format string, args ...any) *Error {
+	violations.Add(1)
 	e := &Error{Where: where, What: fmt.Sprintf(format, args...)}
-	if flag.Lookup("test.v") != nil && !tolerated.Load() {
+	if flag.Lookup("test.v") != nil && !panicsDisabled.Load() {
 		panic(e)
 	}
 	return e
 }
 
-// Tolerate is for tests of what a program would see: until the function that it returns is called, Broken does
+// TolerateInTest is for tests of what a program would see: until the function that it returns is called, Broken does
 // not panic.
-func Tolerate() (restore func()) {
-	tolerated.Store(true)
-	return func() { tolerated.Store(false) }
+func TolerateInTest() (restore func()) {
+	panicsDisabled.Store(true)
+	return func() { panicsDisabled.Store(false) }
 }

@@ -9,8 +9,8 @@ import (
 // Root is where the file system begins; tests have one of their own.
 var Root = "/"
 
-// Present says whether the kernel has an SCTP of its own loaded.
-func Present() bool {
+// IsLoaded says whether the kernel has an SCTP of its own loaded.
+func IsLoaded() bool {
 	for _, p := range []string{"proc/net/sctp", "sys/module/sctp"} {
 		if _, err := os.Stat(filepath.Join(Root, p)); err == nil {
 			return true

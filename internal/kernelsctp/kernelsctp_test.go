@@ -16,7 +16,7 @@ func TestTheKernelsSCTPIsFound(t *testing.T) {
 	for path, want := range map[string]bool{"proc/net/sctp": true, "sys/module/sctp": true, "proc/net/sctp6": false} {
 		Root = t.TempDir()
 		must.OK(t, os.MkdirAll(filepath.Join(Root, path), 0o755))
-		check.Equal(t, path, Present(), want)
+		check.Equal(t, path, IsLoaded(), want)
 	}
 }
 

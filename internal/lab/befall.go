@@ -105,7 +105,7 @@ func pass(l *Lab, d time.Duration) error {
 
 // In says what it does in a state: what is sent, the error of a call, and where it leads.
 func (b *Befalling) In(t testing.TB, state assoc.State) string {
-	defer invariant.Tolerate()()
+	defer invariant.TolerateInTest()()
 	from := state
 	if state == assoc.Closed {
 		from = assoc.Established

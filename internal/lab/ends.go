@@ -92,7 +92,7 @@ func Endings(t testing.TB) []Ending {
 		}, func() *Lab { return Active(t, nil) }},
 		{"[RefusedError]", func(err error) bool { return errors.As(err, new(*assoc.RefusedError)) }, func(l *Lab) {
 			for refused := func() bool {
-				l.A.Unroutable(l.Now, &rawio.Packet{Remote: l.Peer}, syscall.EPERM)
+				l.A.HandleUnroutable(l.Now, &rawio.Packet{Remote: l.Peer}, syscall.EPERM)
 				return l.A.State() != assoc.Closed
 			}; refused(); {
 				l.Wait(l.A.NextTimeout().Sub(l.Now))
@@ -106,8 +106,8 @@ func Endings(t testing.TB) []Ending {
 		}, func() *Lab { return Active(t, &assoc.Config{Adaptation: &adaptation, RequireAdaptation: true}) }},
 		{"[MemoryError]", func(err error) bool { return errors.As(err, new(*assoc.MemoryError)) }, func(l *Lab) { l.A.AbortForMemory(2, 1) }, nil},
 		{"[InternalError]", func(err error) bool { return errors.As(err, new(*assoc.InternalError)) }, func(l *Lab) {
-			defer invariant.Tolerate()()
-			l.A.Break(invariant.Broken("a test", "nothing"))
+			defer invariant.TolerateInTest()()
+			l.A.Break(invariant.Violation("a test", "nothing"))
 		}, nil},
 	}
 }

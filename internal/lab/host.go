@@ -190,12 +190,12 @@ func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) 
 		for i := range h.Batch.Pkts {
 			p := &h.Batch.Pkts[i]
 			if a != nil && slices.Contains(h.Down, p.Local.Addr()) {
-				refused = a.Unroutable(now, p, syscall.ENETUNREACH) || refused
+				refused = a.HandleUnroutable(now, p, syscall.ENETUNREACH) || refused
 			} else if err := h.Refuses[p.Remote.Addr()]; a != nil && err != nil {
 				h.Refused++
-				refused = a.Unroutable(now, p, err) || refused
+				refused = a.HandleUnroutable(now, p, err) || refused
 			} else if a != nil && h.tooLong(p) {
-				again := a.Refused(now, p)
+				again := a.HandleTooLong(now, p)
 				if refused = refused || again; !again {
 					h.Lost++
 				}

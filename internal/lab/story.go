@@ -403,8 +403,8 @@ func (s *Story) act(verb string, a *assoc.Assoc, addr netip.Addr, w words) error
 		a.HandleTimeout(s.Now)
 		a.HandleTimeout(s.Now)
 	case "break":
-		defer invariant.Tolerate()()
-		a.Break(invariant.Broken("a story", "nothing"))
+		defer invariant.TolerateInTest()()
+		a.Break(invariant.Violation("a story", "nothing"))
 		s.Flush()
 	case "shutdown":
 		return s.say(a.Shutdown(s.Now))
@@ -418,7 +418,7 @@ func (s *Story) act(verb string, a *assoc.Assoc, addr netip.Addr, w words) error
 	case "primary":
 		return s.say(a.SetPrimary(addr))
 	case "squeeze":
-		a.Squeeze(w.str(1) == "on")
+		a.SetMemoryPressure(w.str(1) == "on")
 	case "state":
 		fmt.Fprintf(&s.out, "\t%v, timer %s, payload %d, sack now %v\n", a.State(), s.clock(a.NextTimeout()), a.MaxPayload(), a.SackNow())
 	case "stats":

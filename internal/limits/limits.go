@@ -12,50 +12,52 @@ import (
 	"strings"
 )
 
-// Memory returns the octets that this process may use: the least of the machine's RAM, the limits of its control groups (version 1 or
+// MemoryLimit returns the octets that this process may use: the least of the machine's RAM, the limits of its control groups (version 1 or
 // 2), and GOMEMLIMIT. ok is false when nothing of this is known.
-func Memory() (octets int64, ok bool) { return memory(os.DirFS("/"), debug.SetMemoryLimit(-1)) }
+func MemoryLimit() (octets int64, ok bool) {
+	return memoryLimitIn(os.DirFS("/"), debug.SetMemoryLimit(-1))
+}
 
-func memory(root fs.FS, runtime int64) (int64, bool) {
+func memoryLimitIn(root fs.FS, runtime int64) (int64, bool) {
 	least := runtime
-	if v := ram(root); v > 0 {
+	if v := ramOctets(root); v > 0 {
 		least = min(least, v)
 	}
-	for line := range groups(root, "memory", "memory.max", "memory.limit_in_bytes") {
-		if v := number(strings.TrimSpace(line)); v > 0 {
+	for line := range cgroupLines(root, "memory", "memory.max", "memory.limit_in_bytes") {
+		if v := parseNumber(strings.TrimSpace(line)); v > 0 {
 			least = min(least, v)
 		}
 	}
 	return least, least < math.MaxInt64
 }
 
-// Throttled returns how often the kernel has stopped this process so far because its control groups had used up their quota of processor time. It takes some
+// ThrottleCount returns how often the kernel has stopped this process so far because its control groups had used up their quota of processor time. It takes some
 // system calls.
-func Throttled() int64 { return throttled(os.DirFS("/")) }
+func ThrottleCount() int64 { return throttleCountIn(os.DirFS("/")) }
 
-func throttled(root fs.FS) (times int64) {
-	for line := range groups(root, "cpu", "cpu.stat", "cpu.stat") {
+func throttleCountIn(root fs.FS) (times int64) {
+	for line := range cgroupLines(root, "cpu", "cpu.stat", "cpu.stat") {
 		if n, ok := strings.CutPrefix(line, "nr_throttled "); ok {
-			times += number(strings.TrimSpace(n))
+			times += parseNumber(strings.TrimSpace(n))
 		}
 	}
 	return times
 }
 
-// ram returns the machine's memory, 0 when that is not known.
-func ram(root fs.FS) int64 {
-	for line := range lines(root, "proc/meminfo") {
+// ramOctets returns the machine's memory, 0 when that is not known.
+func ramOctets(root fs.FS) int64 {
+	for line := range fileLines(root, "proc/meminfo") {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" && f[2] == "kB" {
-			return number(f[1]) << 10
+			return parseNumber(f[1]) << 10
 		}
 	}
 	return 0
 }
 
-// groups goes through the lines that a controller has in a file, of version 1 or 2, for the control groups that the process is in and those above them.
-func groups(root fs.FS, controller, v2, v1 string) iter.Seq[string] {
+// cgroupLines goes through the lines that a controller has in a file, of version 1 or 2, for the control groups that the process is in and those above them.
+func cgroupLines(root fs.FS, controller, v2, v1 string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for line := range lines(root, "proc/self/cgroup") {
+		for line := range fileLines(root, "proc/self/cgroup") {
 			f := strings.SplitN(strings.TrimSpace(line), ":", 3) // hierarchy, controllers, path
 			if len(f) != 3 {
 				continue
@@ -69,7 +71,7 @@ func groups(root fs.FS, controller, v2, v1 string) iter.Seq[string] {
 			}
 			// In a container the path may be that of the host, and the group itself mounted: the top is looked at in any case.
 			for p := path.Clean("/" + f[2]); ; p = path.Dir(p) {
-				for l := range lines(root, path.Join(dir, p, file)) {
+				for l := range fileLines(root, path.Join(dir, p, file)) {
 					if !yield(l) {
 						return
 					}
@@ -82,8 +84,8 @@ func groups(root fs.FS, controller, v2, v1 string) iter.Seq[string] {
 	}
 }
 
-// number returns 0 for what is none, such as "max".
-func number(s string) int64 {
+// parseNumber returns 0 for what is none, such as "max".
+func parseNumber(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n > math.MaxInt64>>10 {
 		return 0
@@ -91,7 +93,7 @@ func number(s string) int64 {
 	return n
 }
 
-func lines(root fs.FS, name string) iter.Seq[string] {
+func fileLines(root fs.FS, name string) iter.Seq[string] {
 	b, err := fs.ReadFile(root, name)
 	if err != nil {
 		return func(func(string) bool) {}

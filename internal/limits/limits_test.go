@@ -29,10 +29,10 @@ func TestLeastLimitOfMemoryCounts(t *testing.T) {
 			"sys/fs/cgroup/memory/y/memory.limit_in_bytes": file("3000000\n"),
 			"sys/fs/cgroup/memory/memory.limit_in_bytes":   file("9223372036854771712\n")}, math.MaxInt64, 3000000},
 	} {
-		got, ok := memory(row.files, row.runtime)
+		got, ok := memoryLimitIn(row.files, row.runtime)
 		check.That(t, got == row.want && ok == (row.want != math.MaxInt64), "%s: %d, %v, want %d", row.name, got, ok, row.want)
 	}
-	n, ok := Memory()
+	n, ok := MemoryLimit()
 	check.That(t, !ok || n >= 1<<20, "this machine has %d octets", n)
 }
 
@@ -42,7 +42,7 @@ func TestThrottlingIsCountedInAllGroups(t *testing.T) {
 		return &fstest.MapFile{Data: []byte("nr_periods 9\nnr_throttled " + n + "\n")}
 	}
 	groups := &fstest.MapFile{Data: []byte("0::/a/b\n3:cpuacct,cpu:/x\n9:memory:/y\n")}
-	check.Equal(t, "times", throttled(fstest.MapFS{"proc/self/cgroup": groups, "sys/fs/cgroup/a/b/cpu.stat": stat("1"),
+	check.Equal(t, "times", throttleCountIn(fstest.MapFS{"proc/self/cgroup": groups, "sys/fs/cgroup/a/b/cpu.stat": stat("1"),
 		"sys/fs/cgroup/cpu.stat": stat("20"), "sys/fs/cgroup/cpu/x/cpu.stat": stat("300"), "sys/fs/cgroup/memory/y/cpu.stat": stat("4000")}), 321)
-	check.That(t, throttled(fstest.MapFS{}) == 0 && Throttled() >= 0, "of a machine without groups")
+	check.That(t, throttleCountIn(fstest.MapFS{}) == 0 && ThrottleCount() >= 0, "of a machine without groups")
 }

@@ -1,31 +1,31 @@
 package pace
 
-// bet is something that pays or does not, which is told from how it went of late. While it does not, it is made now and then all the same: so it is known
+// predictor is something that pays or does not, which is told from how it went of late. While it does not, it is made now and then all the same: so it is known
 // when it does.
-type bet struct {
-	won   int // times less those that it was lost, from 0 to betMost
-	times int // it was not to be made
+type predictor struct {
+	score   int // times less those that it was lost, from 0 to maxScore
+	skipped int // it was not to be made
 }
 
 const (
-	betMost   = 16
-	betEnough = 8
-	betEvery  = 8
+	maxScore    = 16
+	scoreNeeded = 8
+	retryEvery  = 8
 )
 
-// on says whether to make it. tell follows on that.
-func (b *bet) on() bool {
-	if b.won >= betEnough {
+// shouldTry says whether to make it. tell follows on that.
+func (b *predictor) shouldTry() bool {
+	if b.score >= scoreNeeded {
 		return true
 	}
-	b.times++
-	return b.times%betEvery == 0
+	b.skipped++
+	return b.skipped%retryEvery == 0
 }
 
-func (b *bet) tell(won bool) {
+func (b *predictor) recordOutcome(won bool) {
 	if won {
-		b.won = min(b.won+1, betMost)
+		b.score = min(b.score+1, maxScore)
 	} else {
-		b.won = max(b.won-1, 0)
+		b.score = max(b.score-1, 0)
 	}
 }

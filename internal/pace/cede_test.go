@@ -13,9 +13,9 @@ import (
 func (r *reader) pauses(d, cede time.Duration) (said string) {
 	last := rawio.Pause(99)
 	for end := r.now.Add(d); r.now.Before(end); r.now = r.now.Add(time.Microsecond) {
-		p := r.Pause(r.now)
+		p := r.NextPause(r.now)
 		if p != last || p == rawio.Cede {
-			said += fmt.Sprintf("%v at %v, ", p, r.now.Sub(r.empty))
+			said += fmt.Sprintf("%v at %v, ", p, r.now.Sub(r.emptyAt))
 		}
 		if last = p; p == rawio.Park {
 			break
@@ -32,8 +32,8 @@ func has(said string, p rawio.Pause) bool { return strings.Contains(said, fmt.Sp
 
 // comes is a packet, which wakes somebody.
 func (r *reader) comes() {
-	r.Arrived(r.now, 1)
-	r.Handled(1, 100, 1, false)
+	r.RecordArrival(r.now, 1)
+	r.RecordHandled(1, 100, 1, false)
 }
 
 // usual is a ping-pong whose packets come after ten microseconds.
@@ -55,7 +55,7 @@ func TestCedesForALatePacket(t *testing.T) {
 	if n := r.usual(200); n != 0 {
 		t.Errorf("ceded in %d of 200 usual waits", n)
 	}
-	usual := r.cession.usual
+	usual := r.yieldPolicy.usualWait
 	if usual < 8*time.Microsecond || usual > 11*time.Microsecond {
 		t.Errorf("%v is usual", usual)
 	}
@@ -78,8 +78,8 @@ func TestCedeLearnsWhatIsUsual(t *testing.T) {
 		r.pauses(25*time.Microsecond, 40*time.Microsecond) // the last was a cede
 		r.comes()
 	}
-	if n := r.usual(200); n != 0 || r.cession.usual > 11*time.Microsecond {
-		t.Errorf("ceded in %d of 200 usual waits, of %v", n, r.cession.usual)
+	if n := r.usual(200); n != 0 || r.yieldPolicy.usualWait > 11*time.Microsecond {
+		t.Errorf("ceded in %d of 200 usual waits, of %v", n, r.yieldPolicy.usualWait)
 	}
 	for range 200 {
 		r.pauses(80*time.Microsecond, 0)
@@ -95,7 +95,7 @@ func TestCedeLearnsWhatIsUsual(t *testing.T) {
 func (r *reader) both(rounds int, d time.Duration) (first int) {
 	for range rounds {
 		looks := 1
-		for ; r.Pause(r.now) != rawio.Cede && looks < 1000; looks++ {
+		for ; r.NextPause(r.now) != rawio.Cede && looks < 1000; looks++ {
 			r.now = r.now.Add(time.Microsecond)
 		}
 		if looks == 2 { // first who was woken
@@ -111,9 +111,9 @@ func (r *reader) both(rounds int, d time.Duration) (first int) {
 func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
-	r.both(helpsEnough, 5*time.Microsecond)
+	r.both(yieldScoreNeeded, 5*time.Microsecond)
 	if n := r.both(320, 5*time.Microsecond); n != 317 {
-		t.Errorf("ceded at once in %d of 320 waits, wanted all but that number %d, and %d and %d after it", n, helpsTry, 2*helpsTry, 4*helpsTry)
+		t.Errorf("ceded at once in %d of 320 waits, wanted all but that number %d, and %d and %d after it", n, minTrialEvery, 2*minTrialEvery, 4*minTrialEvery)
 	}
 	r.both(1, 150*time.Microsecond) // once the other end looks for as long as it has patience
 	if n := r.both(10, 5*time.Microsecond); n != 10 {
@@ -123,18 +123,18 @@ func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	if n := r.both(10, 5*time.Microsecond); n != 10 {
 		t.Errorf("after one packet that came by itself ceded at once in %d of 10 waits", n)
 	}
-	if n := r.usual(200); n > helpsMost/helpsCost {
+	if n := r.usual(200); n > maxYieldScore/yieldScoreLost {
 		t.Errorf("with a peer on another processor ceded in %d of 200 usual waits", n)
 	}
-	r.both(helpsEnough, 5*time.Microsecond)
+	r.both(yieldScoreNeeded, 5*time.Microsecond)
 	for range 100 { // who cedes has the processor for as long as the packet takes: it would come as soon without
-		for p := r.Pause(r.now); p != rawio.Cede && r.now.Sub(r.empty) < 5*time.Microsecond; p = r.Pause(r.now) {
+		for p := r.NextPause(r.now); p != rawio.Cede && r.now.Sub(r.emptyAt) < 5*time.Microsecond; p = r.NextPause(r.now) {
 			r.now = r.now.Add(time.Microsecond)
 		}
-		r.now = r.empty.Add(5 * time.Microsecond)
+		r.now = r.emptyAt.Add(5 * time.Microsecond)
 		r.comes()
 	}
-	if n := r.usual(200); n != 0 || r.cession.helps != 0 {
+	if n := r.usual(200); n != 0 || r.yieldPolicy.yieldScore != 0 {
 		t.Errorf("ceding seems to help where a packet comes as soon without; ceded in %d of 200 usual waits", n)
 	}
 }
@@ -143,7 +143,7 @@ func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 func TestCedesThreeTimesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
-	r.both(helpsEnough, 5*time.Microsecond)
+	r.both(yieldScoreNeeded, 5*time.Microsecond)
 	want := fmt.Sprintf("%v at 0s, %[2]v at 1µs, %[2]v at 4µs, %[2]v at 7µs, %[1]v at 10µs, ", rawio.Yield, rawio.Cede)
 	if got := r.pauses(15*time.Microsecond, 2*time.Microsecond); got != want {
 		t.Errorf("where a cede takes two microseconds and brings nothing: %s\nwanted %s", got, want)
@@ -155,7 +155,7 @@ func TestPaysBackOnTheProcessorThatWasTaken(t *testing.T) {
 	r := newReader(0)
 	r.places = 1 // else it sleeps
 	r.usual(200)
-	r.both(helpsEnough, 5*time.Microsecond)
+	r.both(yieldScoreNeeded, 5*time.Microsecond)
 	r.both(1, 3*time.Millisecond)
 	taken := r.now
 	r.cpu = 1
@@ -188,9 +188,9 @@ func TestParksBesideWhoComputesOnTheOnlyProcessor(t *testing.T) {
 	const long = 4 * time.Millisecond
 	for _, one := range []bool{false, true} {
 		r := newReader(0)
-		r.cession.one = one
+		r.yieldPolicy.hasSingleCPU = one
 		r.usual(200)
-		r.both(helpsEnough, 5*time.Microsecond)
+		r.both(yieldScoreNeeded, 5*time.Microsecond)
 		if n := r.both(10, 150*time.Microsecond); n != 10 {
 			t.Errorf("only processor %t: beside another end that has patience ceded at once in %d of 10 waits", one, n)
 		}
@@ -219,8 +219,8 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 	const long = 3 * time.Millisecond
 	r := newReader(0)
 	come := func() {
-		r.Arrived(r.now, 16)
-		r.Handled(16, 1600, 40, true)
+		r.RecordArrival(r.now, 16)
+		r.RecordHandled(16, 1600, 40, true)
 	}
 	waits := func() string {
 		said := r.pauses(20*time.Microsecond, 0)
@@ -231,11 +231,11 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 	for range 100 {
 		waits()
 	}
-	if got := waits(); r.State() != Many || !strings.HasPrefix(got, fmt.Sprintf("%v at 0s, %[1]v at 1µs, ", rawio.Cede)) {
+	if got := waits(); r.State() != Concurrent || !strings.HasPrefix(got, fmt.Sprintf("%v at 0s, %[1]v at 1µs, ", rawio.Cede)) {
 		t.Fatalf("in state %v: %s", r.State(), got)
 	}
 	lose := func() {
-		r.Pause(r.now)
+		r.NextPause(r.now)
 		r.now = r.now.Add(long)
 		come()
 	}
@@ -259,7 +259,7 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 			t.Errorf("after as long in peace parked for %v, wanted %v", got, want)
 		}
 	}
-	if n := r.cession.helps; n != 0 {
+	if n := r.yieldPolicy.yieldScore; n != 0 {
 		t.Errorf("for a packet that comes alone ceding helps, by %d", n)
 	}
 }
@@ -268,7 +268,7 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 func TestCedesSeldomToWhoComputes(t *testing.T) {
 	const long = 4 * time.Millisecond
 	for _, test := range []struct{ late, least, most time.Duration }{
-		{100 * time.Microsecond, 8 * long, 12 * long}, // once in contestedFor
+		{100 * time.Microsecond, 8 * long, 12 * long}, // once in contestedTime
 		{200 * time.Microsecond, 100 * long, time.Second/2 + 2*long},
 	} {
 		r := newReader(0)
@@ -291,11 +291,11 @@ func TestCedesSeldomToWhoComputes(t *testing.T) {
 
 // loses is a look that takes as long as somebody else has the processor for, though nobody ceded it.
 func (r *reader) loses(slice time.Duration) {
-	r.Pause(r.now)
+	r.NextPause(r.now)
 	r.now = r.now.Add(time.Microsecond)
-	r.Pause(r.now)
+	r.NextPause(r.now)
 	r.now = r.now.Add(slice)
-	r.Pause(r.now)
+	r.NextPause(r.now)
 	r.comes()
 }
 
@@ -306,18 +306,18 @@ func TestLooksForLongerWhereASliceWasLost(t *testing.T) {
 	r.usual(200)
 	r.loses(slice)
 	lost := r.now
-	late, patience := slice/latePart, slice/patiencePart
+	late, patience := slice/lateSliceDivisor, slice/spinSliceDivisor
 	want := fmt.Sprintf("%[1]v at 0s, %[2]v at %[5]v, %[3]v at %[6]v, %[1]v at %[7]v, %[3]v at %[8]v, %[1]v at %[9]v, %[4]v at %[10]v, ",
 		rawio.Yield, rawio.Sleep, rawio.Cede, rawio.Park, late, late+time.Microsecond, late+2*time.Microsecond, 2*late+2*time.Microsecond, 2*late+3*time.Microsecond, patience)
 	if got := r.pauses(time.Millisecond, 0); got != want {
 		t.Errorf("behind a slice of %v: %s\nwanted %s", slice, got, want)
 	}
-	r.now = lost.Add(contestedFor)
+	r.now = lost.Add(contestedTime)
 	r.comes()
 	r.usual(200)
 	want = fmt.Sprintf("%v at 122µs, ", rawio.Park)
 	if got := r.pauses(time.Millisecond, 0); !strings.HasSuffix(got, want) {
-		t.Errorf("%v later: %s\nwanted %s", contestedFor, got, want)
+		t.Errorf("%v later: %s\nwanted %s", contestedTime, got, want)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestWhatOthersTakeIsNotUsual(t *testing.T) {
 		_, at, ceded := strings.Cut(said, late)
 		d, err := time.ParseDuration(strings.SplitN(at, ",", 2)[0])
 		if !ceded || err != nil || d > 40*time.Microsecond {
-			t.Fatalf("for a packet that comes after 90 microseconds, as half do: %s, %v is usual", said, r.cession.usual)
+			t.Fatalf("for a packet that comes after 90 microseconds, as half do: %s, %v is usual", said, r.yieldPolicy.usualWait)
 		}
 		r.comes()
 	}

@@ -23,6 +23,6 @@ func TestTheNumberOfTheProcessor(t *testing.T) {
 		var one unix.CPUSet
 		one.Set(cpu)
 		must.OK(t, unix.SchedSetaffinity(0, &one))
-		check.Equal(t, "processor", processor(), cpu)
+		check.Equal(t, "processor", currentProcessor(), cpu)
 	}
 }

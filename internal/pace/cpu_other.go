@@ -4,8 +4,8 @@ package pace
 
 import "runtime"
 
-// Cede lets other goroutines go first, and so perhaps other threads of the host.
-func Cede() { runtime.Gosched() }
+// YieldCPU lets other goroutines go first, and so perhaps other threads of the host.
+func YieldCPU() { runtime.Gosched() }
 
-// processor returns the number of the one that this runs on, which is not known.
-func processor() int { return 0 }
+// currentProcessor returns the number of the one that this runs on, which is not known.
+func currentProcessor() int { return 0 }

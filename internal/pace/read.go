@@ -7,43 +7,43 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-var start = time.Now()
+var clockStart = time.Now()
 
 // Now is the clock of a Pace that has no other.
-func Now() rawio.Time { return rawio.Time(time.Since(start)) }
+func Now() rawio.Time { return rawio.Time(time.Since(clockStart)) }
 
-// errRoom is what a read without room returns: it would never end.
-var errRoom = errors.New("ReadBatch needs room for a packet")
+// errNoRoom is what a read without room returns: it would never end.
+var errNoRoom = errors.New("ReadBatch needs room for a packet")
 
-// Next waits for packets at a link that leaves it to its reader how.
-func (p *Pace) Next(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
-	for lets := p.lets(); ; lets = false {
+// NextBatch waits for packets at a link that leaves it to its reader how.
+func (p *Policy) NextBatch(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
+	for lets := p.pausesFirst(); ; lets = false {
 		if !lets {
-			n = w.PollBatch(p.Room(pkts))
-			p.looked(n)
+			n = w.PollBatch(p.LimitRoom(pkts))
+			p.recordLook(n)
 			if n > 0 {
 				return n, nil
 			}
 		}
-		if err = w.Wait(p.Pause(p.clock())); err != nil {
+		if err = w.Wait(p.NextPause(p.clock())); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// Read is ReadBatch of such a link, for who does not tell the Pace what becomes of the packets.
-func (p *Pace) Read(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
+// ReadPaced is ReadBatch of such a link, for who does not tell the Pace what becomes of the packets.
+func (p *Policy) ReadPaced(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
 	if len(pkts) == 0 {
-		return 0, errRoom
+		return 0, errNoRoom
 	}
-	if n, err = p.Next(w, pkts); err != nil {
+	if n, err = p.NextBatch(w, pkts); err != nil {
 		return 0, err
 	}
-	p.Arrived(p.clock(), n)
+	p.RecordArrival(p.clock(), n)
 	octets := 0
 	for i := range pkts[:n] {
 		octets += len(pkts[i].Data)
 	}
-	p.Handled(n, octets, 0, false)
+	p.RecordHandled(n, octets, 0, false)
 	return n, nil
 }

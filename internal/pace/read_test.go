@@ -22,7 +22,7 @@ type waiter struct {
 
 const poll rawio.Pause = 99
 
-func (w *waiter) Polling() time.Duration { return w.r.poll }
+func (w *waiter) Polling() time.Duration { return w.r.pollTime }
 
 func (w *waiter) PollBatch([]rawio.Packet) int {
 	w.did = append(w.did, poll)
@@ -45,7 +45,7 @@ func (w *waiter) Wait(p rawio.Pause) error {
 func (r *reader) next(n, waits int) ([]rawio.Pause, error) {
 	w := &waiter{r: r, comes: n, waits: waits}
 	r.clock = func() rawio.Time { return r.now }
-	_, err := r.Next(w, make([]rawio.Packet, 8))
+	_, err := r.NextBatch(w, make([]rawio.Packet, 8))
 	return w.did, err
 }
 
@@ -64,8 +64,8 @@ func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 			for range 1001 {
 				r.one(l)
 			}
-			lets := told == 0 && l.every == 1 && (l.state == Single || l.state == Many)
-			r.behind = bet{}
+			lets := told == 0 && l.every == 1 && (l.state == PingPong || l.state == Concurrent)
+			r.lookPredictor = predictor{}
 			did, err := r.next(1, 0)
 			last := len(did) - 1
 			check.That(t, err == nil && did[last] == poll && (len(did) == 2 && (did[0] == rawio.Yield || did[0] == rawio.Cede)) == lets && (last == 0) == !lets,
@@ -85,7 +85,7 @@ func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 func TestReaderLooksFirstWhereAnotherFollows(t *testing.T) {
 	r := newReader(0)
 	looks := func(found func(i int) bool) (n int) {
-		for i := range 10 * betEvery {
+		for i := range 10 * retryEvery {
 			r.one(loads[0])
 			at := 0
 			if found(i) {
@@ -104,13 +104,13 @@ func TestReaderLooksFirstWhereAnotherFollows(t *testing.T) {
 		looks(never)
 		check.Equal(t, "looks first where none follows", looks(never), 10)
 		looks(always)
-		check.Equal(t, "where one always does", looks(always), 10*betEvery)
-		check.Equal(t, "where every third does", looks(third), 10*betEvery)
+		check.Equal(t, "where one always does", looks(always), 10*retryEvery)
+		check.Equal(t, "where every third does", looks(third), 10*retryEvery)
 	}
 	looks(never)
 	looks(third)
 	looks(third)
-	check.Equal(t, "where every third does, and none did", looks(third), 10*betEvery)
+	check.Equal(t, "where every third does, and none did", looks(third), 10*retryEvery)
 }
 
 // Where the processor time runs out, those that a packet has woken go on first all the same, and then it is looked whether there is anything.
@@ -120,7 +120,7 @@ func TestReaderWithAQuotaLooksBeforeItSleeps(t *testing.T) {
 		for range 1001 {
 			r.one(l)
 		}
-		r.curb.asked, r.curb.until = r.now, r.now.Add(curbFor)
+		r.quotaGuard.checkedAt, r.quotaGuard.endsAt = r.now, r.now.Add(quotaGuardTime)
 		did, _ := r.next(0, 3)
 		check.That(t, looked(did), "%s: sleeps before it has looked: %v", l.name, did)
 	}

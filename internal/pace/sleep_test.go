@@ -12,8 +12,8 @@ import (
 // share is a ping-pong of two ends that share one processor, for d: the other answers in five microseconds of it. It counts the waits that have slept, and those that have ceded first.
 func (r *reader) share(d time.Duration) (slept, ceded int) {
 	for end := r.now.Add(d); r.now.Before(end); r.comes() {
-		p := r.Pause(r.now)
-		for ; p != rawio.Cede && p != rawio.Sleep && p != rawio.Park; p = r.Pause(r.now) {
+		p := r.NextPause(r.now)
+		for ; p != rawio.Cede && p != rawio.Sleep && p != rawio.Park; p = r.NextPause(r.now) {
 			r.now = r.now.Add(time.Microsecond)
 		}
 		r.now = r.now.Add(5 * time.Microsecond)
@@ -28,8 +28,8 @@ func (r *reader) share(d time.Duration) (slept, ceded int) {
 
 // apart is a wait for a packet from another processor, which comes after answers, and says whether it has slept: then a wake-up comes on top.
 func (r *reader) apart(answers time.Duration) (slept bool) {
-	for !slept && (r.empty == rawio.Never || r.now.Sub(r.empty) < answers) {
-		if slept = r.Pause(r.now) == rawio.Sleep; slept {
+	for !slept && (r.emptyAt == rawio.Never || r.now.Sub(r.emptyAt) < answers) {
+		if slept = r.NextPause(r.now) == rawio.Sleep; slept {
 			r.now = r.now.Add(answers + testWake)
 		}
 		r.now = r.now.Add(time.Microsecond)
@@ -42,7 +42,7 @@ func (r *reader) apart(answers time.Duration) (slept bool) {
 func shares() *reader {
 	r := newReader(0)
 	r.usual(200)
-	r.share(2 * cedesFor)
+	r.share(2 * yieldTimeBeforeSleep)
 	return r
 }
 
@@ -50,12 +50,12 @@ func shares() *reader {
 func TestSleepsWhereBothEndsShareAProcessor(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
-	slept, _ := r.share(cedesFor)
+	slept, _ := r.share(yieldTimeBeforeSleep)
 	check.Equal(t, "slept before", slept, 0)
 	r.share(time.Millisecond)
 	slept, ceded := r.share(10 * time.Millisecond)
 	if ceded == 0 || slept < 30*ceded || slept > 32*ceded {
-		t.Errorf("slept in %d waits and ceded in %d, wanted one of %d", slept, ceded, helpsTry)
+		t.Errorf("slept in %d waits and ceded in %d, wanted one of %d", slept, ceded, minTrialEvery)
 	}
 }
 
@@ -87,13 +87,13 @@ func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
 	for _, answers := range []time.Duration{4 * time.Microsecond, 10 * time.Microsecond} { // right behind a cede, which seems to bring it, and later
 		r := shares()
 		slept := 0
-		for range 2 * helpsTry {
+		for range 2 * minTrialEvery {
 			if r.apart(answers) {
 				slept++
 			}
 		}
-		if slept > helpsTry || r.cession.first() {
-			t.Errorf("with a peer on another processor, and packets after %v, slept in %d of %d waits, helps %d", answers, slept, 2*helpsTry, r.cession.helps)
+		if slept > minTrialEvery || r.yieldPolicy.yieldsFirst() {
+			t.Errorf("with a peer on another processor, and packets after %v, slept in %d of %d waits, helps %d", answers, slept, 2*minTrialEvery, r.yieldPolicy.yieldScore)
 		}
 	}
 }
@@ -101,15 +101,15 @@ func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
 // A packet that comes while others have the processor, though nobody has ceded it, does not say that the ends have come apart: the other end may have been woken here.
 func TestPacketsThatComeMeanwhileSayNothing(t *testing.T) {
 	r := shares()
-	usual := r.cession.usual
+	usual := r.yieldPolicy.usualWait
 	for range 100 {
-		r.Pause(r.now)
+		r.NextPause(r.now)
 		r.now = r.now.Add(30 * time.Microsecond)
 		r.comes()
 	}
 	slept, _ := r.share(time.Millisecond)
 	check.That(t, slept > 0, "it does not sleep any more")
-	check.Equal(t, "usual", r.cession.usual, usual)
+	check.Equal(t, "usual", r.yieldPolicy.usualWait, usual)
 }
 
 // Somebody who computes, and takes the processor for a slice now and then, has it from those who look as well: who sleeps is back as soon as his packet comes.
@@ -117,7 +117,7 @@ func TestSleepsWhereSomebodyTakesTheProcessor(t *testing.T) {
 	r := shares()
 	for range 100 {
 		r.both(1, 3*time.Millisecond)
-		slept, _ := r.share(cedesFor / 2)
+		slept, _ := r.share(yieldTimeBeforeSleep / 2)
 		if slept == 0 {
 			t.Fatal("it does not sleep any more")
 		}
@@ -129,7 +129,7 @@ func TestSleepsAtOnceWhereASliceWasLost(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
 	r.loses(3 * time.Millisecond)
-	r.both(helpsEnough, 5*time.Microsecond)
+	r.both(yieldScoreNeeded, 5*time.Microsecond)
 	slept, ceded := r.share(time.Millisecond)
 	check.That(t, slept > 30*ceded, "it slept in %d waits and ceded in %d", slept, ceded)
 }
@@ -137,13 +137,13 @@ func TestSleepsAtOnceWhereASliceWasLost(t *testing.T) {
 // naps is a wait in which nothing comes until the reader sleeps, and then after d. It says whether he looked for as long as is due where a slice was lost.
 func (r *reader) naps(slice, d time.Duration) bool {
 	begin := r.now
-	for r.Pause(r.now) == rawio.Yield {
+	for r.NextPause(r.now) == rawio.Yield {
 		r.now = r.now.Add(time.Microsecond)
 	}
 	looked := r.now.Sub(begin)
 	r.now = r.now.Add(d)
 	r.comes()
-	return r.cession.at == rawio.Never && looked >= slice/latePart
+	return r.yieldPolicy.yieldedAt == rawio.Never && looked >= slice/lateSliceDivisor
 }
 
 // Who cedes where others have had a processor for a slice loses the rest of his own. So a reader whose packet is late there sleeps. Where that brings it at once, both ends have this processor, and
@@ -157,7 +157,7 @@ func TestSleepsForALatePacketWhereASliceWasLost(t *testing.T) {
 		{[]time.Duration{at, at, at}, 3},
 		{[]time.Duration{at, at, at, later}, 2},
 		{[]time.Duration{later, later, at}, 1},
-		{[]time.Duration{at, at, at, at, at, at, at, at}, helpsEnough},
+		{[]time.Duration{at, at, at, at, at, at, at, at}, yieldScoreNeeded},
 	} {
 		r := newReader(0)
 		r.usual(200)
@@ -165,7 +165,7 @@ func TestSleepsForALatePacketWhereASliceWasLost(t *testing.T) {
 		for _, d := range test.waits {
 			check.That(t, r.naps(slice, d), "in waits for packets that are there after %v it looked for less long, or ceded", test.waits)
 		}
-		check.Equal(t, fmt.Sprint("helps after ", test.waits), r.cession.helps, test.helps)
+		check.Equal(t, fmt.Sprint("helps after ", test.waits), r.yieldPolicy.yieldScore, test.helps)
 	}
 }
 
@@ -183,17 +183,17 @@ func TestCedesForALatePacketWithOnePlaceForGoroutines(t *testing.T) {
 func TestTriesWithoutCedingWhereThatIsDear(t *testing.T) {
 	const slice = 3 * time.Millisecond
 	r := shares()
-	for r.cession.waits+1 < helpsTry {
+	for r.yieldPolicy.waitsSinceTrial+1 < minTrialEvery {
 		r.share(time.Microsecond)
 	}
 	r.both(1, slice)
 	slept, ceded := r.share(2 * slice) // it is dear for longer
 	check.Equal(t, "ceded", ceded, 0)
-	if tries := (2*slice - time.Duration(slept)*5*time.Microsecond) / (slice / latePart); tries < 20 || tries > 26 {
-		t.Errorf("it slept in %d waits, and tried about %d times, wanted one in %d", slept, tries, helpsTry)
+	if tries := (2*slice - time.Duration(slept)*5*time.Microsecond) / (slice / lateSliceDivisor); tries < 20 || tries > 26 {
+		t.Errorf("it slept in %d waits, and tried about %d times, wanted one in %d", slept, tries, minTrialEvery)
 	}
-	for range 2 * helpsTry {
+	for range 2 * minTrialEvery {
 		r.apart(10 * time.Microsecond)
 	}
-	check.That(t, !r.cession.first(), "with a peer on another processor ceding helps, by %d", r.cession.helps)
+	check.That(t, !r.yieldPolicy.yieldsFirst(), "with a peer on another processor ceding helps, by %d", r.yieldPolicy.yieldScore)
 }

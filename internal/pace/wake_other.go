@@ -4,4 +4,4 @@ package pace
 
 import "time"
 
-func measure() time.Duration { return 0 }
+func measureWake() time.Duration { return 0 }

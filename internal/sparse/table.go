@@ -10,9 +10,9 @@ const PageLen = 64
 // Table has a T for each number, zero at first. The zero Table is empty. That of number 0 lies in the table: who uses one
 // stream only uses that.
 type Table[T any] struct {
-	dir  []*[PageLen]T
-	held int32
-	zero T
+	pages      []*[PageLen]T
+	heldOctets int32
+	zero       T
 }
 
 // At returns the T of a number, nil where neither it nor a near one was used, which is never so for 0.
@@ -20,8 +20,8 @@ func (t *Table[T]) At(n uint16) *T {
 	if n == 0 {
 		return &t.zero
 	}
-	if p := int(n / PageLen); p < len(t.dir) && t.dir[p] != nil {
-		return &t.dir[p][n%PageLen]
+	if p := int(n / PageLen); p < len(t.pages) && t.pages[p] != nil {
+		return &t.pages[p][n%PageLen]
 	}
 	return nil
 }
@@ -31,32 +31,32 @@ func (t *Table[T]) Use(n uint16) *T {
 	if x := t.At(n); x != nil { // without a call
 		return x
 	}
-	return t.add(n)
+	return t.addPage(n)
 }
 
-// add makes room for a number that has none.
-func (t *Table[T]) add(n uint16) *T {
+// addPage makes room for a number that has none.
+func (t *Table[T]) addPage(n uint16) *T {
 	p := int(n / PageLen)
-	if p >= len(t.dir) {
-		dir := make([]*[PageLen]T, min(max(2*len(t.dir), p+1), 1<<16/PageLen))
-		copy(dir, t.dir)
-		t.held += int32(unsafe.Sizeof(dir[0])) * int32(len(dir)-len(t.dir))
-		t.dir = dir
+	if p >= len(t.pages) {
+		dir := make([]*[PageLen]T, min(max(2*len(t.pages), p+1), 1<<16/PageLen))
+		copy(dir, t.pages)
+		t.heldOctets += int32(unsafe.Sizeof(dir[0])) * int32(len(dir)-len(t.pages))
+		t.pages = dir
 	}
-	t.dir[p] = new([PageLen]T)
-	t.held += int32(unsafe.Sizeof(*t.dir[p]))
-	return &t.dir[p][n%PageLen]
+	t.pages[p] = new([PageLen]T)
+	t.heldOctets += int32(unsafe.Sizeof(*t.pages[p]))
+	return &t.pages[p][n%PageLen]
 }
 
-// Page returns the first number of the page of n.
-func Page(n uint16) uint16 { return n / PageLen * PageLen }
+// PageStart returns the first number of the page of n.
+func PageStart(n uint16) uint16 { return n / PageLen * PageLen }
 
 // All goes through what is there, in the order of numbers.
 func (t *Table[T]) All(yield func(uint16, *T) bool) {
 	if !yield(0, &t.zero) {
 		return
 	}
-	for p, page := range t.dir {
+	for p, page := range t.pages {
 		for i := 0; page != nil && i < PageLen; i++ {
 			if p+i > 0 && !yield(uint16(p*PageLen+i), &page[i]) {
 				return
@@ -66,4 +66,4 @@ func (t *Table[T]) All(yield func(uint16, *T) bool) {
 }
 
 // Held returns the octets of memory behind the table.
-func (t *Table[T]) Held() int { return int(t.held) }
+func (t *Table[T]) Held() int { return int(t.heldOctets) }

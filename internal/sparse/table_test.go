@@ -14,8 +14,8 @@ func TestTableTakesMemoryForWhatIsUsedOnly(t *testing.T) {
 	check := func(what string, want int) {
 		t.Helper()
 		check.Equal(t, what+": octets", x.Held(), want)
-		walk := int(unsafe.Sizeof(x.dir[0])) * cap(x.dir)
-		for _, p := range x.dir {
+		walk := int(unsafe.Sizeof(x.pages[0])) * cap(x.pages)
+		for _, p := range x.pages {
 			if p != nil {
 				walk += page
 			}

@@ -16,15 +16,15 @@ var (
 // Figures are the plots of lines.
 func Figures(lines []Line, rate Unit) []chart.Figure {
 	list := []chart.Figure{
-		{Title: "Throughput", Note: "Sent counts whole packets, repeated ones too. Received counts user data once.", YLabel: rate.Name, Series: throughput(lines, rate)},
-		sized(lines, "Congestion window", "What a sender may have under way (cwnd), and what it has (in flight).",
+		{Title: "Throughput", Note: "Sent counts whole packets, repeated ones too. Received counts user data once.", YLabel: rate.Name, Series: throughputSeries(lines, rate)},
+		octetFigure(lines, "Congestion window", "What a sender may have under way (cwnd), and what it has (in flight).",
 			curve{"cwnd", func(p *Point) uint64 { return p.Cwnd }}, curve{"in flight", func(p *Point) uint64 { return p.Flight }}),
-		{Title: "Round trip time", Note: "Smoothed, of the path that data goes by (SRTT).", YLabel: "ms", Series: measured(series(lines, "", func(p *Point) float64 { return p.RTT }))},
-		sized(lines, "Receive window", "What the receiver at the other end still takes (rwnd), as the sender knows it.",
+		{Title: "Round trip time", Note: "Smoothed, of the path that data goes by (SRTT).", YLabel: "ms", Series: trimUnmeasured(makeSeries(lines, "", func(p *Point) float64 { return p.RTT }))},
+		octetFigure(lines, "Receive window", "What the receiver at the other end still takes (rwnd), as the sender knows it.",
 			curve{"", func(p *Point) uint64 { return p.Rwnd }}),
-		sized(lines, "Queues", "User data that waits to be sent, and that has come and waits to be taken. RDMA hands data on at the moment it is sent, and places what comes at once.",
+		octetFigure(lines, "Queues", "User data that waits to be sent, and that has come and waits to be taken. RDMA hands data on at the moment it is sent, and places what comes at once.",
 			curve{"to send", func(p *Point) uint64 { return p.Queue }}, curve{"to take", func(p *Point) uint64 { return p.Buffered }}),
-		{Title: "Retransmissions", Note: "DATA chunks sent again, since the beginning.", YLabel: "chunks", Series: series(lines, "", func(p *Point) float64 { return float64(p.Retransmits) })},
+		{Title: "Retransmissions", Note: "DATA chunks sent again, since the beginning.", YLabel: "chunks", Series: makeSeries(lines, "", func(p *Point) float64 { return float64(p.Retransmits) })},
 	}
 	for i := range list {
 		list[i].XLabel = "seconds"
@@ -34,17 +34,17 @@ func Figures(lines []Line, rate Unit) []chart.Figure {
 
 // curve is one thing to show of each line.
 type curve struct {
-	name string
-	of   func(*Point) uint64
+	name    string
+	valueOf func(*Point) uint64
 }
 
-// sized is a plot of octets, in a unit that fits.
-func sized(lines []Line, title, note string, curves ...curve) chart.Figure {
+// octetFigure is a plot of octets, in a unit that fits.
+func octetFigure(lines []Line, title, note string, curves ...curve) chart.Figure {
 	var most uint64
 	for _, l := range lines {
 		for i := range l.Points {
 			for _, c := range curves {
-				most = max(most, c.of(&l.Points[i]))
+				most = max(most, c.valueOf(&l.Points[i]))
 			}
 		}
 	}
@@ -59,15 +59,15 @@ func sized(lines []Line, title, note string, curves ...curve) chart.Figure {
 		f.YLabel = "bytes"
 	}
 	for _, c := range curves {
-		f.Series = append(f.Series, series(lines, c.name, func(p *Point) float64 { return float64(c.of(p)) / of })...)
+		f.Series = append(f.Series, makeSeries(lines, c.name, func(p *Point) float64 { return float64(c.valueOf(p)) / of })...)
 	}
 	return f
 }
 
-// series is one curve for each line.
-func series(lines []Line, what string, of func(*Point) float64) (list []chart.Series) {
+// makeSeries is one curve for each line.
+func makeSeries(lines []Line, what string, of func(*Point) float64) (list []chart.Series) {
 	for _, l := range lines {
-		s := chart.Series{Name: named(l.Name, what)}
+		s := chart.Series{Name: seriesName(l.Name, what)}
 		for i := range l.Points {
 			s.X, s.Y = append(s.X, l.Points[i].At), append(s.Y, of(&l.Points[i]))
 		}
@@ -76,8 +76,8 @@ func series(lines []Line, what string, of func(*Point) float64) (list []chart.Se
 	return list
 }
 
-// measured leaves out the time before there is a figure.
-func measured(list []chart.Series) []chart.Series {
+// trimUnmeasured leaves out the time before there is a figure.
+func trimUnmeasured(list []chart.Series) []chart.Series {
 	for i := range list {
 		s := &list[i]
 		for len(s.Y) > 0 && s.Y[0] == 0 {
@@ -87,18 +87,18 @@ func measured(list []chart.Series) []chart.Series {
 	return list
 }
 
-func named(line, what string) string {
+func seriesName(line, what string) string {
 	if what == "" {
 		return line
 	}
 	return line + ", " + what
 }
 
-// slices is how many parts of a line throughput is shown of: fewer than it has points, as each should have seen some packets.
-const slices = 50
+// throughputParts is how many parts of a line throughput is shown of: fewer than it has points, as each should have seen some packets.
+const throughputParts = 50
 
-// throughput is what went out and came in. A direction in which hardly anything goes, but acknowledgements, is not shown.
-func throughput(lines []Line, rate Unit) (list []chart.Series) {
+// throughputSeries is what went out and came in. A direction in which hardly anything goes, but acknowledgements, is not shown.
+func throughputSeries(lines []Line, rate Unit) (list []chart.Series) {
 	var most uint64
 	for _, l := range lines {
 		if n := len(l.Points); n > 0 {
@@ -107,18 +107,18 @@ func throughput(lines []Line, rate Unit) (list []chart.Series) {
 	}
 	for _, l := range lines {
 		for _, c := range []curve{{"sent", func(p *Point) uint64 { return p.Out }}, {"received", func(p *Point) uint64 { return p.In }}} {
-			if n := len(l.Points); n > 1 && c.of(&l.Points[n-1]) >= most/50 {
-				list = append(list, chart.Series{Name: named(l.Name, c.name)})
-				list[len(list)-1].X, list[len(list)-1].Y = slope(l.Points, c.of, rate)
+			if n := len(l.Points); n > 1 && c.valueOf(&l.Points[n-1]) >= most/50 {
+				list = append(list, chart.Series{Name: seriesName(l.Name, c.name)})
+				list[len(list)-1].X, list[len(list)-1].Y = growthRate(l.Points, c.valueOf, rate)
 			}
 		}
 	}
 	return list
 }
 
-// slope is how fast a count grows.
-func slope(points []Point, of func(*Point) uint64, rate Unit) (x, y []float64) {
-	least := points[len(points)-1].At / slices
+// growthRate is how fast a count grows.
+func growthRate(points []Point, of func(*Point) uint64, rate Unit) (x, y []float64) {
+	least := points[len(points)-1].At / throughputParts
 	last := &points[0]
 	for i := range points[1:] {
 		p := &points[i+1]

@@ -30,17 +30,17 @@ type Point struct {
 func (p *Point) Add(s *assoc.Stats, path *assoc.PathStats) {
 	p.Out += s.OctetsOut
 	p.In += s.DataOctetsIn
-	p.Cwnd += octets(path.Cwnd)
-	p.Flight += octets(s.Outstanding)
-	p.Rwnd += octets(s.PeerWindow)
-	p.Window += octets(s.RecvWindow)
-	p.Queue += octets(s.Queued)
-	p.Buffered += octets(s.Buffered)
+	p.Cwnd += clampOctets(path.Cwnd)
+	p.Flight += clampOctets(s.Outstanding)
+	p.Rwnd += clampOctets(s.PeerWindow)
+	p.Window += clampOctets(s.RecvWindow)
+	p.Queue += clampOctets(s.Queued)
+	p.Buffered += clampOctets(s.Buffered)
 	p.RTT = max(p.RTT, math.Round(path.SRTT.Seconds()*1e6)/1e3)
 	p.Retransmits += s.Retransmits
 }
 
-func octets(n int) uint64 { return uint64(max(n, 0)) }
+func clampOctets(n int) uint64 { return uint64(max(n, 0)) }
 
 // Line is the life of an association, or of all of one side.
 type Line struct {
@@ -53,11 +53,11 @@ const maxPoints = 400
 
 // Bounds of what a Line of a peer may have, so that every plot of it can be drawn.
 const (
-	maxAt    = 10 * 365 * 24 * 3600 // seconds
-	maxCount = 1 << 53
+	maxSeconds = 10 * 365 * 24 * 3600 // seconds
+	maxCount   = 1 << 53
 )
 
-var errLine = errors.New("the figures of the peer make no sense")
+var errBadLine = errors.New("the figures of the peer make no sense")
 
 // UnmarshalJSON takes the line of a peer, which may say anything.
 func (l *Line) UnmarshalJSON(b []byte) error {
@@ -66,66 +66,66 @@ func (l *Line) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	if len(l.Points) > maxPoints {
-		return errLine
+		return errBadLine
 	}
 	last := -1.0
 	for i := range l.Points {
 		p := &l.Points[i]
-		p.At = micro(p.At)
+		p.At = roundMicros(p.At)
 		most := max(p.Out, p.In, p.Cwnd, p.Flight, p.Rwnd, p.Window, p.Queue, p.Buffered, p.Retransmits)
-		if p.At <= last || p.At > maxAt || most > maxCount || p.RTT < 0 || p.RTT > maxAt*1e3 {
-			return errLine
+		if p.At <= last || p.At > maxSeconds || most > maxCount || p.RTT < 0 || p.RTT > maxSeconds*1e3 {
+			return errBadLine
 		}
 		last = p.At
 	}
 	return nil
 }
 
-func micro(s float64) float64 { return math.Round(s*1e6) / 1e6 }
+func roundMicros(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
 // Recorder takes points, and keeps those that show all the time since the first alike.
 type Recorder struct {
-	points []Point
-	gap    time.Duration // between two that are kept, at least
-	last   Point         // the latest, if it is not kept
-	left   bool
+	points    []Point
+	minGap    time.Duration // between two that are kept, at least
+	latest    Point         // the latest, if it is not kept
+	hasLatest bool
 }
 
 // Due returns how long until the next point is worth being taken.
-func (r *Recorder) Due() time.Duration { return max(r.gap, leastGap) }
+func (r *Recorder) Due() time.Duration { return max(r.minGap, firstGap) }
 
-// leastGap is the time between the first points.
-const leastGap = time.Millisecond
+// firstGap is the time between the first points.
+const firstGap = time.Millisecond
 
 // Add takes a point that is later than those before.
 func (r *Recorder) Add(p Point) {
-	p.At = micro(p.At)
-	if n := len(r.points); n > 0 && p.At < r.points[n-1].At+r.gap.Seconds() || n > 0 && p.At <= r.points[n-1].At {
-		r.last, r.left = p, true
+	p.At = roundMicros(p.At)
+	if n := len(r.points); n > 0 && p.At < r.points[n-1].At+r.minGap.Seconds() || n > 0 && p.At <= r.points[n-1].At {
+		r.latest, r.hasLatest = p, true
 		return
 	}
-	r.left = false
+	r.hasLatest = false
 	if len(r.points) < maxPoints-1 { // one place is for the last
 		r.points = append(r.points, p)
 		return
 	}
-	r.gap = 2 * r.Due()
+	r.minGap = 2 * r.Due()
 	kept := r.points[:1]
 	for _, q := range r.points[1:] {
-		if q.At >= kept[len(kept)-1].At+r.gap.Seconds() {
+		if q.At >= kept[len(kept)-1].At+r.minGap.Seconds() {
 			kept = append(kept, q)
 		}
 	}
 	if r.points = kept; len(kept) == maxPoints-1 { // points came far apart
-		r.gap *= 2
+		r.minGap *= 2
 	}
 	r.Add(p)
 }
 
 // Points returns what is kept, and the latest point.
 func (r *Recorder) Points() []Point {
-	if n := len(r.points); r.left && r.last.At > r.points[n-1].At {
-		return append(r.points[:n:n], r.last)
+	if n := len(r.points); r.hasLatest && r.latest.At > r.points[n-1].At {
+		return append(r.points[:n:n], r.latest)
 	}
 	return r.points
 }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	defaultQueue = 4096
-	smallBuf     = 2048     // octets: a short packet must not hold a buffer of the full MTU
-	idleOctets   = 32 << 20 // octets that a pool keeps for reuse at most
+	defaultQueueLen = 4096
+	smallBuf        = 2048     // octets: a short packet must not hold a buffer of the full MTU
+	maxIdleOctets   = 32 << 20 // octets that a pool keeps for reuse at most
 )
 
 // Options configure a pair. The zero value is ready to use.
@@ -32,19 +32,19 @@ type Options struct {
 // Link is one side of a pair. It implements rawio.Link, rawio.Addresser and rawio.PortBinder, and
 // all its methods are safe for concurrent use.
 type Link struct {
-	addrs []netip.AddrPort
-	limit int // octets of the longest SCTP packet
-	peer  *Link
-	pools *pools
+	addrs        []netip.AddrPort
+	maxPacketLen int // octets of the longest SCTP packet
+	peer         *Link
+	bufPools     *bufferPools
 
 	closed atomic.Bool // set under mu
 	drops  atomic.Uint64
 
-	mu    sync.Mutex
-	ready sync.Cond           // a packet came in, or the link closed
-	in    queue               // guarded by mu
-	intr  bool                // guarded by mu: the reader is to come back
-	ports map[uint16]struct{} // guarded by mu: SCTP ports in use
+	mu          sync.Mutex
+	readable    sync.Cond           // a packet came in, or the link closed
+	inbox       packetQueue         // guarded by mu
+	interrupted bool                // guarded by mu: the reader is to come back
+	ports       map[uint16]struct{} // guarded by mu: SCTP ports in use
 }
 
 var (
@@ -67,7 +67,7 @@ func Pair(o Options) (a, b *Link, err error) {
 		return nil, nil, &rawio.MTUError{MTU: o.MTU}
 	}
 	if o.Queue <= 0 {
-		o.Queue = defaultQueue
+		o.Queue = defaultQueueLen
 	}
 	if len(o.A) == 0 {
 		o.A = []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 1}), 0)}
@@ -89,15 +89,15 @@ func Pair(o Options) (a, b *Link, err error) {
 	return a, b, nil
 }
 
-func newLink(addrs []netip.AddrPort, limit, depth int, p *pools) *Link {
+func newLink(addrs []netip.AddrPort, limit, depth int, p *bufferPools) *Link {
 	l := &Link{
-		addrs: slices.Clone(addrs),
-		limit: limit,
-		pools: p,
-		in:    queue{max: depth},
-		ports: make(map[uint16]struct{}),
+		addrs:        slices.Clone(addrs),
+		maxPacketLen: limit,
+		bufPools:     p,
+		inbox:        packetQueue{maxCount: depth},
+		ports:        make(map[uint16]struct{}),
 	}
-	l.ready.L = &l.mu
+	l.readable.L = &l.mu
 	return l
 }
 
@@ -109,40 +109,40 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.idle() { // those go first who are about to send: who wakes a reader has it go on directly behind, with that one packet
+	if l.mustWait() { // those go first who are about to send: who wakes a reader has it go on directly behind, with that one packet
 		l.mu.Unlock()
 		runtime.Gosched()
 		l.mu.Lock()
 	}
-	for l.idle() {
-		l.ready.Wait()
+	for l.mustWait() {
+		l.readable.Wait()
 	}
 	switch {
 	case l.closed.Load():
 		return 0, net.ErrClosed
-	case l.in.n == 0:
-		l.intr = false
+	case l.inbox.count == 0:
+		l.interrupted = false
 		return 0, rawio.ErrInterrupted
 	}
-	return l.in.fill(pkts), nil
+	return l.inbox.popInto(pkts), nil
 }
 
-// idle says whether there is nothing that a reader does not wait for. Called with mu held.
-func (l *Link) idle() bool { return l.in.n == 0 && !l.closed.Load() && !l.intr }
+// mustWait says whether there is nothing that a reader does not wait for. Called with mu held.
+func (l *Link) mustWait() bool { return l.inbox.count == 0 && !l.closed.Load() && !l.interrupted }
 
 // PollBatch is ReadBatch, but where that would block it returns 0.
 func (l *Link) PollBatch(pkts []rawio.Packet) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.in.fill(pkts)
+	return l.inbox.popInto(pkts)
 }
 
 // Interrupt implements rawio.Interrupter.
 func (l *Link) Interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.intr = true
-	l.ready.Signal()
+	l.interrupted = true
+	l.readable.Signal()
 }
 
 // WriteBatch copies pkts to the other side. It never blocks: where the other side's queue is full or
@@ -151,33 +151,33 @@ func (l *Link) Interrupt() {
 // after Close.
 func (l *Link) WriteBatch(pkts []rawio.Packet) (n int, err error) {
 	for i := range pkts {
-		if err := l.send(&pkts[i]); err != nil {
+		if err := l.sendPacket(&pkts[i]); err != nil {
 			return i, err
 		}
 	}
 	return len(pkts), nil
 }
 
-func (l *Link) send(p *rawio.Packet) error {
+func (l *Link) sendPacket(p *rawio.Packet) error {
 	n := p.Len()
 	switch {
 	case l.closed.Load():
 		return net.ErrClosed
-	case n > l.limit:
+	case n > l.maxPacketLen:
 		return rawio.ErrTooLong
-	case !l.peer.has(p.Remote.Addr()):
+	case !l.peer.ownsAddr(p.Remote.Addr()):
 		return &net.AddrError{Err: "not an address of this mem link's other side", Addr: p.Remote.String()}
 	}
 	from := p.Local
 	if !from.IsValid() {
 		from = l.facing(p.Remote.Addr())
 	}
-	buf := l.pools.get(n)
+	buf := l.bufPools.get(n)
 	k := 0
 	for _, v := range p.Vec {
 		k += copy(buf.B[k:], v)
 	}
-	l.peer.receive(rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Remote, Remote: from, ECN: p.ECN, DSCP: p.DSCP, FlowLabel: p.FlowLabel})
+	l.peer.receivePacket(rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Remote, Remote: from, ECN: p.ECN, DSCP: p.DSCP, FlowLabel: p.FlowLabel})
 	return nil
 }
 
@@ -191,19 +191,19 @@ func (l *Link) facing(to netip.Addr) netip.AddrPort {
 	return l.addrs[0]
 }
 
-func (l *Link) receive(p rawio.Packet) {
+func (l *Link) receivePacket(p rawio.Packet) {
 	l.mu.Lock()
-	ok := !l.closed.Load() && l.in.push(p)
+	ok := !l.closed.Load() && l.inbox.push(p)
 	l.mu.Unlock()
 	if !ok {
 		l.drops.Add(1)
 		p.Release()
 		return
 	}
-	l.ready.Signal()
+	l.readable.Signal()
 }
 
-func (l *Link) has(a netip.Addr) bool {
+func (l *Link) ownsAddr(a netip.Addr) bool {
 	for _, ap := range l.addrs {
 		if ap.Addr() == a {
 			return true
@@ -217,10 +217,10 @@ func (l *Link) Drops() uint64 { return l.drops.Load() }
 
 // Outstanding returns how many receive buffers of the pair are queued or held by readers, so that a
 // test can find a leak.
-func (l *Link) Outstanding() int { return l.pools.outstanding() }
+func (l *Link) Outstanding() int { return l.bufPools.outstandingBufs() }
 
 // MTU returns the longest SCTP packet in octets. It is the same for all addresses.
-func (l *Link) MTU(local, remote netip.Addr) int { return l.limit }
+func (l *Link) MTU(local, remote netip.Addr) int { return l.maxPacketLen }
 
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
@@ -239,11 +239,11 @@ func (l *Link) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed.Store(true)
-	for l.in.n > 0 {
-		p := l.in.pop()
+	for l.inbox.count > 0 {
+		p := l.inbox.pop()
 		p.Release()
 	}
-	l.ready.Broadcast()
+	l.readable.Broadcast()
 	return nil
 }
 

@@ -230,14 +230,14 @@ func TestFullQueueDropsAndCounts(t *testing.T) {
 
 // The ring grows while its oldest packet is not at its start.
 func TestQueueKeepsOrderWhileItGrows(t *testing.T) {
-	q := queue{max: 1000}
+	q := packetQueue{maxCount: 1000}
 	next, want, most := 0, 0, 0
 	for round := range 40 {
 		for range 20 + round {
 			if q.push(rawio.Packet{MTU: next}) {
 				next++
 			}
-			most = max(most, q.n)
+			most = max(most, q.count)
 			must.That(t, len(q.ring) <= max(64, 2*most), "room for %d packets, of which there were %d", len(q.ring), most)
 		}
 		for range 17 {
@@ -245,7 +245,7 @@ func TestQueueKeepsOrderWhileItGrows(t *testing.T) {
 			want++
 		}
 	}
-	must.That(t, next-want == q.n && q.n == 40*20+39*40/2-40*17, "%d packets left of %d pushed and %d popped", q.n, next, want)
+	must.That(t, next-want == q.count && q.count == 40*20+39*40/2-40*17, "%d packets left of %d pushed and %d popped", q.count, next, want)
 }
 
 func TestCloseWakesAReader(t *testing.T) {
@@ -305,7 +305,7 @@ func TestBindPort(t *testing.T) {
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	a, b := newPair(t, Options{Queue: 2})
 	p := rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}
-	linktest.AtOnce(t, a, b, p, func() { a.Drops(); b.Drops(); a.Outstanding(); b.PollBatch(nil) })
+	linktest.CheckConcurrentUse(t, a, b, p, func() { a.Drops(); b.Drops(); a.Outstanding(); b.PollBatch(nil) })
 	check.Equal(t, "buffers held", a.Outstanding(), 0)
 }
 

@@ -18,14 +18,14 @@ import (
 // the inner link is not prompt (rawio.Prompter), nothing waits for its WriteBatch: what that has
 // taken is recorded when it returns, with the time at which it was called.
 type Link struct {
-	inner  rawio.Link
-	prompt bool     // inner is
-	file   *os.File // from Create, else nil
+	inner         rawio.Link
+	innerIsPrompt bool     // inner is
+	file          *os.File // from Create, else nil
 
-	mu   sync.Mutex
-	w    *Writer // guarded by mu
-	done bool    // guarded by mu: recording has failed or the link is closed
-	err  error   // guarded by mu: why recording failed
+	mu        sync.Mutex
+	writer    *Writer // guarded by mu
+	stopped   bool    // guarded by mu: recording has failed or the link is closed
+	recordErr error   // guarded by mu: why recording failed
 }
 
 var (
@@ -47,7 +47,7 @@ func New(inner rawio.Link, w io.Writer) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Link{inner: inner, prompt: rawio.PromptOf(inner), w: pw}, nil
+	return &Link{inner: inner, innerIsPrompt: rawio.PromptOf(inner), writer: pw}, nil
 }
 
 // Create is New with a file of its own, created or truncated, that Close closes.
@@ -66,104 +66,104 @@ func Create(inner rawio.Link, path string) (*Link, error) {
 
 // ReadBatch reads from the inner link and records what came.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
-	return shard{l, l.inner}.ReadBatch(pkts)
+	return shardTap{l, l.inner}.ReadBatch(pkts)
 }
 
 // PollBatch is ReadBatch for an inner link that is a rawio.Poller; where it is not, nothing has ever come.
-func (l *Link) PollBatch(pkts []rawio.Packet) int { return shard{l, l.inner}.PollBatch(pkts) }
+func (l *Link) PollBatch(pkts []rawio.Packet) int { return shardTap{l, l.inner}.PollBatch(pkts) }
 
 // Wait asks the inner link, where that is a rawio.Waiter: see its Features.
-func (l *Link) Wait(p rawio.Pause) error { return shard{l, l.inner}.Wait(p) }
+func (l *Link) Wait(p rawio.Pause) error { return shardTap{l, l.inner}.Wait(p) }
 
 // Polling asks the inner link, where that is a rawio.Waiter.
-func (l *Link) Polling() time.Duration { return shard{l, l.inner}.Polling() }
+func (l *Link) Polling() time.Duration { return shardTap{l, l.inner}.Polling() }
 
 // Shards returns the inner link's, and records what comes there too.
 func (l *Link) Shards() []rawio.Shard {
 	var out []rawio.Shard
 	for _, s := range rawio.ShardsOf(l.inner) {
-		out = append(out, shard{l, s})
+		out = append(out, shardTap{l, s})
 	}
 	return out
 }
 
-// shard is a queue of the inner link, or its own.
-type shard struct {
+// shardTap is a queue of the inner link, or its own.
+type shardTap struct {
 	tap   *Link
 	inner rawio.Shard
 }
 
-func (s shard) ReadBatch(pkts []rawio.Packet) (n int, err error) {
+func (s shardTap) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	n, err = s.inner.ReadBatch(pkts)
-	s.tap.received(pkts[:n])
+	s.tap.recordReceived(pkts[:n])
 	return n, err
 }
 
-func (s shard) PollBatch(pkts []rawio.Packet) int {
+func (s shardTap) PollBatch(pkts []rawio.Packet) int {
 	p, ok := s.inner.(rawio.Poller)
 	if !ok {
 		return 0
 	}
 	n := p.PollBatch(pkts)
-	s.tap.received(pkts[:n])
+	s.tap.recordReceived(pkts[:n])
 	return n
 }
 
-func (s shard) Wait(p rawio.Pause) error {
+func (s shardTap) Wait(p rawio.Pause) error {
 	if w, ok := s.inner.(rawio.Waiter); ok {
 		return w.Wait(p)
 	}
 	return nil
 }
 
-func (s shard) Polling() time.Duration {
+func (s shardTap) Polling() time.Duration {
 	if w, ok := s.inner.(rawio.Waiter); ok {
 		return w.Polling()
 	}
 	return 0
 }
 
-// received records what the inner link has read.
-func (l *Link) received(pkts []rawio.Packet) {
+// recordReceived records what the inner link has read.
+func (l *Link) recordReceived(pkts []rawio.Packet) {
 	at := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := 0; i < len(pkts) && !l.done; i++ {
-		l.note(l.w.Received(at, &pkts[i]))
+	for i := 0; i < len(pkts) && !l.stopped; i++ {
+		l.stopOnError(l.writer.Received(at, &pkts[i]))
 	}
 }
 
 // WriteBatch writes to the inner link and records what it took. Where the inner link chooses the
 // source address, the record shows its first address of the right family.
 func (l *Link) WriteBatch(pkts []rawio.Packet) (n int, err error) {
-	if l.prompt {
+	if l.innerIsPrompt {
 		l.mu.Lock()
 	}
 	at := time.Now()
 	n, err = l.inner.WriteBatch(pkts)
-	if !l.prompt {
+	if !l.innerIsPrompt {
 		l.mu.Lock()
 	}
 	defer l.mu.Unlock()
-	for i := 0; i < n && !l.done; i++ {
+	for i := 0; i < n && !l.stopped; i++ {
 		p := pkts[i]
 		if !p.Local.IsValid() {
-			p.Local = l.source(p.Remote.Addr())
+			p.Local = l.sourceFor(p.Remote.Addr())
 		}
-		l.note(l.w.Sent(at, &p))
+		l.stopOnError(l.writer.Sent(at, &p))
 	}
 	return n, err
 }
 
 // Prompt implements rawio.Prompter where the inner link does.
 func (l *Link) Prompt() rawio.Link {
-	if l.prompt {
+	if l.innerIsPrompt {
 		return l
 	}
 	return nil
 }
 
-func (l *Link) source(remote netip.Addr) netip.AddrPort {
+func (l *Link) sourceFor(remote netip.Addr) netip.AddrPort {
 	for _, ap := range l.LocalAddrs() {
 		if ap.Addr().Unmap().BitLen() == remote.Unmap().BitLen() {
 			return ap
@@ -233,14 +233,14 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 func (l *Link) Skipped() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.w.Skipped()
+	return l.writer.Skipped()
 }
 
 // Flush completes the record so far. It returns the error that ended the recording, if one did.
 func (l *Link) Flush() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.flush()
+	return l.flushRecord()
 }
 
 // Close closes the inner link and completes the record. Its error joins those of the inner link and
@@ -249,12 +249,12 @@ func (l *Link) Close() error {
 	err := l.inner.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err = errors.Join(err, l.flush())
-	l.done = true
+	err = errors.Join(err, l.flushRecord())
+	l.stopped = true
 	if l.file != nil {
 		closed := l.file.Close()
-		if l.err == nil {
-			l.err = closed
+		if l.recordErr == nil {
+			l.recordErr = closed
 		}
 		err = errors.Join(err, closed)
 		l.file = nil
@@ -262,16 +262,16 @@ func (l *Link) Close() error {
 	return err
 }
 
-func (l *Link) flush() error {
-	if !l.done {
-		l.note(l.w.Flush())
+func (l *Link) flushRecord() error {
+	if !l.stopped {
+		l.stopOnError(l.writer.Flush())
 	}
-	return l.err
+	return l.recordErr
 }
 
-// note ends the recording with its first error.
-func (l *Link) note(err error) {
+// stopOnError ends the recording with its first error.
+func (l *Link) stopOnError(err error) {
 	if err != nil {
-		l.err, l.done = err, true
+		l.recordErr, l.stopped = err, true
 	}
 }

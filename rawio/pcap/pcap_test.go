@@ -22,7 +22,7 @@ import (
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	tap := must.Get(Create(a, filepath.Join(t.TempDir(), "file")))(t)
-	linktest.AtOnce(t, tap, b, rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}, func() { tap.Skipped(); tap.Flush(); tap.PollBatch(nil) })
+	linktest.CheckConcurrentUse(t, tap, b, rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}, func() { tap.Skipped(); tap.Flush(); tap.PollBatch(nil) })
 }
 
 func octets(n int) []byte {
@@ -68,8 +68,8 @@ func TestWriterReadsBack(t *testing.T) {
 			recs := pcaptest.Read(t, &file)
 			must.That(t, len(recs) == 2 && w.Skipped() == 0, "%d records, %d skipped", len(recs), w.Skipped())
 			for i, want := range []pcaptest.Record{
-				{Intf: sent, At: t1, Src: local, Dst: remote, UDP: local.Port() != 0, ECN: 2, SCTP: data},
-				{Intf: received, At: t2, Src: remote, Dst: local, UDP: local.Port() != 0, ECN: 3, SCTP: data},
+				{Intf: interfaceSent, At: t1, Src: local, Dst: remote, UDP: local.Port() != 0, ECN: 2, SCTP: data},
+				{Intf: interfaceReceived, At: t2, Src: remote, Dst: local, UDP: local.Port() != 0, ECN: 3, SCTP: data},
 			} {
 				got := recs[i]
 				check.That(t, got.Intf == want.Intf && got.At.Equal(want.At) && got.Src == want.Src && got.Dst == want.Dst &&
@@ -114,9 +114,9 @@ func TestUDPChecksumIsNeverZero(t *testing.T) {
 	p := rawio.Packet{Data: make([]byte, 12), Local: a, Remote: b}
 	must.OK(t, w.Received(time.Unix(0, 0), &p))
 	// With the first checksum as two octets of payload, the sum over everything is zero.
-	copy(p.Data, w.ip[46:48])
+	copy(p.Data, w.ipPacket[46:48])
 	must.OK(t, errors.Join(w.Received(time.Unix(0, 0), &p), w.Flush()))
-	c := w.ip[46:48]
+	c := w.ipPacket[46:48]
 	must.That(t, c[0] == 0xff && c[1] == 0xff, "checksum %x, want ffff", c)
 	pcaptest.Read(t, &file)
 }
@@ -157,8 +157,8 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	must.That(t, len(recs) == 2 && tap.Skipped() == 0,
 		"%d records, %d skipped, want the packet sent and the packet received", len(recs), tap.Skipped())
 	r := recs[0]
-	check.That(t, r.Intf == sent && r.Src == from && r.Dst == to && bytes.Equal(r.SCTP, ping), "sent: interface %d, %v to %v, %d octets", r.Intf, r.Src, r.Dst, len(r.SCTP))
-	if r := recs[1]; r.Intf != received || r.Src != to || r.Dst != from || !bytes.Equal(r.SCTP, pong) {
+	check.That(t, r.Intf == interfaceSent && r.Src == from && r.Dst == to && bytes.Equal(r.SCTP, ping), "sent: interface %d, %v to %v, %d octets", r.Intf, r.Src, r.Dst, len(r.SCTP))
+	if r := recs[1]; r.Intf != interfaceReceived || r.Src != to || r.Dst != from || !bytes.Equal(r.SCTP, pong) {
 		t.Errorf("received: interface %d, %v to %v, %d octets", r.Intf, r.Src, r.Dst, len(r.SCTP))
 	}
 	for _, r := range recs {
@@ -189,7 +189,7 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 	recs := pcaptest.Read(t, &file)
 	must.Equal(t, "records of packets", len(recs), len(want))
 	for i, r := range recs {
-		check.That(t, r.Intf == received && bytes.Equal(r.SCTP, want[i]), "record %d: interface %d, %d octets", i, r.Intf, len(r.SCTP))
+		check.That(t, r.Intf == interfaceReceived && bytes.Equal(r.SCTP, want[i]), "record %d: interface %d, %d octets", i, r.Intf, len(r.SCTP))
 	}
 }
 
@@ -223,14 +223,14 @@ func TestTapAsksTheLinkAndRecordsNothingOnceItIsClosed(t *testing.T) {
 	_, err := tap.ReadBatch(in[:])
 	check.That(t, told && err == rawio.ErrInterrupted && tap.Wait(rawio.Park) == err && tap.Polling() == 7, "told %v, %v, it polls for %v", told, err, tap.Polling())
 	q := tap.Shards()[0]
-	linktest.Write(t, b, rawio.Packet{Vec: [][]byte{octets(99)}, Remote: a.LocalAddrs()[0]})
-	linktest.Read(t, q, 1)[0].Release()
+	linktest.WriteAll(t, b, rawio.Packet{Vec: [][]byte{octets(99)}, Remote: a.LocalAddrs()[0]})
+	linktest.ReadPackets(t, q, 1)[0].Release()
 	must.OK(t, tap.Close())
 	size, p := file.Len(), rawio.Packet{Vec: [][]byte{octets(60000)}, Remote: b.LocalAddrs()[0]}
-	linktest.Write(t, tap, p, p)
+	linktest.WriteAll(t, tap, p, p)
 	p.Remote = a.LocalAddrs()[0]
-	linktest.Write(t, b, p, p)
-	rawio.ReleaseAll(linktest.Read(t, tap, 2))
+	linktest.WriteAll(t, b, p, p)
+	rawio.ReleaseAll(linktest.ReadPackets(t, tap, 2))
 	check.Equal(t, "octets of the record", file.Len(), size)
 	recs := pcaptest.Read(t, &file)
 	check.That(t, len(recs) == 1 && len(recs[0].SCTP) == 99, "%d packets of a further queue are recorded", len(recs))
@@ -372,7 +372,7 @@ func TestConcurrentPacketsAreEachRecordedWhole(t *testing.T) {
 	must.Equal(t, "records", len(recs), 4*each)
 	balance := 0
 	for i, r := range recs {
-		if r.Intf == sent {
+		if r.Intf == interfaceSent {
 			balance++
 		} else {
 			balance--

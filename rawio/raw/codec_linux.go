@@ -8,25 +8,25 @@ import (
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 )
 
-// commonHeader is the length of the SCTP common header in octets (RFC 9260 section 3.1).
-const commonHeader = 12
+// commonHeaderLen is the length of the SCTP common header in octets (RFC 9260 section 3.1).
+const commonHeaderLen = 12
 
-// codec builds and strips the IP headers of one family.
-type codec struct {
+// headerCodec builds and strips the IP headers of one family.
+type headerCodec struct {
 	link *Link
 	v6   bool
 }
 
 // Decode implements mmsg.Codec. An IPv4 raw socket delivers the whole packet, an IPv6 one what
 // follows the headers, with the rest in control messages. The kernel has reassembled fragments.
-func (c *codec) Decode(m *mmsg.Message, p *rawio.Packet) bool {
+func (c *headerCodec) Decode(m *mmsg.Message, p *rawio.Packet) bool {
 	p.Remote = netip.AddrPortFrom(m.From.Addr(), 0)
 	if c.v6 {
 		p.Local, p.ECN, p.Data = netip.AddrPortFrom(m.Control.Local, 0), m.Control.ECN, m.Data
-		return len(p.Data) >= commonHeader
+		return len(p.Data) >= commonHeaderLen
 	}
-	ip, err := iphdr.Parse4(m.Data)
-	if err != nil || ip.Proto != iphdr.ProtoSCTP || len(ip.Payload) < commonHeader {
+	ip, err := iphdr.ParseIPv4(m.Data)
+	if err != nil || ip.Proto != iphdr.ProtoSCTP || len(ip.Payload) < commonHeaderLen {
 		return false
 	}
 	p.Local, p.ECN, p.Data = netip.AddrPortFrom(ip.Dst, 0), ip.ECN, ip.Payload
@@ -34,13 +34,13 @@ func (c *codec) Decode(m *mmsg.Message, p *rawio.Packet) bool {
 }
 
 // DecodeError implements mmsg.Codec. With the header ours, the kernel quotes from the IP header on.
-func (c *codec) DecodeError(e *mmsg.ICMPError, p *rawio.Packet) bool {
-	kind, mtu, ok := iphdr.Classify(e.V6, false, e.Type, e.Code, e.Info)
+func (c *headerCodec) DecodeError(e *mmsg.ICMPError, p *rawio.Packet) bool {
+	kind, mtu, ok := iphdr.ClassifyICMP(e.V6, false, e.Type, e.Code, e.Info)
 	if !ok {
 		return false
 	}
-	src, _, sctp, ok := iphdr.Quote(e.Data)
-	if !ok || !c.link.ports.serves(uint16(sctp[0])<<8|uint16(sctp[1]), src) {
+	src, _, sctp, ok := iphdr.ParseQuote(e.Data)
+	if !ok || !c.link.ports.isBound(uint16(sctp[0])<<8|uint16(sctp[1]), src) {
 		return false // another program's packet
 	}
 	if src.IsLinkLocalUnicast() {
@@ -52,30 +52,30 @@ func (c *codec) DecodeError(e *mmsg.ICMPError, p *rawio.Packet) bool {
 }
 
 // Encode implements mmsg.Codec: it writes the IP header.
-func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
+func (c *headerCodec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 	n, l := p.Len(), c.link
-	if n > iphdr.Payload(1<<30, c.v6) {
+	if n > iphdr.PayloadLimit(1<<30, c.v6) {
 		return rawio.ErrTooLong
 	}
-	src, dst := l.source(p.Local.Addr().Unmap()), p.Remote.Addr().Unmap()
+	src, dst := l.sourceFor(p.Local.Addr().Unmap()), p.Remote.Addr().Unmap()
 	if src.IsValid() && src.Is6() != c.v6 {
 		return &mmsg.FamilyError{Src: src, Dst: dst}
 	}
 	if src.IsValid() && src != l.cfg.Local {
-		o.From(src) // for routes that depend on the source
+		o.SetSource(src) // for routes that depend on the source
 	}
 	var head []byte
 	if c.v6 {
 		if !src.IsValid() {
 			src = l.routes.Lookup(src, dst).Source // the kernel fills in IPv4's only
 		}
-		head = o.Head(iphdr.Len6)
-		iphdr.Put6(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
+		head = o.ReserveHead(iphdr.IPv6HeaderLen)
+		iphdr.PutIPv6Header(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
 	} else {
-		head = o.Head(iphdr.Len4)
-		iphdr.Put4(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
+		head = o.ReserveHead(iphdr.IPv4HeaderLen)
+		iphdr.PutIPv4Header(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
 	}
-	iphdr.Amend(head, p, l.cfg.Mark)
-	o.To(dst, 0)
+	iphdr.ApplyMarks(head, p, l.cfg.Mark)
+	o.SetDestination(dst, 0)
 	return nil
 }

@@ -16,7 +16,7 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 		if pkts[i].Fragment == 0 {
 			continue
 		}
-		if n, err := l.write(pkts[:i]); err != nil {
+		if n, err := l.writeWhole(pkts[:i]); err != nil {
 			return n, err
 		}
 		if err := l.writeFragments(&pkts[i]); err != nil {
@@ -25,14 +25,14 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 		n, err := l.WriteBatch(pkts[i+1:])
 		return i + 1 + n, err
 	}
-	return l.write(pkts)
+	return l.writeWhole(pkts)
 }
 
-// write sends packets whole.
-func (l *Link) write(pkts []rawio.Packet) (int, error) {
+// writeWhole sends packets whole.
+func (l *Link) writeWhole(pkts []rawio.Packet) (int, error) {
 	n, err := l.group.WriteBatch(pkts)
 	if err == rawio.ErrTooLong {
-		l.routes.Distrust(pkts[n].Remote.Addr())
+		l.routes.ForgetRoutesTo(pkts[n].Remote.Addr())
 	}
 	return n, err
 }
@@ -40,8 +40,8 @@ func (l *Link) write(pkts []rawio.Packet) (int, error) {
 // writeFragments sends a packet in IP fragments, which the kernel does not make of packets whose header
 // is ours.
 func (l *Link) writeFragments(p *rawio.Packet) error {
-	src, dst := l.source(p.Local.Addr().Unmap()), p.Remote.Addr().Unmap()
-	s := l.group.Socket(dst)
+	src, dst := l.sourceFor(p.Local.Addr().Unmap()), p.Remote.Addr().Unmap()
+	s := l.group.SocketOfFamily(dst)
 	if s == nil || src.IsValid() && src.Is6() != dst.Is6() {
 		_, err := l.group.WriteBatch([]rawio.Packet{*p}) // says why
 		return err
@@ -54,9 +54,9 @@ func (l *Link) writeFragments(p *rawio.Packet) error {
 		src = l.routes.Lookup(src, dst).Source
 	}
 	err := iphdr.Fragment(slices.Concat(p.Vec...), p.Fragment, iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(), func(b []byte) error {
-		iphdr.Amend(b, p, l.cfg.Mark)
-		return s.Send(b, route, netip.AddrPortFrom(dst, 0))
+		iphdr.ApplyMarks(b, p, l.cfg.Mark)
+		return s.SendSingle(b, route, netip.AddrPortFrom(dst, 0))
 	})
-	l.group.Stats.Sent(err)
+	l.group.Stats.CountSent(err)
 	return err
 }

@@ -18,8 +18,8 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 		nsA.PathMTU(pb, "cable", 1300)
 		a := open(t, nsA, raw.Config{Ports: []uint16{20001}})
 		b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
-		linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 1440)}, Remote: to(pb)})
-		p := linktest.Read(t, b, 1)[0]
+		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 1440)}, Remote: to(pb)})
+		p := linktest.ReadPackets(t, b, 1)[0]
 		check.Equal(t, "octets", len(p.Data), 1440)
 		p.Release()
 	})
@@ -33,7 +33,7 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 		nsA.SetMTU("cable", 1400)
 		b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
 		whole := nsB.Reassembled()
-		linktest.Fragments(t, a, b, to(pa), to(pb), packet(20001, 20002, 9000), packet(20001, 20002, 1000), 1280) // req 8899-3-2, 8899-3-3
+		linktest.CheckFragmentation(t, a, b, to(pa), to(pb), packet(20001, 20002, 9000), packet(20001, 20002, 1000), 1280) // req 8899-3-2, 8899-3-3
 		check.Equal(t, "MTU: what was known is not trusted any more", a.MTU(pa, pb), before-100)
 		check.Equal(t, "packets that came in fragments", nsB.Reassembled()-whole, 2)
 		check.Equal(t, "packets sent", a.Stats().TxPackets, 5)

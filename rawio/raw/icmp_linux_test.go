@@ -46,31 +46,31 @@ func TestICMPReports(t *testing.T) {
 
 			// req 9260-10-8: packet too big, from a router on the way.
 			big := packet(20001, 20002, 1500-ip)
-			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.To)})
-			p := linktest.Read(t, l, 1)[0]
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.To)})
+			p := linktest.ReadPackets(t, l, 1)[0]
 			checkReport(t, p, rawio.KindPacketTooBig, path.MTU, big, path.From, path.To)
 			p.Release()
 
 			// A host without SCTP says so.
 			small := packet(20001, 20003, path.MTU-ip)
-			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
-			p = linktest.Read(t, l, 1)[0]
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
+			p = linktest.ReadPackets(t, l, 1)[0]
 			checkReport(t, p, rawio.KindProtoUnreachable, 0, small, path.From, path.To)
 			p.Release()
 
 			// The pending error that goes along with a report fails no write and no read.
 			for range 4 {
-				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
+				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
 			}
 			s := l.Stats()
 			check.That(t, s.TxErrors+s.TxTooLong+s.TxFull == 0 && s.TxPackets == 6, "stats %+v", s)
 			server := open(t, path.Server, raw.Config{Ports: []uint16{20003}})
-			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
-			p = linktest.Read(t, server, 1)[0]
-			linktest.Write(t, server, rawio.Packet{Vec: [][]byte{packet(20003, 20001, 50)}, Remote: p.Remote, Local: p.Local})
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
+			p = linktest.ReadPackets(t, server, 1)[0]
+			linktest.WriteAll(t, server, rawio.Packet{Vec: [][]byte{packet(20003, 20001, 50)}, Remote: p.Remote, Local: p.Local})
 			p.Release()
 			for p.Kind = rawio.KindProtoUnreachable; p.Kind != rawio.KindSCTP; { // behind reports of the four
-				p = linktest.Read(t, l, 1)[0]
+				p = linktest.ReadPackets(t, l, 1)[0]
 				p.Release()
 			}
 		})
@@ -87,8 +87,8 @@ func TestMTUIsNotWhatAReportSays(t *testing.T) {
 		}
 		l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
 		big := packet(20001, 20002, 1500-ip)
-		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.To)})
-		p := linktest.Read(t, l, 1)[0]
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{big}, Remote: to(path.To)})
+		p := linktest.ReadPackets(t, l, 1)[0]
 		checkReport(t, p, rawio.KindPacketTooBig, path.MTU, big, path.From, path.To)
 		p.Release()
 		fresh := open(t, path.Client, raw.Config{Local: path.From})
@@ -102,8 +102,8 @@ func TestICMPForAnotherPortIsIgnored(t *testing.T) {
 	l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
 	other := packet(20002, 1, 40)
 	mine := packet(20001, 1, 40)
-	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.To)}, rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.To)})
-	p := linktest.Read(t, l, 1)[0]
+	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.To)}, rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.To)})
+	p := linktest.ReadPackets(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.From, path.To)
 	p.Release()
 	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 1, "stats %+v, want one report and one ignored", l.Stats())
@@ -115,12 +115,12 @@ func TestICMPPortUnreachableIsIgnored(t *testing.T) {
 	l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
 	mine := packet(20001, 1, 40)
 	send := func(code uint8, sctp []byte) {
-		linktest.Unreachable(t, path.Server.Do, code, 132, path.From, path.To, sctp)
+		linktest.SendUnreachable(t, path.Server.Do, code, 132, path.From, path.To, sctp)
 	}
 	send(3, mine)     // port unreachable
 	send(2, mine[:7]) // without all of the verification tag
 	send(2, mine)     // protocol unreachable
-	p := linktest.Read(t, l, 1)[0]
+	p := linktest.ReadPackets(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.From, path.To)
 	p.Release()
 	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 2, "stats %+v, want one report and two ignored", l.Stats())
@@ -132,8 +132,8 @@ func TestFullTransmitQueueLosesThePacketAndSaysSo(t *testing.T) {
 	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24"))
 	l := open(t, ns, raw.Config{Ports: []uint16{20001}})
 	p := rawio.Packet{Vec: [][]byte{packet(20001, 1, 1400)}, Remote: to(netip.MustParseAddr("10.1.0.2"))}
-	linktest.Write(t, l, p)
-	r := linktest.Read(t, l, 1)[0] // an answer: the neighbor is known, and the queue empty
+	linktest.WriteAll(t, l, p)
+	r := linktest.ReadPackets(t, l, 1)[0] // an answer: the neighbor is known, and the queue empty
 	r.Release()
 	ns.Do(func() error {
 		dev, err := netlink.LinkByName("eth")

@@ -15,21 +15,21 @@ type Link struct {
 	cfg    Config
 	group  *mmsg.Group
 	routes *route.Table
-	ports  ports
-	sinks  sinks
+	ports  boundPorts
+	sinks  sinkSockets
 }
 
 // ReadBatch implements rawio.Link.
 func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) {
 	n, err := l.group.ReadBatch(pkts)
-	l.sinks.received(n, l.group)
+	l.sinks.countReceived(n, l.group)
 	return n, err
 }
 
 // PollBatch implements rawio.Poller.
 func (l *Link) PollBatch(pkts []rawio.Packet) int {
 	n := l.group.PollBatch(pkts)
-	l.sinks.received(n, l.group)
+	l.sinks.countReceived(n, l.group)
 	return n
 }
 
@@ -45,15 +45,15 @@ func (l *Link) Interrupt() { l.group.Interrupt() }
 // MTU implements rawio.Link.
 func (l *Link) MTU(local, remote netip.Addr) int {
 	remote = remote.Unmap()
-	mtu := l.routes.Lookup(l.source(local.Unmap()), remote).MTU
+	mtu := l.routes.Lookup(l.sourceFor(local.Unmap()), remote).MTU
 	if l.cfg.MTU != 0 {
 		mtu = min(mtu, l.cfg.MTU)
 	}
-	return iphdr.Payload(mtu, remote.Is6())
+	return iphdr.PayloadLimit(mtu, remote.Is6())
 }
 
-// source is the address a packet leaves from, as far as the caller or the configuration says.
-func (l *Link) source(local netip.Addr) netip.Addr {
+// sourceFor is the address a packet leaves from, as far as the caller or the configuration says.
+func (l *Link) sourceFor(local netip.Addr) netip.Addr {
 	switch {
 	case local.IsValid() && !local.IsUnspecified():
 		return local

@@ -29,7 +29,7 @@ func Open(cfg Config) (*Link, error) {
 	if l.routes, err = route.Open(); err != nil {
 		return nil, fmt.Errorf("raw link: %w", err)
 	}
-	if err := l.open(); err != nil {
+	if err := l.openSockets(); err != nil {
 		l.routes.Close()
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func Open(cfg Config) (*Link, error) {
 	return l, nil
 }
 
-func (l *Link) open() error {
+func (l *Link) openSockets() error {
 	one := l.cfg.Local
 	if !one.IsValid() {
 		one = l.cfg.Peer
@@ -52,13 +52,13 @@ func (l *Link) open() error {
 		if one.IsValid() && one.Is6() != v6 {
 			continue
 		}
-		s, err := l.socket(v6)
+		s, err := l.openSocket(v6)
 		if v6 && len(socks) > 0 && errors.Is(err, unix.EAFNOSUPPORT) {
 			continue // a host without IPv6
 		}
 		if err == nil {
 			socks = append(socks, s)
-			if err = l.sinks.add(v6, l.address); err != nil {
+			if err = l.sinks.add(v6, l.bindAndConnect); err != nil {
 				err = fmt.Errorf("raw link: %w", err)
 			}
 		}
@@ -75,48 +75,48 @@ func (l *Link) open() error {
 		l.sinks.close()
 		return err
 	}
-	l.group.OnPark(l.sinks.wake)
+	l.group.OnPark(l.sinks.wakeSinks)
 	if !one.IsValid() || one.Is4() {
 		if s := l.openShort(); s != nil {
-			l.group.Aside(s, l.isShort)
+			l.group.AddSideSocket(s, l.isShort)
 		}
 	}
 	return nil
 }
 
-func (l *Link) socket(v6 bool) (*mmsg.Socket, error) {
-	fd, err := mmsg.Open(v6, unix.SOCK_RAW, iphdr.ProtoSCTP)
+func (l *Link) openSocket(v6 bool) (*mmsg.Socket, error) {
+	fd, err := mmsg.OpenSocket(v6, unix.SOCK_RAW, iphdr.ProtoSCTP)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		return nil, &rawio.PermissionError{Link: "raw", Capability: "CAP_NET_RAW", Err: err}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("raw link: %w", os.NewSyscallError("socket", err))
 	}
-	if err := l.setup(fd, v6); err != nil {
+	if err := l.setupSocket(fd, v6); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("raw link: %w", err)
 	}
-	return mmsg.NewSocket(fd, v6, &codec{link: l, v6: v6})
+	return mmsg.NewSocket(fd, v6, &headerCodec{link: l, v6: v6})
 }
 
-// setup filters first: the socket receives from the moment it exists.
-func (l *Link) setup(fd int, v6 bool) error {
-	prog, err := l.ports.filter(v6, l.cfg.NoPortFilter)
+// setupSocket filters first: the socket receives from the moment it exists.
+func (l *Link) setupSocket(fd int, v6 bool) error {
+	prog, err := l.ports.buildFilter(v6, l.cfg.NoPortFilter)
 	if err != nil {
 		return err
 	}
-	if err := attach(fd, prog); err != nil {
+	if err := attachFilter(fd, prog); err != nil {
 		return err
 	}
-	drain(fd) // what came before the filter
-	if err := mmsg.Set(fd, options(v6)...); err != nil {
+	drainSocket(fd) // what came before the filter
+	if err := mmsg.SetOptions(fd, socketOptions(v6)...); err != nil {
 		return err
 	}
-	return l.address(fd)
+	return l.bindAndConnect(fd)
 }
 
-// drain takes what a socket has received.
-func drain(fd int) {
+// drainSocket takes what a socket has received.
+func drainSocket(fd int) {
 	for {
 		if _, _, err := unix.Recvfrom(fd, nil, unix.MSG_DONTWAIT); err != nil && !errors.Is(err, unix.EINTR) {
 			return // EAGAIN: nothing is left
@@ -124,44 +124,44 @@ func drain(fd int) {
 	}
 }
 
-// address binds and connects a socket as configured.
-func (l *Link) address(fd int) error {
+// bindAndConnect binds and connects a socket as configured.
+func (l *Link) bindAndConnect(fd int) error {
 	if l.cfg.Local.IsValid() {
-		if err := unix.Bind(fd, sockaddr(l.cfg.Local)); err != nil {
+		if err := unix.Bind(fd, sockaddrOf(l.cfg.Local)); err != nil {
 			return fmt.Errorf("bind to %v: %w", l.cfg.Local, err)
 		}
 	}
 	if l.cfg.Peer.IsValid() {
-		if err := unix.Connect(fd, sockaddr(l.cfg.Peer)); err != nil {
+		if err := unix.Connect(fd, sockaddrOf(l.cfg.Peer)); err != nil {
 			return fmt.Errorf("connect to %v: %w", l.cfg.Peer, err)
 		}
 	}
 	return nil
 }
 
-// options make the header ours, keep the kernel from refusing packets longer than a path MTU that it
+// socketOptions make the header ours, keep the kernel from refusing packets longer than a path MTU that it
 // learned by itself (we probe), and have ICMP errors and, for IPv6, what else the header said.
-func options(v6 bool) []mmsg.Option {
+func socketOptions(v6 bool) []mmsg.Option {
 	if v6 {
 		return []mmsg.Option{
-			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_HDRINCL),
+			mmsg.EnableOption(unix.IPPROTO_IPV6, unix.IPV6_HDRINCL),
 			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU_DISCOVER, Value: unix.IPV6_PMTUDISC_PROBE},
-			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVERR),
-			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO),
-			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS),
+			mmsg.EnableOption(unix.IPPROTO_IPV6, unix.IPV6_RECVERR),
+			mmsg.EnableOption(unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO),
+			mmsg.EnableOption(unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS),
 		}
 	}
 	return []mmsg.Option{
-		mmsg.On(unix.IPPROTO_IP, unix.IP_HDRINCL),
+		mmsg.EnableOption(unix.IPPROTO_IP, unix.IP_HDRINCL),
 		{Level: unix.IPPROTO_IP, Name: unix.IP_MTU_DISCOVER, Value: unix.IP_PMTUDISC_PROBE},
-		mmsg.On(unix.IPPROTO_IP, unix.IP_RECVERR),
+		mmsg.EnableOption(unix.IPPROTO_IP, unix.IP_RECVERR),
 	}
 }
 
-func sockaddr(a netip.Addr) unix.Sockaddr { return mmsg.Sockaddr(netip.AddrPortFrom(a, 0)) }
+func sockaddrOf(a netip.Addr) unix.Sockaddr { return mmsg.SockaddrOf(netip.AddrPortFrom(a, 0)) }
 
 // KernelSCTP reports whether this host's kernel has an SCTP of its own loaded. Such a kernel also
 // gets every SCTP packet, knows nothing of our associations, and answers our peers with ABORT. Do
 // not use the raw link then: unload the module ("rmmod sctp"), keep it from answering by a rule of
 // nftables (docs/migrating.md), or use the tun link, whose addresses the kernel does not own, or the udp link.
-func KernelSCTP() bool { return kernelsctp.Present() }
+func KernelSCTP() bool { return kernelsctp.IsLoaded() }

@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ports is the set of SCTP ports that a link owns.
-type ports struct {
+// boundPorts is the set of SCTP ports that a link owns.
+type boundPorts struct {
 	mu     sync.Mutex
-	claims map[uint16][]place // guarded by mu
-	closed bool               // guarded by mu
+	claims map[uint16][]portClaim // guarded by mu
+	closed bool                   // guarded by mu
 }
 
-// place is a port at one address of this host.
-type place struct {
+// portClaim is a port at one address of this host.
+type portClaim struct {
 	addr    netip.Addr // invalid: at all
 	release func()
 }
@@ -42,7 +42,7 @@ func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 		return os.ErrClosed
 	case port == 0:
 		return fmt.Errorf("cannot bind SCTP port 0: %w", unix.EINVAL)
-	case s.claims[port] == nil && len(s.claims) == maxPorts:
+	case s.claims[port] == nil && len(s.claims) == maxBoundPorts:
 		return ErrTooManyPorts
 	}
 	if len(at) == 0 {
@@ -52,23 +52,23 @@ func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 	err := error(nil)
 	for _, a := range at {
 		a = a.Unmap().WithZone("")
-		if slices.ContainsFunc(s.claims[port], func(c place) bool { return c.addr == a }) {
+		if slices.ContainsFunc(s.claims[port], func(c portClaim) bool { return c.addr == a }) {
 			continue
 		}
 		var release func()
-		if release, err = claim.Take(port, claim.At(a, 0)); err != nil {
+		if release, err = claim.ClaimPort(port, claim.PlaceAt(a, 0)); err != nil {
 			break
 		}
 		if s.claims == nil {
-			s.claims = make(map[uint16][]place)
+			s.claims = make(map[uint16][]portClaim)
 		}
-		s.claims[port] = append(s.claims[port], place{a, release})
+		s.claims[port] = append(s.claims[port], portClaim{a, release})
 	}
 	if err == nil {
-		err = l.refilter()
+		err = l.updateFilters()
 	}
 	if err != nil {
-		l.drop(port, had)
+		l.dropClaims(port, had)
 	}
 	return err
 }
@@ -77,12 +77,12 @@ func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 func (l *Link) UnbindPort(port uint16) {
 	l.ports.mu.Lock()
 	defer l.ports.mu.Unlock()
-	l.drop(port, 0)
-	_ = l.refilter() // at worst the port's packets still come in, and nobody knows the port
+	l.dropClaims(port, 0)
+	_ = l.updateFilters() // at worst the port's packets still come in, and nobody knows the port
 }
 
-// drop gives up the claims of a port but for the first n.
-func (l *Link) drop(port uint16, n int) {
+// dropClaims gives up the claims of a port but for the first n.
+func (l *Link) dropClaims(port uint16, n int) {
 	s := &l.ports
 	for _, c := range s.claims[port][n:] {
 		c.release()
@@ -95,7 +95,7 @@ func (l *Link) drop(port uint16, n int) {
 }
 
 // close gives up every claim.
-func (s *ports) close() {
+func (s *boundPorts) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, list := range s.claims {
@@ -106,36 +106,36 @@ func (s *ports) close() {
 	s.claims, s.closed = nil, true
 }
 
-// serves says whether a port is bound at an address.
-func (s *ports) serves(port uint16, a netip.Addr) bool {
+// isBound says whether a port is bound at an address.
+func (s *boundPorts) isBound(port uint16, a netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.claims[port], func(c place) bool { return !c.addr.IsValid() || c.addr == a.Unmap().WithZone("") })
+	return slices.ContainsFunc(s.claims[port], func(c portClaim) bool { return !c.addr.IsValid() || c.addr == a.Unmap().WithZone("") })
 }
 
-// refilter gives the sockets a filter for the present set of ports.
-func (l *Link) refilter() error {
+// updateFilters gives the sockets a filter for the present set of ports.
+func (l *Link) updateFilters() error {
 	for _, s := range l.group.Sockets() {
-		prog, err := l.ports.filter(s.V6(), l.cfg.NoPortFilter)
+		prog, err := l.ports.buildFilter(s.V6(), l.cfg.NoPortFilter)
 		if err != nil {
 			return err
 		}
-		if err := s.Control(func(fd int) error { return attach(fd, prog) }); err != nil {
+		if err := s.Control(func(fd int) error { return attachFilter(fd, prog) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// maxPorts keeps the filter, two instructions a port that is bound at all addresses, below the kernel's 4096 (BPF_MAXINSNS).
+// maxBoundPorts keeps the filter, two instructions a port that is bound at all addresses, below the kernel's 4096 (BPF_MAXINSNS).
 const (
-	maxPorts  = 2000
-	maxFilter = 4096
+	maxBoundPorts = 2000
+	maxFilterLen  = 4096
 )
 
-// filter assembles a program that keeps packets for the bound ports. An IPv4 raw socket shows its
+// buildFilter assembles a program that keeps packets for the bound ports. An IPv4 raw socket shows its
 // filter the IP header, an IPv6 one begins at SCTP. A load beyond the packet's end drops it.
-func (s *ports) filter(v6, all bool) ([]unix.SockFilter, error) {
+func (s *boundPorts) buildFilter(v6, all bool) ([]unix.SockFilter, error) {
 	const everything = 1 << 18 // octets of the packet to keep
 	prog := []bpf.Instruction{bpf.RetConstant{Val: everything}}
 	if !all {
@@ -146,20 +146,20 @@ func (s *ports) filter(v6, all bool) ([]unix.SockFilter, error) {
 			prog = append(prog, bpf.LoadMemShift{Off: 0}, bpf.LoadIndirect{Off: 2, Size: 2})
 		}
 		for _, p := range slices.Sorted(maps.Keys(s.claims)) {
-			block := s.at(s.claims[p], v6, bpf.RetConstant{Val: everything})
+			block := s.addrFilter(s.claims[p], v6, bpf.RetConstant{Val: everything})
 			prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(p), SkipFalse: uint8(len(block))})
 			prog = append(prog, block...)
 		}
 		prog = append(prog, bpf.RetConstant{Val: 0})
 	}
-	if len(prog) > maxFilter {
+	if len(prog) > maxFilterLen {
 		return nil, ErrTooManyPorts
 	}
-	return mmsg.Assemble(prog)
+	return mmsg.AssembleFilter(prog)
 }
 
-// at is the part of the filter for packets to one port: it keeps those for the addresses at which that is bound.
-func (s *ports) at(claims []place, v6 bool, keep bpf.Instruction) (prog []bpf.Instruction) {
+// addrFilter is the part of the filter for packets to one port: it keeps those for the addresses at which that is bound.
+func (s *boundPorts) addrFilter(claims []portClaim, v6 bool, keep bpf.Instruction) (prog []bpf.Instruction) {
 	const network = 1<<32 - 0x100000 // SKF_NET_OFF: from here on offsets count from the IP header
 	offset, words := uint32(network+16), 1
 	if v6 {
@@ -182,8 +182,8 @@ func (s *ports) at(claims []place, v6 bool, keep bpf.Instruction) (prog []bpf.In
 	return append(prog, bpf.RetConstant{Val: 0})
 }
 
-func attach(fd int, prog []unix.SockFilter) error {
-	return os.NewSyscallError("SO_ATTACH_FILTER", mmsg.Attach(fd, unix.SO_ATTACH_FILTER, prog))
+func attachFilter(fd int, prog []unix.SockFilter) error {
+	return os.NewSyscallError("SO_ATTACH_FILTER", mmsg.AttachFilter(fd, unix.SO_ATTACH_FILTER, prog))
 }
 
 var (
@@ -191,5 +191,5 @@ var (
 	_ rawio.PortBinder = (*Link)(nil)
 	_ rawio.Addresser  = (*Link)(nil)
 	_ rawio.Featurer   = (*Link)(nil)
-	_ mmsg.Codec       = (*codec)(nil)
+	_ mmsg.Codec       = (*headerCodec)(nil)
 )

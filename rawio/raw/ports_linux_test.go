@@ -20,15 +20,15 @@ func TestUnboundPortIsClosed(t *testing.T) {
 		l := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20001, 20002}})
 		send := func(port uint16) {
 			t.Helper()
-			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
 		}
 		send(20001)
-		p := linktest.Read(t, l, 1)[0]
+		p := linktest.ReadPackets(t, l, 1)[0]
 		p.Release()
 		l.UnbindPort(20001)
 		send(20001)
 		send(20002)
-		p = linktest.Read(t, l, 1)[0]
+		p = linktest.ReadPackets(t, l, 1)[0]
 		got := uint16(p.Data[2])<<8 | uint16(p.Data[3])
 		check.That(t, got == 20002, "%v: a packet for port %d", addr, got)
 		p.Release()
@@ -48,10 +48,10 @@ func TestPortIsHeardWhereItIsBound(t *testing.T) {
 	l, bound := open(t, ns, raw.Config{}), all[2:]
 	ns.Do(func() error { return l.BindPort(20001, bound...) })
 	for _, a := range all {
-		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{packet(1, 20001, 40)}, Remote: to(a)})
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 20001, 40)}, Remote: to(a)})
 	}
 	heard := make(map[netip.Addr]int)
-	for _, p := range linktest.Read(t, l, len(bound)) {
+	for _, p := range linktest.ReadPackets(t, l, len(bound)) {
 		heard[p.Local.Addr()]++
 		p.Release()
 	}
@@ -60,8 +60,8 @@ func TestPortIsHeardWhereItIsBound(t *testing.T) {
 	}
 	c := open(t, ns, raw.Config{Local: all[1]})
 	for _, local := range []netip.AddrPort{{}, to(netip.IPv6Unspecified())} {
-		linktest.Write(t, c, rawio.Packet{Vec: [][]byte{packet(1, 20001, 40)}, Local: local, Remote: to(all[5])})
-		p := linktest.Read(t, l, 1)[0]
+		linktest.WriteAll(t, c, rawio.Packet{Vec: [][]byte{packet(1, 20001, 40)}, Local: local, Remote: to(all[5])})
+		p := linktest.ReadPackets(t, l, 1)[0]
 		check.Equal(t, "where a packet of a link with one address comes from", p.Remote, to(all[1]))
 		p.Release()
 	}

@@ -57,8 +57,8 @@ func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	ns := testns.New(t)
 	a, b, p := open(t, ns, raw.Config{Ports: []uint16{20001}}), open(t, ns, raw.Config{Ports: []uint16{20002}}), packet(20001, 20002, 100)
-	reported := func() { a.Stats(); b.Stats(); linktest.Unreachable(t, ns.Do, 2, 132, v4, v4, p) }
-	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{p}, Remote: to(v4)}, reported)
+	reported := func() { a.Stats(); b.Stats(); linktest.SendUnreachable(t, ns.Do, 2, 132, v4, v4, p) }
+	linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{p}, Remote: to(v4)}, reported)
 	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0 && b.Stats().RxPackets != 0, "%+v, %+v", a.Stats(), b.Stats())
 	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
 }
@@ -89,7 +89,7 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 				src, dst uint16
 			}{{a, b, 20001, 20002}, {b, a, 20002, 20001}} {
 				// req 6951-5.8-1 asks marks of UDP; natively it is the same RFC 3168 field.
-				linktest.Arrive(t, way.from, way.to, to(test.addr), to(test.addr), packet(way.src, way.dst, test.size), test.count, 4)
+				linktest.CheckDelivery(t, way.from, way.to, to(test.addr), to(test.addr), packet(way.src, way.dst, test.size), test.count, 4)
 			}
 			s := b.Stats()
 			check.That(t, s.RxPackets == uint64(test.count) && s.TxPackets == uint64(test.count) && s.RxMalformed+s.TxErrors+s.RxOverflow == 0, "stats %+v", s)
@@ -102,8 +102,8 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	local := netip.MustParseAddr("127.0.0.7")
 	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
 	b := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20002}})
-	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Local: to(local), Remote: to(v4)})
-	p := linktest.Read(t, b, 1)[0]
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Local: to(local), Remote: to(v4)})
+	p := linktest.ReadPackets(t, b, 1)[0]
 	defer p.Release()
 	check.Equal(t, "address it came from", p.Remote.Addr(), local)
 }
@@ -124,11 +124,11 @@ func TestMixedFamiliesInOneBatch(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, raw.Config{Ports: []uint16{20001}})
 	data := packet(20001, 20001, 64)
-	linktest.Write(t, a,
+	linktest.WriteAll(t, a,
 		rawio.Packet{Vec: [][]byte{data}, Remote: to(v4)}, rawio.Packet{Vec: [][]byte{data}, Remote: to(v6)},
 		rawio.Packet{Vec: [][]byte{data}, Remote: to(v4)}, rawio.Packet{Vec: [][]byte{data}, Remote: to(v6)})
 	n := map[netip.Addr]int{}
-	for _, p := range linktest.Read(t, a, 4) {
+	for _, p := range linktest.ReadPackets(t, a, 4) {
 		n[p.Remote.Addr()]++
 		p.Release()
 	}
@@ -146,7 +146,7 @@ func TestPortFilter(t *testing.T) {
 			must.OK(t, errors.Join(bind(ns, b, 20002), bind(ns, b, 20003)))
 			b.UnbindPort(20003)
 			send := func(port uint16) {
-				linktest.Write(t, tx, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
+				linktest.WriteAll(t, tx, rawio.Packet{Vec: [][]byte{packet(1, port, 40)}, Remote: to(addr)})
 			}
 			for _, port := range []uint16{20000, 20002, 20003, 20001} {
 				send(port)
@@ -155,21 +155,21 @@ func TestPortFilter(t *testing.T) {
 				link *raw.Link
 				port uint16
 			}{{a, 20001}, {b, 20002}} {
-				p := linktest.Read(t, l.link, 1)[0]
+				p := linktest.ReadPackets(t, l.link, 1)[0]
 				check.Equal(t, "port of the packet", binary.BigEndian.Uint16(p.Data[2:]), l.port)
 				p.Release()
 			}
 			send(20001) // behind everything else: what comes next must be this
 			send(20002)
 			for _, l := range []*raw.Link{a, b} {
-				p := linktest.Read(t, l, 1)[0]
+				p := linktest.ReadPackets(t, l, 1)[0]
 				p.Release()
 				check.That(t, l.Stats().RxPackets == 2 && l.Stats().RxMalformed == 0, "stats %+v, want 2 packets", l.Stats())
 			}
 			// Without a bound port, nothing comes in; the first packet after BindPort is its own.
 			must.OK(t, bind(ns, tx, 20005))
 			send(20005)
-			p := linktest.Read(t, tx, 1)[0]
+			p := linktest.ReadPackets(t, tx, 1)[0]
 			p.Release()
 			check.Equal(t, "packets received", tx.Stats().RxPackets, 1)
 		})
@@ -179,8 +179,8 @@ func TestPortFilter(t *testing.T) {
 func TestNoPortFilterLetsEveryPortIn(t *testing.T) {
 	ns := testns.New(t)
 	a := open(t, ns, raw.Config{Local: v4, NoPortFilter: true})
-	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 20009, 40)}, Remote: to(v4)})
-	p := linktest.Read(t, a, 1)[0]
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(1, 20009, 40)}, Remote: to(v4)})
+	p := linktest.ReadPackets(t, a, 1)[0]
 	p.Release()
 }
 
@@ -197,12 +197,12 @@ func TestIPv4Options(t *testing.T) {
 	must.OK(t, syscall.SetsockoptString(fd, syscall.IPPROTO_IP, syscall.IP_OPTIONS, "\x01\x01\x01\x01"))
 	want := packet(1, 20001, 60)
 	must.OK(t, syscall.Sendto(fd, want, 0, &syscall.SockaddrInet4{Addr: v4.As4()}))
-	p := linktest.Read(t, a, 1)[0]
+	p := linktest.ReadPackets(t, a, 1)[0]
 	defer p.Release()
 	check.Slice(t, "octets", p.Data, want)
 	b := make([]byte, 100)
 	for b[20] != want[2] { // until the answer, which has the ports the other way round; the mark is in its header
-		linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 1, 60)}, Remote: to(v4), ECN: 2})
+		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(20001, 1, 60)}, Remote: to(v4), ECN: 2})
 		must.Get(syscall.Read(fd, b))(t)
 	}
 	check.Slice(t, "TOS and TTL", []byte{b[1], b[8]}, []byte{0xba, 3})
@@ -227,7 +227,7 @@ func TestMappedSourceIsDropped(t *testing.T) {
 		copy(b[24:], d[:])
 		must.OK(t, syscall.Sendto(fd, append(b, sctp...), 0, &syscall.SockaddrInet6{Addr: d}))
 	}
-	p := linktest.Read(t, a, 1)[0]
+	p := linktest.ReadPackets(t, a, 1)[0]
 	defer p.Release()
 	check.Equal(t, "where a packet came from", p.Remote, to(v6))
 	check.That(t, a.Stats().RxMalformed == 1 && a.Stats().RxPackets == 1, "%+v", a.Stats())
@@ -260,8 +260,8 @@ func TestPortLimit(t *testing.T) {
 		must.OK(t, bind(ns, a, p))
 	}
 	check.Equal(t, "BindPort beyond the limit", bind(ns, a, 23000), raw.ErrTooManyPorts)
-	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{packet(1, 22999, 40)}, Remote: to(v4)})
-	p := linktest.Read(t, a, 1)[0]
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{packet(1, 22999, 40)}, Remote: to(v4)})
+	p := linktest.ReadPackets(t, a, 1)[0]
 	p.Release()
 }
 
@@ -361,8 +361,8 @@ func TestPermissionError(t *testing.T) {
 func TestPacketsHaveMarksOfTheirOwn(t *testing.T) {
 	ns := testns.New(t)
 	l := open(t, ns, raw.Config{})
-	linktest.Marks(t, ns.Do, l, to(v4))
-	linktest.Marks(t, ns.Do, l, to(v6))
+	linktest.CheckMarks(t, ns.Do, l, to(v4))
+	linktest.CheckMarks(t, ns.Do, l, to(v6))
 }
 
 // What the kernel refuses while a link is opened is told, but for IPv6 where the host has none: then it is a link of IPv4.
@@ -372,7 +372,7 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 		return func() (io.Closer, error) {
 			l, err := raw.Open(cfg)
 			if err == nil {
-				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v4)})
+				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v4)})
 				n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v6)}})
 				check.That(t, n == 0 && err != nil, "%d packets to IPv6, %v", n, err)
 			}

@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shortMost is how many octets a packet has that is short. A longer one does better with a header of ours: the kernel computes
+// maxShortLen is how many octets a packet has that is short. A longer one does better with a header of ours: the kernel computes
 // an internet checksum over the payload while it makes the header, and copies it in pieces.
-const shortMost = 2 << 10
+const maxShortLen = 2 << 10
 
-// short is the codec of a socket by which short IPv4 packets leave, with a header that the kernel makes. Where a packet brings its header,
+// shortCodec is the codec of a socket by which short IPv4 packets leave, with a header that the kernel makes. Where a packet brings its header,
 // Linux makes a route for it alone, unless that goes by a router (FLOWI_FLAG_KNOWN_NH), and gives it back in a softirq: 0.15 microseconds for each of
 // the two of them.
-type short struct{ link *Link }
+type shortCodec struct{ link *Link }
 
 // openShort opens that socket, which receives nothing: it is connected to an address that nobody sends from. Where there is none, packets leave by the
 // other one.
 func (l *Link) openShort() *mmsg.Socket {
-	fd, err := mmsg.Open(false, unix.SOCK_RAW, iphdr.ProtoSCTP)
+	fd, err := mmsg.OpenSocket(false, unix.SOCK_RAW, iphdr.ProtoSCTP)
 	if err != nil {
 		return nil
 	}
@@ -30,41 +30,41 @@ func (l *Link) openShort() *mmsg.Socket {
 		unix.Close(fd)
 		return nil
 	}
-	s, err := mmsg.NewSocket(fd, false, &short{l})
+	s, err := mmsg.NewSocket(fd, false, &shortCodec{l})
 	if err != nil {
 		return nil
 	}
 	return s
 }
 
-// nobody is an address of this host, so that there is a route to it, and that of no program.
-var nobody = netip.AddrFrom4([4]byte{127, 255, 255, 254})
+// unusedAddr is an address of this host, so that there is a route to it, and that of no program.
+var unusedAddr = netip.AddrFrom4([4]byte{127, 255, 255, 254})
 
 func (l *Link) setupShort(fd int) error {
-	if err := attach(fd, nothing); err != nil {
+	if err := attachFilter(fd, dropFilter); err != nil {
 		return err
 	}
 	ttl := int(l.cfg.Mark.TTL)
 	if ttl == 0 {
 		ttl = iphdr.HopLimit
 	}
-	if err := mmsg.Set(fd, mmsg.Option{Level: unix.IPPROTO_IP, Name: unix.IP_TTL, Value: ttl},
-		mmsg.Option{Level: unix.IPPROTO_IP, Name: unix.IP_TOS, Value: int(iphdr.Usual(l.cfg.Mark))},
+	if err := mmsg.SetOptions(fd, mmsg.Option{Level: unix.IPPROTO_IP, Name: unix.IP_TTL, Value: ttl},
+		mmsg.Option{Level: unix.IPPROTO_IP, Name: unix.IP_TOS, Value: int(iphdr.DefaultClass(l.cfg.Mark))},
 		mmsg.Option{Level: unix.IPPROTO_IP, Name: unix.IP_MTU_DISCOVER, Value: unix.IP_PMTUDISC_PROBE}); err != nil {
 		return err
 	}
 	if l.cfg.Local.Is4() && !l.cfg.Local.IsUnspecified() {
-		if err := unix.Bind(fd, sockaddr(l.cfg.Local)); err != nil {
+		if err := unix.Bind(fd, sockaddrOf(l.cfg.Local)); err != nil {
 			return os.NewSyscallError("bind", err)
 		}
 	}
-	err := unix.Connect(fd, sockaddr(nobody))
+	err := unix.Connect(fd, sockaddrOf(unusedAddr))
 	for _, own := range l.LocalAddrs() {
 		if err == nil {
 			break
 		}
 		if own.Addr().Is4() { // the loopback device was never up, so the host does not send to itself
-			err = unix.Connect(fd, sockaddr(own.Addr()))
+			err = unix.Connect(fd, sockaddrOf(own.Addr()))
 		}
 	}
 	return err
@@ -72,24 +72,24 @@ func (l *Link) setupShort(fd int) error {
 
 // isShort says which packets leave by that socket. What a packet does not say, its source or how it is to be cut, is left to the other one.
 func (l *Link) isShort(p *rawio.Packet) bool {
-	return p.Remote.Addr().Unmap().Is4() && p.Fragment == 0 && p.Len() <= shortMost && l.source(p.Local.Addr().Unmap()).Is4()
+	return p.Remote.Addr().Unmap().Is4() && p.Fragment == 0 && p.Len() <= maxShortLen && l.sourceFor(p.Local.Addr().Unmap()).Is4()
 }
 
 // Encode implements mmsg.Codec.
-func (c *short) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
+func (c *shortCodec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
 	l := c.link
-	if src := l.source(p.Local.Addr().Unmap()); src != l.cfg.Local {
-		o.From(src)
+	if src := l.sourceFor(p.Local.Addr().Unmap()); src != l.cfg.Local {
+		o.SetSource(src)
 	}
-	if class := iphdr.Class(p, l.cfg.Mark) | p.ECN&3; class != iphdr.Usual(l.cfg.Mark) {
-		o.Class(class, false)
+	if class := iphdr.ClassOf(p, l.cfg.Mark) | p.ECN&3; class != iphdr.DefaultClass(l.cfg.Mark) {
+		o.SetClass(class, false)
 	}
-	o.To(p.Remote.Addr().Unmap(), 0)
+	o.SetDestination(p.Remote.Addr().Unmap(), 0)
 	return nil
 }
 
 // Decode implements mmsg.Codec.
-func (*short) Decode(*mmsg.Message, *rawio.Packet) bool { return false }
+func (*shortCodec) Decode(*mmsg.Message, *rawio.Packet) bool { return false }
 
 // DecodeError implements mmsg.Codec.
-func (*short) DecodeError(*mmsg.ICMPError, *rawio.Packet) bool { return false }
+func (*shortCodec) DecodeError(*mmsg.ICMPError, *rawio.Packet) bool { return false }

@@ -38,7 +38,7 @@ func TestShortPacketsHaveTheHeadersOfLongOnes(t *testing.T) {
 				for i, n := range []int{100, 2049} {
 					data := packet(20001, uint16(20002+i), n)
 					p.Remote, p.Vec = to(v4), [][]byte{data}
-					linktest.Write(t, l, p)
+					linktest.WriteAll(t, l, p)
 					b := make([]byte, 4096)
 					for n := 0; !bytes.HasSuffix(b[:n], data); {
 						n = must.Get(unix.Read(tap, b))(t)
@@ -70,8 +70,8 @@ func TestShortPacketsNeedNoLoopback(t *testing.T) {
 			check.That(t, bytes.Contains(table, []byte(" 01004D0A:0000")), "no socket is connected to %v:\n%s", own, table)
 			return err
 		})
-		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 100)}, Local: to(own.Addr()), Remote: to(peer.Addr())})
-		got := linktest.Read(t, far, 1)[0]
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 100)}, Local: to(own.Addr()), Remote: to(peer.Addr())})
+		got := linktest.ReadPackets(t, far, 1)[0]
 		check.That(t, len(got.Data) == 100 && got.Remote.Addr() == own.Addr(), "%d octets come from %v", len(got.Data), got.Remote)
 		rawio.ReleaseAll([]rawio.Packet{got})
 	}
@@ -97,7 +97,7 @@ func TestShortPacketsNeedNoSocketOfTheirOwn(t *testing.T) {
 	testns.Refusals(t, func() (io.Closer, error) {
 		l, err := raw.Open(raw.Config{Local: v4})
 		if err == nil {
-			linktest.Write(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v4)})
+			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 40)}, Remote: to(v4)})
 		}
 		return l, err
 	},

@@ -31,12 +31,12 @@ func TestFullBufferIsNotCalledUnreachable(t *testing.T) {
 			sender := open(t, ns, raw.Config{Local: test.other, Ports: []uint16{20002}})
 			big := packet(20002, 20001, 60_000)
 			for range 4000 { // far more than a receive buffer holds
-				linktest.Write(t, sender, rawio.Packet{Vec: [][]byte{big}, Remote: to(test.slow)})
+				linktest.WriteAll(t, sender, rawio.Packet{Vec: [][]byte{big}, Remote: to(test.slow)})
 			}
 			lost := 4000*60_000 > slow.ReceiveBuffer()
 			must.That(t, lost, "the receive buffer of %d octets has not overflowed", slow.ReceiveBuffer())
-			linktest.Write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
-			check.Equal(t, "what came before the other's packet", linktest.Read(t, sender, 1)[0].Kind, rawio.KindSCTP)
+			linktest.WriteAll(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
+			check.Equal(t, "what came before the other's packet", linktest.ReadPackets(t, sender, 1)[0].Kind, rawio.KindSCTP)
 		})
 	}
 }
@@ -60,7 +60,7 @@ func TestSinkRests(t *testing.T) {
 				t.Helper()
 				p := rawio.Packet{Vec: [][]byte{packet(20002, 20001, size)}, Remote: to(test.slow)}
 				for range count {
-					linktest.Write(t, sender, p)
+					linktest.WriteAll(t, sender, p)
 				}
 			}
 			// holders are the sockets that have received something.
@@ -78,10 +78,10 @@ func TestSinkRests(t *testing.T) {
 			}
 			send(300, 100)
 			check.Equal(t, "sockets that hold packets before anybody reads", holders(), 1)
-			linktest.Read(t, slow, 300)
+			linktest.ReadPackets(t, slow, 300)
 			send(10, 100)
 			check.Equal(t, "sockets that hold packets while packets are read as they come: the link's own and one that rests", holders(), 2)
-			linktest.Read(t, slow, 10)
+			linktest.ReadPackets(t, slow, 10)
 			done := make(chan error)
 			go func() {
 				_, err := slow.ReadBatch(make([]rawio.Packet, 1))
@@ -94,24 +94,24 @@ func TestSinkRests(t *testing.T) {
 			must.OK(t, <-done)
 
 			send(300, 100)
-			linktest.Read(t, slow, 300)
+			linktest.ReadPackets(t, slow, 300)
 			send(10, 100)
 			check.Equal(t, "sockets that hold packets soon after the reader has parked", holders(), 1)
-			linktest.Read(t, slow, 10)
+			linktest.ReadPackets(t, slow, 10)
 			for range 20 {
 				send(300, 100)
-				linktest.Read(t, slow, 300)
+				linktest.ReadPackets(t, slow, 300)
 			}
 			send(900, 60_000) // the buffer has room for a thousand
 			check.Equal(t, "sockets that hold packets", holders(), 2)
-			linktest.Read(t, slow, 256)
+			linktest.ReadPackets(t, slow, 256)
 			check.Equal(t, "sockets that hold packets when the reader falls behind", holders(), 1)
-			linktest.Read(t, slow, 644)
+			linktest.ReadPackets(t, slow, 644)
 			send(10, 100)
 			check.Equal(t, "sockets that hold packets soon after that", holders(), 1)
 			send(4000, 60_000)
-			linktest.Write(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
-			check.Equal(t, "what came before the other's packet", linktest.Read(t, sender, 1)[0].Kind, rawio.KindSCTP)
+			linktest.WriteAll(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
+			check.Equal(t, "what came before the other's packet", linktest.ReadPackets(t, sender, 1)[0].Kind, rawio.KindSCTP)
 		})
 	}
 }

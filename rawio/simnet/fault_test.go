@@ -227,12 +227,12 @@ func TestBusyLinkForgetsWhatItHasSent(t *testing.T) {
 	for i := range uint32(packets) {
 		send(n, rawio.Time(i)*ms, i, 1001)
 		run(n, rawio.Time(i)*ms)
-		l, octets := n.links[pair{hostA.Addr(), hostB.Addr()}], 0
-		for _, w := range l.waiting[l.head:] {
+		l, octets := n.links[addrPair{hostA.Addr(), hostB.Addr()}], 0
+		for _, w := range l.transmitQueue[l.queueHead:] {
 			octets += w.size
 		}
-		must.That(t, len(l.waiting) <= 16 && l.queued == octets,
-			"%d records kept for a queue of 5 packets, %d octets waiting of %d", len(l.waiting), l.queued, octets)
+		must.That(t, len(l.transmitQueue) <= 16 && l.queuedOctets == octets,
+			"%d records kept for a queue of 5 packets, %d octets waiting of %d", len(l.transmitQueue), l.queuedOctets, octets)
 	}
 	n.Discard()
 	checkConserved(t, n)

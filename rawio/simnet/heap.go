@@ -2,28 +2,28 @@ package simnet
 
 import "github.com/rddp-go/rddp/rawio"
 
-// flight is a packet on its way, as it will be delivered.
-type flight struct {
-	at   rawio.Time
-	seq  uint64 // order of scheduling, which breaks ties
-	link *link  // the direction that the packet, or the packet a report is about, took
-	pkt  rawio.Packet
+// scheduledPacket is a packet on its way, as it will be delivered.
+type scheduledPacket struct {
+	arrivesAt rawio.Time
+	seq       uint64 // order of scheduling, which breaks ties
+	link      *link  // the direction that the packet, or the packet a report is about, took
+	pkt       rawio.Packet
 }
 
-func (f *flight) before(g *flight) bool {
-	return f.at < g.at || (f.at == g.at && f.seq < g.seq)
+func (f *scheduledPacket) isBefore(g *scheduledPacket) bool {
+	return f.arrivesAt < g.arrivesAt || (f.arrivesAt == g.arrivesAt && f.seq < g.seq)
 }
 
-// flights is a binary heap, earliest first.
-type flights []flight
+// arrivalHeap is a binary heap, earliest first.
+type arrivalHeap []scheduledPacket
 
-func (h *flights) push(f flight) {
+func (h *arrivalHeap) push(f scheduledPacket) {
 	*h = append(*h, f)
 	s := *h
 	i := len(s) - 1
 	for i > 0 {
 		up := (i - 1) / 2
-		if !f.before(&s[up]) {
+		if !f.isBefore(&s[up]) {
 			break
 		}
 		s[i] = s[up]
@@ -33,10 +33,10 @@ func (h *flights) push(f flight) {
 }
 
 // pop takes the earliest flight of a heap that is not empty.
-func (h *flights) pop() flight {
+func (h *arrivalHeap) pop() scheduledPacket {
 	s := *h
 	first, last := s[0], s[len(s)-1]
-	s[len(s)-1] = flight{}
+	s[len(s)-1] = scheduledPacket{}
 	s = s[:len(s)-1]
 	*h = s
 	if len(s) == 0 {
@@ -48,10 +48,10 @@ func (h *flights) pop() flight {
 		if down >= len(s) {
 			break
 		}
-		if down+1 < len(s) && s[down+1].before(&s[down]) {
+		if down+1 < len(s) && s[down+1].isBefore(&s[down]) {
 			down++
 		}
-		if !s[down].before(&last) {
+		if !s[down].isBefore(&last) {
 			break
 		}
 		s[i] = s[down]

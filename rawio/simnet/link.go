@@ -58,74 +58,76 @@ type Burst struct {
 // link is one direction between two addresses.
 type link struct {
 	Params
-	rand *Rand
-	cut  bool       // partitioned
-	bad  bool       // Gilbert-Elliott state
-	free rawio.Time // when the last accepted packet has been transmitted
-	last rawio.Time // when the last packet in order arrives
+	rand              *Rand
+	partitioned       bool       // partitioned
+	inBadState        bool       // Gilbert-Elliott state
+	transmitterFreeAt rawio.Time // when the last accepted packet has been transmitted
+	lastArrivalAt     rawio.Time // when the last packet in order arrives
 
 	// Packets that wait for the transmitter, oldest at head, and their octets.
-	waiting []waiter
-	head    int
-	queued  int
+	transmitQueue []queuedPacket
+	queueHead     int
+	queuedOctets  int
 }
 
-type waiter struct {
-	start rawio.Time // when transmission starts
-	size  int        // IP-level octets
+type queuedPacket struct {
+	startsAt rawio.Time // when transmission starts
+	size     int        // IP-level octets
 }
 
-func newLink(r *Rand) *link { return &link{rand: r, free: math.MinInt64, last: math.MinInt64} }
+func newLink(r *Rand) *link {
+	return &link{rand: r, transmitterFreeAt: math.MinInt64, lastArrivalAt: math.MinInt64}
+}
 
-// transmit schedules a packet of size octets and returns when its last octet has left, or false
+// scheduleTransmit schedules a packet of size octets and returns when its last octet has left, or false
 // where the queue is full. congested says that the queue is long enough to mark the packet.
-func (l *link) transmit(now rawio.Time, size int) (left rawio.Time, congested, ok bool) {
-	for l.head < len(l.waiting) && l.waiting[l.head].start <= now {
-		l.queued -= l.waiting[l.head].size
-		l.head++
+func (l *link) scheduleTransmit(now rawio.Time, size int) (left rawio.Time, congested, ok bool) {
+	for l.queueHead < len(l.transmitQueue) && l.transmitQueue[l.queueHead].startsAt <= now {
+		l.queuedOctets -= l.transmitQueue[l.queueHead].size
+		l.queueHead++
 	}
-	if 2*l.head >= len(l.waiting) { // at least half is gone: move the rest down
-		l.waiting = l.waiting[:copy(l.waiting, l.waiting[l.head:])]
-		l.head = 0
+	if 2*l.queueHead >= len(l.transmitQueue) { // at least half is gone: move the rest down
+		l.transmitQueue = l.transmitQueue[:copy(l.transmitQueue, l.transmitQueue[l.queueHead:])]
+		l.queueHead = 0
 	}
-	start := max(now, l.free)
+	start := max(now, l.transmitterFreeAt)
 	if start > now {
-		if l.Queue > 0 && l.queued+size > l.Queue {
+		if l.Queue > 0 && l.queuedOctets+size > l.Queue {
 			return 0, false, false
 		}
-		congested = l.MarkQueue > 0 && l.queued > l.MarkQueue
-		l.waiting = append(l.waiting, waiter{start, size})
-		l.queued += size
+		congested = l.MarkQueue > 0 && l.queuedOctets > l.MarkQueue
+		l.transmitQueue = append(l.transmitQueue, queuedPacket{start, size})
+		l.queuedOctets += size
 	}
-	l.free = start.Add(l.serialization(size))
-	return l.free, congested, true
+	l.transmitterFreeAt = start.Add(l.serializationTime(size))
+	return l.transmitterFreeAt, congested, true
 }
 
-// serialization is the time to transmit size octets, rounded up to a nanosecond.
-func (l *link) serialization(size int) time.Duration {
+// serializationTime is the time to transmit size octets, rounded up to a nanosecond.
+func (l *link) serializationTime(size int) time.Duration {
 	if l.Rate <= 0 {
 		return 0
 	}
 	return time.Duration((int64(size)*int64(time.Second) + l.Rate - 1) / l.Rate)
 }
 
-// burst takes a step of the Gilbert-Elliott model and says whether the packet is lost.
-func (l *link) burst(r *Rand) bool {
-	if l.bad {
-		l.bad = !chance(r, l.Burst.Leave)
+// stepBurst takes a step of the Gilbert-Elliott model and says whether the packet is lost.
+func (l *link) stepBurst(r *Rand) bool {
+	if l.inBadState {
+		l.inBadState = !drawChance(r, l.Burst.Leave)
 	} else {
-		l.bad = chance(r, l.Burst.Enter)
+		l.inBadState = drawChance(r, l.Burst.Enter)
 	}
-	return l.bad && chance(r, l.Burst.Loss)
+	return l.inBadState && drawChance(r, l.Burst.Loss)
 }
 
-// jitter draws a time in [0, Jitter].
-func (l *link) jitter(r *Rand) time.Duration {
+// drawJitter draws a time in [0, Jitter].
+func (l *link) drawJitter(r *Rand) time.Duration {
 	if l.Jitter <= 0 {
 		return 0
 	}
-	return time.Duration(r.below(uint64(l.Jitter) + 1))
+	return time.Duration(r.uintBelow(uint64(l.Jitter) + 1))
 }
 
-// chance draws only where the outcome is open, so that unused faults cost nothing.
-func chance(r *Rand, p float64) bool { return p > 0 && r.Float64() < p }
+// drawChance draws only where the outcome is open, so that unused faults cost nothing.
+func drawChance(r *Rand, p float64) bool { return p > 0 && r.Float64() < p }

@@ -10,9 +10,9 @@ import (
 
 // Buffers come in two sizes, so that a short packet does not hold a long buffer.
 const (
-	smallBuf = 2048
-	largeBuf = rawio.MaxMTU
-	idleBufs = 1024 // buffers of each size kept for reuse
+	smallBuf    = 2048
+	largeBuf    = rawio.MaxMTU
+	maxIdleBufs = 1024 // buffers of each size kept for reuse
 )
 
 // Stats count what became of packets. Every packet sent, duplicated or reported is in the end
@@ -35,59 +35,59 @@ type Stats struct {
 	Fragmented   uint64 // packets that took more than one fragment
 }
 
-type pair struct{ from, to netip.Addr }
+type addrPair struct{ from, to netip.Addr }
 
 // Net is a simulated network. It is not safe for concurrent use.
 type Net struct {
-	rand  *Rand
-	apart bool           // each link has a generator of its own
-	links map[pair]*link // looked up only, never walked
-	heap  flights
-	seq   uint64
-	small *rawio.Pool
-	large *rawio.Pool
-	hash  digest
-	stats Stats
+	rand          *Rand
+	separateRands bool               // each link has a generator of its own
+	links         map[addrPair]*link // looked up only, never walked
+	arrivals      arrivalHeap
+	nextSeq       uint64
+	small         *rawio.Pool
+	large         *rawio.Pool
+	hash          runningHash
+	stats         Stats
 }
 
 // New returns an empty network. The seed decides every fault.
 func New(seed uint64) *Net {
 	return &Net{
 		rand:  NewRand(seed),
-		links: make(map[pair]*link),
-		small: rawio.NewPool(smallBuf, idleBufs),
-		large: rawio.NewPool(largeBuf, idleBufs),
+		links: make(map[addrPair]*link),
+		small: rawio.NewPool(smallBuf, maxIdleBufs),
+		large: rawio.NewPool(largeBuf, maxIdleBufs),
 	}
 }
 
 // Separate gives each link made from now on a generator of its own, which follows from the network's seed and the two
 // addresses: what one link does to packets no longer depends on what others carry.
-func (n *Net) Separate() { n.apart = true }
+func (n *Net) Separate() { n.separateRands = true }
 
 // SetLink creates the link from one address to another, or changes it for packets sent from now on.
 // Packets already under way, and a partition, stay as they are.
 func (n *Net) SetLink(from, to netip.Addr, p Params) {
-	l := n.links[pair{from, to}]
+	l := n.links[addrPair{from, to}]
 	if l == nil {
 		l = newLink(n.randFor(from, to))
-		n.links[pair{from, to}] = l
+		n.links[addrPair{from, to}] = l
 	}
 	l.Params = p
 	if p.Burst == (Burst{}) {
-		l.bad = false
+		l.inBadState = false
 	}
 }
 
 // randFor returns the generator of a new link.
 func (n *Net) randFor(from, to netip.Addr) *Rand {
-	if !n.apart {
+	if !n.separateRands {
 		return n.rand
 	}
-	seed := digest(n.rand.state)
+	seed := runningHash(n.rand.state)
 	for _, a := range [...]netip.Addr{from, to} {
 		b := a.As16()
-		seed.word(binary.LittleEndian.Uint64(b[:8]))
-		seed.word(binary.LittleEndian.Uint64(b[8:]))
+		seed.addWord(binary.LittleEndian.Uint64(b[:8]))
+		seed.addWord(binary.LittleEndian.Uint64(b[8:]))
 	}
 	return NewRand(uint64(seed))
 }
@@ -100,7 +100,7 @@ func (n *Net) Connect(a, b netip.Addr, p Params) {
 
 // Link returns the parameters of a link, and whether it exists.
 func (n *Net) Link(from, to netip.Addr) (Params, bool) {
-	if l := n.links[pair{from, to}]; l != nil {
+	if l := n.links[addrPair{from, to}]; l != nil {
 		return l.Params, true
 	}
 	return Params{}, false
@@ -108,23 +108,23 @@ func (n *Net) Link(from, to netip.Addr) (Params, bool) {
 
 // Backlog returns how long a packet that is sent now would wait for the transmitter of a link.
 func (n *Net) Backlog(now rawio.Time, from, to netip.Addr) time.Duration {
-	if l := n.links[pair{from, to}]; l != nil {
-		return max(l.free.Sub(now), 0)
+	if l := n.links[addrPair{from, to}]; l != nil {
+		return max(l.transmitterFreeAt.Sub(now), 0)
 	}
 	return 0
 }
 
 // Partition cuts the links between two addresses, in both directions: what is sent or would arrive
 // until Heal is lost. For a cut in one direction set Loss to 1.
-func (n *Net) Partition(a, b netip.Addr) { n.cut(a, b, true) }
+func (n *Net) Partition(a, b netip.Addr) { n.setPartitioned(a, b, true) }
 
 // Heal ends a partition.
-func (n *Net) Heal(a, b netip.Addr) { n.cut(a, b, false) }
+func (n *Net) Heal(a, b netip.Addr) { n.setPartitioned(a, b, false) }
 
-func (n *Net) cut(a, b netip.Addr, cut bool) {
-	for _, k := range [...]pair{{a, b}, {b, a}} {
+func (n *Net) setPartitioned(a, b netip.Addr, cut bool) {
+	for _, k := range [...]addrPair{{a, b}, {b, a}} {
 		if l := n.links[k]; l != nil {
-			l.cut = cut
+			l.partitioned = cut
 		}
 	}
 }
@@ -132,22 +132,22 @@ func (n *Net) cut(a, b netip.Addr, cut bool) {
 // Send takes a packet at time now: the octets of p.Vec, from p.Local, which must be valid, to
 // p.Remote. It keeps no reference to p.
 func (n *Net) Send(now rawio.Time, p *rawio.Packet) {
-	pkt := n.gather(p)
+	pkt := n.copyPacket(p)
 	n.stats.Sent++
-	n.hash.packet(hashSend, now, &pkt)
-	if !n.route(now, pkt) {
+	n.hash.addPacket(hashSend, now, &pkt)
+	if !n.routePacket(now, pkt) {
 		pkt.Release()
 	}
 }
 
-// route lets a packet meet its link and says whether it is under way.
-func (n *Net) route(now rawio.Time, pkt rawio.Packet) bool {
-	l := n.links[pair{pkt.Local.Addr(), pkt.Remote.Addr()}]
+// routePacket lets a packet meet its link and says whether it is under way.
+func (n *Net) routePacket(now rawio.Time, pkt rawio.Packet) bool {
+	l := n.links[addrPair{pkt.Local.Addr(), pkt.Remote.Addr()}]
 	if l == nil {
 		n.stats.Unrouted++
 		return false
 	}
-	if l.cut {
+	if l.partitioned {
 		n.stats.Partitioned++
 		return false
 	}
@@ -156,38 +156,38 @@ func (n *Net) route(now rawio.Time, pkt rawio.Packet) bool {
 	if mtu <= 0 || mtu > rawio.MaxMTU {
 		mtu = rawio.MaxMTU
 	}
-	octets, ok := fragmented(size, mtu, &pkt)
+	octets, ok := fragmentedSize(size, mtu, &pkt)
 	if !ok {
 		n.stats.TooBig++
-		return n.report(now, l, pkt, mtu)
+		return n.reportTooBig(now, l, pkt, mtu)
 	}
 	if octets > size {
 		n.stats.Fragmented++
 	}
-	left, congested, ok := l.transmit(now, octets)
+	left, congested, ok := l.scheduleTransmit(now, octets)
 	if !ok {
 		n.stats.QueueDropped++
 		return false
 	}
-	if ect := pkt.ECN == rawio.ECT0 || pkt.ECN == rawio.ECT1; ect && (congested || chance(l.rand, l.Mark)) {
+	if ect := pkt.ECN == rawio.ECT0 || pkt.ECN == rawio.ECT1; ect && (congested || drawChance(l.rand, l.Mark)) {
 		pkt.ECN = rawio.CE
 		n.stats.Marked++
 	}
-	if l.burst(l.rand) {
+	if l.stepBurst(l.rand) {
 		n.stats.BurstLost++
 		return false
 	}
-	if chance(l.rand, l.Loss) {
+	if drawChance(l.rand, l.Loss) {
 		n.stats.Lost++
 		return false
 	}
-	n.fly(left, l, pkt)
+	n.scheduleArrival(left, l, pkt)
 	return true
 }
 
-// fragmented returns the octets that a packet of size octets takes on a link, the headers of its
+// fragmentedSize returns the octets that a packet of size octets takes on a link, the headers of its
 // fragments included, and whether the link lets it pass.
-func fragmented(size, mtu int, pkt *rawio.Packet) (int, bool) {
+func fragmentedSize(size, mtu int, pkt *rawio.Packet) (int, bool) {
 	piece := size // the longest that is sent
 	if pkt.Fragment > 0 {
 		piece = min(size, pkt.Fragment)
@@ -213,53 +213,53 @@ func fragmented(size, mtu int, pkt *rawio.Packet) (int, bool) {
 	return size - ip + n*head, true
 }
 
-// fly schedules the arrival of a packet that has left at the given time and is not lost.
-func (n *Net) fly(left rawio.Time, l *link, pkt rawio.Packet) {
-	if len(pkt.Data) > 0 && chance(l.rand, l.Corrupt) {
+// scheduleArrival schedules the arrival of a packet that has left at the given time and is not lost.
+func (n *Net) scheduleArrival(left rawio.Time, l *link, pkt rawio.Packet) {
+	if len(pkt.Data) > 0 && drawChance(l.rand, l.Corrupt) {
 		pkt.Data[l.rand.IntN(len(pkt.Data))] ^= byte(1 + l.rand.IntN(255))
 		n.stats.Corrupted++
 	}
-	at := left.Add(l.Delay).Add(l.jitter(l.rand))
-	if chance(l.rand, l.Reorder) {
+	at := left.Add(l.Delay).Add(l.drawJitter(l.rand))
+	if drawChance(l.rand, l.Reorder) {
 		at = at.Add(l.ReorderDelay)
 		n.stats.Reordered++
 	} else {
-		at = max(at, l.last)
-		l.last = at
+		at = max(at, l.lastArrivalAt)
+		l.lastArrivalAt = at
 	}
 	// The peer's view: what was remote is local.
 	pkt.Local, pkt.Remote, pkt.Fragment = pkt.Remote, pkt.Local, 0
-	n.schedule(at, l, pkt)
-	if chance(l.rand, l.Duplicate) {
+	n.pushArrival(at, l, pkt)
+	if drawChance(l.rand, l.Duplicate) {
 		pkt.Buf.Retain()
-		n.schedule(at.Add(l.jitter(l.rand)), l, pkt)
+		n.pushArrival(at.Add(l.drawJitter(l.rand)), l, pkt)
 		n.stats.Duplicated++
 	}
 }
 
-// report schedules a KindPacketTooBig about pkt for its sender and says whether it did.
-func (n *Net) report(now rawio.Time, l *link, pkt rawio.Packet, mtu int) bool {
+// reportTooBig schedules a KindPacketTooBig about pkt for its sender and says whether it did.
+func (n *Net) reportTooBig(now rawio.Time, l *link, pkt rawio.Packet, mtu int) bool {
 	if l.Quote <= 0 {
 		return false
 	}
 	pkt.Kind, pkt.MTU, pkt.ECN, pkt.Fragment = rawio.KindPacketTooBig, mtu, 0, 0
 	pkt.Data = pkt.Data[:min(l.Quote, len(pkt.Data))]
-	n.schedule(now.Add(l.Delay), l, pkt)
+	n.pushArrival(now.Add(l.Delay), l, pkt)
 	n.stats.Reports++
 	return true
 }
 
-func (n *Net) schedule(at rawio.Time, l *link, pkt rawio.Packet) {
-	n.heap.push(flight{at: at, seq: n.seq, link: l, pkt: pkt})
-	n.seq++
+func (n *Net) pushArrival(at rawio.Time, l *link, pkt rawio.Packet) {
+	n.arrivals.push(scheduledPacket{arrivesAt: at, seq: n.nextSeq, link: l, pkt: pkt})
+	n.nextSeq++
 }
 
 // NextArrival returns when the next packet arrives, or rawio.Never.
 func (n *Net) NextArrival() rawio.Time {
-	if len(n.heap) == 0 {
+	if len(n.arrivals) == 0 {
 		return rawio.Never
 	}
-	return n.heap[0].at
+	return n.arrivals[0].arrivesAt
 }
 
 // Deliver returns the next packet that arrives at or before now and the address it is for, in order
@@ -267,15 +267,15 @@ func (n *Net) NextArrival() rawio.Time {
 // The caller releases it. ok is false when nothing has arrived, which may be so even at the time
 // that NextArrival gave: a partition takes packets until their arrival.
 func (n *Net) Deliver(now rawio.Time) (to netip.Addr, p rawio.Packet, ok bool) {
-	for len(n.heap) > 0 && n.heap[0].at <= now {
-		f := n.heap.pop()
-		if f.link.cut {
+	for len(n.arrivals) > 0 && n.arrivals[0].arrivesAt <= now {
+		f := n.arrivals.pop()
+		if f.link.partitioned {
 			n.stats.Partitioned++
 			f.pkt.Release()
 			continue
 		}
 		n.stats.Delivered++
-		n.hash.packet(hashDeliver, now, &f.pkt)
+		n.hash.addPacket(hashDeliver, now, &f.pkt)
 		return f.pkt.Local.Addr(), f.pkt, true
 	}
 	return netip.Addr{}, rawio.Packet{}, false
@@ -283,15 +283,15 @@ func (n *Net) Deliver(now rawio.Time) (to netip.Addr, p rawio.Packet, ok bool) {
 
 // Discard drops everything under way, as at the end of a test.
 func (n *Net) Discard() {
-	for len(n.heap) > 0 {
-		f := n.heap.pop()
+	for len(n.arrivals) > 0 {
+		f := n.arrivals.pop()
 		f.pkt.Release()
 		n.stats.Discarded++
 	}
 }
 
 // Pending returns how many packets are under way.
-func (n *Net) Pending() int { return len(n.heap) }
+func (n *Net) Pending() int { return len(n.arrivals) }
 
 // Outstanding returns how many buffers are under way or held by receivers, so that a test can find a
 // leak.
@@ -304,8 +304,8 @@ func (n *Net) Stats() Stats { return n.stats }
 // far. Two runs of one seed agree in it or have diverged.
 func (n *Net) Hash() uint64 { return uint64(n.hash) }
 
-// gather copies a packet to transmit into a buffer of the network's own.
-func (n *Net) gather(p *rawio.Packet) rawio.Packet {
+// copyPacket copies a packet to transmit into a buffer of the network's own.
+func (n *Net) copyPacket(p *rawio.Packet) rawio.Packet {
 	size := p.Len()
 	var buf *rawio.Buf
 	switch {

@@ -65,7 +65,7 @@ func checkConserved(t *testing.T, n *Net) {
 	out := s.Delivered + s.Unrouted + s.Partitioned + s.TooBig + s.QueueDropped + s.BurstLost + s.Lost + s.Discarded
 	check.That(t, in == out, "%d packets went in, %d are accounted for: %+v", in, out, s)
 	check.That(t, n.Pending() == 0 && n.Outstanding() == 0, "%d packets under way, %d buffers not released", n.Pending(), n.Outstanding())
-	for _, f := range n.heap[:cap(n.heap)] {
+	for _, f := range n.arrivals[:cap(n.arrivals)] {
 		check.That(t, f.link == nil && f.pkt.Buf == nil, "a packet that was delivered is kept: %+v", f.pkt)
 	}
 }
@@ -183,7 +183,7 @@ func TestOneSeedOneRun(t *testing.T) {
 
 // The hash of a run is the same in every release, so that a report of one can be looked into with another; and it depends on everything.
 func TestHashSeesEveryPart(t *testing.T) {
-	seen := make(map[digest]string)
+	seen := make(map[runningHash]string)
 	for _, row := range []struct {
 		name   string
 		change func(now *rawio.Time, p *rawio.Packet)
@@ -203,20 +203,20 @@ func TestHashSeesEveryPart(t *testing.T) {
 		{"kind", func(_ *rawio.Time, p *rawio.Packet) { p.Kind = rawio.KindPacketTooBig }},
 		{"MTU", func(_ *rawio.Time, p *rawio.Packet) { p.MTU = 1400 }},
 	} {
-		now, p, d := rawio.Time(10), rawio.Packet{Data: []byte("0123456789"), ECN: 1}, digest(0)
+		now, p, d := rawio.Time(10), rawio.Packet{Data: []byte("0123456789"), ECN: 1}, runningHash(0)
 		p.Local, p.Remote = netip.MustParseAddrPort("[2001:db8::1]:1"), netip.MustParseAddrPort("[2001:db8::2]:2")
 		row.change(&now, &p)
-		d.packet(hashSend, now, &p)
+		d.addPacket(hashSend, now, &p)
 		other, same := seen[d]
 		check.That(t, !same, "%s and %s give the same hash", row.name, other)
 		seen[d] = row.name
 	}
 	n := connect(1, Params{Delay: 5})
-	for _, want := range []digest{0xbd47815d93e78528, 0x981055f6516b963d} {
+	for _, want := range []runningHash{0xbd47815d93e78528, 0x981055f6516b963d} {
 		n.Send(10, &rawio.Packet{Vec: [][]byte{[]byte("012"), []byte("3456789")}, Local: hostA, Remote: hostC, ECN: 1})
 		n.Send(10, &rawio.Packet{Vec: [][]byte{[]byte("0123456789")}, Local: hostA, Remote: hostB})
 		run(n, 100)
-		check.Equal(t, "hash of the run", digest(n.Hash()), want)
+		check.Equal(t, "hash of the run", runningHash(n.Hash()), want)
 	}
 }
 

@@ -21,7 +21,7 @@ func (r *Rand) Play(tape []byte) { r.tape = tape }
 
 // Uint64 returns 64 random bits.
 func (r *Rand) Uint64() uint64 {
-	z := r.bits()
+	z := r.nextBits()
 	if len(r.tape) > 0 {
 		z = z>>8 | uint64(r.tape[0])<<56
 		r.tape = r.tape[1:]
@@ -29,7 +29,7 @@ func (r *Rand) Uint64() uint64 {
 	return z
 }
 
-func (r *Rand) bits() uint64 {
+func (r *Rand) nextBits() uint64 {
 	r.state += 0x9e3779b97f4a7c15
 	z := r.state
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -42,11 +42,11 @@ func (r *Rand) IntN(n int) int {
 	if n <= 0 {
 		panic("simnet: IntN needs n > 0")
 	}
-	return int(r.below(uint64(n)))
+	return int(r.uintBelow(uint64(n)))
 }
 
-// below returns a number in [0, n). Its bias, at most n in 2^64, does not matter here.
-func (r *Rand) below(n uint64) uint64 {
+// uintBelow returns a number in [0, n). Its bias, at most n in 2^64, does not matter here.
+func (r *Rand) uintBelow(n uint64) uint64 {
 	hi, _ := bits.Mul64(r.Uint64(), n)
 	return hi
 }
@@ -58,12 +58,12 @@ func (r *Rand) Float64() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
 func (r *Rand) Read(b []byte) (int, error) {
 	n := len(b)
 	for len(b) >= 8 {
-		binary.LittleEndian.PutUint64(b, r.bits())
+		binary.LittleEndian.PutUint64(b, r.nextBits())
 		b = b[8:]
 	}
 	if len(b) > 0 {
 		var last [8]byte
-		binary.LittleEndian.PutUint64(last[:], r.bits())
+		binary.LittleEndian.PutUint64(last[:], r.nextBits())
 		copy(b, last[:])
 	}
 	return n, nil

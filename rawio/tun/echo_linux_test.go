@@ -41,19 +41,19 @@ func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 		var b []byte
 		var sum uint64
 		if src.Is4() {
-			b = make([]byte, iphdr.Len4+len(icmp))
-			iphdr.Put4(b, len(icmp), iphdr.ProtoICMP, 0, src, own4)
+			b = make([]byte, iphdr.IPv4HeaderLen+len(icmp))
+			iphdr.PutIPv4Header(b, len(icmp), iphdr.ProtoICMP, 0, src, own4)
 		} else {
 			icmp[0] = 128
-			b = make([]byte, iphdr.Len6+len(icmp))
-			iphdr.Put6(b, len(icmp), iphdr.ProtoICMPv6, 0, src, own6)
-			sum = iphdr.Sum(uint64(len(icmp))+iphdr.ProtoICMPv6, b[8:iphdr.Len6])
+			b = make([]byte, iphdr.IPv6HeaderLen+len(icmp))
+			iphdr.PutIPv6Header(b, len(icmp), iphdr.ProtoICMPv6, 0, src, own6)
+			sum = iphdr.AddChecksum(uint64(len(icmp))+iphdr.ProtoICMPv6, b[8:iphdr.IPv6HeaderLen])
 		}
 		checksum(icmp, 2, sum)
 		copy(b[len(b)-len(icmp):], icmp)
 		before := l.stats.rxEcho.Load()
 		var p rawio.Packet
-		check.That(t, !l.receive(fds[1], b, &p), "from %s: handed up", row.src)
+		check.That(t, !l.receivePacket(fds[1], b, &p), "from %s: handed up", row.src)
 		got := l.stats.rxEcho.Load() > before
 		check.That(t, got == row.want, "from %s: answered %v", row.src, got)
 		var answer [100]byte
@@ -77,10 +77,10 @@ func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
 		{[]syscall.Errno{syscall.EIO}, syscall.EIO, Stats{TxErrors: 1}},
 		{nil, net.ErrClosed, Stats{}}, // it is closed
 	} {
-		l, w := &Link{cfg: Config{Addrs: []netip.Addr{own4, own6}, MTU: 100}, queues: []*queue{{rc: rc}}}, new(writer)
+		l, w := &Link{cfg: Config{Addrs: []netip.Addr{own4, own6}, MTU: 100}, queues: []*queue{{rc: rc}}}, new(packetWriter)
 		asked, waits := 0, 0
-		w.send = func(uintptr) { w.errno = row.says[asked]; asked++ }
-		w.wait = func(fd uintptr) { waits++; w.send(fd) }
+		w.sendFunc = func(uintptr) { w.errno = row.says[asked]; asked++ }
+		w.sendWhenWritable = func(fd uintptr) { waits++; w.sendFunc(fd) }
 		l.putWriter(w)
 		if row.says == nil {
 			null.Close()
@@ -95,13 +95,13 @@ func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
 
 // Who waits hears of a device that has failed, once it is closed of that.
 func TestWaitTellsOfTheDevice(t *testing.T) {
-	q := &queue{l: new(Link), wait: must.Get(wait.NewReader())(t)}
-	q.wait.Interrupt()
+	q := &queue{link: new(Link), waiter: must.Get(wait.NewReader())(t)}
+	q.waiter.Interrupt()
 	check.Equal(t, "interrupted", q.Wait(rawio.Park), rawio.ErrInterrupted)
-	q.err = syscall.EIO
+	q.readErr = syscall.EIO
 	check.Error(t, "failed", q.Wait(rawio.Park), syscall.EIO)
-	q.l.closed.Store(true)
-	q.wait.Close()
+	q.link.closed.Store(true)
+	q.waiter.Close()
 	check.Equal(t, "closed", q.Wait(rawio.Park), net.ErrClosed)
 }
 

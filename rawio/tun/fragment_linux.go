@@ -7,28 +7,28 @@ import (
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
 
-// reassemble keeps a fragment of an SCTP packet, and returns the packet that it completes. The queue through which fragments come need
+// addFragment keeps a fragment of an SCTP packet, and returns the packet that it completes. The queue through which fragments come need
 // not be that of their flow's whole packets, as only the first one has ports.
-func (l *Link) reassemble(f iphdr.Packet) (whole iphdr.Packet, ok bool) {
+func (l *Link) addFragment(f iphdr.Packet) (whole iphdr.Packet, ok bool) {
 	if f.Dst.Is4() || f.Offset == 0 { // what the others of IPv6 name next does not count (RFC 8200 section 4.5)
-		if _, ok := l.upper(f); !ok {
+		if _, ok := l.skipExtensions(f); !ok {
 			return whole, false
 		}
 	}
 	l.stats.rxFragments.Add(1)
 	l.fragMu.Lock()
-	whole, ok = l.fragments.Add(rawio.Time(time.Since(l.opened)), f)
+	whole, ok = l.fragments.Add(rawio.Time(time.Since(l.openedAt)), f)
 	l.fragMu.Unlock()
 	if !ok {
 		return whole, false
 	}
 	l.stats.rxReassembled.Add(1)
-	return l.upper(whole)
+	return l.skipExtensions(whole)
 }
 
-// upper walks the IPv6 extension headers behind a fragment header, all of which the first fragment has to have, and the
+// skipExtensions walks the IPv6 extension headers behind a fragment header, all of which the first fragment has to have, and the
 // header behind them too (RFC 8200 section 4.5).
-func (l *Link) upper(p iphdr.Packet) (iphdr.Packet, bool) {
+func (l *Link) skipExtensions(p iphdr.Packet) (iphdr.Packet, bool) {
 	var err error
 	if p.Dst.Is6() {
 		p.Proto, p.Payload, err = iphdr.SkipExtensions(p.Proto, p.Payload)
@@ -36,7 +36,7 @@ func (l *Link) upper(p iphdr.Packet) (iphdr.Packet, bool) {
 	switch {
 	case err == nil && p.Proto != iphdr.ProtoSCTP:
 		l.stats.rxOther.Add(1)
-	case err != nil, p.Dst.Is6() && len(p.Payload) < commonHeader:
+	case err != nil, p.Dst.Is6() && len(p.Payload) < commonHeaderLen:
 		l.stats.rxMalformed.Add(1)
 	default:
 		return p, true

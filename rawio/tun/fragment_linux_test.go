@@ -33,7 +33,7 @@ func TestPacketThatMayBeFragmentedPassesAShorterDevice(t *testing.T) {
 				binary.BigEndian.PutUint16(b, 20001)
 				binary.BigEndian.PutUint16(b[2:], 20002)
 			}
-			linktest.Fragments(t, l, host, to(addr1[i]), to(host1[i].Addr()), long, short, 9000)
+			linktest.CheckFragmentation(t, l, host, to(addr1[i]), to(host1[i].Addr()), long, short, 9000)
 		})
 	}
 }
@@ -49,10 +49,10 @@ func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 			long, short := linktest.Pattern(9000), linktest.Pattern(1000)
 			mtu := []int{1500, 1280}[i] // IPv6 routers do not cut
 			for range 100 {
-				linktest.Write(t, a,
+				linktest.WriteAll(t, a,
 					rawio.Packet{Vec: [][]byte{long}, Remote: to(addr2[i]), ECN: rawio.ECT0, Fragment: mtu},
 					rawio.Packet{Vec: [][]byte{short}, Remote: to(addr2[i])})
-				pkts := linktest.Read(t, b, 2)
+				pkts := linktest.ReadPackets(t, b, 2)
 				p := pkts[0]
 				must.That(t, bytes.Equal(p.Data, long) && p.Kind == rawio.KindSCTP && p.Local == to(addr2[i]) && p.Remote == to(addr1[i]) && p.ECN == rawio.ECT0 && p.Buf.Refs() == 1,
 					"%d octets from %v to %v, ECN %d", len(p.Data), p.Remote, p.Local, p.ECN)
@@ -64,7 +64,7 @@ func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 			check.That(t, s.RxReassembled == 100 && s.RxPackets == 200 && s.RxFragments >= 800 && s.RxFragmentsBad+s.RxFragmentsLate+s.RxFragmentsFull+s.RxMalformed == 0, "stats %+v", s)
 			host := hostSocket(t, ns, i)
 			send(t, host, addr2[i], linktest.Pattern(60000))
-			p := linktest.Read(t, b, 1)[0]
+			p := linktest.ReadPackets(t, b, 1)[0]
 			check.That(t, bytes.Equal(p.Data, linktest.Pattern(60000)) && p.Remote == to(host2[i].Addr()),
 				"%d octets from %v", len(p.Data), p.Remote)
 			p.Release()
@@ -113,7 +113,7 @@ func TestFragmentsOfIPv6(t *testing.T) {
 	packetOf(fragment, header(destination, 0, 1, 5), []byte{sctp, 9, 1, 4, 0, 0, 0, 0}) // nor all options
 	packetOf(udp, whole[:8])
 	packetOf(sctp, whole)
-	for i, p := range linktest.Read(t, l, 4) {
+	for i, p := range linktest.ReadPackets(t, l, 4) {
 		check.That(t, bytes.Equal(p.Data, whole) && p.Local == to(addr1[1]) && p.Remote == to(host1[1].Addr()),
 			"packet %d: %d octets", i, len(p.Data))
 		p.Release()
@@ -147,7 +147,7 @@ func TestFragmentsThatAreDropped(t *testing.T) {
 	fragment(addr1[0], 2000, 16, 4, 0)
 	fragment(addr1[0], 2000, 8, 8, 1)
 	fragment(addr1[0], 2000, 0, 8, 1)
-	p := linktest.Read(t, l, 1)[0] // it took the place of one
+	p := linktest.ReadPackets(t, l, 1)[0] // it took the place of one
 	check.Equal(t, "octets", len(p.Data), 20)
 	p.Release()
 	s := l.Stats()

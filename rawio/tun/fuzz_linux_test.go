@@ -29,11 +29,11 @@ var (
 
 func fixed(how byte, b []byte) []byte {
 	b = bytes.Clone(b)
-	if len(b) < iphdr.Len6 {
+	if len(b) < iphdr.IPv6HeaderLen {
 		return b
 	}
 	v4 := b[0]>>4 == 4
-	at := iphdr.Len6
+	at := iphdr.IPv6HeaderLen
 	if v4 {
 		at = min(int(b[0]&15)*4, len(b))
 	}
@@ -44,7 +44,7 @@ func fixed(how byte, b []byte) []byte {
 			copy(b[24:], own6.AsSlice())
 		}
 	}
-	if q := at + 8; how&fixQuote != 0 && len(b) >= q+iphdr.Len6 {
+	if q := at + 8; how&fixQuote != 0 && len(b) >= q+iphdr.IPv6HeaderLen {
 		if b[q]>>4 == 4 {
 			copy(b[q+12:], own4.AsSlice())
 		} else {
@@ -54,11 +54,11 @@ func fixed(how byte, b []byte) []byte {
 	if how&fixICMP != 0 && len(b) >= at+4 {
 		var pseudo uint64
 		if !v4 {
-			pseudo = iphdr.Sum(uint64(len(b)-at)+iphdr.ProtoICMPv6, b[8:iphdr.Len6])
+			pseudo = iphdr.AddChecksum(uint64(len(b)-at)+iphdr.ProtoICMPv6, b[8:iphdr.IPv6HeaderLen])
 		}
 		checksum(b[at:], 2, pseudo)
 	}
-	if how&fixSum != 0 && v4 && at >= iphdr.Len4 {
+	if how&fixSum != 0 && v4 && at >= iphdr.IPv4HeaderLen {
 		checksum(b[:at], 10, 0)
 	}
 	return b
@@ -67,7 +67,7 @@ func fixed(how byte, b []byte) []byte {
 // checksum puts the checksum of b at off.
 func checksum(b []byte, off int, sum uint64) {
 	b[off], b[off+1] = 0, 0
-	sum = iphdr.Sum(sum, b)
+	sum = iphdr.AddChecksum(sum, b)
 	for sum > 0xffff {
 		sum = sum>>16 + sum&0xffff
 	}
@@ -81,19 +81,19 @@ func checksum(b []byte, off int, sum uint64) {
 func FuzzReceive(f *testing.F) {
 	wrap := func(proto uint8, v6 bool, payload []byte) []byte {
 		if v6 {
-			b := make([]byte, iphdr.Len6, iphdr.Len6+len(payload))
-			iphdr.Put6(b, len(payload), proto, 1, peer6, own6)
+			b := make([]byte, iphdr.IPv6HeaderLen, iphdr.IPv6HeaderLen+len(payload))
+			iphdr.PutIPv6Header(b, len(payload), proto, 1, peer6, own6)
 			return append(b, payload...)
 		}
-		b := make([]byte, iphdr.Len4, iphdr.Len4+len(payload))
-		iphdr.Put4(b, len(payload), proto, 1, peer4, own4)
+		b := make([]byte, iphdr.IPv4HeaderLen, iphdr.IPv4HeaderLen+len(payload))
+		iphdr.PutIPv4Header(b, len(payload), proto, 1, peer4, own4)
 		return append(b, payload...)
 	}
 	add := func(how byte, b []byte) { f.Add(append([]byte{how}, b...)) }
 	for i, b := range corpus.Packets() {
 		add(0, wrap(iphdr.ProtoSCTP, i%2 == 0, b))
 		if i%8 == 0 {
-			quote := wrap(iphdr.ProtoSCTP, false, b)[:iphdr.Len4+8]
+			quote := wrap(iphdr.ProtoSCTP, false, b)[:iphdr.IPv4HeaderLen+8]
 			add(fixICMP|fixQuote, wrap(iphdr.ProtoICMP, false, append([]byte{3, 4, 0, 0, 0, 0, 5, 0}, quote...)))
 			add(fixICMP|fixQuote, wrap(iphdr.ProtoICMP, false, append([]byte{3, 2, 0, 0, 0, 0, 0, 0}, quote...)))
 			quote = wrap(iphdr.ProtoSCTP, true, b)
@@ -119,7 +119,7 @@ func FuzzReceive(f *testing.F) {
 		before := bytes.Clone(b)
 		l := &Link{cfg: Config{Addrs: []netip.Addr{own4, own6}}}
 		var p rawio.Packet
-		up := l.receive(int(null.Fd()), b, &p)
+		up := l.receivePacket(int(null.Fd()), b, &p)
 		s := l.Stats()
 		reasons := s.RxICMP + s.RxEcho + s.RxMalformed + s.RxFragments + s.RxNotOurs + s.RxOther + s.RxIgnored
 		if up && p.Kind == rawio.KindSCTP {
@@ -129,9 +129,9 @@ func FuzzReceive(f *testing.F) {
 		if !up {
 			return
 		}
-		must.That(t, len(p.Data) >= iphdr.MinQuote && bytes.Contains(b, p.Data) && l.owns(p.Local.Addr()) && bytes.Equal(b, before),
+		must.That(t, len(p.Data) >= iphdr.MinQuoteOctets && bytes.Contains(b, p.Data) && l.ownsAddr(p.Local.Addr()) && bytes.Equal(b, before),
 			"%+v of %x", p, b)
-		must.That(t, (p.Kind != rawio.KindSCTP || len(p.Data) >= commonHeader) && (p.Kind != rawio.KindPacketTooBig || p.MTU >= 68),
+		must.That(t, (p.Kind != rawio.KindSCTP || len(p.Data) >= commonHeaderLen) && (p.Kind != rawio.KindPacketTooBig || p.MTU >= 68),
 			"%v of %d octets, MTU %d", p.Kind, len(p.Data), p.MTU)
 	})
 }

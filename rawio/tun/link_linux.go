@@ -22,10 +22,10 @@ type Link struct {
 	closed atomic.Bool
 	stats  counters
 
-	mu   sync.Mutex
-	idle []*writer // guarded by mu: as many as goroutines ever wrote at a time
+	mu          sync.Mutex
+	idleWriters []*packetWriter // guarded by mu: as many as goroutines ever wrote at a time
 
-	opened    time.Time
+	openedAt  time.Time
 	fragMu    sync.Mutex
 	fragments defrag.Assembler // guarded by fragMu: of all queues
 }
@@ -41,7 +41,7 @@ func (l *Link) Name() string { return l.name }
 
 // MTU implements rawio.Link: the device's MTU without the IP header.
 func (l *Link) MTU(_, remote netip.Addr) int {
-	return iphdr.Payload(l.cfg.MTU, remote.Unmap().Is6())
+	return iphdr.PayloadLimit(l.cfg.MTU, remote.Unmap().Is6())
 }
 
 // LocalAddrs implements rawio.Addresser: the stack's own addresses. There are no UDP ports here, so
@@ -54,10 +54,10 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 	return out
 }
 
-func (l *Link) owns(a netip.Addr) bool { return slices.Contains(l.cfg.Addrs, a) }
+func (l *Link) ownsAddr(a netip.Addr) bool { return slices.Contains(l.cfg.Addrs, a) }
 
-// source returns the stack's default address towards the family of dst.
-func (l *Link) source(dst netip.Addr) (netip.Addr, bool) {
+// sourceFor returns the stack's default address towards the family of dst.
+func (l *Link) sourceFor(dst netip.Addr) (netip.Addr, bool) {
 	for _, a := range l.cfg.Addrs {
 		if a.Is4() == dst.Is4() {
 			return a, true
@@ -67,7 +67,7 @@ func (l *Link) source(dst netip.Addr) (netip.Addr, bool) {
 }
 
 // Interrupt implements rawio.Interrupter.
-func (l *Link) Interrupt() { l.queues[0].wait.Interrupt() }
+func (l *Link) Interrupt() { l.queues[0].waiter.Interrupt() }
 
 // Shards implements rawio.Sharder.
 func (l *Link) Shards() []rawio.Shard {

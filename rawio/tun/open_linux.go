@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	defaultMTU  = 1500
-	minMTU6     = 1280 // RFC 8200 section 5
-	txQueue     = 4096
-	maxQueue    = 1 << 16
-	maxMTU      = 65535
-	defaultName = "rddp%d" // the kernel fills in the number
+	defaultMTU      = 1500
+	minMTU6         = 1280 // RFC 8200 section 5
+	defaultQueueLen = 4096
+	maxQueueLen     = 1 << 16
+	maxMTU          = 65535
+	defaultName     = "rddp%d" // the kernel fills in the number
 )
 
 // Open opens, and if need be creates, the device, and brings it up. Without the privilege it fails
 // with a *rawio.PermissionError.
 func Open(cfg Config) (*Link, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.validateAndDefault(); err != nil {
 		return nil, err
 	}
-	l := &Link{cfg: cfg, name: cfg.Name, opened: time.Now()}
-	if err := l.open(); err != nil {
+	l := &Link{cfg: cfg, name: cfg.Name, openedAt: time.Now()}
+	if err := l.openQueues(); err != nil {
 		for _, q := range l.queues {
 			q.close()
 		}
@@ -41,11 +41,11 @@ func Open(cfg Config) (*Link, error) {
 	return l, nil
 }
 
-// open makes the device with all its queues, and brings it up.
-func (l *Link) open() error {
+// openQueues makes the device with all its queues, and brings it up.
+func (l *Link) openQueues() error {
 	n := max(1, l.cfg.Shards)
 	for len(l.queues) < n {
-		fd, name, err := device(l.name, n > 1)
+		fd, name, err := openDevice(l.name, n > 1)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (l *Link) open() error {
 		}
 		l.queues = append(l.queues, q)
 	}
-	err := configure(l.name, l.cfg)
+	err := configureDevice(l.name, l.cfg)
 	if errors.Is(err, unix.EPERM) {
 		return &rawio.PermissionError{Link: "tun", Capability: "CAP_NET_ADMIN", Err: err}
 	}
@@ -68,16 +68,16 @@ func (l *Link) open() error {
 
 // newQueue takes over a descriptor of the device.
 func (l *Link) newQueue(fd int) (*queue, error) {
-	pace.Measure()
-	q := &queue{l: l, pace: pace.New(l.cfg.Poll, pace.Now), pool: rawio.NewPool(l.cfg.MTU, max(64, poolOctets/l.cfg.MTU))}
-	q.read = q.drain
+	pace.MeasureWake()
+	q := &queue{link: l, pace: pace.New(l.cfg.Poll, pace.Now), pool: rawio.NewPool(l.cfg.MTU, max(64, maxIdleOctets/l.cfg.MTU))}
+	q.readFunc = q.readPackets
 	q.file = os.NewFile(uintptr(fd), "/dev/net/tun") // blocking yet, so that it stays out of the runtime's poller
 	err := unix.SetNonblock(fd, true)
 	if err == nil {
 		q.rc, err = q.file.SyscallConn()
 	}
 	if err == nil {
-		q.wait, err = wait.NewReader(fd)
+		q.waiter, err = wait.NewReader(fd)
 	}
 	if err != nil {
 		q.file.Close()
@@ -86,16 +86,16 @@ func (l *Link) newQueue(fd int) (*queue, error) {
 	return q, nil
 }
 
-// poolOctets bounds the idle receive buffers.
-const poolOctets = 4 << 20
+// maxIdleOctets bounds the idle receive buffers.
+const maxIdleOctets = 4 << 20
 
-// check validates cfg and fills in its defaults.
-func (cfg *Config) check() error {
+// validateAndDefault validates cfg and fills in its defaults.
+func (cfg *Config) validateAndDefault() error {
 	if cfg.MTU == 0 {
 		cfg.MTU = defaultMTU
 	}
 	if cfg.Queue == 0 {
-		cfg.Queue = txQueue
+		cfg.Queue = defaultQueueLen
 	}
 	switch {
 	case cfg.MTU < rawio.MinMTU:
@@ -104,8 +104,8 @@ func (cfg *Config) check() error {
 		return fmt.Errorf("tun link: an MTU of %d octets is above the device's limit of %d", cfg.MTU, maxMTU)
 	case cfg.Shards < 0 || cfg.Shards > rawio.MaxShards:
 		return fmt.Errorf("tun link: %d shards; it is 1 to %d", cfg.Shards, rawio.MaxShards)
-	case cfg.Queue < 0 || cfg.Queue > maxQueue:
-		return fmt.Errorf("tun link: a queue of %d packets; it is 1 to %d", cfg.Queue, maxQueue)
+	case cfg.Queue < 0 || cfg.Queue > maxQueueLen:
+		return fmt.Errorf("tun link: a queue of %d packets; it is 1 to %d", cfg.Queue, maxQueueLen)
 	case len(cfg.Addrs) == 0:
 		return errors.New("tun link: Config.Addrs is empty; the stack needs an IP address of its own")
 	case len(cfg.Name) >= unix.IFNAMSIZ:
@@ -131,8 +131,8 @@ func (cfg *Config) check() error {
 	return nil
 }
 
-// device opens a TUN device, or a queue of it, and returns its descriptor and name.
-func device(name string, several bool) (int, string, error) {
+// openDevice opens a TUN device, or a queue of it, and returns its descriptor and name.
+func openDevice(name string, several bool) (int, string, error) {
 	flags := uint16(unix.IFF_TUN | unix.IFF_NO_PI)
 	if several {
 		flags |= unix.IFF_MULTI_QUEUE
@@ -151,11 +151,11 @@ func device(name string, several bool) (int, string, error) {
 		}
 		unix.Close(fd)
 	}
-	return -1, "", refusal(name, several, err)
+	return -1, "", openError(name, several, err)
 }
 
-// refusal is why there is no device.
-func refusal(name string, several bool, err error) error {
+// openError is why there is no device.
+func openError(name string, several bool, err error) error {
 	switch {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return &rawio.PermissionError{Link: "tun", Capability: "CAP_NET_ADMIN", Err: err}
@@ -167,8 +167,8 @@ func refusal(name string, several bool, err error) error {
 	return fmt.Errorf("tun link: cannot open %s on /dev/net/tun (is the tun module loaded?): %w", name, err)
 }
 
-// configure gives the device its MTU, addresses and routes, and brings it up.
-func configure(name string, cfg Config) error {
+// configureDevice gives the device its MTU, addresses and routes, and brings it up.
+func configureDevice(name string, cfg Config) error {
 	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func configure(name string, cfg Config) error {
 	}
 	for _, p := range cfg.Host {
 		// An IPv6 address would else be tentative for a second, and nobody could answer there.
-		a := &netlink.Addr{IPNet: ipnet(p.Addr().Unmap(), p.Bits())}
+		a := &netlink.Addr{IPNet: toIPNet(p.Addr().Unmap(), p.Bits())}
 		if p.Addr().Is6() {
 			a.Flags = unix.IFA_F_NODAD
 		}
@@ -198,12 +198,12 @@ func configure(name string, cfg Config) error {
 		return fmt.Errorf("bringing it up: %w", err)
 	}
 	for _, p := range cfg.Host {
-		if err := settle(nl, p.Addr().AsSlice()); err != nil {
+		if err := waitUntilLocal(nl, p.Addr().AsSlice()); err != nil {
 			return err
 		}
 	}
-	for _, p := range cfg.routes() {
-		r := &netlink.Route{LinkIndex: dev.Attrs().Index, Dst: ipnet(p.Addr(), p.Bits())}
+	for _, p := range cfg.routedPrefixes() {
+		r := &netlink.Route{LinkIndex: dev.Attrs().Index, Dst: toIPNet(p.Addr(), p.Bits())}
 		if p.Addr().Is4() {
 			r.Scope = netlink.SCOPE_LINK
 		}
@@ -214,24 +214,24 @@ func configure(name string, cfg Config) error {
 	return nil
 }
 
-// settle waits until the kernel takes packets for an address of its own: for an IPv6 one it does the
+// waitUntilLocal waits until the kernel takes packets for an address of its own: for an IPv6 one it does the
 // last step later, on a work queue, and until then would send them back into the device.
-func settle(nl *netlink.Handle, a net.IP) error {
-	for deadline := time.Now().Add(settleTime); ; time.Sleep(time.Millisecond) {
+func waitUntilLocal(nl *netlink.Handle, a net.IP) error {
+	for deadline := time.Now().Add(localAddrTimeout); ; time.Sleep(time.Millisecond) {
 		routes, err := nl.RouteGet(a)
 		if err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the kernel has not put the host's address %v to use within %v", a, settleTime)
+			return fmt.Errorf("the kernel has not put the host's address %v to use within %v", a, localAddrTimeout)
 		}
 	}
 }
 
-const settleTime = 2 * time.Second // in practice it takes a few milliseconds
+const localAddrTimeout = 2 * time.Second // in practice it takes a few milliseconds
 
-// routes are the prefixes to route to the device, those of Host excepted, which the kernel adds.
-func (cfg *Config) routes() []netip.Prefix {
+// routedPrefixes are the prefixes to route to the device, those of Host excepted, which the kernel adds.
+func (cfg *Config) routedPrefixes() []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range cfg.Routes {
 		out = append(out, p.Masked())
@@ -244,6 +244,6 @@ func (cfg *Config) routes() []netip.Prefix {
 	return out
 }
 
-func ipnet(a netip.Addr, bits int) *net.IPNet {
+func toIPNet(a netip.Addr, bits int) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(bits, a.BitLen())}
 }

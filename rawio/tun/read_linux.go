@@ -17,18 +17,18 @@ import (
 
 // queue is one descriptor of the device, and the state of its ReadBatch, which one goroutine calls at a time.
 type queue struct {
-	l    *Link
-	file *os.File
-	rc   syscall.RawConn
-	wait *wait.Reader
-	pace *pace.Pace // of ReadBatch
-	pool *rawio.Pool
+	link   *Link
+	file   *os.File
+	rc     syscall.RawConn
+	waiter *wait.Reader
+	pace   *pace.Policy // of ReadBatch
+	pool   *rawio.Pool
 
-	pkts []rawio.Packet
-	n    int              // packets filled so far
-	buf  *rawio.Buf       // to read into next
-	err  error            // of the last read, unless it would block
-	read func(fd uintptr) // drain, made once
+	pkts     []rawio.Packet
+	filled   int              // packets filled so far
+	nextBuf  *rawio.Buf       // to read into next
+	readErr  error            // of the last read, unless it would block
+	readFunc func(fd uintptr) // drain, made once
 }
 
 // ReadBatch implements rawio.Link.
@@ -44,60 +44,60 @@ func (l *Link) Wait(p rawio.Pause) error { return l.queues[0].Wait(p) }
 func (l *Link) Polling() time.Duration { return l.cfg.Poll }
 
 // ReadBatch implements rawio.Shard.
-func (q *queue) ReadBatch(pkts []rawio.Packet) (int, error) { return q.pace.Read(q, pkts) }
+func (q *queue) ReadBatch(pkts []rawio.Packet) (int, error) { return q.pace.ReadPaced(q, pkts) }
 
 // PollBatch implements rawio.Poller.
 func (q *queue) PollBatch(pkts []rawio.Packet) int {
-	q.pkts, q.n, q.err = pkts, 0, nil
-	_ = q.rc.Control(q.read) // fails when it is closed
+	q.pkts, q.filled, q.readErr = pkts, 0, nil
+	_ = q.rc.Control(q.readFunc) // fails when it is closed
 	q.pkts = nil
-	return q.n
+	return q.filled
 }
 
 // Wait implements rawio.Waiter.
 func (q *queue) Wait(p rawio.Pause) error {
-	if q.err != nil && !q.l.closed.Load() {
-		return os.NewSyscallError("read", q.err)
+	if q.readErr != nil && !q.link.closed.Load() {
+		return os.NewSyscallError("read", q.readErr)
 	}
-	err := q.wait.Wait(p)
-	if err == net.ErrClosed && q.buf != nil {
-		q.buf.Release()
-		q.buf = nil
+	err := q.waiter.Wait(p)
+	if err == net.ErrClosed && q.nextBuf != nil {
+		q.nextBuf.Release()
+		q.nextBuf = nil
 	}
 	return err
 }
 
 // Polling implements rawio.Waiter.
-func (q *queue) Polling() time.Duration { return q.l.cfg.Poll }
+func (q *queue) Polling() time.Duration { return q.link.cfg.Poll }
 
-// read is read(2) for b that is not empty. It never waits, no more than writev, so the runtime hears nothing of it: if it did, the first one after a pause would
+// readDevice is read(2) for b that is not empty. It never waits, no more than writev, so the runtime hears nothing of it: if it did, the first one after a pause would
 // wake its monitor, which costs as much as the call.
-func read(fd uintptr, b []byte) (int, syscall.Errno) {
+func readDevice(fd uintptr, b []byte) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return int(n), errno
 }
 
-// drain reads from the device until it has no more packets or no more room.
-func (q *queue) drain(fd uintptr) {
-	for q.n < len(q.pkts) {
-		if q.buf == nil {
-			q.buf = q.pool.Get()
+// readPackets reads from the device until it has no more packets or no more room.
+func (q *queue) readPackets(fd uintptr) {
+	for q.filled < len(q.pkts) {
+		if q.nextBuf == nil {
+			q.nextBuf = q.pool.Get()
 		}
-		n, errno := read(fd, q.buf.B)
+		n, errno := readDevice(fd, q.nextBuf.B)
 		switch errno {
 		case 0:
-			if q.l.receive(int(fd), q.buf.B[:n], &q.pkts[q.n]) {
-				if q.pkts[q.n].Buf == nil { // else it has been put together in one of its own
-					q.pkts[q.n].Buf, q.buf = q.buf, nil
+			if q.link.receivePacket(int(fd), q.nextBuf.B[:n], &q.pkts[q.filled]) {
+				if q.pkts[q.filled].Buf == nil { // else it has been put together in one of its own
+					q.pkts[q.filled].Buf, q.nextBuf = q.nextBuf, nil
 				}
-				q.n++
-				q.l.stats.rxPackets.Add(1)
+				q.filled++
+				q.link.stats.rxPackets.Add(1)
 			}
 		case syscall.EINTR:
 		case syscall.EAGAIN:
 			return
 		default:
-			q.err = errno
+			q.readErr = errno
 			return
 		}
 	}
@@ -105,31 +105,31 @@ func (q *queue) drain(fd uintptr) {
 
 // close ends ReadBatch and closes the descriptor.
 func (q *queue) close() error {
-	q.wait.Close()
+	q.waiter.Close()
 	return q.file.Close()
 }
 
-// receive makes a packet of the IP packet b, or handles it here and returns false.
-func (l *Link) receive(fd int, b []byte, p *rawio.Packet) bool {
+// receivePacket makes a packet of the IP packet b, or handles it here and returns false.
+func (l *Link) receivePacket(fd int, b []byte, p *rawio.Packet) bool {
 	ip, err := iphdr.Parse(b)
 	switch {
 	case err != nil && err != iphdr.ErrFragment:
 		l.stats.rxMalformed.Add(1)
 		return false
-	case !l.owns(ip.Dst):
+	case !l.ownsAddr(ip.Dst):
 		l.stats.rxNotOurs.Add(1)
 		return false
 	}
 	*p = rawio.Packet{Local: netip.AddrPortFrom(ip.Dst, 0), Remote: netip.AddrPortFrom(ip.Src, 0)}
 	if err == iphdr.ErrFragment {
 		var ok bool
-		if ip, ok = l.reassemble(ip); !ok {
+		if ip, ok = l.addFragment(ip); !ok {
 			return false
 		}
 	}
 	switch {
 	case ip.Proto == iphdr.ProtoSCTP:
-		if len(ip.Payload) < commonHeader {
+		if len(ip.Payload) < commonHeaderLen {
 			l.stats.rxMalformed.Add(1)
 			return false
 		}
@@ -139,32 +139,32 @@ func (l *Link) receive(fd int, b []byte, p *rawio.Packet) bool {
 		}
 		return true
 	case ip.Proto == iphdr.ProtoICMP && ip.Dst.Is4(), ip.Proto == iphdr.ProtoICMPv6 && ip.Dst.Is6():
-		return l.icmp(fd, b, ip, p)
+		return l.handleICMP(fd, b, ip, p)
 	}
 	l.stats.rxOther.Add(1)
 	return false
 }
 
-// commonHeader is the length of the SCTP common header in octets (RFC 9260 section 3.1).
-const commonHeader = 12
+// commonHeaderLen is the length of the SCTP common header in octets (RFC 9260 section 3.1).
+const commonHeaderLen = 12
 
-// icmp answers an echo request, or makes a packet of a report about one of our packets.
-func (l *Link) icmp(fd int, b []byte, ip iphdr.Packet, p *rawio.Packet) bool {
+// handleICMP answers an echo request, or makes a packet of a report about one of our packets.
+func (l *Link) handleICMP(fd int, b []byte, ip iphdr.Packet, p *rawio.Packet) bool {
 	m, ok := iphdr.ParseICMP(ip)
 	if !ok {
 		l.stats.rxMalformed.Add(1)
 		return false
 	}
 	if (ip.Src.IsGlobalUnicast() || ip.Src.IsLinkLocalUnicast()) && iphdr.EchoReply(ip) {
-		l.reply(fd, b, ip)
+		l.sendEchoReply(fd, b, ip)
 		return false
 	}
-	kind, mtu, ok := iphdr.Classify(ip.Dst.Is6(), false, m.Type, m.Code, m.Info)
+	kind, mtu, ok := iphdr.ClassifyICMP(ip.Dst.Is6(), false, m.Type, m.Code, m.Info)
 	if ok {
 		var src, dst netip.Addr
-		src, dst, p.Data, ok = iphdr.Quote(m.Body)
+		src, dst, p.Data, ok = iphdr.ParseQuote(m.Body)
 		p.Local, p.Remote = netip.AddrPortFrom(src, 0), netip.AddrPortFrom(dst, 0)
-		ok = ok && l.owns(src)
+		ok = ok && l.ownsAddr(src)
 	}
 	if !ok {
 		l.stats.rxIgnored.Add(1)
@@ -175,17 +175,17 @@ func (l *Link) icmp(fd int, b []byte, ip iphdr.Packet, p *rawio.Packet) bool {
 	return true
 }
 
-// reply sends ip's payload back behind a new header, which it writes over the end of the old one in
+// sendEchoReply sends ip's payload back behind a new header, which it writes over the end of the old one in
 // b. A reply that the device does not take at once is lost, as any packet may be.
-func (l *Link) reply(fd int, b []byte, ip iphdr.Packet) {
-	at := ip.Header
+func (l *Link) sendEchoReply(fd int, b []byte, ip iphdr.Packet) {
+	at := ip.HeaderLen
 	var head []byte
 	if ip.Dst.Is6() {
-		head = b[at-iphdr.Len6 : at]
-		iphdr.Put6(head, len(ip.Payload), iphdr.ProtoICMPv6, 0, ip.Dst, ip.Src)
+		head = b[at-iphdr.IPv6HeaderLen : at]
+		iphdr.PutIPv6Header(head, len(ip.Payload), iphdr.ProtoICMPv6, 0, ip.Dst, ip.Src)
 	} else {
-		head = b[at-iphdr.Len4 : at]
-		iphdr.Put4(head, len(ip.Payload), iphdr.ProtoICMP, 0, ip.Dst, ip.Src)
+		head = b[at-iphdr.IPv4HeaderLen : at]
+		iphdr.PutIPv4Header(head, len(ip.Payload), iphdr.ProtoICMP, 0, ip.Dst, ip.Src)
 	}
 	if _, err := unix.Write(fd, b[at-len(head):at+len(ip.Payload)]); err == nil {
 		l.stats.rxEcho.Add(1)

@@ -31,11 +31,11 @@ func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 			binary.BigEndian.PutUint16(there[2*i:], p)
 			binary.BigEndian.PutUint16(back[2-2*i:], p)
 		}
-		linktest.Write(t, b, rawio.Packet{Vec: [][]byte{back}, Remote: to(addr1[0])})
-		linktest.Read(t, a, 1)[0].Release()
+		linktest.WriteAll(t, b, rawio.Packet{Vec: [][]byte{back}, Remote: to(addr1[0])})
+		linktest.ReadPackets(t, a, 1)[0].Release()
 		shard := -1
 		for i := range each {
-			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{there}, Remote: to(addr2[0])})
+			linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{there}, Remote: to(addr2[0])})
 			got := <-packets
 			must.Equal(t, "the packet", string(got.Data), string(there))
 			got.Release()

@@ -64,9 +64,9 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	ns := forwarding(t)
 	a, b := open(t, ns, tun.Config{Host: host1, Addrs: addr1}), open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
 	for _, dst := range addr2 {
-		linktest.Marks(t, ns.Do, a, to(dst))
+		linktest.CheckMarks(t, ns.Do, a, to(dst))
 	}
-	linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Local: to(addr1[0]), Remote: to(addr2[0])}, func() { a.Stats(); b.Stats() })
+	linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Local: to(addr1[0]), Remote: to(addr2[0])}, func() { a.Stats(); b.Stats() })
 	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0, "%+v", a.Stats())
 	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
 }
@@ -95,7 +95,7 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 				tx, rx   *tun.Link
 				src, dst netip.Addr
 			}{{a, b, from, dst}, {b, a, dst, from}} {
-				linktest.Arrive(t, way.tx, way.rx, to(way.src), to(way.dst), linktest.Pattern(test.size), 16, 4)
+				linktest.CheckDelivery(t, way.tx, way.rx, to(way.src), to(way.dst), linktest.Pattern(test.size), 16, 4)
 			}
 			s := a.Stats()
 			check.That(t, s.RxPackets == 16 && s.TxPackets == 16 && s.RxMalformed+s.RxFragments == 0, "stats %+v", s)
@@ -115,9 +115,9 @@ func TestWholeWindowWaitsInTheDevice(t *testing.T) {
 				out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(1460)}, Remote: to(addr2[k])}
 			}
 			for range 30 {
-				linktest.Write(t, a, out...)
+				linktest.WriteAll(t, a, out...)
 			}
-			for _, p := range linktest.Read(t, b, 30*len(out)) {
+			for _, p := range linktest.ReadPackets(t, b, 30*len(out)) {
 				p.Release()
 			}
 		})
@@ -140,8 +140,8 @@ func TestICMPReports(t *testing.T) {
 				{host1[i].Addr(), rawio.KindProtoUnreachable, 0}, // the kernel has no SCTP
 			} {
 				sent := linktest.Pattern(l.MTU(addr1[i], report.remote))
-				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: to(report.remote)})
-				p := linktest.Read(t, l, 1)[0]
+				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: to(report.remote)})
+				p := linktest.ReadPackets(t, l, 1)[0]
 				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == to(addr1[i]) && p.Remote == to(report.remote),
 					"kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				check.That(t, len(p.Data) >= 8 && bytes.HasPrefix(sent, p.Data),
@@ -167,7 +167,7 @@ func rawSocket(t *testing.T, ns *testns.NS, family, proto int) int {
 
 func send(t *testing.T, fd int, dst netip.Addr, b []byte) {
 	t.Helper()
-	must.OK(t, unix.Sendto(fd, b, 0, mmsg.Sockaddr(to(dst))))
+	must.OK(t, unix.Sendto(fd, b, 0, mmsg.SockaddrOf(to(dst))))
 }
 
 func TestAnswersEcho(t *testing.T) {
@@ -231,7 +231,7 @@ func TestDropsAndCounts(t *testing.T) {
 	send(t, udp, addr1[0], make([]byte, 8))                               // another protocol
 	send(t, sctp, netip.MustParseAddr("10.9.1.77"), linktest.Pattern(12)) // another address
 	send(t, sctp, addr1[0], linktest.Pattern(12))                         // at last a packet
-	p := linktest.Read(t, l, 1)[0]
+	p := linktest.ReadPackets(t, l, 1)[0]
 	check.Equal(t, "octets", len(p.Data), 12)
 	p.Release()
 	s := l.Stats()
@@ -345,8 +345,8 @@ func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
 	elsewhere := netip.MustParseAddr("10.77.0.5")
 	b := open(t, ns, tun.Config{Addrs: slices.Concat(addr2, []netip.Addr{elsewhere}), Routes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")}})
 	for _, dst := range []netip.Addr{addr2[0], addr2[1], elsewhere} {
-		linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(20)}, Remote: to(dst)})
-		p := linktest.Read(t, b, 1)[0]
+		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(20)}, Remote: to(dst)})
+		p := linktest.ReadPackets(t, b, 1)[0]
 		check.Equal(t, "address sent to", p.Local, to(dst))
 		p.Release()
 	}
@@ -392,7 +392,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	a := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
 	b := open(t, ns, tun.Config{Host: host2, Addrs: addr2})
 	for i, family := range []string{"IPv4", "IPv6"} {
-		move := linktest.Pump(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: to(addr2[i])}, 8)
+		move := linktest.BatchMover(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: to(addr2[i])}, 8)
 		move() // the buffer pool fills
 		n := testing.AllocsPerRun(100, move)
 		check.That(t, n == 0, "%s: %v allocations a batch of 8", family, n)
@@ -408,7 +408,7 @@ func BenchmarkPump(b *testing.B) {
 				tx := open(b, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
 				rx := open(b, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
 				size := tx.MTU(addr1[i], addr2[i])
-				move := linktest.Pump(b, tx, rx, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: to(addr2[i])}, test.count)
+				move := linktest.BatchMover(b, tx, rx, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: to(addr2[i])}, test.count)
 				b.SetBytes(int64(size * test.count))
 				b.ReportAllocs()
 				for b.Loop() {

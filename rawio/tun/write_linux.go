@@ -16,38 +16,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writer holds the header and the vector of one packet on its way out.
-type writer struct {
-	queue *queue
-	head  [iphdr.Len6]byte
-	iovs  []unix.Iovec
-	errno syscall.Errno
-	send  func(fd uintptr) // writev, made once
-	wait  func(fd uintptr) // writev, when it does not block
+// packetWriter holds the header and the vector of one packet on its way out.
+type packetWriter struct {
+	queue            *queue
+	headerBuf        [iphdr.IPv6HeaderLen]byte
+	iovs             []unix.Iovec
+	errno            syscall.Errno
+	sendFunc         func(fd uintptr) // writev, made once
+	sendWhenWritable func(fd uintptr) // writev, when it does not block
 }
 
-func (l *Link) getWriter() *writer {
+func (l *Link) getWriter() *packetWriter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.idle); n > 0 {
-		w := l.idle[n-1]
-		l.idle = l.idle[:n-1]
+	if n := len(l.idleWriters); n > 0 {
+		w := l.idleWriters[n-1]
+		l.idleWriters = l.idleWriters[:n-1]
 		return w
 	}
-	w := new(writer)
-	w.send = w.writev
-	w.wait = func(fd uintptr) { wait.Writable(fd); w.writev(fd) }
+	w := new(packetWriter)
+	w.sendFunc = w.writev
+	w.sendWhenWritable = func(fd uintptr) { wait.WaitWritable(fd); w.writev(fd) }
 	return w
 }
 
-func (l *Link) putWriter(w *writer) {
+func (l *Link) putWriter(w *packetWriter) {
 	clear(w.iovs) // keep no reference to the caller's memory
 	l.mu.Lock()
-	l.idle = append(l.idle, w)
+	l.idleWriters = append(l.idleWriters, w)
 	l.mu.Unlock()
 }
 
-func (w *writer) writev(fd uintptr) {
+func (w *packetWriter) writev(fd uintptr) {
 	for {
 		_, _, w.errno = syscall.RawSyscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&w.iovs[0])), uintptr(len(w.iovs)))
 		if w.errno != syscall.EINTR {
@@ -63,7 +63,7 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 	w := l.getWriter()
 	defer l.putWriter(w)
 	for i := range pkts {
-		if err := l.write(w, &pkts[i]); err != nil {
+		if err := l.writePacket(w, &pkts[i]); err != nil {
 			return i, err
 		}
 		l.stats.txPackets.Add(1)
@@ -71,13 +71,13 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return len(pkts), nil
 }
 
-func (l *Link) write(w *writer, p *rawio.Packet) error {
+func (l *Link) writePacket(w *packetWriter, p *rawio.Packet) error {
 	src, dst, n := p.Local.Addr().Unmap(), p.Remote.Addr().Unmap(), p.Len()
 	if !src.IsValid() {
-		src, _ = l.source(dst)
+		src, _ = l.sourceFor(dst)
 	}
 	switch {
-	case !dst.IsValid() || !l.owns(src) || src.Is4() != dst.Is4():
+	case !dst.IsValid() || !l.ownsAddr(src) || src.Is4() != dst.Is4():
 		l.stats.txErrors.Add(1)
 		return &net.AddrError{Err: "the stack has no such address of its own (" + src.String() + ") to send from", Addr: dst.String()}
 	case p.Fragment > 0:
@@ -87,21 +87,21 @@ func (l *Link) write(w *writer, p *rawio.Packet) error {
 		l.stats.txTooLong.Add(1)
 		return rawio.ErrTooLong
 	}
-	head := w.head[:iphdr.Len4]
+	head := w.headerBuf[:iphdr.IPv4HeaderLen]
 	if dst.Is6() {
-		head = w.head[:iphdr.Len6]
-		iphdr.Put6(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
+		head = w.headerBuf[:iphdr.IPv6HeaderLen]
+		iphdr.PutIPv6Header(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
 	} else {
-		iphdr.Put4(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
+		iphdr.PutIPv4Header(head, n, iphdr.ProtoSCTP, p.ECN, src, dst)
 	}
-	iphdr.Amend(head, p, l.cfg.Mark)
+	iphdr.ApplyMarks(head, p, l.cfg.Mark)
 	w.iovs = w.iovs[:0]
-	w.gather(head)
+	w.appendPiece(head)
 	for _, v := range p.Vec {
-		w.gather(v)
+		w.appendPiece(v)
 	}
 	w.queue = l.queueFor(p)
-	return l.flush(w)
+	return l.sendPieces(w)
 }
 
 // queueFor returns the queue through which the packets of a flow leave. The kernel has noticed, and gives us those of the other
@@ -119,20 +119,20 @@ func (l *Link) queueFor(p *rawio.Packet) *queue {
 }
 
 // writeFragments sends a packet in IP fragments that fit the device.
-func (l *Link) writeFragments(w *writer, p *rawio.Packet, src, dst netip.Addr) error {
+func (l *Link) writeFragments(w *packetWriter, p *rawio.Packet, src, dst netip.Addr) error {
 	return iphdr.Fragment(slices.Concat(p.Vec...), min(p.Fragment, l.cfg.MTU), iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(), func(b []byte) error {
-		iphdr.Amend(b, p, l.cfg.Mark)
+		iphdr.ApplyMarks(b, p, l.cfg.Mark)
 		w.iovs = w.iovs[:0]
-		w.gather(b)
-		return l.flush(w)
+		w.appendPiece(b)
+		return l.sendPieces(w)
 	})
 }
 
-// flush writes the pieces of one IP packet.
-func (l *Link) flush(w *writer) error {
-	err := w.queue.rc.Control(w.send)
+// sendPieces writes the pieces of one IP packet.
+func (l *Link) sendPieces(w *packetWriter) error {
+	err := w.queue.rc.Control(w.sendFunc)
 	for err == nil && w.errno == syscall.EAGAIN {
-		err = w.queue.rc.Control(w.wait)
+		err = w.queue.rc.Control(w.sendWhenWritable)
 	}
 	switch {
 	case err != nil:
@@ -147,7 +147,7 @@ func (l *Link) flush(w *writer) error {
 	return os.NewSyscallError("writev", w.errno)
 }
 
-func (w *writer) gather(b []byte) {
+func (w *packetWriter) appendPiece(b []byte) {
 	if len(b) == 0 {
 		return
 	}

@@ -15,7 +15,7 @@ func TestDestinationWithoutAPortGetsTheDefault(t *testing.T) {
 		{"another port is kept, as a NAT may have chosen it", "192.0.2.1:1234", "192.0.2.1:1234"},
 		{"an IPv4-mapped address is an IPv4 one", "[::ffff:192.0.2.1]:0", "192.0.2.1:9899"},
 	} {
-		check.Equal(t, test.name, destination(netip.MustParseAddrPort(test.remote)).String(), test.want)
+		check.Equal(t, test.name, withDefaultPort(netip.MustParseAddrPort(test.remote)).String(), test.want)
 	}
 }
 
@@ -32,11 +32,11 @@ func TestConfigDefaults(t *testing.T) {
 		{"and less than none is none", -2, -2},
 	} {
 		cfg := Config{Port: test.port, Local: netip.MustParseAddr("::ffff:192.0.2.1")}
-		err := cfg.check()
+		err := cfg.validateAndDefault()
 		check.That(t, (err != nil) == (test.want == -2) && (err != nil || cfg.Port == test.want) && cfg.Local.Is4(), "%s: port %d, %v", test.name, cfg.Port, err)
 	}
 	cfg := Config{Local: netip.MustParseAddr("::ffff:192.0.2.1")}
-	err := cfg.check()
+	err := cfg.validateAndDefault()
 	check.That(t, err == nil && cfg.Local.Is4(), "an IPv4-mapped address: %v, %v", cfg.Local, err)
 }
 
@@ -55,6 +55,6 @@ func TestPayloadIsTheMTULessUDP(t *testing.T) {
 		{"IPv6 bounded by its length field", 1 << 20, true, 65527},
 		{"the least MTU", rawio.MinMTU, false, 548},
 	} {
-		check.Equal(t, test.name, payload(test.mtu, test.v6), test.want)
+		check.Equal(t, test.name, payloadLimit(test.mtu, test.v6), test.want)
 	}
 }

@@ -17,7 +17,7 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 		if pkts[i].Fragment == 0 {
 			continue
 		}
-		if n, err := l.write(pkts[:i]); err != nil {
+		if n, err := l.writeWhole(pkts[:i]); err != nil {
 			return n, err
 		}
 		if err := l.writeFragments(pkts[i : i+1]); err != nil {
@@ -26,16 +26,16 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 		n, err := l.WriteBatch(pkts[i+1:])
 		return i + 1 + n, err
 	}
-	return l.write(pkts)
+	return l.writeWhole(pkts)
 }
 
-// write sends packets whole.
-func (l *Link) write(pkts []rawio.Packet) (int, error) {
-	l.df.RLock()
-	defer l.df.RUnlock()
+// writeWhole sends packets whole.
+func (l *Link) writeWhole(pkts []rawio.Packet) (int, error) {
+	l.dfMu.RLock()
+	defer l.dfMu.RUnlock()
 	n, err := l.groups[0].WriteBatch(pkts)
 	if err == rawio.ErrTooLong {
-		l.routes.Distrust(pkts[n].Remote.Addr())
+		l.routes.ForgetRoutesTo(pkts[n].Remote.Addr())
 	}
 	return n, err
 }
@@ -44,35 +44,35 @@ func (l *Link) write(pkts []rawio.Packet) (int, error) {
 // is sent meanwhile. Of IPv4 the kernel makes fragments as large as the device takes, without DF, for
 // routers to cut again.
 func (l *Link) writeFragments(p []rawio.Packet) error {
-	s := l.groups[0].Socket(p[0].Remote.Addr())
+	s := l.groups[0].SocketOfFamily(p[0].Remote.Addr())
 	if s == nil {
 		_, err := l.groups[0].WriteBatch(p) // says why
 		return err
 	}
-	l.df.Lock()
-	defer l.df.Unlock()
-	err := s.Control(func(fd int) error { return mmsg.Set(fd, fragmenting(s.V6(), p[0].Fragment)...) })
+	l.dfMu.Lock()
+	defer l.dfMu.Unlock()
+	err := s.Control(func(fd int) error { return mmsg.SetOptions(fd, fragmentOptions(s.V6(), p[0].Fragment)...) })
 	if err == nil {
 		_, err = l.groups[0].WriteBatch(p)
 	}
-	return errors.Join(err, s.Control(func(fd int) error { return mmsg.Set(fd, whole(s.V6())...) }))
+	return errors.Join(err, s.Control(func(fd int) error { return mmsg.SetOptions(fd, wholeOptions(s.V6())...) }))
 }
 
-// leastIPv6 is the smallest MTU that the kernel cuts to in IPv6 (RFC 8200 section 5).
-const leastIPv6 = 1280
+// minMTU6 is the smallest MTU that the kernel cuts to in IPv6 (RFC 8200 section 5).
+const minMTU6 = 1280
 
-func fragmenting(v6 bool, mtu int) []mmsg.Option {
+func fragmentOptions(v6 bool, mtu int) []mmsg.Option {
 	if v6 {
 		return []mmsg.Option{
 			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU_DISCOVER, Value: unix.IPV6_PMTUDISC_DONT},
-			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU, Value: max(mtu, leastIPv6)},
+			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU, Value: max(mtu, minMTU6)},
 		}
 	}
 	return []mmsg.Option{{Level: unix.IPPROTO_IP, Name: unix.IP_MTU_DISCOVER, Value: unix.IP_PMTUDISC_DONT}}
 }
 
-// whole is the state that options leaves.
-func whole(v6 bool) []mmsg.Option {
+// wholeOptions is the state that options leaves.
+func wholeOptions(v6 bool) []mmsg.Option {
 	if v6 {
 		return []mmsg.Option{
 			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU_DISCOVER, Value: unix.IPV6_PMTUDISC_PROBE},

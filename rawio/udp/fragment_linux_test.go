@@ -24,7 +24,7 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 		before := a.MTU(pa, pb)
 		nsA.SetMTU("cable", 1400)
 		from, to, long := netip.AddrPortFrom(pa, 9899), netip.AddrPortFrom(pb, 9899), linktest.Pattern(9000)
-		linktest.Fragments(t, a, b, from, to, long, linktest.Pattern(1000), 1280) // req 8899-3-2, 8899-3-3
+		linktest.CheckFragmentation(t, a, b, from, to, long, linktest.Pattern(1000), 1280) // req 8899-3-2, 8899-3-3
 		check.Equal(t, "MTU: what was known is not trusted any more", a.MTU(pa, pb), before-100)
 		// Others who write at the same time do so whole.
 		var wg sync.WaitGroup
@@ -63,9 +63,9 @@ func TestTheLeastPacketThatIsCut(t *testing.T) {
 				return rawio.Packet{Vec: [][]byte{linktest.Pattern(n)}, Remote: to, Fragment: 1280}
 			}
 			_, _ = a.WriteBatch([]rawio.Packet{packet(cut - 4)}) // the device may say that it has dropped it
-			linktest.Write(t, a, packet(cut), packet(100))
+			linktest.WriteAll(t, a, packet(cut), packet(100))
 			for _, want := range []int{cut, 100} {
-				p := linktest.Read(t, b, 1)[0]
+				p := linktest.ReadPackets(t, b, 1)[0]
 				check.Equal(t, "octets that arrived", len(p.Data), want)
 				p.Release()
 			}

@@ -21,9 +21,9 @@ type Link struct {
 	groups []*mmsg.Group // one for each shard; the first sends
 	routes *route.Table
 
-	// df is held for reading while packets are sent, with DF set, and for writing while one is sent
+	// dfMu is held for reading while packets are sent, with DF set, and for writing while one is sent
 	// that the kernel may fragment.
-	df sync.RWMutex
+	dfMu sync.RWMutex
 }
 
 // Prompt implements rawio.Prompter.
@@ -56,17 +56,17 @@ func (l *Link) Shards() []rawio.Shard {
 // MTU implements rawio.Link.
 func (l *Link) MTU(local, remote netip.Addr) int {
 	local, remote = local.Unmap(), remote.Unmap()
-	if !specific(local) {
+	if !isSpecific(local) {
 		local = l.cfg.Local
 	}
-	if !specific(local) {
+	if !isSpecific(local) {
 		local = netip.Addr{}
 	}
 	mtu := l.routes.Lookup(local, remote).MTU
 	if l.cfg.MTU != 0 {
 		mtu = min(mtu, l.cfg.MTU)
 	}
-	return payload(mtu, remote.Is6())
+	return payloadLimit(mtu, remote.Is6())
 }
 
 // CutFrom implements rawio.Fragmenter. The kernel cuts a datagram only where it is longer than the route's MTU; then IPv6 fragments are as long as it
@@ -76,19 +76,19 @@ func (l *Link) CutFrom(local, remote netip.Addr) int {
 	if remote.Is4() {
 		return -1
 	}
-	if !specific(local) {
+	if !isSpecific(local) {
 		local = l.cfg.Local
 	}
-	if !specific(local) {
+	if !isSpecific(local) {
 		local = netip.Addr{}
 	}
-	return (payload(l.routes.Lookup(local, remote).MTU, true) + 4) &^ 3
+	return (payloadLimit(l.routes.Lookup(local, remote).MTU, true) + 4) &^ 3
 }
 
-func specific(a netip.Addr) bool { return a.IsValid() && !a.IsUnspecified() }
+func isSpecific(a netip.Addr) bool { return a.IsValid() && !a.IsUnspecified() }
 
-// bindTo is the address that the socket of a family binds to.
-func (l *Link) bindTo(v6 bool, port uint16) netip.AddrPort {
+// bindAddr is the address that the socket of a family binds to.
+func (l *Link) bindAddr(v6 bool, port uint16) netip.AddrPort {
 	a := l.cfg.Local
 	if !a.IsValid() {
 		a = netip.IPv4Unspecified()
@@ -105,7 +105,7 @@ func (l *Link) Owns(a netip.Addr) bool { return l.routes.Owns(a) }
 // LocalAddrs implements rawio.Addresser: the configured address, or this host's addresses with the
 // loopback ones last, each with the local encapsulation port.
 func (l *Link) LocalAddrs() []netip.AddrPort {
-	if specific(l.cfg.Local) {
+	if isSpecific(l.cfg.Local) {
 		return []netip.AddrPort{netip.AddrPortFrom(l.cfg.Local, l.port)}
 	}
 	var out []netip.AddrPort
@@ -163,23 +163,23 @@ func (l *Link) Close() error {
 	return err
 }
 
-// codec adds and reads what goes along with a datagram of one family.
-type codec struct {
+// udpCodec adds and reads what goes along with a datagram of one family.
+type udpCodec struct {
 	link *Link
 	v6   bool
 }
 
 // Decode implements mmsg.Codec.
-func (c *codec) Decode(m *mmsg.Message, p *rawio.Packet) bool {
+func (c *udpCodec) Decode(m *mmsg.Message, p *rawio.Packet) bool {
 	p.Data, p.Remote, p.ECN = m.Data, m.From, m.Control.ECN
 	p.Local = netip.AddrPortFrom(m.Control.Local, c.link.port)
-	return len(m.Data) >= commonHeader
+	return len(m.Data) >= commonHeaderLen
 }
 
 // DecodeError implements mmsg.Codec. The kernel quotes from behind the UDP header on.
-func (c *codec) DecodeError(e *mmsg.ICMPError, p *rawio.Packet) bool {
-	kind, mtu, ok := iphdr.Classify(e.V6, true, e.Type, e.Code, e.Info)
-	if !ok || len(e.Data) < iphdr.MinQuote {
+func (c *udpCodec) DecodeError(e *mmsg.ICMPError, p *rawio.Packet) bool {
+	kind, mtu, ok := iphdr.ClassifyICMP(e.V6, true, e.Type, e.Code, e.Info)
+	if !ok || len(e.Data) < iphdr.MinQuoteOctets {
 		return false
 	}
 	p.Kind, p.MTU, p.Data, p.Remote = kind, mtu, e.Data, e.To
@@ -188,24 +188,24 @@ func (c *codec) DecodeError(e *mmsg.ICMPError, p *rawio.Packet) bool {
 }
 
 // Encode implements mmsg.Codec.
-func (c *codec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
-	if p.Len() > payload(1<<30, c.v6) {
+func (c *udpCodec) Encode(p *rawio.Packet, o *mmsg.Outgoing) error {
+	if p.Len() > payloadLimit(1<<30, c.v6) {
 		return rawio.ErrTooLong
 	}
-	if src := p.Local.Addr().Unmap(); specific(src) && src != c.link.cfg.Local {
+	if src := p.Local.Addr().Unmap(); isSpecific(src) && src != c.link.cfg.Local {
 		if src.Is6() != c.v6 {
 			return &mmsg.FamilyError{Src: src, Dst: p.Remote.Addr()}
 		}
-		o.From(src)
+		o.SetSource(src)
 	}
-	if class := p.ECN&3 | iphdr.Class(p, c.link.cfg.Mark); class != iphdr.Usual(c.link.cfg.Mark) {
-		o.Class(class, c.v6)
+	if class := p.ECN&3 | iphdr.ClassOf(p, c.link.cfg.Mark); class != iphdr.DefaultClass(c.link.cfg.Mark) {
+		o.SetClass(class, c.v6)
 	}
 	if c.v6 && p.FlowLabel != 0 {
-		o.FlowLabel(p.FlowLabel)
+		o.SetFlowLabel(p.FlowLabel)
 	}
-	to := destination(p.Remote)
-	o.To(to.Addr(), to.Port())
+	to := withDefaultPort(p.Remote)
+	o.SetDestination(to.Addr(), to.Port())
 	return nil
 }
 
@@ -215,5 +215,5 @@ var (
 	_ rawio.Sharder  = (*Link)(nil)
 
 	_ rawio.Fragmenter = (*Link)(nil)
-	_ mmsg.Codec       = (*codec)(nil)
+	_ mmsg.Codec       = (*udpCodec)(nil)
 )

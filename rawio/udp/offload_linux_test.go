@@ -52,10 +52,10 @@ func TestTrainsArriveAsTheyWereSent(t *testing.T) {
 					p[0] = byte(i)
 					out = append(out, rawio.Packet{Vec: [][]byte{p[:12], p[12:]}, Remote: at(addr, to), ECN: ecn})
 				}
-				linktest.Write(t, a, out...)
+				linktest.WriteAll(t, a, out...)
 				check := func(l *udp.Link, want []rawio.Packet) {
 					t.Helper()
-					for i, p := range linktest.Read(t, l, len(want)) {
+					for i, p := range linktest.ReadPackets(t, l, len(want)) {
 						w := want[i]
 						must.That(t, len(p.Data) == w.Len() && p.Data[0] == w.Vec[0][0] && string(p.Data[12:]) == string(w.Vec[1]),
 							"packet %d: %d octets, number %d; want %d, number %d", i, len(p.Data), p.Data[0], w.Len(), w.Vec[0][0])
@@ -81,8 +81,8 @@ func TestTrainFromAChosenSource(t *testing.T) {
 	for i := range out {
 		out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(500)}, Local: at(local, a), Remote: at(v4, b), ECN: 1}
 	}
-	linktest.Write(t, a, out...)
-	for i, p := range linktest.Read(t, b, len(out)) {
+	linktest.WriteAll(t, a, out...)
+	for i, p := range linktest.ReadPackets(t, b, len(out)) {
 		check.That(t, p.Remote == at(local, a) && p.ECN == 1, "packet %d: from %v, ECN %d", i, p.Remote, p.ECN)
 		p.Release()
 	}
@@ -117,8 +117,8 @@ func TestTrainBeyondTheMTU(t *testing.T) {
 	}
 	n, err := a.WriteBatch(train(3, 1473))
 	check.That(t, n == 0 && errors.Is(err, rawio.ErrTooLong), "WriteBatch = %d, %v, want rawio.ErrTooLong for the first", n, err)
-	linktest.Write(t, a, train(40, 1472)...)
-	for _, p := range linktest.Read(t, b, 40) {
+	linktest.WriteAll(t, a, train(40, 1472)...)
+	for _, p := range linktest.ReadPackets(t, b, 40) {
 		p.Release()
 	}
 	s := a.Stats()

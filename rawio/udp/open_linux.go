@@ -15,7 +15,7 @@ import (
 
 // Open opens a UDP link. A taken port gives an error that matches syscall.EADDRINUSE.
 func Open(cfg Config) (*Link, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.validateAndDefault(); err != nil {
 		return nil, err
 	}
 	routes, err := route.Open()
@@ -23,7 +23,7 @@ func Open(cfg Config) (*Link, error) {
 		return nil, openError(cfg, err)
 	}
 	l := &Link{cfg: cfg, routes: routes}
-	if err := l.open(); err != nil {
+	if err := l.openGroups(); err != nil {
 		for _, g := range l.groups {
 			g.Close()
 		}
@@ -33,10 +33,10 @@ func Open(cfg Config) (*Link, error) {
 	return l, nil
 }
 
-// open opens the sockets of all shards.
-func (l *Link) open() error {
+// openGroups opens the sockets of all shards.
+func (l *Link) openGroups() error {
 	for len(l.groups) < max(1, l.cfg.Shards) {
-		socks, err := l.sockets()
+		socks, err := l.openFamilies()
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (l *Link) open() error {
 	}
 	if n := len(l.groups); n > 1 {
 		for _, s := range l.groups[0].Sockets() {
-			if err := spread(s, n); err != nil {
+			if err := spreadFlows(s, n); err != nil {
 				return err
 			}
 		}
@@ -56,28 +56,28 @@ func (l *Link) open() error {
 	return nil
 }
 
-// pickTries is how often to ask the system for a port that is free in both families.
-const pickTries = 16
+// maxPortTries is how often to ask the system for a port that is free in both families.
+const maxPortTries = 16
 
-// sockets opens a socket for each family, with the same port: that of the shards before, if any.
-func (l *Link) sockets() ([]*mmsg.Socket, error) {
+// openFamilies opens a socket for each family, with the same port: that of the shards before, if any.
+func (l *Link) openFamilies() ([]*mmsg.Socket, error) {
 	port := l.cfg.Port
 	if len(l.groups) > 0 {
 		port = int(l.port)
 	}
 	if a := l.cfg.Local; a.IsValid() {
-		s, err := l.socket(a.Is6(), port)
+		s, err := l.openSocket(a.Is6(), port)
 		if err != nil {
 			return nil, err
 		}
 		return []*mmsg.Socket{s}, nil
 	}
 	for try := 1; ; try++ {
-		v4, err := l.socket(false, port)
+		v4, err := l.openSocket(false, port)
 		if err != nil {
 			return nil, err
 		}
-		v6, err := l.socket(true, int(l.port))
+		v6, err := l.openSocket(true, int(l.port))
 		switch {
 		case err == nil:
 			return []*mmsg.Socket{v4, v6}, nil
@@ -85,46 +85,46 @@ func (l *Link) sockets() ([]*mmsg.Socket, error) {
 			return []*mmsg.Socket{v4}, nil // a host without IPv6
 		}
 		v4.Close()
-		if port != 0 || try == pickTries || !errors.Is(err, unix.EADDRINUSE) {
+		if port != 0 || try == maxPortTries || !errors.Is(err, unix.EADDRINUSE) {
 			return nil, err
 		}
 	}
 }
 
-// socket opens a bound socket and leaves its port in l.port.
-func (l *Link) socket(v6 bool, port int) (*mmsg.Socket, error) {
-	fd, err := mmsg.Open(v6, unix.SOCK_DGRAM, 0)
+// openSocket opens a bound socket and leaves its port in l.port.
+func (l *Link) openSocket(v6 bool, port int) (*mmsg.Socket, error) {
+	fd, err := mmsg.OpenSocket(v6, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("socket", err)
 	}
-	if err := l.setup(fd, v6, port); err != nil {
+	if err := l.setupSocket(fd, v6, port); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
-	s, err := mmsg.NewSocket(fd, v6, &codec{link: l, v6: v6})
+	s, err := mmsg.NewSocket(fd, v6, &udpCodec{link: l, v6: v6})
 	if err == nil && !l.cfg.NoOffload {
-		s.Offload()
+		s.EnableOffload()
 	}
 	return s, err
 }
 
-func (l *Link) setup(fd int, v6 bool, port int) error {
-	if err := mmsg.Set(fd, append(options(v6), marks(v6, l.cfg.Mark)...)...); err != nil {
+func (l *Link) setupSocket(fd int, v6 bool, port int) error {
+	if err := mmsg.SetOptions(fd, append(socketOptions(v6), markOptions(v6, l.cfg.Mark)...)...); err != nil {
 		return err
 	}
 	// The first shard shares its port only when it has it, so that another program that wants it is refused, as we are
 	// where another has it.
 	first := len(l.groups) == 0
 	if !first {
-		if err := mmsg.Set(fd, share); err != nil {
+		if err := mmsg.SetOptions(fd, reusePort); err != nil {
 			return err
 		}
 	}
-	if err := unix.Bind(fd, mmsg.Sockaddr(l.bindTo(v6, uint16(port)))); err != nil {
+	if err := unix.Bind(fd, mmsg.SockaddrOf(l.bindAddr(v6, uint16(port)))); err != nil {
 		return os.NewSyscallError("bind", err)
 	}
 	if first && l.cfg.Shards > 1 {
-		if err := mmsg.Set(fd, share); err != nil {
+		if err := mmsg.SetOptions(fd, reusePort); err != nil {
 			return err
 		}
 	}
@@ -141,8 +141,8 @@ func (l *Link) setup(fd int, v6 bool, port int) error {
 	return nil
 }
 
-// marks set what Config.Mark asks for, and what most packets have.
-func marks(v6 bool, m rawio.Mark) (list []mmsg.Option) {
+// markOptions set what Config.Mark asks for, and what most packets have.
+func markOptions(v6 bool, m rawio.Mark) (list []mmsg.Option) {
 	level, ttl, class := unix.IPPROTO_IP, unix.IP_TTL, unix.IP_TOS
 	if v6 {
 		level, ttl, class = unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, unix.IPV6_TCLASS
@@ -150,26 +150,26 @@ func marks(v6 bool, m rawio.Mark) (list []mmsg.Option) {
 	if m.TTL > 0 {
 		list = append(list, mmsg.Option{Level: level, Name: ttl, Value: int(m.TTL)})
 	}
-	return append(list, mmsg.Option{Level: level, Name: class, Value: int(iphdr.Usual(m))})
+	return append(list, mmsg.Option{Level: level, Name: class, Value: int(iphdr.DefaultClass(m))})
 }
 
-// options set DF without the kernel's own path MTU in the way (we probe), and ask for ICMP errors
+// socketOptions set DF without the kernel's own path MTU in the way (we probe), and ask for ICMP errors
 // and for what the IP header said. The UDP checksum is on unless SO_NO_CHECK turns it off, which
 // nothing here does.
-func options(v6 bool) []mmsg.Option {
+func socketOptions(v6 bool) []mmsg.Option {
 	if v6 {
 		return []mmsg.Option{
-			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_V6ONLY),
+			mmsg.EnableOption(unix.IPPROTO_IPV6, unix.IPV6_V6ONLY),
 			{Level: unix.IPPROTO_IPV6, Name: unix.IPV6_MTU_DISCOVER, Value: unix.IPV6_PMTUDISC_PROBE},
-			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVERR),
-			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO),
-			mmsg.On(unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS),
+			mmsg.EnableOption(unix.IPPROTO_IPV6, unix.IPV6_RECVERR),
+			mmsg.EnableOption(unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO),
+			mmsg.EnableOption(unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS),
 		}
 	}
 	return []mmsg.Option{
 		{Level: unix.IPPROTO_IP, Name: unix.IP_MTU_DISCOVER, Value: unix.IP_PMTUDISC_PROBE},
-		mmsg.On(unix.IPPROTO_IP, unix.IP_RECVERR),
-		mmsg.On(unix.IPPROTO_IP, unix.IP_PKTINFO),
-		mmsg.On(unix.IPPROTO_IP, unix.IP_RECVTOS),
+		mmsg.EnableOption(unix.IPPROTO_IP, unix.IP_RECVERR),
+		mmsg.EnableOption(unix.IPPROTO_IP, unix.IP_PKTINFO),
+		mmsg.EnableOption(unix.IPPROTO_IP, unix.IP_RECVTOS),
 	}
 }

@@ -20,10 +20,10 @@ import (
 const fixedMTU = 1500
 
 const (
-	maxDatagram = 65536 // octets: more than any UDP payload
-	poolIdle    = 64    // buffers kept
-	maxErrors   = 64    // receive errors in a row before one is the link's
-	socketBuf   = 4 << 20
+	datagramBufSize = 65536 // octets: more than any UDP payload
+	maxIdleBufs     = 64    // buffers kept
+	maxErrorStreak  = 64    // receive errors in a row before one is the link's
+	socketBufOctets = 4 << 20
 )
 
 // Link is a rawio.Link over UDP. It also implements rawio.Addresser.
@@ -39,7 +39,7 @@ type Link struct {
 
 // Open opens a UDP link. A taken port gives an error that matches syscall.EADDRINUSE.
 func Open(cfg Config) (*Link, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.validateAndDefault(); err != nil {
 		return nil, err
 	}
 	if cfg.Mark != (rawio.Mark{}) {
@@ -56,15 +56,15 @@ func Open(cfg Config) (*Link, error) {
 	if err != nil {
 		return nil, openError(cfg, err)
 	}
-	_ = conn.SetReadBuffer(socketBuf) // as far as the system lets us
-	_ = conn.SetWriteBuffer(socketBuf)
+	_ = conn.SetReadBuffer(socketBufOctets) // as far as the system lets us
+	_ = conn.SetWriteBuffer(socketBufOctets)
 	routes, err := route.Open()
 	if err != nil {
 		conn.Close()
 		return nil, openError(cfg, err)
 	}
 	return &Link{
-		cfg: cfg, conn: conn, routes: routes, pool: rawio.NewPool(maxDatagram, poolIdle),
+		cfg: cfg, conn: conn, routes: routes, pool: rawio.NewPool(datagramBufSize, maxIdleBufs),
 		port: conn.LocalAddr().(*net.UDPAddr).AddrPort().Port(),
 	}, nil
 }
@@ -82,12 +82,12 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (int, error) {
 			buf.Release()
 			return 0, net.ErrClosed
 		case err != nil: // as a rule an ICMP error about an earlier packet, which this path cannot attribute
-			if failed++; failed > maxErrors {
+			if failed++; failed > maxErrorStreak {
 				buf.Release()
 				return 0, err
 			}
 			continue
-		case n < commonHeader:
+		case n < commonHeaderLen:
 			l.rxMalformed.Add(1)
 			continue
 		}
@@ -115,14 +115,14 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 	buf := l.pool.Get()
 	defer buf.Release()
 	for i := range pkts {
-		err := l.write(&pkts[i], buf.B)
+		err := l.writeWhole(&pkts[i], buf.B)
 		switch {
 		case err == nil:
 			l.txPackets.Add(1)
 			continue
 		case errors.Is(err, syscall.EMSGSIZE):
 			l.txTooLong.Add(1)
-			l.routes.Distrust(destination(pkts[i].Remote).Addr())
+			l.routes.ForgetRoutesTo(withDefaultPort(pkts[i].Remote).Addr())
 			err = rawio.ErrTooLong
 		case errors.Is(err, syscall.ENOBUFS):
 			l.txFull.Add(1)
@@ -137,9 +137,9 @@ func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return len(pkts), nil
 }
 
-func (l *Link) write(p *rawio.Packet, buf []byte) error {
-	to := destination(p.Remote)
-	if p.Len() > payload(1<<30, to.Addr().Is6()) {
+func (l *Link) writeWhole(p *rawio.Packet, buf []byte) error {
+	to := withDefaultPort(p.Remote)
+	if p.Len() > payloadLimit(1<<30, to.Addr().Is6()) {
 		return rawio.ErrTooLong
 	}
 	n := 0
@@ -160,7 +160,7 @@ func (l *Link) MTU(_, remote netip.Addr) int {
 	if mtu == 0 {
 		mtu = fixedMTU
 	}
-	return payload(mtu, remote.Unmap().Is6())
+	return payloadLimit(mtu, remote.Unmap().Is6())
 }
 
 // Owns implements rawio.Owner.

@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// share lets several sockets have one port.
-var share = mmsg.On(unix.SOL_SOCKET, unix.SO_REUSEPORT)
+// reusePort lets several sockets have one port.
+var reusePort = mmsg.EnableOption(unix.SOL_SOCKET, unix.SO_REUSEPORT)
 
-// ofNetwork is where a program finds the IP header: at negative offsets (SKF_NET_OFF of linux/filter.h).
-const ofNetwork = 0xfff00000
+// networkHeader is where a program finds the IP header: at negative offsets (SKF_NET_OFF of linux/filter.h).
+const networkHeader = 0xfff00000
 
 // sourceV4 and sourceV6 are where the last four octets of the source address are.
 const (
-	sourceV4 = ofNetwork + 12
-	sourceV6 = ofNetwork + 20
+	sourceV4 = networkHeader + 12
+	sourceV6 = networkHeader + 20
 )
 
-// spread has the kernel choose among the first n sockets that share the port of s, by address and UDP port of the peer. Another program of the same user can
+// spreadFlows has the kernel choose among the first n sockets that share the port of s, by address and UDP port of the peer. Another program of the same user can
 // still bind a socket to that port: taking SO_REUSEPORT back would either let it, or have all packets go to one shard (Linux 6.18). But its socket comes
 // later, so that it gets nothing.
-func spread(s *mmsg.Socket, n int) error {
-	source, ports := uint32(sourceV4), uint32(ofNetwork+iphdr.Len4)
+func spreadFlows(s *mmsg.Socket, n int) error {
+	source, ports := uint32(sourceV4), uint32(networkHeader+iphdr.IPv4HeaderLen)
 	if s.V6() {
-		source, ports = sourceV6, ofNetwork+iphdr.Len6
+		source, ports = sourceV6, networkHeader+iphdr.IPv6HeaderLen
 	}
-	prog, err := mmsg.Assemble([]bpf.Instruction{
+	prog, err := mmsg.AssembleFilter([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: source, Size: 4},
 		bpf.TAX{},
 		bpf.LoadAbsolute{Off: ports, Size: 2},
@@ -44,5 +44,5 @@ func spread(s *mmsg.Socket, n int) error {
 	if err != nil {
 		return err
 	}
-	return os.NewSyscallError("SO_ATTACH_REUSEPORT_CBPF", s.Control(func(fd int) error { return mmsg.Attach(fd, unix.SO_ATTACH_REUSEPORT_CBPF, prog) }))
+	return os.NewSyscallError("SO_ATTACH_REUSEPORT_CBPF", s.Control(func(fd int) error { return mmsg.AttachFilter(fd, unix.SO_ATTACH_REUSEPORT_CBPF, prog) }))
 }

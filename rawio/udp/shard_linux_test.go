@@ -31,7 +31,7 @@ func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 		peer := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
 		shard := -1
 		for i := range each {
-			linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40 + i)}, Remote: at(v4, l)})
+			linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40 + i)}, Remote: at(v4, l)})
 			a := <-packets
 			must.That(t, len(a.Data) == 40+i && a.Remote == at(v4, peer), "%d octets from %v", len(a.Data), a.Remote)
 			a.Release()
@@ -60,7 +60,7 @@ func TestOverflowOfEveryShardCounts(t *testing.T) {
 		}
 		before := l.Stats().RxOverflow
 		for left := 4 + l.ReceiveBuffer()/(256<<10); left > 0 && l.Stats().RxOverflow == before; left-- { // one flow, so one shard, and far more than it holds
-			linktest.Write(t, a, out...)
+			linktest.WriteAll(t, a, out...)
 		}
 		return l.Stats().RxOverflow - before
 	}
@@ -96,7 +96,7 @@ func TestForeignSocketGetsNothingOfShards(t *testing.T) {
 		used := map[int]int{}
 		for range peers {
 			peer := open(t, udp.Config{Local: local, Port: udp.AnyPort})
-			linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(local, l)})
+			linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(local, l)})
 			a := <-packets
 			used[a.Shard]++
 			a.Release()

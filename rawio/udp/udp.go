@@ -17,11 +17,11 @@ const DefaultPort = 9899
 // AnyPort asks Open for a port that the system picks, which suits clients.
 const AnyPort = -1
 
-// headerLen is the length of the UDP header in octets.
-const headerLen = 8
+// udpHeaderLen is the length of the UDP header in octets.
+const udpHeaderLen = 8
 
-// commonHeader is the length of the SCTP common header in octets (RFC 9260 section 3.1).
-const commonHeader = 12
+// commonHeaderLen is the length of the SCTP common header in octets (RFC 9260 section 3.1).
+const commonHeaderLen = 12
 
 // Config says what to open. The zero value is port 9899 on every local address, IPv4 and IPv6.
 type Config struct {
@@ -49,8 +49,8 @@ type Config struct {
 	Mark rawio.Mark
 }
 
-// check validates cfg and fills in its defaults.
-func (cfg *Config) check() error {
+// validateAndDefault validates cfg and fills in its defaults.
+func (cfg *Config) validateAndDefault() error {
 	cfg.Local = cfg.Local.Unmap()
 	switch {
 	case cfg.MTU != 0 && cfg.MTU < rawio.MinMTU:
@@ -83,12 +83,12 @@ type Stats struct {
 	TxUnsegmented    uint64 // sockets that gave up UDP_SEGMENT because the path refused it
 }
 
-// payload is the largest SCTP packet that fits an IP packet of mtu octets together with the UDP
+// payloadLimit is the largest SCTP packet that fits an IP packet of mtu octets together with the UDP
 // header (RFC 6951 section 5.6).
-func payload(mtu int, v6 bool) int { return max(0, iphdr.Payload(mtu, v6)-headerLen) }
+func payloadLimit(mtu int, v6 bool) int { return max(0, iphdr.PayloadLimit(mtu, v6)-udpHeaderLen) }
 
-// destination returns where to send a packet for remote.
-func destination(remote netip.AddrPort) netip.AddrPort {
+// withDefaultPort returns where to send a packet for remote.
+func withDefaultPort(remote netip.AddrPort) netip.AddrPort {
 	port := remote.Port()
 	if port == 0 {
 		port = DefaultPort

@@ -32,8 +32,8 @@ func TestECNBitsPassUnchanged(t *testing.T) {
 	for _, addr := range []netip.Addr{v4, v6} {
 		a := open(t, udp.Config{Port: udp.AnyPort})
 		for ecn := range uint8(4) {
-			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a), ECN: ecn})
-			p := linktest.Read(t, a, 1)[0]
+			linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a), ECN: ecn})
+			p := linktest.ReadPackets(t, a, 1)[0]
 			check.That(t, p.ECN == ecn, "%v: ECN %d came as %d", addr, ecn, p.ECN)
 			p.Release()
 		}
@@ -44,7 +44,7 @@ func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	for _, shards := range []int{1, 2} {
 		a, b := open(t, udp.Config{Port: udp.AnyPort, Shards: shards}), open(t, udp.Config{Port: udp.AnyPort})
 		check.Equal(t, "what it says of itself that it can", b.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
-		linktest.AtOnce(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, b)}, func() { a.Stats(); b.Stats() })
+		linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, b)}, func() { a.Stats(); b.Stats() })
 		check.Equal(t, "a wait when it is closed", b.Wait(rawio.Park), net.ErrClosed)
 		s := b.Stats()
 		check.That(t, s.RxPackets != 0 && s.TxTooLong == 0 && a.Stats().TxTooLong != 0, "%+v after %+v", s, a.Stats())
@@ -55,8 +55,8 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	// req 6951-3.1-1: the source address of each packet is the caller's choice.
 	local := netip.MustParseAddr("127.0.0.7")
 	a := open(t, udp.Config{Port: udp.AnyPort})
-	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(local, a), Remote: at(v4, a)})
-	p := linktest.Read(t, a, 1)[0]
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(local, a), Remote: at(v4, a)})
+	p := linktest.ReadPackets(t, a, 1)[0]
 	defer p.Release()
 	check.That(t, p.Remote == at(local, a) && p.Local == at(v4, a), "came from %v to %v, want from %v", p.Remote, p.Local, local)
 	bad := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(v6, a), Remote: at(v4, a)}
@@ -79,13 +79,13 @@ func TestWireFormat(t *testing.T) {
 	})
 	defer unix.Close(tap)
 	defer l.Close()
-	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234), ECN: 2})
+	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234), ECN: 2})
 	b := make([]byte, 100)
 	n, err := unix.Read(tap, b)
 	must.That(t, err == nil && n == 20+8+40 && b[9] == unix.IPPROTO_UDP && string(b[28:n]) == string(linktest.Pattern(40)), "read %d octets, %v: % x", n, err, b[:n]) // req 6951-5.2-1
 	ip, hdr := b[:20], b[20:28]
 	check.That(t, ip[8] == 3 && ip[1] == 0xba, "TTL %d, TOS %#x", ip[8], ip[1])
-	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234)})
+	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234)})
 	_, err = unix.Read(tap, b)
 	check.That(t, err == nil && ip[8] == 3 && ip[1] == 0xb8, "TTL %d, TOS %#x without ECN, %v", ip[8], ip[1], err)
 	check.That(t, ip[6] == 0x40, "flags %#x, want DF", ip[6]) // DF, or else 6951-5.6-4 would hold
@@ -122,8 +122,8 @@ func TestICMPReports(t *testing.T) {
 				{1300 - head, rawio.KindProtoUnreachable, 0},
 			} {
 				sent := linktest.Pattern(report.size)
-				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(path.To, 0)})
-				p := linktest.Read(t, l, 1)[0]
+				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(path.To, 0)})
+				p := linktest.ReadPackets(t, l, 1)[0]
 				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == at(path.From, l) &&
 					p.Remote == netip.AddrPortFrom(path.To, udp.DefaultPort), "kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				check.That(t, len(p.Data) >= 8 && string(p.Data) == string(sent[:len(p.Data)]),
@@ -143,9 +143,9 @@ func TestICMPReportBesidePackets(t *testing.T) {
 	nobody := at(v4, closed)
 	closed.Close()
 	for range 3 {
-		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: nobody})
-		linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)}) // is told of it
-		linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: nobody})
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)}) // is told of it
+		linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
 		in := make([]rawio.Packet, 8)
 		n := must.Get(l.ReadBatch(in))(t)
 		kinds := map[rawio.Kind]int{}
@@ -166,9 +166,9 @@ func TestICMPReportThatSaysNothingIsIgnored(t *testing.T) {
 		octets int // of our packet
 	}{{3, 7}, {13, 40}, {3, 8}} {
 		quote := append([]byte{9899 >> 8, 9899 & 255, 0, 1, 0, 48, 0, 0}, linktest.Pattern(row.octets)...)
-		linktest.Unreachable(t, ns.Do, row.code, unix.IPPROTO_UDP, v4, v4, quote)
+		linktest.SendUnreachable(t, ns.Do, row.code, unix.IPPROTO_UDP, v4, v4, quote)
 	}
-	p := linktest.Read(t, l, 1)[0]
+	p := linktest.ReadPackets(t, l, 1)[0]
 	check.That(t, p.Kind == rawio.KindProtoUnreachable && p.Remote == netip.AddrPortFrom(v4, 1) && string(p.Data) == string(linktest.Pattern(8)), "%v of %v, % x", p.Kind, p.Remote, p.Data)
 	p.Release()
 	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 2, "stats %+v", l.Stats())
@@ -180,12 +180,12 @@ func TestICMPReportWaitsForRoom(t *testing.T) {
 	closed := open(t, udp.Config{Port: udp.AnyPort})
 	nobody := at(v4, closed)
 	closed.Close()
-	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: nobody})
-	linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)}) // is told of it
+	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: nobody})
+	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)}) // is told of it
 	for range 2 {
-		linktest.Write(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
+		linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
 	}
-	full := linktest.Read(t, l, 1)
+	full := linktest.ReadPackets(t, l, 1)
 	must.Equal(t, "kind", full[0].Kind, rawio.KindSCTP)
 	full[0].Release()
 	in := make([]rawio.Packet, 2)
@@ -206,13 +206,13 @@ func TestReceiveBufferHolds(t *testing.T) {
 		for i := range out {
 			out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(v4, b)}
 		}
-		linktest.Write(t, a, out...)
-		for _, p := range linktest.Read(t, b, n) {
+		linktest.WriteAll(t, a, out...)
+		for _, p := range linktest.ReadPackets(t, b, n) {
 			p.Release()
 		}
 		check.That(t, b.Stats().RxOverflow == 0, "%d of %d packets of %d octets dropped", b.Stats().RxOverflow, n, size)
 		for range 4 + b.ReceiveBuffer()/(1<<20) { // far more than it holds
-			linktest.Write(t, a, out...)
+			linktest.WriteAll(t, a, out...)
 		}
 		s := b.Stats()
 		check.That(t, s.RxOverflow != 0 && s.RxOverflow <= a.Stats().TxPackets, "%d of %d packets of %d octets are said to be dropped", s.RxOverflow, a.Stats().TxPackets, size)
@@ -224,7 +224,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		for _, size := range []int{1440, 65000} {
 			t.Run(fmt.Sprintf("%v %d octets", addr, size), func(t *testing.T) {
 				a, b := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Local: addr, Port: udp.AnyPort})
-				move := linktest.Pump(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(addr, b), ECN: 2}, 4) // 4 of 64 KB fit the buffer of an unprivileged socket
+				move := linktest.BatchMover(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(addr, b), ECN: 2}, 4) // 4 of 64 KB fit the buffer of an unprivileged socket
 				for range 20 {
 					move() // the buffer pools fill, the receiver finds its buffer size
 				}
@@ -242,7 +242,7 @@ func BenchmarkPump(b *testing.B) {
 				b.Run(fmt.Sprintf("%v/%d/poll=%v", addr, test.size, poll), func(b *testing.B) {
 					tx := open(b, udp.Config{Local: addr, Port: udp.AnyPort})
 					rx := open(b, udp.Config{Local: addr, Port: udp.AnyPort, Poll: poll})
-					move := linktest.Pump(b, tx, rx, rawio.Packet{Vec: [][]byte{linktest.Pattern(test.size)}, Remote: at(addr, rx), ECN: 2}, test.count)
+					move := linktest.BatchMover(b, tx, rx, rawio.Packet{Vec: [][]byte{linktest.Pattern(test.size)}, Remote: at(addr, rx), ECN: 2}, test.count)
 					b.SetBytes(int64(test.size * test.count))
 					b.ReportAllocs()
 					for b.Loop() {
@@ -263,8 +263,8 @@ func TestOnePortForAllAddresses(t *testing.T) {
 	}
 	from := open(t, udp.Config{Port: udp.AnyPort})
 	for _, addr := range []netip.Addr{v4, netip.MustParseAddr("127.0.0.7"), v6} {
-		linktest.Write(t, from, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a)})
-		p := linktest.Read(t, a, 1)[0]
+		linktest.WriteAll(t, from, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(addr, a)})
+		p := linktest.ReadPackets(t, a, 1)[0]
 		check.Equal(t, "address it came to", p.Local, at(addr, a))
 		p.Release()
 	}
@@ -276,8 +276,8 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
 		nsA.PathMTU(pb, "cable", 1300)
 		a, b := openIn(t, nsA, udp.Config{}), openIn(t, nsB, udp.Config{})
-		linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: netip.AddrPortFrom(pb, 9899)})
-		p := linktest.Read(t, b, 1)[0]
+		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: netip.AddrPortFrom(pb, 9899)})
+		p := linktest.ReadPackets(t, b, 1)[0]
 		check.Equal(t, "octets", len(p.Data), 1400)
 		p.Release()
 	})
@@ -286,8 +286,8 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 func TestPacketsHaveMarksOfTheirOwn(t *testing.T) {
 	ns := testns.New(t)
 	l := openIn(t, ns, udp.Config{})
-	linktest.Marks(t, ns.Do, l, netip.AddrPortFrom(v4, 1234))
-	linktest.Marks(t, ns.Do, l, netip.AddrPortFrom(v6, 1234))
+	linktest.CheckMarks(t, ns.Do, l, netip.AddrPortFrom(v4, 1234))
+	linktest.CheckMarks(t, ns.Do, l, netip.AddrPortFrom(v6, 1234))
 }
 
 // What the kernel refuses while a link is opened is told, but for IPv6 where the host has none: then it is a link of IPv4.
@@ -297,7 +297,7 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 		return func() (io.Closer, error) {
 			l, err := udp.Open(cfg)
 			if err == nil {
-				linktest.Write(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
+				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
 				n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v6, l), Fragment: 1280}})
 				check.That(t, n == 0 && err != nil && l.Stats().TxErrors == 1, "%d packets to IPv6, %v, %+v", n, err, l.Stats())
 			}

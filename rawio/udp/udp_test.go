@@ -59,7 +59,7 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 			for _, way := range []struct{ from, to *udp.Link }{{a, b}, {b, a}} {
 				// req 6951-5.3-2, req 6951-5.4-1: the packet is the whole payload, and all that is left of it.
 				// req 6951-5.3-1: the local encapsulation port is the source port.
-				linktest.Arrive(t, way.from, way.to, at(test.addr, way.from), at(test.addr, way.to), linktest.Pattern(test.size), test.count, 1)
+				linktest.CheckDelivery(t, way.from, way.to, at(test.addr, way.from), at(test.addr, way.to), linktest.Pattern(test.size), test.count, 1)
 			}
 			s := b.Stats()
 			check.That(t, s.RxPackets == uint64(test.count) && s.TxPackets == uint64(test.count) && s.RxMalformed+s.TxErrors+s.RxOverflow == 0, "stats %+v", s)
@@ -69,9 +69,9 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 
 func TestTooShortForACommonHeaderIsDropped(t *testing.T) {
 	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
-	linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(11)}, Remote: at(v4, a)}, rawio.Packet{Remote: at(v4, a)},
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(11)}, Remote: at(v4, a)}, rawio.Packet{Remote: at(v4, a)},
 		rawio.Packet{Vec: [][]byte{linktest.Pattern(12)}, Remote: at(v4, a)})
-	p := linktest.Read(t, a, 1)[0]
+	p := linktest.ReadPackets(t, a, 1)[0]
 	check.That(t, len(p.Data) == 12 && a.Stats().RxMalformed == 2, "%d octets, stats %+v", len(p.Data), a.Stats())
 	p.Release()
 }
@@ -141,12 +141,12 @@ func TestPeerGone(t *testing.T) {
 			dead := at(v4, gone)
 			gone.Close()
 			for range 20 {
-				linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: dead})
+				linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: dead})
 			}
-			linktest.Write(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(41)}, Remote: at(v4, a)})
+			linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(41)}, Remote: at(v4, a)})
 			for p := (rawio.Packet{}); len(p.Data) != 41; {
 				p.Release()
-				p = linktest.Read(t, a, 1)[0]
+				p = linktest.ReadPackets(t, a, 1)[0]
 			}
 		})
 	}

@@ -90,30 +90,30 @@ func ParseAtomicResponse(b *[AtomicResponseLen]byte) AtomicResponse {
 // putAtomic encodes the request of the i-th slot. Its place in the send queue identifies it: of what is
 // outstanding no two are equal.
 func (w *sendSlot) putAtomic(b *[AtomicRequestLen]byte, i uint64) {
-	r := AtomicRequest{ID: uint32(i), STag: w.stag, TO: w.to, Op: w.atomic}
+	r := AtomicRequest{ID: uint32(i), STag: w.remoteSTag, TO: w.remoteTO, Op: w.atomicOp}
 	r.Put(b)
 }
 
-// atomicAnswered completes the oldest outstanding request, which must be the atomic that the response is
+// receiveAtomicResponse completes the oldest outstanding request, which must be the atomic that the response is
 // for (sections 5.2.2 and 5.4). Requests are answered in their order, so that the MSN of queue 3 says no more.
-func (q *QP) atomicAnswered(rsvd [5]byte, length uint32, token uint64) {
+func (q *QP) receiveAtomicResponse(rsvd [5]byte, length uint32, token uint64) {
 	s := &q.sq
-	_, f := checkControl(rsvd[0], onAnswerQueue)
-	if f == nil && (s.pending() == 0 || s.ask(0).op != WRAtomic) {
+	_, f := checkControl(rsvd[0], atomicQueueOpcodes)
+	if f == nil && (s.outstandingReads() == 0 || s.readAt(0).op != WRAtomic) {
 		f = errOpcode
 	}
 	if f != nil {
-		q.reject(f)
+		q.rejectMessage(f)
 		return
 	}
-	r := ParseAtomicResponse((*[AtomicResponseLen]byte)(q.answers.at(token)))
-	q.answers.recycle()
-	w := s.ask(0)
-	if length != AtomicResponseLen || r.ID != uint32(s.asks[s.answered%uint64(len(s.asks))]) {
+	r := ParseAtomicResponse((*[AtomicResponseLen]byte)(q.atomicResponses.bufferAt(token)))
+	q.atomicResponses.repostFirst()
+	w := s.readAt(0)
+	if length != AtomicResponseLen || r.ID != uint32(s.readRequests[s.readsAnswered%uint64(len(s.readRequests))]) {
 		w.status = StatusBadRespErr
-		q.reject(errUnspecified)
+		q.rejectMessage(errUnspecified)
 		return
 	}
-	w.original = r.Original
-	q.settle(w)
+	w.originalValue = r.Original
+	q.finishRead(w)
 }

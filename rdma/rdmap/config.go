@@ -84,7 +84,7 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("rdmap: Config.%s must be between %d and %d", e.Field, e.Min, e.Max)
 }
 
-func (c *Config) check() error {
+func (c *Config) checkFields() error {
 	switch {
 	case c.Table == nil:
 		return &ConfigError{Field: "Table"}

@@ -12,7 +12,7 @@ import (
 // that grants remote write. A Read Response needs to fall into the sink of an RDMA Read that is
 // outstanding (section 5.2.2), which takes local rights only: it is our own request.
 func (q *QP) AdmitTagged(rsvd uint8, _ *ddp.Region, tag ddp.STag, to uint64, n int) (ddp.Access, *ddp.Error) {
-	op, f := checkControl(rsvd, onTagged)
+	op, f := checkControl(rsvd, taggedOpcodes)
 	switch {
 	case f != nil:
 		return 0, &ddp.Error{Type: ddp.TypeLocal, Cause: f}
@@ -28,8 +28,8 @@ func (q *QP) admitResponse(tag ddp.STag, to, n uint64) *ddp.Error {
 	s := &q.sq
 	known := false
 	reads := false
-	for i := range s.pending() {
-		w := s.ask(i)
+	for i := range s.outstandingReads() {
+		w := s.readAt(i)
 		if w.op != WRRead {
 			continue
 		}
@@ -56,109 +56,109 @@ func (q *QP) admitResponse(tag ddp.STag, to, n uint64) *ddp.Error {
 func (q *QP) Buffer(qn, msn uint32, rsvd [5]byte) (*ddp.RecvBuffer, uint8) {
 	switch qn {
 	case QueueSend:
-		b, code := q.rq.buffer(msn, rsvd[0])
+		b, code := q.rq.bufferFor(msn, rsvd[0])
 		q.checkHighWater()
 		return b, code
 	case QueueReadRequest:
-		return q.resp.in.Lookup(msn)
+		return q.resp.requestQueue.Lookup(msn)
 	case QueueTerminate:
-		return q.termQ.Lookup(msn)
+		return q.terminateQueue.Lookup(msn)
 	case QueueAtomicResponse:
-		return q.answers.Lookup(msn)
+		return q.atomicResponses.Lookup(msn)
 	}
 	return nil, ddp.CodeInvalidQN
 }
 
 // DeliverTagged takes an RDMA Write or a Read Response in its turn.
 func (q *QP) DeliverTagged(rsvd uint8, tag ddp.STag, to uint64, length uint64) {
-	op, f := checkControl(rsvd, onTagged)
+	op, f := checkControl(rsvd, taggedOpcodes)
 	if f != nil {
-		q.reject(f)
+		q.rejectMessage(f)
 		return
 	}
 	if op == OpReadResponse {
-		q.answered(tag, to, length)
+		q.receiveReadResponse(tag, to, length)
 	} // A valid RDMA Write is not delivered to the user (section 5.1): its data is in place.
 }
 
-// answered completes the oldest outstanding request, which must be an RDMA Read (section 5.5 rules 19 and
+// receiveReadResponse completes the oldest outstanding request, which must be an RDMA Read (section 5.5 rules 19 and
 // 20), if the response is what was asked for (section 5.2.2).
-func (q *QP) answered(tag ddp.STag, to, length uint64) {
+func (q *QP) receiveReadResponse(tag ddp.STag, to, length uint64) {
 	s := &q.sq
-	if s.pending() == 0 || s.ask(0).op != WRRead {
-		q.reject(errOpcode)
+	if s.outstandingReads() == 0 || s.readAt(0).op != WRRead {
+		q.rejectMessage(errOpcode)
 		return
 	}
-	w := s.ask(0)
+	w := s.readAt(0)
 	// STag and TO of a zero-length message mean nothing.
 	if length != uint64(w.length) || length > 0 && (tag != w.sink.LKey || to != w.sink.Addr) {
 		w.status = StatusBadRespErr
-		q.reject(errUnspecified)
+		q.rejectMessage(errUnspecified)
 		return
 	}
-	q.settle(w)
+	q.finishRead(w)
 }
 
-// settle completes the oldest request that awaits an answer.
-func (q *QP) settle(w *sendSlot) {
-	w.done = true
-	q.sq.answered++
-	q.complete()
-	q.pump()
+// finishRead completes the oldest request that awaits an answer.
+func (q *QP) finishRead(w *sendSlot) {
+	w.finished = true
+	q.sq.readsAnswered++
+	q.completeRequests()
+	q.sendNext()
 }
 
 // DeliverUntagged takes an untagged message in its turn.
 func (q *QP) DeliverUntagged(qn, msn uint32, rsvd [5]byte, length uint32, buf *ddp.RecvBuffer) {
 	switch qn {
 	case QueueSend:
-		q.received(rsvd, length)
+		q.receiveSend(rsvd, length)
 	case QueueReadRequest:
-		q.requested(msn, rsvd, length, buf.Token)
+		q.receiveReadRequest(msn, rsvd, length, buf.Token)
 	case QueueTerminate:
-		q.terminated(rsvd, length)
+		q.receiveTerminate(rsvd, length)
 	case QueueAtomicResponse:
-		q.atomicAnswered(rsvd, length, buf.Token)
+		q.receiveAtomicResponse(rsvd, length, buf.Token)
 	}
 }
 
-func invalidateSTag(rsvd [5]byte) ddp.STag { return ddp.STag(binary.BigEndian.Uint32(rsvd[1:])) }
+func parseInvalidateSTag(rsvd [5]byte) ddp.STag { return ddp.STag(binary.BigEndian.Uint32(rsvd[1:])) }
 
-// reject ends the stream for a fault in the message that is being delivered (section 7.1 rule 2). The
+// rejectMessage ends the stream for a fault in the message that is being delivered (section 7.1 rule 2). The
 // Terminate quotes the DDP header of its last segment.
-func (q *QP) reject(f *fault) {
+func (q *QP) rejectMessage(f *fault) {
 	t := Terminate{Layer: LayerRDMA, EType: f.etype, Code: f.code}
-	t.quote(q.stream.Fail(ddp.TypeLocal, 0, f))
-	q.terminate(t, f)
+	t.quoteSegment(q.stream.Fail(ddp.TypeLocal, 0, f))
+	q.startTerminate(t, f)
 }
 
 // Fatal takes an error that ddp found, in its turn (sections 6.2 and 7.1).
 func (q *QP) Fatal(e *ddp.Error) {
 	if e.Type == ddp.TypeLLP {
-		q.lose(&StreamError{Cause: e.Cause})
+		q.failWithoutTerminate(&StreamError{Cause: e.Cause})
 		return
 	}
-	q.blame(e)
-	q.terminate(terminateFor(e), e)
+	q.blameRequest(e)
+	q.startTerminate(terminateFor(e), e)
 }
 
-// blame gives a status to the request that the error of an incoming segment is about: the receive that
+// blameRequest gives a status to the request that the error of an incoming segment is about: the receive that
 // it was for, or the request that it was to answer.
-func (q *QP) blame(e *ddp.Error) {
+func (q *QP) blameRequest(e *ddp.Error) {
 	if e.HeaderLen == 0 {
 		return
 	}
 	if e.HeaderLen == ddp.TaggedHeaderLen {
-		if _, op := SplitControl(ddp.TaggedView(e.Header[:]).RsvdULP()); op == OpReadResponse && q.sq.pending() > 0 {
-			q.sq.ask(0).status = StatusBadRespErr
+		if _, op := SplitControl(ddp.TaggedView(e.Header[:]).RsvdULP()); op == OpReadResponse && q.sq.outstandingReads() > 0 {
+			q.sq.readAt(0).status = StatusBadRespErr
 		}
 		return
 	}
 	v := ddp.UntaggedView(e.Header[:])
-	if v.QN() == QueueAtomicResponse && q.sq.pending() > 0 {
-		q.sq.ask(0).status = StatusBadRespErr
+	if v.QN() == QueueAtomicResponse && q.sq.outstandingReads() > 0 {
+		q.sq.readAt(0).status = StatusBadRespErr
 		return
 	}
-	if v.QN() != QueueSend || v.MSN() != q.rq.q.First() {
+	if v.QN() != QueueSend || v.MSN() != q.rq.queue.First() {
 		return
 	}
 	switch {
@@ -176,8 +176,8 @@ func (q *QP) PeerClosed() {
 		return
 	}
 	q.peerClosed = true
-	if q.sq.awaitsAnswer() {
-		q.lose(&StreamError{Cause: ErrPeerClosed})
+	if q.sq.awaitsResponse() {
+		q.failWithoutTerminate(&StreamError{Cause: ErrPeerClosed})
 		return
 	}
 	q.flushReceives()

@@ -17,42 +17,42 @@ func (w *sendSlot) setImmediate(v uint64) {
 	w.pieces = append(w.pieces[:0], ddp.Piece{Mem: ddp.Bytes(w.imm[:]), Len: ImmediateLen})
 }
 
-// immediates is where Immediate Data is placed. It consumes a buffer of queue 0, as the RFC asks, but
+// immediateBuffers is where Immediate Data is placed. It consumes a buffer of queue 0, as the RFC asks, but
 // is not put there: a receive of any length will do, and the user finds the 8 octets in the completion.
-type immediates struct {
-	octets [][ImmediateLen]byte // for each buffer of the queue
-	popped uint64               // buffers retired so far
-	buf    ddp.RecvBuffer       // what buffer returned last
-	piece  [1]ddp.Piece
+type immediateBuffers struct {
+	values        [][ImmediateLen]byte // for each buffer of the queue
+	poppedBuffers uint64               // buffers retired so far
+	lastBuf       ddp.RecvBuffer       // what buffer returned last
+	piece         [1]ddp.Piece
 }
 
-func (m *immediates) init(depth int) { m.octets = make([][ImmediateLen]byte, depth) }
+func (m *immediateBuffers) init(depth int) { m.values = make([][ImmediateLen]byte, depth) }
 
 // at returns the place for the i-th message from the first available buffer on.
-func (m *immediates) at(i uint32) *[ImmediateLen]byte {
-	return &m.octets[(m.popped+uint64(i))%uint64(len(m.octets))]
+func (m *immediateBuffers) at(i uint32) *[ImmediateLen]byte {
+	return &m.values[(m.poppedBuffers+uint64(i))%uint64(len(m.values))]
 }
 
-// buffer returns what serves message msn: the posted buffer, or for Immediate Data a place of its own.
-func (r *recvQueue) buffer(msn uint32, control uint8) (*ddp.RecvBuffer, uint8) {
-	b, code := r.lookup(msn)
+// bufferFor returns what serves message msn: the posted buffer, or for Immediate Data a place of its own.
+func (r *recvQueue) bufferFor(msn uint32, control uint8) (*ddp.RecvBuffer, uint8) {
+	b, code := r.lookupBuffer(msn)
 	_, op := SplitControl(control)
 	if code != 0 || op != OpImmediate && op != OpImmediateSE {
 		return b, code
 	}
 	m := &r.imm
-	m.piece[0] = ddp.Piece{Mem: ddp.Bytes(m.at(msn - r.q.First())[:]), Len: ImmediateLen}
-	m.buf = ddp.RecvBuffer{Pieces: m.piece[:], Len: ImmediateLen}
-	return &m.buf, 0
+	m.piece[0] = ddp.Piece{Mem: ddp.Bytes(m.at(msn - r.queue.First())[:]), Len: ImmediateLen}
+	m.lastBuf = ddp.RecvBuffer{Pieces: m.piece[:], Len: ImmediateLen}
+	return &m.lastBuf, 0
 }
 
-// receivedImmediate takes Immediate Data in its turn (section 6.3).
-func (q *QP) receivedImmediate(op Opcode, length uint32) {
+// receiveImmediate takes Immediate Data in its turn (section 6.3).
+func (q *QP) receiveImmediate(op Opcode, length uint32) {
 	if length != ImmediateLen { // shorter: more did not fit
 		q.rq.status = StatusLocLenErr
-		q.reject(errUnspecified)
+		q.rejectMessage(errUnspecified)
 		return
 	}
-	q.consume(WC{Opcode: WCRecvImm, QPNum: q.cfg.QPNum, Solicited: op == OpImmediateSE,
+	q.completeReceive(WC{Opcode: WCRecvImm, QPNum: q.cfg.QPNum, Solicited: op == OpImmediateSE,
 		Immediate: binary.BigEndian.Uint64(q.rq.imm.at(0)[:])})
 }

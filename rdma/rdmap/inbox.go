@@ -22,77 +22,77 @@ func (noLock) Unlock() {}
 // inbox takes receives from the program and keeps them until a message needs one. It has a lock of its own, so that who posts a
 // receive does not wait for who handles packets.
 type inbox struct {
-	lock   Locker
-	waits  []ddp.RecvBuffer // in the order of posting
-	held   int              // receives posted and not completed
-	most   int              // of them
-	pieces ddp.Gather       // sge for each of most places, used round robin
-	sge    int
-	next   int // place of the next receive
-	closed bool
+	lock           Locker
+	pending        []ddp.RecvBuffer // in the order of posting
+	outstanding    int              // receives posted and not completed
+	maxOutstanding int              // of them
+	pieces         ddp.Gather       // sge for each of most places, used round robin
+	maxSGE         int
+	nextPlace      int // place of the next receive
+	closed         bool
 }
 
 func (x *inbox) init(cfg *Config) {
 	if x.lock = cfg.RecvLock; x.lock == nil {
 		x.lock = noLock{}
 	}
-	x.most, x.sge = cfg.MaxRecv, cfg.MaxSGE
-	x.pieces = make(ddp.Gather, x.most*x.sge)
+	x.maxOutstanding, x.maxSGE = cfg.MaxRecv, cfg.MaxSGE
+	x.pieces = make(ddp.Gather, x.maxOutstanding*x.maxSGE)
 }
 
-func (x *inbox) post(s *ddp.Stream, wr *RecvWR) error {
+func (x *inbox) postRecv(s *ddp.Stream, wr *RecvWR) error {
 	x.lock.Lock()
 	defer x.lock.Unlock()
 	switch {
 	case x.closed:
 		return ErrState
-	case x.held == x.most:
+	case x.outstanding == x.maxOutstanding:
 		return ErrQueueFull
 	}
-	at := x.next * x.sge
-	g, n, err := resolve(s, x.pieces[at:at:at+x.sge], x.sge, wr.SGL, ddp.LocalWrite)
+	at := x.nextPlace * x.maxSGE
+	g, n, err := resolveSGL(s, x.pieces[at:at:at+x.maxSGE], x.maxSGE, wr.SGL, ddp.LocalWrite)
 	if err != nil {
 		return err
 	}
-	x.waits = append(x.waits, ddp.RecvBuffer{Pieces: g, Len: n, Token: wr.ID})
-	x.held++
-	if x.next++; x.next == x.most {
-		x.next = 0
+	x.pending = append(x.pending, ddp.RecvBuffer{Pieces: g, Len: n, Token: wr.ID})
+	x.outstanding++
+	if x.nextPlace++; x.nextPlace == x.maxOutstanding {
+		x.nextPlace = 0
 	}
 	return nil
 }
 
-// empty moves all that waits to q, and reports whether anything did. There is room for what post has taken: an error says
+// moveTo moves all that waits to q, and reports whether anything did. There is room for what post has taken: an error says
 // that there is not.
-func (x *inbox) empty(q *ddp.Queue) (any bool, err *invariant.Error) {
+func (x *inbox) moveTo(q *ddp.Queue) (any bool, err *invariant.Error) {
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	for i, b := range x.waits {
+	for i, b := range x.pending {
 		if q.Post(b) != nil {
-			x.waits = slices.Delete(x.waits, 0, i)
-			return any, invariant.Broken("rdmap.inbox.empty", "no place for %d receives of %d held, at most %d", len(x.waits), x.held, x.most)
+			x.pending = slices.Delete(x.pending, 0, i)
+			return any, invariant.Violation("rdmap.inbox.empty", "no place for %d receives of %d held, at most %d", len(x.pending), x.outstanding, x.maxOutstanding)
 		}
 		any = true
 	}
-	x.waits = slices.Delete(x.waits, 0, len(x.waits))
+	x.pending = slices.Delete(x.pending, 0, len(x.pending))
 	return any, nil
 }
 
-// rest takes a receive that empty has left behind.
-func (x *inbox) rest() (b ddp.RecvBuffer, ok bool) {
+// takeLeftover takes a receive that empty has left behind.
+func (x *inbox) takeLeftover() (b ddp.RecvBuffer, ok bool) {
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	if ok = len(x.waits) > 0; ok {
-		b = x.waits[0]
-		x.waits = slices.Delete(x.waits, 0, 1)
+	if ok = len(x.pending) > 0; ok {
+		b = x.pending[0]
+		x.pending = slices.Delete(x.pending, 0, 1)
 	}
 	return b, ok
 }
 
-// completed makes room for another receive.
-func (x *inbox) completed() {
+// freePlace makes room for another receive.
+func (x *inbox) freePlace() {
 	x.lock.Lock()
-	x.held--
+	x.outstanding--
 	x.lock.Unlock()
 }
 

@@ -24,8 +24,8 @@ func (l *Latency) Add(other *Latency) {
 	l.Atomic.Add(&other.Atomic)
 }
 
-func (l *Latency) of(op WROpcode) *Histogram {
-	switch op.completion() {
+func (l *Latency) histogramFor(op WROpcode) *Histogram {
+	switch op.completionOpcode() {
 	case WCWrite:
 		return &l.Write
 	case WCRead:

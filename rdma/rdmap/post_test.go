@@ -14,7 +14,7 @@ import (
 
 // A receive that the queue has no place for, which cannot be, ends the association, and completes all the same.
 func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
-	defer invariant.Tolerate()()
+	defer invariant.TolerateInTest()()
 	p := ends.NewPair(t, nil)
 	e := p.A
 	for id := range uint64(2) {

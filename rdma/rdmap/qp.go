@@ -24,12 +24,12 @@ func (s State) String() string {
 	return [...]string{"Init", "RTS", "Closing", "Terminate", "Error"}[s]
 }
 
-// cutting says what ddp is cutting into segments now. RDMAP hands it one message at a time, so that
+// cutKind says what ddp is cutting into segments now. RDMAP hands it one message at a time, so that
 // read responses take turns with the user's requests and a Terminate never waits behind a queue.
-type cutting uint8
+type cutKind uint8
 
 const (
-	cutNothing cutting = iota
+	cutNothing cutKind = iota
 	cutRequest
 	cutResponse
 )
@@ -43,33 +43,33 @@ type QP struct {
 	state  State
 	err    *StreamError
 
-	sq      sendQueue
-	rq      recvQueue
-	resp    responder
-	answers fixedQueue // queue 3: Atomic Responses
+	sq              sendQueue
+	rq              recvQueue
+	resp            responder
+	atomicResponses fixedQueue // queue 3: Atomic Responses
 
-	cut          cutting
-	lastResponse bool // the last message handed to ddp was a Read or Atomic Response
-	finished     bool // CloseSend was called
-	peerClosed   bool
+	cutNow          cutKind
+	lastWasResponse bool // the last message handed to ddp was a Read or Atomic Response
+	sendClosed      bool // CloseSend was called
+	peerClosed      bool
 
-	term    Terminate // to be sent in StateTerminate
-	termQ   fixedQueue
-	termOut [1]ddp.Piece
+	term           Terminate // to be sent in StateTerminate
+	terminateQueue fixedQueue
+	termOut        [1]ddp.Piece
 }
 
 var _ ddp.ULP = (*QP)(nil)
 
 // NewQP makes a QP in StateInit. A field of cfg that is out of range gives a *ConfigError.
 func NewQP(cfg Config) (*QP, error) {
-	if err := cfg.check(); err != nil {
+	if err := cfg.checkFields(); err != nil {
 		return nil, err
 	}
 	q := &QP{cfg: cfg}
 	queues := QueueTerminate + 1
 	if !cfg.NoAtomics {
 		queues = QueueAtomicResponse + 1
-		q.answers.init(cfg.ORD, AtomicResponseLen)
+		q.atomicResponses.init(cfg.ORD, AtomicResponseLen)
 	}
 	q.stream = ddp.NewStream(ddp.StreamConfig{
 		ID: cfg.Stream, PD: cfg.PD, Table: cfg.Table, ULP: q, Queues: queues,
@@ -77,7 +77,7 @@ func NewQP(cfg Config) (*QP, error) {
 	q.sq.init(&q.cfg)
 	q.rq.init(&q.cfg)
 	q.resp.init(&q.cfg)
-	q.termQ.init(1, MaxTerminateLen) // section 5.4: placement of one Terminate is guaranteed
+	q.terminateQueue.init(1, MaxTerminateLen) // section 5.4: placement of one Terminate is guaranteed
 	return q, nil
 }
 
@@ -102,7 +102,7 @@ func (q *QP) Err() error {
 func (q *QP) Start() {
 	if q.state == StateInit {
 		q.state = StateRTS
-		q.pump()
+		q.sendNext()
 	}
 }
 
@@ -113,7 +113,7 @@ func (q *QP) Close() {
 	switch q.state {
 	case StateInit, StateRTS:
 		q.state = StateClosing
-		q.pump()
+		q.sendNext()
 	}
 }
 
@@ -122,18 +122,18 @@ func (q *QP) Abort(reason error) {
 	if q.state == StateError {
 		return
 	}
-	q.lose(&StreamError{Cause: reason})
+	q.failWithoutTerminate(&StreamError{Cause: reason})
 }
 
 // Ended says that the lower layer has nothing more to do with the stream. What is still posted is
 // flushed. It may be called more than once.
 func (q *QP) Ended() {
 	q.state = StateError
-	q.flush()
+	q.flushRequests()
 }
 
-// lose ends the stream without a Terminate of our own.
-func (q *QP) lose(err *StreamError) {
+// failWithoutTerminate ends the stream without a Terminate of our own.
+func (q *QP) failWithoutTerminate(err *StreamError) {
 	first := q.err == nil
 	if first {
 		q.err = err
@@ -143,27 +143,27 @@ func (q *QP) lose(err *StreamError) {
 	if first {
 		q.cfg.Host.Failed(err)
 	}
-	q.flush()
+	q.flushRequests()
 }
 
-// sending reports whether messages other than a Terminate may be handed to ddp.
-func (q *QP) sending() bool { return q.state == StateRTS || q.state == StateClosing }
+// canSend reports whether messages other than a Terminate may be handed to ddp.
+func (q *QP) canSend() bool { return q.state == StateRTS || q.state == StateClosing }
 
-// pump hands ddp the next message if it has none to cut: responses and the user's requests take
+// sendNext hands ddp the next message if it has none to cut: responses and the user's requests take
 // turns, each in its own order (section 5.5 rules 13 and 20). A request that must wait never holds up
 // a response, so two ends that read from each other at full depth do not block each other.
-func (q *QP) pump() {
-	for q.cut == cutNothing && q.sending() && !q.finished {
-		resp, wr := q.resp.ready(), q.sq.ready()
+func (q *QP) sendNext() {
+	for q.cutNow == cutNothing && q.canSend() && !q.sendClosed {
+		resp, wr := q.resp.canRespond(), q.sq.canHandOver()
 		switch {
-		case q.state == StateClosing && q.QueuedReads() == 0 && q.sq.empty():
-			q.finished = true
+		case q.state == StateClosing && q.QueuedReads() == 0 && q.sq.isEmpty():
+			q.sendClosed = true
 			q.stream.CloseSend()
-		case resp && !(wr && q.lastResponse):
-			q.lastResponse = true
+		case resp && !(wr && q.lastWasResponse):
+			q.lastWasResponse = true
 			q.sendResponse()
 		case wr:
-			q.lastResponse = false
+			q.lastWasResponse = false
 			q.sendRequest()
 		default:
 			return
@@ -173,23 +173,23 @@ func (q *QP) pump() {
 
 // Drained is called by ddp when it has cut the last message it was given.
 func (q *QP) Drained() {
-	what := q.cut
-	q.cut = cutNothing
+	what := q.cutNow
+	q.cutNow = cutNothing
 	if what == cutResponse {
-		q.resp.retire()
+		q.resp.retireRequest()
 	}
 	if q.state == StateTerminate {
 		q.sendTerminate()
 		return
 	}
-	q.pump()
+	q.sendNext()
 }
 
 // A token tells Completed and Failed what a message was: its kind in the low bits, and for a request
 // its position in the send queue.
 const (
 	tokenRequest   = iota + 1 // Send or RDMA Write
-	tokenAsk                  // Read Request or Atomic Request
+	tokenRead                 // Read Request or Atomic Request
 	tokenResponse             // Read Response or Atomic Response
 	tokenTerminate            // Terminate
 
@@ -201,14 +201,14 @@ const (
 func (q *QP) Completed(token uint64) {
 	switch token & tokenMask {
 	case tokenRequest:
-		q.sq.done(token >> tokenBits)
-		q.complete()
-	case tokenAsk:
-		q.sq.headersAcked++
+		q.sq.markFinished(token >> tokenBits)
+		q.completeRequests()
+	case tokenRead:
+		q.sq.readHeadersAcked++
 	case tokenResponse:
-		q.resp.completed()
+		q.resp.completeOldest()
 	}
-	q.pump()
+	q.sendNext()
 }
 
 // Failed: ddp could not send a message, because its memory was revoked or a device failed to give the
@@ -216,28 +216,28 @@ func (q *QP) Completed(token uint64) {
 func (q *QP) Failed(token uint64, err error) {
 	switch {
 	case q.state == StateTerminate: // the message that the Terminate waited for
-		q.cut = cutNothing
+		q.cutNow = cutNothing
 		q.sendTerminate()
 		return
 	case q.state == StateError:
 		return
 	case errors.Is(err, ddp.ErrClosed):
-		q.lose(&StreamError{Cause: err})
+		q.failWithoutTerminate(&StreamError{Cause: err})
 		return
 	}
-	q.cut = cutNothing
+	q.cutNow = cutNothing
 	t := Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}
 	switch token & tokenMask {
 	case tokenRequest: // section 7.1 rule 1: the Terminate goes out instead of the request
-		q.sq.fault(token>>tokenBits, StatusLocProtErr)
+		q.sq.markFault(token>>tokenBits, StatusLocProtErr)
 	case tokenResponse:
 		t = q.failedResponse(uint32(q.stream.Cut()), err)
 	}
-	q.fail(t, err)
+	q.failStream(t, err)
 }
 
-// fail ends the stream for an error that is not about an incoming message.
-func (q *QP) fail(t Terminate, err error) {
+// failStream ends the stream for an error that is not about an incoming message.
+func (q *QP) failStream(t Terminate, err error) {
 	q.stream.Fail(ddp.TypeLocal, 0, err) // receive nothing more
-	q.terminate(t, err)
+	q.startTerminate(t, err)
 }

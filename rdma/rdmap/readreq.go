@@ -39,9 +39,9 @@ func ParseReadRequest(b *[ReadRequestLen]byte) ReadRequest {
 	}
 }
 
-// advance is the header after n octets of the response were sent: what a Terminate quotes when the
+// advanceBy is the header after n octets of the response were sent: what a Terminate quotes when the
 // read fails half-way (section 4.8).
-func (r ReadRequest) advance(n uint32) ReadRequest {
+func (r ReadRequest) advanceBy(n uint32) ReadRequest {
 	r.SinkTO += uint64(n)
 	r.SrcTO += uint64(n)
 	r.Size -= n

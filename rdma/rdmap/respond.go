@@ -16,53 +16,55 @@ import (
 //
 // An atomic is carried out when its request is delivered; its response takes its turn among the others.
 type responder struct {
-	in fixedQueue
+	requestQueue fixedQueue
 
-	ring       []request // IRD places
-	head, tail uint64    // [head, tail) are pending; head is being answered when cut is cutResponse
+	requests   []inboundRequest // IRD places
+	head, tail uint64           // [head, tail) are pending; head is being answered when cut is cutResponse
 	body       [1]ddp.Piece
 
 	// sources of the responses that ddp has not completed: [acked, sent). Twice IRD places; a response
 	// waits for one.
-	sources     []source
-	acked, sent uint64
+	sources                       []responseSource
+	ackedResponses, sentResponses uint64
 }
 
-// source is what ddp may still read for a response.
-type source struct {
-	region *ddp.Region             // of a Read
-	atomic [AtomicResponseLen]byte // the response to an atomic
+// responseSource is what ddp may still read for a response.
+type responseSource struct {
+	region         *ddp.Region             // of a Read
+	atomicResponse [AtomicResponseLen]byte // the response to an atomic
 }
 
-// request is a Read or Atomic Request that was delivered and found valid.
-type request struct {
+// inboundRequest is a Read or Atomic Request that was delivered and found valid.
+type inboundRequest struct {
 	ReadRequest
-	rsvd   [5]byte // of its DDP header, for a Terminate
-	msn    uint32
-	atomic bool // it was carried out, with this result
-	result AtomicResponse
+	rsvd     [5]byte // of its DDP header, for a Terminate
+	msn      uint32
+	isAtomic bool // it was carried out, with this result
+	result   AtomicResponse
 }
 
 func (r *responder) init(cfg *Config) {
-	r.ring = make([]request, cfg.IRD)
-	r.sources = make([]source, 2*cfg.IRD)
-	r.in.init(cfg.IRD, AtomicRequestLen) // long enough for either request
+	r.requests = make([]inboundRequest, cfg.IRD)
+	r.sources = make([]responseSource, 2*cfg.IRD)
+	r.requestQueue.init(cfg.IRD, AtomicRequestLen) // long enough for either request
 }
 
-func (r *responder) at(i uint64) *request { return &r.ring[i%uint64(len(r.ring))] }
+func (r *responder) at(i uint64) *inboundRequest { return &r.requests[i%uint64(len(r.requests))] }
 
-// ready reports whether a response may be handed to ddp.
-func (r *responder) ready() bool { return r.head < r.tail && r.sent-r.acked < uint64(len(r.sources)) }
+// canRespond reports whether a response may be handed to ddp.
+func (r *responder) canRespond() bool {
+	return r.head < r.tail && r.sentResponses-r.ackedResponses < uint64(len(r.sources))
+}
 
 // completed: ddp has completed the oldest response.
-func (r *responder) completed() {
-	r.sources[r.acked%uint64(len(r.sources))] = source{}
-	r.acked++
+func (r *responder) completeOldest() {
+	r.sources[r.ackedResponses%uint64(len(r.sources))] = responseSource{}
+	r.ackedResponses++
 }
 
-// references reports whether a response that ddp may still send again reads from reg.
-func (r *responder) references(reg *ddp.Region) bool {
-	for i := r.acked; i < r.sent; i++ {
+// referencesRegion reports whether a response that ddp may still send again reads from reg.
+func (r *responder) referencesRegion(reg *ddp.Region) bool {
+	for i := r.ackedResponses; i < r.sentResponses; i++ {
 		if r.sources[i%uint64(len(r.sources))].region.Within(reg) {
 			return true
 		}
@@ -73,11 +75,11 @@ func (r *responder) references(reg *ddp.Region) bool {
 // QueuedReads returns the number of the peer's RDMA Reads and atomics whose responses have not been sent.
 func (q *QP) QueuedReads() int { return int(q.resp.tail - q.resp.head) }
 
-// requested takes a Read or Atomic Request in its turn. Nothing of it was processed before, so that the
+// receiveReadRequest takes a Read or Atomic Request in its turn. Nothing of it was processed before, so that the
 // response holds what earlier messages of the peer wrote (section 5.5 rules 12 and 17, RFC 7306 section 5.4
 // rules 3 and 5).
-func (q *QP) requested(msn uint32, rsvd [5]byte, length uint32, token uint64) {
-	op, f := checkControl(rsvd[0], q.cfg.onReadQueue())
+func (q *QP) receiveReadRequest(msn uint32, rsvd [5]byte, length uint32, token uint64) {
+	op, f := checkControl(rsvd[0], q.cfg.readQueueOpcodes())
 	want := uint32(ReadRequestLen)
 	if op == OpAtomicRequest {
 		want = AtomicRequestLen
@@ -86,25 +88,25 @@ func (q *QP) requested(msn uint32, rsvd [5]byte, length uint32, token uint64) {
 		f = errUnspecified
 	}
 	if f != nil {
-		q.reject(f)
+		q.rejectMessage(f)
 		return
 	}
-	r := request{rsvd: rsvd, msn: msn}
+	r := inboundRequest{rsvd: rsvd, msn: msn}
 	if op == OpAtomicRequest {
-		if f := q.execute(&r, (*[AtomicRequestLen]byte)(q.resp.in.at(token))); f != nil {
-			q.reject(f) // without the RDMA header: RFC 7306 section 8.1 rule 2
+		if f := q.executeAtomic(&r, (*[AtomicRequestLen]byte)(q.resp.requestQueue.bufferAt(token))); f != nil {
+			q.rejectMessage(f) // without the RDMA header: RFC 7306 section 8.1 rule 2
 			return
 		}
-	} else if !q.accept(&r, (*[ReadRequestLen]byte)(q.resp.in.at(token))) {
+	} else if !q.acceptRead(&r, (*[ReadRequestLen]byte)(q.resp.requestQueue.bufferAt(token))) {
 		return
 	}
 	*q.resp.at(q.resp.tail) = r
 	q.resp.tail++
-	q.pump()
+	q.sendNext()
 }
 
-// execute carries out an atomic (RFC 7306 section 5.1) and leaves its result in r.
-func (q *QP) execute(r *request, octets *[AtomicRequestLen]byte) *fault {
+// executeAtomic carries out an atomic (RFC 7306 section 5.1) and leaves its result in r.
+func (q *QP) executeAtomic(r *inboundRequest, octets *[AtomicRequestLen]byte) *fault {
 	req, ok := ParseAtomicRequest(octets)
 	if !ok {
 		return errOpcode
@@ -112,7 +114,7 @@ func (q *QP) execute(r *request, octets *[AtomicRequestLen]byte) *fault {
 	old, err := q.stream.Atomic(req.STag, req.TO, &req.Op)
 	switch {
 	case err == nil:
-		r.atomic, r.result = true, AtomicResponse{ID: req.ID, Original: old}
+		r.isAtomic, r.result = true, AtomicResponse{ID: req.ID, Original: old}
 		return nil
 	case err.Type == ddp.TypeTagged:
 		return &fault{RemoteProtection, q.sourceCode(req.STag, err)}
@@ -120,8 +122,8 @@ func (q *QP) execute(r *request, octets *[AtomicRequestLen]byte) *fault {
 	return errCatastrophic // not aligned (section 8.2), or the device behind the region failed
 }
 
-// accept checks a Read Request (section 7.2 item 4) and takes it into r.
-func (q *QP) accept(r *request, octets *[ReadRequestLen]byte) bool {
+// acceptRead checks a Read Request (section 7.2 item 4) and takes it into r.
+func (q *QP) acceptRead(r *inboundRequest, octets *[ReadRequestLen]byte) bool {
 	r.ReadRequest = ParseReadRequest(octets)
 	// Section 5.2.1: the source of a zero-length read is not validated; Resolve knows that, and its sink never wraps.
 	var err *ddp.Error
@@ -133,8 +135,8 @@ func (q *QP) accept(r *request, octets *[ReadRequestLen]byte) bool {
 	if err != nil {
 		f := &fault{RemoteProtection, q.sourceCode(r.SrcSTag, err)}
 		t := Terminate{Layer: LayerRDMA, EType: f.etype, Code: f.code, HasRDMA: true, RDMA: *octets}
-		t.quote(q.stream.Fail(ddp.TypeLocal, 0, f))
-		q.terminate(t, f)
+		t.quoteSegment(q.stream.Fail(ddp.TypeLocal, 0, f))
+		q.startTerminate(t, f)
 	}
 	return err == nil
 }
@@ -160,17 +162,17 @@ func (q *QP) sourceCode(tag ddp.STag, err *ddp.Error) uint8 {
 func (q *QP) sendResponse() {
 	r := &q.resp
 	req := r.at(r.head)
-	src := &r.sources[r.sent%uint64(len(r.sources))]
-	r.sent++
-	q.cut = cutResponse
+	src := &r.sources[r.sentResponses%uint64(len(r.sources))]
+	r.sentResponses++
+	q.cutNow = cutResponse
 	var err error
-	if req.atomic {
-		req.result.Put(&src.atomic)
-		r.body[0] = ddp.Piece{Mem: ddp.Bytes(src.atomic[:]), Len: AtomicResponseLen}
+	if req.isAtomic {
+		req.result.Put(&src.atomicResponse)
+		r.body[0] = ddp.Piece{Mem: ddp.Bytes(src.atomicResponse[:]), Len: AtomicResponseLen}
 		err = q.stream.SendUntagged(QueueAtomicResponse, untaggedRsvd(OpAtomicResponse, 0), r.body[:], tokenResponse)
 	} else if piece, e := q.stream.Resolve(req.SrcSTag, req.SrcTO, uint64(req.Size), ddp.RemoteRead); e != nil {
-		q.cut = cutNothing // the region has changed since the request was checked
-		q.fail(q.brokenRead(0, q.sourceCode(req.SrcSTag, e)), e)
+		q.cutNow = cutNothing // the region has changed since the request was checked
+		q.failStream(q.refusedRead(0, q.sourceCode(req.SrcSTag, e)), e)
 	} else {
 		var g ddp.Gather
 		if req.Size > 0 {
@@ -180,36 +182,36 @@ func (q *QP) sendResponse() {
 		err = q.stream.SendTagged(req.SinkSTag, req.SinkTO, Control(OpReadResponse), g, tokenResponse)
 	}
 	if err != nil { // the source has just been revoked
-		q.cut = cutNothing
-		q.fail(q.failedResponse(0, err), err)
+		q.cutNow = cutNothing
+		q.failStream(q.failedResponse(0, err), err)
 	}
 }
 
-// retire frees the buffer of a request whose response has been cut to its end.
-func (r *responder) retire() {
+// retireRequest frees the buffer of a request whose response has been cut to its end.
+func (r *responder) retireRequest() {
 	r.head++
-	r.in.recycle()
+	r.requestQueue.repostFirst()
 }
 
 // failedResponse is the Terminate for a response that broke off after n octets.
 func (q *QP) failedResponse(n uint32, cause error) Terminate {
 	if errors.Is(cause, ddp.ErrRevoked) { // the region, or the right to read from it
 		tag := q.resp.at(q.resp.head).SrcSTag
-		return q.brokenRead(n, q.sourceCode(tag, &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}))
+		return q.refusedRead(n, q.sourceCode(tag, &ddp.Error{Type: ddp.TypeTagged, Code: ddp.CodeInvalidSTag}))
 	}
-	t := q.brokenRead(n, CodeCatastrophic) // the device behind the region failed
+	t := q.refusedRead(n, CodeCatastrophic) // the device behind the region failed
 	t.EType, t.HasRDMA = RemoteOperation, false
 	return t
 }
 
-// brokenRead is the Terminate for a Read whose source is refused after n octets of the response: it quotes the
+// refusedRead is the Terminate for a Read whose source is refused after n octets of the response: it quotes the
 // Read Request advanced by what was sent (section 4.8).
-func (q *QP) brokenRead(n uint32, code uint8) Terminate {
+func (q *QP) refusedRead(n uint32, code uint8) Terminate {
 	req := q.resp.at(q.resp.head)
 	t := Terminate{Layer: LayerRDMA, EType: RemoteProtection, Code: code,
 		HasLength: true, HasDDP: true, HasRDMA: true, SegLength: ddp.UntaggedHeaderLen + ReadRequestLen}
 	ddp.Untagged{Last: true, Rsvd: req.rsvd, QN: QueueReadRequest, MSN: req.msn}.Put(t.DDP[:])
-	at := req.advance(n)
+	at := req.advanceBy(n)
 	at.Put(&t.RDMA)
 	return t
 }

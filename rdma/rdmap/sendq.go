@@ -7,29 +7,29 @@ import (
 
 // sendSlot is a posted request until its completion.
 type sendSlot struct {
-	id     uint64
-	op     WROpcode // WRWriteImm takes two slots: WRWrite with leads, and itself
-	flags  Flags
-	done   bool   // finished; completes when all earlier ones have
-	status Status // of a request at fault
-	length uint32
-	msn    uint32 // of its untagged message, once handed to ddp
-	stag   ddp.STag
-	to     uint64
-	inv    ddp.STag
-	sink   SGE        // Read: where the response goes
-	pieces ddp.Gather // Send and Write: length 0 to MaxSGE, capacity MaxSGE
-	inline []byte     // capacity MaxInline
+	id         uint64
+	op         WROpcode // WRWriteImm takes two slots: WRWrite with leads, and itself
+	flags      Flags
+	finished   bool   // finished; completes when all earlier ones have
+	status     Status // of a request at fault
+	length     uint32
+	msn        uint32 // of its untagged message, once handed to ddp
+	remoteSTag ddp.STag
+	remoteTO   uint64
+	invSTag    ddp.STag
+	sink       SGE        // Read: where the response goes
+	pieces     ddp.Gather // Send and Write: length 0 to MaxSGE, capacity MaxSGE
+	inline     []byte     // capacity MaxInline
 
-	posted   rawio.Time
-	atomic   AtomicOp
-	original uint64 // Atomic: what the response says
-	imm      [ImmediateLen]byte
+	postedAt      rawio.Time
+	atomicOp      AtomicOp
+	originalValue uint64 // Atomic: what the response says
+	imm           [ImmediateLen]byte
 }
 
-// queue is the untagged queue of the slot's message, which is no RDMA Write.
-func (w *sendSlot) queue() uint32 {
-	if w.op.asks() {
+// queueNumber is the untagged queue of the slot's message, which is no RDMA Write.
+func (w *sendSlot) queueNumber() uint32 {
+	if w.op.needsResponse() {
 		return QueueReadRequest
 	}
 	return QueueSend
@@ -38,26 +38,26 @@ func (w *sendSlot) queue() uint32 {
 // sendQueue holds requests from posting to completion: [completed, handed) are with ddp, [handed,
 // posted) wait. The counters never wrap in practice (64 bits).
 type sendQueue struct {
-	slots                     []sendSlot // one more than MaxSend, for a hidden request
-	completed, handed, posted uint64
-	hidden                    int // hidden requests not completed
+	slots                         []sendSlot // one more than MaxSend, for a hidden request
+	completed, handedOver, posted uint64
+	hiddenRequests                int // hidden requests not completed
 
 	// RDMA Reads and atomics with ddp or the peer: the slots of [answered, asked), oldest first. The peer
 	// answers in this order (section 5.5 rule 20, RFC 7306 section 5.2.2).
-	asks            []uint64 // ORD places
-	asked, answered uint64
-	// headers hold the requests until they are acknowledged, which may be after the response came: there
+	readRequests             []uint64 // ORD places
+	readsSent, readsAnswered uint64
+	// readHeaders hold the requests until they are acknowledged, which may be after the response came: there
 	// are twice as many as ORD, and a request waits for one too.
-	headers      []askHeader
-	headersAcked uint64 // of the asked
+	readHeaders      []readHeader
+	readHeadersAcked uint64 // of the asked
 
-	sendMSN, askMSN uint32 // of the next message on queue 0 and 1; the first is 1
+	sendMSN, readMSN uint32 // of the next message on queue 0 and 1; the first is 1
 
 	now     *rawio.Time // with latency
 	latency *Latency    // of requests; may be nil
 }
 
-type askHeader struct {
+type readHeader struct {
 	octets [AtomicRequestLen]byte
 	piece  [1]ddp.Piece
 }
@@ -72,51 +72,53 @@ func (s *sendQueue) init(cfg *Config) {
 		s.slots[i].pieces = pieces[p : p : p+cfg.MaxSGE]
 		s.slots[i].inline = inline[n : n : n+cfg.MaxInline]
 	}
-	s.asks = make([]uint64, cfg.ORD)
-	s.headers = make([]askHeader, 2*cfg.ORD)
-	s.sendMSN, s.askMSN = 1, 1
+	s.readRequests = make([]uint64, cfg.ORD)
+	s.readHeaders = make([]readHeader, 2*cfg.ORD)
+	s.sendMSN, s.readMSN = 1, 1
 }
 
 func (s *sendQueue) at(i uint64) *sendSlot { return &s.slots[i%uint64(len(s.slots))] }
 
-func (s *sendQueue) empty() bool { return s.completed == s.posted }
+func (s *sendQueue) isEmpty() bool { return s.completed == s.posted }
 
-// free is the number of places for further requests of the user.
-func (s *sendQueue) free() int { return len(s.slots) - 1 + s.hidden - int(s.posted-s.completed) }
-
-// pending is the number of requests that count against ORD.
-func (s *sendQueue) pending() int { return int(s.asked - s.answered) }
-
-// ask returns the i-th oldest unanswered request.
-func (s *sendQueue) ask(i int) *sendSlot {
-	return s.at(s.asks[(s.answered+uint64(i))%uint64(len(s.asks))])
+// freePlaces is the number of places for further requests of the user.
+func (s *sendQueue) freePlaces() int {
+	return len(s.slots) - 1 + s.hiddenRequests - int(s.posted-s.completed)
 }
 
-// ready reports whether the next request may be handed to ddp. Requests go in the order of submission
+// outstandingReads is the number of requests that count against ORD.
+func (s *sendQueue) outstandingReads() int { return int(s.readsSent - s.readsAnswered) }
+
+// readAt returns the i-th oldest unanswered request.
+func (s *sendQueue) readAt(i int) *sendSlot {
+	return s.at(s.readRequests[(s.readsAnswered+uint64(i))%uint64(len(s.readRequests))])
+}
+
+// canHandOver reports whether the next request may be handed to ddp. Requests go in the order of submission
 // (section 5.5 rule 13): one that waits holds up all behind it. What goes beyond ORD waits (section 6.1).
-func (s *sendQueue) ready() bool {
-	if s.handed == s.posted {
+func (s *sendQueue) canHandOver() bool {
+	if s.handedOver == s.posted {
 		return false
 	}
-	w := s.at(s.handed)
-	if w.flags&Fence != 0 && s.pending() > 0 {
+	w := s.at(s.handedOver)
+	if w.flags&Fence != 0 && s.outstandingReads() > 0 {
 		return false
 	}
-	return !w.op.asks() ||
-		s.pending() < len(s.asks) && s.asked-s.headersAcked < uint64(len(s.headers))
+	return !w.op.needsResponse() ||
+		s.outstandingReads() < len(s.readRequests) && s.readsSent-s.readHeadersAcked < uint64(len(s.readHeaders))
 }
 
-// done marks a Send or RDMA Write as finished by ddp. It completes afterwards, unless it was flushed and nobody looks
+// markFinished marks a Send or RDMA Write as finished by ddp. It completes afterwards, unless it was flushed and nobody looks
 // any more.
-func (s *sendQueue) done(i uint64) { s.at(i).done = true }
+func (s *sendQueue) markFinished(i uint64) { s.at(i).finished = true }
 
-// fault marks the request that the stream fails for.
-func (s *sendQueue) fault(i uint64, st Status) { s.at(i).status = st }
+// markFault marks the request that the stream fails for.
+func (s *sendQueue) markFault(i uint64, st Status) { s.at(i).status = st }
 
-// references reports whether a message that ddp may still send again reads from r.
-func (s *sendQueue) references(r *ddp.Region) bool {
-	for i := s.completed; i < s.handed; i++ {
-		if w := s.at(i); !w.done {
+// referencesRegion reports whether a message that ddp may still send again reads from r.
+func (s *sendQueue) referencesRegion(r *ddp.Region) bool {
+	for i := s.completed; i < s.handedOver; i++ {
+		if w := s.at(i); !w.finished {
 			for _, p := range w.pieces {
 				if p.Region.Within(r) {
 					return true
@@ -136,75 +138,75 @@ func (q *QP) PostSend(wr *SendWR) error {
 		places = 2
 	}
 	switch {
-	case q.state != StateRTS || q.peerClosed && wr.Op.asks():
+	case q.state != StateRTS || q.peerClosed && wr.Op.needsResponse():
 		return ErrState
-	case wr.Op >= wrOpcodes:
+	case wr.Op >= numWROpcodes:
 		return ErrOpcode
-	case wr.Op == WRAtomic && q.cfg.NoAtomics, wr.Op.immediate() && q.cfg.NoImmediate:
+	case wr.Op == WRAtomic && q.cfg.NoAtomics, wr.Op.sendsImmediate() && q.cfg.NoImmediate:
 		return ErrDisabled
-	case q.sq.free() < places:
+	case q.sq.freePlaces() < places:
 		return ErrQueueFull
 	case wr.Op.invalidates() && wr.InvalidateSTag == 0:
 		return ErrInvalidate
 	}
-	if err := q.enqueue(wr, wr.Flags&(Unsignaled|Fence)); err != nil {
+	if err := q.enqueueRequest(wr, wr.Flags&(Unsignaled|Fence)); err != nil {
 		return err
 	}
-	q.pump()
+	q.sendNext()
 	return nil
 }
 
-// enqueue takes a request into the next slot, or slots.
-func (q *QP) enqueue(wr *SendWR, flags Flags) error {
+// enqueueRequest takes a request into the next slot, or slots.
+func (q *QP) enqueueRequest(wr *SendWR, flags Flags) error {
 	s := &q.sq
-	w := s.slot(wr, flags)
+	w := s.fillSlot(wr, flags)
 	var err error
 	switch {
 	case wr.Op == WRRead:
-		err = q.sink(w, wr)
+		err = q.checkSink(w, wr)
 	case wr.Op == WRAtomic:
-		w.atomic, w.length = wr.Atomic, ddp.AtomicLen
-		if err = noPayload(wr); err == nil && len(s.asks) == 0 {
+		w.atomicOp, w.length = wr.Atomic, ddp.AtomicLen
+		if err = checkNoPayload(wr); err == nil && len(s.readRequests) == 0 {
 			err = ErrNoReads
 		}
 	case wr.Op == WRImm || wr.Op == WRImmSE:
 		w.setImmediate(wr.Immediate)
-		err = noPayload(wr)
+		err = checkNoPayload(wr)
 	default:
-		err = q.source(w, wr)
+		err = q.resolveSource(w, wr)
 	}
 	if err != nil {
 		return err
 	}
-	if (wr.Op.writes() || wr.Op.asks()) && w.to+uint64(w.length) < w.to {
+	if (wr.Op.startsWithWrite() || wr.Op.needsResponse()) && w.remoteTO+uint64(w.length) < w.remoteTO {
 		return ErrRemoteRange
 	}
 	s.posted++
-	if wr.Op.writes() && wr.Op.immediate() {
-		w.op, w.flags = WRWrite, w.flags|Unsignaled|leads
-		s.slot(wr, flags&^Fence).setImmediate(wr.Immediate)
+	if wr.Op.startsWithWrite() && wr.Op.sendsImmediate() {
+		w.op, w.flags = WRWrite, w.flags|Unsignaled|leadsImmediate
+		s.fillSlot(wr, flags&^Fence).setImmediate(wr.Immediate)
 		s.posted++
 	}
 	return nil
 }
 
-// slot makes the next slot one for wr.
-func (s *sendQueue) slot(wr *SendWR, flags Flags) *sendSlot {
+// fillSlot makes the next slot one for wr.
+func (s *sendQueue) fillSlot(wr *SendWR, flags Flags) *sendSlot {
 	w := s.at(s.posted)
 	pieces, inline := w.pieces[:0], w.inline[:0]
 	*w = sendSlot{}
-	w.id, w.op, w.flags, w.stag, w.to, w.pieces, w.inline = wr.ID, wr.Op, flags, wr.RemoteSTag, wr.RemoteTO, pieces, inline
+	w.id, w.op, w.flags, w.remoteSTag, w.remoteTO, w.pieces, w.inline = wr.ID, wr.Op, flags, wr.RemoteSTag, wr.RemoteTO, pieces, inline
 	if s.latency != nil {
-		w.posted = *s.now
+		w.postedAt = *s.now
 	}
 	if wr.Op.invalidates() {
-		w.inv = wr.InvalidateSTag
+		w.invSTag = wr.InvalidateSTag
 	}
 	return w
 }
 
-// noPayload refuses memory for an operation that takes none.
-func noPayload(wr *SendWR) error {
+// checkNoPayload refuses memory for an operation that takes none.
+func checkNoPayload(wr *SendWR) error {
 	switch {
 	case len(wr.Inline) > 0:
 		return ErrInline
@@ -214,8 +216,8 @@ func noPayload(wr *SendWR) error {
 	return nil
 }
 
-// source takes the memory of a Send or RDMA Write into w.
-func (q *QP) source(w *sendSlot, wr *SendWR) error {
+// resolveSource takes the memory of a Send or RDMA Write into w.
+func (q *QP) resolveSource(w *sendSlot, wr *SendWR) error {
 	if len(wr.Inline) > 0 {
 		if len(wr.Inline) > cap(w.inline) || len(wr.SGL) > 0 {
 			return ErrInline
@@ -225,15 +227,15 @@ func (q *QP) source(w *sendSlot, wr *SendWR) error {
 		w.pieces = append(w.pieces, ddp.Piece{Mem: ddp.Bytes(w.inline), Len: uint64(w.length)})
 		return nil
 	}
-	pieces, n, err := resolve(q.stream, w.pieces, q.cfg.MaxSGE, wr.SGL, 0)
+	pieces, n, err := resolveSGL(q.stream, w.pieces, q.cfg.MaxSGE, wr.SGL, 0)
 	w.pieces, w.length = pieces, n
 	return err
 }
 
-// sink checks where the response to an RDMA Read goes: one tagged buffer (section 5.2.2).
-func (q *QP) sink(w *sendSlot, wr *SendWR) error {
+// checkSink checks where the response to an RDMA Read goes: one tagged buffer (section 5.2.2).
+func (q *QP) checkSink(w *sendSlot, wr *SendWR) error {
 	switch {
-	case len(q.sq.asks) == 0:
+	case len(q.sq.readRequests) == 0:
 		return ErrNoReads
 	case len(wr.Inline) > 0:
 		return ErrInline
@@ -252,69 +254,69 @@ func (q *QP) sink(w *sendSlot, wr *SendWR) error {
 // sendRequest hands the next request to ddp.
 func (q *QP) sendRequest() {
 	s := &q.sq
-	i := s.handed
+	i := s.handedOver
 	w := s.at(i)
-	s.handed++
-	q.cut = cutRequest
+	s.handedOver++
+	q.cutNow = cutRequest
 	var err error
 	switch w.op {
 	case WRRead, WRAtomic:
-		err = q.sendAsk(i, w)
+		err = q.sendReadRequest(i, w)
 	case WRWrite:
-		err = q.stream.SendTagged(w.stag, w.to, Control(OpWrite), w.pieces, i<<tokenBits|tokenRequest)
+		err = q.stream.SendTagged(w.remoteSTag, w.remoteTO, Control(OpWrite), w.pieces, i<<tokenBits|tokenRequest)
 	default:
 		w.msn = s.sendMSN
 		s.sendMSN++
-		err = q.stream.SendUntagged(QueueSend, untaggedRsvd(w.op.wire(), w.inv), w.pieces, i<<tokenBits|tokenRequest)
+		err = q.stream.SendUntagged(QueueSend, untaggedRsvd(w.op.wireOpcode(), w.invSTag), w.pieces, i<<tokenBits|tokenRequest)
 	}
 	if err != nil { // the memory was deregistered or changed since posting
-		q.cut = cutNothing
+		q.cutNow = cutNothing
 		w.status = StatusLocProtErr
-		q.fail(Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}, err)
+		q.failStream(Terminate{Layer: LayerRDMA, EType: LocalCatastrophic}, err)
 	}
 }
 
-// sendAsk hands over a Read Request (section 4.4) or an Atomic Request (RFC 7306 section 5.2.1): both go
+// sendReadRequest hands over a Read Request (section 4.4) or an Atomic Request (RFC 7306 section 5.2.1): both go
 // to queue 1, in one sequence of MSNs.
-func (q *QP) sendAsk(i uint64, w *sendSlot) error {
+func (q *QP) sendReadRequest(i uint64, w *sendSlot) error {
 	s := &q.sq
-	h := &s.headers[s.asked%uint64(len(s.headers))]
+	h := &s.readHeaders[s.readsSent%uint64(len(s.readHeaders))]
 	n := ReadRequestLen
 	if w.op == WRAtomic {
 		n = AtomicRequestLen
 		w.putAtomic(&h.octets, i)
 	} else {
-		r := ReadRequest{SinkSTag: w.sink.LKey, SinkTO: w.sink.Addr, Size: w.length, SrcSTag: w.stag, SrcTO: w.to}
+		r := ReadRequest{SinkSTag: w.sink.LKey, SinkTO: w.sink.Addr, Size: w.length, SrcSTag: w.remoteSTag, SrcTO: w.remoteTO}
 		r.Put((*[ReadRequestLen]byte)(h.octets[:]))
 	}
 	h.piece[0] = ddp.Piece{Mem: ddp.Bytes(h.octets[:n]), Len: uint64(n)}
-	s.asks[s.asked%uint64(len(s.asks))] = i
-	s.asked++
-	w.msn = s.askMSN
-	s.askMSN++
-	return q.stream.SendUntagged(QueueReadRequest, untaggedRsvd(w.op.wire(), 0), h.piece[:], i<<tokenBits|tokenAsk)
+	s.readRequests[s.readsSent%uint64(len(s.readRequests))] = i
+	s.readsSent++
+	w.msn = s.readMSN
+	s.readMSN++
+	return q.stream.SendUntagged(QueueReadRequest, untaggedRsvd(w.op.wireOpcode(), 0), h.piece[:], i<<tokenBits|tokenRead)
 }
 
-// complete reports what has finished, in the order of submission (section 5.5 rule 15): a Send behind
+// completeRequests reports what has finished, in the order of submission (section 5.5 rule 15): a Send behind
 // an unanswered Read waits for it.
-func (q *QP) complete() {
+func (q *QP) completeRequests() {
 	s := &q.sq
-	for s.completed < s.handed {
+	for s.completed < s.handedOver {
 		w := s.at(s.completed)
-		if !w.done {
+		if !w.finished {
 			return
 		}
 		s.completed++
-		if w.flags&hidden != 0 {
-			s.hidden--
+		if w.flags&hiddenRequest != 0 {
+			s.hiddenRequests--
 		}
 		if w.flags&Unsignaled == 0 {
-			wc := WC{ID: w.id, Opcode: w.op.completion(), QPNum: q.cfg.QPNum, Original: w.original}
+			wc := WC{ID: w.id, Opcode: w.op.completionOpcode(), QPNum: q.cfg.QPNum, Original: w.originalValue}
 			if w.op == WRRead {
 				wc.ByteLen = w.length
 			}
 			if s.latency != nil {
-				s.latency.of(w.op).Observe(s.now.Sub(w.posted))
+				s.latency.histogramFor(w.op).Observe(s.now.Sub(w.postedAt))
 			}
 			q.cfg.SendCQ.Push(wc)
 		}

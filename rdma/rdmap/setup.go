@@ -18,7 +18,7 @@ const (
 func (q *QP) IRD() int { return q.cfg.IRD }
 
 // ORD returns how many RDMA Reads and atomics of this end may be pending at the peer.
-func (q *QP) ORD() int { return len(q.sq.asks) }
+func (q *QP) ORD() int { return len(q.sq.readRequests) }
 
 // LimitORD lowers ORD to n, if it is higher, before Start: to what the peer undertakes to serve (RFC 6581
 // section 9.1). IRD needs no such call: it stays what the peer was promised. Error: ErrState after Start.
@@ -27,7 +27,7 @@ func (q *QP) LimitORD(n int) error {
 		return ErrState
 	}
 	n = min(max(n, 0), q.ORD())
-	q.sq.asks, q.sq.headers = q.sq.asks[:n], q.sq.headers[:2*n]
+	q.sq.readRequests, q.sq.readHeaders = q.sq.readRequests[:n], q.sq.readHeaders[:2*n]
 	return nil
 }
 
@@ -44,10 +44,10 @@ func (q *QP) StartRTR(op WROpcode) error {
 	case op != WRSend && op != WRWrite:
 		return ErrOpcode
 	}
-	if err := q.enqueue(&wr, Unsignaled|hidden); err != nil {
+	if err := q.enqueueRequest(&wr, Unsignaled|hiddenRequest); err != nil {
 		return err
 	}
-	q.sq.hidden++
+	q.sq.hiddenRequests++
 	q.Start()
 	return nil
 }
@@ -55,7 +55,7 @@ func (q *QP) StartRTR(op WROpcode) error {
 // Refuse ends a stream whose setup has failed by a Terminate with LayerLLP and one of the codes of RFC
 // 6581 section 8. cause is kept for Err.
 func (q *QP) Refuse(code uint8, cause error) {
-	q.fail(Terminate{Layer: LayerLLP, EType: ETypeMPA, Code: code}, cause)
+	q.failStream(Terminate{Layer: LayerLLP, EType: ETypeMPA, Code: code}, cause)
 }
 
 func setupCodeName(code uint8) string {

@@ -2,10 +2,10 @@ package rdmap
 
 import "github.com/rddp-go/rddp/ddp"
 
-// resolve makes the local protection checks for a scatter/gather list and appends its pieces to g.
+// resolveSGL makes the local protection checks for a scatter/gather list and appends its pieces to g.
 // Empty pieces name no memory and are left out. most is the
 // largest number of pieces.
-func resolve(s *ddp.Stream, g ddp.Gather, most int, sgl []SGE, need ddp.Access) (ddp.Gather, uint32, error) {
+func resolveSGL(s *ddp.Stream, g ddp.Gather, most int, sgl []SGE, need ddp.Access) (ddp.Gather, uint32, error) {
 	if len(sgl) > most {
 		return g, 0, ErrSGECount
 	}

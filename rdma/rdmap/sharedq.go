@@ -8,13 +8,13 @@ import "github.com/rddp-go/rddp/ddp"
 // A buffer is posted, then taken by the QP for which a Send begins to arrive, then released with the
 // completion of that Send. How many a QP may hold at a time is its Config.MaxRecv (section 8.1.2 item 8).
 type SharedQueue struct {
-	check  *ddp.Stream // never attached: resolves STags for the Protection Domain
-	sge    int
-	slots  []sharedSlot
-	free   []uint32 // places that hold nothing
-	posted []uint32 // ring of places that hold a posted buffer
-	head   int
-	n      int
+	resolver   *ddp.Stream // never attached: resolves STags for the Protection Domain
+	maxSGE     int
+	slots      []sharedSlot
+	freeSlots  []uint32 // places that hold nothing
+	postedRing []uint32 // ring of places that hold a posted buffer
+	head       int
+	numPosted  int
 }
 
 type sharedSlot struct {
@@ -38,59 +38,59 @@ func NewSharedQueue(table *ddp.Table, pd ddp.PD, depth, maxSGE int) (*SharedQueu
 		return nil, &ConfigError{Field: "MaxSGE", Min: 1, Max: maxSGEs}
 	}
 	s := &SharedQueue{
-		check:  ddp.NewStream(ddp.StreamConfig{ID: noStream, PD: pd, Table: table}),
-		sge:    maxSGE,
-		slots:  make([]sharedSlot, depth),
-		free:   make([]uint32, depth),
-		posted: make([]uint32, depth),
+		resolver:   ddp.NewStream(ddp.StreamConfig{ID: noStream, PD: pd, Table: table}),
+		maxSGE:     maxSGE,
+		slots:      make([]sharedSlot, depth),
+		freeSlots:  make([]uint32, depth),
+		postedRing: make([]uint32, depth),
 	}
 	pieces := make(ddp.Gather, depth*maxSGE)
 	for i := range s.slots {
 		s.slots[i].pieces = pieces[i*maxSGE : i*maxSGE : (i+1)*maxSGE]
-		s.free[i] = uint32(depth - 1 - i)
+		s.freeSlots[i] = uint32(depth - 1 - i)
 	}
 	return s, nil
 }
 
 // Post adds a buffer. Errors: ErrQueueFull, ErrSGECount, ErrTooLong, *SGEError.
 func (s *SharedQueue) Post(wr *RecvWR) error {
-	if len(s.free) == 0 {
+	if len(s.freeSlots) == 0 {
 		return ErrQueueFull
 	}
-	place := s.free[len(s.free)-1]
+	place := s.freeSlots[len(s.freeSlots)-1]
 	slot := &s.slots[place]
-	g, n, err := resolve(s.check, slot.pieces, s.sge, wr.SGL, ddp.LocalWrite)
+	g, n, err := resolveSGL(s.resolver, slot.pieces, s.maxSGE, wr.SGL, ddp.LocalWrite)
 	if err != nil {
 		return err
 	}
 	slot.buf, slot.id = ddp.RecvBuffer{Pieces: g, Len: n, Token: uint64(place)}, wr.ID
-	s.free = s.free[:len(s.free)-1]
-	s.posted[(s.head+s.n)%len(s.posted)] = place
-	s.n++
+	s.freeSlots = s.freeSlots[:len(s.freeSlots)-1]
+	s.postedRing[(s.head+s.numPosted)%len(s.postedRing)] = place
+	s.numPosted++
 	return nil
 }
 
 // TakeBuffer lends the oldest posted buffer, or returns false when there is none.
 func (s *SharedQueue) TakeBuffer() (ddp.RecvBuffer, bool) {
-	if s.n == 0 {
+	if s.numPosted == 0 {
 		return ddp.RecvBuffer{}, false
 	}
-	place := s.posted[s.head]
-	s.head = (s.head + 1) % len(s.posted)
-	s.n--
+	place := s.postedRing[s.head]
+	s.head = (s.head + 1) % len(s.postedRing)
+	s.numPosted--
 	return s.slots[place].buf, true
 }
 
 // ReleaseBuffer takes a lent buffer back and returns the ID of its work request.
 func (s *SharedQueue) ReleaseBuffer(token uint64) (id uint64) {
-	s.free = append(s.free, uint32(token))
+	s.freeSlots = append(s.freeSlots, uint32(token))
 	slot := &s.slots[token]
 	slot.buf = ddp.RecvBuffer{}
 	return slot.id
 }
 
 // Len returns the number of buffers posted and not lent: what a low-water mark is compared with.
-func (s *SharedQueue) Len() int { return s.n }
+func (s *SharedQueue) Len() int { return s.numPosted }
 
 // Flush removes the oldest posted buffer and returns the ID of its work request, for the destruction of
 // the queue; repeat it until it returns false.

@@ -78,12 +78,12 @@ func checkControl(c uint8, allowed uint16) (Opcode, *fault) {
 
 // Opcodes that are valid where they arrive, as bit sets (Figure 4, RFC 7306 Figure 2).
 const (
-	onTagged      = 1<<OpWrite | 1<<OpReadResponse
-	onTermQueue   = 1 << OpTerminate
-	onAnswerQueue = 1 << OpAtomicResponse
+	taggedOpcodes         = 1<<OpWrite | 1<<OpReadResponse
+	terminateQueueOpcodes = 1 << OpTerminate
+	atomicQueueOpcodes    = 1 << OpAtomicResponse
 )
 
-func (c *Config) onSendQueue() uint16 {
+func (c *Config) sendQueueOpcodes() uint16 {
 	const sends = 1<<OpSend | 1<<OpSendInv | 1<<OpSendSE | 1<<OpSendSEInv
 	if c.NoImmediate {
 		return sends
@@ -91,7 +91,7 @@ func (c *Config) onSendQueue() uint16 {
 	return sends | 1<<OpImmediate | 1<<OpImmediateSE
 }
 
-func (c *Config) onReadQueue() uint16 {
+func (c *Config) readQueueOpcodes() uint16 {
 	if c.NoAtomics {
 		return 1 << OpReadRequest
 	}
@@ -107,13 +107,13 @@ func terminateFor(e *ddp.Error) Terminate {
 		t.Layer, t.EType, t.Code = LayerRDMA, f.etype, f.code
 	}
 	if e.Type != ddp.TypeLocal || f != nil {
-		t.quote(e)
+		t.quoteSegment(e)
 	}
 	return t
 }
 
-// quote puts segment length and DDP header of e into t (M and D bits) where e has them.
-func (t *Terminate) quote(e *ddp.Error) {
+// quoteSegment puts segment length and DDP header of e into t (M and D bits) where e has them.
+func (t *Terminate) quoteSegment(e *ddp.Error) {
 	if e.HeaderLen == 0 {
 		return
 	}

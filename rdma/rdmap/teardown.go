@@ -4,11 +4,11 @@ import "github.com/rddp-go/rddp/ddp"
 
 // Abortive termination, section 6.2.1, and error surfacing, section 7.1.
 
-// terminate ends the stream with a Terminate Message. Only the first error counts (section 7.1 rule 4).
+// startTerminate ends the stream with a Terminate Message. Only the first error counts (section 7.1 rule 4).
 // The Terminate follows the message that is being cut, ahead of all that waits (rules 2 and 3: at the
 // earliest opportunity). Requests are flushed when it has been handed over: until then the message being
 // cut still reads the user's memory.
-func (q *QP) terminate(t Terminate, cause error) {
+func (q *QP) startTerminate(t Terminate, cause error) {
 	if q.state > StateClosing {
 		return
 	}
@@ -16,7 +16,7 @@ func (q *QP) terminate(t Terminate, cause error) {
 	q.term = t
 	q.err = &StreamError{Terminate: &q.term, Cause: cause}
 	q.cfg.Host.Failed(q.err)
-	if q.cut == cutNothing {
+	if q.cutNow == cutNothing {
 		q.sendTerminate()
 	}
 }
@@ -33,54 +33,54 @@ func (q *QP) sendTerminate() {
 	} else {
 		q.stream.CloseSend()
 	}
-	q.flush()
+	q.flushRequests()
 }
 
-// terminated takes the Terminate of the peer (section 5.4). The stream is torn down at once.
-func (q *QP) terminated(rsvd [5]byte, length uint32) {
-	_, f := checkControl(rsvd[0], onTermQueue)
+// receiveTerminate takes the Terminate of the peer (section 5.4). The stream is torn down at once.
+func (q *QP) receiveTerminate(rsvd [5]byte, length uint32) {
+	_, f := checkControl(rsvd[0], terminateQueueOpcodes)
 	if f != nil {
-		q.reject(f)
+		q.rejectMessage(f)
 		return
 	}
-	t, err := ParseTerminate(q.termQ.at(0)[:length])
+	t, err := ParseTerminate(q.terminateQueue.bufferAt(0)[:length])
 	if err != nil {
-		q.reject(errUnspecified)
+		q.rejectMessage(errUnspecified)
 		return
 	}
-	if w := q.sq.named(&t); w != nil {
+	if w := q.sq.findQuoted(&t); w != nil {
 		w.status = remoteStatus(&t)
 	}
-	q.lose(&StreamError{Terminate: &t, Remote: true})
+	q.failWithoutTerminate(&StreamError{Terminate: &t, Remote: true})
 }
 
 // Flush does what Host.FlushLater asked for, or a part of it: then it asks again.
 func (q *QP) Flush() {
 	switch {
 	case q.state == StateError:
-		q.flush()
-	case q.rq.behind != nil && !q.detach():
-		q.handOver()
+		q.flushRequests()
+	case q.rq.heldCompletions != nil && !q.detachInFlight():
+		q.completeHeld()
 	}
 }
 
-// detach has a part of what is in flight copied. more says that there is more, and that Flush is to come for it.
-func (q *QP) detach() (more bool) {
+// detachInFlight has a part of what is in flight copied. more says that there is more, and that Flush is to come for it.
+func (q *QP) detachInFlight() (more bool) {
 	if more = q.cfg.Host.Detach(); more {
 		q.cfg.Host.FlushLater()
 	}
 	return more
 }
 
-// flush completes all outstanding requests in error (sections 5.4 and 6.2.1). The one that the stream
+// flushRequests completes all outstanding requests in error (sections 5.4 and 6.2.1). The one that the stream
 // failed for says so, the others are flushed; unsignalled ones complete too. In the middle of a transmission packets
 // that are ready to leave still refer to the memory, so that it waits; where there is much to detach, it goes on after others.
-func (q *QP) flush() {
+func (q *QP) flushRequests() {
 	if q.stream.Cutting() {
 		q.cfg.Host.FlushLater()
 		return
 	}
-	if (q.sq.handed > q.sq.completed || q.resp.sent > q.resp.acked) && q.detach() {
+	if (q.sq.handedOver > q.sq.completed || q.resp.sentResponses > q.resp.ackedResponses) && q.detachInFlight() {
 		return
 	}
 	lead := StatusSuccess // of the Write before Immediate Data
@@ -88,9 +88,9 @@ func (q *QP) flush() {
 		w := s.at(s.completed)
 		st := w.status
 		switch {
-		case w.flags&hidden != 0:
+		case w.flags&hiddenRequest != 0:
 			continue
-		case w.flags&leads != 0:
+		case w.flags&leadsImmediate != 0:
 			lead = st
 			continue
 		case st == StatusSuccess && lead != StatusSuccess:
@@ -99,45 +99,45 @@ func (q *QP) flush() {
 			st = StatusWRFlushErr
 		}
 		lead = StatusSuccess
-		q.cfg.SendCQ.Push(WC{ID: w.id, Status: st, Opcode: w.op.completion(), QPNum: q.cfg.QPNum})
+		q.cfg.SendCQ.Push(WC{ID: w.id, Status: st, Opcode: w.op.completionOpcode(), QPNum: q.cfg.QPNum})
 	}
-	q.sq.handed, q.sq.hidden = q.sq.posted, 0
+	q.sq.handedOver, q.sq.hiddenRequests = q.sq.posted, 0
 	q.flushReceives()
 }
 
-// named finds the request whose message a Terminate quotes. A Send or RDMA Write that completed before
+// findQuoted finds the request whose message a Terminate quotes. A Send or RDMA Write that completed before
 // is not found: its completion says nothing about the peer (section 5.5 rule 9).
-func (s *sendQueue) named(t *Terminate) *sendSlot {
+func (s *sendQueue) findQuoted(t *Terminate) *sendSlot {
 	if !t.HasDDP {
 		return nil
 	}
-	for i := s.completed; i < s.handed; i++ {
-		if w := s.at(i); w.sentAs(t) {
+	for i := s.completed; i < s.handedOver; i++ {
+		if w := s.at(i); w.matchesQuoted(t) {
 			return w
 		}
 	}
 	return nil
 }
 
-// sentAs reports whether the DDP header that t quotes is one of w.
-func (w *sendSlot) sentAs(t *Terminate) bool {
+// matchesQuoted reports whether the DDP header that t quotes is one of w.
+func (w *sendSlot) matchesQuoted(t *Terminate) bool {
 	if ddp.Control(t.DDP[0]).Tagged() {
 		v := ddp.TaggedView(t.DDP[:])
 		_, op := SplitControl(v.RsvdULP())
-		return op == OpWrite && w.op == WRWrite && v.STag() == w.stag &&
-			v.TO() >= w.to && v.TO()-w.to < max(uint64(w.length), 1) // An empty Write has one segment too.
+		return op == OpWrite && w.op == WRWrite && v.STag() == w.remoteSTag &&
+			v.TO() >= w.remoteTO && v.TO()-w.remoteTO < max(uint64(w.length), 1) // An empty Write has one segment too.
 	}
 	v := ddp.UntaggedView(t.DDP[:])
 	if v.MSN() != w.msn {
 		return false
 	}
-	return w.op != WRWrite && v.QN() == w.queue()
+	return w.op != WRWrite && v.QN() == w.queueNumber()
 }
 
-// awaitsAnswer reports whether a request cannot complete without a response.
-func (s *sendQueue) awaitsAnswer() bool {
+// awaitsResponse reports whether a request cannot complete without a response.
+func (s *sendQueue) awaitsResponse() bool {
 	for i := s.completed; i < s.posted; i++ {
-		if w := s.at(i); w.op.asks() && !w.done {
+		if w := s.at(i); w.op.needsResponse() && !w.finished {
 			return true
 		}
 	}

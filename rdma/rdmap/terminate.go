@@ -83,8 +83,8 @@ type Terminate struct {
 // ErrBadTerminate says that a received Terminate is shorter than its M, D and R bits announce.
 var ErrBadTerminate = errors.New("rdmap: Terminate message is shorter than its header bits announce")
 
-// ddpLen is the length of the quoted DDP header, told by its T bit.
-func (t *Terminate) ddpLen() int {
+// ddpHeaderLen is the length of the quoted DDP header, told by its T bit.
+func (t *Terminate) ddpHeaderLen() int {
 	if t.DDP[0]&0x80 != 0 {
 		return taggedHeaderLen
 	}
@@ -108,7 +108,7 @@ func (t *Terminate) Append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint16(b, t.SegLength)
 	}
 	if t.HasDDP {
-		b = append(b, t.DDP[:t.ddpLen()]...)
+		b = append(b, t.DDP[:t.ddpHeaderLen()]...)
 	}
 	if t.HasRDMA {
 		b = append(b, t.RDMA[:]...)
@@ -138,7 +138,7 @@ func ParseTerminate(b []byte) (t Terminate, err error) {
 			return t, ErrBadTerminate
 		}
 		t.DDP[0] = b[0]
-		n := t.ddpLen()
+		n := t.ddpHeaderLen()
 		if len(b) < n {
 			return t, ErrBadTerminate
 		}

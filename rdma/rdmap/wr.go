@@ -27,11 +27,11 @@ const (
 	WRWriteImmSE // RDMA Write, then Immediate Data with Solicited Event
 	WRAtomic     // Atomic Operation: FetchAdd or CmpSwap
 
-	wrOpcodes // their number
+	numWROpcodes // their number
 )
 
-// wire is the opcode of the message that starts the operation; of WRWriteImm, of its second message.
-func (o WROpcode) wire() Opcode {
+// wireOpcode is the opcode of the message that starts the operation; of WRWriteImm, of its second message.
+func (o WROpcode) wireOpcode() Opcode {
 	return [...]Opcode{OpSend, OpSendSE, OpSendInv, OpSendSEInv, OpWrite, OpReadRequest,
 		OpImmediate, OpImmediateSE, OpImmediate, OpImmediateSE, OpAtomicRequest}[o]
 }
@@ -39,21 +39,21 @@ func (o WROpcode) wire() Opcode {
 func (o WROpcode) invalidates() bool { return o == WRSendInv || o == WRSendSEInv }
 
 // immediate: it sends Immediate Data.
-func (o WROpcode) immediate() bool { return o >= WRImm && o <= WRWriteImmSE }
+func (o WROpcode) sendsImmediate() bool { return o >= WRImm && o <= WRWriteImmSE }
 
 // writes: it is, or begins with, an RDMA Write.
-func (o WROpcode) writes() bool { return o == WRWrite || o == WRWriteImm || o == WRWriteImmSE }
+func (o WROpcode) startsWithWrite() bool { return o == WRWrite || o == WRWriteImm || o == WRWriteImmSE }
 
 // asks: it needs an answer, and counts against ORD.
-func (o WROpcode) asks() bool { return o == WRRead || o == WRAtomic }
+func (o WROpcode) needsResponse() bool { return o == WRRead || o == WRAtomic }
 
-func (o WROpcode) completion() WCOpcode {
+func (o WROpcode) completionOpcode() WCOpcode {
 	switch {
-	case o.writes():
+	case o.startsWithWrite():
 		return WCWrite
 	case o == WRRead:
 		return WCRead
-	case o.immediate():
+	case o.sendsImmediate():
 		return WCImm
 	case o == WRAtomic:
 		return WCAtomic
@@ -71,8 +71,8 @@ const (
 	// rule 12).
 	Fence
 
-	leads  // an RDMA Write that the Immediate Data behind it completes for
-	hidden // the stack's own: no completion
+	leadsImmediate // an RDMA Write that the Immediate Data behind it completes for
+	hiddenRequest  // the stack's own: no completion
 )
 
 // AtomicOp is an Atomic Operation; make it with FetchAdd or CmpSwap, or fill in the masks yourself.

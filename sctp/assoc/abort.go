@@ -12,7 +12,7 @@ import (
 // Abort ends the association at once: the peer gets an ABORT that carries reason (section 9.1) if its
 // tag is known, and EventDown reports an *AbortError.
 func (a *Assoc) Abort(now rawio.Time, reason []byte) {
-	a.abort(refusal{code: wire.CauseUserAbort, info: reason})
+	a.abortWithCause(refusal{code: wire.CauseUserAbort, info: reason})
 }
 
 // Fail ends the association at once for a reason that lies below it, such as a link that has failed: EventDown reports err. The peer gets an
@@ -21,51 +21,53 @@ func (a *Assoc) Fail(err error) {
 	if a.state == Closed {
 		return
 	}
-	a.lastWords(refusal{code: wire.CauseUserAbort, info: []byte(err.Error())})
-	a.down(onEnd, err)
+	a.queueAbort(refusal{code: wire.CauseUserAbort, info: []byte(err.Error())})
+	a.endAssoc(onEnd, err)
 }
 
-// abort ends the association for a cause that the peer is told.
-func (a *Assoc) abort(why refusal) {
+// abortWithCause ends the association for a cause that the peer is told.
+func (a *Assoc) abortWithCause(why refusal) {
 	if a.state == Closed {
 		return
 	}
-	a.lastWords(why)
-	a.down(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
+	a.queueAbort(why)
+	a.endAssoc(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
 }
 
-// violated ends the association because the peer has broken the protocol.
-func (a *Assoc) violated(err error) {
-	a.rare().Violations++
-	a.abort(violation(err))
+// abortForViolation ends the association because the peer has broken the protocol.
+func (a *Assoc) abortForViolation(err error) {
+	a.rareCounters().Violations++
+	a.abortWithCause(violationCause(err))
 }
 
 // Break ends the association because a layer above has contradicted itself. It may be called from within a Placer or
 // Source too: the chunk, row or message under way is the last.
-func (a *Assoc) Break(err *InternalError) { a.fault = cmp.Or(a.fault, err) }
+func (a *Assoc) Break(err *InternalError) { a.internalErr = cmp.Or(a.internalErr, err) }
 
-// sound says that this side has not contradicted itself.
-func (a *Assoc) sound() bool { return a.fault == nil && (a.Rests() || a.sender().Fault() == nil) }
+// isConsistent says that this side has not contradicted itself.
+func (a *Assoc) isConsistent() bool {
+	return a.internalErr == nil && (a.IsIdle() || a.sender().Fault() == nil)
+}
 
-// unsound ends the association if this side has contradicted itself, and says so. Nothing is received, placed or sent
+// endIfInconsistent ends the association if this side has contradicted itself, and says so. Nothing is received, placed or sent
 // any more, so that all memory is safe before anybody hears of it. The peer is not told the details.
-func (a *Assoc) unsound() bool {
-	if a.sound() || a.state == Closed {
+func (a *Assoc) endIfInconsistent() bool {
+	if a.isConsistent() || a.state == Closed {
 		return false
 	}
-	err := a.fault
+	err := a.internalErr
 	if err == nil {
 		err = a.sender().Fault()
 	}
-	a.rare().Contradictions++
-	a.lastWords(refusal{code: wire.CauseUserAbort, info: []byte("internal error")})
-	a.down(onEnd, err)
+	a.rareCounters().Contradictions++
+	a.queueAbort(refusal{code: wire.CauseUserAbort, info: []byte("internal error")})
+	a.endAssoc(onEnd, err)
 	return true
 }
 
-// lastWords queues the ABORT packet.
-func (a *Assoc) lastWords(why refusal) {
-	b, ok := a.outbox.open()
+// queueAbort queues the ABORT packet.
+func (a *Assoc) queueAbort(why refusal) {
+	b, ok := a.outbox.openPacket()
 	if !ok || a.peerTag == 0 {
 		return
 	}
@@ -73,11 +75,11 @@ func (a *Assoc) lastWords(why refusal) {
 	start := len(b)
 	room := p.MTU() - headerRoom - 2*wire.ChunkHeaderLen - 3 // chunk and cause header, padding
 	b = wire.AppendCause(wire.AppendAbort(b, false), why.code, why.info[:min(len(why.info), room)])
-	a.outbox.commit(a.lastPacket(p, p.Local), wire.CloseChunk(b, start))
+	a.outbox.queuePacket(a.finalPacket(p, p.Local), wire.CloseChunk(b, start))
 }
 
-// lastPacket is one that may outlive the association.
-func (a *Assoc) lastPacket(p *path, local netip.AddrPort) outPacket {
+// finalPacket is one that may outlive the association.
+func (a *Assoc) finalPacket(p *path, local netip.AddrPort) outPacket {
 	if !local.IsValid() {
 		local = p.Local
 	}
@@ -88,16 +90,16 @@ func (a *Assoc) lastPacket(p *path, local netip.AddrPort) outPacket {
 func (a *Assoc) handleAbort(c wire.Chunk) {
 	ab, err := wire.AsAbort(c)
 	if err != nil {
-		a.rare().Malformed++ // section 3.3.7: silently discarded
+		a.rareCounters().Malformed++ // section 3.3.7: silently discarded
 		return
 	}
-	a.down(onEnd, &AbortError{ByPeer: true, Setup: setupStates.has(a.state), Causes: copyCauses(ab.Causes())})
+	a.endAssoc(onEnd, &AbortError{ByPeer: true, Setup: setupStates.has(a.state), Causes: copyCauses(ab.Causes())})
 }
 
-// down enters CLOSED: nothing but last words is sent any more, and every message that is not
+// endAssoc enters CLOSED: nothing but last words is sent any more, and every message that is not
 // acknowledged is reported before EventDown. Of a message that was received in part, Receive tells that it is cut off.
-func (a *Assoc) down(by trigger, err error) {
-	if !a.enter(by) {
+func (a *Assoc) endAssoc(by trigger, err error) {
+	if !a.changeState(by) {
 		return
 	}
 	a.control.clear()
@@ -112,7 +114,7 @@ func (a *Assoc) down(by trigger, err error) {
 // queued very many.
 func (a *Assoc) failMessages() {
 	a.sender().Stop()
-	a.events.push(Event{Kind: eventFailing})
-	a.failing = append(a.failing, a.sender())
-	a.unsettled = false
+	a.events.push(Event{Kind: eventSenderFailed})
+	a.failedSenders = append(a.failedSenders, a.sender())
+	a.hasUnackedSends = false
 }

@@ -129,7 +129,7 @@ func liarLab(t *testing.T) *lab.Lab {
 	l.Listen(nil)
 	l.Shake()
 	source.lies = true
-	t.Cleanup(invariant.Tolerate())
+	t.Cleanup(invariant.TolerateInTest())
 	return l
 }
 
@@ -180,7 +180,7 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 	})
 	t.Run("in a test it panics", func(t *testing.T) {
 		l := liarLab(t)
-		invariant.Tolerate()() // no more
+		invariant.TolerateInTest()() // no more
 		defer func() {
 			_, ok := recover().(*assoc.InternalError)
 			check.That(t, ok, "it passed")

@@ -33,23 +33,23 @@ func scopeOf(a netip.Addr) scope {
 	return globalScope
 }
 
-// meaningful says whether an address means the same host to whoever uses the address there.
-func meaningful(a, there netip.Addr) bool {
+// isMeaningfulAt says whether an address means the same host to whoever uses the address there.
+func isMeaningfulAt(a, there netip.Addr) bool {
 	if a.IsLinkLocalUnicast() {
 		return there.IsLinkLocalUnicast() && a.Zone() == there.Zone()
 	}
 	return scopeOf(a) >= scopeOf(there)
 }
 
-// families is a set of address families.
-type families uint8
+// familySet is a set of address families.
+type familySet uint8
 
 const (
-	family4 families = 1 << iota
+	family4 familySet = 1 << iota
 	family6
 )
 
-func familyOf(a netip.Addr) families {
+func familyOf(a netip.Addr) familySet {
 	if a.Is4() {
 		return family4
 	}
@@ -58,7 +58,7 @@ func familyOf(a netip.Addr) families {
 
 const bothFamilies = family4 | family6
 
-// families returns the families of which the peer knows an own address: that of the address that
+// knownFamilies returns the families of which the peer knows an own address: that of the address that
 // it exchanges packets with, which is of peer's family, and those that Config.LocalAddrs tells a
 // peer at reach of. With no LocalAddrs that is one address of one family.
 //
@@ -66,27 +66,27 @@ const bothFamilies = family4 | family6
 // sources). A packet from any other own address is out of the blue to the peer (section 8.4), and
 // the ABORT with the T bit that answers it ends the association (section 8.5.1 B). Section 5.1.2
 // lets an endpoint of one family ignore the addresses of the other.
-func (c *Config) families(peer, reach netip.Addr) families {
+func (c *Config) knownFamilies(peer, reach netip.Addr) familySet {
 	f := familyOf(peer)
 	for _, a := range c.LocalAddrs {
-		if meaningful(a, reach) {
+		if isMeaningfulAt(a, reach) {
 			f |= familyOf(a)
 		}
 	}
 	return f
 }
 
-// sources returns the own addresses of families f that a peer at reach knows: those that are
+// localAddrsFor returns the own addresses of families f that a peer at reach knows: those that are
 // meaningful there; known, which it exchanges packets with; and where a family has none of them,
 // as behind a NAT, the one that reaches farthest.
-func (c *Config) sources(reach, known netip.Addr, f families) (list []netip.Addr) {
-	var have families
+func (c *Config) localAddrsFor(reach, known netip.Addr, f familySet) (list []netip.Addr) {
+	var have familySet
 	var best [2]netip.Addr
 	for _, a := range c.LocalAddrs {
 		of := familyOf(a)
 		switch b := &best[of-1]; {
 		case of&f == 0:
-		case a == known || meaningful(a, reach):
+		case a == known || isMeaningfulAt(a, reach):
 			list = append(list, a)
 			have |= of
 		case !a.IsLoopback() && (!b.IsValid() || scopeOf(a) > scopeOf(*b)):
@@ -101,9 +101,9 @@ func (c *Config) sources(reach, known netip.Addr, f families) (list []netip.Addr
 	return list
 }
 
-// ownOf returns the own address that a packet came to, which is invalid where the link does not
+// localAddrOf returns the own address that a packet came to, which is invalid where the link does not
 // tell it.
-func ownOf(p *rawio.Packet) netip.AddrPort {
+func localAddrOf(p *rawio.Packet) netip.AddrPort {
 	own := p.Local.Addr().Unmap()
 	if !own.IsValid() || familyOf(own) != familyOf(p.Remote.Addr().Unmap()) {
 		return netip.AddrPort{}
@@ -111,17 +111,17 @@ func ownOf(p *rawio.Packet) netip.AddrPort {
 	return netip.AddrPortFrom(own, p.Local.Port())
 }
 
-// knownTo takes down which own addresses the peer knows, see Config.families, and that paths lead
+// setKnownAddrs takes down which own addresses the peer knows, see Config.knownFamilies, and that paths lead
 // to and begin at no others.
-func (a *Assoc) knownTo(peer, reach netip.Addr, known netip.AddrPort, f families) {
-	a.families = a.cfg.families(peer, reach) & f
-	a.locals = a.cfg.sources(reach, known.Addr(), a.families)
+func (a *Assoc) setKnownAddrs(peer, reach netip.Addr, known netip.AddrPort, f familySet) {
+	a.pathFamilies = a.cfg.knownFamilies(peer, reach) & f
+	a.localAddrs = a.cfg.localAddrsFor(reach, known.Addr(), a.pathFamilies)
 }
 
-// keepKnown leaves out the paths to addresses of families of which the peer knows no own address,
+// dropUnknownPaths leaves out the paths to addresses of families of which the peer knows no own address,
 // and has the others begin at addresses that it knows. That is for the end of the set-up: until
 // the peer has answered, INITs may go to addresses of either family. There is no DATA yet.
-func (a *Assoc) keepKnown(known netip.AddrPort) {
+func (a *Assoc) dropUnknownPaths(known netip.AddrPort) {
 	all := a.paths
 	a.paths = all[:0]
 	for _, p := range all {
@@ -133,28 +133,28 @@ func (a *Assoc) keepKnown(known netip.AddrPort) {
 		switch before := p.Local; {
 		case !before.IsValid():
 			p.Local = local
-		case local.IsValid() && before.Addr() != known.Addr() && !slices.Contains(a.locals, before.Addr()):
+		case local.IsValid() && before.Addr() != known.Addr() && !slices.Contains(a.localAddrs, before.Addr()):
 			p.Local = local
-			a.beginMTU(p)
+			a.restartMTUSearch(p)
 		}
 	}
 	if len(a.paths) == len(all) {
 		return
 	}
 	a.control.clear() // what goes to those that are left out
-	a.newSender()
+	a.replaceSender()
 	for _, p := range a.paths {
 		_ = a.sender().AddPath(&p.Path) // there were as many before
 	}
 }
 
-// reaches says whether there is a path to an address of the family of addr.
-func (a *Assoc) reaches(addr netip.Addr) bool {
+// hasPathOfFamily says whether there is a path to an address of the family of addr.
+func (a *Assoc) hasPathOfFamily(addr netip.Addr) bool {
 	return slices.ContainsFunc(a.paths, func(p *path) bool { return familyOf(p.Remote.Addr()) == familyOf(addr) })
 }
 
-// widest returns the address of the widest scope.
-func widest(list []netip.AddrPort) (w netip.Addr) {
+// widestScopeAddr returns the address of the widest scope.
+func widestScopeAddr(list []netip.AddrPort) (w netip.Addr) {
 	for _, r := range list {
 		if a := r.Addr().Unmap(); !w.IsValid() || scopeOf(a) > scopeOf(w) {
 			w = a
@@ -165,10 +165,10 @@ func widest(list []netip.AddrPort) (w netip.Addr) {
 
 // appendAddrs appends the own addresses of those families that a peer at reach is to know (section
 // 5.1.2), and nothing when the packet's source says it all.
-func appendAddrs(b []byte, own []netip.Addr, source, reach netip.Addr, f families) []byte {
+func appendAddrs(b []byte, own []netip.Addr, source, reach netip.Addr, f familySet) []byte {
 	start, more := len(b), false
 	for _, a := range own {
-		if familyOf(a)&f != 0 && meaningful(a, reach) {
+		if familyOf(a)&f != 0 && isMeaningfulAt(a, reach) {
 			more = more || a != source
 			b = wire.AppendAddressParam(b, a)
 		}
@@ -181,7 +181,7 @@ func appendAddrs(b []byte, own []netip.Addr, source, reach netip.Addr, f familie
 
 // appendFamilies appends Supported Address Types to an INIT where one family only can be used.
 // INIT ACK has no such parameter (section 3.3.3).
-func appendFamilies(b []byte, f families) []byte {
+func appendFamilies(b []byte, f familySet) []byte {
 	switch f {
 	case family4:
 		return wire.AppendSupportedAddrTypes(b, wire.ParamIPv4)
@@ -197,19 +197,19 @@ func appendFamilies(b []byte, f families) []byte {
 // packets with, and which the link may not tell. ok is false when remote cannot be reached from
 // any.
 func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.AddrPort, ok bool) {
-	if len(a.locals) == 0 {
+	if len(a.localAddrs) == 0 {
 		if known.IsValid() && familyOf(known.Addr()) != familyOf(remote) {
 			known = netip.AddrPort{} // for an INIT the link chooses
 		}
-		return known, familyOf(remote)&a.families != 0
+		return known, familyOf(remote)&a.pathFamilies != 0
 	}
 	var best netip.Addr
 	var nearest, used int
-	for _, l := range a.locals {
+	for _, l := range a.localAddrs {
 		if familyOf(l) != familyOf(remote) {
 			continue
 		}
-		near, n := nearness(l, remote), a.pathsFrom(l)
+		near, n := commonPrefixLen(l, remote), a.countPathsFrom(l)
 		if !best.IsValid() || near > nearest || near == nearest && n < used {
 			best, nearest, used = l, near, n
 		}
@@ -221,15 +221,15 @@ func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.
 // it last sent to, or else the next that is as near.
 func (a *Assoc) nextSource(p *path) netip.AddrPort {
 	present, remote := p.Local.Addr(), p.Remote.Addr()
-	if h := p.heard.Addr().Unmap(); h != present && slices.Contains(a.locals, h) {
+	if h := p.lastLocalAddr.Addr().Unmap(); h != present && slices.Contains(a.localAddrs, h) {
 		return netip.AddrPortFrom(h, p.Local.Port())
 	}
 	next, passed := present, false
-	for _, l := range a.locals {
+	for _, l := range a.localAddrs {
 		switch {
 		case l == present:
 			passed = true
-		case familyOf(l) != familyOf(remote) || nearness(l, remote) != nearness(present, remote):
+		case familyOf(l) != familyOf(remote) || commonPrefixLen(l, remote) != commonPrefixLen(present, remote):
 		case passed:
 			return netip.AddrPortFrom(l, p.Local.Port())
 		case next == present:
@@ -239,9 +239,9 @@ func (a *Assoc) nextSource(p *path) netip.AddrPort {
 	return netip.AddrPortFrom(next, p.Local.Port())
 }
 
-// nearness is the length of the common prefix of two addresses of one family where it is long enough
+// commonPrefixLen is the length of the common prefix of two addresses of one family where it is long enough
 // to mean a common network, else 0.
-func nearness(a, b netip.Addr) int {
+func commonPrefixLen(a, b netip.Addr) int {
 	x, y := a.As16(), b.As16()
 	n := 0
 	for n < 128 && (x[n/8]^y[n/8])>>(7-n%8)&1 == 0 {
@@ -257,8 +257,8 @@ func nearness(a, b netip.Addr) int {
 	return n
 }
 
-// pathsFrom counts the paths with that source.
-func (a *Assoc) pathsFrom(local netip.Addr) (n int) {
+// countPathsFrom counts the paths with that source.
+func (a *Assoc) countPathsFrom(local netip.Addr) (n int) {
 	for _, p := range a.paths {
 		if p.Local.Addr() == local {
 			n++
@@ -267,8 +267,8 @@ func (a *Assoc) pathsFrom(local netip.Addr) (n int) {
 	return n
 }
 
-// inZone gives a link-local address its zone.
-func inZone(a netip.Addr, zone string) netip.Addr {
+// withZone gives a link-local address its zone.
+func withZone(a netip.Addr, zone string) netip.Addr {
 	if a.IsLinkLocalUnicast() {
 		return a.WithZone(zone)
 	}

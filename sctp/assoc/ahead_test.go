@@ -13,11 +13,11 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	var a Assoc
 	end := unsafe.Offsetof(a.stats) + unsafe.Offsetof(a.stats.PacketsIn)
 	for name, at := range map[string]uintptr{
-		"paths":      unsafe.Offsetof(a.one),
+		"paths":      unsafe.Offsetof(a.onePath),
 		"set-up":     unsafe.Offsetof(a.setup),
-		"shutdown":   unsafe.Offsetof(a.closing),
-		"steps":      unsafe.Offsetof(a.steps),
-		"fault":      unsafe.Offsetof(a.fault),
+		"shutdown":   unsafe.Offsetof(a.shutdownState),
+		"steps":      unsafe.Offsetof(a.workSteps),
+		"fault":      unsafe.Offsetof(a.internalErr),
 		"events":     unsafe.Offsetof(a.events),
 		"chunks":     unsafe.Offsetof(a.control),
 		"packets":    unsafe.Offsetof(a.outbox),
@@ -28,25 +28,25 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	}
 	check.That(t, end <= 7*64, "%d octets are asked for", end)
 
-	from := unsafe.Offsetof(a.first) + unsafe.Offsetof(a.first.Path) + tx.PathToSend
+	from := unsafe.Offsetof(a.firstPath) + unsafe.Offsetof(a.firstPath.Path) + tx.PathSendOffset
 	for name, at := range map[string]uintptr{
-		"mark":         unsafe.Offsetof(a.first.mark),
-		"HEARTBEAT":    unsafe.Offsetof(a.first.beat) + unsafe.Offsetof(a.first.beat.deadline),
-		"probe of MTU": unsafe.Offsetof(a.first.mtu),
+		"mark":         unsafe.Offsetof(a.firstPath.mark),
+		"HEARTBEAT":    unsafe.Offsetof(a.firstPath.heartbeat) + unsafe.Offsetof(a.firstPath.heartbeat.nextAt),
+		"probe of MTU": unsafe.Offsetof(a.firstPath.mtuSearch),
 	} {
-		at += unsafe.Offsetof(a.first)
-		check.That(t, from <= at && at < pathFetched, "%s at %d, asked for is from %d to %d", name, at, from, pathFetched)
+		at += unsafe.Offsetof(a.firstPath)
+		check.That(t, from <= at && at < pathPrefetchEnd, "%s at %d, asked for is from %d to %d", name, at, from, pathPrefetchEnd)
 	}
-	check.That(t, pathFetched-from <= 9*64, "%d octets of the path are asked for", pathFetched-from)
+	check.That(t, pathPrefetchEnd-from <= 9*64, "%d octets of the path are asked for", pathPrefetchEnd-from)
 }
 
 // What sends and receives never lies on two pages.
 func TestHalvesLieOnOnePage(t *testing.T) {
-	size := unsafe.Sizeof(halves{}) + header
-	check.That(t, page%size == 0, "%d octets, with what the runtime puts before them, do not fill a page without a rest", size)
+	size := unsafe.Sizeof(dataState{}) + objectHeaderSize
+	check.That(t, pageSize%size == 0, "%d octets, with what the runtime puts before them, do not fill a page without a rest", size)
 	for range 100 {
-		h := new(halves)
+		h := new(dataState)
 		at := uintptr(unsafe.Pointer(h))
-		check.That(t, at/page == (at+unsafe.Sizeof(*h)-1)/page, "from %#x on they lie on two pages", at)
+		check.That(t, at/pageSize == (at+unsafe.Sizeof(*h)-1)/pageSize, "from %#x on they lie on two pages", at)
 	}
 }

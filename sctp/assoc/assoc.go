@@ -67,80 +67,80 @@ type RowPlacer interface {
 // A program may have thousands, and what each packet looks at is then in none of the processor's caches: each line of it costs a hundred
 // nanoseconds. So it comes first and together, in as few lines as it takes, and what is rarely looked at comes behind it.
 type Assoc struct {
-	// What sending a message looks at comes first, see FetchToSend.
+	// What sending a message looks at comes first, see PrefetchSend.
 
 	// Owner is free for the owner's own use.
 	Owner any
 
 	state               State // changed by enter
-	continues           bool  // the last PollTransmit ended with a full batch
-	unsettled           bool  // messages of Send wait for acknowledgement
+	burstContinues      bool  // the last PollTransmit ended with a full batch
+	hasUnackedSends     bool  // messages of Send wait for acknowledgement
 	probeDue            bool  // a search for a path MTU has a probe to send
 	localPort, peerPort uint16
 	localTag, peerTag   uint32
 	cfg                 *Config // of many associations; Reconfigure gives this one its own
 	env                 *Env
-	halves              atomic.Pointer[halves] // nil at rest, see sender
-	recv                *rx.Receiver           // that of halves; nil also until the peer's Initial TSN is known
-	paths               []*path                // in the order of sender.Paths
-	one                 [1]*path               // paths, if it is but one
-	setup               *setup                 // COOKIE-WAIT and COOKIE-ECHOED only
-	closing             *closing               // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
-	moved               rawio.Time             // when user data was last sent or received
-	steps               uint64                 // see Steps
-	fault               *InternalError         // see Break
+	dataState           atomic.Pointer[dataState] // nil at rest, see sender
+	recv                *rx.Receiver              // that of halves; nil also until the peer's Initial TSN is known
+	paths               []*path                   // in the order of sender.Paths
+	onePath             [1]*path                  // paths, if it is but one
+	setup               *setup                    // COOKIE-WAIT and COOKIE-ECHOED only
+	shutdownState       *shutdownState            // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
+	lastDataAt          rawio.Time                // when user data was last sent or received
+	workSteps           uint64                    // see Steps
+	internalErr         *InternalError            // see Break
 	events              eventQueue
 	control             controlQueue // chunks waiting for PollTransmit
 	outbox              Outbox       // packets with tags of their own, and last words
 	ecn                 ecn
 	sackPath            *path          // where SACKs go
 	sackLocal           netip.AddrPort // from which own address; invalid: that of the path
-	stats               usual
+	stats               commonCounters
 
 	// And what a packet that comes looks at, behind it.
 	outStreams, inStreams uint16 // negotiated, 0 before
 	hasAdaptation         bool   // peerAdaptation is known
-	here                  bool   // the peer is on this host
-	noDry                 bool   // see IgnoreDry
-	crowded               bool   // see Crowd
+	peerIsLocal           bool   // the peer is on this host
+	ignoresDry            bool   // see IgnoreDry
+	isCrowded             bool   // see Crowd
 	placer                Placer
-	lastHeard             rawio.Time   // when the last valid packet of the peer came
-	errors                int          // consecutive errors of the association (section 8.1)
-	failing               []*tx.Sender // whose messages have failed, see failMessages
-	trips                 count.Small
+	lastHeardAt           rawio.Time   // when the last valid packet of the peer came
+	errorCount            int          // consecutive errors of the association (section 8.1)
+	failedSenders         []*tx.Sender // whose messages have failed, see failMessages
+	rttSamples            count.CompactHistogram
 
-	first path // of all that it has ever had, and mostly the only one
+	firstPath path // of all that it has ever had, and mostly the only one
 
-	lives             uint64       // see Incarnation
-	localTSN          wire.TSN     // own Initial TSN
-	tieLocal, tiePeer uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
-	locals            []netip.Addr // of Config.LocalAddrs those that paths may begin at, which the peer knows
-	families          families     // of the addresses of the peer that paths may lead to, see Config.families
-	peerAdaptation    uint32
-	beats             beatLimit
-	reports           reportLimit
-	cookieUntil       rawio.Time            // see CookieUntil
-	cookieMade        rawio.Time            // see CookieMade
-	proceed           func() bool           // see OnAnswer
-	affords           func(octets int) bool // see OnGrow
-	source            Source                // see SetUpper
-	exceptions        *exceptions           // nil: there were none
-	rested            rested
+	incarnation             uint64       // see Incarnation
+	localTSN                wire.TSN     // own Initial TSN
+	localTieTag, peerTieTag uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
+	localAddrs              []netip.Addr // of Config.LocalAddrs those that paths may begin at, which the peer knows
+	pathFamilies            familySet    // of the addresses of the peer that paths may lead to, see Config.knownFamilies
+	peerAdaptation          uint32
+	heartbeatLimit          heartbeatLimit
+	errorReportLimit        errorReportLimit
+	cookieExpiresAt         rawio.Time            // see CookieUntil
+	cookieMadeAt            rawio.Time            // see CookieMade
+	onAnswer                func() bool           // see OnAnswer
+	onGrow                  func(octets int) bool // see OnGrow
+	source                  Source                // see SetUpper
+	rareState               *rareState            // nil: there were none
+	idleState               idleState
 }
 
-// exceptions are what hardly any association ever has.
-type exceptions struct {
-	unsent    unsent               // what this host has refused to send last
-	successor *rawio.Packet        // see Successor
-	usable    []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
-	resting   [MaxPaths]rawio.Time // of each path, see Assoc.resting
+// rareState are what hardly any association ever has.
+type rareState struct {
+	localRefusal localRefusal         // what this host has refused to send last
+	successor    *rawio.Packet        // see Successor
+	usableAddrs  []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
+	nextResendAt [MaxPaths]rawio.Time // of each path, see Assoc.nextResendAt
 }
 
-func (a *Assoc) exception() *exceptions {
-	if a.exceptions == nil {
-		a.exceptions = new(exceptions)
+func (a *Assoc) ensureRareState() *rareState {
+	if a.rareState == nil {
+		a.rareState = new(rareState)
 	}
-	return a.exceptions
+	return a.rareState
 }
 
 // Peer names the two ends of an association to set up.
@@ -160,13 +160,13 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := env.place()
-	a.cfg, a.env, a.state, a.lives, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort, peer.PeerPort
-	a.localTag, a.localTSN, a.setup = id.tag, id.tsn, &setup{own: new(waiting), due: true, deadline: rawio.Never, reach: widest(peer.Remotes)}
-	a.newSender()
-	a.here = env.allOwn(peer.Remotes)
+	a := env.newAssoc()
+	a.cfg, a.env, a.state, a.incarnation, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort, peer.PeerPort
+	a.localTag, a.localTSN, a.setup = id.tag, id.tsn, &setup{stage: new(cookieWaitState), sendDue: true, t1ExpiresAt: rawio.Never, reachAddr: widestScopeAddr(peer.Remotes)}
+	a.replaceSender()
+	a.peerIsLocal = env.areLocalAddrs(peer.Remotes)
 	own := netip.AddrPortFrom(peer.Local.Addr().Unmap(), peer.Local.Port())
-	a.families, a.locals = bothFamilies, a.cfg.sources(a.setup.reach, own.Addr(), bothFamilies)
+	a.pathFamilies, a.localAddrs = bothFamilies, a.cfg.localAddrsFor(a.setup.reachAddr, own.Addr(), bothFamilies)
 	for _, r := range peer.Remotes {
 		a.addPath(own, r, tx.Active) // section 5.4 rule 1
 	}
@@ -179,53 +179,53 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 // Accept makes the association that a returned cookie describes, in state ESTABLISHED. p is the
 // packet with the COOKIE ECHO: pass it to HandlePacket next.
 func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *Assoc {
-	a := env.place()
-	a.cfg, a.env, a.state, a.lives, a.localPort, a.peerPort = cfg, env, Established, 1, c.LocalPort, c.PeerPort
-	a.adopt(c)
-	a.newSender()
+	a := env.newAssoc()
+	a.cfg, a.env, a.state, a.incarnation, a.localPort, a.peerPort = cfg, env, Established, 1, c.LocalPort, c.PeerPort
+	a.adoptCookie(c)
+	a.replaceSender()
 	a.adoptPaths(c, p, bothFamilies)
-	a.primary().NoFarther(now.Sub(c.Created)) // the cookie went there
+	a.primaryPath().BoundProvedRTT(now.Sub(c.Created)) // the cookie went there
 	a.startData(c.PeerRwnd, c.PeerTSN)
-	a.begin(now)
+	a.reportEstablished(now)
 	return a
 }
 
-// newSender replaces the sending half, without paths.
-func (a *Assoc) newSender() {
-	s := &a.ready().sender
+// replaceSender replaces the sending half, without paths.
+func (a *Assoc) replaceSender() {
+	s := &a.ensureDataState().sender
 	if sent := s.Stats(); sent != (tx.Stats{}) {
-		a.rare().sent(sent)
+		a.rareCounters().addSenderStats(sent)
 	}
-	if n := len(a.failing); n > 0 && a.failing[n-1] == s { // its messages are still to be reported, from a copy
-		a.failing[n-1] = s.Copy()
+	if n := len(a.failedSenders); n > 0 && a.failedSenders[n-1] == s { // its messages are still to be reported, from a copy
+		a.failedSenders[n-1] = s.Copy()
 	}
-	a.beginSender(s)
+	a.initSender(s)
 }
 
-// beginSender makes a sending half, without paths.
-func (a *Assoc) beginSender(s *tx.Sender) {
+// initSender makes a sending half, without paths.
+func (a *Assoc) initSender(s *tx.Sender) {
 	s.Init(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
-		Letter: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, NoFragments: a.cfg.DisableFragments, Trips: &a.trips, Draw: a.draw, Steps: &a.steps})
+		StrictRFC: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, NoFragments: a.cfg.DisableFragments, RTTs: &a.rttSamples, Rand: a.randUint32, Steps: &a.workSteps})
 	s.SetUpper(a.source, a.source)
-	s.SetECN(a.ecn.on)
+	s.SetECN(a.ecn.enabled)
 }
 
-// receiving is what a receiving half is made with.
-func (a *Assoc) receiving(peerTSN wire.TSN) rx.Config {
-	return rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.window(), MaxBuffer: a.cfg.windowMost(), MaxMessage: a.cfg.MaxMessage, Partial: a.cfg.PartialDelivery,
-		PMDCS: a.primary().PMDCS(), SackDelay: a.cfg.SackDelay, LoneDelay: a.cfg.LoneSackDelay, Letter: a.cfg.RFC9260, InStreams: int(a.inStreams), Steps: &a.steps}
+// receiverConfig is what a receiving half is made with.
+func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
+	return rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.initialWindow(), MaxBuffer: a.cfg.maxWindow(), MaxMessage: a.cfg.MaxMessage, PartialPoint: a.cfg.PartialDelivery,
+		PMDCS: a.primaryPath().PMDCS(), SackDelay: a.cfg.SackDelay, LoneSackDelay: a.cfg.LoneSackDelay, StrictRFC: a.cfg.RFC9260, InStreams: int(a.inStreams), Steps: &a.workSteps}
 }
 
 // startData makes the receiving half, or has it begin anew, and tells the sending one what the peer takes.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender().SetPeer(peerRwnd, int(a.outStreams))
-	if cfg := a.receiving(peerTSN); a.recv == nil {
-		a.recv = &a.ready().receiver
+	if cfg := a.receiverConfig(peerTSN); a.recv == nil {
+		a.recv = &a.ensureDataState().receiver
 		a.recv.Init(cfg)
 	} else {
 		a.recv.Restart(cfg)
 	}
-	a.sackPath, a.sackLocal = a.primary(), netip.AddrPort{}
+	a.sackPath, a.sackLocal = a.primaryPath(), netip.AddrPort{}
 }
 
 // SetUpper sets who is asked about incoming DATA (nil: everything is queued for Receive) and who
@@ -249,13 +249,13 @@ func (a *Assoc) Send(now rawio.Time, m *Message) error {
 		return ErrNeedsFragments
 	}
 	err := a.sender().Enqueue(m)
-	a.unsettled = a.unsettled || err == nil
+	a.hasUnackedSends = a.hasUnackedSends || err == nil
 	return err
 }
 
 // Expect says whether the user is about to send more, for which short messages may wait a moment (Config.NoDelay).
 func (a *Assoc) Expect(more bool) {
-	if more || !a.Rests() {
+	if more || !a.IsIdle() {
 		a.sender().Expect(more)
 	}
 }
@@ -280,16 +280,16 @@ func (a *Assoc) HoldSack(on bool) {
 	}
 }
 
-// Crowd says whether the association is one of very many that packets come for just now. Then it is not worth a packet of its own, and a timer, to
+// SetCrowded says whether the association is one of very many that packets come for just now. Then it is not worth a packet of its own, and a timer, to
 // tell each of their peers a little sooner what has come, and the SACK may wait for DATA to go with for as long as Config.SackDelay.
-func (a *Assoc) Crowd(is bool) { a.crowded = is }
+func (a *Assoc) SetCrowded(is bool) { a.isCrowded = is }
 
 // DataSent returns how many DATA chunks have been sent, each counted once.
 func (a *Assoc) DataSent() uint64 {
-	if a.Rests() {
-		return a.rested.sender.Fresh()
+	if a.IsIdle() {
+		return a.idleState.sender.SentTSNs()
 	}
-	return a.sender().Fresh()
+	return a.sender().SentTSNs()
 }
 
 // SackDue says whether the next PollTransmit sends a SACK, as after a Release that opens the window by much.
@@ -307,7 +307,7 @@ func (a *Assoc) Close() {
 // (nil: any) into memory of the association, so that the user's memory is free. more says that there is so much of it that only a part is: call
 // again, after others have had the association.
 func (a *Assoc) Detach(stream wire.StreamID, within []byte) (more bool) {
-	return !a.Rests() && a.sender().Detach(stream, within)
+	return !a.IsIdle() && a.sender().Detach(stream, within)
 }
 
 // RTOMax returns Config.RTOMax, or its default.
@@ -340,22 +340,22 @@ func (a *Assoc) LocalTag() uint32 { return a.localTag }
 
 // CookieUntil is until when a cookie that names the own tag may come back, or one that named an earlier own tag, before a
 // restart; 0 if there was none.
-func (a *Assoc) CookieUntil() rawio.Time { return a.cookieUntil }
+func (a *Assoc) CookieUntil() rawio.Time { return a.cookieExpiresAt }
 
 // CookieMade is when the latest of those cookies was made.
-func (a *Assoc) CookieMade() rawio.Time { return a.cookieMade }
+func (a *Assoc) CookieMade() rawio.Time { return a.cookieMadeAt }
 
 // Incarnation counts the lives of the association: 1 at first, and one more with each restart of the peer (section 5.2.4
 // action A), already while the packet that restarts is handled, before EventRestart is polled. Nothing else changes it.
 // Whoever keeps something for as long as the association lives goes by this. The tags do not tell: the peer's changes
 // without a restart when two setups have met (action B), and may come back after one.
-func (a *Assoc) Incarnation() uint64 { return a.lives }
+func (a *Assoc) Incarnation() uint64 { return a.incarnation }
 
 // PeerTag returns the peer's Verification Tag, 0 before INIT ACK. It does not identify the association: see Incarnation.
 func (a *Assoc) PeerTag() uint32 { return a.peerTag }
 
 // PeerAddr returns the peer's address on the primary path.
-func (a *Assoc) PeerAddr() netip.AddrPort { return a.primary().Remote }
+func (a *Assoc) PeerAddr() netip.AddrPort { return a.primaryPath().Remote }
 
 // LocalAddr returns the own address on the primary path, invalid while the link chooses it.
-func (a *Assoc) LocalAddr() netip.AddrPort { return a.primary().Local }
+func (a *Assoc) LocalAddr() netip.AddrPort { return a.primaryPath().Local }

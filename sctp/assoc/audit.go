@@ -15,9 +15,9 @@ type Marks struct {
 
 // Marks returns where the association is.
 func (a *Assoc) Marks() Marks {
-	if a.Rests() {
-		next := a.rested.sender.NextTSN()
-		return Marks{Acked: next - 1, Next: next, Received: a.rested.receiver.CumTSN(), Receiving: true}
+	if a.IsIdle() {
+		next := a.idleState.sender.NextTSN()
+		return Marks{Acked: next - 1, Next: next, Received: a.idleState.receiver.CumTSN(), Receiving: true}
 	}
 	m := Marks{Acked: a.sender().CumTSN(), Next: a.sender().NextTSN()}
 	if a.recv != nil {
@@ -26,18 +26,18 @@ func (a *Assoc) Marks() Marks {
 	return m
 }
 
-// cookieSteps is what it takes to sign a cookie, or to look at one: some microseconds.
-const cookieSteps = 24
+// cookieWorkSteps is what it takes to sign a cookie, or to look at one: some microseconds.
+const cookieWorkSteps = 24
 
 // Steps returns how much work the peer has had done: how many chunks were looked at, how many TSNs, gap blocks, paths, messages and links
 // to them because of these or of timers. It never goes back.
-func (a *Assoc) Steps() uint64 { return a.steps }
+func (a *Assoc) Steps() uint64 { return a.workSteps }
 
 // Audit recounts what the association keeps count of, and says what does not agree or exceeds its limit. lent is the
 // user data in octets of what Receive has returned and Release not taken back. It costs a walk over all that is
 // outstanding or held, and is for simulators and tests.
 func (a *Assoc) Audit(lent int) error {
-	if a.state == Closed || a.Rests() {
+	if a.state == Closed || a.IsIdle() {
 		return nil
 	}
 	if err := a.sender().Audit(); err != nil {
@@ -48,8 +48,8 @@ func (a *Assoc) Audit(lent int) error {
 			return fmt.Errorf("receiver: %w", err)
 		}
 	}
-	if n := len(a.control.entries); n > maxControl || len(a.control.buf) > 2*maxControlOctets || len(a.outbox.pkts) > maxOutbox {
-		return fmt.Errorf("%d control packets of %d octets and %d answers wait", n, len(a.control.buf), len(a.outbox.pkts))
+	if n := len(a.control.entries); n > maxControlEntries || len(a.control.buf) > 2*maxControlOctets || len(a.outbox.packets) > maxOutboxPackets {
+		return fmt.Errorf("%d control packets of %d octets and %d answers wait", n, len(a.control.buf), len(a.outbox.packets))
 	}
 	return nil
 }

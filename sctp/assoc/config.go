@@ -148,8 +148,8 @@ type Env struct {
 	New func() *Assoc
 }
 
-// place is New.
-func (e *Env) place() *Assoc {
+// newAssoc is New.
+func (e *Env) newAssoc() *Assoc {
 	if e.New == nil {
 		return new(Assoc)
 	}
@@ -158,7 +158,7 @@ func (e *Env) place() *Assoc {
 
 const (
 	minWindow                 = 1500                   // least a_rwnd of INIT and INIT ACK, section 3.3.2
-	maxSackWait               = 500 * time.Millisecond // section 6.2
+	maxSackDelay              = 500 * time.Millisecond // section 6.2
 	dscpRange, flowLabelRange = "0 to 63", "of 20 bits"
 	minSegment                = 444 // that fills an IPv6 packet of 512 octets, as Linux has it
 )
@@ -176,13 +176,13 @@ func (c *Config) outStreams() uint16 {
 
 // streamsFor returns OS and MIS of the INIT ACK that answers an offer. OS is never above the peer's MIS (section 3.3.3). Where an adaptation layer
 // that is required pairs streams, so that Config has as many of both, the INIT ACK has too (RFC 5043 section 8).
-func (c *Config) streamsFor(of *offer) (out, in uint16) {
+func (c *Config) streamsFor(of *initParams) (out, in uint16) {
 	out, in = c.outStreams(), c.InStreams
 	if c.OutStreams == 0 {
-		out = max(out, min(of.out, in))
+		out = max(out, min(of.outStreams, in))
 	}
-	if out = min(out, of.in); c.RequireAdaptation && c.OutStreams == c.InStreams {
-		out = min(out, of.out)
+	if out = min(out, of.inStreams); c.RequireAdaptation && c.OutStreams == c.InStreams {
+		out = min(out, of.outStreams)
 		in = out
 	}
 	return out, in
@@ -210,39 +210,39 @@ func (c *Config) Complete() (Config, error) {
 			return Config{}, &ConfigError{Field: r.field, Range: "0 or more"}
 		}
 	}
-	def(&d.InStreams, 65535)
-	def(&d.RTOInitial, time.Second)
-	def(&d.RTOMin, time.Second)
-	def(&d.RTOMax, 60*time.Second)
-	def(&d.SackDelay, 200*time.Millisecond)
-	def(&d.HeartbeatInterval, 30*time.Second)
-	def(&d.CookieLife, 60*time.Second)
-	def(&d.MaxBurst, 4)
+	setDefault(&d.InStreams, 65535)
+	setDefault(&d.RTOInitial, time.Second)
+	setDefault(&d.RTOMin, time.Second)
+	setDefault(&d.RTOMax, 60*time.Second)
+	setDefault(&d.SackDelay, 200*time.Millisecond)
+	setDefault(&d.HeartbeatInterval, 30*time.Second)
+	setDefault(&d.CookieLife, 60*time.Second)
+	setDefault(&d.MaxBurst, 4)
 	if d.RFC9260 && d.NewController == nil {
 		d.NewController = cc.RFC9260
 	}
-	def(&d.HBMaxBurst, 1)
-	def(&d.AssocMaxRetrans, 10)
-	def(&d.PathMaxRetrans, 5)
-	def(&d.MaxInitRetrans, 8)
+	setDefault(&d.HBMaxBurst, 1)
+	setDefault(&d.AssocMaxRetrans, 10)
+	setDefault(&d.PathMaxRetrans, 5)
+	setDefault(&d.MaxInitRetrans, 8)
 	for _, r := range []struct {
 		ok           bool
 		field, limit string
 	}{
-		{d.window() >= minWindow && d.window() <= 1<<31-1, "RecvBuffer", "1500 to 2147483647 octets"},
-		{d.PartialDelivery >= 0 && d.PartialDelivery <= d.window(), "PartialDelivery", "0 to RecvBuffer"},
+		{d.initialWindow() >= minWindow && d.initialWindow() <= 1<<31-1, "RecvBuffer", "1500 to 2147483647 octets"},
+		{d.PartialDelivery >= 0 && d.PartialDelivery <= d.initialWindow(), "PartialDelivery", "0 to RecvBuffer"},
 		{d.DSCP <= maxDSCP, "DSCP", dscpRange},
 		{d.FlowLabel <= maxFlowLabel, "FlowLabel", flowLabelRange},
 		{d.RTOMin <= d.RTOMax, "RTOMin", "at most RTOMax"},
 		{d.RTOInitial <= d.RTOMax, "RTOInitial", "at most RTOMax"},
-		{d.SackDelay <= maxSackWait, "SackDelay", "at most 500 ms"},
+		{d.SackDelay <= maxSackDelay, "SackDelay", "at most 500 ms"},
 		{d.LoneSackDelay <= d.SackDelay, "LoneSackDelay", "at most SackDelay"},
-		{d.CookieLife <= keyLife, "CookieLife", "at most one hour"},
+		{d.CookieLife <= keyLifetime, "CookieLife", "at most one hour"},
 		{d.MTU == 0 || d.MTU >= rawio.MinMTU, "MTU", fmt.Sprintf("0 or at least %d octets", rawio.MinMTU)},
 		{d.MaxSegment == 0 || d.MaxSegment >= minSegment, "MaxSegment", fmt.Sprintf("0 or at least %d octets", minSegment)},
 		{d.PrimarySwitchoverMaxRetrans == nil || *d.PrimarySwitchoverMaxRetrans >= min(d.PotentiallyFailedMaxRetrans, d.PathMaxRetrans),
 			"PrimarySwitchoverMaxRetrans", "at least PotentiallyFailedMaxRetrans or PathMaxRetrans, whichever is smaller"},
-		{d.completeAddrs(), "LocalAddrs", "at most 8 different unicast addresses"},
+		{d.normalizeAddrs(), "LocalAddrs", "at most 8 different unicast addresses"},
 		{!d.RequireAdaptation || d.Adaptation != nil, "Adaptation", "set when RequireAdaptation is"},
 	} {
 		if !r.ok {
@@ -252,12 +252,12 @@ func (c *Config) Complete() (Config, error) {
 	return d, nil
 }
 
-// window returns the receive buffer to begin with, and windowMost what it may grow to.
-func (c *Config) window() int     { return cmp.Or(c.RecvBuffer, tx.FirstBuffer) }
-func (c *Config) windowMost() int { return cmp.Or(c.RecvBuffer, tx.MaxBuffer) }
+// initialWindow returns the receive buffer to begin with, and maxWindow what it may grow to.
+func (c *Config) initialWindow() int { return cmp.Or(c.RecvBuffer, tx.FirstBuffer) }
+func (c *Config) maxWindow() int     { return cmp.Or(c.RecvBuffer, tx.MaxBuffer) }
 
-// completeAddrs makes LocalAddrs its own list of plain addresses and says whether they can be used.
-func (c *Config) completeAddrs() bool {
+// normalizeAddrs makes LocalAddrs its own list of plain addresses and says whether they can be used.
+func (c *Config) normalizeAddrs() bool {
 	var list []netip.Addr
 	for _, a := range c.LocalAddrs {
 		if a = a.Unmap(); !Unicast(a) || slices.Contains(list, a) || len(list) == MaxPaths {
@@ -269,7 +269,7 @@ func (c *Config) completeAddrs() bool {
 	return true
 }
 
-func def[T comparable](p *T, v T) {
+func setDefault[T comparable](p *T, v T) {
 	var zero T
 	if *p == zero {
 		*p = v

@@ -5,9 +5,9 @@ import "net/netip"
 // controlQueue holds control chunks that wait for PollTransmit. All answers to one received packet
 // share one entry and so one packet (section 12.4), and what a peer can make the queue hold is bounded.
 type controlQueue struct {
-	entries  []controlEntry
-	answered bool   // the last entry answers the packet that is being handled
-	buf      []byte // the chunks of all entries
+	entries     []controlEntry
+	entryIsOpen bool   // the last entry answers the packet that is being handled
+	buf         []byte // the chunks of all entries
 }
 
 // controlEntry is the control chunks of one packet to come.
@@ -18,28 +18,28 @@ type controlEntry struct {
 }
 
 const (
-	maxControl       = 64      // entries
-	maxControlOctets = 1 << 17 // beyond them no further entry is begun
-	maxReport        = 256     // octets of somebody else's data that an error cause quotes
+	maxControlEntries = 64      // entries
+	maxControlOctets  = 1 << 17 // beyond them no further entry is begun
+	maxReport         = 256     // octets of somebody else's data that an error cause quotes
 )
 
-// nextPacket says that chunks queued from now on answer another packet.
-func (q *controlQueue) nextPacket() { q.answered = false }
+// closeEntry says that chunks queued from now on answer another packet.
+func (q *controlQueue) closeEntry() { q.entryIsOpen = false }
 
-// reply queues the chunks that the caller appended to control.buf, to be sent on p: from local, or from
+// queueReply queues the chunks that the caller appended to control.buf, to be sent on p: from local, or from
 // the path's own address when that is invalid. They are dropped, and counted, when the answer to the
 // packet under way would need a second packet.
-func (a *Assoc) reply(p *path, local netip.AddrPort, b []byte) {
+func (a *Assoc) queueReply(p *path, local netip.AddrPort, b []byte) {
 	q := &a.control
 	end, room := len(b), p.MTU()-headerRoom
 	switch last := len(q.entries) - 1; {
-	case q.answered && q.entries[last].path == p && end-q.entries[last].start <= room:
+	case q.entryIsOpen && q.entries[last].path == p && end-q.entries[last].start <= room:
 		q.entries[last].end = end
-	case !q.answered && len(q.entries) < maxControl && len(q.buf) < maxControlOctets && end-len(q.buf) <= room:
+	case !q.entryIsOpen && len(q.entries) < maxControlEntries && len(q.buf) < maxControlOctets && end-len(q.buf) <= room:
 		q.entries = append(q.entries, controlEntry{path: p, local: local, start: len(q.buf), end: end})
-		q.answered = true
+		q.entryIsOpen = true
 	default:
-		a.rare().RepliesDropped++
+		a.rareCounters().RepliesDropped++
 		return
 	}
 	q.buf = b
@@ -47,13 +47,13 @@ func (a *Assoc) reply(p *path, local netip.AddrPort, b []byte) {
 
 // clear forgets all chunks.
 func (q *controlQueue) clear() {
-	if q.entries, q.buf, q.answered = q.entries[:0], q.buf[:0], false; cap(q.buf) > spareOctets {
+	if q.entries, q.buf, q.entryIsOpen = q.entries[:0], q.buf[:0], false; cap(q.buf) > maxSpareOctets {
 		q.buf = nil
 	}
 }
 
-// next moves the chunks of the oldest entry into the open packet.
-func (q *controlQueue) next(out *TxBatch) {
+// moveNextTo moves the chunks of the oldest entry into the open packet.
+func (q *controlQueue) moveNextTo(out *TxBatch) {
 	e := q.entries[0]
 	out.Commit(append(out.Tail(), q.buf[e.start:e.end]...))
 	q.entries = q.entries[:copy(q.entries, q.entries[1:])]

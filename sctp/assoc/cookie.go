@@ -67,14 +67,14 @@ func (c *Cookie) addAddr(addr netip.Addr) {
 }
 
 const (
-	cookieFixed = 76 // octets before the peer's addresses
-	cookieMAC   = sha256.Size
+	cookieFixedLen = 76 // octets before the peer's addresses
+	cookieMACLen   = sha256.Size
 	// Flags of the cookie.
-	cookieAdaptation = 1
-	cookieECN        = 2
-	// keyLife is how long one secret key signs; a cookie is accepted for one more keyLife at most,
+	cookieFlagAdaptation = 1
+	cookieFlagECN        = 2
+	// keyLifetime is how long one secret key signs; a cookie is accepted for one more keyLifetime at most,
 	// so it also bounds Config.CookieLife.
-	keyLife = time.Hour
+	keyLifetime = time.Hour
 )
 
 // Jar signs state cookies with HMAC-SHA256 and opens those that come back. Its secret key changes
@@ -86,14 +86,14 @@ type Jar struct {
 }
 
 type keyPair struct {
-	since     rawio.Time
+	madeAt    rawio.Time
 	cur, prev secret
 }
 
 // secret signs cookies. age is what it adds to the time at which one was made: the peer is not to know how long this host has been up.
 type secret struct {
-	key [sha256.Size]byte
-	age uint64
+	key        [sha256.Size]byte
+	timeOffset uint64
 }
 
 func newSecret(key [sha256.Size]byte) secret {
@@ -101,44 +101,44 @@ func newSecret(key [sha256.Size]byte) secret {
 	return secret{key, binary.BigEndian.Uint64(sum[:])}
 }
 
-// signer returns which of them has signed a body, nil if neither has.
-func (k *keyPair) signer(body, sum []byte) *secret {
+// findSigner returns which of them has signed a body, nil if neither has.
+func (k *keyPair) findSigner(body, sum []byte) *secret {
 	switch {
-	case k.cur.signed(body, sum):
+	case k.cur.verifiesMAC(body, sum):
 		return &k.cur
-	case k.prev.signed(body, sum):
+	case k.prev.verifiesMAC(body, sum):
 		return &k.prev
 	}
 	return nil
 }
 
-func (s *secret) mac(body []byte) hash.Hash {
+func (s *secret) newMAC(body []byte) hash.Hash {
 	mac := hmac.New(sha256.New, s.key[:])
 	mac.Write(body)
 	return mac
 }
 
-func (s *secret) signed(body, sum []byte) bool {
-	var have [cookieMAC]byte
-	return hmac.Equal(s.mac(body).Sum(have[:0]), sum)
+func (s *secret) verifiesMAC(body, sum []byte) bool {
+	var have [cookieMACLen]byte
+	return hmac.Equal(s.newMAC(body).Sum(have[:0]), sum)
 }
 
 // NewJar returns a Jar that draws its keys from rand, the first when it is first used.
 func NewJar(rand io.Reader) *Jar { return &Jar{rand: rand} }
 
-// current returns the keys for now, making or changing them when they are due. It returns nil when
+// currentKeys returns the keys for now, making or changing them when they are due. It returns nil when
 // there is no randomness to make the first ones of.
-func (j *Jar) current(now rawio.Time) *keyPair {
+func (j *Jar) currentKeys(now rawio.Time) *keyPair {
 	k := j.keys.Load()
-	if k != nil && now.Sub(k.since) < keyLife {
+	if k != nil && now.Sub(k.madeAt) < keyLifetime {
 		return k
 	}
 	var fresh [2 * sha256.Size]byte
 	if _, err := io.ReadFull(j.rand, fresh[:]); err != nil {
 		return k // better an old key than none
 	}
-	next := &keyPair{since: now, cur: newSecret([sha256.Size]byte(fresh[:])), prev: newSecret([sha256.Size]byte(fresh[sha256.Size:]))}
-	if k != nil && now.Sub(k.since) < 2*keyLife {
+	next := &keyPair{madeAt: now, cur: newSecret([sha256.Size]byte(fresh[:])), prev: newSecret([sha256.Size]byte(fresh[sha256.Size:]))}
+	if k != nil && now.Sub(k.madeAt) < 2*keyLifetime {
 		next.prev = k.cur // else nobody signed for a whole key life: no cookie is left
 	}
 	j.keys.CompareAndSwap(k, next)
@@ -147,12 +147,12 @@ func (j *Jar) current(now rawio.Time) *keyPair {
 
 // Seal appends the signed cookie to b. It fails only when there is no randomness for a key.
 func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
-	k := j.current(now)
+	k := j.currentKeys(now)
 	if k == nil {
 		return b, false
 	}
 	start := len(b)
-	b = binary.BigEndian.AppendUint64(b, uint64(c.Created)+k.cur.age)
+	b = binary.BigEndian.AppendUint64(b, uint64(c.Created)+k.cur.timeOffset)
 	b = binary.BigEndian.AppendUint64(b, uint64(c.Life))
 	b = binary.BigEndian.AppendUint16(b, c.LocalPort)
 	b = binary.BigEndian.AppendUint16(b, c.PeerPort)
@@ -165,46 +165,46 @@ func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
 	b = binary.BigEndian.AppendUint32(b, c.PeerAdaptation)
 	var flags byte
 	if c.HasAdaptation {
-		flags |= cookieAdaptation
+		flags |= cookieFlagAdaptation
 	}
 	if c.ECN {
-		flags |= cookieECN
+		flags |= cookieFlagECN
 	}
 	b = append(b, flags, byte(c.NumAddrs), 0, 0)
 	b = appendAddr(b, c.Local)
 	for _, a := range c.Addrs[:c.NumAddrs] {
 		b = appendAddr(b, a)
 	}
-	return k.cur.mac(b[start:]).Sum(b), true
+	return k.cur.newMAC(b[start:]).Sum(b), true
 }
 
 // Open returns the cookie in b if this Jar has signed it. It does not look at its age: see Expired.
 func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
-	if len(b) < cookieFixed+cookieMAC || int(b[57]) > MaxPaths || len(b) != cookieFixed+16*int(b[57])+cookieMAC {
+	if len(b) < cookieFixedLen+cookieMACLen || int(b[57]) > MaxPaths || len(b) != cookieFixedLen+16*int(b[57])+cookieMACLen {
 		return false // at once: a MAC over whatever length takes its time
 	}
-	body, sum := b[:len(b)-cookieMAC], b[len(b)-cookieMAC:]
-	k := j.current(now)
+	body, sum := b[:len(b)-cookieMACLen], b[len(b)-cookieMACLen:]
+	k := j.currentKeys(now)
 	if k == nil {
 		return false
 	}
-	signer := k.signer(body, sum)
+	signer := k.findSigner(body, sum)
 	if signer == nil {
 		return false
 	}
 	be := binary.BigEndian
 	u32 := func(at int) uint32 { return be.Uint32(body[at:]) }
 	*c = Cookie{
-		Created: rawio.Time(be.Uint64(body) - signer.age), Life: time.Duration(be.Uint64(body[8:])),
+		Created: rawio.Time(be.Uint64(body) - signer.timeOffset), Life: time.Duration(be.Uint64(body[8:])),
 		LocalPort: be.Uint16(body[16:]), PeerPort: be.Uint16(body[18:]),
 		LocalTag: u32(20), PeerTag: u32(24), LocalTie: u32(28), PeerTie: u32(32),
 		LocalTSN: wire.TSN(u32(36)), PeerTSN: wire.TSN(u32(40)), PeerRwnd: u32(44),
 		OutStreams: be.Uint16(body[48:]), InStreams: be.Uint16(body[50:]),
-		PeerAdaptation: u32(52), HasAdaptation: body[56]&cookieAdaptation != 0, ECN: body[56]&cookieECN != 0,
+		PeerAdaptation: u32(52), HasAdaptation: body[56]&cookieFlagAdaptation != 0, ECN: body[56]&cookieFlagECN != 0,
 		Local: readAddr(body[60:]), NumAddrs: int(body[57]),
 	}
 	for i := range c.NumAddrs {
-		c.Addrs[i] = readAddr(body[cookieFixed+16*i:])
+		c.Addrs[i] = readAddr(body[cookieFixedLen+16*i:])
 	}
 	return true
 }

@@ -15,9 +15,9 @@ import (
 func (c *Cookie) Matches(p *rawio.Packet) bool {
 	pkt := wire.Packet(p.Data)
 	if zone := p.Remote.Addr().Zone(); zone != "" {
-		c.Local = inZone(c.Local, zone)
+		c.Local = withZone(c.Local, zone)
 		for i := range c.Addrs[:c.NumAddrs] {
-			c.Addrs[i] = inZone(c.Addrs[i], zone)
+			c.Addrs[i] = withZone(c.Addrs[i], zone)
 		}
 	}
 	return c.LocalPort == pkt.DstPort() && c.PeerPort == pkt.SrcPort() && c.LocalTag == pkt.VTag() &&
@@ -27,62 +27,62 @@ func (c *Cookie) Matches(p *rawio.Packet) bool {
 // handleCookieEcho handles a COOKIE ECHO when an association exists (section 5.2.4, Table 12) and says
 // whether the packet's other chunks belong to the association.
 func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool {
-	a.steps += cookieSteps
+	a.workSteps += cookieWorkSteps
 	echo, err := wire.AsCookieEcho(c)
 	var ck Cookie
 	if err != nil || !a.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(in.Packet) {
-		a.rare().BadCookies++
+		a.rareCounters().BadCookies++
 		return false
 	}
 	local, peer := ck.LocalTag == a.localTag, ck.PeerTag == a.peerTag
 	if ck.Expired(now) && !(local && peer) {
-		a.rare().StaleCookies++
+		a.rareCounters().StaleCookies++
 		AnswerStale(now, &a.outbox, in.Packet, &ck)
 		return false
 	}
-	ties := a.tieLocal != 0 && ck.LocalTie == a.tieLocal && ck.PeerTie == a.tiePeer
+	ties := a.localTieTag != 0 && ck.LocalTie == a.localTieTag && ck.PeerTie == a.peerTieTag
 	switch {
 	case local && peer: // action D
 		if a.state == CookieEchoed {
-			a.established(now)
+			a.enterEstablished(now)
 		}
 	case local: // action B
-		a.collided(now, in, &ck)
-	case !peer && ties && a.pathOf(ck.Addrs[0]) != nil: // action A, by an address that the association has
+		a.resolveInitCollision(now, in, &ck)
+	case !peer && ties && a.findPath(ck.Addrs[0]) != nil: // action A, by an address that the association has
 		if a.state == ShutdownAckSent {
-			a.closing.due = true
+			a.shutdownState.sendDue = true
 			a.replyError(in, wire.CauseCookieWhileShutdown, nil)
 			return false
 		}
-		if shutStates.has(a.state) {
-			a.succeeded(in.Packet)
+		if shutdownStates.has(a.state) {
+			a.endForSuccessor(in.Packet)
 			return false
 		}
-		a.restart(now, in, &ck)
+		a.restartAssoc(now, in, &ck)
 	default: // action C, and combinations that Table 12 does not have
-		a.rare().BadCookies++
+		a.rareCounters().BadCookies++
 		return false
 	}
-	in.path = a.pathOf(in.Remote.Addr().Unmap())
+	in.path = a.findPath(in.Remote.Addr().Unmap())
 	p, from := a.replyPath(in)
-	a.reply(p, from, wire.AppendCookieAck(a.control.buf))
+	a.queueReply(p, from, wire.AppendCookieAck(a.control.buf))
 	return in.path != nil
 }
 
-// adopt takes over what the cookie says.
-func (a *Assoc) adopt(c *Cookie) {
+// adoptCookie takes over what the cookie says.
+func (a *Assoc) adoptCookie(c *Cookie) {
 	a.localTag, a.peerTag, a.localTSN = c.LocalTag, c.PeerTag, c.LocalTSN
-	a.cookieUntil, a.cookieMade = max(a.cookieUntil, c.Created.Add(c.Life)), max(a.cookieMade, c.Created)
+	a.cookieExpiresAt, a.cookieMadeAt = max(a.cookieExpiresAt, c.Created.Add(c.Life)), max(a.cookieMadeAt, c.Created)
 	a.outStreams, a.inStreams = c.OutStreams, c.InStreams
 	a.peerAdaptation, a.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
-	a.ecn = ecn{on: c.ECN}
+	a.ecn = ecn{enabled: c.ECN}
 }
 
-// own is the own address that the cookie left from, in answer to an INIT: all that the peer knows
+// localAddrPort is the own address that the cookie left from, in answer to an INIT: all that the peer knows
 // without Config.LocalAddrs. The cookie has come back by p, which tells the UDP port.
-func (c *Cookie) own(p *rawio.Packet) netip.AddrPort {
+func (c *Cookie) localAddrPort(p *rawio.Packet) netip.AddrPort {
 	if !c.Local.IsValid() {
-		return ownOf(p)
+		return localAddrOf(p)
 	}
 	return netip.AddrPortFrom(c.Local, p.Local.Port())
 }
@@ -90,10 +90,10 @@ func (c *Cookie) own(p *rawio.Packet) netip.AddrPort {
 // adoptPaths makes the paths to the addresses of families f in the cookie that p has brought, the
 // first of them primary. When there are paths already, only those to the same addresses are made
 // anew: a restart adds none (section 5.2.4.1).
-func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f families) {
-	own := c.own(p)
-	a.here = a.env.own(c.Addrs[0])
-	a.knownTo(c.Addrs[0], c.Addrs[0], own, f)
+func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f familySet) {
+	own := c.localAddrPort(p)
+	a.peerIsLocal = a.env.isLocalAddr(c.Addrs[0])
+	a.setKnownAddrs(c.Addrs[0], c.Addrs[0], own, f)
 	old := slices.Clone(a.paths) // a.one is used again
 	a.paths = nil
 	for i, addr := range c.Addrs[:c.NumAddrs] {
@@ -101,72 +101,72 @@ func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f families) {
 		switch {
 		case len(old) > 0 && !slices.ContainsFunc(old, func(q *path) bool { return q.Remote.Addr() == addr }):
 		case i == 0: // section 5.4 rule 2: the INIT ACK went there, and from there, and was answered
-			a.addPair(own, remote, tx.Active)
+			a.addAddrPair(own, remote, tx.Active)
 		default:
 			a.addPath(own, remote, tx.Unconfirmed)
 		}
 	}
 }
 
-// collided is action B: both sides sent INIT, and the peer's counts.
-func (a *Assoc) collided(now rawio.Time, in *inbound, ck *Cookie) {
+// resolveInitCollision is action B: both sides sent INIT, and the peer's counts.
+func (a *Assoc) resolveInitCollision(now rawio.Time, in *inbound, ck *Cookie) {
 	if !setupStates.has(a.state) {
 		a.peerTag = ck.PeerTag
 		return
 	}
-	a.adopt(ck)
-	own := ck.own(in.Packet)
-	a.here = a.env.own(ck.Addrs[0])
-	a.knownTo(ck.Addrs[0], ck.Addrs[0], own, bothFamilies)
-	a.keepKnown(own)
+	a.adoptCookie(ck)
+	own := ck.localAddrPort(in.Packet)
+	a.peerIsLocal = a.env.isLocalAddr(ck.Addrs[0])
+	a.setKnownAddrs(ck.Addrs[0], ck.Addrs[0], own, bothFamilies)
+	a.dropUnknownPaths(own)
 	for _, addr := range ck.Addrs[:ck.NumAddrs] {
 		a.addPath(own, netip.AddrPortFrom(addr, in.Remote.Port()), tx.Unconfirmed)
 	}
-	if in.path = a.pathOf(ck.Addrs[0]); in.path != nil {
+	if in.path = a.findPath(ck.Addrs[0]); in.path != nil {
 		in.path.State = tx.Active // the INIT ACK went there and was answered
-		a.arrived(now, in.path, in.Packet)
+		a.noteArrival(now, in.path, in.Packet)
 		a.sender().SetPrimary(in.path.Index())
 	}
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
-	a.established(now)
+	a.enterEstablished(now)
 }
 
-// succeeded is action A in a shutdown. The association ends as by an ABORT of the peer, so that the shutdown is not
+// endForSuccessor is action A in a shutdown. The association ends as by an ABORT of the peer, so that the shutdown is not
 // forgotten; what follows that ABORT, by section 5.2.4 "a new COOKIE ECHO", is for the endpoint: see Successor.
-func (a *Assoc) succeeded(p *rawio.Packet) {
-	a.rare().Restarts++
+func (a *Assoc) endForSuccessor(p *rawio.Packet) {
+	a.rareCounters().Restarts++
 	b := rawio.NewBuf(slices.Clone(p.Data))
 	q := *p
 	q.Data, q.Buf = b.B, b
-	a.exception().successor = &q
-	a.down(onEnd, ErrSucceeded)
+	a.ensureRareState().successor = &q
+	a.endAssoc(onEnd, ErrSucceeded)
 }
 
 // Successor returns, once, the packet that sets up the next association with a peer that has restarted during the
 // shutdown of this one (section 5.2.4 action A); nil if there is none. After EventDown and Endpoint.Remove, hand it to
 // the endpoint like one that has just come: a listener on the port takes the association, and without one an ABORT refuses it.
 func (a *Assoc) Successor() *rawio.Packet {
-	if a.exceptions == nil {
+	if a.rareState == nil {
 		return nil
 	}
-	p := a.exceptions.successor
-	a.exceptions.successor = nil
+	p := a.rareState.successor
+	a.rareState.successor = nil
 	return p
 }
 
-// restart is action A: the peer has lost the association and sets it up anew. Nothing of the old one
+// restartAssoc is action A: the peer has lost the association and sets it up anew. Nothing of the old one
 // is sent or accepted any more, and congestion control starts afresh.
-func (a *Assoc) restart(now rawio.Time, in *inbound, ck *Cookie) {
-	a.lives++
-	a.rare().Restarts++
+func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
+	a.incarnation++
+	a.rareCounters().Restarts++
 	a.failMessages()
-	a.adopt(ck)
-	a.tieLocal, a.tiePeer, a.errors = 0, 0, 0
+	a.adoptCookie(ck)
+	a.localTieTag, a.peerTieTag, a.errorCount = 0, 0, 0
 	a.control.clear()
-	a.newSender()
-	a.adoptPaths(ck, in.Packet, a.families)
+	a.replaceSender()
+	a.adoptPaths(ck, in.Packet, a.pathFamilies)
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
-	a.enter(onRestart)
-	a.startBeats(now)
-	a.pushUp(now, EventRestart)
+	a.changeState(onRestart)
+	a.startHeartbeats(now)
+	a.pushSetupEvents(now, EventRestart)
 }

@@ -9,25 +9,25 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// errUpper is the reason given to the peer when the Placer refuses a chunk.
-var errUpper = errors.New("the upper layer refused a DATA chunk")
+// errUpperRefused is the reason given to the peer when the Placer refuses a chunk.
+var errUpperRefused = errors.New("the upper layer refused a DATA chunk")
 
 // handleData takes one DATA chunk (section 6.2): duplicate and window check, then the Placer, and only
 // then does its TSN count as received. It says whether to go on with the packet.
 func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	d, err := wire.AsData(c)
 	if err != nil {
-		a.rare().Malformed++
+		a.rareCounters().Malformed++
 		return true
 	}
 	if !recvStates.has(a.state) {
-		a.rare().Unexpected++ // section 6
+		a.rareCounters().Unexpected++ // section 6
 		return true
 	}
 	if len(d.Payload()) == 0 {
 		var info [4]byte
-		a.rare().Violations++
-		a.abort(refusal{code: wire.CauseNoUserData, info: append(info[:0], c[4:8]...)})
+		a.rareCounters().Violations++
+		a.abortWithCause(refusal{code: wire.CauseNoUserData, info: append(info[:0], c[4:8]...)})
 		return false
 	}
 	a.sender() // it rests no longer
@@ -35,15 +35,15 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	a.stats.DataIn++
 	switch a.recv.Admit(d) {
 	case rx.Duplicate:
-		a.rare().DuplicatesIn++
+		a.rareCounters().DuplicatesIn++
 		return true
 	case rx.Dropped:
-		a.rare().OutOfWindow++
+		a.rareCounters().OutOfWindow++
 		return true
 	}
 	in.noteMark(d.TSN())
 	if uint16(d.Stream()) >= a.inStreams {
-		a.rare().InvalidStream++
+		a.rareCounters().InvalidStream++
 		a.recv.Placed(d) // acknowledged and discarded, section 6.5
 		a.replyInvalidStream(in, d.Stream())
 		return true
@@ -57,15 +57,15 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		a.stats.Placed++
 		a.recv.Placed(d)
 	case DropUnacked:
-		a.rare().LeftUnacked++
-		a.recv.Refuse()
+		a.rareCounters().LeftUnacked++
+		a.recv.LeaveUnacked()
 		return true
 	case AbortAssoc:
-		a.violated(errUpper)
+		a.abortForViolation(errUpperRefused)
 		return false
 	default:
 		if err := a.recv.Queue(d, in.Buf); err != nil {
-			a.violated(err)
+			a.abortForViolation(err)
 			return false
 		}
 	}
@@ -73,10 +73,10 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	return true
 }
 
-// aimSack has SACKs go back the way that DATA has come. Duplicates say that those may get lost which
+// setSackPath has SACKs go back the way that DATA has come. Duplicates say that those may get lost which
 // went there last, so that the next takes another path (section 6.4).
-func (a *Assoc) aimSack(in *inbound) {
-	if a.recv.Dups() && a.sackPath == in.path {
+func (a *Assoc) setSackPath(in *inbound) {
+	if a.recv.HasDups() && a.sackPath == in.path {
 		if q := a.paths[a.sender().Alternate(&in.path.Path).Index()]; q != in.path {
 			a.sackPath, a.sackLocal = q, netip.AddrPort{}
 			return
@@ -85,20 +85,20 @@ func (a *Assoc) aimSack(in *inbound) {
 	a.sackPath, a.sackLocal = in.path, in.Local
 }
 
-// dataDone ends a packet that had DATA: the acknowledgement policy of section 6.2, and of section 9.2
+// endDataPacket ends a packet that had DATA: the acknowledgement policy of section 6.2, and of section 9.2
 // in SHUTDOWN-SENT.
-func (a *Assoc) dataDone(now rawio.Time, in *inbound) {
-	in.path.dataIn++
-	a.moved = now
-	a.aimSack(in)
-	a.marked(in)
-	a.hurrySack(in.path)
+func (a *Assoc) endDataPacket(now rawio.Time, in *inbound) {
+	in.path.dataPackets++
+	a.lastDataAt = now
+	a.setSackPath(in)
+	a.startECNEcho(in)
+	a.limitSackDelay(in.path)
 	if err := a.recv.PacketDone(now); err != nil {
-		a.violated(err)
+		a.abortForViolation(err)
 		return
 	}
 	if a.state == ShutdownSent {
-		a.closing.due = true
+		a.shutdownState.sendDue = true
 		a.startT2(now)
 	}
 }

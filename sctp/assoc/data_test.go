@@ -290,7 +290,7 @@ func TestSackWaitsForARoundTripAtMost(t *testing.T) {
 	} {
 		row.cfg.HeartbeatInterval = -1
 		l := lab.Passive(t, &row.cfg)
-		l.A.Crowd(row.crowd)
+		l.A.SetCrowded(row.crowd)
 		if row.trip > 0 {
 			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
 			l.Flush()

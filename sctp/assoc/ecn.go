@@ -8,56 +8,56 @@ import (
 // ecn is explicit congestion notification (RFC 3168) with the chunks of RFC 4960 appendix A, which RFC
 // 9260 reserves. Its other half, that of the sender of DATA, is in tx.
 type ecn struct {
-	on   bool     // both sides have announced it
-	echo bool     // a mark has come that the peer has not reacted to
-	tsn  wire.TSN // lowest of the last packet that had a mark
+	enabled      bool     // both sides have announced it
+	echoPending  bool     // a mark has come that the peer has not reacted to
+	lowestMarked wire.TSN // lowest of the last packet that had a mark
 }
 
 const ecneLen = 8
 
-// ecnCapable says whether ECN is announced. The link has to report marks: who sends ECN-capable packets
+// offersECN says whether ECN is announced. The link has to report marks: who sends ECN-capable packets
 // does without losses as a sign of congestion, and must not be left without any.
-func (c *Config) ecnCapable(env *Env) bool {
+func (c *Config) offersECN(env *Env) bool {
 	return !c.DisableECN && env.Features&rawio.ECNField != 0
 }
 
-// appendECN announces it.
-func appendECN(b []byte, capable bool) []byte {
+// appendECNCapable announces it.
+func appendECNCapable(b []byte, capable bool) []byte {
 	if !capable {
 		return b
 	}
 	return wire.AppendParam(b, wire.ParamECNCapable, nil)
 }
 
-// useECN sets what was agreed.
-func (a *Assoc) useECN(on bool) {
-	a.ecn = ecn{on: on}
+// setECN sets what was agreed.
+func (a *Assoc) setECN(on bool) {
+	a.ecn = ecn{enabled: on}
 	a.sender().SetECN(on)
 }
 
 // noteMark notes a DATA chunk that is new. Marks on others are ignored: they may be forged (RFC 3168
 // section 6.1.5).
 func (in *inbound) noteMark(t wire.TSN) {
-	if in.ECN == rawio.CE && (!in.marked || t.Less(in.lowest)) {
-		in.marked, in.lowest = true, t
+	if in.ECN == rawio.CE && (!in.hasMark || t.Less(in.lowestMarked)) {
+		in.hasMark, in.lowestMarked = true, t
 	}
 }
 
-// marked has every SACK carry an ECNE from now on, until the peer has reacted to the last mark.
-func (a *Assoc) marked(in *inbound) {
-	if !in.marked || !a.ecn.on {
+// startECNEcho has every SACK carry an ECNE from now on, until the peer has reacted to the last mark.
+func (a *Assoc) startECNEcho(in *inbound) {
+	if !in.hasMark || !a.ecn.enabled {
 		return
 	}
-	a.rare().MarksIn++
-	if !a.ecn.echo || a.ecn.tsn.Less(in.lowest) {
-		a.ecn.echo, a.ecn.tsn = true, in.lowest
+	a.rareCounters().MarksIn++
+	if !a.ecn.echoPending || a.ecn.lowestMarked.Less(in.lowestMarked) {
+		a.ecn.echoPending, a.ecn.lowestMarked = true, in.lowestMarked
 	}
 }
 
 // appendECNE adds the echo that goes with a SACK.
 func (a *Assoc) appendECNE(out *TxBatch) {
-	if a.ecn.echo && out.Room() >= ecneLen+wire.SackLen(0, 0) {
-		out.Commit(wire.AppendECNE(out.Tail(), a.ecn.tsn))
+	if a.ecn.echoPending && out.Room() >= ecneLen+wire.SackLen(0, 0) {
+		out.Commit(wire.AppendECNE(out.Tail(), a.ecn.lowestMarked))
 	}
 }
 
@@ -66,26 +66,26 @@ func (a *Assoc) appendECNE(out *TxBatch) {
 func (a *Assoc) handleECNE(now rawio.Time, in *inbound, c wire.Chunk) {
 	e, err := wire.AsECNE(c)
 	if err != nil {
-		a.rare().Malformed++
+		a.rareCounters().Malformed++
 		return
 	}
-	if !a.ecn.on || !sackStates.has(a.state) {
-		a.rare().Unexpected++
+	if !a.ecn.enabled || !sackStates.has(a.state) {
+		a.rareCounters().Unexpected++
 		return
 	}
 	a.sender().HandleECNE(now, e.TSN())
 	p, local := a.replyPath(in)
-	a.reply(p, local, wire.AppendCWR(a.control.buf, e.TSN()))
+	a.queueReply(p, local, wire.AppendCWR(a.control.buf, e.TSN()))
 }
 
 // handleCWR stops the echo of marks up to that the peer has reacted to.
 func (a *Assoc) handleCWR(c wire.Chunk) {
 	w, err := wire.AsCWR(c)
 	if err != nil {
-		a.rare().Malformed++
+		a.rareCounters().Malformed++
 		return
 	}
-	if a.ecn.tsn.LessEq(w.TSN()) {
-		a.ecn.echo = false
+	if a.ecn.lowestMarked.LessEq(w.TSN()) {
+		a.ecn.echoPending = false
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// arrived notes what a packet with the right tag says about the way it came: the own address it went to,
+// noteArrival notes what a packet with the right tag says about the way it came: the own address it went to,
 // and the UDP port to send to, 0 for none, which belongs to the peer's address and may change at any time
 // behind a NAT (RFC 6951 section 5.4).
-func (a *Assoc) arrived(now rawio.Time, p *path, pkt *rawio.Packet) {
-	p.heard = pkt.Local
+func (a *Assoc) noteArrival(now rawio.Time, p *path, pkt *rawio.Packet) {
+	p.lastLocalAddr = pkt.Local
 	if !p.Local.IsValid() || p.Local.Addr() == pkt.Local.Addr() { // in the latter case for its UDP port
 		p.Local = pkt.Local
 	}
@@ -21,8 +21,8 @@ func (a *Assoc) arrived(now rawio.Time, p *path, pkt *rawio.Packet) {
 	before := rawio.Overhead(p.Remote)
 	p.Remote = netip.AddrPortFrom(p.Remote.Addr(), port)
 	if gain := before - rawio.Overhead(p.Remote); gain != 0 { // encapsulation begins or ends: section 5.6
-		p.mtu.shift += gain
-		p.mtu.Shift(now, gain)
+		p.mtuSearch.encapGain += gain
+		p.mtuSearch.ShiftSizes(now, gain)
 		a.setMTU(p, p.MTU()+gain)
 	}
 }

@@ -14,7 +14,7 @@ func (a *Assoc) replyError(in *inbound, code wire.CauseCode, info []byte) {
 	start := len(a.control.buf)
 	b := wire.AppendCause(wire.AppendError(a.control.buf), code, info)
 	p, local := a.replyPath(in)
-	a.reply(p, local, wire.CloseChunk(b, start))
+	a.queueReply(p, local, wire.CloseChunk(b, start))
 }
 
 // replyInvalidStream reports a DATA chunk on a stream that does not exist (section 6.5).
@@ -25,7 +25,7 @@ func (a *Assoc) replyInvalidStream(in *inbound, s wire.StreamID) {
 // handleUnknown treats a chunk of a type that this association does not use as its two high bits say
 // (section 3.2), and says whether to go on with the packet.
 func (a *Assoc) handleUnknown(in *inbound, c wire.Chunk) bool {
-	a.rare().UnknownChunks++
+	a.rareCounters().UnknownChunks++
 	stop, report := c.Type().UnknownAction()
 	if report {
 		a.replyError(in, wire.CauseUnrecognizedChunkType, c)
@@ -36,39 +36,39 @@ func (a *Assoc) handleUnknown(in *inbound, c wire.Chunk) bool {
 // handleError takes the peer's ERROR chunk (section 3.3.10).
 func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 	e, _ := wire.AsError(c) // none is too short
-	a.rare().ErrorsIn++
+	a.rareCounters().ErrorsIn++
 	cs := e.Causes()
 	for cause, ok := cs.Next(); ok; cause, ok = cs.Next() {
 		if cause.Code() == wire.CauseStaleCookie {
-			a.handleStale(now)
+			a.handleStaleCookie(now)
 			return
 		}
 	}
 	if cs.Err() != nil {
-		a.rare().Malformed++
+		a.rareCounters().Malformed++
 		return
 	}
-	if a.events.peerErrors == maxPeerErrors || !a.reports.allow(now) {
-		a.rare().ErrorReportsLost++
+	if a.events.peerErrors == maxPeerErrors || !a.errorReportLimit.allow(now) {
+		a.rareCounters().ErrorReportsLost++
 		return
 	}
 	a.events.push(Event{Kind: EventPeerError, Err: &PeerError{Causes: copyCauses(e.Causes())}})
 }
 
-// reportLimit keeps reports of ERROR chunks to maxPeerErrors in a second: each is an event and a line of a log.
-type reportLimit struct {
-	since rawio.Time
-	n     int
+// errorReportLimit keeps reports of ERROR chunks to maxPeerErrors in a second: each is an event and a line of a log.
+type errorReportLimit struct {
+	windowBeganAt rawio.Time
+	count         int
 }
 
-func (l *reportLimit) allow(now rawio.Time) bool {
-	if l.n == 0 || now.Sub(l.since) >= time.Second {
-		*l = reportLimit{since: now}
+func (l *errorReportLimit) allow(now rawio.Time) bool {
+	if l.count == 0 || now.Sub(l.windowBeganAt) >= time.Second {
+		*l = errorReportLimit{windowBeganAt: now}
 	}
-	if l.n == maxPeerErrors {
+	if l.count == maxPeerErrors {
 		return false
 	}
-	l.n++
+	l.count++
 	return true
 }
 

@@ -78,8 +78,8 @@ type RefusedError struct {
 	Err  error          // the system's
 }
 
-// lookAt says what may be wrong with this host.
-var lookAt = []struct {
+// refusalHints says what may be wrong with this host.
+var refusalHints = []struct {
 	errno syscall.Errno
 	text  string
 }{
@@ -94,7 +94,7 @@ var lookAt = []struct {
 
 func (e *RefusedError) Error() string {
 	text := "look at its firewall, routes and interfaces"
-	for _, r := range lookAt {
+	for _, r := range refusalHints {
 		if errors.Is(e.Err, r.errno) {
 			text = r.text
 			break

@@ -9,8 +9,8 @@ import (
 // EventKind says what an Event reports.
 type EventKind uint8
 
-// eventFailing stands for the EventSendFailed of all messages of the first sender in Assoc.failing.
-const eventFailing EventKind = 0
+// eventSenderFailed stands for the EventSendFailed of all messages of the first sender in Assoc.failedSenders.
+const eventSenderFailed EventKind = 0
 
 // The notifications of RFC 9260 section 11.2.
 const (
@@ -113,31 +113,31 @@ func (q *eventQueue) pop() (Event, bool) {
 	return e, true
 }
 
-// Eventful says whether PollEvent has something to return, or to give back. It is for who asks often. Without room it looks no further: that lies elsewhere.
-func (a *Assoc) Eventful() bool {
-	return a.events.n > 0 || len(a.events.ring) > 0 && len(a.events.ring) > a.spareEvents()
+// HasEvents says whether PollEvent has something to return, or to give back. It is for who asks often. Without room it looks no further: that lies elsewhere.
+func (a *Assoc) HasEvents() bool {
+	return a.events.n > 0 || len(a.events.ring) > 0 && len(a.events.ring) > a.spareEventSlots()
 }
 
-// spareEvents is for how many events there is room while there are none: where those are left out that come with what is sent, the others are rare.
-func (a *Assoc) spareEvents() int {
-	if a.noDry {
+// maxSpareEvents is for how many events there is room while there are none: where those are left out that come with what is sent, the others are rare.
+func (a *Assoc) spareEventSlots() int {
+	if a.ignoresDry {
 		return 0
 	}
-	return spareEvents
+	return maxSpareEvents
 }
 
 // PollEvent returns the oldest event not yet returned.
 func (a *Assoc) PollEvent() (Event, bool) {
-	for len(a.failing) > 0 && a.events.ring[a.events.head].Kind == eventFailing {
-		if f, ok := a.failing[0].NextFailed(); ok {
-			a.steps++
+	for len(a.failedSenders) > 0 && a.events.ring[a.events.head].Kind == eventSenderFailed {
+		if f, ok := a.failedSenders[0].NextFailed(); ok {
+			a.workSteps++
 			return Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent}, true
 		}
-		a.failing = a.failing[1:]
+		a.failedSenders = a.failedSenders[1:]
 		a.events.pop()
 	}
 	e, ok := a.events.pop()
-	if !ok && a.Eventful() {
+	if !ok && a.HasEvents() {
 		a.events.ring = nil
 	}
 	return e, ok

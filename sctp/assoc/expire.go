@@ -7,31 +7,31 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// expire reports the messages whose life has ended before a part of them was sent (section 11.1.5).
-func (a *Assoc) expire(now rawio.Time) {
-	if a.Rests() {
+// expireMessages reports the messages whose life has ended before a part of them was sent (section 11.1.5).
+func (a *Assoc) expireMessages(now rawio.Time) {
+	if a.IsIdle() {
 		return
 	}
 	if list := a.sender().Expire(now); list != nil {
-		a.expired(list)
+		a.reportExpired(list)
 	}
-	a.dry()
-	a.progress(now)
+	a.reportSenderDry()
+	a.advanceShutdown(now)
 }
 
-func (a *Assoc) expired(list []tx.Failed) {
+func (a *Assoc) reportExpired(list []tx.FailedMessage) {
 	for _, f := range list {
 		a.events.push(Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: true})
 	}
 }
 
 // IgnoreDry says that nobody wants EventSenderDry, which is the one event that all messages lead to.
-func (a *Assoc) IgnoreDry() { a.noDry = true }
+func (a *Assoc) IgnoreDry() { a.ignoresDry = true }
 
-// dry reports that nothing is left to send or to be acknowledged, once.
-func (a *Assoc) dry() {
-	if a.unsettled && a.sender().Outstanding() == 0 && a.sender().Queued() == 0 {
-		if a.unsettled = false; a.noDry {
+// reportSenderDry reports that nothing is left to send or to be acknowledged, once.
+func (a *Assoc) reportSenderDry() {
+	if a.hasUnackedSends && a.sender().Outstanding() == 0 && a.sender().Queued() == 0 {
+		if a.hasUnackedSends = false; a.ignoresDry {
 			return
 		}
 		a.events.push(Event{Kind: EventSenderDry})
@@ -40,7 +40,7 @@ func (a *Assoc) dry() {
 
 // PathTo returns the value of Message.Path for an address of the peer. It fails with ErrNoPath.
 func (a *Assoc) PathTo(addr netip.Addr) (uint8, error) {
-	p := a.pathOf(addr.Unmap())
+	p := a.findPath(addr.Unmap())
 	if p == nil {
 		return 0, ErrNoPath
 	}

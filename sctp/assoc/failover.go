@@ -7,59 +7,59 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// pathError counts an error of a path, and of the association when ofAssoc is set, and draws the
+// countPathError counts an error of a path, and of the association when ofAssoc is set, and draws the
 // consequences of limits that are exceeded (sections 8.1 and 8.2, RFC 7829).
-func (a *Assoc) pathError(now rawio.Time, p *path, ofAssoc bool) {
-	if p.Errors < a.errorLimit() {
+func (a *Assoc) countPathError(now rawio.Time, p *path, ofAssoc bool) {
+	if p.Errors < a.maxPathErrors() {
 		p.Errors++
 	}
 	switch {
 	case p.State == tx.Unconfirmed: // section 5.4: the rate of its probes depends on it, and whose it is taken to be
 		if p.Errors == a.cfg.PathMaxRetrans+1 {
-			a.rare().PathsDown++
+			a.rareCounters().PathsDown++
 			a.events.push(Event{Kind: EventPathDown, Path: p.Remote})
 		}
 	case p.Errors > a.cfg.PathMaxRetrans:
 		if p.State != tx.Inactive {
-			p.Failed(now)
+			p.MarkFailed(now)
 			p.State = tx.Inactive
-			a.rare().PathsDown++
+			a.rareCounters().PathsDown++
 			a.events.push(Event{Kind: EventPathDown, Path: p.Remote})
 		}
 	case p.Errors > a.cfg.PotentiallyFailedMaxRetrans && p.State == tx.Active:
-		p.Failed(now)
+		p.MarkFailed(now)
 		p.State = tx.PotentiallyFailed
 		if !a.cfg.HidePotentiallyFailed {
 			a.events.push(Event{Kind: EventPathPotentiallyFailed, Path: p.Remote})
 		}
-		if !p.beat.waiting {
-			a.scheduleBeat(p, now)
+		if !p.heartbeat.awaitsAck {
+			a.scheduleHeartbeat(p, now)
 		}
 	}
 	if p.Errors > 1 {
-		a.reroute(p)
+		a.switchSource(p)
 	}
-	a.switchover(p)
+	a.switchPrimary(p)
 	if ofAssoc {
-		a.errors++
-		if a.errors > a.cfg.AssocMaxRetrans {
-			if why := a.refused(p); why != nil {
-				a.endRefused(p, why)
+		a.errorCount++
+		if a.errorCount > a.cfg.AssocMaxRetrans {
+			if why := a.lastRefusal(p); why != nil {
+				a.endByRefusal(p, why)
 				return
 			}
-			if packet, mtu, ago := a.sender().Stuck(now); packet > 0 && now.Sub(a.lastHeard) <= ago { // the HEARTBEAT of askStuck was answered
-				a.down(onEnd, &StuckError{p.Remote, packet, mtu})
+			if packet, mtu, ago := a.sender().OversizedChunk(now); packet > 0 && now.Sub(a.lastHeardAt) <= ago { // the HEARTBEAT of probeStuckPeer was answered
+				a.endAssoc(onEnd, &StuckError{p.Remote, packet, mtu})
 				return
 			}
-			a.down(onEnd, ErrTimeout)
+			a.endAssoc(onEnd, ErrTimeout)
 		}
 	}
 }
 
-// errorLimit is where path error counters stop. A counter that goes on beyond Path.Max.Retrans tells
+// maxPathErrors is where path error counters stop. A counter that goes on beyond Path.Max.Retrans tells
 // which of several inactive paths is the least bad one (RFC 7829 section 4.1); a single path has no use
 // for that (section 8.3).
-func (a *Assoc) errorLimit() int {
+func (a *Assoc) maxPathErrors() int {
 	limit := a.cfg.PathMaxRetrans + 1
 	if len(a.paths) > 1 {
 		limit *= 10
@@ -67,11 +67,11 @@ func (a *Assoc) errorLimit() int {
 	return limit
 }
 
-// switchover makes the path that data now takes the primary one when the primary path has failed too
+// switchPrimary makes the path that data now takes the primary one when the primary path has failed too
 // often (RFC 7829 section 5).
-func (a *Assoc) switchover(p *path) {
+func (a *Assoc) switchPrimary(p *path) {
 	limit := a.cfg.PrimarySwitchoverMaxRetrans
-	if limit == nil || p.Errors <= *limit || p != a.primary() {
+	if limit == nil || p.Errors <= *limit || p != a.primaryPath() {
 		return
 	}
 	if q := a.sender().DataPath(); q != &p.Path {
@@ -80,62 +80,62 @@ func (a *Assoc) switchover(p *path) {
 	}
 }
 
-// reroute gives a path that does not answer another source address, if there is one that suits it: the
+// switchSource gives a path that does not answer another source address, if there is one that suits it: the
 // path is the pair of addresses. It begins with fresh congestion control (section 7.2.5).
-func (a *Assoc) reroute(p *path) {
+func (a *Assoc) switchSource(p *path) {
 	next := a.nextSource(p)
 	if next == p.Local {
 		return
 	}
-	p.Local, p.heard, p.beat.away = next, netip.AddrPort{}, false
+	p.Local, p.lastLocalAddr, p.heartbeat.localAddrGone = next, netip.AddrPort{}, false
 	p.Mend()
 	p.ResetCongestion()
-	a.beginMTU(p)
+	a.restartMTUSearch(p)
 }
 
-// pathAlive clears the error counter of a path that the peer has answered on.
-func (a *Assoc) pathAlive(now rawio.Time, p *path) {
+// markPathAlive clears the error counter of a path that the peer has answered on.
+func (a *Assoc) markPathAlive(now rawio.Time, p *path) {
 	p.Errors = 0
-	p.Answered(now)
+	p.ConfirmReachable(now)
 	if p.State == tx.Active {
 		return
 	}
 	if p.State != tx.PotentiallyFailed {
-		a.rare().PathsUp++
+		a.rareCounters().PathsUp++
 	}
 	if p.State != tx.PotentiallyFailed || !a.cfg.HidePotentiallyFailed {
 		a.events.push(Event{Kind: EventPathUp, Path: p.Remote})
 	}
 	p.State = tx.Active
-	if !p.beat.waiting {
-		a.scheduleBeat(p, now)
+	if !p.heartbeat.awaitsAck {
+		a.scheduleHeartbeat(p, now)
 	}
 }
 
-// suspected asks a path that is silent while another answers: a HEARTBEAT that finds no answer is an error, the silence is none. What it
+// probeSuspectedPath asks a path that is silent while another answers: a HEARTBEAT that finds no answer is an error, the silence is none. What it
 // has carried before, if so, still counts.
-func (a *Assoc) suspected(now rawio.Time, p *path, carried bool) {
+func (a *Assoc) probeSuspectedPath(now rawio.Time, p *path, carried bool) {
 	if carried {
 		p.Errors = 0
 	}
-	if beatStates.has(a.state) {
+	if heartbeatStates.has(a.state) {
 		a.sendHeartbeat(now, p)
 	}
 }
 
-// cut leaves a path over which nothing can be sent, and says whether there is another.
-func (a *Assoc) cut(now rawio.Time, p *path) bool {
-	if a.state == Closed || len(a.paths) == 1 || !a.sender().Cut(now, &p.Path) {
+// leavePath leaves a path over which nothing can be sent, and says whether there is another.
+func (a *Assoc) leavePath(now rawio.Time, p *path) bool {
+	if a.state == Closed || len(a.paths) == 1 || !a.sender().LeavePath(now, &p.Path) {
 		return false
 	}
-	a.suspected(now, p, false)
+	a.probeSuspectedPath(now, p, false)
 	return true
 }
 
 // SetPrimary makes the path to addr the primary path, which new data takes while it is active (section
 // 6.4). It fails with ErrNoPath when addr is not an address of the peer.
 func (a *Assoc) SetPrimary(addr netip.Addr) error {
-	p := a.pathOf(addr.Unmap())
+	p := a.findPath(addr.Unmap())
 	if p == nil {
 		return ErrNoPath
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestReportsInASecond(t *testing.T) {
-	var l reportLimit
+	var l errorReportLimit
 	const first = rawio.Time(900 * time.Millisecond)
 	for n := range 2 * maxPeerErrors {
 		check.That(t, l.allow(first) == (n < maxPeerErrors), "report %d", n)
@@ -24,26 +24,26 @@ func TestReportsInASecond(t *testing.T) {
 
 // Each part of what an association keeps for its peer counts for what it holds, and a large one is not kept for reuse.
 func TestPartsOfWhatIsHeld(t *testing.T) {
-	own := new(echoing)
-	a := &Assoc{setup: &setup{own: own}}
-	a.ready().sender = *tx.NewSender(tx.Config{})
+	own := new(cookieEchoedState)
+	a := &Assoc{setup: &setup{stage: own}}
+	a.ensureDataState().sender = *tx.NewSender(tx.Config{})
 	check.Equal(t, "octets of nobody", a.Buffered(), 0)
 	for i, part := range []struct {
 		grow func()
 		by   int
 	}{
-		{func() { a.paths = make([]*path, 2) }, 2 * (pathHeld + pathMore)},
+		{func() { a.paths = make([]*path, 2) }, 2 * (pathSize + pathExtraSize)},
 		{func() { a.control.buf = make([]byte, 3, 100) }, 100},
 		{func() { a.control.entries = make([]controlEntry, 1, 3) }, 3 * int(unsafe.Sizeof(controlEntry{}))},
 		{func() { a.outbox.buf = make([]byte, 3, 200) }, 200},
-		{func() { a.outbox.pkts = make([]outPacket, 0, 7) }, 7 * int(unsafe.Sizeof(outPacket{}))},
+		{func() { a.outbox.packets = make([]outPacket, 0, 7) }, 7 * int(unsafe.Sizeof(outPacket{}))},
 		{func() { a.events.ring = make([]Event, 5) }, 5 * int(unsafe.Sizeof(Event{}))},
 		{func() { a.events.peerErrors = 2 }, 2 * maxCauses * maxReport},
-		{func() { a.rare().Malformed++ }, int(unsafe.Sizeof(Counters{}))},
+		{func() { a.rareCounters().Malformed++ }, int(unsafe.Sizeof(Counters{}))},
 		{func() { own.cookie = make([]byte, 3, 50) }, 50},
-		{func() { own.report = make([]byte, 3, 70) }, 70},
+		{func() { own.errorChunk = make([]byte, 3, 70) }, 70},
 		{func() { a.recv = rx.NewReceiver(rx.Config{RecvBuffer: 1000}) }, rx.NewReceiver(rx.Config{RecvBuffer: 1000}).Held() - int(unsafe.Sizeof(rx.Receiver{}))},
-		{func() { a.setup, a.paths = nil, nil }, -50 - 70 - 2*(pathHeld+pathMore)},
+		{func() { a.setup, a.paths = nil, nil }, -50 - 70 - 2*(pathSize+pathExtraSize)},
 	} {
 		before := a.Held()
 		part.grow()
@@ -52,19 +52,19 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 	a.events = eventQueue{}
 	for n, size := range []int{2, 2, 4, 4, 8} {
 		a.events.push(Event{})
-		check.That(t, len(a.events.ring) == size && a.Eventful(), "%d events take the room of %d", n+1, len(a.events.ring))
+		check.That(t, len(a.events.ring) == size && a.HasEvents(), "%d events take the room of %d", n+1, len(a.events.ring))
 	}
 	for n, kept := range []bool{false, true} {
 		a.events.ring, a.events.n = make([]Event, 8), int32(n)
-		a.trim()
+		a.trimIdle()
 		check.That(t, (a.events.ring != nil) == kept, "an idle association keeps room for events with %d of them: %v", n, !kept)
 	}
 	a.events.n = 0
 	for more, kept := range []bool{true, false} {
-		a.control.buf, a.outbox.buf, a.events.ring = make([]byte, 1, spareOctets+more), make([]byte, 1, spareOctets+more), make([]Event, spareEvents+more)
-		check.Equal(t, "there is something to give back", a.Eventful(), !kept)
+		a.control.buf, a.outbox.buf, a.events.ring = make([]byte, 1, maxSpareOctets+more), make([]byte, 1, maxSpareOctets+more), make([]Event, maxSpareEvents+more)
+		check.Equal(t, "there is something to give back", a.HasEvents(), !kept)
 		a.control.clear()
-		a.outbox.pkts = make([]outPacket, 1)
+		a.outbox.packets = make([]outPacket, 1)
 		a.outbox.PollTransmit(NewTxBatch(1))
 		a.PollEvent()
 		check.That(t, (a.control.buf != nil) == kept && (a.outbox.buf != nil) == kept && (a.events.ring != nil) == kept && len(a.control.buf)+len(a.outbox.buf) == 0,
@@ -75,6 +75,6 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 	a.events.push(Event{Kind: EventPathUp})
 	for i, want := range []bool{true, false} { // what it is told of then is rare
 		_, ok := a.PollEvent()
-		check.That(t, ok == want && (a.events.ring != nil) == want && a.Eventful() == want, "look %d at the events: one %v, room %v", i, ok, a.events.ring != nil)
+		check.That(t, ok == want && (a.events.ring != nil) == want && a.HasEvents() == want, "look %d at the events: one %v, room %v", i, ok, a.events.ring != nil)
 	}
 }

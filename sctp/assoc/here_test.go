@@ -148,8 +148,8 @@ func TestAnswersOfThisHostEndNothing(t *testing.T) {
 		{"a third host's", "10.0.0.11", func(l *lab.Lab) { l.Post(lab.Second, l.PeerTag, wire.AppendAbort(nil, true)) }, true}, // req 9260-8.5.1-3
 		{"its ABORT with the other tag", "10.0.0.10", func(l *lab.Lab) { l.Post(lab.Second, l.Tag, wire.AppendAbort(nil, false)) }, false},
 		{"the peer's own", "10.0.0.10", func(l *lab.Lab) { l.Post(l.Peer, l.Tag, wire.AppendAbort(nil, false)) }, true},
-		{"its report that it has no SCTP", "10.0.0.10", func(l *lab.Lab) { unreachable(l) }, false},
-		{"a third host's report", "10.0.0.11", func(l *lab.Lab) { unreachable(l) }, true},
+		{"its report that it has no SCTP", "10.0.0.10", func(l *lab.Lab) { unreachableErrors(l) }, false},
+		{"a third host's report", "10.0.0.11", func(l *lab.Lab) { unreachableErrors(l) }, true},
 		{"its SHUTDOWN COMPLETE", "10.0.0.10", func(l *lab.Lab) { shutdownAcked(l) }, false},
 		{"a third host's SHUTDOWN COMPLETE", "10.0.0.11", func(l *lab.Lab) { shutdownAcked(l) }, true},
 	} {
@@ -162,9 +162,9 @@ func TestAnswersOfThisHostEndNothing(t *testing.T) {
 	}
 }
 
-// unreachable delivers protocol unreachable about a packet to the second address, when the peer
+// unreachableErrors delivers protocol unreachable about a packet to the second address, when the peer
 // has been silent for long.
-func unreachable(l *lab.Lab) {
+func unreachableErrors(l *lab.Lab) {
 	l.Now = l.Now.Add(time.Minute)
 	quote := lab.Packet(lab.PortB, lab.PortA, l.PeerTag)
 	l.Hand(rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: quote, Remote: lab.Second})

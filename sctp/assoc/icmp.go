@@ -15,7 +15,7 @@ import (
 // full for a moment; a peer that has just spoken SCTP does speak it, and if it has stopped, the next
 // report or the retransmission limit will say so.
 func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
-	path := a.pathOf(p.Remote.Addr().Unmap())
+	path := a.findPath(p.Remote.Addr().Unmap())
 	if a.state == Closed || path == nil || len(p.Data) < 8 {
 		return
 	}
@@ -24,42 +24,42 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	if be.Uint16(q) != a.localPort || be.Uint16(q[2:]) != a.peerPort {
 		return
 	}
-	a.rare().ICMPIn++
+	a.rareCounters().ICMPIn++
 	tag := be.Uint32(q[4:])
 	isInit := tag == 0
 	switch {
 	case isInit: // ICMP6: the quote must reach our Initiate Tag
 		if len(q) < 20 || wire.ChunkType(q[12]) != wire.ChunkInit || be.Uint32(q[16:]) != a.localTag {
-			a.rare().ICMPIgnored++
+			a.rareCounters().ICMPIgnored++
 			return
 		}
 	case tag != a.peerTag:
-		a.rare().ICMPIgnored++
+		a.rareCounters().ICMPIgnored++
 		return
 	}
-	if a.fromHere(p) {
-		a.rare().ICMPIgnored++
+	if a.isFromThisHost(p) {
+		a.rareCounters().ICMPIgnored++
 		return
 	}
 	switch p.Kind {
 	case rawio.KindPacketTooBig: // ICMP7
-		a.packetTooBig(now, path, p.MTU)
+		a.handlePacketTooBig(now, path, p.MTU)
 	case rawio.KindProtoUnreachable: // ICMP8
 		switch {
 		case isInit && a.state != CookieWait:
-			a.rare().ICMPIgnored++
-		case !isInit && now.Sub(a.lastHeard) < max(path.SRTT()+4*path.RTTVar(), a.cfg.RTOMin):
-			a.rare().ICMPContradicted++
+			a.rareCounters().ICMPIgnored++
+		case !isInit && now.Sub(a.lastHeardAt) < max(path.SRTT()+4*path.RTTVar(), a.cfg.RTOMin):
+			a.rareCounters().ICMPContradicted++
 		default:
-			a.down(onEnd, ErrProtoUnreachable)
+			a.endAssoc(onEnd, ErrProtoUnreachable)
 		}
 	case rawio.KindHostUnreachable: // a network may find a way again, but who sets an association up is told
 		if isInit && a.state == CookieWait {
-			a.setupRefused(path, syscall.EHOSTUNREACH)
+			a.handleSetupRefusal(path, syscall.EHOSTUNREACH)
 			return
 		}
 		fallthrough
 	default:
-		a.rare().ICMPIgnored++
+		a.rareCounters().ICMPIgnored++
 	}
 }

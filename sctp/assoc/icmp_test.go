@@ -118,14 +118,14 @@ func TestInitGoesWhereThereIsAWay(t *testing.T) {
 		{"that one again", w.Addrs[1][0], false, [2]int{1, 1}, assoc.CookieWait},
 		{"the last one", w.Addrs[1][1], false, [2]int{1, 1}, assoc.Closed},
 	} {
-		again := a.Unroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(step.addr, 0)}, syscall.EHOSTUNREACH)
+		again := a.HandleUnroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(step.addr, 0)}, syscall.EHOSTUNREACH)
 		w.Run(time.Millisecond)
 		inits := [2]int{len(w.Seen(w.Addrs[1][0], wire.ChunkInit, 0)), len(w.Seen(w.Addrs[1][1], wire.ChunkInit, 0))}
 		check.That(t, again == step.again && inits == step.inits && a.State() == step.state, "%s: again %v, INITs %v, %v", step.name, again, inits, a.State())
 	}
 	w = lab.NewMulti(t, 1)
 	a, _ = w.Associate(assoc.Config{}, assoc.Config{})
-	again := a.Unroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(w.Addrs[1][0], 0)}, syscall.EHOSTUNREACH)
+	again := a.HandleUnroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(w.Addrs[1][0], 0)}, syscall.EHOSTUNREACH)
 	check.That(t, !again && a.State() == assoc.Established, "once it is set up: again %v, %v", again, a.State())
 }
 

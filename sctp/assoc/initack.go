@@ -12,9 +12,9 @@ import (
 
 // identity is how this side introduces itself in an INIT ACK and its cookie.
 type identity struct {
-	tag               uint32
-	tsn               wire.TSN
-	tieLocal, tiePeer uint32
+	tag                     uint32
+	tsn                     wire.TSN
+	localTieTag, peerTieTag uint32
 }
 
 // newIdentity draws a tag, which is not 0, and an initial TSN (section 5.3.1).
@@ -49,94 +49,94 @@ func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *C
 		return InitDiscarded, 0 // section 3.3.2
 	}
 	if cfg == nil {
-		refuse(o, p, init.Tag(), refusal{})
+		answerWithAbort(o, p, init.Tag(), refusal{})
 		return InitRefused, 0
 	}
-	var of offer
+	var of initParams
 	source := p.Remote.Addr().Unmap()
-	if why, ok := readOffer(init, source, cfg.families(source, source), env, &of); !ok {
-		refuse(o, p, of.tag, why)
+	if why, ok := readInitParams(init, source, cfg.knownFamilies(source, source), env, &of); !ok {
+		answerWithAbort(o, p, of.tag, why)
 		return InitRefused, 0
 	}
 	id, err := newIdentity(env.Rand)
 	if err != nil {
-		refuse(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
+		answerWithAbort(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
 		return InitRefused, 0
 	}
-	if !answerOffer(now, o, p, &of, cfg, env, id) {
+	if !sendInitAck(now, o, p, &of, cfg, env, id) {
 		return InitRefused, 0
 	}
-	return InitAcked, of.ignored
+	return InitAcked, of.ignoredAddrs
 }
 
-// answerOffer sends the INIT ACK for an offer, or an ABORT if the adaptation layer is not the one
+// sendInitAck sends the INIT ACK for an offer, or an ABORT if the adaptation layer is not the one
 // required; it says which.
-func answerOffer(now rawio.Time, o *Outbox, p *rawio.Packet, of *offer, cfg *Config, env *Env, id identity) (acked bool) {
+func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg *Config, env *Env, id identity) (acked bool) {
 	pkt := wire.Packet(p.Data)
 	if err := cfg.checkAdaptation(of.adaptation, of.hasAdaptation); err != nil {
-		refuse(o, p, of.tag, violation(err))
+		answerWithAbort(o, p, of.tag, violationCause(err))
 		return false
 	}
 	out, in := cfg.streamsFor(of)
 	c := Cookie{
-		Created: now, Life: cfg.cookieLife(of.extend),
+		Created: now, Life: cfg.cookieLifeFor(of.cookieExtensionMS),
 		LocalPort: pkt.DstPort(), PeerPort: pkt.SrcPort(),
-		LocalTag: id.tag, PeerTag: of.tag, LocalTie: id.tieLocal, PeerTie: id.tiePeer,
+		LocalTag: id.tag, PeerTag: of.tag, LocalTie: id.localTieTag, PeerTie: id.peerTieTag,
 		LocalTSN: id.tsn, PeerTSN: of.tsn, PeerRwnd: of.rwnd,
-		OutStreams: out, InStreams: min(in, of.out),
-		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation, ECN: of.ecn && cfg.ecnCapable(env),
-		Local: ownOf(p).Addr(), NumAddrs: 1,
+		OutStreams: out, InStreams: min(in, of.outStreams),
+		PeerAdaptation: of.adaptation, HasAdaptation: of.hasAdaptation, ECN: of.ecn && cfg.offersECN(env),
+		Local: localAddrOf(p).Addr(), NumAddrs: 1,
 	}
 	c.Addrs[0] = p.Remote.Addr().Unmap()
-	if familyOf(of.source)&of.usable != 0 {
+	if familyOf(of.source)&of.usableFamilies != 0 {
 		c.addAddr(of.source)
 	}
 	for _, a := range of.addrs[:of.numAddrs] {
 		c.addAddr(a)
 	}
-	cookie, ok := env.Cookies.Seal(now, make([]byte, 0, cookieFixed+16*MaxPaths+cookieMAC), &c)
+	cookie, ok := env.Cookies.Seal(now, make([]byte, 0, cookieFixedLen+16*MaxPaths+cookieMACLen), &c)
 	if !ok {
-		refuse(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
+		answerWithAbort(o, p, of.tag, refusal{code: wire.CauseOutOfResource})
 		return false
 	}
-	b, ok := o.open()
+	b, ok := o.openPacket()
 	if !ok {
 		return true // the queue counts it
 	}
 	start := len(b)
 	b = wire.AppendInit(b, wire.ChunkInitAck, wire.InitFields{
-		Tag: id.tag, ARwnd: uint32(cfg.window()), OutStreams: out, InStreams: in, TSN: id.tsn,
+		Tag: id.tag, ARwnd: uint32(cfg.initialWindow()), OutStreams: out, InStreams: in, TSN: id.tsn,
 	})
 	b = wire.AppendParam(b, wire.ParamStateCookie, cookie)
 	if cfg.Adaptation != nil {
 		b = wire.AppendAdaptationIndication(b, *cfg.Adaptation)
 	}
-	b = appendECN(b, c.ECN)
-	b = appendAddrs(b, cfg.LocalAddrs, c.Local, c.Addrs[0], of.supports())
+	b = appendECNCapable(b, c.ECN)
+	b = appendAddrs(b, cfg.LocalAddrs, c.Local, c.Addrs[0], of.peerFamilies())
 	limit := 0 // asked for only if need be: it may cost a system call, and the next INIT has another source
-	for _, u := range of.unknown[:of.numUnknown] {
+	for _, u := range of.unknownParams[:of.numUnknown] {
 		size := wire.CommonHeaderLen + len(b) - start + 4 + wire.PaddedLen(len(u))
-		if size > leastMTU && limit == 0 {
-			limit = cfg.firstMTU(env, cfg.limits(env, p.Local, p.Remote, 0))
+		if size > minPathMTU && limit == 0 {
+			limit = cfg.firstMTU(env, cfg.mtuLimits(env, p.Local, p.Remote, 0))
 		}
-		if size <= max(limit, leastMTU) {
+		if size <= max(limit, minPathMTU) {
 			b = wire.AppendParam(b, wire.ParamUnrecognizedParam, u)
 		}
 	}
-	o.answerMarked(p, of.tag, cfg.mark(), wire.CloseChunk(b, start))
+	o.queueMarkedAnswer(p, of.tag, cfg.packetMark(), wire.CloseChunk(b, start))
 	return true
 }
 
-// cookieLife is how long a cookie lives whose owner asks for so many milliseconds more, because it has
+// cookieLifeFor is how long a cookie lives whose owner asks for so many milliseconds more, because it has
 // found an earlier one stale (section 3.3.2.1.3): up to twice as long as otherwise.
-func (c *Config) cookieLife(extend uint32) time.Duration {
-	return min(c.CookieLife+min(time.Duration(extend)*time.Millisecond, c.CookieLife), keyLife)
+func (c *Config) cookieLifeFor(extend uint32) time.Duration {
+	return min(c.CookieLife+min(time.Duration(extend)*time.Millisecond, c.CookieLife), keyLifetime)
 }
 
-// refuse sends an ABORT with the peer's tag and T = 0 to where p came from; a zero refusal has no
+// answerWithAbort sends an ABORT with the peer's tag and T = 0 to where p came from; a zero refusal has no
 // error cause.
-func refuse(o *Outbox, p *rawio.Packet, tag uint32, why refusal) {
-	b, ok := o.open()
+func answerWithAbort(o *Outbox, p *rawio.Packet, tag uint32, why refusal) {
+	b, ok := o.openPacket()
 	if !ok {
 		return
 	}
@@ -145,29 +145,29 @@ func refuse(o *Outbox, p *rawio.Packet, tag uint32, why refusal) {
 	if why.code != 0 {
 		b = wire.AppendCause(b, why.code, why.info[:min(len(why.info), maxReport)])
 	}
-	o.answer(p, tag, wire.CloseChunk(b, start))
+	o.queueAnswer(p, tag, wire.CloseChunk(b, start))
 }
 
 // RefuseCookie answers a COOKIE ECHO that cannot become an association by ABORT (section 5.1).
 func RefuseCookie(o *Outbox, p *rawio.Packet, c *Cookie) {
-	refuse(o, p, c.PeerTag, refusal{code: wire.CauseOutOfResource})
+	answerWithAbort(o, p, c.PeerTag, refusal{code: wire.CauseOutOfResource})
 }
 
 // AnswerStale reports an expired cookie to who sent it (section 5.1.5).
 func AnswerStale(now rawio.Time, o *Outbox, p *rawio.Packet, c *Cookie) {
-	b, ok := o.open()
+	b, ok := o.openPacket()
 	if !ok {
 		return
 	}
 	start := len(b)
 	b = wire.AppendStaleCookieCause(wire.AppendError(b), c.Staleness(now))
-	o.answer(p, c.PeerTag, wire.CloseChunk(b, start))
+	o.queueAnswer(p, c.PeerTag, wire.CloseChunk(b, start))
 }
 
 // Reflect answers a packet out of the blue by a lone ABORT or, to a SHUTDOWN ACK, SHUTDOWN COMPLETE
 // that carries the packet's own Verification Tag and T = 1 (section 8.4).
 func Reflect(o *Outbox, p *rawio.Packet, complete bool) {
-	b, ok := o.open()
+	b, ok := o.openPacket()
 	if !ok {
 		return
 	}
@@ -176,18 +176,18 @@ func Reflect(o *Outbox, p *rawio.Packet, complete bool) {
 	} else {
 		b = wire.AppendAbort(b, true)
 	}
-	o.answer(p, wire.Packet(p.Data).VTag(), b)
+	o.queueAnswer(p, wire.Packet(p.Data).VTag(), b)
 }
 
-// addsAddress returns the addresses of an INIT, its packet's source included, that the association
+// addedAddresses returns the addresses of an INIT, its packet's source included, that the association
 // does not have: as the information of a Restart of an Association with New Addresses cause.
-func (a *Assoc) addsAddress(o *offer, source netip.Addr) (added []byte) {
-	if a.pathOf(source) == nil {
+func (a *Assoc) addedAddresses(o *initParams, source netip.Addr) (added []byte) {
+	if a.findPath(source) == nil {
 		added = wire.AppendAddressParam(added, source)
 	}
 	for _, addr := range o.addrs[:o.numAddrs] {
 		// Of more addresses than are kept, some were ignored at the setup too.
-		if a.pathOf(addr) == nil && len(a.paths) < MaxPaths {
+		if a.findPath(addr) == nil && len(a.paths) < MaxPaths {
 			added = wire.AppendAddressParam(added, addr)
 		}
 	}

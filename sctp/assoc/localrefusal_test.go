@@ -37,7 +37,7 @@ func TestSetupThatThisHostRefuses(t *testing.T) {
 		begun := l.Now
 		for i, err := range row.errs {
 			if err != nil {
-				check.That(t, !l.A.Unroutable(l.Now, &rawio.Packet{Remote: l.Peer}, err), "%s: again at once", row.name)
+				check.That(t, !l.A.HandleUnroutable(l.Now, &rawio.Packet{Remote: l.Peer}, err), "%s: again at once", row.name)
 			}
 			if i < len(row.errs)-1 {
 				must.Equal(t, row.name+": a refusal is told", errors.Is(l.A.Refusal(), err), true)

@@ -17,11 +17,11 @@ const (
 	maxFlowLabel = 1<<20 - 1
 )
 
-// mark is what the packets of a new path are marked with.
-func (c *Config) mark() pack.Mark { return pack.Mark{DSCP: c.DSCP, FlowLabel: c.FlowLabel} }
+// packetMark is what the packets of a new path are marked with.
+func (c *Config) packetMark() pack.Mark { return pack.Mark{DSCP: c.DSCP, FlowLabel: c.FlowLabel} }
 
 // CanMark fails with ErrNoMarks when the configuration asks for marks that the link does not make.
-func (c *Config) CanMark(env *Env) error { return canMark(c.mark(), env) }
+func (c *Config) CanMark(env *Env) error { return canMark(c.packetMark(), env) }
 
 func canMark(m pack.Mark, env *Env) error {
 	if m != (pack.Mark{}) && env.Features&rawio.Marking == 0 {
@@ -48,7 +48,7 @@ func (a *Assoc) SetFlowLabel(addr netip.Addr, label uint32) error {
 }
 
 func (a *Assoc) setMark(addr netip.Addr, change func(*pack.Mark)) error {
-	p := a.pathOf(addr.Unmap())
+	p := a.findPath(addr.Unmap())
 	if p == nil {
 		return ErrNoPath
 	}

@@ -6,30 +6,30 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// maxUnknown bounds how many unknown parameters of one chunk are reported (section 12.4 allows
+// maxUnknownParams bounds how many unknown parameters of one chunk are reported (section 12.4 allows
 // fewer than all).
-const maxUnknown = 8
+const maxUnknownParams = 8
 
-// offer is what an INIT or INIT ACK says, checked. Its slices are views into the packet.
-type offer struct {
-	tag, rwnd     uint32
-	tsn           wire.TSN
-	out, in       uint16 // OS and MIS of the peer
-	adaptation    uint32
-	hasAdaptation bool
-	ecn           bool
-	extend        uint32     // by how many ms the peer wants its cookie to live longer
-	cookie        []byte     // State Cookie of an INIT ACK
-	source        netip.Addr // of the packet
-	usable        families   // what addresses of the peer are of use
-	env           *Env       // knows this host's
-	addrs         [MaxPaths]netip.Addr
-	numAddrs      int      // usable addresses listed, the packet's source not counted
-	ignored       int      // usable addresses listed beyond MaxPaths
-	known         families // what the peer supports: none listed means all
-	listed        families // what it lists addresses of
-	unknown       [maxUnknown]wire.Param
-	numUnknown    int
+// initParams is what an INIT or INIT ACK says, checked. Its slices are views into the packet.
+type initParams struct {
+	tag, rwnd             uint32
+	tsn                   wire.TSN
+	outStreams, inStreams uint16 // OS and MIS of the peer
+	adaptation            uint32
+	hasAdaptation         bool
+	ecn                   bool
+	cookieExtensionMS     uint32     // by how many ms the peer wants its cookie to live longer
+	cookie                []byte     // State Cookie of an INIT ACK
+	source                netip.Addr // of the packet
+	usableFamilies        familySet  // what addresses of the peer are of use
+	env                   *Env       // knows this host's
+	addrs                 [MaxPaths]netip.Addr
+	numAddrs              int       // usable addresses listed, the packet's source not counted
+	ignoredAddrs          int       // usable addresses listed beyond MaxPaths
+	supportedFamilies     familySet // what the peer supports: none listed means all
+	listedFamilies        familySet // what it lists addresses of
+	unknownParams         [maxUnknownParams]wire.Param
+	numUnknown            int
 }
 
 // refusal is why a chunk is not accepted: the error cause of the ABORT that answers it.
@@ -38,16 +38,16 @@ type refusal struct {
 	info []byte
 }
 
-// readOffer checks an INIT or INIT ACK that came from source and reads it. When ok is false the answer
+// readInitParams checks an INIT or INIT ACK that came from source and reads it. When ok is false the answer
 // is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in each state.
-func readOffer(c wire.Init, source netip.Addr, usable families, env *Env, o *offer) (why refusal, ok bool) {
-	*o = offer{source: source, usable: usable, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), out: c.OutStreams(), in: c.InStreams()}
-	if o.rwnd < minWindow || o.out == 0 || o.in == 0 {
+func readInitParams(c wire.Init, source netip.Addr, usable familySet, env *Env, o *initParams) (why refusal, ok bool) {
+	*o = initParams{source: source, usableFamilies: usable, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), outStreams: c.OutStreams(), inStreams: c.InStreams()}
+	if o.rwnd < minWindow || o.outStreams == 0 || o.inStreams == 0 {
 		return refusal{code: wire.CauseInvalidParam}, false // sections 3.3.2 and 3.3.3
 	}
 	ps := c.Params()
 	for p, more := ps.Next(); more; p, more = ps.Next() {
-		why, stop := o.param(c.Type(), p)
+		why, stop := o.readParam(c.Type(), p)
 		if why.code != 0 {
 			return why, false
 		}
@@ -56,7 +56,7 @@ func readOffer(c wire.Init, source netip.Addr, usable families, env *Env, o *off
 		}
 	}
 	if err := ps.Err(); err != nil {
-		return violation(err), false
+		return violationCause(err), false
 	}
 	if c.Type() == wire.ChunkInitAck && o.cookie == nil {
 		// Count 1, then the type: section 3.3.10.2.
@@ -65,8 +65,8 @@ func readOffer(c wire.Init, source netip.Addr, usable families, env *Env, o *off
 	return refusal{}, true
 }
 
-// param reads one parameter; stop says that an unknown one ends the reading (section 3.2.1).
-func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop bool) {
+// readParam reads one parameter; stop says that an unknown one ends the reading (section 3.2.1).
+func (o *initParams) readParam(chunk wire.ChunkType, p wire.Param) (why refusal, stop bool) {
 	var err error
 	switch t := p.Type(); t {
 	case wire.ParamIPv4, wire.ParamIPv6:
@@ -87,46 +87,46 @@ func (o *offer) param(chunk wire.ChunkType, p wire.Param) (why refusal, stop boo
 		v4, bad := p.SupportsAddrType(wire.ParamIPv4)
 		v6, _ := p.SupportsAddrType(wire.ParamIPv6)
 		if err = bad; v4 {
-			o.known |= family4
+			o.supportedFamilies |= family4
 		}
 		if v6 {
-			o.known |= family6
+			o.supportedFamilies |= family6
 		}
 	case wire.ParamECNCapable:
 		o.ecn = true
 	case wire.ParamCookiePreservative:
-		o.extend, err = p.CookieIncrement()
+		o.cookieExtensionMS, err = p.CookieIncrement()
 	case wire.ParamUnrecognizedParam:
 		// Known, and of no consequence here. So are Padding and Supported Extensions, of which the type says so.
 	default:
 		var report bool
 		stop, report = t.UnknownAction()
-		if report && o.numUnknown < maxUnknown {
-			o.unknown[o.numUnknown] = p
+		if report && o.numUnknown < maxUnknownParams {
+			o.unknownParams[o.numUnknown] = p
 			o.numUnknown++
 		}
 	}
 	if err != nil {
-		why = violation(err)
+		why = violationCause(err)
 	}
 	return why, stop
 }
 
 // addAddr notes a listed address that can be a destination; others are ignored (section 5.1.2).
-func (o *offer) addAddr(a netip.Addr) {
+func (o *initParams) addAddr(a netip.Addr) {
 	if !Unicast(a) {
 		return
 	}
-	o.listed |= familyOf(a)
-	a = inZone(a, o.source.Zone())
-	if a == o.source || familyOf(a)&o.usable == 0 || !meaningful(a, o.source) || o.lists(a) {
+	o.listedFamilies |= familyOf(a)
+	a = withZone(a, o.source.Zone())
+	if a == o.source || familyOf(a)&o.usableFamilies == 0 || !isMeaningfulAt(a, o.source) || o.hasAddr(a) {
 		return
 	}
-	if o.env.own(a) && !o.env.own(o.source) {
+	if o.env.isLocalAddr(a) && !o.env.isLocalAddr(o.source) {
 		return // it means this host
 	}
 	if o.numAddrs >= MaxPaths-1 { // the source is one too
-		o.ignored++
+		o.ignoredAddrs++
 	}
 	if o.numAddrs == MaxPaths {
 		return
@@ -135,7 +135,7 @@ func (o *offer) addAddr(a netip.Addr) {
 	o.numAddrs++
 }
 
-func (o *offer) lists(a netip.Addr) bool {
+func (o *initParams) hasAddr(a netip.Addr) bool {
 	for _, b := range o.addrs[:o.numAddrs] {
 		if a == b {
 			return true
@@ -144,16 +144,16 @@ func (o *offer) lists(a netip.Addr) bool {
 	return false
 }
 
-// supports returns the families that the peer takes addresses of: besides what it says, those that it
+// peerFamilies returns the families that the peer takes addresses of: besides what it says, those that it
 // uses itself (section 5.1.2).
-func (o *offer) supports() families {
-	if o.known == 0 {
+func (o *initParams) peerFamilies() familySet {
+	if o.supportedFamilies == 0 {
 		return family4 | family6
 	}
-	return o.known | o.listed | familyOf(o.source)
+	return o.supportedFamilies | o.listedFamilies | familyOf(o.source)
 }
 
-func violation(err error) refusal {
+func violationCause(err error) refusal {
 	return refusal{code: wire.CauseProtocolViolation, info: []byte(err.Error())}
 }
 

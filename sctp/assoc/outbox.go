@@ -19,7 +19,7 @@ func NewTxBatch(packets int) *TxBatch { return pack.NewBatch(packets) }
 // Outbox is a bounded queue of packets that need no association: answers to INITs, to packets out
 // of the blue, and last words.
 type Outbox struct {
-	pkts    []outPacket
+	packets []outPacket
 	buf     []byte // the chunks of all queued packets
 	dropped uint64
 }
@@ -32,12 +32,12 @@ type outPacket struct {
 	mark          pack.Mark
 }
 
-// maxOutbox bounds the packets that wait; further answers are dropped and the peer asks again.
-const maxOutbox = 128
+// maxOutboxPackets bounds the packets that wait; further answers are dropped and the peer asks again.
+const maxOutboxPackets = 128
 
-// open starts a packet: append its chunks to the result and queue it with commit or answer.
-func (o *Outbox) open() (b []byte, ok bool) {
-	if ok = len(o.pkts) < maxOutbox; !ok {
+// openPacket starts a packet: append its chunks to the result and queue it with commit or answer.
+func (o *Outbox) openPacket() (b []byte, ok bool) {
+	if ok = len(o.packets) < maxOutboxPackets; !ok {
 		o.dropped++
 	}
 	return o.buf, ok
@@ -46,42 +46,42 @@ func (o *Outbox) open() (b []byte, ok bool) {
 // Dropped returns how many answers found the queue full and were not given.
 func (o *Outbox) Dropped() uint64 { return o.dropped }
 
-func (o *Outbox) empty() bool { return len(o.pkts) == 0 }
+func (o *Outbox) isEmpty() bool { return len(o.packets) == 0 }
 
-// answer queues the chunks in b for where p came from.
-func (o *Outbox) answer(p *rawio.Packet, tag uint32, b []byte) {
-	o.answerMarked(p, tag, pack.Mark{}, b)
+// queueAnswer queues the chunks in b for where p came from.
+func (o *Outbox) queueAnswer(p *rawio.Packet, tag uint32, b []byte) {
+	o.queueMarkedAnswer(p, tag, pack.Mark{}, b)
 }
 
-func (o *Outbox) answerMarked(p *rawio.Packet, tag uint32, m pack.Mark, b []byte) {
+func (o *Outbox) queueMarkedAnswer(p *rawio.Packet, tag uint32, m pack.Mark, b []byte) {
 	pkt := wire.Packet(p.Data)
-	o.commit(outPacket{src: pkt.DstPort(), dst: pkt.SrcPort(), tag: tag, local: p.Local, remote: p.Remote, mark: m}, b)
+	o.queuePacket(outPacket{src: pkt.DstPort(), dst: pkt.SrcPort(), tag: tag, local: p.Local, remote: p.Remote, mark: m}, b)
 }
 
-func (o *Outbox) commit(q outPacket, b []byte) {
+func (o *Outbox) queuePacket(q outPacket, b []byte) {
 	q.start, q.end = len(o.buf), len(b)
-	o.pkts, o.buf = append(o.pkts, q), b
+	o.packets, o.buf = append(o.packets, q), b
 }
 
 // PollTransmit moves packets to the batch and says whether some are left.
 func (o *Outbox) PollTransmit(out *TxBatch) (more bool) {
-	if o.empty() {
+	if o.isEmpty() {
 		return false
 	}
 	n := 0
-	for n < len(o.pkts) && !out.Full() {
-		q := &o.pkts[n]
+	for n < len(o.packets) && !out.Full() {
+		q := &o.packets[n]
 		out.Begin(q.src, q.dst, q.tag, q.local, q.remote, wire.CommonHeaderLen+q.end-q.start)
 		out.SetMark(q.mark)
 		out.Commit(append(out.Tail(), o.buf[q.start:q.end]...))
 		out.End()
 		n++
 	}
-	o.pkts = o.pkts[:copy(o.pkts, o.pkts[n:])]
-	if len(o.pkts) == 0 {
-		if o.buf = o.buf[:0]; cap(o.buf) > spareOctets {
+	o.packets = o.packets[:copy(o.packets, o.packets[n:])]
+	if len(o.packets) == 0 {
+		if o.buf = o.buf[:0]; cap(o.buf) > maxSpareOctets {
 			o.buf = nil
 		}
 	}
-	return len(o.pkts) > 0
+	return len(o.packets) > 0
 }

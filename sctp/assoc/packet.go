@@ -11,41 +11,41 @@ import (
 // inbound is the packet under way through HandlePacket.
 type inbound struct {
 	*rawio.Packet
-	pkt     wire.Packet
-	path    *path // where it came from; nil for an INIT ACK from an address not yet known
-	hasData bool
-	sacks   int      // SACK chunks in it that have not been looked at
-	marked  bool     // it has DATA that is new, and a mark of congestion
-	lowest  wire.TSN // of that DATA
+	pkt          wire.Packet
+	path         *path // where it came from; nil for an INIT ACK from an address not yet known
+	hasData      bool
+	sacksLeft    int      // SACK chunks in it that have not been looked at
+	hasMark      bool     // it has DATA that is new, and a mark of congestion
+	lowestMarked wire.TSN // of that DATA
 }
 
-// glance is what the tag rules need to know of a packet before its first chunk is processed.
-type glance struct {
-	chunk       wire.Chunk // the first
-	first       wire.ChunkType
-	chunks      int
-	abort       bool
-	abortT      bool
-	shutdownAck bool
-	sacks       int
+// chunkSummary is what the tag rules need to know of a packet before its first chunk is processed.
+type chunkSummary struct {
+	firstChunk     wire.Chunk // the first
+	firstType      wire.ChunkType
+	numChunks      int
+	hasAbort       bool
+	abortHasT      bool
+	hasShutdownAck bool
+	numSacks       int
 }
 
-func (g *glance) at(pkt wire.Packet) {
+func (g *chunkSummary) scanChunks(pkt wire.Packet) {
 	cs := pkt.Chunks()
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
-		if g.chunks == 0 {
-			g.chunk, g.first = c, c.Type()
+		if g.numChunks == 0 {
+			g.firstChunk, g.firstType = c, c.Type()
 		}
-		g.chunks++
+		g.numChunks++
 		switch c.Type() {
 		case wire.ChunkAbort:
-			if !g.abort {
-				g.abort, g.abortT = true, c.Flags()&wire.FlagT != 0
+			if !g.hasAbort {
+				g.hasAbort, g.abortHasT = true, c.Flags()&wire.FlagT != 0
 			}
 		case wire.ChunkShutdownAck:
-			g.shutdownAck = true
+			g.hasShutdownAck = true
 		case wire.ChunkSack:
-			g.sacks++
+			g.numSacks++
 		}
 	}
 }
@@ -63,52 +63,52 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	}
 	a.stats.PacketsIn++
 	a.stats.OctetsIn += uint64(len(p.Data))
-	a.control.nextPacket()
+	a.control.closeEntry()
 	// Both are filled where they lie: to copy what was written just before, in pieces, has the processor wait until it is in the cache.
 	var in inbound
-	in.Packet, in.pkt, in.path = p, pkt, a.pathOf(p.Remote.Addr().Unmap())
-	var g glance
-	g.at(pkt)
-	a.steps += uint64(g.chunks)
-	if g.chunks == 0 {
-		a.rare().Malformed++
+	in.Packet, in.pkt, in.path = p, pkt, a.findPath(p.Remote.Addr().Unmap())
+	var g chunkSummary
+	g.scanChunks(pkt)
+	a.workSteps += uint64(g.numChunks)
+	if g.numChunks == 0 {
+		a.rareCounters().Malformed++
 		return
 	}
 	if !a.checkTag(now, &in, &g) {
 		return
 	}
 	if in.path != nil {
-		a.arrived(now, in.path, p)
+		a.noteArrival(now, in.path, p)
 	}
-	a.heard(now)
-	in.sacks = g.sacks
+	a.notePeerAlive(now)
+	in.sacksLeft = g.numSacks
 	a.handleChunks(now, &in)
-	if a.state == Closed || a.unsound() {
+	if a.state == Closed || a.endIfInconsistent() {
 		return
 	}
 	if in.hasData {
-		a.dataDone(now, &in)
+		a.endDataPacket(now, &in)
 	}
-	a.progress(now)
+	a.advanceShutdown(now)
 }
 
 // checkTag applies the verification tag rules (section 8.5) and handles the packets that have rules of
 // their own. It says whether the chunks of the packet are to be processed.
-func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *glance) bool {
-	if (g.abort || g.first == wire.ChunkShutdownComplete) && a.fromHere(in.Packet) {
-		a.rare().ForeignSource++ // this host's answer to what the peer should have got
+func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *chunkSummary) bool {
+	if (g.hasAbort || g.firstType == wire.ChunkShutdownComplete) && a.isFromThisHost(in.Packet) {
+		a.rareCounters().ForeignSource++ // this host's answer to what the peer should have got
 		return false
 	}
-	tag, c := in.pkt.VTag(), g.chunk
+	tag, c := in.pkt.VTag(), g.firstChunk
 	own, reflected := tag == a.localTag, a.peerTag != 0 && tag == a.peerTag
 	switch {
-	case tag == 0 && g.first == wire.ChunkInit && g.chunks == 1: // 8.5.1 A
+	case tag == 0 && g.firstType == wire.ChunkInit && g.numChunks == 1: // 8.5.1 A
 		a.handleInit(now, in, c)
 		return false
-	case tag == 0 || g.first == wire.ChunkInit:
+	case tag == 0 || g.firstType == wire.ChunkInit:
 		own = false
-	case g.abort: // 8.5.1 B
-		if reflected && g.abortT && g.first == wire.ChunkAbort {
+	case g.hasAbort: // 8.5.1 B
+		if reflected && g.abortHasT && g.firstType == wire.ChunkAbort {
 			if a.state == ShutdownAckSent {
 				// An earlier packet of ours came late: the peer has ended the association, of which we
 				// wait to hear.
@@ -118,25 +118,25 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *glance) bool {
 			a.handleAbort(c)
 			return false
 		}
-		own = own && !g.abortT
-	case g.first == wire.ChunkShutdownComplete: // 8.5.1 C
+		own = own && !g.abortHasT
+	case g.firstType == wire.ChunkShutdownComplete: // 8.5.1 C
 		if t := c.Flags()&wire.FlagT != 0; (own && !t) || (reflected && t) {
 			a.handleShutdownComplete()
 			return false
 		}
 		own = false
-	case g.first == wire.ChunkCookieEcho: // 8.5.1 D
+	case g.firstType == wire.ChunkCookieEcho: // 8.5.1 D
 		return a.handleCookieEcho(now, in, c)
-	case g.shutdownAck && setupStates.has(a.state): // 8.5.1 E
+	case g.hasShutdownAck && setupStates.has(a.state): // 8.5.1 E
 		Reflect(&a.outbox, in.Packet, true)
 		return false
 	}
 	if own && in.path == nil && a.state != CookieWait {
-		a.rare().ForeignSource++ // out of the blue: not an address of the peer
+		a.rareCounters().ForeignSource++ // out of the blue: not an address of the peer
 		return false
 	}
 	if !own {
-		a.rare().WrongTag++
+		a.rareCounters().WrongTag++
 	}
 	return own
 }
@@ -144,13 +144,13 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *glance) bool {
 // handleChunks processes the chunks in packet order.
 func (a *Assoc) handleChunks(now rawio.Time, in *inbound) {
 	cs := in.pkt.Chunks()
-	for c, ok := cs.Next(); ok && a.state != Closed && a.fault == nil; c, ok = cs.Next() {
+	for c, ok := cs.Next(); ok && a.state != Closed && a.internalErr == nil; c, ok = cs.Next() {
 		if !a.handleChunk(now, in, c) {
 			return
 		}
 	}
 	if cs.Err() != nil { // the partial chunk is dropped, section 6.10
-		a.rare().Malformed++
+		a.rareCounters().Malformed++
 	}
 }
 
@@ -158,7 +158,7 @@ func (a *Assoc) handleChunks(now rawio.Time, in *inbound) {
 func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	t := c.Type()
 	if a.state == CookieWait && t != wire.ChunkInitAck && t != wire.ChunkAbort {
-		a.rare().Unexpected++ // nothing else can be meant for this association yet
+		a.rareCounters().Unexpected++ // nothing else can be meant for this association yet
 		return false
 	}
 	switch t {
@@ -191,7 +191,7 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	case wire.ChunkCookieEcho, wire.ChunkPad:
 		// COOKIE ECHO was handled before the others; PAD is to be ignored.
 	case wire.ChunkInit, wire.ChunkShutdownComplete:
-		a.rare().Malformed++ // bundled where it must not be, section 3
+		a.rareCounters().Malformed++ // bundled where it must not be, section 3
 		return false
 	default:
 		return a.handleUnknown(in, c)
@@ -208,24 +208,24 @@ func (a *Assoc) replyPath(in *inbound) (p *path, local netip.AddrPort) {
 	return in.path, in.Local
 }
 
-// heard notes a packet of the peer: it is alive (section 9.2 for SHUTDOWN-SENT).
-func (a *Assoc) heard(now rawio.Time) {
-	a.lastHeard = now
+// notePeerAlive notes a packet of the peer: it is alive (section 9.2 for SHUTDOWN-SENT).
+func (a *Assoc) notePeerAlive(now rawio.Time) {
+	a.lastHeardAt = now
 	if a.state == ShutdownSent {
-		a.errors = 0
+		a.errorCount = 0
 		a.startT2(now)
 	}
 }
 
-// progress takes the steps that wait for all data to be acknowledged.
-func (a *Assoc) progress(now rawio.Time) {
+// advanceShutdown takes the steps that wait for all data to be acknowledged.
+func (a *Assoc) advanceShutdown(now rawio.Time) {
 	switch a.state {
 	case ShutdownPending:
-		if a.sender().Idle(now) && !a.unsound() {
+		if a.sender().Idle(now) && !a.endIfInconsistent() {
 			a.sendShutdown(now)
 		}
 	case ShutdownReceived:
-		if a.sender().Idle(now) && !a.unsound() {
+		if a.sender().Idle(now) && !a.endIfInconsistent() {
 			a.sendShutdownAck(now, onDrained)
 		}
 	}

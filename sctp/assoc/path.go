@@ -17,51 +17,51 @@ const MaxPaths = 8
 
 // path is one destination of the peer: what the sender keeps of it and its heartbeats.
 type path struct {
-	interval time.Duration  // HB.interval, negative for no heartbeats
-	heard    netip.AddrPort // own address that its last packet came to
-	dataIn   uint64         // packets with DATA
+	heartbeatInterval time.Duration  // HB.interval, negative for no heartbeats
+	lastLocalAddr     netip.AddrPort // own address that its last packet came to
+	dataPackets       uint64         // packets with DATA
 	tx.Path
-	mark pack.Mark // of its packets
-	beat beat
-	mtu  pathMTU
+	mark      pack.Mark // of its packets
+	heartbeat heartbeat
+	mtuSearch pathMTU
 }
 
 // addPath adds a destination if there is room for it and an own address to reach it from. known is an
 // own address that the peer has sent to, or that the owner has named.
 func (a *Assoc) addPath(known, remote netip.AddrPort, state tx.PathState) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
-	if !a.here && a.env.own(remote.Addr()) {
+	if !a.peerIsLocal && a.env.isLocalAddr(remote.Addr()) {
 		return
 	}
 	if local, ok := a.sourceFor(remote.Addr(), known); ok {
-		a.addPair(local, remote, state)
+		a.addAddrPair(local, remote, state)
 	}
 }
 
-// addPair is addPath with a source that is given.
-func (a *Assoc) addPair(local, remote netip.AddrPort, state tx.PathState) {
-	if len(a.paths) == MaxPaths || a.pathOf(remote.Addr()) != nil {
+// addAddrPair is addPath with a source that is given.
+func (a *Assoc) addAddrPair(local, remote netip.AddrPort, state tx.PathState) {
+	if len(a.paths) == MaxPaths || a.findPath(remote.Addr()) != nil {
 		return
 	}
-	lim := a.cfg.limits(a.env, local, remote, 0)
-	p := &a.first
-	if p.Remote.IsValid() { // one of before may still be needed, see newSender
+	lim := a.cfg.mtuLimits(a.env, local, remote, 0)
+	p := &a.firstPath
+	if p.Remote.IsValid() { // one of before may still be needed, see replaceSender
 		p = new(path)
 	}
-	*p = path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rto(), a.cfg.NewController), beat: beat{deadline: rawio.Never},
-		interval: a.cfg.HeartbeatInterval, mark: a.cfg.mark(), mtu: pathMTU{Search: pmtud.New(lim)}}
-	p.State, p.Asks = state, a.cfg.HeartbeatInterval >= 0
-	a.learnCut(p)
+	*p = path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rtoConfig(), a.cfg.NewController), heartbeat: heartbeat{nextAt: rawio.Never},
+		heartbeatInterval: a.cfg.HeartbeatInterval, mark: a.cfg.packetMark(), mtuSearch: pathMTU{Search: pmtud.New(lim)}}
+	p.State, p.HeartbeatsOnSuspicion = state, a.cfg.HeartbeatInterval >= 0
+	a.refreshCutFrom(p)
 	if a.sender().AddPath(&p.Path) == nil {
 		if a.paths == nil {
-			a.paths = a.one[:0]
+			a.paths = a.onePath[:0]
 		}
 		a.paths = append(a.paths, p)
 	}
 }
 
-// pathOf returns the path to addr, nil if the peer did not announce it.
-func (a *Assoc) pathOf(addr netip.Addr) *path {
+// findPath returns the path to addr, nil if the peer did not announce it.
+func (a *Assoc) findPath(addr netip.Addr) *path {
 	for _, p := range a.paths {
 		if p.Remote.Addr() == addr {
 			return p
@@ -70,9 +70,9 @@ func (a *Assoc) pathOf(addr netip.Addr) *path {
 	return nil
 }
 
-func (a *Assoc) primary() *path {
-	if a.Rests() {
-		return a.paths[a.rested.sender.Primary()]
+func (a *Assoc) primaryPath() *path {
+	if a.IsIdle() {
+		return a.paths[a.idleState.sender.Primary()]
 	}
 	return a.paths[a.sender().Primary().Index()]
 }
@@ -87,10 +87,10 @@ func (a *Assoc) NumPaths() int { return len(a.paths) }
 func (a *Assoc) PathStats(i int) PathStats {
 	p := a.paths[i]
 	return PathStats{
-		Local: p.Local, Remote: p.Remote, Primary: p == a.primary(),
-		State: a.pathState(p), Suspected: p.Suspected(),
+		Local: p.Local, Remote: p.Remote, Primary: p == a.primaryPath(),
+		State: a.publicPathState(p), Suspected: p.Suspected(),
 		MTU: p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
-		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataIn, Heartbeat: p.interval, DSCP: p.mark.DSCP, FlowLabel: p.mark.FlowLabel, Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
+		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataPackets, Heartbeat: p.heartbeatInterval, DSCP: p.mark.DSCP, FlowLabel: p.mark.FlowLabel, Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
 	}
 }
 
@@ -101,8 +101,8 @@ func (a *Assoc) Unverified(i int) bool {
 	return p.State == tx.Unconfirmed && p.Errors > a.cfg.PathMaxRetrans
 }
 
-// pathState is the state that the owner gets to see.
-func (a *Assoc) pathState(p *path) PathState {
+// publicPathState is the state that the owner gets to see.
+func (a *Assoc) publicPathState(p *path) PathState {
 	switch p.State {
 	case tx.Unconfirmed:
 		return PathUnconfirmed

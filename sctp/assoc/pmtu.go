@@ -13,32 +13,32 @@ import (
 
 // Sizes of RFC 8899 section 5.1.2, in octets.
 const (
-	baseIPv4  = 1220 // IP packet with one of BASE_PLPMTU: an SCTP packet, its UDP header included where it has one
-	leastIPv6 = 1280 // IP packet that every IPv6 link carries
-	leastMTU  = 512  // SCTP packet that every path is taken to carry
+	baseIPv4MTU = 1220 // IP packet with one of BASE_PLPMTU: an SCTP packet, its UDP header included where it has one
+	minIPv6MTU  = 1280 // IP packet that every IPv6 link carries
+	minPathMTU  = 512  // SCTP packet that every path is taken to carry
 )
 
 // pathMTU is the search for the MTU of one path.
 type pathMTU struct {
 	pmtud.Search
-	shift int // octets that packets have gained since the path was made because their UDP header went
+	encapGain int // octets that packets have gained since the path was made because their UDP header went
 }
 
-// probes says whether path MTUs are searched for: the link has to send packets whole, or not at all.
-func (c *Config) probes(env *Env) bool {
+// searchesMTU says whether path MTUs are searched for: the link has to send packets whole, or not at all.
+func (c *Config) searchesMTU(env *Env) bool {
 	return !c.DisablePMTUD && env.Features&rawio.DontFragment != 0
 }
 
-// limits are the sizes that a path may have. shift is that of its pathMTU.
-func (c *Config) limits(env *Env, local, remote netip.AddrPort, shift int) pmtud.Limits {
+// mtuLimits are the sizes that a path may have. shift is that of its pathMTU.
+func (c *Config) mtuLimits(env *Env, local, remote netip.AddrPort, shift int) pmtud.Limits {
 	head := rawio.Overhead(remote)
 	most := env.MTU(local.Addr(), remote.Addr()) + shift
 	if c.MTU > 0 {
 		most = min(most, c.MTU-head)
 	}
-	lim := pmtud.Limits{Min: rawio.MinMTU - head, Base: baseIPv4 - head, Max: max(most, leastMTU), Overhead: head}
+	lim := pmtud.Limits{Min: rawio.MinMTU - head, Base: baseIPv4MTU - head, Max: max(most, minPathMTU), Overhead: head}
 	if remote.Addr().Is6() { // where every link carries more than the base size
-		lim.Min, lim.Base = leastIPv6-head, leastIPv6-head
+		lim.Min, lim.Base = minIPv6MTU-head, minIPv6MTU-head
 	}
 	return lim
 }
@@ -46,97 +46,99 @@ func (c *Config) limits(env *Env, local, remote netip.AddrPort, shift int) pmtud
 // firstMTU is what a path is taken to carry at first: the base size, or all that the link takes where
 // there is no search.
 func (c *Config) firstMTU(env *Env, lim pmtud.Limits) int {
-	if c.probes(env) {
+	if c.searchesMTU(env) {
 		return min(lim.Base, lim.Max) &^ 3
 	}
 	return lim.Max
 }
 
-// beginMTU starts over with the MTU of a path that has another source now, and so perhaps another link. Most of the way is
+// restartMTUSearch starts over with the MTU of a path that has another source now, and so perhaps another link. Most of the way is
 // the same: the search begins with no more than was known to pass. Where sources take turns because the peer does not
 // answer, a long chunk would else be sent whole, and be too long, each time anew.
-func (a *Assoc) beginMTU(p *path) {
-	lim := a.cfg.limits(a.env, p.Local, p.Remote, p.mtu.shift)
+func (a *Assoc) restartMTUSearch(p *path) {
+	lim := a.cfg.mtuLimits(a.env, p.Local, p.Remote, p.mtuSearch.encapGain)
 	lim.Base = min(lim.Base, p.MTU())
-	p.mtu.Search = pmtud.New(lim)
+	p.mtuSearch.Search = pmtud.New(lim)
 	a.setMTU(p, min(a.cfg.firstMTU(a.env, lim), p.MTU()))
-	a.learnCut(p)
+	a.refreshCutFrom(p)
 }
 
-// learnCut asks the link which packets it sends in fragments.
-func (a *Assoc) learnCut(p *path) {
+// refreshCutFrom asks the link which packets it sends in fragments.
+func (a *Assoc) refreshCutFrom(p *path) {
 	if a.env.CutFrom != nil {
 		p.CutFrom = int32(a.env.CutFrom(p.Local.Addr(), p.Remote.Addr()))
 	}
 }
 
-// lengthen makes the open packet, in which a chunk is too long for the path, one that the link sends in fragments. These are of the size that passes
+// padForFragments makes the open packet, in which a chunk is too long for the path, one that the link sends in fragments. These are of the size that passes
 // everywhere, so that neither their arrival nor their loss says anything about the path MTU.
-func (a *Assoc) lengthen(out *TxBatch, p *path) (fragment int) {
+func (a *Assoc) padForFragments(out *TxBatch, p *path) (fragment int) {
 	if n := int(p.CutFrom) - out.Len(); n >= wire.ChunkHeaderLen {
 		out.Commit(wire.AppendPadHeader(out.Tail(), n-wire.ChunkHeaderLen))
 		out.Bytes(padding[:n-wire.ChunkHeaderLen])
 	}
-	return p.mtu.Limits().Min + rawio.Overhead(p.Remote)
+	return p.mtuSearch.Limits().Min + rawio.Overhead(p.Remote)
 }
 
 // setMTU changes the MTU of a path and reports it.
 func (a *Assoc) setMTU(p *path, mtu int) {
-	if mtu = max(mtu, leastMTU); mtu == p.MTU() {
+	if mtu = max(mtu, minPathMTU); mtu == p.MTU() {
 		return
 	}
 	p.SetMTU(mtu)
-	a.learnCut(p)
-	if a.recv != nil && p == a.primary() {
+	a.refreshCutFrom(p)
+	if a.recv != nil && p == a.primaryPath() {
 		a.recv.SetPMDCS(p.PMDCS())
 	}
 	a.events.push(Event{Kind: EventMTUChanged, Path: p.Remote})
 }
 
-// searching says whether the searches run in the present state.
-func (a *Assoc) searching() bool { return beatStates.has(a.state) && a.cfg.probes(a.env) }
+// isSearchingMTU says whether the searches run in the present state.
+func (a *Assoc) isSearchingMTU() bool {
+	return heartbeatStates.has(a.state) && a.cfg.searchesMTU(a.env)
+}
 
-// tendMTUs moves the search of each path on (RFC 8899 section 5.2) and notes whether a probe is due. A
+// runMTUSearches moves the search of each path on (RFC 8899 section 5.2) and notes whether a probe is due. A
 // path is searched from when it is confirmed, and while it answers.
-func (a *Assoc) tendMTUs(now rawio.Time) {
+func (a *Assoc) runMTUSearches(now rawio.Time) {
 	a.probeDue = false
-	if !a.searching() {
+	if !a.isSearchingMTU() {
 		return
 	}
 	for _, p := range a.paths {
 		up := p.State == tx.Active || p.State == tx.PotentiallyFailed
-		switch s := &p.mtu; {
+		switch s := &p.mtuSearch; {
 		case !up:
 			s.Stop()
-			if p.BlackHole() { // T3-rtx goes on sending what is outstanding
-				s.BlackHole(now)
-				p.ForgetHoles()
+			if p.IsBlackHole() { // T3-rtx goes on sending what is outstanding
+				s.HandleBlackHole(now)
+				p.ResetBlackHole()
 			}
 		case s.State() == pmtud.Disabled:
-			a.refreshMax(p)
-			s.Leap(now)
-		case p.BlackHole():
-			a.refreshMax(p)
-			s.BlackHole(now)
-			p.ForgetHoles()
+			a.refreshMaxMTU(p)
+			s.StartAtMax(now)
+		case p.IsBlackHole():
+			a.refreshMaxMTU(p)
+			s.HandleBlackHole(now)
+			p.ResetBlackHole()
 		case now >= s.Deadline():
-			a.refreshMax(p)
+			a.refreshMaxMTU(p)
 			s.HandleTimeout(now)
 		}
-		a.setMTU(p, p.mtu.Size())
-		p.Least = p.mtu.Limits().Min
-		a.probeDue = a.probeDue || p.mtu.Due(now) != 0
+		a.setMTU(p, p.mtuSearch.Size())
+		p.BasePMTU = p.mtuSearch.Limits().Min
+		a.probeDue = a.probeDue || p.mtuSearch.ProbeDue(now) != 0
 	}
 }
 
-// refreshMax takes account of a change of the link's own MTU.
-func (a *Assoc) refreshMax(p *path) {
-	p.mtu.SetMax(a.cfg.limits(a.env, p.Local, p.Remote, p.mtu.shift).Max)
+// refreshMaxMTU takes account of a change of the link's own MTU.
+func (a *Assoc) refreshMaxMTU(p *path) {
+	p.mtuSearch.SetMax(a.cfg.mtuLimits(a.env, p.Local, p.Remote, p.mtuSearch.encapGain).Max)
 }
 
-// probeInfo is the Heartbeat Info of a probe: nonce (8), size (4), nothing (4). The nonce stands for the
+// probeInfoLen is the Heartbeat Info of a probe: nonce (8), size (4), nothing (4). The nonce stands for the
 // path.
-const probeInfo = 16
+const probeInfoLen = 16
 
 // padding is what probes are padded with.
 var padding [wire.MaxPadLen]byte
@@ -145,7 +147,7 @@ var padding [wire.MaxPadLen]byte
 // the peer's window hold it back, as it carries no user data, and a loss is no error of the path.
 func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 	for _, p := range a.paths {
-		size := p.mtu.Due(now)
+		size := p.mtuSearch.ProbeDue(now)
 		if size == 0 {
 			continue
 		}
@@ -153,19 +155,19 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 		if p.SRTT() > 0 {
 			rtt, timer = p.SRTT(), p.SRTT()+4*p.RTTVar() // without what losses have added to the RTO
 		}
-		var info [probeInfo]byte
+		var info [probeInfoLen]byte
 		_, err := io.ReadFull(a.env.Rand, info[:8])
-		p.mtu.Sent(now, binary.BigEndian.Uint64(info[:]), rtt, timer)
+		p.mtuSearch.ProbeSent(now, binary.BigEndian.Uint64(info[:]), rtt, timer)
 		if err != nil {
 			continue // without a nonce nobody could tell: it counts as lost
 		}
 		binary.BigEndian.PutUint32(info[8:], uint32(size))
-		a.open(out, a.peerTag, p.Local, p, size)
+		a.openPacket(out, a.peerTag, p.Local, p, size)
 		out.Commit(wire.AppendHeartbeat(out.Tail(), info[:]))
 		out.Commit(wire.AppendPadHeader(out.Tail(), out.Room()-wire.ChunkHeaderLen))
 		out.Bytes(padding[:out.Room()])
 		a.stats.MTUProbesOut++
-		a.end(out)
+		a.finishPacket(out)
 		return true
 	}
 	a.probeDue = false
@@ -177,28 +179,28 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
 	nonce, size := binary.BigEndian.Uint64(info), int(binary.BigEndian.Uint32(info[8:]))
 	for _, p := range a.paths {
-		if rtt, ok := p.mtu.Arrived(now, nonce, size); ok {
+		if rtt, ok := p.mtuSearch.ProbeAcked(now, nonce, size); ok {
 			a.stats.MTUProbesAcked++
-			if !a.searching() {
+			if !a.isSearchingMTU() {
 				return
 			}
-			p.Proved(rtt)
-			a.setMTU(p, p.mtu.Size())
-			a.answered(now, p)
+			p.ObserveProvedRTT(rtt)
+			a.setMTU(p, p.mtuSearch.Size())
+			a.noteAnswer(now, p)
 			return
 		}
 	}
-	a.rare().BadHeartbeatAcks++
+	a.rareCounters().BadHeartbeatAcks++
 }
 
-// packetTooBig takes a validated report of the network (RFC 8899 section 4.6.2). Without a search it
+// handlePacketTooBig takes a validated report of the network (RFC 8899 section 4.6.2). Without a search it
 // lowers the path's MTU at once, but never below what every path carries.
-func (a *Assoc) packetTooBig(now rawio.Time, p *path, linkMTU int) {
+func (a *Assoc) handlePacketTooBig(now rawio.Time, p *path, linkMTU int) {
 	mtu := linkMTU - rawio.Overhead(p.Remote)
-	if a.cfg.probes(a.env) {
-		p.mtu.TooBig(now, mtu)
-		a.setMTU(p, p.mtu.Size())
-	} else if mtu = max(mtu, p.mtu.Limits().Min); mtu < p.MTU() {
+	if a.cfg.searchesMTU(a.env) {
+		p.mtuSearch.HandleTooBig(now, mtu)
+		a.setMTU(p, p.mtuSearch.Size())
+	} else if mtu = max(mtu, p.mtuSearch.Limits().Min); mtu < p.MTU() {
 		a.setMTU(p, mtu)
 	}
 }

@@ -140,7 +140,7 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 		if row.ends {
 			a.Abort(r.Now, nil)
 		}
-		again := a.Refused(r.Now, &rawio.Packet{Vec: [][]byte{make([]byte, row.octets)}, Remote: row.remote})
+		again := a.HandleTooLong(r.Now, &rawio.Packet{Vec: [][]byte{make([]byte, row.octets)}, Remote: row.remote})
 		check.That(t, !again && a.Stats().PacketsRefused == s.PacketsRefused && a.PathStats(0).MTU == mtu, "%s: sent again %v, %d refused, MTU %d", row.name, again, a.Stats().PacketsRefused-s.PacketsRefused, a.PathStats(0).MTU)
 	}
 }

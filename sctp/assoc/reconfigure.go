@@ -39,19 +39,19 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	if a.recv != nil {
 		a.recv.SetSackDelay(c.SackDelay, c.LoneSackDelay)
 		c.RecvBuffer, c.PartialDelivery = want.RecvBuffer, want.PartialDelivery
-		a.recv.SetBuffers(c.window(), c.windowMost(), c.PartialDelivery)
+		a.recv.SetBuffers(c.initialWindow(), c.maxWindow(), c.PartialDelivery)
 	}
 	for _, p := range a.paths {
-		p.SetRTO(c.rto())
+		p.SetRTO(c.rtoConfig())
 		if c.HeartbeatInterval != old.HeartbeatInterval {
 			_ = a.SetHeartbeat(now, p.Remote.Addr(), c.HeartbeatInterval) // the path exists
 		}
-		if c.mark() != old.mark() {
-			p.setMark(c.mark())
+		if c.packetMark() != old.packetMark() {
+			p.setMark(c.packetMark())
 		}
 		if c.MTU != old.MTU || c.DisablePMTUD != old.DisablePMTUD {
-			lim := c.limits(a.env, p.Local, p.Remote, p.mtu.shift)
-			p.mtu.Search = pmtud.New(lim) // it begins anew
+			lim := c.mtuLimits(a.env, p.Local, p.Remote, p.mtuSearch.encapGain)
+			p.mtuSearch.Search = pmtud.New(lim) // it begins anew
 			first := c.firstMTU(a.env, lim)
 			if c.DisablePMTUD && c.MTU == old.MTU { // what was found so far stays
 				first = min(p.MTU(), lim.Max)
@@ -62,6 +62,6 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	return nil
 }
 
-func (c *Config) rto() tx.RTOConfig {
+func (c *Config) rtoConfig() tx.RTOConfig {
 	return tx.RTOConfig{Initial: c.RTOInitial, Min: c.RTOMin, Max: c.RTOMax}
 }

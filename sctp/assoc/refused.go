@@ -7,13 +7,13 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Refused says that the link has refused a packet of the last PollTransmit because it is longer than the link takes now
+// HandleTooLong says that the link has refused a packet of the last PollTransmit because it is longer than the link takes now
 // (rawio.ErrTooLong): the MTU of the own interface has fallen, which is heeded at once (RFC 8899 section 3). What the packet carried
 // is not lost, as it was never sent: it goes out with the next PollTransmit, in IP fragments where a chunk has become too
 // long (section 6.9), and neither cwnd nor a timer takes notice. Call it before the batch is reset. It returns false where that
 // would be refused again, so that the packet counts as lost.
-func (a *Assoc) Refused(now rawio.Time, pkt *rawio.Packet) (again bool) {
-	p := a.pathOf(pkt.Remote.Addr().Unmap())
+func (a *Assoc) HandleTooLong(now rawio.Time, pkt *rawio.Packet) (again bool) {
+	p := a.findPath(pkt.Remote.Addr().Unmap())
 	if p == nil || a.state == Closed {
 		return false
 	}
@@ -24,23 +24,23 @@ func (a *Assoc) Refused(now rawio.Time, pkt *rawio.Packet) (again bool) {
 	if pkt.Fragment > 0 { // then they are too long
 		size = min(size, pkt.Fragment-rawio.Overhead(pkt.Remote))
 	}
-	most := a.cfg.limits(a.env, p.Local, p.Remote, p.mtu.shift).Max
-	if a.cfg.probes(a.env) {
-		p.mtu.Refused(now, size, most)
-		a.setMTU(p, p.mtu.Size())
+	most := a.cfg.mtuLimits(a.env, p.Local, p.Remote, p.mtuSearch.encapGain).Max
+	if a.cfg.searchesMTU(a.env) {
+		p.mtuSearch.HandleLinkRefusal(now, size, most)
+		a.setMTU(p, p.mtuSearch.Size())
 	} else if most = min(most, size-1); most < p.MTU() {
 		a.setMTU(p, most)
 	}
 	if p.MTU() >= size {
 		return false
 	}
-	a.rare().PacketsRefused++
+	a.rareCounters().PacketsRefused++
 	cs := wire.Packet(slices.Concat(pkt.Vec...)).Chunks()
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		switch c.Type() {
 		case wire.ChunkData:
 			if d, err := wire.AsData(c); err == nil {
-				a.sender().Refused(&p.Path, d.TSN())
+				a.sender().OnSendRefused(&p.Path, d.TSN())
 			}
 		case wire.ChunkSack:
 			a.sender() // it rests no longer

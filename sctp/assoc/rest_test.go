@@ -14,7 +14,7 @@ import (
 )
 
 // A host whose associations rest whenever nothing is under way does what it would do otherwise, to the octet. What was sent again of late is forgotten, and so what a
-// duplicate that comes later says of it: which no peer lets wait for RestAfter.
+// duplicate that comes later says of it: which no peer lets wait for IdleAfter.
 func TestWhoRestsForgetsNothing(t *testing.T) {
 	const stories, few = 1000, 10
 	rests, late := 0, 0
@@ -23,7 +23,7 @@ func TestWhoRestsForgetsNothing(t *testing.T) {
 		want := lab.Tell(t, script)
 		got := lab.Tell(t, script, func(h *lab.Host) {
 			h.OnPoll = func(a *assoc.Assoc) {
-				if !a.Rests() && a.Rest() {
+				if !a.IsIdle() && a.GoIdle() {
 					rests++
 				}
 			}
@@ -71,7 +71,7 @@ func TestRest(t *testing.T) {
 			w.Send(b, 3, []byte("x"))
 			w.Run(100 * time.Millisecond)
 		}},
-		{"want of memory", false, func(_ *lab.World, a, _ *assoc.Assoc) { a.Squeeze(true) }},
+		{"want of memory", false, func(_ *lab.World, a, _ *assoc.Assoc) { a.SetMemoryPressure(true) }},
 		{"a shutdown", false, func(w *lab.World, a, _ *assoc.Assoc) { must.OK(t, a.Shutdown(w.Now)) }},
 		{"its end", false, func(w *lab.World, a, _ *assoc.Assoc) { a.Abort(w.Now, nil) }},
 		{"a change of what it is configured with", false, func(w *lab.World, a, _ *assoc.Assoc) {
@@ -80,7 +80,7 @@ func TestRest(t *testing.T) {
 	} {
 		w, a, b := lab.Pair(t, nil, nil)
 		w.Hosts[0].Reads, w.Hosts[1].Reads = true, true
-		if w.Run(3 * time.Second); !a.Rests() || !b.Rests() {
+		if w.Run(3 * time.Second); !a.IsIdle() || !b.IsIdle() {
 			t.Errorf("%s: an association that has sent no DATA does not rest", row.name)
 		}
 		idle := a.Held()
@@ -88,17 +88,17 @@ func TestRest(t *testing.T) {
 			w.Send(a, wire.StreamID(i), []byte("there"))
 			w.Send(b, wire.StreamID(i/2), []byte("and back"))
 		}
-		w.Run(assoc.RestAfter / 2)
+		w.Run(assoc.IdleAfter / 2)
 		w.Flush()
-		check.That(t, !a.Rests() && !b.Rests(), "%s: they rest too early", row.name)
+		check.That(t, !a.IsIdle() && !b.IsIdle(), "%s: they rest too early", row.name)
 		before, held := snapshot(a), a.Held()
-		must.That(t, a.Rest() && a.Rests() && a.Rest(), "%s: it does not rest when told to", row.name)
+		must.That(t, a.GoIdle() && a.IsIdle() && a.GoIdle(), "%s: it does not rest when told to", row.name)
 		check.Equal(t, row.name+": what can be seen", snapshot(a), before)
 		rested := a.Held()
 		check.That(t, held-rested > halves && rested >= idle+2*64, "%s: it holds %d octets, %d before, %d without streams", row.name, rested, held, idle)
 		must.OK(t, a.Audit(0))
 		row.does(w, a, b)
-		check.That(t, a.Rests() == row.stays || a.State() != assoc.Established, "%s: it rests: %v", row.name, a.Rests())
+		check.That(t, a.IsIdle() == row.stays || a.State() != assoc.Established, "%s: it rests: %v", row.name, a.IsIdle())
 		check.That(t, (a.Held() > rested+halves) != row.stays, "%s: it holds %d octets, and %d at rest", row.name, a.Held(), rested)
 		if a.State() == assoc.Established {
 			got := w.Hosts[1].Received.Len()
@@ -110,20 +110,20 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// After RestAfter, with the next packet that it has reason to send or gets, it rests by itself; not while a message is unread, outstanding, or comes in pieces.
+// After IdleAfter, with the next packet that it has reason to send or gets, it rests by itself; not while a message is unread, outstanding, or comes in pieces.
 func TestRestAfterAWhile(t *testing.T) {
 	w, a, b := lab.Pair(t, nil, nil)
 	w.Send(a, 0, []byte("x"))
-	w.Run(5 * assoc.RestAfter)
-	check.That(t, a.Rests() && !b.Rests(), "who has sent a message rests: %v, and who has not read it: %v", a.Rests(), b.Rests())
+	w.Run(5 * assoc.IdleAfter)
+	check.That(t, a.IsIdle() && !b.IsIdle(), "who has sent a message rests: %v, and who has not read it: %v", a.IsIdle(), b.IsIdle())
 	m, ok := b.Receive()
-	must.That(t, ok && !b.Rest(), "it rests with a message in use")
+	must.That(t, ok && !b.GoIdle(), "it rests with a message in use")
 	b.Release(m)
-	check.That(t, b.Rest(), "it does not rest when that is released")
+	check.That(t, b.GoIdle(), "it does not rest when that is released")
 	w.Net.Partition(w.Hosts[0].Addrs[0], w.Hosts[1].Addrs[0])
 	w.Send(a, 0, []byte("y"))
 	w.Run(time.Second)
-	check.That(t, !a.Rest(), "it rests while DATA is outstanding")
+	check.That(t, !a.GoIdle(), "it rests while DATA is outstanding")
 }
 
 // A Source that has something ends a rest as well, and one that has nothing is all that is asked.
@@ -132,9 +132,9 @@ func TestSourceEndsARest(t *testing.T) {
 	s := new(tap)
 	a.SetUpper(nil, s)
 	w.Run(time.Minute)
-	check.That(t, a.Rests(), "it does not rest")
+	check.That(t, a.IsIdle(), "it does not rest")
 	s.n = 1
 	w.Flush()
 	sent := w.Seen(0, wire.ChunkData)
-	check.That(t, !a.Rests() && len(sent) == 1, "%d DATA chunks were sent, it rests: %v", len(sent), a.Rests())
+	check.That(t, !a.IsIdle() && len(sent) == 1, "%d DATA chunks were sent, it rests: %v", len(sent), a.IsIdle())
 }

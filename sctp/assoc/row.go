@@ -29,10 +29,10 @@ func (a *Assoc) HandlePackets(now rawio.Time, ps []rawio.Packet) int {
 // Row is packets that came together and are alike as far as At says so: from one address to another with the same common header, without a mark of congestion, with one
 // DATA chunk each and nothing else, of one stream and PPID, in the order of their TSNs. To a Placer each is a whole unordered message.
 type Row struct {
-	ps     []rawio.Packet
-	first  wire.Data
-	header uint64 // what their common headers begin with
-	flags  uint8  // of their chunks
+	packets      []rawio.Packet
+	first        wire.Data
+	headerPrefix uint64 // what their common headers begin with
+	chunkFlags   uint8  // of their chunks
 }
 
 // MakeRow makes a row for a Placer of one packet or more, and returns false if the first is of another kind.
@@ -41,45 +41,45 @@ func MakeRow(ps []rawio.Packet) (r Row, ok bool) {
 }
 
 func makeRow(ps []rawio.Packet, flags uint8) (r Row, ok bool) {
-	r.ps, r.flags = ps, flags
+	r.packets, r.chunkFlags = ps, flags
 	if len(ps[0].Data) < wire.CommonHeaderLen {
 		return r, false
 	}
-	r.header = binary.BigEndian.Uint64(ps[0].Data)
-	r.first, ok = r.chunk(&ps[0])
+	r.headerPrefix = binary.BigEndian.Uint64(ps[0].Data)
+	r.first, ok = r.dataOf(&ps[0])
 	return r, ok
 }
 
 // Len returns how many they are at most.
-func (r Row) Len() int { return len(r.ps) }
+func (r Row) Len() int { return len(r.packets) }
 
 // At returns the DATA of the i-th, and false where the row has ended with those before it.
 func (r Row) At(i int) (wire.Data, bool) {
-	p, to := &r.ps[i], &r.ps[0]
-	d, ok := r.chunk(p)
+	p, to := &r.packets[i], &r.packets[0]
+	d, ok := r.dataOf(p)
 	return d, ok && d.TSN() == r.first.TSN()+wire.TSN(i) && d.Stream() == r.first.Stream() && d.PPID() == r.first.PPID() && p.Local == to.Local && p.Remote == to.Remote
 }
 
-// chunk returns the DATA of a packet if it may be in the row.
-func (r *Row) chunk(p *rawio.Packet) (wire.Data, bool) {
-	if p.Kind != rawio.KindSCTP || p.ECN == rawio.CE || len(p.Data) < wire.CommonHeaderLen || binary.BigEndian.Uint64(p.Data) != r.header {
+// dataOf returns the DATA of a packet if it may be in the row.
+func (r *Row) dataOf(p *rawio.Packet) (wire.Data, bool) {
+	if p.Kind != rawio.KindSCTP || p.ECN == rawio.CE || len(p.Data) < wire.CommonHeaderLen || binary.BigEndian.Uint64(p.Data) != r.headerPrefix {
 		return nil, false
 	}
 	d, ok := wire.LoneData(p.Data)
-	return d, ok && d.Flags() == r.flags
+	return d, ok && d.Flags() == r.chunkFlags
 }
 
 // handleRow is HandlePacket for the first of ps if they are alike, and returns how many these are, else 0.
 func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
-	if a.state != Established || !a.sound() {
+	if a.state != Established || !a.isConsistent() {
 		return 0
 	}
 	a.sender() // it rests no longer
-	row, to, ok := a.row(ps)
-	if !ok || row.header != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) || row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.inStreams {
+	row, to, ok := a.rowFor(ps)
+	if !ok || row.headerPrefix != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) || row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.inStreams {
 		return 0
 	}
-	path := a.pathOf(ps[0].Remote.Addr().Unmap())
+	path := a.findPath(ps[0].Remote.Addr().Unmap())
 	if path == nil {
 		return 0
 	}
@@ -87,26 +87,26 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	if n == 0 {
 		return 0
 	}
-	a.arrived(now, path, &ps[0])
-	a.heard(now)
-	a.count(ps[:n])
-	path.dataIn += uint64(n)
-	a.moved = now
+	a.noteArrival(now, path, &ps[0])
+	a.notePeerAlive(now)
+	a.countRow(ps[:n])
+	path.dataPackets += uint64(n)
+	a.lastDataAt = now
 	a.sackPath, a.sackLocal = path, ps[0].Local
-	a.hurrySack(path)
+	a.limitSackDelay(path)
 	a.recv.RowDone(now, n)
-	a.unsound()
+	a.endIfInconsistent()
 	return n
 }
 
-// row makes a row of whole messages for a Placer, or where there is none, and to is nil, of fragments in the middle of a message, if such may be taken as one.
-func (a *Assoc) row(ps []rawio.Packet) (r Row, to RowPlacer, ok bool) {
+// rowFor makes a row of whole messages for a Placer, or where there is none, and to is nil, of fragments in the middle of a message, if such may be taken as one.
+func (a *Assoc) rowFor(ps []rawio.Packet) (r Row, to RowPlacer, ok bool) {
 	if a.placer != nil {
-		if to, ok = a.placer.(RowPlacer); ok && a.recv.Row() {
+		if to, ok = a.placer.(RowPlacer); ok && a.recv.CanPlaceRow() {
 			r, ok = MakeRow(ps)
 			return r, to, ok
 		}
-	} else if unordered, ok := a.recv.Middle(); ok {
+	} else if unordered, ok := a.recv.MidMessage(); ok {
 		r, ok = makeRow(ps, flagU(unordered))
 		return r, nil, ok
 	}
@@ -123,7 +123,7 @@ func (a *Assoc) takeRow(now rawio.Time, row Row, to RowPlacer) (n int) {
 		return n
 	}
 	for ; n < row.Len(); n++ {
-		if d, ok := row.At(n); !ok || !a.recv.Continue(d, row.ps[n].Buf) {
+		if d, ok := row.At(n); !ok || !a.recv.QueueMiddle(d, row.packets[n].Buf) {
 			break
 		}
 	}
@@ -138,12 +138,12 @@ func flagU(unordered bool) uint8 {
 	return 0
 }
 
-// count counts packets of which each has one DATA chunk.
-func (a *Assoc) count(ps []rawio.Packet) {
+// countRow counts packets of which each has one DATA chunk.
+func (a *Assoc) countRow(ps []rawio.Packet) {
 	n := uint64(len(ps))
 	a.stats.PacketsIn += n
 	a.stats.DataIn += n
-	a.steps += n
+	a.workSteps += n
 	for i := range ps {
 		a.stats.OctetsIn += uint64(len(ps[i].Data))
 		d, _ := wire.LoneData(ps[i].Data)

@@ -230,8 +230,8 @@ func inStep(t *testing.T, seed uint64, ends [2]*lab.Lab, rnd *rand.Rand, next fu
 		}
 		if rnd.IntN(4) == 0 {
 			crowd := rnd.IntN(2) == 0
-			one.A.Crowd(crowd)
-			many.A.Crowd(crowd)
+			one.A.SetCrowded(crowd)
+			many.A.SetCrowded(crowd)
 		}
 		read, pass := rnd.IntN(3) == 0, time.Duration(rnd.IntN(3))*time.Duration(rnd.IntN(150))*time.Millisecond
 		if rnd.IntN(100) == 0 {

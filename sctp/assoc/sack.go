@@ -11,67 +11,67 @@ import (
 // handleSack processes a SACK (section 6.2.1). Each says all that there is to say, so that the last one in a packet
 // does; a peer has no reason to send others before it, and gets no work for them.
 func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
-	in.sacks--
+	in.sacksLeft--
 	k, err := wire.AsSack(c)
 	if err != nil {
-		a.rare().Malformed++
+		a.rareCounters().Malformed++
 		return
 	}
 	if !sackStates.has(a.state) {
-		a.rare().Unexpected++ // section 6
+		a.rareCounters().Unexpected++ // section 6
 		return
 	}
 	a.stats.SacksIn++
-	if in.sacks > 0 {
-		a.rare().SacksPassedOver++
+	if in.sacksLeft > 0 {
+		a.rareCounters().SacksPassedOver++
 		return
 	}
 	res, err := a.sender().HandleSack(now, k)
 	if err != nil { // a TSN never sent, section 12.4
-		a.violated(err)
+		a.abortForViolation(err)
 		return
 	}
-	a.acknowledged(now, res)
+	a.handleNewlyAcked(now, res)
 }
 
-// nearSackDelay is the longest SACK.Delay where round trips are shorter than it, crowdSackDelay that
+// shortRTTSackDelay is the longest SACK.Delay where round trips are shorter than it, crowdedSackDelay that
 // in a crowd. A peer may have an RTO.Min of 100 ms: it sends again what is acknowledged later.
 const (
-	nearSackDelay  = 25 * time.Millisecond
-	crowdSackDelay = 80 * time.Millisecond
+	shortRTTSackDelay = 25 * time.Millisecond
+	crowdedSackDelay  = 80 * time.Millisecond
 )
 
-// hurrySack has the SACK for what came from p wait no longer than a round trip, or nearSackDelay: a
+// limitSackDelay has the SACK for what came from p wait no longer than a round trip, or shortRTTSackDelay: a
 // peer that has lost the last of what it sent waits for it, and for nothing else. In a crowd, or
-// where no round trip is known, it may take crowdSackDelay, by the letter of section 6.2 SackDelay.
-func (a *Assoc) hurrySack(p *path) {
+// where no round trip is known, it may take crowdedSackDelay, by the letter of section 6.2 SackDelay.
+func (a *Assoc) limitSackDelay(p *path) {
 	if a.cfg.RFC9260 {
 		return
 	}
-	trip, most := p.ShortestRTT(), nearSackDelay
-	if a.crowded || trip == 0 {
-		most = crowdSackDelay
+	trip, most := p.MinRTT(), shortRTTSackDelay
+	if a.isCrowded || trip == 0 {
+		most = crowdedSackDelay
 	}
 	a.recv.SetSackDelay(min(a.cfg.SackDelay, max(trip, most)), a.cfg.LoneSackDelay)
 }
 
-// acknowledged clears error counters for what the peer acknowledged (sections 8.1 and 8.2).
-func (a *Assoc) acknowledged(now rawio.Time, res tx.Result) {
+// handleNewlyAcked clears error counters for what the peer acknowledged (sections 8.1 and 8.2).
+func (a *Assoc) handleNewlyAcked(now rawio.Time, res tx.Result) {
 	if !res.NewlyAcked {
 		return
 	}
-	a.errors = 0
-	a.continues = false // a new opportunity to transmit, also where the owner is amid one
+	a.errorCount = 0
+	a.burstContinues = false // a new opportunity to transmit, also where the owner is amid one
 	for i, p := range a.paths {
 		switch {
 		case res.Suspected.Has(i):
-			a.suspected(now, p, res.Paths.Has(i))
+			a.probeSuspectedPath(now, p, res.Paths.Has(i))
 		case res.Paths.Has(i):
-			a.pathAlive(now, p)
-			a.prove(now, p)
+			a.markPathAlive(now, p)
+			a.verifyRTT(now, p)
 		}
 	}
-	a.dry()
+	a.reportSenderDry()
 }
 
 // SackNow reports whether PollTransmit should be called before HandlePacket is called again: there have

@@ -34,7 +34,7 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // set of states as a bit mask
 type stateSet uint16
 
-func states(list ...State) stateSet {
+func newStateSet(list ...State) stateSet {
 	var set stateSet
 	for _, s := range list {
 		set |= 1 << s
@@ -46,24 +46,24 @@ func (set stateSet) has(s State) bool { return set&(1<<s) != 0 }
 
 var (
 	// setupStates are those in which the handshake is under way on the initiator's side.
-	setupStates = states(CookieWait, CookieEchoed)
+	setupStates = newStateSet(CookieWait, CookieEchoed)
 	// sendStates are those in which DATA is sent (section 6).
-	sendStates = states(Established, ShutdownPending, ShutdownReceived)
+	sendStates = newStateSet(Established, ShutdownPending, ShutdownReceived)
 	// recvStates are those in which DATA is accepted (section 6).
-	recvStates = states(Established, ShutdownPending, ShutdownSent)
+	recvStates = newStateSet(Established, ShutdownPending, ShutdownSent)
 	// sackStates are those in which SACK is processed (section 6).
 	sackStates = sendStates
-	// beatStates are those in which HEARTBEATs are sent (section 8.3).
-	beatStates = states(Established, ShutdownPending, ShutdownReceived)
-	// answerStates are those in which a HEARTBEAT is answered (section 8.3).
-	answerStates = states(CookieEchoed, Established, ShutdownPending, ShutdownReceived)
+	// heartbeatStates are those in which HEARTBEATs are sent (section 8.3).
+	heartbeatStates = newStateSet(Established, ShutdownPending, ShutdownReceived)
+	// heartbeatAckStates are those in which a HEARTBEAT is answered (section 8.3).
+	heartbeatAckStates = newStateSet(CookieEchoed, Established, ShutdownPending, ShutdownReceived)
 )
 
-// endStates are those that own a closing: their SHUTDOWN or SHUTDOWN ACK is to be answered.
-var endStates = states(ShutdownSent, ShutdownAckSent)
+// shutdownSentStates are those that own a closing: their SHUTDOWN or SHUTDOWN ACK is to be answered.
+var shutdownSentStates = newStateSet(ShutdownSent, ShutdownAckSent)
 
-// shutStates are those of a shutdown in which a restart of the peer ends the association, see succeeded.
-var shutStates = states(ShutdownPending, ShutdownSent, ShutdownReceived)
+// shutdownStates are those of a shutdown in which a restart of the peer ends the association, see succeeded.
+var shutdownStates = newStateSet(ShutdownPending, ShutdownSent, ShutdownReceived)
 
 // trigger is what leads from one state to another (section 4, Figure 3).
 type trigger uint8
@@ -88,9 +88,9 @@ var triggerNames = [numTriggers]string{"init ack", "cookie ack", "stale", "resta
 
 func (t trigger) String() string { return triggerNames[t] }
 
-// table is the state machine. An association begins in COOKIE-WAIT or, by the peer's cookie, in ESTABLISHED. What is not
+// transitions is the state machine. An association begins in COOKIE-WAIT or, by the peer's cookie, in ESTABLISHED. What is not
 // in the table cannot be.
-var table = [...]map[trigger]State{
+var transitions = [...]map[trigger]State{
 	Closed:           {},
 	CookieWait:       {onInitAck: CookieEchoed, onCookieAck: Established, onEnd: Closed},
 	CookieEchoed:     {onCookieAck: Established, onStale: CookieWait, onEnd: Closed},
@@ -101,21 +101,21 @@ var table = [...]map[trigger]State{
 	ShutdownAckSent:  {onShutdownAck: Closed, onComplete: Closed, onEnd: Closed},
 }
 
-// enter is the one place where the state changes. What only the states before had goes with them: the handshake's timer and
+// changeState is the one place where the state changes. What only the states before had goes with them: the handshake's timer and
 // cookie, the timers of a shutdown. It says whether the table has that; if not, this code has contradicted itself, and
 // the association ends.
-func (a *Assoc) enter(by trigger) bool {
-	to, ok := table[a.state][by]
+func (a *Assoc) changeState(by trigger) bool {
+	to, ok := transitions[a.state][by]
 	if !ok {
-		a.Break(invariant.Broken("assoc.enter", "%q in %v; life %d, tags %#x and %#x", by, a.state, a.lives, a.localTag, a.peerTag))
+		a.Break(invariant.Violation("assoc.enter", "%q in %v; life %d, tags %#x and %#x", by, a.state, a.incarnation, a.localTag, a.peerTag))
 		return false
 	}
 	a.state = to
 	if !setupStates.has(to) {
 		a.setup = nil
 	}
-	if !endStates.has(to) {
-		a.closing = nil
+	if !shutdownSentStates.has(to) {
+		a.shutdownState = nil
 	}
 	return true
 }

@@ -12,25 +12,25 @@ import (
 // Each pair of a state and a trigger: the table, which is that of the package comment, is gone by, and nothing is left that
 // belongs to states before; what is not in it is a contradiction, which changes nothing and ends the association.
 func TestEveryStateAndTrigger(t *testing.T) {
-	defer invariant.Tolerate()()
+	defer invariant.TolerateInTest()()
 	for from := Closed; from <= ShutdownAckSent; from++ {
 		var ways []string
 		for by := trigger(0); by < numTriggers; by++ {
-			a := &Assoc{state: from, setup: new(setup), closing: new(closing), lives: 3, localTag: 4, peerTag: 5}
-			to, open := table[from][by]
+			a := &Assoc{state: from, setup: new(setup), shutdownState: new(shutdownState), incarnation: 3, localTag: 4, peerTag: 5}
+			to, open := transitions[from][by]
 			want := fmt.Sprintf("assoc.enter: %q in %v; life 3, tags 0x4 and 0x5", by, from)
-			check.That(t, a.enter(by) == open && (open || a.state == from && a.fault != nil && strings.Contains(a.fault.Error(), want)) && (!open || a.state == to && a.fault == nil),
-				"%q in %v: now in %v, %v", by, from, a.state, a.fault)
+			check.That(t, a.changeState(by) == open && (open || a.state == from && a.internalErr != nil && strings.Contains(a.internalErr.Error(), want)) && (!open || a.state == to && a.internalErr == nil),
+				"%q in %v: now in %v, %v", by, from, a.state, a.internalErr)
 			if open {
 				ways = append(ways, fmt.Sprintf("%v: %v", by, to))
 			}
 			handshake := to == CookieWait || to == CookieEchoed
 			check.That(t, !open || handshake == (a.setup != nil), "%v to %v: has a handshake: %v", from, to, !handshake)
 			shutdown := to == ShutdownSent || to == ShutdownAckSent
-			check.That(t, !open || shutdown == (a.closing != nil), "%v to %v: has a shutdown under way: %v", from, to, !shutdown)
+			check.That(t, !open || shutdown == (a.shutdownState != nil), "%v to %v: has a shutdown under way: %v", from, to, !shutdown)
 		}
 		if a := (&Assoc{}); from == Closed {
-			a.down(onEnd, nil)
+			a.endAssoc(onEnd, nil)
 			check.Equal(t, "events of what has ended", a.events.n, 0)
 		} else {
 			check.Documented(t, fmt.Sprintf("\t%-17s %s\n", from, strings.Join(ways, ", ")))

@@ -90,27 +90,27 @@ type Counters struct {
 	Contradictions uint64 // 1 when this side ended the association because it had contradicted itself: an *InternalError
 }
 
-// usual are the Counters that nearly every association has use for. Most have none for the others, which take four times the memory.
-type usual struct {
+// commonCounters are the Counters that nearly every association has use for. Most have none for the others, which take four times the memory.
+type commonCounters struct {
 	PacketsOut, OctetsOut, SacksOut                       uint64
 	PacketsIn, OctetsIn, DataIn, DataOctetsIn, Placed     uint64
 	SacksIn, HeartbeatsIn, HeartbeatsOut, HeartbeatAcksIn uint64
 	MTUProbesOut, MTUProbesAcked                          uint64
-	others                                                *Counters // nil until there are any
+	rare                                                  *Counters // nil until there are any
 }
 
-// rare returns the Counters that are not among the usual ones.
-func (a *Assoc) rare() *Counters {
-	if a.stats.others == nil {
-		a.stats.others = new(Counters)
+// rareCounters returns the Counters that are not among the usual ones.
+func (a *Assoc) rareCounters() *Counters {
+	if a.stats.rare == nil {
+		a.stats.rare = new(Counters)
 	}
-	return a.stats.others
+	return a.stats.rare
 }
 
-// all returns all Counters.
-func (u *usual) all() (c Counters) {
-	if u.others != nil {
-		c = *u.others
+// allCounters returns all Counters.
+func (u *commonCounters) allCounters() (c Counters) {
+	if u.rare != nil {
+		c = *u.rare
 	}
 	c.PacketsIn, c.PacketsOut, c.OctetsIn, c.OctetsOut = u.PacketsIn, u.PacketsOut, u.OctetsIn, u.OctetsOut
 	c.DataIn, c.DataOctetsIn, c.Placed, c.SacksIn, c.SacksOut = u.DataIn, u.DataOctetsIn, u.Placed, u.SacksIn, u.SacksOut
@@ -132,10 +132,10 @@ const (
 	PathInactive // more than Path.Max.Retrans consecutive errors
 )
 
-var pathStates = [...]string{"unconfirmed", "active", "potentially failed", "inactive"}
+var pathStateNames = [...]string{"unconfirmed", "active", "potentially failed", "inactive"}
 
 // String returns a name, for people.
-func (s PathState) String() string { return pathStates[s] }
+func (s PathState) String() string { return pathStateNames[s] }
 
 // MarshalText makes JSON show the name.
 func (s PathState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -160,18 +160,18 @@ type PathStats struct {
 
 // Stats returns a snapshot.
 func (a *Assoc) Stats() Stats {
-	s := Stats{State: a.state, Counters: a.stats.all(), Trips: a.trips.Histogram()}
+	s := Stats{State: a.state, Counters: a.stats.allCounters(), Trips: a.rttSamples.Histogram()}
 	s.OutStreams, s.InStreams = int(a.outStreams), int(a.inStreams)
 	s.AnswersDropped = a.outbox.Dropped()
-	s.Primary = a.primary().Index()
-	if a.Rests() {
-		r := &a.rested
-		s.Counters.sent(r.sender.Stats())
-		s.PeerWindow, s.RecvWindow, s.Evicted = r.sender.Rwnd(), r.receiver.Window(a.cfg.window()), r.receiver.Evicted()
+	s.Primary = a.primaryPath().Index()
+	if a.IsIdle() {
+		r := &a.idleState
+		s.Counters.addSenderStats(r.sender.Stats())
+		s.PeerWindow, s.RecvWindow, s.Evicted = r.sender.Rwnd(), r.receiver.Window(a.cfg.initialWindow()), r.receiver.Evicted()
 		return s
 	}
 	t := a.sender()
-	s.Counters.sent(t.Stats())
+	s.Counters.addSenderStats(t.Stats())
 	s.PeerWindow, s.Outstanding, s.Queued, s.Unacked = t.Rwnd(), t.DataInFlight(), t.Queued(), t.Outstanding()
 	if a.recv != nil {
 		s.RecvWindow, s.Buffered = a.recv.Window(), a.recv.Buffered()
@@ -183,13 +183,13 @@ func (a *Assoc) Stats() Stats {
 // CumTSN is the cumulative TSN of what has come (RFC 9260 section 6.2): no DATA chunk up to it is missing.
 func (a *Assoc) CumTSN() wire.TSN {
 	if a.recv == nil {
-		return a.rested.receiver.CumTSN()
+		return a.idleState.receiver.CumTSN()
 	}
 	return a.recv.CumTSN()
 }
 
-// sent adds what one sending half has counted.
-func (c *Counters) sent(t tx.Stats) {
+// addSenderStats adds what one sending half has counted.
+func (c *Counters) addSenderStats(t tx.Stats) {
 	c.DataOut += t.Chunks
 	c.Retransmits += t.Retransmits
 	c.FastRetransmits += t.FastRetransmits

@@ -13,20 +13,20 @@ type StreamStats struct {
 	Waiting int    // complete messages that have come and wait for an earlier one
 }
 
-// streamsALook bounds how many streams a call of Streams looks at, so that it is short however many there are.
-const streamsALook = 1024
+// maxStreamsPerCall bounds how many streams a call of Streams looks at, so that it is short however many there are.
+const maxStreamsPerCall = 1024
 
 // Streams appends to list what is known of streams from number from on, as long as it has room, and returns the number to go on from: -1 when there are no
 // more. A call may leave off before the list is full.
 func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
 	end := int(max(a.outStreams, a.inStreams))
 	for looked := 0; from < end; looked++ {
-		if looked == streamsALook || len(list) == cap(list) {
+		if looked == maxStreamsPerCall || len(list) == cap(list) {
 			return list, from
 		}
 		s := StreamStats{ID: uint16(from)}
-		if !a.stream(&s) {
-			from = int(sparse.Page(s.ID)) + sparse.PageLen
+		if !a.fillStreamStats(&s) {
+			from = int(sparse.PageStart(s.ID)) + sparse.PageLen
 			continue
 		}
 		if from++; s.NextOut != 0 || s.NextIn != 0 || s.Waiting != 0 {
@@ -36,13 +36,13 @@ func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
 	return list, -1
 }
 
-// stream tells of one, and whether it or one near it was used.
-func (a *Assoc) stream(s *StreamStats) (near bool) {
+// fillStreamStats tells of one, and whether it or one near it was used.
+func (a *Assoc) fillStreamStats(s *StreamStats) (near bool) {
 	var out *wire.SSN
 	var next wire.SSN
-	if id := wire.StreamID(s.ID); a.Rests() {
-		out = a.rested.sender.NextSSN(id)
-		next, near = a.rested.receiver.Stream(id)
+	if id := wire.StreamID(s.ID); a.IsIdle() {
+		out = a.idleState.sender.NextSSN(id)
+		next, near = a.idleState.receiver.Stream(id)
 	} else {
 		out = a.sender().NextSSN(id)
 		if a.recv != nil {

@@ -8,34 +8,34 @@ import (
 
 // NextTimeout returns when HandleTimeout is to be called, rawio.Never if no timer runs.
 func (a *Assoc) NextTimeout() rawio.Time {
-	next := a.idleUntil()
+	next := a.autoCloseAt()
 	if a.state == Closed {
 		return rawio.Never
 	}
 	if a.setup != nil {
-		next = min(next, a.setup.deadline)
+		next = min(next, a.setup.t1ExpiresAt)
 	}
-	if a.closing != nil {
-		next = min(next, a.closing.t2, a.closing.guard)
+	if a.shutdownState != nil {
+		next = min(next, a.shutdownState.t2ExpiresAt, a.shutdownState.t5ExpiresAt)
 	}
 	if a.recv != nil {
 		next = min(next, a.recv.Deadline())
 	}
-	beats := beatStates.has(a.state)
+	beats := heartbeatStates.has(a.state)
 	for _, p := range a.paths {
 		if beats {
-			next = min(next, p.beat.deadline)
+			next = min(next, p.heartbeat.nextAt)
 		}
-		if p.beat.owed {
-			next = min(next, *a.resting(p))
+		if p.heartbeat.resendDue {
+			next = min(next, *a.nextResendAt(p))
 		}
 	}
-	if a.searching() {
+	if a.isSearchingMTU() {
 		for _, p := range a.paths {
-			next = min(next, p.mtu.Deadline())
+			next = min(next, p.mtuSearch.Deadline())
 		}
 	}
-	if !a.Rests() && sendStates.has(a.state) {
+	if !a.IsIdle() && sendStates.has(a.state) {
 		next = min(next, a.sender().NextTimeout())
 	}
 	return next
@@ -45,8 +45,8 @@ func (a *Assoc) NextTimeout() rawio.Time {
 // associations then.
 func (a *Assoc) Slack(next rawio.Time) time.Duration {
 	for _, p := range a.paths {
-		if p.beat.deadline == next {
-			return p.beat.slack
+		if p.heartbeat.nextAt == next {
+			return p.heartbeat.slack
 		}
 	}
 	return 0
@@ -54,44 +54,44 @@ func (a *Assoc) Slack(next rawio.Time) time.Duration {
 
 // HandleTimeout runs what is due at now. A delayed SACK that is due leaves with the next PollTransmit.
 func (a *Assoc) HandleTimeout(now rawio.Time) {
-	a.hastenLate(now)
-	if a.setup != nil && now >= a.setup.deadline {
-		a.setupTimeout()
+	a.resendPostponed(now)
+	if a.setup != nil && now >= a.setup.t1ExpiresAt {
+		a.handleSetupTimeout()
 	}
-	if a.closing != nil && now >= min(a.closing.t2, a.closing.guard) {
-		a.closingTimeout(now)
+	if a.shutdownState != nil && now >= min(a.shutdownState.t2ExpiresAt, a.shutdownState.t5ExpiresAt) {
+		a.handleShutdownTimeout(now)
 	}
-	if !a.Rests() && sendStates.has(a.state) && now >= a.sender().NextTimeout() {
-		a.dataTimeout(now)
+	if !a.IsIdle() && sendStates.has(a.state) && now >= a.sender().NextTimeout() {
+		a.handleDataTimeout(now)
 	}
-	if beatStates.has(a.state) {
-		a.beatTimeouts(now)
+	if heartbeatStates.has(a.state) {
+		a.handleHeartbeatTimeouts(now)
 	}
-	a.tendMTUs(now)
-	a.autoclose(now)
+	a.runMTUSearches(now)
+	a.closeIfIdle(now)
 	if a.state != Closed {
-		a.progress(now)
+		a.advanceShutdown(now)
 	}
 }
 
-// dataTimeout is the expiry of T3-rtx of one or more paths (section 6.3.3). That of the life of a message is for PollTransmit.
-func (a *Assoc) dataTimeout(now rawio.Time) {
+// handleDataTimeout is the expiry of T3-rtx of one or more paths (section 6.3.3). That of the life of a message is for PollTransmit.
+func (a *Assoc) handleDataTimeout(now rawio.Time) {
 	expired := a.sender().HandleTimeout(now)
 	for i, p := range a.paths {
 		if expired.Has(i) && a.state != Closed {
-			a.pathError(now, p, true)
-			a.askStuck(now, p)
+			a.countPathError(now, p, true)
+			a.probeStuckPeer(now, p)
 		}
 	}
 }
 
-// askStuck asks the peer by HEARTBEAT whether it is there, where what is not acknowledged is too long for every path: that tells a *StuckError from a peer that
+// probeStuckPeer asks the peer by HEARTBEAT whether it is there, where what is not acknowledged is too long for every path: that tells a *StuckError from a peer that
 // answers no more.
-func (a *Assoc) askStuck(now rawio.Time, p *path) {
-	if !beatStates.has(a.state) || p.beat.waiting {
+func (a *Assoc) probeStuckPeer(now rawio.Time, p *path) {
+	if !heartbeatStates.has(a.state) || p.heartbeat.awaitsAck {
 		return
 	}
-	if packet, _, _ := a.sender().Stuck(now); packet > 0 {
+	if packet, _, _ := a.sender().OversizedChunk(now); packet > 0 {
 		a.sendHeartbeat(now, p)
 	}
 }

@@ -14,36 +14,36 @@ const headerRoom = wire.CommonHeaderLen
 // PollTransmit adds the packets that are to be sent now. more says that out was full, or that a SACK has acknowledged so much that it is
 // processed in parts, one a call: write out, reset it and call again, after others have had their turn. After EventDown there may still be a last packet.
 func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
-	a.expire(now)
-	if !a.continues {
-		a.tendMTUs(now)
-		if a.still(now) {
-			if a.idle(now) {
-				a.Rest()
+	a.expireMessages(now)
+	if !a.burstContinues {
+		a.runMTUSearches(now)
+		if a.hasNothingPending(now) {
+			if a.mayGoIdle(now) {
+				a.GoIdle()
 			}
 			return false
 		}
-		if !a.Rests() || !a.silent(now) {
+		if !a.IsIdle() || !a.hasNoDataPending(now) {
 			a.sender().StartBurst(now) // a new opportunity for Max.Burst packets, section 6.1
 		}
 	}
-	a.continues = true
-	if a.more() && len(out.Pkts) == 0 && a.state != Closed { // else packets there are about what this gives back
-		a.acknowledged(now, a.sender().Continue())
-		a.progress(now)
+	a.burstContinues = true
+	if a.hasSackWork() && len(out.Pkts) == 0 && a.state != Closed { // else packets there are about what this gives back
+		a.handleNewlyAcked(now, a.sender().ContinueWork())
+		a.advanceShutdown(now)
 	}
-	a.unsound()
+	a.endIfInconsistent()
 	if a.outbox.PollTransmit(out) {
 		return true
 	}
 	for a.state != Closed && !out.Full() {
-		if !a.transmit(now, out) {
-			a.continues = false
-			if a.unsound() || a.more() {
+		if !a.buildPacket(now, out) {
+			a.burstContinues = false
+			if a.endIfInconsistent() || a.hasSackWork() {
 				return true
 			}
-			if a.idle(now) {
-				a.Rest()
+			if a.mayGoIdle(now) {
+				a.GoIdle()
 			}
 			return false
 		}
@@ -51,26 +51,26 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	return a.state != Closed
 }
 
-// still says that there is nothing to send, and nothing outstanding, as mostly when an answer has come: it takes longer to look for what to send.
-func (a *Assoc) still(now rawio.Time) bool {
-	return a.state == Established && a.silent(now) && len(a.control.entries) == 0 &&
-		!a.probeDue && a.setup == nil && a.closing == nil && a.sound() && a.outbox.empty()
+// hasNothingPending says that there is nothing to send, and nothing outstanding, as mostly when an answer has come: it takes longer to look for what to send.
+func (a *Assoc) hasNothingPending(now rawio.Time) bool {
+	return a.state == Established && a.hasNoDataPending(now) && len(a.control.entries) == 0 &&
+		!a.probeDue && a.setup == nil && a.shutdownState == nil && a.isConsistent() && a.outbox.isEmpty()
 }
 
-// more says that a SACK is processed in parts.
-func (a *Assoc) more() bool { return !a.Rests() && a.sender().More() }
+// hasSackWork says that a SACK is processed in parts.
+func (a *Assoc) hasSackWork() bool { return !a.IsIdle() && a.sender().HasMoreWork() }
 
-// silent says that of DATA and SACKs.
-func (a *Assoc) silent(now rawio.Time) bool {
-	if a.Rests() {
+// hasNoDataPending says that of DATA and SACKs.
+func (a *Assoc) hasNoDataPending(now rawio.Time) bool {
+	if a.IsIdle() {
 		return a.source == nil || a.source.Idle()
 	}
-	return a.sender().Still() && !a.recv.SackDue(now)
+	return a.sender().HasNothingPending() && !a.recv.SackDue(now)
 }
 
-// transmit builds one packet: control chunks, then SACK, then DATA (section 6.10).
-func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
-	if a.setup != nil && a.setup.due {
+// buildPacket builds one packet: control chunks, then SACK, then DATA (section 6.10).
+func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
+	if a.setup != nil && a.setup.sendDue {
 		a.transmitSetup(now, out)
 		return true
 	}
@@ -78,19 +78,19 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		return true
 	}
 	var data *tx.Path
-	if !a.Rests() && sendStates.has(a.state) {
+	if !a.IsIdle() && sendStates.has(a.state) {
 		data = a.sender().Poll(now)
 	}
-	closing := a.closing != nil && a.closing.due
+	closing := a.shutdownState != nil && a.shutdownState.sendDue
 	var p *path
 	var local netip.AddrPort // invalid: that of the path
 	switch {
 	case len(a.control.entries) > 0:
 		p, local = a.control.entries[0].path, a.control.entries[0].local
 	case closing:
-		p = a.closing.path
+		p = a.shutdownState.path
 	case a.SackDue(now):
-		p, local = a.ackPath()
+		p, local = a.sackDestination()
 	case data != nil:
 		p = a.paths[data.Index()]
 	default:
@@ -99,17 +99,17 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 	if !local.IsValid() {
 		local = p.Local
 	}
-	a.open(out, a.peerTag, local, p, p.MTU())
+	a.openPacket(out, a.peerTag, local, p, p.MTU())
 	if len(a.control.entries) > 0 {
-		a.control.next(out)
+		a.control.moveNextTo(out)
 	}
 	// What has a path of its own goes along if this is it. That is never an unconfirmed one.
-	if closing && p == a.closing.path {
-		a.appendClosing(now, out)
+	if closing && p == a.shutdownState.path {
+		a.appendShutdown(now, out)
 	}
 	fill := data == &p.Path && local.Addr() == p.Local.Addr()
 	if a.SackDue(now) || fill && a.recv.SackPending() {
-		if q, _ := a.ackPath(); p == q {
+		if q, _ := a.sackDestination(); p == q {
 			a.growWindow(now, p)
 			a.appendSack(out)
 		}
@@ -121,42 +121,42 @@ func (a *Assoc) transmit(now rawio.Time, out *TxBatch) bool {
 		out.Cancel()
 		return false
 	}
-	a.endLong(out, p)
+	a.finishLongPacket(out, p)
 	if fill {
-		a.moved = now
-		a.recv.Answered(now)
-		a.fillMore(now, out, data)
+		a.lastDataAt = now
+		a.recv.NoteDataSent(now)
+		a.addDataPackets(now, out, data)
 	}
 	return true
 }
 
-// open opens a packet on a path.
-func (a *Assoc) open(out *TxBatch, tag uint32, local netip.AddrPort, p *path, size int) {
+// openPacket opens a packet on a path.
+func (a *Assoc) openPacket(out *TxBatch, tag uint32, local netip.AddrPort, p *path, size int) {
 	out.Begin(a.localPort, a.peerPort, tag, local, p.Remote, size)
 	out.SetMark(p.mark)
 }
 
-// fillMore adds packets like the last one, with nothing but DATA.
-func (a *Assoc) fillMore(now rawio.Time, out *TxBatch, data *tx.Path) {
+// addDataPackets adds packets like the last one, with nothing but DATA.
+func (a *Assoc) addDataPackets(now rawio.Time, out *TxBatch, data *tx.Path) {
 	packets, octets := len(out.Pkts), out.Octets()
 	a.sender().FillMore(now, out, data)
 	a.stats.PacketsOut += uint64(len(out.Pkts) - packets)
 	a.stats.OctetsOut += uint64(out.Octets() - octets)
 }
 
-// endLong is end for a packet that may hold a chunk which is too long for its path.
-func (a *Assoc) endLong(out *TxBatch, p *path) {
+// finishLongPacket is end for a packet that may hold a chunk which is too long for its path.
+func (a *Assoc) finishLongPacket(out *TxBatch, p *path) {
 	if out.Room() >= 0 || p.CutFrom <= 0 {
-		a.end(out)
+		a.finishPacket(out)
 		return
 	}
-	fragment := a.lengthen(out, p)
-	a.end(out)
+	fragment := a.padForFragments(out, p)
+	a.finishPacket(out)
 	out.Pkts[len(out.Pkts)-1].Fragment = fragment
 }
 
-// end finishes the open packet and counts it.
-func (a *Assoc) end(out *TxBatch) {
+// finishPacket finishes the open packet and counts it.
+func (a *Assoc) finishPacket(out *TxBatch) {
 	a.stats.PacketsOut++
 	a.stats.OctetsOut += uint64(out.Len())
 	out.End()
@@ -172,9 +172,9 @@ func (a *Assoc) appendSack(out *TxBatch) {
 	}
 }
 
-// ackPath is where SACKs go, and from which own address: back the way that the last DATA came
+// sackDestination is where SACKs go, and from which own address: back the way that the last DATA came
 // (section 6.7), unless its source is unconfirmed.
-func (a *Assoc) ackPath() (p *path, local netip.AddrPort) {
+func (a *Assoc) sackDestination() (p *path, local netip.AddrPort) {
 	if a.sackPath.State == tx.Unconfirmed {
 		return a.dataPath(), netip.AddrPort{}
 	}

@@ -29,16 +29,16 @@ func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 	var back [MaxPaths]bool
 	chosen := false // by the link: the own address of a path
 	for i, p := range a.paths {
-		a.heedOwn(now, p)
+		a.refreshPathIsLocal(now, p)
 		own := p.Local.Addr().Unmap()
 		if !Unicast(own) {
-			back[i], chosen = a.gains(p, list), true
+			back[i], chosen = a.hasNewAddrFor(p, list), true
 			continue
 		}
-		away := !usable(own, list)
-		back[i] = p.beat.away && !away
-		if p.beat.away = away; away {
-			p.beat.owed = false
+		away := !isUsable(own, list)
+		back[i] = p.heartbeat.localAddrGone && !away
+		if p.heartbeat.localAddrGone = away; away {
+			p.heartbeat.resendDue = false
 			if !own.IsLinkLocalUnicast() && !own.IsLoopback() {
 				p.Sever()
 			}
@@ -47,68 +47,70 @@ func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 		}
 	}
 	if chosen {
-		a.exception().usable = list
+		a.ensureRareState().usableAddrs = list
 	}
 	for i, p := range a.paths {
 		switch own := p.Local.Addr().Unmap(); {
 		case back[i]:
-			a.hasten(now, p)
-		case p.beat.away && !own.IsLinkLocalUnicast() && !own.IsLoopback():
-			a.cut(now, p)
+			a.resendEarly(now, p)
+		case p.heartbeat.localAddrGone && !own.IsLinkLocalUnicast() && !own.IsLoopback():
+			a.leavePath(now, p)
 		}
 	}
 }
 
-// usable says whether something can be sent from an own address. Of the loopback network the list
+// isUsable says whether something can be sent from an own address. Of the loopback network the list
 // has one.
-func usable(own netip.Addr, list []netip.Addr) bool {
+func isUsable(own netip.Addr, list []netip.Addr) bool {
 	return slices.ContainsFunc(list, func(u netip.Addr) bool {
 		return u == own || own.IsLoopback() && u.IsLoopback() && familyOf(u) == familyOf(own)
 	})
 }
 
-// gains says whether the link has got an address that it may choose for a path.
-func (a *Assoc) gains(p *path, list []netip.Addr) bool {
+// hasNewAddrFor says whether the link has got an address that it may choose for a path.
+func (a *Assoc) hasNewAddrFor(p *path, list []netip.Addr) bool {
 	peer := p.Remote.Addr()
 	return slices.ContainsFunc(list, func(u netip.Addr) bool {
 		near := min(scopeOf(u), siteScope) == min(scopeOf(peer), siteScope) && u.Zone() == peer.Zone()
-		return near && familyOf(u) == familyOf(peer) && (a.exceptions == nil || !slices.Contains(a.exceptions.usable, u))
+		return near && familyOf(u) == familyOf(peer) && (a.rareState == nil || !slices.Contains(a.rareState.usableAddrs, u))
 	})
 }
 
-// resting is until when no other packet goes over a path because its own address is back.
-func (a *Assoc) resting(p *path) *rawio.Time { return &a.exception().resting[p.Index()] }
+// nextResendAt is until when no other packet goes over a path because its own address is back.
+func (a *Assoc) nextResendAt(p *path) *rawio.Time {
+	return &a.ensureRareState().nextResendAt[p.Index()]
+}
 
-// hasten has one packet go over a path whose own address is back, now or when an RTO has passed
+// resendEarly has one packet go over a path whose own address is back, now or when an RTO has passed
 // since the last that has gone for that.
-func (a *Assoc) hasten(now rawio.Time, p *path) {
-	b := &p.beat
-	if a.state == Closed || a.avoids(p) {
-		b.owed = false
+func (a *Assoc) resendEarly(now rawio.Time, p *path) {
+	b := &p.heartbeat
+	if a.state == Closed || a.isAvoided(p) {
+		b.resendDue = false
 		return
 	}
-	rest := a.resting(p)
-	if b.owed = now.Before(*rest); b.owed {
+	rest := a.nextResendAt(p)
+	if b.resendDue = now.Before(*rest); b.resendDue {
 		return
 	}
 	*rest = now.Add(p.BaseRTO())
-	switch s, c := a.setup, a.closing; {
+	switch s, c := a.setup, a.shutdownState; {
 	case s != nil:
-		if !s.due && p.State == tx.Active {
-			s.path, s.due, s.hurried = slices.Index(a.paths, p), true, true
+		if !s.sendDue && p.State == tx.Active {
+			s.pathIndex, s.sendDue, s.resentEarly = slices.Index(a.paths, p), true, true
 		}
 	case c != nil:
-		if p == c.path || p.State != tx.Unconfirmed && c.path.beat.away {
-			c.path, c.due = p, true
+		if p == c.path || p.State != tx.Unconfirmed && c.path.heartbeat.localAddrGone {
+			c.path, c.sendDue = p, true
 		}
-	case !a.hastenData(now, p):
-		a.hastenBeat(now, p)
+	case !a.resendData(now, p):
+		a.heartbeatEarly(now, p)
 	}
 }
 
-// hastenData has the earliest chunk go that did not leave, if there is one.
-func (a *Assoc) hastenData(now rawio.Time, p *path) bool {
-	if p.State == tx.Unconfirmed || a.Rests() {
+// resendData has the earliest chunk go that did not leave, if there is one.
+func (a *Assoc) resendData(now rawio.Time, p *path) bool {
+	if p.State == tx.Unconfirmed || a.IsIdle() {
 		return false
 	}
 	s := a.sender()
@@ -116,33 +118,33 @@ func (a *Assoc) hastenData(now rawio.Time, p *path) bool {
 		return false
 	}
 	if now >= s.NextTimeout() {
-		a.dataTimeout(now)
+		a.handleDataTimeout(now)
 	}
 	return true
 }
 
-// hastenBeat sends a HEARTBEAT, where the user wants any. The wait for the one before goes on: it is
+// heartbeatEarly sends a HEARTBEAT, where the user wants any. The wait for the one before goes on: it is
 // an error if neither is answered by then.
-func (a *Assoc) hastenBeat(now rawio.Time, p *path) {
-	b := &p.beat
-	if p.interval < 0 && p.State != tx.Unconfirmed {
+func (a *Assoc) heartbeatEarly(now rawio.Time, p *path) {
+	b := &p.heartbeat
+	if p.heartbeatInterval < 0 && p.State != tx.Unconfirmed {
 		return
 	}
-	if !a.countBeat(now, p) {
-		b.owed, *a.resting(p) = true, a.beats.until
+	if !a.allowHeartbeat(now, p) {
+		b.resendDue, *a.nextResendAt(p) = true, a.heartbeatLimit.windowEndsAt
 		return
 	}
-	waiting, until := b.waiting, b.deadline
+	waiting, until := b.awaitsAck, b.nextAt
 	if a.sendHeartbeat(now, p); waiting {
-		b.at(min(until, b.deadline))
+		b.setNextAt(min(until, b.nextAt))
 	}
 }
 
-// hastenLate does what hasten has put off.
-func (a *Assoc) hastenLate(now rawio.Time) {
+// resendPostponed does what hasten has put off.
+func (a *Assoc) resendPostponed(now rawio.Time) {
 	for _, p := range a.paths {
-		if p.beat.owed && now >= *a.resting(p) {
-			a.hasten(now, p)
+		if p.heartbeat.resendDue && now >= *a.nextResendAt(p) {
+			a.resendEarly(now, p)
 		}
 	}
 }

@@ -92,13 +92,13 @@ func TestOwnAddressThatReturns(t *testing.T) {
 			w.Hosts[1].Reads = true
 			w.World.Send(a, 0, make([]byte, 1300))
 			w.Run(time.Second)
-			must.That(t, a.Rest(), "it does not rest")
+			must.That(t, a.GoIdle(), "it does not rest")
 			all, here := 1<<row.networks-1, 1<<row.networks-1
 			for _, k := range row.out {
 				here &^= 1 << k
 			}
 			w.out(a, here, row.out...)
-			check.That(t, a.Rests() || row.networks > 1, "an association without DATA is woken")
+			check.That(t, a.IsIdle() || row.networks > 1, "an association without DATA is woken")
 			row.begin(w, a)
 			w.Run(row.gone)
 			before, errs := lab.PathTo(t, a, w.Addrs[1][row.out[0]]), a.Stats().Timeouts
@@ -301,7 +301,7 @@ func TestHurriedInitThatIsRefused(t *testing.T) {
 			l.A.UsableFrom(l.Now, nil)
 			l.A.UsableFrom(l.Now, []netip.Addr{lab.IPv4[0].Addr()})
 			check.Equal(t, "sent", lab.Describe(l.Flush()), "INIT")
-			check.That(t, !l.A.Unroutable(l.Now, &rawio.Packet{Remote: l.Peer}, err), "%v: again at once", err)
+			check.That(t, !l.A.HandleUnroutable(l.Now, &rawio.Packet{Remote: l.Peer}, err), "%v: again at once", err)
 		}
 		check.Equal(t, err.Error(), l.A.State(), assoc.CookieWait)
 	}

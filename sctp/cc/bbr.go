@@ -12,9 +12,9 @@ const (
 	bbrPacingMargin     = 0.01                   // BBR.PacingMarginPercent
 	bbrLossThresh       = 0.02                   // of what a round trip carries may be lost while more is tried
 	bbrBeta             = 0.7                    // what is left at least of a bound after a round trip with losses
-	bbrMark             = 0.85                   // what is left after a congestion mark, for which the draft has no number: see OnECN
+	bbrECNBeta          = 0.85                   // what is left after a congestion mark, for which the draft has no number: see OnECN
 	bbrHeadroom         = 0.15                   // of inflight_longterm is left to others
-	bbrMinPipe          = 4                      // packets in flight at least (BBR.MinPipeCwnd)
+	bbrMinPipePackets   = 4                      // packets in flight at least (BBR.MinPipeCwnd)
 	bbrFullGrowth       = 1.25                   // a round trip that delivers so much more has not filled the pipe,
 	bbrFullRounds       = 3                      // and so many that do not have
 	bbrFullLossCnt      = 6                      // ranges of TSNs lost in a round trip end Startup; so many packets lower the pace
@@ -26,8 +26,8 @@ const (
 	bbrMinRTTFilterLen  = 10 * time.Second       //
 	bbrProbeRTTInterval = 5 * time.Second        //
 	bbrProbeRTTDuration = 200 * time.Millisecond //
-	bbrQuantum          = time.Millisecond       // BBR.send_quantum is what the pace allows in it, two packets at least, 64 KiB at most
-	bbrMostQuantum      = 64 << 10
+	bbrQuantumTime      = time.Millisecond       // BBR.send_quantum is what the pace allows in it, two packets at least, 64 KiB at most
+	bbrMaxQuantum       = 64 << 10
 )
 
 // unbounded is the draft's Infinity of volumes and rates.
@@ -37,13 +37,13 @@ const unbounded = math.MaxInt64 / 4
 // what it sends by the first and has no more in flight than about twice what both make up. Single losses do not slow it down, losses above LossThresh do.
 // Fields and methods have the draft's names; volumes are octets of DATA chunks, rates octets of them a second.
 type bbr struct {
-	pmdcs int        // C.SMSS
-	now   rawio.Time // of the event in processing
-	begun bool       // there was a sample
+	pmdcs     int        // C.SMSS
+	now       rawio.Time // of the event in processing
+	hasSample bool       // there was a sample
 
 	// Output control parameters.
-	cwnd   int
-	pacing int64 // C.pacing_rate, 0 until there is a sample
+	cwnd       int
+	pacingRate int64 // C.pacing_rate, 0 until there is a sample
 
 	// General state.
 	state              bbrState
@@ -60,7 +60,7 @@ type bbr struct {
 
 	// The model: data rate.
 	maxBw       int64
-	maxBws      [bbrMaxBwFilterLen]int64 // of each cycle, the present one last
+	maxBwFilter [bbrMaxBwFilterLen]int64 // of each cycle, the present one last
 	bwShortterm int64
 	bw          int64
 
@@ -77,7 +77,7 @@ type bbr struct {
 	probeRTTMinDelay       time.Duration // 0: none yet
 	probeRTTMinStamp       rawio.Time
 	probeRTTExpired        bool
-	probeRTTDone           rawio.Time // 0: not due
+	probeRTTDoneAt         rawio.Time // 0: not due
 	probeRTTRoundDone      bool
 	priorCwnd              int
 	lossRoundDelivered     uint64
@@ -100,10 +100,10 @@ type bbr struct {
 	cycleStamp             rawio.Time
 	prevProbeTooHigh       bool
 	prevProbePrecautionary bool
-	recovery               bool // losses are being repaired
-	saved                  bool // and what there was before is in undo,
+	inRecovery             bool // losses are being repaired
+	undoSaved              bool // and what there was before is in undo,
 	undoable               bool // from which it may be restored
-	undo                   bbrUndo
+	undoState              bbrUndo
 }
 
 // bbrUndo is the state before an episode of losses.
@@ -125,13 +125,13 @@ func NewBBR(pmdcs int, ipv6 bool) Controller {
 // Reset is OnInit. Times are set with the first sample.
 func (b *bbr) Reset() {
 	*b = bbr{pmdcs: b.pmdcs, inflightLongterm: unbounded}
-	b.cwnd = b.initial()
+	b.cwnd = b.initialCwnd()
 	b.resetShortTermModel()
 	b.enterStartup()
 }
 
-// initial is C.InitialCwnd (RFC 6928).
-func (b *bbr) initial() int { return min(10*b.pmdcs, max(2*b.pmdcs, initial10)) }
+// initialCwnd is C.InitialCwnd (RFC 6928).
+func (b *bbr) initialCwnd() int { return min(10*b.pmdcs, max(2*b.pmdcs, initialCwndRFC6928)) }
 
 func (b *bbr) Window() int { return b.cwnd }
 
@@ -142,22 +142,22 @@ func (b *bbr) SetPMDCS(octets int) { b.pmdcs = octets }
 
 // PacingRate returns C.pacing_rate: before there is a sample, what InitPacingRate says.
 func (b *bbr) PacingRate(srtt time.Duration) int64 {
-	if b.pacing > 0 {
-		return b.pacing
+	if b.pacingRate > 0 {
+		return b.pacingRate
 	}
 	if srtt <= 0 {
 		srtt = time.Millisecond
 	}
-	return rate(bbrGains[bbrStartup].pacing*float64(b.initial()), srtt)
+	return octetsPerSecond(bbrGains[bbrStartup].pacing*float64(b.initialCwnd()), srtt)
 }
 
-// rate returns how many octets a second so many in a time are.
-func rate(octets float64, in time.Duration) int64 {
+// octetsPerSecond returns how many octets a second so many in a time are.
+func octetsPerSecond(octets float64, in time.Duration) int64 {
 	return int64(min(octets*float64(time.Second)/float64(in), unbounded))
 }
 
-// over returns how many octets pass at a rate in a time.
-func over(rate int64, d time.Duration) int64 { return int64(float64(rate) * d.Seconds()) }
+// octetsAtRate returns how many octets pass at a rate in a time.
+func octetsAtRate(rate int64, d time.Duration) int64 { return int64(float64(rate) * d.Seconds()) }
 
 // OnSent notes whether cwnd is used up.
 func (b *bbr) OnSent(_ rawio.Time, _, flight int) {
@@ -172,19 +172,19 @@ func (b *bbr) OnAck(rawio.Time, Ack) {}
 // OnSample is UpdateOnACK.
 func (b *bbr) OnSample(now rawio.Time, s *Sample) (limited bool) {
 	b.now, b.delivered, b.inflight = now, s.Delivered, s.Inflight
-	if !b.begun {
-		b.begun = true
+	if !b.hasSample {
+		b.hasSample = true
 		b.probeRTTMinStamp = now
 		b.initialDelivered = s.Delivered - uint64(s.NewlyAcked)
 	}
 	if s.SRTT > 0 { // which matters until there is a rate
-		b.pacing = b.PacingRate(s.SRTT)
+		b.pacingRate = b.PacingRate(s.SRTT)
 	}
-	if b.recovery && !s.Recovery {
+	if b.inRecovery && !s.Recovery {
 		b.restoreCwnd()
 	}
-	if b.recovery = s.Recovery; !b.recovery {
-		b.saved = false
+	if b.inRecovery = s.Recovery; !b.inRecovery {
+		b.undoSaved = false
 	}
 	limited = b.updateModelAndState(s)
 	b.setPacingRate(bbrGains[b.state].pacing)
@@ -195,7 +195,7 @@ func (b *bbr) OnSample(now rawio.Time, s *Sample) (limited bool) {
 // OnRestart is HandleRestartFromIdle.
 func (b *bbr) OnRestart(now rawio.Time) {
 	b.now, b.idleRestart, b.extraAckedStart = now, true, now
-	if b.state.probesBW() {
+	if b.state.inProbeBWState() {
 		b.setPacingRate(1)
 	} else if b.state == bbrProbeRTT {
 		b.checkProbeRTTDone()
@@ -204,7 +204,7 @@ func (b *bbr) OnRestart(now rawio.Time) {
 
 // OnIdle forgets a path of which nothing was heard for minutes. A shorter silence leaves the model as it is.
 func (b *bbr) OnIdle(now, since rawio.Time, _ int) {
-	if now.Sub(since) > lately {
+	if now.Sub(since) > cwndLifetime {
 		b.Reset()
 	}
 }
@@ -212,14 +212,14 @@ func (b *bbr) OnIdle(now, since rawio.Time, _ int) {
 // OnLoss is OnEnterFastRecovery, and for the loss that a probe has repaired.
 func (b *bbr) OnLoss(now rawio.Time) {
 	b.noteLoss()
-	b.recovery = true
+	b.inRecovery = true
 }
 
 // OnTimeout is OnEnterRTO.
 func (b *bbr) OnTimeout(now rawio.Time) {
 	b.noteLoss()
 	b.saveCwnd()
-	b.recovery = true
+	b.inRecovery = true
 	b.cwnd = b.pmdcs
 }
 
@@ -236,8 +236,8 @@ func (b *bbr) OnECN(now rawio.Time) {
 		b.handleInflightTooHigh(int64(b.inflight), false)
 	default:
 		b.initLowerBounds()
-		b.bwShortterm = int64(bbrMark * float64(min(b.bwShortterm, max(b.bw, 1))))
-		b.inflightShortterm = max(int64(bbrMark*float64(min(b.inflightShortterm, int64(b.cwnd)))), b.minPipeCwnd())
+		b.bwShortterm = int64(bbrECNBeta * float64(min(b.bwShortterm, max(b.bw, 1))))
+		b.inflightShortterm = max(int64(bbrECNBeta*float64(min(b.inflightShortterm, int64(b.cwnd)))), b.minPipeCwnd())
 	}
 	b.boundBWForModel()
 	b.setPacingRate(bbrGains[b.state].pacing)
@@ -252,11 +252,11 @@ func (b *bbr) Undo(now rawio.Time) {
 	b.restoreCwnd()
 	b.lossInRound, b.undoable = false, false
 	b.resetFullBW()
-	u := b.undo
+	u := b.undoState
 	b.bwShortterm = max(b.bwShortterm, u.bwShortterm)
 	b.inflightShortterm = max(b.inflightShortterm, u.inflightShortterm)
 	b.inflightLongterm = max(b.inflightLongterm, u.inflightLongterm)
-	b.undo.state = bbrNone
+	b.undoState.state = bbrNone
 	switch {
 	case u.state == bbrStartup && b.state != bbrStartup:
 		if b.fullBwReached = false; b.state != bbrProbeRTT {
@@ -269,12 +269,12 @@ func (b *bbr) Undo(now rawio.Time) {
 
 func (b *bbr) saveStateUponLoss() {
 	b.saveCwnd()
-	b.saved, b.undoable = true, true
-	b.undo = bbrUndo{bbrNone, b.bwShortterm, b.inflightShortterm, b.inflightLongterm}
+	b.undoSaved, b.undoable = true, true
+	b.undoState = bbrUndo{bbrNone, b.bwShortterm, b.inflightShortterm, b.inflightLongterm}
 }
 
 func (b *bbr) saveCwnd() {
-	if !b.recovery && b.state != bbrProbeRTT {
+	if !b.inRecovery && b.state != bbrProbeRTT {
 		b.priorCwnd = b.cwnd
 	} else {
 		b.priorCwnd = max(b.priorCwnd, b.cwnd)
@@ -286,23 +286,23 @@ func (b *bbr) restoreCwnd() { b.cwnd = max(b.cwnd, b.priorCwnd) }
 // setPacingRate is SetPacingRateWithGain. Until the pipe was full once the pace only grows.
 func (b *bbr) setPacingRate(gain float64) {
 	r := int64(gain * float64(b.bw) * (1 - bbrPacingMargin))
-	if r > 0 && (b.fullBwReached || r > b.pacing) {
-		b.pacing = r
+	if r > 0 && (b.fullBwReached || r > b.pacingRate) {
+		b.pacingRate = r
 	}
 }
 
 // sendQuantum is C.send_quantum, and BBR.offload_budget.
 func (b *bbr) sendQuantum() int64 {
-	return max(min(over(b.pacing, bbrQuantum), bbrMostQuantum), 2*int64(b.pmdcs))
+	return max(min(octetsAtRate(b.pacingRate, bbrQuantumTime), bbrMaxQuantum), 2*int64(b.pmdcs))
 }
 
-func (b *bbr) minPipeCwnd() int64 { return bbrMinPipe * int64(b.pmdcs) }
+func (b *bbr) minPipeCwnd() int64 { return bbrMinPipePackets * int64(b.pmdcs) }
 
 func (b *bbr) setCwnd(s *Sample) {
 	b.updateMaxInflight()
 	if grown := b.cwnd + s.NewlyAcked; b.fullBwReached {
 		b.cwnd = int(min(int64(grown), b.maxInflight))
-	} else if int64(b.cwnd) < b.maxInflight || b.delivered-b.initialDelivered < uint64(b.initial()) {
+	} else if int64(b.cwnd) < b.maxInflight || b.delivered-b.initialDelivered < uint64(b.initialCwnd()) {
 		b.cwnd = grown
 	}
 	b.cwnd = max(b.cwnd, int(b.minPipeCwnd()))
@@ -317,7 +317,7 @@ func (b *bbr) boundCwndForModel() {
 	switch {
 	case b.state == bbrProbeCruise || b.state == bbrProbeRTT:
 		limit = b.inflightWithHeadroom()
-	case b.state.probesBW():
+	case b.state.inProbeBWState():
 		limit = b.inflightLongterm
 	}
 	limit = max(min(limit, b.inflightShortterm), b.minPipeCwnd())

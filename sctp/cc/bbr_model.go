@@ -39,13 +39,13 @@ func (b *bbr) updateLatestDeliverySignals(s *Sample) {
 func (b *bbr) updateCongestionSignals(s *Sample) {
 	b.updateRound(s)
 	if s.Rate > 0 && (s.Rate >= b.maxBw || !s.AppLimited) {
-		b.maxBws[1] = max(b.maxBws[1], s.Rate)
-		b.maxBw = max(b.maxBws[0], b.maxBws[1])
+		b.maxBwFilter[1] = max(b.maxBwFilter[1], s.Rate)
+		b.maxBw = max(b.maxBwFilter[0], b.maxBwFilter[1])
 	}
 	if !b.lossRoundStart {
 		return
 	}
-	if b.lossInRound && !b.state.accelerates() && inflightTooHigh(s.Lost, s.TxInFlight) && s.Lost >= bbrFullLossCnt*b.pmdcs { // AdaptLowerBoundsFromCongestion
+	if b.lossInRound && !b.state.isProbingBW() && inflightTooHigh(s.Lost, s.TxInFlight) && s.Lost >= bbrFullLossCnt*b.pmdcs { // AdaptLowerBoundsFromCongestion
 		b.initLowerBounds()
 		b.bwShortterm = max(b.bwLatest, int64(bbrBeta*float64(b.bwShortterm)))
 		b.inflightShortterm = max(b.inflightLatest, int64(bbrBeta*float64(b.inflightShortterm)))
@@ -75,7 +75,7 @@ func (b *bbr) updateRound(s *Sample) {
 func (b *bbr) startRound() { b.nextRoundDelivered = b.delivered }
 
 func (b *bbr) updateACKAggregation(s *Sample) {
-	expected := over(b.bw, b.now.Sub(b.extraAckedStart))
+	expected := octetsAtRate(b.bw, b.now.Sub(b.extraAckedStart))
 	if b.extraAckedDelivered <= expected {
 		b.extraAckedDelivered, b.extraAckedStart, expected = 0, b.now, 0
 	}
@@ -109,7 +109,7 @@ func (b *bbr) resetFullBW() { b.fullBw, b.fullBwCount, b.fullBwNow = 0, 0, false
 // bdpMultiple is BDPMultiple, at a bandwidth.
 func (b *bbr) bdpMultiple(bw int64, gain float64) int64 {
 	if b.minRTT == 0 {
-		return int64(b.initial())
+		return int64(b.initialCwnd())
 	}
 	return int64(gain * float64(bw) * b.minRTT.Seconds())
 }
@@ -148,7 +148,7 @@ func (b *bbr) noteLoss() {
 	if !b.lossInRound {
 		b.lossInRound, b.lossRoundDelivered = true, b.delivered
 	}
-	if !b.saved {
+	if !b.undoSaved {
 		b.saveStateUponLoss()
 	}
 }
@@ -183,7 +183,7 @@ func (b *bbr) handleInflightTooHigh(txInFlight int64, appLimited bool) {
 		b.inflightLongterm = max(txInFlight, int64(bbrBeta*float64(b.targetInflight())))
 	}
 	if b.state == bbrProbeUp {
-		b.undo.state = bbrProbeUp
+		b.undoState.state = bbrProbeUp
 		b.startProbeBWDown()
 	}
 }

@@ -29,11 +29,11 @@ var bbrGains = [...]struct{ pacing, cwnd float64 }{
 	bbrProbeRTT:    {1, 0.5},
 }
 
-// probesBW is IsInAProbeBWState.
-func (s bbrState) probesBW() bool { return s >= bbrProbeDown && s <= bbrProbeUp }
+// inProbeBWState is IsInAProbeBWState.
+func (s bbrState) inProbeBWState() bool { return s >= bbrProbeDown && s <= bbrProbeUp }
 
-// accelerates is IsProbingBW.
-func (s bbrState) accelerates() bool {
+// isProbingBW is IsProbingBW.
+func (s bbrState) isProbingBW() bool {
 	return s == bbrStartup || s == bbrProbeRefill || s == bbrProbeUp
 }
 
@@ -69,7 +69,7 @@ func (b *bbr) checkStartupDone(s *Sample) {
 
 // exitStartup ends Startup because of congestion.
 func (b *bbr) exitStartup() {
-	b.undo.state = bbrStartup
+	b.undoState.state = bbrStartup
 	b.fullBwNow, b.fullBwReached = true, true
 	b.inflightLongterm = max(b.bdpMultiple(b.bw, 1), b.inflightLatest)
 	b.enterDrain()
@@ -139,10 +139,10 @@ func (b *bbr) updateProbeBWCyclePhase(s *Sample) {
 func (b *bbr) adaptLongTermModel(s *Sample) bool {
 	if b.probeStopping && b.roundStart {
 		b.bwProbeSample, b.probeStopping = false, false
-		if b.state.probesBW() && !s.AppLimited {
-			b.maxBws = [...]int64{b.maxBws[1], 0} // AdvanceMaxBwFilter
+		if b.state.inProbeBWState() && !s.AppLimited {
+			b.maxBwFilter = [...]int64{b.maxBwFilter[1], 0} // AdvanceMaxBwFilter
 		}
-		if b.state.probesBW() && b.prevProbePrecautionary && !b.prevProbeTooHigh {
+		if b.state.inProbeBWState() && b.prevProbePrecautionary && !b.prevProbeTooHigh {
 			b.startProbeBWRefill()
 			return true
 		}
@@ -207,7 +207,7 @@ func (b *bbr) checkProbeRTT(s *Sample) (limited bool) {
 	if b.state != bbrProbeRTT && b.probeRTTExpired && !b.idleRestart {
 		b.state = bbrProbeRTT
 		b.saveCwnd()
-		b.probeRTTDone = 0
+		b.probeRTTDoneAt = 0
 		b.probeStopping = true
 		b.startRound()
 	}
@@ -222,8 +222,8 @@ func (b *bbr) checkProbeRTT(s *Sample) (limited bool) {
 }
 
 func (b *bbr) handleProbeRTT() {
-	if b.probeRTTDone == 0 && int64(b.inflight) <= b.probeRTTCwnd() {
-		b.probeRTTDone = b.now.Add(bbrProbeRTTDuration)
+	if b.probeRTTDoneAt == 0 && int64(b.inflight) <= b.probeRTTCwnd() {
+		b.probeRTTDoneAt = b.now.Add(bbrProbeRTTDuration)
 		b.probeRTTRoundDone = false
 		b.startRound()
 		return
@@ -237,7 +237,7 @@ func (b *bbr) handleProbeRTT() {
 }
 
 func (b *bbr) checkProbeRTTDone() {
-	if b.probeRTTDone != 0 && b.probeRTTDone.Before(b.now) {
+	if b.probeRTTDoneAt != 0 && b.probeRTTDoneAt.Before(b.now) {
 		b.probeRTTMinStamp = b.now
 		b.restoreCwnd()
 		b.exitProbeRTT()

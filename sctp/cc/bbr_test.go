@@ -12,17 +12,17 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// bbrRoad is a path to a BBR with packets of 1000 octets: a megabyte a second, and round trips of 100 ms with one sample each.
-type bbrRoad struct {
+// bbrPath is a path to a BBR with packets of 1000 octets: a megabyte a second, and round trips of 100 ms with one sample each.
+type bbrPath struct {
 	*bbr
 	at        rawio.Time
 	delivered uint64
 	trips     int
-	slowed    bool
+	isSlowed  bool
 }
 
-// do plays a story: what happens, separated by semicolons, with what is otherwise than usual.
-func (r *bbrRoad) do(story string) {
+// playScript plays a story: what happens, separated by semicolons, with what is otherwise than usual.
+func (r *bbrPath) playScript(story string) {
 	for _, what := range strings.Split(story, "; ") {
 		w := append(strings.Fields(what), "", "")
 		n, _ := strconv.Atoi(w[1])
@@ -30,14 +30,14 @@ func (r *bbrRoad) do(story string) {
 		l := Lost{Octets: 1000, Delivered: r.delivered, TxInFlight: 100_000, Since: n, AppLimited: w[2] == "limited"}
 		switch w[0] {
 		case "trip":
-			r.trip(w[1:])
+			r.roundTrip(w[1:])
 		case "until": // there is another state
 			for r.trips = 0; !strings.HasSuffix(r.state.String(), w[1]) && r.trips < 1000; r.trips++ {
 				if w[1] != "RTT" {
 					r.probeRTTMinStamp = r.at
 				}
 				r.OnSent(r.at, 1000, r.Window())
-				r.trip(w[2:])
+				r.roundTrip(w[2:])
 			}
 		case "lose": // a chunk, with which so much is lost since it left
 			r.OnLost(r.at, &l)
@@ -57,7 +57,7 @@ func (r *bbrRoad) do(story string) {
 	}
 }
 
-func (r *bbrRoad) trip(otherwise []string) {
+func (r *bbrPath) roundTrip(otherwise []string) {
 	s := Sample{Inflight: 100_000, SRTT: 100 * ms, NewlyAcked: 100_000, Valid: true, PriorDelivered: r.delivered, Volume: 100_000, Rate: 1e6, TxInFlight: 100_000, RTT: 100 * ms}
 	takes, srtt, late := 100, 100, 0
 	for _, o := range otherwise {
@@ -76,12 +76,12 @@ func (r *bbrRoad) trip(otherwise []string) {
 	s.PriorDelivered -= min(uint64(late), r.delivered)
 	r.delivered += uint64(s.NewlyAcked)
 	s.Delivered, s.SRTT = r.delivered, time.Duration(srtt)*ms
-	r.slowed = r.OnSample(r.at, &s)
+	r.isSlowed = r.OnSample(r.at, &s)
 }
 
 // String is state, pace and window in thousands of octets, bounds if there are any.
-func (r *bbrRoad) String() string {
-	s := fmt.Sprintf("%v %d %.1f", r.state, r.PacingRate(0)/1000, float64(r.Window())/1000) + map[bool]string{true: " slowed"}[r.slowed]
+func (r *bbrPath) String() string {
+	s := fmt.Sprintf("%v %d %.1f", r.state, r.PacingRate(0)/1000, float64(r.Window())/1000) + map[bool]string{true: " slowed"}[r.isSlowed]
 	if r.inflightLongterm != unbounded {
 		s += fmt.Sprintf(" long %.1f", float64(r.inflightLongterm)/1000)
 	}
@@ -176,13 +176,13 @@ func TestBBRFollowsItsPath(t *testing.T) {
 		{"more do", "UP", "idle 300001ms", "Startup 27700 10.0"},
 		{"another path forgets all", "UP", "route", "Startup 27700 10.0"},
 	} {
-		r := &bbrRoad{bbr: NewBBR(1000, false).(*bbr), at: 1000}
-		if r.do("trip"); tt.from == "Drain" || tt.from == "DOWN" {
-			r.do("until " + tt.from + " inflight=200000")
+		r := &bbrPath{bbr: NewBBR(1000, false).(*bbr), at: 1000}
+		if r.playScript("trip"); tt.from == "Drain" || tt.from == "DOWN" {
+			r.playScript("until " + tt.from + " inflight=200000")
 		}
-		r.do("until " + tt.from)
+		r.playScript("until " + tt.from)
 		r.trips = 0
-		r.do(tt.story)
+		r.playScript(tt.story)
 		got := r.String()
 		if r.trips > 0 {
 			got += fmt.Sprintf(" after %d", r.trips)
@@ -198,10 +198,10 @@ func TestBBRByChanceGoesAsItDid(t *testing.T) {
 		words := strings.Split("trip,trip,trip rate=# acked=#,fill,trip late=# rate=#,trip,trip rate=# inflight=#,sent #,trip late=# acked=# takes=#,until UP,trip limited rate=#,lose #,until DOWN inflight=#,"+
 			"trip rtt=# takes=#,until RTT limited,trip inflight=1000 late=#,pause #ms,trip repairing lost=# tx=#,loss,undo,timeout,trip unknown acked=#,ranges 6,mark,until CRUISE,lose # limited,pause 6s,trip volume=#,mtu #,trip srtt=#,route,idle 6m", ",")
 		sizes := []int{0, 1, 10, 90, 100, 101, 1000, 2001, 5000, 50_000, 99_000, 100_000, 300_000, 1e6, 2e6}
-		r := &bbrRoad{bbr: NewBBR([]int{500, 1000, 1460, 8960, 65532}[seed%5], false).(*bbr), at: rawio.Time(1000 + 1e9*seed)}
+		r := &bbrPath{bbr: NewBBR([]int{500, 1000, 1460, 8960, 65532}[seed%5], false).(*bbr), at: rawio.Time(1000 + 1e9*seed)}
 		for len(in) > 0 {
 			line := in.Line(words, sizes)
-			r.do(line)
+			r.playScript(line)
 			fmt.Fprintln(told, line, r, r.PacingRate(time.Duration(seed)), r.Window(), r.bwShortterm, r.inflightShortterm, r.inflightLongterm)
 		}
 	})

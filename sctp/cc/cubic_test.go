@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// drive acknowledges full windows, one a round trip, for a time, or until they are absurd.
-func drive(c Controller, now rawio.Time, rtt, length time.Duration) rawio.Time {
+// ackFullWindows acknowledges full windows, one a round trip, for a time, or until they are absurd.
+func ackFullWindows(c Controller, now rawio.Time, rtt, length time.Duration) rawio.Time {
 	for end := now.Add(length); now < end && c.Window() < 1<<27; now = now.Add(rtt) {
 		for left := c.Window(); left > 0; left -= 2 * 1000 {
 			c.OnAck(now, Ack{Octets: 2000, Flight: c.Window(), RTT: rtt})
@@ -31,9 +31,9 @@ func TestCubicReturnsAfterK(t *testing.T) {
 			"cwnd %d, ssthresh %d after a loss at 1000000", c.Window(), c.Ssthresh())
 		c.cwnd++ // into congestion avoidance
 		k := math.Cbrt(1000 * 0.3 / 0.4)
-		at := drive(c, 0, rtt, time.Duration(k*0.5*float64(time.Second)))
+		at := ackFullWindows(c, 0, rtt, time.Duration(k*0.5*float64(time.Second)))
 		half := c.Window()
-		drive(c, at, rtt, time.Duration(k*0.5*float64(time.Second)))
+		ackFullWindows(c, at, rtt, time.Duration(k*0.5*float64(time.Second)))
 		check.That(t, c.Window() >= 970_000 && c.Window() <= 1_030_000, "rtt %v: cwnd %d after K, want about 1000000", rtt, c.Window())
 		want := 1_000_000 - 300_000/8
 		check.That(t, math.Abs(float64(half-want)) <= 30_000, "rtt %v: cwnd %d after K/2, want about %d: the curve is steep first and flat at W_max", rtt, half, want)
@@ -50,8 +50,8 @@ func TestCubicKeepsUpWithReno(t *testing.T) {
 	r.OnLoss(0)
 	c.cwnd++
 	r.cwnd++
-	drive(c, 0, 2*time.Millisecond, 200*time.Millisecond)
-	drive(r, 0, 2*time.Millisecond, 200*time.Millisecond)
+	ackFullWindows(c, 0, 2*time.Millisecond, 200*time.Millisecond)
+	ackFullWindows(r, 0, 2*time.Millisecond, 200*time.Millisecond)
 	check.That(t, float64(c.Window()) >= 0.8*float64(r.Window()), "cwnd %d after 100 round trips, Reno has %d", c.Window(), r.Window())
 }
 
@@ -73,7 +73,7 @@ func TestCubicFastConvergence(t *testing.T) {
 
 func TestWindowFitsThirtyOneBits(t *testing.T) {
 	huge := newReno{cwnd: math.MaxInt32 - 1, ssthresh: 1, pmdcs: 1 << 30}
-	for _, c := range []Controller{&huge, &cubic{newReno: huge, epoch: rawio.Never}} {
+	for _, c := range []Controller{&huge, &cubic{newReno: huge, epochStartAt: rawio.Never}} {
 		c.OnAck(0, Ack{Octets: 1 << 33, Flight: 1 << 33, RTT: time.Hour})
 		check.That(t, c.Window() == math.MaxInt32, "%T: cwnd %d", c, c.Window())
 	}
@@ -103,7 +103,7 @@ func TestCubicTargetIsBounded(t *testing.T) {
 	w := ack(time.Second, time.Millisecond)
 	check.That(t, w >= 101_000 && w <= 101_100, "cwnd %d after a round trip that is shorter", w)
 	c = NewCubic(1000, false).(*cubic)
-	c.cwnd, c.ssthresh, c.prior = 100_000, 50_000, 100_000
+	c.cwnd, c.ssthresh, c.priorCwnd = 100_000, 50_000, 100_000
 	check.Equal(t, "cwnd that Reno would have where the window was when it was last reduced (section 4.3)", ack(0, 0), 100_020)
 }
 
@@ -121,7 +121,7 @@ func TestCubicDoesNotGrowUnused(t *testing.T) {
 	check.That(t, c.Window() <= before+50, "cwnd jumped to %d at the first acknowledgement after a quiet time", c.Window())
 	c.OnSent(rawio.Time(200*time.Second), 3000, 3000) // nothing was in flight for 99 seconds
 	c.OnAck(rawio.Time(201*time.Second), Ack{Octets: 3000, Full: 2000, Flight: 3000, RTT: time.Second})
-	check.That(t, c.Window() > before && c.Window() <= before+100 && c.epoch == rawio.Time(200*time.Second), "cwnd %d, and the curve began at %v: at the end of an answer, after silence", c.Window(), c.epoch)
+	check.That(t, c.Window() > before && c.Window() <= before+100 && c.epochStartAt == rawio.Time(200*time.Second), "cwnd %d, and the curve began at %v: at the end of an answer, after silence", c.Window(), c.epochStartAt)
 }
 
 // cwnd follows the equations of RFC 9438 section 4, written down from there, through losses, silence and recovery.
@@ -129,7 +129,7 @@ func TestCubicIsThatOfTheRFC(t *testing.T) {
 	const rtt, acked, mss = 100 * time.Millisecond, 2000, 1000.0
 	for _, size := range []int{1_000_000, 20_000} { // where the cubic curve decides, and where Reno does
 		c := NewCubic(mss, false).(*cubic)
-		c.cwnd, c.ssthresh, c.rtt = size, size/2, rtt
+		c.cwnd, c.ssthresh, c.latestRTT = size, size/2, rtt
 		c.OnLoss(0)
 		wMax, prior, began := float64(size), float64(size), time.Duration(-1)
 		var start, next, reno float64
@@ -177,8 +177,8 @@ func TestCubicIsThatOfTheRFC(t *testing.T) {
 	c := NewCubic(mss, false).(*cubic)
 	c.cwnd = 20_000
 	c.OnLoss(0)
-	c.OnIdle(rawio.Time(lately), -1, 1)
+	c.OnIdle(rawio.Time(cwndLifetime), -1, 1)
 	check.That(t, c.Window() == 10_000 && c.Ssthresh() == 14_000, "after silence: cwnd %d, ssthresh %d", c.Window(), c.Ssthresh())
 	c.Reset()
-	check.That(t, c.wMax == 0 && c.prior == 0 && c.epoch == rawio.Never && c.Window() == 10_000 && c.Ssthresh() == math.MaxInt32, "after a reset: %+v", c)
+	check.That(t, c.wMax == 0 && c.priorCwnd == 0 && c.epochStartAt == rawio.Never && c.Window() == 10_000 && c.Ssthresh() == math.MaxInt32, "after a reset: %+v", c)
 }

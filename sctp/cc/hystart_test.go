@@ -51,7 +51,7 @@ func TestSlowStartEndsAtOnceWhenTheQueueIsLong(t *testing.T) {
 
 // What HyStart++ makes of rounds (RFC 9406 section 4.2). A round is its samples, 0 for a SACK without one.
 func TestHystartLeavesSlowStartWhenTripsGrow(t *testing.T) {
-	full := func(trip time.Duration) []time.Duration { return slices.Repeat([]time.Duration{trip}, enough) }
+	full := func(trip time.Duration) []time.Duration { return slices.Repeat([]time.Duration{trip}, minRTTSamples) }
 	for _, tt := range []struct {
 		name    string
 		rounds  [][]time.Duration
@@ -94,13 +94,13 @@ func TestHystartLeavesSlowStartWhenTripsGrow(t *testing.T) {
 				if k == 0 {
 					a.RTT = time.Second // a measurement, whatever it says
 				}
-				if h.acked(&a) {
+				if h.addSack(&a) {
 					over = i + 1
 				}
 			}
 		}
-		check.That(t, (h.careful() == tt.careful || tt.over != 0) && over == tt.over,
-			"%s: careful %v, over in round %d, want %v and %d", tt.name, h.careful(), over, tt.careful, tt.over)
+		check.That(t, (h.inCSS() == tt.careful || tt.over != 0) && over == tt.over,
+			"%s: careful %v, over in round %d, want %v and %d", tt.name, h.inCSS(), over, tt.careful, tt.over)
 	}
 }
 

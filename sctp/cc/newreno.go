@@ -9,27 +9,27 @@ import (
 
 // The octet terms of the initial cwnd: of RFC 9260 section 7.2.1, and of RFC 6928 section 2, which takes ten packets.
 const (
-	initial4  = 4404
-	initial6  = 4344
-	initial10 = 14600
+	initialCwndIPv4    = 4404
+	initialCwndIPv6    = 4344
+	initialCwndRFC6928 = 14600
 )
 
-// lately is how long a window stays what it was in silence (RFC 7661 section 4.4.2).
-const lately = 5 * time.Minute
+// cwndLifetime is how long a window stays what it was in silence (RFC 7661 section 4.4.2).
+const cwndLifetime = 5 * time.Minute
 
 type newReno struct {
-	cwnd     int
-	ssthresh int
-	partial  int // partial_bytes_acked
-	pmdcs    int
-	ipv6     bool
-	letter   bool // of RFC 9260
-	hystart  hystart
-	before   *before // nil: nothing that can be taken back
+	cwnd              int
+	ssthresh          int
+	partialBytesAcked int // partial_bytes_acked
+	pmdcs             int
+	ipv6              bool
+	strictRFC         bool // of RFC 9260
+	hystart           hystart
+	undoState         *cwndUndoState // nil: nothing that can be taken back
 }
 
-// before is what there was before the last loss or timeout.
-type before struct {
+// cwndUndoState is what there was before the last loss or timeout.
+type cwndUndoState struct {
 	cwnd, ssthresh int
 	hystart        hystart
 }
@@ -46,28 +46,28 @@ func NewReno(pmdcs int, ipv6 bool) Controller {
 // RFC9260 returns NewReno by the letter of section 7.2.1: it begins with three packets of 1500 octets, grows by one packet for
 // each two that are acknowledged, and halves its window with each RTO of silence.
 func RFC9260(pmdcs int, ipv6 bool) Controller {
-	r := &newReno{pmdcs: pmdcs, ipv6: ipv6, letter: true}
+	r := &newReno{pmdcs: pmdcs, ipv6: ipv6, strictRFC: true}
 	r.Reset()
 	return r
 }
 
 // Reset sets the initial parameters.
 func (r *newReno) Reset() {
-	r.cwnd = r.initial()
+	r.cwnd = r.initialCwnd()
 	r.ssthresh = math.MaxInt32
-	r.partial = 0
+	r.partialBytesAcked = 0
 	r.hystart = hystart{}
-	r.before = nil
+	r.undoState = nil
 }
 
-func (r *newReno) initial() int {
+func (r *newReno) initialCwnd() int {
 	switch {
-	case !r.letter:
-		return min(10*r.pmdcs, max(2*r.pmdcs, initial10))
+	case !r.strictRFC:
+		return min(10*r.pmdcs, max(2*r.pmdcs, initialCwndRFC6928))
 	case r.ipv6:
-		return min(4*r.pmdcs, max(2*r.pmdcs, initial6))
+		return min(4*r.pmdcs, max(2*r.pmdcs, initialCwndIPv6))
 	}
-	return min(4*r.pmdcs, max(2*r.pmdcs, initial4))
+	return min(4*r.pmdcs, max(2*r.pmdcs, initialCwndIPv4))
 }
 
 func (r *newReno) Window() int   { return r.cwnd }
@@ -79,20 +79,20 @@ func (r *newReno) OnAck(_ rawio.Time, a Ack) {
 	if r.cwnd <= r.ssthresh {
 		r.slowStart(&a)
 	} else {
-		r.avoidance(&a)
+		r.avoidCongestion(&a)
 	}
 	if a.AllAcked {
-		r.partial = 0
+		r.partialBytesAcked = 0
 	}
 }
 
-// used says of what a SACK acknowledges whether cwnd was fully utilized by it, and how much of it that is. By the letter of sections 7.2.1 and 7.2.2 that is
+// cwndLimitedOctets says of what a SACK acknowledges whether cwnd was fully utilized by it, and how much of it that is. By the letter of sections 7.2.1 and 7.2.2 that is
 // so while cwnd octets or more are outstanding when the SACK comes; else also if they were when it was sent (RFC 9002 section 7.8).
-func (r *newReno) used(a *Ack) (octets int, used bool) {
+func (r *newReno) cwndLimitedOctets(a *Ack) (octets int, used bool) {
 	switch {
 	case a.Flight >= r.cwnd:
 		return a.Octets, true
-	case r.letter:
+	case r.strictRFC:
 		return 0, false
 	}
 	return a.Full, a.Full > 0
@@ -103,59 +103,59 @@ func (r *newReno) used(a *Ack) (octets int, used bool) {
 // stands for more; where packets are spread there is no burst to bound, and all that is acknowledged counts. It is a quarter of
 // that while hystart is careful.
 func (r *newReno) slowStart(a *Ack) {
-	n, used := r.used(a)
-	spread := a.Spread && !r.letter
+	n, used := r.cwndLimitedOctets(a)
+	spread := a.Spread && !r.strictRFC
 	if spread && 2*a.Flight > r.cwnd { // the pace may hold back as much again
 		n, used = a.Octets, true
 	}
 	if a.Recovery || !used {
 		return
 	}
-	if r.hystart.acked(a) {
+	if r.hystart.addSack(a) {
 		r.ssthresh = r.cwnd
 	}
 	if !spread {
 		n = min(n, r.pmdcs*max(1, n/(2*r.pmdcs)))
 	}
-	if r.hystart.careful() {
+	if r.hystart.inCSS() {
 		n = (n + 3) / 4
 	}
-	r.grow(n)
+	r.growCwnd(n)
 }
 
-// avoidance is section 7.2.2. In Fast Recovery cwnd stays too: section 7.2.4 point 6 lets it change
+// avoidCongestion is section 7.2.2. In Fast Recovery cwnd stays too: section 7.2.4 point 6 lets it change
 // for no loss, and growing between two losses of one recovery would be more aggressive than TCP.
-func (r *newReno) avoidance(a *Ack) {
-	r.partial += a.Octets + a.Dups
-	if _, used := r.used(a); !used || a.Recovery {
-		r.partial = min(r.partial, r.cwnd)
+func (r *newReno) avoidCongestion(a *Ack) {
+	r.partialBytesAcked += a.Octets + a.Dups
+	if _, used := r.cwndLimitedOctets(a); !used || a.Recovery {
+		r.partialBytesAcked = min(r.partialBytesAcked, r.cwnd)
 		return
 	}
-	if r.partial >= r.cwnd {
-		r.partial -= r.cwnd
-		r.grow(r.pmdcs)
+	if r.partialBytesAcked >= r.cwnd {
+		r.partialBytesAcked -= r.cwnd
+		r.growCwnd(r.pmdcs)
 	}
 }
 
-func (r *newReno) grow(n int) { r.cwnd = min(r.cwnd+n, math.MaxInt32) }
+func (r *newReno) growCwnd(n int) { r.cwnd = min(r.cwnd+n, math.MaxInt32) }
 
 // OnLoss is section 7.2.3 for a loss that a SACK has revealed.
 func (r *newReno) OnLoss(rawio.Time) {
-	r.before = &before{r.cwnd, r.ssthresh, r.hystart}
+	r.undoState = &cwndUndoState{r.cwnd, r.ssthresh, r.hystart}
 	r.hystart = hystart{}
 	r.ssthresh = max(r.cwnd/2, 4*r.pmdcs)
 	r.cwnd = r.ssthresh
-	r.partial = 0
+	r.partialBytesAcked = 0
 }
 
 // Undo gives back the window that there was, if it is more than what has grown since, and what slow start knew of the round trip: who can have reductions
 // undone is not to stay in it for longer.
 func (r *newReno) Undo(rawio.Time) {
-	if b := r.before; b != nil {
+	if b := r.undoState; b != nil {
 		r.hystart = b.hystart
 		r.cwnd = max(r.cwnd, b.cwnd)
 		r.ssthresh = max(r.ssthresh, b.ssthresh)
-		r.before = nil
+		r.undoState = nil
 	}
 }
 
@@ -163,12 +163,12 @@ func (r *newReno) Undo(rawio.Time) {
 // cwnd stay, unless the letter is kept: a queue that is marked is a short one, which a smaller step empties (RFC 8511).
 func (r *newReno) OnECN(now rawio.Time) {
 	cwnd, kept := r.cwnd, 0
-	if r.cwnd >= r.ssthresh && !r.letter {
+	if r.cwnd >= r.ssthresh && !r.strictRFC {
 		kept = r.cwnd / 5 * 4
 	}
 	r.OnLoss(now)
 	r.ssthresh = max(r.ssthresh, kept)
-	r.cwnd, r.before = min(r.ssthresh, cwnd), nil
+	r.cwnd, r.undoState = min(r.ssthresh, cwnd), nil
 }
 
 // OnTimeout is section 7.2.3 for T3-rtx.
@@ -183,10 +183,10 @@ func (r *newReno) OnTimeout(now rawio.Time) {
 func (r *newReno) OnIdle(now, since rawio.Time, rtos int) {
 	switch {
 	case rtos <= 0:
-	case r.letter:
+	case r.strictRFC:
 		r.ssthresh, r.cwnd = r.cwnd, min(r.cwnd, max(r.cwnd>>rtos, 4*r.pmdcs))
-	case now.Sub(since) > lately:
-		r.ssthresh, r.cwnd = r.cwnd, min(r.cwnd, r.initial())
+	case now.Sub(since) > cwndLifetime:
+		r.ssthresh, r.cwnd = r.cwnd, min(r.cwnd, r.initialCwnd())
 	}
 }
 

@@ -69,14 +69,14 @@ func TestBeginningGrowingAndIdlingAsTCP(t *testing.T) {
 	r := NewReno(1000, false).(*newReno)
 	r.cwnd, r.ssthresh = 49000, 40000
 	r.OnAck(0, Ack{Octets: 49000, Full: 1, Flight: 48999}) // a window's worth, some of which filled it
-	r.OnIdle(rawio.Time(lately)+7, 7, 100)
+	r.OnIdle(rawio.Time(cwndLifetime)+7, 7, 100)
 	check.That(t, r.cwnd == 50000 && r.ssthresh == 40000, "a window of five minutes ago: %d, ssthresh %d", r.cwnd, r.ssthresh)
-	r.OnIdle(rawio.Time(lately)+8, 7, 0)
+	r.OnIdle(rawio.Time(cwndLifetime)+8, 7, 0)
 	check.Equal(t, "within an RTO, however long", r.cwnd, 50000)
-	r.OnIdle(rawio.Time(lately)+8, 7, 1)
+	r.OnIdle(rawio.Time(cwndLifetime)+8, 7, 1)
 	check.That(t, r.cwnd == 10000 && r.ssthresh == 50000, "an older one: %d, ssthresh %d", r.cwnd, r.ssthresh)
 	r.cwnd = 2000
-	r.OnIdle(rawio.Time(2*lately), 7, 9)
+	r.OnIdle(rawio.Time(2*cwndLifetime), 7, 9)
 	check.Equal(t, "silence has raised cwnd", r.cwnd, 2000)
 }
 
@@ -107,8 +107,8 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// avoid returns a controller in congestion avoidance with cwnd 6000, PMDCS 1000, partial 0.
-func avoid(t *testing.T) *newReno {
+// newAvoidingReno returns a controller in congestion avoidance with cwnd 6000, PMDCS 1000, partial 0.
+func newAvoidingReno(t *testing.T) *newReno {
 	t.Helper()
 	r := RFC9260(1000, false).(*newReno)
 	r.cwnd, r.ssthresh = 6000, 5000
@@ -136,23 +136,23 @@ func TestCongestionAvoidance(t *testing.T) {
 		{"everything acknowledged forgets the rest", []Ack{{Octets: 5000, Flight: 6000, AllAcked: true}}, 6000, 0},
 		{"no growth in Fast Recovery", []Ack{{Octets: 6000, Flight: 6000, Recovery: true}}, 6000, 6000},
 	} {
-		r := avoid(t)
+		r := newAvoidingReno(t)
 		for _, a := range tt.acks {
 			r.OnAck(0, a)
 		}
-		check.That(t, r.cwnd == tt.cwnd && r.partial == tt.partial,
-			"%s: cwnd %d partial %d, want %d %d", tt.name, r.cwnd, r.partial, tt.cwnd, tt.partial)
+		check.That(t, r.cwnd == tt.cwnd && r.partialBytesAcked == tt.partial,
+			"%s: cwnd %d partial %d, want %d %d", tt.name, r.cwnd, r.partialBytesAcked, tt.cwnd, tt.partial)
 	}
 }
 
 func TestBoundaryIsSlowStart(t *testing.T) {
 	// req 9260-7.2-1
-	r := avoid(t)
+	r := newAvoidingReno(t)
 	r.ssthresh = r.cwnd
 	r.OnAck(0, Ack{Octets: 400, Flight: 6000})
 	check.Equal(t, "cwnd == ssthresh: slow start's cwnd", r.cwnd, 6400)
 	r.OnAck(0, Ack{Octets: 400, Flight: 6400})
-	check.That(t, r.cwnd == 6400 && r.partial == 400, "cwnd > ssthresh: cwnd %d partial %d", r.cwnd, r.partial)
+	check.That(t, r.cwnd == 6400 && r.partialBytesAcked == 400, "cwnd > ssthresh: cwnd %d partial %d", r.cwnd, r.partialBytesAcked)
 }
 
 func TestLossHalvesCwndOrTakesItToOnePacket(t *testing.T) {
@@ -169,17 +169,17 @@ func TestLossHalvesCwndOrTakesItToOnePacket(t *testing.T) {
 		{"T3-rtx leaves one chunk", 20000, func(r *newReno) { r.OnTimeout(0) }, 1000, 10000},
 		{"and four chunks of ssthresh", 3000, func(r *newReno) { r.OnTimeout(0) }, 1000, 4000},
 	} {
-		r := avoid(t)
-		r.cwnd, r.partial = tt.cwnd, 777
+		r := newAvoidingReno(t)
+		r.cwnd, r.partialBytesAcked = tt.cwnd, 777
 		tt.event(r)
-		check.That(t, r.cwnd == tt.want && r.ssthresh == tt.ssthresh && r.partial == 0,
-			"%s: cwnd %d ssthresh %d partial %d, want %d %d 0", tt.name, r.cwnd, r.ssthresh, r.partial, tt.want, tt.ssthresh)
+		check.That(t, r.cwnd == tt.want && r.ssthresh == tt.ssthresh && r.partialBytesAcked == 0,
+			"%s: cwnd %d ssthresh %d partial %d, want %d %d 0", tt.name, r.cwnd, r.ssthresh, r.partialBytesAcked, tt.want, tt.ssthresh)
 	}
 }
 
 func TestIdleDecay(t *testing.T) {
 	// req 9260-7.2.1-8, 9260-7.1-1
-	r := avoid(t)
+	r := newAvoidingReno(t)
 	r.cwnd = 40000
 	r.OnIdle(0, 0, 0)
 	check.That(t, r.cwnd == 40000 && r.ssthresh == 5000, "less than an RTO: cwnd %d ssthresh %d", r.cwnd, r.ssthresh)
@@ -197,11 +197,11 @@ func TestIdleDecay(t *testing.T) {
 
 func TestResetIsTheInitialWindow(t *testing.T) {
 	// req 9260-7.2.5-1
-	r := avoid(t)
-	r.partial = 5
+	r := newAvoidingReno(t)
+	r.partialBytesAcked = 5
 	r.SetPMDCS(1200)
 	r.Reset()
-	check.That(t, r.cwnd == 4404 && r.ssthresh >= 1<<30 && r.partial == 0, "cwnd %d ssthresh %d partial %d", r.cwnd, r.ssthresh, r.partial)
+	check.That(t, r.cwnd == 4404 && r.ssthresh >= 1<<30 && r.partialBytesAcked == 0, "cwnd %d ssthresh %d partial %d", r.cwnd, r.ssthresh, r.partialBytesAcked)
 }
 
 // In slow start a mark is as good as a loss. Behind it the queue that was marked is known to be short (RFC 8511).
@@ -269,7 +269,7 @@ func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
 			must.That(t, c.Window() <= m.Cwnd && c.Window() >= 1000, "seed %d step %d: cwnd %d, allowed %d", seed, step, c.Window(), m.Cwnd)
 			// From here on the model goes on from what the controller has, which is allowed.
 			r := c.(*newReno)
-			m = model.Limit{Cwnd: r.cwnd, Ssthresh: r.ssthresh, Partial: r.partial, PMDCS: 1000}
+			m = model.Limit{Cwnd: r.cwnd, Ssthresh: r.ssthresh, Partial: r.partialBytesAcked, PMDCS: 1000}
 		}
 	}
 }

@@ -72,8 +72,8 @@ var (
 	ErrTooMany = errors.New("sctp: too many associations")
 )
 
-// entry is what the tables hold of an association, so that it can be taken out again.
-type entry struct {
+// tableEntry is what the tables hold of an association, so that it can be taken out again.
+type tableEntry struct {
 	tag    tagKey
 	peers  []peerKey  // in byPeer
 	claims []peerKey  // in byClaim
@@ -85,23 +85,23 @@ type entry struct {
 // then says what is so. It has two parts, for an owner that runs it concurrently and keeps floods of set-ups from each other:
 // Judge, Answer, PollTransmit and Stats need the part that sets up alone, Make both parts, every other method the tables alone.
 type Endpoint struct {
-	cfg       Config
-	env       assoc.Env
-	listeners map[uint16][]*assoc.Config // several on one port have different addresses
-	byPeer    index.Map[peerKey, *assoc.Assoc]
-	byClaim   index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named but most likely does not have
-	byTag     index.Map[tagKey, *assoc.Assoc]
-	entries   map[*assoc.Assoc]*entry
-	dialed    *assoc.Config  // of the association that Connect has started last, and of those before with the same
-	ports     map[uint16]int // associations on each local port
-	sources   sources        // associations that hosts have set up
-	spent     spent
-	rates     rates
-	budget    budget
-	out       assoc.Outbox
+	cfg          Config
+	env          assoc.Env
+	listeners    map[uint16][]*assoc.Config // several on one port have different addresses
+	byPeer       index.Map[peerKey, *assoc.Assoc]
+	byClaim      index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named but most likely does not have
+	byTag        index.Map[tagKey, *assoc.Assoc]
+	entries      map[*assoc.Assoc]*tableEntry
+	dialConfig   *assoc.Config  // of the association that Connect has started last, and of those before with the same
+	portUses     map[uint16]int // associations on each local port
+	sourceCounts sourceCounts   // associations that hosts have set up
+	usedTags     usedTags
+	answerRates  answerRates
+	setupBudget  setupBudget
+	answers      assoc.Outbox
 
-	stats                       Stats         // but for what Lookup counts; of the part that sets up, as rates, budget and out
-	malformed, checksum, strays atomic.Uint64 // by Lookup
+	stats                                        Stats         // but for what Lookup counts; of the part that sets up, as rates, budget and out
+	malformedPackets, badChecksums, strayReports atomic.Uint64 // by Lookup
 }
 
 // New returns an endpoint without listeners and associations.
@@ -110,14 +110,14 @@ func New(cfg Config) *Endpoint {
 		cfg.MaxAssocs = defaultMaxAssocs
 	}
 	return &Endpoint{
-		cfg:       cfg,
-		env:       assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, Own: cfg.Own, New: cfg.New},
-		listeners: make(map[uint16][]*assoc.Config),
-		entries:   make(map[*assoc.Assoc]*entry),
-		ports:     make(map[uint16]int),
-		sources:   make(sources),
-		rates:     rates{limit: cfg.MaxAnswers, key: cfg.AnswerKey},
-		budget:    newBudget(cfg.MaxSetups),
+		cfg:          cfg,
+		env:          assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, Own: cfg.Own, New: cfg.New},
+		listeners:    make(map[uint16][]*assoc.Config),
+		entries:      make(map[*assoc.Assoc]*tableEntry),
+		portUses:     make(map[uint16]int),
+		sourceCounts: make(sourceCounts),
+		answerRates:  answerRates{maxPerSecond: cfg.MaxAnswers, key: cfg.AnswerKey},
+		setupBudget:  newSetupBudget(cfg.MaxSetups),
 	}
 }
 
@@ -127,7 +127,7 @@ func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 	if port == 0 {
 		return ErrPort
 	}
-	c, err := e.complete(cfg)
+	c, err := e.completeConfig(cfg)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 
 // Relisten has the listener on port whose LocalAddrs cfg has accept associations as cfg says from now on. It fails with a *assoc.ConfigError.
 func (e *Endpoint) Relisten(port uint16, cfg *assoc.Config) error {
-	c, err := e.complete(cfg)
+	c, err := e.completeConfig(cfg)
 	if err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func (e *Endpoint) Relisten(port uint16, cfg *assoc.Config) error {
 	return nil
 }
 
-// complete returns the configuration of a listener with its defaults.
-func (e *Endpoint) complete(cfg *assoc.Config) (*assoc.Config, error) {
+// completeConfig returns the configuration of a listener with its defaults.
+func (e *Endpoint) completeConfig(cfg *assoc.Config) (*assoc.Config, error) {
 	c, err := cfg.Complete()
 	if err == nil {
 		err = c.CanMark(&e.env)
@@ -171,9 +171,9 @@ func (e *Endpoint) Unlisten(port uint16, at ...netip.Addr) {
 	}
 }
 
-// listener returns the configuration for what comes to a port at a local address, nil where nobody listens: another address is another SCTP
+// findListener returns the configuration for what comes to a port at a local address, nil where nobody listens: another address is another SCTP
 // endpoint of this host (section 1.3).
-func (e *Endpoint) listener(port uint16, local netip.Addr) *assoc.Config {
+func (e *Endpoint) findListener(port uint16, local netip.Addr) *assoc.Config {
 	for _, c := range e.listeners[port] {
 		if len(c.LocalAddrs) == 0 || slices.Contains(c.LocalAddrs, local.Unmap()) {
 			return c
@@ -212,21 +212,21 @@ func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, 
 	if e.Between(localPort, remote, remotePort) {
 		return nil, ErrExists
 	}
-	if e.dialed == nil || !reflect.DeepEqual(c, *e.dialed) {
-		e.dialed = &c
+	if e.dialConfig == nil || !reflect.DeepEqual(c, *e.dialConfig) {
+		e.dialConfig = &c
 	}
-	a, err := assoc.Connect(now, e.dialed, &e.env, assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
+	a, err := assoc.Connect(now, e.dialConfig, &e.env, assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
 	if err != nil {
 		return nil, err
 	}
-	e.add(a)
+	e.addAssoc(a)
 	return a, nil
 }
 
 // Between says whether there is an association between a port and one of the peer's, at one of these addresses.
 func (e *Endpoint) Between(localPort uint16, remote []netip.AddrPort, remotePort uint16) bool {
 	return slices.ContainsFunc(remote, func(r netip.AddrPort) bool {
-		return at(&e.byPeer, peerKey{r.Addr().Unmap(), localPort, remotePort}) != nil
+		return getAssoc(&e.byPeer, peerKey{r.Addr().Unmap(), localPort, remotePort}) != nil
 	})
 }
 
@@ -243,35 +243,35 @@ func (e *Endpoint) freePort() (port uint16, err error) {
 	start := int(binary.BigEndian.Uint16(b[:]))
 	for i := range NumDynamic {
 		port = uint16(FirstDynamic + (start+i)%NumDynamic)
-		if e.ports[port] == 0 && e.listeners[port] == nil {
+		if e.portUses[port] == 0 && e.listeners[port] == nil {
 			return port, nil
 		}
 	}
 	return port, ErrPortInUse
 }
 
-// at is the association with a key, nil where there is none.
-func at[K index.Key](table *index.Map[K, *assoc.Assoc], k K) *assoc.Assoc {
+// getAssoc is the association with a key, nil where there is none.
+func getAssoc[K index.Key](table *index.Map[K, *assoc.Assoc], k K) *assoc.Assoc {
 	a, _ := table.Get(k)
 	return a
 }
 
-// add puts an association into the tables, once its owner knows of it.
-func (e *Endpoint) add(a *assoc.Assoc) *entry {
+// addAssoc puts an association into the tables, once its owner knows of it.
+func (e *Endpoint) addAssoc(a *assoc.Assoc) *tableEntry {
 	if e.cfg.Adopt != nil {
 		e.cfg.Adopt(a)
 	}
-	en := e.enter(a)
+	en := e.addToTables(a)
 	e.entries[a] = en
-	e.ports[a.LocalPort()]++
+	e.portUses[a.LocalPort()]++
 	return en
 }
 
-// enter has an association be found by what it has now. A peer address that another association holds stays with that
+// addToTables has an association be found by what it has now. A peer address that another association holds stays with that
 // one. Addresses that could not be verified hold nothing: whoever sets an association up from there has
 // them, so that nobody keeps a host out for longer by listing its addresses (RFC 5062 section 2).
-func (e *Endpoint) enter(a *assoc.Assoc) *entry {
-	en := &entry{tag: tagKey{a.LocalTag(), a.LocalPort(), a.PeerPort()}}
+func (e *Endpoint) addToTables(a *assoc.Assoc) *tableEntry {
+	en := &tableEntry{tag: tagKey{a.LocalTag(), a.LocalPort(), a.PeerPort()}}
 	e.byTag.Put(en.tag, a)
 	for i := range a.NumPaths() {
 		table, list := &e.byPeer, &en.peers
@@ -279,7 +279,7 @@ func (e *Endpoint) enter(a *assoc.Assoc) *entry {
 			table, list = &e.byClaim, &en.claims
 		}
 		k := peerKey{a.PathStats(i).Remote.Addr(), a.LocalPort(), a.PeerPort()}
-		switch at(table, k) {
+		switch getAssoc(table, k) {
 		case nil:
 			table.Put(k, a)
 			*list = append(*list, k)
@@ -296,20 +296,20 @@ func (e *Endpoint) Remove(a *assoc.Assoc) {
 	if en == nil {
 		return
 	}
-	e.leave(a, en, &entry{})
-	e.spent.add(en.tag, a.CookieMade(), a.CookieUntil())
+	e.removeFromTables(a, en, &tableEntry{})
+	e.usedTags.add(en.tag, a.CookieMade(), a.CookieUntil())
 	delete(e.entries, a)
-	if e.ports[en.tag.local]--; e.ports[en.tag.local] == 0 {
-		delete(e.ports, en.tag.local)
+	if e.portUses[en.tag.local]--; e.portUses[en.tag.local] == 0 {
+		delete(e.portUses, en.tag.local)
 	}
 	if en.source.IsValid() {
-		e.sources.add(en.source, -1)
+		e.sourceCounts.add(en.source, -1)
 	}
 }
 
-// leave has an association be found no more by what it had, but for what it has now.
-func (e *Endpoint) leave(a *assoc.Assoc, had, has *entry) {
-	if had.tag != has.tag && at(&e.byTag, had.tag) == a {
+// removeFromTables has an association be found no more by what it had, but for what it has now.
+func (e *Endpoint) removeFromTables(a *assoc.Assoc, had, has *tableEntry) {
+	if had.tag != has.tag && getAssoc(&e.byTag, had.tag) == a {
 		e.byTag.Delete(had.tag)
 	}
 	for _, k := range had.peers {
@@ -324,10 +324,10 @@ func (e *Endpoint) leave(a *assoc.Assoc, had, has *entry) {
 	}
 }
 
-// accept enters an association that a peer has set up from an address.
-func (e *Endpoint) accept(a *assoc.Assoc, source netip.Addr) {
-	e.add(a).source = source
-	e.sources.add(source, 1)
+// addAccepted enters an association that a peer has set up from an address.
+func (e *Endpoint) addAccepted(a *assoc.Assoc, source netip.Addr) {
+	e.addAssoc(a).source = source
+	e.sourceCounts.add(source, 1)
 }
 
 // Refresh takes up a change of an association's own tag and peer addresses, and of what is known of those: call it
@@ -337,17 +337,17 @@ func (e *Endpoint) Refresh(a *assoc.Assoc) {
 	if had == nil {
 		return
 	}
-	has := e.enter(a)
+	has := e.addToTables(a)
 	has.source = had.source
 	e.entries[a] = has
-	e.leave(a, had, has)
+	e.removeFromTables(a, had, has)
 	if had.tag != has.tag { // a restart
-		e.spent.add(had.tag, a.CookieMade(), a.CookieUntil())
+		e.usedTags.add(had.tag, a.CookieMade(), a.CookieUntil())
 	}
 }
 
 // Held returns the octets of memory that the endpoint keeps for no association.
-func (e *Endpoint) Held() int { return e.spent.held() }
+func (e *Endpoint) Held() int { return e.usedTags.memorySize() }
 
 // Len returns the number of associations.
 func (e *Endpoint) Len() int { return len(e.entries) }
@@ -355,5 +355,5 @@ func (e *Endpoint) Len() int { return len(e.entries) }
 // PollTransmit adds the endpoint's own answers to out; more says that out was full: write it, reset it
 // and call again.
 func (e *Endpoint) PollTransmit(now rawio.Time, out *assoc.TxBatch) (more bool) {
-	return e.out.PollTransmit(out)
+	return e.answers.PollTransmit(out)
 }

@@ -452,21 +452,21 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	same := rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: other}
 	a, ok := b.EP.Lookup(&echo)
 	must.That(t, a == nil && ok, "an association before the COOKIE ECHO")
-	var strangers [3]endpoint.Stranger
+	var strangers [3]endpoint.UnmatchedPacket
 	for i, p := range []*rawio.Packet{&echo, &echo, &same} {
 		s := &strangers[i]
-		must.That(t, b.EP.Judge(b.Now, p, s) && b.EP.Find(s) == nil && b.EP.Answer(b.Now, s), "no valid cookie")
+		must.That(t, b.EP.Screen(b.Now, p, s) && b.EP.Find(s) == nil && b.EP.Answer(b.Now, s), "no valid cookie")
 	}
-	first, isNew := b.EP.Make(b.Now, &strangers[0])
+	first, isNew := b.EP.MakeAssoc(b.Now, &strangers[0])
 	must.That(t, first != nil && isNew, "no association")
-	again, isNew := b.EP.Make(b.Now, &strangers[1])
+	again, isNew := b.EP.MakeAssoc(b.Now, &strangers[1])
 	check.That(t, again == first && !isNew, "the second makes %p, new %v; want %p", again, isNew, first)
 	first.HandlePacket(b.Now, &echo)
 	second, isNew := b.EP.HandleUnmatched(b.Now, &echo)
 	must.That(t, second == first && !isNew, "the second belongs to %p, new %v; want %p", second, isNew, first)
 	b.EP.PollTransmit(b.Now, b.Out)
 	check.Equal(t, "packets of the endpoint, of which an ABORT would end the peer's association", len(b.Out.Pkts), 0)
-	third, _ := b.EP.Make(b.Now, &strangers[2])
+	third, _ := b.EP.MakeAssoc(b.Now, &strangers[2])
 	check.That(t, third == nil && b.EP.Stats().CookiesRefused == 1, "another host has an association with the same tag")
 	second.HandlePacket(b.Now, &echo) // req 9260-5.1.5-8, 9260-5.2.4-13
 	check.Equal(t, "state of the second", second.State(), assoc.Established)

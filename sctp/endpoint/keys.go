@@ -18,8 +18,8 @@ type tagKey struct {
 	local, peer uint16
 }
 
-// seed keeps peers, which choose their addresses and ports, from choosing many that share a chain.
-var seed = maphash.MakeSeed()
+// hashSeed keeps peers, which choose their addresses and ports, from choosing many that share a chain.
+var hashSeed = maphash.MakeSeed()
 
 // Hash implements index.Key.
 func (k peerKey) Hash() uint64 {
@@ -28,7 +28,7 @@ func (k peerKey) Hash() uint64 {
 	copy(b[:], a[:])
 	binary.BigEndian.PutUint16(b[16:], k.local)
 	binary.BigEndian.PutUint16(b[18:], k.peer)
-	return maphash.Bytes(seed, b[:])
+	return maphash.Bytes(hashSeed, b[:])
 }
 
 // Hash implements index.Key.
@@ -37,5 +37,5 @@ func (k tagKey) Hash() uint64 {
 	binary.BigEndian.PutUint32(b[:], k.tag)
 	binary.BigEndian.PutUint16(b[4:], k.local)
 	binary.BigEndian.PutUint16(b[6:], k.peer)
-	return maphash.Bytes(seed, b[:])
+	return maphash.Bytes(hashSeed, b[:])
 }

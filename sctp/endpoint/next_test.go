@@ -33,12 +33,12 @@ func TestLookupNext(t *testing.T) {
 	peers = append(peers, stranger)
 	for first := range peers {
 		for second := range peers {
-			var last endpoint.Before
+			var last endpoint.LookupState
 			for i, n := range []int{first, first, second, second, first, second, first, second} {
 				p := rawio.Packet{Data: lab.Packet(peerPort, peers[n].local, 1, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peers[n].from}
 				if i >= 4 && i != 6 {
 					hash := []uint64{0}
-					b.EP.Expect([]rawio.Packet{p}, hash)
+					b.EP.PrefetchLookup([]rawio.Packet{p}, hash)
 					check.That(t, hash[0] != 0, "a packet has no hash")
 					last.Hash = hash[0]
 				}
@@ -50,7 +50,7 @@ func TestLookupNext(t *testing.T) {
 			}
 		}
 	}
-	var last endpoint.Before
+	var last endpoint.LookupState
 	for range 2 {
 		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil)), Remote: peerAddr}
 		a, _ := b.EP.LookupNext(&p, &last)
@@ -64,12 +64,12 @@ func TestLookupNextGoesByTheTag(t *testing.T) {
 	b := bench.New(t, endpoint.Config{})
 	elsewhere := netip.MustParseAddrPort("10.0.0.77:0")
 	list := []*assoc.Assoc{b.Connect(localPort, peerAddr), b.Connect(localPort, netip.MustParseAddrPort("10.0.0.78:0"))}
-	var last endpoint.Before
+	var last endpoint.LookupState
 	for i := range 6 {
 		want := list[i/2%2]
 		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, want.LocalTag(), wire.AppendCookieAck(nil)), Local: hostAddr, Remote: elsewhere}
 		a, ok := b.EP.LookupNext(&p, &last)
-		check.That(t, ok && a == want && !last.Claimed, "packet %d finds %p, want %p", i, a, want)
+		check.That(t, ok && a == want && !last.ByClaim, "packet %d finds %p, want %p", i, a, want)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestExpectOfNoPackets(t *testing.T) {
 	b := bench.New(t, endpoint.Config{})
 	pkts := []rawio.Packet{{}, {Data: make([]byte, wire.CommonHeaderLen-1)}, {Data: make([]byte, wire.CommonHeaderLen), Kind: rawio.KindPacketTooBig}}
 	hashes := []uint64{1, 2, 3, 4}
-	b.EP.Expect(pkts, hashes)
+	b.EP.PrefetchLookup(pkts, hashes)
 	check.That(t, slices.Equal(hashes, []uint64{0, 0, 0, 4}), "hashes %v", hashes)
 }
 
@@ -93,7 +93,7 @@ func TestLookupMayBeUsedAtOnce(t *testing.T) {
 	bad := lab.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil))
 	bad[8]++
 	short, wrong, stray := look(rawio.Packet{Data: []byte("short")}), look(rawio.Packet{Data: bad}), look(rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 8)})
-	crowd.Meet(rounds, short, short, wrong, wrong, stray, stray, func(int) { b.EP.Stats() })
+	crowd.RunTogether(rounds, short, short, wrong, wrong, stray, stray, func(int) { b.EP.Stats() })
 	s := b.EP.Stats()
 	check.That(t, s.Malformed == 2*rounds && s.BadChecksum == 2*rounds && s.StrayReports == 2*rounds, "%+v of %d each", s, 2*rounds)
 }

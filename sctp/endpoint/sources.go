@@ -6,14 +6,14 @@ import (
 	"github.com/rddp-go/rddp/internal/fair"
 )
 
-// sources counts the associations that hosts have set up, and with an IPv6 address those of its
+// sourceCounts counts the associations that hosts have set up, and with an IPv6 address those of its
 // /64, /56, /48 and /32, since who has a network chooses among its addresses.
-type sources map[fair.Group]int
+type sourceCounts map[fair.HostGroup]int
 
-// full reports whether a host has as many as it may have, or one of its networks: each has
+// isFull reports whether a host has as many as it may have, or one of its networks: each has
 // room for as many hosts as it is levels wide.
-func (s sources) full(host netip.Addr, most int) bool {
-	var list [fair.Levels]fair.Group
+func (s sourceCounts) isFull(host netip.Addr, most int) bool {
+	var list [fair.MaxGroups]fair.HostGroup
 	for i, g := range fair.GroupsOf(host, list[:0]) {
 		if s[g] >= most*(i+1) {
 			return true
@@ -23,8 +23,8 @@ func (s sources) full(host netip.Addr, most int) bool {
 }
 
 // add counts n more, or fewer.
-func (s sources) add(host netip.Addr, n int) {
-	var list [fair.Levels]fair.Group
+func (s sourceCounts) add(host netip.Addr, n int) {
+	var list [fair.MaxGroups]fair.HostGroup
 	for _, g := range fair.GroupsOf(host, list[:0]) {
 		if s[g] += n; s[g] == 0 {
 			delete(s, g)

@@ -13,22 +13,22 @@ import (
 
 // Tags are forgotten when their time is over, and the oldest when there are too many.
 func TestSpentTagsAreBounded(t *testing.T) {
-	var s spent
+	var s usedTags
 	key := func(i int) tagKey { return tagKey{uint32(i), 1, 2} }
 	s.add(key(0), 0, 0)
-	check.Equal(t, "a tag is remembered of which there was never a cookie", len(s.until), 0)
-	for i := 1; i <= maxSpent+10; i++ {
+	check.Equal(t, "a tag is remembered of which there was never a cookie", len(s.expiryByTag), 0)
+	for i := 1; i <= maxUsedTags+10; i++ {
 		s.add(key(i), rawio.Time(50+i%3), rawio.Time(100+i%2))
 	}
-	check.That(t, len(s.until) == maxSpent && len(s.order) == maxSpent, "%d tags, %d in order", len(s.until), len(s.order))
-	for i, want := range map[int]bool{0: false, 10: false, 11: true, maxSpent + 10: true, maxSpent + 11: false} {
+	check.That(t, len(s.expiryByTag) == maxUsedTags && len(s.oldestFirst) == maxUsedTags, "%d tags, %d in order", len(s.expiryByTag), len(s.oldestFirst))
+	for i, want := range map[int]bool{0: false, 10: false, 11: true, maxUsedTags + 10: true, maxUsedTags + 11: false} {
 		check.That(t, s.has(100, key(i)) == want, "tag %d: %v", i, !want)
 	}
-	check.That(t, s.oldest == 53 && s.forgot(52) && !s.forgot(53), "cookies count that were made at %d", s.oldest)
+	check.That(t, s.forgottenBefore == 53 && s.mayHaveForgotten(52) && !s.mayHaveForgotten(53), "cookies count that were made at %d", s.forgottenBefore)
 	s.add(key(12), 60, 300)
-	check.That(t, !s.has(102, key(11)) && s.has(300, key(12)) && !s.has(301, key(12)) && len(s.until) == 0 && len(s.order) == 0,
-		"%d tags of the past", len(s.until))
-	check.Equal(t, "cookies count again that were made at", s.oldest, 53)
+	check.That(t, !s.has(102, key(11)) && s.has(300, key(12)) && !s.has(301, key(12)) && len(s.expiryByTag) == 0 && len(s.oldestFirst) == 0,
+		"%d tags of the past", len(s.expiryByTag))
+	check.Equal(t, "cookies count again that were made at", s.forgottenBefore, 53)
 }
 
 // An association leaves nothing behind in any table, whoever has set it up.
@@ -42,17 +42,17 @@ func TestTablesAreEmptyInTheEnd(t *testing.T) {
 		e.Remove(must.Get(e.Connect(0, nil, 7, netip.AddrPort{}, to, 9))(t))
 		if accepted {
 			e.Remove(a)
-			e.accept(a, source)
+			e.addAccepted(a, source)
 		}
 		e.Refresh(a)
-		check.That(t, at(&e.byTag, tagKey{a.LocalTag(), 7, 8}) == a && at(&e.byPeer, peerKey{source, 7, 8}) == a && e.ports[7] == 1 && e.Len() == 1,
+		check.That(t, getAssoc(&e.byTag, tagKey{a.LocalTag(), 7, 8}) == a && getAssoc(&e.byPeer, peerKey{source, 7, 8}) == a && e.portUses[7] == 1 && e.Len() == 1,
 			"not in the tables after Refresh")
 		e.Remove(a)
-		n := e.byTag.Len() + e.byPeer.Len() + e.byClaim.Len() + len(e.ports) + len(e.sources) + e.Len()
+		n := e.byTag.Len() + e.byPeer.Len() + e.byClaim.Len() + len(e.portUses) + len(e.sourceCounts) + e.Len()
 		check.That(t, n == 0, "accepted %v: %d entries are left", accepted, n)
 	}
 	p := rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 16), Remote: netip.MustParseAddrPort("10.0.0.9:0")}
-	if a, _ := e.HandleUnmatched(0, &p); a != nil || e.out.PollTransmit(assoc.NewTxBatch(1)) || e.stats != (Stats{}) {
+	if a, _ := e.HandleUnmatched(0, &p); a != nil || e.answers.PollTransmit(assoc.NewTxBatch(1)) || e.stats != (Stats{}) {
 		t.Error("a report for an association that has ended is taken for a packet")
 	}
 }
@@ -69,7 +69,7 @@ func (repeat) Read(p []byte) (int, error) {
 // A second of answers begins with the first of them. It and the second before it say how many ask; who has no luck while these are too many has
 // no answer.
 func TestRateOfAnswers(t *testing.T) {
-	r := rates{limit: 2}
+	r := answerRates{maxPerSecond: 2}
 	unlucky := func() uint64 { return 2 } // of three
 	for i, step := range []struct {
 		at   time.Duration
@@ -78,14 +78,14 @@ func TestRateOfAnswers(t *testing.T) {
 		{2500 * time.Millisecond, true}, {2500 * time.Millisecond, true}, {3499 * time.Millisecond, false}, {5500 * time.Millisecond, true}} {
 		check.That(t, r.allow(rawio.Time(step.at), netip.Addr{}, unlucky) == step.want, "step %d at %v: %v", i, step.at, !step.want)
 	}
-	check.Equal(t, "places", len(r.table), 1<<rateBits)
+	check.Equal(t, "places", len(r.table), 1<<rateTableBits)
 }
 
 // Of a pulse no more is answered than MaxAnswers, and in any second no more than twice that, whenever it begins.
 func TestPulseGetsNoMoreAnswersThanASecond(t *testing.T) {
 	const limit = 100
 	for _, gap := range []time.Duration{0, time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
-		r, rng := rates{limit: limit}, uint64(1)
+		r, rng := answerRates{maxPerSecond: limit}, uint64(1)
 		chance := func() uint64 { rng = rng*6364136223846793005 + 1442695040888963407; return rng >> 33 }
 		var answered []rawio.Time
 		for i := range 40_000 {
@@ -102,9 +102,9 @@ func TestPulseGetsNoMoreAnswersThanASecond(t *testing.T) {
 			for n < len(answered)-i && answered[i+n] < from.Add(time.Second) {
 				n++
 			}
-			most := 2*limit + pulseSlack
+			most := 2*limit + burstSlack
 			if gap <= time.Microsecond && i == 0 {
-				most = limit + pulseSlack + limit/20 // 40 ms of pace
+				most = limit + burstSlack + limit/20 // 40 ms of pace
 			}
 			must.That(t, n <= most, "a packet each %v: %d answers in the second from %v on, want at most %d", gap, n, from, most)
 		}
@@ -117,11 +117,11 @@ func TestPulseGetsNoMoreSetupsThanASecond(t *testing.T) {
 	for _, row := range []struct {
 		octets, n int // of a pulse
 		each      time.Duration
-	}{{100, 100_000, 2 * time.Second / budgetWindows}, {6000, 100_000, 2 * time.Second / budgetWindows}, {100, 1000, time.Millisecond},
+	}{{100, 100_000, 2 * time.Second / budgetWindowsPerSecond}, {6000, 100_000, 2 * time.Second / budgetWindowsPerSecond}, {100, 1000, time.Millisecond},
 		{100, 800_000, 2 * time.Second}} {
-		b, rng := newBudget(limit), uint64(1)
+		b, rng := newSetupBudget(limit), uint64(1)
 		chance := func() uint64 { rng = rng*6364136223846793005 + 1442695040888963407; return rng >> 33 }
-		cost := 1 + row.octets/workOctets
+		cost := 1 + row.octets/octetsPerWork
 		var done []rawio.Time
 		for i := range 800_000 {
 			if now := rawio.Time(i / row.n * int(row.each)); b.allow(now, row.octets, chance) {
@@ -133,7 +133,7 @@ func TestPulseGetsNoMoreSetupsThanASecond(t *testing.T) {
 			for done[from] <= at.Add(-time.Second) {
 				from++
 			}
-			must.That(t, (i-from)*cost <= 2*limit+2*setupSlack, "%+v: work of %d in the second before %v", row, (i-from)*cost, at)
+			must.That(t, (i-from)*cost <= 2*limit+2*setupBurstSlack, "%+v: work of %d in the second before %v", row, (i-from)*cost, at)
 		}
 		check.That(t, len(done)*cost >= limit/8, "%+v: work of %d in all", row, len(done)*cost)
 	}
@@ -141,7 +141,7 @@ func TestPulseGetsNoMoreSetupsThanASecond(t *testing.T) {
 
 // A packet of the greatest length that had luck takes no turn of short ones, however small the limit is.
 func TestLongPacketLeavesRoomForShortOnes(t *testing.T) {
-	b := newBudget(budgetWindows)
+	b := newSetupBudget(budgetWindowsPerSecond)
 	lucky := func() uint64 { return 0 }
 	check.That(t, b.allow(0, 65_535, lucky) && b.allow(0, 100, lucky), "a short packet is not looked at behind a long one")
 }
@@ -149,7 +149,7 @@ func TestLongPacketLeavesRoomForShortOnes(t *testing.T) {
 // Packets that set up are let through for their work and for the octets of their answers, each time by chance when there are too many of
 // either. With the luck of the first alone no more octets go out than MaxSetups says.
 func TestBudgetHasTwoBounds(t *testing.T) {
-	b, draws := newBudget(2*budgetWindows+7), []uint64(nil)
+	b, draws := newSetupBudget(2*budgetWindowsPerSecond+7), []uint64(nil)
 	chance := func() (v uint64) { v, draws = draws[0], draws[1:]; return v }
 	for i, row := range []struct {
 		draws []uint64 // for work of 1, of which 2 may be, then for octets, 555 of 1200
@@ -159,23 +159,23 @@ func TestBudgetHasTwoBounds(t *testing.T) {
 		got := b.allow(0, 255, chance)
 		check.That(t, got == row.want && len(draws) == 0, "packet %d: %v, %d draws are left", i+1, got, len(draws))
 	}
-	b = newBudget(4 * budgetWindows)
-	check.That(t, b.allow(0, 256, nil) && b.octets.now.cost == 556 && b.allow(0, 400, nil) && b.work.now.cost == 4 && b.octets.now.cost == 1156,
-		"256 and 400 octets cost %d and %d", b.work.now.cost, b.octets.now.cost)
-	always := newBudget(0)
-	check.That(t, always.allow(0, 1<<20, nil) && newBudget(1).max == 1, "bound of %d", newBudget(1).max)
+	b = newSetupBudget(4 * budgetWindowsPerSecond)
+	check.That(t, b.allow(0, 256, nil) && b.octets.current.cost == 556 && b.allow(0, 400, nil) && b.work.current.cost == 4 && b.octets.current.cost == 1156,
+		"256 and 400 octets cost %d and %d", b.work.current.cost, b.octets.current.cost)
+	always := newSetupBudget(0)
+	check.That(t, always.allow(0, 1<<20, nil) && newSetupBudget(1).maxWindowWork == 1, "bound of %d", newSetupBudget(1).maxWindowWork)
 }
 
 // Sources share the places of the table evenly, and another key shares them otherwise.
 func TestPlacesOfSources(t *testing.T) {
-	a, b := rates{key: 0x0123456789abcdef}, rates{key: 0xfedcba9876543210}
+	a, b := answerRates{key: 0x0123456789abcdef}, answerRates{key: 0xfedcba9876543210}
 	v6 := netip.MustParseAddr("2001:db8:1:2:3:4:5:6")
-	i, j := a.index(v6), b.index(v6)
+	i, j := a.tableIndex(v6), b.tableIndex(v6)
 	check.That(t, i == 1848 && j == 945, "a known source has the places %d and %d", i, j)
 	places, same := make(map[uint64]int), 0
 	for i := range 100_000 {
 		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
-		if places[a.index(addr)]++; a.index(addr) == b.index(addr) {
+		if places[a.tableIndex(addr)]++; a.tableIndex(addr) == b.tableIndex(addr) {
 			same++
 		}
 	}
@@ -183,6 +183,6 @@ func TestPlacesOfSources(t *testing.T) {
 	for _, n := range places {
 		most = max(most, n)
 	}
-	check.That(t, len(places) == 1<<rateBits && most <= 60 && same <= 100,
+	check.That(t, len(places) == 1<<rateTableBits && most <= 60 && same <= 100,
 		"%d places for 100000 sources, %d in one of them, %d in the same place with two keys", len(places), most, same)
 }

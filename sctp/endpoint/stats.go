@@ -28,9 +28,9 @@ type Stats struct {
 // Stats returns the counters.
 func (e *Endpoint) Stats() Stats {
 	s := e.stats
-	s.Malformed += e.malformed.Load()
-	s.BadChecksum = e.checksum.Load()
-	s.StrayReports = e.strays.Load()
-	s.AnswersDropped = e.out.Dropped()
+	s.Malformed += e.malformedPackets.Load()
+	s.BadChecksum = e.badChecksums.Load()
+	s.StrayReports = e.strayReports.Load()
+	s.AnswersDropped = e.answers.Dropped()
 	return s
 }

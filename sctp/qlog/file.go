@@ -37,67 +37,67 @@ type Options struct {
 }
 
 const (
-	defaultSize  = 64 << 20
-	defaultQueue = 4096
-	flushEvery   = 200 * time.Millisecond // and what has come by then is written
-	flushAt      = 64 << 10               // octets, or as soon as so much has
-	closeTimeout = 5 * time.Second
+	defaultMaxSize = 64 << 20
+	defaultQueue   = 4096
+	flushInterval  = 200 * time.Millisecond // and what has come by then is written
+	flushOctets    = 64 << 10               // octets, or as soon as so much has
+	closeTimeout   = 5 * time.Second
 )
 
 // File is a trace that is written.
 type File struct {
-	name    string
-	opts    Options
-	start   time.Time
-	queue   chan queued
-	dropped atomic.Uint64
-	closing sync.Once
-	stop    chan struct{} // closed by Close
-	ended   chan struct{} // closed when all is written
+	name      string
+	opts      Options
+	startedAt time.Time
+	queue     chan queuedEvent
+	dropped   atomic.Uint64
+	closeOnce sync.Once
+	stop      chan struct{} // closed by Close
+	finished  chan struct{} // closed when all is written
 
 	// Of the goroutine.
-	out  io.WriteCloser
-	open func(name string) (io.WriteCloser, error)
-	size int64  // of the file
-	buf  []byte // whole records that are to be written
-	ends []end  // of the events in it
-	told uint64 // drops that the trace tells of
-	err  error  // the first one of the disk
+	out           io.WriteCloser
+	open          func(name string) (io.WriteCloser, error)
+	size          int64       // of the file
+	buf           []byte      // whole records that are to be written
+	recordEnds    []recordEnd // of the events in it
+	dropsReported uint64      // drops that the trace tells of
+	err           error       // the first one of the disk
 }
 
-// end is where a record in the buffer ends. It is an event, or says how many are missing.
-type end struct {
-	at              int
+// recordEnd is where a record in the buffer ends. It is an event, or says how many are missing.
+type recordEnd struct {
+	offset          int
 	events, missing uint64
 }
 
-// queued is an event on its way.
-type queued struct {
+// queuedEvent is an event on its way.
+type queuedEvent struct {
 	source string
 	event  sctp.TraceEvent
 }
 
 // Create begins a trace in a new file.
-func Create(name string, opts *Options) (*File, error) { return create(name, opts, openFile) }
+func Create(name string, opts *Options) (*File, error) { return createWith(name, opts, openFile) }
 
 func openFile(name string) (io.WriteCloser, error) {
 	return os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 }
 
-// create is Create with another disk, for tests.
-func create(name string, opts *Options, open func(string) (io.WriteCloser, error)) (*File, error) {
-	f := &File{name: name, start: time.Now(), stop: make(chan struct{}), ended: make(chan struct{}), open: open}
+// createWith is Create with another disk, for tests.
+func createWith(name string, opts *Options, open func(string) (io.WriteCloser, error)) (*File, error) {
+	f := &File{name: name, startedAt: time.Now(), stop: make(chan struct{}), finished: make(chan struct{}), open: open}
 	if opts != nil {
 		f.opts = *opts
 	}
-	f.opts.MaxSize, f.opts.Vantage = cmp.Or(f.opts.MaxSize, defaultSize), cmp.Or(f.opts.Vantage, "unknown")
-	f.queue = make(chan queued, cmp.Or(f.opts.Queue, defaultQueue))
+	f.opts.MaxSize, f.opts.Vantage = cmp.Or(f.opts.MaxSize, defaultMaxSize), cmp.Or(f.opts.Vantage, "unknown")
+	f.queue = make(chan queuedEvent, cmp.Or(f.opts.Queue, defaultQueue))
 	var err error
 	if f.out, err = open(name); err != nil {
 		return nil, err
 	}
-	f.head()
-	go f.run()
+	f.appendHead()
+	go f.writeLoop()
 	return f, nil
 }
 
@@ -112,7 +112,7 @@ type tracer struct {
 // Trace implements sctp.Tracer.
 func (t *tracer) Trace(e *sctp.TraceEvent) {
 	select {
-	case t.f.queue <- queued{t.source, *e}:
+	case t.f.queue <- queuedEvent{t.source, *e}:
 	default:
 		t.f.dropped.Add(1)
 	}
@@ -123,130 +123,130 @@ func (f *File) Dropped() uint64 { return f.dropped.Load() }
 
 // Close writes what has come so far, but for no longer than a few seconds, and returns what was wrong with the disk first. What comes later is dropped.
 func (f *File) Close() error {
-	f.closing.Do(func() { close(f.stop) })
+	f.closeOnce.Do(func() { close(f.stop) })
 	select {
-	case <-f.ended:
+	case <-f.finished:
 		return f.err
 	case <-time.After(closeTimeout):
 		return os.ErrDeadlineExceeded
 	}
 }
 
-// run writes until the file is closed.
-func (f *File) run() {
-	defer close(f.ended)
-	tick := time.NewTicker(flushEvery)
+// writeLoop writes until the file is closed.
+func (f *File) writeLoop() {
+	defer close(f.finished)
+	tick := time.NewTicker(flushInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case q := <-f.queue:
-			f.record(q.source, &q.event)
+			f.recordEvent(q.source, &q.event)
 		case <-tick.C:
 			f.flush()
 		case <-f.stop:
 			for range len(f.queue) {
 				q := <-f.queue
-				f.record(q.source, &q.event)
+				f.recordEvent(q.source, &q.event)
 			}
 			f.flush()
-			f.fail(f.out.Close())
+			f.keepFirstError(f.out.Close())
 			return
 		}
 	}
 }
 
-// separator begins each record (RFC 7464).
-const separator = 0x1e
+// recordSeparator begins each record (RFC 7464).
+const recordSeparator = 0x1e
 
-func (f *File) append(v any) {
+func (f *File) appendRecord(v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // there is no such value
 		return
 	}
-	f.buf = append(append(append(f.buf, separator), b...), '\n')
+	f.buf = append(append(append(f.buf, recordSeparator), b...), '\n')
 }
 
-// record adds an event, and before it how many are missing.
-func (f *File) record(source string, e *sctp.TraceEvent) {
-	f.tell(e.At)
-	name, data := describe(e)
-	f.append(written{millis(e.At.Sub(f.start)), name, group(source, e.Assoc), data})
-	f.ends = append(f.ends, end{len(f.buf), 1, 0})
-	if len(f.buf) >= flushAt {
+// recordEvent adds an event, and before it how many are missing.
+func (f *File) recordEvent(source string, e *sctp.TraceEvent) {
+	f.recordDrops(e.At)
+	name, data := describeEvent(e)
+	f.appendRecord(eventRecord{toMillis(e.At.Sub(f.startedAt)), name, groupID(source, e.Assoc), data})
+	f.recordEnds = append(f.recordEnds, recordEnd{len(f.buf), 1, 0})
+	if len(f.buf) >= flushOctets {
 		f.flush()
 	}
 }
 
-// tell says how many events are missing, if there are more than was said.
-func (f *File) tell(now time.Time) {
-	if n := f.dropped.Load(); n > f.told {
-		f.append(written{millis(now.Sub(f.start)), NameDropped, "", Dropped{Events: n - f.told}})
-		f.ends = append(f.ends, end{len(f.buf), 0, n - f.told})
-		f.told = n
+// recordDrops says how many events are missing, if there are more than was said.
+func (f *File) recordDrops(now time.Time) {
+	if n := f.dropped.Load(); n > f.dropsReported {
+		f.appendRecord(eventRecord{toMillis(now.Sub(f.startedAt)), NameDropped, "", Dropped{Events: n - f.dropsReported}})
+		f.recordEnds = append(f.recordEnds, recordEnd{len(f.buf), 0, n - f.dropsReported})
+		f.dropsReported = n
 	}
 }
 
 // flush writes what there is. What the disk does not take is dropped: there is more to come.
 func (f *File) flush() {
-	if f.tell(time.Now()); len(f.buf) == 0 {
+	if f.recordDrops(time.Now()); len(f.buf) == 0 {
 		return
 	}
 	if f.size > 0 && f.size+int64(len(f.buf)) > f.opts.MaxSize {
-		f.rotate()
+		f.rotateFile()
 	}
 	n, err := f.out.Write(f.buf)
 	f.size += int64(n)
-	f.fail(err)
-	for _, e := range f.ends {
-		if e.at > n {
+	f.keepFirstError(err)
+	for _, e := range f.recordEnds {
+		if e.offset > n {
 			f.dropped.Add(e.events)
-			f.told -= e.missing
+			f.dropsReported -= e.missing
 		}
 	}
-	if f.buf, f.ends = f.buf[:0], f.ends[:0]; f.size == 0 {
-		f.head() // has not got there
+	if f.buf, f.recordEnds = f.buf[:0], f.recordEnds[:0]; f.size == 0 {
+		f.appendHead() // has not got there
 	}
 }
 
-// rotate begins a new file, with a head of its own.
-func (f *File) rotate() {
-	f.fail(f.out.Close())
+// rotateFile begins a new file, with a head of its own.
+func (f *File) rotateFile() {
+	f.keepFirstError(f.out.Close())
 	if err := os.Rename(f.name, f.name+".1"); err != nil {
-		f.fail(err)
+		f.keepFirstError(err)
 	}
 	out, err := f.open(f.name)
-	if f.fail(err); err != nil {
-		f.out = nowhere{err}
+	if f.keepFirstError(err); err != nil {
+		f.out = unopenedFile{err}
 		return
 	}
 	f.out, f.size = out, 0
 	rest := f.buf
 	f.buf = nil
-	f.head()
-	for i := range f.ends {
-		f.ends[i].at += len(f.buf)
+	f.appendHead()
+	for i := range f.recordEnds {
+		f.recordEnds[i].offset += len(f.buf)
 	}
 	f.buf = append(f.buf, rest...)
 }
 
-// nowhere is a file that could not be opened. The next flush tries again.
-type nowhere struct{ err error }
+// unopenedFile is a file that could not be opened. The next flush tries again.
+type unopenedFile struct{ err error }
 
-func (w nowhere) Write([]byte) (int, error) { return 0, w.err }
-func (w nowhere) Close() error              { return nil }
+func (w unopenedFile) Write([]byte) (int, error) { return 0, w.err }
+func (w unopenedFile) Close() error              { return nil }
 
-func (f *File) fail(err error) {
+func (f *File) keepFirstError(err error) {
 	if f.err == nil {
 		f.err = err
 	}
 }
 
-// head begins a file.
-func (f *File) head() {
-	f.append(Head{FileSchema: fileSchema, Format: format, Title: f.opts.Title, Trace: TraceSeq{
-		Common:  Common{TimeFormat: "relative_to_epoch", Reference: Reference{Clock: "monotonic", Epoch: "unknown", Wall: f.start.UTC().Format(time.RFC3339Nano)}},
+// appendHead begins a file.
+func (f *File) appendHead() {
+	f.appendRecord(Head{FileSchema: fileSchema, Format: mediaType, Title: f.opts.Title, Trace: TraceSeq{
+		Common:  Common{TimeFormat: "relative_to_epoch", Reference: Reference{Clock: "monotonic", Epoch: "unknown", Wall: f.startedAt.UTC().Format(time.RFC3339Nano)}},
 		Vantage: Vantage{Type: f.opts.Vantage}, Schemas: []string{Schema},
 	}})
 }
 
-func millis(d time.Duration) float64 { return float64(d.Nanoseconds()/1e3) / 1e3 }
+func toMillis(d time.Duration) float64 { return float64(d.Nanoseconds()/1e3) / 1e3 }

@@ -90,7 +90,7 @@ func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 	must.OK(t, f.Close())
 	trace(event(sctp.TraceStarted)) // too late
 	raw := must.Get(os.ReadFile(name))(t)
-	check.Equal(t, "records", bytes.Count(raw, []byte{separator}), 11)
+	check.Equal(t, "records", bytes.Count(raw, []byte{recordSeparator}), 11)
 	for _, want := range []string{"\x1e" + `{"file_schema":"urn:ietf:params:qlog:file:sequential","serialization_format":"application/qlog+json-seq","title":"it","trace":{"common_fields":{"time_format":"relative_to_epoch","reference_time":{"clock_type":"monotonic","epoch":"unknown","wall_clock_time":"`,
 		`"vantage_point":{"type":"client"},"event_schemas":["` + Schema + `"]}}` + "\n", `"name":"sctp:association_started","group_id":"client-1","data":{"local_port":7,"peer":"192.0.2.1:5043","initiator":"local"}}`,
 		`{"old":"CLOSED","new":"ESTABLISHED"}`, `"bytes_sent":123,`, `"timeouts":2,`, `"reason":"bad \u001e\n\"\u003c/script\u003e"`} {
@@ -122,7 +122,7 @@ func keys(m map[string]any) (list []string) {
 func TestDiskNeverStopsTraffic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // full, and then not
 		d := &disk{room: 1 << 20}
-		f := must.Get(create("x", &Options{Queue: 100}, d.open))(t)
+		f := must.Get(createWith("x", &Options{Queue: 100}, d.open))(t)
 		for _, step := range []struct {
 			room    int
 			dropped uint64
@@ -143,7 +143,7 @@ func TestDiskNeverStopsTraffic(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // hangs
 		d := &disk{room: 1 << 20, hang: make(chan struct{})}
-		f := must.Get(create("x", &Options{Queue: 10}, d.open))(t)
+		f := must.Get(createWith("x", &Options{Queue: 10}, d.open))(t)
 		time.Sleep(time.Second)
 		begun := time.Now()
 		for range 100 {
@@ -158,7 +158,7 @@ func TestDiskNeverStopsTraffic(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // gone from the start, and back: the head is there
 		d := &disk{}
-		f := must.Get(create("x", nil, d.open))(t)
+		f := must.Get(createWith("x", nil, d.open))(t)
 		f.Tracer("a").Trace(event(sctp.TraceStarted))
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -198,7 +198,7 @@ func TestTraceIsBounded(t *testing.T) {
 	var opens atomic.Int32
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{room: 1 << 30}
-		f := must.Get(create(filepath.Join(t.TempDir(), "no", "x"), &Options{MaxSize: 600}, func(string) (io.WriteCloser, error) {
+		f := must.Get(createWith(filepath.Join(t.TempDir(), "no", "x"), &Options{MaxSize: 600}, func(string) (io.WriteCloser, error) {
 			if n := opens.Add(1); n == 2 {
 				return nil, os.ErrPermission
 			}
@@ -216,7 +216,7 @@ func TestTraceIsBounded(t *testing.T) {
 
 // What is no trace is refused.
 func TestWhatIsNoTrace(t *testing.T) {
-	for _, s := range []string{"", "hello", "\x1e{}\n", "\x1e" + `{"file_schema":"` + fileSchema + `","trace":{"event_schemas":["urn:ietf:params:qlog:events:quic"]}}`, strings.Repeat("x", 2*maxRecord)} {
+	for _, s := range []string{"", "hello", "\x1e{}\n", "\x1e" + `{"file_schema":"` + fileSchema + `","trace":{"event_schemas":["urn:ietf:params:qlog:events:quic"]}}`, strings.Repeat("x", 2*maxRecordOctets)} {
 		_, _, err := Read(strings.NewReader(s), func(*Record) error { return nil })
 		check.That(t, errors.Is(err, ErrNoTrace), "%.20q: %v", s, err)
 	}

@@ -19,14 +19,14 @@ type Record struct {
 // ErrNoTrace says that what was read is no trace of SCTP.
 var ErrNoTrace = errors.New("it is no trace: ddpping and ddpbench write one with --trace")
 
-// maxRecord is how many octets a record has at most.
-const maxRecord = 1 << 20
+// maxRecordOctets is how many octets a record has at most.
+const maxRecordOctets = 1 << 20
 
 // Read reads a file and hands out its events. Records that are cut off, as a full disk leaves them, are passed over: bad is how many. It fails with
 // ErrNoTrace, with the error of r, and with that of each.
 func Read(r io.Reader, each func(*Record) error) (head Head, bad int, err error) {
 	s := bufio.NewScanner(r)
-	s.Buffer(nil, maxRecord)
+	s.Buffer(nil, maxRecordOctets)
 	s.Split(bySeparator)
 	for n := 0; s.Scan(); {
 		b := bytes.TrimSpace(s.Bytes())
@@ -59,7 +59,7 @@ func Read(r io.Reader, each func(*Record) error) (head Head, bad int, err error)
 
 // bySeparator cuts a JSON text sequence into its texts.
 func bySeparator(b []byte, end bool) (n int, text []byte, err error) {
-	if i := bytes.IndexByte(b, separator); i >= 0 {
+	if i := bytes.IndexByte(b, recordSeparator); i >= 0 {
 		return i + 1, b[:i], nil
 	}
 	if end && len(b) > 0 {

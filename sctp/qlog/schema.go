@@ -13,7 +13,7 @@ const Schema = "https://github.com/rddp-go/rddp/docs/trace-1.md"
 
 const (
 	fileSchema = "urn:ietf:params:qlog:file:sequential"
-	format     = "application/qlog+json-seq"
+	mediaType  = "application/qlog+json-seq"
 )
 
 // Head is the first record of a file (section 5 of the draft).
@@ -49,8 +49,8 @@ type Vantage struct {
 	Type string `json:"type"`
 }
 
-// written is an event in the file (section 7).
-type written struct {
+// eventRecord is an event in the file (section 7).
+type eventRecord struct {
 	Time  float64 `json:"time"` // milliseconds
 	Name  string  `json:"name"`
 	Group string  `json:"group_id,omitempty"`
@@ -147,8 +147,8 @@ type Dropped struct {
 	Events uint64 `json:"events"` // that should stand before this one
 }
 
-// describe returns an event's name and data.
-func describe(e *sctp.TraceEvent) (name string, data any) {
+// describeEvent returns an event's name and data.
+func describeEvent(e *sctp.TraceEvent) (name string, data any) {
 	switch e.Kind {
 	case sctp.TraceStarted:
 		s := Started{e.Local, e.Remote, "local"}
@@ -159,7 +159,7 @@ func describe(e *sctp.TraceEvent) (name string, data any) {
 	case sctp.TraceState:
 		return NameState, State{e.Old.String(), e.Stats.State.String()}
 	case sctp.TraceMetrics:
-		return NameMetrics, metrics(&e.Stats, &e.Path)
+		return NameMetrics, metricsOf(&e.Stats, &e.Path)
 	case sctp.TraceLoss:
 		return NameLoss, Loss(e.Lost)
 	}
@@ -169,7 +169,7 @@ func describe(e *sctp.TraceEvent) (name string, data any) {
 	}
 	switch e.Event.Kind {
 	case sctp.EventPathUp, sctp.EventPathDown, sctp.EventPathPotentiallyFailed, sctp.EventPrimary:
-		return NamePath, path(&e.Path)
+		return NamePath, pathOf(&e.Path)
 	case sctp.EventMTUChanged:
 		return NameMTU, MTU{e.Path.Remote.Addr(), e.Path.MTU}
 	case sctp.EventRestart:
@@ -182,14 +182,14 @@ func describe(e *sctp.TraceEvent) (name string, data any) {
 	return NameNotice, Notice{Event: e.Event.Kind.String(), Reason: reason}
 }
 
-func metrics(s *assoc.Stats, p *assoc.PathStats) *Metrics {
-	return &Metrics{Path: path(p), Cwnd: p.Cwnd, Ssthresh: p.Ssthresh, Flight: p.Flight, SRTT: millis(p.SRTT), RTTVar: millis(p.RTTVar), RTO: millis(p.RTO),
+func metricsOf(s *assoc.Stats, p *assoc.PathStats) *Metrics {
+	return &Metrics{Path: pathOf(p), Cwnd: p.Cwnd, Ssthresh: p.Ssthresh, Flight: p.Flight, SRTT: toMillis(p.SRTT), RTTVar: toMillis(p.RTTVar), RTO: toMillis(p.RTO),
 		MTU: p.MTU, Controller: p.Controller, Outstanding: s.Outstanding, PeerWindow: s.PeerWindow, OwnWindow: s.RecvWindow, Queued: s.Queued, Buffered: s.Buffered,
 		PacketsOut: s.PacketsOut, PacketsIn: s.PacketsIn, OctetsOut: s.OctetsOut, OctetsIn: s.OctetsIn, DataOut: s.DataOut, DataIn: s.DataIn, UserIn: s.DataOctetsIn,
 		Retransmits: s.Retransmits}
 }
 
-func path(p *assoc.PathStats) Path {
+func pathOf(p *assoc.PathStats) Path {
 	state := p.State.String()
 	if p.Suspected {
 		state = "suspected"
@@ -197,4 +197,4 @@ func path(p *assoc.PathStats) Path {
 	return Path{p.Local.Addr(), p.Remote.Addr(), state, p.Primary, p.Errors}
 }
 
-func group(source string, n uint64) string { return fmt.Sprintf("%s-%d", source, n) }
+func groupID(source string, n uint64) string { return fmt.Sprintf("%s-%d", source, n) }

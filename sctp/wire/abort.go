@@ -33,15 +33,15 @@ func AsAbort(c Chunk) (Abort, error) {
 func (a Abort) T() bool { return a[1]&FlagT != 0 }
 
 // Causes returns an iterator over the error causes.
-func (a Abort) Causes() Causes { return Causes{tlvs{rest: a[ChunkHeaderLen:]}} }
+func (a Abort) Causes() Causes { return Causes{tlvReader{rest: a[ChunkHeaderLen:]}} }
 
 // AppendAbort appends an ABORT chunk without error causes; t says that the Verification Tag is
 // reflected. To add causes, append them and then call CloseChunk.
 func AppendAbort(b []byte, t bool) []byte {
-	return appendChunkHeader(b, ChunkAbort, tFlag(t), ChunkHeaderLen)
+	return appendChunkHeader(b, ChunkAbort, flagsWithT(t), ChunkHeaderLen)
 }
 
-func tFlag(t bool) uint8 {
+func flagsWithT(t bool) uint8 {
 	if t {
 		return FlagT
 	}

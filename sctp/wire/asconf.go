@@ -32,7 +32,7 @@ func AsAsconf(c Chunk) (Asconf, error) {
 	if len(c) == asconfLen {
 		return nil, ErrParamMissing
 	}
-	params := Params{tlvs{rest: c[asconfLen:]}}
+	params := Params{tlvReader{rest: c[asconfLen:]}}
 	addr, ok := params.Next()
 	if !ok {
 		return nil, params.Err()
@@ -49,7 +49,7 @@ func (a Asconf) Seq() uint32 { return binary.BigEndian.Uint32(a[4:]) }
 // Addr returns the address by which to look up the association, or an unspecified address
 // (0.0.0.0 or ::) when it is to be looked up by other means.
 func (a Asconf) Addr() netip.Addr {
-	params := Params{tlvs{rest: a[asconfLen:]}}
+	params := Params{tlvReader{rest: a[asconfLen:]}}
 	p, _ := params.Next()
 	addr, _ := p.Addr() // AsAsconf has checked it
 	return addr
@@ -57,7 +57,7 @@ func (a Asconf) Addr() netip.Addr {
 
 // Params returns an iterator over the ASCONF parameters that follow the Address parameter.
 func (a Asconf) Params() Params {
-	params := Params{tlvs{rest: a[asconfLen:]}}
+	params := Params{tlvReader{rest: a[asconfLen:]}}
 	params.Next()
 	return params
 }

@@ -28,7 +28,7 @@ func (a AsconfAck) Seq() uint32 { return binary.BigEndian.Uint32(a[4:]) }
 
 // Params returns an iterator over the responses: ParamErrorCause and ParamSuccess. A request
 // without a response succeeded.
-func (a AsconfAck) Params() Params { return Params{tlvs{rest: a[asconfLen:]}} }
+func (a AsconfAck) Params() Params { return Params{tlvReader{rest: a[asconfLen:]}} }
 
 // AppendAsconfAck appends an ASCONF-ACK chunk without responses, which reports success. Append
 // responses, then call CloseChunk.

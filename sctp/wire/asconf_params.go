@@ -97,7 +97,7 @@ func (r AddrResponse) Success() bool { return Param(r).Type() == ParamSuccess }
 func (r AddrResponse) CorrelationID() uint32 { return binary.BigEndian.Uint32(r[4:]) }
 
 // Causes returns an iterator over the error causes, of which a Success Indication has none.
-func (r AddrResponse) Causes() Causes { return Causes{tlvs{rest: r[correlationLen:]}} }
+func (r AddrResponse) Causes() Causes { return Causes{tlvReader{rest: r[correlationLen:]}} }
 
 // AppendSuccessIndication appends a Success Indication parameter.
 func AppendSuccessIndication(b []byte, correlationID uint32) []byte {

@@ -9,7 +9,7 @@ const RandomLen = 32
 // HMACIDs returns the identifiers of an HMAC-ALGO parameter by falling preference (RFC 4895 section
 // 3.3).
 func (p Param) HMACIDs() (Uint16List, error) {
-	if err := p.check(ParamHMACAlgo, paramHeaderLen, MaxParamLen); err != nil {
+	if err := p.checkType(ParamHMACAlgo, paramHeaderLen, MaxParamLen); err != nil {
 		return nil, err
 	}
 	if len(p)%2 != 0 {

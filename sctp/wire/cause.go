@@ -97,7 +97,7 @@ func (c Cause) Code() CauseCode { return CauseCode(binary.BigEndian.Uint16(c)) }
 func (c Cause) Info() []byte { return c[paramHeaderLen:] }
 
 // Causes walks error causes. Copying it copies the position.
-type Causes struct{ tlvs tlvs }
+type Causes struct{ tlvs tlvReader }
 
 // Next returns the next error cause, and false at the end or at a malformed cause; Err tells the two
 // apart.
@@ -107,7 +107,7 @@ func (cs *Causes) Next() (Cause, bool) {
 }
 
 // Err returns nil when Next has reached the proper end, else ErrParamShort or ErrParamPartial.
-func (cs *Causes) Err() error { return cs.tlvs.error() }
+func (cs *Causes) Err() error { return cs.tlvs.asError() }
 
 // AppendCause appends an error cause with its padding. info is the Cause-Specific Information: the
 // Chunk for CauseUnrecognizedChunkType, the Param for CauseUnresolvableAddress, a reason in any

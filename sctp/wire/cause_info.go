@@ -2,8 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// check returns an error unless c has that code and at least that length, header included.
-func (c Cause) check(code CauseCode, least int) error {
+// checkCode returns an error unless c has that code and at least that length, header included.
+func (c Cause) checkCode(code CauseCode, least int) error {
 	if len(c) < paramHeaderLen {
 		return ErrParamShort
 	}
@@ -24,7 +24,7 @@ func (c Cause) check(code CauseCode, least int) error {
 //	|       Stream Identifier       |          (Reserved)           |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 func (c Cause) InvalidStream() (StreamID, error) {
-	if err := c.check(CauseInvalidStream, 8); err != nil {
+	if err := c.checkCode(CauseInvalidStream, 8); err != nil {
 		return 0, err
 	}
 	return StreamID(binary.BigEndian.Uint16(c[4:])), nil
@@ -47,7 +47,7 @@ func AppendInvalidStreamCause(b []byte, s StreamID) []byte {
 //	|     Missing Param Type #1     |     Missing Param Type #2     |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 func (c Cause) MissingParams() (Uint16List, error) {
-	if err := c.check(CauseMissingParam, 8); err != nil {
+	if err := c.checkCode(CauseMissingParam, 8); err != nil {
 		return nil, err
 	}
 	types := Uint16List(c[8:])
@@ -72,7 +72,7 @@ func AppendMissingParamsCause(b []byte, types ...ParamType) []byte {
 
 // Staleness returns the Measure of Staleness in microseconds of a CauseStaleCookie, 0 when the peer
 // does not tell (RFC 9260 section 3.3.10.3).
-func (c Cause) Staleness() (uint32, error) { return c.uint32(CauseStaleCookie) }
+func (c Cause) Staleness() (uint32, error) { return c.readUint32(CauseStaleCookie) }
 
 // AppendStaleCookieCause appends a CauseStaleCookie; usec is how long ago the cookie expired in
 // microseconds, rounded up, or 0 not to tell.
@@ -82,7 +82,7 @@ func AppendStaleCookieCause(b []byte, usec uint32) []byte {
 
 // NoUserData returns the TSN of a CauseNoUserData (RFC 9260 section 3.3.10.9).
 func (c Cause) NoUserData() (TSN, error) {
-	t, err := c.uint32(CauseNoUserData)
+	t, err := c.readUint32(CauseNoUserData)
 	return TSN(t), err
 }
 
@@ -94,7 +94,7 @@ func AppendNoUserDataCause(b []byte, t TSN) []byte {
 // UnrecognizedChunk returns the chunk that a CauseUnrecognizedChunkType quotes (RFC 9260 section
 // 3.3.10.6). The peer may have cut it short.
 func (c Cause) UnrecognizedChunk() (Chunk, error) {
-	if err := c.check(CauseUnrecognizedChunkType, paramHeaderLen+ChunkHeaderLen); err != nil {
+	if err := c.checkCode(CauseUnrecognizedChunkType, paramHeaderLen+ChunkHeaderLen); err != nil {
 		return nil, err
 	}
 	return Chunk(c.Info()), nil
@@ -103,7 +103,7 @@ func (c Cause) UnrecognizedChunk() (Chunk, error) {
 // Params returns an iterator over the parameters that a cause quotes: CauseUnresolvableAddress,
 // CauseUnrecognizedParams, CauseRestart and the causes of RFC 5061 (RFC 9260 sections 3.3.10.5,
 // 3.3.10.8 and 3.3.10.11; RFC 5061 section 4.3). For other causes the result means nothing.
-func (c Cause) Params() Params { return Params{tlvs{rest: c.Info()}} }
+func (c Cause) Params() Params { return Params{tlvReader{rest: c.Info()}} }
 
 // UnsupportedHMAC returns the identifier of a CauseUnsupportedHMAC (RFC 4895 section 4.1).
 //
@@ -113,7 +113,7 @@ func (c Cause) Params() Params { return Params{tlvs{rest: c.Info()}} }
 //	|        HMAC Identifier        |            Padding            |
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 func (c Cause) UnsupportedHMAC() (HMACID, error) {
-	if err := c.check(CauseUnsupportedHMAC, 6); err != nil {
+	if err := c.checkCode(CauseUnsupportedHMAC, 6); err != nil {
 		return 0, err
 	}
 	return HMACID(binary.BigEndian.Uint16(c[4:])), nil
@@ -126,9 +126,9 @@ func AppendUnsupportedHMACCause(b []byte, id HMACID) []byte {
 	return append(b, 0, 0)
 }
 
-// uint32 returns the information of a cause with that code and one 32-bit field.
-func (c Cause) uint32(code CauseCode) (uint32, error) {
-	if err := c.check(code, 8); err != nil {
+// readUint32 returns the information of a cause with that code and one 32-bit field.
+func (c Cause) readUint32(code CauseCode) (uint32, error) {
+	if err := c.checkCode(code, 8); err != nil {
 		return 0, err
 	}
 	return binary.BigEndian.Uint32(c[4:]), nil

@@ -45,14 +45,14 @@ func headerSum(pkt []byte) uint32 {
 
 // HeaderSum remembers the checksum of one common header: those of an association are alike, one way. The zero value remembers none.
 type HeaderSum struct {
-	header uint64 // octets 0 to 7; a verification tag of 0 and ports of 0 are taken for none remembered
-	sum    uint32
+	headerPrefix uint64 // octets 0 to 7; a verification tag of 0 and ports of 0 are taken for none remembered
+	sum          uint32
 }
 
 // OK is p.ChecksumOK, and costs less for a packet with the header of the one before.
 func (h *HeaderSum) OK(p Packet) bool {
-	if k := binary.LittleEndian.Uint64(p); k != h.header || k == 0 {
-		h.header, h.sum = k, headerSum(p)
+	if k := binary.LittleEndian.Uint64(p); k != h.headerPrefix || k == 0 {
+		h.headerPrefix, h.sum = k, headerSum(p)
 	}
 	return crc32c.Update(h.sum, p[CommonHeaderLen:]) == p.Checksum()
 }

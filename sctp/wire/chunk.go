@@ -48,24 +48,24 @@ func (cs *Chunks) Next() (Chunk, bool) {
 	b := cs.rest
 	if len(b) < ChunkHeaderLen {
 		if len(b) != 0 {
-			cs.fail(ErrChunkShort)
+			cs.stopWith(ErrChunkShort)
 		}
 		return nil, false
 	}
 	n := int(binary.BigEndian.Uint16(b[2:]))
 	if n < ChunkHeaderLen {
-		cs.fail(ErrChunkShort)
+		cs.stopWith(ErrChunkShort)
 		return nil, false
 	}
 	if n > len(b) {
-		cs.fail(ErrChunkPartial)
+		cs.stopWith(ErrChunkPartial)
 		return nil, false
 	}
 	cs.rest = b[min(PaddedLen(n), len(b)):]
 	return Chunk(b[:n:n]), true
 }
 
-func (cs *Chunks) fail(e FormatError) { cs.rest, cs.err = nil, e }
+func (cs *Chunks) stopWith(e FormatError) { cs.rest, cs.err = nil, e }
 
 // Err returns nil when Next has reached the proper end of the packet. Otherwise the rest of the
 // packet is malformed and dropped: ErrChunkShort or ErrChunkPartial (RFC 9260 section 6.10).
@@ -106,12 +106,12 @@ func appendChunkHeader(b []byte, t ChunkType, flags uint8, length int) []byte {
 // last (RFC 9260 section 3.2), and pads the chunk. Parameters that would take the chunk past
 // MaxChunkLen are left out, whole.
 func CloseChunk(b []byte, start int) []byte {
-	return closeTLVs(b, start, fixedLen(ChunkType(b[start])))
+	return closeTLVs(b, start, fixedPartLen(ChunkType(b[start])))
 }
 
-// fixedLen returns the length of what stands in front of the parameters or error causes of a chunk,
+// fixedPartLen returns the length of what stands in front of the parameters or error causes of a chunk,
 // chunk header included.
-func fixedLen(t ChunkType) int {
+func fixedPartLen(t ChunkType) int {
 	switch t {
 	case ChunkInit, ChunkInitAck:
 		return initLen

@@ -59,7 +59,7 @@ func (i Init) InStreams() uint16 { return binary.BigEndian.Uint16(i[14:]) }
 func (i Init) TSN() TSN { return TSN(binary.BigEndian.Uint32(i[16:])) }
 
 // Params returns an iterator over the parameters.
-func (i Init) Params() Params { return Params{tlvs{rest: i[initLen:]}} }
+func (i Init) Params() Params { return Params{tlvReader{rest: i[initLen:]}} }
 
 // InitFields are the fixed fields of INIT and INIT ACK.
 type InitFields struct {

@@ -51,7 +51,7 @@ func AppendAddressParam(b []byte, addr netip.Addr) []byte {
 
 // CookieIncrement returns the Suggested Cookie Life-Span Increment in milliseconds of a Cookie
 // Preservative parameter (RFC 9260 section 3.3.2.1.3).
-func (p Param) CookieIncrement() (uint32, error) { return p.uint32(ParamCookiePreservative) }
+func (p Param) CookieIncrement() (uint32, error) { return p.readUint32(ParamCookiePreservative) }
 
 // AppendCookiePreservative appends a Cookie Preservative parameter of ms milliseconds.
 func AppendCookiePreservative(b []byte, ms uint32) []byte {
@@ -62,7 +62,7 @@ func AppendCookiePreservative(b []byte, ms uint32) []byte {
 // ParamIPv4 or ParamIPv6 (RFC 9260 section 3.3.2.1.5). It is false for ParamHostName, which a
 // receiver ignores. A chunk without this parameter supports all types.
 func (p Param) SupportsAddrType(t ParamType) (bool, error) {
-	if err := p.check(ParamSupportedAddrTypes, paramHeaderLen, MaxParamLen); err != nil {
+	if err := p.checkType(ParamSupportedAddrTypes, paramHeaderLen, MaxParamLen); err != nil {
 		return false, err
 	}
 	types := Uint16List(p.Value())
@@ -89,7 +89,7 @@ func AppendSupportedAddrTypes(b []byte, types ...ParamType) []byte {
 
 // AdaptationIndication returns the code point of an Adaptation Layer Indication parameter, which
 // SCTP passes to the upper layer unread (RFC 5061 section 4.2.6).
-func (p Param) AdaptationIndication() (uint32, error) { return p.uint32(ParamAdaptationIndication) }
+func (p Param) AdaptationIndication() (uint32, error) { return p.readUint32(ParamAdaptationIndication) }
 
 // AppendAdaptationIndication appends an Adaptation Layer Indication parameter.
 //

@@ -20,7 +20,7 @@ func (p Param) Type() ParamType { return ParamType(binary.BigEndian.Uint16(p)) }
 func (p Param) Value() []byte { return p[paramHeaderLen:] }
 
 // Params walks parameters. Copying it copies the position.
-type Params struct{ tlvs tlvs }
+type Params struct{ tlvs tlvReader }
 
 // Next returns the next parameter, and false at the end or at a malformed parameter; Err tells the
 // two apart.
@@ -30,15 +30,15 @@ func (ps *Params) Next() (Param, bool) {
 }
 
 // Err returns nil when Next has reached the proper end, else ErrParamShort or ErrParamPartial.
-func (ps *Params) Err() error { return ps.tlvs.error() }
+func (ps *Params) Err() error { return ps.tlvs.asError() }
 
 // AppendParam appends a parameter with its padding. A value longer than MaxParamLen-4 octets is cut
 // to that length.
 func AppendParam(b []byte, t ParamType, value []byte) []byte { return appendTLV(b, uint16(t), value) }
 
-// check returns an error unless p is of type t and its length is from least to most octets, header
+// checkType returns an error unless p is of type t and its length is from least to most octets, header
 // included.
-func (p Param) check(t ParamType, least, most int) error {
+func (p Param) checkType(t ParamType, least, most int) error {
 	if len(p) < paramHeaderLen {
 		return ErrParamShort
 	}
@@ -51,9 +51,9 @@ func (p Param) check(t ParamType, least, most int) error {
 	return nil
 }
 
-// uint32 returns the value of a parameter of type t and length 8.
-func (p Param) uint32(t ParamType) (uint32, error) {
-	if err := p.check(t, 8, 8); err != nil {
+// readUint32 returns the value of a parameter of type t and length 8.
+func (p Param) readUint32(t ParamType) (uint32, error) {
+	if err := p.checkType(t, 8, 8); err != nil {
 		return 0, err
 	}
 	return binary.BigEndian.Uint32(p[4:]), nil

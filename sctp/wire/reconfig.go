@@ -65,7 +65,7 @@ func reconfigAllowed(types []ParamType) bool {
 }
 
 // Params returns an iterator over the one or two parameters.
-func (r Reconfig) Params() Params { return Params{tlvs{rest: r[ChunkHeaderLen:]}} }
+func (r Reconfig) Params() Params { return Params{tlvReader{rest: r[ChunkHeaderLen:]}} }
 
 // AppendReconfig appends the header of a RE-CONFIG chunk. Append one or two parameters, then call
 // CloseChunk.

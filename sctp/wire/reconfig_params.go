@@ -31,7 +31,7 @@ type OutgoingReset []byte
 
 // AsOutgoingReset returns p as an Outgoing SSN Reset Request.
 func AsOutgoingReset(p Param) (OutgoingReset, error) {
-	if err := p.check(ParamOutgoingReset, outgoingResetLen, MaxParamLen); err != nil {
+	if err := p.checkType(ParamOutgoingReset, outgoingResetLen, MaxParamLen); err != nil {
 		return nil, err
 	}
 	if len(p)%2 != 0 {
@@ -77,7 +77,7 @@ type IncomingReset []byte
 
 // AsIncomingReset returns p as an Incoming SSN Reset Request.
 func AsIncomingReset(p Param) (IncomingReset, error) {
-	if err := p.check(ParamIncomingReset, incomingResetLen, MaxParamLen); err != nil {
+	if err := p.checkType(ParamIncomingReset, incomingResetLen, MaxParamLen); err != nil {
 		return nil, err
 	}
 	if len(p)%2 != 0 {
@@ -110,7 +110,7 @@ func appendStreams(b []byte, streams []StreamID) []byte {
 
 // TSNResetSeq returns the Re-configuration Request Sequence Number of an SSN/TSN Reset Request,
 // which holds nothing else (RFC 6525 section 4.3).
-func (p Param) TSNResetSeq() (uint32, error) { return p.uint32(ParamTSNReset) }
+func (p Param) TSNResetSeq() (uint32, error) { return p.readUint32(ParamTSNReset) }
 
 // AppendTSNReset appends an SSN/TSN Reset Request parameter.
 func AppendTSNReset(b []byte, requestSeq uint32) []byte {
@@ -135,7 +135,7 @@ func AsAddStreams(p Param) (AddStreams, error) {
 	if len(p) >= paramHeaderLen && p.Type() == ParamAddInStreams {
 		t = ParamAddInStreams
 	}
-	if err := p.check(t, addStreamsLen, addStreamsLen); err != nil {
+	if err := p.checkType(t, addStreamsLen, addStreamsLen); err != nil {
 		return nil, err
 	}
 	return AddStreams(p), nil
@@ -202,7 +202,7 @@ type ReconfigResponse []byte
 
 // AsReconfigResponse returns p as a Re-configuration Response with both Next TSN fields or neither.
 func AsReconfigResponse(p Param) (ReconfigResponse, error) {
-	if err := p.check(ParamReconfigResponse, responseLen, responseTSNLen); err != nil {
+	if err := p.checkType(ParamReconfigResponse, responseLen, responseTSNLen); err != nil {
 		return nil, err
 	}
 	if len(p) != responseLen && len(p) != responseTSNLen {

@@ -23,5 +23,5 @@ func (s ShutdownComplete) T() bool { return s[1]&FlagT != 0 }
 // AppendShutdownComplete appends a SHUTDOWN COMPLETE chunk; t says that the Verification Tag is
 // reflected.
 func AppendShutdownComplete(b []byte, t bool) []byte {
-	return appendChunkHeader(b, ChunkShutdownComplete, tFlag(t), ChunkHeaderLen)
+	return appendChunkHeader(b, ChunkShutdownComplete, flagsWithT(t), ChunkHeaderLen)
 }

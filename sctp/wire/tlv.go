@@ -8,16 +8,16 @@ const paramHeaderLen = 4
 // MaxParamLen is the largest length of a parameter or error cause in octets, header included.
 const MaxParamLen = 1<<16 - 1
 
-// tlvs walks Type-Length-Value fields: parameters and error causes share the form of RFC 9260
+// tlvReader walks Type-Length-Value fields: parameters and error causes share the form of RFC 9260
 // section 3.2.1.
-type tlvs struct {
+type tlvReader struct {
 	rest []byte
 	err  FormatError
 }
 
 // next returns header and value of the next field without padding. A chunk length may or may not
 // count the last field's padding (RFC 9260 section 3.2).
-func (ts *tlvs) next() ([]byte, bool) {
+func (ts *tlvReader) next() ([]byte, bool) {
 	b := ts.rest
 	if len(b) == 0 {
 		return nil, false
@@ -31,7 +31,7 @@ func (ts *tlvs) next() ([]byte, bool) {
 	return b[:n:n], true
 }
 
-func (ts *tlvs) error() error {
+func (ts *tlvReader) asError() error {
 	if ts.err == 0 {
 		return nil
 	}
@@ -85,7 +85,7 @@ func CloseParam(b []byte, start int) []byte {
 // closeTLVs sets the 16-bit length at b[start+2], the place it has in chunks and parameters alike,
 // to cover fixed octets and the Type-Length-Value fields after them, and pads with zeros.
 func closeTLVs(b []byte, start, fixed int) []byte {
-	rest := tlvs{rest: b[start+fixed:]}
+	rest := tlvReader{rest: b[start+fixed:]}
 	end := fixed // the end of the last field, without its padding
 	for {
 		f, ok := rest.next()

@@ -27,19 +27,19 @@ import (
 // Metrics serves the counters of a tool's devices while it runs, where --metrics asks for it. Without that
 // flag its methods do nothing.
 type Metrics struct {
-	addr      string
-	idle      time.Duration // how long a connection may say nothing; 0: idleTimeout
-	collector *metrics.Collector
-	server    *http.Server
-	ended     chan struct{} // closed when the server serves no more
+	addr            string
+	connIdleTimeout time.Duration // how long a connection may say nothing; 0: idleTimeout
+	collector       *metrics.Collector
+	server          *http.Server
+	serverDone      chan struct{} // closed when the server serves no more
 }
 
 // Bounds of what clients of --metrics can hold. A scrape takes a connection for a moment, or one for all its scrapes, which come more often than this.
 const (
-	idleTimeout  = 2 * time.Minute
-	writeTimeout = time.Minute
-	maxHeader    = 16 << 10
-	maxConns     = 100
+	idleTimeout     = 2 * time.Minute
+	writeTimeout    = time.Minute
+	maxHeaderOctets = 16 << 10
+	maxConns        = 100
 )
 
 // Add defines the flag.
@@ -75,57 +75,57 @@ func (m *Metrics) Open(w io.Writer) error {
 	mux := http.NewServeMux()
 	mux.Handle("/", metrics.Handler(m.collector, hosts...))
 	mux.Handle("/status/", http.StripPrefix("/status", metrics.Status(m.collector, &metrics.StatusOptions{Hosts: hosts})))
-	idle := cmp.Or(m.idle, idleTimeout)
-	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: min(idle, 10*time.Second), ReadTimeout: idle, IdleTimeout: idle, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
+	idle := cmp.Or(m.connIdleTimeout, idleTimeout)
+	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: min(idle, 10*time.Second), ReadTimeout: idle, IdleTimeout: idle, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeaderOctets,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)} // what clients do wrong is not for the terminal
-	m.ended = make(chan struct{})
+	m.serverDone = make(chan struct{})
 	go func() {
-		defer close(m.ended)
-		_ = m.server.Serve(&fewConns{Listener: l, places: make(chan struct{}, maxConns)}) // until Close
+		defer close(m.serverDone)
+		_ = m.server.Serve(&limitedListener{Listener: l, slots: make(chan struct{}, maxConns)}) // until Close
 	}()
 	fmt.Fprintf(w, "metrics: http://%s/metrics\n", l.Addr())
 	return nil
 }
 
-// fewConns is a Listener that has so many connections at a time. One more is closed at once, so that those who come do not wait for those who stay.
-type fewConns struct {
+// limitedListener is a Listener that has so many connections at a time. One more is closed at once, so that those who come do not wait for those who stay.
+type limitedListener struct {
 	net.Listener
-	places chan struct{}
+	slots chan struct{}
 }
 
 // Accept waits for a connection for which there is a place.
-func (f *fewConns) Accept() (net.Conn, error) {
+func (f *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := f.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
 		select {
-		case f.places <- struct{}{}:
-			return &placed{Conn: c, leave: sync.OnceFunc(func() { <-f.places })}, nil
+		case f.slots <- struct{}{}:
+			return &slotConn{Conn: c, freeSlot: sync.OnceFunc(func() { <-f.slots })}, nil
 		default:
 			c.Close()
 		}
 	}
 }
 
-// placed is a connection that has a place.
-type placed struct {
+// slotConn is a connection that has a place.
+type slotConn struct {
 	net.Conn
-	leave func()
+	freeSlot func()
 }
 
 // Close gives the place back.
-func (p *placed) Close() error {
-	defer p.leave()
+func (p *slotConn) Close() error {
+	defer p.freeSlot()
 	return p.Conn.Close()
 }
 
-// maxStatus is how much of an answer Stat takes.
-const maxStatus = 64 << 20
+// maxStatusOctets is how much of an answer Stat takes.
+const maxStatusOctets = 64 << 20
 
-// Stat prints what the tool that serves its metrics at addr is doing.
-func Stat(ctx context.Context, addr string, w io.Writer) error {
+// PrintStatus prints what the tool that serves its metrics at addr is doing.
+func PrintStatus(ctx context.Context, addr string, w io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/status/text", nil)
 	if err != nil {
 		return cli.Usagef("--stat %s: it is the address that --metrics of a running tool has, such as localhost:9100", addr)
@@ -139,8 +139,8 @@ func Stat(ctx context.Context, addr string, w io.Writer) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("--stat %s: the answer is %s: it is for the host itself, and for tools of this release", addr, resp.Status)
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxStatus))
-	if _, wrote := io.WriteString(w, cli.Lines(string(b))); err == nil {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxStatusOctets))
+	if _, wrote := io.WriteString(w, cli.PrintableLines(string(b))); err == nil {
 		err = wrote
 	}
 	return err
@@ -159,6 +159,6 @@ func (m *Metrics) Device(name string, d *rdma.Device, l rawio.Link) {
 func (m *Metrics) Close() {
 	if m.server != nil {
 		m.server.Close()
-		<-m.ended
+		<-m.serverDone
 	}
 }

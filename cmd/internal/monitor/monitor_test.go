@@ -56,7 +56,7 @@ func TestMetricsNeedAPort(t *testing.T) {
 // open serves, with connections that may say nothing for so long, and returns where.
 func open(t *testing.T, addr string, idle time.Duration) string {
 	t.Helper()
-	m, said := &Metrics{addr: addr, idle: idle}, new(strings.Builder)
+	m, said := &Metrics{addr: addr, connIdleTimeout: idle}, new(strings.Builder)
 	must.OK(t, m.Open(said))
 	t.Cleanup(m.Close)
 	url, _ := strings.CutPrefix(strings.TrimSpace(said.String()), "metrics: ")
@@ -77,10 +77,10 @@ func TestConnectionsThatSayNothingAreClosed(t *testing.T) {
 	}
 	c := must.Get(net.Dial("tcp", open(t, "127.0.0.1:0", 0)))(t)
 	defer c.Close()
-	_, _ = io.WriteString(c, get+"A: "+strings.Repeat("a", 10*maxHeader)) // it may be closed meanwhile
+	_, _ = io.WriteString(c, get+"A: "+strings.Repeat("a", 10*maxHeaderOctets)) // it may be closed meanwhile
 	b := make([]byte, 100)
 	n, err := c.Read(b)
-	check.That(t, err != nil || strings.Contains(string(b[:n]), " 431 "), "a header of %d octets: %q, %v", 10*maxHeader, b[:n], err)
+	check.That(t, err != nil || strings.Contains(string(b[:n]), " 431 "), "a header of %d octets: %q, %v", 10*maxHeaderOctets, b[:n], err)
 }
 
 // There are so many connections at a time: those beyond are closed, and who leaves makes room.
@@ -120,11 +120,11 @@ func TestNamesThatMetricsGoBy(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	must.OK(t, Stat(t.Context(), "127.0.0.1:"+port, &out))
+	must.OK(t, PrintStatus(t.Context(), "127.0.0.1:"+port, &out))
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a\tb\n\x1b[2Jc\n") }))
 	defer s.Close()
 	out.Reset()
-	must.OK(t, Stat(t.Context(), strings.TrimPrefix(s.URL, "http://"), &out))
+	must.OK(t, PrintStatus(t.Context(), strings.TrimPrefix(s.URL, "http://"), &out))
 	check.Equal(t, "what --stat prints", out.String(), "a\tb\n\uFFFD[2Jc\n")
 }
 
@@ -155,11 +155,11 @@ func TestMetricsThatCannotBeServed(t *testing.T) {
 	check.That(t, s.IdleTimeout == 2*time.Minute && s.ReadTimeout == 2*time.Minute && s.ReadHeaderTimeout == 10*time.Second && s.WriteTimeout == time.Minute && s.MaxHeaderBytes == 16<<10, "%+v", s)
 	m.Close()
 	select {
-	case <-m.ended:
+	case <-m.serverDone:
 	default:
 		t.Error("it serves behind Close")
 	}
-	m = &Metrics{addr: "127.0.0.1:0", idle: 5 * time.Second}
+	m = &Metrics{addr: "127.0.0.1:0", connIdleTimeout: 5 * time.Second}
 	must.OK(t, m.Open(io.Discard))
 	check.That(t, m.server.ReadHeaderTimeout == 5*time.Second && m.server.IdleTimeout == 5*time.Second, "%+v", m.server)
 	m.Close()
@@ -189,19 +189,19 @@ func TestStatThatCannotBeShown(t *testing.T) {
 	}))
 	at := strings.TrimPrefix(s.URL, "http://")
 	var b strings.Builder
-	must.OK(t, Stat(t.Context(), at, &b))
+	must.OK(t, PrintStatus(t.Context(), at, &b))
 	check.Equal(t, "asked for", b.String(), "GET /status/text")
 	fails := errors.New("fails")
-	check.Equal(t, "where it cannot be written", Stat(t.Context(), at, writes{fails}), fails)
+	check.Equal(t, "where it cannot be written", PrintStatus(t.Context(), at, writes{fails}), fails)
 	status = http.StatusForbidden
 	b.Reset()
-	err := Stat(t.Context(), at, &b)
+	err := PrintStatus(t.Context(), at, &b)
 	check.That(t, err != nil && err.Error() == "--stat "+at+": the answer is 403 Forbidden: it is for the host itself, and for tools of this release" && b.Len() == 0, "%v, %s", err, &b)
 	s.Close()
-	err = Stat(t.Context(), at, &b)
+	err = PrintStatus(t.Context(), at, &b)
 	check.That(t, err != nil && strings.HasPrefix(err.Error(), "--stat "+at+": nobody serves there: start ddpping or ddpbench with --metrics "+at+" ("), "%v", err)
 	usage := new(cli.UsageError)
-	err = Stat(t.Context(), "a b", &b)
+	err = PrintStatus(t.Context(), "a b", &b)
 	check.That(t, errors.As(err, &usage) && strings.HasPrefix(err.Error(), "--stat a b: it is the address"), "%v", err)
 }
 

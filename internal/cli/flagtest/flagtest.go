@@ -13,19 +13,19 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 )
 
-// never is what no number of a command line is.
-var never = []string{"", " ", "x", "NaN", "nan", "Inf", "+Inf", "-Inf", "inf", "1e400", "-1e400", "0x", "1,5", "1 ", "--1", "99999999999999999999999", "-99999999999999999999999", "1e10s", "NaNs"}
+// notNumbers is what no number of a command line is.
+var notNumbers = []string{"", " ", "x", "NaN", "nan", "Inf", "+Inf", "-Inf", "inf", "1e400", "-1e400", "0x", "1,5", "1 ", "--1", "99999999999999999999999", "-99999999999999999999999", "1e10s", "NaNs"}
 
-// plain are the kinds of flags that are no numbers, by their type.
-var plain = []string{"bool", "string", "bytesHex", "name", ""}
+// nonNumberTypes are the kinds of flags that are no numbers, by their type.
+var nonNumberTypes = []string{"bool", "string", "bytesHex", "name", ""}
 
-// Numbers makes sure that each flag that takes a number is a cli.Number, and that parse refuses everything outside its range with
+// CheckNumbers makes sure that each flag that takes a number is a cli.Number, and that parse refuses everything outside its range with
 // a sentence that names the flag and the range, and takes both ends of it. flags returns a new command line.
-func Numbers(t *testing.T, flags func() *pflag.FlagSet, parse func(args ...string) error) {
+func CheckNumbers(t *testing.T, flags func() *pflag.FlagSet, parse func(args ...string) error) {
 	t.Helper()
 	seen := 0
 	flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || slices.Contains(plain, f.Value.Type()) {
+		if f.Hidden || slices.Contains(nonNumberTypes, f.Value.Type()) {
 			return
 		}
 		n, ok := f.Value.(*cli.Number)
@@ -35,7 +35,7 @@ func Numbers(t *testing.T, flags func() *pflag.FlagSet, parse func(args ...strin
 		}
 		seen++
 		least, most, zero := n.Range()
-		bad := append(slices.Clone(never), outside(least, most)...)
+		bad := append(slices.Clone(notNumbers), outsideRange(least, most)...)
 		if !zero && least != "0" && !strings.HasPrefix(least, "-") {
 			bad = append(bad, "0", "0.0", "-0", "0s", "1e-300")
 		}
@@ -54,8 +54,8 @@ func Numbers(t *testing.T, flags func() *pflag.FlagSet, parse func(args ...strin
 	check.That(t, seen > 0, "no flag takes a number")
 }
 
-// outside is what lies beyond the ends of a range, as text.
-func outside(least, most string) []string {
+// outsideRange is what lies beyond the ends of a range, as text.
+func outsideRange(least, most string) []string {
 	list := []string{"1e10" + strings.TrimLeft(most, "0123456789.eE+-"), "-1e10", most + "0", most + "9", "9" + most, "1e300"}
 	if !strings.HasPrefix(least, "-") {
 		list = append(list, "-1", "-0.5", "-1s", "-1ns", "-"+most)

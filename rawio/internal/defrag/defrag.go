@@ -17,16 +17,16 @@ const (
 	// Timeout is how long after the first fragment the others have to be there (RFC 1122 section 3.3.2, RFC 8200 section 4.5). It is looked
 	// at when a fragment comes.
 	Timeout = 60 * time.Second
-	// MaxOctets is what all packets that wait count for at most, MaxSource those of one source. Beyond that the oldest is given up.
-	MaxOctets = 4 << 20
-	MaxSource = 1 << 20
+	// MaxOctets is what all packets that wait count for at most, MaxOctetsPerSource those of one source. Beyond that the oldest is given up.
+	MaxOctets          = 4 << 20
+	MaxOctetsPerSource = 1 << 20
 
-	// A packet that waits counts for the octets it has, pieceCost beside each fragment, and no less than leastCost: so
+	// A packet that waits counts for the octets it has, fragmentCost beside each fragment, and no less than minPacketCost: so
 	// there are 512 at most, 128 of one source, which are few enough to look through.
-	leastCost = 8 << 10
-	pieceCost = 256
-	// maxPieces is how many fragments a packet may have: the largest has 119 at an MTU of 576.
-	maxPieces = 128
+	minPacketCost = 8 << 10
+	fragmentCost  = 256
+	// maxFragments is how many fragments a packet may have: the largest has 119 at an MTU of 576.
+	maxFragments = 128
 )
 
 // Stats counts fragments that were dropped.
@@ -38,125 +38,127 @@ type Stats struct {
 
 // Assembler holds the fragments of packets that are not complete. Its zero value is ready.
 type Assembler struct {
-	Stats Stats
-	open  []packet // the oldest first
+	Stats      Stats
+	incomplete []partialPacket // the oldest first
 }
 
-// packet is what has come of an IP packet.
-type packet struct {
-	src, dst netip.Addr
-	id       uint32
-	end      int        // octets of the whole packet, 0 while its last fragment is missing
-	have     int        // octets in pieces
-	pieces   []piece    // by offset, without overlaps
-	first    rawio.Time // when the first of them came
-	ecn      uint8      // a bit for each codepoint seen
-	bad      bool       // what comes of it is dropped (RFC 5722 section 4)
+// partialPacket is what has come of an IP packet.
+type partialPacket struct {
+	src, dst       netip.Addr
+	id             uint32
+	totalOctets    int        // octets of the whole packet, 0 while its last fragment is missing
+	receivedOctets int        // octets in pieces
+	fragments      []fragment // by offset, without overlaps
+	firstAt        rawio.Time // when the first of them came
+	ecnSeen        uint8      // a bit for each codepoint seen
+	invalid        bool       // what comes of it is dropped (RFC 5722 section 4)
 }
 
-// piece is a fragment that waits. Of the Payload it has a copy.
-type piece = iphdr.Packet
+// fragment is a fragment that waits. Of the Payload it has a copy.
+type fragment = iphdr.Packet
 
-func end(p *piece) int { return p.Offset + len(p.Payload) }
+func fragmentEnd(p *fragment) int { return p.Offset + len(p.Payload) }
 
-func (p *packet) cost() int { return max(leastCost, p.have+pieceCost*len(p.pieces)) }
+func (p *partialPacket) memoryCost() int {
+	return max(minPacketCost, p.receivedOctets+fragmentCost*len(p.fragments))
+}
 
 // Add takes a fragment, with which iphdr.Parse has returned iphdr.ErrFragment, and copies what it keeps. Those of IPv4 are all of one protocol, so
 // that addresses and identification tell packets apart. When f completes a packet, whole is what Parse would have returned of it, but
 // without Header, and with the IPv6 extension headers behind the fragment header still in front of the Payload.
 func (a *Assembler) Add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok bool) {
-	a.expire(now)
-	i := slices.IndexFunc(a.open, func(p packet) bool { return p.id == f.ID && p.src == f.Src && p.dst == f.Dst })
+	a.dropExpired(now)
+	i := slices.IndexFunc(a.incomplete, func(p partialPacket) bool { return p.id == f.ID && p.src == f.Src && p.dst == f.Dst })
 	if i < 0 {
-		i = len(a.open)
-		a.open = append(a.open, packet{src: f.Src, dst: f.Dst, id: f.ID, first: now})
+		i = len(a.incomplete)
+		a.incomplete = append(a.incomplete, partialPacket{src: f.Src, dst: f.Dst, id: f.ID, firstAt: now})
 	}
-	p := &a.open[i]
-	at, found := slices.BinarySearchFunc(p.pieces, f.Offset, func(q piece, off int) int { return cmp.Compare(q.Offset, off) })
+	p := &a.incomplete[i]
+	at, found := slices.BinarySearchFunc(p.fragments, f.Offset, func(q fragment, off int) int { return cmp.Compare(q.Offset, off) })
 	switch {
-	case p.bad:
+	case p.invalid:
 		a.Stats.Bad++
 		return whole, false
-	case found && p.pieces[at].More == f.More && bytes.Equal(p.pieces[at].Payload, f.Payload):
+	case found && p.fragments[at].MoreFragments == f.MoreFragments && bytes.Equal(p.fragments[at].Payload, f.Payload):
 		return whole, false // a duplicate
-	case !p.fits(&f, at):
-		a.Stats.Bad += 1 + uint64(len(p.pieces))
-		*p = packet{src: p.src, dst: p.dst, id: p.id, first: p.first, bad: true}
+	case !p.isConsistentAt(&f, at):
+		a.Stats.Bad += 1 + uint64(len(p.fragments))
+		*p = partialPacket{src: p.src, dst: p.dst, id: p.id, firstAt: p.firstAt, invalid: true}
 		return whole, false
 	}
-	p.ecn |= 1 << f.ECN
-	p.have += len(f.Payload)
-	if !f.More {
-		p.end = end(&f)
+	p.ecnSeen |= 1 << f.ECN
+	p.receivedOctets += len(f.Payload)
+	if !f.MoreFragments {
+		p.totalOctets = fragmentEnd(&f)
 	}
 	f.Payload = bytes.Clone(f.Payload)
-	p.pieces = slices.Insert(p.pieces, at, f)
-	if p.have == p.end { // there are no overlaps, so there are no holes
-		whole = p.whole()
-		a.open = slices.Delete(a.open, i, i+1)
+	p.fragments = slices.Insert(p.fragments, at, f)
+	if p.receivedOctets == p.totalOctets { // there are no overlaps, so there are no holes
+		whole = p.joinFragments()
+		a.incomplete = slices.Delete(a.incomplete, i, i+1)
 		return whole, true
 	}
-	a.limit(f.Src)
+	a.enforceLimits(f.Src)
 	return whole, false
 }
 
-// fits reports whether f, which belongs in front of pieces[at], contradicts nothing that has come.
-func (p *packet) fits(f *piece, at int) bool {
-	n := len(p.pieces)
-	switch ecn := p.ecn | 1<<f.ECN; {
-	case at > 0 && end(&p.pieces[at-1]) > f.Offset, at < n && end(f) > p.pieces[at].Offset:
+// isConsistentAt reports whether f, which belongs in front of pieces[at], contradicts nothing that has come.
+func (p *partialPacket) isConsistentAt(f *fragment, at int) bool {
+	n := len(p.fragments)
+	switch ecn := p.ecnSeen | 1<<f.ECN; {
+	case at > 0 && fragmentEnd(&p.fragments[at-1]) > f.Offset, at < n && fragmentEnd(f) > p.fragments[at].Offset:
 		return false // an overlap (RFC 5722, RFC 8200 section 4.5)
-	case p.end > 0 && end(f) > p.end, !f.More && at < n:
+	case p.totalOctets > 0 && fragmentEnd(f) > p.totalOctets, !f.MoreFragments && at < n:
 		return false // something behind the end, another one too
 	case ecn&(1<<rawio.NotECT) != 0 && ecn&(1<<rawio.CE) != 0:
 		return false // RFC 3168 section 5.3
 	}
-	return n < maxPieces
+	return n < maxFragments
 }
 
-// whole joins the pieces.
-func (p *packet) whole() iphdr.Packet {
-	w := p.pieces[0] // whose header counts (RFC 8200 section 4.5)
-	b := make([]byte, 0, p.end)
-	for i := range p.pieces {
-		b = append(b, p.pieces[i].Payload...)
+// joinFragments joins the pieces.
+func (p *partialPacket) joinFragments() iphdr.Packet {
+	w := p.fragments[0] // whose header counts (RFC 8200 section 4.5)
+	b := make([]byte, 0, p.totalOctets)
+	for i := range p.fragments {
+		b = append(b, p.fragments[i].Payload...)
 	}
-	if p.ecn&(1<<rawio.CE) != 0 {
+	if p.ecnSeen&(1<<rawio.CE) != 0 {
 		w.ECN = rawio.CE
 	}
 	return iphdr.Packet{Src: w.Src, Dst: w.Dst, Proto: w.Proto, ECN: w.ECN, Payload: b}
 }
 
-// expire drops what has waited for too long.
-func (a *Assembler) expire(now rawio.Time) {
+// dropExpired drops what has waited for too long.
+func (a *Assembler) dropExpired(now rawio.Time) {
 	n := 0
-	for n < len(a.open) && now.Sub(a.open[n].first) >= Timeout {
-		a.Stats.Late += uint64(len(a.open[n].pieces))
+	for n < len(a.incomplete) && now.Sub(a.incomplete[n].firstAt) >= Timeout {
+		a.Stats.Late += uint64(len(a.incomplete[n].fragments))
 		n++
 	}
-	a.open = slices.Delete(a.open, 0, n)
+	a.incomplete = slices.Delete(a.incomplete, 0, n)
 }
 
-// limit drops the oldest packets, as long as all or those of one source count for too many octets.
-func (a *Assembler) limit(src netip.Addr) {
+// enforceLimits drops the oldest packets, as long as all or those of one source count for too many octets.
+func (a *Assembler) enforceLimits(src netip.Addr) {
 	all, own := 0, 0
-	for i := range a.open {
-		c := a.open[i].cost()
+	for i := range a.incomplete {
+		c := a.incomplete[i].memoryCost()
 		all += c
-		if a.open[i].src == src {
+		if a.incomplete[i].src == src {
 			own += c
 		}
 	}
-	a.open = slices.DeleteFunc(a.open, func(p packet) bool {
-		if all <= MaxOctets && (own <= MaxSource || p.src != src) {
+	a.incomplete = slices.DeleteFunc(a.incomplete, func(p partialPacket) bool {
+		if all <= MaxOctets && (own <= MaxOctetsPerSource || p.src != src) {
 			return false
 		}
-		c := p.cost()
+		c := p.memoryCost()
 		all -= c
 		if p.src == src {
 			own -= c
 		}
-		a.Stats.Full += uint64(len(p.pieces))
+		a.Stats.Full += uint64(len(p.fragments))
 		return true
 	})
 }

@@ -43,7 +43,7 @@ func cut(t testing.TB, payload []byte, mtu int, src, dst netip.Addr, id uint32) 
 
 // part is one fragment of packet id.
 func part(id uint32, from, to int, more bool) iphdr.Packet {
-	return iphdr.Packet{Src: peer4, Dst: own4, ID: id, Proto: iphdr.ProtoSCTP, ECN: rawio.ECT0, Offset: from, More: more, Payload: pattern(id, to)[from:]}
+	return iphdr.Packet{Src: peer4, Dst: own4, ID: id, Proto: iphdr.ProtoSCTP, ECN: rawio.ECT0, Offset: from, MoreFragments: more, Payload: pattern(id, to)[from:]}
 }
 
 // feed gives fragments in a buffer that is used again, and returns the packets that they complete.
@@ -65,25 +65,25 @@ func feed(t testing.TB, a *Assembler, now rawio.Time, list ...iphdr.Packet) (out
 func bounded(t testing.TB, a *Assembler, src netip.Addr) {
 	t.Helper()
 	all, own := 0, 0
-	for i := range a.open {
-		p := &a.open[i]
+	for i := range a.incomplete {
+		p := &a.incomplete[i]
 		n := 0
-		for k := range p.pieces {
-			n += len(p.pieces[k].Payload) + pieceCost
+		for k := range p.fragments {
+			n += len(p.fragments[k].Payload) + fragmentCost
 		}
-		n = max(n, leastCost)
+		n = max(n, minPacketCost)
 		all += n
 		if p.src == src {
 			own += n
 		}
-		must.That(t, len(p.pieces) <= maxPieces, "%d fragments of one packet", len(p.pieces))
+		must.That(t, len(p.fragments) <= maxFragments, "%d fragments of one packet", len(p.fragments))
 	}
-	must.That(t, all <= MaxOctets && own <= MaxSource, "%d octets wait, %d of them from %v", all, own, src)
+	must.That(t, all <= MaxOctets && own <= MaxOctetsPerSource, "%d octets wait, %d of them from %v", all, own, src)
 }
 
 func empty(t *testing.T, a *Assembler) {
 	t.Helper()
-	check.Equal(t, "packets that still wait", len(a.open), 0)
+	check.Equal(t, "packets that still wait", len(a.incomplete), 0)
 }
 
 // RFC 791 section 3.2, RFC 8200 section 4.5: a packet is put together by source, destination and identification, in whatever order
@@ -106,7 +106,7 @@ func TestFragmentsInAnyOrderMakeThePacket(t *testing.T) {
 				must.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, whole),
 					"%v, %d octets %s: %d packets", ends, size, name, len(out))
 				p := out[0]
-				check.That(t, p.Src == ends[0] && p.Dst == ends[1] && p.Proto == iphdr.ProtoSCTP && p.ECN == rawio.ECT0 && p.ID == 0 && p.Offset == 0 && !p.More, "%+v", p)
+				check.That(t, p.Src == ends[0] && p.Dst == ends[1] && p.Proto == iphdr.ProtoSCTP && p.ECN == rawio.ECT0 && p.ID == 0 && p.Offset == 0 && !p.MoreFragments, "%+v", p)
 				check.Equal(t, name, a.Stats, (Stats{}))
 				empty(t, a)
 			}
@@ -232,9 +232,9 @@ func TestLimitOfASource(t *testing.T) {
 	for _, test := range []struct {
 		size, pieces, count int
 	}{
-		{8, 1, MaxSource / leastCost},
-		{60000, 1, MaxSource / (60000 + pieceCost)},
-		{8, 100, MaxSource / 100 / (8 + pieceCost)},
+		{8, 1, MaxOctetsPerSource / minPacketCost},
+		{60000, 1, MaxOctetsPerSource / (60000 + fragmentCost)},
+		{8, 100, MaxOctetsPerSource / 100 / (8 + fragmentCost)},
 	} {
 		a := new(Assembler)
 		other := part(99, 0, 8, true)
@@ -269,7 +269,7 @@ func TestFragmentsOfAllSourcesAreBounded(t *testing.T) {
 		f.Src = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})
 		return f
 	}
-	const most = MaxOctets / leastCost
+	const most = MaxOctets / minPacketCost
 	for i := range most + 10 {
 		feed(t, a, 0, first(i))
 		want := max(0, i+1-most)
@@ -285,14 +285,14 @@ func TestFragmentsOfAllSourcesAreBounded(t *testing.T) {
 
 // A packet has so many fragments and no more, so that small ones do not cost more than they hold.
 func TestNumberOfFragments(t *testing.T) {
-	for _, n := range []int{maxPieces, maxPieces + 1} {
+	for _, n := range []int{maxFragments, maxFragments + 1} {
 		a := new(Assembler)
 		var out []iphdr.Packet
 		for i := range n {
 			out = append(out, feed(t, a, 0, part(1, 8*i, 8*i+8, i < n-1))...)
 		}
 		ok := len(out) == 1
-		check.That(t, ok == (n == maxPieces), "%d fragments: %d packets, %+v", n, len(out), a.Stats)
+		check.That(t, ok == (n == maxFragments), "%d fragments: %d packets, %+v", n, len(out), a.Stats)
 	}
 }
 

@@ -37,10 +37,10 @@ func (c command) fragment() (f iphdr.Packet, ok bool) {
 	f = part(uint32(c.id), 0, 0, c.what>>4&1 == 0)
 	f.Src, f.ECN, f.Offset = src, c.what>>2&3, int(c.at&0x1fff)*8
 	n := int(c.length)
-	if f.More {
+	if f.MoreFragments {
 		n &^= 7
 	}
-	if n == 0 || f.Offset+n > 65535 || f.Offset == 0 && !f.More {
+	if n == 0 || f.Offset+n > 65535 || f.Offset == 0 && !f.MoreFragments {
 		return f, false
 	}
 	f.Payload = patterns[c.what>>5&1][f.Offset:][:n]
@@ -81,7 +81,7 @@ func FuzzAssembler(f *testing.F) {
 	}
 	f.Add(flood)
 	f.Fuzz(func(t *testing.T, in []byte) {
-		a, m := new(Assembler), &model.Model{Limits: model.Limits{Octets: MaxOctets, Source: MaxSource, Piece: pieceCost, Least: leastCost, Pieces: maxPieces}}
+		a, m := new(Assembler), &model.Model{Limits: model.Limits{MaxOctets: MaxOctets, MaxOctetsPerSource: MaxOctetsPerSource, FragmentCost: fragmentCost, MinPacketCost: minPacketCost, MaxFragments: maxFragments}}
 		now := rawio.Time(0)
 		for ; len(in) >= commandLen; in = in[commandLen:] {
 			c := command{in[0], in[1], binary.BigEndian.Uint16(in[2:]), binary.BigEndian.Uint16(in[4:]), in[6]}

@@ -42,7 +42,7 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 				if row.dst.Is4() {
 					f := binary.BigEndian.Uint16(b[6:])
 					at, more = int(f&0x1fff)*8, f&0x2000 != 0
-					check.That(t, f&0x4000 == 0 && binary.BigEndian.Uint16(b[4:]) == 0x2345 && fold(Sum(0, b[:20])) == 0xffff && b[9] == ProtoSCTP && b[1] == 2, "header % x", b[:20])
+					check.That(t, f&0x4000 == 0 && binary.BigEndian.Uint16(b[4:]) == 0x2345 && foldChecksum(AddChecksum(0, b[:20])) == 0xffff && b[9] == ProtoSCTP && b[1] == 2, "header % x", b[:20])
 					b = b[20:]
 				} else {
 					f := binary.BigEndian.Uint16(b[42:])
@@ -62,16 +62,16 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 	}
 	for _, p := range []struct{ src, dst netip.Addr }{{a4, b4}, {a6, b6}, {netip.Addr{}, b4}, {netip.Addr{}, b6}} {
 		var got Packet
-		head, at6 := Len4, byte(0x40) // DF
+		head, at6 := IPv4HeaderLen, byte(0x40) // DF
 		if p.dst.Is6() {
-			head, at6 = Len6, ProtoSCTP
+			head, at6 = IPv6HeaderLen, ProtoSCTP
 		}
 		err := Fragment([]byte("it fits"), head+7, ProtoSCTP, 1, p.src, p.dst, 1, func(b []byte) (err error) {
 			got, err = Parse(b)
 			check.That(t, b[6] == at6, "it is a fragment: % x", b)
 			return err
 		})
-		check.That(t, err == nil && string(got.Payload) == "it fits" && got.Header == head && got.Dst == p.dst && got.ECN == 1, "%+v, %v", got, err)
+		check.That(t, err == nil && string(got.Payload) == "it fits" && got.HeaderLen == head && got.Dst == p.dst && got.ECN == 1, "%+v, %v", got, err)
 	}
 	stop := errors.New("full")
 	calls := 0

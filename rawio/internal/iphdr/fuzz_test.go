@@ -20,15 +20,15 @@ func FuzzIP(f *testing.F) {
 		trip(t, b[:min(len(b), 2000)], int(mtu), a4, b4)
 		trip(t, b[:min(len(b), 2000)], int(mtu), a6, b6)
 		p, err := Parse(b)
-		check.That(t, err != nil && err != ErrFragment || p.Header+len(p.Payload) <= len(b) && p.Header >= Len4 && bytes.Equal(b[p.Header:][:len(p.Payload)], p.Payload),
+		check.That(t, err != nil && err != ErrFragment || p.HeaderLen+len(p.Payload) <= len(b) && p.HeaderLen >= IPv4HeaderLen && bytes.Equal(b[p.HeaderLen:][:len(p.Payload)], p.Payload),
 			"%+v of % x", p, b)
 		if err == nil {
 			if m, ok := ParseICMP(p); ok {
-				Quote(m.Body)
+				ParseQuote(m.Body)
 				EchoReply(p)
 			}
 		}
-		if _, _, sctp, ok := Quote(b); ok && (len(sctp) < MinQuote || len(sctp) > len(b)) {
+		if _, _, sctp, ok := ParseQuote(b); ok && (len(sctp) < MinQuoteOctets || len(sctp) > len(b)) {
 			t.Errorf("quote of %d octets", len(sctp))
 		}
 	})
@@ -40,9 +40,9 @@ func trip(t *testing.T, payload []byte, mtu int, src, dst netip.Addr) {
 	packets := 0
 	err := Fragment(payload, mtu, ProtoSCTP, 3, src, dst, 7, func(b []byte) error {
 		packets++
-		head := Len4
+		head := IPv4HeaderLen
 		if dst.Is6() {
-			head = Len6 + lenFragment6
+			head = IPv6HeaderLen + fragmentHeaderLen6
 		}
 		p, err := Parse(b) // whole; where the MTU is too small for anything it may be an atomic fragment
 		must.That(t, (err == nil || err == ErrFragment) && p.Src == src && p.Dst == dst && p.Proto == ProtoSCTP && p.ECN == 3 && p.Offset == len(got) && len(b) <= max(mtu, head+8),

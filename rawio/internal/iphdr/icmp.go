@@ -18,12 +18,12 @@ const (
 	TypeEcho6        = 128
 	TypeEchoReply6   = 129
 
-	codeHost4       = 1
-	codeProtocol4   = 2
-	codePort4       = 3
-	codeFragNeeded4 = 4
-	codePort6       = 4
-	codeNextHeader6 = 1
+	codeHostUnreachable4     = 1
+	codeProtocolUnreachable4 = 2
+	codePortUnreachable4     = 3
+	codeFragNeeded4          = 4
+	codePortUnreachable6     = 4
+	codeUnknownNextHeader6   = 1
 )
 
 // Smallest MTUs that a report may name: what every IPv4 and IPv6 link has to carry (RFC 791,
@@ -33,34 +33,34 @@ const (
 	minMTU6 = 1280
 )
 
-// MinQuote is the least number of SCTP octets a quote must have to be of use: ports and
+// MinQuoteOctets is the least number of SCTP octets a quote must have to be of use: ports and
 // verification tag.
-const MinQuote = 8
+const MinQuoteOctets = 8
 
-// Classify says what an ICMP (or, with v6, ICMPv6) message of this type and code means to SCTP.
+// ClassifyICMP says what an ICMP (or, with v6, ICMPv6) message of this type and code means to SCTP.
 // info is the next-hop MTU where the message has one. With udp, port unreachable counts as protocol
 // unreachable (RFC 6951 section 5.5); without, it is ignored (RFC 9260 section 10). ok is false for
 // every message that SCTP ignores.
-func Classify(v6, udp bool, typ, code uint8, info uint32) (kind rawio.Kind, mtu int, ok bool) {
+func ClassifyICMP(v6, udp bool, typ, code uint8, info uint32) (kind rawio.Kind, mtu int, ok bool) {
 	switch {
 	case !v6 && typ == TypeUnreachable4 && code == codeFragNeeded4 && info >= minMTU4 && info <= MaxTotal4:
 		return rawio.KindPacketTooBig, int(info), true
-	case v6 && typ == TypeTooBig6 && info >= minMTU6 && info <= Len6+MaxPayload:
+	case v6 && typ == TypeTooBig6 && info >= minMTU6 && info <= IPv6HeaderLen+MaxPayload:
 		return rawio.KindPacketTooBig, int(info), true
-	case !v6 && typ == TypeUnreachable4 && code == codeProtocol4,
-		v6 && typ == TypeParameter6 && code == codeNextHeader6,
-		udp && !v6 && typ == TypeUnreachable4 && code == codePort4,
-		udp && v6 && typ == TypeUnreachable6 && code == codePort6:
+	case !v6 && typ == TypeUnreachable4 && code == codeProtocolUnreachable4,
+		v6 && typ == TypeParameter6 && code == codeUnknownNextHeader6,
+		udp && !v6 && typ == TypeUnreachable4 && code == codePortUnreachable4,
+		udp && v6 && typ == TypeUnreachable6 && code == codePortUnreachable6:
 		return rawio.KindProtoUnreachable, 0, true
-	case !v6 && typ == TypeUnreachable4 && code <= codeHost4: // of IPv6 not: neighbours that are slow to answer would end set-ups
+	case !v6 && typ == TypeUnreachable4 && code <= codeHostUnreachable4: // of IPv6 not: neighbours that are slow to answer would end set-ups
 		return rawio.KindHostUnreachable, 0, true
 	}
 	return 0, 0, false
 }
 
-// Quote reads the beginning of one of our own packets, as an ICMP message quotes it: it may be cut
-// off anywhere behind the IP header. It answers ok only for SCTP with at least MinQuote octets.
-func Quote(b []byte) (src, dst netip.Addr, sctp []byte, ok bool) {
+// ParseQuote reads the beginning of one of our own packets, as an ICMP message quotes it: it may be cut
+// off anywhere behind the IP header. It answers ok only for SCTP with at least MinQuoteOctets octets.
+func ParseQuote(b []byte) (src, dst netip.Addr, sctp []byte, ok bool) {
 	if len(b) == 0 {
 		return
 	}
@@ -68,23 +68,23 @@ func Quote(b []byte) (src, dst netip.Addr, sctp []byte, ok bool) {
 	switch b[0] >> 4 {
 	case 4:
 		ihl := int(b[0]&15) * 4
-		if ihl < Len4 || len(b) < ihl {
+		if ihl < IPv4HeaderLen || len(b) < ihl {
 			return
 		}
 		total := int(binary.BigEndian.Uint16(b[2:]))
 		src, dst, proto = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:])), b[9]
 		sctp = b[ihl:min(len(b), max(ihl, total))]
 	case 6:
-		if len(b) < Len6 {
+		if len(b) < IPv6HeaderLen {
 			return
 		}
 		src, dst = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
 		var err error
-		if proto, sctp, err = SkipExtensions(b[6], b[Len6:]); err != nil {
+		if proto, sctp, err = SkipExtensions(b[6], b[IPv6HeaderLen:]); err != nil {
 			return
 		}
 	}
-	return src, dst, sctp, proto == ProtoSCTP && len(sctp) >= MinQuote
+	return src, dst, sctp, proto == ProtoSCTP && len(sctp) >= MinQuoteOctets
 }
 
 // ICMP is a checked ICMP or ICMPv6 message. Body is what follows its 8-octet header.
@@ -102,9 +102,9 @@ func ParseICMP(p Packet) (m ICMP, ok bool) {
 	}
 	sum := uint64(0)
 	if p.Proto == ProtoICMPv6 {
-		sum = pseudo6(p.Src, p.Dst, len(b), ProtoICMPv6)
+		sum = pseudoHeaderSum6(p.Src, p.Dst, len(b), ProtoICMPv6)
 	}
-	if fold(Sum(sum, b)) != 0xffff {
+	if foldChecksum(AddChecksum(sum, b)) != 0xffff {
 		return m, false
 	}
 	m = ICMP{Type: b[0], Code: b[1], Body: b[8:]}
@@ -131,9 +131,9 @@ func EchoReply(p Packet) bool {
 	}
 	sum := uint64(0)
 	if p.Proto == ProtoICMPv6 {
-		sum = pseudo6(p.Dst, p.Src, len(b), ProtoICMPv6)
+		sum = pseudoHeaderSum6(p.Dst, p.Src, len(b), ProtoICMPv6)
 	}
 	b[2], b[3] = 0, 0
-	binary.BigEndian.PutUint16(b[2:], ^fold(Sum(sum, b)))
+	binary.BigEndian.PutUint16(b[2:], ^foldChecksum(AddChecksum(sum, b)))
 	return true
 }

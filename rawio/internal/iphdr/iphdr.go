@@ -16,10 +16,10 @@ const (
 
 // Header lengths and limits, in octets.
 const (
-	Len4       = 20    // IPv4 header without options
-	Len6       = 40    // IPv6 header without extension headers
-	MaxTotal4  = 65535 // largest IPv4 packet
-	MaxPayload = 65535 // largest payload of an IPv6 packet that is no jumbogram
+	IPv4HeaderLen = 20    // IPv4 header without options
+	IPv6HeaderLen = 40    // IPv6 header without extension headers
+	MaxTotal4     = 65535 // largest IPv4 packet
+	MaxPayload    = 65535 // largest payload of an IPv6 packet that is no jumbogram
 )
 
 // HopLimit is the TTL or hop limit of packets we build (RFC 9260 leaves it to the host; 64 is the
@@ -33,23 +33,23 @@ var (
 	ErrFragment  = errors.New("IP fragment")
 )
 
-// Payload returns how many octets an IP packet of at most mtu octets can carry, without options or
+// PayloadLimit returns how many octets an IP packet of at most mtu octets can carry, without options or
 // extension headers: an IPv4 packet counts its header into the 65,535 octets, an IPv6 one does not.
-func Payload(mtu int, v6 bool) int {
+func PayloadLimit(mtu int, v6 bool) int {
 	if v6 {
-		return max(0, min(mtu-Len6, MaxPayload))
+		return max(0, min(mtu-IPv6HeaderLen, MaxPayload))
 	}
-	return max(0, min(mtu, MaxTotal4)-Len4)
+	return max(0, min(mtu, MaxTotal4)-IPv4HeaderLen)
 }
 
-// Put4 writes a 20-octet IPv4 header with DF set and its checksum. payload is the length of what
+// PutIPv4Header writes a 20-octet IPv4 header with DF set and its checksum. payload is the length of what
 // follows, in octets; an invalid src leaves the address 0. b must have 20 octets, and payload must
 // be at most 65,515.
-func Put4(b []byte, payload int, proto, ecn uint8, src, dst netip.Addr) {
-	b = b[:Len4]
+func PutIPv4Header(b []byte, payload int, proto, ecn uint8, src, dst netip.Addr) {
+	b = b[:IPv4HeaderLen]
 	b[0] = 0x45
 	b[1] = ecn & 3
-	binary.BigEndian.PutUint16(b[2:], uint16(Len4+payload))
+	binary.BigEndian.PutUint16(b[2:], uint16(IPv4HeaderLen+payload))
 	binary.BigEndian.PutUint16(b[4:], 0)      // identification: atomic datagram (RFC 6864 section 4.1)
 	binary.BigEndian.PutUint16(b[6:], 0x4000) // DF
 	b[8] = HopLimit
@@ -62,12 +62,12 @@ func Put4(b []byte, payload int, proto, ecn uint8, src, dst netip.Addr) {
 	d := dst.As4()
 	copy(b[12:], s[:])
 	copy(b[16:], d[:])
-	binary.BigEndian.PutUint16(b[10:], ^fold(Sum(0, b)))
+	binary.BigEndian.PutUint16(b[10:], ^foldChecksum(AddChecksum(0, b)))
 }
 
-// Put6 writes a 40-octet IPv6 header. payload is the length of what follows, in octets, at most
+// PutIPv6Header writes a 40-octet IPv6 header. payload is the length of what follows, in octets, at most
 // 65,535. b must have 40 octets; an invalid src leaves the address unspecified.
-func Put6(b []byte, payload int, next, ecn uint8, src, dst netip.Addr) {
+func PutIPv6Header(b []byte, payload int, next, ecn uint8, src, dst netip.Addr) {
 	binary.BigEndian.PutUint32(b, 6<<28|uint32(ecn&3)<<20)
 	binary.BigEndian.PutUint16(b[4:], uint16(payload))
 	b[6] = next
@@ -78,21 +78,21 @@ func Put6(b []byte, payload int, next, ecn uint8, src, dst netip.Addr) {
 	}
 	d := dst.As16()
 	copy(b[8:], s[:])
-	copy(b[24:Len6], d[:])
+	copy(b[24:IPv6HeaderLen], d[:])
 }
 
 // Packet is a checked IP packet, or a fragment of one. Payload is a view into the octets given to Parse.
 type Packet struct {
-	Src, Dst netip.Addr
-	Payload  []byte
-	Header   int   // octets in front of Payload, extension headers included
-	Proto    uint8 // of the payload, behind IPv6 extension headers; of an IPv6 fragment what its header names next
-	ECN      uint8
+	Src, Dst  netip.Addr
+	Payload   []byte
+	HeaderLen int   // octets in front of Payload, extension headers included
+	Proto     uint8 // of the payload, behind IPv6 extension headers; of an IPv6 fragment what its header names next
+	ECN       uint8
 
 	// Of a fragment, else 0:
-	More   bool   // not the last one; its payload is a multiple of 8 octets
-	Offset int    // of the payload, in octets
-	ID     uint32 // common to the fragments of a packet
+	MoreFragments bool   // not the last one; its payload is a multiple of 8 octets
+	Offset        int    // of the payload, in octets
+	ID            uint32 // common to the fragments of a packet
 }
 
 // Parse checks the header of the IP packet b, of either version: lengths and, for IPv4, the
@@ -104,52 +104,52 @@ func Parse(b []byte) (Packet, error) {
 	}
 	switch b[0] >> 4 {
 	case 4:
-		p, err := Parse4(b)
-		if err != ErrMalformed && fold(Sum(0, b[:int(b[0]&15)*4])) != 0xffff {
+		p, err := ParseIPv4(b)
+		if err != ErrMalformed && foldChecksum(AddChecksum(0, b[:int(b[0]&15)*4])) != 0xffff {
 			return Packet{}, ErrChecksum
 		}
 		return p, err
 	case 6:
-		return parse6(b)
+		return parseIPv6(b)
 	}
 	return Packet{}, ErrMalformed
 }
 
-// Parse4 is Parse for IPv4 without the checksum, for packets that the kernel has checked.
-func Parse4(b []byte) (p Packet, err error) {
-	if len(b) < Len4 || b[0]>>4 != 4 {
+// ParseIPv4 is Parse for IPv4 without the checksum, for packets that the kernel has checked.
+func ParseIPv4(b []byte) (p Packet, err error) {
+	if len(b) < IPv4HeaderLen || b[0]>>4 != 4 {
 		return p, ErrMalformed
 	}
 	ihl := int(b[0]&15) * 4
 	total := int(binary.BigEndian.Uint16(b[2:]))
-	if ihl < Len4 || total < ihl || total > len(b) {
+	if ihl < IPv4HeaderLen || total < ihl || total > len(b) {
 		return p, ErrMalformed
 	}
 	p.Src, p.Dst = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
-	p.Header, p.Payload, p.Proto, p.ECN = ihl, b[ihl:total], b[9], b[1]&3
+	p.HeaderLen, p.Payload, p.Proto, p.ECN = ihl, b[ihl:total], b[9], b[1]&3
 	if f := binary.BigEndian.Uint16(b[6:]); f&0x3fff != 0 { // MF or an offset
-		p.ID, p.Offset, p.More = uint32(binary.BigEndian.Uint16(b[4:])), int(f&0x1fff)*8, f&0x2000 != 0
-		return p, p.fragment(MaxTotal4 - ihl)
+		p.ID, p.Offset, p.MoreFragments = uint32(binary.BigEndian.Uint16(b[4:])), int(f&0x1fff)*8, f&0x2000 != 0
+		return p, p.checkFragment(MaxTotal4 - ihl)
 	}
 	return p, nil
 }
 
-// fragment returns ErrFragment if a packet of at most so many octets behind its headers can have this fragment (RFC 791
+// checkFragment returns ErrFragment if a packet of at most so many octets behind its headers can have this fragment (RFC 791
 // section 3.1, RFC 8200 section 4.5).
-func (p *Packet) fragment(most int) error {
+func (p *Packet) checkFragment(most int) error {
 	n := len(p.Payload)
-	if n == 0 || p.More && n%8 != 0 || p.Offset+n > most {
+	if n == 0 || p.MoreFragments && n%8 != 0 || p.Offset+n > most {
 		return ErrMalformed
 	}
 	return ErrFragment
 }
 
-func parse6(b []byte) (Packet, error) {
-	if len(b) < Len6 {
+func parseIPv6(b []byte) (Packet, error) {
+	if len(b) < IPv6HeaderLen {
 		return Packet{}, ErrMalformed
 	}
 	n := int(binary.BigEndian.Uint16(b[4:]))
-	if n > len(b)-Len6 {
+	if n > len(b)-IPv6HeaderLen {
 		return Packet{}, ErrMalformed
 	}
 	p := Packet{
@@ -160,15 +160,15 @@ func parse6(b []byte) (Packet, error) {
 		return Packet{}, ErrMalformed
 	}
 	var err error
-	p.Proto, p.Payload, err = SkipExtensions(b[6], b[Len6:Len6+n])
-	p.Header = Len6 + n - len(p.Payload)
+	p.Proto, p.Payload, err = SkipExtensions(b[6], b[IPv6HeaderLen:IPv6HeaderLen+n])
+	p.HeaderLen = IPv6HeaderLen + n - len(p.Payload)
 	if err == ErrFragment {
-		most := MaxPayload - (p.Header - Len6) // the headers in front are the whole packet's
-		h := p.Payload[:lenFragment6]
-		p.Payload, p.Header = p.Payload[lenFragment6:], p.Header+lenFragment6
+		most := MaxPayload - (p.HeaderLen - IPv6HeaderLen) // the headers in front are the whole packet's
+		h := p.Payload[:fragmentHeaderLen6]
+		p.Payload, p.HeaderLen = p.Payload[fragmentHeaderLen6:], p.HeaderLen+fragmentHeaderLen6
 		f := binary.BigEndian.Uint16(h[2:])
-		p.Proto, p.ID, p.Offset, p.More = h[0], binary.BigEndian.Uint32(h[4:]), int(f&^7), f&1 != 0
-		err = p.fragment(most)
+		p.Proto, p.ID, p.Offset, p.MoreFragments = h[0], binary.BigEndian.Uint32(h[4:]), int(f&^7), f&1 != 0
+		err = p.checkFragment(most)
 	}
 	return p, err
 }
@@ -199,7 +199,7 @@ func SkipExtensions(next uint8, b []byte) (proto uint8, rest []byte, err error) 
 			if binary.BigEndian.Uint16(b[2:])&^6 != 0 { // an offset or M; two bits are reserved, as is the octet of the length
 				return next, b, ErrFragment
 			}
-			n = lenFragment6
+			n = fragmentHeaderLen6
 		}
 		if n > len(b) {
 			return 0, nil, ErrMalformed

@@ -21,43 +21,43 @@ var (
 )
 
 func packet4(payload []byte) []byte {
-	b := bytes.Repeat([]byte{0xff}, Len4+len(payload))
-	Put4(b, len(payload), ProtoSCTP, 2, a4, b4)
-	copy(b[Len4:], payload)
+	b := bytes.Repeat([]byte{0xff}, IPv4HeaderLen+len(payload))
+	PutIPv4Header(b, len(payload), ProtoSCTP, 2, a4, b4)
+	copy(b[IPv4HeaderLen:], payload)
 	return b
 }
 
 func packet6(next uint8, payload []byte) []byte {
-	b := bytes.Repeat([]byte{0xff}, Len6+len(payload))
-	Put6(b, len(payload), next, 1, a6, b6)
-	copy(b[Len6:], payload)
+	b := bytes.Repeat([]byte{0xff}, IPv6HeaderLen+len(payload))
+	PutIPv6Header(b, len(payload), next, 1, a6, b6)
+	copy(b[IPv6HeaderLen:], payload)
 	return b
 }
 
 // fragment6 is a fragment of n octets.
 func fragment6(at uint16, more bool, n int) []byte {
 	h := []byte{ProtoSCTP, 0xff, 0, 6, 1, 2, 3, 4} // reserved octets and bits are ignored
-	binary.BigEndian.PutUint16(h[2:], at|6|flag(more, 1))
+	binary.BigEndian.PutUint16(h[2:], at|6|bitIf(more, 1))
 	return packet6(extFragment, append(h, make([]byte, n)...))
 }
 
 func TestPut4WritesEveryFieldOfTheHeader(t *testing.T) {
-	b := bytes.Repeat([]byte{0xff}, Len4)
-	Put4(b, 100, ProtoSCTP, 3, a4, b4)
+	b := bytes.Repeat([]byte{0xff}, IPv4HeaderLen)
+	PutIPv4Header(b, 100, ProtoSCTP, 3, a4, b4)
 	want := []byte{0x45, 3, 0, 120, 0, 0, 0x40, 0, 64, 132, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2}
 	check.That(t, bytes.Equal(b[:10], want[:10]) && bytes.Equal(b[12:], want[12:]), "got  % x\nwant % x", b, want)
 	// RFC 791: the sum over the header with its checksum is all ones.
-	check.Equal(t, "sum", fold(Sum(0, b)), 0xffff)
-	Amend(b, &rawio.Packet{}, rawio.Mark{TTL: 7, Class: 0xbb})
-	check.Equal(t, "sum with a mark", fold(Sum(0, b)), 0xffff)
+	check.Equal(t, "sum", foldChecksum(AddChecksum(0, b)), 0xffff)
+	ApplyMarks(b, &rawio.Packet{}, rawio.Mark{TTL: 7, Class: 0xbb})
+	check.Equal(t, "sum with a mark", foldChecksum(AddChecksum(0, b)), 0xffff)
 	check.Slice(t, "TOS and TTL", []byte{b[1], b[8]}, []byte{0xbb, 7}) // the ECN field stays
 	b6 := packet6(ProtoSCTP, nil)                                      // with ECN 1
-	Amend(b6, &rawio.Packet{}, rawio.Mark{TTL: 7, Class: 0xba})
+	ApplyMarks(b6, &rawio.Packet{}, rawio.Mark{TTL: 7, Class: 0xba})
 	check.Slice(t, "IPv6 with a mark", b6[:8], []byte{0x6b, 0x90, 0, 0, 0, 0, ProtoSCTP, 7})
 	b6 = packet6(ProtoSCTP, nil)
-	Amend(b6, &rawio.Packet{DSCP: 1, FlowLabel: 0xabcde}, rawio.Mark{Class: 0xba})
+	ApplyMarks(b6, &rawio.Packet{DSCP: 1, FlowLabel: 0xabcde}, rawio.Mark{Class: 0xba})
 	check.Slice(t, "the mark of a packet goes first", b6[:8], []byte{0x60, 0x5a, 0xbc, 0xde, 0, 0, ProtoSCTP, 64})
-	Put4(b, 100, ProtoSCTP, 0, netip.Addr{}, b4)
+	PutIPv4Header(b, 100, ProtoSCTP, 0, netip.Addr{}, b4)
 	check.Slice(t, "octets of an invalid source", b[12:16], make([]byte, 4))
 }
 
@@ -68,24 +68,24 @@ func TestRoundTrip(t *testing.T) {
 		b    []byte
 		want Packet
 	}{
-		{"IPv4", packet4(payload), Packet{Src: a4, Dst: b4, Payload: payload, Header: 20, Proto: ProtoSCTP, ECN: 2}},
-		{"IPv4 with octets behind its length", append(packet4(payload), 0, 0), Packet{Src: a4, Dst: b4, Payload: payload, Header: 20, Proto: ProtoSCTP, ECN: 2}},
-		{"IPv6", packet6(ProtoSCTP, payload), Packet{Src: a6, Dst: b6, Payload: payload, Header: 40, Proto: ProtoSCTP, ECN: 1}},
-		{"IPv4 header alone", packet4(nil), Packet{Src: a4, Dst: b4, Header: 20, Proto: ProtoSCTP, ECN: 2}},
-		{"IPv6 header alone", packet6(ProtoSCTP, nil), Packet{Src: a6, Dst: b6, Header: 40, Proto: ProtoSCTP, ECN: 1}},
-		{"IPv6 extension header alone", packet6(extDestination, []byte{59, 0, 7: 0}), Packet{Src: a6, Dst: b6, Header: 48, Proto: 59, ECN: 1}},
-		{"IPv6 with octets behind its length", append(packet6(ProtoSCTP, payload), 0, 0), Packet{Src: a6, Dst: b6, Payload: payload, Header: 40, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv4", packet4(payload), Packet{Src: a4, Dst: b4, Payload: payload, HeaderLen: 20, Proto: ProtoSCTP, ECN: 2}},
+		{"IPv4 with octets behind its length", append(packet4(payload), 0, 0), Packet{Src: a4, Dst: b4, Payload: payload, HeaderLen: 20, Proto: ProtoSCTP, ECN: 2}},
+		{"IPv6", packet6(ProtoSCTP, payload), Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv4 header alone", packet4(nil), Packet{Src: a4, Dst: b4, HeaderLen: 20, Proto: ProtoSCTP, ECN: 2}},
+		{"IPv6 header alone", packet6(ProtoSCTP, nil), Packet{Src: a6, Dst: b6, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
+		{"IPv6 extension header alone", packet6(extDestination, []byte{59, 0, 7: 0}), Packet{Src: a6, Dst: b6, HeaderLen: 48, Proto: 59, ECN: 1}},
+		{"IPv6 with octets behind its length", append(packet6(ProtoSCTP, payload), 0, 0), Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv6 behind two extension headers", packet6(extHopByHop, append([]byte{extDestination, 1, 15: 0, 16: ProtoSCTP, 23: 0}, payload...)),
-			Packet{Src: a6, Dst: b6, Payload: payload, Header: 64, Proto: ProtoSCTP, ECN: 1}},
+			Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 64, Proto: ProtoSCTP, ECN: 1}},
 		// RFC 6946: a fragment header without fragmentation is as good as none.
 		{"IPv6 atomic fragment", packet6(extFragment, append([]byte{ProtoSCTP, 0, 0, 0, 1, 2, 3, 4}, payload...)),
-			Packet{Src: a6, Dst: b6, Payload: payload, Header: 48, Proto: ProtoSCTP, ECN: 1}},
+			Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 48, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv6 atomic fragment with reserved octets", packet6(extFragment, append([]byte{extDestination, 0xff, 0, 6, 1, 2, 3, 4, ProtoSCTP, 7 + 8: 0}, payload...)),
-			Packet{Src: a6, Dst: b6, Payload: payload, Header: 56, Proto: ProtoSCTP, ECN: 1}},
+			Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 56, Proto: ProtoSCTP, ECN: 1}},
 	} {
 		got, err := Parse(test.b)
 		check.That(t, err == nil && got.Src == test.want.Src && got.Dst == test.want.Dst && bytes.Equal(got.Payload, test.want.Payload) &&
-			got.Header == test.want.Header && got.Proto == test.want.Proto && got.ECN == test.want.ECN, "%s: %+v, %v, want %+v", test.name, got, err, test.want)
+			got.HeaderLen == test.want.HeaderLen && got.Proto == test.want.Proto && got.ECN == test.want.ECN, "%s: %+v, %v, want %+v", test.name, got, err, test.want)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestParseRefuses(t *testing.T) {
 		copy(b[at:], v)
 		if b[0]>>4 == 4 {
 			b[10], b[11] = 0, 0
-			binary.BigEndian.PutUint16(b[10:], ^fold(Sum(0, b[:20])))
+			binary.BigEndian.PutUint16(b[10:], ^foldChecksum(AddChecksum(0, b[:20])))
 		}
 		return b
 	}
@@ -132,7 +132,7 @@ func TestParseRefuses(t *testing.T) {
 		{"IPv6 fragment of nothing", fragment6(8, false, 0), ErrMalformed},
 		{"IPv6 fragment up to 65,535 octets", fragment6(65528, false, 7), ErrFragment},
 		{"IPv6 fragment beyond", fragment6(65528, false, 8), ErrMalformed},
-		{"IPv6 fragment beyond with the extension header in front", packet6(extDestination, append([]byte{extFragment, 7: 0}, fragment6(65520, false, 8)[Len6:]...)), ErrMalformed},
+		{"IPv6 fragment beyond with the extension header in front", packet6(extDestination, append([]byte{extFragment, 7: 0}, fragment6(65520, false, 8)[IPv6HeaderLen:]...)), ErrMalformed},
 		{"IPv6 fragment header cut off", packet6(extFragment, make([]byte, 7)), ErrMalformed},
 		{"IPv6 extension header cut off", packet6(extHopByHop, make([]byte, 7)), ErrMalformed},
 		{"IPv6 extension header longer than the packet", packet6(extHopByHop, []byte{59, 1, 7: 0}), ErrMalformed},
@@ -143,7 +143,7 @@ func TestParseRefuses(t *testing.T) {
 		_, err := Parse(test.b)
 		check.That(t, err == test.want, "%s: %v, want %v", test.name, err, test.want)
 	}
-	check.Fails(Parse4(change(p4, 0, 0x65)))(t, "another version, of which the caller says that it is IPv4's", ErrMalformed)
+	check.Fails(ParseIPv4(change(p4, 0, 0x65)))(t, "another version, of which the caller says that it is IPv4's", ErrMalformed)
 }
 
 func TestParseFragment(t *testing.T) {
@@ -153,14 +153,14 @@ func TestParseFragment(t *testing.T) {
 		want Packet
 	}{
 		{"IPv4", []byte{0x46, 1, 0, 32, 7, 8, 0x20, 2, 64, ProtoSCTP, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8},
-			Packet{Src: a4, Dst: b4, Header: 24, Offset: 16, More: true, ID: 0x708, Proto: ProtoSCTP, ECN: 1}},
+			Packet{Src: a4, Dst: b4, HeaderLen: 24, Offset: 16, MoreFragments: true, ID: 0x708, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv6", packet6(extHopByHop, []byte{extFragment, 7: 0, 8: ProtoSCTP, 11: 0x11, 12: 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8}),
-			Packet{Src: a6, Dst: b6, Header: 56, Offset: 16, More: true, ID: 0x1020304, Proto: ProtoSCTP, ECN: 1}},
+			Packet{Src: a6, Dst: b6, HeaderLen: 56, Offset: 16, MoreFragments: true, ID: 0x1020304, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv6, behind it an extension header", packet6(extFragment, []byte{extDestination, 3: 1, 4: 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8}),
-			Packet{Src: a6, Dst: b6, Header: 48, More: true, ID: 0x1020304, Proto: extDestination, ECN: 1}},
+			Packet{Src: a6, Dst: b6, HeaderLen: 48, MoreFragments: true, ID: 0x1020304, Proto: extDestination, ECN: 1}},
 	} {
 		if test.b[0]>>4 == 4 {
-			binary.BigEndian.PutUint16(test.b[10:], ^fold(Sum(0, test.b[:24])))
+			binary.BigEndian.PutUint16(test.b[10:], ^foldChecksum(AddChecksum(0, test.b[:24])))
 		}
 		got, err := Parse(test.b)
 		payload := got.Payload
@@ -184,7 +184,7 @@ func TestPayloadIsTheMTULessTheHeader(t *testing.T) {
 		{"IPv6's payload length has 16 bits", 1 << 20, true, 65535},
 		{"no room at all", 10, true, 0},
 	} {
-		check.Equal(t, test.name, Payload(test.mtu, test.v6), test.want)
+		check.Equal(t, test.name, PayloadLimit(test.mtu, test.v6), test.want)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
 		// req 9260-10-1, req 9260-10-2
 		{"time exceeded", false, false, 11, 0, 0, 0, 0, false},
 	} {
-		kind, mtu, ok := Classify(test.v6, test.udp, test.typ, test.code, test.info)
+		kind, mtu, ok := ClassifyICMP(test.v6, test.udp, test.typ, test.code, test.info)
 		check.That(t, kind == test.kind && mtu == test.mtu && ok == test.ok, "%s: %v, %d, %v", test.name, kind, mtu, ok)
 	}
 	for _, test := range []struct { // nothing else means anything, and nothing with an MTU that no link has
@@ -233,7 +233,7 @@ func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
 		for info, want := range map[uint32]int{test.least: test.want, test.most: test.want, test.least - 1: test.want - test.sized, test.most + 1: test.want - test.sized} {
 			n := 0
 			for i := range 1 << 16 {
-				if _, _, ok := Classify(test.v6, test.udp, uint8(i>>8), uint8(i), info); ok {
+				if _, _, ok := ClassifyICMP(test.v6, test.udp, uint8(i>>8), uint8(i), info); ok {
 					n++
 				}
 			}
@@ -250,9 +250,9 @@ func TestMTUIsThatOfTheMessagesThatHaveOne(t *testing.T) {
 			p := Packet{Src: a6, Dst: b6, Proto: proto, Payload: []byte{byte(i >> 8), byte(i), 0, 0, 1, 2, 1400 >> 8, 1400 & 255}}
 			sum := uint64(0)
 			if proto == ProtoICMPv6 {
-				sum = Sum(0, slices.Concat(a6.AsSlice(), b6.AsSlice(), []byte{0, 0, 0, 8, 0, 0, 0, 58})) // RFC 8200 section 8.1
+				sum = AddChecksum(0, slices.Concat(a6.AsSlice(), b6.AsSlice(), []byte{0, 0, 0, 8, 0, 0, 0, 58})) // RFC 8200 section 8.1
 			}
-			binary.BigEndian.PutUint16(p.Payload[2:], ^fold(Sum(sum, p.Payload)))
+			binary.BigEndian.PutUint16(p.Payload[2:], ^foldChecksum(AddChecksum(sum, p.Payload)))
 			if m, ok := ParseICMP(p); ok && m.Type == p.Payload[0] && m.Code == p.Payload[1] && len(m.Body) == 0 {
 				got[m.Info]++
 			}
@@ -280,7 +280,7 @@ func TestQuoteOfAnotherHostsPacketIsRefused(t *testing.T) {
 		{"another protocol", packet6(ProtoUDP, head), a6, b6, 0},
 		{"nothing", nil, a4, b4, 0},
 	} {
-		src, dst, sctp, ok := Quote(test.b)
+		src, dst, sctp, ok := ParseQuote(test.b)
 		check.That(t, ok == (test.n > 0) && (!ok || src == test.src && dst == test.dst && len(sctp) == test.n && bytes.HasPrefix(sctp, head)),
 			"%s: %v %v % x %v", test.name, src, dst, sctp, ok)
 	}
@@ -301,9 +301,9 @@ func TestEchoReply(t *testing.T) {
 		check.That(t, !ok, "%s: accepted without a checksum", test.name)
 		sum := uint64(0)
 		if p.Proto == ProtoICMPv6 {
-			sum = pseudo6(p.Src, p.Dst, len(p.Payload), ProtoICMPv6)
+			sum = pseudoHeaderSum6(p.Src, p.Dst, len(p.Payload), ProtoICMPv6)
 		}
-		binary.BigEndian.PutUint16(p.Payload[2:], ^fold(Sum(sum, p.Payload)))
+		binary.BigEndian.PutUint16(p.Payload[2:], ^foldChecksum(AddChecksum(sum, p.Payload)))
 		m, ok := ParseICMP(p)
 		check.That(t, ok && m.Type == test.request, "%s: %+v, %v", test.name, m, ok)
 		check.That(t, EchoReply(p), "%s: no reply", test.name)
@@ -330,10 +330,10 @@ func TestSumsOfRFC1071(t *testing.T) {
 		{[]byte{0xff, 0xff, 0xff, 0xff, 0x01}, 0x0100},
 		{[]byte{0xff, 0xff, 0x00, 0x01}, 0x0001},
 	} {
-		got := fold(Sum(0, row.octets))
+		got := foldChecksum(AddChecksum(0, row.octets))
 		check.That(t, got == row.want, "sum of %x is %#04x, want %#04x", row.octets, got, row.want)
 	}
-	udp := append(make([]byte, LenUDP), 1, 2, 3) // RFC 768: of a pseudo-header too
-	PutUDP(udp, netip.MustParseAddrPort("192.0.2.1:7"), netip.MustParseAddrPort("192.0.2.2:9"))
+	udp := append(make([]byte, UDPHeaderLen), 1, 2, 3) // RFC 768: of a pseudo-header too
+	PutUDPHeader(udp, netip.MustParseAddrPort("192.0.2.1:7"), netip.MustParseAddrPort("192.0.2.2:9"))
 	check.Equal(t, "UDP header", binary.BigEndian.Uint64(udp), 0x0007_0009_000b_77c2)
 }

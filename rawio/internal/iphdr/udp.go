@@ -5,11 +5,11 @@ import (
 	"net/netip"
 )
 
-// LenUDP is the length of the UDP header in octets.
-const LenUDP = 8
+// UDPHeaderLen is the length of the UDP header in octets.
+const UDPHeaderLen = 8
 
-// PutUDP writes the header of the UDP packet b, whose payload is there, and its checksum (RFC 768, RFC 8200 section 8.1).
-func PutUDP(b []byte, src, dst netip.AddrPort) {
+// PutUDPHeader writes the header of the UDP packet b, whose payload is there, and its checksum (RFC 768, RFC 8200 section 8.1).
+func PutUDPHeader(b []byte, src, dst netip.AddrPort) {
 	binary.BigEndian.PutUint16(b, src.Port())
 	binary.BigEndian.PutUint16(b[2:], dst.Port())
 	binary.BigEndian.PutUint16(b[4:], uint16(len(b)))
@@ -18,13 +18,13 @@ func PutUDP(b []byte, src, dst netip.AddrPort) {
 	for _, a := range []netip.Addr{src.Addr(), dst.Addr()} {
 		if a.Is4() {
 			s := a.As4()
-			sum = Sum(sum, s[:])
+			sum = AddChecksum(sum, s[:])
 		} else {
 			s := a.As16()
-			sum = Sum(sum, s[:])
+			sum = AddChecksum(sum, s[:])
 		}
 	}
-	check := ^fold(Sum(sum, b))
+	check := ^foldChecksum(AddChecksum(sum, b))
 	if check == 0 {
 		check = 0xffff // zero on the wire means: no checksum
 	}

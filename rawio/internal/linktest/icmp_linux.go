@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unreachable sends an ICMP message, from whatever host do enters, to the host that is told that its packet was not delivered, which had this
+// SendUnreachable sends an ICMP message, from whatever host do enters, to the host that is told that its packet was not delivered, which had this
 // protocol and payload; it is padded to the octets without which the kernel drops the message.
-func Unreachable(t testing.TB, do func(func() error), code, proto uint8, src, dst netip.Addr, payload []byte) {
+func SendUnreachable(t testing.TB, do func(func() error), code, proto uint8, src, dst netip.Addr, payload []byte) {
 	t.Helper()
-	quote := make([]byte, iphdr.Len4+max(8, len(payload)))
-	iphdr.Put4(quote, len(payload), proto, 0, src, dst)
-	copy(quote[iphdr.Len4:], payload)
+	quote := make([]byte, iphdr.IPv4HeaderLen+max(8, len(payload)))
+	iphdr.PutIPv4Header(quote, len(payload), proto, 0, src, dst)
+	copy(quote[iphdr.IPv4HeaderLen:], payload)
 	m := icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: int(code), Body: &icmp.DstUnreach{Data: quote}}
 	do(func() error {
 		msg, err := m.Marshal(nil)

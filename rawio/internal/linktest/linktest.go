@@ -23,16 +23,16 @@ func Pattern(n int) []byte {
 	return b
 }
 
-// Write writes all of pkts at once.
-func Write(t testing.TB, l rawio.Link, pkts ...rawio.Packet) {
+// WriteAll writes all of pkts at once.
+func WriteAll(t testing.TB, l rawio.Link, pkts ...rawio.Packet) {
 	t.Helper()
 	if n, err := l.WriteBatch(pkts); n != len(pkts) || err != nil {
 		t.Fatalf("WriteBatch = %d, %v, want %d", n, err, len(pkts))
 	}
 }
 
-// Read reads exactly n packets.
-func Read(t testing.TB, l rawio.Shard, n int) []rawio.Packet {
+// ReadPackets reads exactly n packets.
+func ReadPackets(t testing.TB, l rawio.Shard, n int) []rawio.Packet {
 	t.Helper()
 	pkts := make([]rawio.Packet, n)
 	for got := 0; got < n; {
@@ -45,15 +45,15 @@ func Read(t testing.TB, l rawio.Shard, n int) []rawio.Packet {
 	return pkts
 }
 
-// Arrive moves count packets with these data, in four pieces and with so many marks in turn: they arrive as they were sent.
-func Arrive(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, data []byte, count, marks int) {
+// CheckDelivery moves count packets with these data, in four pieces and with so many marks in turn: they arrive as they were sent.
+func CheckDelivery(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, data []byte, count, marks int) {
 	t.Helper()
 	out := make([]rawio.Packet, count)
 	for i := range out {
 		out[i] = rawio.Packet{Vec: [][]byte{data[:5], nil, data[5:12], data[12:]}, Remote: to, ECN: uint8(i % marks)}
 	}
-	Write(t, a, out...)
-	for i, p := range Read(t, b, count) {
+	WriteAll(t, a, out...)
+	for i, p := range ReadPackets(t, b, count) {
 		if !bytes.Equal(p.Data, data) || p.Kind != rawio.KindSCTP || p.Local != to || p.Remote != from || p.ECN != out[i].ECN {
 			t.Fatalf("packet %d: %d of %d octets, or others, kind %v local %v remote %v ECN %d", i, len(p.Data), len(data), p.Kind, p.Local, p.Remote, p.ECN)
 		}
@@ -61,9 +61,9 @@ func Arrive(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, data []byte,
 	}
 }
 
-// Fragments sends packets over a path that only short is short enough for: long ones pass it where they may be fragmented, and are
+// CheckFragmentation sends packets over a path that only short is short enough for: long ones pass it where they may be fragmented, and are
 // refused where they may not. The last of them may be fragmented to so many octets, the others to 1280.
-func Fragments(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, long, short []byte, last int) {
+func CheckFragmentation(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, long, short []byte, last int) {
 	t.Helper()
 	packet := func(data []byte, fragment int) rawio.Packet {
 		return rawio.Packet{Vec: [][]byte{data[:12], data[12:]}, Remote: to, ECN: 2, Fragment: fragment}
@@ -77,9 +77,9 @@ func Fragments(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, long, sho
 	refused("before")
 	out := []rawio.Packet{packet(short, 0), packet(long, 1280), packet(short, 0), packet(short, 1280), packet(long, last)}
 	out[4].Local = netip.AddrPortFrom(from.Addr(), 0)
-	Write(t, a, out...)
+	WriteAll(t, a, out...)
 	refused("after")
-	for i, p := range Read(t, b, len(out)) {
+	for i, p := range ReadPackets(t, b, len(out)) {
 		if want := slices.Concat(out[i].Vec...); !bytes.Equal(p.Data, want) || p.Remote != from || p.ECN != 2 {
 			t.Errorf("packet %d: %d of %d octets, or others, from %v, ECN %d", i, len(p.Data), len(want), p.Remote, p.ECN)
 		}
@@ -87,8 +87,8 @@ func Fragments(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, long, sho
 	}
 }
 
-// Pump returns a function that moves a batch of count packets like p, of one piece, from a to b.
-func Pump(t testing.TB, a, b rawio.Link, p rawio.Packet, count int) func() {
+// BatchMover returns a function that moves a batch of count packets like p, of one piece, from a to b.
+func BatchMover(t testing.TB, a, b rawio.Link, p rawio.Packet, count int) func() {
 	p.Vec = [][]byte{p.Vec[0][:28], p.Vec[0][28:]}
 	out, in := slices.Repeat([]rawio.Packet{p}, count), make([]rawio.Packet, 32)
 	return func() {
@@ -108,15 +108,15 @@ func Pump(t testing.TB, a, b rawio.Link, p rawio.Packet, count int) func() {
 	}
 }
 
-// Arrival is a packet that a queue of a link has brought, and which.
-type Arrival struct {
+// ShardPacket is a packet that a queue of a link has brought, and which.
+type ShardPacket struct {
 	rawio.Packet
 	Shard int
 }
 
 // ReadShards reads all queues of a link until it is closed; then it reports how each ended.
-func ReadShards(l rawio.Link) (packets chan Arrival, ends chan error) {
-	packets, ends = make(chan Arrival), make(chan error)
+func ReadShards(l rawio.Link) (packets chan ShardPacket, ends chan error) {
+	packets, ends = make(chan ShardPacket), make(chan error)
 	for i, s := range append([]rawio.Shard{l}, rawio.ShardsOf(l)...) {
 		go func() {
 			pkts := make([]rawio.Packet, 4)
@@ -127,7 +127,7 @@ func ReadShards(l rawio.Link) (packets chan Arrival, ends chan error) {
 					return
 				}
 				for k := range n {
-					packets <- Arrival{pkts[k], i}
+					packets <- ShardPacket{pkts[k], i}
 				}
 			}
 		}()
@@ -135,9 +135,9 @@ func ReadShards(l rawio.Link) (packets chan Arrival, ends chan error) {
 	return packets, ends
 }
 
-// AtOnce has many goroutines use both ends of a way at once, one end writing packets like p, until both are closed. told is all that the
+// CheckConcurrentUse has many goroutines use both ends of a way at once, one end writing packets like p, until both are closed. told is all that the
 // links tell of themselves beyond what a rawio.Link does.
-func AtOnce(t testing.TB, a, b rawio.Link, p rawio.Packet, told func()) {
+func CheckConcurrentUse(t testing.TB, a, b rawio.Link, p rawio.Packet, told func()) {
 	t.Helper()
 	const rounds = 40
 	var readers sync.WaitGroup
@@ -162,14 +162,14 @@ func AtOnce(t testing.TB, a, b rawio.Link, p rawio.Packet, told func()) {
 			})
 		}
 	}
-	stop := crowd.Watch(told)
+	stop := crowd.RunUntilStopped(told)
 	whole, long := p, p
 	whole.Fragment = 1500
 	long.Vec = [][]byte{make([]byte, 70_000)}
 	write := func(p rawio.Packet, l rawio.Link) func(int) {
 		return func(int) { _, _ = l.WriteBatch([]rawio.Packet{p, p}) }
 	}
-	crowd.Meet(rounds, write(p, a), write(p, a), write(whole, a), write(whole, a), write(long, a), write(long, a),
+	crowd.RunTogether(rounds, write(p, a), write(p, a), write(whole, a), write(whole, a), write(long, a), write(long, a),
 		func(int) { a.MTU(p.Local.Addr(), p.Remote.Addr()) }, func(i int) { a.MTU(netip.Addr{}, p.Remote.Addr()) },
 		func(int) {
 			if l, ok := a.(rawio.Addresser); ok {
@@ -181,9 +181,9 @@ func AtOnce(t testing.TB, a, b rawio.Link, p rawio.Packet, told func()) {
 				l.Interrupt()
 			}
 		},
-		bind(a, 20_100), bind(a, 20_101), bind(a, 20_100))
+		bindAndUnbind(a, 20_100), bindAndUnbind(a, 20_101), bindAndUnbind(a, 20_100))
 	<-arrived
-	crowd.Meet(2, func(int) { a.Close() }, func(int) { b.Close() }, func(int) { a.Close() }, write(p, a), bind(a, 20_102))
+	crowd.RunTogether(2, func(int) { a.Close() }, func(int) { b.Close() }, func(int) { a.Close() }, write(p, a), bindAndUnbind(a, 20_102))
 	readers.Wait()
 	stop()
 	if _, err := a.WriteBatch([]rawio.Packet{p}); !errors.Is(err, net.ErrClosed) {
@@ -191,8 +191,8 @@ func AtOnce(t testing.TB, a, b rawio.Link, p rawio.Packet, told func()) {
 	}
 }
 
-// bind takes a port and gives it back.
-func bind(l rawio.Link, port uint16) func(int) {
+// bindAndUnbind takes a port and gives it back.
+func bindAndUnbind(l rawio.Link, port uint16) func(int) {
 	b, ok := l.(rawio.PortBinder)
 	return func(int) {
 		if ok && b.BindPort(port) == nil {

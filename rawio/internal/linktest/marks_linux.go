@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Marks has a link send packets with and without marks of their own, of which none is to stick to the next one, and looks at the IP
+// CheckMarks has a link send packets with and without marks of their own, of which none is to stick to the next one, and looks at the IP
 // headers that leave, in the network namespace that do enters.
-func Marks(t testing.TB, do func(func() error), l rawio.Link, to netip.AddrPort) {
+func CheckMarks(t testing.TB, do func(func() error), l rawio.Link, to netip.AddrPort) {
 	t.Helper()
 	var tap int
 	do(func() (err error) {
@@ -25,7 +25,7 @@ func Marks(t testing.TB, do func(func() error), l rawio.Link, to netip.AddrPort)
 	for i, want := range []rawio.Packet{{DSCP: 46, FlowLabel: 0xabcde, ECN: rawio.ECT0}, {ECN: rawio.ECT1}, {FlowLabel: 7}, {DSCP: 1}, {}} {
 		data := Pattern(100 + i)
 		want.Vec, want.Remote = [][]byte{data}, to
-		Write(t, l, want)
+		WriteAll(t, l, want)
 		n := 0
 		for !bytes.HasSuffix(b[:n], data) { // of the others that the host sends
 			var err error

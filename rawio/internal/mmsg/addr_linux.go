@@ -14,8 +14,8 @@ import (
 // sockaddr has room for the address of either family.
 type sockaddr unix.RawSockaddrInet6
 
-// get reads an address that the kernel wrote.
-func (s *sockaddr) get() netip.AddrPort {
+// toAddrPort reads an address that the kernel wrote.
+func (s *sockaddr) toAddrPort() netip.AddrPort {
 	switch s.Family {
 	case unix.AF_INET:
 		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(s))
@@ -30,8 +30,8 @@ func (s *sockaddr) get() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// put writes a for the kernel and returns the length.
-func (s *sockaddr) put(a netip.Addr, port uint16) uint32 {
+// setAddr writes a for the kernel and returns the length.
+func (s *sockaddr) setAddr(a netip.Addr, port uint16) uint32 {
 	if a.Is4() {
 		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(s))
 		*v4 = unix.RawSockaddrInet4{Family: unix.AF_INET, Port: htons(port), Addr: a.As4()}
@@ -41,8 +41,8 @@ func (s *sockaddr) put(a netip.Addr, port uint16) uint32 {
 	return unix.SizeofSockaddrInet6
 }
 
-// Sockaddr returns a for bind and connect.
-func Sockaddr(a netip.AddrPort) unix.Sockaddr {
+// SockaddrOf returns a for bind and connect.
+func SockaddrOf(a netip.AddrPort) unix.Sockaddr {
 	if a.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
 	}
@@ -57,29 +57,29 @@ func htons(v uint16) uint16 {
 
 func ntohs(v uint16) uint16 { return htons(v) }
 
-// zones remembers the names of interfaces, which link-local addresses carry as their zone.
-var zones struct {
+// zoneCache remembers the names of interfaces, which link-local addresses carry as their zone.
+var zoneCache struct {
 	sync.Mutex
 	index map[string]uint32
 	name  map[uint32]string
 }
 
 func init() {
-	zones.index, zones.name = make(map[string]uint32), make(map[uint32]string)
+	zoneCache.index, zoneCache.name = make(map[string]uint32), make(map[uint32]string)
 }
 
 // zoneName returns the name of an interface, or its number where the name is unknown.
 func zoneName(index uint32) string {
-	zones.Lock()
-	defer zones.Unlock()
-	if n, ok := zones.name[index]; ok {
+	zoneCache.Lock()
+	defer zoneCache.Unlock()
+	if n, ok := zoneCache.name[index]; ok {
 		return n
 	}
 	name := strconv.FormatUint(uint64(index), 10)
 	if i, err := net.InterfaceByIndex(int(index)); err == nil {
 		name = i.Name
 	}
-	zones.name[index] = name
+	zoneCache.name[index] = name
 	return name
 }
 
@@ -88,9 +88,9 @@ func zoneIndex(name string) uint32 {
 	if name == "" {
 		return 0
 	}
-	zones.Lock()
-	defer zones.Unlock()
-	if i, ok := zones.index[name]; ok {
+	zoneCache.Lock()
+	defer zoneCache.Unlock()
+	if i, ok := zoneCache.index[name]; ok {
 		return i
 	}
 	index := uint32(0)
@@ -101,6 +101,6 @@ func zoneIndex(name string) uint32 {
 	} else {
 		return 0 // it may appear later
 	}
-	zones.index[name] = index
+	zoneCache.index[name] = index
 	return index
 }

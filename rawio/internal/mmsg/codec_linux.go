@@ -59,8 +59,8 @@ type Stats struct {
 	TxUnsegmented    atomic.Uint64 // sockets that gave up UDP_SEGMENT, as the kernel refused it
 }
 
-// Sent counts a packet by what became of it.
-func (s *Stats) Sent(err error) {
+// CountSent counts a packet by what became of it.
+func (s *Stats) CountSent(err error) {
 	switch err {
 	case nil:
 		s.TxPackets.Add(1)

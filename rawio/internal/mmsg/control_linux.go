@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlLen has room for packet info and traffic class of either family, for a flow label and for a segment size.
-const controlLen = 120
+// controlOctets has room for packet info and traffic class of either family, for a flow label and for a segment size.
+const controlOctets = 120
 
 // Control is what the control messages of a received datagram say.
 type Control struct {
 	Local netip.Addr // destination of the datagram: ours; invalid if the socket does not report it
 	ECN   uint8
 
-	segment int // octets of each packet in it but the last (UDP_GRO), 0 for a single one
+	segmentSize int // octets of each packet in it but the last (UDP_GRO), 0 for a single one
 }
 
 // extendedErr is struct sock_extended_err (linux/errqueue.h).
@@ -29,8 +29,8 @@ type extendedErr struct {
 	info, data uint32
 }
 
-// parse reads the control messages in b into c, and into e, unless that is nil. It allocates nothing.
-func (c *Control) parse(b []byte, e *extendedErr) {
+// parseMessages reads the control messages in b into c, and into e, unless that is nil. It allocates nothing.
+func (c *Control) parseMessages(b []byte, e *extendedErr) {
 	for len(b) >= unix.SizeofCmsghdr {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(b)
 		if err != nil {
@@ -50,7 +50,7 @@ func (c *Control) parse(b []byte, e *extendedErr) {
 		case h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_TCLASS && len(data) >= 4:
 			c.ECN = uint8(binary.NativeEndian.Uint32(data)) & 3
 		case h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && len(data) >= 4:
-			c.segment = max(0, int(int32(binary.NativeEndian.Uint32(data))))
+			c.segmentSize = max(0, int(int32(binary.NativeEndian.Uint32(data))))
 		case e != nil && len(data) >= int(unsafe.Sizeof(*e)) &&
 			(h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_RECVERR):
 			*e = extendedErr{
@@ -64,15 +64,15 @@ func (c *Control) parse(b []byte, e *extendedErr) {
 
 // parseControl returns what parse reads.
 func parseControl(b []byte) (c Control, e extendedErr) {
-	c.parse(b, &e)
+	c.parseMessages(b, &e)
 	return c, e
 }
 
 // controlBuf is aligned as the kernel wants its cmsghdr.
-type controlBuf [controlLen / 8]uint64
+type controlBuf [controlOctets / 8]uint64
 
-// append adds a control message with a payload of n octets, which it returns zeroed, at offset *at.
-func (c *controlBuf) append(at *int, level, typ, n int) []byte {
+// appendMessage adds a control message with a payload of n octets, which it returns zeroed, at offset *at.
+func (c *controlBuf) appendMessage(at *int, level, typ, n int) []byte {
 	p := unsafe.Add(unsafe.Pointer(c), *at)
 	b := unsafe.Slice((*byte)(p), unix.CmsgSpace(n))
 	clear(b)

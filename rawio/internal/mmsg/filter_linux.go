@@ -5,8 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Assemble makes of a program what the kernel takes.
-func Assemble(prog []bpf.Instruction) ([]unix.SockFilter, error) {
+// AssembleFilter makes of a program what the kernel takes.
+func AssembleFilter(prog []bpf.Instruction) ([]unix.SockFilter, error) {
 	code, err := bpf.Assemble(prog)
 	if err != nil {
 		return nil, err
@@ -18,7 +18,7 @@ func Assemble(prog []bpf.Instruction) ([]unix.SockFilter, error) {
 	return out, nil
 }
 
-// Attach gives a program to a socket, by an option of level SOL_SOCKET that takes one.
-func Attach(fd, option int, prog []unix.SockFilter) error {
+// AttachFilter gives a program to a socket, by an option of level SOL_SOCKET that takes one.
+func AttachFilter(fd, option int, prog []unix.SockFilter) error {
 	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, option, &unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]})
 }

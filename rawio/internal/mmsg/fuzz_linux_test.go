@@ -27,7 +27,7 @@ func (quoting) DecodeError(e *ICMPError, p *rawio.Packet) bool {
 // datagram is what the kernel could have received into message i: octets that count up from a first one, an address and
 // control messages. It returns the packets that are to come of it.
 func (s *input) datagram(r *receiver, i int) (want [][]byte) {
-	h := &r.hdrs[i]
+	h := &r.headers[i]
 	b := s.Next()
 	n := []int{s.Next(), s.Next() << 4, smallBuf - 2 + b>>4, s.Next() << 8}[b%4]
 	d := make([]byte, n)
@@ -36,8 +36,8 @@ func (s *input) datagram(r *receiver, i int) (want [][]byte) {
 		d[k] = byte(first + k)
 	}
 	k := copy(r.bufs[i].B, d)
-	copy(r.over[i*overflow:][:overflow], d[k:])
-	if r.big {
+	copy(r.overflowArea[i*overflowLen:][:overflowLen], d[k:])
+	if r.usesLarge {
 		copy(r.bufs[i].B, d)
 	}
 	h.n = uint32(n)
@@ -48,7 +48,7 @@ func (s *input) datagram(r *receiver, i int) (want [][]byte) {
 	if b&32 != 0 {
 		addr = netip.IPv6LinkLocalAllNodes().WithZone("lo")
 	}
-	r.names[i].put(addr, uint16(s.Next()))
+	r.names[i].setAddr(addr, uint16(s.Next()))
 	segment := s.control(&r.ctls[i], &h.hdr)
 	if n == 0 || b&16 != 0 {
 		return [][]byte{nil} // one malformed
@@ -69,14 +69,14 @@ func (s *input) control(c *controlBuf, h *unix.Msghdr) (segment int) {
 	switch b % 4 {
 	case 1, 2:
 		segment = s.Next()<<b/64*4 - 8
-		binary.NativeEndian.PutUint32(c.append(&at, unix.SOL_UDP, unix.UDP_GRO, 4), uint32(int32(segment)))
+		binary.NativeEndian.PutUint32(c.appendMessage(&at, unix.SOL_UDP, unix.UDP_GRO, 4), uint32(int32(segment)))
 		if b%4 == 2 {
-			copy(c.append(&at, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo), s.Take(12))
+			copy(c.appendMessage(&at, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo), s.Take(12))
 		}
 	case 3:
-		at = copy(bytesOf(c), s.Take(controlLen))
-		parsed, _ := parseControl(bytesOf(c)[:at])
-		segment = parsed.segment
+		at = copy(controlBytes(c), s.Take(controlOctets))
+		parsed, _ := parseControl(controlBytes(c)[:at])
+		segment = parsed.segmentSize
 	}
 	h.SetControllen(at)
 	return segment
@@ -99,15 +99,15 @@ func FuzzReceive(f *testing.F) {
 				continue
 			}
 			var want [][]byte
-			n := len(r.prepare(b%4 + 1))
+			n := len(r.prepareMessages(b%4 + 1))
 			for i := range n {
 				want = append(want, s.datagram(r, i)...)
 			}
-			r.received(n, quoting{})
+			r.beginBatch(n, quoting{})
 			drain(t, r, st, want, b>>4%4+1)
 		}
-		r.release()
-		q.release()
+		r.releaseBufs()
+		q.releaseBuf()
 		must.Equal(t, "buffers never given back", r.small.Outstanding()+r.large.Outstanding(), 0)
 	})
 }
@@ -120,9 +120,9 @@ func drain(t *testing.T, r *receiver, st *Stats, want [][]byte, room int) {
 			malformed++
 		}
 	}
-	for r.pending() {
+	for r.hasPending() {
 		pkts := make([]rawio.Packet, room)
-		n := r.decode(pkts, st)
+		n := r.decodePackets(pkts, st)
 		for _, p := range pkts[:n] {
 			for len(want) > 0 && (len(want[0]) == 0 || want[0][0] == 0) {
 				want = want[1:]
@@ -145,11 +145,11 @@ func fuzzError(t *testing.T, s *input, q *errorReader, pool *rawio.Pool) {
 		q.buf = pool.Get()
 	}
 	n := s.Next() * 16
-	q.msg[0].hdr.SetControllen(copy(q.ctl.bytes(), s.Take(s.Next())))
-	q.name.put(netip.IPv6Loopback(), 1)
+	q.msg[0].hdr.SetControllen(copy(q.control.asBytes(), s.Take(s.Next())))
+	q.destination.setAddr(netip.IPv6Loopback(), 1)
 	var p rawio.Packet
 	buf := q.buf
-	if q.decode(n, &Socket{codec: quoting{}}, &p) {
+	if q.decodeReport(n, &Socket{codec: quoting{}}, &p) {
 		must.That(t, p.Buf == buf && q.buf == nil && len(p.Data) > 8 && len(p.Data) <= len(buf.B), "a report of %d octets", len(p.Data))
 		p.Release()
 	}

@@ -18,48 +18,48 @@ import (
 type Group struct {
 	Stats Stats
 
-	socks  []*Socket
-	aside  *Socket                    // nobody reads it; or nil
-	goes   func(p *rawio.Packet) bool // by aside
-	wait   *wait.Reader
-	pace   *pace.Pace // of ReadBatch
-	poll   time.Duration
-	closed atomic.Bool
+	sockets        []*Socket
+	sideSocket     *Socket                    // nobody reads it; or nil
+	usesSideSocket func(p *rawio.Packet) bool // by aside
+	waiter         *wait.Reader
+	pace           *pace.Policy // of ReadBatch
+	pollTime       time.Duration
+	closed         atomic.Bool
 
 	// The reader's, one goroutine at a time.
-	rx    *receiver
-	eq    errorReader
-	pkts  []rawio.Packet
-	n     int // packets filled so far
-	next  int // the socket to read first, in turn
-	cur   *Socket
-	more  bool // the last receive call returned something
-	woken bool // the reader has waited since the last
-	errno syscall.Errno
-	errs  int // receive errors in a row
+	receiver    *receiver
+	errorQueue  errorReader
+	pkts        []rawio.Packet
+	filled      int // packets filled so far
+	nextSocket  int // the socket to read first, in turn
+	current     *Socket
+	receivedAny bool // the last receive call returned something
+	hasWaited   bool // the reader has waited since the last
+	lastErrno   syscall.Errno
+	errorStreak int // receive errors in a row
 
-	mem memInfo
+	socketMem memInfo
 
-	recv  func(fd uintptr) // recvOnce, made once
-	drain func(fd uintptr) // drainErrors
-	look  func(fd uintptr) // mem.get
+	recvFunc        func(fd uintptr) // recvOnce, made once
+	drainErrorsFunc func(fd uintptr) // drainErrors
+	readMemFunc     func(fd uintptr) // mem.get
 }
 
-// maxErrors is how many receive calls in a row may fail before the error is the link's. Pending
+// maxErrorStreak is how many receive calls in a row may fail before the error is the link's. Pending
 // ICMP errors each fail one call.
-const maxErrors = 64
+const maxErrorStreak = 64
 
 // NewGroup takes over the sockets. poll is how long a reader polls before it blocks.
 func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
-	pace.Measure()
-	g := &Group{socks: socks, rx: newReceiver(), poll: poll, pace: pace.New(poll, pace.Now)}
-	g.recv, g.drain, g.look = g.recvOnce, g.drainErrors, g.mem.get
+	pace.MeasureWake()
+	g := &Group{sockets: socks, receiver: newReceiver(), pollTime: poll, pace: pace.New(poll, pace.Now)}
+	g.recvFunc, g.drainErrorsFunc, g.readMemFunc = g.recvOnce, g.drainErrors, g.socketMem.readSocket
 	var fds []int
 	for _, s := range socks {
 		fds = append(fds, s.fd)
 	}
 	var err error
-	if g.wait, err = wait.NewReader(fds...); err != nil {
+	if g.waiter, err = wait.NewReader(fds...); err != nil {
 		for _, s := range socks {
 			s.Close()
 		}
@@ -69,84 +69,86 @@ func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
 }
 
 // OnPark has the reader call f before it parks or sleeps: it is back when a packet comes. Call it before anybody reads.
-func (g *Group) OnPark(f func()) { g.wait.OnPark = f }
+func (g *Group) OnPark(f func()) { g.waiter.OnPark = f }
 
-// Aside takes over a socket that nobody reads, by which those packets leave that goes says. Call it before anybody writes.
-func (g *Group) Aside(s *Socket, goes func(p *rawio.Packet) bool) { g.aside, g.goes = s, goes }
+// AddSideSocket takes over a socket that nobody reads, by which those packets leave that goes says. Call it before anybody writes.
+func (g *Group) AddSideSocket(s *Socket, goes func(p *rawio.Packet) bool) {
+	g.sideSocket, g.usesSideSocket = s, goes
+}
 
 // Interrupt is rawio.Interrupter's.
-func (g *Group) Interrupt() { g.wait.Interrupt() }
+func (g *Group) Interrupt() { g.waiter.Interrupt() }
 
 // Sockets returns the sockets of the group.
-func (g *Group) Sockets() []*Socket { return g.socks }
+func (g *Group) Sockets() []*Socket { return g.sockets }
 
 // ReadBatch is rawio.Link's.
-func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) { return g.pace.Read(g, pkts) }
+func (g *Group) ReadBatch(pkts []rawio.Packet) (int, error) { return g.pace.ReadPaced(g, pkts) }
 
 // PollBatch is rawio.Poller's.
 func (g *Group) PollBatch(pkts []rawio.Packet) int {
-	g.pkts, g.n = pkts, 0
+	g.pkts, g.filled = pkts, 0
 	if !g.closed.Load() && len(pkts) > 0 {
-		if g.rx.pending() {
-			g.n = g.rx.decode(pkts, &g.Stats)
+		if g.receiver.hasPending() {
+			g.filled = g.receiver.decodePackets(pkts, &g.Stats)
 		}
-		if g.n == 0 {
-			g.tryRead()
+		if g.filled == 0 {
+			g.readAvailable()
 		}
 	}
-	g.pkts, g.woken = nil, false
-	return g.n
+	g.pkts, g.hasWaited = nil, false
+	return g.filled
 }
 
 // Polling is rawio.Waiter's.
-func (g *Group) Polling() time.Duration { return g.poll }
+func (g *Group) Polling() time.Duration { return g.pollTime }
 
 // Wait is rawio.Waiter's.
 func (g *Group) Wait(p rawio.Pause) error {
-	if g.errs > maxErrors {
-		return os.NewSyscallError("recvmmsg", g.errno)
+	if g.errorStreak > maxErrorStreak {
+		return os.NewSyscallError("recvmmsg", g.lastErrno)
 	}
-	err := g.wait.Wait(p)
+	err := g.waiter.Wait(p)
 	if err == net.ErrClosed {
-		g.rx.release()
-		g.eq.release()
+		g.receiver.releaseBufs()
+		g.errorQueue.releaseBuf()
 	}
-	g.woken = g.woken || p == rawio.Block || p == rawio.Sleep || p == rawio.Park
+	g.hasWaited = g.hasWaited || p == rawio.Block || p == rawio.Sleep || p == rawio.Park
 	return err
 }
 
-// pass receives once from each socket, in turn, as long as there is room, and says whether they are open. The next one begins where this one has ended, so that a socket that
+// receiveFromEach receives once from each socket, in turn, as long as there is room, and says whether they are open. The next one begins where this one has ended, so that a socket that
 // always fills the room keeps the others from nothing.
-func (g *Group) pass() bool {
-	g.more = false
-	for range g.socks {
-		if g.n == len(g.pkts) {
+func (g *Group) receiveFromEach() bool {
+	g.receivedAny = false
+	for range g.sockets {
+		if g.filled == len(g.pkts) {
 			break
 		}
-		g.cur = g.socks[g.next]
-		if g.next++; g.next == len(g.socks) {
-			g.next = 0
+		g.current = g.sockets[g.nextSocket]
+		if g.nextSocket++; g.nextSocket == len(g.sockets) {
+			g.nextSocket = 0
 		}
-		if g.cur.rc.Control(g.recv) != nil {
+		if g.current.rc.Control(g.recvFunc) != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// tryRead receives until there is something to return or nothing has come. What is in the error queues only may have woken the reader.
-func (g *Group) tryRead() {
-	for g.pass() {
-		none := g.n == 0 && !g.more
-		for _, g.cur = range g.socks {
-			if g.n == len(g.pkts) {
+// readAvailable receives until there is something to return or nothing has come. What is in the error queues only may have woken the reader.
+func (g *Group) readAvailable() {
+	for g.receiveFromEach() {
+		none := g.filled == 0 && !g.receivedAny
+		for _, g.current = range g.sockets {
+			if g.filled == len(g.pkts) {
 				break // a report waits for room
 			}
-			if (g.cur.told.Load() && g.cur.told.Swap(false) || g.woken && none) && g.cur.rc.Control(g.drain) != nil {
+			if (g.current.icmpPending.Load() && g.current.icmpPending.Swap(false) || g.hasWaited && none) && g.current.rc.Control(g.drainErrorsFunc) != nil {
 				return // closed
 			}
 		}
-		if none || g.n > 0 || g.errs > maxErrors {
+		if none || g.filled > 0 || g.errorStreak > maxErrorStreak {
 			return
 		}
 		// All malformed, or an error that left the queue readable.
@@ -155,30 +157,30 @@ func (g *Group) tryRead() {
 
 // recvOnce receives one batch from the current socket.
 func (g *Group) recvOnce(fd uintptr) {
-	room := g.pkts[g.n:]
-	h := g.rx.prepare(len(room))
+	room := g.pkts[g.filled:]
+	h := g.receiver.prepareMessages(len(room))
 	n, errno := recvmmsg(fd, h, 0)
 	switch errno {
 	case 0:
 		g.Stats.RxCalls.Add(1)
-		g.rx.received(n, g.cur.codec)
-		g.n += g.rx.decode(room, &g.Stats)
-		g.more, g.errs = true, 0
+		g.receiver.beginBatch(n, g.current.codec)
+		g.filled += g.receiver.decodePackets(room, &g.Stats)
+		g.receivedAny, g.errorStreak = true, 0
 	case syscall.EAGAIN:
-		g.errs = 0
+		g.errorStreak = 0
 	default: // a pending ICMP error: the call has cleared it, the message is in the queue
-		if !fromICMP(errno) {
-			g.errno = errno
-			g.errs++
+		if !isFromICMP(errno) {
+			g.lastErrno = errno
+			g.errorStreak++
 		}
-		g.more = true
+		g.receivedAny = true
 		g.drainErrors(fd)
 	}
 }
 
-// fromICMP reports whether an error is one that the kernel makes of an ICMP message (its table
+// isFromICMP reports whether an error is one that the kernel makes of an ICMP message (its table
 // icmp_err_convert, and that of ICMPv6): it is about a packet sent before, never about the socket.
-func fromICMP(errno syscall.Errno) bool {
+func isFromICMP(errno syscall.Errno) bool {
 	switch errno {
 	case syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENOPROTOOPT, syscall.ECONNREFUSED, syscall.EMSGSIZE,
 		syscall.EOPNOTSUPP, syscall.EHOSTDOWN, syscall.ENONET, syscall.EPROTO, syscall.EACCES:
@@ -188,26 +190,26 @@ func fromICMP(errno syscall.Errno) bool {
 }
 
 func (g *Group) drainErrors(fd uintptr) {
-	g.n += g.eq.drain(fd, g.cur, g.rx.small, g.pkts[g.n:], &g.Stats)
+	g.filled += g.errorQueue.readReports(fd, g.current, g.receiver.small, g.pkts[g.filled:], &g.Stats)
 }
 
-// most is how many packets a system call takes at most.
-const most = Batch * maxSegments
+// maxPacketsPerCall is how many packets a system call takes at most.
+const maxPacketsPerCall = MaxMessagesPerCall * maxSegments
 
 // WriteBatch is rawio.Link's.
 func (g *Group) WriteBatch(pkts []rawio.Packet) (int, error) {
 	sent := 0
 	for sent < len(pkts) {
-		s := g.by(&pkts[sent])
+		s := g.socketFor(&pkts[sent])
 		if s == nil {
 			g.Stats.TxErrors.Add(1)
 			return sent, &net.AddrError{Err: "this link has no socket of the address's family", Addr: pkts[sent].Remote.String()}
 		}
 		end := sent + 1
-		for end < len(pkts) && end < sent+most && g.by(&pkts[end]) == s {
+		for end < len(pkts) && end < sent+maxPacketsPerCall && g.socketFor(&pkts[end]) == s {
 			end++
 		}
-		n, err := s.write(pkts[sent:end], &g.Stats)
+		n, err := s.writeBatch(pkts[sent:end], &g.Stats)
 		g.Stats.TxPackets.Add(uint64(n))
 		sent += n
 		if err != nil {
@@ -217,17 +219,17 @@ func (g *Group) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return sent, nil
 }
 
-// by returns the socket by which a packet leaves.
-func (g *Group) by(p *rawio.Packet) *Socket {
-	if g.aside != nil && g.goes(p) {
-		return g.aside
+// socketFor returns the socket by which a packet leaves.
+func (g *Group) socketFor(p *rawio.Packet) *Socket {
+	if g.sideSocket != nil && g.usesSideSocket(p) {
+		return g.sideSocket
 	}
-	return g.socket(p.Remote.Addr())
+	return g.socketOfFamily(p.Remote.Addr())
 }
 
-func (g *Group) socket(a netip.Addr) *Socket {
+func (g *Group) socketOfFamily(a netip.Addr) *Socket {
 	v6 := a.Is6() && !a.Is4In6()
-	for _, s := range g.socks {
+	for _, s := range g.sockets {
 		if s.v6 == v6 && a.IsValid() {
 			return s
 		}
@@ -238,16 +240,16 @@ func (g *Group) socket(a netip.Addr) *Socket {
 // Drops sums the kernel's drops for want of receive buffer.
 func (g *Group) Drops() uint64 {
 	n := uint64(0)
-	for _, s := range g.socks {
+	for _, s := range g.sockets {
 		n += s.Drops()
 	}
 	return n
 }
 
-// Pressed reports whether a socket's receive buffer is half full, or may be for all that is known. It is the reader's.
-func (g *Group) Pressed() bool {
-	for _, s := range g.socks {
-		if s.rc.Control(g.look) != nil || g.mem[memReceived] >= g.mem[memRcvBuf]/2 {
+// BufferHalfFull reports whether a socket's receive buffer is half full, or may be for all that is known. It is the reader's.
+func (g *Group) BufferHalfFull() bool {
+	for _, s := range g.sockets {
+		if s.rc.Control(g.readMemFunc) != nil || g.socketMem[memReceived] >= g.socketMem[memRcvBuf]/2 {
 			return true
 		}
 	}
@@ -256,8 +258,8 @@ func (g *Group) Pressed() bool {
 
 // ReceiveBuffer returns how many octets of packets each of the sockets keeps.
 func (g *Group) ReceiveBuffer() int {
-	n := g.socks[0].ReceiveBuffer()
-	for _, s := range g.socks[1:] {
+	n := g.sockets[0].ReceiveBuffer()
+	for _, s := range g.sockets[1:] {
 		n = min(n, s.ReceiveBuffer())
 	}
 	return n
@@ -268,13 +270,13 @@ func (g *Group) Close() error {
 	if g.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	g.wait.Close()
+	g.waiter.Close()
 	var err error
-	for _, s := range g.socks {
+	for _, s := range g.sockets {
 		err = errors.Join(err, s.Close())
 	}
-	if g.aside != nil {
-		err = errors.Join(err, g.aside.Close())
+	if g.sideSocket != nil {
+		err = errors.Join(err, g.sideSocket.Close())
 	}
 	return err
 }

@@ -13,9 +13,9 @@ import (
 func TestErrorQueuesAreReadAfterASleep(t *testing.T) {
 	for i, pauses := range [][]rawio.Pause{{rawio.Yield, rawio.Cede}, {rawio.Block, rawio.Yield}, {rawio.Sleep}, {rawio.Park}, nil} {
 		_, b := pair(t, 0)
-		b.socks[0].told.Store(i == 4)
+		b.sockets[0].icmpPending.Store(i == 4)
 		looks := 0
-		b.drain = func(uintptr) { looks++ }
+		b.drainErrorsFunc = func(uintptr) { looks++ }
 		for _, p := range pauses {
 			b.Interrupt()
 			must.Equal(t, "error", b.Wait(p), rawio.ErrInterrupted)

@@ -38,7 +38,7 @@ func pair(t *testing.T, spin time.Duration) (a, b *Group) {
 	group := func(fd int) *Group {
 		s := must.Get(NewSocket(fd, false, bare{}))(t)
 		g := must.Get(NewGroup(spin, s))(t)
-		g.drain = func(uintptr) {} // a Unix socket has no error queue, and would give a datagram instead
+		g.drainErrorsFunc = func(uintptr) {} // a Unix socket has no error queue, and would give a datagram instead
 		t.Cleanup(func() { g.Close() })
 		return g
 	}
@@ -51,7 +51,7 @@ var anywhere = netip.MustParseAddrPort("127.0.0.1:1")
 func TestFullQueueBlocksWriters(t *testing.T) {
 	for _, spin := range []time.Duration{0, 20 * time.Microsecond} {
 		a, b := pair(t, spin)
-		must.OK(t, unix.SetsockoptInt(a.socks[0].fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<16)) // what two Unix sockets have between them
+		must.OK(t, unix.SetsockoptInt(a.sockets[0].fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<16)) // what two Unix sockets have between them
 		const writers, each = 4, 500
 		var wg sync.WaitGroup
 		for w := range writers {
@@ -69,7 +69,7 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 				}
 			})
 		}
-		for wait.Writable(uintptr(a.socks[0].fd)) { // until it is full
+		for wait.WaitWritable(uintptr(a.sockets[0].fd)) { // until it is full
 			runtime.Gosched()
 		}
 		var next [writers]int
@@ -93,10 +93,10 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 // Where nothing leaves a full socket for a second, the packet is refused, and nobody waits for it again before there is room.
 func TestFullSocketKeepsNoWriterForLong(t *testing.T) {
 	a, b := pair(t, 0)
-	s, w := a.socks[0], newSender()
+	s, w := a.sockets[0], newSender()
 	waits := 0
-	w.wait = func(uintptr) { waits++; w.late++ } // in vain
-	s.free.put(w)
+	w.sendWhenWritable = func(uintptr) { waits++; w.writeTimeouts++ } // in vain
+	s.idleSenders.put(w)
 	in, out := make([]rawio.Packet, 1), make([]rawio.Packet, 4)
 	for i := range out {
 		out[i] = rawio.Packet{Vec: [][]byte{make([]byte, 1000)}, Remote: anywhere}
@@ -141,7 +141,7 @@ func TestSocketsTakeTurns(t *testing.T) {
 				}
 			}
 			g := must.Get(NewGroup(-1, socks...))(t)
-			g.drain = func(uintptr) {}
+			g.drainErrorsFunc = func(uintptr) {}
 			in, got := make([]rawio.Packet, 4), make([]int, count)
 			for range count + 1 { // so that each has had a turn, wherever they begin
 				for _, p := range in[:g.PollBatch(in)] {
@@ -192,21 +192,21 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 		held = held[:0]
 	}
 	move(2048, 2049, 3000, 65535, 100)
-	check.That(t, b.rx.big, "small buffers after large packets")
-	check.Equal(t, "large messages of a system call", len(b.rx.prepare(Batch)), largeBatch)
+	check.That(t, b.receiver.usesLarge, "small buffers after large packets")
+	check.Equal(t, "large messages of a system call", len(b.receiver.prepareMessages(MaxMessagesPerCall)), maxLargeMessages)
 	move(65535, 1, 65535, 2048)
 	release()
-	for range quietLimit + largeBatch {
+	for range smallStreakLimit + maxLargeMessages {
 		move(100)
 		release()
 	}
-	check.That(t, !b.rx.big, "large buffers after small packets only")
+	check.That(t, !b.receiver.usesLarge, "large buffers after small packets only")
 	move(2049)
 	release()
 	b.Close()
 	_, err := b.ReadBatch(in)
 	check.That(t, err != nil, "ReadBatch after Close succeeded")
-	check.Equal(t, "buffers leaked", b.rx.small.Outstanding()+b.rx.large.Outstanding(), 0)
+	check.Equal(t, "buffers leaked", b.receiver.small.Outstanding()+b.receiver.large.Outstanding(), 0)
 }
 
 func TestMalformedIsCountedAndSkipped(t *testing.T) {
@@ -236,22 +236,22 @@ func TestErrorStopsTheBatch(t *testing.T) {
 func TestControlMessages(t *testing.T) {
 	var o Outgoing
 	from4, from6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
-	o.From(from6)
-	o.Class(3, true)
-	if c, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen]); c.Local != from6 || c.ECN != 3 {
+	o.SetSource(from6)
+	o.SetClass(3, true)
+	if c, _ := parseControl(controlBytes(&o.control)[:o.controlLen]); c.Local != from6 || c.ECN != 3 {
 		t.Errorf("IPv6: %+v", c)
 	}
 	o = Outgoing{}
-	o.From(netip.MustParseAddr("fe80::1%lo"))
-	link, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen])
+	o.SetSource(netip.MustParseAddr("fe80::1%lo"))
+	link, _ := parseControl(controlBytes(&o.control)[:o.controlLen])
 	check.Equal(t, "a link-local source, of whose interface the destination says nothing", link.Local.String(), "fe80::1%lo")
 	o = Outgoing{}
-	o.From(from4)
-	o.Class(2, false)
-	c, _ := parseControl(bytesOf(&o.ctl)[:o.ctlLen])
+	o.SetSource(from4)
+	o.SetClass(2, false)
+	c, _ := parseControl(controlBytes(&o.control)[:o.controlLen])
 	check.Equal(t, "IPv4: ECN", c.ECN, 2)
-	for cut := range o.ctlLen { // a cut-off message is left out, and none reads beyond the end
-		parseControl(bytesOf(&o.ctl)[:cut])
+	for cut := range o.controlLen { // a cut-off message is left out, and none reads beyond the end
+		parseControl(controlBytes(&o.control)[:cut])
 	}
 }
 
@@ -282,7 +282,7 @@ func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 		{unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, local, said{Control: Control{Local: netip.MustParseAddr("fe80::1%lo")}}},
 		{unix.IPPROTO_IP, unix.IP_TOS, []byte{0xb9}, said{Control: Control{ECN: 1}}},
 		{unix.IPPROTO_IPV6, unix.IPV6_TCLASS, tos[:], said{Control: Control{ECN: 1}}},
-		{unix.SOL_UDP, unix.UDP_GRO, tos[:], said{Control: Control{segment: 0xb9}}},
+		{unix.SOL_UDP, unix.UDP_GRO, tos[:], said{Control: Control{segmentSize: 0xb9}}},
 		{unix.IPPROTO_IP, unix.IP_RECVERR, one[:16], said{extendedErr: err}},
 		{unix.IPPROTO_IPV6, unix.IPV6_RECVERR, one[:16], said{extendedErr: err}},
 	}
@@ -296,8 +296,8 @@ func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 					}
 					var buf controlBuf
 					at := 0
-					copy(buf.append(&at, level, typ, n), r.data)
-					c, e := parseControl(bytesOf(&buf)[:at])
+					copy(buf.appendMessage(&at, level, typ, n), r.data)
+					c, e := parseControl(controlBytes(&buf)[:at])
 					want := (map[bool]said{true: r.want})[own]
 					check.That(t, (said{c, e}) == want, "level %d, type %d, %d octets: %+v, want %+v", level, typ, n, said{c, e}, want)
 				}
@@ -308,49 +308,49 @@ func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 
 // A system call takes so many messages, and octets of more than one message.
 func TestSystemCallIsBounded(t *testing.T) {
-	for _, row := range []struct{ packets, octets, want int }{{40, 10, Batch}, {40, maxBytes / 8, 8}, {40, maxBytes/8 + 1, 7}, {1, maxBytes + 1, 1}} {
+	for _, row := range []struct{ packets, octets, want int }{{40, 10, MaxMessagesPerCall}, {40, maxOctetsPerCall / 8, 8}, {40, maxOctetsPerCall/8 + 1, 7}, {1, maxOctetsPerCall + 1, 1}} {
 		s, p := newSender(), rawio.Packet{Vec: [][]byte{make([]byte, row.octets)}, Remote: anywhere}
-		must.OK(t, s.load(slices.Repeat([]rawio.Packet{p}, row.packets), bare{}, false, false))
-		check.Equal(t, "messages", s.n, row.want)
+		must.OK(t, s.encodeBatch(slices.Repeat([]rawio.Packet{p}, row.packets), bare{}, false, false))
+		check.Equal(t, "messages", s.messages, row.want)
 	}
-	check.That(t, newSender().load(sequence(1, 13), loop{}, false, false) != nil, "what the codec refuses is taken")
+	check.That(t, newSender().encodeBatch(sequence(1, 13), loop{}, false, false) != nil, "what the codec refuses is taken")
 }
 
 // What is said about a packet that is sent alone, and which errors are about another one.
 func TestErrorsOfAPacketSentAlone(t *testing.T) {
 	g, addr := udpSocket(t, netip.AddrPort{})
-	s := g.Socket(addr.Addr())
-	other, none := g.Socket(netip.IPv6Loopback()), g.Socket(netip.Addr{})
-	check.That(t, g.Socket(netip.AddrFrom16(addr.Addr().As16())) == s && other == nil && none == nil, "sockets of other addresses: %v, %v", other, none)
+	s := g.SocketOfFamily(addr.Addr())
+	other, none := g.SocketOfFamily(netip.IPv6Loopback()), g.SocketOfFamily(netip.Addr{})
+	check.That(t, g.SocketOfFamily(netip.AddrFrom16(addr.Addr().As16())) == s && other == nil && none == nil, "sockets of other addresses: %v, %v", other, none)
 	for n, want := range map[int]error{100: nil, 65507: nil, 65508: rawio.ErrTooLong} {
-		err := s.Send(make([]byte, n), addr.Addr(), addr)
+		err := s.SendSingle(make([]byte, n), addr.Addr(), addr)
 		check.That(t, err == want, "%d octets: %v, want %v", n, err, want)
 	}
 	var sys *os.SyscallError
-	err := s.Send(nil, netip.Addr{}, netip.MustParseAddrPort("255.255.255.255:1"))
+	err := s.SendSingle(nil, netip.Addr{}, netip.MustParseAddrPort("255.255.255.255:1"))
 	check.That(t, errors.As(err, &sys) && sys.Err == unix.EACCES, "to everybody: %v", err)
-	check.Error(t, "an option of no socket", Set(-1, On(unix.SOL_SOCKET, unix.SO_BROADCAST)), unix.EBADF)
+	check.Error(t, "an option of no socket", SetOptions(-1, EnableOption(unix.SOL_SOCKET, unix.SO_BROADCAST)), unix.EBADF)
 	s.Close()
 	check.Error(t, "Close when a socket is closed", g.Close(), os.ErrClosed)
 	check.Equal(t, "second Close", g.Close(), net.ErrClosed)
-	check.Equal(t, "after Close", s.Send(nil, addr.Addr(), addr), net.ErrClosed)
+	check.Equal(t, "after Close", s.SendSingle(nil, addr.Addr(), addr), net.ErrClosed)
 	n, segment := 0, 0
 	for e := range syscall.Errno(200) {
-		if fromICMP(e) {
+		if isFromICMP(e) {
 			n++
 		}
-		if segmentErrors(e) {
+		if isSegmentationErrno(e) {
 			segment++
 		}
 	}
-	check.That(t, n == 10 && segment == 3 && segmentErrors(unix.EIO), "%d errors that the kernel makes of ICMP, %d about segmentation", n, segment)
+	check.That(t, n == 10 && segment == 3 && isSegmentationErrno(unix.EIO), "%d errors that the kernel makes of ICMP, %d about segmentation", n, segment)
 }
 
 func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
 	var s sockaddr
 	a := netip.MustParseAddr("fe80::1%lo")
-	check.That(t, s.put(a, 7) == unix.SizeofSockaddrInet6 && s.Scope_id != 0, "scope %d", s.Scope_id)
-	check.Equal(t, "came back as", s.get(), netip.AddrPortFrom(a, 7))
+	check.That(t, s.setAddr(a, 7) == unix.SizeofSockaddrInet6 && s.Scope_id != 0, "scope %d", s.Scope_id)
+	check.Equal(t, "came back as", s.toAddrPort(), netip.AddrPortFrom(a, 7))
 	check.Equal(t, "index of an unknown zone", zoneIndex("no such interface"), 0)
 	check.Equal(t, "index that no interface has", zoneIndex("4294967297"), 0)
 	i := zoneIndex("4711")
@@ -361,7 +361,7 @@ func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
 func TestBuffersOfWhoMayNotForceThem(t *testing.T) {
 	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
 	defer unix.Close(fds[1])
-	must.OK(t, unix.SetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_RCVBUF, rcvBuf))
+	must.OK(t, unix.SetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBufOctets))
 	var s *Socket
 	testns.New(t).Do(func() (err error) {
 		if err = testns.Refuse(unix.EPERM, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE); err == nil {

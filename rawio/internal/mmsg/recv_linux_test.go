@@ -21,20 +21,20 @@ func TestMessagesAreMadeReadyAgain(t *testing.T) {
 		{"one packet", 100, 0}, {"no octet", 0, 0}, {"cut off", smallBuf, unix.MSG_TRUNC}, {"long", smallBuf + 1, 0},
 	} {
 		r := newReceiver()
-		h := r.prepare(2)
+		h := r.prepareMessages(2)
 		h[0].n, h[0].hdr.Namelen, h[0].hdr.Flags = test.n, 0, test.flags
 		h[0].hdr.SetControllen(0)
-		r.received(1, bare{})
+		r.beginBatch(1, bare{})
 		var st Stats
 		pkts := make([]rawio.Packet, 2)
-		for i := range pkts[:r.decode(pkts, &st)] {
+		for i := range pkts[:r.decodePackets(pkts, &st)] {
 			pkts[i].Release()
 		}
-		for i := range r.prepare(2) {
-			h := &r.hdrs[i].hdr
-			check.That(t, h.Namelen == unix.SizeofSockaddrInet6 && h.Controllen == controlLen && h.Flags == 0 && r.bufs[i] != nil && h.Iov.Base == &r.bufs[i].B[0], "%s: message %d is %+v", test.name, i, h)
+		for i := range r.prepareMessages(2) {
+			h := &r.headers[i].hdr
+			check.That(t, h.Namelen == unix.SizeofSockaddrInet6 && h.Controllen == controlOctets && h.Flags == 0 && r.bufs[i] != nil && h.Iov.Base == &r.bufs[i].B[0], "%s: message %d is %+v", test.name, i, h)
 		}
-		r.release()
+		r.releaseBufs()
 	}
 }
 
@@ -49,7 +49,7 @@ func (choosy) Decode(m *Message, p *rawio.Packet) bool {
 // Malformed datagrams give their buffers back, and one that was cut off is malformed.
 func TestMalformedDatagramsKeepNoBuffers(t *testing.T) {
 	a, b := pair(t, 0)
-	b.socks[0].codec = choosy{}
+	b.sockets[0].codec = choosy{}
 	send := func(first byte, n int) {
 		t.Helper()
 		d := make([]byte, n)
@@ -70,7 +70,7 @@ func TestMalformedDatagramsKeepNoBuffers(t *testing.T) {
 	b.Close()
 	_, err := b.ReadBatch(in[:])
 	must.That(t, err == net.ErrClosed, "%v", err)
-	s, l := b.rx.small.Outstanding(), b.rx.large.Outstanding()
+	s, l := b.receiver.small.Outstanding(), b.receiver.large.Outstanding()
 	check.That(t, s+l == 0, "%d small and %d large buffers were never given back", s, l)
 }
 
@@ -83,11 +83,11 @@ func TestECNFieldIsTwoBits(t *testing.T) {
 		for ecn := range uint8(4) {
 			var buf controlBuf
 			at := 0
-			b := buf.append(&at, row.level, row.typ, row.n)
+			b := buf.appendMessage(&at, row.level, row.typ, row.n)
 			if b[0] = 0xb8 | ecn; row.n == 4 {
-				*(*int32)(ptr(&b[0])) = int32(0xb8 | ecn) // in the host's order
+				*(*int32)(pointerTo(&b[0])) = int32(0xb8 | ecn) // in the host's order
 			}
-			c, _ := parseControl(bytesOf(&buf)[:at])
+			c, _ := parseControl(controlBytes(&buf)[:at])
 			check.That(t, c.ECN == ecn, "level %d: ECN %d, want %d", row.level, c.ECN, ecn)
 		}
 	}

@@ -10,19 +10,19 @@ import (
 
 // Limits of a message of several packets, which the kernel cuts into UDP datagrams (UDP_SEGMENT).
 const (
-	maxSegments = 64    // UDP_MAX_SEGMENTS before Linux 6.9, 128 since
-	maxRun4     = 65507 // octets: an IPv4 packet without its header and UDP's
-	maxRun6     = 65487 // and an IPv6 one
+	maxSegments         = 64    // UDP_MAX_SEGMENTS before Linux 6.9, 128 since
+	maxSegmentedOctets4 = 65507 // octets: an IPv4 packet without its header and UDP's
+	maxSegmentedOctets6 = 65487 // and an IPv6 one
 )
 
-// runOf returns how many packets at the front of pkts may go out as one message, at least 1, and their
+// segmentableRun returns how many packets at the front of pkts may go out as one message, at least 1, and their
 // octets. All go between the same addresses with the same marks and are of the same length, but
 // for the last, which may be shorter. A packet that may be fragmented comes alone.
-func runOf(pkts []rawio.Packet, v6 bool) (n, octets int) {
+func segmentableRun(pkts []rawio.Packet, v6 bool) (n, octets int) {
 	p := &pkts[0]
-	limit := maxRun4
+	limit := maxSegmentedOctets4
 	if v6 {
-		limit = maxRun6
+		limit = maxSegmentedOctets6
 	}
 	size, pieces := p.Len(), len(p.Vec)
 	octets = size
@@ -33,7 +33,7 @@ func runOf(pkts []rawio.Packet, v6 bool) (n, octets int) {
 		q := &pkts[n]
 		k := q.Len()
 		pieces += len(q.Vec)
-		if k > size || k == 0 || octets+k > limit || pieces > maxIovs ||
+		if k > size || k == 0 || octets+k > limit || pieces > maxIovecs ||
 			q.Remote != p.Remote || q.Local != p.Local || q.ECN != p.ECN || q.DSCP != p.DSCP || q.FlowLabel != p.FlowLabel {
 			return n, octets
 		}
@@ -45,29 +45,29 @@ func runOf(pkts []rawio.Packet, v6 bool) (n, octets int) {
 	return n, octets
 }
 
-// segment has the kernel cut the message into datagrams of size octets.
-func (o *Outgoing) segment(size int) {
-	b := o.ctl.append(&o.ctlLen, unix.SOL_UDP, unix.UDP_SEGMENT, 2)
+// setSegmentSize has the kernel cut the message into datagrams of size octets.
+func (o *Outgoing) setSegmentSize(size int) {
+	b := o.control.appendMessage(&o.controlLen, unix.SOL_UDP, unix.UDP_SEGMENT, 2)
 	binary.NativeEndian.PutUint16(b, uint16(size))
 }
 
-// segmentErrors reports whether an error may be about the segmentation: EIO where the device cannot
+// isSegmentationErrno reports whether an error may be about the segmentation: EIO where the device cannot
 // compute checksums or the path is one of IPsec, EINVAL and EMSGSIZE for a size that the kernel does
 // not like.
-func segmentErrors(e syscall.Errno) bool {
+func isSegmentationErrno(e syscall.Errno) bool {
 	return e == syscall.EIO || e == syscall.EINVAL || e == syscall.EMSGSIZE
 }
 
-// Offload turns on what the kernel offers of UDP_SEGMENT and UDP_GRO. Call it before the socket is in
+// EnableOffload turns on what the kernel offers of UDP_SEGMENT and UDP_GRO. Call it before the socket is in
 // use.
-func (s *Socket) Offload() {
+func (s *Socket) EnableOffload() {
 	_ = s.Control(func(fd int) error {
 		if _, err := unix.GetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT); err == nil {
-			s.segment.Store(true)
+			s.segmenting.Store(true)
 		}
 		return unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // a kernel before 5.0 has none
 	})
 }
 
 // Segmenting reports whether packets leave as larger messages that the kernel segments.
-func (s *Socket) Segmenting() bool { return s.segment.Load() }
+func (s *Socket) Segmenting() bool { return s.segmenting.Load() }

@@ -35,7 +35,7 @@ func TestRunIsOfPacketsThatTheKernelCanSegment(t *testing.T) {
 	pieces := func(more int) []rawio.Packet {
 		pkts := many(3, 1000)
 		for i := range pkts {
-			pkts[i].Vec = append(pkts[i].Vec, make([][]byte, maxIovs/2-1)...)
+			pkts[i].Vec = append(pkts[i].Vec, make([][]byte, maxIovecs/2-1)...)
 		}
 		return with(func(p *rawio.Packet) { p.Vec = append(p.Vec, make([][]byte, more)...) }, pkts)
 	}
@@ -64,7 +64,7 @@ func TestRunIsOfPacketsThatTheKernelCanSegment(t *testing.T) {
 		{"as many pieces as a message takes", pieces(0), false, 2},
 		{"and not one more", pieces(1), false, 1},
 	} {
-		got, octets := runOf(test.pkts, test.v6)
+		got, octets := segmentableRun(test.pkts, test.v6)
 		sum := 0
 		for i := range test.pkts[:got] {
 			sum += test.pkts[i].Len()
@@ -86,7 +86,7 @@ func (l loop) Encode(p *rawio.Packet, o *Outgoing) error {
 	if p.Len() == 13 {
 		return errors.New("unlucky")
 	}
-	o.To(l.to.Addr(), l.to.Port())
+	o.SetDestination(l.to.Addr(), l.to.Port())
 	return nil
 }
 
@@ -97,7 +97,7 @@ func udpSocket(t *testing.T, to netip.AddrPort) (*Group, netip.AddrPort) {
 	must.OK(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	sa := must.Get(unix.Getsockname(fd))(t)
 	s := must.Get(NewSocket(fd, false, loop{to}))(t)
-	s.Offload()
+	s.EnableOffload()
 	g := must.Get(NewGroup(0, s))(t)
 	t.Cleanup(func() { g.Close() })
 	return g, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(sa.(*unix.SockaddrInet4).Port))
@@ -116,7 +116,7 @@ func sequence(n, size int) []rawio.Packet {
 func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 	rx, addr := udpSocket(t, netip.AddrPort{})
 	tx, _ := udpSocket(t, addr)
-	sk := tx.socks[0]
+	sk := tx.sockets[0]
 	if !sk.Segmenting() {
 		t.Skip("this kernel has no UDP_SEGMENT")
 	}
@@ -145,7 +145,7 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 func TestLeftoversOfACoalescedMessage(t *testing.T) {
 	rx, addr := udpSocket(t, netip.AddrPort{})
 	tx, _ := udpSocket(t, addr)
-	if !tx.socks[0].Segmenting() {
+	if !tx.sockets[0].Segmenting() {
 		t.Skip("this kernel has no UDP_SEGMENT")
 	}
 	n, err := tx.WriteBatch(sequence(30, 300))
@@ -168,7 +168,7 @@ func TestLeftoversOfACoalescedMessage(t *testing.T) {
 	for i := len(in) - 1; i >= 0; i-- {
 		in[i].Release()
 	}
-	check.Equal(t, "buffers out with every packet released", rx.rx.large.Outstanding(), 0)
+	check.Equal(t, "buffers out with every packet released", rx.receiver.large.Outstanding(), 0)
 }
 
 func TestPollBatchNeverBlocks(t *testing.T) {
@@ -190,7 +190,7 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 	check.Equal(t, "packets after Close", rx.PollBatch(in), 0)
 	_, err := rx.ReadBatch(in)
 	check.That(t, err != nil, "ReadBatch after Close succeeded")
-	check.Equal(t, "buffers leaked", rx.rx.large.Outstanding()+rx.rx.small.Outstanding(), 0)
+	check.Equal(t, "buffers leaked", rx.receiver.large.Outstanding()+rx.receiver.small.Outstanding(), 0)
 }
 
 // A link that is closed with packets waiting gives their buffer back.
@@ -204,7 +204,7 @@ func TestCloseWithLeftovers(t *testing.T) {
 	rx.Close()
 	_, err := rx.ReadBatch(in)
 	check.That(t, err != nil, "ReadBatch after Close succeeded")
-	check.Equal(t, "buffers leaked", rx.rx.large.Outstanding()+rx.rx.small.Outstanding(), 0)
+	check.Equal(t, "buffers leaked", rx.receiver.large.Outstanding()+rx.receiver.small.Outstanding(), 0)
 }
 
 // A packet that the codec refuses ends the batch before it, whatever runs there are.

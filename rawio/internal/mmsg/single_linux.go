@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Send sends b, with whatever headers are the caller's, from that address where it is valid. It is for
+// SendSingle sends b, with whatever headers are the caller's, from that address where it is valid. It is for
 // what is rare: it allocates, and does not wait.
-func (s *Socket) Send(b []byte, from netip.Addr, to netip.AddrPort) error {
+func (s *Socket) SendSingle(b []byte, from netip.Addr, to netip.AddrPort) error {
 	var o Outgoing
 	if from.IsValid() {
-		o.From(from)
+		o.SetSource(from)
 	}
-	oob := bytesOf(&o.ctl)[:o.ctlLen]
-	sa := Sockaddr(to)
+	oob := controlBytes(&o.control)[:o.controlLen]
+	sa := SockaddrOf(to)
 	var errno error
-	for range 1 + retries { // the first may fail for an earlier packet: see flush
+	for range 1 + maxRetries { // the first may fail for an earlier packet: see flush
 		err := s.rc.Control(func(fd uintptr) {
 			_, errno = unix.SendmsgN(int(fd), b, oob, sa, unix.MSG_DONTWAIT)
 		})
@@ -39,5 +39,5 @@ func (s *Socket) Send(b []byte, from netip.Addr, to netip.AddrPort) error {
 	return os.NewSyscallError("sendmsg", errno)
 }
 
-// Socket returns the socket of an address's family, nil where there is none.
-func (g *Group) Socket(a netip.Addr) *Socket { return g.socket(a) }
+// SocketOfFamily returns the socket of an address's family, nil where there is none.
+func (g *Group) SocketOfFamily(a netip.Addr) *Socket { return g.socketOfFamily(a) }

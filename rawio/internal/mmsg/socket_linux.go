@@ -12,28 +12,28 @@ import (
 // Socket buffers in octets. The kernel charges a packet of 1500 octets more than 2 KB, so that this
 // holds a window of 16 MiB, which is what a peer may send without being told to wait.
 const (
-	rcvBuf = 32 << 20
-	sndBuf = 4 << 20
+	receiveBufOctets = 32 << 20
+	sendBufOctets    = 4 << 20
 )
 
 // Socket is one datagram socket. The runtime's poller does not watch it; see package wait.
 type Socket struct {
-	fd    int // while file is open
-	file  *os.File
-	rc    syscall.RawConn
-	codec Codec
-	v6    bool
-	free  senders
+	fd          int // while file is open
+	file        *os.File
+	rc          syscall.RawConn
+	codec       Codec
+	v6          bool
+	idleSenders senderPool
 
-	segment atomic.Bool // the kernel segments, as far as it is known
-	full    atomic.Bool // a writer has waited in vain: nobody waits before a batch has gone
-	told    atomic.Bool // a send call has told of an ICMP message: no receive call will
+	segmenting  atomic.Bool // the kernel segments, as far as it is known
+	isFull      atomic.Bool // a writer has waited in vain: nobody waits before a batch has gone
+	icmpPending atomic.Bool // a send call has told of an ICMP message: no receive call will
 }
 
 // NewSocket takes over fd, which is a datagram or raw socket of the IPv6 or IPv4 family.
 func NewSocket(fd int, v6 bool, codec Codec) (*Socket, error) {
-	raise(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, rcvBuf)
-	raise(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, sndBuf)
+	raiseBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, receiveBufOctets)
+	raiseBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, sendBufOctets)
 	f := os.NewFile(uintptr(fd), "socket") // blocking, so that it stays out of the poller: all calls have MSG_DONTWAIT
 	rc, err := f.SyscallConn()
 	if err != nil {
@@ -43,8 +43,8 @@ func NewSocket(fd int, v6 bool, codec Codec) (*Socket, error) {
 	return &Socket{fd: fd, file: f, rc: rc, codec: codec, v6: v6}, nil
 }
 
-// Open opens a socket of the IPv6 or IPv4 family, with an Errno when that fails.
-func Open(v6 bool, kind, proto int) (fd int, err error) {
+// OpenSocket opens a socket of the IPv6 or IPv4 family, with an Errno when that fails.
+func OpenSocket(v6 bool, kind, proto int) (fd int, err error) {
 	domain := unix.AF_INET
 	if v6 {
 		domain = unix.AF_INET6
@@ -52,8 +52,8 @@ func Open(v6 bool, kind, proto int) (fd int, err error) {
 	return unix.Socket(domain, kind|unix.SOCK_CLOEXEC, proto)
 }
 
-// raise sets a buffer size past the system's limit where we may, and else up to it.
-func raise(fd, force, plain, n int) {
+// raiseBuffer sets a buffer size past the system's limit where we may, and else up to it.
+func raiseBuffer(fd, force, plain, n int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, n) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, n) // the kernel caps it; never fails for size
 	}
@@ -78,7 +78,7 @@ const (
 	memDrops    = 8
 )
 
-func (m *memInfo) get(fd uintptr) {
+func (m *memInfo) readSocket(fd uintptr) {
 	*m = memInfo{}
 	getsockopt(fd, unix.SOL_SOCKET, unix.SO_MEMINFO, m[:])
 }
@@ -86,7 +86,7 @@ func (m *memInfo) get(fd uintptr) {
 // Drops returns how many packets the kernel dropped because the receive buffer was full.
 func (s *Socket) Drops() uint64 {
 	var m memInfo
-	_ = s.rc.Control(m.get)
+	_ = s.rc.Control(m.readSocket)
 	return uint64(m[memDrops])
 }
 
@@ -107,8 +107,8 @@ func (s *Socket) V6() bool { return s.v6 }
 // Close closes a socket that no group has taken over.
 func (s *Socket) Close() error { return s.file.Close() }
 
-// Set sets integer socket options in order.
-func Set(fd int, options ...Option) error {
+// SetOptions sets integer socket options in order.
+func SetOptions(fd int, options ...Option) error {
 	for _, o := range options {
 		if err := unix.SetsockoptInt(fd, o.Level, o.Name, o.Value); err != nil {
 			return fmt.Errorf("setsockopt level %d option %d: %w", o.Level, o.Name, err)
@@ -120,5 +120,5 @@ func Set(fd int, options ...Option) error {
 // Option is one integer socket option.
 type Option struct{ Level, Name, Value int }
 
-// On is an option that is switched on.
-func On(level, name int) Option { return Option{level, name, 1} }
+// EnableOption is an option that is switched on.
+func EnableOption(level, name int) Option { return Option{level, name, 1} }

@@ -17,12 +17,12 @@ type mmsghdr struct {
 // These calls never wait, so the runtime hears nothing of them (RawSyscall6). If it did, the first one after a pause would wake its monitor, which costs as much as
 // the call and takes a processor from who has sent the packet; and in the longer ones this goroutine would lose its place.
 
-// single says whether the kernel has system calls for one message, which take less time: linux/386 and s390x had none of their own before Linux 4.3.
-const single = runtime.GOARCH != "386" && runtime.GOARCH != "s390x"
+// hasSingleCalls says whether the kernel has system calls for one message, which take less time: linux/386 and s390x had none of their own before Linux 4.3.
+const hasSingleCalls = runtime.GOARCH != "386" && runtime.GOARCH != "s390x"
 
 // sendmmsg is sendmmsg(2). h is not empty.
 func sendmmsg(fd uintptr, h []mmsghdr) (int, syscall.Errno) {
-	if m := &h[0].hdr; single && len(h) == 1 && m.Iovlen == 1 && m.Controllen == 0 {
+	if m := &h[0].hdr; hasSingleCalls && len(h) == 1 && m.Iovlen == 1 && m.Controllen == 0 {
 		_, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, fd,
 			uintptr(unsafe.Pointer(m.Iov.Base)), uintptr(m.Iov.Len), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(m.Name)), uintptr(m.Namelen))
 		return 1, errno
@@ -34,7 +34,7 @@ func sendmmsg(fd uintptr, h []mmsghdr) (int, syscall.Errno) {
 
 // recvmmsg is recvmmsg(2). h is not empty.
 func recvmmsg(fd uintptr, h []mmsghdr, flags uintptr) (int, syscall.Errno) {
-	if single && len(h) == 1 {
+	if hasSingleCalls && len(h) == 1 {
 		n, _, errno := syscall.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&h[0])), unix.MSG_DONTWAIT|flags)
 		h[0].n = uint32(n)
 		return 1, errno

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	lifetime   = 10 * time.Second // of an answer: routes and MTUs change seldom
-	leastLife  = lifetime / 100   // of one that is not trusted any more, so that who is refused again and again does not ask each time
-	ownLife    = time.Second      // of the list of own addresses, where no news tell of a change
-	maxAnswers = 4096             // kept at a time, against a flood of addresses
+	answerLifetime   = 10 * time.Second     // of an answer: routes and MTUs change seldom
+	distrustInterval = answerLifetime / 100 // of one that is not trusted any more, so that who is refused again and again does not ask each time
+	ownAddrsLifetime = time.Second          // of the list of own addresses, where no news tell of a change
+	maxAnswers       = 4096                 // kept at a time, against a flood of addresses
 
 	defaultMTU  = 1500  // octets, where the system does not tell
 	loopbackMTU = 65536 // octets, as Linux has it
@@ -26,21 +26,21 @@ type Path struct {
 
 // Table asks the system and remembers its answers. It is safe for concurrent use.
 type Table struct {
-	mu         sync.Mutex
-	system     system           // guarded by mu
-	answers    map[key]answer   // guarded by mu
-	closed     bool             // guarded by mu
-	distrusted time.Time        // guarded by mu: when Distrust did something last
-	own        []netip.Addr     // guarded by mu: all addresses of this host, link-local ones with their zone
-	ownUntil   time.Time        // guarded by mu: when they are asked for anew
-	now        func() time.Time // a test's clock
+	mu               sync.Mutex
+	system           routeSource              // guarded by mu
+	answers          map[lookupKey]cachedPath // guarded by mu
+	closed           bool                     // guarded by mu
+	distrustedAt     time.Time                // guarded by mu: when Distrust did something last
+	ownAddrs         []netip.Addr             // guarded by mu: all addresses of this host, link-local ones with their zone
+	ownAddrsExpireAt time.Time                // guarded by mu: when they are asked for anew
+	now              func() time.Time         // a test's clock
 }
 
-type key struct{ local, remote netip.Addr }
+type lookupKey struct{ local, remote netip.Addr }
 
-type answer struct {
-	path  Path
-	until time.Time
+type cachedPath struct {
+	path      Path
+	expiresAt time.Time
 }
 
 // Open returns a table for the network namespace of the calling thread.
@@ -49,23 +49,23 @@ func Open() (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Table{system: s, answers: make(map[key]answer), now: time.Now}, nil
+	return &Table{system: s, answers: make(map[lookupKey]cachedPath), now: time.Now}, nil
 }
 
 // Lookup returns the path from local, which may be invalid for "any", to remote. Where the system
 // gives no answer, it returns 1500 octets, or 65536 for a loopback address.
 func (t *Table) Lookup(local, remote netip.Addr) Path {
-	k := key{local, remote}
+	k := lookupKey{local, remote}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	if a, ok := t.answers[k]; ok && now.Before(a.until) {
+	if a, ok := t.answers[k]; ok && now.Before(a.expiresAt) {
 		return a.path
 	}
 	var p Path
 	ok := false
 	if !t.closed {
-		p, ok = t.system.lookup(local, remote)
+		p, ok = t.system.lookupRoute(local, remote)
 	}
 	if !ok {
 		p.MTU = defaultMTU
@@ -76,21 +76,21 @@ func (t *Table) Lookup(local, remote netip.Addr) Path {
 	if len(t.answers) >= maxAnswers {
 		clear(t.answers)
 	}
-	t.answers[k] = answer{path: p, until: now.Add(lifetime)}
+	t.answers[k] = cachedPath{path: p, expiresAt: now.Add(answerLifetime)}
 	return p
 }
 
-// Distrust has the system asked anew about the ways to remote: it has refused a packet to it that was as long as they are said to take, so
+// ForgetRoutesTo has the system asked anew about the ways to remote: it has refused a packet to it that was as long as they are said to take, so
 // that they have changed.
-func (t *Table) Distrust(remote netip.Addr) {
+func (t *Table) ForgetRoutesTo(remote netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	if now.Sub(t.distrusted) < leastLife {
+	if now.Sub(t.distrustedAt) < distrustInterval {
 		return
 	}
-	t.distrusted = now
-	maps.DeleteFunc(t.answers, func(k key, _ answer) bool { return k.remote == remote.Unmap() })
+	t.distrustedAt = now
+	maps.DeleteFunc(t.answers, func(k lookupKey, _ cachedPath) bool { return k.remote == remote.Unmap() })
 }
 
 // Addrs returns this host's unicast addresses without link-local ones: IPv4 before IPv6, and
@@ -99,7 +99,7 @@ func (t *Table) Addrs() []netip.Addr {
 	t.mu.Lock()
 	var all []netip.Addr
 	if !t.closed {
-		all = t.system.addrs()
+		all = t.system.unicastAddrs()
 	}
 	t.mu.Unlock()
 	var out []netip.Addr
@@ -121,10 +121,10 @@ func (t *Table) Addrs() []netip.Addr {
 func (t *Table) Owns(a netip.Addr) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := t.now(); !t.closed && !now.Before(t.ownUntil) {
-		t.own, t.ownUntil = t.system.all(), now.Add(ownLife)
+	if now := t.now(); !t.closed && !now.Before(t.ownAddrsExpireAt) {
+		t.ownAddrs, t.ownAddrsExpireAt = t.system.allAddrs(), now.Add(ownAddrsLifetime)
 	}
-	return slices.Contains(t.own, a.Unmap())
+	return slices.Contains(t.ownAddrs, a.Unmap())
 }
 
 // Close gives the system's resources back. After it the table knows nothing but its fallbacks.

@@ -49,10 +49,10 @@ func TestPathIsWhatTheSystemRoutes(t *testing.T) {
 	ns.SetMTU("eth", 1400)
 	ns.Do(func() error {
 		must.OK(t, netlink.LinkSetDown(must.Get(netlink.LinkByName("lo"))(t)))
-		down, _ := r.system.places(must.Get(r.system.own())(t))
-		check.That(t, !slices.ContainsFunc(down, func(p place) bool { return p.addr.IsLoopback() }), "addresses of an interface that is down: %v", down)
+		down, _ := r.system.usableAddrs(must.Get(r.system.listAddrs())(t))
+		check.That(t, !slices.ContainsFunc(down, func(p usableAddr) bool { return p.addr.IsLoopback() }), "addresses of an interface that is down: %v", down)
 		must.OK(t, testns.Refuse(unix.EPERM, unix.SYS_SENDTO))
-		_, ok := r.system.places(nil)
+		_, ok := r.system.usableAddrs(nil)
 		p := r.Lookup(netip.Addr{}, netip.MustParseAddr("fd01::7"))
 		check.That(t, !ok && len(r.Addrs()) == 0 && p == Path{MTU: 1500}, "the system says nothing: %v, %v, %v", ok, r.Addrs(), p)
 		return nil
@@ -95,7 +95,7 @@ func TestChangesOfInterfacesAreTold(t *testing.T) {
 	told("another address", 1400, "127.0.0.1", "192.0.2.1", "::1", "fd01::1")
 	ns.Do(func() error { return netlink.AddrAdd(must.Get(netlink.LinkByName("lo"))(t), twice) })
 	told("it twice", 1400, "127.0.0.1", "192.0.2.1", "192.0.2.1", "::1", "fd01::1")
-	places, _ := r.system.places(must.Get(r.system.own())(t))
+	places, _ := r.system.usableAddrs(must.Get(r.system.listAddrs())(t))
 	check.That(t, places[1].mtu == 1400 && places[2].mtu == 65536, "the order depends on the system's: %v", places)
 	ns.Do(func() error { return netlink.AddrDel(must.Get(netlink.LinkByName("lo"))(t), twice) })
 	told("it once", 1400, "127.0.0.1", "192.0.2.1", "::1", "fd01::1")
@@ -113,16 +113,16 @@ func TestChangesOfInterfacesAreTold(t *testing.T) {
 func TestUsableAddressesOfIPv6(t *testing.T) {
 	r, ns, _ := joined(t)
 	ns.Do(func() error {
-		own := must.Get(r.system.own())(t)
-		link := own[slices.IndexFunc(own, func(a ownAddr) bool { return a.addr == netip.MustParseAddr("fd01::1") })].link
+		own := must.Get(r.system.listAddrs())(t)
+		link := own[slices.IndexFunc(own, func(a ownAddr) bool { return a.addr == netip.MustParseAddr("fd01::1") })].linkIndex
 		for flags, want := range map[int]bool{0: true, unix.IFA_F_PERMANENT: true, unix.IFA_F_TENTATIVE: false, unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED: false,
 			unix.IFA_F_TENTATIVE | unix.IFA_F_OPTIMISTIC: true} {
 			addr := netip.MustParseAddr("fd02::1")
-			places, ok := r.system.places([]ownAddr{{addr, link, tentative(flags)}})
-			check.That(t, ok && slices.ContainsFunc(places, func(p place) bool { return p.addr == addr }) == want, "flags %#x: packets can leave from %v", flags, places)
+			places, ok := r.system.usableAddrs([]ownAddr{{addr, link, isTentative(flags)}})
+			check.That(t, ok && slices.ContainsFunc(places, func(p usableAddr) bool { return p.addr == addr }) == want, "flags %#x: packets can leave from %v", flags, places)
 		}
-		places, _ := r.system.places(own)
-		local := slices.IndexFunc(places, func(p place) bool { return p.addr.IsLinkLocalUnicast() })
+		places, _ := r.system.usableAddrs(own)
+		local := slices.IndexFunc(places, func(p usableAddr) bool { return p.addr.IsLinkLocalUnicast() })
 		check.That(t, local >= 0 && places[local].addr.Zone() == "eth", "packets can leave from %v", places)
 		return nil
 	})
@@ -158,7 +158,7 @@ func TestAddressesOfThisHost(t *testing.T) {
 	owns("it, as an IPv6 address", "::ffff:172.17.0.1", true)
 	eth(func(dev netlink.Link) error { return netlink.AddrDel(dev, own) })
 	owns("one that it has had", "172.17.0.1", false)
-	list := r.system.all()
+	list := r.system.allAddrs()
 	i := slices.IndexFunc(list, func(a netip.Addr) bool { return a.IsLinkLocalUnicast() })
 	check.That(t, i < 0 || list[i].Zone() == "eth" && r.Owns(list[i]) && !r.Owns(list[i].WithZone("lo")), "link-local addresses are those of their link: %v", list)
 	r.Close()

@@ -23,9 +23,9 @@ func TestTableMayBeUsedAtOnce(t *testing.T) {
 	look := func(int) {
 		check.That(t, table.Lookup(netip.Addr{}, lo).MTU != 0, "no MTU")
 	}
-	all := []func(int){look, look, func(int) { table.Addrs() }, func(int) { table.Addrs() }, func(int) { table.Distrust(lo) }, func(int) { table.Distrust(lo) }}
-	crowd.Meet(50, all...)
-	crowd.Meet(2, append(all, func(int) { table.Close() }, func(int) { table.Close() })...)
+	all := []func(int){look, look, func(int) { table.Addrs() }, func(int) { table.Addrs() }, func(int) { table.ForgetRoutesTo(lo) }, func(int) { table.ForgetRoutesTo(lo) }}
+	crowd.RunTogether(50, all...)
+	crowd.RunTogether(2, append(all, func(int) { table.Close() }, func(int) { table.Close() })...)
 }
 
 func TestLoopbackAddressIsItsOwnSource(t *testing.T) {
@@ -51,10 +51,10 @@ func TestAnswersExpire(t *testing.T) {
 	now := time.Unix(0, 0)
 	r.now = func() time.Time { return now }
 	lo := netip.MustParseAddr("127.0.0.1")
-	k := key{remote: lo}
+	k := lookupKey{remote: lo}
 	r.Lookup(netip.Addr{}, lo)
-	r.answers[k] = answer{path: Path{MTU: 7}, until: r.answers[k].until}
-	now = now.Add(lifetime - 1)
+	r.answers[k] = cachedPath{path: Path{MTU: 7}, expiresAt: r.answers[k].expiresAt}
+	now = now.Add(answerLifetime - 1)
 	check.Equal(t, "within the lifetime", r.Lookup(netip.Addr{}, lo).MTU, 7)
 	now = now.Add(1)
 	check.That(t, r.Lookup(netip.Addr{}, lo).MTU != 7, "after the lifetime it is still the old answer")
@@ -62,10 +62,10 @@ func TestAnswersExpire(t *testing.T) {
 		after time.Duration
 		who   string
 		kept  bool
-	}{{0, "127.0.0.2", true}, {leastLife, "127.0.0.1", false}, {leastLife - 1, "127.0.0.1", true}, {1, "::ffff:127.0.0.1", false}} {
-		r.answers[k] = answer{path: Path{MTU: 7}, until: now.Add(lifetime)}
+	}{{0, "127.0.0.2", true}, {distrustInterval, "127.0.0.1", false}, {distrustInterval - 1, "127.0.0.1", true}, {1, "::ffff:127.0.0.1", false}} {
+		r.answers[k] = cachedPath{path: Path{MTU: 7}, expiresAt: now.Add(answerLifetime)}
 		now = now.Add(step.after)
-		r.Distrust(netip.MustParseAddr(step.who))
+		r.ForgetRoutesTo(netip.MustParseAddr(step.who))
 		check.That(t, (r.Lookup(netip.Addr{}, lo).MTU == 7) == step.kept, "%v after the last time, %s is not trusted: kept %v", step.after, step.who, !step.kept)
 	}
 }

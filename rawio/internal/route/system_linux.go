@@ -9,48 +9,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system are two netlink sockets, one to ask and one to be told. They stay in the network namespace they were opened in, whatever thread
+// routeSource are two netlink sockets, one to ask and one to be told. They stay in the network namespace they were opened in, whatever thread
 // asks later, and need no privilege.
-type system struct {
-	nl   *netlink.Handle
-	news *nl.NetlinkSocket
+type routeSource struct {
+	requests *netlink.Handle
+	changes  *nl.NetlinkSocket
 }
 
-func openSystem() (system, error) {
-	news, err := subscribe()
+func openSystem() (routeSource, error) {
+	news, err := subscribeChanges()
 	if err != nil {
-		return system{}, err
+		return routeSource{}, err
 	}
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		news.Close()
 	}
-	return system{h, news}, err
+	return routeSource{h, news}, err
 }
 
-func (s system) close() {
-	s.nl.Close()
-	s.news.Close()
+func (s routeSource) close() {
+	s.requests.Close()
+	s.changes.Close()
 }
 
-// lookup is "ip route get remote from local". The MTU is the route's, when it has one of its own, and else
+// lookupRoute is "ip route get remote from local". The MTU is the route's, when it has one of its own, and else
 // the interface's. What the kernel has learned from ICMP is not asked for: for want of a verification tag in
 // its raw and UDP sockets it believes whoever knows the addresses. The associations verify the reports
 // themselves (RFC 9260 section 10, RFC 8899 section 4.6).
-func (s system) lookup(local, remote netip.Addr) (Path, bool) {
+func (s routeSource) lookupRoute(local, remote netip.Addr) (Path, bool) {
 	opt := &netlink.RouteGetOptions{}
 	if local.IsValid() {
 		opt.SrcAddr = local.WithZone("").AsSlice()
 	}
 	if z := remote.Zone(); z != "" {
-		link, err := s.nl.LinkByName(z)
+		link, err := s.requests.LinkByName(z)
 		if err != nil {
 			return Path{}, false
 		}
 		opt.OifIndex = link.Attrs().Index
 	}
 	to := remote.WithZone("").AsSlice()
-	routes, err := s.nl.RouteGetWithOptions(to, opt)
+	routes, err := s.requests.RouteGetWithOptions(to, opt)
 	if err != nil || len(routes) == 0 {
 		return Path{}, false
 	}
@@ -62,11 +62,11 @@ func (s system) lookup(local, remote netip.Addr) (Path, bool) {
 		}
 	}
 	opt.FIBMatch = true // the entry as it was configured
-	if fib, err := s.nl.RouteGetWithOptions(to, opt); err == nil && len(fib) > 0 {
+	if fib, err := s.requests.RouteGetWithOptions(to, opt); err == nil && len(fib) > 0 {
 		p.MTU = fib[0].MTU
 	}
 	if p.MTU == 0 {
-		link, err := s.nl.LinkByIndex(routes[0].LinkIndex)
+		link, err := s.requests.LinkByIndex(routes[0].LinkIndex)
 		if err != nil {
 			return Path{}, false
 		}
@@ -75,30 +75,30 @@ func (s system) lookup(local, remote netip.Addr) (Path, bool) {
 	return p, true
 }
 
-func (s system) addrs() (list []netip.Addr) {
-	own, _ := s.own()
+func (s routeSource) unicastAddrs() (list []netip.Addr) {
+	own, _ := s.listAddrs()
 	for _, a := range own {
 		list = append(list, a.addr)
 	}
 	return list
 }
 
-// all lists every address of every interface, link-local ones with their zone.
-func (s system) all() []netip.Addr {
-	own, _ := s.own()
-	return s.zoned(own)
+// allAddrs lists every address of every interface, link-local ones with their zone.
+func (s routeSource) allAddrs() []netip.Addr {
+	own, _ := s.listAddrs()
+	return s.withZones(own)
 }
 
-// zoned gives link-local addresses their zones.
-func (s system) zoned(own []ownAddr) (list []netip.Addr) {
+// withZones gives link-local addresses their zones.
+func (s routeSource) withZones(own []ownAddr) (list []netip.Addr) {
 	names := make(map[int]string)
 	for _, o := range own {
-		if o.addr.IsLinkLocalUnicast() && o.addr.Is6() && names[o.link] == "" {
-			if l, err := s.nl.LinkByIndex(o.link); err == nil {
-				names[o.link] = l.Attrs().Name
+		if o.addr.IsLinkLocalUnicast() && o.addr.Is6() && names[o.linkIndex] == "" {
+			if l, err := s.requests.LinkByIndex(o.linkIndex); err == nil {
+				names[o.linkIndex] = l.Attrs().Name
 			}
 		}
-		list = append(list, o.in(names[o.link]))
+		list = append(list, o.addrInZone(names[o.linkIndex]))
 	}
 	slices.SortFunc(list, netip.Addr.Compare)
 	return list
@@ -107,33 +107,33 @@ func (s system) zoned(own []ownAddr) (list []netip.Addr) {
 // ownAddr is an address of this host, and the index of its interface. Nothing can be sent from a
 // tentative one, for as long as it is not known to be no other host's (RFC 4862 section 5.4).
 type ownAddr struct {
-	addr      netip.Addr
-	link      int
-	tentative bool
+	addr        netip.Addr
+	linkIndex   int
+	isTentative bool
 }
 
-// tentative says so of an address with these flags.
-func tentative(flags int) bool {
+// isTentative says so of an address with these flags.
+func isTentative(flags int) bool {
 	return flags&unix.IFA_F_TENTATIVE != 0 && flags&unix.IFA_F_OPTIMISTIC == 0
 }
 
-// in returns the address, a link-local one with the name of its interface.
-func (a ownAddr) in(link string) netip.Addr {
+// addrInZone returns the address, a link-local one with the name of its interface.
+func (a ownAddr) addrInZone(link string) netip.Addr {
 	if a.addr.IsLinkLocalUnicast() && a.addr.Is6() {
 		return a.addr.WithZone(link)
 	}
 	return a.addr
 }
 
-// own lists every address of every interface; after an error none.
-func (s system) own() (list []ownAddr, err error) {
-	addrs, err := s.nl.AddrList(nil, netlink.FAMILY_ALL)
+// listAddrs lists every address of every interface; after an error none.
+func (s routeSource) listAddrs() (list []ownAddr, err error) {
+	addrs, err := s.requests.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range addrs {
 		if ip, ok := netip.AddrFromSlice(a.IP); ok {
-			list = append(list, ownAddr{ip.Unmap(), a.LinkIndex, tentative(a.Flags)})
+			list = append(list, ownAddr{ip.Unmap(), a.LinkIndex, isTentative(a.Flags)})
 		}
 	}
 	return list, nil

@@ -9,15 +9,15 @@ import (
 	"github.com/rddp-go/rddp/internal/hostaddr"
 )
 
-// system asks the net package: a connected UDP socket shows the source address that the system
+// routeSource asks the net package: a connected UDP socket shows the source address that the system
 // chooses, and the interface that holds it has the MTU. No packet is sent.
-type system struct{}
+type routeSource struct{}
 
-func openSystem() (system, error) { return system{}, nil }
+func openSystem() (routeSource, error) { return routeSource{}, nil }
 
-func (system) close() {}
+func (routeSource) close() {}
 
-func (system) lookup(local, remote netip.Addr) (Path, bool) {
+func (routeSource) lookupRoute(local, remote netip.Addr) (Path, bool) {
 	var from *net.UDPAddr
 	if local.IsValid() {
 		from = net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
@@ -46,9 +46,9 @@ func (system) lookup(local, remote netip.Addr) (Path, bool) {
 	return Path{}, false
 }
 
-func (system) addrs() []netip.Addr {
-	list, _ := hostaddr.List()
+func (routeSource) unicastAddrs() []netip.Addr {
+	list, _ := hostaddr.LocalAddrs()
 	return list
 }
 
-func (s system) all() []netip.Addr { return s.addrs() }
+func (s routeSource) allAddrs() []netip.Addr { return s.unicastAddrs() }

@@ -11,34 +11,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is an own address, and the MTU of the interface that has it.
-type place struct {
+// usableAddr is an own address, and the MTU of the interface that has it.
+type usableAddr struct {
 	addr netip.Addr
 	mtu  int
 }
 
-// subscribe has the kernel tell of interfaces and addresses that change, in the network namespace of the calling thread.
-func subscribe() (*nl.NetlinkSocket, error) {
+// subscribeChanges has the kernel tell of interfaces and addresses that change, in the network namespace of the calling thread.
+func subscribeChanges() (*nl.NetlinkSocket, error) {
 	return nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 }
 
 // Watch has changed called with the own addresses that packets can leave from, when these or the MTUs of their interfaces are others than before; the system is then asked
 // anew about ways. It returns when the table is closed.
 func (t *Table) Watch(changed func(usable []netip.Addr)) {
-	var before []place
+	var before []usableAddr
 	var had []netip.Addr
 	for {
-		_, _, err := t.system.news.Receive()
+		_, _, err := t.system.changes.Receive()
 		t.mu.Lock()
 		if t.closed || err != nil && err != unix.ENOBUFS { // news that were lost are news
 			t.mu.Unlock()
 			return
 		}
-		addrs, err := t.system.own() // one list for both: a change is told once
-		now, ok := t.system.places(addrs)
+		addrs, err := t.system.listAddrs() // one list for both: a change is told once
+		now, ok := t.system.usableAddrs(addrs)
 		ok = ok && err == nil
-		own := t.system.zoned(addrs)
-		t.own, t.ownUntil = own, t.now().Add(ownLife)
+		own := t.system.withZones(addrs)
+		t.ownAddrs, t.ownAddrsExpireAt = own, t.now().Add(ownAddrsLifetime)
 		if ok = ok && !(slices.Equal(now, before) && slices.Equal(own, had)); ok {
 			before, had = now, own
 			clear(t.answers)
@@ -54,9 +54,9 @@ func (t *Table) Watch(changed func(usable []netip.Addr)) {
 	}
 }
 
-// places lists those of interfaces that are up and have a carrier; ok is false where they change just now, of which there will be news.
-func (s system) places(own []ownAddr) (out []place, ok bool) {
-	links, err := s.nl.LinkList()
+// usableAddrs lists those of interfaces that are up and have a carrier; ok is false where they change just now, of which there will be news.
+func (s routeSource) usableAddrs(own []ownAddr) (out []usableAddr, ok bool) {
+	links, err := s.requests.LinkList()
 	if err != nil {
 		return nil, false
 	}
@@ -67,10 +67,10 @@ func (s system) places(own []ownAddr) (out []place, ok bool) {
 		}
 	}
 	for _, a := range own {
-		if l := up[a.link]; l != nil && !a.tentative {
-			out = append(out, place{a.in(l.Name), l.MTU})
+		if l := up[a.linkIndex]; l != nil && !a.isTentative {
+			out = append(out, usableAddr{a.addrInZone(l.Name), l.MTU})
 		}
 	}
-	slices.SortFunc(out, func(a, b place) int { return cmp.Or(a.addr.Compare(b.addr), a.mtu-b.mtu) })
+	slices.SortFunc(out, func(a, b usableAddr) int { return cmp.Or(a.addr.Compare(b.addr), a.mtu-b.mtu) })
 	return out, true
 }

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBlock is how long a reader blocks in the kernel. Its thread keeps its place among GOMAXPROCS meanwhile, so it is no longer than a
+// maxBlockTime is how long a reader blocks in the kernel. Its thread keeps its place among GOMAXPROCS meanwhile, so it is no longer than a
 // program can do without.
-const maxBlock = 100 * time.Microsecond
+const maxBlockTime = 100 * time.Microsecond
 
-// waitsBetween is after how many waits what a wake-up costs may be measured anew.
-const waitsBetween = 1 << 14
+// waitsPerMeasurement is after how many waits what a wake-up costs may be measured anew.
+const waitsPerMeasurement = 1 << 14
 
 // Reader waits for some nonblocking descriptors, on behalf of one goroutine at a time.
 //
@@ -30,25 +30,25 @@ const waitsBetween = 1 << 14
 type Reader struct {
 	OnPark func() // called before the reader parks or sleeps, unless nil
 
-	fds   []unix.PollFd // the event, then what is read from
-	block time.Duration // in the kernel
+	fds       []unix.PollFd // the event, then what is read from
+	blockTime time.Duration // in the kernel
 
-	waits atomic.Uint32 // so far
-	again func()        // called behind waitsBetween of them
+	waitCount atomic.Uint32 // so far
+	remeasure func()        // called behind waitsPerMeasurement of them
 
-	flag   atomic.Bool // interrupted
-	asleep atomic.Bool // the reader is, or is about to be and has yet to look at flag
+	interrupted atomic.Bool // interrupted
+	isAsleep    atomic.Bool // the reader is, or is about to be and has yet to look at flag
 
-	waiting sync.Mutex // held while the reader waits
-	ending  sync.Mutex // held while the event is signalled
-	closed  atomic.Bool
+	waitMu   sync.Mutex // held while the reader waits
+	signalMu sync.Mutex // held while the event is signalled
+	closed   atomic.Bool
 
-	epfd  int // of epoll
-	epoll *os.File
-	rc    syscall.RawConn
-	park  func(uintptr) bool // arm, made once
-	armed bool
-	stray bool // a descriptor may be armed still: what has come since was reported while nobody waited
+	epfd       int // of epoll
+	epoll      *os.File
+	rc         syscall.RawConn
+	armFunc    func(uintptr) bool // arm, made once
+	isArmed    bool
+	mayBeArmed bool // a descriptor may be armed still: what has come since was reported while nobody waited
 }
 
 // NewReader returns the reader of fds, which stay the caller's and open until Close.
@@ -57,20 +57,20 @@ func NewReader(fds ...int) (*Reader, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	r := &Reader{block: maxBlock, again: pace.Again, fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
+	r := &Reader{blockTime: maxBlockTime, remeasure: pace.RemeasureWake, fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
 	for _, fd := range fds {
 		r.fds = append(r.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
-	if err := r.watch(); err != nil {
+	if err := r.openEpoll(); err != nil {
 		unix.Close(event)
 		return nil, err
 	}
-	r.park = r.arm
+	r.armFunc = r.armDescriptors
 	return r, nil
 }
 
-// watch makes the epoll instance, in which the event alone is armed.
-func (r *Reader) watch() error {
+// openEpoll makes the epoll instance, in which the event alone is armed.
+func (r *Reader) openEpoll() error {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return os.NewSyscallError("epoll_create1", err)
@@ -86,7 +86,7 @@ func (r *Reader) watch() error {
 			events = unix.EPOLLONESHOT
 		}
 		if err == nil {
-			err = r.control(unix.EPOLL_CTL_ADD, i, events)
+			err = r.epollControl(unix.EPOLL_CTL_ADD, i, events)
 		}
 	}
 	if err == nil {
@@ -98,7 +98,7 @@ func (r *Reader) watch() error {
 	return err
 }
 
-func (r *Reader) control(op, i int, events uint32) error {
+func (r *Reader) epollControl(op, i int, events uint32) error {
 	if errno := epollCtl(r.epfd, op, &unix.EpollEvent{Fd: r.fds[i].Fd, Events: events}); errno != 0 {
 		return os.NewSyscallError("epoll_ctl", errno)
 	}
@@ -107,90 +107,90 @@ func (r *Reader) control(op, i int, events uint32) error {
 
 // Wait waits as it is told and returns nil, rawio.ErrInterrupted once for each Interrupt, or net.ErrClosed.
 func (r *Reader) Wait(p rawio.Pause) error {
-	if r.waits.Add(1)%waitsBetween == 0 {
-		r.again()
+	if r.waitCount.Add(1)%waitsPerMeasurement == 0 {
+		r.remeasure()
 	}
 	if p == rawio.Yield || p == rawio.Cede {
 		if p == rawio.Cede {
-			pace.Cede()
+			pace.YieldCPU()
 		}
 		runtime.Gosched()
-		if !r.flag.Load() && !r.closed.Load() {
+		if !r.interrupted.Load() && !r.closed.Load() {
 			return nil
 		}
 	}
 	if p == rawio.Sleep {
-		giveWay()
+		yieldTwice()
 	}
-	r.waiting.Lock()
-	defer r.waiting.Unlock()
-	r.asleep.Store(true)
-	if !r.flag.Load() && !r.closed.Load() {
+	r.waitMu.Lock()
+	defer r.waitMu.Unlock()
+	r.isAsleep.Store(true)
+	if !r.interrupted.Load() && !r.closed.Load() {
 		switch {
 		case p == rawio.Park, runtime.GOMAXPROCS(0) == 1: // it would keep everybody waiting
-			r.parks()
+			r.parkInPoller()
 		case p == rawio.Sleep:
-			r.parking()
-			r.ready(nil)
+			r.notifyPark()
+			r.blockInKernel(nil)
 		default:
-			d := unix.NsecToTimespec(int64(r.block))
-			r.ready(&d)
+			d := unix.NsecToTimespec(int64(r.blockTime))
+			r.blockInKernel(&d)
 		}
 	}
-	r.asleep.Store(false)
+	r.isAsleep.Store(false)
 	switch {
 	case r.closed.Load():
 		return net.ErrClosed
-	case r.flag.Swap(false):
+	case r.interrupted.Swap(false):
 		return rawio.ErrInterrupted
 	}
 	return nil
 }
 
-// giveWay has the goroutines that are ready here go first: all places but this one may be taken for long. Once is not enough, as once in 61 times the scheduler takes
+// yieldTwice has the goroutines that are ready here go first: all places but this one may be taken for long. Once is not enough, as once in 61 times the scheduler takes
 // first who waits for any place, which is the reader itself.
-func giveWay() {
+func yieldTwice() {
 	runtime.Gosched()
 	runtime.Gosched()
 }
 
-// parking says that the reader waits for as long as nothing comes.
-func (r *Reader) parking() {
+// notifyPark says that the reader waits for as long as nothing comes.
+func (r *Reader) notifyPark() {
 	if r.OnPark != nil {
 		r.OnPark()
 	}
 }
 
-// parks waits in the runtime's poller.
-func (r *Reader) parks() {
-	r.parking()
-	r.armed = false
-	_ = r.rc.Read(r.park)
-	r.stray = r.harvest() < len(r.fds)-1
+// parkInPoller waits in the runtime's poller.
+func (r *Reader) parkInPoller() {
+	r.notifyPark()
+	r.isArmed = false
+	_ = r.rc.Read(r.armFunc)
+	r.mayBeArmed = r.takeEvents() < len(r.fds)-1
 }
 
-// arm is what parks the reader: it reports whether that is not needed.
-func (r *Reader) arm(uintptr) bool {
-	if r.armed {
+// armDescriptors is what parks the reader: it reports whether that is not needed.
+func (r *Reader) armDescriptors(uintptr) bool {
+	if r.isArmed {
 		return true
 	}
-	r.armed = true
+	r.isArmed = true
 	for i := 1; i < len(r.fds); i++ {
-		if r.control(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN|unix.EPOLLONESHOT) != nil {
+		if r.epollControl(unix.EPOLL_CTL_MOD, i, unix.EPOLLIN|unix.EPOLLONESHOT) != nil {
 			return true
 		}
 	}
 	// What can be read is reported now, unless it was before: an interrupt, and what has come to a descriptor that was armed still.
-	return r.flag.Load() || r.closed.Load() || r.stray && r.harvest() > 0
+	return r.interrupted.Load() || r.closed.Load() || r.mayBeArmed && r.takeEvents() > 0
 }
 
-// harvest takes what has happened off the epoll instance, which is ready anew for what happens next, and returns how many of the descriptors that are read from can be.
-func (r *Reader) harvest() (readable int) {
+// takeEvents takes what has happened off the epoll instance, which is ready anew for what happens next, and returns how many of the descriptors that are read from can be.
+func (r *Reader) takeEvents() (readable int) {
 	var evs [4]unix.EpollEvent
-	n, _ := epollHas(r.epfd, evs[:])
+	n, _ := epollWaitNow(r.epfd, evs[:])
 	for _, e := range evs[:max(n, 0)] {
 		if e.Fd == r.fds[0].Fd {
-			r.drain()
+			r.resetEvent()
 		} else {
 			readable++
 		}
@@ -198,34 +198,34 @@ func (r *Reader) harvest() (readable int) {
 	return readable
 }
 
-// ready waits for any of the descriptors in the kernel, for at most d. Who sleeps there sets no timer, which costs a twentieth of the wait: the runtime's monitor
+// blockInKernel waits for any of the descriptors in the kernel, for at most d. Who sleeps there sets no timer, which costs a twentieth of the wait: the runtime's monitor
 // takes the place away where others want it.
-func (r *Reader) ready(d *unix.Timespec) {
+func (r *Reader) blockInKernel(d *unix.Timespec) {
 	if _, _ = unix.Ppoll(r.fds, d, nil); r.fds[0].Revents != 0 {
-		r.drain()
+		r.resetEvent()
 	}
 }
 
-// drain resets the event.
-func (r *Reader) drain() {
+// resetEvent resets the event.
+func (r *Reader) resetEvent() {
 	var b [8]byte
-	eventTake(int(r.fds[0].Fd), &b)
+	eventfdRead(int(r.fds[0].Fd), &b)
 }
 
 // Interrupt implements rawio.Interrupter. A reader that is awake sees the flag.
 func (r *Reader) Interrupt() {
-	r.flag.Store(true)
-	if r.asleep.Load() {
-		r.signal()
+	r.interrupted.Store(true)
+	if r.isAsleep.Load() {
+		r.signalEvent()
 	}
 }
 
-func (r *Reader) signal() {
-	r.ending.Lock()
-	defer r.ending.Unlock()
+func (r *Reader) signalEvent() {
+	r.signalMu.Lock()
+	defer r.signalMu.Unlock()
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], 1)
-	eventAdd(int(r.fds[0].Fd), &b)
+	eventfdWrite(int(r.fds[0].Fd), &b)
 }
 
 // Close ends a Wait and all later ones. When it returns the descriptors are no longer used.
@@ -233,11 +233,11 @@ func (r *Reader) Close() {
 	if r.closed.Swap(true) {
 		return
 	}
-	r.signal()
-	r.waiting.Lock()
-	defer r.waiting.Unlock()
-	r.ending.Lock()
-	defer r.ending.Unlock()
+	r.signalEvent()
+	r.waitMu.Lock()
+	defer r.waitMu.Unlock()
+	r.signalMu.Lock()
+	defer r.signalMu.Unlock()
 	r.epoll.Close()
 	unix.Close(int(r.fds[0].Fd))
 	r.fds[0].Fd = -1

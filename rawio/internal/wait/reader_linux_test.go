@@ -44,7 +44,7 @@ func newPipe(t *testing.T, pause ...rawio.Pause) *pipe {
 	p := &pipe{tries: make(chan struct{}, 1), pause: pause}
 	must.OK(t, unix.Pipe2(p.fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
 	p.Reader = must.Get(NewReader(p.fds[0]))(t)
-	p.block = time.Hour
+	p.blockTime = time.Hour
 	t.Cleanup(func() {
 		p.Close()
 		unix.Close(p.fds[0])
@@ -107,23 +107,23 @@ func TestArmedReaderHearsOfWhatComesOnce(t *testing.T) {
 	heard := func() bool {
 		return must.Get(unix.Poll([]unix.PollFd{{Fd: int32(p.epfd), Events: unix.POLLIN}}, 0))(t) > 0
 	}
-	check.That(t, !p.arm(0) && !heard(), "nothing has come")
+	check.That(t, !p.armDescriptors(0) && !heard(), "nothing has come")
 	p.write(t, 1)
-	check.That(t, heard() && p.harvest() == 1, "what comes is not heard of")
+	check.That(t, heard() && p.takeEvents() == 1, "what comes is not heard of")
 	p.write(t, 2)
 	check.That(t, !heard(), "what comes is heard of again")
-	p.armed = false
-	check.That(t, !p.arm(0) && heard(), "what has come is not heard of once it is asked for")
+	p.isArmed = false
+	check.That(t, !p.armDescriptors(0) && heard(), "what has come is not heard of once it is asked for")
 }
 
 // What a wake-up costs is measured anew after so many waits, of whatever kind.
 func TestWakeIsMeasuredAsLinksAreRead(t *testing.T) {
 	p, times := newPipe(t), 0
-	p.again = func() { times++ }
-	for range 3 * waitsBetween / 2 {
+	p.remeasure = func() { times++ }
+	for range 3 * waitsPerMeasurement / 2 {
 		must.OK(t, p.Wait(rawio.Yield))
 	}
-	for range 3 * waitsBetween / 2 {
+	for range 3 * waitsPerMeasurement / 2 {
 		must.Do(unix.Write(p.fds[1], []byte("x")))(t)
 		must.OK(t, p.Wait(rawio.Park))
 	}
@@ -189,7 +189,7 @@ func TestInterruptOnTheWayToSleep(t *testing.T) {
 		end := make(chan error, 1)
 		go func() { end <- p.Wait(rawio.Park) }()
 		for range i % 200 {
-			_ = p.asleep.Load()
+			_ = p.isAsleep.Load()
 		}
 		p.Interrupt()
 		must.Equal(t, "error", <-end, rawio.ErrInterrupted)
@@ -252,7 +252,7 @@ func TestCloseEndsEveryReader(t *testing.T) {
 func TestBlocksForAMomentOnly(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	p := newPipe(t)
-	p.block = maxBlock
+	p.blockTime = maxBlockTime
 	must.OK(t, p.Wait(rawio.Block))
 }
 
@@ -280,7 +280,7 @@ func TestHearsThatItParks(t *testing.T) {
 		must.OK(t, p.Wait(pause))
 		want := max(i-2, 0)
 		check.That(t, parked == want, "pause %d: parked or slept %d times, want %d", i, parked, want)
-		check.Equal(t, "it has been to the runtime's poller", p.armed, pause == rawio.Park)
+		check.Equal(t, "it has been to the runtime's poller", p.isArmed, pause == rawio.Park)
 	}
 	p.Interrupt()
 	check.Equal(t, "error", p.Wait(rawio.Park), rawio.ErrInterrupted)
@@ -294,7 +294,7 @@ func TestIsWokenOnceBySignal(t *testing.T) {
 		p := newPipe(t)
 		p.OnPark = p.Interrupt
 		if pause == rawio.Block {
-			p.signal()
+			p.signalEvent()
 			must.OK(t, p.Wait(pause))
 		} else {
 			must.Equal(t, "error", p.Wait(pause), rawio.ErrInterrupted)
@@ -319,8 +319,8 @@ func TestWriterGoesOnWhenThereIsRoom(t *testing.T) {
 			break
 		}
 	}
-	check.That(t, !Writable(uintptr(p.fds[1])), "a full pipe is said to be writable")
+	check.That(t, !WaitWritable(uintptr(p.fds[1])), "a full pipe is said to be writable")
 	for p.try() {
 	}
-	check.That(t, Writable(uintptr(p.fds[1])), "an empty pipe is said to be full")
+	check.That(t, WaitWritable(uintptr(p.fds[1])), "an empty pipe is said to be full")
 }

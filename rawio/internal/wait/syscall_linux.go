@@ -16,18 +16,18 @@ func epollCtl(epfd, op int, ev *unix.EpollEvent) syscall.Errno {
 	return errno
 }
 
-// epollHas is epoll_wait(2) that does not wait. evs is not empty.
-func epollHas(epfd int, evs []unix.EpollEvent) (int, syscall.Errno) {
+// epollWaitNow is epoll_wait(2) that does not wait. evs is not empty.
+func epollWaitNow(epfd int, evs []unix.EpollEvent) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&evs[0])), uintptr(len(evs)), 0, 0, 0)
 	return int(n), errno
 }
 
-// eventAdd is write(2) to an eventfd that does not block. It fails when that was set many times over, or is closed.
-func eventAdd(fd int, b *[8]byte) {
+// eventfdWrite is write(2) to an eventfd that does not block. It fails when that was set many times over, or is closed.
+func eventfdWrite(fd int, b *[8]byte) {
 	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(b)), uintptr(len(b)))
 }
 
-// eventTake is read(2) of one.
-func eventTake(fd int, b *[8]byte) {
+// eventfdRead is read(2) of one.
+func eventfdRead(fd int, b *[8]byte) {
 	_, _, _ = syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(b)), uintptr(len(b)))
 }

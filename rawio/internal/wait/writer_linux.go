@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long Writable may wait: whoever closes the descriptor waits no longer for its writer.
-const patience = 10 * time.Millisecond
+// maxWriteWait is how long Writable may wait: whoever closes the descriptor waits no longer for its writer.
+const maxWriteWait = 10 * time.Millisecond
 
-// Writable waits, though not for ever, until fd can be written to, and reports whether it can.
-func Writable(fd uintptr) bool {
-	ts := unix.NsecToTimespec(int64(patience))
+// WaitWritable waits, though not for ever, until fd can be written to, and reports whether it can.
+func WaitWritable(fd uintptr) bool {
+	ts := unix.NsecToTimespec(int64(maxWriteWait))
 	n, _ := unix.Ppoll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, &ts, nil)
 	return n > 0
 }

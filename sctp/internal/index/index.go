@@ -14,17 +14,17 @@ type Key interface {
 	Hash() uint64
 }
 
-// least is how many chains a table has at first, a power of two.
-const least = 8
+// minChains is how many chains a table has at first, a power of two.
+const minChains = 8
 
 // Map is the table. Get may be called at any time, by any number of goroutines; all else by one at a time. Who looks for a key while it is put in finds it or not, as
 // if before or after. The zero value is empty.
 type Map[K Key, V any] struct {
 	chains atomic.Pointer[chains[K, V]]
-	n      int
+	count  int
 }
 
-// chains is the nodes, by the lowest bits of their hash. There are at least twice as many as nodes, so that most have no more than the one that AheadMore asks for.
+// chains is the nodes, by the lowest bits of their hash. There are at least twice as many as nodes, so that most have no more than the one that PrefetchNode asks for.
 type chains[K Key, V any] []atomic.Pointer[node[K, V]]
 
 // node is an entry. One that was taken out still leads those on who are there.
@@ -34,7 +34,9 @@ type node[K Key, V any] struct {
 	next  atomic.Pointer[node[K, V]]
 }
 
-func (c chains[K, V]) of(hash uint64) *atomic.Pointer[node[K, V]] { return &c[hash&uint64(len(c)-1)] }
+func (c chains[K, V]) chainFor(hash uint64) *atomic.Pointer[node[K, V]] {
+	return &c[hash&uint64(len(c)-1)]
+}
 
 // Get returns the value of a key.
 func (m *Map[K, V]) Get(k K) (value V, ok bool) { return m.GetHashed(k, k.Hash()) }
@@ -45,7 +47,7 @@ func (m *Map[K, V]) GetHashed(k K, hash uint64) (value V, ok bool) {
 	if c == nil {
 		return value, false
 	}
-	for n := c.of(hash).Load(); n != nil; n = n.next.Load() {
+	for n := c.chainFor(hash).Load(); n != nil; n = n.next.Load() {
 		if n.key == k {
 			return n.value, true
 		}
@@ -53,34 +55,34 @@ func (m *Map[K, V]) GetHashed(k K, hash uint64) (value V, ok bool) {
 	return value, false
 }
 
-// Ahead asks for the memory that a Get of a key of this hash will look at first, and AheadMore, when that is there, for what it leads to. A table may change meanwhile.
-func (m *Map[K, V]) Ahead(hash uint64) {
+// Prefetch asks for the memory that a Get of a key of this hash will look at first, and PrefetchNode, when that is there, for what it leads to. A table may change meanwhile.
+func (m *Map[K, V]) Prefetch(hash uint64) {
 	if c := m.chains.Load(); c != nil {
-		at := c.of(hash)
+		at := c.chainFor(hash)
 		ahead.Span(at, at)
 	}
 }
 
-// AheadMore is the second step of Ahead.
-func (m *Map[K, V]) AheadMore(hash uint64) {
+// PrefetchNode is the second step of Ahead.
+func (m *Map[K, V]) PrefetchNode(hash uint64) {
 	if c := m.chains.Load(); c != nil {
-		ahead.Behind(c.of(hash), int(unsafe.Sizeof(node[K, V]{})))
+		ahead.Pointee(c.chainFor(hash), int(unsafe.Sizeof(node[K, V]{})))
 	}
 }
 
 // Put sets the value of a key.
 func (m *Map[K, V]) Put(k K, value V) {
 	c := m.chains.Load()
-	if c == nil || 2*m.n >= len(*c) {
+	if c == nil || 2*m.count >= len(*c) {
 		c = m.grow(c)
 	}
 	n := &node[K, V]{key: k, value: value}
-	for at := c.of(k.Hash()); ; {
+	for at := c.chainFor(k.Hash()); ; {
 		old := at.Load()
 		switch {
 		case old == nil:
 			at.Store(n)
-			m.n++
+			m.count++
 			return
 		case old.key == k:
 			n.next.Store(old.next.Load())
@@ -96,10 +98,10 @@ func (m *Map[K, V]) grow(old *chains[K, V]) *chains[K, V] {
 	if old == nil {
 		old = new(chains[K, V])
 	}
-	c := make(chains[K, V], max(least, 2*len(*old)))
+	c := make(chains[K, V], max(minChains, 2*len(*old)))
 	for i := range *old {
 		for n := (*old)[i].Load(); n != nil; n = n.next.Load() {
-			moved, at := &node[K, V]{key: n.key, value: n.value}, c.of(n.key.Hash())
+			moved, at := &node[K, V]{key: n.key, value: n.value}, c.chainFor(n.key.Hash())
 			moved.next.Store(at.Load())
 			at.Store(moved)
 		}
@@ -114,14 +116,14 @@ func (m *Map[K, V]) Delete(k K) {
 	if c == nil {
 		return
 	}
-	for at := c.of(k.Hash()); ; {
+	for at := c.chainFor(k.Hash()); ; {
 		n := at.Load()
 		switch {
 		case n == nil:
 			return
 		case n.key == k:
 			at.Store(n.next.Load())
-			m.n--
+			m.count--
 			return
 		}
 		at = &n.next
@@ -129,4 +131,4 @@ func (m *Map[K, V]) Delete(k K) {
 }
 
 // Len returns the number of keys.
-func (m *Map[K, V]) Len() int { return m.n }
+func (m *Map[K, V]) Len() int { return m.count }

@@ -31,8 +31,8 @@ func TestTableIsAMap(t *testing.T) {
 			want[k] = i
 		}
 		k = number(r.Uint64N(200))
-		m.Ahead(k.Hash())
-		m.AheadMore(k.Hash())
+		m.Prefetch(k.Hash())
+		m.PrefetchNode(k.Hash())
 		got, ok := m.Get(k)
 		hashed, found := m.GetHashed(k, k.Hash())
 		check.That(t, hashed == got && found == ok, "step %d, key %d: %d, %v by its hash", i, k, hashed, found)
@@ -54,7 +54,7 @@ func TestTableIsReadWhileItChanges(t *testing.T) {
 			check.That(t, (ok || k >= stays) && (!ok || v == k), "key %d: %d, %v", k, v, ok)
 		}
 	}
-	crowd.Meet(200, look, look, func(i int) {
+	crowd.RunTogether(200, look, look, func(i int) {
 		for k := number(stays); k < comes; k++ {
 			if i%2 == 0 {
 				m.Put(k, k)

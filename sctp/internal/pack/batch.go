@@ -7,14 +7,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// inline is the longest piece of user data, in octets, that is copied into the arena instead of
+// maxInlineOctets is the longest piece of user data, in octets, that is copied into the arena instead of
 // becoming a piece of its own: below it the copy costs less than a vector entry, and a 64 KB packet
 // of small chunks stays under the 1024 pieces that systems take.
-const inline = 256
+const maxInlineOctets = 256
 
-// maxOctets is how much a batch takes before it is full: the checksum has brought its packets into the
+// maxBatchOctets is how much a batch takes before it is full: the checksum has brought its packets into the
 // cache, and there the link should find them.
-const maxOctets = 256 << 10
+const maxBatchOctets = 256 << 10
 
 // Batch is a reusable set of packets ready for rawio.Link.WriteBatch. Its packets are valid until
 // Reset, and as long as the user memory that they reference: a batch is written out before the
@@ -23,31 +23,31 @@ type Batch struct {
 	// Pkts are the finished packets: Vec, Local and Remote are set, the checksum is stored.
 	Pkts []rawio.Packet
 
-	max    int
-	octets int      // of the finished packets
-	arena  []byte   // when it has to grow, earlier packets keep the old one
-	vecs   [][]byte // the pieces of all packets
+	maxPackets     int
+	finishedOctets int      // of the finished packets
+	arena          []byte   // when it has to grow, earlier packets keep the old one
+	vecs           [][]byte // the pieces of all packets
 
 	// The open packet.
 	local, remote netip.AddrPort
 	header        [wire.CommonHeaderLen]byte
 	ecn           uint8
 	mark          Mark
-	size          int  // octets it may have
-	used          int  // octets it has
-	vec           int  // its first piece in vecs
-	piece         int  // where the piece that is being appended to begins in arena
-	open          bool // that piece is the last of vecs
+	maxPacketLen  int  // octets it may have
+	packetLen     int  // octets it has
+	firstVec      int  // its first piece in vecs
+	pieceStart    int  // where the piece that is being appended to begins in arena
+	pieceIsOpen   bool // that piece is the last of vecs
 }
 
 // NewBatch returns a batch for at most that many packets, at least one.
 func NewBatch(packets int) *Batch {
 	n := max(packets, 1)
 	return &Batch{
-		Pkts:  make([]rawio.Packet, 0, n),
-		max:   n,
-		arena: make([]byte, 0, 512*n),
-		vecs:  make([][]byte, 0, 8*n),
+		Pkts:       make([]rawio.Packet, 0, n),
+		maxPackets: n,
+		arena:      make([]byte, 0, 512*n),
+		vecs:       make([][]byte, 0, 8*n),
 	}
 }
 
@@ -56,45 +56,45 @@ func (b *Batch) Reset() {
 	clear(b.vecs)
 	clear(b.Pkts)
 	b.Pkts, b.vecs, b.arena = b.Pkts[:0], b.vecs[:0], b.arena[:0]
-	b.octets = 0
+	b.finishedOctets = 0
 }
 
 // Full reports whether the batch holds all the packets it was made for, or so many octets that they had
 // better be written.
-func (b *Batch) Full() bool { return len(b.Pkts) >= b.max || b.octets >= maxOctets }
+func (b *Batch) Full() bool { return len(b.Pkts) >= b.maxPackets || b.finishedOctets >= maxBatchOctets }
 
 // Left returns how many packets of so many octets it takes before it is full.
 func (b *Batch) Left(octets int) int {
-	return max(min(b.max-len(b.Pkts), (maxOctets-b.octets+octets-1)/octets), 0)
+	return max(min(b.maxPackets-len(b.Pkts), (maxBatchOctets-b.finishedOctets+octets-1)/octets), 0)
 }
 
 // Octets returns the octets in the finished packets.
-func (b *Batch) Octets() int { return b.octets }
+func (b *Batch) Octets() int { return b.finishedOctets }
 
 // Begin opens a packet with its common header. It is to have at most size octets, common header
 // included; Room says what is left of them, and it is for the caller to keep to it. A packet that
 // comes out longer is sent as IP fragments of what a packet of size octets takes.
 func (b *Batch) Begin(src, dst uint16, vtag uint32, local, remote netip.AddrPort, size int) {
-	b.local, b.remote, b.size, b.ecn, b.mark = local, remote, size, rawio.NotECT, Mark{}
+	b.local, b.remote, b.maxPacketLen, b.ecn, b.mark = local, remote, size, rawio.NotECT, Mark{}
 	wire.AppendHeader(b.header[:0], src, dst, vtag)
 	b.BeginAgain()
 }
 
 // BeginAgain opens a packet with the common header, the addresses, the size and the marks of the last one.
 func (b *Batch) BeginAgain() {
-	b.used, b.vec, b.open = 0, len(b.vecs), false
+	b.packetLen, b.firstVec, b.pieceIsOpen = 0, len(b.vecs), false
 	b.Commit(append(b.Tail(), b.header[:]...))
 }
 
 // Room returns how many octets the open packet still takes. It is negative in a packet that holds
 // more than its size.
-func (b *Batch) Room() int { return b.size - b.used }
+func (b *Batch) Room() int { return b.maxPacketLen - b.packetLen }
 
 // Len returns the octets in the open packet, common header included.
-func (b *Batch) Len() int { return b.used }
+func (b *Batch) Len() int { return b.packetLen }
 
 // Empty reports whether the open packet has no chunk yet.
-func (b *Batch) Empty() bool { return b.used <= wire.CommonHeaderLen }
+func (b *Batch) Empty() bool { return b.packetLen <= wire.CommonHeaderLen }
 
 // Tail returns the arena for appending octets, whole chunks or a chunk's header, to the open packet:
 //
@@ -107,14 +107,14 @@ func (b *Batch) Commit(tail []byte) {
 	if n <= 0 {
 		return
 	}
-	if !b.open {
-		b.piece, b.open = len(b.arena), true
+	if !b.pieceIsOpen {
+		b.pieceStart, b.pieceIsOpen = len(b.arena), true
 		b.vecs = append(b.vecs, nil)
 	}
 	b.arena = tail
-	b.used += n
+	b.packetLen += n
 	// In a grown arena the whole piece has moved, and with it what the piece already held.
-	b.vecs[len(b.vecs)-1] = tail[b.piece:len(tail):len(tail)]
+	b.vecs[len(b.vecs)-1] = tail[b.pieceStart:len(tail):len(tail)]
 }
 
 // Bytes appends user data to the open packet, by reference unless it is short.
@@ -122,13 +122,13 @@ func (b *Batch) Bytes(p []byte) { b.Commit(b.Append(b.arena, p)) }
 
 // Append is Bytes behind what was appended to Tail so far. It returns the tail to go on with, and to commit in the end.
 func (b *Batch) Append(tail, p []byte) []byte {
-	if len(p) <= inline {
+	if len(p) <= maxInlineOctets {
 		return append(tail, p...)
 	}
 	b.Commit(tail)
 	b.vecs = append(b.vecs, p)
-	b.used += len(p)
-	b.open = false
+	b.packetLen += len(p)
+	b.pieceIsOpen = false
 	return tail
 }
 
@@ -146,9 +146,9 @@ func (b *Batch) SetMark(m Mark) { b.mark = m }
 
 // End finishes the open packet: it stores the checksum and adds the packet to Pkts.
 func (b *Batch) End() {
-	vec := b.vecs[b.vec:len(b.vecs):len(b.vecs)]
+	vec := b.vecs[b.firstVec:len(b.vecs):len(b.vecs)]
 	wire.PutPacketChecksum(vec)
-	b.octets += b.used
+	b.finishedOctets += b.packetLen
 	n := len(b.Pkts)
 	if n < cap(b.Pkts) {
 		b.Pkts = b.Pkts[:n+1] // Reset has cleared it
@@ -158,8 +158,8 @@ func (b *Batch) End() {
 	p := &b.Pkts[n]
 	p.Vec, p.Local, p.Remote, p.ECN = vec, b.local, b.remote, b.ecn
 	p.DSCP, p.FlowLabel = b.mark.DSCP, b.mark.FlowLabel
-	if b.used > b.size {
-		p.Fragment = b.size + rawio.Overhead(b.remote)
+	if b.packetLen > b.maxPacketLen {
+		p.Fragment = b.maxPacketLen + rawio.Overhead(b.remote)
 	}
 }
 
@@ -170,13 +170,13 @@ func (b *Batch) Header() []byte { return b.header[:] }
 func (b *Batch) Add(head, body []byte) {
 	at := len(b.arena)
 	b.arena = append(b.arena, head...)
-	b.vec, b.used = len(b.vecs), len(head)+len(body)
+	b.firstVec, b.packetLen = len(b.vecs), len(head)+len(body)
 	b.vecs = append(b.vecs, b.arena[at:len(b.arena):len(b.arena)], body)
 	b.End()
 }
 
 // Cancel forgets the open packet.
 func (b *Batch) Cancel() {
-	clear(b.vecs[b.vec:])
-	b.vecs = b.vecs[:b.vec]
+	clear(b.vecs[b.firstVec:])
+	b.vecs = b.vecs[:b.firstVec]
 }

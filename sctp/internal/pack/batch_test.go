@@ -32,7 +32,7 @@ func ExampleBatch() {
 
 func TestLongUserDataIsReferencedAndShortIsCopied(t *testing.T) {
 	b := NewBatch(1)
-	long, short := bytes.Repeat([]byte{7}, inline+1), bytes.Repeat([]byte{8}, inline)
+	long, short := bytes.Repeat([]byte{7}, maxInlineOctets+1), bytes.Repeat([]byte{8}, maxInlineOctets)
 	b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 9000)
 	b.Bytes(short)
 	b.Bytes(long)
@@ -43,7 +43,7 @@ func TestLongUserDataIsReferencedAndShortIsCopied(t *testing.T) {
 	vec := b.Pkts[0].Vec
 	must.Equal(t, "pieces: header with the short data, the long data, padding, the long data", len(vec), 4)
 	check.Equal(t, "long user data, not copied", &vec[1][0], &long[0])
-	check.Equal(t, "octets of the first piece", len(vec[0]), wire.CommonHeaderLen+inline)
+	check.Equal(t, "octets of the first piece", len(vec[0]), wire.CommonHeaderLen+maxInlineOctets)
 	// req 9260-6.8-1
 	check.Equal(t, "checksum", wire.Packet(join(vec)).Checksum(), wire.ChecksumBytes(join(vec)))
 }
@@ -100,7 +100,7 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 			case 7:
 				b.End()
 				if done = append(done, p); b.Full() {
-					must.That(t, (len(done) >= most || b.Octets() >= maxOctets) && len(done) <= max(most, 1),
+					must.That(t, (len(done) >= most || b.Octets() >= maxBatchOctets) && len(done) <= max(most, 1),
 						"full with %d packets of %d, %d octets", len(done), most, b.Octets())
 					reset()
 				} else if in.Next()%8 == 0 {
@@ -110,7 +110,7 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 			}
 			must.That(t, b.Len() == len(p.octets) && b.Room() == p.size-len(p.octets) && b.Empty() == (len(p.octets) == 12) && len(b.Pkts) == len(done),
 				"%d octets and room for %d, want %d of %d", b.Len(), b.Room(), len(p.octets), p.size)
-			octets, pieces := 0, b.vec
+			octets, pieces := 0, b.firstVec
 			for i, want := range done {
 				got := b.Pkts[i]
 				pkt := wire.Packet(join(got.Vec))
@@ -120,7 +120,7 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 					got.Remote == want.remote && got.ECN == want.ecn && (Mark{got.DSCP, got.FlowLabel}) == want.mark && (got.Fragment > 0) == (len(pkt) > want.size),
 					"packet %d is %d octets, to %v, ECN %d, fragmented %d; want %+v", i, len(pkt), got.Remote, got.ECN, got.Fragment, want)
 			}
-			must.That(t, octets == b.Octets() && pieces == 0 && b.Full() == (len(done) >= max(most, 1) || octets >= maxOctets),
+			must.That(t, octets == b.Octets() && pieces == 0 && b.Full() == (len(done) >= max(most, 1) || octets >= maxBatchOctets),
 				"%d octets in %d packets, counted are %d; %d pieces too many; full %v", b.Octets(), len(done), octets, pieces, b.Full())
 			for _, v := range b.vecs[len(b.vecs):cap(b.vecs)] {
 				must.That(t, v == nil, "a piece is kept that was taken back")
@@ -138,7 +138,7 @@ func TestBatchIsFullByOctets(t *testing.T) {
 		b.Bytes(big)
 		b.End()
 	}
-	want := maxOctets/len(big) + 1
+	want := maxBatchOctets/len(big) + 1
 	check.That(t, n == want, "%d packets of %d octets, want %d", n, len(big), want)
 	check.That(t, b.Octets() == n*(len(big)+wire.CommonHeaderLen), "%d octets in %d packets", b.Octets(), n)
 	b.Reset()
@@ -149,7 +149,7 @@ func TestBatchIsFullByOctets(t *testing.T) {
 	for _, more := range []int{0, 1} {
 		b.Reset()
 		b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, 65500)
-		b.Bytes(make([]byte, maxOctets-wire.CommonHeaderLen-1+more))
+		b.Bytes(make([]byte, maxBatchOctets-wire.CommonHeaderLen-1+more))
 		b.End()
 		check.That(t, b.Full() == (more == 1), "full %v with %d octets", b.Full(), b.Octets())
 	}
@@ -261,7 +261,7 @@ func TestLongPacketsAreFragmentedByIP(t *testing.T) {
 // A batch that was written and reset, or whose packet was cancelled, keeps none of the user's memory alive: neither
 // in the list of pieces nor in one that has become too short.
 func TestUserMemoryIsLetGo(t *testing.T) {
-	long := make([]byte, inline+1)
+	long := make([]byte, maxInlineOctets+1)
 	for name, finish := range map[string]func(*Batch){
 		"reset": func(b *Batch) { b.End(); b.Reset() },
 		"reset after the list of pieces has grown": func(b *Batch) {

@@ -1,45 +1,45 @@
 package pmtud
 
-// common are IP-level MTUs of links and tunnels, in octets, ascending: IPv6's least; VPNs and clouds;
+// commonMTUs are IP-level MTUs of links and tunnels, in octets, ascending: IPv6's least; VPNs and clouds;
 // WireGuard; VXLAN over Ethernet; 6in4; PPPoE; Ethernet; FDDI; jumbo frames.
-var common = [...]int{1280, 1400, 1420, 1450, 1480, 1492, 1500, 4352, 9000}
+var commonMTUs = [...]int{1280, 1400, 1420, 1450, 1480, 1492, 1500, 4352, 9000}
 
 // minGain is the least gain in octets, and the part of the size, that a probe is worth.
 const (
-	minGain  = 32
-	gainPart = 32
+	minGain        = 32
+	minGainDivisor = 32
 )
 
-// candidate chooses the next size to probe, 0 when there is none (RFC 8899 section 5.3.2).
-func (s *Search) candidate() int {
-	hint := min(s.hint, s.lim.Max)
-	s.hint = 0
+// nextCandidate chooses the next size to probe, 0 when there is none (RFC 8899 section 5.3.2).
+func (s *Search) nextCandidate() int {
+	hint := min(s.reportedSize, s.limits.Max)
+	s.reportedSize = 0
 	switch {
-	case s.size >= s.lim.Max:
+	case s.plpmtu >= s.limits.Max:
 		return 0
-	case hint > s.size:
+	case hint > s.plpmtu:
 		return hint
-	case s.ceiling == 0 || s.ceiling > s.lim.Max:
-		return s.lim.Max
+	case s.ceiling == 0 || s.ceiling > s.limits.Max:
+		return s.limits.Max
 	}
-	if n := s.known(); n != 0 {
+	if n := s.nextCommonSize(); n != 0 {
 		return n
 	}
-	if gap := s.ceiling - s.size; gap >= 2*max(minGain, s.size/gainPart) {
-		return (s.size + gap/2) &^ 3
+	if gap := s.ceiling - s.plpmtu; gap >= 2*max(minGain, s.plpmtu/minGainDivisor) {
+		return (s.plpmtu + gap/2) &^ 3
 	}
-	if !s.sure {
+	if !s.ceilingIsSure {
 		return s.ceiling
 	}
 	return 0
 }
 
-// known returns a common size between size and ceiling, 0 when there is none: not the middle one but one
+// nextCommonSize returns a common size between size and ceiling, 0 when there is none: not the middle one but one
 // of the lower third, because a probe that passes costs a round trip, and one that is lost PROBE_TIMER.
-func (s *Search) known() int {
+func (s *Search) nextCommonSize() int {
 	var first, n int
-	for i, mtu := range common {
-		if size := (mtu - s.lim.Overhead) &^ 3; size > s.size && size < s.ceiling {
+	for i, mtu := range commonMTUs {
+		if size := (mtu - s.limits.Overhead) &^ 3; size > s.plpmtu && size < s.ceiling {
 			if n == 0 {
 				first = i
 			}
@@ -49,5 +49,5 @@ func (s *Search) known() int {
 	if n == 0 {
 		return 0
 	}
-	return (common[first+(n-1)/3] - s.lim.Overhead) &^ 3
+	return (commonMTUs[first+(n-1)/3] - s.limits.Overhead) &^ 3
 }

@@ -14,11 +14,11 @@ func ExampleSearch() {
 	now := rawio.Time(0)
 	s := pmtud.New(pmtud.Limits{Min: 556, Base: 1200, Max: 1480, Overhead: 20})
 	s.Start(now)
-	for size := s.Due(now); size > 0; size = s.Due(now) {
+	for size := s.ProbeDue(now); size > 0; size = s.ProbeDue(now) {
 		nonce := uint64(size) // of the owner's choice
-		s.Sent(now, nonce, rtt, time.Second)
+		s.ProbeSent(now, nonce, rtt, time.Second)
 		now = now.Add(rtt)
-		s.Arrived(now, nonce, size)
+		s.ProbeAcked(now, nonce, size)
 		fmt.Println(size, "octets passed:", s.State())
 	}
 	// Output:

@@ -26,10 +26,10 @@ func (s State) String() string { return stateNames[s] }
 
 // Constants of RFC 8899 section 5.1.
 const (
-	maxProbes = 3                 // MAX_PROBES, in a row, of whatever size
-	raise     = 600 * time.Second // PMTU_RAISE_TIMER
-	minTimer  = time.Second       // least PROBE_TIMER
-	maxError  = 64 * time.Second  // most between two probes in state Error
+	maxProbes        = 3                 // MAX_PROBES, in a row, of whatever size
+	raiseInterval    = 600 * time.Second // PMTU_RAISE_TIMER
+	minProbeTimer    = time.Second       // least PROBE_TIMER
+	maxErrorInterval = 64 * time.Second  // most between two probes in state Error
 )
 
 // Limits are the sizes of a path, in octets of an SCTP packet.
@@ -40,8 +40,8 @@ type Limits struct {
 	Overhead int // octets of IP and UDP header
 }
 
-// normal makes sizes what packets can have, multiples of 4, with Min <= Base <= Max.
-func (l Limits) normal() Limits {
+// roundDown makes sizes what packets can have, multiples of 4, with Min <= Base <= Max.
+func (l Limits) roundDown() Limits {
 	l.Max &^= 3
 	l.Base = min(l.Base, l.Max) &^ 3
 	l.Min = min(l.Min, l.Base) &^ 3
@@ -51,314 +51,314 @@ func (l Limits) normal() Limits {
 // Search is the search on one path.
 type Search struct {
 	// What each packet looks at comes first.
-	timer rawio.Time // PROBE_TIMER while out, PMTU_RAISE_TIMER in Complete, else when the probe may go
-	size  int        // PLPMTU
-	state State
-	out   bool // a probe is unanswered
-	lim   Limits
-	probe int        // PROBED_SIZE; meaningful in Base, Searching and Error
-	count int        // PROBE_COUNT
-	free  rawio.Time // no other probe before: a round trip after the last one
-	wait  time.Duration
+	timerAt       rawio.Time // PROBE_TIMER while out, PMTU_RAISE_TIMER in Complete, else when the probe may go
+	plpmtu        int        // PLPMTU
+	state         State
+	probeInFlight bool // a probe is unanswered
+	limits        Limits
+	probedSize    int        // PROBED_SIZE; meaningful in Base, Searching and Error
+	probeCount    int        // PROBE_COUNT
+	nextProbeAt   rawio.Time // no other probe before: a round trip after the last one
+	errorBackoff  time.Duration
 
 	// The last probes since the search began, for answers that come late.
-	log *[logged]probe // nil while none waits for one
-	n   int            // probes sent
+	sentProbes *[maxSentProbes]sentProbe // nil while none waits for one
+	numSent    int                       // probes sent
 
 	// What this search knows of sizes above size: the smallest that did not pass, 0 for none; where there is one,
 	// whether that is sure, because it was lost twice or reported; and a reported size to try next.
-	ceiling int
-	sure    bool
-	hint    int
+	ceiling       int
+	ceilingIsSure bool
+	reportedSize  int
 }
 
-// logged is how many probes are remembered: those that one answer may have to wait for.
-const logged = maxProbes + 1
+// maxSentProbes is how many probes are remembered: those that one answer may have to wait for.
+const maxSentProbes = maxProbes + 1
 
-// Held is how many octets a Search takes besides its own.
-const Held = unsafe.Sizeof([logged]probe{})
+// ExtraSize is how many octets a Search takes besides its own.
+const ExtraSize = unsafe.Sizeof([maxSentProbes]sentProbe{})
 
-// Often is how many of its first octets each packet looks at.
-const Often = unsafe.Offsetof(Search{}.lim) + unsafe.Sizeof(int(0))
+// HotSize is how many of its first octets each packet looks at.
+const HotSize = unsafe.Offsetof(Search{}.limits) + unsafe.Sizeof(int(0))
 
-// probe is one that was sent and not answered.
-type probe struct {
-	nonce uint64
-	size  int // 0: none
-	at    rawio.Time
+// sentProbe is one that was sent and not answered.
+type sentProbe struct {
+	nonce  uint64
+	size   int // 0: none
+	sentAt rawio.Time
 }
 
 // New returns a search in state Disabled. The size to use until it starts is Base.
 func New(lim Limits) Search {
-	lim = lim.normal()
-	return Search{lim: lim, size: lim.Base, timer: rawio.Never}
+	lim = lim.roundDown()
+	return Search{limits: lim, plpmtu: lim.Base, timerAt: rawio.Never}
 }
 
 // Size returns the PLPMTU: the largest packet to send that is no probe.
-func (s *Search) Size() int { return s.size }
+func (s *Search) Size() int { return s.plpmtu }
 
 // State returns the state.
 func (s *Search) State() State { return s.state }
 
 // Limits returns the limits.
-func (s *Search) Limits() Limits { return s.lim }
+func (s *Search) Limits() Limits { return s.limits }
 
 // Deadline returns when HandleTimeout has something to do or a probe is due.
-func (s *Search) Deadline() rawio.Time { return s.timer }
+func (s *Search) Deadline() rawio.Time { return s.timerAt }
 
 // Start begins the search, from whichever state: the path is up.
 func (s *Search) Start(now rawio.Time) {
-	s.ceiling, s.hint = 0, 0
-	s.base(now)
+	s.ceiling, s.reportedSize = 0, 0
+	s.enterBase(now)
 }
 
-// ethernet is the IP-level MTU of most links.
-const ethernet = 1500
+// ethernetMTU is the IP-level MTU of most links.
+const ethernetMTU = 1500
 
-// Leap is Start on a path of which nothing bad is known. Where the largest size is one that most paths carry the first probe is of that: if it
+// StartAtMax is Start on a path of which nothing bad is known. Where the largest size is one that most paths carry the first probe is of that: if it
 // passes so does the base size, and the search is over a round trip sooner, before the first long answer goes. If not the base size is next.
-func (s *Search) Leap(now rawio.Time) {
+func (s *Search) StartAtMax(now rawio.Time) {
 	s.Start(now)
-	if s.lim.Max+s.lim.Overhead <= ethernet {
-		s.plan(now, s.lim.Max)
+	if s.limits.Max+s.limits.Overhead <= ethernetMTU {
+		s.planProbe(now, s.limits.Max)
 	}
 }
 
-// leaping reports whether the base size is tried by a larger one.
-func (s *Search) leaping() bool { return s.state == Base && s.probe > s.lim.Base }
+// skipsBase reports whether the base size is tried by a larger one.
+func (s *Search) skipsBase() bool { return s.state == Base && s.probedSize > s.limits.Base }
 
 // Stop ends it: the path is down. The size stays until Start, unless something tells that
 // it is too large: what is outstanding is sent on, and may be all that finds out that the path is up again.
 func (s *Search) Stop() {
-	s.state, s.timer, s.out = Disabled, rawio.Never, false
-	s.log = nil
+	s.state, s.timerAt, s.probeInFlight = Disabled, rawio.Never, false
+	s.sentProbes = nil
 }
 
-// base enters Base.
-func (s *Search) base(now rawio.Time) {
-	s.state, s.size, s.count = Base, s.lim.Base, 0
-	s.log = nil // what passed before may not pass now
-	s.plan(now, s.lim.Base)
+// enterBase enters Base.
+func (s *Search) enterBase(now rawio.Time) {
+	s.state, s.plpmtu, s.probeCount = Base, s.limits.Base, 0
+	s.sentProbes = nil // what passed before may not pass now
+	s.planProbe(now, s.limits.Base)
 }
 
-// plan has a probe of that size sent as soon as one may be (RFC 8899 section 8).
-func (s *Search) plan(now rawio.Time, size int) {
-	s.probe, s.out, s.timer = size, false, max(now, s.free)
+// planProbe has a probe of that size sent as soon as one may be (RFC 8899 section 8).
+func (s *Search) planProbe(now rawio.Time, size int) {
+	s.probedSize, s.probeInFlight, s.timerAt = size, false, max(now, s.nextProbeAt)
 }
 
-// Due returns the size of the probe to send now, 0 for none.
-func (s *Search) Due(now rawio.Time) int {
-	if s.out || s.state == Disabled || s.state == Complete || now < s.timer {
+// ProbeDue returns the size of the probe to send now, 0 for none.
+func (s *Search) ProbeDue(now rawio.Time) int {
+	if s.probeInFlight || s.state == Disabled || s.state == Complete || now < s.timerAt {
 		return 0
 	}
-	return s.probe
+	return s.probedSize
 }
 
-// Sent says that the probe that was due has been sent, with that nonce, and starts PROBE_TIMER. rtt is
+// ProbeSent says that the probe that was due has been sent, with that nonce, and starts PROBE_TIMER. rtt is
 // the path's round trip time, timer how long an answer takes at most.
-func (s *Search) Sent(now rawio.Time, nonce uint64, rtt, timer time.Duration) {
-	s.out = true
-	if s.log == nil {
-		s.log = new([logged]probe)
+func (s *Search) ProbeSent(now rawio.Time, nonce uint64, rtt, timer time.Duration) {
+	s.probeInFlight = true
+	if s.sentProbes == nil {
+		s.sentProbes = new([maxSentProbes]sentProbe)
 	}
-	s.log[s.n%logged] = probe{nonce, s.probe, now}
-	s.n++
-	s.free = now.Add(rtt)
-	s.timer = now.Add(max(timer, minTimer))
+	s.sentProbes[s.numSent%maxSentProbes] = sentProbe{nonce, s.probedSize, now}
+	s.numSent++
+	s.nextProbeAt = now.Add(rtt)
+	s.timerAt = now.Add(max(timer, minProbeTimer))
 }
 
-// Arrived says that the peer has answered the probe with that nonce and size. It returns the round trip
+// ProbeAcked says that the peer has answered the probe with that nonce and size. It returns the round trip
 // time. ok is false for an answer that nobody waits for: a second one, or one to a probe of an earlier
 // search, or one that nobody has sent.
-func (s *Search) Arrived(now rawio.Time, nonce uint64, size int) (rtt time.Duration, ok bool) {
-	if s.log == nil {
+func (s *Search) ProbeAcked(now rawio.Time, nonce uint64, size int) (rtt time.Duration, ok bool) {
+	if s.sentProbes == nil {
 		return 0, false
 	}
-	for i := range s.log {
-		p := &s.log[i]
+	for i := range s.sentProbes {
+		p := &s.sentProbes[i]
 		if p.size == 0 || p.size != size || p.nonce != nonce {
 			continue
 		}
-		rtt = now.Sub(p.at)
-		if *p = (probe{}); *s.log == ([logged]probe{}) {
-			s.log = nil
+		rtt = now.Sub(p.sentAt)
+		if *p = (sentProbe{}); *s.sentProbes == ([maxSentProbes]sentProbe{}) {
+			s.sentProbes = nil
 		}
-		if i == (s.n-1)%logged {
-			s.out, s.free = false, now // it took a round trip
+		if i == (s.numSent-1)%maxSentProbes {
+			s.probeInFlight, s.nextProbeAt = false, now // it took a round trip
 		}
-		s.passed(now, size)
+		s.handlePassed(now, size)
 		return rtt, true
 	}
 	return rtt, false
 }
 
-// passed is an answer, perhaps to a probe that was given up.
-func (s *Search) passed(now rawio.Time, size int) {
-	if size > s.lim.Max || size <= s.size && s.state != Base {
+// handlePassed is an answer, perhaps to a probe that was given up.
+func (s *Search) handlePassed(now rawio.Time, size int) {
+	if size > s.limits.Max || size <= s.plpmtu && s.state != Base {
 		return // also in Error, where the size is less than that of every probe
 	}
-	s.state, s.size, s.count = Searching, size, 0
-	if s.size >= s.ceiling {
+	s.state, s.plpmtu, s.probeCount = Searching, size, 0
+	if s.plpmtu >= s.ceiling {
 		s.ceiling = 0
 	}
-	if s.probe <= size { // else it goes on, or is to be next
-		s.next(now)
+	if s.probedSize <= size { // else it goes on, or is to be next
+		s.continueSearch(now)
 	}
 }
 
 // HandleTimeout runs the timer that has expired at now, if one has.
 func (s *Search) HandleTimeout(now rawio.Time) {
 	switch {
-	case now < s.timer:
-	case s.out:
-		s.lost(now)
+	case now < s.timerAt:
+	case s.probeInFlight:
+		s.handleProbeLost(now)
 	case s.state == Complete:
 		s.state, s.ceiling = Searching, 0
-		s.next(now)
+		s.continueSearch(now)
 	}
 }
 
-// lost is the expiry of PROBE_TIMER.
-func (s *Search) lost(now rawio.Time) {
-	s.count++
+// handleProbeLost is the expiry of PROBE_TIMER.
+func (s *Search) handleProbeLost(now rawio.Time) {
+	s.probeCount++
 	switch {
-	case s.leaping():
-		s.ceiling, s.sure = s.probe, false
-		s.resume(now)
+	case s.skipsBase():
+		s.ceiling, s.ceilingIsSure = s.probedSize, false
+		s.dropProbe(now)
 	case s.state == Base:
-		if s.count < maxProbes {
-			s.plan(now, s.probe)
+		if s.probeCount < maxProbes {
+			s.planProbe(now, s.probedSize)
 		} else {
-			s.fail(now)
+			s.enterError(now)
 		}
 	case s.state == Error:
-		s.wait = min(2*s.wait, maxError)
-		s.plan(now.Add(s.wait), s.probe)
+		s.errorBackoff = min(2*s.errorBackoff, maxErrorInterval)
+		s.planProbe(now.Add(s.errorBackoff), s.probedSize)
 	default:
-		s.sure = s.probe == s.ceiling
-		s.ceiling = s.probe
-		if s.count < maxProbes {
-			s.next(now)
+		s.ceilingIsSure = s.probedSize == s.ceiling
+		s.ceiling = s.probedSize
+		if s.probeCount < maxProbes {
+			s.continueSearch(now)
 		} else {
-			s.complete(now)
+			s.enterComplete(now)
 		}
 	}
 }
 
-// fail enters Error: the size that passes everywhere has to do until one of Base passes.
-func (s *Search) fail(now rawio.Time) {
-	s.state, s.size, s.wait = Error, s.lim.Min, minTimer
-	s.ceiling, s.hint = 0, 0
-	s.plan(now.Add(s.wait), s.lim.Base)
+// enterError enters Error: the size that passes everywhere has to do until one of Base passes.
+func (s *Search) enterError(now rawio.Time) {
+	s.state, s.plpmtu, s.errorBackoff = Error, s.limits.Min, minProbeTimer
+	s.ceiling, s.reportedSize = 0, 0
+	s.planProbe(now.Add(s.errorBackoff), s.limits.Base)
 }
 
-// complete enters Complete.
-func (s *Search) complete(now rawio.Time) {
-	s.state, s.out, s.count, s.hint = Complete, false, 0, 0
-	s.timer = now.Add(raise)
+// enterComplete enters Complete.
+func (s *Search) enterComplete(now rawio.Time) {
+	s.state, s.probeInFlight, s.probeCount, s.reportedSize = Complete, false, 0, 0
+	s.timerAt = now.Add(raiseInterval)
 }
 
-// next goes on with the search.
-func (s *Search) next(now rawio.Time) {
-	if n := s.candidate(); n != 0 {
-		s.plan(now, n)
+// continueSearch goes on with the search.
+func (s *Search) continueSearch(now rawio.Time) {
+	if n := s.nextCandidate(); n != 0 {
+		s.planProbe(now, n)
 	} else {
-		s.complete(now)
+		s.enterComplete(now)
 	}
 }
 
-// resume goes on without the probe under way.
-func (s *Search) resume(now rawio.Time) {
-	if s.leaping() {
-		s.count = 0
-		s.plan(now, s.lim.Base)
+// dropProbe goes on without the probe under way.
+func (s *Search) dropProbe(now rawio.Time) {
+	if s.skipsBase() {
+		s.probeCount = 0
+		s.planProbe(now, s.limits.Base)
 	} else {
-		s.next(now)
+		s.continueSearch(now)
 	}
 }
 
-// TooBig takes a validated report that the path carries packets of at most that size (RFC 8899 section
+// HandleTooBig takes a validated report that the path carries packets of at most that size (RFC 8899 section
 // 4.6.2).
-func (s *Search) TooBig(now rawio.Time, size int) {
+func (s *Search) HandleTooBig(now rawio.Time, size int) {
 	size &^= 3
 	switch {
-	case size < s.lim.Min: // which passes everywhere
+	case size < s.limits.Min: // which passes everywhere
 	case s.state == Disabled: // nothing is probed, but what is still sent may be too long
-		s.size = min(s.size, size)
-	case size >= s.size:
-		if !s.out || size >= s.probe || s.state != Searching && !s.leaping() {
+		s.plpmtu = min(s.plpmtu, size)
+	case size >= s.plpmtu:
+		if !s.probeInFlight || size >= s.probedSize || s.state != Searching && !s.skipsBase() {
 			return // of no probe that is under way
 		}
-		s.bound(size)
-		s.resume(now)
-	case size >= s.lim.Base:
-		s.bound(size)
-		s.base(now)
+		s.lowerCeiling(size)
+		s.dropProbe(now)
+	case size >= s.limits.Base:
+		s.lowerCeiling(size)
+		s.enterBase(now)
 	case s.state == Base:
-		s.fail(now)
+		s.enterError(now)
 	default:
 		s.Start(now)
 	}
 }
 
-// bound notes that nothing above size passes and that size may be worth a probe.
-func (s *Search) bound(size int) {
-	s.ceiling, s.sure, s.hint = size+4, true, size
+// lowerCeiling notes that nothing above size passes and that size may be worth a probe.
+func (s *Search) lowerCeiling(size int) {
+	s.ceiling, s.ceilingIsSure, s.reportedSize = size+4, true, size
 }
 
-// BlackHole says that packets larger than Min keep being lost (RFC 8899 section 4.3).
-func (s *Search) BlackHole(now rawio.Time) {
+// HandleBlackHole says that packets larger than Min keep being lost (RFC 8899 section 4.3).
+func (s *Search) HandleBlackHole(now rawio.Time) {
 	switch s.state {
 	case Searching, Complete:
 		s.Start(now)
 	case Disabled: // what is sent again and again is to arrive
-		s.size = s.lim.Min
+		s.plpmtu = s.limits.Min
 	}
 }
 
 // SetMax changes MAX_PLPMTU, of which the search takes account when it next starts. A size above it ends
 // at once.
 func (s *Search) SetMax(n int) {
-	s.lim.Max = max(n&^3, s.lim.Base)
-	s.size = min(s.size, s.lim.Max)
+	s.limits.Max = max(n&^3, s.limits.Base)
+	s.plpmtu = min(s.plpmtu, s.limits.Max)
 }
 
-// Refused says that the local link has refused a packet of that size and takes at most most octets now (RFC 8899 section 3,
+// HandleLinkRefusal says that the local link has refused a packet of that size and takes at most most octets now (RFC 8899 section 3,
 // item 1): what is sent is shorter from now on. A link that says it takes more does not know yet; then the search begins anew.
-func (s *Search) Refused(now rawio.Time, size, most int) {
+func (s *Search) HandleLinkRefusal(now rawio.Time, size, most int) {
 	switch {
 	case most >= size:
 		if s.state == Disabled {
-			s.size = min(s.size, s.lim.Base)
+			s.plpmtu = min(s.plpmtu, s.limits.Base)
 		} else {
 			s.Start(now)
 		}
-		s.ceiling, s.sure = size&^3, true
-	case most < s.lim.Base:
+		s.ceiling, s.ceilingIsSure = size&^3, true
+	case most < s.limits.Base:
 		s.SetMax(most)
-		s.TooBig(now, most)
+		s.HandleTooBig(now, most)
 	default:
 		s.SetMax(most)
-		if (s.state == Searching || s.leaping()) && s.probe > s.lim.Max { // or it is waited for in vain
-			s.resume(now)
+		if (s.state == Searching || s.skipsBase()) && s.probedSize > s.limits.Max { // or it is waited for in vain
+			s.dropProbe(now)
 		}
 	}
 }
 
-// Shift makes all sizes larger by d octets: what goes in front of a packet has become shorter by that. A
+// ShiftSizes makes all sizes larger by d octets: what goes in front of a packet has become shorter by that. A
 // probe that is under way is sent again.
-func (s *Search) Shift(now rawio.Time, d int) {
-	s.lim.Min, s.lim.Base, s.lim.Max, s.lim.Overhead = s.lim.Min+d, s.lim.Base+d, s.lim.Max+d, s.lim.Overhead-d
-	s.size += d
+func (s *Search) ShiftSizes(now rawio.Time, d int) {
+	s.limits.Min, s.limits.Base, s.limits.Max, s.limits.Overhead = s.limits.Min+d, s.limits.Base+d, s.limits.Max+d, s.limits.Overhead-d
+	s.plpmtu += d
 	if s.ceiling != 0 {
 		s.ceiling += d
 	}
-	if s.hint != 0 {
-		s.hint += d
+	if s.reportedSize != 0 {
+		s.reportedSize += d
 	}
-	s.log = nil
-	if s.out {
-		s.timer = now
+	s.sentProbes = nil
+	if s.probeInFlight {
+		s.timerAt = now
 	}
-	s.plan(s.timer, s.probe+d)
+	s.planProbe(s.timerAt, s.probedSize+d)
 }

@@ -39,7 +39,7 @@ func newLab(t *testing.T, link, path int) *lab {
 // step sends the probe that is due, or lets the next timer expire; it returns false when that is later
 // than end.
 func (l *lab) step(end rawio.Time) bool {
-	size := l.s.Due(l.now)
+	size := l.s.ProbeDue(l.now)
 	if size == 0 {
 		if l.s.Deadline() > end {
 			return false
@@ -49,21 +49,21 @@ func (l *lab) step(end rawio.Time) bool {
 		return true
 	}
 	l.n++
-	l.s.Sent(l.now, uint64(l.n), rtt, 200*time.Millisecond)
+	l.s.ProbeSent(l.now, uint64(l.n), rtt, 200*time.Millisecond)
 	l.at = append(l.at, l.now)
 	switch {
 	case size+20 > l.mtu:
 		l.log = append(l.log, fmt.Sprint("-", size+20))
 		if l.ptb {
 			l.now = l.now.Add(rtt / 2)
-			l.s.TooBig(l.now, l.mtu-20)
+			l.s.HandleTooBig(l.now, l.mtu-20)
 		}
 	case l.lose[l.n]:
 		l.log = append(l.log, fmt.Sprint("-", size+20))
 	default:
 		l.log = append(l.log, fmt.Sprint("+", size+20))
 		l.now = l.now.Add(rtt)
-		d, ok := l.s.Arrived(l.now, uint64(l.n), size)
+		d, ok := l.s.ProbeAcked(l.now, uint64(l.n), size)
 		must.That(l.t, ok && d == rtt, "the answer to the probe of %d octets: %v after %v", size, ok, d)
 	}
 	return true
@@ -136,11 +136,11 @@ func TestLeap(t *testing.T) {
 		{"lost", 1500, 1492, false, nil, "-1500 +1220 +1400 +1448 +1480 +1492 -1500", 1492},
 		{"reported", 1500, 1420, true, nil, "-1500 +1220 +1420", 1420},
 		{"less than the base size", 1500, 1000, false, nil, "-1500 -1220 -1220 -1220 -1220 -1220 -1220 -1220 -1220 -1220", 576}, // req 8899-5.2-2
-		{"refused by the link", 1500, 1400, false, func(l *lab) { l.s.Refused(l.now, 1480, 1380) }, "-1500 +1220 +1400", 1400},
+		{"refused by the link", 1500, 1400, false, func(l *lab) { l.s.HandleLinkRefusal(l.now, 1480, 1380) }, "-1500 +1220 +1400", 1400},
 	} {
 		l := newLab(t, row.link, row.path)
 		l.s.Stop()
-		l.s.Leap(l.now)
+		l.s.StartAtMax(l.now)
 		l.ptb = row.ptb
 		if row.before != nil {
 			l.step(l.now)
@@ -152,12 +152,12 @@ func TestLeap(t *testing.T) {
 	}
 	l := newLab(t, 1500, 1500)
 	l.s.Stop()
-	l.s.Leap(l.now)
-	size := l.s.Due(l.now)
-	l.s.Sent(l.now, 7, rtt, 0)
+	l.s.StartAtMax(l.now)
+	size := l.s.ProbeDue(l.now)
+	l.s.ProbeSent(l.now, 7, rtt, 0)
 	l.s.HandleTimeout(l.s.Deadline())
 	l.want(Base, 1220)
-	_, ok := l.s.Arrived(l.now.Add(2*time.Second), 7, size)
+	_, ok := l.s.ProbeAcked(l.now.Add(2*time.Second), 7, size)
 	check.That(t, ok, "a late answer does not count")
 	l.want(Complete, 1500)
 }
@@ -166,7 +166,7 @@ func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
 	l := newLab(t, 9000, 1500)
 	l.run(time.Minute)
 	l.want(Complete, 1500)
-	check.Equal(t, "octets of a probe before the search has begun again", l.s.Due(l.s.Deadline()), 0)
+	check.Equal(t, "octets of a probe before the search has begun again", l.s.ProbeDue(l.s.Deadline()), 0)
 	l.mtu = 9000
 	done := l.at[len(l.at)-1].Add(time.Second) // the last probe was given up
 	l.run(20 * time.Minute)
@@ -200,26 +200,26 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 	// PROBE_TIMER is what an answer takes where that is longer.
 	s := New(Limits{Min: 556, Base: 1200, Max: 1480, Overhead: 20})
 	s.Start(0)
-	s.Sent(0, 1, time.Second, 3*time.Second)
+	s.ProbeSent(0, 1, time.Second, 3*time.Second)
 	check.Equal(t, "PROBE_TIMER", s.Deadline(), 3*second)
 	// Where it is less than a round trip, the next probe waits for that.
 	s.Start(0)
-	s.Sent(0, 1, 3*time.Second, time.Second)
+	s.ProbeSent(0, 1, 3*time.Second, time.Second)
 	s.HandleTimeout(second)
-	check.That(t, s.Due(second) == 0 && s.Due(3*second) == 1200, "probes of %d and %d octets due 1 and 3 s after the one before", s.Due(second), s.Due(3*second)) // req 8899-8-1
+	check.That(t, s.ProbeDue(second) == 0 && s.ProbeDue(3*second) == 1200, "probes of %d and %d octets due 1 and 3 s after the one before", s.ProbeDue(second), s.ProbeDue(3*second)) // req 8899-8-1
 	// An answer that comes early has taken a round trip: the next probe need not wait, however many there were.
 	s = New(Limits{Min: 556, Base: 1200, Max: 8980, Overhead: 20})
 	now := rawio.Time(0)
 	s.Start(now)
 	for n := uint64(1); s.State() != Complete; n++ {
-		size := s.Due(now)
+		size := s.ProbeDue(now)
 		must.That(t, size != 0, "probe %d waits for %v", n, s.Deadline().Sub(now))
-		if s.Sent(now, n, time.Second, 2*time.Second); size > 1500 {
+		if s.ProbeSent(now, n, time.Second, 2*time.Second); size > 1500 {
 			now = s.Deadline()
 			s.HandleTimeout(now)
 		} else {
 			now = now.Add(10 * time.Millisecond)
-			s.Arrived(now, n, size)
+			s.ProbeAcked(now, n, size)
 		}
 	}
 }
@@ -300,7 +300,7 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
-			l.s.TooBig(l.now, row.report-20)
+			l.s.HandleTooBig(l.now, row.report-20)
 			l.want(row.state, row.size)
 			if row.next != "" {
 				l.mtu = row.nextPath
@@ -311,11 +311,11 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 	t.Run("disabled: the size follows, and nothing is probed", func(t *testing.T) {
 		l := complete(t)
 		l.s.Stop()
-		l.s.TooBig(l.now, 1280-20)
+		l.s.HandleTooBig(l.now, 1280-20)
 		l.want(Disabled, 1280)
-		l.s.TooBig(l.now, 1400-20)
+		l.s.HandleTooBig(l.now, 1400-20)
 		l.want(Disabled, 1280)
-		l.s.TooBig(l.now, 500) // less than every path carries
+		l.s.HandleTooBig(l.now, 500) // less than every path carries
 		l.want(Disabled, 1280)
 		check.Equal(t, "probes while the path is down", l.run(time.Hour), "")
 	})
@@ -325,18 +325,18 @@ func TestBlackHoleGoesBackToTheBaseSize(t *testing.T) {
 	l := newLab(t, 9000, 9000)
 	l.run(time.Second)
 	l.mtu = 1280
-	l.s.BlackHole(l.now)
+	l.s.HandleBlackHole(l.now)
 	l.want(Base, 1220) // req 8899-4.3-2, 8899-5.2-5
 	l.run(time.Minute)
 	l.want(Complete, 1280)
 	l.mtu = 100
-	l.s.BlackHole(l.now)
+	l.s.HandleBlackHole(l.now)
 	l.want(Base, 1220)
 	l.run(2 * time.Second)
-	l.s.BlackHole(l.now) // which is being looked into
+	l.s.HandleBlackHole(l.now) // which is being looked into
 	l.run(2 * time.Second)
 	l.want(Error, 576)
-	l.s.BlackHole(l.now)
+	l.s.HandleBlackHole(l.now)
 	l.want(Error, 576)
 }
 
@@ -346,7 +346,7 @@ func TestStopAndStart(t *testing.T) {
 	l.s.Stop() // req 8899-5.2-5
 	l.want(Disabled, 9000)
 	check.Equal(t, "probes while the path is down", l.run(time.Hour), "")
-	l.s.BlackHole(l.now) // what is sent nevertheless, T3-rtx being the only timer that runs, is to arrive
+	l.s.HandleBlackHole(l.now) // what is sent nevertheless, T3-rtx being the only timer that runs, is to arrive
 	l.want(Disabled, 576)
 	l.s.Start(l.now)
 	l.want(Base, 1220)
@@ -357,7 +357,7 @@ func TestStopAndStart(t *testing.T) {
 func TestSizesAreThoseOfPackets(t *testing.T) {
 	s := New(Limits{Min: 1237, Base: 1243, Max: 1451, Overhead: 40})
 	check.Equal(t, "limits", s.Limits(), (Limits{1236, 1240, 1448, 40}))
-	check.Equal(t, "the least of them", Limits{1300, 1243, 1451, 40}.normal().Min, 1240)
+	check.Equal(t, "the least of them", Limits{1300, 1243, 1451, 40}.roundDown().Min, 1240)
 }
 
 // FuzzSearch holds that, whatever comes, the size stays between the limits, a probe is never larger than
@@ -373,22 +373,22 @@ func FuzzSearch(f *testing.F) {
 			acked := false
 			switch script[i] % 8 {
 			case 0, 1:
-				if size := s.Due(now); size > 0 {
-					s.Sent(now, uint64(n), time.Duration(n)*time.Millisecond, time.Second)
+				if size := s.ProbeDue(now); size > 0 {
+					s.ProbeSent(now, uint64(n), time.Duration(n)*time.Millisecond, time.Second)
 				}
 			case 2, 3:
-				var p probe
-				if s.log != nil {
-					p = s.log[n%logged]
+				var p sentProbe
+				if s.sentProbes != nil {
+					p = s.sentProbes[n%maxSentProbes]
 				}
-				_, acked = s.Arrived(now, p.nonce, p.size)
+				_, acked = s.ProbeAcked(now, p.nonce, p.size)
 			case 4:
 				now = now.Add(time.Duration(n) * time.Second / 16)
 				s.HandleTimeout(now)
 			case 5:
-				s.TooBig(now, n*40)
+				s.HandleTooBig(now, n*40)
 			case 6:
-				s.BlackHole(now)
+				s.HandleBlackHole(now)
 			case 7:
 				if n%2 == 0 {
 					s.Stop()
@@ -396,9 +396,9 @@ func FuzzSearch(f *testing.F) {
 					s.Start(now)
 				}
 			}
-			up := s.State() == Base && s.Size() == s.lim.Base // from Error, or after Stop
+			up := s.State() == Base && s.Size() == s.limits.Base // from Error, or after Stop
 			must.That(t, s.Size() <= before || acked || up, "size %d from %d without an acknowledgement", s.Size(), before)
-			must.That(t, s.Size() >= 556 && s.Size() <= 8980 && s.probe <= 8980 && s.Size()%4 == 0, "size %d, probe %d", s.Size(), s.probe)
+			must.That(t, s.Size() >= 556 && s.Size() <= 8980 && s.probedSize <= 8980 && s.Size()%4 == 0, "size %d, probe %d", s.Size(), s.probedSize)
 			must.That(t, s.State() == Disabled || s.Deadline() != rawio.Never, "%v without a timer", s.State())
 		}
 		s.Start(now)
@@ -406,11 +406,11 @@ func FuzzSearch(f *testing.F) {
 			if s.State() == Complete {
 				return
 			}
-			if now = max(now, s.Deadline()); s.Due(now) > 0 {
-				size := s.Due(now)
-				s.Sent(now, uint64(size), 0, time.Second)
+			if now = max(now, s.Deadline()); s.ProbeDue(now) > 0 {
+				size := s.ProbeDue(now)
+				s.ProbeSent(now, uint64(size), 0, time.Second)
 				if size <= 1400 {
-					s.Arrived(now, uint64(size), size)
+					s.ProbeAcked(now, uint64(size), size)
 				}
 			}
 			s.HandleTimeout(now)

@@ -39,15 +39,15 @@ func (l *teller) tell(line string) string {
 		if n < 3 {
 			a, b = 40, 1000
 		}
-		size := l.s.Due(l.now)
+		size := l.s.ProbeDue(l.now)
 		l.sizes = append(l.sizes, size+20)
 		check.That(l.t, size != 0, "nothing is to be sent after %d probes", len(l.sizes)-1)
-		l.s.Sent(l.now, uint64(len(l.sizes)), time.Duration(a)*time.Millisecond, time.Duration(b)*time.Millisecond)
+		l.s.ProbeSent(l.now, uint64(len(l.sizes)), time.Duration(a)*time.Millisecond, time.Duration(b)*time.Millisecond)
 	case "answer": // to which probe, perhaps with another size, 40 ms later
 		if l.now = l.now.Add(rtt); n < 3 {
 			b = l.sizes[a-1]
 		}
-		trip, ok := l.s.Arrived(l.now, uint64(a), b-20)
+		trip, ok := l.s.ProbeAcked(l.now, uint64(a), b-20)
 		if said = fmt.Sprintf(" after %v", trip); !ok {
 			said = " not taken"
 		}
@@ -60,21 +60,21 @@ func (l *teller) tell(line string) string {
 		must.That(l.t, err == nil, "%v, %v", line, err)
 		l.s.HandleTimeout(l.now)
 	case "report":
-		l.s.TooBig(l.now, a-20)
+		l.s.HandleTooBig(l.now, a-20)
 	case "hole":
-		l.s.BlackHole(l.now)
+		l.s.HandleBlackHole(l.now)
 	case "max":
 		l.s.SetMax(a - 20)
 	case "refused": // a size, by a link that says how much it takes
-		l.s.Refused(l.now, a-20, b-20)
+		l.s.HandleLinkRefusal(l.now, a-20, b-20)
 	case "shift":
-		l.s.Shift(l.now, a)
+		l.s.ShiftSizes(l.now, a)
 		said = fmt.Sprintf(" limits %+v", l.s.Limits())
 	default:
 		l.t.Fatalf("what is %q?", line)
 	}
 	said += fmt.Sprintf(" %v %d", l.s.State(), l.s.Size()+20)
-	if size := l.s.Due(l.now); size > 0 {
+	if size := l.s.ProbeDue(l.now); size > 0 {
 		said += fmt.Sprintf(" probe %d", size+20)
 	} else if l.s.Deadline() != rawio.Never {
 		said += fmt.Sprintf(" timer %v", l.s.Deadline().Sub(l.now))
@@ -111,7 +111,7 @@ func TestSearchesByChanceGoAsTheyDid(t *testing.T) {
 		l := &teller{lab: lab{t: t}}
 		for line := in.Line([]string{"link #", "link # 1400", "link 1500", "link 9000 600"}, sizes); len(in) > 0; line = in.Line(words, sizes) {
 			fmt.Fprintln(told, line, l.tell(line), l.s.Limits(), l.s.Size())
-			for probe := 0; l.s.Due(l.now) > 0 && probe < 3; probe++ {
+			for probe := 0; l.s.ProbeDue(l.now) > 0 && probe < 3; probe++ {
 				fmt.Fprintln(told, l.tell(fmt.Sprint("send ", in.Next(), 10*in.Next())))
 				if b := in.Next(); b%8 < 5 {
 					fmt.Fprintln(told, l.tell(fmt.Sprint("answer ", len(l.sizes)-min(b>>3%5*(b>>6/3), len(l.sizes)-1))))

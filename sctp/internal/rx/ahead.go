@@ -6,18 +6,18 @@ import (
 	"github.com/rddp-go/rddp/internal/ahead"
 )
 
-// Fetch is that of the association.
-func (r *Receiver) Fetch() { ahead.Part(r, unsafe.Offsetof(r.track), ownAt) }
+// Prefetch is that of the association.
+func (r *Receiver) Prefetch() { ahead.Range(r, unsafe.Offsetof(r.tracker), inlineOffset) }
 
-// FetchToSend is that of the association: a SACK may go along, and messages wait.
-func (r *Receiver) FetchToSend() {
-	ahead.Part(r, unsafe.Offsetof(r.track), unsafe.Offsetof(r.reasm)+unsafe.Offsetof(r.reasm.maxMessage))
+// PrefetchSend is that of the association: a SACK may go along, and messages wait.
+func (r *Receiver) PrefetchSend() {
+	ahead.Range(r, unsafe.Offsetof(r.tracker), unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.maxMessage))
 }
 
-// FetchMore is that of the association: what the next message is kept in, and whether others are.
-func (r *Receiver) FetchMore() {
-	ahead.Part(r, ownAt, unsafe.Offsetof(r.reasm)+unsafe.Offsetof(r.reasm.held)+unsafe.Offsetof(r.reasm.held.ends))
+// PrefetchNext is that of the association: what the next message is kept in, and whether others are.
+func (r *Receiver) PrefetchNext() {
+	ahead.Range(r, inlineOffset, unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.byLastTSN)+unsafe.Offsetof(r.reassembly.byLastTSN.lastTSNs))
 }
 
-// ownAt is where in a Receiver that begins.
-const ownAt = unsafe.Offsetof(Receiver{}.reasm) + unsafe.Offsetof(Reassembly{}.store) + unsafe.Offsetof(store{}.own)
+// inlineOffset is where in a Receiver that begins.
+const inlineOffset = unsafe.Offsetof(Receiver{}.reassembly) + unsafe.Offsetof(Reassembly{}.store) + unsafe.Offsetof(pieceStore{}.inlinePiece)

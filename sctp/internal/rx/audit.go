@@ -13,32 +13,32 @@ import (
 // octets held, memory for them, and the order of what waits. lent is the user data of messages that Receive has returned
 // and Release not taken back. It is for simulators and tests.
 func (r *Receiver) Audit(lent int) error {
-	if err := r.track.audit(); err != nil {
+	if err := r.tracker.auditTSNs(); err != nil {
 		return err
 	}
-	if r.credit < 0 || r.credit > r.reasm.limit {
-		return fmt.Errorf("a window of %d octets is advertised of %d", r.credit, r.reasm.limit)
+	if r.advertisedWindow < 0 || r.advertisedWindow > r.reassembly.dataLimit {
+		return fmt.Errorf("a window of %d octets is advertised of %d", r.advertisedWindow, r.reassembly.dataLimit)
 	}
-	return r.reasm.audit(lent)
+	return r.reassembly.auditMessages(lent)
 }
 
 // audit: the highest TSN has been received, the one behind the cumulative has not, and nothing is remembered beyond.
-func (k *Tracker) audit() error {
-	if k.high == k.cum {
+func (k *Tracker) auditTSNs() error {
+	if k.highTSN == k.cumTSN {
 		return nil
 	}
-	if k.high.Less(k.cum) || !k.set.Has(k.high) || k.set.Has(k.cum+1) {
-		return fmt.Errorf("cumulative TSN %d, highest %d, which is held: %v, %d is held: %v", k.cum, k.high, k.set.Has(k.high), k.cum+1, k.set.Has(k.cum+1))
+	if k.highTSN.Less(k.cumTSN) || !k.aboveCum.Has(k.highTSN) || k.aboveCum.Has(k.cumTSN+1) {
+		return fmt.Errorf("cumulative TSN %d, highest %d, which is held: %v, %d is held: %v", k.cumTSN, k.highTSN, k.aboveCum.Has(k.highTSN), k.cumTSN+1, k.aboveCum.Has(k.cumTSN+1))
 	}
-	if t, ok := k.set.Next(k.high+1, k.set.Cap()-int(uint32(k.high-k.cum))-1); ok {
-		return fmt.Errorf("TSN %d is held beyond the highest, %d", t, k.high)
+	if t, ok := k.aboveCum.Next(k.highTSN+1, k.aboveCum.Cap()-int(uint32(k.highTSN-k.cumTSN))-1); ok {
+		return fmt.Errorf("TSN %d is held beyond the highest, %d", t, k.highTSN)
 	}
 	return nil
 }
 
-func (r *Reassembly) audit(lent int) error {
+func (r *Reassembly) auditMessages(lent int) error {
 	seen := make(map[*Message]bool)
-	loans := make(map[*loan]int)
+	loans := make(map[*bufferRef]int)
 	used, mem, skips := lent, 0, 0
 	count := func(m *Message) error {
 		if seen[m] {
@@ -47,12 +47,12 @@ func (r *Reassembly) audit(lent int) error {
 		seen[m] = true
 		n := 0
 		mem += messageCost
-		for p := m.head; p != nil; p = p.next {
+		for p := m.headPiece; p != nil; p = p.next {
 			n += len(p.data)
 			mem += p.cost
-			if p.loan != nil {
-				if loans[p.loan]++; loans[p.loan] == 1 {
-					mem += len(p.loan.buf.B) + loanCost
+			if p.bufRef != nil {
+				if loans[p.bufRef]++; loans[p.bufRef] == 1 {
+					mem += len(p.bufRef.buf.B) + bufferRefCost
 				}
 			}
 		}
@@ -60,13 +60,13 @@ func (r *Reassembly) audit(lent int) error {
 			return fmt.Errorf("a message of %d octets has %d", m.Size, n)
 		}
 		used += n
-		if m.skip {
+		if m.isPlaceholder {
 			skips++
 		}
 		return nil
 	}
 	var errs []error
-	for _, c := range []*chain{&r.ready, &r.later} {
+	for _, c := range []*messageList{&r.ready, &r.readyAfterPartial} {
 		if (c.first == nil) != (c.last == nil) {
 			errs = append(errs, errors.New("a list keeps a message that has left it"))
 		}
@@ -75,69 +75,69 @@ func (r *Reassembly) audit(lent int) error {
 		}
 	}
 	var before *Message
-	if m := r.held.edge; m != nil {
-		if before = m; m.last != r.held.base || m.begin && m.end {
-			errs = append(errs, fmt.Errorf("a message that ends with TSN %d is the one in assembly at %d", m.last, r.held.base))
+	if m := r.byLastTSN.endsAtBase; m != nil {
+		if before = m; m.lastTSN != r.byLastTSN.baseTSN || m.hasBegin && m.hasEnd {
+			errs = append(errs, fmt.Errorf("a message that ends with TSN %d is the one in assembly at %d", m.lastTSN, r.byLastTSN.baseTSN))
 		}
 		errs = append(errs, count(m))
 	}
 	tables := 0
-	for t := r.held.base + 1; int(uint32(t-r.held.base)) < r.held.ends.Cap(); tables++ {
-		m := r.held.from(t)
+	for t := r.byLastTSN.baseTSN + 1; int(uint32(t-r.byLastTSN.baseTSN)) < r.byLastTSN.lastTSNs.Cap(); tables++ {
+		m := r.byLastTSN.firstMessageFrom(t)
 		if m == nil {
 			break
 		}
-		if before != nil && !before.last.Less(m.first) || m.last.Less(m.first) || r.held.parts.Has(m.last) == (m.begin && m.end) || r.held.at(m.last) != m {
-			errs = append(errs, fmt.Errorf("TSNs %d to %d are held behind others, in assembly: %v", m.first, m.last, r.held.parts.Has(m.last)))
+		if before != nil && !before.lastTSN.Less(m.firstTSN) || m.lastTSN.Less(m.firstTSN) || r.byLastTSN.incompleteTSNs.Has(m.lastTSN) == (m.hasBegin && m.hasEnd) || r.byLastTSN.messageEndingAt(m.lastTSN) != m {
+			errs = append(errs, fmt.Errorf("TSNs %d to %d are held behind others, in assembly: %v", m.firstTSN, m.lastTSN, r.byLastTSN.incompleteTSNs.Has(m.lastTSN)))
 		}
-		if m.last.LessEq(r.held.base) && m.begin && m.end {
-			errs = append(errs, fmt.Errorf("TSNs %d to %d are complete, and held at %d still", m.first, m.last, r.held.base))
+		if m.lastTSN.LessEq(r.byLastTSN.baseTSN) && m.hasBegin && m.hasEnd {
+			errs = append(errs, fmt.Errorf("TSNs %d to %d are complete, and held at %d still", m.firstTSN, m.lastTSN, r.byLastTSN.baseTSN))
 		}
 		errs = append(errs, count(m))
-		before, t = m, m.last+1
+		before, t = m, m.lastTSN+1
 	}
-	if tables != r.held.n {
-		errs = append(errs, fmt.Errorf("%d messages in the tables, counted are %d", r.held.n, tables))
+	if tables != r.byLastTSN.count {
+		errs = append(errs, fmt.Errorf("%d messages in the tables, counted are %d", r.byLastTSN.count, tables))
 	}
 	waits := map[wire.StreamID]int{}
-	r.waits.each(func(m *Message) {
-		s := r.stream(m.Stream)
+	r.outOfOrder.forEach(func(m *Message) {
+		s := r.stateOfStream(m.Stream)
 		q := r.queueOf(m.Stream)
-		if waits[m.Stream]++; m.SSN != wire.SSN(m.order) || m.order.before(q.next) || m.order == q.next && !s.due {
+		if waits[m.Stream]++; m.SSN != wire.SSN(m.order) || m.order.isBefore(q.nextOrder) || m.order == q.nextOrder && !s.isDue {
 			errs = append(errs, fmt.Errorf("stream %d: SSN %d waits for itself", m.Stream, m.SSN))
 		}
-		if link, _ := r.waits.find(m.key()); *link != m {
+		if link, _ := r.outOfOrder.findLink(m.treeKey()); *link != m {
 			errs = append(errs, fmt.Errorf("stream %d: SSN %d is not found", m.Stream, m.SSN))
 		}
 		errs = append(errs, count(m))
 	})
 	for id, s := range r.streams.All {
 		n, q := waits[wire.StreamID(id)], streamQueue{}
-		if s.waits {
+		if s.hasWaiting {
 			q = *r.queueOf(wire.StreamID(id))
 		}
-		if s.waits != (n > 0) || int(q.n) != n || s.due != slices.Contains(r.due, wire.StreamID(id)) {
-			errs = append(errs, fmt.Errorf("stream %d: %d messages wait, counted are %d; due: %v", id, q.n, n, s.due))
+		if s.hasWaiting != (n > 0) || int(q.count) != n || s.isDue != slices.Contains(r.dueStreams, wire.StreamID(id)) {
+			errs = append(errs, fmt.Errorf("stream %d: %d messages wait, counted are %d; due: %v", id, q.count, n, s.isDue))
 		}
-		if s.waits && wire.SSN(q.next) != s.next {
-			errs = append(errs, fmt.Errorf("stream %d: %d is next, of those that wait %d", id, s.next, q.next))
+		if s.hasWaiting && wire.SSN(q.nextOrder) != s.nextSSN {
+			errs = append(errs, fmt.Errorf("stream %d: %d is next, of those that wait %d", id, s.nextSSN, q.nextOrder))
 		}
 	}
 	errs = append(errs, r.auditFree())
 	for l, n := range loans {
-		if lent == 0 && n != l.pieces || n > l.pieces {
-			errs = append(errs, fmt.Errorf("a buffer is lent for %d pieces; counted are %d", l.pieces, n))
+		if lent == 0 && n != l.numPieces || n > l.numPieces {
+			errs = append(errs, fmt.Errorf("a buffer is lent for %d pieces; counted are %d", l.numPieces, n))
 		}
 	}
-	if skips != r.skips || skips > maxSkips+1 {
-		errs = append(errs, fmt.Errorf("%d messages skipped, counted are %d", r.skips, skips))
+	if skips != r.numPlaceholders || skips > maxPlaceholders+1 {
+		errs = append(errs, fmt.Errorf("%d messages skipped, counted are %d", r.numPlaceholders, skips))
 	}
-	if used != r.used || lent == 0 && mem != r.store.mem {
-		errs = append(errs, fmt.Errorf("%d octets held in %d of memory; counted are %d in %d", r.used, r.store.mem, used, mem))
+	if used != r.heldOctets || lent == 0 && mem != r.store.usedMemory {
+		errs = append(errs, fmt.Errorf("%d octets held in %d of memory; counted are %d in %d", r.heldOctets, r.store.usedMemory, used, mem))
 	}
 	// A packet more than the window, which is looked at before each chunk, and the blocks kept for reuse.
-	if most := 8*r.limit + 1<<18; r.store.mem > most || r.store.cached > 2*r.store.limit || r.used > r.limit+1<<16 {
-		errs = append(errs, fmt.Errorf("%d octets held of %d in %d of memory, %d more cached", r.used, r.limit, r.store.mem, r.store.cached))
+	if most := 8*r.dataLimit + 1<<18; r.store.usedMemory > most || r.store.freeBlockOctets > 2*r.store.dataLimit || r.heldOctets > r.dataLimit+1<<16 {
+		errs = append(errs, fmt.Errorf("%d octets held of %d in %d of memory, %d more cached", r.heldOctets, r.dataLimit, r.store.usedMemory, r.store.freeBlockOctets))
 	}
 	return errors.Join(errs...)
 }
@@ -145,18 +145,18 @@ func (r *Reassembly) audit(lent int) error {
 // auditFree recounts what is kept for reuse.
 func (r *Reassembly) auditFree() error {
 	messages, pieces, loans, cached, lists, kept := 0, 0, 0, 0, 0, 0
-	for m := r.free; m != nil; m = m.next {
+	for m := r.freeMessages; m != nil; m = m.next {
 		messages++
 	}
-	for p := r.store.pieces; p != nil; p = p.next {
+	for p := r.store.freePieces; p != nil; p = p.next {
 		pieces++
 		cached += cap(p.data)
 	}
-	for l := r.store.loans; l != nil; l = l.next {
+	for l := r.store.freeRefs; l != nil; l = l.next {
 		loans++
 	}
-	if r.store.blocks != nil {
-		for _, l := range r.store.blocks {
+	if r.store.freeBlocks != nil {
+		for _, l := range r.store.freeBlocks {
 			lists += listCost * cap(l)
 			for _, b := range l {
 				cached += cap(b)
@@ -164,66 +164,68 @@ func (r *Reassembly) auditFree() error {
 		}
 	}
 	pages := 0
-	for s := r.held.spare; s != nil; s = s.next {
+	for s := r.byLastTSN.sparePages; s != nil; s = s.next {
 		kept++
 	}
-	for i, s := range r.held.dir {
+	for i, s := range r.byLastTSN.pageTable {
 		if s != nil {
 			pages++
 		}
 		t := wire.TSN(64 * i)
-		if (s != nil) != r.held.ends.Near(t) {
+		if (s != nil) != r.byLastTSN.lastTSNs.HasNear(t) {
 			return fmt.Errorf("slots for TSNs that end in %d: %v", t, s != nil)
 		}
-		for j := 0; s != nil && j < len(s.at); j++ {
-			if u := t + wire.TSN(j); (s.at[j] != nil) != r.held.ends.Has(u) {
-				return fmt.Errorf("the slot for TSNs that end in %d keeps a message: %v", u, s.at[j] != nil)
+		for j := 0; s != nil && j < len(s.messages); j++ {
+			if u := t + wire.TSN(j); (s.messages[j] != nil) != r.byLastTSN.lastTSNs.Has(u) {
+				return fmt.Errorf("the slot for TSNs that end in %d keeps a message: %v", u, s.messages[j] != nil)
 			}
 		}
 	}
-	if n := r.store.mem - r.store.own.cost + cached + lists + pieces*pieceCost + loans*loanCost; r.store.held() != n {
-		return fmt.Errorf("%d octets of memory, counted are %d", r.store.held(), n)
+	if n := r.store.usedMemory - r.store.inlinePiece.cost + cached + lists + pieces*pieceCost + loans*bufferRefCost; r.store.memorySize() != n {
+		return fmt.Errorf("%d octets of memory, counted are %d", r.store.memorySize(), n)
 	}
-	if l := r.store.last; l != nil && l.pieces == 0 {
+	if l := r.store.lastRef; l != nil && l.numPieces == 0 {
 		return errors.New("the last buffer was given back")
 	}
-	if s := &r.store; messages != r.nfree || pieces != s.npiece || loans != s.nloan || cached != s.cached || lists != s.lists ||
-		kept != r.held.kept || pages+kept != r.held.pages {
+	if s := &r.store; messages != r.numFree || pieces != s.numFreePieces || loans != s.numFreeRefs || cached != s.freeBlockOctets || lists != s.freeListOctets ||
+		kept != r.byLastTSN.numSpare || pages+kept != r.byLastTSN.numPages {
 		return fmt.Errorf("kept for reuse: %d messages, %d pieces, %d loans, %d octets in lists of %d, %d and %d pages; counted are %d, %d, %d, %d, %d, %d and %d",
-			r.nfree, s.npiece, s.nloan, s.cached, s.lists, r.held.kept, r.held.pages, messages, pieces, loans, cached, lists, kept, pages+kept)
+			r.numFree, s.numFreePieces, s.numFreeRefs, s.freeBlockOctets, s.freeListOctets, r.byLastTSN.numSpare, r.byLastTSN.numPages, messages, pieces, loans, cached, lists, kept, pages+kept)
 	}
 	return nil
 }
 
-// Tell returns all that can be seen of the Receiver, and what it counts, for tests that compare it with what it was.
-func (r *Receiver) Tell(now rawio.Time) string {
-	m, s := &r.reasm, &r.reasm.store
-	return fmt.Sprint(r.CumTSN(), r.Gaps(), r.Dups(), r.Window(), r.Buffered(), r.Evicted(), r.Steps(), r.SackDue(now), r.SackPending(),
-		r.SackNow(), r.Deadline(), r.ack, r.gaps, r.squeezed, r.credit, r.track.high, m.skips, m.waits.n, len(m.due), m.nfree, m.held.base, m.held.n,
-		m.held.edge != nil, m.held.kept, m.held.pages, m.open != nil, s.npiece, s.nloan, s.last != nil, s.cached, s.lists, s.mem)
+// DumpState returns all that can be seen of the Receiver, and what it counts, for tests that compare it with what it was.
+func (r *Receiver) DumpState(now rawio.Time) string {
+	m, s := &r.reassembly, &r.reassembly.store
+	return fmt.Sprint(r.CumTSN(), r.HasGaps(), r.HasDups(), r.Window(), r.Buffered(), r.Evicted(), r.Steps(), r.SackDue(now), r.SackPending(),
+		r.SackNow(), r.Deadline(), r.ackPolicy, r.hadGaps, r.underPressure, r.advertisedWindow, r.tracker.highTSN, m.numPlaceholders, m.outOfOrder.count, len(m.dueStreams), m.numFree, m.byLastTSN.baseTSN, m.byLastTSN.count,
+		m.byLastTSN.endsAtBase != nil, m.byLastTSN.numSpare, m.byLastTSN.numPages, m.partialMessage != nil, s.numFreePieces, s.numFreeRefs, s.lastRef != nil, s.freeBlockOctets, s.freeListOctets, s.usedMemory)
 }
 
-// Inside is what a model of the Receiver compares beside all that others see.
-type Inside struct {
-	Room    int      // the window, were memory not short
-	Memory  int      // octets of it for user data
-	Beyond  int      // TSNs received above the cumulative one
-	Highest wire.TSN // of the messages held; the cumulative one where there are none
+// Internals is what a model of the Receiver compares beside all that others see.
+type Internals struct {
+	Room        int      // the window, were memory not short
+	Memory      int      // octets of it for user data
+	AboveCumTSN int      // TSNs received above the cumulative one
+	Highest     wire.TSN // of the messages held; the cumulative one where there are none
 }
 
-// Inside is for tests.
-func (r *Receiver) Inside() Inside {
-	in := Inside{Room: r.reasm.Window(), Memory: r.reasm.store.mem, Highest: r.track.cum}
-	if m := r.reasm.held.highest(); m != nil {
-		in.Highest = m.last
+// Internals is for tests.
+func (r *Receiver) Internals() Internals {
+	in := Internals{Room: r.reassembly.Window(), Memory: r.reassembly.store.usedMemory, Highest: r.tracker.cumTSN}
+	if m := r.reassembly.byLastTSN.highestMessage(); m != nil {
+		in.Highest = m.lastTSN
 	}
-	for t := r.track.cum; t != r.track.high; t++ {
-		if r.track.set.Has(t + 1) {
-			in.Beyond++
+	for t := r.tracker.cumTSN; t != r.tracker.highTSN; t++ {
+		if r.tracker.aboveCum.Has(t + 1) {
+			in.AboveCumTSN++
 		}
 	}
 	return in
 }
 
-// Begin has a stream begin with an SSN, for tests.
-func (r *Receiver) Begin(id wire.StreamID, ssn wire.SSN) { r.reasm.stream(id).next = ssn }
+// SetNextSSN has a stream begin with an SSN, for tests.
+func (r *Receiver) SetNextSSN(id wire.StreamID, ssn wire.SSN) {
+	r.reassembly.stateOfStream(id).nextSSN = ssn
+}

@@ -22,14 +22,14 @@ func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 	}
 	must.OK(t, held().Audit(0))
 	for what, spoil := range map[string]func(*Receiver){
-		"octets":     func(r *Receiver) { r.reasm.used++ },
-		"memory":     func(r *Receiver) { r.reasm.store.mem++ },
-		"size":       func(r *Receiver) { r.reasm.held.highest().Size++ },
-		"highest":    func(r *Receiver) { r.track.high++ },
-		"cumulative": func(r *Receiver) { r.track.cum++ },
-		"beyond":     func(r *Receiver) { r.track.set.Add(9) },
-		"window":     func(r *Receiver) { r.credit = r.cfg.RecvBuffer + 1 },
-		"SSN":        func(r *Receiver) { r.reasm.stream(0).next = 1 },
+		"octets":     func(r *Receiver) { r.reassembly.heldOctets++ },
+		"memory":     func(r *Receiver) { r.reassembly.store.usedMemory++ },
+		"size":       func(r *Receiver) { r.reassembly.byLastTSN.highestMessage().Size++ },
+		"highest":    func(r *Receiver) { r.tracker.highTSN++ },
+		"cumulative": func(r *Receiver) { r.tracker.cumTSN++ },
+		"beyond":     func(r *Receiver) { r.tracker.aboveCum.Add(9) },
+		"window":     func(r *Receiver) { r.advertisedWindow = r.cfg.RecvBuffer + 1 },
+		"SSN":        func(r *Receiver) { r.reassembly.stateOfStream(0).nextSSN = 1 },
 	} {
 		r := held()
 		spoil(r)
@@ -43,6 +43,6 @@ func TestWhatEndsAtTheEdgeOfTheTablesIsFound(t *testing.T) {
 		r := NewReceiver(Config{PeerTSN: cum + 1, RecvBuffer: 1000, InStreams: 1})
 		mustPacket(t, r, 0, chunk(cum+2, 1, be, "x"), chunk(cum+ahead, 2, be, "y")) // into tables, and into these grown
 		err := r.Audit(0)
-		check.That(t, err == nil && max(r.track.set.Cap(), r.reasm.held.ends.Cap()) <= max(2*ahead, 1024), "%v, %v", err, r.track.set.Cap())
+		check.That(t, err == nil && max(r.tracker.aboveCum.Cap(), r.reassembly.byLastTSN.lastTSNs.Cap()) <= max(2*ahead, 1024), "%v, %v", err, r.tracker.aboveCum.Cap())
 	}
 }

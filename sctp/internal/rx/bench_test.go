@@ -33,7 +33,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		put(tsn+2, ssn+1, wire.FlagE)
 		put(tsn+4, ssn+3, be) // reordered
 		put(tsn+3, ssn+2, be)
-		r.reasm.store.drop(r.reasm.store.keep(d[:100], nil)) // a copy
+		r.reassembly.store.dropPiece(r.reassembly.store.keepData(d[:100], nil)) // a copy
 		tsn, ssn = tsn+5, ssn+4
 		for m, ok := r.Receive(); ok; m, ok = r.Receive() {
 			r.Release(m)

@@ -6,53 +6,53 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// growStep is the least, in octets, that a receive buffer grows by.
-const growStep = 64 << 10
+// minGrowStep is the least, in octets, that a receive buffer grows by.
+const minGrowStep = 64 << 10
 
-// reading is what has come and been read of late, in octets of user data.
-type reading struct {
-	began rawio.Time // the present round trip
-	came  int        // in it
-	read  int
-	past  int // the lesser of both in the one before
+// readRate is what has come and been read of late, in octets of user data.
+type readRate struct {
+	rttBeganAt rawio.Time // the present round trip
+	received   int        // in it
+	read       int
+	lastRTT    int // the lesser of both in the one before
 }
 
-// rate returns what was read in the round trip that ends now. A burst of reading counts by no more than what has come meanwhile, what a peer sends and
+// readPerRTT returns what was read in the round trip that ends now. A burst of reading counts by no more than what has come meanwhile, what a peer sends and
 // nobody reads not at all.
-func (d *reading) rate(now rawio.Time, trip time.Duration, most int) int {
-	since := now.Sub(d.began)
+func (d *readRate) readPerRTT(now rawio.Time, trip time.Duration, most int) int {
+	since := now.Sub(d.rttBeganAt)
 	if since >= trip {
-		*d = reading{began: now, past: part(min(d.came, d.read, most), trip, since)}
+		*d = readRate{rttBeganAt: now, lastRTT: proportionOf(min(d.received, d.read, most), trip, since)}
 		since = 0
 	}
-	return min(d.came, d.read) + part(d.past, trip-since, trip)
+	return min(d.received, d.read) + proportionOf(d.lastRTT, trip-since, trip)
 }
 
-// part returns as many of n octets as d is of the whole.
-func part(n int, d, whole time.Duration) int { return int(int64(n) * int64(d) / int64(whole)) }
+// proportionOf returns as many of n octets as d is of the whole.
+func proportionOf(n int, d, whole time.Duration) int { return int(int64(n) * int64(d) / int64(whole)) }
 
-// Wants returns how large the receive buffer should be, if that is more than it is, else 0. As in TCP (dynamic right-sizing) it is twice what the user may
+// WantedBuffer returns how large the receive buffer should be, if that is more than it is, else 0. As in TCP (dynamic right-sizing) it is twice what the user may
 // read until the window is heard of again, as a sender in slow start doubles what it sends. That takes two round trips behind a chunk that was lost: one until
 // it is known, and one until it is there.
-func (r *Receiver) Wants(now rawio.Time, trip time.Duration) int {
-	if r.cfg.MaxBuffer <= r.cfg.RecvBuffer || r.squeezed {
+func (r *Receiver) WantedBuffer(now rawio.Time, trip time.Duration) int {
+	if r.cfg.MaxBuffer <= r.cfg.RecvBuffer || r.underPressure {
 		return 0
 	}
-	n := min(2*2*r.reading.rate(now, trip, r.cfg.MaxBuffer), r.cfg.MaxBuffer)
-	if n < r.cfg.RecvBuffer+growStep {
+	n := min(2*2*r.readRate.readPerRTT(now, trip, r.cfg.MaxBuffer), r.cfg.MaxBuffer)
+	if n < r.cfg.RecvBuffer+minGrowStep {
 		return 0
 	}
 	return n
 }
 
-// Grow makes the receive buffer as large as Wants has said.
-func (r *Receiver) Grow(octets int) {
+// GrowBuffer makes the receive buffer as large as Wants has said.
+func (r *Receiver) GrowBuffer(octets int) {
 	r.cfg.RecvBuffer = octets
-	r.fit()
+	r.fitBuffer()
 }
 
-// ungrow has the receive buffer become what it was at first.
-func (r *Receiver) ungrow() {
-	r.cfg.RecvBuffer = r.first
-	r.fit()
+// resetBufferSize has the receive buffer become what it was at first.
+func (r *Receiver) resetBufferSize() {
+	r.cfg.RecvBuffer = r.initialBuffer
+	r.fitBuffer()
 }

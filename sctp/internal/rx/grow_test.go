@@ -12,8 +12,8 @@ import (
 // A buffer that follows anything but what is read while it comes is memory for who asks for it.
 func TestBufferGrowsByWhatIsRead(t *testing.T) {
 	const first, most, trip = 100_000, 1_000_000, 100 * time.Millisecond
-	d := reading{came: 5000, read: 5000}
-	check.Equal(t, "what was read in the round trip that ends now", d.rate(1000, 1000, most), 5000)
+	d := readRate{received: 5000, read: 5000}
+	check.Equal(t, "what was read in the round trip that ends now", d.readPerRTT(1000, 1000, most), 5000)
 	for _, tt := range []struct {
 		name  string
 		trips int
@@ -42,19 +42,19 @@ func TestBufferGrowsByWhatIsRead(t *testing.T) {
 				if tsn%tt.read == 0 {
 					read()
 				}
-				if n := r.Wants(now, trip); n > 0 {
-					r.Grow(n)
+				if n := r.WantedBuffer(now, trip); n > 0 {
+					r.GrowBuffer(n)
 				}
 				sack(r)
 			}
 		}
-		check.That(t, r.Window()+r.Buffered() >= tt.want-growStep && r.Window()+r.Buffered() <= tt.want, "%s: %d octets, want %d", tt.name, r.Window()+r.Buffered(), tt.want)
+		check.That(t, r.Window()+r.Buffered() >= tt.want-minGrowStep && r.Window()+r.Buffered() <= tt.want, "%s: %d octets, want %d", tt.name, r.Window()+r.Buffered(), tt.want)
 		must.OK(t, r.Audit(0))
 		if read(); tt.want > first {
-			r.Squeeze(true)
-			check.Equal(t, tt.name+", and while memory is short", r.Wants(now, trip), 0)
-			r.Squeeze(false)
-			check.That(t, r.Window() == r.credit && r.cfg.RecvBuffer == first, "%s: what the peer was told of is %d octets, the window %d", tt.name, r.credit, r.Window())
+			r.SetMemoryPressure(true)
+			check.Equal(t, tt.name+", and while memory is short", r.WantedBuffer(now, trip), 0)
+			r.SetMemoryPressure(false)
+			check.That(t, r.Window() == r.advertisedWindow && r.cfg.RecvBuffer == first, "%s: what the peer was told of is %d octets, the window %d", tt.name, r.advertisedWindow, r.Window())
 		}
 	}
 }

@@ -7,180 +7,184 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// held finds messages by their last TSN: those in assembly, and complete ones beyond the cumulative TSN that wait for
+// lastTSNIndex finds messages by their last TSN: those in assembly, and complete ones beyond the cumulative TSN that wait for
 // their SSN. All last TSNs lie in a window of tsnset.MaxWindow TSNs from base on. Every step takes the same time
 // however many there are. The one in assembly that ends at base, as it is when fragments come in order, is edge; tables
 // have the others.
-type held struct {
-	base  wire.TSN // the cumulative TSN of before, or that and TSNs behind it that have come since
-	edge  *Message
-	n     int        // messages in the tables
-	dir   []*slots   // a power of two; TSN t is in the place t/64 mod len. Without it there is nothing in what follows
-	ends  tsnset.Set // last TSNs
-	parts tsnset.Set // last TSNs of messages in assembly
-	spare *slots
-	kept  int // slots in spare
-	pages int // slots in dir or spare
+type lastTSNIndex struct {
+	baseTSN        wire.TSN // the cumulative TSN of before, or that and TSNs behind it that have come since
+	endsAtBase     *Message
+	count          int         // messages in the tables
+	pageTable      []*slotPage // a power of two; TSN t is in the place t/64 mod len. Without it there is nothing in what follows
+	lastTSNs       tsnset.Set  // last TSNs
+	incompleteTSNs tsnset.Set  // last TSNs of messages in assembly
+	sparePages     *slotPage
+	numSpare       int // slots in spare
+	numPages       int // slots in dir or spare
 }
 
-// slots are the messages that end at 64 neighbouring TSNs. Only those that ends has are there.
-type slots struct {
-	at   [64]*Message
-	next *slots
+// slotPage are the messages that end at 64 neighbouring TSNs. Only those that ends has are there.
+type slotPage struct {
+	messages [64]*Message
+	next     *slotPage
 }
 
-// spareSlots bounds the empty slots that are kept for reuse.
-const spareSlots = 16
+// maxSparePages bounds the empty slots that are kept for reuse.
+const maxSparePages = 16
 
-// least is the window in TSNs that there is room for at least, once anything was held.
-const least = 1024
+// minWindowTSNs is the window in TSNs that there is room for at least, once anything was held.
+const minWindowTSNs = 1024
 
-func (h *held) has(t wire.TSN) bool { return uint32(t-h.base) < uint32(h.ends.Cap()) && h.ends.Has(t) }
+func (h *lastTSNIndex) has(t wire.TSN) bool {
+	return uint32(t-h.baseTSN) < uint32(h.lastTSNs.Cap()) && h.lastTSNs.Has(t)
+}
 
-func (h *held) place(t wire.TSN) **slots { return &h.dir[int(t>>6)&(len(h.dir)-1)] }
+func (h *lastTSNIndex) pageOf(t wire.TSN) **slotPage {
+	return &h.pageTable[int(t>>6)&(len(h.pageTable)-1)]
+}
 
-// at returns the message that ends at t, or nil.
-func (h *held) at(t wire.TSN) *Message {
-	if t == h.base {
-		return h.edge
+// messageEndingAt returns the message that ends at t, or nil.
+func (h *lastTSNIndex) messageEndingAt(t wire.TSN) *Message {
+	if t == h.baseTSN {
+		return h.endsAtBase
 	}
 	if !h.has(t) {
 		return nil
 	}
-	return (*h.place(t)).at[t&63]
+	return (*h.pageOf(t)).messages[t&63]
 }
 
-// from returns the message in the tables with the lowest last TSN from t on.
-func (h *held) from(t wire.TSN) *Message {
-	if u, ok := h.ends.Next(t, h.ends.Cap()-int(uint32(t-h.base))); ok {
-		return h.at(u)
+// firstMessageFrom returns the message in the tables with the lowest last TSN from t on.
+func (h *lastTSNIndex) firstMessageFrom(t wire.TSN) *Message {
+	if u, ok := h.lastTSNs.Next(t, h.lastTSNs.Cap()-int(uint32(t-h.baseTSN))); ok {
+		return h.messageEndingAt(u)
 	}
 	return nil
 }
 
-// highest returns the message in the tables with the highest last TSN.
-func (h *held) highest() *Message {
-	n := h.ends.Cap()
-	if t, ok := h.ends.Last(h.base+wire.TSN(n)-1, n); ok {
-		return h.at(t)
+// highestMessage returns the message in the tables with the highest last TSN.
+func (h *lastTSNIndex) highestMessage() *Message {
+	n := h.lastTSNs.Cap()
+	if t, ok := h.lastTSNs.Last(h.baseTSN+wire.TSN(n)-1, n); ok {
+		return h.messageEndingAt(t)
 	}
 	return nil
 }
 
-// part returns the message in assembly with the lowest last TSN.
-func (h *held) part() *Message {
-	if h.edge != nil {
-		return h.edge
+// firstIncomplete returns the message in assembly with the lowest last TSN.
+func (h *lastTSNIndex) firstIncomplete() *Message {
+	if h.endsAtBase != nil {
+		return h.endsAtBase
 	}
-	if t, ok := h.parts.Next(h.base, h.parts.Cap()); ok {
-		return h.at(t)
+	if t, ok := h.incompleteTSNs.Next(h.baseTSN, h.incompleteTSNs.Cap()); ok {
+		return h.messageEndingAt(t)
 	}
 	return nil
 }
 
 // put enters a message. That no TSN is missing before one that begins behind base needs no tables.
-func (h *held) put(m *Message) {
-	switch n := int(uint32(m.last - h.base)); {
+func (h *lastTSNIndex) put(m *Message) {
+	switch n := int(uint32(m.lastTSN - h.baseTSN)); {
 	case n == 0:
 		return // complete, and base has moved on with it
-	case n == 1 && m.begin:
-		h.base, h.edge = m.last, m
+	case n == 1 && m.hasBegin:
+		h.baseTSN, h.endsAtBase = m.lastTSN, m
 		return
-	case h.dir == nil || n >= h.ends.Cap():
-		h.grow(max(n+1, least))
+	case h.pageTable == nil || n >= h.lastTSNs.Cap():
+		h.growWindow(max(n+1, minWindowTSNs))
 	}
-	s := h.place(m.last)
+	s := h.pageOf(m.lastTSN)
 	if *s == nil {
-		*s = h.slots()
+		*s = h.newPage()
 	}
-	(*s).at[m.last&63] = m
-	if !h.ends.Has(m.last) {
-		h.ends.Add(m.last)
-		h.n++
+	(*s).messages[m.lastTSN&63] = m
+	if !h.lastTSNs.Has(m.lastTSN) {
+		h.lastTSNs.Add(m.lastTSN)
+		h.count++
 	}
-	if !m.begin || !m.end {
-		h.parts.Add(m.last)
+	if !m.hasBegin || !m.hasEnd {
+		h.incompleteTSNs.Add(m.lastTSN)
 	}
 }
 
 // take removes the message that ends at t.
-func (h *held) take(t wire.TSN) {
-	if t == h.base {
-		h.edge = nil
+func (h *lastTSNIndex) take(t wire.TSN) {
+	if t == h.baseTSN {
+		h.endsAtBase = nil
 		return
 	}
-	h.n--
-	h.ends.Remove(t)
-	h.parts.Remove(t)
-	s := h.place(t)
-	(*s).at[t&63] = nil
-	if !h.ends.Near(t) {
-		h.giveBack(*s)
+	h.count--
+	h.lastTSNs.Remove(t)
+	h.incompleteTSNs.Remove(t)
+	s := h.pageOf(t)
+	(*s).messages[t&63] = nil
+	if !h.lastTSNs.HasNear(t) {
+		h.freePage(*s)
 		*s = nil
 	}
 }
 
-// move enters a message again that was held to end at was.
-func (h *held) move(m *Message, was wire.TSN) {
+// moveMessage enters a message again that was held to end at was.
+func (h *lastTSNIndex) moveMessage(m *Message, was wire.TSN) {
 	h.take(was)
 	h.put(m)
 }
 
-// advance moves the window on to cum. What is complete up to there only waits for its SSN from now on; of messages in
+// advanceBase moves the window on to cum. What is complete up to there only waits for its SSN from now on; of messages in
 // assembly none but one that ends at cum may be among what the window leaves.
-func (h *held) advance(cum wire.TSN) {
-	from, n := h.base, min(int(uint32(cum-h.base))+1, h.ends.Cap())
+func (h *lastTSNIndex) advanceBase(cum wire.TSN) {
+	from, n := h.baseTSN, min(int(uint32(cum-h.baseTSN))+1, h.lastTSNs.Cap())
 	var edge *Message
-	for t, ok := h.ends.Next(from, n); ok; t, ok = h.ends.Next(t+1, n-int(uint32(t+1-from))) {
-		if h.parts.Has(t) {
-			edge = h.at(t)
+	for t, ok := h.lastTSNs.Next(from, n); ok; t, ok = h.lastTSNs.Next(t+1, n-int(uint32(t+1-from))) {
+		if h.incompleteTSNs.Has(t) {
+			edge = h.messageEndingAt(t)
 		}
 		h.take(t)
 	}
-	h.base, h.edge = cum, edge
+	h.baseTSN, h.endsAtBase = cum, edge
 }
 
-func (h *held) slots() *slots {
-	s := h.spare
+func (h *lastTSNIndex) newPage() *slotPage {
+	s := h.sparePages
 	if s == nil {
-		h.pages++
-		return new(slots)
+		h.numPages++
+		return new(slotPage)
 	}
-	h.spare, s.next = s.next, nil
-	h.kept--
+	h.sparePages, s.next = s.next, nil
+	h.numSpare--
 	return s
 }
 
-func (h *held) giveBack(s *slots) {
-	if h.kept >= spareSlots {
-		h.pages--
+func (h *lastTSNIndex) freePage(s *slotPage) {
+	if h.numSpare >= maxSparePages {
+		h.numPages--
 		return
 	}
-	*s = slots{next: h.spare}
-	h.spare = s
-	h.kept++
+	*s = slotPage{next: h.sparePages}
+	h.sparePages = s
+	h.numSpare++
 }
 
-// grow widens the window to n TSNs at least.
-func (h *held) grow(n int) {
+// growWindow widens the window to n TSNs at least.
+func (h *lastTSNIndex) growWindow(n int) {
 	old := *h
-	h.n = 0
-	h.ends.Grow(n, h.base, 0)
-	h.parts.Grow(n, h.base, 0)
-	h.dir = make([]*slots, h.ends.Cap()/64)
-	for m := old.from(h.base + 1); m != nil; m = old.from(m.last + 1) {
+	h.count = 0
+	h.lastTSNs.Grow(n, h.baseTSN, 0)
+	h.incompleteTSNs.Grow(n, h.baseTSN, 0)
+	h.pageTable = make([]*slotPage, h.lastTSNs.Cap()/64)
+	for m := old.firstMessageFrom(h.baseTSN + 1); m != nil; m = old.firstMessageFrom(m.lastTSN + 1) {
 		h.put(m)
 	}
-	for _, s := range old.dir {
+	for _, s := range old.pageTable {
 		if s != nil {
-			h.giveBack(s)
+			h.freePage(s)
 		}
 	}
 }
 
-func (h *held) octets() int {
-	if h.dir == nil {
+func (h *lastTSNIndex) memorySize() int {
+	if h.pageTable == nil {
 		return 0
 	}
-	return h.ends.Held() + h.parts.Held() + 8*cap(h.dir) + h.pages*int(unsafe.Sizeof(slots{}))
+	return h.lastTSNs.Held() + h.incompleteTSNs.Held() + 8*cap(h.pageTable) + h.numPages*int(unsafe.Sizeof(slotPage{}))
 }

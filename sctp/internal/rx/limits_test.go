@@ -14,7 +14,7 @@ import (
 func TestLimitsOfTheTracker(t *testing.T) {
 	k := NewTracker(1)
 	k.AppendSack(nil, 0, 1400)
-	check.That(t, k.reports == nil, "there is room for reports without gaps and duplicates")
+	check.That(t, k.sackReports == nil, "there is room for reports without gaps and duplicates")
 	for tsn := wire.TSN(3); tsn < 65536; tsn += 2 { // every second one: as many gaps as there can be
 		got := k.Check(tsn)
 		must.That(t, got == Fresh, "TSN %d: %v", tsn, got)
@@ -22,15 +22,15 @@ func TestLimitsOfTheTracker(t *testing.T) {
 	}
 	for _, tsn := range []wire.TSN{65536, 65537, 1 << 20, 1<<31 - 1} {
 		got := k.Check(tsn)
-		check.That(t, got == Beyond, "TSN %d, with a Cumulative TSN of 0: %v", tsn, got)
+		check.That(t, got == TooFarAhead, "TSN %d, with a Cumulative TSN of 0: %v", tsn, got)
 	}
-	n := k.set.Cap()
+	n := k.aboveCum.Cap()
 	check.That(t, n <= 1<<16, "a window of %d TSNs", n)
 	b := k.AppendSack(nil, 0, 1400)
 	check.That(t, len(b) <= 1400, "a SACK of %d octets where 1400 fit", len(b))
 	k = NewTracker(1)
 	for range 1000 {
-		k.Duplicate(0)
+		k.NoteDuplicate(0)
 	}
 	sack, err := wire.AsSack(k.AppendSack(nil, 0, 1400))
 	check.That(t, err == nil && sack.NumDups() == 64 && len(k.dups) == 0,

@@ -17,63 +17,63 @@ type Message struct {
 	Size, Offset int
 	More, Cut    bool
 
-	first, last wire.TSN // its chunks so far
-	order       order    // while it waits for its SSN
-	begin, end  bool     // it has its first, its last fragment
-	skip        bool     // it stands for one that has not come this way, see Skip
-	head, tail  *piece
-	kids        [2]*Message // in the tree of those that wait for their SSN
-	next        *Message    // in the list of what is ready, or of what is free
+	firstTSN, lastTSN    wire.TSN    // its chunks so far
+	order                streamOrder // while it waits for its SSN
+	hasBegin, hasEnd     bool        // it has its first, its last fragment
+	isPlaceholder        bool        // it stands for one that has not come this way, see Skip
+	headPiece, tailPiece *piece
+	children             [2]*Message // in the tree of those that wait for their SSN
+	next                 *Message    // in the list of what is ready, or of what is free
 
 	// Where the last CopyTo ended, so that reading on does not start over.
-	cur    *piece
-	curOff int // of cur's first octet in the message
+	copyPiece  *piece
+	copyOffset int // of cur's first octet in the message
 }
 
 // TSN returns that of its first chunk, of those in it.
-func (m *Message) TSN() wire.TSN { return m.first }
+func (m *Message) TSN() wire.TSN { return m.firstTSN }
 
 // CopyTo copies user data from offset off on into dst and returns how many octets, 0 at the end.
 func (m *Message) CopyTo(dst []byte, off int) int {
 	if off < 0 || off >= m.Size {
 		return 0
 	}
-	if m.cur == nil || off < m.curOff {
-		m.cur, m.curOff = m.head, 0
+	if m.copyPiece == nil || off < m.copyOffset {
+		m.copyPiece, m.copyOffset = m.headPiece, 0
 	}
 	n := 0
-	for m.cur != nil {
-		data := m.cur.data
-		if n += copy(dst[n:], data[min(off+n-m.curOff, len(data)):]); n == len(dst) {
+	for m.copyPiece != nil {
+		data := m.copyPiece.data
+		if n += copy(dst[n:], data[min(off+n-m.copyOffset, len(data)):]); n == len(dst) {
 			break
 		}
-		m.curOff += len(data)
-		m.cur = m.cur.next
+		m.copyOffset += len(data)
+		m.copyPiece = m.copyPiece.next
 	}
 	return n
 }
 
-func (m *Message) append(p *piece) {
-	p.prev = m.tail
-	if m.tail != nil {
-		m.tail.next = p
+func (m *Message) appendPiece(p *piece) {
+	p.prev = m.tailPiece
+	if m.tailPiece != nil {
+		m.tailPiece.next = p
 	} else {
-		m.head = p
+		m.headPiece = p
 	}
-	m.tail = p
+	m.tailPiece = p
 	m.Size += len(p.data)
 }
 
-// prepend puts p before the first piece that there is.
-func (m *Message) prepend(p *piece) {
-	p.next, m.head.prev, m.head = m.head, p, p
+// prependPiece puts p before the first piece that there is.
+func (m *Message) prependPiece(p *piece) {
+	p.next, m.headPiece.prev, m.headPiece = m.headPiece, p, p
 	m.Size += len(p.data)
 }
 
-// chain is a FIFO of messages.
-type chain struct{ first, last *Message }
+// messageList is a FIFO of messages.
+type messageList struct{ first, last *Message }
 
-func (c *chain) push(m *Message) {
+func (c *messageList) push(m *Message) {
 	if c.first == nil {
 		c.first = m
 	} else {
@@ -82,7 +82,7 @@ func (c *chain) push(m *Message) {
 	c.last = m
 }
 
-func (c *chain) pop() *Message {
+func (c *messageList) pop() *Message {
 	m := c.first
 	if m != nil {
 		c.first, m.next = m.next, nil
@@ -93,11 +93,11 @@ func (c *chain) pop() *Message {
 	return m
 }
 
-// join moves everything from d to the end of c.
-func (c *chain) join(d *chain) {
+// appendList moves everything from d to the end of c.
+func (c *messageList) appendList(d *messageList) {
 	if d.first != nil {
 		c.push(d.first)
 		c.last = d.last
-		*d = chain{}
+		*d = messageList{}
 	}
 }

@@ -8,80 +8,80 @@ import "github.com/rddp-go/rddp/sctp/wire"
 // in the order of delivery. What becomes ready in between waits for its end, and that takes no room from
 // it: all of that has higher TSNs, so the peer has sent the rest of the message within the same window.
 
-// spill delivers what there is of the message that cum ends in, when less than room octets of the buffer
+// deliverPartial delivers what there is of the message that cum ends in, when less than room octets of the buffer
 // are left beside it, or it has more than point octets, unless point is 0.
-func (r *Reassembly) spill(cum wire.TSN, room, point int) error {
-	if r.maxMessage <= r.limit && point == 0 {
+func (r *Reassembly) deliverPartial(cum wire.TSN, room, point int) error {
+	if r.maxMessage <= r.dataLimit && point == 0 {
 		return nil
 	}
-	m := r.held.at(cum)
-	if m == nil || !r.spills(m.Size, room, point) || !r.fills(m.Size, room) && r.stream(m.Stream).due {
+	m := r.byLastTSN.messageEndingAt(cum)
+	if m == nil || !r.isPartialDue(m.Size, room, point) || !r.fillsBuffer(m.Size, room) && r.stateOfStream(m.Stream).isDue {
 		return nil
 	}
-	for s := r.stream(m.Stream); s.due; { // there is little beside a message that fills the buffer
-		r.deliver()
+	for s := r.stateOfStream(m.Stream); s.isDue; { // there is little beside a message that fills the buffer
+		r.deliverDue()
 	}
-	if !m.Unordered && m.SSN != r.stream(m.Stream).next {
-		if m.Size < r.limit {
+	if !m.Unordered && m.SSN != r.stateOfStream(m.Stream).nextSSN {
+		if m.Size < r.dataLimit {
 			return nil
 		}
-		return &ViolationError{m.first, "a message fills the receive buffer before its turn in the stream"}
+		return &ViolationError{m.firstTSN, "a message fills the receive buffer before its turn in the stream"}
 	}
-	p := r.message()
-	p.header(m)
+	p := r.newMessage()
+	p.copyHeader(m)
 	p.More = true
-	p.Size, p.head = m.Size, m.head
+	p.Size, p.headPiece = m.Size, m.headPiece
 	m.Offset += m.Size
-	m.Size, m.head, m.tail = 0, nil, nil
-	r.open = m
+	m.Size, m.headPiece, m.tailPiece = 0, nil, nil
+	r.partialMessage = m
 	r.ready.push(p)
 	return nil
 }
 
-// fills says whether so many octets of one message leave less than room octets of a buffer that it may not fit.
-func (r *Reassembly) fills(octets, room int) bool {
-	return r.maxMessage > r.limit && r.limit-octets < room
+// fillsBuffer says whether so many octets of one message leave less than room octets of a buffer that it may not fit.
+func (r *Reassembly) fillsBuffer(octets, room int) bool {
+	return r.maxMessage > r.dataLimit && r.dataLimit-octets < room
 }
 
-// spills says whether so many octets of one message may be for spill.
-func (r *Reassembly) spills(octets, room, point int) bool {
-	return r.fills(octets, room) || point > 0 && octets > point
+// isPartialDue says whether so many octets of one message may be for spill.
+func (r *Reassembly) isPartialDue(octets, room, point int) bool {
+	return r.fillsBuffer(octets, room) || point > 0 && octets > point
 }
 
 // CutOff ends the message that is delivered in pieces: no more of it will come. What has waited for its end
 // becomes ready.
 func (r *Reassembly) CutOff() {
-	if r.open == nil {
+	if r.partialMessage == nil {
 		return
 	}
-	r.cut(r.open)
-	r.open = nil
-	r.ready.join(&r.later)
+	r.pushCutOff(r.partialMessage)
+	r.partialMessage = nil
+	r.ready.appendList(&r.readyAfterPartial)
 }
 
-// cut makes the end of a message ready whose rest will not come.
-func (r *Reassembly) cut(of *Message) {
-	m := r.message()
-	m.header(of)
+// pushCutOff makes the end of a message ready whose rest will not come.
+func (r *Reassembly) pushCutOff(of *Message) {
+	m := r.newMessage()
+	m.copyHeader(of)
 	m.Cut = true
 	r.ready.push(m)
 }
 
-// header makes p a part of the same message as m.
-func (p *Message) header(m *Message) {
+// copyHeader makes p a part of the same message as m.
+func (p *Message) copyHeader(m *Message) {
 	p.Stream, p.SSN, p.PPID, p.Unordered, p.Offset = m.Stream, m.SSN, m.PPID, m.Unordered, m.Offset
 }
 
-// push delivers a whole message, or the last piece of one. While another message is delivered in pieces,
+// pushReady delivers a whole message, or the last piece of one. While another message is delivered in pieces,
 // it waits.
-func (r *Reassembly) push(m *Message) {
-	if r.open != nil && r.open != m {
-		r.later.push(m)
+func (r *Reassembly) pushReady(m *Message) {
+	if r.partialMessage != nil && r.partialMessage != m {
+		r.readyAfterPartial.push(m)
 		return
 	}
 	r.ready.push(m)
-	if r.open == m {
-		r.open = nil
-		r.ready.join(&r.later)
+	if r.partialMessage == m {
+		r.partialMessage = nil
+		r.ready.appendList(&r.readyAfterPartial)
 	}
 }

@@ -95,8 +95,8 @@ func TestPartialDelivery(t *testing.T) {
 		check.That(t, err == nil, "%s: %v", tt.name, err)
 		check.Equal(t, tt.name, pieces(r), tt.want)
 		r.Close()
-		check.That(t, r.Buffered() == 0 && r.reasm.store.held() == 0,
-			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.held())
+		check.That(t, r.Buffered() == 0 && r.reassembly.store.memorySize() == 0,
+			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reassembly.store.memorySize())
 	}
 }
 
@@ -164,14 +164,14 @@ func TestPiecesFollowOneAnother(t *testing.T) {
 	check.Equal(t, "what came between two pieces", pieces(r), "")
 	mustPacket(t, r, 0, chunk(4, 0, m, x))
 	check.Equal(t, "pieces", pieces(r), "0:650+600 1:0+1 2:0+1 0:0+1")
-	check.That(t, r.Window() == 1000 && r.reasm.store.mem == 0, "window %d, memory %d", r.Window(), r.reasm.store.mem)
+	check.That(t, r.Window() == 1000 && r.reassembly.store.usedMemory == 0, "window %d, memory %d", r.Window(), r.reassembly.store.usedMemory)
 	// Whoever leaves off in the middle gets the memory back.
 	mustPacket(t, r, 0, chunk(9, 2, b, x), chunk(10, 2, m, x), chunk(11, 2, m, x[:50]))
 	mustPacket(t, r, 0, onStream(1, 13, 1, be, "d"))
 	piece, _ := r.Receive()
 	r.Close()
 	r.Release(piece)
-	check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0, "Close leaves %d octets, %d of memory", r.Buffered(), r.reasm.store.mem)
+	check.That(t, r.Buffered() == 0 && r.reassembly.store.usedMemory == 0, "Close leaves %d octets, %d of memory", r.Buffered(), r.reassembly.store.usedMemory)
 }
 
 // A message of any length goes through a small buffer, and the window never closes for good.
@@ -223,13 +223,13 @@ func TestLimitsOfPartialDelivery(t *testing.T) {
 		check.That(t, violation == errors.As(err, &v) && (violation && v.TSN == want.TSN || err == tt.want), "%s: %v", tt.name, err)
 		check.That(t, tt.maxMessage != 1000 || got == "0:0+1000", "%s: %s", tt.name, got)
 		r.Close()
-		check.That(t, r.Buffered() == 0 && r.reasm.store.held() == 0,
-			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.held())
+		check.That(t, r.Buffered() == 0 && r.reassembly.store.memorySize() == 0,
+			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reassembly.store.memorySize())
 	}
 }
 
 func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
-	anew := Config{PeerTSN: 5000, RecvBuffer: 1000, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond, LoneDelay: 20 * time.Millisecond}
+	anew := Config{PeerTSN: 5000, RecvBuffer: 1000, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond, LoneSackDelay: 20 * time.Millisecond}
 	x := strings.Repeat("x", 300)
 	t.Run("what the upper layer holds counts until it is released", func(t *testing.T) {
 		r := newLimited(0)
@@ -238,7 +238,7 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		r.Restart(anew)
 		check.That(t, r.Buffered() == 300 && r.Window() == 700, "%d octets held, window %d", r.Buffered(), r.Window())
 		// req 9260-5.2.4-5: the new association begins at its own TSN and SSNs.
-		check.That(t, r.CumTSN() == 4999 && !r.Gaps() && !r.SackPending(), "cumulative TSN %d, gaps %v", r.CumTSN(), r.Gaps())
+		check.That(t, r.CumTSN() == 4999 && !r.HasGaps() && !r.SackPending(), "cumulative TSN %d, gaps %v", r.CumTSN(), r.HasGaps())
 		mustPacket(t, r, 0, chunk(5000, 0, be, "new"))
 		k := sack(r)
 		check.That(t, k.CumTSN() == 5000 && k.ARwnd() == 697, "SACK of %d with a_rwnd %d", k.CumTSN(), k.ARwnd())
@@ -247,9 +247,9 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		check.Equal(t, "what is held was overwritten", string(b), x)
 		r.Release(held)
 		mustPacket(t, r, 0, chunk(5001, 1, be, "er"))
-		check.That(t, r.Deadline() == 20*ms && r.ack.delay == anew.SackDelay, "a SACK is delayed until %d, others by %v", r.Deadline(), r.ack.delay)
+		check.That(t, r.Deadline() == 20*ms && r.ackPolicy.sackDelay == anew.SackDelay, "a SACK is delayed until %d, others by %v", r.Deadline(), r.ackPolicy.sackDelay)
 		got := received(r)
-		check.That(t, got == "new|er|" && r.Window() == 1000 && r.reasm.store.mem == 0, "%q, window %d, memory %d", got, r.Window(), r.reasm.store.mem)
+		check.That(t, got == "new|er|" && r.Window() == 1000 && r.reassembly.store.usedMemory == 0, "%q, window %d, memory %d", got, r.Window(), r.reassembly.store.usedMemory)
 		var v *ViolationError
 		_, err := packet(r, 0, onStream(2, 5002, 0, be, "x"))
 		check.That(t, errors.As(err, &v), "a stream that the restart has not asked for: %v", err)
@@ -332,6 +332,6 @@ func TestMessageThatIsCutOff(t *testing.T) {
 		r.CutOff() // once
 		check.Equal(t, tt.name, pieces(r), tt.want)
 		r.Close()
-		check.That(t, r.Buffered() == 0 && r.reasm.store.mem == 0, "%s: %d octets and %d of memory are left", tt.name, r.Buffered(), r.reasm.store.mem)
+		check.That(t, r.Buffered() == 0 && r.reassembly.store.usedMemory == 0, "%s: %d octets and %d of memory are left", tt.name, r.Buffered(), r.reassembly.store.usedMemory)
 	}
 }

@@ -5,61 +5,61 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 )
 
-// Squeeze closes the window for as long as it is on, and drops what only gap blocks have acknowledged (section 6.2: that may
+// SetMemoryPressure closes the window for as long as it is on, and drops what only gap blocks have acknowledged (section 6.2: that may
 // be taken back, what the cumulative TSN covers may not). A TSN that others wait behind is still taken, so that
 // what waits for it, with the protocol above too, comes to its end.
-func (r *Receiver) Squeeze(on bool) {
-	r.squeezed = on
+func (r *Receiver) SetMemoryPressure(on bool) {
+	r.underPressure = on
 	for on {
-		gone, ok := r.reasm.Evict(r.track.Cum())
+		gone, ok := r.reassembly.Evict(r.tracker.Cum())
 		if !ok {
 			break
 		}
-		r.track.Remove(gone)
-		r.evicted++
+		r.tracker.Remove(gone)
+		r.evictedChunks++
 	}
 	if on {
-		r.reasm.shrink()
-		r.ungrow()
+		r.reassembly.freeSpares()
+		r.resetBufferSize()
 	}
-	r.ack.Demand()
+	r.ackPolicy.Demand()
 }
 
 // Trim gives back what an idle association does not need: when no user data is held and no TSN is missing, all that is kept for reuse. A message
 // of which all that has come was delivered in pieces stays.
 func (r *Receiver) Trim() {
-	if g := &r.reasm; g.used == 0 && !r.track.Gaps() {
-		g.shrink()
-		if r.reading.read+r.reading.past == 0 {
-			r.ungrow()
+	if g := &r.reassembly; g.heldOctets == 0 && !r.tracker.HasGaps() {
+		g.freeSpares()
+		if r.readRate.read+r.readRate.lastRTT == 0 {
+			r.resetBufferSize()
 		}
-		r.reading = reading{}
-		r.track.set = tsnset.Set{}
-		if r.track.Dups() {
-			r.track.gaps = nil
+		r.readRate = readRate{}
+		r.tracker.aboveCum = tsnset.Set{}
+		if r.tracker.HasDups() {
+			r.tracker.gaps = nil
 		} else {
-			r.track.reports = nil
+			r.tracker.sackReports = nil
 		}
-		if g.held.edge == nil {
-			g.held = held{base: g.held.base}
+		if g.byLastTSN.endsAtBase == nil {
+			g.byLastTSN = lastTSNIndex{baseTSN: g.byLastTSN.baseTSN}
 		}
-		if !g.partly() {
-			g.reading = nil
+		if !g.isPartlyRead() {
+			g.partlyRead = nil
 		}
-		if len(g.due) == 0 {
-			g.due = nil
+		if len(g.dueStreams) == 0 {
+			g.dueStreams = nil
 		}
 	}
 }
 
-// shrink gives back what is kept for reuse.
-func (r *Reassembly) shrink() {
+// freeSpares gives back what is kept for reuse.
+func (r *Reassembly) freeSpares() {
 	s := &r.store
-	r.free, r.nfree, s.pieces, s.npiece, s.loans, s.nloan = nil, 0, nil, 0, nil, 0
-	s.blocks, s.cached, s.lists = nil, 0, 0
-	if r.waits.n == 0 {
-		r.queues = sparse.Table[streamQueue]{}
+	r.freeMessages, r.numFree, s.freePieces, s.numFreePieces, s.freeRefs, s.numFreeRefs = nil, 0, nil, 0, nil, 0
+	s.freeBlocks, s.freeBlockOctets, s.freeListOctets = nil, 0, 0
+	if r.outOfOrder.count == 0 {
+		r.streamQueues = sparse.Table[streamQueue]{}
 	}
-	r.held.pages -= r.held.kept
-	r.held.spare, r.held.kept = nil, 0
+	r.byLastTSN.numPages -= r.byLastTSN.numSpare
+	r.byLastTSN.sparePages, r.byLastTSN.numSpare = nil, 0
 }

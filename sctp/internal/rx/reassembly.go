@@ -25,78 +25,78 @@ func (e *ViolationError) Error() string {
 	return fmt.Sprintf("sctp: protocol violation at TSN %d: %s", e.TSN, e.What)
 }
 
-// stream is an incoming stream.
-type stream struct {
-	next  wire.SSN // the next to deliver
-	waits bool     // complete messages beyond it wait, see streamQueue
-	due   bool     // some of them may be delivered, see Reassembly.due
+// streamState is an incoming stream.
+type streamState struct {
+	nextSSN    wire.SSN // the next to deliver
+	hasWaiting bool     // complete messages beyond it wait, see streamQueue
+	isDue      bool     // some of them may be delivered, see Reassembly.dueStreams
 }
 
 // Reassembly puts fragments together and messages in stream order (RFC 9260 sections 6.6 and 6.9).
 type Reassembly struct {
 	// What a message that is sent looks at comes first, and then what each chunk and each read does, see Receiver.
-	used       int             // octets of user data held, ready, or with the upper layer
-	steps      *uint64         // see Receiver.Steps
-	ready      chain           // messages and pieces in delivery order
-	due        []wire.StreamID // streams of which the next message may be among those of waits
-	limit      int             // octets of user data
-	maxMessage int
-	inStreams  int
-	skips      int      // messages that Skip has put in the place of others
-	open       *Message // the message of which only pieces were delivered so far, one of held
-	free       *Message
-	nfree      int
-	reading    *Message // header of the message whose last piece is still to be popped, More then; nil before there was one
-	streams    sparse.Table[stream]
-	ownUsed    bool
-	store      store
-	own        Message // beside the store's own piece: where few messages wait the next needs no memory elsewhere
+	heldOctets      int             // octets of user data held, ready, or with the upper layer
+	workSteps       *uint64         // see Receiver.Steps
+	ready           messageList     // messages and pieces in delivery order
+	dueStreams      []wire.StreamID // streams of which the next message may be among those of waits
+	dataLimit       int             // octets of user data
+	maxMessage      int
+	inStreams       int
+	numPlaceholders int      // messages that Skip has put in the place of others
+	partialMessage  *Message // the message of which only pieces were delivered so far, one of held
+	freeMessages    *Message
+	numFree         int
+	partlyRead      *Message // header of the message whose last piece is still to be popped, More then; nil before there was one
+	streams         sparse.Table[streamState]
+	inlineUsed      bool
+	store           pieceStore
+	inlineMessage   Message // beside the store's own piece: where few messages wait the next needs no memory elsewhere
 
-	held   held    // messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN
-	waits  waiting // all that wait for their SSN
-	queues sparse.Table[streamQueue]
-	later  chain // messages that become ready after the end of open
+	byLastTSN         lastTSNIndex   // messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN
+	outOfOrder        outOfOrderTree // all that wait for their SSN
+	streamQueues      sparse.Table[streamQueue]
+	readyAfterPartial messageList // messages that become ready after the end of open
 }
 
-// begin has an empty one put together what begins with TSN initial, with a receive buffer of limit octets of user data that takes
+// initBuffer has an empty one put together what begins with TSN initial, with a receive buffer of limit octets of user data that takes
 // messages of up to maxMessage octets, 0 for any length, on streams below inStreams. Those that
 // maxMessage allows to be longer than the buffer are delivered in pieces.
-func (r *Reassembly) begin(initial wire.TSN, limit, maxMessage, inStreams int) {
+func (r *Reassembly) initBuffer(initial wire.TSN, limit, maxMessage, inStreams int) {
 	if maxMessage == 0 {
 		maxMessage = math.MaxInt
 	}
-	r.limit, r.maxMessage, r.inStreams = limit, maxMessage, inStreams
-	r.held.base = initial - 1
-	r.store.begin(limit)
+	r.dataLimit, r.maxMessage, r.inStreams = limit, maxMessage, inStreams
+	r.byLastTSN.baseTSN = initial - 1
+	r.store.setLimit(limit)
 }
 
 // Window returns the octets of user data that there is room for. Chunks so small that the memory for
 // them outgrows the buffer many times close the window too.
 func (r *Reassembly) Window() int {
-	if r.store.mem > 8*r.limit+1<<16 {
+	if r.store.usedMemory > 8*r.dataLimit+1<<16 {
 		return 0
 	}
-	return max(r.limit-r.used, 0)
+	return max(r.dataLimit-r.heldOctets, 0)
 }
 
 // Held returns the octets of memory behind the Reassembly, in use or for reuse, buffers of packets among them.
 func (r *Reassembly) Held() int {
-	n := r.nfree
-	if r.reading != nil {
+	n := r.numFree
+	if r.partlyRead != nil {
 		n++
 	}
-	if r.ownUsed {
+	if r.inlineUsed {
 		n-- // which is in use, but not behind it
 	}
-	return r.store.held() + n*messageCost + r.streams.Held() + r.queues.Held() + r.held.octets() + 2*cap(r.due)
+	return r.store.memorySize() + n*messageCost + r.streams.Held() + r.streamQueues.Held() + r.byLastTSN.memorySize() + 2*cap(r.dueStreams)
 }
 
 // Used returns the octets of user data held.
-func (r *Reassembly) Used() int { return r.used }
+func (r *Reassembly) Used() int { return r.heldOctets }
 
 // Empty reports whether nothing is held, ready, or with the upper layer, and there is room. No TSN is missing.
 func (r *Reassembly) Empty() bool {
-	return r.used == 0 && r.held.edge == nil && r.Window() > 0
+	return r.heldOctets == 0 && r.byLastTSN.endsAtBase == nil && r.Window() > 0
 }
 
 // Add takes a DATA chunk with a TSN that was not received before. The error is a *ViolationError or
@@ -110,12 +110,12 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 		return &ViolationError{t, "DATA for a stream that does not exist"}
 	}
 	var prev, next *Message // neighbours without a TSN between
-	if r.held.n > 0 || r.held.edge != nil {
-		*r.steps++
-		if prev, next = r.held.at(t-1), r.held.from(t); next != nil && next.first != t+1 {
+	if r.byLastTSN.count > 0 || r.byLastTSN.endsAtBase != nil {
+		*r.workSteps++
+		if prev, next = r.byLastTSN.messageEndingAt(t-1), r.byLastTSN.firstMessageFrom(t); next != nil && next.firstTSN != t+1 {
 			next = nil
 		}
-		if what := fits(d, prev, next); what != "" {
+		if what := neighbourViolation(d, prev, next); what != "" {
 			return &ViolationError{t, what}
 		}
 	}
@@ -128,238 +128,238 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 	if d.E() {
 		next = nil
 	}
-	p := r.store.keep(d.Payload(), buf)
-	r.used += n
+	p := r.store.keepData(d.Payload(), buf)
+	r.heldOctets += n
 	m := prev
 	switch {
 	case prev != nil:
-		was := m.last
-		m.append(p)
-		m.last, m.end = t, d.E()
+		was := m.lastTSN
+		m.appendPiece(p)
+		m.lastTSN, m.hasEnd = t, d.E()
 		if next != nil {
-			m.join(next)
-			r.recycle(next)
+			m.appendMessage(next)
+			r.recycleMessage(next)
 		}
-		r.held.move(m, was)
+		r.byLastTSN.moveMessage(m, was)
 	case next != nil:
 		m = next
-		m.prepend(p)
-		m.first, m.begin = t, d.B()
+		m.prependPiece(p)
+		m.firstTSN, m.hasBegin = t, d.B()
 	default:
-		m = r.message()
+		m = r.newMessage()
 		m.Stream, m.SSN, m.Unordered = d.Stream(), d.SSN(), d.U()
-		m.first, m.last, m.begin, m.end = t, t, d.B(), d.E()
-		m.append(p)
-		if m.begin && m.end {
+		m.firstTSN, m.lastTSN, m.hasBegin, m.hasEnd = t, t, d.B(), d.E()
+		m.appendPiece(p)
+		if m.hasBegin && m.hasEnd {
 			m.PPID = d.PPID()
-			return r.whole(m)
+			return r.deliverComplete(m)
 		}
-		r.held.put(m)
+		r.byLastTSN.put(m)
 	}
 	if d.B() {
 		m.PPID = d.PPID()
 	}
-	if n := m.Offset + m.Size; n > r.maxMessage || !m.end && n == r.maxMessage {
-		r.held.take(m.last)
+	if n := m.Offset + m.Size; n > r.maxMessage || !m.hasEnd && n == r.maxMessage {
+		r.byLastTSN.take(m.lastTSN)
 		r.Release(m)
 		return ErrMessageTooBig
 	}
-	if m.begin && m.end {
-		r.held.take(m.last)
-		return r.whole(m)
+	if m.hasBegin && m.hasEnd {
+		r.byLastTSN.take(m.lastTSN)
+		return r.deliverComplete(m)
 	}
 	return nil
 }
 
-// fits says what is wrong between a chunk and its neighbours in TSN, or "".
-func fits(d wire.Data, prev, next *Message) string {
+// neighbourViolation says what is wrong between a chunk and its neighbours in TSN, or "".
+func neighbourViolation(d wire.Data, prev, next *Message) string {
 	if prev != nil {
 		switch {
-		case d.B() && !prev.end:
+		case d.B() && !prev.hasEnd:
 			return "a message begins before the one before it has ended"
-		case !d.B() && prev.end:
+		case !d.B() && prev.hasEnd:
 			return "a fragment follows the end of a message"
-		case !d.B() && !same(d, prev):
+		case !d.B() && !isSameMessage(d, prev):
 			return "fragments of one message differ in stream, SSN or U bit"
 		}
 	}
 	if next != nil {
 		switch {
-		case d.E() && !next.begin:
+		case d.E() && !next.hasBegin:
 			return "a fragment follows the end of a message"
-		case !d.E() && next.begin:
+		case !d.E() && next.hasBegin:
 			return "a message begins before the one before it has ended"
-		case !d.E() && !same(d, next):
+		case !d.E() && !isSameMessage(d, next):
 			return "fragments of one message differ in stream, SSN or U bit"
 		}
 	}
 	return ""
 }
 
-func same(d wire.Data, m *Message) bool {
+func isSameMessage(d wire.Data, m *Message) bool {
 	return d.Stream() == m.Stream && d.U() == m.Unordered && (m.Unordered || d.SSN() == m.SSN)
 }
 
-// join appends what n has to m.
-func (m *Message) join(n *Message) {
-	m.tail.next, n.head.prev = n.head, m.tail
-	m.tail, m.last, m.end = n.tail, n.last, n.end
+// appendMessage appends what n has to m.
+func (m *Message) appendMessage(n *Message) {
+	m.tailPiece.next, n.headPiece.prev = n.headPiece, m.tailPiece
+	m.tailPiece, m.lastTSN, m.hasEnd = n.tailPiece, n.lastTSN, n.hasEnd
 	m.Size += n.Size
 }
 
-// whole delivers a complete message, or lets it wait for its SSN.
-func (r *Reassembly) whole(m *Message) error {
-	if m.first == r.held.base+1 {
-		r.held.base = m.last
+// deliverComplete delivers a complete message, or lets it wait for its SSN.
+func (r *Reassembly) deliverComplete(m *Message) error {
+	if m.firstTSN == r.byLastTSN.baseTSN+1 {
+		r.byLastTSN.baseTSN = m.lastTSN
 	}
 	if m.Unordered {
-		r.push(m)
+		r.pushReady(m)
 		return nil
 	}
-	s := r.stream(m.Stream)
-	if m.SSN == s.next && !s.due {
-		r.push(m)
-		r.passed(m.Stream, s)
+	s := r.stateOfStream(m.Stream)
+	if m.SSN == s.nextSSN && !s.isDue {
+		r.pushReady(m)
+		r.advanceStream(m.Stream, s)
 		return nil
 	}
-	if !r.hold(m, s) {
-		err := &ViolationError{m.first, "two messages of a stream with the same SSN"}
+	if !r.queueOutOfOrder(m, s) {
+		err := &ViolationError{m.firstTSN, "two messages of a stream with the same SSN"}
 		r.Release(m)
 		return err
 	}
-	r.held.put(m)
+	r.byLastTSN.put(m)
 	return nil
 }
 
-// Skip counts SSN n of a stream as delivered: its message, of TSN t, has not come this way.
-func (r *Reassembly) Skip(id wire.StreamID, n wire.SSN, t wire.TSN) {
+// MarkDelivered counts SSN n of a stream as delivered: its message, of TSN t, has not come this way.
+func (r *Reassembly) MarkDelivered(id wire.StreamID, n wire.SSN, t wire.TSN) {
 	if int(id) >= r.inStreams {
 		return
 	}
-	s := r.stream(id)
-	if n == s.next && !s.due {
-		r.passed(id, s)
+	s := r.stateOfStream(id)
+	if n == s.nextSSN && !s.isDue {
+		r.advanceStream(id, s)
 		return
 	}
-	m := r.message()
-	m.Stream, m.SSN, m.first, m.skip = id, n, t, true
-	if !r.hold(m, s) {
-		r.recycle(m)
+	m := r.newMessage()
+	m.Stream, m.SSN, m.firstTSN, m.isPlaceholder = id, n, t, true
+	if !r.queueOutOfOrder(m, s) {
+		r.recycleMessage(m)
 		return
 	}
-	r.skips++
+	r.numPlaceholders++
 }
 
-// maxSkips bounds the messages that count as delivered and wait for an SSN before theirs. They cost the
+// maxPlaceholders bounds the messages that count as delivered and wait for an SSN before theirs. They cost the
 // peer no window.
-const maxSkips = 1 << 14
+const maxPlaceholders = 1 << 14
 
-// waitsInVain says whether a chunk would have to wait for its SSN with too many that do already. The one
+// isBlockedByMissingSSN says whether a chunk would have to wait for its SSN with too many that do already. The one
 // that they wait for never does.
-func (r *Reassembly) waitsInVain(d wire.Data) bool {
-	return r.skips >= maxSkips && r.inVain(d)
+func (r *Reassembly) isBlockedByMissingSSN(d wire.Data) bool {
+	return r.numPlaceholders >= maxPlaceholders && r.waitsForSSN(d)
 }
 
-func (r *Reassembly) inVain(d wire.Data) bool {
+func (r *Reassembly) waitsForSSN(d wire.Data) bool {
 	if d.U() || int(d.Stream()) >= r.inStreams {
 		return false
 	}
-	s := r.stream(d.Stream())
-	return s.due || d.SSN() != s.next
+	s := r.stateOfStream(d.Stream())
+	return s.isDue || d.SSN() != s.nextSSN
 }
 
-// skipped takes back what Skip has put in the place of a message.
-func (r *Reassembly) skipped(m *Message) {
-	r.skips--
-	r.recycle(m)
+// freePlaceholder takes back what Skip has put in the place of a message.
+func (r *Reassembly) freePlaceholder(m *Message) {
+	r.numPlaceholders--
+	r.recycleMessage(m)
 }
 
-func (r *Reassembly) stream(id wire.StreamID) *stream {
+func (r *Reassembly) stateOfStream(id wire.StreamID) *streamState {
 	return r.streams.Use(uint16(id))
 }
 
 // queueOf is that of a stream of which messages wait, or are about to.
 func (r *Reassembly) queueOf(id wire.StreamID) *streamQueue {
-	return r.queues.Use(uint16(id))
+	return r.streamQueues.Use(uint16(id))
 }
 
-// atOnce is how many messages that have waited for their SSN are looked at when there is nothing else ready. One chunk can be
+// deliverBatchSize is how many messages that have waited for their SSN are looked at when there is nothing else ready. One chunk can be
 // what thousands wait for: they become ready as they are read.
-const atOnce = 32
+const deliverBatchSize = 32
 
-// passed counts the next SSN as delivered. What has waited for it is due.
-func (r *Reassembly) passed(id wire.StreamID, s *stream) {
-	if s.next++; s.waits {
-		r.queueOf(id).next++
-		s.due = true
-		r.due = append(r.due, id)
+// advanceStream counts the next SSN as delivered. What has waited for it is due.
+func (r *Reassembly) advanceStream(id wire.StreamID, s *streamState) {
+	if s.nextSSN++; s.hasWaiting {
+		r.queueOf(id).nextOrder++
+		s.isDue = true
+		r.dueStreams = append(r.dueStreams, id)
 	}
 }
 
-// deliver makes some of the messages ready that are due.
-func (r *Reassembly) deliver() {
-	for range atOnce {
-		if len(r.due) == 0 {
+// deliverDue makes some of the messages ready that are due.
+func (r *Reassembly) deliverDue() {
+	for range deliverBatchSize {
+		if len(r.dueStreams) == 0 {
 			return
 		}
-		id := r.due[len(r.due)-1]
-		s := r.stream(id)
+		id := r.dueStreams[len(r.dueStreams)-1]
+		s := r.stateOfStream(id)
 		q := r.queueOf(id)
-		m := r.unwait(key(id, q.next), s)
+		m := r.takeOutOfOrder(orderKey(id, q.nextOrder), s)
 		if m == nil {
-			s.due = false
-			r.due = r.due[:len(r.due)-1]
+			s.isDue = false
+			r.dueStreams = r.dueStreams[:len(r.dueStreams)-1]
 			continue
 		}
-		q.next++
-		if s.next++; m.skip {
-			r.skipped(m)
+		q.nextOrder++
+		if s.nextSSN++; m.isPlaceholder {
+			r.freePlaceholder(m)
 			continue
 		}
-		if r.held.at(m.last) == m {
-			r.held.take(m.last)
+		if r.byLastTSN.messageEndingAt(m.lastTSN) == m {
+			r.byLastTSN.take(m.lastTSN)
 		}
-		r.push(m)
+		r.pushReady(m)
 	}
 }
 
-// hold lets m wait for its SSN, unless another does.
-func (r *Reassembly) hold(m *Message, s *stream) bool {
+// queueOutOfOrder lets m wait for its SSN, unless another does.
+func (r *Reassembly) queueOutOfOrder(m *Message, s *streamState) bool {
 	q := r.queueOf(m.Stream)
-	if !s.waits {
-		q.begin(s.next)
+	if !s.hasWaiting {
+		q.resetNext(s.nextSSN)
 	}
-	cum := r.held.base
-	if m.first.LessEq(cum) { // it has moved that on
-		cum = m.first - 1
+	cum := r.byLastTSN.baseTSN
+	if m.firstTSN.LessEq(cum) { // it has moved that on
+		cum = m.firstTSN - 1
 	}
-	q.place(m, cum)
-	link, steps := r.waits.find(m.key())
-	*r.steps += uint64(steps)
+	q.assignOrder(m, cum)
+	link, steps := r.outOfOrder.findLink(m.treeKey())
+	*r.workSteps += uint64(steps)
 	if *link != nil {
 		return false
 	}
 	*link = m
-	r.waits.n++
-	q.n++
-	s.waits = true
+	r.outOfOrder.count++
+	q.count++
+	s.hasWaiting = true
 	return true
 }
 
-// unwait takes out the message that waits with key k, if there is one.
-func (r *Reassembly) unwait(k uint64, s *stream) *Message {
-	if !s.waits {
+// takeOutOfOrder takes out the message that waits with key k, if there is one.
+func (r *Reassembly) takeOutOfOrder(k uint64, s *streamState) *Message {
+	if !s.hasWaiting {
 		return nil
 	}
-	link, steps := r.waits.find(k)
+	link, steps := r.outOfOrder.findLink(k)
 	m := *link
 	if m != nil {
 		q := r.queueOf(m.Stream)
-		q.n--
-		s.waits = q.n > 0
-		steps += r.waits.unlink(link)
+		q.count--
+		s.hasWaiting = q.count > 0
+		steps += r.outOfOrder.removeLink(link)
 	}
-	*r.steps += uint64(steps)
+	*r.workSteps += uint64(steps)
 	return m
 }
 
@@ -367,77 +367,77 @@ func (r *Reassembly) unwait(k uint64, s *stream) *Message {
 func (r *Reassembly) Pop() (*Message, bool) {
 	m := r.ready.pop()
 	for m == nil {
-		if len(r.due) == 0 {
+		if len(r.dueStreams) == 0 {
 			return nil, false
 		}
-		r.deliver()
+		r.deliverDue()
 		m = r.ready.pop()
 	}
-	if m.More || r.partly() {
-		if r.reading == nil {
-			r.reading = new(Message)
+	if m.More || r.isPartlyRead() {
+		if r.partlyRead == nil {
+			r.partlyRead = new(Message)
 		}
-		r.reading.header(m)
-		r.reading.Offset, r.reading.More = m.Offset+m.Size, m.More
+		r.partlyRead.copyHeader(m)
+		r.partlyRead.Offset, r.partlyRead.More = m.Offset+m.Size, m.More
 	}
 	return m, true
 }
 
-// partly says whether pieces of a message were popped, and not its last.
-func (r *Reassembly) partly() bool { return r.reading != nil && r.reading.More }
+// isPartlyRead says whether pieces of a message were popped, and not its last.
+func (r *Reassembly) isPartlyRead() bool { return r.partlyRead != nil && r.partlyRead.More }
 
 // Release takes a message back that Pop has returned.
 func (r *Reassembly) Release(m *Message) {
-	r.used -= m.Size
-	r.discard(m)
+	r.heldOctets -= m.Size
+	r.discardMessage(m)
 }
 
 // Evict drops the chunk with the highest TSN that is held for reordering, if that is above t, and
 // returns its TSN (section 6.2).
 func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
-	m := r.held.highest()
-	if m == nil || !t.Less(m.last) {
+	m := r.byLastTSN.highestMessage()
+	if m == nil || !t.Less(m.lastTSN) {
 		return 0, false
 	}
-	if m.begin && m.end {
-		r.unwait(m.key(), r.stream(m.Stream))
+	if m.hasBegin && m.hasEnd {
+		r.takeOutOfOrder(m.treeKey(), r.stateOfStream(m.Stream))
 	}
-	gone, p := m.last, m.tail
-	r.used -= len(p.data)
+	gone, p := m.lastTSN, m.tailPiece
+	r.heldOctets -= len(p.data)
 	m.Size -= len(p.data)
-	m.tail, m.end = p.prev, false
-	m.last--
-	if m.tail == nil {
-		m.head = nil
-		r.held.take(gone)
-		r.recycle(m)
+	m.tailPiece, m.hasEnd = p.prev, false
+	m.lastTSN--
+	if m.tailPiece == nil {
+		m.headPiece = nil
+		r.byLastTSN.take(gone)
+		r.recycleMessage(m)
 	} else {
-		m.tail.next = nil
-		r.held.move(m, gone)
+		m.tailPiece.next = nil
+		r.byLastTSN.moveMessage(m, gone)
 	}
-	r.store.drop(p)
+	r.store.dropPiece(p)
 	return gone, true
 }
 
 // Check says whether a fragment is held that can never become a message, now that every TSN up to
 // cum has been received.
 func (r *Reassembly) Check(cum wire.TSN) error {
-	if cum == r.held.base { // as when nothing is missing
+	if cum == r.byLastTSN.baseTSN { // as when nothing is missing
 		return nil
 	}
-	return r.check(cum)
+	return r.checkAssembly(cum)
 }
 
-func (r *Reassembly) check(cum wire.TSN) error {
-	if r.held.n == 0 && r.held.edge == nil {
-		r.held.base = cum
+func (r *Reassembly) checkAssembly(cum wire.TSN) error {
+	if r.byLastTSN.count == 0 && r.byLastTSN.endsAtBase == nil {
+		r.byLastTSN.baseTSN = cum
 		return nil
 	}
-	m := r.held.part()
-	if m != nil && (m.last.Less(cum) || !m.begin && m.first.LessEq(cum)) {
-		return &ViolationError{m.first, "a fragment without its message"}
+	m := r.byLastTSN.firstIncomplete()
+	if m != nil && (m.lastTSN.Less(cum) || !m.hasBegin && m.firstTSN.LessEq(cum)) {
+		return &ViolationError{m.firstTSN, "a fragment without its message"}
 	}
-	r.held.advance(cum)
+	r.byLastTSN.advanceBase(cum)
 	return nil
 }
 
@@ -445,68 +445,68 @@ func (r *Reassembly) check(cum wire.TSN) error {
 // release still counts; a message that it has only pieces of ends.
 func (r *Reassembly) Restart(initial wire.TSN, inStreams int) {
 	r.Close()
-	r.held.base = initial - 1
+	r.byLastTSN.baseTSN = initial - 1
 	r.inStreams = inStreams
-	if r.partly() {
-		r.cut(r.reading)
+	if r.isPartlyRead() {
+		r.pushCutOff(r.partlyRead)
 	}
 }
 
 // Close gives all memory back except what the upper layer has yet to release.
 func (r *Reassembly) Close() {
-	r.ready.join(&r.later)
+	r.ready.appendList(&r.readyAfterPartial)
 	for m := r.ready.pop(); m != nil; m = r.ready.pop() {
 		r.Release(m)
 	}
-	for m := r.held.part(); m != nil; m = r.held.part() {
-		r.held.take(m.last)
+	for m := r.byLastTSN.firstIncomplete(); m != nil; m = r.byLastTSN.firstIncomplete() {
+		r.byLastTSN.take(m.lastTSN)
 		r.Release(m)
 	}
-	for link := r.waits.any(); link != nil; link = r.waits.any() {
+	for link := r.outOfOrder.anyLink(); link != nil; link = r.outOfOrder.anyLink() {
 		m := *link
-		if r.waits.unlink(link); m.skip {
-			r.skipped(m)
+		if r.outOfOrder.removeLink(link); m.isPlaceholder {
+			r.freePlaceholder(m)
 		} else {
 			r.Release(m)
 		}
 	}
-	r.held, r.waits, r.queues, r.streams, r.due, r.open = held{}, waiting{}, sparse.Table[streamQueue]{}, sparse.Table[stream]{}, nil, nil
-	r.shrink()
+	r.byLastTSN, r.outOfOrder, r.streamQueues, r.streams, r.dueStreams, r.partialMessage = lastTSNIndex{}, outOfOrderTree{}, sparse.Table[streamQueue]{}, sparse.Table[streamState]{}, nil, nil
+	r.freeSpares()
 }
 
-func (r *Reassembly) message() *Message {
-	r.store.mem += messageCost
-	m := r.free
+func (r *Reassembly) newMessage() *Message {
+	r.store.usedMemory += messageCost
+	m := r.freeMessages
 	switch {
-	case !r.ownUsed:
-		r.ownUsed = true
-		return &r.own
+	case !r.inlineUsed:
+		r.inlineUsed = true
+		return &r.inlineMessage
 	case m == nil:
 		return new(Message)
 	}
-	r.free = m.next
-	r.nfree--
+	r.freeMessages = m.next
+	r.numFree--
 	m.next = nil
 	return m
 }
 
-func (r *Reassembly) discard(m *Message) {
-	for p := m.head; p != nil; {
+func (r *Reassembly) discardMessage(m *Message) {
+	for p := m.headPiece; p != nil; {
 		next := p.next
-		r.store.drop(p)
+		r.store.dropPiece(p)
 		p = next
 	}
-	r.recycle(m)
+	r.recycleMessage(m)
 }
 
-func (r *Reassembly) recycle(m *Message) {
-	r.store.mem -= messageCost
+func (r *Reassembly) recycleMessage(m *Message) {
+	r.store.usedMemory -= messageCost
 	*m = Message{}
 	switch {
-	case m == &r.own:
-		r.ownUsed = false
-	case r.nfree < r.store.spare:
-		m.next, r.free = r.free, m
-		r.nfree++
+	case m == &r.inlineMessage:
+		r.inlineUsed = false
+	case r.numFree < r.store.maxSpares:
+		m.next, r.freeMessages = r.freeMessages, m
+		r.numFree++
 	}
 }

@@ -65,8 +65,8 @@ func TestHostileFragments(t *testing.T) {
 		var v *ViolationError
 		check.That(t, errors.As(err, &v), "%s: %v", tt.name, err)
 		r.Close()
-		check.That(t, r.Buffered() == 0 && r.reasm.store.held() == 0,
-			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reasm.store.held())
+		check.That(t, r.Buffered() == 0 && r.reassembly.store.memorySize() == 0,
+			"%s: Close leaves %d octets, %d of memory", tt.name, r.Buffered(), r.reassembly.store.memorySize())
 	}
 }
 

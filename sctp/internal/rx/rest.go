@@ -8,66 +8,66 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Rest is what is to be known of a Receiver that rests, beside its Config.
-type Rest struct {
-	streams sparse.Table[stream]
-	evicted uint64
-	delay   int32 // nanoseconds: Config.SackDelay, or what SetSackDelay has made of it
-	limit   int32 // of it, nanoseconds
-	credit  uint32
-	cum     wire.TSN
-	wary    int32
+// IdleState is what is to be known of a Receiver that rests, beside its Config.
+type IdleState struct {
+	streams          sparse.Table[streamState]
+	evictedChunks    uint64
+	sackDelay        int32 // nanoseconds: Config.SackDelay, or what SetSackDelay has made of it
+	delayLimit       int32 // of it, nanoseconds
+	advertisedWindow uint32
+	cumTSN           wire.TSN
+	lossBackoff      int32
 	// What the AckPolicy knows.
-	answered    uint8
-	begun, vain bool
+	answeredInRow            uint8
+	firstAcked, delayExpired bool
 }
 
-// Rests says whether a Receiver that is made from what Rest returns would go on as this one: all that has come is delivered, released and acknowledged,
+// CanIdle says whether a Receiver that is made from what Rest returns would go on as this one: all that has come is delivered, released and acknowledged,
 // there is no more room for it than at first, and memory is not short.
-func (r *Receiver) Rests() bool {
-	g := &r.reasm
-	return g.used == 0 && g.store.mem == 0 && g.skips == 0 && g.open == nil && !g.partly() && len(g.due) == 0 && g.waits.n == 0 && g.held.edge == nil &&
-		g.held.base == r.track.Cum() && !r.track.Gaps() && !r.track.Dups() && !r.gaps &&
-		!r.ack.Pending() && r.ack.deadline == rawio.Never && !r.ack.data && !r.squeezed && r.cfg.RecvBuffer == r.first
+func (r *Receiver) CanIdle() bool {
+	g := &r.reassembly
+	return g.heldOctets == 0 && g.store.usedMemory == 0 && g.numPlaceholders == 0 && g.partialMessage == nil && !g.isPartlyRead() && len(g.dueStreams) == 0 && g.outOfOrder.count == 0 && g.byLastTSN.endsAtBase == nil &&
+		g.byLastTSN.baseTSN == r.tracker.Cum() && !r.tracker.HasGaps() && !r.tracker.HasDups() && !r.hadGaps &&
+		!r.ackPolicy.Pending() && r.ackPolicy.sackDueAt == rawio.Never && !r.ackPolicy.hasData && !r.underPressure && r.cfg.RecvBuffer == r.initialBuffer
 }
 
-// Rest returns what Resume goes on from. It is for when Rests says so.
-func (r *Receiver) Rest() Rest {
-	return Rest{streams: r.reasm.streams, evicted: r.evicted, delay: int32(r.ack.delay), limit: int32(min(r.ack.limit, MaxSackDelay)), credit: uint32(r.credit), cum: r.track.Cum(), wary: r.ack.wary,
-		answered: r.ack.answered, begun: r.ack.begun, vain: r.ack.vain}
+// IdleState returns what Resume goes on from. It is for when Rests says so.
+func (r *Receiver) IdleState() IdleState {
+	return IdleState{streams: r.reassembly.streams, evictedChunks: r.evictedChunks, sackDelay: int32(r.ackPolicy.sackDelay), delayLimit: int32(min(r.ackPolicy.delayLimit, MaxSackDelay)), advertisedWindow: uint32(r.advertisedWindow), cumTSN: r.tracker.Cum(), lossBackoff: r.ackPolicy.lossBackoff,
+		answeredInRow: r.ackPolicy.answeredInRow, firstAcked: r.ackPolicy.firstAcked, delayExpired: r.ackPolicy.delayExpired}
 }
 
 // Config is that of a Receiver which is to go on from r by Resume.
-func (r *Rest) Config(cfg Config) Config {
-	cfg.PeerTSN, cfg.SackDelay = r.cum+1, time.Duration(r.delay)
+func (r *IdleState) Config(cfg Config) Config {
+	cfg.PeerTSN, cfg.SackDelay = r.cumTSN+1, time.Duration(r.sackDelay)
 	return cfg
 }
 
-// Resume has a Receiver that was made with such a Config go on from where another has rested.
-func (r *Receiver) Resume(from *Rest) {
-	r.reasm.streams, r.evicted, r.credit = from.streams, from.evicted, int(from.credit)
-	r.ack.wary, r.ack.answered, r.ack.begun, r.ack.vain = from.wary, from.answered, from.begun, from.vain
-	r.ack.limit = time.Duration(from.limit)
-	r.fit()
+// RestoreFrom has a Receiver that was made with such a Config go on from where another has rested.
+func (r *Receiver) RestoreFrom(from *IdleState) {
+	r.reassembly.streams, r.evictedChunks, r.advertisedWindow = from.streams, from.evictedChunks, int(from.advertisedWindow)
+	r.ackPolicy.lossBackoff, r.ackPolicy.answeredInRow, r.ackPolicy.firstAcked, r.ackPolicy.delayExpired = from.lossBackoff, from.answeredInRow, from.firstAcked, from.delayExpired
+	r.ackPolicy.delayLimit = time.Duration(from.delayLimit)
+	r.fitBuffer()
 }
 
 // CumTSN is that of the Receiver.
-func (r *Rest) CumTSN() wire.TSN { return r.cum }
+func (r *IdleState) CumTSN() wire.TSN { return r.cumTSN }
 
 // Window is that of the Receiver, which the peer may have been told of more than Config.RecvBuffer is now.
-func (r *Rest) Window(recvBuffer int) int { return max(recvBuffer, int(r.credit)) }
+func (r *IdleState) Window(recvBuffer int) int { return max(recvBuffer, int(r.advertisedWindow)) }
 
 // Evicted is that of the Receiver.
-func (r *Rest) Evicted() uint64 { return r.evicted }
+func (r *IdleState) Evicted() uint64 { return r.evictedChunks }
 
 // Stream is that of the Receiver, of which no message waits.
-func (r *Rest) Stream(id wire.StreamID) (next wire.SSN, known bool) {
+func (r *IdleState) Stream(id wire.StreamID) (next wire.SSN, known bool) {
 	s := r.streams.At(uint16(id))
 	if s == nil {
 		return 0, false
 	}
-	return s.next, true
+	return s.nextSSN, true
 }
 
 // Held is the octets of memory behind the Rest.
-func (r *Rest) Held() int { return r.streams.Held() }
+func (r *IdleState) Held() int { return r.streams.Held() }

@@ -14,7 +14,7 @@ import (
 func TestResume(t *testing.T) {
 	cfg := Config{PeerTSN: 1, RecvBuffer: 1 << 16, PMDCS: 1400, InStreams: 9, SackDelay: 200 * time.Millisecond}
 	r := NewReceiver(cfg)
-	check.That(t, r.Rests(), "a Receiver that has received nothing does not rest")
+	check.That(t, r.CanIdle(), "a Receiver that has received nothing does not rest")
 	take := func(r *Receiver, tsn, stream, ssn int) {
 		t.Helper()
 		d := onStream(stream, tsn, ssn, be, "data")
@@ -25,7 +25,7 @@ func TestResume(t *testing.T) {
 	for i := range 3 {
 		take(r, 1+i, 8, i)
 	}
-	check.That(t, !r.Rests(), "it rests with messages to be read")
+	check.That(t, !r.CanIdle(), "it rests with messages to be read")
 	var last *Message
 	for m, ok := r.Receive(); ok; m, ok = r.Receive() {
 		if last != nil {
@@ -34,29 +34,29 @@ func TestResume(t *testing.T) {
 		last = m
 	}
 	r.AppendSack(nil, 100)
-	check.That(t, !r.Rests(), "it rests with a message in use")
+	check.That(t, !r.CanIdle(), "it rests with a message in use")
 	r.Release(last)
 	r.AppendSack(nil, 100)
-	check.That(t, r.Rests(), "it does not rest when all is read and acknowledged")
+	check.That(t, r.CanIdle(), "it does not rest when all is read and acknowledged")
 	r.SetSackDelay(7*time.Millisecond, 0)
-	r.ack.wary, r.ack.answered, r.ack.vain, r.evicted, r.credit = 5, 6, true, 4, 60_000
-	r.ack.limit = 9 * time.Millisecond
-	rest := r.Rest()
+	r.ackPolicy.lossBackoff, r.ackPolicy.answeredInRow, r.ackPolicy.delayExpired, r.evictedChunks, r.advertisedWindow = 5, 6, true, 4, 60_000
+	r.ackPolicy.delayLimit = 9 * time.Millisecond
+	rest := r.IdleState()
 	next := NewReceiver(rest.Config(cfg))
-	next.Resume(&rest)
+	next.RestoreFrom(&rest)
 	for _, s := range []*Receiver{r, next} {
 		ssn, waits, known := s.Stream(8)
 		check.That(t, ssn == 3 && waits == 0 && known, "stream 8 goes on with SSN %d, %d wait; known: %v", ssn, waits, known)
 		check.Equal(t, "acknowledged", s.CumTSN(), 3)
 		check.Equal(t, "evicted", s.Evicted(), 4)
-		check.Equal(t, "window advertised", s.credit, 60_000)
+		check.Equal(t, "window advertised", s.advertisedWindow, 60_000)
 		check.Equal(t, "window", s.Window(), 1<<16)
-		check.Equal(t, "SACK.Delay", s.ack.delay, 7*time.Millisecond)
-		check.That(t, s.ack.wary == 5 && s.ack.limit == 9*time.Millisecond && s.ack.answered == 6 && s.ack.vain && s.ack.begun && s.reasm.held.base == 3, "of SACKs it knows %+v", s.ack)
+		check.Equal(t, "SACK.Delay", s.ackPolicy.sackDelay, 7*time.Millisecond)
+		check.That(t, s.ackPolicy.lossBackoff == 5 && s.ackPolicy.delayLimit == 9*time.Millisecond && s.ackPolicy.answeredInRow == 6 && s.ackPolicy.delayExpired && s.ackPolicy.firstAcked && s.reassembly.byLastTSN.baseTSN == 3, "of SACKs it knows %+v", s.ackPolicy)
 	}
 	ssn, known := rest.Stream(8)
 	_, other := rest.Stream(800)
-	check.That(t, ssn == 3 && known && !other && rest.CumTSN() == 3 && rest.Evicted() == 4 && rest.Held() == next.reasm.streams.Held() && rest.Held() > 0,
+	check.That(t, ssn == 3 && known && !other && rest.CumTSN() == 3 && rest.Evicted() == 4 && rest.Held() == next.reassembly.streams.Held() && rest.Held() > 0,
 		"what is left does not say what the Receiver would: %+v", rest)
 	check.Equal(t, "window at rest", rest.Window(1<<16), 1<<16)
 	check.Equal(t, "window at rest, of which less is wanted", rest.Window(1000), 60_000)
@@ -69,20 +69,20 @@ func TestResume(t *testing.T) {
 // Whatever is still to come of it keeps a Receiver from resting.
 func TestWhatKeepsAReceiverFromResting(t *testing.T) {
 	for what, does := range map[string]func(r *Receiver){
-		"a SACK that is due":            func(r *Receiver) { r.ack.Demand() },
-		"a SACK that is delayed":        func(r *Receiver) { r.ack.deadline = rawio.Time(time.Second) },
-		"a packet in processing":        func(r *Receiver) { r.ack.Data(false) },
-		"want of memory":                func(r *Receiver) { r.Squeeze(true); r.ack.Sent() },
-		"a window that has grown":       func(r *Receiver) { r.Grow(1 << 20) },
-		"a TSN that is missing":         func(r *Receiver) { r.track.Add(9) },
-		"a TSN that was missing":        func(r *Receiver) { r.gaps = true },
-		"a duplicate to report":         func(r *Receiver) { r.track.Duplicate(0) },
-		"a message placed out of turn":  func(r *Receiver) { r.reasm.Skip(3, 9, 1) },
-		"a fragment":                    func(r *Receiver) { must.OK(t, r.reasm.Add(chunk(1, 0, wire.FlagB, "data"), nil)) },
-		"a message of which part is up": func(r *Receiver) { r.reasm.reading = &Message{More: true} },
+		"a SACK that is due":            func(r *Receiver) { r.ackPolicy.Demand() },
+		"a SACK that is delayed":        func(r *Receiver) { r.ackPolicy.sackDueAt = rawio.Time(time.Second) },
+		"a packet in processing":        func(r *Receiver) { r.ackPolicy.NoteData(false) },
+		"want of memory":                func(r *Receiver) { r.SetMemoryPressure(true); r.ackPolicy.NoteSackSent() },
+		"a window that has grown":       func(r *Receiver) { r.GrowBuffer(1 << 20) },
+		"a TSN that is missing":         func(r *Receiver) { r.tracker.Add(9) },
+		"a TSN that was missing":        func(r *Receiver) { r.hadGaps = true },
+		"a duplicate to report":         func(r *Receiver) { r.tracker.NoteDuplicate(0) },
+		"a message placed out of turn":  func(r *Receiver) { r.reassembly.MarkDelivered(3, 9, 1) },
+		"a fragment":                    func(r *Receiver) { must.OK(t, r.reassembly.Add(chunk(1, 0, wire.FlagB, "data"), nil)) },
+		"a message of which part is up": func(r *Receiver) { r.reassembly.partlyRead = &Message{More: true} },
 	} {
 		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, PMDCS: 1400, InStreams: 9})
 		does(r)
-		check.That(t, !r.Rests(), "a Receiver rests in spite of %s", what)
+		check.That(t, !r.CanIdle(), "a Receiver rests in spite of %s", what)
 	}
 }

@@ -130,7 +130,7 @@ func TestSackReportsWhatArrived(t *testing.T) {
 			must.That(t, err == nil, "%v, %v", tt.name, err)
 		}
 		check.Equal(t, tt.name, sackText(wire.Sack(r.AppendSack(nil, tt.room))), tt.want)
-		check.That(t, !r.Dups(), "%s: the SACK left duplicates to report", tt.name)
+		check.That(t, !r.HasDups(), "%s: the SACK left duplicates to report", tt.name)
 	}
 	// req 9260-3.3.4-5
 	r := newReceiver()
@@ -146,10 +146,10 @@ func TestTrackerWraps(t *testing.T) {
 		must.That(t, k.Check(n) == Fresh, "%v", n)
 		k.Add(n)
 	}
-	must.That(t, k.Cum() == 0xfffffffe && k.Highest() == 2 && k.Gaps(), "%v, %v", k.Cum(), k.Highest())
+	must.That(t, k.Cum() == 0xfffffffe && k.Highest() == 2 && k.HasGaps(), "%v, %v", k.Cum(), k.Highest())
 	k.Add(0xffffffff)
-	check.That(t, k.Cum() == 2 && !k.Gaps(), "%v", k.Cum())
-	check.That(t, k.Check(0xffffffff) == Again && k.Check(3) == Fresh, "Check after the wrap")
+	check.That(t, k.Cum() == 2 && !k.HasGaps(), "%v", k.Cum())
+	check.That(t, k.Check(0xffffffff) == SeenBefore && k.Check(3) == Fresh, "Check after the wrap")
 }
 
 func TestWhenASackIsDue(t *testing.T) {
@@ -195,9 +195,9 @@ func TestWhenASackIsDue(t *testing.T) {
 			sack(r)
 			packet(r, 0, chunk(4, 3, be, "x"))
 		}, false},
-		{"refused DATA", func(r *Receiver) { sack(r); r.Admit(chunk(2, 1, be, "x")); r.Refuse(); r.PacketDone(0) }, true},
+		{"refused DATA", func(r *Receiver) { sack(r); r.Admit(chunk(2, 1, be, "x")); r.LeaveUnacked(); r.PacketDone(0) }, true},
 		{"a packet without DATA", func(r *Receiver) { sack(r); r.PacketDone(0) }, false},
-		{"acknowledged by SHUTDOWN", func(r *Receiver) { r.AckSent() }, false},
+		{"acknowledged by SHUTDOWN", func(r *Receiver) { r.NoteCumAckSent() }, false},
 	} {
 		r := newReceiver()
 		mustPacket(t, r, 0, first)
@@ -271,7 +271,7 @@ func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 		}, false},
 		{"long after the last loss", func(r *Receiver) {
 			packet(r, 0, chunk(1, 0, be, "x"))
-			for range WaryPackets / 2 {
+			for range LossBackoffPackets / 2 {
 				sack(r)
 				next(r, 2)
 			}
@@ -297,7 +297,7 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 	must.That(t, r.SackPending() && r.Deadline() == 1200*ms, "deadline %v", r.Deadline())
 	check.That(t, !r.SackDue(1200*ms-1) && r.SackDue(1200*ms), "not at 200 ms")
 	// req 9260-6.2-11
-	check.Equal(t, "SACK.Delay above 500 ms", NewAckPolicy(time.Hour, 0, false).delay, 500*time.Millisecond)
+	check.Equal(t, "SACK.Delay above 500 ms", NewAckPolicy(time.Hour, 0, false).sackDelay, 500*time.Millisecond)
 }
 
 // A SACK that goes at the end of SACK.Delay wakes somebody for it. Where packets come farther apart than that, the next goes at once, until DATA
@@ -305,7 +305,7 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 func TestSackDoesNotWaitInVain(t *testing.T) {
 	// req 9260-6.2-7
 	for _, letter := range []bool{false, true} {
-		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1, SackDelay: 100 * time.Millisecond, Letter: letter})
+		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1, SackDelay: 100 * time.Millisecond, StrictRFC: letter})
 		now, tsn := rawio.Time(0), 0
 		arrive := func(after rawio.Time, waits bool) {
 			t.Helper()
@@ -319,7 +319,7 @@ func TestSackDoesNotWaitInVain(t *testing.T) {
 			sack(r)
 		}
 		answer := func() {
-			r.Answered(now)
+			r.NoteDataSent(now)
 			if r.SackPending() {
 				sack(r)
 			}
@@ -366,13 +366,13 @@ func TestLoneDelay(t *testing.T) {
 	sack(r) // the first is acknowledged at once
 	answers := func() {
 		t.Helper()
-		for i := range answeredEnough {
+		for i := range answeredThreshold {
 			d := arrive()
 			must.That(t, d == 1*ms, "packet %d: %v", i, d)
 			sack(r)
 		}
 		d := arrive()
-		must.That(t, d == 10*ms, "after %d answers: %v", answeredEnough, d)
+		must.That(t, d == 10*ms, "after %d answers: %v", answeredThreshold, d)
 	}
 	answers()
 	check.That(t, !r.SackDue(10*ms-1) && r.SackDue(10*ms), "not at 10 ms")
@@ -411,7 +411,7 @@ func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
 	r.Placed(chunk(4, 3, be, "d"))
 	mustPacket(t, r, 0, chunk(5, 4, be, "e"))
 	got := received(r)
-	check.That(t, got == "e|" && r.reasm.store.mem == 0, "%q, memory %d", got, r.reasm.store.mem)
+	check.That(t, got == "e|" && r.reassembly.store.usedMemory == 0, "%q, memory %d", got, r.reassembly.store.usedMemory)
 }
 
 func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
@@ -501,11 +501,11 @@ func TestPayloadIsRetainedOrCopied(t *testing.T) {
 	r.Close()
 	check.That(t, buf.Refs() == 1 && r.Buffered() == 0, "Close: %d references, %d octets", buf.Refs(), r.Buffered())
 	r = newReceiver()
-	for i := range leastSpare + 1 {
+	for i := range minSpares + 1 {
 		must.OK(t, r.Queue(chunk(1+i, i, be, "abc"), rawio.NewBuf(make([]byte, 4))))
 	}
 	received(r)
-	check.Equal(t, "loans that are kept for the next buffers", r.reasm.store.nloan, leastSpare)
+	check.Equal(t, "loans that are kept for the next buffers", r.reassembly.store.numFreeRefs, minSpares)
 }
 
 // Packets that lie together in a buffer are held by one reference and paid for once.
@@ -519,28 +519,28 @@ func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
 	queue := func(tsn, stream int, buf *rawio.Buf, refs, mem int) {
 		t.Helper()
 		err := r.Queue(onStream(stream, tsn, 0, be, "crumb"), buf)
-		must.That(t, err == nil && buf.Refs() == refs && r.reasm.store.mem == mem, "TSN %d: %v, %d references, %d of memory, want %d and %d", tsn, err, buf.Refs(), r.reasm.store.mem, refs, mem)
+		must.That(t, err == nil && buf.Refs() == refs && r.reassembly.store.usedMemory == mem, "TSN %d: %v, %d references, %d of memory, want %d and %d", tsn, err, buf.Refs(), r.reassembly.store.usedMemory, refs, mem)
 	}
 	a, b, c := train(), train(), train()
 	const each = pieceCost + messageCost
-	queue(1, 0, a, 2, 4096+loanCost+each)
-	queue(2, 1, a, 2, 4096+loanCost+2*each)
-	queue(3, 2, b, 2, 2*(4096+loanCost)+3*each)
-	queue(4, 3, b, 2, 2*(4096+loanCost)+4*each)
-	queue(5, 4, a, 2, 2*(4096+loanCost)+5*each+64) // more than twice the window is held already: a copy
-	queue(6, 5, c, 1, 2*(4096+loanCost)+6*each+2*64)
+	queue(1, 0, a, 2, 4096+bufferRefCost+each)
+	queue(2, 1, a, 2, 4096+bufferRefCost+2*each)
+	queue(3, 2, b, 2, 2*(4096+bufferRefCost)+3*each)
+	queue(4, 3, b, 2, 2*(4096+bufferRefCost)+4*each)
+	queue(5, 4, a, 2, 2*(4096+bufferRefCost)+5*each+64) // more than twice the window is held already: a copy
+	queue(6, 5, c, 1, 2*(4096+bufferRefCost)+6*each+2*64)
 	check.OK(t, r.Audit(0))
 	take := func() *Message { m, _ := r.Receive(); return m }
 	first, second := take(), take()
 	r.Release(second)
 	check.Equal(t, "references with one piece left", a.Refs(), 2)
 	r.Release(first)
-	check.That(t, a.Refs() == 1 && r.reasm.store.mem == 4096+loanCost+4*each+2*64,
-		"%d references, %d of memory", a.Refs(), r.reasm.store.mem)
-	queue(7, 6, a, 2, 2*(4096+loanCost)+5*each+2*64) // as if it had been filled anew
+	check.That(t, a.Refs() == 1 && r.reassembly.store.usedMemory == 4096+bufferRefCost+4*each+2*64,
+		"%d references, %d of memory", a.Refs(), r.reassembly.store.usedMemory)
+	queue(7, 6, a, 2, 2*(4096+bufferRefCost)+5*each+2*64) // as if it had been filled anew
 	r.Close()
-	check.That(t, a.Refs() == 1 && b.Refs() == 1 && r.reasm.store.mem == 0,
-		"Close: %d and %d references, %d of memory", a.Refs(), b.Refs(), r.reasm.store.mem)
+	check.That(t, a.Refs() == 1 && b.Refs() == 1 && r.reassembly.store.usedMemory == 0,
+		"Close: %d and %d references, %d of memory", a.Refs(), b.Refs(), r.reassembly.store.usedMemory)
 }
 
 func TestCopyToReadsInSteps(t *testing.T) {
@@ -558,7 +558,7 @@ func TestCopyToReadsInSteps(t *testing.T) {
 		dst := make([]byte, tt.max)
 		n := m.CopyTo(dst, tt.off)
 		check.That(t, bytes.Equal(dst[:n], []byte(tt.want)), "%s: %q, want %q", tt.name, dst[:n], tt.want)
-		check.That(t, tt.name != "first" || m.cur == m.head, "who reads on has to begin anew")
+		check.That(t, tt.name != "first" || m.copyPiece == m.headPiece, "who reads on has to begin anew")
 	}
 	r.Release(m)
 }
@@ -584,7 +584,7 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 			}
 		}
 	}
-	must.Equal(t, "messages taken whose SSN is ahead", taken, maxSkips)
+	must.Equal(t, "messages taken whose SSN is ahead", taken, maxPlaceholders)
 	check.Equal(t, "an unordered message", place(0, 9, ube), New)
 	check.Equal(t, "one of a stream that there is not, which is no violation", place(16, 5, be), New)
 	check.Equal(t, "the next of another stream", place(7, 0, be), New)
@@ -595,7 +595,7 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 		check.Equal(t, "another with the SSN of one that waits and is due", place(id, 1, be), Dropped)
 	}
 	_, ok := r.Receive()
-	check.That(t, !ok && r.reasm.skips == 0 && r.reasm.store.mem == 0, "%d messages still wait, %d octets", r.reasm.skips, r.reasm.store.mem)
+	check.That(t, !ok && r.reassembly.numPlaceholders == 0 && r.reassembly.store.usedMemory == 0, "%d messages still wait, %d octets", r.reassembly.numPlaceholders, r.reassembly.store.usedMemory)
 	check.Equal(t, "after it", place(0, 20_000, be), New)
 }
 

@@ -17,117 +17,119 @@ const (
 	// Fresh: not received yet.
 	Fresh Arrival = iota
 	// Again: received before.
-	Again
+	SeenBefore
 	// Beyond: so far ahead that no gap block could report it.
-	Beyond
+	TooFarAhead
 )
 
 // Tracker remembers which TSNs have been received.
 type Tracker struct {
-	cum      wire.TSN // everything up to here has been received
-	high     wire.TSN // the highest received; cum when there is no gap
-	set      tsnset.Set
-	*reports // nil before there was a gap, or a duplicate
+	cumTSN       wire.TSN // everything up to here has been received
+	highTSN      wire.TSN // the highest received; cum when there is no gap
+	aboveCum     tsnset.Set
+	*sackReports // nil before there was a gap, or a duplicate
 }
 
-// reports is what a SACK says beside the cumulative TSN.
-type reports struct {
+// sackReports is what a SACK says beside the cumulative TSN.
+type sackReports struct {
 	dups []wire.TSN
 	gaps []wire.GapBlock // scratch of AppendSack
 }
 
-// rare makes room for reports.
-func (k *Tracker) rare() {
-	if k.reports == nil {
-		k.reports = new(reports)
+// ensureReports makes room for reports.
+func (k *Tracker) ensureReports() {
+	if k.sackReports == nil {
+		k.sackReports = new(sackReports)
 	}
 }
 
 // NewTracker returns a tracker that expects the peer's Initial TSN first.
-func NewTracker(initial wire.TSN) *Tracker { return &Tracker{cum: initial - 1, high: initial - 1} }
+func NewTracker(initial wire.TSN) *Tracker {
+	return &Tracker{cumTSN: initial - 1, highTSN: initial - 1}
+}
 
 // Cum returns the Cumulative TSN: the last before the first gap.
-func (k *Tracker) Cum() wire.TSN { return k.cum }
+func (k *Tracker) Cum() wire.TSN { return k.cumTSN }
 
 // Highest returns the highest TSN received.
-func (k *Tracker) Highest() wire.TSN { return k.high }
+func (k *Tracker) Highest() wire.TSN { return k.highTSN }
 
 // Held returns the octets of memory that the tracker keeps.
 func (k *Tracker) Held() int {
-	n := k.set.Held()
-	if k.reports != nil {
-		n += int(unsafe.Sizeof(*k.reports)) + 4*cap(k.dups) + 4*cap(k.gaps)
+	n := k.aboveCum.Held()
+	if k.sackReports != nil {
+		n += int(unsafe.Sizeof(*k.sackReports)) + 4*cap(k.dups) + 4*cap(k.gaps)
 	}
 	return n
 }
 
-// Gaps reports whether a TSN is missing below the highest.
-func (k *Tracker) Gaps() bool { return k.cum != k.high }
+// HasGaps reports whether a TSN is missing below the highest.
+func (k *Tracker) HasGaps() bool { return k.cumTSN != k.highTSN }
 
-// Dups reports whether duplicates wait to be reported.
-func (k *Tracker) Dups() bool { return k.reports != nil && len(k.dups) > 0 }
+// HasDups reports whether duplicates wait to be reported.
+func (k *Tracker) HasDups() bool { return k.sackReports != nil && len(k.dups) > 0 }
 
 // Check says whether t is new. It changes nothing.
 func (k *Tracker) Check(t wire.TSN) Arrival {
-	switch d := uint32(t - k.cum); {
-	case t.LessEq(k.cum):
-		return Again
+	switch d := uint32(t - k.cumTSN); {
+	case t.LessEq(k.cumTSN):
+		return SeenBefore
 	case d >= tsnset.MaxWindow:
-		return Beyond
-	case d <= uint32(k.high-k.cum) && k.set.Has(t):
-		return Again
+		return TooFarAhead
+	case d <= uint32(k.highTSN-k.cumTSN) && k.aboveCum.Has(t):
+		return SeenBefore
 	}
 	return Fresh
 }
 
-// Duplicate lists t as a duplicate in the next SACK.
-func (k *Tracker) Duplicate(t wire.TSN) {
-	if k.rare(); len(k.dups) < maxDups {
+// NoteDuplicate lists t as a duplicate in the next SACK.
+func (k *Tracker) NoteDuplicate(t wire.TSN) {
+	if k.ensureReports(); len(k.dups) < maxDups {
 		k.dups = append(k.dups, t)
 	}
 }
 
 // Add counts t, for which Check has said Fresh, as received.
 func (k *Tracker) Add(t wire.TSN) {
-	if t == k.cum+1 {
-		if k.cum == k.high {
-			k.cum, k.high = t, t
+	if t == k.cumTSN+1 {
+		if k.cumTSN == k.highTSN {
+			k.cumTSN, k.highTSN = t, t
 			return
 		}
-		k.advance(t)
+		k.advanceCum(t)
 		return
 	}
-	if n := int(uint32(t - k.cum)); n > k.set.Cap() {
-		k.set.Grow(max(n, 1024), k.cum+1, int(uint32(k.high-k.cum)))
+	if n := int(uint32(t - k.cumTSN)); n > k.aboveCum.Cap() {
+		k.aboveCum.Grow(max(n, 1024), k.cumTSN+1, int(uint32(k.highTSN-k.cumTSN)))
 	}
-	k.set.Add(t)
-	if k.high.Less(t) {
-		k.high = t
+	k.aboveCum.Add(t)
+	if k.highTSN.Less(t) {
+		k.highTSN = t
 	}
 }
 
-// Skip counts the next n TSNs, above which none was received, as received.
-func (k *Tracker) Skip(n int) {
-	k.cum += wire.TSN(n)
-	k.high = k.cum
+// AddInOrder counts the next n TSNs, above which none was received, as received.
+func (k *Tracker) AddInOrder(n int) {
+	k.cumTSN += wire.TSN(n)
+	k.highTSN = k.cumTSN
 }
 
-// advance moves cum to t and on over what follows without a gap.
-func (k *Tracker) advance(t wire.TSN) {
-	k.cum = k.high
-	if g, ok := k.set.NextGap(t+1, int(uint32(k.high-t))); ok {
-		k.cum = g - 1
+// advanceCum moves cum to t and on over what follows without a gap.
+func (k *Tracker) advanceCum(t wire.TSN) {
+	k.cumTSN = k.highTSN
+	if g, ok := k.aboveCum.NextGap(t+1, int(uint32(k.highTSN-t))); ok {
+		k.cumTSN = g - 1
 	}
-	k.set.RemoveRange(t+1, int(uint32(k.cum-t)))
+	k.aboveCum.RemoveRange(t+1, int(uint32(k.cumTSN-t)))
 }
 
 // Remove forgets t, which is above Cum: its DATA was dropped after it had been received.
 func (k *Tracker) Remove(t wire.TSN) {
-	k.set.Remove(t)
-	if t == k.high {
-		k.high = k.cum
-		if h, ok := k.set.Last(t, int(uint32(t-k.cum))); ok {
-			k.high = h
+	k.aboveCum.Remove(t)
+	if t == k.highTSN {
+		k.highTSN = k.cumTSN
+		if h, ok := k.aboveCum.Last(t, int(uint32(t-k.cumTSN))); ok {
+			k.highTSN = h
 		}
 	}
 }
@@ -135,27 +137,27 @@ func (k *Tracker) Remove(t wire.TSN) {
 // AppendSack appends a SACK of at most room octets, 16 at least: gap blocks from the lowest on, as many as fit,
 // then duplicates. It clears the duplicates.
 func (k *Tracker) AppendSack(b []byte, arwnd uint32, room int) []byte {
-	if !k.Gaps() && !k.Dups() {
-		return wire.AppendCumSack(b, k.cum, arwnd)
+	if !k.HasGaps() && !k.HasDups() {
+		return wire.AppendCumSack(b, k.cumTSN, arwnd)
 	}
 	return k.appendFullSack(b, arwnd, (room-wire.SackLen(0, 0))/4)
 }
 
 // appendFullSack is AppendSack with gap blocks or duplicates, as many as fit.
 func (k *Tracker) appendFullSack(b []byte, arwnd uint32, fit int) []byte {
-	k.rare()
+	k.ensureReports()
 	k.gaps = k.gaps[:0]
-	for t := k.cum; t != k.high && len(k.gaps) < fit; {
-		start, _ := k.set.Next(t+1, int(uint32(k.high-t)))
-		end := k.high
-		if g, ok := k.set.NextGap(start, int(uint32(k.high-start))+1); ok {
+	for t := k.cumTSN; t != k.highTSN && len(k.gaps) < fit; {
+		start, _ := k.aboveCum.Next(t+1, int(uint32(k.highTSN-t)))
+		end := k.highTSN
+		if g, ok := k.aboveCum.NextGap(start, int(uint32(k.highTSN-start))+1); ok {
 			end = g - 1
 		}
-		k.gaps = append(k.gaps, wire.GapBlock{Start: uint16(start - k.cum), End: uint16(end - k.cum)})
+		k.gaps = append(k.gaps, wire.GapBlock{Start: uint16(start - k.cumTSN), End: uint16(end - k.cumTSN)})
 		t = end
 	}
 	dups := k.dups[:min(len(k.dups), fit-len(k.gaps))]
-	b = wire.AppendSack(b, wire.SackFields{CumTSN: k.cum, ARwnd: arwnd, Gaps: k.gaps, Dups: dups})
+	b = wire.AppendSack(b, wire.SackFields{CumTSN: k.cumTSN, ARwnd: arwnd, Gaps: k.gaps, Dups: dups})
 	k.dups = k.dups[:0]
 	return b
 }

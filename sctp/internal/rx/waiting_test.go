@@ -129,9 +129,9 @@ func TestMoreMessagesWaitThanThereAreSSNs(t *testing.T) {
 		f.come(tt.n) // the stream goes on
 		f.read(1, next)
 		must.OK(t, f.r.Audit(0))
-		check.That(t, f.r.reasm.waits.n == 0 && !f.r.reasm.stream(3).waits, "%s: %d messages wait for ever", tt.name, f.r.reasm.waits.n)
+		check.That(t, f.r.reassembly.outOfOrder.count == 0 && !f.r.reassembly.stateOfStream(3).hasWaiting, "%s: %d messages wait for ever", tt.name, f.r.reassembly.outOfOrder.count)
 		f.r.Trim()
-		check.That(t, f.r.reasm.queues.Held() == 0, "%s: a table of what waited is kept", tt.name)
+		check.That(t, f.r.reassembly.streamQueues.Held() == 0, "%s: a table of what waited is kept", tt.name)
 	}
 }
 
@@ -166,8 +166,8 @@ func TestMessagesWaitWhileTSNsGoRound(t *testing.T) {
 		mustPacket(t, r, 0, chunk(2, 1, be, "b"), chunk(3, 2, be, "c"))
 		mustPacket(t, r, 0, chunk(1, 0, be, "a")) // all are due, and nobody reads
 		for left := ahead; left > 0; left -= min(left, 1<<30) {
-			r.track.Skip(min(left, 1<<30)) // of other streams
-			must.OK(t, r.reasm.Check(r.track.Cum()))
+			r.tracker.AddInOrder(min(left, 1<<30)) // of other streams
+			must.OK(t, r.reassembly.Check(r.tracker.Cum()))
 		}
 		mustPacket(t, r, 0, chunk(ahead+5, 4, be, "e"), chunk(ahead+4, 3, be, "d"))
 		check.Equal(t, "received", received(r), "a|b|c|d|e|")

@@ -66,8 +66,8 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		heap, held := int(after.HeapAlloc)-int(before.HeapAlloc), r.Held()
-		check.That(t, n >= 20_000 && r.reasm.store.mem <= 8*limit+1<<16+1000,
-			"%s: %d chunks taken, %d octets of memory", tt.name, n, r.reasm.store.mem)
+		check.That(t, n >= 20_000 && r.reassembly.store.usedMemory <= 8*limit+1<<16+1000,
+			"%s: %d chunks taken, %d octets of memory", tt.name, n, r.reassembly.store.usedMemory)
 		check.That(t, heap <= held*5/4+16<<10 && held <= heap*5/4+16<<10, "%s: %d octets held, %d by its own account", tt.name, heap, held)
 		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: be, TSN: 1, PayloadLen: 1})
 		for range 3 { // the one that all wait for, then the reader, who gets that one first
@@ -80,16 +80,16 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 					r.Release(m)
 				}
 			}
-			worst = max(worst, (r.Steps()-begun)/atOnce)
+			worst = max(worst, (r.Steps()-begun)/deliverBatchSize)
 			check.That(t, worst <= most, "%s: %d steps for a chunk", tt.name, worst)
 		}
 		for m, ok := r.Receive(); ok; m, ok = r.Receive() {
 			r.Release(m)
 		}
 		err := r.Audit(0)
-		check.That(t, err == nil && max(r.reasm.nfree, r.reasm.store.npiece) <= max(leastSpare, limit/spareData), "%s: %v, with %d messages and %d pieces to use again", tt.name, err, r.reasm.nfree, r.reasm.store.npiece)
+		check.That(t, err == nil && max(r.reassembly.numFree, r.reassembly.store.numFreePieces) <= max(minSpares, limit/octetsPerSpare), "%s: %v, with %d messages and %d pieces to use again", tt.name, err, r.reassembly.numFree, r.reassembly.store.numFreePieces)
 		r.Trim()
-		check.That(t, r.Held() <= 3<<10+r.reasm.streams.Held() || r.Gaps() || r.Buffered() != 0, "%s: %d octets are kept when all is read", tt.name, r.Held())
+		check.That(t, r.Held() <= 3<<10+r.reassembly.streams.Held() || r.HasGaps() || r.Buffered() != 0, "%s: %d octets are kept when all is read", tt.name, r.Held())
 		r.Close()
 		err = r.Audit(0)
 		check.That(t, err == nil, "%v, %v", tt.name, err)
@@ -97,8 +97,8 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 		check.That(t, held <= 12<<10 && r.Buffered() == 0, "%s: %d octets held at the end, %d of user data", tt.name, held, r.Buffered())
 		runtime.KeepAlive(r)
 	}
-	p, m, l := unsafe.Sizeof(piece{}), unsafe.Sizeof(Message{}), unsafe.Sizeof(loan{})
-	check.That(t, p <= pieceCost && m <= messageCost && l <= loanCost, "%d, %d and %d octets in a piece, a Message and a loan", p, m, l)
+	p, m, l := unsafe.Sizeof(piece{}), unsafe.Sizeof(Message{}), unsafe.Sizeof(bufferRef{})
+	check.That(t, p <= pieceCost && m <= messageCost && l <= bufferRefCost, "%d, %d and %d octets in a piece, a Message and a loan", p, m, l)
 }
 
 // What is due to be delivered, and waits for its reader, keeps its place in the stream.
@@ -116,12 +116,12 @@ func TestWhatIsDueKeepsItsTurn(t *testing.T) {
 	_, err := packet(r, 0, chunk(6, 4, be, "another"))
 	check.That(t, err != nil, "two messages with the SSN that is due")
 	r = newReceiver()
-	for i := range atOnce + 2 { // all wait for the last of them
-		mustPacket(t, r, 0, chunk(atOnce+2-i, atOnce+1-i, be, "x"))
+	for i := range deliverBatchSize + 2 { // all wait for the last of them
+		mustPacket(t, r, 0, chunk(deliverBatchSize+2-i, deliverBatchSize+1-i, be, "x"))
 	}
 	mustReceive(t, r)
 	mustReceive(t, r)
-	check.Equal(t, "messages that still wait when one of many was asked for", r.reasm.waits.n, 1)
+	check.Equal(t, "messages that still wait when one of many was asked for", r.reassembly.outOfOrder.count, 1)
 }
 
 // The tables of a receiver are counted, each once, and what is kept to be used again.
@@ -137,9 +137,9 @@ func TestHeldCountsEachTable(t *testing.T) {
 		{func() { mustPacket(t, r, 0, chunk(1, 0, ube, "x")) }, 0}, // there is room for it in the Receiver
 		{func() { received(r) }, 0},
 		{func() { mustPacket(t, r, 0, chunk(3, 0, ube, "x")) }, 0},
-		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y")) }, messageCost + pieceCost + 1<<minBlock + 2*set + 1024/64*8 + int(unsafe.Sizeof(slots{}))},
-		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y"), chunk(3, 0, ube, "x")); sack(r) }, int(unsafe.Sizeof(reports{})) + 4*2 + 4*2},
-		{func() { mustPacket(t, r, 0, chunk(4, 0, be, "z")) }, messageCost + pieceCost + 1<<minBlock + 4*2},
+		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y")) }, messageCost + pieceCost + 1<<minBlockBits + 2*set + 1024/64*8 + int(unsafe.Sizeof(slotPage{}))},
+		{func() { mustPacket(t, r, 0, chunk(5, 1, be, "y"), chunk(3, 0, ube, "x")); sack(r) }, int(unsafe.Sizeof(sackReports{})) + 4*2 + 4*2},
+		{func() { mustPacket(t, r, 0, chunk(4, 0, be, "z")) }, messageCost + pieceCost + 1<<minBlockBits + 4*2},
 	} {
 		step.do()
 		want += step.more
@@ -151,7 +151,7 @@ func TestHeldCountsEachTable(t *testing.T) {
 // lengths that take turns need a block more at first, and then no other.
 func TestBlocksOfEachLengthAreKept(t *testing.T) {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1200, InStreams: 1})
-	tsn, s := 0, &r.reasm.store
+	tsn, s := 0, &r.reassembly.store
 	come := func(octets ...int) {
 		for _, n := range octets {
 			tsn++
@@ -174,20 +174,20 @@ func TestBlocksOfEachLengthAreKept(t *testing.T) {
 		{[]int{129, 700, 257}, 2*256 + 512 + 1024, 3 * listCost, 3},
 	} {
 		come(tt.octets...)
-		check.That(t, s.cached == tt.cached && s.lists == tt.lists && s.npiece == tt.pieces, "after %v: %d octets in blocks, %d of lists, %d pieces", tt.octets, s.cached, s.lists, s.npiece)
+		check.That(t, s.freeBlockOctets == tt.cached && s.freeListOctets == tt.lists && s.numFreePieces == tt.pieces, "after %v: %d octets in blocks, %d of lists, %d pieces", tt.octets, s.freeBlockOctets, s.freeListOctets, s.numFreePieces)
 	}
 }
 
 // What is kept for reuse when all is read is bounded: messages, pieces, and octets of copies. One has its place in the Receiver.
 func TestSpareMemoryIsBounded(t *testing.T) {
-	for limit, spare := range map[int]int{1 << 10: leastSpare, 300 << 10: 300} {
+	for limit, spare := range map[int]int{1 << 10: minSpares, 300 << 10: 300} {
 		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: limit, InStreams: 1})
 		for i := range 310 {
 			mustPacket(t, r, 0, chunk(1+i, i, be, "x"))
 		}
 		received(r)
-		s := &r.reasm.store
-		check.That(t, r.reasm.nfree == spare && s.npiece == spare && s.cached == min(2*limit, 309<<minBlock), "%d messages, %d pieces, %d octets", r.reasm.nfree, s.npiece, s.cached)
+		s := &r.reassembly.store
+		check.That(t, r.reassembly.numFree == spare && s.numFreePieces == spare && s.freeBlockOctets == min(2*limit, 309<<minBlockBits), "%d messages, %d pieces, %d octets", r.reassembly.numFree, s.numFreePieces, s.freeBlockOctets)
 	}
 }
 

@@ -78,10 +78,10 @@ func FuzzSet(f *testing.F) {
 			for u := i &^ 63; u != i|63; u++ {
 				near = near || ref[u] || ref[u+1] || ref[u-wire.TSN(s.Cap())] || ref[u+1-wire.TSN(s.Cap())] || ref[u+wire.TSN(s.Cap())]
 			}
-			must.That(t, s.Near(i) == near, "Near(%d) is %v", i, s.Near(i))
-			for w := 0; s.table != nil && w < len(s.words); w++ {
+			must.That(t, s.HasNear(i) == near, "Near(%d) is %v", i, s.HasNear(i))
+			for w := 0; s.bitTable != nil && w < len(s.words); w++ {
 				word := s.words[w]
-				some, full := s.some[w>>6]>>(w&63)&1 != 0, s.full[w>>6]>>(w&63)&1 != 0
+				some, full := s.nonEmpty[w>>6]>>(w&63)&1 != 0, s.allSet[w>>6]>>(w&63)&1 != 0
 				must.That(t, some == (word != 0) && full == (word+1 == 0), "word %d is %x, its sums are %v and %v", w, word, some, full)
 			}
 		}

@@ -12,20 +12,20 @@ const MaxWindow = 1 << 16
 
 // Set is a set of TSNs of which no two are Cap or more apart. The zero value is empty, with a window of 64.
 type Set struct {
-	word   uint64 // the members while there is no table: TSN t is bit t mod 64. A set that is little used so lies in its owner
-	*table        // nil before Grow
+	smallSet  uint64 // the members while there is no table: TSN t is bit t mod 64. A set that is little used so lies in its owner
+	*bitTable        // nil before Grow
 }
 
-type table struct {
+type bitTable struct {
 	words []uint64 // a power of two of them; TSN t is bit t mod Cap
 	// A bit for each word: whether it has any member, and whether it has all. A search so looks at 16 of
 	// these, and two of words, at most.
-	some, full []uint64
+	nonEmpty, allSet []uint64
 }
 
 // Cap returns the width of the window in TSNs.
 func (s *Set) Cap() int {
-	if s.table == nil {
+	if s.bitTable == nil {
 		return 64
 	}
 	return len(s.words) * 64
@@ -33,10 +33,10 @@ func (s *Set) Cap() int {
 
 // Held returns the octets of memory behind the set.
 func (s *Set) Held() int {
-	if s.table == nil {
+	if s.bitTable == nil {
 		return 0
 	}
-	return 8 * (cap(s.words) + cap(s.some) + cap(s.full))
+	return 8 * (cap(s.words) + cap(s.nonEmpty) + cap(s.allSet))
 }
 
 // Grow widens the window to at least n TSNs, 1 <= n <= MaxWindow, keeping the members among the
@@ -47,94 +47,94 @@ func (s *Set) Grow(n int, base wire.TSN, live int) {
 	}
 	words := (1<<bits.Len(uint(n-1)) + 63) / 64
 	sums := (words + 63) / 64
-	w := Set{table: &table{words: make([]uint64, words), some: make([]uint64, sums), full: make([]uint64, sums)}}
+	w := Set{bitTable: &bitTable{words: make([]uint64, words), nonEmpty: make([]uint64, sums), allSet: make([]uint64, sums)}}
 	for t, ok := s.Next(base, live); ok; t, ok = s.Next(t+1, live-int(t+1-base)) {
 		w.Add(t)
 	}
 	*s = w
 }
 
-// at returns the index of t's word, and its bit there.
-func (s *table) at(t wire.TSN) (w int, bit uint64) {
+// wordOf returns the index of t's word, and its bit there.
+func (s *bitTable) wordOf(t wire.TSN) (w int, bit uint64) {
 	return int(t>>6) & (len(s.words) - 1), 1 << (t & 63)
 }
 
 // Has reports whether t is a member.
 func (s *Set) Has(t wire.TSN) bool {
-	if s.table == nil {
-		return s.word>>(t&63)&1 != 0
+	if s.bitTable == nil {
+		return s.smallSet>>(t&63)&1 != 0
 	}
-	w, b := s.at(t)
+	w, b := s.wordOf(t)
 	return s.words[w]&b != 0
 }
 
 // Add makes t a member.
 func (s *Set) Add(t wire.TSN) {
-	if s.table == nil {
-		s.word |= 1 << (t & 63)
+	if s.bitTable == nil {
+		s.smallSet |= 1 << (t & 63)
 		return
 	}
-	s.put(t)
+	s.addTSN(t)
 }
 
 // Remove makes t no member.
 func (s *Set) Remove(t wire.TSN) {
-	if s.table == nil {
-		s.word &^= 1 << (t & 63)
+	if s.bitTable == nil {
+		s.smallSet &^= 1 << (t & 63)
 		return
 	}
-	s.take(t)
+	s.removeTSN(t)
 }
 
-func (s *table) put(t wire.TSN)  { s.add(s.at(t)) }
-func (s *table) take(t wire.TSN) { s.remove(s.at(t)) }
+func (s *bitTable) addTSN(t wire.TSN)    { s.setBits(s.wordOf(t)) }
+func (s *bitTable) removeTSN(t wire.TSN) { s.clearBits(s.wordOf(t)) }
 
-func (s *table) add(w int, mask uint64) {
+func (s *bitTable) setBits(w int, mask uint64) {
 	old := s.words[w]
 	now := old | mask
 	s.words[w] = now
 	if old == 0 {
-		s.some[w>>6] |= 1 << (w & 63)
+		s.nonEmpty[w>>6] |= 1 << (w & 63)
 	}
 	if now == ^uint64(0) {
-		s.full[w>>6] |= 1 << (w & 63)
+		s.allSet[w>>6] |= 1 << (w & 63)
 	}
 }
 
-func (s *table) remove(w int, mask uint64) {
+func (s *bitTable) clearBits(w int, mask uint64) {
 	old := s.words[w]
 	now := old &^ mask
 	s.words[w] = now
 	if now == 0 {
-		s.some[w>>6] &^= 1 << (w & 63)
+		s.nonEmpty[w>>6] &^= 1 << (w & 63)
 	}
 	if old == ^uint64(0) {
-		s.full[w>>6] &^= 1 << (w & 63)
+		s.allSet[w>>6] &^= 1 << (w & 63)
 	}
 }
 
 // Next returns the first member among the n TSNs from t on, n <= Cap. Where n is negative there is none.
-func (s *Set) Next(t wire.TSN, n int) (wire.TSN, bool) { return s.scan(t, n, 0) }
+func (s *Set) Next(t wire.TSN, n int) (wire.TSN, bool) { return s.findBit(t, n, 0) }
 
 // NextGap returns the first TSN that is no member among the n TSNs from t on, n <= Cap.
-func (s *Set) NextGap(t wire.TSN, n int) (wire.TSN, bool) { return s.scan(t, n, ^uint64(0)) }
+func (s *Set) NextGap(t wire.TSN, n int) (wire.TSN, bool) { return s.findBit(t, n, ^uint64(0)) }
 
-// scan finds the first TSN whose bit differs from flip's. A bit of sums that differs from it stands for a word
+// findBit finds the first TSN whose bit differs from flip's. A bit of sums that differs from it stands for a word
 // that has such a TSN.
-func (s *Set) scan(t wire.TSN, n int, flip uint64) (wire.TSN, bool) {
-	if s.table == nil {
-		k := bits.TrailingZeros64(bits.RotateLeft64(s.word^flip, -int(t&63)))
+func (s *Set) findBit(t wire.TSN, n int, flip uint64) (wire.TSN, bool) {
+	if s.bitTable == nil {
+		k := bits.TrailingZeros64(bits.RotateLeft64(s.smallSet^flip, -int(t&63)))
 		return t + wire.TSN(k), k < min(n, 64)
 	}
-	w, _ := s.at(t)
+	w, _ := s.wordOf(t)
 	off := int(t & 63)
 	if m := (s.words[w] ^ flip) >> off; m != 0 {
 		k := bits.TrailingZeros64(m)
 		return t + wire.TSN(k), k < n
 	}
-	sums := s.some
+	sums := s.nonEmpty
 	if flip != 0 {
-		sums = s.full
+		sums = s.allSet
 	}
 	most := min(64, len(s.words)) // words for which a sum has bits
 	for d := 1; 64*d-off < n; {   // words on from the first
@@ -153,11 +153,11 @@ func (s *Set) scan(t wire.TSN, n int, flip uint64) (wire.TSN, bool) {
 
 // Last returns the last member among the n TSNs up to and including t, n <= Cap.
 func (s *Set) Last(t wire.TSN, n int) (wire.TSN, bool) {
-	if s.table == nil {
-		k := bits.LeadingZeros64(bits.RotateLeft64(s.word, 63-int(t&63)))
+	if s.bitTable == nil {
+		k := bits.LeadingZeros64(bits.RotateLeft64(s.smallSet, 63-int(t&63)))
 		return t - wire.TSN(k), k < min(n, 64)
 	}
-	w, _ := s.at(t)
+	w, _ := s.wordOf(t)
 	off := 63 - int(t&63)
 	if m := s.words[w] << off; m != 0 {
 		k := bits.LeadingZeros64(m)
@@ -166,7 +166,7 @@ func (s *Set) Last(t wire.TSN, n int) (wire.TSN, bool) {
 	most := min(64, len(s.words))
 	for d := 1; 64*d-off < n; { // words back from the first
 		p := (w - d) & (len(s.words) - 1)
-		if m := s.some[p>>6] << (63 - p&63); m != 0 {
+		if m := s.nonEmpty[p>>6] << (63 - p&63); m != 0 {
 			k := bits.LeadingZeros64(m)
 			d, p = d+k, p-k
 			k = 64*d - off + bits.LeadingZeros64(s.words[p])
@@ -179,48 +179,48 @@ func (s *Set) Last(t wire.TSN, n int) (wire.TSN, bool) {
 
 // AddRange makes the n TSNs from t on members, 0 <= n <= Cap.
 func (s *Set) AddRange(t wire.TSN, n int) {
-	if s.table == nil {
-		s.word |= few(t, n)
+	if s.bitTable == nil {
+		s.smallSet |= smallMask(t, n)
 		return
 	}
 	for n > 0 {
-		w, m, k := s.part(t, n)
-		s.add(w, m)
+		w, m, k := s.wordRange(t, n)
+		s.setBits(w, m)
 		t, n = t+wire.TSN(k), n-k
 	}
 }
 
 // RemoveRange removes the n TSNs from t on, 0 <= n; of more than Cap, all.
 func (s *Set) RemoveRange(t wire.TSN, n int) {
-	if s.table == nil {
-		s.word &^= few(t, n)
+	if s.bitTable == nil {
+		s.smallSet &^= smallMask(t, n)
 		return
 	}
 	for n > 0 {
-		w, m, k := s.part(t, n)
-		s.remove(w, m)
+		w, m, k := s.wordRange(t, n)
+		s.clearBits(w, m)
 		t, n = t+wire.TSN(k), n-k
 	}
 }
 
-// few returns the bits of the n TSNs from t on in a set without a table.
-func few(t wire.TSN, n int) uint64 {
+// smallMask returns the bits of the n TSNs from t on in a set without a table.
+func smallMask(t wire.TSN, n int) uint64 {
 	return bits.RotateLeft64(^uint64(0)>>max(64-n, 0), int(t&63))
 }
 
-// part returns the word of t, and the bits in it of the first k of n TSNs from t on, which are all that it has.
-func (s *table) part(t wire.TSN, n int) (w int, mask uint64, k int) {
-	w, _ = s.at(t)
+// wordRange returns the word of t, and the bits in it of the first k of n TSNs from t on, which are all that it has.
+func (s *bitTable) wordRange(t wire.TSN, n int) (w int, mask uint64, k int) {
+	w, _ = s.wordOf(t)
 	off := t & 63
 	k = min(64-int(off), n)
 	return w, ^uint64(0) >> (-k & 63) << off, k
 }
 
-// Near reports whether any TSN is a member that shares all but the last six bits with t.
-func (s *Set) Near(t wire.TSN) bool {
-	if s.table == nil {
-		return s.word != 0
+// HasNear reports whether any TSN is a member that shares all but the last six bits with t.
+func (s *Set) HasNear(t wire.TSN) bool {
+	if s.bitTable == nil {
+		return s.smallSet != 0
 	}
-	w, _ := s.at(t)
+	w, _ := s.wordOf(t)
 	return s.words[w] != 0
 }

@@ -7,33 +7,33 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Fetch is that of the association.
-func (s *Sender) Fetch() { ahead.Part(s, unsafe.Offsetof(s.sink), unsafe.Sizeof(*s)) }
+// Prefetch is that of the association.
+func (s *Sender) Prefetch() { ahead.Range(s, unsafe.Offsetof(s.sink), unsafe.Sizeof(*s)) }
 
-// FetchToSend is that of the association.
-func (s *Sender) FetchToSend() {
-	ahead.Part(s, sendFetched, unsafe.Offsetof(s.ledger)+unsafe.Offsetof(s.ledger.octets))
+// PrefetchSend is that of the association.
+func (s *Sender) PrefetchSend() {
+	ahead.Range(s, sendFieldsOffset, unsafe.Offsetof(s.outstanding)+unsafe.Offsetof(s.outstanding.memoryOctets))
 }
 
-// sendFetched is where in a Sender it begins what sending a message looks at.
-const sendFetched = unsafe.Offsetof(Sender{}.later) + unsafe.Offsetof(later{}.on)
+// sendFieldsOffset is where in a Sender it begins what sending a message looks at.
+const sendFieldsOffset = unsafe.Offsetof(Sender{}.pendingSack) + unsafe.Offsetof(pendingSack{}.active)
 
-// PathToSend is where in a Path it begins what sending a message looks at.
-const PathToSend = unsafe.Offsetof(Path{}.est) + unsafe.Offsetof(estimator{}.rto)
+// PathSendOffset is where in a Path it begins what sending a message looks at.
+const PathSendOffset = unsafe.Offsetof(Path{}.rttEst) + unsafe.Offsetof(rttEstimator{}.rto)
 
-// FetchMore is that of the association: the chunk that is acknowledged, or sent, next.
-func (s *Sender) FetchMore() {
-	g := ahead.In[ledger](s, unsafe.Offsetof(s.ledger))
-	ahead.Ring(ahead.In[[]record](g, unsafe.Offsetof(g.recs)), ahead.In[wire.TSN](g, unsafe.Offsetof(g.base)), 1)
+// PrefetchNext is that of the association: the chunk that is acknowledged, or sent, next.
+func (s *Sender) PrefetchNext() {
+	g := ahead.FieldAt[outstanding](s, unsafe.Offsetof(s.outstanding))
+	ahead.RingElements(ahead.FieldAt[[]chunkRecord](g, unsafe.Offsetof(g.chunkRing)), ahead.FieldAt[wire.TSN](g, unsafe.Offsetof(g.firstUnacked)), 1)
 }
 
-// FetchControl asks for what congestion control looks at.
-func (p *Path) FetchControl() { ahead.Behind(controller(p), controlOctets) }
+// PrefetchController asks for what congestion control looks at.
+func (p *Path) PrefetchController() { ahead.Pointee(controllerPointer(p), controllerPrefetchOctets) }
 
-// controller is where the pointer to congestion control lies: behind the type of the interface.
-func controller(p *Path) *unsafe.Pointer {
+// controllerPointer is where the pointer to congestion control lies: behind the type of the interface.
+func controllerPointer(p *Path) *unsafe.Pointer {
 	return (*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(p), unsafe.Offsetof(p.cc)+unsafe.Sizeof(uintptr(0))))
 }
 
-// controlOctets is what it looks at while it has more room than is used.
-const controlOctets = 64
+// controllerPrefetchOctets is what it looks at while it has more room than is used.
+const controllerPrefetchOctets = 64

@@ -10,27 +10,27 @@ import (
 // What sending a message looks at lies in what is asked for then, and in few lines of memory.
 func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	var s Sender
-	from, to := sendFetched, unsafe.Offsetof(s.ledger)+unsafe.Offsetof(s.ledger.octets)
+	from, to := sendFieldsOffset, unsafe.Offsetof(s.outstanding)+unsafe.Offsetof(s.outstanding.memoryOctets)
 	for name, at := range map[string]uintptr{
-		"a SACK to go on with": unsafe.Offsetof(s.later) + unsafe.Offsetof(s.later.on),
+		"a SACK to go on with": unsafe.Offsetof(s.pendingSack) + unsafe.Offsetof(s.pendingSack.active),
 		"Config":               unsafe.Offsetof(s.cfg),
 		"paths":                unsafe.Offsetof(s.paths),
-		"slot":                 unsafe.Offsetof(s.slot),
+		"slot":                 unsafe.Offsetof(s.current),
 		"timers":               unsafe.Offsetof(s.withheld),
-		"probe":                unsafe.Offsetof(s.tail),
+		"probe":                unsafe.Offsetof(s.tailProbe),
 		"queue":                unsafe.Offsetof(s.queue),
-		"records":              unsafe.Offsetof(s.ledger) + unsafe.Offsetof(s.ledger.recs),
-		"window":               unsafe.Offsetof(s.ledger) + unsafe.Offsetof(s.ledger.rwnd),
+		"records":              unsafe.Offsetof(s.outstanding) + unsafe.Offsetof(s.outstanding.chunkRing),
+		"window":               unsafe.Offsetof(s.outstanding) + unsafe.Offsetof(s.outstanding.rwnd),
 	} {
 		check.That(t, from <= at && at < to, "%s at %d, asked for is from %d to %d", name, at, from, to)
 	}
 	check.That(t, to-from <= 12*64, "%d octets are asked for", to-from)
 	var p Path
 	for name, at := range map[string]uintptr{
-		"RTO": unsafe.Offsetof(p.est) + unsafe.Offsetof(p.est.rto), "address": unsafe.Offsetof(p.Remote), "state": unsafe.Offsetof(p.State), "MTU": unsafe.Offsetof(p.mtu),
-		"controller": unsafe.Offsetof(p.cc), "flight size": unsafe.Offsetof(p.flight), "T3": unsafe.Offsetof(p.t3), "doubt": unsafe.Offsetof(p.doubt),
+		"RTO": unsafe.Offsetof(p.rttEst) + unsafe.Offsetof(p.rttEst.rto), "address": unsafe.Offsetof(p.Remote), "state": unsafe.Offsetof(p.State), "MTU": unsafe.Offsetof(p.mtu),
+		"controller": unsafe.Offsetof(p.cc), "flight size": unsafe.Offsetof(p.flightSize), "T3": unsafe.Offsetof(p.t3At), "doubt": unsafe.Offsetof(p.suspicion),
 	} {
-		check.That(t, PathToSend <= at, "%s of a path at %d, asked for is from %d", name, at, PathToSend)
+		check.That(t, PathSendOffset <= at, "%s of a path at %d, asked for is from %d", name, at, PathSendOffset)
 	}
-	check.That(t, unsafe.Sizeof(p)-PathToSend <= 8*64, "%d octets of a path are asked for", unsafe.Sizeof(p)-PathToSend)
+	check.That(t, unsafe.Sizeof(p)-PathSendOffset <= 8*64, "%d octets of a path are asked for", unsafe.Sizeof(p)-PathSendOffset)
 }

@@ -13,98 +13,98 @@ import (
 //
 // A peer that lies about it has had to be silent until T3-rtx expired, and gains the window of before.
 
-// alarm is the last expiry of T3-rtx of a path.
-type alarm struct {
-	on        bool     // it may have been a false one
-	shown     bool     // the SACK in processing shows it
-	sure      bool     // and of the earliest chunk
-	next, end wire.TSN // what is marked from one to before the other is to be in flight again
-	first     wire.TSN // the earliest that was in flight
-	sacks     int      // so many SACKs have shown it, one after another
+// spuriousTimeout is the last expiry of T3-rtx of a path.
+type spuriousTimeout struct {
+	possible                bool     // it may have been a false one
+	shownBySack             bool     // the SACK in processing shows it
+	certain                 bool     // and of the earliest chunk
+	restoreNext, restoreEnd wire.TSN // what is marked from one to before the other is to be in flight again
+	firstTSN                wire.TSN // the earliest that was in flight
+	showingSacks            int      // so many SACKs have shown it, one after another
 }
 
-// raise takes that T3-rtx has expired for what is in flight from p.markFrom on.
-func (s *Sender) raise(p *Path) {
-	p.alarm = alarm{on: !s.cfg.Letter, first: p.markFrom}
-	p.disorder.undo = false
+// startSpuriousCheck takes that T3-rtx has expired for what is in flight from p.timeoutMarkFrom on.
+func (s *Sender) startSpuriousCheck(p *Path) {
+	p.spuriousTimeout = spuriousTimeout{possible: !s.cfg.StrictRFC, firstTSN: p.timeoutMarkFrom}
+	p.reordering.mayUndo = false
 }
 
-// cameLate takes the acknowledgement of a chunk that went to p: whether it is of its first transmission.
-func (s *Sender) cameLate(now rawio.Time, t wire.TSN, r *record, p *Path) {
-	a := &p.alarm
-	if r.flags&timeout == 0 {
+// checkSpuriousTimeout takes the acknowledgement of a chunk that went to p: whether it is of its first transmission.
+func (s *Sender) checkSpuriousTimeout(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
+	a := &p.spuriousTimeout
+	if r.flags&flagTimedOut == 0 {
 		return
 	}
 	first := false
 	switch r.state {
-	case marked:
-		first = r.flags&vague == 0
-	case sent:
-		first = r.spare == 1 && stamp(now)-r.stamp < p.est.least/2
+	case stateLost:
+		first = r.flags&flagAmbiguous == 0
+	case stateInFlight:
+		first = r.unreportedDups == 1 && stampOf(now)-r.sentStamp < p.rttEst.lowestMicros/2
 	}
-	a.shown = a.shown || first
-	a.sure = a.sure || first && t == a.first
+	a.shownBySack = a.shownBySack || first
+	a.certain = a.certain || first && t == a.firstTSN
 }
 
-// cameTwice takes that the peer has had a chunk twice, which went again.
-func (s *Sender) cameTwice(t wire.TSN, r *record) {
-	if a := &s.paths[r.path].alarm; t == a.first && r.spare == 1 {
-		a.shown, a.sure = true, true
+// onDuplicateReported takes that the peer has had a chunk twice, which went again.
+func (s *Sender) onDuplicateReported(t wire.TSN, r *chunkRecord) {
+	if a := &s.paths[r.path].spuriousTimeout; t == a.firstTSN && r.unreportedDups == 1 {
+		a.shownBySack, a.certain = true, true
 	}
 }
 
-// falseAlarms takes back what T3-rtx has done where the SACK in processing shows that it was early.
-func (s *Sender) falseAlarms(now rawio.Time) {
-	g := &s.ledger
+// undoSpuriousTimeouts takes back what T3-rtx has done where the SACK in processing shows that it was early.
+func (s *Sender) undoSpuriousTimeouts(now rawio.Time) {
+	g := &s.outstanding
 	for _, p := range s.paths {
-		a := &p.alarm
-		if !a.on || p.sack.acked == 0 && !a.shown {
+		a := &p.spuriousTimeout
+		if !a.possible || p.sack.ackedOctets == 0 && !a.shownBySack {
 			continue
 		}
-		if a.sacks++; !a.shown || !a.first.Less(g.base) && g.rec(a.first).state != gapped {
-			a.sacks = 0
+		if a.showingSacks++; !a.shownBySack || !a.firstTSN.Less(g.firstUnacked) && g.recordOf(a.firstTSN).state != stateGapAcked {
+			a.showingSacks = 0
 		}
-		a.shown = false
-		if !a.sure && a.sacks < 2 {
+		a.shownBySack = false
+		if !a.certain && a.showingSacks < 2 {
 			continue
 		}
-		a.on, a.next, a.end = false, a.first, p.markTo
-		s.marking &^= 1 << p.index
+		a.possible, a.restoreNext, a.restoreEnd = false, a.firstTSN, p.timeoutMarkTo
+		s.pathsToMark &^= 1 << p.index
 		p.cc.Undo(now)
 	}
 }
 
-// restore puts in flight what false alarms have marked, and says whether it came to the end.
-func (s *Sender) restore(now rawio.Time) (all bool) {
-	g, at := &s.ledger, stamp(now)
-	if v := g.again.v; len(v) > 0 && int32(v[len(v)-1].stamp-at) > 0 {
-		at = v[len(v)-1].stamp // something has gone since the SACK came
+// restoreSpurious puts in flight what false alarms have marked, and says whether it came to the end.
+func (s *Sender) restoreSpurious(now rawio.Time) (all bool) {
+	g, at := &s.outstanding, stampOf(now)
+	if v := g.retransmitLog.entries; len(v) > 0 && int32(v[len(v)-1].sentStamp-at) > 0 {
+		at = v[len(v)-1].sentStamp // something has gone since the SACK came
 	}
 	for _, p := range s.paths {
-		a := &p.alarm
-		if a.next == a.end {
+		a := &p.spuriousTimeout
+		if a.restoreNext == a.restoreEnd {
 			continue
 		}
-		if a.next.Less(g.base) {
-			a.next = g.base
+		if a.restoreNext.Less(g.firstUnacked) {
+			a.restoreNext = g.firstUnacked
 		}
 		for {
-			t, ok := g.marked.Next(a.next, int(int32(a.end-a.next)))
+			t, ok := g.toRetransmit.Next(a.restoreNext, int(int32(a.restoreEnd-a.restoreNext)))
 			if !ok {
 				break
 			}
-			if a.next = t; s.spent() {
+			if a.restoreNext = t; s.workSliceDone() {
 				return false
 			}
 			*s.steps++
-			if r := g.rec(t); r.state == marked && r.flags&timeout != 0 && r.path == p.index {
-				r.stamp, r.flags = at, r.flags&^timeout|resent // nobody knows any more what is acknowledged
-				g.depart(onRestore, t, r, p)
-				s.rare().Spurious++
+			if r := g.recordOf(t); r.state == stateLost && r.flags&flagTimedOut != 0 && r.path == p.index {
+				r.sentStamp, r.flags = at, r.flags&^flagTimedOut|flagResent // nobody knows any more what is acknowledged
+				g.recordSend(onUndoLoss, t, r, p)
+				s.rareStats().Spurious++
 			}
-			a.next++
+			a.restoreNext++
 		}
-		a.next = a.end
+		a.restoreNext = a.restoreEnd
 	}
 	return true
 }

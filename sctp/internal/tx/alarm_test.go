@@ -10,56 +10,56 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// heard is a SACK, so long after what was before, and what goes again then.
-type heard struct {
+// sackStep is a SACK, so long after what was before, and what goes again then.
+type sackStep struct {
 	after rawio.Time
 	wire.SackFields
-	goes string
+	resentTSN string
 }
 
 // T3-rtx that was early is undone: what it has marked is in flight, as of then. A SACK that one transmission or the other may have brought about says nothing.
 func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
-	cum := func(after rawio.Time, cum wire.TSN, gaps ...wire.GapBlock) heard {
-		return heard{after, wire.SackFields{CumTSN: cum, ARwnd: 1 << 20, Gaps: gaps}, ""}
+	cum := func(after rawio.Time, cum wire.TSN, gaps ...wire.GapBlock) sackStep {
+		return sackStep{after, wire.SackFields{CumTSN: cum, ARwnd: 1 << 20, Gaps: gaps}, ""}
 	}
-	again := func(h heard, tsn string) heard { h.goes = tsn; return h }
-	twice := func(tsn wire.TSN) heard {
-		return heard{50 * ms, wire.SackFields{CumTSN: 2, ARwnd: 1 << 20, Dups: []wire.TSN{tsn}}, ""}
+	again := func(h sackStep, tsn string) sackStep { h.resentTSN = tsn; return h }
+	twice := func(tsn wire.TSN) sackStep {
+		return sackStep{50 * ms, wire.SackFields{CumTSN: 2, ARwnd: 1 << 20, Dups: []wire.TSN{tsn}}, ""}
 	}
 	for _, tt := range []struct {
 		name           string
-		heard          []heard
+		heard          []sackStep
 		undone, marked int
 		letter         bool
 	}{
-		{"the earliest, too soon", []heard{cum(49*ms, 2)}, 1, 0, false},
-		{"by the letter", []heard{cum(49*ms, 2), cum(0, 3), cum(0, 4)}, 0, 1, true},
-		{"after half a round trip", []heard{cum(50*ms, 2)}, 0, 3, false},
-		{"and it has come twice", []heard{cum(100*ms, 2), twice(2)}, 1, 0, false},
-		{"another has", []heard{again(cum(100*ms, 2), "3"), twice(3)}, 0, 2, false},
-		{"and one that did not go again", []heard{cum(100*ms, 3)}, 0, 2, false},
-		{"two, in two SACKs", []heard{cum(100*ms, 3), cum(0, 3, wire.GapBlock{Start: 2, End: 2})}, 1, 0, false},
-		{"with another between", []heard{again(cum(100*ms, 3), "4"), cum(100*ms, 4), cum(0, 5)}, 0, 0, false},
-		{"one that went again just now", []heard{again(cum(100*ms, 3), "4"), cum(49*ms, 4)}, 1, 0, false},
-		{"others before the earliest", []heard{cum(0, 1, wire.GapBlock{Start: 2, End: 2}), cum(0, 1, wire.GapBlock{Start: 2, End: 3})}, 0, 1, false},
+		{"the earliest, too soon", []sackStep{cum(49*ms, 2)}, 1, 0, false},
+		{"by the letter", []sackStep{cum(49*ms, 2), cum(0, 3), cum(0, 4)}, 0, 1, true},
+		{"after half a round trip", []sackStep{cum(50*ms, 2)}, 0, 3, false},
+		{"and it has come twice", []sackStep{cum(100*ms, 2), twice(2)}, 1, 0, false},
+		{"another has", []sackStep{again(cum(100*ms, 2), "3"), twice(3)}, 0, 2, false},
+		{"and one that did not go again", []sackStep{cum(100*ms, 3)}, 0, 2, false},
+		{"two, in two SACKs", []sackStep{cum(100*ms, 3), cum(0, 3, wire.GapBlock{Start: 2, End: 2})}, 1, 0, false},
+		{"with another between", []sackStep{again(cum(100*ms, 3), "4"), cum(100*ms, 4), cum(0, 5)}, 0, 0, false},
+		{"one that went again just now", []sackStep{again(cum(100*ms, 3), "4"), cum(49*ms, 4)}, 1, 0, false},
+		{"others before the earliest", []sackStep{cum(0, 1, wire.GapBlock{Start: 2, End: 2}), cum(0, 1, wire.GapBlock{Start: 2, End: 3})}, 0, 1, false},
 	} {
 		l, c := farLab(t, 1, 0)
-		p := l.path(0)
-		l.s.cfg.Letter, p.pto, c.Controller, l.now = tt.letter, rawio.Never, fixed(1), p.t3
+		p := l.pathAt(0)
+		l.s.cfg.StrictRFC, p.ptoAt, c.Controller, l.now = tt.letter, rawio.Never, newFixedWindow(1), p.t3At
 		l.s.HandleTimeout(l.now)
-		l.expect(tt.name+": the earliest goes again", "2")
+		l.expectTSNs(tt.name+": the earliest goes again", "2")
 		for _, h := range tt.heard {
 			l.now += h.after
-			l.sackFor(wire.Sack(wire.AppendSack(nil, h.SackFields)))
-			if p.due = 0; h.goes != "" {
-				l.expect(tt.name, h.goes)
+			l.handleSack(wire.Sack(wire.AppendSack(nil, h.SackFields)))
+			if p.nextSendAt = 0; h.resentTSN != "" {
+				l.expectTSNs(tt.name, h.resentTSN)
 			}
 		}
-		check.That(t, c.undone == tt.undone && int(l.s.ledger.nmarked) == tt.marked, "%s: undone %d times, with %d marked", tt.name, c.undone, l.s.ledger.nmarked)
+		check.That(t, c.undone == tt.undone && int(l.s.outstanding.numToRetransmit) == tt.marked, "%s: undone %d times, with %d marked", tt.name, c.undone, l.s.outstanding.numToRetransmit)
 		if l.s.CumTSN() == 2 && tt.marked == 0 && len(tt.heard) == 1 { // what is in flight since then may be lost
-			l.after(100, 2, gap{5, 5})
-			l.wait(tt.name, 25)
-			l.expect(tt.name, "3")
+			l.sackAfter(100, 2, gap{5, 5})
+			l.expectTimeout(tt.name, 25)
+			l.expectTSNs(tt.name, "3")
 		}
 	}
 }
@@ -69,15 +69,15 @@ func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
 // each flight of ten packets took a T3-rtx, of one second, of two, of four.)
 func TestTimeoutIsNotEarlyWhereTheQueueHasGone(t *testing.T) {
 	l, c := farLab(t, 1, 0)
-	p := l.path(0)
-	p.est = newEstimator(p.est.cfg)
-	p.est.observe(50 * time.Microsecond)
-	for range 2 * tripMemory {
-		p.est.observe(time.Millisecond)
+	p := l.pathAt(0)
+	p.rttEst = newRTTEstimator(p.rttEst.cfg)
+	p.rttEst.addSample(50 * time.Microsecond)
+	for range 2 * minRTTWindow {
+		p.rttEst.addSample(time.Millisecond)
 	}
-	p.pto, c.Controller, l.now = rawio.Never, fixed(1), p.t3
+	p.ptoAt, c.Controller, l.now = rawio.Never, newFixedWindow(1), p.t3At
 	l.s.HandleTimeout(l.now)
-	l.expect("the earliest goes again", "2")
+	l.expectTSNs("the earliest goes again", "2")
 	for _, h := range []struct {
 		cum  wire.TSN
 		goes string
@@ -85,7 +85,7 @@ func TestTimeoutIsNotEarlyWhereTheQueueHasGone(t *testing.T) {
 		l.now += 40 * rawio.Time(time.Microsecond)
 		_, err := l.s.HandleCumAck(l.now, h.cum)
 		must.OK(t, err)
-		l.expect("and the next, as the queue is empty", h.goes)
+		l.expectTSNs("and the next, as the queue is empty", h.goes)
 	}
 	check.Equal(t, "undone", c.undone, 0)
 }
@@ -94,18 +94,18 @@ func TestTimeoutIsNotEarlyWhereTheQueueHasGone(t *testing.T) {
 func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
 	for parts := 1; parts <= 3; parts++ {
 		l := newLab(t, 1)
-		l.s.cfg.Letter, l.path(0).cc = false, fixed(1<<30)
-		l.queue(3*atOnce, 4)
+		l.s.cfg.StrictRFC, l.pathAt(0).cc = false, newFixedWindow(1<<30)
+		l.enqueueMany(3*maxSliceSteps, 4)
 		for len(l.transmit()) > 0 {
 		}
-		l.s.HandleTimeout(l.path(0).t3)
+		l.s.HandleTimeout(l.pathAt(0).t3At)
 		for range parts - 1 {
-			l.s.Continue()
+			l.s.ContinueWork()
 		}
-		must.Equal(t, "marked", int(l.s.ledger.nmarked), parts*atOnce)
-		l.now = l.path(0).lastSent.Add(2 * time.Second)
+		must.Equal(t, "marked", int(l.s.outstanding.numToRetransmit), parts*maxSliceSteps)
+		l.now = l.pathAt(0).lastSentAt.Add(2 * time.Second)
 		l.sack(1)
-		check.That(t, l.s.ledger.nmarked == 0 && l.path(0).flight == (3*atOnce-1)*20, "%d are marked, %d octets in flight", l.s.ledger.nmarked, l.path(0).flight)
+		check.That(t, l.s.outstanding.numToRetransmit == 0 && l.pathAt(0).flightSize == (3*maxSliceSteps-1)*20, "%d are marked, %d octets in flight", l.s.outstanding.numToRetransmit, l.pathAt(0).flightSize)
 	}
 }
 
@@ -113,13 +113,13 @@ func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
 // T3-rtx of another path has marked is in flight again.
 func TestNothingIsUrgentWhenAllIsInFlightAgain(t *testing.T) {
 	l, _ := farLab(t, 2, 2) // TSN 2 and 3 have taken the first path, 4 and 5 the second
-	l.path(0).pto, l.path(1).pto, l.now = rawio.Never, rawio.Never, l.path(0).t3
-	l.path(1).t3++
-	l.path(1).ObserveRTT(100 * time.Millisecond)
+	l.pathAt(0).ptoAt, l.pathAt(1).ptoAt, l.now = rawio.Never, rawio.Never, l.pathAt(0).t3At
+	l.pathAt(1).t3At++
+	l.pathAt(1).ObserveRTT(100 * time.Millisecond)
 	l.s.HandleTimeout(l.now)
-	must.Equal(t, "marked by T3-rtx", l.s.ledger.nmarked, 2)
-	l.after(0, 1, gap{5, 5})
-	must.That(t, l.s.urgent && l.s.ledger.nmarked == 3, "entered Fast Recovery: %v, %d are marked", l.s.urgent, l.s.ledger.nmarked)
-	l.after(0, 2, gap{4, 5})
-	check.That(t, !l.s.urgent && l.s.ledger.nmarked == 0, "in flight again, %d are marked, urgent: %v", l.s.ledger.nmarked, l.s.urgent)
+	must.Equal(t, "marked by T3-rtx", l.s.outstanding.numToRetransmit, 2)
+	l.sackAfter(0, 1, gap{5, 5})
+	must.That(t, l.s.bypassCwnd && l.s.outstanding.numToRetransmit == 3, "entered Fast Recovery: %v, %d are marked", l.s.bypassCwnd, l.s.outstanding.numToRetransmit)
+	l.sackAfter(0, 2, gap{4, 5})
+	check.That(t, !l.s.bypassCwnd && l.s.outstanding.numToRetransmit == 0, "in flight again, %d are marked, urgent: %v", l.s.outstanding.numToRetransmit, l.s.bypassCwnd)
 }

@@ -11,7 +11,7 @@ import (
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	l := newLab(t, 1)
-	src := &supply{n: 1 << 30, size: full, body: make([]byte, full), acked: make([]uint64, 0, 1<<20)}
+	src := &countedSource{n: 1 << 30, size: full, body: make([]byte, full), acked: make([]uint64, 0, 1<<20)}
 	l.s.SetUpper(src, nil)
 	k := makeSack(0, 1<<20, wire.GapBlock{Start: 2, End: 2})
 	small := &Message{Body: [2][]byte{make([]byte, 100)}}

@@ -14,87 +14,87 @@ import (
 // agree: the accounts of the ledger, the order of sending, the timer of each path, and what Enqueue has taken. It costs
 // a walk over all that is outstanding or queued, and is for simulators and tests.
 func (s *Sender) Audit() error {
-	g, held := &s.ledger, 0
-	if err := g.audit(s.paths); err != nil {
+	g, held := &s.outstanding, 0
+	if err := g.auditSets(s.paths); err != nil {
 		return err
 	}
-	for t := g.base; t != g.next; t++ {
-		r := g.rec(t)
+	for t := g.firstUnacked; t != g.nextTSN; t++ {
+		r := g.recordOf(t)
 		// A chunk that was sent again is found in the order of sending, which time alone does not tell.
-		ago := int32(s.latest.stamp - r.stamp)
-		late := r.is(inFlight) && (r.flags&fast == 0 || !s.cfg.Letter) && s.latest.after(r.stamp, t)
+		ago := int32(s.latestDelivered.sentStamp - r.sentStamp)
+		late := r.isIn(inFlight) && (r.flags&flagFastRetransmitted == 0 || !s.cfg.StrictRFC) && s.latestDelivered.isAfter(r.sentStamp, t)
 		switch {
-		case r.flags&(resent|copied) == 0 && r.spare > 0:
-			return fmt.Errorf("TSN %d: sent once, and %d times again", t, r.spare)
-		case g.ripe.Has(t) && !late, late && (r.flags&resent == 0 || ago > 0) && !g.ripe.Has(t) && !s.later.on:
-			return fmt.Errorf("TSN %d: ripe %v", t, g.ripe.Has(t))
-		case s.withheld.is(t) != (r.state == withheld || r.state == released):
-			return fmt.Errorf("TSN %d is %v; TSN %d is withheld: %v", t, r.state, s.withheld.tsn, s.withheld.on)
+		case r.flags&(flagResent|flagProbeCopied) == 0 && r.unreportedDups > 0:
+			return fmt.Errorf("TSN %d: sent once, and %d times again", t, r.unreportedDups)
+		case g.lossEligible.Has(t) && !late, late && (r.flags&flagResent == 0 || ago > 0) && !g.lossEligible.Has(t) && !s.pendingSack.active:
+			return fmt.Errorf("TSN %d: ripe %v", t, g.lossEligible.Has(t))
+		case s.withheld.isChunk(t) != (r.state == stateWithheld || r.state == stateWithheldQueued):
+			return fmt.Errorf("TSN %d is %v; TSN %d is withheld: %v", t, r.state, s.withheld.tsn, s.withheld.isActive)
 		}
-		if r.flags&queued != 0 {
+		if r.flags&flagEnqueued != 0 {
 			held += int(r.size)
 		}
 	}
 	for i, p := range s.paths {
-		if (p.flight > 0) != (p.t3 != rawio.Never) && !s.marking.Has(i) {
-			return fmt.Errorf("path %d: flight %d, T3 %d", i, p.flight, p.t3)
+		if (p.flightSize > 0) != (p.t3At != rawio.Never) && !s.pathsToMark.Has(i) {
+			return fmt.Errorf("path %d: flight %d, T3 %d", i, p.flightSize, p.t3At)
 		}
 	}
-	if s.urgent && (!s.recovery && !s.tail.due || g.nmarked == 0) {
-		return fmt.Errorf("a packet is urgent in Fast Recovery: %v, with %d marked", s.recovery, g.nmarked)
+	if s.bypassCwnd && (!s.inRecovery && !s.tailProbe.pending || g.numToRetransmit == 0) {
+		return fmt.Errorf("a packet is urgent in Fast Recovery: %v, with %d marked", s.inRecovery, g.numToRetransmit)
 	}
 	return s.auditQueue(held)
 }
 
-// audit recounts the accounts: flight sizes (RFC 9260 section 7.2), the earliest TSN of each path, and all that has a set.
-func (g *ledger) audit(paths []*Path) error {
+// auditSets recounts the accounts: flight sizes (RFC 9260 section 7.2), the earliest TSN of each path, and all that has a set.
+func (g *outstanding) auditSets(paths []*Path) error {
 	var flight [MaxPaths]int
 	var first [MaxPaths]wire.TSN
-	sum := ledger{}
-	for t := g.base; t != g.next; t++ {
-		r, in := g.rec(t), accounts(0)
+	sum := outstanding{}
+	for t := g.firstUnacked; t != g.nextTSN; t++ {
+		r, in := g.recordOf(t), chunkSets(0)
 		for i, p := range paths {
-			if uint32(t-g.base) < uint32(p.inflight.Cap()) && p.inflight.Has(t) {
+			if uint32(t-g.firstUnacked) < uint32(p.inFlightTSNs.Cap()) && p.inFlightTSNs.Has(t) {
 				if in |= inFlight; i != int(r.path) {
 					return fmt.Errorf("TSN %d is in flight to path %d, and was sent to path %d", t, i, r.path)
 				}
 			}
 		}
-		for i, set := range []*tsnset.Set{&g.marked, &g.gapped, &g.paid, &g.owed} {
+		for i, set := range []*tsnset.Set{&g.toRetransmit, &g.gapAcked, &g.unacked, &g.reneged} {
 			if set.Has(t) {
-				in |= inQueue << i
+				in |= inToRetransmit << i
 			}
 		}
-		if in != books[r.state] || in == 0 {
+		if in != setsOfState[r.state] || in == 0 {
 			return fmt.Errorf("TSN %d is %v, and in the accounts %05b", t, r.state, in)
 		}
-		if sum.count(in, 1); in&inFlight != 0 {
+		if sum.addToCounts(in, 1); in&inFlight != 0 {
 			if flight[r.path] == 0 {
 				first[r.path] = t
 			}
 			flight[r.path] += r.chunkLen()
-			sum.flight += r.chunkLen()
-			sum.data += int(r.size)
+			sum.flightSize += r.chunkLen()
+			sum.dataInFlight += int(r.size)
 		}
 	}
 	for i, p := range paths {
-		if p.flight != flight[i] || p.flight > 0 && p.first != first[i] {
-			return fmt.Errorf("path %d: flight %d, first %d; counted are %d and %d", i, p.flight, p.first, flight[i], first[i])
+		if p.flightSize != flight[i] || p.flightSize > 0 && p.firstInFlight != first[i] {
+			return fmt.Errorf("path %d: flight %d, first %d; counted are %d and %d", i, p.flightSize, p.firstInFlight, flight[i], first[i])
 		}
 	}
-	if g.flight != sum.flight || g.data != sum.data || g.nmarked != sum.nmarked || g.ngapped != sum.ngapped || g.nowed != sum.nowed {
+	if g.flightSize != sum.flightSize || g.dataInFlight != sum.dataInFlight || g.numToRetransmit != sum.numToRetransmit || g.numGapAcked != sum.numGapAcked || g.numReneged != sum.numReneged {
 		return fmt.Errorf("flight %d, data %d, marked %d, gap-acknowledged %d, owed %d; counted are %d, %d, %d, %d, %d",
-			g.flight, g.data, g.nmarked, g.ngapped, g.nowed, sum.flight, sum.data, sum.nmarked, sum.ngapped, sum.nowed)
+			g.flightSize, g.dataInFlight, g.numToRetransmit, g.numGapAcked, g.numReneged, sum.flightSize, sum.dataInFlight, sum.numToRetransmit, sum.numGapAcked, sum.numReneged)
 	}
 	octets := 0
-	if len(g.recs) > len(g.own) {
-		octets = len(g.recs) * int(unsafe.Sizeof(record{}))
+	if len(g.chunkRing) > len(g.inlineRecords) {
+		octets = len(g.chunkRing) * int(unsafe.Sizeof(chunkRecord{}))
 	}
-	for _, set := range g.sets() {
+	for _, set := range g.allSets() {
 		octets += set.Held()
 	}
-	if g.len() > maxOutstanding || octets != g.octets {
-		return fmt.Errorf("%d TSNs outstanding, %d octets of records and sets; counted are %d", g.len(), octets, g.octets)
+	if g.len() > maxOutstanding || octets != g.memoryOctets {
+		return fmt.Errorf("%d TSNs outstanding, %d octets of records and sets; counted are %d", g.len(), octets, g.memoryOctets)
 	}
 	return nil
 }
@@ -102,49 +102,49 @@ func (g *ledger) audit(paths []*Path) error {
 // auditQueue adds what waits to be sent to the octets of Enqueue that are outstanding.
 func (s *Sender) auditQueue(held int) error {
 	unsent := 0
-	for i := range s.queue.n {
+	for i := range s.queue.length {
 		unsent += s.queue.at(i).Len()
 	}
 	held += unsent
-	if s.slot.full && s.slot.queued {
-		held += s.slot.msg.Len() - s.slot.off
+	if s.current.loaded && s.current.fromQueue {
+		held += s.current.msg.Len() - s.current.offset
 	}
-	if most := cmp.Or(s.cfg.SendBuffer, MaxBuffer); s.unsent != unsent || s.held != held || s.held > most {
-		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.unsent, s.held, most, unsent, held)
+	if most := cmp.Or(s.cfg.SendBuffer, MaxBuffer); s.queuedOctets != unsent || s.bufferedOctets != held || s.bufferedOctets > most {
+		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.queuedOctets, s.bufferedOctets, most, unsent, held)
 	}
 	return nil
 }
 
-// Tell returns all that the Sender counts and has measured, for tests that compare it with what it was.
-func (s *Sender) Tell() string {
-	g, b := &s.ledger, []byte(nil)
-	b = fmt.Append(b, s.Stats(), *s.steps, g.base, g.next, g.flight, g.data, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
-		s.recovery, s.urgent, s.burst, s.saved, s.acked, s.waits, s.fed, s.more, s.moreAt, s.credit, s.probing, s.probeHeard, s.shortening, s.latest, g.ripeTo,
-		s.tail.due, s.tail.out, s.tail.tsn, s.later.on, g.nmarked, g.ngapped, g.nowed)
+// DumpState returns all that the Sender counts and has measured, for tests that compare it with what it was.
+func (s *Sender) DumpState() string {
+	g, b := &s.outstanding, []byte(nil)
+	b = fmt.Append(b, s.Stats(), *s.steps, g.firstUnacked, g.nextTSN, g.flightSize, g.dataInFlight, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
+		s.inRecovery, s.bypassCwnd, s.burstLeft, s.burstCredit, s.ackedOctets, s.deferral, s.enqueuedSinceSack, s.moreExpected, s.coalesceEndAt, s.ackCredit, s.zeroWindowProbing, s.probeAnswered, s.probeCutsToWindow, s.latestDelivered, g.lossEligibleTo,
+		s.tailProbe.pending, s.tailProbe.unacked, s.tailProbe.tsn, s.pendingSack.active, g.numToRetransmit, g.numGapAcked, g.numReneged)
 	for _, p := range s.paths {
-		b = fmt.Append(b, " ", p.State, p.mtu, p.est, p.flight, p.cc.Window(), p.cc.Ssthresh(), p.t3, p.pto, p.due, p.lastSent, p.awake,
-			p.holes, p.single, p.reduced, p.timing, p.timed, p.timedAt, p.latest, p.doubt,
-			p.patience(), p.waits.longest(), p.debt, p.early.n, p.BlackHole(), p.Vague())
-		if c := p.rates; c != nil {
-			b = fmt.Append(b, c.delivered, c.lost, c.limited)
+		b = fmt.Append(b, " ", p.State, p.mtu, p.rttEst, p.flightSize, p.cc.Window(), p.cc.Ssthresh(), p.t3At, p.ptoAt, p.nextSendAt, p.lastSentAt, p.idleSince,
+			p.blackHoleTimeouts, p.onePacketOnly, p.tsnsSentAtReduction, p.rttTiming, p.rttTSN, p.rttStartAt, p.latestDelivered, p.suspicion,
+			p.rackTimeout(), p.sackDelays.longestDelay(), p.renegedOctets, p.earlyT3.expiries, p.IsBlackHole(), p.NeedsRTTProof())
+		if c := p.rateSampler; c != nil {
+			b = fmt.Append(b, c.delivered, c.lost, c.appLimitedUntil)
 		}
 	}
-	for t := g.base; t != g.next; t++ {
-		c := g.rec(t)
-		b = append(b, c.flags, c.misses, c.spare, c.path)
+	for t := g.firstUnacked; t != g.nextTSN; t++ {
+		c := g.recordOf(t)
+		b = append(b, c.flags, c.missCount, c.unreportedDups, c.path)
 	}
 	return string(b)
 }
 
-// Inside is what a model of the Sender compares beside all that others see: of one TSN that is outstanding.
-type Inside struct {
+// ChunkInfo is what a model of the Sender compares beside all that others see: of one TSN that is outstanding.
+type ChunkInfo struct {
 	Arrived bool // a gap block has named it
 	Owed    bool // SACKs have not paid yet for its being looked at
 	Misses  int
 }
 
-// Inside is for tests.
-func (s *Sender) Inside(t wire.TSN) Inside {
-	r := s.ledger.rec(t)
-	return Inside{Arrived: r.state == gapped, Owed: r.is(inOwed), Misses: int(r.misses)}
+// ChunkInfo is for tests.
+func (s *Sender) ChunkInfo(t wire.TSN) ChunkInfo {
+	r := s.outstanding.recordOf(t)
+	return ChunkInfo{Arrived: r.state == stateGapAcked, Owed: r.isIn(inReneged), Misses: int(r.missCount)}
 }

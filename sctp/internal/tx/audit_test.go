@@ -11,18 +11,18 @@ import (
 // Audit sees each count that is off by one.
 func TestAuditFindsWhatDoesNotAgree(t *testing.T) {
 	for what, spoil := range map[string]func(*Sender){
-		"flight":     func(s *Sender) { s.ledger.flight++ },
-		"data":       func(s *Sender) { s.ledger.data-- },
-		"path":       func(s *Sender) { s.paths[0].flight++ },
-		"first":      func(s *Sender) { s.paths[0].first++ },
-		"timer":      func(s *Sender) { s.paths[0].t3 = rawio.Never },
-		"marked":     func(s *Sender) { s.ledger.nmarked++ },
-		"gapped":     func(s *Sender) { s.ledger.ngapped++ },
-		"held":       func(s *Sender) { s.held-- },
-		"unsent":     func(s *Sender) { s.unsent++ },
-		"two states": func(s *Sender) { s.ledger.marked.Add(s.ledger.base) },
-		"no state":   func(s *Sender) { s.paths[0].inflight.Remove(s.ledger.base) },
-		"ripe":       func(s *Sender) { s.ledger.ripe.Add(s.ledger.base) },
+		"flight":     func(s *Sender) { s.outstanding.flightSize++ },
+		"data":       func(s *Sender) { s.outstanding.dataInFlight-- },
+		"path":       func(s *Sender) { s.paths[0].flightSize++ },
+		"first":      func(s *Sender) { s.paths[0].firstInFlight++ },
+		"timer":      func(s *Sender) { s.paths[0].t3At = rawio.Never },
+		"marked":     func(s *Sender) { s.outstanding.numToRetransmit++ },
+		"gapped":     func(s *Sender) { s.outstanding.numGapAcked++ },
+		"held":       func(s *Sender) { s.bufferedOctets-- },
+		"unsent":     func(s *Sender) { s.queuedOctets++ },
+		"two states": func(s *Sender) { s.outstanding.toRetransmit.Add(s.outstanding.firstUnacked) },
+		"no state":   func(s *Sender) { s.paths[0].inFlightTSNs.Remove(s.outstanding.firstUnacked) },
+		"ripe":       func(s *Sender) { s.outstanding.lossEligible.Add(s.outstanding.firstUnacked) },
 	} {
 		l := newLab(t, 1)
 		m := Message{Body: [2][]byte{make([]byte, 5000)}}

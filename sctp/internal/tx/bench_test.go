@@ -12,38 +12,38 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-type endless struct{ body []byte }
+type endlessSource struct{ body []byte }
 
-func (e *endless) Next(_ rawio.Time, max int, m *Message) bool {
+func (e *endlessSource) Next(_ rawio.Time, max int, m *Message) bool {
 	m.Unordered, m.HeadLen = true, 16
 	m.Body[0] = e.body[:max-16]
 	return true
 }
-func (e *endless) Idle() bool                              { return false }
-func (e *endless) Acked(rawio.Time, wire.StreamID, uint64) {}
+func (e *endlessSource) Idle() bool                              { return false }
+func (e *endlessSource) Acked(rawio.Time, wire.StreamID, uint64) {}
 
-// runs is endless in runs.
-type runs struct {
-	endless
+// endlessRunner is endless in runs.
+type endlessRunner struct {
+	endlessSource
 	run Run
 }
 
-func (e *runs) NextRun(_ rawio.Time, size, n int) *Run {
+func (e *endlessRunner) NextRun(_ rawio.Time, size, n int) *Run {
 	e.run.N, e.run.HeadLen, e.run.Body = n, 16, e.body[:n*(size-16)]
 	return &e.run
 }
-func (e *runs) AckedRun(rawio.Time, wire.StreamID, uint64, int) {}
+func (e *endlessRunner) AckedRun(rawio.Time, wire.StreamID, uint64, int) {}
 
-func bulk(mtu int) *Sender {
+func newBulkSender(mtu int) *Sender {
 	s := NewSender(Config{TSN: 1})
 	p := NewPath(netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.1:0"), mtu, labRTO, nil)
 	p.State = Active
 	if err := s.AddPath(p); err != nil {
 		panic(err)
 	}
-	p.cc = fixed(1 << 40)
+	p.cc = newFixedWindow(1 << 40)
 	s.SetPeer(1<<31-1, 4)
-	s.SetUpper(&endless{make([]byte, mtu)}, nil)
+	s.SetUpper(&endlessSource{make([]byte, mtu)}, nil)
 	return s
 }
 
@@ -64,7 +64,7 @@ func BenchmarkFill(b *testing.B) {
 	const packets = 4
 	for _, mtu := range []int{1480, 65515} {
 		b.Run(fmt.Sprint(mtu), func(b *testing.B) {
-			s, batch := bulk(mtu), pack.NewBatch(packets)
+			s, batch := newBulkSender(mtu), pack.NewBatch(packets)
 			k := makeSack(0, 1<<31-1)
 			b.SetBytes(int64(packets * s.MaxPayload()))
 			b.ReportAllocs()
@@ -83,9 +83,9 @@ func BenchmarkFill(b *testing.B) {
 func BenchmarkFillLong(b *testing.B) {
 	const packets = 128
 	body := make([]byte, RunMost*1480)
-	for name, src := range map[string]Source{"one": &endless{body}, "runs": &runs{endless: endless{body}}, "queue": nil} {
+	for name, src := range map[string]Source{"one": &endlessSource{body}, "runs": &endlessRunner{endlessSource: endlessSource{body}}, "queue": nil} {
 		b.Run(name, func(b *testing.B) {
-			s, batch := bulk(1480), pack.NewBatch(packets)
+			s, batch := newBulkSender(1480), pack.NewBatch(packets)
 			s.SetUpper(src, nil)
 			s.Reconfigure(1<<22, 0, false, false, 0)
 			queued := &Message{Unordered: true, Body: [2][]byte{make([]byte, 1<<20)}}
@@ -99,7 +99,7 @@ func BenchmarkFillLong(b *testing.B) {
 				}
 				left = packets
 				now = now.Add(time.Millisecond)
-				if src == nil && s.queue.n == 0 {
+				if src == nil && s.queue.length == 0 {
 					if err := s.Enqueue(queued); err != nil {
 						b.Fatal(err)
 					}
@@ -117,8 +117,8 @@ func BenchmarkFillLong(b *testing.B) {
 // BenchmarkSackGaps is a SACK that reports every fourth of 4000 TSNs missing and acknowledges one
 // TSN newly: what it costs is to depend on the latter and the blocks, not on what is outstanding.
 func BenchmarkSackGaps(b *testing.B) {
-	s, batch := bulk(1480), pack.NewBatch(100)
-	for s.ledger.len() < 60000 {
+	s, batch := newBulkSender(1480), pack.NewBatch(100)
+	for s.outstanding.len() < 60000 {
 		fillBatch(0, s, batch)
 	}
 	var gaps []wire.GapBlock
@@ -128,11 +128,11 @@ func BenchmarkSackGaps(b *testing.B) {
 	last := &gaps[len(gaps)-1]
 	var out []byte
 	for b.Loop() {
-		if last.End++; int(last.End) >= s.ledger.len() {
+		if last.End++; int(last.End) >= s.outstanding.len() {
 			b.StopTimer()
 			last.End = last.Start
-			s, batch = bulk(1480), pack.NewBatch(100)
-			for s.ledger.len() < 60000 {
+			s, batch = newBulkSender(1480), pack.NewBatch(100)
+			for s.outstanding.len() < 60000 {
 				fillBatch(0, s, batch)
 			}
 			b.StartTimer()

@@ -14,8 +14,8 @@ func (s *Sender) SendBuffer() int {
 		return s.cfg.SendBuffer
 	}
 	n := FirstBuffer
-	if p := s.DataPath(); p.Far() {
-		for worth := 2 * min(p.window(), s.DataInFlight()+s.Rwnd()); n < worth && n < MaxBuffer; {
+	if p := s.DataPath(); p.IsFar() {
+		for worth := 2 * min(p.sendWindow(), s.DataInFlight()+s.Rwnd()); n < worth && n < MaxBuffer; {
 			n *= 2
 		}
 	}

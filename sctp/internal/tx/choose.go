@@ -7,25 +7,25 @@ import "math"
 
 // DataPath returns where new DATA goes: to the primary path while that is active, else to one other.
 func (s *Sender) DataPath() *Path {
-	p := s.paths[s.primary]
-	if p.usable() {
+	p := s.paths[s.primaryIndex]
+	if p.isUsable() {
 		return p
 	}
-	return s.choose(p, stay)
+	return s.bestPath(p, preferPresent)
 }
 
 // nextPath returns where the next new DATA goes: to the path that its message names, if that is active,
 // else to DataPath.
 func (s *Sender) nextPath() *Path {
-	m := &s.slot.msg
-	if !s.slot.full {
-		if s.queue.n == 0 {
+	m := &s.current.msg
+	if !s.current.loaded {
+		if s.queue.length == 0 {
 			return s.DataPath()
 		}
 		m = s.queue.at(0)
 	}
 	if m.Path > 0 {
-		if p := s.paths[m.Path-1]; p.usable() {
+		if p := s.paths[m.Path-1]; p.isUsable() {
 			return p
 		}
 	}
@@ -34,31 +34,31 @@ func (s *Sender) nextPath() *Path {
 
 // Alternate returns where to send again what was not answered from p: another path if one is as good.
 func (s *Sender) Alternate(p *Path) *Path {
-	return s.choose(p, leave)
+	return s.bestPath(p, avoidPresent)
 }
 
 // retransmitPath returns where a marked chunk goes: after a timeout to another path than the last
 // one, after a Fast Retransmit to the same (section 6.4). Where it is too long for that path it goes over one that it fits.
-func (s *Sender) retransmitPath(r *record) *Path {
+func (s *Sender) retransmitPath(r *chunkRecord) *Path {
 	p := s.paths[r.path]
-	if r.flags&timeout != 0 || !p.usable() {
+	if r.flags&flagTimedOut != 0 || !p.isUsable() {
 		p = s.Alternate(p)
 	}
-	if !p.fits(r) {
-		p = s.wider(r, p)
+	if !p.fitsChunk(r) {
+		p = s.widerPath(r, p)
 	}
 	return p
 }
 
 // What the present path is worth among equally good ones.
 const (
-	stay  = -1 // more than any other
-	leave = 2  // less
+	preferPresent = -1 // more than any other
+	avoidPresent  = 2  // less
 )
 
-// choose returns the best path, one that is not severed if there is any: an active one, if need be one that is held or suspected; else the potentially failed one, or else the inactive
+// bestPath returns the best path, one that is not severed if there is any: an active one, if need be one that is held or suspected; else the potentially failed one, or else the inactive
 // one, with the fewest errors. Among equals it is the one that differs most from p.
-func (s *Sender) choose(p *Path, present int) *Path {
+func (s *Sender) bestPath(p *Path, present int) *Path {
 	best, least := p, math.MaxInt
 	for _, q := range s.paths {
 		rank := 0
@@ -66,11 +66,11 @@ func (s *Sender) choose(p *Path, present int) *Path {
 		case Unconfirmed:
 			continue // carries no DATA, section 5.4
 		case Active:
-			rank = int(q.doubt.trust)
+			rank = int(q.suspicion.level)
 		case PotentiallyFailed, Inactive:
 			rank = int(q.State)<<16 + q.Errors
 		}
-		if q.doubt.cut {
+		if q.suspicion.sendBlocked {
 			rank += int(Inactive+1) << 16
 		}
 		rank *= 4

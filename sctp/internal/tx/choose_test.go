@@ -36,16 +36,16 @@ func TestChoiceOfThePath(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLab(t, len(row.paths))
 			for i, st := range row.paths {
-				p := l.path(i)
+				p := l.pathAt(i)
 				p.State, p.Errors = st.PathState, st.errors
 				p.Local = netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(1 + i%2)}), 0)
 			}
 			got := l.s.DataPath()
-			check.That(t, got == l.path(row.data), "new DATA goes to path %d", got.Index())
-			got = l.s.Alternate(l.path(0))
-			check.That(t, got == l.path(row.alternate), "the alternate is path %d", got.Index())
+			check.That(t, got == l.pathAt(row.data), "new DATA goes to path %d", got.Index())
+			got = l.s.Alternate(l.pathAt(0))
+			check.That(t, got == l.pathAt(row.alternate), "the alternate is path %d", got.Index())
 			for i, st := range row.paths { // req 7829-3.2-4, 7829-4.1-2
-				p := l.path(i)
+				p := l.pathAt(i)
 				check.That(t, p.State == st.PathState && p.Errors == st.errors, "path %d is %v with %d errors now", i, p.State, p.Errors)
 			}
 		})

@@ -11,77 +11,77 @@ import (
 // without). What is in flight is more than a packet here, because the SACK of a lone one may be delayed; and
 // none of this applies where a round trip takes long enough to be felt.
 const (
-	enough    = 4                // full packets in flight
-	shortTrip = time.Millisecond // the shortest round trip of late
-	train     = 64 << 10         // octets of user data that links move at once
+	busyPackets = 4                // full packets in flight
+	shortRTT    = time.Millisecond // the shortest round trip of late
+	trainOctets = 64 << 10         // octets of user data that links move at once
 
 	// A program that has several requests under way sends many short messages, and a packet for each costs more than all else. So a few may
 	// wait for some more where these are expected at once.
-	several    = 8
-	severalFor = 200 * time.Microsecond
+	maxCoalesced    = 8
+	coalesceTimeout = 200 * time.Microsecond
 )
 
 // Expect says whether the user is about to send more: it has just read a message, and there are others.
-func (s *Sender) Expect(more bool) { s.more = more }
+func (s *Sender) Expect(more bool) { s.moreExpected = more }
 
-// expects reports whether new DATA waits because there will be more at once: of a user that says so, and where two packets are in flight that one
+// waitsForMore reports whether new DATA waits because there will be more at once: of a user that says so, and where two packets are in flight that one
 // could have been, whose SACK is not delayed.
-func (s *Sender) expects(now rawio.Time, p *Path, heard bool) bool {
-	pair := p.flight > 0 && p.flight <= p.pmdcs && !s.lone(p)
-	n := s.queue.n
-	if s.slot.full {
+func (s *Sender) waitsForMore(now rawio.Time, p *Path, heard bool) bool {
+	pair := p.flightSize > 0 && p.flightSize <= p.pmdcs && !s.singlePacketInFlight(p)
+	n := s.queue.length
+	if s.current.loaded {
 		n++
 	}
-	over := s.cfg.NoDelay || !now.Before(s.moreAt)
-	if over || n == 0 || n >= several || s.slot.full && s.slot.off > 0 || !(s.more || pair && !heard) || !p.within(shortTrip) || s.spreads(p) {
-		s.moreAt, s.more = rawio.Never, s.more && !over
+	over := s.cfg.NoDelay || !now.Before(s.coalesceEndAt)
+	if over || n == 0 || n >= maxCoalesced || s.current.loaded && s.current.offset > 0 || !(s.moreExpected || pair && !heard) || !p.minRTTBelow(shortRTT) || s.isPaced(p) {
+		s.coalesceEndAt, s.moreExpected = rawio.Never, s.moreExpected && !over
 		return false
 	}
-	if s.moreAt == rawio.Never {
-		s.moreAt = now.Add(severalFor)
+	if s.coalesceEndAt == rawio.Never {
+		s.coalesceEndAt = now.Add(coalesceTimeout)
 	}
 	return true
 }
 
-// busy reports whether so much is in flight to p that its acknowledgement is worth waiting for.
-func (p *Path) busy() bool {
-	return p.flight >= enough*p.pmdcs && p.within(shortTrip)
+// manyInFlight reports whether so much is in flight to p that its acknowledgement is worth waiting for.
+func (p *Path) manyInFlight() bool {
+	return p.flightSize >= busyPackets*p.pmdcs && p.minRTTBelow(shortRTT)
 }
 
-// wait is what waits in a transmission opportunity.
-type wait uint8
+// deferral is what waits in a transmission opportunity.
+type deferral uint8
 
 const (
-	waitNone  wait = iota
-	waitShort      // a packet that would be short
-	waitAll        // all new DATA of the queue
-	waitMore       // the same, for a moment
+	deferNone  deferral = iota
+	deferShort          // a packet that would be short
+	deferAll            // all new DATA of the queue
+	deferMore           // the same, for a moment
 )
 
-// await decides what waits in the opportunity that begins. heard says that a SACK has brought it about. Else a new
+// chooseDeferral decides what waits in the opportunity that begins. heard says that a SACK has brought it about. Else a new
 // message has, and there is a SACK to wait for: many packets at once cost a link little more than one. A short
 // packet waits for the second SACK at most, for the first if no message has come since the one before.
-func (s *Sender) await(now rawio.Time, p *Path, heard bool) {
+func (s *Sender) chooseDeferral(now rawio.Time, p *Path, heard bool) {
 	switch {
-	case s.expects(now, p, heard):
-		s.waits = waitMore
-	case s.cfg.NoDelay || !p.busy():
-		s.waits = waitNone
-	case !heard && (s.Queued() < train || s.cfg.MaxBurst > 0 && s.burst <= train/p.pmdcs):
-		s.waits = waitAll
-	case !heard || s.fed:
-		s.waits = waitShort
+	case s.waitsForMore(now, p, heard):
+		s.deferral = deferMore
+	case s.cfg.NoDelay || !p.manyInFlight():
+		s.deferral = deferNone
+	case !heard && (s.Queued() < trainOctets || s.cfg.MaxBurst > 0 && s.burstLeft <= trainOctets/p.pmdcs):
+		s.deferral = deferAll
+	case !heard || s.enqueuedSinceSack:
+		s.deferral = deferShort
 	default:
-		s.waits = waitNone
+		s.deferral = deferNone
 	}
-	s.fed = s.fed && !heard
+	s.enqueuedSinceSack = s.enqueuedSinceSack && !heard
 }
 
-// defers reports whether new DATA to p, of the message in the slot, waits.
-func (s *Sender) defers(p *Path) bool {
-	l := &s.slot
-	if s.waits == waitNone || s.sackNow || !l.queued || l.msg.NoBundle || l.msg.SackNow || s.waits != waitMore && !p.busy() {
+// defersNewData reports whether new DATA to p, of the message in the slot, waits.
+func (s *Sender) defersNewData(p *Path) bool {
+	l := &s.current
+	if s.deferral == deferNone || s.sackNow || !l.fromQueue || l.msg.NoBundle || l.msg.SackNow || s.deferral != deferMore && !p.manyInFlight() {
 		return false
 	}
-	return s.waits >= waitAll || s.Queued() < s.MaxPayload()
+	return s.deferral >= deferAll || s.Queued() < s.MaxPayload()
 }

@@ -14,13 +14,13 @@ import (
 
 const quick = 100 * time.Microsecond
 
-// busy returns a lab with n full packets in flight, TSNs 1 to n, over a path with that round trip.
-func busy(t *testing.T, n int, srtt time.Duration) *lab {
+// busyLab returns a lab with n full packets in flight, TSNs 1 to n, over a path with that round trip.
+func busyLab(t *testing.T, n int, srtt time.Duration) *senderLab {
 	l := newLab(t, 1)
-	l.path(0).cc = fixed(1 << 20)
-	l.queue(n, full)
+	l.pathAt(0).cc = newFixedWindow(1 << 20)
+	l.enqueueMany(n, full)
 	must.Equal(t, "packets sent", len(l.transmit()), n)
-	l.path(0).est.trip.of = srtt
+	l.pathAt(0).rttEst.minRTT.current = srtt
 	return l
 }
 
@@ -29,7 +29,7 @@ func TestShortPacketWaitsWhileEnoughIsInFlight(t *testing.T) {
 		name     string
 		inFlight int
 		srtt     time.Duration
-		story    func(l *lab)
+		story    func(l *senderLab)
 		waits    bool
 	}{
 		{"four packets in flight", 5, quick, nil, true},
@@ -37,13 +37,13 @@ func TestShortPacketWaitsWhileEnoughIsInFlight(t *testing.T) {
 		{"nothing", 0, quick, nil, false},
 		{"a round trip that would be felt", 5, time.Millisecond, nil, false},
 		{"a round trip not known yet", 5, 0, nil, false},
-		{"NoDelay", 5, quick, func(l *lab) { l.s.cfg.NoDelay = true }, false},
-		{"shutting down", 5, quick, func(l *lab) { l.s.SetSackNow(true) }, false},
-		{"a message that is to go alone", 5, quick, func(l *lab) { l.s.slot.msg.NoBundle = true }, false},
-		{"a message whose SACK is asked for", 5, quick, func(l *lab) { l.s.slot.msg.SackNow = true }, false},
+		{"NoDelay", 5, quick, func(l *senderLab) { l.s.cfg.NoDelay = true }, false},
+		{"shutting down", 5, quick, func(l *senderLab) { l.s.SetSackNow(true) }, false},
+		{"a message that is to go alone", 5, quick, func(l *senderLab) { l.s.current.msg.NoBundle = true }, false},
+		{"a message whose SACK is asked for", 5, quick, func(l *senderLab) { l.s.current.msg.SackNow = true }, false},
 	} {
-		l := busy(t, tt.inFlight, tt.srtt)
-		l.queue(1, 100)
+		l := busyLab(t, tt.inFlight, tt.srtt)
+		l.enqueueMany(1, 100)
 		if tt.story != nil {
 			tt.story(l)
 		}
@@ -54,87 +54,87 @@ func TestShortPacketWaitsWhileEnoughIsInFlight(t *testing.T) {
 
 // What a user gives that is about to give more goes together: all of it, some of it, or after a moment. So does what comes while two short packets are in flight.
 func TestAFewShortMessagesGoTogether(t *testing.T) {
-	l := busy(t, 0, quick)
+	l := busyLab(t, 0, quick)
 	l.s.Expect(true)
-	l.queue(3, 100)
-	l.expect("more is to come", "")
-	check.Equal(t, "when it goes at the latest", l.s.NextTimeout(), l.now.Add(severalFor))
+	l.enqueueMany(3, 100)
+	l.expectTSNs("more is to come", "")
+	check.Equal(t, "when it goes at the latest", l.s.NextTimeout(), l.now.Add(coalesceTimeout))
 	l.s.Expect(false)
-	l.expect("no more is to come", "1 2 3")
+	l.expectTSNs("no more is to come", "1 2 3")
 	l.s.Expect(true)
-	l.queue(several-1, 100)
-	l.expect("some", "")
-	l.queue(1, 100)
-	l.expect("enough", "4 5 6 7 8 9 10 11")
-	l.queue(1, 100)
-	l.expect("too long ago", "")
+	l.enqueueMany(maxCoalesced-1, 100)
+	l.expectTSNs("some", "")
+	l.enqueueMany(1, 100)
+	l.expectTSNs("enough", "4 5 6 7 8 9 10 11")
+	l.enqueueMany(1, 100)
+	l.expectTSNs("too long ago", "")
 	l.now = l.s.NextTimeout()
 	l.s.HandleTimeout(l.now)
-	l.expect("too long ago", "12")
+	l.expectTSNs("too long ago", "12")
 	l.sack(12)
 	for i, want := range []string{"13", "14", ""} {
 		l.now = l.now.Add(time.Microsecond)
-		l.queue(1, 100)
-		l.expect(fmt.Sprintf("message %d", i), want)
+		l.enqueueMany(1, 100)
+		l.expectTSNs(fmt.Sprintf("message %d", i), want)
 	}
 	l.sack(13)
-	l.expect("a SACK", "15")
+	l.expectTSNs("a SACK", "15")
 	l.s.cfg.NoDelay = true
 	l.s.Expect(true)
-	l.queue(1, 100)
-	l.expect("NoDelay", "16")
+	l.enqueueMany(1, 100)
+	l.expectTSNs("NoDelay", "16")
 }
 
 // What waits goes when a SACK comes, but for a short packet while messages keep coming; or when there is a train.
 func TestWhatEndsTheWait(t *testing.T) {
-	l := busy(t, 20, quick)
-	l.queue(2, full)
-	l.queue(1, 10)
-	l.expect("less than a train", "")
+	l := busyLab(t, 20, quick)
+	l.enqueueMany(2, full)
+	l.enqueueMany(1, 10)
+	l.expectTSNs("less than a train", "")
 	l.sack(2)
-	l.expect("a SACK; a message has come before it", "21 | 22")
+	l.expectTSNs("a SACK; a message has come before it", "21 | 22")
 	l.sack(4)
-	l.expect("the second SACK, and no message since the first", "23")
-	l.queue(1, 10)
-	l.expect("waits", "")
+	l.expectTSNs("the second SACK, and no message since the first", "23")
+	l.enqueueMany(1, 10)
+	l.expectTSNs("waits", "")
 	l.sack(20)
-	l.expect("little is in flight", "24")
+	l.expectTSNs("little is in flight", "24")
 
-	l = busy(t, 20, quick)
-	l.queue(1, full)
-	l.expect("less than a train", "")
+	l = busyLab(t, 20, quick)
+	l.enqueueMany(1, full)
+	l.expectTSNs("less than a train", "")
 	l.sack(2)
-	l.expect("a SACK, and nothing that is short", "21")
+	l.expectTSNs("a SACK, and nothing that is short", "21")
 
-	l = busy(t, 20, quick)
-	l.queue(train/full, full)
-	l.expect("less than a train", "")
-	l.queue(1, train-train/full*full-1)
-	l.expect("an octet less than a train", "")
-	l.queue(1, 1)
-	check.Equal(t, "packets of a train", len(l.transmit()), train/full)
+	l = busyLab(t, 20, quick)
+	l.enqueueMany(trainOctets/full, full)
+	l.expectTSNs("less than a train", "")
+	l.enqueueMany(1, trainOctets-trainOctets/full*full-1)
+	l.expectTSNs("an octet less than a train", "")
+	l.enqueueMany(1, 1)
+	check.Equal(t, "packets of a train", len(l.transmit()), trainOctets/full)
 
-	l = busy(t, 20, quick)
-	l.queue(train/full, full)
-	l.expect("less than a train", "")
-	l.queue(1, full+10)
+	l = busyLab(t, 20, quick)
+	l.enqueueMany(trainOctets/full, full)
+	l.expectTSNs("less than a train", "")
+	l.enqueueMany(1, full+10)
 	n := len(l.transmit())
-	check.That(t, n == train/full+1 && l.s.Queued() == 10, "of a train and a bit %d packets went, %d octets are left", n, l.s.Queued())
-	l.expect("the bit waits", "")
-	l.timeout()
+	check.That(t, n == trainOctets/full+1 && l.s.Queued() == 10, "of a train and a bit %d packets went, %d octets are left", n, l.s.Queued())
+	l.expectTSNs("the bit waits", "")
+	l.runNextTimeout()
 	check.Equal(t, "packets after T3-rtx", len(l.transmit()), 1)
 }
 
 // Opportunities that let everything wait leave their packets to the one in which a train goes.
 func TestMaxBurstOfOpportunitiesThatWait(t *testing.T) {
 	// req 9260-6.1-11
-	l := busy(t, 20, quick)
+	l := busyLab(t, 20, quick)
 	l.s.cfg.MaxBurst = 4
-	l.path(0).SetMTU(1036) // a train is 64 packets, which are not enough
-	l.queue(200, full)
-	k := train / l.path(0).pmdcs / 4
+	l.pathAt(0).SetMTU(1036) // a train is 64 packets, which are not enough
+	l.enqueueMany(200, full)
+	k := trainOctets / l.pathAt(0).pmdcs / 4
 	for range k {
-		l.expect("too few packets for a train", "")
+		l.expectTSNs("too few packets for a train", "")
 	}
 	for _, want := range []int{4 * (k + 1), 0} {
 		check.Equal(t, "packets", len(l.transmit()), want)
@@ -142,27 +142,27 @@ func TestMaxBurstOfOpportunitiesThatWait(t *testing.T) {
 	l.sack(21)
 	n := len(l.transmit())
 	check.That(t, n <= 4*(1+21/2)+4, "%d packets for a SACK of 21", n)
-	l = busy(t, 20, quick)
+	l = busyLab(t, 20, quick)
 	l.s.cfg.MaxBurst = 4
-	l.queue(1, full)
+	l.enqueueMany(1, full)
 	for range 100 {
-		l.expect("less than a train", "")
+		l.expectTSNs("less than a train", "")
 	}
-	l.queue(200, full)
+	l.enqueueMany(200, full)
 	l.s.cfg.NoDelay = true
-	for _, want := range []int{4 + train/l.path(0).pmdcs + 1, 4} {
+	for _, want := range []int{4 + trainOctets/l.pathAt(0).pmdcs + 1, 4} {
 		check.Equal(t, "packets", len(l.transmit()), want)
 	}
 }
 
 func TestShortestTripIsForgotten(t *testing.T) {
-	var s shortest
+	var s minRTTFilter
 	check.Equal(t, "a trip before the first", s.get(), 0)
 	for i, tt := range []struct{ trips, each, want int }{
-		{1, 50, 50}, {1, 20, 20}, {tripMemory - 2, 90, 20}, {tripMemory, 60, 20}, {1, 70, 60}, {1, 10, 10},
+		{1, 50, 50}, {1, 20, 20}, {minRTTWindow - 2, 90, 20}, {minRTTWindow, 60, 20}, {1, 70, 60}, {1, 10, 10},
 	} {
 		for range tt.trips {
-			s.observe(time.Duration(tt.each))
+			s.addSample(time.Duration(tt.each))
 		}
 		got := s.get()
 		check.That(t, got == time.Duration(tt.want), "step %d: %d, want %d", i, got, tt.want)
@@ -171,8 +171,8 @@ func TestShortestTripIsForgotten(t *testing.T) {
 
 // Source is not for deferring: what it has can be sent now.
 func TestSourceIsNotDeferred(t *testing.T) {
-	l := busy(t, 5, quick)
-	u := &supply{n: 1, size: 100}
+	l := busyLab(t, 5, quick)
+	u := &countedSource{n: 1, size: 100}
 	l.s.SetUpper(u, l)
 	check.Equal(t, "packets", len(l.transmit()), 1)
 }
@@ -191,7 +191,7 @@ func TestLongMessagesFillPackets(t *testing.T) {
 		{"a short one and a long one", []int{100, 1500}, "100 852 | 648"},
 	} {
 		l := newLab(t, 1)
-		l.path(0).cc = fixed(1 << 20)
+		l.pathAt(0).cc = newFixedWindow(1 << 20)
 		for i, n := range tt.sizes {
 			must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{bytes.Repeat([]byte{byte(i)}, n)}}))
 		}

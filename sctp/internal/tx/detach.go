@@ -16,52 +16,52 @@ import (
 // be after others have had their turn.
 func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	n := 0
-	for t, ok := s.lastOf(stream); ok && !more; t, ok = s.prior(t) {
+	for t, ok := s.lastInStream(stream); ok && !more; t, ok = s.prevInStream(t) {
 		*s.steps++
-		if r := s.ledger.rec(t); r.flags&own == 0 {
-			n += s.detach(&r.body, within)
-			more = n >= copyAtOnce
+		if r := s.outstanding.recordOf(t); r.flags&flagDetached == 0 {
+			n += s.detachBody(&r.body, within)
+			more = n >= maxDetachOctets
 			if within == nil {
-				r.flags |= own
+				r.flags |= flagDetached
 			}
 		}
 	}
-	if s.slot.full && s.slot.msg.Stream == stream {
-		n += s.detach(&s.slot.msg.Body, within)
+	if s.current.loaded && s.current.msg.Stream == stream {
+		n += s.detachBody(&s.current.msg.Body, within)
 	}
-	for i := range s.queue.n {
+	for i := range s.queue.length {
 		*s.steps++
 		if m := s.queue.at(i); m.Stream == stream {
-			n += s.detach(&m.Body, within)
+			n += s.detachBody(&m.Body, within)
 		}
 	}
 	if n > 0 {
-		s.copiedTo = s.ledger.next + wire.TSN(s.queue.n) + 1
+		s.detachedUpTo = s.outstanding.nextTSN + wire.TSN(s.queue.length) + 1
 	}
 	return more
 }
 
-// copyAtOnce is how much Detach copies at once, in octets; each piece counts for copyLeast at least.
+// maxDetachOctets is how much Detach copies at once, in octets; each piece counts for minDetachOctets at least.
 const (
-	copyAtOnce = 256 << 10
-	copyLeast  = 64
+	maxDetachOctets = 256 << 10
+	minDetachOctets = 64
 )
 
-// detach copies what it is to and returns what that counts.
-func (s *Sender) detach(body *[2][]byte, within []byte) (n int) {
+// detachBody copies what it is to and returns what that counts.
+func (s *Sender) detachBody(body *[2][]byte, within []byte) (n int) {
 	for i, b := range body {
-		if len(b) > 0 && (within == nil || overlap(b, within)) {
+		if len(b) > 0 && (within == nil || slicesOverlap(b, within)) {
 			body[i] = slices.Clone(b)
-			s.copied += len(b)
-			n += max(len(b), copyLeast)
+			s.detachedOctets += len(b)
+			n += max(len(b), minDetachOctets)
 		}
 	}
 	return n
 }
 
-// overlap reports whether a and b, both in use, share an octet. Their addresses are compared only,
+// slicesOverlap reports whether a and b, both in use, share an octet. Their addresses are compared only,
 // and both are kept alive by the caller.
-func overlap(a, b []byte) bool {
+func slicesOverlap(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return false
 	}

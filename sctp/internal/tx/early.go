@@ -9,46 +9,46 @@ import (
 // RTO is a second at least (RFC 9260 section 16), also because nobody knows how long a peer waits with its SACK. Where that is known T3-rtx of a path that
 // has no other beside it expires sooner, and again after twice as long. What section 8.2 counts as an error, and section 6.3.3 backs
 // the RTO off for, is its expiry after RTO, as ever. Over a near path, which has no tail-loss probe, nothing else repairs a lost tail.
-const leastT3 = 200 * time.Millisecond
+const minT3 = 200 * time.Millisecond
 
 // mostEarly is where the count of expiries that were early stops.
 const mostEarly = 16
 
-// early are the expiries of T3-rtx before its time.
-type early struct {
-	ends rawio.Time    // the time: a later expiry is an error
-	wait time.Duration // the first one comes so long after the transmission
-	n    int           // of them, since when nothing was acknowledged
+// earlyTimeouts are the expiries of T3-rtx before its time.
+type earlyTimeouts struct {
+	rtoAt        rawio.Time    // the time: a later expiry is an error
+	firstTimeout time.Duration // the first one comes so long after the transmission
+	expiries     int           // of them, since when nothing was acknowledged
 }
 
-// soon returns how long T3-rtx of p waits at first: long enough for a probe and its answer.
-func (s *Sender) soon(p *Path) time.Duration {
-	e := &p.est
-	if p.waits.n == 0 || e.backed || s.probing || s.cfg.Letter || s.other(p) != nil || s.Alternate(p) != p {
+// earlyT3Timeout returns how long T3-rtx of p waits at first: long enough for a probe and its answer.
+func (s *Sender) earlyT3Timeout(p *Path) time.Duration {
+	e := &p.rttEst
+	if p.sackDelays.samples == 0 || e.backedOff || s.zeroWindowProbing || s.cfg.StrictRFC || s.tailProbePath(p) != nil || s.Alternate(p) != p {
 		return e.rto
 	}
-	return e.srtt + max(4*e.rttvar, leastT3, 3*e.srtt+2*p.waits.longest())
+	return e.srtt + max(4*e.rttvar, minT3, 3*e.srtt+2*p.sackDelays.longestDelay())
 }
 
 // startT3 starts T3-rtx (section 6.3.2). After an early expiry its time goes on.
 func (s *Sender) startT3(now rawio.Time, p *Path) {
-	e := &p.early
-	if e.n == 0 || !now.Before(e.ends) {
-		*e = early{ends: now.Add(p.est.rto), wait: s.soon(p)}
+	e := &p.earlyT3
+	if e.expiries == 0 || !now.Before(e.rtoAt) {
+		*e = earlyTimeouts{rtoAt: now.Add(p.rttEst.rto), firstTimeout: s.earlyT3Timeout(p)}
 	}
-	p.t3 = e.ends
-	if at := now.Add(e.wait << e.n); at.Add(e.wait) <= e.ends { // what goes out again then is to have as long
-		p.t3 = at
+	p.t3At = e.rtoAt
+	if at := now.Add(e.firstTimeout << e.expiries); at.Add(e.firstTimeout) <= e.rtoAt { // what goes out again then is to have as long
+		p.t3At = at
 	}
 }
 
 // grace is how long what was sent to p is waited for in any case.
 func (p *Path) grace() time.Duration {
-	e := &p.est
+	e := &p.rttEst
 	if e.srtt == 0 {
 		return e.base()
 	}
-	return e.srtt + max(4*e.rttvar, leastT3)
+	return e.srtt + max(4*e.rttvar, minT3)
 }
 
 // Hasten has T3-rtx of p expire after wait, if it would later by much: what is in flight there did
@@ -56,17 +56,17 @@ func (p *Path) grace() time.Duration {
 // it, and T3-rtx goes on to its time. What is in flight for the first time since something was
 // acknowledged may have left, and has the time that its SACK takes.
 func (s *Sender) Hasten(now rawio.Time, p *Path, wait time.Duration) {
-	if p.flight == 0 {
+	if p.flightSize == 0 {
 		return
 	}
 	at := now.Add(wait)
-	if !p.single {
-		s.findFirst(p)
-		age := time.Duration(stamp(now)-s.ledger.rec(p.first).stamp) * time.Microsecond
+	if !p.onePacketOnly {
+		s.updateFirstInFlight(p)
+		age := time.Duration(stampOf(now)-s.outstanding.recordOf(p.firstInFlight).sentStamp) * time.Microsecond
 		at = max(at, now.Add(p.grace()-age))
 	}
-	if at.Add(leastT3) < p.t3 {
-		p.t3 = at
+	if at.Add(minT3) < p.t3At {
+		p.t3At = at
 	}
 }
 
@@ -75,9 +75,9 @@ func (s *Sender) Hasten(now rawio.Time, p *Path, wait time.Duration) {
 // there is any.
 func (s *Sender) HastenFor(now rawio.Time, p *Path) (any bool) {
 	for _, q := range s.paths {
-		if q.flight > 0 && (q == p || q.doubt.cut) {
+		if q.flightSize > 0 && (q == p || q.suspicion.sendBlocked) {
 			s.Hasten(now, q, 0)
-			p.single, any = p.single || q != p, true
+			p.onePacketOnly, any = p.onePacketOnly || q != p, true
 		}
 	}
 	return any

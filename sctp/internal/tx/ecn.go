@@ -8,24 +8,24 @@ import (
 // SetECN says whether the peer echoes congestion marks. Packets of new DATA are then sent as ECT(0);
 // never retransmissions and zero window probes, whose loss would not be noticed (RFC 3168 sections
 // 6.1.5 and 6.1.6).
-func (s *Sender) SetECN(on bool) { s.ecn = on }
+func (s *Sender) SetECN(on bool) { s.ecnEnabled = on }
 
-// Fresh returns how many TSNs have been sent.
-func (s *Sender) Fresh() uint64 { return s.stats.fresh() }
+// SentTSNs returns how many TSNs have been sent.
+func (s *Sender) SentTSNs() uint64 { return s.stats.newChunkCount() }
 
 // HandleECNE takes an echo: the packet that began with TSN t arrived with a congestion mark. The window
 // of its path is reduced unless it was since that packet was sent, so at most once for a window of data
 // (RFC 3168 section 6.1.2).
 func (s *Sender) HandleECNE(now rawio.Time, t wire.TSN) {
-	r := s.ledger.sent(t)
+	r := s.outstanding.sentRecord(t)
 	if r == nil {
 		return // never sent, or too long ago to matter
 	}
-	s.echoed, s.ledger.lasting = true, true
+	s.ecnEchoed, s.outstanding.keepHistory = true, true
 	p := s.paths[r.path]
-	if n := s.Fresh(); n-uint64(uint32(s.ledger.next-t)) >= p.reduced {
+	if n := s.SentTSNs(); n-uint64(uint32(s.outstanding.nextTSN-t)) >= p.tsnsSentAtReduction {
 		p.cc.OnECN(now)
-		p.reduced, p.full = n, sending{}
-		s.rare().Echoes++
+		p.tsnsSentAtReduction, p.cwndFull = n, sendOrder{}
+		s.rareStats().Echoes++
 	}
 }

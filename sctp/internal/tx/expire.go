@@ -5,26 +5,26 @@ import "github.com/rddp-go/rddp/rawio"
 // Expire drops the messages whose life has ended before a part of them was sent, and returns them in the
 // order they were queued in (RFC 9260 section 11.1.5). TSNs and SSNs are assigned on transmission, so
 // that nothing is missing on the wire. Call it before Poll: Poll itself does not look at the time.
-func (s *Sender) Expire(now rawio.Time) (list []Failed) {
-	if now.Before(s.expiry) {
+func (s *Sender) Expire(now rawio.Time) (list []FailedMessage) {
+	if now.Before(s.earliestExpiryAt) {
 		return nil
 	}
 	return s.dropExpired(now)
 }
 
 // dropExpired is Expire for when there may be one.
-func (s *Sender) dropExpired(now rawio.Time) (list []Failed) {
-	s.expiry = rawio.Never
-	if l := &s.slot; l.full && l.queued && l.off == 0 && s.expired(now, &l.msg) {
-		list = append(list, Failed{Stream: l.msg.Stream, Token: l.msg.Token})
-		*l = slot{}
+func (s *Sender) dropExpired(now rawio.Time) (list []FailedMessage) {
+	s.earliestExpiryAt = rawio.Never
+	if l := &s.current; l.loaded && l.fromQueue && l.offset == 0 && s.checkExpiry(now, &l.msg) {
+		list = append(list, FailedMessage{Stream: l.msg.Stream, Token: l.msg.Token})
+		*l = currentMessage{}
 	}
 	q, kept := &s.queue, 0
-	for i := range q.n {
+	for i := range q.length {
 		m := q.at(i)
-		if s.expired(now, m) {
-			list = append(list, Failed{Stream: m.Stream, Token: m.Token})
-			s.unsent -= m.Len()
+		if s.checkExpiry(now, m) {
+			list = append(list, FailedMessage{Stream: m.Stream, Token: m.Token})
+			s.queuedOctets -= m.Len()
 			continue
 		}
 		if kept < i {
@@ -36,16 +36,16 @@ func (s *Sender) dropExpired(now rawio.Time) (list []Failed) {
 	return list
 }
 
-// expired says whether the life of m has ended, frees its room in the send buffer then, and else has
+// checkExpiry says whether the life of m has ended, frees its room in the send buffer then, and else has
 // Expire called in time.
-func (s *Sender) expired(now rawio.Time, m *Message) bool {
+func (s *Sender) checkExpiry(now rawio.Time, m *Message) bool {
 	switch {
 	case m.Expires == 0:
 		return false
 	case now.Before(m.Expires):
-		s.expiry = min(s.expiry, m.Expires)
+		s.earliestExpiryAt = min(s.earliestExpiryAt, m.Expires)
 		return false
 	}
-	s.held -= m.Len()
+	s.bufferedOctets -= m.Len()
 	return true
 }

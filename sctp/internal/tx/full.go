@@ -7,21 +7,21 @@ import "github.com/rddp-go/rddp/rawio"
 // 9002 section 7.8 has the question, and Linux the same answer). So a path remembers when cwnd was last full. Who acknowledges what was in flight then does
 // so at most once, and of a window that was reduced since nothing is shown.
 
-// filled remembers what is in flight to p, to which DATA has just been sent, if that is as much as cwnd. In slow start over far paths half of it
+// noteCwndFull remembers what is in flight to p, to which DATA has just been sent, if that is as much as cwnd. In slow start over far paths half of it
 // is enough, as in Linux: an answer seldom ends with its window, and the next one is as likely to be longer.
-func (s *Sender) filled(now rawio.Time, p *Path) {
+func (s *Sender) noteCwndFull(now rawio.Time, p *Path) {
 	w := p.cc.Window()
-	if w < p.cc.Ssthresh() && s.far(p) {
+	if w < p.cc.Ssthresh() && s.isFarPath(p) {
 		w /= 2
 	}
-	if p.flight >= w {
-		p.full = sending{true, stamp(now), s.ledger.next}
+	if p.flightSize >= w {
+		p.cwndFull = sendOrder{true, stampOf(now), s.outstanding.nextTSN}
 	}
 }
 
-// emptied forgets that when none of it is outstanding: stamps wrap.
-func (s *Sender) emptied(p *Path) {
-	if p.full.tsn.LessEq(s.ledger.base) {
-		p.full = sending{}
+// clearCwndFull forgets that when none of it is outstanding: stamps wrap.
+func (s *Sender) clearCwndFull(p *Path) {
+	if p.cwndFull.tsn.LessEq(s.outstanding.firstUnacked) {
+		p.cwndFull = sendOrder{}
 	}
 }

@@ -21,12 +21,12 @@ func FuzzSender(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) > 0 && len(in) <= 1000 {
-			model.Play(t, in, nil)
+			model.RunCommands(t, in, nil)
 		}
 	})
 }
 
 // What the sending half does in such lists of commands is written down to the octet, as a digest: so that nothing else changes unnoticed.
 func TestCommandsByChanceDoWhatTheyDid(t *testing.T) {
-	script.Told(t, "testdata/commands.txt", 300, func(seed int, told *strings.Builder) { model.Play(t, script.Random(seed+1000, 1000), told) })
+	script.Told(t, "testdata/commands.txt", 300, func(seed int, told *strings.Builder) { model.RunCommands(t, script.Random(seed+1000, 1000), told) })
 }

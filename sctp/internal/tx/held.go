@@ -4,13 +4,13 @@ import "unsafe"
 
 // Held returns the octets of memory that the sender keeps now, without the users' messages, which are not its own.
 func (s *Sender) Held() int {
-	if !s.ledger.base.Less(s.copiedTo) {
-		s.copied = 0
+	if !s.outstanding.firstUnacked.Less(s.detachedUpTo) {
+		s.detachedOctets = 0
 	}
 	flights := 0
 	for _, p := range s.paths {
-		flights += p.inflight.Held() + p.rates.held()
+		flights += p.inFlightTSNs.Held() + p.rateSampler.packetStatesMemory()
 	}
-	return int(unsafe.Sizeof(*s)) + s.ledger.octets + flights + len(s.queue.ring)*int(unsafe.Sizeof(Message{})) +
-		s.ssn.Held() + s.last.Held() + s.blocksHeld() + s.spansHeld() + s.copied + cap(s.later.sack) + cap(s.ledger.again.v)*int(unsafe.Sizeof(sentAt{})) + s.resentHeld()
+	return int(unsafe.Sizeof(*s)) + s.outstanding.memoryOctets + flights + len(s.queue.ring)*int(unsafe.Sizeof(Message{})) +
+		s.nextSSN.Held() + s.lastOfStream.Held() + s.ssnBlocksMemory() + s.sentSpansMemory() + s.detachedOctets + cap(s.pendingSack.sack) + cap(s.outstanding.retransmitLog.entries)*int(unsafe.Sizeof(transmission{})) + s.recentLossesMemory()
 }

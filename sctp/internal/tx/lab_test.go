@@ -29,21 +29,21 @@ const (
 
 var labRTO = RTOConfig{Initial: time.Second, Min: time.Second, Max: time.Minute}
 
-// lab drives a Sender in virtual time, by the letter of RFC 9260. TSNs start at 1.
-type lab struct {
-	t      *testing.T
-	s      *Sender
-	b      *pack.Batch
-	now    rawio.Time
-	acked  []uint64 // tokens
-	token  uint64
-	turns  int              // that it had to transmit
-	single bool             // each packet is made by Poll and Fill
-	told   *strings.Builder // what happens, if it is to be told
+// senderLab drives a Sender in virtual time, by the letter of RFC 9260. TSNs start at 1.
+type senderLab struct {
+	t             *testing.T
+	s             *Sender
+	b             *pack.Batch
+	now           rawio.Time
+	acked         []uint64 // tokens
+	token         uint64
+	transmitCount int              // that it had to transmit
+	noFillMore    bool             // each packet is made by Poll and Fill
+	traceOut      *strings.Builder // what happens, if it is to be told
 }
 
-func newLab(t *testing.T, paths int) *lab {
-	l := &lab{t: t, s: NewSender(Config{TSN: 1, SendBuffer: 1 << 20, Letter: true}), b: pack.NewBatch(1000)}
+func newLab(t *testing.T, paths int) *senderLab {
+	l := &senderLab{t: t, s: NewSender(Config{TSN: 1, SendBuffer: 1 << 20, StrictRFC: true}), b: pack.NewBatch(1000)}
 	for i := range paths {
 		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0), labMTU, labRTO, cc.RFC9260)
 		p.State = Active
@@ -54,10 +54,12 @@ func newLab(t *testing.T, paths int) *lab {
 	return l
 }
 
-func (l *lab) Acked(_ rawio.Time, _ wire.StreamID, token uint64) { l.acked = append(l.acked, token) }
+func (l *senderLab) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
+	l.acked = append(l.acked, token)
+}
 
-// queue gives n messages of size octets to the sender, with tokens 1, 2, ...
-func (l *lab) queue(n, size int) {
+// enqueueMany gives n messages of size octets to the sender, with tokens 1, 2, ...
+func (l *senderLab) enqueueMany(n, size int) {
 	l.t.Helper()
 	for range n {
 		l.token++
@@ -81,9 +83,9 @@ func chunks(t *testing.T, p rawio.Packet) (out []wire.Data) {
 }
 
 // transmit sends what may be sent in one opportunity.
-func (l *lab) transmit() []rawio.Packet {
+func (l *senderLab) transmit() []rawio.Packet {
 	l.t.Helper()
-	if l.turns++; l.turns > 100_000 {
+	if l.transmitCount++; l.transmitCount > 100_000 {
 		l.t.Fatalf("no end of it: %+v", l.s.stats)
 	}
 	l.b.Reset()
@@ -99,31 +101,31 @@ func (l *lab) transmit() []rawio.Packet {
 		if got := len(chunks(l.t, l.b.Pkts[len(l.b.Pkts)-1])); n == 0 || got != n {
 			l.t.Fatalf("Poll promised a chunk: Fill has appended %d, and says %d", got, n)
 		}
-		if before := len(l.b.Pkts); !l.single {
+		if before := len(l.b.Pkts); !l.noFillMore {
 			l.s.FillMore(l.now, l.b, p)
-			if l.told != nil {
-				fmt.Fprint(l.told, " ", len(l.b.Pkts)-before)
+			if l.traceOut != nil {
+				fmt.Fprint(l.traceOut, " ", len(l.b.Pkts)-before)
 			}
 		}
 	}
 	for _, p := range l.b.Pkts {
-		if l.told != nil {
-			fmt.Fprint(l.told, p.Remote.Addr(), p.ECN, p.Fragment, crc32.ChecksumIEEE(bytes.Join(p.Vec, nil)))
+		if l.traceOut != nil {
+			fmt.Fprint(l.traceOut, p.Remote.Addr(), p.ECN, p.Fragment, crc32.ChecksumIEEE(bytes.Join(p.Vec, nil)))
 		}
 	}
 	return l.b.Pkts
 }
 
-// tell writes down what happens, if that is wanted, and what becomes of the Sender.
-func (l *lab) tell(what ...any) {
-	if l.told != nil {
-		fmt.Fprintln(l.told, what, l.now, len(l.acked), l.s.Tell())
+// traceEvent writes down what happens, if that is wanted, and what becomes of the Sender.
+func (l *senderLab) traceEvent(what ...any) {
+	if l.traceOut != nil {
+		fmt.Fprintln(l.traceOut, what, l.now, len(l.acked), l.s.DumpState())
 	}
 }
 
-// expect transmits and compares the TSNs of the packets, as in "1 | 2 3"; to a path other than the
+// expectTSNs transmits and compares the TSNs of the packets, as in "1 | 2 3"; to a path other than the
 // first as in "4>1".
-func (l *lab) expect(what, want string) {
+func (l *senderLab) expectTSNs(what, want string) {
 	l.t.Helper()
 	var got []byte
 	for i, p := range l.transmit() {
@@ -149,50 +151,50 @@ func makeSack(cum wire.TSN, arwnd uint32, gaps ...wire.GapBlock) wire.Sack {
 }
 
 // sack feeds a SACK with an open window; gaps are first and last TSN.
-func (l *lab) sack(cum wire.TSN, gaps ...[2]wire.TSN) Result {
+func (l *senderLab) sack(cum wire.TSN, gaps ...[2]wire.TSN) Result {
 	l.t.Helper()
 	var g []wire.GapBlock
 	for _, b := range gaps {
 		g = append(g, wire.GapBlock{Start: uint16(b[0] - cum), End: uint16(b[1] - cum)})
 	}
-	return l.sackFor(makeSack(cum, 1<<20, g...))
+	return l.handleSack(makeSack(cum, 1<<20, g...))
 }
 
-func (l *lab) sackFor(k wire.Sack) Result {
+func (l *senderLab) handleSack(k wire.Sack) Result {
 	l.t.Helper()
 	r, err := l.s.HandleSack(l.now, k)
 	must.OK(l.t, err)
 	l.check()
-	for parts := 0; l.s.More(); parts++ {
-		l.s.Continue()
-		must.That(l.t, parts <= 4*maxOutstanding/atOnce, "a SACK is not through after %d parts", parts)
+	for parts := 0; l.s.HasMoreWork(); parts++ {
+		l.s.ContinueWork()
+		must.That(l.t, parts <= 4*maxOutstanding/maxSliceSteps, "a SACK is not through after %d parts", parts)
 		l.check()
 	}
 	return r
 }
 
 // check compares every count with the sets and records it sums up.
-func (l *lab) check() {
+func (l *senderLab) check() {
 	l.t.Helper()
 	must.OK(l.t, l.s.Audit())
 }
 
-func (l *lab) path(i int) *Path { return l.s.paths[i] }
+func (l *senderLab) pathAt(i int) *Path { return l.s.paths[i] }
 
-// timeout lets the next timer expire and returns the paths it says have failed.
-func (l *lab) timeout() PathSet {
+// runNextTimeout lets the next timer expire and returns the paths it says have failed.
+func (l *senderLab) runNextTimeout() PathSet {
 	l.t.Helper()
 	l.now = l.s.NextTimeout()
 	must.That(l.t, l.now != rawio.Never, "no timer runs")
 	expired := l.s.HandleTimeout(l.now)
-	for l.s.More() {
-		l.s.Continue()
+	for l.s.HasMoreWork() {
+		l.s.ContinueWork()
 	}
 	l.check()
 	return expired
 }
 
-func (l *lab) cwnd(what string, want int) {
+func (l *senderLab) expectCwnd(what string, want int) {
 	l.t.Helper()
-	check.Equal(l.t, what+": cwnd", l.path(0).cc.Window(), want)
+	check.Equal(l.t, what+": cwnd", l.pathAt(0).cc.Window(), want)
 }

@@ -62,32 +62,32 @@ type Source interface {
 	Idle() bool
 }
 
-// queue is a FIFO of messages in a ring that grows by doubling.
-type queue struct {
-	ring []Message
-	head int
-	n    int
+// messageQueue is a FIFO of messages in a ring that grows by doubling.
+type messageQueue struct {
+	ring   []Message
+	head   int
+	length int
 }
 
-func (q *queue) at(i int) *Message { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
+func (q *messageQueue) at(i int) *Message { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
 
-func (q *queue) push(m *Message) {
-	if q.n == len(q.ring) {
+func (q *messageQueue) push(m *Message) {
+	if q.length == len(q.ring) {
 		ring := make([]Message, max(8, 2*len(q.ring)))
-		for i := range q.n {
+		for i := range q.length {
 			ring[i] = *q.at(i)
 		}
 		q.ring, q.head = ring, 0
 	}
-	q.n++
-	*q.at(q.n - 1) = *m
+	q.length++
+	*q.at(q.length - 1) = *m
 }
 
-func (q *queue) pop(m *Message) {
+func (q *messageQueue) pop(m *Message) {
 	p := q.at(0)
 	*m = *p
 	*p = Message{} // let go of the user's memory
-	if q.n--; q.n == 0 {
+	if q.length--; q.length == 0 {
 		q.head = 0 // which is in the processor's caches
 	} else {
 		q.head = (q.head + 1) & (len(q.ring) - 1)
@@ -95,9 +95,9 @@ func (q *queue) pop(m *Message) {
 }
 
 // truncate keeps the first n messages.
-func (q *queue) truncate(n int) {
-	for i := n; i < q.n; i++ {
+func (q *messageQueue) truncate(n int) {
+	for i := n; i < q.length; i++ {
 		*q.at(i) = Message{}
 	}
-	q.n = n
+	q.length = n
 }

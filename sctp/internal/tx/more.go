@@ -12,94 +12,94 @@ import (
 func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	size := s.MaxPayload()
 	chunk := wire.DataHeaderLen + wire.PaddedLen(size)
-	first, n := s.ledger.next, 0
-	for most := s.plain(p, size, chunk); n < most && !b.Full(); {
-		if k := s.sendRun(now, b, p, size, most-n); k > 0 {
+	first, n := s.outstanding.nextTSN, 0
+	for most := s.fastPathChunks(p, size, chunk); n < most && !b.Full(); {
+		if k := s.sendSourceRun(now, b, p, size, most-n); k > 0 {
 			n += k
 			continue
 		}
-		if !s.whole(now, size) {
+		if !s.nextChunkIsFull(now, size) {
 			break
 		}
-		if k := s.cutRun(now, b, p, size, most-n); k > 0 {
+		if k := s.sendMessageRun(now, b, p, size, most-n); k > 0 {
 			n += k
 			continue
 		}
-		s.sendWhole(now, b, p, size)
+		s.sendFullChunk(now, b, p, size)
 		n++
 	}
 	if n == 0 {
 		return
 	}
-	s.ledger.departAll(first, size, p)
-	s.burst -= n
-	s.withheld.after = max(s.withheld.after-n, min(s.withheld.after, 1))
+	s.outstanding.recordNewSends(first, size, p)
+	s.burstLeft -= n
+	s.withheld.packetsUntilNext = max(s.withheld.packetsUntilNext-n, min(s.withheld.packetsUntilNext, 1))
 	s.stats.Chunks += uint64(n)
 	s.stats.Octets += uint64(n * size)
-	p.cc.OnSent(now, n*chunk, p.flight)
+	p.cc.OnSent(now, n*chunk, p.flightSize)
 }
 
-// plain returns how many new chunks may go to p, to which one went just now, with nothing else to be thought of.
-func (s *Sender) plain(p *Path, size, chunk int) int {
-	l := &s.slot
-	if l.full && !l.queued || (l.full || s.queue.n > 0) && s.waits > waitShort || s.ledger.nmarked > 0 || s.probing || s.sackNow ||
-		p.single || s.narrow(p) || s.spreads(p) || !p.timing || p != s.DataPath() {
+// fastPathChunks returns how many new chunks may go to p, to which one went just now, with nothing else to be thought of.
+func (s *Sender) fastPathChunks(p *Path, size, chunk int) int {
+	l := &s.current
+	if l.loaded && !l.fromQueue || (l.loaded || s.queue.length > 0) && s.deferral > deferShort || s.outstanding.numToRetransmit > 0 || s.zeroWindowProbing || s.sackNow ||
+		p.onePacketOnly || s.hasNarrowWindow(p) || s.isPaced(p) || !p.rttTiming || p != s.DataPath() {
 		return 0
 	}
-	n := min((p.window()-1-p.flight)/chunk, s.ledger.rwnd/size-1, maxOutstanding-s.ledger.len())
+	n := min((p.sendWindow()-1-p.flightSize)/chunk, s.outstanding.rwnd/size-1, maxOutstanding-s.outstanding.len())
 	if s.cfg.MaxBurst > 0 {
-		n = min(n, s.burst)
+		n = min(n, s.burstLeft)
 	}
 	return n
 }
 
-// whole loads the slot and reports whether the next chunk has size octets, wherever it may go. A message of the Source is one chunk then.
-func (s *Sender) whole(now rawio.Time, size int) bool {
-	if !s.load(now, size) || s.ambiguous() {
+// nextChunkIsFull loads the slot and reports whether the next chunk has size octets, wherever it may go. A message of the Source is one chunk then.
+func (s *Sender) nextChunkIsFull(now rawio.Time, size int) bool {
+	if !s.loadMessage(now, size) || s.isSSNAmbiguous() {
 		return false
 	}
-	l := &s.slot
-	rest := l.msg.Len() - l.off
-	return l.msg.Path == 0 && (rest == size || rest > size && l.queued)
+	l := &s.current
+	rest := l.msg.Len() - l.offset
+	return l.msg.Path == 0 && (rest == size || rest > size && l.fromQueue)
 }
 
-// sendWhole gives the next size octets of the slot a TSN and a packet. Its caller counts them as in flight.
-func (s *Sender) sendWhole(now rawio.Time, b *pack.Batch, p *Path, size int) {
+// sendFullChunk gives the next size octets of the slot a TSN and a packet. Its caller counts them as in flight.
+func (s *Sender) sendFullChunk(now rawio.Time, b *pack.Batch, p *Path, size int) {
 	var t wire.TSN
-	var r *record
-	if s.slot.queued {
-		t, r = s.cutNext(now, p, size)
+	var r *chunkRecord
+	if s.current.fromQueue {
+		t, r = s.takeNextChunk(now, p, size)
 	} else {
-		t, r = s.takeNext(p)
+		t, r = s.takeSourceMessage(p)
 	}
-	r.stamp = stamp(now)
+	r.sentStamp = stampOf(now)
 	b.BeginAgain()
-	if s.ecn {
+	if s.ecnEnabled {
 		b.SetECN(rawio.ECT0)
 	}
-	if r.flags&queued == 0 {
-		r.head = s.slot.msg.Head // last, as the Source has only just written it, in pieces
+	if r.flags&flagEnqueued == 0 {
+		r.head = s.current.msg.Head // last, as the Source has only just written it, in pieces
 	}
-	appendChunk(b, t, r, p, r.wire)
+	appendChunk(b, t, r, p, r.wireFlags)
 	b.End()
 }
 
-// takeNext gives the message in the slot, from the Source, a TSN. Its head is yet to be copied.
-func (s *Sender) takeNext(p *Path) (wire.TSN, *record) {
-	m := &s.slot.msg
-	s.slot.full = false
-	t, r := s.ledger.push()
+// takeSourceMessage gives the message in the slot, from the Source, a TSN. Its head is yet to be copied.
+func (s *Sender) takeSourceMessage(p *Path) (wire.TSN, *chunkRecord) {
+	m := &s.current.msg
+	s.current.loaded = false
+	t, r := s.outstanding.appendRecord()
 	r.body, r.token, r.ppid = m.Body, m.Token, m.PPID
-	r.stream, r.ssn, r.size, r.wire, r.flags = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
-	r.misses, r.spare, r.path = 0, 0, p.index
-	s.chain(t, r)
+	r.stream, r.ssn, r.size, r.wireFlags, r.flags = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
+	r.missCount, r.unreportedDups, r.path = 0, 0, p.index
+	s.linkInStream(t, r)
 	if m.Unordered {
-		r.wire |= wire.FlagU
+		r.wireFlags |= wire.FlagU
 	} else {
 		r.ssn = s.takeSSN(m.Stream, t)
 	}
 	if m.SackNow {
-		r.wire |= wire.FlagI
+		r.wireFlags |= wire.FlagI
 	}
 	return t, r
 }

@@ -19,25 +19,25 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// stock is a Source of messages most of which fill a packet. What they are depends on how many there were, not on
+// randomSource is a Source of messages most of which fill a packet. What they are depends on how many there were, not on
 // when they are asked for.
-type stock struct {
-	*lab
+type randomSource struct {
+	*senderLab
 	seed  uint64
 	given uint64
 	left  int
 }
 
-func (k *stock) Idle() bool { return k.left == 0 }
+func (k *randomSource) Idle() bool { return k.left == 0 }
 
-func (k *stock) Next(_ rawio.Time, room int, m *Message) bool {
+func (k *randomSource) Next(_ rawio.Time, room int, m *Message) bool {
 	if k.left == 0 {
 		return false
 	}
 	k.left--
 	k.given++
-	if k.alike() {
-		*m = k.segment(room)
+	if k.isAlike() {
+		*m = k.alikeMessage(room)
 		return true
 	}
 	r := rand.New(rand.NewPCG(k.seed, k.given))
@@ -58,21 +58,23 @@ func (k *stock) Next(_ rawio.Time, room int, m *Message) bool {
 }
 
 // Of so many messages all are alike but for their octets, or each is another.
-const alikes = 20
+const alikeCount = 20
 
-func (k *stock) alike() bool { return rand.New(rand.NewPCG(k.seed, ^(k.given/alikes))).IntN(3) == 0 }
+func (k *randomSource) isAlike() bool {
+	return rand.New(rand.NewPCG(k.seed, ^(k.given/alikeCount))).IntN(3) == 0
+}
 
 // sameToken is what all of these have, and some that are queued.
 const sameToken = 7
 
 // Acked tells what the Source gave from what was queued, which lab.Acked has.
-func (k *stock) Acked(now rawio.Time, stream wire.StreamID, token uint64) {
+func (k *randomSource) Acked(now rawio.Time, stream wire.StreamID, token uint64) {
 	k.acked = append(k.acked, uint64(stream)<<32|1<<31|token)
 }
 
-// segment is one of those that are alike.
-func (k *stock) segment(room int) Message {
-	r := rand.New(rand.NewPCG(k.seed, ^(k.given / alikes)))
+// alikeMessage is one of those that are alike.
+func (k *randomSource) alikeMessage(room int) Message {
+	r := rand.New(rand.NewPCG(k.seed, ^(k.given / alikeCount)))
 	m := Message{Stream: wire.StreamID(r.IntN(4)), PPID: r.Uint32(), Unordered: true, Token: sameToken, HeadLen: uint8(r.IntN(min(room, HeadCap) + 1))}
 	b := bytes.Repeat([]byte{byte(k.given)}, room)
 	copy(m.Head[:m.HeadLen], b)
@@ -80,17 +82,17 @@ func (k *stock) segment(room int) Message {
 	return m
 }
 
-// long is a stock that says what it has in a row.
-type long struct {
-	*stock
+// runSource is a stock that says what it has in a row.
+type runSource struct {
+	*randomSource
 	run  Run
 	runs int // that it has given
 }
 
-func (k *long) NextRun(now rawio.Time, size, n int) *Run {
+func (k *runSource) NextRun(now rawio.Time, size, n int) *Run {
 	k.given++
-	n = min(n, k.left, alikes-int(k.given%alikes))
-	is := k.alike()
+	n = min(n, k.left, alikeCount-int(k.given%alikeCount))
+	is := k.isAlike()
 	k.given--
 	if !is || n < 2 {
 		return nil
@@ -110,14 +112,14 @@ func (k *long) NextRun(now rawio.Time, size, n int) *Run {
 	return &k.run
 }
 
-func (k *long) AckedRun(now rawio.Time, stream wire.StreamID, token uint64, n int) {
+func (k *runSource) AckedRun(now rawio.Time, stream wire.StreamID, token uint64, n int) {
 	for range n {
 		k.Acked(now, stream, token)
 	}
 }
 
 // step does one of the things that may happen to a Sender; the same to each of two for the same r.
-func (k *stock) step(r *rand.Rand) {
+func (k *randomSource) step(r *rand.Rand) {
 	k.now += rawio.Time(r.IntN(5)) * ms
 	s := k.s
 	switch r.IntN(12) {
@@ -143,7 +145,7 @@ func (k *stock) step(r *rand.Rand) {
 		s.HandleTimeout(k.now)
 	case 4:
 		p := s.Paths()[r.IntN(len(s.Paths()))]
-		p.Least = r.IntN(2) * 600
+		p.BasePMTU = r.IntN(2) * 600
 	case 5:
 		if p := s.Paths()[len(s.Paths())-1]; len(s.Paths()) > 1 {
 			p.State = Active + PathState(r.IntN(2))
@@ -158,7 +160,7 @@ func (k *stock) step(r *rand.Rand) {
 }
 
 // sack acknowledges some of what is outstanding, at times with gaps.
-func (k *stock) sack(r *rand.Rand, window uint32) {
+func (k *randomSource) sack(r *rand.Rand, window uint32) {
 	out := k.s.Outstanding()
 	n := r.IntN(out + 1)
 	var gaps []wire.GapBlock
@@ -169,10 +171,10 @@ func (k *stock) sack(r *rand.Rand, window uint32) {
 	must.Do(k.s.HandleSack(k.now, makeSack(k.s.CumTSN().Add(uint32(n)), window, gaps...)))(k.t)
 }
 
-// slow is a pacer that lets a few packets go at once.
-type slow struct{ cc.Controller }
+// slowPacer is a pacer that lets a few packets go at once.
+type slowPacer struct{ cc.Controller }
 
-func (slow) PacingRate(time.Duration) int64 { return 5_000_000 }
+func (slowPacer) PacingRate(time.Duration) int64 { return 5_000_000 }
 
 // Packets that are made many at a time are those that are made one by one, also where the Source says what it has in a row.
 func TestFillMoreMakesWhatFillMakes(t *testing.T) {
@@ -180,25 +182,25 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 	told := script.Told(t, "testdata/more.txt", 300, func(n int, told *strings.Builder) {
 		seed := uint64(n)
 		paths, burst := 1+int(seed%2), []int{0, 4, 40}[seed%3]
-		ends, src := [3]*stock{}, &long{}
+		ends, src := [3]*randomSource{}, &runSource{}
 		for i := range ends {
 			l := newLab(t, paths)
-			l.single = i == 0
+			l.noFillMore = i == 0
 			l.s.cfg.MaxBurst = burst
 			if seed%7 == 0 {
-				l.path(0).cc = fixed(20 * counted)
+				l.pathAt(0).cc = newFixedWindow(20 * counted)
 			}
 			if seed%5 == 0 {
 				for _, p := range l.s.Paths() {
-					p.pacer = slow{p.cc}
+					p.pacer = slowPacer{p.cc}
 				}
 			}
-			ends[i] = &stock{lab: l, seed: seed}
+			ends[i] = &randomSource{senderLab: l, seed: seed}
 			l.s.SetUpper(ends[i], l)
 		}
-		src.stock = ends[2]
-		ends[2].s.SetUpper(src, ends[2].lab)
-		ends[1].told = told
+		src.randomSource = ends[2]
+		ends[2].s.SetUpper(src, ends[2].senderLab)
+		ends[1].traceOut = told
 		rands := [3]*rand.Rand{rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1))}
 		for step := range 200 {
 			var wrote [3][]string
@@ -215,17 +217,17 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 				more := ends[i].s
 				a, b := fmt.Sprint(wrote[0]), fmt.Sprint(wrote[i])
 				must.That(t, a == b, "seed %d, step %d: %d packets one by one, %d otherwise:\n%s\n%s", seed, step, len(wrote[0]), len(wrote[i]), a, b)
-				must.That(t, one.Stats() == more.Stats() && one.ledger.rwnd == more.ledger.rwnd && one.burst == more.burst && one.NextTimeout() == more.NextTimeout(), "seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
+				must.That(t, one.Stats() == more.Stats() && one.outstanding.rwnd == more.outstanding.rwnd && one.burstLeft == more.burstLeft && one.NextTimeout() == more.NextTimeout(), "seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
 				must.That(t, slices.Equal(ends[0].acked, ends[i].acked), "seed %d, step %d: acknowledged are %d and %d", seed, step, ends[0].acked, ends[i].acked)
 				if step%8 > 0 {
 					continue
 				}
-				must.That(t, streams(one) == streams(more), "seed %d, step %d: the streams are otherwise: %s, want %s", seed, step, streams(more), streams(one))
-				must.That(t, one.Tell() == more.Tell(), "seed %d, step %d: otherwise it would be\n%s\nand is\n%s", seed, step, one.Tell(), more.Tell())
+				must.That(t, streamChains(one) == streamChains(more), "seed %d, step %d: the streams are otherwise: %s, want %s", seed, step, streamChains(more), streamChains(one))
+				must.That(t, one.DumpState() == more.DumpState(), "seed %d, step %d: otherwise it would be\n%s\nand is\n%s", seed, step, one.DumpState(), more.DumpState())
 			}
 			made += len(wrote[1])
 			if step%8 == 0 {
-				ends[1].tell()
+				ends[1].traceEvent()
 			}
 		}
 		runs += src.runs
@@ -235,10 +237,10 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 	check.That(t, made >= 150*told, "only %d packets were made", made)
 }
 
-// streams is what is outstanding of each stream, from its last chunk on.
-func streams(s *Sender) (told string) {
+// streamChains is what is outstanding of each stream, from its last chunk on.
+func streamChains(s *Sender) (told string) {
 	for id := range wire.StreamID(4) {
-		for t, ok := s.lastOf(id); ok; t, ok = s.prior(t) {
+		for t, ok := s.lastInStream(id); ok; t, ok = s.prevInStream(t) {
 			told += fmt.Sprint(" ", id, ":", t)
 		}
 	}
@@ -252,18 +254,18 @@ func TestFillMoreLetsMarkedChunksGoFirst(t *testing.T) {
 	for _, to := range []uint8{2, 1, 1} {
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, Path: to}))
 	}
-	l.path(0).est.rto = time.Second / 2
-	l.expect("one chunk to the second path is timed", "1>1 | 2 | 3")
-	l.timeout()
-	l.path(0).State = PotentiallyFailed
-	l.s.SetUpper(&supply{n: 5, size: full}, l)
-	l.expect("both that were lost before anything new", "2>1 | 3>1 | 4>1 | 5>1")
+	l.pathAt(0).rttEst.rto = time.Second / 2
+	l.expectTSNs("one chunk to the second path is timed", "1>1 | 2 | 3")
+	l.runNextTimeout()
+	l.pathAt(0).State = PotentiallyFailed
+	l.s.SetUpper(&countedSource{n: 5, size: full}, l)
+	l.expectTSNs("both that were lost before anything new", "2>1 | 3>1 | 4>1 | 5>1")
 }
 
 // A packet takes all that is marked for its path, also what comes behind chunks for another.
 func TestMarkedChunksOfTwoPathsInTurns(t *testing.T) {
 	l := newLab(t, 2)
-	l.path(0).cc, l.path(1).cc = fixed(1<<20), fixed(1<<20)
+	l.pathAt(0).cc, l.pathAt(1).cc = newFixedWindow(1<<20), newFixedWindow(1<<20)
 	for _, to := range []uint8{2, 1, 2, 1, 1, 1} {
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 100)}, Path: to, NoBundle: true}))
 	}
@@ -271,58 +273,58 @@ func TestMarkedChunksOfTwoPathsInTurns(t *testing.T) {
 	for i := range wire.TSN(3) {
 		l.sack(0, gap{4, 4 + i})
 	}
-	l.expect("two and one", "1 3>1 | 2")
+	l.expectTSNs("two and one", "1 3>1 | 2")
 }
 
-// hears notes what a congestion controller is told.
-type hears struct {
-	*window
-	said string
+// controllerLog notes what a congestion controller is told.
+type controllerLog struct {
+	*fixedWindow
+	calls string
 }
 
-func (h *hears) OnSent(_ rawio.Time, octets, flight int) {
-	h.said += fmt.Sprintf("sent %d of %d ", octets, flight)
+func (h *controllerLog) OnSent(_ rawio.Time, octets, flight int) {
+	h.calls += fmt.Sprintf("sent %d of %d ", octets, flight)
 }
-func (h *hears) OnIdle(now, since rawio.Time, rtos int) {
-	h.said += fmt.Sprintf("idle for %v, %d RTO ", now.Sub(since), rtos)
+func (h *controllerLog) OnIdle(now, since rawio.Time, rtos int) {
+	h.calls += fmt.Sprintf("idle for %v, %d RTO ", now.Sub(since), rtos)
 }
-func (h *hears) OnAck(_ rawio.Time, a cc.Ack) {
-	h.said += fmt.Sprintf("acked %d and %d of %d after %v, in recovery: %v ", a.Octets, a.Dups, a.Flight, a.Trip, a.Recovery)
+func (h *controllerLog) OnAck(_ rawio.Time, a cc.Ack) {
+	h.calls += fmt.Sprintf("acked %d and %d of %d after %v, in recovery: %v ", a.Octets, a.Dups, a.Flight, a.Trip, a.Recovery)
 }
 
 func TestControllerHearsWhatIsSentAndAcknowledged(t *testing.T) {
 	l := newLab(t, 1)
-	h := &hears{window: fixed(1 << 20)}
-	l.path(0).cc = h
-	u := &supply{n: 4, size: full}
+	h := &controllerLog{fixedWindow: newFixedWindow(1 << 20)}
+	l.pathAt(0).cc = h
+	u := &countedSource{n: 4, size: full}
 	l.s.SetUpper(u, l)
 	l.transmit()
 	l.now += 3 * ms
 	l.s.HandleECNE(l.now, 1)
 	l.sack(1)
 	l.sack(1) // says nothing new
-	l.after(5, 3)
+	l.sackAfter(5, 3)
 	u.n, u.size = 1, 100
 	l.transmit()
-	l.timeout()
+	l.runNextTimeout()
 	l.b = pack.NewBatch(1)
-	l.path(0).SetMTU(1200)
+	l.pathAt(0).SetMTU(1200)
 	l.transmit()
 	l.b.Reset()
-	l.b.Begin(1, 2, 3, l.path(0).Local, l.path(0).Remote, labMTU)
-	l.s.Fill(l.now, l.b, l.path(0)) // there is nothing to send
+	l.b.Begin(1, 2, 3, l.pathAt(0).Local, l.pathAt(0).Remote, labMTU)
+	l.s.Fill(l.now, l.b, l.pathAt(0)) // there is nothing to send
 	l.b.End()
-	l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 3, ARwnd: 1 << 20, Dups: []wire.TSN{4}}))) // which was sent twice
+	l.handleSack(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 3, ARwnd: 1 << 20, Dups: []wire.TSN{4}}))) // which was sent twice
 	l.sack(5)
 	l.now += 5 * second
 	u.n = 1
 	l.transmit()
-	check.Equal(t, "what the controller has heard", h.said, "sent 984 of 984 sent 2952 of 3936 acked 984 and 0 of 3936 after 3ms, in recovery: true acked 1968 and 0 of 2952 after 8ms, in recovery: false sent 116 of 1100 sent 1100 of 1100 acked 0 and 984 of 1100 after 0s, in recovery: false acked 1100 and 0 of 1100 after 0s, in recovery: false idle for 5s, 2 RTO sent 116 of 116 ")
+	check.Equal(t, "what the controller has heard", h.calls, "sent 984 of 984 sent 2952 of 3936 acked 984 and 0 of 3936 after 3ms, in recovery: true acked 1968 and 0 of 2952 after 8ms, in recovery: false sent 116 of 1100 sent 1100 of 1100 acked 0 and 984 of 1100 after 0s, in recovery: false acked 1100 and 0 of 1100 after 0s, in recovery: false idle for 5s, 2 RTO sent 116 of 116 ")
 }
 
 // A Source that does not keep its word is asked no more, and what it gave is not sent.
 func TestSourceThatBreaksItsWord(t *testing.T) {
-	defer invariant.Tolerate()()
+	defer invariant.TolerateInTest()()
 	for _, row := range []struct {
 		name, what string
 		give       Message
@@ -332,9 +334,9 @@ func TestSourceThatBreaksItsWord(t *testing.T) {
 		{"a stream that is not there", "10 octets, 0 of them in its head, for stream 16 of 16", Message{Stream: 16, Body: [2][]byte{make([]byte, 10)}}},
 	} {
 		l := newLab(t, 1)
-		l.s.SetUpper(gives(row.give), l)
-		if l.s.Poll(l.now) != nil || l.s.Fault() == nil || l.s.slot.full || l.s.load(l.now, full) {
-			t.Errorf("%s: %v, to be sent: %v", row.name, l.s.Fault(), l.s.slot.full)
+		l.s.SetUpper(oneMessageSource(row.give), l)
+		if l.s.Poll(l.now) != nil || l.s.Fault() == nil || l.s.current.loaded || l.s.loadMessage(l.now, full) {
+			t.Errorf("%s: %v, to be sent: %v", row.name, l.s.Fault(), l.s.current.loaded)
 		} else if f := l.s.Fault(); f.Where != "tx.load" || f.What != "the Source gave a message of "+row.what+"; next TSN 1" {
 			t.Errorf("%s: %v", row.name, f)
 		}
@@ -343,7 +345,7 @@ func TestSourceThatBreaksItsWord(t *testing.T) {
 
 // Nor is what a run has that is none.
 func TestRunThatIsNone(t *testing.T) {
-	defer invariant.Tolerate()()
+	defer invariant.TolerateInTest()()
 	body := func(n int) []byte { return make([]byte, n) }
 	for _, row := range []struct {
 		what string
@@ -357,8 +359,8 @@ func TestRunThatIsNone(t *testing.T) {
 		{"2 messages of 8, with heads of 0 octets and 1936 more of 968 each, for stream 16 of 16", Run{Stream: 16, N: 2, Body: body(2 * full)}},
 	} {
 		l := newLab(t, 1)
-		l.path(0).cc = fixed(1 << 20)
-		g := &givesRun{run: row.give}
+		l.pathAt(0).cc = newFixedWindow(1 << 20)
+		g := &oneRunSource{run: row.give}
 		l.s.SetUpper(g, l)
 		n := len(l.transmit())
 		if f := l.s.Fault(); f == nil || f.Where != "tx.sendRun" || f.What != "the Source gave "+row.what+"; next TSN 2" || n != 1 {
@@ -372,18 +374,18 @@ func TestRunThatIsNone(t *testing.T) {
 func TestWhereNoRunIsAskedFor(t *testing.T) {
 	for _, row := range []struct {
 		name  string
-		story func(l *lab)
+		story func(l *senderLab)
 		runs  int
 	}{
-		{"a window that takes them", func(*lab) {}, 1},
-		{"one of three packets", func(l *lab) { l.path(0).cc = fixed(3 * counted) }, 0},
-		{"room for two in the batch", func(l *lab) { l.b = pack.NewBatch(2) }, 0},
-		{"messages that are padded", func(l *lab) { l.s.Reconfigure(1<<20, 0, false, false, full-3) }, 0},
-		{"others that were queued before", func(l *lab) { l.queue(30, full) }, 0},
+		{"a window that takes them", func(*senderLab) {}, 1},
+		{"one of three packets", func(l *senderLab) { l.pathAt(0).cc = newFixedWindow(3 * counted) }, 0},
+		{"room for two in the batch", func(l *senderLab) { l.b = pack.NewBatch(2) }, 0},
+		{"messages that are padded", func(l *senderLab) { l.s.Reconfigure(1<<20, 0, false, false, full-3) }, 0},
+		{"others that were queued before", func(l *senderLab) { l.enqueueMany(30, full) }, 0},
 	} {
 		l := newLab(t, 1)
-		l.path(0).cc = fixed(30 * counted)
-		g := &givesRun{}
+		l.pathAt(0).cc = newFixedWindow(30 * counted)
+		g := &oneRunSource{}
 		row.story(l)
 		l.s.SetUpper(g, l)
 		l.transmit()
@@ -391,32 +393,32 @@ func TestWhereNoRunIsAskedFor(t *testing.T) {
 	}
 }
 
-// givesRun is a Source of messages of any length that are no more than a packet takes, and of one run.
-type givesRun struct {
+// oneRunSource is a Source of messages of any length that are no more than a packet takes, and of one run.
+type oneRunSource struct {
 	run  Run
 	runs int
 }
 
-func (g *givesRun) Next(_ rawio.Time, room int, m *Message) bool {
+func (g *oneRunSource) Next(_ rawio.Time, room int, m *Message) bool {
 	m.Body[0] = make([]byte, room)
 	return true
 }
-func (g *givesRun) Idle() bool                              { return false }
-func (g *givesRun) Acked(rawio.Time, wire.StreamID, uint64) {}
-func (g *givesRun) NextRun(rawio.Time, int, int) *Run {
+func (g *oneRunSource) Idle() bool                              { return false }
+func (g *oneRunSource) Acked(rawio.Time, wire.StreamID, uint64) {}
+func (g *oneRunSource) NextRun(rawio.Time, int, int) *Run {
 	if g.runs++; g.run.Stream == 0 {
 		return nil
 	}
 	return &g.run
 }
-func (g *givesRun) AckedRun(rawio.Time, wire.StreamID, uint64, int) {}
+func (g *oneRunSource) AckedRun(rawio.Time, wire.StreamID, uint64, int) {}
 
-// gives is a Source of one and the same message.
-type gives Message
+// oneMessageSource is a Source of one and the same message.
+type oneMessageSource Message
 
-func (g gives) Next(_ rawio.Time, _ int, m *Message) bool { *m = Message(g); return true }
-func (gives) Idle() bool                                  { return false }
-func (gives) Acked(rawio.Time, wire.StreamID, uint64)     {}
+func (g oneMessageSource) Next(_ rawio.Time, _ int, m *Message) bool { *m = Message(g); return true }
+func (oneMessageSource) Idle() bool                                  { return false }
+func (oneMessageSource) Acked(rawio.Time, wire.StreamID, uint64)     {}
 
 // Messages that are acknowledged together are told to whom they were of, each with its stream, in the order of their TSNs.
 func TestAcknowledgedTogetherIsToldInOrder(t *testing.T) {
@@ -424,11 +426,11 @@ func TestAcknowledgedTogetherIsToldInOrder(t *testing.T) {
 	for _, inRuns := range []bool{false, true} {
 		var told []string
 		l := newLab(t, 1)
-		l.path(0).cc = fixed(1 << 20)
-		src, sink := &tells{"source", &told, []wire.StreamID{2, 2, 2, 1, 1, 1}}, &tells{"queue", &told, nil}
+		l.pathAt(0).cc = newFixedWindow(1 << 20)
+		src, sink := &ackedLog{"source", &told, []wire.StreamID{2, 2, 2, 1, 1, 1}}, &ackedLog{"queue", &told, nil}
 		l.s.SetUpper(src, sink)
 		if inRuns {
-			l.s.SetUpper(inRun{src}, sink)
+			l.s.SetUpper(ackedRunLog{src}, sink)
 		}
 		for _, n := range []int{2, 1} {
 			for range n {
@@ -441,15 +443,15 @@ func TestAcknowledgedTogetherIsToldInOrder(t *testing.T) {
 	}
 }
 
-// tells is a Source of full messages with the same token, on these streams, and a Sink.
-type tells struct {
+// ackedLog is a Source of full messages with the same token, on these streams, and a Sink.
+type ackedLog struct {
 	name string
 	told *[]string
 	left []wire.StreamID
 }
 
-func (u *tells) Idle() bool { return len(u.left) == 0 }
-func (u *tells) Next(_ rawio.Time, room int, m *Message) bool {
+func (u *ackedLog) Idle() bool { return len(u.left) == 0 }
+func (u *ackedLog) Next(_ rawio.Time, room int, m *Message) bool {
 	if u.Idle() {
 		return false
 	}
@@ -457,15 +459,15 @@ func (u *tells) Next(_ rawio.Time, room int, m *Message) bool {
 	u.left = u.left[1:]
 	return true
 }
-func (u *tells) Acked(_ rawio.Time, stream wire.StreamID, token uint64) {
+func (u *ackedLog) Acked(_ rawio.Time, stream wire.StreamID, token uint64) {
 	*u.told = append(*u.told, fmt.Sprint(u.name, " ", stream))
 }
 
-// inRun is one that hears of them together.
-type inRun struct{ *tells }
+// ackedRunLog is one that hears of them together.
+type ackedRunLog struct{ *ackedLog }
 
-func (inRun) NextRun(rawio.Time, int, int) *Run { return nil }
-func (u inRun) AckedRun(now rawio.Time, stream wire.StreamID, token uint64, n int) {
+func (ackedRunLog) NextRun(rawio.Time, int, int) *Run { return nil }
+func (u ackedRunLog) AckedRun(now rawio.Time, stream wire.StreamID, token uint64, n int) {
 	for range n {
 		u.Acked(now, stream, token)
 	}

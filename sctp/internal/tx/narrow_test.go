@@ -11,19 +11,19 @@ import (
 )
 
 // narrowLab has a window of so many octets, and paths that have proved a round trip of 40 ms, the second 400.
-func narrowLab(t *testing.T, window uint32) *lab {
+func narrowLab(t *testing.T, window uint32) *senderLab {
 	l := newLab(t, 2)
-	l.s.cfg.Letter, l.s.cfg.Draw = false, func() uint32 { return 1<<32 - 1 }
+	l.s.cfg.StrictRFC, l.s.cfg.Rand = false, func() uint32 { return 1<<32 - 1 }
 	for i, p := range l.s.paths {
-		p.cc = fixed(1 << 20)
-		p.NoFarther([]time.Duration{40 * time.Millisecond, 400 * time.Millisecond}[i])
+		p.cc = newFixedWindow(1 << 20)
+		p.BoundProvedRTT([]time.Duration{40 * time.Millisecond, 400 * time.Millisecond}[i])
 	}
 	l.s.SetPeer(window, 16)
 	return l
 }
 
-// lie has all that was sent acknowledged at once, until nothing more goes, and returns how many packets went.
-func (l *lab) lie(window uint32) (n int) {
+// ackAllEarly has all that was sent acknowledged at once, until nothing more goes, and returns how many packets went.
+func (l *senderLab) ackAllEarly(window uint32) (n int) {
 	l.t.Helper()
 	for {
 		k := len(l.transmit())
@@ -39,33 +39,33 @@ func TestNarrowWindowOpensWithTheProvedTrip(t *testing.T) {
 	const window = 2*full + 10
 	for _, tt := range []struct {
 		name   string
-		change func(l *lab)
+		change func(l *senderLab)
 		packet []int         // that go after each trip
 		trip   time.Duration // of the path that is used then
 	}{
-		{"one path", func(l *lab) {}, []int{2, 2, 2}, 40 * time.Millisecond},
-		{"the farther path", func(l *lab) { l.s.SetPrimary(1) }, []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 2}, 40 * time.Millisecond},
-		{"the peer has proved to be nearer", func(l *lab) { l.path(0).NoFarther(20 * time.Millisecond) }, []int{0, 2, 2}, 20 * time.Millisecond},
-		{"what is idle is given back", func(l *lab) { l.s.heard = l.now; l.s.Trim() }, []int{2, 2}, 40 * time.Millisecond},
-		{"the peer has proved to be near", func(l *lab) { l.path(0).NoFarther(time.Millisecond) }, []int{400}, time.Millisecond},
-		{"by the letter", func(l *lab) { l.s.cfg.Letter = true }, []int{400}, time.Millisecond},
-		{"nobody draws", func(l *lab) { l.s.cfg.Draw = nil }, []int{400}, time.Millisecond},
+		{"one path", func(l *senderLab) {}, []int{2, 2, 2}, 40 * time.Millisecond},
+		{"the farther path", func(l *senderLab) { l.s.SetPrimary(1) }, []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 2}, 40 * time.Millisecond},
+		{"the peer has proved to be nearer", func(l *senderLab) { l.pathAt(0).BoundProvedRTT(20 * time.Millisecond) }, []int{0, 2, 2}, 20 * time.Millisecond},
+		{"what is idle is given back", func(l *senderLab) { l.s.lastAckedAt = l.now; l.s.Trim() }, []int{2, 2}, 40 * time.Millisecond},
+		{"the peer has proved to be near", func(l *senderLab) { l.pathAt(0).BoundProvedRTT(time.Millisecond) }, []int{400}, time.Millisecond},
+		{"by the letter", func(l *senderLab) { l.s.cfg.StrictRFC = true }, []int{400}, time.Millisecond},
+		{"nobody draws", func(l *senderLab) { l.s.cfg.Rand = nil }, []int{400}, time.Millisecond},
 	} {
 		l := narrowLab(t, window)
-		l.queue(400, full)
+		l.enqueueMany(400, full)
 		if tt.name == "the farther path" {
 			tt.change(l)
 		}
-		check.Equal(t, tt.name+": packets at first", l.lie(window), 2)
-		check.That(t, l.path(0).outrun != (tt.name == "the farther path") && l.s.NextTimeout() <= l.now.Add(400*time.Millisecond), "%s: it is not asked how far it is, or when no timer says", tt.name)
+		check.Equal(t, tt.name+": packets at first", l.ackAllEarly(window), 2)
+		check.That(t, l.pathAt(0).ackedTooSoon != (tt.name == "the farther path") && l.s.NextTimeout() <= l.now.Add(400*time.Millisecond), "%s: it is not asked how far it is, or when no timer says", tt.name)
 		tt.change(l)
 		for i, want := range tt.packet {
 			l.now = l.now.Add(tt.trip - 1)
 			if tt.trip > time.Millisecond {
-				check.Equal(t, tt.name+": packets before the trip is over", l.lie(window), 0)
+				check.Equal(t, tt.name+": packets before the trip is over", l.ackAllEarly(window), 0)
 			}
 			l.now++
-			if got := l.lie(window); want < 400 {
+			if got := l.ackAllEarly(window); want < 400 {
 				check.Equal(t, tt.name+": packets behind trip", got, want)
 			} else {
 				check.That(t, got > 300, "%s: %d packets behind trip %d", tt.name, got, i)
@@ -81,35 +81,35 @@ func TestSpansOfANarrowWindow(t *testing.T) {
 	l.s.cfg.NoDelay = true
 	begun, sent := l.now, 0
 	for l.now < begun.Add(4*40*time.Millisecond) {
-		l.queue(1, 10)
-		l.lie(window)
+		l.enqueueMany(1, 10)
+		l.ackAllEarly(window)
 		sent = int(l.s.Stats().Octets)
 		l.now += ms / 20
 		most := window * int(1+l.now.Sub(begun)/(40*time.Millisecond))
 		must.That(t, sent <= most, "%d octets in %v, where %d are allowed", sent, l.now.Sub(begun), most)
 	}
 	check.That(t, sent >= 3*window, "no more than %d octets", sent)
-	check.That(t, l.s.spans.n <= narrowSpans && l.s.spans.n > narrowFew, "%d spans", l.s.spans.n)
-	held, spans := l.s.Held(), l.s.spans
-	l.s.spans = nil
+	check.That(t, l.s.sentSpans.length <= maxSentSpans && l.s.sentSpans.length > maxExactSpans, "%d spans", l.s.sentSpans.length)
+	held, spans := l.s.Held(), l.s.sentSpans
+	l.s.sentSpans = nil
 	check.Equal(t, "octets for them", held-l.s.Held(), int(unsafe.Sizeof(*spans)))
-	l.s.spans = spans
+	l.s.sentSpans = spans
 	l.now = l.now.Add(time.Second)
-	l.s.heard = l.now
-	for l.s.queue.n > 0 || l.s.slot.full {
-		l.lie(window)
+	l.s.lastAckedAt = l.now
+	for l.s.queue.length > 0 || l.s.current.loaded {
+		l.ackAllEarly(window)
 		l.now = l.now.Add(40 * time.Millisecond)
 	}
-	l.s.heard = l.now.Add(time.Second)
+	l.s.lastAckedAt = l.now.Add(time.Second)
 	l.s.Trim()
-	check.That(t, l.s.spans == nil, "they are kept when all is over")
-	l.queue(1, 10)
-	l.lie(window)
-	check.That(t, l.s.spans != nil, "nothing is remembered")
+	check.That(t, l.s.sentSpans == nil, "they are kept when all is over")
+	l.enqueueMany(1, 10)
+	l.ackAllEarly(window)
+	check.That(t, l.s.sentSpans != nil, "nothing is remembered")
 	l.s.SetPeer(1<<20, 16)
-	l.queue(1, 10)
-	l.lie(1 << 20)
-	check.That(t, l.s.spans == nil, "they are kept with a wide window")
+	l.enqueueMany(1, 10)
+	l.ackAllEarly(1 << 20)
+	check.That(t, l.s.sentSpans == nil, "they are kept with a wide window")
 }
 
 // A span counts until a trip is over behind the last that was sent in it, not behind its first.

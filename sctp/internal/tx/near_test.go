@@ -21,29 +21,29 @@ func TestNearWindow(t *testing.T) {
 
 		peer, buffer int
 	}{
-		{"near", 50 * time.Microsecond, labMTU, math.MaxInt32, nearWindow, 5 << 20, FirstBuffer},
-		{"just near", nearTrip - 1, labMTU, math.MaxInt32, nearWindow, 5 << 20, FirstBuffer},
-		{"far, little cwnd", nearTrip, labMTU, 3 << 18, 3 << 18, 5 << 20, 2 << 20},
-		{"far, and the peer takes little", nearTrip, labMTU, 3 << 20, 3 << 20, 1 << 20, 2 << 20},
-		{"far, and the peer takes much", nearTrip, labMTU, math.MaxInt32, math.MaxInt32, 64 << 20, MaxBuffer},
-		{"far", nearTrip, labMTU, math.MaxInt32, math.MaxInt32, 3 << 20, 8 << 20},
+		{"near", 50 * time.Microsecond, labMTU, math.MaxInt32, nearWindowOctets, 5 << 20, FirstBuffer},
+		{"just near", nearRTT - 1, labMTU, math.MaxInt32, nearWindowOctets, 5 << 20, FirstBuffer},
+		{"far, little cwnd", nearRTT, labMTU, 3 << 18, 3 << 18, 5 << 20, 2 << 20},
+		{"far, and the peer takes little", nearRTT, labMTU, 3 << 20, 3 << 20, 1 << 20, 2 << 20},
+		{"far, and the peer takes much", nearRTT, labMTU, math.MaxInt32, math.MaxInt32, 64 << 20, MaxBuffer},
+		{"far", nearRTT, labMTU, math.MaxInt32, math.MaxInt32, 3 << 20, 8 << 20},
 		{"not known yet", 0, labMTU, math.MaxInt32, math.MaxInt32, 5 << 20, FirstBuffer},
 		{"near, small cwnd", 50 * time.Microsecond, labMTU, 5000, 5000, 5 << 20, FirstBuffer},
-		{"near, long packets", 50 * time.Microsecond, 60012, math.MaxInt32, nearPackets * 60000, 5 << 20, FirstBuffer},
+		{"near, long packets", 50 * time.Microsecond, 60012, math.MaxInt32, nearWindowPackets * 60000, 5 << 20, FirstBuffer},
 	} {
 		l := newLab(t, 1)
-		p := l.path(0)
+		p := l.pathAt(0)
 		p.SetMTU(tt.mtu)
-		p.cc = fixed(tt.cwnd)
-		p.est.trip.of, p.est.srtt, l.s.ledger.rwnd, l.s.cfg.SendBuffer = tt.trip, tt.trip, tt.peer, 0
+		p.cc = newFixedWindow(tt.cwnd)
+		p.rttEst.minRTT.current, p.rttEst.srtt, l.s.outstanding.rwnd, l.s.cfg.SendBuffer = tt.trip, tt.trip, tt.peer, 0
 		check.Equal(t, tt.name+": octets of the send buffer", l.s.SendBuffer(), tt.buffer)
-		check.Equal(t, tt.name+": octets", p.window(), tt.want)
+		check.Equal(t, tt.name+": octets", p.sendWindow(), tt.want)
 		for _, more := range []int{-1, 0} {
-			p.flight = tt.want + more
-			open := p.open()
-			check.That(t, open == (more < 0), "%s: %d octets in flight of %d: open %t", tt.name, p.flight, tt.want, open)
+			p.flightSize = tt.want + more
+			open := p.hasCwndRoom()
+			check.That(t, open == (more < 0), "%s: %d octets in flight of %d: open %t", tt.name, p.flightSize, tt.want, open)
 		}
-		p.flight = 0
+		p.flightSize = 0
 	}
 }
 
@@ -52,25 +52,25 @@ func TestNearWindow(t *testing.T) {
 func TestNearPathThatIsSilentIsLeft(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		with func(*lab)
+		with func(*senderLab)
 		want string
 	}{
-		{"another path", func(*lab) {}, "205 1>1"}, // with leastWait,
-		{"no HEARTBEAT would ask it", func(l *lab) { l.path(0).Asks = false }, "1000 1>1"},
-		{"the letter", func(l *lab) { l.s.cfg.Letter = true }, "1000 1>1"},
+		{"another path", func(*senderLab) {}, "205 1>1"}, // with minSackDelay,
+		{"no HEARTBEAT would ask it", func(l *senderLab) { l.pathAt(0).HeartbeatsOnSuspicion = false }, "1000 1>1"},
+		{"the letter", func(l *senderLab) { l.s.cfg.StrictRFC = true }, "1000 1>1"},
 	} {
 		l := newLab(t, 2)
-		l.s.cfg.Letter = false
+		l.s.cfg.StrictRFC = false
 		for _, p := range l.s.paths {
-			p.Asks = true
+			p.HeartbeatsOnSuspicion = true
 			p.ObserveRTT(time.Millisecond)
-			p.est.trip = shortest{of: time.Millisecond, n: 1}
-			p.waits.observe(0)
+			p.rttEst.minRTT = minRTTFilter{current: time.Millisecond, samples: 1}
+			p.sackDelays.addSample(0)
 		}
 		row.with(l)
-		l.queue(3, full)
-		l.expect(row.name, "1 | 2 | 3")
-		l.timeout()
+		l.enqueueMany(3, full)
+		l.expectTSNs(row.name, "1 | 2 | 3")
+		l.runNextTimeout()
 		got := fmt.Sprint(l.now / ms)
 		for _, p := range l.transmit()[:1] {
 			got += fmt.Sprintf(" %d>%d", chunks(t, p)[0].TSN(), p.Remote.Addr().As4()[3]-1)

@@ -12,22 +12,22 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// paceTo is a controller with a fixed window and rate.
-type paceTo struct {
+// fixedPacer is a controller with a fixed window and rate.
+type fixedPacer struct {
 	cc.Controller
 	rate int64
 }
 
-func (p *paceTo) Window() int                         { return 1 << 20 }
-func (p *paceTo) PacingRate(srtt time.Duration) int64 { return p.rate }
+func (p *fixedPacer) Window() int                         { return 1 << 20 }
+func (p *fixedPacer) PacingRate(srtt time.Duration) int64 { return p.rate }
 
 // paceLab has one path with such a controller, which asks for ten chunks of a lab in a millisecond.
-func paceLab(t *testing.T, maxBurst int) *lab {
+func paceLab(t *testing.T, maxBurst int) *senderLab {
 	l := newLab(t, 0)
 	l.s.cfg.MaxBurst = maxBurst
 	p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), 0), labMTU, labRTO,
 		func(pmdcs int, ipv6 bool) cc.Controller {
-			return &paceTo{cc.NewReno(pmdcs, ipv6), 10 * counted * 1000}
+			return &fixedPacer{cc.NewReno(pmdcs, ipv6), 10 * counted * 1000}
 		})
 	p.State = Active
 	must.OK(t, l.s.AddPath(p))
@@ -38,7 +38,7 @@ func paceLab(t *testing.T, maxBurst int) *lab {
 // Packets leave at the pace that the controller asks for, a millisecond's worth at once.
 func TestPacketsLeaveAtThePaceOfTheController(t *testing.T) {
 	l := paceLab(t, 0)
-	l.queue(100, full)
+	l.enqueueMany(100, full)
 	sent := len(l.transmit())
 	must.That(t, sent >= 10 && sent <= 11, "%d packets at once, want a millisecond's worth", sent)
 	start := l.now
@@ -71,16 +71,16 @@ func TestWhatTimersHaveCostIsMadeUp(t *testing.T) {
 		{"no more in flight than a round trip has, 100", 10 * ms, 100 * ms, true, []int{40, 20, 20, 14, 10}},
 	} {
 		l := paceLab(t, 0)
-		p := l.path(0)
-		p.est.trip.observe(time.Duration(tt.trip))
-		l.queue(11, full)
+		p := l.pathAt(0)
+		p.rttEst.minRTT.addSample(time.Duration(tt.trip))
+		l.enqueueMany(11, full)
 		if tt.waits {
-			l.queue(1, full)
+			l.enqueueMany(1, full)
 		}
 		l.transmit()
-		l.queue(1000, full)
+		l.enqueueMany(1000, full)
 		var got []int
-		l.now = p.due + tt.late
+		l.now = p.nextSendAt + tt.late
 		for range tt.want {
 			n := 0
 			for end := l.now + ms - 1; l.now < end; l.now = l.s.NextTimeout() {
@@ -95,17 +95,17 @@ func TestWhatTimersHaveCostIsMadeUp(t *testing.T) {
 // A controller that asks for no pace, as before the first round trip is known, gets none, and what waited goes.
 func TestNoPaceAskedFor(t *testing.T) {
 	l := paceLab(t, 0)
-	l.flight(100)
-	l.path(0).pacer.(*paceTo).rate = 0
+	l.sendFull(100)
+	l.pathAt(0).pacer.(*fixedPacer).rate = 0
 	l.now = l.s.NextTimeout() + 1
 	n := len(l.transmit())
-	check.That(t, n >= 80 && l.path(0).due == l.now, "%d packets, the next at %d", n, l.path(0).due)
+	check.That(t, n >= 80 && l.pathAt(0).nextSendAt == l.now, "%d packets, the next at %d", n, l.pathAt(0).nextSendAt)
 }
 
 // What Max.Burst allows after a SACK is not lost to a pace that lets less go at once.
 func TestPacingKeepsTheBurst(t *testing.T) {
 	l := paceLab(t, 4)
-	l.queue(200, full)
+	l.enqueueMany(200, full)
 	for range 10 { // 40 packets are in flight
 		l.now += second / 100
 		l.transmit()
@@ -139,12 +139,12 @@ func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
 		{"by the letter", 100 * ms, true, 2, 2},
 	} {
 		l := newLab(t, 0)
-		l.s.cfg.MaxBurst, l.s.cfg.Letter = 3, tt.letter
+		l.s.cfg.MaxBurst, l.s.cfg.StrictRFC = 3, tt.letter
 		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), 0), labMTU, labRTO, nil)
 		p.State = Active
 		must.OK(t, l.s.AddPath(p))
 		l.now = second
-		l.queue(100, full)
+		l.enqueueMany(100, full)
 		if tt.letter {
 			l.s.cfg.MaxBurst = 2
 		}
@@ -156,7 +156,7 @@ func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
 		if tt.letter || n != 11 {
 			continue
 		}
-		for ; p.flight < p.cc.Window(); n++ { // 2 cwnd in a round trip
+		for ; p.flightSize < p.cc.Window(); n++ { // 2 cwnd in a round trip
 			next, gap := l.s.NextTimeout(), tt.trip*counted/rawio.Time(2*p.cc.Window())
 			must.That(t, n <= 11 || next.Sub(l.now+gap).Abs() <= time.Microsecond, "%s: packet %d after %v, want %v", tt.name, n, next.Sub(l.now), time.Duration(gap))
 			l.now = l.s.NextTimeout()

@@ -58,80 +58,80 @@ const maxPMDCS = 65532
 // congestion control, T3-rtx, flight size and error counter.
 type Path struct {
 	// What is rare.
-	reduced  uint64   // TSNs that had been sent when cwnd was last reduced
-	markFrom wire.TSN // where T3-rtx, which is processed in parts, goes on to mark it
-	markTo   wire.TSN // and up to where
-	disorder disorder
+	tsnsSentAtReduction uint64   // TSNs that had been sent when cwnd was last reduced
+	timeoutMarkFrom     wire.TSN // where T3-rtx, which is processed in parts, goes on to mark it
+	timeoutMarkTo       wire.TSN // and up to where
+	reordering          reordering
 
 	// What acknowledgements look at; full is about the octets of flight.
 
 	// Errors is the owner's error counter of section 8.2.
-	Errors int
-	full   sending // what was sent before that was in flight when these were as many as cwnd, see full.go
-	latest sending // the last of what has arrived, of all that was sent here
-	debt   int     // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
-	sack   pathSack
-	alarm  alarm
+	Errors          int
+	cwndFull        sendOrder // what was sent before that was in flight when these were as many as cwnd, see full.go
+	latestDelivered sendOrder // the last of what has arrived, of all that was sent here
+	renegedOctets   int       // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
+	sack            pathSack
+	spuriousTimeout spuriousTimeout
 
 	// What sending a message looks at, too.
 
-	est estimator
+	rttEst rttEstimator
 	// Local and Remote are the transport addresses. An invalid Local lets the link choose.
 	Local, Remote netip.AddrPort
 	// State is set by the owner; it decides where DATA goes.
 	State PathState
-	// Asks is set by an owner that sends a HEARTBEAT to the path when it is suspected.
-	Asks  bool
-	index uint8
-	// Least is set by an owner that probes the path MTU: packets of at most so many octets pass in any
+	// HeartbeatsOnSuspicion is set by an owner that sends a HEARTBEAT to the path when it is suspected.
+	HeartbeatsOnSuspicion bool
+	index                 uint8
+	// BasePMTU is set by an owner that probes the path MTU: packets of at most so many octets pass in any
 	// case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no packet is
 	// suspected.
-	Least int
+	BasePMTU int
 	// CutFrom is set by the owner: packets of at least so many octets, where they are longer than the MTU, are sent as IP fragments. 0: all of
 	// them; less: none.
 	CutFrom int32
 
-	mtu        int
-	pmdcs      int
-	proved     time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
-	cc         cc.Controller
-	pacer      cc.Pacer      // cc, if it asks for pacing
-	rates      *rates        // if it asks for delivery-rate samples, or nil
-	due        rawio.Time    // the next packet does not leave earlier then
-	behind     time.Duration // what late timers have cost, see catchUp
-	flight     int           // octets of DATA chunks in flight, with header and padding
-	inflight   tsnset.Set    // them
-	t3         rawio.Time    // when T3-rtx expires, or Never
-	pto        rawio.Time    // when the tail-loss probe is due, or Never
-	lastSent   rawio.Time    // the last transmission of DATA, or Never
-	awake      rawio.Time    // since when the destination is idle, or Never before its first DATA
-	timedAt    rawio.Time
-	first      wire.TSN // the earliest TSN in flight here; meaningful while flight > 0
-	timed      wire.TSN
-	timing     bool       // timed measures the round trip (6.3.1, rule C4)
-	unmeasured bool       // no round trip was since the last probe for a lost tail
-	held       bool       // a packet waits for due
-	outrun     bool       // SACKs came sooner than proved, see narrow.go
-	single     bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
-	holes      int32      // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
-	cutAt      rawio.Time // no other packet for the sake of its length earlier, see toolong.go
-	early      early
-	waits      waits
-	spacing    spacing
-	doubt      suspicion
+	mtu               int
+	pmdcs             int
+	provedRTT         time.Duration // the shortest round trip that the peer could not shorten, 0 before the first
+	cc                cc.Controller
+	pacer             cc.Pacer      // cc, if it asks for pacing
+	rateSampler       *rateSampler  // if it asks for delivery-rate samples, or nil
+	nextSendAt        rawio.Time    // the next packet does not leave earlier then
+	pacingLag         time.Duration // what late timers have cost, see addTimerLateness
+	flightSize        int           // octets of DATA chunks in flight, with header and padding
+	inFlightTSNs      tsnset.Set    // them
+	t3At              rawio.Time    // when T3-rtx expires, or Never
+	ptoAt             rawio.Time    // when the tail-loss probe is due, or Never
+	lastSentAt        rawio.Time    // the last transmission of DATA, or Never
+	idleSince         rawio.Time    // since when the destination is idle, or Never before its first DATA
+	rttStartAt        rawio.Time
+	firstInFlight     wire.TSN // the earliest TSN in flight here; meaningful while flight > 0
+	rttTSN            wire.TSN
+	rttTiming         bool       // timed measures the round trip (6.3.1, rule C4)
+	noRTTSinceProbe   bool       // no round trip was since the last probe for a lost tail
+	pacingHeld        bool       // a packet waits for due
+	ackedTooSoon      bool       // SACKs came sooner than proved, see narrow.go
+	onePacketOnly     bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
+	blackHoleTimeouts int32      // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
+	fragmentAgainAt   rawio.Time // no other packet for the sake of its length earlier, see toolong.go
+	earlyT3           earlyTimeouts
+	sackDelays        sackDelays
+	packetPairs       packetPairs
+	suspicion         suspicion
 }
 
 // pathSack is what the SACK in processing says about one path.
 type pathSack struct {
-	flight     int           // flight size before it
-	latest     sending       // the path's before it
-	ackedFirst bool          // the earliest outstanding TSN is acknowledged
-	asked      bool          // some of what was sent once was to be acknowledged at once
-	acked      int           // octets newly acknowledged
-	full       int           // those of them that were in flight when cwnd was full
-	dups       int           // octets of duplicates
-	rtt        time.Duration // a measurement, or 0
-	trip       time.Duration // the shortest of what was sent once, or 0
+	priorFlight       int           // flight size before it
+	priorDelivered    sendOrder     // the path's before it
+	ackedFirst        bool          // the earliest outstanding TSN is acknowledged
+	sackNowAsked      bool          // some of what was sent once was to be acknowledged at once
+	ackedOctets       int           // octets newly acknowledged
+	cwndLimitedOctets int           // those of them that were in flight when cwnd was full
+	dupOctets         int           // octets of duplicates
+	rtt               time.Duration // a measurement, or 0
+	minRTT            time.Duration // the shortest of what was sent once, or 0
 }
 
 // NewPath returns a path in state Unconfirmed. mtu is the largest SCTP packet in octets, common
@@ -140,12 +140,12 @@ func NewPath(local, remote netip.AddrPort, mtu int, rto RTOConfig, f cc.Factory)
 	if f == nil {
 		f = cc.NewCubic
 	}
-	p := &Path{Local: local, Remote: remote, est: newEstimator(rto), t3: rawio.Never, pto: rawio.Never, lastSent: rawio.Never, awake: rawio.Never}
+	p := &Path{Local: local, Remote: remote, rttEst: newRTTEstimator(rto), t3At: rawio.Never, ptoAt: rawio.Never, lastSentAt: rawio.Never, idleSince: rawio.Never}
 	p.setMTU(mtu)
 	p.cc = f(p.pmdcs, remote.Addr().Is6() && !remote.Addr().Is4In6())
 	p.pacer, _ = p.cc.(cc.Pacer)
 	if m, ok := p.cc.(cc.Modeler); ok {
-		p.rates = &rates{cc: m}
+		p.rateSampler = &rateSampler{cc: m}
 	}
 	return p
 }
@@ -162,7 +162,7 @@ func (p *Path) setMTU(mtu int) {
 func (p *Path) SetMTU(mtu int) {
 	p.setMTU(mtu)
 	p.cc.SetPMDCS(p.pmdcs)
-	if p.lastSent == rawio.Never {
+	if p.lastSentAt == rawio.Never {
 		p.cc.Reset()
 	}
 }
@@ -177,99 +177,99 @@ func (p *Path) PMDCS() int { return p.pmdcs }
 func (p *Path) Index() int { return int(p.index) }
 
 // RTO returns the current retransmission timeout, after any backing off.
-func (p *Path) RTO() time.Duration { return p.est.rto }
+func (p *Path) RTO() time.Duration { return p.rttEst.rto }
 
 // BaseRTO returns the retransmission timeout without any backing off.
-func (p *Path) BaseRTO() time.Duration { return p.est.base() }
+func (p *Path) BaseRTO() time.Duration { return p.rttEst.base() }
 
 // SetRTO changes the parameters of the RTO, which is within its new bounds at once.
-func (p *Path) SetRTO(cfg RTOConfig) { p.est.configure(cfg) }
+func (p *Path) SetRTO(cfg RTOConfig) { p.rttEst.setConfig(cfg) }
 
 // RTTVar returns the round trip time variation, 0 before the first measurement.
-func (p *Path) RTTVar() time.Duration { return p.est.rttvar }
+func (p *Path) RTTVar() time.Duration { return p.rttEst.rttvar }
 
 // SRTT returns the smoothed round trip time, 0 before the first measurement.
-func (p *Path) SRTT() time.Duration { return p.est.srtt }
+func (p *Path) SRTT() time.Duration { return p.rttEst.srtt }
 
-// ShortestRTT returns the shortest round trip time of late, 0 before the first measurement.
-func (p *Path) ShortestRTT() time.Duration { return p.est.trip.get() }
+// MinRTT returns the shortest round trip time of late, 0 before the first measurement.
+func (p *Path) MinRTT() time.Duration { return p.rttEst.minRTT.get() }
 
 // ObserveRTT takes a round trip time that was measured other than by DATA (section 8.3).
 func (p *Path) ObserveRTT(rtt time.Duration) {
-	p.est.observe(rtt)
-	p.unmeasured = false
+	p.rttEst.addSample(rtt)
+	p.noRTTSinceProbe = false
 }
 
 // Backoff doubles the RTO, for a HEARTBEAT that was not answered.
-func (p *Path) Backoff() { p.est.backoff() }
+func (p *Path) Backoff() { p.rttEst.doubleRTO() }
 
 // Flight returns the octets of DATA chunks in flight to this destination, with header and padding.
-func (p *Path) Flight() int { return p.flight }
+func (p *Path) Flight() int { return p.flightSize }
 
 // CC returns the congestion controller.
 func (p *Path) CC() cc.Controller { return p.cc }
 
 // LastSent returns when DATA was last sent to this destination, Never when it never was.
-func (p *Path) LastSent() rawio.Time { return p.lastSent }
+func (p *Path) LastSent() rawio.Time { return p.lastSentAt }
 
-// holeLimit is how often in a row T3-rtx expires for packets above Least before the path is taken to be
+// blackHoleLimit is how often in a row T3-rtx expires for packets above Least before the path is taken to be
 // a black hole for them: once is not rare.
-const holeLimit = 2
+const blackHoleLimit = 2
 
-// BlackHole reports that packets longer than Least keep being lost (RFC 8899 section 4.3).
-func (p *Path) BlackHole() bool { return p.holes >= holeLimit }
+// IsBlackHole reports that packets longer than Least keep being lost (RFC 8899 section 4.3).
+func (p *Path) IsBlackHole() bool { return p.blackHoleTimeouts >= blackHoleLimit }
 
-// ForgetHoles begins anew, when the owner has reacted.
-func (p *Path) ForgetHoles() { p.holes = 0 }
+// ResetBlackHole begins anew, when the owner has reacted.
+func (p *Path) ResetBlackHole() { p.blackHoleTimeouts = 0 }
 
 // ResetCongestion goes back to the initial congestion parameters after a change of route or source
 // address (section 7.2.5).
 func (p *Path) ResetCongestion() { p.cc.Reset() }
 
-// open reports whether cwnd lets a packet go to this destination (section 6.1, rule B): the packet
+// hasCwndRoom reports whether cwnd lets a packet go to this destination (section 6.1, rule B): the packet
 // may then exceed cwnd, by less than PMDCS.
-func (p *Path) open() bool {
-	if p.single {
-		return p.flight == 0
+func (p *Path) hasCwndRoom() bool {
+	if p.onePacketOnly {
+		return p.flightSize == 0
 	}
-	return p.flight < p.window()
+	return p.flightSize < p.sendWindow()
 }
 
-// Over a near path more than nearWindow in flight, or nearPackets if that is more, is only a queue, as large as the receive buffers in
-// between, that keeps data out of the caches: it is what 1 GB/s has outstanding in nearTrip.
+// Over a near path more than nearWindowOctets in flight, or nearWindowPackets if that is more, is only a queue, as large as the receive buffers in
+// between, that keeps data out of the caches: it is what 1 GB/s has outstanding in nearRTT.
 const (
-	nearTrip    = 2 * time.Millisecond // the shortest round trip of late
-	nearWindow  = 2 << 20              // octets of DATA chunks
-	nearPackets = 64                   // full ones
+	nearRTT           = 2 * time.Millisecond // the shortest round trip of late
+	nearWindowOctets  = 2 << 20              // octets of DATA chunks
+	nearWindowPackets = 64                   // full ones
 )
 
-// window is cwnd, or less over a near path.
-func (p *Path) window() int {
+// sendWindow is cwnd, or less over a near path.
+func (p *Path) sendWindow() int {
 	w := p.cc.Window()
-	if p.within(nearTrip) {
-		w = min(w, max(nearWindow, nearPackets*p.pmdcs))
+	if p.minRTTBelow(nearRTT) {
+		w = min(w, max(nearWindowOctets, nearWindowPackets*p.pmdcs))
 	}
 	return w
 }
 
-// within reports whether the shortest round trip of late is known, and less than d.
-func (p *Path) within(d time.Duration) bool {
-	trip := p.est.trip.get()
+// minRTTBelow reports whether the shortest round trip of late is known, and less than d.
+func (p *Path) minRTTBelow(d time.Duration) bool {
+	trip := p.rttEst.minRTT.get()
 	return trip > 0 && trip < d
 }
 
-// Far reports whether the shortest round trip of late is known, and not that of a near path.
-func (p *Path) Far() bool { return p.est.srtt > 0 && !p.within(nearTrip) }
+// IsFar reports whether the shortest round trip of late is known, and not that of a near path.
+func (p *Path) IsFar() bool { return p.rttEst.srtt > 0 && !p.minRTTBelow(nearRTT) }
 
-// wake tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing in
+// endIdle tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing in
 // flight cwnd does not matter to this packet. Never is later than now: no silence.
-func (p *Path) wake(now rawio.Time) {
-	if p.flight == 0 {
-		n := now.Sub(p.awake) / p.est.rto
+func (p *Path) endIdle(now rawio.Time) {
+	if p.flightSize == 0 {
+		n := now.Sub(p.idleSince) / p.rttEst.rto
 		if n > 0 {
-			p.cc.OnIdle(now, p.awake, int(n))
+			p.cc.OnIdle(now, p.idleSince, int(n))
 		} else {
-			p.spacing.depart(p.window())
+			p.packetPairs.startTrain(p.sendWindow())
 		}
 	}
 }

@@ -15,71 +15,71 @@ import (
 func TestTimedOutDataGoesToTheOtherPath(t *testing.T) {
 	// req 9260-6.4-5, 9260-6.4-7, 9260-6.3.3-3
 	l := newLab(t, 2)
-	l.queue(7, full)
-	l.expect("to the primary", "1 | 2 | 3 | 4 | 5") // req 9260-6.4-1
-	l.timeout()
-	l.path(1).est.rto /= 2
-	l.expect("retransmission to the other path, new DATA after it", "1>1 | 2>1 | 3>1 | 4>1 | 5>1 | 6")
-	check.That(t, l.path(0).Flight() == counted && l.path(1).Flight() == 5*counted, "flight %d and %d", l.path(0).Flight(), l.path(1).Flight())
-	check.Equal(t, "T3-rtx of the other path, which runs with its RTO, at", l.path(1).t3, l.now.Add(l.path(1).RTO()))
+	l.enqueueMany(7, full)
+	l.expectTSNs("to the primary", "1 | 2 | 3 | 4 | 5") // req 9260-6.4-1
+	l.runNextTimeout()
+	l.pathAt(1).rttEst.rto /= 2
+	l.expectTSNs("retransmission to the other path, new DATA after it", "1>1 | 2>1 | 3>1 | 4>1 | 5>1 | 6")
+	check.That(t, l.pathAt(0).Flight() == counted && l.pathAt(1).Flight() == 5*counted, "flight %d and %d", l.pathAt(0).Flight(), l.pathAt(1).Flight())
+	check.Equal(t, "T3-rtx of the other path, which runs with its RTO, at", l.pathAt(1).t3At, l.now.Add(l.pathAt(1).RTO()))
 	// req 9260-7.2.1-7; no counter is cleared for what was sent to both paths: req 7829-3.2-14
 	r := l.sack(2)
-	check.That(t, r.Paths == 0 && l.path(1).cc.Window() == 4000+1000 && l.path(0).cc.Window() == 1000, "paths %b, cwnd %d and %d", r.Paths, l.path(0).cc.Window(), l.path(1).cc.Window())
+	check.That(t, r.Paths == 0 && l.pathAt(1).cc.Window() == 4000+1000 && l.pathAt(0).cc.Window() == 1000, "paths %b, cwnd %d and %d", r.Paths, l.pathAt(0).cc.Window(), l.pathAt(1).cc.Window())
 	check.Equal(t, "paths", l.sack(6).Paths, 1<<0) // req 9260-8.2-3, 7829-3.2-15: TSN 6 went to one path only
 }
 
 func TestFastRetransmissionGoesToTheSamePath(t *testing.T) {
 	// req 9260-6.4-6
 	l := newLab(t, 2)
-	l.flight(5)
+	l.sendFull(5)
 	l.s.SetPrimary(1)
 	for i := range wire.TSN(3) {
 		l.sack(0, gap{2, 2 + i})
 	}
-	l.expect("the path it was sent to, though the primary has changed", "1")
-	l.path(0).State = Inactive
+	l.expectTSNs("the path it was sent to, though the primary has changed", "1")
+	l.pathAt(0).State = Inactive
 	l.now += 10 * ms
-	l.queue(5, full)
-	l.expect("the other path by now", "6>1 | 7>1 | 8>1 | 9>1 | 10>1")
+	l.enqueueMany(5, full)
+	l.expectTSNs("the other path by now", "6>1 | 7>1 | 8>1 | 9>1 | 10>1")
 	for i := range wire.TSN(3) {
 		l.sack(4, gap{6, 6 + i})
 	}
-	l.expect("not the one that has failed since", "5>1")
+	l.expectTSNs("not the one that has failed since", "5>1")
 }
 
 func TestFailoverMovesDataToAnActivePath(t *testing.T) {
 	// req 9260-6.4.1-1, 9260-8.2-5, 9260-8.2-6, 9260-6.3.3-6
 	l := newLab(t, 3)
-	l.flight(3)
-	t3 := l.path(0).t3
-	l.path(0).State = Inactive
+	l.sendFull(3)
+	t3 := l.pathAt(0).t3At
+	l.pathAt(0).State = Inactive
 	l.now = 100 * ms
-	l.queue(2, full)
-	l.expect("one alternate path", "4>1 | 5>1")
-	check.That(t, l.path(0).t3 == t3 && l.path(1).t3 != t3, "the timers are not each path's own")
-	l.path(1).State, l.path(2).State = Inactive, Unconfirmed
-	check.Equal(t, "with no active path, the primary", l.s.DataPath(), l.path(0))
+	l.enqueueMany(2, full)
+	l.expectTSNs("one alternate path", "4>1 | 5>1")
+	check.That(t, l.pathAt(0).t3At == t3 && l.pathAt(1).t3At != t3, "the timers are not each path's own")
+	l.pathAt(1).State, l.pathAt(2).State = Inactive, Unconfirmed
+	check.Equal(t, "with no active path, the primary", l.s.DataPath(), l.pathAt(0))
 }
 
 func TestSmallestPathDecidesTheChunkSize(t *testing.T) {
 	// req 9260-7.3-2, 9260-7.3-3, 9260-6-8
 	l := newLab(t, 2)
-	l.path(1).SetMTU(700)
-	l.queue(1, 1000)
+	l.pathAt(1).SetMTU(700)
+	l.enqueueMany(1, 1000)
 	d := chunks(t, l.transmit()[0])
-	check.That(t, len(d[0].Payload()) == 700-12-16-16 && l.path(0).MTU() == labMTU, "first fragment %d octets", len(d[0].Payload()))
+	check.That(t, len(d[0].Payload()) == 700-12-16-16 && l.pathAt(0).MTU() == labMTU, "first fragment %d octets", len(d[0].Payload()))
 }
 
 // The initial cwnd is that of the path MTU with which transmission begins.
 func TestInitialWindowIsOfTheFirstTransmission(t *testing.T) {
 	// req 9260-7.2.1-1, 8899-3-11
 	l := newLab(t, 1)
-	*l.path(0) = *NewPath(l.path(0).Local, l.path(0).Remote, 1212, labRTO, cc.RFC9260)
-	p := l.path(0)
+	*l.pathAt(0) = *NewPath(l.pathAt(0).Local, l.pathAt(0).Remote, 1212, labRTO, cc.RFC9260)
+	p := l.pathAt(0)
 	check.Equal(t, "cwnd of the first MTU", p.CC().Window(), 4404)
 	p.SetMTU(9012)
 	check.Equal(t, "cwnd of the MTU found before DATA goes", p.CC().Window(), 18000)
-	l.queue(1, full)
+	l.enqueueMany(1, full)
 	l.transmit()
 	p.SetMTU(20_012)
 	check.Equal(t, "cwnd of the MTU found later", p.CC().Window(), 18000)
@@ -89,12 +89,12 @@ func TestMostDivergentPath(t *testing.T) {
 	// req 9260-6.4.1-2
 	l := newLab(t, 3)
 	a, b := netip.MustParseAddrPort("198.51.100.1:0"), netip.MustParseAddrPort("198.51.100.2:0")
-	l.path(0).Local, l.path(1).Local, l.path(2).Local = a, a, b
+	l.pathAt(0).Local, l.pathAt(1).Local, l.pathAt(2).Local = a, a, b
 	p := NewPath(a, b, labMTU, labRTO, nil)
 	check.That(t, p.Local == a && p.Remote == b, "a path from %v to %v", p.Local, p.Remote)
-	l.flight(1)
-	l.timeout()
-	l.expect("the path that shares no address", "1>2")
+	l.sendFull(1)
+	l.runNextTimeout()
+	l.expectTSNs("the path that shares no address", "1>2")
 }
 
 func TestAddPathRefuses(t *testing.T) {
@@ -124,8 +124,8 @@ func TestNewBoundsOfTheRTO(t *testing.T) {
 	for _, row := range []struct{ srtt, initial, min, max, want time.Duration }{
 		{0, 7, 1, 9, 7}, {2, 7, 1, 9, 6}, {2, 7, 8, 9, 8}, {2, 7, 1, 5, 5}, {2, 7, 8, 5, 8},
 	} {
-		e := estimator{srtt: row.srtt, rto: 6}
-		e.configure(RTOConfig{row.initial, row.min, row.max})
+		e := rttEstimator{srtt: row.srtt, rto: 6}
+		e.setConfig(RTOConfig{row.initial, row.min, row.max})
 		check.Equal(t, fmt.Sprintf("%+v", row), e.rto, row.want)
 	}
 }

@@ -11,63 +11,63 @@ import (
 // round trip and a little more have passed since, also when it was sent again. TLP: where nothing is heard for longer than round
 // trips take, the last chunk in flight is sent again, so that its SACK tells what is missing long before T3-rtx.
 const (
-	// rackTick is how long the timer of RACK rests at least, and rackMost how many chunks it looks at.
-	rackTick = time.Millisecond
-	rackMost = atOnce
-	// leastPTO keeps a probe from going out because a timer was late.
-	leastPTO = 10 * time.Millisecond
+	// minRACKTimeout is how long the timer of RACK rests at least, and maxRACKChunks how many chunks it looks at.
+	minRACKTimeout = time.Millisecond
+	maxRACKChunks  = maxSliceSteps
+	// minPTO keeps a probe from going out because a timer was late.
+	minPTO = 10 * time.Millisecond
 )
 
-// far reports whether p takes long enough for pacing, RACK and TLP: timers are finer than its round trip. By the letter of
+// isFarPath reports whether p takes long enough for pacing, RACK and TLP: timers are finer than its round trip. By the letter of
 // RFC 9260 Max.Burst, miss indications and T3-rtx are all there is.
-func (s *Sender) far(p *Path) bool {
-	return !s.cfg.Letter && p.Far()
+func (s *Sender) isFarPath(p *Path) bool {
+	return !s.cfg.StrictRFC && p.IsFar()
 }
 
-// left returns how much of its patience a ripe chunk still has, if one that was sent later to the same path has arrived: paths differ in
+// rackTimeLeft returns how much of its patience a ripe chunk still has, if one that was sent later to the same path has arrived: paths differ in
 // their round trips. What was acknowledged and taken back since is left to
 // miss indications: nobody knows when it was in flight.
-func (s *Sender) left(now rawio.Time, t wire.TSN, r *record) (left time.Duration, known bool) {
+func (s *Sender) rackTimeLeft(now rawio.Time, t wire.TSN, r *chunkRecord) (left time.Duration, known bool) {
 	p := s.paths[r.path]
-	if !p.latest.after(r.stamp, t) || !s.far(p) || s.overspent() || r.state == back {
+	if !p.latestDelivered.isAfter(r.sentStamp, t) || !s.isFarPath(p) || s.overRetransmitBudget() || r.state == stateReneged {
 		return 0, false
 	}
-	return p.patience() - time.Duration(stamp(now)-r.stamp)*time.Microsecond, true
+	return p.rackTimeout() - time.Duration(stampOf(now)-r.sentStamp)*time.Microsecond, true
 }
 
 // armRACK starts the timer for the first of what is ripe.
 func (s *Sender) armRACK(now rawio.Time) {
 	s.rackAt = rawio.Never
-	if t, ok := s.ledger.ripe.Next(s.ledger.base, s.ledger.len()); ok {
-		if left, known := s.left(now, t, s.ledger.rec(t)); known {
-			s.rackAt = now.Add(max(left, rackTick))
+	if t, ok := s.outstanding.lossEligible.Next(s.outstanding.firstUnacked, s.outstanding.len()); ok {
+		if left, known := s.rackTimeLeft(now, t, s.outstanding.recordOf(t)); known {
+			s.rackAt = now.Add(max(left, minRACKTimeout))
 		}
 	}
 }
 
-// timeoutRACK marks what has been missing for too long.
-func (s *Sender) timeoutRACK(now rawio.Time) {
+// handleRACKTimeout marks what has been missing for too long.
+func (s *Sender) handleRACKTimeout(now rawio.Time) {
 	var lost PathSet
-	g, next := &s.ledger, rawio.Never
-	t, ok := g.ripe.Next(g.base, g.len())
-	for n := 0; ok && n < rackMost; n++ {
+	g, next := &s.outstanding, rawio.Never
+	t, ok := g.lossEligible.Next(g.firstUnacked, g.len())
+	for n := 0; ok && n < maxRACKChunks; n++ {
 		*s.steps++
-		r := g.rec(t)
-		switch left, known := s.left(now, t, r); {
+		r := g.recordOf(t)
+		switch left, known := s.rackTimeLeft(now, t, r); {
 		case !known:
 		case left <= 0:
-			s.lost(now, t, r, &lost)
+			s.declareLost(now, t, r, &lost)
 		default:
-			next = min(next, now.Add(max(left, rackTick)))
+			next = min(next, now.Add(max(left, minRACKTimeout)))
 		}
-		t, ok = g.after(&g.ripe, t)
+		t, ok = g.nextInSet(&g.lossEligible, t)
 	}
 	if s.rackAt = next; ok {
-		s.rackAt = min(next, now.Add(rackTick))
+		s.rackAt = min(next, now.Add(minRACKTimeout))
 	}
-	s.lose(now, lost)
+	s.enterFastRecovery(now, lost)
 	for _, p := range s.paths {
-		s.settleTimers(p)
+		s.updateTimers(p)
 	}
 }
 
@@ -76,133 +76,133 @@ func (s *Sender) timeoutRACK(now rawio.Time) {
 // longer; none while one packet is all that may be in flight. In Fast Recovery there is one too, as by RFC 9002: what was sent again may be lost again, and
 // nothing behind it would tell.
 func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
-	if p.doubt.trust == suspected {
-		return // see moveOverdue
+	if p.suspicion.level == pathSuspected {
+		return // see retransmitOverdue
 	}
-	far, several := s.far(p), p.Asks && len(s.paths) > 1
-	near := several && !s.cfg.Letter && p.within(nearTrip)
-	if p.flight == 0 || s.tail.out || s.probing || p.single || p.unmeasured || !far && !near {
-		p.pto = rawio.Never
+	far, several := s.isFarPath(p), p.HeartbeatsOnSuspicion && len(s.paths) > 1
+	near := several && !s.cfg.StrictRFC && p.minRTTBelow(nearRTT)
+	if p.flightSize == 0 || s.tailProbe.unacked || s.zeroWindowProbing || p.onePacketOnly || p.noRTTSinceProbe || !far && !near {
+		p.ptoAt = rawio.Never
 		return
 	}
-	pto, from := p.est.overdue(), p.lastSent
+	pto, from := p.rttEst.probeTimeout(), p.lastSentAt
 	if several {
-		pto, from = p.silence(), now
+		pto, from = p.silenceTimeout(), now
 	}
 	if near {
-		pto = max(pto, leastT3)
+		pto = max(pto, minT3)
 	}
-	if s.lone(p) {
-		pto += p.waits.longest()
+	if s.singlePacketInFlight(p) {
+		pto += p.sackDelays.longestDelay()
 	}
-	if at := max(from.Add(pto), now.Add(max(p.est.srtt/2, leastPTO))); anew || at < p.pto {
-		p.pto = at
+	if at := max(from.Add(pto), now.Add(max(p.rttEst.srtt/2, minPTO))); anew || at < p.ptoAt {
+		p.ptoAt = at
 	}
 }
 
-// overdue is how long the SACK for DATA takes at most, but for chance: PTO. RFC 8985 section 7.2 has two round trips, for those that vary. RFC 9002 section 6.2.1
+// probeTimeout is how long the SACK for DATA takes at most, but for chance: PTO. RFC 8985 section 7.2 has two round trips, for those that vary. RFC 9002 section 6.2.1
 // counts how much they do; where that is little a probe can go sooner, but a quarter of a round trip is allowed for in any case.
-func (e *estimator) overdue() time.Duration {
-	return max(e.srtt+min(max(4*e.rttvar, e.srtt/4), e.srtt), leastPTO)
+func (e *rttEstimator) probeTimeout() time.Duration {
+	return max(e.srtt+min(max(4*e.rttvar, e.srtt/4), e.srtt), minPTO)
 }
 
-// silence is how long one has to last for a probe where a path may be left: two round trips, or longer where they vary, as behind a spike.
-func (p *Path) silence() time.Duration {
-	return max(2*p.est.srtt, p.est.srtt+4*p.est.rttvar, leastPTO)
+// silenceTimeout is how long one has to last for a probe where a path may be left: two round trips, or longer where they vary, as behind a spike.
+func (p *Path) silenceTimeout() time.Duration {
+	return max(2*p.rttEst.srtt, p.rttEst.srtt+4*p.rttEst.rttvar, minPTO)
 }
 
-// lone reports whether all that is in flight to p is one packet, whose SACK may be delayed.
-func (s *Sender) lone(p *Path) bool {
-	return p.flight <= p.pmdcs && stamp(p.lastSent) == s.ledger.rec(p.first).stamp
+// singlePacketInFlight reports whether all that is in flight to p is one packet, whose SACK may be delayed.
+func (s *Sender) singlePacketInFlight(p *Path) bool {
+	return p.flightSize <= p.pmdcs && stampOf(p.lastSentAt) == s.outstanding.recordOf(p.firstInFlight).sentStamp
 }
 
-// tail is the tail-loss probe.
-type tail struct {
-	tsn     wire.TSN
-	due     bool  // it goes whatever cwnd is; over the same path it is marked
-	out     bool  // it has been sent, or is about to be, and is not acknowledged
-	twin    bool  // the SACK in processing lists it as duplicate
-	repairs bool  // it has repaired a loss
-	over    *Path // it was about this one, and is answered by the SACK in processing
+// tailProbe is the tail-loss probe.
+type tailProbe struct {
+	tsn          wire.TSN
+	pending      bool  // it goes whatever cwnd is; over the same path it is marked
+	unacked      bool  // it has been sent, or is about to be, and is not acknowledged
+	duplicate    bool  // the SACK in processing lists it as duplicate
+	repairedLoss bool  // it has repaired a loss
+	answeredPath *Path // it was about this one, and is answered by the SACK in processing
 
-	via         *Path  // the other path that a copy takes, or nil
-	first, sent uint32 // then: stamps of the chunk and of its copy
+	copyPath              *Path  // the other path that a copy takes, or nil
+	firstStamp, copyStamp uint32 // then: stamps of the chunk and of its copy
 
-	lone   *Path         // else, if it was about a lone packet, where that went,
-	after  time.Duration // and how long before the probe
-	long   bool          // with via: the chunk was in a packet longer than Path.Least
-	beside bool          // and more than the chunk was in flight
+	singlePacketPath *Path         // else, if it was about a lone packet, where that went,
+	probeDelay       time.Duration // and how long before the probe
+	longPacket       bool          // with via: the chunk was in a packet longer than Path.BasePMTU
+	othersInFlight   bool          // and more than the chunk was in flight
 }
 
-// timeoutPTO sends a probe: the earliest chunk in flight to p, for which the peer waits, over another path if there is one; else the last.
-func (s *Sender) timeoutPTO(now rawio.Time, p *Path) {
-	if p.doubt.trust == suspected {
-		s.moveOverdue(now, p)
+// handlePTO sends a probe: the earliest chunk in flight to p, for which the peer waits, over another path if there is one; else the last.
+func (s *Sender) handlePTO(now rawio.Time, p *Path) {
+	if p.suspicion.level == pathSuspected {
+		s.retransmitOverdue(now, p)
 		return
 	}
-	p.pto = rawio.Never
-	if s.tail.out || p.flight == 0 {
+	p.ptoAt = rawio.Never
+	if s.tailProbe.unacked || p.flightSize == 0 {
 		return
 	}
-	if q := s.other(p); q != nil && !q.waitsToBeCut(now, s.ledger.rec(p.first)) {
-		r := s.ledger.rec(p.first)
-		s.tail = tail{tsn: p.first, due: true, out: true, via: q, first: r.stamp, beside: p.flight > r.chunkLen()}
-		s.rare().TailProbes++
+	if q := s.tailProbePath(p); q != nil && !q.waitsToFragment(now, s.outstanding.recordOf(p.firstInFlight)) {
+		r := s.outstanding.recordOf(p.firstInFlight)
+		s.tailProbe = tailProbe{tsn: p.firstInFlight, pending: true, unacked: true, copyPath: q, firstStamp: r.sentStamp, othersInFlight: p.flightSize > r.chunkLen()}
+		s.rareStats().TailProbes++
 		return
 	}
-	if s.ledger.nmarked > 0 {
+	if s.outstanding.numToRetransmit > 0 {
 		return
 	}
-	n := min(s.ledger.len(), p.inflight.Cap()) // what is in flight is among so many
-	t, _ := p.inflight.Last(s.ledger.base+wire.TSN(n)-1, n)
-	r := s.ledger.rec(t)
-	if p.waitsToBeCut(now, r) {
+	n := min(s.outstanding.len(), p.inFlightTSNs.Cap()) // what is in flight is among so many
+	t, _ := p.inFlightTSNs.Last(s.outstanding.firstUnacked+wire.TSN(n)-1, n)
+	r := s.outstanding.recordOf(t)
+	if p.waitsToFragment(now, r) {
 		return // T3-rtx comes no later
 	}
-	s.tail = tail{tsn: t, due: true, out: r.state != withheld}
-	if s.lone(p) {
-		s.tail.lone, s.tail.after = p, now.Sub(p.lastSent)
+	s.tailProbe = tailProbe{tsn: t, pending: true, unacked: r.state != stateWithheld}
+	if s.singlePacketInFlight(p) {
+		s.tailProbe.singlePacketPath, s.tailProbe.probeDelay = p, now.Sub(p.lastSentAt)
 	}
-	p.unmeasured = true
-	s.ledger.mark(t, r, p)
-	r.flags |= fast
-	s.urgent = true
-	s.rare().TailProbes++
-	s.settleTimers(p)
+	p.noRTTSinceProbe = true
+	s.outstanding.markLost(t, r, p)
+	r.flags |= flagFastRetransmitted
+	s.bypassCwnd = true
+	s.rareStats().TailProbes++
+	s.updateTimers(p)
 }
 
-// heardTail takes that the chunk of the probe is acknowledged. If that answers the probe and not what was sent before, and the peer has
+// onTailProbeAcked takes that the chunk of the probe is acknowledged. If that answers the probe and not what was sent before, and the peer has
 // not had it twice, the probe has repaired a loss (section 7.4).
-func (s *Sender) heardTail(now rawio.Time, t wire.TSN, r *record, p *Path) {
-	if !s.tail.out || t != s.tail.tsn {
+func (s *Sender) onTailProbeAcked(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
+	if !s.tailProbe.unacked || t != s.tailProbe.tsn {
 		return
 	}
-	by, at, went := p, r.stamp, r.flags&resent != 0
-	if q := s.tail.via; q != nil {
-		by, at, went = q, s.tail.sent, !s.tail.due
+	by, at, went := p, r.sentStamp, r.flags&flagResent != 0
+	if q := s.tailProbe.copyPath; q != nil {
+		by, at, went = q, s.tailProbe.copyStamp, !s.tailProbe.pending
 	}
-	s.tail.out, s.tail.due = false, false
-	if went && stamp(now)-at >= uint32(by.est.trip.get().Microseconds()) {
-		s.tail.over, s.tail.repairs = p, !s.tail.twin
+	s.tailProbe.unacked, s.tailProbe.pending = false, false
+	if went && stampOf(now)-at >= uint32(by.rttEst.minRTT.get().Microseconds()) {
+		s.tailProbe.answeredPath, s.tailProbe.repairedLoss = p, !s.tailProbe.duplicate
 	}
 }
 
-// repaired is the reaction to a loss that nobody saw, which is that to any other, and to a path that is silent although another answers: it is left.
-func (s *Sender) repaired(now rawio.Time, res *Result) {
-	p := s.tail.over
-	s.tail.over = nil
+// onProbeRepair is the reaction to a loss that nobody saw, which is that to any other, and to a path that is silent although another answers: it is left.
+func (s *Sender) onProbeRepair(now rawio.Time, res *Result) {
+	p := s.tailProbe.answeredPath
+	s.tailProbe.answeredPath = nil
 	switch {
 	case p == nil:
-	case s.tail.via != nil && s.silent(now, p):
-		if s.tail.repairs {
-			s.suspect(s.tail.tsn, p)
+	case s.tailProbe.copyPath != nil && s.isPathSilent(now, p):
+		if s.tailProbe.repairedLoss {
+			s.recordLoss(s.tailProbe.tsn, p)
 		}
-		if s.tail.long {
-			p.holes++
+		if s.tailProbe.longPacket {
+			p.blackHoleTimeouts++
 		}
-		s.leave(now, p)
+		s.suspectPath(now, p)
 		res.Suspected.add(p.Index())
-	case s.tail.repairs && !s.recovery:
-		s.reduce(now, p)
+	case s.tailProbe.repairedLoss && !s.inRecovery:
+		s.reduceCwnd(now, p)
 	}
 }

@@ -15,174 +15,178 @@ import (
 // A sample is no more than the rate at which was sent, nor than what was acknowledged in a round trip that the peer has proved: one that acknowledges
 // early has no faster path for it (trust.go). A chunk counts once, also if it is taken back and acknowledged again; a duplicate does not count.
 
-// departure is P: what was known of its path when a chunk was last sent.
-type departure struct {
-	on            bool // the chunk has left, and was not acknowledged since
-	limited       bool // P.is_app_limited
-	inflight      int  // P.tx_in_flight
-	delivered     uint64
-	lost          uint64
-	deliveredTime rawio.Time
-	firstSend     rawio.Time
-	send          rawio.Time
+// packetState is P: what was known of its path when a chunk was last sent.
+type packetState struct {
+	isUnacked    bool // the chunk has left, and was not acknowledged since
+	isAppLimited bool // P.is_app_limited
+	txInFlight   int  // P.tx_in_flight
+	delivered    uint64
+	lost         uint64
+	deliveredAt  rawio.Time
+	firstSendAt  rawio.Time
+	sendTime     rawio.Time
 }
 
-// rates is C, with the sample in the making.
-type rates struct {
-	cc            cc.Modeler
-	delivered     uint64
-	lost          uint64
-	limited       uint64 // C.app_limited, 0: it is not
-	deliveredTime rawio.Time
-	firstSend     rawio.Time
-	ring          []departure // TSN t is at t mod len
+// rateSampler is C, with the sample in the making.
+type rateSampler struct {
+	cc              cc.Modeler
+	delivered       uint64
+	lost            uint64
+	appLimitedUntil uint64 // C.app_limited, 0: it is not
+	deliveredAt     rawio.Time
+	firstSendAt     rawio.Time
+	packetStates    []packetState // TSN t is at t mod len
 
-	rs      cc.Sample
-	before  uint64        // P.lost of the chunk that rs is about
-	elapsed time.Duration // RS.interval
+	sample    cc.Sample
+	priorLost uint64        // P.lost of the chunk that rs is about
+	elapsed   time.Duration // RS.interval
 
-	lastLost wire.TSN
-	timedOut bool       // something up to exit that T3-rtx has marked is not acknowledged yet
-	exit     wire.TSN   //
-	at       rawio.Time // when it did
+	lastLostTSN wire.TSN
+	timedOut    bool       // something up to exit that T3-rtx has marked is not acknowledged yet
+	timeoutExit wire.TSN   //
+	timeoutAt   rawio.Time // when it did
 }
 
-// departure returns that of an outstanding chunk. There is room for as many as there are records.
-func (c *rates) departure(g *ledger, t wire.TSN) *departure {
-	if old := c.ring; len(old) != len(g.recs) {
-		c.ring = make([]departure, len(g.recs))
+// packetStateOf returns that of an outstanding chunk. There is room for as many as there are records.
+func (c *rateSampler) packetStateOf(g *outstanding, t wire.TSN) *packetState {
+	if old := c.packetStates; len(old) != len(g.chunkRing) {
+		c.packetStates = make([]packetState, len(g.chunkRing))
 		for i := range min(g.len(), len(old)) {
-			t := g.base + wire.TSN(i)
-			c.ring[int(t)&(len(c.ring)-1)] = old[int(t)&(len(old)-1)]
+			t := g.firstUnacked + wire.TSN(i)
+			c.packetStates[int(t)&(len(c.packetStates)-1)] = old[int(t)&(len(old)-1)]
 		}
 	}
-	return &c.ring[int(t)&(len(c.ring)-1)]
+	return &c.packetStates[int(t)&(len(c.packetStates)-1)]
 }
 
-// held is the memory of a path's departures in octets.
-func (c *rates) held() int {
+// packetStatesMemory is the memory of a path's departures in octets.
+func (c *rateSampler) packetStatesMemory() int {
 	if c == nil {
 		return 0
 	}
-	return len(c.ring) * int(unsafe.Sizeof(departure{}))
+	return len(c.packetStates) * int(unsafe.Sizeof(packetState{}))
 }
 
 // rateSent is OnPacketSent. What is withheld does not leave.
-func (s *Sender) rateSent(now rawio.Time, what trigger, t wire.TSN, r *record, p *Path) {
-	c, d := p.rates, p.rates.departure(&s.ledger, t)
+func (s *Sender) rateSent(now rawio.Time, what chunkEvent, t wire.TSN, r *chunkRecord, p *Path) {
+	c, d := p.rateSampler, p.rateSampler.packetStateOf(&s.outstanding, t)
 	if what == onWithhold {
-		*d = departure{}
+		*d = packetState{}
 		return
 	}
-	if p.flight == r.chunkLen() {
-		if c.limited > 0 {
+	if p.flightSize == r.chunkLen() {
+		if c.appLimitedUntil > 0 {
 			c.cc.OnRestart(now)
 		}
-		c.firstSend, c.deliveredTime = now, now
+		c.firstSendAt, c.deliveredAt = now, now
 	}
-	*d = departure{true, c.limited > 0, p.flight, c.delivered, c.lost, c.deliveredTime, c.firstSend, now}
+	*d = packetState{true, c.appLimitedUntil > 0, p.flightSize, c.delivered, c.lost, c.deliveredAt, c.firstSendAt, now}
 }
 
 // rateAcked is UpdateRateSample. Where it is not known which transmission has arrived the chunk counts, unless these went to different paths, and is not sampled.
-func (s *Sender) rateAcked(now rawio.Time, t wire.TSN, r *record, p *Path) {
-	c, d := p.rates, p.rates.departure(&s.ledger, t)
-	known := p.last(now, r) && (r.flags&resent == 0 || p.est.srtt > 0)
-	if !d.on || !known && r.flags&moved != 0 {
+func (s *Sender) rateAcked(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
+	c, d := p.rateSampler, p.rateSampler.packetStateOf(&s.outstanding, t)
+	known := p.isLastTransmission(now, r) && (r.flags&flagResent == 0 || p.rttEst.srtt > 0)
+	if !d.isUnacked || !known && r.flags&flagMultiPath != 0 {
 		return
 	}
-	d.on = false
+	d.isUnacked = false
 	c.delivered += uint64(r.chunkLen())
-	c.deliveredTime = now
-	c.rs.NewlyAcked += r.chunkLen()
+	c.deliveredAt = now
+	c.sample.NewlyAcked += r.chunkLen()
 	if !known {
 		return
 	}
-	if c.rs.Valid && d.send < c.firstSend { // of those sent together the last comes last
+	if c.sample.Valid && d.sendTime < c.firstSendAt { // of those sent together the last comes last
 		return
 	}
-	c.rs.Valid = true
-	c.rs.PriorDelivered, c.rs.AppLimited, c.rs.TxInFlight = d.delivered, d.limited, d.inflight
-	c.before = d.lost
-	c.elapsed = max(d.send.Sub(d.firstSend), now.Sub(d.deliveredTime))
-	c.firstSend = d.send
-	if r.flags&resent == 0 {
-		c.rs.RTT = max(now.Sub(d.send), 1)
+	c.sample.Valid = true
+	c.sample.PriorDelivered, c.sample.AppLimited, c.sample.TxInFlight = d.delivered, d.isAppLimited, d.txInFlight
+	c.priorLost = d.lost
+	c.elapsed = max(d.sendTime.Sub(d.firstSendAt), now.Sub(d.deliveredAt))
+	c.firstSendAt = d.sendTime
+	if r.flags&flagResent == 0 {
+		c.sample.RTT = max(now.Sub(d.sendTime), 1)
 	}
 }
 
 // rateLost counts a chunk that is taken for lost.
-func (s *Sender) rateLost(now rawio.Time, t wire.TSN, r *record, p *Path) {
-	c, d := p.rates, p.rates.departure(&s.ledger, t)
-	if !d.on {
+func (s *Sender) rateLost(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
+	c, d := p.rateSampler, p.rateSampler.packetStateOf(&s.outstanding, t)
+	if !d.isUnacked {
 		return // never sent, or acknowledged and taken back
 	}
 	c.lost += uint64(r.chunkLen())
-	c.cc.OnLost(now, &cc.Lost{Octets: r.chunkLen(), Delivered: c.delivered, TxInFlight: d.inflight, Since: int(c.lost - d.lost),
-		AppLimited: d.limited, Adjacent: t == c.lastLost+1})
-	c.lastLost = t
+	c.cc.OnLost(now, &cc.Lost{Octets: r.chunkLen(), Delivered: c.delivered, TxInFlight: d.txInFlight, Since: int(c.lost - d.lost),
+		AppLimited: d.isAppLimited, Adjacent: t == c.lastLostTSN+1})
+	c.lastLostTSN = t
 }
 
 // rateSamples is GenerateRateSample for each path of which something was acknowledged.
 func (s *Sender) rateSamples(now rawio.Time) {
 	for _, p := range s.paths {
-		if p.rates != nil && p.rates.rs.NewlyAcked > 0 {
+		if p.rateSampler != nil && p.rateSampler.sample.NewlyAcked > 0 {
 			s.rateSample(now, p)
 		}
 	}
 }
 
 func (s *Sender) rateSample(now rawio.Time, p *Path) {
-	c := p.rates
-	if c.delivered > c.limited {
-		c.limited = 0
+	c := p.rateSampler
+	if c.delivered > c.appLimitedUntil {
+		c.appLimitedUntil = 0
 	}
-	if c.timedOut && c.exit.Less(s.ledger.base) {
+	if c.timedOut && c.timeoutExit.Less(s.outstanding.firstUnacked) {
 		c.timedOut = false
 	}
-	rs := &c.rs
-	rs.Delivered, rs.Inflight, rs.SRTT, rs.Recovery = c.delivered, p.flight, p.est.srtt, s.recovery || c.timedOut
+	rs := &c.sample
+	rs.Delivered, rs.Inflight, rs.SRTT, rs.Recovery = c.delivered, p.flightSize, p.rttEst.srtt, s.inRecovery || c.timedOut
 	if rs.Valid {
-		rs.Volume, rs.Lost = int(c.delivered-rs.PriorDelivered), int(c.lost-c.before)
-		if interval := max(c.elapsed, p.proved); interval > 0 && c.elapsed >= p.est.trip.get() {
+		rs.Volume, rs.Lost = int(c.delivered-rs.PriorDelivered), int(c.lost-c.priorLost)
+		if interval := max(c.elapsed, p.provedRTT); interval > 0 && c.elapsed >= p.rttEst.minRTT.get() {
 			rs.Rate = int64(float64(rs.Volume) * float64(time.Second) / float64(interval))
 		}
 	}
 	if c.cc.OnSample(now, rs) {
-		c.appLimited(p)
+		c.markAppLimited(p)
 	}
-	c.rs = cc.Sample{}
+	c.sample = cc.Sample{}
 }
 
-// Vague reports that what is sent, or delivery-rate samples, are bounded by a round trip that the peer has proved long ago, or while there was a queue: SACKs say
+// NeedsRTTProof reports that what is sent, or delivery-rate samples, are bounded by a round trip that the peer has proved long ago, or while there was a queue: SACKs say
 // that it is shorter, for the latter by a fifth.
-func (p *Path) Vague() bool {
-	if p.outrun {
+func (p *Path) NeedsRTTProof() bool {
+	if p.ackedTooSoon {
 		return true
 	}
-	if p.rates == nil {
+	if p.rateSampler == nil {
 		return false
 	}
-	trip := p.est.trip.get()
-	return trip > 0 && (p.proved == 0 || p.proved > trip+trip/4)
+	trip := p.rttEst.minRTT.get()
+	return trip > 0 && (p.provedRTT == 0 || p.provedRTT > trip+trip/4)
 }
 
-// ProofRest is how long after one question about the round trip another may be asked: an RTO, or less where the answer is waited for.
-func (p *Path) ProofRest() time.Duration {
-	if p.outrun {
-		return min(p.est.rto, max(2*p.proved, leastPTO))
+// RTTProofInterval is how long after one question about the round trip another may be asked: an RTO, or less where the answer is waited for.
+func (p *Path) RTTProofInterval() time.Duration {
+	if p.ackedTooSoon {
+		return min(p.rttEst.rto, max(2*p.provedRTT, minPTO))
 	}
-	return p.est.rto
+	return p.rttEst.rto
 }
 
-// timeout takes that T3-rtx marks what is in flight.
-func (c *rates) timeout(now rawio.Time, next wire.TSN) { c.timedOut, c.exit, c.at = true, next-1, now }
+// onTimeout takes that T3-rtx marks what is in flight.
+func (c *rateSampler) onTimeout(now rawio.Time, next wire.TSN) {
+	c.timedOut, c.timeoutExit, c.timeoutAt = true, next-1, now
+}
 
-// appLimited is MarkConnectionAppLimited.
-func (c *rates) appLimited(p *Path) { c.limited = max(c.delivered+uint64(p.flight), 1) }
+// markAppLimited is MarkConnectionAppLimited.
+func (c *rateSampler) markAppLimited(p *Path) {
+	c.appLimitedUntil = max(c.delivered+uint64(p.flightSize), 1)
+}
 
-// dry is CheckIfApplicationLimited, when nothing new goes to p: neither cwnd nor the peer's window holds that back, nor is there anything to send again.
-func (s *Sender) dry(p *Path) {
-	if c := p.rates; c != nil && p.open() && s.bursting(p) && s.ledger.rwnd > 0 && (!s.slot.full && s.queue.n == 0 || s.defers(p)) {
-		c.appLimited(p)
+// checkAppLimited is CheckIfApplicationLimited, when nothing new goes to p: neither cwnd nor the peer's window holds that back, nor is there anything to send again.
+func (s *Sender) checkAppLimited(p *Path) {
+	if c := p.rateSampler; c != nil && p.hasCwndRoom() && s.burstAllows(p) && s.outstanding.rwnd > 0 && (!s.current.loaded && s.queue.length == 0 || s.defersNewData(p)) {
+		c.markAppLimited(p)
 	}
 }

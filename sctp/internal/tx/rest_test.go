@@ -7,14 +7,14 @@ import (
 	"github.com/rddp-go/rddp/internal/invariant"
 )
 
-// resume is another Sender that goes on from what is left of s, over the same paths.
-func resume(s *Sender) *Sender {
-	r, next := s.Rest(), NewSender(s.cfg)
+// resumeSender is another Sender that goes on from what is left of s, over the same paths.
+func resumeSender(s *Sender) *Sender {
+	r, next := s.IdleState(), NewSender(s.cfg)
 	for _, p := range s.paths {
 		_ = next.AddPath(p)
 	}
-	next.SetUpper(s.src, s.sink)
-	next.Resume(&r)
+	next.SetUpper(s.source, s.sink)
+	next.RestoreFrom(&r)
 	return next
 }
 
@@ -22,17 +22,17 @@ func resume(s *Sender) *Sender {
 func TestResume(t *testing.T) {
 	l := newLab(t, 2)
 	l.s.SetPrimary(1)
-	l.queue(3, 100)
+	l.enqueueMany(3, 100)
 	l.s.queue.at(0).Stream = 7
-	check.That(t, !l.s.Rests(), "it rests with messages to send")
+	check.That(t, !l.s.CanIdle(), "it rests with messages to send")
 	l.transmit()
-	check.That(t, !l.s.Rests(), "it rests with messages outstanding")
+	check.That(t, !l.s.CanIdle(), "it rests with messages outstanding")
 	l.sack(3)
-	l.sackFor(makeSack(3, 500)) // the window is smaller than it was
-	check.That(t, l.s.Rests(), "it does not rest when all is acknowledged")
-	l.s.resentOctets, l.s.withheld.after = 77, 9
-	r := l.s.Rest()
-	was, next := l.s, resume(l.s)
+	l.handleSack(makeSack(3, 500)) // the window is smaller than it was
+	check.That(t, l.s.CanIdle(), "it does not rest when all is acknowledged")
+	l.s.retransmittedOctets, l.s.withheld.packetsUntilNext = 77, 9
+	r := l.s.IdleState()
+	was, next := l.s, resumeSender(l.s)
 	for _, s := range []*Sender{was, next} {
 		check.Equal(t, "next TSN", s.NextTSN(), 4)
 		check.Equal(t, "acknowledged", s.CumTSN(), 3)
@@ -41,41 +41,41 @@ func TestResume(t *testing.T) {
 		check.Equal(t, "streams", s.outStreams, 16)
 		check.Equal(t, "window", s.Rwnd(), 500)
 		check.Equal(t, "largest window", s.maxRwnd, 1<<20)
-		check.Equal(t, "chunks sent", s.Fresh(), 3)
-		check.Equal(t, "octets sent again", s.resentOctets, 77)
-		check.Equal(t, "until one is withheld", s.withheld.after, 9)
+		check.Equal(t, "chunks sent", s.SentTSNs(), 3)
+		check.Equal(t, "octets sent again", s.retransmittedOctets, 77)
+		check.Equal(t, "until one is withheld", s.withheld.packetsUntilNext, 9)
 		check.Equal(t, "primary path", s.Primary().Index(), 1)
 	}
 	check.Equal(t, "what was counted", next.Stats(), was.Stats())
-	check.That(t, r.Stats() == was.Stats() && r.Fresh() == 3 && r.NextTSN() == 4 && r.Rwnd() == 500 && r.Primary() == 1 && *r.NextSSN(7) == 1 && r.Held() > 0 && r.Held() == next.ssn.Held(),
+	check.That(t, r.Stats() == was.Stats() && r.SentTSNs() == 3 && r.NextTSN() == 4 && r.Rwnd() == 500 && r.Primary() == 1 && *r.NextSSN(7) == 1 && r.Held() > 0 && r.Held() == next.nextSSN.Held(),
 		"what is left does not say what the Sender would: %+v", r)
 	l.s = next
-	l.queue(1, 100)
+	l.enqueueMany(1, 100)
 	l.transmit()
 	l.sack(4)
-	check.That(t, l.s.Rests() && l.s.CumTSN() == 4, "what goes on does not rest when all is acknowledged")
+	check.That(t, l.s.CanIdle() && l.s.CumTSN() == 4, "what goes on does not rest when all is acknowledged")
 }
 
 // Whatever is still to come of it keeps a Sender from resting.
 func TestWhatKeepsASenderFromResting(t *testing.T) {
 	for what, does := range map[string]func(s *Sender){
-		"a probe of the window":    func(s *Sender) { s.probing = true },
-		"Fast Recovery":            func(s *Sender) { s.recovery = true },
-		"a packet beyond cwnd":     func(s *Sender) { s.urgent = true },
-		"a tail-loss probe":        func(s *Sender) { s.tail.out = true },
-		"a chunk withheld":         func(s *Sender) { s.withheld.on = true },
+		"a probe of the window":    func(s *Sender) { s.zeroWindowProbing = true },
+		"Fast Recovery":            func(s *Sender) { s.inRecovery = true },
+		"a packet beyond cwnd":     func(s *Sender) { s.bypassCwnd = true },
+		"a tail-loss probe":        func(s *Sender) { s.tailProbe.unacked = true },
+		"a chunk withheld":         func(s *Sender) { s.withheld.isActive = true },
 		"a shutdown":               func(s *Sender) { s.SetSackNow(true) },
 		"more to come":             func(s *Sender) { s.Expect(true) },
-		"a contradiction":          func(s *Sender) { s.ledger.fault = new(invariant.Error) },
-		"a message that expires":   func(s *Sender) { s.expiry = second },
-		"T3-rtx":                   func(s *Sender) { s.paths[0].t3 = second },
-		"a SACK in parts":          func(s *Sender) { s.later.on = true },
-		"a Source with a message":  func(s *Sender) { s.SetUpper(&supply{n: 1, size: 1}, nil) },
+		"a contradiction":          func(s *Sender) { s.outstanding.fault = new(invariant.Error) },
+		"a message that expires":   func(s *Sender) { s.earliestExpiryAt = second },
+		"T3-rtx":                   func(s *Sender) { s.paths[0].t3At = second },
+		"a SACK in parts":          func(s *Sender) { s.pendingSack.active = true },
+		"a Source with a message":  func(s *Sender) { s.SetUpper(&countedSource{n: 1, size: 1}, nil) },
 		"a packet that is held up": func(s *Sender) { s.paceAt = second },
 	} {
 		s := newLab(t, 1).s
-		check.That(t, s.Rests(), "%s: a Sender that has sent nothing does not rest", what)
+		check.That(t, s.CanIdle(), "%s: a Sender that has sent nothing does not rest", what)
 		does(s)
-		check.That(t, !s.Rests(), "a Sender rests in spite of %s", what)
+		check.That(t, !s.CanIdle(), "a Sender rests in spite of %s", what)
 	}
 }

@@ -12,157 +12,159 @@ import (
 // name more, and it keeps the send window under 2^31 TSNs and 65535 messages of a stream (6.1).
 const maxOutstanding = tsnset.MaxWindow - 1
 
-// record is one DATA chunk that has a TSN: what is needed to send it, and send it again.
-type record struct {
-	body   [2][]byte // the user's memory, or the stack's after Detach
-	token  uint64
-	ppid   uint32
-	stamp  uint32 // when it was last sent, in microseconds that wrap
-	stream wire.StreamID
-	ssn    wire.SSN
-	before uint16 // how many TSNs ago the chunk before it on its stream was sent; 0: none, or long ago
-	size   uint16 // octets of user data
-	wire   uint8  // flags of the chunk
-	flags  uint8
-	misses uint8 // miss indications (7.2.4)
-	spare  uint8 // retransmissions not yet matched by a reported duplicate
-	path   uint8 // index of the path it was last sent to
-	state  state
-	head   [HeadCap]byte
+// chunkRecord is one DATA chunk that has a TSN: what is needed to send it, and send it again.
+type chunkRecord struct {
+	body           [2][]byte // the user's memory, or the stack's after Detach
+	token          uint64
+	ppid           uint32
+	sentStamp      uint32 // when it was last sent, in microseconds that wrap
+	stream         wire.StreamID
+	ssn            wire.SSN
+	prevDistance   uint16 // how many TSNs ago the chunk before it on its stream was sent; 0: none, or long ago
+	size           uint16 // octets of user data
+	wireFlags      uint8  // flags of the chunk
+	flags          uint8
+	missCount      uint8 // miss indications (7.2.4)
+	unreportedDups uint8 // retransmissions not yet matched by a reported duplicate
+	path           uint8 // index of the path it was last sent to
+	state          chunkState
+	head           [HeadCap]byte
 }
 
 // Flags of a record, beside its state.
 const (
-	resent  = 1 << iota // sent more than once (Karn)
-	fast                // was fast-retransmitted: not a second time
-	timeout             // last marked because T3-rtx expired
-	queued              // came through Enqueue, not from the Source
-	moved               // sent to more than one destination
-	large               // last sent in a packet longer than Path.Least
-	own                 // its body is the stack's
-	copied              // a copy went over another path: nobody knows which of the two has arrived
+	flagResent            = 1 << iota // sent more than once (Karn)
+	flagFastRetransmitted             // was fast-retransmitted: not a second time
+	flagTimedOut                      // last marked because T3-rtx expired
+	flagEnqueued                      // came through Enqueue, not from the Source
+	flagMultiPath                     // sent to more than one destination
+	flagLongPacket                    // last sent in a packet longer than Path.BasePMTU
+	flagDetached                      // its body is the stack's
+	flagProbeCopied                   // a copy went over another path: nobody knows which of the two has arrived
 
-	vague = resent | copied // nor which transmission
+	flagAmbiguous = flagResent | flagProbeCopied // nor which transmission
 )
 
 // chunkLen returns the octets the chunk counts in cwnd and flight size: header and padding included
 // (7.2).
-func (r *record) chunkLen() int { return wire.DataHeaderLen + wire.PaddedLen(int(r.size)) }
+func (r *chunkRecord) chunkLen() int { return wire.DataHeaderLen + wire.PaddedLen(int(r.size)) }
 
 // headLen returns how many octets of head count.
-func (r *record) headLen() int { return int(r.size) - len(r.body[0]) - len(r.body[1]) }
+func (r *chunkRecord) headLen() int { return int(r.size) - len(r.body[0]) - len(r.body[1]) }
 
-func (g *ledger) rec(t wire.TSN) *record { return &g.recs[int(t)&(len(g.recs)-1)] }
-
-// len returns how many TSNs are not acknowledged cumulatively.
-func (g *ledger) len() int { return int(uint32(g.next - g.base)) }
-
-// after returns the next member of one of sets behind t.
-func (g *ledger) after(set *tsnset.Set, t wire.TSN) (wire.TSN, bool) {
-	t++
-	return set.Next(t, int(uint32(g.next-t)))
+func (g *outstanding) recordOf(t wire.TSN) *chunkRecord {
+	return &g.chunkRing[int(t)&(len(g.chunkRing)-1)]
 }
 
-// chain notes that chunk t is the last of its stream, so that the others are found from there.
-func (s *Sender) chain(t wire.TSN, r *record) {
-	last := s.last.Use(uint16(r.stream))
-	if r.before = 0; uint32(t-*last) <= maxOutstanding {
-		r.before = uint16(t - *last)
+// len returns how many TSNs are not acknowledged cumulatively.
+func (g *outstanding) len() int { return int(uint32(g.nextTSN - g.firstUnacked)) }
+
+// nextInSet returns the next member of one of sets behind t.
+func (g *outstanding) nextInSet(set *tsnset.Set, t wire.TSN) (wire.TSN, bool) {
+	t++
+	return set.Next(t, int(uint32(g.nextTSN-t)))
+}
+
+// linkInStream notes that chunk t is the last of its stream, so that the others are found from there.
+func (s *Sender) linkInStream(t wire.TSN, r *chunkRecord) {
+	last := s.lastOfStream.Use(uint16(r.stream))
+	if r.prevDistance = 0; uint32(t-*last) <= maxOutstanding {
+		r.prevDistance = uint16(t - *last)
 	}
 	*last = t
 }
 
-// lastOf returns the last chunk of a stream that is outstanding, and prior the one before another.
-func (s *Sender) lastOf(stream wire.StreamID) (t wire.TSN, ok bool) {
-	last := s.last.At(uint16(stream))
+// lastInStream returns the last chunk of a stream that is outstanding, and prior the one before another.
+func (s *Sender) lastInStream(stream wire.StreamID) (t wire.TSN, ok bool) {
+	last := s.lastOfStream.At(uint16(stream))
 	if last == nil {
 		return 0, false
 	}
-	return *last, s.isOf(*last, stream)
+	return *last, s.isOutstandingOn(*last, stream)
 }
 
-func (s *Sender) prior(t wire.TSN) (wire.TSN, bool) {
-	r := s.ledger.rec(t)
-	t -= wire.TSN(r.before)
-	return t, r.before > 0 && s.isOf(t, r.stream)
+func (s *Sender) prevInStream(t wire.TSN) (wire.TSN, bool) {
+	r := s.outstanding.recordOf(t)
+	t -= wire.TSN(r.prevDistance)
+	return t, r.prevDistance > 0 && s.isOutstandingOn(t, r.stream)
 }
 
-// isOf says whether t is outstanding, and of that stream: what a table says of long ago may be of another by now.
-func (s *Sender) isOf(t wire.TSN, stream wire.StreamID) bool {
-	return uint32(t-s.ledger.base) < uint32(s.ledger.len()) && s.ledger.rec(t).stream == stream
+// isOutstandingOn says whether t is outstanding, and of that stream: what a table says of long ago may be of another by now.
+func (s *Sender) isOutstandingOn(t wire.TSN, stream wire.StreamID) bool {
+	return uint32(t-s.outstanding.firstUnacked) < uint32(s.outstanding.len()) && s.outstanding.recordOf(t).stream == stream
 }
 
-// push returns the record of the next TSN.
-func (g *ledger) push() (wire.TSN, *record) {
-	if n := len(g.recs); g.len() == n || n < lastingRecs && g.lasting {
-		g.grow()
+// appendRecord returns the record of the next TSN.
+func (g *outstanding) appendRecord() (wire.TSN, *chunkRecord) {
+	if n := len(g.chunkRing); g.len() == n || n < minHistoryRecords && g.keepHistory {
+		g.growRing()
 	}
-	t := g.next
-	g.next++
-	if int(uint32(g.next-g.intact)) > len(g.recs) {
-		g.intact = g.next - wire.TSN(len(g.recs))
+	t := g.nextTSN
+	g.nextTSN++
+	if int(uint32(g.nextTSN-g.firstIntact)) > len(g.chunkRing) {
+		g.firstIntact = g.nextTSN - wire.TSN(len(g.chunkRing))
 	}
-	return t, g.rec(t)
+	return t, g.recordOf(t)
 }
 
 // An association that has few chunks outstanding comes round to the same few records again and again, so that there is the less for the processor's caches to hold where there
 // are many associations. What was sent is remembered for longer where the peer may say something of it later: that it has come twice.
 const (
-	firstRecs   = 1
-	lastingRecs = 64
+	initialRecords    = 1
+	minHistoryRecords = 64
 )
 
-func (g *ledger) grow() {
+func (g *outstanding) growRing() {
 	old, live := *g, g.len()
-	n := max(firstRecs, 2*len(old.recs))
-	if g.lasting {
-		n = max(n, lastingRecs)
+	n := max(initialRecords, 2*len(old.chunkRing))
+	if g.keepHistory {
+		n = max(n, minHistoryRecords)
 	}
-	if g.recs = g.own[:]; n > len(g.own) {
-		g.recs = make([]record, n)
+	if g.chunkRing = g.inlineRecords[:]; n > len(g.inlineRecords) {
+		g.chunkRing = make([]chunkRecord, n)
 	}
-	for t := g.base; t != g.next; t++ {
-		*g.rec(t) = *old.rec(t)
+	for t := g.firstUnacked; t != g.nextTSN; t++ {
+		*g.recordOf(t) = *old.recordOf(t)
 	}
-	g.intact = g.base
-	if g.octets = 0; n > len(g.own) {
-		g.own = [firstRecs]record{}
-		g.octets = n * int(unsafe.Sizeof(record{}))
+	g.firstIntact = g.firstUnacked
+	if g.memoryOctets = 0; n > len(g.inlineRecords) {
+		g.inlineRecords = [initialRecords]chunkRecord{}
+		g.memoryOctets = n * int(unsafe.Sizeof(chunkRecord{}))
 	}
-	for _, set := range g.sets() {
-		set.Grow(n, g.base, live)
-		g.octets += set.Held()
+	for _, set := range g.allSets() {
+		set.Grow(n, g.firstUnacked, live)
+		g.memoryOctets += set.Held()
 	}
 }
 
-func (g *ledger) sets() [5]*tsnset.Set {
-	return [...]*tsnset.Set{&g.marked, &g.ripe, &g.gapped, &g.paid, &g.owed}
+func (g *outstanding) allSets() [5]*tsnset.Set {
+	return [...]*tsnset.Set{&g.toRetransmit, &g.lossEligible, &g.gapAcked, &g.unacked, &g.reneged}
 }
 
 // Trim gives back what an idle association does not need: when all is acknowledged and nothing is queued, the memory of what was.
 func (s *Sender) Trim() {
-	if g := &s.ledger; g.len() == 0 {
-		*g = ledger{base: g.base, next: g.next, intact: g.next, ripeTo: g.ripeTo, rwnd: g.rwnd, fault: g.fault}
-		s.last, s.blocks = sparse.Table[wire.TSN]{}, nil
-		if s.spans != nil && s.spans.forget(s.heard) == 0 {
-			s.spans = nil
+	if g := &s.outstanding; g.len() == 0 {
+		*g = outstanding{firstUnacked: g.firstUnacked, nextTSN: g.nextTSN, firstIntact: g.nextTSN, lossEligibleTo: g.lossEligibleTo, rwnd: g.rwnd, fault: g.fault}
+		s.lastOfStream, s.ssnBlockEnds = sparse.Table[wire.TSN]{}, nil
+		if s.sentSpans != nil && s.sentSpans.dropElapsed(s.lastAckedAt) == 0 {
+			s.sentSpans = nil
 		}
 		for _, p := range s.paths {
-			if p.inflight = (tsnset.Set{}); p.rates != nil {
-				p.rates.ring = nil
+			if p.inFlightTSNs = (tsnset.Set{}); p.rateSampler != nil {
+				p.rateSampler.packetStates = nil
 			}
 		}
 	}
-	if s.queue.n == 0 {
-		s.queue = queue{}
+	if s.queue.length == 0 {
+		s.queue = messageQueue{}
 	}
 }
 
-// sent returns the record of a TSN that was sent, which may be acknowledged already, as long as its
+// sentRecord returns the record of a TSN that was sent, which may be acknowledged already, as long as its
 // place was not taken by another.
-func (g *ledger) sent(t wire.TSN) *record {
-	if uint32(t-g.intact) >= uint32(g.next-g.intact) {
+func (g *outstanding) sentRecord(t wire.TSN) *chunkRecord {
+	if uint32(t-g.firstIntact) >= uint32(g.nextTSN-g.firstIntact) {
 		return nil
 	}
-	return g.rec(t)
+	return g.recordOf(t)
 }

@@ -4,99 +4,99 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// again holds chunks that were sent again, in the order of that: a FIFO in a slice. One that was sent once more,
+// retransmitLog holds chunks that were sent again, in the order of that: a FIFO in a slice. One that was sent once more,
 // or acknowledged for good, is in it for nothing.
-type again struct {
-	v    []sentAt
-	head int
+type retransmitLog struct {
+	entries []transmission
+	head    int
 }
 
-// sentAt is one transmission.
-type sentAt struct {
-	tsn   wire.TSN
-	stamp uint32
+// transmission is one transmission.
+type transmission struct {
+	tsn       wire.TSN
+	sentStamp uint32
 }
 
-// leastAgain is how many transmissions there is room for at least, once there was one.
-const leastAgain = 64
+// minRetransmitLog is how many transmissions there is room for at least, once there was one.
+const minRetransmitLog = 64
 
 // push adds a transmission. Before it takes more memory it drops what is there for nothing.
-func (a *again) push(g *ledger, t wire.TSN, stamp uint32) {
-	if len(a.v) == cap(a.v) {
-		kept := a.v[:0]
-		for _, e := range a.v[a.head:] {
-			if g.live(e) {
+func (a *retransmitLog) push(g *outstanding, t wire.TSN, stamp uint32) {
+	if len(a.entries) == cap(a.entries) {
+		kept := a.entries[:0]
+		for _, e := range a.entries[a.head:] {
+			if g.isCurrentSend(e) {
 				kept = append(kept, e)
 			}
 		}
-		a.v, a.head = kept, 0
+		a.entries, a.head = kept, 0
 		if n := len(kept); n == 0 || n > cap(kept)/2 {
-			a.v = append(make([]sentAt, 0, max(2*n, leastAgain)), kept...)
+			a.entries = append(make([]transmission, 0, max(2*n, minRetransmitLog)), kept...)
 		}
 	}
-	a.v = append(a.v, sentAt{t, stamp})
+	a.entries = append(a.entries, transmission{t, stamp})
 }
 
-// live says whether a transmission is the last one of a chunk that is still outstanding.
-func (g *ledger) live(e sentAt) bool {
-	if uint32(e.tsn-g.base) >= uint32(g.next-g.base) {
+// isCurrentSend says whether a transmission is the last one of a chunk that is still outstanding.
+func (g *outstanding) isCurrentSend(e transmission) bool {
+	if uint32(e.tsn-g.firstUnacked) >= uint32(g.nextTSN-g.firstUnacked) {
 		return false
 	}
-	return g.rec(e.tsn).stamp == e.stamp
+	return g.recordOf(e.tsn).sentStamp == e.sentStamp
 }
 
-// ripen finds the chunks that were sent before one that has arrived since the last time (sentEarlier). Those in
+// updateLossEligible finds the chunks that were sent before one that has arrived since the last time (sentBeforeDelivered). Those in
 // flight take miss indications from now on, unless they were fast-retransmitted. Each transmission is looked at once,
 // so that a SACK does not have to go through all that is outstanding. It says whether it came to the end.
-func (s *Sender) ripen() (all bool) {
-	g := &s.ledger
-	if g.ripeTo.Less(g.base) {
-		g.ripeTo = g.base
+func (s *Sender) updateLossEligible() (all bool) {
+	g := &s.outstanding
+	if g.lossEligibleTo.Less(g.firstUnacked) {
+		g.lossEligibleTo = g.firstUnacked
 	}
-	for ; g.ripeTo != g.next; g.ripeTo++ {
-		if s.spent() {
+	for ; g.lossEligibleTo != g.nextTSN; g.lossEligibleTo++ {
+		if s.workSliceDone() {
 			return false
 		}
 		*s.steps++
-		r := g.rec(g.ripeTo)
-		if r.flags&resent != 0 {
+		r := g.recordOf(g.lossEligibleTo)
+		if r.flags&flagResent != 0 {
 			continue // in its turn
 		}
-		if !s.sentEarlier(g.ripeTo, r) {
+		if !s.sentBeforeDelivered(g.lossEligibleTo, r) {
 			break
 		}
-		s.overtaken(g.ripeTo, r)
+		s.markLossEligible(g.lossEligibleTo, r)
 	}
-	for a := &s.ledger.again; a.head < len(a.v); a.head++ {
-		if s.spent() {
+	for a := &s.outstanding.retransmitLog; a.head < len(a.entries); a.head++ {
+		if s.workSliceDone() {
 			return false
 		}
 		*s.steps++
-		e := a.v[a.head]
-		if !g.live(e) {
+		e := a.entries[a.head]
+		if !g.isCurrentSend(e) {
 			continue
 		}
-		r := g.rec(e.tsn)
-		if !s.sentEarlier(e.tsn, r) {
+		r := g.recordOf(e.tsn)
+		if !s.sentBeforeDelivered(e.tsn, r) {
 			return true
 		}
-		s.overtaken(e.tsn, r)
+		s.markLossEligible(e.tsn, r)
 	}
-	s.ledger.again.empty()
+	s.outstanding.retransmitLog.clearAll()
 	return true
 }
 
-// overtaken has a chunk that was sent before one that has arrived take miss indications, if it is in flight. By the letter one that was
+// markLossEligible has a chunk that was sent before one that has arrived take miss indications, if it is in flight. By the letter one that was
 // fast-retransmitted takes none.
-func (s *Sender) overtaken(t wire.TSN, r *record) {
-	if r.flags&fast == 0 || !s.cfg.Letter {
-		s.ledger.overtaken(t, r)
+func (s *Sender) markLossEligible(t wire.TSN, r *chunkRecord) {
+	if r.flags&flagFastRetransmitted == 0 || !s.cfg.StrictRFC {
+		s.outstanding.addLossEligible(t, r)
 	}
 }
 
-// empty forgets everything, and gives back what was much.
-func (a *again) empty() {
-	if a.v, a.head = a.v[:0], 0; cap(a.v) > 16*leastAgain {
-		a.v = nil
+// clearAll forgets everything, and gives back what was much.
+func (a *retransmitLog) clearAll() {
+	if a.entries, a.head = a.entries[:0], 0; cap(a.entries) > 16*minRetransmitLog {
+		a.entries = nil
 	}
 }

@@ -14,21 +14,21 @@ type RTOConfig struct {
 // granularity is the clock granularity G of section 6.3.1: that of rawio.Time.
 const granularity = time.Nanosecond
 
-// estimator is section 6.3.1 for one destination address, with RTO.Alpha 1/8 and RTO.Beta 1/4.
-type estimator struct {
+// rttEstimator is section 6.3.1 for one destination address, with RTO.Alpha 1/8 and RTO.Beta 1/4.
+type rttEstimator struct {
 	cfg          RTOConfig
 	rto          time.Duration
-	backed       bool          // it was backed off since the last measurement
-	least        uint32        // of all measurements, in microseconds, rounded down; 0 before the first
+	backedOff    bool          // it was backed off since the last measurement
+	lowestMicros uint32        // of all measurements, in microseconds, rounded down; 0 before the first
 	srtt, rttvar time.Duration // 0 until the first measurement
-	trip         shortest
-	trips        *count.Small // of all measurements; may be nil
+	minRTT       minRTTFilter
+	rttSamples   *count.CompactHistogram // of all measurements; may be nil
 }
 
-func newEstimator(cfg RTOConfig) estimator { return estimator{cfg: cfg, rto: cfg.Initial} } // C1
+func newRTTEstimator(cfg RTOConfig) rttEstimator { return rttEstimator{cfg: cfg, rto: cfg.Initial} } // C1
 
-// configure changes the bounds, and with them what is known.
-func (e *estimator) configure(cfg RTOConfig) {
+// setConfig changes the bounds, and with them what is known.
+func (e *rttEstimator) setConfig(cfg RTOConfig) {
 	if e.cfg = cfg; e.srtt == 0 {
 		e.rto = cfg.Initial
 	} else {
@@ -36,15 +36,15 @@ func (e *estimator) configure(cfg RTOConfig) {
 	}
 }
 
-// observe takes a round trip time measurement.
-func (e *estimator) observe(r time.Duration) {
+// addSample takes a round trip time measurement.
+func (e *rttEstimator) addSample(r time.Duration) {
 	r = max(r, 1)
-	e.trip.observe(r)
-	if us := uint32(min(r.Microseconds(), 1<<31)); e.srtt == 0 || us < e.least {
-		e.least = us
+	e.minRTT.addSample(r)
+	if us := uint32(min(r.Microseconds(), 1<<31)); e.srtt == 0 || us < e.lowestMicros {
+		e.lowestMicros = us
 	}
-	if e.trips != nil {
-		e.trips.Observe(r)
+	if e.rttSamples != nil {
+		e.rttSamples.Observe(r)
 	}
 	if e.srtt == 0 { // C2
 		e.srtt, e.rttvar = r, r/2
@@ -53,45 +53,45 @@ func (e *estimator) observe(r time.Duration) {
 		e.srtt = max((7*e.srtt+r)/8, 1)
 	}
 	e.rttvar = max(e.rttvar, granularity) // G1
-	e.backed = false
+	e.backedOff = false
 	e.rto = e.base()
 }
 
 // base is the RTO before any backing off.
-func (e *estimator) base() time.Duration {
+func (e *rttEstimator) base() time.Duration {
 	if e.srtt == 0 {
 		return e.cfg.Initial
 	}
 	return min(max(e.srtt+4*e.rttvar, e.cfg.Min), max(e.cfg.Max, e.cfg.Min)) // C6, C7
 }
 
-// backoff doubles the RTO when a timer has expired (section 6.3.3, rule E2).
-func (e *estimator) backoff() {
-	e.rto, e.backed = min(2*e.rto, max(e.cfg.Max, e.rto)), true
+// doubleRTO doubles the RTO when a timer has expired (section 6.3.3, rule E2).
+func (e *rttEstimator) doubleRTO() {
+	e.rto, e.backedOff = min(2*e.rto, max(e.cfg.Max, e.rto)), true
 }
 
-// shortest is the shortest of the last round trips, at least tripMemory and less than twice as many: that of a
+// minRTTFilter is the shortest of the last round trips, at least minRTTWindow and less than twice as many: that of a
 // path whose queues are empty, as they are now and then.
-type shortest struct {
-	of, before time.Duration // the shortest of n trips, and of tripMemory before them; 0: there were none
-	n          int
+type minRTTFilter struct {
+	current, previous time.Duration // the shortest of n trips, and of minRTTWindow before them; 0: there were none
+	samples           int
 }
 
-const tripMemory = 512
+const minRTTWindow = 512
 
-func (s *shortest) observe(r time.Duration) {
-	if s.n == tripMemory {
-		*s = shortest{before: s.of}
+func (s *minRTTFilter) addSample(r time.Duration) {
+	if s.samples == minRTTWindow {
+		*s = minRTTFilter{previous: s.current}
 	}
-	if s.n++; s.n == 1 || r < s.of {
-		s.of = r
+	if s.samples++; s.samples == 1 || r < s.current {
+		s.current = r
 	}
 }
 
 // get returns 0 before the first measurement.
-func (s *shortest) get() time.Duration {
-	if s.before != 0 && s.before < s.of {
-		return s.before
+func (s *minRTTFilter) get() time.Duration {
+	if s.previous != 0 && s.previous < s.current {
+		return s.previous
 	}
-	return s.of
+	return s.current
 }

@@ -39,11 +39,11 @@ type Runner interface {
 	AckedRun(now rawio.Time, stream wire.StreamID, token uint64, n int)
 }
 
-// sendRun gives up to n messages of the Source, each of size octets, a TSN and a packet, if it says that so many are alike. It returns how many; its caller counts them as in flight.
-func (s *Sender) sendRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
+// sendSourceRun gives up to n messages of the Source, each of size octets, a TSN and a packet, if it says that so many are alike. It returns how many; its caller counts them as in flight.
+func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
 	n = min(n, RunMost, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size))
-	src, ok := s.src.(Runner)
-	if !ok || n < 2 || s.slot.full || s.queue.n > 0 || s.fault != nil || size != wire.PaddedLen(size) {
+	src, ok := s.source.(Runner)
+	if !ok || n < 2 || s.current.loaded || s.queue.length > 0 || s.fault != nil || size != wire.PaddedLen(size) {
 		return 0
 	}
 	run := src.NextRun(now, size, n)
@@ -52,57 +52,57 @@ func (s *Sender) sendRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) in
 	}
 	part := size - int(run.HeadLen)
 	if run.N < 1 || run.N > n || run.HeadLen > HeadCap || len(run.Body) != run.N*part || int32(run.Stream) >= s.outStreams {
-		s.fault = invariant.Broken("tx.sendRun", "the Source gave %d messages of %d, with heads of %d octets and %d more of %d each, for stream %d of %d; next TSN %d",
-			run.N, n, run.HeadLen, len(run.Body), size, run.Stream, s.outStreams, s.ledger.next)
+		s.fault = invariant.Violation("tx.sendRun", "the Source gave %d messages of %d, with heads of %d octets and %d more of %d each, for stream %d of %d; next TSN %d",
+			run.N, n, run.HeadLen, len(run.Body), size, run.Stream, s.outStreams, s.outstanding.nextTSN)
 		return 0
 	}
-	like := record{token: run.Token, ppid: run.PPID, stream: run.Stream, size: uint16(size), wire: wire.FlagB | wire.FlagE | wire.FlagU}
-	s.pushAlike(now, b, p, like, run.Body, run.N, run)
+	like := chunkRecord{token: run.Token, ppid: run.PPID, stream: run.Stream, size: uint16(size), wireFlags: wire.FlagB | wire.FlagE | wire.FlagU}
+	s.sendAlikeChunks(now, b, p, like, run.Body, run.N, run)
 	run.Body, run.Beyond = nil, nil // let go of the user's memory
 	return run.N
 }
 
-// cutRun gives up to n chunks from the midst of the message in the slot, each of size octets, a TSN and a packet, if it is of the queue. It returns how many; its caller counts them as in flight.
-func (s *Sender) cutRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
-	l := &s.slot
-	body := l.midst()
+// sendMessageRun gives up to n chunks from the midst of the message in the slot, each of size octets, a TSN and a packet, if it is of the queue. It returns how many; its caller counts them as in flight.
+func (s *Sender) sendMessageRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
+	l := &s.current
+	body := l.middleBody()
 	n = min(n, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size), len(body)/size)
 	if n < 2 || size != wire.PaddedLen(size) {
 		return 0
 	}
-	like := record{token: l.msg.Token, ppid: l.msg.PPID, stream: l.msg.Stream, ssn: l.ssn, size: uint16(size), flags: queued}
+	like := chunkRecord{token: l.msg.Token, ppid: l.msg.PPID, stream: l.msg.Stream, ssn: l.ssn, size: uint16(size), flags: flagEnqueued}
 	if l.msg.Unordered {
-		like.ssn, like.wire = 0, wire.FlagU
+		like.ssn, like.wireFlags = 0, wire.FlagU
 	}
-	s.pushAlike(now, b, p, like, body[:n*size], n, nil)
-	l.off += n * size
+	s.sendAlikeChunks(now, b, p, like, body[:n*size], n, nil)
+	l.offset += n * size
 	return n
 }
 
-// pushAlike gives n chunks a TSN and a packet each. What their records have in common is in like; body has a part of each, one after the other, and run, if not nil, what comes before that.
-func (s *Sender) pushAlike(now rawio.Time, b *pack.Batch, p *Path, like record, body []byte, n int, run *Run) {
-	if s.ecn {
+// sendAlikeChunks gives n chunks a TSN and a packet each. What their records have in common is in like; body has a part of each, one after the other, and run, if not nil, what comes before that.
+func (s *Sender) sendAlikeChunks(now rawio.Time, b *pack.Batch, p *Path, like chunkRecord, body []byte, n int, run *Run) {
+	if s.ecnEnabled {
 		b.SetECN(rawio.ECT0)
 	}
 	const headers = wire.CommonHeaderLen + wire.DataHeaderLen
 	size, part := int(like.size), len(body)/n
-	like.stamp, like.path = stamp(now), p.index
-	if p.Least > 0 && headers+size > p.Least {
-		like.flags |= large
+	like.sentStamp, like.path = stampOf(now), p.index
+	if p.BasePMTU > 0 && headers+size > p.BasePMTU {
+		like.flags |= flagLongPacket
 	}
 	var space [headers + HeadCap]byte
-	head := wire.AppendDataHeader(append(space[:0], b.Header()...), wire.DataFields{Flags: like.wire, Stream: like.stream, SSN: like.ssn, PPID: like.ppid, PayloadLen: size})
+	head := wire.AppendDataHeader(append(space[:0], b.Header()...), wire.DataFields{Flags: like.wireFlags, Stream: like.stream, SSN: like.ssn, PPID: like.ppid, PayloadLen: size})
 	head = head[:headers+size-part]
 	for i := range n {
-		t, r := s.ledger.push()
+		t, r := s.outstanding.appendRecord()
 		*r = like
 		r.body[0] = body[i*part:][:part:part]
-		s.chain(t, r)
+		s.linkInStream(t, r)
 		if run != nil {
 			r.head = run.Heads[i]
 			*(*[HeadCap]byte)(space[headers:]) = run.Heads[i]
 			if i*part < len(run.Beyond) {
-				ahead.Octets(run.Beyond[i*part : min((i+1)*part, len(run.Beyond))])
+				ahead.ForRead(run.Beyond[i*part : min((i+1)*part, len(run.Beyond))])
 			}
 		}
 		binary.BigEndian.PutUint32(space[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(t))
@@ -110,10 +110,10 @@ func (s *Sender) pushAlike(now rawio.Time, b *pack.Batch, p *Path, like record, 
 	}
 }
 
-// midst returns what is next to be sent of a message of the queue, as far as it lies together and neither begins nor ends the message.
-func (l *slot) midst() []byte {
-	off := l.off - int(l.msg.HeadLen)
-	if !l.queued || off < 0 || l.off == 0 {
+// middleBody returns what is next to be sent of a message of the queue, as far as it lies together and neither begins nor ends the message.
+func (l *currentMessage) middleBody() []byte {
+	off := l.offset - int(l.msg.HeadLen)
+	if !l.fromQueue || off < 0 || l.offset == 0 {
 		return nil
 	}
 	first, second := l.msg.Body[0], l.msg.Body[1]
@@ -126,36 +126,36 @@ func (l *slot) midst() []byte {
 	return first[off:]
 }
 
-// alike is messages in a row that are acknowledged together: of one stream, with the same token, and all from the Source or none.
-type alike struct {
-	n      int
-	token  uint64
-	stream wire.StreamID
-	queued bool
+// ackRun is messages in a row that are acknowledged together: of one stream, with the same token, and all from the Source or none.
+type ackRun struct {
+	messages int
+	token    uint64
+	stream   wire.StreamID
+	enqueued bool
 }
 
 // add takes one more, if it is like them.
-func (a *alike) add(r *record) bool {
-	if is := r.flags&queued != 0; a.n == 0 {
-		a.token, a.stream, a.queued = r.token, r.stream, is
-	} else if r.token != a.token || r.stream != a.stream || is != a.queued {
+func (a *ackRun) add(r *chunkRecord) bool {
+	if is := r.flags&flagEnqueued != 0; a.messages == 0 {
+		a.token, a.stream, a.enqueued = r.token, r.stream, is
+	} else if r.token != a.token || r.stream != a.stream || is != a.enqueued {
 		return false
 	}
-	a.n++
+	a.messages++
 	return true
 }
 
-// done tells the upper layer that messages are acknowledged.
-func (s *Sender) done(now rawio.Time, a alike) {
+// notifyAcked tells the upper layer that messages are acknowledged.
+func (s *Sender) notifyAcked(now rawio.Time, a ackRun) {
 	to := s.sink
-	if !a.queued {
-		if src, ok := s.src.(Runner); ok && a.n > 1 {
-			src.AckedRun(now, a.stream, a.token, a.n)
+	if !a.enqueued {
+		if src, ok := s.source.(Runner); ok && a.messages > 1 {
+			src.AckedRun(now, a.stream, a.token, a.messages)
 			return
 		}
-		to = s.src
+		to = s.source
 	}
-	for ; to != nil && a.n > 0; a.n-- {
+	for ; to != nil && a.messages > 0; a.messages-- {
 		to.Acked(now, a.stream, a.token)
 	}
 }

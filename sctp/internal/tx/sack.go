@@ -33,33 +33,33 @@ type Result struct {
 //
 // One that there is a great deal to do for is processed in parts: see More.
 func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
-	if s.superseded(k.CumTSN()) {
+	if s.isSuperseded(k.CumTSN()) {
 		return Result{Stale: true}, nil
 	}
-	s.forget(now)
+	s.forgetOldStamps(now)
 	a, err := s.beginAck(now, k.CumTSN())
 	if err != nil || a.result.Stale {
 		return a.result, err
 	}
-	above := uint32(s.ledger.next - 1 - k.CumTSN()) // TSNs sent beyond the cumulative one
+	above := uint32(s.outstanding.nextTSN - 1 - k.CumTSN()) // TSNs sent beyond the cumulative one
 	for i := range k.NumGaps() {
 		*s.steps++
 		start, end := k.Gap(i)
 		if start <= end && uint32(end) > above {
-			return Result{}, &UnsentTSNError{k.CumTSN().Add(uint32(end)), s.ledger.next}
+			return Result{}, &UnsentTSNError{k.CumTSN().Add(uint32(end)), s.outstanding.nextTSN}
 		}
-		if start <= end && s.lies(k.CumTSN().Add(uint32(start)), k.CumTSN().Add(uint32(end))) {
-			return Result{}, &UnsentTSNError{s.withheld.tsn, s.ledger.next}
+		if start <= end && s.acksWithheld(k.CumTSN().Add(uint32(start)), k.CumTSN().Add(uint32(end))) {
+			return Result{}, &UnsentTSNError{s.withheld.tsn, s.outstanding.nextTSN}
 		}
 	}
-	s.probeHeard = true
-	s.credit = min(s.credit+paidByOctet*len(k), maxCredit)
+	s.probeAnswered = true
+	s.ackCredit = min(s.ackCredit+creditPerSackOctet*len(k), maxAckCredit)
 	s.countDups(now, k)
-	s.later = later{}
-	s.later.on, s.later.now, s.later.cum, s.later.sack = true, now, k.CumTSN(), k
-	res := s.proceed(a)
-	if s.later.on {
-		s.later.sack = slices.Clone(k)
+	s.pendingSack = pendingSack{}
+	s.pendingSack.active, s.pendingSack.receivedAt, s.pendingSack.cumTSN, s.pendingSack.sack = true, now, k.CumTSN(), k
+	res := s.processPendingSack(a)
+	if s.pendingSack.active {
+		s.pendingSack.sack = slices.Clone(k)
 	}
 	return res, nil
 }
@@ -68,163 +68,165 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 // nor of the window: the one last advertised is taken to be still there, because a peer in
 // SHUTDOWN-SENT may answer DATA by nothing but SHUTDOWN.
 func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
-	if s.superseded(cum) {
+	if s.isSuperseded(cum) {
 		return Result{Stale: true}, nil
 	}
-	s.forget(now)
+	s.forgetOldStamps(now)
 	a, err := s.beginAck(now, cum)
-	if err != nil || a.result.Stale || cum == s.ledger.base-1 {
+	if err != nil || a.result.Stale || cum == s.outstanding.firstUnacked-1 {
 		return a.result, err
 	}
-	s.later = later{on: true, now: now, cum: cum}
-	return s.proceed(a), nil
+	s.pendingSack = pendingSack{active: true, receivedAt: now, cumTSN: cum}
+	return s.processPendingSack(a), nil
 }
 
-// atOnce is how many steps a SACK, or T3-rtx, is processed for at once where more chunks are outstanding.
-const atOnce = 4096
+// maxSliceSteps is how many steps a SACK, or T3-rtx, is processed for at once where more chunks are outstanding.
+const maxSliceSteps = 4096
 
-// slice begins to count what is done at once.
-func (s *Sender) slice() {
-	if s.until = math.MaxUint64; s.ledger.len() > atOnce {
-		s.until = *s.steps + atOnce
+// startWorkSlice begins to count what is done at once.
+func (s *Sender) startWorkSlice() {
+	if s.stepLimit = math.MaxUint64; s.outstanding.len() > maxSliceSteps {
+		s.stepLimit = *s.steps + maxSliceSteps
 	}
 }
 
-// spent says that others are to have their turn.
-func (s *Sender) spent() bool { return *s.steps >= s.until }
+// workSliceDone says that others are to have their turn.
+func (s *Sender) workSliceDone() bool { return *s.steps >= s.stepLimit }
 
-// later is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to do.
-type later struct {
-	stage    stage
-	advanced bool // left by the acknowledgements, as those below
-	cum      wire.TSN
-	now      rawio.Time // when it came
-	sack     wire.Sack  // a copy; nil for a SHUTDOWN
+// pendingSack is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to do.
+type pendingSack struct {
+	stage       sackStage
+	cumAdvanced bool // left by the acknowledgements, as those below
+	cumTSN      wire.TSN
+	receivedAt  rawio.Time // when it came
+	sack        wire.Sack  // a copy; nil for a SHUTDOWN
 
 	// What the acknowledgements have left to the stages behind them.
-	htna, highest wire.TSN // see ack, and ackGaps
-	named         int
-	at            wire.TSN // where countMisses goes on
-	on            bool
-	lost          PathSet
+	highestNewlyAcked, highestNamed wire.TSN // see ackState, and processGapAcks
+	namedCount                      int
+	missesFrom                      wire.TSN // where countMisses goes on
+	active                          bool
+	lostPaths                       PathSet
 }
 
-// stage is what of a SACK is done next: each may end amid its work, when enough was done at once.
-type stage uint8
+// sackStage is what of a SACK is done next: each may end amid its work, when enough was done at once.
+type sackStage uint8
 
 const (
-	acking    stage = iota // chunks are acknowledged
-	restoring              // others are not lost after all
-	ripening               // others become ripe, and
-	missing                // are counted as missing
-	reneging               // what was acknowledged and is no more is in flight again
+	stageAcks         sackStage = iota // chunks are acknowledged
+	stageRestore                       // others are not lost after all
+	stageLossEligible                  // others become ripe, and
+	stageMisses                        // are counted as missing
+	stageRenege                        // what was acknowledged and is no more is in flight again
 )
 
-// superseded says whether a SACK that is in processing acknowledges more.
-func (s *Sender) superseded(cum wire.TSN) bool { return s.later.on && cum.Less(s.later.cum) }
+// isSuperseded says whether a SACK that is in processing acknowledges more.
+func (s *Sender) isSuperseded(cum wire.TSN) bool {
+	return s.pendingSack.active && cum.Less(s.pendingSack.cumTSN)
+}
 
-// More says that there is so much to do for a SACK, or T3-rtx, that only the first of it is done: others are to have their turn, then
+// HasMoreWork says that there is so much to do for a SACK, or T3-rtx, that only the first of it is done: others are to have their turn, then
 // Continue goes on. A SACK that comes meanwhile says all of it again, and takes the other's place.
-func (s *Sender) More() bool { return s.later.on || s.marking != 0 }
+func (s *Sender) HasMoreWork() bool { return s.pendingSack.active || s.pathsToMark != 0 }
 
-// Continue does the next part.
-func (s *Sender) Continue() Result {
-	if s.marking != 0 {
-		s.slice()
+// ContinueWork does the next part.
+func (s *Sender) ContinueWork() Result {
+	if s.pathsToMark != 0 {
+		s.startWorkSlice()
 		for _, p := range s.paths {
-			if s.marking.Has(p.Index()) {
-				s.markAll(p)
+			if s.pathsToMark.Has(p.Index()) {
+				s.markLostOnTimeout(p)
 			}
 		}
 		return Result{}
 	}
-	a, _ := s.beginAck(s.later.now, s.later.cum)
-	return s.proceed(a)
+	a, _ := s.beginAck(s.pendingSack.receivedAt, s.pendingSack.cumTSN)
+	return s.processPendingSack(a)
 }
 
-// proceed goes on with a SACK, or SHUTDOWN, as far as it goes at once. To acknowledge a part is as a SACK that acknowledges no more than that,
+// processPendingSack goes on with a SACK, or SHUTDOWN, as far as it goes at once. To acknowledge a part is as a SACK that acknowledges no more than that,
 // but says nothing of what else is missing or taken back, and does not open cwnd.
-func (s *Sender) proceed(a ack) Result {
-	s.slice()
-	l := &s.later
-	arwnd := uint32(s.Rwnd() + s.ledger.data)
-	if l.stage == acking && s.acknowledge(&a, l) {
-		s.grow(&a)
-		s.falseAlarms(a.now)
-		l.stage = restoring
+func (s *Sender) processPendingSack(a ackState) Result {
+	s.startWorkSlice()
+	l := &s.pendingSack
+	arwnd := uint32(s.Rwnd() + s.outstanding.dataInFlight)
+	if l.stage == stageAcks && s.processAcks(&a, l) {
+		s.growCwnd(&a)
+		s.undoSpuriousTimeouts(a.now)
+		l.stage = stageRestore
 	}
-	if l.stage == restoring && s.restore(a.now) {
-		s.settleUrgent()
-		l.stage = ripening
+	if l.stage == stageRestore && s.restoreSpurious(a.now) {
+		s.updateBypassCwnd()
+		l.stage = stageLossEligible
 	}
-	if l.stage == ripening && s.ripen() {
-		l.stage = missing
-		l.on = l.sack != nil
+	if l.stage == stageLossEligible && s.updateLossEligible() {
+		l.stage = stageMisses
+		l.active = l.sack != nil
 	}
-	if l.on && l.stage == missing && s.countMisses(l) {
-		l.stage = reneging
+	if l.active && l.stage == stageMisses && s.countMisses(l) {
+		l.stage = stageRenege
 	}
-	if l.on && l.stage == reneging && s.renege(l) {
-		l.on = false
-		s.lose(a.now, l.lost)
-		s.repaired(a.now, &a.result)
+	if l.active && l.stage == stageRenege && s.renegeUnnamed(l) {
+		l.active = false
+		s.enterFastRecovery(a.now, l.lostPaths)
+		s.onProbeRepair(a.now, &a.result)
 		s.armRACK(a.now)
 	}
 	s.restartTimers(a.now)
-	if l.sack != nil && l.stage > acking {
+	if l.sack != nil && l.stage > stageAcks {
 		arwnd = l.sack.ARwnd()
 	}
 	s.setRwnd(arwnd)
-	if !l.on {
+	if !l.active {
 		if l.sack != nil {
-			s.reopen(int(arwnd))
+			s.retryWindowProbe(int(arwnd))
 		}
 		s.rateSamples(a.now)
-		*l = later{}
+		*l = pendingSack{}
 	}
 	return a.result
 }
 
-// acknowledge acknowledges what is covered, then what gap blocks name, and says whether that was all.
-func (s *Sender) acknowledge(a *ack, l *later) (all bool) {
-	cum := l.cum
-	if n := int(uint32(cum + 1 - s.ledger.base)); n > atOnce {
-		cum = s.ledger.base + atOnce - 1
+// processAcks acknowledges what is covered, then what gap blocks name, and says whether that was all.
+func (s *Sender) processAcks(a *ackState, l *pendingSack) (all bool) {
+	cum := l.cumTSN
+	if n := int(uint32(cum + 1 - s.outstanding.firstUnacked)); n > maxSliceSteps {
+		cum = s.outstanding.firstUnacked + maxSliceSteps - 1
 	}
-	s.ackThrough(a, cum)
-	all = cum == l.cum
-	l.highest = cum
+	s.processCumAck(a, cum)
+	all = cum == l.cumTSN
+	l.highestNamed = cum
 	if all && l.sack != nil {
-		l.highest, l.named, all = s.ackGaps(a, l.sack)
+		l.highestNamed, l.namedCount, all = s.processGapAcks(a, l.sack)
 	}
 	s.exitRecovery(a.now)
-	l.htna, l.advanced, l.at = a.htna, a.result.CumAdvanced, s.ledger.base
+	l.highestNewlyAcked, l.cumAdvanced, l.missesFrom = a.highestNewlyAcked, a.result.CumAdvanced, s.outstanding.firstUnacked
 	return all
 }
 
-// ack is a SACK in processing.
-type ack struct {
-	now    rawio.Time
-	result Result
-	htna   wire.TSN // highest TSN newly acknowledged (7.2.4), at least the cumulative one of before
+// ackState is a SACK in processing.
+type ackState struct {
+	now               rawio.Time
+	result            Result
+	highestNewlyAcked wire.TSN // highest TSN newly acknowledged (7.2.4), at least the cumulative one of before
 }
 
 // beginAck checks the cumulative TSN and clears what the last SACK left on the paths.
-func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
-	a := ack{now: now, htna: s.ledger.base - 1}
-	if cum.Less(s.ledger.base - 1) {
+func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ackState, error) {
+	a := ackState{now: now, highestNewlyAcked: s.outstanding.firstUnacked - 1}
+	if cum.Less(s.outstanding.firstUnacked - 1) {
 		a.result.Stale = true
 		return a, nil
 	}
-	if uint32(cum-(s.ledger.base-1)) > uint32(s.ledger.len()) {
-		return a, &UnsentTSNError{cum, s.ledger.next}
+	if uint32(cum-(s.outstanding.firstUnacked-1)) > uint32(s.outstanding.len()) {
+		return a, &UnsentTSNError{cum, s.outstanding.nextTSN}
 	}
-	if s.lies(s.ledger.base, cum) {
-		return a, &UnsentTSNError{s.withheld.tsn, s.ledger.next}
+	if s.acksWithheld(s.outstanding.firstUnacked, cum) {
+		return a, &UnsentTSNError{s.withheld.tsn, s.outstanding.nextTSN}
 	}
 	for _, p := range s.paths {
 		*s.steps++
-		p.sack = pathSack{flight: p.flight, latest: p.latest}
+		p.sack = pathSack{priorFlight: p.flightSize, priorDelivered: p.latestDelivered}
 	}
 	return a, nil
 }
@@ -232,72 +234,72 @@ func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ack, error) {
 // countDups adds up the duplicates for partial_bytes_acked (7.2.2). A chunk counts as often as it
 // was sent again, so that a peer cannot open cwnd by inventing duplicates.
 func (s *Sender) countDups(now rawio.Time, k wire.Sack) {
-	s.tail.twin = false
+	s.tailProbe.duplicate = false
 	for i := range k.NumDups() {
 		*s.steps++
-		s.rare().DupsReported++
-		s.late(now, k.Dup(i))
-		if k.Dup(i) == s.tail.tsn {
-			s.tail.twin = true
-			s.overdue()
+		s.rareStats().DupsReported++
+		s.onSpuriousLoss(now, k.Dup(i))
+		if k.Dup(i) == s.tailProbe.tsn {
+			s.tailProbe.duplicate = true
+			s.learnLateSack()
 		}
-		if r := s.ledger.sent(k.Dup(i)); r != nil && r.spare > 0 {
-			s.cameTwice(k.Dup(i), r)
-			r.spare--
-			s.paths[r.path].sack.dups += r.chunkLen()
+		if r := s.outstanding.sentRecord(k.Dup(i)); r != nil && r.unreportedDups > 0 {
+			s.onDuplicateReported(k.Dup(i), r)
+			r.unreportedDups--
+			s.paths[r.path].sack.dupOctets += r.chunkLen()
 		}
 	}
 }
 
-// ackThrough acknowledges everything up to cum and tells the upper layer.
-func (s *Sender) ackThrough(a *ack, cum wire.TSN) {
-	g := &s.ledger
-	base := g.base
+// processCumAck acknowledges everything up to cum and tells the upper layer.
+func (s *Sender) processCumAck(a *ackState, cum wire.TSN) {
+	g := &s.outstanding
+	base := g.firstUnacked
 	n := int(uint32(cum + 1 - base))
 	if n == 0 {
 		return
 	}
 	a.result.CumAdvanced = true
-	g.sweep(n, s.paths)
-	var told alike
+	g.removeFromSets(n, s.paths)
+	var told ackRun
 	like := 0 // so many more, of those that were sent together
 	for t := base; t != cum+1; t++ {
 		*s.steps++
-		r := g.rec(t)
-		if like--; like < 0 && r.state != gapped {
-			like = s.together(t, cum, r) - 1
-			s.ackOne(a, t, r, like+1)
+		r := g.recordOf(t)
+		if like--; like < 0 && r.state != stateGapAcked {
+			like = s.countSentTogether(t, cum, r) - 1
+			s.ackChunk(a, t, r, like+1)
 		}
-		if r.flags&queued != 0 {
-			s.held -= int(r.size)
+		if r.flags&flagEnqueued != 0 {
+			s.bufferedOctets -= int(r.size)
 		}
 		r.body = [2][]byte{} // let go of the user's memory
-		g.cover(r, s.paths[r.path])
-		if r.wire&wire.FlagE != 0 && !told.add(r) {
-			s.done(a.now, told)
-			told = alike{}
+		g.cumAckFirst(r, s.paths[r.path])
+		if r.wireFlags&wire.FlagE != 0 && !told.add(r) {
+			s.notifyAcked(a.now, told)
+			told = ackRun{}
 			told.add(r)
 		}
 	}
-	s.done(a.now, told)
-	s.probing = false // it was the only one outstanding
+	s.notifyAcked(a.now, told)
+	s.zeroWindowProbing = false // it was the only one outstanding
 }
 
 // Work that a peer can have done again and again, by taking acknowledgements back, is paid for by the octets of its
 // SACKs: so many chunks for each octet, and so many at once.
 const (
-	paidByOctet = 4
-	maxCredit   = 1 << 13
+	creditPerSackOctet = 4
+	maxAckCredit       = 1 << 13
 )
 
-// ackGaps acknowledges what is in the gap blocks. It returns the highest TSN that the SACK reports
+// processGapAcks acknowledges what is in the gap blocks. It returns the highest TSN that the SACK reports
 // and how many TSNs the blocks name. Blocks are to ascend; one that does not is passed over, which
 // also bounds the work by the window. A chunk that was acknowledged and taken back, and not sent again since, is only
 // acknowledged as long as SACKs have paid for that; else it stays in flight, until it is sent again or covered
 // by the cumulative TSN.
 // It says whether it came to the end.
-func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all bool) {
-	g := &s.ledger
+func (s *Sender) processGapAcks(a *ackState, k wire.Sack) (highest wire.TSN, named int, all bool) {
+	g := &s.outstanding
 	cum := k.CumTSN()
 	highest = cum
 	for i, prev := 0, uint16(0); i < k.NumGaps(); i++ {
@@ -309,133 +311,133 @@ func (s *Sender) ackGaps(a *ack, k wire.Sack) (highest wire.TSN, named int, all 
 		named += n
 		prev, highest = end, cum+wire.TSN(end)
 		*s.steps++
-		t, ok := g.paid.Next(cum+wire.TSN(start), n)
-		for ; ok; t, ok = g.paid.Next(t+1, int(uint32(highest-t))) {
-			if s.spent() {
+		t, ok := g.unacked.Next(cum+wire.TSN(start), n)
+		for ; ok; t, ok = g.unacked.Next(t+1, int(uint32(highest-t))) {
+			if s.workSliceDone() {
 				return highest, named, false
 			}
-			s.ackGap(a, t)
+			s.ackGapTSN(a, t)
 		}
-		if g.nowed == 0 {
+		if g.numReneged == 0 {
 			continue
 		}
 		*s.steps++
-		t, ok = g.owed.Next(cum+wire.TSN(start), n)
-		for ; ok && s.credit > 0; t, ok = g.owed.Next(t+1, int(uint32(highest-t))) {
-			s.credit--
-			s.ackGap(a, t)
+		t, ok = g.reneged.Next(cum+wire.TSN(start), n)
+		for ; ok && s.ackCredit > 0; t, ok = g.reneged.Next(t+1, int(uint32(highest-t))) {
+			s.ackCredit--
+			s.ackGapTSN(a, t)
 		}
 	}
 	return highest, named, true
 }
 
-// ackGap acknowledges a TSN that a gap block names.
-func (s *Sender) ackGap(a *ack, t wire.TSN) {
+// ackGapTSN acknowledges a TSN that a gap block names.
+func (s *Sender) ackGapTSN(a *ackState, t wire.TSN) {
 	*s.steps++
-	r := s.ledger.rec(t)
-	s.ackOne(a, t, r, 1)
-	s.ledger.move(onGap, t, r, s.paths[r.path])
+	r := s.outstanding.recordOf(t)
+	s.ackChunk(a, t, r, 1)
+	s.outstanding.applyEvent(onGapAck, t, r, s.paths[r.path])
 }
 
-// together returns how many chunks from t, that of r, to cum are alike in all that their acknowledgement tells: they went once and at the same time, to one path, and nothing was heard of any.
-func (s *Sender) together(t, cum wire.TSN, r *record) int {
+// countSentTogether returns how many chunks from t, that of r, to cum are alike in all that their acknowledgement tells: they went once and at the same time, to one path, and nothing was heard of any.
+func (s *Sender) countSentTogether(t, cum wire.TSN, r *chunkRecord) int {
 	p, n := s.paths[r.path], 1
-	if r.state != sent || r.flags&^large != 0 || s.tail.out || p.rates != nil || r.stamp == p.full.stamp {
+	if r.state != stateInFlight || r.flags&^flagLongPacket != 0 || s.tailProbe.unacked || p.rateSampler != nil || r.sentStamp == p.cwndFull.sentStamp {
 		return n
 	}
 	for ; t != cum; n++ {
 		t++
-		if q := s.ledger.rec(t); q.stamp != r.stamp || q.size != r.size || q.wire != r.wire || q.flags != r.flags || q.path != r.path || q.state != sent {
+		if q := s.outstanding.recordOf(t); q.sentStamp != r.sentStamp || q.size != r.size || q.wireFlags != r.wireFlags || q.flags != r.flags || q.path != r.path || q.state != stateInFlight {
 			break
 		}
 	}
 	return n
 }
 
-// ackOne learns from the acknowledgement of a TSN that is not acknowledged, or of n from there on that went together. The caller enters it in the ledger.
-func (s *Sender) ackOne(a *ack, t wire.TSN, r *record, n int) {
+// ackChunk learns from the acknowledgement of a TSN that is not acknowledged, or of n from there on that went together. The caller enters it in the ledger.
+func (s *Sender) ackChunk(a *ackState, t wire.TSN, r *chunkRecord, n int) {
 	p, octets := s.paths[r.path], n*r.chunkLen()
-	if r.is(inQueue) {
-		s.late(a.now, t)
-	} else if uint32(p.first-t) < uint32(n) {
+	if r.isIn(inToRetransmit) {
+		s.onSpuriousLoss(a.now, t)
+	} else if uint32(p.firstInFlight-t) < uint32(n) {
 		p.sack.ackedFirst = true
 	}
-	p.sack.acked += octets
-	if p.full.after(r.stamp, t) {
-		p.sack.full += octets
+	p.sack.ackedOctets += octets
+	if p.cwndFull.isAfter(r.sentStamp, t) {
+		p.sack.cwndLimitedOctets += octets
 	}
-	s.acked += octets
-	if p.timing && uint32(p.timed-t) < uint32(n) {
-		p.timing = false
-		p.sack.rtt = max(a.now.Sub(p.timedAt), 1)
+	s.ackedOctets += octets
+	if p.rttTiming && uint32(p.rttTSN-t) < uint32(n) {
+		p.rttTiming = false
+		p.sack.rtt = max(a.now.Sub(p.rttStartAt), 1)
 	}
-	if r.flags&vague == 0 {
-		p.disorder.seen = p.disorder.seen || p.sack.latest.after(r.stamp, t)
-		if d := time.Duration(stamp(a.now)-r.stamp) * time.Microsecond; p.sack.trip == 0 || d < p.sack.trip {
-			p.sack.trip = max(d, 1)
+	if r.flags&flagAmbiguous == 0 {
+		p.reordering.isObserved = p.reordering.isObserved || p.sack.priorDelivered.isAfter(r.sentStamp, t)
+		if d := time.Duration(stampOf(a.now)-r.sentStamp) * time.Microsecond; p.sack.minRTT == 0 || d < p.sack.minRTT {
+			p.sack.minRTT = max(d, 1)
 		}
-		p.sack.asked = p.sack.asked || r.wire&wire.FlagI != 0
+		p.sack.sackNowAsked = p.sack.sackNowAsked || r.wireFlags&wire.FlagI != 0
 	}
-	if p.rates != nil {
+	if p.rateSampler != nil {
 		s.rateAcked(a.now, t, r, p)
 	}
-	r.misses = 0
+	r.missCount = 0
 	t += wire.TSN(n - 1) // the last of them
-	s.cameLate(a.now, t, r, p)
-	s.arrived(a.now, t, r, p)
-	s.heardTail(a.now, t, r, p)
-	if a.htna.Less(t) {
-		a.htna = t
+	s.checkSpuriousTimeout(a.now, t, r, p)
+	s.noteDelivered(a.now, t, r, p)
+	s.onTailProbeAcked(a.now, t, r, p)
+	if a.highestNewlyAcked.Less(t) {
+		a.highestNewlyAcked = t
 	}
 	a.result.NewlyAcked = true
-	if r.flags&large != 0 {
-		p.holes = 0
+	if r.flags&flagLongPacket != 0 {
+		p.blackHoleTimeouts = 0
 	}
-	if r.flags&moved == 0 { // else nobody knows which of the destinations it reached (RFC 7829 section 3.2)
+	if r.flags&flagMultiPath == 0 { // else nobody knows which of the destinations it reached (RFC 7829 section 3.2)
 		a.result.Paths.add(p.Index())
 	}
 }
 
 // exitRecovery leaves Fast Recovery when its exit point is acknowledged (section 6.2.1, D iv).
 func (s *Sender) exitRecovery(now rawio.Time) {
-	if s.recovery && s.exit.Less(s.ledger.base) {
-		s.recovery = false
-		s.recovered(now)
+	if s.inRecovery && s.recoveryExit.Less(s.outstanding.firstUnacked) {
+		s.inRecovery = false
+		s.endRecovery(now)
 	}
-	s.settleUrgent()
+	s.updateBypassCwnd()
 }
 
-// settleUrgent takes back that a packet ignores cwnd, when there is no reason for one any more or nothing to go in it.
-func (s *Sender) settleUrgent() {
-	s.urgent = s.urgent && (s.recovery || s.tail.due) && s.ledger.nmarked > 0
+// updateBypassCwnd takes back that a packet ignores cwnd, when there is no reason for one any more or nothing to go in it.
+func (s *Sender) updateBypassCwnd() {
+	s.bypassCwnd = s.bypassCwnd && (s.inRecovery || s.tailProbe.pending) && s.outstanding.numToRetransmit > 0
 }
 
-// grow applies RTT measurements and the increase of cwnd, before any loss (sections 6.3.1, 7.2.4).
-func (s *Sender) grow(a *ack) {
-	all := s.ledger.len() == 0
+// growCwnd applies RTT measurements and the increase of cwnd, before any loss (sections 6.3.1, 7.2.4).
+func (s *Sender) growCwnd(a *ackState) {
+	all := s.outstanding.len() == 0
 	for _, p := range s.paths {
 		k := &p.sack
 		if k.rtt > 0 {
 			p.ObserveRTT(k.rtt)
 		}
-		if k.acked > 0 {
-			p.single, p.early.n = false, 0
-			s.emptied(p)
-			p.spacing.arrived(a.now, k.acked, p.pmdcs)
+		if k.ackedOctets > 0 {
+			p.onePacketOnly, p.earlyT3.expiries = false, 0
+			s.clearCwndFull(p)
+			p.packetPairs.onAcked(a.now, k.ackedOctets, p.pmdcs)
 		}
 		if all {
-			p.learnWait()
+			p.learnSackDelay()
 		}
-		if k.acked > 0 || k.dups > 0 || all {
-			again := min(k.acked, p.debt)
-			p.debt -= again
+		if k.ackedOctets > 0 || k.dupOctets > 0 || all {
+			again := min(k.ackedOctets, p.renegedOctets)
+			p.renegedOctets -= again
 			p.cc.OnAck(a.now, cc.Ack{
-				Octets: k.acked - again, Full: min(k.full, k.acked-again), Dups: k.dups, Flight: k.flight,
-				Recovery: s.recovery || s.echoed, AllAcked: all, RTT: k.rtt, Trip: k.trip, Spread: s.spreads(p),
+				Octets: k.ackedOctets - again, Full: min(k.cwndLimitedOctets, k.ackedOctets-again), Dups: k.dupOctets, Flight: k.priorFlight,
+				Recovery: s.inRecovery || s.ecnEchoed, AllAcked: all, RTT: k.rtt, Trip: k.minRTT, Spread: s.isPaced(p),
 			})
 		}
 	}
-	s.echoed = false
+	s.ecnEchoed = false
 }
 
 // countMisses gives a miss indication to what is missing below the highest TSN newly acknowledged,
@@ -443,35 +445,35 @@ func (s *Sender) grow(a *ack) {
 // (section 7.2.4), and notes the paths of what has now missed three times. A SACK may stand for several: unless the letter is
 // kept, what it reports three chunks above has missed as often as SACKs for each of them would say (RFC 6675 section 4).
 // It says whether it came to the end.
-func (s *Sender) countMisses(l *later) (all bool) {
-	g, k, now := &s.ledger, l.sack, l.now
-	limit := l.htna
-	if s.recovery && l.advanced {
-		limit = l.highest
+func (s *Sender) countMisses(l *pendingSack) (all bool) {
+	g, k, now := &s.outstanding, l.sack, l.receivedAt
+	limit := l.highestNewlyAcked
+	if s.inRecovery && l.cumAdvanced {
+		limit = l.highestNamed
 	}
-	if limit.Less(l.at) {
+	if limit.Less(l.missesFrom) {
 		return true
 	}
-	t, ok := g.ripe.Next(l.at, int(uint32(limit-l.at)))
+	t, ok := g.lossEligible.Next(l.missesFrom, int(uint32(limit-l.missesFrom)))
 	third := 0
 	if ok {
 		third = missedBelow(k)
 	}
-	for ; ok; t, ok = g.ripe.Next(t+1, int(uint32(limit-t-1))) {
-		if s.spent() {
-			l.at = t
+	for ; ok; t, ok = g.lossEligible.Next(t+1, int(uint32(limit-t-1))) {
+		if s.workSliceDone() {
+			l.missesFrom = t
 			return false
 		}
 		*s.steps++
-		r := g.rec(t)
-		if int(uint32(t-k.CumTSN())) < third && r.flags&resent == 0 && !s.cfg.Letter && s.paths[r.path].latest.after(r.stamp, t) {
-			r.misses = missLimit - 1
+		r := g.recordOf(t)
+		if int(uint32(t-k.CumTSN())) < third && r.flags&flagResent == 0 && !s.cfg.StrictRFC && s.paths[r.path].latestDelivered.isAfter(r.sentStamp, t) {
+			r.missCount = missLimit - 1
 		}
-		switch left, known := s.left(now, t, r); {
+		switch left, known := s.rackTimeLeft(now, t, r); {
 		case known && left <= 0:
-			s.lost(now, t, r, &l.lost)
-		case !known || !s.paths[r.path].disorder.seen:
-			s.miss(now, t, r, &l.lost)
+			s.declareLost(now, t, r, &l.lostPaths)
+		case !known || !s.paths[r.path].reordering.isObserved:
+			s.addMiss(now, t, r, &l.lostPaths)
 		}
 	}
 	return true
@@ -496,103 +498,103 @@ func missedBelow(k wire.Sack) int {
 	return 0
 }
 
-// miss counts a miss indication and marks the chunk on the third.
-func (s *Sender) miss(now rawio.Time, t wire.TSN, r *record, lost *PathSet) {
-	if r.misses++; r.misses < missLimit || s.overspent() {
+// addMiss counts a miss indication and marks the chunk on the third.
+func (s *Sender) addMiss(now rawio.Time, t wire.TSN, r *chunkRecord, lost *PathSet) {
+	if r.missCount++; r.missCount < missLimit || s.overRetransmitBudget() {
 		return
 	}
-	s.lost(now, t, r, lost)
+	s.declareLost(now, t, r, lost)
 }
 
-// lost marks a chunk that is taken for lost.
-func (s *Sender) lost(now rawio.Time, t wire.TSN, r *record, lost *PathSet) {
+// declareLost marks a chunk that is taken for lost.
+func (s *Sender) declareLost(now rawio.Time, t wire.TSN, r *chunkRecord, lost *PathSet) {
 	p := s.paths[r.path]
-	if r.state != withheld {
+	if r.state != stateWithheld {
 		lost.add(p.Index())
-		s.suspect(t, p)
+		s.recordLoss(t, p)
 	}
-	if p.rates != nil {
+	if p.rateSampler != nil {
 		s.rateLost(now, t, r, p)
 	}
-	s.ledger.mark(t, r, p)
-	r.flags = r.flags&^timeout | fast
+	s.outstanding.markLost(t, r, p)
+	r.flags = r.flags&^flagTimedOut | flagFastRetransmitted
 }
 
-// stamp is a time in microseconds that wrap; stamps are compared by their difference.
-func stamp(now rawio.Time) uint32 { return uint32(now / 1000) }
+// stampOf is a time in microseconds that wrap; stamps are compared by their difference.
+func stampOf(now rawio.Time) uint32 { return uint32(now / 1000) }
 
-// stampLife is a quarter of the time in which stamps wrap: of two that are no further apart it is known which comes first.
-const stampLife = 1 << 30 * time.Microsecond
+// maxStampAge is a quarter of the time in which stamps wrap: of two that are no further apart it is known which comes first.
+const maxStampAge = 1 << 30 * time.Microsecond
 
-// arrived remembers the chunk sent last of all that have arrived. What was sent after it is not
+// noteDelivered remembers the chunk sent last of all that have arrived. What was sent after it is not
 // missing yet: after a timeout, or when a SACK has no room for all gap blocks, chunks with higher TSNs
 // are reported that were sent long before. For a chunk that was sent again it is not known which
 // transmission has arrived; only an answer that came after a round trip, the shortest of late, can be the last one's.
-func (s *Sender) arrived(now rawio.Time, t wire.TSN, r *record, p *Path) {
-	if !p.last(now, r) {
+func (s *Sender) noteDelivered(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
+	if !p.isLastTransmission(now, r) {
 		return
 	}
-	s.latest.advance(r.stamp, t)
-	p.latest.advance(r.stamp, t)
-	s.heard = now
+	s.latestDelivered.advanceTo(r.sentStamp, t)
+	p.latestDelivered.advanceTo(r.sentStamp, t)
+	s.lastAckedAt = now
 }
 
-// last reports whether the transmission that was acknowledged may be the last one.
-func (p *Path) last(now rawio.Time, r *record) bool {
-	return r.flags&copied == 0 && (r.flags&resent == 0 || stamp(now)-r.stamp >= uint32(p.est.trip.get().Microseconds()))
+// isLastTransmission reports whether the transmission that was acknowledged may be the last one.
+func (p *Path) isLastTransmission(now rawio.Time, r *chunkRecord) bool {
+	return r.flags&flagProbeCopied == 0 && (r.flags&flagResent == 0 || stampOf(now)-r.sentStamp >= uint32(p.rttEst.minRTT.get().Microseconds()))
 }
 
-// forget is for a silence so long that stamps do not tell any more what was sent when, as behind a jump of the clock. Nothing counts as having arrived, and what
+// forgetOldStamps is for a silence so long that stamps do not tell any more what was sent when, as behind a jump of the clock. Nothing counts as having arrived, and what
 // is outstanding as sent again now.
-func (s *Sender) forget(now rawio.Time) {
-	if now.Sub(s.heard) <= stampLife {
+func (s *Sender) forgetOldStamps(now rawio.Time) {
+	if now.Sub(s.lastAckedAt) <= maxStampAge {
 		return
 	}
-	s.heard, s.latest = now, sending{}
+	s.lastAckedAt, s.latestDelivered = now, sendOrder{}
 	for _, p := range s.paths {
-		p.latest, p.full, p.timing = sending{}, sending{}, false
+		p.latestDelivered, p.cwndFull, p.rttTiming = sendOrder{}, sendOrder{}, false
 	}
-	g := &s.ledger
-	g.ripe.RemoveRange(g.base, g.len())
-	g.again.empty()
-	for t := g.base; t != g.next; t++ {
-		r := g.rec(t)
-		r.stamp, r.flags = stamp(now), r.flags|resent
-		g.again.push(g, t, r.stamp)
-	}
-}
-
-// sending says when a chunk was sent, and tells those apart that were sent together.
-type sending struct {
-	any   bool // the others are set
-	stamp uint32
-	tsn   wire.TSN
-}
-
-// after reports whether that was after another.
-func (a *sending) after(stamp uint32, t wire.TSN) bool {
-	d := int32(a.stamp - stamp)
-	return a.any && (d > 0 || d == 0 && t.Less(a.tsn))
-}
-
-func (a *sending) advance(stamp uint32, t wire.TSN) {
-	if d := int32(stamp - a.stamp); !a.any || d > 0 || d == 0 && a.tsn.Less(t) {
-		*a = sending{true, stamp, t}
+	g := &s.outstanding
+	g.lossEligible.RemoveRange(g.firstUnacked, g.len())
+	g.retransmitLog.clearAll()
+	for t := g.firstUnacked; t != g.nextTSN; t++ {
+		r := g.recordOf(t)
+		r.sentStamp, r.flags = stampOf(now), r.flags|flagResent
+		g.retransmitLog.push(g, t, r.sentStamp)
 	}
 }
 
-// sentEarlier reports whether a chunk was sent before one that has arrived.
-func (s *Sender) sentEarlier(t wire.TSN, r *record) bool {
-	return s.latest.after(r.stamp, t)
+// sendOrder says when a chunk was sent, and tells those apart that were sent together.
+type sendOrder struct {
+	isSet     bool // the others are set
+	sentStamp uint32
+	tsn       wire.TSN
 }
 
-// renege takes back the gap acknowledgement of TSNs that the SACK no longer names: they are in
+// isAfter reports whether that was after another.
+func (a *sendOrder) isAfter(stamp uint32, t wire.TSN) bool {
+	d := int32(a.sentStamp - stamp)
+	return a.isSet && (d > 0 || d == 0 && t.Less(a.tsn))
+}
+
+func (a *sendOrder) advanceTo(stamp uint32, t wire.TSN) {
+	if d := int32(stamp - a.sentStamp); !a.isSet || d > 0 || d == 0 && a.tsn.Less(t) {
+		*a = sendOrder{true, stamp, t}
+	}
+}
+
+// sentBeforeDelivered reports whether a chunk was sent before one that has arrived.
+func (s *Sender) sentBeforeDelivered(t wire.TSN, r *chunkRecord) bool {
+	return s.latestDelivered.isAfter(r.sentStamp, t)
+}
+
+// renegeUnnamed takes back the gap acknowledgement of TSNs that the SACK no longer names: they are in
 // flight again, with one miss indication (section 6.2.1, D iii). It says whether it came to the end.
-func (s *Sender) renege(l *later) (all bool) {
-	if int(s.ledger.ngapped) <= l.named && s.ledger.nowed == 0 {
+func (s *Sender) renegeUnnamed(l *pendingSack) (all bool) {
+	if int(s.outstanding.numGapAcked) <= l.namedCount && s.outstanding.numReneged == 0 {
 		return true
 	}
-	k, cum := l.sack, l.cum
+	k, cum := l.sack, l.cumTSN
 	hole := cum + 1 // the first TSN after the last block
 	for i, prev := 0, uint16(0); i < k.NumGaps(); i++ {
 		start, end := k.Gap(i)
@@ -600,93 +602,93 @@ func (s *Sender) renege(l *later) (all bool) {
 			continue
 		}
 		*s.steps++
-		if !s.renegeRange(hole, cum+wire.TSN(start), &l.lost) {
+		if !s.renegeRange(hole, cum+wire.TSN(start), &l.lostPaths) {
 			return false
 		}
 		prev, hole = end, cum+wire.TSN(end)+1
 	}
-	return s.renegeRange(hole, s.ledger.next, &l.lost)
+	return s.renegeRange(hole, s.outstanding.nextTSN, &l.lostPaths)
 }
 
 func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) (all bool) {
-	g := &s.ledger
-	t, ok := g.gapped.Next(from, int(uint32(to-from)))
-	for ; ok; t, ok = g.gapped.Next(t+1, int(uint32(to-t-1))) {
-		if s.spent() {
+	g := &s.outstanding
+	t, ok := g.gapAcked.Next(from, int(uint32(to-from)))
+	for ; ok; t, ok = g.gapAcked.Next(t+1, int(uint32(to-t-1))) {
+		if s.workSliceDone() {
 			return false
 		}
 		*s.steps++
-		r := g.rec(t)
+		r := g.recordOf(t)
 		p := s.paths[r.path]
-		g.move(onTakeBack, t, r, p)
-		s.rare().Reneged++
-		p.debt += r.chunkLen()
-		if s.sentEarlier(t, r) {
-			s.overtaken(t, r)
+		g.applyEvent(onRenege, t, r, p)
+		s.rareStats().Reneged++
+		p.renegedOctets += r.chunkLen()
+		if s.sentBeforeDelivered(t, r) {
+			s.markLossEligible(t, r)
 		}
-		s.miss(s.later.now, t, r, lost)
+		s.addMiss(s.pendingSack.receivedAt, t, r, lost)
 	}
 	return true
 }
 
-// lose reacts to the chunks that were marked by miss indications (section 7.2.4, points 2 to 6).
-func (s *Sender) lose(now rawio.Time, lost PathSet) {
-	if lost == 0 || s.recovery {
+// enterFastRecovery reacts to the chunks that were marked by miss indications (section 7.2.4, points 2 to 6).
+func (s *Sender) enterFastRecovery(now rawio.Time, lost PathSet) {
+	if lost == 0 || s.inRecovery {
 		return
 	}
 	for _, p := range s.paths {
 		if lost.Has(p.Index()) {
-			s.reduce(now, p)
-			p.disorder.undo = !s.cfg.Letter
+			s.reduceCwnd(now, p)
+			p.reordering.mayUndo = !s.cfg.StrictRFC
 		}
 	}
-	s.recovery, s.urgent = true, true
-	s.exit = s.ledger.next - 1
-	s.rare().FastRetransmits++
+	s.inRecovery, s.bypassCwnd = true, true
+	s.recoveryExit = s.outstanding.nextTSN - 1
+	s.rareStats().FastRetransmits++
 }
 
-// reduce is the reaction to a loss.
-func (s *Sender) reduce(now rawio.Time, p *Path) {
+// reduceCwnd is the reaction to a loss.
+func (s *Sender) reduceCwnd(now rawio.Time, p *Path) {
 	p.cc.OnLoss(now)
-	p.reduced, p.full = s.Fresh(), sending{}
-	p.alarm.on = false // that could not be taken back
+	p.tsnsSentAtReduction, p.cwndFull = s.SentTSNs(), sendOrder{}
+	p.spuriousTimeout.possible = false // that could not be taken back
 }
 
 // restartTimers applies rules R2, R3 and R4 of section 6.3.2.
 func (s *Sender) restartTimers(now rawio.Time) {
 	for _, p := range s.paths {
 		switch {
-		case p.flight == 0:
-			p.t3, p.pto = rawio.Never, rawio.Never
+		case p.flightSize == 0:
+			p.t3At, p.ptoAt = rawio.Never, rawio.Never
 			continue
-		case p.sack.ackedFirst || p.t3 == rawio.Never:
+		case p.sack.ackedFirst || p.t3At == rawio.Never:
 			s.startT3(now, p)
 		}
-		s.findFirst(p)
-		s.armPTO(now, p, p.sack.acked > 0)
+		s.updateFirstInFlight(p)
+		s.armPTO(now, p, p.sack.ackedOctets > 0)
 	}
 }
 
-// findFirst moves p.first on to the earliest TSN that is still in flight to p.
-func (s *Sender) findFirst(p *Path) {
+// updateFirstInFlight moves p.first on to the earliest TSN that is still in flight to p.
+func (s *Sender) updateFirstInFlight(p *Path) {
 	*s.steps++
-	p.first, _ = p.inflight.Next(s.ledger.base, s.ledger.len())
+	p.firstInFlight, _ = p.inFlightTSNs.Next(s.outstanding.firstUnacked, s.outstanding.len())
 }
 
-// reopen sends a zero window probe again as soon as the window is open: the peer has most likely
+// retryWindowProbe sends a zero window probe again as soon as the window is open: the peer has most likely
 // dropped it, and waiting for T3-rtx would stall the association.
-func (s *Sender) reopen(arwnd int) {
-	if !s.probing {
+func (s *Sender) retryWindowProbe(arwnd int) {
+	if !s.zeroWindowProbing {
 		return
 	}
-	t := s.ledger.base
-	r := s.ledger.rec(t)
-	if arwnd < int(r.size) || r.state == gapped {
+	t := s.outstanding.firstUnacked
+	r := s.outstanding.recordOf(t)
+	if arwnd < int(r.size) || r.state == stateGapAcked {
 		return
 	}
-	s.probing = false
-	if p := s.paths[r.path]; r.is(inFlight) { // or it is marked already
-		s.ledger.mark(t, r, p)
-		p.t3 = rawio.Never
+	s.zeroWindowProbing = false
+	if p := s.paths[r.path]; r.isIn(inFlight) { // or it is marked already
+		s.outstanding.markLost(t, r, p)
+		p.t3At = rawio.Never
 	}
 }

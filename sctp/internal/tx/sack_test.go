@@ -16,13 +16,13 @@ import (
 func TestMessageIsAcknowledgedWithItsLastFragment(t *testing.T) {
 	// req 9260-7.1-3
 	l := newLab(t, 1)
-	l.queue(2, 2*full)
-	l.expect("two messages of two fragments", "1 | 2 | 3 | 4")
+	l.enqueueMany(2, 2*full)
+	l.expectTSNs("two messages of two fragments", "1 | 2 | 3 | 4")
 	l.sack(0, gap{2, 4})
 	must.Equal(t, "messages acknowledged by a gap block", len(l.acked), 0)
 	for cum, want := range map[wire.TSN][]uint64{1: nil, 2: {1}, 3: {1}, 4: {1, 2}} {
 		l := newLab(t, 1)
-		l.queue(2, 2*full)
+		l.enqueueMany(2, 2*full)
 		l.transmit()
 		l.sack(cum)
 		check.That(t, slices.Equal(l.acked, want), "up to TSN %d: %v acknowledged, want %v", cum, l.acked, want)
@@ -39,7 +39,7 @@ func TestAcknowledgedMemoryIsLetGo(t *testing.T) {
 		held[i] = weak.Make(&b[0])
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{b}, Token: uint64(i)}))
 	}
-	l.expect("three chunks", "1 | 2 | 3")
+	l.expectTSNs("three chunks", "1 | 2 | 3")
 	runtime.GC()
 	must.That(t, held[2].Value() != nil, "memory of an unacknowledged chunk is gone")
 	l.sack(3)
@@ -55,15 +55,15 @@ func TestAcknowledgedMemoryIsLetGo(t *testing.T) {
 // that: their SACKs were on the way already.
 func TestLateSacksAreNoMissesOfWhatWasSentAgain(t *testing.T) {
 	l := newLab(t, 1)
-	l.queue(5, full)
-	l.expect("initial window", "1 | 2 | 3 | 4 | 5")
-	l.timeout()
-	l.expect("T3-rtx: one packet", "1")
+	l.enqueueMany(5, full)
+	l.expectTSNs("initial window", "1 | 2 | 3 | 4 | 5")
+	l.runNextTimeout()
+	l.expectTSNs("T3-rtx: one packet", "1")
 	l.now += 10 * ms
 	for i := range wire.TSN(3) {
 		l.sack(0, gap{2, 2 + i})
 	}
-	n, s := l.s.ledger.rec(1).misses, l.s.Stats()
+	n, s := l.s.outstanding.recordOf(1).missCount, l.s.Stats()
 	check.That(t, n == 0 && s.FastRetransmits == 0, "%d misses, %d Fast Retransmits of a chunk sent 10 ms ago", n, s.FastRetransmits)
 }
 
@@ -73,15 +73,15 @@ func TestProbeWaitsForAWindowOfItsSize(t *testing.T) {
 	// req 9260-6.1-1
 	l := newLab(t, 1)
 	l.s.SetPeer(0, 16)
-	l.queue(1, 500)
-	l.expect("closed window", "")
-	l.timeout()
-	l.expect("the probe", "1")
+	l.enqueueMany(1, 500)
+	l.expectTSNs("closed window", "")
+	l.runNextTimeout()
+	l.expectTSNs("the probe", "1")
 	l.now += 10 * ms
-	l.sackFor(makeSack(0, 499))
-	l.expect("an octet too few", "")
-	l.sackFor(makeSack(0, 500))
-	l.expect("room for it", "1")
+	l.handleSack(makeSack(0, 499))
+	l.expectTSNs("an octet too few", "")
+	l.handleSack(makeSack(0, 500))
+	l.expectTSNs("room for it", "1")
 }
 
 // An echo of a packet whose record has been used again says nothing of the one that has it now.
@@ -89,7 +89,7 @@ func TestEchoOfAPacketOfLongAgo(t *testing.T) {
 	l := newLab(t, 1)
 	l.s.SetECN(true)
 	for i := range 200 {
-		l.queue(1, 10)
+		l.enqueueMany(1, 10)
 		l.transmit()
 		l.sack(wire.TSN(i + 1))
 	}

@@ -18,22 +18,22 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// window is a controller whose cwnd the test sets.
-type window int
+// fixedWindow is a controller whose cwnd the test sets.
+type fixedWindow int
 
-func fixed(n int) *window { w := window(n); return &w }
+func newFixedWindow(n int) *fixedWindow { w := fixedWindow(n); return &w }
 
-func (w *window) Window() int                   { return int(*w) }
-func (w *window) Ssthresh() int                 { return int(*w) }
-func (w *window) OnSent(rawio.Time, int, int)   {}
-func (w *window) OnAck(rawio.Time, cc.Ack)      {}
-func (w *window) OnLoss(rawio.Time)             {}
-func (w *window) OnTimeout(rawio.Time)          {}
-func (w *window) OnIdle(_, _ rawio.Time, _ int) {}
-func (w *window) Undo(rawio.Time)               {}
-func (w *window) OnECN(rawio.Time)              {}
-func (w *window) SetPMDCS(int)                  {}
-func (w *window) Reset()                        {}
+func (w *fixedWindow) Window() int                   { return int(*w) }
+func (w *fixedWindow) Ssthresh() int                 { return int(*w) }
+func (w *fixedWindow) OnSent(rawio.Time, int, int)   {}
+func (w *fixedWindow) OnAck(rawio.Time, cc.Ack)      {}
+func (w *fixedWindow) OnLoss(rawio.Time)             {}
+func (w *fixedWindow) OnTimeout(rawio.Time)          {}
+func (w *fixedWindow) OnIdle(_, _ rawio.Time, _ int) {}
+func (w *fixedWindow) Undo(rawio.Time)               {}
+func (w *fixedWindow) OnECN(rawio.Time)              {}
+func (w *fixedWindow) SetPMDCS(int)                  {}
+func (w *fixedWindow) Reset()                        {}
 
 func ExampleSender() {
 	s := NewSender(Config{TSN: 1, SendBuffer: 1 << 16})
@@ -58,7 +58,7 @@ func ExampleSender() {
 
 func TestChunksOfMessages(t *testing.T) {
 	l := newLab(t, 1)
-	l.path(0).cc = fixed(1 << 20)
+	l.pathAt(0).cc = newFixedWindow(1 << 20)
 	head := Message{Stream: 3, PPID: 16, HeadLen: 10, Token: 1, SackNow: true}
 	copy(head.Head[:], "0123456789")
 	head.Body = [2][]byte{bytes.Repeat([]byte{'a'}, 1500), bytes.Repeat([]byte{'b'}, 703)}
@@ -115,8 +115,8 @@ func TestChunksOfMessages(t *testing.T) {
 func TestSSNWraps(t *testing.T) {
 	// req 9260-6.5-4
 	l := newLab(t, 1)
-	*l.s.ssn.Use(0) = 65535
-	l.queue(2, 1)
+	*l.s.nextSSN.Use(0) = 65535
+	l.enqueueMany(2, 1)
 	d := chunks(t, l.transmit()[0])
 	check.That(t, d[0].SSN() == 65535 && d[1].SSN() == 0, "SSNs %d, %d", d[0].SSN(), d[1].SSN())
 }
@@ -137,17 +137,17 @@ func TestEnqueueRefuses(t *testing.T) {
 		err := l.s.Enqueue(&tt.m)
 		check.That(t, errors.Is(err, tt.want), "%s: %v", tt.name, err)
 	}
-	l.queue(1, 1<<20-10)
+	l.enqueueMany(1, 1<<20-10)
 	err := l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}})
 	check.That(t, errors.Is(err, ErrSendBufferFull), "%v", err)
-	l.path(0).cc = fixed(1 << 30)
+	l.pathAt(0).cc = newFixedWindow(1 << 30)
 	l.transmit()
 	check.Error(t, "sent is not acknowledged", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}}), ErrSendBufferFull)
 	for l.s.Outstanding() > 0 || l.s.Queued() > 0 {
 		l.sack(l.s.NextTSN() - 1)
 		l.transmit()
 	}
-	l.queue(1, 1<<20)
+	l.enqueueMany(1, 1<<20)
 }
 
 func TestCwndLimits(t *testing.T) {
@@ -162,38 +162,38 @@ func TestCwndLimits(t *testing.T) {
 	} {
 		l := newLab(t, 1)
 		if tt.size > full {
-			l.path(0).pmdcs += 16 // as if no room for a SACK were kept
-			l.path(0).mtu += 16
+			l.pathAt(0).pmdcs += 16 // as if no room for a SACK were kept
+			l.pathAt(0).mtu += 16
 		}
-		l.queue(20, tt.size)
+		l.enqueueMany(20, tt.size)
 		check.Equal(t, tt.name+": packets", len(l.transmit()), tt.want)
-		f := l.path(0).Flight()
+		f := l.pathAt(0).Flight()
 		check.That(t, f < 4000+1000, "%s: flight %d", tt.name, f)
-		l.expect("window full", "") // req 9260-6.1-16
+		l.expectTSNs("window full", "") // req 9260-6.1-16
 	}
 }
 
 func TestSmallMessagesShareAPacket(t *testing.T) {
 	// req 9260-6.1-14, 9260-6.10-3
 	l := newLab(t, 1)
-	l.queue(12, 84)
-	l.expect("ten chunks of 100 octets fill 1000", "1 2 3 4 5 6 7 8 9 10 | 11 12")
+	l.enqueueMany(12, 84)
+	l.expectTSNs("ten chunks of 100 octets fill 1000", "1 2 3 4 5 6 7 8 9 10 | 11 12")
 }
 
 func TestMaxBurst(t *testing.T) {
 	// req 9260-6.1-11, 9260-6.1-13
 	l := newLab(t, 1)
 	l.s.cfg.MaxBurst = 2
-	l.queue(20, full)
-	l.expect("an opportunity", "1 | 2")
-	l.b.Begin(1, 2, 3, l.path(0).Local, l.path(0).Remote, labMTU)
-	check.Equal(t, "chunks beyond the burst in a packet of something else", l.s.Fill(l.now, l.b, l.path(0)), 0)
-	l.cwnd("unchanged", 4000)
-	l.expect("the next", "3 | 4")
-	l.expect("cwnd is full", "5")
-	l = busy(t, 0, quick)
-	l.s.cfg.MaxBurst, l.s.cfg.Letter, l.path(0).est.srtt = 2, false, quick
-	l.queue(200, full)
+	l.enqueueMany(20, full)
+	l.expectTSNs("an opportunity", "1 | 2")
+	l.b.Begin(1, 2, 3, l.pathAt(0).Local, l.pathAt(0).Remote, labMTU)
+	check.Equal(t, "chunks beyond the burst in a packet of something else", l.s.Fill(l.now, l.b, l.pathAt(0)), 0)
+	l.expectCwnd("unchanged", 4000)
+	l.expectTSNs("the next", "3 | 4")
+	l.expectTSNs("cwnd is full", "5")
+	l = busyLab(t, 0, quick)
+	l.s.cfg.MaxBurst, l.s.cfg.StrictRFC, l.pathAt(0).rttEst.srtt = 2, false, quick
+	l.enqueueMany(200, full)
 	check.Equal(t, "packets at once over a near path, unless the letter is kept: two trains", len(l.transmit()), 2*65536/1000)
 }
 
@@ -202,77 +202,77 @@ func TestMaxBurstForAStretchedSack(t *testing.T) {
 	// req 9260-6.1-11
 	l := newLab(t, 1)
 	l.s.cfg.MaxBurst, l.s.cfg.NoDelay = 2, true
-	l.queue(20, full)
-	l.expect("an opportunity", "1 | 2")
-	l.expect("the next", "3 | 4")
-	l.expect("cwnd is full", "5")
-	l.sackFor(makeSack(4, 1<<20))
-	l.expect("two for four packets", "6 | 7 | 8 | 9")
-	l.expect("one again, and cwnd is full", "10")
+	l.enqueueMany(20, full)
+	l.expectTSNs("an opportunity", "1 | 2")
+	l.expectTSNs("the next", "3 | 4")
+	l.expectTSNs("cwnd is full", "5")
+	l.handleSack(makeSack(4, 1<<20))
+	l.expectTSNs("two for four packets", "6 | 7 | 8 | 9")
+	l.expectTSNs("one again, and cwnd is full", "10")
 }
 
 func TestRwndLimits(t *testing.T) {
 	l := newLab(t, 1)
 	l.s.maxRwnd = 0 // half of it would be too silly a window
 	l.s.SetPeer(2*full-1, 16)
-	l.queue(4, full)
+	l.enqueueMany(4, full)
 	// req 9260-6.1-1, 9260-6.2.1-1
-	l.expect("one octet less than two chunks need", "1")
+	l.expectTSNs("one octet less than two chunks need", "1")
 	check.Equal(t, "rwnd", l.s.Rwnd(), full-1)
 	l.s.SetPeer(2*full, 16)
-	l.expect("what they need", "2")
+	l.expectTSNs("what they need", "2")
 	// req 9260-6.2.1-4
-	l.sackFor(makeSack(1, 2000))
+	l.handleSack(makeSack(1, 2000))
 	check.Equal(t, "rwnd: a_rwnd less what is outstanding", l.s.Rwnd(), 2000-full)
-	l.sackFor(makeSack(1, 500))
+	l.handleSack(makeSack(1, 500))
 	check.Equal(t, "rwnd", l.s.Rwnd(), 0)
 }
 
 func TestZeroWindowProbe(t *testing.T) {
 	l := newLab(t, 1)
-	p := l.path(0)
-	l.queue(3, full)
+	p := l.pathAt(0)
+	l.enqueueMany(3, full)
 	l.s.SetPeer(full, 16)
-	l.expect("the window takes one", "1")
+	l.expectTSNs("the window takes one", "1")
 	l.now = 100 * ms
-	l.sackFor(makeSack(1, 0))
-	l.expect("closed", "")
+	l.handleSack(makeSack(1, 0))
+	l.expectTSNs("closed", "")
 	// req 9260-6.1-5
 	must.Equal(t, "first probe, after one RTO, at", l.s.NextTimeout(), l.now.Add(p.RTO()))
 	l.now += second - 1
-	l.expect("not before", "")
-	l.timeout()
+	l.expectTSNs("not before", "")
+	l.runNextTimeout()
 	// req 9260-6.1-2, 9260-6.1-3
-	l.expect("the probe, one chunk", "2")
+	l.expectTSNs("the probe, one chunk", "2")
 	for i := range 3 {
 		// req 9260-6.1-4
-		l.sackFor(makeSack(1, 0)) // the peer has dropped it
-		l.expect("nothing beside the probe", "")
+		l.handleSack(makeSack(1, 0)) // the peer has dropped it
+		l.expectTSNs("nothing beside the probe", "")
 		cwnd, sent, interval := p.cc.Window(), l.now, p.RTO()
-		check.That(t, l.timeout() == 0, "probe %d raises an error although the peer answers", i)
+		check.That(t, l.runNextTimeout() == 0, "probe %d raises an error although the peer answers", i)
 		check.That(t, l.now.Sub(sent) == interval && p.RTO() == 2*interval,
 			"probe %d after %v, RTO %v: no exponential interval", i, l.now.Sub(sent), p.RTO())
-		l.cwnd("probing leaves cwnd alone", cwnd)
-		l.expect("the probe again", "2")
+		l.expectCwnd("probing leaves cwnd alone", cwnd)
+		l.expectTSNs("the probe again", "2")
 	}
-	check.That(t, l.timeout().Has(0), "no error for a probe that nothing answered")
-	l.expect("the probe again", "2")
-	l.sackFor(makeSack(1, 100000))
-	l.expect("the window opens: the dropped probe first, at once", "2 | 3")
+	check.That(t, l.runNextTimeout().Has(0), "no error for a probe that nothing answered")
+	l.expectTSNs("the probe again", "2")
+	l.handleSack(makeSack(1, 100000))
+	l.expectTSNs("the window opens: the dropped probe first, at once", "2 | 3")
 	l.sack(3)
 	check.That(t, l.s.Idle(l.now) && l.s.NextTimeout() == rawio.Never, "not idle")
 }
 
 func TestProbeThatTheWindowTakes(t *testing.T) {
 	l := newLab(t, 1)
-	l.queue(3, full)
+	l.enqueueMany(3, full)
 	l.s.SetPeer(100, 16)
-	l.expect("100 octets of window are less than the chunk", "")
-	l.timeout()
-	l.expect("so it is a probe", "1")
-	l.sackFor(makeSack(1, 5000))
-	l.expect("accepted", "2 | 3")
-	check.That(t, l.s.Stats().Probes == 1 && !l.s.probing, "%+v", l.s.Stats())
+	l.expectTSNs("100 octets of window are less than the chunk", "")
+	l.runNextTimeout()
+	l.expectTSNs("so it is a probe", "1")
+	l.handleSack(makeSack(1, 5000))
+	l.expectTSNs("accepted", "2 | 3")
+	check.That(t, l.s.Stats().Probes == 1 && !l.s.zeroWindowProbing, "%+v", l.s.Stats())
 }
 
 func TestSillyWindowAvoidance(t *testing.T) {
@@ -288,56 +288,56 @@ func TestSillyWindowAvoidance(t *testing.T) {
 		{"all that is queued goes", 2, 84 + 168, "2 3"},
 	} {
 		l := newLab(t, 1)
-		l.queue(1, 84)
+		l.enqueueMany(1, 84)
 		l.transmit()
-		l.queue(tt.messages, 84)
-		l.sackFor(makeSack(0, tt.arwnd))
-		l.expect(tt.name, tt.want)
+		l.enqueueMany(tt.messages, 84)
+		l.handleSack(makeSack(0, tt.arwnd))
+		l.expectTSNs(tt.name, tt.want)
 	}
 	l := newLab(t, 1)
 	l.s.maxRwnd = 400 // the largest window ever
-	l.queue(1, 84)
+	l.enqueueMany(1, 84)
 	l.transmit()
-	l.queue(30, 84)
-	l.sackFor(makeSack(0, 84+199))
-	l.expect("less than half of the largest window waits", "")
+	l.enqueueMany(30, 84)
+	l.handleSack(makeSack(0, 84+199))
+	l.expectTSNs("less than half of the largest window waits", "")
 	l.b.Reset()
 	l.b.Begin(1, 2, 3, netip.AddrPort{}, netip.AddrPort{}, labMTU)
-	check.Equal(t, "chunks in a packet that goes anyway", l.s.Fill(l.now, l.b, l.path(0)), 0)
-	l.sackFor(makeSack(0, 84+200))
-	l.expect("half of it goes", "2 3")
+	check.Equal(t, "chunks in a packet that goes anyway", l.s.Fill(l.now, l.b, l.pathAt(0)), 0)
+	l.handleSack(makeSack(0, 84+200))
+	l.expectTSNs("half of it goes", "2 3")
 }
 
 func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	// req 9260-6.3.1-5, 9260-6.3.1-6, 9260-6.3.1-7
 	l := newLab(t, 1)
-	p := l.path(0)
-	l.path(0).cc = fixed(1 << 20)
-	l.flight(8)
-	must.That(t, p.timing && p.timed == 1, "the first chunk is not timed")
+	p := l.pathAt(0)
+	l.pathAt(0).cc = newFixedWindow(1 << 20)
+	l.sendFull(8)
+	must.That(t, p.rttTiming && p.rttTSN == 1, "the first chunk is not timed")
 	l.now = 40 * ms
 	l.sack(4)
 	must.Equal(t, "SRTT", p.SRTT(), 40*time.Millisecond)
-	l.queue(1, full)
+	l.enqueueMany(1, full)
 	l.transmit() // 9 is timed
-	l.timeout()
+	l.runNextTimeout()
 	l.transmit()
 	l.sack(5)
 	l.transmit()
-	l.after(10, 9)
-	check.That(t, p.SRTT() == 40*time.Millisecond && p.sack.trip == 0,
-		"SRTT %v, shortest trip %v: measured although what arrived was retransmitted", p.SRTT(), p.sack.trip)
-	l.flight(1)
-	l.after(80, 10)
+	l.sackAfter(10, 9)
+	check.That(t, p.SRTT() == 40*time.Millisecond && p.sack.minRTT == 0,
+		"SRTT %v, shortest trip %v: measured although what arrived was retransmitted", p.SRTT(), p.sack.minRTT)
+	l.sendFull(1)
+	l.sackAfter(80, 10)
 	check.Equal(t, "SRTT", p.SRTT(), 45*time.Millisecond) // req 9260-6.3.1-4
-	l.flight(4)
+	l.sendFull(4)
 	l.sack(11) // was timed, so that 15 will be, and 12 is lost
-	l.flight(3)
+	l.sendFull(3)
 	l.sack(11, gap{13, 13})
 	l.sack(11, gap{13, 14})
 	l.sack(11, gap{13, 14}, gap{16, 16})
-	l.expect("fast retransmission below the timed 15", "12")
-	l.after(800, 17)
+	l.expectTSNs("fast retransmission below the timed 15", "12")
+	l.sackAfter(800, 17)
 	check.That(t, p.SRTT() <= 45*time.Millisecond, "SRTT %v: measured by a chunk that waited for one below it", p.SRTT())
 }
 
@@ -345,19 +345,19 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 func TestMeasurementGoesOnBelowWhatIsSentAgain(t *testing.T) {
 	// req 9260-6.3.1-5
 	l := newLab(t, 1)
-	l.flight(3)
-	l.s.Refused(l.path(0), 2)
-	l.expect("again", "2")
-	l.after(30, 1)
-	check.Equal(t, "SRTT", l.path(0).SRTT(), 30*time.Millisecond)
+	l.sendFull(3)
+	l.s.OnSendRefused(l.pathAt(0), 2)
+	l.expectTSNs("again", "2")
+	l.sackAfter(30, 1)
+	check.Equal(t, "SRTT", l.pathAt(0).SRTT(), 30*time.Millisecond)
 }
 
 // A chunk that is not timed says nothing of the round trip, though it is acknowledged while another one is timed.
 func TestRoundTripIsThatOfTheTimedChunk(t *testing.T) {
 	// req 9260-6.3.1-5
 	l := newLab(t, 1)
-	p := l.path(0)
-	p.cc = fixed(1 << 20)
+	p := l.pathAt(0)
+	p.cc = newFixedWindow(1 << 20)
 	for _, step := range []struct {
 		at   rawio.Time
 		acks wire.TSN // 0: a chunk is sent
@@ -374,7 +374,7 @@ func TestRoundTripIsThatOfTheTimedChunk(t *testing.T) {
 		if step.acks > 0 {
 			l.sack(step.acks)
 		} else {
-			l.flight(1)
+			l.sendFull(1)
 		}
 		check.That(t, p.SRTT() == step.srtt, "SRTT %v after %v, want %v", p.SRTT(), step.at.Sub(0), step.srtt)
 	}
@@ -400,16 +400,16 @@ func TestRTOFollowsMeasurementsAndItsBounds(t *testing.T) {
 		// req 9260-6.3.1-10
 		{"RTTVAR not 0", []time.Duration{1}, 1, 1, s},
 	} {
-		e := newEstimator(RTOConfig{Initial: 3 * s, Min: s, Max: 60 * s})
+		e := newRTTEstimator(RTOConfig{Initial: 3 * s, Min: s, Max: 60 * s})
 		for _, r := range tt.rtt {
-			e.observe(r)
+			e.addSample(r)
 		}
 		check.That(t, e.srtt == tt.srtt && e.rttvar == tt.rttvar && e.rto == tt.rto,
 			"%s: SRTT %v RTTVAR %v RTO %v, want %v %v %v", tt.name, e.srtt, e.rttvar, e.rto, tt.srtt, tt.rttvar, tt.rto)
 	}
-	e := newEstimator(RTOConfig{Initial: s, Min: s, Max: 10 * s})
+	e := newRTTEstimator(RTOConfig{Initial: s, Min: s, Max: 10 * s})
 	for range 10 {
-		e.backoff()
+		e.doubleRTO()
 	}
 	check.Equal(t, "RTO after backing off", e.rto, 10*s)
 }
@@ -417,46 +417,46 @@ func TestRTOFollowsMeasurementsAndItsBounds(t *testing.T) {
 func TestIdlePathSlowsDown(t *testing.T) {
 	for silence, part := range map[rawio.Time]int{second - 1: 1, second: 2, 2*second - 1: 2, 2 * second: 4} { // req 9260-7.2.1-8
 		l := newLab(t, 1)
-		l.path(0).est.observe(10 * time.Millisecond) // RTO 1 s
-		for l.path(0).cc.Window() < 20000 {
-			l.queue(40, full)
+		l.pathAt(0).rttEst.addSample(10 * time.Millisecond) // RTO 1 s
+		for l.pathAt(0).cc.Window() < 20000 {
+			l.enqueueMany(40, full)
 			for l.transmit(); l.s.Outstanding() > 0; l.transmit() {
 				l.sack(l.s.CumTSN() + 1)
 			}
 		}
-		cwnd := l.path(0).cc.Window()
+		cwnd := l.pathAt(0).cc.Window()
 		l.now += silence
-		l.queue(1, 1)
-		l.expect("a chunk", fmt.Sprint(l.s.NextTSN()))
-		l.cwnd(fmt.Sprint("after ", time.Duration(silence)), cwnd/part)
+		l.enqueueMany(1, 1)
+		l.expectTSNs("a chunk", fmt.Sprint(l.s.NextTSN()))
+		l.expectCwnd(fmt.Sprint("after ", time.Duration(silence)), cwnd/part)
 	}
 	l := newLab(t, 1)
-	l.flight(5)
+	l.sendFull(5)
 	for range 4 { // a peer that is slow is no silence
 		l.now += second - ms
 		l.sack(l.s.CumTSN() + 1)
 	}
-	cwnd := l.path(0).cc.Window()
-	l.queue(1, 1)
-	l.expect("a chunk", "6")
-	l.cwnd("with one in flight", cwnd)
+	cwnd := l.pathAt(0).cc.Window()
+	l.enqueueMany(1, 1)
+	l.expectTSNs("a chunk", "6")
+	l.expectCwnd("with one in flight", cwnd)
 }
 
 func TestSourceIsAskedBehindTheQueueAsCwndAllows(t *testing.T) {
 	l := newLab(t, 1)
-	src := &supply{n: 7, size: full}
+	src := &countedSource{n: 7, size: full}
 	l.s.SetUpper(src, l)
-	l.queue(1, full)
-	l.expect("the queue first, then the Source, as cwnd allows", "1 | 2 | 3 | 4 | 5")
+	l.enqueueMany(1, full)
+	l.expectTSNs("the queue first, then the Source, as cwnd allows", "1 | 2 | 3 | 4 | 5")
 	check.That(t, src.n == 3 && src.max == full, "%d messages left, asked for %d octets", src.n, src.max)
 	l.sack(3)
 	check.Equal(t, "acknowledged", fmt.Sprint(l.acked, src.acked), "[1] [7 6]")
 	// A message that was pulled waits in the slot when the window turns out too small.
-	l.sackFor(makeSack(5, 50))
-	l.expect("no room", "")
+	l.handleSack(makeSack(5, 50))
+	l.expectTSNs("no room", "")
 	check.That(t, src.n == 2 && !l.s.Idle(l.now), "%d left", src.n)
 	l.sack(5)
-	l.expect("room again", "6 | 7 | 8")
+	l.expectTSNs("room again", "6 | 7 | 8")
 	l.sack(8)
 	check.That(t, l.s.Idle(l.now), "not idle")
 }
@@ -475,14 +475,14 @@ func TestSourceIsCutOnlyWhereIPWouldCut(t *testing.T) {
 		{2*full + 8, "1 | 2 | 3 | 4 | 5 | 6"}, // its end does not grow by the room of a SACK
 	} {
 		l := newLab(t, 1)
-		l.s.SetUpper(&supply{n: 2, size: tt.size}, l)
-		l.expect(fmt.Sprintf("two messages of %d octets", tt.size), tt.want)
+		l.s.SetUpper(&countedSource{n: 2, size: tt.size}, l)
+		l.expectTSNs(fmt.Sprintf("two messages of %d octets", tt.size), tt.want)
 		for i, p := range l.b.Pkts {
 			check.That(t, p.Len() <= labMTU, "%d octets: packet %d has %d", tt.size, i, p.Len())
 		}
 		// With a SACK in it the packet has no room: it goes by itself, and the message in the next.
 		l = newLab(t, 1)
-		l.s.SetUpper(&supply{n: 1, size: tt.size}, l)
+		l.s.SetUpper(&countedSource{n: 1, size: tt.size}, l)
 		l.s.StartBurst(l.now)
 		p := l.s.Poll(l.now)
 		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
@@ -506,7 +506,7 @@ func TestSourceFillsPackets(t *testing.T) {
 		{"just enough left", 968 - 16 - 64, "996 996 996 996 996"},
 	} {
 		l := newLab(t, 1)
-		l.s.SetUpper(&cutter{size: tt.size}, l)
+		l.s.SetUpper(&cutSource{size: tt.size}, l)
 		var got []string
 		for _, p := range l.transmit() {
 			got = append(got, fmt.Sprint(p.Len()))
@@ -515,17 +515,17 @@ func TestSourceFillsPackets(t *testing.T) {
 	}
 	for first, want := range map[int]int{968 - 16 - 64: 996, 968 - 16 - 60: 920} { // so does a long message of the queue behind a short one
 		l := newLab(t, 1)
-		l.queue(1, first)
-		l.queue(1, 2000)
+		l.enqueueMany(1, first)
+		l.enqueueMany(1, 2000)
 		n := l.transmit()[0].Len()
 		check.That(t, n == want, "%d octets, then a long message: a packet of %d octets, want %d", first, n, want)
 	}
 }
 
-// cutter is a Source of messages of size octets that it cuts to what fits.
-type cutter struct{ size, left int }
+// cutSource is a Source of messages of size octets that it cuts to what fits.
+type cutSource struct{ size, left int }
 
-func (c *cutter) Next(_ rawio.Time, max int, m *Message) bool {
+func (c *cutSource) Next(_ rawio.Time, max int, m *Message) bool {
 	if c.left == 0 {
 		c.left = c.size
 	}
@@ -534,17 +534,17 @@ func (c *cutter) Next(_ rawio.Time, max int, m *Message) bool {
 	m.Body[0], m.Unordered = make([]byte, n), true
 	return true
 }
-func (c *cutter) Idle() bool                              { return false }
-func (c *cutter) Acked(rawio.Time, wire.StreamID, uint64) {}
+func (c *cutSource) Idle() bool                              { return false }
+func (c *cutSource) Acked(rawio.Time, wire.StreamID, uint64) {}
 
-// supply is a Source with n messages left, of size octets, whose token is n.
-type supply struct {
+// countedSource is a Source with n messages left, of size octets, whose token is n.
+type countedSource struct {
 	n, size, max int
 	body         []byte
 	acked        []uint64
 }
 
-func (u *supply) Next(_ rawio.Time, max int, m *Message) bool {
+func (u *countedSource) Next(_ rawio.Time, max int, m *Message) bool {
 	u.max = max
 	if u.n == 0 {
 		return false
@@ -557,15 +557,17 @@ func (u *supply) Next(_ rawio.Time, max int, m *Message) bool {
 	return true
 }
 
-func (u *supply) Idle() bool { return u.n == 0 }
+func (u *countedSource) Idle() bool { return u.n == 0 }
 
-func (u *supply) Acked(_ rawio.Time, _ wire.StreamID, token uint64) { u.acked = append(u.acked, token) }
+func (u *countedSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
+	u.acked = append(u.acked, token)
+}
 
 func TestSackNowSetsTheIBit(t *testing.T) {
 	// req 9260-6.1-22
 	l := newLab(t, 1)
 	l.s.SetSackNow(true)
-	l.queue(1, 10)
+	l.enqueueMany(1, 10)
 	check.That(t, chunks(t, l.transmit()[0])[0].I(), "no I bit")
 }
 
@@ -587,9 +589,9 @@ func TestChunkThatFillsAWindowIsNotToBeDelayed(t *testing.T) {
 		{"what leaves room in rwnd", 1 << 20, 4 * full, 3, 3, 0},
 	} {
 		l := newLab(t, 1)
-		l.path(0).cc = fixed(tt.cwnd)
+		l.pathAt(0).cc = newFixedWindow(tt.cwnd)
 		l.s.SetPeer(uint32(tt.rwnd), 16)
-		l.queue(tt.queued, full)
+		l.enqueueMany(tt.queued, full)
 		n := 0
 		for _, p := range l.transmit() {
 			for _, d := range chunks(t, p) {
@@ -600,20 +602,20 @@ func TestChunkThatFillsAWindowIsNotToBeDelayed(t *testing.T) {
 		check.Equal(t, tt.name+": chunks", n, tt.sent)
 	}
 	l := newLab(t, 1)
-	l.flight(1)
-	l.timeout()
+	l.sendFull(1)
+	l.runNextTimeout()
 	check.That(t, chunks(t, l.transmit()[0])[0].I(), "T3-rtx has sent without the I bit")
 }
 
 func TestShrunkPMTU(t *testing.T) {
 	// req 9260-6.9-4
 	l := newLab(t, 1)
-	l.queue(5, full)
-	l.queue(1, 2*full)
+	l.enqueueMany(5, full)
+	l.enqueueMany(1, 2*full)
 	l.transmit()
-	l.path(0).SetMTU(612)
+	l.pathAt(0).SetMTU(612)
 	must.Equal(t, "MaxPayload", l.s.MaxPayload(), 612-12-16-16)
-	l.timeout()
+	l.runNextTimeout()
 	pk := l.transmit()
 	check.That(t, len(pk) == 1 && pk[0].Len() == 12+counted, "the old chunk goes as it is, alone: %d packets", len(pk))
 	// A packet that holds something already is not made larger.
@@ -630,8 +632,8 @@ func TestShrunkPMTU(t *testing.T) {
 	}
 }
 
-// many gives the sender n messages of size octets, on streams below so many in turn.
-func (l *lab) many(n, streams int, unordered bool, size int) {
+// sendMany gives the sender n messages of size octets, on streams below so many in turn.
+func (l *senderLab) sendMany(n, streams int, unordered bool, size int) {
 	l.t.Helper()
 	body := [2][]byte{make([]byte, size)}
 	for range n {
@@ -646,12 +648,12 @@ func (l *lab) many(n, streams int, unordered bool, size int) {
 func TestSendWindowStopsAt65535TSNs(t *testing.T) {
 	// req 9260-6.1-20
 	l := newLab(t, 1)
-	l.path(0).cc = fixed(1 << 30)
+	l.pathAt(0).cc = newFixedWindow(1 << 30)
 	l.s.SetPeer(1<<30, 1)
-	l.many(70000, 1, true, 1)
+	l.sendMany(70000, 1, true, 1)
 	check.Equal(t, "outstanding", l.s.Outstanding(), 65535)
 	l.sack(2, gap{4, 65535})
-	l.expect("two more", "65536 65537")
+	l.expectTSNs("two more", "65536 65537")
 	l.sack(65537)
 	check.Equal(t, "messages acknowledged", len(l.acked), 65537)
 }
@@ -677,16 +679,16 @@ func TestMessagesOfAStreamOutstanding(t *testing.T) {
 		{"of three there are not as many TSNs", 3, false, 0, 65535, 1},
 	} {
 		l := newLab(t, 1)
-		l.path(0).cc = fixed(1 << 30)
+		l.pathAt(0).cc = newFixedWindow(1 << 30)
 		l.s.SetPeer(1<<30, 3)
 		l.s.cfg.SendBuffer = 1 << 30
-		*l.s.ssn.Use(0) = wire.SSN(tt.first)
-		l.many(150_000, tt.streams, tt.unordered, tt.size)
+		*l.s.nextSSN.Use(0) = wire.SSN(tt.first)
+		l.sendMany(150_000, tt.streams, tt.unordered, tt.size)
 		check.That(t, l.s.Outstanding() >= tt.least, "%s: no more than %d are outstanding", tt.name, l.s.Outstanding())
 		for acked := wire.TSN(0); acked < 150_000; { // one by one at first, later many
 			of := map[wire.StreamID]int{}
-			for s := l.s.ledger.base; s != l.s.ledger.next; s++ {
-				if r := l.s.ledger.rec(s); r.wire&wire.FlagU == 0 {
+			for s := l.s.outstanding.firstUnacked; s != l.s.outstanding.nextTSN; s++ {
+				if r := l.s.outstanding.recordOf(s); r.wireFlags&wire.FlagU == 0 {
 					of[r.stream]++
 				}
 			}
@@ -696,23 +698,23 @@ func TestMessagesOfAStreamOutstanding(t *testing.T) {
 			must.That(t, l.s.Outstanding() > 0, "%s: nothing goes behind TSN %d", tt.name, acked)
 			acked += min(1+acked/4, 9000, wire.TSN(l.s.Outstanding()))
 			l.sack(acked)
-			l.many(0, 1, false, 0)
+			l.sendMany(0, 1, false, 0)
 		}
 		check.Equal(t, tt.name+": messages acknowledged", len(l.acked), 150_000)
 		if tt.streams == 1 && !tt.unordered {
-			held, blocks := l.s.Held(), l.s.blocks
-			l.s.blocks = nil
+			held, blocks := l.s.Held(), l.s.ssnBlockEnds
+			l.s.ssnBlockEnds = nil
 			check.Equal(t, tt.name+": octets for it", held-l.s.Held(), int(unsafe.Sizeof(*blocks)))
-			l.s.blocks = blocks
+			l.s.ssnBlockEnds = blocks
 		}
 		l.s.Trim()
-		check.That(t, l.s.blocks == nil, "%s: what is known of SSNs outstanding is kept", tt.name)
+		check.That(t, l.s.ssnBlockEnds == nil, "%s: what is known of SSNs outstanding is kept", tt.name)
 	}
 }
 
 func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 	l := newLab(t, 1)
-	l.path(0).cc = fixed(2 * counted)
+	l.pathAt(0).cc = newFixedWindow(2 * counted)
 	mem := bytes.Repeat([]byte{'m'}, 3*full)
 	src := mem[:full]
 	other := bytes.Repeat([]byte{'o'}, full)
@@ -724,14 +726,14 @@ func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 		m.Token = uint64(i)
 		must.OK(t, l.s.Enqueue(m))
 	}
-	l.expect("two in flight", "1 | 2")
+	l.expectTSNs("two in flight", "1 | 2")
 	l.s.Detach(1, mem[full-1:])
-	r := l.s.ledger.rec(1)
+	r := l.s.outstanding.recordOf(1)
 	check.That(t, &r.body[0][0] == &other[0] && &r.body[1][0] != &src[100], "of the first only the piece within the memory was to be copied")
-	check.Equal(t, "another stream's message was copied", &l.s.ledger.rec(2).body[0][0], &mem[full])
+	check.Equal(t, "another stream's message was copied", &l.s.outstanding.recordOf(2).body[0][0], &mem[full])
 	clear(mem[:full])
 	clear(mem[2*full:])
-	l.timeout()
+	l.runNextTimeout()
 	check.That(t, bytes.IndexByte(chunks(t, l.transmit()[0])[0].Payload(), 0) < 0, "the retransmission shows the user's changes")
 	l.sack(2)
 	check.That(t, bytes.IndexByte(chunks(t, l.transmit()[0])[0].Payload(), 0) < 0, "the queued message shows the user's changes")
@@ -742,7 +744,7 @@ func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 // misleads nobody.
 func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 	l := newLab(t, 1)
-	l.path(0).cc = fixed(1 << 40)
+	l.pathAt(0).cc = newFixedWindow(1 << 40)
 	l.s.cfg.SendBuffer = 1 << 30
 	l.s.SetPeer(1<<30, 16)
 	mem := make([]byte, full)
@@ -760,20 +762,20 @@ func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 	l.sack(100) // five of its chunks
 	parts, begun := 1, l.s.Steps()
 	for ; l.s.Detach(5, nil); parts++ {
-		check.That(t, l.s.copied >= copyAtOnce && l.s.copied <= copyAtOnce+full, "%d octets copied at once", l.s.copied)
-		l.s.copied = 0
+		check.That(t, l.s.detachedOctets >= maxDetachOctets && l.s.detachedOctets <= maxDetachOctets+full, "%d octets copied at once", l.s.detachedOctets)
+		l.s.detachedOctets = 0
 	}
 	for t0, want := range map[wire.TSN]bool{107: false, 108: true, 109: false, 128: true, 20*own - 12: true} {
-		r := l.s.ledger.rec(t0)
+		r := l.s.outstanding.recordOf(t0)
 		check.That(t, (&r.body[0][0] != &mem[0]) == want, "TSN %d of stream %d: copied %v", t0, r.stream, !want)
 	}
 	steps := int(l.s.Steps() - begun)
-	check.That(t, parts == (own-5)*full/copyAtOnce+1 && steps <= parts*own, "%d parts, %d steps", parts, steps)
-	l.s.copied = 0
-	check.That(t, !l.s.Detach(5, nil) && l.s.copied <= 0, "copied again: %d octets", l.s.copied)
-	*l.s.last.Use(9) = 20*own - 12 // of the other stream
+	check.That(t, parts == (own-5)*full/maxDetachOctets+1 && steps <= parts*own, "%d parts, %d steps", parts, steps)
+	l.s.detachedOctets = 0
+	check.That(t, !l.s.Detach(5, nil) && l.s.detachedOctets <= 0, "copied again: %d octets", l.s.detachedOctets)
+	*l.s.lastOfStream.Use(9) = 20*own - 12 // of the other stream
 	l.s.Detach(9, nil)
-	check.That(t, l.s.copied <= 0 && !l.s.Detach(1000, nil), "something of another stream was copied")
+	check.That(t, l.s.detachedOctets <= 0 && !l.s.Detach(1000, nil), "something of another stream was copied")
 }
 
 // Memory beside a message is no reason to copy it, nor is no memory at all; what is copied counts until it is acknowledged.
@@ -784,7 +786,7 @@ func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 		copied   int
 	}{{0, 100, 0}, {0, 101, 99}, {199, 300, 1}, {200, 300, 0}, {150, 151, 99}, {150, 150, 0}, {100, 200, 100}, {0, 300, 100}} {
 		l := newLab(t, 1)
-		l.queue(2, 10) // for so many there are records then
+		l.enqueueMany(2, 10) // for so many there are records then
 		l.transmit()
 		l.sack(2)
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{mem[100:199], mem[199:200]}}))
@@ -792,7 +794,7 @@ func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 		before := l.s.Held()
 		l.s.Detach(0, mem[row.from:row.to])
 		check.That(t, l.s.Held()-before == row.copied, "%d to %d: %d octets are copied", row.from, row.to, l.s.Held()-before)
-		l.queue(1, 10)
+		l.enqueueMany(1, 10)
 		l.transmit()
 		l.s.Detach(0, mem[row.from:row.from])
 		l.sack(4)
@@ -816,16 +818,16 @@ func TestHeldCountsEachTable(t *testing.T) {
 		more int
 	}{
 		{func() {}, 0},
-		{func() { l.queue(1, 100) }, 0}, // the next one lies in the sender
-		{func() { l.queue(1, 100) }, 8 * int(unsafe.Sizeof(Message{}))},
-		{func() { l.transmit() }, 2*int(unsafe.Sizeof(record{})) + l.s.ssn.Held()},
-		{func() { l.path(0).inflight.Grow(4096, 1, 2) }, 4096/8 + 16},
-		{func() { l.timeout(); l.transmit() }, 64 * int(unsafe.Sizeof(sentAt{}))},
+		{func() { l.enqueueMany(1, 100) }, 0}, // the next one lies in the sender
+		{func() { l.enqueueMany(1, 100) }, 8 * int(unsafe.Sizeof(Message{}))},
+		{func() { l.transmit() }, 2*int(unsafe.Sizeof(chunkRecord{})) + l.s.nextSSN.Held()},
+		{func() { l.pathAt(0).inFlightTSNs.Grow(4096, 1, 2) }, 4096/8 + 16},
+		{func() { l.runNextTimeout(); l.transmit() }, 64 * int(unsafe.Sizeof(transmission{}))},
 		{func() { l.s.SetPrimary(0); l.sack(1) }, 0},
 	} {
 		step.do()
 		if i == 3 {
-			step.more += l.s.ssn.Held() + l.s.last.Held()
+			step.more += l.s.nextSSN.Held() + l.s.lastOfStream.Held()
 		}
 		want += step.more
 		check.That(t, l.s.Held() == want, "step %d: %d octets, want %d", i, l.s.Held(), want)
@@ -834,23 +836,23 @@ func TestHeldCountsEachTable(t *testing.T) {
 
 func TestNextFailed(t *testing.T) {
 	l := newLab(t, 1)
-	src := &supply{n: 1, size: full}
+	src := &countedSource{n: 1, size: full}
 	l.s.SetUpper(src, l)
-	l.path(0).cc = fixed(4 * counted)
-	l.transmit()       // TSN 1 from the Source
-	l.queue(1, 100)    // TSN 2
-	l.queue(1, 3*full) // TSN 3, 4 and a rest
-	l.queue(2, 10)
+	l.pathAt(0).cc = newFixedWindow(4 * counted)
+	l.transmit()             // TSN 1 from the Source
+	l.enqueueMany(1, 100)    // TSN 2
+	l.enqueueMany(1, 3*full) // TSN 3, 4 and a rest
+	l.enqueueMany(2, 10)
 	l.transmit()
-	var got []Failed
+	var got []FailedMessage
 	l.s.Stop()
 	for f, ok := l.s.NextFailed(); ok; f, ok = l.s.NextFailed() {
 		got = append(got, f)
 	}
 	src.n = 1 // more would be there
 	_, ok := l.s.NextFailed()
-	check.That(t, !ok && src.n != 0 && l.s.held == 0 && l.s.Flight() == 0 && l.path(0).Flight() == 0 && l.s.DataInFlight() == 0, "the Source was asked at the end: %v, %d octets held", ok, l.s.held)
-	want := []Failed{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false}, {0, 4, false, false}}
+	check.That(t, !ok && src.n != 0 && l.s.bufferedOctets == 0 && l.s.Flight() == 0 && l.pathAt(0).Flight() == 0 && l.s.DataInFlight() == 0, "the Source was asked at the end: %v, %d octets held", ok, l.s.bufferedOctets)
+	want := []FailedMessage{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false}, {0, 4, false, false}}
 	check.Equal(t, "bounds", fmt.Sprint(got), fmt.Sprint(want))
 	check.That(t, l.s.NextTimeout() == rawio.Never && l.s.Queued() == 0 && l.s.Outstanding() == 0, "something is left")
 }

@@ -13,99 +13,99 @@ import (
 
 // Config is what a Sender is made with.
 type Config struct {
-	TSN         wire.TSN      // the Initial TSN
-	Letter      bool          // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
-	NoDelay     bool          // nothing waits for more to go with it
-	NoFragments bool          // no message that fits a chunk is cut
-	SendBuffer  int           // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
-	MaxBurst    int           // packets in one transmission opportunity (Max.Burst), 0 means no limit
-	MaxSegment  int           // octets of user data of a DATA chunk, 0 means no limit
-	Trips       *count.Small  // gets each measurement of a round trip time; may be nil
-	Draw        func() uint32 // a number by chance, that the peer cannot guess; nil: nothing is withheld
-	Steps       *uint64       // where steps are counted; nil: by the Sender for itself
+	TSN         wire.TSN                // the Initial TSN
+	StrictRFC   bool                    // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
+	NoDelay     bool                    // nothing waits for more to go with it
+	NoFragments bool                    // no message that fits a chunk is cut
+	SendBuffer  int                     // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
+	MaxBurst    int                     // packets in one transmission opportunity (Max.Burst), 0 means no limit
+	MaxSegment  int                     // octets of user data of a DATA chunk, 0 means no limit
+	RTTs        *count.CompactHistogram // gets each measurement of a round trip time; may be nil
+	Rand        func() uint32           // a number by chance, that the peer cannot guess; nil: nothing is withheld
+	Steps       *uint64                 // where steps are counted; nil: by the Sender for itself
 }
 
 // Sender is the sending half of an association.
 type Sender struct {
 	// What is rare.
-	leftAt       rawio.Time                 // when a path was last left
-	resentOctets uint64                     // of user data, of those in stats.Octets
-	resent       *[latelyResent]resentChunk // what was taken for lost of late, by TSN; nil: nothing ever was
-	spans        *spans                     // nil while the peer's window is not narrow
-	blocks       *sparse.Table[wire.TSN]    // of each stream, see ssnBlock; nil before one has ended
+	pathSuspectedAt     rawio.Time                   // when a path was last left
+	retransmittedOctets uint64                       // of user data, of those in stats.Octets
+	recentLosses        *[maxRecentLosses]recentLoss // what was taken for lost of late, by TSN; nil: nothing ever was
+	sentSpans           *sentSpans                   // nil while the peer's window is not narrow
+	ssnBlockEnds        *sparse.Table[wire.TSN]      // of each stream, see ssnBlock; nil before one has ended
 
 	// What acknowledgements look at; the end of ledger is for them too.
-	sink    Sink
-	maxRwnd int      // largest a_rwnd seen
-	copied  int      // octets that Detach has copied
-	exit    wire.TSN // where Fast Recovery ends
-	latest  sending  // the last of what has arrived, of all that was sent
-	until   uint64   // how far steps may go at once
-	credit  int      // steps that SACKs have paid for and not taken
-	later   later    // see More
+	sink            Sink
+	maxRwnd         int         // largest a_rwnd seen
+	detachedOctets  int         // octets that Detach has copied
+	recoveryExit    wire.TSN    // where Fast Recovery ends
+	latestDelivered sendOrder   // the last of what has arrived, of all that was sent
+	stepLimit       uint64      // how far steps may go at once
+	ackCredit       int         // steps that SACKs have paid for and not taken
+	pendingSack     pendingSack // see More
 
-	// From here on, and at the end of later, it is what sending a message looks at, see FetchToSend.
-	marking PathSet // where T3-rtx has more to mark
-	steps   *uint64 // see Steps
+	// From here on, and at the end of later, it is what sending a message looks at, see PrefetchSend.
+	pathsToMark PathSet // where T3-rtx has more to mark
+	steps       *uint64 // see Steps
 
-	cfg        Config
-	src        Source
-	outStreams int32
-	primary    int32 // of paths
+	cfg          Config
+	source       Source
+	outStreams   int32
+	primaryIndex int32 // of paths
 
-	paths []*Path
-	one   [1]*Path // paths, if it is but one
+	paths   []*Path
+	onePath [1]*Path // paths, if it is but one
 
-	unsent   int              // octets in queue
-	expiry   rawio.Time       // no message in queue or slot expires earlier
-	held     int              // octets that came through Enqueue and are not acknowledged
-	slot     slot             // the message being cut
-	fault    *invariant.Error // the Source has broken its word: it is asked no more
-	copiedTo wire.TSN         // up to which TSN what Detach has copied is kept, for Held
-	sackNow  bool
+	queuedOctets     int              // octets in queue
+	earliestExpiryAt rawio.Time       // no message in queue or slot expires earlier
+	bufferedOctets   int              // octets that came through Enqueue and are not acknowledged
+	current          currentMessage   // the message being cut
+	fault            *invariant.Error // the Source has broken its word: it is asked no more
+	detachedUpTo     wire.TSN         // up to which TSN what Detach has copied is kept, for Held
+	sackNow          bool
 
-	burst  int        // packets left in this transmission opportunity
-	acked  int        // octets of chunks acknowledged since it began
-	saved  int        // packets that earlier ones have left to this one
-	waits  wait       // what is not sent in it
-	fed    bool       // a message was queued since an opportunity that a SACK brought about
-	more   bool       // see Expect
-	moreAt rawio.Time // until when what is queued waits for more, or Never
+	burstLeft         int        // packets left in this transmission opportunity
+	ackedOctets       int        // octets of chunks acknowledged since it began
+	burstCredit       int        // packets that earlier ones have left to this one
+	deferral          deferral   // what is not sent in it
+	enqueuedSinceSack bool       // a message was queued since an opportunity that a SACK brought about
+	moreExpected      bool       // see Expect
+	coalesceEndAt     rawio.Time // until when what is queued waits for more, or Never
 
-	recovery   bool // in Fast Recovery (7.2.4)
-	urgent     bool // the packet that ignores cwnd on entering it is still to be sent
-	ecn        bool // the peer echoes congestion marks
-	echoed     bool // it has done so since the last SACK
-	probing    bool // the only TSN outstanding is a zero window probe
-	probeHeard bool // a SACK has come since it was last sent
-	shortening bool // probeAt is of a chunk that is cut to the peer's window
-	shorten    bool // the next chunk is
+	inRecovery        bool // in Fast Recovery (7.2.4)
+	bypassCwnd        bool // the packet that ignores cwnd on entering it is still to be sent
+	ecnEnabled        bool // the peer echoes congestion marks
+	ecnEchoed         bool // it has done so since the last SACK
+	zeroWindowProbing bool // the only TSN outstanding is a zero window probe
+	probeAnswered     bool // a SACK has come since it was last sent
+	probeCutsToWindow bool // probeAt is of a chunk that is cut to the peer's window
+	cutToWindow       bool // the next chunk is
 
-	heard    rawio.Time // when something has arrived last
-	rackAt   rawio.Time // when what is missing may be lost, or Never
-	paceAt   rawio.Time // when the packet that Poll held back may go, or Never
-	probeAt  rawio.Time // when a zero window probe may go, or a shorter chunk, see opens; or Never
-	withheld withholding
-	tail     tail
-	stats    usual
+	lastAckedAt rawio.Time // when something has arrived last
+	rackAt      rawio.Time // when what is missing may be lost, or Never
+	paceAt      rawio.Time // when the packet that Poll held back may go, or Never
+	probeAt     rawio.Time // when a zero window probe may go, or a shorter chunk, see opens; or Never
+	withheld    withheldChunk
+	tailProbe   tailProbe
+	stats       commonStats
 
-	queue  queue
-	ssn    sparse.Table[wire.SSN] // next SSN of each stream
-	last   sparse.Table[wire.TSN] // the last chunk of each stream, see chain
-	ledger ledger
+	queue        messageQueue
+	nextSSN      sparse.Table[wire.SSN] // next SSN of each stream
+	lastOfStream sparse.Table[wire.TSN] // the last chunk of each stream, see chain
+	outstanding  outstanding
 }
 
-// slot holds the message that is being cut into chunks, or that waits for room.
-type slot struct {
-	msg    Message
-	off    int // octets already sent
-	ssn    wire.SSN
-	full   bool
-	queued bool // came through Enqueue
+// currentMessage holds the message that is being cut into chunks, or that waits for room.
+type currentMessage struct {
+	msg       Message
+	offset    int // octets already sent
+	ssn       wire.SSN
+	loaded    bool
+	fromQueue bool // came through Enqueue
 }
 
-// take begins with msg.
-func (l *slot) take(queued bool) { l.full, l.off, l.queued = true, 0, queued }
+// beginMessage begins with msg.
+func (l *currentMessage) beginMessage(queued bool) { l.loaded, l.offset, l.fromQueue = true, 0, queued }
 
 // Stats are counters since the start.
 type Stats struct {
@@ -123,18 +123,18 @@ type Stats struct {
 	Echoes          uint64 // reductions of cwnd because the peer echoed a congestion mark
 }
 
-// usual are those of the Stats that are not rare; most associations have no others.
-type usual struct {
+// commonStats are those of the Stats that are not rare; most associations have no others.
+type commonStats struct {
 	Chunks, Octets, Retransmits uint64
-	others                      *Stats // nil until there are any
+	rareCounters                *Stats // nil until there are any
 }
 
-// rare returns the Stats that are not among the usual ones.
-func (s *Sender) rare() *Stats {
-	if s.stats.others == nil {
-		s.stats.others = new(Stats)
+// rareStats returns the Stats that are not among the usual ones.
+func (s *Sender) rareStats() *Stats {
+	if s.stats.rareCounters == nil {
+		s.stats.rareCounters = new(Stats)
 	}
-	return s.stats.others
+	return s.stats.rareCounters
 }
 
 // NewSender returns a sender without paths.
@@ -146,12 +146,12 @@ func NewSender(cfg Config) *Sender {
 
 // Init makes it what NewSender returns.
 func (s *Sender) Init(cfg Config) {
-	*s = Sender{cfg: cfg, probeAt: rawio.Never, moreAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, expiry: rawio.Never, leftAt: rawio.Time(-leaveRest), burst: cfg.MaxBurst,
-		withheld: withholding{until: rawio.Never}, steps: cfg.Steps}
+	*s = Sender{cfg: cfg, probeAt: rawio.Never, coalesceEndAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, earliestExpiryAt: rawio.Never, pathSuspectedAt: rawio.Time(-suspectInterval), burstLeft: cfg.MaxBurst,
+		withheld: withheldChunk{sendAt: rawio.Never}, steps: cfg.Steps}
 	if s.steps == nil {
 		s.steps = new(uint64)
 	}
-	s.ledger.begin(cfg.TSN)
+	s.outstanding.initTSN(cfg.TSN)
 }
 
 // SetPeer takes the peer's a_rwnd and the number of outgoing streams from INIT or INIT ACK.
@@ -161,14 +161,14 @@ func (s *Sender) SetPeer(arwnd uint32, outStreams int) {
 }
 
 // SetUpper sets who supplies messages and who hears of those given to Enqueue. Either may be nil.
-func (s *Sender) SetUpper(src Source, sink Sink) { s.src, s.sink = src, sink }
+func (s *Sender) SetUpper(src Source, sink Sink) { s.source, s.sink = src, sink }
 
 // Copy returns another Sender like this one, which may be made anew then.
 func (s *Sender) Copy() *Sender {
 	c := *s
 	c.paths = slices.Clone(s.paths)
-	if len(s.ledger.recs) == firstRecs {
-		c.ledger.recs = c.ledger.own[:]
+	if len(s.outstanding.chunkRing) == initialRecords {
+		c.outstanding.chunkRing = c.outstanding.inlineRecords[:]
 	}
 	return &c
 }
@@ -179,9 +179,9 @@ func (s *Sender) AddPath(p *Path) error {
 		return ErrPaths
 	}
 	p.index = uint8(len(s.paths))
-	p.est.trips = s.cfg.Trips
+	p.rttEst.rttSamples = s.cfg.RTTs
 	if s.paths == nil {
-		s.paths = s.one[:0]
+		s.paths = s.onePath[:0]
 	}
 	s.paths = append(s.paths, p)
 	return nil
@@ -191,10 +191,10 @@ func (s *Sender) AddPath(p *Path) error {
 func (s *Sender) Paths() []*Path { return s.paths }
 
 // SetPrimary makes path i the primary path.
-func (s *Sender) SetPrimary(i int) { s.primary = int32(i) }
+func (s *Sender) SetPrimary(i int) { s.primaryIndex = int32(i) }
 
 // Primary returns the primary path.
-func (s *Sender) Primary() *Path { return s.paths[s.primary] }
+func (s *Sender) Primary() *Path { return s.paths[s.primaryIndex] }
 
 // MaxPayload returns the octets of user data that one DATA chunk carries: what fits a packet with a
 // SACK on every path that may carry DATA (AMDCS, sections 6.9 and 7.3). An address that the peer has
@@ -236,45 +236,45 @@ func (s *Sender) Enqueue(m *Message) error {
 		return ErrPath
 	case n > cmp.Or(s.cfg.SendBuffer, FirstBuffer):
 		return ErrMessageTooBig
-	case n > s.SendBuffer()-s.held:
+	case n > s.SendBuffer()-s.bufferedOctets:
 		return ErrSendBufferFull
 	}
 	if m.Expires != 0 {
-		s.expiry = min(s.expiry, m.Expires)
+		s.earliestExpiryAt = min(s.earliestExpiryAt, m.Expires)
 	}
-	if s.fed, s.held = true, s.held+n; s.queue.n == 0 && !s.slot.full {
-		s.slot.msg = *m // it is next: to queue it would look at memory that is needed for nothing else
-		s.slot.take(true)
+	if s.enqueuedSinceSack, s.bufferedOctets = true, s.bufferedOctets+n; s.queue.length == 0 && !s.current.loaded {
+		s.current.msg = *m // it is next: to queue it would look at memory that is needed for nothing else
+		s.current.beginMessage(true)
 	} else {
 		s.queue.push(m)
-		s.unsent += n
+		s.queuedOctets += n
 	}
 	return nil
 }
 
 // CumTSN returns the Cumulative TSN Ack Point.
-func (s *Sender) CumTSN() wire.TSN { return s.ledger.base - 1 }
+func (s *Sender) CumTSN() wire.TSN { return s.outstanding.firstUnacked - 1 }
 
 // NextTSN returns the TSN that the next new DATA chunk will have.
-func (s *Sender) NextTSN() wire.TSN { return s.ledger.next }
+func (s *Sender) NextTSN() wire.TSN { return s.outstanding.nextTSN }
 
 // Outstanding returns how many DATA chunks are not acknowledged cumulatively.
-func (s *Sender) Outstanding() int { return s.ledger.len() }
+func (s *Sender) Outstanding() int { return s.outstanding.len() }
 
 // Flight returns the octets of DATA chunks in flight over all paths, with header and padding.
-func (s *Sender) Flight() int { return s.ledger.flight }
+func (s *Sender) Flight() int { return s.outstanding.flightSize }
 
 // DataInFlight returns the octets of user data in flight.
-func (s *Sender) DataInFlight() int { return s.ledger.data }
+func (s *Sender) DataInFlight() int { return s.outstanding.dataInFlight }
 
 // Rwnd returns the octets of user data that the peer still takes.
-func (s *Sender) Rwnd() int { return max(s.ledger.rwnd, 0) }
+func (s *Sender) Rwnd() int { return max(s.outstanding.rwnd, 0) }
 
 // Queued returns the octets of user data given to Enqueue and not sent yet.
 func (s *Sender) Queued() int {
-	n := s.unsent
-	if s.slot.full && s.slot.queued {
-		n += s.slot.msg.Len() - s.slot.off
+	n := s.queuedOctets
+	if s.current.loaded && s.current.fromQueue {
+		n += s.current.msg.Len() - s.current.offset
 	}
 	return n
 }
@@ -285,7 +285,7 @@ func (s *Sender) Fault() *invariant.Error {
 	if s.fault != nil {
 		return s.fault
 	}
-	return s.ledger.fault
+	return s.outstanding.fault
 }
 
 // Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at: all work that
@@ -293,44 +293,44 @@ func (s *Sender) Fault() *invariant.Error {
 func (s *Sender) Steps() uint64 { return *s.steps }
 
 // Stats returns the counters.
-func (s *Sender) Stats() Stats { return s.stats.all() }
+func (s *Sender) Stats() Stats { return s.stats.toStats() }
 
-// all is the Stats.
-func (u *usual) all() (all Stats) {
-	if u.others != nil {
-		all = *u.others
+// toStats is the Stats.
+func (u *commonStats) toStats() (all Stats) {
+	if u.rareCounters != nil {
+		all = *u.rareCounters
 	}
 	all.Chunks, all.Octets, all.Retransmits = u.Chunks, u.Octets, u.Retransmits
 	return all
 }
 
-// fresh is how many chunks were sent, each counted once.
-func (u *usual) fresh() uint64 { return u.Chunks - u.Retransmits }
+// newChunkCount is how many chunks were sent, each counted once.
+func (u *commonStats) newChunkCount() uint64 { return u.Chunks - u.Retransmits }
 
 // Idle reports that there is nothing to wait for before a shutdown: nothing outstanding, queued, or
 // to be had from the Source (section 9.2).
 func (s *Sender) Idle(now rawio.Time) bool {
-	return s.ledger.len() == 0 && !s.load(now, s.MaxPayload())
+	return s.outstanding.len() == 0 && !s.loadMessage(now, s.MaxPayload())
 }
 
 // NextTimeout returns when HandleTimeout, Expire or Poll has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
-	t := min(s.expiry, s.rackAt, s.withheld.until)
-	if s.slot.full || s.queue.n > 0 {
+	t := min(s.earliestExpiryAt, s.rackAt, s.withheld.sendAt)
+	if s.current.loaded || s.queue.length > 0 {
 		if s.paceAt == rawio.Never { // else it waits for that, whatever it has waited for before
-			t = min(t, s.probeAt, s.moreAt)
+			t = min(t, s.probeAt, s.coalesceEndAt)
 		}
 		t = min(t, s.paceAt)
-	} else if s.ledger.nmarked > 0 {
+	} else if s.outstanding.numToRetransmit > 0 {
 		t = min(t, s.paceAt)
 	}
 	for _, p := range s.paths {
-		t = min(t, p.t3, p.pto)
+		t = min(t, p.t3At, p.ptoAt)
 	}
 	return t
 }
 
 func (s *Sender) setRwnd(arwnd uint32) {
-	s.ledger.rwnd = max(int(arwnd)-s.ledger.data, 0)
+	s.outstanding.rwnd = max(int(arwnd)-s.outstanding.dataInFlight, 0)
 	s.maxRwnd = max(s.maxRwnd, int(arwnd))
 }

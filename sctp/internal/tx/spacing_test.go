@@ -13,14 +13,14 @@ import (
 func TestWindowAfterSilenceLeavesAsFastAsTheRoadTakesIt(t *testing.T) {
 	const perMilli = 8 // packets that the road takes, by SACKs for two
 	l := newLab(t, 1)
-	l.s.cfg.Letter = false
-	p := l.path(0)
-	p.cc = &paced{Controller: cc.NewReno(p.pmdcs, false), window: 100 * p.pmdcs}
-	p.est.observe(100 * time.Millisecond)
+	l.s.cfg.StrictRFC = false
+	p := l.pathAt(0)
+	p.cc = &windowOnly{Controller: cc.NewReno(p.pmdcs, false), window: 100 * p.pmdcs}
+	p.rttEst.addSample(100 * time.Millisecond)
 	// answer sends so many packets and has them acknowledged, and returns how many leave in the fifth millisecond.
 	answer := func(n int, gap rawio.Time) (fifth int) {
 		began := l.now
-		l.queue(n, full)
+		l.enqueueMany(n, full)
 		for at := began; at <= began+100*ms; at = min(l.s.NextTimeout(), began+101*ms) {
 			l.now = at
 			l.s.HandleTimeout(l.now)
@@ -53,20 +53,20 @@ func TestWindowAfterSilenceLeavesAsFastAsTheRoadTakesIt(t *testing.T) {
 	for range 2 {
 		answer(60, 2*ms/perMilli)
 	}
-	l.queue(300, full)
+	l.enqueueMany(300, full)
 	for range 200 {
 		l.s.HandleTimeout(l.now)
 		l.transmit()
 		l.now = min(l.now+ms, l.s.NextTimeout())
 	}
-	check.That(t, p.spacing.left <= 0 && p.spacing.rate() == 0, "%d octets of a window are left", p.spacing.left)
+	check.That(t, p.packetPairs.octetsLeft <= 0 && p.packetPairs.burstRate() == 0, "%d octets of a window are left", p.packetPairs.octetsLeft)
 }
 
-// paced is a controller with a window, and no pace of its own.
-type paced struct {
+// windowOnly is a controller with a window, and no pace of its own.
+type windowOnly struct {
 	cc.Controller
 	window int
 }
 
-func (c *paced) Window() int   { return c.window }
-func (c *paced) Ssthresh() int { return 0 }
+func (c *windowOnly) Window() int   { return c.window }
+func (c *windowOnly) Ssthresh() int { return 0 }

@@ -15,42 +15,42 @@ import (
 // been acknowledged.
 const ssnBlock = 1 << 14
 
-// endsBlock says whether an SSN is the last of its block.
-func endsBlock(n wire.SSN) bool { return n%ssnBlock == ssnBlock-1 }
+// endsSSNBlock says whether an SSN is the last of its block.
+func endsSSNBlock(n wire.SSN) bool { return n%ssnBlock == ssnBlock-1 }
 
 // takeSSN returns the SSN of the next ordered message of a stream, which begins with TSN t
 // (section 6.5).
 func (s *Sender) takeSSN(id wire.StreamID, t wire.TSN) wire.SSN {
-	next := s.ssn.Use(uint16(id))
+	next := s.nextSSN.Use(uint16(id))
 	n := *next
-	if *next++; endsBlock(n) {
-		if s.blocks == nil {
-			s.blocks = new(sparse.Table[wire.TSN])
+	if *next++; endsSSNBlock(n) {
+		if s.ssnBlockEnds == nil {
+			s.ssnBlockEnds = new(sparse.Table[wire.TSN])
 		}
-		*s.blocks.Use(uint16(id)) = t
+		*s.ssnBlockEnds.Use(uint16(id)) = t
 	}
 	return n
 }
 
-// ambiguous reports whether the message in the slot is to wait until fewer of its stream are
+// isSSNAmbiguous reports whether the message in the slot is to wait until fewer of its stream are
 // outstanding.
-func (s *Sender) ambiguous() bool {
-	m := &s.slot.msg
-	if s.ledger.len() < ssnBlock || s.blocks == nil || m.Unordered || s.slot.off > 0 {
+func (s *Sender) isSSNAmbiguous() bool {
+	m := &s.current.msg
+	if s.outstanding.len() < ssnBlock || s.ssnBlockEnds == nil || m.Unordered || s.current.offset > 0 {
 		return false
 	}
-	next, end := s.ssn.At(uint16(m.Stream)), s.blocks.At(uint16(m.Stream))
-	return next != nil && end != nil && endsBlock(*next) && s.isOf(*end, m.Stream) && endsBlock(s.ledger.rec(*end).ssn)
+	next, end := s.nextSSN.At(uint16(m.Stream)), s.ssnBlockEnds.At(uint16(m.Stream))
+	return next != nil && end != nil && endsSSNBlock(*next) && s.isOutstandingOn(*end, m.Stream) && endsSSNBlock(s.outstanding.recordOf(*end).ssn)
 }
 
 // NextSSN returns the SSN that takeSSN would return, nil where neither the stream nor a near one
 // was used.
-func (s *Sender) NextSSN(id wire.StreamID) *wire.SSN { return s.ssn.At(uint16(id)) }
+func (s *Sender) NextSSN(id wire.StreamID) *wire.SSN { return s.nextSSN.At(uint16(id)) }
 
-// blocksHeld returns the octets of memory behind blocks.
-func (s *Sender) blocksHeld() int {
-	if s.blocks == nil {
+// ssnBlocksMemory returns the octets of memory behind blocks.
+func (s *Sender) ssnBlocksMemory() int {
+	if s.ssnBlockEnds == nil {
 		return 0
 	}
-	return int(unsafe.Sizeof(*s.blocks)) + s.blocks.Held()
+	return int(unsafe.Sizeof(*s.ssnBlockEnds)) + s.ssnBlockEnds.Held()
 }

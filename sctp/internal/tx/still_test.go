@@ -11,21 +11,21 @@ func TestStill(t *testing.T) {
 	l := newLab(t, 1)
 	still := func(what string, want bool) {
 		t.Helper()
-		check.Equal(t, what+": still", l.s.Still(), want)
+		check.Equal(t, what+": still", l.s.HasNothingPending(), want)
 	}
 	still("at first", true)
-	l.queue(1, 100)
+	l.enqueueMany(1, 100)
 	still("with a message", false)
 	l.transmit()
 	still("while that is outstanding", false)
 	l.sack(1)
 	still("when it is acknowledged", true)
-	l.sackFor(makeSack(1, 0)) // the window closes
-	l.queue(1, full)
+	l.handleSack(makeSack(1, 0)) // the window closes
+	l.enqueueMany(1, full)
 	l.transmit()
 	still("with a message that waits for the window", false)
 	l = newLab(t, 1)
-	u := &supply{n: 1, size: 100}
+	u := &countedSource{n: 1, size: 100}
 	l.s.SetUpper(u, u)
 	still("with a Source that has a message", false)
 	l.transmit()

@@ -13,198 +13,198 @@ import (
 // suspected: new data leaves it, and what is overdue there goes again elsewhere. The owner asks the path by HEARTBEAT, and counts that, not the probe,
 // as an error where nothing answers. A path that answers carries data again, paced, with the cwnd that it had.
 
-// trust is what is thought of an active path.
-type trust uint8
+// suspicionLevel is what is thought of an active path.
+type suspicionLevel uint8
 
 const (
-	trusted   trust = iota
-	held            // it has answered, but was suspected too often of late: it carries data when others are suspected
-	suspected       // it does not answer
+	pathTrusted   suspicionLevel = iota
+	pathOnHold                   // it has answered, but was suspected too often of late: it carries data when others are suspected
+	pathSuspected                // it does not answer
 )
 
-// A path that is suspected again within flapMemory of its return is held for leastHold, twice as long the next time, up to mostHold: a path that
-// lets HEARTBEATs pass and no data, or a peer that answers as it likes, does not move data to and fro for ever. None is left within leaveRest of another:
+// A path that is suspected again within flapWindow of its return is held for minHold, twice as long the next time, up to maxHold: a path that
+// lets HEARTBEATs pass and no data, or a peer that answers as it likes, does not move data to and fro for ever. None is left within suspectInterval of another:
 // behind a spike that has met both, answers come in any order.
 const (
-	leaveRest  = 500 * time.Millisecond
-	flapMemory = 10 * time.Second
-	leastHold  = time.Second
-	mostHold   = time.Minute
+	suspectInterval = 500 * time.Millisecond
+	flapWindow      = 10 * time.Second
+	minHold         = time.Second
+	maxHold         = time.Minute
 )
 
 // suspicion is what is known about the silence of a path.
 type suspicion struct {
-	trust trust
-	cut   bool          // nothing leaves this host for there
-	hold  time.Duration // how long it lasts at least
-	until rawio.Time    // and until when that is
-	back  rawio.Time    // when the path carried data again
+	level        suspicionLevel
+	sendBlocked  bool          // nothing leaves this host for there
+	holdDuration time.Duration // how long it lasts at least
+	holdEndAt    rawio.Time    // and until when that is
+	resumedAt    rawio.Time    // when the path carried data again
 }
 
 // Suspected reports that new data avoids the path although it is active.
-func (p *Path) Suspected() bool { return p.doubt.trust != trusted }
+func (p *Path) Suspected() bool { return p.suspicion.level != pathTrusted }
 
-// Asked reports that a HEARTBEAT is to find out whether the path answers.
-func (p *Path) Asked() bool { return p.doubt.trust == suspected }
+// NeedsHeartbeat reports that a HEARTBEAT is to find out whether the path answers.
+func (p *Path) NeedsHeartbeat() bool { return p.suspicion.level == pathSuspected }
 
 // HeldUntil returns when a suspected path that answers may carry data again.
-func (p *Path) HeldUntil() rawio.Time { return p.doubt.until }
+func (p *Path) HeldUntil() rawio.Time { return p.suspicion.holdEndAt }
 
-// Answered takes that the path is reachable.
-func (p *Path) Answered(now rawio.Time) {
-	d := &p.doubt
-	d.cut = false
-	if d.trust == suspected { // what is overdue is no more
-		if d.trust, p.pto = held, rawio.Never; p.flight > 0 {
-			p.pto = now.Add(p.silence())
+// ConfirmReachable takes that the path is reachable.
+func (p *Path) ConfirmReachable(now rawio.Time) {
+	d := &p.suspicion
+	d.sendBlocked = false
+	if d.level == pathSuspected { // what is overdue is no more
+		if d.level, p.ptoAt = pathOnHold, rawio.Never; p.flightSize > 0 {
+			p.ptoAt = now.Add(p.silenceTimeout())
 		}
 	}
-	if !now.Before(d.until) {
-		p.Forgive(now)
+	if !now.Before(d.holdEndAt) {
+		p.ClearSuspicion(now)
 	}
 }
 
-// Forgive ends a suspicion: the path has answered, or its state tells more than that.
-func (p *Path) Forgive(now rawio.Time) {
-	if p.doubt.trust != trusted {
-		p.doubt.trust, p.doubt.back, p.doubt.cut = trusted, now, false
-		p.disorder.over = true // what is lost from now on is another loss
+// ClearSuspicion ends a suspicion: the path has answered, or its state tells more than that.
+func (p *Path) ClearSuspicion(now rawio.Time) {
+	if p.suspicion.level != pathTrusted {
+		p.suspicion.level, p.suspicion.resumedAt, p.suspicion.sendBlocked = pathTrusted, now, false
+		p.reordering.recoveryOver = true // what is lost from now on is another loss
 	}
 }
 
-// Failed takes that the path does not answer, which its state says from now on. A suspected one has lost what was in flight there.
-func (p *Path) Failed(now rawio.Time) {
-	if p.doubt.trust == suspected {
+// MarkFailed takes that the path does not answer, which its state says from now on. A suspected one has lost what was in flight there.
+func (p *Path) MarkFailed(now rawio.Time) {
+	if p.suspicion.level == pathSuspected {
 		p.cc.OnTimeout(now)
-		p.disorder.undo, p.alarm.on = false, false
+		p.reordering.mayUndo, p.spuriousTimeout.possible = false, false
 	}
-	p.Forgive(now)
+	p.ClearSuspicion(now)
 }
 
-// usable reports whether new data may go to p.
-func (p *Path) usable() bool { return p.trusted() && !p.doubt.cut }
+// isUsable reports whether new data may go to p.
+func (p *Path) isUsable() bool { return p.trusted() && !p.suspicion.sendBlocked }
 
-func (p *Path) trusted() bool { return p.State == Active && p.doubt.trust == trusted }
+func (p *Path) trusted() bool { return p.State == Active && p.suspicion.level == pathTrusted }
 
 // Sever takes that nothing leaves this host for p, until it answers or Mend is called: it
 // carries DATA only where all paths are like that.
-func (p *Path) Sever() { p.doubt.cut = true }
+func (p *Path) Sever() { p.suspicion.sendBlocked = true }
 
 // Mend takes that packets can leave for p again.
-func (p *Path) Mend() { p.doubt.cut = false }
+func (p *Path) Mend() { p.suspicion.sendBlocked = false }
 
-// other returns the path that a probe takes when p is silent, nil if there is none as good, or if nobody would ask p.
-func (s *Sender) other(p *Path) *Path {
-	if len(s.paths) == 1 || !p.Asks {
+// tailProbePath returns the path that a probe takes when p is silent, nil if there is none as good, or if nobody would ask p.
+func (s *Sender) tailProbePath(p *Path) *Path {
+	if len(s.paths) == 1 || !p.HeartbeatsOnSuspicion {
 		return nil
 	}
-	if q := s.choose(p, leave); q != p && q.State == Active && q.doubt.trust != suspected {
+	if q := s.bestPath(p, avoidPresent); q != p && q.State == Active && q.suspicion.level != pathSuspected {
 		return q
 	}
 	return nil
 }
 
-// fillProbe appends a copy of the probe's chunk to a packet that goes over the other path. The chunk is in flight where it was, so that T3-rtx
+// fillTailProbe appends a copy of the probe's chunk to a packet that goes over the other path. The chunk is in flight where it was, so that T3-rtx
 // and error counters are as without it.
-func (s *Sender) fillProbe(now rawio.Time, b *pack.Batch, p *Path) int {
-	t := s.tail.tsn
-	r := s.ledger.rec(t)
+func (s *Sender) fillTailProbe(now rawio.Time, b *pack.Batch, p *Path) int {
+	t := s.tailProbe.tsn
+	r := s.outstanding.recordOf(t)
 	if r.chunkLen() > b.Room() && !(b.Empty() && r.chunkLen() > p.pmdcs) {
 		return 0
 	}
-	s.tail.due, s.tail.sent = false, stamp(now)
-	s.unmeasure(t)
-	long := r.flags & large
-	appendChunk(b, t, r, p, r.wire|wire.FlagI)
-	r.flags = r.flags&^large | long | copied | moved
-	if !p.fits(r) {
-		p.cut(now)
+	s.tailProbe.pending, s.tailProbe.copyStamp = false, stampOf(now)
+	s.cancelRTTMeasurement(t)
+	long := r.flags & flagLongPacket
+	appendChunk(b, t, r, p, r.wireFlags|wire.FlagI)
+	r.flags = r.flags&^flagLongPacket | long | flagProbeCopied | flagMultiPath
+	if !p.fitsChunk(r) {
+		p.noteFragmented(now)
 	}
-	s.tail.long = long != 0
-	if s.withheld.is(t) { // it counts as sent, and the path has not lost it
-		s.ledger.move(onCopy, t, r, s.paths[r.path])
-		s.withheld.leaves()
-		s.tail.out = false
+	s.tailProbe.longPacket = long != 0
+	if s.withheld.isChunk(t) { // it counts as sent, and the path has not lost it
+		s.outstanding.applyEvent(onProbeCopy, t, r, s.paths[r.path])
+		s.withheld.markSent()
+		s.tailProbe.unacked = false
 		return 1
 	}
-	s.countAgain(r)
+	s.countRetransmit(r)
 	s.stats.Chunks++
 	s.stats.Octets += uint64(r.size)
 	return 1
 }
 
-// silent reports whether p is to be left: nothing that was sent there when the probe's chunk was, or later, has arrived, or what is in flight should
+// isPathSilent reports whether p is to be left: nothing that was sent there when the probe's chunk was, or later, has arrived, or what is in flight should
 // have by far. One lost chunk is no silence where all that was in flight beside it has arrived: it was the last that went, or went again, before cwnd was
 // full, and the SACK of the others was lost too.
-func (s *Sender) silent(now rawio.Time, p *Path) bool {
-	if p.State != Active || now.Sub(s.leftAt) < leaveRest {
+func (s *Sender) isPathSilent(now rawio.Time, p *Path) bool {
+	if p.State != Active || now.Sub(s.pathSuspectedAt) < suspectInterval {
 		return false
 	}
-	if s.tail.repairs && !p.latest.after(s.tail.first, s.tail.tsn) {
-		return p.flight > 0 || !s.tail.beside
+	if s.tailProbe.repairedLoss && !p.latestDelivered.isAfter(s.tailProbe.firstStamp, s.tailProbe.tsn) {
+		return p.flightSize > 0 || !s.tailProbe.othersInFlight
 	}
-	if p.flight == 0 {
+	if p.flightSize == 0 {
 		return false
 	}
-	s.findFirst(p)
-	r := s.ledger.rec(p.first)
-	at := r.stamp
-	age := time.Duration(stamp(now)-at) * time.Microsecond
-	return p.flight > r.chunkLen() && age >= p.patience()+s.tail.via.est.srtt && !p.latest.after(at, p.first)
+	s.updateFirstInFlight(p)
+	r := s.outstanding.recordOf(p.firstInFlight)
+	at := r.sentStamp
+	age := time.Duration(stampOf(now)-at) * time.Microsecond
+	return p.flightSize > r.chunkLen() && age >= p.rackTimeout()+s.tailProbe.copyPath.rttEst.srtt && !p.latestDelivered.isAfter(at, p.firstInFlight)
 }
 
-// leave has new data avoid p, which is silent while another path answers.
-func (s *Sender) leave(now rawio.Time, p *Path) {
-	d := &p.doubt
-	if d.back == 0 || now.Sub(d.back) > flapMemory {
-		d.hold = 0
+// suspectPath has new data avoid p, which is silent while another path answers.
+func (s *Sender) suspectPath(now rawio.Time, p *Path) {
+	d := &p.suspicion
+	if d.resumedAt == 0 || now.Sub(d.resumedAt) > flapWindow {
+		d.holdDuration = 0
 	} else {
-		d.hold = min(max(2*d.hold, leastHold), mostHold)
+		d.holdDuration = min(max(2*d.holdDuration, minHold), maxHold)
 	}
-	if d.trust == trusted {
-		s.rare().PathsSuspected++
+	if d.level == pathTrusted {
+		s.rareStats().PathsSuspected++
 	}
-	d.trust, d.until, s.leftAt = suspected, now.Add(d.hold), now
-	if !s.recovery { // else that is one reduction already
-		s.reduce(now, p)
-		p.disorder.undo = true
+	d.level, d.holdEndAt, s.pathSuspectedAt = pathSuspected, now.Add(d.holdDuration), now
+	if !s.inRecovery { // else that is one reduction already
+		s.reduceCwnd(now, p)
+		p.reordering.mayUndo = true
 	}
-	s.recovery, s.urgent = false, false
-	s.moveOverdue(now, p)
+	s.inRecovery, s.bypassCwnd = false, false
+	s.retransmitOverdue(now, p)
 }
 
-// Cut has new data leave p at once, and what is in flight there go again elsewhere: this host cannot send there. It returns false where there is no other
+// LeavePath has new data leave p at once, and what is in flight there go again elsewhere: this host cannot send there. It returns false where there is no other
 // path, or p was left before.
-func (s *Sender) Cut(now rawio.Time, p *Path) bool {
-	if !p.trusted() || s.other(p) == nil {
+func (s *Sender) LeavePath(now rawio.Time, p *Path) bool {
+	if !p.trusted() || s.tailProbePath(p) == nil {
 		return false
 	}
 	p.Sever()
-	s.leave(now, p)
+	s.suspectPath(now, p)
 	return true
 }
 
-// moveOverdue marks what should have arrived over p, which is suspected, to be sent elsewhere, and comes back for the rest. Over a path that
+// retransmitOverdue marks what should have arrived over p, which is suspected, to be sent elsewhere, and comes back for the rest. Over a path that
 // is cut that is all: whoever had it cannot say so there.
-func (s *Sender) moveOverdue(now rawio.Time, p *Path) {
-	p.pto = rawio.Never
-	for n := 0; p.flight > 0; n++ {
-		s.findFirst(p)
-		r := s.ledger.rec(p.first)
-		left := 2*p.patience() - time.Duration(stamp(now)-r.stamp)*time.Microsecond
-		if p.doubt.cut {
+func (s *Sender) retransmitOverdue(now rawio.Time, p *Path) {
+	p.ptoAt = rawio.Never
+	for n := 0; p.flightSize > 0; n++ {
+		s.updateFirstInFlight(p)
+		r := s.outstanding.recordOf(p.firstInFlight)
+		left := 2*p.rackTimeout() - time.Duration(stampOf(now)-r.sentStamp)*time.Microsecond
+		if p.suspicion.sendBlocked {
 			left = 0
 		}
-		if left > 0 || n == rackMost {
-			p.pto = now.Add(max(left, rackTick))
+		if left > 0 || n == maxRACKChunks {
+			p.ptoAt = now.Add(max(left, minRACKTimeout))
 			return
 		}
-		s.suspect(p.first, p)
-		if p.rates != nil {
-			s.rateLost(now, p.first, r, p)
+		s.recordLoss(p.firstInFlight, p)
+		if p.rateSampler != nil {
+			s.rateLost(now, p.firstInFlight, r, p)
 		}
-		s.ledger.mark(p.first, r, p)
-		r.flags |= timeout
+		s.outstanding.markLost(p.firstInFlight, r, p)
+		r.flags |= flagTimedOut
 	}
-	p.t3 = rawio.Never
+	p.t3At = rawio.Never
 }

@@ -11,40 +11,40 @@ import (
 // so that the owner first has its say about which paths are active.
 func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	var expired PathSet
-	s.forget(now)
-	s.slice()
+	s.forgetOldStamps(now)
+	s.startWorkSlice()
 	if !now.Before(s.rackAt) {
-		s.timeoutRACK(now)
+		s.handleRACKTimeout(now)
 	}
-	if !now.Before(s.withheld.until) {
-		s.withheldLong()
+	if !now.Before(s.withheld.sendAt) {
+		s.queueWithheld()
 	}
 	for _, p := range s.paths {
-		if now.Before(p.t3) {
-			if !now.Before(p.pto) {
-				s.timeoutPTO(now, p)
+		if now.Before(p.t3At) {
+			if !now.Before(p.ptoAt) {
+				s.handlePTO(now, p)
 			}
 			continue
 		}
-		p.t3, p.pto, p.full, s.tail = rawio.Never, rawio.Never, sending{}, tail{}
-		p.awake = now
-		soon := now.Before(p.early.ends)
-		if p.early.n = min(p.early.n+1, mostEarly); !soon {
-			p.early.n = 0
-			p.est.backoff() // E2
+		p.t3At, p.ptoAt, p.cwndFull, s.tailProbe = rawio.Never, rawio.Never, sendOrder{}, tailProbe{}
+		p.idleSince = now
+		soon := now.Before(p.earlyT3.rtoAt)
+		if p.earlyT3.expiries = min(p.earlyT3.expiries+1, mostEarly); !soon {
+			p.earlyT3.expiries = 0
+			p.rttEst.doubleRTO() // E2
 		}
-		p.markFrom, p.markTo = p.first, s.ledger.next
-		s.raise(p)
-		if p.rates != nil && !s.probing {
-			p.rates.timeout(now, s.ledger.next)
+		p.timeoutMarkFrom, p.timeoutMarkTo = p.firstInFlight, s.outstanding.nextTSN
+		s.startSpuriousCheck(p)
+		if p.rateSampler != nil && !s.zeroWindowProbing {
+			p.rateSampler.onTimeout(now, s.outstanding.nextTSN)
 		}
-		suspect := s.markAll(p)
-		s.later.lost = 0 // there is no Fast Recovery to begin for what is marked already
-		s.rare().Timeouts++
-		if s.probing {
+		suspect := s.markLostOnTimeout(p)
+		s.pendingSack.lostPaths = 0 // there is no Fast Recovery to begin for what is marked already
+		s.rareStats().Timeouts++
+		if s.zeroWindowProbing {
 			// A probe says nothing about congestion, nor about failure while the peer answers
 			// (section 6.1, A).
-			if !s.probeHeard && !soon {
+			if !s.probeAnswered && !soon {
 				expired.add(p.Index())
 			}
 			continue
@@ -53,70 +53,70 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 			expired.add(p.Index())
 		}
 		if suspect && !soon {
-			p.holes++
+			p.blackHoleTimeouts++
 		}
-		if !p.single || s.cfg.Letter { // once for what is lost (RFC 5681 section 3.1)
+		if !p.onePacketOnly || s.cfg.StrictRFC { // once for what is lost (RFC 5681 section 3.1)
 			p.cc.OnTimeout(now) // E1
 		}
-		p.reduced = s.Fresh()
-		p.single = true
-		s.recovery, s.urgent = false, false
+		p.tsnsSentAtReduction = s.SentTSNs()
+		p.onePacketOnly = true
+		s.inRecovery, s.bypassCwnd = false, false
 	}
 	return expired
 }
 
-// markAll marks what was in flight to p when T3-rtx expired for retransmission, or a part of it, see More, and reports whether
+// markLostOnTimeout marks what was in flight to p when T3-rtx expired for retransmission, or a part of it, see More, and reports whether
 // some of that was in packets longer than Least.
-func (s *Sender) markAll(p *Path) (suspect bool) {
-	g := &s.ledger
-	from := p.markFrom
-	if from.Less(g.base) {
-		from = g.base
+func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
+	g := &s.outstanding
+	from := p.timeoutMarkFrom
+	if from.Less(g.firstUnacked) {
+		from = g.firstUnacked
 	}
-	t, ok := p.inflight.Next(from, int(int32(p.markTo-from)))
-	for ; ok && !s.spent(); t, ok = p.inflight.Next(t, int(uint32(p.markTo-t))) {
+	t, ok := p.inFlightTSNs.Next(from, int(int32(p.timeoutMarkTo-from)))
+	for ; ok && !s.workSliceDone(); t, ok = p.inFlightTSNs.Next(t, int(uint32(p.timeoutMarkTo-t))) {
 		*s.steps++
-		r := g.rec(t)
-		if p.rates != nil && !s.probing {
-			s.rateLost(p.rates.at, t, r, p)
+		r := g.recordOf(t)
+		if p.rateSampler != nil && !s.zeroWindowProbing {
+			s.rateLost(p.rateSampler.timeoutAt, t, r, p)
 		}
-		g.mark(t, r, p) // no more in flight
-		suspect = suspect || r.flags&large != 0
-		r.flags |= timeout
+		g.markLost(t, r, p) // no more in flight
+		suspect = suspect || r.flags&flagLongPacket != 0
+		r.flags |= flagTimedOut
 	}
-	if s.marking &^= 1 << p.index; ok {
-		p.markFrom = t
-		s.marking.add(p.Index())
+	if s.pathsToMark &^= 1 << p.index; ok {
+		p.timeoutMarkFrom = t
+		s.pathsToMark.add(p.Index())
 	}
-	s.settleTimers(p)
+	s.updateTimers(p)
 	return suspect
 }
 
-// Refused takes back that a chunk was sent to p: the link has refused its packet. It goes out again as if it had not been
+// OnSendRefused takes back that a chunk was sent to p: the link has refused its packet. It goes out again as if it had not been
 // before, whatever cwnd is; that says nothing of the path.
-func (s *Sender) Refused(p *Path, t wire.TSN) {
-	g := &s.ledger
-	if uint32(t-g.base) >= uint32(g.len()) || g.rec(t).path != p.index || !g.rec(t).is(inFlight) {
+func (s *Sender) OnSendRefused(p *Path, t wire.TSN) {
+	g := &s.outstanding
+	if uint32(t-g.firstUnacked) >= uint32(g.len()) || g.recordOf(t).path != p.index || !g.recordOf(t).isIn(inFlight) {
 		return
 	}
-	g.mark(t, g.rec(t), p)
-	if p.timing && p.timed == t {
-		p.timing = false
+	g.markLost(t, g.recordOf(t), p)
+	if p.rttTiming && p.rttTSN == t {
+		p.rttTiming = false
 	}
-	s.settleTimers(p)
+	s.updateTimers(p)
 }
 
-// settleTimers finds what is the first in flight to p, when some of it has been marked.
-func (s *Sender) settleTimers(p *Path) {
-	if p.flight == 0 {
-		p.t3, p.pto = rawio.Never, rawio.Never
+// updateTimers finds what is the first in flight to p, when some of it has been marked.
+func (s *Sender) updateTimers(p *Path) {
+	if p.flightSize == 0 {
+		p.t3At, p.ptoAt = rawio.Never, rawio.Never
 	} else {
-		s.findFirst(p)
+		s.updateFirstInFlight(p)
 	}
 }
 
-// Failed is a message that will not be acknowledged because the association has ended.
-type Failed struct {
+// FailedMessage is a message that will not be acknowledged because the association has ended.
+type FailedMessage struct {
 	Stream wire.StreamID
 	Token  uint64
 	Sent   bool // at least a part of it was sent
@@ -125,32 +125,32 @@ type Failed struct {
 
 // Stop says that the association has ended: nothing is sent any more, and NextFailed says what was not acknowledged.
 func (s *Sender) Stop() {
-	s.later, s.marking = later{}, 0
+	s.pendingSack, s.pathsToMark = pendingSack{}, 0
 	for _, p := range s.paths {
-		p.t3, p.pto = rawio.Never, rawio.Never
+		p.t3At, p.ptoAt = rawio.Never, rawio.Never
 	}
-	s.ledger.abandon(s.paths)
-	s.probeAt, s.paceAt, s.moreAt, s.rackAt, s.expiry = rawio.Never, rawio.Never, rawio.Never, rawio.Never, rawio.Never
-	s.withheld.until = rawio.Never
+	s.outstanding.clearFlight(s.paths)
+	s.probeAt, s.paceAt, s.coalesceEndAt, s.rackAt, s.earliestExpiryAt = rawio.Never, rawio.Never, rawio.Never, rawio.Never, rawio.Never
+	s.withheld.sendAt = rawio.Never
 }
 
 // NextFailed takes the oldest message that is not acknowledged out of the sender. Call it after Stop.
-func (s *Sender) NextFailed() (Failed, bool) {
-	for g := &s.ledger; g.base != g.next; {
-		r := g.pop()
+func (s *Sender) NextFailed() (FailedMessage, bool) {
+	for g := &s.outstanding; g.firstUnacked != g.nextTSN; {
+		r := g.popFirst()
 		r.body = [2][]byte{}
-		if r.wire&wire.FlagE != 0 {
-			return Failed{r.stream, r.token, true, r.flags&queued == 0}, true
+		if r.wireFlags&wire.FlagE != 0 {
+			return FailedMessage{r.stream, r.token, true, r.flags&flagEnqueued == 0}, true
 		}
 	}
-	if s.queue.n > 0 {
-		s.load(0, s.MaxPayload())
+	if s.queue.length > 0 {
+		s.loadMessage(0, s.MaxPayload())
 	}
-	if l := &s.slot; l.full {
-		f := Failed{l.msg.Stream, l.msg.Token, l.off > 0, !l.queued}
-		*l = slot{}
+	if l := &s.current; l.loaded {
+		f := FailedMessage{l.msg.Stream, l.msg.Token, l.offset > 0, !l.fromQueue}
+		*l = currentMessage{}
 		return f, true
 	}
-	s.held, s.unsent = 0, 0
-	return Failed{}, false
+	s.bufferedOctets, s.queuedOctets = 0, 0
+	return FailedMessage{}, false
 }

@@ -23,59 +23,59 @@ func TestAcknowledgedTogetherIsAsOneByOne(t *testing.T) {
 			l := newLab(t, 2)
 			l.now = 20 * ms
 			s := l.s
-			s.ledger.grow()
-			s.ledger.grow()
-			at := stamp(l.now)
+			s.outstanding.growRing()
+			s.outstanding.growRing()
+			at := stampOf(l.now)
 			for k := range wire.TSN(n) {
-				_, r := s.ledger.push()
-				*r = record{stamp: at - 5000, size: full, wire: wire.FlagE, state: sent}
+				_, r := s.outstanding.appendRecord()
+				*r = chunkRecord{sentStamp: at - 5000, size: full, wireFlags: wire.FlagE, state: stateInFlight}
 				for _, change := range []func(){
-					func() { r.stamp = at - 1000*uint32(rnd.IntN(5)) },
+					func() { r.sentStamp = at - 1000*uint32(rnd.IntN(5)) },
 					func() { r.size = 100 },
-					func() { r.wire |= wire.FlagI },
+					func() { r.wireFlags |= wire.FlagI },
 					func() { r.flags = 1 << rnd.IntN(8) },
 					func() { r.path = 1 },
-					func() { r.state = back },
-					func() { r.spare = 1 },
-					func() { r.spare, r.flags = 1, timeout|resent },
-					func() { r.state = marked },
+					func() { r.state = stateReneged },
+					func() { r.unreportedDups = 1 },
+					func() { r.unreportedDups, r.flags = 1, flagTimedOut|flagResent },
+					func() { r.state = stateLost },
 				} {
 					if one(int(10 + seed%80)) {
 						change()
 					}
 				}
 				if k > 0 && one(2) {
-					*r = *s.ledger.rec(s.ledger.next - 2)
+					*r = *s.outstanding.recordOf(s.outstanding.nextTSN - 2)
 				}
 			}
-			some := func() sending {
-				r := s.ledger.rec(1 + wire.TSN(rnd.IntN(n)))
-				return sending{stamp: r.stamp, tsn: 1 + wire.TSN(rnd.IntN(n)), any: !one(4)}
+			some := func() sendOrder {
+				r := s.outstanding.recordOf(1 + wire.TSN(rnd.IntN(n)))
+				return sendOrder{sentStamp: r.sentStamp, tsn: 1 + wire.TSN(rnd.IntN(n)), isSet: !one(4)}
 			}
 			for _, p := range s.paths {
-				p.first, p.timed, p.timing = 1+wire.TSN(rnd.IntN(n)), 1+wire.TSN(rnd.IntN(n)), one(2)
-				p.full, p.latest, p.holes = some(), some(), 3
-				p.sack.latest = some()
+				p.firstInFlight, p.rttTSN, p.rttTiming = 1+wire.TSN(rnd.IntN(n)), 1+wire.TSN(rnd.IntN(n)), one(2)
+				p.cwndFull, p.latestDelivered, p.blackHoleTimeouts = some(), some(), 3
+				p.sack.priorDelivered = some()
 				if one(2) {
-					p.full.stamp, p.sack.latest.stamp = at-9000, at-9000
+					p.cwndFull.sentStamp, p.sack.priorDelivered.sentStamp = at-9000, at-9000
 				}
-				p.est.trip.of = time.Duration(rnd.IntN(9)) * time.Millisecond
-				p.alarm.first = 1 + wire.TSN(rnd.IntN(n))
+				p.rttEst.minRTT.current = time.Duration(rnd.IntN(9)) * time.Millisecond
+				p.spuriousTimeout.firstTSN = 1 + wire.TSN(rnd.IntN(n))
 			}
-			s.tail.out, s.tail.tsn = one(4), 1+wire.TSN(rnd.IntN(n))
-			a := &ack{now: l.now, htna: wire.TSN(rnd.IntN(n))}
+			s.tailProbe.unacked, s.tailProbe.tsn = one(4), 1+wire.TSN(rnd.IntN(n))
+			a := &ackState{now: l.now, highestNewlyAcked: wire.TSN(rnd.IntN(n))}
 			for t := wire.TSN(1); t <= n; {
 				k := 1
 				if i > 0 {
-					k = s.together(t, n, s.ledger.rec(t))
+					k = s.countSentTogether(t, n, s.outstanding.recordOf(t))
 					saved += k - 1
 				}
-				s.ackOne(a, t, s.ledger.rec(t), k)
+				s.ackChunk(a, t, s.outstanding.recordOf(t), k)
 				t += wire.TSN(k)
 			}
-			ends[i] = fmt.Sprint(*a, s.acked, s.latest, s.heard, s.tail.out, s.tail.due, s.tail.over != nil, s.tail.repairs)
+			ends[i] = fmt.Sprint(*a, s.ackedOctets, s.latestDelivered, s.lastAckedAt, s.tailProbe.unacked, s.tailProbe.pending, s.tailProbe.answeredPath != nil, s.tailProbe.repairedLoss)
 			for _, p := range s.paths {
-				ends[i] += fmt.Sprint("; ", p.sack, p.timing, p.latest, p.disorder.seen, p.alarm, p.holes)
+				ends[i] += fmt.Sprint("; ", p.sack, p.rttTiming, p.latestDelivered, p.reordering.isObserved, p.spuriousTimeout, p.blackHoleTimeouts)
 			}
 		}
 		must.That(t, ends[0] == ends[1], "seed %d: together\n%s\none by one\n%s", seed, ends[1], ends[0])

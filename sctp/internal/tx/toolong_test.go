@@ -8,11 +8,11 @@ import (
 	"github.com/rddp-go/rddp/internal/must"
 )
 
-// shrink has paths carry no more than 600 octets, whose links cut packets of so many octets.
-func (l *lab) shrink(cutFrom ...int) {
+// shrinkPaths has paths carry no more than 600 octets, whose links cut packets of so many octets.
+func (l *senderLab) shrinkPaths(cutFrom ...int) {
 	for i, n := range cutFrom {
-		if l.path(i).CutFrom = int32(n); n != 0 {
-			l.path(i).SetMTU(600)
+		if l.pathAt(i).CutFrom = int32(n); n != 0 {
+			l.pathAt(i).SetMTU(600)
 		}
 	}
 }
@@ -20,27 +20,27 @@ func (l *lab) shrink(cutFrom ...int) {
 // Chunks that have become too long leave in one packet an RTO, which takes as many as cwnd lets go, and nothing that fits waits for them.
 func TestOnePacketAnRTOIsCut(t *testing.T) {
 	l := newLab(t, 1)
-	l.queue(4, full)
-	l.queue(2, 100)
+	l.enqueueMany(4, full)
+	l.enqueueMany(2, 100)
 	l.transmit()
-	l.shrink(1012)
-	l.timeout()
-	l.expect("when T3-rtx has expired", "1")
+	l.shrinkPaths(1012)
+	l.runNextTimeout()
+	l.expectTSNs("when T3-rtx has expired", "1")
 	first := l.now
 	l.sack(1)
-	l.expect("before an RTO is over: what fits", "5 6")
+	l.expectTSNs("before an RTO is over: what fits", "5 6")
 	l.sack(1, gap{5, 6})
-	l.expect("and nothing more", "")
+	l.expectTSNs("and nothing more", "")
 	at := l.s.NextTimeout()
-	must.Equal(t, "the next may go", at, first.Add(l.path(0).RTO()))
+	must.Equal(t, "the next may go", at, first.Add(l.pathAt(0).RTO()))
 	l.now = at - 1
-	l.expect("just before it", "")
+	l.expectTSNs("just before it", "")
 	l.now = at
-	l.expect("at it, as many as cwnd lets go", "2 3")
+	l.expectTSNs("at it, as many as cwnd lets go", "2 3")
 	l.sack(3, gap{5, 6})
-	l.expect("before an RTO is over again", "")
-	l.now = at.Add(l.path(0).RTO())
-	l.expect("the last", "4")
+	l.expectTSNs("before an RTO is over again", "")
+	l.now = at.Add(l.pathAt(0).RTO())
+	l.expectTSNs("the last", "4")
 	l.sack(6)
 	check.Equal(t, "outstanding", l.s.Outstanding(), 0)
 }
@@ -65,15 +65,15 @@ func TestWhatIsTooLongTakesAnotherPathFirst(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			l := newLab(t, len(row.cutFrom))
 			for i, st := range row.state {
-				l.path(i).State = st
+				l.pathAt(i).State = st
 			}
-			l.queue(4, full)
+			l.enqueueMany(4, full)
 			l.transmit()
-			l.shrink(row.cutFrom...)
+			l.shrinkPaths(row.cutFrom...)
 			l.sack(0, gap{2, 2})
 			l.sack(0, gap{2, 3})
 			l.sack(0, gap{2, 4}) // the third miss indication: Fast Retransmit, to the same path if there is no reason against it
-			l.expect("what is missing", row.want)
+			l.expectTSNs("what is missing", row.want)
 		})
 	}
 }
@@ -83,25 +83,25 @@ func TestFragmentsAreNoEvidence(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		cutFrom int
-		story   func(l *lab)
+		story   func(l *senderLab)
 		want    int
 	}{
-		{"they arrive", 1012, func(l *lab) { l.sack(1) }, 1},
-		{"they are lost", 1012, func(l *lab) { l.timeout() }, 1},
-		{"the link cuts nothing, and a router may", -1, func(l *lab) { l.sack(1) }, 1},
-		{"of a link that cuts to the path's MTU: they have that length", 0, func(l *lab) { l.sack(1) }, 0},
+		{"they arrive", 1012, func(l *senderLab) { l.sack(1) }, 1},
+		{"they are lost", 1012, func(l *senderLab) { l.runNextTimeout() }, 1},
+		{"the link cuts nothing, and a router may", -1, func(l *senderLab) { l.sack(1) }, 1},
+		{"of a link that cuts to the path's MTU: they have that length", 0, func(l *senderLab) { l.sack(1) }, 0},
 	} {
 		l := newLab(t, 1)
-		l.path(0).Least = 500
-		l.queue(1, full)
+		l.pathAt(0).BasePMTU = 500
+		l.enqueueMany(1, full)
 		l.transmit()
-		l.timeout()
-		l.path(0).SetMTU(600)
-		l.path(0).CutFrom = int32(row.cutFrom)
+		l.runNextTimeout()
+		l.pathAt(0).SetMTU(600)
+		l.pathAt(0).CutFrom = int32(row.cutFrom)
 		l.now += second
-		l.expect(row.name, "1")
+		l.expectTSNs(row.name, "1")
 		row.story(l)
-		check.Equal(t, row.name+": expiries that may be a black hole", int(l.path(0).holes), row.want)
+		check.Equal(t, row.name+": expiries that may be a black hole", int(l.pathAt(0).blackHoleTimeouts), row.want)
 	}
 }
 
@@ -109,15 +109,15 @@ func TestFragmentsAreNoEvidence(t *testing.T) {
 func TestProbesDoNotHaveChunksCutMoreOften(t *testing.T) {
 	for _, paths := range []int{1, 2} {
 		l := newLab(t, paths)
-		l.s.cfg.Letter = false
+		l.s.cfg.StrictRFC = false
 		for i := range paths {
-			l.path(i).ObserveRTT(20 * time.Millisecond)
-			l.path(i).Asks = true
+			l.pathAt(i).ObserveRTT(20 * time.Millisecond)
+			l.pathAt(i).HeartbeatsOnSuspicion = true
 		}
-		l.queue(1, full)
+		l.enqueueMany(1, full)
 		l.transmit()
-		l.shrink([]int{1012, 1012}[:paths]...)
-		l.timeout() // the probe
+		l.shrinkPaths([]int{1012, 1012}[:paths]...)
+		l.runNextTimeout() // the probe
 		cut := 0
 		var last [2]float64
 		for l.now < 10*second {
@@ -130,7 +130,7 @@ func TestProbesDoNotHaveChunksCutMoreOften(t *testing.T) {
 					cut++
 				}
 			}
-			l.timeout()
+			l.runNextTimeout()
 		}
 		check.That(t, cut > 2, "%d paths: %d packets were cut", paths, cut)
 	}
@@ -151,16 +151,16 @@ func TestStuck(t *testing.T) {
 		{"another path that is not confirmed", []int{-1, 0}, 1, 12 + counted, 600},
 	} {
 		l := newLab(t, len(row.cutFrom))
-		packet, mtu, _ := l.s.Stuck(l.now)
+		packet, mtu, _ := l.s.OversizedChunk(l.now)
 		check.That(t, packet == 0 && mtu == 0, "%s, before anything was sent: %d of %d", row.name, packet, mtu)
-		l.queue(1, full)
+		l.enqueueMany(1, full)
 		l.transmit()
 		if row.unconfirmed >= 0 {
-			l.path(row.unconfirmed).State = Unconfirmed
+			l.pathAt(row.unconfirmed).State = Unconfirmed
 		}
-		l.shrink(row.cutFrom...)
+		l.shrinkPaths(row.cutFrom...)
 		l.now += second
-		packet, mtu, ago := l.s.Stuck(l.now)
+		packet, mtu, ago := l.s.OversizedChunk(l.now)
 		check.That(t, packet == row.packet && mtu == row.mtu && (packet == 0 || ago == time.Second), "%s: %d of %d", row.name, packet, mtu)
 	}
 }

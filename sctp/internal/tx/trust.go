@@ -8,124 +8,124 @@ import (
 )
 
 // A SACK is the peer's word, and a peer that lies would have its data sooner than others behind the same bottleneck. Octets that are acknowledged, taken back and
-// acknowledged again open the window once (Path.debt); duplicates undo a few reductions (Sender.undo); what is reported missing goes again within bounds.
+// acknowledged again open the window once (Path.renegedOctets); duplicates undo a few reductions (Sender.undoReduction); what is reported missing goes again within bounds.
 //
 // No SACK shows that its peer acknowledges what has not arrived, so that nothing is ever lost. So now and then a chunk gets its TSN, and all that goes
 // with it, but does not leave. An honest peer reports it missing, and a round trip later it goes, for the first time: nobody takes that for a loss. Who acknowledges it lies.
 const (
-	// withheldFirst and withheldEvery are within how many packets one is withheld, the first and after that: so seldom that it shows in
+	// firstWithholdPackets and withholdEveryPackets are within how many packets one is withheld, the first and after that: so seldom that it shows in
 	// no percentile of what a program waits for.
-	withheldFirst = 1 << 10
-	withheldEvery = 1 << 15
-	// withheldNarrow is that where the window is narrow, so that one is withheld in each 2,048.
-	withheldNarrow = 2000
-	// withheldAmong is how many full packets are in flight then.
-	withheldAmong = 4
-	// moreAgain is how many octets go again for each that went, because they are reported missing, beyond againFree. T3-rtx, which backs off, has no bound.
-	moreAgain = 2
-	againFree = 16 << 10
+	firstWithholdPackets = 1 << 10
+	withholdEveryPackets = 1 << 15
+	// withholdEveryNarrow is that where the window is narrow, so that one is withheld in each 2,048.
+	withholdEveryNarrow = 2000
+	// withholdMinFlight is how many full packets are in flight then.
+	withholdMinFlight = 4
+	// maxRetransmitRatio is how many octets go again for each that went, because they are reported missing, beyond freeRetransmitOctets. T3-rtx, which backs off, has no bound.
+	maxRetransmitRatio   = 2
+	freeRetransmitOctets = 16 << 10
 )
 
-// withholding is of the chunk that is in state withheld or released.
-type withholding struct {
-	on    bool
-	tsn   wire.TSN
-	until rawio.Time // it goes then, whatever is reported, or Never
-	after int        // packets until the next one, 0: not drawn yet
-	clear rawio.Time // until when a narrow window is left to become empty, see clears; 0: it is not
+// withheldChunk is of the chunk that is in state withheld or released.
+type withheldChunk struct {
+	isActive         bool
+	tsn              wire.TSN
+	sendAt           rawio.Time // it goes then, whatever is reported, or Never
+	packetsUntilNext int        // packets until the next one, 0: not drawn yet
+	drainDeadlineAt  rawio.Time // until when a narrow window is left to become empty, see clears; 0: it is not
 }
 
-// is reports whether a chunk has never left.
-func (w *withholding) is(t wire.TSN) bool { return w.on && w.tsn == t }
+// isChunk reports whether a chunk has never left.
+func (w *withheldChunk) isChunk(t wire.TSN) bool { return w.isActive && w.tsn == t }
 
-// leaves takes that it does now.
-func (w *withholding) leaves() { w.on, w.until = false, rawio.Never }
+// markSent takes that it does now.
+func (w *withheldChunk) markSent() { w.isActive, w.sendAt = false, rawio.Never }
 
-// Proved takes a round trip that the peer cannot make shorter than it is: the answer has a nonce of the question.
-func (p *Path) Proved(rtt time.Duration) {
+// ObserveProvedRTT takes a round trip that the peer cannot make shorter than it is: the answer has a nonce of the question.
+func (p *Path) ObserveProvedRTT(rtt time.Duration) {
 	p.ObserveRTT(rtt)
-	p.NoFarther(rtt)
+	p.BoundProvedRTT(rtt)
 }
 
-// NoFarther takes that something which the peer could not have known came back within that time.
-func (p *Path) NoFarther(trip time.Duration) {
-	p.outrun = false
-	if p.proved == 0 || trip < p.proved {
-		p.proved = max(trip, 1)
+// BoundProvedRTT takes that something which the peer could not have known came back within that time.
+func (p *Path) BoundProvedRTT(trip time.Duration) {
+	p.ackedTooSoon = false
+	if p.provedRTT == 0 || trip < p.provedRTT {
+		p.provedRTT = max(trip, 1)
 	}
 }
 
-// withholds reports whether the next new chunk to p, of so many octets, is withheld. Who has proved to be near is spared: there is no bottleneck of others
+// shouldWithhold reports whether the next new chunk to p, of so many octets, is withheld. Who has proved to be near is spared: there is no bottleneck of others
 // in between.
-func (s *Sender) withholds(p *Path, size int) bool {
+func (s *Sender) shouldWithhold(p *Path, size int) bool {
 	w := &s.withheld
 	if !s.mayWithhold(p) {
 		return false
 	}
-	room, every := s.roomy(p, size), uint32(withheldEvery)
+	room, every := s.hasRoomForTwo(p, size), uint32(withholdEveryPackets)
 	switch {
-	case s.narrow(p):
-		if every = withheldNarrow; !s.fitsTwo(size) || !s.follows(size) {
+	case s.hasNarrowWindow(p):
+		if every = withholdEveryNarrow; !s.windowHoldsTwo(size) || !s.moreFollows(size) {
 			return false
 		}
-		if w.after > withheldNarrow {
-			w.after = 1 + int(s.cfg.Draw()%withheldNarrow)
+		if w.packetsUntilNext > withholdEveryNarrow {
+			w.packetsUntilNext = 1 + int(s.cfg.Rand()%withholdEveryNarrow)
 		}
-	case p.flight < withheldAmong*p.pmdcs || !room:
+	case p.flightSize < withholdMinFlight*p.pmdcs || !room:
 		return false
 	}
-	if w.after == 0 {
-		w.after = 1 + int(s.cfg.Draw()%withheldFirst)
+	if w.packetsUntilNext == 0 {
+		w.packetsUntilNext = 1 + int(s.cfg.Rand()%firstWithholdPackets)
 	}
-	if w.after > 1 || !room {
-		w.after = max(w.after-1, 1)
+	if w.packetsUntilNext > 1 || !room {
+		w.packetsUntilNext = max(w.packetsUntilNext-1, 1)
 		return false
 	}
-	w.after = 1 + int(s.cfg.Draw()%every)
+	w.packetsUntilNext = 1 + int(s.cfg.Rand()%every)
 	return true
 }
 
 // mayWithhold reports whether anything may be withheld from p now.
 func (s *Sender) mayWithhold(p *Path) bool {
-	return s.cfg.Draw != nil && !s.cfg.Letter && !s.withheld.on && !s.probing && !s.recovery && p.usable() && (p.proved == 0 || p.proved >= nearTrip)
+	return s.cfg.Rand != nil && !s.cfg.StrictRFC && !s.withheld.isActive && !s.zeroWindowProbing && !s.inRecovery && p.isUsable() && (p.provedRTT == 0 || p.provedRTT >= nearRTT)
 }
 
-// lies reports whether a peer that acknowledges the TSNs from one to another lies about what was withheld.
-func (s *Sender) lies(from, to wire.TSN) bool {
+// acksWithheld reports whether a peer that acknowledges the TSNs from one to another lies about what was withheld.
+func (s *Sender) acksWithheld(from, to wire.TSN) bool {
 	w := &s.withheld
-	return w.on && from.LessEq(w.tsn) && w.tsn.LessEq(to)
+	return w.isActive && from.LessEq(w.tsn) && w.tsn.LessEq(to)
 }
 
-// withhold gives the next size octets of the slot a TSN, and no packet.
-func (s *Sender) withhold(now rawio.Time, p *Path, size int) {
+// withholdChunk gives the next size octets of the slot a TSN, and no packet.
+func (s *Sender) withholdChunk(now rawio.Time, p *Path, size int) {
 	w := &s.withheld
-	w.on, w.tsn, w.until = true, s.ledger.next, now.Add(max(2*p.est.srtt, leastPTO))
-	timing := p.timing
-	t, r := s.cutNext(now, p, size)
-	p.timing = timing // another measures the round trip
-	s.depart(now, onWithhold, t, r, p)
+	w.isActive, w.tsn, w.sendAt = true, s.outstanding.nextTSN, now.Add(max(2*p.rttEst.srtt, minPTO))
+	timing := p.rttTiming
+	t, r := s.takeNextChunk(now, p, size)
+	p.rttTiming = timing // another measures the round trip
+	s.recordChunkSent(now, onWithhold, t, r, p)
 }
 
-// withheldLong has it go: nobody has reported anything.
-func (s *Sender) withheldLong() {
+// queueWithheld has it go: nobody has reported anything.
+func (s *Sender) queueWithheld() {
 	w := &s.withheld
-	w.until = rawio.Never
-	if r := s.ledger.rec(w.tsn); r.state == withheld {
+	w.sendAt = rawio.Never
+	if r := s.outstanding.recordOf(w.tsn); r.state == stateWithheld {
 		p := s.paths[r.path]
-		s.ledger.mark(w.tsn, r, p)
-		s.settleTimers(p)
+		s.outstanding.markLost(w.tsn, r, p)
+		s.updateTimers(p)
 	}
 }
 
-// release takes that what was withheld goes now. It counts as sent since it was withheld.
-func (s *Sender) release(r *record) {
-	s.withheld.leaves()
+// recordWithheldSent takes that what was withheld goes now. It counts as sent since it was withheld.
+func (s *Sender) recordWithheldSent(r *chunkRecord) {
+	s.withheld.markSent()
 	s.stats.Chunks--
 	s.stats.Octets -= uint64(r.size)
 }
 
-// overspent reports whether so much went again that reports of losses are not believed any more.
-func (s *Sender) overspent() bool {
-	went := s.stats.Octets - s.resentOctets
-	return !s.cfg.Letter && s.resentOctets > moreAgain*went+againFree
+// overRetransmitBudget reports whether so much went again that reports of losses are not believed any more.
+func (s *Sender) overRetransmitBudget() bool {
+	went := s.stats.Octets - s.retransmittedOctets
+	return !s.cfg.StrictRFC && s.retransmittedOctets > maxRetransmitRatio*went+freeRetransmitOctets
 }

@@ -20,15 +20,15 @@ func TestPeerThatLiesGainsNothing(t *testing.T) {
 	race.Alone(t)
 	const lasts = 8 * time.Second
 	for _, control := range []cc.Factory{cc.NewReno, cc.NewCubic, cc.NewBBR} {
-		road := model.Road{Rate: 1_250_000, Trip: 40 * time.Millisecond, Control: control, Peer: model.Honest}
-		most := road.Carry(t, 1, lasts)
-		most.Sent = max(most.Sent, int(road.Rate*int64(lasts/time.Second))) // what is measured may be a little less than the line
-		road.Queue = int(road.Rate / 25)
-		for _, l := range model.Lies() {
+		road := model.Bottleneck{Rate: 1_250_000, Trip: 40 * time.Millisecond, Control: control, Peer: model.HonestPeer}
+		most := road.Transfer(t, 1, lasts)
+		most.SentOctets = max(most.SentOctets, int(road.Rate*int64(lasts/time.Second))) // what is measured may be a little less than the line
+		road.QueueOctets = int(road.Rate / 25)
+		for _, l := range model.CheatingPeers() {
 			road.Peer = l.Peer
-			got := road.Carry(t, 2, lasts)
+			got := road.Transfer(t, 2, lasts)
 			var lie *tx.UnsentTSNError
-			check.That(t, got.Sent <= most.Sent && got.Sent >= most.Sent/40 && got.Beyond <= 0 && got.Again <= 2*(got.Sent-got.Again)+32<<10 && (errors.As(got.Err, &lie) == l.Found || got.Sent <= most.Sent/20),
+			check.That(t, got.SentOctets <= most.SentOctets && got.SentOctets >= most.SentOctets/40 && got.CwndExcess <= 0 && got.ResentOctets <= 2*(got.SentOctets-got.ResentOctets)+32<<10 && (errors.As(got.Err, &lie) == l.Detected || got.SentOctets <= most.SentOctets/20),
 				"%s: %+v, an honest peer %+v", l.Name, got, most)
 		}
 	}
@@ -58,11 +58,11 @@ var narrowWindows = []struct {
 // one is held back that others follow on. One that is honest loses nothing that shows.
 func TestNarrowWindowBuysNoMoreThanOneInAProvedTrip(t *testing.T) {
 	race.Alone(t)
-	all := model.Lies()[0]
+	all := model.CheatingPeers()[0]
 	const trip = 40 * time.Millisecond
 	for _, control := range []cc.Factory{cc.NewReno, cc.NewCubic, cc.NewBBR} {
 		for _, w := range narrowWindows {
-			road := model.Road{Rate: 12_500_000, Trip: trip, Control: control, Peer: all.Peer, Message: w.message,
+			road := model.Bottleneck{Rate: 12_500_000, Trip: trip, Control: control, Peer: all.Peer, Message: w.message,
 				Window: func(now rawio.Time) int {
 					if w.then > 0 && now >= rawio.Time(time.Second) {
 						return w.then
@@ -71,30 +71,30 @@ func TestNarrowWindowBuysNoMoreThanOneInAProvedTrip(t *testing.T) {
 				}}
 			lasts := 100 * time.Second
 			if w.then > 0 {
-				road.Peer = func(x *model.Exchange, came []wire.TSN) {
+				road.Peer = func(x *model.PeerView, came []wire.TSN) {
 					if x.Ticks < 1100 {
-						model.Honest(x, came)
+						model.HonestPeer(x, came)
 					} else {
 						all.Peer(x, came)
 					}
 				}
 			}
-			got := road.Carry(t, 3, lasts)
+			got := road.Transfer(t, 3, lasts)
 			var lie *tx.UnsentTSNError
 			found := errors.As(got.Err, &lie)
 			check.Equal(t, w.name+": found out", found, w.finds)
 			if w.then == 0 {
-				most := w.window * int(1+time.Duration(got.Took)/trip)
-				check.That(t, got.Data <= most, "%s: %d octets in %v, where a window in each round trip is %d", w.name, got.Data, time.Duration(got.Took), most)
+				most := w.window * int(1+time.Duration(got.EndAt)/trip)
+				check.That(t, got.Data <= most, "%s: %d octets in %v, where a window in each round trip is %d", w.name, got.Data, time.Duration(got.EndAt), most)
 				check.That(t, !found || got.Packets <= 2048, "%s: found out behind %d packets", w.name, got.Packets)
 			}
 			if testing.Short() && w.window > 3000 {
 				continue
 			}
-			road.Peer = model.Honest
-			tried := road.Carry(t, 3, lasts)
-			road.Trusted = true
-			trusted := road.Carry(t, 3, lasts)
+			road.Peer = model.HonestPeer
+			tried := road.Transfer(t, 3, lasts)
+			road.TrustsPeer = true
+			trusted := road.Transfer(t, 3, lasts)
 			check.That(t, tried.Err == nil && tried.Data >= trusted.Data*98/100, "%s: an honest peer is sent %d octets, and %d where it is not tried: %v", w.name, tried.Data, trusted.Data, tried.Err)
 		}
 	}

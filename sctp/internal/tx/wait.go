@@ -6,47 +6,47 @@ import "time"
 // for how long, so that is learnt: by how much a SACK that leaves nothing to acknowledge comes later than the shortest round trip of
 // late, which is that of a HEARTBEAT or of DATA that was acknowledged at once.
 const (
-	// unknownWait is what a peer is taken to wait that nothing is known of: what section 6.2 recommends.
-	unknownWait = 200 * time.Millisecond
-	// leastWait is what it may take any peer to come to it.
-	leastWait = 5 * time.Millisecond
-	// waitMemory is how many waits are remembered at least, and half of how many at most.
-	waitMemory = 32
+	// defaultSackDelay is what a peer is taken to wait that nothing is known of: what section 6.2 recommends.
+	defaultSackDelay = 200 * time.Millisecond
+	// minSackDelay is what it may take any peer to come to it.
+	minSackDelay = 5 * time.Millisecond
+	// sackDelayWindow is how many waits are remembered at least, and half of how many at most.
+	sackDelayWindow = 32
 )
 
-// waits are the peer's on one path.
-type waits struct {
-	of, before time.Duration // the longest of n waits, and of waitMemory before them
-	n          int           // 0: there were none
+// sackDelays are the peer's on one path.
+type sackDelays struct {
+	current, previous time.Duration // the longest of n waits, and of sackDelayWindow before them
+	samples           int           // 0: there were none
 }
 
-func (w *waits) observe(d time.Duration) {
-	if w.n == waitMemory {
-		*w = waits{before: w.of}
+func (w *sackDelays) addSample(d time.Duration) {
+	if w.samples == sackDelayWindow {
+		*w = sackDelays{previous: w.current}
 	}
-	w.n++
-	w.of = max(w.of, d)
+	w.samples++
+	w.current = max(w.current, d)
 }
 
-// longest returns the longest wait of late.
-func (w *waits) longest() time.Duration {
-	if w.n == 0 {
-		return unknownWait
+// longestDelay returns the longest wait of late.
+func (w *sackDelays) longestDelay() time.Duration {
+	if w.samples == 0 {
+		return defaultSackDelay
 	}
-	return max(w.of, w.before, leastWait)
+	return max(w.current, w.previous, minSackDelay)
 }
 
-// learnWait learns from a SACK that has acknowledged all there was, unless it was asked for.
-func (p *Path) learnWait() {
-	if k := &p.sack; k.trip > 0 && !k.asked {
-		p.waits.observe(k.trip - p.est.trip.get())
+// learnSackDelay learns from a SACK that has acknowledged all there was, unless it was asked for.
+func (p *Path) learnSackDelay() {
+	if k := &p.sack; k.minRTT > 0 && !k.sackNowAsked {
+		p.sackDelays.addSample(k.minRTT - p.rttEst.minRTT.get())
 	}
 }
 
-// overdue takes that the peer has had the chunk of a probe for a lone packet twice: it has waited for longer than it did before, if its SACK was not lost.
-func (s *Sender) overdue() {
-	if p := s.tail.lone; p != nil {
-		p.waits.observe(min(2*s.tail.after, unknownWait))
-		s.tail.lone = nil
+// learnLateSack takes that the peer has had the chunk of a probe for a lone packet twice: it has waited for longer than it did before, if its SACK was not lost.
+func (s *Sender) learnLateSack() {
+	if p := s.tailProbe.singlePacketPath; p != nil {
+		p.sackDelays.addSample(min(2*s.tailProbe.probeDelay, defaultSackDelay))
+		s.tailProbe.singlePacketPath = nil
 	}
 }

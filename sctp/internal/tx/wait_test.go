@@ -14,33 +14,33 @@ import (
 // that is; that the peer has had the packet twice does.
 func TestProbeOfALonePacketAllowsForThePeersWait(t *testing.T) {
 	l, _ := farLab(t, 1, 0)
-	p := l.path(0)
-	l.after(100, 5)
-	p.waits = waits{}
+	p := l.pathAt(0)
+	l.sackAfter(100, 5)
+	p.sackDelays = sackDelays{}
 	alone := func(what string, now bool, probe, takes rawio.Time) {
 		t.Helper()
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, SackNow: now}))
-		p.due, p.unmeasured, p.est.srtt, p.est.rttvar = 0, false, 100*time.Millisecond, 25*time.Millisecond
+		p.nextSendAt, p.noRTTSinceProbe, p.rttEst.srtt, p.rttEst.rttvar = 0, false, 100*time.Millisecond, 25*time.Millisecond
 		l.transmit()
-		check.Equal(t, what+": the probe comes after", p.pto-l.now, probe*ms)
+		check.Equal(t, what+": the probe comes after", p.ptoAt-l.now, probe*ms)
 		if takes > 0 {
 			l.now += takes * ms
 			l.sack(l.s.NextTSN() - 1)
 		}
 	}
 	alone("nothing is known", false, 400, 130)
-	for range 2 * waitMemory {
+	for range 2 * sackDelayWindow {
 		alone("it has waited for 30 ms", false, 230, 100)
 	}
 	alone("that was long ago", false, 205, 100)
 	alone("it is asked", true, 205, 190)
 	for _, probe := range []rawio.Time{205, 400} { // the second is as long as it gets
 		alone("it answers when it is asked", false, probe, 0)
-		l.wait("silence", int(probe))
+		l.expectTimeout("silence", int(probe))
 		l.transmit()
 		l.now += 100 * ms
 		dup := l.s.NextTSN() - 1
-		l.sackFor(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: dup, ARwnd: 1 << 20, Dups: []wire.TSN{dup, dup}})))
+		l.handleSack(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: dup, ARwnd: 1 << 20, Dups: []wire.TSN{dup, dup}})))
 	}
-	check.Equal(t, "waits that were learnt from two probes", p.waits.n, 4)
+	check.Equal(t, "waits that were learnt from two probes", p.sackDelays.samples, 4)
 }

@@ -23,7 +23,7 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		paths  int
-		before func(l *lab)
+		before func(l *senderLab)
 		round  func(i int) []wire.GapBlock // of the SACKs of a round; a block from 0 on begins the next
 	}{
 		{"all acknowledged by one block, and taken back", 1, nil, func(int) []wire.GapBlock {
@@ -38,9 +38,9 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 		{"one taken back, below thousands that go another way", 2, nil, func(i int) []wire.GapBlock {
 			return []wire.GapBlock{gap(2, 2), {}}
 		}},
-		{"one more of what was sent before thousands that were sent again", 1, func(l *lab) {
-			l.timeout()
-			l.path(0).single, l.path(0).cc = false, fixed(half*20)
+		{"one more of what was sent before thousands that were sent again", 1, func(l *senderLab) {
+			l.runNextTimeout()
+			l.pathAt(0).onePacketOnly, l.pathAt(0).cc = false, newFixedWindow(half*20)
 			for len(l.transmit()) > 0 {
 			}
 		}, func(i int) []wire.GapBlock {
@@ -53,7 +53,7 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 		l := newLab(t, tt.paths)
 		l.s.cfg.SendBuffer = 1 << 30
 		for _, p := range l.s.paths {
-			p.cc = fixed(1 << 40)
+			p.cc = newFixedWindow(1 << 40)
 		}
 		l.s.SetPeer(1<<30, 16)
 		for i := range chunks {
@@ -96,7 +96,7 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 		l.sack(chunks)
 		l.s.Trim()
 		check.That(t, l.s.Outstanding() == 0 && l.s.Held() <= 4<<10, "%s: %d octets are kept when all is acknowledged", tt.name, l.s.Held())
-		l.queue(1, 4) // a sender that has given all back goes on
+		l.enqueueMany(1, 4) // a sender that has given all back goes on
 		l.transmit()
 		l.sack(chunks + 1)
 	}
@@ -106,31 +106,31 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 // it was sent again: nothing is ever stuck.
 func TestTakenBackTooOften(t *testing.T) {
 	l := newLab(t, 1)
-	l.path(0).cc = fixed(1 << 20)
-	l.queue(200, 4)
+	l.pathAt(0).cc = newFixedWindow(1 << 20)
+	l.enqueueMany(200, 4)
 	l.transmit()
 	gapped := func(what string, want int) {
 		t.Helper()
 		l.sack(0, gap{2, 200})
-		check.Equal(t, what+": chunks that count as arrived", int(l.s.ledger.ngapped), want)
+		check.Equal(t, what+": chunks that count as arrived", int(l.s.outstanding.numGapAcked), want)
 	}
 	gapped("the first time", 199) // paid for by the chunks: this SACK, and the next, pay for 80 and 64
 	steps := l.s.Steps()
 	gapped("again", 199)
 	check.Equal(t, "steps for a SACK that says nothing new: its path, twice, its block, twice, and the next chunk", l.s.Steps()-steps, 5)
-	l.s.credit = 80
+	l.s.ackCredit = 80
 	l.sack(0)
 	gapped("taken back once", 199)
 	l.sack(0)
 	gapped("taken back twice", 80+64+80+64+80-199)
 	l.sack(0)
-	l.timeout()
-	l.path(0).single, l.s.credit = false, 0
+	l.runNextTimeout()
+	l.pathAt(0).onePacketOnly, l.s.ackCredit = false, 0
 	l.transmit()
 	gapped("taken back, and sent again", 199)
 	l.sack(0)
 	l.sack(0, gap{2, 60})
-	l.s.credit = 0
+	l.s.ackCredit = 0
 	l.sack(0, gap{60, 200})
 	check.That(t, l.s.Stats().Reneged == 3*199+169+58, "%d chunks were taken back", l.s.Stats().Reneged) // fewer are named no more than are named anew and not paid for
 }
@@ -139,7 +139,7 @@ func TestTakenBackTooOften(t *testing.T) {
 func TestSendingAgainOnTwoPaths(t *testing.T) {
 	l := newLab(t, 2)
 	for _, p := range l.s.paths {
-		p.cc = fixed(1 << 20)
+		p.cc = newFixedWindow(1 << 20)
 	}
 	for i := range 1000 {
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 4)}, Path: uint8(min(i, 1)%999 + 1)}))
@@ -147,12 +147,12 @@ func TestSendingAgainOnTwoPaths(t *testing.T) {
 	l.transmit()
 	l.now = l.s.NextTimeout()
 	l.s.HandleTimeout(l.now)
-	l.path(0).single, l.path(1).single = false, false
+	l.pathAt(0).onePacketOnly, l.pathAt(1).onePacketOnly = false, false
 	begun := l.s.Steps()
 	for len(l.transmit()) > 0 {
 	}
 	steps := int(l.s.Steps() - begun)
-	check.That(t, l.s.ledger.nmarked == 0 && steps <= 1000+3*maxPassed, "%d steps to send 1000 chunks again, %d are left", steps, l.s.ledger.nmarked)
+	check.That(t, l.s.outstanding.numToRetransmit == 0 && steps <= 1000+3*maxSkipped, "%d steps to send 1000 chunks again, %d are left", steps, l.s.outstanding.numToRetransmit)
 	l.now += ms
 	l.sack(0, gap{990, 1000}) // all others were sent before, and take miss indications
 }
@@ -160,17 +160,17 @@ func TestSendingAgainOnTwoPaths(t *testing.T) {
 // A chunk that was sent again after a timeout takes miss indications of what was sent after that.
 func TestLostAgainAfterATimeout(t *testing.T) {
 	l := newLab(t, 1)
-	l.path(0).cc = fixed(1 << 20)
-	l.flight(8)
-	l.timeout()
-	l.path(0).single = false
-	l.expect("all again", "1 | 2 | 3 | 4 | 5 | 6 | 7 | 8")
+	l.pathAt(0).cc = newFixedWindow(1 << 20)
+	l.sendFull(8)
+	l.runNextTimeout()
+	l.pathAt(0).onePacketOnly = false
+	l.expectTSNs("all again", "1 | 2 | 3 | 4 | 5 | 6 | 7 | 8")
 	l.now += 500 * ms
 	for last := wire.TSN(2); last <= 4; last++ {
-		l.expect("what was sent before the last that has arrived", "")
+		l.expectTSNs("what was sent before the last that has arrived", "")
 		l.sack(0, gap{2, last})
 	}
-	l.expect("the third miss", "1")
+	l.expectTSNs("the third miss", "1")
 }
 
 // One SACK, or SHUTDOWN, that acknowledges all that can be outstanding, or takes it back, and T3-rtx for all of it, are processed in parts,
@@ -179,61 +179,61 @@ func TestLongestWorkAtOnce(t *testing.T) {
 	race.Alone(t)
 	const last = maxOutstanding // TSN
 	begun := uint64(0)
-	say := func(l *lab, cum wire.TSN, gaps ...wire.GapBlock) (Result, error) {
+	say := func(l *senderLab, cum wire.TSN, gaps ...wire.GapBlock) (Result, error) {
 		begun = l.s.Steps()
 		return l.s.HandleSack(l.now, makeSack(cum, 1<<29, gaps...))
 	}
 	for _, tt := range []struct {
 		name  string
 		parts int
-		first func(l *lab) (Result, error)
+		first func(l *senderLab) (Result, error)
 	}{
-		{"all covered", 16, func(l *lab) (Result, error) { return say(l, last) }},
-		{"all but two covered", 16, func(l *lab) (Result, error) { return say(l, last-2, wire.GapBlock{Start: 2, End: 2}) }},
-		{"all but one named", 33, func(l *lab) (Result, error) { return say(l, 0, wire.GapBlock{Start: 2, End: last}) }},
-		{"half covered, half named", 25, func(l *lab) (Result, error) {
+		{"all covered", 16, func(l *senderLab) (Result, error) { return say(l, last) }},
+		{"all but two covered", 16, func(l *senderLab) (Result, error) { return say(l, last-2, wire.GapBlock{Start: 2, End: 2}) }},
+		{"all but one named", 33, func(l *senderLab) (Result, error) { return say(l, 0, wire.GapBlock{Start: 2, End: last}) }},
+		{"half covered, half named", 25, func(l *senderLab) (Result, error) {
 			return say(l, last/2, wire.GapBlock{Start: 2, End: last - last/2})
 		}},
-		{"two named", 2, func(l *lab) (Result, error) { return say(l, 0, wire.GapBlock{Start: 2998, End: 2999}) }},
-		{"three named, and thousands below them lost", 16, func(l *lab) (Result, error) {
-			l.sackFor(makeSack(0, 1<<30, wire.GapBlock{Start: last - 2, End: last - 2}))
-			l.sackFor(makeSack(0, 1<<30, wire.GapBlock{Start: last - 2, End: last - 1}))
+		{"two named", 2, func(l *senderLab) (Result, error) { return say(l, 0, wire.GapBlock{Start: 2998, End: 2999}) }},
+		{"three named, and thousands below them lost", 16, func(l *senderLab) (Result, error) {
+			l.handleSack(makeSack(0, 1<<30, wire.GapBlock{Start: last - 2, End: last - 2}))
+			l.handleSack(makeSack(0, 1<<30, wire.GapBlock{Start: last - 2, End: last - 1}))
 			return say(l, 0, wire.GapBlock{Start: last - 2, End: last})
 		}},
-		{"covered by a SHUTDOWN", 16, func(l *lab) (Result, error) {
+		{"covered by a SHUTDOWN", 16, func(l *senderLab) (Result, error) {
 			begun = l.s.Steps()
 			return l.s.HandleCumAck(l.now, last)
 		}},
-		{"all taken back", 16, func(l *lab) (Result, error) {
-			l.sackFor(makeSack(0, 1<<30, wire.GapBlock{Start: 2, End: last}))
+		{"all taken back", 16, func(l *senderLab) (Result, error) {
+			l.handleSack(makeSack(0, 1<<30, wire.GapBlock{Start: 2, End: last}))
 			return say(l, 0)
 		}},
-		{"all but the last taken back", 17, func(l *lab) (Result, error) {
-			l.sackFor(makeSack(0, 1<<30, wire.GapBlock{Start: 2, End: last}))
+		{"all but the last taken back", 17, func(l *senderLab) (Result, error) {
+			l.handleSack(makeSack(0, 1<<30, wire.GapBlock{Start: 2, End: last}))
 			return say(l, 0, wire.GapBlock{Start: last, End: last})
 		}},
-		{"none, T3-rtx", 16, func(l *lab) (Result, error) {
+		{"none, T3-rtx", 16, func(l *senderLab) (Result, error) {
 			l.now, begun = l.s.NextTimeout(), l.s.Steps()
 			l.s.HandleTimeout(l.now)
 			return Result{}, nil
 		}},
-		{"none, T3-rtx, and what it has marked at first goes again meanwhile", 16, func(l *lab) (Result, error) {
+		{"none, T3-rtx, and what it has marked at first goes again meanwhile", 16, func(l *senderLab) (Result, error) {
 			l.now = l.s.NextTimeout()
 			l.s.HandleTimeout(l.now)
-			l.path(0).single = false
+			l.pathAt(0).onePacketOnly = false
 			l.transmit()
 			begun = l.s.Steps()
 			return Result{}, nil
 		}},
-		{"the last of all that went again", 48, func(l *lab) (Result, error) {
-			l.timeout()
-			for l.path(0).single = false; len(l.transmit()) > 0; l.now += ms {
+		{"the last of all that went again", 48, func(l *senderLab) (Result, error) {
+			l.runNextTimeout()
+			for l.pathAt(0).onePacketOnly = false; len(l.transmit()) > 0; l.now += ms {
 			}
 			return say(l, 0, wire.GapBlock{Start: last, End: last})
 		}},
 	} {
 		l := newLab(t, 1)
-		l.path(0).cc = fixed(1 << 40)
+		l.pathAt(0).cc = newFixedWindow(1 << 40)
 		l.s.SetPeer(1<<30, 16)
 		for range last {
 			must.OK(l.t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 4)}, Unordered: true}))
@@ -246,33 +246,33 @@ func TestLongestWorkAtOnce(t *testing.T) {
 		parts := 1
 		for ; ; parts++ {
 			l.check()
-			check.That(t, l.s.Steps()-begun <= atOnce+200, "%s: %d steps in part %d", tt.name, l.s.Steps()-begun, parts)
-			acking := l.s.later.on && l.s.later.stage == acking
+			check.That(t, l.s.Steps()-begun <= maxSliceSteps+200, "%s: %d steps in part %d", tt.name, l.s.Steps()-begun, parts)
+			acking := l.s.pendingSack.active && l.s.pendingSack.stage == stageAcks
 			check.That(t, err == nil && (!acking || res.NewlyAcked), "%s: part %d, %+v, %v", tt.name, parts, res, err)
 			check.That(t, !acking || l.s.Rwnd()+l.s.DataInFlight() == 1<<30, "%s: the window of a SACK that part %d is not through with: %d", tt.name, parts, l.s.Rwnd())
-			if !l.s.More() || parts > tt.parts {
+			if !l.s.HasMoreWork() || parts > tt.parts {
 				break
 			}
-			if cum := l.s.CumTSN(); cum.Less(l.s.later.cum) {
+			if cum := l.s.CumTSN(); cum.Less(l.s.pendingSack.cumTSN) {
 				old, err := say(l, cum)
 				check.That(t, old.Stale && err == nil, "%s: a SACK that was overtaken: %+v, %v", tt.name, old, err)
 				old, err = l.s.HandleCumAck(l.now, cum)
 				check.That(t, old.Stale && err == nil, "%s: a SHUTDOWN that was overtaken: %+v, %v", tt.name, old, err)
-			} else if l.s.later.lost != 0 {
+			} else if l.s.pendingSack.lostPaths != 0 {
 				l.s.StartBurst(l.now)
 				check.That(t, l.s.Poll(l.now) == nil, "%s: DATA may go before cwnd is reduced", tt.name)
 			}
-			if parts == 3 && l.s.later.cum == last { // it is said once more
+			if parts == 3 && l.s.pendingSack.cumTSN == last { // it is said once more
 				parts++
 				again, err := say(l, last)
-				check.That(t, !again.Stale && err == nil && l.s.later.sack != nil, "%s: a SACK that says as much: %+v, %v", tt.name, again, err)
+				check.That(t, !again.Stale && err == nil && l.s.pendingSack.sack != nil, "%s: a SACK that says as much: %+v, %v", tt.name, again, err)
 			}
 			begun = l.s.Steps()
-			res = l.s.Continue()
+			res = l.s.ContinueWork()
 		}
 		check.Equal(t, tt.name+": parts", parts, tt.parts)
-		check.That(t, l.s.Stats().Timeouts == 0 || int(l.s.Stats().Retransmits)+int(l.s.ledger.nmarked) == last, "%s: %d of what T3-rtx has marked went again, %d is to", tt.name, l.s.Stats().Retransmits, l.s.ledger.nmarked)
-		lost := l.s.ledger.nmarked > 0 && l.s.Stats().Timeouts == 0
-		check.That(t, lost == l.s.recovery && (!lost || l.s.ledger.nmarked == last-3), "%s: %d lost, in recovery: %v", tt.name, l.s.ledger.nmarked, l.s.recovery)
+		check.That(t, l.s.Stats().Timeouts == 0 || int(l.s.Stats().Retransmits)+int(l.s.outstanding.numToRetransmit) == last, "%s: %d of what T3-rtx has marked went again, %d is to", tt.name, l.s.Stats().Retransmits, l.s.outstanding.numToRetransmit)
+		lost := l.s.outstanding.numToRetransmit > 0 && l.s.Stats().Timeouts == 0
+		check.That(t, lost == l.s.inRecovery && (!lost || l.s.outstanding.numToRetransmit == last-3), "%s: %d lost, in recovery: %v", tt.name, l.s.outstanding.numToRetransmit, l.s.inRecovery)
 	}
 }

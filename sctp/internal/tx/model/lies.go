@@ -2,35 +2,35 @@ package model
 
 import "github.com/rddp-go/rddp/sctp/wire"
 
-// Lie is what a peer says that is not so.
-type Lie struct {
-	Name  string
-	Found bool // nothing but a lie can be that, and the sender finds it out
-	Peer  Peer
+// CheatingPeer is what a peer says that is not so.
+type CheatingPeer struct {
+	Name     string
+	Detected bool // nothing but a lie can be that, and the sender finds it out
+	Peer     Peer
 }
 
-// Honest acknowledges each packet at once.
-func Honest(x *Exchange, came []wire.TSN) {
+// HonestPeer acknowledges each packet at once.
+func HonestPeer(x *PeerView, came []wire.TSN) {
 	if came != nil {
-		x.Say(x.honest())
+		x.SendSack(x.honestSack())
 	}
 }
 
-// gapTo names all but the next TSN, up to one.
-func gapTo(cum, to wire.TSN) (g []wire.GapBlock) {
+// gapAckUpTo names all but the next TSN, up to one.
+func gapAckUpTo(cum, to wire.TSN) (g []wire.GapBlock) {
 	if n := uint16(to - cum); cum.Less(to) && n >= 2 {
 		g = append(g, wire.GapBlock{Start: 2, End: n})
 	}
 	return g
 }
 
-// naming is honest for a second, and then acknowledges one chunk alone in each SACK: by its offset in a gap block, 0 for none.
-func naming(which func(x *Exchange) uint16) Peer {
-	return func(x *Exchange, came []wire.TSN) {
+// singleGapPeer is honest for a second, and then acknowledges one chunk alone in each SACK: by its offset in a gap block, 0 for none.
+func singleGapPeer(which func(x *PeerView) uint16) Peer {
+	return func(x *PeerView, came []wire.TSN) {
 		if x.Ticks < 1000 {
-			Honest(x, came)
+			HonestPeer(x, came)
 		} else if came == nil {
-			x.Guess(func() wire.SackFields {
+			x.SendSackOnArrival(func() wire.SackFields {
 				k := wire.SackFields{CumTSN: x.Acked(), ARwnd: x.Window()}
 				if n := which(x); n > 0 {
 					k.Gaps = []wire.GapBlock{{Start: n, End: n}}
@@ -41,109 +41,109 @@ func naming(which func(x *Exchange) uint16) Peer {
 	}
 }
 
-// Lies are what a sender that believes it would send more for.
-func Lies() []Lie {
-	return []Lie{
-		{"all that was sent is acknowledged", true, func(x *Exchange, came []wire.TSN) {
+// CheatingPeers are what a sender that believes it would send more for.
+func CheatingPeers() []CheatingPeer {
+	return []CheatingPeer{
+		{"all that was sent is acknowledged", true, func(x *PeerView, came []wire.TSN) {
 			if came == nil {
-				x.Guess(func() wire.SackFields { return wire.SackFields{CumTSN: x.Sent(), ARwnd: x.Window()} })
+				x.SendSackOnArrival(func() wire.SackFields { return wire.SackFields{CumTSN: x.HighestSent(), ARwnd: x.Window()} })
 			}
 		}},
-		{"named in a gap block", false, func(x *Exchange, came []wire.TSN) {
+		{"named in a gap block", false, func(x *PeerView, came []wire.TSN) {
 			if came == nil {
-				x.Guess(func() wire.SackFields {
-					return wire.SackFields{CumTSN: x.Cum, ARwnd: x.Window(), Gaps: gapTo(x.Cum, x.Sent())}
+				x.SendSackOnArrival(func() wire.SackFields {
+					return wire.SackFields{CumTSN: x.Cum, ARwnd: x.Window(), Gaps: gapAckUpTo(x.Cum, x.HighestSent())}
 				})
 			}
 		}},
-		{"losses are concealed", true, func(x *Exchange, came []wire.TSN) {
+		{"losses are concealed", true, func(x *PeerView, came []wire.TSN) {
 			if came != nil {
-				x.Say(wire.SackFields{CumTSN: came[len(came)-1], ARwnd: x.Window()})
+				x.SendSack(wire.SackFields{CumTSN: came[len(came)-1], ARwnd: x.Window()})
 			}
 		}},
-		{"each SACK comes ten times", false, func(x *Exchange, came []wire.TSN) {
+		{"each SACK comes ten times", false, func(x *PeerView, came []wire.TSN) {
 			for range 10 {
-				Honest(x, came)
+				HonestPeer(x, came)
 			}
 		}},
-		{"all are duplicates", false, func(x *Exchange, came []wire.TSN) {
+		{"all are duplicates", false, func(x *PeerView, came []wire.TSN) {
 			if came != nil {
 				var dups []wire.TSN
 				for i := range wire.TSN(100) {
 					dups = append(dups, came[0]-i)
 				}
-				x.Say(x.honest(dups...))
+				x.SendSack(x.honestSack(dups...))
 			}
 		}},
-		{"what was lost has come twice", false, func(x *Exchange, came []wire.TSN) {
+		{"what was lost has come twice", false, func(x *PeerView, came []wire.TSN) {
 			if came == nil {
 				return
 			}
-			k := x.honest()
+			k := x.honestSack()
 			for t := k.CumTSN + 1; len(k.Gaps) > 0 && t.Less(came[0]); t++ {
-				x.asked[t] = x.asked[t] || !x.Got(t)
+				x.reportedMissing[t] = x.reportedMissing[t] || !x.HasReceived(t)
 			}
 			for _, t := range came {
-				if x.asked[t] {
+				if x.reportedMissing[t] {
 					k.Dups = append(k.Dups, t)
 				}
 			}
-			x.Say(k)
+			x.SendSack(k)
 		}},
-		{"what was not lost is missing, and has come twice", false, func(x *Exchange, came []wire.TSN) {
+		{"what was not lost is missing, and has come twice", false, func(x *PeerView, came []wire.TSN) {
 			if came == nil {
 				return
 			}
-			k := x.honest()
+			k := x.honestSack()
 			for _, t := range came {
-				if t == x.hidden {
-					k.Dups, x.hidden = came, 0
-				} else if t%200 == 0 && x.hidden == 0 && t == x.Cum {
-					x.hidden = t
+				if t == x.hiddenTSN {
+					k.Dups, x.hiddenTSN = came, 0
+				} else if t%200 == 0 && x.hiddenTSN == 0 && t == x.Cum {
+					x.hiddenTSN = t
 				}
 			}
-			if x.hidden != 0 {
-				k.CumTSN, k.Gaps = x.hidden-1, gapTo(x.hidden-1, x.Cum)
+			if x.hiddenTSN != 0 {
+				k.CumTSN, k.Gaps = x.hiddenTSN-1, gapAckUpTo(x.hiddenTSN-1, x.Cum)
 			}
-			x.Say(k)
+			x.SendSack(k)
 		}},
-		{"T3-rtx that found a loss was early, all has come twice", false, func(x *Exchange, came []wire.TSN) {
-			switch k := x.honest(); {
-			case came == nil || x.hidden != 0 && !x.Got(x.hidden):
-			case len(k.Gaps) > 0 && x.hidden == 0:
-				x.hidden = x.Cum + 1
+		{"T3-rtx that found a loss was early, all has come twice", false, func(x *PeerView, came []wire.TSN) {
+			switch k := x.honestSack(); {
+			case came == nil || x.hiddenTSN != 0 && !x.HasReceived(x.hiddenTSN):
+			case len(k.Gaps) > 0 && x.hiddenTSN == 0:
+				x.hiddenTSN = x.Cum + 1
 			default:
 				if len(k.Gaps) == 0 {
-					x.hidden = 0
+					x.hiddenTSN = 0
 				}
 				k.Dups = came
-				x.Say(k)
+				x.SendSack(k)
 			}
 		}},
-		{"taken back, and acknowledged again", false, func(x *Exchange, came []wire.TSN) {
-			if turn := x.Ticks % 40; len(x.asked) == 0 && x.Acked()+1 < x.Cum { // as over a path that reorders, where nothing is lost at once
-				x.asked[0] = true
-				x.Say(wire.SackFields{CumTSN: x.Acked(), ARwnd: x.Window(), Gaps: gapTo(x.Acked(), x.Cum)})
-				x.Say(x.honest())
+		{"taken back, and acknowledged again", false, func(x *PeerView, came []wire.TSN) {
+			if turn := x.Ticks % 40; len(x.reportedMissing) == 0 && x.Acked()+1 < x.Cum { // as over a path that reorders, where nothing is lost at once
+				x.reportedMissing[0] = true
+				x.SendSack(wire.SackFields{CumTSN: x.Acked(), ARwnd: x.Window(), Gaps: gapAckUpTo(x.Acked(), x.Cum)})
+				x.SendSack(x.honestSack())
 			} else if turn == 39 {
-				Honest(x, []wire.TSN{})
+				HonestPeer(x, []wire.TSN{})
 			} else if came == nil {
-				x.Guess(func() wire.SackFields {
+				x.SendSackOnArrival(func() wire.SackFields {
 					k := wire.SackFields{CumTSN: x.Acked(), ARwnd: x.Window()}
 					if turn%2 == 0 {
-						k.Gaps = gapTo(k.CumTSN, x.Cum)
+						k.Gaps = gapAckUpTo(k.CumTSN, x.Cum)
 					}
 					return k
 				})
 			}
 		}},
-		{"all but the last are missing, again and again", false, naming(func(x *Exchange) uint16 {
-			if n := uint16(x.Sent() - x.Acked()); n >= 2 && x.Got(x.Sent()) {
+		{"all but the last are missing, again and again", false, singleGapPeer(func(x *PeerView) uint16 {
+			if n := uint16(x.HighestSent() - x.Acked()); n >= 2 && x.HasReceived(x.HighestSent()) {
 				return n
 			}
 			return 0
 		})},
-		{"all are missing in turn", false, naming(func(x *Exchange) uint16 {
+		{"all are missing in turn", false, singleGapPeer(func(x *PeerView) uint16 {
 			if n := uint16(x.Cum - x.Acked()); x.Acked().Less(x.Cum) && n > 2 {
 				return 2 + uint16(x.Ticks)%(n-1)
 			}
