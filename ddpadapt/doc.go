@@ -61,6 +61,6 @@
 // our acknowledgements. down: the association is gone, or was restarted.
 //
 // Each file holds one topic: codec.go (RFC 5043 section 5.2), setup.go (RFC 6581 sections 7 and 9), sequence.go (6.1 to 6.5, what a message
-// means at its turn), order.go (10, the DDP-SSN window), receive.go (arrival and placement), send.go
+// means at its turn), out_of_order.go (10, the DDP-SSN window), receive.go (arrival and placement), send.go
 // (6.6, 9 and 10, what may leave now), state.go (the table), session.go (the user's calls), mux.go (the association).
 package ddpadapt

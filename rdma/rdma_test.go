@@ -187,7 +187,10 @@ func TestAccessViolations(t *testing.T) {
 	}
 }
 
-func TestDisconnectIsGraceful(t *testing.T) { eachFamily(t, disconnectIsGraceful) }
+func TestDisconnectIsGraceful(t *testing.T) {
+	// req 5041-3-12, 5040-7-4
+	eachFamily(t, disconnectIsGraceful)
+}
 
 func disconnectIsGraceful(t *testing.T, x *lab) {
 	a, b := x.join(nil)
@@ -199,7 +202,7 @@ func disconnectIsGraceful(t *testing.T, x *lab) {
 	<-b.qp.Done()
 	soon, cancel := context.WithTimeout(ctx(t), 4*time.Second)
 	defer cancel()
-	for _, s := range []*side{a, b} { // req 5041-3-12, 5040-7-4
+	for _, s := range []*side{a, b} {
 		check.Error(t, "an association without sessions is still there", s.dev.Wait(soon), nil)
 	}
 	check.Error(t, "the peer calls a graceful end an error", b.qp.Err(), nil)

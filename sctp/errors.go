@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Errors of a Transport and its Conns. Those of the association are in face.go.
+// Errors of a Transport and its Conns. Those of the association are in aliases.go.
 var (
 	// ErrTransportClosed is returned by calls on a closed Transport. It matches net.ErrClosed.
 	ErrTransportClosed = fmt.Errorf("sctp: transport closed: %w", net.ErrClosed)

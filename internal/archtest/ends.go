@@ -7,28 +7,28 @@ var ends = []struct {
 	calls string // that end: a regular expression with the error as its last group
 	list  map[string]string
 }{
-	{"sctp/assoc", `\.down\(\w+, (&?[\w.]+)`, map[string]string{
-		"succeeded: ErrSucceeded": "[ErrSucceeded]", "hasAll: &AbortError": "[AbortError] with any other cause", "Fail: err": "What [Assoc.Fail] was given",
-		"abort: &AbortError": "[AbortError] with cause 12", "unsound: err": "[InternalError]", "handleAbort: &AbortError": "[AbortError] with ByPeer",
-		"pathError: ErrTimeout": "[ErrTimeout]", "pathError: &StuckError": "[StuckError]", "setupTimeout: ErrInitTimeout": "[ErrInitTimeout]", "handleStale: ErrInitTimeout": "[ErrInitTimeout]",
+	{"sctp/assoc", `\.endAssoc\(\w+, (&?[\w.]+)`, map[string]string{
+		"endForSuccessor: ErrSucceeded": "[ErrSucceeded]", "requireAllReceived: &AbortError": "[AbortError] with any other cause", "Fail: err": "What [Assoc.Fail] was given",
+		"abortWithCause: &AbortError": "[AbortError] with cause 12", "endIfInconsistent: err": "[InternalError]", "handleAbort: &AbortError": "[AbortError] with ByPeer",
+		"countPathError: ErrTimeout": "[ErrTimeout]", "countPathError: &StuckError": "[StuckError]", "handleSetupTimeout: ErrInitTimeout": "[ErrInitTimeout]", "handleStaleCookie: ErrInitTimeout": "[ErrInitTimeout]",
 		"handleInitAck: ErrOvertaken": "[ErrOvertaken]", "handleInitAck: &AbortError": "[AbortError] with any other cause", "handleInitAck: err": "[AdaptationError]",
-		"AbortForMemory: &MemoryError": "[MemoryError]", "handleICMP: ErrProtoUnreachable": "[ErrProtoUnreachable]", "endRefused: &NoRouteError": "[NoRouteError]",
-		"endRefused: &RefusedError":          "[RefusedError]",
-		"closingTimeout: ErrShutdownTimeout": "[ErrShutdownTimeout]", "handleShutdownAck: ErrShutdown": "[ErrShutdown]",
+		"AbortForMemory: &MemoryError": "[MemoryError]", "handleICMP: ErrProtoUnreachable": "[ErrProtoUnreachable]", "endByRefusal: &NoRouteError": "[NoRouteError]",
+		"endByRefusal: &RefusedError":               "[RefusedError]",
+		"handleShutdownTimeout: ErrShutdownTimeout": "[ErrShutdownTimeout]", "handleShutdownAck: ErrShutdown": "[ErrShutdown]",
 		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]",
 	}},
-	{"ddpadapt", `\.(?:kill|refused|endAll|lost)\(([\w.]+)`, map[string]string{
-		"Abort: nil": "nil", "violate: err": "[TerminatedError] with a [SequenceError]", "peerTerminated: err": "[TerminatedError] with ByPeer",
-		"answered: err": "[RejectedError]", "lastWord: s.err": "nil", "begin: ErrRestarted": "[ErrRestarted]",
+	{"ddpadapt", `\.(?:endSession|endRefused|endAll|endWithAssoc)\(([\w.]+)`, map[string]string{
+		"Abort: nil": "nil", "terminateForFault: err": "[TerminatedError] with a [SequenceError]", "receiveTerminate: err": "[TerminatedError] with ByPeer",
+		"receiveAnswer: err": "[RejectedError]", "receiveAfterEnd: s.err": "nil", "startIncarnation: ErrRestarted": "[ErrRestarted]",
 		"HandleEvent: e.Err": "the error that the association ended by", "endAll: err": "the error that the association ended by",
 	}},
-	{"rdma", `\.(?:fail|connected|ended|Refuse)\((?:rdmap\.\w+, )?([\w.]+)`, map[string]string{
-		"sweep: ErrIdle": "[ErrIdle]", "notify: ErrCQOverflow": "[ErrCQOverflow]", "Close: net.ErrClosed": "[net.ErrClosed]",
-		"handle: ev.Err": "[ddpadapt.RejectedError]", "handle: nil": "nil", "terminated: ev.Err": "[ddpadapt.TerminatedError]",
-		"accepted: err": "[ddpadapt.ErrNoRTR]", "Accept: err": "[ddpadapt.ErrInsufficientIRD]", "conclude: err": "[ddpadapt.ErrInsufficientIRD]",
+	{"rdma", `\.(?:abortSession|finishSetup|finishSession|Refuse)\((?:rdmap\.\w+, )?([\w.]+)`, map[string]string{
+		"sweepIdle: ErrIdle": "[ErrIdle]", "notifyWaiters: ErrCQOverflow": "[ErrCQOverflow]", "Close: net.ErrClosed": "[net.ErrClosed]",
+		"handleSessionEvent: ev.Err": "[ddpadapt.RejectedError]", "handleSessionEvent: nil": "nil", "handleTerminated: ev.Err": "[ddpadapt.TerminatedError]",
+		"handleAccepted: err": "[ddpadapt.ErrNoRTR]", "Accept: err": "[ddpadapt.ErrInsufficientIRD]", "applySetup: err": "[ddpadapt.ErrInsufficientIRD]",
 	}},
-	{"rdma/rdmap", `\.lose\(&StreamError\{.*: ([\w.]+)`, map[string]string{
+	{"rdma/rdmap", `\.failWithoutTerminate\(&StreamError\{.*: ([\w.]+)`, map[string]string{
 		"Fatal: e.Cause": "error of the session", "PeerClosed: ErrPeerClosed": "[rdmap.ErrPeerClosed]", "Abort: reason": "[net.ErrClosed]",
-		"Failed: err": "error of the session", "terminated: true": "[rdmap.StreamError] with Terminate and Remote",
+		"Failed: err": "error of the session", "receiveTerminate: true": "[rdmap.StreamError] with Terminate and Remote",
 	}},
 }

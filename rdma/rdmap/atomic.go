@@ -7,7 +7,7 @@ import (
 )
 
 // Atomic Operations (RFC 7306 section 5): headers, and the requester's side. The responder's is in
-// respond.go.
+// responder.go.
 
 // Lengths in octets of the headers of Atomic Operations, which are the whole payload of their messages.
 // Section 4 gives another length for the response; Figure 6 and the segment of Appendix A.2 have 12.

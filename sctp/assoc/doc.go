@@ -113,10 +113,10 @@
 //
 // A is the cookie of a restart, B that of an INIT which has met our own, C one of before, D one that has both tags (section 5.2.4).
 //
-// Each file holds one topic: packet.go (tag rules, section 8.5), handshake.go, initack.go and offer.go
+// Each file holds one topic: packet.go (tag rules, section 8.5), handshake.go, initack.go and init_params.go
 // (5), cookie.go and cookieecho.go (5.1.3 to 5.1.5, 5.2.4), data.go and sack.go (6), transmit.go and
 // control.go (6.10), addresses.go (5.1.2), path.go and failover.go (6.4, 8.1, 8.2, RFC 7829),
 // heartbeat.go (5.4, 8.3), shutdown.go (9.2), abort.go (9.1), error.go (3.2, 3.3.10), icmp.go (10),
-// pmtu.go (7.3, RFC 8899), ecn.go (RFC 3168), encap.go (RFC 6951).
+// pmtu.go (7.3, RFC 8899), ecn.go (RFC 3168), arrival.go (RFC 6951).
 // The halves that send and receive DATA are the internal packages tx and rx.
 package assoc

@@ -237,7 +237,7 @@ func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
 	a.stats.HeartbeatsOut++
 }
 
-// verifyRTT asks a path of which there is need to know, once in an RTO or sooner, whether it is as short as SACKs say: a nonce does not lie (tx/rate.go).
+// verifyRTT asks a path of which there is need to know, once in an RTO or sooner, whether it is as short as SACKs say: a nonce does not lie (tx/rate_sample.go).
 func (a *Assoc) verifyRTT(now rawio.Time, p *path) {
 	if p.NeedsRTTProof() && p.heartbeatInterval >= 0 && !p.heartbeat.awaitsAck && now.Sub(p.heartbeat.lastSentAt) >= p.RTTProofInterval() && heartbeatStates.has(a.state) {
 		a.sendHeartbeat(now, p)

@@ -8,7 +8,7 @@
 //
 // # States of a chunk
 //
-// The ledger (ledger.go) has all chunks from the cumulative TSN on. Each is in one of these states, and what happens to it
+// The ledger (outstanding.go) has all chunks from the cumulative TSN on. Each is in one of these states, and what happens to it
 // leads to another; what is not in the table cannot be, and ends the association.
 //
 //	none      send: sent, withhold: withheld
@@ -22,15 +22,15 @@
 //	gone
 //
 // none: it has got its TSN. send: it leaves, for the first time or again; sent: it is in flight. withhold: it does not
-// leave, and is counted as if it did (trust.go); withheld: no honest peer acknowledges it. copy: a tail-loss probe takes it
-// over another path (suspected.go), and so it has left. mark: it is taken for lost, or a link has refused it; marked, released,
-// disowned: it is in the queue of what is to be sent again, or, released, at last. restore: T3-rtx has marked it and was early (alarm.go). gap: a gap block names it; gapped: it
+// leave, and is counted as if it did (optimistic_ack.go); withheld: no honest peer acknowledges it. copy: a tail-loss probe takes it
+// over another path (suspicion.go), and so it has left. mark: it is taken for lost, or a link has refused it; marked, released,
+// disowned: it is in the queue of what is to be sent again, or, released, at last. restore: T3-rtx has marked it and was early (spurious_timeout.go). gap: a gap block names it; gapped: it
 // may be taken back. take back: a later SACK does not name it; back: it is in flight again. cover: the cumulative TSN
 // passes it; gone: or the association has ended.
 //
 // One function changes the state of a chunk (ledger.move; ledger.departAll and ledger.cover do for trains), and the accounts
 // follow. sent, withheld and back count in the flight size of the association and of one path, and against rwnd. Some of
-// them are ripe (ripe.go): they were sent before one that has arrived, so that RACK and miss indications are about them. A
+// them are ripe (loss_eligible.go): they were sent before one that has arrived, so that RACK and miss indications are about them. A
 // gap block acknowledges back and disowned only as long as the octets of SACKs have paid for that (Sender.ackGaps): nobody
 // has work done by taking back what he said.
 //

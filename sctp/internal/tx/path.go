@@ -67,7 +67,7 @@ type Path struct {
 
 	// Errors is the owner's error counter of section 8.2.
 	Errors          int
-	cwndFull        sendOrder // what was sent before that was in flight when these were as many as cwnd, see full.go
+	cwndFull        sendOrder // what was sent before that was in flight when these were as many as cwnd, see cwnd_limited.go
 	latestDelivered sendOrder // the last of what has arrived, of all that was sent here
 	renegedOctets   int       // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
 	sack            pathSack
@@ -111,10 +111,10 @@ type Path struct {
 	rttTiming         bool       // timed measures the round trip (6.3.1, rule C4)
 	noRTTSinceProbe   bool       // no round trip was since the last probe for a lost tail
 	pacingHeld        bool       // a packet waits for due
-	ackedTooSoon      bool       // SACKs came sooner than proved, see narrow.go
+	ackedTooSoon      bool       // SACKs came sooner than proved, see narrow_window.go
 	onePacketOnly     bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
 	blackHoleTimeouts int32      // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
-	fragmentAgainAt   rawio.Time // no other packet for the sake of its length earlier, see toolong.go
+	fragmentAgainAt   rawio.Time // no other packet for the sake of its length earlier, see oversized.go
 	earlyT3           earlyTimeouts
 	sackDelays        sackDelays
 	packetPairs       packetPairs

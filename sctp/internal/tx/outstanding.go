@@ -13,7 +13,7 @@ type chunkState uint8
 const (
 	stateNone            chunkState = iota // it has a TSN, and goes now
 	stateInFlight                          // in flight, not acknowledged since
-	stateWithheld                          // has not left, and counts as in flight (trust.go)
+	stateWithheld                          // has not left, and counts as in flight (optimistic_ack.go)
 	stateReneged                           // in flight again: a gap block named it, a later SACK does not
 	stateLost                              // to be sent again
 	stateWithheldQueued                    // was withheld, and is to be sent

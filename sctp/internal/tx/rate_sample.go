@@ -13,7 +13,7 @@ import (
 // kept for a path, and what it keeps for a packet, P, for a chunk: a path's samples are of chunks that went there.
 //
 // A sample is no more than the rate at which was sent, nor than what was acknowledged in a round trip that the peer has proved: one that acknowledges
-// early has no faster path for it (trust.go). A chunk counts once, also if it is taken back and acknowledged again; a duplicate does not count.
+// early has no faster path for it (optimistic_ack.go). A chunk counts once, also if it is taken back and acknowledged again; a duplicate does not count.
 
 // packetState is P: what was known of its path when a chunk was last sent.
 type packetState struct {

@@ -150,7 +150,7 @@ func TestTraceIsDrawn(t *testing.T) {
 		`Throughput, MiB/s over seconds; client-1 with 10\.0\.0\.1:5043, received from .*Round trip time, ms over seconds; client-1 with 10\.0\.0\.1:5043 from 10 to 10".*Retransmissions, chunks over seconds; [^;"]* from 0 to 3"`
 	check.That(t, regexp.MustCompile(want).MatchString(page), "no %s in\n%s", want, strings.Join(regexp.MustCompile(`<th scope="row">.*|role="img".*`).FindAllString(page, -1), "\n"))
 	for args, want := range map[string]string{
-		"trace": "trace FILE: one file", "trace page_test.go": "trace page_test.go: it is no trace", "trace nothing": "trace: open nothing: no such file",
+		"trace": "trace FILE: one file", "trace html_report_test.go": "trace html_report_test.go: it is no trace", "trace nothing": "trace: open nothing: no such file",
 		"trace -n 5 x": "--iters does not go with trace", "write --self --trace /no/such": "--trace: open /no/such", "--sweep x --trace y": "--trace does not go with --sweep",
 	} {
 		_, errs, code := bench(t, strings.Fields(args)...)

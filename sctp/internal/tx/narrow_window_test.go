@@ -115,9 +115,9 @@ func TestSpansOfANarrowWindow(t *testing.T) {
 // A span counts until a trip is over behind the last that was sent in it, not behind its first.
 func TestASpanEndsWithItsLast(t *testing.T) {
 	const trip = 64 * time.Millisecond
-	var l spans
+	var l sentSpans
 	now := rawio.Time(time.Second)
-	for range narrowFew { // of which each is one of its own, however close they are
+	for range maxExactSpans { // of which each is one of its own, however close they are
 		l.add(now, trip, 1)
 		now = now.Add(1)
 	}
@@ -125,10 +125,10 @@ func TestASpanEndsWithItsLast(t *testing.T) {
 	l.add(now, trip, 10)
 	now = now.Add(trip/64 - 2) // and it is of the same span
 	l.add(now, trip, 20)
-	last := l.at[(l.first+l.n-1)%narrowSpans]
-	check.That(t, last.octets >= 20 && last.until == now.Add(trip), "the last span has %d octets, until %v behind its last", last.octets, last.until.Sub(now))
-	l.forget(begun.Add(trip))
-	check.That(t, l.n == 1 && l.octets == last.octets, "%d spans and %d octets count when a trip is over behind the first of them", l.n, l.octets)
-	check.Equal(t, "spans when it is over behind the last", l.forget(now.Add(trip)), 0)
+	last := l.entries[(l.head+l.length-1)%maxSentSpans]
+	check.That(t, last.octets >= 20 && last.earliestAckAt == now.Add(trip), "the last span has %d octets, until %v behind its last", last.octets, last.earliestAckAt.Sub(now))
+	l.dropElapsed(begun.Add(trip))
+	check.That(t, l.length == 1 && l.octets == last.octets, "%d spans and %d octets count when a trip is over behind the first of them", l.length, l.octets)
+	check.Equal(t, "spans when it is over behind the last", l.dropElapsed(now.Add(trip)), 0)
 	check.Equal(t, "octets", l.octets, 0)
 }
