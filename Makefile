@@ -94,10 +94,10 @@ wan: ## measure ourselves beside TCP, QUIC and pion/sctp over long roads that lo
 	@bin/wan $(WAN)
 
 conformance: ## what the RFCs demand and which of it the tests hold; brings the table in README.md up to date
-	@$(GO) run ./conformance/cmd/conformance -update
+	@$(GO) run ./test/conformance/cmd/conformance -update
 
 api: ## write down what programs can see of the packages that they import, which a test compares
-	$(GO) test ./internal/archtest -run '^TestExportedAPI' -update-api
+	$(GO) test ./test/arch -run '^TestExportedAPI' -update-api
 
 compat: ## run programs for other SCTP packages on ours, unchanged: go-diameter's tests, the packages' own (raw as root)
 	GO="$(GO)" test/compat.sh
@@ -118,7 +118,7 @@ interop-linux: ## exchange messages with Linux's own SCTP, in a guest under qemu
 	GO="$(GO)" test/interop/linux.sh $(ROWS)
 
 worlds: ## SEEDS (10000) simulated worlds; INVALIDATIONS (100000) under a peer's writes and the race detector: minutes
-	$(GO) test ./internal/world -run '^TestSeeds$$' -count=1 -timeout 2h -v -seeds=$(SEEDS)
+	$(GO) test ./internal/test/simulation -run '^TestSeeds$$' -count=1 -timeout 2h -v -seeds=$(SEEDS)
 	CGO_ENABLED=1 $(GO) test -race ./rdma -run '^TestNothingChangesAfterInvalidate$$' -count=1 -timeout 2h -v -invalidations=$(INVALIDATIONS)
 
 soak: ## DURATION (2m) of faults and kills between two network namespaces, every message accounted for (root; LINK=raw|udp|both SOAK=flags)
@@ -126,15 +126,15 @@ soak: ## DURATION (2m) of faults and kills between two network namespaces, every
 	@bin/soak -link $(LINK) -duration $(DURATION) $(SOAK)
 
 hostile: ## attack servers over real links, measure what it costs them and their honest client (root; HOSTILE=flags, -6 for IPv6)
-	@$(GO) build -tags holds -o bin/hostile ./test/hostile
+	@$(GO) build -tags holds -o bin/hostile ./test/attack/live
 	@bin/hostile $(HOSTILE)
 
 siege: ## attack a host in virtual time for DURATION (2m), from SEED (1) on, and again under the race detector
-	$(GO) test ./internal/siege -run Hurts -count=1 -timeout 0 -v -duration $(DURATION) -seed $(or $(SEED),1)
-	CGO_ENABLED=1 $(GO) test -race ./internal/siege -run Hurts -count=1 -timeout 0 -v -duration $(DURATION) -seed $(or $(SEED),1000001)
+	$(GO) test ./test/attack -run Hurts -count=1 -timeout 0 -v -duration $(DURATION) -seed $(or $(SEED),1)
+	CGO_ENABLED=1 $(GO) test -race ./test/attack -run Hurts -count=1 -timeout 0 -v -duration $(DURATION) -seed $(or $(SEED),1000001)
 
 prove: ## let worlds live in virtual time for PROVETIME (60s), from seed PROVESEED (1) on
-	@$(GO) run ./test/prove -time $(PROVETIME) -seed $(PROVESEED)
+	@$(GO) run ./test/random/prove -time $(PROVETIME) -seed $(PROVESEED)
 
 aim: ## attack a release of another SCTP stack that has a known fault, and find it (SEED=, DURATION=)
 	@SEED=$(SEED) test/aim.sh

@@ -4,8 +4,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // A server that is closed may listen on its port again at once, while associations of it live on, and as often as it likes; not while it listens.

@@ -3,7 +3,7 @@ package ddp
 import (
 	"math"
 
-	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/prefetch"
 )
 
 // Piece is a stretch of memory: Len octets from Off. With Region set, which Stream.Resolve does, the octets
@@ -107,7 +107,7 @@ func (p *Piece) sliceAt(off, n uint64) ([]byte, error) {
 	}
 	if b := p.Mem.b; p.inRAM && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() && p.Region.grants(p.bufferGen, p.needAccess) {
 		if p.Region.shouldPrefetch(n) {
-			ahead.ForRead(prefetchRange(b, off, n))
+			prefetch.ForRead(prefetchRange(b, off, n))
 		}
 		return b[off : off+n : off+n], nil
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // recorder is a ULP that keeps a log of what it is told. Queue 0 is its receive queue; the right needed

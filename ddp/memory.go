@@ -4,7 +4,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/prefetch"
 )
 
 // DeviceAt is an addressable store of octets that is not memory, such as a file (RFC 4296 section
@@ -66,7 +66,7 @@ func (m Memory) writeAt(off uint64, p []byte, far bool) error {
 	if m.dev == nil {
 		copy(m.b[off:], p)
 		if far {
-			ahead.ForWrite(prefetchRange(m.b, off, uint64(len(p))))
+			prefetch.ForWrite(prefetchRange(m.b, off, uint64(len(p))))
 		}
 		return nil
 	}
@@ -82,7 +82,7 @@ func (m Memory) writeAt(off uint64, p []byte, far bool) error {
 func (m Memory) sliceAt(off, n uint64, far bool) ([]byte, error) {
 	if m.dev == nil {
 		if far {
-			ahead.ForRead(prefetchRange(m.b, off, n))
+			prefetch.ForRead(prefetchRange(m.b, off, n))
 		}
 		return m.b[off : off+n : off+n], nil
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/conduct"
-	"github.com/rddp-go/rddp/internal/count"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/counters"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/golden"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -156,8 +156,8 @@ func (c *player) look() string {
 	}
 	var now, before []uint64
 	var names []string
-	count.Each(c.Stats(), func(name string, v uint64) { now, names = append(now, v), append(names, name) })
-	count.Each(c.seen, func(_ string, v uint64) { before = append(before, v) })
+	counters.Each(c.Stats(), func(name string, v uint64) { now, names = append(now, v), append(names, name) })
+	counters.Each(c.seen, func(_ string, v uint64) { before = append(before, v) })
 	for i, v := range now {
 		if v != before[i] && !strings.HasPrefix(names[i], "Faults") {
 			c.say("%s+%d", names[i], v-before[i])
@@ -172,7 +172,7 @@ func (c *player) look() string {
 	if c.s != nil {
 		st := c.s.Stats()
 		state = fmt.Sprintf("%v %d/%d", c.s.State(), st.In, st.Out)
-		count.Each(st, func(name string, v uint64) {
+		counters.Each(st, func(name string, v uint64) {
 			if v > 0 && name != "In" && name != "Out" {
 				state += fmt.Sprint(" ", name, v)
 			}
@@ -192,7 +192,7 @@ func (c *player) look() string {
 
 // In each situation of a stream and for each thing that can happen then, testdata/conduct.txt has what comes of it.
 func TestConductIsAsWrittenDown(t *testing.T) {
-	conduct.Table(t, "testdata/conduct.txt", func(situation []string, step string) string { return answer(t, situation, step) })
+	golden.Table(t, "testdata/conduct.txt", func(situation []string, step string) string { return answer(t, situation, step) })
 }
 
 // What chance has happen on three streams comes to what it came to, of which only a digest is.
@@ -201,8 +201,8 @@ func TestConductByChanceIsAsItWas(t *testing.T) {
 	words := strings.Split(strings.Repeat(often, 6)+"call enhanced,call enhanced,accept enhanced,accept enhanced,reject,terminate,terminate,terminate,terminate,abort,close,detach,detach,send "+strings.Repeat("x", 60)+",send "+strings.Repeat("y", 2000)+
 		",+# segment abc,+# segment abc,# segment abc,+0 reject no,+0 enhancedaccept abcdef,+0 enhancedreject abcd,0 enhancedinitiate abcdef,0 enhancedinitiate abcdef,+# accept,+0 initiate,# initiate,"+
 		"+0 terminate,+0 terminate,+# terminate,+0 unknown,foreign,long,ordered +0 segment abc,pieces #,room #,room 1200,restart", ",")
-	script.Told(t, "testdata/chance.txt", 120, func(seed int, told *strings.Builder) {
-		in := script.Script(script.Random(seed, 1000))
+	fuzzinput.Told(t, "testdata/chance.txt", 120, func(seed int, told *strings.Builder) {
+		in := fuzzinput.Script(fuzzinput.Random(seed, 1000))
 		e := newEnd(t, newFake(), Config{Initiator: seed%2 == 0, MaxOutOfOrder: seed % 7, MaxEarly: 5 * (seed % 31), MaxPending: seed % 4})
 		players := []*player{{end: e}, {end: e, id: 1}, {end: e, id: 2}}
 		for len(in) > 0 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -24,7 +24,7 @@ const (
 // tracked is a passive session, and what the model knows of it: messages counted from 0, without any wrap.
 type tracked struct {
 	*end
-	in     script.Script
+	in     fuzzinput.Script
 	s      *Session
 	u      *user
 	first  uint16 // DDP-SSN of message 0

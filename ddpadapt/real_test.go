@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -22,7 +22,7 @@ import (
 const wirePort = 4791
 
 type host struct {
-	*lab.Host
+	*sctptest.Host
 	cfg    assoc.Config
 	a      *assoc.Assoc // the newest
 	m      *Mux
@@ -32,12 +32,12 @@ type host struct {
 }
 
 type world struct {
-	*lab.World
+	*sctptest.World
 	hosts [2]*host
 }
 
 func newHosts(t testing.TB, mtu int) *world {
-	w := &world{World: lab.NewWorld(t)}
+	w := &world{World: sctptest.NewWorld(t)}
 	for i, h := range w.Hosts {
 		h.Link = mtu + rawio.Overhead(h.Addr)
 		w.found(i)

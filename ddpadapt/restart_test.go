@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -90,7 +90,7 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 			t.Run(row.name+", "+reading, func(t *testing.T) {
 				w := newHosts(t, 1480)
 				w.associate()
-				w.Run(lab.RoundTrip)
+				w.Run(sctptest.RoundTrip)
 				victim := w.hosts[0]
 				must.Equal(t, "state", victim.a.State(), assoc.CookieEchoed)
 				known := victim.a.PeerTag()

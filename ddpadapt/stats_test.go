@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/count"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/counters"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -148,7 +148,7 @@ func TestEveryCounterCounts(t *testing.T) {
 	} {
 		rows[fmt.Sprintf("Faults[%d]", f)] = drive
 	}
-	count.Each(Stats{}, func(name string, _ uint64) {
+	counters.Each(Stats{}, func(name string, _ uint64) {
 		if name == "Faults[0]" {
 			return // no fault
 		}
@@ -157,7 +157,7 @@ func TestEveryCounterCounts(t *testing.T) {
 			must.That(t, drive != nil, "nothing here makes it count")
 			s := drive(t).Stats()
 			faults := uint64(0)
-			count.Each(s, func(other string, v uint64) {
+			counters.Each(s, func(other string, v uint64) {
 				check.That(t, other != name || v != 0 && v <= 1000, "it counted %d", v)
 				if strings.HasPrefix(other, "Faults[") {
 					faults += v

@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/count"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/counters"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp"
 )
@@ -67,21 +67,21 @@ func TestFiguresOfOneAssociation(t *testing.T) {
 
 // The buckets of a histogram count all below their bounds, and the last has none.
 func TestBucketsOfAHistogram(t *testing.T) {
-	var h count.Histogram
-	h.Count[0], h.Count[2], h.Count[count.NumBuckets-2], h.Count[count.NumBuckets-1], h.Sum = 1, 2, 3, 4, 5*time.Second
+	var h counters.Histogram
+	h.Count[0], h.Count[2], h.Count[counters.NumBuckets-2], h.Count[counters.NumBuckets-1], h.Sum = 1, 2, 3, 4, 5*time.Second
 	for _, label := range []string{"", "operation"} {
 		list, _ := emitted(t, func(e *emitter) { e.sendHistogram("name", "help", h, label, "value") })
 		got := list[0].GetHistogram()
-		check.That(t, got.GetSampleCount() == 10 && got.GetSampleSum() == 5 && len(got.GetBucket()) == count.NumBuckets-1, "%v", got)
+		check.That(t, got.GetSampleCount() == 10 && got.GetSampleSum() == 5 && len(got.GetBucket()) == counters.NumBuckets-1, "%v", got)
 		for i, b := range got.GetBucket() {
 			want := uint64(1)
 			switch {
-			case i >= count.NumBuckets-2:
+			case i >= counters.NumBuckets-2:
 				want = 6
 			case i >= 2:
 				want = 3
 			}
-			check.That(t, b.GetCumulativeCount() == want && b.GetUpperBound() == count.BucketBound(i).Seconds(), "bucket %d: %v", i, b)
+			check.That(t, b.GetCumulativeCount() == want && b.GetUpperBound() == counters.BucketBound(i).Seconds(), "bucket %d: %v", i, b)
 		}
 		check.Equal(t, "labels", len(list[0].GetLabel()), map[string]int{"": 1, "operation": 2}[label])
 	}

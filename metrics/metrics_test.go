@@ -15,11 +15,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/rddp-go/rddp/ddpadapt"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/count"
-	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/scrape"
+	"github.com/rddp-go/rddp/internal/counters"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/httpget"
+	"github.com/rddp-go/rddp/internal/test/mempair"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rawio/raw"
@@ -95,10 +95,10 @@ func TestEveryCounterIsExported(t *testing.T) {
 	}
 	want := 0
 	one := func(string, uint64) { want++ }
-	count.Each(sctp.TransportStats{}, one)
-	count.Each(sctp.Counters{}, one)
-	count.Each(rdma.Stats{}, one)
-	count.Each(udp.Stats{}, one)
+	counters.Each(sctp.TransportStats{}, one)
+	counters.Each(sctp.Counters{}, one)
+	counters.Each(rdma.Stats{}, one)
+	counters.Each(udp.Stats{}, one)
 	want--
 	check.That(t, samples == want, "%d samples of %d counters", samples, want) // Faults[0] of ddpadapt is none
 	problems := must.Get(testutil.CollectAndLint(c))(t)
@@ -185,7 +185,7 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 	}
 	trips := families["rddp_sctp_rtt_seconds"].GetMetric()[0].GetHistogram()
 	check.That(t, trips.GetSampleCount() != 0 && trips.GetSampleCount() == all.Total() && trips.GetSampleSum() == all.Sum.Seconds() &&
-		len(trips.GetBucket()) == count.NumBuckets-1 && trips.GetBucket()[3].GetUpperBound() == 8e-6, "%v; %+v", trips, all)
+		len(trips.GetBucket()) == counters.NumBuckets-1 && trips.GetBucket()[3].GetUpperBound() == 8e-6, "%v; %+v", trips, all)
 	check.Equal(t, "histograms of requests", len(families["rddp_rdma_completion_seconds"].GetMetric()), 4)
 	check.Equal(t, "metrics of single associations unless asked for", families["rddp_sctp_peer_rto_seconds"], nil)
 	c.PerAssociation(1) // there are two
@@ -209,7 +209,7 @@ func TestHandlerServesBothForms(t *testing.T) {
 	c.AddDevice("x", a)
 	s := httptest.NewServer(Handler(c))
 	defer s.Close()
-	text := scrape.Page(t, s.URL+"/metrics")
+	text := httpget.Page(t, s.URL+"/metrics")
 	for _, line := range []string{`rddp_sctp_associations_ended_total{reason="shutdown",source="x"} 1`, "go_goroutines "} {
 		check.That(t, strings.Contains(text, line), "no %s", line)
 	}
@@ -221,7 +221,7 @@ func TestHandlerServesBothForms(t *testing.T) {
 		}
 		Memstats map[string]any
 	}
-	must.OK(t, json.Unmarshal([]byte(scrape.Page(t, s.URL+"/debug/vars")), &vars))
+	must.OK(t, json.Unmarshal([]byte(httpget.Page(t, s.URL+"/debug/vars")), &vars))
 	x := vars.Rddp["x"]
 	check.That(t, x.Transport.Established == 1 && x.Transport == a.Transport().Stats() && x.Totals == a.Transport().Totals() && len(vars.Memstats) != 0, "%+v", x)
 	var _ expvar.Var = c

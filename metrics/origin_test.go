@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // A page of another site reads nothing here and starts nothing, by whatever name it gets the user's browser to come.

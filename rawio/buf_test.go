@@ -5,9 +5,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 func TestPoolReusesABufferAfterItsLastRelease(t *testing.T) {

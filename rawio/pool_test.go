@@ -3,9 +3,9 @@ package rawio
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/crowd"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/manyassoc"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // A pool, and one buffer of it, may be used by many goroutines at once.
@@ -21,7 +21,7 @@ func TestPoolMayBeUsedAtOnce(t *testing.T) {
 		b.releaseMany(2)
 	}
 	share := func(int) { shared.Retain(); shared.Refs(); shared.Release() }
-	crowd.RunTogether(300, use, use, use, share, share, func(int) { NewPool(10, 2) }, func(int) { NewPool(10, 2) },
+	manyassoc.RunTogether(300, use, use, use, share, share, func(int) { NewPool(10, 2) }, func(int) { NewPool(10, 2) },
 		func(int) { outstanding(); p.Outstanding() }, func(int) { p.Trim() })
 	one := p.Get()
 	check.Equal(t, "buffers are said to be handed out", outstanding(), 1)

@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/pump"
+	"github.com/rddp-go/rddp/internal/test/baseline"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestAnswersToManyQPsGoTogether(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const many, trips, octets = 64, 50, 100
-	la, lb, at, err := pump.Pair("udp", 1500)
+	la, lb, at, err := baseline.Pair("udp", 1500)
 	must.OK(t, err)
 	device := func(l rawio.Link) *Device {
 		cfg := &Config{}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/pump"
+	"github.com/rddp-go/rddp/internal/test/baseline"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -33,7 +33,7 @@ const (
 )
 
 func newBenchPair(b *testing.B, link string, mtu, size int) *benchPair {
-	x, y, at, err := pump.Pair(link, mtu)
+	x, y, at, err := baseline.Pair(link, mtu)
 	if errors.Is(err, fs.ErrPermission) {
 		b.Skip(err)
 	} else if err != nil {
@@ -88,9 +88,9 @@ func (p *benchPair) run(b *testing.B, op rdmap.WROpcode) {
 	b.SetBytes(int64(p.size))
 	b.ReportAllocs()
 	defer func(cpu time.Duration) {
-		used := pump.CPUTime() - cpu
+		used := baseline.CPUTime() - cpu
 		b.ReportMetric(used.Seconds()/(float64(b.N)*float64(p.size)/1e9), "cpu-s/GB")
-	}(pump.CPUTime())
+	}(baseline.CPUTime())
 	b.ResetTimer()
 	for done < b.N {
 		for posted < b.N && posted-done < depth {

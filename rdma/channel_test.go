@@ -8,9 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/crowd"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/manyassoc"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -180,7 +180,7 @@ func TestAChannelServesWhatComesAndGoes(t *testing.T) {
 			check.OK(t, cq.AckEvents(1))
 		}
 	}()
-	crowd.RunTogether(200, life, life, func(i int) { _ = stay.Resize(1<<11 + i) }, func(int) { stay.Arm(false); stay.pushWC(WC{}); stay.notifyWaiters() })
+	manyassoc.RunTogether(200, life, life, func(i int) { _ = stay.Resize(1<<11 + i) }, func(int) { stay.Arm(false); stay.pushWC(WC{}); stay.notifyWaiters() })
 	stop()
 	<-done
 }

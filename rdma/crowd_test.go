@@ -6,9 +6,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/crowd"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/manyassoc"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -65,5 +65,5 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		cq.Arm(true)
 		_, _ = cq.Poll(make([]WC, 1))
 	}
-	crowd.RunTogether(200, take, take, create, create, window, window, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
+	manyassoc.RunTogether(200, take, take, create, create, window, window, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
 }

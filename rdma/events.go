@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/count"
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/counters"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -89,8 +89,8 @@ type eventQueue struct {
 	mu        sync.Mutex // a leaf lock
 	ring      []queuedEvent
 	head, n   int
-	shares    fair.ClientShares // of what waits
-	rate      fair.RateLimiter  // of those about one address
+	shares    quota.ClientShares // of what waits
+	rate      quota.RateLimiter  // of those about one address
 	lost      int
 	totalLost uint64 // of lost
 	ready     chan struct{}
@@ -98,7 +98,7 @@ type eventQueue struct {
 
 func (q *eventQueue) init(size int) {
 	q.ring, q.ready = make([]queuedEvent, size), make(chan struct{}, 1)
-	q.rate = fair.RateLimiter{All: math.MaxInt, Each: size}
+	q.rate = quota.RateLimiter{All: math.MaxInt, Each: size}
 }
 
 // push adds an event or counts it as lost.
@@ -179,7 +179,7 @@ func (p *peer) reportAssoc(up bool, err error) {
 	// The table changes at once: what is left for later may be done by two goroutines, the end before the beginning.
 	p.dev.mu.Lock()
 	if final {
-		count.Add(&p.dev.stats.Sessions, &sum)
+		counters.Add(&p.dev.stats.Sessions, &sum)
 		p.dev.latency.Add(&p.latency)
 	}
 	if up {

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/rddp-go/rddp/ddpadapt"
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
 )
@@ -19,10 +19,10 @@ type Listener struct {
 	dev          *Device
 	sctpListener *sctp.Listener
 
-	mu       sync.Mutex     // a leaf lock
-	requests []*Request     // guarded by mu: that wait for Accept
-	places   fair.Semaphore // places in req
-	ready    chan struct{}  // one token: there may be some
+	mu       sync.Mutex      // a leaf lock
+	requests []*Request      // guarded by mu: that wait for Accept
+	places   quota.Semaphore // places in req
+	ready    chan struct{}   // one token: there may be some
 
 	closeOnce sync.Once
 	done      chan struct{}
@@ -32,7 +32,7 @@ type Listener struct {
 // port is taken.
 func (d *Device) Listen(port uint16) (*Listener, error) {
 	l := &Listener{dev: d, ready: make(chan struct{}, 1), done: make(chan struct{}),
-		places: fair.Semaphore{Max: int64(d.limits.MaxRequests)}}
+		places: quota.Semaphore{Max: int64(d.limits.MaxRequests)}}
 	sl, err := d.transport.Listen(port, d.sctpConfig(false, l, nil))
 	if err != nil {
 		return nil, err

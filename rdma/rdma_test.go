@@ -16,9 +16,9 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/mempair"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/rdma/rdmap"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"weak"
 
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // An association that has ended is kept by its QPs alone, so that it goes with them, with all memory that they hold.

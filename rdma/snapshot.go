@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -46,7 +46,7 @@ func (d *Device) Snapshot() Snapshot {
 	s := Snapshot{Associations: d.transport.Snapshot()}
 	qps := d.QPs()
 	s.QPs = make([]QPSnapshot, len(qps))
-	var stroll pace.Throttle
+	var stroll pollpolicy.Throttle
 	for i, q := range qps {
 		s.QPs[i] = q.takeSnapshot()
 		stroll.Step()

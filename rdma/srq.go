@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -20,9 +20,9 @@ type SRQ struct {
 
 	mu         sync.Mutex // a leaf lock, after Device.mu
 	queue      *rdmap.SharedQueue
-	heldShares fair.ClientShares // of buffers that QPs have taken
-	destroyed  bool              // destroyed; changed under Device.mu too
-	limit      int               // below it EventSRQLimit is due; 0: not asked for
+	heldShares quota.ClientShares // of buffers that QPs have taken
+	destroyed  bool               // destroyed; changed under Device.mu too
+	limit      int                // below it EventSRQLimit is due; 0: not asked for
 }
 
 // CreateSRQ makes a shared receive queue of depth buffers with up to maxSGE pieces each.

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // A peer gets half of the buffers of an SRQ for messages that it does not complete, by however many sessions or addresses of its network, and a peer that has none yet finds some. What

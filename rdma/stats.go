@@ -7,7 +7,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
-	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -114,7 +114,7 @@ func (d *Device) Stats() Stats {
 	s.EventsLost = d.events.lostEvents()
 	for _, p := range live {
 		m := Peer{p}.Stats().Stats
-		count.Add(&s.Sessions, &m)
+		counters.Add(&s.Sessions, &m)
 	}
 	return s
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddpadapt"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/count"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/counters"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -22,7 +22,7 @@ func (broken) ReadAt([]byte, int64) (int, error)  { return 0, errors.New("no suc
 func (broken) WriteAt([]byte, int64) (int, error) { return 0, errors.New("no such disk") }
 
 // Every counter counts: there is a row for each field. Those of ddpadapt have theirs in that package; one of them
-// shows that they are passed on. What a Terminate was sent for counts by the attacks of internal/hostile, which
+// shows that they are passed on. What a Terminate was sent for counts by the attacks of test/attack/rdmapeer, which
 // check it for each; here are those that it has no attack for.
 func TestEveryCounterCounts(t *testing.T) {
 	failing := func(t *testing.T) *lab { // a stream that b terminates, for want of a receive
@@ -167,7 +167,7 @@ func TestEveryCounterCounts(t *testing.T) {
 		},
 		"Sessions.Requests": refuse,
 	}
-	count.Each(Stats{}, func(name string, _ uint64) {
+	counters.Each(Stats{}, func(name string, _ uint64) {
 		drive := rows[name]
 		if drive == nil && (strings.HasPrefix(name, "Sessions.") || strings.HasPrefix(name, "Faults.")) {
 			return
@@ -176,8 +176,8 @@ func TestEveryCounterCounts(t *testing.T) {
 			must.That(t, drive != nil, "nothing here makes it count")
 			s := drive(t).Stats()
 			sum := uint64(0)
-			count.Each(s.Faults, func(_ string, v uint64) { sum += v })
-			count.Each(s, func(other string, v uint64) { check.That(t, other != name || v != 0, "it did not count") })
+			counters.Each(s.Faults, func(_ string, v uint64) { sum += v })
+			counters.Each(s, func(other string, v uint64) { check.That(t, other != name || v != 0, "it did not count") })
 			check.That(t, sum == s.TerminatesOut && s.StreamsFailed == s.TerminatesIn+s.TerminatesOut+s.StreamsLost,
 				"the sums do not agree: %+v", s)
 		})
@@ -208,7 +208,7 @@ func TestEachFaultHasItsCounter(t *testing.T) {
 		}
 	}
 	all := 0
-	count.Each(f, func(string, uint64) { all++ })
+	counters.Each(f, func(string, uint64) { all++ })
 	check.That(t, len(seen) == all-2, "%d counters of %d are reached", len(seen), all) // but for LocalCatastrophic and Setup
 }
 

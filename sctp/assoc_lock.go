@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/account"
 )
@@ -64,7 +64,7 @@ func (c *Conn) tryLockYielding() bool {
 	if c.assocLock.ownerMu.TryLock() {
 		return true
 	}
-	if t := c.t; !t.readsInKernel || t.readerRole.rx.pollPolicy.State() != pace.Bulk {
+	if t := c.t; !t.readsInKernel || t.readerRole.rx.pollPolicy.State() != pollpolicy.Bulk {
 		return false
 	}
 	for range lockYieldTries {

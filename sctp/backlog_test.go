@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/race"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/mempair"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -109,7 +109,7 @@ func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
 	go func() { owner <- owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{p}, false)) }()
 	stacks := make([]byte, 1<<20)
 	until(t, "the packet", func() bool {
-		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*gate).post("))
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*assocLock).enqueuePacket("))
 	})
 	s.assocLock.ownerMu.Unlock()
 	s.assocLock.backlogMu.Unlock()

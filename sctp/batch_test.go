@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/mempair"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -60,19 +60,19 @@ func (s *script) end(name, from string, port uint16) *end {
 }
 
 func (e *end) packet(tag uint32, chunks ...[]byte) rawio.Packet {
-	return rawio.Packet{Data: lab.Packet(e.port, e.to, tag, chunks...), Local: netip.MustParseAddrPort("10.0.0.2:0"), Remote: e.from}
+	return rawio.Packet{Data: sctptest.Packet(e.port, e.to, tag, chunks...), Local: netip.MustParseAddrPort("10.0.0.2:0"), Remote: e.from}
 }
 
 // says makes a packet with the tag that the association wants.
 func (e *end) says(chunks ...[]byte) rawio.Packet { return e.packet(e.that, chunks...) }
 
 func (e *end) init(params ...[]byte) rawio.Packet {
-	return e.packet(0, lab.InitChunk(e.tag, e.tsn, params...))
+	return e.packet(0, sctptest.InitChunk(e.tag, e.tsn, params...))
 }
 
 func (e *end) data() rawio.Packet {
 	e.tsn++
-	return e.says(lab.DataChunk(e.tsn-1, 0, 0, "message"))
+	return e.says(sctptest.DataChunk(e.tsn-1, 0, 0, "message"))
 }
 
 // give hands packets over in one batch.
@@ -111,11 +111,11 @@ func (s *script) tell(p *rawio.Packet) (list []string) {
 		case e.that:
 			name = e.name + " T"
 		}
-		if c := lab.ChunkOf(pkt, wire.ChunkInitAck); c != nil && e.tag == pkt.VTag() {
+		if c := sctptest.ChunkOf(pkt, wire.ChunkInitAck); c != nil && e.tag == pkt.VTag() {
 			e.ack = slices.Clone(must.Get(wire.AsInit(c))(s))
 		}
 	}
-	for _, c := range lab.ChunkTypes(pkt) {
+	for _, c := range sctptest.ChunkTypes(pkt) {
 		list = append(list, fmt.Sprint(name, ": ", c))
 	}
 	return list
@@ -132,7 +132,7 @@ func (s *script) shake(e *end, params ...[]byte) rawio.Packet {
 
 func (s *script) cookie(e *end) rawio.Packet {
 	e.that = e.ack.Tag()
-	return e.says(wire.AppendCookieEcho(nil, slices.Clone(lab.ParamOf(e.ack, wire.ParamStateCookie).Value())))
+	return e.says(wire.AppendCookieEcho(nil, slices.Clone(sctptest.ParamOf(e.ack, wire.ParamStateCookie).Value())))
 }
 
 // setUp sets an association up.
@@ -152,9 +152,9 @@ func (s *script) dialled(name, from string, params ...[]byte) *end {
 	synctest.Wait()
 	var pkts [1]rawio.Packet
 	must.Equal(s.TB, "packets of Dial", s.peer.PollBatch(pkts[:]), 1)
-	e.that = must.Get(wire.AsInit(lab.ChunkOf(pkts[0].Data, wire.ChunkInit)))(s.TB).Tag()
+	e.that = must.Get(wire.AsInit(sctptest.ChunkOf(pkts[0].Data, wire.ChunkInit)))(s.TB).Tag()
 	pkts[0].Release()
-	s.give(e.says(lab.InitAckChunk(e.tag, e.tsn, []byte("cookie"), params...)))
+	s.give(e.says(sctptest.InitAckChunk(e.tag, e.tsn, []byte("cookie"), params...)))
 	check.Equal(s.TB, "answer to INIT ACK", strings.Join(s.heard(), ", "), name+": COOKIE ECHO")
 	return e
 }
@@ -211,7 +211,7 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 			return []rawio.Packet{a.says(ack), a.says(ack)}
 		}, "A T: SHUTDOWN COMPLETE, A: SHUTDOWN COMPLETE"},
 		{"Protocol Violation, INIT", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			return []rawio.Packet{a.says(lab.DataChunk(a.tsn, 0, 0, "")), s.end("B", one, a.port).init()}
+			return []rawio.Packet{a.says(sctptest.DataChunk(a.tsn, 0, 0, "")), s.end("B", one, a.port).init()}
 		}, "A: ABORT, B: INIT ACK"},
 		{"COOKIE ECHO, DATA", nil, true, func(s *script, _ *end, _ *Conn) []rawio.Packet {
 			b := s.end("B", one, 7002)
@@ -253,7 +253,7 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 			return []rawio.Packet{a.data(), b.says(abort), a.data(), c.init(), a.data(), b.data(), a.data()}
 		}, "A: SACK, B T: ABORT, C: INIT ACK"},
 		{"ABORT, a report about what was sent", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			report := rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: lab.Packet(scriptPort, a.port, a.tag), Remote: a.from}
+			report := rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: sctptest.Packet(scriptPort, a.port, a.tag), Remote: a.from}
 			return []rawio.Packet{a.says(abort), report, s.end("B", one, a.port).init()}
 		}, "B: INIT ACK"},
 		{"COOKIE ACK, ABORT of a host that the INIT ACK has named", nil, true, func(s *script, _ *end, _ *Conn) []rawio.Packet {

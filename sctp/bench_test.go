@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/pump"
+	"github.com/rddp-go/rddp/internal/test/baseline"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -24,7 +24,7 @@ func BenchmarkMessages(b *testing.B) {
 }
 
 func benchMessages(b *testing.B, link string, mtu, size int) {
-	x, y, at, err := pump.Pair(link, mtu)
+	x, y, at, err := baseline.Pair(link, mtu)
 	if errors.Is(err, fs.ErrPermission) {
 		b.Skip(err)
 	} else if err != nil {
@@ -58,9 +58,9 @@ func benchMessages(b *testing.B, link string, mtu, size int) {
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	defer func(cpu time.Duration) {
-		used := pump.CPUTime() - cpu
+		used := baseline.CPUTime() - cpu
 		b.ReportMetric(used.Seconds()/(float64(b.N)*float64(size)/1e9), "cpu-s/GB")
-	}(pump.CPUTime())
+	}(baseline.CPUTime())
 	b.ResetTimer()
 	for range b.N {
 		if _, err := c.WriteMsg(msg, SendInfo{}); err != nil {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -169,7 +169,7 @@ func (t *Transport) tryCoalesce(b *assoc.TxBatch, a *assoc.Assoc) bool {
 
 // repliesExpected says whether several goroutines are awake to answer what has come.
 func (t *Transport) repliesExpected() bool {
-	return t.coalescer.flushThreshold.Load() > 1 && t.readerRole.rx.pollPolicy.State() == pace.Concurrent
+	return t.coalescer.flushThreshold.Load() > 1 && t.readerRole.rx.pollPolicy.State() == pollpolicy.Concurrent
 }
 
 // sendCoalesced sends what the combiner has. What the link refuses counts as lost.

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -152,7 +152,7 @@ func TestReaderThatDoesNotWaitSends(t *testing.T) {
 		{"nothing", nil, func(r *receiver) { must.OK(t, r.runBatch(0, nil)) }, maxRunsUnflushed, true},
 		{"the turn is wanted", nil, func(r *receiver) { must.OK(t, r.runBatch(0, rawio.ErrInterrupted)) }, 1, false},
 		{"one packet at a time", func(r *receiver) {
-			for r.pollPolicy.State() == pace.Concurrent {
+			for r.pollPolicy.State() == pollpolicy.Concurrent {
 				r.pollPolicy.RecordHandled(1, 100, 0, false)
 			}
 		}, func(r *receiver) { must.OK(t, r.runBatch(0, nil)) }, 1, false},

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/prefetch"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/internal/account"
@@ -64,7 +64,7 @@ type Conn struct {
 	lastReadAt     rawio.Time // when a message was last read to its end
 	readDeadline   deadline
 	readable       Signal
-	blockedReader  ahead.BlockedGoroutine // who waits for it
+	blockedReader  prefetch.BlockedGoroutine // who waits for it
 	a              assoc.Assoc
 
 	lifecycle lifecycle

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/crowd"
-	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/manyassoc"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/mempair"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/internal/account"
@@ -23,7 +23,7 @@ import (
 
 // watch looks at all that a Transport tells, again and again until the test is over.
 func watch(t *testing.T, tr *Transport) {
-	t.Cleanup(crowd.RunUntilStopped(func() {
+	t.Cleanup(manyassoc.RunUntilStopped(func() {
 		s, n, m := tr.Stats(), tr.Associations(), tr.Memory()
 		total := tr.Totals()
 		check.That(t, s.RxDropped <= 1<<40 && n <= 1<<20 && m.Used <= 1<<40 && total.PacketsIn <= 1<<40, "%+v, %+v, %d associations, %+v", s, total, n, m)
@@ -38,7 +38,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	t.Run("deadline", func(t *testing.T) {
 		d := deadline{t: p.a}
 		set := func(after time.Duration) func(int) { return func(int) { d.set(time.Now().Add(after)) } }
-		crowd.RunTogether(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) { d.set(time.Time{}) },
+		manyassoc.RunTogether(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) { d.set(time.Time{}) },
 			func(int) { d.expiredChan() }, func(int) { d.expiredChan() })
 		d.set(time.Now().Add(-1))
 		check.That(t, isClosed(d.expiredChan()), "a deadline in the past has not passed")
@@ -54,7 +54,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		set := func(after time.Duration) func(int) {
 			return func(i int) { h.setDeadline(&conns[i%len(conns)], now().Add(after), 0) }
 		}
-		crowd.RunTogether(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) { h.remove(&conns[i%len(conns)]) },
+		manyassoc.RunTogether(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) { h.remove(&conns[i%len(conns)]) },
 			func(int) { h.runExpired() }, func(i int) { _ = conns[i%len(conns)].timerAt.Load() },
 			func(i int) {
 				if i == rounds-1 {
@@ -68,7 +68,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	t.Run("gate", func(t *testing.T) {
 		for range rounds {
 			g, posted := &assocLock{backlogAccount: new(account.Account)}, 0
-			crowd.RunTogether(4, func(int) {
+			manyassoc.RunTogether(4, func(int) {
 				if g.enqueuePacket(&rawio.Packet{Data: []byte("packet")}) != enqueueFull {
 					posted++
 				}
@@ -88,7 +88,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		j := newEventLog(slog.New(slog.NewTextHandler(io.Discard, nil)))
 		write := func(int) { j.writeLine(slog.LevelInfo, netip.Addr{}, "line") }
 		reached := func(i int) { j.logLimit(limitKind(i%int(numLimits)), 1) }
-		crowd.RunTogether(4*maxLogLines, write, write, reached, reached)
+		manyassoc.RunTogether(4*maxLogLines, write, write, reached, reached)
 		left, _ := j.lineLimiter.Allow(time.Now().Add(time.Second), netip.Addr{})
 		check.That(t, left != 0, "everything was written")
 	})
@@ -99,7 +99,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 			h.setPinned(true)
 			h.unpinThread()
 		}
-		crowd.RunTogether(rounds, turn, turn, turn)
+		manyassoc.RunTogether(rounds, turn, turn, turn)
 		check.Equal(t, "threads held", pinnedThreads.Load()-before, 0)
 	})
 	t.Run("signals", func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		closed := make(chan struct{})
 		close(closed)
 		set := func(int) { s.Set() }
-		crowd.RunTogether(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.newSignal().Set() }, func(int) { p.a.wakeLinkReader() })
+		manyassoc.RunTogether(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.newSignal().Set() }, func(int) { p.a.wakeLinkReader() })
 		check.That(t, wakes() >= before+rounds, "%d wake-ups of %d", wakes()-before, rounds)
 	})
 	t.Run("ports", func(t *testing.T) {
@@ -126,11 +126,11 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 				l.Close()
 			}
 		}
-		crowd.RunTogether(rounds, release(7001, time.Nanosecond), release(7002, 30*time.Microsecond), release(7003, time.Nanosecond), listen, listen)
+		manyassoc.RunTogether(rounds, release(7001, time.Nanosecond), release(7002, 30*time.Microsecond), release(7003, time.Nanosecond), listen, listen)
 		until(t, "the end of all ports", func() bool { return p.a.link.(*mem.Link).BindPort(7001) == nil })
 	})
 	t.Run("conn", func(t *testing.T) {
-		crowd.RunTogether(rounds, func(int) { c.Stats() }, func(int) { c.RemoteAddr(); c.LocalAddr() }, func(i int) { c.Stream(uint16(i % 3)) },
+		manyassoc.RunTogether(rounds, func(int) { c.Stats() }, func(int) { c.RemoteAddr(); c.LocalAddr() }, func(i int) { c.Stream(uint16(i % 3)) },
 			func(int) { c.SetDeadline(time.Now().Add(time.Hour)) }, func(i int) { _, _ = c.WriteMsg([]byte("x"), SendInfo{Stream: uint16(i % 3)}) })
 	})
 }
@@ -185,7 +185,7 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 		give(p.b, p.bAddr, p.bAddr, []byte("short"), 1)
 	}
 	peers := netip.AddrPortFrom(p.bAddr, 7)
-	crowd.RunTogether(20, dial, dial, write, write, stray, stray, func(int) {
+	manyassoc.RunTogether(20, dial, dial, write, write, stray, stray, func(int) {
 		if l, err := p.b.Listen(0, nil); err == nil {
 			l.Close()
 		}
@@ -199,12 +199,12 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 		}
 	})
 	for _, s := range []*Socket{a, b} {
-		crowd.RunTogether(2, func(int) { s.Close() }, func(int) { _, _ = s.Conn(peers) })
+		manyassoc.RunTogether(2, func(int) { s.Close() }, func(int) { _, _ = s.Conn(peers) })
 	}
 	l.Close()
 	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	crowd.RunTogether(1, func(int) { p.b.Close() }, func(int) { p.a.Close() }, func(int) { p.a.Close() })
+	manyassoc.RunTogether(1, func(int) { p.b.Close() }, func(int) { p.a.Close() }, func(int) { p.a.Close() })
 	err := p.a.Wait(wait)
 	check.That(t, err == nil, "%d associations are left: %v", p.a.Associations(), err)
 	readers.Wait()

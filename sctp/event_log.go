@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -20,7 +20,7 @@ import (
 type eventLog struct {
 	logger *slog.Logger
 
-	lineLimiter fair.LogLimiter // a leaf lock
+	lineLimiter quota.LogLimiter // a leaf lock
 
 	mu              sync.Mutex               // a leaf lock
 	limitLoggedAt   [numLimits]time.Time     // guarded by mu
@@ -67,7 +67,7 @@ func newEventLog(log *slog.Logger) *eventLog {
 	if log == nil {
 		return nil
 	}
-	return &eventLog{logger: log, lineLimiter: fair.LogLimiter{RateLimiter: fair.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr}}}
+	return &eventLog{logger: log, lineLimiter: quota.LogLimiter{RateLimiter: quota.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr}}}
 }
 
 // writeLine writes a line that who has caused, or, if that is not valid, the program itself, unless there were too many of late.

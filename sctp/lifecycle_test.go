@@ -3,7 +3,7 @@ package sctp
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // Who waits for an association to be set up, or to end, is told whenever he asks. Nobody else costs a channel.

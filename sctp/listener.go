@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
@@ -28,7 +28,7 @@ type Listener struct {
 // acceptQueue is what waits for Accept. An association has its place from before the COOKIE ACK on, until it is accepted or
 // has failed with nothing unread.
 type acceptQueue struct {
-	slots     fair.Semaphore // places
+	slots     quota.Semaphore // places
 	mu        sync.Mutex
 	ready     []*Conn // guarded by mu: established, the oldest first
 	readyCh   chan struct{}
@@ -48,7 +48,7 @@ func (q *acceptQueue) failAccept(err error) {
 }
 
 func newAcceptQueue(c *Config) *acceptQueue {
-	return &acceptQueue{slots: fair.Semaphore{Max: 2 * int64(c.backlogLimit())}, readyCh: make(chan struct{}, 1), closedCh: make(chan struct{})}
+	return &acceptQueue{slots: quota.Semaphore{Max: 2 * int64(c.backlogLimit())}, readyCh: make(chan struct{}, 1), closedCh: make(chan struct{})}
 }
 
 // Accept returns the next established association. One that has ended since is returned as well if it ended gracefully, or

@@ -9,12 +9,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/claim"
+	"github.com/rddp-go/rddp/internal/portregistry"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// One program of a host has UDP port 9899. Others that listen take another one, and tell the programs of this host where they are found (internal/claim). Whoever
+// One program of a host has UDP port 9899. Others that listen take another one, and tell the programs of this host where they are found (internal/portregistry). Whoever
 // dials an address of this host asks there first.
 
 // openListenUDP opens the link of a listener.
@@ -23,7 +23,7 @@ func openListenUDP() (rawio.Link, error) {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return l, err
 	}
-	by := claim.UDPOwner(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), udp.DefaultPort))
+	by := portregistry.UDPOwner(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), udp.DefaultPort))
 	l, err = udp.Open(udp.Config{Port: udp.AnyPort})
 	if err == nil {
 		slog.Warn("sctp: UDP port 9899 is taken, and another one is used: programs of this host find it, other hosts by Config.EncapPort or raw IP alone",
@@ -40,14 +40,14 @@ const (
 // localRegistry is what Dial knows of the programs of this host that may serve an SCTP port.
 type localRegistry struct {
 	port     uint16
-	question *claim.OwnerQuery // nil: nobody has the port
-	err      error             // why that is not known
+	question *portregistry.OwnerQuery // nil: nobody has the port
+	err      error                    // why that is not known
 }
 
 // askLocalRegistry asks for an SCTP port.
 func askLocalRegistry(port uint16) *localRegistry {
 	n := &localRegistry{port: port}
-	n.question, n.err = claim.AskOwner(port)
+	n.question, n.err = portregistry.AskOwner(port)
 	return n
 }
 
@@ -89,7 +89,7 @@ func (n *localRegistry) routeTo(a netip.Addr, by time.Time) (w localRoute) {
 			return w
 		}
 	}
-	return localRoute{err: claim.CheckUDPOwner(n.port, netip.AddrPortFrom(a, udp.DefaultPort))}
+	return localRoute{err: portregistry.CheckUDPOwner(n.port, netip.AddrPortFrom(a, udp.DefaultPort))}
 }
 
 // registerLocally tells the programs of this host of a listener over UDP. It fails with rawio.ErrPortInUse where another program has its port; Close takes back what it has
@@ -104,7 +104,7 @@ func (l *Listener) registerLocally() error {
 		addrs = []netip.Addr{{}}
 	}
 	for _, a := range addrs {
-		release, err := claim.ClaimPort(l.port, claim.PlaceAt(a, own.Port()))
+		release, err := portregistry.ClaimPort(l.port, portregistry.PlaceAt(a, own.Port()))
 		if err != nil {
 			return err
 		}

@@ -18,10 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/testns"
-	"github.com/rddp-go/rddp/internal/testpriv"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/testns"
+	"github.com/rddp-go/rddp/internal/test/testpriv"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"golang.org/x/sys/unix"
 )

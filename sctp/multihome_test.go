@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/mempair"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -78,6 +78,7 @@ func await(t *testing.T, c *Conn, k EventKind, path netip.Addr) Event {
 }
 
 func TestTransferSurvivesItsNetworks(t *testing.T) {
+	// req 9260-5.4-7
 	for name, networks := range map[string][]string{"IPv4": {"10.1.0.", "10.2.0."}, "IPv6": {"fd00:1::", "fd00:2::"}, "both": {"10.1.0.", "fd00:2::"}} {
 		t.Run(name, func(t *testing.T) { transferSurvives(t, networks...) })
 	}
@@ -86,7 +87,7 @@ func TestTransferSurvivesItsNetworks(t *testing.T) {
 func transferSurvives(t *testing.T, networks ...string) {
 	p, local, remote, out := newHomesIn(t, networks...)
 	c, s := p.connect(t, quick(local), quick(remote))
-	await(t, c, EventPathUp, remote[1]) // req 9260-5.4-7: the server's second address is confirmed
+	await(t, c, EventPathUp, remote[1]) // the server's second address is confirmed
 	const count = 3000
 	sum := make(chan error, 1)
 	go func() {
@@ -179,17 +180,20 @@ func expect(t *testing.T, c *Conn, k EventKind) Event {
 	return ev
 }
 
-func TestEventsOfALife(t *testing.T) { eachFamily(t, eventsOfALife) }
+func TestEventsOfALife(t *testing.T) {
+	// req 9260-11.2-1, 9260-11.2-2, 5061-4.2.6-1
+	eachFamily(t, eventsOfALife)
+}
 
 func eventsOfALife(t *testing.T, p *pair) {
 	layer := uint32(77)
 	client := &Config{Events: 8, DisablePMTUD: true}
 	server := &Config{Events: 8, Adaptation: &layer, DisablePMTUD: true}
 	c, s := p.connect(t, client, server)
-	if ev := expect(t, c, EventUp); ev.Path != p.bAddr { // req 9260-11.2-2
+	if ev := expect(t, c, EventUp); ev.Path != p.bAddr {
 		t.Errorf("%+v", ev)
 	}
-	if ev := expect(t, c, EventAdaptation); ev.Adaptation != layer { // req 5061-4.2.6-1
+	if ev := expect(t, c, EventAdaptation); ev.Adaptation != layer {
 		t.Errorf("%+v", ev)
 	}
 	expect(t, s, EventUp) // the client announced none
@@ -197,7 +201,7 @@ func eventsOfALife(t *testing.T, p *pair) {
 	expect(t, c, EventSenderDry)
 	go c.Close()
 	expect(t, s, EventPeerShutdown)
-	if ev := expect(t, s, EventDown); !errors.Is(ev.Err, assoc.ErrShutdown) { // req 9260-11.2-1
+	if ev := expect(t, s, EventDown); !errors.Is(ev.Err, assoc.ErrShutdown) {
 		t.Errorf("%+v", ev)
 	}
 	expect(t, c, EventDown)

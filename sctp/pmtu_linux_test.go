@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/testns"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rawio/tun"

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/prefetch"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -88,8 +88,8 @@ func (r *receiver) prefetchRest() {
 // to, fetchReader for who reads it, and fetchLast for the goroutine that waits there. Each is called when what is before it is there, or is to come at once. There may be none.
 func (c *Conn) fetchHead() {
 	if c != nil {
-		ahead.Range(c, 0, lockFetchedEnd)
-		ahead.Range(c, unsafe.Offsetof(c.numWriters), unsafe.Offsetof(c.a))
+		prefetch.Range(c, 0, lockFetchedEnd)
+		prefetch.Range(c, unsafe.Offsetof(c.numWriters), unsafe.Offsetof(c.a))
 		assocOf(c).Prefetch()
 	}
 }
@@ -98,7 +98,7 @@ func (c *Conn) fetchHead() {
 const lockFetchedEnd = unsafe.Offsetof(Conn{}.assocLock) + unsafe.Offsetof(assocLock{}.backlogMu)
 
 // assocOf is that of an association that is not looked at.
-func assocOf(c *Conn) *assoc.Assoc { return ahead.FieldAt[assoc.Assoc](c, unsafe.Offsetof(c.a)) }
+func assocOf(c *Conn) *assoc.Assoc { return prefetch.FieldAt[assoc.Assoc](c, unsafe.Offsetof(c.a)) }
 
 func (c *Conn) fetchRest() {
 	if c != nil {
@@ -114,7 +114,7 @@ func (c *Conn) fetchReader() {
 
 // fetchTimerFields has the memory come that says for when the timer of an association is set.
 func (c *Conn) fetchTimerFields() {
-	ahead.Range(c, unsafe.Offsetof(c.timerAt), unsafe.Offsetof(c.heapID))
+	prefetch.Range(c, unsafe.Offsetof(c.timerAt), unsafe.Offsetof(c.heapID))
 }
 
 func (c *Conn) fetchMore() {
@@ -126,8 +126,8 @@ func (c *Conn) fetchMore() {
 
 // fetchToWrite has the memory come that writing a message looks at, and waiting for the answer, and fetchMoreToWrite is fetchMore for that.
 func (c *Conn) fetchToWrite() {
-	ahead.Range(c, 0, lockFetchedEnd)
-	ahead.Range(c, unsafe.Offsetof(c.readDeadline), unsafe.Offsetof(c.a))
+	prefetch.Range(c, 0, lockFetchedEnd)
+	prefetch.Range(c, unsafe.Offsetof(c.readDeadline), unsafe.Offsetof(c.a))
 	assocOf(c).PrefetchSend()
 }
 
@@ -141,13 +141,13 @@ func (c *Conn) fetchLastToWrite() { assocOf(c).PrefetchLastSend() }
 
 // fetchConnPointees is fetchMore for what the Conn leads to.
 func (c *Conn) fetchConnPointees() {
-	ahead.Pointee(&c.sendbuf.ring, messageFetchOctets)
-	ahead.Pointee(&c.sendbuf.msgs, int(unsafe.Sizeof(bufferedMessage{})))
-	ahead.Pointee(&c.readable.tokenCh, channelFetchOctets)
+	prefetch.Pointee(&c.sendbuf.ring, messageFetchOctets)
+	prefetch.Pointee(&c.sendbuf.msgs, int(unsafe.Sizeof(bufferedMessage{})))
+	prefetch.Pointee(&c.readable.tokenCh, channelFetchOctets)
 }
 
 func (c *Conn) fetchLast() {
 	if c != nil && c.socket == nil {
-		ahead.ChanReceiver(&c.readable.tokenCh)
+		prefetch.ChanReceiver(&c.readable.tokenCh)
 	}
 }

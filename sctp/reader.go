@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -33,7 +33,7 @@ type receiver struct {
 	waitSignal        *atomic.Pointer[Signal] // what the reader waits for besides, while it may block; nil: nothing ever
 	flushesOnWait     bool                    // for the combiner: it sends what is there before it waits
 	runsSinceFlush    int                     // since it has sent behind a run
-	pollPolicy        *pace.Policy
+	pollPolicy        *pollpolicy.Policy
 	pkts              []rawio.Packet
 	conns             [rxBatchPackets]*Conn  // of the packets; nil between two calls of handle
 	isDeferred        [rxBatchPackets]bool   // of those that are looked at again in their turn, see seek; false between two calls of handle
@@ -66,7 +66,7 @@ func newReceiver(t *Transport, q rawio.Shard, waits bool) receiver {
 	if w, ok := q.(rawio.Waiter); ok && waits {
 		r.waiter, poll = w, w.Polling()
 	}
-	r.pollPolicy = pace.New(poll, t.now)
+	r.pollPolicy = pollpolicy.New(poll, t.now)
 	return r
 }
 
@@ -131,7 +131,7 @@ func (r *receiver) finishRun(err error) error {
 		}
 	}
 	if r.flushesOnWait {
-		r.updateReaderFlushes(err == nil && r.pollPolicy.State() == pace.Concurrent)
+		r.updateReaderFlushes(err == nil && r.pollPolicy.State() == pollpolicy.Concurrent)
 	}
 	switch {
 	case err == nil, err == rawio.ErrInterrupted:

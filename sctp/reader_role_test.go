@@ -16,10 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/mempair"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 )
@@ -408,7 +408,7 @@ func TestWhoTakesAllThatComesReadsTheLink(t *testing.T) {
 				want = roleReceiver
 			}
 			s := p.b.readerRole.rx.pollPolicy.State()
-			check.That(t, s == pace.Concurrent && p.b.turnState() == want, "packets come %v, turn %d, want %d (answers %v)", s, p.b.turnState(), want, answers)
+			check.That(t, s == pollpolicy.Concurrent && p.b.turnState() == want, "packets come %v, turn %d, want %d (answers %v)", s, p.b.turnState(), want, answers)
 		})
 	}
 }

@@ -3,7 +3,7 @@ package sctp
 import "github.com/rddp-go/rddp/rawio"
 
 // The way of a packet, from the link to its association: next, run, handle, those, input, handle. There is no other, but for what waits for the owner
-// of an association, and nothing else is here (internal/archtest). What goes before and after is in reader.go, which association a packet belongs to in
+// of an association, and nothing else is here (test/arch). What goes before and after is in reader.go, which association a packet belongs to in
 // demux.go.
 
 // waitBatch waits for packets.

@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/mempair"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // A peer that has restarted is known by its new tag, also from an address that it has not named.

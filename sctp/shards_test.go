@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 

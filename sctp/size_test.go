@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // An association takes 4096 octets of the runtime's, of which 8 say where its pointers are. With one more it took 4864, and there may be a million.

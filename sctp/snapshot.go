@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -41,7 +41,7 @@ func (t *Transport) Snapshot() []*Snapshot { return slices.Collect(t.Snapshots()
 func (t *Transport) Snapshots() iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
 		l := snapshotter{streams: make([]StreamStats, 0, 1024)}
-		var stroll pace.Throttle
+		var stroll pollpolicy.Throttle
 		for _, c := range t.connsByAge() {
 			if !yield(l.takeSnapshot(c)) {
 				return
@@ -56,7 +56,7 @@ func (t *Transport) connsByAge() []*Conn {
 	t.mu.RLock()
 	live := t.liveConnsLocked()
 	t.mu.RUnlock()
-	compared, stroll := 0, pace.Throttle{}
+	compared, stroll := 0, pollpolicy.Throttle{}
 	slices.SortFunc(live, func(a, b *Conn) int {
 		if compared++; compared%64 == 0 {
 			stroll.Step()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
@@ -94,7 +94,7 @@ func (t *Transport) Totals() assoc.Counters {
 	t.mu.RUnlock()
 	for _, c := range live {
 		s := c.Stats().Counters
-		count.Add(&sum, &s)
+		counters.Add(&sum, &s)
 	}
 	return sum
 }

@@ -15,13 +15,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/count"
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/limits"
-	"github.com/rddp-go/rddp/internal/mempair"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/quota"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/mempair"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -194,14 +194,14 @@ func TestEveryCounterCounts(t *testing.T) {
 	rows["Contradictions"] = rows["EndInternal"]
 	once := map[string]bool{"RxDropped": true, "EndShutdown": true, "EndAborted": true, "EndByPeer": true, "EndTimeout": true, "EndRefused": true,
 		"EndInternal": true, "Endpoint.OutOfBlue": true}
-	count.Each(TransportStats{}, func(name string, _ uint64) {
+	counters.Each(TransportStats{}, func(name string, _ uint64) {
 		drive := rows[name]
 		if drive == nil && strings.HasPrefix(name, "Endpoint.") {
 			return
 		}
 		t.Run(name, func(t *testing.T) {
 			must.That(t, drive != nil, "nothing here makes it count")
-			count.Each(drive(t).Stats(), func(other string, v uint64) {
+			counters.Each(drive(t).Stats(), func(other string, v uint64) {
 				check.That(t, other != name || v == 1 || !once[name] && v > 1 && v < 1<<32, "it did not count, or twice, or down: %d", v)
 			})
 		})
@@ -379,7 +379,7 @@ func TestJournalIsLimited(t *testing.T) {
 		end   string // of the first line of a second
 		lines int    // in that second
 	}{{"again suppressed=30\n", maxLogLines + 1}, {"again suppressed=1\n", maxLogLines}, {"again\n", 1}} {
-		j.lineLimiter.RateLimiter = fair.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr} // another second
+		j.lineLimiter.RateLimiter = quota.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr} // another second
 		for n := range step.lines {
 			j.writeLine(slog.LevelInfo, netip.Addr{}, "again")
 			check.That(t, n != 0 || strings.HasSuffix(log.String(), step.end), "the last line is %q", log.String()[log.Len()-100:])

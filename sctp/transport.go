@@ -15,9 +15,9 @@ import (
 	"time"
 	"weak"
 
-	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/grace"
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -85,7 +85,7 @@ type Transport struct {
 	stats       transportCounters
 	eventLog    *eventLog
 
-	yieldCPU      func()      // pace.Cede
+	yieldCPU      func()      // pollpolicy.Cede
 	manyAssocs    atomic.Bool // there are many associations, see manyAssocsMin
 	readsInKernel bool        // the link has a buffer in the kernel, and is read by long system calls
 }
@@ -93,7 +93,7 @@ type Transport struct {
 // NewTransport runs SCTP over link, which it owns from now on.
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
-		link: link, startedAt: time.Now(), yieldCPU: pace.YieldCPU,
+		link: link, startedAt: time.Now(), yieldCPU: pollpolicy.YieldCPU,
 		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), boundAddrs: make(map[uint16][]netip.Addr), linkBoundAddrs: make(map[uint16][]netip.Addr), portUsers: make(map[uint16]int), dialUsers: make(map[uint16]int), lingeringPorts: make(map[uint16]*lingeringPort),
 	}
 	if cfg != nil {
@@ -169,7 +169,7 @@ func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 	if !freed {
 		t.keepAccount(c)
 	}
-	count.Add(&t.endedCounters, &total.Counters)
+	counters.Add(&t.endedCounters, &total.Counters)
 	t.endedRTTs.Add(&total.Trips)
 	t.countEnd(c.err)
 	t.ep.Remove(&c.a)

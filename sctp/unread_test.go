@@ -5,9 +5,9 @@ import (
 	"io"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/race"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
 )
 
 // More messages of one stream wait to be read than there are SSNs: Conn and Stream give them in order, and say their SSNs.

@@ -210,7 +210,7 @@ over() {
 	else
 		ok "$link: ddpping: $(tail -n 1 "$out")"
 	fi
-	dissect "$link: ddpping" "$pcap" -X lua_script:wireshark/rddp.lua # with what it shows of DDP
+	dissect "$link: ddpping" "$pcap" -X lua_script:tools/wireshark/rddp.lua # with what it shows of DDP
 	stop "$pid"
 
 	for op in write read send; do

@@ -23,7 +23,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rddp-go/rddp/internal/pump"
+	"github.com/rddp-go/rddp/internal/test/baseline"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rawio/tun"
@@ -45,7 +45,7 @@ type options struct {
 
 // result is one run.
 type result struct {
-	Sent, Received pump.Result
+	Sent, Received baseline.Result
 }
 
 func main() {
@@ -127,8 +127,8 @@ func run(o *options) error {
 	return nil
 }
 
-func (o *options) config(work bool) pump.Config {
-	return pump.Config{Batch: o.batch, Duration: time.Duration(o.seconds * float64(time.Second)), Work: work}
+func (o *options) config(work bool) baseline.Config {
+	return baseline.Config{Batch: o.batch, Duration: time.Duration(o.seconds * float64(time.Second)), Work: work}
 }
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -181,7 +181,7 @@ func measure(o *options, link string, mtu int, work bool) (r result, err error) 
 	}
 	defer b.Close()
 	c.Packet = a.MTU(netip.Addr{}, to.Addr())
-	r.Sent, r.Received, err = pump.Run(a, b, to, c)
+	r.Sent, r.Received, err = baseline.Run(a, b, to, c)
 	return r, err
 }
 
@@ -204,7 +204,7 @@ func measureTwo(o *options, a rawio.Link, link string, mtu int, work bool) (r re
 	if err := os.Remove(shared.Name()); err != nil {
 		return r, err
 	}
-	gate, err := pump.MapGate(shared)
+	gate, err := baseline.MapGate(shared)
 	if err != nil {
 		return r, err
 	}
@@ -236,8 +236,8 @@ func measureTwo(o *options, a rawio.Link, link string, mtu int, work bool) (r re
 		defer close(over)
 		report, _ = io.ReadAll(lines)
 	}()
-	if r.Sent, err = pump.Send(a, to, c, nil); err == nil {
-		err = pump.End(a, to, over)
+	if r.Sent, err = baseline.Send(a, to, c, nil); err == nil {
+		err = baseline.End(a, to, over)
 	}
 	if err != nil {
 		cmd.Process.Kill()
@@ -256,19 +256,19 @@ func child(o *options) error {
 	}
 	defer l.Close()
 	if p, ok := l.(rawio.PortBinder); ok {
-		if err := p.BindPort(pump.RecvPort); err != nil {
+		if err := p.BindPort(baseline.RecvPort); err != nil {
 			return err
 		}
 	}
 	c := o.config(o.work == "crc")
-	if c.Gate, err = pump.MapGate(os.NewFile(3, "gate")); err != nil {
+	if c.Gate, err = baseline.MapGate(os.NewFile(3, "gate")); err != nil {
 		return err
 	}
 	c.Ready = func() error {
 		_, err := fmt.Println(at)
 		return err
 	}
-	r, err := pump.Receive(l, c)
+	r, err := baseline.Receive(l, c)
 	if err != nil {
 		return err
 	}

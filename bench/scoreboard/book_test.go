@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/bench/machine"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // What one machine has measured stays when another one, or the same, measures something else.
@@ -76,10 +76,10 @@ func TestWhatMakesARowStale(t *testing.T) {
 		{"README", "words", false},
 		{"sctp/a_test.go", "package sctp\n", false},
 		{"sctp/a.go", "// Package sctp has a comment.\npackage sctp\n", false},
-		{"internal/pump/a.go", "package pump\n", false},
-		{"internal/ahead/a.go", "package ahead\n", true},
-		{"internal/ahead/a.s", "// func f()\n", false},
-		{"internal/ahead/a.s", "TEXT f(SB)\n", true},
+		{"internal/test/baseline/a.go", "package pump\n", false},
+		{"internal/prefetch/a.go", "package ahead\n", true},
+		{"internal/prefetch/a.s", "// func f()\n", false},
+		{"internal/prefetch/a.s", "TEXT f(SB)\n", true},
 		{"sctp/a.go", "package sctp // and code\n\nvar x int\n", true},
 	} {
 		here := commit(test.file, test.text)

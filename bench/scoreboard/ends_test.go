@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/testpriv"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/testpriv"
 )
 
 // TestMain lets the test's own program play the ends, as the scoreboard's does.

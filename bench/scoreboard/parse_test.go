@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/bench/machine"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/pump"
+	"github.com/rddp-go/rddp/internal/test/baseline"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -46,9 +46,9 @@ func (e *end) openPump() (rawio.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	port := uint16(pump.RecvPort)
+	port := uint16(baseline.RecvPort)
 	if !e.Server {
-		port = pump.SendPort
+		port = baseline.SendPort
 	}
 	if b, ok := link.(rawio.PortBinder); ok {
 		err = b.BindPort(port)
@@ -61,12 +61,12 @@ func (e *end) openPump() (rawio.Link, error) {
 // that it is there.
 type way struct {
 	file *os.File
-	gate pump.Gate
+	gate baseline.Gate
 }
 
 func openWay(fd uintptr) (w way, err error) {
 	w.file = os.NewFile(fd, "gate")
-	w.gate, err = pump.MapGate(w.file)
+	w.gate, err = baseline.MapGate(w.file)
 	return w, err
 }
 
@@ -159,7 +159,7 @@ func pumpBulk(e *end, link rawio.Link, to netip.AddrPort, out io.Writer) error {
 }
 
 func (e *end) pumpIn(link rawio.Link, w way, r *report, ready func() error) error {
-	got, err := pump.Receive(link, pump.Config{Duration: e.duration(), Work: true, Gate: w.gate, Ready: ready, Memory: e.Memory})
+	got, err := baseline.Receive(link, baseline.Config{Duration: e.duration(), Work: true, Gate: w.gate, Ready: ready, Memory: e.Memory})
 	if err != nil {
 		return err
 	}
@@ -175,14 +175,14 @@ func (e *end) pumpOut(link rawio.Link, to netip.AddrPort, w way) error {
 	if err != nil {
 		return err
 	}
-	c := pump.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.duration(), Work: true, Gate: w.gate, Memory: e.Memory}
+	c := baseline.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.duration(), Work: true, Gate: w.gate, Memory: e.Memory}
 	if c.Packet > longPacket {
 		c.Batch = longBatch
 	}
-	if _, err := pump.Send(link, to, c, nil); err != nil {
+	if _, err := baseline.Send(link, to, c, nil); err != nil {
 		return err
 	}
-	return pump.End(link, to, over)
+	return baseline.End(link, to, over)
 }
 
 // A batch of long packets is short, as it would fill the receive buffer of a socket.
@@ -206,7 +206,7 @@ type pings struct {
 const bareHeader = wire.CommonHeaderLen + 16
 
 func (b *pings) send(msg []byte) error {
-	src, dst := uint16(pump.SendPort), uint16(pump.RecvPort)
+	src, dst := uint16(baseline.SendPort), uint16(baseline.RecvPort)
 	if b.server {
 		src, dst = dst, src
 	}

@@ -52,7 +52,7 @@ func changed(commit string, paths []string) bool {
 }
 
 // below are the packages of internal that the library is built on.
-var below = []string{"internal/ahead", "internal/claim", "internal/count", "internal/crc32c", "internal/fair", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/pace", "internal/sparse"}
+var below = []string{"internal/prefetch", "internal/portregistry", "internal/counters", "internal/crc32c", "internal/quota", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/pollpolicy", "internal/sparse"}
 
 // folders are those of the code that a spec measures, as git has them. Programs of others have none.
 func (s spec) folders() (list []string) {
@@ -63,7 +63,7 @@ func (s spec) folders() (list []string) {
 	}
 	switch s.Peer {
 	case "pump":
-		add("internal/pump")
+		add("internal/test/baseline")
 	case "sctp":
 		add("sctp")
 	case "ddpbench", "rdma":

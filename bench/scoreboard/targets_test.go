@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 func TestSpreadIsMedianLeastAndMost(t *testing.T) {

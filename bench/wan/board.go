@@ -9,7 +9,7 @@ import (
 
 	"github.com/rddp-go/rddp/bench/machine"
 	"github.com/rddp-go/rddp/bench/wan/relay"
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
 // result is what the runs of a stack over a cell have in common.
@@ -24,7 +24,7 @@ type result struct {
 // row is a cell and its results.
 type row struct {
 	Commit  string
-	Cell    wan.Cell
+	Cell    simulated.Cell
 	Alone   relay.Hist // the road without a stack
 	Missing uint64
 	Results []*result
@@ -37,7 +37,7 @@ type board struct {
 }
 
 // cell measures stacks over a cell, round by round.
-func (b *board) cell(ctx context.Context, o *options, c *wan.Cell, stacks []string) error {
+func (b *board) cell(ctx context.Context, o *options, c *simulated.Cell, stacks []string) error {
 	r := &row{Commit: b.Machine.Commit, Cell: *c}
 	for _, s := range stacks {
 		r.Results = append(r.Results, &result{Stack: s})
@@ -71,7 +71,7 @@ func (b *board) cell(ctx context.Context, o *options, c *wan.Cell, stacks []stri
 }
 
 // run adds a run that counts, the first of so many tries. alone is what the road takes by itself.
-func (res *result) run(ctx context.Context, c *wan.Cell, seed uint64, n, tries int, d, alone time.Duration) error {
+func (res *result) run(ctx context.Context, c *simulated.Cell, seed uint64, n, tries int, d, alone time.Duration) error {
 	if res.Error != "" {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (res *result) none() string {
 	return "it was not run"
 }
 
-func (res *result) add(c *wan.Cell, one *outcome) {
+func (res *result) add(c *simulated.Cell, one *outcome) {
 	s := &res.Sum
 	s.Merge(&one.Sample)
 	if c.Size == 0 {

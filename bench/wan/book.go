@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/rddp-go/rddp/bench/machine"
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
 // The book keeps rows, so that a grid can be measured in several sittings. A row is of one commit.
@@ -47,7 +47,7 @@ func (b *board) writeBook(file string) error {
 }
 
 // missing returns those of the stacks with which a cell has not been measured. Stacks are compared at one commit, this one if any is missing.
-func (b *board) missing(c *wan.Cell, stacks []string) (list []string) {
+func (b *board) missing(c *simulated.Cell, stacks []string) (list []string) {
 	r := b.row(c)
 	if r == nil {
 		return stacks
@@ -64,7 +64,7 @@ func (b *board) missing(c *wan.Cell, stacks []string) (list []string) {
 }
 
 // row returns that of a cell, or nil.
-func (b *board) row(c *wan.Cell) *row {
+func (b *board) row(c *simulated.Cell) *row {
 	i := slices.IndexFunc(b.Rows, func(r *row) bool { return r.Cell == *c })
 	if i < 0 {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/bench/machine"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // What is in the book is not measured again, unless a stack has no figures, and what is added to a cell is of its commit; rows come back as they were, in the order of the grid.
@@ -19,10 +19,12 @@ func TestBook(t *testing.T) {
 	rows := must.Get(readBook(file, &m))(t)
 	check.Equal(t, "rows of no file", len(rows), 0)
 	b := board{Machine: m}
-	cell := func(size int, rtt time.Duration) wan.Cell { return wan.Cell{Size: size, RTT: rtt, Loss: 0.01} }
-	for i, c := range []wan.Cell{cell(0, 1), cell(1400, 2), cell(1400, 1), cell(100_000, 1)} {
+	cell := func(size int, rtt time.Duration) simulated.Cell {
+		return simulated.Cell{Size: size, RTT: rtt, Loss: 0.01}
+	}
+	for i, c := range []simulated.Cell{cell(0, 1), cell(1400, 2), cell(1400, 1), cell(100_000, 1)} {
 		r := &row{Commit: fmt.Sprint("c", i/2), Cell: c, Results: []*result{{Stack: "a"}, {Stack: "late", Late: []string{"by an hour"}}}}
-		r.Results[0].Sum.Groups = []wan.Group{{time.Second, time.Minute}}
+		r.Results[0].Sum.Groups = []simulated.Group{{time.Second, time.Minute}}
 		r.Results[0].Sum.Waited.Add(time.Millisecond)
 		b.put(r)
 	}
@@ -38,7 +40,7 @@ func TestBook(t *testing.T) {
 	check.Equal(t, "commits", again.commits(), "c1 and c0")
 	known, unknown := cell(1400, 1), cell(1400, 3)
 	again.Machine.Commit = "c1" // as known is
-	missing := func(c *wan.Cell, stacks ...string) string { return fmt.Sprint(again.missing(c, stacks)) }
+	missing := func(c *simulated.Cell, stacks ...string) string { return fmt.Sprint(again.missing(c, stacks)) }
 	check.Equal(t, "missing", fmt.Sprint(missing(&known, "a"), missing(&known, "a", "late"), missing(&known, "b", "a"), missing(&unknown, "a")), "[][late][b][a]")
 	again.Machine.Commit = "c2"
 	check.Equal(t, "missing at another commit", missing(&known, "a")+missing(&known, "a", "b"), "[][a b]")

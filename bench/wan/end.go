@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/bench/wan/relay"
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
 // end is what one end of a run has to do: a process of its own for each.
@@ -39,7 +39,7 @@ type transfer struct {
 }
 
 // binTime is how finely bulk is told.
-const binTime = wan.BinTime
+const binTime = simulated.BinTime
 
 // flowReport is what the client saw of a flow.
 type flowReport struct {

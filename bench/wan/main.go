@@ -27,7 +27,7 @@ import (
 
 	"github.com/rddp-go/rddp/bench/machine"
 	"github.com/rddp-go/rddp/bench/wan/relay"
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
 type options struct {
@@ -50,7 +50,7 @@ type options struct {
 	share     []string
 	docs      string
 	plots     string
-	cell      wan.Cell
+	cell      simulated.Cell
 	mbits     float64
 }
 
@@ -80,9 +80,9 @@ func flags() *options {
 	f := pflag.CommandLine
 	f.SortFlags = false
 	f.StringSliceVar(&o.stacks, "stacks", stackNames, "what to measure, of "+strings.Join(stackNames, ", "))
-	f.StringSliceVar(&o.rtts, "rtt", texts(wan.RTTs, func(d time.Duration) string { return d.String() }), "round trips")
-	f.StringSliceVar(&o.losses, "loss", texts(wan.Losses, func(l float64) string { return strconv.FormatFloat(l*100, 'g', -1, 64) }), "losses in percent of packets")
-	f.StringSliceVar(&o.sizes, "size", texts(wan.Sizes, wan.SizeName), "answers in octets, with K or M, or bulk")
+	f.StringSliceVar(&o.rtts, "rtt", texts(simulated.RTTs, func(d time.Duration) string { return d.String() }), "round trips")
+	f.StringSliceVar(&o.losses, "loss", texts(simulated.Losses, func(l float64) string { return strconv.FormatFloat(l*100, 'g', -1, 64) }), "losses in percent of packets")
+	f.StringSliceVar(&o.sizes, "size", texts(simulated.Sizes, simulated.SizeName), "answers in octets, with K or M, or bulk")
 	f.IntVarP(&o.transfers, "transfers", "n", 0, "transfers a cell and stack (default 2000, 200 above 100K; --virtual 10000)")
 	f.IntVar(&o.rounds, "rounds", 3, "rounds that the transfers are spread over; as many runs of bulk")
 	f.IntVar(&o.tries, "tries", 3, "how often a run is made until the road was in time and it counts")
@@ -121,9 +121,9 @@ func texts[T any](list []T, text func(T) string) (t []string) {
 }
 
 // cells are those that the flags name.
-func (o *options) cells() (list []wan.Cell, err error) {
+func (o *options) cells() (list []simulated.Cell, err error) {
 	for _, s := range o.sizes {
-		size, err := wan.ParseSize(s)
+		size, err := simulated.ParseSize(s)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
 // references are what ours are compared with.
@@ -60,7 +60,7 @@ func three(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-func roadName(c *wan.Cell) string { return fmt.Sprintf("%v, %g %%", c.RTT, 100*c.Loss) }
+func roadName(c *simulated.Cell) string { return fmt.Sprintf("%v, %g %%", c.RTT, 100*c.Loss) }
 
 // of writes a cell of a table: what a stack needed, or brought through.
 func (r *row) of(stack string) string {
@@ -101,7 +101,7 @@ func (b *board) sizes(f func(size int, rows []*row)) {
 // tables are one for each size: what came of every road and stack.
 func (b *board) tables(w io.Writer) {
 	b.sizes(func(size int, rows []*row) {
-		what := "Answers of " + wan.SizeName(size) + ", ms: p50, p90, p99, max"
+		what := "Answers of " + simulated.SizeName(size) + ", ms: p50, p90, p99, max"
 		if size == 0 {
 			what = "Bulk, Mbit/s: the median of the runs, and their range"
 		}
@@ -168,17 +168,17 @@ func (r *row) verdict(stack string) (text string, met, judged bool) {
 		}
 		return mark(ratio >= least) + three(ratio), ratio >= least, true
 	}
-	var refs []wan.Named
+	var refs []simulated.Named
 	for _, name := range references {
 		if res := r.result(name); res != nil {
-			refs = append(refs, wan.Named{Name: name, Sample: &res.Sum.Sample})
+			refs = append(refs, simulated.Named{Name: name, Sample: &res.Sum.Sample})
 		}
 	}
-	m, tail, ok := wan.Judge(&own.Sum.Sample, refs, 1)
+	m, tail, ok := simulated.Judge(&own.Sum.Sample, refs, 1)
 	if !ok {
 		return "-", false, false
 	}
-	interval := func(c wan.Comparison) string {
+	interval := func(c simulated.Comparison) string {
 		return fmt.Sprintf("%s%s (%s-%s)", mark(c.Met), three(c.Ratio), three(c.In.Low), three(c.In.High))
 	}
 	text = fmt.Sprintf("%s; p%.0f %s", interval(m), 100*tail.Q, interval(tail))

@@ -18,7 +18,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
 // plot draws a file for each round trip, and returns their names: a panel for each size, over the loss, the p99 of
@@ -75,7 +75,7 @@ func (b *board) panel(size int, rows []*row, legend bool) (*plot.Plot, error) {
 	p := plot.New()
 	p.BackgroundColor = color.White
 	p.X.Label.Text = "loss, %"
-	p.Title.Text = wan.SizeName(size)
+	p.Title.Text = simulated.SizeName(size)
 	p.Y.Label.Text = "p99 ms"
 	if size == 0 {
 		p.Y.Label.Text = "Mbit/s"

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/bench/wan/relay"
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
 // outcome is what one run of a stack over a cell yields.
 type outcome struct {
-	wan.Sample
+	simulated.Sample
 	Runs    []float64     // in bulk, Mbit/s of each flow
 	Resent  int64         // -1: unknown
 	Octets  int64         // of user data that the server's stack took
@@ -114,7 +114,7 @@ const patience = 20 * time.Second
 const canaryEvery = 5 * time.Millisecond
 
 // road makes a relay for a cell, each flow with ways of its own, or all with those of the first.
-func road(c *wan.Cell, seed uint64, flows int, shared bool) (*relay.Relay, error) {
+func road(c *simulated.Cell, seed uint64, flows int, shared bool) (*relay.Relay, error) {
 	r, err := relay.New()
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func road(c *wan.Cell, seed uint64, flows int, shared bool) (*relay.Relay, error
 const aloneTime = 500 * time.Millisecond
 
 // alone measures the road without any stack: trains of long packets, 90 Mbit/s in all.
-func alone(ctx context.Context, c *wan.Cell) (late relay.Hist, missing uint64, err error) {
+func alone(ctx context.Context, c *simulated.Cell) (late relay.Hist, missing uint64, err error) {
 	r, err := road(c, 0, 0, false)
 	if err != nil {
 		return late, 0, err
@@ -161,7 +161,7 @@ func alone(ctx context.Context, c *wan.Cell) (late relay.Hist, missing uint64, e
 }
 
 // measure runs a stack over a cell once.
-func measure(ctx context.Context, stack string, c *wan.Cell, seed uint64, total int, d time.Duration) (o *outcome, err error) {
+func measure(ctx context.Context, stack string, c *simulated.Cell, seed uint64, total int, d time.Duration) (o *outcome, err error) {
 	flows := c.Flows(!strings.HasSuffix(stack, "bbr"))
 	e := &end{Stack: stack, From: 1, Flows: flows, Size: c.Size, Count: (total + flows - 1) / flows, Time: d, Pause: c.Pause}
 	r, err := road(c, seed, flows, false)
@@ -206,7 +206,7 @@ func measure(ctx context.Context, stack string, c *wan.Cell, seed uint64, total 
 		o.Waited.Merge(&down.Waited)
 		o.flow(&cr.Flows[i], append(down.Drops, up.Drops...))
 		if c.Size == 0 {
-			s := wan.Sample{Bins: cr.Flows[i].Bins}
+			s := simulated.Sample{Bins: cr.Flows[i].Bins}
 			o.Runs = append(o.Runs, s.Mbits(0, d))
 		}
 	}
@@ -249,7 +249,7 @@ func ends(ctx context.Context, r *relay.Relay, e *end) (cr clientReport, sr serv
 
 // flow adds what a flow's client saw. A transfer met a loss if a packet of its flow was dropped during it.
 func (o *outcome) flow(f *flowReport, drops []int64) {
-	var g wan.Group
+	var g simulated.Group
 	for _, t := range f.Rest {
 		g = append(g, t.Took)
 		for _, at := range drops {

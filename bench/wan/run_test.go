@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // A run counts unless the road was later than a fiftieth of the round trip beyond what it always takes, and where it always takes long that is late too.

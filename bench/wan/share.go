@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/bench/wan/relay"
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -31,7 +31,7 @@ func (s *shared) jain() float64 {
 }
 
 // share runs stacks side by side through one queue, a flow each.
-func share(ctx context.Context, stacks []string, c *wan.Cell, seed uint64, d time.Duration) (*shared, error) {
+func share(ctx context.Context, stacks []string, c *simulated.Cell, seed uint64, d time.Duration) (*shared, error) {
 	r, err := road(c, seed, len(stacks), true)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func share(ctx context.Context, stacks []string, c *wan.Cell, seed uint64, d tim
 	for i := range stacks {
 		g := <-all[i]
 		errs = append(errs, g.err)
-		s.Mbits = append(s.Mbits, (&wan.Sample{Bins: g.bins}).Mbits(0, d))
+		s.Mbits = append(s.Mbits, (&simulated.Sample{Bins: g.bins}).Mbits(0, d))
 	}
 	if err := errors.Join(append(errs, r.Stop())...); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func share(ctx context.Context, stacks []string, c *wan.Cell, seed uint64, d tim
 const settle = 5 * time.Second
 
 // shareVirtually does in virtual time what runShared does, with stacks of ours alone, and begins them a second apart.
-func (o *options) shareVirtually(ctx context.Context, cells []wan.Cell, out io.Writer) error {
+func (o *options) shareVirtually(ctx context.Context, cells []simulated.Cell, out io.Writer) error {
 	t := table{{"RTT, loss", "stacks", "Mbit/s of each", "Jain's index", "queue, mean ms"}}
 	for i := range cells {
 		c := &cells[i]
@@ -93,13 +93,13 @@ func (o *options) shareVirtually(ctx context.Context, cells []wan.Cell, out io.W
 					return fmt.Errorf("no stack of ours: %q", s)
 				}
 				_, control, _ := strings.Cut(s, "-")
-				cfgs = append(cfgs, &assoc.Config{NewController: wan.Controllers[control]})
+				cfgs = append(cfgs, &assoc.Config{NewController: simulated.Controllers[control]})
 			}
 			for round := range o.rounds {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				mbits, wait, err := wan.Share(c, o.seed+uint64(round), settle, settle+o.bulk, cfgs...)
+				mbits, wait, err := simulated.Share(c, o.seed+uint64(round), settle, settle+o.bulk, cfgs...)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", c, set, err)
 				}
@@ -113,7 +113,7 @@ func (o *options) shareVirtually(ctx context.Context, cells []wan.Cell, out io.W
 }
 
 // runShared runs each set of stacks, which plus signs join, over the cells in bulk.
-func (o *options) runShared(ctx context.Context, cells []wan.Cell, out io.Writer) (failed bool, err error) {
+func (o *options) runShared(ctx context.Context, cells []simulated.Cell, out io.Writer) (failed bool, err error) {
 	t := table{{"RTT, loss", "stacks", "Mbit/s of each", "Jain's index", "queue p50, p99 ms"}}
 	for i := range cells {
 		c := &cells[i]

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 )
 
 // gateStack is what the short form compares with TCP CUBIC: our default.
@@ -43,7 +43,7 @@ func (b *board) short(ctx context.Context, o *options, out io.Writer) (failed bo
 	for _, s := range shortCells {
 		switch took := time.Since(began); {
 		case took > shortTime:
-			fmt.Fprintf(out, "%s at %g %% loss: there was no time left\n", wan.SizeName(s.size), 100*s.loss)
+			fmt.Fprintf(out, "%s at %g %% loss: there was no time left\n", simulated.SizeName(s.size), 100*s.loss)
 			continue
 		case took > shortTime/2:
 			o.tries = 1
@@ -87,8 +87,8 @@ func (s *shortCell) judge(r *row) (text string, exceeded, counts bool) {
 		ratio := median(own.Runs) / median(peer.Runs)
 		return fmt.Sprintf("%.2f of TCP CUBIC's throughput, at least %g", ratio, s.bulk), ratio < s.bulk, true
 	}
-	p50, in50 := wan.Ratio(&own.Sum.Sample, &peer.Sum.Sample, 0.5, 0, 1)
-	p90, in90 := wan.Ratio(&own.Sum.Sample, &peer.Sum.Sample, 0.9, 0, 1)
+	p50, in50 := simulated.Ratio(&own.Sum.Sample, &peer.Sum.Sample, 0.5, 0, 1)
+	p90, in90 := simulated.Ratio(&own.Sum.Sample, &peer.Sum.Sample, 0.9, 0, 1)
 	return fmt.Sprintf("%.2f times TCP CUBIC's p50 (%.2f-%.2f), at most %g; %.2f its p90 (%.2f-%.2f), at most %g",
 		p50, in50.Low, in50.High, s.p50, p90, in90.Low, in90.High, s.p90), in50.Low > s.p50 || in90.Low > s.p90, true
 }

@@ -25,7 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rddp-go/rddp/bench/wan/relay"
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/raw"
 	"github.com/rddp-go/rddp/rawio/udp"
@@ -44,7 +44,7 @@ type stack interface {
 var stackNames = func() []string {
 	list := []string{"tcp-cubic", "tcp-bbr", "quic-go", "pion"}
 	for _, link := range []string{"udp-", "raw-"} {
-		for _, c := range slices.Sorted(maps.Keys(wan.Controllers)) {
+		for _, c := range slices.Sorted(maps.Keys(simulated.Controllers)) {
 			list = append(list, link+c)
 		}
 	}
@@ -67,7 +67,7 @@ func stackOf(e *end) (stack, error) {
 	case kind == "pion":
 		return pionStack{}, nil
 	default:
-		return &ourStack{link: kind, factory: wan.Controllers[control]}, nil
+		return &ourStack{link: kind, factory: simulated.Controllers[control]}, nil
 	}
 	return nil, fmt.Errorf("no stack %q; there are %s", e.Stack, strings.Join(stackNames, ", "))
 }

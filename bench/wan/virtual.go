@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/wan"
+	"github.com/rddp-go/rddp/bench/wan/simulated"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -34,12 +34,12 @@ const (
 )
 
 // shortGrid is the part of the grid that the short form goes over.
-func shortGrid(c *wan.Cell) bool {
+func shortGrid(c *simulated.Cell) bool {
 	return (c.RTT == 20*time.Millisecond || c.RTT == 100*time.Millisecond && c.Loss == 0) && c.Size != 1_000_000
 }
 
 // runVirtual goes over the grid in virtual time, with each controller that a chosen stack of ours has.
-func (o *options) runVirtual(ctx context.Context, cells []wan.Cell, out io.Writer) (failed bool, err error) {
+func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io.Writer) (failed bool, err error) {
 	var old []virtual
 	if o.against != "" {
 		b, err := os.ReadFile(o.against)
@@ -57,7 +57,7 @@ func (o *options) runVirtual(ctx context.Context, cells []wan.Cell, out io.Write
 		if o.short && !shortGrid(c) {
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(wan.Controllers)) {
+		for _, name := range slices.Sorted(maps.Keys(simulated.Controllers)) {
 			if !slices.ContainsFunc(o.stacks, func(s string) bool { return ours(s) && s[len("udp-"):] == name }) {
 				continue
 			}
@@ -99,9 +99,9 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 	}
 	half := func(list []time.Duration) time.Duration { return list[len(list)/2] }
 	most := func(list []time.Duration) time.Duration { return list[len(list)*99/100] }
-	bulk, trickle := wan.Twins()
+	bulk, trickle := simulated.Twins()
 	fmt.Fprintln(out, "\n| two roads of 20 ms | cuts | silence p50 | p99 | own interface down | its MTU falls from 9000 to 1500, p50 | p99 | spikes | data moved | at most, for one | sent again | paths inactive |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
-	for _, t := range []*wan.Twin{&bulk, &trickle} {
+	for _, t := range []*simulated.Twin{&bulk, &trickle} {
 		if ctx.Err() != nil {
 			return true, ctx.Err()
 		}
@@ -128,7 +128,7 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 	return bad, nil
 }
 
-func (o *options) virtualCell(c *wan.Cell, controller string) (*virtual, error) {
+func (o *options) virtualCell(c *simulated.Cell, controller string) (*virtual, error) {
 	flows, transfers, bulk := virtualFlows, afterFirst, o.bulk
 	if o.short {
 		flows, bulk = virtualShort, 10*time.Second
@@ -144,7 +144,7 @@ func (o *options) virtualCell(c *wan.Cell, controller string) (*virtual, error) 
 			flows = shortBulkFlows
 		}
 	}
-	s, err := wan.Virtual(c, &assoc.Config{NewController: wan.Controllers[controller]}, o.seed, flows, transfers, bulk)
+	s, err := simulated.Virtual(c, &assoc.Config{NewController: simulated.Controllers[controller]}, o.seed, flows, transfers, bulk)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // TestSteadyState runs a short and a long test of each kind: what they allocate must not depend on how

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/internal/inserted"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/docgen"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/tools.md")
@@ -33,7 +33,7 @@ func TestEveryFlagOfPerftest(t *testing.T) {
 	fs, o := cli.NewFlags("ddpbench"), &options{}
 	o.addFlags(fs)
 	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
-	inserted.Check(t, "../../docs/tools.md", "perftest", must.Get(cli.FlagTable(fs, theirs, "ddpbench"))(t), *update)
+	docgen.Check(t, "../../docs/tools.md", "perftest", must.Get(cli.FlagTable(fs, theirs, "ddpbench"))(t), *update)
 	for _, f := range refusedFlags {
 		given := "--" + f.Long
 		if f.Short != "" {

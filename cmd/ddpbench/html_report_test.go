@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/chart"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/simlink"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/simlink"
 	"github.com/rddp-go/rddp/internal/timeline"
 	"github.com/rddp-go/rddp/sctp/qlog"
 )

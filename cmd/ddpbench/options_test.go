@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 func TestFlagErrors(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 )
 
 // What perftest prints, to the letter: its RESULT_LINE, RESULT_FMT..., REPORT_FMT...
@@ -35,11 +35,11 @@ type reporter struct {
 	out      io.Writer
 	linkName string // for people
 
-	logLimiter *fair.LogLimiter // about clients
+	logLimiter *quota.LogLimiter // about clients
 }
 
 func newReporter(o *options, out io.Writer, link string) *reporter {
-	return &reporter{options: o, out: out, linkName: link, logLimiter: fair.NewServerLimiter()}
+	return &reporter{options: o, out: out, linkName: link, logLimiter: quota.NewServerLimiter()}
 }
 
 func (r *reporter) printFormat(format string, args ...any) {
@@ -321,7 +321,7 @@ func (r *reporter) printRun(from netip.AddrPort, e *engine, took time.Duration, 
 	if err != nil {
 		line += ": " + cli.Explain(err)
 	}
-	r.printFormat("%s\n", fair.WithLeftOut(line, left))
+	r.printFormat("%s\n", quota.WithLeftOut(line, left))
 }
 
 // printRefused prints a line for a request that was rejected.
@@ -334,5 +334,5 @@ func (r *reporter) printRefused(from netip.AddrPort, err error) {
 		r.printObject("refused", map[string]any{"client": from.String(), "error": cli.Explain(err)})
 		return
 	}
-	r.printFormat("%s\n", fair.WithLeftOut(fmt.Sprintf(" %v: refused: %s", from, cli.Explain(err)), left))
+	r.printFormat("%s\n", quota.WithLeftOut(fmt.Sprintf(" %v: refused: %s", from, cli.Explain(err)), left))
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/sctp"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -30,9 +30,9 @@ type service struct {
 	mu           sync.Mutex
 	runs         map[runKey]*clientRun // guarded by mu
 	runEnded     chan struct{}         // guarded by mu: closed when a run has ended
-	runQuota     fair.Semaphore        // of runs
-	memoryQuota  fair.Semaphore        // octets that runs need
-	requestQuota fair.Semaphore        // requests
+	runQuota     quota.Semaphore       // of runs
+	memoryQuota  quota.Semaphore       // octets that runs need
+	requestQuota quota.Semaphore       // requests
 	placeTimeout time.Duration         // how long a request waits for a place
 }
 
@@ -59,7 +59,7 @@ var errServerStopped = errors.New("the server was stopped")
 
 func newService(dev *rdma.Device, rep *reporter) *service {
 	return &service{dev: dev, reporter: rep, runs: make(map[runKey]*clientRun), runEnded: make(chan struct{}), placeTimeout: joinTimeout,
-		runQuota: fair.Semaphore{Max: maxRuns}, memoryQuota: fair.Semaphore{Max: maxServeMemory}, requestQuota: fair.Semaphore{Max: maxWaitingRequests}}
+		runQuota: quota.Semaphore{Max: maxRuns}, memoryQuota: quota.Semaphore{Max: maxServeMemory}, requestQuota: quota.Semaphore{Max: maxWaitingRequests}}
 }
 
 // acceptRequests serves until ctx ends, or the listener is closed.

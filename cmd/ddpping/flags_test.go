@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/internal/inserted"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/docgen"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/tools.md")
@@ -31,7 +31,7 @@ func TestEveryFlagOfPing(t *testing.T) {
 	fs := cli.NewFlags("ddpping")
 	(&options{}).addFlags(fs, &markFlags{})
 	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
-	inserted.Check(t, "../../docs/tools.md", "ping", must.Get(cli.FlagTable(fs, theirs, "ddpping"))(t), *update)
+	docgen.Check(t, "../../docs/tools.md", "ping", must.Get(cli.FlagTable(fs, theirs, "ddpping"))(t), *update)
 	for _, f := range refusedFlags {
 		code, out, errs := invoke(t.Context(), "-"+f.Short, "host")
 		check.That(t, code == exitError && out == "" && strings.Contains(errs, "-"+f.Short+": "+f.Why), "-%s: exit %d, %q", f.Short, code, errs)

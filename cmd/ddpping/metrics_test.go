@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/scrape"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/httpget"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // While a ping runs, its counters can be scraped; with the end of it the port is free again.
 func TestMetricsAreServed(t *testing.T) {
-	url, end := scrape.Tool(t, runProgram, "--self", "--link", "mem", "-i", "0.01")
-	scrape.Until(t, url, `rddp_sctp_packets_received_total{source="client"}`, "rddp_rdma_accepted_total{source=\"server\"} 1\n") // the session may not be there yet
-	text := scrape.Page(t, strings.Replace(url, "/metrics", "/debug/vars", 1))
+	url, end := httpget.Tool(t, runProgram, "--self", "--link", "mem", "-i", "0.01")
+	httpget.Until(t, url, `rddp_sctp_packets_received_total{source="client"}`, "rddp_rdma_accepted_total{source=\"server\"} 1\n") // the session may not be there yet
+	text := httpget.Page(t, strings.Replace(url, "/metrics", "/debug/vars", 1))
 	check.That(t, strings.Contains(text, `"rddp": {"client":{"Transport":`), "/debug/vars has\n%s", text)
 	addr := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
 	if code, out, errs := invoke(t.Context(), "--stat", addr); code != exitOK || !strings.HasPrefix(out, "client: 1 associations, 1 QPs, 3 regions\nESTABLISHED ") {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -21,8 +21,8 @@ type service struct {
 	dev               *rdma.Device
 	out               io.Writer
 	timestamps, quiet bool
-	memoryQuota       fair.Semaphore   // octets that sessions take
-	logLimiter        *fair.LogLimiter // that are written
+	memoryQuota       quota.Semaphore   // octets that sessions take
+	logLimiter        *quota.LogLimiter // that are written
 }
 
 // maxServeMemory bounds what all sessions together take: two of the longest pings. One address may take half.
@@ -37,7 +37,7 @@ var errIdle = fmt.Errorf("no ping has come for %v", idleTimeout)
 
 func (s *service) acceptClients(ctx context.Context, l *rdma.Listener) {
 	s.memoryQuota.Max = cmp.Or(s.memoryQuota.Max, maxServeMemory)
-	s.logLimiter = fair.NewServerLimiter()
+	s.logLimiter = quota.NewServerLimiter()
 	for {
 		req, err := l.Accept(ctx)
 		if err != nil {
@@ -57,7 +57,7 @@ func (s *service) logLine(from netip.AddrPort, format string, args ...any) {
 	if s.quiet || !ok {
 		return
 	}
-	line := fair.WithLeftOut(fmt.Sprintf("%v: ", from)+fmt.Sprintf(format, args...), left)
+	line := quota.WithLeftOut(fmt.Sprintf("%v: ", from)+fmt.Sprintf(format, args...), left)
 	if s.timestamps {
 		line = formatTimestamp(time.Now()) + line
 	}

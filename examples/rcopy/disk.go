@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 )
 
 // disk shares the free space of the server's directory among the copies under way. Each reserves all of its file before a
@@ -33,7 +33,7 @@ func newDisk(share uint64) *disk {
 func (d *disk) create(root *os.Root, from netip.Addr, size uint64) (*incoming, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	from = fair.HostKey(from)
+	from = quota.HostKey(from)
 	if err := d.refuse(root, from, size); err != nil {
 		d.short = time.Now()
 		return nil, err
@@ -70,7 +70,7 @@ func (d *disk) refuse(root *os.Root, from netip.Addr, size uint64) error {
 func (d *disk) give(from netip.Addr, size uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	from = fair.HostKey(from)
+	from = quota.HostKey(from)
 	d.all -= size
 	if d.taken[from] -= size; d.taken[from] == 0 {
 		delete(d.taken, from)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rdma"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -25,16 +25,16 @@ type server struct {
 	maxSize  uint64
 	patience time.Duration // without anything coming
 	say      func(format string, args ...any)
-	places   fair.Semaphore // one for each copy under way
+	places   quota.Semaphore // one for each copy under way
 	disk     *disk
-	lines    *fair.LogLimiter
+	lines    *quota.LogLimiter
 }
 
 // accept serves until ctx ends or the listener closes, and returns when nothing unfinished is left.
 func (s *server) accept(ctx context.Context, l *rdma.Listener) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	s.places.Max, s.lines = maxCopies, fair.NewServerLimiter()
+	s.places.Max, s.lines = maxCopies, quota.NewServerLimiter()
 	for {
 		req, err := l.Accept(ctx)
 		if err != nil {
@@ -55,7 +55,7 @@ func (s *server) accept(ctx context.Context, l *rdma.Listener) {
 // tell writes a line about a client.
 func (s *server) tell(from netip.AddrPort, format string, args ...any) {
 	if left, ok := s.lines.Allow(time.Now(), from.Addr()); ok {
-		s.say("%v: %s", from, fair.WithLeftOut(fmt.Sprintf(format, args...), left))
+		s.say("%v: %s", from, quota.WithLeftOut(fmt.Sprintf(format, args...), left))
 	}
 }
 

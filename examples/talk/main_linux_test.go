@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/testns"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/testns"
 )
 
 func TestTalk(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rddp-go/rddp/fuzz/attacker"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/pcap"
 	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/attacker"
 )
 
 // gun sends an attacker's packets over a link and shows it the answers.

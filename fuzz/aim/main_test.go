@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 func TestOnlyOnesOwnHostsAreAttacked(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
 )
 
 // area is a registered region as the model sees it.
@@ -249,7 +249,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // segment makes a segment that is near to a valid one, or any octets at all.
-func (w *world) segment(s *script.Script, serial byte) []byte {
+func (w *world) segment(s *fuzzinput.Script, serial byte) []byte {
 	kind, control := s.Byte(), s.Byte()
 	payload := bytes.Repeat([]byte{serial | 0x80}, int(s.Byte())%80)
 	var b [ddp.MaxHeaderLen]byte

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // FuzzPlace places and delivers arbitrary segments and compares all memory with the model after each:
@@ -19,7 +19,7 @@ func FuzzPlace(f *testing.F) {
 	f.Add([]byte{0x10, 0x02, 1, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, input []byte) {
 		w := newWorld(t)
-		s := script.Script(input)
+		s := fuzzinput.Script(input)
 		for serial := byte(0); len(s) > 0 && serial < 100; serial++ {
 			if s[0]&0xF0 == 0xF0 { // the ULP revokes a region
 				a := &w.areas[int(s.Byte()&15)%len(w.areas)]

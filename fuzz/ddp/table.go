@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
 )
 
 // entry is an STag as the model sees it.
@@ -42,7 +42,7 @@ type resolved struct {
 // tableLab is an STag table with three streams, and the model: a list of entries that is walked.
 type tableLab struct {
 	t       *testing.T
-	s       script.Script
+	s       fuzzinput.Script
 	table   *ddp.Table
 	words   [64]uint64 // so that the arena is aligned
 	arena   []byte

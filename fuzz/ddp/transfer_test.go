@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // FuzzTransfer sends a message from arbitrary pieces, cut at a MULPDU that changes all the time, places
@@ -20,7 +20,7 @@ func FuzzTransfer(f *testing.F) {
 	f.Add(uint16(0), true, []byte{})
 	f.Fuzz(func(t *testing.T, size uint16, tagged bool, input []byte) {
 		n := int(size % 4096)
-		s := script.Script(input)
+		s := fuzzinput.Script(input)
 		msg := make([]byte, n)
 		for i := range msg {
 			msg[i] = byte(i*31 + i>>8)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/ddpadapt"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -29,7 +29,7 @@ func FuzzHostilePeer(f *testing.F) {
 			e.m.Place(0, wire.Data(append(d, b...)), nil)
 		}
 		const whole = wire.FlagB | wire.FlagE
-		for r := script.Script(in); len(r) > 0; e.events() {
+		for r := fuzzinput.Script(in); len(r) > 0; e.events() {
 			switch op := r.Byte(); op % 10 {
 			case 0: // a control message
 				id, fn, ssn := r.Byte(), r.Byte(), r.Byte()
@@ -99,7 +99,7 @@ func FuzzConforming(f *testing.F) {
 				ends[1-from].events()
 			}
 		}
-		for r := script.Script(in); len(r) > 0; {
+		for r := fuzzinput.Script(in); len(r) > 0; {
 			op, side := r.Byte(), int(r.Byte()&1)
 			e := ends[side]
 			switch op % 6 {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/rddplayers"
+	"github.com/rddp-go/rddp/rawio/rddplayers"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/google/gopacket"
 
 	"github.com/rddp-go/rddp/fuzz/corpus"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/rddplayers"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/rawio/rddplayers"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -15,7 +15,7 @@ import (
 // FuzzLayers decodes a message without the safety net of gopacket: nothing may panic, what the stack makes of the same
 // octets is the same, and they are serialized again as they were.
 //
-//fuzz:covers ./rddplayers
+//fuzz:covers ./rawio/rddplayers
 func FuzzLayers(f *testing.F) {
 	for op := range byte(16) {
 		f.Add(uint32(segment), append([]byte{0, 1, 0xC1, 0x40 | op}, make([]byte, 20)...))

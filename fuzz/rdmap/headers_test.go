@@ -6,7 +6,7 @@ import (
 
 	"github.com/rddp-go/rddp/ddp"
 	"github.com/rddp-go/rddp/fuzz/corpus"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 	"github.com/rddp-go/rddp/sctp/wire"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"github.com/rddp-go/rddp/fuzz/corpus"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -32,7 +32,7 @@ type bed struct {
 }
 
 type host struct {
-	*lab.Host
+	*sctptest.Host
 	a    *assoc.Assoc // the first; nil until there is one
 	down bool
 	out  []letter // packets sent since take
@@ -69,7 +69,7 @@ func newBed(t testing.TB, variant byte) *bed {
 		if variant&twoAddresses != 0 {
 			addrs = append(addrs, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(i + 1)}), 0))
 		}
-		*h = &host{Host: lab.NewHost(i, int64(i), mtu+rawio.Overhead(addrs[0]), rawio.DontFragment|rawio.ECNField, addrs...)}
+		*h = &host{Host: sctptest.NewHost(i, int64(i), mtu+rawio.Overhead(addrs[0]), rawio.DontFragment|rawio.ECNField, addrs...)}
 		(*h).Batch = assoc.NewTxBatch(64)
 		(*h).OnAdopt = func(a *assoc.Assoc) { l.adopt(*h, a) }
 		(*h).OnEvent = func(a *assoc.Assoc, e assoc.Event) { (*h).down = (*h).down || a == (*h).a && e.Kind == assoc.EventDown }
@@ -312,7 +312,7 @@ func (l *bed) check() {
 func (l *bed) end() {
 	for _, h := range []*host{l.victim, l.peer} {
 		for _, a := range h.Assocs {
-			lab.Drain(a)
+			sctptest.Drain(a)
 			a.Abort(l.now, nil)
 		}
 		l.pump(h)

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // A flag that a link cannot do anything with is refused, not forgotten.

@@ -11,7 +11,7 @@ import (
 
 // Number is a number on a command line, which has to be within a range: anything else is refused with a sentence that names
 // the range. Int, Float, Seconds and Duration make one; it is a value for package flag as well as for pflag. Programs have no
-// other numbers in their flags (internal/archtest).
+// other numbers in their flags (test/arch).
 type Number struct {
 	kind             string // what it is: a whole number
 	minText, maxText string // as they are typed

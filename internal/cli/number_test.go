@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // What is outside the range, overflows, is no number or none at all is refused, and leaves the value as it was; the ends are inside.

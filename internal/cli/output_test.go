@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // short is a disk with room for a few octets.

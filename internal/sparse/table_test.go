@@ -4,7 +4,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // What a table takes follows what is used: the highest number costs a directory and a page, all of them what a slice does.

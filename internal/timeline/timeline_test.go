@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // However long a run is, a few hundred points show all of it alike, the last one included.

@@ -3,7 +3,7 @@ package mem
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/leak"
+	"github.com/rddp-go/rddp/internal/test/leaktest"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

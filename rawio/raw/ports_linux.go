@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/rddp-go/rddp/internal/claim"
+	"github.com/rddp-go/rddp/internal/portregistry"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 	"golang.org/x/net/bpf"
@@ -56,7 +56,7 @@ func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 			continue
 		}
 		var release func()
-		if release, err = claim.ClaimPort(port, claim.PlaceAt(a, 0)); err != nil {
+		if release, err = portregistry.ClaimPort(port, portregistry.PlaceAt(a, 0)); err != nil {
 			break
 		}
 		if s.claims == nil {

@@ -3,7 +3,7 @@ package raw
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/rawio/internal/mmsg"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/fuzz/corpus"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/wait"
 	"github.com/vishvananda/netlink"
@@ -68,8 +68,8 @@ func (l *Link) openQueues() error {
 
 // newQueue takes over a descriptor of the device.
 func (l *Link) newQueue(fd int) (*queue, error) {
-	pace.MeasureWake()
-	q := &queue{link: l, pace: pace.New(l.cfg.Poll, pace.Now), pool: rawio.NewPool(l.cfg.MTU, max(64, maxIdleOctets/l.cfg.MTU))}
+	pollpolicy.MeasureWake()
+	q := &queue{link: l, pace: pollpolicy.New(l.cfg.Poll, pollpolicy.Now), pool: rawio.NewPool(l.cfg.MTU, max(64, maxIdleOctets/l.cfg.MTU))}
 	q.readFunc = q.readPackets
 	q.file = os.NewFile(uintptr(fd), "/dev/net/tun") // blocking yet, so that it stays out of the runtime's poller
 	err := unix.SetNonblock(fd, true)

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 	"github.com/rddp-go/rddp/rawio/internal/wait"
@@ -21,7 +21,7 @@ type queue struct {
 	file   *os.File
 	rc     syscall.RawConn
 	waiter *wait.Reader
-	pace   *pace.Policy // of ReadBatch
+	pace   *pollpolicy.Policy // of ReadBatch
 	pool   *rawio.Pool
 
 	pkts     []rawio.Packet

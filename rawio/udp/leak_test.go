@@ -3,7 +3,7 @@ package udp_test
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/leak"
+	"github.com/rddp-go/rddp/internal/test/leaktest"
 )
 
-func TestMain(m *testing.M) { leak.Goroutines(m) }
+func TestMain(m *testing.M) { leaktest.Goroutines(m) }

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab/ends"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/rdmaptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -29,14 +29,14 @@ func (c *tally) Push(wc rdmap.WC) {
 
 // loop is a pair whose wire is one buffer.
 type loop struct {
-	*ends.Pair
+	*rdmaptest.Pair
 	seg  ddp.Segment
 	wire [2048]byte
 	put  ddp.Placed
 }
 
 func newLoop(t testing.TB, cq rdmap.CQ) *loop {
-	l := &loop{Pair: ends.NewPair(t, func(c *rdmap.Config) { c.SendCQ, c.RecvCQ = cq, cq })}
+	l := &loop{Pair: rdmaptest.NewPair(t, func(c *rdmap.Config) { c.SendCQ, c.RecvCQ = cq, cq })}
 	l.A.Size, l.B.Size = 1400, 1400
 	return l
 }
@@ -47,7 +47,7 @@ func (l *loop) run() {
 	}
 }
 
-func (l *loop) move(from, to *ends.End) bool {
+func (l *loop) move(from, to *rdmaptest.End) bool {
 	s := &l.seg
 	if !from.QP.Stream().NextSegment(from.Size, s) {
 		return false
@@ -66,15 +66,15 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	l := newLoop(t, &cq)
 	ra, _ := l.A.Memory(4096, ddp.LocalWrite)
 	rb, _ := l.B.Memory(4096, ddp.LocalWrite|ddp.RemoteRead|ddp.RemoteWrite|ddp.RemoteAtomic)
-	recv := rdmap.RecvWR{SGL: []rdmap.SGE{ends.SGE(rb, 0, 2000), ends.SGE(rb, 2000, 1000)}}
+	recv := rdmap.RecvWR{SGL: []rdmap.SGE{rdmaptest.SGE(rb, 0, 2000), rdmaptest.SGE(rb, 2000, 1000)}}
 	reqs := []rdmap.SendWR{
-		{SGL: []rdmap.SGE{ends.SGE(ra, 0, 1500), ends.SGE(ra, 1500, 10)}},
+		{SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, 1500), rdmaptest.SGE(ra, 1500, 10)}},
 		{Op: rdmap.WRSendSE, Inline: []byte("inline")},
-		{Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(ra, 0, 4000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
-		{Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(ra, 0, 3000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
+		{Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, 4000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
+		{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, 3000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
 		{Op: rdmap.WRAtomic, Atomic: rdmap.FetchAdd(1), RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
 		{Op: rdmap.WRImm, Immediate: 1},
-		{Op: rdmap.WRWriteImmSE, Immediate: 1, SGL: []rdmap.SGE{ends.SGE(ra, 0, 4000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
+		{Op: rdmap.WRWriteImmSE, Immediate: 1, SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, 4000)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()},
 	}
 	var now rawio.Time
 	var took rdmap.Latency
@@ -116,7 +116,7 @@ func benchmarkSend64(b *testing.B, took *rdmap.Latency) {
 	l.A.QP.Measure(new(rawio.Time), took)
 	ra, _ := l.A.Memory(64, 0)
 	rb, _ := l.B.Memory(64, ddp.LocalWrite)
-	recv, send := rdmap.RecvWR{SGL: []rdmap.SGE{ends.SGE(rb, 0, 64)}}, rdmap.SendWR{SGL: []rdmap.SGE{ends.SGE(ra, 0, 64)}}
+	recv, send := rdmap.RecvWR{SGL: []rdmap.SGE{rdmaptest.SGE(rb, 0, 64)}}, rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, 64)}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if l.B.QP.PostRecv(&recv) != nil || l.A.QP.PostSend(&send) != nil {
@@ -132,7 +132,7 @@ func BenchmarkRead1M(b *testing.B) {
 	const size = 1 << 20
 	ra, _ := l.A.Memory(size, ddp.LocalWrite)
 	rb, _ := l.B.Memory(size, ddp.RemoteRead)
-	wr := rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(ra, 0, size)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()}
+	wr := rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, size)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()}
 	b.SetBytes(size)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -148,7 +148,7 @@ func TestHeldIsWhatAQueuePairTakes(t *testing.T) {
 	base := rdmap.Config{MaxSend: 1, MaxRecv: 1, MaxSGE: 1}
 	measure := func(change func(*rdmap.Config)) (held, taken int) {
 		cfg := base
-		cfg.Table, cfg.Stream, cfg.SendCQ, cfg.RecvCQ, cfg.Host = ddp.NewTable(ends.NewSeed(1)), 1, &ends.Ring{}, &ends.Ring{}, &ends.End{}
+		cfg.Table, cfg.Stream, cfg.SendCQ, cfg.RecvCQ, cfg.Host = ddp.NewTable(rdmaptest.NewSeed(1)), 1, &rdmaptest.Ring{}, &rdmaptest.Ring{}, &rdmaptest.End{}
 		change(&cfg)
 		taken = math.MaxInt // what else goes on in the process can only add to it
 		for range 5 {

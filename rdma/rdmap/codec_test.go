@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab/ends"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/rdmaptest"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -39,7 +39,7 @@ func TestReadRequestHeader(t *testing.T) {
 	r := rdmap.ReadRequest{SinkSTag: 0x01020304, SinkTO: 0x1112131415161718, Size: 0x21222324, SrcSTag: 0x31323334, SrcTO: 0x4142434445464748}
 	var b [rdmap.ReadRequestLen]byte
 	r.Put(&b)
-	ends.Same(t, "header", b[:], unhex(t, "01020304"+"1112131415161718"+"21222324"+"31323334"+"4142434445464748"))
+	rdmaptest.Same(t, "header", b[:], unhex(t, "01020304"+"1112131415161718"+"21222324"+"31323334"+"4142434445464748"))
 	check.Equal(t, "what was parsed", rdmap.ParseReadRequest(&b), r)
 	// req 5040-4.8-16: advanced by what was sent, STags unchanged.
 	check.Equal(t, "after the advance", rdmap.Advance(r, 0x20000000), (rdmap.ReadRequest{r.SinkSTag, 0x1112131435161718, 0x01222324, r.SrcSTag, 0x4142434465464748}))
@@ -49,7 +49,7 @@ func TestTerminateCodec(t *testing.T) {
 	tag := [ddp.UntaggedHeaderLen]byte{0xC1, 0x40, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 	unt := [ddp.UntaggedHeaderLen]byte{0x41, 0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0}
 	var rr [rdmap.ReadRequestLen]byte
-	ends.Fill(rr[:], 0xA0)
+	rdmaptest.Fill(rr[:], 0xA0)
 	// req 5040-4.8-1, 5040-4.8-2, 5040-4.8-10, 5040-4.8-12, 5040-4.8-13, 5040-4.8-14
 	for _, row := range []struct {
 		name string
@@ -67,7 +67,7 @@ func TestTerminateCodec(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := row.t.Append(nil)
-			ends.Same(t, "encoded", b, unhex(t, row.hex))
+			rdmaptest.Same(t, "encoded", b, unhex(t, row.hex))
 			check.That(t, len(b) <= rdmap.MaxTerminateLen, "%d octets", len(b))
 			got, err := rdmap.ParseTerminate(b)
 			check.That(t, err == nil && got == row.t, "parsed %+v, %v", got, err)

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/conduct"
-	"github.com/rddp-go/rddp/internal/lab/ends"
+	"github.com/rddp-go/rddp/internal/test/golden"
+	"github.com/rddp-go/rddp/internal/test/rdmaptest"
 )
 
 // In each situation of a QP and for each thing that can happen then, testdata/conduct.txt has what comes of it: at once, when all
 // has left and is acknowledged, when the peer closes, and when the stream is gone.
 func TestConductIsAsWrittenDown(t *testing.T) {
-	conduct.Table(t, "testdata/conduct.txt", func(situation []string, step string) string {
-		p := ends.NewPlayer(t)
+	golden.Table(t, "testdata/conduct.txt", func(situation []string, step string) string {
+		p := rdmaptest.NewPlayer(t)
 		for _, s := range situation {
 			p.Step(s)
 		}

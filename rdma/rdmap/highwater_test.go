@@ -4,28 +4,32 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab/ends"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/rdmaptest"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 func TestPeerThatCompletesNoMessageIsNoticed(t *testing.T) {
 	// req 5042-6.4.3.1-3: a peer that begins messages and completes none is noticed, per stream, with buffers of its own
 	// and shared ones.
-	begin := func(msn uint32) []byte { return ends.Untagged(0, msn, [5]byte{0x43}, 0, false, []byte("first half")) }
-	finish := func(msn uint32) []byte { return ends.Untagged(0, msn, [5]byte{0x43}, 0, true, []byte("all of it")) }
+	begin := func(msn uint32) []byte {
+		return rdmaptest.Untagged(0, msn, [5]byte{0x43}, 0, false, []byte("first half"))
+	}
+	finish := func(msn uint32) []byte {
+		return rdmaptest.Untagged(0, msn, [5]byte{0x43}, 0, true, []byte("all of it"))
+	}
 	for _, name := range []string{"own receive queue", "shared receive queue"} {
 		t.Run(name, func(t *testing.T) {
-			var e *ends.End
+			var e *rdmaptest.End
 			if name == "shared receive queue" {
-				p, srq, r, _ := ends.SharedPair(t, 8, 8)
+				p, srq, r, _ := rdmaptest.SharedPair(t, 8, 8)
 				for i := range uint64(8) {
-					must.OK(t, srq.Post(&rdmap.RecvWR{ID: i, SGL: []rdmap.SGE{ends.SGE(r, 0, 100)}}))
+					must.OK(t, srq.Post(&rdmap.RecvWR{ID: i, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 100)}}))
 				}
 				e = p.B
 			} else {
-				e = ends.NewPair(t, nil).B
+				e = rdmaptest.NewPair(t, nil).B
 				r, _ := e.Memory(100, ddp.LocalWrite)
 				for i := range uint64(8) {
 					e.Recv(i, r, 0, 100)

@@ -1,12 +1,12 @@
 package rdmap
 
 import (
-	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/rawio"
 )
 
 // Histogram counts durations: Count[i] those of up to 2^i microseconds that the one before has not, the last all that are longer.
-type Histogram = count.Histogram
+type Histogram = counters.Histogram
 
 // Latency counts how long requests took that have asked for a completion and succeeded, from PostSend until it was found that they are complete.
 type Latency struct {

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab/ends"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/rdmaptest"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
@@ -21,14 +21,14 @@ func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(s, 5040))
 			ird, ord := 1+rnd.IntN(4), 1+rnd.IntN(4)
-			a, b := ends.NewParty(t, 1, rnd, ird, ord), ends.NewParty(t, 2, rnd, ord, ird)
-			w := &ends.Pair{A: a.E, B: b.E, Lazy: true}
+			a, b := rdmaptest.NewParty(t, 1, rnd, ird, ord), rdmaptest.NewParty(t, 2, rnd, ord, ird)
+			w := &rdmaptest.Pair{A: a.E, B: b.E, Lazy: true}
 			if s%2 == 1 {
 				w.Rnd = rnd
 			}
 			for range 3 { // until the areas are used up, then all must come to rest
 				a.Used, b.Used = 0, 0
-				for i := 0; a.Used < ends.Areas && b.Used < ends.Areas; i++ {
+				for i := 0; a.Used < rdmaptest.Areas && b.Used < rdmaptest.Areas; i++ {
 					x, y := a, b
 					if rnd.IntN(2) == 0 {
 						x, y = b, a
@@ -37,7 +37,7 @@ func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
 					case 0:
 						x.Refill()
 					case 1:
-						if x.Used < ends.Areas && rdmap.FreeSends(x.E.QP) > 1 {
+						if x.Used < rdmaptest.Areas && rdmap.FreeSends(x.E.QP) > 1 {
 							x.Act(rnd, y)
 						}
 					case 2:
@@ -57,14 +57,14 @@ func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
 				w.Lazy = false
 				w.Run()
 				w.Lazy = true
-				for _, p := range []*ends.Party{a, b} {
+				for _, p := range []*rdmaptest.Party{a, b} {
 					if len(p.E.Failures) > 0 {
 						t.Fatal(p.E.Failures[0])
 					}
 					must.That(t, len(p.SCQ.Next) == 0 && len(p.RCQ.Next) == p.Recvs && rdmap.NoSends(p.E.QP) && p.E.QP.QueuedReads() == 0, "at rest: %d completions missing, %d receives of which %d are free", len(p.SCQ.Next), len(p.RCQ.Next), p.Recvs)
-					ends.Same(t, "written memory", p.Mem(p.Target), p.Model)
+					rdmaptest.Same(t, "written memory", p.Mem(p.Target), p.Model)
 					for i, w := range p.Words {
-						got := ends.Word(p.Mem(p.Count), i)
+						got := rdmaptest.Word(p.Mem(p.Count), i)
 						must.That(t, got == w, "counter %d is %d, want %d", i, got, w)
 					}
 				}
@@ -74,7 +74,7 @@ func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
 			b.E.QP.Close()
 			w.Lazy = false
 			b.Recvs = 0
-			for _, p := range []*ends.Party{a, b} { // what is left is flushed
+			for _, p := range []*rdmaptest.Party{a, b} { // what is left is flushed
 				for i := range p.RCQ.Next {
 					p.RCQ.Next[i].WC.Status = rdmap.StatusWRFlushErr
 				}

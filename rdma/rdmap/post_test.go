@@ -5,17 +5,17 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
-	"github.com/rddp-go/rddp/internal/lab/ends"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/rdmaptest"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 // A receive that the queue has no place for, which cannot be, ends the association, and completes all the same.
 func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 	defer invariant.TolerateInTest()()
-	p := ends.NewPair(t, nil)
+	p := rdmaptest.NewPair(t, nil)
 	e := p.A
 	for id := range uint64(2) {
 		must.OK(t, e.QP.PostRecv(&rdmap.RecvWR{ID: id}))
@@ -36,17 +36,17 @@ func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 }
 
 func TestPostIsChecked(t *testing.T) {
-	p := ends.NewPair(t, nil)
+	p := rdmaptest.NewPair(t, nil)
 	e := p.A
 	r, _ := e.Memory(100, ddp.RemoteRead)
 	w, _ := e.Memory(100, ddp.LocalWrite)
-	other := must.Get(e.Table.Register(ddp.Spec{PD: ends.PD + 1, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite}))(t)
-	scoped := must.Get(e.Table.Register(ddp.Spec{PD: ends.PD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 99}))(t)
+	other := must.Get(e.Table.Register(ddp.Spec{PD: rdmaptest.PD + 1, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite}))(t)
+	scoped := must.Get(e.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 99}))(t)
 	dead, _ := e.Memory(9, ddp.LocalWrite)
 	dead.Invalidate()
-	past := ends.SGE(r, 0, 1)
+	past := rdmaptest.SGE(r, 0, 1)
 	past.Addr = 1<<64 - 1
-	one := []rdmap.SGE{ends.SGE(r, 0, 1)}
+	one := []rdmap.SGE{rdmaptest.SGE(r, 0, 1)}
 	for _, row := range []struct {
 		name string
 		wr   rdmap.SendWR
@@ -67,18 +67,18 @@ func TestPostIsChecked(t *testing.T) {
 		{"inline data with a Read", rdmap.SendWR{Op: rdmap.WRRead, Inline: make([]byte, 3), SGL: one}, rdmap.ErrInline, -1},
 		{"too many pieces", rdmap.SendWR{SGL: []rdmap.SGE{one[0], one[0], one[0], one[0]}}, rdmap.ErrSGECount, -1},
 		{"a Read into nothing", rdmap.SendWR{Op: rdmap.WRRead}, rdmap.ErrSGECount, -1},
-		{"a Read into two buffers", rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(w, 0, 1), ends.SGE(w, 1, 1)}}, rdmap.ErrSGECount, -1}, // req 5040-5.2.2-7
+		{"a Read into two buffers", rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(w, 0, 1), rdmaptest.SGE(w, 1, 1)}}, rdmap.ErrSGECount, -1}, // req 5040-5.2.2-7
 		{"a Read into a buffer without local write", rdmap.SendWR{Op: rdmap.WRRead, SGL: one}, rdmap.ErrAccess, 0},
 		{"unknown lkey", rdmap.SendWR{SGL: []rdmap.SGE{one[0], {LKey: 77, Len: 1}}}, rdmap.ErrLKey, 1},
-		{"invalidated region", rdmap.SendWR{SGL: []rdmap.SGE{ends.SGE(dead, 0, 1)}}, rdmap.ErrLKey, 0},
-		{"another Protection Domain", rdmap.SendWR{SGL: []rdmap.SGE{ends.SGE(other, 0, 1)}}, rdmap.ErrPD, 0}, // req 5042-2.2.4-1
-		{"another stream's region", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(scoped, 0, 1)}}, rdmap.ErrPD, 0},
-		{"one octet past the end", rdmap.SendWR{SGL: []rdmap.SGE{ends.SGE(r, 1, 100)}}, rdmap.ErrBounds, 0},
-		{"before the base", rdmap.SendWR{SGL: []rdmap.SGE{ends.SGE(r, -1, 1)}}, rdmap.ErrBounds, 0},
+		{"invalidated region", rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(dead, 0, 1)}}, rdmap.ErrLKey, 0},
+		{"another Protection Domain", rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(other, 0, 1)}}, rdmap.ErrPD, 0}, // req 5042-2.2.4-1
+		{"another stream's region", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(scoped, 0, 1)}}, rdmap.ErrPD, 0},
+		{"one octet past the end", rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(r, 1, 100)}}, rdmap.ErrBounds, 0},
+		{"before the base", rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(r, -1, 1)}}, rdmap.ErrBounds, 0},
 		{"wrapping", rdmap.SendWR{SGL: []rdmap.SGE{past}}, rdmap.ErrBounds, 0},
-		{"remote range wraps", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(r, 0, 2)}, RemoteTO: 1<<64 - 2}, rdmap.ErrRemoteRange, -1},
-		{"remote range of a Read wraps", rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(w, 0, 3)}, RemoteTO: 1<<64 - 2}, rdmap.ErrRemoteRange, -1},
-		{"remote range up to the last octet there can be", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{ends.SGE(r, 0, 2)}, RemoteTO: 1<<64 - 3}, nil, -1},
+		{"remote range wraps", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 2)}, RemoteTO: 1<<64 - 2}, rdmap.ErrRemoteRange, -1},
+		{"remote range of a Read wraps", rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(w, 0, 3)}, RemoteTO: 1<<64 - 2}, rdmap.ErrRemoteRange, -1},
+		{"remote range up to the last octet there can be", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 2)}, RemoteTO: 1<<64 - 3}, nil, -1},
 		{"a Write of nothing to the end of the offsets", rdmap.SendWR{Op: rdmap.WRWrite, RemoteTO: 1<<64 - 1}, nil, -1}, // req 5041-5.2-10
 		{"a zero-length piece names no memory", rdmap.SendWR{SGL: []rdmap.SGE{{LKey: 77}}}, nil, -1},
 	} {
@@ -93,8 +93,8 @@ func TestPostIsChecked(t *testing.T) {
 		want error
 	}{
 		{"without local write", rdmap.RecvWR{SGL: one}, rdmap.ErrAccess},
-		{"another Protection Domain", rdmap.RecvWR{SGL: []rdmap.SGE{ends.SGE(other, 0, 1)}}, rdmap.ErrPD},
-		{"past the end", rdmap.RecvWR{SGL: []rdmap.SGE{ends.SGE(w, 99, 2)}}, rdmap.ErrBounds},
+		{"another Protection Domain", rdmap.RecvWR{SGL: []rdmap.SGE{rdmaptest.SGE(other, 0, 1)}}, rdmap.ErrPD},
+		{"past the end", rdmap.RecvWR{SGL: []rdmap.SGE{rdmaptest.SGE(w, 99, 2)}}, rdmap.ErrBounds},
 		{"too many pieces", rdmap.RecvWR{SGL: make([]rdmap.SGE, 4)}, rdmap.ErrSGECount},
 		{"no buffer at all: for zero-length Sends", rdmap.RecvWR{}, nil},
 	} {
@@ -111,21 +111,21 @@ func (nowhere) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 
 func TestMessageOf4GiBIsRefused(t *testing.T) {
 	// req 5041-5.2-2
-	p := ends.NewPair(t, nil)
-	r := must.Get(p.A.Table.Register(ddp.Spec{PD: ends.PD, Mem: ddp.Device(nowhere{}, 1<<33), Access: ddp.LocalWrite}))(t)
+	p := rdmaptest.NewPair(t, nil)
+	r := must.Get(p.A.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Device(nowhere{}, 1<<33), Access: ddp.LocalWrite}))(t)
 	half := rdmap.SGE{LKey: r.STag(), Len: 1 << 31}
 	check.Equal(t, "Send", p.A.QP.PostSend(&rdmap.SendWR{SGL: []rdmap.SGE{half, half}}), rdmap.ErrTooLong)
 	check.Equal(t, "Recv", p.A.QP.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{half, half}}), rdmap.ErrTooLong)
 }
 
 func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
-	e := ends.NewEnd(t, 1, nil)
+	e := rdmaptest.NewEnd(t, 1, nil)
 	dst, _ := e.Memory(10, ddp.LocalWrite)
 	check.Equal(t, "Idle", e.QP.PostSend(&rdmap.SendWR{}), rdmap.ErrState)
 	e.Recv(1, dst, 0, 10)
 	// The peer may speak before this end does (RFC 5043 section 6.6).
-	e.Inject(ends.Untagged(0, 1, [5]byte{0x43}, 0, true, []byte("early")))
-	ends.Wants(t, "early", e.RCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCRecv})
+	e.Inject(rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, []byte("early")))
+	rdmaptest.Wants(t, "early", e.RCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCRecv})
 	e.QP.Start()
 	check.That(t, e.QP.State() == rdmap.StateRTS && e.QP.State().String() == "RTS", "state %v", e.QP.State())
 	e.QP.Start()
@@ -142,7 +142,7 @@ func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	good := rdmap.Config{Table: ddp.NewTable(ends.NewSeed(1)), Stream: 1, SendCQ: &ends.Ring{}, RecvCQ: &ends.Ring{}, Host: &ends.End{},
+	good := rdmap.Config{Table: ddp.NewTable(rdmaptest.NewSeed(1)), Stream: 1, SendCQ: &rdmaptest.Ring{}, RecvCQ: &rdmaptest.Ring{}, Host: &rdmaptest.End{},
 		MaxSend: 1, MaxRecv: 1, MaxSGE: 1}
 	must.Do(rdmap.NewQP(good))(t)
 	for field, spoil := range map[string]func(*rdmap.Config){
@@ -182,23 +182,23 @@ func TestConfigIsChecked(t *testing.T) {
 func TestReceivesOfAFullQueueShareNothing(t *testing.T) {
 	// req 5040-5.3-2
 	for depth := 1; depth <= 5; depth++ {
-		p := ends.NewPair(t, func(c *rdmap.Config) { c.MaxRecv = depth })
+		p := rdmaptest.NewPair(t, func(c *rdmap.Config) { c.MaxRecv = depth })
 		sink, got := p.B.Memory(10*depth, ddp.LocalWrite)
 		source, sent := p.A.Memory(10, 0)
 		next := byte(0)
 		for range depth {
 			p.B.Recv(0, sink, 0, 10)
-			p.A.Post(rdmap.SendWR{Op: rdmap.WRSend, SGL: []rdmap.SGE{ends.SGE(source, 0, 10)}})
+			p.A.Post(rdmap.SendWR{Op: rdmap.WRSend, SGL: []rdmap.SGE{rdmaptest.SGE(source, 0, 10)}})
 			p.Run()
 			for i := range depth { // full
 				p.B.Recv(uint64(i), sink, 10*i, 10)
 			}
 			for i := range depth {
 				next++
-				ends.Fill(sent, next)
-				p.A.Post(rdmap.SendWR{Op: rdmap.WRSend, SGL: []rdmap.SGE{ends.SGE(source, 0, 10)}})
+				rdmaptest.Fill(sent, next)
+				p.A.Post(rdmap.SendWR{Op: rdmap.WRSend, SGL: []rdmap.SGE{rdmaptest.SGE(source, 0, 10)}})
 				p.Run()
-				ends.Same(t, "the buffer of this Send", got[10*i:10*i+10], sent)
+				rdmaptest.Same(t, "the buffer of this Send", got[10*i:10*i+10], sent)
 			}
 			p.B.RCQ.Take()
 		}

@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/rddp-go/rddp/ddp"
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab/ends"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/rdmaptest"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
 func TestLimitORD(t *testing.T) {
 	// req 6581-4.1-2: as strict limit: the rest waits in the send queue.
-	p := ends.IdlePair(t, func(c *rdmap.Config) { c.ORD, c.MaxSend = 8, 64 })
+	p := rdmaptest.IdlePair(t, func(c *rdmap.Config) { c.ORD, c.MaxSend = 8, 64 })
 	for _, n := range []int{100, 2, 5} { // it only goes down
 		must.OK(t, p.A.QP.LimitORD(n))
 	}
@@ -26,9 +26,9 @@ func TestLimitORD(t *testing.T) {
 	sink, _ := p.A.Memory(8, ddp.LocalWrite)
 	for i := range uint64(40) {
 		if i%2 == 0 {
-			p.A.Post(ends.Atomic(i, r, 0, rdmap.FetchAdd(1)))
+			p.A.Post(rdmaptest.Atomic(i, r, 0, rdmap.FetchAdd(1)))
 		} else {
-			p.A.Post(rdmap.SendWR{ID: i, Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(sink, 0, 8)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
+			p.A.Post(rdmap.SendWR{ID: i, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 8)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
 		}
 	}
 	check.Equal(t, "requests left", p.A.CutAll(), 2)
@@ -36,7 +36,7 @@ func TestLimitORD(t *testing.T) {
 	got := p.A.SCQ.Take()
 	check.That(t, len(got) == 40 && got[38].Original == 19 && len(p.B.Failures) == 0, "%d completions, %v", len(got), p.B.Failures)
 
-	none := ends.NewEnd(t, 3, nil)
+	none := rdmaptest.NewEnd(t, 3, nil)
 	err := none.QP.LimitORD(-1)
 	check.That(t, err == nil && none.QP.ORD() == 0, "%v, ORD %d", err, none.QP.ORD())
 	none.QP.Start()
@@ -51,12 +51,12 @@ func TestReadyToReceiveIndications(t *testing.T) {
 		recv int // receives of the peer that it takes
 	}{
 		// req 6581-9.2-10
-		{"Send", rdmap.WRSend, ends.Untagged(0, 1, [5]byte{0x43}, 0, true, nil), 1},
-		{"RDMA Write", rdmap.WRWrite, ends.Tagged(0x40, 0, 0, true, nil), 0},
-		{"RDMA Read", rdmap.WRRead, ends.Untagged(1, 1, [5]byte{0x41}, 0, true, make([]byte, 28)), 0},
+		{"Send", rdmap.WRSend, rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, nil), 1},
+		{"RDMA Write", rdmap.WRWrite, rdmaptest.Tagged(0x40, 0, 0, true, nil), 0},
+		{"RDMA Read", rdmap.WRRead, rdmaptest.Untagged(1, 1, [5]byte{0x41}, 0, true, make([]byte, 28)), 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := ends.IdlePair(t, func(c *rdmap.Config) { c.MaxSend, c.ORD = 2, 1 })
+			p := rdmaptest.IdlePair(t, func(c *rdmap.Config) { c.MaxSend, c.ORD = 2, 1 })
 			r, _ := p.B.Memory(8, ddp.LocalWrite|ddp.RemoteRead)
 			p.B.Recv(1, r, 0, 8)
 			p.B.Recv(2, r, 0, 8)
@@ -66,12 +66,12 @@ func TestReadyToReceiveIndications(t *testing.T) {
 			must.That(t, err == nil && p.A.QP.State() == rdmap.StateRTS, "%v, state %v", err, p.A.QP.State())
 			// It takes no place of the user's.
 			p.A.Post(rdmap.SendWR{ID: 7})
-			p.A.Post(rdmap.SendWR{ID: 8, Op: rdmap.WRRead, SGL: []rdmap.SGE{ends.SGE(sink, 0, 8)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
+			p.A.Post(rdmap.SendWR{ID: 8, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 8)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
 			check.Equal(t, "third request in a queue of two", p.A.QP.PostSend(&rdmap.SendWR{}), rdmap.ErrQueueFull)
 			p.Run()
 			// req 6581-5-2, 6581-9.2-8: ahead of everything.
-			ends.Same(t, "first message", p.A.Log[0], row.want)
-			ends.Wants(t, "no completion but the user's", p.A.SCQ.Take(), rdmap.WC{ID: 7}, rdmap.WC{ID: 8, Opcode: rdmap.WCRead})
+			rdmaptest.Same(t, "first message", p.A.Log[0], row.want)
+			rdmaptest.Wants(t, "no completion but the user's", p.A.SCQ.Take(), rdmap.WC{ID: 7}, rdmap.WC{ID: 8, Opcode: rdmap.WCRead})
 			got := p.B.RCQ.Take()
 			check.That(t, len(got) == 1+row.recv && got[0].ID == 1 && len(p.B.Failures)+len(p.A.Failures) == 0,
 				"receives %v, failed %v %v", got, p.A.Failures, p.B.Failures)
@@ -80,14 +80,14 @@ func TestReadyToReceiveIndications(t *testing.T) {
 		})
 	}
 	t.Run("flushed without a completion", func(t *testing.T) {
-		p := ends.IdlePair(t, nil)
+		p := rdmaptest.IdlePair(t, nil)
 		must.OK(t, p.A.QP.StartRTR(rdmap.WRSend))
 		p.A.Post(rdmap.SendWR{ID: 1})
 		p.A.QP.Abort(errors.New("enough"))
-		ends.Wants(t, "flushed", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr})
+		rdmaptest.Wants(t, "flushed", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr})
 	})
 	t.Run("refused", func(t *testing.T) {
-		e := ends.NewEnd(t, 1, func(c *rdmap.Config) { c.ORD = 0 })
+		e := rdmaptest.NewEnd(t, 1, func(c *rdmap.Config) { c.ORD = 0 })
 		check.Equal(t, "Read with ORD 0", e.QP.StartRTR(rdmap.WRRead), rdmap.ErrNoReads)
 		check.Equal(t, "an atomic", e.QP.StartRTR(rdmap.WRAtomic), rdmap.ErrOpcode)
 		check.That(t, e.QP.State() == rdmap.StateInit && rdmap.FreeSends(e.QP) == 16, "state %v, %d places", e.QP.State(), rdmap.FreeSends(e.QP))
@@ -97,13 +97,13 @@ func TestReadyToReceiveIndications(t *testing.T) {
 func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
 	// req 6581-8-1, 6581-8-2, 6581-9.1-7, 6581-9.3-2, 6581-11-1: layer 2, type 0, codes 5 to 7; then the stream ends.
 	for code, text := range map[uint8]string{rdmap.CodeSetupLocal: "local catastrophic error", rdmap.CodeInsufficientIRD: "insufficient IRD resources", rdmap.CodeNoRTR: "no matching RTR option"} {
-		p := ends.IdlePair(t, nil)
+		p := rdmaptest.IdlePair(t, nil)
 		cause := errors.New("because")
 		p.A.QP.Refuse(code, cause)
 		p.Run()
 		tm, raw := p.A.LastWord()
 		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerLLP, Code: code}) && len(p.A.Log) == 1, "Terminate %+v, %d messages", tm, len(p.A.Log))
-		ends.Same(t, "on the wire", raw[18:], []byte{0x20, code, 0, 0})
+		rdmaptest.Same(t, "on the wire", raw[18:], []byte{0x20, code, 0, 0})
 		check.That(t, errors.Is(p.A.QP.Err(), cause) && p.A.Finished && p.A.QP.State() == rdmap.StateError,
 			"%v, finished %v, state %v", p.A.QP.Err(), p.A.Finished, p.A.QP.State())
 		var got *rdmap.StreamError

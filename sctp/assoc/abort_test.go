@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -19,9 +19,9 @@ import (
 
 // Nothing leaves behind the ABORT, whatever waits to be sent.
 func TestAbortIsTheLastPacket(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	for range 2 { // a SACK is due
-		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("x"), wire.AppendHeartbeat(nil, []byte("y"))))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("x"), wire.AppendHeartbeat(nil, []byte("y"))))
 	}
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
 	l.A.Abort(l.Now, nil)
@@ -29,14 +29,14 @@ func TestAbortIsTheLastPacket(t *testing.T) {
 }
 
 func TestAbortTellsBothSidesTheReason(t *testing.T) {
-	w, a, b := lab.Pair(t, nil, nil)
+	w, a, b := sctptest.Pair(t, nil, nil)
 	w.Send(a, 0, make([]byte, 5000))
 	a.Abort(w.Now, []byte("gone fishing"))
 	w.Run(time.Second)
 	must.That(t, a.State() == assoc.Closed && b.State() == assoc.Closed, "states %v, %v", a.State(), b.State())
 	pkts := w.Seen(0, wire.ChunkAbort)
-	must.That(t, len(pkts) == 1 && lab.Describe([]wire.Packet{pkts[0].Pkt}) == "ABORT", "%d ABORT packets", len(pkts)) // req 9260-9.1-1, 9260-3.3.7-2
-	check.That(t, pkts[0].Pkt.VTag() == b.LocalTag(), "the ABORT has not the peer's tag")                              // req 9260-8.5.1-3
+	must.That(t, len(pkts) == 1 && sctptest.Describe([]wire.Packet{pkts[0].Pkt}) == "ABORT", "%d ABORT packets", len(pkts)) // req 9260-9.1-1, 9260-3.3.7-2
+	check.That(t, pkts[0].Pkt.VTag() == b.LocalTag(), "the ABORT has not the peer's tag")                                   // req 9260-8.5.1-3
 	err, _ := w.Hosts[0].DownErr()
 	var local *assoc.AbortError
 	check.That(t, errors.As(err, &local) && !local.ByPeer && errors.Is(err, syscall.ECONNABORTED), "own side: %v", err)
@@ -52,33 +52,33 @@ func TestAbortTellsBothSidesTheReason(t *testing.T) {
 }
 
 func TestLongAbortReasonFitsThePacket(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	l.A.Abort(l.Now, []byte(strings.Repeat("x", 3000)))
 	out := l.Flush()
 	l.Expect(out, "ABORT")
-	code, _ := lab.CauseOf(out[0])
-	check.That(t, len(out[0]) <= lab.MTU && code == wire.CauseUserAbort, "packet of %d octets, cause %v", len(out[0]), code)
+	code, _ := sctptest.CauseOf(out[0])
+	check.That(t, len(out[0]) <= sctptest.MTU && code == wire.CauseUserAbort, "packet of %d octets, cause %v", len(out[0]), code)
 }
 
 func TestProtocolViolationsAbort(t *testing.T) {
 	for _, row := range []struct {
 		name  string
-		chunk func(l *lab.Lab) []byte
+		chunk func(l *sctptest.Lab) []byte
 		code  wire.CauseCode
 	}{
-		{"DATA without user data", func(l *lab.Lab) []byte { return lab.DataChunk(l.TSN, 0, 0, "") }, wire.CauseNoUserData}, // req 9260-6.2-27
-		{"SACK for a TSN never sent", func(l *lab.Lab) []byte { return l.Sack(l.HostTSN) }, wire.CauseProtocolViolation},    // req 9260-12.4-3
-		{"gap block for a TSN never sent", func(l *lab.Lab) []byte {
+		{"DATA without user data", func(l *sctptest.Lab) []byte { return sctptest.DataChunk(l.TSN, 0, 0, "") }, wire.CauseNoUserData}, // req 9260-6.2-27
+		{"SACK for a TSN never sent", func(l *sctptest.Lab) []byte { return l.Sack(l.HostTSN) }, wire.CauseProtocolViolation},         // req 9260-12.4-3
+		{"gap block for a TSN never sent", func(l *sctptest.Lab) []byte {
 			return wire.AppendSack(nil, wire.SackFields{CumTSN: l.HostTSN - 1, ARwnd: 9999, Gaps: []wire.GapBlock{{Start: 2, End: 3}}})
 		}, wire.CauseProtocolViolation},
-		{"a fragment without its message", func(l *lab.Lab) []byte { c := l.Data("x"); c[1] = 0; return c }, wire.CauseProtocolViolation},
-		{"SHUTDOWN for a TSN never sent", func(l *lab.Lab) []byte { return wire.AppendShutdown(nil, l.HostTSN+7) }, wire.CauseProtocolViolation},
+		{"a fragment without its message", func(l *sctptest.Lab) []byte { c := l.Data("x"); c[1] = 0; return c }, wire.CauseProtocolViolation},
+		{"SHUTDOWN for a TSN never sent", func(l *sctptest.Lab) []byte { return wire.AppendShutdown(nil, l.HostTSN+7) }, wire.CauseProtocolViolation},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Passive(t, nil)
+			l := sctptest.Passive(t, nil)
 			out := l.Send(l.Tag, row.chunk(l), wire.AppendHeartbeat(nil, []byte("x")))
 			l.Expect(out, "ABORT")
-			code, cause := lab.CauseOf(out[0])
+			code, cause := sctptest.CauseOf(out[0])
 			check.That(t, code == row.code && out[0].VTag() == l.PeerTag, "cause %v, tag %#x", code, out[0].VTag())
 			want := []byte{0, 9, 0, 8, 0, 0, 3, 0xe8}
 			check.That(t, code != wire.CauseNoUserData || bytes.Equal(cause, want), "cause %x, want %x", []byte(cause), want) // req 9260-3.3.10.9-1
@@ -89,19 +89,19 @@ func TestProtocolViolationsAbort(t *testing.T) {
 
 func TestAbortIsTheLastChunk(t *testing.T) {
 	t.Run("sent", func(t *testing.T) {
-		l := lab.Passive(t, nil)
-		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("answer me")), l.Data("x")))
+		l := sctptest.Passive(t, nil)
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("answer me")), l.Data("x")))
 		l.A.Abort(l.Now, nil)
 		for _, p := range l.Flush() {
-			types := lab.ChunkTypes(p)
-			check.That(t, !lab.Has(p, wire.ChunkAbort) || types[len(types)-1] == wire.ChunkAbort, "sent %v", types) // req 9260-3.3.7-3
+			types := sctptest.ChunkTypes(p)
+			check.That(t, !sctptest.Has(p, wire.ChunkAbort) || types[len(types)-1] == wire.ChunkAbort, "sent %v", types) // req 9260-3.3.7-3
 		}
 		l.InState(assoc.Closed)
 		check.Equal(t, "something is sent after the ABORT", len(l.Flush()), 0)
 	})
 	t.Run("received", func(t *testing.T) {
-		l := lab.Bare(t)
-		p := &lab.Placer{}
+		l := sctptest.Bare(t)
+		p := &sctptest.Placer{}
 		l.Host.Placer = p
 		l.Listen(nil)
 		l.Shake()
@@ -122,8 +122,8 @@ func (*liar) Idle() bool                              { return false }
 func (*liar) Acked(rawio.Time, wire.StreamID, uint64) {}
 
 // liarLab has an established association whose Source lies from now on.
-func liarLab(t *testing.T) *lab.Lab {
-	l := lab.Bare(t)
+func liarLab(t *testing.T) *sctptest.Lab {
+	l := sctptest.Bare(t)
 	source := new(liar)
 	l.Host.Source = source
 	l.Listen(nil)
@@ -138,15 +138,17 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		says string
-		ask  func(l *lab.Lab) // makes the association ask its Source
+		ask  func(l *sctptest.Lab) // makes the association ask its Source
 	}{
-		{"with the next packet", "SACK | ABORT", func(l *lab.Lab) { l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("x"))) }},
-		{"when it wants to shut down", "ABORT", func(l *lab.Lab) {
+		{"with the next packet", "SACK | ABORT", func(l *sctptest.Lab) {
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("x")))
+		}},
+		{"when it wants to shut down", "ABORT", func(l *sctptest.Lab) {
 			l.A.Shutdown(l.Now)
 			l.InState(assoc.Closed) // at once
 		}},
-		{"when the peer wants to", "ABORT", func(l *lab.Lab) {
-			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)))
+		{"when the peer wants to", "ABORT", func(l *sctptest.Lab) {
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)))
 			l.InState(assoc.Closed)
 		}},
 	} {
@@ -163,8 +165,8 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 		})
 	}
 	t.Run("in the middle of a packet", func(t *testing.T) {
-		l := lab.Bare(t)
-		p := &lab.Placer{}
+		l := sctptest.Bare(t)
+		p := &sctptest.Placer{}
 		l.Host.Placer = p
 		l.Listen(nil)
 		l.Shake()
@@ -172,7 +174,7 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 			l.A.Break(&assoc.InternalError{})
 			l.A.Break(&assoc.InternalError{Where: "the consequences"})
 		}
-		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place this"), l.Data("place that")))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("place this"), l.Data("place that")))
 		l.InState(assoc.Closed)
 		l.Expect(l.Flush(), "ABORT")
 		err, _ := l.Host.DownErr()

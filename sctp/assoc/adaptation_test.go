@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -16,7 +16,7 @@ import (
 func u32(v uint32) *uint32 { return &v }
 
 func TestAdaptationIndicationReachesBothSides(t *testing.T) {
-	_, a, b := lab.Pair(t, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true}, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true})
+	_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true}, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true})
 	for _, x := range []*assoc.Assoc{a, b} { // req 5061-4.2.6-3, 5061-4.2.6-6
 		v, ok := x.PeerAdaptation()
 		check.That(t, v == 1 && ok, "peer's indication %d %v", v, ok)
@@ -24,7 +24,7 @@ func TestAdaptationIndicationReachesBothSides(t *testing.T) {
 }
 
 func TestAdaptationAbsenceIsReported(t *testing.T) {
-	_, a, b := lab.Pair(t, &assoc.Config{Adaptation: u32(9)}, nil)
+	_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: u32(9)}, nil)
 	v, ok := a.PeerAdaptation()
 	check.That(t, v == 0 && !ok, "a: %d %v", v, ok)
 	v, ok = b.PeerAdaptation()
@@ -46,7 +46,7 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 		{"initiator, another announced", strict, &assoc.Config{Adaptation: u32(2)}, false, assoc.AdaptationError{Want: 1, Got: 2}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := lab.NewWorld(t)
+			w := sctptest.NewWorld(t)
 			w.Listen(row.b)
 			a := w.Connect(row.a)
 			w.Run(5 * time.Second)
@@ -72,7 +72,7 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 }
 
 func TestAdaptationIsIgnoredOutsideTheHandshake(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	// req 5061-4.2.6-5: in an ERROR's unrecognized parameters, say
 	b := wire.AppendCause(wire.AppendError(nil), wire.CauseUnrecognizedParams, wire.AppendAdaptationIndication(nil, 5))
 	l.Expect(l.Send(l.Tag, wire.CloseChunk(b, 0)), "")
@@ -83,7 +83,7 @@ func TestAdaptationIsIgnoredOutsideTheHandshake(t *testing.T) {
 func TestAdaptationCodePointIsOpaque(t *testing.T) {
 	// req 5061-4.2.6-2, 5043-7.1-1
 	for _, v := range []uint32{0, 1, 2, 0x80000000, 1<<32 - 1} {
-		_, a, b := lab.Pair(t, &assoc.Config{Adaptation: u32(v)}, &assoc.Config{Adaptation: u32(^v)})
+		_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: u32(v)}, &assoc.Config{Adaptation: u32(^v)})
 		got, ok := b.PeerAdaptation()
 		check.That(t, got == v && ok, "listener got %#x %v, want %#x", got, ok, v)
 		got, ok = a.PeerAdaptation()

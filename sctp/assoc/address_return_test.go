@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // outage is an outage of own addresses of host 0: they are gone, and what is sent from there is lost.
-type outage struct{ *lab.Multi }
+type outage struct{ *sctptest.Multi }
 
 // out takes the own addresses k away, and back gives them back.
 func (w outage) out(a *assoc.Assoc, all int, k ...int)  { w.tell(a, all, k, w.Cut) }
@@ -43,7 +43,7 @@ func (w outage) sent(at rawio.Time) (text string) {
 	for _, s := range w.Sent {
 		if s.From == 0 && s.At >= at {
 			to := s.Remote.Addr().As4()
-			text += fmt.Sprintf("%d: %s; ", to[1], lab.Describe([]wire.Packet{s.Pkt}))
+			text += fmt.Sprintf("%d: %s; ", to[1], sctptest.Describe([]wire.Packet{s.Pkt}))
 		}
 	}
 	return text
@@ -87,7 +87,7 @@ func TestOwnAddressThatReturns(t *testing.T) {
 		{"all paths: the first that is back, nothing in flight", 2, steady, none, []int{0, 1}, gone, "1: HEARTBEAT; ", 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := outage{lab.NewMulti(t, row.networks)}
+			w := outage{sctptest.NewMulti(t, row.networks)}
 			a, _ := w.Associate(row.cfg, steady)
 			w.Hosts[1].Reads = true
 			w.World.Send(a, 0, make([]byte, 1300))
@@ -101,20 +101,20 @@ func TestOwnAddressThatReturns(t *testing.T) {
 			check.That(t, a.IsIdle() || row.networks > 1, "an association without DATA is woken")
 			row.begin(w, a)
 			w.Run(row.gone)
-			before, errs := lab.PathTo(t, a, w.Addrs[1][row.out[0]]), a.Stats().Timeouts
+			before, errs := sctptest.PathTo(t, a, w.Addrs[1][row.out[0]]), a.Stats().Timeouts
 			received, t3 := w.Hosts[1].Received.Len(), a.NextTimeout()
 			at := w.Now.Add(1)
 			w.Now = at
 			w.back(a, here|1<<row.out[0], row.out[0])
 			check.Equal(t, "sent at once", w.sent(at), row.want)
-			after := lab.PathTo(t, a, w.Addrs[1][row.out[0]])
+			after := sctptest.PathTo(t, a, w.Addrs[1][row.out[0]])
 			check.That(t, after.Errors == before.Errors && after.RTO == before.RTO && after.Cwnd <= before.Cwnd && a.NextTimeout() <= max(t3, at.Add(after.RTO)),
 				"%+v, before %+v, %d timeouts before; next at %v, before %v", after, before, errs, a.NextTimeout(), t3)
-			w.Run(time.Duration(row.within) * lab.RoundTrip)
+			w.Run(time.Duration(row.within) * sctptest.RoundTrip)
 			if row.networks == 1 || len(row.out) == 2 {
 				check.Equal(t, "octets received at the end", w.Hosts[1].Received.Len(), sum(w.Hosts[0].Assocs[0]))
 			}
-			p := lab.PathTo(t, a, w.Addrs[1][row.out[0]])
+			p := sctptest.PathTo(t, a, w.Addrs[1][row.out[0]])
 			check.That(t, p.State == assoc.PathActive && !p.Suspected && p.Errors == 0 || row.want == "" || len(row.out) == 2 && row.gone > time.Minute, "%+v, received %d before", p, received)
 			w.back(a, all, row.out...)
 			w.Run(time.Minute)
@@ -140,7 +140,7 @@ func TestOwnAddressThatFlaps(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			story := func(every time.Duration) (packets int, ends time.Duration) {
-				w := outage{lab.NewMulti(t, 1)}
+				w := outage{sctptest.NewMulti(t, 1)}
 				a, _ := w.Associate(assoc.Config{HeartbeatInterval: 5 * time.Second}, steady)
 				w.Run(time.Second)
 				start, seen := w.Now, len(w.Sent)
@@ -182,7 +182,7 @@ func TestOwnAddressThatFlaps(t *testing.T) {
 // is gone again by then.
 func TestReturnSoonAfterAnother(t *testing.T) {
 	for _, stays := range []bool{true, false} {
-		w := outage{lab.NewMulti(t, 1)}
+		w := outage{sctptest.NewMulti(t, 1)}
 		a, _ := w.Associate(steady, steady)
 		w.Run(time.Second)
 		w.out(a, 0, 0)
@@ -214,7 +214,7 @@ func TestReturnSoonAfterAnother(t *testing.T) {
 
 // What is in the network is no reason to send it again, however short the outage was.
 func TestShortOutageSendsNothingAgain(t *testing.T) {
-	w := outage{lab.NewMulti(t, 1)}
+	w := outage{sctptest.NewMulti(t, 1)}
 	a, b := w.Associate(steady, steady)
 	s := w.StartStream(a, b, 500)
 	w.RunUntil(w.Now.Add(150*time.Millisecond), s.Done)
@@ -240,9 +240,9 @@ func TestSetupsAndShutdownsWhenTheAddressReturns(t *testing.T) {
 		{assoc.ShutdownReceived, "DATA"}, {assoc.ShutdownAckSent, "SHUTDOWN ACK"},
 	} {
 		t.Run(row.state.String(), func(t *testing.T) {
-			usable := []netip.Addr{lab.IPv4[0].Addr()}
-			story := func(returns bool) (times []time.Duration, l *lab.Lab) {
-				l = lab.Collector(t, row.state)
+			usable := []netip.Addr{sctptest.IPv4[0].Addr()}
+			story := func(returns bool) (times []time.Duration, l *sctptest.Lab) {
+				l = sctptest.Collector(t, row.state)
 				l.A.UsableFrom(l.Now, usable)
 				l.Flush()
 				start := l.Now
@@ -251,7 +251,7 @@ func TestSetupsAndShutdownsWhenTheAddressReturns(t *testing.T) {
 				if returns {
 					for range 3 {
 						l.A.UsableFrom(l.Now, usable)
-						out := lab.Describe(l.Flush())
+						out := sctptest.Describe(l.Flush())
 						check.That(t, out == row.want || l.Now.Sub(start) > 5*time.Second && out == "", "sent %q", out)
 						l.Wait(10 * time.Millisecond)
 						l.A.UsableFrom(l.Now, nil)
@@ -274,19 +274,19 @@ func TestSetupsAndShutdownsWhenTheAddressReturns(t *testing.T) {
 
 // An answer to an INIT or a COOKIE ECHO that went again at once measures nothing.
 func TestHurriedSetupMeasuresNothing(t *testing.T) {
-	l := lab.Active(t, nil)
+	l := sctptest.Active(t, nil)
 	back := func() {
 		l.Wait(900 * time.Millisecond)
 		l.A.UsableFrom(l.Now, nil)
-		l.A.UsableFrom(l.Now, []netip.Addr{lab.IPv4[0].Addr()})
+		l.A.UsableFrom(l.Now, []netip.Addr{sctptest.IPv4[0].Addr()})
 	}
 	back()
-	check.Equal(t, "sent", lab.Describe(l.Flush()), "INIT")
-	l.Send(l.A.LocalTag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
+	check.Equal(t, "sent", sctptest.Describe(l.Flush()), "INIT")
+	l.Send(l.A.LocalTag(), sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
 	check.That(t, l.A.PathStats(0).SRTT == 0, "after INIT ACK %+v", l.A.PathStats(0))
-	l = lab.Echoed(t, nil)
+	l = sctptest.Echoed(t, nil)
 	back()
-	check.Equal(t, "sent", lab.Describe(l.Flush()), "COOKIE ECHO")
+	check.Equal(t, "sent", sctptest.Describe(l.Flush()), "COOKIE ECHO")
 	l.Send(l.A.LocalTag(), wire.AppendCookieAck(nil))
 	check.That(t, l.A.State() == assoc.Established && l.A.PathStats(0).SRTT < time.Millisecond, "%v, after COOKIE ACK %+v", l.A.State(), l.A.PathStats(0))
 }
@@ -295,12 +295,12 @@ func TestHurriedSetupMeasuresNothing(t *testing.T) {
 // That is no reason to end the setup, which T1 would go on with later.
 func TestHurriedInitThatIsRefused(t *testing.T) {
 	for _, err := range []error{syscall.ENETUNREACH, syscall.EPERM} {
-		l := lab.Active(t, nil)
+		l := sctptest.Active(t, nil)
 		for range 5 {
 			l.Wait(1100 * time.Millisecond)
 			l.A.UsableFrom(l.Now, nil)
-			l.A.UsableFrom(l.Now, []netip.Addr{lab.IPv4[0].Addr()})
-			check.Equal(t, "sent", lab.Describe(l.Flush()), "INIT")
+			l.A.UsableFrom(l.Now, []netip.Addr{sctptest.IPv4[0].Addr()})
+			check.Equal(t, "sent", sctptest.Describe(l.Flush()), "INIT")
 			check.That(t, !l.A.HandleUnroutable(l.Now, &rawio.Packet{Remote: l.Peer}, err), "%v: again at once", err)
 		}
 		check.Equal(t, err.Error(), l.A.State(), assoc.CookieWait)
@@ -339,7 +339,7 @@ func TestWhichReturnsCount(t *testing.T) {
 			}
 			return out
 		}
-		l := lab.Bare(t)
+		l := sctptest.Bare(t)
 		l.Peer = netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
 		local := netip.AddrPort{}
 		if row.local != "" {
@@ -351,20 +351,20 @@ func TestWhichReturnsCount(t *testing.T) {
 		l.Flush()
 		l.Wait(1500 * time.Millisecond)
 		l.A.UsableFrom(l.Now, list(row.after))
-		out := lab.Describe(l.Flush())
+		out := sctptest.Describe(l.Flush())
 		check.That(t, (out == "INIT") == row.counts && (out == "") != row.counts, "%s: sent %q", row.name, out)
 	}
 }
 
 // HEARTBEATs over many paths that return together are no burst (section 5.4).
 func TestReturnsKeepToHBMaxBurst(t *testing.T) {
-	w := outage{lab.NewMulti(t, 4)}
+	w := outage{sctptest.NewMulti(t, 4)}
 	cfg := steady
 	cfg.HBMaxBurst, cfg.PathMaxRetrans = 2, 1
 	a, _ := w.Associate(cfg, steady)
 	w.out(a, 0, 0, 1, 2, 3)
 	w.Run(time.Minute)
-	for _, p := range lab.Paths(a) {
+	for _, p := range sctptest.Paths(a) {
 		check.That(t, !p.Suspected, "HEARTBEATs to suspected paths are not counted: %+v", p)
 	}
 	w.back(a, 15, 0, 1, 2, 3)
@@ -379,7 +379,7 @@ func TestReturnsKeepToHBMaxBurst(t *testing.T) {
 // refused is tried again in each RTO without backing off, since no network is spared by that.
 func TestRefusalThatEnds(t *testing.T) {
 	for _, networks := range []int{1, 2} {
-		w := lab.NewMulti(t, networks)
+		w := sctptest.NewMulti(t, networks)
 		a, _ := w.Associate(steady, steady)
 		w.Hosts[1].Reads = true
 		w.World.Send(a, 0, make([]byte, 1300))
@@ -396,7 +396,7 @@ func TestRefusalThatEnds(t *testing.T) {
 		tries := w.Hosts[0].Refused - refused
 		check.That(t, tries <= networks*(4*20+10), "%d packets tried in 20 seconds", tries)
 		errs := 0
-		for _, p := range lab.Paths(a) {
+		for _, p := range sctptest.Paths(a) {
 			errs += p.Errors
 		}
 		check.That(t, errs <= networks*5, "%d errors, as T3-rtx expires after 1, 2, 4 and 8 s", errs)
@@ -410,11 +410,11 @@ func TestRefusalThatEnds(t *testing.T) {
 
 // A path that has got another source is not away any more: that the first returns is no news of it.
 func TestReturnOfASourceThatAPathHasLeft(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Host.Addrs = addrs("10.0.0.1 10.0.0.2")
 	l.Dial(&assoc.Config{LocalAddrs: l.Host.Addrs, HeartbeatInterval: time.Hour}, netip.AddrPort{}, l.Peer)
 	l.ReadInit()
-	l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
+	l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
 	l.Send(l.Tag, wire.AppendCookieAck(nil))
 	first := l.A.PathStats(0).Local
 	usable := addrs("10.0.0.2")

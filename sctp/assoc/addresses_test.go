@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -30,7 +30,7 @@ func addrs(list string) (out []netip.Addr) {
 // listed returns the addresses in an INIT or INIT ACK, as they are on the wire.
 func listed(t *testing.T, pkt wire.Packet, c wire.ChunkType) (out []netip.Addr) {
 	t.Helper()
-	init := must.Get(wire.AsInit(lab.ChunkOf(pkt, c)))(t)
+	init := must.Get(wire.AsInit(sctptest.ChunkOf(pkt, c)))(t)
 	ps := init.Params()
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		switch p.Type() {
@@ -66,14 +66,14 @@ func TestAnnouncedAddresses(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			cfg := &assoc.Config{LocalAddrs: addrs(row.own)}
 			peer := netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
-			l := lab.Bare(t)
+			l := sctptest.Bare(t)
 			a := l.Dial(cfg, netip.AddrPort{}, peer)
 			check.Equal(t, "where the INIT leaves from", a.LocalAddr().Addr(), netip.MustParseAddr(row.from))
 			check.Slice(t, "INIT lists", listed(t, l.Flush()[0], wire.ChunkInit), addrs(row.want))
-			l = lab.Bare(t)
+			l = sctptest.Bare(t)
 			l.Listen(cfg)
 			l.Host.Addr = netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
-			check.Slice(t, "INIT ACK lists", listed(t, l.SendFrom(peer, 0, lab.InitChunk(1, 1))[0], wire.ChunkInitAck), addrs(row.want))
+			check.Slice(t, "INIT ACK lists", listed(t, l.SendFrom(peer, 0, sctptest.InitChunk(1, 1))[0], wire.ChunkInitAck), addrs(row.want))
 		})
 	}
 }
@@ -114,23 +114,23 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 			check := func(side string, a *assoc.Assoc) {
 				t.Helper()
 				var got []netip.Addr
-				for _, p := range lab.Paths(a) {
+				for _, p := range sctptest.Paths(a) {
 					got = append(got, p.Remote.Addr())
 				}
 				check.Slice(t, side+": destinations", got, addrs(row.want))
 			}
-			own := lab.IPv4[0]
+			own := sctptest.IPv4[0]
 			if row.own != "" {
 				own = netip.AddrPortFrom(addrs(row.own)[0], 0)
 			}
-			l := lab.Bare(t)
+			l := sctptest.Bare(t)
 			l.Peer, l.Host.Addr = peer, own
 			a := l.Dial(cfg, netip.AddrPort{}, peer)
-			init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
-			l.Send(init.Tag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), params...))
+			init, _ := wire.AsInit(sctptest.ChunkOf(l.Flush()[0], wire.ChunkInit))
+			l.Send(init.Tag(), sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), params...))
 			check("initiator", a)
 
-			l = lab.Bare(t)
+			l = sctptest.Bare(t)
 			l.Peer, l.Host.Addr = peer, own
 			l.Listen(cfg)
 			l.Initiate(params...)
@@ -142,8 +142,8 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 
 func TestSupportedAddressTypes(t *testing.T) {
 	types := func(pkt wire.Packet) string {
-		init, _ := wire.AsInit(lab.ChunkOf(pkt, wire.ChunkInit))
-		return fmt.Sprintf("%x", []byte(lab.ParamOf(init, wire.ParamSupportedAddrTypes)))
+		init, _ := wire.AsInit(sctptest.ChunkOf(pkt, wire.ChunkInit))
+		return fmt.Sprintf("%x", []byte(sctptest.ParamOf(init, wire.ParamSupportedAddrTypes)))
 	}
 	for _, row := range []struct{ name, own, peer, want string }{
 		{"one own address, which the link chooses: that of the peer", "", "10.0.0.9", "000c00060005"}, // req 9260-5.1.2-7
@@ -153,7 +153,7 @@ func TestSupportedAddressTypes(t *testing.T) {
 		{"IPv6 only", "2001:db8::1", "2001:db8::9", "000c00060006"},
 		{"both: nothing is said", "10.0.0.1 2001:db8::1", "10.0.0.9", ""},
 	} {
-		l := lab.Bare(t)
+		l := sctptest.Bare(t)
 		l.Dial(&assoc.Config{LocalAddrs: addrs(row.own)}, netip.AddrPort{}, netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0))
 		check.Equal(t, row.name, types(l.Flush()[0]), row.want)
 	}
@@ -170,13 +170,13 @@ func TestSupportedAddressTypes(t *testing.T) {
 		{"IPv4, with an IPv6 address: both", wire.AppendAddressParam(v4, netip.MustParseAddr("2001:db8::9")), "10.0.0.1 10.1.0.1 2001:db8::1"}, // req 9260-5.1.2-11
 		{"host names only: ignored", odd, "10.0.0.1 10.1.0.1 2001:db8::1"},                                                                     // req 9260-3.3.2.1.5-3
 	} {
-		l := lab.Bare(t)
+		l := sctptest.Bare(t)
 		l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1")})
-		check.Slice(t, row.name+": INIT ACK lists", listed(t, l.Send(0, lab.InitChunk(1, 1, row.params))[0], wire.ChunkInitAck), addrs(row.want))
+		check.Slice(t, row.name+": INIT ACK lists", listed(t, l.Send(0, sctptest.InitChunk(1, 1, row.params))[0], wire.ChunkInitAck), addrs(row.want))
 	}
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1 2001:db8:1::1")})
-	ack := l.Post(netip.MustParseAddrPort("[2001:db8::9]:0"), 0, lab.InitChunk(1, 1, v6))[0].Pkt
+	ack := l.Post(netip.MustParseAddrPort("[2001:db8::9]:0"), 0, sctptest.InitChunk(1, 1, v6))[0].Pkt
 	check.Slice(t, "IPv6, asked for over IPv6", listed(t, ack, wire.ChunkInitAck), addrs("2001:db8::1 2001:db8:1::1"))
 }
 
@@ -192,28 +192,28 @@ func TestSourceOfEachPath(t *testing.T) {
 		{"of the same family", "10.1.0.1 2001:db8::1", "2001:db8:1::9 10.2.0.9", "2001:db8::1 10.1.0.1"},
 		{"peers of a family that there is not are left out", "10.1.0.1 10.2.0.1", "2001:db8::9 10.1.0.9", "10.1.0.1"},
 	} {
-		l := lab.Bare(t)
+		l := sctptest.Bare(t)
 		var to []netip.AddrPort
 		for _, p := range addrs(row.peers) {
 			to = append(to, netip.AddrPortFrom(p, 0))
 		}
-		a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, lab.PortB, netip.AddrPort{}, to, lab.PortA))(t)
+		a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, sctptest.PortB, netip.AddrPort{}, to, sctptest.PortA))(t)
 		var got []netip.Addr
-		for _, p := range lab.Paths(a) {
+		for _, p := range sctptest.Paths(a) {
 			got = append(got, p.Local.Addr())
 			check.That(t, p.State == assoc.PathActive, "%s: %v is %v", row.name, p.Remote, p.State) // req 9260-5.4-1
 		}
 		check.Slice(t, row.name, got, addrs(row.want))
 	}
-	l := lab.Bare(t)
-	_, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 ::1")}, lab.PortB, netip.AddrPort{},
-		[]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::9]:0")}, lab.PortA)
+	l := sctptest.Bare(t)
+	_, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 ::1")}, sctptest.PortB, netip.AddrPort{},
+		[]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::9]:0")}, sctptest.PortA)
 	check.That(t, errors.Is(err, assoc.ErrNoSource) && errors.Is(err, syscall.EADDRNOTAVAIL), "no own address of the family: %v", err)
 }
 
 // A peer that does not answer is tried from each own address that may reach it and is as near as the first, in turn.
 func TestSourcesTakeTurns(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	a := l.Dial(&assoc.Config{LocalAddrs: addrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")}, netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.9:0"))
 	var got []netip.Addr
 	for range 7 {
@@ -226,7 +226,7 @@ func TestSourcesTakeTurns(t *testing.T) {
 
 // Where the peer sends to another own address than it is sent from, that one is the next to be tried.
 func TestSourceThatThePeerKnowsIsNext(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2 10.0.0.3")})
+	l := sctptest.Passive(t, &assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2 10.0.0.3")})
 	l.Host.Addr = netip.MustParseAddrPort("10.0.0.3:0")
 	l.Send(l.Tag, l.Data("x"))
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
@@ -258,16 +258,16 @@ func TestLocalAddrsAreJudged(t *testing.T) {
 
 // A host with two networks talks with a peer that has one address, in either of them.
 func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
-	setup := func(t *testing.T) *lab.Multi {
-		w := lab.NewMulti(t, 2)
+	setup := func(t *testing.T) *sctptest.Multi {
+		w := sctptest.NewMulti(t, 2)
 		w.Move(1, addrs("10.9.0.2")...)
 		for _, l := range w.Addrs[0] {
-			w.Net.Connect(l, w.Addrs[1][0], simnet.Params{Delay: lab.Latency})
+			w.Net.Connect(l, w.Addrs[1][0], simnet.Params{Delay: sctptest.Latency})
 		}
 		w.Listen(&steady)
 		return w
 	}
-	config := func(w *lab.Multi) *assoc.Config {
+	config := func(w *sctptest.Multi) *assoc.Config {
 		cfg := steady
 		cfg.LocalAddrs = w.Addrs[0]
 		return &cfg
@@ -291,7 +291,7 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 		check.Equal(t, "the address now", a.LocalAddr().Addr(), w.Addrs[0][1])
 		// The second error in a row makes the change, after RTO and 2 RTO.
 		p := s.Pause(cut)
-		check.That(t, p <= 3*rto+4*lab.RoundTrip, "nothing arrived for %v", p)
+		check.That(t, p <= 3*rto+4*sctptest.RoundTrip, "nothing arrived for %v", p)
 	})
 	t.Run("at the setup", func(t *testing.T) {
 		w := setup(t)
@@ -304,27 +304,27 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 // Two endpoints with several addresses that set up an association with each other at the same time, by
 // different addresses, end up with one.
 func TestCollisionByDifferentAddresses(t *testing.T) {
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	ca, cb := steady, steady
 	ca.LocalAddrs, cb.LocalAddrs = w.Addrs[0], w.Addrs[1]
 	a := w.Connect(&ca, w.Addrs[1][0], w.Addrs[1][1])
-	b := must.Get(w.Hosts[1].Endpoint.Connect(w.Now, &cb, lab.PortB, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(w.Addrs[0][1], 0)}, lab.PortA))(t)
+	b := must.Get(w.Hosts[1].Endpoint.Connect(w.Now, &cb, sctptest.PortB, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(w.Addrs[0][1], 0)}, sctptest.PortA))(t)
 	w.Hosts[1].Adopt(b)
 	w.Run(5 * time.Second)
 	for i, x := range []*assoc.Assoc{a, b} { // req 9260-5.1.2-5
-		check.That(t, x.State() == assoc.Established && len(w.Hosts[i].Assocs) == 1 && x.NumPaths() == 2, "host %d: %v, %d associations, paths %+v", i, x.State(), len(w.Hosts[i].Assocs), lab.Paths(x))
+		check.That(t, x.State() == assoc.Established && len(w.Hosts[i].Assocs) == 1 && x.NumPaths() == 2, "host %d: %v, %d associations, paths %+v", i, x.State(), len(w.Hosts[i].Assocs), sctptest.Paths(x))
 	}
 	check.That(t, a.LocalTag() == b.PeerTag() && b.LocalTag() == a.PeerTag(), "the tags do not match")
 }
 
 func TestInitToAnAddressOfAnotherEndpoint(t *testing.T) {
 	// req 9260-8.4-4: nobody listens there, though on this port.
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1")})
 	l.Host.Addr = netip.MustParseAddrPort("10.2.0.1:0")
-	l.Expect(l.Send(0, lab.InitChunk(1, 1)), "ABORT")
+	l.Expect(l.Send(0, sctptest.InitChunk(1, 1)), "ABORT")
 	l.Host.Addr = netip.MustParseAddrPort("10.1.0.1:0")
-	l.Expect(l.Send(0, lab.InitChunk(1, 1)), "INIT ACK")
+	l.Expect(l.Send(0, sctptest.InitChunk(1, 1)), "INIT ACK")
 }
 
 func TestFirstPrimaryPath(t *testing.T) {
@@ -344,17 +344,17 @@ func TestFirstPrimaryPath(t *testing.T) {
 		{"the second is answered from an address that nobody gave", 1, third, second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Bare(t)
+			l := sctptest.Bare(t)
 			a := l.Dial(nil, l.Host.Addr, first, second)
 			l.Flush()
 			for range row.lost {
 				l.Wait(time.Second)
 			}
 			l.Now = l.Now.Add(30 * time.Millisecond)
-			out := l.Post(row.from, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
-			check.That(t, lab.Text(out) == row.first.Addr().String()+": COOKIE ECHO" && a.PeerAddr() == row.first,
-				"%s, primary path to %v", lab.Text(out), a.PeerAddr())
-			p := lab.PathTo(t, a, row.first.Addr())
+			out := l.Post(row.from, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
+			check.That(t, sctptest.Text(out) == row.first.Addr().String()+": COOKIE ECHO" && a.PeerAddr() == row.first,
+				"%s, primary path to %v", sctptest.Text(out), a.PeerAddr())
+			p := sctptest.PathTo(t, a, row.first.Addr())
 			check.That(t, p.SRTT == 30*time.Millisecond || row.lost != 0, "%+v", p)
 		})
 	}
@@ -362,13 +362,13 @@ func TestFirstPrimaryPath(t *testing.T) {
 
 func TestPeerWithoutAddressParametersHasOneAddress(t *testing.T) {
 	// req 9260-5.1.2-1
-	for _, l := range []*lab.Lab{lab.Passive(t, nil), lab.Established(t, nil)} {
+	for _, l := range []*sctptest.Lab{sctptest.Passive(t, nil), sctptest.Established(t, nil)} {
 		p := l.A.PathStats(0)
 		check.That(t, l.A.NumPaths() == 1 && p.Remote == l.Peer && p.Local == l.Host.Addr, "%d paths, the first from %v to %v", l.A.NumPaths(), p.Local, p.Remote)
 	}
 	// The source of an INIT ACK is an address of the peer, whoever was sent the INIT.
-	l, second := lab.Active(t, nil), netip.MustParseAddrPort("10.0.0.10:0")
-	l.SendFrom(second, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
+	l, second := sctptest.Active(t, nil), netip.MustParseAddrPort("10.0.0.10:0")
+	l.SendFrom(second, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
 	check.That(t, l.A.NumPaths() == 2 && l.A.PathStats(1).Remote == second && l.A.PathStats(1).State == assoc.PathUnconfirmed,
 		"%d paths after an INIT ACK from a second address", l.A.NumPaths()) // req 9260-5.1.2-1
 }
@@ -376,7 +376,7 @@ func TestPeerWithoutAddressParametersHasOneAddress(t *testing.T) {
 func TestListedAddressesShareThePort(t *testing.T) {
 	// req 9260-3.3.2.1-3: those of the INIT, with the packet's source, which it does not list.
 	second, third := netip.MustParseAddrPort("10.0.0.10:0"), netip.MustParseAddrPort("[2001:db8::3]:0")
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 2001:db8::1")})
 	l.Initiate(wire.AppendAddressParam(nil, second.Addr()), wire.AppendAddressParam(nil, third.Addr()))
 	l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
@@ -385,31 +385,31 @@ func TestListedAddressesShareThePort(t *testing.T) {
 		out := l.Post(from, l.Tag, beat)
 		n := 0
 		for _, p := range out {
-			if p.To == from && lab.Has(p.Pkt, wire.ChunkHeartbeatAck) { // req 9260-3.3.6-1
+			if p.To == from && sctptest.Has(p.Pkt, wire.ChunkHeartbeatAck) { // req 9260-3.3.6-1
 				n++
 			}
 			// req 9260-1.3-2: one port of each side, whatever the address.
-			check.That(t, p.Pkt.DstPort() == lab.PortA && p.Pkt.SrcPort() == lab.PortB,
+			check.That(t, p.Pkt.DstPort() == sctptest.PortA && p.Pkt.SrcPort() == sctptest.PortB,
 				"sent from port %d to %d", p.Pkt.SrcPort(), p.Pkt.DstPort())
 		}
-		check.That(t, n == 1, "from %v: %s", from, lab.Text(out))
-		l.Deliver(from, lab.Packet(lab.PortA+1, lab.PortB, l.Tag, beat))
-		if out := l.Collect(); len(out) != 1 || !lab.Has(out[0].Pkt, wire.ChunkAbort) {
-			t.Errorf("from another port of %v: %s, want the answer to a stranger", from, lab.Text(out))
+		check.That(t, n == 1, "from %v: %s", from, sctptest.Text(out))
+		l.Deliver(from, sctptest.Packet(sctptest.PortA+1, sctptest.PortB, l.Tag, beat))
+		if out := l.Collect(); len(out) != 1 || !sctptest.Has(out[0].Pkt, wire.ChunkAbort) {
+			t.Errorf("from another port of %v: %s, want the answer to a stranger", from, sctptest.Text(out))
 		}
 	}
 }
 
 func TestAbortForAHostNameGoesToTheSource(t *testing.T) {
 	host := wire.AppendParam(nil, wire.ParamHostName, []byte("h\x00"))
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(nil)
 	from := netip.MustParseAddrPort("10.0.0.44:0")
-	out := l.Post(from, 0, lab.InitChunk(l.PeerTag, 1, host, wire.AppendAddressParam(nil, l.Peer.Addr())))
-	must.That(t, lab.Text(out) == "10.0.0.44: ABORT", "%v", lab.Text(out)) // req 9260-5.1.2-2
-	code, c := lab.CauseOf(out[0].Pkt)
+	out := l.Post(from, 0, sctptest.InitChunk(l.PeerTag, 1, host, wire.AppendAddressParam(nil, l.Peer.Addr())))
+	must.That(t, sctptest.Text(out) == "10.0.0.44: ABORT", "%v", sctptest.Text(out)) // req 9260-5.1.2-2
+	code, c := sctptest.CauseOf(out[0].Pkt)
 	check.That(t, code == wire.CauseUnresolvableAddress && bytes.Equal(c[4:], host[:6]), "cause %v with % x, want the whole parameter", code, []byte(c)) // req 9260-3.3.10.5-1
-	l = lab.Active(t, nil)
-	out = l.Post(from, l.Tag, lab.InitAckChunk(l.PeerTag, 1, []byte("c"), host))
-	check.That(t, lab.Text(out) == "10.0.0.44: ABORT", "%v", lab.Text(out))
+	l = sctptest.Active(t, nil)
+	out = l.Post(from, l.Tag, sctptest.InitAckChunk(l.PeerTag, 1, []byte("c"), host))
+	check.That(t, sctptest.Text(out) == "10.0.0.44: ABORT", "%v", sctptest.Text(out))
 }

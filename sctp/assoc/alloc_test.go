@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -45,7 +45,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		{"queued, received and released", nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w, a, b := lab.Pair(t, &assoc.Config{MaxBurst: -1, HeartbeatInterval: -1}, &assoc.Config{RecvBuffer: 1 << 17, HeartbeatInterval: -1})
+			w, a, b := sctptest.Pair(t, &assoc.Config{MaxBurst: -1, HeartbeatInterval: -1}, &assoc.Config{RecvBuffer: 1 << 17, HeartbeatInterval: -1})
 			src := &spring{data: make([]byte, 1400)}
 			a.SetUpper(nil, src)
 			b.SetUpper(row.placer, nil)
@@ -53,7 +53,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			batch := assoc.NewTxBatch(32)
 			now := w.Now
 			var p rawio.Packet
-			carry := func(from, to *assoc.Assoc, at *lab.Host) {
+			carry := func(from, to *assoc.Assoc, at *sctptest.Host) {
 				for more := true; more; batch.Reset() {
 					more = from.PollTransmit(now, batch)
 					for i := range batch.Pkts {

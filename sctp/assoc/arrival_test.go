@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -26,22 +26,22 @@ func TestPortIsLearnedBehindTheTagCheck(t *testing.T) {
 	heartbeat := wire.AppendHeartbeat(nil, []byte("x"))
 	for _, row := range []struct {
 		name string
-		tag  func(l *lab.Lab) uint32
+		tag  func(l *sctptest.Lab) uint32
 		pkt  []byte
 		want uint16
 	}{
-		{"the right tag: learned", func(l *lab.Lab) uint32 { return l.Tag }, heartbeat, 4444},
-		{"another tag: not", func(l *lab.Lab) uint32 { return l.Tag ^ 1 }, heartbeat, 9899},
-		{"no tag: not", func(l *lab.Lab) uint32 { return 0 }, heartbeat, 9899},
-		{"an INIT, which has no tag: not", func(l *lab.Lab) uint32 { return 0 }, lab.InitChunk(5, 5), 9899},
-		{"a cookie that nobody has signed: not", func(l *lab.Lab) uint32 { return l.Tag }, wire.AppendCookieEcho(nil, make([]byte, 300)), 9899},
+		{"the right tag: learned", func(l *sctptest.Lab) uint32 { return l.Tag }, heartbeat, 4444},
+		{"another tag: not", func(l *sctptest.Lab) uint32 { return l.Tag ^ 1 }, heartbeat, 9899},
+		{"no tag: not", func(l *sctptest.Lab) uint32 { return 0 }, heartbeat, 9899},
+		{"an INIT, which has no tag: not", func(l *sctptest.Lab) uint32 { return 0 }, sctptest.InitChunk(5, 5), 9899},
+		{"a cookie that nobody has signed: not", func(l *sctptest.Lab) uint32 { return l.Tag }, wire.AppendCookieEcho(nil, make([]byte, 300)), 9899},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Bare(t)
+			l := sctptest.Bare(t)
 			l.Host.Addr, l.Peer = at("10.0.0.1:9899"), at("10.0.0.9:9899")
 			l.Listen(quiet)
 			l.Shake()
-			l.Deliver(at("10.0.0.9:4444"), lab.Packet(lab.PortA, lab.PortB, row.tag(l), row.pkt))
+			l.Deliver(at("10.0.0.9:4444"), sctptest.Packet(sctptest.PortA, sctptest.PortB, row.tag(l), row.pkt))
 			check.Equal(t, "port", portOf(l.A, 0), row.want)
 		})
 	}
@@ -51,7 +51,7 @@ func TestPortIsLearnedBehindTheTagCheck(t *testing.T) {
 // port of the packet that it answers.
 func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 	// req 6951-5.4-4
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Host.Addr = at("10.0.0.1:9899")
 	l.Listen(quiet)
 	to := func(from string, pkt []byte) (list []netip.AddrPort) {
@@ -63,7 +63,7 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 		}
 		for _, p := range l.Host.Batch.Pkts {
 			list = append(list, p.Remote)
-			if c := lab.ChunkOf(bytes.Join(p.Vec, nil), wire.ChunkInitAck); c != nil {
+			if c := sctptest.ChunkOf(bytes.Join(p.Vec, nil), wire.ChunkInitAck); c != nil {
 				l.NoteInitAck(bytes.Join(p.Vec, nil))
 			}
 		}
@@ -75,13 +75,21 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 		pkt        func() []byte
 	}{
 		{"out of the blue", "10.0.0.9:1001", func() []byte {
-			return lab.Packet(lab.PortA, lab.PortB, 7, wire.AppendCookieAck(nil), lab.DataChunk(1, 0, 0, "x"))
+			return sctptest.Packet(sctptest.PortA, sctptest.PortB, 7, wire.AppendCookieAck(nil), sctptest.DataChunk(1, 0, 0, "x"))
 		}},
-		{"INIT", "10.0.0.9:1002", func() []byte { return lab.Packet(lab.PortA, lab.PortB, 0, lab.InitChunk(l.PeerTag, l.TSN)) }},
-		{"COOKIE ECHO", "10.0.0.9:1003", func() []byte { return lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)) }},
-		{"HEARTBEAT", "10.0.0.9:1004", func() []byte { return lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))) }},
-		{"natively", "10.0.0.9:0", func() []byte { return lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))) }},
-		{"INIT for the association", "10.0.0.9:1005", func() []byte { return lab.Packet(lab.PortA, lab.PortB, 0, lab.InitChunk(9, 9)) }},
+		{"INIT", "10.0.0.9:1002", func() []byte {
+			return sctptest.Packet(sctptest.PortA, sctptest.PortB, 0, sctptest.InitChunk(l.PeerTag, l.TSN))
+		}},
+		{"COOKIE ECHO", "10.0.0.9:1003", func() []byte {
+			return sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+		}},
+		{"HEARTBEAT", "10.0.0.9:1004", func() []byte {
+			return sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))
+		}},
+		{"natively", "10.0.0.9:0", func() []byte {
+			return sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))
+		}},
+		{"INIT for the association", "10.0.0.9:1005", func() []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, 0, sctptest.InitChunk(9, 9)) }},
 	} {
 		list := to(step.from, step.pkt())
 		if step.what == "out of the blue" {
@@ -94,34 +102,34 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 	}
 	got := portOf(l.A, 0)
 	check.That(t, got == 0, "port %d after an INIT", got) // an INIT has no tag
-	blue := lab.Bare(t)
+	blue := sctptest.Bare(t)
 	blue.Host.Addr = at("10.0.0.1:9899")
 	l = blue
-	list := to("10.0.0.9:1001", lab.Packet(lab.PortA, lab.PortB, 7, lab.DataChunk(1, 0, 0, "x")))
+	list := to("10.0.0.9:1001", sctptest.Packet(sctptest.PortA, sctptest.PortB, 7, sctptest.DataChunk(1, 0, 0, "x")))
 	check.That(t, len(list) == 1 && list[0].Port() == 1001, "out of the blue: answers to %v", list)
 }
 
 // Each address of the peer has a port of its own.
 func TestPortsAreOfAddresses(t *testing.T) {
 	// req 6951-5.1-3
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Host.Addr, l.Peer = at("10.0.0.1:9899"), at("10.0.0.9:1001")
 	l.Listen(quiet)
 	second := at("10.0.1.9:2002")
 	l.Initiate(wire.AppendAddressParam(nil, second.Addr()))
 	l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-	l.Deliver(second, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
+	l.Deliver(second, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
 	l.Host.Batch.Reset()
 	a, b := portOf(l.A, 0), portOf(l.A, 1)
 	check.That(t, a == 1001 && b == 2002, "ports %d and %d", a, b)
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("y"))))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("y"))))
 	a, b = portOf(l.A, 0), portOf(l.A, 1)
 	check.That(t, a == 1001 && b == 2002, "ports %d and %d after a packet from the first", a, b)
 }
 
 // A NAT gives the association other ports while data flows, on either side.
 func TestRebindingUnderTraffic(t *testing.T) {
-	r := lab.NewRoad(t, lab.UDP, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.UDP, 1500, simnet.Params{})
 	a, b := r.Join(quiet, quiet)
 	var want [2][]byte
 	for i := range 20 {
@@ -148,13 +156,13 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 		mtu      int // SCTP packet
 		thenBack int
 	}{
-		{"begins", lab.IPv4, true, 9899, 1472, 1480}, // req 6951-5.6-1
-		{"ends", lab.UDP, true, 0, 1480, 1472},       // req 6951-5.6-2
-		{"begins, not searched for", lab.IPv4, false, 9899, 1472, 1480},
-		{"ends, not searched for", lab.UDP, false, 0, 1480, 1472},
+		{"begins", sctptest.IPv4, true, 9899, 1472, 1480}, // req 6951-5.6-1
+		{"ends", sctptest.UDP, true, 0, 1480, 1472},       // req 6951-5.6-2
+		{"begins, not searched for", sctptest.IPv4, false, 9899, 1472, 1480},
+		{"ends, not searched for", sctptest.UDP, false, 0, 1480, 1472},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := lab.NewRoad(t, row.addrs, 1500, simnet.Params{MTU: 1500})
+			r := sctptest.NewRoad(t, row.addrs, 1500, simnet.Params{MTU: 1500})
 			cfg := &assoc.Config{HeartbeatInterval: -1, DisablePMTUD: !row.search}
 			a, b := r.Join(cfg, quiet)
 			r.Run(time.Second)
@@ -168,7 +176,7 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 			payload := a.MaxPayload()
 			heard := func(from netip.AddrPort, want int) {
 				t.Helper()
-				pkt := lab.Packet(lab.PortB, lab.PortA, a.LocalTag(), wire.AppendHeartbeat(nil, []byte("x")))
+				pkt := sctptest.Packet(sctptest.PortB, sctptest.PortA, a.LocalTag(), wire.AppendHeartbeat(nil, []byte("x")))
 				p := rawio.Packet{Data: pkt, Local: r.Hosts[0].Addr, Remote: from}
 				r.Hosts[0].Receive(r.Now, &p)
 				got := a.PathStats(0)
@@ -187,9 +195,9 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 
 // It may begin while a probe is under way: that is sent again in the size it then has.
 func TestEncapsulationBeginsDuringTheSearch(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{MTU: 1500})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{MTU: 1500})
 	a, _ := r.Join(quiet, quiet)
-	r.Run(lab.RoundTrip) // the base size is confirmed and the largest under way
+	r.Run(sctptest.RoundTrip) // the base size is confirmed and the largest under way
 	for i := range r.Hosts {
 		r.Hosts[i].Addr = netip.AddrPortFrom(r.Hosts[i].Addr.Addr(), 9899)
 	}
@@ -205,7 +213,7 @@ func TestEncapsulationBeginsDuringTheSearch(t *testing.T) {
 
 // ICMP reports about encapsulated packets, which the link has taken out of their UDP headers.
 func TestReportsAboutEncapsulatedPackets(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Host.Addr, l.Peer = at("10.0.0.1:9899"), at("10.0.0.9:9899")
 	l.Listen(quiet)
 	l.Shake()
@@ -213,11 +221,11 @@ func TestReportsAboutEncapsulatedPackets(t *testing.T) {
 		p := rawio.Packet{Kind: kind, MTU: mtu, Data: quote, Local: l.Host.Addr, Remote: l.Peer}
 		l.Host.Receive(l.Now, &p)
 	}
-	quote := lab.Packet(lab.PortB, lab.PortA, l.PeerTag)
+	quote := sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)
 	report(rawio.KindPacketTooBig, 1400, quote[:8])
 	check.Equal(t, "path MTU", l.A.PathStats(0).MTU, 1400-20-8)
-	l.Now = l.Now.Add(time.Minute)                                                           // so long that nothing speaks against it
-	report(rawio.KindProtoUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, l.PeerTag^1)[:8]) // req 6951-5.5-1
+	l.Now = l.Now.Add(time.Minute)                                                                          // so long that nothing speaks against it
+	report(rawio.KindProtoUnreachable, 0, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag^1)[:8]) // req 6951-5.5-1
 	report(rawio.KindProtoUnreachable, 0, quote[:7])
 	report(rawio.KindProtoUnreachable, 0, nil)
 	l.InState(assoc.Established)
@@ -228,7 +236,7 @@ func TestReportsAboutEncapsulatedPackets(t *testing.T) {
 // Nothing but HEARTBEATs keeps a NAT's state alive on an idle path.
 func TestIdlePathsKeepTheNATsState(t *testing.T) {
 	// req 6951-3.2-3
-	r := lab.NewRoad(t, lab.UDP, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.UDP, 1500, simnet.Params{})
 	r.Join(nil, quiet)
 	r.Run(time.Second)
 	n := len(r.Sent)
@@ -246,20 +254,20 @@ func TestIdlePathsKeepTheNATsState(t *testing.T) {
 // A single-homed association names no addresses: a NAT would have to translate them.
 func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 	// req 6951-3.2-1, 6951-5.7-1
-	r := lab.NewRoad(t, lab.UDP, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.UDP, 1500, simnet.Params{})
 	r.Join(nil, nil)
 	seen := 0
 	for _, c := range r.Sent {
 		for _, typ := range []wire.ChunkType{wire.ChunkInit, wire.ChunkInitAck} {
-			ch := lab.ChunkOf(c.Pkt, typ)
+			ch := sctptest.ChunkOf(c.Pkt, typ)
 			if ch == nil {
 				continue
 			}
 			seen++
 			init := must.Get(wire.AsInit(ch))(t)
-			p := lab.ParamOf(init, wire.ParamIPv4)
+			p := sctptest.ParamOf(init, wire.ParamIPv4)
 			check.That(t, p == nil, "%v names %x", typ, []byte(p))
-			if p := lab.ParamOf(init, wire.ParamIPv6); p != nil {
+			if p := sctptest.ParamOf(init, wire.ParamIPv6); p != nil {
 				t.Errorf("%v names %x", typ, []byte(p))
 			}
 		}
@@ -270,7 +278,7 @@ func TestSingleHomedSetupNamesNoAddresses(t *testing.T) {
 // The user says which port each address of the peer has at first, and which has none.
 func TestPortsAreTheUsersChoice(t *testing.T) {
 	// req 6951-6.1-1
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	remotes := []netip.AddrPort{at("10.0.0.9:1001"), at("10.0.1.9:0"), at("10.0.2.9:2002")}
 	a := l.Dial(quiet, l.Host.Addr, remotes...)
 	seen := make(map[netip.AddrPort]bool)

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
@@ -107,7 +107,7 @@ type Assoc struct {
 	lastHeardAt           rawio.Time   // when the last valid packet of the peer came
 	errorCount            int          // consecutive errors of the association (section 8.1)
 	failedSenders         []*tx.Sender // whose messages have failed, see failMessages
-	rttSamples            count.CompactHistogram
+	rttSamples            counters.CompactHistogram
 
 	firstPath path // of all that it has ever had, and mostly the only one
 

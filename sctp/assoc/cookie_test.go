@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -124,7 +124,7 @@ func TestCookieIsOfItsPacket(t *testing.T) {
 		{"another host", 2, 1, 3, netip.MustParseAddrPort("10.0.0.9:0"), false},
 	} {
 		got := c
-		check.That(t, got.Matches(&rawio.Packet{Data: lab.Packet(row.src, row.dst, row.tag), Remote: row.from}) == row.want,
+		check.That(t, got.Matches(&rawio.Packet{Data: sctptest.Packet(row.src, row.dst, row.tag), Remote: row.from}) == row.want,
 			"%s: %v", row.name, !row.want)
 	}
 }
@@ -183,10 +183,10 @@ func TestConfigRanges(t *testing.T) {
 }
 
 func TestWhatTheCookieHolds(t *testing.T) {
-	j := lab.NewJar(t, &assoc.Config{CookieLife: 17 * time.Second})
-	ack, c := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
+	j := sctptest.NewJar(t, &assoc.Config{CookieLife: 17 * time.Second})
+	ack, c := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 	// req 9260-5.1.3-2
-	check.That(t, c.Created == j.Now && c.Life == 17*time.Second && c.LocalPort == lab.PortB && c.PeerPort == lab.PortA && c.LocalTag == ack.Tag() && c.PeerTag == j.PeerTag, "%+v", c)
+	check.That(t, c.Created == j.Now && c.Life == 17*time.Second && c.LocalPort == sctptest.PortB && c.PeerPort == sctptest.PortA && c.LocalTag == ack.Tag() && c.PeerTag == j.PeerTag, "%+v", c)
 	check.That(t, c.LocalTie == 0 && c.PeerTie == 0, "tie-tags %#x %#x with no association", c.LocalTie, c.PeerTie) // req 9260-5.2.2-9: in CLOSED
 	// req 9260-3.3.11-4, 9260-12.4-5: header, INIT ACK and a cookie for one address.
 	n := wire.CommonHeaderLen + len(ack)
@@ -251,10 +251,10 @@ func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 func TestCookieKeepsTheTagsOfALiveAssociationSecret(t *testing.T) {
 	// req 9260-5.1.3-5: who sends an INIT for somebody else's association gets a cookie that has its
 	// tie-tags, which are random, and not the tags that would let it send packets.
-	j := lab.NewJar(t, nil)
-	_, first := j.Answer(lab.InitChunk(0xaabbccdd, 1))
+	j := sctptest.NewJar(t, nil)
+	_, first := j.Answer(sctptest.InitChunk(0xaabbccdd, 1))
 	j.Accept(&first)
-	j.SendInit(lab.InitChunk(0x01020304, 2))
+	j.SendInit(sctptest.InitChunk(0x01020304, 2))
 	for name, tag := range map[string]uint32{"own": first.LocalTag, "peer's": first.PeerTag} {
 		check.That(t, !bytes.Contains(j.Cookie, binary.BigEndian.AppendUint32(nil, tag)),
 			"the cookie shows the %s Verification Tag of the association", name)
@@ -262,17 +262,17 @@ func TestCookieKeepsTheTagsOfALiveAssociationSecret(t *testing.T) {
 }
 
 func TestTieTagsByState(t *testing.T) {
-	other := lab.InitChunk(0x55667788, 3)
+	other := sctptest.InitChunk(0x55667788, 3)
 	t.Run("COOKIE-WAIT: 0", func(t *testing.T) {
-		j := lab.NewJar(t, nil)
+		j := sctptest.NewJar(t, nil)
 		j.Connect()
 		_, c := j.SendInit(other)
 		check.That(t, c.LocalTie == 0 && c.PeerTie == 0, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.2-9
 	})
 	t.Run("COOKIE-ECHOED: random, the same in TCB and cookie", func(t *testing.T) {
-		j := lab.NewJar(t, nil)
+		j := sctptest.NewJar(t, nil)
 		j.Connect()
-		j.Pass(lab.Packet(lab.PortA, lab.PortB, j.Tag, lab.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
+		j.Pass(sctptest.Packet(sctptest.PortA, sctptest.PortB, j.Tag, sctptest.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
 		j.Expect(j.Flush(), "COOKIE ECHO")
 		_, c := j.SendInit(other)
 		check.That(t, c.LocalTie != 0 && c.PeerTie != 0 && c.LocalTie != c.PeerTie && c.LocalTie != j.Tag && c.PeerTie != j.PeerTag, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.1-10, 9260-5.2.2-9
@@ -280,16 +280,16 @@ func TestTieTagsByState(t *testing.T) {
 		check.That(t, again.LocalTie == c.LocalTie && again.PeerTie == c.PeerTie, "the tie-tags of the TCB changed")
 	})
 	t.Run("ESTABLISHED: random, and the TCB knows them again", func(t *testing.T) {
-		j := lab.NewJar(t, &assoc.Config{OutStreams: 3, InStreams: 4})
-		_, first := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
+		j := sctptest.NewJar(t, &assoc.Config{OutStreams: 3, InStreams: 4})
+		_, first := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 		j.Accept(&first)
 		ack, c := j.SendInit(other)
 		check.That(t, c.LocalTie != 0 && c.PeerTie != 0, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.2-5, 9260-5.2.2-9
 		check.That(t, ack.OutStreams() == 3 && ack.InStreams() == 4 && c.OutStreams == 3 && c.InStreams == 4,
 			"INIT ACK with OS %d MIS %d, cookie %d %d, want those of the association", ack.OutStreams(), ack.InStreams(), c.OutStreams, c.InStreams) // req 9260-5.2.2-7
-		j.Pass(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)))
+		j.Pass(sctptest.Packet(sctptest.PortA, sctptest.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)))
 		j.Expect(j.Flush(), "COOKIE ACK")
-		if _, c := j.SendInit(lab.InitChunk(5, 5)); c.LocalTie < 2 || c.PeerTie == 0 {
+		if _, c := j.SendInit(sctptest.InitChunk(5, 5)); c.LocalTie < 2 || c.PeerTie == 0 {
 			t.Errorf("tie-tags %#x %#x of what has restarted", c.LocalTie, c.PeerTie)
 		}
 		check.That(t, j.A.LocalTag() == c.LocalTag && j.A.PeerTag() == 0x55667788, "no restart") // Table 12, action A: the tie-tags match

@@ -7,17 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestPlacerVerdicts(t *testing.T) {
-	l := lab.Bare(t)
-	p := &lab.Placer{}
+	l := sctptest.Bare(t)
+	p := &sctptest.Placer{}
 	l.Host.Placer = p
 	l.Listen(&assoc.Config{HeartbeatInterval: -1})
 	l.Shake()
@@ -32,11 +32,11 @@ func TestPlacerVerdicts(t *testing.T) {
 	check.That(t, len(p.Seen) == 2, "a duplicate was offered for placement: %q", p.Seen)
 	tsn := l.TSN
 	out := l.Send(l.Tag, l.Data("drop this one"))
-	sack, _ := wire.AsSack(lab.ChunkOf(out[len(out)-1], wire.ChunkSack))
+	sack, _ := wire.AsSack(sctptest.ChunkOf(out[len(out)-1], wire.ChunkSack))
 	check.That(t, sack.CumTSN() == tsn-1 && sack.NumGaps() == 0, "a refused chunk was acknowledged: cum %d", sack.CumTSN()) // req 9260-6.2-5
 	l.TSN = tsn
 	l.Send(l.Tag, l.Data("queue"))
-	got := lab.Drain(l.A)
+	got := sctptest.Drain(l.A)
 	check.That(t, len(got) == 1 && string(got[0]) == "queue", "delivered %q", got)
 	out = l.Send(l.Tag, l.Data("abort"), l.Data("place too late"))
 	l.Expect(out, "ABORT")
@@ -45,7 +45,7 @@ func TestPlacerVerdicts(t *testing.T) {
 }
 
 func TestSackComesWithTheSecondPacketOrIn200ms(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	l.Expect(l.Send(l.Tag, l.Data("first")), "SACK") // req 9260-5.1-11
 	l.Expect(l.Send(l.Tag, l.Data("a")), "")
 	l.Expect(l.Send(l.Tag, l.Data("b"), l.Data("b2")), "SACK") // req 9260-6.2-7: second packet
@@ -56,7 +56,7 @@ func TestSackComesWithTheSecondPacketOrIn200ms(t *testing.T) {
 }
 
 func TestSackRidesOnData(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	l.Send(l.Tag, l.Data("first"))
 	l.Send(l.Tag, l.Data("second"))
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("answer")}}))
@@ -65,47 +65,47 @@ func TestSackRidesOnData(t *testing.T) {
 }
 
 func TestDataBundledWithCookieAckIsTaken(t *testing.T) {
-	l := lab.Echoed(t, nil)
+	l := sctptest.Echoed(t, nil)
 	out := l.Send(l.Tag, wire.AppendCookieAck(nil), l.Data("bundled")) // req 9260-3.3.12-2
 	l.Expect(out, "SACK")
-	check.Equal(t, "messages received", len(lab.Drain(l.A)), 1)
+	check.Equal(t, "messages received", len(sctptest.Drain(l.A)), 1)
 }
 
 func TestInvalidStreamIsAcknowledgedAndReported(t *testing.T) {
 	for _, id := range []wire.StreamID{3, 0x1234} { // the first one that there is not, and one of two octets
-		l := lab.Passive(t, &assoc.Config{InStreams: 3})
-		out := l.Send(l.Tag, lab.DataChunk(l.TSN, id, 0, "nowhere"))
+		l := sctptest.Passive(t, &assoc.Config{InStreams: 3})
+		out := l.Send(l.Tag, sctptest.DataChunk(l.TSN, id, 0, "nowhere"))
 		l.Expect(out, "ERROR SACK") // req 9260-6.5-2, 9260-6.5-3
-		code, cause := lab.CauseOf(out[0])
+		code, cause := sctptest.CauseOf(out[0])
 		check.That(t, code == wire.CauseInvalidStream && bytes.Equal(cause, []byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}), "cause %x", []byte(cause)) // req 9260-3.3.10.1-1
-		k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
+		k, _ := wire.AsSack(sctptest.ChunkOf(out[0], wire.ChunkSack))
 		check.That(t, k.CumTSN() == l.TSN, "cum %d", k.CumTSN())
-		got := lab.Drain(l.A)
+		got := sctptest.Drain(l.A)
 		check.That(t, got == nil, "delivered %q", got)
 	}
 }
 
 func TestOneReplyPacketForOnePacket(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	var chunks [][]byte
 	for range 40 {
 		chunks = append(chunks, wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 100)))
 	}
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, make([]byte, 1000))))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, make([]byte, 1000))))
 	out := l.Send(l.Tag, chunks...) // req 9260-12.4-2
-	must.That(t, len(out) == 2 && len(out[1]) <= lab.MTU && len(out[1]) > lab.MTU-104, "%d packets in answer to two", len(out))
+	must.That(t, len(out) == 2 && len(out[1]) <= sctptest.MTU && len(out[1]) > sctptest.MTU-104, "%d packets in answer to two", len(out))
 	check.That(t, l.A.Stats().RepliesDropped != 0, "what did not fit was not counted")
 }
 
 func TestReplyQueueIsBounded(t *testing.T) {
-	l := lab.Passive(t, nil)
-	pkt := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 1000)))
+	l := sctptest.Passive(t, nil)
+	pkt := sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 1000)))
 	for range 10_000 {
 		l.Deliver(l.Peer, append([]byte(nil), pkt...))
 	}
 	n := len(l.Flush())
 	check.That(t, n <= 200, "%d replies were held", n)
-	init := lab.Packet(lab.PortA, lab.PortB, 0, lab.InitChunk(5, 5))
+	init := sctptest.Packet(sctptest.PortA, sctptest.PortB, 0, sctptest.InitChunk(5, 5))
 	for range 10_000 {
 		l.Deliver(l.Peer, append([]byte(nil), init...))
 	}
@@ -114,7 +114,7 @@ func TestReplyQueueIsBounded(t *testing.T) {
 }
 
 func TestClosedWindowOpensAgain(t *testing.T) {
-	w, a, b := lab.Pair(t, nil, &assoc.Config{RecvBuffer: 4000})
+	w, a, b := sctptest.Pair(t, nil, &assoc.Config{RecvBuffer: 4000})
 	payload := bytes.Repeat([]byte("z"), 1000)
 	for range 20 {
 		w.Send(a, 0, payload)
@@ -126,7 +126,7 @@ func TestClosedWindowOpensAgain(t *testing.T) {
 	must.Equal(t, "state", a.State(), assoc.Established)
 	n := 0
 	for range 100 {
-		n += len(lab.Drain(b)) // req 9260-6.2-9
+		n += len(sctptest.Drain(b)) // req 9260-6.2-9
 		w.Run(200 * time.Millisecond)
 	}
 	check.Equal(t, "messages that arrived", n, 20)
@@ -144,16 +144,16 @@ func TestMessageIsCutToTheWindow(t *testing.T) {
 		{"not any more", false, true, 1200},
 		{"again", true, false, 0},
 	} {
-		w, a, b := lab.Pair(t, &assoc.Config{DisableFragments: row.from}, &assoc.Config{RecvBuffer: 4000})
+		w, a, b := sctptest.Pair(t, &assoc.Config{DisableFragments: row.from}, &assoc.Config{RecvBuffer: 4000})
 		must.OK(t, a.Reconfigure(w.Now, func(c *assoc.Config) { c.DisableFragments = row.to }))
 		for range 3 {
 			w.Send(a, 0, make([]byte, 1400))
 		}
 		w.Run(500 * time.Millisecond) // less than an RTO
 		check.Equal(t, row.name+": octets that the receiver has room for", b.Stats().RecvWindow, row.window)
-		check.Equal(t, row.name+": messages", len(lab.Drain(b)), 2)
+		check.Equal(t, row.name+": messages", len(sctptest.Drain(b)), 2)
 		w.Run(2 * time.Second)
-		check.Equal(t, row.name+": messages when the window has opened", len(lab.Drain(b)), 1)
+		check.Equal(t, row.name+": messages when the window has opened", len(sctptest.Drain(b)), 1)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestMessagesSurviveABadNetwork(t *testing.T) {
 	// req 9260-6.10-1: the world measures each packet
 	for seed := range int64(8) {
 		rnd := rand.New(rand.NewSource(seed))
-		w, a, b := lab.Pair(t, nil, nil)
+		w, a, b := sctptest.Pair(t, nil, nil)
 		w.Judge = func(int, wire.Packet) (int, time.Duration) {
 			delay := time.Duration(rnd.Intn(30)) * time.Millisecond
 			switch n := rnd.Intn(100); {
@@ -184,11 +184,11 @@ func TestMessagesSurviveABadNetwork(t *testing.T) {
 				w.Send(x, wire.StreamID(0), m)
 			}
 			w.Run(time.Duration(rnd.Intn(50)) * time.Millisecond)
-			got[0], got[1] = append(got[0], lab.Drain(b)...), append(got[1], lab.Drain(a)...)
+			got[0], got[1] = append(got[0], sctptest.Drain(b)...), append(got[1], sctptest.Drain(a)...)
 		}
 		_ = a.Shutdown(w.Now)
 		w.RunUntil(w.Now.Add(time.Hour), func() bool {
-			got[0], got[1] = append(got[0], lab.Drain(b)...), append(got[1], lab.Drain(a)...)
+			got[0], got[1] = append(got[0], sctptest.Drain(b)...), append(got[1], sctptest.Drain(a)...)
 			return a.State() == assoc.Closed && b.State() == assoc.Closed
 		})
 		for k := range got {
@@ -203,7 +203,7 @@ func TestMessagesSurviveABadNetwork(t *testing.T) {
 // TestMutatedPacketsDoNoHarm feeds an association with packets of a real exchange, a few octets of
 // which are changed, with a right checksum.
 func TestMutatedPacketsDoNoHarm(t *testing.T) {
-	w, a, b := lab.Pair(t, nil, nil)
+	w, a, b := sctptest.Pair(t, nil, nil)
 	w.Send(a, 1, make([]byte, 3000))
 	w.Send(b, 1, make([]byte, 3000))
 	w.Run(time.Minute)
@@ -212,11 +212,11 @@ func TestMutatedPacketsDoNoHarm(t *testing.T) {
 	corpus := w.Sent
 	rnd := rand.New(rand.NewSource(1))
 	for round := range 200 {
-		l := lab.Passive(t, &assoc.Config{RecvBuffer: 1 << 16})
+		l := sctptest.Passive(t, &assoc.Config{RecvBuffer: 1 << 16})
 		for range 100 {
 			src := corpus[rnd.Intn(len(corpus))].Pkt
 			pkt := append([]byte(nil), src...)
-			copy(pkt, lab.Packet(lab.PortA, lab.PortB, []uint32{l.Tag, l.Tag, l.Tag, 0, l.PeerTag}[rnd.Intn(5)])[:8])
+			copy(pkt, sctptest.Packet(sctptest.PortA, sctptest.PortB, []uint32{l.Tag, l.Tag, l.Tag, 0, l.PeerTag}[rnd.Intn(5)])[:8])
 			for range rnd.Intn(6) {
 				pkt[12+rnd.Intn(min(len(pkt)-12, 40))] = byte(rnd.Intn(256))
 			}
@@ -237,7 +237,7 @@ func TestMutatedPacketsDoNoHarm(t *testing.T) {
 func TestOneSackForOnePacket(t *testing.T) {
 	// req 9260-6.2-8: a gap, a duplicate, the I bit and a chunk for which there is no room are four
 	// reasons for a SACK at once, and one packet.
-	l := lab.Passive(t, &assoc.Config{RecvBuffer: 1500, HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{RecvBuffer: 1500, HeartbeatInterval: -1})
 	first := l.Data("first")
 	l.Send(l.Tag, first)
 	l.TSN++
@@ -247,7 +247,7 @@ func TestOneSackForOnePacket(t *testing.T) {
 	big := l.Data(strings.Repeat("x", 1400))
 	last := l.Data(strings.Repeat("y", 200))
 	over := l.Data("over")
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, first, gap, urgent, big, last, over))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, first, gap, urgent, big, last, over))
 	l.Expect(l.Flush(), "SACK")
 	check.Equal(t, "chunks without room", l.A.Stats().OutOfWindow, 1)
 	l.Expect(l.Wait(2*time.Second), "")
@@ -255,16 +255,16 @@ func TestOneSackForOnePacket(t *testing.T) {
 
 func TestDataIsAcknowledgedBySack(t *testing.T) {
 	// req 9260-6.2-1, 9260-6.2-13: every chunk, within the delay, by SACK.
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	for n := 1; n <= 7; n++ {
 		for range n {
-			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("x")))
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("x")))
 		}
 		out := l.Wait(200 * time.Millisecond)
-		must.That(t, len(out) != 0 && lab.Has(out[len(out)-1], wire.ChunkSack), "%d packets are not acknowledged after 200 ms", n)
-		k, err := wire.AsSack(lab.ChunkOf(out[len(out)-1], wire.ChunkSack))
+		must.That(t, len(out) != 0 && sctptest.Has(out[len(out)-1], wire.ChunkSack), "%d packets are not acknowledged after 200 ms", n)
+		k, err := wire.AsSack(sctptest.ChunkOf(out[len(out)-1], wire.ChunkSack))
 		must.That(t, err == nil && k.CumTSN() == l.TSN-1,
-			"%d packets: %q acknowledges %d, want %d (%v)", n, lab.Describe(out), k.CumTSN(), l.TSN-1, err)
+			"%d packets: %q acknowledges %d, want %d (%v)", n, sctptest.Describe(out), k.CumTSN(), l.TSN-1, err)
 	}
 }
 
@@ -289,7 +289,7 @@ func TestSackWaitsForARoundTripAtMost(t *testing.T) {
 		{assoc.Config{SackDelay: 500 * time.Millisecond, RFC9260: true}, true, 300 * time.Millisecond, 500 * time.Millisecond}, // req 9260-6.2-11
 	} {
 		row.cfg.HeartbeatInterval = -1
-		l := lab.Passive(t, &row.cfg)
+		l := sctptest.Passive(t, &row.cfg)
 		l.A.SetCrowded(row.crowd)
 		if row.trip > 0 {
 			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
@@ -321,7 +321,7 @@ func TestSackDelayIsLearntFromDuplicates(t *testing.T) {
 		{"by the letter", assoc.Config{RFC9260: true}, 200 * time.Millisecond, 60 * time.Millisecond, 200 * time.Millisecond},
 	} {
 		row.cfg.HeartbeatInterval = -1
-		l := lab.Passive(t, &row.cfg)
+		l := sctptest.Passive(t, &row.cfg)
 		l.Expect(l.Send(l.Tag, l.Data("first")), "SACK")
 		again := l.Data("second")
 		l.Expect(l.Send(l.Tag, again), "")
@@ -336,14 +336,14 @@ func TestSackDelayIsLearntFromDuplicates(t *testing.T) {
 		l.Flush()
 		l.Expect(l.Send(l.Tag, l.Data("third")), "")
 		early, late := l.Wait(row.second-1), l.Wait(1)
-		check.That(t, !acks(early, l.TSN-1) && acks(late, l.TSN-1), "%s: %q before %v, then %q", row.name, lab.Describe(early), row.second, lab.Describe(late))
+		check.That(t, !acks(early, l.TSN-1) && acks(late, l.TSN-1), "%s: %q before %v, then %q", row.name, sctptest.Describe(early), row.second, sctptest.Describe(late))
 	}
 }
 
 // acks says whether one of the packets acknowledges a TSN.
 func acks(out []wire.Packet, t wire.TSN) bool {
 	for _, p := range out {
-		if k, err := wire.AsSack(lab.ChunkOf(p, wire.ChunkSack)); err == nil && k.CumTSN() == t {
+		if k, err := wire.AsSack(sctptest.ChunkOf(p, wire.ChunkSack)); err == nil && k.CumTSN() == t {
 			return true
 		}
 	}
@@ -355,7 +355,7 @@ func acks(out []wire.Packet, t wire.TSN) bool {
 func TestSackDoesNotWaitInVain(t *testing.T) {
 	// req 9260-6.2-7
 	for _, letter := range []bool{false, true} {
-		l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1, SackDelay: 20 * time.Millisecond, RFC9260: letter})
+		l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1, SackDelay: 20 * time.Millisecond, RFC9260: letter})
 		atOnce := "SACK"
 		if letter {
 			atOnce = ""
@@ -395,7 +395,7 @@ func TestDataOutsideTheWindowIsNotPlaced(t *testing.T) {
 		{"no gap block reaches its TSN", 1 << 16, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Bare(t)
+			l := sctptest.Bare(t)
 			p := new(asked)
 			l.Host.Placer = p
 			l.Listen(&assoc.Config{RecvBuffer: 1500})
@@ -406,9 +406,9 @@ func TestDataOutsideTheWindowIsNotPlaced(t *testing.T) {
 			}
 			cum := l.TSN - 1
 			p.tsns = nil
-			out := l.Send(l.Tag, lab.DataChunk(l.TSN+row.ahead, 0, 0, "too much"))
+			out := l.Send(l.Tag, sctptest.DataChunk(l.TSN+row.ahead, 0, 0, "too much"))
 			check.That(t, len(p.tsns) == 0, "TSN %d was placed, the cumulative one is %d", p.tsns, cum)
-			k, err := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
+			k, err := wire.AsSack(sctptest.ChunkOf(out[0], wire.ChunkSack))
 			check.That(t, err == nil && k.CumTSN() == cum && k.NumGaps() == 0,
 				"SACK of %d with %d gap blocks, %v", k.CumTSN(), k.NumGaps(), err)
 		})

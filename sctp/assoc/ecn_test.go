@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -31,7 +31,7 @@ func TestECNIsNegotiated(t *testing.T) {
 		{"a link that does not see marks there", assoc.Config{}, assoc.Config{}, true, false, [2]rawio.Features{rawio.ECNField, 0}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+			r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 			for i, e := range r.Hosts {
 				e.Renew(int64(i+1), row.features[i])
 			}
@@ -41,9 +41,9 @@ func TestECNIsNegotiated(t *testing.T) {
 					t    wire.ChunkType
 					want bool
 				}{{wire.ChunkInit, row.init}, {wire.ChunkInitAck, row.ack}} {
-					if ch := lab.ChunkOf(c.Pkt, x.t); ch != nil {
+					if ch := sctptest.ChunkOf(c.Pkt, x.t); ch != nil {
 						init := must.Get(wire.AsInit(ch))(t)
-						p := lab.ParamOf(init, wire.ParamECNCapable)
+						p := sctptest.ParamOf(init, wire.ParamECNCapable)
 						check.That(t, (p != nil) == x.want && (p == nil || len(p) == 4), "%v: ECN Capable %x", x.t, []byte(p))
 					}
 				}
@@ -55,10 +55,10 @@ func TestECNIsNegotiated(t *testing.T) {
 			r.Run(time.Second)
 			for _, c := range r.Sent[n:] {
 				want := uint8(rawio.NotECT)
-				if row.ack && lab.Has(c.Pkt, wire.ChunkData) {
+				if row.ack && sctptest.Has(c.Pkt, wire.ChunkData) {
 					want = rawio.ECT0
 				}
-				check.That(t, c.ECN == want, "%v from %d: ECN %d, want %d", lab.ChunkTypes(c.Pkt), c.From, c.ECN, want)
+				check.That(t, c.ECN == want, "%v from %d: ECN %d, want %d", sctptest.ChunkTypes(c.Pkt), c.From, c.ECN, want)
 			}
 		})
 	}
@@ -66,7 +66,7 @@ func TestECNIsNegotiated(t *testing.T) {
 
 // Setup, control and retransmitted packets are never ECN-capable (RFC 3168 sections 6.1.4 and 6.1.5).
 func TestOnlyNewDataIsECNCapable(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{Loss: 0.1})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{Loss: 0.1})
 	r.Join(nil, nil)
 	want := r.Send(0, 300_000)
 	r.Run(5 * time.Minute)
@@ -88,15 +88,15 @@ func TestOnlyNewDataIsECNCapable(t *testing.T) {
 			}
 		}
 		want := map[bool]uint8{true: rawio.ECT0, false: rawio.NotECT}[fresh]
-		check.That(t, c.ECN == want, "%v: ECN %d, want %d", lab.ChunkTypes(c.Pkt), c.ECN, want)
+		check.That(t, c.ECN == want, "%v: ECN %d, want %d", sctptest.ChunkTypes(c.Pkt), c.ECN, want)
 	}
 	check.That(t, again != 0, "nothing was sent again: the story is not told")
 }
 
 // marksLab is an association that the script set up, ECN-capable.
-func marksLab(t *testing.T) *lab.Lab {
+func marksLab(t *testing.T) *sctptest.Lab {
 	t.Helper()
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Host.Renew(7, rawio.ECNField)
 	l.Listen(quiet)
 	l.Initiate(wire.AppendParam(nil, wire.ParamECNCapable, nil))
@@ -110,17 +110,17 @@ func echo(t *testing.T, out []wire.Packet) (tsn wire.TSN, ok bool) {
 	t.Helper()
 	sacks := 0
 	for _, p := range out {
-		if !lab.Has(p, wire.ChunkSack) {
+		if !sctptest.Has(p, wire.ChunkSack) {
 			continue
 		}
 		sacks++
-		if c := lab.ChunkOf(p, wire.ChunkECNE); c != nil {
+		if c := sctptest.ChunkOf(p, wire.ChunkECNE); c != nil {
 			e, err := wire.AsECNE(c)
-			must.That(t, err == nil && lab.ChunkTypes(p)[0] == wire.ChunkECNE, "%v: %v", lab.ChunkTypes(p), err)
+			must.That(t, err == nil && sctptest.ChunkTypes(p)[0] == wire.ChunkECNE, "%v: %v", sctptest.ChunkTypes(p), err)
 			tsn, ok = e.TSN(), true
 		}
 	}
-	must.That(t, sacks != 0, "no SACK in %v", lab.Describe(out))
+	must.That(t, sacks != 0, "no SACK in %v", sctptest.Describe(out))
 	return tsn, ok
 }
 
@@ -159,7 +159,7 @@ func TestMarksAreEchoedUntilCWR(t *testing.T) {
 }
 
 func TestMarksWithoutECNAreIgnored(t *testing.T) {
-	l := lab.Passive(t, quiet)
+	l := sctptest.Passive(t, quiet)
 	tsn, ok := echo(t, l.Marked(rawio.CE, 1000))
 	check.That(t, !ok, "echo of TSN %d", tsn)
 	before := l.A.PathStats(0).Cwnd
@@ -190,12 +190,12 @@ func TestEchoIsAnsweredByCWR(t *testing.T) {
 		out := l.Send(l.Tag, row.ecne)
 		var c wire.Chunk
 		for _, p := range out {
-			if c = lab.ChunkOf(p, wire.ChunkCWR); c != nil {
+			if c = sctptest.ChunkOf(p, wire.ChunkCWR); c != nil {
 				break
 			}
 		}
 		w, err := wire.AsCWR(c)
-		check.That(t, err == nil && w.TSN() == tsn, "%s: answered by %v", row.name, lab.Describe(out))
+		check.That(t, err == nil && w.TSN() == tsn, "%s: answered by %v", row.name, sctptest.Describe(out))
 		check.Equal(t, row.name+": cwnd", l.A.PathStats(0).Cwnd, cwnd*7/10)
 	}
 	check.Equal(t, "reductions", l.A.Stats().EchoesIn, 1)
@@ -208,7 +208,7 @@ func TestEchoIsAnsweredByCWR(t *testing.T) {
 // Over a router that marks, nothing is lost, and the queue is shorter than where losses have to tell.
 func TestMarksReplaceLosses(t *testing.T) {
 	transfer := func(mark int) (s assoc.Stats, n simnet.Stats, took time.Duration) {
-		r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{Rate: 1_000_000, Queue: 60_000, MarkQueue: mark})
+		r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{Rate: 1_000_000, Queue: 60_000, MarkQueue: mark})
 		a, _ := r.Join(&assoc.Config{MaxBurst: -1, SendBuffer: 4 << 20}, nil)
 		start := r.Now
 		var want []byte
@@ -230,12 +230,12 @@ func TestMarksReplaceLosses(t *testing.T) {
 
 // Once a round trip, however many packets of it are marked.
 func TestOneReductionPerRoundTrip(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{Mark: 1, Rate: 10_000_000})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{Mark: 1, Rate: 10_000_000})
 	a, _ := r.Join(&assoc.Config{MaxBurst: -1, SendBuffer: 4 << 20}, nil)
 	start := r.Now
 	want := r.Send(0, 500_000)
 	r.RunUntil(r.Now.Add(5*time.Minute), func() bool { return r.Hosts[1].Received.Len() == len(want) })
-	rounds := uint64(r.Now.Sub(start)/lab.RoundTrip) + 1
+	rounds := uint64(r.Now.Sub(start)/sctptest.RoundTrip) + 1
 	s := a.Stats()
 	check.That(t, s.EchoesIn >= 10 && s.EchoesIn <= rounds && r.Net.Stats().Marked >= 3*s.EchoesIn, "%d reductions in %d round trips, %d marks", s.EchoesIn, rounds, r.Net.Stats().Marked)
 	cwnd := a.PathStats(0).Cwnd

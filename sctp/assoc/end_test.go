@@ -3,15 +3,15 @@ package assoc_test
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 )
 
 // Each way in which an association can end has an error that no other has, and the package comment lists it. (That there are no others,
 // TestEverythingInEachState looks at.)
 func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
-	ends := lab.Endings(t)
+	ends := sctptest.Endings(t)
 	for i, end := range ends {
 		t.Run(end.Doc, func(t *testing.T) {
 			l := end.Drive(t)

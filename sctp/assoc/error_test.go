@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -30,12 +30,12 @@ func TestUnknownChunksByTheirHighBits(t *testing.T) {
 		{"FORWARD-TSN was not negotiated", wire.ChunkForwardTSN, "ERROR HEARTBEAT ACK"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Passive(t, nil)
+			l := sctptest.Passive(t, nil)
 			unknown := wire.AppendChunk(nil, row.typ, 0x5a, []byte("what is this?"))
 			out := l.Send(l.Tag, unknown, beat)
 			l.Expect(out, row.want)
-			if len(out) > 0 && lab.Has(out[0], wire.ChunkError) { // req 9260-3.3.10.6-1
-				code, cause := lab.CauseOf(out[0])
+			if len(out) > 0 && sctptest.Has(out[0], wire.ChunkError) { // req 9260-3.3.10.6-1
+				code, cause := sctptest.CauseOf(out[0])
 				c, err := cause.UnrecognizedChunk()
 				check.That(t, code == wire.CauseUnrecognizedChunkType && err == nil && bytes.HasPrefix(unknown, c),
 					"cause %v quotes % x", code, c)
@@ -47,15 +47,15 @@ func TestUnknownChunksByTheirHighBits(t *testing.T) {
 
 // Of unknown parameters only so many are reported, however many there are.
 func TestManyUnknownParameters(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(nil)
 	var list [][]byte
 	for i := range 12 {
 		list = append(list, wire.AppendParam(nil, 0xfabc, []byte{byte(i)}), wire.AppendAddressParam(nil, netip.AddrFrom4([4]byte{10, 9, 0, byte(i)})))
 	}
 	l.Initiate(list...)
-	out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN, list...))
-	ack, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInitAck))
+	out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN, list...))
+	ack, _ := wire.AsInit(sctptest.ChunkOf(out[0], wire.ChunkInitAck))
 	ps, reports := ack.Params(), 0
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		if p.Type() == wire.ParamUnrecognizedParam {
@@ -82,12 +82,12 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 	} {
 		unknown := wire.AppendParam(nil, row.typ, []byte("abc"))
 		t.Run("INIT, "+row.name, func(t *testing.T) {
-			l := lab.Bare(t)
+			l := sctptest.Bare(t)
 			l.Listen(nil)
-			out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN, unknown, after)) // req 9260-3.2.1-8
+			out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN, unknown, after)) // req 9260-3.2.1-8
 			l.Expect(out, "INIT ACK")
 			ack := l.NoteInitAck(out[0])
-			rep := lab.ParamOf(ack, wire.ParamUnrecognizedParam)
+			rep := sctptest.ParamOf(ack, wire.ParamUnrecognizedParam)
 			must.That(t, (rep != nil) == row.report, "reported: %v", rep != nil)                               // req 9260-3.2.2-1
 			check.That(t, rep == nil || string(rep.Value()) == string(unknown[:7]), "report % x", []byte(rep)) // req 9260-3.3.3.1.2-1
 			l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
@@ -95,15 +95,15 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 			check.That(t, ok == row.goesOn, "parameter behind the unknown one read: %v", ok)
 		})
 		t.Run("INIT ACK, "+row.name, func(t *testing.T) {
-			l := lab.Active(t, nil)
-			out := l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"), unknown, after))
+			l := sctptest.Active(t, nil)
+			out := l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"), unknown, after))
 			want := "COOKIE ECHO"
 			if row.report {
 				want = "COOKIE ECHO ERROR" // req 9260-3.2.2-3, 9260-3.3.3-14, 9260-3.2.2-5
 			}
 			l.Expect(out, want)
 			if row.report {
-				code, cause := lab.CauseOf(out[0])
+				code, cause := sctptest.CauseOf(out[0])
 				ps := cause.Params()
 				p, ok := ps.Next()
 				check.That(t, code == wire.CauseUnrecognizedParams && ok && p.Type() == row.typ && len(cause) == 4+7, "cause %v of %d octets", code, len(cause)) // req 9260-3.3.10.8-1, and 9260-3.2.1-1: no padding in its length
@@ -118,11 +118,11 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 func TestReportBesideACookie(t *testing.T) {
 	unknown := wire.AppendParam(nil, 0x7abc, make([]byte, 36))                         // in a chunk with one cause: 48 octets
 	for over, want := range map[int]string{0: "COOKIE ECHO ERROR", 4: "COOKIE ECHO"} { // req 9260-6.10-1
-		l := lab.Active(t, nil)
-		cookie := make([]byte, lab.MTU-wire.CommonHeaderLen-4-48+over)
-		out := l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, cookie, unknown))
+		l := sctptest.Active(t, nil)
+		cookie := make([]byte, sctptest.MTU-wire.CommonHeaderLen-4-48+over)
+		out := l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, cookie, unknown))
 		l.Expect(out, want)
-		check.That(t, len(out[0]) <= lab.MTU, "packet of %d octets", len(out[0]))
+		check.That(t, len(out[0]) <= sctptest.MTU, "packet of %d octets", len(out[0]))
 	}
 }
 
@@ -132,7 +132,7 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 	with := func(change func(*wire.InitFields), params ...[]byte) []byte {
 		f := fields
 		change(&f)
-		return lab.InitLike(wire.ChunkInitAck, f, params...)
+		return sctptest.InitLike(wire.ChunkInitAck, f, params...)
 	}
 	none := func(*wire.InitFields) {}
 	for _, row := range []struct {
@@ -151,15 +151,15 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 		{"Host Name Address", with(none, cookie, wire.AppendParam(nil, wire.ParamHostName, []byte("a.b\x00"))), fields.Tag, wire.CauseUnresolvableAddress, assoc.Closed},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Active(t, nil)
+			l := sctptest.Active(t, nil)
 			out := l.Send(l.Tag, row.chunk)
 			l.Expect(out, "ABORT")
-			ab, _ := wire.AsAbort(lab.ChunkOf(out[0], wire.ChunkAbort))
+			ab, _ := wire.AsAbort(sctptest.ChunkOf(out[0], wire.ChunkAbort))
 			want := row.tag
 			if want == 0 {
 				want = l.Tag
 			}
-			code, cause := lab.CauseOf(out[0])
+			code, cause := sctptest.CauseOf(out[0])
 			check.That(t, out[0].VTag() == want && ab.T() == (row.tag == 0) && code == row.code, "tag %#x T %v cause %v", out[0].VTag(), ab.T(), code) // req 9260-5.1-10
 			if code == wire.CauseMissingParam {
 				list, err := cause.MissingParams()
@@ -174,12 +174,12 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 }
 
 func TestAnswerToACookieEchoThatWasNotSentIsIgnored(t *testing.T) {
-	for _, early := range [][]byte{wire.AppendCookieAck(nil), lab.StaleError()} { // in one batch with the INIT ACK
-		l := lab.Active(t, nil)
-		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))))
-		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, early))
+	for _, early := range [][]byte{wire.AppendCookieAck(nil), sctptest.StaleError()} { // in one batch with the INIT ACK
+		l := sctptest.Active(t, nil)
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, early))
 		l.InState(assoc.CookieEchoed)
-		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, 0xfe, 0, nil)))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, 0xfe, 0, nil)))
 		l.Expect(l.Flush(), "COOKIE ECHO | ERROR")
 		l.Send(l.Tag, wire.AppendCookieAck(nil))
 		l.InState(assoc.Established)
@@ -187,44 +187,44 @@ func TestAnswerToACookieEchoThatWasNotSentIsIgnored(t *testing.T) {
 }
 
 func TestStaleCookieStartsOver(t *testing.T) {
-	l := lab.Echoed(t, nil)
+	l := sctptest.Echoed(t, nil)
 	l.Now = l.Now.Add(70 * time.Millisecond)
-	out := l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("of a peer that is no more")), lab.StaleError())
+	out := l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("of a peer that is no more")), sctptest.StaleError())
 	l.Expect(out, "INIT") // req 9260-5.2.6-2
 	l.InState(assoc.CookieWait)
 	check.Equal(t, "the peer's tag", l.A.PeerTag(), 0)
-	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
-	p := lab.ParamOf(init, wire.ParamCookiePreservative)
+	init, _ := wire.AsInit(sctptest.ChunkOf(out[0], wire.ChunkInit))
+	p := sctptest.ParamOf(init, wire.ParamCookiePreservative)
 	ms, err := p.CookieIncrement()
 	check.That(t, err == nil && ms >= 70 && ms <= 1070, "Cookie Preservative %d ms, %v", ms, err) // req 9260-5.2.6-3: the RTT and at most one second
-	l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("fresh"))), "COOKIE ECHO")
+	l.Expect(l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("fresh"))), "COOKIE ECHO")
 	l.Send(l.Tag, wire.AppendCookieAck(nil))
 	l.InState(assoc.Established)
-	l.Expect(l.Send(l.Tag, lab.StaleError()), "") // req 9260-5.2.6-1
+	l.Expect(l.Send(l.Tag, sctptest.StaleError()), "") // req 9260-5.2.6-1
 	l.InState(assoc.Established)
 }
 
 func TestStaleCookieForEverGivesUp(t *testing.T) {
-	l := lab.Echoed(t, &assoc.Config{MaxInitRetrans: 3})
+	l := sctptest.Echoed(t, &assoc.Config{MaxInitRetrans: 3})
 	for range 3 {
-		l.Expect(l.Send(l.Tag, lab.StaleError()), "INIT")
-		l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("again"))), "COOKIE ECHO")
+		l.Expect(l.Send(l.Tag, sctptest.StaleError()), "INIT")
+		l.Expect(l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("again"))), "COOKIE ECHO")
 	}
-	l.Expect(l.Send(l.Tag, lab.StaleError()), "")
+	l.Expect(l.Send(l.Tag, sctptest.StaleError()), "")
 	l.InState(assoc.Closed)
 	err, _ := l.Host.DownErr()
 	check.That(t, errors.Is(err, assoc.ErrInitTimeout), "ended by %v", err)
 }
 
 func TestErrorChunkIsReported(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkError, 0, []byte{3, 231, 0, 4, 0, 1, 0, 99}))
 	_, told := l.Host.Event(assoc.EventPeerError)
 	check.That(t, !told && l.A.Stats().Malformed == 1, "an ERROR with a cause longer than itself is reported")
 	b := wire.AppendCause(wire.AppendError(nil), wire.CauseOutOfResource, nil)
 	b = wire.CloseChunk(wire.AppendCause(b, 999, bytes.Repeat([]byte("x"), 1000)), 0)
 	for range 100 {
-		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, b))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, b))
 	}
 	l.Expect(l.Flush(), "")
 	n := 0

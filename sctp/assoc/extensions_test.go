@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -42,22 +42,22 @@ func TestChunksOfExtensionsThatAreNotOffered(t *testing.T) {
 		{"AUTH (00) ends the packet", auth, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+			l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 			before := l.A.Stats()
 			out := l.Send(l.Tag, row.chunk, wire.AppendHeartbeat(nil, []byte("x")))
 			l.Expect(out, row.want)
-			if len(out) > 0 && lab.Has(out[0], wire.ChunkError) {
-				code, _ := lab.CauseOf(out[0])
+			if len(out) > 0 && sctptest.Has(out[0], wire.ChunkError) {
+				code, _ := sctptest.CauseOf(out[0])
 				check.That(t, code == wire.CauseUnrecognizedChunkType, "cause %v", code)
 			}
 			// Addresses, TSNs and streams are what they were.
-			p := lab.Paths(l.A)
+			p := sctptest.Paths(l.A)
 			check.That(t, len(p) == 1 && p[0].Remote.Addr() == peer && p[0].Primary, "paths %+v", p)
 			after := l.A.Stats()
 			check.That(t, after.InStreams == before.InStreams && after.OutStreams == before.OutStreams && after.DataIn == 0,
 				"%+v, before %+v", after, before)
 			out = l.Send(l.Tag, l.Data("in its turn"))
-			k, err := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
+			k, err := wire.AsSack(sctptest.ChunkOf(out[0], wire.ChunkSack))
 			check.That(t, err == nil && k.CumTSN() == l.TSN-1, "cumulative TSN %d, %v", k.CumTSN(), err)
 		})
 	}
@@ -75,25 +75,25 @@ func TestExtensionsAreNotOffered(t *testing.T) {
 		}
 	}
 	cfg := &assoc.Config{Adaptation: u32(5)}
-	w := lab.NewWorld(t)
+	w := sctptest.NewWorld(t)
 	w.Connect(cfg)
 	w.Flush()
-	check(lab.ChunkOf(w.Sent[0].Pkt, wire.ChunkInit))
-	l := lab.Bare(t)
+	check(sctptest.ChunkOf(w.Sent[0].Pkt, wire.ChunkInit))
+	l := sctptest.Bare(t)
 	l.Listen(cfg)
 	all := [][]byte{wire.AppendParam(nil, wire.ParamForwardTSN, nil), wire.AppendParam(nil, wire.ParamRandom, make([]byte, 32)),
 		wire.AppendParam(nil, wire.ParamChunkList, []byte{0xc1, 0x80}), wire.AppendParam(nil, wire.ParamHMACAlgo, []byte{0, 3, 0, 1}),
 		wire.AppendParam(nil, wire.ParamSupportedExtensions, []byte{0xc0, 0xc1, 0x80, 0x0f, 0x82, 0x40, 0xc2})}
-	out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN, all...)) // whatever the peer offers
+	out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN, all...)) // whatever the peer offers
 	l.Expect(out, "INIT ACK")
-	check(lab.ChunkOf(out[0], wire.ChunkInitAck))
+	check(sctptest.ChunkOf(out[0], wire.ChunkInitAck))
 }
 
 func TestParametersOfASCONFInAnInitAreIgnored(t *testing.T) {
 	// req 5061-4.2-1
 	added := netip.MustParseAddr("10.7.7.7")
 	for _, typ := range []wire.ParamType{wire.ParamAddIP, wire.ParamDeleteIP, wire.ParamSetPrimary} {
-		l := lab.Bare(t)
+		l := sctptest.Bare(t)
 		l.Listen(nil)
 		l.Initiate(wire.AppendAddrRequest(nil, typ, 1, added), wire.AppendAdaptationIndication(nil, 5))
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
@@ -104,12 +104,12 @@ func TestParametersOfASCONFInAnInitAreIgnored(t *testing.T) {
 
 func TestPaddingParameterLeavesNoTrace(t *testing.T) {
 	answer := func(params ...[]byte) (wire.Init, int) {
-		l := lab.Bare(t)
+		l := sctptest.Bare(t)
 		l.Listen(nil)
-		out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN, params...))
+		out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN, params...))
 		l.Expect(out, "INIT ACK")
 		ack := l.NoteInitAck(out[0])
-		check.That(t, lab.ParamOf(ack, wire.ParamUnrecognizedParam) == nil, "PAD was reported") // req 4820-4-3: silently
+		check.That(t, sctptest.ParamOf(ack, wire.ParamUnrecognizedParam) == nil, "PAD was reported") // req 4820-4-3: silently
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 		must.That(t, l.A != nil, "no association")
 		v, ok := l.A.PeerAdaptation()

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -32,7 +32,7 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 		{"much arrived whose acknowledgement is lost", 1, 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := lab.NewMulti(t, 2)
+			w := sctptest.NewMulti(t, 2)
 			letter := steady
 			letter.RFC9260 = true // else another path is asked, and data leaves, long before
 			a, b := w.Associate(letter, letter)
@@ -46,12 +46,12 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 				return s.Done()
 			}
 			w.RunUntil(w.Now.Add(2*time.Second), step)
-			w.Net.SetLink(w.Addrs[row.first][0], w.Addrs[1-row.first][0], simnet.Params{Delay: lab.Latency, Loss: 1})
-			w.RunUntil(w.Now.Add(lab.RoundTrip), step)
+			w.Net.SetLink(w.Addrs[row.first][0], w.Addrs[1-row.first][0], simnet.Params{Delay: sctptest.Latency, Loss: 1})
+			w.RunUntil(w.Now.Add(sctptest.RoundTrip), step)
 			w.Cut(0)
 			cut := w.Now
 			last = min(last, cut)
-			began, rto := last, lab.PathTo(t, a, w.Addrs[1][0]).RTO
+			began, rto := last, sctptest.PathTo(t, a, w.Addrs[1][0]).RTO
 			must.That(t, w.RunUntil(w.Now.Add(time.Hour), step), "%d messages sent, %d arrived", s.Sent, s.Want)
 			// T3-rtx runs since that SACK. What it has timed out leaves at once on the other path, and arrives
 			// after the latency.
@@ -59,15 +59,15 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 			check.That(t, ok && failed == began.Add(rto), "potentially failed %v after the last SACK, RTO %v", failed.Sub(began), rto) // req 7829-3.2-2, 7829-6-1, 7829-3.2-16
 			first := w.Seen(w.Addrs[1][1], wire.ChunkData, cut)[0]
 			check.That(t, first.At == failed, "DATA on the other path after %v", first.At.Sub(began)) // req 9260-6.4-5
-			bound := rto + lab.Latency
+			bound := rto + sctptest.Latency
 			if row.timeouts == 2 {
-				bound = rto + 2*rto + 2*lab.RoundTrip // DATA tries the path once more, with the RTO doubled
+				bound = rto + 2*rto + 2*sctptest.RoundTrip // DATA tries the path once more, with the RTO doubled
 			}
 			p := s.Pause(began)
 			check.That(t, p <= bound, "nothing arrived for %v, at most %v expected", p, bound)
 			check.Equal(t, "timeouts", a.Stats().Timeouts, row.timeouts)
 			// Then nothing goes to the failed path any more: req 7829-3.2-3, 9260-6.4.1-1.
-			for _, p := range w.Seen(w.Addrs[1][0], wire.ChunkData, failed.Add(time.Duration(row.timeouts-1)*(2*rto+4*lab.RoundTrip))) {
+			for _, p := range w.Seen(w.Addrs[1][0], wire.ChunkData, failed.Add(time.Duration(row.timeouts-1)*(2*rto+4*sctptest.RoundTrip))) {
 				t.Errorf("DATA to the failed path at %v", p.At.Sub(began))
 			}
 		})
@@ -80,28 +80,28 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	const pmr = 2
 	cfg := steady
 	cfg.PathMaxRetrans, cfg.PotentiallyFailedMaxRetrans, cfg.RFC9260 = pmr, pmr, true
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	a, b := w.Associate(cfg, steady)
 	s := w.StartStream(a, b, 3000)
 	w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
 	// All that arrived is acknowledged: a late acknowledgement would clear the path's error counter.
-	w.Net.SetLink(w.Addrs[0][0], w.Addrs[1][0], simnet.Params{Delay: lab.Latency, Loss: 1})
+	w.Net.SetLink(w.Addrs[0][0], w.Addrs[1][0], simnet.Params{Delay: sctptest.Latency, Loss: 1})
 	cut := w.Now
-	w.RunUntil(w.Now.Add(lab.RoundTrip), s.Done)
+	w.RunUntil(w.Now.Add(sctptest.RoundTrip), s.Done)
 	w.Cut(0)
-	rto := lab.PathTo(t, a, w.Addrs[1][0]).RTO
+	rto := sctptest.PathTo(t, a, w.Addrs[1][0]).RTO
 	must.That(t, w.RunUntil(w.Now.Add(time.Hour), s.Done), "%d messages sent, %d arrived", s.Sent, s.Want)
 	down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut) // req 9260-8.2-2
 	// After each timeout what was in flight leaves on the other path before DATA is tried here again.
-	least := rto*(1<<(pmr+1)-1) - 2*lab.Latency
+	least := rto*(1<<(pmr+1)-1) - 2*sctptest.Latency
 	d := down.Sub(cut)
-	check.That(t, ok && d >= least && d <= least+(1+3*pmr)*lab.RoundTrip, "path down after %v, want little more than %v", d, least)
+	check.That(t, ok && d >= least && d <= least+(1+3*pmr)*sctptest.RoundTrip, "path down after %v, want little more than %v", d, least)
 	_, pf := w.When(0, assoc.EventPathPotentiallyFailed, netip.Addr{}, 0)
 	check.That(t, !pf, "potentially failed although that state is off") // req 7829-3.2-1
 	n := len(w.Seen(w.Addrs[1][0], wire.ChunkData, cut.Add(100*time.Millisecond)))
 	check.That(t, n >= pmr && n <= 3*pmr, "%d packets with DATA on the failing path", n) // one packet after each timeout, req 9260-7.2.1-2
 	p := s.Pause(cut)
-	check.That(t, p <= rto<<pmr+2*lab.Latency, "nothing arrived for %v", p)
+	check.That(t, p <= rto<<pmr+2*sctptest.Latency, "nothing arrived for %v", p)
 }
 
 func TestDataReturnsToThePrimaryPath(t *testing.T) {
@@ -114,31 +114,31 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 		within func(p assoc.PathStats) time.Duration // of the return of the network
 	}{
 		{"potentially failed: a HEARTBEAT each RTO finds it", 2500 * time.Millisecond, assoc.PathPotentiallyFailed, 0, // req 7829-3.2-10
-			func(p assoc.PathStats) time.Duration { return p.RTO + 2*lab.Latency }},
+			func(p assoc.PathStats) time.Duration { return p.RTO + 2*sctptest.Latency }},
 		{"inactive: a HEARTBEAT each HB.interval and RTO finds it", 200 * time.Second, assoc.PathInactive, 9, // req 9260-8.3-7
-			func(p assoc.PathStats) time.Duration { return 30*time.Second + p.RTO*3/2 + 2*lab.Latency }},
+			func(p assoc.PathStats) time.Duration { return 30*time.Second + p.RTO*3/2 + 2*sctptest.Latency }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := lab.NewMulti(t, 2)
+			w := sctptest.NewMulti(t, 2)
 			a, b := w.Associate(assoc.Config{PotentiallyFailedMaxRetrans: row.most}, assoc.Config{})
 			s := w.Trickle(a, b, 50*time.Millisecond)
 			w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
 			w.Cut(0)
 			w.RunUntil(w.Now.Add(row.outage), s.Done)
-			before := lab.PathTo(t, a, w.Addrs[1][0])
+			before := sctptest.PathTo(t, a, w.Addrs[1][0])
 			must.That(t, before.State == row.state && before.Primary && !before.Suspected, "%+v", before)
 			w.Heal(0)
 			healed := w.Now
 			back := func() bool {
 				s.Done()
-				return lab.PathTo(t, a, w.Addrs[1][0]).State == assoc.PathActive
+				return sctptest.PathTo(t, a, w.Addrs[1][0]).State == assoc.PathActive
 			}
 			must.That(t, w.RunUntil(w.Now.Add(row.within(before)), back), "not back after %v", row.within(before))
 			at, ok := w.When(0, assoc.EventPathUp, w.Addrs[1][0], healed)
 			check.That(t, ok && at == w.Now, "EventPathUp at %v %v", at.Sub(healed), ok) // req 9260-8.2-3
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
 			d := w.Seen(w.Addrs[1][0], wire.ChunkData, healed)
-			check.That(t, len(d) != 0 && d[0].At.Sub(healed) <= row.within(before)+2*lab.Latency, "%d packets with DATA on the primary path", len(d)) // req 9260-6.4-1
+			check.That(t, len(d) != 0 && d[0].At.Sub(healed) <= row.within(before)+2*sctptest.Latency, "%d packets with DATA on the primary path", len(d)) // req 9260-6.4-1
 			end := w.Now
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
 			check.Equal(t, "packets with DATA on the other path", len(w.Seen(w.Addrs[1][1], wire.ChunkData, end)), 0)
@@ -149,13 +149,13 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 func TestAssociationEndsWhenAllPathsFail(t *testing.T) {
 	const amr = 10
 	cfg := assoc.Config{HeartbeatInterval: -1, AssocMaxRetrans: amr}
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	a, b := w.Associate(cfg, steady)
 	start := w.Now
 	for i := range 3 {
 		w.CutAndSend(a, i)
 	}
-	rto := lab.PathTo(t, a, w.Addrs[1][0]).RTO
+	rto := sctptest.PathTo(t, a, w.Addrs[1][0]).RTO
 	w.RunUntil(w.Now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
 	// The timeouts alternate, and each path's doubles: 1 1 2 2 4 4 ... The eleventh exceeds the limit.
 	want := time.Duration(0)
@@ -173,7 +173,7 @@ func TestAssociationEndsWhenAllPathsFail(t *testing.T) {
 		}
 	}
 	check.That(t, slices.Equal(failed, []uint64{0, 1, 2}), "messages reported: %v", failed) // req 9260-8.1-4
-	check.That(t, b.State() == assoc.Established && len(lab.Drain(b)) == 0, "something arrived")
+	check.That(t, b.State() == assoc.Established && len(sctptest.Drain(b)) == 0, "something arrived")
 }
 
 // With heartbeats an idle association notices too, and those of paths that data does not use never
@@ -181,15 +181,15 @@ func TestAssociationEndsWhenAllPathsFail(t *testing.T) {
 func TestOnlyHeartbeatsOfTheDataPathCountAgainstTheAssociation(t *testing.T) {
 	cfg := assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 5}
 	t.Run("the other path is dead: nothing happens", func(t *testing.T) {
-		w := lab.NewMulti(t, 2)
+		w := sctptest.NewMulti(t, 2)
 		a, _ := w.Associate(cfg, cfg)
 		w.Cut(1)
 		w.Run(time.Hour)
-		check.That(t, a.State() == assoc.Established && lab.PathTo(t, a, w.Addrs[1][1]).State == assoc.PathInactive,
-			"state %v, path %+v", a.State(), lab.PathTo(t, a, w.Addrs[1][1])) // req 9260-8.1-2
+		check.That(t, a.State() == assoc.Established && sctptest.PathTo(t, a, w.Addrs[1][1]).State == assoc.PathInactive,
+			"state %v, path %+v", a.State(), sctptest.PathTo(t, a, w.Addrs[1][1])) // req 9260-8.1-2
 	})
 	t.Run("all are dead: the association ends", func(t *testing.T) {
-		w := lab.NewMulti(t, 2)
+		w := sctptest.NewMulti(t, 2)
 		a, _ := w.Associate(cfg, cfg)
 		w.Cut(0)
 		w.Cut(1)
@@ -201,11 +201,11 @@ func TestOnlyHeartbeatsOfTheDataPathCountAgainstTheAssociation(t *testing.T) {
 func TestDormantAssociationGoesOn(t *testing.T) {
 	// Path.Max.Retrans is exceeded on both paths long before Association.Max.Retrans.
 	cfg := assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 1, AssocMaxRetrans: 100, RTOMax: 2 * time.Second}
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	a, b := w.Associate(cfg, steady)
 	w.CutAndSend(a, 1)
 	w.Run(30 * time.Second)
-	p, q := lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
+	p, q := sctptest.PathTo(t, a, w.Addrs[1][0]), sctptest.PathTo(t, a, w.Addrs[1][1])
 	must.That(t, p.State == assoc.PathInactive && q.State == assoc.PathInactive, "%+v %+v", p, q)
 	check.That(t, p.Errors >= 6 && q.Errors >= 6 && p.Errors <= q.Errors+1 && q.Errors <= p.Errors+1, "%d and %d errors", p.Errors, q.Errors) // req 7829-4.1-3: above PMR + 1, and alternating
 
@@ -214,16 +214,16 @@ func TestDormantAssociationGoesOn(t *testing.T) {
 		check.That(t, n >= 2, "%d transmissions to path %d in the dormant state", n, k)
 	}
 	w.Heal(1)
-	check.That(t, w.RunUntil(w.Now.Add(10*time.Second), func() bool { return len(lab.Drain(b)) == 1 }), "the message does not arrive")
+	check.That(t, w.RunUntil(w.Now.Add(10*time.Second), func() bool { return len(sctptest.Drain(b)) == 1 }), "the message does not arrive")
 }
 
 func TestAcknowledgementsThatClearAPath(t *testing.T) {
 	cfg := assoc.Config{HeartbeatInterval: -1}
-	fail := func(t *testing.T) (w *lab.Multi, a, b *assoc.Assoc) {
-		w = lab.NewMulti(t, 2)
+	fail := func(t *testing.T) (w *sctptest.Multi, a, b *assoc.Assoc) {
+		w = sctptest.NewMulti(t, 2)
 		a, b = w.Associate(cfg, steady)
 		w.Cut(0)
-		m := assoc.Message{Body: [2][]byte{make([]byte, lab.StreamSize)}}
+		m := assoc.Message{Body: [2][]byte{make([]byte, sctptest.StreamSize)}}
 		must.OK(t, a.Send(w.Now, &m))
 		w.Run(900 * time.Millisecond)
 		return w, a, b
@@ -231,8 +231,8 @@ func TestAcknowledgementsThatClearAPath(t *testing.T) {
 	t.Run("of DATA that was sent to two of them: neither", func(t *testing.T) { // req 7829-3.2-14
 		w, a, b := fail(t)
 		w.Run(10 * time.Second)
-		must.Equal(t, "messages that arrived", len(lab.Drain(b)), 1)
-		p := lab.PathTo(t, a, w.Addrs[1][0])
+		must.Equal(t, "messages that arrived", len(sctptest.Drain(b)), 1)
+		p := sctptest.PathTo(t, a, w.Addrs[1][0])
 		check.That(t, p.State == assoc.PathPotentiallyFailed && p.Errors == 1, "%+v", p)
 		// Heartbeats are disabled, so that nothing finds out that the path is back: req 7829-3.2-8.
 		w.Heal(0)
@@ -240,30 +240,30 @@ func TestAcknowledgementsThatClearAPath(t *testing.T) {
 		check.Equal(t, "HEARTBEATs", len(w.Seen(w.Addrs[1][0], wire.ChunkHeartbeat, w.Now.Add(-time.Hour))), 0)
 		// But when all others fail, data does: req 7829-3.2-15, 7829-3.2-5.
 		w.Cut(1)
-		m := assoc.Message{Body: [2][]byte{make([]byte, lab.StreamSize)}}
+		m := assoc.Message{Body: [2][]byte{make([]byte, sctptest.StreamSize)}}
 		for range 2 {
 			must.OK(t, a.Send(w.Now, &m))
 			w.Run(10 * time.Second)
 		}
-		p = lab.PathTo(t, a, w.Addrs[1][0])
+		p = sctptest.PathTo(t, a, w.Addrs[1][0])
 		check.That(t, p.State == assoc.PathActive && p.Errors == 0, "%+v", p)
-		check.Equal(t, "messages", len(lab.Drain(b)), 2)
+		check.Equal(t, "messages", len(sctptest.Drain(b)), 2)
 	})
 	t.Run("of DATA on one path: that one", func(t *testing.T) { // req 9260-8.2-3
 		w, a, _ := fail(t)
 		w.Heal(0) // before T3-rtx expires: the retransmission will be the first that arrives
 		w.Cut(1)
 		w.Run(10 * time.Second)
-		m := assoc.Message{Body: [2][]byte{make([]byte, lab.StreamSize)}}
+		m := assoc.Message{Body: [2][]byte{make([]byte, sctptest.StreamSize)}}
 		must.OK(t, a.Send(w.Now, &m))
 		w.Run(10 * time.Second)
-		p := lab.PathTo(t, a, w.Addrs[1][0])
+		p := sctptest.PathTo(t, a, w.Addrs[1][0])
 		check.That(t, p.State == assoc.PathActive && p.Errors == 0, "%+v", p)
 	})
 }
 
 func TestPotentiallyFailedPathIsProbedEachRTO(t *testing.T) {
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	cfg := assoc.Config{HeartbeatInterval: 100 * time.Second, PathMaxRetrans: 3}
 	a, b := w.Associate(cfg, steady)
 	s := w.Trickle(a, b, 100*time.Millisecond)
@@ -288,7 +288,7 @@ func TestPotentiallyFailedPathIsProbedEachRTO(t *testing.T) {
 
 func TestPotentiallyFailedCanBeHidden(t *testing.T) {
 	// req 7829-3.2-16
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	cfg := assoc.Config{HidePotentiallyFailed: true}
 	a, b := w.Associate(cfg, steady)
 	up := len(w.Hosts[0].Events)
@@ -296,14 +296,14 @@ func TestPotentiallyFailedCanBeHidden(t *testing.T) {
 	w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
 	w.Cut(0)
 	w.RunUntil(w.Now.Add(3*time.Second), s.Done)
-	p := lab.PathTo(t, a, w.Addrs[1][0])
+	p := sctptest.PathTo(t, a, w.Addrs[1][0])
 	check.That(t, p.State == assoc.PathActive && p.Errors != 0, "%+v", p)
 	w.Heal(0)
 	w.RunUntil(w.Now.Add(10*time.Second), s.Done)
 	for _, e := range w.Hosts[0].Events[up:] {
 		check.Equal(t, "event", e.Kind, assoc.EventSenderDry)
 	}
-	check.Equal(t, "errors", lab.PathTo(t, a, w.Addrs[1][0]).Errors, 0)
+	check.Equal(t, "errors", sctptest.PathTo(t, a, w.Addrs[1][0]).Errors, 0)
 }
 
 func TestPrimaryPathSwitchover(t *testing.T) {
@@ -319,7 +319,7 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 		{"after more errors than there were", ptr(9), false, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := lab.NewMulti(t, 2)
+			w := sctptest.NewMulti(t, 2)
 			cfg := assoc.Config{PrimarySwitchoverMaxRetrans: row.limit}
 			a, b := w.Associate(cfg, steady)
 			s := w.Trickle(a, b, 20*time.Millisecond)
@@ -328,13 +328,13 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 			failed := -1 // errors of the old primary path when there is a new one
 			w.Hosts[0].OnEvent = func(a *assoc.Assoc, e assoc.Event) {
 				if e.Kind == assoc.EventPrimary && e.Path.Addr() == w.Addrs[1][1] {
-					failed = lab.PathTo(t, a, w.Addrs[1][0]).Errors
+					failed = sctptest.PathTo(t, a, w.Addrs[1][0]).Errors
 				}
 			}
 			w.RunUntil(w.Now.Add(5*time.Second), s.Done)
 			w.Heal(0)
 			w.RunUntil(w.Now.Add(10*time.Second), s.Done)
-			check.That(t, (!row.switched || failed == *row.limit+1) && (row.switched || failed < 0) && lab.PathTo(t, a, w.Addrs[1][1]).Primary == row.switched,
+			check.That(t, (!row.switched || failed == *row.limit+1) && (row.switched || failed < 0) && sctptest.PathTo(t, a, w.Addrs[1][1]).Primary == row.switched,
 				"a new primary path after %d errors", failed)
 			end := w.Now
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
@@ -346,7 +346,7 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 func ptr[T any](v T) *T { return &v }
 
 func TestSetPrimary(t *testing.T) {
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	a, b := w.Associate(steady, steady)
 	err := a.SetPrimary(netip.MustParseAddr("10.9.9.9"))
 	check.That(t, errors.Is(err, assoc.ErrNoPath), "a stranger's address: %v", err) // req 9260-11.1-6
@@ -357,23 +357,23 @@ func TestSetPrimary(t *testing.T) {
 	w.RunUntil(w.Now.Add(time.Second), s.Done)
 	check.That(t, len(w.Seen(w.Addrs[1][0], wire.ChunkData, at)) == 0 && len(w.Seen(w.Addrs[1][1], wire.ChunkData, at)) != 0,
 		"data does not follow the primary path") // req 9260-6.4-1
-	p := lab.PathTo(t, a, w.Addrs[1][1])
+	p := sctptest.PathTo(t, a, w.Addrs[1][1])
 	check.That(t, p.Primary && a.PeerAddr().Addr() == w.Addrs[1][1] && a.Stats().Primary == 1, "%+v", p)
 }
 
 func TestShutdownFindsAnotherPath(t *testing.T) {
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	a, b := w.Associate(steady, steady)
 	w.Cut(0)
 	start := w.Now
-	rto := lab.PathTo(t, a, w.Addrs[1][0]).RTO
+	rto := sctptest.PathTo(t, a, w.Addrs[1][0]).RTO
 	must.OK(t, a.Shutdown(w.Now))
 	over := func() bool { return a.State() == assoc.Closed && b.State() == assoc.Closed }
 	must.That(t, w.RunUntil(w.Now.Add(time.Minute), over), "states %v and %v", a.State(), b.State())
 	// SHUTDOWN is sent again after one T2-shutdown, and so is SHUTDOWN ACK, whose first goes to the dead
 	// primary path of the other side.
 	d := w.Now.Sub(start)
-	check.That(t, d <= 2*rto+4*lab.Latency, "it took %v", d)
+	check.That(t, d <= 2*rto+4*sctptest.Latency, "it took %v", d)
 	for i, h := range w.Hosts {
 		err, _ := h.DownErr()
 		check.That(t, errors.Is(err, assoc.ErrShutdown), "host %d: %v", i, err)
@@ -381,67 +381,67 @@ func TestShutdownFindsAnotherPath(t *testing.T) {
 }
 
 func TestEachPathHasItsOwnState(t *testing.T) {
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	a, b := w.Associate(steady, steady)
 	s := w.StartStream(a, b, 1<<30)
 	w.RunUntil(w.Now.Add(2*time.Second), s.Done)
-	p, q := lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
+	p, q := sctptest.PathTo(t, a, w.Addrs[1][0]), sctptest.PathTo(t, a, w.Addrs[1][1])
 	check.That(t, p.Cwnd > q.Cwnd && p.Flight != 0 && q.Flight == 0, "cwnd %d and %d, flight %d and %d", p.Cwnd, q.Cwnd, p.Flight, q.Flight) // req 9260-7.2-3, 9260-7.2-1
 	w.Cut(0)
 	w.RunUntil(w.Now.Add(5*time.Second), s.Done)
-	p, q = lab.PathTo(t, a, w.Addrs[1][0]), lab.PathTo(t, a, w.Addrs[1][1])
+	p, q = sctptest.PathTo(t, a, w.Addrs[1][0]), sctptest.PathTo(t, a, w.Addrs[1][1])
 	check.That(t, p.RTO > q.RTO && p.Flight == 0 && q.Flight != 0 && p.Cwnd < q.Cwnd,
 		"RTO %v and %v, flight %d and %d, cwnd %d and %d", p.RTO, q.RTO, p.Flight, q.Flight, p.Cwnd, q.Cwnd) // req 9260-6.3.1-1, 9260-6.3.3-1, 9260-6.4-7
 }
 
 func TestMTUReportConcernsOnePath(t *testing.T) {
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	a, _ := w.Associate(steady, steady)
 	before := a.MaxPayload()
-	quote := wire.AppendHeader(nil, lab.PortA, lab.PortB, a.PeerTag())
+	quote := wire.AppendHeader(nil, sctptest.PortA, sctptest.PortB, a.PeerTag())
 	p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000, Data: quote,
 		Local: netip.AddrPortFrom(w.Addrs[0][1], 0), Remote: netip.AddrPortFrom(w.Addrs[1][1], 0)}
 	w.Hosts[0].Receive(w.Now, &p)
-	x, y := lab.PathTo(t, a, w.Addrs[1][0]).MTU, lab.PathTo(t, a, w.Addrs[1][1]).MTU
-	check.That(t, x == lab.MTU && y == 980, "MTU %d and %d", x, y)                                         // req 9260-10-8, 9260-7.3-2
-	check.That(t, a.MaxPayload() == before-(lab.MTU-980), "MaxPayload %d, was %d", a.MaxPayload(), before) // req 9260-7.3-3
+	x, y := sctptest.PathTo(t, a, w.Addrs[1][0]).MTU, sctptest.PathTo(t, a, w.Addrs[1][1]).MTU
+	check.That(t, x == sctptest.MTU && y == 980, "MTU %d and %d", x, y)                                         // req 9260-10-8, 9260-7.3-2
+	check.That(t, a.MaxPayload() == before-(sctptest.MTU-980), "MaxPayload %d, was %d", a.MaxPayload(), before) // req 9260-7.3-3
 }
 
 // The advertised window grows by a full chunk of the primary path (section 6.2, silly window avoidance), whatever the MTU of another path.
 func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
 	const payload = 1100 // octets: less than a full chunk at first, more than one where the MTU is 980
-	tooBig := func(l *lab.Lab, at netip.AddrPort) {
-		l.Hand(rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000, Data: lab.Packet(lab.PortB, lab.PortA, l.PeerTag), Remote: at})
+	tooBig := func(l *sctptest.Lab, at netip.AddrPort) {
+		l.Hand(rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000, Data: sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag), Remote: at})
 	}
 	for _, row := range []struct {
 		name  string
-		do    func(l *lab.Lab)
+		do    func(l *sctptest.Lab)
 		grows bool
 	}{
-		{"both paths carry 1452 octets", func(*lab.Lab) {}, false},
-		{"the MTU of the other path falls", func(l *lab.Lab) { tooBig(l, lab.Second) }, false},
-		{"the MTU of the primary path falls", func(l *lab.Lab) { tooBig(l, l.Peer) }, true},
-		{"the path of the smaller MTU becomes the primary path", func(l *lab.Lab) {
-			tooBig(l, lab.Second)
-			must.OK(l, l.A.SetPrimary(lab.Second.Addr()))
+		{"both paths carry 1452 octets", func(*sctptest.Lab) {}, false},
+		{"the MTU of the other path falls", func(l *sctptest.Lab) { tooBig(l, sctptest.Second) }, false},
+		{"the MTU of the primary path falls", func(l *sctptest.Lab) { tooBig(l, l.Peer) }, true},
+		{"the path of the smaller MTU becomes the primary path", func(l *sctptest.Lab) {
+			tooBig(l, sctptest.Second)
+			must.OK(l, l.A.SetPrimary(sctptest.Second.Addr()))
 		}, true},
-		{"it does so because the primary path fails", func(l *lab.Lab) {
-			tooBig(l, lab.Second)
+		{"it does so because the primary path fails", func(l *sctptest.Lab) {
+			tooBig(l, sctptest.Second)
 			must.OK(l, l.A.Reconfigure(l.Now, func(c *assoc.Config) { c.PotentiallyFailedMaxRetrans, c.PrimarySwitchoverMaxRetrans = 0, ptr(0) }))
 			must.OK(l, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 10)}}))
 			l.Wait(2 * time.Second)
 			must.That(l, l.A.PathStats(1).Primary, "the first path is the primary one still")
 		}, true},
-		{"and the other path becomes it again", func(l *lab.Lab) {
-			tooBig(l, lab.Second)
-			must.OK(l, l.A.SetPrimary(lab.Second.Addr()))
+		{"and the other path becomes it again", func(l *sctptest.Lab) {
+			tooBig(l, sctptest.Second)
+			must.OK(l, l.A.SetPrimary(sctptest.Second.Addr()))
 			must.OK(l, l.A.SetPrimary(l.Peer.Addr()))
 		}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.TwoPaths(t)
+			l := sctptest.TwoPaths(t)
 			l.Send(l.Tag, l.Data("x")) // an association that does nothing has no window of its own
-			lab.Drain(l.A)
+			sctptest.Drain(l.A)
 			row.do(l)
 			window := func(payloads ...string) (rwnd uint32) {
 				var out []wire.Packet
@@ -449,7 +449,7 @@ func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
 					out = append(out, l.Send(l.Tag, l.Data(s))...)
 				}
 				for _, p := range append(out, l.Wait(time.Second)...) {
-					if k, err := wire.AsSack(lab.ChunkOf(p, wire.ChunkSack)); err == nil {
+					if k, err := wire.AsSack(sctptest.ChunkOf(p, wire.ChunkSack)); err == nil {
 						rwnd = k.ARwnd()
 					}
 				}
@@ -467,13 +467,13 @@ func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
 
 func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
 	// A path on which DATA gets lost and HEARTBEATs do not: the association ends all the same.
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 3, PotentiallyFailedMaxRetrans: 3})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 3, PotentiallyFailedMaxRetrans: 3})
 	beats := 0
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 100)}}))
-	l.Until(l.Now.Add(time.Hour), func(p lab.Posted) {
-		if b := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
+	l.Until(l.Now.Add(time.Hour), func(p sctptest.Posted) {
+		if b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
 			beats++
-			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 		}
 	})
 	l.Collect()
@@ -489,10 +489,10 @@ func TestPathsFromWhereNothingCanBeSentAreLeft(t *testing.T) {
 		local, peers, usable string
 		left                 bool
 	}{
-		{"10.0.0.1:0", "10.0.0.%d:0", "10.0.0.2", true}, {"10.0.0.1:0", "10.0.0.%d:0", "10.0.0.1", false}, {"", "10.0.0.%d:0", lab.IPv4[0].Addr().String(), false},
+		{"10.0.0.1:0", "10.0.0.%d:0", "10.0.0.2", true}, {"10.0.0.1:0", "10.0.0.%d:0", "10.0.0.1", false}, {"", "10.0.0.%d:0", sctptest.IPv4[0].Addr().String(), false},
 		{"[fe80::1%eth0]:0", "[fe80::%d%%eth0]:0", "10.0.0.2", false}, {"127.0.0.1:0", "127.0.0.%d:0", "10.0.0.2", false},
 	} {
-		l := lab.Bare(t)
+		l := sctptest.Bare(t)
 		local, _ := netip.ParseAddrPort(row.local)
 		second := netip.MustParseAddrPort(fmt.Sprintf(row.peers, 8))
 		l.Peer = netip.MustParseAddrPort(fmt.Sprintf(row.peers, 9))
@@ -501,10 +501,10 @@ func TestPathsFromWhereNothingCanBeSentAreLeft(t *testing.T) {
 		}
 		l.Dial(nil, local, l.Peer, second)
 		l.Flush()
-		l.Send(l.A.LocalTag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
+		l.Send(l.A.LocalTag(), sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
 		l.Send(l.A.LocalTag(), wire.AppendCookieAck(nil))
 		l.A.UsableFrom(l.Now, []netip.Addr{netip.MustParseAddr(row.usable)})
-		p, q, out := l.A.PathStats(0), l.A.PathStats(1), lab.Describe(l.Flush())
+		p, q, out := l.A.PathStats(0), l.A.PathStats(1), sctptest.Describe(l.Flush())
 		check.That(t, p.Suspected == row.left && !q.Suspected && (out == "HEARTBEAT") == row.left, "%+v: %+v, %+v, %q", row, p, q, out)
 	}
 }

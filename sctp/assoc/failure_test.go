@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -14,7 +14,7 @@ import (
 func TestErrorCounterOfTheAssociation(t *testing.T) {
 	// Two errors in a row are allowed. T3-rtx and unanswered HEARTBEATs on the path of the data count.
 	cfg := &assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 100, HeartbeatInterval: time.Hour}
-	expire := func(l *lab.Lab, n int) {
+	expire := func(l *sctptest.Lab, n int) {
 		for range n {
 			l.Now = l.A.NextTimeout()
 			l.A.HandleTimeout(l.Now)
@@ -22,7 +22,7 @@ func TestErrorCounterOfTheAssociation(t *testing.T) {
 		}
 	}
 	t.Run("acknowledged DATA clears it", func(t *testing.T) {
-		l := lab.Passive(t, cfg)
+		l := sctptest.Passive(t, cfg)
 		cum := l.HostTSN - 1
 		for range 4 {
 			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}}))
@@ -34,7 +34,7 @@ func TestErrorCounterOfTheAssociation(t *testing.T) {
 		}
 	})
 	t.Run("a SACK that acknowledges nothing does not", func(t *testing.T) {
-		l := lab.Passive(t, cfg)
+		l := sctptest.Passive(t, cfg)
 		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}}))
 		l.Flush()
 		expire(l, 2)
@@ -46,13 +46,13 @@ func TestErrorCounterOfTheAssociation(t *testing.T) {
 		check.That(t, err == assoc.ErrTimeout && failed && !e.Unsent, "ended by %v, message reported %v", err, failed) // req 9260-8.1-4
 	})
 	t.Run("a HEARTBEAT ACK clears it", func(t *testing.T) {
-		l := lab.Passive(t, &assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 100, HeartbeatInterval: time.Second})
+		l := sctptest.Passive(t, &assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 100, HeartbeatInterval: time.Second})
 		beats := 0
 		for range 4 {
 			var last wire.Packet
 			for n := 0; n < 3; { // the third is sent after two errors
 				for _, p := range l.Flush() {
-					if lab.Has(p, wire.ChunkHeartbeat) {
+					if sctptest.Has(p, wire.ChunkHeartbeat) {
 						last = p
 						n, beats = n+1, beats+1
 					}
@@ -63,7 +63,7 @@ func TestErrorCounterOfTheAssociation(t *testing.T) {
 				}
 			}
 			l.InState(assoc.Established)
-			l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, lab.ChunkOf(last, wire.ChunkHeartbeat).Value())) // req 9260-8.1-6
+			l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, sctptest.ChunkOf(last, wire.ChunkHeartbeat).Value())) // req 9260-8.1-6
 		}
 		check.Equal(t, "HEARTBEATs", beats, 12)
 	})

@@ -9,21 +9,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
-	w := lab.NewWorld(t)
+	w := sctptest.NewWorld(t)
 	w.Listen(&assoc.Config{OutStreams: 20, InStreams: 5})
 	a := w.Connect(&assoc.Config{OutStreams: 8, InStreams: 12})
 	start := w.Now
 	up := w.RunUntil(w.Now.Add(time.Second), func() bool { return a.State() == assoc.Established })
-	must.That(t, up && w.Now.Sub(start) == 2*lab.RoundTrip, "established: %v after %v", up, w.Now.Sub(start))
+	must.That(t, up && w.Now.Sub(start) == 2*sctptest.RoundTrip, "established: %v after %v", up, w.Now.Sub(start))
 	b := w.Peer()
 	// req 9260-5.1.1-2, 9260-5.1.1-4
 	check.That(t, a.OutStreams() == 5 && a.InStreams() == 12 && b.OutStreams() == 12 && b.InStreams() == 5,
@@ -32,20 +32,20 @@ func TestHandshakeTakesTwoRoundTripsAndNegotiatesStreams(t *testing.T) {
 		_, ok := h.Event(assoc.EventUp)
 		check.That(t, ok, "host %d: no EventUp", i)
 	}
-	init, _ := wire.AsInit(lab.ChunkOf(w.Seen(0, wire.ChunkInit)[0].Pkt, wire.ChunkInit))
+	init, _ := wire.AsInit(sctptest.ChunkOf(w.Seen(0, wire.ChunkInit)[0].Pkt, wire.ChunkInit))
 	ackPkt := w.Seen(1, wire.ChunkInitAck)[0].Pkt
-	ack, _ := wire.AsInit(lab.ChunkOf(ackPkt, wire.ChunkInitAck))
+	ack, _ := wire.AsInit(sctptest.ChunkOf(ackPkt, wire.ChunkInitAck))
 	v := w.Seen(0, wire.ChunkInit)[0].Pkt.VTag()
 	check.That(t, v == 0, "INIT has tag %#x", v)                                                                                     // req 9260-8.5.1-1, 9260-3.1-4
 	check.That(t, ackPkt.VTag() == init.Tag(), "INIT ACK has tag %#x, want %#x", ackPkt.VTag(), init.Tag())                          // req 9260-5.1-3
 	check.That(t, ack.OutStreams() <= init.InStreams(), "INIT ACK announces OS %d above MIS %d", ack.OutStreams(), init.InStreams()) // req 9260-3.3.3-8
 	echo := w.Seen(0, wire.ChunkCookieEcho)[0].Pkt
-	check.That(t, echo.VTag() == ack.Tag() && lab.ChunkTypes(echo)[0] == wire.ChunkCookieEcho,
-		"COOKIE ECHO packet: tag %#x, chunks %v", echo.VTag(), lab.ChunkTypes(echo)) // req 9260-8.5.1-9, 9260-3.2.2-5
-	ce, _ := wire.AsCookieEcho(lab.ChunkOf(echo, wire.ChunkCookieEcho))
-	check.That(t, string(ce.Cookie()) == string(lab.ParamOf(ack, wire.ParamStateCookie).Value()), "the cookie came back changed") // req 9260-3.3.11-3
+	check.That(t, echo.VTag() == ack.Tag() && sctptest.ChunkTypes(echo)[0] == wire.ChunkCookieEcho,
+		"COOKIE ECHO packet: tag %#x, chunks %v", echo.VTag(), sctptest.ChunkTypes(echo)) // req 9260-8.5.1-9, 9260-3.2.2-5
+	ce, _ := wire.AsCookieEcho(sctptest.ChunkOf(echo, wire.ChunkCookieEcho))
+	check.That(t, string(ce.Cookie()) == string(sctptest.ParamOf(ack, wire.ParamStateCookie).Value()), "the cookie came back changed") // req 9260-3.3.11-3
 	ca := w.Seen(1, wire.ChunkCookieAck)[0].Pkt
-	check.That(t, lab.ChunkTypes(ca)[0] == wire.ChunkCookieAck, "COOKIE ACK packet: %v", lab.ChunkTypes(ca)) // req 9260-5.1-6
+	check.That(t, sctptest.ChunkTypes(ca)[0] == wire.ChunkCookieAck, "COOKIE ACK packet: %v", sctptest.ChunkTypes(ca)) // req 9260-5.1-6
 }
 
 func TestHandshakeSurvivesLoss(t *testing.T) {
@@ -61,9 +61,9 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 		{"a lost COOKIE ACK makes the COOKIE ECHO come again", wire.ChunkCookieAck, wire.ChunkCookieEcho, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := lab.NewWorld(t)
+			w := sctptest.NewWorld(t)
 			w.Listen(nil)
-			w.Judge = lab.Lose(row.lost, 1)
+			w.Judge = sctptest.Lose(row.lost, 1)
 			a := w.Connect(nil)
 			w.Run(3 * time.Second)
 			must.That(t, a.State() == assoc.Established && w.Peer().State() == assoc.Established,
@@ -89,9 +89,9 @@ func TestSetupIsAbandonedAfterMaxInitRetransmits(t *testing.T) {
 		{"COOKIE ECHO unanswered, MaxInitRTO", wire.ChunkCookieEcho, 3 * time.Second, [4]time.Duration{1, 2, 3, 3}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := lab.NewWorld(t)
+			w := sctptest.NewWorld(t)
 			w.Listen(nil)
-			w.Judge = lab.Lose(row.lost, 1000)
+			w.Judge = sctptest.Lose(row.lost, 1000)
 			a := w.Connect(&assoc.Config{MaxInitRetrans: 4, MaxInitRTO: row.most})
 			w.Run(10 * time.Minute)
 			err, down := w.Hosts[0].DownErr()
@@ -114,21 +114,21 @@ func TestSimultaneousConnectMakesOneAssociation(t *testing.T) {
 		slow  time.Duration // extra time that its INIT takes
 	}{
 		{"INITs cross in COOKIE-WAIT", 0, 0},
-		{"the second side starts just before the INIT arrives", lab.Latency - time.Millisecond, 0},
-		{"the second INIT meets COOKIE-ECHOED", 0, lab.Latency + lab.Latency/2},
-		{"the second INIT meets ESTABLISHED", 0, 10 * lab.Latency},
+		{"the second side starts just before the INIT arrives", sctptest.Latency - time.Millisecond, 0},
+		{"the second INIT meets COOKIE-ECHOED", 0, sctptest.Latency + sctptest.Latency/2},
+		{"the second INIT meets ESTABLISHED", 0, 10 * sctptest.Latency},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := lab.NewWorld(t)
+			w := sctptest.NewWorld(t)
 			w.Judge = func(from int, pkt wire.Packet) (int, time.Duration) {
-				if from == 1 && lab.Has(pkt, wire.ChunkInit) {
+				if from == 1 && sctptest.Has(pkt, wire.ChunkInit) {
 					return 1, row.slow
 				}
 				return 1, 0
 			}
-			a := w.ConnectFrom(0, lab.PortA, lab.PortB, nil)
+			a := w.ConnectFrom(0, sctptest.PortA, sctptest.PortB, nil)
 			w.Run(row.delay)
-			b := w.ConnectFrom(1, lab.PortB, lab.PortA, nil)
+			b := w.ConnectFrom(1, sctptest.PortB, sctptest.PortA, nil)
 			w.Run(10 * time.Second)
 			must.That(t, a.State() == assoc.Established && b.State() == assoc.Established, "states %v, %v", a.State(), b.State())
 			// req 9260-1.3-1, 9260-5.2.1-8
@@ -136,16 +136,16 @@ func TestSimultaneousConnectMakesOneAssociation(t *testing.T) {
 			w.Send(a, 0, []byte("one way"))
 			w.Send(b, 0, []byte("the other"))
 			w.Run(time.Second)
-			got := lab.Drain(b)
+			got := sctptest.Drain(b)
 			check.That(t, len(got) == 1 && string(got[0]) == "one way", "b received %q", got)
-			got = lab.Drain(a)
+			got = sctptest.Drain(a)
 			check.That(t, len(got) == 1 && string(got[0]) == "the other", "a received %q", got)
 		})
 	}
 }
 
 func TestSendBeforeUpAndBadStreams(t *testing.T) {
-	w := lab.NewWorld(t)
+	w := sctptest.NewWorld(t)
 	w.Listen(nil)
 	a := w.Connect(&assoc.Config{OutStreams: 4, SendBuffer: 1000})
 	m := assoc.Message{Body: [2][]byte{[]byte("x")}}
@@ -168,12 +168,12 @@ func TestSendBeforeUpAndBadStreams(t *testing.T) {
 }
 
 func TestConnectSendsInitAndStartsT1(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	a := l.Dial(&assoc.Config{OutStreams: 7, InStreams: 9, RecvBuffer: 54321}, l.Host.Addr, l.Peer)
 	out := l.Flush()
 	l.Expect(out, "INIT")
 	l.InState(assoc.CookieWait)
-	init, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInit))
+	init, _ := wire.AsInit(sctptest.ChunkOf(out[0], wire.ChunkInit))
 	// req 9260-5.1-1, 9260-5.1.1-1
 	check.That(t, init.Tag() == a.LocalTag() && init.OutStreams() == 7 && init.InStreams() == 9 && init.ARwnd() == 54321,
 		"INIT: tag %#x of %#x, OS %d, MIS %d, a_rwnd %d", init.Tag(), a.LocalTag(), init.OutStreams(), init.InStreams(), init.ARwnd())
@@ -181,13 +181,13 @@ func TestConnectSendsInitAndStartsT1(t *testing.T) {
 }
 
 func TestInitAckStopsT1InitAndStartsT1Cookie(t *testing.T) {
-	l := lab.Active(t, nil)
+	l := sctptest.Active(t, nil)
 	start := l.Now
 	l.Now = l.Now.Add(400 * time.Millisecond)
-	out := l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
+	out := l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
 	l.Expect(out, "COOKIE ECHO") // req 9260-5.1.4-1, 9260-3.3.3-13
 	l.InState(assoc.CookieEchoed)
-	c := lab.ChunkOf(out[0], wire.ChunkCookieEcho)
+	c := sctptest.ChunkOf(out[0], wire.ChunkCookieEcho)
 	check.That(t, c.Flags() == 0 && string(c.Value()) == "cookie", "COOKIE ECHO % x", c)
 	rto := l.A.PathStats(0).RTO
 	check.Equal(t, "end of T1-cookie, after an RTO", l.A.NextTimeout(), l.Now.Add(rto))
@@ -200,7 +200,7 @@ func TestInitAckStopsT1InitAndStartsT1Cookie(t *testing.T) {
 	e, up := l.Host.Event(assoc.EventUp)
 	check.That(t, up && e.Path == l.Peer, "EventUp %v %+v", up, e)
 	for _, p := range l.Wait(10 * time.Second) {
-		check.That(t, !lab.Has(p, wire.ChunkCookieEcho), "T1-cookie still runs")
+		check.That(t, !sctptest.Has(p, wire.ChunkCookieEcho), "T1-cookie still runs")
 	}
 }
 
@@ -220,12 +220,12 @@ func TestSetupSentAgainMeasuresNothing(t *testing.T) {
 		// req 9260-6.3.1-6
 		{"both again", true, true, 0},
 	} {
-		l := lab.Active(t, nil)
+		l := sctptest.Active(t, nil)
 		if row.init {
 			l.Expect(l.Wait(time.Second), "INIT")
 		}
 		l.Now = l.Now.Add(first)
-		l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))), "COOKIE ECHO")
+		l.Expect(l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))), "COOKIE ECHO")
 		if row.cookie {
 			l.Expect(l.Wait(l.A.NextTimeout().Sub(l.Now)), "COOKIE ECHO")
 		}
@@ -237,19 +237,19 @@ func TestSetupSentAgainMeasuresNothing(t *testing.T) {
 }
 
 func TestInitAckAnnouncesStreams(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{OutStreams: 5, InStreams: 6})
-	out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN))
+	out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN))
 	ack := l.NoteInitAck(out[0])
 	check.That(t, ack.OutStreams() == 5 && ack.InStreams() == 6, "OS %d, MIS %d", ack.OutStreams(), ack.InStreams()) // req 9260-5.1.1-1
 }
 
 func TestInitAckMayBeLargerThan1500Octets(t *testing.T) {
 	// req 9260-3.3.3-12
-	l := lab.Active(t, nil)
+	l := sctptest.Active(t, nil)
 	cookie := bytes.Repeat([]byte("c"), 1300)
 	padding := wire.AppendPaddingParam(nil, 4000)
-	l.Expect(l.Send(l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, cookie, padding, wire.AppendAdaptationIndication(nil, 8))), "COOKIE ECHO")
+	l.Expect(l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, cookie, padding, wire.AppendAdaptationIndication(nil, 8))), "COOKIE ECHO")
 	v, ok := l.A.PeerAdaptation()
 	check.That(t, ok && v == 8, "the end of the INIT ACK was not read")
 }
@@ -264,13 +264,13 @@ func TestZeroFieldsInALateInitAckAreDiscarded(t *testing.T) {
 		{"OS 0", func(f *wire.InitFields) { f.OutStreams = 0 }},
 		{"MIS 0", func(f *wire.InitFields) { f.InStreams = 0 }},
 	} {
-		for _, made := range []func(testing.TB, *assoc.Config) *lab.Lab{lab.Echoed, lab.Established, lab.Passive} {
+		for _, made := range []func(testing.TB, *assoc.Config) *sctptest.Lab{sctptest.Echoed, sctptest.Established, sctptest.Passive} {
 			l := made(t, nil)
 			state := l.A.State()
 			f := wire.InitFields{Tag: 1, ARwnd: 5000, OutStreams: 1, InStreams: 1, TSN: 5}
 			row.change(&f)
-			out := l.Send(l.Tag, lab.InitLike(wire.ChunkInitAck, f, cookie))
-			check.That(t, len(out) == 0 && l.A.State() == state, "%s in %v: answered by %q, then %v", row.name, state, lab.Describe(out), l.A.State()) // req 9260-3.3.3-5
+			out := l.Send(l.Tag, sctptest.InitLike(wire.ChunkInitAck, f, cookie))
+			check.That(t, len(out) == 0 && l.A.State() == state, "%s in %v: answered by %q, then %v", row.name, state, sctptest.Describe(out), l.A.State()) // req 9260-3.3.3-5
 		}
 	}
 }
@@ -278,7 +278,7 @@ func TestZeroFieldsInALateInitAckAreDiscarded(t *testing.T) {
 func TestT1RunsPerAddressAndRotates(t *testing.T) {
 	// req 9260-5.1-8
 	second := netip.MustParseAddrPort("10.0.0.10:0")
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	a := l.Dial(nil, l.Host.Addr, l.Peer, second)
 	var got []string
 	start := l.Now
@@ -296,17 +296,17 @@ func TestT1RunsPerAddressAndRotates(t *testing.T) {
 // The set-up shows both sides that the other is near, by tag and cookie: then no chunk is withheld. From one that is far some are, so that TSNs change places.
 func TestWhoIsNearGetsAllAtOnce(t *testing.T) {
 	for delay, far := range map[time.Duration]bool{500 * time.Microsecond: false, 5 * time.Millisecond: true} {
-		w := lab.NewWorld(t)
+		w := sctptest.NewWorld(t)
 		w.Net.Connect(w.Hosts[0].Addr.Addr(), w.Hosts[1].Addr.Addr(), simnet.Params{Delay: delay})
 		w.Listen(nil)
 		a := w.Connect(nil)
 		w.Run(time.Second)
-		for _, s := range []*lab.Stream{w.StartStream(a, w.Peer(), 2000), w.StartStream(w.Peer(), a, 2000)} {
+		for _, s := range []*sctptest.Stream{w.StartStream(a, w.Peer(), 2000), w.StartStream(w.Peer(), a, 2000)} {
 			check.That(t, w.RunUntil(w.Now.Add(time.Minute), s.Done), "%v: %d have arrived", delay, s.Want)
 		}
 		var last [2]wire.TSN
 		var back [2]bool
-		w.Each(func(s lab.Sighting, c wire.Chunk) {
+		w.Each(func(s sctptest.Sighting, c wire.Chunk) {
 			if d, err := wire.AsData(c); err == nil {
 				back[s.From] = back[s.From] || last[s.From] != 0 && d.TSN().Less(last[s.From])
 				last[s.From] = d.TSN()

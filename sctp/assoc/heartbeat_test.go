@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -17,7 +17,7 @@ import (
 )
 
 func TestIdlePathIsHeartbeaten(t *testing.T) {
-	w, a, _ := lab.Pair(t, nil, &assoc.Config{HeartbeatInterval: -1})
+	w, a, _ := sctptest.Pair(t, nil, &assoc.Config{HeartbeatInterval: -1})
 	start, held := w.Now, a.Held()
 	w.Run(5 * time.Minute)
 	more := a.Held() - held
@@ -33,25 +33,25 @@ func TestIdlePathIsHeartbeaten(t *testing.T) {
 	}
 	check.Equal(t, "HEARTBEATs where they are disabled", len(w.Seen(1, wire.ChunkHeartbeat)), 0)
 	acks := w.Seen(1, wire.ChunkHeartbeatAck)
-	check.That(t, len(acks) == len(beats) && acks[len(acks)-1].At.Sub(last) == lab.Latency, "%d answers", len(acks))
+	check.That(t, len(acks) == len(beats) && acks[len(acks)-1].At.Sub(last) == sctptest.Latency, "%d answers", len(acks))
 	s := a.PathStats(0)
-	check.That(t, s.SRTT == lab.RoundTrip && s.Errors == 0, "SRTT %v, %d errors", s.SRTT, s.Errors) // req 9260-8.3-7
+	check.That(t, s.SRTT == sctptest.RoundTrip && s.Errors == 0, "SRTT %v, %d errors", s.SRTT, s.Errors) // req 9260-8.3-7
 }
 
 // A HEARTBEAT of an idle path may go with those of other associations, a little earlier than was drawn: no earlier than HB.interval and half an RTO
 // after the last, which is what jitter allows. Nothing else may be early.
 func TestHeartbeatMayGoEarlier(t *testing.T) {
 	const interval = 30 * time.Second
-	w, a, _ := lab.Pair(t, nil, &assoc.Config{HeartbeatInterval: -1})
+	w, a, _ := sctptest.Pair(t, nil, &assoc.Config{HeartbeatInterval: -1})
 	w.Run(a.NextTimeout().Sub(w.Now))
 	last := w.Now
 	for range 50 {
 		rto := a.PathStats(0).RTO
-		w.Run(lab.RoundTrip)
+		w.Run(sctptest.RoundTrip)
 		w.Sent = nil
 		next := a.NextTimeout()
 		slack := a.Slack(next)
-		check.That(t, slack == rto/2 && next.Sub(last) <= interval+rto*3/2+lab.RoundTrip && next.Add(-slack).Sub(last) >= interval+rto/2, "due %v after the last, or %v earlier", next.Sub(last), slack) // req 9260-8.3-8
+		check.That(t, slack == rto/2 && next.Sub(last) <= interval+rto*3/2+sctptest.RoundTrip && next.Add(-slack).Sub(last) >= interval+rto/2, "due %v after the last, or %v earlier", next.Sub(last), slack) // req 9260-8.3-8
 		w.Run(next.Add(-slack - 1).Sub(w.Now))
 		a.HandleTimeout(w.Now)
 		w.Flush()
@@ -66,18 +66,18 @@ func TestHeartbeatMayGoEarlier(t *testing.T) {
 }
 
 func TestBusyPathIsNotHeartbeaten(t *testing.T) {
-	w, a, _ := lab.Pair(t, nil, nil)
+	w, a, _ := sctptest.Pair(t, nil, nil)
 	for range 60 {
 		w.Send(a, 0, []byte("tick"))
 		w.Run(5 * time.Second)
-		lab.Drain(w.Peer())
+		sctptest.Drain(w.Peer())
 	}
 	n := len(w.Seen(0, wire.ChunkHeartbeat))
 	check.That(t, n == 0, "%d HEARTBEATs on a busy path", n) // section 8.3: not idle
 }
 
 func TestDeadPeerIsNoticedByHeartbeats(t *testing.T) {
-	w, a, _ := lab.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 2, AssocMaxRetrans: 4}, nil)
+	w, a, _ := sctptest.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 2, AssocMaxRetrans: 4}, nil)
 	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	w.Run(10 * time.Minute)
 	check.Equal(t, "HEARTBEATs", len(w.Seen(0, wire.ChunkHeartbeat)), 5)
@@ -90,7 +90,7 @@ func TestDeadPeerIsNoticedByHeartbeats(t *testing.T) {
 }
 
 func TestPathComesBack(t *testing.T) {
-	w, a, _ := lab.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 1, AssocMaxRetrans: 100}, nil)
+	w, a, _ := sctptest.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 1, AssocMaxRetrans: 100}, nil)
 	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	w.Run(40 * time.Second)
 	if s := a.PathStats(0); s.State != assoc.PathInactive || s.Errors != 2 { // req 9260-8.3-5: counting stops
@@ -106,7 +106,7 @@ func TestPathComesBack(t *testing.T) {
 }
 
 func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
-	w, a, _ := lab.Pair(t, &assoc.Config{RFC9260: true, PathMaxRetrans: 2, AssocMaxRetrans: 4, HeartbeatInterval: -1}, nil)
+	w, a, _ := sctptest.Pair(t, &assoc.Config{RFC9260: true, PathMaxRetrans: 2, AssocMaxRetrans: 4, HeartbeatInterval: -1}, nil)
 	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	start := w.Now
 	w.Send(a, 0, []byte("into the void"))
@@ -129,7 +129,7 @@ func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
 func loseRuns(t wire.ChunkType, n int) func(int, wire.Packet) (int, time.Duration) {
 	i := 0
 	return func(from int, pkt wire.Packet) (int, time.Duration) {
-		if from == 0 && lab.Has(pkt, t) {
+		if from == 0 && sctptest.Has(pkt, t) {
 			if i++; i%(n+1) != 0 {
 				return 0, 0
 			}
@@ -141,7 +141,7 @@ func loseRuns(t wire.ChunkType, n int) func(int, wire.Packet) (int, time.Duratio
 func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 	cfg := assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 2, HeartbeatInterval: 2 * time.Second}
 	t.Run("HEARTBEAT ACK", func(t *testing.T) { // req 9260-8.1-6
-		w, a, _ := lab.Pair(t, &cfg, nil)
+		w, a, _ := sctptest.Pair(t, &cfg, nil)
 		w.Judge = loseRuns(wire.ChunkHeartbeat, 2)
 		w.Run(10 * time.Minute)
 		n := len(w.Seen(0, wire.ChunkHeartbeat))
@@ -150,22 +150,22 @@ func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 	t.Run("HEARTBEAT ACK after the RTO", func(t *testing.T) { // req 9260-8.3-7: whenever it comes
 		slow := cfg
 		slow.RTOMin, slow.RTOInitial, slow.RTOMax = 100*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
-		w, a, _ := lab.Pair(t, &slow, nil)
+		w, a, _ := sctptest.Pair(t, &slow, nil)
 		w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
-			if lab.Has(pkt, wire.ChunkHeartbeatAck) {
+			if sctptest.Has(pkt, wire.ChunkHeartbeatAck) {
 				return 1, 350 * time.Millisecond
 			}
 			return 1, 0
 		}
 		w.Run(10 * time.Minute)
-		want := 350*time.Millisecond + 2*lab.Latency
+		want := 350*time.Millisecond + 2*sctptest.Latency
 		n, s := len(w.Seen(0, wire.ChunkHeartbeat)), a.PathStats(0)
 		check.That(t, a.State() == assoc.Established && n >= 20 && s.SRTT.Round(time.Millisecond) == want, "%v after %d HEARTBEATs, SRTT %v", a.State(), n, s.SRTT)
 	})
 	t.Run("acknowledged DATA", func(t *testing.T) { // req 9260-8.1-5
 		quiet := cfg
 		quiet.HeartbeatInterval = -1
-		w, a, _ := lab.Pair(t, &quiet, nil)
+		w, a, _ := sctptest.Pair(t, &quiet, nil)
 		w.Judge = loseRuns(wire.ChunkData, 2)
 		for range 10 {
 			w.Send(a, 0, []byte("x"))
@@ -177,7 +177,7 @@ func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 }
 
 func TestProbesAreLimitedPerRTO(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{HeartbeatInterval: -1, HBMaxBurst: 2})
 	var list [][]byte
 	for i := range byte(5) {
@@ -188,7 +188,7 @@ func TestProbesAreLimitedPerRTO(t *testing.T) {
 	must.Equal(t, "paths", l.A.NumPaths(), 6)
 	beats := func(d time.Duration) (n int) {
 		for _, p := range l.Wait(d) {
-			if lab.Has(p, wire.ChunkHeartbeat) {
+			if sctptest.Has(p, wire.ChunkHeartbeat) {
 				n++
 			}
 		}
@@ -205,12 +205,12 @@ func TestProbesAreLimitedPerRTO(t *testing.T) {
 func TestHeartbeatIsAnsweredUnchanged(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		lab  func(*testing.T) *lab.Lab
+		lab  func(*testing.T) *sctptest.Lab
 		want string
 	}{
-		{"COOKIE-WAIT: not answered", func(t *testing.T) *lab.Lab { return lab.Active(t, nil) }, ""},
-		{"COOKIE-ECHOED: answered", func(t *testing.T) *lab.Lab { return lab.Echoed(t, nil) }, "HEARTBEAT ACK"}, // req 9260-8.3-3
-		{"ESTABLISHED: answered", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) }, "HEARTBEAT ACK"},
+		{"COOKIE-WAIT: not answered", func(t *testing.T) *sctptest.Lab { return sctptest.Active(t, nil) }, ""},
+		{"COOKIE-ECHOED: answered", func(t *testing.T) *sctptest.Lab { return sctptest.Echoed(t, nil) }, "HEARTBEAT ACK"}, // req 9260-8.3-3
+		{"ESTABLISHED: answered", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) }, "HEARTBEAT ACK"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
@@ -218,7 +218,7 @@ func TestHeartbeatIsAnsweredUnchanged(t *testing.T) {
 			value := append(wire.AppendParam(nil, wire.ParamHeartbeatInfo, []byte("some info")), wire.AppendParam(nil, 0x8765, []byte("more!"))[:9]...)
 			out := l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeat, 0, value))
 			l.Expect(out, row.want)
-			check.That(t, row.want == "" || string(lab.ChunkOf(out[0], wire.ChunkHeartbeatAck).Value()) == string(value),
+			check.That(t, row.want == "" || string(sctptest.ChunkOf(out[0], wire.ChunkHeartbeatAck).Value()) == string(value),
 				"changed on the way")
 		})
 	}
@@ -226,16 +226,16 @@ func TestHeartbeatIsAnsweredUnchanged(t *testing.T) {
 
 func TestHeartbeatOnTheWire(t *testing.T) {
 	second := wire.AppendAddressParam(nil, netip.MustParseAddr("10.0.0.10"))
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{HeartbeatInterval: 5 * time.Second, HBMaxBurst: 8, PathMaxRetrans: 1000, AssocMaxRetrans: 1000})
 	l.Initiate(second)
 	start := l.Now
-	var list []lab.Posted
+	var list []sctptest.Posted
 	var at []time.Duration
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))
 	for l.Now.Sub(start) < time.Minute {
 		for _, p := range l.Collect() {
-			if lab.Has(p.Pkt, wire.ChunkHeartbeat) {
+			if sctptest.Has(p.Pkt, wire.ChunkHeartbeat) {
 				list = append(list, p)
 				at = append(at, l.Now.Sub(start))
 			}
@@ -245,7 +245,7 @@ func TestHeartbeatOnTheWire(t *testing.T) {
 	}
 	paths, infos := map[string]bool{}, map[string]bool{}
 	for i, p := range list {
-		c := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat)
+		c := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat)
 		h, err := wire.AsHeartbeat(c)
 		must.That(t, err == nil && c.Type() == 4 && c[4] == 0 && c[5] == 1 && len(c) == 8+len(h.Info()), "HEARTBEAT % x", c) // req 9260-3.3.5-1: one parameter, of type 1
 		addr := p.To.Addr().As16()
@@ -265,11 +265,11 @@ func TestHeartbeatOnTheWire(t *testing.T) {
 // A second answer to one HEARTBEAT, which may come at any time later, says nothing.
 func TestHeartbeatAckCountsOnce(t *testing.T) {
 	// req 9260-8.3-7
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	must.OK(t, l.A.RequestHeartbeat(l.Now, l.Peer.Addr()))
 	out := l.Flush()
 	l.Expect(out, "HEARTBEAT")
-	ack := wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, lab.ChunkOf(out[0], wire.ChunkHeartbeat).Value())
+	ack := wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, sctptest.ChunkOf(out[0], wire.ChunkHeartbeat).Value())
 	l.Now = l.Now.Add(10 * time.Millisecond)
 	l.Send(l.Tag, ack)
 	before := l.A.PathStats(0)
@@ -287,11 +287,11 @@ func TestShorterPathIsAsked(t *testing.T) {
 		interval   time.Duration
 		late       time.Duration // so much later it answers than SACKs come
 		beats      int
-	}{{cc.NewBBR, time.Hour, 0, 1}, {cc.NewBBR, -1, 0, 0}, {cc.NewReno, time.Hour, 0, 0}, {cc.NewBBR, time.Hour, lab.Latency, 5}} {
-		w, a, b := lab.Pair(t, &assoc.Config{NewController: row.controller, HeartbeatInterval: row.interval}, nil)
-		w.Net.Connect(w.Hosts[0].Addr.Addr(), w.Hosts[1].Addr.Addr(), simnet.Params{Delay: lab.Latency / 4})
+	}{{cc.NewBBR, time.Hour, 0, 1}, {cc.NewBBR, -1, 0, 0}, {cc.NewReno, time.Hour, 0, 0}, {cc.NewBBR, time.Hour, sctptest.Latency, 5}} {
+		w, a, b := sctptest.Pair(t, &assoc.Config{NewController: row.controller, HeartbeatInterval: row.interval}, nil)
+		w.Net.Connect(w.Hosts[0].Addr.Addr(), w.Hosts[1].Addr.Addr(), simnet.Params{Delay: sctptest.Latency / 4})
 		w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
-			if lab.Has(pkt, wire.ChunkHeartbeatAck) {
+			if sctptest.Has(pkt, wire.ChunkHeartbeatAck) {
 				return 1, row.late
 			}
 			return 1, 0

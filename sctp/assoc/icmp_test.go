@@ -7,64 +7,70 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestProtocolUnreachable(t *testing.T) {
-	quote := func(tag uint32, chunks ...[]byte) func(*lab.Lab) []byte {
-		return func(*lab.Lab) []byte { return lab.Packet(lab.PortB, lab.PortA, tag, chunks...) }
+	quote := func(tag uint32, chunks ...[]byte) func(*sctptest.Lab) []byte {
+		return func(*sctptest.Lab) []byte { return sctptest.Packet(sctptest.PortB, sctptest.PortA, tag, chunks...) }
 	}
 	for _, row := range []struct {
 		name  string
-		lab   func(*testing.T) *lab.Lab
-		quote func(*lab.Lab) []byte
+		lab   func(*testing.T) *sctptest.Lab
+		quote func(*sctptest.Lab) []byte
 		ends  bool
 	}{
 		// req 9260-12.4-1
-		{"established, 8 octets with the peer's tag, silent for an RTO: ends", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) },
-			func(l *lab.Lab) []byte {
+		{"established, 8 octets with the peer's tag, silent for an RTO: ends", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) },
+			func(l *sctptest.Lab) []byte {
 				l.Now = l.Now.Add(3 * time.Second)
-				return lab.Packet(lab.PortB, lab.PortA, l.PeerTag)[:8]
+				return sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)[:8]
 			}, true},
-		{"established, the peer was heard just now: ignored", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) },
-			func(l *lab.Lab) []byte { return lab.Packet(lab.PortB, lab.PortA, l.PeerTag) }, false},
-		{"established, in answer to what T3-rtx sent again: ends", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) },
-			func(l *lab.Lab) []byte {
+		{"established, the peer was heard just now: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) },
+			func(l *sctptest.Lab) []byte { return sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag) }, false},
+		{"established, in answer to what T3-rtx sent again: ends", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) },
+			func(l *sctptest.Lab) []byte {
 				if err := l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}); err != nil {
 					l.Fatal(err)
 				}
 				l.Flush()
 				l.Now = l.A.NextTimeout()
 				l.A.HandleTimeout(l.Now)
-				if p := l.Flush(); len(p) != 1 || !lab.Has(p[0], wire.ChunkData) {
+				if p := l.Flush(); len(p) != 1 || !sctptest.Has(p[0], wire.ChunkData) {
 					l.Fatalf("sent %v after T3-rtx", p)
 				}
-				return lab.Packet(lab.PortB, lab.PortA, l.PeerTag)
+				return sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)
 			}, true},
-		{"established, another tag: ignored", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) }, // req 9260-10-6
-			func(l *lab.Lab) []byte {
+		{"established, another tag: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) }, // req 9260-10-6
+			func(l *sctptest.Lab) []byte {
 				l.Now = l.Now.Add(3 * time.Second)
-				return lab.Packet(lab.PortB, lab.PortA, 0xbad)
+				return sctptest.Packet(sctptest.PortB, sctptest.PortA, 0xbad)
 			}, false},
-		{"established, 7 octets: ignored", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) },
-			func(l *lab.Lab) []byte { return lab.Packet(lab.PortB, lab.PortA, l.PeerTag)[:7] }, false},
-		{"established, other ports: ignored", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) }, // req 9260-10-4
-			func(l *lab.Lab) []byte { return lab.Packet(lab.PortB, lab.PortA+1, l.PeerTag) }, false},
-		{"COOKIE-WAIT, the own INIT: ends", func(t *testing.T) *lab.Lab { return lab.Active(t, nil) }, // req 9260-10-7
-			func(l *lab.Lab) []byte { return lab.Packet(lab.PortB, lab.PortA, 0, lab.InitChunk(l.Tag, 1))[:20] }, true},
-		{"COOKIE-WAIT, an INIT with another tag: ignored", func(t *testing.T) *lab.Lab { return lab.Active(t, nil) },
-			quote(0, lab.InitChunk(0xbad, 1)), false},
-		{"COOKIE-WAIT, tag 0 and too short to tell: ignored", func(t *testing.T) *lab.Lab { return lab.Active(t, nil) },
-			func(l *lab.Lab) []byte { return lab.Packet(lab.PortB, lab.PortA, 0, lab.InitChunk(l.Tag, 1))[:19] }, false},
-		{"COOKIE-WAIT, tag 0 and no INIT: ignored", func(t *testing.T) *lab.Lab { return lab.Active(t, nil) },
+		{"established, 7 octets: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) },
+			func(l *sctptest.Lab) []byte { return sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)[:7] }, false},
+		{"established, other ports: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) }, // req 9260-10-4
+			func(l *sctptest.Lab) []byte { return sctptest.Packet(sctptest.PortB, sctptest.PortA+1, l.PeerTag) }, false},
+		{"COOKIE-WAIT, the own INIT: ends", func(t *testing.T) *sctptest.Lab { return sctptest.Active(t, nil) }, // req 9260-10-7
+			func(l *sctptest.Lab) []byte {
+				return sctptest.Packet(sctptest.PortB, sctptest.PortA, 0, sctptest.InitChunk(l.Tag, 1))[:20]
+			}, true},
+		{"COOKIE-WAIT, an INIT with another tag: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Active(t, nil) },
+			quote(0, sctptest.InitChunk(0xbad, 1)), false},
+		{"COOKIE-WAIT, tag 0 and too short to tell: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Active(t, nil) },
+			func(l *sctptest.Lab) []byte {
+				return sctptest.Packet(sctptest.PortB, sctptest.PortA, 0, sctptest.InitChunk(l.Tag, 1))[:19]
+			}, false},
+		{"COOKIE-WAIT, tag 0 and no INIT: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Active(t, nil) },
 			quote(0, make([]byte, 20)), false},
-		{"ESTABLISHED, the own INIT: ignored", func(t *testing.T) *lab.Lab { return lab.Established(t, nil) },
-			func(l *lab.Lab) []byte { return lab.Packet(lab.PortB, lab.PortA, 0, lab.InitChunk(l.Tag, 1)) }, false},
+		{"ESTABLISHED, the own INIT: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Established(t, nil) },
+			func(l *sctptest.Lab) []byte {
+				return sctptest.Packet(sctptest.PortB, sctptest.PortA, 0, sctptest.InitChunk(l.Tag, 1))
+			}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
@@ -82,28 +88,28 @@ func TestProtocolUnreachable(t *testing.T) {
 }
 
 func TestPacketTooBigLowersThePathMTU(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	before := l.A.MaxPayload()
-	l.Report(rawio.KindPacketTooBig, 1000, lab.Packet(lab.PortB, lab.PortA, 0xbad))
+	l.Report(rawio.KindPacketTooBig, 1000, sctptest.Packet(sctptest.PortB, sctptest.PortA, 0xbad))
 	must.Equal(t, "MaxPayload after a report with a wrong tag", l.A.MaxPayload(), before)
-	l.Report(rawio.KindPacketTooBig, 1000, lab.Packet(lab.PortB, lab.PortA, l.PeerTag)) // req 9260-10-8
+	l.Report(rawio.KindPacketTooBig, 1000, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)) // req 9260-10-8
 	must.Equal(t, "MTU, 1000 less the IPv4 header", l.A.PathStats(0).MTU, 980)
 	e, ok := l.Host.Event(assoc.EventMTUChanged)
-	check.That(t, ok && e.Path == l.Peer && l.A.MaxPayload() == before-(lab.MTU-980), "event %+v %v, MaxPayload %d", e, ok, l.A.MaxPayload())
-	l.Report(rawio.KindPacketTooBig, 1400, lab.Packet(lab.PortB, lab.PortA, l.PeerTag))
+	check.That(t, ok && e.Path == l.Peer && l.A.MaxPayload() == before-(sctptest.MTU-980), "event %+v %v, MaxPayload %d", e, ok, l.A.MaxPayload())
+	l.Report(rawio.KindPacketTooBig, 1400, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag))
 	check.Equal(t, "MTU after a report of a larger one", l.A.PathStats(0).MTU, 980)
-	l.Report(rawio.KindPacketTooBig, 68, lab.Packet(lab.PortB, lab.PortA, l.PeerTag))
+	l.Report(rawio.KindPacketTooBig, 68, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag))
 	check.Equal(t, "MTU after a hostile report", l.A.PathStats(0).MTU, rawio.MinMTU-20)
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 3000)}}))
 	for _, p := range l.Flush() {
-		check.That(t, len(p) <= rawio.MinMTU-20 && lab.Has(p, wire.ChunkData), "packet of %d octets", len(p)) // req 9260-6.10-1
+		check.That(t, len(p) <= rawio.MinMTU-20 && sctptest.Has(p, wire.ChunkData), "packet of %d octets", len(p)) // req 9260-6.10-1
 	}
 }
 
 // Where this host has no way to an address of the peer's the INIT goes to the next one, and the last ends the setup. What refused a packet that went
 // elsewhere, or one of an association that is set up, changes nothing.
 func TestInitGoesWhereThereIsAWay(t *testing.T) {
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	a := w.Connect(&assoc.Config{LocalAddrs: w.Addrs[0]}, w.Addrs[1]...)
 	for _, step := range []struct {
 		name  string
@@ -123,7 +129,7 @@ func TestInitGoesWhereThereIsAWay(t *testing.T) {
 		inits := [2]int{len(w.Seen(w.Addrs[1][0], wire.ChunkInit, 0)), len(w.Seen(w.Addrs[1][1], wire.ChunkInit, 0))}
 		check.That(t, again == step.again && inits == step.inits && a.State() == step.state, "%s: again %v, INITs %v, %v", step.name, again, inits, a.State())
 	}
-	w = lab.NewMulti(t, 1)
+	w = sctptest.NewMulti(t, 1)
 	a, _ = w.Associate(assoc.Config{}, assoc.Config{})
 	again := a.HandleUnroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(w.Addrs[1][0], 0)}, syscall.EHOSTUNREACH)
 	check.That(t, !again && a.State() == assoc.Established, "once it is set up: again %v, %v", again, a.State())
@@ -145,9 +151,9 @@ func TestAnUnroutableAddressAndALostInitEndNoSetup(t *testing.T) {
 		{"two of three", []int{0, 2}, 3, 2, 3 * time.Second},
 		{"the last two of three", []int{1, 2}, 3, 1, time.Second},
 	} {
-		w := lab.NewMulti(t, row.n)
+		w := sctptest.NewMulti(t, row.n)
 		w.Listen(&assoc.Config{LocalAddrs: w.Addrs[1]})
-		w.Judge = lab.Lose(wire.ChunkInit, row.lost)
+		w.Judge = sctptest.Lose(wire.ChunkInit, row.lost)
 		for _, k := range row.down {
 			w.Hosts[0].Down = append(w.Hosts[0].Down, w.Addrs[0][k])
 		}
@@ -158,6 +164,6 @@ func TestAnUnroutableAddressAndALostInitEndNoSetup(t *testing.T) {
 		if a.State() == assoc.Closed {
 			err, _ = w.Hosts[0].DownErr()
 		}
-		check.That(t, a.State() == assoc.Established && took <= row.in+4*lab.RoundTrip, "%s: %v after %v: %v", row.name, a.State(), took, err)
+		check.That(t, a.State() == assoc.Established && took <= row.in+4*sctptest.RoundTrip, "%s: %v after %v: %v", row.name, a.State(), took, err)
 	}
 }

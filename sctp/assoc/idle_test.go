@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -19,9 +19,9 @@ func TestWhoRestsForgetsNothing(t *testing.T) {
 	const stories, few = 1000, 10
 	rests, late := 0, 0
 	for seed := range int64(stories) {
-		script := lab.Chance(seed)
-		want := lab.Tell(t, script)
-		got := lab.Tell(t, script, func(h *lab.Host) {
+		script := sctptest.Chance(seed)
+		want := sctptest.Tell(t, script)
+		got := sctptest.Tell(t, script, func(h *sctptest.Host) {
 			h.OnPoll = func(a *assoc.Assoc) {
 				if !a.IsIdle() && a.GoIdle() {
 					rests++
@@ -50,35 +50,35 @@ func TestRest(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		stays bool
-		does  func(w *lab.World, a, b *assoc.Assoc)
+		does  func(w *sctptest.World, a, b *assoc.Assoc)
 	}{
-		{"nothing", true, func(*lab.World, *assoc.Assoc, *assoc.Assoc) {}},
-		{"HEARTBEATs", true, func(w *lab.World, a, _ *assoc.Assoc) {
+		{"nothing", true, func(*sctptest.World, *assoc.Assoc, *assoc.Assoc) {}},
+		{"HEARTBEATs", true, func(w *sctptest.World, a, _ *assoc.Assoc) {
 			n := a.Stats().HeartbeatAcksIn
 			w.Run(2 * time.Minute)
 			check.That(t, a.Stats().HeartbeatAcksIn > n, "there are no HEARTBEATs")
 		}},
-		{"reading nothing", true, func(_ *lab.World, a, _ *assoc.Assoc) {
+		{"reading nothing", true, func(_ *sctptest.World, a, _ *assoc.Assoc) {
 			_, ok := a.Receive()
 			a.HoldSack(true)
 			a.HoldSack(false)
 			a.Expect(false)
 			check.That(t, !ok && !a.Detach(0, nil), "there is something to receive, or to copy")
 		}},
-		{"sending", false, func(w *lab.World, a, _ *assoc.Assoc) { w.Send(a, 3, []byte("x")) }},
-		{"more to come", false, func(_ *lab.World, a, _ *assoc.Assoc) { a.Expect(true) }},
-		{"DATA", false, func(w *lab.World, a, b *assoc.Assoc) {
+		{"sending", false, func(w *sctptest.World, a, _ *assoc.Assoc) { w.Send(a, 3, []byte("x")) }},
+		{"more to come", false, func(_ *sctptest.World, a, _ *assoc.Assoc) { a.Expect(true) }},
+		{"DATA", false, func(w *sctptest.World, a, b *assoc.Assoc) {
 			w.Send(b, 3, []byte("x"))
 			w.Run(100 * time.Millisecond)
 		}},
-		{"want of memory", false, func(_ *lab.World, a, _ *assoc.Assoc) { a.SetMemoryPressure(true) }},
-		{"a shutdown", false, func(w *lab.World, a, _ *assoc.Assoc) { must.OK(t, a.Shutdown(w.Now)) }},
-		{"its end", false, func(w *lab.World, a, _ *assoc.Assoc) { a.Abort(w.Now, nil) }},
-		{"a change of what it is configured with", false, func(w *lab.World, a, _ *assoc.Assoc) {
+		{"want of memory", false, func(_ *sctptest.World, a, _ *assoc.Assoc) { a.SetMemoryPressure(true) }},
+		{"a shutdown", false, func(w *sctptest.World, a, _ *assoc.Assoc) { must.OK(t, a.Shutdown(w.Now)) }},
+		{"its end", false, func(w *sctptest.World, a, _ *assoc.Assoc) { a.Abort(w.Now, nil) }},
+		{"a change of what it is configured with", false, func(w *sctptest.World, a, _ *assoc.Assoc) {
 			must.OK(t, a.Reconfigure(w.Now, func(c *assoc.Config) { c.RecvBuffer = 9999 }))
 		}},
 	} {
-		w, a, b := lab.Pair(t, nil, nil)
+		w, a, b := sctptest.Pair(t, nil, nil)
 		w.Hosts[0].Reads, w.Hosts[1].Reads = true, true
 		if w.Run(3 * time.Second); !a.IsIdle() || !b.IsIdle() {
 			t.Errorf("%s: an association that has sent no DATA does not rest", row.name)
@@ -112,7 +112,7 @@ func TestRest(t *testing.T) {
 
 // After IdleAfter, with the next packet that it has reason to send or gets, it rests by itself; not while a message is unread, outstanding, or comes in pieces.
 func TestRestAfterAWhile(t *testing.T) {
-	w, a, b := lab.Pair(t, nil, nil)
+	w, a, b := sctptest.Pair(t, nil, nil)
 	w.Send(a, 0, []byte("x"))
 	w.Run(5 * assoc.IdleAfter)
 	check.That(t, a.IsIdle() && !b.IsIdle(), "who has sent a message rests: %v, and who has not read it: %v", a.IsIdle(), b.IsIdle())
@@ -128,7 +128,7 @@ func TestRestAfterAWhile(t *testing.T) {
 
 // A Source that has something ends a rest as well, and one that has nothing is all that is asked.
 func TestSourceEndsARest(t *testing.T) {
-	w, a, _ := lab.Pair(t, nil, nil)
+	w, a, _ := sctptest.Pair(t, nil, nil)
 	s := new(tap)
 	a.SetUpper(nil, s)
 	w.Run(time.Minute)

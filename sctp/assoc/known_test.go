@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -16,8 +16,8 @@ import (
 
 // fromTo returns from where to where packets go in some minutes, during which the peer answers
 // nothing, each once.
-func fromTo(l *lab.Lab, first ...lab.Posted) (list []string) {
-	note := func(p lab.Posted) {
+func fromTo(l *sctptest.Lab, first ...sctptest.Posted) (list []string) {
+	note := func(p sctptest.Posted) {
 		if w := p.From.Addr().String() + ">" + p.To.Addr().String(); !slices.Contains(list, w) {
 			list = append(list, w)
 		}
@@ -49,16 +49,16 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			peer := netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0)
-			judge := func(side string, l *lab.Lab, first ...lab.Posted) {
+			judge := func(side string, l *sctptest.Lab, first ...sctptest.Posted) {
 				t.Helper()
 				l.InState(assoc.Established)
 				check.Slice(t, side+": ways", fromTo(l, first...), row.want)
-				for _, p := range lab.Paths(l.A) {
+				for _, p := range sctptest.Paths(l.A) {
 					check.Equal(t, side+": the source of "+p.Remote.String(), p.Local.Addr(), netip.MustParseAddr(row.own).Unmap())
 				}
 			}
-			bare := func() *lab.Lab {
-				l := lab.Bare(t)
+			bare := func() *sctptest.Lab {
+				l := sctptest.Bare(t)
 				l.Peer, l.Host.Addr = peer, netip.AddrPortFrom(netip.MustParseAddr(row.own), 0)
 				return l
 			}
@@ -71,7 +71,7 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 			l = bare()
 			l.Dial(cfg, netip.AddrPort{}, peer) // the link chooses where the INIT leaves from
 			l.ReadInit()
-			first := l.Post(peer, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), addressParams(addrs(row.listed))...))
+			first := l.Post(peer, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), addressParams(addrs(row.listed))...))
 			judge("initiator", l, onWay(append(first, l.Post(peer, l.Tag, wire.AppendCookieAck(nil))...))...)
 		})
 	}
@@ -79,7 +79,7 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 
 // onWay leaves addresses as they are, but for IPv4-mapped ones, in which answers go back the way
 // that they were asked for.
-func onWay(list []lab.Posted) []lab.Posted {
+func onWay(list []sctptest.Posted) []sctptest.Posted {
 	for i, p := range list {
 		list[i].From, list[i].To = netip.AddrPortFrom(p.From.Addr().Unmap(), 0), netip.AddrPortFrom(p.To.Addr().Unmap(), 0)
 	}
@@ -113,24 +113,24 @@ func TestOfBothFamiliesTheOneThatAnswersIsUsed(t *testing.T) {
 			[]string{"2001:db8::1>2001:db8::9", "2001:db8::1>2001:db8:1::9"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Bare(t)
+			l := sctptest.Bare(t)
 			if row.own != "" {
 				l.Host.Addrs = addrs(row.own)
 				l.Host.Addr = netip.AddrPortFrom(l.Host.Addrs[0], 0)
 			}
 			l.Dial(&assoc.Config{LocalAddrs: addrs(row.own), AssocMaxRetrans: 1000}, netip.AddrPort{}, row.to...)
-			var out []lab.Posted
+			var out []sctptest.Posted
 			for n := range row.inits {
 				if n > 0 {
 					l.Now = l.A.NextTimeout()
 					l.A.HandleTimeout(l.Now)
 				}
 				out = l.Collect()
-				must.That(t, len(out) == 1 && out[0].To == row.to[n%len(row.to)], "INIT %d: %s", n, lab.Text(out))
+				must.That(t, len(out) == 1 && out[0].To == row.to[n%len(row.to)], "INIT %d: %s", n, sctptest.Text(out))
 			}
 			from := out[0].To
-			out = l.Post(from, l.A.LocalTag(), lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), more...))
-			must.Equal(t, "in answer to INIT ACK", lab.Text(out), from.Addr().String()+": COOKIE ECHO")
+			out = l.Post(from, l.A.LocalTag(), sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), more...))
+			must.Equal(t, "in answer to INIT ACK", sctptest.Text(out), from.Addr().String()+": COOKIE ECHO")
 			got := fromTo(l, append(out, l.Post(from, l.A.LocalTag(), wire.AppendCookieAck(nil))...)...)
 			slices.Sort(got)
 			slices.Sort(row.want)
@@ -142,8 +142,8 @@ func TestOfBothFamiliesTheOneThatAnswersIsUsed(t *testing.T) {
 
 // An INIT ACK that no INIT of its family can have asked for is nobody's.
 func TestInitAckOfAFamilyThatWasNotAsked(t *testing.T) {
-	l := lab.Active(t, &assoc.Config{LocalAddrs: addrs("10.0.0.1")})
-	out := l.SendFrom(netip.MustParseAddrPort("[2001:db8::9]:0"), l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
+	l := sctptest.Active(t, &assoc.Config{LocalAddrs: addrs("10.0.0.1")})
+	out := l.SendFrom(netip.MustParseAddrPort("[2001:db8::9]:0"), l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
 	l.Expect(out, "")
 	l.InState(assoc.CookieWait)
 	check.Equal(t, "ForeignSource", l.A.Stats().ForeignSource, 1)
@@ -152,7 +152,7 @@ func TestInitAckOfAFamilyThatWasNotAsked(t *testing.T) {
 // A peer that lists both families restarts, and lists them again. What it knows afterwards is
 // where its INIT went.
 func TestRestartOfADualStackPeer(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{AssocMaxRetrans: 1000})
 	both := addressParams(addrs("10.0.0.9 10.1.0.9 2001:db8::9"))
 	l.Initiate(both...)
@@ -161,7 +161,7 @@ func TestRestartOfADualStackPeer(t *testing.T) {
 	l.NoteInitAck(restartFrom(l, l.Peer, addrs("10.0.0.9 10.1.0.9 2001:db8::9")).Pkt)
 	out := l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	_, restarted := l.Host.Event(assoc.EventRestart)
-	check.That(t, restarted, "no restart: %s", lab.Text(out))
+	check.That(t, restarted, "no restart: %s", sctptest.Text(out))
 	check.Slice(t, "ways", fromTo(l, out...), []string{"10.0.0.3>10.0.0.9", "10.0.0.3>10.1.0.9"})
 }
 
@@ -182,12 +182,12 @@ func TestCollisionWithADualStackPeer(t *testing.T) {
 		{"by one of the other family, which lists this one", []netip.AddrPort{six}, four, []string{"2001:db8::1>2001:db8::9"}, six},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Bare(t)
+			l := sctptest.Bare(t)
 			l.Host.Addrs = addrs("10.0.0.1 2001:db8::1")
 			l.Dial(&assoc.Config{AssocMaxRetrans: 1000}, netip.AddrPort{}, row.to...)
 			l.ReadInit()
-			out := l.Post(row.from, 0, lab.InitChunk(l.PeerTag, l.TSN, both...))
-			must.Equal(t, "in answer to INIT", lab.Text(out), row.reply.Addr().String()+": INIT ACK") // req 9260-5.2.1-2
+			out := l.Post(row.from, 0, sctptest.InitChunk(l.PeerTag, l.TSN, both...))
+			must.Equal(t, "in answer to INIT", sctptest.Text(out), row.reply.Addr().String()+": INIT ACK") // req 9260-5.2.1-2
 			l.NoteInitAck(out[0].Pkt)
 			out = l.Post(row.reply, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 			l.InState(assoc.Established)
@@ -199,14 +199,14 @@ func TestCollisionWithADualStackPeer(t *testing.T) {
 // A peer that restarts from a place where less of this host means anything is told less, and known
 // less by.
 func TestRestartFromElsewhere(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Host.Addrs = addrs("10.0.0.1 198.51.100.1")
 	l.Listen(&assoc.Config{LocalAddrs: l.Host.Addrs, AssocMaxRetrans: 1000})
 	public := netip.MustParseAddrPort("192.0.2.9:0")
 	l.Initiate(wire.AppendAddressParam(nil, public.Addr()))
 	l.Post(l.Peer, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	var local []netip.Addr
-	for _, p := range lab.Paths(l.A) {
+	for _, p := range sctptest.Paths(l.A) {
 		local = append(local, p.Local.Addr())
 	}
 	check.Slice(t, "sources", local, addrs("10.0.0.1 198.51.100.1"))
@@ -219,14 +219,14 @@ func TestRestartFromElsewhere(t *testing.T) {
 // A link that does not tell where packets came to chooses where they leave from: paths stay within
 // the family of the peer.
 func TestFamilyOfALinkThatChoosesTheSource(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{AssocMaxRetrans: 1000})
-	hand := func(tag uint32, chunk []byte) []lab.Posted {
-		p := rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, tag, chunk), Remote: l.Peer}
+	hand := func(tag uint32, chunk []byte) []sctptest.Posted {
+		p := rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, tag, chunk), Remote: l.Peer}
 		l.Host.Receive(l.Now, &p)
 		return l.Collect()
 	}
-	l.NoteInitAck(hand(0, lab.InitChunk(l.PeerTag, l.TSN, addressParams(addrs("2001:db8::9 10.1.0.9"))...))[0].Pkt)
+	l.NoteInitAck(hand(0, sctptest.InitChunk(l.PeerTag, l.TSN, addressParams(addrs("2001:db8::9 10.1.0.9"))...))[0].Pkt)
 	out := hand(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	l.A = l.Host.Assocs[0]
 	check.Slice(t, "ways", fromTo(l, out...), []string{"invalid IP>10.0.0.9", "invalid IP>10.1.0.9"})

@@ -7,16 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestNobodyListens(t *testing.T) {
-	w := lab.NewWorld(t)
+	w := sctptest.NewWorld(t)
 	a := w.Connect(nil)
 	w.Run(time.Second)
 	err, _ := w.Hosts[0].DownErr()
@@ -25,12 +25,12 @@ func TestNobodyListens(t *testing.T) {
 }
 
 func TestCloseGivesReceiveBuffersBack(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	pool := rawio.NewPool(1400, 16)
 	for i, flags := range []uint8{wire.FlagB | wire.FlagE | wire.FlagU, wire.FlagB} { // a whole message and a lone fragment
 		chunk := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.TSN + wire.TSN(i), PayloadLen: 1200})
 		buf := pool.Get()
-		n := copy(buf.B, lab.Packet(lab.PortA, lab.PortB, l.Tag, append(chunk, make([]byte, 1200)...)))
+		n := copy(buf.B, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, append(chunk, make([]byte, 1200)...)))
 		p := rawio.Packet{Data: buf.B[:n], Buf: buf, Local: l.Host.Addr, Remote: l.Peer}
 		l.Host.Receive(l.Now, &p)
 		p.Release()
@@ -42,8 +42,8 @@ func TestCloseGivesReceiveBuffersBack(t *testing.T) {
 }
 
 func TestDetachFreesTheUsersMemory(t *testing.T) {
-	w, a, b := lab.Pair(t, nil, nil)
-	w.Judge = lab.Lose(wire.ChunkData, 1)
+	w, a, b := sctptest.Pair(t, nil, nil)
+	w.Judge = sctptest.Lose(wire.ChunkData, 1)
 	mem := bytes.Repeat([]byte("A"), 1200)
 	want := bytes.Clone(mem)
 	w.Send(a, 2, mem)
@@ -51,7 +51,7 @@ func TestDetachFreesTheUsersMemory(t *testing.T) {
 	a.Detach(2, mem)
 	clear(mem)
 	w.Run(5 * time.Second)
-	got := lab.Drain(b)
+	got := sctptest.Drain(b)
 	check.That(t, len(got) == 1 && bytes.Equal(got[0], want), "the retransmission carries what the memory holds now")
 }
 
@@ -61,14 +61,14 @@ func TestMessagesFailOneByOne(t *testing.T) {
 	for _, end := range []struct {
 		name string
 		last assoc.EventKind
-		come func(l *lab.Lab)
+		come func(l *sctptest.Lab)
 	}{
-		{"ABORT", assoc.EventDown, func(l *lab.Lab) {
-			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendAbort(nil, false)))
+		{"ABORT", assoc.EventDown, func(l *sctptest.Lab) {
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendAbort(nil, false)))
 		}},
-		{"restart", assoc.EventRestart, func(l *lab.Lab) { l.GiveBack("a restart") }},
+		{"restart", assoc.EventRestart, func(l *sctptest.Lab) { l.GiveBack("a restart") }},
 	} {
-		l := lab.Collector(t, assoc.Established)
+		l := sctptest.Collector(t, assoc.Established)
 		const n = 1000
 		for i := range uint64(n) { // the association has sent one already
 			must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}, Token: i + 1}))

@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestLifetimeOfMessages(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	l.Send(l.Tag, wire.AppendSack(nil, wire.SackFields{CumTSN: l.HostTSN - 1, ARwnd: 100}))
 	start := l.Now
 	for i, life := range []time.Duration{time.Second, 300 * time.Millisecond, 0, 500 * time.Millisecond} {
@@ -45,7 +45,7 @@ func TestLifetimeOfMessages(t *testing.T) {
 	}
 	check.Equal(t, "retransmissions of the first message", l.A.Stats().Retransmits, 1)
 	out := l.Send(l.Tag, l.Sack(l.HostTSN))
-	d, err := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData))
+	d, err := wire.AsData(sctptest.ChunkOf(out[0], wire.ChunkData))
 	check.That(t, err == nil && d.TSN() == l.HostTSN+1 && d.SSN() == 1,
 		"TSN %d SSN %d, %v: what has expired left a hole", d.TSN(), d.SSN(), err)
 	l.Expect(l.Send(l.Tag, l.Sack(l.HostTSN+1)), "SHUTDOWN")
@@ -55,13 +55,13 @@ func TestLifetimeOfMessages(t *testing.T) {
 func TestExpiryEndsTheWait(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		wait func(l *lab.Lab) // until its life is over
+		wait func(l *sctptest.Lab) // until its life is over
 	}{
-		{"by timer", func(l *lab.Lab) { l.Wait(time.Second) }},
-		{"by sending after it is over", func(l *lab.Lab) { l.Now = l.Now.Add(time.Second) }},
+		{"by timer", func(l *sctptest.Lab) { l.Wait(time.Second) }},
+		{"by sending after it is over", func(l *sctptest.Lab) { l.Now = l.Now.Add(time.Second) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+			l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 			l.Send(l.Tag, wire.AppendSack(nil, wire.SackFields{CumTSN: l.HostTSN - 1}))
 			m := assoc.Message{Body: [2][]byte{make([]byte, 60)}, Token: 1, Expires: l.Now.Add(time.Second)}
 			must.OK(t, l.A.Send(l.Now, &m))
@@ -81,7 +81,7 @@ func TestExpiryEndsTheWait(t *testing.T) {
 
 // The sender is dry when the last message is acknowledged, not when it is sent, and says so once.
 func TestDryWithTheLastAcknowledgement(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	for range 3 {
 		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("x")}, NoBundle: true}))
 	}
@@ -97,7 +97,7 @@ func TestDryWithTheLastAcknowledgement(t *testing.T) {
 }
 
 func TestDestinationAndNoBundleOfAMessage(t *testing.T) {
-	w := lab.NewMulti(t, 2)
+	w := sctptest.NewMulti(t, 2)
 	a, _ := w.Associate(assoc.Config{HeartbeatInterval: -1}, assoc.Config{HeartbeatInterval: -1})
 	second := w.Addrs[1][1]
 	path := must.Get(a.PathTo(second))(t)

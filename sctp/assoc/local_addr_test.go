@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -33,22 +33,22 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 		{"a container on this host, which has one of its own", "10.0.0.1 172.17.0.1", "172.17.0.2", "172.17.0.2 172.17.0.1", "172.17.0.2"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			bare := func() *lab.Lab {
-				l := lab.Bare(t)
+			bare := func() *sctptest.Lab {
+				l := sctptest.Bare(t)
 				l.Host.Own = addrs(row.own)
 				l.Host.Addr = netip.AddrPortFrom(l.Host.Own[0], 0)
 				l.Peer = netip.AddrPortFrom(netip.MustParseAddr(row.source), 0)
 				return l
 			}
-			judge := func(side string, l *lab.Lab, first []lab.Posted) {
+			judge := func(side string, l *sctptest.Lab, first []sctptest.Posted) {
 				t.Helper()
 				l.InState(assoc.Established)
 				var got, sent []netip.Addr
-				for _, p := range lab.Paths(l.A) {
+				for _, p := range sctptest.Paths(l.A) {
 					got = append(got, p.Remote.Addr())
 				}
 				check.Slice(t, side+": destinations", got, addrs(row.want))
-				see := func(p lab.Posted) { sent = append(sent, p.To.Addr()) }
+				see := func(p sctptest.Posted) { sent = append(sent, p.To.Addr()) }
 				for _, p := range first {
 					see(p)
 				}
@@ -73,24 +73,24 @@ func TestAddressesOfThisHostAreNoPaths(t *testing.T) {
 
 			l = bare()
 			l.Connect(nil)
-			out := l.Post(l.Peer, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), params...))
+			out := l.Post(l.Peer, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), params...))
 			judge("initiator", l, append(out, l.Post(l.Peer, l.Tag, wire.AppendCookieAck(nil))...))
 		})
 	}
 	// Nor where the user names it beside others.
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	bridge := netip.MustParseAddrPort("172.17.0.1:0")
 	l.Host.Own = addrs("10.0.0.1 172.17.0.1")
 	a := l.Dial(nil, netip.AddrPort{}, bridge, l.Peer)
-	check.That(t, a.NumPaths() == 1 && a.PeerAddr() == l.Peer, "paths %+v", lab.Paths(a))
+	check.That(t, a.NumPaths() == 1 && a.PeerAddr() == l.Peer, "paths %+v", sctptest.Paths(a))
 	a = l.Dial(nil, netip.AddrPort{}, bridge)
-	check.That(t, a.NumPaths() == 1 && a.PeerAddr() == bridge, "of a peer on this host: %+v", lab.Paths(a))
+	check.That(t, a.NumPaths() == 1 && a.PeerAddr() == bridge, "of a peer on this host: %+v", sctptest.Paths(a))
 }
 
 // here is established with a peer that has two addresses, the second of which has become one of
 // this host.
-func here(t *testing.T) *lab.Lab {
-	l := lab.TwoPaths(t)
+func here(t *testing.T) *sctptest.Lab {
+	l := sctptest.TwoPaths(t)
 	l.Host.Own = addrs("10.0.0.1 10.0.0.10")
 	return l
 }
@@ -99,13 +99,13 @@ func here(t *testing.T) *lab.Lab {
 // has another and this host has that one.
 func TestAddressThatThisHostGetsLater(t *testing.T) {
 	l := here(t)
-	second := lab.Second.Addr()
+	second := sctptest.Second.Addr()
 	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
-	check.Equal(t, "state", lab.PathTo(t, l.A, second).State, assoc.PathInactive)
-	answer := func(p lab.Posted) {
-		check.That(t, p.To.Addr() != second, "%s goes to %v", lab.Describe([]wire.Packet{p.Pkt}), p.To)
-		if c := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
-			l.Deliver(p.To, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
+	check.Equal(t, "state", sctptest.PathTo(t, l.A, second).State, assoc.PathInactive)
+	answer := func(p sctptest.Posted) {
+		check.That(t, p.To.Addr() != second, "%s goes to %v", sctptest.Describe([]wire.Packet{p.Pkt}), p.To)
+		if c := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
+			l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
 		}
 	}
 	l.Until(l.Now.Add(10*time.Minute), answer)
@@ -114,21 +114,21 @@ func TestAddressThatThisHostGetsLater(t *testing.T) {
 	l.InState(assoc.Established)
 	l.Host.Own = addrs("10.0.0.1") // and it has it no more
 	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
-	l.Until(l.Now.Add(2*time.Minute), func(p lab.Posted) {
-		if c := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
-			l.Deliver(p.To, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
+	l.Until(l.Now.Add(2*time.Minute), func(p sctptest.Posted) {
+		if c := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
+			l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
 		}
 	})
-	check.Equal(t, "state, once it answers again", lab.PathTo(t, l.A, second).State, assoc.PathActive)
+	check.Equal(t, "state, once it answers again", sctptest.PathTo(t, l.A, second).State, assoc.PathActive)
 }
 
 // A peer all of whose addresses are this host's now is asked nevertheless: that ends the
 // association.
 func TestPeerWhoseOnlyAddressThisHostGets(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	l.Host.Own = []netip.Addr{l.Peer.Addr()}
 	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
-	l.Until(l.Now.Add(time.Hour), func(lab.Posted) {})
+	l.Until(l.Now.Add(time.Hour), func(sctptest.Posted) {})
 	l.Collect()
 	err, _ := l.Host.DownErr()
 	check.That(t, errors.Is(err, assoc.ErrTimeout), "ended by %v", err)
@@ -141,19 +141,19 @@ func TestAnswersOfThisHostEndNothing(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		own  string
-		send func(l *lab.Lab)
+		send func(l *sctptest.Lab)
 		ends bool
 	}{
-		{"its ABORT", "10.0.0.10", func(l *lab.Lab) { l.Post(lab.Second, l.PeerTag, wire.AppendAbort(nil, true)) }, false},
-		{"a third host's", "10.0.0.11", func(l *lab.Lab) { l.Post(lab.Second, l.PeerTag, wire.AppendAbort(nil, true)) }, true}, // req 9260-8.5.1-3
-		{"its ABORT with the other tag", "10.0.0.10", func(l *lab.Lab) { l.Post(lab.Second, l.Tag, wire.AppendAbort(nil, false)) }, false},
-		{"the peer's own", "10.0.0.10", func(l *lab.Lab) { l.Post(l.Peer, l.Tag, wire.AppendAbort(nil, false)) }, true},
-		{"its report that it has no SCTP", "10.0.0.10", func(l *lab.Lab) { unreachableErrors(l) }, false},
-		{"a third host's report", "10.0.0.11", func(l *lab.Lab) { unreachableErrors(l) }, true},
-		{"its SHUTDOWN COMPLETE", "10.0.0.10", func(l *lab.Lab) { shutdownAcked(l) }, false},
-		{"a third host's SHUTDOWN COMPLETE", "10.0.0.11", func(l *lab.Lab) { shutdownAcked(l) }, true},
+		{"its ABORT", "10.0.0.10", func(l *sctptest.Lab) { l.Post(sctptest.Second, l.PeerTag, wire.AppendAbort(nil, true)) }, false},
+		{"a third host's", "10.0.0.11", func(l *sctptest.Lab) { l.Post(sctptest.Second, l.PeerTag, wire.AppendAbort(nil, true)) }, true}, // req 9260-8.5.1-3
+		{"its ABORT with the other tag", "10.0.0.10", func(l *sctptest.Lab) { l.Post(sctptest.Second, l.Tag, wire.AppendAbort(nil, false)) }, false},
+		{"the peer's own", "10.0.0.10", func(l *sctptest.Lab) { l.Post(l.Peer, l.Tag, wire.AppendAbort(nil, false)) }, true},
+		{"its report that it has no SCTP", "10.0.0.10", func(l *sctptest.Lab) { unreachableErrors(l) }, false},
+		{"a third host's report", "10.0.0.11", func(l *sctptest.Lab) { unreachableErrors(l) }, true},
+		{"its SHUTDOWN COMPLETE", "10.0.0.10", func(l *sctptest.Lab) { shutdownAcked(l) }, false},
+		{"a third host's SHUTDOWN COMPLETE", "10.0.0.11", func(l *sctptest.Lab) { shutdownAcked(l) }, true},
 	} {
-		l := lab.TwoPaths(t)
+		l := sctptest.TwoPaths(t)
 		l.Host.Own = addrs("10.0.0.1 " + row.own)
 		row.send(l)
 		l.Collect()
@@ -164,16 +164,16 @@ func TestAnswersOfThisHostEndNothing(t *testing.T) {
 
 // unreachableErrors delivers protocol unreachable about a packet to the second address, when the peer
 // has been silent for long.
-func unreachableErrors(l *lab.Lab) {
+func unreachableErrors(l *sctptest.Lab) {
 	l.Now = l.Now.Add(time.Minute)
-	quote := lab.Packet(lab.PortB, lab.PortA, l.PeerTag)
-	l.Hand(rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: quote, Remote: lab.Second})
+	quote := sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)
+	l.Hand(rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: quote, Remote: sctptest.Second})
 }
 
 // shutdownAcked has the peer end the association, and something at the second address say that it
 // has none.
-func shutdownAcked(l *lab.Lab) {
+func shutdownAcked(l *sctptest.Lab) {
 	l.Post(l.Peer, l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))
 	must.Equal(l.TB, "state", l.A.State(), assoc.ShutdownAckSent)
-	l.Post(lab.Second, l.PeerTag, wire.AppendShutdownComplete(nil, true))
+	l.Post(sctptest.Second, l.PeerTag, wire.AppendShutdownComplete(nil, true))
 }

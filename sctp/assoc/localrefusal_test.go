@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -33,7 +33,7 @@ func TestSetupThatThisHostRefuses(t *testing.T) {
 		{"a full table that empties", []error{syscall.EPERM, syscall.EPERM, nil}, nil, 0},
 		{"in between one leaves, and is lost", []error{syscall.EPERM, syscall.EPERM, nil, syscall.EPERM, syscall.EPERM, nil, nil}, nil, 0},
 	} {
-		l := lab.Active(t, nil)
+		l := sctptest.Active(t, nil)
 		begun := l.Now
 		for i, err := range row.errs {
 			if err != nil {
@@ -69,7 +69,7 @@ func TestEveryAddressIsRefused(t *testing.T) {
 		{"one alone", [2]error{syscall.EPERM, nil}, assoc.Established, 2},
 		{"the other alone", [2]error{nil, syscall.EPERM}, assoc.Established, 1},
 	} {
-		w := lab.NewMulti(t, 2)
+		w := sctptest.NewMulti(t, 2)
 		w.Hosts[0].Refuses = map[netip.Addr]error{}
 		for i, err := range row.errs {
 			if err != nil {
@@ -102,7 +102,7 @@ func TestEndThatThisHostHasBroughtAbout(t *testing.T) {
 		{"the firewall, for a while", syscall.EPERM, 5 * time.Second, func(err error) bool { return err == nil }},
 		{"the firewall for a while, then the peer is silent", syscall.EPERM, -5 * time.Second, func(err error) bool { return err == assoc.ErrTimeout }},
 	} {
-		w := lab.NewMulti(t, 1)
+		w := sctptest.NewMulti(t, 1)
 		a, _ := w.Associate(assoc.Config{}, assoc.Config{})
 		w.Hosts[0].Refuses = map[netip.Addr]error{w.Addrs[1][0]: row.err}
 		w.World.Send(a, 0, make([]byte, 100))

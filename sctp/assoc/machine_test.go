@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestEverythingInEachState(t *testing.T) {
 	// req 9260-5.2.2-1, 9260-9.2-19, 9260-5.2.3-1, 9260-5.2.5-1, 9260-6-3, 9260-6-4, 9260-6-6, 9260-4-1
 	// req 9260-9.2-16, 9260-9.2-17, 9260-8.5.1-8, 9260-5.2.6-1
-	for _, h := range lab.Befallings {
+	for _, h := range sctptest.Befallings {
 		var order []string
 		states := make(map[string][]string)
 		most := ""

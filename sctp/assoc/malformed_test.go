@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -18,7 +18,7 @@ import (
 func TestMalformedPackets(t *testing.T) {
 	beat := wire.AppendHeartbeat(nil, []byte("12345678"))
 	odd := wire.AppendHeartbeat(nil, []byte("12345")) // three octets of padding
-	init := lab.InitChunk(0x77, 5)
+	init := sctptest.InitChunk(0x77, 5)
 	with := func(param ...byte) []byte {
 		return wire.AppendChunk(nil, wire.ChunkInit, 0, append(init[4:20:20], param...))
 	}
@@ -30,7 +30,7 @@ func TestMalformedPackets(t *testing.T) {
 	}
 	type row struct {
 		name   string
-		tag    func(*lab.Lab) uint32
+		tag    func(*sctptest.Lab) uint32
 		octets [][]byte // behind the common header
 		up     string   // what an association answers
 		blue   string   // and a host without one
@@ -45,7 +45,7 @@ func TestMalformedPackets(t *testing.T) {
 		{"length one past the end", own, [][]byte{set(beat, 3, 17)}, "", ""},
 		{"length past the end, behind a chunk", own, [][]byte{beat, set(beat, 3, 17)}, "HEARTBEAT ACK", "ABORT"},
 		{"length 65535", own, [][]byte{beat, set(beat, 2, 0xff, 0xff)}, "HEARTBEAT ACK", "ABORT"},
-		{"DATA that is cut off", own, [][]byte{lab.DataChunk(1000, 0, 0, "0123456789")[:24]}, "", ""},
+		{"DATA that is cut off", own, [][]byte{sctptest.DataChunk(1000, 0, 0, "0123456789")[:24]}, "", ""},
 		{"SACK with more gaps than octets", own, [][]byte{set(wire.AppendSack(nil, wire.SackFields{}), 13, 9)}, "", "ABORT"},
 		{"DATA shorter than its header", own, [][]byte{wire.AppendChunk(nil, wire.ChunkData, 3, make([]byte, 8)), beat}, "HEARTBEAT ACK", "ABORT"},
 
@@ -68,12 +68,12 @@ func TestMalformedPackets(t *testing.T) {
 		{"INIT behind another chunk, with the tag", own, [][]byte{beat, init}, "HEARTBEAT ACK", ""},
 		{"INIT with the tag", own, [][]byte{init}, "", ""},
 		{"two INITs", zero, [][]byte{init, init}, "", ""},
-		{"INIT ACK before another chunk", own, [][]byte{lab.InitAckChunk(0x77, 5, []byte("cookie")), beat}, "", "ABORT"},
+		{"INIT ACK before another chunk", own, [][]byte{sctptest.InitAckChunk(0x77, 5, []byte("cookie")), beat}, "", "ABORT"},
 		{"SHUTDOWN COMPLETE behind another chunk", own, [][]byte{beat, wire.AppendShutdownComplete(nil, false), beat}, "HEARTBEAT ACK", ""},
 
 		{"tag 0", zero, [][]byte{beat}, "", ""},
 		{"tag 0, ABORT", zero, [][]byte{wire.AppendAbort(nil, false)}, "", ""},
-		{"Initiate Tag 0", zero, [][]byte{lab.InitChunk(0, 5)}, "", ""}, // req 9260-3.3.2-6
+		{"Initiate Tag 0", zero, [][]byte{sctptest.InitChunk(0, 5)}, "", ""}, // req 9260-3.3.2-6
 		// req 9260-8.5-1
 		{"a wrong tag", foreign, [][]byte{beat}, "", "ABORT"},
 		{"the peer's tag", peers, [][]byte{beat}, "", "ABORT"},
@@ -90,16 +90,16 @@ func TestMalformedPackets(t *testing.T) {
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+			l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 			tag := row.tag(l)
-			pkt := lab.Packet(lab.PortA, lab.PortB, tag, row.octets...)
+			pkt := sctptest.Packet(sctptest.PortA, sctptest.PortB, tag, row.octets...)
 			l.Deliver(l.Peer, pkt)
-			check.Equal(t, "answer of an association", lab.Describe(l.Flush()), row.up)
+			check.Equal(t, "answer of an association", sctptest.Describe(l.Flush()), row.up)
 			l.Unharmed()
-			l = lab.Bare(t)
+			l = sctptest.Bare(t)
 			l.Listen(nil)
 			l.Deliver(l.Peer, pkt)
-			got := lab.Describe(l.Flush())
+			got := sctptest.Describe(l.Flush())
 			check.That(t, got == row.blue && l.Host.Endpoint.Len() == 0, "a host without an association answers %q, want %q; it has %d now", got, row.blue, l.Host.Endpoint.Len())
 		})
 	}
@@ -107,8 +107,8 @@ func TestMalformedPackets(t *testing.T) {
 
 // What is no packet, or came to harm on its way, never gets to an association.
 func TestPacketsThatAreNone(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
-	good := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("12345678")))
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	good := sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("12345678")))
 	before := l.A.Stats()
 	for n := range wire.CommonHeaderLen { // req 9260-3.1-1
 		l.Deliver(l.Peer, good[:n])
@@ -118,7 +118,7 @@ func TestPacketsThatAreNone(t *testing.T) {
 		bad[bit/8] ^= 1 << (bit % 8)
 		l.Deliver(l.Peer, bad)
 	}
-	for _, zero := range [][]byte{lab.Packet(0, lab.PortB, l.Tag, good[12:]), lab.Packet(lab.PortA, 0, l.Tag, good[12:])} { // req 9260-3.1-2
+	for _, zero := range [][]byte{sctptest.Packet(0, sctptest.PortB, l.Tag, good[12:]), sctptest.Packet(sctptest.PortA, 0, l.Tag, good[12:])} { // req 9260-3.1-2
 		l.Deliver(l.Peer, zero)
 	}
 	l.Expect(l.Flush(), "")
@@ -131,34 +131,34 @@ func TestPacketsThatAreNone(t *testing.T) {
 // The flags that a DATA chunk does not have change nothing of it.
 func TestReservedFlagsOfData(t *testing.T) {
 	// req 9260-3.2-6
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	d := l.Data("payload")
 	d[1] |= 0xf0
 	l.Expect(l.Send(l.Tag, d), "SACK")
-	got := lab.Drain(l.A)
+	got := sctptest.Drain(l.A)
 	check.That(t, len(got) == 1 && string(got[0]) == "payload", "%q", got)
 }
 
 // An INIT or SHUTDOWN COMPLETE among other chunks makes the rest of the packet void.
 func TestNothingIsTakenBehindAChunkThatMustTravelAlone(t *testing.T) {
 	// req 9260-3-1
-	for _, c := range [][]byte{lab.InitChunk(5, 6), wire.AppendShutdownComplete(nil, false)} {
-		l := lab.Passive(t, nil)
+	for _, c := range [][]byte{sctptest.InitChunk(5, 6), wire.AppendShutdownComplete(nil, false)} {
+		l := sctptest.Passive(t, nil)
 		out := l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("x")), c, l.Data("behind"))
 		l.Expect(out, "HEARTBEAT ACK")
-		check.Equal(t, "messages received", len(lab.Drain(l.A)), 0)
+		check.Equal(t, "messages received", len(sctptest.Drain(l.A)), 0)
 		l.InState(assoc.Established)
 	}
 }
 
 func TestReportOfUnknownParametersIsOmittedInAnAbort(t *testing.T) {
 	// req 9260-3.2.2-2
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(nil)
 	f := wire.InitFields{Tag: l.PeerTag, ARwnd: 5000, OutStreams: 0, InStreams: 1}
-	out := l.Send(0, lab.InitLike(wire.ChunkInit, f, wire.AppendParam(nil, 0xfabc, []byte("report me"))))
+	out := l.Send(0, sctptest.InitLike(wire.ChunkInit, f, wire.AppendParam(nil, 0xfabc, []byte("report me"))))
 	l.Expect(out, "ABORT")
-	ab := must.Get(wire.AsAbort(lab.ChunkOf(out[0], wire.ChunkAbort)))(t)
+	ab := must.Get(wire.AsAbort(sctptest.ChunkOf(out[0], wire.ChunkAbort)))(t)
 	cs := ab.Causes()
 	c, _ := cs.Next()
 	_, more := cs.Next()

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/cc"
@@ -21,7 +21,7 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 		dscp  uint8
 		label uint32
 	}
-	r := lab.NewRoad(t, lab.IPv6, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv6, 1500, simnet.Params{})
 	a, b := r.Join(&assoc.Config{DSCP: 46, FlowLabel: 0xfffff}, &assoc.Config{DSCP: 10, RFC9260: true, NewController: cc.NewReno})
 	to, want, seen := a.PathStats(0).Remote.Addr(), [2]mark{{46, 0xfffff}, {10, 0}}, 0
 	all := func(when string) {
@@ -31,7 +31,7 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 		r.Run(time.Minute) // with HEARTBEATs, and probes for the MTU
 		for _, s := range r.Sent[seen:] {
 			got := mark{s.DSCP, s.FlowLabel}
-			check.That(t, got == want[s.From], "%s: %v of host %d: %+v, want %+v", when, lab.Describe([]wire.Packet{s.Pkt}), s.From, got, want[s.From])
+			check.That(t, got == want[s.From], "%s: %v of host %d: %+v, want %+v", when, sctptest.Describe([]wire.Packet{s.Pkt}), s.From, got, want[s.From])
 		}
 		seen = len(r.Sent)
 	}
@@ -50,11 +50,11 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 	check.That(t, r.Sent[len(r.Sent)-1].FlowLabel == 9 && r.Sent[len(r.Sent)-1].DSCP == 12, "the ABORT is not marked")
 	var ce *assoc.ConfigError
 	check.That(t, errors.As(a.SetDSCP(to, 64), &ce) && errors.As(a.SetFlowLabel(to, 1<<20), &ce) && a.SetFlowLabel(to, 1<<20-1) == nil, "marks of too many bits")
-	check.Error(t, "an address that the peer does not have", a.SetDSCP(lab.IPv4[0].Addr(), 1), assoc.ErrNoPath)
+	check.Error(t, "an address that the peer does not have", a.SetDSCP(sctptest.IPv4[0].Addr(), 1), assoc.ErrNoPath)
 }
 
 func TestALinkThatCannotMarkSaysSo(t *testing.T) {
-	w, a, _ := lab.Pair(t, nil, nil)
+	w, a, _ := sctptest.Pair(t, nil, nil)
 	marked := &assoc.Config{DSCP: 1}
 	_, err := w.Hosts[0].Endpoint.Connect(w.Now, marked, 1, w.Hosts[0].Addr, []netip.AddrPort{a.PeerAddr()}, 1)
 	for name, err := range map[string]error{

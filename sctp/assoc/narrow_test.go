@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -23,7 +23,7 @@ func TestNarrowWindowHasTheRoundTripProvedAnew(t *testing.T) {
 		{"the set-up was as fast as it goes", 3000, 10 * time.Millisecond, false},
 		{"the window is wide", 1 << 20, 100 * time.Millisecond, false},
 	} {
-		w := lab.NewWorld(t)
+		w := sctptest.NewWorld(t)
 		way := tt.setUp
 		w.Judge = func(int, wire.Packet) (int, time.Duration) { return 1, way }
 		w.Listen(&assoc.Config{RecvBuffer: tt.window})
@@ -38,7 +38,7 @@ func TestNarrowWindowHasTheRoundTripProvedAnew(t *testing.T) {
 				w.Send(a, 0, make([]byte, 1000))
 			}
 			w.Run(time.Millisecond)
-			got += len(lab.Drain(b))
+			got += len(sctptest.Drain(b))
 		}
 		check.Equal(t, tt.name+": a HEARTBEAT asks", a.Stats().HeartbeatsOut > asked, tt.asks)
 		check.That(t, got >= 85, "%s: %d messages have come in 100 round trips", tt.name, got)

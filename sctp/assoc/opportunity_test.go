@@ -3,9 +3,9 @@ package assoc_test
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestSackAmidATransmission(t *testing.T) {
 	// req 9260-6.1-11
 	const burst = 4
-	l := lab.Passive(t, &assoc.Config{MaxBurst: burst, HeartbeatInterval: -1, DisablePMTUD: true})
+	l := sctptest.Passive(t, &assoc.Config{MaxBurst: burst, HeartbeatInterval: -1, DisablePMTUD: true})
 	payload, before := l.A.MaxPayload(), l.A.Stats()
 	for range 20 {
 		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, payload)}}))
@@ -25,7 +25,7 @@ func TestSackAmidATransmission(t *testing.T) {
 	check.That(t, s.PacketsOut == before.PacketsOut+burst && s.OctetsOut == before.OctetsOut+uint64(l.Host.Batch.Octets()), "%d packets, %d octets are counted",
 		s.PacketsOut-before.PacketsOut, s.OctetsOut-before.OctetsOut)
 	l.Host.Batch.Reset()
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Sack(l.HostTSN+burst-1)))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Sack(l.HostTSN+burst-1)))
 	out := l.Flush()
 	check.That(t, len(out) >= burst, "%d packets after everything was acknowledged", len(out))
 }

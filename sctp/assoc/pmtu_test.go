@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -30,21 +30,21 @@ func TestPathMTUIsFound(t *testing.T) {
 	}{
 		// req 8899-6.2.1-1: the search begins with the association, and one that everything passes takes
 		// a round trip for the base size and one for the largest, or one alone where that is Ethernet's.
-		{"loopback", lab.IPv4, 65535, 0, 0, 65532, 2 * lab.RoundTrip},
-		{"Ethernet", lab.IPv4, 1500, 0, 0, 1500, lab.RoundTrip},
-		{"Ethernet, IPv6", lab.IPv6, 1500, 0, 0, 1500, lab.RoundTrip},
-		{"Ethernet, UDP", lab.UDP, 1500, 0, 0, 1500, lab.RoundTrip},
-		{"the least IPv4 link", lab.IPv4, 576, 0, 0, 576, lab.RoundTrip},
-		{"the least IPv6 link", lab.IPv6, 1280, 0, 0, 1280, lab.RoundTrip},
-		{"jumbo frames, then Ethernet, reported", lab.IPv4, 9000, 1500, 64, 1500, 3 * lab.RoundTrip}, // req 8899-6.2.1-5
-		{"jumbo frames, then a tunnel in UDP, reported", lab.UDP, 9000, 1400, 64, 1400, 3 * lab.RoundTrip},
-		{"jumbo frames, then Ethernet, a black hole", lab.IPv4, 9000, 1500, 0, 1500, 2 * time.Second}, // req 6951-5.5-2, 6951-5.6-3
-		{"jumbo frames in UDP, then Ethernet, a black hole", lab.UDP, 9000, 1500, 0, 1500, 2 * time.Second},
-		{"less than the base size, reported", lab.IPv4, 1500, 1000, 64, 576, time.Second},
-		{"less than the base size, a black hole", lab.IPv4, 1500, 1000, 0, 576, 4 * time.Second},
+		{"loopback", sctptest.IPv4, 65535, 0, 0, 65532, 2 * sctptest.RoundTrip},
+		{"Ethernet", sctptest.IPv4, 1500, 0, 0, 1500, sctptest.RoundTrip},
+		{"Ethernet, IPv6", sctptest.IPv6, 1500, 0, 0, 1500, sctptest.RoundTrip},
+		{"Ethernet, UDP", sctptest.UDP, 1500, 0, 0, 1500, sctptest.RoundTrip},
+		{"the least IPv4 link", sctptest.IPv4, 576, 0, 0, 576, sctptest.RoundTrip},
+		{"the least IPv6 link", sctptest.IPv6, 1280, 0, 0, 1280, sctptest.RoundTrip},
+		{"jumbo frames, then Ethernet, reported", sctptest.IPv4, 9000, 1500, 64, 1500, 3 * sctptest.RoundTrip}, // req 8899-6.2.1-5
+		{"jumbo frames, then a tunnel in UDP, reported", sctptest.UDP, 9000, 1400, 64, 1400, 3 * sctptest.RoundTrip},
+		{"jumbo frames, then Ethernet, a black hole", sctptest.IPv4, 9000, 1500, 0, 1500, 2 * time.Second}, // req 6951-5.5-2, 6951-5.6-3
+		{"jumbo frames in UDP, then Ethernet, a black hole", sctptest.UDP, 9000, 1500, 0, 1500, 2 * time.Second},
+		{"less than the base size, reported", sctptest.IPv4, 1500, 1000, 64, 576, time.Second},
+		{"less than the base size, a black hole", sctptest.IPv4, 1500, 1000, 0, 576, 4 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := lab.NewRoad(t, row.addrs, row.link, simnet.Params{MTU: row.mtu, Quote: row.quote})
+			r := sctptest.NewRoad(t, row.addrs, row.link, simnet.Params{MTU: row.mtu, Quote: row.quote})
 			r.Join(quiet, quiet)
 			r.Run(row.within)
 			for i := range r.Hosts {
@@ -67,13 +67,13 @@ func TestBaseSizeDependsOnTheHeaders(t *testing.T) {
 		addrs [2]netip.AddrPort
 		want  int // SCTP packet
 	}{
-		{"IPv4", lab.IPv4, 1200},        // req 8899-5.1.2-2
-		{"IPv4 and UDP", lab.UDP, 1192}, // req 8899-6.2.2-1
-		{"IPv6", lab.IPv6, 1240},        // req 8899-5.1.2-3: 1280 with its header
+		{"IPv4", sctptest.IPv4, 1200},        // req 8899-5.1.2-2
+		{"IPv4 and UDP", sctptest.UDP, 1192}, // req 8899-6.2.2-1
+		{"IPv6", sctptest.IPv6, 1240},        // req 8899-5.1.2-3: 1280 with its header
 		{"IPv6 and UDP", [2]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:9899"), netip.MustParseAddrPort("[2001:db8::2]:9899")}, 1232},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := lab.NewRoad(t, row.addrs, 9000, simnet.Params{})
+			r := sctptest.NewRoad(t, row.addrs, 9000, simnet.Params{})
 			a, _ := r.Join(nil, nil)
 			check.Equal(t, "MTU before the first answer", a.PathStats(0).MTU, row.want)
 			r.Run(0)
@@ -84,7 +84,7 @@ func TestBaseSizeDependsOnTheHeaders(t *testing.T) {
 }
 
 func TestProbeIsHeartbeatAndPad(t *testing.T) {
-	r := lab.NewRoad(t, lab.UDP, 9000, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.UDP, 9000, simnet.Params{})
 	r.Join(quiet, quiet)
 	r.Run(time.Second)
 	list := r.Probes(0) // req 8899-6.2-1, 8899-3-4
@@ -93,9 +93,9 @@ func TestProbeIsHeartbeatAndPad(t *testing.T) {
 	infos := make(map[string]bool)
 	for _, c := range list {
 		check.That(t, c.Pkt.ChecksumOK(), "wrong checksum") // req 6951-5.3-3
-		h := must.Get(wire.AsHeartbeat(lab.ChunkOf(c.Pkt, wire.ChunkHeartbeat)))(t)
+		h := must.Get(wire.AsHeartbeat(sctptest.ChunkOf(c.Pkt, wire.ChunkHeartbeat)))(t)
 		infos[string(h.Info())] = true
-		pad := lab.ChunkOf(c.Pkt, wire.ChunkPad)
+		pad := sctptest.ChunkOf(c.Pkt, wire.ChunkPad)
 		want := len(c.Pkt) - wire.CommonHeaderLen - (8 + len(h.Info()))
 		check.That(t, len(pad) == want && pad.Flags() == 0, "PAD of %d octets, want %d", len(pad), want) // req 8899-6.2.1-2
 	}
@@ -117,7 +117,7 @@ func TestMTUSettings(t *testing.T) {
 		{"not searched for, limited", assoc.Config{DisablePMTUD: true, MTU: 1500}, 1500, 1500 - 20 - 12 - 16 - 16, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{})
+			r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{})
 			cfg := row.cfg
 			cfg.HeartbeatInterval = -1
 			a, _ := r.Join(&cfg, quiet)
@@ -129,7 +129,7 @@ func TestMTUSettings(t *testing.T) {
 }
 
 func TestUserHearsOfTheMTU(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{})
 	a, _ := r.Join(quiet, quiet)
 	var sizes []int // req 8899-3-13
 	r.Hosts[0].OnEvent = func(a *assoc.Assoc, e assoc.Event) {
@@ -146,11 +146,11 @@ func TestUserHearsOfTheMTU(t *testing.T) {
 }
 
 func TestLostProbesAreNeitherCongestionNorErrors(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{MTU: 1500})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{MTU: 1500})
 	cfg := &assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 1, AssocMaxRetrans: 1}
 	a, _ := r.Join(cfg, quiet)
 	r.Send(0, 1000)
-	r.Run(3 * lab.RoundTrip)
+	r.Run(3 * sctptest.RoundTrip)
 	before := a.PathStats(0)
 	r.Run(time.Minute)
 	p := a.PathStats(0)
@@ -162,18 +162,18 @@ func TestLostProbesAreNeitherCongestionNorErrors(t *testing.T) {
 }
 
 func TestProbesPassClosedWindows(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{})
 	_, b := r.Join(quiet, &assoc.Config{HeartbeatInterval: -1, RecvBuffer: 1500})
 	// The receiver's buffer is full, and cwnd used up, before the first probe is answered.
 	b.SetUpper(nil, nil)
 	r.Send(0, 20_000)
-	r.Run(2 * lab.RoundTrip)
+	r.Run(2 * sctptest.RoundTrip)
 	r.WantMTU("with data waiting", 0, 9000) // req 8899-3-12
 }
 
 func TestProbeAnswersAnErrorCounter(t *testing.T) {
 	// The HEARTBEAT ACK of a probe clears the counters that HEARTBEATs raise: req 8899-6.2.1-3.
-	r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 	a, _ := r.Join(&assoc.Config{HeartbeatInterval: time.Second, PotentiallyFailedMaxRetrans: 4}, quiet)
 	r.Run(time.Second)
 	r.Path(0, func(p *simnet.Params) { p.Loss = 1 })
@@ -188,7 +188,7 @@ func TestProbeAnswersAnErrorCounter(t *testing.T) {
 }
 
 func TestSearchFollowsThePathsState(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{})
 	cfg := &assoc.Config{HeartbeatInterval: time.Second, PathMaxRetrans: 1, AssocMaxRetrans: 1000}
 	a, _ := r.Join(cfg, quiet)
 	r.Run(time.Second)
@@ -201,7 +201,7 @@ func TestSearchFollowsThePathsState(t *testing.T) {
 	check.Equal(t, "probes, none of a path that is down", len(r.Probes(0)), n)
 	r.Path(0, func(p *simnet.Params) { p.Loss = 0 })
 	r.RunUntil(r.Now.Add(10*time.Minute), func() bool { return a.PathStats(0).State == assoc.PathActive })
-	r.Run(lab.RoundTrip / 2)
+	r.Run(sctptest.RoundTrip / 2)
 	got := len(r.Probes(0)[n].Pkt)
 	check.That(t, got == 1200, "the first probe has %d octets", got) // req 8899-6.2.1-1: BASE again
 	r.Run(10 * time.Second)
@@ -210,7 +210,7 @@ func TestSearchFollowsThePathsState(t *testing.T) {
 
 func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 	// req 8899-3-14
-	r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{Duplicate: 1, Jitter: 5 * time.Millisecond, Reorder: 0.5, ReorderDelay: 3 * time.Second})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{Duplicate: 1, Jitter: 5 * time.Millisecond, Reorder: 0.5, ReorderDelay: 3 * time.Second})
 	a, _ := r.Join(quiet, quiet)
 	for range 30 {
 		r.Run(time.Second)
@@ -227,13 +227,13 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 		{"another nonce", func(info []byte) { info[0] ^= 1 }},
 		{"another size", func(info []byte) { info[9] ^= 1 }},
 	} {
-		r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+		r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 		a, _ := r.Join(quiet, quiet)
 		r.Run(0)
-		h, _ := wire.AsHeartbeat(lab.ChunkOf(r.Probes(0)[0].Pkt, wire.ChunkHeartbeat))
+		h, _ := wire.AsHeartbeat(sctptest.ChunkOf(r.Probes(0)[0].Pkt, wire.ChunkHeartbeat))
 		info := bytes.Clone(h.Info())
 		row.change(info)
-		pkt := lab.Packet(lab.PortB, lab.PortA, a.LocalTag(), wire.AppendHeartbeatAck(nil, info))
+		pkt := sctptest.Packet(sctptest.PortB, sctptest.PortA, a.LocalTag(), wire.AppendHeartbeatAck(nil, info))
 		a.HandlePacket(r.Now, &rawio.Packet{Data: pkt, Local: r.Hosts[0].Addr, Remote: r.Hosts[1].Addr})
 		check.Equal(t, row.name+": probes acknowledged", a.Stats().MTUProbesAcked, 0)
 	}
@@ -242,7 +242,7 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 // Where an answer takes longer than PROBE_TIMER at first, it counts all the same.
 func TestSearchOnALongPath(t *testing.T) {
 	// req 8899-3-14
-	r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 	for i := range r.Hosts {
 		r.Path(i, func(p *simnet.Params) { p.Delay = 1200 * time.Millisecond })
 	}
@@ -264,17 +264,17 @@ func TestReportsAreValidated(t *testing.T) {
 		quote   func(tag uint32) []byte
 		counted bool
 	}{
-		{"our packet: taken", 1300, "10.0.0.2:0", func(tag uint32) []byte { return lab.Packet(lab.PortA, lab.PortB, tag)[:8] }, true},
-		{"another tag", 1300, "10.0.0.2:0", func(tag uint32) []byte { return lab.Packet(lab.PortA, lab.PortB, tag^1) }, false},
-		{"7 octets", 1300, "10.0.0.2:0", func(tag uint32) []byte { return lab.Packet(lab.PortA, lab.PortB, tag)[:7] }, false},
-		{"another source port", 1300, "10.0.0.2:0", func(tag uint32) []byte { return lab.Packet(lab.PortA+1, lab.PortB, tag) }, false},
-		{"another destination port", 1300, "10.0.0.2:0", func(tag uint32) []byte { return lab.Packet(lab.PortA, lab.PortB+1, tag) }, false},
-		{"sent to another address", 1300, "10.0.0.3:0", func(tag uint32) []byte { return lab.Packet(lab.PortA, lab.PortB, tag) }, false},
-		{"an absurd size", 68, "10.0.0.2:0", func(tag uint32) []byte { return lab.Packet(lab.PortA, lab.PortB, tag) }, false},
-		{"a larger size", 9000, "10.0.0.2:0", func(tag uint32) []byte { return lab.Packet(lab.PortA, lab.PortB, tag) }, false}, // req 8899-3-7
+		{"our packet: taken", 1300, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag)[:8] }, true},
+		{"another tag", 1300, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag^1) }, false},
+		{"7 octets", 1300, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag)[:7] }, false},
+		{"another source port", 1300, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA+1, sctptest.PortB, tag) }, false},
+		{"another destination port", 1300, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB+1, tag) }, false},
+		{"sent to another address", 1300, "10.0.0.3:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag) }, false},
+		{"an absurd size", 68, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag) }, false},
+		{"a larger size", 9000, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag) }, false}, // req 8899-3-7
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+			r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 			a, _ := r.Join(quiet, quiet)
 			r.Run(time.Second)
 			n := len(r.Probes(0))
@@ -298,7 +298,7 @@ func TestReportsAreValidated(t *testing.T) {
 
 // Answers to what was asked before a shutdown began are answers: a peer does nothing wrong by them.
 func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{})
 	a, _ := r.Join(nil, nil)
 	for a.Stats().MTUProbesOut < 2 {
 		r.Run(time.Millisecond)
@@ -317,10 +317,10 @@ func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
 
 // Over a path whose round trip is longer than the least PROBE_TIMER no probe is given up before its answer can be there.
 func TestProbesOfALongRoundTrip(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 	slow := simnet.Params{Delay: 700 * time.Millisecond}
-	r.Net.SetLink(lab.IPv4[0].Addr(), lab.IPv4[1].Addr(), slow)
-	r.Net.SetLink(lab.IPv4[1].Addr(), lab.IPv4[0].Addr(), slow)
+	r.Net.SetLink(sctptest.IPv4[0].Addr(), sctptest.IPv4[1].Addr(), slow)
+	r.Net.SetLink(sctptest.IPv4[1].Addr(), sctptest.IPv4[0].Addr(), slow)
 	a, _ := r.Join(quiet, quiet)
 	r.Talk(0, 3, 100)
 	r.Run(time.Minute)

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -29,18 +29,18 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 		within time.Duration // until the MTU is found
 		want   int
 	}{
-		{"large messages, reported", lab.IPv4, 30_000, 1280, 64, time.Second, 1280},
-		{"large messages, a black hole", lab.IPv4, 30_000, 1280, 0, 10 * time.Second, 1280}, // req 8899-4.3-1
-		{"large messages, a black hole, IPv6", lab.IPv6, 30_000, 1280, 0, 10 * time.Second, 1280},
-		{"large messages, a black hole, UDP", lab.UDP, 30_000, 1500, 0, 10 * time.Second, 1500},
-		{"messages that share packets, a black hole", lab.IPv4, 900, 1280, 0, 20 * time.Second, 1280},
-		{"below the base size, reported", lab.IPv4, 30_000, 800, 64, 10 * time.Second, 576},
-		{"below the base size, a black hole", lab.IPv4, 30_000, 800, 0, 20 * time.Second, 576},
-		{"below the base size, with chunks of less than that", lab.IPv4, 700, 576, 0, 20 * time.Second, 576},
-		{"to the least IPv4 carries", lab.IPv4, 30_000, 576, 0, 20 * time.Second, 576},
+		{"large messages, reported", sctptest.IPv4, 30_000, 1280, 64, time.Second, 1280},
+		{"large messages, a black hole", sctptest.IPv4, 30_000, 1280, 0, 10 * time.Second, 1280}, // req 8899-4.3-1
+		{"large messages, a black hole, IPv6", sctptest.IPv6, 30_000, 1280, 0, 10 * time.Second, 1280},
+		{"large messages, a black hole, UDP", sctptest.UDP, 30_000, 1500, 0, 10 * time.Second, 1500},
+		{"messages that share packets, a black hole", sctptest.IPv4, 900, 1280, 0, 20 * time.Second, 1280},
+		{"below the base size, reported", sctptest.IPv4, 30_000, 800, 64, 10 * time.Second, 576},
+		{"below the base size, a black hole", sctptest.IPv4, 30_000, 800, 0, 20 * time.Second, 576},
+		{"below the base size, with chunks of less than that", sctptest.IPv4, 700, 576, 0, 20 * time.Second, 576},
+		{"to the least IPv4 carries", sctptest.IPv4, 30_000, 576, 0, 20 * time.Second, 576},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := lab.NewRoad(t, row.addrs, 9000, simnet.Params{})
+			r := sctptest.NewRoad(t, row.addrs, 9000, simnet.Params{})
 			cfg := &assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 5, SendBuffer: 1 << 22}
 			a, _ := r.Join(cfg, quiet)
 			want := r.Talk(0, 10, row.size)
@@ -64,7 +64,7 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 					continue
 				}
 				fragments++
-				types := lab.ChunkTypes(c.Pkt)
+				types := sctptest.ChunkTypes(c.Pkt)
 				check.That(t, len(types) == 1 && types[0] == wire.ChunkData, "fragmented: %v", types) // req 8899-4.4-1
 			}
 			check.That(t, row.size <= 9000 || fragments != 0, "nothing had to be fragmented: the story is not told")
@@ -82,7 +82,7 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 }
 
 func TestEachDirectionHasItsMTU(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{})
 	r.Path(1, func(p *simnet.Params) { p.MTU = 1500 })
 	r.Join(quiet, quiet)
 	r.Run(10 * time.Second)
@@ -97,7 +97,7 @@ func TestEachDirectionHasItsMTU(t *testing.T) {
 
 // The link's own MTU is read anew: an interface may change.
 func TestInterfaceChangesItsMTU(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 	r.Join(quiet, quiet)
 	r.Run(time.Second)
 	r.Hosts[0].Link = 9000
@@ -147,7 +147,7 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 
 // Timeouts have other causes. Back at the base size, the search finds that nothing has changed.
 func TestOutageIsNoBlackHole(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{})
 	a, _ := r.Join(&assoc.Config{HeartbeatInterval: -1}, quiet)
 	want := r.Talk(0, 10, 30_000)
 	for i := range r.Hosts {
@@ -167,7 +167,7 @@ func TestOutageIsNoBlackHole(t *testing.T) {
 // Losses at random leave probes and data alike; the size that is found in the end is still the path's.
 func TestSearchUnderLoss(t *testing.T) {
 	for seed := range int64(20) {
-		r := lab.NewRoad(t, lab.IPv4, 9000, simnet.Params{MTU: 1500})
+		r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{MTU: 1500})
 		rnd := rand.New(rand.NewSource(seed))
 		for i := range r.Hosts {
 			r.Path(i, func(p *simnet.Params) { p.Loss = 0.2 * rnd.Float64() })
@@ -188,14 +188,14 @@ func TestSearchUnderLoss(t *testing.T) {
 
 // A peer restart begins the search anew.
 func TestRestartBeginsTheSearchAnew(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 	r.Join(quiet, quiet)
 	r.Run(time.Second)
 	e := r.Hosts[0]
 	e.Endpoint.Remove(e.Assocs[0])
 	e.Assocs = nil
 	n := len(r.Probes(1))
-	a := must.Get(e.Endpoint.Connect(r.Now, quiet, lab.PortA, e.Addr, []netip.AddrPort{r.Hosts[1].Addr}, lab.PortB))(t)
+	a := must.Get(e.Endpoint.Connect(r.Now, quiet, sctptest.PortA, e.Addr, []netip.AddrPort{r.Hosts[1].Addr}, sctptest.PortB))(t)
 	e.Adopt(a)
 	r.Run(time.Second)
 	_, ok := r.Hosts[1].Event(assoc.EventRestart)
@@ -209,14 +209,14 @@ func TestRestartBeginsTheSearchAnew(t *testing.T) {
 func TestEachDestinationHasItsSearch(t *testing.T) {
 	// req 9260-7.3-1
 	// req 8899-5.2-1
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Host.Renew(7, rawio.DontFragment)
 	l.Listen(quiet)
 	second := netip.MustParseAddrPort("10.0.1.1:0")
 	l.Initiate(wire.AppendAddressParam(nil, second.Addr()))
 	sizes := func(out []wire.Packet, to *[]int) {
 		for _, p := range out {
-			if lab.Has(p, wire.ChunkPad) {
+			if sctptest.Has(p, wire.ChunkPad) {
 				*to = append(*to, len(p))
 			}
 		}
@@ -227,7 +227,7 @@ func TestEachDestinationHasItsSearch(t *testing.T) {
 	must.That(t, fmt.Sprint(first) == "[1452]", "probes %v", first) // the unconfirmed one is not searched yet, req 8899-6.2.1-1
 	answer := func(out []wire.Packet, from netip.AddrPort, pad bool) []wire.Packet {
 		for _, p := range out {
-			if c := lab.ChunkOf(p, wire.ChunkHeartbeat); c != nil && lab.Has(p, wire.ChunkPad) == pad {
+			if c := sctptest.ChunkOf(p, wire.ChunkHeartbeat); c != nil && sctptest.Has(p, wire.ChunkPad) == pad {
 				return l.SendFrom(from, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value()))
 			}
 		}
@@ -244,10 +244,10 @@ func TestEachDestinationHasItsSearch(t *testing.T) {
 
 // A cookie that is longer than the base size is sent in fragments, and so is nothing else.
 func TestLongCookieIsFragmented(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Host.Renew(7, rawio.DontFragment)
 	l.Connect(quiet)
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
 	l.A.PollTransmit(l.Now, l.Host.Batch)
 	p := l.Host.Batch.Pkts
 	check.That(t, len(p) == 1 && p[0].Len() == 12+4+1300 && p[0].Fragment == 1220,
@@ -257,18 +257,18 @@ func TestLongCookieIsFragmented(t *testing.T) {
 // Without the feature, or where the system fragments on its own, the link's MTU is the path's.
 func TestWithoutDontFragmentTheMTUIsFixed(t *testing.T) {
 	// req 6951-5.6-4
-	w, a, b := lab.Pair(t, nil, nil)
+	w, a, b := sctptest.Pair(t, nil, nil)
 	w.Run(time.Minute)
 	for _, x := range []*assoc.Assoc{a, b} {
 		s := x.Stats()
-		check.That(t, s.MTUProbesOut == 0 && x.PathStats(0).MTU == lab.MTU, "path MTU %d, %d probes", x.PathStats(0).MTU, s.MTUProbesOut)
+		check.That(t, s.MTUProbesOut == 0 && x.PathStats(0).MTU == sctptest.MTU, "path MTU %d, %d probes", x.PathStats(0).MTU, s.MTUProbesOut)
 	}
 }
 
 // A probe that comes when the peer has ended the association is answered by ABORT. The shutdown was
 // graceful all the same.
 func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
-	r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 	a, b := r.Join(quiet, quiet)
 	r.Run(time.Second)
 	must.OK(t, a.Shutdown(r.Now))
@@ -282,7 +282,7 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 		{"a tag that is not ours", b.PeerTag() ^ 1, false},
 		{"the tag of what we have sent", b.PeerTag(), true},
 	} {
-		r.Hosts[1].Receive(r.Now, &rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, row.tag, pkt), Local: r.Hosts[1].Addr, Remote: r.Hosts[0].Addr})
+		r.Hosts[1].Receive(r.Now, &rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, row.tag, pkt), Local: r.Hosts[1].Addr, Remote: r.Hosts[0].Addr})
 		must.Equal(t, row.name+": ended", b.State() == assoc.Closed, row.ends)
 	}
 	r.Flush()
@@ -295,7 +295,7 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 func TestMTUFallsDuringAnOutage(t *testing.T) {
 	for name, quote := range map[string]int{"reported": 64, "a black hole": 0} {
 		t.Run(name, func(t *testing.T) {
-			r := lab.NewRoad(t, lab.IPv4, 1500, simnet.Params{})
+			r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 			a, _ := r.Join(&assoc.Config{HeartbeatInterval: -1, PathMaxRetrans: 1}, quiet)
 			want := r.Talk(0, 10, 5000)
 			for i := range r.Hosts {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -25,7 +25,7 @@ func TestCookiePreservative(t *testing.T) {
 		{"nor more than the keys allow", time.Hour, wire.AppendCookiePreservative(nil, 1<<32-1), time.Hour + time.Millisecond, "ERROR"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Bare(t)
+			l := sctptest.Bare(t)
 			l.Listen(&assoc.Config{CookieLife: row.life})
 			l.Initiate(row.params)
 			l.Now = l.Now.Add(row.after)

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -24,12 +24,12 @@ func addressParams(list []netip.Addr) (params [][]byte) {
 
 // restartFrom has the peer come back with another tag, by that address and listing those, and returns
 // what answers its INIT.
-func restartFrom(l *lab.Lab, from netip.AddrPort, list []netip.Addr) lab.Posted {
+func restartFrom(l *sctptest.Lab, from netip.AddrPort, list []netip.Addr) sctptest.Posted {
 	l.Helper()
 	l.PeerTag, l.TSN = l.PeerTag+1, 77
-	out := l.Post(from, 0, lab.InitChunk(l.PeerTag, l.TSN, addressParams(list)...))
+	out := l.Post(from, 0, sctptest.InitChunk(l.PeerTag, l.TSN, addressParams(list)...))
 	if len(out) != 1 || out[0].To != from {
-		l.Fatalf("INIT was answered by %s", lab.Text(out))
+		l.Fatalf("INIT was answered by %s", sctptest.Text(out))
 	}
 	return out[0]
 }
@@ -63,18 +63,18 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 			}
 			l, _ := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, list...)
 			from := netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
-			tag, known := l.Tag, lab.Paths(l.A)
+			tag, known := l.Tag, sctptest.Paths(l.A)
 			answer := restartFrom(l, from, addrs(row.after)).Pkt
 			if row.added != "" {
-				code, cause := lab.CauseOf(answer)
+				code, cause := sctptest.CauseOf(answer)
 				var got []netip.Addr
 				ps := cause.Params()
 				for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 					a, _ := p.Addr()
 					got = append(got, a)
 				}
-				check.That(t, lab.Has(answer, wire.ChunkAbort) && answer.VTag() == l.PeerTag && code == wire.CauseRestart && slices.Equal(got, addrs(row.added)), "answered by %s, tag %#x, cause %v %v", lab.Describe([]wire.Packet{answer}), answer.VTag(), code, got)
-				check.That(t, l.A.LocalTag() == tag && len(lab.Paths(l.A)) == len(known), "the association has changed") // req 9260-5.2.2-8
+				check.That(t, sctptest.Has(answer, wire.ChunkAbort) && answer.VTag() == l.PeerTag && code == wire.CauseRestart && slices.Equal(got, addrs(row.added)), "answered by %s, tag %#x, cause %v %v", sctptest.Describe([]wire.Packet{answer}), answer.VTag(), code, got)
+				check.That(t, l.A.LocalTag() == tag && len(sctptest.Paths(l.A)) == len(known), "the association has changed") // req 9260-5.2.2-8
 				l.InState(assoc.Established)
 				return
 			}
@@ -84,7 +84,7 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 				t.Fatal("no restart")
 			}
 			var got []netip.Addr
-			for i, p := range lab.Paths(l.A) {
+			for i, p := range sctptest.Paths(l.A) {
 				got = append(got, p.Remote.Addr())
 				check.That(t, (p.State == assoc.PathActive) == (i == 0) && p.Primary == (i == 0), "%+v", p) // req 9260-5.4-1
 			}
@@ -92,25 +92,25 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 			// What the peer no longer has is no longer heard.
 			for _, k := range known {
 				answered := slices.ContainsFunc(l.Post(k.Remote, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))),
-					func(p lab.Posted) bool { return p.To == k.Remote && lab.Has(p.Pkt, wire.ChunkHeartbeatAck) })
+					func(p sctptest.Posted) bool { return p.To == k.Remote && sctptest.Has(p.Pkt, wire.ChunkHeartbeatAck) })
 				check.Equal(t, k.Remote.String()+": answered", answered, slices.Contains(got, k.Remote.Addr()))
 			}
 		})
 	}
 	// A new INIT of the peer finds its association by any of its addresses.
 	l, _ := listingLab(t, nil, second)
-	if p := restartFrom(l, second, []netip.Addr{nine.Addr()}); !lab.Has(p.Pkt, wire.ChunkInitAck) || len(l.Host.Assocs) != 1 { // req 9260-1.3-1
-		t.Error(lab.Text([]lab.Posted{p}))
+	if p := restartFrom(l, second, []netip.Addr{nine.Addr()}); !sctptest.Has(p.Pkt, wire.ChunkInitAck) || len(l.Host.Assocs) != 1 { // req 9260-1.3-1
+		t.Error(sctptest.Text([]sctptest.Posted{p}))
 	}
 }
 
 // Whoever lists somebody else's address cannot take it over: its owner's answer to the probe ends it.
 func TestCampedAddressIsFreedByItsOwner(t *testing.T) {
 	l, out := listingLab(t, nil, second)
-	l.Until(l.Now, func(p lab.Posted) { out = append(out, p) })
+	l.Until(l.Now, func(p sctptest.Posted) { out = append(out, p) })
 	probe := to(second, out)[0]
 	abort := wire.AppendAbort(nil, true) // what a host without such an association says, section 8.4
-	l.Deliver(second, lab.Packet(lab.PortA, lab.PortB, probe.VTag(), abort))
+	l.Deliver(second, sctptest.Packet(sctptest.PortA, sctptest.PortB, probe.VTag(), abort))
 	l.Collect()
 	l.InState(assoc.Closed)
 }
@@ -118,27 +118,27 @@ func TestCampedAddressIsFreedByItsOwner(t *testing.T) {
 // A host that says nothing out of the blue, as one behind a filter, is kept out no longer than the probes to
 // its address take (RFC 5062 section 2.2).
 func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
-	camped := func(t *testing.T) (l *lab.Lab, probe wire.Packet) {
+	camped := func(t *testing.T) (l *sctptest.Lab, probe wire.Packet) {
 		l, out := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, second)
-		l.Until(l.Now, func(p lab.Posted) { out = append(out, p) })
+		l.Until(l.Now, func(p sctptest.Posted) { out = append(out, p) })
 		return l, to(second, out)[0]
 	}
 	// The owner has another address, which makes its INIT one with new addresses.
-	owner := func(l *lab.Lab) lab.Posted {
-		return l.Post(second, 0, lab.InitChunk(0x22222222, 5000, wire.AppendAddressParam(nil, third.Addr())))[0]
+	owner := func(l *sctptest.Lab) sctptest.Posted {
+		return l.Post(second, 0, sctptest.InitChunk(0x22222222, 5000, wire.AppendAddressParam(nil, third.Addr())))[0]
 	}
-	refused := func(p lab.Posted) bool {
-		code, _ := lab.CauseOf(p.Pkt)
-		return lab.Has(p.Pkt, wire.ChunkAbort) && code == wire.CauseRestart
+	refused := func(p sctptest.Posted) bool {
+		code, _ := sctptest.CauseOf(p.Pkt)
+		return sctptest.Has(p.Pkt, wire.ChunkAbort) && code == wire.CauseRestart
 	}
-	giveUp := func(t *testing.T, l *lab.Lab) {
+	giveUp := func(t *testing.T, l *sctptest.Lab) {
 		t.Helper()
 		p := owner(l)
-		must.That(t, refused(p), "while the probes go on: %s", lab.Text([]lab.Posted{p})) // req 9260-5.2.2-2
-		l.Until(l.Now+rawio.Time(62*time.Second), func(lab.Posted) {})
+		must.That(t, refused(p), "while the probes go on: %s", sctptest.Text([]sctptest.Posted{p})) // req 9260-5.2.2-2
+		l.Until(l.Now+rawio.Time(62*time.Second), func(sctptest.Posted) {})
 		_, ok := l.Host.Event(assoc.EventPathDown)
 		must.That(t, !ok, "given up before the sixth probe, which is sent after 31 s, has had its 32 s")
-		l.Until(l.Now+rawio.Time(time.Second), func(lab.Posted) {})
+		l.Until(l.Now+rawio.Time(time.Second), func(sctptest.Posted) {})
 		e, ok := l.Host.Event(assoc.EventPathDown)
 		must.That(t, ok && e.Path == second, "%+v, %v", e, ok)
 		l.Collect()
@@ -150,9 +150,9 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		giveUp(t, l)
 		l.NoteInitAck(owner(l).Pkt)
 		out := l.Post(second, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-		must.That(t, len(l.Host.Assocs) == 2 && l.A != camper && lab.Has(out[0].Pkt, wire.ChunkCookieAck) && out[0].To == second,
-			"%d associations, COOKIE ECHO answered by %s", len(l.Host.Assocs), lab.Text(out))
-		if out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 || !lab.Has(out[0], wire.ChunkHeartbeatAck) {
+		must.That(t, len(l.Host.Assocs) == 2 && l.A != camper && sctptest.Has(out[0].Pkt, wire.ChunkCookieAck) && out[0].To == second,
+			"%d associations, COOKIE ECHO answered by %s", len(l.Host.Assocs), sctptest.Text(out))
+		if out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 || !sctptest.Has(out[0], wire.ChunkHeartbeatAck) {
 			t.Error("the owner's packets do not find its association")
 		}
 		check.That(t, len(l.Post(l.Peer, camperTag, wire.AppendHeartbeat(nil, []byte("x")))) == 1 && camper.State() == assoc.Established,
@@ -161,7 +161,7 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 	t.Run("its owner says that it knows nothing of the association", func(t *testing.T) {
 		l, _ := camped(t)
 		giveUp(t, l)
-		l.Deliver(second, lab.Packet(lab.PortA, lab.PortB, l.PeerTag, wire.AppendAbort(nil, true)))
+		l.Deliver(second, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.PeerTag, wire.AppendAbort(nil, true)))
 		l.Collect()
 		l.InState(assoc.Closed)
 	})
@@ -177,20 +177,20 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 	t.Run("the association ends", func(t *testing.T) {
 		l, _ := camped(t)
 		giveUp(t, l)
-		l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendAbort(nil, false)))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendAbort(nil, false)))
 		l.Collect()
 		l.InState(assoc.Closed)
 		out := to(second, l.Post(second, 0x1234, wire.AppendHeartbeat(nil, []byte("x"))))
-		check.That(t, len(out) == 1 && lab.Has(out[0], wire.ChunkAbort) && out[0].VTag() == 0x1234,
-			"a packet from there, out of the blue, is answered by %s", lab.Describe(out)) // req 9260-8.4-10, 9260-8.4-11
+		check.That(t, len(out) == 1 && sctptest.Has(out[0], wire.ChunkAbort) && out[0].VTag() == 0x1234,
+			"a packet from there, out of the blue, is answered by %s", sctptest.Describe(out)) // req 9260-8.4-10, 9260-8.4-11
 	})
 	t.Run("it answers after all", func(t *testing.T) {
 		l, _ := camped(t)
 		giveUp(t, l)
 		must.OK(t, l.A.RequestHeartbeat(l.Now, second.Addr()))
-		info := lab.ChunkOf(to(second, l.Collect())[0], wire.ChunkHeartbeat).Value()
+		info := sctptest.ChunkOf(to(second, l.Collect())[0], wire.ChunkHeartbeat).Value()
 		l.Post(second, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, info))
 		p := owner(l)
-		check.That(t, refused(p), "the address is confirmed, and an INIT from there answered by %s", lab.Text([]lab.Posted{p}))
+		check.That(t, refused(p), "the address is confirmed, and an INIT from there answered by %s", sctptest.Text([]sctptest.Posted{p}))
 	})
 }

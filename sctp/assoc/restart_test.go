@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestPeerRestartIsActionA(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1, AssocMaxRetrans: 2})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1, AssocMaxRetrans: 2})
 	m := assoc.Message{Token: 42, Body: [2][]byte{[]byte("never acknowledged")}}
 	unanswered := func() []wire.Packet { // as often as the association takes
 		t.Helper()
@@ -29,7 +29,7 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	unanswered()
 	oldTag, oldTSN := l.Tag, l.HostTSN
 	l.Send(l.Tag, l.Data("before"))
-	lab.Drain(l.A)
+	sctptest.Drain(l.A)
 
 	// The peer comes back with another tag and TSN, knowing nothing.
 	l.PeerTag, l.TSN = 0x22222222, 77
@@ -37,8 +37,8 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	check.That(t, l.Tag != oldTag, "the INIT ACK has the old Initiate Tag")                                        // req 9260-5.2.2-6, 9260-5.3.1-2
 	must.That(t, l.A.LocalTag() == oldTag && l.A.State() == assoc.Established, "the INIT changed the association") // req 9260-5.2.2-8
 	out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("after"))
-	must.That(t, len(out) != 0 && lab.ChunkTypes(out[0])[0] == wire.ChunkCookieAck && out[0].VTag() == l.PeerTag,
-		"answered by %q", lab.Describe(out))
+	must.That(t, len(out) != 0 && sctptest.ChunkTypes(out[0])[0] == wire.ChunkCookieAck && out[0].VTag() == l.PeerTag,
+		"answered by %q", sctptest.Describe(out))
 	check.That(t, l.A.LocalTag() == l.Tag && l.A.PeerTag() == l.PeerTag && l.HostTSN != oldTSN, "tags or TSN not those of the cookie")
 	// req 9260-5.2.4-5, 9260-5.2.4-7
 	_, ok := l.Host.Event(assoc.EventRestart)
@@ -47,7 +47,7 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	check.That(t, !ok, "EventDown on a restart")
 	e, ok := l.Host.Event(assoc.EventSendFailed)
 	check.That(t, ok && e.Token == 42 && !e.Unsent, "the old message: %+v %v", e, ok)
-	got := lab.Drain(l.A)
+	got := sctptest.Drain(l.A)
 	check.That(t, len(got) == 1 && string(got[0]) == "after", "received %q", got)
 	// req 9260-5.2.4-8
 	ps := l.A.PathStats(0)
@@ -55,7 +55,7 @@ func TestPeerRestartIsActionA(t *testing.T) {
 	// The new own data starts at the TSN of the INIT ACK.
 	out = unanswered() // req 9260-5.2.4-5: the errors of the old association count no more
 	l.InState(assoc.Established)
-	d, err := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData))
+	d, err := wire.AsData(sctptest.ChunkOf(out[0], wire.ChunkData))
 	check.That(t, err == nil && d.TSN() == l.HostTSN, "new data has TSN %d, want %d (%v)", d.TSN(), l.HostTSN, err)
 	// Packets of the old incarnation are dropped now.
 	before := l.A.Stats().WrongTag
@@ -64,7 +64,7 @@ func TestPeerRestartIsActionA(t *testing.T) {
 }
 
 func TestCookieFromBeforeARestartIsDeadAfterIt(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	l.PeerTag = 0x21212121
 	l.Initiate()
 	late, lateTag := l.Cookie, l.Tag
@@ -76,7 +76,7 @@ func TestCookieFromBeforeARestartIsDeadAfterIt(t *testing.T) {
 }
 
 func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{RecvBuffer: 4000})
+	l := sctptest.Passive(t, &assoc.Config{RecvBuffer: 4000})
 	var held []*assoc.Received
 	for range 20 {
 		for range 3 {
@@ -92,20 +92,20 @@ func TestRestartingPeerCannotMakeTheOwnerHoldEverMore(t *testing.T) {
 	n := l.A.Stats().Buffered
 	check.That(t, n == 4000 && len(held) == 4, "%d messages, %d octets held over the restarts", len(held), n)
 	out := l.Send(l.Tag, l.Data("does not fit"))
-	k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack))
+	k, _ := wire.AsSack(sctptest.ChunkOf(out[0], wire.ChunkSack))
 	check.That(t, k.ARwnd() == 0 && k.CumTSN() == l.TSN-2, "with a full buffer a_rwnd is %d", k.ARwnd())
 	for _, r := range held {
 		l.A.Release(r)
 	}
 	out = l.Flush()
-	if k, _ := wire.AsSack(lab.ChunkOf(out[0], wire.ChunkSack)); k.ARwnd() != 4000 || l.A.Stats().Buffered != 0 {
+	if k, _ := wire.AsSack(sctptest.ChunkOf(out[0], wire.ChunkSack)); k.ARwnd() != 4000 || l.A.Stats().Buffered != 0 {
 		t.Errorf("after the release a_rwnd is %d, %d octets held", k.ARwnd(), l.A.Stats().Buffered)
 	}
 }
 
 // A message of which the owner has read a piece when the peer restarts comes to its end.
 func TestRestartInTheMiddleOfAMessage(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{RecvBuffer: 4000})
+	l := sctptest.Passive(t, &assoc.Config{RecvBuffer: 4000})
 	fragment := func(flags uint8) []byte {
 		b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.TSN, Stream: 3, PPID: 7, PayloadLen: 1000})
 		l.TSN++
@@ -135,19 +135,19 @@ func TestRestartWithNewAddressIsRefused(t *testing.T) {
 	added := netip.MustParseAddr("10.9.9.9")
 	for _, row := range []struct {
 		name string
-		lab  func(*testing.T) *lab.Lab
+		lab  func(*testing.T) *sctptest.Lab
 	}{
-		{"in ESTABLISHED", func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) }},  // req 9260-5.2.2-2
-		{"in COOKIE-ECHOED", func(t *testing.T) *lab.Lab { return lab.Echoed(t, nil) }}, // req 9260-5.2.1-5, 9260-5.2.1-6
+		{"in ESTABLISHED", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) }},  // req 9260-5.2.2-2
+		{"in COOKIE-ECHOED", func(t *testing.T) *sctptest.Lab { return sctptest.Echoed(t, nil) }}, // req 9260-5.2.1-5, 9260-5.2.1-6
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
 			state := l.A.State()
-			out := l.Send(0, lab.InitChunk(0x33333333, 5, wire.AppendAddressParam(nil, added)))
+			out := l.Send(0, sctptest.InitChunk(0x33333333, 5, wire.AppendAddressParam(nil, added)))
 			l.Expect(out, "ABORT")
-			ab, _ := wire.AsAbort(lab.ChunkOf(out[0], wire.ChunkAbort))
+			ab, _ := wire.AsAbort(sctptest.ChunkOf(out[0], wire.ChunkAbort))
 			check.That(t, out[0].VTag() == 0x33333333 && !ab.T(), "tag %#x T %v", out[0].VTag(), ab.T())
-			code, cause := lab.CauseOf(out[0])
+			code, cause := sctptest.CauseOf(out[0])
 			ps := cause.Params()
 			p, _ := ps.Next()
 			addr, err := p.Addr()
@@ -162,23 +162,23 @@ func TestRestartWithNewAddressIsRefused(t *testing.T) {
 func TestCookieTable(t *testing.T) {
 	// req 9260-5.1.5-8
 	t.Run("D: a duplicate COOKIE ECHO in ESTABLISHED is acknowledged again, even when expired", func(t *testing.T) {
-		l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+		l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 		l.Wait(2 * time.Minute)
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 		l.Expect(out, "COOKIE ACK") // req 9260-5.2.4-13, 9260-5.2.4-4
 		l.InState(assoc.Established)
 	})
 	t.Run("D in COOKIE-ECHOED: the peer's own cookie sets the association up", func(t *testing.T) {
-		l := lab.Echoed(t, nil)
+		l := sctptest.Echoed(t, nil)
 		l.Initiate()                                                                // with the tag of its INIT ACK
 		l.Expect(l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie)), "COOKIE ACK") // req 9260-5.2.4-13
 		l.InState(assoc.Established)
 		_, ok := l.Host.Event(assoc.EventUp)
 		check.That(t, ok, "no EventUp")
-		check.Equal(t, "T1-cookie still runs", lab.Describe(l.Wait(20*time.Second)), "")
+		check.Equal(t, "T1-cookie still runs", sctptest.Describe(l.Wait(20*time.Second)), "")
 	})
 	t.Run("B in ESTABLISHED: the peer's tag is that of the last cookie", func(t *testing.T) {
-		l := lab.Active(t, nil)
+		l := sctptest.Active(t, nil)
 		l.Initiate()
 		first := wire.AppendCookieEcho(nil, l.Cookie)
 		l.PeerTag = 0x44444444
@@ -191,24 +191,24 @@ func TestCookieTable(t *testing.T) {
 		check.That(t, l.A.PeerTag() == 0x44444444 && out[0].VTag() == 0x44444444, "the peer's tag is %#x, the COOKIE ACK has %#x", l.A.PeerTag(), out[0].VTag()) // req 9260-5.2.4-11
 	})
 	t.Run("B in COOKIE-WAIT: the peer's INIT wins and its tag and TSN count", func(t *testing.T) {
-		l := lab.Active(t, nil)
+		l := sctptest.Active(t, nil)
 		own := l.Tag
 		l.Initiate() // req 9260-5.2.1-1
 		must.Equal(t, "tag of the INIT ACK in COOKIE-WAIT, as in the INIT", l.Tag, own)
 		l.InState(assoc.CookieWait) // req 9260-5.2.1-8
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("early"))
-		must.That(t, len(out) != 0 && lab.ChunkTypes(out[0])[0] == wire.ChunkCookieAck, "answered by %q", lab.Describe(out))
+		must.That(t, len(out) != 0 && sctptest.ChunkTypes(out[0])[0] == wire.ChunkCookieAck, "answered by %q", sctptest.Describe(out))
 		l.InState(assoc.Established) // req 9260-5.2.4-10
 
 		check.That(t, l.A.PeerTag() == l.PeerTag, "the peer's tag is not the cookie's") // req 9260-5.2.4-11
-		check.Equal(t, "bundled messages", len(lab.Drain(l.A)), 1)
+		check.Equal(t, "bundled messages", len(sctptest.Drain(l.A)), 1)
 		out = l.Wait(time.Minute)
 		for _, p := range out {
-			check.That(t, !lab.Has(p, wire.ChunkInit), "T1-init still runs")
+			check.That(t, !sctptest.Has(p, wire.ChunkInit), "T1-init still runs")
 		}
 	})
 	t.Run("B in COOKIE-ECHOED: the peer has changed its tag", func(t *testing.T) {
-		l := lab.Echoed(t, nil)
+		l := sctptest.Echoed(t, nil)
 		l.PeerTag = 0x44444444
 		l.TSN = 9000
 		own := l.Tag
@@ -216,12 +216,12 @@ func TestCookieTable(t *testing.T) {
 		must.Equal(t, "own Initiate Tag in COOKIE-ECHOED", l.Tag, own)
 		l.InState(assoc.CookieEchoed)
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("x"))
-		must.That(t, len(out) != 0 && out[0].VTag() == 0x44444444 && lab.Has(out[0], wire.ChunkCookieAck),
-			"answered by %q", lab.Describe(out))
+		must.That(t, len(out) != 0 && out[0].VTag() == 0x44444444 && sctptest.Has(out[0], wire.ChunkCookieAck),
+			"answered by %q", sctptest.Describe(out))
 		l.InState(assoc.Established)
 	})
 	t.Run("A in SHUTDOWN-ACK-SENT: the shutdown is completed first", func(t *testing.T) {
-		l := lab.Passive(t, nil)
+		l := sctptest.Passive(t, nil)
 		old, first := l.PeerTag, l.HostTSN
 		l.PeerTag, l.TSN = 0x77777777, 5
 		l.Initiate()
@@ -229,11 +229,11 @@ func TestCookieTable(t *testing.T) {
 		l.InState(assoc.ShutdownAckSent)
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 		l.Expect(out, "ERROR SHUTDOWN ACK") // req 9260-5.2.4-9, 9260-3.3.10.10-1
-		code, _ := lab.CauseOf(out[0])
+		code, _ := sctptest.CauseOf(out[0])
 		check.That(t, code == wire.CauseCookieWhileShutdown && out[0].VTag() == old, "cause %v, tag %#x", code, out[0].VTag())
 		l.InState(assoc.ShutdownAckSent)
 	})
-	for name, made := range map[string]func(testing.TB, *assoc.Config) *lab.Lab{"no tag matches": lab.Passive, "the own tag matches": lab.Echoed} {
+	for name, made := range map[string]func(testing.TB, *assoc.Config) *sctptest.Lab{"no tag matches": sctptest.Passive, "the own tag matches": sctptest.Echoed} {
 		t.Run("an expired cookie of which "+name+" is reported stale", func(t *testing.T) {
 			l := made(t, &assoc.Config{HeartbeatInterval: -1, CookieLife: 10 * time.Second})
 			state, tag := l.A.State(), l.A.PeerTag()
@@ -242,19 +242,19 @@ func TestCookieTable(t *testing.T) {
 			l.Now = l.Now.Add(10*time.Second + 1500*time.Nanosecond)
 			out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("behind it"))
 			l.Expect(out, "ERROR") // req 9260-5.2.4-3, 9260-5.2.4-2
-			code, cause := lab.CauseOf(out[0])
+			code, cause := sctptest.CauseOf(out[0])
 			us, err := cause.Staleness()
 			check.That(t, code == wire.CauseStaleCookie && err == nil && us == 2 && out[0].VTag() == l.PeerTag, "%v staleness %d tag %#x", code, us, out[0].VTag()) // req 9260-3.3.10.3-1
 			l.InState(state)
-			check.That(t, l.A.PeerTag() == tag && lab.Drain(l.A) == nil, "the cookie changed the tag, or the DATA behind it was taken")
+			check.That(t, l.A.PeerTag() == tag && sctptest.Drain(l.A) == nil, "the cookie changed the tag, or the DATA behind it was taken")
 		})
 	}
 	t.Run("a forged cookie is discarded with what is behind it", func(t *testing.T) {
-		l := lab.Passive(t, nil)
+		l := sctptest.Passive(t, nil)
 		bad := append([]byte(nil), l.Cookie...)
 		bad[3] ^= 1
 		l.Expect(l.Send(l.Tag, wire.AppendCookieEcho(nil, bad), l.Data("x")), "") // req 9260-5.2.4-1
-		got := lab.Drain(l.A)
+		got := sctptest.Drain(l.A)
 		check.That(t, got == nil, "received %q", got)
 	})
 }
@@ -264,15 +264,15 @@ func TestCookieTable(t *testing.T) {
 func TestEachCookieInEachState(t *testing.T) {
 	// req 9260-5.2.4-12, 9260-5.2.4-14, 9260-5.2.4-11
 	for state := assoc.CookieWait; state <= assoc.ShutdownAckSent; state++ {
-		list := lab.Collector(t, state).Kept
+		list := sctptest.Collector(t, state).Kept
 		for i := range list {
 			for j := range list {
 				for _, together := range []bool{false, true} {
-					l := lab.Collector(t, state)
+					l := sctptest.Collector(t, state)
 					l.InState(state)
 					want := state
 					tag, peer, ties, lives := l.Tag, l.A.PeerTag(), true, uint64(1)
-					for _, c := range []lab.Signed{l.Kept[i], l.Kept[j]} {
+					for _, c := range []sctptest.Signed{l.Kept[i], l.Kept[j]} {
 						answer := ""
 						switch setup := want == assoc.CookieWait || want == assoc.CookieEchoed; {
 						case c.Local == tag: // B and D
@@ -289,11 +289,11 @@ func TestEachCookieInEachState(t *testing.T) {
 							answer, want, tag, peer, ties = "COOKIE ACK", assoc.Established, c.Local, c.Peer, false
 							lives++
 						}
-						l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, c.Local, wire.AppendCookieEcho(nil, c.Cookie)))
+						l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, c.Local, wire.AppendCookieEcho(nil, c.Cookie)))
 						if together {
 							continue // and nothing is asked of the association yet
 						}
-						got := lab.Describe(l.Flush())
+						got := sctptest.Describe(l.Flush())
 						check.That(t, got == answer, "%v: %q: sent %q, want %q", state, c.Name, got, answer)
 					}
 					check.That(t, l.A.State() == want && l.A.LocalTag() == tag && l.A.PeerTag() == peer && l.A.Incarnation() == lives,
@@ -307,14 +307,14 @@ func TestEachCookieInEachState(t *testing.T) {
 // A cookie takes the zone of a link-local address from the packet that returns it. One that comes by another link than the
 // INIT names no address of the association: it restarts nothing, and leaves the association with its path.
 func TestRestartByAnotherLinkIsNone(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Peer, l.Host.Addr = netip.MustParseAddrPort("[fe80::9%eth0]:0"), netip.MustParseAddrPort("[fe80::1%eth0]:0")
 	l.Listen(nil)
 	l.Shake()
 	check.Equal(t, "own address, in its zone", l.A.LocalAddr(), l.Host.Addr)
 	l.PeerTag = 0x22222222
 	l.Initiate()
-	b := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
+	b := sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	p := rawio.Packet{Data: b, Buf: rawio.NewBuf(b), Local: l.Host.Addr, Remote: netip.MustParseAddrPort("[fe80::9%eth1]:0")}
 	l.A.HandlePacket(l.Now, &p)
 	l.Expect(l.Flush(), "")
@@ -325,10 +325,10 @@ func TestRestartByAnotherLinkIsNone(t *testing.T) {
 // is not sent any more.
 func TestRestartLetsGoOfTheOldAssociation(t *testing.T) {
 	// req 9260-5.2.4-5
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	var bufs []*rawio.Buf
 	hold := func(chunk []byte) {
-		b := rawio.NewBuf(lab.Packet(lab.PortA, lab.PortB, l.Tag, chunk))
+		b := rawio.NewBuf(sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, chunk))
 		bufs = append(bufs, b)
 		p := rawio.Packet{Data: b.B, Buf: b, Local: l.Host.Addr, Remote: l.Peer}
 		l.Host.Receive(l.Now, &p)
@@ -346,8 +346,8 @@ func TestRestartLetsGoOfTheOldAssociation(t *testing.T) {
 	l.PeerTag, l.TSN = 0x22222222, 77
 	oldTag := l.Tag
 	l.Initiate()
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, oldTag, wire.AppendHeartbeat(nil, []byte("of the old association"))))
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, oldTag, wire.AppendHeartbeat(nil, []byte("of the old association"))))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendCookieEcho(nil, l.Cookie)))
 	l.Expect(l.Flush(), "COOKIE ACK")
 	must.Equal(t, "the peer's tag after the restart", l.A.PeerTag(), l.PeerTag)
 	for i, b := range bufs {
@@ -361,7 +361,7 @@ func TestRestartAddsNoPaths(t *testing.T) {
 	addr := func(i int) []byte {
 		return wire.AppendAddressParam(nil, netip.MustParseAddr(fmt.Sprintf("10.0.1.%d", i)))
 	}
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(nil)
 	var first [][]byte
 	for i := range 10 {
@@ -395,13 +395,13 @@ func TestRestartNeedsBothTieTags(t *testing.T) {
 		{"the own one differs", func(c *assoc.Cookie) { c.LocalTie++ }, false}, // req 9260-5.2.4-14
 		{"the peer's differs", func(c *assoc.Cookie) { c.PeerTie++ }, false},
 	} {
-		j := lab.NewJar(t, nil)
-		_, first := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
+		j := sctptest.NewJar(t, nil)
+		_, first := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 		j.Accept(&first)
-		_, c := j.SendInit(lab.InitChunk(0x55667788, 3))
+		_, c := j.SendInit(sctptest.InitChunk(0x55667788, 3))
 		row.change(&c)
 		b, _ := j.Seal(j.Now, nil, &c)
-		j.Pass(lab.Packet(lab.PortA, lab.PortB, c.LocalTag, wire.AppendCookieEcho(nil, b)))
+		j.Pass(sctptest.Packet(sctptest.PortA, sctptest.PortB, c.LocalTag, wire.AppendCookieEcho(nil, b)))
 		taken := j.A.PeerTag() == 0x55667788
 		check.That(t, taken == row.taken && (j.A.Stats().BadCookies == 1) != row.taken, "%s: a restart %v", row.name, taken)
 	}
@@ -415,13 +415,13 @@ func TestRestartDuringAShutdownEndsIt(t *testing.T) {
 	for _, state := range []assoc.State{assoc.ShutdownPending, assoc.ShutdownSent, assoc.ShutdownReceived} {
 		for _, listens := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v, somebody listens: %v", state, listens), func(t *testing.T) {
-				l := lab.Collector(t, state)
+				l := sctptest.Collector(t, state)
 				l.InState(state)
 				old := l.A
 				if !listens {
-					l.Host.Endpoint.Unlisten(lab.PortB)
+					l.Host.Endpoint.Unlisten(sctptest.PortB)
 				}
-				var c lab.Signed
+				var c sctptest.Signed
 				for _, c = range l.Kept {
 					if c.Name == "a restart" {
 						break
@@ -444,8 +444,8 @@ func TestRestartDuringAShutdownEndsIt(t *testing.T) {
 				must.That(t, l.A != old && len(l.Host.Assocs) == 2, "there is no other association")
 				l.Expect(out, "COOKIE ACK SACK")
 				l.InState(assoc.Established)
-				got := lab.Drain(l.A)
-				check.That(t, len(got) == 1 && string(got[0]) == "of its next life" && lab.Drain(old) == nil, "received %q", got)
+				got := sctptest.Drain(l.A)
+				check.That(t, len(got) == 1 && string(got[0]) == "of its next life" && sctptest.Drain(old) == nil, "received %q", got)
 				must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("welcome back")}}))
 				l.Expect(l.Flush(), "DATA")
 				check.That(t, len(l.Wait(time.Second)) != 0 && l.A.Incarnation() == 1, "life %d", l.A.Incarnation())

@@ -12,17 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// rower is a lab.Placer for rows as well, and sees that they are what is promised.
+// rower is a sctptest.Placer for rows as well, and sees that they are what is promised.
 type rower struct {
-	lab.Placer
+	sctptest.Placer
 	testing.TB
 	rows, packets int
 	meet          func()
@@ -57,7 +57,7 @@ func (r *rower) PlaceRow(now rawio.Time, row assoc.Row) (n int) {
 }
 
 // stranger is where a peer's address was not told.
-var stranger = lab.IPv4[1]
+var stranger = sctptest.IPv4[1]
 
 // traffic makes packets of a peer that mostly sends segments of long messages, in order.
 type traffic struct {
@@ -96,7 +96,7 @@ func (w *traffic) packet() rawio.Packet {
 		return p
 	}
 	w.n++
-	p, flags, ppid, chunks, tag, port := w.local, uint8(wire.FlagB|wire.FlagE|wire.FlagU), uint32(7), [][]byte(nil), w.tag, uint16(lab.PortB)
+	p, flags, ppid, chunks, tag, port := w.local, uint8(wire.FlagB|wire.FlagE|wire.FlagU), uint32(7), [][]byte(nil), w.tag, uint16(sctptest.PortB)
 	text, stream, lost := fmt.Sprint("place ", w.n, strings.Repeat("x", w.IntN(6))), w.stream, false
 	tsn, whole := w.next, true
 	chance := w.IntN(400)
@@ -153,7 +153,7 @@ func (w *traffic) packet() rawio.Packet {
 	case chance < 389 && w.n > 2000:
 		text = "abort"
 	}
-	counts := text != "" && text != "drop" && tsn == w.next && tag == w.tag && port == lab.PortB && p.Kind == rawio.KindSCTP && p.Remote != stranger
+	counts := text != "" && text != "drop" && tsn == w.next && tag == w.tag && port == sctptest.PortB && p.Kind == rawio.KindSCTP && p.Remote != stranger
 	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: tsn, Stream: stream, SSN: wire.SSN(w.n), PPID: ppid, PayloadLen: len(text)})
 	b = append(b, text...)
 	if two := counts && flags&wire.FlagE != 0 && w.IntN(60) == 0; two || whole {
@@ -161,7 +161,7 @@ func (w *traffic) packet() rawio.Packet {
 		if two {
 			chunks = append(chunks, b)
 			w.next++
-			b = lab.DataChunk(w.next, stream, 0, "place second")
+			b = sctptest.DataChunk(w.next, stream, 0, "place second")
 		}
 	}
 	if text == "" {
@@ -169,7 +169,7 @@ func (w *traffic) packet() rawio.Packet {
 	} else if counts {
 		w.next++
 	}
-	p.Data = lab.Packet(lab.PortA, port, tag, append(chunks, b)...)
+	p.Data = sctptest.Packet(sctptest.PortA, port, tag, append(chunks, b)...)
 	if text == "" && w.IntN(2) == 0 {
 		p.Data = p.Data[:w.IntN(wire.CommonHeaderLen)]
 	}
@@ -181,17 +181,17 @@ func (w *traffic) packet() rawio.Packet {
 }
 
 // ways are those that packets may come by, or seem to, the first of a stranger.
-func ways(l *lab.Lab, two bool) []rawio.Packet {
-	w := []rawio.Packet{{Local: l.Host.Addr, Remote: stranger}, {Local: lab.IPv4[1], Remote: l.Peer}, {Local: l.Host.Addr, Remote: l.Peer},
+func ways(l *sctptest.Lab, two bool) []rawio.Packet {
+	w := []rawio.Packet{{Local: l.Host.Addr, Remote: stranger}, {Local: sctptest.IPv4[1], Remote: l.Peer}, {Local: l.Host.Addr, Remote: l.Peer},
 		{Local: l.Host.Addr, Remote: netip.AddrPortFrom(l.Peer.Addr(), 9899)}} // by UDP
 	if two {
-		w = append(w, rawio.Packet{Local: l.Host.Addr, Remote: lab.Second})
+		w = append(w, rawio.Packet{Local: l.Host.Addr, Remote: sctptest.Second})
 	}
 	return w
 }
 
 // inStep gives packets to two associations, to the second of them in rows, and sees that all that comes of them is the same. It returns how many came in how many rows.
-func inStep(t *testing.T, seed uint64, ends [2]*lab.Lab, rnd *rand.Rand, next func() rawio.Packet) (rows, packets int) {
+func inStep(t *testing.T, seed uint64, ends [2]*sctptest.Lab, rnd *rand.Rand, next func() rawio.Packet) (rows, packets int) {
 	t.Helper()
 	one, many := ends[0], ends[1]
 	for round := 0; round < 200 && one.A.State() != assoc.Closed; round++ {
@@ -240,7 +240,7 @@ func inStep(t *testing.T, seed uint64, ends [2]*lab.Lab, rnd *rand.Rand, next fu
 		var sent, got [2]string
 		for i, l := range ends {
 			if read {
-				got[i] = string(bytes.Join(lab.Drain(l.A), []byte("|")))
+				got[i] = string(bytes.Join(sctptest.Drain(l.A), []byte("|")))
 			}
 			send := func() {
 				l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) {
@@ -260,7 +260,7 @@ func inStep(t *testing.T, seed uint64, ends [2]*lab.Lab, rnd *rand.Rand, next fu
 		must.Equal(t, "next timeout", many.A.NextTimeout(), one.A.NextTimeout())
 		must.Equal(t, "steps", many.A.Steps(), one.A.Steps())
 		must.That(t, reflect.DeepEqual(many.A.Stats(), one.A.Stats()), "seed %d, round %d: %+v, want %+v", seed, round, many.A.Stats(), one.A.Stats())
-		must.That(t, reflect.DeepEqual(lab.Paths(many.A), lab.Paths(one.A)), "seed %d, round %d: %+v, want %+v", seed, round, lab.Paths(many.A), lab.Paths(one.A))
+		must.That(t, reflect.DeepEqual(sctptest.Paths(many.A), sctptest.Paths(one.A)), "seed %d, round %d: %+v, want %+v", seed, round, sctptest.Paths(many.A), sctptest.Paths(one.A))
 	}
 	return rows, packets
 }
@@ -269,14 +269,14 @@ func inStep(t *testing.T, seed uint64, ends [2]*lab.Lab, rnd *rand.Rand, next fu
 func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 	rows, packets := 0, 0
 	for seed := range uint64(60) {
-		var ends [2]*lab.Lab
+		var ends [2]*sctptest.Lab
 		var placers [2]*rower
 		for i := range ends {
 			switch seed % 3 {
 			case 0:
-				ends[i] = lab.Passive(t, &assoc.Config{AutoClose: 2 * time.Second})
+				ends[i] = sctptest.Passive(t, &assoc.Config{AutoClose: 2 * time.Second})
 			case 1:
-				ends[i] = lab.TwoPaths(t)
+				ends[i] = sctptest.TwoPaths(t)
 			case 2:
 				ends[i] = marksLab(t)
 			}
@@ -318,7 +318,7 @@ func (w *fragments) packet() rawio.Packet {
 		w.left, w.id, w.text, w.ppid = 1+w.IntN(100), wire.StreamID(w.IntN(3)), strings.Repeat("y", 1+w.IntN(60)), 7+uint32(w.IntN(2))
 		w.flags = wire.FlagB | uint8(w.IntN(2))*wire.FlagU
 	}
-	p, flags, text, stream, ssn, ppid, tsn, tag, port, lost := w.local, w.flags, w.text, w.id, w.ssn[w.id], w.ppid, w.next, w.tag, uint16(lab.PortB), false
+	p, flags, text, stream, ssn, ppid, tsn, tag, port, lost := w.local, w.flags, w.text, w.id, w.ssn[w.id], w.ppid, w.next, w.tag, uint16(sctptest.PortB), false
 	if w.left == 1 {
 		flags |= wire.FlagE
 	}
@@ -371,10 +371,10 @@ func (w *fragments) packet() rawio.Packet {
 			stream = 77 // there is none
 		}
 	}
-	counts := tsn == w.next && tag == w.tag && port == lab.PortB && p.Kind == rawio.KindSCTP && p.Remote != stranger
+	counts := tsn == w.next && tag == w.tag && port == sctptest.PortB && p.Kind == rawio.KindSCTP && p.Remote != stranger
 	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: tsn, Stream: stream, SSN: ssn, PPID: ppid, PayloadLen: len(text)})
 	b = append(append(b, text...), wire.Padding(len(text))...)
-	p.Data = lab.Packet(lab.PortA, port, tag, append(more, b)...)
+	p.Data = sctptest.Packet(sctptest.PortA, port, tag, append(more, b)...)
 	if counts {
 		w.next++
 		w.left--
@@ -387,26 +387,26 @@ func (w *fragments) packet() rawio.Packet {
 	return p
 }
 
-// plainPlacer is a lab.Placer for no rows.
-type plainPlacer struct{ lab.Placer }
+// plainPlacer is a sctptest.Placer for no rows.
+type plainPlacer struct{ sctptest.Placer }
 
 // What comes of fragments that are queued in rows is what comes of each alone. There are rows where nothing is placed, and only there.
 func TestFragmentsInRowsAreAsOneByOne(t *testing.T) {
 	rows, packets, aborted := 0, 0, 0
 	for seed := range uint64(60) {
-		var ends [2]*lab.Lab
+		var ends [2]*sctptest.Lab
 		for i := range ends {
 			switch seed % 5 {
 			case 0:
-				ends[i] = lab.Passive(t, &assoc.Config{AutoClose: 2 * time.Second})
+				ends[i] = sctptest.Passive(t, &assoc.Config{AutoClose: 2 * time.Second})
 			case 1:
-				ends[i] = lab.TwoPaths(t)
+				ends[i] = sctptest.TwoPaths(t)
 			case 2:
 				ends[i] = marksLab(t)
 			case 3:
-				ends[i] = lab.Passive(t, &assoc.Config{RecvBuffer: 4000})
+				ends[i] = sctptest.Passive(t, &assoc.Config{RecvBuffer: 4000})
 			case 4:
-				ends[i] = lab.Passive(t, &assoc.Config{RecvBuffer: 8000, PartialDelivery: 900, MaxMessage: 5700})
+				ends[i] = sctptest.Passive(t, &assoc.Config{RecvBuffer: 8000, PartialDelivery: 900, MaxMessage: 5700})
 			}
 			switch seed % 7 {
 			case 5:
@@ -434,9 +434,9 @@ func TestFragmentsInRowsAreAsOneByOne(t *testing.T) {
 }
 
 // inRow is the script's next n packets, in a row.
-func inRow(l *lab.Lab, n int) (ps []rawio.Packet) {
+func inRow(l *sctptest.Lab, n int) (ps []rawio.Packet) {
 	for range n {
-		ps = append(ps, rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("place")), Local: l.Host.Addr, Remote: l.Peer})
+		ps = append(ps, rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("place")), Local: l.Host.Addr, Remote: l.Peer})
 	}
 	return ps
 }
@@ -444,7 +444,7 @@ func inRow(l *lab.Lab, n int) (ps []rawio.Packet) {
 // Fragments in the middle of a message, ordered or not, are queued in a row up to the last of them, each in its own buffer, and none counts as placed.
 func TestFragmentsInARow(t *testing.T) {
 	for _, flags := range []uint8{0, wire.FlagU} {
-		l := lab.Passive(t, nil)
+		l := sctptest.Passive(t, nil)
 		begin := l.Data("begins ")
 		begin[1] = wire.FlagB | flags
 		l.Send(l.Tag, begin)
@@ -461,7 +461,7 @@ func TestFragmentsInARow(t *testing.T) {
 		end := l.Data(" ends")
 		end[1] = wire.FlagE | flags
 		l.Send(l.Tag, end)
-		check.Equal(t, "read", string(bytes.Join(lab.Drain(l.A), []byte("|"))), "begins "+strings.Repeat("place", len(ps))+" ends")
+		check.Equal(t, "read", string(bytes.Join(sctptest.Drain(l.A), []byte("|"))), "begins "+strings.Repeat("place", len(ps))+" ends")
 		for i := range ps {
 			check.Equal(t, fmt.Sprintf("references to buffer %d of what is read", i), ps[i].Buf.Refs(), 1)
 		}
@@ -470,7 +470,7 @@ func TestFragmentsInARow(t *testing.T) {
 
 // To a Placer that is none for rows each packet is given alone.
 func TestNoRowForAPlacerOfPackets(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	p := new(plainPlacer)
 	l.A.SetUpper(p, nil)
 	l.Send(l.Tag, l.Data("place"))
@@ -482,7 +482,7 @@ func TestNoRowForAPlacerOfPackets(t *testing.T) {
 
 // A layer above that contradicts itself amid a row ends the association with it.
 func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	p := &rower{TB: t}
 	l.A.SetUpper(p, nil)
 	row := func() []rawio.Packet { return inRow(l, 4) }
@@ -495,7 +495,7 @@ func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
 	check.Equal(t, "packets handled by one that has ended", l.A.HandlePackets(l.Now, row()), 0)
 	check.Equal(t, "rows", p.rows, 2)
 
-	l = lab.Passive(t, nil)
+	l = sctptest.Passive(t, nil)
 	l.A.SetUpper(p, nil)
 	l.A.HandlePacket(l.Now, &row()[0])
 	l.TSN -= 3
@@ -509,7 +509,7 @@ func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
 func rowOf(t testing.TB, queued bool) (a *assoc.Assoc, now rawio.Time, ps []rawio.Packet, next func()) {
 	const piece = len("place") * assoc.RowMost
 	first, flags := uint8(wire.FlagB|wire.FlagE|wire.FlagU), uint8(wire.FlagB|wire.FlagE|wire.FlagU)
-	l := lab.Passive(t, &assoc.Config{PartialDelivery: piece - 1})
+	l := sctptest.Passive(t, &assoc.Config{PartialDelivery: piece - 1})
 	if queued {
 		first, flags = wire.FlagB, 0
 	} else {
@@ -588,13 +588,13 @@ func (allPlaced) PlaceRow(_ rawio.Time, row assoc.Row) (n int) {
 
 // A peer that has just sent a row speaks SCTP, whatever an ICMP report says.
 func TestRowIsHeard(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	l.A.SetUpper(allPlaced{}, nil)
 	l.A.HandlePacket(l.Now, &inRow(l, 3)[0])
 	l.TSN -= 2
 	l.Now = l.Now.Add(time.Minute)
 	must.Equal(t, "packets handled", l.A.HandlePackets(l.Now, inRow(l, 3)), 3)
-	l.Report(rawio.KindProtoUnreachable, 0, lab.Packet(lab.PortB, lab.PortA, l.PeerTag))
+	l.Report(rawio.KindProtoUnreachable, 0, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag))
 	l.InState(assoc.Established)
 	check.Equal(t, "reports contradicted", l.A.Stats().ICMPContradicted, 1)
 }

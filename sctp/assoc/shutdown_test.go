@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 func TestShutdownDeliversEverythingFirst(t *testing.T) {
-	w, a, b := lab.Pair(t, nil, nil)
+	w, a, b := sctptest.Pair(t, nil, nil)
 	payload := bytes.Repeat([]byte("0123456789"), 3000)
 	w.Send(a, 0, payload)
 	w.Send(b, 0, payload)
@@ -35,13 +35,13 @@ func TestShutdownDeliversEverythingFirst(t *testing.T) {
 	}
 	_, ok := w.Hosts[1].Event(assoc.EventPeerShutdown)
 	check.That(t, ok, "no EventPeerShutdown")
-	got := lab.Drain(a)
+	got := sctptest.Drain(a)
 	check.That(t, len(got) == 1 && bytes.Equal(got[0], payload), "a received %d messages", len(got))
-	got = lab.Drain(b)
+	got = sctptest.Drain(b)
 	check.That(t, len(got) == 1 && bytes.Equal(got[0], payload), "b received %d messages", len(got))
-	if c := w.Seen(0, wire.ChunkShutdownComplete); len(c) != 1 || lab.Describe([]wire.Packet{c[0].Pkt}) != "SHUTDOWN COMPLETE" { // req 9260-3-1
+	if c := w.Seen(0, wire.ChunkShutdownComplete); len(c) != 1 || sctptest.Describe([]wire.Packet{c[0].Pkt}) != "SHUTDOWN COMPLETE" { // req 9260-3-1
 		t.Errorf("%d SHUTDOWN COMPLETE", len(c))
-	} else if sc, _ := wire.AsShutdownComplete(lab.ChunkOf(c[0].Pkt, wire.ChunkShutdownComplete)); sc.T() || c[0].Pkt.VTag() != b.LocalTag() { // req 9260-8.5.1-5
+	} else if sc, _ := wire.AsShutdownComplete(sctptest.ChunkOf(c[0].Pkt, wire.ChunkShutdownComplete)); sc.T() || c[0].Pkt.VTag() != b.LocalTag() { // req 9260-8.5.1-5
 		t.Error("SHUTDOWN COMPLETE with T = 1 or a wrong tag")
 	}
 }
@@ -56,8 +56,8 @@ func TestShutdownSurvivesLoss(t *testing.T) {
 		{"SHUTDOWN COMPLETE lost: the answer out of the blue ends it", wire.ChunkShutdownComplete}, // req 9260-9.2-16
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w, a, b := lab.Pair(t, nil, nil)
-			w.Judge = lab.Lose(row.lost, 1)
+			w, a, b := sctptest.Pair(t, nil, nil)
+			w.Judge = sctptest.Lose(row.lost, 1)
 			must.OK(t, a.Shutdown(w.Now))
 			w.Run(10 * time.Second)
 			for i, h := range w.Hosts {
@@ -70,7 +70,7 @@ func TestShutdownSurvivesLoss(t *testing.T) {
 }
 
 func TestBothSidesShutDownAtOnce(t *testing.T) {
-	w, a, b := lab.Pair(t, nil, nil)
+	w, a, b := sctptest.Pair(t, nil, nil)
 	_ = a.Shutdown(w.Now)
 	_ = b.Shutdown(w.Now)
 	w.Run(10 * time.Second) // req 9260-9.2-22, 9260-9.2-16
@@ -92,14 +92,14 @@ func TestShutdownGivesUp(t *testing.T) {
 		{"by T5-shutdown-guard", assoc.Config{AssocMaxRetrans: 1000, RTOMax: 4 * time.Second}, assoc.ErrShutdownTimeout, "ABORT"}, // req 9260-9.2-13
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := lab.Passive(t, &row.cfg)
+			l := sctptest.Passive(t, &row.cfg)
 			start, took := l.Now, time.Duration(0)
 			l.Host.OnEvent = func(*assoc.Assoc, assoc.Event) { took = l.Now.Sub(start) }
 			must.OK(t, l.A.Shutdown(l.Now))
 			out := l.Wait(10 * time.Minute)
 			err, _ := l.Host.DownErr()
 			check.Error(t, "ended", err, row.want)
-			check.Equal(t, "last packet", lab.Describe(out[len(out)-1:]), row.last)
+			check.Equal(t, "last packet", sctptest.Describe(out[len(out)-1:]), row.last)
 			check.That(t, row.want != assoc.ErrTimeout || len(out) == 4, "%d SHUTDOWNs", len(out))
 			check.That(t, row.want == assoc.ErrTimeout || took == 5*row.cfg.RTOMax, "ended after %v, want 5 times RTO.Max", took)
 		})
@@ -107,7 +107,7 @@ func TestShutdownGivesUp(t *testing.T) {
 }
 
 func TestT2BacksOffAndStartsAfreshOnEachPacket(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	must.OK(t, l.A.Shutdown(l.Now))
 	l.Expect(l.Flush(), "SHUTDOWN")
 	l.Expect(l.Wait(900*time.Millisecond), "")
@@ -119,9 +119,9 @@ func TestT2BacksOffAndStartsAfreshOnEachPacket(t *testing.T) {
 }
 
 // A SHUTDOWN was lost, and the peer sends HEARTBEATs faster than T2-shutdown expires, each of which restarts it: the shutdown
-// completes nevertheless. Found by internal/world, seed 668.
+// completes nevertheless. Found by internal/test/simulation, seed 668.
 func TestShutdownReachesAPeerThatSendsHeartbeats(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	must.OK(t, l.A.Shutdown(l.Now))
 	l.Expect(l.Flush(), "SHUTDOWN")
 	for range 3 {
@@ -133,22 +133,22 @@ func TestShutdownReachesAPeerThatSendsHeartbeats(t *testing.T) {
 }
 
 func TestDataBeforeShutdownAsksForImmediateSacks(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{[]byte("last")}}))
 	must.OK(t, l.A.Shutdown(l.Now))
 	out := l.Flush()
 	l.Expect(out, "DATA")
-	d, _ := wire.AsData(lab.ChunkOf(out[0], wire.ChunkData))
+	d, _ := wire.AsData(sctptest.ChunkOf(out[0], wire.ChunkData))
 	check.That(t, d.I(), "no I bit in SHUTDOWN-PENDING") // req 9260-6.1-22
 }
 
 func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	must.OK(t, l.A.Shutdown(l.Now))
 	l.Expect(l.Flush(), "SHUTDOWN")
 	out := l.Send(l.Tag, l.Data("late"))
 	l.Expect(out, "SHUTDOWN") // req 9260-9.2-10
-	sh, _ := wire.AsShutdown(lab.ChunkOf(out[0], wire.ChunkShutdown))
+	sh, _ := wire.AsShutdown(sctptest.ChunkOf(out[0], wire.ChunkShutdown))
 	check.Equal(t, "SHUTDOWN's Cumulative TSN", sh.CumTSN(), l.TSN-1)
 	l.TSN--
 	l.Expect(l.Send(l.Tag, l.Data("late")), "SHUTDOWN SACK")        // of a duplicate
@@ -156,15 +156,15 @@ func TestDataInShutdownSentIsAnsweredByShutdown(t *testing.T) {
 	l.Expect(l.Send(l.Tag, l.Data("after a gap")), "SHUTDOWN SACK") // req 9260-9.2-11, 9260-6.2-15
 	// No HEARTBEAT ACK, but what the peer has missed.
 	l.Expect(l.Send(l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "SHUTDOWN SACK") // req 9260-8.3-3
-	got := lab.Drain(l.A)
+	got := sctptest.Drain(l.A)
 	check.That(t, len(got) >= 1 && string(got[0]) == "late", "received %q", got) // req 9260-6-2
-	l.Send(l.Tag, lab.DataChunk(l.TSN-2, 1, 0, "what was missing"))
+	l.Send(l.Tag, sctptest.DataChunk(l.TSN-2, 1, 0, "what was missing"))
 	l.Expect(l.Send(l.Tag, wire.AppendShutdownAck(nil)), "SHUTDOWN COMPLETE")
 	l.InState(assoc.Closed)
 }
 
 func TestShutdownReceivedGoesOnSending(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	m := assoc.Message{Body: [2][]byte{[]byte("queued")}}
 	must.OK(t, l.A.Send(l.Now, &m))
 	l.Expect(l.Flush(), "DATA")
@@ -177,7 +177,7 @@ func TestShutdownReceivedGoesOnSending(t *testing.T) {
 		t.Errorf("Send in SHUTDOWN-RECEIVED: %v", err)
 	}
 	l.Expect(l.Wait(1100*time.Millisecond), "DATA") // req 9260-9.2-9: T3-rtx
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendShutdown(nil, l.HostTSN)))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendShutdown(nil, l.HostTSN)))
 	l.InState(assoc.ShutdownAckSent)
 	l.Expect(l.Flush(), "SHUTDOWN ACK") // req 9260-9.2-14
 	l.InState(assoc.ShutdownAckSent)
@@ -189,10 +189,10 @@ func TestShutdownReceivedGoesOnSending(t *testing.T) {
 func TestShutdownChunksDuringSetup(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		lab  func(*testing.T) *lab.Lab
+		lab  func(*testing.T) *sctptest.Lab
 	}{
-		{"COOKIE-WAIT", func(t *testing.T) *lab.Lab { return lab.Active(t, nil) }},
-		{"COOKIE-ECHOED", func(t *testing.T) *lab.Lab { return lab.Echoed(t, nil) }},
+		{"COOKIE-WAIT", func(t *testing.T) *sctptest.Lab { return sctptest.Active(t, nil) }},
+		{"COOKIE-ECHOED", func(t *testing.T) *sctptest.Lab { return sctptest.Echoed(t, nil) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
@@ -201,7 +201,7 @@ func TestShutdownChunksDuringSetup(t *testing.T) {
 			const tag = 0x31415926
 			out := l.Send(tag, wire.AppendShutdownAck(nil)) // req 9260-9.2-20
 			l.Expect(out, "SHUTDOWN COMPLETE")
-			sc, _ := wire.AsShutdownComplete(lab.ChunkOf(out[0], wire.ChunkShutdownComplete))
+			sc, _ := wire.AsShutdownComplete(sctptest.ChunkOf(out[0], wire.ChunkShutdownComplete))
 			check.That(t, out[0].VTag() == tag && sc.T(), "tag %#x, T %v", out[0].VTag(), sc.T())
 			l.InState(state)
 			check.Equal(t, "end of T1, as before", l.A.NextTimeout(), deadline)
@@ -212,7 +212,7 @@ func TestShutdownChunksDuringSetup(t *testing.T) {
 // A peer that has sent SHUTDOWN has no more DATA: what comes is neither delivered nor acknowledged.
 func TestDataBehindAShutdownIsDiscarded(t *testing.T) {
 	// req 9260-6-2, 9260-6-3
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	l.Send(l.Tag, l.Data("before"))
 	m := assoc.Message{Body: [2][]byte{[]byte("still to be acknowledged")}}
 	must.OK(t, l.A.Send(l.Now, &m))
@@ -220,12 +220,12 @@ func TestDataBehindAShutdownIsDiscarded(t *testing.T) {
 	l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))
 	l.InState(assoc.ShutdownReceived)
 	l.Expect(l.Send(l.Tag, l.Data("behind")), "")
-	got := lab.Drain(l.A)
+	got := sctptest.Drain(l.A)
 	check.That(t, len(got) == 1 && string(got[0]) == "before", "received %q", got)
 }
 
 func TestShutdownChunksOnTheWire(t *testing.T) {
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	l.Send(l.Tag, l.Data("one"))
 	l.TSN++ // a gap: the second is not in sequence
 	l.Send(l.Tag, l.Data("three"))
@@ -238,37 +238,37 @@ func TestShutdownChunksOnTheWire(t *testing.T) {
 	out := l.Send(l.Tag, l.Sack(l.HostTSN))
 	l.Expect(out, "SHUTDOWN SACK")
 	// req 9260-3.3.8-1, 9260-9.2-2
-	if c := lab.ChunkOf(out[0], wire.ChunkShutdown); !bytes.Equal(c, []byte{7, 0, 0, 8, 0, 0, 3, 0xe8}) { // TSN 1000
+	if c := sctptest.ChunkOf(out[0], wire.ChunkShutdown); !bytes.Equal(c, []byte{7, 0, 0, 8, 0, 0, 3, 0xe8}) { // TSN 1000
 		t.Errorf("SHUTDOWN % x", c)
 	}
 	l.InState(assoc.ShutdownSent)
 	got := l.A.NextTimeout()
 	check.That(t, got == l.Now.Add(l.A.PathStats(0).RTO), "T2-shutdown expires at %v", got) // req 9260-9.2-3
-	l.Send(l.Tag, lab.DataChunk(l.TSN-2, 1, 0, "two"))
+	l.Send(l.Tag, sctptest.DataChunk(l.TSN-2, 1, 0, "two"))
 	out = l.Send(l.Tag, wire.AppendShutdownAck(nil))
-	if c := lab.ChunkOf(out[0], wire.ChunkShutdownComplete); !bytes.Equal(c, []byte{14, 0, 0, 4}) { // req 9260-3.3.13-1
+	if c := sctptest.ChunkOf(out[0], wire.ChunkShutdownComplete); !bytes.Equal(c, []byte{14, 0, 0, 4}) { // req 9260-3.3.13-1
 		t.Errorf("SHUTDOWN COMPLETE % x", c)
 	}
 
-	l = lab.Passive(t, nil)
+	l = sctptest.Passive(t, nil)
 	out = l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))
-	if c := lab.ChunkOf(out[0], wire.ChunkShutdownAck); !bytes.Equal(c, []byte{8, 0, 0, 4}) { // req 9260-3.3.9-1
+	if c := sctptest.ChunkOf(out[0], wire.ChunkShutdownAck); !bytes.Equal(c, []byte{8, 0, 0, 4}) { // req 9260-3.3.9-1
 		t.Errorf("SHUTDOWN ACK % x", c)
 	}
 }
 
 func TestShutdownBeforeAnyDataNamesTheInitialTSNMinusOne(t *testing.T) {
 	// req 9260-14-2
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	must.OK(t, l.A.Shutdown(l.Now))
 	out := l.Flush()
-	s, err := wire.AsShutdown(lab.ChunkOf(out[0], wire.ChunkShutdown))
+	s, err := wire.AsShutdown(sctptest.ChunkOf(out[0], wire.ChunkShutdown))
 	check.That(t, err == nil && s.CumTSN() == l.TSN-1, "SHUTDOWN acknowledges %d, the peer's Initial TSN is %d", s.CumTSN(), l.TSN)
 }
 
 func TestNoSideStaysHalfOpen(t *testing.T) {
 	// req 9260-1.5.1-1, 9260-11.1-3
-	w, a, b := lab.Pair(t, nil, nil)
+	w, a, b := sctptest.Pair(t, nil, nil)
 	payload := bytes.Repeat([]byte("x"), 20_000)
 	w.Send(a, 0, payload)
 	w.Send(b, 0, payload)
@@ -282,7 +282,7 @@ func TestNoSideStaysHalfOpen(t *testing.T) {
 	}
 	w.Run(time.Minute)
 	for _, x := range []*assoc.Assoc{a, b} {
-		got := lab.Drain(x)
+		got := sctptest.Drain(x)
 		check.That(t, x.State() == assoc.Closed && len(got) == 1 && bytes.Equal(got[0], payload), "%v with %d messages of the other side", x.State(), len(got))
 	}
 }
@@ -290,24 +290,24 @@ func TestNoSideStaysHalfOpen(t *testing.T) {
 func TestNoHeartbeatsOnceShuttingDown(t *testing.T) {
 	// req 9260-8.3-2
 	cfg := &assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 100, RTOMax: 10 * time.Second}
-	l := lab.Passive(t, cfg)
+	l := sctptest.Passive(t, cfg)
 	must.OK(t, l.A.Shutdown(l.Now))
 	sent := l.Flush()
 	sent = append(sent, l.Wait(40*time.Second)...)
 	l.InState(assoc.ShutdownSent)
-	l = lab.Passive(t, cfg)
+	l = sctptest.Passive(t, cfg)
 	sent = append(sent, l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1))...)
 	sent = append(sent, l.Wait(40*time.Second)...)
 	l.InState(assoc.ShutdownAckSent)
 	check.That(t, len(sent) >= 10, "only %d packets", len(sent))
 	for _, p := range sent {
-		must.That(t, !lab.Has(p, wire.ChunkHeartbeat), "HEARTBEAT: %q", lab.Describe(sent))
+		must.That(t, !sctptest.Has(p, wire.ChunkHeartbeat), "HEARTBEAT: %q", sctptest.Describe(sent))
 	}
 }
 
 func TestAnyPacketInShutdownSentShowsThatThePeerLives(t *testing.T) {
 	// req 9260-9.2-6
-	l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1, AssocMaxRetrans: 2})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1, AssocMaxRetrans: 2})
 	must.OK(t, l.A.Shutdown(l.Now))
 	l.Flush()
 	for range 3 {
@@ -328,15 +328,15 @@ func TestAnyPacketInShutdownSentShowsThatThePeerLives(t *testing.T) {
 func TestNoDataInTheLastStates(t *testing.T) {
 	// req 9260-6-1: DATA is sent in ESTABLISHED, SHUTDOWN-PENDING and SHUTDOWN-RECEIVED, and in no other state.
 	var src *tap
-	up := func(t *testing.T) *lab.Lab {
+	up := func(t *testing.T) *sctptest.Lab {
 		src = &tap{}
-		l := lab.Bare(t)
+		l := sctptest.Bare(t)
 		l.Host.Source = src
 		l.Listen(&assoc.Config{HeartbeatInterval: -1})
 		l.Shake()
 		return l
 	}
-	sends := func(l *lab.Lab) bool {
+	sends := func(l *sctptest.Lab) bool {
 		src.n++
 		return len(l.Flush()) > 0
 	}
@@ -377,10 +377,10 @@ func (s *tap) Acked(rawio.Time, wire.StreamID, uint64) { s.acked++ }
 // The last packet, which may outlive the association, leaves from the path's own address where the link does not say
 // which one the peer has sent to.
 func TestShutdownCompleteLeavesFromThePathsAddress(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	must.OK(t, l.A.Shutdown(l.Now))
 	l.Expect(l.Flush(), "SHUTDOWN")
-	l.Host.Receive(l.Now, &rawio.Packet{Data: lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendShutdownAck(nil)), Remote: l.Peer})
+	l.Host.Receive(l.Now, &rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendShutdownAck(nil)), Remote: l.Peer})
 	l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) {
 		check.That(t, p.Local == l.Host.Addr && p.Remote == l.Peer, "from %v to %v", p.Local, p.Remote)
 	})
@@ -390,31 +390,31 @@ func TestShutdownCompleteLeavesFromThePathsAddress(t *testing.T) {
 // RFC 6458 section 8.1.8.
 func TestAutoCloseEndsWhatIsIdle(t *testing.T) {
 	const idle = 10 * time.Second
-	speak := func(w *lab.World, a *assoc.Assoc) {
+	speak := func(w *sctptest.World, a *assoc.Assoc) {
 		w.Run(8 * time.Second)
 		w.Send(a, 0, []byte("x"))
 	}
 	for _, row := range []struct {
 		name  string
 		idle  time.Duration
-		story func(w *lab.World, a, b *assoc.Assoc)
+		story func(w *sctptest.World, a, b *assoc.Assoc)
 		lives bool
 	}{
-		{"nobody has spoken", idle, func(w *lab.World, a, b *assoc.Assoc) { w.Run(9 * time.Second) }, false},
-		{"its own data", idle, func(w *lab.World, a, b *assoc.Assoc) { speak(w, a); w.Run(4 * time.Second) }, true},
-		{"the peer's data", idle, func(w *lab.World, a, b *assoc.Assoc) { speak(w, b); w.Run(4 * time.Second) }, true},
-		{"data, and silence", idle, func(w *lab.World, a, b *assoc.Assoc) { speak(w, b); w.Run(10 * time.Second) }, false},
-		{"off", 0, func(w *lab.World, a, b *assoc.Assoc) { w.Run(time.Hour) }, true},
-		{"turned on while it lives", 0, func(w *lab.World, a, b *assoc.Assoc) {
+		{"nobody has spoken", idle, func(w *sctptest.World, a, b *assoc.Assoc) { w.Run(9 * time.Second) }, false},
+		{"its own data", idle, func(w *sctptest.World, a, b *assoc.Assoc) { speak(w, a); w.Run(4 * time.Second) }, true},
+		{"the peer's data", idle, func(w *sctptest.World, a, b *assoc.Assoc) { speak(w, b); w.Run(4 * time.Second) }, true},
+		{"data, and silence", idle, func(w *sctptest.World, a, b *assoc.Assoc) { speak(w, b); w.Run(10 * time.Second) }, false},
+		{"off", 0, func(w *sctptest.World, a, b *assoc.Assoc) { w.Run(time.Hour) }, true},
+		{"turned on while it lives", 0, func(w *sctptest.World, a, b *assoc.Assoc) {
 			w.Run(time.Hour)
 			must.OK(t, a.Reconfigure(w.Now, func(c *assoc.Config) { c.AutoClose = time.Second }))
 		}, false},
-		{"turned off while it lives", idle, func(w *lab.World, a, b *assoc.Assoc) {
+		{"turned off while it lives", idle, func(w *sctptest.World, a, b *assoc.Assoc) {
 			must.OK(t, a.Reconfigure(w.Now, func(c *assoc.Config) { c.AutoClose = 0 }))
 			w.Run(time.Hour)
 		}, true},
 	} {
-		w, a, b := lab.Pair(t, &assoc.Config{AutoClose: row.idle, HeartbeatInterval: time.Second}, nil) // which is no user data
+		w, a, b := sctptest.Pair(t, &assoc.Config{AutoClose: row.idle, HeartbeatInterval: time.Second}, nil) // which is no user data
 		row.story(w, a, b)
 		w.Run(time.Second)
 		err, down := w.Hosts[0].DownErr()
@@ -426,29 +426,29 @@ func TestAutoCloseEndsWhatIsIdle(t *testing.T) {
 // it has not come is told of a Protocol Violation, and readers do not take that for a graceful end. What can be delivered is.
 func TestShutdownWithDataMissingIsAViolation(t *testing.T) {
 	// req 9260-9.2-7, 9260-9.2-14
-	fragment := func(l *lab.Lab, flags uint8, ssn wire.SSN, payload string) []byte {
+	fragment := func(l *sctptest.Lab, flags uint8, ssn wire.SSN, payload string) []byte {
 		b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.TSN, SSN: ssn, PayloadLen: len(payload)})
 		l.TSN++
 		return append(b, payload...)
 	}
 	for _, row := range []struct {
 		name    string
-		data    func(l *lab.Lab) [][]byte
+		data    func(l *sctptest.Lab) [][]byte
 		missing bool
 	}{
-		{"nothing is missing", func(l *lab.Lab) [][]byte { return [][]byte{l.Data("whole")} }, false},
-		{"a TSN is missing", func(l *lab.Lab) [][]byte {
+		{"nothing is missing", func(l *sctptest.Lab) [][]byte { return [][]byte{l.Data("whole")} }, false},
+		{"a TSN is missing", func(l *sctptest.Lab) [][]byte {
 			first := l.Data("whole")
 			l.TSN++
 			return [][]byte{first, l.Data("behind a hole...")}
 		}, true},
-		{"the end of a message is missing", func(l *lab.Lab) [][]byte {
+		{"the end of a message is missing", func(l *sctptest.Lab) [][]byte {
 			return [][]byte{l.Data("whole"), fragment(l, wire.FlagB, 0, "begun")}
 		}, true},
-		{"a message of an ordered stream is missing", func(l *lab.Lab) [][]byte {
+		{"a message of an ordered stream is missing", func(l *sctptest.Lab) [][]byte {
 			return [][]byte{l.Data("whole"), fragment(l, wire.FlagB|wire.FlagE, 1, "waits for the one before")}
 		}, true},
-		{"a fragment in the middle was late", func(l *lab.Lab) [][]byte {
+		{"a fragment in the middle was late", func(l *sctptest.Lab) [][]byte {
 			list := [][]byte{l.Data("whole"), fragment(l, wire.FlagB, 0, "aaaa"), fragment(l, 0, 0, "bbbb"), fragment(l, wire.FlagE, 0, "cccc")}
 			list[1], list[2], list[3] = list[3], list[1], list[2]
 			return list
@@ -456,7 +456,7 @@ func TestShutdownWithDataMissingIsAViolation(t *testing.T) {
 	} {
 		for _, end := range []string{"SHUTDOWN", "SHUTDOWN, of this side too", "SHUTDOWN ACK"} {
 			t.Run(row.name+": "+end, func(t *testing.T) {
-				l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+				l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 				if end != "SHUTDOWN" {
 					must.OK(t, l.A.Shutdown(l.Now))
 					l.Expect(l.Flush(), "SHUTDOWN")
@@ -467,14 +467,14 @@ func TestShutdownWithDataMissingIsAViolation(t *testing.T) {
 					chunk, answer = wire.AppendShutdownAck(nil), "SHUTDOWN COMPLETE"
 				}
 				out := l.Send(l.Tag, chunk)
-				got := lab.Drain(l.A)
+				got := sctptest.Drain(l.A)
 				must.That(t, len(got) > 0 && string(got[0]) == "whole", "received %q", got)
 				if !row.missing {
 					l.Expect(out, answer)
 					return
 				}
 				l.Expect(out, "ABORT")
-				code, _ := lab.CauseOf(out[0])
+				code, _ := sctptest.CauseOf(out[0])
 				check.Equal(t, "cause", code, wire.CauseProtocolViolation)
 				err, _ := l.Host.DownErr()
 				check.Error(t, "the end", err, io.ErrUnexpectedEOF)

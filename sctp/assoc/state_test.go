@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // Each pair of a state and a trigger: the table, which is that of the package comment, is gone by, and nothing is left that

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -27,7 +27,7 @@ type Stats struct {
 }
 
 // Histogram counts durations: Count[i] those of up to 2^i microseconds that the one before has not, the last all that are longer.
-type Histogram = count.Histogram
+type Histogram = counters.Histogram
 
 // Counters count what has happened to an association since its start. Octets of packets count the SCTP
 // packet, octets of data the user's octets. Packets that an endpoint drops before they reach an association

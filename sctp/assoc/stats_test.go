@@ -4,16 +4,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // sentLab has sent n messages that fill a packet each.
-func sentLab(t *testing.T, n int) *lab.Lab {
-	l := lab.Passive(t, nil)
+func sentLab(t *testing.T, n int) *sctptest.Lab {
+	l := sctptest.Passive(t, nil)
 	for range n {
 		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 1300)}}))
 	}
@@ -27,7 +27,7 @@ func TestCountersSurviveARestart(t *testing.T) {
 	l.Send(l.Tag, l.Data("x"))
 	before, came := l.A.Stats().Counters, l.A.PathStats(0).DataIn
 	for i, ssn := range []wire.SSN{1, 2, 0} { // in order, and on stream 1 the first has not come
-		c := lab.DataChunk(l.TSN, wire.StreamID(1+i/2), ssn, "b")
+		c := sctptest.DataChunk(l.TSN, wire.StreamID(1+i/2), ssn, "b")
 		c[1] = wire.FlagB | wire.FlagE
 		l.TSN++
 		l.Send(l.Tag, c)
@@ -46,7 +46,7 @@ func TestCountersSurviveARestart(t *testing.T) {
 
 // Streams tells of each stream that was used, wherever it is, and looks at so many in a call.
 func TestStreamsInUseAreToldInParts(t *testing.T) {
-	w := lab.NewWorld(t)
+	w := sctptest.NewWorld(t)
 	w.Listen(nil)
 	a := w.Connect(&assoc.Config{OutStreams: 59969})
 	w.Run(time.Second)
@@ -68,7 +68,7 @@ func TestWindowGrowsByLeave(t *testing.T) {
 		buffer       int
 		leave, grows bool
 	}{{0, true, true}, {0, false, false}, {1 << 20, true, false}} {
-		w := lab.NewWorld(t)
+		w := sctptest.NewWorld(t)
 		w.Listen(&assoc.Config{RecvBuffer: row.buffer})
 		a := w.Connect(nil)
 		w.Run(time.Second)
@@ -92,12 +92,12 @@ func TestWindowGrowsByLeave(t *testing.T) {
 
 // However many ERROR chunks a peer sends, and however soon its owner polls, there are so many reports in a second.
 func TestErrorReportsAreLimitedInRate(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	e := wire.CloseChunk(wire.AppendInvalidStreamCause(wire.AppendError(nil), 1), 0)
 	for second, want := range []int{16, 0, 0, 32} { // 0: nobody polls
 		reports := 0
 		for range 100 {
-			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, e))
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, e))
 			for ok := want > 0; ok; {
 				var ev assoc.Event
 				if ev, ok = l.A.PollEvent(); ev.Kind == assoc.EventPeerError {

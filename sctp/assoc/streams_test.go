@@ -3,8 +3,8 @@ package assoc_test
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -40,12 +40,12 @@ func TestListenerOpensAsManyStreamsAsThePeer(t *testing.T) {
 		{"an adaptation layer without pairs", paired(1024, 512), 64, 8, 8, 512, 8, 64, 8, 64},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			j := lab.NewJar(t, row.cfg)
+			j := sctptest.NewJar(t, row.cfg)
 			var params [][]byte
 			if row.cfg != nil && row.cfg.RequireAdaptation {
 				params = append(params, wire.AppendAdaptationIndication(nil, 0))
 			}
-			ack, c := j.Answer(lab.InitLike(wire.ChunkInit, wire.InitFields{Tag: j.PeerTag, ARwnd: 1 << 20, OutStreams: row.peerOut, InStreams: row.peerIn, TSN: j.TSN}, params...))
+			ack, c := j.Answer(sctptest.InitLike(wire.ChunkInit, wire.InitFields{Tag: j.PeerTag, ARwnd: 1 << 20, OutStreams: row.peerOut, InStreams: row.peerIn, TSN: j.TSN}, params...))
 			check.That(t, ack.OutStreams() == row.out && ack.InStreams() == row.in, "INIT ACK: OS %d, MIS %d", ack.OutStreams(), ack.InStreams()) // req 9260-5.1.1-1, 9260-5.1.1-2
 			check.That(t, c.OutStreams == row.cookieOut && c.InStreams == row.cookieIn, "cookie: %d out, %d in", c.OutStreams, c.InStreams)
 			j.Accept(&c)
@@ -62,13 +62,13 @@ func TestListenerOpensAsManyStreamsAsThePeer(t *testing.T) {
 
 // An INIT that meets our own, or an association, is answered with what the peer was told before, however many streams it asks for.
 func TestStreamsOfACollidingInitAreThoseOfTheOwn(t *testing.T) {
-	wide := lab.InitLike(wire.ChunkInit, wire.InitFields{Tag: 0x55667788, ARwnd: 1 << 20, OutStreams: 300, InStreams: 300, TSN: 3})
-	j := lab.NewJar(t, nil)
+	wide := sctptest.InitLike(wire.ChunkInit, wire.InitFields{Tag: 0x55667788, ARwnd: 1 << 20, OutStreams: 300, InStreams: 300, TSN: 3})
+	j := sctptest.NewJar(t, nil)
 	j.Connect()
 	ack, c := j.SendInit(wide)
 	check.That(t, ack.OutStreams() == 10 && c.OutStreams == 10, "COOKIE-WAIT: OS %d, in the cookie %d; the INIT has said 10", ack.OutStreams(), c.OutStreams) // req 9260-5.2.1-1
-	j = lab.NewJar(t, nil)
-	_, first := j.Answer(lab.InitChunk(j.PeerTag, j.TSN))
+	j = sctptest.NewJar(t, nil)
+	_, first := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 	j.Accept(&first)
 	ack, c = j.SendInit(wide)
 	check.That(t, ack.OutStreams() == 16 && c.OutStreams == 16, "ESTABLISHED: OS %d, in the cookie %d; the association has 16", ack.OutStreams(), c.OutStreams) // req 9260-5.2.2-7

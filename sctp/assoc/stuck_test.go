@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/simnet"
 	"github.com/rddp-go/rddp/sctp/assoc"
@@ -43,11 +43,11 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 		{"IPv6, the route takes 9000 octets", udp6, 9000, 1400, 8956, []int{1500, 1500, 8000}, 0, true, 20 * time.Second},
 		{"IPv6, short messages beside it", udp6, 1500, 1400, cutFrom6, []int{1400, 100, 100, 1400, 100}, 0, true, 10 * time.Second},
 		{"IPv6, nothing is cut", udp6, 1500, 1400, -1, []int{1400}, 0, false, time.Minute},
-		{"IPv4, the limit is below IP", lab.UDP, 1500, 1400, -1, []int{1400}, 0, false, time.Minute},
-		{"IPv4, a link that cuts anything", lab.IPv4, 1500, 1400, 0, []int{20_000}, 0, true, 10 * time.Second},
+		{"IPv4, the limit is below IP", sctptest.UDP, 1500, 1400, -1, []int{1400}, 0, false, time.Minute},
+		{"IPv4, a link that cuts anything", sctptest.IPv4, 1500, 1400, 0, []int{20_000}, 0, true, 10 * time.Second},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := lab.NewRoad(t, row.addrs, row.link, simnet.Params{})
+			r := sctptest.NewRoad(t, row.addrs, row.link, simnet.Params{})
 			r.Hosts[0].CutFrom = row.cutFrom
 			a, _ := r.Join(nil, nil)
 			want := r.Talk(0, 10, 30_000)
@@ -69,7 +69,7 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 				return
 			}
 			must.Slice(t, "octets", r.Hosts[1].Received.Bytes(), want)
-			var last []lab.Sighting
+			var last []sctptest.Sighting
 			for _, s := range r.Sent[n:] {
 				if s.From != 0 || s.Fragment == 0 || row.cutFrom == 0 {
 					continue
@@ -88,7 +88,7 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 			r.Run(time.Second)
 			must.Slice(t, "octets, with those behind it", r.Hosts[1].Received.Bytes(), want)
 			for _, s := range r.Sent[k:] {
-				check.That(t, s.Fragment == 0, "%v is cut although it was not sent before", lab.ChunkTypes(s.Pkt))
+				check.That(t, s.Fragment == 0, "%v is cut although it was not sent before", sctptest.ChunkTypes(s.Pkt))
 			}
 			check.Equal(t, "state", a.State(), assoc.Established)
 		})
@@ -97,7 +97,7 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 
 // A peer that answers no more is not said to be there, whatever the MTU was.
 func TestSilentPeerIsNotStuck(t *testing.T) {
-	r := lab.NewRoad(t, lab.UDP, 1500, simnet.Params{})
+	r := sctptest.NewRoad(t, sctptest.UDP, 1500, simnet.Params{})
 	r.Hosts[0].CutFrom = -1
 	r.Join(nil, nil)
 	r.Talk(0, 3, 30_000)
@@ -115,11 +115,11 @@ func TestSilentPeerIsNotStuck(t *testing.T) {
 
 // A COOKIE ECHO that is too long for what a path is known to carry goes whole at first, and each second time so that the link cuts it.
 func TestLongCookieGetsThroughALinkThatDoesNotCutEveryPacket(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Host.CutFrom = 1456
 	l.Host.Renew(7, rawio.DontFragment)
 	l.Connect(quiet)
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, lab.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
 	for try := range 4 {
 		l.Host.Batch.Reset()
 		l.A.PollTransmit(l.Now, l.Host.Batch)
@@ -129,7 +129,7 @@ func TestLongCookieGetsThroughALinkThatDoesNotCutEveryPacket(t *testing.T) {
 			want, least = 1456, 576
 		}
 		must.That(t, len(p) == 1 && p[0].Len() == want && p[0].Fragment == least, "try %d: %d packets, of %d octets", try, len(p), p[0].Len())
-		types := lab.ChunkTypes(slices.Concat(p[0].Vec...))
+		types := sctptest.ChunkTypes(slices.Concat(p[0].Vec...))
 		check.That(t, types[0] == wire.ChunkCookieEcho && len(types) == 1+try%2, "try %d: %v", try, types)
 		l.Now = l.A.NextTimeout()
 		l.A.HandleTimeout(l.Now)

@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -18,16 +18,16 @@ import (
 func TestVerificationTagRules(t *testing.T) {
 	abort := func(t bool) []byte { return wire.AppendAbort(nil, t) }
 	complete := func(t bool) []byte { return wire.AppendShutdownComplete(nil, t) }
-	ackSent := func(t *testing.T) *lab.Lab {
-		l := lab.Passive(t, nil)
+	ackSent := func(t *testing.T) *sctptest.Lab {
+		l := sctptest.Passive(t, nil)
 		l.Expect(l.Send(l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)), "SHUTDOWN ACK")
 		return l
 	}
-	up := func(t *testing.T) *lab.Lab { return lab.Passive(t, nil) }
+	up := func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) }
 	for _, row := range []struct {
 		name   string
-		lab    func(*testing.T) *lab.Lab
-		tag    func(*lab.Lab) uint32
+		lab    func(*testing.T) *sctptest.Lab
+		tag    func(*sctptest.Lab) uint32
 		chunks [][]byte
 		ends   bool
 	}{
@@ -54,9 +54,9 @@ func TestVerificationTagRules(t *testing.T) {
 		// req 9260-8.5.1-2, 9260-12.3-1
 		{"tag 0 without INIT: discarded", up, zero, [][]byte{wire.AppendHeartbeat(nil, []byte("x"))}, false},
 		{"tag 0 with ABORT: discarded", up, zero, [][]byte{abort(false)}, false},
-		{"INIT with another chunk: discarded", up, zero, [][]byte{lab.InitChunk(9, 9), wire.AppendHeartbeat(nil, []byte("x"))}, false},
-		{"INIT with a tag: discarded", up, own, [][]byte{lab.InitChunk(9, 9)}, false},
-		{"INIT behind another chunk with tag 0: discarded", up, zero, [][]byte{wire.AppendHeartbeat(nil, []byte("x")), lab.InitChunk(9, 9)}, false},
+		{"INIT with another chunk: discarded", up, zero, [][]byte{sctptest.InitChunk(9, 9), wire.AppendHeartbeat(nil, []byte("x"))}, false},
+		{"INIT with a tag: discarded", up, own, [][]byte{sctptest.InitChunk(9, 9)}, false},
+		{"INIT behind another chunk with tag 0: discarded", up, zero, [][]byte{wire.AppendHeartbeat(nil, []byte("x")), sctptest.InitChunk(9, 9)}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
@@ -71,17 +71,17 @@ func TestVerificationTagRules(t *testing.T) {
 	}
 }
 
-func own(l *lab.Lab) uint32     { return l.Tag }
-func peers(l *lab.Lab) uint32   { return l.PeerTag }
-func foreign(l *lab.Lab) uint32 { return l.Tag ^ l.PeerTag ^ 0x5a5a5a5a }
-func zero(*lab.Lab) uint32      { return 0 }
+func own(l *sctptest.Lab) uint32     { return l.Tag }
+func peers(l *sctptest.Lab) uint32   { return l.PeerTag }
+func foreign(l *sctptest.Lab) uint32 { return l.Tag ^ l.PeerTag ^ 0x5a5a5a5a }
+func zero(*sctptest.Lab) uint32      { return 0 }
 
 func TestPacketFromAnAddressThatIsNotThePeersIsDropped(t *testing.T) {
-	l := lab.Passive(t, nil)
+	l := sctptest.Passive(t, nil)
 	other := netip.MustParseAddrPort("10.0.0.77:0")
 	l.Expect(l.SendFrom(other, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "")
-	l.Expect(l.SendFrom(other, l.Tag, lab.DataChunk(l.TSN, 0, 0, "x")), "")
-	got := lab.Drain(l.A)
+	l.Expect(l.SendFrom(other, l.Tag, sctptest.DataChunk(l.TSN, 0, 0, "x")), "")
+	got := sctptest.Drain(l.A)
 	check.That(t, got == nil, "received %q", got)
 	l.Expect(l.SendFrom(l.Peer, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))), "HEARTBEAT ACK")
 }
@@ -95,16 +95,16 @@ func TestTagsAndTSNsAreRandom(t *testing.T) {
 		tag[side].ones |= i.Tag()
 		tag[side].zeros |= ^i.Tag()
 	}
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(nil)
 	for i := range 64 {
 		a := must.Get(l.Host.Endpoint.Connect(l.Now, nil, 0, l.Host.Addr, []netip.AddrPort{l.Peer}, uint16(1+i)))(t)
 		l.Host.Assocs = []*assoc.Assoc{a}
-		init, _ := wire.AsInit(lab.ChunkOf(l.Flush()[0], wire.ChunkInit))
+		init, _ := wire.AsInit(sctptest.ChunkOf(l.Flush()[0], wire.ChunkInit))
 		note(0, init)
 		l.Host.Assocs = nil
-		out := l.Send(0, lab.InitChunk(uint32(1+i), 1))
-		ack, _ := wire.AsInit(lab.ChunkOf(out[0], wire.ChunkInitAck))
+		out := l.Send(0, sctptest.InitChunk(uint32(1+i), 1))
+		ack, _ := wire.AsInit(sctptest.ChunkOf(out[0], wire.ChunkInitAck))
 		note(1, ack)
 	}
 	for side, what := range []string{"INIT", "INIT ACK"} {
@@ -116,8 +116,8 @@ func TestTagsAndTSNsAreRandom(t *testing.T) {
 func TestInitiateTagIsNeverZero(t *testing.T) {
 	// req 9260-3.3.3-2: randomness that begins with zeros is drawn again.
 	rnd := io.MultiReader(bytes.NewReader(make([]byte, 24)), rand.New(rand.NewSource(1)))
-	l := lab.Bare(t)
-	l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd, MTU: func(_, _ netip.Addr) int { return lab.MTU }})
+	l := sctptest.Bare(t)
+	l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd, MTU: func(_, _ netip.Addr) int { return sctptest.MTU }})
 	l.Listen(nil)
 	l.Initiate()
 	check.That(t, l.Tag != 0, "INIT ACK with Initiate Tag 0")
@@ -139,20 +139,20 @@ func (d *dries) Read(p []byte) (int, error) {
 // Without randomness no tag is made: an INIT is refused, and one for an association leaves it as it is.
 func TestNoTagWithoutRandomness(t *testing.T) {
 	for enough := range 6 * 8 {
-		l := lab.Bare(t)
+		l := sctptest.Bare(t)
 		rnd := &dries{left: 8 * enough}
-		l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd, MTU: func(_, _ netip.Addr) int { return lab.MTU }})
+		l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd, MTU: func(_, _ netip.Addr) int { return sctptest.MTU }})
 		l.Listen(nil)
-		out := l.Send(0, lab.InitChunk(l.PeerTag, l.TSN))
+		out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN))
 		if rnd.left < 0 {
 			l.Expect(out, "ABORT")
-			code, _ := lab.CauseOf(out[0])
+			code, _ := sctptest.CauseOf(out[0])
 			check.That(t, code == wire.CauseOutOfResource, "cause %v", code)
 			continue
 		}
 		l.NoteInitAck(out[0])
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-		out = l.Send(0, lab.InitChunk(0x12121212, 5))
+		out = l.Send(0, sctptest.InitChunk(0x12121212, 5))
 		if l.InState(assoc.Established); rnd.left < 0 {
 			l.Expect(out, "")
 			continue

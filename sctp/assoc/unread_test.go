@@ -3,9 +3,9 @@ package assoc_test
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -15,7 +15,7 @@ import (
 func TestMoreUnreadMessagesThanSSNs(t *testing.T) {
 	const n, each = 70_000, 70
 	for _, lost := range []bool{false, true} {
-		l := lab.Passive(t, &assoc.Config{HeartbeatInterval: -1, RecvBuffer: 16 << 20})
+		l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1, RecvBuffer: 16 << 20})
 		first, tsn := l.TSN, l.TSN
 		send := func(from, to int) {
 			var chunks [][]byte

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -22,9 +22,9 @@ var (
 )
 
 // listingLab has an association whose peer lists further addresses.
-func listingLab(t *testing.T, cfg *assoc.Config, more ...netip.AddrPort) (l *lab.Lab, out []lab.Posted) {
+func listingLab(t *testing.T, cfg *assoc.Config, more ...netip.AddrPort) (l *sctptest.Lab, out []sctptest.Posted) {
 	t.Helper()
-	l = lab.Bare(t)
+	l = sctptest.Bare(t)
 	l.Listen(cfg)
 	var params [][]byte
 	for _, m := range more {
@@ -35,7 +35,7 @@ func listingLab(t *testing.T, cfg *assoc.Config, more ...netip.AddrPort) (l *lab
 }
 
 // to returns what is for an address.
-func to(addr netip.AddrPort, out []lab.Posted) (list []wire.Packet) {
+func to(addr netip.AddrPort, out []sctptest.Posted) (list []wire.Packet) {
 	for _, p := range out {
 		if p.To == addr {
 			list = append(list, p.Pkt)
@@ -50,8 +50,8 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 	start := l.Now
 	var probes [2][]time.Duration
 	answered := true // the peer's real address does
-	see := func(p lab.Posted) {
-		types := lab.ChunkTypes(p.Pkt)
+	see := func(p sctptest.Posted) {
+		types := sctptest.ChunkTypes(p.Pkt)
 		for i, spoofed := range []netip.AddrPort{second, third} {
 			if p.To != spoofed {
 				continue
@@ -59,12 +59,12 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 			must.That(t, slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}), "%v to an unconfirmed address", types) // req 9260-5.4-8
 			probes[i] = append(probes[i], l.Now.Sub(start))
 		}
-		if d := lab.ChunkOf(p.Pkt, wire.ChunkData); p.To == l.Peer && d != nil && answered {
+		if d := sctptest.ChunkOf(p.Pkt, wire.ChunkData); p.To == l.Peer && d != nil && answered {
 			data, _ := wire.AsData(d)
-			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Sack(data.TSN())))
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Sack(data.TSN())))
 		}
-		if b := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); p.To == l.Peer && b != nil && answered {
-			l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+		if b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); p.To == l.Peer && b != nil && answered {
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 		}
 	}
 	for _, p := range out {
@@ -80,7 +80,7 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 		// One each RTO, which doubles, while fewer than Path.Max.Retrans errors; then at HB.interval and RTO.
 		// req 9260-5.4-3, 9260-5.4-4
 		check.That(t, len(p) >= 8 && len(p) <= 12, "address %d: probes at %v", i, p)
-		s := lab.PathTo(t, l.A, []netip.AddrPort{second, third}[i].Addr())
+		s := sctptest.PathTo(t, l.A, []netip.AddrPort{second, third}[i].Addr())
 		check.That(t, s.State == assoc.PathUnconfirmed && s.Errors >= 6, "%+v", s)
 	}
 	// The real address fails: there is nowhere else to go.
@@ -116,13 +116,13 @@ func TestOnlyTheNonceConfirmsAnAddress(t *testing.T) {
 			l.A.HandleTimeout(l.Now)
 			out = append(out, l.Collect()...)
 			probes := to(second, out)
-			must.That(t, len(probes) == 1, "sent %v", lab.Text(out))
-			value := slices.Clone(lab.ChunkOf(probes[0], wire.ChunkHeartbeat).Value())
+			must.That(t, len(probes) == 1, "sent %v", sctptest.Text(out))
+			value := slices.Clone(sctptest.ChunkOf(probes[0], wire.ChunkHeartbeat).Value())
 			row.spoil(value[4:])
 			l.Now = l.Now.Add(70 * time.Millisecond)
-			l.Deliver(row.from, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value)))
+			l.Deliver(row.from, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value)))
 			l.Collect()
-			s := lab.PathTo(t, l.A, second.Addr())
+			s := sctptest.PathTo(t, l.A, second.Addr())
 			e, up := l.Host.Event(assoc.EventPathUp)
 			check.That(t, (s.State == assoc.PathActive) == row.ok && up == row.ok && (!up || e.Path == second), "%+v, event %v %+v", s, up, e) // req 9260-5.4-7
 			check.That(t, !row.ok || s.SRTT == 70*time.Millisecond, "SRTT %v", s.SRTT)                                                         // req 9260-8.3-7
@@ -142,14 +142,14 @@ func TestProbesAreSpread(t *testing.T) {
 		start := l.Now
 		count := map[rawio.Time]int{} // HEARTBEATs by second, which is the RTO
 		confirmed := rawio.Never
-		see := func(p lab.Posted) {
-			b := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat)
+		see := func(p sctptest.Posted) {
+			b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat)
 			if b == nil {
 				return
 			}
 			count[rawio.Time(l.Now.Sub(start)/time.Second)]++
 			if p.To == real {
-				l.Deliver(real, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+				l.Deliver(real, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 				confirmed = min(confirmed, l.Now)
 			}
 		}
@@ -168,14 +168,14 @@ func TestProbesAreSpread(t *testing.T) {
 func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		chunks func(l *lab.Lab) [][]byte
+		chunks func(l *sctptest.Lab) [][]byte
 		want   wire.ChunkType
 	}{
-		{"DATA", func(l *lab.Lab) [][]byte { return [][]byte{l.Data("x")} }, wire.ChunkSack},
-		{"an unknown chunk", func(*lab.Lab) [][]byte { return [][]byte{wire.AppendChunk(nil, 0xc7, 0, nil)} }, wire.ChunkError},
-		{"COOKIE ECHO again", func(l *lab.Lab) [][]byte { return [][]byte{wire.AppendCookieEcho(nil, l.Cookie)} }, wire.ChunkCookieAck},
-		{"SHUTDOWN", func(l *lab.Lab) [][]byte { return [][]byte{wire.AppendShutdown(nil, l.HostTSN-1)} }, wire.ChunkShutdownAck},
-		{"DATA without user data", func(l *lab.Lab) [][]byte {
+		{"DATA", func(l *sctptest.Lab) [][]byte { return [][]byte{l.Data("x")} }, wire.ChunkSack},
+		{"an unknown chunk", func(*sctptest.Lab) [][]byte { return [][]byte{wire.AppendChunk(nil, 0xc7, 0, nil)} }, wire.ChunkError},
+		{"COOKIE ECHO again", func(l *sctptest.Lab) [][]byte { return [][]byte{wire.AppendCookieEcho(nil, l.Cookie)} }, wire.ChunkCookieAck},
+		{"SHUTDOWN", func(l *sctptest.Lab) [][]byte { return [][]byte{wire.AppendShutdown(nil, l.HostTSN-1)} }, wire.ChunkShutdownAck},
+		{"DATA without user data", func(l *sctptest.Lab) [][]byte {
 			return [][]byte{wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: l.TSN})}
 		}, wire.ChunkAbort},
 	} {
@@ -183,11 +183,11 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 			l, _ := listingLab(t, nil, second)
 			out := l.Post(second, l.Tag, row.chunks(l)...)
 			for _, p := range to(second, out) {
-				types := lab.ChunkTypes(p)
+				types := sctptest.ChunkTypes(p)
 				check.That(t, slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}), "%v to an unconfirmed address", types) // req 9260-5.4-8
 			}
-			check.That(t, slices.ContainsFunc(to(l.Peer, out), func(p wire.Packet) bool { return lab.Has(p, row.want) }),
-				"no %v: %v", row.want, lab.Text(out))
+			check.That(t, slices.ContainsFunc(to(l.Peer, out), func(p wire.Packet) bool { return sctptest.Has(p, row.want) }),
+				"no %v: %v", row.want, sctptest.Text(out))
 		})
 	}
 	t.Run("SHUTDOWN ACK", func(t *testing.T) {
@@ -195,21 +195,21 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 		must.OK(t, l.A.Shutdown(l.Now))
 		l.Collect()
 		out := l.Post(second, l.Tag, wire.AppendShutdownAck(nil))
-		check.That(t, len(to(second, out)) == 0 && lab.Has(to(l.Peer, out)[0], wire.ChunkShutdownComplete), "%v", lab.Text(out))
+		check.That(t, len(to(second, out)) == 0 && sctptest.Has(to(l.Peer, out)[0], wire.ChunkShutdownComplete), "%v", sctptest.Text(out))
 	})
 	t.Run("HEARTBEAT is answered there", func(t *testing.T) {
 		l, _ := listingLab(t, nil, second)
 		out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
-		check.That(t, slices.ContainsFunc(out, func(p wire.Packet) bool { return lab.Has(p, wire.ChunkHeartbeatAck) }), "no HEARTBEAT ACK")
+		check.That(t, slices.ContainsFunc(out, func(p wire.Packet) bool { return sctptest.Has(p, wire.ChunkHeartbeatAck) }), "no HEARTBEAT ACK")
 	})
 }
 
 func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 	l, _ := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, second)
 	l.Confirm(second)
-	sackTo := func(out []lab.Posted) (dest []netip.AddrPort) {
+	sackTo := func(out []sctptest.Posted) (dest []netip.AddrPort) {
 		for _, p := range out {
-			if lab.Has(p.Pkt, wire.ChunkSack) {
+			if sctptest.Has(p.Pkt, wire.ChunkSack) {
 				dest = append(dest, p.To)
 			}
 		}
@@ -227,10 +227,10 @@ func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 	m := assoc.Message{Body: [2][]byte{make([]byte, 100)}}
 	must.OK(t, l.A.Send(l.Now, &m))
 	out := l.Collect()
-	check.That(t, len(out) == 1 && out[0].To == l.Peer && !lab.Has(out[0].Pkt, wire.ChunkSack), "%v", lab.Text(out))
+	check.That(t, len(out) == 1 && out[0].To == l.Peer && !sctptest.Has(out[0].Pkt, wire.ChunkSack), "%v", sctptest.Text(out))
 	l.Post(second, l.Tag, l.Data("x"))
 	// Duplicates: the SACKs seem to get lost, and take turns. req 9260-6.4-4
-	dup := lab.DataChunk(l.TSN-1, 0, 0, "x")
+	dup := sctptest.DataChunk(l.TSN-1, 0, 0, "x")
 	for i, want := range []netip.AddrPort{l.Peer, second, l.Peer} {
 		got := sackTo(l.Post(second, l.Tag, dup))
 		check.That(t, slices.Equal(got, []netip.AddrPort{want}), "duplicate %d from the second address: SACK to %v, want %v", i+1, got, want)
@@ -241,21 +241,21 @@ func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 
 // Answers leave from the own address that was asked, whatever the path's is.
 func TestAnswersLeaveFromTheAddressThatWasAsked(t *testing.T) {
-	l := lab.Bare(t)
+	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2"), HeartbeatInterval: -1})
 	l.Shake()
 	first := l.Host.Addr
 	l.Host.Addr = netip.MustParseAddrPort("10.0.0.2:0")
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("1")))
-	l.Deliver(l.Peer, lab.Packet(lab.PortA, lab.PortB, l.Tag, l.Data("2")))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("1")))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("2")))
 	m := assoc.Message{Body: [2][]byte{make([]byte, 100)}}
 	must.OK(t, l.A.Send(l.Now, &m))
 	from := map[wire.ChunkType]netip.AddrPort{}
 	for more := true; more; {
 		more = l.A.PollTransmit(l.Now, l.Host.Batch)
 		for _, p := range l.Host.Batch.Pkts {
-			for _, c := range lab.ChunkTypes(slices.Concat(p.Vec...)) {
+			for _, c := range sctptest.ChunkTypes(slices.Concat(p.Vec...)) {
 				from[c] = p.Local
 			}
 		}
@@ -277,9 +277,9 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 	err = l.A.RequestHeartbeat(l.Now, stranger)
 	check.That(t, errors.Is(err, assoc.ErrNoPath), "%v", err)
 	count := func(d time.Duration) (n [2]int) {
-		l.Until(l.Now.Add(d), func(p lab.Posted) {
-			if b := lab.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
-				l.Deliver(p.To, lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+		l.Until(l.Now.Add(d), func(p sctptest.Posted) {
+			if b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
+				l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 				if p.To == second {
 					n[1]++
 				} else {
@@ -297,8 +297,8 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 	check.That(t, n[0] >= 9 && n[0] <= 10 && n[1] >= 50 && n[1] <= 66, "faster on one path: %d HEARTBEATs", n)
 	must.OK(t, l.A.RequestHeartbeat(l.Now, l.Peer.Addr()))
 	out := l.Collect()
-	check.That(t, len(out) == 1 && out[0].To == l.Peer && lab.Has(out[0].Pkt, wire.ChunkHeartbeat), "on demand: %v", lab.Text(out))
-	a := lab.Active(t, nil)
+	check.That(t, len(out) == 1 && out[0].To == l.Peer && sctptest.Has(out[0].Pkt, wire.ChunkHeartbeat), "on demand: %v", sctptest.Text(out))
+	a := sctptest.Active(t, nil)
 	err = a.A.RequestHeartbeat(a.Now, a.Peer.Addr())
 	check.That(t, errors.Is(err, assoc.ErrNotUp), "%v", err)
 	a.A.Abort(a.Now, nil)
@@ -308,7 +308,7 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 
 // info returns the nonce of a HEARTBEAT.
 func nonce(pkt wire.Packet) uint64 {
-	h, _ := wire.AsHeartbeat(lab.ChunkOf(pkt, wire.ChunkHeartbeat))
+	h, _ := wire.AsHeartbeat(sctptest.ChunkOf(pkt, wire.ChunkHeartbeat))
 	return binary.BigEndian.Uint64(h.Info())
 }
 
@@ -317,7 +317,7 @@ func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
 	for age, want := range []assoc.PathState{assoc.PathActive, assoc.PathActive, assoc.PathActive, assoc.PathActive, assoc.PathUnconfirmed} { // req 9260-5.4-2
 		l, out := listingLab(t, nil, second)
 		var probes []wire.Packet
-		see := func(p lab.Posted) {
+		see := func(p sctptest.Posted) {
 			if p.To == second {
 				probes = append(probes, p.Pkt)
 			}
@@ -327,11 +327,11 @@ func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
 		}
 		l.Until(l.Now.Add(15500*time.Millisecond), see)
 		must.That(t, len(probes) == 5 && nonce(probes[0]) != nonce(probes[1]), "%d probes", len(probes))
-		value := lab.ChunkOf(probes[4-age], wire.ChunkHeartbeat).Value()
-		answer := lab.Packet(lab.PortA, lab.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value))
+		value := sctptest.ChunkOf(probes[4-age], wire.ChunkHeartbeat).Value()
+		answer := sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value))
 		l.Deliver(second, answer)
 		l.Deliver(second, answer)
-		got, s := lab.PathTo(t, l.A, second.Addr()).State, l.A.Stats()
+		got, s := sctptest.PathTo(t, l.A, second.Addr()).State, l.A.Stats()
 		check.That(t, got == want && s.HeartbeatAcksIn+s.BadHeartbeatAcks == 2 && s.BadHeartbeatAcks != 0,
 			"answer to the last but %d: %v, %d answers, %d bad ones", age, got, s.HeartbeatAcksIn, s.BadHeartbeatAcks)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -193,8 +193,8 @@ func TestBBRFollowsItsPath(t *testing.T) {
 
 // What comes by chance has the consequences that it had: a digest of each story.
 func TestBBRByChanceGoesAsItDid(t *testing.T) {
-	script.Told(t, "testdata/bbr.txt", 250, func(seed int, told *strings.Builder) {
-		in := script.Script(script.Random(seed, 400))
+	fuzzinput.Told(t, "testdata/bbr.txt", 250, func(seed int, told *strings.Builder) {
+		in := fuzzinput.Script(fuzzinput.Random(seed, 400))
 		words := strings.Split("trip,trip,trip rate=# acked=#,fill,trip late=# rate=#,trip,trip rate=# inflight=#,sent #,trip late=# acked=# takes=#,until UP,trip limited rate=#,lose #,until DOWN inflight=#,"+
 			"trip rtt=# takes=#,until RTT limited,trip inflight=1000 late=#,pause #ms,trip repairing lost=# tx=#,loss,undo,timeout,trip unknown acked=#,ranges 6,mark,until CRUISE,lose # limited,pause 6s,trip volume=#,mtu #,trip srtt=#,route,idle 6m", ",")
 		sizes := []int{0, 1, 10, 90, 100, 101, 1000, 2001, 5000, 50_000, 99_000, 100_000, 300_000, 1e6, 2e6}

@@ -11,19 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/lab/bench"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/endpointtest"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-const localPort, peerPort, mtu = bench.LocalPort, bench.PeerPort, bench.MTU
+const localPort, peerPort, mtu = endpointtest.LocalPort, endpointtest.PeerPort, endpointtest.MTU
 
-var hostAddr, peerAddr, goodInit, only = bench.HostAddr, bench.PeerAddr, bench.GoodInit, bench.Only
+var hostAddr, peerAddr, goodInit, only = endpointtest.HostAddr, endpointtest.PeerAddr, endpointtest.GoodInit, endpointtest.Only
 
 func TestOutOfTheBlue(t *testing.T) {
 	beat := wire.AppendHeartbeat(nil, []byte("x"))
@@ -56,16 +56,16 @@ func TestOutOfTheBlue(t *testing.T) {
 		{"an unknown chunk: ABORT", peerAddr, hostAddr, tag, [][]byte{wire.AppendChunk(nil, 0x3f, 0, nil)}, wire.ChunkAbort},
 		{"COOKIE ECHO behind another chunk: ABORT", peerAddr, hostAddr, tag, [][]byte{beat, wire.AppendCookieEcho(nil, make([]byte, 200))}, wire.ChunkAbort},
 		{"COOKIE ECHO with a cookie of nobody's: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieEcho(nil, make([]byte, 200))}, 0xff},
-		{"tag 0 without INIT: discarded", peerAddr, hostAddr, 0, [][]byte{beat}, 0xff},                                  // req 9260-8.5.1-2
-		{"INIT with a tag: discarded", peerAddr, hostAddr, tag, [][]byte{lab.InitLike(wire.ChunkInit, goodInit)}, 0xff}, // req 9260-12.3-1
-		{"INIT with company: discarded", peerAddr, hostAddr, 0, [][]byte{lab.InitLike(wire.ChunkInit, goodInit), beat}, 0xff},
+		{"tag 0 without INIT: discarded", peerAddr, hostAddr, 0, [][]byte{beat}, 0xff},                                       // req 9260-8.5.1-2
+		{"INIT with a tag: discarded", peerAddr, hostAddr, tag, [][]byte{sctptest.InitLike(wire.ChunkInit, goodInit)}, 0xff}, // req 9260-12.3-1
+		{"INIT with company: discarded", peerAddr, hostAddr, 0, [][]byte{sctptest.InitLike(wire.ChunkInit, goodInit), beat}, 0xff},
 		{"no chunk at all: discarded", peerAddr, hostAddr, tag, nil, 0xff},
 		{"to an address that the link does not tell: ABORT", peerAddr, netip.AddrPort{}, tag, [][]byte{beat}, wire.ChunkAbort},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := bench.New(t, endpoint.Config{})
+			b := endpointtest.New(t, endpoint.Config{})
 			must.OK(t, b.EP.Listen(localPort, nil))
-			list, a := b.ReceiveFrom(row.remote, row.local, lab.Packet(peerPort, localPort, row.tag, row.chunks...))
+			list, a := b.ReceiveFrom(row.remote, row.local, sctptest.Packet(peerPort, localPort, row.tag, row.chunks...))
 			must.That(t, a == nil && b.EP.Len() == 0, "an association came of it")
 			s := b.EP.Stats()
 			check.That(t, s.OutOfBlue+s.BadAddress+s.BadCookies+s.Malformed == 1, "counted as %+v", s)
@@ -84,7 +84,7 @@ func TestInitIsJudged(t *testing.T) {
 	with := func(change func(*wire.InitFields), params ...[]byte) []byte {
 		f := goodInit
 		change(&f)
-		return lab.InitLike(wire.ChunkInit, f, params...)
+		return sctptest.InitLike(wire.ChunkInit, f, params...)
 	}
 	same := func(*wire.InitFields) {}
 	for _, row := range []struct {
@@ -106,9 +106,9 @@ func TestInitIsJudged(t *testing.T) {
 		{"host name listed as supported type: ignored", localPort, with(same, wire.AppendParam(nil, wire.ParamSupportedAddrTypes, []byte{0, 11, 0, 5})), wire.ChunkInitAck, 0}, // req 9260-3.3.2.1.5-3
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := bench.New(t, endpoint.Config{})
+			b := endpointtest.New(t, endpoint.Config{})
 			must.OK(t, b.EP.Listen(localPort, nil))
-			list, _ := b.Receive(lab.Packet(peerPort, row.port, 0, row.chunk))
+			list, _ := b.Receive(sctptest.Packet(peerPort, row.port, 0, row.chunk))
 			if row.want == 0xff {
 				must.That(t, len(list) == 0, "answered by %v", list)
 				return
@@ -129,7 +129,7 @@ func TestInitIsJudged(t *testing.T) {
 }
 
 func TestInitFloodLeavesNothingBehind(t *testing.T) {
-	b := bench.New(t, endpoint.Config{})
+	b := endpointtest.New(t, endpoint.Config{})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	tags := map[uint32]bool{}
 	for i := range 1000 { // req 9260-5.1-4
@@ -145,42 +145,42 @@ func TestCookieEchoIsJudged(t *testing.T) {
 	elsewhere := netip.MustParseAddrPort("10.0.0.66:0")
 	for _, row := range []struct {
 		name  string
-		spoil func(b *bench.Bench, pkt []byte) []byte // changes the COOKIE ECHO packet
+		spoil func(b *endpointtest.Bench, pkt []byte) []byte // changes the COOKIE ECHO packet
 		from  netip.AddrPort
 		made  bool
 		want  wire.ChunkType
 	}{
 		{"good", nil, peerAddr, true, 0xff}, // req 9260-8.4-5, 9260-5.1.5-6
-		{"good, with more behind it", func(_ *bench.Bench, pkt []byte) []byte { // req 9260-8.4-5
+		{"good, with more behind it", func(_ *endpointtest.Bench, pkt []byte) []byte { // req 9260-8.4-5
 			return append(pkt, wire.AppendHeartbeat(nil, []byte("x"))...)
 		}, peerAddr, true, 0xff},
-		{"forged: discarded", func(_ *bench.Bench, pkt []byte) []byte { // req 9260-5.1.5-2
+		{"forged: discarded", func(_ *endpointtest.Bench, pkt []byte) []byte { // req 9260-5.1.5-2
 			pkt[20] ^= 1
 			return pkt
 		}, peerAddr, false, 0xff},
-		{"wrong tag: discarded", func(_ *bench.Bench, pkt []byte) []byte { // req 9260-5.1.5-3
+		{"wrong tag: discarded", func(_ *endpointtest.Bench, pkt []byte) []byte { // req 9260-5.1.5-3
 			pkt[4] ^= 1
 			return pkt
 		}, peerAddr, false, 0xff},
-		{"other source port: discarded", func(_ *bench.Bench, pkt []byte) []byte {
+		{"other source port: discarded", func(_ *endpointtest.Bench, pkt []byte) []byte {
 			pkt[0] ^= 1
 			return pkt
 		}, peerAddr, false, 0xff},
 		{"from an address that is not in it: discarded", nil, elsewhere, false, 0xff},
-		{"expired: Stale Cookie", func(b *bench.Bench, pkt []byte) []byte { // req 9260-5.1.5-4, 9260-5.1.5-5
+		{"expired: Stale Cookie", func(b *endpointtest.Bench, pkt []byte) []byte { // req 9260-5.1.5-4, 9260-5.1.5-5
 			b.Now = b.Now.Add(61 * time.Second)
 			return pkt
 		}, peerAddr, false, wire.ChunkError},
-		{"the listener is gone: ABORT", func(b *bench.Bench, pkt []byte) []byte { // req 9260-5.1-9
+		{"the listener is gone: ABORT", func(b *endpointtest.Bench, pkt []byte) []byte { // req 9260-5.1-9
 			b.EP.Unlisten(localPort)
 			return pkt
 		}, peerAddr, false, wire.ChunkAbort},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := bench.New(t, endpoint.Config{})
+			b := endpointtest.New(t, endpoint.Config{})
 			must.OK(t, b.EP.Listen(localPort, nil))
 			tag, cookie := b.CookieOf(goodInit)
-			pkt := lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie))
+			pkt := sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie))
 			if row.spoil != nil {
 				pkt = row.spoil(b, pkt)
 				wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
@@ -203,19 +203,19 @@ func TestCookieEchoIsJudged(t *testing.T) {
 }
 
 func TestAssociationLimit(t *testing.T) {
-	b := bench.New(t, endpoint.Config{MaxAssocs: 1})
+	b := endpointtest.New(t, endpoint.Config{MaxAssocs: 1})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	must.Do(b.EP.Connect(b.Now, nil, 7, hostAddr, []netip.AddrPort{peerAddr}, 8))(t)
 	tag, cookie := b.CookieOf(goodInit)
-	list, a := b.Receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	list, a := b.Receive(sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	pkt, c := only(t, list)
-	code, cause := lab.CauseOf(pkt) // req 9260-12.2.4-1, 9260-3.3.10.4-1
+	code, cause := sctptest.CauseOf(pkt) // req 9260-12.2.4-1, 9260-3.3.10.4-1
 	check.That(t, a == nil && c.Type() == wire.ChunkAbort && code == wire.CauseOutOfResource && len(cause) == 4, "answered by %v with cause % x", c.Type(), cause)
 	check.Fails(b.EP.Connect(b.Now, nil, 9, hostAddr, []netip.AddrPort{peerAddr}, 8))(t, "Connect", endpoint.ErrTooMany)
 }
 
 func TestLookupDropsWhatIsNoPacket(t *testing.T) {
-	good := lab.Packet(peerPort, localPort, 7, wire.AppendCookieAck(nil))
+	good := sctptest.Packet(peerPort, localPort, 7, wire.AppendCookieAck(nil))
 	flipped := slices.Clone(good)
 	flipped[9] ^= 4
 	for _, row := range []struct {
@@ -227,17 +227,17 @@ func TestLookupDropsWhatIsNoPacket(t *testing.T) {
 		{"empty", nil, false},
 		{"11 octets", good[:11], false},
 		{"wrong checksum", flipped, false}, // req 9260-6.8-2, 9260-6.8-3
-		{"source port 0", lab.Packet(0, localPort, 7, wire.AppendCookieAck(nil)), false}, // req 9260-3.1-2
-		{"destination port 0", lab.Packet(peerPort, 0, 7, wire.AppendCookieAck(nil)), false},
+		{"source port 0", sctptest.Packet(0, localPort, 7, wire.AppendCookieAck(nil)), false}, // req 9260-3.1-2
+		{"destination port 0", sctptest.Packet(peerPort, 0, 7, wire.AppendCookieAck(nil)), false},
 	} {
-		b := bench.New(t, endpoint.Config{})
+		b := endpointtest.New(t, endpoint.Config{})
 		a, ok := b.EP.Lookup(&rawio.Packet{Data: row.data, Local: hostAddr, Remote: peerAddr})
 		check.That(t, ok == row.ok && a == nil, "%s: ok %v", row.name, ok)
 	}
 }
 
 func TestConnectAndListenRefuse(t *testing.T) {
-	b := bench.New(t, endpoint.Config{})
+	b := endpointtest.New(t, endpoint.Config{})
 	to := []netip.AddrPort{peerAddr}
 	var many []netip.AddrPort
 	for i := range assoc.MaxPaths + 1 {
@@ -336,20 +336,20 @@ func TestConnectNeedsRandomness(t *testing.T) {
 
 // A listener with addresses of its own is one endpoint of several on the host: what comes to others finds none.
 func TestListenerOfSomeAddresses(t *testing.T) {
-	b, other := bench.New(t, endpoint.Config{}), netip.MustParseAddr("10.0.0.2")
+	b, other := endpointtest.New(t, endpoint.Config{}), netip.MustParseAddr("10.0.0.2")
 	for i, at := range []netip.Addr{hostAddr.Addr(), other} {
 		must.OK(t, b.EP.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{at}, OutStreams: uint16(1 + i)}))
 		check.Error(t, "Listen at one of them", b.EP.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{netip.MustParseAddr("10.0.0.3"), at}}), endpoint.ErrPortInUse)
 	}
 	for i, local := range []string{"10.0.0.3:0", "10.0.0.1:0", "[::ffff:10.0.0.2]:0"} {
 		to, from := netip.MustParseAddrPort(local), netip.AddrPortFrom(peerAddr.Addr().Next(), 0)
-		list, _ := b.ReceiveFrom(from, to, lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+		list, _ := b.ReceiveFrom(from, to, sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
 		if _, c := only(t, list); i == 0 {
 			check.Equal(t, "answer where nobody listens", c.Type(), wire.ChunkAbort)
 			continue
 		}
 		tag, cookie := b.CookieIn(list)
-		_, a := b.ReceiveFrom(from, netip.MustParseAddrPort("10.0.0.3:0"), lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie))) // by another way
+		_, a := b.ReceiveFrom(from, netip.MustParseAddrPort("10.0.0.3:0"), sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie))) // by another way
 		must.That(t, a != nil && a.OutStreams() == i, "no association with who listens at %v", to)
 		b.EP.Remove(a)
 	}
@@ -360,11 +360,11 @@ func TestListenerOfSomeAddresses(t *testing.T) {
 }
 
 func TestPacketsFindTheirAssociation(t *testing.T) {
-	b := bench.New(t, endpoint.Config{})
+	b := endpointtest.New(t, endpoint.Config{})
 	second := netip.MustParseAddrPort("10.0.0.10:0")
 	must.OK(t, b.EP.Listen(localPort, nil))
 	tag, cookie := b.CookieOf(goodInit, wire.AppendAddressParam(nil, second.Addr()))
-	_, a := b.Receive(lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
+	_, a := b.Receive(sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	must.That(t, a != nil, "no association")
 	find := func(kind rawio.Kind, from netip.AddrPort, pkt []byte) *assoc.Assoc {
 		p := &rawio.Packet{Kind: kind, Data: pkt, Local: hostAddr, Remote: from}
@@ -375,8 +375,8 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 		return got
 	}
 	mapped := netip.AddrPortFrom(netip.AddrFrom16(peerAddr.Addr().As16()), 9899)
-	beat := lab.Packet(peerPort, localPort, tag, wire.AppendHeartbeat(nil, []byte("x")))
-	quote := lab.Packet(localPort, peerPort, goodInit.Tag)[:8]
+	beat := sctptest.Packet(peerPort, localPort, tag, wire.AppendHeartbeat(nil, []byte("x")))
+	quote := sctptest.Packet(localPort, peerPort, goodInit.Tag)[:8]
 	for _, row := range []struct {
 		name string
 		kind rawio.Kind
@@ -387,12 +387,12 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 		{"from the address of the INIT", rawio.KindSCTP, peerAddr, beat, a},
 		{"from a listed address", rawio.KindSCTP, second, beat, a},                    // req 9260-5.1.2-3
 		{"from the address in mapped form over UDP", rawio.KindSCTP, mapped, beat, a}, // req 6951-5.4-1
-		{"another port of the peer", rawio.KindSCTP, peerAddr, lab.Packet(peerPort+1, localPort, tag), nil},
-		{"INIT of the peer", rawio.KindSCTP, peerAddr, lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)), a},
-		{"ICMP report about our packet", rawio.KindProtoUnreachable, peerAddr, quote, a},                                             // req 9260-10-4
-		{"ICMP report about somebody else's", rawio.KindProtoUnreachable, netip.MustParseAddrPort("10.9.9.9:0"), quote, nil},         // req 9260-10-5
-		{"ICMP report about another port's", rawio.KindPacketTooBig, peerAddr, lab.Packet(localPort, peerPort+1, goodInit.Tag), nil}, // req 8899-4.6.1-2
-		{"ICMP report too short", rawio.KindProtoUnreachable, peerAddr, quote[:7], nil},                                              // req 8899-6.2.1-4
+		{"another port of the peer", rawio.KindSCTP, peerAddr, sctptest.Packet(peerPort+1, localPort, tag), nil},
+		{"INIT of the peer", rawio.KindSCTP, peerAddr, sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)), a},
+		{"ICMP report about our packet", rawio.KindProtoUnreachable, peerAddr, quote, a},                                                  // req 9260-10-4
+		{"ICMP report about somebody else's", rawio.KindProtoUnreachable, netip.MustParseAddrPort("10.9.9.9:0"), quote, nil},              // req 9260-10-5
+		{"ICMP report about another port's", rawio.KindPacketTooBig, peerAddr, sctptest.Packet(localPort, peerPort+1, goodInit.Tag), nil}, // req 8899-4.6.1-2
+		{"ICMP report too short", rawio.KindProtoUnreachable, peerAddr, quote[:7], nil},                                                   // req 8899-6.2.1-4
 	} {
 		check.Equal(t, row.name, find(row.kind, row.from, row.pkt), row.want)
 	}
@@ -401,8 +401,8 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 	third := netip.MustParseAddrPort("10.0.0.11:0")
 	for before, want := range map[int]*assoc.Assoc{0: a, 31: a, 32: nil} { // what it lists behind 32 others is not looked up
 		list := bytes.Repeat(wire.AppendAddressParam(nil, netip.MustParseAddr("10.7.7.7")), before)
-		init := lab.InitLike(wire.ChunkInit, goodInit, wire.AppendAddressParam(list, second.Addr()))
-		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 0, init), Local: hostAddr, Remote: third}
+		init := sctptest.InitLike(wire.ChunkInit, goodInit, wire.AppendAddressParam(list, second.Addr()))
+		p := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, 0, init), Local: hostAddr, Remote: third}
 		got, isNew := b.EP.HandleUnmatched(b.Now, &p)
 		check.That(t, got == want && !isNew, "INIT from a new address, behind %d others: %p", before, got)
 	}
@@ -416,7 +416,7 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 	must.OK(t, ep.Listen(localPort, nil))
 	out := assoc.NewTxBatch(8)
 	answer := func(params ...[]byte) (octets int) {
-		p := rawio.Packet{Data: lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit, params...)), Local: hostAddr, Remote: peerAddr}
+		p := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit, params...)), Local: hostAddr, Remote: peerAddr}
 		ep.HandleUnmatched(0, &p)
 		out.Reset()
 		ep.PollTransmit(0, out)
@@ -434,22 +434,22 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 // A shell looks all packets of a batch up before it handles those that have no association. The second COOKIE ECHO of
 // a batch, sent again because the host was slow, belongs to the association that the first one has made.
 func TestTwoCookieEchoesInOneBatch(t *testing.T) {
-	b, other := bench.New(t, endpoint.Config{}), netip.MustParseAddrPort("10.0.0.10:0")
+	b, other := endpointtest.New(t, endpoint.Config{}), netip.MustParseAddrPort("10.0.0.10:0")
 	var echo rawio.Packet
 	told := 0
 	b.EP = endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu }, Adopt: func(*assoc.Assoc) {
 		told++
 		p := echo
-		p.Data = lab.Packet(peerPort, localPort, 1, []byte{byte(wire.ChunkCookieAck), 0, 0, 4})
+		p.Data = sctptest.Packet(peerPort, localPort, 1, []byte{byte(wire.ChunkCookieAck), 0, 0, 4})
 		a, _ := b.EP.Lookup(&p)
 		check.That(t, a == nil, "found before its owner knows of it")
 	}})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	tag, cookie := b.CookieOf(goodInit)
-	echo = rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
-	list, _ := b.ReceiveFrom(other, hostAddr, lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+	echo = rawio.Packet{Data: sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
+	list, _ := b.ReceiveFrom(other, hostAddr, sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie = b.CookieIn(list)
-	same := rawio.Packet{Data: lab.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: other}
+	same := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: other}
 	a, ok := b.EP.Lookup(&echo)
 	must.That(t, a == nil && ok, "an association before the COOKIE ECHO")
 	var strangers [3]endpoint.UnmatchedPacket
@@ -475,7 +475,7 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 
 // Each association has the Config that it was dialled with, whoever was dialled with another, or changed his, before.
 func TestEachDialHasItsOwnConfig(t *testing.T) {
-	b := bench.New(t, endpoint.Config{})
+	b := endpointtest.New(t, endpoint.Config{})
 	own := []netip.Addr{hostAddr.Addr()}
 	cfg := &assoc.Config{OutStreams: 3, LocalAddrs: own}
 	var all []*assoc.Assoc
@@ -488,7 +488,7 @@ func TestEachDialHasItsOwnConfig(t *testing.T) {
 	for i, streams := range []uint16{3, 3, 5, 3, 5} {
 		list := b.Poll(all[i].PollTransmit)
 		must.Equal(t, "packets", len(list), 1)
-		init := must.Get(wire.AsInit(lab.ChunkOf(wire.Packet(list[0].Data), wire.ChunkInit)))(t)
+		init := must.Get(wire.AsInit(sctptest.ChunkOf(wire.Packet(list[0].Data), wire.ChunkInit)))(t)
 		check.That(t, init.OutStreams() == streams && list[0].Local.Addr() == hostAddr.Addr(), "INIT %d: %d streams from %v", i, init.OutStreams(), list[0].Local)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"math"
 	"net/netip"
 
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -393,7 +393,7 @@ func (e *Endpoint) MakeAssoc(now rawio.Time, s *UnmatchedPacket) (*assoc.Assoc, 
 		return nil, false
 	}
 	cfg := e.findListener(ck.LocalPort, ck.Local) // who has answered the INIT
-	switch source := fair.HostKey(ck.Addrs[0]); {
+	switch source := quota.HostKey(ck.Addrs[0]); {
 	case cfg == nil || getAssoc(&e.byTag, tag) != nil:
 		e.stats.CookiesRefused++
 	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 && e.sourceCounts.isFull(source, e.cfg.MaxPerSource):

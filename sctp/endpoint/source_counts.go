@@ -3,18 +3,18 @@ package endpoint
 import (
 	"net/netip"
 
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 )
 
 // sourceCounts counts the associations that hosts have set up, and with an IPv6 address those of its
 // /64, /56, /48 and /32, since who has a network chooses among its addresses.
-type sourceCounts map[fair.HostGroup]int
+type sourceCounts map[quota.HostGroup]int
 
 // isFull reports whether a host has as many as it may have, or one of its networks: each has
 // room for as many hosts as it is levels wide.
 func (s sourceCounts) isFull(host netip.Addr, most int) bool {
-	var list [fair.MaxGroups]fair.HostGroup
-	for i, g := range fair.GroupsOf(host, list[:0]) {
+	var list [quota.MaxGroups]quota.HostGroup
+	for i, g := range quota.GroupsOf(host, list[:0]) {
 		if s[g] >= most*(i+1) {
 			return true
 		}
@@ -24,8 +24,8 @@ func (s sourceCounts) isFull(host netip.Addr, most int) bool {
 
 // add counts n more, or fewer.
 func (s sourceCounts) add(host netip.Addr, n int) {
-	var list [fair.MaxGroups]fair.HostGroup
-	for _, g := range fair.GroupsOf(host, list[:0]) {
+	var list [quota.MaxGroups]quota.HostGroup
+	for _, g := range quota.GroupsOf(host, list[:0]) {
 		if s[g] += n; s[g] == 0 {
 			delete(s, g)
 		}

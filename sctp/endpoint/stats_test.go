@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/lab/bench"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/endpointtest"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -18,7 +18,7 @@ import (
 // An address may set up so many associations and no more; the next is refused by ABORT with Out of Resource
 // until one of them ends, and others are not concerned.
 func TestAssociationsOfOneSource(t *testing.T) {
-	b := bench.New(t, endpoint.Config{MaxPerSource: 2})
+	b := endpointtest.New(t, endpoint.Config{MaxPerSource: 2})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	other := netip.MustParseAddrPort("10.0.0.10:0")
 	first, second := b.Establish(peerAddr, 1), b.Establish(peerAddr, 2)
@@ -33,7 +33,7 @@ func TestAssociationsOfOneSource(t *testing.T) {
 
 // A network of IPv6 has room for a few hosts, not for as many as it has addresses.
 func TestAssociationsOfOneNetwork(t *testing.T) {
-	b := bench.New(t, endpoint.Config{MaxPerSource: 2})
+	b := endpointtest.New(t, endpoint.Config{MaxPerSource: 2})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	accepted := func(format string, hosts int) (n int) {
 		for i := range hosts {
@@ -71,7 +71,7 @@ func TestAnswersOfOneSource(t *testing.T) {
 		rng := rand.New(rand.NewSource(5))
 		draws := 0
 		row.cfg.AnswerKey, row.cfg.Chance = 0x0123456789abcdef, func() uint64 { draws++; return rng.Uint64() }
-		b := bench.New(t, row.cfg)
+		b := endpointtest.New(t, row.cfg)
 		must.OK(t, b.EP.Listen(localPort, nil))
 		other := netip.MustParseAddrPort("10.0.0.10:0")
 		must.That(t, !row.known || b.Establish(peerAddr, peerPort) != nil, "no association")
@@ -80,8 +80,8 @@ func TestAnswersOfOneSource(t *testing.T) {
 		for i := 0; len(list) < row.size; i++ {
 			list = wire.AppendAddressParam(list, netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}))
 		}
-		init := lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit, list))
-		pkts := [][]byte{init, lab.Packet(peerPort, localPort, 7, wire.AppendHeartbeat(nil, []byte("x"))), stale}
+		init := sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit, list))
+		pkts := [][]byte{init, sctptest.Packet(peerPort, localPort, 7, wire.AppendHeartbeat(nil, []byte("x"))), stale}
 		if !row.rest {
 			pkts = pkts[:1]
 		}
@@ -93,7 +93,7 @@ func TestAnswersOfOneSource(t *testing.T) {
 				answers++
 			}
 			if i%(flood/2) == flood/4 { // the host that has the address
-				list, _ = b.ReceiveFrom(peerAddr, hostAddr, lab.Packet(peerPort+1, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+				list, _ = b.ReceiveFrom(peerAddr, hostAddr, sctptest.Packet(peerPort+1, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
 				turns += len(list)
 			}
 			if i%(flood/4) == 0 {

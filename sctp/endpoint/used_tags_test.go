@@ -5,17 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/lab"
-	"github.com/rddp-go/rddp/internal/lab/bench"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/endpointtest"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/sctptest"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/endpoint"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-func listening(t *testing.T) *bench.Bench {
-	b := bench.New(t, endpoint.Config{})
+func listening(t *testing.T) *endpointtest.Bench {
+	b := endpointtest.New(t, endpoint.Config{})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	return b
 }
@@ -64,9 +64,9 @@ func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
 		tag    uint32
 		cookie []byte
 	}{{"a cookie that has made one", tag, cookie}, {"an older one", early, unused}} {
-		list, a := b.Receive(lab.Packet(peerPort, localPort, row.tag, wire.AppendCookieEcho(nil, row.cookie))) // req 9260-5.3.1-2
+		list, a := b.Receive(sctptest.Packet(peerPort, localPort, row.tag, wire.AppendCookieEcho(nil, row.cookie))) // req 9260-5.3.1-2
 		must.That(t, a == nil && len(list) == 1, "%s: association %v, %d answers", row.name, a != nil, len(list))
-		_, c := bench.Only(t, list)
+		_, c := endpointtest.Only(t, list)
 		e, err := wire.AsError(c)
 		check.That(t, err == nil && string(e) == "\x09\x00\x00\x0c\x00\x03\x00\x08\x00\x00\x00\x00", "%s is answered by %x, want an ERROR: stale by 0", row.name, []byte(c))
 	}
@@ -80,7 +80,7 @@ func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
 func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
 	b := listening(t)
 	a := b.Connect(localPort, peerAddr)
-	b.Receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, goodInit)))
+	b.Receive(sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie := b.CookieIn(b.Poll(a.PollTransmit))
 	must.That(t, tag == a.LocalTag() && cookie != nil, "tag %#x, cookie %x", tag, cookie) // req 9260-5.2.1-1
 	b.EP.Remove(a)
@@ -95,7 +95,7 @@ func TestNoTagOfARestartedAssociationComesBack(t *testing.T) {
 	a, _ := b.Echo(first, cookie)
 	anew := goodInit
 	anew.Tag++
-	b.Receive(lab.Packet(peerPort, localPort, 0, lab.InitLike(wire.ChunkInit, anew)))
+	b.Receive(sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, anew)))
 	second, other := b.CookieIn(b.Poll(a.PollTransmit))
 	again, _ := b.Echo(second, other)
 	must.That(t, again == a && a.LocalTag() == second && first != second, "no restart: tag %#x, %#x in the cookie", a.LocalTag(), second) // req 9260-5.2.4-5

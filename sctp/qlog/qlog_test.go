@@ -16,9 +16,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/pump"
+	"github.com/rddp-go/rddp/internal/test/baseline"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp"
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
@@ -227,7 +227,7 @@ func BenchmarkTrace(b *testing.B) {
 	for _, link := range []string{"mem", "udp"} {
 		for _, on := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/on=%v", link, on), func(b *testing.B) {
-				x, y, at, err := pump.Pair(link, 1500)
+				x, y, at, err := baseline.Pair(link, 1500)
 				must.OK(b, err)
 				var cfg [2]sctp.TransportConfig
 				if on {
@@ -245,8 +245,8 @@ func BenchmarkTrace(b *testing.B) {
 				b.SetBytes(int64(len(msg)))
 				b.ReportAllocs()
 				defer func(cpu time.Duration) {
-					b.ReportMetric((pump.CPUTime()-cpu).Seconds()/(float64(b.N)*float64(len(msg))/1e9), "cpu-s/GB")
-				}(pump.CPUTime())
+					b.ReportMetric((baseline.CPUTime()-cpu).Seconds()/(float64(b.N)*float64(len(msg))/1e9), "cpu-s/GB")
+				}(baseline.CPUTime())
 				b.ResetTimer()
 				go func() {
 					for range b.N {

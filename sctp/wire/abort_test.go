@@ -3,7 +3,7 @@ package wire_test
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rddp-go/rddp/conformance"
+	"github.com/rddp-go/rddp/test/conformance"
 )
 
 func main() {

@@ -21,7 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/throng"
+	"github.com/rddp-go/rddp/internal/test/loadgen"
 	"github.com/rddp-go/rddp/rawio/udp"
 	"github.com/rddp-go/rddp/sctp"
 )
@@ -181,13 +181,13 @@ func begin(assocs int) (*world, error) {
 		if err != nil {
 			return nil, err
 		}
-		if *t, err = sctp.NewTransport(l, throng.Limits()); err != nil {
+		if *t, err = sctp.NewTransport(l, loadgen.Limits()); err != nil {
 			return nil, err
 		}
 		w.cfg = &sctp.Config{EncapPort: l.Port()} // the server's in the end
 	}
 	w.server = netip.AddrPortFrom(at[1], port)
-	conns, err := throng.Connect(w.a, w.b, w.server, w.cfg, assocs, func(c *sctp.Conn) { hand(c, func() {}) })
+	conns, err := loadgen.Connect(w.a, w.b, w.server, w.cfg, assocs, func(c *sctp.Conn) { hand(c, func() {}) })
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/race"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
 )
 
 const example = `# of what is counted

@@ -294,7 +294,7 @@ func (m *machine) ready(s *suite, t tree, name string) (err error) {
 	if s.net, err = t.usesNetwork("./" + s.pkg); err != nil {
 		return err
 	}
-	if s.pkg == "internal/world" {
+	if s.pkg == "internal/test/simulation" {
 		s.args = []string{fmt.Sprint("-seeds=", m.seeds)}
 	}
 	if _, err := os.Stat(s.bin); err != nil {

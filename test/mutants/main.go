@@ -28,7 +28,7 @@ func main() {
 	var o options
 	run := flag.String("run", "", "only faults whose name matches this regexp")
 	flag.IntVar(&o.jobs, "j", 2, "tests to run at a time")
-	flag.IntVar(&o.seeds, "seeds", 300, "worlds that internal/world runs")
+	flag.IntVar(&o.seeds, "seeds", 300, "worlds that internal/test/simulation runs")
 	check := flag.Bool("check", false, "only say which faults do not apply")
 	proofs := flag.Bool("proofs", false, "only show that each fault which proves a row is caught by the test that cites it")
 	draft := flag.String("draft", "", "with -proofs, the faults of this file instead: which test that cites the row catches them?")

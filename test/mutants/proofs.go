@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rddp-go/rddp/conformance"
+	"github.com/rddp-go/rddp/test/conformance"
 )
 
 // A citation says that a test holds a row; a proof shows it. The fault violates the row and nothing beside: it changes one
@@ -42,7 +42,7 @@ const proofTime = 10 * time.Second
 
 // checkProofs returns what is wrong with what the faults say that they prove, without running anything.
 func checkProofs(root string, list []*fault) error {
-	files, err := conformance.Load(filepath.Join(root, "conformance"))
+	files, err := conformance.Load(filepath.Join(root, "test", "conformance"))
 	if err != nil {
 		return err
 	}

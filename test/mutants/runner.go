@@ -69,7 +69,7 @@ func (r *runner) make(t *tests) error {
 	if t.net, err = r.woven.usesNetwork(t.pkg); err != nil {
 		return err
 	}
-	if t.pkg == "./internal/world" {
+	if t.pkg == "./internal/test/simulation" {
 		t.args = []string{"-test.run=^TestSeeds$", fmt.Sprint("-seeds=", r.seeds)}
 	}
 	if err := r.woven.build(t.pkg, t.binary); err != nil {

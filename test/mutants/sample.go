@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/rddp-go/rddp/conformance"
+	"github.com/rddp-go/rddp/test/conformance"
 )
 
 // sampleSize is how many rows a sample has.
@@ -38,7 +38,7 @@ func printSample(seed string) (ok bool, err error) {
 		return false, fmt.Errorf("a seed is 8 hexadecimal digits, as of git rev-parse HEAD^{tree}: %q", seed)
 	}
 	root := "."
-	r, err := conformance.Examine(filepath.Join(root, "conformance"), root)
+	r, err := conformance.Examine(filepath.Join(root, "test", "conformance"), root)
 	if err != nil {
 		return false, err
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // A fault that proves something changes one statement: two that each seem small are two.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 // A stranger installs the tools, pings a server, sees an outage and its end, measures, reads the report, and looks at what a run is doing, without privileges.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/throng"
+	"github.com/rddp-go/rddp/internal/test/loadgen"
 	"github.com/rddp-go/rddp/rawio/mem"
 	"github.com/rddp-go/rddp/sctp"
 )
@@ -93,14 +93,14 @@ func begin(assocs, busy int, pause time.Duration) (*world, error) {
 		return nil, err
 	}
 	w := &world{trips: make(chan []time.Duration)}
-	if w.a, err = sctp.NewTransport(la, throng.Limits()); err != nil {
+	if w.a, err = sctp.NewTransport(la, loadgen.Limits()); err != nil {
 		return nil, err
 	}
-	if w.b, err = sctp.NewTransport(lb, throng.Limits()); err != nil {
+	if w.b, err = sctp.NewTransport(lb, loadgen.Limits()); err != nil {
 		return nil, err
 	}
 	server := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), port)
-	conns, err := throng.Connect(w.a, w.b, server, &sctp.Config{}, assocs, answer)
+	conns, err := loadgen.Connect(w.a, w.b, server, &sctp.Config{}, assocs, answer)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/rddp-go/rddp/internal/netns"
+	"github.com/rddp-go/rddp/internal/test/netns"
 )
 
 // MTU of the road, in octets.

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/scrape"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/httpget"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rdma"
 )
 
@@ -34,7 +34,7 @@ func TestDevicesAreServed(t *testing.T) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	url, _ := strings.CutPrefix(strings.TrimSpace(said.String()), "metrics: ")
-	text := scrape.Page(t, url)
+	text := httpget.Page(t, url)
 	for _, end := range []string{"server", "client"} {
 		for _, name := range []string{"rddp_udp_packets_sent_total", "rddp_sctp_packets_sent_total"} {
 			want := fmt.Sprintf("%s{source=%q} ", name, end)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/cli"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // notNumbers is what no number of a command line is.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/defrag/model"
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"

@@ -8,13 +8,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
 // input is a fuzz input.
-type input struct{ script.Script }
+type input struct{ fuzzinput.Script }
 
 // quoting is choosy and takes ICMP errors of more than 8 octets.
 type quoting struct{ choosy }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/rawio/internal/wait"
 )
@@ -22,7 +22,7 @@ type Group struct {
 	sideSocket     *Socket                    // nobody reads it; or nil
 	usesSideSocket func(p *rawio.Packet) bool // by aside
 	waiter         *wait.Reader
-	pace           *pace.Policy // of ReadBatch
+	pace           *pollpolicy.Policy // of ReadBatch
 	pollTime       time.Duration
 	closed         atomic.Bool
 
@@ -51,8 +51,8 @@ const maxErrorStreak = 64
 
 // NewGroup takes over the sockets. poll is how long a reader polls before it blocks.
 func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
-	pace.MeasureWake()
-	g := &Group{sockets: socks, receiver: newReceiver(), pollTime: poll, pace: pace.New(poll, pace.Now)}
+	pollpolicy.MeasureWake()
+	g := &Group{sockets: socks, receiver: newReceiver(), pollTime: poll, pace: pollpolicy.New(poll, pollpolicy.Now)}
 	g.recvFunc, g.drainErrorsFunc, g.readMemFunc = g.recvOnce, g.drainErrors, g.socketMem.readSocket
 	var fds []int
 	for _, s := range socks {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/crowd"
-	"github.com/rddp-go/rddp/internal/must"
+	"github.com/rddp-go/rddp/internal/manyassoc"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
 )
 
 func open(t *testing.T) *Table {
@@ -24,8 +24,8 @@ func TestTableMayBeUsedAtOnce(t *testing.T) {
 		check.That(t, table.Lookup(netip.Addr{}, lo).MTU != 0, "no MTU")
 	}
 	all := []func(int){look, look, func(int) { table.Addrs() }, func(int) { table.Addrs() }, func(int) { table.ForgetRoutesTo(lo) }, func(int) { table.ForgetRoutesTo(lo) }}
-	crowd.RunTogether(50, all...)
-	crowd.RunTogether(2, append(all, func(int) { table.Close() }, func(int) { table.Close() })...)
+	manyassoc.RunTogether(50, all...)
+	manyassoc.RunTogether(2, append(all, func(int) { table.Close() }, func(int) { table.Close() })...)
 }
 
 func TestLoopbackAddressIsItsOwnSource(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/pace"
+	"github.com/rddp-go/rddp/internal/pollpolicy"
 	"github.com/rddp-go/rddp/rawio"
 	"golang.org/x/sys/unix"
 )
@@ -57,7 +57,7 @@ func NewReader(fds ...int) (*Reader, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	r := &Reader{blockTime: maxBlockTime, remeasure: pace.RemeasureWake, fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
+	r := &Reader{blockTime: maxBlockTime, remeasure: pollpolicy.RemeasureWake, fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
 	for _, fd := range fds {
 		r.fds = append(r.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
@@ -112,7 +112,7 @@ func (r *Reader) Wait(p rawio.Pause) error {
 	}
 	if p == rawio.Yield || p == rawio.Cede {
 		if p == rawio.Cede {
-			pace.YieldCPU()
+			pollpolicy.YieldCPU()
 		}
 		runtime.Gosched()
 		if !r.interrupted.Load() && !r.closed.Load() {

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"github.com/rddp-go/rddp/internal/fair"
+	"github.com/rddp-go/rddp/internal/quota"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // Total is what all peers together may make a host hold. Open, Close and Admits need it alone; all else may run concurrently.
 type Total struct {
 	max       int64
-	hosts     map[fair.HostGroup]*Host
+	hosts     map[quota.HostGroup]*Host
 	_         [64]byte // what follows changes now and then, and by all processors
 	used      atomic.Int64
 	numGroups atomic.Int64 // the largest groups in hosts
@@ -30,7 +30,7 @@ type Total struct {
 // Host is what one peer address makes a host hold, with all its associations, or what a group of such addresses does: whoever has many to choose from has
 // the part of one.
 type Host struct {
-	key        fair.HostGroup
+	key        quota.HostGroup
 	parent     *Host // the group that it is in; nil: it is in none
 	_          [64]byte
 	used       atomic.Int64
@@ -48,7 +48,9 @@ type Account struct {
 }
 
 // NewTotal returns a Total of so many octets.
-func NewTotal(octets int64) *Total { return &Total{max: octets, hosts: make(map[fair.HostGroup]*Host)} }
+func NewTotal(octets int64) *Total {
+	return &Total{max: octets, hosts: make(map[quota.HostGroup]*Host)}
+}
 
 // Max returns the octets that may be held.
 func (t *Total) Max() int64 { return t.max }
@@ -87,8 +89,8 @@ func memberLimit(limit, used, n int64) int64 {
 // Admits says whether another association of the host at addr, that begins with so many octets, has room: whether that is a fair share. If
 // there is too little left, it is others that have more than theirs and have to go.
 func (t *Total) Admits(addr netip.Addr, octets int) bool {
-	var room [fair.MaxGroups]fair.HostGroup
-	groups := fair.GroupsOf(addr, room[:0])
+	var room [quota.MaxGroups]quota.HostGroup
+	groups := quota.GroupsOf(addr, room[:0])
 	var of *Host // the smallest group that there is
 	i := len(groups)
 	for ; i > 0 && t.hosts[groups[i-1]] != nil; i-- {
@@ -117,8 +119,8 @@ func roundToQuantum(octets int) int {
 
 // Open makes a the account of an association with the host at addr.
 func (t *Total) Open(a *Account, addr netip.Addr) {
-	var room [fair.MaxGroups]fair.HostGroup
-	groups := fair.GroupsOf(addr, room[:0])
+	var room [quota.MaxGroups]quota.HostGroup
+	groups := quota.GroupsOf(addr, room[:0])
 	var h *Host
 	for i := len(groups) - 1; i >= 0; i-- {
 		m := t.hosts[groups[i]]

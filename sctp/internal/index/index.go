@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/prefetch"
 )
 
 // Key is what a table is looked up by. Its hash must not be one that a peer who chooses keys can foresee.
@@ -59,14 +59,14 @@ func (m *Map[K, V]) GetHashed(k K, hash uint64) (value V, ok bool) {
 func (m *Map[K, V]) Prefetch(hash uint64) {
 	if c := m.chains.Load(); c != nil {
 		at := c.chainFor(hash)
-		ahead.Span(at, at)
+		prefetch.Span(at, at)
 	}
 }
 
 // PrefetchNode is the second step of Ahead.
 func (m *Map[K, V]) PrefetchNode(hash uint64) {
 	if c := m.chains.Load(); c != nil {
-		ahead.Pointee(c.chainFor(hash), int(unsafe.Sizeof(node[K, V]{})))
+		prefetch.Pointee(c.chainFor(hash), int(unsafe.Sizeof(node[K, V]{})))
 	}
 }
 

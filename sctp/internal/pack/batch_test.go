@@ -9,9 +9,9 @@ import (
 	"testing"
 	"weak"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -60,7 +60,7 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 	}
 	user := bytes.Repeat([]byte{1, 2, 3, 4, 5, 6, 7}, 1000)
 	for seed := range 300 {
-		in := script.Script(script.Random(seed, 600))
+		in := fuzzinput.Script(fuzzinput.Random(seed, 600))
 		most := in.Next()%5 - 1
 		b := NewBatch(most)
 		var done []packet

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -95,17 +95,17 @@ func TestStoriesOfASearch(t *testing.T) {
 		}
 		got := l.tell(line)
 		lines[i] = fmt.Sprintf("%-17s=> %s", line, got)
-		check.That(t, got == strings.TrimSpace(want) || *script.Update, "%s:%d: %s: %s, want%s", file, i+1, line, got, want)
+		check.That(t, got == strings.TrimSpace(want) || *fuzzinput.Update, "%s:%d: %s: %s, want%s", file, i+1, line, got, want)
 	}
-	if *script.Update {
+	if *fuzzinput.Update {
 		must.OK(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644))
 	}
 }
 
 // So do stories that chance has written, of which only a digest is.
 func TestSearchesByChanceGoAsTheyDid(t *testing.T) {
-	script.Told(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
-		in := script.Script(script.Random(seed, 300))
+	fuzzinput.Told(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
+		in := fuzzinput.Script(fuzzinput.Random(seed, 300))
 		sizes := []int{68, 556, 576, 1220, 1280, 1284, 1400, 1420, 1452, 1480, 1492, 1500, 1544, 4352, 9000, 65535}
 		words := strings.Split("start,stop,timer,timer,timer,timer,wait 40ms,wait 700s,report #,report #,hole,max #,refused # #,shift -20,shift 8,shift 20", ",")
 		l := &teller{lab: lab{t: t}}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/race"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/race"
 	"github.com/rddp-go/rddp/sctp/internal/rx/model"
 )
 
@@ -20,7 +20,7 @@ func FuzzReceiver(f *testing.F) {
 	f.Add([]byte{2, 0, 0, 0, 0, 0, 0, 0, 1, 0x82, 2, 0x92, 0, 1, 5, 2, 6, 7, 8})
 	f.Add([]byte{0, 0, 0x45, 0, 1, 0x80, 0x32, 0, 1, 3, 0x85, 1, 0, 1, 3, 0x85, 2, 1, 0x41, 8, 6})
 	for seed := range 400 {
-		f.Add(script.Random(seed, 1000))
+		f.Add(fuzzinput.Random(seed, 1000))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) > 0 && len(in) <= 1000 {
@@ -31,5 +31,5 @@ func FuzzReceiver(f *testing.F) {
 
 // What the receiving half does with such chunks is written down to the octet, as a digest: so that nothing else changes unnoticed.
 func TestChunksByChanceDoWhatTheyDid(t *testing.T) {
-	script.Told(t, "testdata/chunks.txt", 400, func(seed int, told *strings.Builder) { model.Play(t, script.Random(seed+1000, 1000), told) })
+	fuzzinput.Told(t, "testdata/chunks.txt", 400, func(seed int, told *strings.Builder) { model.Play(t, fuzzinput.Random(seed+1000, 1000), told) })
 }

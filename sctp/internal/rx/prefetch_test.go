@@ -4,7 +4,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // What a message that is sent looks at, with the SACK that goes along, lies in what is asked for then, and in few lines of memory.

@@ -3,8 +3,8 @@ package tsnset
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
@@ -15,7 +15,7 @@ func FuzzSet(f *testing.F) {
 	f.Add([]byte{6, 255, 0, 255, 0, 254, 5, 250, 9, 2, 100, 4, 3, 100, 7, 60})
 	f.Add([]byte{255, 7, 255, 7, 255, 7, 255, 0, 200, 0, 4, 1, 0, 8, 9, 255, 5, 9, 255, 6, 255, 255, 3, 40, 90, 5, 9, 255, 4, 12, 255})
 	for seed := range 250 {
-		in := script.Random(seed, 200)
+		in := fuzzinput.Random(seed, 200)
 		in[0] |= byte(seed % 32) // wide windows, mostly
 		f.Add(in)
 	}
@@ -23,7 +23,7 @@ func FuzzSet(f *testing.F) {
 		if len(in) == 0 || len(in) > 200 {
 			return
 		}
-		z, scale := script.Script(in[1:]), int(in[0]%32)+1
+		z, scale := fuzzinput.Script(in[1:]), int(in[0]%32)+1
 		base := wire.TSN(1<<32 - 100)
 		live := 64 // TSNs from base on that may be members
 		var s Set

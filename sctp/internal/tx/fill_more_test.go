@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
@@ -179,7 +179,7 @@ func (slowPacer) PacingRate(time.Duration) int64 { return 5_000_000 }
 // Packets that are made many at a time are those that are made one by one, also where the Source says what it has in a row.
 func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 	made, runs := 0, 0
-	told := script.Told(t, "testdata/more.txt", 300, func(n int, told *strings.Builder) {
+	told := fuzzinput.Told(t, "testdata/more.txt", 300, func(n int, told *strings.Builder) {
 		seed := uint64(n)
 		paths, burst := 1+int(seed%2), []int{0, 4, 40}[seed%3]
 		ends, src := [3]*randomSource{}, &runSource{}

@@ -3,8 +3,8 @@ package tx
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // resumeSender is another Sender that goes on from what is left of s, over the same paths.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // Over a near path no more is in flight than is of use, over a far one as much as cwnd allows; never more than cwnd. The send

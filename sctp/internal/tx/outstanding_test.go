@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
 	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // The table is that of the package comment. What it lacks is a contradiction, which changes nothing and ends the association.

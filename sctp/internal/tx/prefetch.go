@@ -3,16 +3,16 @@ package tx
 import (
 	"unsafe"
 
-	"github.com/rddp-go/rddp/internal/ahead"
+	"github.com/rddp-go/rddp/internal/prefetch"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
 // Prefetch is that of the association.
-func (s *Sender) Prefetch() { ahead.Range(s, unsafe.Offsetof(s.sink), unsafe.Sizeof(*s)) }
+func (s *Sender) Prefetch() { prefetch.Range(s, unsafe.Offsetof(s.sink), unsafe.Sizeof(*s)) }
 
 // PrefetchSend is that of the association.
 func (s *Sender) PrefetchSend() {
-	ahead.Range(s, sendFieldsOffset, unsafe.Offsetof(s.outstanding)+unsafe.Offsetof(s.outstanding.memoryOctets))
+	prefetch.Range(s, sendFieldsOffset, unsafe.Offsetof(s.outstanding)+unsafe.Offsetof(s.outstanding.memoryOctets))
 }
 
 // sendFieldsOffset is where in a Sender it begins what sending a message looks at.
@@ -23,12 +23,12 @@ const PathSendOffset = unsafe.Offsetof(Path{}.rttEst) + unsafe.Offsetof(rttEstim
 
 // PrefetchNext is that of the association: the chunk that is acknowledged, or sent, next.
 func (s *Sender) PrefetchNext() {
-	g := ahead.FieldAt[outstanding](s, unsafe.Offsetof(s.outstanding))
-	ahead.RingElements(ahead.FieldAt[[]chunkRecord](g, unsafe.Offsetof(g.chunkRing)), ahead.FieldAt[wire.TSN](g, unsafe.Offsetof(g.firstUnacked)), 1)
+	g := prefetch.FieldAt[outstanding](s, unsafe.Offsetof(s.outstanding))
+	prefetch.RingElements(prefetch.FieldAt[[]chunkRecord](g, unsafe.Offsetof(g.chunkRing)), prefetch.FieldAt[wire.TSN](g, unsafe.Offsetof(g.firstUnacked)), 1)
 }
 
 // PrefetchController asks for what congestion control looks at.
-func (p *Path) PrefetchController() { ahead.Pointee(controllerPointer(p), controllerPrefetchOctets) }
+func (p *Path) PrefetchController() { prefetch.Pointee(controllerPointer(p), controllerPrefetchOctets) }
 
 // controllerPointer is where the pointer to congestion control lies: behind the type of the interface.
 func controllerPointer(p *Path) *unsafe.Pointer {

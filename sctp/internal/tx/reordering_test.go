@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 

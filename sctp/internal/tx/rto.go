@@ -3,7 +3,7 @@ package tx
 import (
 	"time"
 
-	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/counters"
 )
 
 // RTOConfig are the protocol parameters of the retransmission timeout (RFC 9260 section 16).
@@ -22,7 +22,7 @@ type rttEstimator struct {
 	lowestMicros uint32        // of all measurements, in microseconds, rounded down; 0 before the first
 	srtt, rttvar time.Duration // 0 until the first measurement
 	minRTT       minRTTFilter
-	rttSamples   *count.CompactHistogram // of all measurements; may be nil
+	rttSamples   *counters.CompactHistogram // of all measurements; may be nil
 }
 
 func newRTTEstimator(cfg RTOConfig) rttEstimator { return rttEstimator{cfg: cfg, rto: cfg.Initial} } // C1

@@ -3,8 +3,8 @@ package tx
 import (
 	"encoding/binary"
 
-	"github.com/rddp-go/rddp/internal/ahead"
 	"github.com/rddp-go/rddp/internal/invariant"
+	"github.com/rddp-go/rddp/internal/prefetch"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -102,7 +102,7 @@ func (s *Sender) sendAlikeChunks(now rawio.Time, b *pack.Batch, p *Path, like ch
 			r.head = run.Heads[i]
 			*(*[HeadCap]byte)(space[headers:]) = run.Heads[i]
 			if i*part < len(run.Beyond) {
-				ahead.ForRead(run.Beyond[i*part : min((i+1)*part, len(run.Beyond))])
+				prefetch.ForRead(run.Beyond[i*part : min((i+1)*part, len(run.Beyond))])
 			}
 		}
 		binary.BigEndian.PutUint32(space[wire.CommonHeaderLen+wire.ChunkHeaderLen:], uint32(t))

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/rddp-go/rddp/internal/count"
+	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
@@ -13,16 +13,16 @@ import (
 
 // Config is what a Sender is made with.
 type Config struct {
-	TSN         wire.TSN                // the Initial TSN
-	StrictRFC   bool                    // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
-	NoDelay     bool                    // nothing waits for more to go with it
-	NoFragments bool                    // no message that fits a chunk is cut
-	SendBuffer  int                     // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
-	MaxBurst    int                     // packets in one transmission opportunity (Max.Burst), 0 means no limit
-	MaxSegment  int                     // octets of user data of a DATA chunk, 0 means no limit
-	RTTs        *count.CompactHistogram // gets each measurement of a round trip time; may be nil
-	Rand        func() uint32           // a number by chance, that the peer cannot guess; nil: nothing is withheld
-	Steps       *uint64                 // where steps are counted; nil: by the Sender for itself
+	TSN         wire.TSN                   // the Initial TSN
+	StrictRFC   bool                       // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
+	NoDelay     bool                       // nothing waits for more to go with it
+	NoFragments bool                       // no message that fits a chunk is cut
+	SendBuffer  int                        // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
+	MaxBurst    int                        // packets in one transmission opportunity (Max.Burst), 0 means no limit
+	MaxSegment  int                        // octets of user data of a DATA chunk, 0 means no limit
+	RTTs        *counters.CompactHistogram // gets each measurement of a round trip time; may be nil
+	Rand        func() uint32              // a number by chance, that the peer cannot guess; nil: nothing is withheld
+	Steps       *uint64                    // where steps are counted; nil: by the Sender for itself
 }
 
 // Sender is the sending half of an association.

@@ -3,7 +3,7 @@ package tx
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/check"
+	"github.com/rddp-go/rddp/internal/test/check"
 )
 
 // Where nothing is outstanding and there is nothing to send, there is no need to look for what to send.

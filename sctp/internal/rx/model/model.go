@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/rx"
 	"github.com/rddp-go/rddp/sctp/wire"
@@ -35,7 +35,7 @@ type sentMessage struct {
 // was forged, what may be expected is little.
 type receiverModel struct {
 	t                *testing.T
-	input            script.Script
+	input            fuzzinput.Script
 	receiver         *rx.Receiver
 	limit            int
 	pool             *rawio.Pool

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/must"
-	"github.com/rddp-go/rddp/internal/script"
+	"github.com/rddp-go/rddp/internal/test/fuzzinput"
+	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/cc"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
@@ -58,7 +58,7 @@ type fuzzer struct {
 	lastToken      uint64           // of the last message
 	padOctets      int              // octets of another chunk, ahead of the next packet's DATA
 	traceOut       *strings.Builder // what happens, if it is to be told
-	input          script.Script
+	input          fuzzinput.Script
 	pendingSizes   map[uint64]int // messages that are neither acknowledged nor dropped
 	messageEndTSNs []wire.TSN     // of messages sent whole, in order
 	messageTokens  []uint64       // theirs

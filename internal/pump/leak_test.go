@@ -1,9 +1,0 @@
-package pump_test
-
-import (
-	"testing"
-
-	"github.com/rddp-go/rddp/internal/leak"
-)
-
-func TestMain(m *testing.M) { leak.Main(m) }

@@ -1,0 +1,74 @@
+// Package leaktest ends the tests of a package with a look at what they have left behind.
+package leaktest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// patience is how many looks, a millisecond apart, goroutines that are about to end and buffers about to be released get.
+const patience = 2000
+
+// Main is the body of TestMain: it runs the tests and fails them where a goroutine still runs once they are
+// over, or a packet buffer was never released.
+func Main(m *testing.M) { exit(m, rawio.TrackPools()) }
+
+// Goroutines is Main without the look at buffers, for the tests of links: what a link has ready to receive into goes
+// back when its reader learns that it is closed, and there nobody may read then.
+func Goroutines(m *testing.M) { exit(m, func() int { return 0 }) }
+
+func exit(m *testing.M, outstanding func() int) {
+	code := m.Run()
+	if code == 0 && !clean(outstanding, nil, os.Stderr) {
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// clean says whether nothing is left, the known goroutines aside, and on w what is.
+func clean(outstanding func() int, known map[string]string, w io.Writer) bool {
+	for looks := 1; ; looks++ {
+		left, buffers := running(), outstanding()
+		for id := range known {
+			delete(left, id)
+		}
+		switch {
+		case len(left) == 0 && buffers == 0:
+			return true
+		case looks < patience:
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		for _, stack := range left {
+			fmt.Fprintf(w, "leak: a goroutine still runs: %s\n\n", stack)
+		}
+		if buffers > 0 {
+			fmt.Fprintf(w, "leak: %d packet buffers were never released\n", buffers)
+		}
+		return false
+	}
+}
+
+// running returns the stacks of the goroutines that run beside this one, by their numbers. Package os/signal and the runtime keep theirs.
+func running() map[string]string {
+	buf := make([]byte, 1<<16)
+	n := runtime.Stack(buf, true)
+	for ; n == len(buf); n = runtime.Stack(buf, true) {
+		buf = make([]byte, 2*len(buf))
+	}
+	others := make(map[string]string)
+	for _, stack := range strings.Split(strings.TrimSpace(string(buf[:n])), "\n\n")[1:] { // this one is the first
+		if !strings.Contains(stack, "\ncreated by os/signal.") && !strings.Contains(stack, "\ncreated by runtime.") {
+			id, _, _ := strings.Cut(stack, " [")
+			others[id] = stack
+		}
+	}
+	return others
+}

@@ -1,0 +1,72 @@
+package sctptest
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// known are the addresses of a host that its peers know, by the host's tags: those that its INITs
+// and INIT ACKs left from, or list, and those that packets with the tag have come to. From any
+// other address a packet is out of the blue to the peer (RFC 9260 section 8.4), whose ABORT ends
+// the association: none may leave from there, which also means that none may leave to a family of
+// addresses of which the peer knows none. What a test hands to an association past its host is not
+// seen, and the packets of such an association are not judged.
+type known struct {
+	testing.TB
+	of   map[uint32]map[netip.Addr]bool
+	came uint64 // packets
+}
+
+func (k *known) learn(tag uint32, addrs ...netip.Addr) {
+	if k.of == nil {
+		k.of = make(map[uint32]map[netip.Addr]bool)
+	}
+	if k.of[tag] == nil {
+		k.of[tag] = make(map[netip.Addr]bool)
+	}
+	for _, a := range addrs {
+		if a.IsValid() {
+			k.of[tag][a.Unmap().WithZone("")] = true
+		}
+	}
+}
+
+// comes notes a packet that has come.
+func (k *known) comes(p *rawio.Packet) {
+	if pkt, err := wire.ParsePacket(p.Data); err == nil && p.Kind == rawio.KindSCTP && pkt.VTag() != 0 {
+		k.learn(pkt.VTag(), p.Local.Addr())
+	}
+	k.came++
+}
+
+// leaves judges a packet of an association, or of the endpoint's own, that is about to leave.
+func (k *known) leaves(a *assoc.Assoc, p *rawio.Packet) {
+	var pkt wire.Packet
+	for _, v := range p.Vec {
+		pkt = append(pkt, v...)
+	}
+	cs := pkt.Chunks()
+	first, _ := cs.Next()
+	if init, err := wire.AsInit(first); err == nil {
+		k.learn(init.Tag(), p.Local.Addr())
+		ps := init.Params()
+		for prm, ok := ps.Next(); ok; prm, ok = ps.Next() {
+			if addr, err := prm.Addr(); err == nil {
+				k.learn(init.Tag(), addr)
+			}
+		}
+		return
+	}
+	if a == nil || k.TB == nil || a.Stats().PacketsIn > k.came || pkt.VTag() != a.PeerTag() || first.Type() == wire.ChunkAbort && first.Flags()&wire.FlagT != 0 {
+		return
+	}
+	own, all := p.Local.Addr().Unmap().WithZone(""), k.of[a.LocalTag()]
+	if !all[own] && (own.IsValid() || len(all) > 0) { // a link that does not tell its addresses chooses among them
+		k.Helper()
+		k.Errorf("a packet leaves from %v to %v: the peer knows %v of this host", p.Local, p.Remote, all)
+	}
+}

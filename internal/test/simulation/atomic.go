@@ -1,0 +1,143 @@
+package simulation
+
+import (
+	"encoding/binary"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// tally is memory that all QPs and the local user of a host count in at once: each finds another value.
+type tally struct {
+	area  area
+	r     *ddp.Region
+	adds  int
+	maybe int // of the adds, those that ended with their session
+	seen  map[uint64]bool
+}
+
+func newTally(h *Host) *tally {
+	t := &tally{area: h.mem.allocAligned(8), seen: make(map[uint64]bool)}
+	binary.NativeEndian.PutUint64(t.area.bytes(), 0)
+	t.r = t.area.register(ddp.RemoteAtomic, h.w.rand.Uint64()>>1, 0)
+	t.area.open()
+	return t
+}
+
+// found takes the value that an addition met.
+func (t *tally) found(v uint64) {
+	if t.seen[v] || v >= uint64(t.adds) {
+		t.area.m.w.broken(Twice, t.area.m.h, "counter at %d met once more after %d additions", v, t.adds)
+	}
+	t.seen[v] = true
+}
+
+// addLocally counts for the host's own user.
+func (t *tally) addLocally() {
+	t.adds++
+	old, err := t.r.Atomic(0, ddp.FetchAdd(1))
+	if err != nil {
+		t.area.m.w.failf("%s: local addition: %v", t.area.m.h.name, err)
+	}
+	t.found(old)
+}
+
+// check compares the counter with the number of additions, when none is under way.
+func (t *tally) check() {
+	if v := binary.NativeEndian.Uint64(t.area.bytes()); v > uint64(t.adds) || v < uint64(t.adds-t.maybe) {
+		t.area.m.w.failf("%s: counter is %d after %d additions, %d of them not completed", t.area.m.h.name, v, t.adds, t.maybe)
+	}
+}
+
+// atomic posts an Atomic Operation: on the peer's words, or an addition to its host's tally.
+func (l *load) atomic() bool {
+	if !l.fits(1) || l.q.core.ORD() == 0 {
+		return false
+	}
+	rnd := l.w.rand
+	wr := l.wr(rdmap.WRAtomic)
+	o := op{opcode: rdmap.WCAtomic, src: area{n: -1}}
+	if rnd.IntN(3) == 0 {
+		t := l.peer.q.h.tally
+		t.adds++
+		o.tally = t
+		wr.Atomic, wr.RemoteSTag, wr.RemoteTO = ddp.FetchAdd(1), t.r.STag(), t.r.Base()
+		if rnd.IntN(4) == 0 {
+			l.q.h.tally.addLocally()
+		}
+		return l.submit(wr, o)
+	}
+	x := l.peer.words
+	i := rnd.IntN(len(x.model))
+	before, old := x.model, x.model[i]
+	switch rnd.IntN(5) {
+	case 0:
+		wr.Atomic = ddp.FetchAdd(rnd.Uint64())
+		x.model[i] += wr.Atomic.Data
+	case 1: // two fields of 32 bits
+		wr.Atomic = ddp.AtomicOp{Data: rnd.Uint64(), Mask: 1<<63 | 1<<31}
+		x.model[i] = uint64(uint32(old)+uint32(wr.Atomic.Data)) | uint64(uint32(old>>32)+uint32(wr.Atomic.Data>>32))<<32
+	case 2: // Swap
+		wr.Atomic = ddp.AtomicOp{Swap: true, Data: rnd.Uint64(), Mask: ^uint64(0), Compare: rnd.Uint64()}
+		x.model[i] = wr.Atomic.Data
+	case 3: // some bits, if some bits are right
+		wr.Atomic = ddp.AtomicOp{Swap: true, Data: rnd.Uint64(), Mask: rnd.Uint64(),
+			Compare: old ^ uint64(rnd.IntN(2))<<rnd.IntN(64), CompareMask: rnd.Uint64()}
+		right := true
+		for bit := uint64(1); bit != 0; bit <<= 1 {
+			right = right && (wr.Atomic.CompareMask&bit == 0 || wr.Atomic.Compare&bit == old&bit)
+		}
+		for bit := uint64(1); bit != 0 && right; bit <<= 1 {
+			if wr.Atomic.Mask&bit != 0 {
+				x.model[i] = x.model[i]&^bit | wr.Atomic.Data&bit
+			}
+		}
+	default:
+		wr.Atomic = ddp.CmpSwap(old+uint64(rnd.IntN(2)), rnd.Uint64())
+		if wr.Atomic.Compare == old {
+			x.model[i] = wr.Atomic.Data
+		}
+	}
+	x.past = append(x.past, before)
+	x.area.open()
+	o.words, o.original = x, old
+	wr.RemoteSTag, wr.RemoteTO = x.r.STag(), x.r.Base()+uint64(8*i)
+	return l.submit(wr, o)
+}
+
+// answered judges a completed atomic. wc is its own completion, nil if it has none.
+func (o *op) answered(w *World, wc *rdmap.WC) {
+	switch {
+	case wc == nil:
+	case o.tally != nil:
+		o.tally.found(wc.Original)
+	case wc.Original != o.original:
+		w.broken(Octets, nil, "atomic %d met %#x, want %#x", o.id, wc.Original, o.original)
+	}
+	if o.words != nil {
+		o.words.done()
+	}
+}
+
+// immediate posts Immediate Data, alone or behind a Write.
+func (l *load) immediate() bool {
+	if !l.fits(2) || l.peer.credits == 0 {
+		return false
+	}
+	rnd := l.w.rand
+	msg := &message{imm: true, value: rnd.Uint64(), solicited: rnd.IntN(3) == 0}
+	o := op{opcode: rdmap.WCImm, src: area{n: -1}}
+	wr := l.wr(rdmap.WRImm)
+	if rnd.IntN(2) == 0 {
+		if !l.prepareWrite(wr, &o) {
+			return false
+		}
+		wr.Op, o.places = rdmap.WRWriteImm, 2
+	}
+	if msg.solicited {
+		wr.Op++ // the same with Solicited Event
+	}
+	wr.Immediate = msg.value
+	l.announce(msg)
+	return l.submit(wr, o)
+}

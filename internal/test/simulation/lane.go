@@ -1,0 +1,231 @@
+package simulation
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// lane is a succession of sessions, each with memory of its own while it lasts.
+type lane struct {
+	w     *World
+	id    byte
+	rooms [2]*room
+
+	loads   [2]*load // of hosts A and B; nil while there is no session
+	active  *load    // who asked for the session
+	number  uint16   // of the session
+	refuse  bool     // the passive side will reject it
+	started bool
+	ends    bool // it does not last to the end of the world
+	end     *ending
+	endAt   rawio.Time // when somebody ends the session; Never: it lasts
+}
+
+// errAbort is the reason of a QP that its user ends at once.
+var errAbort = errors.New("world: enough of this session")
+
+// openLanes makes the lanes, each with its first session.
+func (w *World) openLanes() {
+	w.makeLanes()
+	for _, n := range w.lanes {
+		n.open()
+	}
+}
+
+func (w *World) makeLanes() {
+	slot := []int{256, 2000, 8192, 10000}[w.rand.IntN(4)]
+	w.a.tally, w.b.tally = newTally(w.a), newTally(w.b)
+	for i := range 1 + w.rand.IntN(3) {
+		w.lanes = append(w.lanes, &lane{w: w, id: byte(i), endAt: rawio.Never, rooms: [2]*room{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
+	}
+}
+
+// serve returns the QP that a session coming in by c is for, nil if it is to be rejected: at times, and on a shared
+// ground where packets of long ago have brought it about.
+func (w *World) serve(c *conn, private []byte) *qp {
+	if w.serves != nil {
+		return w.serves(private)
+	}
+	n := w.lanes[private[0]]
+	q := n.active.q
+	current := n.number == uint16(private[1])<<8|uint16(private[2]) && q.conn.a.LocalTag() == c.a.PeerTag() && n.active.peer.q.conn == nil
+	switch {
+	case !current && w.tenancy == nil:
+		w.failf("%s: a session that nobody has asked for", c.h.name)
+		return nil
+	case !current, w.tenancy != nil && (q.over || n.active.peer.q.over):
+		return nil
+	}
+	if n.refuse {
+		n.end.begun = true
+		return nil
+	}
+	return n.active.peer.q
+}
+
+// open starts a session, from either side.
+func (n *lane) open() {
+	w := n.w
+	n.end, n.endAt, n.started, n.refuse = new(ending), rawio.Never, false, false
+	if n.ends = w.sessions > 0; n.ends { // others follow, so this one ends at any moment, at times before it has begun
+		w.sessions--
+		n.refuse = w.rand.IntN(16) == 0
+		if w.rand.IntN(4) == 0 {
+			n.endAt = w.now.Add(time.Duration(w.rand.IntN(200)) * time.Millisecond)
+		}
+	}
+	s := w.newSetup()
+	hosts := [2]*Host{w.a, w.b}
+	active := w.rand.IntN(3) / 2
+	depths := [2][2]int{{int(s.asked.IRD), int(s.asked.ORD)}, {int(s.own.IRD), int(s.own.ORD)}}
+	for i, h := range hosts {
+		d := depths[i^active]
+		q := h.newQP(sendDepth, recvs, d[0], d[1])
+		q.setup = s
+		n.loads[i] = newLoad(w, q, n.rooms[i], n.end)
+	}
+	n.loads[0].peer, n.loads[1].peer = n.loads[1], n.loads[0]
+	n.active = n.loads[active]
+	w.gather()
+	c := hosts[active].conn()
+	w.opened++
+	n.number = w.opened
+	if _, err := c.open(n.active.q, []byte{n.id, byte(n.number >> 8), byte(n.number)}); err != nil {
+		w.failf("open: %v", err)
+		return
+	}
+	c.Pump()
+}
+
+// gather lists the loads of all lanes.
+func (w *World) gather() {
+	w.loads = w.loads[:0]
+	for _, n := range w.lanes {
+		if n.loads[0] != nil {
+			w.loads = append(w.loads, n.loads[:]...)
+		}
+	}
+}
+
+// over reports whether nothing of the session is left on either side. A passive side that was never asked has
+// nothing once the active side is over, as all of its messages have arrived.
+func (n *lane) over() bool {
+	passive := n.active.peer.q
+	if n.active.q.over && passive.conn == nil && !passive.over {
+		n.end.begun = true
+		passive.over = true
+		passive.core.Ended()
+	}
+	return n.active.q.over && passive.over
+}
+
+// advance moves the lane on.
+func (n *lane) advance() {
+	w := n.w
+	n.begin()
+	switch {
+	case w.err != nil || w.finishing:
+	case n.loads[0] == nil:
+		if w.linked() && (w.sessions > 0 || w.ops > 0) {
+			n.open()
+		}
+	case n.over():
+		n.retire()
+		n.advance()
+	case n.endAt <= w.now:
+		n.bringAbout()
+	case !n.started && n.loads[0].ready() && n.loads[1].ready():
+		n.started = true
+		for _, l := range n.loads {
+			l.checkDepths()
+		}
+		if n.ends && n.endAt == rawio.Never {
+			n.endAt = w.now.Add(time.Duration(w.rand.IntN(1<<w.rand.IntN(11))) * time.Millisecond)
+		}
+	}
+}
+
+// retire takes leave of a session that is over.
+func (n *lane) retire() {
+	seen := &n.w.seen
+	seen.Sessions++
+	a, b := n.loads[0], n.loads[1]
+	for _, c := range []struct {
+		is bool
+		n  *int
+	}{
+		{n.refuse, &seen.Rejected}, {n.end.gracious != nil, &seen.Gracious}, {n.end.violation != nil, &seen.Violated},
+		{n.end.revoked && a.fault != nil && a.fault.Terminate != nil, &seen.Revoked}, {a.flushed || b.flushed, &seen.CutOff},
+	} {
+		if c.is {
+			*c.n++
+		}
+	}
+	for _, l := range n.loads {
+		l.retire()
+		l.q.h.mem.check("after a session")
+	}
+	n.loads, n.endAt = [2]*load{}, rawio.Never
+	n.w.gather()
+}
+
+// begin has each side work as soon as it may, be the other ready or not.
+func (n *lane) begin() {
+	for _, l := range n.loads {
+		if l != nil && !l.working && l.ready() {
+			l.working, l.next = true, n.w.now
+		}
+	}
+}
+
+// bringAbout ends the session, whatever it is in the middle of.
+func (n *lane) bringAbout() {
+	w := n.w
+	n.endAt = rawio.Never
+	l := n.loads[w.rand.IntN(2)]
+	if l.q.conn == nil {
+		l = l.peer
+	}
+	if l.q.over || l.peer.q.over {
+		return
+	}
+	switch k := w.rand.IntN(8); {
+	case k < 3:
+		if !n.end.begun {
+			n.end.gracious = l
+		}
+		n.end.begun = true
+		l.close()
+	case k < 4 && l.peer.q.conn != nil: // both at once
+		n.end.begun, n.end.gracious = true, nil
+		l.close()
+		l.peer.close()
+	case k < 6 && n.started && l.ready() && l.fits(1) && !n.end.begun:
+		if w.rand.IntN(3) > 0 || !l.exhaust() {
+			all := l.violations()
+			l.violate(&all[w.rand.IntN(len(all))])
+		}
+	default:
+		n.end.begun, n.end.gracious = true, nil
+		l.q.core.Abort(errAbort)
+		l.q.conn.Pump()
+	}
+}
+
+// close asks for a graceful end.
+func (l *load) close() {
+	l.closing = true
+	l.q.core.Close()
+	l.q.conn.Pump()
+}
+
+// idle reports whether there is nothing left to do on the lane.
+func (n *lane) idle() bool {
+	if n.loads[0] == nil {
+		return true
+	}
+	a, b := n.loads[0], n.loads[1]
+	return n.started && !n.ends && a.ready() && b.ready() && a.idle() && b.idle()
+}

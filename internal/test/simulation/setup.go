@@ -1,0 +1,114 @@
+package simulation
+
+import (
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// setup is how a session is set up: plain, with both depths equal at both ends, or negotiated from
+// what each end has (RFC 6581).
+type setup struct {
+	enhanced   bool
+	asked, own ddpadapt.Setup // of the initiator; of the responder
+}
+
+func (w *World) newSetup() setup {
+	depth := func() uint16 { return uint16(w.rand.IntN(7)) }
+	if w.rand.IntN(2) == 0 {
+		n := 1 + depth()
+		return setup{asked: ddpadapt.Setup{IRD: n, ORD: n}, own: ddpadapt.Setup{IRD: n, ORD: n}}
+	}
+	s := setup{enhanced: true,
+		asked: ddpadapt.Setup{IRD: depth(), ORD: depth(), RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead},
+		own:   ddpadapt.Setup{IRD: depth(), ORD: depth(), RTR: ddpadapt.RTR(1 + w.rand.IntN(7))}}
+	s.asked.PeerToPeer = w.rand.IntN(2) == 0
+	if s.own.RTR == ddpadapt.RTRRead && (s.asked.ORD == 0 || s.own.IRD == 0) {
+		s.own.RTR = ddpadapt.RTRSend // an indication that can be given
+	}
+	return s
+}
+
+// open starts the session of q.
+func (c *conn) open(q *qp, private []byte) (s *ddpadapt.Session, err error) {
+	if q.setup.enhanced {
+		s, err = c.mux.OpenEnhanced(c.h.node.Time(), -1, q.core.Stream(), q.setup.asked, private)
+	} else {
+		s, err = c.mux.Open(c.h.node.Time(), -1, q.core.Stream(), private)
+	}
+	if err == nil {
+		q.bind(c, s)
+	}
+	return s, err
+}
+
+// initiated answers an Initiate in kind.
+func (q *qp) initiated(now rawio.Time, ev ddpadapt.Event) {
+	err := error(nil)
+	if ev.Setup != nil {
+		reply := q.setup.own.Answer(*ev.Setup)
+		err = ev.Session.AcceptEnhanced(now, q.core.Stream(), reply, ev.Private)
+		if err == nil && q.core.State() == rdmap.StateInit { // what came early may have ended it
+			err = q.core.LimitORD(int(reply.ORD))
+		}
+	} else {
+		err = ev.Session.Accept(now, q.core.Stream(), ev.Private)
+	}
+	if err != nil || (ev.Setup != nil) != q.setup.enhanced || ev.Setup != nil && *ev.Setup != q.setup.sent() {
+		q.h.w.failf("%s: accept: %v, setup %+v", q.h.name, err, ev.Setup)
+	}
+	q.core.Start()
+}
+
+// sent is what the responder sees of what was asked.
+func (s *setup) sent() ddpadapt.Setup {
+	seen := s.asked
+	if !seen.PeerToPeer {
+		seen.RTR = 0
+	}
+	return seen
+}
+
+// accepted takes the answer.
+func (q *qp) accepted(ev ddpadapt.Event) {
+	if q.core.State() != rdmap.StateInit {
+		return // its user has ended it meanwhile
+	}
+	if (ev.Setup != nil) != q.setup.enhanced {
+		q.h.w.failf("%s: accepted with setup %+v", q.h.name, ev.Setup)
+		return
+	}
+	if ev.Setup == nil {
+		q.core.Start()
+		return
+	}
+	ord, first, err := q.setup.asked.Conclude(*ev.Setup)
+	if err == nil {
+		err = q.core.LimitORD(int(ord))
+	}
+	switch {
+	case err != nil:
+	case first == 0:
+		q.core.Start()
+	default:
+		q.onIndicate(first)
+		err = q.core.StartRTR(map[ddpadapt.RTR]rdmap.WROpcode{ddpadapt.RTRSend: rdmap.WRSend, ddpadapt.RTRWrite: rdmap.WRWrite, ddpadapt.RTRRead: rdmap.WRRead}[first])
+	}
+	if err != nil || (first != 0) != q.setup.asked.PeerToPeer {
+		q.h.w.failf("%s: %+v answered by %+v: first %d, %v", q.h.name, q.setup.asked, *ev.Setup, first, err)
+	}
+}
+
+// indicate expects the effect of a Ready to Receive indication at the peer: a Send takes a receive.
+func (l *load) indicate(first ddpadapt.RTR) {
+	if first == ddpadapt.RTRSend && l.peer.credits > 0 { // unless the peer has ended the session meanwhile
+		l.announce(new(message))
+	}
+}
+
+// checkDepths: neither end may ask for more than the other serves.
+func (l *load) checkDepths() {
+	if ord, ird := l.q.core.ORD(), l.peer.q.core.IRD(); ord > ird {
+		l.w.failf("%s: ORD %d, and the peer serves %d", l.q.h.name, ord, ird)
+	}
+}

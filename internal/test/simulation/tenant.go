@@ -1,0 +1,285 @@
+package simulation
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/simnet"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// tenancy is what a world has that lives on somebody else's ground, where its association may be lost at any moment and
+// its machines may lose their memory of it.
+type tenancy struct {
+	lost  func(n *Node, a *assoc.Assoc, end error)
+	retry rawio.Time // when A sets up the association again
+	off   [2]bool    // hosts that have crashed and are not back
+	phase phase
+}
+
+// phase says how far the end of a tenancy has come.
+type phase uint8
+
+const (
+	atWork      phase = iota
+	endSessions       // they are to end
+	endAssocs         // and then the associations
+	allOver
+)
+
+// errCrash is why the associations of a machine that has crashed are no more.
+var errCrash = errors.New("world: the machine has crashed")
+
+// Tenant is what Join is told.
+type Tenant struct {
+	Seed        uint64
+	Port, Local uint16 // SCTP ports of B, which listens, and of A
+	UDP         uint16 // the UDP port that packets go through; 0: none
+	ConfigA     assoc.Config
+	ConfigB     assoc.Config
+	// Lost hears of each association that has ended, and how.
+	Lost func(n *Node, a *assoc.Assoc, end error)
+}
+
+// Join makes a world of two nodes that stand on one ground. It begins with Boot of both; whoever plays the ground calls
+// Act when Next has come, and after whatever has happened on it.
+func Join(a, b *Node, g *Tenant) *World {
+	w := &World{Ground: a.g, rand: simnet.NewRand(g.Seed), hash: firstHash, port: g.Port, local: g.Local, udp: g.UDP,
+		weather: weather{next: rawio.Never}, tenancy: &tenancy{lost: g.Lost, retry: rawio.Never, off: [2]bool{true, true}}}
+	w.doom.at = rawio.Never
+	w.a, w.b = newHost(w, a), newHost(w, b)
+	for _, c := range []struct {
+		h   *Host
+		cfg assoc.Config
+	}{{w.a, g.ConfigA}, {w.b, g.ConfigB}} {
+		adapt := c.h.cfg // what Configure has set
+		c.h.cfg = c.cfg
+		c.h.cfg.Adaptation, c.h.cfg.RequireAdaptation, c.h.cfg.MaxMessage = adapt.Adaptation, true, adapt.MaxMessage
+		c.h.cfg.OutStreams, c.h.cfg.InStreams = 16, 16
+		if c.h.cfg.RecvBuffer > 0 {
+			c.h.cfg.MaxMessage = min(c.h.cfg.MaxMessage, c.h.cfg.RecvBuffer)
+		}
+	}
+	if w.rand.IntN(3) == 0 {
+		w.a.outOfOrder, w.b.outOfOrder = 1+w.rand.IntN(64), 1+w.rand.IntN(64)
+	}
+	w.makeLanes()
+	return w
+}
+
+// Accept makes the Conn of an incoming association on B's port.
+func (w *World) Accept(a *assoc.Assoc) Conn { return w.accept(a, nil) }
+
+// Boot has a node take part, for the first time or after a Crash.
+func (w *World) Boot(n *Node) {
+	if w.tenancy.phase == allOver {
+		return
+	}
+	if n == w.b.node {
+		w.tenancy.off[1] = false
+		if err := n.EP.Listen(w.port, &w.b.cfg); err != nil {
+			w.failf("%s: listen: %v", n.Name, err)
+		}
+		return
+	}
+	w.tenancy.off[0] = false
+	if w.tenancy.phase == atWork {
+		w.tenancy.retry = w.now
+	}
+}
+
+// Crash has a node of the world forget everything. Its memory is that of a new program afterwards, so that nothing may
+// change it any more.
+func (w *World) Crash(n *Node) {
+	for i, h := range []*Host{w.a, w.b} {
+		if h.node != n {
+			continue
+		}
+		w.tenancy.off[i] = true
+		w.cutOff()
+		for _, c := range h.conns {
+			if c.down == nil {
+				c.down, c.closing, c.flushing = errCrash, nil, nil
+			}
+		}
+		h.conns = h.conns[:0]
+		for _, l := range w.loads {
+			if l.q.h == h && !l.q.over {
+				l.q.over = true
+				l.q.core.Ended()
+			}
+		}
+	}
+	if n == w.a.node {
+		w.tenancy.retry = rawio.Never
+	}
+}
+
+// Work has so many operations posted and sessions opened, besides those that are still to come.
+func (w *World) Work(ops, sessions int) {
+	if w.finishing {
+		return
+	}
+	w.ops += ops
+	w.sessions += sessions
+	for _, n := range w.lanes { // what was to last makes room
+		if w.sessions > 0 && n.loads[0] != nil && !n.ends {
+			if n.ends = true; n.started {
+				n.endAt = w.now.Add(time.Duration(w.rand.IntN(1000)) * time.Millisecond)
+			}
+		}
+	}
+	for _, l := range w.loads {
+		if l.working {
+			l.next = w.now
+		}
+	}
+}
+
+// Lose ends the association as a user does that has no patience, on either side.
+func (w *World) Lose(n *Node) {
+	for _, h := range []*Host{w.a, w.b} {
+		if h.node == n {
+			for _, c := range h.live() {
+				w.cutOff()
+				c.a.Abort(n.Time(), []byte("enough"))
+				c.Pump()
+			}
+		}
+	}
+}
+
+// Next is when Act has something to do.
+func (w *World) Next() rawio.Time { return min(w.next(), w.tenancy.retry) }
+
+// Act does what is due.
+func (w *World) Act() {
+	g := w.tenancy
+	if w.err != nil || g.phase == allOver {
+		return
+	}
+	if g.retry <= w.now {
+		g.retry = rawio.Never
+		if w.conn != nil {
+			w.sessions += min(len(w.lanes), w.ops)
+		}
+		w.connect()
+	}
+	if w.conn == nil || w.err != nil {
+		return
+	}
+	w.act()
+	switch g.phase {
+	case endSessions:
+		w.part()
+	case endAssocs:
+		w.close()
+	}
+}
+
+// parted takes the end of an association. Requests of all its sessions may end with it.
+func (g *tenancy) parted(w *World, c *conn) {
+	if c == w.conn || c.a.PeerTag() == w.conn.a.LocalTag() {
+		w.cutOff()
+	}
+	g.lost(c.h.node, c.a, c.down)
+	if c.h == w.b {
+		w.b.conns = w.b.live()
+	}
+	if c == w.conn && g.phase == atWork && !g.off[0] {
+		w.seen.Losses++
+		g.retry = w.now.Add(time.Duration(w.rand.IntN(20_000)) * time.Millisecond)
+	}
+}
+
+// cutOff says that requests of all sessions may end.
+func (w *World) cutOff() {
+	for _, l := range w.loads {
+		l.end.begun, l.end.gracious = true, nil
+	}
+}
+
+// live lists the associations of a host that have not ended.
+func (h *Host) live() (list []*conn) {
+	for _, c := range h.conns {
+		if c.down == nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// partner is B's side of the association, nil while it has none. Beside it B may have one that old packets have brought
+// about, or that A has forgotten.
+func (w *World) partner() *conn {
+	for _, c := range w.b.conns {
+		if c.down == nil && c.a.PeerTag() == w.conn.a.LocalTag() {
+			return c
+		}
+	}
+	return nil
+}
+
+// Idle reports whether all that there was to do is done.
+func (w *World) Idle() bool {
+	return w.tenancy.phase == allOver || w.conn != nil && !w.busy()
+}
+
+// Pending says what is still waited for.
+func (w *World) Pending() string { return w.pending() }
+
+// Close asks for a graceful end.
+func (w *World) Close() {
+	if w.err != nil || w.tenancy.phase != atWork {
+		return
+	}
+	w.finishing, w.tenancy.phase, w.tenancy.retry = true, endSessions, rawio.Never
+	w.closeSessions()
+	w.part()
+}
+
+// part shuts the associations down when the sessions are over.
+func (w *World) part() {
+	for _, l := range w.loads {
+		if !l.q.over {
+			return
+		}
+	}
+	for _, l := range w.loads {
+		l.retire()
+	}
+	w.loads, w.tenancy.phase = nil, endAssocs
+	for _, h := range []*Host{w.a, w.b} {
+		for _, c := range h.live() {
+			if c.a.Shutdown(h.node.Time()) != nil {
+				c.a.Abort(h.node.Time(), nil) // it is not up yet
+			}
+			c.Pump()
+		}
+	}
+	w.close()
+}
+
+// close looks for what is left over when no association is left.
+func (w *World) close() {
+	if len(w.a.live()) == 0 && len(w.b.live()) == 0 && w.err == nil {
+		w.tenancy.phase = allOver
+		w.checkEnd()
+	}
+}
+
+// Over reports that everything has ended.
+func (w *World) Over() bool { return w.tenancy.phase == allOver }
+
+// Check looks for octets that have changed outside of every operation.
+func (w *World) Check() {
+	w.a.mem.check("meanwhile")
+	w.b.mem.check("meanwhile")
+}
+
+// Seen tells what has come to pass.
+func (w *World) Seen() *Tales { return &w.seen }
+
+// Linked reports whether there is an association with both sides established.
+func (w *World) Linked() bool { return w.conn != nil && w.linked() }

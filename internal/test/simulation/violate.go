@@ -1,0 +1,129 @@
+package simulation
+
+import (
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+)
+
+// violation is an access that the peer must refuse, and the error that RFC 5041 section 7.2 or RFC
+// 5040 section 4.8 has for it.
+type violation struct {
+	name  string
+	layer rdmap.Layer
+	etype uint8
+	code  uint8
+	wr    rdmap.SendWR
+}
+
+// violations lists what l can try against its peer with n octets of its own memory.
+func (l *load) violations() []violation {
+	const n = 10
+	// One piece each, so that a message is one segment: nothing of it may be placed.
+	src := []rdmap.SGE{{LKey: l.srcR.STag(), Addr: l.srcR.Base(), Len: n}}
+	sink := []rdmap.SGE{{LKey: l.sinkR.STag(), Addr: l.sinkR.Base(), Len: n}}
+	p := l.peer
+	write := func(r *ddp.Region, to uint64) rdmap.SendWR {
+		return rdmap.SendWR{Op: rdmap.WRWrite, SGL: src, RemoteSTag: r.STag(), RemoteTO: to}
+	}
+	read := func(r *ddp.Region, to uint64) rdmap.SendWR {
+		return rdmap.SendWR{Op: rdmap.WRRead, SGL: sink, RemoteSTag: r.STag(), RemoteTO: to}
+	}
+	const (
+		tagged  = uint8(ddp.TypeTagged)
+		protect = uint8(rdmap.RemoteProtection)
+	)
+	atomic := func(r *ddp.Region, to uint64) rdmap.SendWR {
+		return rdmap.SendWR{Op: rdmap.WRAtomic, RemoteSTag: r.STag(), RemoteTO: to, Atomic: ddp.FetchAdd(1)}
+	}
+	end := func(r *ddp.Region) uint64 { return r.Base() + r.Len() - n + 1 }
+	foreign := p.made(p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.room.target.all.bytes()), Access: ddp.RemoteWrite | ddp.RemoteRead}))
+	gone := p.register(p.room.target.all, ddp.RemoteWrite|ddp.RemoteRead, 0, 0)
+	if err := p.q.h.table.Deregister(gone); err != nil {
+		panic(err)
+	}
+	list := []violation{
+		{"write one octet past the end", rdmap.LayerDDP, tagged, ddp.CodeBaseBounds, write(p.targetR, end(p.targetR))},
+		{"write one octet before the start", rdmap.LayerDDP, tagged, ddp.CodeBaseBounds, write(p.targetR, p.targetR.Base()-1)},
+		{"write through another protection domain", rdmap.LayerDDP, tagged, ddp.CodeNotAssociated, write(foreign, 0)},
+		{"write through a deregistered STag", rdmap.LayerDDP, tagged, ddp.CodeInvalidSTag, write(gone, 0)},
+		{"write to a region open for reading only", rdmap.LayerDDP, tagged, ddp.CodeInvalidSTag, write(p.readableR, p.readableR.Base())},
+	}
+	if l.q.core.ORD() == 0 {
+		return list
+	}
+	return append(list, []violation{
+		{"read one octet past the end", rdmap.LayerRDMA, protect, rdmap.CodeBounds, read(p.readableR, end(p.readableR))},
+		{"read through another protection domain", rdmap.LayerRDMA, protect, rdmap.CodeNotAssociated, read(foreign, 0)},
+		{"read through a deregistered STag", rdmap.LayerRDMA, protect, rdmap.CodeInvalidSTag, read(gone, 0)},
+		{"read from a region open for writing only", rdmap.LayerRDMA, protect, rdmap.CodeAccess, read(p.targetR, p.targetR.Base())},
+		{"add past the end", rdmap.LayerRDMA, protect, rdmap.CodeBounds, atomic(p.words.r, p.words.r.Base()+p.words.r.Len()-7)},
+		{"add in a region open for writing only", rdmap.LayerRDMA, protect, rdmap.CodeAccess, atomic(p.targetR, p.targetR.Base())},
+		{"add at an odd address", rdmap.LayerRDMA, uint8(rdmap.RemoteOperation), rdmap.CodeCatastrophic, atomic(p.words.r, p.words.r.Base()+1)},
+	}...)
+}
+
+// is reports whether t is what the violation must be answered by.
+func (v *violation) is(t *rdmap.Terminate) bool {
+	return t.Layer == v.layer && uint8(t.EType) == v.etype && t.Code == v.code
+}
+
+// violate has the QP break the rules.
+func (l *load) violate(v *violation) {
+	l.end.violation = v
+	l.seq++
+	v.wr.ID = l.seq
+	o := op{opcode: rdmap.WCWrite, src: area{n: -1}}
+	switch v.wr.Op {
+	case rdmap.WRRead:
+		o.opcode, o.sink = rdmap.WCRead, area{l.q.h.mem, l.room.sink.all.off, 0}
+	case rdmap.WRAtomic:
+		o.opcode = rdmap.WCAtomic
+	case rdmap.WRSend:
+		o.opcode = rdmap.WCSend
+	}
+	if !l.submit(&v.wr, o) {
+		l.w.failf("%s: %s: refused locally", l.q.h.name, v.name)
+	}
+	l.q.conn.Pump()
+}
+
+// exhaust has the QP use up all receives of the peer, whose user posts none any more, and send once more. It returns
+// false, and does nothing, where there is no room for that.
+func (l *load) exhaust() bool {
+	p := l.peer
+	if !l.fits(p.credits+1) || len(l.room.src.free) < p.credits || len(p.cut) > 0 {
+		return false
+	}
+	p.dry = true
+	for p.credits > 0 {
+		l.send(false)
+	}
+	sgl := []rdmap.SGE{{LKey: l.srcR.STag(), Addr: l.srcR.Base(), Len: 10}}
+	l.violate(&violation{"send without a receive", rdmap.LayerDDP, uint8(ddp.TypeUntagged), ddp.CodeNoBuffer,
+		rdmap.SendWR{Op: rdmap.WRSend, SGL: sgl}})
+	l.w.seen.Droughts++
+	return true
+}
+
+// violate has one QP break the rules, and waits until both ends know. Nothing but that QP may notice.
+func (w *World) violate() {
+	if len(w.loads) == 0 {
+		return
+	}
+	l := w.loads[w.rand.IntN(len(w.loads))]
+	if !l.ready() || !l.peer.ready() {
+		return
+	}
+	all := l.violations()
+	v := &all[w.rand.IntN(len(all))]
+	l.violate(v)
+	w.run(v.name, func() bool { return l.q.over && l.peer.q.over })
+	if w.err == nil && (l.fault == nil || l.peer.fault == nil) {
+		w.failf("%s: %s: not both ends know of the failure", l.q.h.name, v.name)
+	}
+	for _, o := range w.loads {
+		if o.end != l.end && o.q.core.State() != rdmap.StateRTS {
+			w.failf("%s: %s: another QP is in state %v", o.q.h.name, v.name, o.q.core.State())
+		}
+	}
+}

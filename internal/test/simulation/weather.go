@@ -1,0 +1,53 @@
+package simulation
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+)
+
+// mtus are what paths carry, in octets at IP level.
+var mtus = []int{576, 1280, 1500, 1500, 1500, 9000, 65535}
+
+// weather changes the MTU of the network while the world runs, in one direction at a time.
+type weather struct {
+	next rawio.Time
+	left int // changes to come
+}
+
+// newWeather draws how restless a world is. Most stay as they are.
+func newWeather(w *World) weather {
+	if w.rand.IntN(4) != 0 {
+		return weather{next: rawio.Never}
+	}
+	return weather{next: w.soon(), left: 1 + w.rand.IntN(5)}
+}
+
+func (w *World) soon() rawio.Time {
+	return w.now.Add(time.Duration(w.rand.IntN(10_000)) * time.Millisecond)
+}
+
+// blow makes the change that is due.
+func (x *weather) blow(w *World) {
+	if w.now < x.next {
+		return
+	}
+	from, to := w.a.addr(), w.b.addr()
+	if w.rand.IntN(2) == 0 {
+		from, to = to, from
+	}
+	w.setMTU(from, to, mtus[w.rand.IntN(len(mtus))], w.rand.IntN(2)*64)
+	w.seen.MTUs++
+	x.next = w.soon()
+	if x.left--; x.left == 0 {
+		x.next = rawio.Never
+	}
+}
+
+// setMTU changes the MTU of one direction. quote is what reports quote of packets above it, 0 for none.
+func (w *World) setMTU(from, to netip.Addr, mtu, quote int) {
+	p, _ := w.net.Link(from, to)
+	p.MTU, p.Quote = least(to, mtu), quote
+	w.net.SetLink(from, to, p)
+}

@@ -1,0 +1,55 @@
+package arch
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+)
+
+func TestSansIOPackagesNeverTouchTheWorld(t *testing.T) {
+	for _, pkg := range packages(t, sansIO) {
+		for _, file := range sources(t, pkg) {
+			checkFile(t, file)
+		}
+	}
+}
+
+func TestImportsOnlyGoDown(t *testing.T) {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		rel, _ := filepath.Rel(root, filepath.Dir(path))
+		from := filepath.ToSlash(rel)
+		if level(from) < 0 {
+			t.Errorf("package %s is in no layer", from)
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, imp := range f.Imports {
+			p, _ := strconv.Unquote(imp.Path.Value)
+			check.That(t, p != "log", "%s imports log: lines are those of log/slog", path)
+			to, ok := strings.CutPrefix(p, module)
+			check.That(t, !ok || level(to) >= level(from), "%s imports %s, which is above it", path, to)
+		}
+		return nil
+	})
+	must.OK(t, err)
+	// DDP knows nothing of SCTP: ddpadapt is the only room that knows both.
+	for _, file := range append(sources(t, "ddp"), sources(t, "rdma/rdmap")...) {
+		f := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly))(t)
+		for _, imp := range f.Imports {
+			check.That(t, !strings.Contains(imp.Path.Value, module+"sctp"), "%s imports %s", file, imp.Path.Value)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package arch
+
+// ends are all the calls that end an association, a session or a QP for good, as function: argument, and what the
+// package comment calls that end. A new way to end has a line here and there, or the test fails.
+var ends = []struct {
+	pkg   string
+	calls string // that end: a regular expression with the error as its last group
+	list  map[string]string
+}{
+	{"sctp/assoc", `\.endAssoc\(\w+, (&?[\w.]+)`, map[string]string{
+		"endForSuccessor: ErrSucceeded": "[ErrSucceeded]", "requireAllReceived: &AbortError": "[AbortError] with any other cause", "Fail: err": "What [Assoc.Fail] was given",
+		"abortWithCause: &AbortError": "[AbortError] with cause 12", "endIfInconsistent: err": "[InternalError]", "handleAbort: &AbortError": "[AbortError] with ByPeer",
+		"countPathError: ErrTimeout": "[ErrTimeout]", "countPathError: &StuckError": "[StuckError]", "handleSetupTimeout: ErrInitTimeout": "[ErrInitTimeout]", "handleStaleCookie: ErrInitTimeout": "[ErrInitTimeout]",
+		"handleInitAck: ErrOvertaken": "[ErrOvertaken]", "handleInitAck: &AbortError": "[AbortError] with any other cause", "handleInitAck: err": "[AdaptationError]",
+		"AbortForMemory: &MemoryError": "[MemoryError]", "handleICMP: ErrProtoUnreachable": "[ErrProtoUnreachable]", "endByRefusal: &NoRouteError": "[NoRouteError]",
+		"endByRefusal: &RefusedError":               "[RefusedError]",
+		"handleShutdownTimeout: ErrShutdownTimeout": "[ErrShutdownTimeout]", "handleShutdownAck: ErrShutdown": "[ErrShutdown]",
+		"handleShutdownComplete: ErrShutdown": "[ErrShutdown]",
+	}},
+	{"ddpadapt", `\.(?:endSession|endRefused|endAll|endWithAssoc)\(([\w.]+)`, map[string]string{
+		"Abort: nil": "nil", "terminateForFault: err": "[TerminatedError] with a [SequenceError]", "receiveTerminate: err": "[TerminatedError] with ByPeer",
+		"receiveAnswer: err": "[RejectedError]", "receiveAfterEnd: s.err": "nil", "startIncarnation: ErrRestarted": "[ErrRestarted]",
+		"HandleEvent: e.Err": "the error that the association ended by", "endAll: err": "the error that the association ended by",
+	}},
+	{"rdma", `\.(?:abortSession|finishSetup|finishSession|Refuse)\((?:rdmap\.\w+, )?([\w.]+)`, map[string]string{
+		"sweepIdle: ErrIdle": "[ErrIdle]", "notifyWaiters: ErrCQOverflow": "[ErrCQOverflow]", "Close: net.ErrClosed": "[net.ErrClosed]",
+		"handleSessionEvent: ev.Err": "[ddpadapt.RejectedError]", "handleSessionEvent: nil": "nil", "handleTerminated: ev.Err": "[ddpadapt.TerminatedError]",
+		"handleAccepted: err": "[ddpadapt.ErrNoRTR]", "Accept: err": "[ddpadapt.ErrInsufficientIRD]", "applySetup: err": "[ddpadapt.ErrInsufficientIRD]",
+	}},
+	{"rdma/rdmap", `\.failWithoutTerminate\(&StreamError\{.*: ([\w.]+)`, map[string]string{
+		"Fatal: e.Cause": "error of the session", "PeerClosed: ErrPeerClosed": "[rdmap.ErrPeerClosed]", "Abort: reason": "[net.ErrClosed]",
+		"Failed: err": "error of the session", "receiveTerminate: true": "[rdmap.StreamError] with Terminate and Remote",
+	}},
+}

@@ -1,0 +1,74 @@
+package attack
+
+import (
+	"reflect"
+	"unsafe"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/internal/test/heapsize"
+	"github.com/rddp-go/rddp/internal/test/simulation"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rdma/rdmap"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// What an association may cost its host, whatever its peer sends.
+const (
+	// stepsByOctet is how many steps each octet pays for that has come, or gone, since the association began, and stepsForNothing what an
+	// association may take beyond that.
+	stepsByOctet    = 1
+	stepsForNothing = 2000
+	// stepsAtOnce is the most for one packet, which can release a window, or one timer.
+	stepsAtOnce = 4_000
+
+	heapPercent = 125      // of what an association says it holds, that there may be
+	heapEach    = 16 << 10 // octets more
+	weighEvery  = 64       // packets of attackers
+)
+
+// steps is what the association has done.
+func (h *hold) steps() uint64 { return h.a.Steps() + h.mux.Steps() }
+
+// labour holds what an association has done, with the last packet and in all, against what was paid for it.
+func (s *Siege) labour(h *hold) {
+	st, n := h.a.Stats(), h.steps()
+	paid := stepsByOctet*(st.OctetsIn+st.OctetsOut) + stepsForNothing
+	if d := n - h.worked; d > stepsAtOnce {
+		s.fail("%d steps at once", d)
+	}
+	if n > paid {
+		s.fail("%d steps, and %d octets in and %d out have paid for %d", n, st.OctetsIn, st.OctetsOut, paid)
+	}
+	s.Worst.Steps = max(s.Worst.Steps, n-h.worked)
+	if n > stepsForNothing {
+		s.Worst.ByOctet = max(s.Worst.ByOctet, float64(n-stepsForNothing)/float64(st.OctetsIn+st.OctetsOut))
+	}
+	h.worked = n
+}
+
+// foreign are types of what no association holds: it only points there.
+var foreign = map[reflect.Type]bool{
+	reflect.TypeFor[Siege](): true, reflect.TypeFor[hold](): true, reflect.TypeFor[queue](): true, reflect.TypeFor[simulation.Node](): true,
+	reflect.TypeFor[rawio.Pool](): true, reflect.TypeFor[ddp.Stream](): true, reflect.TypeFor[rdmap.QP](): true, reflect.TypeFor[assoc.Env](): true,
+}
+
+// weigh holds what each association keeps alive against what it says it holds.
+func (s *Siege) weigh() {
+	theirs := func(p unsafe.Pointer) bool {
+		at, m := uintptr(p), s.memory.octets
+		return at-uintptr(unsafe.Pointer(&m[0])) < uintptr(len(m)) // of the program
+	}
+	for _, c := range s.victim.Conns() {
+		h, ok := c.(*hold)
+		if !ok {
+			continue
+		}
+		held := h.a.Held() + h.mux.Held()
+		n := heapsize.Of(func(t reflect.Type) bool { return foreign[t] }, theirs, h.a, h.mux)
+		s.stats.Weighed++
+		if n > held*heapPercent/100+heapEach {
+			s.fail("%d octets are kept alive by an association that says it holds %d", n, held)
+		}
+		s.Worst.Heap = max(s.Worst.Heap, float64(n-heapEach)/float64(held))
+	}
+}

@@ -1,0 +1,110 @@
+package attack
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/test/simulation"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/simnet"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// friend is an honest host with one association to the victim, which it sends a HEARTBEAT a few times a second: what
+// answers it takes part in everything that an attacker may get in the way of.
+type friend struct {
+	s     *Siege
+	node  *simulation.Node
+	conn  *plain
+	asked rawio.Time
+	beats uint64 // answers
+}
+
+// plain is the friend's end of its association.
+type plain struct {
+	f    *friend
+	a    *assoc.Assoc
+	up   bool
+	gone bool
+}
+
+const interval = 100 * time.Millisecond
+
+func newFriend(s *Siege) *friend {
+	f := &friend{s: s}
+	carries := func(_, _ netip.Addr) int { return mtu }
+	f.node = s.ground.NewNode("friend", simnet.NewRand(5), carries, friendAddr)
+	s.ground.Net().Connect(victimAddr, friendAddr, simnet.Params{Delay: time.Millisecond})
+	cfg := s.cfg
+	cfg.InStreams = 64
+	a, err := f.node.EP.Connect(f.node.Time(), &cfg, friendPort, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(victimAddr, 0)}, victimPort)
+	if err != nil {
+		s.fail("connect: %v", err)
+		return f
+	}
+	f.conn = &plain{f: f, a: a}
+	a.Owner = f.conn
+	f.node.Add(f.conn)
+	f.conn.Pump()
+	for end := s.ground.Now().Add(time.Second); !f.conn.up && s.ground.Now() < end && s.ground.Step(end); {
+	}
+	if !f.conn.up {
+		s.fail("the friend's association is not set up")
+	}
+	f.ask()
+	return f
+}
+
+// ask sends a HEARTBEAT, and sees to it that the next follows.
+func (f *friend) ask() {
+	if f.conn.gone {
+		return
+	}
+	f.asked, f.beats = f.s.ground.Now(), f.conn.a.Stats().HeartbeatAcksIn
+	if err := f.conn.a.RequestHeartbeat(f.node.Time(), victimAddr); err != nil {
+		f.s.fail("the friend asks: %v", err)
+	}
+	f.conn.Pump()
+}
+
+// check sees to it that the friend gets its answers.
+func (f *friend) check() {
+	switch now := f.s.ground.Now(); {
+	case f.conn.gone:
+		f.s.fail("the friend's association has ended")
+	case f.conn.a.Stats().HeartbeatAcksIn > f.beats:
+		if now.Sub(f.asked) >= interval {
+			f.s.stats.Friend++
+			f.ask()
+		}
+	case now.Sub(f.asked) > patience:
+		f.s.fail("the friend has waited for %v", patience)
+	}
+}
+
+// Assoc implements simulation.Conn.
+func (p *plain) Assoc() *assoc.Assoc { return p.a }
+
+// Gone implements simulation.Conn.
+func (p *plain) Gone() bool { return p.gone }
+
+// Pump implements simulation.Conn.
+func (p *plain) Pump() {
+	for more := true; more; {
+		for {
+			ev, ok := p.a.PollEvent()
+			if !ok {
+				break
+			}
+			switch ev.Kind {
+			case assoc.EventUp:
+				p.up = true
+				p.f.node.EP.Refresh(p.a)
+			case assoc.EventDown:
+				p.gone = true
+			}
+		}
+		more = p.f.node.Transmit(p.a)
+	}
+	p.f.node.Settled(p)
+}

@@ -1,0 +1,275 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/rdma"
+	"github.com/rddp-go/rddp/sctp/wire"
+	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
+)
+
+// reachAttacks are of a server that the victim's program connects to. Such a peer can have a cookie signed for an association that the
+// victim sets up: its own INIT meets the victim's (RFC 9260 section 5.2.1), and whenever it returns that cookie, the association goes on with
+// another tag of its own (section 5.2.4 action B), which is no restart.
+func reachAttacks() []attack {
+	usual := []string{"INIT", "COOKIE ECHO", "SHUTDOWN", "INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "control", "session Terminate", "opcode 3"}
+	return []attack{
+		// Where a layer took the other tag for a restart, the program got back the memory of its requests, and what it wrote there next, the secret,
+		// was retransmitted; and its requests did not end well.
+		{name: "a server that returns a cookie of the collision while Sends are under way, and asks for them again", rfc: "9260 5.2.4 B, 5042 6.3.2",
+			must: []string{"COOKIE ACK", "opcode 3"}, may: usual, start: blind(func(x *scene, _ int) error {
+				s, err := x.reached()
+				if err != nil {
+					return err
+				}
+				defer s.leave(x)
+				s.silent = true
+				known := s.cum
+				if err := x.victim.ask("post", reachSends, nil); err != nil {
+					return err
+				}
+				for range reachSends {
+					if _, err := s.message(0); err != nil {
+						return fmt.Errorf("a Send: %w", err)
+					}
+				}
+				if err := s.swap(); err != nil {
+					return err
+				}
+				if err := x.victim.ask("completed", nil, nil); err != nil { // what was flushed is the program's
+					return err
+				}
+				for end := range uint16(reachSends - 1) { // thrice one more than the first of them (section 7.2.4)
+					gap := []wire.GapBlock{{Start: 2, End: 2 + end}}
+					if err := s.send(wire.AppendSack(nil, wire.SackFields{CumTSN: known, ARwnd: s.rwnd, Gaps: gap})); err != nil {
+						return err
+					}
+				}
+				if _, err := s.wait(wire.ChunkData); err != nil {
+					return fmt.Errorf("nothing is sent again: %w", err)
+				}
+				if err := s.send(wire.AppendSack(nil, wire.SackFields{CumTSN: s.cum, ARwnd: s.rwnd})); err != nil {
+					return err
+				}
+				return x.completed(reachSends)
+			})},
+		// Where both cookies had been read before the layers above looked, the tag was the one that they knew, and the first message on a stream that the
+		// new life has not ended the process.
+		{name: "a server that swaps its tag by a cookie, and restarts with the tag before and one stream", rfc: "9260 5.2.4 A, B",
+			must: []string{"COOKIE ACK"}, may: usual, start: blind(func(x *scene, _ int) error {
+				s, err := x.reached()
+				if err != nil {
+					return err
+				}
+				defer s.leave(x)
+				cookie, tag, err := s.sign(s.own, 1)
+				if err != nil {
+					return err
+				}
+				if err := s.send(wire.AppendCookieEcho(nil, s.cookie)); err != nil {
+					return err
+				}
+				s.tag = tag
+				if err := s.send(wire.AppendCookieEcho(nil, cookie)); err != nil {
+					return err
+				}
+				if _, err := s.wait(wire.ChunkCookieAck); err != nil {
+					return err
+				}
+				return x.victim.ask("post", 1, nil) // on each session
+			})},
+	}
+}
+
+const (
+	reachSends   = 4    // as many full packets as the first congestion window has
+	reachLen     = 1000 // octets of each
+	reachStreams = 2    // sessions of the victim's program, with its own numbers for them
+)
+
+// server is an association that the victim has set up.
+type server struct {
+	*peer
+	other  uint32 // another tag of the attacker's, which the cookie has
+	cookie []byte
+}
+
+// reached has the victim's program connect to the attacker, and the sessions that it asks for accepted.
+func (x *scene) reached() (*server, error) {
+	p := x.peer(netip.AddrPort{}, nil)
+	s := &server{peer: p, other: x.w.guess()}
+	if err := x.victim.ask("reach", p.src, nil); err != nil {
+		return nil, err
+	}
+	c, err := p.wait(wire.ChunkInit)
+	if err != nil {
+		return nil, fmt.Errorf("the victim does not connect: %w", err)
+	}
+	ini, err := wire.AsInit(c)
+	if err != nil {
+		return nil, err
+	}
+	p.tag, p.cum, p.dst = ini.Tag(), ini.TSN()-1, netip.AddrPortFrom(x.victimAddr, p.from)
+	b := wire.AppendInit(nil, wire.ChunkInitAck, wire.InitFields{Tag: p.own, ARwnd: p.rwnd, OutStreams: 1024, InStreams: 1024, TSN: p.next})
+	if err := p.send(wire.CloseChunk(wire.AppendParam(append(b, adaptation()...), wire.ParamStateCookie, number(1)), 0)); err != nil {
+		return nil, err
+	}
+	if _, err := p.wait(wire.ChunkCookieEcho); err != nil {
+		return nil, err
+	}
+	if s.cookie, _, err = s.sign(s.other, 1024); err != nil {
+		return nil, err
+	}
+	if err := p.send(wire.AppendCookieAck(nil)); err != nil {
+		return nil, err
+	}
+	for i := range uint16(reachStreams) {
+		stream := 2 * i // whoever sets the association up takes the even ones
+		if _, err := p.message(stream); err != nil {
+			return nil, fmt.Errorf("no Initiate on stream %d: %w", stream, err)
+		}
+		if err := p.ddp(stream, ddpadapt.PPIDControl, forge.Control(0, forge.Accept, nil)); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// sign has the victim sign a cookie for an INIT with a tag, and tells the tag that the victim has in it.
+func (s *server) sign(tag uint32, streams uint16) (cookie []byte, theirs uint32, err error) {
+	q := *s.peer
+	q.own, q.streams, q.inits = tag, streams, adaptation()
+	if err := q.ask(); err != nil {
+		return nil, 0, fmt.Errorf("an INIT of the server's: %w", err)
+	}
+	return q.cookie, q.tag, nil
+}
+
+// leave ends the association.
+func (s *server) leave(x *scene) {
+	s.abort()
+	x.drop(s.peer)
+}
+
+// swap returns the cookie with the other tag.
+func (s *server) swap() error {
+	if err := s.send(wire.AppendCookieEcho(nil, s.cookie)); err != nil {
+		return err
+	}
+	s.own = s.other
+	_, err := s.wait(wire.ChunkCookieAck)
+	return err
+}
+
+// completed waits until the victim's program has had its Sends completed, and well.
+func (x *scene) completed(n int) error {
+	var did reachStats
+	for end := time.Now().Add(patience); did.Good < n && did.Failed == 0; time.Sleep(time.Millisecond) {
+		if err := x.victim.ask("completed", nil, &did); err != nil {
+			return err
+		}
+		if time.Now().After(end) {
+			return errors.New("the victim's requests do not complete")
+		}
+	}
+	if did.Failed > 0 {
+		return fmt.Errorf("%d of the victim's requests have failed", did.Failed)
+	}
+	return nil
+}
+
+// lateAttacks are about what comes when an association, or a session, is about to end.
+func lateAttacks() []attack {
+	bad, served := uint64(0), 0
+	return []attack{
+		// Where these answers were taken for forged, they were counted as such.
+		{name: "answers to the victim's own probes of the path MTU that meet a shutdown", rfc: "9260 9.2, 8899 6.2.1.2", must: []string{"SHUTDOWN ACK"},
+			may: []string{"INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK"},
+			start: func(x *scene) (func(int) error, error) {
+				var s victimStats
+				err := x.victim.ask("stats", nil, &s)
+				bad, served = s.BadAnswers, s.Served
+				return func(int) error {
+					p := x.peer(x.to(portSCTP), nil)
+					p.silent = true
+					if err := p.connect(); err != nil {
+						return err
+					}
+					probe := p.asked             // the first may come with the COOKIE ACK
+					for len(probe) != mtuProbe { // and no HEARTBEAT, whose information is longer
+						c, err := p.wait(wire.ChunkHeartbeat)
+						if err != nil {
+							return fmt.Errorf("no probe: %w", err)
+						}
+						if h, err := wire.AsHeartbeat(c); err == nil {
+							probe = slices.Clone(h.Info())
+						}
+					}
+					if err := p.send(wire.AppendShutdown(nil, p.cum)); err != nil {
+						return err
+					}
+					if _, err := p.wait(wire.ChunkShutdownAck); err != nil {
+						return err
+					}
+					if err := p.send(wire.AppendHeartbeatAck(nil, probe)); err != nil {
+						return err
+					}
+					defer x.drop(p)
+					return p.send(wire.AppendShutdownComplete(nil, false))
+				}, err
+			},
+			finish: func(x *scene) error {
+				var s victimStats
+				for end := time.Now().Add(leave); time.Now().Before(end); time.Sleep(time.Millisecond) {
+					if err := x.victim.ask("stats", nil, &s); err != nil {
+						return err
+					}
+					if s.Served <= served { // it counts those of associations that have ended
+						break
+					}
+				}
+				if n := s.BadAnswers - bad; n > 0 {
+					return fmt.Errorf("%d answers to probes are counted as forged", n)
+				}
+				return nil
+			}},
+	}
+}
+
+// mtuProbe is how many octets the Heartbeat Information of a probe of the path MTU has.
+const mtuProbe = 16
+
+// malformedBehindTerminate opens a session and breaks it, and sends a malformed Initiate behind its own Terminate, before it acknowledges the
+// victim's. Where that Initiate was swallowed no second Terminate came, and the wait for it ended the attack.
+func malformedBehindTerminate(_ *scene, p *peer, i int) error {
+	s := &session{peer: p, stream: uint16(i % 1000), stags: make(map[string]rdma.STag)}
+	if err := s.begin(); err != nil {
+		return err
+	}
+	p.silent = true
+	defer func() { p.silent = false }()
+	if err := s.ddp(s.stream, 4711, forge.Numbered(s.ssn, nil)); err != nil {
+		return err
+	}
+	if err := s.terminated(); err != nil {
+		return err
+	}
+	if err := s.ddp(s.stream, ddpadapt.PPIDControl, forge.Control(s.ssn+1, forge.Terminate, nil)); err != nil {
+		return err
+	}
+	if err := s.ddp(s.stream, ddpadapt.PPIDControl, forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData+1))); err != nil {
+		return err
+	}
+	p.silent = false
+	if err := p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: p.rwnd})); err != nil {
+		return err
+	}
+	return s.terminated()
+}

@@ -1,0 +1,203 @@
+package attack
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/ddp"
+	"github.com/rddp-go/rddp/ddpadapt"
+	"github.com/rddp-go/rddp/internal/test/simulation"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/simnet"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/test/attack/attacker"
+)
+
+const (
+	victimPort = 5043
+	friendPort = 7000
+	mtu        = 1500
+	patience   = 10 * time.Second // of the friend, for one request
+	besiegers  = 2                // attackers at a time
+)
+
+var (
+	victimAddr = netip.AddrFrom4([4]byte{10, 0, 0, 1})
+	friendAddr = netip.AddrFrom4([4]byte{10, 0, 0, 2})
+)
+
+// Siege is one run.
+type Siege struct {
+	c      *attacker.Choices
+	ground *simulation.Ground
+	victim *simulation.Node
+	pool   *rawio.Pool
+	table  *ddp.Table
+	memory *memory
+	foes   []*foe
+	friend *friend
+	cfg    assoc.Config
+	err    error
+
+	// Worst is the nearest that has come to the limits of cost.go.
+	Worst struct {
+		Steps         uint64
+		ByOctet, Heap float64
+	}
+
+	nextStream ddp.StreamID
+	stats      Stats
+}
+
+// Stats is what has come to pass, so that a test can tell that it did.
+type Stats struct {
+	Packets, Associations, Ends, Restarts        uint64
+	Sessions, Receives, Sends, Reads, Violations uint64
+	Friend                                       uint64 // questions of the friend that were answered
+	Weighed                                      uint64 // times that memory was measured
+}
+
+// foe is an attacker at an address of its own.
+type foe struct {
+	addr netip.Addr
+	port uint16
+	peer *attacker.Peer
+	left int // packets until another takes its place
+	box  [][]byte
+}
+
+// New returns a siege whose attackers act as c says.
+func New(c *attacker.Choices) *Siege {
+	s := &Siege{c: c, ground: simulation.NewGround(1), pool: rawio.NewPool(2048, 64)}
+	s.table = ddp.NewTable(simnet.NewRand(3))
+	s.memory = newMemory(s)
+	s.cfg = assoc.Config{RecvBuffer: 1 << (12 + c.Below(6)), SendBuffer: 1 << 16, InStreams: uint16(1 + c.Below(64)), OutStreams: 64}
+	ddpadapt.Configure(&s.cfg)
+	carries := func(_, _ netip.Addr) int { return mtu }
+	s.victim = s.ground.NewNode("victim", simnet.NewRand(4), carries, victimAddr)
+	s.victim.Accept = func(a *assoc.Assoc, _ *rawio.Packet) simulation.Conn { return s.adopt(a, false) }
+	s.victim.Out = s.out
+	if err := s.victim.EP.Listen(victimPort, &s.cfg); err != nil {
+		s.fail("listen: %v", err)
+	}
+	for i := range besiegers {
+		s.foes = append(s.foes, &foe{addr: netip.AddrFrom4([4]byte{10, 0, 1, byte(1 + i)})})
+		s.replace(s.foes[i])
+	}
+	s.friend = newFriend(s)
+	return s
+}
+
+// Run plays up to so many packets of the attackers, and returns what was violated.
+func (s *Siege) Run(packets int) error {
+	for range packets {
+		if s.c.Done() || s.err != nil {
+			break
+		}
+		s.step()
+	}
+	for end := s.ground.Now().Add(patience); s.err == nil && s.ground.Now() < end && s.ground.Step(end); {
+		s.friend.check()
+	}
+	s.memory.check()
+	return s.err
+}
+
+// Stats returns what has come to pass.
+func (s *Siege) Stats() Stats { return s.stats }
+
+func (s *Siege) fail(format string, args ...any) {
+	if s.err == nil {
+		s.err = fmt.Errorf("after %d packets, at %v: %s", s.stats.Packets, s.ground.Now(), fmt.Sprintf(format, args...))
+	}
+}
+
+// step is one packet of an attacker, what follows from it, and the time until the next.
+func (s *Siege) step() {
+	f := s.foes[s.c.Below(len(s.foes))]
+	if f.left--; f.left < 0 {
+		s.replace(f)
+	}
+	for _, b := range f.box {
+		f.peer.Take(b)
+	}
+	f.box = f.box[:0]
+	s.stats.Packets++
+	if b := f.peer.Packet(); b != nil {
+		s.deliver(f, b)
+		if s.c.One(8) {
+			s.audit()
+		}
+		if s.stats.Packets%weighEvery == 0 {
+			s.weigh()
+		}
+	}
+	wait := time.Duration(s.c.Below(100)) * time.Microsecond
+	switch s.c.Below(64) {
+	case 1:
+		wait = time.Duration(s.c.Below(300)) * time.Millisecond
+	case 2:
+		wait = time.Duration(s.c.Below(5)) * time.Second
+	}
+	for end := s.ground.Now().Add(wait); s.err == nil && s.ground.Now() < end && s.ground.Step(end); {
+	}
+	s.friend.check()
+}
+
+// replace has another attacker begin at the address: one that connects, or one that the victim connects to.
+func (s *Siege) replace(f *foe) {
+	f.left = 200 + s.c.Below(600)
+	f.port = uint16(1024 + s.c.Below(1000))
+	f.box = f.box[:0]
+	f.peer = attacker.New(s.c, attacker.Config{LocalPort: f.port, RemotePort: victimPort, RDMA: true, MTU: mtu, Careful: s.c.Below(2) == 0})
+	if !s.c.One(3) {
+		return
+	}
+	local := uint16(30000 + s.c.Below(1000))
+	f.peer = attacker.New(s.c, attacker.Config{LocalPort: f.port, RemotePort: local, RDMA: true, MTU: mtu, Careful: s.c.Below(2) == 0})
+	a, err := s.victim.EP.Connect(s.victim.Time(), &s.cfg, local, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(f.addr, 0)}, f.port)
+	if err != nil {
+		return // there is one between these ports
+	}
+	h := s.adopt(a, true)
+	s.victim.Add(h)
+	h.Pump()
+}
+
+// deliver hands the victim a packet of an attacker's.
+func (s *Siege) deliver(f *foe, b []byte) {
+	buf := s.pool.Get()
+	p := rawio.Packet{Data: buf.B[:copy(buf.B, b)], Buf: buf, Remote: netip.AddrPortFrom(f.addr, 0), Local: netip.AddrPortFrom(victimAddr, 0)}
+	s.victim.Receive(&p)
+	p.Release()
+}
+
+// out takes what the victim sends.
+func (s *Siege) out(p *rawio.Packet) {
+	to := p.Remote.Addr()
+	if to == friendAddr {
+		s.ground.Net().Send(s.ground.Now(), p)
+		return
+	}
+	var b []byte
+	for _, v := range p.Vec {
+		b = append(b, v...)
+	}
+	s.memory.spy(b)
+	for _, f := range s.foes {
+		if f.addr == to && len(f.box) < 64 {
+			f.box = append(f.box, b)
+		}
+	}
+}
+
+// audit recounts all associations of the victim.
+func (s *Siege) audit() {
+	for _, c := range s.victim.Conns() {
+		if err := c.Assoc().Audit(0); err != nil {
+			s.fail("%v", err)
+		}
+	}
+	s.memory.check()
+}

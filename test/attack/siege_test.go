@@ -1,0 +1,61 @@
+package attack
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/counters"
+	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/internal/test/race"
+	"github.com/rddp-go/rddp/test/attack/attacker"
+)
+
+var (
+	firstSeed = flag.Uint64("seed", 1, "first seed of TestNothingThatAnAttackerSendsHurts")
+	seeds     = flag.Int("seeds", map[bool]int{false: 40, true: 10}[race.Enabled], "seeds of TestNothingThatAnAttackerSendsHurts")
+	duration  = flag.Duration("duration", 0, "for so long, instead of a number of seeds")
+	packets   = flag.Int("packets", 3000, "of the attackers, for each seed")
+)
+
+func TestNothingThatAnAttackerSendsHurts(t *testing.T) {
+	var all Stats
+	var steps uint64
+	var byOctet, heap float64
+	n, start := 0, time.Now()
+	for ; n < *seeds && *duration == 0 || time.Since(start) < *duration; n++ {
+		seed := *firstSeed + uint64(n)
+		s := New(attacker.Seeded(seed))
+		err := s.Run(*packets)
+		must.That(t, err == nil, "seed %d: %v (go test ./test/attack -run Hurts -seed %d -seeds 1 -packets %d)", seed, err, seed, *packets)
+		st := s.Stats()
+		counters.Add(&all, &st)
+		steps, byOctet, heap = max(steps, s.Worst.Steps), max(byOctet, s.Worst.ByOctet), max(heap, s.Worst.Heap)
+	}
+	t.Logf("%d seeds: %+v; at most %d steps at once, %.2f for an octet, %.2f times the memory that is said", n, all, steps, byOctet, heap)
+	// What is not tried proves nothing.
+	for what, times := range map[string]uint64{"associations": all.Associations, "ends": all.Ends, "restarts": all.Restarts, "sessions": all.Sessions,
+		"receives": all.Receives, "sends": all.Sends, "reads": all.Reads, "violations": all.Violations, "measurements of memory": all.Weighed, "answers to the friend": all.Friend} {
+		check.That(t, times >= uint64(n), "%d seeds have seen %d %s", n, times, what)
+	}
+}
+
+func TestASeedThatHasFoundAFaultFindsItNoMore(t *testing.T) {
+	for _, seed := range []uint64{426} {
+		err := New(attacker.Seeded(seed)).Run(3000)
+		check.That(t, err == nil, "seed %d: %v", seed, err)
+	}
+}
+
+// FuzzSiege lets the octets choose what the attackers do.
+//
+//fuzz:covers ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx ./sctp/internal/tx ./ddpadapt ./ddp ./rdma/rdmap
+func FuzzSiege(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(attacker.Seeded(seed).Octets(2000))
+	}
+	f.Fuzz(func(t *testing.T, octets []byte) {
+		must.OK(t, New(attacker.FromOctets(octets)).Run(1000))
+	})
+}

@@ -1,0 +1,188 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// files lists the RFCs, those that matter most first.
+var files = []File{
+	{RFC: "9260", Subject: "SCTP, with the I bit of RFC 7053", Set: "sctp"},
+	{RFC: "5061", Subject: "adaptation indication", Set: "sctp"},
+	{RFC: "6951", Subject: "UDP encapsulation", Set: "sctp"},
+	{RFC: "8899", Subject: "packetization layer PMTU discovery", Set: "sctp"},
+	{RFC: "4820", Subject: "padding", Set: "sctp"},
+	{RFC: "7829", Subject: "potentially failed paths", Set: "sctp"},
+	{RFC: "5043", Subject: "DDP over SCTP", Set: "rdma"},
+	{RFC: "5041", Subject: "DDP", Set: "rdma"},
+	{RFC: "5040", Subject: "RDMAP", Set: "rdma"},
+	{RFC: "6581", Subject: "enhanced connection setup", Set: "rdma"},
+	{RFC: "7306", Subject: "atomics, immediate data", Set: "rdma"},
+	{RFC: "5042", Subject: "security of DDP and RDMAP", Set: "rdma"},
+	{RFC: "3758", Subject: "partial reliability", Set: "extensions"},
+	{RFC: "6525", Subject: "stream reconfiguration", Set: "extensions"},
+	{RFC: "8260", Subject: "interleaving, schedulers", Set: "extensions"},
+	{RFC: "4895", Subject: "authentication", Set: "extensions"},
+}
+
+// maxWaived is the share of a set's binding rows, in percent, that waivers must stay below.
+const maxWaived = 5
+
+// Report says where each RFC stands.
+type Report struct {
+	Files  []File
+	Faults []string // what go test ./test/conformance fails for
+
+	rows    map[string]*Row
+	cited   map[string]bool
+	waivers map[string]string // reason by row id or layer:name
+	proved  map[string]bool   // by row id
+	noProof map[string]string // reason by row id
+	off     []string          // scopes of extensions that are not offered, see offPrefix
+}
+
+// Examine reads the rows and waivers in dir and the tests below root.
+func Examine(dir, root string) (*Report, error) {
+	files, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	waivers, err := reasons(dir, "waivers.tsv")
+	if err != nil {
+		return nil, err
+	}
+	cites, err := Citations(root)
+	if err != nil {
+		return nil, err
+	}
+	r := examine(files, waivers, cites)
+	if r.proved, err = proofs(root); err != nil {
+		return nil, err
+	}
+	if r.noProof, err = reasons(dir, "unprovable.tsv"); err != nil {
+		return nil, err
+	}
+	r.checkNoProof()
+	return r, nil
+}
+
+func examine(files []File, waivers map[string]string, cites []Citation) *Report {
+	r := &Report{Files: files, rows: make(map[string]*Row), cited: make(map[string]bool), waivers: waivers}
+	for i := range files {
+		for j := range files[i].Rows {
+			row := &files[i].Rows[j]
+			if r.rows[row.ID] != nil {
+				r.fault("%s: two rows", row.ID)
+			}
+			r.rows[row.ID] = row
+		}
+	}
+	for id := range waivers {
+		if scope, ok := strings.CutPrefix(id, offPrefix); ok {
+			r.off = append(r.off, scope)
+		}
+	}
+	for _, c := range cites {
+		switch {
+		case r.rows[c.ID] == nil:
+			r.fault("%v: cites %s, which is no row", c.Pos, c.ID)
+		case c.Test == "":
+			r.fault("%v: cites %s outside of a test function; cite it where it is tested", c.Pos, c.ID)
+		default:
+			r.cited[c.ID] = true
+		}
+	}
+	r.checkWaivers()
+	r.checkSets()
+	for _, f := range files {
+		for _, row := range r.Untested(f) {
+			if row.Binding() {
+				r.fault("%s: neither cited nor waived: %s", row.ID, row.Text)
+			}
+		}
+	}
+	slices.Sort(r.Faults)
+	return r
+}
+
+func (r *Report) checkWaivers() {
+	layers := make(map[string]bool)
+	for _, row := range r.rows {
+		layers[row.Layer] = true
+	}
+	for id, reason := range r.waivers {
+		layer, wholesale := strings.CutPrefix(id, "layer:")
+		scope, off := strings.CutPrefix(id, offPrefix)
+		switch {
+		case len(strings.Fields(reason)) < 4:
+			r.fault("waiver of %s: no reason", id)
+		case wholesale && layer != "n/a" && layer != "app":
+			r.fault("waiver of %s: only layers n/a and app are waived as a whole", id)
+		case off && r.empty(scope):
+			r.fault("%s: no row without a test", id)
+		case off:
+		case wholesale && !layers[layer], !wholesale && r.rows[id] == nil:
+			r.fault("waiver of %s: no such row", id)
+		case r.cited[id]:
+			r.fault("waiver of %s: a test cites it", id)
+		}
+	}
+}
+
+// empty reports whether an extension that is not offered has no rows left to say so for.
+func (r *Report) empty(scope string) bool {
+	for id, row := range r.rows {
+		if covers(scope, id) && !r.tested(row) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkSets holds the number of waived binding rows of each set down. Rows of a layer waived as a whole, and of extensions
+// that are not offered, are no concern of the code here and do not count.
+func (r *Report) checkSets() {
+	binding, waived := make(map[string]int), make(map[string]int)
+	for _, f := range r.Files {
+		for i := range f.Rows {
+			row := &f.Rows[i]
+			if _, whole := r.waivers["layer:"+row.Layer]; whole || !row.Binding() || r.Off(row) {
+				continue
+			}
+			binding[f.Set]++
+			if _, ok := r.waivers[row.ID]; ok {
+				waived[f.Set]++
+			}
+		}
+	}
+	for set, n := range waived {
+		if n*100 >= binding[set]*maxWaived {
+			r.fault("set %s: %d of %d binding rows waived, which is %d %% or more", set, n, binding[set], maxWaived)
+		}
+	}
+}
+
+func (r *Report) fault(format string, args ...any) {
+	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) tested(row *Row) bool { return r.cited[row.ID] }
+
+// waived is false for a row that is tested all the same, or not offered.
+func (r *Report) waived(row *Row) bool {
+	_, alone := r.waivers[row.ID]
+	_, layer := r.waivers["layer:"+row.Layer]
+	return !r.tested(row) && !r.Off(row) && (alone || layer)
+}
+
+// Untested lists the rows of a file that have neither test nor waiver; MAY rows are options and never among them.
+func (r *Report) Untested(f File) []*Row {
+	var list []*Row
+	for i := range f.Rows {
+		if row := &f.Rows[i]; row.Level != "MAY" && !r.tested(row) && !r.waived(row) && !r.Off(row) {
+			list = append(list, row)
+		}
+	}
+	return list
+}

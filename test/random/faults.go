@@ -1,0 +1,338 @@
+package random
+
+import (
+	"hash/crc32"
+	"net/netip"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/test/simulation"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/rawio/simnet"
+	"github.com/rddp-go/rddp/sctp/assoc"
+)
+
+// host is a machine of a run.
+type host struct {
+	r      *run
+	id     int
+	spec   Host
+	node   *simulation.Node
+	rand   *simnet.Rand
+	off    bool
+	nat    *nat
+	jumped rawio.Time // when its clock last did
+	udp    bool       // some of its associations go through UDP
+}
+
+// nat translates the one address of a host. What comes to a port or an address that it had before is lost.
+type nat struct {
+	inside, outside netip.AddrPort
+	generation      int
+}
+
+// encap is the UDP port of SCTP (RFC 6951).
+const encap = 9899
+
+// addrOf is the address of a host on a network.
+func addrOf(host, net int) netip.Addr {
+	n := byte(host + 1)
+	switch net {
+	case 0:
+		return netip.AddrFrom4([4]byte{10, 0, 0, n})
+	case 1:
+		return netip.AddrFrom16([16]byte{0: 0xfd, 15: n})
+	}
+	return netip.AddrFrom4([4]byte{172, 16, 0, n})
+}
+
+// renew gives the NAT another port, or another address too.
+func (h *host) renew(roam bool) {
+	x := h.nat
+	x.generation++
+	addr := x.outside.Addr()
+	if roam || !addr.IsValid() {
+		addr = netip.AddrFrom4([4]byte{100, 64, byte(x.generation), byte(h.id + 1)})
+	}
+	x.outside = netip.AddrPortFrom(addr, uint16(20000+x.generation))
+	h.r.atNAT[addr] = h
+}
+
+// out sends a packet of a host, through its NAT if there is one.
+func (h *host) out(p *rawio.Packet) {
+	if h.nat != nil {
+		q := *p
+		q.Local = h.nat.outside
+		p = &q
+	}
+	h.r.g.Net().Send(h.r.g.Now(), p)
+}
+
+// arrive takes a packet from the network.
+func (r *run) arrive(to netip.Addr, p *rawio.Packet) {
+	if h := r.atNAT[to]; h != nil {
+		if p.Local != h.nat.outside {
+			return
+		}
+		p.Local = h.nat.inside
+		to = p.Local.Addr()
+	}
+	n := r.g.NodeAt(to)
+	if h := r.hosts[r.ids[n]]; !h.off {
+		n.Receive(p)
+	}
+}
+
+// way is the link from an address of one host to an address of another.
+type way struct {
+	a, b, net int
+	from, to  netip.Addr
+}
+
+// trouble is what has gone wrong between two hosts.
+type trouble struct {
+	active int
+	last   rawio.Time
+}
+
+func pairOf(a, b int) [2]int { return [2]int{min(a, b), max(a, b)} }
+
+func (r *run) trouble(a, b int) *trouble {
+	t := r.troubles[pairOf(a, b)]
+	if t == nil {
+		t = &trouble{}
+		r.troubles[pairOf(a, b)] = t
+	}
+	return t
+}
+
+// quietSince is since when nothing goes wrong between two hosts: now, when something does.
+func (r *run) quietSince(a, b int) (t rawio.Time) {
+	for _, x := range []*trouble{r.trouble(a, b), r.trouble(a, a), r.trouble(b, b)} {
+		if x.active > 0 {
+			return r.g.Now()
+		}
+		t = max(t, x.last)
+	}
+	return t
+}
+
+// hurt says that something goes wrong until the function that it returns is called.
+func (r *run) hurt(a, b int) (healed func(after time.Duration)) {
+	t := r.trouble(a, b)
+	t.active++
+	return func(after time.Duration) {
+		t.active--
+		t.last = max(t.last, r.g.Now().Add(after))
+	}
+}
+
+// join makes the links between two hosts.
+func (r *run) join(a, b int) {
+	for _, x := range r.hosts[a].nets() {
+		for _, y := range r.hosts[b].nets() {
+			from, to := r.outside(a, x), r.outside(b, y)
+			if from.Is4() != to.Is4() {
+				continue
+			}
+			r.ways = append(r.ways, &way{a, b, max(x, y), from, to}, &way{b, a, max(x, y), to, from})
+			r.set(r.ways[len(r.ways)-2])
+			r.set(r.ways[len(r.ways)-1])
+		}
+	}
+}
+
+func (h *host) nets() []int { return []int{0, 1, 2}[:h.spec.Nets] }
+
+// outside is the address that others see.
+func (r *run) outside(id, net int) netip.Addr {
+	if h := r.hosts[id]; h.nat != nil {
+		return h.nat.outside.Addr()
+	}
+	return addrOf(id, net)
+}
+
+// set gives a link what the faults under way make of it.
+func (r *run) set(w *way) {
+	random := rand64(r.s.Seed, 2, uint64(w.a), uint64(w.b), uint64(w.net))
+	p := simnet.Params{Delay: time.Duration(1+random%80) * time.Millisecond, MTU: min(r.hosts[w.a].mtu(), r.hosts[w.b].mtu()), Quote: 64}
+	cut := false
+	for _, a := range r.faults {
+		if a.Kind == Isolate && (a.A == w.a || a.A == w.b) || a.Kind == Cut && pairOf(a.A, a.B) == pairOf(w.a, w.b) && on(a, w) {
+			cut = true
+		} else if a.Kind.ofWay() && a.A == w.a && a.B == w.b && on(a, w) {
+			a.spoil(&p)
+		}
+	}
+	net := r.g.Net()
+	net.SetLink(w.from, w.to, p)
+	if cut {
+		net.Partition(w.from, w.to)
+	} else {
+		net.Heal(w.from, w.to)
+	}
+}
+
+func on(a *Act, w *way) bool { return a.Net < 0 || a.Net == w.net }
+
+// spoil is what an act does to a link.
+func (a *Act) spoil(p *simnet.Params) {
+	part, ms := float64(a.N)/100, time.Duration(a.N)*time.Millisecond
+	switch a.Kind {
+	case Loss:
+		p.Loss = max(p.Loss, part)
+	case Burst:
+		p.Burst = simnet.Burst{Enter: 0.01, Leave: 0.2, Loss: 0.9}
+	case Route:
+		p.Delay += ms
+	case Jitter:
+		p.Jitter += ms
+	case Rate:
+		p.Rate, p.Queue = int64(a.N)*1000, max(3*p.MTU, a.N*200)
+		p.MarkQueue = p.Queue / 2
+	case Duplicate:
+		p.Duplicate = part
+	case Reorder:
+		p.Reorder, p.ReorderDelay = part, 50*time.Millisecond
+	case Late:
+		p.Reorder, p.ReorderDelay = part, late
+		p.Duplicate = max(p.Duplicate, part) // so that old ones come beside new ones
+	case Corrupt:
+		p.Corrupt = part
+	case Mark:
+		p.Mark = part
+	case MTU:
+		p.MTU = min(p.MTU, a.N)
+	case Hole:
+		p.MTU, p.Quote = min(p.MTU, a.N), 0
+	case Mute:
+		p.Loss = 1
+	}
+}
+
+// late is how much later a packet is that is very late.
+const late = 90 * time.Second
+
+// begin does what goes wrong, and undoes it in time.
+func (r *run) begin(a *Act) {
+	switch {
+	case a.Kind == Crash:
+		r.crash(a)
+	case a.Kind == Jump:
+		h := r.hosts[a.A]
+		h.node.Skew += a.For
+		h.jumped = r.g.Now()
+		r.hurt(a.A, a.A)(0)
+	case a.Kind == Rebind || a.Kind == Roam:
+		r.rebind(a)
+	default:
+		r.faults = append(r.faults, a)
+		r.reset()
+		b := a.B
+		if a.Kind == Isolate {
+			b = a.A
+		}
+		healed := r.hurt(a.A, b)
+		r.undo(a.For, func() {
+			for i, f := range r.faults {
+				if f == a {
+					r.faults = append(r.faults[:i], r.faults[i+1:]...)
+					break
+				}
+			}
+			r.reset()
+			after := time.Duration(a.N) * time.Millisecond // a long way takes its time
+			if a.Kind == Late {
+				after = 2 * late
+			}
+			healed(after)
+		})
+	}
+}
+
+func (r *run) reset() {
+	for _, w := range r.ways {
+		r.set(w)
+	}
+}
+
+// undo has something undone when its time has come, or when all is to be well.
+func (r *run) undo(after time.Duration, do func()) {
+	i := len(r.undos)
+	once := func() {
+		if r.undos[i] != nil {
+			r.undos[i] = nil
+			do()
+		}
+	}
+	r.undos = append(r.undos, once)
+	r.g.After(after, once)
+}
+
+// crash has a host forget everything and come back later.
+func (r *run) crash(a *Act) {
+	h := r.hosts[a.A]
+	if h.off {
+		return
+	}
+	h.off = true
+	for _, u := range r.users {
+		u.crash(h)
+	}
+	h.node.Crash()
+	for _, c := range r.watchesOf(h) {
+		delete(r.watches, c)
+	}
+	healed := r.hurt(a.A, a.A)
+	r.undo(a.For, func() {
+		h.off = false
+		healed(0)
+		for _, u := range r.users {
+			u.boot(h)
+		}
+	})
+}
+
+func (r *run) watchesOf(h *host) (list []*assoc.Assoc) {
+	for a, w := range r.watches {
+		if w.h == h {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// rebind changes what a NAT makes of a host.
+func (r *run) rebind(a *Act) {
+	h := r.hosts[a.A]
+	if h.nat == nil {
+		return
+	}
+	h.renew(a.Kind == Roam)
+	for _, w := range r.ways {
+		if w.a == h.id {
+			w.from = h.nat.outside.Addr()
+		} else if w.b == h.id {
+			w.to = h.nat.outside.Addr()
+		}
+	}
+	r.reset()
+	healed := r.hurt(a.A, a.A)
+	after := time.Duration(0)
+	if a.Kind == Roam {
+		after = blame // the association cannot survive it
+	}
+	healed(after)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// intact computes the checksum of a packet (RFC 9260 appendix A) by other code than the stack's.
+func intact(b []byte) bool {
+	if len(b) < 12 {
+		return false
+	}
+	sum := crc32.Update(0, castagnoli, b[:8])
+	sum = crc32.Update(sum, castagnoli, []byte{0, 0, 0, 0})
+	sum = crc32.Update(sum, castagnoli, b[12:])
+	return b[8] == byte(sum) && b[9] == byte(sum>>8) && b[10] == byte(sum>>16) && b[11] == byte(sum>>24)
+}

@@ -1,0 +1,281 @@
+package random
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/test/simulation"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/assoc"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// Invariant is the name of something that must always hold.
+type Invariant = simulation.Invariant
+
+// What must hold, besides what internal/test/simulation names. Those of one association are checked after each event that it has a
+// part in, the walks over all that it holds every auditEvery of them and when it ends.
+const (
+	Lost                 = simulation.Lost
+	Twice                = simulation.Twice
+	Order                = simulation.Order
+	Octets               = simulation.Octets
+	Accounting Invariant = "flight and window accounting exact"
+	Monotone   Invariant = "cumulative TSN monotone"
+	PastTimer  Invariant = "no timer in the past"
+	Memory     Invariant = "bounded memory per peer"
+	Progress   Invariant = "progress"
+	CleanEnd   Invariant = "clean end"
+	Checksum   Invariant = "no damaged packet passes"
+)
+
+const (
+	auditEvery = 32 // events of an association
+	tick       = 30 * time.Second
+	// patience is how long an association may be without progress when nothing has gone wrong for as long: T3-rtx backs
+	// off to RTO.Max, the path that answers again may be found by the next HEARTBEAT only, and that may be lost to the
+	// overflow of a queue.
+	patience = 4 * time.Minute
+	// blame is how long a fault may be the reason for the end of an association: it takes Association.Max.Retrans + 1
+	// expiries at RTO.Max each to be given up.
+	blame = 15 * time.Minute
+	// maxDue is how many events in a row may leave a timer due at once: as many packets may arrive in one moment.
+	maxDue = 2000
+)
+
+// Violation is an invariant that does not hold.
+type Violation struct {
+	Invariant Invariant
+	At        time.Duration // virtual
+	Host      string
+	Seed      uint64
+	What      string
+}
+
+func (v *Violation) Error() string {
+	return fmt.Sprintf("%s: seed %d, at %v, host %s: %s", v.Invariant, v.Seed, v.At, v.Host, v.What)
+}
+
+// fail records the first violation.
+func (r *run) fail(i Invariant, host, format string, args ...any) {
+	if r.bad == nil {
+		r.bad = &Violation{i, time.Duration(r.g.Now()), host, r.s.Seed, fmt.Sprintf(format, args...)}
+	}
+}
+
+// watch is what is known of an association from one event to the next.
+type watch struct {
+	h      *host
+	peer   *host
+	marks  assoc.Marks
+	tags   [2]uint32 // own, the peer's
+	events int
+	due    int        // events in a row with a timer due at once
+	dueAt  rawio.Time // which it is
+	moved  rawio.Time // when it was last without work, or got on with it
+}
+
+func tagsOf(a *assoc.Assoc) [2]uint32 { return [2]uint32{a.LocalTag(), a.PeerTag()} }
+
+// handled checks an association that something has happened to.
+func (r *run) handled(h *host, c simulation.Conn) {
+	a := c.Assoc()
+	w := r.watches[a]
+	if w == nil {
+		w = &watch{h: h, peer: r.peerOf(h, a), tags: tagsOf(a), moved: r.g.Now()}
+		r.watches[a] = w
+		r.tally.Assocs++
+	}
+	w.events++
+	if t := tagsOf(a); w.tags != t { // the peer is known only now, or has restarted
+		w.tags, w.marks, w.moved = t, assoc.Marks{}, r.g.Now()
+	}
+	w.timers(r, a)
+	w.sequence(r, a)
+	if c.Gone() {
+		delete(r.watches, a)
+	} else if w.events%auditEvery == 0 {
+		w.audit(r, c)
+	}
+	if n := len(h.node.Conns()) - b2i(c.Gone()); h.node.EP.Len() != n {
+		r.fail(Memory, h.node.Name, "the endpoint knows %d associations, there are %d", h.node.EP.Len(), n)
+	}
+}
+
+// timers: none is set for a time before now, nor is one for now set again and again.
+func (w *watch) timers(r *run, a *assoc.Assoc) {
+	now, t := w.h.node.Time(), a.NextTimeout()
+	if w.due++; t > now || w.dueAt != t {
+		w.due, w.dueAt = 0, t
+	}
+	if t < now && w.h.jumped != r.g.Now() || w.due > maxDue {
+		r.fail(PastTimer, w.h.node.Name, "a timer of %v, at %v for the %dth time", time.Duration(t), time.Duration(now), w.due)
+	}
+}
+
+// sequence: TSNs never go back, and no TSN is acknowledged that was not sent.
+func (w *watch) sequence(r *run, a *assoc.Assoc) {
+	m, old := a.Marks(), w.marks
+	if a.State() == assoc.Closed {
+		return
+	}
+	if old != (assoc.Marks{}) && (m.Acked.Less(old.Acked) || m.Next.Less(old.Next) || old.Receiving && m.Received.Less(old.Received)) || m.Next.LessEq(m.Acked) {
+		r.fail(Monotone, w.h.node.Name, "%+v after %+v", m, old)
+	}
+	if m.Acked != old.Acked || m.Received != old.Received || m.Acked+1 == m.Next {
+		w.moved = r.g.Now()
+	}
+	w.marks = m
+}
+
+// lender is a Conn that may hold messages of the association.
+type lender interface{ lent() int }
+
+// audit walks over all that an association holds.
+func (w *watch) audit(r *run, c simulation.Conn) {
+	a, lent := c.Assoc(), 0
+	if l, ok := c.(lender); ok {
+		lent = l.lent()
+	}
+	if err := a.Audit(lent); err != nil {
+		r.fail(Accounting, w.h.node.Name, "%v", err)
+	}
+	w.bounds(r, a)
+}
+
+// bounds: the peer cannot make us hold more than it was told, and nothing is sent beyond what it takes.
+func (w *watch) bounds(r *run, a *assoc.Assoc) {
+	s := a.Stats()
+	if s.Buffered+s.RecvWindow > w.limit(r, a)+1<<16 {
+		r.fail(Memory, w.h.node.Name, "%d octets held, window %d", s.Buffered, s.RecvWindow)
+	}
+	p := r.twin(w, a)
+	if p == nil {
+		return
+	}
+	q := p.Stats()
+	if own, its := a.Marks(), p.Marks(); its.Receiving && (its.Received.Less(own.Acked) || own.Next-1 != its.Received && (own.Next-1).Less(its.Received)) {
+		r.fail(Lost, w.h.node.Name, "TSN %d counts as acknowledged of %d sent, and the peer has received those to %d", own.Acked, own.Next-1, its.Received)
+	}
+	if most := w.limit(r, p) + 1<<16; s.Outstanding > most {
+		r.fail(Accounting, w.h.node.Name, "%d octets outstanding, and the peer takes %d, of which it has %d", s.Outstanding, most, q.RecvWindow)
+	}
+}
+
+// limit is the receive buffer of an association, the most that it grows to where that was left to it.
+func (w *watch) limit(r *run, a *assoc.Assoc) int {
+	if n, ok := r.buffers[a]; ok {
+		return n
+	}
+	return 16 << 20
+}
+
+// twin is the peer's side of an association, nil if there is none any more.
+func (r *run) twin(w *watch, a *assoc.Assoc) *assoc.Assoc {
+	if w.peer == nil {
+		return nil
+	}
+	for _, c := range w.peer.node.Conns() {
+		if b := c.Assoc(); b.LocalTag() == a.PeerTag() && b.PeerTag() == a.LocalTag() && b.State() != assoc.Closed {
+			return b
+		}
+	}
+	return nil
+}
+
+// ticking looks from time to time at associations to which nothing happens, and at the memory of RDMA.
+func (r *run) ticking() {
+	for _, h := range r.hosts {
+		for _, c := range h.node.Conns() {
+			if w := r.watches[c.Assoc()]; w != nil {
+				w.audit(r, c)
+				w.progress(r, c)
+			}
+		}
+	}
+	for _, u := range r.users {
+		u.check()
+	}
+	if !r.over {
+		r.g.After(tick, r.ticking)
+	}
+}
+
+// progress: what is to be sent is sent, acknowledged and at last done, once nothing has gone wrong for a while.
+func (w *watch) progress(r *run, c simulation.Conn) {
+	a := c.Assoc()
+	s := a.Stats()
+	if s.Unacked == 0 && s.Queued == 0 && s.State == assoc.Established {
+		return
+	}
+	p := r.twin(w, a)
+	if p == nil && s.State != assoc.CookieWait && s.State != assoc.CookieEchoed || w.peer == nil {
+		return
+	}
+	since := max(w.moved, r.quietSince(w.h.id, w.peer.id), r.mutedUntil(p))
+	if idle := r.g.Now().Sub(since); idle > patience {
+		r.fail(Progress, w.h.node.Name, "nothing has moved for %v: %+v; peer %+v", idle, s, p.Stats())
+	}
+}
+
+// passed looks at a packet that an endpoint has found in order.
+func (r *run) passed(h *host, p *rawio.Packet) {
+	if p.Kind != rawio.KindSCTP {
+		return
+	}
+	if !intact(p.Data) {
+		r.fail(Checksum, h.node.Name, "a packet of %d octets from %v", len(p.Data), p.Remote)
+	}
+}
+
+// ended judges the end of an association.
+func (r *run) ended(h *host, a *assoc.Assoc, end error, u user) {
+	w := &watch{h: h, peer: r.peerOf(h, a)}
+	if why := r.excuse(w, a, end, u); why != "" {
+		r.fail(CleanEnd, h.node.Name, "association with %s ended by %v: %s", w.peer.node.Name, end, why)
+	}
+}
+
+// excuse says what is wrong with the end of an association, or "".
+func (r *run) excuse(w *watch, a *assoc.Assoc, end error, u user) string {
+	troubled := r.g.Now().Sub(r.quietSince(w.h.id, w.peer.id)) < blame
+	alone := r.twin(w, a) == nil
+	abort, _ := end.(*assoc.AbortError)
+	cause := wire.CauseCode(0)
+	if abort != nil && len(abort.Causes) > 0 {
+		cause = abort.Causes[0].Code
+	}
+	switch {
+	case end == assoc.ErrShutdownTimeout && (r.sending(r.twin(w, a)) || r.mutedUntil(a) > r.g.Now()):
+		// T5-shutdown-guard runs whatever the peer has yet to send: much, over a small window, or over none while the
+		// own user takes nothing.
+	case end == assoc.ErrShutdown:
+		if !u.asked(a) && !r.closing {
+			return "nobody has asked for it"
+		}
+	case abort != nil && cause == wire.CauseUserAbort:
+		if !u.asked(a) && !r.closing {
+			return "nobody has asked for it"
+		}
+	case abort != nil && abort.ByPeer && cause == 0: // the peer knows nothing of it
+		if !alone {
+			return "the peer has it"
+		}
+	case abort != nil && abort.ByPeer && string(abort.Causes[0].Info) == "shutdown takes too long", abort == nil:
+		if !troubled && !alone {
+			return fmt.Sprintf("nothing has gone wrong for %v", r.g.Now().Sub(r.quietSince(w.h.id, w.peer.id)))
+		}
+	default:
+		return "nobody breaks the rules"
+	}
+	return ""
+}
+
+// sending reports whether an association still has data that gets through.
+func (r *run) sending(a *assoc.Assoc) bool {
+	if a == nil || r.watches[a] == nil {
+		return false
+	}
+	s := a.Stats()
+	return s.Queued+s.Outstanding > 0 && r.g.Now().Sub(r.watches[a].moved) < 5*time.Second
+}

@@ -1,0 +1,110 @@
+package random
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rddp-go/rddp/internal/test/simulation"
+	"github.com/rddp-go/rddp/rawio/simnet"
+	"github.com/rddp-go/rddp/sctp/cc"
+)
+
+var controllers = []cc.Factory{nil, cc.NewReno, cc.NewCubic, cc.NewBBR}
+
+// Tally counts what has come to pass.
+type Tally struct {
+	Seeds   int
+	Virtual time.Duration
+	Busy    time.Duration // seconds in which something of a user got through
+	Events  uint64
+	Net     simnet.Stats
+	Acts    [kinds]int
+
+	Assocs   int // each side counted
+	Restarts int
+	Graceful int // ends of associations, by their kind, each side counted
+	Aborted  int
+	TimedOut int
+	Said     int // messages handed over for sending
+	Heard    int // messages delivered whole
+	Failed   int // messages that were reported as failed
+	Octets   int // of messages delivered
+	Pieces   int // messages delivered in more than one
+	Damaged  uint64
+	RDMA     simulation.Tales
+}
+
+// take reads the counters of a run.
+func (t *Tally) take(r *run) {
+	t.Seeds, t.Virtual, t.Events, t.Net = 1, time.Duration(r.g.Now()), r.g.Events(), r.g.Net().Stats()
+	for _, u := range r.users {
+		if p, ok := u.(*pair); ok {
+			t.RDMA.Add(p.w.Seen())
+		}
+	}
+}
+
+// Add adds the counts of another run.
+func (t *Tally) Add(o *Tally) {
+	t.Seeds += o.Seeds
+	t.Virtual += o.Virtual
+	t.Busy += o.Busy
+	t.Events += o.Events
+	addStats(&t.Net, &o.Net)
+	for i, n := range o.Acts {
+		t.Acts[i] += n
+	}
+	t.Assocs += o.Assocs
+	t.Restarts += o.Restarts
+	t.Graceful += o.Graceful
+	t.Aborted += o.Aborted
+	t.TimedOut += o.TimedOut
+	t.Said += o.Said
+	t.Heard += o.Heard
+	t.Failed += o.Failed
+	t.Octets += o.Octets
+	t.Pieces += o.Pieces
+	t.RDMA.Add(&o.RDMA)
+}
+
+func addStats(t, o *simnet.Stats) {
+	t.Sent += o.Sent
+	t.Delivered += o.Delivered
+	t.Unrouted += o.Unrouted
+	t.Partitioned += o.Partitioned
+	t.TooBig += o.TooBig
+	t.QueueDropped += o.QueueDropped
+	t.BurstLost += o.BurstLost
+	t.Lost += o.Lost
+	t.Duplicated += o.Duplicated
+	t.Reordered += o.Reordered
+	t.Corrupted += o.Corrupted
+	t.Reports += o.Reports
+	t.Marked += o.Marked
+	t.Fragmented += o.Fragmented
+}
+
+// opcodes are short names of rdmap.WROpcode.
+var opcodes = [...]string{"Send", "SendSE", "SendInv", "SendSEInv", "Write", "Read", "Imm", "ImmSE", "WriteImm", "WriteImmSE", "Atomic"}
+
+// Write prints the counts.
+func (t *Tally) Write(w io.Writer) {
+	n := &t.Net
+	fmt.Fprintf(w, "%d seeds: %.1f virtual hours, %.1f of them with traffic; %d packets, %d events\n",
+		t.Seeds, t.Virtual.Hours(), t.Busy.Hours(), n.Sent, t.Events)
+	fmt.Fprintf(w, "  packets lost %d, too long %d, in full queues %d, in partitions %d; doubled %d, overtaken %d, damaged %d, marked %d, fragmented %d; ICMP %d\n",
+		n.Lost+n.BurstLost, n.TooBig, n.QueueDropped, n.Partitioned, n.Duplicated, n.Reordered, n.Corrupted, n.Marked, n.Fragmented, n.Reports)
+	fmt.Fprint(w, " ")
+	for k := Starve; k < kinds; k++ {
+		fmt.Fprintf(w, " %v %d", k, t.Acts[k])
+	}
+	fmt.Fprintf(w, "\n  association ends set up %d; restarts %d; ended gracefully %d, by abort %d, timed out %d\n", t.Assocs, t.Restarts, t.Graceful, t.Aborted, t.TimedOut)
+	fmt.Fprintf(w, "  messages %d, delivered %d of %d MB, in pieces %d, failed %d\n", t.Said, t.Heard, t.Octets>>20, t.Pieces, t.Failed)
+	r := &t.RDMA
+	fmt.Fprintf(w, "  RDMA sessions %d, cut off %d, violations of access %d, windows closed %d and hit %d, receives used up %d, associations lost %d\n  requests", r.Sessions, r.CutOff, r.Violated, r.Windows, r.Revoked, r.Droughts, r.Losses)
+	for op, n := range r.Ops {
+		fmt.Fprintf(w, " %s %d", opcodes[op], n)
+	}
+	fmt.Fprintln(w)
+}
