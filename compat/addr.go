@@ -13,7 +13,8 @@ import (
 	"github.com/rddp-go/rddp/internal/hostaddr"
 )
 
-// Addresses of sockets: struct sockaddr_in and sockaddr_in6, one behind the other, as sctp_bindx and sctp_connectx take them (RFC 6458 section 9).
+// Addresses of sockets: struct sockaddr_in and sockaddr_in6, one behind the other, as sctp_bindx
+// and sctp_connectx take them (RFC 6458 section 9).
 
 // Values of Linux, whatever the system.
 const (
@@ -22,7 +23,8 @@ const (
 	sockaddrStorageLen, maxAddrs       = 128, 8
 )
 
-// ResolveAddr splits "a/b/c:port", resolves each part, and returns the addresses, none for ":port". The network is "sctp", "sctp4", "sctp6" or "".
+// ResolveAddr splits "a/b/c:port", resolves each part, and returns the addresses, none for ":port".
+// The network is "sctp", "sctp4", "sctp6" or "".
 func ResolveAddr(network, addrs string) ([]net.IPAddr, int, error) {
 	tcp, ok := map[string]string{"": "tcp", "sctp": "tcp", "sctp4": "tcp4", "sctp6": "tcp6"}[network]
 	if !ok {
@@ -80,7 +82,8 @@ func RawAddrs(addrs []net.IPAddr, port int) []byte {
 	return b
 }
 
-// presentedAddr returns an address as a socket of IPv6 shows it, unless SCTP_I_WANT_MAPPED_V4_ADDR is off: one of IPv4 mapped. Called without mu.
+// presentedAddr returns an address as a socket of IPv6 shows it, unless SCTP_I_WANT_MAPPED_V4_ADDR
+// is off: one of IPv4 mapped. Called without mu.
 func (s *Socket) presentedAddr(a netip.AddrPort) netip.AddrPort {
 	if !s.v6 || !a.Addr().Is4() {
 		return a
@@ -177,7 +180,8 @@ func zoneName(index int) string {
 	return strconv.Itoa(index)
 }
 
-// unboundAddrs are the addresses of this host that a socket of a family has when it is bound to none in particular, those of the loopback first.
+// unboundAddrs are the addresses of this host that a socket of a family has when it is bound to
+// none in particular, those of the loopback first.
 func unboundAddrs(v4, v6 bool) (list []netip.Addr) {
 	all, _ := hostaddr.LocalAddrs()
 	for _, ip := range all {

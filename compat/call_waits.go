@@ -9,8 +9,10 @@ import (
 	"time"
 )
 
-// callWaits has calls in one direction of an association, or those of Accept, end when their time is over: each of them has a timeout of its own (SO_RCVTIMEO), and
-// all of them one deadline. It sets the deadline of the association to the earliest. That is news too: who finds its time not over looks again.
+// callWaits has calls in one direction of an association, or those of Accept, end when their time
+// is over: each of them has a timeout of its own (SO_RCVTIMEO), and all of them one deadline. It
+// sets the deadline of the association to the earliest. That is news too: who finds its time not
+// over looks again.
 type callWaits struct {
 	mu              sync.Mutex
 	setConnDeadline func(time.Time) error // of the association; nil while there is none
@@ -26,7 +28,8 @@ type callWaits struct {
 // pastTime is a deadline that has passed.
 var pastTime = time.Unix(1, 0)
 
-// beginCall is the start of a call that may wait. It returns when its timeout ends it, which is nil without one.
+// beginCall is the start of a call that may wait. It returns when its timeout ends it, which is nil
+// without one.
 func (w *callWaits) beginCall() *time.Time {
 	if !w.hasTimeout.Load() {
 		return nil
@@ -53,7 +56,8 @@ func (w *callWaits) endCall(end *time.Time) {
 	w.armDeadline()
 }
 
-// checkExpired is asked by a call that the deadline of the association has ended; it returns nil if that was another's, and the call goes on.
+// checkExpired is asked by a call that the deadline of the association has ended; it returns nil if
+// that was another's, and the call goes on.
 func (w *callWaits) checkExpired(end *time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,10 +7,12 @@ import (
 
 // The options of both packages take addresses of the caller's memory, as the system call does.
 
-// maxOptionLen is the longest option in octets: a list of addresses in the memory that programs have for it.
+// maxOptionLen is the longest option in octets: a list of addresses in the memory that programs
+// have for it.
 const maxOptionLen = 8 + 4096
 
-// callerMemory is n octets of the caller's at an address, which has come as a uintptr. The caller of who calls it keeps it: see //go:uintptrescapes.
+// callerMemory is n octets of the caller's at an address, which has come as a uintptr. The caller
+// of who calls it keeps it: see //go:uintptrescapes.
 func callerMemory(addr uintptr, n int) ([]byte, error) {
 	const lowest = 4096 // of all addresses that a program has memory at
 	switch {

@@ -20,7 +20,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Writes end as reads do: by the deadline, SO_SNDTIMEO, O_NONBLOCK, Close, and the end of the association.
+// Writes end as reads do: by the deadline, SO_SNDTIMEO, O_NONBLOCK, Close, and the end of the
+// association.
 func TestWritesThatEnd(t *testing.T) {
 	for name, row := range map[string]struct {
 		end  func(t *testing.T, a, b *Socket)
@@ -168,7 +169,8 @@ func TestOptionsInMemory(t *testing.T) {
 	check.Equal(t, "unknown", s.GetsockoptAt(99, uintptr(unsafe.Pointer(&v[0])), uintptr(unsafe.Pointer(&length))), error(syscall.ENOPROTOOPT))
 }
 
-// overMemory returns as many associations as asked for over links of memory, and the link of the clients, which marks no packets and may lose all.
+// overMemory returns as many associations as asked for over links of memory, and the link of the
+// clients, which marks no packets and may lose all.
 func overMemory(t *testing.T, n int) (clients, servers []*Socket, out *mempair.Losing) {
 	la, lb := mempair.New(t, mem.Options{})
 	out = &mempair.Losing{Link: la}
@@ -186,7 +188,8 @@ func overMemory(t *testing.T, n int) (clients, servers []*Socket, out *mempair.L
 	return clients, servers, out
 }
 
-// Sockets whose peers are gone have one second for all of them, however they are closed; one that lingers has its own time, and takes none of theirs.
+// Sockets whose peers are gone have one second for all of them, however they are closed; one that
+// lingers has its own time, and takes none of theirs.
 func TestClosingManyWhosePeersAreGone(t *testing.T) {
 	const many = 50
 	linger := func(d time.Duration) func(s *Socket) {

@@ -105,7 +105,8 @@ func TestBindWithinTheFamily(t *testing.T) {
 	check.That(t, err == nil && !has, "a link of its own without addresses: %v, %v", has, err)
 }
 
-// Bound to none in particular a socket has all addresses of the host that are of its families, those of the loopback first, without those of links.
+// Bound to none in particular a socket has all addresses of the host that are of its families,
+// those of the loopback first, without those of links.
 func TestAddressesOfTheHost(t *testing.T) {
 	var all []netip.Addr
 	for _, a := range must.Get(net.InterfaceAddrs())(t) {
@@ -146,7 +147,8 @@ func TestAddressesOfTheHost(t *testing.T) {
 	}
 }
 
-// A socket that may not wait connects by itself: what becomes of it is heard by the next call, once.
+// A socket that may not wait connects by itself: what becomes of it is heard by the next call,
+// once.
 func TestConnectWithoutWaiting(t *testing.T) {
 	l, to := listen(t)
 	wait := func(s *Socket) { // until the attempt has ended
@@ -201,7 +203,8 @@ func TestConnectWithoutWaiting(t *testing.T) {
 	must.OK(t, peer.Close())
 }
 
-// A call that needs an association waits while it is being set up, until it is or the socket is closed.
+// A call that needs an association waits while it is being set up, until it is or the socket is
+// closed.
 func TestCallsWaitForTheAssociation(t *testing.T) {
 	_, to := listen(t)
 	const calls = 8

@@ -1,7 +1,9 @@
-// Package compat is the kernel's SCTP socket of the one-to-one style (RFC 6458 section 4) over this stack: with its calls, its options and
-// notifications octet by octet, and its bare errnos. It is what the modules in compat/ishidawataru and compat/free5gc have in common, which
-// stand for github.com/ishidawataru/sctp and github.com/free5gc/sctp; a program may import it by name for what their names do not reach: [Use],
-// [NewSocket], [Find]. New programs are better served by package sctp.
+// Package compat is the kernel's SCTP socket of the one-to-one style (RFC 6458 section 4) over this
+// stack: with its calls, its options and notifications octet by octet, and its bare errnos. It is
+// what the modules in compat/ishidawataru and compat/free5gc have in common, which stand for
+// github.com/ishidawataru/sctp and github.com/free5gc/sctp; a program may import it by name for
+// what their names do not reach: [Use], [NewSocket], [Find]. New programs are better served by
+// package sctp.
 //
 // Where it differs from Linux:
 //
@@ -22,9 +24,10 @@ import (
 	"os"
 )
 
-// Use leaves one kind of link, "raw", "udp" or "tun" (with the addresses in RDDP_TUN), to what is opened from now on, as the environment variable
-// RDDP_LINK does; "" leaves raw and udp. Without it a listener serves both where it may, and who dials tries both,
-// UDP first to a program of this host that listens by it.
+// Use leaves one kind of link, "raw", "udp" or "tun" (with the addresses in RDDP_TUN), to what is
+// opened from now on, as the environment variable RDDP_LINK does; "" leaves raw and udp. Without it
+// a listener serves both where it may, and who dials tries both, UDP first to a program of this
+// host that listens by it.
 func Use(link string) error {
 	switch link {
 	case "", "raw", "udp", "tun":

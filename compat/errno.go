@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// errnoTable has what the kernel says where the error itself does not match one errno of its own, or another.
+// errnoTable has what the kernel says where the error itself does not match one errno of its own,
+// or another.
 var errnoTable = []struct {
 	err   error
 	errno syscall.Errno

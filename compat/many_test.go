@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// All calls may be made at once, of sockets that listen, connect, are connected, and end. The race detector looks on.
+// All calls may be made at once, of sockets that listen, connect, are connected, and end. The race
+// detector looks on.
 func TestCallsFromManyGoroutines(t *testing.T) {
 	l, at := listen(t)
 	var all sync.WaitGroup
@@ -64,7 +65,8 @@ func TestCallsFromManyGoroutines(t *testing.T) {
 	all.Wait()
 }
 
-// A call that waits sleeps until it has a reason to look: what has no end in time sets no deadline, and what was news once is not for ever.
+// A call that waits sleeps until it has a reason to look: what has no end in time sets no deadline,
+// and what was news once is not for ever.
 func TestWaitsDoNotSpin(t *testing.T) {
 	var set []time.Time
 	w := &callWaits{setConnDeadline: func(at time.Time) error { set = append(set, at); return nil }}

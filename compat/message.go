@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Send is sendmsg: it sends b as one message, as info says, or without it as SCTP_DEFAULT_SEND_PARAM does. info may ask for the end of the
-// association instead.
+// Send is sendmsg: it sends b as one message, as info says, or without it as
+// SCTP_DEFAULT_SEND_PARAM does. info may ask for the end of the association instead.
 func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 	c, err := s.waitConn(syscall.ENOTCONN)
 	if err != nil {
@@ -66,9 +66,10 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 	}
 }
 
-// Recv is recvmsg: it returns a message, or what fits b of it, and the rest at the next call; with MsgNotification among the flags a
-// notification. MsgEOR among the flags says that b has the end of either. told says whether info was filled in, as it is if the event of data is
-// subscribed to. At the end of the association it fails with io.EOF.
+// Recv is recvmsg: it returns a message, or what fits b of it, and the rest at the next call; with
+// MsgNotification among the flags a notification. MsgEOR among the flags says that b has the end of
+// either. told says whether info was filled in, as it is if the event of data is subscribed to. At
+// the end of the association it fails with io.EOF.
 func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, err error) {
 	c, err := s.waitConn(syscall.ENOTCONN)
 	if err != nil {
@@ -143,7 +144,8 @@ func (s *Socket) fillRcvInfo(r *sctp.RecvInfo, info *SndRcvInfo) bool {
 	return true
 }
 
-// failureErrno is what a call hears of an association that has failed: why, once, and then another errno.
+// failureErrno is what a call hears of an association that has failed: why, once, and then another
+// errno.
 func (s *Socket) failureErrno(why error, then syscall.Errno) error {
 	s.mu.Lock()
 	heard := s.endErr != nil

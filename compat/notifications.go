@@ -72,7 +72,8 @@ const (
 // maxNotifications is how many notifications a socket keeps that nobody has read.
 const maxNotifications = 256
 
-// notificationQueue are the notifications of a socket, as octets. Those of the end wait until all messages have been read, as the kernel keeps their order.
+// notificationQueue are the notifications of a socket, as octets. Those of the end wait until all
+// messages have been read, as the kernel keeps their order.
 type notificationQueue struct {
 	mu          sync.Mutex
 	pending     [][]byte      // guarded by mu
@@ -84,7 +85,8 @@ type notificationQueue struct {
 	watcherDone chan struct{} // closed when that goroutine has brought the last
 }
 
-// readNext reads from the first notification, that of the end only if all messages have been read. It returns the flags of Recv, 0 if there is none.
+// readNext reads from the first notification, that of the end only if all messages have been read.
+// It returns the flags of Recv, 0 if there is none.
 func (n *notificationQueue) readNext(b []byte, end bool, rd *callWaits) (octets, flags int) {
 	if !n.hasAny.Load() {
 		return 0, 0
@@ -127,7 +129,8 @@ func (n *notificationQueue) pushOctets(b []byte, end bool, rd *callWaits) {
 	n.hasAny.Store(true)
 }
 
-// setMidMessage has what comes wait for the end of a message of which a part was read (section 8.1.20, level 0), or no more.
+// setMidMessage has what comes wait for the end of a message of which a part was read (section
+// 8.1.20, level 0), or no more.
 func (n *notificationQueue) setMidMessage(amid bool, rd *callWaits) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -135,7 +138,8 @@ func (n *notificationQueue) setMidMessage(amid bool, rd *callWaits) {
 	n.wakeReaders(rd)
 }
 
-// wakeReaders has calls that wait look for notifications, if there are any for them. Called with mu held.
+// wakeReaders has calls that wait look for notifications, if there are any for them. Called with mu
+// held.
 func (n *notificationQueue) wakeReaders(rd *callWaits) {
 	rd.setLookAgain(!n.midMessage && len(n.pending) > 0)
 }
@@ -163,7 +167,8 @@ func (s *Socket) updateSubscriptions(c *sctp.Conn) {
 	s.startWatcher()
 }
 
-// startWatcher has the events of the association become notifications, once somebody has subscribed to some.
+// startWatcher has the events of the association become notifications, once somebody has subscribed
+// to some.
 func (s *Socket) startWatcher() {
 	s.mu.Lock()
 	c, on := s.conn, s.opts.hasSubscription()
@@ -197,7 +202,8 @@ type eventWatcher struct {
 // mayHaveExpired says whether a message may have failed because its life was over.
 func mayHaveExpired(ev *sctp.Event) bool { return ev.Unsent && ev.Info.Lifetime > 0 }
 
-// nextEventContext ends the wait for the next event: at once where messages have failed and what is there already may say why.
+// nextEventContext ends the wait for the next event: at once where messages have failed and what is
+// there already may say why.
 func (w *eventWatcher) nextEventContext() context.Context {
 	if len(w.failedMessages) > 0 && !w.moreExpected {
 		return endedContext
@@ -256,7 +262,8 @@ func (s *Socket) pushNotification(f structWriter, end bool) {
 	s.notifications.pushOctets(f, end, &s.readWaits)
 }
 
-// notifySenderDry makes the notification that there is nothing to be sent, at the subscription to it (section 6.1.9).
+// notifySenderDry makes the notification that there is nothing to be sent, at the subscription to
+// it (section 6.1.9).
 func (s *Socket) notifySenderDry(c *sctp.Conn) {
 	if st := c.Stats(); c.Err() == nil && st.Unacked == 0 && st.Queued == 0 {
 		f := newNotification(typeSenderDry, 0)
@@ -265,8 +272,8 @@ func (s *Socket) notifySenderDry(c *sctp.Conn) {
 	}
 }
 
-// notifyCutOff makes the notification of a message that was read in part and has no end (section 6.1.7), in Linux's order. It goes before those that
-// have waited for that end.
+// notifyCutOff makes the notification of a message that was read in part and has no end (section
+// 6.1.7), in Linux's order. It goes before those that have waited for that end.
 func (s *Socket) notifyCutOff(r *sctp.RecvInfo) {
 	s.mu.Lock()
 	on, id := s.opts.events[eventPartial] != 0, s.assocID
@@ -288,7 +295,8 @@ func (s *Socket) notifyCutOff(r *sctp.RecvInfo) {
 	n.setMidMessage(false, &s.readWaits)
 }
 
-// notifyEvent makes the notification of an event. down has the addresses of the peer that do not answer.
+// notifyEvent makes the notification of an event. down has the addresses of the peer that do not
+// answer.
 func (s *Socket) notifyEvent(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]bool) {
 	s.mu.Lock()
 	on, id, shut := s.opts.events, int(s.assocID), s.sendingShut || s.closed
@@ -375,7 +383,8 @@ func (s *Socket) notifyEvent(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]b
 	}
 }
 
-// notifySendFailed makes the notifications of a message that was not delivered: that of section 6.1.4, and that of section 6.1.11.
+// notifySendFailed makes the notifications of a message that was not delivered: that of section
+// 6.1.4, and that of section 6.1.11.
 func (s *Socket) notifySendFailed(ev *sctp.Event, cause int) {
 	const whole, unordered, sackNow = 1<<0 | 1<<1, 1 << 2, 1 << 3 // of a DATA chunk: SCTP_DATA_NOT_FRAG, ...
 	s.mu.Lock()
@@ -414,7 +423,8 @@ func causeOf(err error) int {
 	return 0
 }
 
-// appendChunk appends an ABORT or ERROR chunk as it was on the wire (RFC 9260 section 3.3.7), but for what exceeds 256 octets of a cause.
+// appendChunk appends an ABORT or ERROR chunk as it was on the wire (RFC 9260 section 3.3.7), but
+// for what exceeds 256 octets of a cause.
 func appendChunk(b []byte, kind wire.ChunkType, causes []sctp.Cause) []byte {
 	at := len(b)
 	b = append(b, byte(kind), 0, 0, 0)

@@ -24,7 +24,8 @@ func noted(s *Socket) (list, last [][]byte) {
 	return list, last
 }
 
-// Each event becomes the notification of RFC 6458 section 6.1, field by field, where its own subscription is on, and nothing where all others are.
+// Each event becomes the notification of RFC 6458 section 6.1, field by field, where its own
+// subscription is on, and nothing where all others are.
 func TestEachEventIsANotification(t *testing.T) {
 	a, b := pair(t)
 	a.assocID = 0x01020304
@@ -120,7 +121,8 @@ func TestEachEventIsANotification(t *testing.T) {
 	must.OK(t, b.Close())
 }
 
-// Notifications are read in their order, those of the end when all messages have been; at most 256 are kept, and of several dry ones behind each other one.
+// Notifications are read in their order, those of the end when all messages have been; at most 256
+// are kept, and of several dry ones behind each other one.
 func TestNotificationsInTheirOrder(t *testing.T) {
 	var n notificationQueue
 	rd := new(callWaits)
@@ -162,7 +164,8 @@ func TestNotificationsInTheirOrder(t *testing.T) {
 	check.Equal(t, "news behind it", rd.lookAgain, true)
 }
 
-// A message fails for a reason that is yet to come, unless its life may have been over before it was sent.
+// A message fails for a reason that is yet to come, unless its life may have been over before it
+// was sent.
 func TestWhatMayHaveExpired(t *testing.T) {
 	for name, row := range map[string]struct {
 		ev   sctp.Event
@@ -177,7 +180,8 @@ func TestWhatMayHaveExpired(t *testing.T) {
 	}
 }
 
-// A message that fails with the association is told behind the reason, which is its end's, and one whose life is over at once.
+// A message that fails with the association is told behind the reason, which is its end's, and one
+// whose life is over at once.
 func TestWhyAMessageFailed(t *testing.T) {
 	all, _, out := overMemory(t, 1)
 	s := all[0]

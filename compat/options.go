@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// socketOptions are those of a socket at level SOL_SCTP, and what is read back from its placeholder.
+// socketOptions are those of a socket at level SOL_SCTP, and what is read back from its
+// placeholder.
 type socketOptions struct {
 	events             [numEvents]byte
 	recvContext        uint32
@@ -47,10 +48,12 @@ func (o *socketOptions) applyToBoth(c *sctp.Conn, l *sctp.Listener) error {
 	return o.applyToConn(c)
 }
 
-// optionSpec is one option of SOL_SCTP. get returns its structure; arg is what the caller's memory has of it. set takes a structure.
+// optionSpec is one option of SOL_SCTP. get returns its structure; arg is what the caller's memory
+// has of it. set takes a structure.
 type optionSpec struct {
 	size int // of the structure, in octets
-	// minSize is the shortest that set takes where there is an older, shorter structure, or any from that on. 0: it must be size.
+	// minSize is the shortest that set takes where there is an older, shorter structure, or any
+	// from that on. 0: it must be size.
 	minSize int
 	get     func(s *Socket, arg []byte, f *structWriter) error
 	set     func(s *Socket, b []byte) error
@@ -111,8 +114,8 @@ const (
 	sizePeerAddrInfo = 24 + sockaddrStorageLen
 )
 
-// Getsockopt is getsockopt at level SOL_SCTP: b is the caller's memory, which some options take an argument from. It returns how much of it is
-// the option.
+// Getsockopt is getsockopt at level SOL_SCTP: b is the caller's memory, which some options take an
+// argument from. It returns how much of it is the option.
 func (s *Socket) Getsockopt(name int, b []byte) (int, error) {
 	if s.Closed() {
 		return 0, syscall.EBADF
@@ -435,7 +438,8 @@ func getEvents(s *Socket, _ []byte, f *structWriter) error {
 	return nil
 }
 
-// setEvents takes an older, shorter structure too, which leaves the events that it does not know as they are.
+// setEvents takes an older, shorter structure too, which leaves the events that it does not know as
+// they are.
 func setEvents(s *Socket, b []byte) error {
 	for i := range b {
 		s.opts.events[i] = byte(boolInt(b[i] != 0))
@@ -471,7 +475,8 @@ func setEvent(s *Socket, b []byte) error {
 	return err
 }
 
-// subscribesSenderDry says whether a structure for optEvents or optEvent subscribes to the event of a sender that is dry.
+// subscribesSenderDry says whether a structure for optEvents or optEvent subscribes to the event of
+// a sender that is dry.
 func subscribesSenderDry(name int, b []byte) bool {
 	if name == optEvent {
 		return nativeOrder.Uint16(b[4:]) == typeSenderDry && b[6] != 0
@@ -492,7 +497,8 @@ func getDelayedSack(s *Socket, arg []byte, f *structWriter) error {
 	return nil
 }
 
-// setDelayedSack takes a sctp_sack_info, or a sctp_assoc_value with the delay alone, where 0 is none.
+// setDelayedSack takes a sctp_sack_info, or a sctp_assoc_value with the delay alone, where 0 is
+// none.
 func setDelayedSack(s *Socket, b []byte) error {
 	delay, every := parseMillis(b[4:]), 2
 	if len(b) >= 12 {
@@ -574,7 +580,8 @@ func getStatus(s *Socket, _ []byte, f *structWriter) error {
 	return nil
 }
 
-// statusStates are the states of RFC 6458 section 8.2.1, as both packages name them; Linux has each lower by one.
+// statusStates are the states of RFC 6458 section 8.2.1, as both packages name them; Linux has each
+// lower by one.
 var statusStates = map[sctp.State]int{
 	sctp.Closed: 0, sctp.CookieWait: 3, sctp.CookieEchoed: 4, sctp.Established: 5, sctp.ShutdownPending: 6, sctp.ShutdownSent: 7,
 	sctp.ShutdownReceived: 8, sctp.ShutdownAckSent: 9,
@@ -616,7 +623,8 @@ func getPeerAddrInfo(s *Socket, arg []byte, f *structWriter) error {
 	return nil
 }
 
-// pathOrAll returns the path of which a sctp_paddrparams is, nil if it is of all: then the address is none, or stands for any. It fails with EINVAL. Called with mu held.
+// pathOrAll returns the path of which a sctp_paddrparams is, nil if it is of all: then the address
+// is none, or stands for any. It fails with EINVAL. Called with mu held.
 func (s *Socket) pathOrAll(sockaddr []byte) (*sctp.PathStats, error) {
 	if nativeOrder.Uint16(sockaddr) == 0 {
 		return nil, nil
@@ -743,7 +751,8 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	return nil
 }
 
-// flowLabel is that at the start of the marks of a sctp_paddrparams. The DSCP is behind it, as the upper six bits of an octet.
+// flowLabel is that at the start of the marks of a sctp_paddrparams. The DSCP is behind it, as the
+// upper six bits of an octet.
 func flowLabel(marks []byte) uint32 { return nativeOrder.Uint32(marks) & 0xfffff }
 
 // setPath sets what SCTP_PEER_ADDR_PARAMS sets for the path to one address.

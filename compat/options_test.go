@@ -35,7 +35,8 @@ func paramsOf(heartbeat, retrans, mtu, sack, flags, label int, dscp byte) []byte
 	return append(b, dscp, 0)
 }
 
-// optionRow is an option: what it is set to, and what the association has then. Those that the peer is told of hold for what is set up later.
+// optionRow is an option: what it is set to, and what the association has then. Those that the peer
+// is told of hold for what is set up later.
 type optionRow struct {
 	name  string
 	opt   int
@@ -144,8 +145,9 @@ func (row *optionRow) holds(t *testing.T, when string, s *Socket) {
 	check.That(t, row.see == nil || row.see(&cfg), "%s: the association has %+v", when, cfg)
 }
 
-// Each option holds whenever it is set: on a socket that connects then, on one that is connected, on one that listens then, and on one that listens, for what it
-// accepts; and is read back field by field. What is set on one socket is not on another.
+// Each option holds whenever it is set: on a socket that connects then, on one that is connected,
+// on one that listens then, and on one that listens, for what it accepts; and is read back field by
+// field. What is set on one socket is not on another.
 func TestOptionsHoldWheneverTheyAreSet(t *testing.T) {
 	for i := range optionRows {
 		row := &optionRows[i]
@@ -348,7 +350,8 @@ func TestStatesByTheirNumbers(t *testing.T) {
 	}
 }
 
-// What an option does not say is what it was, and what can be read is read back in the length that it was asked for.
+// What an option does not say is what it was, and what can be read is read back in the length that
+// it was asked for.
 func TestOptionsInOtherLengths(t *testing.T) {
 	s := NewSocket(false, false)
 	defer s.Close()

@@ -9,8 +9,9 @@ import (
 // partialReadOctets is how much of a message is taken at once for a call that has less room.
 const partialReadOctets = 2 << 10
 
-// partialMessage is for programs that read a header first, and then as much as it says. What does not fit a call is for the next, before any notification, as the kernel has it;
-// and that one need not ask the association.
+// partialMessage is for programs that read a header first, and then as much as it says. What does
+// not fit a call is for the next, before any notification, as the kernel has it; and that one need
+// not ask the association.
 type partialMessage struct {
 	mu         sync.Mutex    // held by a call until it returns: if there are several, the others read from the association
 	isUseful   bool          // guarded by mu: this is such a program

@@ -6,16 +6,19 @@ import (
 	"time"
 )
 
-// A socket of this stack has no descriptor. Programs that ask for one get that of a placeholder, a UDP socket of the same family that is never bound: it takes the
-// options of level SOL_SOCKET, which are read back whenever the program has had it.
+// A socket of this stack has no descriptor. Programs that ask for one get that of a placeholder, a
+// UDP socket of the same family that is never bound: it takes the options of level SOL_SOCKET,
+// which are read back whenever the program has had it.
 
-// placeholders are the sockets that have a placeholder, by what placeholderKey tells of it, which stays the same over dup.
+// placeholders are the sockets that have a placeholder, by what placeholderKey tells of it, which
+// stays the same over dup.
 var placeholders = struct {
 	sync.Mutex
 	list map[uint64]*Socket
 }{list: make(map[uint64]*Socket)}
 
-// Find returns the socket that a descriptor is the placeholder of, or a dup of it; nil if there is none.
+// Find returns the socket that a descriptor is the placeholder of, or a dup of it; nil if there is
+// none.
 func Find(fd int) *Socket {
 	key, err := placeholderKey(fd)
 	if err != nil {
@@ -90,7 +93,8 @@ func (s *Socket) initialPlaceholderOptions() (w placeholderOptions) {
 	return w
 }
 
-// ReadBack makes the options of the placeholder those of the socket. Who hands the descriptor to a program calls it afterwards.
+// ReadBack makes the options of the placeholder those of the socket. Who hands the descriptor to a
+// program calls it afterwards.
 func (s *Socket) ReadBack() {
 	s.mu.Lock()
 	fd := s.placeholderFD
@@ -118,7 +122,8 @@ func (s *Socket) ReadBack() {
 	s.writeWaits.updateWaits(func(r *callWaits) { r.timeout, r.nonblock = w.sndTimeout, w.nonblock })
 }
 
-// Control is that of a syscall.RawConn: f gets the descriptor, and what it sets holds when Control returns.
+// Control is that of a syscall.RawConn: f gets the descriptor, and what it sets holds when Control
+// returns.
 func (s *Socket) Control(f func(fd uintptr)) error {
 	fd, err := s.Descriptor()
 	if err != nil {

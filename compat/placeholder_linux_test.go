@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a program sets on the descriptor holds for the socket, which is found by it and by a dup of it, and for what follows.
+// What a program sets on the descriptor holds for the socket, which is found by it and by a dup of
+// it, and for what follows.
 func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 	l, at := listen(t)
 	var dup int
@@ -84,7 +85,8 @@ func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 	same(t, twice.Control(nil), error(syscall.EBADF))
 }
 
-// What is set on a listener's descriptor is on those of the sockets that it accepts, and a socket of IPv6 has the class of either family.
+// What is set on a listener's descriptor is on those of the sockets that it accepts, and a socket
+// of IPv6 has the class of either family.
 func TestAcceptedSocketsHaveTheDescriptorsOptions(t *testing.T) {
 	for _, row := range []struct {
 		name         string
@@ -138,7 +140,8 @@ func TestAcceptedSocketsHaveTheDescriptorsOptions(t *testing.T) {
 	must.OK(t, s.Close())
 }
 
-// A socket gets its descriptor whatever its number is, and fails by the errno where there is none, or where a program has closed it.
+// A socket gets its descriptor whatever its number is, and fails by the errno where there is none,
+// or where a program has closed it.
 func TestDescriptorsThatFail(t *testing.T) {
 	input := must.Get(unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3))(t)
 	must.OK(t, unix.Close(0))
@@ -177,7 +180,8 @@ func TestDescriptorsThatFail(t *testing.T) {
 	must.OK(t, s.Close())
 }
 
-// The version that a program's go.mod requires tells its byte order of PPIDs, the environment goes before it, and without both the first PPID does.
+// The version that a program's go.mod requires tells its byte order of PPIDs, the environment goes
+// before it, and without both the first PPID does.
 func TestPPIDsAreInTheOrderOfTheProgram(t *testing.T) {
 	const module, since = "example.com/sctp", "20250601"
 	info := func(version string) *debug.BuildInfo {

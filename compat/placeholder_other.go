@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Only Linux tells whether two descriptors are one socket. Elsewhere the placeholder is a number that is no descriptor: this package knows
-// it, and the system fails by EBADF.
+// Only Linux tells whether two descriptors are one socket. Elsewhere the placeholder is a number
+// that is no descriptor: this package knows it, and the system fails by EBADF.
 var fakeDescriptors = struct {
 	sync.Mutex
 	next int

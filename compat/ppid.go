@@ -7,13 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// PPIDs is the byte order in which a program has the payload protocol identifiers of its messages, where the package that it was written for has changed it.
-// github.com/ishidawataru/sctp has sent them as they lie in memory up to its versions of May 2025, so that programs shift them (46 << 24), and converts them
-// since August 2025.
+// PPIDs is the byte order in which a program has the payload protocol identifiers of its messages,
+// where the package that it was written for has changed it. github.com/ishidawataru/sctp has sent
+// them as they lie in memory up to its versions of May 2025, so that programs shift them (46 <<
+// 24), and converts them since August 2025.
 //
-// Which of the two a program was written for is told by the version that its go.mod requires, which the linker writes into it. A test binary has none, and
-// neither has a program built in a workspace that uses the module: then the first PPID that the program sends tells, as no assigned one has 0 in its lower 24 bits.
-// The environment variable RDDP_PPID, host or memory, goes before both.
+// Which of the two a program was written for is told by the version that its go.mod requires, which
+// the linker writes into it. A test binary has none, and neither has a program built in a workspace
+// that uses the module: then the first PPID that the program sends tells, as no assigned one has 0
+// in its lower 24 bits. The environment variable RDDP_PPID, host or memory, goes before both.
 type PPIDs struct{ order atomic.Int32 }
 
 const (
@@ -22,7 +24,8 @@ const (
 	orderMemory
 )
 
-// PPIDsOf returns the order of the program that runs: since is the date of the first version of the module that converts PPIDs.
+// PPIDsOf returns the order of the program that runs: since is the date of the first version of the
+// module that converts PPIDs.
 func PPIDsOf(module, since string) *PPIDs {
 	p := new(PPIDs)
 	info, _ := debug.ReadBuildInfo()

@@ -22,7 +22,8 @@ func now(t *testing.T, s *Socket, octets int) recv {
 	return read(s, octets)
 }
 
-// long returns an association over which b takes 20,000 octets at a time, and the point from which on it reads messages in pieces.
+// long returns an association over which b takes 20,000 octets at a time, and the point from which
+// on it reads messages in pieces.
 func long(t *testing.T) (a, b *Socket) {
 	l := NewSocket(false, false)
 	must.OK(t, l.SetBuffer(false, 10_000))
@@ -86,7 +87,8 @@ func TestTheEndOfARecordIsMarked(t *testing.T) {
 	check.Equal(t, "ends of one message", ends, 1)
 }
 
-// The end of a message that was read in part will not come: the program hears of it, before anything else.
+// The end of a message that was read in part will not come: the program hears of it, before
+// anything else.
 func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	a, b := long(t)
 	subscribe(t, b, eventPartial, eventAssociation, eventSenderDry)
@@ -137,7 +139,8 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	same(t, last.err, error(syscall.ECONNRESET))
 }
 
-// A program that asks to be told that nothing is to be sent is told at once where that is so (RFC 6458 section 6.1.9), and else when it is.
+// A program that asks to be told that nothing is to be sent is told at once where that is so (RFC
+// 6458 section 6.1.9), and else when it is.
 func TestSenderDryAtTheSubscription(t *testing.T) {
 	one := func(event int, on byte) []byte {
 		return append(nativeOrder.AppendUint16(make([]byte, 4), uint16(typeData+event)), on, 0)
@@ -247,7 +250,8 @@ func TestTheInfoOfAMessage(t *testing.T) {
 		tsn := first.TSN + 1 + uint32(i)
 		same(t, info(), SndRcvInfo{Stream: sent.Stream, SSN: ssn, Flags: sent.Flags & flagUnordered, PPID: sent.PPID, Context: 7, TSN: tsn, CumTSN: tsn, AssocID: b.assocID})
 	}
-	// The cumulative TSN is that of now, beyond the message that is read; and each part of one has the same info.
+	// The cumulative TSN is that of now, beyond the message that is read; and each part of one has
+	// the same info.
 	must.Get(a.Send([]byte("hello"), nil))(t)
 	must.Get(a.Send([]byte("x"), nil))(t)
 	tsn := first.TSN + 7
@@ -325,7 +329,8 @@ func TestAFailedMessageComesBack(t *testing.T) {
 	})
 }
 
-// What is kept of a message for programs that read it in parts is returned without asking the association, and without waiting for what has not come.
+// What is kept of a message for programs that read it in parts is returned without asking the
+// association, and without waiting for what has not come.
 func TestPartsThatAreKept(t *testing.T) {
 	a, b := pair(t)
 	for i, want := range []int{0, 4} { // at the second it is known that the program reads so
@@ -361,7 +366,8 @@ func TestPartsThatAreKept(t *testing.T) {
 	check.That(t, got.err != nil && got.flags == 0, "the rest of a message that was thrown away: %d octets, %v", len(got.text), got.err)
 }
 
-// A call that has ended waits no more: it leaves no deadline, in either direction, and no news that is old.
+// A call that has ended waits no more: it leaves no deadline, in either direction, and no news that
+// is old.
 func TestCallsLeaveNothing(t *testing.T) {
 	a, b := pair(t, eventSenderDry)
 	for _, s := range []*Socket{a, b} {

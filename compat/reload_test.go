@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// A server that is closed may listen on its port again at once, while associations of it live on, and as often as it likes; not while it listens.
+// A server that is closed may listen on its port again at once, while associations of it live on,
+// and as often as it likes; not while it listens.
 func TestAServerIsReloaded(t *testing.T) {
 	for name, row := range map[string]struct {
 		v6, all bool

@@ -37,7 +37,8 @@ func reborn(t *testing.T) (l *Socket, clients [2]*sctp.Transport, link *mempair.
 	return l, clients, link
 }
 
-// A socket that is closed, or shut down, while its peer is gone stays so when the peer comes back: what it sets up then is accepted, and what was unsent fails.
+// A socket that is closed, or shut down, while its peer is gone stays so when the peer comes back:
+// what it sets up then is accepted, and what was unsent fails.
 func TestTheEndOfASocketIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 	for name, end := range map[string]func(s *Socket){
 		"Close":    func(s *Socket) { go s.Close() },

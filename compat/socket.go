@@ -18,8 +18,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Socket is an SCTP socket. Its methods may be called from several goroutines, and fail with a syscall.Errno, or with
-// os.ErrDeadlineExceeded after a deadline.
+// Socket is an SCTP socket. Its methods may be called from several goroutines, and fail with a
+// syscall.Errno, or with os.ErrDeadlineExceeded after a deadline.
 type Socket struct {
 	// What each message looks at comes first: a program may have thousands of sockets.
 	mu                    sync.Mutex
@@ -59,8 +59,8 @@ func NewSocket(v6, v6only bool) *Socket {
 	return s
 }
 
-// SocketFor is NewSocket for the network "sctp", "sctp4" or "sctp6" and what is to be bound or connected: a listener on all addresses has both
-// families, and so has what has addresses of both.
+// SocketFor is NewSocket for the network "sctp", "sctp4" or "sctp6" and what is to be bound or
+// connected: a listener on all addresses has both families, and so has what has addresses of both.
 func SocketFor(network string, listen bool, local, remote []net.IPAddr) (*Socket, error) {
 	v6 := func(list []net.IPAddr) bool {
 		for _, a := range list {
@@ -84,8 +84,8 @@ func SocketFor(network string, listen bool, local, remote []net.IPAddr) (*Socket
 // hasIPv4 says whether the socket has addresses of IPv4.
 func (s *Socket) hasIPv4() bool { return !s.v6only }
 
-// Bind is sctp_bindx for sockaddrs as RawAddrs writes them: it adds addresses, or with rem takes them away again, before the socket is
-// listening or connected.
+// Bind is sctp_bindx for sockaddrs as RawAddrs writes them: it adds addresses, or with rem takes
+// them away again, before the socket is listening or connected.
 func (s *Socket) Bind(raw []byte, rem bool) error {
 	list, port, err := parseSockaddrs(raw)
 	if err != nil {
@@ -152,7 +152,8 @@ func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
 	return append(next, a), nil
 }
 
-// hasAddr says whether an address is one of this host, of whose loopback network it has all, or of the stack.
+// hasAddr says whether an address is one of this host, of whose loopback network it has all, or of
+// the stack.
 func hasAddr(a netip.Addr) (bool, error) {
 	if os.Getenv("RDDP_LINK") == "tun" {
 		own, err := hostaddr.TunAddrs()
@@ -242,8 +243,8 @@ func (s *Socket) acceptFrom(l *sctp.Listener) (*sctp.Conn, error) {
 	return nil, syscall.EAGAIN
 }
 
-// Connect is sctp_connectx for sockaddrs as RawAddrs writes them. It returns the id of the association, EINPROGRESS when SO_SNDTIMEO or
-// O_NONBLOCK does not let it wait, and goes on then.
+// Connect is sctp_connectx for sockaddrs as RawAddrs writes them. It returns the id of the
+// association, EINPROGRESS when SO_SNDTIMEO or O_NONBLOCK does not let it wait, and goes on then.
 func (s *Socket) Connect(raw []byte) (int32, error) {
 	list, port, err := parseSockaddrs(raw)
 	if err != nil {
@@ -360,7 +361,8 @@ func (s *Socket) setConn(c *sctp.Conn) {
 	s.startWatcher()
 }
 
-// waitConn returns the association, and waits while it is being set up. It fails with what a call hears that finds none.
+// waitConn returns the association, and waits while it is being set up. It fails with what a call
+// hears that finds none.
 func (s *Socket) waitConn(none syscall.Errno) (*sctp.Conn, error) {
 	s.mu.Lock()
 	for s.connecting && !s.closed {
@@ -401,7 +403,8 @@ func (s *Socket) Dup() *Socket {
 	return s
 }
 
-// Shutdown begins the end of the association: no more messages are taken, and those of the peer are read until it agrees (RFC 6458 section 4.1.7).
+// Shutdown begins the end of the association: no more messages are taken, and those of the peer are
+// read until it agrees (RFC 6458 section 4.1.7).
 func (s *Socket) Shutdown() error {
 	c, err := s.waitConn(syscall.ENOTCONN)
 	if err != nil {
@@ -416,13 +419,15 @@ func (s *Socket) Shutdown() error {
 	return errnoOf(err)
 }
 
-// defaultCloseWait is how long Close waits if SO_LINGER does not say. Sockets that are closed together, or one after the other, have it once.
+// defaultCloseWait is how long Close waits if SO_LINGER does not say. Sockets that are closed
+// together, or one after the other, have it once.
 const defaultCloseWait = time.Second
 
 var closeGrace grace.Period
 
-// Close is close of the last descriptor: it ends the association, or all that nobody has accepted. The association is aborted where SO_LINGER has the
-// time 0, or messages were not read. Calls under way in other goroutines end: Recv as at the end of the association.
+// Close is close of the last descriptor: it ends the association, or all that nobody has accepted.
+// The association is aborted where SO_LINGER has the time 0, or messages were not read. Calls under
+// way in other goroutines end: Recv as at the end of the association.
 func (s *Socket) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -478,7 +483,8 @@ func (s *Socket) Close() error {
 // Closed says whether the socket is closed.
 func (s *Socket) Closed() bool { return s.closedCtx.Err() != nil }
 
-// SetReadDeadline has Recv fail with os.ErrDeadlineExceeded when they wait past t; zero is no deadline.
+// SetReadDeadline has Recv fail with os.ErrDeadlineExceeded when they wait past t; zero is no
+// deadline.
 func (s *Socket) SetReadDeadline(t time.Time) error { return s.setDeadline(&s.readWaits, t) }
 
 // SetWriteDeadline has Send fail with os.ErrDeadlineExceeded when it waits past t.
@@ -492,7 +498,8 @@ func (s *Socket) setDeadline(w *callWaits, t time.Time) error {
 	return nil
 }
 
-// LocalAddrs returns the sockaddrs of this side, with EINVAL if there are none: those that it is bound to, or else all that the peer may have been told.
+// LocalAddrs returns the sockaddrs of this side, with EINVAL if there are none: those that it is
+// bound to, or else all that the peer may have been told.
 func (s *Socket) LocalAddrs() ([]byte, int, error) {
 	s.mu.Lock()
 	c, list, port, closed, bound := s.conn, s.boundAddrs, s.boundPort, s.closed, s.bound

@@ -365,7 +365,8 @@ func TestNotifications(t *testing.T) {
 	same(t, read(a, 99).err, error(syscall.ECONNRESET))
 }
 
-// Each option is read back as it was set, lengths are those of Linux, and no octet beyond them is touched.
+// Each option is read back as it was set, lengths are those of Linux, and no octet beyond them is
+// touched.
 func TestOptions(t *testing.T) {
 	a, _ := pair(t)
 	u32 := func(v ...int) (b []byte) {

@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
-// The structures of RFC 6458, as Linux lays them out. What has more than one user has a type; the rest is in options.go.
+// The structures of RFC 6458, as Linux lays them out. What has more than one user has a type; the
+// rest is in options.go.
 
-// SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). PPID is in network byte order as it lies in memory.
+// SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). PPID is in network byte order as it lies in
+// memory.
 type SndRcvInfo struct {
 	Stream, SSN, Flags, _ uint16
 	PPID, Context, TTL    uint32
@@ -15,7 +17,8 @@ type SndRcvInfo struct {
 	AssocID               int32
 }
 
-// Values of SndRcvInfo.Flags on Linux, and what both packages call SCTP_EOF, which is the flag of a TTL there.
+// Values of SndRcvInfo.Flags on Linux, and what both packages call SCTP_EOF, which is the flag of a
+// TTL there.
 const (
 	flagUnordered = 1 << iota
 	flagAddrOver
@@ -27,7 +30,8 @@ const (
 	flagNames   = flagUnordered | flagAddrOver | flagAbort | flagSackNow | flagTTL | flagSendAll | flagEOF
 )
 
-// Flags of Recv on Linux: MsgNotification marks a notification, MsgEOR the end of a message or of a notification.
+// Flags of Recv on Linux: MsgNotification marks a notification, MsgEOR the end of a message or of a
+// notification.
 const (
 	MsgEOR          = 0x80
 	MsgNotification = 0x8000
@@ -57,7 +61,8 @@ func ParseSndRcvInfo(b []byte) (s SndRcvInfo) {
 	return s
 }
 
-// Swap turns a PPID from one byte order to the other: from the machine's to that of the network and back.
+// Swap turns a PPID from one byte order to the other: from the machine's to that of the network and
+// back.
 func Swap(ppid uint32) uint32 {
 	var b [4]byte
 	nativeOrder.PutUint32(b[:], ppid)

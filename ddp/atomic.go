@@ -14,9 +14,9 @@ const AtomicLen = 8
 // AtomicOp is one atomic read-modify-write operation on 64 bits of tagged memory (RFC 7306 section
 // 5.1). The zero value adds nothing: it reads.
 //
-// The 8 octets in memory hold the value in the byte order of this host (binary.NativeEndian), in RAM
-// and on a device alike. Their buffer address must be a multiple of 8: in RAM that of the octets
-// themselves, not of their Tagged Offset; on a device their distance from its first octet.
+// The 8 octets in memory hold the value in the byte order of this host (binary.NativeEndian), in
+// RAM and on a device alike. Their buffer address must be a multiple of 8: in RAM that of the
+// octets themselves, not of their Tagged Offset; on a device their distance from its first octet.
 type AtomicOp struct {
 	Swap bool   // CmpSwap; otherwise FetchAdd
 	Data uint64 // what is added, or swapped in
@@ -49,8 +49,9 @@ func (o *AtomicOp) applyTo(old uint64) uint64 {
 }
 
 // Atomic carries out op on the octets at the Tagged Offset to for the peer, after the checks of a
-// tagged access: the region needs RemoteAtomic. It returns the value before. An address that is not a
-// multiple of 8 and a device that fails give TypeLocal with a Cause: ErrUnaligned, or the device's.
+// tagged access: the region needs RemoteAtomic. It returns the value before. An address that is not
+// a multiple of 8 and a device that fails give TypeLocal with a Cause: ErrUnaligned, or the
+// device's.
 func (s *Stream) Atomic(tag STag, to uint64, op *AtomicOp) (old uint64, err *Error) {
 	r, err := s.acquireRegion(tag)
 	if err != nil {
@@ -67,10 +68,10 @@ func (s *Stream) Atomic(tag STag, to uint64, op *AtomicOp) (old uint64, err *Err
 	return old, err
 }
 
-// Atomic carries out op on the 8 octets at off of the region for the local user, whatever rights the
-// region grants, and returns the value before. It is atomic against the operations of all streams and
-// other local users, and safe for concurrent use. Errors: ErrRevoked, ErrRange, ErrUnaligned, or that
-// of a device.
+// Atomic carries out op on the 8 octets at off of the region for the local user, whatever rights
+// the region grants, and returns the value before. It is atomic against the operations of all
+// streams and other local users, and safe for concurrent use. Errors: ErrRevoked, ErrRange,
+// ErrUnaligned, or that of a device.
 func (r *Region) Atomic(off uint64, op AtomicOp) (old uint64, err error) {
 	if !r.beginAccess() {
 		return 0, ErrRevoked

@@ -240,8 +240,8 @@ func TestFetchAddOfNothingWritesNothing(t *testing.T) {
 	check.That(t, err == nil && dev.writes == 0, "%v, %d writes", err, dev.writes)
 }
 
-// Streams in goroutines of their own, local users, and two regions over the same memory: no addition
-// is lost, and each value is seen once.
+// Streams in goroutines of their own, local users, and two regions over the same memory: no
+// addition is lost, and each value is seen once.
 func TestAtomicsOfAllStreamsAndLocalUsers(t *testing.T) {
 	// req 7306-5-1, 7306-5-3
 	const workers, each = 6, 2000

@@ -6,10 +6,10 @@ import (
 	"github.com/rddp-go/rddp/internal/prefetch"
 )
 
-// Piece is a stretch of memory: Len octets from Off. With Region set, which Stream.Resolve does, the octets
-// are those of the region, Off counts from its first octet and Mem is ignored: each access then happens only
-// while the region is valid, grants the rights that were asked for and has the same buffer, so that nothing
-// is written after Region.Invalidate has returned.
+// Piece is a stretch of memory: Len octets from Off. With Region set, which Stream.Resolve does,
+// the octets are those of the region, Off counts from its first octet and Mem is ignored: each
+// access then happens only while the region is valid, grants the rights that were asked for and has
+// the same buffer, so that nothing is written after Region.Invalidate has returned.
 type Piece struct {
 	Mem    Memory
 	Region *Region
@@ -21,7 +21,8 @@ type Piece struct {
 	bufferGen  uint32 // of the region's buffer
 }
 
-// beginAccess begins an access to the region of a piece, or returns false if it may not be used any more.
+// beginAccess begins an access to the region of a piece, or returns false if it may not be used any
+// more.
 func (p *Piece) beginAccess() bool {
 	if !p.Region.beginAccess() {
 		return false
@@ -49,8 +50,8 @@ func (g Gather) Len() uint64 {
 	return n
 }
 
-// checkLen tells whether the pieces lie within their memory and together are at most 2^32-1 octets, and
-// returns their length.
+// checkLen tells whether the pieces lie within their memory and together are at most 2^32-1 octets,
+// and returns their length.
 func (g Gather) checkLen() (uint32, error) {
 	for i := range g {
 		if err := g[i].checkRange(); err != nil {
@@ -99,8 +100,8 @@ func writeWithin(m Memory, off uint64, b []byte, far bool) error {
 	return m.writeAt(off, b, far)
 }
 
-// sliceAt returns octets [off, off+n) of the piece for sending. They are read after it has returned, so that a look at
-// whether they may be is as good as an access, and it costs less.
+// sliceAt returns octets [off, off+n) of the piece for sending. They are read after it has
+// returned, so that a look at whether they may be is as good as an access, and it costs less.
 func (p *Piece) sliceAt(off, n uint64) ([]byte, error) {
 	if p.Region == nil {
 		return sliceWithin(p.Mem, p.Off+off, n, p.Mem.shouldPrefetch(n))
@@ -149,15 +150,16 @@ func (g Gather) scatterAt(off uint64, b []byte) error {
 	return nil
 }
 
-// RecvBuffer is an untagged buffer that serves one message (section 5.1.2). Make it with MakeRecvBuffer.
+// RecvBuffer is an untagged buffer that serves one message (section 5.1.2). Make it with
+// MakeRecvBuffer.
 type RecvBuffer struct {
 	Pieces Gather
 	Len    uint32 // octets of all pieces
 	Token  uint64 // the ULP's own; not looked at
 }
 
-// MakeRecvBuffer checks the pieces (ErrRange, ErrRevoked; ErrMessageTooLong for 2^32 octets or more)
-// and adds up their length.
+// MakeRecvBuffer checks the pieces (ErrRange, ErrRevoked; ErrMessageTooLong for 2^32 octets or
+// more) and adds up their length.
 func MakeRecvBuffer(g Gather, token uint64) (RecvBuffer, error) {
 	n, err := g.checkLen()
 	return RecvBuffer{Pieces: g, Len: n, Token: token}, err

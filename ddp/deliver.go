@@ -8,9 +8,9 @@ type taggedMessage struct {
 	length uint64 // payload octets so far
 }
 
-// Deliver takes what Place left, in the order in which the sender submitted the segments and once each
-// (section 5.4). It reports a message when its last segment comes by, and a fault in its turn. A zero
-// Placed is ignored.
+// Deliver takes what Place left, in the order in which the sender submitted the segments and once
+// each (section 5.4). It reports a message when its last segment comes by, and a fault in its turn.
+// A zero Placed is ignored.
 func (s *Stream) Deliver(p *Placed) {
 	switch {
 	case !s.receiving || !p.deliverable:
@@ -39,9 +39,10 @@ func (s *Stream) deliverTagged(p *Placed) {
 	s.delivering = Placed{}
 }
 
-// deliverUntagged checks once more what may have changed since placement: another segment may have been
-// the last of the same message, and then this one belongs to no message that can still be delivered. It delivers what has
-// come as a whole, with no octet left as it was in the buffer before.
+// deliverUntagged checks once more what may have changed since placement: another segment may have
+// been the last of the same message, and then this one belongs to no message that can still be
+// delivered. It delivers what has come as a whole, with no octet left as it was in the buffer
+// before.
 func (s *Stream) deliverUntagged(p *Placed) {
 	s.taggedMsg = taggedMessage{}
 	next := &s.recvMSN[p.stagOrQN]
@@ -89,7 +90,8 @@ func (p *Placed) errorReport(t ErrorType, code uint8, cause error) *Error {
 	return e
 }
 
-// reportFatal stops reception and reports (sections 6.2.2 and 7.1). Sending goes on, for one more message.
+// reportFatal stops reception and reports (sections 6.2.2 and 7.1). Sending goes on, for one more
+// message.
 func (s *Stream) reportFatal(err *Error) {
 	s.receiving, s.errorReported, s.lastMessageOnly = false, true, true
 	s.ulp.Fatal(err)
@@ -98,9 +100,10 @@ func (s *Stream) reportFatal(err *Error) {
 	}
 }
 
-// Fail is for a ULP that finds a fault of its own. It returns the report, with header and length of the
-// last segment of the message when it is called from within DeliverTagged or DeliverUntagged. As after
-// Fatal, which is not called for it, later segments are dropped and one more message may be submitted.
+// Fail is for a ULP that finds a fault of its own. It returns the report, with header and length of
+// the last segment of the message when it is called from within DeliverTagged or DeliverUntagged.
+// As after Fatal, which is not called for it, later segments are dropped and one more message may
+// be submitted.
 func (s *Stream) Fail(t ErrorType, code uint8, cause error) *Error {
 	s.receiving = false
 	s.errorReported, s.lastMessageOnly = true, true

@@ -42,7 +42,8 @@ func TestPlacementOutOfOrderDeliveryInOrder(t *testing.T) {
 	r.Deliver(&placed[2])
 	r.ulp.want(t)
 	r.Deliver(&placed[3])
-	// req 5041-5.4-3, 5041-4.3-3, 5040-3.1-4, 5040-3.1-5: length is MO plus payload of the last segment.
+	// req 5041-5.4-3, 5041-4.3-3, 5040-3.1-4, 5040-3.1-5: length is MO plus payload of the last
+	// segment.
 	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=30 token=100")
 	r.Deliver(&placed[4])
 	// req 5041-1.2-2: shorter than its buffer, which is used up.
@@ -207,8 +208,8 @@ func TestStreamsAreIndependent(t *testing.T) {
 	check.That(t, p.Err != nil && p.Err.Code == CodeNotAssociated, "stream-scoped STag on another stream: %v", p.Err)
 }
 
-// A peer sends the end of a message and not the rest of it: what a buffer, shared with others, holds of somebody else's
-// message is not delivered as this peer's.
+// A peer sends the end of a message and not the rest of it: what a buffer, shared with others,
+// holds of somebody else's message is not delivered as this peer's.
 func TestMessageIsDeliveredWhole(t *testing.T) {
 	// req 5041-5.4-2
 	type seg struct {
@@ -271,7 +272,8 @@ func TestGapIsNotFilledByTheNextMessage(t *testing.T) {
 	r.ulp.want(t, "fatal 0x2/0x04")
 }
 
-// What has come of a message is known to the octet, in whatever order, as long as no more than maxGapSpans pieces stand apart.
+// What has come of a message is known to the octet, in whatever order, as long as no more than
+// maxGapSpans pieces stand apart.
 func TestWhatHasComeIsKnownToTheOctet(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5041, 1))
 	for range 3_000 {

@@ -39,7 +39,8 @@ const (
 type Error struct {
 	Type ErrorType
 	Code uint8
-	// Header[:HeaderLen] is the DDP header of the segment at fault; HeaderLen is 0 where there is none.
+	// Header[:HeaderLen] is the DDP header of the segment at fault; HeaderLen is 0 where there is
+	// none.
 	Header    [MaxHeaderLen]byte
 	HeaderLen int
 	// SegmentLen is the length of that segment in octets, header included.
@@ -109,11 +110,11 @@ func (e *Error) describe() string {
 var (
 	// ErrMessageTooLong refuses a message of 2^32 octets or more (section 5.2).
 	ErrMessageTooLong = errors.New("ddp: message longer than 2^32-1 octets; split it")
-	// ErrIncomplete is the cause of an Error: the last segment of an untagged message has come, and not all of those
-	// before it. What its buffer holds of others is not delivered.
+	// ErrIncomplete is the cause of an Error: the last segment of an untagged message has come, and
+	// not all of those before it. What its buffer holds of others is not delivered.
 	ErrIncomplete = errors.New("ddp: untagged message without all of its segments")
-	// ErrScattered is the cause of an Error: the segments of an untagged message come in so wild an order that nobody can say
-	// what is missing. A sender should send them in order (section 5.3).
+	// ErrScattered is the cause of an Error: the segments of an untagged message come in so wild an
+	// order that nobody can say what is missing. A sender should send them in order (section 5.3).
 	ErrScattered = errors.New("ddp: segments of an untagged message too far out of order")
 	// ErrClosing refuses a message after graceful teardown was asked for (section 6.2.1).
 	ErrClosing = errors.New("ddp: stream is being closed; no further message can be sent")
@@ -126,7 +127,8 @@ var (
 	ErrCanceled = errors.New("ddp: message withdrawn before it was sent")
 	// ErrRevoked fails a message whose memory belongs to a region that was invalidated.
 	ErrRevoked = errors.New("ddp: memory region is invalid; register it again")
-	// ErrRange refuses a piece, region or tagged offset that does not fit its memory or address space.
+	// ErrRange refuses a piece, region or tagged offset that does not fit its memory or address
+	// space.
 	ErrRange = errors.New("ddp: range lies outside the memory or wraps")
 	// ErrQueueNumber refuses a message to a queue number that the stream was not configured with.
 	ErrQueueNumber = errors.New("ddp: queue number not configured for this stream")
@@ -136,12 +138,13 @@ var (
 	ErrTooManyRegions = errors.New("ddp: protection domain has reached its limit of regions; deregister some")
 	// ErrNoSuchRegion refuses to change a region that was deregistered or belongs to another table.
 	ErrNoSuchRegion = errors.New("ddp: region is not registered in this table")
-	// ErrWindow refuses what cannot be done to a memory window: to bind it again, or another one to it.
+	// ErrWindow refuses what cannot be done to a memory window: to bind it again, or another one to
+	// it.
 	ErrWindow = errors.New("ddp: the region is a memory window; bind a new window to a registered buffer")
 	// ErrRights refuses a window that would let the peer change memory that the local user may not.
 	ErrRights = errors.New("ddp: a window for remote writes or atomics needs a region with LocalWrite")
-	// ErrScope refuses a window on a region that is not the stream's: of another stream or Protection
-	// Domain.
+	// ErrScope refuses a window on a region that is not the stream's: of another stream or
+	// Protection Domain.
 	ErrScope = errors.New("ddp: the region belongs to another stream or protection domain")
 	// ErrUnaligned refuses an atomic operation on an address that is not a multiple of 8 octets.
 	ErrUnaligned = errors.New("ddp: atomic operations need an address that is a multiple of 8 octets")

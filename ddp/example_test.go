@@ -7,7 +7,8 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// sink is the least a ULP can be: it has no untagged queue and lets the peer write to tagged buffers.
+// sink is the least a ULP can be: it has no untagged queue and lets the peer write to tagged
+// buffers.
 type sink struct{ name string }
 
 func (s *sink) AdmitTagged(uint8, *ddp.Region, ddp.STag, uint64, int) (ddp.Access, *ddp.Error) {
@@ -32,7 +33,8 @@ func (wire) Ready()      {}
 func (wire) Finish()     {}
 func (wire) Abort()      {}
 
-// A message is cut into segments of 30 octets, which arrive in reverse order and are placed as they come.
+// A message is cut into segments of 30 octets, which arrive in reverse order and are placed as they
+// come.
 func Example() {
 	table := ddp.NewTable(rand.Reader)
 	memory := make([]byte, 64)

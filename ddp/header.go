@@ -79,7 +79,8 @@ func (v TaggedView) TO() uint64 { return binary.BigEndian.Uint64(v[6:]) }
 // Payload returns what follows the header.
 func (v TaggedView) Payload() []byte { return v[TaggedHeaderLen:] }
 
-// UntaggedView reads an untagged segment of at least UntaggedHeaderLen octets in place (section 4.3).
+// UntaggedView reads an untagged segment of at least UntaggedHeaderLen octets in place (section
+// 4.3).
 //
 //	|T|L| Rsvd  | DV| RsvdULP[0:7]  |
 //	|         RsvdULP[8:39]         |

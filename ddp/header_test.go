@@ -9,7 +9,8 @@ import (
 )
 
 func TestTaggedHeaderOctets(t *testing.T) {
-	// req 5041-4.1-1, 5041-4.1-8, 5041-4.1-10, 5041-4.2-1: T, L, Rsvd 0, DV 1; then RsvdULP, STag, TO.
+	// req 5041-4.1-1, 5041-4.1-8, 5041-4.1-10, 5041-4.2-1: T, L, Rsvd 0, DV 1; then RsvdULP, STag,
+	// TO.
 	want := []byte{0xC1, 0xAB, 0x01, 0x02, 0x03, 0x04, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18}
 	b := bytes.Repeat([]byte{0xFF}, TaggedHeaderLen)
 	n := Tagged{Last: true, Rsvd: 0xAB, STag: 0x01020304, TO: 0x1112131415161718}.Put(b)
@@ -25,7 +26,8 @@ func TestTaggedHeaderOctets(t *testing.T) {
 }
 
 func TestUntaggedHeaderOctets(t *testing.T) {
-	// req 5041-4.1-1, 5041-4.1-8, 5041-4.1-10, 5041-4.3-1: T 0; then RsvdULP (5 octets), QN, MSN, MO.
+	// req 5041-4.1-1, 5041-4.1-8, 5041-4.1-10, 5041-4.3-1: T 0; then RsvdULP (5 octets), QN, MSN,
+	// MO.
 	want := []byte{0x41, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0x10, 0, 0, 2, 0xFF, 0xFF, 0xFF, 0xFE, 0, 0, 0x05, 0xCA}
 	b := bytes.Repeat([]byte{0xFF}, UntaggedHeaderLen)
 	h := Untagged{Last: true, Rsvd: [5]byte{0xA1, 0xA2, 0xA3, 0xA4, 0xA5}, QN: 0x10000002, MSN: 0xFFFFFFFE, MO: 1482}

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// recorder is a ULP that keeps a log of what it is told. Queue 0 is its receive queue; the right needed
-// for tagged segments is RemoteWrite unless need says otherwise.
+// recorder is a ULP that keeps a log of what it is told. Queue 0 is its receive queue; the right
+// needed for tagged segments is RemoteWrite unless need says otherwise.
 type recorder struct {
 	log       []string
 	fault     *Error

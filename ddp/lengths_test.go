@@ -22,8 +22,9 @@ func (v *vast) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// Messages of 2^32-1 octets are cut, placed at the right offsets and delivered, one octet more is refused, also where the
-// peer's last segment would go beyond what the 32 bits of a message offset can tell.
+// Messages of 2^32-1 octets are cut, placed at the right offsets and delivered, one octet more is
+// refused, also where the peer's last segment would go beyond what the 32 bits of a message offset
+// can tell.
 func TestTheLongestMessages(t *testing.T) {
 	// req 5041-5.2-2
 	const most = 1<<32 - 1

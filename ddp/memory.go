@@ -14,8 +14,8 @@ type DeviceAt interface {
 	io.WriterAt
 }
 
-// Memory is what a buffer is made of: a slice, or a device. It is a small value; the zero Memory has
-// no octets.
+// Memory is what a buffer is made of: a slice, or a device. It is a small value; the zero Memory
+// has no octets.
 type Memory struct {
 	b         []byte
 	dev       DeviceAt
@@ -23,12 +23,13 @@ type Memory struct {
 	devSize   uint64 // octets of dev
 }
 
-// Bytes is memory in RAM. Its owner may read b at any time; DDP writes to it as registered or posted.
+// Bytes is memory in RAM. Its owner may read b at any time; DDP writes to it as registered or
+// posted.
 func Bytes(b []byte) Memory { return Memory{b: b} }
 
-// Device is the first size octets of rw, at most 2^63-1, which is what io.WriterAt can address. Segments
-// are written to it as they arrive, in any order; a failing write is a local catastrophic error (section
-// 7.2) of the stream.
+// Device is the first size octets of rw, at most 2^63-1, which is what io.WriterAt can address.
+// Segments are written to it as they arrive, in any order; a failing write is a local catastrophic
+// error (section 7.2) of the stream.
 func Device(rw DeviceAt, size uint64) Memory {
 	return Memory{dev: rw, devSize: min(size, math.MaxInt64)}
 }
@@ -52,7 +53,8 @@ func (m Memory) subRange(off, n uint64) Memory {
 	return Memory{b: m.b[off : off+n : off+n]}
 }
 
-// shouldPrefetch reports whether it is taken to be in no cache, though it is in no region, for who places or cuts n octets at a time.
+// shouldPrefetch reports whether it is taken to be in no cache, though it is in no region, for who
+// places or cuts n octets at a time.
 func (m Memory) shouldPrefetch(n uint64) bool { return shouldPrefetch(int64(len(m.b)), n) }
 
 // hasRange reports whether octets [off, off+n) exist.
@@ -61,7 +63,8 @@ func (m Memory) hasRange(off, n uint64) bool {
 	return off <= size && n <= size-off
 }
 
-// writeAt writes p at off; the caller has checked the range. far: what comes next is to be asked for, as it is in no cache.
+// writeAt writes p at off; the caller has checked the range. far: what comes next is to be asked
+// for, as it is in no cache.
 func (m Memory) writeAt(off uint64, p []byte, far bool) error {
 	if m.dev == nil {
 		copy(m.b[off:], p)
@@ -77,8 +80,8 @@ func (m Memory) writeAt(off uint64, p []byte, far bool) error {
 	return err
 }
 
-// sliceAt returns octets [off, off+n), read into fresh memory where they are on a device; the caller
-// has checked the range. far is as for put.
+// sliceAt returns octets [off, off+n), read into fresh memory where they are on a device; the
+// caller has checked the range. far is as for put.
 func (m Memory) sliceAt(off, n uint64, far bool) ([]byte, error) {
 	if m.dev == nil {
 		if far {

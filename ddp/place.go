@@ -1,8 +1,8 @@
 package ddp
 
-// Place takes a segment as it arrives, in any order and possibly more than once (section 5.3). It makes
-// every check of section 7.1 before it writes the first octet, and then copies the payload to its final
-// place. What Deliver needs to know is left in out. seg is only read during the call.
+// Place takes a segment as it arrives, in any order and possibly more than once (section 5.3). It
+// makes every check of section 7.1 before it writes the first octet, and then copies the payload to
+// its final place. What Deliver needs to know is left in out. seg is only read during the call.
 //
 // A fault is left in out.Err and reported by Deliver in its turn: the LLP does not call Place for
 // segments that the sender submitted after a faulty one. After the fault was reported, and before
@@ -54,8 +54,8 @@ func (s *Stream) placeTagged(v TaggedView, out *Placed) {
 	out.Err = err
 }
 
-// acquireRegion finds the region that tag names on this stream and begins an access to it (section 7.1 item 1
-// and section 8.2). The caller releases it.
+// acquireRegion finds the region that tag names on this stream and begins an access to it (section
+// 7.1 item 1 and section 8.2). The caller releases it.
 func (s *Stream) acquireRegion(tag STag) (*Region, *Error) {
 	r := s.table.Lookup(tag)
 	if r == nil || !r.beginAccess() {
@@ -68,9 +68,9 @@ func (s *Stream) acquireRegion(tag STag) (*Region, *Error) {
 	return r, nil
 }
 
-// checkTaggedAccess makes the checks of section 7.1 items 2 to 5 for n octets at to of an acquired region and
-// returns their offset in its memory. The wrap comes before the bounds: no region reaches 2^64, so that
-// a wrapping segment would never be named as such after them.
+// checkTaggedAccess makes the checks of section 7.1 items 2 to 5 for n octets at to of an acquired
+// region and returns their offset in its memory. The wrap comes before the bounds: no region
+// reaches 2^64, so that a wrapping segment would never be named as such after them.
 func (r *Region) checkTaggedAccess(to, n uint64, need Access) (off uint64, err *Error) {
 	if r.Access()&need != need {
 		return 0, &Error{Type: TypeTagged, Code: CodeInvalidSTag}
@@ -112,8 +112,8 @@ func (s *Stream) placeUntagged(v UntaggedView, out *Placed) {
 	}
 }
 
-// findRecvBuffer finds the receive buffer of an untagged segment (section 7.1 items 1, 2 and 5). A zero-length
-// message needs one too: it consumes it.
+// findRecvBuffer finds the receive buffer of an untagged segment (section 7.1 items 1, 2 and 5). A
+// zero-length message needs one too: it consumes it.
 func (s *Stream) findRecvBuffer(p *Placed) (*RecvBuffer, uint8) {
 	if uint64(p.stagOrQN) >= uint64(len(s.recvMSN)) {
 		return nil, CodeInvalidQN
@@ -128,8 +128,8 @@ func (s *Stream) findRecvBuffer(p *Placed) (*RecvBuffer, uint8) {
 	return buf, code
 }
 
-// checkOffset makes the checks of section 7.1 items 3 and 4. A segment without payload may stand at the
-// very end of the buffer.
+// checkOffset makes the checks of section 7.1 items 3 and 4. A segment without payload may stand at
+// the very end of the buffer.
 func checkOffset(buf *RecvBuffer, p *Placed) uint8 {
 	size := uint64(buf.Len)
 	if p.toOrMO > size || p.toOrMO == size && p.payloadLen > 0 {
@@ -148,8 +148,8 @@ func versionError(c Control) *Error {
 	return &Error{Type: TypeUntagged, Code: CodeUntaggedVersion}
 }
 
-// shortError reports a segment that ends within its header. Section 7.2 has no number for it; it is the
-// STag or the queue that cannot be valid.
+// shortError reports a segment that ends within its header. Section 7.2 has no number for it; it is
+// the STag or the queue that cannot be valid.
 func shortError(c Control) *Error {
 	if c.Tagged() {
 		return &Error{Type: TypeTagged, Code: CodeInvalidSTag, Cause: ErrShortSegment}
@@ -158,8 +158,9 @@ func shortError(c Control) *Error {
 }
 
 // Resolve makes the checks of a tagged access of n octets at to (validity, stream, rights, wrap,
-// bounds) without making it: for the source of an RDMA Read and for local scatter/gather elements. The
-// piece refers to the region and so ends with its validity, and with the rights asked for. A zero-length access needs no valid STag.
+// bounds) without making it: for the source of an RDMA Read and for local scatter/gather elements.
+// The piece refers to the region and so ends with its validity, and with the rights asked for. A
+// zero-length access needs no valid STag.
 func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (p Piece, err *Error) {
 	if n == 0 {
 		return p, nil

@@ -269,7 +269,8 @@ func TestResolveChecksRightsAndBounds(t *testing.T) {
 }
 
 func TestMissingBufferEndsTheStream(t *testing.T) {
-	// req 5041-7.1-6, 5041-7.1-8: a fault of the system, told once, and the end of the stream: it cannot recur.
+	// req 5041-7.1-6, 5041-7.1-8: a fault of the system, told once, and the end of the stream: it
+	// cannot recur.
 	r := newRig(t)
 	for msn := range uint32(3) {
 		r.arrive(untaggedSeg(true, 0, 1+msn, 0, []byte{1}))
@@ -282,9 +283,9 @@ func TestMissingBufferEndsTheStream(t *testing.T) {
 	}
 }
 
-// A receive buffer that says more than its memory has, be it that its region was given other memory, is a
-// local error, and no octet of the segment is written.
-// strict is an upper layer that has no queues.
+// A receive buffer that says more than its memory has, be it that its region was given other
+// memory, is a local error, and no octet of the segment is written. strict is an upper layer that
+// has no queues.
 type strict struct{ *recorder }
 
 func (strict) Buffer(uint32, uint32, [5]byte) (*RecvBuffer, uint8) { return nil, CodeInvalidQN }

@@ -31,7 +31,8 @@ func TestWhatIsLikelyToBeUsedNext(t *testing.T) {
 	}
 }
 
-// Memory that is asked for ahead is as other memory is, up to its last octet; what is resolved in it knows that it is.
+// Memory that is asked for ahead is as other memory is, up to its last octet; what is resolved in
+// it knows that it is.
 func TestWideMemory(t *testing.T) {
 	for _, size := range []int{prefetchMinMemory - 1, prefetchMinMemory, prefetchMinMemory + 4097} {
 		r := newRig(t)
@@ -51,7 +52,8 @@ func TestWideMemory(t *testing.T) {
 	}
 }
 
-// How much memory there is counts, not how much of it is one region; windows are no more of it, and devices are none.
+// How much memory there is counts, not how much of it is one region; windows are no more of it, and
+// devices are none.
 func TestMemoryOfAllRegionsCounts(t *testing.T) {
 	tab := NewTable(new(entropy))
 	piece := make([]byte, prefetchMinMemory/4)

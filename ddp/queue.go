@@ -2,11 +2,11 @@ package ddp
 
 import "unsafe"
 
-// Queue is one untagged queue of one stream: the n-th buffer posted serves MSN n modulo 2^32, the first
-// being 1 (sections 4.3 and 5.1.2). It allocates nothing after NewQueue.
+// Queue is one untagged queue of one stream: the n-th buffer posted serves MSN n modulo 2^32, the
+// first being 1 (sections 4.3 and 5.1.2). It allocates nothing after NewQueue.
 //
-// A queue made by NewSharedQueue has no buffers of its own: it takes one from a BufferSource when the
-// first segment of a message arrives.
+// A queue made by NewSharedQueue has no buffers of its own: it takes one from a BufferSource when
+// the first segment of a message arrives.
 type Queue struct {
 	ring          []queueSlot
 	head          uint32 // index in ring of the buffer for MSN first
@@ -30,9 +30,9 @@ const initialMSN = 1
 func NewQueue(depth int) *Queue { return &Queue{ring: make([]queueSlot, depth), nextMSN: initialMSN} }
 
 // NewSharedQueue returns a queue that takes buffers from src, of which this stream may hold at most
-// share at a time between the arrival of a first segment and the delivery of the message. A peer that
-// goes beyond its share is a peer without a buffer (CodeNoBuffer), so that it cannot starve the other
-// streams (section 8.3.2 item 5, RFC 5042 section 6.4.3.1).
+// share at a time between the arrival of a first segment and the delivery of the message. A peer
+// that goes beyond its share is a peer without a buffer (CodeNoBuffer), so that it cannot starve
+// the other streams (section 8.3.2 item 5, RFC 5042 section 6.4.3.1).
 func NewSharedQueue(src BufferSource, share int) *Queue {
 	q := NewQueue(share)
 	q.source = src
@@ -44,7 +44,8 @@ func (q *Queue) Held() int {
 	return int(unsafe.Sizeof(*q)) + len(q.ring)*int(unsafe.Sizeof(queueSlot{}))
 }
 
-// Post adds a buffer for the next MSN, or fails with ErrQueueFull. A shared queue has no place for it.
+// Post adds a buffer for the next MSN, or fails with ErrQueueFull. A shared queue has no place for
+// it.
 func (q *Queue) Post(b RecvBuffer) error {
 	if q.source != nil || q.postedBuffers == len(q.ring) {
 		return ErrQueueFull
@@ -55,9 +56,9 @@ func (q *Queue) Post(b RecvBuffer) error {
 	return nil
 }
 
-// Lookup returns the buffer that serves message msn, or a code of TypeUntagged (section 7.1 items 2 and
-// 5): CodeMSNRange for a message already delivered, CodeNoBuffer for one beyond the last buffer. MSNs
-// are compared modulo 2^32. It answers ULP.Buffer for one queue.
+// Lookup returns the buffer that serves message msn, or a code of TypeUntagged (section 7.1 items 2
+// and 5): CodeMSNRange for a message already delivered, CodeNoBuffer for one beyond the last
+// buffer. MSNs are compared modulo 2^32. It answers ULP.Buffer for one queue.
 func (q *Queue) Lookup(msn uint32) (*RecvBuffer, uint8) {
 	ahead := msn - q.nextMSN
 	if int32(ahead) < 0 {
@@ -97,8 +98,8 @@ func (q *Queue) lookupShared(ahead uint32) (*RecvBuffer, uint8) {
 	return q.beginMessage(s), 0
 }
 
-// Pop retires the first buffer after the delivery of its message, which consumes the buffer even where
-// it is only partly filled (section 1.2). It returns false when the first MSN has no buffer.
+// Pop retires the first buffer after the delivery of its message, which consumes the buffer even
+// where it is only partly filled (section 1.2). It returns false when the first MSN has no buffer.
 func (q *Queue) Pop() (RecvBuffer, bool) {
 	if len(q.ring) == 0 || !q.slotAt(0).hasBuffer {
 		return RecvBuffer{}, false
@@ -147,8 +148,8 @@ func (q *Queue) First() uint32 { return q.nextMSN }
 // Len returns the number of buffers posted, or taken from the source, and not yet popped.
 func (q *Queue) Len() int { return q.postedBuffers + q.takenBuffers }
 
-// InProcess returns the number of buffers for which a message has begun to arrive that is not delivered
-// (RFC 5042 section 6.4.3.1).
+// InProcess returns the number of buffers for which a message has begun to arrive that is not
+// delivered (RFC 5042 section 6.4.3.1).
 func (q *Queue) InProcess() int { return q.inProcess }
 
 // Free returns how many buffers can still be posted.

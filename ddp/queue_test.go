@@ -125,7 +125,8 @@ func TestSharedQueueKeepsAPeerToItsShare(t *testing.T) {
 	a, b := NewSharedQueue(src, 3), NewSharedQueue(src, 3)
 	err := a.Post(RecvBuffer{})
 	check.That(t, err == ErrQueueFull && a.Free() == 0, "buffer posted to a shared queue: %v", err)
-	// req 5041-8.3.2-6: a peer with many messages begun and none complete holds three buffers at most.
+	// req 5041-8.3.2-6: a peer with many messages begun and none complete holds three buffers at
+	// most.
 	lookup(t, a, 3, 1, 0)
 	lookup(t, a, 1, 2, 0)
 	lookup(t, b, 1, 3, 0)

@@ -1,9 +1,10 @@
 package ddp
 
-// receivedRanges says which octets of an untagged message have come, up to the segment whose turn it was last. The sender gives
-// each segment its place (MO) itself, and should send them in order (section 5.3): then done is all there is to it. A
-// receive buffer may hold what was written for somebody else before, so that a message is only a message when
-// every octet of it has come (section 5.4).
+// receivedRanges says which octets of an untagged message have come, up to the segment whose turn
+// it was last. The sender gives each segment its place (MO) itself, and should send them in order
+// (section 5.3): then done is all there is to it. A receive buffer may hold what was written for
+// somebody else before, so that a message is only a message when every octet of it has come
+// (section 5.4).
 type receivedRanges struct {
 	contiguous uint64 // octets from 0 on without a gap
 	beyondGap  [maxGapSpans]span
@@ -12,7 +13,8 @@ type receivedRanges struct {
 
 type span struct{ from, to uint64 }
 
-// maxGapSpans is how many pieces of a message may stand apart beyond a gap, for a sender that goes by an order of its own.
+// maxGapSpans is how many pieces of a message may stand apart beyond a gap, for a sender that goes
+// by an order of its own.
 const maxGapSpans = 8
 
 // addRange notes the octets from from to to. It returns false for one piece too many.

@@ -16,8 +16,9 @@ type Access uint8
 
 // Access rights. LocalWrite lets the region be the sink of the local user's own requests (receives,
 // RDMA Read responses); the remote rights let the peer write to it, read from it, or do atomic
-// operations on it. RFC 7306 has no right of its own for those: RemoteAtomic is the right to read and to
-// write by them alone, so that memory for atomics can be kept from other access (its section 5).
+// operations on it. RFC 7306 has no right of its own for those: RemoteAtomic is the right to read
+// and to write by them alone, so that memory for atomics can be kept from other access (its section
+// 5).
 const (
 	LocalWrite Access = 1 << iota
 	RemoteRead
@@ -27,8 +28,9 @@ const (
 
 // Region is a tagged buffer: memory that an STag names (section 5.1.1).
 //
-// Concurrency: Base, Len and Memory may be called by the holder of the table's mutator lock,
-// and by a ULP inside AdmitTagged for the region it is shown. STag, PD, Scope, Access and Valid are safe at any time.
+// Concurrency: Base, Len and Memory may be called by the holder of the table's mutator lock, and by
+// a ULP inside AdmitTagged for the region it is shown. STag, PD, Scope, Access and Valid are safe
+// at any time.
 type Region struct {
 	stag   STag
 	pd     PD
@@ -39,14 +41,15 @@ type Region struct {
 
 	// bufferGen counts the changes of the buffer (Rebind): what was resolved before one is void.
 	bufferGen atomic.Uint32
-	// parent is the region that a memory window is bound to, as that was at parentGen; see window.go.
+	// parent is the region that a memory window is bound to, as that was at parentGen; see
+	// window.go.
 	parent    *Region
 	parentGen uint32
 
 	table *Table
 
-	// accessState counts the accesses in flight (low bits) beside the two bits below. mem, base and access
-	// change only while accessBlocked keeps new accesses out and the count is zero.
+	// accessState counts the accesses in flight (low bits) beside the two bits below. mem, base and
+	// access change only while accessBlocked keeps new accesses out and the count is zero.
 	accessState atomic.Uint32
 }
 
@@ -68,7 +71,8 @@ func (r *Region) Scope() StreamID { return r.scope }
 // Access returns the rights granted.
 func (r *Region) Access() Access { return Access(r.access.Load()) }
 
-// grants reports whether the buffer is still the one of that generation, with all the rights that are needed.
+// grants reports whether the buffer is still the one of that generation, with all the rights that
+// are needed.
 func (r *Region) grants(gen uint32, need Access) bool {
 	return r.bufferGen.Load() == gen && r.Access()&need == need
 }
@@ -82,7 +86,8 @@ func (r *Region) Len() uint64 { return r.mem.Len() }
 // Memory returns the memory behind the region.
 func (r *Region) Memory() Memory { return r.mem }
 
-// shouldPrefetch reports whether the memory is taken to be in no cache, for who places or cuts n octets at a time.
+// shouldPrefetch reports whether the memory is taken to be in no cache, for who places or cuts n
+// octets at a time.
 func (r *Region) shouldPrefetch(n uint64) bool { return shouldPrefetch(r.table.ramOctets.Load(), n) }
 
 // Valid reports whether the STag may be used.
@@ -90,16 +95,17 @@ func (r *Region) Valid() bool {
 	return r.accessState.Load()&accessInvalid == 0 && (r.parent == nil || r.parent.Valid() && r.parentUnchanged())
 }
 
-// Invalidate revokes the STag (sections 8.3 and 8.3.1 item 6). It waits for accesses in flight: once
-// it has returned, no stream writes to the memory any more. It must not be called from within
+// Invalidate revokes the STag (sections 8.3 and 8.3.1 item 6). It waits for accesses in flight:
+// once it has returned, no stream writes to the memory any more. It must not be called from within
 // ULP.AdmitTagged or ULP.Buffer. Invalidate is safe for concurrent use and may be repeated.
 func (r *Region) Invalidate() {
 	r.accessState.Or(accessInvalid)
 	r.waitForAccesses()
 }
 
-// beginAccess begins an access and reports whether the region is valid; release ends it. An access through a
-// window is one to the region behind it as well, so that whoever waits for the one waits for the other.
+// beginAccess begins an access and reports whether the region is valid; release ends it. An access
+// through a window is one to the region behind it as well, so that whoever waits for the one waits
+// for the other.
 func (r *Region) beginAccess() bool {
 	if r.parent == nil {
 		return r.addAccess()
@@ -137,8 +143,8 @@ func (r *Region) addAccess() bool {
 
 func (r *Region) removeAccess() { r.accessState.Add(^uint32(0)) }
 
-// waitForAccesses waits until no access is in flight. It ends because an access lasts for a few copies and no new
-// one begins.
+// waitForAccesses waits until no access is in flight. It ends because an access lasts for a few
+// copies and no new one begins.
 func (r *Region) waitForAccesses() {
 	for r.accessState.Load()&accessCountMask != 0 {
 		runtime.Gosched()

@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// hammer places whole segments in the region of tag over and over, until the returned stop is called.
-// The plain writes of the test into the same memory make the race detector a judge, too.
+// hammer places whole segments in the region of tag over and over, until the returned stop is
+// called. The plain writes of the test into the same memory make the race detector a judge, too.
 func hammer(t *testing.T, tab *Table, tag STag, n int) (stop func()) {
 	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Table: tab, ULP: &recorder{need: RemoteWrite}})
 	s.Attach(new(lower))
@@ -141,7 +141,8 @@ func TestRebindMovesTheRange(t *testing.T) {
 }
 
 func TestARegionIsTheSliceAndNoMore(t *testing.T) {
-	// req 5041-8.3-5, 5042-2.2.2-2, 5042-7.3-1: what lies behind it in the same array was not handed in.
+	// req 5041-8.3-5, 5042-2.2.2-2, 5042-7.3-1: what lies behind it in the same array was not
+	// handed in.
 	r := newRig(t)
 	array := make([]byte, 100)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(array[10:20]), Access: RemoteWrite | RemoteRead})

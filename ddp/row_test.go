@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// warden is a recorder that refuses what has the RsvdULP 0xEE, and is never to be asked about no octets.
+// warden is a recorder that refuses what has the RsvdULP 0xEE, and is never to be asked about no
+// octets.
 type warden struct {
 	*recorder
 	t testing.TB
@@ -211,7 +212,8 @@ func (p *peer) spoil(list [][]byte) [][]byte {
 	return list
 }
 
-// What PlaceRow does is what Place and Deliver do for each, one after the other, whatever segments come.
+// What PlaceRow does is what Place and Deliver do for each, one after the other, whatever segments
+// come.
 func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
 	rows, faults, broken := 0, 0, 0
 	for seed := range uint64(600) {
@@ -462,7 +464,8 @@ func TestMessageInRows(t *testing.T) {
 	l.ulp.want(t, "tagged rsvd=0x8 stag="+hexOf(l.region.STag())+" to=200 len=507", "untagged qn=0 msn=1 rsvd=0102030405 len=109 token=1")
 }
 
-// As many pieces stand apart as may: a row is one segment after the other, of which the first is too much.
+// As many pieces stand apart as may: a row is one segment after the other, of which the first is
+// too much.
 func TestNoRowBeyondManyPieces(t *testing.T) {
 	l := newRowLab(t)
 	for i := range uint32(maxGapSpans) {
@@ -475,7 +478,8 @@ func TestNoRowBeyondManyPieces(t *testing.T) {
 	check.Equal(t, "octets of the segment", l.ulp.fault.SegmentLen, UntaggedHeaderLen+20)
 }
 
-// Of a row in which a write fails, those before are placed and delivered, and the others are for Place.
+// Of a row in which a write fails, those before are placed and delivered, and the others are for
+// Place.
 func TestRowEndsWhereAWriteFails(t *testing.T) {
 	for left := range 5 {
 		for _, tagged := range []bool{true, false} {

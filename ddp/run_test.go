@@ -93,7 +93,8 @@ func TestRunIsWhatNextSegmentGives(t *testing.T) {
 	check.That(t, runs > 300, "%d runs only", runs)
 }
 
-// A run ends in front of the last segment and of the end of a piece. There is none of a message whose memory is gone, or on a device, nor of a Stream that has ended.
+// A run ends in front of the last segment and of the end of a piece. There is none of a message
+// whose memory is gone, or on a device, nor of a Stream that has ended.
 func TestWhereARunEnds(t *testing.T) {
 	const step = 100
 	memory := func(lengths ...int) Gather {
@@ -143,7 +144,8 @@ func TestWhereARunEnds(t *testing.T) {
 	}
 }
 
-// What lies beyond a run is asked for where memory is larger than caches: as far beyond each segment as for that alone.
+// What lies beyond a run is asked for where memory is larger than caches: as far beyond each
+// segment as for that alone.
 func TestWhatLiesBeyondARun(t *testing.T) {
 	b := make([]byte, 2*prefetchMinMemory)
 	for _, row := range []struct{ off, n, step, at, len int }{

@@ -30,7 +30,8 @@ type messageRing struct {
 
 func (q *messageRing) at(i int) *message { return &q.buf[(q.head+i)&(len(q.buf)-1)] }
 
-// push returns a new message, which is zero, to be filled where it lies: to copy what was written just before, in pieces, has the processor wait.
+// push returns a new message, which is zero, to be filled where it lies: to copy what was written
+// just before, in pieces, has the processor wait.
 func (q *messageRing) push() *message {
 	if q.n == len(q.buf) {
 		grown := make([]message, max(8, 2*q.n))
@@ -53,10 +54,10 @@ func (q *messageRing) pop() message {
 	return out
 }
 
-// SendUntagged submits a message for queue qn of the peer. rsvd and token are the ULP's. Messages go out
-// in the order of submission (section 5.3). The memory of g, and g itself, belong to the stream until
-// Completed or Failed. Errors: ErrQueueNumber, ErrMessageTooLong, ErrRange, ErrRevoked, and by state
-// ErrClosing, ErrFaulted, ErrClosed.
+// SendUntagged submits a message for queue qn of the peer. rsvd and token are the ULP's. Messages
+// go out in the order of submission (section 5.3). The memory of g, and g itself, belong to the
+// stream until Completed or Failed. Errors: ErrQueueNumber, ErrMessageTooLong, ErrRange,
+// ErrRevoked, and by state ErrClosing, ErrFaulted, ErrClosed.
 func (s *Stream) SendUntagged(qn uint32, rsvd [5]byte, g Gather, token uint64) error {
 	if uint64(qn) >= uint64(len(s.sendMSN)) {
 		return ErrQueueNumber
@@ -118,8 +119,8 @@ func (s *Stream) Pending() bool { return s.outMessages.nextToCut < s.outMessages
 // Unfinished returns the number of messages that are neither completed nor failed.
 func (s *Stream) Unfinished() int { return s.outMessages.n }
 
-// Cut returns how many payload octets of the message that NextSegment is in the middle of have been cut;
-// from within ULP.Failed, how many of the message that failed.
+// Cut returns how many payload octets of the message that NextSegment is in the middle of have been
+// cut; from within ULP.Failed, how many of the message that failed.
 func (s *Stream) Cut() uint64 {
 	switch {
 	case s.reportingFailure:
@@ -130,7 +131,8 @@ func (s *Stream) Cut() uint64 {
 	return 0
 }
 
-// Rest returns how many payload octets are left to cut of the message that NextSegment continues with.
+// Rest returns how many payload octets are left to cut of the message that NextSegment continues
+// with.
 func (s *Stream) Rest() uint64 {
 	if !s.Pending() {
 		return 0
@@ -139,9 +141,10 @@ func (s *Stream) Rest() uint64 {
 	return uint64(m.length - m.cutOctets)
 }
 
-// NextSegment cuts the next segment, of at most max octets with its header (the MULPDU at this moment,
-// section 5.2), and returns false when there is none or max has no room for payload. The LLP must get
-// the segment to the peer, after those before it; a later change of MULPDU does not touch it.
+// NextSegment cuts the next segment, of at most max octets with its header (the MULPDU at this
+// moment, section 5.2), and returns false when there is none or max has no room for payload. The
+// LLP must get the segment to the peer, after those before it; a later change of MULPDU does not
+// touch it.
 func (s *Stream) NextSegment(max int, seg *Segment) bool {
 	s.cutting = true
 	ok := s.cutNext(max, seg)
@@ -149,8 +152,8 @@ func (s *Stream) NextSegment(max int, seg *Segment) bool {
 	return ok
 }
 
-// Cutting reports whether NextSegment is running. Segments that were given out before may still be on their way to the
-// wire then: memory that they refer to can be detached only afterwards.
+// Cutting reports whether NextSegment is running. Segments that were given out before may still be
+// on their way to the wire then: memory that they refer to can be detached only afterwards.
 func (s *Stream) Cutting() bool { return s.cutting }
 
 func (s *Stream) cutNext(max int, seg *Segment) bool {
@@ -207,7 +210,8 @@ func (s *Stream) cutSegment(m *message, room uint64, seg *Segment) error {
 	return nil
 }
 
-// gatherBody refers seg.Body to the next octets of the message, at most want, from up to two pieces.
+// gatherBody refers seg.Body to the next octets of the message, at most want, from up to two
+// pieces.
 func (m *message) gatherBody(want uint64, seg *Segment) (n uint32, err error) {
 	seg.Body = [2][]byte{}
 	piece, off := m.pieceIndex, m.pieceOff
@@ -230,8 +234,8 @@ func (m *message) gatherBody(want uint64, seg *Segment) (n uint32, err error) {
 	return n, nil
 }
 
-// Acked takes note that the lower layer has undertaken for the oldest segment it had not acknowledged
-// yet: acknowledgements come in the order in which NextSegment gave the segments out.
+// Acked takes note that the lower layer has undertaken for the oldest segment it had not
+// acknowledged yet: acknowledgements come in the order in which NextSegment gave the segments out.
 func (s *Stream) Acked() { s.AckedRun(1) }
 
 // AckedRun is Acked for n segments.
@@ -263,17 +267,17 @@ func (s *Stream) completeMessages() {
 	s.finishIfDrained()
 }
 
-// failCurrent gives up the message that is being cut, because its memory failed, and those behind it. The
-// peer may miss the end of a message then, so that only a last word can follow.
+// failCurrent gives up the message that is being cut, because its memory failed, and those behind
+// it. The peer may miss the end of a message then, so that only a last word can follow.
 func (s *Stream) failCurrent(err error) {
 	s.lastMessageOnly = true
 	s.outMessages.at(s.outMessages.nextToCut).err = err
 	s.withdrawUnsent(ErrCanceled)
 }
 
-// CancelUnsent withdraws every message of which no segment was given out, and the rest of the message
-// that is being cut; they fail with ErrCanceled. Where a message was broken off, only one more message
-// may be submitted (as after Fatal).
+// CancelUnsent withdraws every message of which no segment was given out, and the rest of the
+// message that is being cut; they fail with ErrCanceled. Where a message was broken off, only one
+// more message may be submitted (as after Fatal).
 func (s *Stream) CancelUnsent() { s.withdrawUnsent(ErrCanceled) }
 
 // withdrawUnsent seals what is not wholly cut, with err where no other is known.

@@ -16,7 +16,8 @@ import (
 
 func TestSegmentationExamples(t *testing.T) {
 	t.Run("untagged 2048 octets at MULPDU 1500", func(t *testing.T) {
-		// req 5041-5.2-5, 5041-5.2-1, 5041-4.3-10, 5041-4.1-7: MO 0 with 1482 octets, MO 1482 with 566.
+		// req 5041-5.2-5, 5041-5.2-1, 5041-4.3-10, 5041-4.1-7: MO 0 with 1482 octets, MO 1482 with
+		// 566.
 		r := newRig(t)
 		msg := pattern(2048)
 		must.OK(t, r.SendUntagged(1, [5]byte{9, 8, 7, 6, 5}, gatherOf(msg), 1))
@@ -90,8 +91,8 @@ func TestMessageOrderAndMSN(t *testing.T) {
 	r := newRig(t)
 	r.sendMSN[0] = math.MaxUint32 - 1
 	send := func(qn uint32) { must.OK(t, r.SendUntagged(qn, [5]byte{}, gatherOf(pattern(30)), 0)) }
-	// req 5041-5.3-1, 5041-5.3-2: order of submission, increasing MO.
-	// req 5041-4.3-6, 5041-4.3-7, 5041-4.3-8: each queue counts by itself, from 1; 0xFFFFFFFF is followed by 0.
+	// req 5041-5.3-1, 5041-5.3-2: order of submission, increasing MO. req 5041-4.3-6, 5041-4.3-7,
+	// 5041-4.3-8: each queue counts by itself, from 1; 0xFFFFFFFF is followed by 0.
 	send(0)
 	send(1)
 	send(0)
@@ -147,7 +148,8 @@ func TestSendRefusesBadRanges(t *testing.T) {
 		check.Equal(t, c.name, c.got, c.want)
 	}
 	check.That(t, !r.Pending(), "a refused message was queued")
-	// req 5041-5.2-10: the TO of nothing is not checked, and the last octet there can be is at 2^64-2.
+	// req 5041-5.2-10: the TO of nothing is not checked, and the last octet there can be is at
+	// 2^64-2.
 	none := r.SendTagged(1, math.MaxUint64, 0, nil, 0)
 	last := r.SendTagged(1, math.MaxUint64-10, 0, Gather{{Mem: mem, Len: 10}}, 0)
 	want := [][]byte{taggedSeg(true, 0, 1, math.MaxUint64, nil), taggedSeg(true, 0, 1, math.MaxUint64-10, make([]byte, 10))}
@@ -188,7 +190,8 @@ func TestCompletionWhenAllSegmentsAreAcknowledged(t *testing.T) {
 	r.ulp.want(t)
 }
 
-// However many messages wait, and wherever the queue of them begins in its memory, they leave and complete in their order.
+// However many messages wait, and wherever the queue of them begins in its memory, they leave and
+// complete in their order.
 func TestManyMessagesKeepTheirOrder(t *testing.T) {
 	r := newRig(t)
 	rnd := rand.New(rand.NewPCG(5041, 3))

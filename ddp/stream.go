@@ -9,58 +9,64 @@ type LLP interface {
 	MULPDU() int
 	// Ready says that NextSegment has something to give.
 	Ready()
-	// Finish asks for a graceful close of the outgoing half: the ULP has asked for it and every message
-	// has been cut and acknowledged (section 6.2.1). It is called at most once.
+	// Finish asks for a graceful close of the outgoing half: the ULP has asked for it and every
+	// message has been cut and acknowledged (section 6.2.1). It is called at most once.
 	Finish()
-	// Abort asks for an abortive end of the LLP stream (section 6.2.2). The layer answers, at once or
-	// later, with Stream.Closed when it refers to no message memory any more. It is called at most once.
+	// Abort asks for an abortive end of the LLP stream (section 6.2.2). The layer answers, at once
+	// or later, with Stream.Closed when it refers to no message memory any more. It is called at
+	// most once.
 	Abort()
 }
 
-// ULP is what a Stream reports to. Deliver*, PeerClosed and Fatal come in the sender's order (DDP-SSN);
-// AdmitTagged and Buffer are asked at placement, in any order. All calls are made by the stream's one
-// caller, from within a method of the stream. From within any of them but AdmitTagged and Buffer the ULP
-// may call the stream's sending and teardown methods.
+// ULP is what a Stream reports to. Deliver*, PeerClosed and Fatal come in the sender's order
+// (DDP-SSN); AdmitTagged and Buffer are asked at placement, in any order. All calls are made by the
+// stream's one caller, from within a method of the stream. From within any of them but AdmitTagged
+// and Buffer the ULP may call the stream's sending and teardown methods.
 type ULP interface {
-	// AdmitTagged is asked before n > 0 payload octets of a tagged segment are placed at to in r, which
-	// is valid and associated with the stream. It returns the right that r must grant: missing rights
-	// and bounds are then checked by the stream (CodeInvalidSTag, CodeBaseBounds, CodeTOWrap). A
-	// non-nil err refuses the segment for the ULP's own reason; the stream fills in its header and
-	// length. It must not invalidate or change regions. Zero-length segments are not asked about: their
-	// STag and TO mean nothing (section 5.2).
+	// AdmitTagged is asked before n > 0 payload octets of a tagged segment are placed at to in r,
+	// which is valid and associated with the stream. It returns the right that r must grant:
+	// missing rights and bounds are then checked by the stream (CodeInvalidSTag, CodeBaseBounds,
+	// CodeTOWrap). A non-nil err refuses the segment for the ULP's own reason; the stream fills in
+	// its header and length. It must not invalidate or change regions. Zero-length segments are not
+	// asked about: their STag and TO mean nothing (section 5.2).
 	AdmitTagged(rsvd uint8, r *Region, stag STag, to uint64, n int) (need Access, err *Error)
 
-	// Buffer returns the buffer that serves message msn of queue qn, or a code of TypeUntagged (0 is
-	// none). qn is one of the configured queues, rsvd is the ULP's in the header of the segment. The
-	// answer for one message must not change until DeliverUntagged; it is asked again at delivery.
+	// Buffer returns the buffer that serves message msn of queue qn, or a code of TypeUntagged (0
+	// is none). qn is one of the configured queues, rsvd is the ULP's in the header of the segment.
+	// The answer for one message must not change until DeliverUntagged; it is asked again at
+	// delivery.
 	Buffer(qn, msn uint32, rsvd [5]byte) (*RecvBuffer, uint8)
 
-	// DeliverTagged reports a whole tagged message: stag and rsvd of its last segment, to of its first
-	// segment and the sum of the payload lengths of its segments.
+	// DeliverTagged reports a whole tagged message: stag and rsvd of its last segment, to of its
+	// first segment and the sum of the payload lengths of its segments.
 	DeliverTagged(rsvd uint8, stag STag, to uint64, length uint64)
 
-	// DeliverUntagged reports a whole untagged message of length octets in buf (section 5.4). Messages
-	// of one queue come in MSN order, each once. buf is free when the call returns.
+	// DeliverUntagged reports a whole untagged message of length octets in buf (section 5.4).
+	// Messages of one queue come in MSN order, each once. buf is free when the call returns.
 	DeliverUntagged(qn, msn uint32, rsvd [5]byte, length uint32, buf *RecvBuffer)
 
-	// Completed reports that the lower layer has acknowledged every segment of a message (section 5.4).
+	// Completed reports that the lower layer has acknowledged every segment of a message (section
+	// 5.4).
 	Completed(token uint64)
 
-	// Failed reports that a message will not be completed: its memory was revoked or could not be read
-	// (messages behind it are withdrawn too), it was withdrawn, or the stream has ended. Completed and
-	// Failed together come in order of submission, each when the lower layer has let go of the memory.
+	// Failed reports that a message will not be completed: its memory was revoked or could not be
+	// read (messages behind it are withdrawn too), it was withdrawn, or the stream has ended.
+	// Completed and Failed together come in order of submission, each when the lower layer has let
+	// go of the memory.
 	Failed(token uint64, err error)
 
-	// Drained reports that NextSegment has just cut the last segment of the last message submitted. A
-	// message submitted from within the call goes out next.
+	// Drained reports that NextSegment has just cut the last segment of the last message submitted.
+	// A message submitted from within the call goes out next.
 	Drained()
 
-	// Fatal reports an error at its turn in delivery order. Nothing is placed or delivered after it. One
-	// more message may be submitted (the RDMAP Terminate, section 7.1) unless err.Type is TypeLLP; the
-	// stream goes on sending until the ULP calls Abort (section 6.2.2). It is called at most once.
+	// Fatal reports an error at its turn in delivery order. Nothing is placed or delivered after
+	// it. One more message may be submitted (the RDMAP Terminate, section 7.1) unless err.Type is
+	// TypeLLP; the stream goes on sending until the ULP calls Abort (section 6.2.2). It is called
+	// at most once.
 	Fatal(err *Error)
 
-	// PeerClosed reports that the peer closed its half gracefully; the own half still sends (section 6.2.1).
+	// PeerClosed reports that the peer closed its half gracefully; the own half still sends
+	// (section 6.2.1).
 	PeerClosed()
 }
 
@@ -77,8 +83,8 @@ func (s *Segment) Len() int { return s.HeaderLen + len(s.Body[0]) + len(s.Body[1
 
 // Placed is what is kept of a segment between Place and Deliver. It holds no payload.
 type Placed struct {
-	// Err is the fault found, nil if none. Segments behind a faulty one need not be placed (section 7.1:
-	// they are dropped), earlier ones still must.
+	// Err is the fault found, nil if none. Segments behind a faulty one need not be placed (section
+	// 7.1: they are dropped), earlier ones still must.
 	Err *Error
 
 	toOrMO      uint64 // TO, or MO of an untagged segment
@@ -99,8 +105,8 @@ type StreamConfig struct {
 	Queues int // untagged queues 0..Queues-1 exist, both ways; RDMAP uses 3
 }
 
-// Stream is one DDP Stream (section 2.3): both directions of one LLP stream. It is for one caller at a
-// time and holds no lock. The number of messages waiting to be sent is the ULP's to bound.
+// Stream is one DDP Stream (section 2.3): both directions of one LLP stream. It is for one caller
+// at a time and holds no lock. The number of messages waiting to be sent is the ULP's to bound.
 type Stream struct {
 	id    StreamID
 	pd    PD
@@ -132,8 +138,8 @@ type Stream struct {
 	failedCutOctets  uint64 // ... for a message of which so many payload octets were cut
 }
 
-// NewStream returns a stream that is not attached to a lower layer: messages may be submitted, nothing
-// is sent or received yet. MSNs start at 1 in every queue (section 4.3).
+// NewStream returns a stream that is not attached to a lower layer: messages may be submitted,
+// nothing is sent or received yet. MSNs start at 1 in every queue (section 4.3).
 func NewStream(cfg StreamConfig) *Stream {
 	msns := make([]uint32, 2*cfg.Queues)
 	for i := range msns {

@@ -33,9 +33,9 @@ type Table struct {
 
 	ramOctets atomic.Int64 // octets of all regions, windows apart, that are no devices
 
-	// slots is an open-addressed hash table: a power of two of slots, probed linearly from the low bits
-	// of the STag, which are random already. At most half of them are used, so a probe ends soon, also
-	// for an STag that a peer made up.
+	// slots is an open-addressed hash table: a power of two of slots, probed linearly from the low
+	// bits of the STag, which are random already. At most half of them are used, so a probe ends
+	// soon, also for an STag that a peer made up.
 	slots atomic.Pointer[[]atomic.Pointer[Region]]
 }
 
@@ -44,7 +44,8 @@ var tombstone = new(Region)
 
 const minSlots = 64
 
-// NewTable returns an empty table that draws its secret, 16 octets at the first registration, from rand.
+// NewTable returns an empty table that draws its secret, 16 octets at the first registration, from
+// rand.
 func NewTable(rand io.Reader) *Table {
 	t := &Table{rand: rand, regionsPerPD: make(map[PD]int)}
 	t.setSlots(make([]atomic.Pointer[Region], minSlots))
@@ -59,7 +60,8 @@ func (t *Table) Len() int { return t.liveRegions }
 // LenIn returns the number of registered regions of a Protection Domain, windows included.
 func (t *Table) LenIn(pd PD) int { return t.regionsPerPD[pd] }
 
-// All calls yield with each registered region, in no order, until it says false. The table must not change meanwhile.
+// All calls yield with each registered region, in no order, until it says false. The table must not
+// change meanwhile.
 func (t *Table) All(yield func(*Region) bool) {
 	s := t.slots.Load()
 	if s == nil {
@@ -91,8 +93,9 @@ func (t *Table) Lookup(tag STag) *Region {
 	}
 }
 
-// Register makes a region with a fresh, unpredictable STag (sections 8.3 and 8.3.1 item 4). It fails
-// with ErrRange when Base and length wrap 64 bits, with ErrTooManyRegions, or when no randomness can be read.
+// Register makes a region with a fresh, unpredictable STag (sections 8.3 and 8.3.1 item 4). It
+// fails with ErrRange when Base and length wrap 64 bits, with ErrTooManyRegions, or when no
+// randomness can be read.
 func (t *Table) Register(sp Spec) (*Region, error) {
 	if rangeWraps(sp.Base, sp.Mem.Len()) {
 		return nil, ErrRange
@@ -166,10 +169,10 @@ func (t *Table) SetAccess(r *Region, a Access) error {
 }
 
 // Rebind gives the STag another buffer, TO range and set of rights, and makes it valid if it was
-// invalidated (section 8.3 items 1 and 2). When it has returned nothing writes to the old buffer, and what
-// was resolved before, such as a posted receive or the source of a Read that waits for its turn, fails with
-// ErrRevoked. Windows of the region end. It fails with ErrRange when base and length wrap 64 bits, and with
-// ErrWindow for a window.
+// invalidated (section 8.3 items 1 and 2). When it has returned nothing writes to the old buffer,
+// and what was resolved before, such as a posted receive or the source of a Read that waits for its
+// turn, fails with ErrRevoked. Windows of the region end. It fails with ErrRange when base and
+// length wrap 64 bits, and with ErrWindow for a window.
 func (t *Table) Rebind(r *Region, mem Memory, base uint64, a Access) error {
 	if rangeWraps(base, mem.Len()) {
 		return ErrRange
@@ -207,8 +210,8 @@ func (t *Table) findSlot(s []atomic.Pointer[Region], r *Region) (uint32, bool) {
 	}
 }
 
-// ensureRoom makes room for one more region. Lookups that run meanwhile see the old array or the new one,
-// which hold the same regions.
+// ensureRoom makes room for one more region. Lookups that run meanwhile see the old array or the
+// new one, which hold the same regions.
 func (t *Table) ensureRoom() {
 	old := *t.slots.Load()
 	if t.usedSlots+1 <= len(old)/2 {
@@ -228,8 +231,8 @@ func (t *Table) ensureRoom() {
 	t.setSlots(fresh)
 }
 
-// insertRegion puts r into the first free slot of its probe sequence. A grave is not used again: a probe that
-// has passed it must keep finding what lies behind.
+// insertRegion puts r into the first free slot of its probe sequence. A grave is not used again: a
+// probe that has passed it must keep finding what lies behind.
 func insertRegion(s []atomic.Pointer[Region], r *Region) {
 	mask := uint32(len(s) - 1)
 	i := uint32(r.stag) & mask
@@ -239,5 +242,6 @@ func insertRegion(s []atomic.Pointer[Region], r *Region) {
 	s[i].Store(r)
 }
 
-// rangeWraps reports whether base+n needs more than 64 bits; a sum of exactly 2^64 counts (section 7.1).
+// rangeWraps reports whether base+n needs more than 64 bits; a sum of exactly 2^64 counts (section
+// 7.1).
 func rangeWraps(base, n uint64) bool { return base+n < base }

@@ -33,8 +33,8 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 		prev = s
 		must.OK(t, tab.Deregister(r))
 	}
-	// req 5040-8.1.1-8, 5040-8.1.1-9
-	// Uniform values are within 2^16 of their predecessor once in 2^15, and above it every other time.
+	// req 5040-8.1.1-8, 5040-8.1.1-9 Uniform values are within 2^16 of their predecessor once in
+	// 2^15, and above it every other time.
 	check.That(t, close <= 10 && sorted >= n*4/10 && sorted <= n*6/10,
 		"%d of %d STags close to their predecessor, %d above it", close, n, sorted)
 	// Every bit of the secret counts: what depends on fewer could be tried out.
@@ -177,8 +177,8 @@ func TestLookupDuringChanges(t *testing.T) {
 }
 
 func TestScopeOfAnSTag(t *testing.T) {
-	// req 5042-2.2.5-1, 5042-2.2.4-2, 5042-6.1.1-3: streams of one Protection Domain share what is not bound to one stream; a
-	// stream in a domain of its own shares nothing.
+	// req 5042-2.2.5-1, 5042-2.2.4-2, 5042-6.1.1-3: streams of one Protection Domain share what is
+	// not bound to one stream; a stream in a domain of its own shares nothing.
 	tab := NewTable(new(entropy))
 	streams := map[string]*Stream{}
 	for _, s := range []struct {

@@ -120,7 +120,8 @@ func TestWindowOfOneRegionLeavesOthersAlone(t *testing.T) {
 }
 
 func TestWindowRefused(t *testing.T) {
-	// req 5041-8.3.2-4, 5040-8.1.2-3: an STag is bound to what the user has a right to. (Of a region the slice is the right.)
+	// req 5041-8.3.2-4, 5040-8.1.2-3: an STag is bound to what the user has a right to. (Of a
+	// region the slice is the right.)
 	tab := NewTable(new(entropy))
 	register := func(sp Spec) *Region {
 		sp.PD, sp.Mem = testPD, Bytes(make([]byte, 8))

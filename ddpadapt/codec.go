@@ -25,8 +25,8 @@ const (
 	controlLen = 4 // DDP-SSN and function code
 )
 
-// functionCode is the function code of a DDP Stream Session Control message (section 5.2.3, RFC 6581
-// section 7).
+// functionCode is the function code of a DDP Stream Session Control message (section 5.2.3, RFC
+// 6581 section 7).
 type functionCode uint16
 
 const (
@@ -87,8 +87,8 @@ type userMessage struct {
 	payload []byte       // the DDP Segment, or the private data
 }
 
-// parseMessage takes a user message apart (sections 5.2.1 to 5.2.3). What is malformed but has a DDP-SSN
-// keeps it, so that it is judged at its turn.
+// parseMessage takes a user message apart (sections 5.2.1 to 5.2.3). What is malformed but has a
+// DDP-SSN keeps it, so that it is judged at its turn.
 func parseMessage(ppid uint32, unordered bool, b []byte) userMessage {
 	if ppid != PPIDSegment && ppid != PPIDControl {
 		return userMessage{fault: FaultPPID}

@@ -129,7 +129,8 @@ func (c *player) verdict(v assoc.Verdict) {
 	}
 }
 
-// look tells what has come of a step: events, what the user of the stream was told, counters, and the state.
+// look tells what has come of a step: events, what the user of the stream was told, counters, and
+// the state.
 func (c *player) look() string {
 	for ev, ok := c.PollEvent(); ok; ev, ok = c.PollEvent() {
 		about, se := fmt.Sprintf("%v %s", ev.Kind, ev.Private), (*SequenceError)(nil)
@@ -190,7 +191,8 @@ func (c *player) look() string {
 	return told
 }
 
-// In each situation of a stream and for each thing that can happen then, testdata/conduct.txt has what comes of it.
+// In each situation of a stream and for each thing that can happen then, testdata/conduct.txt has
+// what comes of it.
 func TestConductIsAsWrittenDown(t *testing.T) {
 	golden.Table(t, "testdata/conduct.txt", func(situation []string, step string) string { return answer(t, situation, step) })
 }
@@ -214,7 +216,8 @@ func TestConductByChanceIsAsItWas(t *testing.T) {
 	})
 }
 
-// What is lost without a number may have been the last of what is awaited: the stream is free at once.
+// What is lost without a number may have been the last of what is awaited: the stream is free at
+// once.
 func TestLastOfALostSessionEndsIt(t *testing.T) {
 	c, got := &player{end: newEnd(t, newFake(), Config{})}, ""
 	for _, step := range []string{"0 initiate", "accept", "hand", "ack", "abort", "hand", "ack", "2 terminate", "pieces 1"} {
@@ -224,8 +227,8 @@ func TestLastOfALostSessionEndsIt(t *testing.T) {
 	check.That(t, strings.Contains(got, "[ended]"), "%v", got)
 }
 
-// answer tells what comes of a step in a situation: at once, when all that can leave has left and is acknowledged, and when the peer
-// ends the session, or begins the next one if this one is over.
+// answer tells what comes of a step in a situation: at once, when all that can leave has left and
+// is acknowledged, and when the peer ends the session, or begins the next one if this one is over.
 func answer(t *testing.T, situation []string, step string) string {
 	c := &player{end: newEnd(t, newFake(), Config{Initiator: true})}
 	for _, step := range situation {

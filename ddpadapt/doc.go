@@ -1,14 +1,15 @@
-// Package ddpadapt runs DDP over SCTP (RFC 5043): DDP stream sessions on pairs of like-numbered SCTP
-// streams, and the DDP-SSN that puts unordered messages back into the order of their submission.
+// Package ddpadapt runs DDP over SCTP (RFC 5043): DDP stream sessions on pairs of like-numbered
+// SCTP streams, and the DDP-SSN that puts unordered messages back into the order of their
+// submission.
 //
 // A [Mux] stands between one association and the DDP streams on it. It is the association's Placer:
-// each DATA chunk is placed straight from the packet, in whatever order it arrives, and delivered in
-// DDP-SSN order. It is the association's Source: segments are cut, numbered and handed over at the
-// moment they can be sent, so nothing is queued below DDP.
+// each DATA chunk is placed straight from the packet, in whatever order it arrives, and delivered
+// in DDP-SSN order. It is the association's Source: segments are cut, numbered and handed over at
+// the moment they can be sent, so nothing is queued below DDP.
 //
-// A [Session] is one use of a stream pair: the active side opens it with [Mux.Open], the passive side
-// gets an [EventInitiate] and answers with [Session.Accept] or [Session.Reject], either side ends it
-// with [Session.Terminate] or [Session.Abort].
+// A [Session] is one use of a stream pair: the active side opens it with [Mux.Open], the passive
+// side gets an [EventInitiate] and answers with [Session.Accept] or [Session.Reject], either side
+// ends it with [Session.Terminate] or [Session.Abort].
 //
 // The package is sans-IO and takes no lock: all calls on a Mux and its sessions come from the owner
 // of the association, one at a time. After each round of calls the owner drains [Mux.PollEvent].
@@ -29,9 +30,9 @@
 //
 // # States of a session
 //
-// A session is in one of these states, and what happens to it leads to another; what is not in the table cannot be, and ends the
-// association ([assoc.InternalError]). The two sides of a session end one by one: each by a Terminate, or not at all (RFC 5043
-// section 6.2).
+// A session is in one of these states, and what happens to it leads to another; what is not in the
+// table cannot be, and ends the association ([assoc.InternalError]). The two sides of a session end
+// one by one: each by a Terminate, or not at all (RFC 5043 section 6.2).
 //
 //	calling   handed: called, withdraw: over, down: ended
 //	called    accepted: open, refused: over, abort: canceled, fault: ending, lost: counting, down: ended
@@ -48,19 +49,23 @@
 //	reopened  settled: ended, down: ended
 //	ended
 //
-// calling: active, its Initiate waits to be handed over; handed: it was. called: the answer is awaited; accepted, refused: it
-// has its turn, and a Terminate refuses too. asked: passive, the upper layer has not answered; accept, reject: it does. open: both
-// sides send. finish: this side has no more to send, and its Terminate follows. peer terminate: the peer's last message has
-// its turn. closing, resting, closed: either side has ended, or both. abort, fault: the user gives the session up, or the peer
-// breaks the sequence, and a Terminate says so; withdraw: the same before anything of this side was handed over. canceled:
-// given up before the answer, which the Terminate has to wait for; answered: there it is. ending: the peer's last message is
-// awaited, but nothing that it sends is placed or delivered. lost: a message has come that has no number (a foreign PPID), or
-// is not kept; counting: from then on the peer's messages are not put in order but counted. over: nothing is awaited but
-// acknowledgements; settled: there they are. refusing: the same for a session that only exists to refuse what came on a free stream.
-// next: the first message of the peer's next session, which it may send when it has all that is ours; reopened: it waits for
-// our acknowledgements. down: the association is gone, or was restarted.
+// calling: active, its Initiate waits to be handed over; handed: it was. called: the answer is
+// awaited; accepted, refused: it has its turn, and a Terminate refuses too. asked: passive, the
+// upper layer has not answered; accept, reject: it does. open: both sides send. finish: this side
+// has no more to send, and its Terminate follows. peer terminate: the peer's last message has its
+// turn. closing, resting, closed: either side has ended, or both. abort, fault: the user gives the
+// session up, or the peer breaks the sequence, and a Terminate says so; withdraw: the same before
+// anything of this side was handed over. canceled: given up before the answer, which the Terminate
+// has to wait for; answered: there it is. ending: the peer's last message is awaited, but nothing
+// that it sends is placed or delivered. lost: a message has come that has no number (a foreign
+// PPID), or is not kept; counting: from then on the peer's messages are not put in order but
+// counted. over: nothing is awaited but acknowledgements; settled: there they are. refusing: the
+// same for a session that only exists to refuse what came on a free stream. next: the first message
+// of the peer's next session, which it may send when it has all that is ours; reopened: it waits
+// for our acknowledgements. down: the association is gone, or was restarted.
 //
-// Each file holds one topic: codec.go (RFC 5043 section 5.2), setup.go (RFC 6581 sections 7 and 9), sequence.go (6.1 to 6.5, what a message
-// means at its turn), out_of_order.go (10, the DDP-SSN window), receive.go (arrival and placement), send.go
-// (6.6, 9 and 10, what may leave now), state.go (the table), session.go (the user's calls), mux.go (the association).
+// Each file holds one topic: codec.go (RFC 5043 section 5.2), setup.go (RFC 6581 sections 7 and 9),
+// sequence.go (6.1 to 6.5, what a message means at its turn), out_of_order.go (10, the DDP-SSN
+// window), receive.go (arrival and placement), send.go (6.6, 9 and 10, what may leave now),
+// state.go (the table), session.go (the user's calls), mux.go (the association).
 package ddpadapt

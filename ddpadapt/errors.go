@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	// ErrPrivateDataTooLong: private data is longer than MaxPrivateData octets (section 5.2.3), in an
-	// enhanced session than MaxEnhancedPrivateData.
+	// ErrPrivateDataTooLong: private data is longer than MaxPrivateData octets (section 5.2.3), in
+	// an enhanced session than MaxEnhancedPrivateData.
 	ErrPrivateDataTooLong = errors.New("ddpadapt: private data is longer than 512 octets (508 in an enhanced session)")
 	// ErrDepth: an IRD or ORD of a Setup is neither 0 to MaxDepth nor NotNegotiated.
 	ErrDepth = errors.New("ddpadapt: IRD and ORD must be 0 to 16382, or NotNegotiated")
@@ -23,8 +23,8 @@ var (
 	ErrInvalidStream = errors.New("ddpadapt: stream number beyond the streams negotiated for both directions")
 	// ErrNotUp: the association is not established yet; wait for EventUp.
 	ErrNotUp = errors.New("ddpadapt: association not established yet")
-	// ErrNotDDP: the peer announced no adaptation layer or another one than DDP; no DDP procedure is
-	// possible on the association (section 11.1). It matches syscall.EPROTONOSUPPORT.
+	// ErrNotDDP: the peer announced no adaptation layer or another one than DDP; no DDP procedure
+	// is possible on the association (section 11.1). It matches syscall.EPROTONOSUPPORT.
 	ErrNotDDP error = notDDPError{}
 	// ErrRestarted ends the sessions of an association that the peer restarted. New ones can be
 	// opened. It matches syscall.ECONNRESET.
@@ -62,8 +62,8 @@ func (e *RejectedError) Error() string {
 // Is makes the error match syscall.ECONNREFUSED.
 func (e *RejectedError) Is(target error) bool { return target == syscall.ECONNREFUSED }
 
-// TerminatedError reports the end of a session by a Session Terminate. It matches syscall.ECONNRESET
-// unless this side's upper layer asked for it.
+// TerminatedError reports the end of a session by a Session Terminate. It matches
+// syscall.ECONNRESET unless this side's upper layer asked for it.
 type TerminatedError struct {
 	ByPeer bool  // the peer sent it
 	Cause  error // why this side sent it, e.g. a *SequenceError; nil for the peer's and the upper layer's

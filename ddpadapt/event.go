@@ -68,14 +68,17 @@ func (q *eventQueue) pop() (Event, bool) {
 	return e, true
 }
 
-// Eventful says whether PollEvent has something to return, or to give back. It is for who asks often.
+// Eventful says whether PollEvent has something to return, or to give back. It is for who asks
+// often.
 func (m *Mux) Eventful() bool { return len(m.events.items) > 0 || cap(m.events.items) > maxSpareEvents }
 
-// closeSteps is what the end of a DDP stream counts, in steps: its user gives back all that was posted.
+// closeSteps is what the end of a DDP stream counts, in steps: its user gives back all that was
+// posted.
 const closeSteps = 16
 
-// PollEvent returns the oldest event not yet returned. The DDP stream of a session that has ended with its association is closed with it, so that
-// who has many of them can let others have their turn in between.
+// PollEvent returns the oldest event not yet returned. The DDP stream of a session that has ended
+// with its association is closed with it, so that who has many of them can let others have their
+// turn in between.
 func (m *Mux) PollEvent() (Event, bool) {
 	e, ok := m.events.pop()
 	if e.Kind == EventDown && e.Session != nil {

@@ -21,7 +21,8 @@ const (
 	aMalformed // an ordered one
 )
 
-// tracked is a passive session, and what the model knows of it: messages counted from 0, without any wrap.
+// tracked is a passive session, and what the model knows of it: messages counted from 0, without
+// any wrap.
 type tracked struct {
 	*end
 	in     fuzzinput.Script
@@ -177,8 +178,9 @@ func (k *tracked) check() {
 	}
 }
 
-// FuzzSequence sends a session messages of any DDP-SSN, also across the wrap: they are delivered in order, each once, and
-// the session ends by what no peer does that follows RFC 5043, and by nothing else. In the end nothing is kept.
+// FuzzSequence sends a session messages of any DDP-SSN, also across the wrap: they are delivered in
+// order, each once, and the session ends by what no peer does that follows RFC 5043, and by nothing
+// else. In the end nothing is kept.
 func FuzzSequence(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 2, 0, 1, 0, 0, 2, 1, 0, 0})
 	f.Add([]byte{1, 2, 0, 0, 3, 0, 0, 1, 0, 2, 0, 1, 0, 0, 0, 1, 3, 0, 0})
@@ -242,8 +244,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// negotiate holds the promises of RFC 6581 section 9: neither end has more Reads pending than the other serves, and an
-// indication is one that both ends support.
+// negotiate holds the promises of RFC 6581 section 9: neither end has more Reads pending than the
+// other serves, and an indication is one that both ends support.
 func negotiate(t *testing.T, asked, own Setup) {
 	reply := parseSetup(own.Answer(asked).encodeWord())
 	ord, first, err := asked.Conclude(reply)

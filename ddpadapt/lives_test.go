@@ -12,8 +12,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Sessions live over packets that come in any order, and end in every way there is: each count is that of what is there all the while, and zero when nothing is left,
-// whether the sessions have ended one by one, by a restart, or with the association.
+// Sessions live over packets that come in any order, and end in every way there is: each count is
+// that of what is there all the while, and zero when nothing is left, whether the sessions have
+// ended one by one, by a restart, or with the association.
 func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() {

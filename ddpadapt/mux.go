@@ -12,8 +12,8 @@ import (
 
 // Assoc is what a Mux needs of its association.
 type Assoc interface {
-	// MaxPayload returns the octets of user data that one DATA chunk carries unfragmented, with room
-	// left for a SACK in the packet.
+	// MaxPayload returns the octets of user data that one DATA chunk carries unfragmented, with
+	// room left for a SACK in the packet.
 	MaxPayload() int
 	OutStreams() int
 	InStreams() int
@@ -42,15 +42,15 @@ type Config struct {
 	// Initiator says that this side set the association up. Free streams are then chosen among the
 	// even numbers first, otherwise among the odd, so that both sides can open sessions at once.
 	Initiator bool
-	// MaxPending is the most Initiates that wait for an answer of the upper layer; more are answered
-	// by a Terminate (section 6.4). Default 64; a negative value refuses all.
+	// MaxPending is the most Initiates that wait for an answer of the upper layer; more are
+	// answered by a Terminate (section 6.4). Default 64; a negative value refuses all.
 	MaxPending int
 	// MaxEarly is the most octets of segments kept that come before a session is accepted, for one
 	// session; sixteen times that for the association. More end the session. Default 65536.
 	MaxEarly int
 	// MaxOutOfOrder is the most messages of the association that wait for an earlier one; more are
-	// left to be sent again, but for one that came in fragments: it is acknowledged by then, and its session
-	// ends. Default and maximum 65535.
+	// left to be sent again, but for one that came in fragments: it is acknowledged by then, and
+	// its session ends. Default and maximum 65535.
 	MaxOutOfOrder int
 }
 
@@ -159,8 +159,8 @@ func NewMux(a Assoc, cfg Config) *Mux {
 // Streams returns how many streams can carry sessions: the lower of both directions (section 8).
 func (m *Mux) Streams() int { return m.numStreams }
 
-// Sessions returns how many streams are not free: sessions of all states up to EventEnded. With none
-// left, and none to come, the owner shuts the association down (RFC 5041 section 3).
+// Sessions returns how many streams are not free: sessions of all states up to EventEnded. With
+// none left, and none to come, the owner shuts the association down (RFC 5041 section 3).
 func (m *Mux) Sessions() int { return m.numSessions }
 
 // Err returns why the Mux is dead, nil while it is not.
@@ -182,13 +182,14 @@ func (m *Mux) HandleEvent(_ rawio.Time, e assoc.Event) {
 	}
 }
 
-// ensureAgreed says that the association, as it is now, has DDP on both sides. The packet that establishes
-// or restarts it may carry data, ahead of the event.
+// ensureAgreed says that the association, as it is now, has DDP on both sides. The packet that
+// establishes or restarts it may carry data, ahead of the event.
 func (m *Mux) ensureAgreed() bool {
 	return m.ddpAgreed && m.incarnation == m.a.Incarnation() || m.startIncarnation()
 }
 
-// startIncarnation looks at the peer's adaptation indication before any DDP procedure (section 11.1).
+// startIncarnation looks at the peer's adaptation indication before any DDP procedure (section
+// 11.1).
 func (m *Mux) startIncarnation() bool {
 	if m.err != nil {
 		return false
@@ -245,11 +246,12 @@ func (m *Mux) removeSession(s *Session) {
 	}
 }
 
-// Steps returns how many messages, and places for them, the Mux has looked at: all work that the peer can have it do.
+// Steps returns how many messages, and places for them, the Mux has looked at: all work that the
+// peer can have it do.
 func (m *Mux) Steps() uint64 { return m.workSteps }
 
-// Held returns the octets of memory that the Mux keeps now, its sessions' included. It costs no more than a look at a
-// few fields.
+// Held returns the octets of memory that the Mux keeps now, its sessions' included. It costs no
+// more than a look at a few fields.
 func (m *Mux) Held() int {
 	held := 0
 	if m.outRun != nil {

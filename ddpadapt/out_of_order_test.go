@@ -19,8 +19,8 @@ func (e *end) pending(id wire.StreamID) *Session {
 	return e.expect(EventInitiate)[0].Session
 }
 
-// A DDP-SSN is compared modulo 2^16: 32766 ahead is the most that the messages in flight can explain, and
-// what is further ahead lies behind.
+// A DDP-SSN is compared modulo 2^16: 32766 ahead is the most that the messages in flight can
+// explain, and what is further ahead lies behind.
 func TestEdgesOfTheSSNWindow(t *testing.T) {
 	// req 5043-10-6, 5043-10-9
 	for _, row := range []struct {
@@ -44,7 +44,8 @@ func TestEdgesOfTheSSNWindow(t *testing.T) {
 	}
 }
 
-// What came far ahead of its turn, and before the session was accepted, is found without a look at each place before it.
+// What came far ahead of its turn, and before the session was accepted, is found without a look at
+// each place before it.
 func TestEarlySegmentFarAhead(t *testing.T) {
 	b := newEnd(t, newFake(), Config{})
 	b.expect(EventUp)
@@ -86,8 +87,8 @@ func TestEmptyQueueOfEvents(t *testing.T) {
 	}
 }
 
-// Nothing is placed behind a message that will end the session, also where DDP-SSNs wrap between two such
-// messages.
+// Nothing is placed behind a message that will end the session, also where DDP-SSNs wrap between
+// two such messages.
 func TestNothingIsPlacedBehindTheFirstFaultAcrossTheWrap(t *testing.T) {
 	// req 5043-6.1-2
 	b := newEnd(t, newFake(), Config{})
@@ -138,8 +139,8 @@ func TestEarlyDataOfAllSessionsIsBounded(t *testing.T) {
 	check.Equal(t, "sessions that keep their early data", fit, earlySessions)
 }
 
-// What a peer makes a Mux hold is known, follows what is in use, and is given back: sessions on the highest streams, and
-// messages that wait far ahead of others.
+// What a peer makes a Mux hold is known, follows what is in use, and is given back: sessions on the
+// highest streams, and messages that wait far ahead of others.
 func TestHeldFollowsWhatIsInUse(t *testing.T) {
 	f := newFake()
 	f.in, f.out = 65_535, 65_535

@@ -232,8 +232,8 @@ func TestOnTheWire(t *testing.T) {
 	must.That(t, largest <= 1480 && largest >= 1480-16-3, "largest packet with DATA is %d octets", largest)
 }
 
-// Segments and control messages of up to 516 octets are in one DATA chunk wherever IP carries it whole, which a path MTU
-// of 576 does, over UDP too; only narrower paths have fragments.
+// Segments and control messages of up to 516 octets are in one DATA chunk wherever IP carries it
+// whole, which a path MTU of 576 does, over UDP too; only narrower paths have fragments.
 func TestFragmentsOnlyWhereIPWouldFragment(t *testing.T) {
 	// req 5043-9-2, 5043-9-3
 	const least = wire.CommonHeaderLen + wire.DataHeaderLen + (ssnLen+MinMULPDU+3)&^3
@@ -442,7 +442,8 @@ func TestShortSegmentsShareAPacket(t *testing.T) {
 	check.That(t, ub.delivered != 0, "nothing was delivered")
 }
 
-// INIT and INIT ACK have as many outbound as inbound streams each, also where the two hosts want different numbers, and as many pairs come of it as both have.
+// INIT and INIT ACK have as many outbound as inbound streams each, also where the two hosts want
+// different numbers, and as many pairs come of it as both have.
 func TestStreamsArePairedWhateverEachHostWants(t *testing.T) {
 	for _, want := range [][2]wire.StreamID{{16, 64}, {64, 16}, {16, 16}} {
 		w := newWorld(t, 1480, func(hosts [2]*host) {

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// maxSegment bounds a segment that came in fragments: no packet carries a longer one, so no peer has
-// a reason to announce a larger MULPDU. In octets of user message.
+// maxSegment bounds a segment that came in fragments: no packet carries a longer one, so no peer
+// has a reason to announce a larger MULPDU. In octets of user message.
 const maxSegment = 65535
 
 // Place takes in one new DATA chunk (assoc.Placer): a DDP segment goes straight from the packet to
@@ -26,7 +26,8 @@ func (m *Mux) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	return m.receiveMessage(d.Stream(), d.PPID(), d.U(), d.Payload())
 }
 
-// PlaceRow takes in segments of one session in their turn (assoc.RowPlacer): what Place does for each when nothing comes of any of them but that it is placed.
+// PlaceRow takes in segments of one session in their turn (assoc.RowPlacer): what Place does for
+// each when nothing comes of any of them but that it is placed.
 func (m *Mux) PlaceRow(_ rawio.Time, row assoc.Row) int {
 	d, ok := row.At(0)
 	if !ok || d.PPID() != PPIDSegment || !m.ensureAgreed() {
@@ -55,16 +56,19 @@ func (m *Mux) PlaceRow(_ rawio.Time, row assoc.Row) int {
 	return n
 }
 
-// takesFastPath says whether a segment of s, which may be nil, is placed at once if it comes in its turn.
+// takesFastPath says whether a segment of s, which may be nil, is placed at once if it comes in its
+// turn.
 func (m *Mux) takesFastPath(s *Session) bool {
 	return s != nil && receivingStates.has(s.state) && s.stopSSN == unknownSSN && !m.deliverQueue.has(s)
 }
 
-// messagesPerCall is how many messages of a session have their turn, and how many in fragments are taken in, before others are served.
+// messagesPerCall is how many messages of a session have their turn, and how many in fragments are
+// taken in, before others are served.
 const messagesPerCall = 512
 
-// HandleReceived goes on with what one packet has brought about and was too much to be done at once, and takes in the messages that came in
-// fragments (section 9 allows them where the path MTU is small). Call it after each packet, and as long as it says that there is more, which may be
+// HandleReceived goes on with what one packet has brought about and was too much to be done at
+// once, and takes in the messages that came in fragments (section 9 allows them where the path MTU
+// is small). Call it after each packet, and as long as it says that there is more, which may be
 // after others have had the association.
 func (m *Mux) HandleReceived(rawio.Time) (more bool) {
 	if !m.ddpAgreed || !m.ensureAgreed() {
@@ -121,10 +125,10 @@ func (m *Mux) receiveFragmented(r *assoc.Received) {
 	}
 }
 
-// receiveUnknownSSN takes a message whose DDP-SSN is not known, or which was not kept: the turn of those behind it never comes. The session
-// is dead, and its messages are only counted from now on, until all have arrived. All that a stream carries has a
-// DDP-SSN (section 5.2.1), so that this one counts too. The Terminate may overtake others, which must not come when the
-// stream is free.
+// receiveUnknownSSN takes a message whose DDP-SSN is not known, or which was not kept: the turn of
+// those behind it never comes. The session is dead, and its messages are only counted from now on,
+// until all have arrived. All that a stream carries has a DDP-SSN (section 5.2.1), so that this one
+// counts too. The Terminate may overtake others, which must not come when the stream is free.
 func (s *Session) receiveUnknownSSN(f Fault) {
 	s.terminateForFault(0, f, onUnknownSSN)
 	if s.state == stateCanceled || s.state == stateEnding {
@@ -189,9 +193,9 @@ func (m *Mux) receiveMessage(id wire.StreamID, ppid uint32, unordered bool, b []
 	return s.receiveNumbered(msg)
 }
 
-// receiveFirst takes in a message on a free stream. Nothing but an Initiate may come before the Initiate has
-// arrived (section 6.6), so there is no reason to wait for an earlier message. A Terminate is never
-// answered: two sides must not go on terminating what neither knows.
+// receiveFirst takes in a message on a free stream. Nothing but an Initiate may come before the
+// Initiate has arrived (section 6.6), so there is no reason to wait for an earlier message. A
+// Terminate is never answered: two sides must not go on terminating what neither knows.
 func (m *Mux) receiveFirst(id wire.StreamID, msg userMessage) assoc.Verdict {
 	switch {
 	case msg.fn == fnTerminate:
@@ -210,8 +214,8 @@ func (m *Mux) receiveFirst(id wire.StreamID, msg userMessage) assoc.Verdict {
 	return assoc.Consumed
 }
 
-// receiveBeforeInitiate takes in a message on a session whose Initiate has not left yet: it answers nothing, and its
-// stream is as good as free.
+// receiveBeforeInitiate takes in a message on a session whose Initiate has not left yet: it answers
+// nothing, and its stream is as good as free.
 func (s *Session) receiveBeforeInitiate(msg userMessage) {
 	switch msg.fn.plainCode() {
 	case fnTerminate:
@@ -224,7 +228,8 @@ func (s *Session) receiveBeforeInitiate(msg userMessage) {
 	}
 }
 
-// startPassive makes a passive session of an Initiate, or refuses it beyond the limit of section 6.4.
+// startPassive makes a passive session of an Initiate, or refuses it beyond the limit of section
+// 6.4.
 func (m *Mux) startPassive(id wire.StreamID, fn functionCode, private []byte) {
 	if m.pendingInitiates >= m.cfg.MaxPending {
 		m.stats.PendingFull++
@@ -254,9 +259,10 @@ func (m *Mux) refuseSession(id wire.StreamID) {
 	s.schedule()
 }
 
-// startsNextSession tells whether msg is of the peer's next session on the stream. The peer may begin that as soon as nothing is outstanding in
-// its own eyes: it has all our messages though we lack the acknowledgements, and need not have sent a Terminate after
-// ours. Where nothing more of this session is awaited, whatever has the number of a first message is one; an Initiate also
+// startsNextSession tells whether msg is of the peer's next session on the stream. The peer may
+// begin that as soon as nothing is outstanding in its own eyes: it has all our messages though we
+// lack the acknowledgements, and need not have sent a Terminate after ours. Where nothing more of
+// this session is awaited, whatever has the number of a first message is one; an Initiate also
 // while our last message has not left yet, for which it comes too early.
 func (s *Session) startsNextSession(msg userMessage) bool {
 	begins := msg.fn.plainCode() == fnInitiate
@@ -277,8 +283,9 @@ func (s *Session) startsNextSession(msg userMessage) bool {
 	return begins && (s.state == stateBothClosing || s.state == stateClosing && s.ourTerminate == terminateSent && s.outOfOrder.numRecords == 0)
 }
 
-// keepNextSession keeps the first message of the peer's next session until this one has ended. One that is no Initiate, not well
-// formed, or came before the peer could have all of this session, is refused then.
+// keepNextSession keeps the first message of the peer's next session until this one has ended. One
+// that is no Initiate, not well formed, or came before the peer could have all of this session, is
+// refused then.
 func (s *Session) keepNextSession(msg userMessage) assoc.Verdict {
 	next := &nextSessionData{fn: msg.fn, isRefused: msg.fault != 0 || msg.fn.plainCode() != fnInitiate || !s.hasNothingToSend(), userUnaware: s.state == stateRejecting}
 	if next.isRefused && s.mux.unackedRefusals >= maxRefusals {
@@ -293,8 +300,8 @@ func (s *Session) keepNextSession(msg userMessage) assoc.Verdict {
 	return assoc.Consumed
 }
 
-// receiveNumbered takes in a numbered message of the session: checks its DDP-SSN (section 10), places it, and
-// judges it when its turn has come.
+// receiveNumbered takes in a numbered message of the session: checks its DDP-SSN (section 10),
+// places it, and judges it when its turn has come.
 func (s *Session) receiveNumbered(msg userMessage) assoc.Verdict {
 	m := s.mux
 	last := msg.fn == fnTerminate || msg.fn.plainCode() == fnReject
@@ -343,8 +350,8 @@ func (s *Session) receiveNumbered(msg userMessage) assoc.Verdict {
 	return assoc.Consumed
 }
 
-// fillRecord fills the record of a message that has arrived, and places its segment if nothing is known
-// that forbids it.
+// fillRecord fills the record of a message that has arrived, and places its segment if nothing is
+// known that forbids it.
 func (s *Session) fillRecord(r *record, msg userMessage) {
 	r.fn, r.fault = msg.fn, msg.fault
 	switch {
@@ -367,8 +374,8 @@ func (s *Session) fillRecord(r *record, msg userMessage) {
 	}
 }
 
-// stopPlacing notes that no segment from ssn on is to be placed: what waits there for its turn is a fault, or
-// the peer's last message.
+// stopPlacing notes that no segment from ssn on is to be placed: what waits there for its turn is a
+// fault, or the peer's last message.
 func (s *Session) stopPlacing(ssn uint16) {
 	if s.stopSSN == unknownSSN || ssn-s.nextSSN < uint16(s.stopSSN)-s.nextSSN {
 		s.stopSSN = int(ssn)
@@ -411,13 +418,14 @@ func (s *Session) placeEarly(n int) {
 	}
 }
 
-// isBeyondWindow says that a message may be one that the peer sends when it has the acknowledgement of those that wait for their turn: of the next session,
-// or beyond the window that begins at next.
+// isBeyondWindow says that a message may be one that the peer sends when it has the acknowledgement
+// of those that wait for their turn: of the next session, or beyond the window that begins at next.
 func (m *userMessage) isBeyondWindow(next uint16) bool {
 	return m.hasSSN && (m.ssn-next >= MaxInFlight || m.ssn == 0 && m.fn.plainCode() == fnInitiate)
 }
 
-// drainInOrder gives the messages that wait their turn, as far as there is no gap. Of many, others are served in between.
+// drainInOrder gives the messages that wait their turn, as far as there is no gap. Of many, others
+// are served in between.
 func (s *Session) drainInOrder() {
 	if s.mux.deliverQueue.has(s) {
 		return

@@ -241,7 +241,8 @@ func TestMessagesWithoutASessionGetNoAnswerOrATerminate(t *testing.T) {
 	must.Equal(t, "verdict", b.inject(8, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.AbortAssoc)
 }
 
-// Refusals that the peer does not acknowledge are bounded: what would need one more is not taken in.
+// Refusals that the peer does not acknowledge are bounded: what would need one more is not taken
+// in.
 func TestRefusalsAreBounded(t *testing.T) {
 	f := newFake()
 	f.out, f.in = 1000, 1000
@@ -345,8 +346,8 @@ func TestFragmentedBeyondBounds(t *testing.T) {
 	must.Equal(t, "fault", fault(b), FaultWindowSSN)
 }
 
-// A session that fails so ends when the peer's Terminate and all before it have arrived, in whatever order, though the
-// turn of none comes any more.
+// A session that fails so ends when the peer's Terminate and all before it have arrived, in
+// whatever order, though the turn of none comes any more.
 func TestSessionEndsBehindALostMessage(t *testing.T) {
 	b := newEnd(t, newFake(), Config{MaxOutOfOrder: 1})
 	b.peer(0, "0 initiate")
@@ -394,8 +395,9 @@ func TestOutOfOrderBound(t *testing.T) {
 	must.Equal(t, "segments out of order", b.Stats().OutOfOrder, 2)
 }
 
-// Thousands of messages that wait for one have their turn in parts, for others to have theirs in between. What comes meanwhile and may belong behind them,
-// beyond the window or to the next session, is left to be sent again.
+// Thousands of messages that wait for one have their turn in parts, for others to have theirs in
+// between. What comes meanwhile and may belong behind them, beyond the window or to the next
+// session, is left to be sent again.
 func TestTurnsOfThousandsOfMessages(t *testing.T) {
 	const n = 5*messagesPerCall + 1
 	_, b := newPair(t)
@@ -450,7 +452,8 @@ func TestMemoryIsCopiedInParts(t *testing.T) {
 	}
 }
 
-// What is acknowledged before it is copied need not be: the stream ends with its session, and hears why.
+// What is acknowledged before it is copied need not be: the stream ends with its session, and hears
+// why.
 func TestAllIsAcknowledgedBeforeItIsCopied(t *testing.T) {
 	a, b := newPair(t)
 	s, _, ua, _ := connect(a, b)

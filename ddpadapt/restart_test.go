@@ -29,7 +29,8 @@ func (u *reuser) reuse() {
 	copy(u.mem, bytes.Repeat([]byte{'!'}, len(u.mem)))
 }
 
-// sign has host 0 sign a cookie for an INIT that is sent in the name of host 1, and returns the COOKIE ECHO packet.
+// sign has host 0 sign a cookie for an INIT that is sent in the name of host 1, and returns the
+// COOKIE ECHO packet.
 func (w *world) sign(tag uint32, streams uint16) []byte {
 	w.Helper()
 	b := wire.AppendInit(wire.AppendHeader(nil, wirePort, wirePort+1, 0), wire.ChunkInit,
@@ -52,7 +53,8 @@ func (w *world) sign(tag uint32, streams uint16) []byte {
 	return nil
 }
 
-// batch has host 0 read packets of host 1 at once, before anything above its association learns of them.
+// batch has host 0 read packets of host 1 at once, before anything above its association learns of
+// them.
 func (w *world) batch(pkts ...[]byte) {
 	h := w.hosts[0]
 	for _, b := range pkts {
@@ -67,10 +69,11 @@ func (w *world) batch(pkts ...[]byte) {
 	w.Flush()
 }
 
-// A hostile server lets the client set an association up with it, and keeps cookies that the client has signed: in
-// COOKIE-ECHOED as if the server had called too (a collision), and later as if it had restarted. It returns them when it
-// likes, several in one read. Whatever it does, a session lasts for one life of the association and no longer, and
-// memory that was given back to the program is never sent.
+// A hostile server lets the client set an association up with it, and keeps cookies that the client
+// has signed: in COOKIE-ECHOED as if the server had called too (a collision), and later as if it
+// had restarted. It returns them when it likes, several in one read. Whatever it does, a session
+// lasts for one life of the association and no longer, and memory that was given back to the
+// program is never sent.
 func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 	const other, fresh, streams = 0x0BAD0BAD, 0x0BAD0001, 16
 	for _, row := range []struct {

@@ -28,7 +28,8 @@ func (e *end) runOf(n int) (list []*packet) {
 	return list
 }
 
-// What the Mux hands over in runs is what it hands over one by one: segments and control messages, of several sessions by turns, under any limit.
+// What the Mux hands over in runs is what it hands over one by one: segments and control messages,
+// of several sessions by turns, under any limit.
 func TestRunsAreWhatNextGives(t *testing.T) {
 	// req 5043-4-1, 5043-5.2.2-1, 5043-10-7
 	runs := 0
@@ -140,7 +141,8 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 	check.That(t, runs > 500, "%d runs only", runs)
 }
 
-// There is no run where Next has something else to do first, or more than one message has to be looked at.
+// There is no run where Next has something else to do first, or more than one message has to be
+// looked at.
 func TestWhereThereIsNoRun(t *testing.T) {
 	for _, row := range []struct {
 		name  string

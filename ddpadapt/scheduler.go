@@ -41,12 +41,14 @@ func (q *sessionQueue) clear() {
 	}
 }
 
-// segmentsPerTurn is how many segments a session sends in its turn: what follows in memory on what has just been sent is likely to be in the processor's caches, and
-// is not any more when sixty others have had a turn in between.
+// segmentsPerTurn is how many segments a session sends in its turn: what follows in memory on what
+// has just been sent is likely to be in the processor's caches, and is not any more when sixty
+// others have had a turn in between.
 const segmentsPerTurn = 8
 
-// segmentScheduler says which session sends segments: one after the other, for a turn each. One that had nothing to send does not wait until all others have had theirs:
-// every other turn belongs to such, if there are any.
+// segmentScheduler says which session sends segments: one after the other, for a turn each. One
+// that had nothing to send does not wait until all others have had theirs: every other turn belongs
+// to such, if there are any.
 type segmentScheduler struct {
 	newlyReady   sessionQueue // sessions that had nothing to send
 	waiting      sessionQueue // the others that wait
@@ -67,7 +69,8 @@ func (t *segmentScheduler) isIdle() bool {
 	return t.current == nil && t.newlyReady.head == nil && t.waiting.head == nil
 }
 
-// nextSession returns the session whose turn it is, nil if none has anything to send. What it sends is told by spent.
+// nextSession returns the session whose turn it is, nil if none has anything to send. What it sends
+// is told by spent.
 func (t *segmentScheduler) nextSession() *Session {
 	if t.current != nil {
 		return t.current

@@ -90,7 +90,8 @@ func TestTurnsOfThoseThatHaveMuch(t *testing.T) {
 	check.Equal(t, "order", z.order(100), "a8 b8 a8 c8 b1 a4")
 }
 
-// Who has had nothing to send does not wait for all that have much: for the turn that has begun, and another one at most.
+// Who has had nothing to send does not wait for all that have much: for the turn that has begun,
+// and another one at most.
 func TestTurnOfWhoHadNothing(t *testing.T) {
 	z := newBusy(t, 4)
 	for i := range 3 {

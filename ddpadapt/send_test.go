@@ -32,8 +32,8 @@ func TestInFlightLimit(t *testing.T) {
 	must.Equal(t, "messages instead of the Terminate", len(a.pull()), 1)
 }
 
-// A packet that has DATA already takes the beginning of the next long message, but a short one goes in
-// one piece.
+// A packet that has DATA already takes the beginning of the next long message, but a short one goes
+// in one piece.
 func TestSegmentsForTheRestOfAPacket(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -75,7 +75,8 @@ func TestMULPDUFollowsThePathAndIsNeverBelow516(t *testing.T) {
 			sa, _, ua, _ := connect(a, b)
 			a.a.payload = c.payload // the path MTU changes
 			must.Equal(t, "MULPDU", sa.MULPDU(), c.want)
-			// req 5043-9-5, 5043-9-3, 5043-5.2.2-1, 5043-4-1: no segment is larger, each is one message
+			// req 5043-9-5, 5043-9-3, 5043-5.2.2-1, 5043-4-1: no segment is larger, each is one
+			// message
 			ua.send(strings.Repeat("x", c.want+100))
 			list := a.pull()
 			n := len(list[0].data.Payload())

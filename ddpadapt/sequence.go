@@ -2,9 +2,9 @@ package ddpadapt
 
 import "slices"
 
-// processInOrder judges the message whose turn it is in DDP-SSN order: the legal sequences of sections 6.2 to
-// 6.4. private is its private data; messages that carry any are the first of their side and never
-// wait for an earlier one.
+// processInOrder judges the message whose turn it is in DDP-SSN order: the legal sequences of
+// sections 6.2 to 6.4. private is its private data; messages that carry any are the first of their
+// side and never wait for an earlier one.
 func (s *Session) processInOrder(r *record, private []byte) {
 	ssn := s.nextSSN
 	s.nextSSN++
@@ -28,8 +28,8 @@ func (s *Session) processInOrder(r *record, private []byte) {
 	}
 }
 
-// receiveAfterEnd takes a message on a session that this side has ended: only what ends the peer's half still
-// matters.
+// receiveAfterEnd takes a message on a session that this side has ended: only what ends the peer's
+// half still matters.
 func (s *Session) receiveAfterEnd(r *record) {
 	refusal := r.fn.plainCode() == fnReject || r.fn == fnTerminate // well formed or not, its side's last message
 	h, _ := s.stateData.(*endingData)
@@ -51,8 +51,8 @@ func (s *Session) receiveAfterEnd(r *record) {
 	s.schedule()
 }
 
-// peerFinished takes the peer's last message on a session that this side has ended. A Terminate that has not left is not
-// needed where the peer has refused.
+// peerFinished takes the peer's last message on a session that this side has ended. A Terminate
+// that has not left is not needed where the peer has refused.
 func (s *Session) peerFinished(refusal bool) {
 	if refusal && s.ourTerminate == terminateDue {
 		s.ourTerminate = terminateNone
@@ -124,8 +124,8 @@ func (s *Session) receiveTerminate() {
 	}
 }
 
-// terminateForFault terminates a session that follows none of the legal sequences (section 6.1). by is onFault, or onUnknownSSN for a
-// message of which it is not known what number it has.
+// terminateForFault terminates a session that follows none of the legal sequences (section 6.1). by
+// is onFault, or onUnknownSSN for a message of which it is not known what number it has.
 func (s *Session) terminateForFault(ssn uint16, f Fault, by trigger) {
 	if deadStates.has(s.state) {
 		return

@@ -42,7 +42,8 @@ const (
 	terminateSent                     // handed over
 )
 
-// firstMessage is this side's Initiate, Accept or Reject, as long as it is not known to have arrived (section 6.6).
+// firstMessage is this side's Initiate, Accept or Reject, as long as it is not known to have
+// arrived (section 6.6).
 type firstMessage struct {
 	fn         functionCode
 	private    []byte
@@ -97,11 +98,12 @@ func (m *Mux) Open(_ rawio.Time, stream int, ds *ddp.Stream, private []byte) (*S
 	return m.openSession(stream, ds, fnInitiate, private)
 }
 
-// OpenEnhanced is Open with negotiation (RFC 6581): setup is what the initiator has and wants, and at
-// most MaxEnhancedPrivateData octets of private data go along. EventAccepted and EventRejected have the
-// peer's Setup; Setup.Conclude says what it means. A peer that knows plain sessions only terminates the
-// session; it can be asked again with Open, and the programs then agree on depths themselves (section 10). Use
-// it only when something is to be negotiated. Errors as for Open, and ErrDepth.
+// OpenEnhanced is Open with negotiation (RFC 6581): setup is what the initiator has and wants, and
+// at most MaxEnhancedPrivateData octets of private data go along. EventAccepted and EventRejected
+// have the peer's Setup; Setup.Conclude says what it means. A peer that knows plain sessions only
+// terminates the session; it can be asked again with Open, and the programs then agree on depths
+// themselves (section 10). Use it only when something is to be negotiated. Errors as for Open, and
+// ErrDepth.
 func (m *Mux) OpenEnhanced(_ rawio.Time, stream int, ds *ddp.Stream, setup Setup, private []byte) (*Session, error) {
 	if err := setup.checkLimits(private); err != nil {
 		return nil, err
@@ -128,9 +130,9 @@ func (m *Mux) openSession(stream int, ds *ddp.Stream, fn functionCode, private [
 	return s, nil
 }
 
-// Accept answers the peer's Initiate: ds is attached and may send at once. Segments that came before
-// are delivered from within the call. An enhanced Initiate gets an enhanced answer that leaves all depths
-// to the upper layer.
+// Accept answers the peer's Initiate: ds is attached and may send at once. Segments that came
+// before are delivered from within the call. An enhanced Initiate gets an enhanced answer that
+// leaves all depths to the upper layer.
 //
 // Errors: ErrPrivateDataTooLong, ErrState, or why the session is over.
 func (s *Session) Accept(now rawio.Time, ds *ddp.Stream, private []byte) error {
@@ -140,9 +142,9 @@ func (s *Session) Accept(now rawio.Time, ds *ddp.Stream, private []byte) error {
 	return s.acceptSession(ds, private)
 }
 
-// AcceptEnhanced is Accept for an enhanced Initiate (RFC 6581): setup is what Setup.Answer makes of the
-// peer's. Its PeerToPeer is set as the peer asked; an empty RTR stands for RTRWrite. Errors as for Accept,
-// ErrDepth, and ErrState for a plain session.
+// AcceptEnhanced is Accept for an enhanced Initiate (RFC 6581): setup is what Setup.Answer makes of
+// the peer's. Its PeerToPeer is set as the peer asked; an empty RTR stands for RTRWrite. Errors as
+// for Accept, ErrDepth, and ErrState for a plain session.
 func (s *Session) AcceptEnhanced(_ rawio.Time, ds *ddp.Stream, setup Setup, private []byte) error {
 	private, err := s.enhancedAnswer(setup, private)
 	if err != nil {
@@ -173,8 +175,8 @@ func (s *Session) Reject(now rawio.Time, private []byte) error {
 	return s.rejectSession(private)
 }
 
-// RejectEnhanced is Reject for an enhanced Initiate: setup says what would have been acceptable, such as
-// the ORD that is needed here (RFC 6581 section 9.1). Errors as for AcceptEnhanced.
+// RejectEnhanced is Reject for an enhanced Initiate: setup says what would have been acceptable,
+// such as the ORD that is needed here (RFC 6581 section 9.1). Errors as for AcceptEnhanced.
 func (s *Session) RejectEnhanced(_ rawio.Time, setup Setup, private []byte) error {
 	private, err := s.enhancedAnswer(setup, private)
 	if err != nil {
@@ -265,10 +267,10 @@ func (s *Session) Finish() {
 	s.schedule()
 }
 
-// Abort ends the session abruptly, in whatever state: nothing more is sent or placed, and the user's
-// memory is free when it returns. The peer gets a Terminate, on the active side not before it has
-// answered the Initiate. EventEnded follows. It is also how the DDP stream asks for an abortive end
-// (ddp.LLP).
+// Abort ends the session abruptly, in whatever state: nothing more is sent or placed, and the
+// user's memory is free when it returns. The peer gets a Terminate, on the active side not before
+// it has answered the Initiate. EventEnded follows. It is also how the DDP stream asks for an
+// abortive end (ddp.LLP).
 func (s *Session) Abort() {
 	if deadStates.has(s.state) {
 		return
@@ -288,12 +290,14 @@ func (s *Session) MULPDU() int { return mulpduFor(s.mux.a.MaxPayload()) }
 func mulpduFor(payload int) int { return max(MinMULPDU, payload-ssnLen) }
 
 // Detach copies what unacknowledged segments still reference inside within, so that the caller may
-// change that memory. more says that there is so much of it that this was only a part: the caller lets others have the association, and calls again.
+// change that memory. more says that there is so much of it that this was only a part: the caller
+// lets others have the association, and calls again.
 func (s *Session) Detach(within []byte) (more bool) {
 	return s.state != stateEnded && s.mux.a.Detach(s.stream, within)
 }
 
-// SessionStats counts the messages of one session, segments and control messages, but for the peer's Initiate.
+// SessionStats counts the messages of one session, segments and control messages, but for the
+// peer's Initiate.
 type SessionStats struct {
 	In, Out uint64
 	// Messages in that took a slower way than others (RFC 5042 section 6.4.4).
@@ -364,7 +368,8 @@ func (s *Session) peerHalf() *endingData {
 	return &endingData{wasAccepted: acceptedStates.has(s.state), unanswered: s.state == stateInitiateSent || s.state == stateCanceled}
 }
 
-// startCounting begins to count the messages of the peer. What waited for its turn will not have it.
+// startCounting begins to count the messages of the peer. What waited for its turn will not have
+// it.
 func (s *Session) startCounting() *countingData {
 	t := &countingData{*s.peerHalf(), s.outOfOrder.numRecords}
 	s.outOfOrder.clear(&s.mux.records)
@@ -381,7 +386,8 @@ func (s *Session) endRefused(err error) {
 	s.closeStream(err)
 }
 
-// endWithAssoc ends the session with its association. There may be thousands: the DDP stream of each hears of it when its event is polled.
+// endWithAssoc ends the session with its association. There may be thousands: the DDP stream of
+// each hears of it when its event is polled.
 func (s *Session) endWithAssoc(err error) {
 	known := s.isKnownToUser()
 	s.changeState(onAssocDown, nil)
@@ -406,8 +412,8 @@ func (s *Session) closeStream(err error) {
 	}
 }
 
-// endIfSettled ends the session when nothing of it can be outstanding in either direction (section 6.6):
-// the peer's last message has had its turn, and all of ours is acknowledged.
+// endIfSettled ends the session when nothing of it can be outstanding in either direction (section
+// 6.6): the peer's last message has had its turn, and all of ours is acknowledged.
 func (s *Session) endIfSettled() {
 	if !settlingStates.has(s.state) || s.unackedMessages > 0 || !s.hasNothingToSend() {
 		return
@@ -429,7 +435,8 @@ func (s *Session) endIfSettled() {
 	}
 }
 
-// hasNothingToSend says that this side has nothing more to hand over, in a state that leads to the end.
+// hasNothingToSend says that this side has nothing more to hand over, in a state that leads to the
+// end.
 func (s *Session) hasNothingToSend() bool {
 	if s.firstMessage != nil && !s.firstMessage.handedOver {
 		return false

@@ -19,7 +19,8 @@ func TestSessionAccepted(t *testing.T) {
 	ua, ub := a.stream(8), b.stream(8)
 	sa := must.Get(a.Open(0, -1, ua.Stream, []byte("hello")))(t)
 	must.OK(t, ua.send("early"))
-	// req 5043-5.2.1-1, 5043-5.2.3-1, 5043-5.2.3-2, 5043-5.2.3-4, 5043-5.2-1, 5043-10-1: the layout on the wire
+	// req 5043-5.2.1-1, 5043-5.2.3-1, 5043-5.2.3-2, 5043-5.2.3-4, 5043-5.2-1, 5043-10-1: the layout
+	// on the wire
 	init := a.pull()
 	must.That(t, len(init) == 1, "%v handed over before the Accept", init) // req 5043-6.6-2: the segment waits
 	d := init[0].data

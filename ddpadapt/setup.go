@@ -5,8 +5,9 @@ import (
 	"errors"
 )
 
-// Enhanced session setup, RFC 6581: Initiate, Accept and Reject with 4 octets of connection data ahead of
-// the private data, by which the two ends agree on how many RDMA Reads may be pending each way.
+// Enhanced session setup, RFC 6581: Initiate, Accept and Reject with 4 octets of connection data
+// ahead of the private data, by which the two ends agree on how many RDMA Reads may be pending each
+// way.
 
 const (
 	// MaxDepth is the largest IRD or ORD that a Setup can carry (section 9).
@@ -20,8 +21,8 @@ const (
 	setupLen = 4
 )
 
-// RTR is a set of Ready to Receive indications: what the initiator sends first in the peer-to-peer model
-// (section 9.2). Each is a message of no octets.
+// RTR is a set of Ready to Receive indications: what the initiator sends first in the peer-to-peer
+// model (section 9.2). Each is a message of no octets.
 type RTR uint8
 
 // The indications.
@@ -74,8 +75,8 @@ func (s Setup) encodeWord() uint32 {
 	return w
 }
 
-// parseSetup decodes the word that private data of an enhanced message begins with. B, C and D are ignored
-// when A is 0.
+// parseSetup decodes the word that private data of an enhanced message begins with. B, C and D are
+// ignored when A is 0.
 func parseSetup(w uint32) Setup {
 	s := Setup{IRD: uint16(w >> shiftIRD & maskDepth), ORD: uint16(w & maskDepth), PeerToPeer: w&bitA != 0}
 	for _, f := range rtrBits {
@@ -91,8 +92,8 @@ func (s Setup) prependTo(private []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, setupLen+len(private)), s.encodeWord()), private...)
 }
 
-// splitSetup takes the private data of an enhanced message apart; nil where a Reject has no connection
-// data, which section 7 can be read to allow.
+// splitSetup takes the private data of an enhanced message apart; nil where a Reject has no
+// connection data, which section 7 can be read to allow.
 func splitSetup(b []byte) (*Setup, []byte) {
 	if len(b) < setupLen {
 		return nil, b
@@ -121,9 +122,10 @@ func (s Setup) matchModel(asked Setup) Setup {
 	return s
 }
 
-// Answer is the responder's part of the negotiation (sections 9.1 and 9.2): what to reply to asked, the
-// initiator's Setup, where own are the responder's depths and the indications that it can take. The responder's
-// ORD is that of the reply, or its own where that is NotNegotiated; its IRD is its own.
+// Answer is the responder's part of the negotiation (sections 9.1 and 9.2): what to reply to asked,
+// the initiator's Setup, where own are the responder's depths and the indications that it can take.
+// The responder's ORD is that of the reply, or its own where that is NotNegotiated; its IRD is its
+// own.
 func (own Setup) Answer(asked Setup) (reply Setup) {
 	reply = Setup{IRD: own.IRD, ORD: own.ORD, RTR: own.RTR & asked.RTR}
 	if asked.ORD == NotNegotiated {
@@ -149,8 +151,8 @@ var (
 )
 
 // Conclude is the initiator's part of the negotiation once the responder has replied to own, the
-// initiator's Setup. It returns the initiator's ORD, NotNegotiated where that stays as it is, and the
-// indication to send first, 0 if none. Errors: ErrInsufficientIRD, ErrNoRTR.
+// initiator's Setup. It returns the initiator's ORD, NotNegotiated where that stays as it is, and
+// the indication to send first, 0 if none. Errors: ErrInsufficientIRD, ErrNoRTR.
 func (own Setup) Conclude(reply Setup) (ord uint16, first RTR, err error) {
 	ord = own.ORD
 	switch {

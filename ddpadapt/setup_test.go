@@ -134,7 +134,8 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	a, b := newPair(t)
 	ua, ub := a.stream(4), b.stream(4)
 	sa := must.Get(a.OpenEnhanced(0, 0, ua.Stream, Setup{IRD: 5, ORD: 6}, []byte("hello")))(t)
-	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1, 6581-11-1: code 5, the connection data, then the private data.
+	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1, 6581-11-1: code 5, the connection data, then
+	// the private data.
 	init := a.pull()
 	must.That(t, len(init) == 1 && init[0].octets() == "\x00\x00\x00\x05\x00\x05\x00\x06hello" && init[0].data.PPID() == 17,
 		"%q", init[0].octets())
@@ -147,7 +148,8 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	sb := ev.Session
 	must.OK(t, sb.AcceptEnhanced(0, ub.Stream, Setup{IRD: 7, ORD: 4, PeerToPeer: true, RTR: RTRRead}, nil))
 	ub.send("s1") // req 6581-7-12
-	// req 6581-10-1, 6581-9.2-12: code 6; A is 0 as it was asked for; private data may have no octets.
+	// req 6581-10-1, 6581-9.2-12: code 6; A is 0 as it was asked for; private data may have no
+	// octets.
 	ans := b.pull()
 	must.That(t, len(ans) == 2 && ans[0].octets() == "\x00\x00\x00\x06\x00\x07\x00\x04", "%q", ans[0].octets())
 	a.take(ans...)
@@ -196,7 +198,8 @@ func TestEnhancedSessionRejected(t *testing.T) {
 	a.acks()
 	// req 6581-9.1-6: the ORD that is needed here is named.
 	must.OK(t, b.expect(EventInitiate)[0].Session.RejectEnhanced(0, Setup{IRD: 7, ORD: 8}, []byte("too few")))
-	// req 6581-7-3, 6581-7-4, 6581-7-5, 6581-7-14, 6581-9.2-6: code 7, the connection data and the private data.
+	// req 6581-7-3, 6581-7-4, 6581-7-5, 6581-7-14, 6581-9.2-6: code 7, the connection data and the
+	// private data.
 	rej := b.pull()
 	must.That(t, len(rej) == 1 && rej[0].octets() == "\x00\x00\x00\x07\x80\x07\x80\x08too few", "%q", rej[0].octets())
 	a.take(rej...)
@@ -224,7 +227,8 @@ func TestEnhancedSessionRefusedByTheStack(t *testing.T) {
 	var te *TerminatedError
 	ev := a.expect(EventTerminated, EventEnded)[0]
 	must.That(t, errors.As(ev.Err, &te) && te.ByPeer, "event %+v", ev)
-	// req 6581-10-6: which is also how a peer without enhanced sessions answers; a plain one can follow.
+	// req 6581-10-6: which is also how a peer without enhanced sessions answers; a plain one can
+	// follow.
 	must.Do(a.Open(0, int(s.Stream()), a.stream(0).Stream, nil))(t)
 	a.sends("0: 0 initiate")
 }

@@ -2,8 +2,8 @@ package ddpadapt
 
 import "github.com/rddp-go/rddp/internal/invariant"
 
-// sessionState is where a session is. The table in the package comment says what leads from one to the other, and table below
-// says it to the machine.
+// sessionState is where a session is. The table in the package comment says what leads from one to
+// the other, and table below says it to the machine.
 type sessionState uint8
 
 const (
@@ -114,8 +114,8 @@ type countingData struct {
 	receivedMessages int // messages that have come from the next one on
 }
 
-// nextSessionData is what exists in state reopened only: the first message of the peer's next session, which came before our
-// last acknowledgements.
+// nextSessionData is what exists in state reopened only: the first message of the peer's next
+// session, which came before our last acknowledgements.
 type nextSessionData struct {
 	fn          functionCode
 	private     []byte
@@ -123,8 +123,9 @@ type nextSessionData struct {
 	userUnaware bool // the user does not know the session that ends
 }
 
-// changeState is the one place where a session changes its state. It says whether the table has that; if not, this code has
-// contradicted itself, and the association ends. own is what the new state owns.
+// changeState is the one place where a session changes its state. It says whether the table has
+// that; if not, this code has contradicted itself, and the association ends. own is what the new
+// state owns.
 func (s *Session) changeState(t trigger, own any) bool {
 	to := transitions[s.state][t]
 	if to == stateNone {

@@ -26,8 +26,8 @@ func (e *end) arrive() {
 // foreign lets a chunk of another protocol arrive, of the peer's next number.
 func (e *end) foreign() { e.inject(0, 99, wire.FlagU, []byte{0, 1, 0, 0}) }
 
-// into brings a session on stream 0 into a state, by messages and calls. handed says whether what it says at first has been
-// handed over, where there is the choice.
+// into brings a session on stream 0 into a state, by messages and calls. handed says whether what
+// it says at first has been handed over, where there is the choice.
 func into(b *end, st sessionState, handed bool) *Session {
 	call := func() *Session {
 		s, _ := b.Open(0, 0, b.stream(4).Stream, nil)
@@ -101,8 +101,8 @@ func into(b *end, st sessionState, handed bool) *Session {
 	return s
 }
 
-// What the table has not is a contradiction, which ends the association and says where it was seen. (What the table has,
-// TestConductIsAsWrittenDown plays.)
+// What the table has not is a contradiction, which ends the association and says where it was seen.
+// (What the table has, TestConductIsAsWrittenDown plays.)
 func TestATriggerThatAStateDoesNotHaveIsAContradiction(t *testing.T) {
 	for st := stateInitiateQueued; st < numStates; st++ {
 		for by := trigger(0); by < numTriggers; by++ {

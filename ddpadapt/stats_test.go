@@ -169,7 +169,8 @@ func TestEveryCounterCounts(t *testing.T) {
 }
 
 func TestSlowPathsAreCounted(t *testing.T) {
-	// req 5042-6.4.4-1: messages that cost more than others and end no session are counted, session by session.
+	// req 5042-6.4.4-1: messages that cost more than others and end no session are counted, session
+	// by session.
 	b := newEnd(t, newFake(), Config{})
 	b.peer(0, "0 initiate", "1 segment early", "2 segment early too")
 	b.peer(1, "0 initiate")

@@ -15,8 +15,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Collector collects the counters of its sources. It is a prometheus.Collector and an expvar.Var, and may be
-// used by several goroutines.
+// Collector collects the counters of its sources. It is a prometheus.Collector and an expvar.Var,
+// and may be used by several goroutines.
 type Collector struct {
 	mu              sync.Mutex
 	sources         map[string]source
@@ -45,8 +45,8 @@ func (c *Collector) AddDevice(name string, d *rdma.Device) {
 	c.updateSource(name, func(s *source) { s.device, s.transport = d, d.Transport() })
 }
 
-// AddLink adds the counters of a link, if it has any: those that its method Stats returns. A source may have a link
-// and a Device of the same name.
+// AddLink adds the counters of a link, if it has any: those that its method Stats returns. A source
+// may have a link and a Device of the same name.
 func (c *Collector) AddLink(name string, l rawio.Link) {
 	m := reflect.ValueOf(l).MethodByName("Stats")
 	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 || m.Type().Out(0).Kind() != reflect.Struct {
@@ -70,8 +70,9 @@ func (c *Collector) updateSource(name string, f func(*source)) {
 	c.sources[name] = s
 }
 
-// PerAssociation adds metrics of single associations, rddp_sctp_peer_*, with the labels peer and local_port: of n of each source at most, the oldest, so that peers cannot
-// make as many time series as they like. 0, as at first, is none.
+// PerAssociation adds metrics of single associations, rddp_sctp_peer_*, with the labels peer and
+// local_port: of n of each source at most, the oldest, so that peers cannot make as many time
+// series as they like. 0, as at first, is none.
 func (c *Collector) PerAssociation(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

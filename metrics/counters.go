@@ -38,8 +38,8 @@ func (e *emitter) sendCounter(name, help string, v uint64, label, value string) 
 	e.ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), values...)
 }
 
-// nestedStats are the structs and arrays within statistics, by their type and field: the prefix of their metrics, or
-// the name of one metric with a label.
+// nestedStats are the structs and arrays within statistics, by their type and field: the prefix of
+// their metrics, or the name of one metric with a label.
 var nestedStats = map[string]struct{ prefix, name, label, help string }{
 	"sctp.TransportStats.Endpoint": {prefix: "sctp_endpoint"},
 	"rdma.Stats.Sessions":          {prefix: "ddp_session"},
@@ -83,8 +83,8 @@ func (e *emitter) sendCounters(prefix string, stats any) {
 	}
 }
 
-// metricName makes the middle of a metric's name from that of a field: what comes or goes is received or sent,
-// and octets are bytes to Prometheus.
+// metricName makes the middle of a metric's name from that of a field: what comes or goes is
+// received or sent, and octets are bytes to Prometheus.
 func metricName(field string) string {
 	words := strings.Split(snakeCase(field), "_")
 	last := len(words) - 1
@@ -110,7 +110,8 @@ func metricName(field string) string {
 	return strings.Join(words, "_")
 }
 
-// snakeCase turns a name in mixed caps into words with underscores between: MTUProbesOut is mtu_probes_out.
+// snakeCase turns a name in mixed caps into words with underscores between: MTUProbesOut is
+// mtu_probes_out.
 func snakeCase(name string) string {
 	var b strings.Builder
 	r := []rune(name)

@@ -1,5 +1,5 @@
-// Package metrics exports the counters of sctp.Transport, rdma.Device and the links below them: to Prometheus, as
-// a prometheus.Collector, and to package expvar, as a variable.
+// Package metrics exports the counters of sctp.Transport, rdma.Device and the links below them: to
+// Prometheus, as a prometheus.Collector, and to package expvar, as a variable.
 //
 // A Collector has any number of sources, each with a name that becomes the label "source":
 //
@@ -9,10 +9,11 @@
 //	prometheus.MustRegister(c)
 //	expvar.Publish("rddp", c)
 //
-// Or Handler serves both at /metrics and /debug/vars, with the metrics of the Go runtime and the process.
+// Or Handler serves both at /metrics and /debug/vars, with the metrics of the Go runtime and the
+// process.
 //
-// Names follow the conventions of Prometheus. They are made of the names of the fields that count, which is where to
-// look for their exact meaning; the help text is the comment there.
+// Names follow the conventions of Prometheus. They are made of the names of the fields that count,
+// which is where to look for their exact meaning; the help text is the comment there.
 //
 //	rddp_sctp_*_total              sctp.TransportStats: packets, associations and why they ended
 //	rddp_sctp_endpoint_*_total     endpoint.Stats: packets that belong to no association
@@ -27,6 +28,6 @@
 //	rddp_sctp_peer_*               of single associations, where Collector.PerAssociation asks for so many
 //	rddp_sctp_associations, rddp_rdma_peers, rddp_rdma_queue_pairs   how many there are now
 //
-// A scrape looks at every association for a moment. That costs a few microseconds each and nothing between
-// scrapes: counting itself is part of the work anyway.
+// A scrape looks at every association for a moment. That costs a few microseconds each and nothing
+// between scrapes: counting itself is part of the work anyway.
 package metrics

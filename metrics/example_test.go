@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// A program that serves the metrics of its Device; http.ListenAndServe(addr, h) would do so on a port.
+// A program that serves the metrics of its Device; http.ListenAndServe(addr, h) would do so on a
+// port.
 func ExampleHandler() {
 	link, _, err := mem.Pair(mem.Options{})
 	if err != nil {

@@ -39,7 +39,8 @@ func emitted(t *testing.T, f func(e *emitter)) (list []*dto.Metric, names []stri
 	return list, names
 }
 
-// Each metric of an association is its figure, of the primary path where it is a path's, and there are no more than asked for.
+// Each metric of an association is its figure, of the primary path where it is a path's, and there
+// are no more than asked for.
 func TestFiguresOfOneAssociation(t *testing.T) {
 	a := &sctp.Snapshot{Remote: netip.MustParseAddrPort("10.0.0.1:77"), LocalPort: 5, Memory: 7}
 	a.OctetsOut, a.OctetsIn, a.Retransmits, a.Timeouts, a.Queued, a.Outstanding, a.PeerWindow, a.Primary = 1, 2, 3, 4, 5, 6, 8, 1
@@ -96,7 +97,8 @@ func TestNamesAreShownAsNames(t *testing.T) {
 	}
 }
 
-// An address is a name of this host where the connection comes from elsewhere, where it is a loopback one, or where the program has given it.
+// An address is a name of this host where the connection comes from elsewhere, where it is a
+// loopback one, or where the program has given it.
 func TestAddressesAsNames(t *testing.T) {
 	for _, row := range []struct {
 		host, from string
@@ -152,7 +154,8 @@ func TestWhichPageIsBehindARequest(t *testing.T) {
 	}
 }
 
-// A profile lasts from one second to five minutes, is a file to be kept, and there is one of the processor at a time.
+// A profile lasts from one second to five minutes, is a file to be kept, and there is one of the
+// processor at a time.
 func TestProfilesAtTheirLimits(t *testing.T) {
 	get := func(path string) *httptest.ResponseRecorder {
 		ctx, end := context.WithCancel(t.Context())

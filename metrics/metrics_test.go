@@ -243,7 +243,8 @@ func TestLinkWithoutCounters(t *testing.T) {
 	}
 }
 
-// A program may publish the Collector as the variable rddp itself: the handler has it once nevertheless.
+// A program may publish the Collector as the variable rddp itself: the handler has it once
+// nevertheless.
 func TestVariableIsThereOnce(t *testing.T) {
 	c := NewCollector()
 	if expvar.Get("rddp") == nil { // once in the life of a process

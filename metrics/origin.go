@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// A browser on this host carries requests of any page that its user looks at. Two rules keep those pages out:
+// A browser on this host carries requests of any page that its user looks at. Two rules keep those
+// pages out:
 //
 //   - The Host that a request names must be this host's: an IP address, localhost, or a name that the program has given. A page whose own name leads to
 //     127.0.0.1 from one moment to the next (DNS rebinding) has that name there, and could read everything.
@@ -40,14 +41,16 @@ func hasAllowedHost(r *http.Request, hosts []string) bool {
 	return strings.EqualFold(name, "localhost") || slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
-// isCrossOrigin reports whether a page of another origin has a browser make the request. navigation lets the user follow a link there.
+// isCrossOrigin reports whether a page of another origin has a browser make the request. navigation
+// lets the user follow a link there.
 func isCrossOrigin(r *http.Request, navigation bool) bool {
 	h := r.Header
 	switch h.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
 		return false
 	case "":
-		// Tools have none, and neither have browsers where a page of another host is asked for without TLS.
+		// Tools have none, and neither have browsers where a page of another host is asked for
+		// without TLS.
 		return isOtherOrigin(h.Get("Origin"), r.Host) || isOtherOrigin(h.Get("Referer"), r.Host) && !navigation
 	}
 	return !(navigation && h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document")
@@ -62,13 +65,15 @@ func isOtherOrigin(origin, host string) bool {
 	return err != nil || u.Host != host
 }
 
-// looksLikeBrowser reports whether a request looks like a browser's that does not tell which page it is for.
+// looksLikeBrowser reports whether a request looks like a browser's that does not tell which page
+// it is for.
 func looksLikeBrowser(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// refuseRequest answers a request that a page of another origin may be behind, and reports whether it was one. The names of hosts are good over any connection; any
-// other Host is, where free says so, unless the connection is within this host.
+// refuseRequest answers a request that a page of another origin may be behind, and reports whether
+// it was one. The names of hosts are good over any connection; any other Host is, where free says
+// so, unless the connection is within this host.
 func refuseRequest(w http.ResponseWriter, r *http.Request, hosts []string, free bool) bool {
 	switch {
 	case !hasAllowedHost(r, hosts) && (!free || isLocalRequest(r)):

@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// A page of another site reads nothing here and starts nothing, by whatever name it gets the user's browser to come.
+// A page of another site reads nothing here and starts nothing, by whatever name it gets the user's
+// browser to come.
 func TestPagesOfOtherSitesGetNothing(t *testing.T) {
 	c := NewCollector()
 	pprof, given, remote := &StatusOptions{Pprof: true}, &StatusOptions{Hosts: []string{"stat.example"}, Pprof: true}, &StatusOptions{Remote: true, Pprof: true}

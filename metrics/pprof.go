@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// serveProfile serves a profile of the process for go tool pprof: profile is that of the processor, for so many seconds. Package net/http/pprof is not imported, as that
-// registers itself with http.DefaultServeMux.
+// serveProfile serves a profile of the process for go tool pprof: profile is that of the processor,
+// for so many seconds. Package net/http/pprof is not imported, as that registers itself with
+// http.DefaultServeMux.
 func serveProfile(w http.ResponseWriter, r *http.Request) {
 	if isCrossOrigin(r, false) || looksLikeBrowser(r) {
 		http.Error(w, "a profile is for go tool pprof, or for a page of this site", http.StatusForbidden)

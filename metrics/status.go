@@ -20,19 +20,24 @@ import (
 
 // StatusOptions say who may look.
 type StatusOptions struct {
-	// Remote answers others than this host too. What the process talks to, and how, is nobody else's business as a rule.
+	// Remote answers others than this host too. What the process talks to, and how, is nobody
+	// else's business as a rule.
 	Remote bool
-	// Hosts are names of this host under which the pages may be asked for, besides localhost and addresses: those of a proxy before it, for example. Any
-	// other name is refused, as a page of somebody else's may lead it here (DNS rebinding).
+	// Hosts are names of this host under which the pages may be asked for, besides localhost and
+	// addresses: those of a proxy before it, for example. Any other name is refused, as a page of
+	// somebody else's may lead it here (DNS rebinding).
 	Hosts []string
-	// Pprof serves profiles of the process too, for go tool pprof: /pprof/heap, /pprof/goroutine, /pprof/profile?seconds=10 and so on. They tell what the
-	// program is made of, and cost it time: no page of another site can ask for one.
+	// Pprof serves profiles of the process too, for go tool pprof: /pprof/heap, /pprof/goroutine,
+	// /pprof/profile?seconds=10 and so on. They tell what the program is made of, and cost it time:
+	// no page of another site can ask for one.
 	Pprof bool
 }
 
-// Status serves what each association, path, QP and region of the Collector's Transports and Devices is doing: at / as a page that refreshes itself
-// until it is told not to, at /json (durations in nanoseconds), and at /text in the manner of ss -i. It answers GET only, has neither STags nor keys nor cookies in it, and changes nothing. Mount it where it
-// suits, under a prefix by http.StripPrefix; it registers itself nowhere. opts may be nil.
+// Status serves what each association, path, QP and region of the Collector's Transports and
+// Devices is doing: at / as a page that refreshes itself until it is told not to, at /json
+// (durations in nanoseconds), and at /text in the manner of ss -i. It answers GET only, has neither
+// STags nor keys nor cookies in it, and changes nothing. Mount it where it suits, under a prefix by
+// http.StripPrefix; it registers itself nowhere. opts may be nil.
 func Status(c *Collector, opts *StatusOptions) http.Handler {
 	mux := http.NewServeMux()
 	var o StatusOptions
@@ -164,7 +169,8 @@ func ssthreshLabel(p sctp.PathStats) string {
 
 func toMilliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// writeHTML writes the page. The template escapes whatever it is given. Who reads slowly can hold it (WCAG 2.2.1).
+// writeHTML writes the page. The template escapes whatever it is given. Who reads slowly can hold
+// it (WCAG 2.2.1).
 func writeHTML(w http.ResponseWriter, r *http.Request, all map[string]rdma.Snapshot) {
 	hold := r.URL.Query().Has("hold")
 	if !hold {

@@ -13,7 +13,8 @@ import (
 type Buf struct {
 	// B is the whole buffer. Only its owner, the link, writes to it.
 	B []byte
-	// Filled is how many octets of B hold packets, where the link puts several into one buffer. 0: not known.
+	// Filled is how many octets of B hold packets, where the link puts several into one buffer. 0:
+	// not known.
 	Filled int
 
 	refs atomic.Int32
@@ -55,8 +56,8 @@ func (b *Buf) releaseMany(n int) {
 // Refs returns the current number of references, for tests.
 func (b *Buf) Refs() int { return int(b.refs.Load()) }
 
-// Pool is a free list of buffers of one size. It is safe for concurrent use. After a burst it gives up, little by
-// little, the buffers that nobody needs any more.
+// Pool is a free list of buffers of one size. It is safe for concurrent use. After a burst it gives
+// up, little by little, the buffers that nobody needs any more.
 type Pool struct {
 	bufSize int // octets in a buffer
 	maxIdle int // most idle buffers kept
@@ -96,8 +97,9 @@ func (t *poolTracker) add(p *Pool) {
 	t.mu.Unlock()
 }
 
-// TrackPools is for tests: from now on all pools that are made are remembered, and the function that it returns
-// says how many of their buffers are handed out. Where all links are closed and nothing is held there are none.
+// TrackPools is for tests: from now on all pools that are made are remembered, and the function
+// that it returns says how many of their buffers are handed out. Where all links are closed and
+// nothing is held there are none.
 func TrackPools() (outstanding func() int) {
 	t := new(poolTracker)
 	poolsTracked.Store(t)
@@ -136,7 +138,8 @@ func (p *Pool) Get() *Buf {
 	return b
 }
 
-// trimIdle gives up half of the buffers that were idle all the time since the last trim. Called with mu held.
+// trimIdle gives up half of the buffers that were idle all the time since the last trim. Called
+// with mu held.
 func (p *Pool) trimIdle() {
 	p.freeBufs = slices.Delete(p.freeBufs, 0, min((p.leastFree+1)/2, maxTrim))
 	p.getsSinceTrim, p.leastFree = 0, len(p.freeBufs)

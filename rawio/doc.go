@@ -13,8 +13,10 @@
 //
 // # A link of one's own
 //
-// Whatever carries packets, unreliably and in any order, can be a link: the four methods of [Link] are all that sctp.NewTransport and rdma.NewDevice need, and the
-// example of Link is one of some 40 lines. A link may be more than that. This is which link is what, and what the stack does over one that is not:
+// Whatever carries packets, unreliably and in any order, can be a link: the four methods of [Link]
+// are all that sctp.NewTransport and rdma.NewDevice need, and the example of Link is one of some 40
+// lines. A link may be more than that. This is which link is what, and what the stack does over one
+// that is not:
 //
 //	              raw udp tun mem pcap
 //	Featurer       x   x   x   x   x   takes the MTU of paths as given, uses neither ECN nor DSCP, lets nobody take turns at reading
@@ -29,7 +31,9 @@
 //	Sharder            x   x       x   reads one queue
 //	Prompter       x   x   x   x   x   writes in a goroutine of its own, from a copy, and waits for it for 100 ms
 //
-// (The UDP link of other systems than Linux is an Addresser and an Owner, and nothing else. It ignores Packet.Local: see package udp.) A link that encapsulates in UDP has to be an Addresser, since its ports show that; one
-// that several programs of a host share has to be a PortBinder; and only where a Featurer promises DontFragment are path MTUs searched for. The others are
-// for speed. The tap of package pcap is all of it, as far as the link inside is.
+// (The UDP link of other systems than Linux is an Addresser and an Owner, and nothing else. It
+// ignores Packet.Local: see package udp.) A link that encapsulates in UDP has to be an Addresser,
+// since its ports show that; one that several programs of a host share has to be a PortBinder; and
+// only where a Featurer promises DontFragment are path MTUs searched for. The others are for speed.
+// The tap of package pcap is all of it, as far as the link inside is.
 package rawio

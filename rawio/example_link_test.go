@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// tunnel is a link of one's own. Here a channel carries the packets; it could as well be DTLS, or messages of a WebSocket.
+// tunnel is a link of one's own. Here a channel carries the packets; it could as well be DTLS, or
+// messages of a WebSocket.
 type tunnel struct {
 	local, remote netip.AddrPort
 	in, out       chan []byte

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// What a link may be besides a Link. The package comment has a table of who is, and of what happens where one is not.
+// What a link may be besides a Link. The package comment has a table of who is, and of what happens
+// where one is not.
 
 // Features are what a link can do besides moving packets.
 type Features uint8
 
 const (
-	// DontFragment: packets without Packet.Fragment leave whole, with DF set, or not at all, whatever
-	// the system believes of the path. Only over such a link can a path MTU be probed (RFC 8899 sections
-	// 3 and 4.5); of others the MTU is taken as given (RFC 6951 section 5.6).
+	// DontFragment: packets without Packet.Fragment leave whole, with DF set, or not at all,
+	// whatever the system believes of the path. Only over such a link can a path MTU be probed (RFC
+	// 8899 sections 3 and 4.5); of others the MTU is taken as given (RFC 6951 section 5.6).
 	DontFragment Features = 1 << iota
 	// ECNField: Packet.ECN is reported on receive and set on transmit.
 	ECNField
@@ -29,8 +30,9 @@ const (
 // Featurer is implemented by links that tell what they can do.
 type Featurer interface {
 	Features() Features
-	// ReceiveBuffer returns how many octets of packets wait in the kernel to be read before more are dropped, 0 where there is no such buffer. A receiver that
-	// advertises a larger window invites losses of its own making.
+	// ReceiveBuffer returns how many octets of packets wait in the kernel to be read before more
+	// are dropped, 0 where there is no such buffer. A receiver that advertises a larger window
+	// invites losses of its own making.
 	ReceiveBuffer() int
 }
 
@@ -50,8 +52,8 @@ func ReceiveBufferOf(l Link) int {
 	return 0
 }
 
-// Addresser is implemented by links that know their own addresses. The first is the default source. A port in them is that of UDP
-// encapsulation (RFC 6951), 0 on a link without.
+// Addresser is implemented by links that know their own addresses. The first is the default source.
+// A port in them is that of UDP encapsulation (RFC 6951), 0 on a link without.
 type Addresser interface {
 	LocalAddrs() []netip.AddrPort
 }
@@ -77,15 +79,17 @@ func Owns(l Link, a netip.Addr) bool {
 
 // Watcher is implemented by links that hear of changes of this host's interfaces.
 type Watcher interface {
-	// Watch has changed called with the own addresses that packets can leave from, link-local ones with their zones, when an interface has gone down or come up, or has other addresses or another
-	// MTU, also where packets cannot leave from these. It returns after Close.
+	// Watch has changed called with the own addresses that packets can leave from, link-local ones
+	// with their zones, when an interface has gone down or come up, or has other addresses or
+	// another MTU, also where packets cannot leave from these. It returns after Close.
 	Watch(changed func(usable []netip.Addr))
 }
 
 // Fragmenter is implemented by links that do not send every packet as Packet.Fragment asks.
 type Fragmenter interface {
-	// CutFrom returns the length in octets, a multiple of four, from which on an SCTP packet from local to remote is sent in fragments, where it is longer than
-	// Packet.Fragment; a shorter one goes whole. 0 is any length, less than 0 that there is none.
+	// CutFrom returns the length in octets, a multiple of four, from which on an SCTP packet from
+	// local to remote is sent in fragments, where it is longer than Packet.Fragment; a shorter one
+	// goes whole. 0 is any length, less than 0 that there is none.
 	CutFrom(local, remote netip.Addr) int
 }
 
@@ -100,16 +104,17 @@ func CutFromOf(l Link) func(local, remote netip.Addr) int {
 // PortBinder is implemented by links that need to know which SCTP ports this process owns, so that
 // two programs on one host do not take each other's packets.
 type PortBinder interface {
-	// BindPort takes a port at some of the link's addresses, in addition to those at which it has it already, or at all if none are named. It
-	// fails with ErrPortInUse when another program holds the port there.
+	// BindPort takes a port at some of the link's addresses, in addition to those at which it has
+	// it already, or at all if none are named. It fails with ErrPortInUse when another program
+	// holds the port there.
 	BindPort(port uint16, at ...netip.Addr) error
 	// UnbindPort gives a port up, at all addresses.
 	UnbindPort(port uint16)
 }
 
-// Interrupter is implemented by links whose ReadBatch can be interrupted, so that goroutines can take
-// turns at it: Interrupt makes a ReadBatch that blocks, or the next one, return ErrInterrupted. It may be
-// called at any time; several calls may count as one.
+// Interrupter is implemented by links whose ReadBatch can be interrupted, so that goroutines can
+// take turns at it: Interrupt makes a ReadBatch that blocks, or the next one, return
+// ErrInterrupted. It may be called at any time; several calls may count as one.
 type Interrupter interface {
 	Interrupt()
 }
@@ -118,8 +123,8 @@ type Interrupter interface {
 // Transport writes in a goroutine of its own, from a copy of the packets, and waits for it for at
 // most 100 ms.
 type Prompter interface {
-	// Prompt returns the link itself, or nil if its WriteBatch may block. A type that embeds a prompt
-	// link and has a WriteBatch of its own is therefore not taken for prompt.
+	// Prompt returns the link itself, or nil if its WriteBatch may block. A type that embeds a
+	// prompt link and has a WriteBatch of its own is therefore not taken for prompt.
 	Prompt() Link
 }
 
@@ -131,16 +136,19 @@ func PromptOf(l Link) bool {
 
 // Poller is implemented by links, and shards, that can say that nothing has come.
 type Poller interface {
-	// PollBatch is ReadBatch, but where that would block it returns 0. An error is left to ReadBatch, or Wait, to find.
+	// PollBatch is ReadBatch, but where that would block it returns 0. An error is left to
+	// ReadBatch, or Wait, to find.
 	PollBatch(pkts []Packet) (n int)
 }
 
-// Waiter is implemented by links, and shards, whose reader may decide how it waits, between two calls of PollBatch, as ReadBatch does by itself.
+// Waiter is implemented by links, and shards, whose reader may decide how it waits, between two
+// calls of PollBatch, as ReadBatch does by itself.
 type Waiter interface {
 	Poller
 	// Wait returns when there may be something to read. It fails as ReadBatch does.
 	Wait(p Pause) error
-	// Polling returns how long a reader is to poll before it blocks: 0 is for as long as it pays, less for never.
+	// Polling returns how long a reader is to poll before it blocks: 0 is for as long as it pays,
+	// less for never.
 	Polling() time.Duration
 }
 
@@ -156,18 +164,21 @@ const (
 	Block
 	// Park waits in the runtime's poller.
 	Park
-	// Sleep lets the goroutines that are ready have their turn, and then waits in the kernel as Block does, but until a packet comes.
+	// Sleep lets the goroutines that are ready have their turn, and then waits in the kernel as
+	// Block does, but until a packet comes.
 	Sleep
 )
 
-// Sharder is implemented by links with several queues of incoming packets. Packets of one flow, which is
-// addresses and ports, come through one of them.
+// Sharder is implemented by links with several queues of incoming packets. Packets of one flow,
+// which is addresses and ports, come through one of them.
 type Sharder interface {
-	// Shards returns the queues beside the link's own. Each is read, until it returns net.ErrClosed.
+	// Shards returns the queues beside the link's own. Each is read, until it returns
+	// net.ErrClosed.
 	Shards() []Shard
 }
 
-// Shard is a queue of incoming packets, for one goroutine at a time, as ReadBatch of a Link is. It may be a Poller, or a Waiter.
+// Shard is a queue of incoming packets, for one goroutine at a time, as ReadBatch of a Link is. It
+// may be a Poller, or a Waiter.
 type Shard interface {
 	ReadBatch(pkts []Packet) (n int, err error)
 }

@@ -41,7 +41,8 @@ func burst(p *Pool, n int) {
 	}
 }
 
-// What a burst has left idle is given up while the pool goes on being used, and what is used is kept.
+// What a burst has left idle is given up while the pool goes on being used, and what is used is
+// kept.
 func TestPoolShrinksAfterABurst(t *testing.T) {
 	p := NewPool(10, 1000)
 	burst(p, 500)

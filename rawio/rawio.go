@@ -35,8 +35,9 @@ const (
 	// KindProtoUnreachable reports that the peer's host has no SCTP (ICMP type 3 code 2, ICMPv6
 	// parameter problem code 1; over UDP, port unreachable). Packet.Data is the quoted SCTP packet.
 	KindProtoUnreachable
-	// KindHostUnreachable reports that a router, or this host, has no way to the peer (ICMP type 3 codes 0 and 1). What ICMPv6 says of
-	// this kind is not reported: it also comes while a neighbour is slow to answer. Packet.Data is the quoted SCTP packet.
+	// KindHostUnreachable reports that a router, or this host, has no way to the peer (ICMP type 3
+	// codes 0 and 1). What ICMPv6 says of this kind is not reported: it also comes while a
+	// neighbour is slow to answer. Packet.Data is the quoted SCTP packet.
 	KindHostUnreachable
 )
 
@@ -62,18 +63,20 @@ type Packet struct {
 	Kind Kind
 	// ECN is the two-bit ECN field of the IP header (RFC 3168), where the link can see or set it.
 	ECN uint8
-	// DSCP, on transmit, is the Differentiated Services codepoint (RFC 2474), of six bits, and FlowLabel the flow label of IPv6 (RFC 6437), of 20.
-	// 0 leaves them to the link. A link without the feature Marking passes them over.
+	// DSCP, on transmit, is the Differentiated Services codepoint (RFC 2474), of six bits, and
+	// FlowLabel the flow label of IPv6 (RFC 6437), of 20. 0 leaves them to the link. A link without
+	// the feature Marking passes them over.
 	DSCP      uint8
 	FlowLabel uint32
-	// Fragment, on transmit, has the packet sent as IP fragments of at most so many octets each, headers
-	// included, where it is longer than that. 0 sends it whole or not at all: with DF set. It is for
-	// packets that cannot be made smaller because the path MTU has shrunk since they were first sent
-	// (RFC 9260 section 6.9). A link that cannot fragment refuses them with ErrTooLong.
+	// Fragment, on transmit, has the packet sent as IP fragments of at most so many octets each,
+	// headers included, where it is longer than that. 0 sends it whole or not at all: with DF set.
+	// It is for packets that cannot be made smaller because the path MTU has shrunk since they were
+	// first sent (RFC 9260 section 6.9). A link that cannot fragment refuses them with ErrTooLong.
 	Fragment int
 }
 
-// Mark is what a link writes into the IP headers of its packets beside what SCTP decides. The zero value is the ordinary one.
+// Mark is what a link writes into the IP headers of its packets beside what SCTP decides. The zero
+// value is the ordinary one.
 type Mark struct {
 	TTL   uint8 // or hop limit; 0 means 64, over UDP what the system has
 	Class uint8 // TOS or traffic class: the DSCP bits. The lower two are ECN's, and Packet's
@@ -118,24 +121,27 @@ func (p *Packet) Len() int {
 	return n
 }
 
-// Link moves SCTP packets. Implementations live in the packages below this one; the package comment says how to write another.
+// Link moves SCTP packets. Implementations live in the packages below this one; the package comment
+// says how to write another.
 type Link interface {
 	// ReadBatch fills pkts from the front and returns how many it filled, at least one unless it
 	// returns an error. It blocks. The caller releases each packet. Only one goroutine may call
-	// ReadBatch at a time. After Close it returns net.ErrClosed, and ErrInterrupted as an Interrupter says.
-	// Any other error, or net.ErrClosed without Close, says that the link has ended: all associations end with it.
+	// ReadBatch at a time. After Close it returns net.ErrClosed, and ErrInterrupted as an
+	// Interrupter says. Any other error, or net.ErrClosed without Close, says that the link has
+	// ended: all associations end with it.
 	ReadBatch(pkts []Packet) (n int, err error)
 	// WriteBatch sends pkts in order and returns how many were sent. When n < len(pkts), err says
-	// why packet n was refused; the caller may go on with packet n+1. It retains nothing.
-	// It is safe for concurrent use. An error that matches net.ErrClosed, os.ErrClosed, io.ErrClosedPipe, EBADF or ENOTSOCK says
-	// that the link has ended.
+	// why packet n was refused; the caller may go on with packet n+1. It retains nothing. It is
+	// safe for concurrent use. An error that matches net.ErrClosed, os.ErrClosed, io.ErrClosedPipe,
+	// EBADF or ENOTSOCK says that the link has ended.
 	//
 	// It should not block: a link that cannot take a packet drops it, as a network would. One that
-	// never blocks for long says so, see Prompter. Of any other, a call that has not returned within
-	// 100 ms goes on by itself; until it returns, packets to the same address are dropped.
+	// never blocks for long says so, see Prompter. Of any other, a call that has not returned
+	// within 100 ms goes on by itself; until it returns, packets to the same address are dropped.
 	WriteBatch(pkts []Packet) (n int, err error)
 	// MTU returns the largest SCTP packet, in octets, common header included, that fits the path
-	// from local to remote without IP fragmentation: the headers of IP and UDP are already taken off.
+	// from local to remote without IP fragmentation: the headers of IP and UDP are already taken
+	// off.
 	MTU(local, remote netip.Addr) int
 	// Close ends the link and wakes a blocked ReadBatch, and a WriteBatch that blocks.
 	Close() error

@@ -9,14 +9,15 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// What an administrator needs against peers that hold resources, or cost more than they should (RFC 5042 sections
-// 6.4.2 and 6.4.4): who they are, what they do, and a way to end it.
+// What an administrator needs against peers that hold resources, or cost more than they should (RFC
+// 5042 sections 6.4.2 and 6.4.4): who they are, what they do, and a way to end it.
 
 // ErrIdle is why a QP has ended that moved nothing for Config.IdleTimeout.
 var ErrIdle = errors.New("rdma: nothing was sent or received for Config.IdleTimeout; the session was ended to reclaim its resources")
 
-// StreamStats counts the messages of one session. OutOfOrder, Fragmented and Early are those that cost more
-// than the ordinary one and end no stream: a peer that has many of them is at fault, or its network is.
+// StreamStats counts the messages of one session. OutOfOrder, Fragmented and Early are those that
+// cost more than the ordinary one and end no stream: a peer that has many of them is at fault, or
+// its network is.
 type StreamStats = ddpadapt.SessionStats
 
 // StreamStats returns the counters of the QP's session.
@@ -43,8 +44,8 @@ func (d *Device) QPs() []*QP {
 // Peer is an established association of the Device, whichever side set it up.
 type Peer struct{ p *peer }
 
-// PeerStats counts what a peer has done to this Device. Those of the embedded ones that cost without ending a
-// stream are OutOfOrder, Refused and Ignored.
+// PeerStats counts what a peer has done to this Device. Those of the embedded ones that cost
+// without ending a stream are OutOfOrder, Refused and Ignored.
 type PeerStats struct {
 	Sessions int // on the association now, including those that are ending
 	ddpadapt.Stats
@@ -71,8 +72,8 @@ func (p Peer) Stats() PeerStats {
 	return PeerStats{p.p.Sessions(), p.p.Mux.Stats()}
 }
 
-// Abort ends the association and with it all its sessions, without a Terminate on each (RFC 5043 section
-// 11.3); reason is told to the peer's stack.
+// Abort ends the association and with it all its sessions, without a Terminate on each (RFC 5043
+// section 11.3); reason is told to the peer's stack.
 func (p Peer) Abort(reason string) { p.p.conn.Abort(reason) }
 
 // sweepsPerTimeout is how many times in Config.IdleTimeout the QPs are looked at.
@@ -99,7 +100,8 @@ func (d *Device) startIdleSweeps(timeout time.Duration) {
 	}()
 }
 
-// sweepIdle looks at every QP and association once and ends those that have been idle for long enough.
+// sweepIdle looks at every QP and association once and ends those that have been idle for long
+// enough.
 func (d *Device) sweepIdle() {
 	for _, q := range d.QPs() {
 		s, ok := q.StreamStats()
@@ -119,8 +121,9 @@ func (d *Device) sweepIdle() {
 	}
 }
 
-// sweepIdle ends an association that has had no session for long enough: gracefully, and if the peer does not go along with that for
-// as long again, at once. A session that is over but for acknowledgements is none: the peer may never send them.
+// sweepIdle ends an association that has had no session for long enough: gracefully, and if the
+// peer does not go along with that for as long again, at once. A session that is over but for
+// acknowledgements is none: the peer may never send them.
 func (p *peer) sweepIdle() {
 	_, now := p.conn.Gate().Lock()
 	if p.vacantSweeps++; p.Active()+p.streamClaims > 0 {

@@ -88,8 +88,9 @@ func (x *lab) vacant(t *testing.T) {
 	knows(before)
 }
 
-// A peer that acknowledges nothing any more does not keep what has ended here, neither sessions nor their association; nor does one that answers
-// the probes of its window, for which SCTP would wait for ever.
+// A peer that acknowledges nothing any more does not keep what has ended here, neither sessions nor
+// their association; nor does one that answers the probes of its window, for which SCTP would wait
+// for ever.
 func TestSilentPeerKeepsNoAssociation(t *testing.T) {
 	// req 5042-6.4.2-1
 	synctest.Test(t, func(t *testing.T) {
@@ -138,8 +139,8 @@ func TestIdleTimeout(t *testing.T) {
 }
 
 func TestPeersAreCountedAndAborted(t *testing.T) {
-	// req 5042-6.4.4-1: what costs and ends no stream is counted, by peer and by stream, and the administrator can end
-	// either.
+	// req 5042-6.4.4-1: what costs and ends no stream is counted, by peer and by stream, and the
+	// administrator can end either.
 	x := newLab(t, &Config{Limits: Limits{MaxPending: 1}})
 	a, b := x.join(nil)
 	// Requests beyond MaxPending are refused by the stack.

@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// One goroutine that sees to many QPs is woken once for all that has come: what it answers goes out together all the same.
+// One goroutine that sees to many QPs is woken once for all that has come: what it answers goes out
+// together all the same.
 func TestAnswersToManyQPsGoTogether(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const many, trips, octets = 64, 50, 100

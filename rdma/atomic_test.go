@@ -53,7 +53,8 @@ func TestAtomicsOnRemoteAndLocalMemory(t *testing.T) {
 	check.Fails(mr.Atomic(0, FetchAdd(1)))(t, "invalidated", ddp.ErrRevoked)
 }
 
-// QPs on several associations, a QP on the other Device's side, and the local program add to one counter at once.
+// QPs on several associations, a QP on the other Device's side, and the local program add to one
+// counter at once.
 func TestAtomicsFromAllSides(t *testing.T) {
 	// req 7306-5-1
 	for _, kind := range []string{"RAM", "file"} {
@@ -119,7 +120,8 @@ func TestAtomicNeedsItsRight(t *testing.T) {
 }
 
 func TestImmediateDataWakesItsReceiver(t *testing.T) {
-	// req 7306-6.1-2, 7306-7-1: the Event of Immediate Data with SE; behind a Write that is in place then.
+	// req 7306-6.1-2, 7306-7-1: the Event of Immediate Data with SE; behind a Write that is in
+	// place then.
 	a, b := newLab(t, nil).join(nil)
 	for i := range uint64(4) {
 		must.OK(t, b.qp.PostRecv(&RecvWR{ID: i}))

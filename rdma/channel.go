@@ -9,8 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// CompChannel is a completion channel: one goroutine waits there for the completions of several CQs (ibv_comp_channel). Those are made by its
-// CreateCQ. As in libibverbs, an event says that there is something to poll, not what:
+// CompChannel is a completion channel: one goroutine waits there for the completions of several CQs
+// (ibv_comp_channel). Those are made by its CreateCQ. As in libibverbs, an event says that there is
+// something to poll, not what:
 //
 //	err = cq.Arm(false)              // each CQ, before its first completion
 //	cq, err := channel.GetEvent(ctx) // which CQ
@@ -34,7 +35,8 @@ func (d *Device) CreateCompChannel() *CompChannel {
 	return &CompChannel{dev: d, ready: d.transport.Layer().NewSignal()}
 }
 
-// CreateCQ makes a completion queue as Device.CreateCQ does, which reports to the channel whenever it is armed and when it overflows.
+// CreateCQ makes a completion queue as Device.CreateCQ does, which reports to the channel whenever
+// it is armed and when it overflows.
 func (h *CompChannel) CreateCQ(depth int) (*CQ, error) {
 	c, err := h.dev.CreateCQ(depth)
 	if err != nil {
@@ -50,9 +52,10 @@ func (h *CompChannel) CreateCQ(depth int) (*CQ, error) {
 	return c, nil
 }
 
-// GetEvent waits for the next event and returns its CQ. Each must be acknowledged by CQ.AckEvents. A CQ has one event at most that nobody has got.
-// It fails with the context's error, with net.ErrClosed after Device.Close, and with ErrDestroyed. One goroutine at a time may wait for events of a
-// channel.
+// GetEvent waits for the next event and returns its CQ. Each must be acknowledged by CQ.AckEvents.
+// A CQ has one event at most that nobody has got. It fails with the context's error, with
+// net.ErrClosed after Device.Close, and with ErrDestroyed. One goroutine at a time may wait for
+// events of a channel.
 func (h *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 	for {
 		c, err := h.takeEvent()
@@ -70,8 +73,8 @@ func (h *CompChannel) GetEvent(ctx context.Context) (*CQ, error) {
 	}
 }
 
-// Ready gets a token when an event has come, for use in select; GetEvent then returns at once. There may be more events than tokens: get all that are
-// there, with a context that has ended.
+// Ready gets a token when an event has come, for use in select; GetEvent then returns at once.
+// There may be more events than tokens: get all that are there, with a context that has ended.
 func (h *CompChannel) Ready() <-chan struct{} { return h.ready.C() }
 
 func (h *CompChannel) takeEvent() (*CQ, error) {
@@ -104,8 +107,8 @@ func (h *CompChannel) putEvent(c *CQ) {
 	}
 }
 
-// AckEvents acknowledges n events that the CQ's CompChannel has given, for Destroy to know that nobody is about to look at the CQ. More than there are is
-// a *LimitError.
+// AckEvents acknowledges n events that the CQ's CompChannel has given, for Destroy to know that
+// nobody is about to look at the CQ. More than there are is a *LimitError.
 func (c *CQ) AckEvents(n int) error {
 	h := c.channel
 	if h == nil {
@@ -125,7 +128,8 @@ func (c *CQ) AckEvents(n int) error {
 	return nil
 }
 
-// removeCQ takes a CQ off the channel, with an event that nobody has got, and waits until the others are acknowledged.
+// removeCQ takes a CQ off the channel, with an event that nobody has got, and waits until the
+// others are acknowledged.
 func (h *CompChannel) removeCQ(ctx context.Context, c *CQ) error {
 	h.mu.Lock()
 	if !c.hasLeftChannel {
@@ -146,7 +150,8 @@ func (h *CompChannel) removeCQ(ctx context.Context, c *CQ) error {
 	return nil
 }
 
-// Destroy ends the channel; who waits for its events gets ErrDestroyed. It fails with an *InUseError while CQs report to it. Destroying it again returns nil.
+// Destroy ends the channel; who waits for its events gets ErrDestroyed. It fails with an
+// *InUseError while CQs report to it. Destroying it again returns nil.
 func (h *CompChannel) Destroy() error {
 	h.mu.Lock()
 	if h.numCQs > 0 {

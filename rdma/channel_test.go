@@ -14,7 +14,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// One goroutine serves the CQs of a channel: an event names the CQ that was armed and has got what it was armed for.
+// One goroutine serves the CQs of a channel: an event names the CQ that was armed and has got what
+// it was armed for.
 func TestEventsNameTheirCQ(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newLab(t, nil)
@@ -77,7 +78,8 @@ func TestEventsNameTheirCQ(t *testing.T) {
 	})
 }
 
-// What events a channel has is told apart from what was got and what was acknowledged, and the end of a CQ waits for the latter alone.
+// What events a channel has is told apart from what was got and what was acknowledged, and the end
+// of a CQ waits for the latter alone.
 func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newLab(t, nil).a
@@ -146,7 +148,8 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 	})
 }
 
-// Completions come, CQs grow, and QPs and CQs end, while one goroutine serves a channel, which fails under the race detector only.
+// Completions come, CQs grow, and QPs and CQs end, while one goroutine serves a channel, which
+// fails under the race detector only.
 func TestAChannelServesWhatComesAndGoes(t *testing.T) {
 	d := newLab(t, nil).a
 	ch := d.CreateCompChannel()

@@ -49,10 +49,10 @@ const (
 	armAny
 )
 
-// CreateCQ makes a completion queue with room for depth completions. QPs are attached to it as long as the
-// depths of all their queues fit (RFC 5042 section 6.4.3.2), a shared receive queue counting once. A request occupies a
-// place of its queue until it completes, and of the CQ until it is polled: a CQ can overflow only by a program that posts
-// anew before it has polled.
+// CreateCQ makes a completion queue with room for depth completions. QPs are attached to it as long
+// as the depths of all their queues fit (RFC 5042 section 6.4.3.2), a shared receive queue counting
+// once. A request occupies a place of its queue until it completes, and of the CQ until it is
+// polled: a CQ can overflow only by a program that posts anew before it has polled.
 func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > d.limits.MaxCQE {
 		return nil, d.countRefusal(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
@@ -61,8 +61,8 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 		freeDepth: depth, ready: d.transport.Layer().NewSignal(), allAcked: make(chan struct{}, 1)}, nil
 }
 
-// pushWC adds a completion. It reports whether somebody waits for it, or the queue has overflowed: in
-// both cases notify is called once the association's gate is open.
+// pushWC adds a completion. It reports whether somebody waits for it, or the queue has overflowed:
+// in both cases notify is called once the association's gate is open.
 func (c *CQ) pushWC(wc WC) (wake bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,8 @@ func (c *CQ) pushWC(wc WC) (wake bool) {
 	return false
 }
 
-// notifyWaiters wakes who waits, and ends the QPs of a queue that has overflowed. No gate may be held.
+// notifyWaiters wakes who waits, and ends the QPs of a queue that has overflowed. No gate may be
+// held.
 func (c *CQ) notifyWaiters() {
 	c.ready.Set()
 	if c.channel != nil {
@@ -111,8 +112,9 @@ func (c *CQ) notifyWaiters() {
 	}
 }
 
-// Resize gives the queue another depth; no completion is lost, and QPs need not stop meanwhile. It fails, and changes nothing, with a
-// *CQSizeError when the depth is less than what is there to be polled or what the queues attached to it can have outstanding, with a *LimitError, with
+// Resize gives the queue another depth; no completion is lost, and QPs need not stop meanwhile. It
+// fails, and changes nothing, with a *CQSizeError when the depth is less than what is there to be
+// polled or what the queues attached to it can have outstanding, with a *LimitError, with
 // ErrCQOverflow after that, and with ErrDestroyed.
 func (c *CQ) Resize(depth int) error {
 	if depth < 1 || depth > c.dev.limits.MaxCQE {
@@ -157,9 +159,9 @@ func (c *CQ) Poll(wcs []WC) (n int, err error) {
 	return n, nil
 }
 
-// Arm asks for one token on Ready, or one event of the CQ's CompChannel, at the next completion, or with solicitedOnly at the next one that
-// the peer solicited or that failed (ibv_req_notify_cq). Completions that are already there do not count: arm, poll once
-// more, then wait, or use Wait.
+// Arm asks for one token on Ready, or one event of the CQ's CompChannel, at the next completion, or
+// with solicitedOnly at the next one that the peer solicited or that failed (ibv_req_notify_cq).
+// Completions that are already there do not count: arm, poll once more, then wait, or use Wait.
 func (c *CQ) Arm(solicitedOnly bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,8 +175,8 @@ func (c *CQ) Arm(solicitedOnly bool) {
 // Ready gets a token when an armed completion has come, for use in select.
 func (c *CQ) Ready() <-chan struct{} { return c.ready.C() }
 
-// Wait returns when there is a completion to poll, when the queue has overflowed or is destroyed, or with the context's
-// error. One goroutine at a time may wait on a CQ.
+// Wait returns when there is a completion to poll, when the queue has overflowed or is destroyed,
+// or with the context's error. One goroutine at a time may wait on a CQ.
 func (c *CQ) Wait(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -198,8 +200,8 @@ type cqAttachment struct {
 	srq   *SRQ // nil: none of its queues
 }
 
-// attachQueue makes room for a queue of q: depth requests, or with srq those of the shared queue, unless
-// they are counted already.
+// attachQueue makes room for a queue of q: depth requests, or with srq those of the shared queue,
+// unless they are counted already.
 func (c *CQ) attachQueue(q *QP, depth int, srq *SRQ) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,8 +256,8 @@ func (c *CQ) detachQP(q *QP) {
 	}
 }
 
-// cqRef is a completion queue as a QP on one association sees it: wake-ups are collected there until
-// the gate opens.
+// cqRef is a completion queue as a QP on one association sees it: wake-ups are collected there
+// until the gate opens.
 type cqRef struct {
 	cq *CQ
 	qp *QP

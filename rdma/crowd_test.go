@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// Goroutines of different associations make QPs, and take from one shared receive queue, which fails under the race detector only.
+// Goroutines of different associations make QPs, and take from one shared receive queue, which
+// fails under the race detector only.
 func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 	x := newLab(t, nil)
 	d, pd := x.a, x.a.AllocPD()

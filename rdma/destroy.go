@@ -10,7 +10,8 @@ import (
 // ErrDestroyed: the object was destroyed.
 var ErrDestroyed = errors.New("rdma: the object was destroyed")
 
-// InUseError refuses to destroy what others still use. It is syscall.EBUSY for errors.Is, as libibverbs returns.
+// InUseError refuses to destroy what others still use. It is syscall.EBUSY for errors.Is, as
+// libibverbs returns.
 type InUseError struct {
 	What  string // the kind of the object
 	By    string // the kind of those that use it, such as "QPs"
@@ -24,10 +25,11 @@ func (e *InUseError) Error() string {
 // Is reports whether target is syscall.EBUSY.
 func (e *InUseError) Is(target error) bool { return target == syscall.EBUSY }
 
-// Destroy ends the completion queue (ibv_destroy_cq). It fails with an *InUseError while QPs are attached: Close them, or let them end, and poll what they
-// have completed first, since that is lost. Events that the CQ's CompChannel has given are waited for until they are acknowledged, or ctx ends: then
-// call Destroy again. From the first call without an *InUseError on the CQ reports nothing more, and other calls fail with ErrDestroyed. Destroying it
-// again returns nil.
+// Destroy ends the completion queue (ibv_destroy_cq). It fails with an *InUseError while QPs are
+// attached: Close them, or let them end, and poll what they have completed first, since that is
+// lost. Events that the CQ's CompChannel has given are waited for until they are acknowledged, or
+// ctx ends: then call Destroy again. From the first call without an *InUseError on the CQ reports
+// nothing more, and other calls fail with ErrDestroyed. Destroying it again returns nil.
 func (c *CQ) Destroy(ctx context.Context) error {
 	c.mu.Lock()
 	if n := len(c.qps); n > 0 {
@@ -43,8 +45,9 @@ func (c *CQ) Destroy(ctx context.Context) error {
 	return c.channel.removeCQ(ctx, c)
 }
 
-// Destroy ends the shared receive queue (ibv_destroy_srq); buffers that nobody has taken are the program's again. It fails with an *InUseError while QPs
-// use it: Close them, or let them end. Destroying it again returns nil.
+// Destroy ends the shared receive queue (ibv_destroy_srq); buffers that nobody has taken are the
+// program's again. It fails with an *InUseError while QPs use it: Close them, or let them end.
+// Destroying it again returns nil.
 func (s *SRQ) Destroy() error {
 	d := s.pd.dev
 	d.mu.Lock()
@@ -63,8 +66,9 @@ func (s *SRQ) Destroy() error {
 	return nil
 }
 
-// Destroy ends the protection domain (ibv_dealloc_pd). It fails with an *InUseError while there are QPs, shared receive queues, or regions in it that
-// were not deregistered. Destroying it again returns nil.
+// Destroy ends the protection domain (ibv_dealloc_pd). It fails with an *InUseError while there are
+// QPs, shared receive queues, or regions in it that were not deregistered. Destroying it again
+// returns nil.
 func (p *PD) Destroy() error {
 	d := p.dev
 	d.regionsMu.Lock()

@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// What others use is not destroyed, and says by whom; what nobody uses any more is, once, and refuses all that it is asked from then on.
+// What others use is not destroyed, and says by whom; what nobody uses any more is, once, and
+// refuses all that it is asked from then on.
 func TestWhatIsInUseIsNotDestroyed(t *testing.T) {
 	d := newLab(t, nil).a
 	pd, other := d.AllocPD(), must.Get(d.CreateCQ(256))(t)
@@ -53,7 +54,8 @@ func TestWhatIsInUseIsNotDestroyed(t *testing.T) {
 	must.OK(t, errors.Join(cq.Destroy(ctx(t)), fresh.Destroy()))
 }
 
-// A CQ takes another depth with all that is in it, in its order, and never one that is too small for what it has or may get.
+// A CQ takes another depth with all that is in it, in its order, and never one that is too small
+// for what it has or may get.
 func TestResizeLosesNothing(t *testing.T) {
 	d := newLab(t, nil).a
 	cq := must.Get(d.CreateCQ(4))(t)

@@ -16,19 +16,19 @@ import (
 // EventKind says what an Event reports. Fields of Event that a kind does not name are zero.
 type EventKind uint8
 
-// The asynchronous events of a Device (RFC 5042 section 2.2.7), with their names in libibverbs where they
-// have one.
+// The asynchronous events of a Device (RFC 5042 section 2.2.7), with their names in libibverbs
+// where they have one.
 const (
-	// EventQPFatal (IBV_EVENT_QP_FATAL): the stream of QP failed, Err is why. An end that either program asked
-	// for is no failure.
+	// EventQPFatal (IBV_EVENT_QP_FATAL): the stream of QP failed, Err is why. An end that either
+	// program asked for is no failure.
 	EventQPFatal EventKind = iota + 1
 	// EventCQError (IBV_EVENT_CQ_ERR): CQ has overflowed; Err is ErrCQOverflow. Its QPs fail.
 	EventCQError
-	// EventSRQLimit (IBV_EVENT_SRQ_LIMIT_REACHED): SRQ has fewer buffers than SRQ.SetLimit asked for, and QP
-	// took the last of them.
+	// EventSRQLimit (IBV_EVENT_SRQ_LIMIT_REACHED): SRQ has fewer buffers than SRQ.SetLimit asked
+	// for, and QP took the last of them.
 	EventSRQLimit
-	// EventHighWater: QP has more receives in process than QP.SetHighWater allows. Its peer begins messages that
-	// it does not complete.
+	// EventHighWater: QP has more receives in process than QP.SetHighWater allows. Its peer begins
+	// messages that it does not complete.
 	EventHighWater
 	// EventAssocUp: an association with Remote is established.
 	EventAssocUp
@@ -59,10 +59,12 @@ type Event struct {
 	Lost int
 }
 
-// NextEvent returns the oldest event not yet returned and blocks for one. A Device keeps Limits.MaxEvents, at
-// most half of them about one address, of which it takes no more than so many in a second; further ones are dropped and counted in Event.Lost of
-// the next: what peers do cannot make it hold more, nor keep what others do from being heard, and nothing else depends on them being read. After Close it fails with net.ErrClosed, and with the context's error when that
-// ends first.
+// NextEvent returns the oldest event not yet returned and blocks for one. A Device keeps
+// Limits.MaxEvents, at most half of them about one address, of which it takes no more than so many
+// in a second; further ones are dropped and counted in Event.Lost of the next: what peers do cannot
+// make it hold more, nor keep what others do from being heard, and nothing else depends on them
+// being read. After Close it fails with net.ErrClosed, and with the context's error when that ends
+// first.
 func (d *Device) NextEvent(ctx context.Context) (Event, error) {
 	for {
 		if ev, some := d.events.pop(); some {
@@ -152,8 +154,8 @@ func (q *eventQueue) pop() (ev Event, some bool) {
 	return first.Event, true
 }
 
-// deferEvent has ev reported when the gate is open. Owner only: the address is read here, since nothing that holds a leaf
-// lock may take a gate, whose owner may report events itself.
+// deferEvent has ev reported when the gate is open. Owner only: the address is read here, since
+// nothing that holds a leaf lock may take a gate, whose owner may report events itself.
 func (q *QP) deferEvent(ev Event) {
 	if p := q.peer.Load(); p != nil {
 		ev.Remote = p.remoteAddrLocked()
@@ -176,7 +178,8 @@ func (p *peer) reportAssoc(up bool, err error) {
 	}
 	ev.Remote = p.remoteAddrLocked()
 	final, sum := p.Mux.Err() != nil, p.Mux.Stats() // after a restart the Mux goes on, and counts on
-	// The table changes at once: what is left for later may be done by two goroutines, the end before the beginning.
+	// The table changes at once: what is left for later may be done by two goroutines, the end
+	// before the beginning.
 	p.dev.mu.Lock()
 	if final {
 		counters.Add(&p.dev.stats.Sessions, &sum)

@@ -144,7 +144,8 @@ func TestEventHighWater(t *testing.T) {
 	check.Equal(t, "octets in process once all is delivered", b.qp.InProcess(), 0)
 }
 
-// A report that took a gate would wait for itself: who gives a gate up reports what happened to its QPs.
+// A report that took a gate would wait for itself: who gives a gate up reports what happened to its
+// QPs.
 func TestEventsAreReportedWhoeverHoldsTheGate(t *testing.T) {
 	x := newLab(t, nil)
 	a, _ := x.join(nil)
@@ -196,8 +197,8 @@ func TestEventQueueIsARing(t *testing.T) {
 }
 
 func TestEventsAreBounded(t *testing.T) {
-	// req 5042-2.2.7-1: a peer brings about as many events as it likes; the Device keeps a few, says that there were
-	// more, and works on.
+	// req 5042-2.2.7-1: a peer brings about as many events as it likes; the Device keeps a few,
+	// says that there were more, and works on.
 	x := newLab(t, &Config{Limits: Limits{MaxEvents: 6}})
 	_, stays := x.join(nil) // keeps the association up
 	const n = 10

@@ -16,7 +16,8 @@ func Example() {
 	serverLink, clientLink, err := mem.Pair(mem.Options{})
 	check(err)
 
-	// The server registers memory, posts a receive, and accepts whoever asks, telling where to write.
+	// The server registers memory, posts a receive, and accepts whoever asks, telling where to
+	// write.
 	server, err := rdma.NewDevice(serverLink, nil)
 	check(err)
 	defer server.Close()

@@ -121,7 +121,8 @@ func Example_pingPong() {
 	// re: ping 2
 }
 
-// A client fetches from the server's memory. The server's program does nothing, and does not notice.
+// A client fetches from the server's memory. The server's program does nothing, and does not
+// notice.
 func Example_remoteRead() {
 	ctx := context.Background()
 	client, server := newEnds(ctx)
@@ -133,9 +134,9 @@ func Example_remoteRead() {
 	// Output: RDMA Read of 17 octets: "whatever is there"
 }
 
-// A key-value store that clients read by RDMA alone: the server fills a table of slots of fixed size, and a
-// client computes where a key is and reads the slot. A slot that the server is changing has an odd version, so
-// that a reader that meets one tries again.
+// A key-value store that clients read by RDMA alone: the server fills a table of slots of fixed
+// size, and a client computes where a key is and reads the slot. A slot that the server is changing
+// has an odd version, so that a reader that meets one tries again.
 func Example_keyValueStore() {
 	ctx := context.Background()
 	client, server := newEnds(ctx)
@@ -202,9 +203,9 @@ func Example_keyValueStore() {
 	// cherry (none)
 }
 
-// A lock in the server's memory: 8 octets that are 0 when it is free, and taken by compare and swap. What the
-// holder wrote before it gave the lock up is in place for the next one, as operations of one session keep
-// their order.
+// A lock in the server's memory: 8 octets that are 0 when it is free, and taken by compare and
+// swap. What the holder wrote before it gave the lock up is in place for the next one, as
+// operations of one session keep their order.
 func Example_lock() {
 	ctx := context.Background()
 	client, server := newEnds(ctx)
@@ -238,8 +239,8 @@ func Example_lock() {
 	// guarded
 }
 
-// One goroutine serves two CQs by one completion channel: an event says which of them has something. In the end all that was made is destroyed,
-// the users before what they use.
+// One goroutine serves two CQs by one completion channel: an event says which of them has
+// something. In the end all that was made is destroyed, the users before what they use.
 func Example_completionChannel() {
 	ctx := context.Background()
 	link, _, err := mem.Pair(mem.Options{})

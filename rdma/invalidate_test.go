@@ -17,9 +17,10 @@ import (
 
 var invalidations = flag.Int("invalidations", 0, "how often to invalidate memory under a peer's writes (0: 5000, under the race detector 1000, with -short 300)")
 
-// Memory is invalidated over and over while a peer writes to it as fast as it can: when Invalidate has
-// returned, not one octet changes any more. The test writes to the memory then, so that the race detector is a judge as
-// well. A peer whose memory goes has its stream terminated, so each time is a new session, on the same association.
+// Memory is invalidated over and over while a peer writes to it as fast as it can: when Invalidate
+// has returned, not one octet changes any more. The test writes to the memory then, so that the
+// race detector is a judge as well. A peer whose memory goes has its stream terminated, so each
+// time is a new session, on the same association.
 func TestNothingChangesAfterInvalidate(t *testing.T) {
 	// req 5042-6.2.2-2, 5040-8.1.1-6, 5041-8.3-2, 5041-8.3.1-2
 	total := *invalidations

@@ -85,7 +85,8 @@ func TestUnpolledCompletionsTakeRoom(t *testing.T) {
 }
 
 func TestNoUserTakesMoreThanItsShare(t *testing.T) {
-	// req 5041-8.3.2-1, 5041-8.3.2-2, 5040-8.1.2-1, 5042-3-2: users get from the Device what they share, and not from each other.
+	// req 5041-8.3.2-1, 5041-8.3.2-2, 5040-8.1.2-1, 5042-3-2: users get from the Device what they
+	// share, and not from each other.
 	for _, row := range []struct {
 		name   string
 		limits Limits

@@ -28,8 +28,8 @@ type Listener struct {
 	done      chan struct{}
 }
 
-// Listen takes requests on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse when the
-// port is taken.
+// Listen takes requests on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse when
+// the port is taken.
 func (d *Device) Listen(port uint16) (*Listener, error) {
 	l := &Listener{dev: d, ready: make(chan struct{}, 1), done: make(chan struct{}),
 		places: quota.Semaphore{Max: int64(d.limits.MaxRequests)}}
@@ -102,8 +102,8 @@ func (l *Listener) nextRequest() *Request {
 	return r
 }
 
-// withdrawRequest forgets a request whose session has ended: whoever asks and leaves is not to fill the places of others, nor to have
-// its association kept.
+// withdrawRequest forgets a request whose session has ended: whoever asks and leaves is not to fill
+// the places of others, nor to have its association kept.
 func (l *Listener) withdrawRequest(r *Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +113,8 @@ func (l *Listener) withdrawRequest(r *Request) {
 	}
 }
 
-// Close stops taking requests, and ends those that nobody has accepted. QPs that were accepted live on.
+// Close stops taking requests, and ends those that nobody has accepted. QPs that were accepted live
+// on.
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
 		l.sctpListener.Close()
@@ -139,8 +140,8 @@ type Request struct {
 // PrivateData returns what the peer sent along, 512 octets at most (RFC 5043 section 5.2.3).
 func (r *Request) PrivateData() []byte { return r.private }
 
-// Setup returns what the peer says of itself and asks for, if it wants to negotiate (QPConfig.Negotiate,
-// QPConfig.PeerToPeer).
+// Setup returns what the peer says of itself and asks for, if it wants to negotiate
+// (QPConfig.Negotiate, QPConfig.PeerToPeer).
 func (r *Request) Setup() (s Setup, ok bool) {
 	if r.setup == nil {
 		return s, false
@@ -151,9 +152,10 @@ func (r *Request) Setup() (s Setup, ok bool) {
 // RemoteAddr returns the peer's address and SCTP port.
 func (r *Request) RemoteAddr() netip.AddrPort { return r.p.remoteAddr() }
 
-// Accept connects qp to the peer and sends private data, 512 octets at most, along. Post receives on
-// qp first: the peer may send as soon as it learns of the acceptance. A peer that negotiates gets an answer in
-// kind, with 508 octets of private data at most: the ORD of qp is cut to the peer's IRD.
+// Accept connects qp to the peer and sends private data, 512 octets at most, along. Post receives
+// on qp first: the peer may send as soon as it learns of the acceptance. A peer that negotiates
+// gets an answer in kind, with 508 octets of private data at most: the ORD of qp is cut to the
+// peer's IRD.
 func (r *Request) Accept(qp *QP, private []byte) error {
 	if err := checkPrivateData(private, r.setup != nil); err != nil {
 		return err
@@ -206,8 +208,9 @@ func (r *Request) countRejection(err error) error {
 	return err
 }
 
-// RejectSetup refuses a peer that negotiates (RFC 6581 section 9.1), and says what would have been acceptable, such as the ORD
-// that is needed here: the peer's IRD was less. It fails with ddpadapt.ErrState for one that does not negotiate.
+// RejectSetup refuses a peer that negotiates (RFC 6581 section 9.1), and says what would have been
+// acceptable, such as the ORD that is needed here: the peer's IRD was less. It fails with
+// ddpadapt.ErrState for one that does not negotiate.
 func (r *Request) RejectSetup(s Setup, private []byte) error {
 	_, now := r.p.conn.Gate().Lock()
 	defer r.p.conn.Gate().Unlock()

@@ -18,8 +18,9 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Sessions live over an SRQ and end in every way there is. When nothing is left every buffer of the SRQ has come back once, its shares are those of nobody, and so are the memory of the
-// devices, what their sessions have counted, and their protection domains.
+// Sessions live over an SRQ and end in every way there is. When nothing is left every buffer of the
+// SRQ has come back once, its shares are those of nobody, and so are the memory of the devices,
+// what their sessions have counted, and their protection domains.
 func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 	const size, posted = 16 << 10, 24
 	seeds := uint64(16)

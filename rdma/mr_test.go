@@ -40,7 +40,8 @@ func TestReregister(t *testing.T) {
 	check.Error(t, "a range that wraps", b.mr.Reregister(old, 0, ^uint64(0)), ddp.ErrRange)
 }
 
-// A receive that names a region fails when the region has got other memory: the message reaches neither.
+// A receive that names a region fails when the region has got other memory: the message reaches
+// neither.
 func TestReregisterFailsWhatWasPosted(t *testing.T) {
 	a, b := newLab(t, nil).join(nil)
 	old, fresh := make([]byte, 8), make([]byte, 8)
@@ -99,7 +100,8 @@ func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 	check.That(t, string(buf[10:18]) != "too late", "it was placed")
 }
 
-// A window belongs to one QP; neither its STag nor the right to invalidate it is of use to another peer.
+// A window belongs to one QP; neither its STag nor the right to invalidate it is of use to another
+// peer.
 func TestWindowIsNothingToOtherPeers(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.b.AllocPD()
@@ -173,7 +175,8 @@ func TestRegionsAreMadeAndTakenBack(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.b.AllocPD()
 	buf := make([]byte, 100)
-	// req 5040-8.1.1-4, 5040-3.2-11: memory, range, rights and the stream or domain; and the STag alone to end it.
+	// req 5040-8.1.1-4, 5040-3.2-11: memory, range, rights and the stream or domain; and the STag
+	// alone to end it.
 	mr := must.Get(pd.Register(buf, RemoteWrite, nil))(t)
 	check.That(t, mr.STag() != 0 && mr.Len() == 100, "STag %#x, %d octets", mr.STag(), mr.Len())
 	for _, access := range []Access{RemoteRead, RemoteWrite, RemoteRead | RemoteWrite, 0} { // req 5040-8.1.1-5

@@ -5,7 +5,8 @@ import "github.com/rddp-go/rddp/sctp/assoc"
 // PathStats is what an association knows about one path to the peer.
 type PathStats = assoc.PathStats
 
-// Paths returns the state of each path of the QP's association, which other QPs may share; none before the QP is connected.
+// Paths returns the state of each path of the QP's association, which other QPs may share; none
+// before the QP is connected.
 func (q *QP) Paths() []PathStats {
 	p := q.peer.Load()
 	if p == nil {

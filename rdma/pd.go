@@ -39,8 +39,8 @@ type RegionOptions struct {
 	QP *QP
 }
 
-// MR is a registered memory region. The same memory may be registered several times, and regions may overlap:
-// each has its own STag, rights and end.
+// MR is a registered memory region. The same memory may be registered several times, and regions
+// may overlap: each has its own STag, rights and end.
 //
 // An MR lives from Register to Deregister. Invalidate shuts the peers out and keeps the STag, which
 // Reregister makes valid again, for other memory if need be; Deregister gives the STag up, and the
@@ -51,8 +51,8 @@ type MR struct {
 	ram    []byte // nil for a device; guarded by Device.regionsMu
 }
 
-// Register registers buf (RFC 5041 section 8.3). The peer may reach it as access allows, from now until Deregister or
-// Invalidate returns; opts may be nil.
+// Register registers buf (RFC 5041 section 8.3). The peer may reach it as access allows, from now
+// until Deregister or Invalidate returns; opts may be nil.
 func (p *PD) Register(buf []byte, access Access, opts *RegionOptions) (*MR, error) {
 	return p.registerMemory(ddp.Bytes(buf), access, opts)
 }
@@ -110,9 +110,9 @@ func (m *MR) SGE(off, n int) SGE {
 }
 
 // Invalidate revokes the STag. It waits for a placement that is running; after it returns nothing
-// writes to the memory, by this STag or by windows of the region, and nothing of it that has still to be retransmitted is
-// read from it. Requests that name the STag fail from now on. The MR still counts against Limits.MaxRegions: Reregister or
-// Deregister it.
+// writes to the memory, by this STag or by windows of the region, and nothing of it that has still
+// to be retransmitted is read from it. Requests that name the STag fail from now on. The MR still
+// counts against Limits.MaxRegions: Reregister or Deregister it.
 func (m *MR) Invalidate() {
 	m.region.Invalidate()
 	d := m.pd.dev
@@ -122,13 +122,14 @@ func (m *MR) Invalidate() {
 	m.detachMemory(ram)
 }
 
-// Reregister gives the region other memory, rights and Tagged Offset of the first octet under the same STag, which
-// it makes valid again if it was invalidated; a limit to one QP stays. When it returns nothing writes to
-// the old memory. Requests that named the STag before fail, as do the peer's that are under way, and the region's windows
-// end.
+// Reregister gives the region other memory, rights and Tagged Offset of the first octet under the
+// same STag, which it makes valid again if it was invalidated; a limit to one QP stays. When it
+// returns nothing writes to the old memory. Requests that named the STag before fail, as do the
+// peer's that are under way, and the region's windows end.
 //
-// A peer that remembers the STag reaches the new memory as far as access allows. To be rid of such peers,
-// Deregister and Register: the STag is a new one then. Errors: ddp.ErrRange, ddp.ErrNoSuchRegion.
+// A peer that remembers the STag reaches the new memory as far as access allows. To be rid of such
+// peers, Deregister and Register: the STag is a new one then. Errors: ddp.ErrRange,
+// ddp.ErrNoSuchRegion.
 func (m *MR) Reregister(buf []byte, access Access, base uint64) error {
 	d := m.pd.dev
 	d.regionsMu.Lock()
@@ -144,8 +145,8 @@ func (m *MR) Reregister(buf []byte, access Access, base uint64) error {
 	return err
 }
 
-// Deregister invalidates the region and gives its STag up for good (RFC 5042 section 6.1.1). It fails with ddp.ErrNoSuchRegion when
-// that has been done.
+// Deregister invalidates the region and gives its STag up for good (RFC 5042 section 6.1.1). It
+// fails with ddp.ErrNoSuchRegion when that has been done.
 func (m *MR) Deregister() error {
 	d := m.pd.dev
 	d.regionsMu.Lock()
@@ -156,8 +157,9 @@ func (m *MR) Deregister() error {
 	return err
 }
 
-// SetAccess changes the rights (RFC 5041 section 8.3.1), those of windows excepted. When it returns, no access that the new rights forbid
-// is running, and none will be made for a request that came before.
+// SetAccess changes the rights (RFC 5041 section 8.3.1), those of windows excepted. When it
+// returns, no access that the new rights forbid is running, and none will be made for a request
+// that came before.
 func (m *MR) SetAccess(a Access) error {
 	d := m.pd.dev
 	d.regionsMu.Lock()

@@ -14,8 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// peer is one association of a Device: the Upper of its sctp.Conn. The embedded Mux places, supplies
-// and orders; peer tells QPs and Listeners what became of their sessions.
+// peer is one association of a Device: the Upper of its sctp.Conn. The embedded Mux places,
+// supplies and orders; peer tells QPs and Listeners what became of their sessions.
 type peer struct {
 	*ddpadapt.Mux // owner of the association only
 
@@ -58,7 +58,8 @@ func (p *peer) remoteAddrLocked() netip.AddrPort {
 	return netip.AddrPortFrom(p.a.PeerAddr().Addr(), p.a.PeerPort())
 }
 
-// requestOctets is the memory of a request that waits for Listener.Accept, without its private data.
+// requestOctets is the memory of a request that waits for Listener.Accept, without its private
+// data.
 const requestOctets = int(unsafe.Sizeof(Request{})) + 128
 
 // Held returns the octets of memory that the peer makes this side hold. Owner only.
@@ -72,7 +73,8 @@ func (p *peer) lockAssoc() *peer {
 	return p
 }
 
-// claimStream keeps the association for one more session; it returns false when it has ended or is full.
+// claimStream keeps the association for one more session; it returns false when it has ended or is
+// full.
 func (p *peer) claimStream() bool {
 	p.conn.Gate().Lock()
 	defer p.conn.Gate().Unlock()
@@ -83,14 +85,16 @@ func (p *peer) claimStream() bool {
 	return true
 }
 
-// shutdownIfUnused ends an association that this side set up once it has no session left (RFC 5041 section 3).
+// shutdownIfUnused ends an association that this side set up once it has no session left (RFC 5041
+// section 3).
 func (p *peer) shutdownIfUnused(now rawio.Time) {
 	if p.listener == nil && p.Sessions() == 0 && p.streamClaims == 0 && p.a.State() == assoc.Established {
 		p.a.Shutdown(now)
 	}
 }
 
-// eventsPerCall is how many events of sessions are handled before others are served: all sessions may end at once.
+// eventsPerCall is how many events of sessions are handled before others are served: all sessions
+// may end at once.
 const eventsPerCall = 8
 
 // Place is that of the Mux, at a known time.
@@ -211,8 +215,8 @@ func (p *peer) deferNotify(cq *CQ) {
 	p.hasDeferred.Store(true)
 }
 
-// Settled does what must not be done under the gate. Of two goroutines that have it one calls what is to be called, in its order: a request is offered before
-// it is withdrawn.
+// Settled does what must not be done under the gate. Of two goroutines that have it one calls what
+// is to be called, in its order: a request is offered before it is withdrawn.
 func (p *peer) Settled() {
 	for p.hasDeferred.Load() && p.hasDeferred.Swap(false) {
 		for more := true; more; {
@@ -227,7 +231,8 @@ func (p *peer) Settled() {
 	}
 }
 
-// nextDeferred returns a CQ to notify or a function to call, nil if there is neither, and whether there is more.
+// nextDeferred returns a CQ to notify or a function to call, nil if there is neither, and whether
+// there is more.
 func (p *peer) nextDeferred() (cq *CQ, f func(), more bool) {
 	p.mu.Lock()
 	if n := len(p.cqsToNotify); n > 0 {

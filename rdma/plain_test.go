@@ -9,8 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// A program that has RDMA uses SCTP as such over the same link, in the same moment, with the same peer: endpoints that
-// are restricted to DDP and others that are not live beside each other (RFC 5043 sections 5.1, 11.1).
+// A program that has RDMA uses SCTP as such over the same link, in the same moment, with the same
+// peer: endpoints that are restricted to DDP and others that are not live beside each other (RFC
+// 5043 sections 5.1, 11.1).
 func TestPlainSCTPBesideRDMA(t *testing.T) {
 	// req 5043-5.1-2: other traffic has an association of its own
 	x := newLab(t, nil)
@@ -39,8 +40,8 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 	b.good()
 }
 
-// What is posted together leaves in one packet: an RDMA Write and the Send that tells of it (RFC 5043 section 11.2). Alone,
-// neither waits for anything.
+// What is posted together leaves in one packet: an RDMA Write and the Send that tells of it (RFC
+// 5043 section 11.2). Alone, neither waits for anything.
 func TestWriteAndSendShareAPacket(t *testing.T) {
 	a, b := newLab(t, &Config{SCTP: sctp.Config{DisablePMTUD: true}}).join(nil)
 	data := func() (packets, chunks uint64) {
@@ -62,8 +63,8 @@ func TestWriteAndSendShareAPacket(t *testing.T) {
 	}
 }
 
-// Both programs ask for as many Reads as their depth allows, and more wait behind: each answers the other and none waits for
-// ever.
+// Both programs ask for as many Reads as their depth allows, and more wait behind: each answers the
+// other and none waits for ever.
 func TestBothEndsReadAtFullDepth(t *testing.T) {
 	const reads, size = 200, 5000
 	for _, depth := range []int{1, 16, 256} {

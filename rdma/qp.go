@@ -40,7 +40,8 @@ const (
 	OpAtomic     = rdmap.WRAtomic     // Atomic Operation
 )
 
-// Flags of a SendWR. Fence is what RFC 5040 section 5.5 leaves to the user: wait for the Reads before.
+// Flags of a SendWR. Fence is what RFC 5040 section 5.5 leaves to the user: wait for the Reads
+// before.
 const (
 	Unsignaled = rdmap.Unsignaled
 	Fence      = rdmap.Fence
@@ -54,8 +55,8 @@ var (
 	ErrForeign = errors.New("rdma: the object belongs to another Device")
 )
 
-// QPConfig describes a QP. PD, SendCQ and RecvCQ, which must have room for the queues, are needed; zero elsewhere
-// selects the default.
+// QPConfig describes a QP. PD, SendCQ and RecvCQ, which must have room for the queues, are needed;
+// zero elsewhere selects the default.
 type QPConfig struct {
 	PD             *PD
 	SendCQ, RecvCQ *CQ
@@ -67,20 +68,20 @@ type QPConfig struct {
 	IRD            int  // RDMA Reads and atomics that the peer may have outstanding here; default 16, negative none
 	ORD            int  // RDMA Reads and atomics outstanding at the peer; default 16, negative none. The peer's IRD must not be less
 
-	// Negotiate has Connect agree with the peer on IRD and ORD (RFC 6581), so that each ORD is at most the other
-	// end's IRD; QP.ORD tells the outcome. A peer without RFC 6581 terminates the session: connect another QP
-	// without Negotiate then. Accept answers either kind of request.
+	// Negotiate has Connect agree with the peer on IRD and ORD (RFC 6581), so that each ORD is at
+	// most the other end's IRD; QP.ORD tells the outcome. A peer without RFC 6581 terminates the
+	// session: connect another QP without Negotiate then. Accept answers either kind of request.
 	Negotiate bool
-	// PeerToPeer has Connect send an empty message, a Ready to Receive indication, ahead of all others (RFC 6581
-	// section 9.2), for peers that wait for one. Over SCTP either end may send first without it. It
-	// needs a peer with RFC 6581 as well.
+	// PeerToPeer has Connect send an empty message, a Ready to Receive indication, ahead of all
+	// others (RFC 6581 section 9.2), for peers that wait for one. Over SCTP either end may send
+	// first without it. It needs a peer with RFC 6581 as well.
 	PeerToPeer bool
 	// OwnAssociation makes Connect set up an association for this QP alone instead of sharing one.
 	OwnAssociation bool
 }
 
-// QP is a queue pair: one end of an RDMAP stream (RFC 5040 section 6). Its methods may be called from several
-// goroutines.
+// QP is a queue pair: one end of an RDMAP stream (RFC 5040 section 6). Its methods may be called
+// from several goroutines.
 type QP struct {
 	dev                   *Device
 	pd                    *PD
@@ -117,9 +118,10 @@ type QP struct {
 	idle          idleness         // owned by Device.sweepIdle
 }
 
-// CreateQP makes a QP, one end of an RDMAP stream (RFC 5040 section 6.1). Post receives on it, then Connect it or give it to Request.Accept, and Close it in the end.
-// Errors: a *CQSizeError when the CQs have no room for its queues, a *LimitError, ErrForeign, or rdmap.ErrPD
-// for an SRQ of another PD.
+// CreateQP makes a QP, one end of an RDMAP stream (RFC 5040 section 6.1). Post receives on it, then
+// Connect it or give it to Request.Accept, and Close it in the end. Errors: a *CQSizeError when the
+// CQs have no room for its queues, a *LimitError, ErrForeign, or rdmap.ErrPD for an SRQ of another
+// PD.
 func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	c := *cfg
 	for _, o := range []*Device{c.PD.dev, c.SendCQ.dev, c.RecvCQ.dev} {
@@ -181,7 +183,8 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	return q, nil
 }
 
-// heldOctets returns the octets that a QP keeps, its place in CQs included, when all that it has to send fits a few segments. Under the gate.
+// heldOctets returns the octets that a QP keeps, its place in CQs included, when all that it has to
+// send fits a few segments. Under the gate.
 func (q *QP) heldOctets() int {
 	return int(unsafe.Sizeof(*q)) + q.core.Held() + 1<<10
 }
@@ -218,8 +221,9 @@ func (q *QP) unlockCore(p *peer) {
 // maxQuickPosts are resolved in less than a microsecond or two.
 const maxQuickPosts = 8
 
-// PostSend queues a request (RFC 5040 section 3.2); the QP must be connected. The memory that it names belongs to the QP until
-// its completion. Errors are those of package rdmap; nothing is queued then.
+// PostSend queues a request (RFC 5040 section 3.2); the QP must be connected. The memory that it
+// names belongs to the QP until its completion. Errors are those of package rdmap; nothing is
+// queued then.
 func (q *QP) PostSend(wr *SendWR) error {
 	p := q.lockCore()
 	err := q.core.PostSend(wr)
@@ -227,7 +231,8 @@ func (q *QP) PostSend(wr *SendWR) error {
 	return err
 }
 
-// unlockAfterPost is unlock behind n requests: a few take so little time that the clock need not be read again.
+// unlockAfterPost is unlock behind n requests: a few take so little time that the clock need not be
+// read again.
 func (q *QP) unlockAfterPost(p *peer, n int) {
 	if p != nil && n <= maxQuickPosts {
 		p.conn.Gate().UnlockAt(p.now)
@@ -236,8 +241,8 @@ func (q *QP) unlockAfterPost(p *peer, n int) {
 	q.unlockCore(p)
 }
 
-// PostSendList queues several requests under one lock, so that they leave in common packets (RFC 5043 section 11.2). It
-// returns how many were queued before the error.
+// PostSendList queues several requests under one lock, so that they leave in common packets (RFC
+// 5043 section 11.2). It returns how many were queued before the error.
 func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
 	p := q.lockCore()
 	for n < len(wrs) && err == nil {
@@ -249,13 +254,14 @@ func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
 	return n, err
 }
 
-// PostRecv queues a buffer for one Send of the peer (RFC 5041 section 5.1.2), or for Immediate Data, which leaves it as it is. It
-// does not wait for the goroutine that handles the packets of the association.
+// PostRecv queues a buffer for one Send of the peer (RFC 5041 section 5.1.2), or for Immediate
+// Data, which leaves it as it is. It does not wait for the goroutine that handles the packets of
+// the association.
 func (q *QP) PostRecv(wr *RecvWR) error { return q.core.PostRecv(wr) }
 
-// SetHighWater asks for one EventHighWater when more than n receives are in process: the peer has begun to send to
-// them and does not end its messages (RFC 5042 section 6.4.3.1). Ask again after the event. A negative n
-// asks for none. The QP must be connected.
+// SetHighWater asks for one EventHighWater when more than n receives are in process: the peer has
+// begun to send to them and does not end its messages (RFC 5042 section 6.4.3.1). Ask again after
+// the event. A negative n asks for none. The QP must be connected.
 func (q *QP) SetHighWater(n int) {
 	p := q.lockCore()
 	q.core.SetHighWater(n)
@@ -269,11 +275,11 @@ func (q *QP) InProcess() int {
 	return q.core.InProcess()
 }
 
-// Connect asks the peer at remote (address and SCTP port) for a session, with private data of at most
-// 512 octets, and waits for the answer. It returns the private data of the peer's Accept. A refusal is
-// a *ddpadapt.RejectedError, whatever fails below a *sctp.DialError. When QPConfig asks to negotiate, private
-// data is 508 octets at most, and a setup that the ends cannot agree on fails with
-// ddpadapt.ErrInsufficientIRD or ddpadapt.ErrNoRTR.
+// Connect asks the peer at remote (address and SCTP port) for a session, with private data of at
+// most 512 octets, and waits for the answer. It returns the private data of the peer's Accept. A
+// refusal is a *ddpadapt.RejectedError, whatever fails below a *sctp.DialError. When QPConfig asks
+// to negotiate, private data is 508 octets at most, and a setup that the ends cannot agree on fails
+// with ddpadapt.ErrInsufficientIRD or ddpadapt.ErrNoRTR.
 func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte) ([]byte, error) {
 	if err := checkPrivateData(private, q.wantsNegotiation()); err != nil {
 		return nil, err
@@ -393,9 +399,10 @@ func (q *QP) unchargePeer(p *peer) {
 	q.chargedOctets = 0
 }
 
-// Disconnect ends the session gracefully (RFC 5040 section 6.2): no new requests are taken, everything posted before is
-// carried out, then the peer is told. It waits until nothing of the session is outstanding in either
-// direction, which needs the peer to disconnect too (its QP does so by itself once it has answered all).
+// Disconnect ends the session gracefully (RFC 5040 section 6.2): no new requests are taken,
+// everything posted before is carried out, then the peer is told. It waits until nothing of the
+// session is outstanding in either direction, which needs the peer to disconnect too (its QP does
+// so by itself once it has answered all).
 func (q *QP) Disconnect(ctx context.Context) error {
 	p := q.lockCore()
 	q.core.Close()
@@ -411,8 +418,8 @@ func (q *QP) Disconnect(ctx context.Context) error {
 	}
 }
 
-// Close ends the session at once (RFC 5040 section 6.2); requests that are not complete are flushed. Closing again returns
-// nil.
+// Close ends the session at once (RFC 5040 section 6.2); requests that are not complete are
+// flushed. Closing again returns nil.
 func (q *QP) Close() error {
 	q.abortSession(net.ErrClosed)
 	q.dev.dropQP(q)

@@ -33,7 +33,8 @@ func TestEachQPHasItsOwnStream(t *testing.T) {
 }
 
 func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
-	// req 5040-8.1.1-10, 5042-7.1-1, 5042-3-1, 5041-8.3.2-3, 5040-8.1.2-2: each QP reports where its own configuration says.
+	// req 5040-8.1.1-10, 5042-7.1-1, 5042-3-1, 5041-8.3.2-3, 5040-8.1.2-2: each QP reports where
+	// its own configuration says.
 	x := newLab(t, nil)
 	a1, b1 := x.join(nil)
 	a2, b2 := x.join(nil)
@@ -51,8 +52,8 @@ func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
 		n, _ := row.s.cq.Poll(more[:])
 		check.That(t, n == 0, "also %+v", more[0])
 	}
-	// Memory of one Protection Domain is nothing to a stream of another, which is what a QP gets that is not told to
-	// share. req 5042-6.1.1-2
+	// Memory of one Protection Domain is nothing to a stream of another, which is what a QP gets
+	// that is not told to share. req 5042-6.1.1-2
 	before := bytes.Clone(b2.buf)
 	a1.post(SendWR{ID: 13, Op: OpWrite, SGL: []SGE{a1.mr.SGE(0, 10)}, RemoteSTag: b2.mr.STag()})
 	select {
@@ -86,7 +87,8 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	check.That(t, errors.As(err, new(*rdmap.StreamError)), "Disconnect of a stream that has failed: %v", err)
 }
 
-// Queue pairs whose memory is to be given back take turns, and others are served in between; so do sessions that end at once.
+// Queue pairs whose memory is to be given back take turns, and others are served in between; so do
+// sessions that end at once.
 func TestFlushesTakeTurns(t *testing.T) {
 	a, _ := newLab(t, nil).join(nil)
 	var others [eventsPerCall - 1]*QP
@@ -108,8 +110,8 @@ func TestFlushesTakeTurns(t *testing.T) {
 	check.That(t, first && up && !second && !p.isUp, "there is more to do: %v, then %v, and the association is up: %v, then %v", first, second, up, p.isUp)
 }
 
-// An association has room for a session as long as it is established and not all its streams are taken, claims of those that are about to
-// open one included; while there are claims it stays.
+// An association has room for a session as long as it is established and not all its streams are
+// taken, claims of those that are about to open one included; while there are claims it stays.
 func TestClaimsOfStreams(t *testing.T) {
 	x := newLab(t, nil)
 	a, _ := x.join(nil)

@@ -164,8 +164,8 @@ func TestAccessViolations(t *testing.T) {
 			fill(a.buf, 1)
 			wr := tt.wr(a, b)
 			wr.ID = 5
-			// The operation itself may have completed at the source before the Terminate comes, so a Read
-			// waits behind it.
+			// The operation itself may have completed at the source before the Terminate comes, so
+			// a Read waits behind it.
 			read := SendWR{ID: 6, Op: OpRead, SGL: []SGE{a.mr.SGE(0, 0)}, RemoteSTag: b.mr.STag()}
 			must.Do(a.qp.PostSendList([]SendWR{wr, read}))(t)
 			for wc := a.wc(); ; wc = a.wc() {
@@ -313,7 +313,8 @@ func (l small) MTU(from, to netip.Addr) int { return cmp.Or(l.mtu, l.Link.MTU(fr
 func (l small) Features() rawio.Features { return rawio.FeaturesOf(l.Link) }
 func (l small) ReceiveBuffer() int       { return l.octets }
 
-// The window that is advertised by default fits what the link buffers, and acknowledgements come as soon as completions need them.
+// The window that is advertised by default fits what the link buffers, and acknowledgements come as
+// soon as completions need them.
 func TestDefaultsOfADevice(t *testing.T) {
 	const ms = time.Millisecond
 	var tags []STag

@@ -28,7 +28,8 @@ func TestPostRecvDoesNotWaitForTheGate(t *testing.T) {
 	check.That(t, wc.ID == 7 && string(b.buf[:wc.ByteLen]) == "here", "receive %d: %q", wc.ID, b.buf[:wc.ByteLen])
 }
 
-// Receives that are posted while messages arrive are used in the order of posting, each for one message (RFC 5041 section 5.1.2).
+// Receives that are posted while messages arrive are used in the order of posting, each for one
+// message (RFC 5041 section 5.1.2).
 func TestReceivesArePostedWhileMessagesArrive(t *testing.T) {
 	const depth, messages, size = 32, 900, 3000
 	a, b := newLab(t, nil).join(func(c *QPConfig) { c.MaxRecv, c.MaxSend = depth, messages })

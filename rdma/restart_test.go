@@ -15,7 +15,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// A peer that is gone while its association ends, and comes back from the same port, gets sessions again: what was ended stays so, and the listener has the new ones.
+// A peer that is gone while its association ends, and comes back from the same port, gets sessions
+// again: what was ended stays so, and the listener has the new ones.
 func TestAnAssociationThatEndsIsNotRevivedByARestart(t *testing.T) {
 	for name, end := range map[string]func(q *QP){
 		"closed":         func(q *QP) { _ = q.Close() },

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// An association that has ended is kept by its QPs alone, so that it goes with them, with all memory that they hold.
+// An association that has ended is kept by its QPs alone, so that it goes with them, with all
+// memory that they hold.
 func TestEndedAssociationIsNotKept(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := x.join(nil)

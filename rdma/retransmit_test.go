@@ -16,8 +16,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// When the end of a region returns, its memory is the program's: what was sent from it and is lost is sent again as it
-// was, whatever is written there now.
+// When the end of a region returns, its memory is the program's: what was sent from it and is lost
+// is sent again as it was, whatever is written there now.
 func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 	const rto = 20 * time.Millisecond
 	for _, row := range []struct {
@@ -47,8 +47,9 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 	}
 }
 
-// A server that restarts ends the sessions of the association, and with the last of them the association: the client does
-// not keep it for nothing, and the server cannot keep the client from ending it.
+// A server that restarts ends the sessions of the association, and with the last of them the
+// association: the client does not keep it for nothing, and the server cannot keep the client from
+// ending it.
 func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
 	link, lb := &mempair.Tapped{Sent: make(chan wire.Packet, 1000)}, (*mem.Link)(nil)
 	x := newLabOver(t, nil, func(a, b *mem.Link) rawio.Link { link.Link, lb = a, b; return link })

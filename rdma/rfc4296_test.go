@@ -147,8 +147,9 @@ func TestOperationsOfRFC4296(t *testing.T) {
 	}
 }
 
-// ddp_post_recv: "The same buffer may be enabled on multiple sockets; receipt of an untagged message into the buffer
-// from any of these sockets unposts the buffer from all sockets." rdma_post_recv: "ordering guarantees are relaxed".
+// ddp_post_recv: "The same buffer may be enabled on multiple sockets; receipt of an untagged
+// message into the buffer from any of these sockets unposts the buffer from all sockets."
+// rdma_post_recv: "ordering guarantees are relaxed".
 func TestBufferOnSeveralSockets(t *testing.T) {
 	x := newLab(t, nil)
 	pd := x.b.AllocPD()

@@ -36,8 +36,8 @@ func (q *QP) setupOffer() Setup {
 	return s
 }
 
-// setupAnswer is what Accept replies to a peer that negotiates. A Send as indication would take a receive of
-// the program, which knows nothing of it.
+// setupAnswer is what Accept replies to a peer that negotiates. A Send as indication would take a
+// receive of the program, which knows nothing of it.
 func (q *QP) setupAnswer(asked Setup) Setup {
 	own := Setup{IRD: uint16(q.core.IRD()), ORD: uint16(q.core.ORD()), RTR: ddpadapt.RTRWrite}
 	if own.IRD > 0 {
@@ -57,8 +57,8 @@ func (q *QP) handleAccepted(ev ddpadapt.Event) {
 	q.finishSetup(err)
 }
 
-// applySetup applies what was negotiated (RFC 6581 sections 9.1 and 9.2). Where that is impossible, a
-// Terminate message tells the peer and ends the stream.
+// applySetup applies what was negotiated (RFC 6581 sections 9.1 and 9.2). Where that is impossible,
+// a Terminate message tells the peer and ends the stream.
 func (q *QP) applySetup(reply Setup) error {
 	ord, first, err := q.setupOffer().Conclude(reply)
 	if err == nil {
@@ -86,15 +86,16 @@ var rtrOpcodes = [...]rdmap.WROpcode{
 	ddpadapt.RTRRead:  rdmap.WRRead,
 }
 
-// IRD returns how many RDMA Reads and atomics the peer may have outstanding here (RFC 5040 section 6.1).
+// IRD returns how many RDMA Reads and atomics the peer may have outstanding here (RFC 5040 section
+// 6.1).
 func (q *QP) IRD() int {
 	p := q.lockCore()
 	defer q.unlockCore(p)
 	return q.core.IRD()
 }
 
-// ORD returns how many RDMA Reads and atomics of this QP may be outstanding at the peer (RFC 5040 section 6.1): what QPConfig asked
-// for, or less if setup was negotiated and the peer serves less.
+// ORD returns how many RDMA Reads and atomics of this QP may be outstanding at the peer (RFC 5040
+// section 6.1): what QPConfig asked for, or less if setup was negotiated and the peer serves less.
 func (q *QP) ORD() int {
 	p := q.lockCore()
 	defer q.unlockCore(p)

@@ -35,7 +35,8 @@ func TestNegotiatedDepths(t *testing.T) {
 		setup              bool
 		setupOfA, setupOfB Setup // as the other side saw it
 	}{
-		// req 6581-10-3, 6581-10-2, 5043-6.5-3: nothing is negotiated unless it was asked for, and nothing needs it.
+		// req 6581-10-3, 6581-10-2, 5043-6.5-3: nothing is negotiated unless it was asked for, and
+		// nothing needs it.
 		{"plain", depths(4, 30, false, false), depths(5, 40, false, false), 30, 40, false, Setup{}, Setup{}},
 		{"Accept alone does not ask", depths(4, 30, false, false), depths(5, 40, true, true), 30, 40, false, Setup{}, Setup{}},
 		// req 6581-9.1-1, 6581-9.1-2, 6581-9.1-3, 6581-9.1-4, 6581-9.1-9, 6581-10-1, 5040-6.1-6
@@ -45,7 +46,8 @@ func TestNegotiatedDepths(t *testing.T) {
 			Setup{IRD: 9, ORD: 3}, Setup{IRD: 9, ORD: 2}},
 		{"no reads either way", depths(-1, 3, true, false), depths(-1, 2, false, false), 0, 0, true,
 			Setup{IRD: 0, ORD: 3}, Setup{}},
-		// req 6581-9.2-2, 6581-9.2-4, 6581-9.2-5, 6581-9.1-13, 6581-9.1-15: depths are left alone when only the model is asked for.
+		// req 6581-9.2-2, 6581-9.2-4, 6581-9.2-5, 6581-9.1-13, 6581-9.1-15: depths are left alone
+		// when only the model is asked for.
 		{"peer to peer alone", depths(4, 30, false, true), depths(5, 40, false, false), 30, 40, true,
 			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true, RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead},
 			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true, RTR: ddpadapt.RTRWrite | ddpadapt.RTRRead}},
@@ -133,7 +135,8 @@ func TestRejectionNamesWhatIsNeeded(t *testing.T) {
 }
 
 func TestReadyToReceive(t *testing.T) {
-	// req 6581-5-1, 6581-9.2-8, 6581-9.2-10: an empty RDMA Write: the peer's program sees nothing of it, ours neither.
+	// req 6581-5-1, 6581-9.2-8, 6581-9.2-10: an empty RDMA Write: the peer's program sees nothing
+	// of it, ours neither.
 	a, b := must.Two(newLab(t, nil).negotiate(depths(4, 4, true, true), depths(4, 4, false, false)))(t)
 	a.post(SendWR{ID: 5, Inline: []byte("x")})
 	wc := a.good()
@@ -161,8 +164,9 @@ func TestPrivateDataOfNegotiatedSetup(t *testing.T) {
 	check.That(t, err == nil && len(got) == len(big)-1, "answer of %d octets, %v", len(got), err)
 }
 
-// Requests wait in their order, half of the places for one address; whoever waits for them is woken as long as there are any. One that is
-// withdrawn leaves its place, and a Listener that is closed has none.
+// Requests wait in their order, half of the places for one address; whoever waits for them is woken
+// as long as there are any. One that is withdrawn leaves its place, and a Listener that is closed
+// has none.
 func TestRequestsWaitForAccept(t *testing.T) {
 	l := newLab(t, &Config{Limits: Limits{MaxRequests: 6}}).l
 	var r [5]*Request
@@ -187,8 +191,8 @@ func TestRequestsWaitForAccept(t *testing.T) {
 	check.Fails(l.Accept(t.Context()))(t, "Accept of a closed Listener", net.ErrClosed)
 }
 
-// A request is answered once, and only as long as its session is there; what cannot be answered leaves the QP as it was. What is accepted
-// outlives its Listener, and what is not ends with it.
+// A request is answered once, and only as long as its session is there; what cannot be answered
+// leaves the QP as it was. What is accepted outlives its Listener, and what is not ends with it.
 func TestRequestIsAnsweredOnce(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := x.join(nil)
@@ -223,7 +227,8 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// A peer that does not wait for the answer: its segments, and its end, are there when the program accepts.
+// A peer that does not wait for the answer: its segments, and its end, are there when the program
+// accepts.
 func TestPeerThatDoesNotWait(t *testing.T) {
 	x := newLab(t, nil)
 	var cfg sctp.Config
@@ -251,8 +256,8 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	check.Error(t, "a graceful end", b.qp.Err(), nil)
 }
 
-// Who has set an association up ends it with its last session; the other side does not, so that it cuts no peer off that
-// is about to open its next session (RFC 5041 section 3).
+// Who has set an association up ends it with its last session; the other side does not, so that it
+// cuts no peer off that is about to open its next session (RFC 5041 section 3).
 func TestServerLeavesTheAssociationAlone(t *testing.T) {
 	x := newLab(t, nil)
 	var cfg sctp.Config
@@ -280,8 +285,8 @@ func TestServerLeavesTheAssociationAlone(t *testing.T) {
 	}
 }
 
-// Who has not asked for requests gets none: a peer's Initiate on an association that this end has set up
-// is refused.
+// Who has not asked for requests gets none: a peer's Initiate on an association that this end has
+// set up is refused.
 func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	// req 5043-6.4-2
 	x := newLab(t, nil)

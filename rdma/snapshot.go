@@ -40,8 +40,9 @@ type RegionSnapshot struct {
 	Valid  bool   // not invalidated
 }
 
-// Snapshot returns what the Device is doing, for people who look. It holds the gate of one association at a time, and no longer than it takes to copy
-// what is there, and takes its time: some 0.5 s for 10,000 associations, and for 10,000 QPs.
+// Snapshot returns what the Device is doing, for people who look. It holds the gate of one
+// association at a time, and no longer than it takes to copy what is there, and takes its time:
+// some 0.5 s for 10,000 associations, and for 10,000 QPs.
 func (d *Device) Snapshot() Snapshot {
 	s := Snapshot{Associations: d.transport.Snapshot()}
 	qps := d.QPs()

@@ -8,8 +8,9 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// A peer gets half of the buffers of an SRQ for messages that it does not complete, by however many sessions or addresses of its network, and a peer that has none yet finds some. What
-// is released is everybody's again.
+// A peer gets half of the buffers of an SRQ for messages that it does not complete, by however many
+// sessions or addresses of its network, and a peer that has none yet finds some. What is released
+// is everybody's again.
 func TestNoPeerHoldsAllSharedReceives(t *testing.T) {
 	const posted = 16
 	addr := netip.MustParseAddr

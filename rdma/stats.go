@@ -12,8 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Stats counts what has become of the sessions of a Device. What happened below is in Transport.Stats and
-// Transport.Totals.
+// Stats counts what has become of the sessions of a Device. What happened below is in
+// Transport.Stats and Transport.Totals.
 type Stats struct {
 	Connected uint64 // sessions that Connect has opened
 	Accepted  uint64 // sessions that Request.Accept has
@@ -55,7 +55,8 @@ type Faults struct {
 	UntaggedTooLong      uint64
 	UntaggedVersion      uint64
 
-	// The source of an RDMA Read, the target of an atomic, or what a Send is to invalidate (RFC 5040 section 4.8).
+	// The source of an RDMA Read, the target of an atomic, or what a Send is to invalidate (RFC
+	// 5040 section 4.8).
 	SourceInvalidSTag   uint64
 	SourceBounds        uint64
 	SourceAccess        uint64
@@ -73,7 +74,8 @@ type Faults struct {
 	Other              uint64
 }
 
-// counterFor returns the counter of a Terminate. Every code of LayerRDMA has one meaning here, whatever its type.
+// counterFor returns the counter of a Terminate. Every code of LayerRDMA has one meaning here,
+// whatever its type.
 func (f *Faults) counterFor(t *rdmap.Terminate) *uint64 {
 	var list []*uint64 // by code
 	switch {
@@ -125,7 +127,8 @@ type (
 	Histogram = rdmap.Histogram
 )
 
-// Latency returns how long the requests of all QPs took, those that have ended included. It looks at every association, each for a moment.
+// Latency returns how long the requests of all QPs took, those that have ended included. It looks
+// at every association, each for a moment.
 func (d *Device) Latency() Latency {
 	d.mu.Lock()
 	sum, live := d.latency, slices.Collect(maps.Keys(d.peers))
@@ -176,8 +179,8 @@ func (d *Device) countRegionRefusal(err error) error {
 	return err
 }
 
-// reportEvent counts an event, gives it to who asks for it, and writes it to the Logger. Of associations the transport
-// has written. No gate may be held.
+// reportEvent counts an event, gives it to who asks for it, and writes it to the Logger. Of
+// associations the transport has written. No gate may be held.
 func (d *Device) reportEvent(ev Event) {
 	switch ev.Kind {
 	case EventSRQLimit:

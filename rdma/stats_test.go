@@ -21,9 +21,10 @@ type broken struct{}
 func (broken) ReadAt([]byte, int64) (int, error)  { return 0, errors.New("no such disk") }
 func (broken) WriteAt([]byte, int64) (int, error) { return 0, errors.New("no such disk") }
 
-// Every counter counts: there is a row for each field. Those of ddpadapt have theirs in that package; one of them
-// shows that they are passed on. What a Terminate was sent for counts by the attacks of test/attack/rdmapeer, which
-// check it for each; here are those that it has no attack for.
+// Every counter counts: there is a row for each field. Those of ddpadapt have theirs in that
+// package; one of them shows that they are passed on. What a Terminate was sent for counts by the
+// attacks of test/attack/rdmapeer, which check it for each; here are those that it has no attack
+// for.
 func TestEveryCounterCounts(t *testing.T) {
 	failing := func(t *testing.T) *lab { // a stream that b terminates, for want of a receive
 		x := newLab(t, nil)
@@ -228,7 +229,8 @@ type lines chan string
 
 func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
 
-// The Logger of the transport gets the Device's rare events too, perhaps after the end that they tell of.
+// The Logger of the transport gets the Device's rare events too, perhaps after the end that they
+// tell of.
 func TestJournalOfADevice(t *testing.T) {
 	log := make(lines, 100)
 	cfg := &Config{}

@@ -70,8 +70,8 @@ func TestCloseOfAQPWithoutAPeerWakesWhoWaits(t *testing.T) {
 	check.That(t, woken(a.cq) && a.wc().Status == rdmap.StatusWRFlushErr, "nobody is woken")
 }
 
-// Which completions wake who has armed a CQ: any, or the solicited and the failed ones. Who waits for any
-// goes on waiting for any.
+// Which completions wake who has armed a CQ: any, or the solicited and the failed ones. Who waits
+// for any goes on waiting for any.
 func TestWhatWakesAnArmedCQ(t *testing.T) {
 	// req 5040-5.3-5
 	const no, solicited, every = 0, 1, 2
@@ -131,7 +131,8 @@ func TestCQWatchesOneContext(t *testing.T) {
 	check.That(t, one.begun == 1 && one.ended == 1 && two.begun == 1 && two.ended == 0, "%+v, then %+v", one, two)
 }
 
-// A CQ that has overflowed says so when what fits is polled, also before its QPs hear of it, and tells the Device once.
+// A CQ that has overflowed says so when what fits is polled, also before its QPs hear of it, and
+// tells the Device once.
 func TestOverflowIsToldOnce(t *testing.T) {
 	d := newLab(t, nil).a
 	cq := must.Get(d.CreateCQ(1))(t)

@@ -21,7 +21,8 @@ func has(o *transportSet, t *Transport) bool {
 	return has
 }
 
-// A program that exits tells all its peers, whoever has dialled, and whoever reads: at once, and with the reason.
+// A program that exits tells all its peers, whoever has dialled, and whoever reads: at once, and
+// with the reason.
 func TestAbortAllTellsEachPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -64,7 +65,8 @@ func (l *stuck) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return l.Link.WriteBatch(pkts)
 }
 
-// A link that takes nothing does not keep a program from its exit, and neither does it keep the peers of other links from the word.
+// A link that takes nothing does not keep a program from its exit, and neither does it keep the
+// peers of other links from the word.
 func TestAbortAllIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})

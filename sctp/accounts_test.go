@@ -14,7 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// settled says what the accounts of a Transport have that no association holds any more, "" where all are zero.
+// settled says what the accounts of a Transport have that no association holds any more, "" where
+// all are zero.
 func (t *Transport) settled() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,7 +27,8 @@ func (t *Transport) settled() string {
 	return ""
 }
 
-// A backlog that was counted when its association ended is given back when nobody has the Conn any more: else 74 of these fill 4 MiB for good.
+// A backlog that was counted when its association ended is given back when nobody has the Conn any
+// more: else 74 of these fill 4 MiB for good.
 func TestBacklogOfAConnThatNobodyHasIsGivenBack(t *testing.T) {
 	b := besiege(t, 4<<20, nil)
 	for i := range 200 {
@@ -48,7 +50,8 @@ func TestBacklogOfAConnThatNobodyHasIsGivenBack(t *testing.T) {
 	}
 }
 
-// A backlog counts what it keeps, not what it has kept: any timer of the association is an occasion.
+// A backlog counts what it keeps, not what it has kept: any timer of the association is an
+// occasion.
 func TestBacklogIsTrimmedWithItsAssociation(t *testing.T) {
 	b := besiege(t, 4<<20, nil)
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
@@ -61,7 +64,8 @@ func TestBacklogIsTrimmedWithItsAssociation(t *testing.T) {
 	a.c.Abort("")
 }
 
-// Associations live and end in every way there is. When nothing is left every account is zero, of both hosts.
+// Associations live and end in every way there is. When nothing is left every account is zero, of
+// both hosts.
 func TestEveryAccountIsZeroWhenNothingIsLeft(t *testing.T) {
 	race.Alone(t)
 	seeds := uint64(12)

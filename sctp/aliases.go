@@ -2,12 +2,14 @@ package sctp
 
 import "github.com/rddp-go/rddp/sctp/assoc"
 
-// What programs have of package assoc, the protocol without goroutines and sockets: by these names they need no other package than this one.
+// What programs have of package assoc, the protocol without goroutines and sockets: by these names
+// they need no other package than this one.
 
 // Stats are the counters of an association: see [Conn.Stats].
 type Stats = assoc.Stats
 
-// Counters are what [Stats] count, of all associations of a Transport in [Transport.Totals]; Histogram is of times.
+// Counters are what [Stats] count, of all associations of a Transport in [Transport.Totals];
+// Histogram is of times.
 type (
 	Counters  = assoc.Counters
 	Histogram = assoc.Histogram

@@ -10,31 +10,33 @@ import (
 )
 
 const (
-	// maxBacklogPackets and maxBacklogOctets bound the packets that wait for the owner of an association, and the memory that they keep from
-	// other use: the default window of rdma in packets of 1500 octets, which come while the kernel lets another thread run on the owner's
+	// maxBacklogPackets and maxBacklogOctets bound the packets that wait for the owner of an
+	// association, and the memory that they keep from other use: the default window of rdma in
+	// packets of 1500 octets, which come while the kernel lets another thread run on the owner's
 	// processor. Beyond it packets are dropped as a full NIC ring would.
 	maxBacklogPackets = 12 << 10
 	maxBacklogOctets  = 24 << 20
-	// arenaOctets is the length of the buffers that short packets are copied to, so that one of 40 octets does not keep
-	// the 64 KiB that it came in; maxIdleArenas are kept for reuse.
+	// arenaOctets is the length of the buffers that short packets are copied to, so that one of 40
+	// octets does not keep the 64 KiB that it came in; maxIdleArenas are kept for reuse.
 	arenaOctets   = 64 << 10
 	maxIdleArenas = 8
 	// maxSparePackets is the longest slice, in packets, that an association keeps for its backlog.
 	maxSparePackets = 4096
-	// maxBatchesPerHold bounds the batches that the owner sends before it opens the gate for a moment.
+	// maxBatchesPerHold bounds the batches that the owner sends before it opens the gate for a
+	// moment.
 	maxBatchesPerHold = 16
 	// maxRoundsPerCaller bounds how often one caller does so before it hands the rest to a
 	// service goroutine, so that a bulk flow cannot hold an API call captive.
 	maxRoundsPerCaller = 3
 )
 
-// assocLock makes one goroutine at a time the owner of an association. The receive goroutine never waits
-// for it: when the gate is taken, it leaves its packets in the backlog, which the owner drains before
-// and after it gives up ownership, so that no packet is stranded.
+// assocLock makes one goroutine at a time the owner of an association. The receive goroutine never
+// waits for it: when the gate is taken, it leaves its packets in the backlog, which the owner
+// drains before and after it gives up ownership, so that no packet is stranded.
 //
-// Unlike a plan that forbids system calls under the lock, the owner also writes to the link: what it
-// sends points into user memory and records that only the owner may recycle, and nobody waits for the
-// gate but API calls on the same association. docs/architecture.md has the reasoning.
+// Unlike a plan that forbids system calls under the lock, the owner also writes to the link: what
+// it sends points into user memory and records that only the owner may recycle, and nobody waits
+// for the gate but API calls on the same association. docs/architecture.md has the reasoning.
 type assocLock struct {
 	ownerMu    sync.Mutex   // ownership of the association and of everything marked "owner"
 	backlogLen atomic.Int32 // len(backlog), readable without mu
@@ -57,9 +59,11 @@ type assocLock struct {
 // lockYieldTries is how often who waits for the gate cedes the processor before it sleeps.
 const lockYieldTries = 4
 
-// tryLockYielding takes a gate that is free, or is soon. Where packets come in bulk the reader has it for batch after batch, and opens it in between. Who sleeps until then has the runtime
-// wake a thread for the goroutine that goes on, which takes it, or the reader, to another processor, with all that this one's cache has of the association; and the peer on
-// the same host wants that other one.
+// tryLockYielding takes a gate that is free, or is soon. Where packets come in bulk the reader has
+// it for batch after batch, and opens it in between. Who sleeps until then has the runtime wake a
+// thread for the goroutine that goes on, which takes it, or the reader, to another processor, with
+// all that this one's cache has of the association; and the peer on the same host wants that other
+// one.
 func (c *Conn) tryLockYielding() bool {
 	if c.assocLock.ownerMu.TryLock() {
 		return true
@@ -110,13 +114,14 @@ func (g *assocLock) enqueuePacket(p *rawio.Packet) enqueueResult {
 	return enqueueOK
 }
 
-// isSparse says whether a packet is only a small part of the buffer that it lies in, and so of what that is good for.
+// isSparse says whether a packet is only a small part of the buffer that it lies in, and so of what
+// that is good for.
 func isSparse(p *rawio.Packet) bool {
 	return p.Buf != nil && max(len(p.Data), p.Buf.Filled) < len(p.Buf.B)/2
 }
 
-// addedOctets returns how many more octets are kept from other use when a packet waits: those of its buffer, of a packet or of many.
-// Called with mu held.
+// addedOctets returns how many more octets are kept from other use when a packet waits: those of
+// its buffer, of a packet or of many. Called with mu held.
 func (g *assocLock) addedOctets(p *rawio.Packet) int {
 	switch {
 	case p.Buf == nil:
@@ -176,13 +181,15 @@ func (g *assocLock) heldOctets() int {
 	return g.backlogOctets + g.takenOctets + (cap(g.backlog)+cap(g.spareSlice))*packetOctets
 }
 
-// updateMemoryShort notes and says whether memory is short and the association has more than its share. Called with mu held.
+// updateMemoryShort notes and says whether memory is short and the association has more than its
+// share. Called with mu held.
 func (g *assocLock) updateMemoryShort() bool {
 	g.memoryShort = g.assocAccount != nil && g.backlogAccount.ExceedsShare(g.backlogAccount.Drawn()+g.assocAccount.Drawn())
 	return g.memoryShort
 }
 
-// closeBacklog gives up what there is, for good, as the association is no more. It returns the packets that wait.
+// closeBacklog gives up what there is, for good, as the association is no more. It returns the
+// packets that wait.
 func (g *assocLock) closeBacklog() (left []rawio.Packet) {
 	g.backlogMu.Lock()
 	defer g.backlogMu.Unlock()

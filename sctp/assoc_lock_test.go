@@ -18,8 +18,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/account"
 )
 
-// What waits for the owner of an association is bounded, in packets and in octets, each time anew; what does not fit goes
-// back to its pool, and a long backlog leaves no memory behind.
+// What waits for the owner of an association is bounded, in packets and in octets, each time anew;
+// what does not fit goes back to its pool, and a long backlog leaves no memory behind.
 func TestBacklogHasTwoBounds(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -50,8 +50,8 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 	}
 }
 
-// What waits counts as much as it keeps from other use: a whole buffer, once; and a short packet that lies alone in a long one its part of
-// another buffer, as it is copied.
+// What waits counts as much as it keeps from other use: a whole buffer, once; and a short packet
+// that lies alone in a long one its part of another buffer, as it is copied.
 func TestBacklogCountsWhatItKeeps(t *testing.T) {
 	g := assocLock{arenaPool: rawio.NewPool(arenaOctets, 1), backlogAccount: new(account.Account)}
 	defer g.closeBacklog()
@@ -107,7 +107,8 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 	}
 }
 
-// While memory is short nothing more of an association that has more than its share is to wait; once it is not, it is again.
+// While memory is short nothing more of an association that has more than its share is to wait;
+// once it is not, it is again.
 func TestBacklogWhileMemoryIsShort(t *testing.T) {
 	total, host := account.NewTotal(1<<20), netip.MustParseAddr("10.0.1.1")
 	var owner, other account.Account
@@ -175,8 +176,9 @@ func TestBacklogCountsAllItsMemory(t *testing.T) {
 	check.That(t, left == 0 && g.backlog == nil && g.backlogLen.Load() == 0 && g.enqueuePacket(&rawio.Packet{Data: buf.B}) == enqueueClosed && g.backlogAccount.Drawn() == 0 && buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.backlogLen.Load(), buf.Refs())
 }
 
-// ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that there is ever more to answer. With the last of
-// so many batches, and with the next, it blocks until that is over.
+// ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that
+// there is ever more to answer. With the last of so many batches, and with the next, it blocks
+// until that is over.
 type ceaseless struct {
 	*mem.Link
 	c     *Conn // of the backlog; nil: an ordinary link
@@ -186,7 +188,8 @@ type ceaseless struct {
 	over  chan struct{}
 }
 
-// behindCeaseless is an association over such a link, with a packet in its backlog. Its owner is the caller.
+// behindCeaseless is an association over such a link, with a packet in its backlog. Its owner is
+// the caller.
 func behindCeaseless(t *testing.T, left int, takes time.Duration) (*ceaseless, *Conn) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	link := &ceaseless{Link: lb, left: left, takes: takes, over: make(chan struct{})}
@@ -243,8 +246,8 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 	}
 }
 
-// An owner sends some batches, for some time, before others may have the gate, and says whether there is more. Who gives the gate up
-// sends that too.
+// An owner sends some batches, for some time, before others may have the gate, and says whether
+// there is more. Who gives the gate up sends that too.
 func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 	for _, row := range []struct {
 		left  int
@@ -271,7 +274,8 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 	})
 }
 
-// Who has read, and finds that packets were handled whose message nobody has passed on, or that one has come meanwhile, goes on with it.
+// Who has read, and finds that packets were handled whose message nobody has passed on, or that one
+// has come meanwhile, goes on with it.
 func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 	for _, handled := range []bool{true, false} {
 		p, msg, calm := newPair(t), []byte("what was left"), &Config{DisablePMTUD: true, HeartbeatInterval: -1} // nothing else comes
@@ -294,7 +298,8 @@ func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 	}
 }
 
-// Where packets come in bulk over a link of the kernel, who waits for the owner of an association cedes the processor some times before it sleeps, and goes on as soon as it can.
+// Where packets come in bulk over a link of the kernel, who waits for the owner of an association
+// cedes the processor some times before it sleeps, and goes on as soon as it can.
 func TestWaitsForTheGateAwakeInBulk(t *testing.T) {
 	kernels := func(l *batches) rawio.Link { return buffered{l} }
 	others := func(l *batches) rawio.Link { return l }

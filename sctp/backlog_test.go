@@ -48,7 +48,8 @@ func TestMessagesThatComeTogetherWakeEveryReader(t *testing.T) {
 // quiet keeps the associations of a test from sending anything by themselves.
 var quiet = &Config{DisablePMTUD: true, HeartbeatInterval: -1}
 
-// heartbeat makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is no longer at it.
+// heartbeat makes a HEARTBEAT of the peer of s. After it who set up s, or answered the peer, is no
+// longer at it.
 func heartbeat(s *Conn, info string) rawio.Packet {
 	a, _ := s.lock()
 	defer s.unlock()
@@ -58,8 +59,8 @@ func heartbeat(s *Conn, info string) rawio.Packet {
 	return rawio.Packet{Data: b, Local: a.LocalAddr(), Remote: a.PeerAddr()}
 }
 
-// A packet that comes while the association is in use is handled by who uses it, or by who brings it, if
-// the other has just left.
+// A packet that comes while the association is in use is handled by who uses it, or by who brings
+// it, if the other has just left.
 func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 	_, s := newPair(t).connect(t, quiet, quiet)
 	p := heartbeat(s, "x")
@@ -98,8 +99,8 @@ func TestNoPacketIsLeftBehindInTheBacklog(t *testing.T) {
 	}
 }
 
-// The same, step by step: the owner leaves after the packet has found the association in use and before it is in the
-// backlog.
+// The same, step by step: the owner leaves after the packet has found the association in use and
+// before it is in the backlog.
 func TestWhoBringsAPacketHandlesItWhenTheOwnerHasLeft(t *testing.T) {
 	_, s := newPair(t).connect(t, quiet, quiet)
 	p := heartbeat(s, "x")
@@ -262,7 +263,8 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 	}
 }
 
-// Who has much to handle lets others have the gate amid it; nothing of what it left is lost, and nothing overtakes it.
+// Who has much to handle lets others have the gate amid it; nothing of what it left is lost, and
+// nothing overtakes it.
 func TestOwnerStopsAfterASlice(t *testing.T) {
 	b := besiege(t, 0, nil)
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
@@ -286,7 +288,8 @@ func TestOwnerStopsAfterASlice(t *testing.T) {
 	}
 }
 
-// A slice begins when enough has been done for a look at the clock, and is over for whoever has the gate after so much time and work.
+// A slice begins when enough has been done for a look at the clock, and is over for whoever has the
+// gate after so much time and work.
 func TestSliceIsOfTimeAndWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newPair(t).connect(t, quiet, quiet)
@@ -314,7 +317,8 @@ func TestSliceIsOfTimeAndWork(t *testing.T) {
 	})
 }
 
-// Packets get half of a slice, and messages all of it; what is left is not forgotten, and the end of the association is told behind it.
+// Packets get half of a slice, and messages all of it; what is left is not forgotten, and the end
+// of the association is told behind it.
 func TestPacketsGetHalfOfASlice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newPair(t).connect(t, quiet, quiet)
@@ -365,7 +369,8 @@ func (l *lazy) Steps() uint64 {
 	return l.work
 }
 
-// Who reads the link leaves an association that takes long to another goroutine, and turns to the packets of others.
+// Who reads the link leaves an association that takes long to another goroutine, and turns to the
+// packets of others.
 func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})

@@ -97,7 +97,8 @@ func (s *script) heard() (list []string) {
 	return slices.Compact(list)
 }
 
-// tell says which chunks a packet has, and for which end it is by its tag: T stands for a tag that it has only reflected.
+// tell says which chunks a packet has, and for which end it is by its tag: T stands for a tag that
+// it has only reflected.
 func (s *script) tell(p *rawio.Packet) (list []string) {
 	pkt := wire.Packet(p.Data)
 	name := "nobody"
@@ -159,8 +160,9 @@ func (s *script) dialled(name, from string, params ...[]byte) *end {
 	return e
 }
 
-// Each packet of a batch sees what the one before it has left, as if they had come one by one: what comes behind the end of an association is for
-// what there is then, be it a new association or nobody. It is so as well where the packets wait for the owner of the association.
+// Each packet of a batch sees what the one before it has left, as if they had come one by one: what
+// comes behind the end of an association is for what there is then, be it a new association or
+// nobody. It is so as well where the packets wait for the owner of the association.
 func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 	// req 9260-8.4-3, 9260-8.4-5, 9260-8.4-7, 9260-8.4-10
 	const one, three = "10.0.0.1:0", "10.0.0.3:0"
@@ -295,7 +297,8 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 	}
 }
 
-// What follows on a COOKIE ECHO belongs to the new association: it is no set-up, of which only so many are looked at in a second.
+// What follows on a COOKIE ECHO belongs to the new association: it is no set-up, of which only so
+// many are looked at in a second.
 func TestDataBehindACookieEchoIsNoSetUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, &TransportConfig{MaxSetups: 16})
@@ -312,7 +315,8 @@ func TestDataBehindACookieEchoIsNoSetUp(t *testing.T) {
 	})
 }
 
-// What waits for the owner of an association when that ends is for what comes after it, whenever it has come.
+// What waits for the owner of an association when that ends is for what comes after it, whenever it
+// has come.
 func TestBacklogOutlivesItsAssociation(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -363,7 +367,8 @@ func TestBacklogOutlivesItsAssociation(t *testing.T) {
 	}
 }
 
-// An association that has ended is not found any more where packets behind its end wait for that, though its owner has yet to see to the rest.
+// An association that has ended is not found any more where packets behind its end wait for that,
+// though its owner has yet to see to the rest.
 func TestEndedAssociationIsFoundNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, nil)

@@ -10,18 +10,20 @@ import (
 )
 
 const (
-	// writeTimeout is how long a caller waits for a WriteBatch, and lateWriteTimeout while another one is late.
+	// writeTimeout is how long a caller waits for a WriteBatch, and lateWriteTimeout while another
+	// one is late.
 	writeTimeout     = 100 * time.Millisecond
 	lateWriteTimeout = 10 * time.Millisecond
 
-	// maxWriteCalls bounds the calls of WriteBatch at a time, each with a goroutine and a copy of its packets.
+	// maxWriteCalls bounds the calls of WriteBatch at a time, each with a goroutine and a copy of
+	// its packets.
 	maxWriteCalls = 16
 )
 
-// boundedWriter writes to a link that may block (see rawio.Prompter). Its callers own an association, read
-// the link or serve the timers, and others wait for them. So each WriteBatch of the link has a
-// goroutine of its own, and a copy of the packets, and the caller stops waiting when it is late.
-// Packets to the same address are then dropped until it returns, as a network would.
+// boundedWriter writes to a link that may block (see rawio.Prompter). Its callers own an
+// association, read the link or serve the timers, and others wait for them. So each WriteBatch of
+// the link has a goroutine of its own, and a copy of the packets, and the caller stops waiting when
+// it is late. Packets to the same address are then dropped until it returns, as a network would.
 type boundedWriter struct {
 	writeLink   func([]rawio.Packet) (int, error) // to the link
 	onLinkEnded func(error)                       // called when the link has ended
@@ -94,7 +96,8 @@ func (o *boundedWriter) sendToAddr(to netip.Addr, pkts []rawio.Packet) (n int, e
 	return n, err
 }
 
-// timeoutFor returns how long to wait for a call to an address, or that its packets are to be dropped.
+// timeoutFor returns how long to wait for a call to an address, or that its packets are to be
+// dropped.
 func (o *boundedWriter) timeoutFor(to netip.Addr) (d time.Duration, drop bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,8 +124,8 @@ func (o *boundedWriter) runCall(c *writeCall) {
 	c.done <- struct{}{}
 }
 
-// abandonCall notes that the caller goes on without a call, unless that has returned. It then keeps the
-// memory of the call, which is not used again.
+// abandonCall notes that the caller goes on without a call, unless that has returned. It then keeps
+// the memory of the call, which is not used again.
 func (o *boundedWriter) abandonCall(c *writeCall) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,7 +21,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// outletTo returns an outlet to a link that is only a WriteBatch, and what tells how a call of its ends.
+// outletTo returns an outlet to a link that is only a WriteBatch, and what tells how a call of its
+// ends.
 func outletTo(write func([]rawio.Packet) (int, error)) (o *boundedWriter, send func(to ...netip.AddrPort) (n int, took time.Duration, err error)) {
 	o = newBoundedWriter(write, func(error) {})
 	return o, func(to ...netip.AddrPort) (int, time.Duration, error) {
@@ -35,7 +36,8 @@ func outletTo(write func([]rawio.Packet) (int, error)) (o *boundedWriter, send f
 	}
 }
 
-// Where the packets to some addresses block, those to others pass, with whatever they have gone, and nobody waits twice for one that blocks.
+// Where the packets to some addresses block, those to others pass, with whatever they have gone,
+// and nobody waits twice for one that blocks.
 func TestLinkThatBlocksForOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hosts [3]netip.AddrPort
@@ -115,7 +117,8 @@ func TestCallsThatBlockAreBounded(t *testing.T) {
 	}
 }
 
-// What the link says of a call is heard where the caller has waited for it. That the link has ended is heard in any case.
+// What the link says of a call is heard where the caller has waited for it. That the link has ended
+// is heard in any case.
 func TestWhatTheLinkSaysIsHeard(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -181,7 +184,8 @@ func TestCloseWaitsForLateCalls(t *testing.T) {
 	})
 }
 
-// A prompt link is written to by the callers themselves; a type that has embedded one is not taken for one.
+// A prompt link is written to by the callers themselves; a type that has embedded one is not taken
+// for one.
 func TestPromptLinksHaveNoOutlet(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	p := joinPair(t, la, lb, &dam{Link: la}, lb)
@@ -236,8 +240,9 @@ func (d *dam) Close() error {
 	return d.Link.Close()
 }
 
-// A link whose WriteBatch blocks for ever keeps no call for long, whether another call blocks already or this one is the first: deadlines hold, the association
-// ends, and those who look see it. When the link goes on, what was written arrives.
+// A link whose WriteBatch blocks for ever keeps no call for long, whether another call blocks
+// already or this one is the first: deadlines hold, the association ends, and those who look see
+// it. When the link goes on, what was written arrives.
 func TestLinkThatBlocksKeepsNoCall(t *testing.T) {
 	soon := 200 * time.Millisecond
 	var written atomic.Int64 // octets

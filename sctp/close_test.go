@@ -63,8 +63,9 @@ func TestDialSucceedsForAnAssociationThatEndsAtOnce(t *testing.T) {
 	must.OK(t, l.Close())
 }
 
-// A server can listen again on its port while associations that it has accepted before live on, as with TCP: what comes goes to
-// the new Listener, the old ones work, and the port is given back when nobody has it any more.
+// A server can listen again on its port while associations that it has accepted before live on, as
+// with TCP: what comes goes to the new Listener, the old ones work, and the port is given back when
+// nobody has it any more.
 func TestListenAgainWhileAcceptedAssociationsLive(t *testing.T) {
 	one, two := netip.MustParseAddrPort("10.0.0.2:0"), netip.MustParseAddrPort("10.0.0.3:0")
 	at := func(list ...netip.AddrPort) (cfg Config) {

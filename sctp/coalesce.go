@@ -21,13 +21,16 @@ const (
 	lockYields = 64  // see lock
 )
 
-// coalescer sends together what several associations have ready. Where packets come in numbers their readers are awake together, and each is
-// about to answer: a system call for each answer would take longer than all else.
+// coalescer sends together what several associations have ready. Where packets come in numbers
+// their readers are awake together, and each is about to answer: a system call for each answer
+// would take longer than all else.
 //
-// A packet points into memory that only the owner of its association may recycle, so it is copied, into a batch of the Transport's. Who
-// puts enough there sends them all, once it has given its gate up; or the link's reader does, which lets those go on that it has woken before it looks
-// for more. While the reader sleeps it is who puts the first one there, having let those go on that can run. Who finds it full sends it as well. So nobody waits for another's
-// gate, and no two gates are ever held. Long packets, and those of a lone request, go out by themselves.
+// A packet points into memory that only the owner of its association may recycle, so it is copied,
+// into a batch of the Transport's. Who puts enough there sends them all, once it has given its gate
+// up; or the link's reader does, which lets those go on that it has woken before it looks for more.
+// While the reader sleeps it is who puts the first one there, having let those go on that can run.
+// Who finds it full sends it as well. So nobody waits for another's gate, and no two gates are ever
+// held. Long packets, and those of a lone request, go out by themselves.
 type coalescer struct {
 	writeLink func([]rawio.Packet) // to the link
 
@@ -72,14 +75,16 @@ func (b *packetBatch) appendCopies(pkts []rawio.Packet) {
 	}
 }
 
-// expectReplies says how many goroutines the packets that have just been handled have woken. A part of their answers is enough to be sent, so that the peer
-// has something to do while the others answer.
+// expectReplies says how many goroutines the packets that have just been handled have woken. A part
+// of their answers is enough to be sent, so that the peer has something to do while the others
+// answer.
 func (o *coalescer) expectReplies(n uint64) {
 	o.flushThreshold.Store(int32(min(n, maxBatchPackets)/expectedRepliesPart + 1))
 }
 
-// tryAdd takes packets, if there is room, into the batch whose number it returns, and says whether the caller has to send what there is when it has opened its
-// gate. The number is 0 if there is no room.
+// tryAdd takes packets, if there is room, into the batch whose number it returns, and says whether
+// the caller has to send what there is when it has opened its gate. The number is 0 if there is no
+// room.
 func (o *coalescer) tryAdd(pkts []rawio.Packet, octets int) (number uint64, yours bool) {
 	o.lock()
 	defer o.mu.Unlock()
@@ -94,9 +99,11 @@ func (o *coalescer) tryAdd(pkts []rawio.Packet, octets int) (number uint64, your
 	return o.lastSwapped + 1, first && !o.readerFlushes.Load() || n >= o.flushThreshold.Load()
 }
 
-// lock takes mu, which is held while a packet or two are copied. Who finds it taken looks again before it sleeps, as that would take far longer; the mutex itself does so
-// only where no goroutine is ready to run, and here many are. Whoever sleeps for it, for as long as the holder's thread has no processor, is soon followed by all others, as a mutex that
-// has kept somebody waiting for long is handed from one to the next; so these go on first.
+// lock takes mu, which is held while a packet or two are copied. Who finds it taken looks again
+// before it sleeps, as that would take far longer; the mutex itself does so only where no goroutine
+// is ready to run, and here many are. Whoever sleeps for it, for as long as the holder's thread has
+// no processor, is soon followed by all others, as a mutex that has kept somebody waiting for long
+// is handed from one to the next; so these go on first.
 func (o *coalescer) lock() {
 	for range lockYields {
 		for range lockSpins {
@@ -109,7 +116,8 @@ func (o *coalescer) lock() {
 	o.mu.Lock()
 }
 
-// sendPending has all that there is written, unless somebody else is at that, who goes on with it: nobody waits for a system call of another's packets.
+// sendPending has all that there is written, unless somebody else is at that, who goes on with it:
+// nobody waits for a system call of another's packets.
 func (o *coalescer) sendPending() {
 	for round := 0; o.pendingPackets.Load() > 0 && o.sendMu.TryLock(); round++ {
 		o.flushBatch()
@@ -149,7 +157,8 @@ func (o *coalescer) flushBatch() {
 	o.mu.Unlock()
 }
 
-// tryCoalesce leaves the packets of b, an association's, to the combiner if they are for it. Called by the owner.
+// tryCoalesce leaves the packets of b, an association's, to the combiner if they are for it. Called
+// by the owner.
 func (t *Transport) tryCoalesce(b *assoc.TxBatch, a *assoc.Assoc) bool {
 	c := a.Owner.(*Conn)
 	if len(b.Pkts) > maxCoalescedPackets || b.Octets() > maxCoalescedOctets || a.State() != assoc.Established || !c.servedWithOthers && !t.repliesExpected() {
@@ -180,13 +189,15 @@ func (t *Transport) awaitCoalesced(c *Conn) { t.coalescer.awaitSent(c.coalescedB
 
 func (t *Transport) writeCoalesced(pkts []rawio.Packet) { t.writePackets(0, pkts, nil) }
 
-// setReaderFlushes says whether the link's reader is going to look for packets to send again before it sleeps, and sends what there is.
+// setReaderFlushes says whether the link's reader is going to look for packets to send again before
+// it sleeps, and sends what there is.
 func (t *Transport) setReaderFlushes(is bool) {
 	t.coalescer.readerFlushes.Store(is)
 	t.sendCoalesced()
 }
 
-// flushingWaiter is the link for its reader, which sends what the combiner has before it waits: so those that it has woken need not see to that, one by one.
+// flushingWaiter is the link for its reader, which sends what the combiner has before it waits: so
+// those that it has woken need not see to that, one by one.
 type flushingWaiter struct {
 	rawio.Waiter
 	t *Transport

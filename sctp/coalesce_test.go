@@ -17,8 +17,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// What is combined is a copy, in order and whole: the owner of an association uses its memory again as soon as it has its gate. Who begins a
-// batch sends it, or who makes it enough.
+// What is combined is a copy, in order and whole: the owner of an association uses its memory again
+// as soon as it has its gate. Who begins a batch sends it, or who makes it enough.
 func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 	var sent []string
 	write := func(pkts []rawio.Packet) {
@@ -97,7 +97,8 @@ func TestWhoSendsWaitsForWhoIsAwake(t *testing.T) {
 	check.That(t, together > 50, "of 100 pairs of packets %d go together", together)
 }
 
-// slept is a link for its reader that has nothing, and writes down what has been sent when that waits.
+// slept is a link for its reader that has nothing, and writes down what has been sent when that
+// waits.
 type slept struct {
 	rawio.Waiter
 	t    *Transport
@@ -110,7 +111,8 @@ func (s *slept) Wait(p rawio.Pause) error {
 	return s.err
 }
 
-// The reader sends what there is before it waits, and who puts the first packet there does while the reader sleeps: nothing is left behind.
+// The reader sends what there is before it waits, and who puts the first packet there does while
+// the reader sleeps: nothing is left behind.
 func TestReaderSendsBeforeItWaits(t *testing.T) {
 	p := newPair(t)
 	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
@@ -135,7 +137,8 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 	check.That(t, w.Wait(rawio.Yield) == s.err && !p.a.coalescer.readerFlushes.Load(), "who is to give the turn up is to send: %v", p.a.coalescer.readerFlushes.Load())
 }
 
-// Where there is always something to read the reader does not wait: it sends in between, and at once when it goes, or packets come one at a time.
+// Where there is always something to read the reader does not wait: it sends in between, and at
+// once when it goes, or packets come one at a time.
 func TestReaderThatDoesNotWaitSends(t *testing.T) {
 	p := newPair(t)
 	pkts := []rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}
@@ -234,7 +237,8 @@ func ready(to assoc.PathStats, packets, size int) *assoc.TxBatch {
 	return b
 }
 
-// A batch that is full goes out for who finds it so, while who is to send it has more to do first: else all that a long run brings would go packet by packet.
+// A batch that is full goes out for who finds it so, while who is to send it has more to do first:
+// else all that a long run brings would go packet by packet.
 func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -266,7 +270,8 @@ func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 	})
 }
 
-// HEARTBEATs of many associations go out together, and so do their answers: a thread that is woken for each would cost more than all else of them.
+// HEARTBEATs of many associations go out together, and so do their answers: a thread that is woken
+// for each would cost more than all else of them.
 func TestHeartbeatsGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 100

@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/cc"
 )
 
-// An option of the core that Config lacks, says something else of, or does not hand on could be set by nobody.
+// An option of the core that Config lacks, says something else of, or does not hand on could be set
+// by nobody.
 func TestConfigHasTheOptionsOfTheCore(t *testing.T) {
 	fields := func(file string) string {
 		_, rest, _ := strings.Cut(string(must.Get(os.ReadFile(file))(t)), "\ntype Config struct {\n")

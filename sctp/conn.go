@@ -19,10 +19,13 @@ import (
 
 // Conn is one SCTP association (RFC 9260). Its methods may be called from several goroutines.
 //
-// What each packet, each write and each read looks at comes first and together, with the core of the association: where there are many of them
-// none of it is in a cache, and each of the lines that it lies in takes longer to come than the work on it does. One that is known by the address of another can be asked for with it.
+// What each packet, each write and each read looks at comes first and together, with the core of
+// the association: where there are many of them none of it is in a cache, and each of the lines
+// that it lies in takes longer to come than the work on it does. One that is known by the address
+// of another can be asked for with it.
 type Conn struct {
-	// Owner only, but for t, dropped, sackReleased, due, wants, slack and readable. What a write looks at comes first, up to the first part of the gate, see fetchToWrite.
+	// Owner only, but for t, dropped, sackReleased, due, wants, slack and readable. What a write
+	// looks at comes first, up to the first part of the gate, see fetchToWrite.
 	t                 *Transport
 	upper             Upper          // nil: the message API below
 	stepCounter       stepCounter    // upper, if it is one
@@ -157,8 +160,8 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 	return c
 }
 
-// lock makes the caller the owner of the association and returns its core and the time. Between lock
-// and unlock the core may be used freely; nothing in between may block.
+// lock makes the caller the owner of the association and returns its core and the time. Between
+// lock and unlock the core may be used freely; nothing in between may block.
 func (c *Conn) lock() (*assoc.Assoc, rawio.Time) {
 	c.acquireLock()
 	return &c.a, c.t.now()
@@ -193,7 +196,8 @@ func (c *Conn) releaseLock() {
 	c.assocLock.ownerMu.Unlock()
 }
 
-// unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership up.
+// unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership
+// up.
 func (c *Conn) unlock() { c.unlockAsOf(c.t.now()) }
 
 // unlockAsOf is unlock for who has done so little since now that the clock need not be read again.
@@ -203,8 +207,8 @@ func (c *Conn) unlockAsOf(now rawio.Time) {
 	}
 }
 
-// unlockAfterRead is unlock for who has read, or has only looked. Mostly nothing follows from that, and looking for what does would take
-// longer than the reading.
+// unlockAfterRead is unlock for who has read, or has only looked. Mostly nothing follows from that,
+// and looking for what does would take longer than the reading.
 func (c *Conn) unlockAfterRead(now rawio.Time) {
 	if c.unchargedPackets > 0 || c.afterUnlock != 0 || c.closing || c.ended || c.memoryPressure || c.traceState != nil || c.needsCharge() || c.a.SackDue(now) {
 		c.unlock()
@@ -213,7 +217,8 @@ func (c *Conn) unlockAfterRead(now rawio.Time) {
 	c.unlockWithoutFlush()
 }
 
-// unlockWithoutFlush gives ownership up for who has nothing to send, and hands on what was left to the owner meanwhile.
+// unlockWithoutFlush gives ownership up for who has nothing to send, and hands on what was left to
+// the owner meanwhile.
 func (c *Conn) unlockWithoutFlush() {
 	c.releaseLock()
 	if c.hasPendingWork() && c.tryLock() {
@@ -226,7 +231,8 @@ func (c *Conn) hasPendingWork() bool {
 	return c.assocLock.backlogLen.Load() > 0 || c.sackReleased.Load()
 }
 
-// flushAndUnlock is unlock at a known time. It says whether the caller has to send what the combiner has.
+// flushAndUnlock is unlock at a known time. It says whether the caller has to send what the
+// combiner has.
 func (c *Conn) flushAndUnlock(now rawio.Time) (combined bool) {
 	for round := 0; ; round++ {
 		more := c.flushPending(now)
@@ -273,8 +279,9 @@ func (c *Conn) flushAndUnlock(now rawio.Time) (combined bool) {
 	}
 }
 
-// enqueueBacklog leaves a packet to the owner, and returns how many that are: 0 if there will be no owner any more. The line about one for which there is no
-// room is written when the gate is open: the caller may be the owner.
+// enqueueBacklog leaves a packet to the owner, and returns how many that are: 0 if there will be no
+// owner any more. The line about one for which there is no room is written when the gate is open:
+// the caller may be the owner.
 func (c *Conn) enqueueBacklog(p *rawio.Packet) int {
 	switch c.assocLock.enqueuePacket(p) {
 	case enqueueClosed:
@@ -294,13 +301,15 @@ func (c *Conn) chargePackets(n int) {
 	}
 }
 
-// drainBacklogFirst handles what was left to the owner, and says whether some of it still is: what comes now is to wait behind that.
+// drainBacklogFirst handles what was left to the owner, and says whether some of it still is: what
+// comes now is to wait behind that.
 func (c *Conn) drainBacklogFirst(now rawio.Time) bool {
 	c.drainBacklog(now)
 	return len(c.backlogRest) > 0
 }
 
-// orphanBacklog sets the rest of the backlog apart: the association has ended, and these packets are for whatever has come after it. Owner only.
+// orphanBacklog sets the rest of the backlog apart: the association has ended, and these packets
+// are for whatever has come after it. Owner only.
 func (c *Conn) orphanBacklog() {
 	if c.orphanedPackets == nil {
 		c.orphanedPackets = new([]rawio.Packet)
@@ -310,7 +319,8 @@ func (c *Conn) orphanBacklog() {
 	c.afterUnlock |= taskRerouteOrphans
 }
 
-// drainBacklog handles the packets that have arrived while the gate was taken, as far as the slice goes, and says whether there were any.
+// drainBacklog handles the packets that have arrived while the gate was taken, as far as the slice
+// goes, and says whether there were any.
 func (c *Conn) drainBacklog(now rawio.Time) (any bool) {
 	for len(c.backlogRest) > 0 || c.assocLock.backlogLen.Load() > 0 {
 		if len(c.backlogRest) == 0 {
@@ -335,9 +345,10 @@ func (c *Conn) drainBacklog(now rawio.Time) (any bool) {
 	return any
 }
 
-// flushPending moves everything that the last step has made ready: events, messages, packets, the timer. Between two batches
-// it takes what has arrived, so that the backlog stays short however much there is to send. more says that it has
-// stopped before all was sent, for others to have the gate and to hear of completions.
+// flushPending moves everything that the last step has made ready: events, messages, packets, the
+// timer. Between two batches it takes what has arrived, so that the backlog stays short however
+// much there is to send. more says that it has stopped before all was sent, for others to have the
+// gate and to hear of completions.
 func (c *Conn) flushPending(now rawio.Time) (more bool) {
 	began := now
 	if c.sackReleased.Load() {
@@ -390,7 +401,8 @@ func (c *Conn) dropUnread() {
 	}
 }
 
-// maxEventsAtOnce is how many events are handled before others have their turn: there is one for each message that fails with an association.
+// maxEventsAtOnce is how many events are handled before others have their turn: there is one for
+// each message that fails with an association.
 const maxEventsAtOnce = 512
 
 // handleEvents handles the events of the association and says whether there were any.
@@ -447,8 +459,9 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	}
 }
 
-// runUnlockTasks does what must not be done by the owner: it wakes whoever waits, those who read and write last, who may go on to ask for
-// what else has come to pass. It returns the packets that the backlog of an association still has that is no more.
+// runUnlockTasks does what must not be done by the owner: it wakes whoever waits, those who read
+// and write last, who may go on to ask for what else has come to pass. It returns the packets that
+// the backlog of an association still has that is no more.
 func (c *Conn) runUnlockTasks(w unlockTask, streams *[]*Stream) (left []rawio.Packet) {
 	var next *rawio.Packet
 	if w&taskNotifyEvents != 0 {
@@ -526,7 +539,8 @@ func sendToken(c chan struct{}) {
 	}
 }
 
-// handleTimeout is called by the timer heap when the deadline of c has come, or is near. What is sent may go with that of others: the heap sees to it.
+// handleTimeout is called by the timer heap when the deadline of c has come, or is near. What is
+// sent may go with that of others: the heap sees to it.
 func (c *Conn) handleTimeout() {
 	a, now := c.lock()
 	c.servedWithOthers = true
@@ -550,13 +564,14 @@ func (c *Conn) Err() error {
 	return nil
 }
 
-// Close ends the association gracefully (RFC 9260 section 9.2): what was written is delivered first.
-// It returns when the peer has acknowledged everything and agreed to end, because this stack ends
-// with the process. After CloseTimeout ([TransportConfig]) it aborts instead, unless the peer goes on
-// acknowledging what was written; all that close at once have that time together. It fails with os.ErrDeadlineExceeded
-// then, and with the reason where the association has ended before the peer had everything. Reads and writes fail at once.
-// Where messages of the peer are unread, the peer hears of an ABORT (cause 12) once it has everything: they are lost, as
-// when a kernel's socket is closed. Closing again returns nil.
+// Close ends the association gracefully (RFC 9260 section 9.2): what was written is delivered
+// first. It returns when the peer has acknowledged everything and agreed to end, because this stack
+// ends with the process. After CloseTimeout ([TransportConfig]) it aborts instead, unless the peer
+// goes on acknowledging what was written; all that close at once have that time together. It fails
+// with os.ErrDeadlineExceeded then, and with the reason where the association has ended before the
+// peer had everything. Reads and writes fail at once. Where messages of the peer are unread, the
+// peer hears of an ABORT (cause 12) once it has everything: they are lost, as when a kernel's
+// socket is closed. Closing again returns nil.
 func (c *Conn) Close() error {
 	_, err := c.closeGracefully()
 	return err
@@ -593,14 +608,14 @@ func (c *Conn) closeGracefully() (first bool, err error) {
 }
 
 const (
-	// minCloseRate is how many octets the peer has to acknowledge in a second for Close to go on beyond CloseTimeout, and maxCloseTimeouts
-	// how often CloseTimeout it may take in all.
+	// minCloseRate is how many octets the peer has to acknowledge in a second for Close to go on
+	// beyond CloseTimeout, and maxCloseTimeouts how often CloseTimeout it may take in all.
 	minCloseRate     = 1 << 10
 	maxCloseTimeouts = 10
 )
 
-// awaitEnd waits for the end of the association, over a path with that round trip, and says whether it has come. Beyond the grace
-// period it waits as long as each further CloseTimeout sees progress.
+// awaitEnd waits for the end of the association, over a path with that round trip, and says whether
+// it has come. Beyond the grace period it waits as long as each further CloseTimeout sees progress.
 func (c *Conn) awaitEnd(trip time.Duration) bool {
 	period := c.t.cfg.closeTimeout()
 	wait := c.t.closeGrace.WaitLeft(period, trip)
@@ -628,8 +643,8 @@ func (c *Conn) unackedOctets() int {
 	return st.Outstanding + st.Queued
 }
 
-// abortUnread aborts the association in place of SHUTDOWN, or SHUTDOWN ACK, if Close has thrown messages of the peer away: all that
-// was written is delivered by then. Owner only.
+// abortUnread aborts the association in place of SHUTDOWN, or SHUTDOWN ACK, if Close has thrown
+// messages of the peer away: all that was written is delivered by then. Owner only.
 func (c *Conn) abortUnread(now rawio.Time) {
 	if s := c.a.State(); s == assoc.ShutdownSent || s == assoc.ShutdownAckSent {
 		c.discardedUnread = false
@@ -637,8 +652,8 @@ func (c *Conn) abortUnread(now rawio.Time) {
 	}
 }
 
-// Abort ends the association at once (RFC 9260 section 9.1). What was not yet delivered is lost. The
-// peer is told the reason.
+// Abort ends the association at once (RFC 9260 section 9.1). What was not yet delivered is lost.
+// The peer is told the reason.
 func (c *Conn) Abort(reason string) {
 	a, now := c.lock()
 	if !c.closing {

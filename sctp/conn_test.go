@@ -158,8 +158,9 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 	})
 }
 
-// Who reads a message in parts leaves the rest to whoever is next, and nothing behind the last part: the next read would look for it in vain. But where a deadline has passed
-// what is there may be for another reader, who has yet to see that.
+// Who reads a message in parts leaves the rest to whoever is next, and nothing behind the last
+// part: the next read would look for it in vain. But where a deadline has passed what is there may
+// be for another reader, who has yet to see that.
 func TestReadingInPartsLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newPair(t).connect(t, quiet, quiet)
@@ -218,7 +219,8 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// Where a deadline passes as the association ends, the call says how that has ended, which is what will not change.
+// Where a deadline passes as the association ends, the call says how that has ended, which is what
+// will not change.
 func TestEndIsToldAlsoPastADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, _ := apiPair(t)
@@ -303,8 +305,9 @@ func closeDeliversWhatWasWritten(t *testing.T, p *pair) {
 	check.That(t, errors.Is(err, net.ErrClosed), "read after close: %v", err)
 }
 
-// Close throws messages of the peer away that are unread, and does not let the peer take that for a graceful end: it hears of an ABORT,
-// once it has all that was written here. A peer whose messages were all read, or come too late, is told of nothing.
+// Close throws messages of the peer away that are unread, and does not let the peer take that for a
+// graceful end: it hears of an ABORT, once it has all that was written here. A peer whose messages
+// were all read, or come too late, is told of nothing.
 func TestCloseWithMessagesUnreadTellsThePeer(t *testing.T) {
 	small := &Config{RecvBuffer: 20_000, SendBuffer: 200_000}
 	for _, row := range []struct {
@@ -356,7 +359,8 @@ func TestCloseWithMessagesUnreadTellsThePeer(t *testing.T) {
 	}
 }
 
-// Associations whose peers are gone take one CloseTimeout to close, and not one each, together or one after the other.
+// Associations whose peers are gone take one CloseTimeout to close, and not one each, together or
+// one after the other.
 func TestAssociationsThatCloseShareTheGracePeriod(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -388,7 +392,8 @@ func TestAssociationsThatCloseShareTheGracePeriod(t *testing.T) {
 	}
 }
 
-// Close goes on beyond CloseTimeout while the peer acknowledges what was written, up to a limit, and not for a peer that hardly does.
+// Close goes on beyond CloseTimeout while the peer acknowledges what was written, up to a limit,
+// and not for a peer that hardly does.
 func TestCloseGoesOnWhileThereIsProgress(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -530,7 +535,8 @@ type nowhere struct{ rawio.Link }
 
 func (nowhere) LocalAddrs() []netip.AddrPort { return nil }
 
-// A host that has refused by one link may be silent by the other: it has the time of one retransmission.
+// A host that has refused by one link may be silent by the other: it has the time of one
+// retransmission.
 func TestSilenceBesideARefusalIsWaitedForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -581,7 +587,8 @@ func TestOvertakenIsNoReason(t *testing.T) {
 	})
 }
 
-// An attempt is not overtaken by itself: it goes on when its cookie has become stale, and the peer answers once more.
+// An attempt is not overtaken by itself: it goes on when its cookie has become stale, and the peer
+// answers once more.
 func TestAttemptIsAnsweredTwice(t *testing.T) {
 	for at := range 2 {
 		synctest.Test(t, func(t *testing.T) {
@@ -598,7 +605,8 @@ func TestAttemptIsAnsweredTwice(t *testing.T) {
 	}
 }
 
-// Where the peer listens by a port of UDP of its own, packets over UDP go there, unless the program says where they go, and no others.
+// Where the peer listens by a port of UDP of its own, packets over UDP go there, unless the program
+// says where they go, and no others.
 func TestEncapsulationPortIsOfAttemptsByUDP(t *testing.T) {
 	for _, row := range []struct {
 		kind       linkKind
@@ -659,7 +667,8 @@ func TestPortInUse(t *testing.T) {
 	check.Fails(l.Accept(context.Background()))(t, "accept on a closed listener", net.ErrClosed)
 }
 
-// A port serves associations of Dial with different peers, and nobody else; where few are free a Dial gets one that others have.
+// A port serves associations of Dial with different peers, and nobody else; where few are free a
+// Dial gets one that others have.
 func TestDialsShareAPort(t *testing.T) {
 	p := newPair(t)
 	ctx := deadlineCtx(t)
@@ -700,8 +709,8 @@ func TestDialsShareAPort(t *testing.T) {
 	}
 }
 
-// Nobody accepts: associations beyond the backlog are refused before the COOKIE ACK, so that no Dial succeeds in vain, and no
-// message is acknowledged that nobody can read.
+// Nobody accepts: associations beyond the backlog are refused before the COOKIE ACK, so that no
+// Dial succeeds in vain, and no message is acknowledged that nobody can read.
 func TestDialBeyondTheBacklogIsRefused(t *testing.T) {
 	// req 9260-5.1-9
 	p := newPair(t)
@@ -724,8 +733,9 @@ func TestDialBeyondTheBacklogIsRefused(t *testing.T) {
 	check.Fails(p.a.Dial(deadlineCtx(t), to, nil))(t, "one that is accepted leaves more than one place", syscall.ECONNREFUSED)
 }
 
-// What has ended before Accept keeps its place only while there is something to accept: messages, or a graceful end. It keeps it
-// from its own address alone, and an association that has failed with nothing unread is as if it had never been.
+// What has ended before Accept keeps its place only while there is something to accept: messages,
+// or a graceful end. It keeps it from its own address alone, and an association that has failed
+// with nothing unread is as if it had never been.
 func TestPlacesOfAssociationsThatHaveEndedBeforeAccept(t *testing.T) {
 	abort := func(t *testing.T, c *Conn) { c.Abort("") }
 	say := func(then func(*testing.T, *Conn)) func(*testing.T, *Conn) {

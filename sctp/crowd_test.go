@@ -30,7 +30,8 @@ func watch(t *testing.T, tr *Transport) {
 	}))
 }
 
-// Each part of the shell may be used by many goroutines at once. In the end nothing is left of what they did.
+// Each part of the shell may be used by many goroutines at once. In the end nothing is left of what
+// they did.
 func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	const rounds = 60
 	p := newPair(t)

@@ -71,14 +71,18 @@ func (d *deadline) expiredChan() <-chan struct{} {
 	return chanWhen(d.hasExpired(), &d.expiredCh)
 }
 
-// wait blocks until a signal is set, or the deadline passes, which it reports. What is waited for, and the end of it, sets the
-// signal: the caller looks for it before it waits, or whether the signal is set, and again whatever this says.
+// wait blocks until a signal is set, or the deadline passes, which it reports. What is waited for,
+// and the end of it, sets the signal: the caller looks for it before it waits, or whether the
+// signal is set, and again whatever this says.
 //
-// Where the deadline sets the signal too, this is a receive from one channel, which costs far less than a select of several. No wake-up is lost: all who wait
-// for such a signal wait for the same, so whoever gets the token sees all that it may stand for: something ready, the deadline that has passed, since count
-// is not what it was, and the end. Who then leaves sets the signal again if any of these is left for others, and who finds none of them waits on
-// with everybody else. Each is there to be seen before the signal is set for it; so a token that was there already, and
-// stands for that too, is taken by one who sees it. A deadline that has passed for a moment is missed only by a call that was not blocked yet.
+// Where the deadline sets the signal too, this is a receive from one channel, which costs far less
+// than a select of several. No wake-up is lost: all who wait for such a signal wait for the same,
+// so whoever gets the token sees all that it may stand for: something ready, the deadline that has
+// passed, since count is not what it was, and the end. Who then leaves sets the signal again if any
+// of these is left for others, and who finds none of them waits on with everybody else. Each is
+// there to be seen before the signal is set for it; so a token that was there already, and stands
+// for that too, is taken by one who sees it. A deadline that has passed for a moment is missed only
+// by a call that was not blocked yet.
 func (d *deadline) wait(s *Signal) (late bool) {
 	if s != d.signal {
 		return !s.Wait(nil, d.expiredChan())
@@ -90,8 +94,9 @@ func (d *deadline) wait(s *Signal) (late bool) {
 	return n%2 != 0 || d.passCount.Load() != n
 }
 
-// clearSignal takes the token back that a signal has though there is nothing left for it to stand for: the next call would look in vain, twice. Where the deadline has
-// ever passed it may stand for that to somebody who has yet to see it, and is left.
+// clearSignal takes the token back that a signal has though there is nothing left for it to stand
+// for: the next call would look in vain, twice. Where the deadline has ever passed it may stand for
+// that to somebody who has yet to see it, and is left.
 func (d *deadline) clearSignal(s *Signal) {
 	select {
 	case <-s.tokenCh:

@@ -9,8 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
-// lookupConns finds the association of each of n packets, and waits for nobody. What has none, or is only claimed by one, is left for seek: what those
-// before it bring about may change that. None is looked at for it.
+// lookupConns finds the association of each of n packets, and waits for nobody. What has none, or
+// is only claimed by one, is left for seek: what those before it bring about may change that. None
+// is looked at for it.
 func (r *receiver) lookupConns(n int) {
 	t, pkts := r.t, r.pkts[:n]
 	r.indexChanged = false
@@ -41,8 +42,9 @@ func (r *receiver) deferLookup(i int) {
 	r.numDeferred++
 }
 
-// firstDeferred returns the number of the first packet between the i-th and the n-th that may be for an association, and is not known to be: those
-// behind it wait for that. It is n where there is none.
+// firstDeferred returns the number of the first packet between the i-th and the n-th that may be
+// for an association, and is not known to be: those behind it wait for that. It is n where there is
+// none.
 func (r *receiver) firstDeferred(c *Conn, i, n int) int {
 	for ; r.numDeferred > 0 && i < n; i++ {
 		if r.isDeferred[i] && c.matchesPorts(&r.pkts[i]) {
@@ -57,7 +59,8 @@ func (c *Conn) matchesPorts(p *rawio.Packet) bool {
 	return binary.BigEndian.Uint32(p.Data) == uint32(c.a.PeerPort())<<16|uint32(c.a.LocalPort())
 }
 
-// dropEndedConn leaves open whose the packets from the i-th to the n-th are that were for an association: it has ended.
+// dropEndedConn leaves open whose the packets from the i-th to the n-th are that were for an
+// association: it has ended.
 func (r *receiver) dropEndedConn(c *Conn, i, n int) {
 	r.lastConn = c
 	r.releaseConn(false)
@@ -69,15 +72,17 @@ func (r *receiver) dropEndedConn(c *Conn, i, n int) {
 	}
 }
 
-// removeFromIndex has an association that has ended be found no more: what else there is to do may wait for its owner.
+// removeFromIndex has an association that has ended be found no more: what else there is to do may
+// wait for its owner.
 func (t *Transport) removeFromIndex(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ep.Remove(&c.a)
 }
 
-// resolveDeferred finds the association of the i-th packet, which was left open, now that those before it are handled. A packet without one gets the endpoint's
-// answer; a valid COOKIE ECHO makes a new association.
+// resolveDeferred finds the association of the i-th packet, which was left open, now that those
+// before it are handled. A packet without one gets the endpoint's answer; a valid COOKIE ECHO makes
+// a new association.
 func (r *receiver) resolveDeferred(i int) {
 	r.isDeferred[i] = false
 	r.numDeferred--
@@ -114,7 +119,8 @@ func (r *receiver) finishBatch(n int) {
 	rawio.ReleaseAll(r.pkts[:n])
 }
 
-// sendEndpointReplies sends the endpoint's answers, and notes in the journal which limits it has reached.
+// sendEndpointReplies sends the endpoint's answers, and notes in the journal which limits it has
+// reached.
 func (t *Transport) sendEndpointReplies(now rawio.Time) {
 	t.setupMu.Lock()
 	t.transmitReplies(now)
@@ -136,7 +142,8 @@ func (t *Transport) sendEndpointReplies(now rawio.Time) {
 	}
 }
 
-// redeliverPackets handles the packets that have come for an association behind its end, each for what there is now.
+// redeliverPackets handles the packets that have come for an association behind its end, each for
+// what there is now.
 func (t *Transport) redeliverPackets(c *Conn, pkts []rawio.Packet) {
 	t.removeFromIndex(c)
 	r := receiver{t: t, isRedelivery: true}
@@ -151,8 +158,8 @@ func (t *Transport) redeliverPackets(c *Conn, pkts []rawio.Packet) {
 	}
 }
 
-// handleUnmatched handles a packet that belonged to no association a moment ago, or sets one up. The tables are locked for
-// a look, and alone for the moment in which there is a new association.
+// handleUnmatched handles a packet that belonged to no association a moment ago, or sets one up.
+// The tables are locked for a look, and alone for the moment in which there is a new association.
 func (t *Transport) handleUnmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	t.setupMu.Lock()
 	defer t.setupMu.Unlock()
@@ -186,7 +193,8 @@ func (t *Transport) handleUnmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	return a.Owner.(*Conn)
 }
 
-// reserveAcceptSlot says whether a listener has a place for one more association with the host at peer, and takes it. Called with setup and mu held.
+// reserveAcceptSlot says whether a listener has a place for one more association with the host at
+// peer, and takes it. Called with setup and mu held.
 func (t *Transport) reserveAcceptSlot(local netip.AddrPort, peer netip.Addr) bool {
 	l := t.listenerOf(local.Port(), local.Addr())
 	t.slotAddr = peer

@@ -32,7 +32,8 @@ func only(t *testing.T, kinds ...linkKind) *sharedLinks {
 	return l
 }
 
-// A listener is found by raw IP and by UDP, by name and by address; of several attempts it accepts one. What cannot be reached is told at once.
+// A listener is found by raw IP and by UDP, by name and by address; of several attempts it accepts
+// one. What cannot be reached is told at once.
 func TestDialFindsWhoListens(t *testing.T) {
 	server, client, both := only(t, rawLink, udpLink), only(t, udpLink), only(t, rawLink, udpLink)
 	testns.New(t).Do(func() error {
@@ -133,8 +134,9 @@ func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 	})
 }
 
-// One port is had by several listeners of a host at different addresses, of one program or of several, over raw IP and over UDP, where each program has a port of
-// UDP for itself: whoever dials finds each, and none takes the port of another.
+// One port is had by several listeners of a host at different addresses, of one program or of
+// several, over raw IP and over UDP, where each program has a port of UDP for itself: whoever dials
+// finds each, and none takes the port of another.
 func TestListenersShareAPortByAddress(t *testing.T) {
 	for _, kind := range []linkKind{udpLink, rawLink} {
 		one, two, client := only(t, kind), only(t, kind), only(t, kind)
@@ -221,7 +223,8 @@ func TestHostsThatAnsweredAreBounded(t *testing.T) {
 	}
 }
 
-// Where the kernel has an SCTP of its own, raw IP is for who asks for nothing else, and the program is told.
+// Where the kernel has an SCTP of its own, raw IP is for who asks for nothing else, and the program
+// is told.
 func TestTheKernelsSCTPIsAvoided(t *testing.T) {
 	was, logger := kernelsctp.Root, slog.Default()
 	defer func() { kernelsctp.Root = was; slog.SetDefault(logger) }()

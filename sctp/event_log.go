@@ -14,9 +14,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// eventLog writes rare events to TransportConfig.Logger. A peer that causes many of them cannot flood the log:
-// there are maxLogLines lines in a second, a tenth of them about one address, so that nobody keeps what others cause out of the log, and one line
-// a minute for each limit. Nil writes nothing. No gate and no lock may be held.
+// eventLog writes rare events to TransportConfig.Logger. A peer that causes many of them cannot
+// flood the log: there are maxLogLines lines in a second, a tenth of them about one address, so
+// that nobody keeps what others cause out of the log, and one line a minute for each limit. Nil
+// writes nothing. No gate and no lock may be held.
 type eventLog struct {
 	logger *slog.Logger
 
@@ -70,7 +71,8 @@ func newEventLog(log *slog.Logger) *eventLog {
 	return &eventLog{logger: log, lineLimiter: quota.LogLimiter{RateLimiter: quota.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr}}}
 }
 
-// writeLine writes a line that who has caused, or, if that is not valid, the program itself, unless there were too many of late.
+// writeLine writes a line that who has caused, or, if that is not valid, the program itself, unless
+// there were too many of late.
 func (j *eventLog) writeLine(level slog.Level, who netip.Addr, msg string, attrs ...slog.Attr) {
 	if j == nil || !j.logger.Enabled(context.Background(), level) {
 		return
@@ -102,7 +104,8 @@ func (j *eventLog) logLimit(l limitKind, total uint64) {
 	}
 }
 
-// logRefusal notes that this host has refused to send a packet: a line a minute for each address and reason. Locks may be held: somebody else writes it.
+// logRefusal notes that this host has refused to send a packet: a line a minute for each address
+// and reason. Locks may be held: somebody else writes it.
 func (j *eventLog) logRefusal(p *rawio.Packet, err error) {
 	if j == nil {
 		return
@@ -130,9 +133,10 @@ func (j *eventLog) logRefusal(p *rawio.Packet, err error) {
 	}
 }
 
-// logLine writes a line about a rare event to TransportConfig.Logger, for a protocol above: not under a gate,
-// and never per packet. remote, if it is valid, is the peer that the line is about. With no Logger it does nothing; there are at most 100
-// lines in a second, 10 of them about one address.
+// logLine writes a line about a rare event to TransportConfig.Logger, for a protocol above: not
+// under a gate, and never per packet. remote, if it is valid, is the peer that the line is about.
+// With no Logger it does nothing; there are at most 100 lines in a second, 10 of them about one
+// address.
 func (t *Transport) logLine(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
 	if remote.IsValid() {
 		attrs = append([]slog.Attr{slog.Any("remote", remote)}, attrs...)

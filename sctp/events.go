@@ -17,11 +17,11 @@ type EventKind = assoc.EventKind
 const (
 	// EventUp: the association is established. Path is the primary path.
 	EventUp = assoc.EventUp
-	// EventRestart: the peer has restarted and set the association up anew. Messages that it had not
-	// acknowledged were reported by EventSendFailed before. Path is the primary path.
+	// EventRestart: the peer has restarted and set the association up anew. Messages that it had
+	// not acknowledged were reported by EventSendFailed before. Path is the primary path.
 	EventRestart = assoc.EventRestart
-	// EventAdaptation: the peer announced an adaptation layer, Adaptation (RFC 5061). It comes behind
-	// EventUp or EventRestart.
+	// EventAdaptation: the peer announced an adaptation layer, Adaptation (RFC 5061). It comes
+	// behind EventUp or EventRestart.
 	EventAdaptation = assoc.EventAdaptation
 	// EventPathUp: Path is reachable again, or its address is confirmed (section 5.4).
 	EventPathUp = assoc.EventPathUp
@@ -29,16 +29,19 @@ const (
 	EventPathPotentiallyFailed = assoc.EventPathPotentiallyFailed
 	// EventPathDown: Path exceeded Path.Max.Retrans.
 	EventPathDown = assoc.EventPathDown
-	// EventPrimary: Path has become the primary path because the one before failed (RFC 7829 section 5).
+	// EventPrimary: Path has become the primary path because the one before failed (RFC 7829
+	// section 5).
 	EventPrimary = assoc.EventPrimary
 	// EventMTUChanged: Path carries packets of another size now.
 	EventMTUChanged = assoc.EventMTUChanged
 	// EventPeerShutdown: the peer has started a graceful shutdown; no more messages are taken.
 	EventPeerShutdown = assoc.EventPeerShutdown
-	// EventSendFailed: Message, written with Info, was not acknowledged before the association ended or
-	// restarted, or not sent within SendInfo.Lifetime. Unsent says that no part of it was ever transmitted.
+	// EventSendFailed: Message, written with Info, was not acknowledged before the association
+	// ended or restarted, or not sent within SendInfo.Lifetime. Unsent says that no part of it was
+	// ever transmitted.
 	EventSendFailed = assoc.EventSendFailed
-	// EventSenderDry: every message written so far is acknowledged or has failed. It is kept once, until it is read or another event comes.
+	// EventSenderDry: every message written so far is acknowledged or has failed. It is kept once,
+	// until it is read or another event comes.
 	EventSenderDry = assoc.EventSenderDry
 	// EventPeerError: the peer reports an error; Err is an *assoc.PeerError.
 	EventPeerError = assoc.EventPeerError
@@ -63,9 +66,10 @@ type Event struct {
 // ErrNoEvents is returned by NextEvent of a Conn that keeps no events.
 var ErrNoEvents = errors.New("sctp: Config.Events is 0: no events are kept")
 
-// NextEvent returns the oldest event not yet returned and blocks for one. After EventDown it returns
-// io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events; further ones
-// are dropped and counted in Event.Lost of the next, but for EventDown, which always comes.
+// NextEvent returns the oldest event not yet returned and blocks for one. After EventDown it
+// returns io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events;
+// further ones are dropped and counted in Event.Lost of the next, but for EventDown, which always
+// comes.
 func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 	n := c.eventQueue
 	if n == nil {
@@ -115,7 +119,8 @@ func (n *eventQueue) push(ev Event) bool {
 	return true
 }
 
-// endsSenderDry says that the last event that nobody has read is EventSenderDry: another one would say no more.
+// endsSenderDry says that the last event that nobody has read is EventSenderDry: another one would
+// say no more.
 func (n *eventQueue) endsSenderDry() bool {
 	i := len(n.events) - 1
 	return i >= 0 && n.events[i].Kind == EventSenderDry

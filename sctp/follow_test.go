@@ -15,8 +15,8 @@ type pollFunc func(pkts []rawio.Packet) int
 
 func (f pollFunc) PollBatch(pkts []rawio.Packet) int { return f(pkts) }
 
-// What comes while packets are handled is handled with them; for how long the next is waited for is the pace's judgement. One SACK
-// has to be able to answer it all.
+// What comes while packets are handled is handled with them; for how long the next is waited for is
+// the pace's judgement. One SACK has to be able to answer it all.
 func TestPacketsThatFollowEachOtherAreHandledTogether(t *testing.T) {
 	synctest.Test(t, testFollow) // where time stands still, none is late
 }

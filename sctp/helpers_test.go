@@ -110,8 +110,8 @@ func eventually(t *testing.T, done func() bool) bool {
 	return true
 }
 
-// together lets write happen while s is in use, so that what it sends waits in the backlog and is handled at
-// once, n packets or more.
+// together lets write happen while s is in use, so that what it sends waits in the backlog and is
+// handled at once, n packets or more.
 func together(t *testing.T, s *Conn, n int32, write func() error) {
 	t.Helper()
 	s.lock()

@@ -2,8 +2,8 @@ package sctp
 
 import "sync"
 
-// lifecycle is how far an association has come, for those who wait for that. A channel is made for who asks: of thousands of associations
-// hardly any is waited for.
+// lifecycle is how far an association has come, for those who wait for that. A channel is made for
+// who asks: of thousands of associations hardly any is waited for.
 type lifecycle struct {
 	mu          sync.Mutex
 	upAnnounced bool          // its listener, or its socket, has been told that it is up

@@ -7,15 +7,17 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// A peer whose SHUTDOWN ACK got no SHUTDOWN COMPLETE sends it again, and so does one with DATA that did not hear our
-// ABORT. The host that has forgotten the association answers (RFC 9260 section 8.4, rules 5 and 8), and the peer is
-// done. A link that passes only packets for bound ports would never see them, and the peer would go on until it
-// reaches Association.Max.Retrans. So the port of an association that we have set up stays bound for a while after
-// its end. Whoever asks this Transport for it gets it nevertheless.
+// A peer whose SHUTDOWN ACK got no SHUTDOWN COMPLETE sends it again, and so does one with DATA that
+// did not hear our ABORT. The host that has forgotten the association answers (RFC 9260 section
+// 8.4, rules 5 and 8), and the peer is done. A link that passes only packets for bound ports would
+// never see them, and the peer would go on until it reaches Association.Max.Retrans. So the port of
+// an association that we have set up stays bound for a while after its end. Whoever asks this
+// Transport for it gets it nevertheless.
 
 const (
-	// lingerRTOs and lingerMaxRTOs are how long: the peer's T2-shutdown or T3-rtx has then expired twice, also where it has backed
-	// off and our end has not. With RTO.Max as it is by default maxLingerTime does: it has expired once at least.
+	// lingerRTOs and lingerMaxRTOs are how long: the peer's T2-shutdown or T3-rtx has then expired
+	// twice, also where it has backed off and our end has not. With RTO.Max as it is by default
+	// maxLingerTime does: it has expired once at least.
 	lingerRTOs    = 4
 	lingerMaxRTOs = 2
 	maxLingerTime = time.Minute
@@ -29,7 +31,8 @@ type lingeringPort struct {
 	expiresAt rawio.Time
 }
 
-// lingerTime is how long the port of an association that ends now stays bound; 0 when it needs not. Owner only.
+// lingerTime is how long the port of an association that ends now stays bound; 0 when it needs not.
+// Owner only.
 func (c *Conn) lingerTime() time.Duration {
 	if !c.isDialled() {
 		return 0
@@ -40,7 +43,8 @@ func (c *Conn) lingerTime() time.Duration {
 // isDialled says whether Dial has made the association, with a port of its own choice.
 func (c *Conn) isDialled() bool { return c.listener == nil && c.socket == nil }
 
-// releasePort drops a user of a port, which stays bound for d if that was the last one. Called with mu held.
+// releasePort drops a user of a port, which stays bound for d if that was the last one. Called with
+// mu held.
 func (t *Transport) releasePort(port uint16, d time.Duration, at ...netip.Addr) {
 	_, binds := t.link.(rawio.PortBinder)
 	if !binds || d <= 0 || t.portUsers[port] > 1 || t.closed {

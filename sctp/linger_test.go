@@ -33,7 +33,8 @@ func short(rto time.Duration) *Config {
 	return c
 }
 
-// The SHUTDOWN COMPLETE is lost: the peer repeats its SHUTDOWN ACK, which is out of the blue by then, and is answered.
+// The SHUTDOWN COMPLETE is lost: the peer repeats its SHUTDOWN ACK, which is out of the blue by
+// then, and is answered.
 func TestShutdownAckIsAnsweredAfterTheEnd(t *testing.T) {
 	// req 9260-8.4-6
 	p, d := behindDoor(t, wire.ChunkShutdownComplete)
@@ -44,7 +45,8 @@ func TestShutdownAckIsAnsweredAfterTheEnd(t *testing.T) {
 	check.Equal(t, "packets lost", d.Lost, 1)
 }
 
-// The same, and the peer's T2-shutdown, which has backed off, is many times the RTO that our end has measured.
+// The same, and the peer's T2-shutdown, which has backed off, is many times the RTO that our end
+// has measured.
 func TestShutdownAckThatComesLateIsAnswered(t *testing.T) {
 	// req 9260-8.4-6
 	p, _ := behindDoor(t, wire.ChunkShutdownComplete)
@@ -69,7 +71,8 @@ func TestDataIsAnsweredAfterAnAbort(t *testing.T) {
 	check.Equal(t, "packets lost", d.Lost, 1)
 }
 
-// A port that lingers is nobody's: this Transport may use it at once, and in the end it is given back.
+// A port that lingers is nobody's: this Transport may use it at once, and in the end it is given
+// back.
 func TestPortLingersForAWhile(t *testing.T) {
 	p, d := behindDoor(t, nothing)
 	cfg := short(20 * time.Millisecond)
@@ -141,7 +144,8 @@ func TestFewPortsLinger(t *testing.T) {
 	check.That(t, len(p.a.lingeringPorts) == 0 && len(d.Unbound) == 12, "%d ports linger after Close, %d were given back before", len(p.a.lingeringPorts), len(d.Unbound))
 }
 
-// A port that was listened on does not linger: it is free as soon as neither a Listener nor an association has it.
+// A port that was listened on does not linger: it is free as soon as neither a Listener nor an
+// association has it.
 func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	p, d := behindDoor(t, nothing)
 	l := must.Get(p.a.Listen(5000, short(time.Minute)))(t)
@@ -157,7 +161,8 @@ func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 		"%d ports linger, %d are bound, %d were given back", len(p.a.lingeringPorts), len(p.a.portUsers), len(d.Unbound))
 }
 
-// A port lingers for as long as the peer may try again: by the timeout of now, or by the longest that there may be.
+// A port lingers for as long as the peer may try again: by the timeout of now, or by the longest
+// that there may be.
 func TestPortLingersForSeveralTimeouts(t *testing.T) {
 	for most, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 3 * time.Second: 6 * time.Second, time.Hour: time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

@@ -62,8 +62,8 @@ func (m *mortal) Close() error {
 	return m.Link.Close()
 }
 
-// A link that ends by itself, whichever call tells of it and by whatever error, ends all that depends on it at once, by an error that names it; who
-// listens, dials or reads later hears it too.
+// A link that ends by itself, whichever call tells of it and by whatever error, ends all that
+// depends on it at once, by an error that names it; who listens, dials or reads later hears it too.
 func TestLinkThatEndsByItself(t *testing.T) {
 	broken := errors.New("the tunnel is gone")
 	for _, row := range []struct {

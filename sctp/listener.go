@@ -25,8 +25,8 @@ type Listener struct {
 	unregisterFuncs []func()    // to take back what announce has told; set before others have the Listener
 }
 
-// acceptQueue is what waits for Accept. An association has its place from before the COOKIE ACK on, until it is accepted or
-// has failed with nothing unread.
+// acceptQueue is what waits for Accept. An association has its place from before the COOKIE ACK on,
+// until it is accepted or has failed with nothing unread.
 type acceptQueue struct {
 	slots     quota.Semaphore // places
 	mu        sync.Mutex
@@ -51,9 +51,9 @@ func newAcceptQueue(c *Config) *acceptQueue {
 	return &acceptQueue{slots: quota.Semaphore{Max: 2 * int64(c.backlogLimit())}, readyCh: make(chan struct{}, 1), closedCh: make(chan struct{})}
 }
 
-// Accept returns the next established association. One that has ended since is returned as well if it ended gracefully, or
-// has messages to read. Accept fails with net.ErrClosed after Close, with a *LinkError
-// when the link has failed, and with the context's error when that ends first.
+// Accept returns the next established association. One that has ended since is returned as well if
+// it ended gracefully, or has messages to read. Accept fails with net.ErrClosed after Close, with a
+// *LinkError when the link has failed, and with the context's error when that ends first.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	for {
 		if c := l.takeReady(); c != nil { // what is there goes before a context that has ended
@@ -69,7 +69,8 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// takeReady returns the oldest association that waits, nil if there is none, and gives its place back.
+// takeReady returns the oldest association that waits, nil if there is none, and gives its place
+// back.
 func (q *acceptQueue) takeReady() *Conn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -124,8 +125,10 @@ func (l *Listener) offerConn(c *Conn) {
 // withSiblings is the listener, with those on the same port of other links.
 func (l *Listener) withSiblings() []*Listener { return append([]*Listener{l}, l.siblings...) }
 
-// Reconfigure changes the options of associations that are set up from now on. Those of which the peer is told are among them.
-// change gets the options that hold now, and is called at once. LocalAddrs, Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it was.
+// Reconfigure changes the options of associations that are set up from now on. Those of which the
+// peer is told are among them. change gets the options that hold now, and is called at once.
+// LocalAddrs, Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it
+// was.
 func (l *Listener) Reconfigure(change func(*Config)) error {
 	for _, m := range l.withSiblings() {
 		if err := m.reconfigureOne(change); err != nil {
@@ -151,8 +154,9 @@ func (l *Listener) reconfigureOne(change func(*Config)) error {
 // Port returns the SCTP port.
 func (l *Listener) Port() uint16 { return l.port }
 
-// EncapPort returns the UDP port by which the listener is reached (RFC 6951): 9899, unless another program of this host has that, and then hosts elsewhere need it as
-// Config.EncapPort. It is 0 where no link of the listener is one of UDP.
+// EncapPort returns the UDP port by which the listener is reached (RFC 6951): 9899, unless another
+// program of this host has that, and then hosts elsewhere need it as Config.EncapPort. It is 0
+// where no link of the listener is one of UDP.
 func (l *Listener) EncapPort() uint16 {
 	for _, m := range l.withSiblings() {
 		if own, ok := m.t.link.(*udp.Link); ok {
@@ -162,7 +166,8 @@ func (l *Listener) EncapPort() uint16 {
 	return 0
 }
 
-// Addr returns the first of Config.LocalAddrs, or the link's address, if it has one, and the SCTP port.
+// Addr returns the first of Config.LocalAddrs, or the link's address, if it has one, and the SCTP
+// port.
 func (l *Listener) Addr() net.Addr {
 	if own := l.cfg.LocalAddrs; len(own) > 0 {
 		return Addr{netip.AddrPortFrom(own[0], l.port)}
@@ -170,8 +175,8 @@ func (l *Listener) Addr() net.Addr {
 	return Addr{netip.AddrPortFrom(l.t.localAddr(), l.port)}
 }
 
-// Close stops accepting. Associations that nobody has accepted yet are aborted; accepted ones live on, and the port may be listened
-// on again at once.
+// Close stops accepting. Associations that nobody has accepted yet are aborted; accepted ones live
+// on, and the port may be listened on again at once.
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
 		for _, m := range l.withSiblings() {

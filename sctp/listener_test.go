@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// What a listener is told holds for what comes from then on, and only for that; what cannot be is refused whole.
+// What a listener is told holds for what comes from then on, and only for that; what cannot be is
+// refused whole.
 func TestAListenerIsReconfigured(t *testing.T) {
 	p := newPair(t)
 	own := []netip.Addr{p.bAddr}

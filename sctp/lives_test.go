@@ -29,7 +29,8 @@ type lives struct {
 	failures int
 }
 
-// dial sets up an association of the peer that lives, at the port of the listener or of the socket. The own port is one of a few: so it may be a restart.
+// dial sets up an association of the peer that lives, at the port of the listener or of the socket.
+// The own port is one of a few: so it may be a restart.
 func (v *lives) dial() {
 	life := v.server.Life.Load()
 	if life == mempair.Dead {
@@ -89,7 +90,8 @@ func (v *lives) act() {
 	}
 }
 
-// strike is what befalls the peer: it is gone for a while, or for so long that its associations fail, or is born again at the same address.
+// strike is what befalls the peer: it is gone for a while, or for so long that its associations
+// fail, or is born again at the same address.
 func (v *lives) strike() {
 	life := v.server.Life.Load()
 	switch v.rnd.IntN(3) {
@@ -112,7 +114,8 @@ func (v *lives) strike() {
 	}
 }
 
-// When nothing is left every account is zero, though peers have restarted or have gone without a word, and messages of a one-to-many socket were never read.
+// When nothing is left every account is zero, though peers have restarted or have gone without a
+// word, and messages of a one-to-many socket were never read.
 func TestEveryAccountIsZeroHoweverLivesEnd(t *testing.T) {
 	seeds := uint64(20)
 	if testing.Short() {

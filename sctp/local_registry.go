@@ -14,8 +14,9 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// One program of a host has UDP port 9899. Others that listen take another one, and tell the programs of this host where they are found (internal/portregistry). Whoever
-// dials an address of this host asks there first.
+// One program of a host has UDP port 9899. Others that listen take another one, and tell the
+// programs of this host where they are found (internal/portregistry). Whoever dials an address of
+// this host asks there first.
 
 // openListenUDP opens the link of a listener.
 func openListenUDP() (rawio.Link, error) {
@@ -92,8 +93,8 @@ func (n *localRegistry) routeTo(a netip.Addr, by time.Time) (w localRoute) {
 	return localRoute{err: portregistry.CheckUDPOwner(n.port, netip.AddrPortFrom(a, udp.DefaultPort))}
 }
 
-// registerLocally tells the programs of this host of a listener over UDP. It fails with rawio.ErrPortInUse where another program has its port; Close takes back what it has
-// told by then.
+// registerLocally tells the programs of this host of a listener over UDP. It fails with
+// rawio.ErrPortInUse where another program has its port; Close takes back what it has told by then.
 func (l *Listener) registerLocally() error {
 	own, ok := l.t.link.(*udp.Link)
 	if !ok {

@@ -129,7 +129,8 @@ func greeted(c *Conn, err error) string {
 	return fmt.Sprint("user ", string(b[:n]), " ", err)
 }
 
-// program starts another program of a user, in the namespace of the calling thread, and returns what it says and how to end it.
+// program starts another program of a user, in the namespace of the calling thread, and returns
+// what it says and how to end it.
 func program(t *testing.T, attr *syscall.SysProcAttr, uid int, what string) (said string, end func()) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", programEnv, uid, what))
@@ -149,8 +150,9 @@ func program(t *testing.T, attr *syscall.SysProcAttr, uid int, what string) (sai
 	return strings.TrimSpace(said), end
 }
 
-// What a local user may do to Dial and Listen of others is what it may do with TCP: have a port first that needs no privilege. Users are 0 (root, as this test), 1000 and
-// 65534, who is hostile. Each step is a program, and what it says begins so.
+// What a local user may do to Dial and Listen of others is what it may do with TCP: have a port
+// first that needs no privilege. Users are 0 (root, as this test), 1000 and 65534, who is hostile.
+// Each step is a program, and what it says begins so.
 func TestLocalUsersHaveNoMoreThanWithTCP(t *testing.T) {
 	testpriv.Require(t, "CAP_SETUID")
 	type step struct {
@@ -191,7 +193,8 @@ func TestLocalUsersHaveNoMoreThanWithTCP(t *testing.T) {
 	}
 }
 
-// A user namespace makes nobody root of the host: its root is the user who has made it, and whom it does not know may have no privileged port.
+// A user namespace makes nobody root of the host: its root is the user who has made it, and whom it
+// does not know may have no privileged port.
 func TestRootOfAUserNamespaceIsNotRoot(t *testing.T) {
 	testpriv.Require(t, "CAP_SETUID")
 	in := func(uid int) *syscall.SysProcAttr {
@@ -213,7 +216,8 @@ func TestRootOfAUserNamespaceIsNotRoot(t *testing.T) {
 	})
 }
 
-// When the program that has the name of a port ends, one of those that share it by address goes on with it, and nobody else gets it.
+// When the program that has the name of a port ends, one of those that share it by address goes on
+// with it, and nobody else gets it.
 func TestNameOfAPortOutlivesItsFirstProgram(t *testing.T) {
 	testpriv.Require(t, "CAP_SETUID")
 	testns.New(t).Do(func() error {
@@ -268,7 +272,8 @@ func TestListenerSaysItsUDPPort(t *testing.T) {
 // firstOther is above the ports that need a privilege.
 const firstOther = 1024
 
-// The owner of a port that says late where it is served is heard, and keeps Dial no longer than its context.
+// The owner of a port that says late where it is served is heard, and keeps Dial no longer than its
+// context.
 func TestOwnerThatAnswersLateIsHeard(t *testing.T) {
 	testns.New(t).Do(func() error {
 		owner, at := must.Get(net.Listen("unix", "@rddp/port/7000"))(t), netip.MustParseAddr("127.0.0.1")
@@ -294,7 +299,8 @@ func TestOwnerThatAnswersLateIsHeard(t *testing.T) {
 	})
 }
 
-// Without a descriptor Dial says so, whatever address of this host it is to, and asks no program that has nothing to do with it.
+// Without a descriptor Dial says so, whatever address of this host it is to, and asks no program
+// that has nothing to do with it.
 func TestDialWithoutDescriptorsSaysSo(t *testing.T) {
 	ns := testns.New(t)
 	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.8.0.1/24"), netip.MustParsePrefix("10.8.0.2/24"))

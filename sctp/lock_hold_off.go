@@ -2,7 +2,8 @@
 
 package sctp
 
-// MeasuresHolds says that LongestHold measures: this package was built for Linux, with the tag holds.
+// MeasuresHolds says that LongestHold measures: this package was built for Linux, with the tag
+// holds.
 const MeasuresHolds = false
 
 type (
@@ -16,7 +17,8 @@ func (c *Conn) endHold()   {}
 // WatchHolds begins, or ends, to measure.
 func (t *Transport) WatchHolds(bool) {}
 
-// LongestHold returns the longest hold since it was asked last. Only under the build tag holds it is measured.
+// LongestHold returns the longest hold since it was asked last. Only under the build tag holds it
+// is measured.
 func (t *Transport) LongestHold() Hold {
 	_ = t.longestHold
 	return Hold{}

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MeasuresHolds says that LongestHold measures: this package was built for Linux, with the tag holds.
+// MeasuresHolds says that LongestHold measures: this package was built for Linux, with the tag
+// holds.
 const MeasuresHolds = true
 
 // lockHold is one that goes on.
@@ -30,8 +31,8 @@ type longestHold struct {
 // WatchHolds begins, or ends, to measure: it takes two system calls for each hold.
 func (t *Transport) WatchHolds(on bool) { t.longestHold.watch.Store(on) }
 
-// beginHold begins a hold. The goroutine keeps its thread meanwhile: what that uses tells how long the hold took where others had the processor
-// too. Owner only.
+// beginHold begins a hold. The goroutine keeps its thread meanwhile: what that uses tells how long
+// the hold took where others had the processor too. Owner only.
 func (c *Conn) beginHold() {
 	if !c.t.longestHold.watch.Load() {
 		c.lockHold = lockHold{}
@@ -70,7 +71,8 @@ func threadCPUTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// LongestHold returns the longest hold since it was asked last. Only under the build tag holds it is measured.
+// LongestHold returns the longest hold since it was asked last. Only under the build tag holds it
+// is measured.
 func (t *Transport) LongestHold() Hold {
 	return Hold{Steps: t.longestHold.steps.Swap(0), Time: time.Duration(t.longestHold.time.Swap(0))}
 }

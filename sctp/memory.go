@@ -17,18 +17,21 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/account"
 )
 
-// What peers make this host hold is counted, in octets of memory and not of data: see package account. An association is charged
-// by its owner after each turn, and amid a long one, its backlog by who leaves a packet there. An association that has more than its share while memory
-// is short closes its window itself. What others must do for it (an association that does nothing, or has to go) the reclaimer does.
+// What peers make this host hold is counted, in octets of memory and not of data: see package
+// account. An association is charged by its owner after each turn, and amid a long one, its backlog
+// by who leaves a packet there. An association that has more than its share while memory is short
+// closes its window itself. What others must do for it (an association that does nothing, or has to
+// go) the reclaimer does.
 
 const (
-	// memoryShareDivisor is the part of what the process may use that peers may take by default, and defaultMemory that where nothing
-	// is known.
+	// memoryShareDivisor is the part of what the process may use that peers may take by default,
+	// and defaultMemory that where nothing is known.
 	memoryShareDivisor = 4
 	defaultMemory      = 1 << 30
 
-	// connOctets is the memory of an association besides what is counted as it comes and goes, and its core, which counts itself: the Conn, what it is found by,
-	// and what the runtime keeps for its channels.
+	// connOctets is the memory of an association besides what is counted as it comes and goes, and
+	// its core, which counts itself: the Conn, what it is found by, and what the runtime keeps for
+	// its channels.
 	connOctets        = int(unsafe.Sizeof(Conn{})-unsafe.Sizeof(assoc.Assoc{})) + 1<<10
 	eventStructOctets = int(unsafe.Sizeof(Event{}))
 	// chargeEveryPackets is after how many packets of one batch an association is charged amid it.
@@ -82,7 +85,8 @@ func (c *Conn) chargeMemory() {
 	}
 }
 
-// drawMemory charges the account, which nearly always has drawn enough, and then is not looked at. Owner only.
+// drawMemory charges the account, which nearly always has drawn enough, and then is not looked at.
+// Owner only.
 func (c *Conn) drawMemory(held int) (drew bool) {
 	if account.Enough(c.accountDrawn, held) {
 		return false
@@ -99,11 +103,12 @@ func (c *Conn) trimAccounts(held int) {
 	c.accountDrawn = int(c.account.Drawn())
 }
 
-// chargeStepOctets is how many octets of messages calls of the program may add or take before the association is charged. Packets are always
-// charged.
+// chargeStepOctets is how many octets of messages calls of the program may add or take before the
+// association is charged. Packets are always charged.
 const chargeStepOctets = 4 << 10
 
-// needsCharge says whether the program has taken or written so much since the last charge. Owner only.
+// needsCharge says whether the program has taken or written so much since the last charge. Owner
+// only.
 func (c *Conn) needsCharge() bool {
 	d := c.a.Buffered() + c.sendbuf.heldOctets() - c.chargedOctets
 	return d >= chargeStepOctets || d <= -chargeStepOctets
@@ -128,8 +133,8 @@ func (c *Conn) drawnOctets() int64 { return c.account.Drawn() + c.assocLock.back
 // isOverShare says whether memory is short and the association has more than its share.
 func (c *Conn) isOverShare() bool { return c.account.ExceedsShare(c.drawnOctets()) }
 
-// canAfford says whether the association may hold so many octets more: what its program sends waits else, until what it has sent is
-// acknowledged. Owner only.
+// canAfford says whether the association may hold so many octets more: what its program sends waits
+// else, until what it has sent is acknowledged. Owner only.
 func (c *Conn) canAfford(octets int) bool {
 	return !c.account.ExceedsShare(c.drawnOctets() + int64(octets))
 }
@@ -151,8 +156,8 @@ func (c *Conn) setMemoryPressure(on bool) {
 	}
 }
 
-// abortForMemory ends the association because others need its memory. What it has received and nobody has read is lost, and readers
-// hear why. Owner only.
+// abortForMemory ends the association because others need its memory. What it has received and
+// nobody has read is lost, and readers hear why. Owner only.
 func (c *Conn) abortForMemory(fair int64) {
 	err := &assoc.MemoryError{Held: c.drawnOctets(), Share: fair}
 	c.unreadLostErr, c.failed = err, true
@@ -196,7 +201,8 @@ func (t *Transport) openAccount(c *Conn, addr netip.Addr) {
 	}
 }
 
-// closeAccount ends it, and returns the packets that wait in the backlog. What the association still has for its program to read stays charged.
+// closeAccount ends it, and returns the packets that wait in the backlog. What the association
+// still has for its program to read stays charged.
 func (t *Transport) closeAccount(c *Conn) (left []rawio.Packet) {
 	left = c.assocLock.closeBacklog()
 	t.mu.Lock()
@@ -210,8 +216,8 @@ func (t *Transport) closeAccountLocked(a *account.Account) {
 	delete(t.orphanAccounts, a)
 }
 
-// keepAccount is for an association that has ended and has something left to read: it counts on until that is read, or the Conn
-// is closed, or nobody has it any more. Called with mu held.
+// keepAccount is for an association that has ended and has something left to read: it counts on
+// until that is read, or the Conn is closed, or nobody has it any more. Called with mu held.
 func (t *Transport) keepAccount(c *Conn) {
 	if c.account.Closed() {
 		return
@@ -228,8 +234,8 @@ func (t *Transport) keepAccount(c *Conn) {
 	}, [2]*account.Account{c.account, c.assocLock.backlogAccount})
 }
 
-// chargeTransport counts what the Transport holds for no association in particular, which is nothing when
-// it is closed. Called with mu held.
+// chargeTransport counts what the Transport holds for no association in particular, which is
+// nothing when it is closed. Called with mu held.
 func (t *Transport) chargeTransport() {
 	if t.closed {
 		t.ownAccount.Trim(0)
@@ -275,8 +281,9 @@ type offender struct {
 	drawnOctets int64
 }
 
-// reclaimMemory squeezes every association that has more than its share, ends the greediest while that is not enough, and lets those go on
-// that have no more than their share any longer. Of two that have the same the younger goes first.
+// reclaimMemory squeezes every association that has more than its share, ends the greediest while
+// that is not enough, and lets those go on that have no more than their share any longer. Of two
+// that have the same the younger goes first.
 func (t *Transport) reclaimMemory() {
 	var list []offender
 	t.mu.RLock()
@@ -320,7 +327,8 @@ func (t *Transport) reclaimMemory() {
 	}
 }
 
-// admitsAddr says whether another association with the host at addr has memory. Called with mu held, or for reading.
+// admitsAddr says whether another association with the host at addr has memory. Called with mu
+// held, or for reading.
 func (t *Transport) admitsAddr(addr netip.Addr) bool {
 	if t.memoryAccount.Admits(addr, connOctets+4<<10) {
 		return true
@@ -334,7 +342,8 @@ type Memory struct {
 	Used, Max int64 // octets
 }
 
-// Memory returns what peers make this host hold now. It is counted in steps of 64 KiB for an association that has as much.
+// Memory returns what peers make this host hold now. It is counted in steps of 64 KiB for an
+// association that has as much.
 func (t *Transport) Memory() Memory {
 	return Memory{Used: t.memoryAccount.Used(), Max: t.memoryAccount.Max()}
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// muted is a link on which nothing comes by itself; it keeps what was written last to each address and port.
+// muted is a link on which nothing comes by itself; it keeps what was written last to each address
+// and port.
 type muted struct {
 	mu     sync.Mutex
 	last   map[netip.AddrPort][]byte
@@ -164,9 +165,10 @@ func (a *attacker) data(skip int, stream uint16, ssn wire.SSN, flags byte, n int
 
 const whole, first, unordered = 3, 2, 4 // flags of DATA
 
-// Whatever peers make a Transport hold is counted, by what it keeps from other use, and bounded: live memory is at most 1.25 times
-// the account and 16 KiB for each association; all attackers together have at most MaxMemory, and a peer within its share is not disturbed. When
-// they have gone everything is given back.
+// Whatever peers make a Transport hold is counted, by what it keeps from other use, and bounded:
+// live memory is at most 1.25 times the account and 16 KiB for each association; all attackers
+// together have at most MaxMemory, and a peer within its share is not disturbed. When they have
+// gone everything is given back.
 func TestMemoryIsAccounted(t *testing.T) {
 	const hosts, each, maxMemory = 4, 8, 24 << 20
 	for _, row := range []struct {
@@ -267,8 +269,9 @@ func TestSetupsDoNotLockData(t *testing.T) {
 	check.That(t, n == 100 && err == nil, "%d octets, %v", n, err)
 }
 
-// An association that has more than its share while memory is short closes its window by itself, and keeps of what it has received only
-// what is acknowledged for good. When others need memory, the greediest goes and no other.
+// An association that has more than its share while memory is short closes its window by itself,
+// and keeps of what it has received only what is acknowledged for good. When others need memory,
+// the greediest goes and no other.
 func TestWhoGoesFirst(t *testing.T) {
 	const first = 10_000
 	b := besiege(t, 1<<20, &Config{Backlog: 10, SendBuffer: first}) // 512 KiB for one address
@@ -316,7 +319,8 @@ func TestWhoGoesFirst(t *testing.T) {
 	check.That(t, b.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone", b.numUnderPressure.Load()-n, b.numUnderPressure.Load())
 }
 
-// pressed is a Transport of 1 MiB, 512 KiB for one address, of which another association with that address has drawn some.
+// pressed is a Transport of 1 MiB, 512 KiB for one address, of which another association with that
+// address has drawn some.
 type pressed struct {
 	*besieged
 	from netip.Addr
@@ -333,8 +337,9 @@ func press(t *testing.T) *pressed {
 	return p
 }
 
-// What the reclaimer does to an association that does nothing, by what others have: it closes the window of one that has more than its share, opens
-// it when that is over, and ends it only when nothing is left.
+// What the reclaimer does to an association that does nothing, by what others have: it closes the
+// window of one that has more than its share, opens it when that is over, and ends it only when
+// nothing is left.
 func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 	const quantum = account.Quantum
 	for _, row := range []struct {
@@ -382,7 +387,8 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 	}
 }
 
-// An association whose charge others share has the reclaimer called where memory is short, or some are squeezed, and opens its own window.
+// An association whose charge others share has the reclaimer called where memory is short, or some
+// are squeezed, and opens its own window.
 func TestReclaimerIsCalledWhenMemoryIsShort(t *testing.T) {
 	synctest.Test(t, testReclaimer)
 }
@@ -458,7 +464,8 @@ func TestYoungerOfTwoGoes(t *testing.T) {
 	}
 }
 
-// Events count with what they carry until they are read, and a send buffer with the rings that it has left while messages are in them.
+// Events count with what they carry until they are read, and a send buffer with the rings that it
+// has left while messages are in them.
 func TestHeldByEventsAndSendBuffer(t *testing.T) {
 	n := eventQueue{limit: 2}
 	ev := Event{Message: make([]byte, 100), Err: &assoc.PeerError{Causes: []assoc.Cause{{Info: make([]byte, 10)}, {Info: make([]byte, 20)}}}}
@@ -553,7 +560,8 @@ func readAll(c *Conn) (int, error) {
 	return n, err
 }
 
-// What a row of packets brings is charged as soon as what as many packets bring that come one by one.
+// What a row of packets brings is charged as soon as what as many packets bring that come one by
+// one.
 func TestEachPacketOfARowIsCharged(t *testing.T) {
 	b := besiege(t, 0, nil)
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
@@ -578,7 +586,8 @@ func TestEachPacketOfARowIsCharged(t *testing.T) {
 	}
 }
 
-// While memory is short a program cannot have an association that has its share hold more of what it sends: it waits for acknowledgements.
+// While memory is short a program cannot have an association that has its share hold more of what
+// it sends: it waits for acknowledgements.
 func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	b := besiege(t, 1<<20, &Config{Backlog: 10})
 	b.reclaimer.isRunning.Store(true) // it would end the greedy
@@ -599,8 +608,9 @@ func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 	a.c.unlock()
 }
 
-// When an address has its half, the greediest of its associations goes for one that wants its share: its reader hears why, with
-// the peer's ABORT naming the cause; another association with that address is refused, whoever sets it up, and one with another is not.
+// When an address has its half, the greediest of its associations goes for one that wants its
+// share: its reader hears why, with the peer's ABORT naming the cause; another association with
+// that address is refused, whoever sets it up, and one with another is not.
 func TestGreediestGoes(t *testing.T) {
 	const maxMemory = 1 << 20
 	b := besiege(t, maxMemory, &Config{Backlog: 100})
@@ -645,7 +655,8 @@ func TestGreediestGoes(t *testing.T) {
 	check.That(t, b.attack(other, 1) != nil, "another address is refused")
 }
 
-// An association that has ended holds what its program has not read, until it has; and if nobody has the Conn any more, nothing.
+// An association that has ended holds what its program has not read, until it has; and if nobody
+// has the Conn any more, nothing.
 func TestWhatIsUnreadCountsOn(t *testing.T) {
 	b := besiege(t, 1<<20, nil)
 	for i, size := range []int{60_000, 100, 60_000} {

@@ -21,11 +21,11 @@ type SendInfo struct {
 	Context   uint32 // for the program alone: EventSendFailed gives it back with the message
 
 	// Lifetime is how long after the call of WriteMsg the message is worth sending; 0 means without
-	// limit. If no part of it was sent by then, it never is, and EventSendFailed reports it. What was
-	// sent once is retransmitted for as long as it takes.
+	// limit. If no part of it was sent by then, it never is, and EventSendFailed reports it. What
+	// was sent once is retransmitted for as long as it takes.
 	Lifetime time.Duration
-	// Dest is an address of the peer: the message goes there while that path is active (section 6.4).
-	// The zero address stands for the primary path.
+	// Dest is an address of the peer: the message goes there while that path is active (section
+	// 6.4). The zero address stands for the primary path.
 	Dest netip.Addr
 	// NoBundle sends the message in packets of its own, and at once; see also Config.NoDelay.
 	NoBundle bool
@@ -39,14 +39,15 @@ type RecvInfo struct {
 	CumTSN    uint32 // that no TSN up to it is missing, when the message is read; of a Socket, when it has come
 	PPID      uint32
 	Unordered bool
-	// Size is the octets of the whole message. It is 0 while that is not known, because the message is
-	// longer than Config.RecvBuffer and the rest is yet to come.
+	// Size is the octets of the whole message. It is 0 while that is not known, because the message
+	// is longer than Config.RecvBuffer and the rest is yet to come.
 	Size int
 	// More says that the message goes on: the next read returns more of it.
 	More bool
 }
 
-// quickAnswerTime is how soon a program answers that answers at once: while it does, and has more to read, it will send more.
+// quickAnswerTime is how soon a program answers that answers at once: while it does, and has more
+// to read, it will send more.
 const quickAnswerTime = 200 * time.Microsecond
 
 // messageSource is the Conn as the association's Source: messages are queued by WriteMsg, and only
@@ -59,8 +60,8 @@ func (s *messageSource) Next(rawio.Time, int, *assoc.Message) bool { return fals
 // Idle is true for the same reason.
 func (s *messageSource) Idle() bool { return true }
 
-// Acked frees the buffer of a message that has arrived. Writers that wait for room wait on until there is some
-// for several messages, so that they are not woken for each.
+// Acked frees the buffer of a message that has arrived. Writers that wait for room wait on until
+// there is some for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	s.sendbuf.freeMessage(token)
 	if s.numWriters > 0 && (*Conn)(s).nextWriterFits() {
@@ -68,7 +69,8 @@ func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	}
 }
 
-// resizeSendBuffer has the send buffer hold what the association takes, which grows. While memory is short it is as it was at first. Owner only.
+// resizeSendBuffer has the send buffer hold what the association takes, which grows. While memory
+// is short it is as it was at first. Owner only.
 func (c *Conn) resizeSendBuffer() {
 	if c.sendbuf.maxOctets = c.a.SendBuffer(); c.memoryPressure {
 		c.sendbuf.maxOctets = c.sendbuf.baseOctets
@@ -83,7 +85,8 @@ func (c *Conn) sendBufferHasRoom() bool {
 	return c.sendbuf.hasQuarterFree()
 }
 
-// nextWriterFits reports whether there is room for several messages, and for the one that waits first. Owner only.
+// nextWriterFits reports whether there is room for several messages, and for the one that waits
+// first. Owner only.
 func (c *Conn) nextWriterFits() bool {
 	return c.numWriters > 0 && c.sendBufferHasRoom() && c.sendbuf.hasRoomFor(c.firstWriter.octets)
 }
@@ -94,7 +97,8 @@ type waitingWriter struct {
 	next   *waitingWriter // that has come behind it
 }
 
-// queueWriter has a call wait behind those that do, and settle set writable when there is room. Owner only.
+// queueWriter has a call wait behind those that do, and settle set writable when there is room.
+// Owner only.
 func (c *Conn) queueWriter(w *waitingWriter) {
 	if c.writable.tokenCh == nil {
 		c.writable.init(c.t)
@@ -148,8 +152,8 @@ func (b *inbox) first() *assoc.Received {
 	return b.queue[b.head]
 }
 
-// readFirst copies from the first message into p. It returns the message when it has been read to its
-// end, for the caller to release.
+// readFirst copies from the first message into p. It returns the message when it has been read to
+// its end, for the caller to release.
 func (b *inbox) readFirst(p []byte, info *RecvInfo) (n int, finished *assoc.Received) {
 	r := b.queue[b.head]
 	n = r.CopyTo(p, b.readOffset)
@@ -180,7 +184,8 @@ func (b *inbox) skipUnwanted(a *assoc.Assoc) {
 	}
 }
 
-// takeStream moves the messages of a stream from another inbox, but for one of which something has been read.
+// takeStream moves the messages of a stream from another inbox, but for one of which something has
+// been read.
 func (b *inbox) takeStream(from *inbox, id wire.StreamID) {
 	kept := from.queue[:from.head]
 	for i, r := range from.queue[from.head:] {
@@ -201,8 +206,8 @@ func (b *inbox) discardAll(a *assoc.Assoc) {
 	}
 }
 
-// distributeMessages distributes complete messages to the inboxes of streams that are in use and the common one. left says that the slice was over
-// before it had all.
+// distributeMessages distributes complete messages to the inboxes of streams that are in use and
+// the common one. left says that the slice was over before it had all.
 func (c *Conn) distributeMessages() (left bool) {
 	for {
 		if c.sliceIsOver(sliceTime) {
@@ -246,16 +251,18 @@ func (c *Conn) wakeStream(s *Stream) {
 }
 
 // ReadMsg reads one message, or the next piece of one that is longer than p: message boundaries are
-// kept, and More says whether the message goes on. It blocks until a message is complete, or has filled the
-// receive buffer: what is longer than Config.RecvBuffer comes in pieces as it arrives, and nothing else
-// comes in between (RFC 9260 section 6.9; Config.MaxMessage sets a limit). It returns io.EOF after the peer
-// has shut the association down, io.ErrUnexpectedEOF if it has not sent all by then, and the reason when the association failed; before that ErrCutOff, when either
+// kept, and More says whether the message goes on. It blocks until a message is complete, or has
+// filled the receive buffer: what is longer than Config.RecvBuffer comes in pieces as it arrives,
+// and nothing else comes in between (RFC 9260 section 6.9; Config.MaxMessage sets a limit). It
+// returns io.EOF after the peer has shut the association down, io.ErrUnexpectedEOF if it has not
+// sent all by then, and the reason when the association failed; before that ErrCutOff, when either
 // or a restart of the peer has come before the end of a message, after which reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 	return c.readFrom(p, &c.inbox, &c.readable, &c.readDeadline, false)
 }
 
-// setFrom has i, which is zero, describe a message, or piece of one, of which n octets have been read.
+// setFrom has i, which is zero, describe a message, or piece of one, of which n octets have been
+// read.
 func (i *RecvInfo) setFrom(r *assoc.Received, n int) {
 	i.Stream, i.SSN, i.TSN, i.PPID, i.Unordered, i.More = uint16(r.Stream), uint16(r.SSN), uint32(r.TSN()), r.PPID, r.Unordered, r.More || n < r.Size
 	if !r.More {

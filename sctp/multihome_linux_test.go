@@ -17,7 +17,8 @@ import (
 )
 
 // Two hosts with two cables between them, over real sockets: links of every address, on which paths
-// choose their source themselves. Cables are pulled and plugged in again in the middle of a transfer. An association with nothing to send hears of that too.
+// choose their source themselves. Cables are pulled and plugged in again in the middle of a
+// transfer. An association with nothing to send hears of that too.
 func TestTransferSurvivesItsCables(t *testing.T) {
 	for name, open := range map[string]func() (rawio.Link, error){
 		"raw": func() (rawio.Link, error) { return raw.Open(raw.Config{}) },

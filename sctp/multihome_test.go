@@ -22,7 +22,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// newHomes joins two transports with two addresses each: 10.1.0.1 and 10.2.0.1, 10.1.0.2 and 10.2.0.2.
+// newHomes joins two transports with two addresses each: 10.1.0.1 and 10.2.0.1, 10.1.0.2 and
+// 10.2.0.2.
 func newHomes(t *testing.T) (p *pair, local, remote []netip.Addr, out *[2]atomic.Bool) {
 	t.Helper()
 	return newHomesIn(t, "10.1.0.", "10.2.0.")
@@ -240,7 +241,8 @@ func TestEventsAreBounded(t *testing.T) {
 	check.Fails(s.NextEvent(context.Background()))(t, "without Config.Events", ErrNoEvents)
 }
 
-// That all has been acknowledged is told once, however often it comes to that before anybody asks: it leaves room for what else there is to tell.
+// That all has been acknowledged is told once, however often it comes to that before anybody asks:
+// it leaves room for what else there is to tell.
 func TestDryIsToldOnce(t *testing.T) {
 	p := newPair(t)
 	c, s := p.connect(t, &Config{Events: 3, DisablePMTUD: true}, nil)
@@ -307,8 +309,8 @@ func newReborn(t *testing.T) (clients [2]*Transport, b *Transport, server *mempa
 	return clients, b, server
 }
 
-// A peer that restarts takes nothing along: what it had not acknowledged is reported, and the room in
-// the send buffer comes back.
+// A peer that restarts takes nothing along: what it had not acknowledged is reported, and the room
+// in the send buffer comes back.
 func TestSendBufferAfterARestart(t *testing.T) {
 	clients, b, server := newReborn(t)
 	cfg := quick(nil)
@@ -348,10 +350,10 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	}
 }
 
-// Of a host with addresses of both families one may not answer. Dial goes on to the next address when
-// T1-init expires, by a name 250 ms later and beside the first (RFC 8305), and whichever family answers
-// carries the association. Where this host tells both of its addresses, the other family is a path as
-// soon as it works.
+// Of a host with addresses of both families one may not answer. Dial goes on to the next address
+// when T1-init expires, by a name 250 ms later and beside the first (RFC 8305), and whichever
+// family answers carries the association. Where this host tells both of its addresses, the other
+// family is a path as soon as it works.
 func TestDialByTheFamilyThatAnswers(t *testing.T) {
 	for _, row := range []struct {
 		name  string

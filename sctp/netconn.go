@@ -10,26 +10,31 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// StreamConn is an association as a net.Conn that carries a stream of octets, as TCP does: what is written goes out as ordered messages of
-// stream 0, and is read without their boundaries. A program made for TCP runs over it: net/http, crypto/tls, gRPC.
+// StreamConn is an association as a net.Conn that carries a stream of octets, as TCP does: what is
+// written goes out as ordered messages of stream 0, and is read without their boundaries. A program
+// made for TCP runs over it: net/http, crypto/tls, gRPC.
 //
-// It differs from a *net.TCPConn in two ways. There is no CloseWrite, since SCTP has no half-open state (RFC 9260 section 1.5.1): the peer's Close
-// ends both directions. And Close waits until the peer has all that was written, for [TransportConfig] CloseTimeout at most, because the
-// stack ends with the process. A restart of the peer ends the association, as octets of before and after it are no one stream.
+// It differs from a *net.TCPConn in two ways. There is no CloseWrite, since SCTP has no half-open
+// state (RFC 9260 section 1.5.1): the peer's Close ends both directions. And Close waits until the
+// peer has all that was written, for [TransportConfig] CloseTimeout at most, because the stack ends
+// with the process. A restart of the peer ends the association, as octets of before and after it
+// are no one stream.
 type StreamConn struct {
 	netConn
 	s *Stream
 }
 
-// MessageConn is an association as a net.Conn that carries messages, as UDP does, but in order and without loss: a Write is one message
-// on stream 0, a Read returns one message of whatever stream. A message that is longer than the buffer of Read, or than Config.RecvBuffer, is
-// cut: Read returns its first octets and ErrTruncated. There is no empty message: Write refuses it by ErrEmptyMessage. Close is that
-// of a StreamConn.
+// MessageConn is an association as a net.Conn that carries messages, as UDP does, but in order and
+// without loss: a Write is one message on stream 0, a Read returns one message of whatever stream.
+// A message that is longer than the buffer of Read, or than Config.RecvBuffer, is cut: Read returns
+// its first octets and ErrTruncated. There is no empty message: Write refuses it by
+// ErrEmptyMessage. Close is that of a StreamConn.
 type MessageConn struct{ netConn }
 
 var _, _ net.Conn = (*StreamConn)(nil), (*MessageConn)(nil)
 
-// StreamConn returns the association as a stream of octets. From then on stream 0 belongs to it, with what was not read of it yet.
+// StreamConn returns the association as a stream of octets. From then on stream 0 belongs to it,
+// with what was not read of it yet.
 func (c *Conn) StreamConn() *StreamConn {
 	s := c.Stream(0)
 	c.lock()
@@ -38,7 +43,8 @@ func (c *Conn) StreamConn() *StreamConn {
 	return &StreamConn{netConn{c, &s.readDeadline, &s.writeDeadline}, s}
 }
 
-// MessageConn returns the association as a net.Conn of one message a call. Its deadlines are those of c.
+// MessageConn returns the association as a net.Conn of one message a call. Its deadlines are those
+// of c.
 func (c *Conn) MessageConn() *MessageConn {
 	return &MessageConn{netConn{c, &c.readDeadline, &c.writeDeadline}}
 }
@@ -81,7 +87,8 @@ func (m *MessageConn) Write(p []byte) (n int, err error) {
 	return n, m.wrapError("write", err)
 }
 
-// netConn is what both forms have in common. It returns errors as package net does, in a *net.OpError.
+// netConn is what both forms have in common. It returns errors as package net does, in a
+// *net.OpError.
 type netConn struct {
 	c                           *Conn
 	readDeadline, writeDeadline *deadline
@@ -90,8 +97,8 @@ type netConn struct {
 // Association returns the association, for its counters, paths and events.
 func (n *netConn) Association() *Conn { return n.c }
 
-// checkDeadline says whether a call comes after its deadline, which then also ends calls that need not wait, and an empty one whether
-// it comes after Close. Of any other the association says that.
+// checkDeadline says whether a call comes after its deadline, which then also ends calls that need
+// not wait, and an empty one whether it comes after Close. Of any other the association says that.
 func (n *netConn) checkDeadline(d *deadline, p []byte) error {
 	expired := d.hasExpired()
 	switch {
@@ -110,7 +117,8 @@ func (n *netConn) wrapError(op string, err error) error {
 	return &net.OpError{Op: op, Net: "sctp", Source: n.LocalAddr(), Addr: n.RemoteAddr(), Err: err}
 }
 
-// Close ends the association, see Conn.Close. Calls that are under way fail by net.ErrClosed, and so does Close from the second time on.
+// Close ends the association, see Conn.Close. Calls that are under way fail by net.ErrClosed, and
+// so does Close from the second time on.
 func (n *netConn) Close() error {
 	first, err := n.c.closeGracefully()
 	if !first {
@@ -130,8 +138,8 @@ func (n *netConn) SetDeadline(t time.Time) error {
 	return n.setDeadlines(t, n.readDeadline, n.writeDeadline)
 }
 
-// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which something is there. The zero time means no
-// deadline.
+// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which
+// something is there. The zero time means no deadline.
 func (n *netConn) SetReadDeadline(t time.Time) error { return n.setDeadlines(t, n.readDeadline) }
 
 // SetWriteDeadline makes writes past t fail with os.ErrDeadlineExceeded.
@@ -177,7 +185,8 @@ func (l *netListener) Accept() (net.Conn, error) {
 	return l.wrapConn(c), nil
 }
 
-// abortOnRestart ends an association whose octets are one stream: a part of them is missing. Owner only.
+// abortOnRestart ends an association whose octets are one stream: a part of them is missing. Owner
+// only.
 func (c *Conn) abortOnRestart(now rawio.Time) {
 	c.unreadLostErr, c.failed = ErrRestarted, true
 	c.wakeAll()

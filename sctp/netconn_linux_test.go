@@ -17,7 +17,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// A StreamConn is a net.Conn over the links that need a privilege, too. And what has no way is told at once, as TCP is told.
+// A StreamConn is a net.Conn over the links that need a privilege, too. And what has no way is told
+// at once, as TCP is told.
 func TestStreamConnOverTheHostsNetwork(t *testing.T) {
 	side := func(i byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 9, i, 2}) }
 	for name, open := range map[string]func(i byte) (rawio.Link, netip.Addr, error){

@@ -53,7 +53,8 @@ func TestStreamConnIsANetConn(t *testing.T) {
 	})
 }
 
-// ended is a Stream whose Close ends the association too, as nothing else tells the peer's reader of an end.
+// ended is a Stream whose Close ends the association too, as nothing else tells the peer's reader
+// of an end.
 type ended struct{ *Stream }
 
 func (s ended) Close() error {
@@ -347,7 +348,8 @@ func TestMessageConn(t *testing.T) {
 	}
 }
 
-// A stream of octets has what came before anybody had it, and ends where its peer has lost a part of it.
+// A stream of octets has what came before anybody had it, and ends where its peer has lost a part
+// of it.
 func TestStreamConnEndsWithARestart(t *testing.T) {
 	clients, b, server := newReborn(t)
 	l := must.Get(b.Listen(7, nil))(t)

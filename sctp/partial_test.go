@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Two writers of long messages and one of short ones: all go through a receive buffer of a few packets.
+// Two writers of long messages and one of short ones: all go through a receive buffer of a few
+// packets.
 func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 	c, s := newPair(t).connect(t, nil, &Config{RecvBuffer: 10_000})
 	const count, long = 5, 100_000

@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// PathStats is a snapshot of one path: an address of the peer and the own address it is reached from.
+// PathStats is a snapshot of one path: an address of the peer and the own address it is reached
+// from.
 type PathStats = assoc.PathStats
 
 // LocalAddrError reports an address in Config.LocalAddrs that the link does not have. It matches
@@ -25,8 +26,8 @@ func (e *LocalAddrError) Error() string {
 // Is makes the error match syscall.EADDRNOTAVAIL.
 func (e *LocalAddrError) Is(target error) bool { return target == syscall.EADDRNOTAVAIL }
 
-// checkLocalAddrs says whether the link has these addresses. Link-local ones, which links do not list, are
-// taken on trust.
+// checkLocalAddrs says whether the link has these addresses. Link-local ones, which links do not
+// list, are taken on trust.
 func (t *Transport) checkLocalAddrs(addrs []netip.Addr) error {
 	l, ok := t.link.(rawio.Addresser)
 	if !ok || len(addrs) == 0 {
@@ -70,9 +71,10 @@ func (t *Transport) remoteAddrs(c *Config, first netip.Addr) []netip.AddrPort {
 // tunnelingPort is the UDP port assigned to encapsulation (RFC 6951 section 7).
 const tunnelingPort = 9899
 
-// firstEncapPort is the UDP port that the first packets go to, and none on a link without UDP, which shows in
-// its own addresses: by the port the association tells how much is in front of its packets, and a port
-// that goes away with the first answer would make them longer than the link takes.
+// firstEncapPort is the UDP port that the first packets go to, and none on a link without UDP,
+// which shows in its own addresses: by the port the association tells how much is in front of its
+// packets, and a port that goes away with the first answer would make them longer than the link
+// takes.
 func (t *Transport) firstEncapPort(c *Config) uint16 {
 	l, ok := t.link.(rawio.Addresser)
 	if !ok {
@@ -100,12 +102,16 @@ func (c *Conn) Paths() []PathStats {
 	return list
 }
 
-// Reconfigure changes how the association behaves from now on. change gets the options that hold now, is called at once, and must not call methods of c; a
-// *ConfigError about what it makes of them, or ErrNoMarks, leaves everything as it was. These take effect, on every path: RTOInitial, RTOMin and RTOMax,
-// AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans, PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose,
-// SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst, RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU
-// and DisablePMTUD, which leaves a path the MTU that it has, DSCP and FlowLabel. A window that the peer was told of is kept open: a smaller RecvBuffer comes about as it is used up. What else change does is ignored: the
-// peer was told of it, or it cannot change. SetPrimary, SetHeartbeat, SetDSCP and SetFlowLabel are for one path.
+// Reconfigure changes how the association behaves from now on. change gets the options that hold
+// now, is called at once, and must not call methods of c; a *ConfigError about what it makes of
+// them, or ErrNoMarks, leaves everything as it was. These take effect, on every path: RTOInitial,
+// RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans, PotentiallyFailedMaxRetrans,
+// HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose, SackDelay and
+// LoneSackDelay, HeartbeatInterval and HBMaxBurst, RecvBuffer, SendBuffer, PartialDelivery,
+// MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU and DisablePMTUD, which leaves a path the
+// MTU that it has, DSCP and FlowLabel. A window that the peer was told of is kept open: a smaller
+// RecvBuffer comes about as it is used up. What else change does is ignored: the peer was told of
+// it, or it cannot change. SetPrimary, SetHeartbeat, SetDSCP and SetFlowLabel are for one path.
 func (c *Conn) Reconfigure(change func(*Config)) error {
 	a, now := c.lock()
 	defer c.unlock()
@@ -123,24 +129,24 @@ func (c *Conn) Reconfigure(change func(*Config)) error {
 	return err
 }
 
-// SetPrimary makes the path to addr the primary path: new data takes it while it is active (RFC 9260
-// section 6.4). It fails with ErrNoPath when addr is not an address of the peer.
+// SetPrimary makes the path to addr the primary path: new data takes it while it is active (RFC
+// 9260 section 6.4). It fails with ErrNoPath when addr is not an address of the peer.
 func (c *Conn) SetPrimary(addr netip.Addr) error {
 	a, _ := c.lock()
 	defer c.unlock()
 	return a.SetPrimary(addr)
 }
 
-// SetHeartbeat changes HB.interval of the path to an address of the peer; a negative interval disables
-// heartbeats there (RFC 9260 section 8.3). It fails with ErrNoPath.
+// SetHeartbeat changes HB.interval of the path to an address of the peer; a negative interval
+// disables heartbeats there (RFC 9260 section 8.3). It fails with ErrNoPath.
 func (c *Conn) SetHeartbeat(addr netip.Addr, interval time.Duration) error {
 	a, now := c.lock()
 	defer c.unlock()
 	return a.SetHeartbeat(now, addr, interval)
 }
 
-// SetDSCP changes Config.DSCP for the path to an address of the peer, SetFlowLabel Config.FlowLabel. They fail with ErrNoPath, or
-// ErrNoMarks where the link cannot set them.
+// SetDSCP changes Config.DSCP for the path to an address of the peer, SetFlowLabel
+// Config.FlowLabel. They fail with ErrNoPath, or ErrNoMarks where the link cannot set them.
 func (c *Conn) SetDSCP(addr netip.Addr, dscp uint8) error {
 	a, _ := c.lock()
 	defer c.unlock()
@@ -154,8 +160,8 @@ func (c *Conn) SetFlowLabel(addr netip.Addr, label uint32) error {
 	return a.SetFlowLabel(addr, label)
 }
 
-// RequestHeartbeat probes the path to an address of the peer now (RFC 9260 section 8.3): its statistics
-// show the outcome. It fails with ErrNoPath or ErrClosing.
+// RequestHeartbeat probes the path to an address of the peer now (RFC 9260 section 8.3): its
+// statistics show the outcome. It fails with ErrNoPath or ErrClosing.
 func (c *Conn) RequestHeartbeat(addr netip.Addr) error {
 	a, now := c.lock()
 	defer c.unlock()

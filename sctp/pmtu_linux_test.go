@@ -20,8 +20,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Over real links the MTU of the path is found, and when it falls under traffic, what was sent before
-// arrives in fragments that the kernels, or the tun link, make and join.
+// Over real links the MTU of the path is found, and when it falls under traffic, what was sent
+// before arrives in fragments that the kernels, or the tun link, make and join.
 func TestPathMTUOverRealLinks(t *testing.T) {
 	rawLink := func(string, netip.Prefix) (rawio.Link, error) { return raw.Open(raw.Config{}) }
 	udpLink := func(string, netip.Prefix) (rawio.Link, error) { return udp.Open(udp.Config{}) }

@@ -43,8 +43,8 @@ func (l *twice) WriteBatch(pkts []rawio.Packet) (int, error) {
 // Prompt implements rawio.Prompter.
 func (l *twice) Prompt() rawio.Link { return l }
 
-// Packets that come while others are handled are answered with them, except after a loss: then one SACK would stand for too
-// much.
+// Packets that come while others are handled are answered with them, except after a loss: then one
+// SACK would stand for too much.
 func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 	garbage := []byte("no SCTP packet at all")
 	for _, tt := range []struct {

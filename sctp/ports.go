@@ -14,8 +14,10 @@ import (
 // freePortTries is how many ports are looked at for a free one before a Dial shares one.
 const freePortTries = 64
 
-// bindDialPort takes the local port of a Dial to a port of those addresses. The associations of a Socket share its port. Those of Dial share one with others
-// of Dial, to other peers, as connected sockets do (RFC 9260 section 1.3): one that the caller names, or any if few are free. Called with mu held.
+// bindDialPort takes the local port of a Dial to a port of those addresses. The associations of a
+// Socket share its port. Those of Dial share one with others of Dial, to other peers, as connected
+// sockets do (RFC 9260 section 1.3): one that the caller names, or any if few are free. Called with
+// mu held.
 func (t *Transport) bindDialPort(cfg *Config, remotes []netip.AddrPort, remotePort uint16) (port uint16, err error) {
 	at := cfg.LocalAddrs
 	if s := cfg.socket; s != nil && !t.closed && t.portUsers[s.listener.port] > 0 {
@@ -41,20 +43,23 @@ func (t *Transport) bindDialPort(cfg *Config, remotes []netip.AddrPort, remotePo
 	return port, err
 }
 
-// releaseDialPort notes that a Dial, or its association, has done with the port. Called with mu held.
+// releaseDialPort notes that a Dial, or its association, has done with the port. Called with mu
+// held.
 func (t *Transport) releaseDialPort(port uint16) {
 	if t.dialUsers[port]--; t.dialUsers[port] == 0 {
 		delete(t.dialUsers, port)
 	}
 }
 
-// canSharePort says whether a port is bound at just those own addresses, for associations of Dial alone. Called with mu held.
+// canSharePort says whether a port is bound at just those own addresses, for associations of Dial
+// alone. Called with mu held.
 func (t *Transport) canSharePort(port uint16, at []netip.Addr) bool {
 	n, bound := t.dialUsers[port], t.boundAddrs[port]
 	return n > 0 && n == t.portUsers[port] && len(bound) == n*len(at) && !slices.ContainsFunc(at, func(a netip.Addr) bool { return !hasAddr(bound, a) })
 }
 
-// bindListenPort takes a port for one user, or a free one for 0, at some own addresses or at all. Called with mu held.
+// bindListenPort takes a port for one user, or a free one for 0, at some own addresses or at all.
+// Called with mu held.
 func (t *Transport) bindListenPort(port uint16, at ...netip.Addr) (uint16, error) {
 	switch {
 	case t.closed:
@@ -65,7 +70,8 @@ func (t *Transport) bindListenPort(port uint16, at ...netip.Addr) (uint16, error
 	return t.bindDynamicPort(func(uint16) bool { return false }, at)
 }
 
-// bindDynamicPort takes a dynamic port that is free, from a random one on, or after a while one that can be shared. Called with mu held.
+// bindDynamicPort takes a dynamic port that is free, from a random one on, or after a while one
+// that can be shared. Called with mu held.
 func (t *Transport) bindDynamicPort(share func(port uint16) bool, at []netip.Addr) (uint16, error) {
 	start := rand.IntN(endpoint.NumDynamic)
 	for i := range endpoint.NumDynamic + freePortTries { // the first are looked at again, to be shared
@@ -101,8 +107,9 @@ func (t *Transport) bindFreePort(port uint16, at []netip.Addr) error {
 	return nil
 }
 
-// isPortBusy says whether a listener, or an association of Dial, has a port at one of those addresses. Associations that a listener has
-// accepted outlive it, and keep nobody else from listening there, as with TCP. Called with mu held.
+// isPortBusy says whether a listener, or an association of Dial, has a port at one of those
+// addresses. Associations that a listener has accepted outlive it, and keep nobody else from
+// listening there, as with TCP. Called with mu held.
 func (t *Transport) isPortBusy(port uint16, at []netip.Addr) bool {
 	for _, l := range t.listeners[port] {
 		own := l.cfg.LocalAddrs
@@ -113,7 +120,8 @@ func (t *Transport) isPortBusy(port uint16, at []netip.Addr) bool {
 	return t.dialUsers[port] > 0 && !t.isBoundElsewhere(port, at)
 }
 
-// claimLinkPort takes a port of the link at those addresses, or at all, if the link does not have it there. Called with mu held.
+// claimLinkPort takes a port of the link at those addresses, or at all, if the link does not have
+// it there. Called with mu held.
 func (t *Transport) claimLinkPort(port uint16, at []netip.Addr) error {
 	b, ok := t.link.(rawio.PortBinder)
 	had, has := t.linkBoundAddrs[port]
@@ -141,7 +149,8 @@ func (t *Transport) addPortUser(port uint16, at []netip.Addr) {
 	t.boundAddrs[port] = append(t.boundAddrs[port], at...)
 }
 
-// isBoundElsewhere says whether a port that is in use is so at other addresses alone. Called with mu held.
+// isBoundElsewhere says whether a port that is in use is so at other addresses alone. Called with
+// mu held.
 func (t *Transport) isBoundElsewhere(port uint16, at []netip.Addr) bool {
 	bound := t.boundAddrs[port]
 	return len(bound) > 0 && len(at) > 0 && !slices.ContainsFunc(at, func(a netip.Addr) bool { return hasAddr(bound, a) })

@@ -9,10 +9,12 @@ import (
 )
 
 const (
-	// manyAssocsMin is how many associations a Transport has when the memory of those that packets come for, or the program writes to, is mostly in no cache.
+	// manyAssocsMin is how many associations a Transport has when the memory of those that packets
+	// come for, or the program writes to, is mostly in no cache.
 	manyAssocsMin = 512
 
-	// fetchDistance is how many packets ahead fetch is called, fetchMoreDistance is for fetchReader and fetchMore, and fetchLastDistance for fetchLast.
+	// fetchDistance is how many packets ahead fetch is called, fetchMoreDistance is for fetchReader
+	// and fetchMore, and fetchLastDistance for fetchLast.
 	fetchDistance     = 4
 	fetchMoreDistance = 2
 	fetchLastDistance = 1
@@ -23,10 +25,12 @@ const (
 	channelFetchOctets = 104 // of what its reader waits for
 )
 
-// transportsWithMany is how many Transports have a crowd: a program's caches are for all of them, and who writes a message is to know of it before the association is there.
+// transportsWithMany is how many Transports have a crowd: a program's caches are for all of them,
+// and who writes a message is to know of it before the association is there.
 var transportsWithMany atomic.Int32
 
-// updateManyAssocs says whether there is a crowd when the number of associations has changed. Called with mu held.
+// updateManyAssocs says whether there is a crowd when the number of associations has changed.
+// Called with mu held.
 func (t *Transport) updateManyAssocs() {
 	if is := len(t.conns) >= manyAssocsMin; is != t.manyAssocs.Load() {
 		t.manyAssocs.Store(is)
@@ -38,7 +42,8 @@ func (t *Transport) updateManyAssocs() {
 	}
 }
 
-// connFor returns the association of the i-th of n packets, nil if it was handled or has none. What was left open is looked for now.
+// connFor returns the association of the i-th of n packets, nil if it was handled or has none. What
+// was left open is looked for now.
 func (r *receiver) connFor(i, n int) *Conn {
 	if r.t.manyAssocs.Load() {
 		r.prefetchConns(i, n)
@@ -49,7 +54,8 @@ func (r *receiver) connFor(i, n int) *Conn {
 	return r.conns[i]
 }
 
-// prefetchConns has the memory come that the associations of those behind the i-th of n packets are about to need.
+// prefetchConns has the memory come that the associations of those behind the i-th of n packets are
+// about to need.
 func (r *receiver) prefetchConns(i, n int) {
 	if i == 0 {
 		for k := range min(fetchDistance, n) {
@@ -84,8 +90,10 @@ func (r *receiver) prefetchRest() {
 	r.fetchingConn, r.fetchedConn = nil, nil
 }
 
-// fetchHead has the memory come that each packet looks at of an association, which is too much to ask for at once: the rest is left to fetchRest. fetchMore is for what it leads
-// to, fetchReader for who reads it, and fetchLast for the goroutine that waits there. Each is called when what is before it is there, or is to come at once. There may be none.
+// fetchHead has the memory come that each packet looks at of an association, which is too much to
+// ask for at once: the rest is left to fetchRest. fetchMore is for what it leads to, fetchReader
+// for who reads it, and fetchLast for the goroutine that waits there. Each is called when what is
+// before it is there, or is to come at once. There may be none.
 func (c *Conn) fetchHead() {
 	if c != nil {
 		prefetch.Range(c, 0, lockFetchedEnd)
@@ -124,7 +132,8 @@ func (c *Conn) fetchMore() {
 	}
 }
 
-// fetchToWrite has the memory come that writing a message looks at, and waiting for the answer, and fetchMoreToWrite is fetchMore for that.
+// fetchToWrite has the memory come that writing a message looks at, and waiting for the answer, and
+// fetchMoreToWrite is fetchMore for that.
 func (c *Conn) fetchToWrite() {
 	prefetch.Range(c, 0, lockFetchedEnd)
 	prefetch.Range(c, unsafe.Offsetof(c.readDeadline), unsafe.Offsetof(c.a))

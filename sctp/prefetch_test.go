@@ -14,7 +14,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// Memory is asked for ahead where there are many associations, for whatever packets come: of one association, of several, of none; and while others change it.
+// Memory is asked for ahead where there are many associations, for whatever packets come: of one
+// association, of several, of none; and while others change it.
 func TestMemoryIsAskedForAhead(t *testing.T) {
 	p := newPair(t)
 	l := must.Get(p.b.Listen(0, &Config{Backlog: 2 * manyAssocsMin}))(t)
@@ -61,8 +62,8 @@ func TestMemoryIsAskedForAhead(t *testing.T) {
 	check.That(t, !p.a.manyAssocs.Load() && transportsWithMany.Load()-before <= 1, "one association fewer is still many, for %d Transports", transportsWithMany.Load()-before)
 }
 
-// Where packets come for many of a crowd of associations, each SACK waits for DATA to go with for as long as it may; for one alone, and where there is no
-// crowd, the peer soon hears what has come.
+// Where packets come for many of a crowd of associations, each SACK waits for DATA to go with for
+// as long as it may; for one alone, and where there is no crowd, the peer soon hears what has come.
 func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
@@ -128,7 +129,8 @@ func TestSacksOfACrowdAreNotHurried(t *testing.T) {
 	})
 }
 
-// What a write looks at of a Conn, and what waiting for the answer does, lies in what it asks for: where it does not, the write waits for memory that could have come with the rest.
+// What a write looks at of a Conn, and what waiting for the answer does, lies in what it asks for:
+// where it does not, the write waits for memory that could have come with the rest.
 func TestWhatAWriteLooksAtIsAskedFor(t *testing.T) {
 	var c Conn
 	for name, end := range map[string]uintptr{

@@ -14,10 +14,12 @@ const (
 	rxBatchPackets = 128       // packets read at once
 	maxRunOctets   = 256 << 10 // octets that one SACK answers
 
-	// shortWorkOctets is after how many octets the clock is read anew: it has taken a while to handle them.
+	// shortWorkOctets is after how many octets the clock is read anew: it has taken a while to
+	// handle them.
 	shortWorkOctets = 4 << 10
 
-	// shortPacketOctets is how long packets are that bring no bulk, on the average: whose answers may wait for those of the others among them.
+	// shortPacketOctets is how long packets are that bring no bulk, on the average: whose answers
+	// may wait for those of the others among them.
 	shortPacketOctets = 256
 
 	// maxRunsUnflushed is how many runs what the combiner has waits for more.
@@ -149,8 +151,9 @@ func counterDelta(n *atomic.Uint64, last *uint64) uint64 {
 	return grown
 }
 
-// updateReaderFlushes is that of the Transport, behind a run: seldom, as those that the packets have woken are about to add to what there is, but soon
-// enough where more packets come and the reader does not wait.
+// updateReaderFlushes is that of the Transport, behind a run: seldom, as those that the packets
+// have woken are about to add to what there is, but soon enough where more packets come and the
+// reader does not wait.
 func (r *receiver) updateReaderFlushes(is bool) {
 	if r.runsSinceFlush++; !is || r.runsSinceFlush >= maxRunsUnflushed || r.runOctets > shortWorkOctets {
 		r.runsSinceFlush = 0
@@ -158,8 +161,8 @@ func (r *receiver) updateReaderFlushes(is bool) {
 	}
 }
 
-// handOffConn has another goroutine go on with an association that keeps others waiting, and leaves it the packets from the i-th to the n-th that are
-// its own.
+// handOffConn has another goroutine go on with an association that keeps others waiting, and leaves
+// it the packets from the i-th to the n-th that are its own.
 func (r *receiver) handOffConn(c *Conn, i, n int) {
 	for ; i < n; i++ {
 		if r.conns[i] == c {
@@ -172,7 +175,8 @@ func (r *receiver) handOffConn(c *Conn, i, n int) {
 	r.lastConn, r.holdsLock = nil, false
 }
 
-// consecutivePackets is the packets of an association that follow on each other from the i-th on, as many as may be handled together.
+// consecutivePackets is the packets of an association that follow on each other from the i-th on,
+// as many as may be handled together.
 func (r *receiver) consecutivePackets(c *Conn, i, n int) []rawio.Packet {
 	end := i + 1
 	for n = min(n, i+assoc.RowMost); end < n && r.conns[end] == c; end++ {
@@ -180,7 +184,8 @@ func (r *receiver) consecutivePackets(c *Conn, i, n int) []rawio.Packet {
 	return r.pkts[i:end]
 }
 
-// markHandled notes that n packets of an association are handled, from the i-th on, and returns the number of the last.
+// markHandled notes that n packets of an association are handled, from the i-th on, and returns the
+// number of the last.
 func (r *receiver) markHandled(c *Conn, i, n int) int {
 	for end := i + n; i < end; i++ {
 		r.conns[i] = nil
@@ -190,7 +195,8 @@ func (r *receiver) markHandled(c *Conn, i, n int) int {
 	return i - 1
 }
 
-// releaseConn lets the association go whose packets were handled last. It returns the association if its SACK is held back, for which it must be the last.
+// releaseConn lets the association go whose packets were handled last. It returns the association
+// if its SACK is held back, for which it must be the last.
 func (r *receiver) releaseConn(last bool) (held *Conn) {
 	r.servesSeveral = r.servesSeveral || !last && r.lastConn != nil
 	// Whoever has taken the gate meanwhile does the same when it leaves.
@@ -223,8 +229,9 @@ func (r *receiver) watchAnswers(a *assoc.Assoc) {
 	r.lastTag, r.lastDataSent = tag, sent
 }
 
-// releaseHeldSack has those go first whom the packets have woken, and lets the SACK go that was held back for their answer. One that has come in time
-// has taken it along: that spares both sides a packet.
+// releaseHeldSack has those go first whom the packets have woken, and lets the SACK go that was
+// held back for their answer. One that has come in time has taken it along: that spares both sides
+// a packet.
 func (r *receiver) releaseHeldSack(c *Conn, woken bool) {
 	if woken {
 		runtime.Gosched()

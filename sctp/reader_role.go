@@ -8,12 +8,14 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// readerRole is the right to read the link. The receive goroutine has it, until a goroutine that is about to wait
-// for what a packet brings asks for it, and reads the link itself: so the packet wakes that one, not another
-// that has to wake it in turn. On the way out it leaves the turn to nobody, as it will be back at
-// once, and handing the turn over each time would cost as much as is won. If it is not, a timer has the receive goroutine
-// go on; who was not back soon does not get the turn, unless those who read the link mostly are, as somebody may have lost the processor for a while; nor does anybody
-// while packets come in numbers for several, which are handled while the program handles what they bring.
+// readerRole is the right to read the link. The receive goroutine has it, until a goroutine that is
+// about to wait for what a packet brings asks for it, and reads the link itself: so the packet
+// wakes that one, not another that has to wake it in turn. On the way out it leaves the turn to
+// nobody, as it will be back at once, and handing the turn over each time would cost as much as is
+// won. If it is not, a timer has the receive goroutine go on; who was not back soon does not get
+// the turn, unless those who read the link mostly are, as somebody may have lost the processor for
+// a while; nor does anybody while packets come in numbers for several, which are handled while the
+// program handles what they bring.
 type readerRole struct {
 	interrupter rawio.Interrupter // nil: the receive goroutine always reads
 	state       atomic.Int32
@@ -95,8 +97,8 @@ func (t *Transport) receiveLoop() {
 	}
 }
 
-// takeRole asks for the turn on behalf of a goroutine that is to have it if any is (lends), and is back soon (quick), or mostly was. Without the turn the caller has to
-// wait for others.
+// takeRole asks for the turn on behalf of a goroutine that is to have it if any is (lends), and is
+// back soon (quick), or mostly was. Without the turn the caller has to wait for others.
 func (u *readerRole) takeRole(lends, quick bool) bool {
 	switch {
 	case u.interrupter == nil:
@@ -166,8 +168,8 @@ func (u *readerRole) checkLeftAlone() {
 	}
 }
 
-// closeRole waits until nobody reads any more. The link is closed. It gives back what it had ready to receive
-// into when its reader learns of that, so there is one at least.
+// closeRole waits until nobody reads any more. The link is closed. It gives back what it had ready
+// to receive into when its reader learns of that, so there is one at least.
 func (u *readerRole) closeRole() {
 	close(u.closeCh)
 	<-u.endedCh

@@ -47,7 +47,8 @@ func trip(t *testing.T, c *Conn) {
 	must.That(t, err == nil && n == 64, "%d octets, %v", n, err)
 }
 
-// warm has both ends take turns: as many messages as it takes to see that packets come one at a time.
+// warm has both ends take turns: as many messages as it takes to see that packets come one at a
+// time.
 func warm(t *testing.T, c *Conn) {
 	t.Helper()
 	for range 40 {
@@ -91,7 +92,8 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 	})
 }
 
-// Who reads the link stops when what it waits for comes otherwise, and others who wait for the same hear of it too.
+// Who reads the link stops when what it waits for comes otherwise, and others who wait for the same
+// hear of it too.
 func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 	read := func(c *Conn) error {
 		_, _, err := c.ReadMsg(make([]byte, 1500))
@@ -155,8 +157,8 @@ func TestOneReadsForAll(t *testing.T) {
 	})
 }
 
-// A program that does not come back leaves the link to the receive goroutine: after 10 ms when it has been
-// quick before, and at once when it has not.
+// A program that does not come back leaves the link to the receive goroutine: after 10 ms when it
+// has been quick before, and at once when it has not.
 func TestSlowReaderLeavesTheLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -202,7 +204,8 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 	})
 }
 
-// Who has lost the processor for a while goes on reading if it is quick else; who is slow again and again does not.
+// Who has lost the processor for a while goes on reading if it is quick else; who is slow again and
+// again does not.
 func TestOnceSlowReaderReadsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
@@ -228,8 +231,8 @@ func TestOnceSlowReaderReadsOn(t *testing.T) {
 	})
 }
 
-// The timer that watches a link that is left alone goes off once in a while, whoever is away just then; the receive goroutine is called only if
-// nobody has been there for so long.
+// The timer that watches a link that is left alone goes off once in a while, whoever is away just
+// then; the receive goroutine is called only if nobody has been there for so long.
 func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
@@ -248,8 +251,8 @@ func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
 	})
 }
 
-// Who waits and does not get the turn, as it was not quick, does not wait for the timer either: it has the receive goroutine
-// called at once if nobody reads.
+// Who waits and does not get the turn, as it was not quick, does not wait for the timer either: it
+// has the receive goroutine called at once if nobody reads.
 func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
@@ -277,7 +280,8 @@ func (r *reads) ReadBatch(pkts []rawio.Packet) (int, error) {
 	return n, err
 }
 
-// A link learns its reader's end even if nobody reads it when it is closed: it has buffers to give back.
+// A link learns its reader's end even if nobody reads it when it is closed: it has buffers to give
+// back.
 func TestClosedLinkIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})
@@ -321,7 +325,8 @@ func TestLinkThatFailsEndsAssociations(t *testing.T) {
 	})
 }
 
-// Several that wait for room, or for messages of several streams, hear of what ends the wait, one after the other.
+// Several that wait for room, or for messages of several streams, hear of what ends the wait, one
+// after the other.
 func TestEveryWriterHearsOfTheEnd(t *testing.T) {
 	for name, end := range map[string]func(c *Conn){
 		"Abort": func(c *Conn) { c.Abort("enough") },
@@ -385,7 +390,8 @@ func TestWhoWaitsHearsOfBothChannels(t *testing.T) {
 	})
 }
 
-// Where packets come in numbers for one goroutine, which sends nothing back, that one reads the link.
+// Where packets come in numbers for one goroutine, which sends nothing back, that one reads the
+// link.
 func TestWhoTakesAllThatComesReadsTheLink(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -413,7 +419,8 @@ func TestWhoTakesAllThatComesReadsTheLink(t *testing.T) {
 	}
 }
 
-// Where packets come in numbers, the receive goroutine handles them while the program handles what they bring.
+// Where packets come in numbers, the receive goroutine handles them while the program handles what
+// they bring.
 func TestBulkIsLeftToTheReceiveGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
@@ -444,7 +451,8 @@ func (l *batches) Close() error {
 	return l.Link.Close()
 }
 
-// fed returns an association over a link that receives the batches that it is given, and that linkOf makes something of.
+// fed returns an association over a link that receives the batches that it is given, and that
+// linkOf makes something of.
 func fed(t *testing.T, linkOf func(*batches) rawio.Link) (*batches, *Conn) {
 	t.Helper()
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})

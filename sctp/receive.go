@@ -2,8 +2,9 @@ package sctp
 
 import "github.com/rddp-go/rddp/rawio"
 
-// The way of a packet, from the link to its association: next, run, handle, those, input, handle. There is no other, but for what waits for the owner
-// of an association, and nothing else is here (test/arch). What goes before and after is in reader.go, which association a packet belongs to in
+// The way of a packet, from the link to its association: next, run, handle, those, input, handle.
+// There is no other, but for what waits for the owner of an association, and nothing else is here
+// (test/arch). What goes before and after is in reader.go, which association a packet belongs to in
 // demux.go.
 
 // waitBatch waits for packets.
@@ -14,9 +15,10 @@ func (r *receiver) waitBatch() (n int, err error) {
 	return r.pollPolicy.NextBatch(r.waiter, r.pkts)
 }
 
-// runBatch runs the first n of pkts to completion: demultiplex, handle, place, acknowledge, transmit. What comes meanwhile, or directly after
-// them, goes with them: one SACK does for all, and one wake-up of who reads. It returns the error that next has, unless that is
-// over with; then the link is good for nothing more.
+// runBatch runs the first n of pkts to completion: demultiplex, handle, place, acknowledge,
+// transmit. What comes meanwhile, or directly after them, goes with them: one SACK does for all,
+// and one wake-up of who reads. It returns the error that next has, unless that is over with; then
+// the link is good for nothing more.
 func (r *receiver) runBatch(n int, err error) error {
 	r.beginRun()
 	for r.dispatchBatch(n); err == nil && r.expectsMore(n); r.dispatchBatch(n) {
@@ -27,8 +29,9 @@ func (r *receiver) runBatch(n int, err error) error {
 	return r.finishRun(err)
 }
 
-// dispatchBatch handles the first n of pkts, those of one association after those of another, so that one SACK and
-// one transmit batch do for all of them whatever came between. It leaves these to done.
+// dispatchBatch handles the first n of pkts, those of one association after those of another, so
+// that one SACK and one transmit batch do for all of them whatever came between. It leaves these to
+// done.
 func (r *receiver) dispatchBatch(n int) {
 	if n == 0 {
 		return
@@ -46,8 +49,8 @@ func (r *receiver) dispatchBatch(n int) {
 	r.finishBatch(n)
 }
 
-// deliverToConn handles the packets of one association among those from the i-th to the n-th, and says whether there
-// were any. It keeps no association, and the memory of its user, beyond its end.
+// deliverToConn handles the packets of one association among those from the i-th to the n-th, and
+// says whether there were any. It keeps no association, and the memory of its user, beyond its end.
 func (r *receiver) deliverToConn(c *Conn, i, n int) (any bool) {
 	for k, n := 0, r.firstDeferred(c, i, n); i < n; i++ {
 		if r.conns[i] == c {
@@ -64,8 +67,10 @@ func (r *receiver) deliverToConn(c *Conn, i, n int) (any bool) {
 	return any
 }
 
-// deliverOrQueue handles the first of these packets of this association, with those that go with it, or leaves it to the owner, and returns how many these are:
-// none where the association has ended. It reports whether the caller has become the owner; it then goes on with owned true and unlocks in the end.
+// deliverOrQueue handles the first of these packets of this association, with those that go with
+// it, or leaves it to the owner, and returns how many these are: none where the association has
+// ended. It reports whether the caller has become the owner; it then goes on with owned true and
+// unlocks in the end.
 func (c *Conn) deliverOrQueue(now rawio.Time, row []rawio.Packet, owned bool) (n int, _ bool) {
 	if owned = owned || c.tryLock(); owned && !c.drainBacklogFirst(now) {
 		return c.processPackets(now, row), true
@@ -73,7 +78,8 @@ func (c *Conn) deliverOrQueue(now rawio.Time, row []rawio.Packet, owned bool) (n
 	return c.enqueueBacklog(&row[0]), owned || c.tryLock() // the owner may have left before it could see the packet
 }
 
-// processPackets is that of the association, whose owner the caller is. It returns 0 if that has ended.
+// processPackets is that of the association, whose owner the caller is. It returns 0 if that has
+// ended.
 func (c *Conn) processPackets(now rawio.Time, row []rawio.Packet) (n int) {
 	n = c.a.HandlePackets(now, row)
 	c.chargePackets(n)

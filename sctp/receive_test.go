@@ -12,8 +12,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// The acknowledgement of a message is held back for the answer where messages are answered at once. Without one it goes when those
-// who might have answered have had their turn, even if somebody has the gate then.
+// The acknowledgement of a message is held back for the answer where messages are answered at once.
+// Without one it goes when those who might have answered have had their turn, even if somebody has
+// the gate then.
 func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 	// req 9260-6.2-7
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
@@ -72,7 +73,8 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 	}
 }
 
-// What is handled together is of one association, in a row, no more than RowMost packets, and no more than have come.
+// What is handled together is of one association, in a row, no more than RowMost packets, and no
+// more than have come.
 func TestRowIsOfOneAssociation(t *testing.T) {
 	const n = 3*assoc.RowMost + 2
 	a, b := new(Conn), new(Conn)

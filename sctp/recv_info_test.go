@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// CumTSN is that of the association when the message is read: neither that of the message, nor what it was when the message came.
+// CumTSN is that of the association when the message is read: neither that of the message, nor what
+// it was when the message came.
 func TestReceivedMessagesTellTheCumulativeTSN(t *testing.T) {
 	read := func(t *testing.T, c *Conn) RecvInfo {
 		t.Helper()

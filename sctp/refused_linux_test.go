@@ -39,7 +39,8 @@ func (s *said) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What this host does not let go is in the log at once, and Dial returns it: when it has happened again and again, or when its time is over before.
+// What this host does not let go is in the log at once, and Dial returns it: when it has happened
+// again and again, or when its time is over before.
 func TestDialNamesWhatThisHostRefuses(t *testing.T) {
 	for name, open := range map[string]func() (rawio.Link, error){
 		"raw": func() (rawio.Link, error) { return raw.Open(raw.Config{}) },

@@ -45,7 +45,8 @@ func TestRestartedPeerIsFoundByItsNewTag(t *testing.T) {
 	until(t, "the new tag's entry", found)
 }
 
-// Close holds also when the peer restarts before it is through: the association ends, and the peer's next one goes where new ones go.
+// Close holds also when the peer restarts before it is through: the association ends, and the
+// peer's next one goes where new ones go.
 func TestCloseIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 	ends := []struct {
 		name string

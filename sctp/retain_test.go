@@ -29,8 +29,9 @@ func (d *deaf) Close() error {
 	return d.Link.Close()
 }
 
-// The receive goroutine keeps no association of the packets that it has handled: it would keep those that have ended, and all
-// that their users hang on them, until as many packets come at once again.
+// The receive goroutine keeps no association of the packets that it has handled: it would keep
+// those that have ended, and all that their users hang on them, until as many packets come at once
+// again.
 func TestReceiverKeepsNoAssociation(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	p := joinPair(t, la, lb, la, &deaf{lb, make(chan struct{})})

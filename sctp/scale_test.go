@@ -23,8 +23,8 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// idleAssociations returns what an idle association costs in memory, in octets: one end of it, API included,
-// with so many associations to one listener.
+// idleAssociations returns what an idle association costs in memory, in octets: one end of it, API
+// included, with so many associations to one listener.
 func idleAssociations(t testing.TB, count int) float64 {
 	p := newPair(t)
 	l := must.Get(p.b.Listen(0, &Config{Backlog: count}))(t)

@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// sendBuf holds messages between WriteMsg and their acknowledgement. WriteMsg returns before the peer has
-// acknowledged, so the message is copied once, here: into a ring, where it lies in at most two pieces.
-// Most messages end in the order they were written; one that ends before an older one, because its
-// lifetime is over, keeps its place until that has ended too.
+// sendBuf holds messages between WriteMsg and their acknowledgement. WriteMsg returns before the
+// peer has acknowledged, so the message is copied once, here: into a ring, where it lies in at most
+// two pieces. Most messages end in the order they were written; one that ends before an older one,
+// because its lifetime is over, keeps its place until that has ended too.
 type sendBuf struct {
 	ring       []byte
 	start      int // of the oldest message in this ring
@@ -65,18 +65,20 @@ func newRing(octets int) ring {
 	return ring{octets: make([]byte, octets)}
 }
 
-// firstRing is the first: a program that has some messages of a hundred octets on their way needs no more, and there may be very many of it.
-// So it lies with where a message lies, and both on one page of memory.
+// firstRing is the first: a program that has some messages of a hundred octets on their way needs
+// no more, and there may be very many of it. So it lies with where a message lies, and both on one
+// page of memory.
 type firstRing struct {
 	msgs   [1]bufferedMessage
 	octets [firstRingOctets]byte
 }
 
-// firstRingOctets is how many octets it has: with all else 1 KiB, with what the runtime puts before it.
+// firstRingOctets is how many octets it has: with all else 1 KiB, with what the runtime puts before
+// it.
 const firstRingOctets = 1<<10 - 8 - int(unsafe.Sizeof(bufferedMessage{}))
 
-// putMessage copies msg into the buffer and returns what it has of it, until the next call, and the token that frees it. It returns
-// ok false when the buffer is too full for now.
+// putMessage copies msg into the buffer and returns what it has of it, until the next call, and the
+// token that frees it. It returns ok false when the buffer is too full for now.
 func (s *sendBuf) putMessage(msg []byte, info *SendInfo) (w *bufferedMessage, token uint64, ok bool) {
 	if s.usedOctets+len(msg) > min(len(s.ring), s.maxOctets) {
 		return nil, 0, false
@@ -102,8 +104,9 @@ func (s *sendBuf) putMessage(msg []byte, info *SendInfo) (w *bufferedMessage, to
 // nextToken returns the token of the next message.
 func (s *sendBuf) nextToken() uint64 { return s.firstToken + uint64(len(s.msgs)-s.head) }
 
-// ringSizeFor returns the length of the ring that it takes to have room for n more octets, a shorter one where it had grown; 0: there is room, or
-// there will be no more as the buffer is full, or memory short and messages are on their way whose room it gets.
+// ringSizeFor returns the length of the ring that it takes to have room for n more octets, a
+// shorter one where it had grown; 0: there is room, or there will be no more as the buffer is full,
+// or memory short and messages are on their way whose room it gets.
 func (s *sendBuf) ringSizeFor(n int) int {
 	if s.usedOctets+n <= min(len(s.ring), s.maxOctets) {
 		return 0
@@ -122,8 +125,8 @@ func (s *sendBuf) ringSizeFor(n int) int {
 	return size
 }
 
-// switchRing goes on with another ring, which takes long to make and is made before the gate is taken. Messages in the old one stay there, held by
-// the association until it is done with them.
+// switchRing goes on with another ring, which takes long to make and is made before the gate is
+// taken. Messages in the old one stay there, held by the association until it is done with them.
 func (s *sendBuf) switchRing(r ring) {
 	s.oldRingOctets = s.earlierRingOctets() + len(s.ring)
 	s.ring, s.start, s.usedOctets = r.octets, 0, 0

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// Over a link of several queues, each with its receive goroutine, associations from many hosts, and several from each, carry
-// messages both ways, and nothing is left when the Transport is closed.
+// Over a link of several queues, each with its receive goroutine, associations from many hosts, and
+// several from each, carry messages both ways, and nothing is left when the Transport is closed.
 func TestTransportOverShards(t *testing.T) {
 	const clients, each, messages = 6, 2, 40
 	address := func(host byte) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, host}) }

@@ -1,7 +1,7 @@
 package sctp
 
-// Signal is a token that tells a waiting goroutine to look again. Who waits for it may read the link of
-// its Transport meanwhile. Its methods may be called from several goroutines.
+// Signal is a token that tells a waiting goroutine to look again. Who waits for it may read the
+// link of its Transport meanwhile. Its methods may be called from several goroutines.
 type Signal struct {
 	t           *Transport
 	tokenCh     chan struct{}
@@ -27,7 +27,8 @@ func (s *Signal) Set() {
 	}
 }
 
-// passOn is Set by who has been woken himself, for the next. It says whether the signal was not set.
+// passOn is Set by who has been woken himself, for the next. It says whether the signal was not
+// set.
 func (s *Signal) passOn() bool {
 	select {
 	case s.tokenCh <- struct{}{}:
@@ -40,16 +41,16 @@ func (s *Signal) passOn() bool {
 	return true
 }
 
-// Brings counts one of the things that the signal is set for, where one goroutine sees to those of many associations: it is woken once, and as
-// many answers are expected of it as things have come.
+// Brings counts one of the things that the signal is set for, where one goroutine sees to those of
+// many associations: it is woken once, and as many answers are expected of it as things have come.
 func (s *Signal) Brings() { s.t.signalRequests.Add(1) }
 
 // isSet says whether the signal is set. If not it may be at once.
 func (s *Signal) isSet() bool { return len(s.tokenCh) > 0 }
 
-// Wait blocks until the signal is set, which it reports and undoes, or a channel is closed; a nil channel
-// never is. Who closes one calls Layer.Rouse afterwards. No lock may be held: the calling goroutine may
-// have to receive packets meanwhile, for whomever they are.
+// Wait blocks until the signal is set, which it reports and undoes, or a channel is closed; a nil
+// channel never is. Who closes one calls Layer.Rouse afterwards. No lock may be held: the calling
+// goroutine may have to receive packets meanwhile, for whomever they are.
 func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 	u := &s.t.readerRole
 	select {

@@ -26,7 +26,8 @@ type Snapshot struct {
 	Streams []StreamStats // that ordered messages have used
 }
 
-// peekAssoc has look see the association, and takes its gate for that long only: look copies what it wants to know, changes nothing and does not block.
+// peekAssoc has look see the association, and takes its gate for that long only: look copies what
+// it wants to know, changes nothing and does not block.
 func (c *Conn) peekAssoc(look func(a *assoc.Assoc)) {
 	c.acquireLock()
 	look(&c.a)
@@ -36,8 +37,9 @@ func (c *Conn) peekAssoc(look func(a *assoc.Assoc)) {
 // Snapshot returns what each association is doing, the oldest first: all of Snapshots.
 func (t *Transport) Snapshot() []*Snapshot { return slices.Collect(t.Snapshots()) }
 
-// Snapshots goes through what each association is doing, the oldest first, for people who look. It holds the gate of one association at a time, and
-// no longer than it takes to copy what is there, and takes its time: some 0.5 s for 10,000 associations.
+// Snapshots goes through what each association is doing, the oldest first, for people who look. It
+// holds the gate of one association at a time, and no longer than it takes to copy what is there,
+// and takes its time: some 0.5 s for 10,000 associations.
 func (t *Transport) Snapshots() iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
 		l := snapshotter{streams: make([]StreamStats, 0, 1024)}

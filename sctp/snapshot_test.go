@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// A snapshot has each stream that ordered messages have used, however many there are and however far apart, and what waits there for the message before.
+// A snapshot has each stream that ordered messages have used, however many there are and however
+// far apart, and what waits there for the message before.
 func TestSnapshotHasEachStream(t *testing.T) {
 	p := newPair(t)
 	wide := &Config{OutStreams: 5000, InStreams: 5000, SendBuffer: 1 << 20}

@@ -15,9 +15,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Socket is the one-to-many style of RFC 6458 section 3: one SCTP port, and messages to and from any
-// number of peers. Associations are set up by the first message to a peer or by the peer, and end when
-// the peer ends them or the Socket is closed. Its methods may be called from several goroutines.
+// Socket is the one-to-many style of RFC 6458 section 3: one SCTP port, and messages to and from
+// any number of peers. Associations are set up by the first message to a peer or by the peer, and
+// end when the peer ends them or the Socket is closed. Its methods may be called from several
+// goroutines.
 type Socket struct {
 	t        *Transport
 	listener *Listener
@@ -63,16 +64,17 @@ func (q *socketQueue) pop() {
 	}
 }
 
-// reuseSlice has what is empty begin anew where it was, unless that is so long that others may need the memory.
+// reuseSlice has what is empty begin anew where it was, unless that is so long that others may need
+// the memory.
 func (q *socketQueue) reuseSlice() {
 	if q.list, q.head = q.list[:0], 0; cap(q.list) > maxSparePackets {
 		q.list = nil
 	}
 }
 
-// OpenSocket opens a Socket on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse when
-// the port is taken. cfg, which may be nil, is for its associations; Upper, LocalPort, RemoteAddrs and
-// Backlog have no meaning there.
+// OpenSocket opens a Socket on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
+// when the port is taken. cfg, which may be nil, is for its associations; Upper, LocalPort,
+// RemoteAddrs and Backlog have no meaning there.
 func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
 	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), closedCh: make(chan struct{})}
 	s.readable.init(t)
@@ -92,9 +94,10 @@ func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
 // Port returns the SCTP port.
 func (s *Socket) Port() uint16 { return s.listener.port }
 
-// ReadMsg reads one message of any peer, or the next piece of one that is longer than p, and says which
-// association it came on. It blocks until there is one. Between the pieces of a message that is longer than
-// Config.RecvBuffer may come messages of other associations. ErrCutOff is as for Conn.ReadMsg.
+// ReadMsg reads one message of any peer, or the next piece of one that is longer than p, and says
+// which association it came on. It blocks until there is one. Between the pieces of a message that
+// is longer than Config.RecvBuffer may come messages of other associations. ErrCutOff is as for
+// Conn.ReadMsg.
 func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error) {
 	for late := false; ; late = s.readDeadline.wait(&s.readable) {
 		s.mu.Lock()
@@ -186,8 +189,8 @@ func (s *Socket) WriteMsg(p []byte, to netip.AddrPort, info SendInfo) (int, erro
 	return c.writeMessage(p, info, &s.writeDeadline)
 }
 
-// Conn returns the association with a peer, after setting it up if there is none. It may be used beside
-// the Socket for all but reading: Stats, Close, SetPrimary and so on.
+// Conn returns the association with a peer, after setting it up if there is none. It may be used
+// beside the Socket for all but reading: Stats, Close, SetPrimary and so on.
 func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 	if isClosed(s.closedCh) {
 		return nil, net.ErrClosed
@@ -245,7 +248,8 @@ func (s *Socket) joinSetup(ctx context.Context, peer netip.AddrPort) (*Conn, err
 	return nil, &DialError{peer, endpoint.ErrExists} // by another of its addresses, or just gone
 }
 
-// addConn enters an established association, remove takes it out, and it may do so first. No gate is held.
+// addConn enters an established association, remove takes it out, and it may do so first. No gate
+// is held.
 func (s *Socket) addConn(c *Conn) {
 	peer := c.RemoteAddr().(Addr).AddrPort
 	s.mu.Lock()
@@ -265,15 +269,15 @@ func (s *Socket) removeConn(c *Conn) {
 	}
 }
 
-// SetReadDeadline makes reads that block past t fail with os.ErrDeadlineExceeded; the zero time means
-// no deadline. SetWriteDeadline does so for writes and the setups they wait for.
+// SetReadDeadline makes reads that block past t fail with os.ErrDeadlineExceeded; the zero time
+// means no deadline. SetWriteDeadline does so for writes and the setups they wait for.
 func (s *Socket) SetReadDeadline(t time.Time) error { s.readDeadline.set(t); return nil }
 
 // SetWriteDeadline sets the write deadline.
 func (s *Socket) SetWriteDeadline(t time.Time) error { s.writeDeadline.set(t); return nil }
 
-// Close stops taking associations and ends all of the Socket's gracefully, as Conn.Close does. Unread
-// messages are dropped. Closing again returns nil.
+// Close stops taking associations and ends all of the Socket's gracefully, as Conn.Close does.
+// Unread messages are dropped. Closing again returns nil.
 func (s *Socket) Close() error {
 	s.closeOnce.Do(func() {
 		s.listener.Close()

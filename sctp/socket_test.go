@@ -73,8 +73,8 @@ func TestSocketServesManyPeers(t *testing.T) {
 	}
 }
 
-// One goroutine that answers many peers is woken once for all that has come: as many answers are expected as if each had a goroutine of its own. Those to
-// one peer go together in any case.
+// One goroutine that answers many peers is woken once for all that has come: as many answers are
+// expected as if each had a goroutine of its own. Those to one peer go together in any case.
 func TestAnswersOfASocketAreExpected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -229,7 +229,8 @@ func TestSocketMeetsAPeerOnce(t *testing.T) {
 	check.Equal(t, "ports of Dial", len(a.dialUsers), 0)
 }
 
-// Who waits for a set-up, its own or that of another goroutine, hears at once why it is given up, or has failed.
+// Who waits for a set-up, its own or that of another goroutine, hears at once why it is given up,
+// or has failed.
 func TestSocketSetupThatFails(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -269,8 +270,8 @@ func TestSocketSetupThatFails(t *testing.T) {
 	}
 }
 
-// What an association that is ended for want of memory has left unread in a Socket goes, a message that was begun included, and that of others
-// stays.
+// What an association that is ended for want of memory has left unread in a Socket goes, a message
+// that was begun included, and that of others stays.
 func TestSocketDropsWhatIsStarved(t *testing.T) {
 	a, b, addr := sockets(t)
 	second := must.Get(a.t.OpenSocket(0, nil))(t)
@@ -303,7 +304,8 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	until(t, "all memory to be given back", func() bool { return b.t.Memory().Used <= 8<<10 })
 }
 
-// A Socket that always has something unread takes no memory for what follows, and gives back what a great deal of it took.
+// A Socket that always has something unread takes no memory for what follows, and gives back what a
+// great deal of it took.
 func TestMessagesOfASocketLieWhereOthersLay(t *testing.T) {
 	var q socketQueue
 	next, read := 0, 0
@@ -335,7 +337,8 @@ func TestMessagesOfASocketLieWhereOthersLay(t *testing.T) {
 	check.Equal(t, "room kept once all is read", cap(q.list), 0)
 }
 
-// What an association leaves unread goes with it, whatever has been read before, and the others' stays in order.
+// What an association leaves unread goes with it, whatever has been read before, and the others'
+// stays in order.
 func TestWhatOneLeavesUnreadOthersDoNotMiss(t *testing.T) {
 	p := newPair(t)
 	s := must.Get(p.b.OpenSocket(7, nil))(t)
@@ -372,7 +375,8 @@ func TestWhatOneLeavesUnreadOthersDoNotMiss(t *testing.T) {
 	check.That(t, s.queue.len() == 0 && gone.unreadMessages == 0, "%d messages are left, and %d are said to be", s.queue.len(), gone.unreadMessages)
 }
 
-// An association that has ended is a Socket's no more, also if its primary path has become another, or its end is told of before its beginning.
+// An association that has ended is a Socket's no more, also if its primary path has become another,
+// or its end is told of before its beginning.
 func TestSocketForgetsAssociationsThatHaveEnded(t *testing.T) {
 	p, local, remote, _ := newHomes(t)
 	a, b := must.Get(p.a.OpenSocket(0, quick(local)))(t), must.Get(p.b.OpenSocket(7, quick(remote)))(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
-// TransportStats counts what passed between a Transport and its link, and what became of its associations.
-// What happened within them is in Transport.Totals.
+// TransportStats counts what passed between a Transport and its link, and what became of its
+// associations. What happened within them is in Transport.Totals.
 type TransportStats struct {
 	RxPackets uint64 // packets read from the link
 	RxBatches uint64 // calls of ReadBatch that returned packets
@@ -69,7 +69,8 @@ func (t *Transport) Stats() TransportStats {
 	return s
 }
 
-// Trips returns the round trip times measured on all associations, those that have ended included. It looks at every association, each for a moment.
+// Trips returns the round trip times measured on all associations, those that have ended included.
+// It looks at every association, each for a moment.
 func (t *Transport) Trips() assoc.Histogram {
 	t.mu.RLock()
 	sum, live := t.endedRTTs, t.liveConnsLocked()
@@ -86,8 +87,8 @@ func (t *Transport) Trips() assoc.Histogram {
 // liveConnsLocked returns the associations; mu is held.
 func (t *Transport) liveConnsLocked() []*Conn { return slices.Collect(maps.Keys(t.conns)) }
 
-// Totals returns the sums of the counters of all associations, those that have ended included. It looks at every
-// association, each for a moment.
+// Totals returns the sums of the counters of all associations, those that have ended included. It
+// looks at every association, each for a moment.
 func (t *Transport) Totals() assoc.Counters {
 	t.mu.RLock()
 	sum, live := t.endedCounters, t.liveConnsLocked()

@@ -49,8 +49,8 @@ func rawPacket(src, dst uint16, tag uint32, chunk []byte) []byte {
 	return pkt
 }
 
-// Every counter counts: there is a row for each field. Those of the endpoint have theirs in package endpoint;
-// one of them shows that they are passed on.
+// Every counter counts: there is a row for each field. Those of the endpoint have theirs in package
+// endpoint; one of them shows that they are passed on.
 func TestEveryCounterCounts(t *testing.T) {
 	brief := &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, RTOMax: time.Millisecond, MaxInitRetrans: 1}
 	done := func(t *testing.T, c *Conn) {

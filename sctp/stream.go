@@ -10,8 +10,9 @@ import (
 )
 
 // Stream is one SCTP stream of an association as a net.Conn: writes become ordered messages, reads
-// see their octets without boundaries. An SCTP stream has no end of its own: Close ends the calls of this
-// side alone and gives the stream's messages back to Conn.ReadMsg, and reads return io.EOF when the association ends.
+// see their octets without boundaries. An SCTP stream has no end of its own: Close ends the calls
+// of this side alone and gives the stream's messages back to Conn.ReadMsg, and reads return io.EOF
+// when the association ends.
 type Stream struct {
 	c  *Conn
 	id wire.StreamID
@@ -25,8 +26,9 @@ type Stream struct {
 
 var _ net.Conn = (*Stream)(nil)
 
-// Stream returns the stream with this identifier; the same one at each call until it is closed. From
-// then on its messages, those that wait for ReadMsg included, go to it and no longer to ReadMsg.
+// Stream returns the stream with this identifier; the same one at each call until it is closed.
+// From then on its messages, those that wait for ReadMsg included, go to it and no longer to
+// ReadMsg.
 func (c *Conn) Stream(id uint16) *Stream {
 	c.lock()
 	defer c.unlock()
@@ -58,8 +60,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkDeadline says whether a call comes after its deadline, which then also ends calls that need not wait, and an empty one whether it comes
-// after Close.
+// checkDeadline says whether a call comes after its deadline, which then also ends calls that need
+// not wait, and an empty one whether it comes after Close.
 func (s *Stream) checkDeadline(d *deadline, p []byte) error {
 	expired := d.hasExpired()
 	switch {
@@ -98,8 +100,9 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close stops the stream from taking messages; unread ones are dropped. The association stays open. Calls that are under way fail
-// with net.ErrClosed, and so do those that follow. Closing again returns nil.
+// Close stops the stream from taking messages; unread ones are dropped. The association stays open.
+// Calls that are under way fail with net.ErrClosed, and so do those that follow. Closing again
+// returns nil.
 func (s *Stream) Close() error {
 	a, _ := s.c.lock()
 	if s.c.streams[s.id] == s {
@@ -119,13 +122,14 @@ func (s *Stream) LocalAddr() net.Addr { return s.c.LocalAddr() }
 // RemoteAddr returns the association's peer address.
 func (s *Stream) RemoteAddr() net.Addr { return s.c.RemoteAddr() }
 
-// SetDeadline sets the stream's read and write deadline. It fails with net.ErrClosed after Close, of the stream or the association.
+// SetDeadline sets the stream's read and write deadline. It fails with net.ErrClosed after Close,
+// of the stream or the association.
 func (s *Stream) SetDeadline(t time.Time) error {
 	return s.setDeadlines(t, &s.readDeadline, &s.writeDeadline)
 }
 
-// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which something is there. The zero time means no
-// deadline.
+// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which
+// something is there. The zero time means no deadline.
 func (s *Stream) SetReadDeadline(t time.Time) error { return s.setDeadlines(t, &s.readDeadline) }
 
 // SetWriteDeadline makes writes past t fail with os.ErrDeadlineExceeded.

@@ -18,8 +18,9 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// The far end of a cable takes no more than 1400 octets from one moment on, and nobody says so: the route still takes 1500. What is under way arrives in fragments, or
-// the association ends by an error that says why.
+// The far end of a cable takes no more than 1400 octets from one moment on, and nobody says so: the
+// route still takes 1500. What is under way arrives in fragments, or the association ends by an
+// error that says why.
 func TestMTUFallsBelowTheRoutesWithoutAWord(t *testing.T) {
 	for name, open := range map[string]func() (rawio.Link, error){
 		"raw": func() (rawio.Link, error) { return raw.Open(raw.Config{}) },

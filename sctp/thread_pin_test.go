@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// A processor is left to those goroutines that do not keep their threads, and each place is given back.
+// A processor is left to those goroutines that do not keep their threads, and each place is given
+// back.
 func TestThreadsAreBounded(t *testing.T) {
 	const procs = 4
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
@@ -46,7 +47,8 @@ type buffered struct{ *batches }
 func (buffered) Features() rawio.Features { return 0 }
 func (buffered) ReceiveBuffer() int       { return 1 << 20 }
 
-// A receive goroutine keeps its thread in bulk, as long as few goroutines are woken, and gives it back in the end.
+// A receive goroutine keeps its thread in bulk, as long as few goroutines are woken, and gives it
+// back in the end.
 func TestThreadIsKeptInBulk(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // one goroutine may keep its thread
 	t.Run("link of the kernel", func(t *testing.T) {

@@ -2,10 +2,13 @@ package sctp
 
 import "github.com/rddp-go/rddp/rawio"
 
-// timerHeap has associations by deadline, the earliest first: of the children of i, from heapChildren*i+1 on, none is due before i is.
+// timerHeap has associations by deadline, the earliest first: of the children of i, from
+// heapChildren*i+1 on, none is due before i is.
 //
-// What takes time where there are many associations is to look at memory of each of them, and to write to it even more. So the deadlines lie in the heap itself, four
-// children side by side, and which place an association has is in a table beside it, at a number that it keeps while it is in the heap.
+// What takes time where there are many associations is to look at memory of each of them, and to
+// write to it even more. So the deadlines lie in the heap itself, four children side by side, and
+// which place an association has is in a table beside it, at a number that it keeps while it is in
+// the heap.
 type timerHeap struct {
 	entries   []heapEntry
 	positions []int32 // in of, by number less one

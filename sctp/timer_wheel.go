@@ -2,14 +2,18 @@ package sctp
 
 import "github.com/rddp-go/rddp/rawio"
 
-// timerWheel has deadlines that are near, by the slot of time that they lie in and in no order there (Varghese and Lauck, 1987), beside the heap, which has the others.
+// timerWheel has deadlines that are near, by the slot of time that they lie in and in no order
+// there (Varghese and Lauck, 1987), beside the heap, which has the others.
 //
-// What is sent is mostly acknowledged within milliseconds, and then its deadline, a hundredth of a second ahead, has become the one of the next HEARTBEAT again. Where there are
-// many associations the heap is in no cache, and each of them would go from its bottom to its top and back for nothing. Here it is an entry at the end of a list, and
-// dropped when its slot begins. What has not moved by then goes to the heap, which knows the order.
+// What is sent is mostly acknowledged within milliseconds, and then its deadline, a hundredth of a
+// second ahead, has become the one of the next HEARTBEAT again. Where there are many associations
+// the heap is in no cache, and each of them would go from its bottom to its top and back for
+// nothing. Here it is an entry at the end of a list, and dropped when its slot begins. What has not
+// moved by then goes to the heap, which knows the order.
 //
-// For each slot that has any somebody wakes up. Where many come that is nothing, and it takes what is two seconds ahead, as T3 is; where few do, as HEARTBEATs of associations that
-// are idle, what is far is better in the heap, which is looked through when somebody is awake anyway.
+// For each slot that has any somebody wakes up. Where many come that is nothing, and it takes what
+// is two seconds ahead, as T3 is; where few do, as HEARTBEATs of associations that are idle, what
+// is far is better in the heap, which is looked through when somebody is awake anyway.
 type timerWheel struct {
 	slots        [wheelSlots][]wheelEntry
 	nextSlot     int64        // the slot that is taken next, counted since time 0; those before it are empty
@@ -56,7 +60,8 @@ func (w *timerWheel) tryPut(now func() rawio.Time, c *Conn, due rawio.Time) (beg
 	return rawio.Time(k * wheelSlotNanos), true
 }
 
-// updateBusy judges now and then how many have come: HEARTBEATs come a hundred at once, and then for a while none.
+// updateBusy judges now and then how many have come: HEARTBEATs come a hundred at once, and then
+// for a while none.
 func (w *timerWheel) updateBusy(now rawio.Time) {
 	if slots := slotOf(now) - w.judgedSlot; slots >= wheelNearSlots {
 		w.isBusy = w.arrivals >= busyPerSlot*slots

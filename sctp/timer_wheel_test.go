@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// crowdOfTimers has so many associations that near deadlines go to the wheel, and each wait for the next HEARTBEAT.
+// crowdOfTimers has so many associations that near deadlines go to the wheel, and each wait for the
+// next HEARTBEAT.
 func crowdOfTimers(fire func(*Conn)) (h *timers, now func() rawio.Time, conns []Conn) {
 	start := time.Now()
 	now = func() rawio.Time { return rawio.Time(time.Since(start)) }
@@ -26,7 +27,8 @@ func crowdOfTimers(fire func(*Conn)) (h *timers, now func() rawio.Time, conns []
 	return h, now, conns
 }
 
-// Of many, whose deadlines become earlier and later by chance, within the wheel's slots, around and beyond them, each is served when it wants to be, and none but then.
+// Of many, whose deadlines become earlier and later by chance, within the wheel's slots, around and
+// beyond them, each is served when it wants to be, and none but then.
 func TestCrowdIsServedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // of all that is the test's
@@ -72,7 +74,8 @@ func TestCrowdIsServedInTime(t *testing.T) {
 	})
 }
 
-// A near deadline that moves before it comes leaves the heap as it was, and what the wheel has of it goes with its slot.
+// A near deadline that moves before it comes leaves the heap as it was, and what the wheel has of
+// it goes with its slot.
 func TestDeadlineThatMovesLeavesTheHeapAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, now, conns := crowdOfTimers(func(*Conn) { t.Error("served") })
@@ -96,7 +99,8 @@ func TestDeadlineThatMovesLeavesTheHeapAlone(t *testing.T) {
 	})
 }
 
-// The wheel takes what is due after the slot that has begun, and before it has gone round, or where few come before a quarter of that.
+// The wheel takes what is due after the slot that has begun, and before it has gone round, or where
+// few come before a quarter of that.
 func TestWheelTakesWhatIsNear(t *testing.T) {
 	const slot = wheelSlotNanos
 	now := rawio.Time(10*slot + 5)
@@ -124,7 +128,8 @@ func TestWheelTakesWhatIsNear(t *testing.T) {
 	}
 }
 
-// What is a second ahead goes to the wheel while many come, by the time that has passed, and to the heap again when few do.
+// What is a second ahead goes to the wheel while many come, by the time that has passed, and to the
+// heap again when few do.
 func TestWheelReachesFarWhereManyCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h *timers

@@ -42,8 +42,9 @@ func TestManyTimersGoOffWhenTheyAreDue(t *testing.T) {
 	})
 }
 
-// Each deadline goes off when it is due, the earliest first, also one that has become earlier or later; one that is removed, or is
-// left when the heap is closed, never does, and nothing keeps the closed heap at work.
+// Each deadline goes off when it is due, the earliest first, also one that has become earlier or
+// later; one that is removed, or is left when the heap is closed, never does, and nothing keeps the
+// closed heap at work.
 func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -77,8 +78,9 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 	})
 }
 
-// What the send buffer had for a message is given back when the program has written nothing for a while, though no timer of the protocol goes off; a program that writes
-// keeps it, and nothing goes off for an association that never had anything, has given it back, or has ended.
+// What the send buffer had for a message is given back when the program has written nothing for a
+// while, though no timer of the protocol goes off; a program that writes keeps it, and nothing goes
+// off for an association that never had anything, has given it back, or has ended.
 func TestQuietAssociationGivesMemoryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -120,8 +122,9 @@ func TestQuietAssociationGivesMemoryBack(t *testing.T) {
 	})
 }
 
-// What may be served earlier is when something else is due, so many together as go into one batch, and what they send goes when these were served. What is due is
-// served however many there are, and what has moved nobody wakes up for.
+// What may be served earlier is when something else is due, so many together as go into one batch,
+// and what they send goes when these were served. What is due is served however many there are, and
+// what has moved nobody wakes up for.
 func TestWhoIsAwakeServesOthersToo(t *testing.T) {
 	const many = 2*maxServedAtOnce + 10
 	for _, tt := range []struct {

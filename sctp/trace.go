@@ -8,8 +8,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Tracer hears what becomes of the associations of a Transport. Trace is called from the goroutines that send and receive, with no lock held, several
-// at a time; it must not block, and keeps nothing of the event. Package sctp/qlog has one that writes files.
+// Tracer hears what becomes of the associations of a Transport. Trace is called from the goroutines
+// that send and receive, with no lock held, several at a time; it must not block, and keeps nothing
+// of the event. Package sctp/qlog has one that writes files.
 type Tracer interface {
 	Trace(e *TraceEvent)
 }
@@ -22,10 +23,11 @@ const (
 	TraceStarted TraceKind = iota
 	// TraceState: the association has gone from the state Old to Stats.State.
 	TraceState
-	// TraceMetrics: what is in Stats or Path is not what it was. Where much happens there are 250 of these a second and association at most,
-	// each with all that has come since the last.
+	// TraceMetrics: what is in Stats or Path is not what it was. Where much happens there are 250
+	// of these a second and association at most, each with all that has come since the last.
 	TraceMetrics
-	// TraceLoss: since the last event something was sent again, or a timer for that has expired: Lost says what.
+	// TraceLoss: since the last event something was sent again, or a timer for that has expired:
+	// Lost says what.
 	TraceLoss
 	// TraceNotice: the association has told its user of Event.
 	TraceNotice
@@ -56,8 +58,8 @@ type TraceLost struct {
 	Reneged        uint64
 }
 
-// An association is looked at in detail 250 times a second at most. After a silence it may be so much more often for a moment, so that
-// each step of what goes slowly is seen.
+// An association is looked at in detail 250 times a second at most. After a silence it may be so
+// much more often for a moment, so that each step of what goes slowly is seen.
 const (
 	traceInterval = 4 * time.Millisecond
 	traceBurst    = 64

@@ -14,7 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// listTracer keeps what it hears. As it asks for the state of each association, it could not be called while a gate is held.
+// listTracer keeps what it hears. As it asks for the state of each association, it could not be
+// called while a gate is held.
 type listTracer struct {
 	t    *Transport
 	mu   sync.Mutex
@@ -67,7 +68,8 @@ func TestTracerHearsTheLifeOfAnAssociation(t *testing.T) {
 		"%+v", last)
 }
 
-// Where much happens there is a look every 4 ms, after a silence there are some more at once; a loss between two looks is in the next.
+// Where much happens there is a look every 4 ms, after a silence there are some more at once; a
+// loss between two looks is in the next.
 func TestTracerIsNotFlooded(t *testing.T) {
 	p := newPair(t)
 	c, _ := p.connect(t, nil, nil)

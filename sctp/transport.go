@@ -25,14 +25,16 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/account"
 )
 
-// minPacketOctets is the smallest SCTP packet that a link must carry: a session control message of RFC
-// 5043 with 512 octets of private data.
+// minPacketOctets is the smallest SCTP packet that a link must carry: a session control message of
+// RFC 5043 with 512 octets of private data.
 const minPacketOctets = 12 + 16 + 4 + 512
 
-// Transport runs SCTP associations over one Link: a receive goroutine for each of its queues, one timer, and the callers'
-// own goroutines, which receive too while they wait (turn). It is the shell around the sans-IO packages endpoint and assoc.
+// Transport runs SCTP associations over one Link: a receive goroutine for each of its queues, one
+// timer, and the callers' own goroutines, which receive too while they wait (turn). It is the shell
+// around the sans-IO packages endpoint and assoc.
 //
-// Locks, in the order they may be taken: setup, mu, then an association's gate, then the leaf locks.
+// Locks, in the order they may be taken: setup, mu, then an association's gate, then the leaf
+// locks.
 type Transport struct {
 	link      rawio.Link
 	cfg       TransportConfig
@@ -153,7 +155,8 @@ func (t *Transport) refreshIndex(c *Conn) {
 	c.unlock()
 }
 
-// forgetConn removes an association that has ended, and returns the packet that sets up the next one, if there is any.
+// forgetConn removes an association that has ended, and returns the packet that sets up the next
+// one, if there is any.
 func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 	t.timers.remove(c)
 	a, _ := c.lock()
@@ -185,8 +188,8 @@ func (t *Transport) forgetConn(c *Conn) (next *rawio.Packet) {
 	return next
 }
 
-// transmitBatch sends a batch of what an association has ready. It says whether that was anything, and whether there is more.
-// Called by its owner.
+// transmitBatch sends a batch of what an association has ready. It says whether that was anything,
+// and whether there is more. Called by its owner.
 func (t *Transport) transmitBatch(now rawio.Time, a *assoc.Assoc) (sent, more bool) {
 	b := t.batchPool.Get().(*assoc.TxBatch)
 	more = a.PollTransmit(now, b)
@@ -217,9 +220,9 @@ func (t *Transport) writeTxBatch(now rawio.Time, b *assoc.TxBatch, a *assoc.Asso
 	return refused
 }
 
-// writePackets hands packets to the link. Of a packet that is longer than the
-// link takes, or that has no way to go, the association hears, and refused says that it goes again; any other that the link refuses counts as lost: the protocol above
-// recovers from that as from any loss.
+// writePackets hands packets to the link. Of a packet that is longer than the link takes, or that
+// has no way to go, the association hears, and refused says that it goes again; any other that the
+// link refuses counts as lost: the protocol above recovers from that as from any loss.
 func (t *Transport) writePackets(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc) (refused bool) {
 	for len(pkts) > 0 {
 		n, err := t.writeBatch(pkts)
@@ -257,8 +260,9 @@ func (t *Transport) writeBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
-// when the port is taken, with *ConfigError, and with *LocalAddrError. Over UDP port 9899, where others look for the SCTP ports of this host, the port is taken too where
-// another program of this host has it.
+// when the port is taken, with *ConfigError, and with *LocalAddrError. Over UDP port 9899, where
+// others look for the SCTP ports of this host, the port is taken too where another program of this
+// host has it.
 func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 	cfg = cmp.Or(cfg, defaultConfig)
 	for try := 1; ; try++ {
@@ -314,7 +318,8 @@ func (t *Transport) removeListener(l *Listener) {
 	t.dropPortUser(l.port, l.cfg.LocalAddrs...)
 }
 
-// listenerOf returns the listener that an association to an own port and address comes by. Called with mu held.
+// listenerOf returns the listener that an association to an own port and address comes by. Called
+// with mu held.
 func (t *Transport) listenerOf(port uint16, at netip.Addr) *Listener {
 	list := t.listeners[port]
 	i := slices.IndexFunc(list, func(l *Listener) bool { return hasAddr(l.cfg.LocalAddrs, at) })
@@ -331,8 +336,8 @@ func indexAddr(list []netip.Addr, a netip.Addr) int {
 var defaultConfig = new(Config)
 
 // Dial sets up an association with the SCTP port of remote and waits until it is established. When
-// ctx ends first, the attempt is aborted. Config.RemoteAddrs may name more addresses of the peer. Every
-// error is a *DialError.
+// ctx ends first, the attempt is aborted. Config.RemoteAddrs may name more addresses of the peer.
+// Every error is a *DialError.
 func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	cfg = cmp.Or(cfg, defaultConfig)
 	if err := ctx.Err(); err != nil { // nothing is sent for one who has given up before
@@ -414,8 +419,8 @@ func (t *Transport) localAddr() netip.Addr {
 	return netip.Addr{}
 }
 
-// handleLinkFailure notes that the link has failed, unless the Transport has closed it, and has all that depends on it end. The caller may be the owner of an
-// association.
+// handleLinkFailure notes that the link has failed, unless the Transport has closed it, and has all
+// that depends on it end. The caller may be the owner of an association.
 func (t *Transport) handleLinkFailure(err error) {
 	t.endMu.Lock()
 	defer t.endMu.Unlock()
@@ -469,8 +474,8 @@ func (t *Transport) liveConns() []*Conn {
 	return list
 }
 
-// Wait returns when no association is left, or with the context's error: before Close, it lets graceful
-// shutdowns come to their end.
+// Wait returns when no association is left, or with the context's error: before Close, it lets
+// graceful shutdowns come to their end.
 func (t *Transport) Wait(ctx context.Context) error {
 	for {
 		left := t.liveConns()
@@ -488,8 +493,9 @@ func (t *Transport) Wait(ctx context.Context) error {
 // abortTimeout is how long Close waits for the ABORTs to leave before it closes the link.
 const abortTimeout = time.Second
 
-// Close aborts every association, stops listening and closes the link, after a second also where the link has not taken the ABORTs. Close connections first for
-// a graceful end. Closing again returns nil.
+// Close aborts every association, stops listening and closes the link, after a second also where
+// the link has not taken the ABORTs. Close connections first for a graceful end. Closing again
+// returns nil.
 func (t *Transport) Close() error {
 	t.mu.Lock()
 	if t.closed {

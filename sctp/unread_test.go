@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/race"
 )
 
-// More messages of one stream wait to be read than there are SSNs: Conn and Stream give them in order, and say their SSNs.
+// More messages of one stream wait to be read than there are SSNs: Conn and Stream give them in
+// order, and say their SSNs.
 func TestMoreUnreadMessagesThanSSNs(t *testing.T) {
 	race.Alone(t)
 	const n = 70_000

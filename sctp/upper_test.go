@@ -39,7 +39,8 @@ func (u *above) Settled()      { u.settled.Add(1) }
 func (u *above) Held() int     { return u.held }
 func (u *above) Steps() uint64 { return u.work }
 
-// An Upper looks once at what a turn has brought, and is told when its gate is open; its memory is its peer's, and its work the owner's.
+// An Upper looks once at what a turn has brought, and is told when its gate is open; its memory is
+// its peer's, and its work the owner's.
 func TestUpperIsAskedOnceATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, u := newPair(t), new(above)

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// When the own interface or address returns, what is in flight goes at once, and does not wait until
-// T3-rtx expires, which has backed off to 3.2 s by then: over real sockets, whatever the outage was.
+// When the own interface or address returns, what is in flight goes at once, and does not wait
+// until T3-rtx expires, which has backed off to 3.2 s by then: over real sockets, whatever the
+// outage was.
 func TestEchoReturnsWithTheInterface(t *testing.T) {
 	down := func(dev netlink.Link, _ *netlink.Addr) error { return netlink.LinkSetDown(dev) }
 	overRaw := func() (rawio.Link, error) { return raw.Open(raw.Config{}) }

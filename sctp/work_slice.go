@@ -6,16 +6,18 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// One packet may have much work done, and one association may get many. Its owner lets others have the gate, and whoever reads the
-// link turns to the packets of others, when that has taken a slice of time. What is left goes on after that.
+// One packet may have much work done, and one association may get many. Its owner lets others have
+// the gate, and whoever reads the link turns to the packets of others, when that has taken a slice
+// of time. What is left goes on after that.
 const (
-	// sliceTime is the time, and stepsPerClockCheck after how many steps the clock is looked at. Packets that have come and are handled
-	// get half of it, so that what they bring can be handed on in the other.
+	// sliceTime is the time, and stepsPerClockCheck after how many steps the clock is looked at.
+	// Packets that have come and are handled get half of it, so that what they bring can be handed
+	// on in the other.
 	sliceTime          = 300 * time.Microsecond
 	stepsPerClockCheck = 64
 
-	// maxSendTime is how long an owner sends before it opens the gate. Who waits there is mostly about to add to what there is to send: the two
-	// would go on with it by turns.
+	// maxSendTime is how long an owner sends before it opens the gate. Who waits there is mostly
+	// about to add to what there is to send: the two would go on with it by turns.
 	maxSendTime = 2 * sliceTime
 )
 
@@ -44,7 +46,8 @@ func (c *Conn) workSteps() uint64 {
 	return n
 }
 
-// sliceIsOver says whether so much of the slice is. It is so for good until the gate is taken anew. Owner only.
+// sliceIsOver says whether so much of the slice is. It is so for good until the gate is taken anew.
+// Owner only.
 func (c *Conn) sliceIsOver(part time.Duration) bool {
 	s := &c.workSlice
 	n := c.workSteps()

@@ -12,8 +12,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Calls that wait for room in the send buffer are served in the order in which they came, whatever the length of their messages, and none that comes later goes
-// before them. One that gives up in the middle keeps nobody.
+// Calls that wait for room in the send buffer are served in the order in which they came, whatever
+// the length of their messages, and none that comes later goes before them. One that gives up in
+// the middle keeps nobody.
 func TestWritersAreServedInOrder(t *testing.T) {
 	const large, short = 40 << 10, 100
 	for _, row := range []struct {
@@ -75,7 +76,8 @@ func TestWritersAreServedInOrder(t *testing.T) {
 	}
 }
 
-// A larger SendBuffer wakes those that wait for room, as far as it has room for them, and they keep their order.
+// A larger SendBuffer wakes those that wait for room, as far as it has room for them, and they keep
+// their order.
 func TestLargerSendBufferWakesWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calm := &Config{DisablePMTUD: true, HeartbeatInterval: -1, SendBuffer: 4 << 10}

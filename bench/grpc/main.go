@@ -1,5 +1,5 @@
-// Grpc is gRPC over SCTP: a server and a client that know of it only where they listen and dial. It lives in the module of bench, so that
-// importers of rddp do without gRPC.
+// Grpc is gRPC over SCTP: a server and a client that know of it only where they listen and dial. It
+// lives in the module of bench, so that importers of rddp do without gRPC.
 //
 //	cd bench && go run ./grpc
 package main

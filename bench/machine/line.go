@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Line is how long a cache line takes from one processor to another and back: several times as long where the two share no
-// cache. A host moves virtual processors about, so it may change while something is measured. 0: there is only one
-// processor, or nobody may choose.
+// Line is how long a cache line takes from one processor to another and back: several times as long
+// where the two share no cache. A host moves virtual processors about, so it may change while
+// something is measured. 0: there is only one processor, or nobody may choose.
 func Line() time.Duration {
 	var may unix.CPUSet
 	if unix.SchedGetaffinity(0, &may) != nil || may.Count() < 2 || runtime.GOMAXPROCS(0) < 2 {

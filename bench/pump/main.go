@@ -185,7 +185,8 @@ func measure(o *options, link string, mtu int, work bool) (r result, err error) 
 	return r, err
 }
 
-// measureTwo has a child process receive. It says where it can be reached, and at the end what it got.
+// measureTwo has a child process receive. It says where it can be reached, and at the end what it
+// got.
 func measureTwo(o *options, a rawio.Link, link string, mtu int, work bool) (r result, err error) {
 	args := []string{"--receive", "--link", link, "--mtu", strconv.Itoa(mtu), "--batch", strconv.Itoa(o.batch),
 		"--poll", o.poll.String(), "--work", "bare", "--no-offload=" + strconv.FormatBool(o.plain)}
@@ -275,8 +276,8 @@ func child(o *options) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// forwarding lets this host route between TUN devices. It changes a setting of the network namespace:
-// run the program in one of its own.
+// forwarding lets this host route between TUN devices. It changes a setting of the network
+// namespace: run the program in one of its own.
 func forwarding() error {
 	const file = "/proc/sys/net/ipv4/ip_forward"
 	if b, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(b)) == "1" {

@@ -11,9 +11,10 @@ import (
 	"strings"
 )
 
-// book is the document that scoreboards of several machines are kept in: a block for each processor model, which is never
-// deleted. A run replaces the rows that it has measured, in the block of its own machine, and leaves all others. The tables are
-// read back from the document, so that it alone holds what is known.
+// book is the document that scoreboards of several machines are kept in: a block for each processor
+// model, which is never deleted. A run replaces the rows that it has measured, in the block of its
+// own machine, and leaves all others. The tables are read back from the document, so that it alone
+// holds what is known.
 type book struct {
 	blocks []*block
 }
@@ -181,7 +182,8 @@ func (r row) verdict() string {
 
 func (r row) stale() bool { return strings.HasSuffix(r[len(r)-1], ", "+staleMark) }
 
-// judge marks the rows that are stale, and those that are not so any more. Runs that no row comes from are dropped.
+// judge marks the rows that are stale, and those that are not so any more. Runs that no row comes
+// from are dropped.
 func (b *book) judge(stale func(commit string, about []spec) bool) {
 	for _, bl := range b.blocks {
 		used := make(map[string]bool)
@@ -210,7 +212,8 @@ func (b *book) judge(stale func(commit string, about []spec) bool) {
 	}
 }
 
-// summary is a row for each target: it is met when every row that is not stale meets it, and there is one.
+// summary is a row for each target: it is met when every row that is not stale meets it, and there
+// is one.
 func (b *book) summary() table {
 	type count struct{ fresh, met, stale int }
 	counts := make(map[int]count)

@@ -53,8 +53,8 @@ type ddpbenchLine struct {
 	}
 }
 
-// parseDDPBench reads the client's output. Latency is that of a round trip here: ddpbench, as perftest
-// does, halves it except for RDMA Read.
+// parseDDPBench reads the client's output. Latency is that of a round trip here: ddpbench, as
+// perftest does, halves it except for RDMA Read.
 func parseDDPBench(s spec, _, client []byte) (f figures, err error) {
 	trips := 2.0
 	if s.Verb == "read" {

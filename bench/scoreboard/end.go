@@ -29,7 +29,8 @@ func (e *end) json() string {
 	return string(b)
 }
 
-// Commands of this program to itself: to be one end of a measurement, and a process that computes beside until it is killed.
+// Commands of this program to itself: to be one end of a measurement, and a process that computes
+// beside until it is killed.
 const (
 	endCommand     = "end"
 	computeCommand = "compute"
@@ -103,8 +104,8 @@ type messenger interface {
 	finish() error
 }
 
-// playMessages measures messages over m. The server reports before the client does: it finishes when
-// it has everything, and stays until it is told to go.
+// playMessages measures messages over m. The server reports before the client does: it finishes
+// when it has everything, and stays until it is told to go.
 func playMessages(e *end, m messenger, out io.Writer, count func(*report)) error {
 	play := e.write
 	switch {

@@ -291,7 +291,8 @@ func (g *grower) dialControl() (err error) {
 	if g.Link == "mem" {
 		return nil
 	}
-	// To a server that is not there yet an INIT is lost, and the next would follow a second later; or ICMP refuses it.
+	// To a server that is not there yet an INIT is lost, and the next would follow a second later;
+	// or ICMP refuses it.
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		if err = g.tryControl(); err == nil || time.Now().After(end) {
 			return err
@@ -415,8 +416,8 @@ func (g *grower) each(n, first, last int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// rest does nothing for a while. If heartbeats are the matter, these are two rounds of them: they come every HB.interval and an RTO
-// of a second.
+// rest does nothing for a while. If heartbeats are the matter, these are two rounds of them: they
+// come every HB.interval and an RTO of a second.
 func (g *grower) rest(got *grown) error {
 	long := g.duration()
 	if g.Beat > 0 {
@@ -454,7 +455,8 @@ func spent(before, after [2]state) (cpu [2]time.Duration) {
 	return cpu
 }
 
-// spread makes round trips on all associations in turn, underWay at a time. The first one of each does not count.
+// spread makes round trips on all associations in turn, underWay at a time. The first one of each
+// does not count.
 func (g *grower) spread(r *report) error {
 	n := min(underWay, g.Conns)
 	if err := g.each(n, 0, g.Conns, func(i int) error { return g.trip(i, make([]byte, growthOctets)) }); err != nil {
@@ -503,13 +505,15 @@ func (g *grower) trip(i int, b []byte) error {
 	return err
 }
 
-// restart has the server's process start anew. Its peers learn of it when they send something, and set their associations up again.
+// restart has the server's process start anew. Its peers learn of it when they send something, and
+// set their associations up again.
 func (g *grower) restart(got *grown) error {
 	began := time.Now()
 	if _, err := g.control.WriteMsg([]byte{orderRestart}, sctp.SendInfo{}); err != nil {
 		return err
 	}
-	// Its association ends when the new server does not know it: ended here, the order might be dropped with it before it is read.
+	// Its association ends when the new server does not know it: ended here, the order might be
+	// dropped with it before it is read.
 	if err := g.dialControl(); err != nil {
 		return fmt.Errorf("the server did not come back: %w", err)
 	}

@@ -7,14 +7,17 @@ import (
 	"time"
 )
 
-// A host moves the processors of a virtual machine about: now they share a cache, now they do not, and then a line takes several
-// times as long from one to the other. What many goroutines share takes twice the processor time then, so that two runs say
-// little about each other if that happens between them. It is looked at before and after each.
+// A host moves the processors of a virtual machine about: now they share a cache, now they do not,
+// and then a line takes several times as long from one to the other. What many goroutines share
+// takes twice the processor time then, so that two runs say little about each other if that happens
+// between them. It is looked at before and after each.
 
-// apart is how many times as long a line takes, at least, if the processors were moved. Where they stay it varies by half.
+// apart is how many times as long a line takes, at least, if the processors were moved. Where they
+// stay it varies by half.
 const apart = 2
 
-// span is the shortest and the longest that a line took before and after runs. The shortest is 0 where one is unknown.
+// span is the shortest and the longest that a line took before and after runs. The shortest is 0
+// where one is unknown.
 func span(runs ...*figures) (least, most time.Duration) {
 	var all []time.Duration
 	for _, f := range runs {
@@ -23,7 +26,8 @@ func span(runs ...*figures) (least, most time.Duration) {
 	return slices.Min(all), slices.Max(all)
 }
 
-// alike reports whether the processors were in the same place before and after all runs, as far as is known.
+// alike reports whether the processors were in the same place before and after all runs, as far as
+// is known.
 func alike(runs ...*figures) bool {
 	least, most := span(runs...)
 	return least == 0 || most < apart*least
@@ -32,7 +36,8 @@ func alike(runs ...*figures) bool {
 // enough rounds of those in which the processors stayed are better than all rounds.
 const enough = 3
 
-// compared is what of makes of two specs in each round, without those in which the processors were moved.
+// compared is what of makes of two specs in each round, without those in which the processors were
+// moved.
 func (bd *board) compared(num, den spec, q quantity, of func(num, den float64) float64) (list []float64, moved int) {
 	a, b := bd.values(num, q), bd.values(den, q)
 	runs := [2][]*figures{bd.Results[num.String()], bd.Results[den.String()]}
@@ -56,7 +61,8 @@ func (bd *board) compared(num, den spec, q quantity, of func(num, den float64) f
 func quotient(a, b float64) float64   { return a / b }
 func difference(a, b float64) float64 { return a - b }
 
-// places says between what times a line took from one processor to the other, and how often they were moved during a run.
+// places says between what times a line took from one processor to the other, and how often they
+// were moved during a run.
 func (bd *board) places() string {
 	var known []*figures
 	moved := 0

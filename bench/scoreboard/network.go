@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespace is a network namespace. It lives as long as the thread that serves it: no longer than this
-// process, whatever happens to it.
+// namespace is a network namespace. It lives as long as the thread that serves it: no longer than
+// this process, whatever happens to it.
 type namespace struct {
 	work chan func()
 	fd   int
@@ -50,8 +50,8 @@ type network struct {
 	host [2]netip.Prefix // of TUN devices
 }
 
-// networks are made when they are first needed. A TCP or UDP packet on loopback never exceeds 64 KiB
-// either: what counts is the MTU that the ends see.
+// networks are made when they are first needed. A TCP or UDP packet on loopback never exceeds 64
+// KiB either: what counts is the MTU that the ends see.
 var networks = map[string]func() (*network, error){
 	"lo/64K":    func() (*network, error) { return loopback(65536) },
 	"lo/1500":   func() (*network, error) { return loopback(1500) },
@@ -60,7 +60,8 @@ var networks = map[string]func() (*network, error){
 	"tun/1500":  routed,
 }
 
-// loopback gives each end an address of its own, so that neither has to sort out the other's packets.
+// loopback gives each end an address of its own, so that neither has to sort out the other's
+// packets.
 func loopback(mtu int) (*network, error) {
 	ns, err := newNamespace()
 	if err != nil {

@@ -18,7 +18,8 @@ type part struct {
 	asked       bool // only by name
 }
 
-// How shapes are measured. Medians of channel, the shape that most programs have, are to be trusted most.
+// How shapes are measured. Medians of channel, the shape that most programs have, are to be trusted
+// most.
 const (
 	shapeRounds   = 5
 	channelRounds = 9
@@ -90,7 +91,8 @@ var (
 	rdmaSizes  = []int{message, long}
 )
 
-// gomaxprocs are the numbers of processors that are tried, but for all of them, which is the default.
+// gomaxprocs are the numbers of processors that are tried, but for all of them, which is the
+// default.
 func gomaxprocs() []int {
 	return slices.DeleteFunc([]int{1, 2}, func(n int) bool { return n >= runtime.NumCPU() })
 }
@@ -105,7 +107,8 @@ func (p pairing) verbBeside(verb string, n int) []spec {
 	return []spec{t, {Peer: "rdma", Verb: verb, Shape: handed, Link: p.link, Net: p.net, Size: n, Trips: t.Trips}}
 }
 
-// verbsBeside is RDMA Send over n connections whose completions one goroutine sees to, and TCP with a goroutine for each.
+// verbsBeside is RDMA Send over n connections whose completions one goroutine sees to, and TCP with
+// a goroutine for each.
 func (p pairing) verbsBeside(n int) []spec {
 	return []spec{p.beside(direct, connected(n))[0], {Peer: "rdma", Verb: "send", Shape: direct, Link: p.link, Net: p.net, Size: message, Conns: n}}
 }
@@ -212,7 +215,8 @@ func parts() []part {
 	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks", specs: plan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, huge}
 }
 
-// chosen are the parts with these names, separated by commas; by default all that need not be asked for.
+// chosen are the parts with these names, separated by commas; by default all that need not be asked
+// for.
 func chosen(names string) (list []part, err error) {
 	all := parts()
 	if names == "" {

@@ -34,8 +34,8 @@ func iperf(net string, size int) spec { return spec{Peer: "iperf3", Net: net, Si
 
 func pionOver(size int) spec { return spec{Peer: "pion", Link: "udp", Net: lo1500, Size: size} }
 
-// usrsctp is measured with two sizes of its buffers, and the better one counts: when they are longer it
-// overruns the receive buffer of its own socket. A message has to fit.
+// usrsctp is measured with two sizes of its buffers, and the better one counts: when they are
+// longer it overruns the receive buffer of its own socket. A message has to fit.
 func usrsctp(link, net string, size int) (list []spec) {
 	for _, buffer := range []int{max(256<<10, size*5/4), max(512<<10, size*2)} {
 		list = append(list, spec{Peer: "usrsctp", Link: link, Net: net, Size: size, Buffer: buffer})
@@ -79,7 +79,8 @@ func qps(s spec, n int) spec {
 	return s
 }
 
-// cold has messages go through more memory than caches hold: what the copies cost then is the same for all.
+// cold has messages go through more memory than caches hold: what the copies cost then is the same
+// for all.
 func cold(s spec) spec {
 	s.Memory = 64 << 20
 	return s

@@ -61,8 +61,10 @@ func start(ctx context.Context, ns *namespace, argv []string, mark string, files
 	return p, nil
 }
 
-// watch samples the peak of the resident set. The one in struct rusage begins with our own. It does so less often the longer the process runs: each time
-// wakes a thread, and with it the monitor of the Go runtime, which looks around for some milliseconds, and those who are measured have no processor to spare.
+// watch samples the peak of the resident set. The one in struct rusage begins with our own. It does
+// so less often the longer the process runs: each time wakes a thread, and with it the monitor of
+// the Go runtime, which looks around for some milliseconds, and those who are measured have no
+// processor to spare.
 func (p *process) watch() {
 	for begin := time.Now(); ; {
 		p.look()
@@ -90,7 +92,8 @@ func (p *process) look() {
 	}
 }
 
-// highWater finds the peak of the resident set, in octets, in /proc/PID/status; 0 if it is not there.
+// highWater finds the peak of the resident set, in octets, in /proc/PID/status; 0 if it is not
+// there.
 func highWater(status string) int64 {
 	for line := range strings.Lines(status) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmHWM:" && f[2] == "kB" {

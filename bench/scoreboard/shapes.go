@@ -270,8 +270,8 @@ func (e *end) askDirect(m messenger, t *trips) (func() error, error) {
 	return over, nil
 }
 
-// handOver reads messages of n octets and hands them on until the end, which closes the channel. A message stays as it is until
-// queued others have come.
+// handOver reads messages of n octets and hands them on until the end, which closes the channel. A
+// message stays as it is until queued others have come.
 func handOver(m messenger, n int) (<-chan []byte, *error) {
 	ch, err := make(chan []byte, queued), new(error)
 	var ring [queued + 2][]byte
@@ -353,7 +353,8 @@ func (e *end) askPipelined(m messenger, t *trips) (func() error, error) {
 	return over, nil
 }
 
-// change is the client of a load that changes. What the second half of each of the two loads yields counts.
+// change is the client of a load that changes. What the second half of each of the two loads yields
+// counts.
 func (e *end) change(m messenger, c *cost, r *report, out io.Writer) error {
 	if err := trip(m, make([]byte, message), make([]byte, e.Size)); err != nil {
 		return err
@@ -379,7 +380,8 @@ func (e *end) change(m messenger, c *cost, r *report, out io.Writer) error {
 	return errors.Join(m.finish(), ended(m, make([]byte, e.Size)), r.print(out))
 }
 
-// load has some messages of n octets under way at once, for half of the run, and counts those that are answered in the second half of that.
+// load has some messages of n octets under way at once, for half of the run, and counts those that
+// are answered in the second half of that.
 func (e *end) load(m messenger, atOnce, n int) (count uint64, seconds float64, err error) {
 	ask, answer := make([]byte, n), make([]byte, e.Size)
 	began := time.Now()
@@ -496,8 +498,9 @@ func (c *cost) begin() { c.began = c.now() }
 
 func (c *cost) end(r *report) { r.CPU = (c.now() - c.began).Seconds() }
 
-// burner is a goroutine that computes beside. It may move between threads, and others may run in between, so its processor time is
-// counted as the least that a unit of work has taken, for each of them.
+// burner is a goroutine that computes beside. It may move between threads, and others may run in
+// between, so its processor time is counted as the least that a unit of work has taken, for each of
+// them.
 type burner struct {
 	spent atomic.Int64 // ns
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// cqEnds are the QPs of one end whose completions one goroutine polls and answers, as programs do that are written for RDMA.
+// cqEnds are the QPs of one end whose completions one goroutine polls and answers, as programs do
+// that are written for RDMA.
 type cqEnds struct {
 	cq  *rdma.CQ
 	qps []*rdmaEnd

@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// rdmaEnd is one end of a QP. In the shape channel a goroutine hands its completions to a worker; those of direct are with cqEnds.
+// rdmaEnd is one end of a QP. In the shape channel a goroutine hands its completions to a worker;
+// those of direct are with cqEnds.
 type rdmaEnd struct {
 	*end
 	qp     *rdma.QP
@@ -37,7 +38,8 @@ func (e *rdmaEnd) room() int {
 	return mark
 }
 
-// playRDMA measures Sends that are answered by Sends, Writes with notification that are by such Writes, or Reads.
+// playRDMA measures Sends that are answered by Sends, Writes with notification that are by such
+// Writes, or Reads.
 func playRDMA(e *end, out io.Writer) error {
 	list, cq, err := e.rdmaEnds(out)
 	if err != nil {
@@ -70,7 +72,8 @@ func (e *rdmaEnd) play(cq *rdma.CQ, c *cost, r *report) error {
 	return e.askAll(c, r)
 }
 
-// rdmaEnds connects a QP for each connection, each over an association of its own. All complete on one CQ.
+// rdmaEnds connects a QP for each connection, each over an association of its own. All complete on
+// one CQ.
 func (e *end) rdmaEnds(out io.Writer) (list []*rdmaEnd, cq *rdma.CQ, err error) {
 	link, err := e.open()
 	if err != nil {
@@ -151,7 +154,8 @@ func (e *rdmaEnd) complete(cq *rdma.CQ) {
 	})
 }
 
-// completions calls f for each, until it says that this is all: what is polled already is of no interest then.
+// completions calls f for each, until it says that this is all: what is polled already is of no
+// interest then.
 func completions(cq *rdma.CQ, f func(*rdma.WC) (more bool, err error)) error {
 	var wcs [64]rdma.WC
 	for {

@@ -18,7 +18,8 @@ type history struct {
 
 func newHistory() *history { return &history{known: make(map[string]bool)} }
 
-// stale reports whether what specs measure has changed since commit, or may have. No specs: nothing measures it any more.
+// stale reports whether what specs measure has changed since commit, or may have. No specs: nothing
+// measures it any more.
 func (h *history) stale(commit string, about []spec) bool {
 	if len(about) == 0 || strings.HasSuffix(commit, machine.Dirty) || strings.HasPrefix(commit, "-") {
 		return true
@@ -54,7 +55,8 @@ func changed(commit string, paths []string) bool {
 // below are the packages of internal that the library is built on.
 var below = []string{"internal/prefetch", "internal/portregistry", "internal/counters", "internal/crc32c", "internal/quota", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/pollpolicy", "internal/sparse"}
 
-// folders are those of the code that a spec measures, as git has them. Programs of others have none.
+// folders are those of the code that a spec measures, as git has them. Programs of others have
+// none.
 func (s spec) folders() (list []string) {
 	add := func(dirs ...string) {
 		for _, d := range dirs {

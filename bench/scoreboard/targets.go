@@ -39,7 +39,8 @@ func slower(bound float64, what string, num, den spec) check {
 	return check{target: 5, what: what, q: latency, num: num, den: []spec{den}, bound: bound, atMost: true}
 }
 
-// targets are what checks hold, by number. 7 and 8 are no ratios: make bench, make conformance and make interop hold them.
+// targets are what checks hold, by number. 7 and 8 are no ratios: make bench, make conformance and
+// make interop hold them.
 var targets = []string{
 	1: "RDMA Write over raw, 64K packets",
 	2: "RDMA Write over udp",
@@ -92,7 +93,8 @@ func checks() (list []check) {
 		)
 	}
 	for _, w := range []spec{raw, udp} {
-		// Receive buffers take more memory than a Write's target: all three go through as much here.
+		// Receive buffers take more memory than a Write's target: all three go through as much
+		// here.
 		write, read, send := cold(w), cold(ddp("read", w.Link, w.Net, big)), cold(ddp("send", w.Link, w.Net, big))
 		pump := pumpOver(w.Link, w.Net)
 		list = append(list,
@@ -174,8 +176,8 @@ func shapeChecks() (list []check) {
 		check{target: 13, what: "processor time of 1,000 idle associations for a heartbeat, us", q: beatCPU, num: many(idle, "udp", idlers, beat(idlers)), bound: 20, atMost: true})
 }
 
-// together wants of both directions of w what two processors should give, or what they give to a pump that goes through as
-// much memory.
+// together wants of both directions of w what two processors should give, or what they give to a
+// pump that goes through as much memory.
 func together(what string, w, pump spec) check {
 	allowed := atLeast(6, 0, "", bothWays(pump), pump)
 	c := atLeast(6, 1.3, what, bothWays(w), w)
@@ -183,12 +185,12 @@ func together(what string, w, pump spec) check {
 	return c
 }
 
-// allocated is how many allocations for a message count as none: the runtime and the measurement make
-// a few, whatever the messages do.
+// allocated is how many allocations for a message count as none: the runtime and the measurement
+// make a few, whatever the messages do.
 const allocated = 0.05
 
-// slack is how far a ratio may be below another that was measured as well and still count as the same: single rounds
-// scatter by two tenths, their medians by about this.
+// slack is how far a ratio may be below another that was measured as well and still count as the
+// same: single rounds scatter by two tenths, their medians by about this.
 const slack = 0.05
 
 // ratio is what a check comes to, and how many rounds do not count as the processors were moved.

@@ -184,7 +184,8 @@ func TestWhatFailedIsShown(t *testing.T) {
 	must.That(t, len(doc.Results) == 2 && doc.Results[write.String()][0] == nil && len(doc.Targets) == 1 && !doc.Targets[0].Met && len(doc.Errors) == 1, "%+v", doc)
 }
 
-// What was measured with the processors here and there is not compared, as long as enough rounds are left.
+// What was measured with the processors here and there is not compared, as long as enough rounds
+// are left.
 func TestRoundsInWhichTheProcessorsWereMovedDoNotCount(t *testing.T) {
 	type pair = [2]time.Duration
 	near, far := pair{50, 75}, pair{170, 339}

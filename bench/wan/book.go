@@ -16,7 +16,8 @@ import (
 
 // The book keeps rows, so that a grid can be measured in several sittings. A row is of one commit.
 
-// readBook returns the rows of a file that writeBook has written on such a machine; none if there is no file.
+// readBook returns the rows of a file that writeBook has written on such a machine; none if there
+// is no file.
 func readBook(file string, m *machine.Machine) ([]*row, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +47,8 @@ func (b *board) writeBook(file string) error {
 	return os.Rename(file+".new", file)
 }
 
-// missing returns those of the stacks with which a cell has not been measured. Stacks are compared at one commit, this one if any is missing.
+// missing returns those of the stacks with which a cell has not been measured. Stacks are compared
+// at one commit, this one if any is missing.
 func (b *board) missing(c *simulated.Cell, stacks []string) (list []string) {
 	r := b.row(c)
 	if r == nil {
@@ -72,7 +74,8 @@ func (b *board) row(c *simulated.Cell) *row {
 	return b.Rows[i]
 }
 
-// put adds a row, with the results of other stacks that were there for the same cell at that commit.
+// put adds a row, with the results of other stacks that were there for the same cell at that
+// commit.
 func (b *board) put(r *row) {
 	if old := b.row(&r.Cell); old != nil && old.Commit == r.Commit {
 		for _, res := range old.Results {

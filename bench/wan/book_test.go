@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// What is in the book is not measured again, unless a stack has no figures, and what is added to a cell is of its commit; rows come back as they were, in the order of the grid.
+// What is in the book is not measured again, unless a stack has no figures, and what is added to a
+// cell is of its commit; rows come back as they were, in the order of the grid.
 func TestBook(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "book")
 	m := machine.Machine{CPU: "one"}

@@ -60,14 +60,16 @@ type serverReport struct {
 	About  string `json:"about,omitempty"`
 }
 
-// conn is one flow's connection, of either end. A message of a stack without messages is its octets.
+// conn is one flow's connection, of either end. A message of a stack without messages is its
+// octets.
 type conn interface {
 	write(b []byte) error
 	read(b []byte) (int, error)
 	resent() int64
 }
 
-// runEnd plays the end that arg describes: it says "ready" or reports, and waits until standard input ends.
+// runEnd plays the end that arg describes: it says "ready" or reports, and waits until standard
+// input ends.
 func runEnd(arg string) error {
 	var e end
 	if err := json.Unmarshal([]byte(arg), &e); err != nil {
@@ -101,7 +103,8 @@ const chunk = 64 << 10
 // longestAnswer is what buffers are made for.
 const longestAnswer = 1 << 20
 
-// serve answers requests: each says how many octets it wants, or 0 for as many as there is time for.
+// serve answers requests: each says how many octets it wants, or 0 for as many as there is time
+// for.
 func (e *end) serve(s stack) error {
 	var mu sync.Mutex
 	var conns []conn
@@ -193,8 +196,8 @@ func (e *end) call(s stack) error {
 	return nil
 }
 
-// flow makes transfers over a connection of its own. It ends when there are enough, or the time is over; what is
-// under way then is cut off.
+// flow makes transfers over a connection of its own. It ends when there are enough, or the time is
+// over; what is under way then is cut off.
 func (e *end) flow(s stack, i int, r *flowReport) error {
 	c, err := s.dial(i)
 	if err != nil {

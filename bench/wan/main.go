@@ -1,12 +1,13 @@
-// Command wan measures this project's stack beside TCP, QUIC and pion/sctp over long roads: what a request and its
-// answer take, and what goes through in bulk, where packets are delayed and lost.
+// Command wan measures this project's stack beside TCP, QUIC and pion/sctp over long roads: what a
+// request and its answer take, and what goes through in bulk, where packets are delayed and lost.
 //
 //	wan [flags]
 //
-// It runs as root on Linux, in network namespaces of its own that a relay joins (package relay); --virtual runs this
-// project's stack alone, in virtual time and anywhere. In each round it runs every stack once over the same cell, with
-// the same losses. It exits 0 when everything was measured, 1 when something failed or did not count, or a ratio of
-// --short was exceeded, 2 on a mistake.
+// It runs as root on Linux, in network namespaces of its own that a relay joins (package relay);
+// --virtual runs this project's stack alone, in virtual time and anywhere. In each round it runs
+// every stack once over the same cell, with the same losses. It exits 0 when everything was
+// measured, 1 when something failed or did not count, or a ratio of --short was exceeded, 2 on a
+// mistake.
 package main
 
 import (
@@ -149,9 +150,10 @@ func (o *options) cells() (list []simulated.Cell, err error) {
 // placed says that this process has its place already.
 const placed = "WAN_PLACED"
 
-// goFirst puts all threads of this process, and the ends that it starts, before those of others, so that what else the
-// machine has to do is not measured: it begins anew from a thread that has that place, and keeps off the relay's processor. The Go runtime gets enough
-// processors of its own that the relay never waits for one.
+// goFirst puts all threads of this process, and the ends that it starts, before those of others, so
+// that what else the machine has to do is not measured: it begins anew from a thread that has that
+// place, and keeps off the relay's processor. The Go runtime gets enough processors of its own that
+// the relay never waits for one.
 func goFirst() error {
 	if list := os.Getenv(placed); list != "" {
 		os.Unsetenv(placed)

@@ -195,7 +195,8 @@ func mark(met bool) string {
 	return "**missed** "
 }
 
-// verdicts are ratios of ours to the better of TCP CUBIC and quic-go, and a line of how many are met.
+// verdicts are ratios of ours to the better of TCP CUBIC and quic-go, and a line of how many are
+// met.
 func (b *board) verdicts() (t table) {
 	t = table{{"RTT, loss, size"}}
 	var own []string

@@ -38,8 +38,8 @@ type outcome struct {
 // limit is how late a road may be: a fiftieth of the round trip.
 func limit(rtt time.Duration) time.Duration { return rtt / 50 }
 
-// counts says whether the road was in time: of a hundred packets and of a hundred canaries, 99. What canaries always take is not late: their median, and
-// that of the road alone.
+// counts says whether the road was in time: of a hundred packets and of a hundred canaries, 99.
+// What canaries always take is not late: their median, and that of the road alone.
 func (o *outcome) counts(rtt, alone time.Duration) error {
 	own := min(o.Canary.Quantile(0.5), alone)
 	for _, h := range []struct {
@@ -247,7 +247,8 @@ func ends(ctx context.Context, r *relay.Relay, e *end) (cr clientReport, sr serv
 	return cr, sr, nil
 }
 
-// flow adds what a flow's client saw. A transfer met a loss if a packet of its flow was dropped during it.
+// flow adds what a flow's client saw. A transfer met a loss if a packet of its flow was dropped
+// during it.
 func (o *outcome) flow(f *flowReport, drops []int64) {
 	var g simulated.Group
 	for _, t := range f.Rest {

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// A run counts unless the road was later than a fiftieth of the round trip beyond what it always takes, and where it always takes long that is late too.
+// A run counts unless the road was later than a fiftieth of the round trip beyond what it always
+// takes, and where it always takes long that is late too.
 func TestRunsCount(t *testing.T) {
 	const us = time.Microsecond
 	canaries := func(median, most time.Duration) (o outcome) {

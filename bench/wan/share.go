@@ -78,7 +78,8 @@ func share(ctx context.Context, stacks []string, c *simulated.Cell, seed uint64,
 // settle is how long stacks have in virtual time to find their shares, which are not measured.
 const settle = 5 * time.Second
 
-// shareVirtually does in virtual time what runShared does, with stacks of ours alone, and begins them a second apart.
+// shareVirtually does in virtual time what runShared does, with stacks of ours alone, and begins
+// them a second apart.
 func (o *options) shareVirtually(ctx context.Context, cells []simulated.Cell, out io.Writer) error {
 	t := table{{"RTT, loss", "stacks", "Mbit/s of each", "Jain's index", "queue, mean ms"}}
 	for i := range cells {

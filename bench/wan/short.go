@@ -12,7 +12,8 @@ import (
 // gateStack is what the short form compares with TCP CUBIC: our default.
 const gateStack = "udp-cubic"
 
-// shortCell is a cell of the short form, and by how much ours may be worse there: wide, as a gate must not fail by chance.
+// shortCell is a cell of the short form, and by how much ours may be worse there: wide, as a gate
+// must not fail by chance.
 type shortCell struct {
 	loss     float64
 	size, n  int
@@ -31,12 +32,14 @@ var shortCells = []shortCell{
 
 const (
 	shortBulk = 3 * time.Second
-	// A run is tried so often where the machine has much else to do, but once when half of shortTime is over. No cell begins after it.
+	// A run is tried so often where the machine has much else to do, but once when half of
+	// shortTime is over. No cell begins after it.
 	shortTries = 5
 	shortTime  = 2 * time.Minute
 )
 
-// short runs the short form. It fails where a ratio is exceeded, a run fails, or less than half of the cells count.
+// short runs the short form. It fails where a ratio is exceeded, a run fails, or less than half of
+// the cells count.
 func (b *board) short(ctx context.Context, o *options, out io.Writer) (failed bool, err error) {
 	o.stacks, o.rounds, o.tries, o.time = []string{"tcp-cubic", gateStack}, 1, shortTries, 10*time.Second
 	judged, began := 0, time.Now()

@@ -130,8 +130,8 @@ func (s *tcpStack) dial(flow int) (conn, error) {
 	return stream{c, nil}, err
 }
 
-// resent reads how many segments the kernel has sent again, and which BBR it has: the one of 2016 tells five words
-// about itself, later ones more.
+// resent reads how many segments the kernel has sent again, and which BBR it has: the one of 2016
+// tells five words about itself, later ones more.
 func (s *tcpStack) resent(c *net.TCPConn) (n int64) {
 	n = -1
 	raw, err := c.SyscallConn()

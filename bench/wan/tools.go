@@ -18,21 +18,24 @@ import (
 	"github.com/rddp-go/rddp/bench/wan/relay"
 )
 
-// toolsRTT and toolsRate are those of the road that the tools themselves measure; a hundredth of them is what they may be wrong.
+// toolsRTT and toolsRate are those of the road that the tools themselves measure; a hundredth of
+// them is what they may be wrong.
 const (
 	toolsRTT  = 50 * time.Millisecond
 	toolsRate = 12_500_000 // octets a second
 )
 
-// figure is one that a tool prints, beside what the road knows: all of it, or with least what it is at least, since DATA may be sent again for nothing.
+// figure is one that a tool prints, beside what the road knows: all of it, or with least what it is
+// at least, since DATA may be sent again for nothing.
 type figure struct {
 	what         string
 	printed, own float64
 	least        bool
 }
 
-// runTools has ddpping and ddpbench, which lie in a directory, measure a road of known delay, rate and loss, and compares what they print with it. It fails where a figure is wrong by more
-// than 1 %, unless the road was late itself or the machine had other work to do.
+// runTools has ddpping and ddpbench, which lie in a directory, measure a road of known delay, rate
+// and loss, and compares what they print with it. It fails where a figure is wrong by more than 1
+// %, unless the road was late itself or the machine had other work to do.
 func (o *options) runTools(ctx context.Context, dir string, out io.Writer) (failed bool, err error) {
 	for _, loss := range []float64{0, 0.002} {
 		list, late, err := toolsOver(ctx, dir, loss, o.seed)

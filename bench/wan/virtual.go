@@ -14,7 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// virtual is what came of a cell in virtual time. The same code, flags and seed give the same figures.
+// virtual is what came of a cell in virtual time. The same code, flags and seed give the same
+// figures.
 type virtual struct {
 	Cell, Controller          string
 	Flows                     int
@@ -38,7 +39,8 @@ func shortGrid(c *simulated.Cell) bool {
 	return (c.RTT == 20*time.Millisecond || c.RTT == 100*time.Millisecond && c.Loss == 0) && c.Size != 1_000_000
 }
 
-// runVirtual goes over the grid in virtual time, with each controller that a chosen stack of ours has.
+// runVirtual goes over the grid in virtual time, with each controller that a chosen stack of ours
+// has.
 func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io.Writer) (failed bool, err error) {
 	var old []virtual
 	if o.against != "" {
@@ -91,7 +93,8 @@ func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io
 	return failed, os.WriteFile(o.json, append(b, '\n'), 0o644)
 }
 
-// failover cuts one of two roads, again and again, and has delays rise for a while. bad says that more was noticed of it than may be.
+// failover cuts one of two roads, again and again, and has delays rise for a while. bad says that
+// more was noticed of it than may be.
 func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err error) {
 	cuts, lasts := 200, time.Hour
 	if o.short {
@@ -166,8 +169,8 @@ func (v *virtual) String() string {
 		three(v.P99), three(v.Max), v.Hit)
 }
 
-// worse compares with what a run of as many flows had before. Losses fall elsewhere when code changes, so that the
-// tails need room, the more the fewer transfers they are of.
+// worse compares with what a run of as many flows had before. Losses fall elsewhere when code
+// changes, so that the tails need room, the more the fewer transfers they are of.
 func (v *virtual) worse(old []virtual) (list []string) {
 	i := slices.IndexFunc(old, func(o virtual) bool { return o.Cell == v.Cell && o.Controller == v.Controller && o.Flows == v.Flows })
 	if i < 0 {

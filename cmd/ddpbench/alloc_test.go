@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// TestSteadyState runs a short and a long test of each kind: what they allocate must not depend on how
-// many messages there are.
+// TestSteadyState runs a short and a long test of each kind: what they allocate must not depend on
+// how many messages there are.
 func TestSteadyState(t *testing.T) {
 	for _, args := range []string{"write -s 64", "write -s 64K", "read -s 64", "send -s 64", "send -s 64 -t 2 -b", "send --lat", "write --lat", "read --lat"} {
 		t.Run(args, func(t *testing.T) {

@@ -67,8 +67,8 @@ func (e *engine) allSessionsEnded() bool {
 // stopTimeout is how long the end of an interrupted run may take.
 const stopTimeout = 5 * time.Second
 
-// runUntil transmits and handles what comes until over. When ctx ends, the client stops transmitting, and
-// ends the run as if that had been all.
+// runUntil transmits and handles what comes until over. When ctx ends, the client stops
+// transmitting, and ends the run as if that had been all.
 func (e *engine) runUntil(ctx context.Context, over func() bool) error {
 	stopped := false
 	for !over() {
@@ -186,8 +186,8 @@ func (e *engine) fillRequest(l *lane, wr *rdma.SendWR, i uint64) {
 	wr.SGL = append(wr.SGL[:0], r.sgeAt(off, e.size))
 }
 
-// announceDone says on each lane that all was posted, once it was. With -b the server reports once all
-// it had to say is said.
+// announceDone says on each lane that all was posted, once it was. With -b the server reports once
+// all it had to say is said.
 func (e *engine) announceDone(stopped bool) error {
 	all := true
 	for _, l := range e.lanes {

@@ -97,7 +97,8 @@ func (c *client) measureConnected(ctx context.Context, e *engine) (err error) {
 	if c.document != nil {
 		e.sampler = startSampler(e)
 	}
-	// A line is late by three eighths at most when nothing comes, and what comes at the end of an interval is part of it.
+	// A line is late by three eighths at most when nothing comes, and what comes at the end of an
+	// interval is part of it.
 	e.tickInterval = c.interval/8 + c.interval/1000
 	c.usage.beginRun(e)
 	if e.isLatency {
@@ -166,9 +167,9 @@ func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
 	return nil
 }
 
-// intervalTicker returns a function that, called often, watches the allocations, and reports what has been
-// counted in each interval, if that is wanted. An interval ends with a completion, since many may come at once; where none has come for
-// a quarter of it, it ends without.
+// intervalTicker returns a function that, called often, watches the allocations, and reports what
+// has been counted in each interval, if that is wanted. An interval ends with a completion, since
+// many may come at once; where none has come for a quarter of it, it ends without.
 func (c *client) intervalTicker(e *engine, count func() uint64, report func(n uint64, took time.Duration, s intervalStats)) func(time.Time) {
 	c.allocCounter = steadyAllocs{}
 	begun, seen, again := time.Now(), uint64(0), uint64(0)

@@ -69,16 +69,16 @@ func (c *control) decode(b []byte) error {
 	return nil
 }
 
-// creditGranter is the credit account of a receiver of Sends. Its sender starts with a credit for each slot,
-// spends one on each Send, and gets them back in grants. A Send must never find no buffer, as that ends
-// the stream (RFC 5041 section 7.1).
+// creditGranter is the credit account of a receiver of Sends. Its sender starts with a credit for
+// each slot, spends one on each Send, and gets them back in grants. A Send must never find no
+// buffer, as that ends the stream (RFC 5041 section 7.1).
 type creditGranter struct{ slots, toGrant int }
 
 // arrived: a Send has come, and its buffer is posted again.
 func (g *creditGranter) countArrival() { g.toGrant++ }
 
-// takeGrant returns how many credits to grant now, often 0. A grant is half of all credits at least; so there
-// are never more than two on the way, which is what the sender has buffers for.
+// takeGrant returns how many credits to grant now, often 0. A grant is half of all credits at
+// least; so there are never more than two on the way, which is what the sender has buffers for.
 func (g *creditGranter) takeGrant() int {
 	if g.toGrant < (g.slots+1)/2 {
 		return 0

@@ -55,7 +55,8 @@ type engine struct {
 // maxBurst is how many requests are posted under one lock.
 const maxBurst = 32
 
-// controlQueue is what control messages need of the send queue. Grants take maxGrants of it at most.
+// controlQueue is what control messages need of the send queue. Grants take maxGrants of it at
+// most.
 const (
 	controlQueue = 2 * controlBuffers
 	maxGrants    = controlBuffers
@@ -125,7 +126,8 @@ func (e *engine) waitCompletions(ctx context.Context) error {
 	}
 }
 
-// periodicContext is a context that ends every so often. It is made anew then, and not for each wait, which would cost an allocation for each message.
+// periodicContext is a context that ends every so often. It is made anew then, and not for each
+// wait, which would cost an allocation for each message.
 type periodicContext struct {
 	parent, ctx context.Context
 	cancel      context.CancelFunc
@@ -331,7 +333,8 @@ func (e *engine) handlePeerDone(l *lane, c *control) error {
 	return l.sendControl(control{kind: controlVerdict, count: l.badMessages})
 }
 
-// countBadSlots looks at the regions that n messages were placed in, and returns how many have wrong content.
+// countBadSlots looks at the regions that n messages were placed in, and returns how many have
+// wrong content.
 func (e *engine) countBadSlots(l *lane, n uint64) (bad uint64) {
 	for slot := range int(min(n, uint64(e.slotCount()))) {
 		if !hasContent(e.slotBytes(l.dst, slot), e.slotSeed(l.index, !e.client, slot)) {

@@ -20,7 +20,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// TestCreditsNeverExceedTheSlotsAndAllAreUsed plays a sender and a receiver that do their steps in any order.
+// TestCreditsNeverExceedTheSlotsAndAllAreUsed plays a sender and a receiver that do their steps in
+// any order.
 func TestCreditsNeverExceedTheSlotsAndAllAreUsed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for slots := 1; slots <= 20; slots++ {
@@ -190,7 +191,8 @@ func TestServerRefuses(t *testing.T) {
 	})
 }
 
-// Every so many messages ask for a completion, and the last; what did not ask is complete when all is acknowledged.
+// Every so many messages ask for a completion, and the last; what did not ask is complete when all
+// is acknowledged.
 func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
 	x := newLab(t)
 	_, e := x.connected(t, "write", "-n", "7", "-t", "6")
@@ -298,7 +300,8 @@ func TestHostilePeer(t *testing.T) {
 	}
 }
 
-// What was looked at does not pass for the next message, and a verdict without an acknowledgement ends nothing.
+// What was looked at does not pass for the next message, and a verdict without an acknowledgement
+// ends nothing.
 func TestEachMessageIsJudgedByItself(t *testing.T) {
 	e := &engine{params: params{verb: verbSend, verify: true, size: 100, depth: 1, qps: 1, iters: 10}}
 	l, msg := &lane{}, make([]byte, 100)
@@ -380,7 +383,8 @@ func TestFailedRequest(t *testing.T) {
 	check.That(t, l.sessionEnded, "flushed at the end: %+v", l)
 }
 
-// Both ends, of any two releases, agree what is in a message, and no two messages of a run are the same.
+// Both ends, of any two releases, agree what is in a message, and no two messages of a run are the
+// same.
 func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
 	seen := make(map[uint64]string)
 	for _, client := range []bool{false, true} {

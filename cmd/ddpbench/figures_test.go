@@ -49,8 +49,9 @@ type phase struct {
 	trips int
 }
 
-// follow gives the path the round trips of each phase in turn, from the end of the set-up on, which takes three. A change comes just before
-// the last packet of a phase is answered, so that it is true for the next one. No length: nothing passes for so many ms.
+// follow gives the path the round trips of each phase in turn, from the end of the set-up on, which
+// takes three. A change comes just before the last packet of a phase is answered, so that it is
+// true for the next one. No length: nothing passes for so many ms.
 func follow(n *simlink.Net, phases []phase) {
 	at := 3 * phases[0].rtt
 	for _, p := range phases {
@@ -68,8 +69,9 @@ func follow(n *simlink.Net, phases []phase) {
 	}
 }
 
-// A client measures a server over a path of known delay, in virtual time, with one message under way at a time: so each figure is known,
-// from latencies but for the digits that the histogram does not keep (0.05 %).
+// A client measures a server over a path of known delay, in virtual time, with one message under
+// way at a time: so each figure is known, from latencies but for the digits that the histogram does
+// not keep (0.05 %).
 func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 	const ms, us = time.Millisecond, time.Microsecond
 	spaces := regexp.MustCompile(`[ \t]+`)
@@ -188,8 +190,9 @@ func (l metered) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return n, err
 }
 
-// What is moved over a path of known rate, delay and loss is reported as the path has carried it, to 1 %: the bandwidth of the run, of each interval but for
-// what came late, and what was sent again for each packet lost.
+// What is moved over a path of known rate, delay and loss is reported as the path has carried it,
+// to 1 %: the bandwidth of the run, of each interval but for what came late, and what was sent
+// again for each packet lost.
 func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 	const rate = 12_500_000 // octets a second
 	for _, tt := range []struct {
@@ -233,7 +236,8 @@ func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 				right("retransmissions", all["summary"][0].Usage.Retransmits, lost, 0)
 				for i, l := range append(all["interval"], result) {
 					if i > 0 && tt.loss == 0 { // the path is full
-						// What waits for a chunk that was withheld, for two round trips at most, is complete in the next second.
+						// What waits for a chunk that was withheld, for two round trips at most, is
+						// complete in the next second.
 						right("bandwidth", l.MiB*(1<<20), rate*result.Bytes*result.Iterations/wire, 2*l.SRTT/1e6)
 					}
 					if strings.Contains(tt.args, "gbits") {

@@ -18,7 +18,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// liar is a server that serves one run as it should, and then tells what the test wants told for the report.
+// liar is a server that serves one run as it should, and then tells what the test wants told for
+// the report.
 type liar struct {
 	dev  *rdma.Device
 	tell func(e *engine, l *lane)
@@ -96,8 +97,8 @@ func report(t *testing.T, dev *rdma.Device, to netip.AddrPort) error {
 	return c.measureAllSizes(t.Context())
 }
 
-// A server that goes on writing into what the client parses (RFC 5042 section 6.2.2) changes nothing of it: a decoder that
-// sees the octets change ends the process.
+// A server that goes on writing into what the client parses (RFC 5042 section 6.2.2) changes
+// nothing of it: a decoder that sees the octets change ends the process.
 func TestNotesThatChangeWhileTheyAreRead(t *testing.T) {
 	// A long text, which the server cuts short and mends, in turns.
 	text := []byte(`{"machine":{"host":"` + strings.Repeat("a", maxNotesLen-40) + `"}}`)
@@ -121,7 +122,8 @@ func TestNotesThatChangeWhileTheyAreRead(t *testing.T) {
 	}
 }
 
-// Once it is told that the notes are there, the client's memory is closed to the server: a Write behind that is refused.
+// Once it is told that the notes are there, the client's memory is closed to the server: a Write
+// behind that is refused.
 func TestNotesAreClosedToTheServer(t *testing.T) {
 	x := newLab(t)
 	c, e := x.connected(t, "write", "-n", "1", "--report", "page")
@@ -141,7 +143,8 @@ func TestNotesAreClosedToTheServer(t *testing.T) {
 	check.That(t, err != nil && strings.Contains(err.Error(), "STag") && e.notesRegion.buf[0] == '{', "a Write of the server of %v: %v", c.serverAddr, err)
 }
 
-// What a client makes a server allocate is what is counted for it before: queues and completions as well as messages.
+// What a client makes a server allocate is what is counted for it before: queues and completions as
+// well as messages.
 func TestWhatARunTakesIsWhatIsCounted(t *testing.T) {
 	x := newLab(t)
 	for name, p := range map[string]params{

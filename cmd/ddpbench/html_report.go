@@ -230,7 +230,8 @@ func distributionFigure(h *hdrhistogram.Histogram, trip func(time.Duration) floa
 	return f
 }
 
-// percentileFigure is how long the quickest so many percent took at most, with each nine as far from the one before.
+// percentileFigure is how long the quickest so many percent took at most, with each nine as far
+// from the one before.
 func percentileFigure(h *hdrhistogram.Histogram, trip func(time.Duration) float64) chart.Figure {
 	f := chart.Figure{Title: "Latency, percentiles", XLabel: "% of messages", YLabel: "µs", Series: []chart.Series{{Name: "at most"}},
 		X: func(x float64) string { return fmt.Sprintf("%.6g %%", 100*(1-math.Pow(10, -x))) }}

@@ -22,12 +22,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/qlog"
 )
 
-// The report of a run over a path of known delay has its figures, of both ends, and of every kind of run it has all plots.
+// The report of a run over a path of known delay has its figures, of both ends, and of every kind
+// of run it has all plots.
 func TestReportHasTheFiguresOfBothEnds(t *testing.T) {
 	const plots = "Throughput|Congestion window|Round trip time|Receive window|Queues|Retransmissions|Latency, distribution|Latency, percentiles"
 	figures := regexp.MustCompile(`<h2 id="h\d">([^<]+)</h2>`)
 	for _, tt := range []struct{ args, want string }{
-		// 25 messages of 60,000 bytes in a quarter of a second of 10 ms round trips: 5.722 MiB/s, and then twice as much.
+		// 25 messages of 60,000 bytes in a quarter of a second of 10 ms round trips: 5.722 MiB/s,
+		// and then twice as much.
 		{"read -t 1 -D 1 -s 60000", `(?s)<th scope="row">Average, MiB/s</th><td>8\.58</td>.*<td>RDMA_Read BW</td>.*<th scope="row">Server</th><td>10\.0\.0\.1</td>.*` +
 			`Throughput, MiB/s over seconds; client, received from [45]\.\d+ to 1[1-4]\.\d+; server, sent from [45]\.\d+ to 1[1-4]\.\d+".*` +
 			`Round trip time, ms over seconds; client from 5 to 10; server from 5 to 10".*` +
@@ -86,7 +88,8 @@ func TestServerCannotWriteIntoTheReport(t *testing.T) {
 	}
 }
 
-// Of a distribution each bar has its share of the messages, at their time; of percentiles each has the time of its quickest.
+// Of a distribution each bar has its share of the messages, at their time; of percentiles each has
+// the time of its quickest.
 func TestLatenciesOfAReport(t *testing.T) {
 	h, one, even, us := newHistogram(), newHistogram(), newHistogram(), func(d time.Duration) float64 { return float64(d) / 1e3 }
 	for i := range int64(1000) {
@@ -129,7 +132,8 @@ func TestReportThatCannotBe(t *testing.T) {
 	check.Equal(t, "files", len(must.Get(os.ReadDir(dir))(t)), 0)
 }
 
-// A trace of a run over a path of known delay is drawn with its figures, and says what became of the association.
+// A trace of a run over a path of known delay is drawn with its figures, and says what became of
+// the association.
 func TestTraceIsDrawn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "it.sqlog")
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +162,8 @@ func TestTraceIsDrawn(t *testing.T) {
 	}
 }
 
-// Of many associations those are drawn that have moved most, with what each line of their metrics says; what else there is, is said.
+// Of many associations those are drawn that have moved most, with what each line of their metrics
+// says; what else there is, is said.
 func TestTraceOfManyAssociations(t *testing.T) {
 	d, ms := traceDrawing{associations: make(map[string]*assocTrace)}, 0.0
 	take := func(group, name, data string) {

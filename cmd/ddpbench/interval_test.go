@@ -17,7 +17,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// While nothing is answered there is a line of 0 each second, in bandwidth and in latency, as text and as JSON.
+// While nothing is answered there is a line of 0 each second, in bandwidth and in latency, as text
+// and as JSON.
 func TestIntervalInWhichNothingComes(t *testing.T) {
 	for args, want := range map[string]string{
 		"write -s 64":              " 0.00 MiB/sec 0 messages ",
@@ -74,7 +75,8 @@ func path2(local, remote, state string) pathUsage {
 	return pathUsage{local, remote, state, false, 1, 2000, 3}
 }
 
-// A server that is gone in the middle of a run was there: nobody is told to start it over the right link.
+// A server that is gone in the middle of a run was there: nobody is told to start it over the right
+// link.
 func TestServerThatIsGoneInTheMiddle(t *testing.T) {
 	x := newLab(t)
 	c, e := x.connected(t, "write", "-n", "100")
@@ -98,7 +100,8 @@ func TestRecordsOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A Read that brought nothing is no message with the right content: what the one before has brought was spoiled.
+// A Read that brought nothing is no message with the right content: what the one before has brought
+// was spoiled.
 func TestReadThatBroughtNothingIsBad(t *testing.T) {
 	e, l := &engine{client: true, params: params{verb: verbRead, isLatency: true, verify: true, size: 100, depth: 1, qps: 1}}, &lane{dst: &region{buf: make([]byte, 100)}}
 	fillContent(l.dst.buf, e.slotSeed(0, false, 0))

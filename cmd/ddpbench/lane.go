@@ -154,8 +154,8 @@ func (l *lane) close() {
 	}
 }
 
-// Work request IDs: the lane, and the number of the message or receive buffer. Control messages have
-// idControl set.
+// Work request IDs: the lane, and the number of the message or receive buffer. Control messages
+// have idControl set.
 const (
 	idLane    = 40
 	idControl = 1 << 63

@@ -13,7 +13,8 @@ import (
 // writeNotice is the Send behind an RDMA Write whose arrival it announces.
 var writeNotice = [1]byte{'!'}
 
-// postPing posts one message, or the answer to one, and then the receive buffer of the one that it follows: there are more.
+// postPing posts one message, or the answer to one, and then the receive buffer of the one that it
+// follows: there are more.
 func (e *engine) postPing(l *lane) error {
 	l.posted++
 	e.fillRequest(l, &e.wrs[0], l.posted-1)
@@ -46,8 +47,8 @@ const maxRoundTrip = time.Hour
 // newHistogram is for nanoseconds, to three digits.
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(maxRoundTrip), 3) }
 
-// runPingPong is the client's part of a latency run. It records the time from one message to the next, a
-// round trip.
+// runPingPong is the client's part of a latency run. It records the time from one message to the
+// next, a round trip.
 func (e *engine) runPingPong(ctx context.Context, h *hdrhistogram.Histogram) error {
 	l := e.lanes[0]
 	l.hasBegun = true
@@ -62,7 +63,8 @@ func (e *engine) runPingPong(ctx context.Context, h *hdrhistogram.Histogram) err
 	return e.runUntil(ctx, e.isFinished)
 }
 
-// measureRoundTrips posts the next message as soon as the last is answered, and sees to everything else while it is under way.
+// measureRoundTrips posts the next message as soon as the last is answered, and sees to everything
+// else while it is under way.
 func (e *engine) measureRoundTrips(ctx context.Context, l *lane, h *hdrhistogram.Histogram) error {
 	sent := e.startedAt
 	if !e.hasMore(l, sent) {
@@ -119,8 +121,8 @@ func (e *engine) hasMore(l *lane, now time.Time) bool {
 	return l.posted < e.iters
 }
 
-// latencyResult is what a latency run yields, in microseconds: half of a round trip, or for RDMA Read the
-// whole of it.
+// latencyResult is what a latency run yields, in microseconds: half of a round trip, or for RDMA
+// Read the whole of it.
 type latencyResult struct {
 	iters                 uint64
 	min, max, typical     float64

@@ -8,8 +8,8 @@
 //	ddpbench trace FILE        draw what --trace has written
 //	ddpbench --sweep DIR       how the cost of a packet grows with everything, as plots
 //
-// A server follows the client's parameters, the verb included. Ddpbench exits 0 when all went well, 1 when
-// the content was wrong (--verify) or no server answered, 2 on any other error.
+// A server follows the client's parameters, the verb included. Ddpbench exits 0 when all went well,
+// 1 when the content was wrong (--verify) or no server answered, 2 on any other error.
 package main
 
 import (

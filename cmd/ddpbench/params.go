@@ -25,7 +25,8 @@ var verbs = map[string]verb{"write": verbWrite, "read": verbRead, "send": verbSe
 // String returns perftest's name of the test.
 func (v verb) String() string { return [...]string{"RDMA_Write", "RDMA_Read", "Send", "Atomic"}[v] }
 
-// isPull reports whether the other side's stack answers by itself, so that a round trip is one message.
+// isPull reports whether the other side's stack answers by itself, so that a round trip is one
+// message.
 func (v verb) isPull() bool { return v == verbRead || v == verbAtomic }
 
 // params are what both ends have to agree on: the client's word.
@@ -100,8 +101,8 @@ func (p *params) checkBounds() error {
 	return nil
 }
 
-// role says what one end does: active, it posts the requests that are measured; passive, its memory is
-// their target. In a ping-pong, and with -b, an end is both.
+// role says what one end does: active, it posts the requests that are measured; passive, its memory
+// is their target. In a ping-pong, and with -b, an end is both.
 type role struct{ active, passive bool }
 
 func (p *params) roleOf(client bool) role {
@@ -109,15 +110,17 @@ func (p *params) roleOf(client bool) role {
 	return role{active: client || pong, passive: !client || pong}
 }
 
-// Memory for messages, one direction, unless the command line says how much: enough for the outstanding ones, but little
-// enough to stay in a cache. Sends need more: each of those outstanding needs its own receive buffer.
+// Memory for messages, one direction, unless the command line says how much: enough for the
+// outstanding ones, but little enough to stay in a cache. Sends need more: each of those
+// outstanding needs its own receive buffer.
 const (
 	budgetTagged = 4 << 20
 	budgetSend   = 16 << 20
 	maxSlots     = 8192
 )
 
-// slotCount is how many messages have memory of their own on each QP; message i uses slot i modulo slots.
+// slotCount is how many messages have memory of their own on each QP; message i uses slot i modulo
+// slots.
 func (p *params) slotCount() int {
 	budget, least := budgetTagged, 1
 	if p.verb == verbSend {
@@ -130,8 +133,8 @@ func (p *params) slotCount() int {
 	return min(max(budget/p.qps/p.size, least), most)
 }
 
-// controlBuffers is how many control messages one end may have under way: two grants of credit, and one
-// each of go, done, ack, verdict, report and notes.
+// controlBuffers is how many control messages one end may have under way: two grants of credit, and
+// one each of go, done, ack, verdict, report and notes.
 const controlBuffers = 8
 
 // recvBuffers returns the number and the length of one QP's receive buffers.
@@ -161,7 +164,8 @@ func (p *params) hasSink(client bool) bool {
 	return r.active && p.verb == verbRead || r.passive && p.verb == verbWrite
 }
 
-// sendQueueDepth is the depth of one end's send queue. A ping-pong posts two requests for each message.
+// sendQueueDepth is the depth of one end's send queue. A ping-pong posts two requests for each
+// message.
 func (p *params) sendQueueDepth(client bool) int {
 	if !p.roleOf(client).active {
 		return controlQueue
@@ -179,7 +183,8 @@ func (p *params) queueSizes(client bool) cli.Queues {
 // runMemory is what one end of a run takes beside its QPs.
 const runMemory = 64 << 10
 
-// endMemory is how many octets one end needs, queues and completions included: a server counts them before it allocates.
+// endMemory is how many octets one end needs, queues and completions included: a server counts them
+// before it allocates.
 func (p *params) endMemory(client bool) int64 {
 	n, size := p.recvBuffers(client)
 	total := int64(n)*int64(size) + p.queueSizes(client).Memory()
@@ -208,14 +213,16 @@ func (p *params) readDepth() int {
 	return min(p.depth, maxReads)
 }
 
-// Of so many messages, or so many octets, one asks for a completion. The first number is perftest's, which polls for them; ddpbench sleeps
-// in between, and to be woken for each large message as well would cost a tenth of the bandwidth.
+// Of so many messages, or so many octets, one asks for a completion. The first number is
+// perftest's, which polls for them; ddpbench sleeps in between, and to be woken for each large
+// message as well would cost a tenth of the bandwidth.
 const (
 	moderateCount  = 100
 	moderateOctets = 16 << 20
 )
 
-// completionInterval says that every so many messages one asks for a completion. The queue never drains for lack of one.
+// completionInterval says that every so many messages one asks for a completion. The queue never
+// drains for lack of one.
 func (p *params) completionInterval() int {
 	if p.cqModeration > 0 {
 		return min(p.cqModeration, p.depth)

@@ -42,9 +42,9 @@ func (p *params) bandwidthOf(n uint64, took time.Duration) bandwidth {
 	return b
 }
 
-// peak finds the highest bandwidth between the posting of any message and the completion of any later
-// one, as perftest does. It needs the times of all of them: so a run with a duration, or with more
-// messages than perftest would look at, has none.
+// peak finds the highest bandwidth between the posting of any message and the completion of any
+// later one, as perftest does. It needs the times of all of them: so a run with a duration, or with
+// more messages than perftest would look at, has none.
 type peak struct {
 	postTimes []time.Duration // since the run began, of each message
 	batches   []completionBatch

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 )
 
-// perftestFlags are those of perftest's flags that need some thought before they mean something here.
+// perftestFlags are those of perftest's flags that need some thought before they mean something
+// here.
 type perftestFlags struct {
 	events     bool
 	recvDepth  int

@@ -201,7 +201,8 @@ func (r *reporter) printInterval(size int, s intervalStats, b bandwidth, avg flo
 	r.printFormat(" %6.2f-%-6.2f sec  %10.2f %s  %d messages  %d retransmissions  cwnd %d[B]  RTT %.0f[usec]%s\n", s.from, s.to, figure, unit, b.iters, s.retransmits, s.path.Cwnd, s.path.SRTT, s.pathSuffix())
 }
 
-// printAllResults prints each result of a latency run, as perftest does for -H, or in their order for -U.
+// printAllResults prints each result of a latency run, as perftest does for -H, or in their order
+// for -U.
 func (r *reporter) printAllResults(results []time.Duration) {
 	if !r.unsorted {
 		slices.Sort(results)

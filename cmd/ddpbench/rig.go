@@ -13,11 +13,13 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// rigMemory is what each end of a rig registers, in octets, unless a message is longer: messages use it in turn, so
-// that what caches do is the same however many QPs, associations and regions there are.
+// rigMemory is what each end of a rig registers, in octets, unless a message is longer: messages
+// use it in turn, so that what caches do is the same however many QPs, associations and regions
+// there are.
 const rigMemory = 64 << 20
 
-// maxRigMessages is how much is outstanding on all QPs together, in messages and in octets. One message always is.
+// maxRigMessages is how much is outstanding on all QPs together, in messages and in octets. One
+// message always is.
 const (
 	maxRigMessages = 256
 	maxRigOctets   = 16 << 20
@@ -31,8 +33,8 @@ type rigScale struct {
 	Regions int  `json:"regions"`
 }
 
-// sweepRig is both ends of a set-up of any scale: RDMA Writes go from the one to the other, to the QPs and the
-// regions in turn.
+// sweepRig is both ends of a set-up of any scale: RDMA Writes go from the one to the other, to the
+// QPs and the regions in turn.
 type sweepRig struct {
 	rigScale
 	devices *cli.Devices
@@ -152,7 +154,8 @@ func (r *sweepRig) acceptQPs(ctx context.Context, l *rdma.Listener) error {
 	return nil
 }
 
-// runFor keeps messages outstanding, all QPs in use alike, for a while and until so many more are done.
+// runFor keeps messages outstanding, all QPs in use alike, for a while and until so many more are
+// done.
 func (r *sweepRig) runFor(ctx context.Context, d time.Duration, messages uint64) error {
 	least := r.completed + messages
 	for end := time.Now().Add(d); r.completed < least || time.Now().Before(end); {
@@ -199,7 +202,8 @@ func (r *sweepRig) postWrite(i int) error {
 		RemoteSTag: mr.STag(), RemoteTO: mr.Base() + uint64(off)})
 }
 
-// nextRegion is where the next message goes: far from the last one, as the number of regions and the step have no common factor.
+// nextRegion is where the next message goes: far from the last one, as the number of regions and
+// the step have no common factor.
 func (r *sweepRig) nextRegion() *rdma.MR { return r.dst[r.posted*regionStep%uint64(len(r.dst))] }
 
 const regionStep = 7919

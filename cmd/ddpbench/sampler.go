@@ -22,7 +22,8 @@ func startSampler(e *engine) *sampler {
 	return s
 }
 
-// distinctAssociations returns a QP of each association. The server tells them by the client's ports.
+// distinctAssociations returns a QP of each association. The server tells them by the client's
+// ports.
 func (e *engine) distinctAssociations() (list []*rdma.QP) {
 	if e.client {
 		return e.associationQPs()

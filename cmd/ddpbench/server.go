@@ -90,7 +90,8 @@ func (s *service) rejectRequest(req *rdma.Request, err error) {
 	s.reporter.printRefused(req.RemoteAddr(), err)
 }
 
-// joinRun makes a request's QP part of its run; the first one begins the run. An error is for the client.
+// joinRun makes a request's QP part of its run; the first one begins the run. An error is for the
+// client.
 func (s *service) joinRun(ctx context.Context, req *rdma.Request, active *sync.WaitGroup) error {
 	var h hello
 	if err := h.decode(req.PrivateData()); err != nil {
@@ -107,7 +108,8 @@ func (s *service) joinRun(ctx context.Context, req *rdma.Request, active *sync.W
 	return r.acceptQP(req, &h)
 }
 
-// awaitRun is find for a client that measures one size after the other, and has ended its runs while this end is still busy with ending them.
+// awaitRun is find for a client that measures one size after the other, and has ended its runs
+// while this end is still busy with ending them.
 func (s *service) awaitRun(ctx context.Context, patience time.Duration, key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, err error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -126,7 +128,8 @@ func (s *service) awaitRun(ctx context.Context, patience time.Duration, key runK
 	}
 }
 
-// findRun returns the run that a request belongs to; freed is not nil where there is no place until another run has ended.
+// findRun returns the run that a request belongs to; freed is not nil where there is no place until
+// another run has ended.
 func (s *service) findRun(key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, freed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,8 +238,8 @@ func (r *clientRun) followClient(ctx context.Context) error {
 	return nil
 }
 
-// startSampler calls silent when nothing has come from the client for a while, until ctx ends. RDMA Writes
-// leave no trace but in the counters of SCTP.
+// startSampler calls silent when nothing has come from the client for a while, until ctx ends. RDMA
+// Writes leave no trace but in the counters of SCTP.
 func (e *engine) watchIdle(ctx context.Context, silent func()) {
 	ticker := time.NewTicker(idleTimeout)
 	defer ticker.Stop()

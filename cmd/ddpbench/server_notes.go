@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// notes are what a server tells for the client's report. It writes them, as JSON, into memory that the client opens to it with the first QP.
+// notes are what a server tells for the client's report. It writes them, as JSON, into memory that
+// the client opens to it with the first QP.
 type notes struct {
 	Machine machine       `json:"machine"`
 	Line    timeline.Line `json:"line"`
@@ -44,7 +45,8 @@ func (e *engine) stopSampler() {
 	}
 }
 
-// sendNotes ends the watch over the run when nothing is left to be done, and writes the server's notes.
+// sendNotes ends the watch over the run when nothing is left to be done, and writes the server's
+// notes.
 func (e *engine) sendNotes() error {
 	if e.sampler == nil || !e.hasBegun || !e.messagesFinished() {
 		return nil
@@ -72,8 +74,9 @@ func (e *engine) sendNotes() error {
 	return l.sendControl(control{kind: controlNotes, count: uint64(len(b))})
 }
 
-// receiveNotes takes n octets of notes. The server could still write them while they are read, so its right to do so ends first
-// (RFC 5042 section 6.2.2): a JSON decoder panics on octets that change between its two passes.
+// receiveNotes takes n octets of notes. The server could still write them while they are read, so
+// its right to do so ends first (RFC 5042 section 6.2.2): a JSON decoder panics on octets that
+// change between its two passes.
 func (e *engine) receiveNotes(n uint64) error {
 	if !e.client || !e.wantsNotes || e.notesReceived || n > maxNotesLen {
 		return fmt.Errorf("the peer tells %d octets that nobody has asked for", n)

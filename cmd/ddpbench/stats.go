@@ -61,7 +61,8 @@ type usage struct {
 	Wall   float64     `json:"seconds"`
 	User   float64     `json:"cpu_user_seconds"`
 	System float64     `json:"cpu_system_seconds"`
-	// Allocs is the number of heap allocations for a message in the second half of the last run, of this process.
+	// Allocs is the number of heap allocations for a message in the second half of the last run, of
+	// this process.
 	Allocs   *float64 `json:"allocs_per_message,omitempty"`
 	cpuKnown bool     // known
 
@@ -106,8 +107,9 @@ func pathOf(p *rdma.PathStats, used bool) pathUsage {
 	return pathUsage{p.Local.Addr().String(), p.Remote.Addr().String(), state, used, p.Cwnd, float64(p.SRTT) / 1e3, p.MTU}
 }
 
-// indexInUse returns which path new data goes to, -1 where there is none: the primary path while that answers, else another that does (RFC 9260 section 6.4.1). Among
-// those it is the one with most under way.
+// indexInUse returns which path new data goes to, -1 where there is none: the primary path while
+// that answers, else another that does (RFC 9260 section 6.4.1). Among those it is the one with
+// most under way.
 func indexInUse(list []rdma.PathStats) int {
 	best, rank := -1, -1
 	for i := range list {

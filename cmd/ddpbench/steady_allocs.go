@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// steadyAllocs counts what this process allocates on the heap in the second half of a run, when everything
-// has found its size.
+// steadyAllocs counts what this process allocates on the heap in the second half of a run, when
+// everything has found its size.
 type steadyAllocs struct {
 	hasBegun       bool
 	mallocsBefore  uint64 // when it began

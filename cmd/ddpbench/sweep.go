@@ -48,8 +48,9 @@ type sweepPoint struct {
 	Resent  uint64  `json:"retransmits"`
 }
 
-// defaultSweep is the time for each point. In the first part of it, warmUpShare, which does not count, everything
-// finds its size; each QP gets a few messages then, so that congestion windows have opened.
+// defaultSweep is the time for each point. In the first part of it, warmUpShare, which does not
+// count, everything finds its size; each QP gets a few messages then, so that congestion windows
+// have opened.
 const (
 	defaultSweep = 2 * time.Second
 	warmUpShare  = 0.4
@@ -57,7 +58,8 @@ const (
 	minMessages  = 4 // that count
 )
 
-// runSweeps measures all axes, writes a line for each point, and a plot for each axis into the directory.
+// runSweeps measures all axes, writes a line for each point, and a plot for each axis into the
+// directory.
 func (o *options) runSweeps(ctx context.Context, out io.Writer) error {
 	if err := os.MkdirAll(o.sweepDir, 0o777); err != nil {
 		return err

@@ -30,7 +30,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// TestSweepMeasuresAndKeepsEveryAxis measures the small end of each axis, prints and keeps what it finds.
+// TestSweepMeasuresAndKeepsEveryAxis measures the small end of each axis, prints and keeps what it
+// finds.
 func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
 	defer func(all []sweepAxis) { sweepAxes = all }(sweepAxes)
 	sweepAxes = slices.Clone(sweepAxes)
@@ -63,7 +64,8 @@ func TestSweepMeasuresAndKeepsEveryAxis(t *testing.T) {
 	check.That(t, code == exitError && strings.Contains(errs, "not a directory"), "a file for a directory: exit %d, %s", code, errs)
 }
 
-// A plot looks as it did when somebody last looked at one: whoever changes it looks at it again, and writes its sum here.
+// A plot looks as it did when somebody last looked at one: whoever changes it looks at it again,
+// and writes its sum here.
 func TestPlotIsDrawnAsItWas(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "plot.svg")
 	points := []sweepPoint{{Value: 64, Cost: 1, GBps: 0.5}, {Value: 1024, Cost: 1.5, GBps: 2}, {Value: 1 << 20, Cost: 4, GBps: 1.25}}
@@ -79,7 +81,8 @@ func TestPlotIsDrawnAsItWas(t *testing.T) {
 	check.Equal(t, "ticks", fmt.Sprint(decadeTicks{}.Ticks(5, 1e9)), "[{10 10} {100 100} {1000 1k} {10000 10k} {100000 100k} {1e+06 1M} {1e+07 10M} {1e+08 100M} {1e+09 1G}]")
 }
 
-// However large messages are and however many QPs there are, each has one outstanding, and all of them no more than so many.
+// However large messages are and however many QPs there are, each has one outstanding, and all of
+// them no more than so many.
 func TestDepthOfARig(t *testing.T) {
 	for s, want := range map[rigScale]int{{Size: 64, QPs: 1}: 256, {Size: 64, QPs: 4096}: 1, {Size: 1 << 20, QPs: 4}: 4, {Size: 1 << 30, QPs: 1}: 1} {
 		check.Equal(t, fmt.Sprintf("outstanding of %+v", s), (&sweepRig{rigScale: s}).queueDepth(), want)
@@ -122,7 +125,8 @@ func TestDepthOfARig(t *testing.T) {
 	check.Equal(t, "octets for small messages", (&sweepRig{rigScale: rigScale{Size: 64}}).memoryOctets(), 64<<20)
 }
 
-// A point takes the time that was asked for, and counts what an association has sent again once, however many QPs it has.
+// A point takes the time that was asked for, and counts what an association has sent again once,
+// however many QPs it has.
 func TestPointTakesItsTimeAndCountsAnAssociationOnce(t *testing.T) {
 	for _, a := range sweepAxes[1:3] {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,7 +138,8 @@ func TestPointTakesItsTimeAndCountsAnAssociationOnce(t *testing.T) {
 			begun := time.Now()
 			p := must.Get(o.measurePoint(t.Context(), &a, 4))(t)
 			took := time.Since(begun)
-			// One packet of a hundred is lost, of both ways; half of them, or a little less, carry DATA. That is some 115, give or take ten.
+			// One packet of a hundred is lost, of both ways; half of them, or a little less, carry
+			// DATA. That is some 115, give or take ten.
 			check.That(t, p.Resent > p.Packets/400 && p.Resent < p.Packets/120, "%s: %+v", a.Name, p)
 			check.That(t, took >= o.duration && took < o.duration+2*time.Second && p.GBps > 0.0007 && p.GBps < 0.001, "%s: %v, %+v", a.Name, took, p)
 			for _, end := range []time.Duration{time.Second, 20 * time.Second} { // before it counts, and then

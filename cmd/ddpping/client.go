@@ -136,7 +136,8 @@ func (c *client) pingUntilDone(ctx context.Context) error {
 	return nil
 }
 
-// isDone reports whether there is nothing to do before ping seq: all were sent, or with a deadline answered, be it by an error.
+// isDone reports whether there is nothing to do before ping seq: all were sent, or with a deadline
+// answered, be it by an error.
 func (c *client) isDone(seq uint64) bool {
 	if c.count > 0 && c.deadline > 0 {
 		return c.reporter.received+c.reporter.sendErrors >= c.count
@@ -144,8 +145,9 @@ func (c *client) isDone(seq uint64) bool {
 	return c.count > 0 && seq > uint64(c.count)
 }
 
-// turnLength is how long a turn lasts. While an attempt to connect fails nothing can be sent, and there is no hurry. When a session has
-// just been lost the next ping comes in its turn, and with it the attempt.
+// turnLength is how long a turn lasts. While an attempt to connect fails nothing can be sent, and
+// there is no hurry. When a session has just been lost the next ping comes in its turn, and with it
+// the attempt.
 func (c *client) turnLength() time.Duration {
 	d := floodTimeout
 	if c.interval > 0 {
@@ -306,7 +308,8 @@ func (c *client) tryConnect(done chan<- attemptResult) {
 	done <- t
 }
 
-// handleAttempt takes what has become of an attempt. What the server's program says ends everything, unless it took us before.
+// handleAttempt takes what has become of an attempt. What the server's program says ends
+// everything, unless it took us before.
 func (c *client) handleAttempt(t attemptResult) error {
 	var rejected *ddpadapt.RejectedError
 	var foreign *sctp.AdaptationError
@@ -386,7 +389,8 @@ func (c *client) sendPing() error {
 	return c.localError(err)
 }
 
-// localError tells what is wrong with a request from the end of the session, which completions will tell.
+// localError tells what is wrong with a request from the end of the session, which completions will
+// tell.
 func (c *client) localError(err error) error {
 	if c.endpoint.qp.State() != rdma.StateRTS {
 		return nil
@@ -425,7 +429,8 @@ func (c *client) handleReply(seq uint64, now time.Time, good bool) {
 	c.reporter.printReply(pingReply{seq: seq, op: p.op, rtt: now.Sub(p.sentAt), contentGood: good, retransmits: again, paths: paths})
 }
 
-// updatePaths shows which paths have changed, and returns how much was sent again since the last look, and by which paths answers have come.
+// updatePaths shows which paths have changed, and returns how much was sent again since the last
+// look, and by which paths answers have come.
 func (c *client) updatePaths() (retransmits uint64, carried []netip.Addr) {
 	if s, ok := c.endpoint.qp.Stats(); ok {
 		retransmits = s.Retransmits - c.retransmits

@@ -32,11 +32,12 @@ type endpoint struct {
 // memPart is a part of the local region.
 type memPart struct{ off, n int }
 
-// messageBufs says how many Sends one end can take at a time. A ping costs one, and a client has one
-// under way; the rest is for replies that come late. Together they take 64 MiB at most.
+// messageBufs says how many Sends one end can take at a time. A ping costs one, and a client has
+// one under way; the rest is for replies that come late. Together they take 64 MiB at most.
 func messageBufs(size int) int { return min(64, max(4, 64<<20/(headerLen+size))) }
 
-// maxOutstanding is how many pings may be under way: as many have memory of their own to be written to and read to, 4 MiB if that is enough for one.
+// maxOutstanding is how many pings may be under way: as many have memory of their own to be written
+// to and read to, 4 MiB if that is enough for one.
 func maxOutstanding(size int) int { return min(64, max(1, 4<<20/max(size, 1))) }
 
 // sessionMemory is what a session takes besides its data and its QP.
@@ -51,7 +52,8 @@ func queueSizes(size int) cli.Queues {
 	return cli.Queues{Send: 2 * n, Recv: n, Reads: maxReads, Completions: 8 * n, SGEs: 1, Inline: 1}
 }
 
-// endpointMemory is what one end takes, queues and completions included: a server counts it before it allocates.
+// endpointMemory is what one end takes, queues and completions included: a server counts it before
+// it allocates.
 func endpointMemory(size int) int {
 	return (3*maxOutstanding(size)+2)*size + 2*messageBufs(size)*(headerLen+size) + sessionMemory + int(queueSizes(size).Memory())
 }
@@ -140,8 +142,8 @@ func (e *endpoint) writtenData(seq uint64) []byte {
 	return e.writeTarget[e.slotOf(seq)*e.size:][:e.size]
 }
 
-// copyWritten is a copy of it, where the answer leaves from: the peer may still write to what it has written, and what is
-// judged is what goes back (RFC 5042 section 6.2.2).
+// copyWritten is a copy of it, where the answer leaves from: the peer may still write to what it
+// has written, and what is judged is what goes back (RFC 5042 section 6.2.2).
 func (e *endpoint) copyWritten(seq uint64) []byte {
 	b := e.partBytes(e.source[e.slotOf(seq)])
 	copy(b, e.writtenData(seq))

@@ -45,7 +45,8 @@ func (p *path) advance() {
 	p.rtts = p.rtts[min(1, len(p.rtts)-1):]
 }
 
-// Write takes what the tool prints: once the acknowledgement of a reply has left too, the path is that of the next ping.
+// Write takes what the tool prints: once the acknowledgement of a reply has left too, the path is
+// that of the next ping.
 func (p *path) Write(b []byte) (int, error) {
 	if s := string(b); strings.Contains(s, "time=") || strings.Contains(s, `"rtt_ms"`) {
 		time.AfterFunc(100*time.Millisecond, p.advance)
@@ -60,7 +61,8 @@ func (p *path) runs(ctx context.Context, t *testing.T, addrs []netip.Addr, out i
 	return o.runAndReport(ctx, out, out)
 }
 
-// The whole tool pings a server of its own over a path of known delay and loss, in virtual time: so each figure is known to the letter.
+// The whole tool pings a server of its own over a path of known delay and loss, in virtual time: so
+// each figure is known to the letter.
 func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 	const ms = time.Millisecond
 	head := func(bytes int, ops string) string {

@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/tools.md")
 
-// Each flag of ping(8), of the committed list and of the ping that is installed here, is taken or refused with a reason, as the table says.
+// Each flag of ping(8), of the committed list and of the ping that is installed here, is taken or
+// refused with a reason, as the table says.
 func TestEveryFlagOfPing(t *testing.T) {
 	b := must.Get(os.ReadFile("testdata/ping.txt"))(t)
 	installed, _ := exec.Command("ping", "-h").CombinedOutput() // it may not be there, and its exit code is 2

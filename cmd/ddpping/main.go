@@ -5,11 +5,12 @@
 //	ddpping HOST           ping a server
 //	ddpping --self         both ends in this process
 //
-// It has the flags of ping(8), and says of those that make no sense here why (docs/tools.md). Nothing but the count, the deadline or ^C ends it: it
-// goes on while nothing answers, and connects again when the server has come back.
+// It has the flags of ping(8), and says of those that make no sense here why (docs/tools.md).
+// Nothing but the count, the deadline or ^C ends it: it goes on while nothing answers, and connects
+// again when the server has come back.
 //
-// As ping does, it exits 0 when replies came, 1 when none did, or fewer than -c asked for before the deadline -w, and 2 on any other error; also 1
-// when one had the wrong content.
+// As ping does, it exits 0 when replies came, 1 when none did, or fewer than -c asked for before
+// the deadline -w, and 2 on any other error; also 1 when one had the wrong content.
 package main
 
 import (
@@ -161,7 +162,8 @@ func parseArgs(args []string, stdout io.Writer) (*options, error) {
 	return o, o.checkArgs(fs.Args())
 }
 
-// maxDuration is the longest time that a flag takes: thirty years, which no calculation with times overflows by.
+// maxDuration is the longest time that a flag takes: thirty years, which no calculation with times
+// overflows by.
 const maxDuration = 1e9 * time.Second
 
 // addFlags adds the flags, and those that are refused: check says so.
@@ -312,8 +314,9 @@ func (o *options) runServer(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// maxRTO is how long a packet waits at most until it is sent again. Ping sends one a second whatever comes; so what was lost goes out again
-// nearly as often, the end of an outage shows at once, and a peer that is gone is given up after ten of them.
+// maxRTO is how long a packet waits at most until it is sent again. Ping sends one a second
+// whatever comes; so what was lost goes out again nearly as often, the end of an outage shows at
+// once, and a peer that is gone is given up after ten of them.
 const maxRTO = 2 * time.Second
 
 func deviceConfig() *rdma.Config {

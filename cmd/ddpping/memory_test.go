@@ -20,7 +20,8 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// What a session makes a server allocate is what is counted for it before: queues and completions as well as pings.
+// What a session makes a server allocate is what is counted for it before: queues and completions
+// as well as pings.
 func TestWhatASessionTakesIsWhatIsCounted(t *testing.T) {
 	a, b := mempair.New(t, mem.Options{})
 	dev, other := must.Get(rdma.NewDevice(a, nil))(t), must.Get(rdma.NewDevice(b, nil))(t)

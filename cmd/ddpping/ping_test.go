@@ -204,7 +204,8 @@ func TestServerThatTakesNoPings(t *testing.T) {
 	}
 }
 
-// An end that its device has no room for is none, and takes none. One that there is room for takes what memory says, until it is closed.
+// An end that its device has no room for is none, and takes none. One that there is room for takes
+// what memory says, until it is closed.
 func TestEndsTakeRoom(t *testing.T) {
 	for _, limits := range []rdma.Limits{{MaxCQE: 8}, {MaxRegions: 2}, {MaxWR: 100}} {
 		client, _ := devices(t, &rdma.Config{Limits: limits})

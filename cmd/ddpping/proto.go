@@ -44,8 +44,8 @@ type remoteBuf struct {
 	to   uint64
 }
 
-// hello is the private data of both directions: the size of a ping, what it is filled with, and where each side may write;
-// from the server also where the client may read.
+// hello is the private data of both directions: the size of a ping, what it is filled with, and
+// where each side may write; from the server also where the client may read.
 type hello struct {
 	size        uint32
 	pattern     []byte
@@ -87,9 +87,9 @@ func (h *hello) decode(b []byte) error {
 	return nil
 }
 
-// A Send begins with the operation and the ping's number; the data follows if it travels by Send. In
-// a reply verdict says what the server thinks of the data. What is behind that is zero: Wireshark takes a
-// shorter Send for a broken message of RPC over RDMA.
+// A Send begins with the operation and the ping's number; the data follows if it travels by Send.
+// In a reply verdict says what the server thinks of the data. What is behind that is zero:
+// Wireshark takes a shorter Send for a broken message of RPC over RDMA.
 const headerLen = 16
 
 const (
@@ -103,7 +103,8 @@ func putHeader(b []byte, op operation, verdict byte, seq uint64) {
 	binary.BigEndian.PutUint64(b[2:], seq)
 }
 
-// fillData writes the data of ping seq: the pattern again and again, or without one what no two pings have, and no part of which repeats.
+// fillData writes the data of ping seq: the pattern again and again, or without one what no two
+// pings have, and no part of which repeats.
 func fillData(b []byte, seq uint64, pattern []byte) {
 	if len(pattern) > 0 {
 		for i := range b {

@@ -25,7 +25,8 @@ type service struct {
 	logLimiter        *quota.LogLimiter // that are written
 }
 
-// maxServeMemory bounds what all sessions together take: two of the longest pings. One address may take half.
+// maxServeMemory bounds what all sessions together take: two of the longest pings. One address may
+// take half.
 const maxServeMemory = 512 << 20
 
 var errBusy = errors.New("the server is busy with other clients: try again later, or with shorter pings")

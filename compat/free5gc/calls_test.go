@@ -104,7 +104,8 @@ func TestTheAddressesOfBothEnds(t *testing.T) {
 	}
 }
 
-// Control sees the socket before it is bound, an error of it is the result, and so is one of each thing that a configuration asks for.
+// Control sees the socket before it is bound, an error of it is the result, and so is one of each
+// thing that a configuration asks for.
 func TestConfigurationsThatFail(t *testing.T) {
 	l := listen(t)
 	at := l.Addr().(*SCTPAddr)
@@ -301,7 +302,8 @@ func TestAWrappedReadWithoutAnInfo(t *testing.T) {
 	equal(t, "read", []any{n, err, binary.NativeEndian.Uint16(buf), binary.NativeEndian.Uint32(buf[8:]), string(buf[32:33])}, []any{33, nil, uint16(3), uint32(0x01020304), "y"})
 }
 
-// A server that is closed listens again at once on its port, while its associations live on, with SO_REUSEADDR or without.
+// A server that is closed listens again at once on its port, while its associations live on, with
+// SO_REUSEADDR or without.
 func TestAServerIsReloaded(t *testing.T) {
 	reuse := func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { ok(t, syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)) })

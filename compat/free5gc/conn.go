@@ -63,8 +63,8 @@ func (c *SCTPConn) SCTPWrite(b []byte, info *SndRcvInfo) (int, error) {
 	return s.Send(b, &out)
 }
 
-// plain and named are an info in the structure of package compat and in that of this one, field by field: structures of different packages with a blank
-// field cannot be converted.
+// plain and named are an info in the structure of package compat and in that of this one, field by
+// field: structures of different packages with a blank field cannot be converted.
 func plain(info *SndRcvInfo) compat.SndRcvInfo {
 	return compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID, Context: info.Context, TTL: info.TTL,
 		TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID}
@@ -75,8 +75,9 @@ func named(in *compat.SndRcvInfo) *SndRcvInfo {
 		TSN: in.TSN, CumTSN: in.CumTSN, AssocID: in.AssocID}
 }
 
-// SCTPRead reads a message, or the next part of one that is longer than b, with an info if SCTP_EVENT_DATA_IO is subscribed to; or a
-// notification, whose octets are in b too: nil if it is of another type than the two of this package. It returns -1 octets with an errno, and io.EOF at
+// SCTPRead reads a message, or the next part of one that is longer than b, with an info if
+// SCTP_EVENT_DATA_IO is subscribed to; or a notification, whose octets are in b too: nil if it is
+// of another type than the two of this package. It returns -1 octets with an errno, and io.EOF at
 // the end of the association.
 func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, Notification, error) {
 	s, err := c.sock()
@@ -189,7 +190,8 @@ func (c *SCTPConn) SubscribedEvents() (flags int, err error) {
 	return flags, err
 }
 
-// SetDefaultSentParam says how Write sends. Its PPID is as it lies in memory, in programs of whatever age.
+// SetDefaultSentParam says how Write sends. Its PPID is as it lies in memory, in programs of
+// whatever age.
 func (c *SCTPConn) SetDefaultSentParam(info *SndRcvInfo) error {
 	return c.set(SCTP_DEFAULT_SENT_PARAM, unsafe.Pointer(info), unsafe.Sizeof(*info))
 }

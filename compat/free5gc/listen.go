@@ -119,7 +119,8 @@ type SCTPListener struct {
 // Accept is AcceptSCTP.
 func (ln *SCTPListener) Accept(timeout int) (net.Conn, error) { return ln.AcceptSCTP(timeout) }
 
-// AcceptSCTP returns the next association. The timeout does not end it; Close does, and then it returns nil and no error.
+// AcceptSCTP returns the next association. The timeout does not end it; Close does, and then it
+// returns nil and no error.
 func (ln *SCTPListener) AcceptSCTP(timeout int) (*SCTPConn, error) {
 	l, err := ln.fd.sock()
 	if err == nil {

@@ -93,7 +93,8 @@ const (
 	SCTP_EOF
 )
 
-// SCTP_MAX_STREAM is the most streams, SCTP_DEFAULT_MAXSEG a length of DATA chunks that the path decides.
+// SCTP_MAX_STREAM is the most streams, SCTP_DEFAULT_MAXSEG a length of DATA chunks that the path
+// decides.
 const (
 	SCTP_MAX_STREAM     = 0xffff
 	SCTP_DEFAULT_MAXSEG = 0
@@ -136,7 +137,8 @@ type InitMsg struct {
 	MaxInitTimeout uint16 // milliseconds
 }
 
-// SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). The PPID is as it lies in memory: in network byte order.
+// SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). The PPID is as it lies in memory: in network byte
+// order.
 type SndRcvInfo struct {
 	Stream  uint16
 	SSN     uint16

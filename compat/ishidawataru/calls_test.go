@@ -103,7 +103,8 @@ func TestTheAddressesOfBothEnds(t *testing.T) {
 	}
 }
 
-// Control sees the socket before it is bound, an error of it is the result, and so is one of each thing that a configuration asks for.
+// Control sees the socket before it is bound, an error of it is the result, and so is one of each
+// thing that a configuration asks for.
 func TestConfigurationsThatFail(t *testing.T) {
 	l := listen(t)
 	at := l.Addr().(*SCTPAddr)
@@ -287,7 +288,8 @@ func TestAWrappedReadWithoutAnInfo(t *testing.T) {
 	equal(t, "read", []any{n, err, binary.NativeEndian.Uint16(buf), binary.NativeEndian.Uint32(buf[8:]), string(buf[32:33])}, []any{33, nil, uint16(3), uint32(0x01020304), "y"})
 }
 
-// A server that is closed listens again at once on its port, while its associations live on, with SO_REUSEADDR or without.
+// A server that is closed listens again at once on its port, while its associations live on, with
+// SO_REUSEADDR or without.
 func TestAServerIsReloaded(t *testing.T) {
 	reuse := func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { ok(t, syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)) })
@@ -342,7 +344,8 @@ func TestAcceptWithoutWaiting(t *testing.T) {
 	ok(t, a.Close())
 }
 
-// A listener is found by its descriptor, and by that of a file; closing one of the two leaves the other.
+// A listener is found by its descriptor, and by that of a file; closing one of the two leaves the
+// other.
 func TestAListenerFromAFile(t *testing.T) {
 	l := listen(t)
 	c, err := l.SyscallConn()

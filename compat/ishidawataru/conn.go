@@ -65,8 +65,8 @@ func (c *SCTPConn) SCTPWrite(b []byte, info *SndRcvInfo) (int, error) {
 	return s.Send(b, &out)
 }
 
-// plain and named are an info in the structure of package compat and in that of this one, field by field: structures of different packages with a blank
-// field cannot be converted.
+// plain and named are an info in the structure of package compat and in that of this one, field by
+// field: structures of different packages with a blank field cannot be converted.
 func plain(info *SndRcvInfo) compat.SndRcvInfo {
 	return compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID, Context: info.Context, TTL: info.TTL,
 		TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID}
@@ -77,8 +77,9 @@ func named(in *compat.SndRcvInfo) *SndRcvInfo {
 		TSN: in.TSN, CumTSN: in.CumTSN, AssocID: in.AssocID}
 }
 
-// SCTPRead reads a message, or the next part of one that is longer than b, with an info if SCTP_EVENT_DATA_IO is subscribed to. Without a handler it
-// returns notifications too. It returns -1 octets with an errno, and io.EOF at the end of the association.
+// SCTPRead reads a message, or the next part of one that is longer than b, with an info if
+// SCTP_EVENT_DATA_IO is subscribed to. Without a handler it returns notifications too. It returns
+// -1 octets with an errno, and io.EOF at the end of the association.
 func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, error) {
 	s, err := c.sock()
 	if err != nil {
@@ -206,7 +207,8 @@ func (c *SCTPConn) SubscribedEvents() (flags int, err error) {
 	return flags, err
 }
 
-// SetDefaultSentParam says how Write sends. Its PPID is as it lies in memory, in programs of whatever age.
+// SetDefaultSentParam says how Write sends. Its PPID is as it lies in memory, in programs of
+// whatever age.
 func (c *SCTPConn) SetDefaultSentParam(info *SndRcvInfo) error {
 	return c.set(SCTP_DEFAULT_SENT_PARAM, unsafe.Pointer(info), unsafe.Sizeof(*info))
 }

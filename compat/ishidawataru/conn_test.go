@@ -136,7 +136,8 @@ func TestOptionsAreReadBack(t *testing.T) {
 	}
 }
 
-// An info goes out with each message, and comes in with it, field by field; without the event there is none.
+// An info goes out with each message, and comes in with it, field by field; without the event there
+// is none.
 func TestInfosFieldByField(t *testing.T) {
 	a, b := pair(t)
 	buf := make([]byte, 99)
@@ -208,7 +209,8 @@ func TestDeadlinesEndTheirCalls(t *testing.T) {
 	equal(t, "write after SetDeadline", full(), os.ErrDeadlineExceeded)
 }
 
-// Errors are bare errnos, so that all ways to compare them work, those of programs for versions that wrap them too.
+// Errors are bare errnos, so that all ways to compare them work, those of programs for versions
+// that wrap them too.
 func TestErrorsAreWhatProgramsCompareWith(t *testing.T) {
 	a, b := pair(t)
 	l := listen(t)

@@ -110,7 +110,8 @@ type SCTPListener struct {
 	notificationHandler NotificationHandler
 }
 
-// FileListener returns the listener that a descriptor of SyscallConn, or a dup of it, belongs to. Closing either leaves the other.
+// FileListener returns the listener that a descriptor of SyscallConn, or a dup of it, belongs to.
+// Closing either leaves the other.
 func FileListener(file *os.File) (*SCTPListener, error) {
 	s := compat.Find(int(file.Fd()))
 	if s == nil {

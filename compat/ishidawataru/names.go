@@ -162,8 +162,9 @@ type InitMsg struct {
 	MaxInitTimeout uint16 // milliseconds
 }
 
-// SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). The PPID is in host byte order for programs written for versions from August 2025 on, and as it lies in
-// memory for older ones: see PPIDs of package compat.
+// SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). The PPID is in host byte order for programs
+// written for versions from August 2025 on, and as it lies in memory for older ones: see PPIDs of
+// package compat.
 type SndRcvInfo struct {
 	Stream  uint16
 	SSN     uint16

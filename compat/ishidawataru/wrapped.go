@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/compat"
 )
 
-// SCTPSndRcvInfoWrappedConn is a connection whose reads and writes have an SndRcvInfo in front of each message.
+// SCTPSndRcvInfoWrappedConn is a connection whose reads and writes have an SndRcvInfo in front of
+// each message.
 type SCTPSndRcvInfoWrappedConn struct {
 	conn *SCTPConn
 }

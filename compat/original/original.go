@@ -1,4 +1,5 @@
-// Package original compares a module in compat with the one that it stands for, for the tests of these modules.
+// Package original compares a module in compat with the one that it stands for, for the tests of
+// these modules.
 package original
 
 import (
@@ -16,8 +17,9 @@ import (
 	"testing"
 )
 
-// Compare reports each exported name of a module at a version that the package in the current directory has not, or has otherwise: by its type, the
-// value of a constant, the fields of a structure in their order, the methods of a type. systems are GOOS/GOARCH.
+// Compare reports each exported name of a module at a version that the package in the current
+// directory has not, or has otherwise: by its type, the value of a constant, the fields of a
+// structure in their order, the methods of a type. systems are GOOS/GOARCH.
 func Compare(t *testing.T, module, version string, systems ...string) {
 	t.Helper()
 	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
@@ -76,7 +78,8 @@ func load(t *testing.T, dir, path, system string) map[string]string {
 	return face(pkg)
 }
 
-// others imports the standard library, and has nothing of other modules: their names are in no signature.
+// others imports the standard library, and has nothing of other modules: their names are in no
+// signature.
 type others struct{}
 
 func (others) Import(path string) (*types.Package, error) {
@@ -132,7 +135,8 @@ func signature(t types.Type, q types.Qualifier) string {
 	return fmt.Sprintf("func%s %s, variadic %v", list(s.Params()), list(s.Results()), s.Variadic())
 }
 
-// underlying is the type behind a name: of a structure the exported fields, and what is between them in memory.
+// underlying is the type behind a name: of a structure the exported fields, and what is between
+// them in memory.
 func underlying(t types.Type, q types.Qualifier) string {
 	s, ok := t.Underlying().(*types.Struct)
 	if !ok {

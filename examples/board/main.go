@@ -1,5 +1,6 @@
-// Board is RDMA in a hundred lines: a board of notes in the memory of a server, to which clients add theirs, and which they
-// read, without the server's program doing anything. docs/guide.md goes through it.
+// Board is RDMA in a hundred lines: a board of notes in the memory of a server, to which clients
+// add theirs, and which they read, without the server's program doing anything. docs/guide.md goes
+// through it.
 //
 //	go run ./examples/board -l
 //	go run ./examples/board 127.0.0.1 "buy milk"
@@ -71,7 +72,8 @@ func run(ctx context.Context, listen bool, host, note string) error {
 
 // serve registers the board and lets clients in. All that they do there, the library does.
 func serve(ctx context.Context, link rawio.Link, out io.Writer) error {
-	// What clients can have the server hold is bounded: so many of them, and none that does nothing.
+	// What clients can have the server hold is bounded: so many of them, and none that does
+	// nothing.
 	dev, err := rdma.NewDevice(link, &rdma.Config{Limits: rdma.Limits{MaxQPs: clients}, IdleTimeout: time.Minute})
 	if err != nil {
 		return err
@@ -110,7 +112,8 @@ func serve(ctx context.Context, link rawio.Link, out io.Writer) error {
 	}
 }
 
-// newQP makes a QP whose queues are so deep. The server posts nothing: its are as short as they can be.
+// newQP makes a QP whose queues are so deep. The server posts nothing: its are as short as they can
+// be.
 func newQP(dev *rdma.Device, pd *rdma.PD, depth int) (*rdma.QP, *rdma.CQ, error) {
 	cq, err := dev.CreateCQ(2 * depth) // as deep as both queues
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// A client too many is refused, and ends nothing: when another has left there is room again. What a note has in it is shown and not obeyed.
+// A client too many is refused, and ends nothing: when another has left there is room again. What a
+// note has in it is shown and not obeyed.
 func TestBoardOutlivesTooManyClients(t *testing.T) {
 	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	ctx, stop := context.WithCancel(t.Context())

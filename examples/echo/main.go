@@ -1,5 +1,5 @@
-// Echo is plain SCTP in a hundred lines: a server that sends each message back on the stream that it came by, and a
-// client. docs/guide.md goes through it.
+// Echo is plain SCTP in a hundred lines: a server that sends each message back on the stream that
+// it came by, and a client. docs/guide.md goes through it.
 //
 //	go run ./examples/echo -l
 //	go run ./examples/echo 127.0.0.1
@@ -92,8 +92,9 @@ func echo(c *sctp.Conn) {
 	}
 }
 
-// answerOn returns the stream of an answer: that of the question, which a listener opens by default. A client that accepts
-// fewer streams than it opens leaves some without a counterpart: those share what there are.
+// answerOn returns the stream of an answer: that of the question, which a listener opens by
+// default. A client that accepts fewer streams than it opens leaves some without a counterpart:
+// those share what there are.
 func answerOn(c *sctp.Conn, asked uint16) uint16 {
 	return asked % uint16(c.Stats().OutStreams)
 }

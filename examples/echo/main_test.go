@@ -14,7 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// A client is answered on the stream that it asks by, however many it has opened, and one that accepts fewer than it opens on one that there is.
+// A client is answered on the stream that it asks by, however many it has opened, and one that
+// accepts fewer than it opens on one that there is.
 func TestEachStreamIsAnswered(t *testing.T) {
 	for _, row := range []struct {
 		name        string

@@ -10,8 +10,9 @@ import (
 	"github.com/rddp-go/rddp/internal/quota"
 )
 
-// disk shares the free space of the server's directory among the copies under way. Each reserves all of its file before a
-// single octet has come, so that without a share one client could keep all others out, and fill the disk.
+// disk shares the free space of the server's directory among the copies under way. Each reserves
+// all of its file before a single octet has come, so that without a share one client could keep all
+// others out, and fill the disk.
 type disk struct {
 	share uint64                                               // percent of what is free, that the copies of one address may reserve
 	space func(root *os.Root) (free, total uint64, known bool) // in octets

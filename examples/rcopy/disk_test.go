@@ -30,7 +30,8 @@ func TestEveryNumberHasARange(t *testing.T) {
 	})
 }
 
-// What one client announces leaves room for others, and a part of the disk no copy takes; what a copy had is others' once it is over.
+// What one client announces leaves room for others, and a part of the disk no copy takes; what a
+// copy had is others' once it is over.
 func TestOneClientReservesItsShareOfTheDisk(t *testing.T) {
 	root := must.Get(os.OpenRoot(t.TempDir()))(t)
 	defer root.Close()
@@ -79,7 +80,8 @@ func TestOneClientReservesItsShareOfTheDisk(t *testing.T) {
 	check.That(t, d.refuse(root, one, 1) != nil, "an octet of the last")
 }
 
-// A client that announces more than its share is told so, and one that ends gives back what it had, however it ends.
+// A client that announces more than its share is told so, and one that ends gives back what it had,
+// however it ends.
 func TestRefusedCopyIsToldOfTheShare(t *testing.T) {
 	b := newBench(t, "mem")
 	b.s.disk.space = func(*os.Root) (uint64, uint64, bool) { return 2000 - b.s.disk.all, 0, true }

@@ -1,12 +1,12 @@
-// Rcopy copies a file to another host by RDMA Write: the server registers the new file as memory, and
-// what arrives goes from the packet straight to its place there.
+// Rcopy copies a file to another host by RDMA Write: the server registers the new file as memory,
+// and what arrives goes from the packet straight to its place there.
 //
 //	rcopy -l --dir DIR          serve: store what comes into DIR
 //	rcopy FILE HOST[:NAME]      copy FILE there, under NAME or its own name
 //
-// A file gets its name in DIR, in place of an older one, only when it is complete, has the SHA-256 that
-// the client found, and is on the disk; whatever goes wrong before leaves nothing behind. (A server
-// that is killed outright leaves the temporary file, whose name begins with .rcopy-.)
+// A file gets its name in DIR, in place of an older one, only when it is complete, has the SHA-256
+// that the client found, and is on the disk; whatever goes wrong before leaves nothing behind. (A
+// server that is killed outright leaves the temporary file, whose name begins with .rcopy-.)
 //
 // Rcopy exits 0 when the file is stored, 1 when the copy failed, 2 when it could not even begin: a
 // mistake in the command line, a file that cannot be read, or no link.
@@ -170,7 +170,8 @@ func (o *options) device() (*rdma.Device, error) {
 	// whether the other side is there.
 	cfg.SCTP.HeartbeatInterval = 5 * time.Second
 	// A lost packet that nothing follows costs a retransmission timeout: not the full second of RFC
-	// 9260 section 16, which suits signalling. The other side's delay of SACKs must be well below it.
+	// 9260 section 16, which suits signalling. The other side's delay of SACKs must be well below
+	// it.
 	cfg.SCTP.RTOMin, cfg.SCTP.SackDelay = 100*time.Millisecond, 20*time.Millisecond
 	return o.link.Device(o.listen, cfg, nil)
 }

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// One copy is one session. The client offers a name and a size in the private data of its request, and
-// the server grants a window of exactly that size in the private data of its acceptance. The client
-// fills the window by RDMA Writes and then seals it by a Send. The server answers by a Send with its
-// verdict, at any time if something is wrong.
+// One copy is one session. The client offers a name and a size in the private data of its request,
+// and the server grants a window of exactly that size in the private data of its acceptance. The
+// client fills the window by RDMA Writes and then seals it by a Send. The server answers by a Send
+// with its verdict, at any time if something is wrong.
 const (
 	magic      = "rcopy v1"
 	maxName    = 255 // octets, what file systems take

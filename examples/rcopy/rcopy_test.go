@@ -215,7 +215,8 @@ func (c *hostile) tryWrite(data []byte, off uint64) (rdma.WC, error) {
 	return c.e.next(c.b.ctx, time.Minute)
 }
 
-// writeUntilRefused ends with the test if it never is. A Write is acknowledged before its refusal is known.
+// writeUntilRefused ends with the test if it never is. A Write is acknowledged before its refusal
+// is known.
 func (c *hostile) writeUntilRefused(data []byte, off uint64) {
 	c.b.t.Helper()
 	for {
@@ -243,7 +244,8 @@ func (c *hostile) verdict() (v verdict) {
 	}
 }
 
-// Whatever a client does that is not a whole copy leaves nothing behind, and an older file as it was.
+// Whatever a client does that is not a whole copy leaves nothing behind, and an older file as it
+// was.
 func TestNothingIsKept(t *testing.T) {
 	data := content(100000)
 	sum := sha256.Sum256(data)
@@ -490,7 +492,8 @@ func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 	b.files(nil)
 }
 
-// More than half of maxCopies from one address at a time are refused, and welcome when there is room again.
+// More than half of maxCopies from one address at a time are refused, and welcome when there is
+// room again.
 func TestTooManyCopies(t *testing.T) {
 	b := newBench(t, "mem")
 	var held []*hostile

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space returns how many octets of the file system of root are free for this program, and how many it has.
+// space returns how many octets of the file system of root are free for this program, and how many
+// it has.
 func space(root *os.Root) (free, total uint64, known bool) {
 	dir, err := root.Open(".")
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// maxCopies bounds what clients can have a server do at a time. One address has half of them, whose copies may be slow.
+// maxCopies bounds what clients can have a server do at a time. One address has half of them, whose
+// copies may be slow.
 const maxCopies = 16
 
 // server stores what clients send.

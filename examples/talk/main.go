@@ -1,4 +1,5 @@
-// Talk is the least there is to SCTP: a server that sends a message back, and a client, over whatever link there is.
+// Talk is the least there is to SCTP: a server that sends a message back, and a client, over
+// whatever link there is.
 //
 //	go run ./examples/talk -l :5000
 //	go run ./examples/talk host.example:5000

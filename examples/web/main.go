@@ -1,4 +1,5 @@
-// Web is net/http and crypto/tls over SCTP: a server and a client that know of it only where they listen and dial.
+// Web is net/http and crypto/tls over SCTP: a server and a client that know of it only where they
+// listen and dial.
 //
 //	go run ./examples/web
 package main

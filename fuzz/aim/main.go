@@ -1,12 +1,14 @@
-// Aim attacks an SCTP implementation over a real link with the peer of ../attacker, and tells when it dies or hangs:
+// Aim attacks an SCTP implementation over a real link with the peer of ../attacker, and tells when
+// it dies or hangs:
 //
 //	go run ./fuzz/aim --link udp 127.0.0.1:5000
 //
-// The port is the SCTP port. The other side may be any implementation that accepts associations there. What is found is
-// printed with the seed, the last packets are written to a pcapng file, and the exit status is 1.
+// The port is the SCTP port. The other side may be any implementation that accepts associations
+// there. What is found is printed with the seed, the last packets are written to a pcapng file, and
+// the exit status is 1.
 //
-// It attacks loopback addresses, and others from within a network namespace of its own. Anything else is refused unless
-// --i-own-this-host says that it is yours to break.
+// It attacks loopback addresses, and others from within a network namespace of its own. Anything
+// else is refused unless --i-own-this-host says that it is yours to break.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package corpus holds SCTP packets that were seen on real links: of associations between this stack and libusrsctp, and
-// of sessions between its own tools. They seed the fuzz targets.
+// Package corpus holds SCTP packets that were seen on real links: of associations between this
+// stack and libusrsctp, and of sessions between its own tools. They seed the fuzz targets.
 //
 // Package extract makes them from captures.
 package corpus

@@ -20,7 +20,8 @@ func ExamplePackets() {
 	// Output: a whole packet
 }
 
-// The corpus is worth its name if the chunks of an association's whole life are in it, and all of DDP's PPIDs.
+// The corpus is worth its name if the chunks of an association's whole life are in it, and all of
+// DDP's PPIDs.
 func TestPacketsCoverALife(t *testing.T) {
 	chunks, ppids := map[wire.ChunkType]int{}, map[uint32]int{}
 	for _, b := range corpus.Packets() {

@@ -1,5 +1,5 @@
-// Package ddp fuzzes package ddp: placement of arbitrary segments checked octet by octet against a model, whole
-// transfers, and the STag table under arbitrary commands.
+// Package ddp fuzzes package ddp: placement of arbitrary segments checked octet by octet against a
+// model, whole transfers, and the STag table under arbitrary commands.
 package ddp
 
 import (
@@ -24,8 +24,8 @@ type area struct {
 // buffer is a posted receive buffer: the arena octets of its pieces, in order.
 type buffer []int
 
-// model says what Place and Deliver must do, in the plainest way: one octet at a time and with numbers
-// that cannot wrap.
+// model says what Place and Deliver must do, in the plainest way: one octet at a time and with
+// numbers that cannot wrap.
 type model struct {
 	arena  [1024]byte
 	areas  []area

@@ -8,8 +8,9 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// FuzzPlace places and delivers arbitrary segments and compares all memory with the model after each:
-// nothing outside a registered region or posted buffer changes, nothing inside but what was placed.
+// FuzzPlace places and delivers arbitrary segments and compares all memory with the model after
+// each: nothing outside a registered region or posted buffer changes, nothing inside but what was
+// placed.
 //
 //fuzz:covers ./ddp
 func FuzzPlace(f *testing.F) {

@@ -8,8 +8,9 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// FuzzTable gives an STag table a list of commands: registrations, windows, revocations, changes and accesses by three
-// streams. Each ends as the model says, and memory holds what was allowed to go there.
+// FuzzTable gives an STag table a list of commands: registrations, windows, revocations, changes
+// and accesses by three streams. Each ends as the model says, and memory holds what was allowed to
+// go there.
 //
 //fuzz:covers ./ddp
 func FuzzTable(f *testing.F) {

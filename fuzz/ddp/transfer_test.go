@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// FuzzTransfer sends a message from arbitrary pieces, cut at a MULPDU that changes all the time, places
-// the segments in an arbitrary order and checks that the message arrives and completes once.
+// FuzzTransfer sends a message from arbitrary pieces, cut at a MULPDU that changes all the time,
+// places the segments in an arbitrary order and checks that the message arrives and completes once.
 //
 //fuzz:covers ./ddp
 func FuzzTransfer(f *testing.F) {

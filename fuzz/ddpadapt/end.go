@@ -41,8 +41,8 @@ type entropy struct{}
 
 func (entropy) Read(b []byte) (int, error) { return len(b), nil }
 
-// user is the ULP of one session. Well-formed segments of the targets are empty tagged messages whose
-// TO is their DDP-SSN, so that deliveries show the order.
+// user is the ULP of one session. Well-formed segments of the targets are empty tagged messages
+// whose TO is their DDP-SSN, so that deliveries show the order.
 type user struct {
 	*ddp.Stream
 	t       *testing.T

@@ -72,8 +72,8 @@ func FuzzHostilePeer(f *testing.F) {
 	})
 }
 
-// FuzzConforming joins two conforming ends by a network that reorders at will: neither side ever sees
-// a violation or a stray, and when all users have terminated nothing is left.
+// FuzzConforming joins two conforming ends by a network that reorders at will: neither side ever
+// sees a violation or a stray, and when all users have terminated nothing is left.
 //
 //fuzz:covers ./ddpadapt
 func FuzzConforming(f *testing.F) {

@@ -12,8 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// FuzzLayers decodes a message without the safety net of gopacket: nothing may panic, what the stack makes of the same
-// octets is the same, and they are serialized again as they were.
+// FuzzLayers decodes a message without the safety net of gopacket: nothing may panic, what the
+// stack makes of the same octets is the same, and they are serialized again as they were.
 //
 //fuzz:covers ./rawio/rddplayers
 func FuzzLayers(f *testing.F) {

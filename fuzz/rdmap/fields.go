@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// segment holds for every DDP header that is long enough, apart from the version and the reserved bits, which a sender
-// sets by itself (RFC 5041 section 4.1).
+// segment holds for every DDP header that is long enough, apart from the version and the reserved
+// bits, which a sender sets by itself (RFC 5041 section 4.1).
 func segment(t *testing.T, b []byte) {
 	if len(b) == 0 {
 		return
@@ -36,7 +36,8 @@ func segment(t *testing.T, b []byte) {
 	if !bytes.Equal(payload, b[n:]) {
 		t.Error("payload does not follow the header")
 	}
-	// The RDMAP control field has two reserved bits between version and opcode (RFC 5040 section 4.1).
+	// The RDMAP control field has two reserved bits between version and opcode (RFC 5040 section
+	// 4.1).
 	version, op := rdmap.SplitControl(b[1])
 	if version == rdmap.Version && rdmap.Control(op) != b[1]&^0x30 {
 		t.Errorf("control field %#x became %#x", b[1], rdmap.Control(op))
@@ -52,7 +53,8 @@ func readRequest(t *testing.T, in []byte) {
 	}
 }
 
-// atomicRequest: the reserved bits are 0 again, and so is what a FetchAdd does not use, or all ones.
+// atomicRequest: the reserved bits are 0 again, and so is what a FetchAdd does not use, or all
+// ones.
 func atomicRequest(t *testing.T, in []byte) {
 	var b, again [rdmap.AtomicRequestLen]byte
 	copy(b[:], in)

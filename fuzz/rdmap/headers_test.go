@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// FuzzHeaders reads a header and writes it again: all octets that mean something are as they were. kind says which
-// header.
+// FuzzHeaders reads a header and writes it again: all octets that mean something are as they were.
+// kind says which header.
 //
 //fuzz:covers ./rdma/rdmap ./ddp
 func FuzzHeaders(f *testing.F) {

@@ -16,8 +16,9 @@ const (
 	guard      = 64
 )
 
-// FuzzSegments feeds a QP with what a hostile peer might send: a list of segments, each with a length
-// octet in front. STags 1 to 5 in tagged segments, Read and Atomic Requests stand for real regions.
+// FuzzSegments feeds a QP with what a hostile peer might send: a list of segments, each with a
+// length octet in front. STags 1 to 5 in tagged segments, Read and Atomic Requests stand for real
+// regions.
 //
 //fuzz:covers ./rdma/rdmap
 func FuzzSegments(f *testing.F) {

@@ -1,13 +1,14 @@
-// Command run runs all fuzz targets of the module, two at a time with one worker each, and prints for each the
-// executions, the inputs that were new, and how much of the code under test the corpus covers. Run it in the root of
-// the module.
+// Command run runs all fuzz targets of the module, two at a time with one worker each, and prints
+// for each the executions, the inputs that were new, and how much of the code under test the corpus
+// covers. Run it in the root of the module.
 //
 //	go run ./fuzz/run -time 20s
 //	go run ./fuzz/run -time 10m -logs DIR -docs    also brings the table in docs/reliability.md up to date
 //	go run ./fuzz/run -resume -logs DIR -docs      runs only targets that have not ended well yet
 //	go run ./fuzz/run -collect -logs DIR -docs     only reads the logs that are there
 //
-// What a target covers says a line of its comment, "//fuzz:covers ./ddp", or else it is its own package.
+// What a target covers says a line of its comment, "//fuzz:covers ./ddp", or else it is its own
+// package.
 package main
 
 import (

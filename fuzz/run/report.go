@@ -62,7 +62,8 @@ func read(t target, log string) (result, error) {
 	return r, nil
 }
 
-// stuck says whether the executions stood still towards the end, which Go does not mind: an input that takes for ever.
+// stuck says whether the executions stood still towards the end, which Go does not mind: an input
+// that takes for ever.
 func stuck(log string) bool {
 	const lines = 6 // of 3 seconds each
 	all := progress.FindAllStringSubmatch(log, -1)

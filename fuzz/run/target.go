@@ -27,7 +27,8 @@ type target struct {
 
 func (t target) String() string { return t.pkg + " " + t.name }
 
-// find reads the test files below root for targets that can run on this system. Other modules are not looked into.
+// find reads the test files below root for targets that can run on this system. Other modules are
+// not looked into.
 func find(root string, match *regexp.Regexp) (list []target, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -78,7 +79,8 @@ func covers(doc *ast.CommentGroup, pkg string) []string {
 	return []string{pkg}
 }
 
-// execute fuzzes for a time, then measures what the corpus covers, and leaves what Go prints in a log.
+// execute fuzzes for a time, then measures what the corpus covers, and leaves what Go prints in a
+// log.
 func (t target) execute(d time.Duration, log string) error {
 	f, err := os.Create(log)
 	if err != nil {
@@ -101,7 +103,8 @@ func (t target) execute(d time.Duration, log string) error {
 // written is how Go says where the input is that failed.
 var written = regexp.MustCompile(`(?m)^ +Failing input written to (testdata/fuzz/\w+/\w+)$`)
 
-// quote adds to a log the inputs that it says have failed: the machine may be gone before somebody looks for the files.
+// quote adds to a log the inputs that it says have failed: the machine may be gone before somebody
+// looks for the files.
 func (t target) quote(w io.Writer, log []byte) {
 	for _, m := range written.FindAllSubmatch(log, -1) {
 		path := filepath.Join(t.pkg, filepath.FromSlash(string(m[1])))
@@ -111,11 +114,12 @@ func (t target) quote(w io.Writer, log []byte) {
 	}
 }
 
-// expired is how Go before 1.27 ends a run now and then when its time is over, which is no failure (go.dev/issue/75804). An
-// input that fails is written down, and says so.
+// expired is how Go before 1.27 ends a run now and then when its time is over, which is no failure
+// (go.dev/issue/75804). An input that fails is written down, and says so.
 var expired = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ .*\n    context deadline exceeded\nFAIL$`)
 
-// measure runs the target over its seeds and over what the fuzzer has found, which Go keeps in its cache.
+// measure runs the target over its seeds and over what the fuzzer has found, which Go keeps in its
+// cache.
 func (t target) measure(log *os.File) error {
 	dir, err := os.MkdirTemp("", "fuzz")
 	if err != nil {

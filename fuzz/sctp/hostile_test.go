@@ -8,8 +8,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// FuzzHostilePeer plays a list of steps against a victim in one of its states. The first octet is the
-// situation and the kind of association; each step is an octet that says what to do, a quarter of a length, and so many octets of data:
+// FuzzHostilePeer plays a list of steps against a victim in one of its states. The first octet is
+// the situation and the kind of association; each step is an octet that says what to do, a quarter
+// of a length, and so many octets of data:
 //
 //	0..199  a packet; the next octet says how it is wrapped, the rest are its chunks
 //	200..   time passes; the user reads, writes, shuts down or aborts; the good peer answers

@@ -242,8 +242,8 @@ const (
 	wrongTag   = 255
 )
 
-// wrap makes a packet of chunks. how chooses the verification tag: the right one, that of the last INIT ACK, the peer's, 0,
-// or another; and the rest.
+// wrap makes a packet of chunks. how chooses the verification tag: the right one, that of the last
+// INIT ACK, the peer's, 0, or another; and the rest.
 func (l *bed) wrap(how byte, chunks []byte) letter {
 	pkt := letter{from: l.peer.Addrs[0], to: l.victim.Addrs[0], data: wire.AppendHeader(nil, peerPort, victimPort, l.vtag(how))}
 	if how != wrongTag {

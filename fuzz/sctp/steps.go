@@ -59,8 +59,8 @@ func (l *bed) step(op byte, arg []byte) {
 	l.pump(v)
 }
 
-// attack delivers a packet. With a tag that is not the association's it changes nothing (section 8.5), and ends
-// nothing.
+// attack delivers a packet. With a tag that is not the association's it changes nothing (section
+// 8.5), and ends nothing.
 func (l *bed) attack(how byte, chunks []byte) {
 	v := l.victim
 	var before assoc.Stats
@@ -82,7 +82,8 @@ func (l *bed) attack(how byte, chunks []byte) {
 	}
 }
 
-// report delivers what an ICMP message says about a packet of the victim's: its beginning, perhaps with another octet.
+// report delivers what an ICMP message says about a packet of the victim's: its beginning, perhaps
+// with another octet.
 func (l *bed) report(arg []byte) {
 	v := l.victim
 	pkt := letter{from: l.peer.Addrs[int(arg[0]>>4)%len(l.peer.Addrs)], to: v.Addrs[0], kind: rawio.KindProtoUnreachable}

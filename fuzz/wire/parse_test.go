@@ -17,9 +17,9 @@ const (
 	kindsOfInput
 )
 
-// FuzzParse feeds packets, chunks and parameters: whatever the octets are, every walk ends and stays inside, and nothing
-// is written. Views are made of any octets, whether or not a length field agrees with their number, headers of less
-// than 4 included.
+// FuzzParse feeds packets, chunks and parameters: whatever the octets are, every walk ends and
+// stays inside, and nothing is written. Views are made of any octets, whether or not a length field
+// agrees with their number, headers of less than 4 included.
 //
 //fuzz:covers ./sctp/wire
 func FuzzParse(f *testing.F) {

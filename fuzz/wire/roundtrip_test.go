@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// FuzzRoundTrip encodes chunks of arbitrary values: what is parsed is what was encoded. kind says which chunks.
+// FuzzRoundTrip encodes chunks of arbitrary values: what is parsed is what was encoded. kind says
+// which chunks.
 //
 //fuzz:covers ./sctp/wire
 func FuzzRoundTrip(f *testing.F) {

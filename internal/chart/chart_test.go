@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// Whatever text a page is given is shown as it is and means nothing, nothing is asked for beyond the page, and each plot has its words and its table.
+// Whatever text a page is given is shown as it is and means nothing, nothing is asked for beyond
+// the page, and each plot has its words and its table.
 func TestPageIsSelfContainedAndEscapes(t *testing.T) {
 	const evil = `</title></svg><script>alert(1)</script><img src=http://x.test onerror=a()>"'&`
 	p := Page{Title: evil, Lead: evil, Notes: []string{evil}, Tables: []Table{{Title: evil, Rows: [][]string{{evil, evil}}}, {Title: "b", Head: []string{evil}}},

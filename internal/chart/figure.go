@@ -31,7 +31,8 @@ type Tick struct {
 	Label string
 }
 
-// The plot, in units of its own: a screen shows as many as it likes. Text is readable where it is 330 pixels wide.
+// The plot, in units of its own: a screen shows as many as it likes. Text is readable where it is
+// 330 pixels wide.
 const (
 	width, height  = 400, 270
 	left, right    = 52, width - 12

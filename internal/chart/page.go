@@ -1,5 +1,6 @@
-// Package chart makes a report that is one HTML file: plots as SVG, each with its figures as a table behind it. It has no script, asks for
-// nothing beyond itself, and goes by the reader's colour scheme and the width of the screen. Whatever text it is given is escaped.
+// Package chart makes a report that is one HTML file: plots as SVG, each with its figures as a
+// table behind it. It has no script, asks for nothing beyond itself, and goes by the reader's
+// colour scheme and the width of the screen. Whatever text it is given is escaped.
 package chart
 
 import (

@@ -57,7 +57,8 @@ type Devices struct {
 	Description    string     // which link it is, for people
 }
 
-// Devices opens both ends of a link, and a device over each, of which it tells w. cfg and w may be nil.
+// Devices opens both ends of a link, and a device over each, of which it tells w. cfg and w may be
+// nil.
 func (f *LinkFlags) Devices(cfg *rdma.Config, w DeviceWatcher) (*Devices, error) {
 	self, err := f.OpenSelf()
 	if err != nil {

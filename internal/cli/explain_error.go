@@ -11,13 +11,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Explain turns an error of the library into a plain sentence that says what to do, in one line. Whatever text of the peer is in it,
-// a terminal shows it and does not obey it.
+// Explain turns an error of the library into a plain sentence that says what to do, in one line.
+// Whatever text of the peer is in it, a terminal shows it and does not obey it.
 func Explain(err error) string {
 	return Printable(strings.ReplaceAll(explainError(err), "\n", "; "))
 }
 
-// SessionError is the end of a session that stood: what has ended it is no reason to look for the server's address or link.
+// SessionError is the end of a session that stood: what has ended it is no reason to look for the
+// server's address or link.
 type SessionError struct{ Err error }
 
 func (e *SessionError) Error() string {

@@ -41,7 +41,8 @@ type LinkFlags struct {
 	controller controllerFlag // of what this end sends
 	pcapLink   *pcap.Link     // what writes Pcap
 
-	// Opener opens the link of one end in place of what the flags name: for tests over a simulated network.
+	// Opener opens the link of one end in place of what the flags name: for tests over a simulated
+	// network.
 	Opener func(server bool) (rawio.Link, error)
 }
 
@@ -162,8 +163,8 @@ type SelfLinks struct {
 	Description    string     // which link it is, for people
 }
 
-// OpenSelf opens both ends. Without --link it takes the best link that needs no set-up: raw sockets on
-// loopback where the privilege is there, else UDP on loopback.
+// OpenSelf opens both ends. Without --link it takes the best link that needs no set-up: raw sockets
+// on loopback where the privilege is there, else UDP on loopback.
 func (f *LinkFlags) OpenSelf() (*SelfLinks, error) {
 	if f.Opener != nil {
 		s, err := openBoth(f.Opener)
@@ -240,7 +241,8 @@ func (f *LinkFlags) openSelf(kind string) (*SelfLinks, error) {
 	return nil, Usagef("--self works with --link raw, udp or mem, not %s", kind)
 }
 
-// Resolve finds the address of HOST: a literal, or a name, of the family that is asked for, or that a local address has.
+// Resolve finds the address of HOST: a literal, or a name, of the family that is asked for, or that
+// a local address has.
 func (f *LinkFlags) Resolve(host string) (netip.Addr, error) {
 	addrs := []string{host}
 	if _, err := netip.ParseAddr(host); err != nil {
@@ -274,7 +276,8 @@ func (f *LinkFlags) wantsFamily(a netip.Addr) bool {
 	return v4 && !f.V6 || !v4 && !f.V4
 }
 
-// localAddrs are the addresses that Local names. An interface has its first one that is not link-local, of IPv4 if there is no other wish.
+// localAddrs are the addresses that Local names. An interface has its first one that is not
+// link-local, of IPv4 if there is no other wish.
 func (f *LinkFlags) localAddrs() (list []netip.Addr, err error) {
 	if f.Local == "" {
 		return nil, nil

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Number is a number on a command line, which has to be within a range: anything else is refused with a sentence that names
-// the range. Int, Float, Seconds and Duration make one; it is a value for package flag as well as for pflag. Programs have no
-// other numbers in their flags (test/arch).
+// Number is a number on a command line, which has to be within a range: anything else is refused
+// with a sentence that names the range. Int, Float, Seconds and Duration make one; it is a value
+// for package flag as well as for pflag. Programs have no other numbers in their flags (test/arch).
 type Number struct {
 	kind             string // what it is: a whole number
 	minText, maxText string // as they are typed
@@ -140,7 +140,8 @@ func Duration(p *time.Duration, value, least, most time.Duration) *Number {
 // octetSuffixes are suffixes of a number of octets: each is 2^10 times the one before.
 const octetSuffixes = "KMGT"
 
-// Octets is a number of octets from least to most: 4096, 64K, 1M. K is 2^10, M 2^20, G 2^30 and T 2^40.
+// Octets is a number of octets from least to most: 4096, 64K, 1M. K is 2^10, M 2^20, G 2^30 and T
+// 2^40.
 func Octets[T ~int | ~uint64](p *T, value, least, most T) *Number {
 	*p = value
 	return &Number{kind: "a number of bytes, such as 4096, 64K or 1M", minText: formatOctets(uint64(least)), maxText: formatOctets(uint64(most)),

@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// What is outside the range, overflows, is no number or none at all is refused, and leaves the value as it was; the ends are inside.
+// What is outside the range, overflows, is no number or none at all is refused, and leaves the
+// value as it was; the ends are inside.
 func TestNumbersAreWithinTheirRange(t *testing.T) {
 	var i int
 	var u uint64

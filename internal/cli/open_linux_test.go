@@ -199,7 +199,8 @@ func TestNameIsOfTheFamilyAskedFor(t *testing.T) {
 	}
 }
 
-// An interface stands for its address of the family that is asked for, IPv4 if there is a choice; without an address all of the family are meant.
+// An interface stands for its address of the family that is asked for, IPv4 if there is a choice;
+// without an address all of the family are meant.
 func TestAddressThatALinkIsBoundTo(t *testing.T) {
 	testns.New(t).Do(func() error {
 		lo, err := netlink.LinkByName("lo")

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// Output is the standard output of a program, which remembers what became of it: a disk that is full is no reason to stop measuring, but who reads the figures
-// has to know that some are missing. It may be used by several goroutines.
+// Output is the standard output of a program, which remembers what became of it: a disk that is
+// full is no reason to stop measuring, but who reads the figures has to know that some are missing.
+// It may be used by several goroutines.
 type Output struct {
 	To io.Writer
 
@@ -26,7 +27,8 @@ func (o *Output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Exit returns the exit status: that of the program, or failed, and why on stderr, where not all of the output was written.
+// Exit returns the exit status: that of the program, or failed, and why on stderr, where not all of
+// the output was written.
 func (o *Output) Exit(code, failed int, stderr io.Writer, program string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

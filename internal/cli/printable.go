@@ -15,7 +15,8 @@ func PrintableLines(s string) string {
 	}, s)
 }
 
-// Printable replaces what a terminal would obey instead of showing, in text that came from the peer.
+// Printable replaces what a terminal would obey instead of showing, in text that came from the
+// peer.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

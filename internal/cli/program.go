@@ -15,18 +15,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// sameSignalWithin is how long after a signal another is still the same: who starts a program in a group of processes may signal both.
+// sameSignalWithin is how long after a signal another is still the same: who starts a program in a
+// group of processes may signal both.
 const sameSignalWithin = time.Second
 
-// UntilSignal returns a context that ends with the first of the signals. A later one, of somebody who does not want to wait,
-// ends the program at once.
+// UntilSignal returns a context that ends with the first of the signals. A later one, of somebody
+// who does not want to wait, ends the program at once.
 func UntilSignal(signals ...os.Signal) context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignalWithin, stop) })
 	return ctx
 }
 
-// NewFlags returns the empty command line of a program. Its flags are shown in the order in which they are added.
+// NewFlags returns the empty command line of a program. Its flags are shown in the order in which
+// they are added.
 func NewFlags(program string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(program, pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -43,8 +45,8 @@ func Version() string {
 	return fmt.Sprintf("%s, %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// Parse parses a command line. Asked for help or the version, it prints about and the flags, or the version, to stdout, and fails with
-// pflag.ErrHelp. What is wrong is a *UsageError.
+// Parse parses a command line. Asked for help or the version, it prints about and the flags, or the
+// version, to stdout, and fails with pflag.ErrHelp. What is wrong is a *UsageError.
 func Parse(fs *pflag.FlagSet, args []string, stdout io.Writer, about string) error {
 	fs.Usage = func() { fmt.Fprintf(stdout, "%s\n\n%s", about, fs.FlagUsages()) }
 	short := "V"
@@ -83,7 +85,8 @@ func describeMisuse(err error) string {
 	return fmt.Sprintf("%s %s: %s", name, value.GetValue(), why)
 }
 
-// ReportFailure is Complain, or where JSON was asked for an object that says the same, behind the others.
+// ReportFailure is Complain, or where JSON was asked for an object that says the same, behind the
+// others.
 func ReportFailure(stdout, stderr io.Writer, program string, asJSON bool, err error) {
 	if !asJSON {
 		PrintError(stderr, program, err)

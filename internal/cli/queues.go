@@ -1,7 +1,8 @@
 package cli
 
-// Octets that the places of queues take, at most: a server that counts what clients make it allocate counts them too.
-// TestQueuesTakeWhatIsCounted of ddpbench and ddpping hold them against the heap.
+// Octets that the places of queues take, at most: a server that counts what clients make it
+// allocate counts them too. TestQueuesTakeWhatIsCounted of ddpbench and ddpping hold them against
+// the heap.
 const (
 	queuePairOctets  = 16 << 10 // the QP itself, its stream and session
 	sendSlotOctets   = 320      // without pieces and inline octets

@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/qlog"
 )
 
-// Trace writes what a tool's associations do into a file, where --trace asks for it. Without that flag its methods do nothing.
+// Trace writes what a tool's associations do into a file, where --trace asks for it. Without that
+// flag its methods do nothing.
 type Trace struct {
 	fileName string
 	file     *qlog.File
@@ -40,7 +41,8 @@ func (t *Trace) Tracer(source string) sctp.Tracer {
 	return t.file.Tracer(source)
 }
 
-// Close ends the file, and says on w what is not in it. It reports whether the disk has taken all of it.
+// Close ends the file, and says on w what is not in it. It reports whether the disk has taken all
+// of it.
 func (t *Trace) Close(program string, w io.Writer) (written bool) {
 	if t.file == nil {
 		return true

@@ -18,7 +18,8 @@ type stats struct {
 	Window int // no counter
 }
 
-// Each duration is in the bucket whose bound is the next above, a power of two, and counts in the sum.
+// Each duration is in the bucket whose bound is the next above, a power of two, and counts in the
+// sum.
 func TestHistogramHasBucketsOfPowersOfTwo(t *testing.T) {
 	var h, sum Histogram
 	for _, row := range []struct {

@@ -8,8 +8,9 @@ import (
 // NumBuckets is how many buckets a Histogram has.
 const NumBuckets = 27
 
-// Histogram counts durations. Bucket i has those of up to 2^i microseconds that the one before has not; the last has all that are longer. It is
-// a plain struct: who may write it counts, without a lock and without allocating.
+// Histogram counts durations. Bucket i has those of up to 2^i microseconds that the one before has
+// not; the last has all that are longer. It is a plain struct: who may write it counts, without a
+// lock and without allocating.
 type Histogram struct {
 	Sum   time.Duration
 	Count [NumBuckets]uint64

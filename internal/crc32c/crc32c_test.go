@@ -9,7 +9,8 @@ import (
 	"github.com/klauspost/crc32"
 )
 
-// All lengths that packets have, from all places in a word and in a line, and after all sorts of beginnings, make what the library makes of them.
+// All lengths that packets have, from all places in a word and in a line, and after all sorts of
+// beginnings, make what the library makes of them.
 func TestUpdateIsTheLibrarys(t *testing.T) {
 	if !wide {
 		t.Log("this processor has no VPCLMULQDQ of 512 bits: all is the library's")
@@ -37,7 +38,8 @@ func check(t *testing.T, sum uint32, p []byte) {
 	}
 }
 
-// A block of 128 bits leaves the same as its two products with the powers of a distance, so much further on. All processors can check that.
+// A block of 128 bits leaves the same as its two products with the powers of a distance, so much
+// further on. All processors can check that.
 func TestPowersMoveABlock(t *testing.T) {
 	chance := rand.NewChaCha8([32]byte{2})
 	for i, octets := range [...]int{256, 192, 128, 64, 48, 32, 16} {

@@ -1,4 +1,5 @@
-// Package grace has those that wait for peers to agree to an end share the time that may be lost with peers that are gone.
+// Package grace has those that wait for peers to agree to an end share the time that may be lost
+// with peers that are gone.
 package grace
 
 import (
@@ -6,8 +7,8 @@ import (
 	"time"
 )
 
-// Period is a time that calls which end associations share, however many there are, and whether they come together or one after the
-// other. Its zero value is ready for use.
+// Period is a time that calls which end associations share, however many there are, and whether
+// they come together or one after the other. Its zero value is ready for use.
 type Period struct {
 	mu         sync.Mutex
 	endsAt     time.Time // its end, guarded by mu
@@ -21,8 +22,9 @@ const (
 	maxTripsWait  = time.Second
 )
 
-// WaitLeft returns how long a call may wait that begins now: until the end of the period, and at least for four round trips, so that a
-// peer which is there can answer. Another period, of that length, begins once no call has waited in vain for as long.
+// WaitLeft returns how long a call may wait that begins now: until the end of the period, and at
+// least for four round trips, so that a peer which is there can answer. Another period, of that
+// length, begins once no call has waited in vain for as long.
 func (p *Period) WaitLeft(length, trip time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package invariant is for what cannot happen: a step of the code finds that another one has not kept its word. Nothing
-// that a peer sends may lead there, and should it lead there all the same, it ends what is concerned and not the
-// process. Who finds such a thing calls Broken and hands the error up to whoever owns the association, which aborts it.
+// Package invariant is for what cannot happen: a step of the code finds that another one has not
+// kept its word. Nothing that a peer sends may lead there, and should it lead there all the same,
+// it ends what is concerned and not the process. Who finds such a thing calls Broken and hands the
+// error up to whoever owns the association, which aborts it.
 //
 // In tests Broken panics, so that no test passes over it.
 package invariant
@@ -12,7 +13,8 @@ import (
 	"syscall"
 )
 
-// Error says which part of the stack has contradicted itself, and with what. It matches syscall.ENOTRECOVERABLE.
+// Error says which part of the stack has contradicted itself, and with what. It matches
+// syscall.ENOTRECOVERABLE.
 type Error struct {
 	Where string // the function that noticed
 	What  string // what it saw, as much as is needed to see it again
@@ -43,8 +45,8 @@ func Violation(where, format string, args ...any) *Error {
 	return e
 }
 
-// TolerateInTest is for tests of what a program would see: until the function that it returns is called, Broken does
-// not panic.
+// TolerateInTest is for tests of what a program would see: until the function that it returns is
+// called, Broken does not panic.
 func TolerateInTest() (restore func()) {
 	panicsDisabled.Store(true)
 	return func() { panicsDisabled.Store(false) }

@@ -1,5 +1,6 @@
-// Package manyassoc lets calls meet. What programs may call at once has to be guarded, and the race detector tells where it is not, if only
-// the calls come close to each other: so each goes round and round in a goroutine of its own, all beginning together.
+// Package manyassoc lets calls meet. What programs may call at once has to be guarded, and the race
+// detector tells where it is not, if only the calls come close to each other: so each goes round
+// and round in a goroutine of its own, all beginning together.
 package manyassoc
 
 import (
@@ -7,7 +8,8 @@ import (
 	"sync"
 )
 
-// RunTogether makes each call so many times beside the others, and returns when all have. A call is told how often it was made before.
+// RunTogether makes each call so many times beside the others, and returns when all have. A call is
+// told how often it was made before.
 func RunTogether(rounds int, calls ...func(i int)) {
 	var begin, end sync.WaitGroup
 	begin.Add(1)
@@ -24,7 +26,8 @@ func RunTogether(rounds int, calls ...func(i int)) {
 	end.Wait()
 }
 
-// RunUntilStopped makes a call again and again beside others until the function that it returns is called, at least once.
+// RunUntilStopped makes a call again and again beside others until the function that it returns is
+// called, at least once.
 func RunUntilStopped(call func()) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {

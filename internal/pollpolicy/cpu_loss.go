@@ -16,8 +16,8 @@ type cpuLoss struct {
 	parkFactor  int        // for how many times as long as they had it
 }
 
-// times is doubled where others have the processor again before as much time is over once more, and else halved. Who is away for longer than maxCPULoss was
-// stopped, or asleep with the host.
+// times is doubled where others have the processor again before as much time is over once more, and
+// else halved. Who is away for longer than maxCPULoss was stopped, or asleep with the host.
 const (
 	minParkFactor = 4
 	maxParkFactor = 64

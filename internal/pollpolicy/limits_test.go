@@ -12,7 +12,8 @@ import (
 
 const us = time.Microsecond
 
-// A bet is on from scoreNeeded on, and made every retryEvery-th time below; it is won and lost one by one, within 0 and maxScore.
+// A bet is on from scoreNeeded on, and made every retryEvery-th time below; it is won and lost one
+// by one, within 0 and maxScore.
 func TestABetAtItsLimits(t *testing.T) {
 	for _, row := range []struct {
 		won  int
@@ -33,7 +34,8 @@ func TestABetAtItsLimits(t *testing.T) {
 	}
 }
 
-// A quota that stops the process is asked about once a second, and keeps the reader from looking for ten.
+// A quota that stops the process is asked about once a second, and keeps the reader from looking
+// for ten.
 func TestTheCurbAtItsLimits(t *testing.T) {
 	times, asked := int64(5), 0
 	c := newQuotaGuard(func() int64 { asked++; return times })
@@ -56,7 +58,8 @@ func TestTheCurbAtItsLimits(t *testing.T) {
 	}
 }
 
-// A processor that others have had is paid back for as long, and shared out by the kernel for a number of times as long, which doubles where they have it again soon and is halved else.
+// A processor that others have had is paid back for as long, and shared out by the kernel for a
+// number of times as long, which doubles where they have it again soon and is halved else.
 func TestWhatOthersHaveTakenAtItsLimits(t *testing.T) {
 	var p cpuLoss
 	now := rawio.Time(0).Add(time.Hour)
@@ -424,7 +427,8 @@ func TestTheStateAtItsLimits(t *testing.T) {
 	}
 }
 
-// What arrives is counted exactly at its limits: whether waits are short, what work takes, and where a train ends.
+// What arrives is counted exactly at its limits: whether waits are short, what work takes, and
+// where a train ends.
 func TestWhatArrivesAtItsLimits(t *testing.T) {
 	at := func(set func(p *reader)) *reader {
 		r := newReader(0)
@@ -602,7 +606,8 @@ func TestLetsAtItsLimits(t *testing.T) {
 	}
 }
 
-// A read without room fails, one that the link ends fails as the link says, and what it reads is counted.
+// A read without room fails, one that the link ends fails as the link says, and what it reads is
+// counted.
 func TestReadsThatFail(t *testing.T) {
 	r := newReader(0)
 	r.clock = func() rawio.Time { return r.now }

@@ -28,22 +28,25 @@ const (
 	shortBatchesNeeded = 8
 )
 
-// soon counts short waits less the others, from 0 to maxShortWaits. The next is expected to be short from shortWaitsToEnter on, and until shortWaitsToLeave.
+// soon counts short waits less the others, from 0 to maxShortWaits. The next is expected to be
+// short from shortWaitsToEnter on, and until shortWaitsToLeave.
 const (
 	maxShortWaits     = 32
 	shortWaitsToEnter = 24
 	shortWaitsToLeave = 8
 )
 
-// calm counts batches that wake nobody, from 0 to maxCalmBatches; one that does takes calmBatchesLost back.
+// calm counts batches that wake nobody, from 0 to maxCalmBatches; one that does takes
+// calmBatchesLost back.
 const (
 	maxCalmBatches    = 64
 	calmBatchesNeeded = 32
 	calmBatchesLost   = 32
 )
 
-// work is smoothed over so many waits, and a goroutine that has the processor for long does not count for more than maxWorkTime. In state Quiet
-// the reader gives way first, to learn of it, in one of so many waits.
+// work is smoothed over so many waits, and a goroutine that has the processor for long does not
+// count for more than maxWorkTime. In state Quiet the reader gives way first, to learn of it, in
+// one of so many waits.
 const (
 	workSmoothing    = 8
 	measureWorkEvery = 8
@@ -51,14 +54,16 @@ const (
 	minWorkGrowth    = 64 // the least becomes so small a part of it longer with each
 )
 
-// takes counts batches that wake one goroutine, of an association that sends nothing in between, from 0 to maxTakerBatches; any other takes takerBatchesLost back.
+// takes counts batches that wake one goroutine, of an association that sends nothing in between,
+// from 0 to maxTakerBatches; any other takes takerBatchesLost back.
 const (
 	maxTakerBatches    = 64
 	takerBatchesNeeded = 32
 	takerBatchesLost   = 4
 )
 
-// maxFewWoken is how many goroutines a batch may have woken for these to have their turn before other threads of the host do.
+// maxFewWoken is how many goroutines a batch may have woken for these to have their turn before
+// other threads of the host do.
 const maxFewWoken = 16
 
 // lookPayoff is how many looks in vain one pays for that finds a packet.
@@ -71,7 +76,8 @@ const (
 	maxTrainLooks   = 64
 )
 
-// Policy watches what arrives at one queue of a link. All methods are the reader's, but for State, Lends and Patience.
+// Policy watches what arrives at one queue of a link. All methods are the reader's, but for State,
+// Lends and Patience.
 type Policy struct {
 	state          atomic.Int32
 	hasSingleTaker atomic.Bool // one goroutine takes all that comes, and nothing is sent back
@@ -107,24 +113,28 @@ type Policy struct {
 	quotaGuard  quotaGuard
 }
 
-// New returns a Pace for a link that was told how long to look for packets before a reader blocks: 0 is for as long as it
-// pays, less for never.
+// New returns a Pace for a link that was told how long to look for packets before a reader blocks:
+// 0 is for as long as it pays, less for never.
 func New(poll time.Duration, clock func() rawio.Time) *Policy {
 	return &Policy{pollTime: poll, clock: clock, wakeCost: WakeCost, emptyAt: rawio.Never, trainPredictor: predictor{score: maxScore}, yieldPolicy: newYieldPolicy(), quotaGuard: newQuotaGuard(limits.ThrottleCount)}
 }
 
-// BaseSpinBudget returns how long to look for a packet that is expected of an end that has nothing to do but to answer. Others than the reader may ask.
+// BaseSpinBudget returns how long to look for a packet that is expected of an end that has nothing
+// to do but to answer. Others than the reader may ask.
 func (p *Policy) BaseSpinBudget() time.Duration { return 6 * p.wakeCost() }
 
-// spinBudget is that and work: what is done here while the reader gives way, and as much at the peer.
+// spinBudget is that and work: what is done here while the reader gives way, and as much at the
+// peer.
 func (p *Policy) spinBudget() time.Duration { return p.BaseSpinBudget() + 2*p.workTime }
 
 // State returns the state.
 func (p *Policy) State() State { return State(p.state.Load()) }
 
-// LendLimit returns how soon a goroutine must be back that is to read the link itself while it waits, 0 if none is to. Where packets come one at a time,
-// the packet then wakes that one, not another that has to wake it in turn. Where they come in numbers, and one goroutine takes all that they bring, what it
-// does in between is not done while others read; that pays if it is less than what it costs to wake it.
+// LendLimit returns how soon a goroutine must be back that is to read the link itself while it
+// waits, 0 if none is to. Where packets come one at a time, the packet then wakes that one, not
+// another that has to wake it in turn. Where they come in numbers, and one goroutine takes all that
+// they bring, what it does in between is not done while others read; that pays if it is less than
+// what it costs to wake it.
 func (p *Policy) LendLimit() time.Duration {
 	switch s := p.State(); {
 	case s == PingPong || s == Idle:
@@ -135,11 +145,12 @@ func (p *Policy) LendLimit() time.Duration {
 	return 0
 }
 
-// KeepsThread reports whether the reader is to stay on its thread: it spends its time in system calls that take long enough for the
-// runtime to give its place away meanwhile.
+// KeepsThread reports whether the reader is to stay on its thread: it spends its time in system
+// calls that take long enough for the runtime to give its place away meanwhile.
 func (p *Policy) KeepsThread() bool { return p.State() == Bulk }
 
-// LimitRoom returns how much room to offer, of what there is: a system call that may take one packet only does not look for a second in vain.
+// LimitRoom returns how much room to offer, of what there is: a system call that may take one
+// packet only does not look for a second in vain.
 func (p *Policy) LimitRoom(pkts []rawio.Packet) []rawio.Packet {
 	if p.State() == PingPong && p.trainLen < 2 {
 		return pkts[:1]
@@ -190,13 +201,14 @@ func (p *Policy) measureWork(now rawio.Time) {
 	}
 }
 
-// ExpectsMore reports whether to look for more right behind a batch: one of several packets, or of a train.
+// ExpectsMore reports whether to look for more right behind a batch: one of several packets, or of
+// a train.
 func (p *Policy) ExpectsMore(packets int) bool {
 	return packets >= minManyPackets || p.trainLen >= minTrainPackets
 }
 
-// TrainIsLate reports whether the next packet of a train has not come in time, as nothing is there, or is not to be waited for. However coarse the clock is,
-// it is after maxTrainLooks.
+// TrainIsLate reports whether the next packet of a train has not come in time, as nothing is there,
+// or is not to be waited for. However coarse the clock is, it is after maxTrainLooks.
 func (p *Policy) TrainIsLate(now rawio.Time) bool {
 	if p.emptyAt == rawio.Never {
 		p.emptyAt = now
@@ -210,15 +222,16 @@ func (p *Policy) TrainIsLate(now rawio.Time) bool {
 	return !p.awaitsTrain
 }
 
-// HoldsSack reports whether to leave an acknowledgement to the answer, until those that a batch has woken have had their turn. Held takes whether that
-// was right.
+// HoldsSack reports whether to leave an acknowledgement to the answer, until those that a batch has
+// woken have had their turn. Held takes whether that was right.
 func (p *Policy) HoldsSack() bool { return p.State() == Concurrent && p.answerPredictor.shouldTry() }
 
 // RecordHeldSack follows on Holds.
 func (p *Policy) RecordHeldSack(answered bool) { p.answerPredictor.recordOutcome(answered) }
 
-// RecordHandled takes that a batch, and what followed it, has been handled: how many octets and packets it was, how many goroutines they have
-// woken, and whether they were of another association than those before, or it has sent messages since.
+// RecordHandled takes that a batch, and what followed it, has been handled: how many octets and
+// packets it was, how many goroutines they have woken, and whether they were of another association
+// than those before, or it has sent messages since.
 func (p *Policy) RecordHandled(packets, octets int, woken uint64, answered bool) {
 	if packets > maxFewPackets || octets > maxFewOctets {
 		p.shortBatches = 0
@@ -261,8 +274,9 @@ func (p *Policy) nextState(s State) State {
 	return s
 }
 
-// pausesFirst says whether the reader pauses before it looks: those that the last packets have woken go on first, and what comes next is mostly an answer to theirs.
-// Where packets that come alone are of several connections the next may be there already: then it looks first.
+// pausesFirst says whether the reader pauses before it looks: those that the last packets have
+// woken go on first, and what comes next is mostly an answer to theirs. Where packets that come
+// alone are of several connections the next may be there already: then it looks first.
 func (p *Policy) pausesFirst() bool {
 	if p.emptyPauses > 0 || p.wokenByLast == 0 || p.pollTime != 0 {
 		return false

@@ -14,7 +14,8 @@ import (
 
 const testWake = 20 * time.Microsecond
 
-// load is a pattern of what arrives: batches, with waits between them, some of which wake a goroutine.
+// load is a pattern of what arrives: batches, with waits between them, some of which wake a
+// goroutine.
 type load struct {
 	name           string
 	packets        int
@@ -82,8 +83,8 @@ func (r *reader) one(l load) {
 	r.RecordHandled(l.packets, l.packets*l.size, woken, l.answers && woken > 0)
 }
 
-// Each load has one state, whatever came before it: the reader is there within 100 ms, and has not changed its mind more
-// than twice on the way.
+// Each load has one state, whatever came before it: the reader is there within 100 ms, and has not
+// changed its mind more than twice on the way.
 func TestOneLoadLeadsToOneStateWhateverCameBefore(t *testing.T) {
 	for _, before := range loads {
 		for _, l := range loads {
@@ -122,7 +123,8 @@ func TestWhatTheReaderDoesFollowsFromTheState(t *testing.T) {
 	}
 }
 
-// A link that was told how long to poll does so, whatever comes, and one that was told not to never does.
+// A link that was told how long to poll does so, whatever comes, and one that was told not to never
+// does.
 func TestPollingIsAsConfigured(t *testing.T) {
 	for _, l := range loads {
 		long, never := newReader(time.Second), newReader(-1)
@@ -155,7 +157,8 @@ func TestReaderWithAQuotaDoesNotLook(t *testing.T) {
 	}
 }
 
-// A train is of packets without a gap: one that waits is late after a quarter of a wake-up, and then the train is over.
+// A train is of packets without a gap: one that waits is late after a quarter of a wake-up, and
+// then the train is over.
 func TestTrainEndsWithAGap(t *testing.T) {
 	r := newReader(0)
 	for i := range minTrainPackets {
@@ -173,8 +176,8 @@ func TestTrainEndsWithAGap(t *testing.T) {
 	check.That(t, !r.ExpectsMore(1) && len(r.LimitRoom(make([]rawio.Packet, 8))) == 8, "a gap goes unnoticed")
 }
 
-// The next packet of a train is waited for where it mostly comes; elsewhere now and then, to see whether it does by now. Where batches wake goroutines it
-// never is: they would wait as well.
+// The next packet of a train is waited for where it mostly comes; elsewhere now and then, to see
+// whether it does by now. Where batches wake goroutines it never is: they would wait as well.
 func TestTrainIsWaitedForWhereItGoesOn(t *testing.T) {
 	r := newReader(0)
 	waits := func(gap time.Duration) (n int) {
@@ -206,7 +209,8 @@ func TestTrainIsWaitedForWhereItGoesOn(t *testing.T) {
 	}
 }
 
-// An acknowledgement is held where batches bring messages and these are answered at once; elsewhere now and then.
+// An acknowledgement is held where batches bring messages and these are answered at once; elsewhere
+// now and then.
 func TestAcknowledgementIsHeldWhereItIsAnswered(t *testing.T) {
 	for _, l := range loads {
 		r := newReader(0)
@@ -238,7 +242,8 @@ func TestAcknowledgementIsHeldWhereItIsAnswered(t *testing.T) {
 	}
 }
 
-// While packets come without a gap, there is room for many: one system call each would never catch up.
+// While packets come without a gap, there is room for many: one system call each would never catch
+// up.
 func TestRoomForManyWhereOneFollowsAnother(t *testing.T) {
 	r := newReader(0)
 	for range 100 {
@@ -248,7 +253,8 @@ func TestRoomForManyWhereOneFollowsAnother(t *testing.T) {
 	check.Equal(t, "room for", len(r.LimitRoom(make([]rawio.Packet, 8))), 8)
 }
 
-// What a wake-up costs is measured, and bounded where it was disturbed; of a machine on which it cannot be it is assumed.
+// What a wake-up costs is measured, and bounded where it was disturbed; of a machine on which it
+// cannot be it is assumed.
 func TestWakeIsMeasuredWithinBounds(t *testing.T) {
 	wakeCost.Store(0)
 	check.Equal(t, "before it is measured", WakeCost(), defaultWakeCost)
@@ -259,7 +265,8 @@ func TestWakeIsMeasuredWithinBounds(t *testing.T) {
 	}
 }
 
-// While links are read it is measured again, every ten seconds at most, and what was measured before counts as much: so it follows a machine that changes.
+// While links are read it is measured again, every ten seconds at most, and what was measured
+// before counts as much: so it follows a machine that changes.
 func TestWakeIsMeasuredAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wakeCost.Store(int64(50 * time.Microsecond))

@@ -1,7 +1,7 @@
 package pollpolicy
 
-// predictor is something that pays or does not, which is told from how it went of late. While it does not, it is made now and then all the same: so it is known
-// when it does.
+// predictor is something that pays or does not, which is told from how it went of late. While it
+// does not, it is made now and then all the same: so it is known when it does.
 type predictor struct {
 	score   int // times less those that it was lost, from 0 to maxScore
 	skipped int // it was not to be made

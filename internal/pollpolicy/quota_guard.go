@@ -6,8 +6,9 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// quotaGuard keeps a reader from looking for packets where the quota of processor time of a control group runs out: what it takes is missing when the kernel
-// stops the process for the rest of the period.
+// quotaGuard keeps a reader from looking for packets where the quota of processor time of a control
+// group runs out: what it takes is missing when the kernel stops the process for the rest of the
+// period.
 type quotaGuard struct {
 	throttleCount func() int64 // how often the kernel has done that so far
 	lastCount     int64        // that, when it was asked last

@@ -31,7 +31,8 @@ func (p *Policy) NextBatch(w rawio.Waiter, pkts []rawio.Packet) (n int, err erro
 	}
 }
 
-// ReadPaced is ReadBatch of such a link, for who does not tell the Pace what becomes of the packets.
+// ReadPaced is ReadBatch of such a link, for who does not tell the Pace what becomes of the
+// packets.
 func (p *Policy) ReadPaced(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
 	if len(pkts) == 0 {
 		return 0, errNoRoom

@@ -55,8 +55,8 @@ func looked(did []rawio.Pause) bool {
 	return i >= 0 && !slices.Contains(did[:i], rawio.Park) && !slices.Contains(did[:i], rawio.Block) && !slices.Contains(did[:i], rawio.Sleep)
 }
 
-// Those that packets have woken go on before the reader looks again, where what comes next may be the answer to theirs. Elsewhere it looks at once, and in each wait
-// before it sleeps.
+// Those that packets have woken go on before the reader looks again, where what comes next may be
+// the answer to theirs. Elsewhere it looks at once, and in each wait before it sleeps.
 func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 	for _, told := range []time.Duration{0, time.Second, -1} {
 		for _, l := range loads {
@@ -80,8 +80,9 @@ func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 	}
 }
 
-// Where packets that come alone are mostly followed by another at once the reader looks before it gives way, and elsewhere now and then, to see whether they are by now: one look that
-// finds a packet pays for some that do not.
+// Where packets that come alone are mostly followed by another at once the reader looks before it
+// gives way, and elsewhere now and then, to see whether they are by now: one look that finds a
+// packet pays for some that do not.
 func TestReaderLooksFirstWhereAnotherFollows(t *testing.T) {
 	r := newReader(0)
 	looks := func(found func(i int) bool) (n int) {
@@ -113,7 +114,8 @@ func TestReaderLooksFirstWhereAnotherFollows(t *testing.T) {
 	check.Equal(t, "where every third does, and none did", looks(third), 10*retryEvery)
 }
 
-// Where the processor time runs out, those that a packet has woken go on first all the same, and then it is looked whether there is anything.
+// Where the processor time runs out, those that a packet has woken go on first all the same, and
+// then it is looked whether there is anything.
 func TestReaderWithAQuotaLooksBeforeItSleeps(t *testing.T) {
 	for _, l := range loads {
 		r := newReader(0)

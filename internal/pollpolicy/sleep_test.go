@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// share is a ping-pong of two ends that share one processor, for d: the other answers in five microseconds of it. It counts the waits that have slept, and those that have ceded first.
+// share is a ping-pong of two ends that share one processor, for d: the other answers in five
+// microseconds of it. It counts the waits that have slept, and those that have ceded first.
 func (r *reader) share(d time.Duration) (slept, ceded int) {
 	for end := r.now.Add(d); r.now.Before(end); r.comes() {
 		p := r.NextPause(r.now)
@@ -26,7 +27,8 @@ func (r *reader) share(d time.Duration) (slept, ceded int) {
 	return slept, ceded
 }
 
-// apart is a wait for a packet from another processor, which comes after answers, and says whether it has slept: then a wake-up comes on top.
+// apart is a wait for a packet from another processor, which comes after answers, and says whether
+// it has slept: then a wake-up comes on top.
 func (r *reader) apart(answers time.Duration) (slept bool) {
 	for !slept && (r.emptyAt == rawio.Never || r.now.Sub(r.emptyAt) < answers) {
 		if slept = r.NextPause(r.now) == rawio.Sleep; slept {
@@ -46,7 +48,8 @@ func shares() *reader {
 	return r
 }
 
-// Ends that have shared one processor for so long that the kernel would have moved one of them to an idle one sleep until their packets come, but for a wait now and then.
+// Ends that have shared one processor for so long that the kernel would have moved one of them to
+// an idle one sleep until their packets come, but for a wait now and then.
 func TestSleepsWhereBothEndsShareAProcessor(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
@@ -82,7 +85,8 @@ func TestCedesWhereSleepHasBroughtNothing(t *testing.T) {
 	check.Equal(t, "said", r.pauses(5*time.Microsecond, 0), want)
 }
 
-// Ends that have come apart would need a wake-up each for every packet. So a packet that ceding does not bring, in the wait that tries, ends the sleep.
+// Ends that have come apart would need a wake-up each for every packet. So a packet that ceding
+// does not bring, in the wait that tries, ends the sleep.
 func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
 	for _, answers := range []time.Duration{4 * time.Microsecond, 10 * time.Microsecond} { // right behind a cede, which seems to bring it, and later
 		r := shares()
@@ -98,7 +102,8 @@ func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
 	}
 }
 
-// A packet that comes while others have the processor, though nobody has ceded it, does not say that the ends have come apart: the other end may have been woken here.
+// A packet that comes while others have the processor, though nobody has ceded it, does not say
+// that the ends have come apart: the other end may have been woken here.
 func TestPacketsThatComeMeanwhileSayNothing(t *testing.T) {
 	r := shares()
 	usual := r.yieldPolicy.usualWait
@@ -112,7 +117,8 @@ func TestPacketsThatComeMeanwhileSayNothing(t *testing.T) {
 	check.Equal(t, "usual", r.yieldPolicy.usualWait, usual)
 }
 
-// Somebody who computes, and takes the processor for a slice now and then, has it from those who look as well: who sleeps is back as soon as his packet comes.
+// Somebody who computes, and takes the processor for a slice now and then, has it from those who
+// look as well: who sleeps is back as soon as his packet comes.
 func TestSleepsWhereSomebodyTakesTheProcessor(t *testing.T) {
 	r := shares()
 	for range 100 {
@@ -124,7 +130,8 @@ func TestSleepsWhereSomebodyTakesTheProcessor(t *testing.T) {
 	}
 }
 
-// Where others have had a processor for a slice none is idle to which the kernel would move one of two ends that share another: they sleep as soon as ceding comes first.
+// Where others have had a processor for a slice none is idle to which the kernel would move one of
+// two ends that share another: they sleep as soon as ceding comes first.
 func TestSleepsAtOnceWhereASliceWasLost(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
@@ -134,7 +141,8 @@ func TestSleepsAtOnceWhereASliceWasLost(t *testing.T) {
 	check.That(t, slept > 30*ceded, "it slept in %d waits and ceded in %d", slept, ceded)
 }
 
-// naps is a wait in which nothing comes until the reader sleeps, and then after d. It says whether he looked for as long as is due where a slice was lost.
+// naps is a wait in which nothing comes until the reader sleeps, and then after d. It says whether
+// he looked for as long as is due where a slice was lost.
 func (r *reader) naps(slice, d time.Duration) bool {
 	begin := r.now
 	for r.NextPause(r.now) == rawio.Yield {
@@ -146,8 +154,9 @@ func (r *reader) naps(slice, d time.Duration) bool {
 	return r.yieldPolicy.yieldedAt == rawio.Never && looked >= slice/lateSliceDivisor
 }
 
-// Who cedes where others have had a processor for a slice loses the rest of his own. So a reader whose packet is late there sleeps. Where that brings it at once, both ends have this processor, and
-// ceding comes first; where not the other end has lost its own.
+// Who cedes where others have had a processor for a slice loses the rest of his own. So a reader
+// whose packet is late there sleeps. Where that brings it at once, both ends have this processor,
+// and ceding comes first; where not the other end has lost its own.
 func TestSleepsForALatePacketWhereASliceWasLost(t *testing.T) {
 	const slice, at, later = 4 * time.Millisecond, 10 * time.Microsecond, 2 * time.Millisecond
 	for _, test := range []struct {
@@ -179,7 +188,9 @@ func TestCedesForALatePacketWithOnePlaceForGoroutines(t *testing.T) {
 	check.That(t, has(said, rawio.Cede) && !has(said, rawio.Sleep), "it did %v", said)
 }
 
-// On a processor that somebody takes for a slice when it is ceded, a wait that tries whether the ends have come apart does not cede: it looks, as the packet comes so from another processor, and then sleeps.
+// On a processor that somebody takes for a slice when it is ceded, a wait that tries whether the
+// ends have come apart does not cede: it looks, as the packet comes so from another processor, and
+// then sleeps.
 func TestTriesWithoutCedingWhereThatIsDear(t *testing.T) {
 	const slice = 3 * time.Millisecond
 	r := shares()

@@ -9,8 +9,9 @@ import (
 // defaultWakeCost is what a wake-up is taken to cost until it is measured, and where it cannot be.
 const defaultWakeCost = 15 * time.Microsecond
 
-// A measurement is not trusted beyond these: one that was disturbed must not make readers look for ever, and one of a host that happened to watch for work, as
-// it will not always do, must not make them give up before the answer of a few system calls can be there.
+// A measurement is not trusted beyond these: one that was disturbed must not make readers look for
+// ever, and one of a host that happened to watch for work, as it will not always do, must not make
+// them give up before the answer of a few system calls can be there.
 const (
 	minWakeCost = 8 * time.Microsecond
 	maxWakeCost = 60 * time.Microsecond
@@ -36,11 +37,12 @@ func WakeCost() time.Duration {
 	return defaultWakeCost
 }
 
-// MeasureWake measures it, which takes some milliseconds, unless that was done a moment ago. A link does when it is opened.
+// MeasureWake measures it, which takes some milliseconds, unless that was done a moment ago. A link
+// does when it is opened.
 func MeasureWake() { measureAfter(measureInterval, measureWake) }
 
-// RemeasureWake is Measure for a link that is read, which calls it now and then: a host that others share, or that changes its clock, is not always the same. It does not
-// keep the caller waiting.
+// RemeasureWake is Measure for a link that is read, which calls it now and then: a host that others
+// share, or that changes its clock, is not always the same. It does not keep the caller waiting.
 func RemeasureWake() { go measureAfter(remeasureInterval, measureWake) }
 
 func measureAfter(least time.Duration, measure func() time.Duration) {
@@ -55,7 +57,8 @@ func measureAfter(least time.Duration, measure func() time.Duration) {
 	measuredAt = time.Now()
 }
 
-// smoothWake goes half the way from what was measured before, if anything was: one measurement may be disturbed.
+// smoothWake goes half the way from what was measured before, if anything was: one measurement may
+// be disturbed.
 func smoothWake(before, d time.Duration) time.Duration {
 	d = min(max(d, minWakeCost), maxWakeCost)
 	if before != 0 {

@@ -9,27 +9,42 @@ import (
 
 // yieldPolicy decides when a reader that looks for a packet gives the processor up.
 //
-// For one that comes alone it mostly must not: the packet is on its way from another processor, and who cedes has threads run that the runtime has woken and that find nothing to do. But who
-// is to bring the packet may wait for this very processor: a thread of this process, on which a goroutine has yet to ask for it, or one of the peer's on the same
-// host. That one gets it when patience is over, or at a tick of the system's clock. So a packet that is later than usual has the reader cede
-// once, and again when it has waited for twice as long. Where that is what brings the packets, as on a host with one processor, where both ends
-// look for them in turn, it cedes at once, and at the next looks too: the first to have the processor then may be a thread of its own with nothing to do.
+// For one that comes alone it mostly must not: the packet is on its way from another processor, and
+// who cedes has threads run that the runtime has woken and that find nothing to do. But who is to
+// bring the packet may wait for this very processor: a thread of this process, on which a goroutine
+// has yet to ask for it, or one of the peer's on the same host. That one gets it when patience is
+// over, or at a tick of the system's clock. So a packet that is later than usual has the reader
+// cede once, and again when it has waited for twice as long. Where that is what brings the packets,
+// as on a host with one processor, where both ends look for them in turn, it cedes at once, and at
+// the next looks too: the first to have the processor then may be a thread of its own with nothing
+// to do.
 //
-// Somebody else may have the processor then, and keep it for milliseconds; the other end has it for its patience at most. Where it takes twice that,
-// it is paid back with as long without ceding on this processor: on another both ends may be alone. Where packets come in numbers, who looks cedes at each look; there, and where the
-// host has one processor, he parks instead for much longer: who sleeps gets the processor at once when a packet comes, and who looks has used up his share of it.
+// Somebody else may have the processor then, and keep it for milliseconds; the other end has it for
+// its patience at most. Where it takes twice that, it is paid back with as long without ceding on
+// this processor: on another both ends may be alone. Where packets come in numbers, who looks cedes
+// at each look; there, and where the host has one processor, he parks instead for much longer: who
+// sleeps gets the processor at once when a packet comes, and who looks has used up his share of it.
 //
-// Where ceding comes first for long, others have all the rest: both ends have always been ready to run, and the kernel has not
-// moved one of them. There the reader sleeps in the kernel instead, once in a wait and before all else, as programs do whose sockets are the kernel's. The packet itself wakes it, often while the other end is still at
-// sending it, so that only one of the two sleeps for each round trip; no look finds nothing; and when the kernel puts it beside somebody who computes, it has the processor as soon
-// as its packet comes. But ends that sleep on processors of their own need two wake-ups for a round trip. So a wait now and then cedes as before: if that does not bring the packet, they
-// have come apart, and it looks for packets once more.
+// Where ceding comes first for long, others have all the rest: both ends have always been ready to
+// run, and the kernel has not moved one of them. There the reader sleeps in the kernel instead,
+// once in a wait and before all else, as programs do whose sockets are the kernel's. The packet
+// itself wakes it, often while the other end is still at sending it, so that only one of the two
+// sleeps for each round trip; no look finds nothing; and when the kernel puts it beside somebody
+// who computes, it has the processor as soon as its packet comes. But ends that sleep on processors
+// of their own need two wake-ups for a round trip. So a wait now and then cedes as before: if that
+// does not bring the packet, they have come apart, and it looks for packets once more.
 //
-// A scheduler gives a processor away for a slice, some milliseconds. Who cedes beside somebody who computes loses his for as long, though the packet may come at once, and who sleeps too, if that one has just begun with
-// his. So where others have had a processor for a slice of late, even if nobody had ceded it, the host is contested: a packet is late behind a small part of such a slice only, and
-// patience lasts for a larger one. Ends that keep their processors so lose them, and get them back, at the same ticks. Behind that the reader sleeps, for who cedes loses what is left of his slice as well, and who sleeps
-// keeps his share: the packet speaks for ceding first if it comes at once, and against it else, as the other end was without a processor then. No processor is idle there to which the kernel might move one of two ends, so
-// they sleep as soon as ceding comes first. And on a processor that was lost by ceding the wait that tries whether the ends have come apart looks for the packet instead.
+// A scheduler gives a processor away for a slice, some milliseconds. Who cedes beside somebody who
+// computes loses his for as long, though the packet may come at once, and who sleeps too, if that
+// one has just begun with his. So where others have had a processor for a slice of late, even if
+// nobody had ceded it, the host is contested: a packet is late behind a small part of such a slice
+// only, and patience lasts for a larger one. Ends that keep their processors so lose them, and get
+// them back, at the same ticks. Behind that the reader sleeps, for who cedes loses what is left of
+// his slice as well, and who sleeps keeps his share: the packet speaks for ceding first if it comes
+// at once, and against it else, as the other end was without a processor then. No processor is idle
+// there to which the kernel might move one of two ends, so they sleep as soon as ceding comes
+// first. And on a processor that was lost by ceding the wait that tries whether the ends have come
+// apart looks for the packet instead.
 type yieldPolicy struct {
 	usualWait         time.Duration // what three of four short waits are longer than: a mean would be what an end waits for a processor that others have
 	yieldScore        int           // how many waits it has ended of late, less yieldScoreLost for each other
@@ -71,8 +86,10 @@ const (
 	minUsualStep    = 100 * time.Nanosecond // at least
 )
 
-// Where ceding has ended yieldScoreNeeded waits it is the first thing to do in the next. One wait in minTrialEvery does without: if the packet comes as soon, it has ended none. Else there
-// are twice as many before the next such trial, maxTrialEvery at most, as each costs as much as several waits.
+// Where ceding has ended yieldScoreNeeded waits it is the first thing to do in the next. One wait
+// in minTrialEvery does without: if the packet comes as soon, it has ended none. Else there are
+// twice as many before the next such trial, maxTrialEvery at most, as each costs as much as several
+// waits.
 const (
 	yieldScoreNeeded = 8
 	maxYieldScore    = 16
@@ -82,17 +99,20 @@ const (
 	maxYieldsInRow   = 3 // so often at once
 )
 
-// yieldTimeBeforeSleep is how long it is the first thing to do before the reader sleeps: some ticks of the system's clock, at which the kernel moves a thread that waits to a processor that is idle.
+// yieldTimeBeforeSleep is how long it is the first thing to do before the reader sleeps: some ticks
+// of the system's clock, at which the kernel moves a thread that waits to a processor that is idle.
 const yieldTimeBeforeSleep = 20 * time.Millisecond
 
-// A host is contested for so long behind a slice that was lost. Parts of the slice are how late a packet must be there, and for how long there is patience.
+// A host is contested for so long behind a slice that was lost. Parts of the slice are how late a
+// packet must be there, and for how long there is patience.
 const (
 	contestedTime    = 100 * time.Millisecond
 	lateSliceDivisor = 32
 	spinSliceDivisor = 8
 )
 
-// yieldedWaitDivisor is the part of a wait that others have had the processor for if they have had it.
+// yieldedWaitDivisor is the part of a wait that others have had the processor for if they have had
+// it.
 const yieldedWaitDivisor = 8
 
 // yieldsFirst says whether ceding is to come first.
@@ -108,7 +128,8 @@ func (c *yieldPolicy) isContested(now rawio.Time) bool {
 	return c.lostSlice > 0 && now.Sub(c.sliceLostAt) < contestedTime
 }
 
-// lateAfter is how long a wait for a packet has lasted that is later than usual, where a wake-up costs wake.
+// lateAfter is how long a wait for a packet has lasted that is later than usual, where a wake-up
+// costs wake.
 func (c *yieldPolicy) lateAfter(now rawio.Time, wake time.Duration) time.Duration {
 	late := 2*c.usualWait + wake/4
 	if c.isContested(now) {
@@ -117,7 +138,8 @@ func (c *yieldPolicy) lateAfter(now rawio.Time, wake time.Duration) time.Duratio
 	return late
 }
 
-// sleepsWhenLate says whether to sleep where the reader would cede, though ceding does not come first.
+// sleepsWhenLate says whether to sleep where the reader would cede, though ceding does not come
+// first.
 func (c *yieldPolicy) sleepsWhenLate(now rawio.Time) bool {
 	return !c.yieldsFirst() && c.isContested(now) && c.maxProcs() > 1
 }
@@ -135,7 +157,8 @@ func (c *yieldPolicy) sleepsNext(now rawio.Time) bool {
 	return c.waitsSinceTrial+1 < minTrialEvery && c.yieldingPersists(now)
 }
 
-// beginWait begins a wait. A trial of sleep cedes at once, unless that is dear; then it looks for a while before it sleeps, and any other for as long as is usual.
+// beginWait begins a wait. A trial of sleep cedes at once, unless that is dear; then it looks for a
+// while before it sleeps, and any other for as long as is usual.
 func (c *yieldPolicy) beginWait(now rawio.Time, late time.Duration) {
 	c.waitBegun, c.isTrial, c.trialSpins, c.sleepsFirst, c.nextYieldAfter, c.yieldsInWait = true, false, false, c.yieldingPersists(now), late, 0
 	if !c.yieldsFirst() {
@@ -151,7 +174,8 @@ func (c *yieldPolicy) beginWait(now rawio.Time, late time.Duration) {
 	}
 }
 
-// choosePause says whether to yield, to cede or to sleep before the next look, in a wait that has lasted for waited, where a wake-up costs wake.
+// choosePause says whether to yield, to cede or to sleep before the next look, in a wait that has
+// lasted for waited, where a wake-up costs wake.
 func (c *yieldPolicy) choosePause(now rawio.Time, waited, wake time.Duration) rawio.Pause {
 	late := c.lateAfter(now, wake)
 	if !c.waitBegun {
@@ -179,7 +203,8 @@ func (c *yieldPolicy) choosePause(now rawio.Time, waited, wake time.Duration) ra
 // currentCPU is this processor.
 func (c *yieldPolicy) currentCPU() *cpuLoss { return &c.cpuLosses[c.cpuNumber()%trackedCPUs] }
 
-// yieldsForMany says whether to cede at a look for packets that come in numbers. If not, the reader parks.
+// yieldsForMany says whether to cede at a look for packets that come in numbers. If not, the reader
+// parks.
 func (c *yieldPolicy) yieldsForMany(now rawio.Time) bool {
 	if c.yieldedCPU = c.currentCPU(); now < c.yieldedCPU.parkEndsAt {
 		return false
@@ -213,9 +238,10 @@ func (c *yieldPolicy) recordResume(now rawio.Time, patience time.Duration) {
 	c.yieldedAt = rawio.Never
 }
 
-// endWait ends a wait. If the reader had just ceded, and others have had the processor, that has brought the packet, and says nothing of what is usual. Who is back
-// within a small part of the wait has ceded to nobody. A packet that comes while others have the processor for longer than a turn takes at least, though nobody has ceded it, speaks
-// neither for ceding nor against it.
+// endWait ends a wait. If the reader had just ceded, and others have had the processor, that has
+// brought the packet, and says nothing of what is usual. Who is back within a small part of the
+// wait has ceded to nobody. A packet that comes while others have the processor for longer than a
+// turn takes at least, though nobody has ceded it, speaks neither for ceding nor against it.
 func (c *yieldPolicy) endWait(now rawio.Time, waited, patience, turn time.Duration) {
 	away, part := now.Sub(c.decidedAt) > turn, waited
 	if c.isContested(now) {

@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// pauses are what the reader does, a look in each microsecond, while nothing comes for d. A cede takes it so long.
+// pauses are what the reader does, a look in each microsecond, while nothing comes for d. A cede
+// takes it so long.
 func (r *reader) pauses(d, cede time.Duration) (said string) {
 	last := rawio.Pause(99)
 	for end := r.now.Add(d); r.now.Before(end); r.now = r.now.Add(time.Microsecond) {
@@ -47,8 +48,9 @@ func (r *reader) usual(rounds int) (ceded int) {
 	return ceded
 }
 
-// Who looks for a packet that is on its way does not cede; where it is later than usual, it may wait for this very processor. When a wake-up costs 20
-// microseconds, that is behind 2 x 10, or a little less, and 5. A look takes one.
+// Who looks for a packet that is on its way does not cede; where it is later than usual, it may
+// wait for this very processor. When a wake-up costs 20 microseconds, that is behind 2 x 10, or a
+// little less, and 5. A look takes one.
 func TestCedesForALatePacket(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
@@ -70,7 +72,8 @@ func TestCedesForALatePacket(t *testing.T) {
 	}
 }
 
-// A packet that is there behind a cede does not make waiting usual; one that is not does, so that a peer that takes its time is not ceded to for ever.
+// A packet that is there behind a cede does not make waiting usual; one that is not does, so that a
+// peer that takes its time is not ceded to for ever.
 func TestCedeLearnsWhatIsUsual(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
@@ -90,8 +93,8 @@ func TestCedeLearnsWhatIsUsual(t *testing.T) {
 	}
 }
 
-// both is a ping-pong of two ends that share one processor: the other looks for the answer as soon as it has the processor, and gives it back after d. Who was woken
-// here goes first.
+// both is a ping-pong of two ends that share one processor: the other looks for the answer as soon
+// as it has the processor, and gives it back after d. Who was woken here goes first.
 func (r *reader) both(rounds int, d time.Duration) (first int) {
 	for range rounds {
 		looks := 1
@@ -139,7 +142,8 @@ func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	}
 }
 
-// Who has ceded, and finds nothing, may have done so to a thread of its own: where ceding brings the packets it does so again at once, twice.
+// Who has ceded, and finds nothing, may have done so to a thread of its own: where ceding brings
+// the packets it does so again at once, twice.
 func TestCedesThreeTimesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
@@ -150,7 +154,8 @@ func TestCedesThreeTimesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	}
 }
 
-// What somebody who computes takes is paid back on the processor that he has taken, as he may be there still. On another both ends may be alone.
+// What somebody who computes takes is paid back on the processor that he has taken, as he may be
+// there still. On another both ends may be alone.
 func TestPaysBackOnTheProcessorThatWasTaken(t *testing.T) {
 	r := newReader(0)
 	r.places = 1 // else it sleeps
@@ -182,8 +187,8 @@ func (r *reader) parks(waits func() string) time.Duration {
 	return r.now.Sub(begin).Round(time.Millisecond)
 }
 
-// Where there is one processor, the kernel shares it out better than who looks: to those who sleep until a packet comes. Whether somebody computes still is tried
-// ever more seldom.
+// Where there is one processor, the kernel shares it out better than who looks: to those who sleep
+// until a packet comes. Whether somebody computes still is tried ever more seldom.
 func TestParksBesideWhoComputesOnTheOnlyProcessor(t *testing.T) {
 	const long = 4 * time.Millisecond
 	for _, one := range []bool{false, true} {
@@ -213,8 +218,9 @@ func TestParksBesideWhoComputesOnTheOnlyProcessor(t *testing.T) {
 	}
 }
 
-// Where packets come in numbers who looks cedes at each look. Once that has given the processor to somebody who computes he parks instead, on that processor: for
-// longer each time where somebody has it at once again, and for less where not.
+// Where packets come in numbers who looks cedes at each look. Once that has given the processor to
+// somebody who computes he parks instead, on that processor: for longer each time where somebody
+// has it at once again, and for less where not.
 func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 	const long = 3 * time.Millisecond
 	r := newReader(0)
@@ -264,7 +270,8 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 	}
 }
 
-// Somebody who computes keeps the processor for four milliseconds. That costs no more than half of the time, and hardly any where packets are there within a small part of that.
+// Somebody who computes keeps the processor for four milliseconds. That costs no more than half of
+// the time, and hardly any where packets are there within a small part of that.
 func TestCedesSeldomToWhoComputes(t *testing.T) {
 	const long = 4 * time.Millisecond
 	for _, test := range []struct{ late, least, most time.Duration }{
@@ -289,7 +296,8 @@ func TestCedesSeldomToWhoComputes(t *testing.T) {
 	}
 }
 
-// loses is a look that takes as long as somebody else has the processor for, though nobody ceded it.
+// loses is a look that takes as long as somebody else has the processor for, though nobody ceded
+// it.
 func (r *reader) loses(slice time.Duration) {
 	r.NextPause(r.now)
 	r.now = r.now.Add(time.Microsecond)
@@ -299,7 +307,8 @@ func (r *reader) loses(slice time.Duration) {
 	r.comes()
 }
 
-// Who gives a processor up beside somebody who computes loses it for a slice. So where one was lost the reader looks for longer before, for parts of that slice, and no longer than others compute.
+// Who gives a processor up beside somebody who computes loses it for a slice. So where one was lost
+// the reader looks for longer before, for parts of that slice, and no longer than others compute.
 func TestLooksForLongerWhereASliceWasLost(t *testing.T) {
 	const slice = 4 * time.Millisecond
 	r := newReader(0)
@@ -333,7 +342,8 @@ func TestCedesAgainBehindWhoHadPatience(t *testing.T) {
 	}
 }
 
-// An end that has to wait for its processor in every other wait, as others have it, still cedes as soon as the packet is later than where nobody else does.
+// An end that has to wait for its processor in every other wait, as others have it, still cedes as
+// soon as the packet is later than where nobody else does.
 func TestWhatOthersTakeIsNotUsual(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)

@@ -1,9 +1,12 @@
-// Package portregistry keeps which program of this host has which SCTP port, as the kernel does for those of TCP: the first comer has a port until it gives it back or
-// ends, and the others ask it where it is reached. On Linux an abstract Unix socket of a network namespace has a name for each port, and listens, so that the kernel
-// tells who owns it. Elsewhere a port is claimed within the process alone.
+// Package portregistry keeps which program of this host has which SCTP port, as the kernel does for
+// those of TCP: the first comer has a port until it gives it back or ends, and the others ask it
+// where it is reached. On Linux an abstract Unix socket of a network namespace has a name for each
+// port, and listens, so that the kernel tells who owns it. Elsewhere a port is claimed within the
+// process alone.
 //
-// Programs of one user may have a port at different addresses. The first has the name, and keeps the list; each of the others holds the socket too, so that nobody
-// else gets the name when the first ends, and one of them goes on with it.
+// Programs of one user may have a port at different addresses. The first has the name, and keeps
+// the list; each of the others holds the socket too, so that nobody else gets the name when the
+// first ends, and one of them goes on with it.
 package portregistry
 
 import (
@@ -37,7 +40,8 @@ type member struct {
 	coHolder  *coHolder // nil: of this process
 }
 
-// conflictsWith says whether two members cannot both be: of one program, one by raw IP and one by UDP can.
+// conflictsWith says whether two members cannot both be: of one program, one by raw IP and one by
+// UDP can.
 func (m member) conflictsWith(o member) bool {
 	same := !m.Addr.IsValid() || !o.Addr.IsValid() || m.Addr == o.Addr
 	return same && (m.programID != o.programID || (m.Encap == 0) == (o.Encap == 0))
@@ -75,7 +79,8 @@ func (p *portEntry) addMember(m member) error {
 	return nil
 }
 
-// removeMember drops a member, and the name with the last of this process: a guest goes on with it. Called with mu held.
+// removeMember drops a member, and the name with the last of this process: a guest goes on with it.
+// Called with mu held.
 func (p *portEntry) removeMember(m member) {
 	if i := slices.Index(p.members, m); i >= 0 {
 		p.members = slices.Delete(p.members, i, i+1)

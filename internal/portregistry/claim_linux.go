@@ -64,8 +64,9 @@ func portKeyOf(number uint16) portKey {
 // errOwnerGone says that who had a name has it no more.
 var errOwnerGone = errors.New("claim: the owner of the name has gone")
 
-// ClaimPort claims an SCTP port of the calling thread's network namespace at a place, until release is called. It fails with rawio.ErrPortInUse. Where a user has the
-// name of a port that needs a privilege, and may not have it, Take does without, and the log says so.
+// ClaimPort claims an SCTP port of the calling thread's network namespace at a place, until release
+// is called. It fails with rawio.ErrPortInUse. Where a user has the name of a port that needs a
+// privilege, and may not have it, Take does without, and the log says so.
 func ClaimPort(number uint16, at Place) (release func(), err error) {
 	k := portKeyOf(number)
 	for try := range claimTries {
@@ -107,7 +108,8 @@ func claimWithoutName(number uint16, whose string) (release func(), err error) {
 	return func() {}, nil
 }
 
-// connectOwner connects to the owner of a port, and does not wait for it. It fails with errOwnerGone where there is none.
+// connectOwner connects to the owner of a port, and does not wait for it. It fails with
+// errOwnerGone where there is none.
 func connectOwner(number uint16) (c *net.UnixConn, uid uint32, err error) {
 	c, err = net.DialUnix("unix", nil, socketAddrOf(number))
 	switch {
@@ -138,7 +140,8 @@ func (p *portEntry) serveList(l *net.UnixListener) {
 	}
 }
 
-// sendList sends the list, which the socket's buffer has room for. Programs of the same user may then have the port at another address.
+// sendList sends the list, which the socket's buffer has room for. Programs of the same user may
+// then have the port at another address.
 func (p *portEntry) sendList(c *net.UnixConn) {
 	var b bytes.Buffer
 	b.WriteString(greeting)
@@ -296,7 +299,8 @@ type coHolder struct {
 
 func (g *coHolder) close() { g.conn.Close() }
 
-// joinOwner has the owner of a port, if it is of the same user, put a place into its list. It fails with errOwnerGone where the name may be free by now.
+// joinOwner has the owner of a port, if it is of the same user, put a place into its list. It fails
+// with errOwnerGone where the name may be free by now.
 func joinOwner(k portKey, at Place) (release func(), err error) {
 	c, uid, err := connectOwner(k.number)
 	if err != nil {
@@ -391,7 +395,8 @@ func parseRights(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// awaitSuccession waits for the end of the program that has the name, and then goes on with it, or with another that does.
+// awaitSuccession waits for the end of the program that has the name, and then goes on with it, or
+// with another that does.
 func (g *coHolder) awaitSuccession() {
 	for {
 		_, _ = io.Copy(io.Discard, g.conn)
@@ -421,7 +426,8 @@ func (g *coHolder) awaitSuccession() {
 	}
 }
 
-// trySucceed has this process have the name if it may, and says whether there is nothing more to wait for.
+// trySucceed has this process have the name if it may, and says whether there is nothing more to
+// wait for.
 func (g *coHolder) trySucceed() bool {
 	registryMu.Lock()
 	defer registryMu.Unlock()
@@ -467,7 +473,8 @@ type OwnerQuery struct {
 	err          error    // guarded by mu
 }
 
-// AskOwner returns the question where an SCTP port is served, nil where nobody has it who may. It does not wait.
+// AskOwner returns the question where an SCTP port is served, nil where nobody has it who may. It
+// does not wait.
 func AskOwner(number uint16) (*OwnerQuery, error) {
 	registryMu.Lock()
 	if p := portEntries[portKeyOf(number)]; p != nil {
@@ -512,7 +519,8 @@ func (q *OwnerQuery) AwaitAnswer(until time.Time) ([]Place, error) {
 	return q.list, q.err
 }
 
-// CheckPlace says whether the UDP port of a place, at an address that it serves, is of the same user as the SCTP port.
+// CheckPlace says whether the UDP port of a place, at an address that it serves, is of the same
+// user as the SCTP port.
 func (q *OwnerQuery) CheckPlace(at Place, addr netip.Addr) error {
 	if q.isOwn || at.Encap == 0 {
 		return nil

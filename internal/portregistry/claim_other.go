@@ -15,7 +15,8 @@ type coHolder struct{}
 
 func (*coHolder) close() {}
 
-// ClaimPort claims an SCTP port for this process at a place, until release is called. It fails with rawio.ErrPortInUse.
+// ClaimPort claims an SCTP port for this process at a place, until release is called. It fails with
+// rawio.ErrPortInUse.
 func ClaimPort(number uint16, at Place) (release func(), err error) {
 	registryMu.Lock()
 	defer registryMu.Unlock()

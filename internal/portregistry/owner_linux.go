@@ -29,10 +29,12 @@ func isKnownUser(uid uint32) bool {
 // isOwnUser says whether a user is that of this process.
 func isOwnUser(uid uint32) bool { return uid == uint32(os.Geteuid()) && isKnownUser(uid) }
 
-// isTrustedUser says whether what a user has done cannot be turned against this process: it is its own, or the superuser.
+// isTrustedUser says whether what a user has done cannot be turned against this process: it is its
+// own, or the superuser.
 func isTrustedUser(uid uint32) bool { return uid == 0 || isOwnUser(uid) }
 
-// firstUnprivilegedPort is the first port that needs no privilege, in the network namespace of the calling thread.
+// firstUnprivilegedPort is the first port that needs no privilege, in the network namespace of the
+// calling thread.
 func firstUnprivilegedPort() (uint16, error) {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 	if errors.Is(err, os.ErrNotExist) {
@@ -54,7 +56,8 @@ func mayHavePort(uid uint32, number uint16) (bool, error) {
 	return number >= first, err
 }
 
-// sockDiag asks the kernel about UDP sockets (sock_diag(7)), in the network namespace of the thread that has opened it.
+// sockDiag asks the kernel about UDP sockets (sock_diag(7)), in the network namespace of the thread
+// that has opened it.
 type sockDiag struct{ fd int }
 
 func openSockDiag() (sockDiag, error) {
@@ -64,14 +67,16 @@ func openSockDiag() (sockDiag, error) {
 
 func (d sockDiag) close() { unix.Close(d.fd) }
 
-// Lengths of struct nlmsghdr, and of what is behind it: struct inet_diag_req_v2, and struct inet_diag_msg up to the user.
+// Lengths of struct nlmsghdr, and of what is behind it: struct inet_diag_req_v2, and struct
+// inet_diag_msg up to the user.
 const (
 	headerLen  = 16
 	requestLen = 56
 	userOffset = 64
 )
 
-// udpOwner returns the user of the socket that packets to a UDP port come to. ok is false where there is none.
+// udpOwner returns the user of the socket that packets to a UDP port come to. ok is false where
+// there is none.
 func (d sockDiag) udpOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 	b := make([]byte, headerLen+requestLen)
 	native := binary.NativeEndian
@@ -144,8 +149,8 @@ func listedUDPOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 	return uid, ok, nil
 }
 
-// CheckUDPOwner says whether the program behind a UDP port of this host may serve an SCTP port there: one that needs a privilege is the superuser's, or of the
-// user of this process.
+// CheckUDPOwner says whether the program behind a UDP port of this host may serve an SCTP port
+// there: one that needs a privilege is the superuser's, or of the user of this process.
 func CheckUDPOwner(number uint16, at netip.AddrPort) error {
 	first, err := firstUnprivilegedPort()
 	if err != nil || number >= first {

@@ -19,12 +19,14 @@ func part(p unsafe.Pointer, octets int)
 //go:noescape
 func behind(pp unsafe.Pointer, octets int)
 
-// beyond is behind for the pointer at an offset in what the pointer at pp leads to, if it leads anywhere.
+// beyond is behind for the pointer at an offset in what the pointer at pp leads to, if it leads
+// anywhere.
 //
 //go:noescape
 func beyond(pp unsafe.Pointer, off uintptr, octets int)
 
-// ring is part for the element at an index, less what is beyond the length, of the slice there, which is a power of two.
+// ring is part for the element at an index, less what is beyond the length, of the slice there,
+// which is a power of two.
 //
 //go:noescape
 func ring(slice unsafe.Pointer, index *uint32, size uintptr, octets int)
@@ -37,6 +39,7 @@ func room(p unsafe.Pointer, octets int)
 // address is part for who has no pointer.
 func address(p uintptr, octets int)
 
-// self returns where the caller's stack is, and what the runtime keeps of its goroutine: that is in a register of its own, which is the
-// runtime's affair, but were it ever in another, a wrong line would come and nothing else.
+// self returns where the caller's stack is, and what the runtime keeps of its goroutine: that is in
+// a register of its own, which is the runtime's affair, but were it ever in another, a wrong line
+// would come and nothing else.
 func self() (stack, of uintptr)

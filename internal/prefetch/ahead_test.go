@@ -55,7 +55,8 @@ func TestAskingForOctetsDoesNothingElse(t *testing.T) {
 	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { ForRead(b); ForWrite(b) }), 0)
 }
 
-// A goroutine that waits is asked for as any other memory, also when it has gone on or none ever was; what it waits for comes to it.
+// A goroutine that waits is asked for as any other memory, also when it has gone on or none ever
+// was; what it waits for comes to it.
 func TestAskingForWhoWaitsDoesNothingElse(t *testing.T) {
 	var s BlockedGoroutine
 	s.FetchStack()

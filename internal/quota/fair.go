@@ -1,5 +1,6 @@
-// Package quota shares what there is among those who ask for it, so that none of them keeps all others out. Its tables have a fixed size: who
-// shares a place there by chance shares what that may have.
+// Package quota shares what there is among those who ask for it, so that none of them keeps all
+// others out. Its tables have a fixed size: who shares a place there by chance shares what that may
+// have.
 package quota
 
 import (
@@ -28,14 +29,16 @@ func HostKey(a netip.Addr) netip.Addr {
 // HostGroup is a set of hosts that one customer of a network may have.
 type HostGroup = netip.Prefix
 
-// groupPrefixLens are those of the groups of an IPv6 address: what a link has, a site, a large one, and what a provider has for all its customers.
+// groupPrefixLens are those of the groups of an IPv6 address: what a link has, a site, a large one,
+// and what a provider has for all its customers.
 var groupPrefixLens = [...]int{64, 56, 48, 32}
 
 // MaxGroups is how many groups an address is in at most.
 const MaxGroups = len(groupPrefixLens)
 
-// GroupsOf appends the groups of an address to list, the smallest first: one level more may have one part more, so that whoever has many addresses to choose from has little
-// more than one host. An IPv4 address is one alone.
+// GroupsOf appends the groups of an address to list, the smallest first: one level more may have
+// one part more, so that whoever has many addresses to choose from has little more than one host.
+// An IPv4 address is one alone.
 func GroupsOf(a netip.Addr, list []HostGroup) []HostGroup {
 	if a = a.Unmap().WithZone(""); !a.Is6() {
 		return append(list, netip.PrefixFrom(a, a.BitLen()))
@@ -49,7 +52,8 @@ func GroupsOf(a netip.Addr, list []HostGroup) []HostGroup {
 
 func tableSlot(who HostGroup) uint64 { return maphash.Comparable(hashSeed, who) % tableSize }
 
-// RateLimiter lets through All in a second, and Each of one address, or of the smallest of its groups; of each larger one as much more.
+// RateLimiter lets through All in a second, and Each of one address, or of the smallest of its
+// groups; of each larger one as much more.
 type RateLimiter struct {
 	All, Each int
 
@@ -58,7 +62,8 @@ type RateLimiter struct {
 	slotCounts    [tableSize]int32
 }
 
-// Allow says whether one more of who is let through now. An address that is not valid is nobody's: All alone bounds it.
+// Allow says whether one more of who is let through now. An address that is not valid is nobody's:
+// All alone bounds it.
 func (r *RateLimiter) Allow(now time.Time, who netip.Addr) bool {
 	if now.Sub(r.secondBeganAt) >= time.Second {
 		r.secondBeganAt, r.allCount, r.slotCounts = now, 0, [tableSize]int32{}
@@ -82,7 +87,8 @@ func (r *RateLimiter) Allow(now time.Time, who netip.Addr) bool {
 	return true
 }
 
-// LogLimiter bounds what peers can have written: All lines in a second, and Each about one address. It is safe for concurrent use.
+// LogLimiter bounds what peers can have written: All lines in a second, and Each about one address.
+// It is safe for concurrent use.
 type LogLimiter struct {
 	RateLimiter
 
@@ -90,7 +96,8 @@ type LogLimiter struct {
 	leftOut int
 }
 
-// Allow says whether a line about who is to be written now, and how many were left out since the last.
+// Allow says whether a line about who is to be written now, and how many were left out since the
+// last.
 func (l *LogLimiter) Allow(now time.Time, who netip.Addr) (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,8 +120,10 @@ func WithLeftOut(line string, left int) string {
 	return line
 }
 
-// ClientShares are what clients hold of something. None may hold more than is left free by all, and no group of hosts more than so many times that as it has levels: who asks for all
-// gets half, the next a third of that, and something is always left for a host that has nothing yet and is elsewhere. Their zero value holds nothing.
+// ClientShares are what clients hold of something. None may hold more than is left free by all, and
+// no group of hosts more than so many times that as it has levels: who asks for all gets half, the
+// next a third of that, and something is always left for a host that has nothing yet and is
+// elsewhere. Their zero value holds nothing.
 type ClientShares struct{ heldUnits map[HostGroup]int64 }
 
 // RoomFor returns how many units of those that are free an address may take.

@@ -56,7 +56,9 @@ func TestOneTakesHalfOfAStore(t *testing.T) {
 	check.That(t, len(s.shares.heldUnits) == 0 && s.UsedUnits() == 0, "%d groups are remembered", len(s.shares.heldUnits))
 }
 
-// However many addresses hostile clients choose from a network, and however many networks a few of them have, a host elsewhere finds a place, of 16 as the tools have them. A store of one goes to the first.
+// However many addresses hostile clients choose from a network, and however many networks a few of
+// them have, a host elsewhere finds a place, of 16 as the tools have them. A store of one goes to
+// the first.
 func TestAHostElsewhereFindsAPlace(t *testing.T) {
 	network := func(prefix string, octet int) (list []netip.Addr) {
 		for i := range 256 {

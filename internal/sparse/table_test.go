@@ -7,7 +7,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// What a table takes follows what is used: the highest number costs a directory and a page, all of them what a slice does.
+// What a table takes follows what is used: the highest number costs a directory and a page, all of
+// them what a slice does.
 func TestTableTakesMemoryForWhatIsUsedOnly(t *testing.T) {
 	var x Table[uint32]
 	const page, dir = 64 * 4, 1024 * 8

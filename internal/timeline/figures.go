@@ -94,10 +94,12 @@ func seriesName(line, what string) string {
 	return line + ", " + what
 }
 
-// throughputParts is how many parts of a line throughput is shown of: fewer than it has points, as each should have seen some packets.
+// throughputParts is how many parts of a line throughput is shown of: fewer than it has points, as
+// each should have seen some packets.
 const throughputParts = 50
 
-// throughputSeries is what went out and came in. A direction in which hardly anything goes, but acknowledgements, is not shown.
+// throughputSeries is what went out and came in. A direction in which hardly anything goes, but
+// acknowledgements, is not shown.
 func throughputSeries(lines []Line, rate Unit) (list []chart.Series) {
 	var most uint64
 	for _, l := range lines {

@@ -1,5 +1,5 @@
-// Package timeline keeps what an association does over time, in bounded memory, and says which plots show it: those of the report of
-// ddpbench and of its traces are the same.
+// Package timeline keeps what an association does over time, in bounded memory, and says which
+// plots show it: those of the report of ddpbench and of its traces are the same.
 package timeline
 
 import (

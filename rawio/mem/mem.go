@@ -22,7 +22,8 @@ type Options struct {
 	// MTU is the IP-level MTU in octets, as for any other link: [Link.MTU] is what the IP header
 	// leaves of it. 0, and anything above, means rawio.MaxMTU.
 	MTU int
-	// Queue is how many packets wait to be read on either side before more are dropped; 0 means 4096.
+	// Queue is how many packets wait to be read on either side before more are dropped; 0 means
+	// 4096.
 	Queue int
 	// A and B are the addresses of the two sides. By default A is 10.0.0.1 and B is 10.0.0.2, with
 	// port 0: no UDP encapsulation.
@@ -145,10 +146,10 @@ func (l *Link) Interrupt() {
 	l.readable.Signal()
 }
 
-// WriteBatch copies pkts to the other side. It never blocks: where the other side's queue is full or
-// closed, the packet is lost and counted there ([Link.Drops]). The error is rawio.ErrTooLong for a
-// packet above the MTU, *net.AddrError for a remote that is not the other side's, and net.ErrClosed
-// after Close.
+// WriteBatch copies pkts to the other side. It never blocks: where the other side's queue is full
+// or closed, the packet is lost and counted there ([Link.Drops]). The error is rawio.ErrTooLong for
+// a packet above the MTU, *net.AddrError for a remote that is not the other side's, and
+// net.ErrClosed after Close.
 func (l *Link) WriteBatch(pkts []rawio.Packet) (n int, err error) {
 	for i := range pkts {
 		if err := l.sendPacket(&pkts[i]); err != nil {
@@ -247,8 +248,9 @@ func (l *Link) Close() error {
 	return nil
 }
 
-// BindPort takes an SCTP port of this side: if addresses are named in addition to where it has been taken, else it fails with
-// rawio.ErrPortInUse when the port is taken. After Close it fails with net.ErrClosed.
+// BindPort takes an SCTP port of this side: if addresses are named in addition to where it has been
+// taken, else it fails with rawio.ErrPortInUse when the port is taken. After Close it fails with
+// net.ErrClosed.
 func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

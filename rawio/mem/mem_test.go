@@ -56,7 +56,8 @@ func TestPollBatchNeverBlocks(t *testing.T) {
 	must.Equal(t, "packets after Close", b.PollBatch(got), 0)
 }
 
-// Where goroutines that are ready are about to send, a reader takes what they send together. The scheduler may have it go on before them now and then.
+// Where goroutines that are ready are about to send, a reader takes what they send together. The
+// scheduler may have it go on before them now and then.
 func TestReaderLetsThoseGoFirstWhoSend(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const rounds, senders = 100, 8

@@ -2,7 +2,8 @@ package mem
 
 import "github.com/rddp-go/rddp/rawio"
 
-// packetQueue is a bounded ring of packets. It grows to what its use needs, so that an idle link is cheap.
+// packetQueue is a bounded ring of packets. It grows to what its use needs, so that an idle link is
+// cheap.
 type packetQueue struct {
 	ring     []rawio.Packet
 	head     int // index of the oldest packet

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Blocks, options and values of pcapng (draft-ietf-opsawg-pcapng), of which a file here has one section. Its octets are in little-endian order.
+// Blocks, options and values of pcapng (draft-ietf-opsawg-pcapng), of which a file here has one
+// section. Its octets are in little-endian order.
 const (
 	blockSection   = 0x0a0d0d0a
 	blockInterface = 1

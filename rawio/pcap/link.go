@@ -40,8 +40,8 @@ var (
 	_ rawio.Sharder     = (*Link)(nil)
 )
 
-// New returns a tap on inner that records to w. Close closes inner and completes the record; closing
-// w is left to the caller. Traffic waits for w, which must not block.
+// New returns a tap on inner that records to w. Close closes inner and completes the record;
+// closing w is left to the caller. Traffic waits for w, which must not block.
 func New(inner rawio.Link, w io.Writer) (*Link, error) {
 	pw, err := NewWriter(w)
 	if err != nil {
@@ -69,7 +69,8 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	return shardTap{l, l.inner}.ReadBatch(pkts)
 }
 
-// PollBatch is ReadBatch for an inner link that is a rawio.Poller; where it is not, nothing has ever come.
+// PollBatch is ReadBatch for an inner link that is a rawio.Poller; where it is not, nothing has
+// ever come.
 func (l *Link) PollBatch(pkts []rawio.Packet) int { return shardTap{l, l.inner}.PollBatch(pkts) }
 
 // Wait asks the inner link, where that is a rawio.Waiter: see its Features.

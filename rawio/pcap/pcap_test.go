@@ -106,7 +106,8 @@ func TestUnrecordablePacketsAreSkipped(t *testing.T) {
 	}
 }
 
-// A UDP checksum that sums to zero is sent as all ones (RFC 768): find such a payload and record it.
+// A UDP checksum that sums to zero is sent as all ones (RFC 768): find such a payload and record
+// it.
 func TestUDPChecksumIsNeverZero(t *testing.T) {
 	a, b := netip.MustParseAddrPort("[2001:db8::1]:9899"), netip.MustParseAddrPort("[2001:db8::2]:9899")
 	var file bytes.Buffer
@@ -196,7 +197,8 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 // bare hides the optional interfaces of a link.
 type bare struct{ rawio.Link }
 
-// buffered is a link that buffers a thousand octets, is as wide as it is away from where packets leave, and takes them for ever.
+// buffered is a link that buffers a thousand octets, is as wide as it is away from where packets
+// leave, and takes them for ever.
 type buffered struct{ *mem.Link }
 
 func (buffered) ReceiveBuffer() int          { return 1000 }
@@ -265,7 +267,8 @@ func (d dam) WriteBatch(pkts []rawio.Packet) (int, error) {
 	return d.Link.WriteBatch(pkts)
 }
 
-// Where WriteBatch of the inner link blocks, the tap reads, flushes and says what it has skipped. What was written is recorded when it returns.
+// Where WriteBatch of the inner link blocks, the tap reads, flushes and says what it has skipped.
+// What was written is recorded when it returns.
 func TestTapDoesNotWaitForALinkThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := must.Two(mem.Pair(mem.Options{}))(t)

@@ -42,7 +42,8 @@ func (w *Writer) Sent(at time.Time, p *rawio.Packet) error {
 	return w.writePacket(at, interfaceSent, p.Kind, p.ECN, p.Local, p.Remote, p.Vec...)
 }
 
-// Received records a packet that this host received: the octets of p.Data, from p.Remote to p.Local.
+// Received records a packet that this host received: the octets of p.Data, from p.Remote to
+// p.Local.
 func (w *Writer) Received(at time.Time, p *rawio.Packet) error {
 	return w.writePacket(at, interfaceReceived, p.Kind, p.ECN, p.Remote, p.Local, p.Data)
 }

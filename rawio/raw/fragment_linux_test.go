@@ -25,7 +25,8 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 	})
 }
 
-// A packet that may be fragmented passes a link that it is too long for; one that may not is refused.
+// A packet that may be fragmented passes a link that it is too long for; one that may not is
+// refused.
 func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
 		a := open(t, nsA, raw.Config{Ports: []uint16{20001}})

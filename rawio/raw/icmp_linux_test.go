@@ -77,8 +77,8 @@ func TestICMPReports(t *testing.T) {
 	}
 }
 
-// The kernel believes a report from whoever knows the addresses, and remembers it for minutes. What it
-// makes of it must not become the most that a new association's search tries.
+// The kernel believes a report from whoever knows the addresses, and remembers it for minutes. What
+// it makes of it must not become the most that a new association's search tries.
 func TestMTUIsNotWhatAReportSays(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		path, ip := testns.NewPath(t, v6), 20

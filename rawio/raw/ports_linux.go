@@ -31,8 +31,8 @@ type portClaim struct {
 
 // BindPort implements rawio.PortBinder: it claims the port in this network namespace and lets its
 // packets in. A program that moves its threads between network namespaces has to call it in the
-// link's. Where addresses are named others may have the port at others; what this link has already stays as it is. Port 0 is refused
-// with syscall.EINVAL, since no SCTP packet may carry it.
+// link's. Where addresses are named others may have the port at others; what this link has already
+// stays as it is. Port 0 is refused with syscall.EINVAL, since no SCTP packet may carry it.
 func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 	s := &l.ports
 	s.mu.Lock()
@@ -127,14 +127,15 @@ func (l *Link) updateFilters() error {
 	return nil
 }
 
-// maxBoundPorts keeps the filter, two instructions a port that is bound at all addresses, below the kernel's 4096 (BPF_MAXINSNS).
+// maxBoundPorts keeps the filter, two instructions a port that is bound at all addresses, below the
+// kernel's 4096 (BPF_MAXINSNS).
 const (
 	maxBoundPorts = 2000
 	maxFilterLen  = 4096
 )
 
-// buildFilter assembles a program that keeps packets for the bound ports. An IPv4 raw socket shows its
-// filter the IP header, an IPv6 one begins at SCTP. A load beyond the packet's end drops it.
+// buildFilter assembles a program that keeps packets for the bound ports. An IPv4 raw socket shows
+// its filter the IP header, an IPv6 one begins at SCTP. A load beyond the packet's end drops it.
 func (s *boundPorts) buildFilter(v6, all bool) ([]unix.SockFilter, error) {
 	const everything = 1 << 18 // octets of the packet to keep
 	prog := []bpf.Instruction{bpf.RetConstant{Val: everything}}
@@ -158,7 +159,8 @@ func (s *boundPorts) buildFilter(v6, all bool) ([]unix.SockFilter, error) {
 	return mmsg.AssembleFilter(prog)
 }
 
-// addrFilter is the part of the filter for packets to one port: it keeps those for the addresses at which that is bound.
+// addrFilter is the part of the filter for packets to one port: it keeps those for the addresses at
+// which that is bound.
 func (s *boundPorts) addrFilter(claims []portClaim, v6 bool, keep bpf.Instruction) (prog []bpf.Instruction) {
 	const network = 1<<32 - 0x100000 // SKF_NET_OFF: from here on offsets count from the IP header
 	offset, words := uint32(network+16), 1

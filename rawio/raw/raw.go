@@ -25,8 +25,8 @@ type Config struct {
 	// Ports are SCTP ports to bind at once, as with BindPort.
 	Ports []uint16
 	// Poll is how long ReadBatch polls before it blocks. It spares the 20 microseconds or so that
-	// waking an idle processor takes, at the price of a busy one. 0 is for a few times that, as long as packets come that soon;
-	// less than 0 blocks at once.
+	// waking an idle processor takes, at the price of a busy one. 0 is for a few times that, as
+	// long as packets come that soon; less than 0 blocks at once.
 	Poll time.Duration
 	// Mark is in the IP headers of packets sent.
 	Mark rawio.Mark

@@ -365,7 +365,8 @@ func TestPacketsHaveMarksOfTheirOwn(t *testing.T) {
 	linktest.CheckMarks(t, ns.Do, l, to(v6))
 }
 
-// What the kernel refuses while a link is opened is told, but for IPv6 where the host has none: then it is a link of IPv4.
+// What the kernel refuses while a link is opened is told, but for IPv6 where the host has none:
+// then it is a link of IPv4.
 func TestRefusedSystemCallsOfOpen(t *testing.T) {
 	opens := func(cfg raw.Config) func() (io.Closer, error) {
 		cfg.Ports = []uint16{20001}

@@ -18,8 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// By whichever socket a packet leaves, its header is the same, but for its length and what follows from that, and for the identification, which says nothing of a
-// packet that is not to be cut (RFC 6864 section 4.1).
+// By whichever socket a packet leaves, its header is the same, but for its length and what follows
+// from that, and for the identification, which says nothing of a packet that is not to be cut (RFC
+// 6864 section 4.1).
 func TestShortPacketsHaveTheHeadersOfLongOnes(t *testing.T) {
 	ns := testns.New(t)
 	var tap int

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinkSockets are second sockets with the same addresses as the first that take nothing. When the receive buffer of the
-// only raw socket for a packet is full, Linux calls SCTP unreachable by ICMP, and the peer has to end the association
-// (RFC 9260 section 10). A sink's buffer is never full.
+// sinkSockets are second sockets with the same addresses as the first that take nothing. When the
+// receive buffer of the only raw socket for a packet is full, Linux calls SCTP unreachable by ICMP,
+// and the peer has to end the association (RFC 9260 section 10). A sink's buffer is never full.
 //
-// But Linux makes a copy of each packet for a sink before its filter drops it, a tenth of what a packet of 1500 octets
-// costs. So they rest while the link's reader is at work: with a packet or two in a small buffer, which is full then. The
-// reader looks after its own buffer, half of which is more than a window of 16 MiB takes, and wakes them before it parks or sleeps.
+// But Linux makes a copy of each packet for a sink before its filter drops it, a tenth of what a
+// packet of 1500 octets costs. So they rest while the link's reader is at work: with a packet or
+// two in a small buffer, which is full then. The reader looks after its own buffer, half of which
+// is more than a window of 16 MiB takes, and wakes them before it parks or sleeps.
 type sinkSockets struct {
 	files    []*os.File
 	rawConns []syscall.RawConn
@@ -26,8 +27,9 @@ type sinkSockets struct {
 	checksUntilRest   int // looks before they may rest again
 }
 
-// To change two filters takes the kernel 300 microseconds (2 x AMD EPYC, family 26, model 2), as much as the copies of some thousand packets. So they rest when so many have come since the
-// reader did so last.
+// To change two filters takes the kernel 300 microseconds (2 x AMD EPYC, family 26, model 2), as
+// much as the copies of some thousand packets. So they rest when so many have come since the reader
+// did so last.
 const (
 	packetsPerCheck   = 256                      // packets
 	checksBeforeRest  = 4096/packetsPerCheck - 1 // looks

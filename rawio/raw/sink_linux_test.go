@@ -15,8 +15,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/raw"
 )
 
-// A receiver that does not keep up loses packets; its host must not claim that it has no SCTP, or the
-// peer has to end the association.
+// A receiver that does not keep up loses packets; its host must not claim that it has no SCTP, or
+// the peer has to end the association.
 func TestFullBufferIsNotCalledUnreachable(t *testing.T) {
 	ns := testns.New(t)
 	for _, test := range []struct {
@@ -41,8 +41,8 @@ func TestFullBufferIsNotCalledUnreachable(t *testing.T) {
 	}
 }
 
-// A sink costs a copy of each packet, so it rests while packets are read as fast as they come, and only then. At rest it
-// keeps a packet.
+// A sink costs a copy of each packet, so it rests while packets are read as fast as they come, and
+// only then. At rest it keeps a packet.
 func TestSinkRests(t *testing.T) {
 	for _, test := range []struct {
 		name        string

@@ -65,7 +65,8 @@ func decodeDDP(b []byte, p gopacket.PacketBuilder) error {
 	return gopacket.LayerTypePayload.Decode(r.Payload, p)
 }
 
-// SerializeTo is for gopacket.SerializableLayer. RsvdULP is that of the RDMAP message: RDMAP.RsvdULP.
+// SerializeTo is for gopacket.SerializableLayer. RsvdULP is that of the RDMAP message:
+// RDMAP.RsvdULP.
 func (d *DDP) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	n, ulp := untaggedLen, 5
 	if d.Tagged {

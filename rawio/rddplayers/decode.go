@@ -18,30 +18,32 @@ var (
 		gopacket.LayerTypeMetadata{Name: "DDPSessionControl", Decoder: gopacket.DecodeFunc(decodeControl)})
 	LayerTypeDDP = gopacket.RegisterLayerType(504100,
 		gopacket.LayerTypeMetadata{Name: "DDP", Decoder: gopacket.DecodeFunc(decodeDDP)})
-	// LayerTypeRDMAP has no decoder: the RDMAP control field is part of the DDP header, see RDMAP.DecodeFromDDP.
+	// LayerTypeRDMAP has no decoder: the RDMAP control field is part of the DDP header, see
+	// RDMAP.DecodeFromDDP.
 	LayerTypeRDMAP = gopacket.RegisterLayerType(504000, gopacket.LayerTypeMetadata{Name: "RDMAP"})
 )
 
 // errShort says that a message ends within its headers.
 var errShort = errors.New("rddplayers: message shorter than its headers")
 
-// ErrNotDDP is FromData's answer to a DATA chunk that holds no whole message of payload protocol 16 or 17.
+// ErrNotDDP is FromData's answer to a DATA chunk that holds no whole message of payload protocol 16
+// or 17.
 var ErrNotDDP = errors.New("rddplayers: not a whole message of payload protocol 16 or 17")
 
 const dataHeaderLen = 16 // of a DATA chunk (RFC 9260 section 3.3.1), in octets
 
 var enableOnce sync.Once
 
-// Enable makes gopacket decode DATA chunks as the package comment says. Call it before the first packet is
-// decoded: gopacket has no lock there.
+// Enable makes gopacket decode DATA chunks as the package comment says. Call it before the first
+// packet is decoded: gopacket has no lock there.
 func Enable() {
 	enableOnce.Do(func() {
 		layers.SCTPChunkTypeMetadata[layers.SCTPChunkTypeData].DecodeWith = gopacket.DecodeFunc(decodeData)
 	})
 }
 
-// FromData decodes the message in a DATA layer, whether Enable was called or not. It returns ErrNotDDP where
-// there is none. A message that cannot be decoded is a packet with an error layer.
+// FromData decodes the message in a DATA layer, whether Enable was called or not. It returns
+// ErrNotDDP where there is none. A message that cannot be decoded is a packet with an error layer.
 func FromData(d *layers.SCTPData) (gopacket.Packet, error) {
 	n := int(d.Length) - dataHeaderLen
 	if n < 0 || n > len(d.Payload) || !isDDP(d) {
@@ -50,7 +52,8 @@ func FromData(d *layers.SCTPData) (gopacket.Packet, error) {
 	return Decode(d.PayloadProtocol, d.Payload[:n]), nil
 }
 
-// Decode decodes a whole user message of payload protocol 16 or 17. It refers to the octets of message.
+// Decode decodes a whole user message of payload protocol 16 or 17. It refers to the octets of
+// message.
 func Decode(ppid layers.SCTPPayloadProtocol, message []byte) gopacket.Packet {
 	return gopacket.NewPacket(message, decoderOf(ppid), gopacket.NoCopy)
 }

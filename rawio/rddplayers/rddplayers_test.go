@@ -67,7 +67,8 @@ const (
 	control = layers.SCTPPayloadProtocol(layers.SCTPPayloadDDPStream)
 )
 
-// TestLayersAreDecodedAndSerializedToTheSameOctets decodes what the stack encodes, and serializes it again to the same octets.
+// TestLayersAreDecodedAndSerializedToTheSameOctets decodes what the stack encodes, and serializes
+// it again to the same octets.
 func TestLayersAreDecodedAndSerializedToTheSameOctets(t *testing.T) {
 	v := uint64(0x1122334455667788)
 	unt := func(op Opcode) *RDMAP { return &RDMAP{Version: 1, Opcode: op, InvalidateSTag: 0x1122} }
@@ -215,7 +216,8 @@ func TestShortMessages(t *testing.T) {
 	}
 }
 
-// packet is an SCTP packet with a SACK, two messages of odd lengths, a fragment, and another SACK behind them.
+// packet is an SCTP packet with a SACK, two messages of odd lengths, a fragment, and another SACK
+// behind them.
 func packet() []byte {
 	sack := wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 100})
 	b := append(wire.AppendHeader(nil, 5000, 5043, 7), sack...)

@@ -37,9 +37,10 @@ func (o Opcode) String() string {
 	return fmt.Sprintf("Opcode(%d)", uint8(o))
 }
 
-// RDMAP is an RDMAP message, or the part of one that a DDP segment carries. The control field, and the STag
-// to invalidate, are octets of the DDP header. Of ReadRequest, Terminate, AtomicRequest, AtomicResponse and
-// Immediate at most one is set, that of the opcode; these messages have one segment.
+// RDMAP is an RDMAP message, or the part of one that a DDP segment carries. The control field, and
+// the STag to invalidate, are octets of the DDP header. Of ReadRequest, Terminate, AtomicRequest,
+// AtomicResponse and Immediate at most one is set, that of the opcode; these messages have one
+// segment.
 type RDMAP struct {
 	layers.BaseLayer
 	Version        uint8 // RV, 2 bits: 1
@@ -98,8 +99,8 @@ const readRequestLen, atomicRequestLen, atomicResponseLen, immediateLen = 28, 52
 // LayerType returns LayerTypeRDMAP.
 func (*RDMAP) LayerType() gopacket.LayerType { return LayerTypeRDMAP }
 
-// DecodeFromDDP decodes what a DDP segment carries. The layer's contents are the header behind that of DDP,
-// its payload are the user's octets.
+// DecodeFromDDP decodes what a DDP segment carries. The layer's contents are the header behind that
+// of DDP, its payload are the user's octets.
 func (r *RDMAP) DecodeFromDDP(d *DDP) error {
 	c := d.RsvdULP[0]
 	*r = RDMAP{Version: c >> 6, Reserved: c >> 4 & 3, Opcode: Opcode(c & 0xF)}
@@ -194,7 +195,8 @@ func (r *RDMAP) RsvdULP(tagged bool) []byte {
 	return binary.BigEndian.AppendUint32([]byte{c}, r.InvalidateSTag)
 }
 
-// SerializeTo is for gopacket.SerializableLayer. The control field is for the DDP layer: see RsvdULP.
+// SerializeTo is for gopacket.SerializableLayer. The control field is for the DDP layer: see
+// RsvdULP.
 func (r *RDMAP) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
 	h := r.appendHeader(nil)
 	to, err := b.PrependBytes(len(h))

@@ -8,7 +8,8 @@ import (
 	"github.com/google/gopacket/layers"
 )
 
-// SegmentChunk is what a DDP segment travels in (RFC 5043 section 5.2.2); its payload is the segment.
+// SegmentChunk is what a DDP segment travels in (RFC 5043 section 5.2.2); its payload is the
+// segment.
 type SegmentChunk struct {
 	layers.BaseLayer
 	SSN uint16 // DDP-SSN: the place of the message among those of its session and direction

@@ -7,8 +7,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// runningHash is a running hash over words, in the manner of xxHash. It finds differences between runs;
-// it does not resist an adversary.
+// runningHash is a running hash over words, in the manner of xxHash. It finds differences between
+// runs; it does not resist an adversary.
 type runningHash uint64
 
 const (

@@ -10,8 +10,8 @@ import (
 // Params say what one direction of a link does to packets. The zero value is a perfect link: no
 // delay, infinite rate, no fault. Probabilities are per packet, from 0 to 1.
 type Params struct {
-	// Delay is the propagation time, after transmission. Jitter adds a uniformly distributed time in
-	// [0, Jitter]; a packet never arrives before the one sent before it unless Reorder says so.
+	// Delay is the propagation time, after transmission. Jitter adds a uniformly distributed time
+	// in [0, Jitter]; a packet never arrives before the one sent before it unless Reorder says so.
 	Delay, Jitter time.Duration
 	// Rate is the transmission rate in IP-level octets per second; 0 is infinite.
 	Rate int64
@@ -36,9 +36,9 @@ type Params struct {
 	// MarkQueue marks packets of ECN-capable transports that find more than so many IP-level octets
 	// waiting. 0 marks none.
 	MarkQueue int
-	// MTU is the IP-level MTU in octets; 0 means rawio.MaxMTU. A longer packet is dropped, unless the
-	// sender lets it be fragmented (rawio.Packet.Fragment), and in IPv6 into small enough fragments.
-	// Fragments are lost together and arrive as one packet.
+	// MTU is the IP-level MTU in octets; 0 means rawio.MaxMTU. A longer packet is dropped, unless
+	// the sender lets it be fragmented (rawio.Packet.Fragment), and in IPv6 into small enough
+	// fragments. Fragments are lost together and arrive as one packet.
 	MTU int
 	// Quote makes the router in front of the link answer a packet above the MTU with a
 	// KindPacketTooBig report that quotes so many of the packet's first octets. It reaches the
@@ -79,8 +79,8 @@ func newLink(r *Rand) *link {
 	return &link{rand: r, transmitterFreeAt: math.MinInt64, lastArrivalAt: math.MinInt64}
 }
 
-// scheduleTransmit schedules a packet of size octets and returns when its last octet has left, or false
-// where the queue is full. congested says that the queue is long enough to mark the packet.
+// scheduleTransmit schedules a packet of size octets and returns when its last octet has left, or
+// false where the queue is full. congested says that the queue is long enough to mark the packet.
 func (l *link) scheduleTransmit(now rawio.Time, size int) (left rawio.Time, congested, ok bool) {
 	for l.queueHead < len(l.transmitQueue) && l.transmitQueue[l.queueHead].startsAt <= now {
 		l.queuedOctets -= l.transmitQueue[l.queueHead].size

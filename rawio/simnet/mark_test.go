@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// sendECN sends size IP-level octets from A to B with that ECN field, in fragments of at most fragment.
+// sendECN sends size IP-level octets from A to B with that ECN field, in fragments of at most
+// fragment.
 func sendECN(n *Net, now rawio.Time, size int, ecn uint8, fragment int) {
 	n.Send(now, &rawio.Packet{Vec: [][]byte{make([]byte, size-20)}, Local: hostA, Remote: hostB, ECN: ecn, Fragment: fragment})
 }

@@ -60,8 +60,9 @@ func New(seed uint64) *Net {
 	}
 }
 
-// Separate gives each link made from now on a generator of its own, which follows from the network's seed and the two
-// addresses: what one link does to packets no longer depends on what others carry.
+// Separate gives each link made from now on a generator of its own, which follows from the
+// network's seed and the two addresses: what one link does to packets no longer depends on what
+// others carry.
 func (n *Net) Separate() { n.separateRands = true }
 
 // SetLink creates the link from one address to another, or changes it for packets sent from now on.
@@ -185,8 +186,8 @@ func (n *Net) routePacket(now rawio.Time, pkt rawio.Packet) bool {
 	return true
 }
 
-// fragmentedSize returns the octets that a packet of size octets takes on a link, the headers of its
-// fragments included, and whether the link lets it pass.
+// fragmentedSize returns the octets that a packet of size octets takes on a link, the headers of
+// its fragments included, and whether the link lets it pass.
 func fragmentedSize(size, mtu int, pkt *rawio.Packet) (int, bool) {
 	piece := size // the longest that is sent
 	if pkt.Fragment > 0 {
@@ -213,7 +214,8 @@ func fragmentedSize(size, mtu int, pkt *rawio.Packet) (int, bool) {
 	return size - ip + n*head, true
 }
 
-// scheduleArrival schedules the arrival of a packet that has left at the given time and is not lost.
+// scheduleArrival schedules the arrival of a packet that has left at the given time and is not
+// lost.
 func (n *Net) scheduleArrival(left rawio.Time, l *link, pkt rawio.Packet) {
 	if len(pkt.Data) > 0 && drawChance(l.rand, l.Corrupt) {
 		pkt.Data[l.rand.IntN(len(pkt.Data))] ^= byte(1 + l.rand.IntN(255))
@@ -263,9 +265,9 @@ func (n *Net) NextArrival() rawio.Time {
 }
 
 // Deliver returns the next packet that arrives at or before now and the address it is for, in order
-// of arrival and, at the same time, of sending. p is as a Link would give it: Local is the receiver.
-// The caller releases it. ok is false when nothing has arrived, which may be so even at the time
-// that NextArrival gave: a partition takes packets until their arrival.
+// of arrival and, at the same time, of sending. p is as a Link would give it: Local is the
+// receiver. The caller releases it. ok is false when nothing has arrived, which may be so even at
+// the time that NextArrival gave: a partition takes packets until their arrival.
 func (n *Net) Deliver(now rawio.Time) (to netip.Addr, p rawio.Packet, ok bool) {
 	for len(n.arrivals) > 0 && n.arrivals[0].arrivesAt <= now {
 		f := n.arrivals.pop()
@@ -293,8 +295,8 @@ func (n *Net) Discard() {
 // Pending returns how many packets are under way.
 func (n *Net) Pending() int { return len(n.arrivals) }
 
-// Outstanding returns how many buffers are under way or held by receivers, so that a test can find a
-// leak.
+// Outstanding returns how many buffers are under way or held by receivers, so that a test can find
+// a leak.
 func (n *Net) Outstanding() int { return n.small.Outstanding() + n.large.Outstanding() }
 
 // Stats returns the counters so far.

@@ -181,7 +181,8 @@ func TestOneSeedOneRun(t *testing.T) {
 	}
 }
 
-// The hash of a run is the same in every release, so that a report of one can be looked into with another; and it depends on everything.
+// The hash of a run is the same in every release, so that a report of one can be looked into with
+// another; and it depends on everything.
 func TestHashSeesEveryPart(t *testing.T) {
 	seen := make(map[runningHash]string)
 	for _, row := range []struct {

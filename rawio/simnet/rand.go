@@ -15,8 +15,9 @@ type Rand struct {
 // NewRand returns a generator. Different seeds, however close, give unrelated sequences.
 func NewRand(seed uint64) *Rand { return &Rand{state: seed} }
 
-// Play lets octets decide the next numbers, so that a fuzzer has a say: each is the top of one number. Read takes none
-// of them. After the last one, and below the top, numbers are as random as before.
+// Play lets octets decide the next numbers, so that a fuzzer has a say: each is the top of one
+// number. Read takes none of them. After the last one, and below the top, numbers are as random as
+// before.
 func (r *Rand) Play(tape []byte) { r.tape = tape }
 
 // Uint64 returns 64 random bits.

@@ -57,7 +57,8 @@ func TestRandReadFillsAnyLength(t *testing.T) {
 	}
 }
 
-// With Separate, what one link does to packets is the same whatever another carries; without, they share their luck.
+// With Separate, what one link does to packets is the same whatever another carries; without, they
+// share their luck.
 func TestSeparateLinksDoNotDisturbOneAnother(t *testing.T) {
 	arrivals := func(separate bool, others int) []arrival {
 		n := New(7)
@@ -81,7 +82,8 @@ func TestSeparateLinksDoNotDisturbOneAnother(t *testing.T) {
 	check.That(t, !slices.Equal(a, b), "links of one generator do not disturb each other: nothing was tested")
 }
 
-// Played octets are the tops of numbers, what is below them and behind them is random, and secrets take none.
+// Played octets are the tops of numbers, what is below them and behind them is random, and secrets
+// take none.
 func TestRandPlaysATape(t *testing.T) {
 	r := NewRand(9)
 	r.Play([]byte{0, 128, 255})

@@ -18,8 +18,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/internal/wait"
 )
 
-// An echo request is answered to one host, never to a group or to nobody (RFC 1122 section 3.2.2.6, RFC
-// 4443 section 2.4 e.3).
+// An echo request is answered to one host, never to a group or to nobody (RFC 1122 section 3.2.2.6,
+// RFC 4443 section 2.4 e.3).
 func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 	own4, own6 := netip.MustParseAddr("10.9.1.2"), netip.MustParseAddr("fd09:1::2")
 	l := &Link{cfg: Config{Addrs: []netip.Addr{own4, own6}}}
@@ -62,7 +62,8 @@ func TestEchoIsAnsweredToHostsOnly(t *testing.T) {
 	}
 }
 
-// What the device would block for is written when it has room; what else it says of a packet the caller hears, and it is counted.
+// What the device would block for is written when it has room; what else it says of a packet the
+// caller hears, and it is counted.
 func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
 	null := must.Get(os.OpenFile(os.DevNull, os.O_WRONLY, 0))(t)
 	rc := must.Get(null.SyscallConn())(t)

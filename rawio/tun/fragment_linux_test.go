@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A packet that may be fragmented passes a device that it is too long for; the host puts it together.
+// A packet that may be fragmented passes a device that it is too long for; the host puts it
+// together.
 func TestPacketThatMayBeFragmentedPassesAShorterDevice(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		t.Run(family, func(t *testing.T) {
@@ -38,8 +39,8 @@ func TestPacketThatMayBeFragmentedPassesAShorterDevice(t *testing.T) {
 	}
 }
 
-// Fragments that arrive are put together: those that the host makes, those of another link, and those that a router has
-// cut again. Other packets pass them by.
+// Fragments that arrive are put together: those that the host makes, those of another link, and
+// those that a router has cut again. Other packets pass them by.
 func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 	for i, family := range []string{"IPv4", "IPv6"} {
 		t.Run(family, func(t *testing.T) {
@@ -72,7 +73,8 @@ func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 	}
 }
 
-// hostSocket is a raw socket of the host's for SCTP, whose packets it cuts to what the device carries.
+// hostSocket is a raw socket of the host's for SCTP, whose packets it cuts to what the device
+// carries.
 func hostSocket(t *testing.T, ns *testns.NS, i int) int {
 	fd := rawSocket(t, ns, []int{unix.AF_INET, unix.AF_INET6}[i], unix.IPPROTO_SCTP)
 	if i == 0 {
@@ -81,8 +83,9 @@ func hostSocket(t *testing.T, ns *testns.NS, i int) int {
 	return fd
 }
 
-// IPv6 packets by hand, from the host: fragments behind and in front of extension headers, atomic ones (RFC 6946), those
-// of other protocols, and first ones without the upper layer's header (RFC 8200 section 4.5).
+// IPv6 packets by hand, from the host: fragments behind and in front of extension headers, atomic
+// ones (RFC 6946), those of other protocols, and first ones without the upper layer's header (RFC
+// 8200 section 4.5).
 func TestFragmentsOfIPv6(t *testing.T) {
 	ns := forwarding(t)
 	l := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
@@ -122,7 +125,8 @@ func TestFragmentsOfIPv6(t *testing.T) {
 	check.That(t, s.RxFragments == 4 && s.RxReassembled == 2 && s.RxOther == 2 && s.RxMalformed == 2, "stats %+v", s)
 }
 
-// Fragments for another host's address are not kept; those that contradict each other, or that nobody completes, are counted.
+// Fragments for another host's address are not kept; those that contradict each other, or that
+// nobody completes, are counted.
 func TestFragmentsThatAreDropped(t *testing.T) {
 	ns := forwarding(t)
 	l := open(t, ns, tun.Config{Host: host1[:1], Addrs: addr1[:1]})

@@ -13,8 +13,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
 
-// What FuzzReceive makes right before it hands a packet over, so that more of them get past the first check: the bits of
-// its first octet.
+// What FuzzReceive makes right before it hands a packet over, so that more of them get past the
+// first check: the bits of its first octet.
 const (
 	fixSum     = 1 << iota // the checksum of the IPv4 header
 	fixICMP                // that of ICMP
@@ -74,8 +74,8 @@ func checksum(b []byte, off int, sum uint64) {
 	binary.BigEndian.PutUint16(b[off:], ^uint16(sum))
 }
 
-// FuzzReceive gives the link IP packets of any octets: each is handed up as what it is, answered, or dropped and counted
-// for one reason.
+// FuzzReceive gives the link IP packets of any octets: each is handed up as what it is, answered,
+// or dropped and counted for one reason.
 //
 //fuzz:covers ./rawio/tun ./rawio/internal/iphdr
 func FuzzReceive(f *testing.F) {

@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// Link is a rawio.Link over a TUN device. It exists on Linux only: elsewhere Open never returns one.
+// Link is a rawio.Link over a TUN device. It exists on Linux only: elsewhere Open never returns
+// one.
 type Link struct{ rawio.Link }
 
 // Open fails with a *rawio.UnsupportedError.

@@ -214,8 +214,8 @@ func configureDevice(name string, cfg Config) error {
 	return nil
 }
 
-// waitUntilLocal waits until the kernel takes packets for an address of its own: for an IPv6 one it does the
-// last step later, on a work queue, and until then would send them back into the device.
+// waitUntilLocal waits until the kernel takes packets for an address of its own: for an IPv6 one it
+// does the last step later, on a work queue, and until then would send them back into the device.
 func waitUntilLocal(nl *netlink.Handle, a net.IP) error {
 	for deadline := time.Now().Add(localAddrTimeout); ; time.Sleep(time.Millisecond) {
 		routes, err := nl.RouteGet(a)
@@ -230,7 +230,8 @@ func waitUntilLocal(nl *netlink.Handle, a net.IP) error {
 
 const localAddrTimeout = 2 * time.Second // in practice it takes a few milliseconds
 
-// routedPrefixes are the prefixes to route to the device, those of Host excepted, which the kernel adds.
+// routedPrefixes are the prefixes to route to the device, those of Host excepted, which the kernel
+// adds.
 func (cfg *Config) routedPrefixes() []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range cfg.Routes {

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// queue is one descriptor of the device, and the state of its ReadBatch, which one goroutine calls at a time.
+// queue is one descriptor of the device, and the state of its ReadBatch, which one goroutine calls
+// at a time.
 type queue struct {
 	link   *Link
 	file   *os.File
@@ -70,8 +71,9 @@ func (q *queue) Wait(p rawio.Pause) error {
 // Polling implements rawio.Waiter.
 func (q *queue) Polling() time.Duration { return q.link.cfg.Poll }
 
-// readDevice is read(2) for b that is not empty. It never waits, no more than writev, so the runtime hears nothing of it: if it did, the first one after a pause would
-// wake its monitor, which costs as much as the call.
+// readDevice is read(2) for b that is not empty. It never waits, no more than writev, so the
+// runtime hears nothing of it: if it did, the first one after a pause would wake its monitor, which
+// costs as much as the call.
 func readDevice(fd uintptr, b []byte) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return int(n), errno
@@ -175,8 +177,8 @@ func (l *Link) handleICMP(fd int, b []byte, ip iphdr.Packet, p *rawio.Packet) bo
 	return true
 }
 
-// sendEchoReply sends ip's payload back behind a new header, which it writes over the end of the old one in
-// b. A reply that the device does not take at once is lost, as any packet may be.
+// sendEchoReply sends ip's payload back behind a new header, which it writes over the end of the
+// old one in b. A reply that the device does not take at once is lost, as any packet may be.
 func (l *Link) sendEchoReply(fd int, b []byte, ip iphdr.Packet) {
 	at := ip.HeaderLen
 	var head []byte

@@ -12,8 +12,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/tun"
 )
 
-// A device of several queues spreads flows over them, and gives all packets of one to the queue by which those of the
-// other direction leave; all queues end with the link.
+// A device of several queues spreads flows over them, and gives all packets of one to the queue by
+// which those of the other direction leave; all queues end with the link.
 func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 	const shards, flows, each = 4, 16, 3
 	ns := forwarding(t)

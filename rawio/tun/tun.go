@@ -24,12 +24,13 @@ type Config struct {
 	// MTU is the device's IP-level MTU in octets. 0 means 1500. Less than rawio.MinMTU is a
 	// *rawio.MTUError; with an IPv6 address it must be at least 1280 (RFC 8200 section 5).
 	MTU int
-	// Queue is how many packets the device holds until the stack reads them; more are dropped. 0 means 4096: the
-	// kernel's 500 are less than one window of a fast association.
+	// Queue is how many packets the device holds until the stack reads them; more are dropped. 0
+	// means 4096: the kernel's 500 are less than one window of a fast association.
 	Queue int
-	// Shards is how many queues the device has towards the stack, each read by a goroutine of its own: 0 means 1, more than
-	// rawio.MaxShards is an error. The kernel spreads flows over them (IFF_MULTI_QUEUE), not the packets of one. A device that exists must
-	// have been made for several.
+	// Shards is how many queues the device has towards the stack, each read by a goroutine of its
+	// own: 0 means 1, more than rawio.MaxShards is an error. The kernel spreads flows over them
+	// (IFF_MULTI_QUEUE), not the packets of one. A device that exists must have been made for
+	// several.
 	Shards int
 	// Poll is how long ReadBatch polls before it blocks. 0 is for a few times what waking an
 	// idle processor takes here, as long as packets come that soon; less than 0 blocks at once.

@@ -104,8 +104,8 @@ func (l *Link) writePacket(w *packetWriter, p *rawio.Packet) error {
 	return l.sendPieces(w)
 }
 
-// queueFor returns the queue through which the packets of a flow leave. The kernel has noticed, and gives us those of the other
-// direction by the same.
+// queueFor returns the queue through which the packets of a flow leave. The kernel has noticed, and
+// gives us those of the other direction by the same.
 func (l *Link) queueFor(p *rawio.Packet) *queue {
 	if len(l.queues) == 1 {
 		return l.queues[0]

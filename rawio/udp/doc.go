@@ -18,6 +18,6 @@
 // of one that was received is that address. So an answer may leave from another address than the
 // one that was asked, and a peer discards what comes from an address that it does not know (RFC
 // 9260 section 8.4). On a host with several addresses set Config.Local: every packet leaves from
-// there. Paths that begin at several own addresses (sctp.Config.LocalAddrs) take different ways only
-// where the routes to the peer's addresses differ.
+// there. Paths that begin at several own addresses (sctp.Config.LocalAddrs) take different ways
+// only where the routes to the peer's addresses differ.
 package udp

@@ -16,8 +16,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// A packet that may be fragmented passes a link that it is too long for; one that may not is refused,
-// before and after.
+// A packet that may be fragmented passes a link that it is too long for; one that may not is
+// refused, before and after.
 func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
 		a, b := openIn(t, nsA, udp.Config{}), openIn(t, nsB, udp.Config{})
@@ -44,8 +44,9 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 	})
 }
 
-// What CutFrom says is so: from that length on the kernel cuts a packet to what it is told, and one that is shorter by four octets goes whole. The far end takes no
-// packet of more than 1400 octets, and nobody says so.
+// What CutFrom says is so: from that length on the kernel cuts a packet to what it is told, and one
+// that is shorter by four octets goes whole. The far end takes no packet of more than 1400 octets,
+// and nobody says so.
 func TestTheLeastPacketThatIsCut(t *testing.T) {
 	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
 		for _, local := range []netip.Addr{{}, pa} {

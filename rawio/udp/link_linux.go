@@ -21,8 +21,8 @@ type Link struct {
 	groups []*mmsg.Group // one for each shard; the first sends
 	routes *route.Table
 
-	// dfMu is held for reading while packets are sent, with DF set, and for writing while one is sent
-	// that the kernel may fragment.
+	// dfMu is held for reading while packets are sent, with DF set, and for writing while one is
+	// sent that the kernel may fragment.
 	dfMu sync.RWMutex
 }
 
@@ -69,8 +69,9 @@ func (l *Link) MTU(local, remote netip.Addr) int {
 	return payloadLimit(mtu, remote.Is6())
 }
 
-// CutFrom implements rawio.Fragmenter. The kernel cuts a datagram only where it is longer than the route's MTU; then IPv6 fragments are as long as it
-// is told, and those of IPv4 as long as the route takes.
+// CutFrom implements rawio.Fragmenter. The kernel cuts a datagram only where it is longer than the
+// route's MTU; then IPv6 fragments are as long as it is told, and those of IPv4 as long as the
+// route takes.
 func (l *Link) CutFrom(local, remote netip.Addr) int {
 	local, remote = local.Unmap(), remote.Unmap()
 	if remote.Is4() {

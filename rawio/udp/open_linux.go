@@ -59,7 +59,8 @@ func (l *Link) openGroups() error {
 // maxPortTries is how often to ask the system for a port that is free in both families.
 const maxPortTries = 16
 
-// openFamilies opens a socket for each family, with the same port: that of the shards before, if any.
+// openFamilies opens a socket for each family, with the same port: that of the shards before, if
+// any.
 func (l *Link) openFamilies() ([]*mmsg.Socket, error) {
 	port := l.cfg.Port
 	if len(l.groups) > 0 {
@@ -112,8 +113,8 @@ func (l *Link) setupSocket(fd int, v6 bool, port int) error {
 	if err := mmsg.SetOptions(fd, append(socketOptions(v6), markOptions(v6, l.cfg.Mark)...)...); err != nil {
 		return err
 	}
-	// The first shard shares its port only when it has it, so that another program that wants it is refused, as we are
-	// where another has it.
+	// The first shard shares its port only when it has it, so that another program that wants it is
+	// refused, as we are where another has it.
 	first := len(l.groups) == 0
 	if !first {
 		if err := mmsg.SetOptions(fd, reusePort); err != nil {
@@ -153,9 +154,9 @@ func markOptions(v6 bool, m rawio.Mark) (list []mmsg.Option) {
 	return append(list, mmsg.Option{Level: level, Name: class, Value: int(iphdr.DefaultClass(m))})
 }
 
-// socketOptions set DF without the kernel's own path MTU in the way (we probe), and ask for ICMP errors
-// and for what the IP header said. The UDP checksum is on unless SO_NO_CHECK turns it off, which
-// nothing here does.
+// socketOptions set DF without the kernel's own path MTU in the way (we probe), and ask for ICMP
+// errors and for what the IP header said. The UDP checksum is on unless SO_NO_CHECK turns it off,
+// which nothing here does.
 func socketOptions(v6 bool) []mmsg.Option {
 	if v6 {
 		return []mmsg.Option{

@@ -14,7 +14,8 @@ import (
 // reusePort lets several sockets have one port.
 var reusePort = mmsg.EnableOption(unix.SOL_SOCKET, unix.SO_REUSEPORT)
 
-// networkHeader is where a program finds the IP header: at negative offsets (SKF_NET_OFF of linux/filter.h).
+// networkHeader is where a program finds the IP header: at negative offsets (SKF_NET_OFF of
+// linux/filter.h).
 const networkHeader = 0xfff00000
 
 // sourceV4 and sourceV6 are where the last four octets of the source address are.
@@ -23,9 +24,10 @@ const (
 	sourceV6 = networkHeader + 20
 )
 
-// spreadFlows has the kernel choose among the first n sockets that share the port of s, by address and UDP port of the peer. Another program of the same user can
-// still bind a socket to that port: taking SO_REUSEPORT back would either let it, or have all packets go to one shard (Linux 6.18). But its socket comes
-// later, so that it gets nothing.
+// spreadFlows has the kernel choose among the first n sockets that share the port of s, by address
+// and UDP port of the peer. Another program of the same user can still bind a socket to that port:
+// taking SO_REUSEPORT back would either let it, or have all packets go to one shard (Linux 6.18).
+// But its socket comes later, so that it gets nothing.
 func spreadFlows(s *mmsg.Socket, n int) error {
 	source, ports := uint32(sourceV4), uint32(networkHeader+iphdr.IPv4HeaderLen)
 	if s.V6() {

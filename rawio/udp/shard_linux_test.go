@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Every packet comes through one shard, those of a flow through the same, and all shards end with the link.
+// Every packet comes through one shard, those of a flow through the same, and all shards end with
+// the link.
 func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 	const shards, peers, each = 4, 32, 3
 	l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards})
@@ -81,7 +82,8 @@ func TestShardsDoNotShareWithOthers(t *testing.T) {
 	}
 }
 
-// Another program of the same user may bind a socket to the port of a link of several shards. It gets no packet, and the shards get all, as before.
+// Another program of the same user may bind a socket to the port of a link of several shards. It
+// gets no packet, and the shards get all, as before.
 func TestForeignSocketGetsNothingOfShards(t *testing.T) {
 	const shards, peers = 3, 64
 	for _, local := range []netip.Addr{v4, netip.IPv6Loopback()} {

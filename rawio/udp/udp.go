@@ -34,16 +34,16 @@ type Config struct {
 	// interface's as it is. Less than rawio.MinMTU is a *rawio.MTUError.
 	MTU int
 	// Poll is how long ReadBatch polls before it blocks. It spares the 20 microseconds or so that
-	// waking an idle processor takes, at the price of a busy one. 0 is for a few times that, as long as packets come that soon;
-	// less than 0 blocks at once. The portable
-	// path does not poll.
+	// waking an idle processor takes, at the price of a busy one. 0 is for a few times that, as
+	// long as packets come that soon; less than 0 blocks at once. The portable path does not poll.
 	Poll time.Duration
-	// Shards is how many sockets receive, each read by a goroutine of its own: 0 means 1, more than rawio.MaxShards is
-	// an error. The kernel spreads flows over them (SO_REUSEPORT), not the packets of one. It is for hosts with more than two
-	// processors that receive from many. The portable path has one.
+	// Shards is how many sockets receive, each read by a goroutine of its own: 0 means 1, more than
+	// rawio.MaxShards is an error. The kernel spreads flows over them (SO_REUSEPORT), not the
+	// packets of one. It is for hosts with more than two processors that receive from many. The
+	// portable path has one.
 	Shards int
-	// NoOffload leaves the kernel's segmentation (UDP_SEGMENT) and coalescing (UDP_GRO) unused. Both
-	// move trains of packets through the kernel as one, and make no difference on the wire.
+	// NoOffload leaves the kernel's segmentation (UDP_SEGMENT) and coalescing (UDP_GRO) unused.
+	// Both move trains of packets through the kernel as one, and make no difference on the wire.
 	NoOffload bool
 	// Mark is in the IP headers of packets sent. The portable path has none.
 	Mark rawio.Mark
@@ -83,8 +83,8 @@ type Stats struct {
 	TxUnsegmented    uint64 // sockets that gave up UDP_SEGMENT because the path refused it
 }
 
-// payloadLimit is the largest SCTP packet that fits an IP packet of mtu octets together with the UDP
-// header (RFC 6951 section 5.6).
+// payloadLimit is the largest SCTP packet that fits an IP packet of mtu octets together with the
+// UDP header (RFC 6951 section 5.6).
 func payloadLimit(mtu int, v6 bool) int { return max(0, iphdr.PayloadLimit(mtu, v6)-udpHeaderLen) }
 
 // withDefaultPort returns where to send a packet for remote.

@@ -118,7 +118,8 @@ func TestICMPReports(t *testing.T) {
 				mtu  int
 			}{
 				{1500 - head, rawio.KindPacketTooBig, 1300}, // from a router on the way
-				// req 6951-5.5-3, req 6951-5.5-4: nobody listens on the port: as protocol unreachable.
+				// req 6951-5.5-3, req 6951-5.5-4: nobody listens on the port: as protocol
+				// unreachable.
 				{1300 - head, rawio.KindProtoUnreachable, 0},
 			} {
 				sent := linktest.Pattern(report.size)
@@ -174,7 +175,8 @@ func TestICMPReportThatSaysNothingIsIgnored(t *testing.T) {
 	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 2, "stats %+v", l.Stats())
 }
 
-// It does not get lost when there is no room beside the packets, but comes with the next batch that has some.
+// It does not get lost when there is no room beside the packets, but comes with the next batch that
+// has some.
 func TestICMPReportWaitsForRoom(t *testing.T) {
 	l, peer := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Port: udp.AnyPort})
 	closed := open(t, udp.Config{Port: udp.AnyPort})
@@ -290,7 +292,8 @@ func TestPacketsHaveMarksOfTheirOwn(t *testing.T) {
 	linktest.CheckMarks(t, ns.Do, l, netip.AddrPortFrom(v6, 1234))
 }
 
-// What the kernel refuses while a link is opened is told, but for IPv6 where the host has none: then it is a link of IPv4.
+// What the kernel refuses while a link is opened is told, but for IPv6 where the host has none:
+// then it is a link of IPv4.
 func TestRefusedSystemCallsOfOpen(t *testing.T) {
 	opens := func(cfg udp.Config) func() (io.Closer, error) {
 		cfg.Port = udp.AnyPort

@@ -57,8 +57,8 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 			a := open(t, udp.Config{Local: test.addr, Port: udp.AnyPort})
 			b := open(t, udp.Config{Local: test.listen, Port: udp.AnyPort})
 			for _, way := range []struct{ from, to *udp.Link }{{a, b}, {b, a}} {
-				// req 6951-5.3-2, req 6951-5.4-1: the packet is the whole payload, and all that is left of it.
-				// req 6951-5.3-1: the local encapsulation port is the source port.
+				// req 6951-5.3-2, req 6951-5.4-1: the packet is the whole payload, and all that is
+				// left of it. req 6951-5.3-1: the local encapsulation port is the source port.
 				linktest.CheckDelivery(t, way.from, way.to, at(test.addr, way.from), at(test.addr, way.to), linktest.Pattern(test.size), test.count, 1)
 			}
 			s := b.Stats()

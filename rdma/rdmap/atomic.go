@@ -9,8 +9,9 @@ import (
 // Atomic Operations (RFC 7306 section 5): headers, and the requester's side. The responder's is in
 // responder.go.
 
-// Lengths in octets of the headers of Atomic Operations, which are the whole payload of their messages.
-// Section 4 gives another length for the response; Figure 6 and the segment of Appendix A.2 have 12.
+// Lengths in octets of the headers of Atomic Operations, which are the whole payload of their
+// messages. Section 4 gives another length for the response; Figure 6 and the segment of Appendix
+// A.2 have 12.
 const (
 	AtomicRequestLen  = 52
 	AtomicResponseLen = 12
@@ -50,8 +51,8 @@ func (r *AtomicRequest) Put(b *[AtomicRequestLen]byte) {
 	binary.BigEndian.PutUint64(b[44:], mask)
 }
 
-// ParseAtomicRequest decodes the header. It returns false for an Atomic Operation Code other than FetchAdd
-// and CmpSwap.
+// ParseAtomicRequest decodes the header. It returns false for an Atomic Operation Code other than
+// FetchAdd and CmpSwap.
 func ParseAtomicRequest(b *[AtomicRequestLen]byte) (r AtomicRequest, ok bool) {
 	r = AtomicRequest{
 		ID:   binary.BigEndian.Uint32(b[4:]),
@@ -87,15 +88,16 @@ func ParseAtomicResponse(b *[AtomicResponseLen]byte) AtomicResponse {
 	return AtomicResponse{ID: binary.BigEndian.Uint32(b[0:]), Original: binary.BigEndian.Uint64(b[4:])}
 }
 
-// putAtomic encodes the request of the i-th slot. Its place in the send queue identifies it: of what is
-// outstanding no two are equal.
+// putAtomic encodes the request of the i-th slot. Its place in the send queue identifies it: of
+// what is outstanding no two are equal.
 func (w *sendSlot) putAtomic(b *[AtomicRequestLen]byte, i uint64) {
 	r := AtomicRequest{ID: uint32(i), STag: w.remoteSTag, TO: w.remoteTO, Op: w.atomicOp}
 	r.Put(b)
 }
 
-// receiveAtomicResponse completes the oldest outstanding request, which must be the atomic that the response is
-// for (sections 5.2.2 and 5.4). Requests are answered in their order, so that the MSN of queue 3 says no more.
+// receiveAtomicResponse completes the oldest outstanding request, which must be the atomic that the
+// response is for (sections 5.2.2 and 5.4). Requests are answered in their order, so that the MSN
+// of queue 3 says no more.
 func (q *QP) receiveAtomicResponse(rsvd [5]byte, length uint32, token uint64) {
 	s := &q.sq
 	_, f := checkControl(rsvd[0], atomicQueueOpcodes)

@@ -23,7 +23,8 @@ func TestAtomicRequestHeader(t *testing.T) {
 		{"CmpSwap", rdmap.AtomicRequest{0x01020304, 0x11121314, 0x2122232425262728, rdmap.AtomicOp{Swap: true, Data: 0x3132333435363738,
 			Mask: 0x4142434445464748, Compare: 0x5152535455565758, CompareMask: 0x6162636465666768}},
 			"00000002" + "01020304" + "11121314" + "2122232425262728" + "3132333435363738" + "4142434445464748" + "5152535455565758" + "6162636465666768"},
-		// req 7306-5.2.1-6: Compare Data 0 and Compare Mask all ones in a FetchAdd, whatever the user left there.
+		// req 7306-5.2.1-6: Compare Data 0 and Compare Mask all ones in a FetchAdd, whatever the
+		// user left there.
 		{"FetchAdd", rdmap.AtomicRequest{5, 6, 7, rdmap.AtomicOp{Data: 8, Mask: 9, Compare: 10, CompareMask: 11}},
 			"00000000" + "00000005" + "00000006" + "0000000000000007" + "0000000000000008" + "0000000000000009" + "0000000000000000" + all},
 		{"plain FetchAdd: no mask", rdmap.AtomicRequest{5, 6, 7, rdmap.FetchAdd(1)},
@@ -79,13 +80,15 @@ func TestAtomicsChangeMemoryAndReturnWhatWasThere(t *testing.T) {
 	rdmaptest.Wants(t, "responder", append(p.B.RCQ.Take(), p.B.SCQ.Take()...))
 
 	for i, s := range p.A.Log {
-		// req 7306-4.1-1, 7306-4.1-2, 7306-4.1-3, 7306-5.2.1-7, 7306-5.2-1, 7306-5.2.1-12, 7306-4.2-1: untagged, queue 1, version 1,
-		// opcode 10, no Invalidate STag, nothing but the header; in order of submission.
+		// req 7306-4.1-1, 7306-4.1-2, 7306-4.1-3, 7306-5.2.1-7, 7306-5.2-1, 7306-5.2.1-12,
+		// 7306-4.2-1: untagged, queue 1, version 1, opcode 10, no Invalidate STag, nothing but the
+		// header; in order of submission.
 		v := ddp.UntaggedView(s)
 		check.That(t, !v.Control().Tagged() && v.QN() == 1 && v.MSN() == uint32(i+1) && v.RsvdULP() == [5]byte{0x4A} && len(v.Payload()) == 52, "request % x", s)
 	}
 	for i, s := range p.B.Log {
-		// req 7306-5.2.2-2, 7306-5.2.1-4, 7306-10-1: untagged, queue 3, version 1, opcode 11; the identifier comes back.
+		// req 7306-5.2.2-2, 7306-5.2.1-4, 7306-10-1: untagged, queue 3, version 1, opcode 11; the
+		// identifier comes back.
 		v := ddp.UntaggedView(s)
 		must.That(t, !v.Control().Tagged() && v.QN() == 3 && v.MSN() == uint32(i+1) && v.RsvdULP() == [5]byte{0x4B} && len(v.Payload()) == 12, "response % x", s)
 		rdmaptest.Same(t, "identifier", v.Payload()[:4], ddp.UntaggedView(p.A.Log[i]).Payload()[4:8])
@@ -93,7 +96,8 @@ func TestAtomicsChangeMemoryAndReturnWhatWasThere(t *testing.T) {
 }
 
 func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
-	// req 7306-5.2-1, 7306-5.2.1-8, 7306-5.2.2-4, 7306-5.2.2-3: one MSN sequence; ORD and IRD of 2 hold for both kinds together.
+	// req 7306-5.2-1, 7306-5.2.1-8, 7306-5.2.2-4, 7306-5.2.2-3: one MSN sequence; ORD and IRD of 2
+	// hold for both kinds together.
 	p := rdmaptest.NewPair(t, nil)
 	sink, _ := p.A.Memory(50, ddp.LocalWrite)
 	r, _ := p.B.Memory(80, ddp.RemoteAtomic|ddp.RemoteRead)
@@ -135,7 +139,8 @@ func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
 }
 
 func TestAtomicWaitsForDelivery(t *testing.T) {
-	// req 7306-5.4-2, 7306-7-2: its segment is placed before an earlier RDMA Write and an earlier Send have arrived.
+	// req 7306-5.4-2, 7306-7-2: its segment is placed before an earlier RDMA Write and an earlier
+	// Send have arrived.
 	p := rdmaptest.NewPair(t, nil)
 	r, mem := p.B.Memory(16, ddp.RemoteAtomic|ddp.RemoteWrite|ddp.LocalWrite)
 	p.B.Recv(1, r, 8, 8)
@@ -163,7 +168,8 @@ func TestAtomicWaitsForDelivery(t *testing.T) {
 }
 
 func TestAtomicCompletesAtDeliveryOfItsResponse(t *testing.T) {
-	// req 7306-5.4-1, 7306-5.4-5: neither the acknowledgement of the request nor the placement of the response is enough.
+	// req 7306-5.4-1, 7306-5.4-5: neither the acknowledgement of the request nor the placement of
+	// the response is enough.
 	p := rdmaptest.NewPair(t, nil)
 	r, _ := p.B.Memory(8, ddp.RemoteAtomic)
 	p.A.Post(rdmaptest.Atomic(0, r, 0, rdmap.FetchAdd(1)))
@@ -200,7 +206,8 @@ func TestAtomicResponsesMayArriveInAnyOrder(t *testing.T) {
 }
 
 func TestAtomicsKeepTheirOrderWithReads(t *testing.T) {
-	// req 7306-7-4, 7306-5.2.2-8: each atomic sees the one before; an earlier read in the queue holds up the responses, in order.
+	// req 7306-7-4, 7306-5.2.2-8: each atomic sees the one before; an earlier read in the queue
+	// holds up the responses, in order.
 	p := rdmaptest.NewPair(t, func(c *rdmap.Config) { c.IRD, c.ORD = 8, 8 })
 	sink, got := p.A.Memory(300, ddp.LocalWrite)
 	r, mem := p.B.Memory(304, ddp.RemoteAtomic|ddp.RemoteRead)
@@ -216,7 +223,8 @@ func TestAtomicsKeepTheirOrderWithReads(t *testing.T) {
 }
 
 func TestAtomicThenInvalidate(t *testing.T) {
-	// Unlike a Read, an atomic is done when the Send behind it invalidates the STag: no fence is needed.
+	// Unlike a Read, an atomic is done when the Send behind it invalidates the STag: no fence is
+	// needed.
 	p := rdmaptest.NewPair(t, nil)
 	r, mem := p.B.Memory(8, ddp.RemoteAtomic)
 	p.B.Recv(1, r, 0, 0)

@@ -8,8 +8,9 @@ import (
 	"github.com/rddp-go/rddp/internal/test/rdmaptest"
 )
 
-// In each situation of a QP and for each thing that can happen then, testdata/conduct.txt has what comes of it: at once, when all
-// has left and is acknowledged, when the peer closes, and when the stream is gone.
+// In each situation of a QP and for each thing that can happen then, testdata/conduct.txt has what
+// comes of it: at once, when all has left and is acknowledged, when the peer closes, and when the
+// stream is gone.
 func TestConductIsAsWrittenDown(t *testing.T) {
 	golden.Table(t, "testdata/conduct.txt", func(situation []string, step string) string {
 		p := rdmaptest.NewPlayer(t)

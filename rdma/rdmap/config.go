@@ -15,35 +15,38 @@ const MaxDepth = 1 << 20
 
 const maxSGEs = 1024
 
-// Host is the owner of a QP: the shell that joins it to a session of the lower layer. Its methods are
-// called under the gate of the QP and do not call back into the QP.
+// Host is the owner of a QP: the shell that joins it to a session of the lower layer. Its methods
+// are called under the gate of the QP and do not call back into the QP.
 type Host interface {
-	// SharedRegion reports whether a stream other than this one may use r, a region without a stream
-	// scope. A shared STag cannot be invalidated by the peer (section 8.1.1 item 7).
+	// SharedRegion reports whether a stream other than this one may use r, a region without a
+	// stream scope. A shared STag cannot be invalidated by the peer (section 8.1.1 item 7).
 	SharedRegion(r *ddp.Region) bool
-	// Detach makes the lower layer copy what its unacknowledged segments of this stream still reference,
-	// as that memory is about to go back to its owner. more says that it was only a part.
+	// Detach makes the lower layer copy what its unacknowledged segments of this stream still
+	// reference, as that memory is about to go back to its owner. more says that it was only a
+	// part.
 	Detach() (more bool)
-	// FlushLater asks for a call of QP.Flush as soon as what the lower layer has taken is written out, and others have had their
-	// turn: requests are to end, or receives to complete, and memory is the user's then.
+	// FlushLater asks for a call of QP.Flush as soon as what the lower layer has taken is written
+	// out, and others have had their turn: requests are to end, or receives to complete, and memory
+	// is the user's then.
 	FlushLater()
-	// HighWater reports, once, that more receive buffers are in process than QP.SetHighWater allows.
+	// HighWater reports, once, that more receive buffers are in process than QP.SetHighWater
+	// allows.
 	HighWater()
 	// Failed reports, once, that the stream fails. Flush completions follow.
 	Failed(err *StreamError)
-	// Broken reports that this code has contradicted itself: the association is to end before anything else is placed or
-	// sent. Requests are flushed then.
+	// Broken reports that this code has contradicted itself: the association is to end before
+	// anything else is placed or sent. Requests are flushed then.
 	Broken(err *InternalError)
-	// PeerClosed reports that the peer sends nothing more. Receive buffers have been flushed; what has
-	// been posted for sending goes on. The user should Close.
+	// PeerClosed reports that the peer sends nothing more. Receive buffers have been flushed; what
+	// has been posted for sending goes on. The user should Close.
 	PeerClosed()
 }
 
 // SRQ is a shared receive queue as a QP sees it: a SharedQueue behind the lock of its owner.
 type SRQ interface {
 	ddp.BufferSource
-	// ReleaseBuffer gives back a buffer that TakeBuffer lent, by its token, and returns the ID of its
-	// work request.
+	// ReleaseBuffer gives back a buffer that TakeBuffer lent, by its token, and returns the ID of
+	// its work request.
 	ReleaseBuffer(token uint64) (id uint64)
 }
 
@@ -66,8 +69,9 @@ type Config struct {
 	IRD       int // inbound RDMA Reads and atomics that may be pending (section 6.1); 0: the peer may do none
 	ORD       int // outbound RDMA Reads and atomics that may be pending; further ones wait. 0: they are refused
 
-	// NoAtomics and NoImmediate make the QP one without that part of RFC 7306: the peer's messages of the
-	// kind are unexpected opcodes, which end the stream (section 1.1), and posting them gives ErrDisabled.
+	// NoAtomics and NoImmediate make the QP one without that part of RFC 7306: the peer's messages
+	// of the kind are unexpected opcodes, which end the stream (section 1.1), and posting them
+	// gives ErrDisabled.
 	NoAtomics, NoImmediate bool
 }
 

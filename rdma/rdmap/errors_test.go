@@ -263,7 +263,8 @@ func TestBlamedRequests(t *testing.T) {
 }
 
 func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
-	// req 5040-5.4-6, 5040-5.4-7, 5040-6.2.1-1: earlier message ends, later ones are flushed unsent.
+	// req 5040-5.4-6, 5040-5.4-7, 5040-6.2.1-1: earlier message ends, later ones are flushed
+	// unsent.
 	p := rdmaptest.NewPair(t, nil)
 	src, _ := p.B.Memory(300, 0)
 	dst, _ := p.A.Memory(300, ddp.RemoteWrite)
@@ -293,7 +294,8 @@ func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
 }
 
 func TestSourceRevokedUnderARequest(t *testing.T) {
-	// req 5040-7.1-2, 5040-4.8-6: a local error; the Terminate goes out in place of the request, without quotes.
+	// req 5040-7.1-2, 5040-4.8-6: a local error; the Terminate goes out in place of the request,
+	// without quotes.
 	for _, begun := range []bool{false, true} {
 		p := rdmaptest.NewPair(t, nil)
 		src, _ := p.A.Memory(300, 0)
@@ -314,8 +316,8 @@ func TestSourceRevokedUnderARequest(t *testing.T) {
 }
 
 func TestSourceRevokedUnderAResponse(t *testing.T) {
-	// req 5040-4.8-15, 5040-4.8-16, 5040-3.2-10: 86 octets fit into a segment; the request is quoted as far
-	// as it got.
+	// req 5040-4.8-15, 5040-4.8-16, 5040-3.2-10: 86 octets fit into a segment; the request is
+	// quoted as far as it got.
 	for _, cut := range []int{0, 1, 2} {
 		p := rdmaptest.NewPair(t, nil)
 		sink, _ := p.A.Memory(300, ddp.LocalWrite)
@@ -339,8 +341,8 @@ func TestSourceRevokedUnderAResponse(t *testing.T) {
 	}
 }
 
-// A Read Request is checked when it is delivered, not when its response has its turn: it ends the stream there, and what comes
-// behind it is not delivered.
+// A Read Request is checked when it is delivered, not when its response has its turn: it ends the
+// stream there, and what comes behind it is not delivered.
 func TestNothingIsDeliveredBehindAReadWithoutRight(t *testing.T) {
 	// req 5040-7.2-6, 5042-6.3.5-1
 	s := rdmaptest.NewSetup(t)

@@ -40,8 +40,8 @@ func carry(from, to *ddp.Stream) {
 	}
 }
 
-// A client writes to a region that a server advertised, reads it back, and then, fenced so that the read
-// is over, invalidates it with a Send.
+// A client writes to a region that a server advertised, reads it back, and then, fenced so that the
+// read is over, invalidates it with a Send.
 func Example() {
 	table := ddp.NewTable(rand.NewChaCha8([32]byte{})) // crypto/rand.Reader in earnest
 	newQP := func(name string, pd ddp.PD) *rdmap.QP {

@@ -2,8 +2,8 @@ package rdmap
 
 import "github.com/rddp-go/rddp/ddp"
 
-// fixedQueue is an untagged queue for messages that RDMAP takes itself: its buffers are posted from the
-// start, and again after use.
+// fixedQueue is an untagged queue for messages that RDMAP takes itself: its buffers are posted from
+// the start, and again after use.
 type fixedQueue struct {
 	*ddp.Queue
 	memory     []byte // the buffers, one behind the other

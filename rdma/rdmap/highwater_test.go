@@ -11,8 +11,8 @@ import (
 )
 
 func TestPeerThatCompletesNoMessageIsNoticed(t *testing.T) {
-	// req 5042-6.4.3.1-3: a peer that begins messages and completes none is noticed, per stream, with buffers of its own
-	// and shared ones.
+	// req 5042-6.4.3.1-3: a peer that begins messages and completes none is noticed, per stream,
+	// with buffers of its own and shared ones.
 	begin := func(msn uint32) []byte {
 		return rdmaptest.Untagged(0, msn, [5]byte{0x43}, 0, false, []byte("first half"))
 	}

@@ -17,8 +17,9 @@ func (w *sendSlot) setImmediate(v uint64) {
 	w.pieces = append(w.pieces[:0], ddp.Piece{Mem: ddp.Bytes(w.imm[:]), Len: ImmediateLen})
 }
 
-// immediateBuffers is where Immediate Data is placed. It consumes a buffer of queue 0, as the RFC asks, but
-// is not put there: a receive of any length will do, and the user finds the 8 octets in the completion.
+// immediateBuffers is where Immediate Data is placed. It consumes a buffer of queue 0, as the RFC
+// asks, but is not put there: a receive of any length will do, and the user finds the 8 octets in
+// the completion.
 type immediateBuffers struct {
 	values        [][ImmediateLen]byte // for each buffer of the queue
 	poppedBuffers uint64               // buffers retired so far
@@ -33,7 +34,8 @@ func (m *immediateBuffers) at(i uint32) *[ImmediateLen]byte {
 	return &m.values[(m.poppedBuffers+uint64(i))%uint64(len(m.values))]
 }
 
-// bufferFor returns what serves message msn: the posted buffer, or for Immediate Data a place of its own.
+// bufferFor returns what serves message msn: the posted buffer, or for Immediate Data a place of
+// its own.
 func (r *recvQueue) bufferFor(msn uint32, control uint8) (*ddp.RecvBuffer, uint8) {
 	b, code := r.lookupBuffer(msn)
 	_, op := SplitControl(control)

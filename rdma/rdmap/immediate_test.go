@@ -24,14 +24,16 @@ func TestImmediateData(t *testing.T) {
 	rdmaptest.Wants(t, "sink", got, rdmap.WC{ID: 10, Opcode: rdmap.WCRecvImm}, rdmap.WC{ID: 11, Opcode: rdmap.WCRecvImm})
 	check.That(t, got[0].Immediate == 0x0102030405060708 && !got[0].Solicited && got[1].Immediate == ^uint64(0) && got[1].Solicited && got[0].ByteLen == 0, "completions %+v", got)
 	rdmaptest.Same(t, "the receive buffer is consumed, not written", mem, make([]byte, 16))
-	// req 7306-4-1, 7306-4.1-1, 7306-4.1-2, 7306-4.1-3, 7306-6.2-1, 7306-6.3-1, 7306-6.3-4, 7306-4.2-1, 7306-10-1: untagged, queue 0,
-	// opcodes 8 and 9, no Invalidate STag, the 8 octets behind the header and nothing more.
+	// req 7306-4-1, 7306-4.1-1, 7306-4.1-2, 7306-4.1-3, 7306-6.2-1, 7306-6.3-1, 7306-6.3-4,
+	// 7306-4.2-1, 7306-10-1: untagged, queue 0, opcodes 8 and 9, no Invalidate STag, the 8 octets
+	// behind the header and nothing more.
 	rdmaptest.Same(t, "first message", p.A.Log[0], rdmaptest.Untagged(0, 1, [5]byte{0x48}, 0, true, []byte{1, 2, 3, 4, 5, 6, 7, 8}))
 	rdmaptest.Same(t, "second message", p.A.Log[1], rdmaptest.Untagged(0, 2, [5]byte{0x49}, 0, true, []byte{255, 255, 255, 255, 255, 255, 255, 255}))
 }
 
 func TestImmediateDataAmongSends(t *testing.T) {
-	// req 7306-6.3-3, 7306-6.4-1: delivered in the order sent, whatever the order of arrival; completed in order of submission.
+	// req 7306-6.3-3, 7306-6.4-1: delivered in the order sent, whatever the order of arrival;
+	// completed in order of submission.
 	for _, shared := range []bool{false, true} {
 		p := rdmaptest.NewPair(t, nil)
 		r, mem := p.B.Memory(300, ddp.LocalWrite)
@@ -167,8 +169,8 @@ func TestWriteWithImmediateFails(t *testing.T) {
 }
 
 func TestImmediateThenAtomic(t *testing.T) {
-	// req 7306-7-2, 7306-7-5: the Immediate Data before the atomic completes before the atomic is answered; the one behind it
-	// does not wait for the answer.
+	// req 7306-7-2, 7306-7-5: the Immediate Data before the atomic completes before the atomic is
+	// answered; the one behind it does not wait for the answer.
 	p := rdmaptest.NewPair(t, nil)
 	r, _ := p.B.Memory(8, ddp.RemoteAtomic|ddp.LocalWrite)
 	p.B.Recv(1, r, 0, 0)

@@ -11,12 +11,13 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// TestEverythingEndsAsTheModelSaysInAnyOrder runs random operations from both ends over a lower layer that places segments in any order,
-// delivers them in order, delays acknowledgements and changes the MULPDU. A model of the memory says what
-// each completion must find in place (sections 5.5 and Appendix B).
+// TestEverythingEndsAsTheModelSaysInAnyOrder runs random operations from both ends over a lower
+// layer that places segments in any order, delivers them in order, delays acknowledgements and
+// changes the MULPDU. A model of the memory says what each completion must find in place (sections
+// 5.5 and Appendix B).
 func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
-	// req 5040-B-1, 5040-B-2, 5040-B-4, 5040-5.5-2, 5040-5.5-6, 5040-5.5-7, 5040-5.1-6, 5040-5.3-7, 5040-5.2.1-6,
-	// 5040-5.5-10, 7306-6.3-4
+	// req 5040-B-1, 5040-B-2, 5040-B-4, 5040-5.5-2, 5040-5.5-6, 5040-5.5-7, 5040-5.1-6, 5040-5.3-7,
+	// 5040-5.2.1-6, 5040-5.5-10, 7306-6.3-4
 	for s := range uint64(60) {
 		t.Run(fmt.Sprintf("seed %d", s), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(s, 5040))

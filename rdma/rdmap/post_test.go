@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// A receive that the queue has no place for, which cannot be, ends the association, and completes all the same.
+// A receive that the queue has no place for, which cannot be, ends the association, and completes
+// all the same.
 func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 	defer invariant.TolerateInTest()()
 	p := rdmaptest.NewPair(t, nil)

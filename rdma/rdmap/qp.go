@@ -6,9 +6,10 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// State is the state of a QP. RFC 5040 section 6 speaks of stream initialization and of three ways of
-// teardown. Init, RTS and Error are libibverbs' IBV_QPS_INIT, IBV_QPS_RTS and IBV_QPS_ERR; Closing and Terminate
-// are those of the iWARP verbs, which libibverbs shows as IBV_QPS_SQD and IBV_QPS_SQE.
+// State is the state of a QP. RFC 5040 section 6 speaks of stream initialization and of three ways
+// of teardown. Init, RTS and Error are libibverbs' IBV_QPS_INIT, IBV_QPS_RTS and IBV_QPS_ERR;
+// Closing and Terminate are those of the iWARP verbs, which libibverbs shows as IBV_QPS_SQD and
+// IBV_QPS_SQE.
 type State uint8
 
 const (
@@ -35,8 +36,8 @@ const (
 )
 
 // QP is one end of an RDMAP stream: send queue, receive queue, read responder and the ddp.ULP that
-// serves them. It does no locking: all methods, those of ddp.ULP included, run under the one gate of
-// the association that carries the stream.
+// serves them. It does no locking: all methods, those of ddp.ULP included, run under the one gate
+// of the association that carries the stream.
 type QP struct {
 	cfg    Config
 	stream *ddp.Stream
@@ -98,7 +99,8 @@ func (q *QP) Err() error {
 	return q.err
 }
 
-// Start makes the QP ready to send (section 6.1): the lower layer carries RDMA messages from now on.
+// Start makes the QP ready to send (section 6.1): the lower layer carries RDMA messages from now
+// on.
 func (q *QP) Start() {
 	if q.state == StateInit {
 		q.state = StateRTS
@@ -106,8 +108,8 @@ func (q *QP) Start() {
 	}
 }
 
-// Close asks for ULP graceful termination (section 6.2): no further request is taken; when all posted
-// ones have completed and all requests of the peer are answered, the stream is closed for
+// Close asks for ULP graceful termination (section 6.2): no further request is taken; when all
+// posted ones have completed and all requests of the peer are answered, the stream is closed for
 // sending. Messages of the peer go on being delivered until it closes too.
 func (q *QP) Close() {
 	switch q.state {
@@ -150,8 +152,8 @@ func (q *QP) failWithoutTerminate(err *StreamError) {
 func (q *QP) canSend() bool { return q.state == StateRTS || q.state == StateClosing }
 
 // sendNext hands ddp the next message if it has none to cut: responses and the user's requests take
-// turns, each in its own order (section 5.5 rules 13 and 20). A request that must wait never holds up
-// a response, so two ends that read from each other at full depth do not block each other.
+// turns, each in its own order (section 5.5 rules 13 and 20). A request that must wait never holds
+// up a response, so two ends that read from each other at full depth do not block each other.
 func (q *QP) sendNext() {
 	for q.cutNow == cutNothing && q.canSend() && !q.sendClosed {
 		resp, wr := q.resp.canRespond(), q.sq.canHandOver()
@@ -185,8 +187,8 @@ func (q *QP) Drained() {
 	q.sendNext()
 }
 
-// A token tells Completed and Failed what a message was: its kind in the low bits, and for a request
-// its position in the send queue.
+// A token tells Completed and Failed what a message was: its kind in the low bits, and for a
+// request its position in the send queue.
 const (
 	tokenRequest   = iota + 1 // Send or RDMA Write
 	tokenRead                 // Read Request or Atomic Request
@@ -211,8 +213,9 @@ func (q *QP) Completed(token uint64) {
 	q.sendNext()
 }
 
-// Failed: ddp could not send a message, because its memory was revoked or a device failed to give the
-// data, or because the stream has ended. It is the message that is being cut: others do not fail.
+// Failed: ddp could not send a message, because its memory was revoked or a device failed to give
+// the data, or because the stream has ended. It is the message that is being cut: others do not
+// fail.
 func (q *QP) Failed(token uint64, err error) {
 	switch {
 	case q.state == StateTerminate: // the message that the Terminate waited for

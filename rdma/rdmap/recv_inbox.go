@@ -19,8 +19,8 @@ type noLock struct{}
 func (noLock) Lock()   {}
 func (noLock) Unlock() {}
 
-// inbox takes receives from the program and keeps them until a message needs one. It has a lock of its own, so that who posts a
-// receive does not wait for who handles packets.
+// inbox takes receives from the program and keeps them until a message needs one. It has a lock of
+// its own, so that who posts a receive does not wait for who handles packets.
 type inbox struct {
 	lock           Locker
 	pending        []ddp.RecvBuffer // in the order of posting
@@ -62,8 +62,8 @@ func (x *inbox) postRecv(s *ddp.Stream, wr *RecvWR) error {
 	return nil
 }
 
-// moveTo moves all that waits to q, and reports whether anything did. There is room for what post has taken: an error says
-// that there is not.
+// moveTo moves all that waits to q, and reports whether anything did. There is room for what post
+// has taken: an error says that there is not.
 func (x *inbox) moveTo(q *ddp.Queue) (any bool, err *invariant.Error) {
 	x.lock.Lock()
 	defer x.lock.Unlock()

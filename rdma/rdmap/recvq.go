@@ -2,8 +2,8 @@ package rdmap
 
 import "github.com/rddp-go/rddp/ddp"
 
-// recvQueue is untagged queue 0: buffers for the peer's Sends and Immediate Data, of the QP's own or
-// from an SRQ.
+// recvQueue is untagged queue 0: buffers for the peer's Sends and Immediate Data, of the QP's own
+// or from an SRQ.
 type recvQueue struct {
 	queue           *ddp.Queue
 	host            Host
@@ -54,8 +54,9 @@ func (r *recvQueue) releaseBuffer(b ddp.RecvBuffer) uint64 {
 	return b.Token
 }
 
-// PostRecv queues a buffer for one Send of the peer. It may be called before Start, and while another goroutine has
-// the gate: it takes Config.RecvLock. Errors: ErrSharedRecv, ErrState, ErrQueueFull, ErrSGECount, ErrTooLong, *SGEError.
+// PostRecv queues a buffer for one Send of the peer. It may be called before Start, and while
+// another goroutine has the gate: it takes Config.RecvLock. Errors: ErrSharedRecv, ErrState,
+// ErrQueueFull, ErrSGECount, ErrTooLong, *SGEError.
 func (q *QP) PostRecv(wr *RecvWR) error {
 	if q.rq.srq != nil {
 		return ErrSharedRecv
@@ -63,12 +64,12 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	return q.rq.inbox.postRecv(q.stream, wr)
 }
 
-// InProcess returns how many receive buffers have begun to be filled and are not complete, as the peer
-// can bring about by withholding part of each message (RFC 5042 section 6.4.3.1).
+// InProcess returns how many receive buffers have begun to be filled and are not complete, as the
+// peer can bring about by withholding part of each message (RFC 5042 section 6.4.3.1).
 func (q *QP) InProcess() int { return q.rq.queue.InProcess() }
 
-// SetHighWater asks for one Host.HighWater when more than n receive buffers are in process; a negative n
-// asks for none. It comes at once if there are more already.
+// SetHighWater asks for one Host.HighWater when more than n receive buffers are in process; a
+// negative n asks for none. It comes at once if there are more already.
 func (q *QP) SetHighWater(n int) {
 	q.rq.highWaterMark = n
 	q.checkHighWater()
@@ -124,11 +125,12 @@ func (q *QP) completeHeld() {
 	q.rq.heldCompletions = nil
 }
 
-// invalidateRegion carries out the Invalidate of a Send, at delivery and before the user sees the Send
-// (section 5.3). It reports whether the peer may invalidate the STag: it must be valid, associated with
-// this stream and no other (sections 7.2 and 8.1.1 item 7), and enabled for remote access: an STag
-// that was never advertised, such as the sink of a Read, is not the peer's to end. Where much of the region is in flight, which a peer that
-// acknowledges nothing can bring about, this receive and those behind it complete when all is copied, in parts.
+// invalidateRegion carries out the Invalidate of a Send, at delivery and before the user sees the
+// Send (section 5.3). It reports whether the peer may invalidate the STag: it must be valid,
+// associated with this stream and no other (sections 7.2 and 8.1.1 item 7), and enabled for remote
+// access: an STag that was never advertised, such as the sink of a Read, is not the peer's to end.
+// Where much of the region is in flight, which a peer that acknowledges nothing can bring about,
+// this receive and those behind it complete when all is copied, in parts.
 func (q *QP) invalidateRegion(tag ddp.STag) bool {
 	r, err := q.stream.CheckSTag(tag)
 	if err != nil || r.Scope() == 0 && q.cfg.Host.SharedRegion(r) {
@@ -144,8 +146,8 @@ func (q *QP) invalidateRegion(tag ddp.STag) bool {
 	return true
 }
 
-// hasRight reports whether tag has a right. Rights are checked before bounds, so the offset asked about
-// need not be inside the region.
+// hasRight reports whether tag has a right. Rights are checked before bounds, so the offset asked
+// about need not be inside the region.
 func (q *QP) hasRight(tag ddp.STag, a ddp.Access) bool {
 	_, err := q.stream.Resolve(tag, 0, 1, a)
 	return err == nil || err.Code != ddp.CodeInvalidSTag

@@ -154,7 +154,8 @@ func TestRemoteInvalidation(t *testing.T) {
 				return
 			}
 			check.That(t, r.Valid() != row.gone, "valid: %v", r.Valid())
-			// req 5040-5.3-11, 5040-4.8-7, 5040-7.1-3: code 0x09, DDP header quoted, no RDMA header.
+			// req 5040-5.3-11, 5040-4.8-7, 5040-7.1-3: code 0x09, DDP header quoted, no RDMA
+			// header.
 			tm, _ := p.B.LastWord()
 			check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteProtection && tm.Code == rdmap.CodeCannotInvalidate && tm.HasLength && tm.HasDDP && !tm.HasRDMA, "Terminate %+v", tm)
 			rdmaptest.Same(t, "quoted header", tm.DDP[:], p.A.Log[0])
@@ -192,7 +193,8 @@ func TestInvalidationWaitsForDelivery(t *testing.T) {
 	check.Equal(t, "what the second of two Writes in flight reads from is detached so many times", p.B.Detached, 1)
 }
 
-// The user hears of an invalidation when all that was in flight of the region is copied, which is in parts, and of what came behind it then, in order.
+// The user hears of an invalidation when all that was in flight of the region is copied, which is
+// in parts, and of what came behind it then, in order.
 func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
 	for parts, over := range map[int]bool{1: false, 3: false, 4: true} {
 		p := rdmaptest.NewPair(t, nil)
@@ -228,7 +230,8 @@ func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
 }
 
 func TestOneOperationIsOneMessage(t *testing.T) {
-	// req 5040-3.2-1: the operations; req 5040-3.1-3, 5040-5.2-1: each is one DDP message, a Read one of each end.
+	// req 5040-3.2-1: the operations; req 5040-3.1-3, 5040-5.2-1: each is one DDP message, a Read
+	// one of each end.
 	for _, row := range []struct {
 		name string
 		op   rdmap.WROpcode

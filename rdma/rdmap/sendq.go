@@ -42,12 +42,12 @@ type sendQueue struct {
 	completed, handedOver, posted uint64
 	hiddenRequests                int // hidden requests not completed
 
-	// RDMA Reads and atomics with ddp or the peer: the slots of [answered, asked), oldest first. The peer
-	// answers in this order (section 5.5 rule 20, RFC 7306 section 5.2.2).
+	// RDMA Reads and atomics with ddp or the peer: the slots of [answered, asked), oldest first.
+	// The peer answers in this order (section 5.5 rule 20, RFC 7306 section 5.2.2).
 	readRequests             []uint64 // ORD places
 	readsSent, readsAnswered uint64
-	// readHeaders hold the requests until they are acknowledged, which may be after the response came: there
-	// are twice as many as ORD, and a request waits for one too.
+	// readHeaders hold the requests until they are acknowledged, which may be after the response
+	// came: there are twice as many as ORD, and a request waits for one too.
 	readHeaders      []readHeader
 	readHeadersAcked uint64 // of the asked
 
@@ -94,8 +94,9 @@ func (s *sendQueue) readAt(i int) *sendSlot {
 	return s.at(s.readRequests[(s.readsAnswered+uint64(i))%uint64(len(s.readRequests))])
 }
 
-// canHandOver reports whether the next request may be handed to ddp. Requests go in the order of submission
-// (section 5.5 rule 13): one that waits holds up all behind it. What goes beyond ORD waits (section 6.1).
+// canHandOver reports whether the next request may be handed to ddp. Requests go in the order of
+// submission (section 5.5 rule 13): one that waits holds up all behind it. What goes beyond ORD
+// waits (section 6.1).
 func (s *sendQueue) canHandOver() bool {
 	if s.handedOver == s.posted {
 		return false
@@ -108,8 +109,8 @@ func (s *sendQueue) canHandOver() bool {
 		s.outstandingReads() < len(s.readRequests) && s.readsSent-s.readHeadersAcked < uint64(len(s.readHeaders))
 }
 
-// markFinished marks a Send or RDMA Write as finished by ddp. It completes afterwards, unless it was flushed and nobody looks
-// any more.
+// markFinished marks a Send or RDMA Write as finished by ddp. It completes afterwards, unless it
+// was flushed and nobody looks any more.
 func (s *sendQueue) markFinished(i uint64) { s.at(i).finished = true }
 
 // markFault marks the request that the stream fails for.
@@ -129,9 +130,9 @@ func (s *sendQueue) referencesRegion(r *ddp.Region) bool {
 	return false
 }
 
-// PostSend queues a request. It is refused, with nothing queued, in a state other than StateRTS and for
-// an RDMA Read or Atomic that the peer, having closed its half, cannot answer (ErrState), when the queue
-// is full, or for one of the reasons listed at ErrQueueFull.
+// PostSend queues a request. It is refused, with nothing queued, in a state other than StateRTS and
+// for an RDMA Read or Atomic that the peer, having closed its half, cannot answer (ErrState), when
+// the queue is full, or for one of the reasons listed at ErrQueueFull.
 func (q *QP) PostSend(wr *SendWR) error {
 	places := 1
 	if wr.Op == WRWriteImm || wr.Op == WRWriteImmSE {
@@ -276,8 +277,8 @@ func (q *QP) sendRequest() {
 	}
 }
 
-// sendReadRequest hands over a Read Request (section 4.4) or an Atomic Request (RFC 7306 section 5.2.1): both go
-// to queue 1, in one sequence of MSNs.
+// sendReadRequest hands over a Read Request (section 4.4) or an Atomic Request (RFC 7306 section
+// 5.2.1): both go to queue 1, in one sequence of MSNs.
 func (q *QP) sendReadRequest(i uint64, w *sendSlot) error {
 	s := &q.sq
 	h := &s.readHeaders[s.readsSent%uint64(len(s.readHeaders))]
@@ -297,8 +298,8 @@ func (q *QP) sendReadRequest(i uint64, w *sendSlot) error {
 	return q.stream.SendUntagged(QueueReadRequest, untaggedRsvd(w.op.wireOpcode(), 0), h.piece[:], i<<tokenBits|tokenRead)
 }
 
-// completeRequests reports what has finished, in the order of submission (section 5.5 rule 15): a Send behind
-// an unanswered Read waits for it.
+// completeRequests reports what has finished, in the order of submission (section 5.5 rule 15): a
+// Send behind an unanswered Read waits for it.
 func (q *QP) completeRequests() {
 	s := &q.sq
 	for s.completed < s.handedOver {

@@ -95,7 +95,8 @@ func TestReadyToReceiveIndications(t *testing.T) {
 }
 
 func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
-	// req 6581-8-1, 6581-8-2, 6581-9.1-7, 6581-9.3-2, 6581-11-1: layer 2, type 0, codes 5 to 7; then the stream ends.
+	// req 6581-8-1, 6581-8-2, 6581-9.1-7, 6581-9.3-2, 6581-11-1: layer 2, type 0, codes 5 to 7;
+	// then the stream ends.
 	for code, text := range map[uint8]string{rdmap.CodeSetupLocal: "local catastrophic error", rdmap.CodeInsufficientIRD: "insufficient IRD resources", rdmap.CodeNoRTR: "no matching RTR option"} {
 		p := rdmaptest.IdlePair(t, nil)
 		cause := errors.New("because")

@@ -2,9 +2,8 @@ package rdmap
 
 import "github.com/rddp-go/rddp/ddp"
 
-// resolveSGL makes the local protection checks for a scatter/gather list and appends its pieces to g.
-// Empty pieces name no memory and are left out. most is the
-// largest number of pieces.
+// resolveSGL makes the local protection checks for a scatter/gather list and appends its pieces to
+// g. Empty pieces name no memory and are left out. most is the largest number of pieces.
 func resolveSGL(s *ddp.Stream, g ddp.Gather, most int, sgl []SGE, need ddp.Access) (ddp.Gather, uint32, error) {
 	if len(sgl) > most {
 		return g, 0, ErrSGECount

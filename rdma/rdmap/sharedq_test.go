@@ -55,8 +55,8 @@ func TestSharedBuffersGoBackAtTeardown(t *testing.T) {
 }
 
 func TestShareOfTheSharedQueue(t *testing.T) {
-	// req 5040-8.1.2-7, 5042-6.4.3.1-1: two begun messages are this stream's share; the third is refused
-	// although the queue has buffers.
+	// req 5040-8.1.2-7, 5042-6.4.3.1-1: two begun messages are this stream's share; the third is
+	// refused although the queue has buffers.
 	p, srq, r, _ := rdmaptest.SharedPair(t, 10, 2)
 	for i := range 10 {
 		must.OK(t, srq.Post(&rdmap.RecvWR{ID: uint64(i), SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 10)}}))

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// Status is the result of a work request. The values and the texts are those of libibverbs; only the
-// statuses that an RDMAP stream can produce are named.
+// Status is the result of a work request. The values and the texts are those of libibverbs; only
+// the statuses that an RDMAP stream can produce are named.
 type Status uint8
 
 // Statuses, with the names that libibverbs has for them.

@@ -10,7 +10,8 @@ import (
 
 // StreamError is why a stream failed (section 7.1).
 type StreamError struct {
-	// Terminate is the Terminate Message sent or received; nil when the stream was lost without one.
+	// Terminate is the Terminate Message sent or received; nil when the stream was lost without
+	// one.
 	Terminate *Terminate
 	// Remote says that the peer found the error and sent the Terminate.
 	Remote bool
@@ -98,8 +99,8 @@ func (c *Config) readQueueOpcodes() uint16 {
 	return 1<<OpReadRequest | 1<<OpAtomicRequest
 }
 
-// terminateFor is the Terminate that reports a DDP error (section 7.1 rules 2 and 3). A fault of RDMAP
-// rides in the cause of e.
+// terminateFor is the Terminate that reports a DDP error (section 7.1 rules 2 and 3). A fault of
+// RDMAP rides in the cause of e.
 func terminateFor(e *ddp.Error) Terminate {
 	t := Terminate{Layer: LayerDDP, EType: EType(e.Type), Code: e.Code}
 	var f *fault

@@ -4,10 +4,10 @@ import "github.com/rddp-go/rddp/ddp"
 
 // Abortive termination, section 6.2.1, and error surfacing, section 7.1.
 
-// startTerminate ends the stream with a Terminate Message. Only the first error counts (section 7.1 rule 4).
-// The Terminate follows the message that is being cut, ahead of all that waits (rules 2 and 3: at the
-// earliest opportunity). Requests are flushed when it has been handed over: until then the message being
-// cut still reads the user's memory.
+// startTerminate ends the stream with a Terminate Message. Only the first error counts (section 7.1
+// rule 4). The Terminate follows the message that is being cut, ahead of all that waits (rules 2
+// and 3: at the earliest opportunity). Requests are flushed when it has been handed over: until
+// then the message being cut still reads the user's memory.
 func (q *QP) startTerminate(t Terminate, cause error) {
 	if q.state > StateClosing {
 		return
@@ -21,8 +21,9 @@ func (q *QP) startTerminate(t Terminate, cause error) {
 	}
 }
 
-// sendTerminate hands the Terminate to ddp as the last message (section 5.4) and flushes all requests.
-// The lower layer is closed gracefully behind it, so that the Terminate arrives (section 6.2.1).
+// sendTerminate hands the Terminate to ddp as the last message (section 5.4) and flushes all
+// requests. The lower layer is closed gracefully behind it, so that the Terminate arrives (section
+// 6.2.1).
 func (q *QP) sendTerminate() {
 	b := q.term.Append(make([]byte, 0, MaxTerminateLen))
 	q.termOut[0] = ddp.Piece{Mem: ddp.Bytes(b), Len: uint64(len(b))}
@@ -64,7 +65,8 @@ func (q *QP) Flush() {
 	}
 }
 
-// detachInFlight has a part of what is in flight copied. more says that there is more, and that Flush is to come for it.
+// detachInFlight has a part of what is in flight copied. more says that there is more, and that
+// Flush is to come for it.
 func (q *QP) detachInFlight() (more bool) {
 	if more = q.cfg.Host.Detach(); more {
 		q.cfg.Host.FlushLater()
@@ -72,9 +74,10 @@ func (q *QP) detachInFlight() (more bool) {
 	return more
 }
 
-// flushRequests completes all outstanding requests in error (sections 5.4 and 6.2.1). The one that the stream
-// failed for says so, the others are flushed; unsignalled ones complete too. In the middle of a transmission packets
-// that are ready to leave still refer to the memory, so that it waits; where there is much to detach, it goes on after others.
+// flushRequests completes all outstanding requests in error (sections 5.4 and 6.2.1). The one that
+// the stream failed for says so, the others are flushed; unsignalled ones complete too. In the
+// middle of a transmission packets that are ready to leave still refer to the memory, so that it
+// waits; where there is much to detach, it goes on after others.
 func (q *QP) flushRequests() {
 	if q.stream.Cutting() {
 		q.cfg.Host.FlushLater()
@@ -105,8 +108,8 @@ func (q *QP) flushRequests() {
 	q.flushReceives()
 }
 
-// findQuoted finds the request whose message a Terminate quotes. A Send or RDMA Write that completed before
-// is not found: its completion says nothing about the peer (section 5.5 rule 9).
+// findQuoted finds the request whose message a Terminate quotes. A Send or RDMA Write that
+// completed before is not found: its completion says nothing about the peer (section 5.5 rule 9).
 func (s *sendQueue) findQuoted(t *Terminate) *sendSlot {
 	if !t.HasDDP {
 		return nil

@@ -12,7 +12,8 @@ import (
 )
 
 func TestGracefulClose(t *testing.T) {
-	// req 5040-6.2-1: everything posted is finished, also the reads of the peer, then each half closes.
+	// req 5040-6.2-1: everything posted is finished, also the reads of the peer, then each half
+	// closes.
 	p := rdmaptest.NewPair(t, nil)
 	ra, _ := p.A.Memory(200, ddp.LocalWrite|ddp.RemoteRead)
 	rb, _ := p.B.Memory(200, ddp.LocalWrite|ddp.RemoteRead)
@@ -48,7 +49,8 @@ func TestGracefulClose(t *testing.T) {
 }
 
 func TestLowerLayerLost(t *testing.T) {
-	// req 5040-6.2-1, 5041-6.2.2-2: no Terminate can be sent; all requests complete in error, in order.
+	// req 5040-6.2-1, 5041-6.2.2-2: no Terminate can be sent; all requests complete in error, in
+	// order.
 	p := rdmaptest.NewPair(t, nil)
 	r, _ := p.A.Memory(9, ddp.LocalWrite)
 	p.A.Recv(5, r, 0, 9)
@@ -121,7 +123,8 @@ func TestTerminateReceived(t *testing.T) {
 	}
 }
 
-// A Terminate names the Write that it quotes, also an empty one, and not the one that ends where that begins.
+// A Terminate names the Write that it quotes, also an empty one, and not the one that ends where
+// that begins.
 func TestTerminateNamesTheWriteThatItQuotes(t *testing.T) {
 	const flushed, reason = rdmap.StatusWRFlushErr, rdmap.StatusRemAccessErr
 	for _, row := range []struct {
@@ -173,8 +176,8 @@ func TestStreamClosedUnderRequests(t *testing.T) {
 	check.Error(t, "error", p.A.QP.Err(), ddp.ErrClosed)
 }
 
-// Memory goes back to the user when the lower layer has written out what refers to it, not while it still makes up
-// packets: segments that were cut for them before cannot be detached.
+// Memory goes back to the user when the lower layer has written out what refers to it, not while it
+// still makes up packets: segments that were cut for them before cannot be detached.
 func TestRequestsEndAfterTheTransmission(t *testing.T) {
 	p := rdmaptest.NewPair(t, nil)
 	r, _ := p.A.Memory(300, 0)
@@ -202,8 +205,8 @@ func TestRequestsEndAfterTheTransmission(t *testing.T) {
 	rdmaptest.Wants(t, "once", p.A.SCQ.Take())
 }
 
-// Who closes still answers all that the peer has asked for, also when the answer has to wait: for the one
-// before it, or until earlier ones are acknowledged.
+// Who closes still answers all that the peer has asked for, also when the answer has to wait: for
+// the one before it, or until earlier ones are acknowledged.
 func TestClosingAnswersEveryRead(t *testing.T) {
 	for _, row := range []struct {
 		name   string

@@ -51,7 +51,8 @@ const (
 	terminateSegLen     = 2
 	taggedHeaderLen     = 14
 	untaggedHeaderLen   = 18
-	// MaxTerminateLen is the longest Terminate: control, segment length, untagged DDP header, RDMA header.
+	// MaxTerminateLen is the longest Terminate: control, segment length, untagged DDP header, RDMA
+	// header.
 	MaxTerminateLen = terminateControlLen + terminateSegLen + untaggedHeaderLen + ReadRequestLen
 )
 

@@ -30,7 +30,8 @@ const (
 	numWROpcodes // their number
 )
 
-// wireOpcode is the opcode of the message that starts the operation; of WRWriteImm, of its second message.
+// wireOpcode is the opcode of the message that starts the operation; of WRWriteImm, of its second
+// message.
 func (o WROpcode) wireOpcode() Opcode {
 	return [...]Opcode{OpSend, OpSendSE, OpSendInv, OpSendSEInv, OpWrite, OpReadRequest,
 		OpImmediate, OpImmediateSE, OpImmediate, OpImmediateSE, OpAtomicRequest}[o]
@@ -67,8 +68,8 @@ type Flags uint8
 const (
 	// Unsignaled asks for no completion when the request succeeds. A failed one always completes.
 	Unsignaled Flags = 1 << iota
-	// Fence holds the request back until all earlier RDMA Reads and atomics have completed (section 5.5
-	// rule 12).
+	// Fence holds the request back until all earlier RDMA Reads and atomics have completed (section
+	// 5.5 rule 12).
 	Fence
 
 	leadsImmediate // an RDMA Write that the Immediate Data behind it completes for
@@ -100,8 +101,8 @@ type SendWR struct {
 	SGL    []SGE  // source of a Send or Write; the sink of a Read, exactly one piece (section 5.2.2); else empty
 	Inline []byte // source of a Send or Write instead of SGL; copied, at most Config.MaxInline octets
 
-	// Write: data sink; Read: data source; Atomic: the 8 octets, at an address (not Tagged Offset) that is
-	// a multiple of 8. Only the peer can tell, and ends the stream for any other.
+	// Write: data sink; Read: data source; Atomic: the 8 octets, at an address (not Tagged Offset)
+	// that is a multiple of 8. Only the peer can tell, and ends the stream for any other.
 	RemoteSTag ddp.STag
 	RemoteTO   uint64
 
@@ -110,8 +111,8 @@ type SendWR struct {
 	Atomic         AtomicOp // WRAtomic
 }
 
-// RecvWR is a request for the receive queue: a buffer for one Send, or for Immediate Data, which takes
-// it without writing to it. Its memory belongs to the stack until it completes.
+// RecvWR is a request for the receive queue: a buffer for one Send, or for Immediate Data, which
+// takes it without writing to it. Its memory belongs to the stack until it completes.
 type RecvWR struct {
 	ID  uint64
 	SGL []SGE // filled in order; each needs LocalWrite

@@ -68,7 +68,8 @@ func TestReadOfEachLengthIsAnswered(t *testing.T) {
 	}
 }
 
-// No Tagged Offset of a Read of nothing is looked at, and every range that does not wrap is answered.
+// No Tagged Offset of a Read of nothing is looked at, and every range that does not wrap is
+// answered.
 func TestReadsUpToTheLastTaggedOffset(t *testing.T) {
 	const top = 1<<64 - 1
 	for _, row := range []struct {
@@ -100,8 +101,8 @@ func TestReadsUpToTheLastTaggedOffset(t *testing.T) {
 }
 
 func TestReadRequestWaitsForDelivery(t *testing.T) {
-	// req 5040-5.5-8, 5040-B-2: write, then read back: the read returns what was written although its
-	// request is placed before the write.
+	// req 5040-5.5-8, 5040-B-2: write, then read back: the read returns what was written although
+	// its request is placed before the write.
 	p := rdmaptest.NewPair(t, nil)
 	r, mem := p.B.Memory(10, ddp.RemoteRead|ddp.RemoteWrite)
 	var b [rdmap.ReadRequestLen]byte
@@ -143,8 +144,8 @@ func TestORDLimitsOutstandingReads(t *testing.T) {
 }
 
 func TestIRDLimitsInboundReads(t *testing.T) {
-	// req 5040-6.1-2, 5040-6.1-5, 5040-5.2.1-2, 5040-5.2.2-2, 5042-6.4.3.3-2, 5042-2.2.8-1: two fit, the
-	// third finds no buffer.
+	// req 5040-6.1-2, 5040-6.1-5, 5040-5.2.1-2, 5040-5.2.2-2, 5042-6.4.3.3-2, 5042-2.2.8-1: two
+	// fit, the third finds no buffer.
 	e := rdmaptest.NewEnd(t, 1, nil)
 	e.QP.Start()
 	var b [rdmap.ReadRequestLen]byte
@@ -177,7 +178,8 @@ func TestNoReadsAllowed(t *testing.T) {
 }
 
 func TestCompletionsKeepTheOrderOfSubmission(t *testing.T) {
-	// req 5040-5.5-10, 5040-5.5-12, 5040-5.5-14: the Send is acknowledged long before the read is answered.
+	// req 5040-5.5-10, 5040-5.5-12, 5040-5.5-14: the Send is acknowledged long before the read is
+	// answered.
 	p := rdmaptest.NewPair(t, nil)
 	sink, _ := p.A.Memory(10, ddp.LocalWrite)
 	src, _ := p.B.Memory(10, ddp.RemoteRead)
@@ -196,7 +198,8 @@ func TestCompletionsKeepTheOrderOfSubmission(t *testing.T) {
 }
 
 func TestReadHeaderOutlivesItsRead(t *testing.T) {
-	// The lower layer may send a Read Request again although the response has come: the octets stay.
+	// The lower layer may send a Read Request again although the response has come: the octets
+	// stay.
 	p := rdmaptest.NewPair(t, func(c *rdmap.Config) { c.ORD, c.IRD = 1, 4 })
 	sink, _ := p.A.Memory(10, ddp.LocalWrite)
 	src, _ := p.B.Memory(10, ddp.RemoteRead)
@@ -205,7 +208,8 @@ func TestReadHeaderOutlivesItsRead(t *testing.T) {
 		p.A.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, i, 1)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
 	}
 	p.Run()
-	// Two headers for ORD 1: the third read waits for an acknowledgement, no answered one is held back.
+	// Two headers for ORD 1: the third read waits for an acknowledgement, no answered one is held
+	// back.
 	rdmaptest.Wants(t, "unacknowledged", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCRead}, rdmap.WC{ID: 1, Opcode: rdmap.WCRead})
 	p.A.Ack()
 	p.Run()
@@ -213,7 +217,8 @@ func TestReadHeaderOutlivesItsRead(t *testing.T) {
 }
 
 func TestResponsesTakeTurnsWithRequests(t *testing.T) {
-	// req 5040-5.2.2-5, 5040-5.2.1-7, 5040-5.5-16: responses in request order; neither side starves.
+	// req 5040-5.2.2-5, 5040-5.2.1-7, 5040-5.5-16: responses in request order; neither side
+	// starves.
 	p := rdmaptest.NewPair(t, func(c *rdmap.Config) { c.ORD, c.IRD = 4, 4 })
 	sink, _ := p.A.Memory(40, ddp.LocalWrite)
 	src, _ := p.B.Memory(10, ddp.RemoteRead)
@@ -317,7 +322,8 @@ func TestLaterWriteMayBePlacedBeforeTheReadIsAnswered(t *testing.T) {
 }
 
 func TestCompletionAtTheSourceIsNotOneAtTheSink(t *testing.T) {
-	// req 5040-5.5-5: acknowledged, a Write and a Send are complete, wherever the peer is with them.
+	// req 5040-5.5-5: acknowledged, a Write and a Send are complete, wherever the peer is with
+	// them.
 	p := rdmaptest.NewPair(t, nil)
 	r, mem := p.B.Memory(8, ddp.LocalWrite|ddp.RemoteWrite)
 	p.B.Recv(1, r, 4, 4)
@@ -337,7 +343,8 @@ func TestCompletionAtTheSourceIsNotOneAtTheSink(t *testing.T) {
 }
 
 func TestReadQueuesOfStreamsAreSeparate(t *testing.T) {
-	// req 5040-8.1.2-6, 5042-6.4.3.3-1, 5042-7.2-1, 5042-A-3: each has its own, of the depth it was made with.
+	// req 5040-8.1.2-6, 5042-6.4.3.3-1, 5042-7.2-1, 5042-A-3: each has its own, of the depth it was
+	// made with.
 	table := ddp.NewTable(rdmaptest.NewSeed(3))
 	var sides [2]*rdmaptest.End
 	for i := range sides {
@@ -358,8 +365,8 @@ func TestReadQueuesOfStreamsAreSeparate(t *testing.T) {
 	check.Equal(t, "responses on the other stream", rdmaptest.Messages(t, sides[1].Log), 2)
 }
 
-// The response to the second of two RDMA Reads of one length is no answer to the first: its octets may be
-// placed, as segments come in any order, but in its turn it is an error.
+// The response to the second of two RDMA Reads of one length is no answer to the first: its octets
+// may be placed, as segments come in any order, but in its turn it is an error.
 func TestResponseToALaterReadDoesNotAnswerTheFirst(t *testing.T) {
 	// req 5040-5.5-16
 	e := rdmaptest.NewEnd(t, 1, nil)

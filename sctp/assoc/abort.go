@@ -9,14 +9,15 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Abort ends the association at once: the peer gets an ABORT that carries reason (section 9.1) if its
-// tag is known, and EventDown reports an *AbortError.
+// Abort ends the association at once: the peer gets an ABORT that carries reason (section 9.1) if
+// its tag is known, and EventDown reports an *AbortError.
 func (a *Assoc) Abort(now rawio.Time, reason []byte) {
 	a.abortWithCause(refusal{code: wire.CauseUserAbort, info: reason})
 }
 
-// Fail ends the association at once for a reason that lies below it, such as a link that has failed: EventDown reports err. The peer gets an
-// ABORT with its text, in case it can still be reached.
+// Fail ends the association at once for a reason that lies below it, such as a link that has
+// failed: EventDown reports err. The peer gets an ABORT with its text, in case it can still be
+// reached.
 func (a *Assoc) Fail(err error) {
 	if a.state == Closed {
 		return
@@ -40,8 +41,8 @@ func (a *Assoc) abortForViolation(err error) {
 	a.abortWithCause(violationCause(err))
 }
 
-// Break ends the association because a layer above has contradicted itself. It may be called from within a Placer or
-// Source too: the chunk, row or message under way is the last.
+// Break ends the association because a layer above has contradicted itself. It may be called from
+// within a Placer or Source too: the chunk, row or message under way is the last.
 func (a *Assoc) Break(err *InternalError) { a.internalErr = cmp.Or(a.internalErr, err) }
 
 // isConsistent says that this side has not contradicted itself.
@@ -49,8 +50,9 @@ func (a *Assoc) isConsistent() bool {
 	return a.internalErr == nil && (a.IsIdle() || a.sender().Fault() == nil)
 }
 
-// endIfInconsistent ends the association if this side has contradicted itself, and says so. Nothing is received, placed or sent
-// any more, so that all memory is safe before anybody hears of it. The peer is not told the details.
+// endIfInconsistent ends the association if this side has contradicted itself, and says so. Nothing
+// is received, placed or sent any more, so that all memory is safe before anybody hears of it. The
+// peer is not told the details.
 func (a *Assoc) endIfInconsistent() bool {
 	if a.isConsistent() || a.state == Closed {
 		return false
@@ -97,7 +99,8 @@ func (a *Assoc) handleAbort(c wire.Chunk) {
 }
 
 // endAssoc enters CLOSED: nothing but last words is sent any more, and every message that is not
-// acknowledged is reported before EventDown. Of a message that was received in part, Receive tells that it is cut off.
+// acknowledged is reported before EventDown. Of a message that was received in part, Receive tells
+// that it is cut off.
 func (a *Assoc) endAssoc(by trigger, err error) {
 	if !a.changeState(by) {
 		return
@@ -110,8 +113,8 @@ func (a *Assoc) endAssoc(by trigger, err error) {
 	a.events.push(Event{Kind: EventDown, Err: err})
 }
 
-// failMessages reports every message that was accepted and is not acknowledged, one by one as PollEvent asks: the program may have
-// queued very many.
+// failMessages reports every message that was accepted and is not acknowledged, one by one as
+// PollEvent asks: the program may have queued very many.
 func (a *Assoc) failMessages() {
 	a.sender().Stop()
 	a.events.push(Event{Kind: eventSenderFailed})

@@ -111,7 +111,8 @@ func TestAbortIsTheLastChunk(t *testing.T) {
 	})
 }
 
-// liar is a Source that breaks its word: it has nothing until it is told to, and then a message on a stream that there is not.
+// liar is a Source that breaks its word: it has nothing until it is told to, and then a message on
+// a stream that there is not.
 type liar struct{ lies bool }
 
 func (s *liar) Next(_ rawio.Time, _ int, m *assoc.Message) bool {
@@ -133,7 +134,8 @@ func liarLab(t *testing.T) *sctptest.Lab {
 	return l
 }
 
-// What cannot happen ends the association that it happens in, and neither the process nor a test quietly.
+// What cannot happen ends the association that it happens in, and neither the process nor a test
+// quietly.
 func TestContradictionEndsTheAssociation(t *testing.T) {
 	for _, row := range []struct {
 		name string

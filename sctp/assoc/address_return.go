@@ -81,8 +81,8 @@ func (a *Assoc) nextResendAt(p *path) *rawio.Time {
 	return &a.ensureRareState().nextResendAt[p.Index()]
 }
 
-// resendEarly has one packet go over a path whose own address is back, now or when an RTO has passed
-// since the last that has gone for that.
+// resendEarly has one packet go over a path whose own address is back, now or when an RTO has
+// passed since the last that has gone for that.
 func (a *Assoc) resendEarly(now rawio.Time, p *path) {
 	b := &p.heartbeat
 	if a.state == Closed || a.isAvoided(p) {
@@ -123,8 +123,8 @@ func (a *Assoc) resendData(now rawio.Time, p *path) bool {
 	return true
 }
 
-// heartbeatEarly sends a HEARTBEAT, where the user wants any. The wait for the one before goes on: it is
-// an error if neither is answered by then.
+// heartbeatEarly sends a HEARTBEAT, where the user wants any. The wait for the one before goes on:
+// it is an error if neither is answered by then.
 func (a *Assoc) heartbeatEarly(now rawio.Time, p *path) {
 	b := &p.heartbeat
 	if p.heartbeatInterval < 0 && p.State != tx.Unconfirmed {

@@ -16,7 +16,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// outage is an outage of own addresses of host 0: they are gone, and what is sent from there is lost.
+// outage is an outage of own addresses of host 0: they are gone, and what is sent from there is
+// lost.
 type outage struct{ *sctptest.Multi }
 
 // out takes the own addresses k away, and back gives them back.
@@ -49,8 +50,8 @@ func (w outage) sent(at rawio.Time) (text string) {
 	return text
 }
 
-// When an own address returns, what waits for a timer that has backed off goes at once, and only one
-// packet of it. Timers and error counters go on as if it had not.
+// When an own address returns, what waits for a timer that has backed off goes at once, and only
+// one packet of it. Timers and error counters go on as if it had not.
 func TestOwnAddressThatReturns(t *testing.T) {
 	const gone = 5 * time.Second
 	data := func(n int) func(outage, *assoc.Assoc) {
@@ -169,7 +170,8 @@ func TestOwnAddressThatFlaps(t *testing.T) {
 			few, long := story(10 * time.Minute)
 			for _, every := range []time.Duration{90 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second} {
 				n, ends := story(every)
-				// Each HEARTBEAT without an answer counts (section 8.2), once in an RTO that is backed off.
+				// Each HEARTBEAT without an answer counts (section 8.2), once in an RTO that is
+				// backed off.
 				check.That(t, (ends-long).Abs() < time.Second || row.name == "nothing in flight" && ends > 5*time.Minute && ends < long, "every %v: ends after %v, without it %v", every, ends, long)
 				most := few + int(ends/max(time.Second, 2*every)) + 2
 				check.That(t, n > few && n <= most, "every %v: %d packets, without it %d, at most %d expected", every, n, few, most)
@@ -228,9 +230,9 @@ func TestShortOutageSendsNothingAgain(t *testing.T) {
 	check.That(t, st.Retransmits == 0 && st.Timeouts == 0, "%d chunks sent again, %d timeouts", st.Retransmits, st.Timeouts)
 }
 
-// INIT, COOKIE ECHO, SHUTDOWN and SHUTDOWN ACK go again at once as well, no more often than once in an
-// RTO, and their timers go on: how often they expire, and when, is as before. The round trip is not
-// measured by an answer that may be to either (section 6.3.1, C5).
+// INIT, COOKIE ECHO, SHUTDOWN and SHUTDOWN ACK go again at once as well, no more often than once in
+// an RTO, and their timers go on: how often they expire, and when, is as before. The round trip is
+// not measured by an answer that may be to either (section 6.3.1, C5).
 func TestSetupsAndShutdownsWhenTheAddressReturns(t *testing.T) {
 	for _, row := range []struct {
 		state assoc.State

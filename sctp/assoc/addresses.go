@@ -58,9 +58,9 @@ func familyOf(a netip.Addr) familySet {
 
 const bothFamilies = family4 | family6
 
-// knownFamilies returns the families of which the peer knows an own address: that of the address that
-// it exchanges packets with, which is of peer's family, and those that Config.LocalAddrs tells a
-// peer at reach of. With no LocalAddrs that is one address of one family.
+// knownFamilies returns the families of which the peer knows an own address: that of the address
+// that it exchanges packets with, which is of peer's family, and those that Config.LocalAddrs tells
+// a peer at reach of. With no LocalAddrs that is one address of one family.
 //
 // Paths lead to addresses of these families only, and begin at addresses that the peer knows (see
 // sources). A packet from any other own address is out of the blue to the peer (section 8.4), and
@@ -101,8 +101,8 @@ func (c *Config) localAddrsFor(reach, known netip.Addr, f familySet) (list []net
 	return list
 }
 
-// localAddrOf returns the own address that a packet came to, which is invalid where the link does not
-// tell it.
+// localAddrOf returns the own address that a packet came to, which is invalid where the link does
+// not tell it.
 func localAddrOf(p *rawio.Packet) netip.AddrPort {
 	own := p.Local.Addr().Unmap()
 	if !own.IsValid() || familyOf(own) != familyOf(p.Remote.Addr().Unmap()) {
@@ -111,16 +111,16 @@ func localAddrOf(p *rawio.Packet) netip.AddrPort {
 	return netip.AddrPortFrom(own, p.Local.Port())
 }
 
-// setKnownAddrs takes down which own addresses the peer knows, see Config.knownFamilies, and that paths lead
-// to and begin at no others.
+// setKnownAddrs takes down which own addresses the peer knows, see Config.knownFamilies, and that
+// paths lead to and begin at no others.
 func (a *Assoc) setKnownAddrs(peer, reach netip.Addr, known netip.AddrPort, f familySet) {
 	a.pathFamilies = a.cfg.knownFamilies(peer, reach) & f
 	a.localAddrs = a.cfg.localAddrsFor(reach, known.Addr(), a.pathFamilies)
 }
 
-// dropUnknownPaths leaves out the paths to addresses of families of which the peer knows no own address,
-// and has the others begin at addresses that it knows. That is for the end of the set-up: until
-// the peer has answered, INITs may go to addresses of either family. There is no DATA yet.
+// dropUnknownPaths leaves out the paths to addresses of families of which the peer knows no own
+// address, and has the others begin at addresses that it knows. That is for the end of the set-up:
+// until the peer has answered, INITs may go to addresses of either family. There is no DATA yet.
 func (a *Assoc) dropUnknownPaths(known netip.AddrPort) {
 	all := a.paths
 	a.paths = all[:0]
@@ -217,8 +217,8 @@ func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.
 	return netip.AddrPortFrom(best, known.Port()), best.IsValid()
 }
 
-// nextSource returns what to try when remote does not answer to p's own address: the own address that
-// it last sent to, or else the next that is as near.
+// nextSource returns what to try when remote does not answer to p's own address: the own address
+// that it last sent to, or else the next that is as near.
 func (a *Assoc) nextSource(p *path) netip.AddrPort {
 	present, remote := p.Local.Addr(), p.Remote.Addr()
 	if h := p.lastLocalAddr.Addr().Unmap(); h != present && slices.Contains(a.localAddrs, h) {
@@ -239,8 +239,8 @@ func (a *Assoc) nextSource(p *path) netip.AddrPort {
 	return netip.AddrPortFrom(next, p.Local.Port())
 }
 
-// commonPrefixLen is the length of the common prefix of two addresses of one family where it is long enough
-// to mean a common network, else 0.
+// commonPrefixLen is the length of the common prefix of two addresses of one family where it is
+// long enough to mean a common network, else 0.
 func commonPrefixLen(a, b netip.Addr) int {
 	x, y := a.As16(), b.As16()
 	n := 0

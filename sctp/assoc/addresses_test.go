@@ -211,7 +211,8 @@ func TestSourceOfEachPath(t *testing.T) {
 	check.That(t, errors.Is(err, assoc.ErrNoSource) && errors.Is(err, syscall.EADDRNOTAVAIL), "no own address of the family: %v", err)
 }
 
-// A peer that does not answer is tried from each own address that may reach it and is as near as the first, in turn.
+// A peer that does not answer is tried from each own address that may reach it and is as near as
+// the first, in turn.
 func TestSourcesTakeTurns(t *testing.T) {
 	l := sctptest.Bare(t)
 	a := l.Dial(&assoc.Config{LocalAddrs: addrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")}, netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.9:0"))
@@ -224,7 +225,8 @@ func TestSourcesTakeTurns(t *testing.T) {
 	check.Slice(t, "INITs from", got, addrs("198.51.100.1 198.51.100.1 203.0.113.1 198.18.0.1 198.51.100.1 203.0.113.1 198.18.0.1"))
 }
 
-// Where the peer sends to another own address than it is sent from, that one is the next to be tried.
+// Where the peer sends to another own address than it is sent from, that one is the next to be
+// tried.
 func TestSourceThatThePeerKnowsIsNext(t *testing.T) {
 	l := sctptest.Passive(t, &assoc.Config{LocalAddrs: addrs("10.0.0.1 10.0.0.2 10.0.0.3")})
 	l.Host.Addr = netip.MustParseAddrPort("10.0.0.3:0")
@@ -301,8 +303,8 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 	})
 }
 
-// Two endpoints with several addresses that set up an association with each other at the same time, by
-// different addresses, end up with one.
+// Two endpoints with several addresses that set up an association with each other at the same time,
+// by different addresses, end up with one.
 func TestCollisionByDifferentAddresses(t *testing.T) {
 	w := sctptest.NewMulti(t, 2)
 	ca, cb := steady, steady

@@ -34,8 +34,8 @@ func (s *sink) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	return assoc.Consumed
 }
 
-// TestSteadyStateAllocatesNothing moves bulk data from one association to another, back to back, and
-// its SACKs the other way.
+// TestSteadyStateAllocatesNothing moves bulk data from one association to another, back to back,
+// and its SACKs the other way.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for _, row := range []struct {
 		name   string

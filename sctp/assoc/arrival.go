@@ -6,9 +6,9 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// noteArrival notes what a packet with the right tag says about the way it came: the own address it went to,
-// and the UDP port to send to, 0 for none, which belongs to the peer's address and may change at any time
-// behind a NAT (RFC 6951 section 5.4).
+// noteArrival notes what a packet with the right tag says about the way it came: the own address it
+// went to, and the UDP port to send to, 0 for none, which belongs to the peer's address and may
+// change at any time behind a NAT (RFC 6951 section 5.4).
 func (a *Assoc) noteArrival(now rawio.Time, p *path, pkt *rawio.Packet) {
 	p.lastLocalAddr = pkt.Local
 	if !p.Local.IsValid() || p.Local.Addr() == pkt.Local.Addr() { // in the latter case for its UDP port

@@ -47,8 +47,8 @@ func TestPortIsLearnedBehindTheTagCheck(t *testing.T) {
 	}
 }
 
-// Behind a NAT the port may be another one with each packet of the setup, and each answer goes to the
-// port of the packet that it answers.
+// Behind a NAT the port may be another one with each packet of the setup, and each answer goes to
+// the port of the packet that it answers.
 func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 	// req 6951-5.4-4
 	l := sctptest.Bare(t)

@@ -27,10 +27,11 @@ type (
 // RunMost is the most messages of a Run.
 const RunMost = tx.RunMost
 
-// Received is one complete message of the peer, held until Release. A message that Config.MaxMessage allows
-// and that the receive buffer does not hold comes in pieces (section 6.9), one after the other: More says
-// that the message goes on, Offset how many octets of it came before. A piece that has Cut set, and no
-// octets, ends a message whose rest will not come because the peer has restarted.
+// Received is one complete message of the peer, held until Release. A message that
+// Config.MaxMessage allows and that the receive buffer does not hold comes in pieces (section 6.9),
+// one after the other: More says that the message goes on, Offset how many octets of it came
+// before. A piece that has Cut set, and no octets, ends a message whose rest will not come because
+// the peer has restarted.
 type Received = rx.Message
 
 // Verdict is a Placer's answer about a DATA chunk.
@@ -55,17 +56,20 @@ type Placer interface {
 	Place(now rawio.Time, d wire.Data, buf *rawio.Buf) Verdict
 }
 
-// RowPlacer is a Placer that takes DATA of several packets at a lower price than by as many calls of Place.
+// RowPlacer is a Placer that takes DATA of several packets at a lower price than by as many calls
+// of Place.
 type RowPlacer interface {
 	Placer
-	// PlaceRow takes in the first of a row. It returns for how many of them Place would have answered Consumed; Place is asked about the others.
+	// PlaceRow takes in the first of a row. It returns for how many of them Place would have
+	// answered Consumed; Place is asked about the others.
 	PlaceRow(now rawio.Time, row Row) int
 }
 
 // Assoc is one association. Make one with Connect or Accept.
 //
-// A program may have thousands, and what each packet looks at is then in none of the processor's caches: each line of it costs a hundred
-// nanoseconds. So it comes first and together, in as few lines as it takes, and what is rarely looked at comes behind it.
+// A program may have thousands, and what each packet looks at is then in none of the processor's
+// caches: each line of it costs a hundred nanoseconds. So it comes first and together, in as few
+// lines as it takes, and what is rarely looked at comes behind it.
 type Assoc struct {
 	// What sending a message looks at comes first, see PrefetchSend.
 
@@ -151,7 +155,8 @@ type Peer struct {
 }
 
 // Connect starts an association: its first PollTransmit sends the INIT (section 5.1). cfg is
-// complete, and does not change while the association lives. It fails with ErrNoSource or ErrNoMarks, or for want of randomness.
+// complete, and does not change while the association lives. It fails with ErrNoSource or
+// ErrNoMarks, or for want of randomness.
 func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	if err := cfg.CanMark(env); err != nil {
 		return nil, err
@@ -216,7 +221,8 @@ func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
 		PMDCS: a.primaryPath().PMDCS(), SackDelay: a.cfg.SackDelay, LoneSackDelay: a.cfg.LoneSackDelay, StrictRFC: a.cfg.RFC9260, InStreams: int(a.inStreams), Steps: &a.workSteps}
 }
 
-// startData makes the receiving half, or has it begin anew, and tells the sending one what the peer takes.
+// startData makes the receiving half, or has it begin anew, and tells the sending one what the peer
+// takes.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender().SetPeer(peerRwnd, int(a.outStreams))
 	if cfg := a.receiverConfig(peerTSN); a.recv == nil {
@@ -237,8 +243,9 @@ func (a *Assoc) SetUpper(p Placer, s Source) {
 }
 
 // Send queues a message. Its memory belongs to the association until Source.Acked or
-// EventSendFailed, which comes alone where Message.Expires is over. It fails with ErrNotUp, ErrClosing,
-// ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrNeedsFragments, ErrInvalidStream or ErrNoPath.
+// EventSendFailed, which comes alone where Message.Expires is over. It fails with ErrNotUp,
+// ErrClosing, ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrNeedsFragments,
+// ErrInvalidStream or ErrNoPath.
 func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	switch {
 	case setupStates.has(a.state):
@@ -253,14 +260,16 @@ func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	return err
 }
 
-// Expect says whether the user is about to send more, for which short messages may wait a moment (Config.NoDelay).
+// Expect says whether the user is about to send more, for which short messages may wait a moment
+// (Config.NoDelay).
 func (a *Assoc) Expect(more bool) {
 	if more || !a.IsIdle() {
 		a.sender().Expect(more)
 	}
 }
 
-// Receive returns the next message, or piece of one, in delivery order. Release gives its window back.
+// Receive returns the next message, or piece of one, in delivery order. Release gives its window
+// back.
 func (a *Assoc) Receive() (*Received, bool) {
 	if a.recv == nil {
 		return nil, false
@@ -272,16 +281,18 @@ func (a *Assoc) Receive() (*Received, bool) {
 // next PollTransmit. Until then it takes part of the window, also when the peer restarts.
 func (a *Assoc) Release(r *Received) { a.recv.Release(r) }
 
-// HoldSack has a SACK that is due for the number of packets alone (RFC 9260 section 6.2) wait, or lets it go. Who expects what the packets have
-// brought to be answered within a moment holds it, so that it goes with that DATA, and lets it go right after.
+// HoldSack has a SACK that is due for the number of packets alone (RFC 9260 section 6.2) wait, or
+// lets it go. Who expects what the packets have brought to be answered within a moment holds it, so
+// that it goes with that DATA, and lets it go right after.
 func (a *Assoc) HoldSack(on bool) {
 	if a.recv != nil {
 		a.recv.HoldSack(on)
 	}
 }
 
-// SetCrowded says whether the association is one of very many that packets come for just now. Then it is not worth a packet of its own, and a timer, to
-// tell each of their peers a little sooner what has come, and the SACK may wait for DATA to go with for as long as Config.SackDelay.
+// SetCrowded says whether the association is one of very many that packets come for just now. Then
+// it is not worth a packet of its own, and a timer, to tell each of their peers a little sooner
+// what has come, and the SACK may wait for DATA to go with for as long as Config.SackDelay.
 func (a *Assoc) SetCrowded(is bool) { a.isCrowded = is }
 
 // DataSent returns how many DATA chunks have been sent, each counted once.
@@ -292,7 +303,8 @@ func (a *Assoc) DataSent() uint64 {
 	return a.sender().SentTSNs()
 }
 
-// SackDue says whether the next PollTransmit sends a SACK, as after a Release that opens the window by much.
+// SackDue says whether the next PollTransmit sends a SACK, as after a Release that opens the window
+// by much.
 func (a *Assoc) SackDue(now rawio.Time) bool { return a.recv != nil && a.recv.SackDue(now) }
 
 // Close gives back all memory that the association holds of received packets. Call it after
@@ -304,8 +316,8 @@ func (a *Assoc) Close() {
 }
 
 // Detach copies the payload of unacknowledged messages of stream whose body lies within that slice
-// (nil: any) into memory of the association, so that the user's memory is free. more says that there is so much of it that only a part is: call
-// again, after others have had the association.
+// (nil: any) into memory of the association, so that the user's memory is free. more says that
+// there is so much of it that only a part is: call again, after others have had the association.
 func (a *Assoc) Detach(stream wire.StreamID, within []byte) (more bool) {
 	return !a.IsIdle() && a.sender().Detach(stream, within)
 }
@@ -338,20 +350,22 @@ func (a *Assoc) PeerPort() uint16 { return a.peerPort }
 // LocalTag returns the own Verification Tag, which changes when the peer restarts.
 func (a *Assoc) LocalTag() uint32 { return a.localTag }
 
-// CookieUntil is until when a cookie that names the own tag may come back, or one that named an earlier own tag, before a
-// restart; 0 if there was none.
+// CookieUntil is until when a cookie that names the own tag may come back, or one that named an
+// earlier own tag, before a restart; 0 if there was none.
 func (a *Assoc) CookieUntil() rawio.Time { return a.cookieExpiresAt }
 
 // CookieMade is when the latest of those cookies was made.
 func (a *Assoc) CookieMade() rawio.Time { return a.cookieMadeAt }
 
-// Incarnation counts the lives of the association: 1 at first, and one more with each restart of the peer (section 5.2.4
-// action A), already while the packet that restarts is handled, before EventRestart is polled. Nothing else changes it.
-// Whoever keeps something for as long as the association lives goes by this. The tags do not tell: the peer's changes
-// without a restart when two setups have met (action B), and may come back after one.
+// Incarnation counts the lives of the association: 1 at first, and one more with each restart of
+// the peer (section 5.2.4 action A), already while the packet that restarts is handled, before
+// EventRestart is polled. Nothing else changes it. Whoever keeps something for as long as the
+// association lives goes by this. The tags do not tell: the peer's changes without a restart when
+// two setups have met (action B), and may come back after one.
 func (a *Assoc) Incarnation() uint64 { return a.incarnation }
 
-// PeerTag returns the peer's Verification Tag, 0 before INIT ACK. It does not identify the association: see Incarnation.
+// PeerTag returns the peer's Verification Tag, 0 before INIT ACK. It does not identify the
+// association: see Incarnation.
 func (a *Assoc) PeerTag() uint32 { return a.peerTag }
 
 // PeerAddr returns the peer's address on the primary path.

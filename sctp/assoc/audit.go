@@ -29,13 +29,13 @@ func (a *Assoc) Marks() Marks {
 // cookieWorkSteps is what it takes to sign a cookie, or to look at one: some microseconds.
 const cookieWorkSteps = 24
 
-// Steps returns how much work the peer has had done: how many chunks were looked at, how many TSNs, gap blocks, paths, messages and links
-// to them because of these or of timers. It never goes back.
+// Steps returns how much work the peer has had done: how many chunks were looked at, how many TSNs,
+// gap blocks, paths, messages and links to them because of these or of timers. It never goes back.
 func (a *Assoc) Steps() uint64 { return a.workSteps }
 
-// Audit recounts what the association keeps count of, and says what does not agree or exceeds its limit. lent is the
-// user data in octets of what Receive has returned and Release not taken back. It costs a walk over all that is
-// outstanding or held, and is for simulators and tests.
+// Audit recounts what the association keeps count of, and says what does not agree or exceeds its
+// limit. lent is the user data in octets of what Receive has returned and Release not taken back.
+// It costs a walk over all that is outstanding or held, and is for simulators and tests.
 func (a *Assoc) Audit(lent int) error {
 	if a.state == Closed || a.IsIdle() {
 		return nil

@@ -18,7 +18,8 @@ func TestInitCollisionInCookieWait(t *testing.T) {
 	deadline, tsn := j.A.NextTimeout(), j.HostTSN
 	init, _ := wire.AsInit(wire.Chunk(sctptest.InitChunk(0x55667788, 900)))
 	ack, c := j.SendInit([]byte(init))
-	// req 9260-5.2.1-7: the own INIT's tag, TSN and streams, with the tag, TSN and window of the peer's.
+	// req 9260-5.2.1-7: the own INIT's tag, TSN and streams, with the tag, TSN and window of the
+	// peer's.
 	check.That(t, ack.Tag() == j.Tag && c.LocalTag == j.Tag && ack.TSN() == tsn && c.LocalTSN == tsn && c.OutStreams == 6 && c.InStreams == 12 &&
 		c.PeerTag == 0x55667788 && c.PeerTSN == 900 && c.PeerRwnd == init.ARwnd(), "INIT ACK with tag %#x TSN %d, cookie %+v", ack.Tag(), ack.TSN(), c)
 	check.That(t, j.A.NextTimeout() == deadline, "T1-init was touched: %v instead of %v", j.A.NextTimeout(), deadline) // req 9260-5.2.1-9

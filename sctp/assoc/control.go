@@ -3,7 +3,8 @@ package assoc
 import "net/netip"
 
 // controlQueue holds control chunks that wait for PollTransmit. All answers to one received packet
-// share one entry and so one packet (section 12.4), and what a peer can make the queue hold is bounded.
+// share one entry and so one packet (section 12.4), and what a peer can make the queue hold is
+// bounded.
 type controlQueue struct {
 	entries     []controlEntry
 	entryIsOpen bool   // the last entry answers the packet that is being handled
@@ -26,9 +27,9 @@ const (
 // closeEntry says that chunks queued from now on answer another packet.
 func (q *controlQueue) closeEntry() { q.entryIsOpen = false }
 
-// queueReply queues the chunks that the caller appended to control.buf, to be sent on p: from local, or from
-// the path's own address when that is invalid. They are dropped, and counted, when the answer to the
-// packet under way would need a second packet.
+// queueReply queues the chunks that the caller appended to control.buf, to be sent on p: from
+// local, or from the path's own address when that is invalid. They are dropped, and counted, when
+// the answer to the packet under way would need a second packet.
 func (a *Assoc) queueReply(p *path, local netip.AddrPort, b []byte) {
 	q := &a.control
 	end, room := len(b), p.MTU()-headerRoom

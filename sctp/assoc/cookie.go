@@ -32,7 +32,8 @@ type Cookie struct {
 	HasAdaptation  bool
 	ECN            bool // both sides are ECN-capable
 
-	// Local is the address the INIT came to, Addrs[:NumAddrs] the peer's, the source of the INIT first.
+	// Local is the address the INIT came to, Addrs[:NumAddrs] the peer's, the source of the INIT
+	// first.
 	Local    netip.Addr
 	Addrs    [MaxPaths]netip.Addr
 	NumAddrs int
@@ -72,8 +73,8 @@ const (
 	// Flags of the cookie.
 	cookieFlagAdaptation = 1
 	cookieFlagECN        = 2
-	// keyLifetime is how long one secret key signs; a cookie is accepted for one more keyLifetime at most,
-	// so it also bounds Config.CookieLife.
+	// keyLifetime is how long one secret key signs; a cookie is accepted for one more keyLifetime
+	// at most, so it also bounds Config.CookieLife.
 	keyLifetime = time.Hour
 )
 
@@ -90,7 +91,8 @@ type keyPair struct {
 	cur, prev secret
 }
 
-// secret signs cookies. age is what it adds to the time at which one was made: the peer is not to know how long this host has been up.
+// secret signs cookies. age is what it adds to the time at which one was made: the peer is not to
+// know how long this host has been up.
 type secret struct {
 	key        [sha256.Size]byte
 	timeOffset uint64
@@ -126,8 +128,8 @@ func (s *secret) verifiesMAC(body, sum []byte) bool {
 // NewJar returns a Jar that draws its keys from rand, the first when it is first used.
 func NewJar(rand io.Reader) *Jar { return &Jar{rand: rand} }
 
-// currentKeys returns the keys for now, making or changing them when they are due. It returns nil when
-// there is no randomness to make the first ones of.
+// currentKeys returns the keys for now, making or changing them when they are due. It returns nil
+// when there is no randomness to make the first ones of.
 func (j *Jar) currentKeys(now rawio.Time) *keyPair {
 	k := j.keys.Load()
 	if k != nil && now.Sub(k.madeAt) < keyLifetime {

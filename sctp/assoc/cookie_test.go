@@ -221,8 +221,8 @@ func TestCookieIsSignedByHMACSHA256(t *testing.T) {
 	check.That(t, !bytes.Contains(b, key[:16]), "the cookie shows its key") // req 9260-5.1.3-5
 }
 
-// Behind CVE-2026-53224 and CVE-2026-53246, Linux read beyond a cookie whose inner lengths were wrong. Ours has one count, and even
-// a right signature does not make another length of it.
+// Behind CVE-2026-53224 and CVE-2026-53246, Linux read beyond a cookie whose inner lengths were
+// wrong. Ours has one count, and even a right signature does not make another length of it.
 func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 	key := bytes.Repeat([]byte("0123456789abcdef"), 2)
 	jar := assoc.NewJar(io.MultiReader(bytes.NewReader(key), rand.New(rand.NewSource(1))))
@@ -249,8 +249,8 @@ func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 }
 
 func TestCookieKeepsTheTagsOfALiveAssociationSecret(t *testing.T) {
-	// req 9260-5.1.3-5: who sends an INIT for somebody else's association gets a cookie that has its
-	// tie-tags, which are random, and not the tags that would let it send packets.
+	// req 9260-5.1.3-5: who sends an INIT for somebody else's association gets a cookie that has
+	// its tie-tags, which are random, and not the tags that would let it send packets.
 	j := sctptest.NewJar(t, nil)
 	_, first := j.Answer(sctptest.InitChunk(0xaabbccdd, 1))
 	j.Accept(&first)

@@ -9,9 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Matches says whether the cookie belongs to the packet that brought it (section 5.1.5): its ports, its
-// tag and one of the peer's addresses. Link-local addresses in it, which have lost their zone, get that
-// of the packet.
+// Matches says whether the cookie belongs to the packet that brought it (section 5.1.5): its ports,
+// its tag and one of the peer's addresses. Link-local addresses in it, which have lost their zone,
+// get that of the packet.
 func (c *Cookie) Matches(p *rawio.Packet) bool {
 	pkt := wire.Packet(p.Data)
 	if zone := p.Remote.Addr().Zone(); zone != "" {
@@ -24,8 +24,8 @@ func (c *Cookie) Matches(p *rawio.Packet) bool {
 		c.hasAddr(p.Remote.Addr().Unmap())
 }
 
-// handleCookieEcho handles a COOKIE ECHO when an association exists (section 5.2.4, Table 12) and says
-// whether the packet's other chunks belong to the association.
+// handleCookieEcho handles a COOKIE ECHO when an association exists (section 5.2.4, Table 12) and
+// says whether the packet's other chunks belong to the association.
 func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	a.workSteps += cookieWorkSteps
 	echo, err := wire.AsCookieEcho(c)
@@ -78,8 +78,8 @@ func (a *Assoc) adoptCookie(c *Cookie) {
 	a.ecn = ecn{enabled: c.ECN}
 }
 
-// localAddrPort is the own address that the cookie left from, in answer to an INIT: all that the peer knows
-// without Config.LocalAddrs. The cookie has come back by p, which tells the UDP port.
+// localAddrPort is the own address that the cookie left from, in answer to an INIT: all that the
+// peer knows without Config.LocalAddrs. The cookie has come back by p, which tells the UDP port.
 func (c *Cookie) localAddrPort(p *rawio.Packet) netip.AddrPort {
 	if !c.Local.IsValid() {
 		return localAddrOf(p)
@@ -131,8 +131,9 @@ func (a *Assoc) resolveInitCollision(now rawio.Time, in *inbound, ck *Cookie) {
 	a.enterEstablished(now)
 }
 
-// endForSuccessor is action A in a shutdown. The association ends as by an ABORT of the peer, so that the shutdown is not
-// forgotten; what follows that ABORT, by section 5.2.4 "a new COOKIE ECHO", is for the endpoint: see Successor.
+// endForSuccessor is action A in a shutdown. The association ends as by an ABORT of the peer, so
+// that the shutdown is not forgotten; what follows that ABORT, by section 5.2.4 "a new COOKIE
+// ECHO", is for the endpoint: see Successor.
 func (a *Assoc) endForSuccessor(p *rawio.Packet) {
 	a.rareCounters().Restarts++
 	b := rawio.NewBuf(slices.Clone(p.Data))
@@ -142,9 +143,10 @@ func (a *Assoc) endForSuccessor(p *rawio.Packet) {
 	a.endAssoc(onEnd, ErrSucceeded)
 }
 
-// Successor returns, once, the packet that sets up the next association with a peer that has restarted during the
-// shutdown of this one (section 5.2.4 action A); nil if there is none. After EventDown and Endpoint.Remove, hand it to
-// the endpoint like one that has just come: a listener on the port takes the association, and without one an ABORT refuses it.
+// Successor returns, once, the packet that sets up the next association with a peer that has
+// restarted during the shutdown of this one (section 5.2.4 action A); nil if there is none. After
+// EventDown and Endpoint.Remove, hand it to the endpoint like one that has just come: a listener on
+// the port takes the association, and without one an ABORT refuses it.
 func (a *Assoc) Successor() *rawio.Packet {
 	if a.rareState == nil {
 		return nil
@@ -154,8 +156,8 @@ func (a *Assoc) Successor() *rawio.Packet {
 	return p
 }
 
-// restartAssoc is action A: the peer has lost the association and sets it up anew. Nothing of the old one
-// is sent or accepted any more, and congestion control starts afresh.
+// restartAssoc is action A: the peer has lost the association and sets it up anew. Nothing of the
+// old one is sent or accepted any more, and congestion control starts afresh.
 func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
 	a.incarnation++
 	a.rareCounters().Restarts++

@@ -304,7 +304,8 @@ func TestSackWaitsForARoundTripAtMost(t *testing.T) {
 	}
 }
 
-// A peer that sends again what was not acknowledged for so long is not kept waiting for half as long the next time. What comes twice for another reason says nothing.
+// A peer that sends again what was not acknowledged for so long is not kept waiting for half as
+// long the next time. What comes twice for another reason says nothing.
 func TestSackDelayIsLearntFromDuplicates(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -350,8 +351,8 @@ func acks(out []wire.Packet, t wire.TSN) bool {
 	return false
 }
 
-// Where a SACK has waited in vain, and packets come farther apart than it may wait, the next goes at once: until DATA goes in time to have taken it
-// along, with a SACK or without.
+// Where a SACK has waited in vain, and packets come farther apart than it may wait, the next goes
+// at once: until DATA goes in time to have taken it along, with a SACK or without.
 func TestSackDoesNotWaitInVain(t *testing.T) {
 	// req 9260-6.2-7
 	for _, letter := range []bool{false, true} {

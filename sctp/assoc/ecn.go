@@ -5,8 +5,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// ecn is explicit congestion notification (RFC 3168) with the chunks of RFC 4960 appendix A, which RFC
-// 9260 reserves. Its other half, that of the sender of DATA, is in tx.
+// ecn is explicit congestion notification (RFC 3168) with the chunks of RFC 4960 appendix A, which
+// RFC 9260 reserves. Its other half, that of the sender of DATA, is in tx.
 type ecn struct {
 	enabled      bool     // both sides have announced it
 	echoPending  bool     // a mark has come that the peer has not reacted to
@@ -15,8 +15,8 @@ type ecn struct {
 
 const ecneLen = 8
 
-// offersECN says whether ECN is announced. The link has to report marks: who sends ECN-capable packets
-// does without losses as a sign of congestion, and must not be left without any.
+// offersECN says whether ECN is announced. The link has to report marks: who sends ECN-capable
+// packets does without losses as a sign of congestion, and must not be left without any.
 func (c *Config) offersECN(env *Env) bool {
 	return !c.DisableECN && env.Features&rawio.ECNField != 0
 }
@@ -35,15 +35,16 @@ func (a *Assoc) setECN(on bool) {
 	a.sender().SetECN(on)
 }
 
-// noteMark notes a DATA chunk that is new. Marks on others are ignored: they may be forged (RFC 3168
-// section 6.1.5).
+// noteMark notes a DATA chunk that is new. Marks on others are ignored: they may be forged (RFC
+// 3168 section 6.1.5).
 func (in *inbound) noteMark(t wire.TSN) {
 	if in.ECN == rawio.CE && (!in.hasMark || t.Less(in.lowestMarked)) {
 		in.hasMark, in.lowestMarked = true, t
 	}
 }
 
-// startECNEcho has every SACK carry an ECNE from now on, until the peer has reacted to the last mark.
+// startECNEcho has every SACK carry an ECNE from now on, until the peer has reacted to the last
+// mark.
 func (a *Assoc) startECNEcho(in *inbound) {
 	if !in.hasMark || !a.ecn.enabled {
 		return

@@ -64,7 +64,8 @@ func TestECNIsNegotiated(t *testing.T) {
 	}
 }
 
-// Setup, control and retransmitted packets are never ECN-capable (RFC 3168 sections 6.1.4 and 6.1.5).
+// Setup, control and retransmitted packets are never ECN-capable (RFC 3168 sections 6.1.4 and
+// 6.1.5).
 func TestOnlyNewDataIsECNCapable(t *testing.T) {
 	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{Loss: 0.1})
 	r.Join(nil, nil)
@@ -104,8 +105,8 @@ func marksLab(t *testing.T) *sctptest.Lab {
 	return l
 }
 
-// echo returns the TSN of the ECNE in what was sent, and whether there is one in each packet with a SACK
-// and before it.
+// echo returns the TSN of the ECNE in what was sent, and whether there is one in each packet with a
+// SACK and before it.
 func echo(t *testing.T, out []wire.Packet) (tsn wire.TSN, ok bool) {
 	t.Helper()
 	sacks := 0
@@ -124,7 +125,8 @@ func echo(t *testing.T, out []wire.Packet) (tsn wire.TSN, ok bool) {
 	return tsn, ok
 }
 
-// A mark is echoed with every SACK until the peer says that it has reacted (RFC 3168 section 6.1.3).
+// A mark is echoed with every SACK until the peer says that it has reacted (RFC 3168 section
+// 6.1.3).
 func TestMarksAreEchoedUntilCWR(t *testing.T) {
 	l := marksLab(t)
 	for _, step := range []struct {
@@ -205,7 +207,8 @@ func TestEchoIsAnsweredByCWR(t *testing.T) {
 	check.Equal(t, "malformed", l.A.Stats().Malformed-before, 2)
 }
 
-// Over a router that marks, nothing is lost, and the queue is shorter than where losses have to tell.
+// Over a router that marks, nothing is lost, and the queue is shorter than where losses have to
+// tell.
 func TestMarksReplaceLosses(t *testing.T) {
 	transfer := func(mark int) (s assoc.Stats, n simnet.Stats, took time.Duration) {
 		r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{Rate: 1_000_000, Queue: 60_000, MarkQueue: mark})

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/sctptest"
 )
 
-// Each way in which an association can end has an error that no other has, and the package comment lists it. (That there are no others,
-// TestEverythingInEachState looks at.)
+// Each way in which an association can end has an error that no other has, and the package comment
+// lists it. (That there are no others, TestEverythingInEachState looks at.)
 func TestEveryEndHasAnErrorOfItsOwn(t *testing.T) {
 	ends := sctptest.Endings(t)
 	for i, end := range ends {

@@ -22,8 +22,8 @@ func (a *Assoc) replyInvalidStream(in *inbound, s wire.StreamID) {
 	a.replyError(in, wire.CauseInvalidStream, []byte{byte(s >> 8), byte(s), 0, 0})
 }
 
-// handleUnknown treats a chunk of a type that this association does not use as its two high bits say
-// (section 3.2), and says whether to go on with the packet.
+// handleUnknown treats a chunk of a type that this association does not use as its two high bits
+// say (section 3.2), and says whether to go on with the packet.
 func (a *Assoc) handleUnknown(in *inbound, c wire.Chunk) bool {
 	a.rareCounters().UnknownChunks++
 	stop, report := c.Type().UnknownAction()
@@ -55,7 +55,8 @@ func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 	a.events.push(Event{Kind: EventPeerError, Err: &PeerError{Causes: copyCauses(e.Causes())}})
 }
 
-// errorReportLimit keeps reports of ERROR chunks to maxPeerErrors in a second: each is an event and a line of a log.
+// errorReportLimit keeps reports of ERROR chunks to maxPeerErrors in a second: each is an event and
+// a line of a log.
 type errorReportLimit struct {
 	windowBeganAt rawio.Time
 	count         int

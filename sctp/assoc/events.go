@@ -9,7 +9,8 @@ import (
 // EventKind says what an Event reports.
 type EventKind uint8
 
-// eventSenderFailed stands for the EventSendFailed of all messages of the first sender in Assoc.failedSenders.
+// eventSenderFailed stands for the EventSendFailed of all messages of the first sender in
+// Assoc.failedSenders.
 const eventSenderFailed EventKind = 0
 
 // The notifications of RFC 9260 section 11.2.
@@ -22,17 +23,17 @@ const (
 	// action A). Tags, TSNs and SSNs start afresh; every message not acknowledged before was
 	// reported by EventSendFailed.
 	EventRestart
-	// EventPathUp and EventPathDown: the reachability of Path changed (NETWORK STATUS CHANGE). A path
-	// is also up when its address is confirmed (section 5.4), and down when too many probes of an unconfirmed
-	// address went unanswered.
+	// EventPathUp and EventPathDown: the reachability of Path changed (NETWORK STATUS CHANGE). A
+	// path is also up when its address is confirmed (section 5.4), and down when too many probes of
+	// an unconfirmed address went unanswered.
 	EventPathUp
 	EventPathDown
 	// EventPeerShutdown: the peer has started a graceful shutdown; Send fails from now on, what is
 	// queued is still delivered.
 	EventPeerShutdown
-	// EventSendFailed: the message with Token on Stream will not be acknowledged, because its life or that
-	// of the association has ended. Its memory is free. Unsent says that no part of it was ever
-	// transmitted.
+	// EventSendFailed: the message with Token on Stream will not be acknowledged, because its life
+	// or that of the association has ended. Its memory is free. Unsent says that no part of it was
+	// ever transmitted.
 	EventSendFailed
 	// EventSenderDry: everything handed to Send is acknowledged or has failed.
 	EventSenderDry
@@ -40,13 +41,14 @@ const (
 	EventMTUChanged
 	// EventPeerError: an ERROR chunk arrived (COMMUNICATION ERROR); Err is a *PeerError.
 	EventPeerError
-	// EventPathPotentiallyFailed: Path is potentially failed (RFC 7829): it did not answer of late. EventPathUp
-	// or EventPathDown follows.
+	// EventPathPotentiallyFailed: Path is potentially failed (RFC 7829): it did not answer of late.
+	// EventPathUp or EventPathDown follows.
 	EventPathPotentiallyFailed
-	// EventPrimary: Path has become the primary path because the one before failed (RFC 7829 section 5).
+	// EventPrimary: Path has become the primary path because the one before failed (RFC 7829
+	// section 5).
 	EventPrimary
-	// EventAdaptation: the peer has announced the adaptation layer Adaptation, by the setup that the
-	// EventUp or EventRestart before this reports (RFC 5061 section 4.2.6).
+	// EventAdaptation: the peer has announced the adaptation layer Adaptation, by the setup that
+	// the EventUp or EventRestart before this reports (RFC 5061 section 4.2.6).
 	EventAdaptation
 )
 
@@ -113,12 +115,14 @@ func (q *eventQueue) pop() (Event, bool) {
 	return e, true
 }
 
-// HasEvents says whether PollEvent has something to return, or to give back. It is for who asks often. Without room it looks no further: that lies elsewhere.
+// HasEvents says whether PollEvent has something to return, or to give back. It is for who asks
+// often. Without room it looks no further: that lies elsewhere.
 func (a *Assoc) HasEvents() bool {
 	return a.events.n > 0 || len(a.events.ring) > 0 && len(a.events.ring) > a.spareEventSlots()
 }
 
-// maxSpareEvents is for how many events there is room while there are none: where those are left out that come with what is sent, the others are rare.
+// maxSpareEvents is for how many events there is room while there are none: where those are left
+// out that come with what is sent, the others are rare.
 func (a *Assoc) spareEventSlots() int {
 	if a.ignoresDry {
 		return 0

@@ -7,7 +7,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// expireMessages reports the messages whose life has ended before a part of them was sent (section 11.1.5).
+// expireMessages reports the messages whose life has ended before a part of them was sent (section
+// 11.1.5).
 func (a *Assoc) expireMessages(now rawio.Time) {
 	if a.IsIdle() {
 		return
@@ -25,7 +26,8 @@ func (a *Assoc) reportExpired(list []tx.FailedMessage) {
 	}
 }
 
-// IgnoreDry says that nobody wants EventSenderDry, which is the one event that all messages lead to.
+// IgnoreDry says that nobody wants EventSenderDry, which is the one event that all messages lead
+// to.
 func (a *Assoc) IgnoreDry() { a.ignoresDry = true }
 
 // reportSenderDry reports that nothing is left to send or to be acknowledged, once.

@@ -12,8 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// The chunks of extensions that are not offered are unknown chunks: what their high bits say is done, and
-// nothing else.
+// The chunks of extensions that are not offered are unknown chunks: what their high bits say is
+// done, and nothing else.
 func TestChunksOfExtensionsThatAreNotOffered(t *testing.T) {
 	peer, added := netip.MustParseAddr("10.0.0.9"), netip.MustParseAddr("10.0.0.77")
 	asconf := wire.AppendAsconf(nil, 1000, peer)

@@ -28,7 +28,8 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 		timeouts uint64
 	}{
 		{"all that arrived was acknowledged", 0, 1},
-		// An acknowledgement of what was sent nowhere else makes the path active again: req 7829-3.2-15.
+		// An acknowledgement of what was sent nowhere else makes the path active again: req
+		// 7829-3.2-15.
 		{"much arrived whose acknowledgement is lost", 1, 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -53,8 +54,8 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 			last = min(last, cut)
 			began, rto := last, sctptest.PathTo(t, a, w.Addrs[1][0]).RTO
 			must.That(t, w.RunUntil(w.Now.Add(time.Hour), step), "%d messages sent, %d arrived", s.Sent, s.Want)
-			// T3-rtx runs since that SACK. What it has timed out leaves at once on the other path, and arrives
-			// after the latency.
+			// T3-rtx runs since that SACK. What it has timed out leaves at once on the other path,
+			// and arrives after the latency.
 			failed, ok := w.When(0, assoc.EventPathPotentiallyFailed, w.Addrs[1][0], cut)
 			check.That(t, ok && failed == began.Add(rto), "potentially failed %v after the last SACK, RTO %v", failed.Sub(began), rto) // req 7829-3.2-2, 7829-6-1, 7829-3.2-16
 			first := w.Seen(w.Addrs[1][1], wire.ChunkData, cut)[0]
@@ -75,8 +76,8 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 }
 
 func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
-	// Path.Max.Retrans errors are allowed, then the path is inactive and new DATA moves too. Messages are
-	// delayed by no more than the sum of these timeouts.
+	// Path.Max.Retrans errors are allowed, then the path is inactive and new DATA moves too.
+	// Messages are delayed by no more than the sum of these timeouts.
 	const pmr = 2
 	cfg := steady
 	cfg.PathMaxRetrans, cfg.PotentiallyFailedMaxRetrans, cfg.RFC9260 = pmr, pmr, true
@@ -84,7 +85,8 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	a, b := w.Associate(cfg, steady)
 	s := w.StartStream(a, b, 3000)
 	w.RunUntil(w.Now.Add(300*time.Millisecond), s.Done)
-	// All that arrived is acknowledged: a late acknowledgement would clear the path's error counter.
+	// All that arrived is acknowledged: a late acknowledgement would clear the path's error
+	// counter.
 	w.Net.SetLink(w.Addrs[0][0], w.Addrs[1][0], simnet.Params{Delay: sctptest.Latency, Loss: 1})
 	cut := w.Now
 	w.RunUntil(w.Now.Add(sctptest.RoundTrip), s.Done)
@@ -92,7 +94,8 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	rto := sctptest.PathTo(t, a, w.Addrs[1][0]).RTO
 	must.That(t, w.RunUntil(w.Now.Add(time.Hour), s.Done), "%d messages sent, %d arrived", s.Sent, s.Want)
 	down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut) // req 9260-8.2-2
-	// After each timeout what was in flight leaves on the other path before DATA is tried here again.
+	// After each timeout what was in flight leaves on the other path before DATA is tried here
+	// again.
 	least := rto*(1<<(pmr+1)-1) - 2*sctptest.Latency
 	d := down.Sub(cut)
 	check.That(t, ok && d >= least && d <= least+(1+3*pmr)*sctptest.RoundTrip, "path down after %v, want little more than %v", d, least)
@@ -157,7 +160,8 @@ func TestAssociationEndsWhenAllPathsFail(t *testing.T) {
 	}
 	rto := sctptest.PathTo(t, a, w.Addrs[1][0]).RTO
 	w.RunUntil(w.Now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
-	// The timeouts alternate, and each path's doubles: 1 1 2 2 4 4 ... The eleventh exceeds the limit.
+	// The timeouts alternate, and each path's doubles: 1 1 2 2 4 4 ... The eleventh exceeds the
+	// limit.
 	want := time.Duration(0)
 	for i := range amr + 1 {
 		want += rto << (i / 2)
@@ -370,8 +374,8 @@ func TestShutdownFindsAnotherPath(t *testing.T) {
 	must.OK(t, a.Shutdown(w.Now))
 	over := func() bool { return a.State() == assoc.Closed && b.State() == assoc.Closed }
 	must.That(t, w.RunUntil(w.Now.Add(time.Minute), over), "states %v and %v", a.State(), b.State())
-	// SHUTDOWN is sent again after one T2-shutdown, and so is SHUTDOWN ACK, whose first goes to the dead
-	// primary path of the other side.
+	// SHUTDOWN is sent again after one T2-shutdown, and so is SHUTDOWN ACK, whose first goes to the
+	// dead primary path of the other side.
 	d := w.Now.Sub(start)
 	check.That(t, d <= 2*rto+4*sctptest.Latency, "it took %v", d)
 	for i, h := range w.Hosts {
@@ -407,7 +411,8 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 	check.That(t, a.MaxPayload() == before-(sctptest.MTU-980), "MaxPayload %d, was %d", a.MaxPayload(), before) // req 9260-7.3-3
 }
 
-// The advertised window grows by a full chunk of the primary path (section 6.2, silly window avoidance), whatever the MTU of another path.
+// The advertised window grows by a full chunk of the primary path (section 6.2, silly window
+// avoidance), whatever the MTU of another path.
 func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
 	const payload = 1100 // octets: less than a full chunk at first, more than one where the MTU is 980
 	tooBig := func(l *sctptest.Lab, at netip.AddrPort) {
@@ -483,7 +488,8 @@ func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
 	check.That(t, e.Kind != 0, "the message is not reported")
 }
 
-// Paths that begin at an own address that is not usable are left, and asked; not those of a link or of this host, nor where the link chooses.
+// Paths that begin at an own address that is not usable are left, and asked; not those of a link or
+// of this host, nor where the link chooses.
 func TestPathsFromWhereNothingCanBeSentAreLeft(t *testing.T) {
 	for _, row := range []struct {
 		local, peers, usable string

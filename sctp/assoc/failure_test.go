@@ -12,7 +12,8 @@ import (
 )
 
 func TestErrorCounterOfTheAssociation(t *testing.T) {
-	// Two errors in a row are allowed. T3-rtx and unanswered HEARTBEATs on the path of the data count.
+	// Two errors in a row are allowed. T3-rtx and unanswered HEARTBEATs on the path of the data
+	// count.
 	cfg := &assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 100, HeartbeatInterval: time.Hour}
 	expire := func(l *sctptest.Lab, n int) {
 		for range n {

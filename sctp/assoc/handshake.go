@@ -44,7 +44,8 @@ type cookieEchoedState struct {
 // wasSent says whether INIT or COOKIE ECHO was sent: what comes before is no answer to it.
 func (s *setup) wasSent() bool { return !s.sendDue || s.resentEarly || s.retransmits > 0 }
 
-// wasSentOnce says whether INIT or COOKIE ECHO was sent once, so that its answer measures a round trip.
+// wasSentOnce says whether INIT or COOKIE ECHO was sent once, so that its answer measures a round
+// trip.
 func (s *setup) wasSentOnce() bool { return s.retransmits == 0 && !s.resentEarly }
 
 // transmitSetup sends INIT or COOKIE ECHO and starts T1-init or T1-cookie.
@@ -265,8 +266,9 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.changeState(onInitAck)
 }
 
-// OnAnswer has f asked when the peer has answered the INIT: false ends the association by ErrOvertaken. The peer does not hear of that, and
-// needs not, as it keeps nothing before the COOKIE ECHO. So of several attempts to reach a host one comes to be, whichever are answered.
+// OnAnswer has f asked when the peer has answered the INIT: false ends the association by
+// ErrOvertaken. The peer does not hear of that, and needs not, as it keeps nothing before the
+// COOKIE ECHO. So of several attempts to reach a host one comes to be, whichever are answered.
 func (a *Assoc) OnAnswer(f func() bool) { a.onAnswer = f }
 
 // learnPaths records the peer's addresses (section 5.1.2); those that the upper layer did not give
@@ -295,7 +297,8 @@ func (a *Assoc) learnPaths(now rawio.Time, in *inbound, o *initParams) {
 	a.sender().SetPrimary(first.Index())
 }
 
-// unknownParamsError makes the ERROR chunk about unknown parameters (section 3.2.2), nil without any.
+// unknownParamsError makes the ERROR chunk about unknown parameters (section 3.2.2), nil without
+// any.
 func unknownParamsError(o *initParams) []byte {
 	if o.numUnknown == 0 {
 		return nil

@@ -70,7 +70,8 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 				"states %v, %v", a.State(), w.Peer().State())
 			pkts := w.Seen(row.from, row.resent)
 			must.That(t, len(pkts) == 2 && pkts[1].At.Sub(pkts[0].At) == time.Second, "%d transmissions", len(pkts))
-			// req 9260-5.1.6-1, 9260-3.1-4, 9260-8.5.1-9: the same INIT, the same cookie, each with its tag
+			// req 9260-5.1.6-1, 9260-3.1-4, 9260-8.5.1-9: the same INIT, the same cookie, each with
+			// its tag
 			check.Equal(t, "the retransmission differs", string(pkts[0].Pkt), string(pkts[1].Pkt))
 		})
 	}
@@ -204,7 +205,8 @@ func TestInitAckStopsT1InitAndStartsT1Cookie(t *testing.T) {
 	}
 }
 
-// An INIT or a COOKIE ECHO that was sent again measures no round trip: nobody knows which of the two was answered.
+// An INIT or a COOKIE ECHO that was sent again measures no round trip: nobody knows which of the
+// two was answered.
 func TestSetupSentAgainMeasuresNothing(t *testing.T) {
 	const first, second = 400 * time.Millisecond, 100 * time.Millisecond
 	for _, row := range []struct {
@@ -293,7 +295,8 @@ func TestT1RunsPerAddressAndRotates(t *testing.T) {
 	check.Slice(t, "INITs", got, want)
 }
 
-// The set-up shows both sides that the other is near, by tag and cookie: then no chunk is withheld. From one that is far some are, so that TSNs change places.
+// The set-up shows both sides that the other is near, by tag and cookie: then no chunk is withheld.
+// From one that is far some are, so that TSNs change places.
 func TestWhoIsNearGetsAllAtOnce(t *testing.T) {
 	for delay, far := range map[time.Duration]bool{500 * time.Microsecond: false, 5 * time.Millisecond: true} {
 		w := sctptest.NewWorld(t)

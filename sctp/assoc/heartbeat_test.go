@@ -38,8 +38,9 @@ func TestIdlePathIsHeartbeaten(t *testing.T) {
 	check.That(t, s.SRTT == sctptest.RoundTrip && s.Errors == 0, "SRTT %v, %d errors", s.SRTT, s.Errors) // req 9260-8.3-7
 }
 
-// A HEARTBEAT of an idle path may go with those of other associations, a little earlier than was drawn: no earlier than HB.interval and half an RTO
-// after the last, which is what jitter allows. Nothing else may be early.
+// A HEARTBEAT of an idle path may go with those of other associations, a little earlier than was
+// drawn: no earlier than HB.interval and half an RTO after the last, which is what jitter allows.
+// Nothing else may be early.
 func TestHeartbeatMayGoEarlier(t *testing.T) {
 	const interval = 30 * time.Second
 	w, a, _ := sctptest.Pair(t, nil, &assoc.Config{HeartbeatInterval: -1})
@@ -280,7 +281,8 @@ func TestHeartbeatAckCountsOnce(t *testing.T) {
 	check.That(t, s.SRTT == before.SRTT && s.RTO == before.RTO, "SRTT %v, RTO %v after the second answer", s.SRTT, s.RTO)
 }
 
-// A path that has become shorter is asked whether it has where the congestion controller needs to know, once in an RTO, unless HEARTBEATs are disabled.
+// A path that has become shorter is asked whether it has where the congestion controller needs to
+// know, once in an RTO, unless HEARTBEATs are disabled.
 func TestShorterPathIsAsked(t *testing.T) {
 	for i, row := range []struct {
 		controller cc.Factory

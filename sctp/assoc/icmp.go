@@ -10,10 +10,11 @@ import (
 
 // handleICMP processes an ICMP report about one of our packets (section 10).
 //
-// Protocol unreachable ends an association only when nothing was heard from the peer for an RTO, before
-// any backing off: backed off it grows as fast as the silence does. A Linux host answers so, too, when the receive buffer of the raw socket that has the association is
-// full for a moment; a peer that has just spoken SCTP does speak it, and if it has stopped, the next
-// report or the retransmission limit will say so.
+// Protocol unreachable ends an association only when nothing was heard from the peer for an RTO,
+// before any backing off: backed off it grows as fast as the silence does. A Linux host answers so,
+// too, when the receive buffer of the raw socket that has the association is full for a moment; a
+// peer that has just spoken SCTP does speak it, and if it has stopped, the next report or the
+// retransmission limit will say so.
 func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	path := a.findPath(p.Remote.Addr().Unmap())
 	if a.state == Closed || path == nil || len(p.Data) < 8 {

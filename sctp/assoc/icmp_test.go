@@ -106,8 +106,9 @@ func TestPacketTooBigLowersThePathMTU(t *testing.T) {
 	}
 }
 
-// Where this host has no way to an address of the peer's the INIT goes to the next one, and the last ends the setup. What refused a packet that went
-// elsewhere, or one of an association that is set up, changes nothing.
+// Where this host has no way to an address of the peer's the INIT goes to the next one, and the
+// last ends the setup. What refused a packet that went elsewhere, or one of an association that is
+// set up, changes nothing.
 func TestInitGoesWhereThereIsAWay(t *testing.T) {
 	w := sctptest.NewMulti(t, 2)
 	a := w.Connect(&assoc.Config{LocalAddrs: w.Addrs[0]}, w.Addrs[1]...)

@@ -9,19 +9,23 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// dataState are the sending and the receiving half of an association: more than a third of its memory, of which hardly anything is needed while there is no DATA. So an
-// association that has sent and received none for IdleAfter, or none yet, rests: it has no halves. It gets them back when something has to do with DATA again;
-// HEARTBEATs and probes of the MTU do without.
+// dataState are the sending and the receiving half of an association: more than a third of its
+// memory, of which hardly anything is needed while there is no DATA. So an association that has
+// sent and received none for IdleAfter, or none yet, rests: it has no halves. It gets them back
+// when something has to do with DATA again; HEARTBEATs and probes of the MTU do without.
 //
-// Where there are very many associations, each page of memory that they lie on takes the processor longer to find than to read. So the halves take half a page, with what the
-// runtime puts before them, and never lie on two; and in them there is room for what a short message needs on its way out, and in.
+// Where there are very many associations, each page of memory that they lie on takes the processor
+// longer to find than to read. So the halves take half a page, with what the runtime puts before
+// them, and never lie on two; and in them there is room for what a short message needs on its way
+// out, and in.
 type dataState struct {
 	sender   tx.Sender
 	receiver rx.Receiver
 	_        [pageSize/2 - objectHeaderSize - unsafe.Sizeof(tx.Sender{}) - unsafe.Sizeof(rx.Receiver{})]byte
 }
 
-// page is how long a page is, or a part of it, and header what the runtime puts before an object of that length that has pointers.
+// page is how long a page is, or a part of it, and header what the runtime puts before an object of
+// that length that has pointers.
 const (
 	pageSize         = 4096
 	objectHeaderSize = 8
@@ -75,7 +79,8 @@ func (a *Assoc) mayGoIdle(now rawio.Time) bool {
 	return now.Sub(a.lastDataAt) >= IdleAfter || a.stats.DataIn == 0 && a.DataSent() == 0
 }
 
-// GoIdle begins a rest now, if nothing would be lost by that, and says whether the association rests.
+// GoIdle begins a rest now, if nothing would be lost by that, and says whether the association
+// rests.
 func (a *Assoc) GoIdle() bool {
 	if a.IsIdle() {
 		return true

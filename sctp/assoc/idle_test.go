@@ -13,8 +13,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// A host whose associations rest whenever nothing is under way does what it would do otherwise, to the octet. What was sent again of late is forgotten, and so what a
-// duplicate that comes later says of it: which no peer lets wait for IdleAfter.
+// A host whose associations rest whenever nothing is under way does what it would do otherwise, to
+// the octet. What was sent again of late is forgotten, and so what a duplicate that comes later
+// says of it: which no peer lets wait for IdleAfter.
 func TestWhoRestsForgetsNothing(t *testing.T) {
 	const stories, few = 1000, 10
 	rests, late := 0, 0
@@ -44,7 +45,8 @@ func snapshot(a *assoc.Assoc) string {
 	return fmt.Sprintf("%+v %+v %v %v %v %+v %v %v %v %v", a.Stats(), a.Marks(), a.Steps(), a.DataSent(), a.Buffered(), streams, a.NextTimeout(), a.PeerAddr(), a.PathStats(0), a.State())
 }
 
-// Who rests looks as before, and keeps less. HEARTBEATs do not end it, and whatever has to do with DATA does.
+// Who rests looks as before, and keeps less. HEARTBEATs do not end it, and whatever has to do with
+// DATA does.
 func TestRest(t *testing.T) {
 	const halves = 1 << 10 // it is more
 	for _, row := range []struct {
@@ -110,7 +112,8 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// After IdleAfter, with the next packet that it has reason to send or gets, it rests by itself; not while a message is unread, outstanding, or comes in pieces.
+// After IdleAfter, with the next packet that it has reason to send or gets, it rests by itself; not
+// while a message is unread, outstanding, or comes in pieces.
 func TestRestAfterAWhile(t *testing.T) {
 	w, a, b := sctptest.Pair(t, nil, nil)
 	w.Send(a, 0, []byte("x"))

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// maxUnknownParams bounds how many unknown parameters of one chunk are reported (section 12.4 allows
-// fewer than all).
+// maxUnknownParams bounds how many unknown parameters of one chunk are reported (section 12.4
+// allows fewer than all).
 const maxUnknownParams = 8
 
 // initParams is what an INIT or INIT ACK says, checked. Its slices are views into the packet.
@@ -38,8 +38,9 @@ type refusal struct {
 	info []byte
 }
 
-// readInitParams checks an INIT or INIT ACK that came from source and reads it. When ok is false the answer
-// is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in each state.
+// readInitParams checks an INIT or INIT ACK that came from source and reads it. When ok is false
+// the answer is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in
+// each state.
 func readInitParams(c wire.Init, source netip.Addr, usable familySet, env *Env, o *initParams) (why refusal, ok bool) {
 	*o = initParams{source: source, usableFamilies: usable, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), outStreams: c.OutStreams(), inStreams: c.InStreams()}
 	if o.rwnd < minWindow || o.outStreams == 0 || o.inStreams == 0 {
@@ -97,7 +98,8 @@ func (o *initParams) readParam(chunk wire.ChunkType, p wire.Param) (why refusal,
 	case wire.ParamCookiePreservative:
 		o.cookieExtensionMS, err = p.CookieIncrement()
 	case wire.ParamUnrecognizedParam:
-		// Known, and of no consequence here. So are Padding and Supported Extensions, of which the type says so.
+		// Known, and of no consequence here. So are Padding and Supported Extensions, of which the
+		// type says so.
 	default:
 		var report bool
 		stop, report = t.UnknownAction()
@@ -144,8 +146,8 @@ func (o *initParams) hasAddr(a netip.Addr) bool {
 	return false
 }
 
-// peerFamilies returns the families that the peer takes addresses of: besides what it says, those that it
-// uses itself (section 5.1.2).
+// peerFamilies returns the families that the peer takes addresses of: besides what it says, those
+// that it uses itself (section 5.1.2).
 func (o *initParams) peerFamilies() familySet {
 	if o.supportedFamilies == 0 {
 		return family4 | family6

@@ -41,8 +41,9 @@ const (
 )
 
 // AnswerInit answers an INIT for which no association exists by INIT ACK or ABORT (section 5.1) and
-// keeps nothing. It says what the answer was, and how many addresses in the INIT were too many. p is a packet with Verification Tag 0 and c its only chunk. cfg, nil when nobody
-// listens on the port, is complete (see Config.Complete).
+// keeps nothing. It says what the answer was, and how many addresses in the INIT were too many. p
+// is a packet with Verification Tag 0 and c its only chunk. cfg, nil when nobody listens on the
+// port, is complete (see Config.Complete).
 func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *Config, env *Env) (how InitAnswer, ignored int) {
 	init, err := wire.AsInit(c)
 	if err != nil || init.Tag() == 0 {
@@ -127,14 +128,14 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 	return true
 }
 
-// cookieLifeFor is how long a cookie lives whose owner asks for so many milliseconds more, because it has
-// found an earlier one stale (section 3.3.2.1.3): up to twice as long as otherwise.
+// cookieLifeFor is how long a cookie lives whose owner asks for so many milliseconds more, because
+// it has found an earlier one stale (section 3.3.2.1.3): up to twice as long as otherwise.
 func (c *Config) cookieLifeFor(extend uint32) time.Duration {
 	return min(c.CookieLife+min(time.Duration(extend)*time.Millisecond, c.CookieLife), keyLifetime)
 }
 
-// answerWithAbort sends an ABORT with the peer's tag and T = 0 to where p came from; a zero refusal has no
-// error cause.
+// answerWithAbort sends an ABORT with the peer's tag and T = 0 to where p came from; a zero refusal
+// has no error cause.
 func answerWithAbort(o *Outbox, p *rawio.Packet, tag uint32, why refusal) {
 	b, ok := o.openPacket()
 	if !ok {
@@ -179,8 +180,9 @@ func Reflect(o *Outbox, p *rawio.Packet, complete bool) {
 	o.queueAnswer(p, wire.Packet(p.Data).VTag(), b)
 }
 
-// addedAddresses returns the addresses of an INIT, its packet's source included, that the association
-// does not have: as the information of a Restart of an Association with New Addresses cause.
+// addedAddresses returns the addresses of an INIT, its packet's source included, that the
+// association does not have: as the information of a Restart of an Association with New Addresses
+// cause.
 func (a *Assoc) addedAddresses(o *initParams, source netip.Addr) (added []byte) {
 	if a.findPath(source) == nil {
 		added = wire.AppendAddressParam(added, source)

@@ -55,8 +55,8 @@ func TestDetachFreesTheUsersMemory(t *testing.T) {
 	check.That(t, len(got) == 1 && bytes.Equal(got[0], want), "the retransmission carries what the memory holds now")
 }
 
-// An ABORT, or a restart, that many messages fail with makes no list of them: each is reported when its event is polled, before the
-// end is, and none is sent again meanwhile.
+// An ABORT, or a restart, that many messages fail with makes no list of them: each is reported when
+// its event is polled, before the end is, and none is sent again meanwhile.
 func TestMessagesFailOneByOne(t *testing.T) {
 	for _, end := range []struct {
 		name string

@@ -20,14 +20,14 @@ func (e *Env) areLocalAddrs(list []netip.AddrPort) bool {
 	return !slices.ContainsFunc(list, func(r netip.AddrPort) bool { return !e.isLocalAddr(r.Addr().Unmap()) })
 }
 
-// isFromThisHost says whether a packet, or what a report quotes, is of this host, and so not of a peer
-// that is elsewhere. That is asked anew, as addresses come and go.
+// isFromThisHost says whether a packet, or what a report quotes, is of this host, and so not of a
+// peer that is elsewhere. That is asked anew, as addresses come and go.
 func (a *Assoc) isFromThisHost(p *rawio.Packet) bool {
 	return !a.peerIsLocal && a.env.isLocalAddr(p.Remote.Addr().Unmap())
 }
 
-// refreshPathIsLocal takes down which addresses of the peer this host has now. Nothing is sent there any more
-// while there is another path, until this host does not have the address any more.
+// refreshPathIsLocal takes down which addresses of the peer this host has now. Nothing is sent
+// there any more while there is another path, until this host does not have the address any more.
 func (a *Assoc) refreshPathIsLocal(now rawio.Time, p *path) {
 	ours := !a.peerIsLocal && a.env.isLocalAddr(p.Remote.Addr())
 	if ours == p.heartbeat.addrIsLocal {

@@ -162,8 +162,8 @@ func TestAnswersOfThisHostEndNothing(t *testing.T) {
 	}
 }
 
-// unreachableErrors delivers protocol unreachable about a packet to the second address, when the peer
-// has been silent for long.
+// unreachableErrors delivers protocol unreachable about a packet to the second address, when the
+// peer has been silent for long.
 func unreachableErrors(l *sctptest.Lab) {
 	l.Now = l.Now.Add(time.Minute)
 	quote := sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)

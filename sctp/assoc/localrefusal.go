@@ -9,10 +9,12 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// What this host itself refuses to send: it has no route, or one that prohibits it; its firewall does; an interface is down, or an own address gone. No peer hears
-// of that, and so no answer tells it from a loss; but the link says why.
+// What this host itself refuses to send: it has no route, or one that prohibits it; its firewall
+// does; an interface is down, or an own address gone. No peer hears of that, and so no answer tells
+// it from a loss; but the link says why.
 
-// maxRefusedRounds is how often in a row every address of the peer has to be refused for a setup to end by that, where it may pass, as a full table of connections does.
+// maxRefusedRounds is how often in a row every address of the peer has to be refused for a setup to
+// end by that, where it may pass, as a full table of connections does.
 const maxRefusedRounds = 3
 
 // localRefusal is what this host has refused to send last, of an association that is set up.
@@ -22,7 +24,8 @@ type localRefusal struct {
 	path      *path
 }
 
-// What a link's error says when this host refuses a packet: passing may pass by itself, and unreachable does not.
+// What a link's error says when this host refuses a packet: passing may pass by itself, and
+// unreachable does not.
 var (
 	transientErrors   = [...]error{syscall.EPERM, syscall.EACCES, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, syscall.EINVAL}
 	unreachableErrors = [...]error{syscall.ENETUNREACH, syscall.EHOSTUNREACH}
@@ -35,16 +38,21 @@ func matchesAny(err error, of []error) bool {
 	return slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })
 }
 
-// IsLocalRefusal says whether a link's error is for Unroutable: this host has no way to where the packet goes, or does not let it go.
+// IsLocalRefusal says whether a link's error is for Unroutable: this host has no way to where the
+// packet goes, or does not let it go.
 func IsLocalRefusal(err error) bool {
 	return matchesAny(err, transientErrors[:]) || matchesAny(err, unreachableErrors[:])
 }
 
-// HandleUnroutable says that this host has refused a packet of the last PollTransmit: it has no way to where that goes (ENETUNREACH, EHOSTUNREACH, a
-// *net.AddrError), or does not let it go (such as EPERM of a firewall). It returns true where an INIT or COOKIE ECHO is to go to another address of the peer
-// at once. Where all are refused the setup ends: by a *NoRouteError at once if there is no way to any, else when it has happened three times in a row, by a *RefusedError. An
-// established association leaves the path at once: what is in flight there goes again over another, and a HEARTBEAT finds out when there is a way
-// again. Without another path the packet counts as lost, T3-rtx sends it again after an RTO without backing off, and if that is how the association ends its error is one of those.
+// HandleUnroutable says that this host has refused a packet of the last PollTransmit: it has no way
+// to where that goes (ENETUNREACH, EHOSTUNREACH, a *net.AddrError), or does not let it go (such as
+// EPERM of a firewall). It returns true where an INIT or COOKIE ECHO is to go to another address of
+// the peer at once. Where all are refused the setup ends: by a *NoRouteError at once if there is no
+// way to any, else when it has happened three times in a row, by a *RefusedError. An established
+// association leaves the path at once: what is in flight there goes again over another, and a
+// HEARTBEAT finds out when there is a way again. Without another path the packet counts as lost,
+// T3-rtx sends it again after an RTO without backing off, and if that is how the association ends
+// its error is one of those.
 func (a *Assoc) HandleUnroutable(now rawio.Time, pkt *rawio.Packet, err error) (again bool) {
 	p := a.findPath(pkt.Remote.Addr().Unmap())
 	switch {
@@ -63,7 +71,8 @@ func (a *Assoc) HandleUnroutable(now rawio.Time, pkt *rawio.Packet, err error) (
 	return false
 }
 
-// handleSetupRefusal sends the INIT or COOKIE ECHO that went to p elsewhere, and says whether there is an address left.
+// handleSetupRefusal sends the INIT or COOKIE ECHO that went to p elsewhere, and says whether there
+// is an address left.
 func (a *Assoc) handleSetupRefusal(p *path, err error) bool {
 	s := a.setup
 	if p != a.paths[s.pathIndex] || s.resentEarly {
@@ -111,7 +120,8 @@ func (a *Assoc) endByRefusal(p *path, err error) {
 	a.endAssoc(onEnd, &RefusedError{p.Remote, err})
 }
 
-// Refusal returns why this host did not let go what was sent last in the setup, to whichever address of the peer; nil if it did.
+// Refusal returns why this host did not let go what was sent last in the setup, to whichever
+// address of the peer; nil if it did.
 func (a *Assoc) Refusal() error {
 	if s := a.setup; s != nil && s.refusalErr != nil && s.refusedAddrs >= len(a.paths) {
 		return &RefusedError{a.paths[s.pathIndex].Remote, s.refusalErr}

@@ -14,8 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// What this host does not let go ends a setup by its own name when it has happened three times in a row, and at once where there is no way at all; where it passes before, the setup
-// goes on.
+// What this host does not let go ends a setup by its own name when it has happened three times in a
+// row, and at once where there is no way at all; where it passes before, the setup goes on.
 func TestSetupThatThisHostRefuses(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -56,7 +56,8 @@ func TestSetupThatThisHostRefuses(t *testing.T) {
 	}
 }
 
-// The INIT goes to the next address at once, and only when all are refused again and again that is the end.
+// The INIT goes to the next address at once, and only when all are refused again and again that is
+// the end.
 func TestEveryAddressIsRefused(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -89,7 +90,8 @@ func TestEveryAddressIsRefused(t *testing.T) {
 	}
 }
 
-// An association that is set up outlives refusals that pass. Those that do not name its end, and a silent peer is none.
+// An association that is set up outlives refusals that pass. Those that do not name its end, and a
+// silent peer is none.
 func TestEndThatThisHostHasBroughtAbout(t *testing.T) {
 	for _, row := range []struct {
 		name  string

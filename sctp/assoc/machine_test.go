@@ -10,11 +10,11 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Whatever happens to an association, in each of its states, does what the table in the package comment says, and
-// nothing else: what is sent, and the state after it.
+// Whatever happens to an association, in each of its states, does what the table in the package
+// comment says, and nothing else: what is sent, and the state after it.
 func TestEverythingInEachState(t *testing.T) {
-	// req 9260-5.2.2-1, 9260-9.2-19, 9260-5.2.3-1, 9260-5.2.5-1, 9260-6-3, 9260-6-4, 9260-6-6, 9260-4-1
-	// req 9260-9.2-16, 9260-9.2-17, 9260-8.5.1-8, 9260-5.2.6-1
+	// req 9260-5.2.2-1, 9260-9.2-19, 9260-5.2.3-1, 9260-5.2.5-1, 9260-6-3, 9260-6-4, 9260-6-6,
+	// 9260-4-1 req 9260-9.2-16, 9260-9.2-17, 9260-8.5.1-8, 9260-5.2.6-1
 	for _, h := range sctptest.Befallings {
 		var order []string
 		states := make(map[string][]string)

@@ -13,8 +13,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Every class of malformed packets, with what the RFC says to do: to an established association, and to a
-// host that knows of none. The association lives on as if nothing had come.
+// Every class of malformed packets, with what the RFC says to do: to an established association,
+// and to a host that knows of none. The association lives on as if nothing had come.
 func TestMalformedPackets(t *testing.T) {
 	beat := wire.AppendHeartbeat(nil, []byte("12345678"))
 	odd := wire.AppendHeartbeat(nil, []byte("12345")) // three octets of padding

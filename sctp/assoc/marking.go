@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/pack"
 )
 
-// ErrNoMarks is why there is no DSCP or flow label on a link without rawio.Marking. It matches errors.ErrUnsupported.
+// ErrNoMarks is why there is no DSCP or flow label on a link without rawio.Marking. It matches
+// errors.ErrUnsupported.
 var ErrNoMarks = fmt.Errorf("sctp: this link cannot mark the packets of an association with a DSCP or flow label: %w", errors.ErrUnsupported)
 
 const (
@@ -30,8 +31,8 @@ func canMark(m pack.Mark, env *Env) error {
 	return nil
 }
 
-// SetDSCP changes Config.DSCP for the path to an address of the peer, which begins anew with its congestion control (section 7.2.5.1). It
-// fails with ErrNoPath, ErrNoMarks or a *ConfigError.
+// SetDSCP changes Config.DSCP for the path to an address of the peer, which begins anew with its
+// congestion control (section 7.2.5.1). It fails with ErrNoPath, ErrNoMarks or a *ConfigError.
 func (a *Assoc) SetDSCP(addr netip.Addr, dscp uint8) error {
 	if dscp > maxDSCP {
 		return &ConfigError{Field: "DSCP", Range: dscpRange}
@@ -39,7 +40,8 @@ func (a *Assoc) SetDSCP(addr netip.Addr, dscp uint8) error {
 	return a.setMark(addr, func(m *pack.Mark) { m.DSCP = dscp })
 }
 
-// SetFlowLabel changes Config.FlowLabel for the path to an address of the peer. It fails as SetDSCP does.
+// SetFlowLabel changes Config.FlowLabel for the path to an address of the peer. It fails as SetDSCP
+// does.
 func (a *Assoc) SetFlowLabel(addr netip.Addr, label uint32) error {
 	if label > maxFlowLabel {
 		return &ConfigError{Field: "FlowLabel", Range: flowLabelRange}

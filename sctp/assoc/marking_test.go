@@ -15,7 +15,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Every packet of an association is marked, from the INIT to the ABORT, with what holds when it is sent.
+// Every packet of an association is marked, from the INIT to the ABORT, with what holds when it is
+// sent.
 func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 	type mark struct {
 		dscp  uint8

@@ -10,15 +10,17 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// assocSize is the memory of an association, without what its halves say themselves, pathSize that of a path, and pathExtraSize what that leads to: with its congestion
-// controller, of which cc.NewBBR's, the largest, takes so much.
+// assocSize is the memory of an association, without what its halves say themselves, pathSize that
+// of a path, and pathExtraSize what that leads to: with its congestion controller, of which
+// cc.NewBBR's, the largest, takes so much.
 const (
 	assocSize     = int(unsafe.Sizeof(Assoc{}))
 	pathSize      = int(unsafe.Sizeof(path{}))
 	pathExtraSize = int(unsafe.Sizeof([maxUnanswered]sentHeartbeat{})+pmtud.ExtraSize) + 528
 )
 
-// Held returns the octets of memory that the association keeps now for its peer. It costs no more than a look at a few fields.
+// Held returns the octets of memory that the association keeps now for its peer. It costs no more
+// than a look at a few fields.
 func (a *Assoc) Held() int {
 	n := assocSize + len(a.paths)*(pathSize+pathExtraSize) + a.dataStateSize() +
 		cap(a.control.buf) + cap(a.control.entries)*int(unsafe.Sizeof(controlEntry{})) +
@@ -38,7 +40,8 @@ func (a *Assoc) Held() int {
 	return n
 }
 
-// dataStateSize is what they keep, and those of before a restart whose messages are still to be reported.
+// dataStateSize is what they keep, and those of before a restart whose messages are still to be
+// reported.
 func (a *Assoc) dataStateSize() (n int) {
 	if a.IsIdle() {
 		return a.idleState.sender.Held() + a.idleState.receiver.Held()
@@ -63,7 +66,8 @@ func (a *Assoc) Buffered() int {
 	return a.recv.Buffered()
 }
 
-// OnGrow has f asked whether the association may hold so many octets more, before its window grows (Config.RecvBuffer).
+// OnGrow has f asked whether the association may hold so many octets more, before its window grows
+// (Config.RecvBuffer).
 func (a *Assoc) OnGrow(f func(octets int) bool) { a.onGrow = f }
 
 // growWindow has the window follow what the user reads in a round trip over p.
@@ -79,11 +83,13 @@ func (a *Assoc) growWindow(now rawio.Time, p *path) {
 // maxCountedRTT is what a round trip counts as at most: a peer may feign a longer one.
 const maxCountedRTT = time.Second
 
-// SendBuffer returns how many octets of user data Send takes that are not acknowledged: Config.SendBuffer, or what it has grown to.
+// SendBuffer returns how many octets of user data Send takes that are not acknowledged:
+// Config.SendBuffer, or what it has grown to.
 func (a *Assoc) SendBuffer() int { return a.sender().SendBuffer() }
 
-// SetMemoryPressure says that memory is short, or is no longer, and the association has more than its share: what only gap blocks have
-// acknowledged is dropped, and the window is closed for as long as it lasts (section 6.2).
+// SetMemoryPressure says that memory is short, or is no longer, and the association has more than
+// its share: what only gap blocks have acknowledged is dropped, and the window is closed for as
+// long as it lasts (section 6.2).
 func (a *Assoc) SetMemoryPressure(on bool) {
 	if a.state == Closed {
 		return
@@ -105,8 +111,8 @@ func (a *Assoc) trimIdle() {
 	}
 }
 
-// AbortForMemory ends the association because it holds more than its share, and others need it: the peer gets an ABORT with Out of
-// Resource, and EventDown reports a *MemoryError.
+// AbortForMemory ends the association because it holds more than its share, and others need it: the
+// peer gets an ABORT with Out of Resource, and EventDown reports a *MemoryError.
 func (a *Assoc) AbortForMemory(held, share int64) {
 	if a.state == Closed {
 		return
@@ -115,7 +121,8 @@ func (a *Assoc) AbortForMemory(held, share int64) {
 	a.endAssoc(onEnd, &MemoryError{Held: held, Share: share})
 }
 
-// maxSpareOctets is what queues of answers keep for reuse when they are empty, maxSpareEvents what that of events does.
+// maxSpareOctets is what queues of answers keep for reuse when they are empty, maxSpareEvents what
+// that of events does.
 const (
 	maxSpareOctets = 16 << 10
 	maxSpareEvents = 64

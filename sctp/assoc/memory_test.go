@@ -22,7 +22,8 @@ func TestReportsInASecond(t *testing.T) {
 	}
 }
 
-// Each part of what an association keeps for its peer counts for what it holds, and a large one is not kept for reuse.
+// Each part of what an association keeps for its peer counts for what it holds, and a large one is
+// not kept for reuse.
 func TestPartsOfWhatIsHeld(t *testing.T) {
 	own := new(cookieEchoedState)
 	a := &Assoc{setup: &setup{stage: own}}

@@ -10,8 +10,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// The set-up may have taken longer than the way there and back does. An honest peer with a narrow window is held up by that until a HEARTBEAT has asked, which is at once. Where nothing is
-// held up none asks.
+// The set-up may have taken longer than the way there and back does. An honest peer with a narrow
+// window is held up by that until a HEARTBEAT has asked, which is at once. Where nothing is held up
+// none asks.
 func TestNarrowWindowHasTheRoundTripProvedAnew(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -9,8 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// A SACK that comes while the owner writes one batch after another begins a new transmission opportunity: what
-// Max.Burst has left to send might otherwise wait for ever, when nothing is in flight any more.
+// A SACK that comes while the owner writes one batch after another begins a new transmission
+// opportunity: what Max.Burst has left to send might otherwise wait for ever, when nothing is in
+// flight any more.
 func TestSackAmidATransmission(t *testing.T) {
 	// req 9260-6.1-11
 	const burst = 4

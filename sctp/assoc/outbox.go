@@ -32,7 +32,8 @@ type outPacket struct {
 	mark          pack.Mark
 }
 
-// maxOutboxPackets bounds the packets that wait; further answers are dropped and the peer asks again.
+// maxOutboxPackets bounds the packets that wait; further answers are dropped and the peer asks
+// again.
 const maxOutboxPackets = 128
 
 // openPacket starts a packet: append its chunks to the result and queue it with commit or answer.

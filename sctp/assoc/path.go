@@ -26,8 +26,8 @@ type path struct {
 	mtuSearch pathMTU
 }
 
-// addPath adds a destination if there is room for it and an own address to reach it from. known is an
-// own address that the peer has sent to, or that the owner has named.
+// addPath adds a destination if there is room for it and an own address to reach it from. known is
+// an own address that the peer has sent to, or that the owner has named.
 func (a *Assoc) addPath(known, remote netip.AddrPort, state tx.PathState) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
 	if !a.peerIsLocal && a.env.isLocalAddr(remote.Addr()) {
@@ -94,8 +94,8 @@ func (a *Assoc) PathStats(i int) PathStats {
 	}
 }
 
-// Unverified reports whether the address of path i is unconfirmed and did not answer more than Path.Max.Retrans
-// probes: the peer has named it, but most likely does not have it.
+// Unverified reports whether the address of path i is unconfirmed and did not answer more than
+// Path.Max.Retrans probes: the peer has named it, but most likely does not have it.
 func (a *Assoc) Unverified(i int) bool {
 	p := a.paths[i]
 	return p.State == tx.Unconfirmed && p.Errors > a.cfg.PathMaxRetrans

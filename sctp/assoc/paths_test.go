@@ -47,7 +47,8 @@ func TestSackGoesWhereDataCameFrom(t *testing.T) {
 }
 
 func TestNoCookieEchoToAnUnconfirmedAddress(t *testing.T) {
-	// req 9260-5.4-9, 9260-5.4-8: neither alone nor with a HEARTBEAT, so that none is larger than the PMTU.
+	// req 9260-5.4-9, 9260-5.4-8: neither alone nor with a HEARTBEAT, so that none is larger than
+	// the PMTU.
 	l := sctptest.Active(t, nil)
 	cookie := bytes.Repeat([]byte("c"), sctptest.MTU)
 	list := l.Post(addr2, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, cookie, wire.AppendAddressParam(nil, addr3.Addr())))

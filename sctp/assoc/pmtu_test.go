@@ -28,8 +28,9 @@ func TestPathMTUIsFound(t *testing.T) {
 		want             int
 		within           time.Duration // of the setup
 	}{
-		// req 8899-6.2.1-1: the search begins with the association, and one that everything passes takes
-		// a round trip for the base size and one for the largest, or one alone where that is Ethernet's.
+		// req 8899-6.2.1-1: the search begins with the association, and one that everything passes
+		// takes a round trip for the base size and one for the largest, or one alone where that is
+		// Ethernet's.
 		{"loopback", sctptest.IPv4, 65535, 0, 0, 65532, 2 * sctptest.RoundTrip},
 		{"Ethernet", sctptest.IPv4, 1500, 0, 0, 1500, sctptest.RoundTrip},
 		{"Ethernet, IPv6", sctptest.IPv6, 1500, 0, 0, 1500, sctptest.RoundTrip},
@@ -315,7 +316,8 @@ func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
 		"in %v: %d bad answers, %d to %d probes, %d to HEARTBEATs", a.State(), s.BadHeartbeatAcks, s.MTUProbesAcked, before.MTUProbesOut, s.HeartbeatAcksIn)
 }
 
-// Over a path whose round trip is longer than the least PROBE_TIMER no probe is given up before its answer can be there.
+// Over a path whose round trip is longer than the least PROBE_TIMER no probe is given up before its
+// answer can be there.
 func TestProbesOfALongRoundTrip(t *testing.T) {
 	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 	slow := simnet.Params{Delay: 700 * time.Millisecond}

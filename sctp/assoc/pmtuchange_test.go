@@ -17,8 +17,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// The path's MTU falls while data flows, and everything arrives: what was sent before in IP fragments,
-// what comes after in smaller chunks.
+// The path's MTU falls while data flows, and everything arrives: what was sent before in IP
+// fragments, what comes after in smaller chunks.
 func TestMTUFallsUnderTraffic(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -164,7 +164,8 @@ func TestOutageIsNoBlackHole(t *testing.T) {
 		"%d octets of %d arrived", r.Hosts[1].Received.Len(), len(want))
 }
 
-// Losses at random leave probes and data alike; the size that is found in the end is still the path's.
+// Losses at random leave probes and data alike; the size that is found in the end is still the
+// path's.
 func TestSearchUnderLoss(t *testing.T) {
 	for seed := range int64(20) {
 		r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{MTU: 1500})
@@ -290,8 +291,9 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 	check.That(t, ok && err == assoc.ErrShutdown, "ended by %v", err)
 }
 
-// The path is down when its MTU falls, and what is outstanding is too long for it: reports count then too, and without them
-// T3-rtx finds the black hole. Else nothing would ever arrive, not even a HEARTBEAT, as none is sent while T3-rtx runs.
+// The path is down when its MTU falls, and what is outstanding is too long for it: reports count
+// then too, and without them T3-rtx finds the black hole. Else nothing would ever arrive, not even
+// a HEARTBEAT, as none is sent while T3-rtx runs.
 func TestMTUFallsDuringAnOutage(t *testing.T) {
 	for name, quote := range map[string]int{"reported": 64, "a black hole": 0} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// What sending a message looks at, with the SACK that goes along, lies in what is asked for then, and in few lines of memory; the parts have tests of their own.
+// What sending a message looks at, with the SACK that goes along, lies in what is asked for then,
+// and in few lines of memory; the parts have tests of their own.
 func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	var a Assoc
 	end := unsafe.Offsetof(a.stats) + unsafe.Offsetof(a.stats.PacketsIn)

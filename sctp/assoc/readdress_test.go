@@ -22,8 +22,8 @@ func addressParams(list []netip.Addr) (params [][]byte) {
 	return params
 }
 
-// restartFrom has the peer come back with another tag, by that address and listing those, and returns
-// what answers its INIT.
+// restartFrom has the peer come back with another tag, by that address and listing those, and
+// returns what answers its INIT.
 func restartFrom(l *sctptest.Lab, from netip.AddrPort, list []netip.Addr) sctptest.Posted {
 	l.Helper()
 	l.PeerTag, l.TSN = l.PeerTag+1, 77
@@ -104,7 +104,8 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 	}
 }
 
-// Whoever lists somebody else's address cannot take it over: its owner's answer to the probe ends it.
+// Whoever lists somebody else's address cannot take it over: its owner's answer to the probe ends
+// it.
 func TestCampedAddressIsFreedByItsOwner(t *testing.T) {
 	l, out := listingLab(t, nil, second)
 	l.Until(l.Now, func(p sctptest.Posted) { out = append(out, p) })
@@ -115,8 +116,8 @@ func TestCampedAddressIsFreedByItsOwner(t *testing.T) {
 	l.InState(assoc.Closed)
 }
 
-// A host that says nothing out of the blue, as one behind a filter, is kept out no longer than the probes to
-// its address take (RFC 5062 section 2.2).
+// A host that says nothing out of the blue, as one behind a filter, is kept out no longer than the
+// probes to its address take (RFC 5062 section 2.2).
 func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 	camped := func(t *testing.T) (l *sctptest.Lab, probe wire.Packet) {
 		l, out := listingLab(t, &assoc.Config{HeartbeatInterval: -1}, second)

@@ -259,8 +259,9 @@ func TestCookieTable(t *testing.T) {
 	})
 }
 
-// Each cookie that a peer can come to hold is returned in each state, and then each again, at once or later: what
-// becomes of the association is what Table 12 says, and only action A is a new life of it, or in a shutdown its end.
+// Each cookie that a peer can come to hold is returned in each state, and then each again, at once
+// or later: what becomes of the association is what Table 12 says, and only action A is a new life
+// of it, or in a shutdown its end.
 func TestEachCookieInEachState(t *testing.T) {
 	// req 9260-5.2.4-12, 9260-5.2.4-14, 9260-5.2.4-11
 	for state := assoc.CookieWait; state <= assoc.ShutdownAckSent; state++ {
@@ -304,8 +305,9 @@ func TestEachCookieInEachState(t *testing.T) {
 	}
 }
 
-// A cookie takes the zone of a link-local address from the packet that returns it. One that comes by another link than the
-// INIT names no address of the association: it restarts nothing, and leaves the association with its path.
+// A cookie takes the zone of a link-local address from the packet that returns it. One that comes
+// by another link than the INIT names no address of the association: it restarts nothing, and
+// leaves the association with its path.
 func TestRestartByAnotherLinkIsNone(t *testing.T) {
 	l := sctptest.Bare(t)
 	l.Peer, l.Host.Addr = netip.MustParseAddrPort("[fe80::9%eth0]:0"), netip.MustParseAddrPort("[fe80::1%eth0]:0")
@@ -321,8 +323,8 @@ func TestRestartByAnotherLinkIsNone(t *testing.T) {
 	check.That(t, l.A.Incarnation() == 1 && l.A.NumPaths() == 1, "life %d, %d paths", l.A.Incarnation(), l.A.NumPaths())
 }
 
-// What was received in part before a restart of the peer is given back, and what was to be answered then
-// is not sent any more.
+// What was received in part before a restart of the peer is given back, and what was to be answered
+// then is not sent any more.
 func TestRestartLetsGoOfTheOldAssociation(t *testing.T) {
 	// req 9260-5.2.4-5
 	l := sctptest.Passive(t, nil)
@@ -355,8 +357,8 @@ func TestRestartLetsGoOfTheOldAssociation(t *testing.T) {
 	}
 }
 
-// A restart makes no paths to addresses that the association did not have, not even where there was no
-// room for all of them at first.
+// A restart makes no paths to addresses that the association did not have, not even where there was
+// no room for all of them at first.
 func TestRestartAddsNoPaths(t *testing.T) {
 	addr := func(i int) []byte {
 		return wire.AppendAddressParam(nil, netip.MustParseAddr(fmt.Sprintf("10.0.1.%d", i)))
@@ -407,9 +409,10 @@ func TestRestartNeedsBothTieTags(t *testing.T) {
 	}
 }
 
-// A peer that restarts during a shutdown, whoever has begun it, does not undo it: the association ends as by an ABORT, and what it
-// had to send is reported as failed. What the peer sets up is another association, for whoever listens, with the DATA that comes
-// along, or is refused. In SHUTDOWN-ACK-SENT the shutdown is completed first.
+// A peer that restarts during a shutdown, whoever has begun it, does not undo it: the association
+// ends as by an ABORT, and what it had to send is reported as failed. What the peer sets up is
+// another association, for whoever listens, with the DATA that comes along, or is refused. In
+// SHUTDOWN-ACK-SENT the shutdown is completed first.
 func TestRestartDuringAShutdownEndsIt(t *testing.T) {
 	// req 9260-5.2.4-5, 9260-9.2-1, 9260-9.2-18
 	for _, state := range []assoc.State{assoc.ShutdownPending, assoc.ShutdownSent, assoc.ShutdownReceived} {

@@ -190,7 +190,8 @@ func ways(l *sctptest.Lab, two bool) []rawio.Packet {
 	return w
 }
 
-// inStep gives packets to two associations, to the second of them in rows, and sees that all that comes of them is the same. It returns how many came in how many rows.
+// inStep gives packets to two associations, to the second of them in rows, and sees that all that
+// comes of them is the same. It returns how many came in how many rows.
 func inStep(t *testing.T, seed uint64, ends [2]*sctptest.Lab, rnd *rand.Rand, next func() rawio.Packet) (rows, packets int) {
 	t.Helper()
 	one, many := ends[0], ends[1]
@@ -265,7 +266,8 @@ func inStep(t *testing.T, seed uint64, ends [2]*sctptest.Lab, rnd *rand.Rand, ne
 	return rows, packets
 }
 
-// What comes of packets that are handled in rows is what comes of each alone: what is placed, in which order, what is queued, counted, and sent.
+// What comes of packets that are handled in rows is what comes of each alone: what is placed, in
+// which order, what is queued, counted, and sent.
 func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 	rows, packets := 0, 0
 	for seed := range uint64(60) {
@@ -390,7 +392,8 @@ func (w *fragments) packet() rawio.Packet {
 // plainPlacer is a sctptest.Placer for no rows.
 type plainPlacer struct{ sctptest.Placer }
 
-// What comes of fragments that are queued in rows is what comes of each alone. There are rows where nothing is placed, and only there.
+// What comes of fragments that are queued in rows is what comes of each alone. There are rows where
+// nothing is placed, and only there.
 func TestFragmentsInRowsAreAsOneByOne(t *testing.T) {
 	rows, packets, aborted := 0, 0, 0
 	for seed := range uint64(60) {
@@ -441,7 +444,8 @@ func inRow(l *sctptest.Lab, n int) (ps []rawio.Packet) {
 	return ps
 }
 
-// Fragments in the middle of a message, ordered or not, are queued in a row up to the last of them, each in its own buffer, and none counts as placed.
+// Fragments in the middle of a message, ordered or not, are queued in a row up to the last of them,
+// each in its own buffer, and none counts as placed.
 func TestFragmentsInARow(t *testing.T) {
 	for _, flags := range []uint8{0, wire.FlagU} {
 		l := sctptest.Passive(t, nil)
@@ -504,8 +508,9 @@ func TestRowIsTheLastOfABrokenAssociation(t *testing.T) {
 	check.Equal(t, "rows", p.rows, 2)
 }
 
-// rowOf has an association that has had its first DATA, and packets in a row, which next gives the TSNs that are next: whole messages that are placed, or fragments of one
-// that are queued, and read when the last of them, which comes alone, makes a piece of the message.
+// rowOf has an association that has had its first DATA, and packets in a row, which next gives the
+// TSNs that are next: whole messages that are placed, or fragments of one that are queued, and read
+// when the last of them, which comes alone, makes a piece of the message.
 func rowOf(t testing.TB, queued bool) (a *assoc.Assoc, now rawio.Time, ps []rawio.Packet, next func()) {
 	const piece = len("place") * assoc.RowMost
 	first, flags := uint8(wire.FlagB|wire.FlagE|wire.FlagU), uint8(wire.FlagB|wire.FlagE|wire.FlagU)

@@ -15,9 +15,9 @@ type shutdownState struct {
 	t5ExpiresAt rawio.Time // T5-shutdown-guard
 }
 
-// Shutdown starts a graceful shutdown: queued data is still delivered, then the association ends with
-// ErrShutdown (section 9.2). It is a no-op when one is under way, and fails with ErrNotUp before
-// EventUp and ErrClosing after EventDown.
+// Shutdown starts a graceful shutdown: queued data is still delivered, then the association ends
+// with ErrShutdown (section 9.2). It is a no-op when one is under way, and fails with ErrNotUp
+// before EventUp and ErrClosing after EventDown.
 func (a *Assoc) Shutdown(now rawio.Time) error {
 	switch {
 	case setupStates.has(a.state):
@@ -72,8 +72,8 @@ func (a *Assoc) handleShutdownTimeout(now rawio.Time) {
 	}
 }
 
-// appendShutdown adds SHUTDOWN or SHUTDOWN ACK to the open packet. SHUTDOWN acknowledges what came in
-// sequence; gaps and duplicates need a SACK with it.
+// appendShutdown adds SHUTDOWN or SHUTDOWN ACK to the open packet. SHUTDOWN acknowledges what came
+// in sequence; gaps and duplicates need a SACK with it.
 func (a *Assoc) appendShutdown(now rawio.Time, out *TxBatch) {
 	a.shutdownState.sendDue = false
 	if a.state == ShutdownAckSent {
@@ -123,9 +123,10 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 
 var errDataMissing = errors.New("shutdown although DATA is missing")
 
-// requireAllReceived says whether everything that the peer has sent is here, when its SHUTDOWN or SHUTDOWN ACK says so: it sends neither before
-// all of its DATA is acknowledged (section 9.2), however late the packet comes. Else the peer has broken the protocol, and an end
-// that looks graceful would hide from readers that messages are lost.
+// requireAllReceived says whether everything that the peer has sent is here, when its SHUTDOWN or
+// SHUTDOWN ACK says so: it sends neither before all of its DATA is acknowledged (section 9.2),
+// however late the packet comes. Else the peer has broken the protocol, and an end that looks
+// graceful would hide from readers that messages are lost.
 func (a *Assoc) requireAllReceived() bool {
 	a.sender() // it rests no longer
 	if !a.recv.HasMissing() {

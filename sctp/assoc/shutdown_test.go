@@ -118,8 +118,8 @@ func TestT2BacksOffAndStartsAfreshOnEachPacket(t *testing.T) {
 	l.Expect(l.Wait(300*time.Millisecond), "SHUTDOWN")
 }
 
-// A SHUTDOWN was lost, and the peer sends HEARTBEATs faster than T2-shutdown expires, each of which restarts it: the shutdown
-// completes nevertheless. Found by internal/test/simulation, seed 668.
+// A SHUTDOWN was lost, and the peer sends HEARTBEATs faster than T2-shutdown expires, each of which
+// restarts it: the shutdown completes nevertheless. Found by internal/test/simulation, seed 668.
 func TestShutdownReachesAPeerThatSendsHeartbeats(t *testing.T) {
 	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
 	must.OK(t, l.A.Shutdown(l.Now))
@@ -326,7 +326,8 @@ func TestAnyPacketInShutdownSentShowsThatThePeerLives(t *testing.T) {
 }
 
 func TestNoDataInTheLastStates(t *testing.T) {
-	// req 9260-6-1: DATA is sent in ESTABLISHED, SHUTDOWN-PENDING and SHUTDOWN-RECEIVED, and in no other state.
+	// req 9260-6-1: DATA is sent in ESTABLISHED, SHUTDOWN-PENDING and SHUTDOWN-RECEIVED, and in no
+	// other state.
 	var src *tap
 	up := func(t *testing.T) *sctptest.Lab {
 		src = &tap{}
@@ -374,8 +375,8 @@ func (s *tap) Idle() bool { return s.n == 0 }
 
 func (s *tap) Acked(rawio.Time, wire.StreamID, uint64) { s.acked++ }
 
-// The last packet, which may outlive the association, leaves from the path's own address where the link does not say
-// which one the peer has sent to.
+// The last packet, which may outlive the association, leaves from the path's own address where the
+// link does not say which one the peer has sent to.
 func TestShutdownCompleteLeavesFromThePathsAddress(t *testing.T) {
 	l := sctptest.Passive(t, nil)
 	must.OK(t, l.A.Shutdown(l.Now))
@@ -422,8 +423,9 @@ func TestAutoCloseEndsWhatIsIdle(t *testing.T) {
 	}
 }
 
-// A peer shuts down when all its DATA is acknowledged. One that does so, or agrees to the shutdown of this side, although some of
-// it has not come is told of a Protocol Violation, and readers do not take that for a graceful end. What can be delivered is.
+// A peer shuts down when all its DATA is acknowledged. One that does so, or agrees to the shutdown
+// of this side, although some of it has not come is told of a Protocol Violation, and readers do
+// not take that for a graceful end. What can be delivered is.
 func TestShutdownWithDataMissingIsAViolation(t *testing.T) {
 	// req 9260-9.2-7, 9260-9.2-14
 	fragment := func(l *sctptest.Lab, flags uint8, ssn wire.SSN, payload string) []byte {

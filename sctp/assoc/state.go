@@ -59,10 +59,12 @@ var (
 	heartbeatAckStates = newStateSet(CookieEchoed, Established, ShutdownPending, ShutdownReceived)
 )
 
-// shutdownSentStates are those that own a closing: their SHUTDOWN or SHUTDOWN ACK is to be answered.
+// shutdownSentStates are those that own a closing: their SHUTDOWN or SHUTDOWN ACK is to be
+// answered.
 var shutdownSentStates = newStateSet(ShutdownSent, ShutdownAckSent)
 
-// shutdownStates are those of a shutdown in which a restart of the peer ends the association, see succeeded.
+// shutdownStates are those of a shutdown in which a restart of the peer ends the association, see
+// succeeded.
 var shutdownStates = newStateSet(ShutdownPending, ShutdownSent, ShutdownReceived)
 
 // trigger is what leads from one state to another (section 4, Figure 3).
@@ -88,8 +90,8 @@ var triggerNames = [numTriggers]string{"init ack", "cookie ack", "stale", "resta
 
 func (t trigger) String() string { return triggerNames[t] }
 
-// transitions is the state machine. An association begins in COOKIE-WAIT or, by the peer's cookie, in ESTABLISHED. What is not
-// in the table cannot be.
+// transitions is the state machine. An association begins in COOKIE-WAIT or, by the peer's cookie,
+// in ESTABLISHED. What is not in the table cannot be.
 var transitions = [...]map[trigger]State{
 	Closed:           {},
 	CookieWait:       {onInitAck: CookieEchoed, onCookieAck: Established, onEnd: Closed},
@@ -101,9 +103,9 @@ var transitions = [...]map[trigger]State{
 	ShutdownAckSent:  {onShutdownAck: Closed, onComplete: Closed, onEnd: Closed},
 }
 
-// changeState is the one place where the state changes. What only the states before had goes with them: the handshake's timer and
-// cookie, the timers of a shutdown. It says whether the table has that; if not, this code has contradicted itself, and
-// the association ends.
+// changeState is the one place where the state changes. What only the states before had goes with
+// them: the handshake's timer and cookie, the timers of a shutdown. It says whether the table has
+// that; if not, this code has contradicted itself, and the association ends.
 func (a *Assoc) changeState(by trigger) bool {
 	to, ok := transitions[a.state][by]
 	if !ok {

@@ -9,8 +9,9 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// Each pair of a state and a trigger: the table, which is that of the package comment, is gone by, and nothing is left that
-// belongs to states before; what is not in it is a contradiction, which changes nothing and ends the association.
+// Each pair of a state and a trigger: the table, which is that of the package comment, is gone by,
+// and nothing is left that belongs to states before; what is not in it is a contradiction, which
+// changes nothing and ends the association.
 func TestEveryStateAndTrigger(t *testing.T) {
 	defer invariant.TolerateInTest()()
 	for from := Closed; from <= ShutdownAckSent; from++ {

@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Stats is a snapshot of an association: the STATUS primitive of section 11.1 and what it has counted.
+// Stats is a snapshot of an association: the STATUS primitive of section 11.1 and what it has
+// counted.
 type Stats struct {
 	State                 State
 	OutStreams, InStreams int
@@ -26,12 +27,13 @@ type Stats struct {
 	Trips Histogram // round trip times measured, over all paths
 }
 
-// Histogram counts durations: Count[i] those of up to 2^i microseconds that the one before has not, the last all that are longer.
+// Histogram counts durations: Count[i] those of up to 2^i microseconds that the one before has not,
+// the last all that are longer.
 type Histogram = counters.Histogram
 
-// Counters count what has happened to an association since its start. Octets of packets count the SCTP
-// packet, octets of data the user's octets. Packets that an endpoint drops before they reach an association
-// are counted there.
+// Counters count what has happened to an association since its start. Octets of packets count the
+// SCTP packet, octets of data the user's octets. Packets that an endpoint drops before they reach
+// an association are counted there.
 type Counters struct {
 	PacketsIn, PacketsOut uint64 // packets; in: with the right ports, whatever their tag
 	OctetsIn, OctetsOut   uint64 // octets of these packets
@@ -90,7 +92,8 @@ type Counters struct {
 	Contradictions uint64 // 1 when this side ended the association because it had contradicted itself: an *InternalError
 }
 
-// commonCounters are the Counters that nearly every association has use for. Most have none for the others, which take four times the memory.
+// commonCounters are the Counters that nearly every association has use for. Most have none for the
+// others, which take four times the memory.
 type commonCounters struct {
 	PacketsOut, OctetsOut, SacksOut                       uint64
 	PacketsIn, OctetsIn, DataIn, DataOctetsIn, Placed     uint64
@@ -126,8 +129,8 @@ type PathState uint8
 const (
 	PathUnconfirmed PathState = iota // not verified yet: carries HEARTBEATs only
 	PathActive
-	// PathPotentiallyFailed is the potentially failed state: more than PotentiallyFailed.Max.Retrans
-	// consecutive errors, and new data goes elsewhere if it can.
+	// PathPotentiallyFailed is the potentially failed state: more than
+	// PotentiallyFailed.Max.Retrans consecutive errors, and new data goes elsewhere if it can.
 	PathPotentiallyFailed
 	PathInactive // more than Path.Max.Retrans consecutive errors
 )
@@ -180,7 +183,8 @@ func (a *Assoc) Stats() Stats {
 	return s
 }
 
-// CumTSN is the cumulative TSN of what has come (RFC 9260 section 6.2): no DATA chunk up to it is missing.
+// CumTSN is the cumulative TSN of what has come (RFC 9260 section 6.2): no DATA chunk up to it is
+// missing.
 func (a *Assoc) CumTSN() wire.TSN {
 	if a.recv == nil {
 		return a.idleState.receiver.CumTSN()

@@ -62,7 +62,8 @@ func TestStreamsInUseAreToldInParts(t *testing.T) {
 	}
 }
 
-// The window grows only by leave of who has to find the memory for it, and not where its size was chosen.
+// The window grows only by leave of who has to find the memory for it, and not where its size was
+// chosen.
 func TestWindowGrowsByLeave(t *testing.T) {
 	for _, row := range []struct {
 		buffer       int
@@ -90,7 +91,8 @@ func TestWindowGrowsByLeave(t *testing.T) {
 	}
 }
 
-// However many ERROR chunks a peer sends, and however soon its owner polls, there are so many reports in a second.
+// However many ERROR chunks a peer sends, and however soon its owner polls, there are so many
+// reports in a second.
 func TestErrorReportsAreLimitedInRate(t *testing.T) {
 	l := sctptest.Passive(t, nil)
 	e := wire.CloseChunk(wire.AppendInvalidStreamCause(wire.AppendError(nil), 1), 0)

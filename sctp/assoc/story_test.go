@@ -10,8 +10,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// What two hosts say to each other in testdata/stories, and when, and what they report and count, is written down to the octet. A change of
-// that is either a fault or meant: then -update writes it down anew, for the diff to be read.
+// What two hosts say to each other in testdata/stories, and when, and what they report and count,
+// is written down to the octet. A change of that is either a fault or meant: then -update writes it
+// down anew, for the diff to be read.
 func TestStoriesGoAsTheyAreTold(t *testing.T) {
 	sctptest.Retell(t, "testdata/stories", *fuzzinput.Update)
 }
@@ -20,7 +21,8 @@ func TestEveryCounterCountsInSomeStory(t *testing.T) {
 	sctptest.EveryCounterCounts(t, "testdata/stories", assoc.Counters{})
 }
 
-// So do stories that chance has written, of which only a digest is. TestTellStory tells one: -seed N -v.
+// So do stories that chance has written, of which only a digest is. TestTellStory tells one: -seed
+// N -v.
 func TestStoriesByChanceGoAsTheyDid(t *testing.T) {
 	fuzzinput.Told(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
 		told.WriteString(sctptest.Tell(t, sctptest.Chance(int64(seed))))

@@ -5,7 +5,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// StreamStats is a snapshot of one stream pair that ordered messages have used. SSNs count modulo 65536; what goes unordered, such as DDP, has none.
+// StreamStats is a snapshot of one stream pair that ordered messages have used. SSNs count modulo
+// 65536; what goes unordered, such as DDP, has none.
 type StreamStats struct {
 	ID      uint16
 	NextOut uint16 // SSN of the next message to be sent
@@ -13,11 +14,13 @@ type StreamStats struct {
 	Waiting int    // complete messages that have come and wait for an earlier one
 }
 
-// maxStreamsPerCall bounds how many streams a call of Streams looks at, so that it is short however many there are.
+// maxStreamsPerCall bounds how many streams a call of Streams looks at, so that it is short however
+// many there are.
 const maxStreamsPerCall = 1024
 
-// Streams appends to list what is known of streams from number from on, as long as it has room, and returns the number to go on from: -1 when there are no
-// more. A call may leave off before the list is full.
+// Streams appends to list what is known of streams from number from on, as long as it has room, and
+// returns the number to go on from: -1 when there are no more. A call may leave off before the list
+// is full.
 func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
 	end := int(max(a.outStreams, a.inStreams))
 	for looked := 0; from < end; looked++ {

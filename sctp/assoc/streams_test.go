@@ -9,8 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// By default each message of the peer can be answered on its stream: a listener opens as many streams as the peer does, ten at least, and no more than
-// the peer accepts. What Config says goes before that.
+// By default each message of the peer can be answered on its stream: a listener opens as many
+// streams as the peer does, ten at least, and no more than the peer accepts. What Config says goes
+// before that.
 func TestListenerOpensAsManyStreamsAsThePeer(t *testing.T) {
 	paired := func(out, in uint16) *assoc.Config {
 		return &assoc.Config{OutStreams: out, InStreams: in, Adaptation: new(uint32), RequireAdaptation: true}
@@ -60,7 +61,8 @@ func TestListenerOpensAsManyStreamsAsThePeer(t *testing.T) {
 	}
 }
 
-// An INIT that meets our own, or an association, is answered with what the peer was told before, however many streams it asks for.
+// An INIT that meets our own, or an association, is answered with what the peer was told before,
+// however many streams it asks for.
 func TestStreamsOfACollidingInitAreThoseOfTheOwn(t *testing.T) {
 	wide := sctptest.InitLike(wire.ChunkInit, wire.InitFields{Tag: 0x55667788, ARwnd: 1 << 20, OutStreams: 300, InStreams: 300, TSN: 3})
 	j := sctptest.NewJar(t, nil)

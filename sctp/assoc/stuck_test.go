@@ -19,11 +19,13 @@ import (
 
 var udp6 = [2]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:9899"), netip.MustParseAddrPort("[2001:db8::2]:9899")}
 
-// cutFrom6 is what the link over UDP says of IPv6 where the route takes 1500 octets: 1452 of SCTP go whole.
+// cutFrom6 is what the link over UDP says of IPv6 where the route takes 1500 octets: 1452 of SCTP
+// go whole.
 const cutFrom6 = 1456
 
-// Over a link that cuts only what is longer than the route takes, a chunk that has its TSN when the MTU falls gets through all the same where that can be, without
-// any word from the network; and where it cannot the end says why.
+// Over a link that cuts only what is longer than the route takes, a chunk that has its TSN when the
+// MTU falls gets through all the same where that can be, without any word from the network; and
+// where it cannot the end says why.
 func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -80,7 +82,8 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 				check.That(t, s.Fragment == 1280 && len(s.Pkt) >= row.cutFrom, "%d octets to be cut to %d", len(s.Pkt), s.Fragment)
 				last = append(last, s)
 			}
-			// What has got through in fragments says nothing of longer packets, and nothing of the peer's: what comes now is as long as passes.
+			// What has got through in fragments says nothing of longer packets, and nothing of the
+			// peer's: what comes now is as long as passes.
 			r.Run(20 * time.Second)
 			r.WantMTU("after", 0, min(row.link, row.to))
 			k := len(r.Sent)
@@ -113,7 +116,8 @@ func TestSilentPeerIsNotStuck(t *testing.T) {
 	check.That(t, down && err == assoc.ErrTimeout, "down %v: %v", down, err)
 }
 
-// A COOKIE ECHO that is too long for what a path is known to carry goes whole at first, and each second time so that the link cuts it.
+// A COOKIE ECHO that is too long for what a path is known to carry goes whole at first, and each
+// second time so that the link cuts it.
 func TestLongCookieGetsThroughALinkThatDoesNotCutEveryPacket(t *testing.T) {
 	l := sctptest.Bare(t)
 	l.Host.CutFrom = 1456

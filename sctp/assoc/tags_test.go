@@ -136,7 +136,8 @@ func (d *dries) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Without randomness no tag is made: an INIT is refused, and one for an association leaves it as it is.
+// Without randomness no tag is made: an INIT is refused, and one for an association leaves it as it
+// is.
 func TestNoTagWithoutRandomness(t *testing.T) {
 	for enough := range 6 * 8 {
 		l := sctptest.Bare(t)

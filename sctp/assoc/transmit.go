@@ -11,8 +11,9 @@ import (
 // headerRoom is the common header of a packet in octets.
 const headerRoom = wire.CommonHeaderLen
 
-// PollTransmit adds the packets that are to be sent now. more says that out was full, or that a SACK has acknowledged so much that it is
-// processed in parts, one a call: write out, reset it and call again, after others have had their turn. After EventDown there may still be a last packet.
+// PollTransmit adds the packets that are to be sent now. more says that out was full, or that a
+// SACK has acknowledged so much that it is processed in parts, one a call: write out, reset it and
+// call again, after others have had their turn. After EventDown there may still be a last packet.
 func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	a.expireMessages(now)
 	if !a.burstContinues {
@@ -51,7 +52,8 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	return a.state != Closed
 }
 
-// hasNothingPending says that there is nothing to send, and nothing outstanding, as mostly when an answer has come: it takes longer to look for what to send.
+// hasNothingPending says that there is nothing to send, and nothing outstanding, as mostly when an
+// answer has come: it takes longer to look for what to send.
 func (a *Assoc) hasNothingPending(now rawio.Time) bool {
 	return a.state == Established && a.hasNoDataPending(now) && len(a.control.entries) == 0 &&
 		!a.probeDue && a.setup == nil && a.shutdownState == nil && a.isConsistent() && a.outbox.isEmpty()
@@ -172,8 +174,8 @@ func (a *Assoc) appendSack(out *TxBatch) {
 	}
 }
 
-// sackDestination is where SACKs go, and from which own address: back the way that the last DATA came
-// (section 6.7), unless its source is unconfirmed.
+// sackDestination is where SACKs go, and from which own address: back the way that the last DATA
+// came (section 6.7), unless its source is unconfirmed.
 func (a *Assoc) sackDestination() (p *path, local netip.AddrPort) {
 	if a.sackPath.State == tx.Unconfirmed {
 		return a.dataPath(), netip.AddrPort{}

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// A peer may send more messages on one stream than there are SSNs, as long as the window has room for them, while the first is missing and while nobody reads.
-// All are delivered, in their order.
+// A peer may send more messages on one stream than there are SSNs, as long as the window has room
+// for them, while the first is missing and while nobody reads. All are delivered, in their order.
 func TestMoreUnreadMessagesThanSSNs(t *testing.T) {
 	const n, each = 70_000, 70
 	for _, lost := range []bool{false, true} {

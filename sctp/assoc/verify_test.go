@@ -77,8 +77,8 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 	}
 	l.InState(assoc.Established) // req 9260-5.4-5: six unanswered probes each, and three errors are the limit
 	for i, p := range probes {
-		// One each RTO, which doubles, while fewer than Path.Max.Retrans errors; then at HB.interval and RTO.
-		// req 9260-5.4-3, 9260-5.4-4
+		// One each RTO, which doubles, while fewer than Path.Max.Retrans errors; then at
+		// HB.interval and RTO. req 9260-5.4-3, 9260-5.4-4
 		check.That(t, len(p) >= 8 && len(p) <= 12, "address %d: probes at %v", i, p)
 		s := sctptest.PathTo(t, l.A, []netip.AddrPort{second, third}[i].Addr())
 		check.That(t, s.State == assoc.PathUnconfirmed && s.Errors >= 6, "%+v", s)
@@ -131,7 +131,8 @@ func TestOnlyTheNonceConfirmsAnAddress(t *testing.T) {
 }
 
 func TestProbesAreSpread(t *testing.T) {
-	// Seven addresses, of which the last in the list is the only real one: the others must not starve it.
+	// Seven addresses, of which the last in the list is the only real one: the others must not
+	// starve it.
 	var list []netip.AddrPort
 	for i := range 7 {
 		list = append(list, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(20 + i)}), 0))
@@ -312,7 +313,8 @@ func nonce(pkt wire.Packet) uint64 {
 	return binary.BigEndian.Uint64(h.Info())
 }
 
-// Answers may be slower than the RTO in which the next probe goes out: those to the last four count, each once.
+// Answers may be slower than the RTO in which the next probe goes out: those to the last four
+// count, each once.
 func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
 	for age, want := range []assoc.PathState{assoc.PathActive, assoc.PathActive, assoc.PathActive, assoc.PathActive, assoc.PathUnconfirmed} { // req 9260-5.4-2
 		l, out := listingLab(t, nil, second)

@@ -33,9 +33,11 @@ const (
 // unbounded is the draft's Infinity of volumes and rates.
 const unbounded = math.MaxInt64 / 4
 
-// bbr is BBR version 3 (draft-ietf-ccwg-bbr): it has a model of the path, the most that it delivers (max_bw) and the shortest round trip (min_rtt), paces
-// what it sends by the first and has no more in flight than about twice what both make up. Single losses do not slow it down, losses above LossThresh do.
-// Fields and methods have the draft's names; volumes are octets of DATA chunks, rates octets of them a second.
+// bbr is BBR version 3 (draft-ietf-ccwg-bbr): it has a model of the path, the most that it delivers
+// (max_bw) and the shortest round trip (min_rtt), paces what it sends by the first and has no more
+// in flight than about twice what both make up. Single losses do not slow it down, losses above
+// LossThresh do. Fields and methods have the draft's names; volumes are octets of DATA chunks,
+// rates octets of them a second.
 type bbr struct {
 	pmdcs     int        // C.SMSS
 	now       rawio.Time // of the event in processing
@@ -114,8 +116,9 @@ type bbrUndo struct {
 	inflightLongterm  int64
 }
 
-// NewBBR returns a BBR controller, version 3 (draft-ietf-ccwg-bbr). It fills paths that lose packets for other reasons than congestion, up to about 2 %, and
-// keeps queues short where no other controller fills them.
+// NewBBR returns a BBR controller, version 3 (draft-ietf-ccwg-bbr). It fills paths that lose
+// packets for other reasons than congestion, up to about 2 %, and keeps queues short where no other
+// controller fills them.
 func NewBBR(pmdcs int, ipv6 bool) Controller {
 	b := &bbr{pmdcs: pmdcs}
 	b.Reset()
@@ -202,7 +205,8 @@ func (b *bbr) OnRestart(now rawio.Time) {
 	}
 }
 
-// OnIdle forgets a path of which nothing was heard for minutes. A shorter silence leaves the model as it is.
+// OnIdle forgets a path of which nothing was heard for minutes. A shorter silence leaves the model
+// as it is.
 func (b *bbr) OnIdle(now, since rawio.Time, _ int) {
 	if now.Sub(since) > cwndLifetime {
 		b.Reset()
@@ -223,8 +227,9 @@ func (b *bbr) OnTimeout(now rawio.Time) {
 	b.cwnd = b.pmdcs
 }
 
-// OnECN takes a mark for congestion, as the draft demands without saying how. While more is tried it is what losses above LossThresh are. Else, as
-// nothing is missing from the delivery rate, the short-term bounds fall by themselves, to what RFC 8511 leaves of CUBIC's window.
+// OnECN takes a mark for congestion, as the draft demands without saying how. While more is tried
+// it is what losses above LossThresh are. Else, as nothing is missing from the delivery rate, the
+// short-term bounds fall by themselves, to what RFC 8511 leaves of CUBIC's window.
 func (b *bbr) OnECN(now rawio.Time) {
 	b.now = now
 	b.noteLoss()

@@ -6,7 +6,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// updateModelAndState takes a sample. It returns whether the path is slowed down to measure its round trip.
+// updateModelAndState takes a sample. It returns whether the path is slowed down to measure its
+// round trip.
 func (b *bbr) updateModelAndState(s *Sample) (limited bool) {
 	b.updateLatestDeliverySignals(s)
 	b.updateCongestionSignals(s)
@@ -33,9 +34,11 @@ func (b *bbr) updateLatestDeliverySignals(s *Sample) {
 	}
 }
 
-// updateCongestionSignals differs from the draft in one point: single losses do not lower the short-term bounds, only more than LossThresh of what was in flight does,
-// and six packets at least, as chance alone makes 2 % of a hundred where 1 % are lost. Where losses are weather the path delivers what is sent, and the pace would
-// follow itself down, by the margin and what was lost, with each round trip.
+// updateCongestionSignals differs from the draft in one point: single losses do not lower the
+// short-term bounds, only more than LossThresh of what was in flight does, and six packets at
+// least, as chance alone makes 2 % of a hundred where 1 % are lost. Where losses are weather the
+// path delivers what is sent, and the pace would follow itself down, by the margin and what was
+// lost, with each round trip.
 func (b *bbr) updateCongestionSignals(s *Sample) {
 	b.updateRound(s)
 	if s.Rate > 0 && (s.Rate >= b.maxBw || !s.AppLimited) {
@@ -170,7 +173,8 @@ func inflightTooHigh(lost, txInFlight int) bool {
 	return float64(lost) > bbrLossThresh*float64(txInFlight)
 }
 
-// inflightAtLoss is InflightAtLoss: how much was in flight when losses crossed LossThresh, which may be amid the chunk.
+// inflightAtLoss is InflightAtLoss: how much was in flight when losses crossed LossThresh, which
+// may be amid the chunk.
 func inflightAtLoss(l *Lost) int64 {
 	inflight, lost := float64(l.TxInFlight-l.Octets), float64(l.Since-l.Octets)
 	return int64(inflight + (bbrLossThresh*inflight-lost)/(1-bbrLossThresh))

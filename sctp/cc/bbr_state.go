@@ -39,7 +39,8 @@ func (s bbrState) isProbingBW() bool {
 
 func (b *bbr) enterStartup() { b.state = bbrStartup }
 
-// checkFullBWReached is CheckFullBWReached. It need not ask for full_bw_now, which nothing reads then before it is reset.
+// checkFullBWReached is CheckFullBWReached. It need not ask for full_bw_now, which nothing reads
+// then before it is reset.
 func (b *bbr) checkFullBWReached(s *Sample) {
 	if !b.roundStart || s.AppLimited || s.Rate == 0 {
 		return
@@ -55,7 +56,8 @@ func (b *bbr) checkFullBWReached(s *Sample) {
 	}
 }
 
-// checkStartupDone has Startup end where the pipe is full, or a whole round trip of Fast Recovery has lost too much, in too many places.
+// checkStartupDone has Startup end where the pipe is full, or a whole round trip of Fast Recovery
+// has lost too much, in too many places.
 func (b *bbr) checkStartupDone(s *Sample) {
 	if b.state != bbrStartup {
 		return

@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// bbrPath is a path to a BBR with packets of 1000 octets: a megabyte a second, and round trips of 100 ms with one sample each.
+// bbrPath is a path to a BBR with packets of 1000 octets: a megabyte a second, and round trips of
+// 100 ms with one sample each.
 type bbrPath struct {
 	*bbr
 	at        rawio.Time
@@ -21,7 +22,8 @@ type bbrPath struct {
 	isSlowed  bool
 }
 
-// playScript plays a story: what happens, separated by semicolons, with what is otherwise than usual.
+// playScript plays a story: what happens, separated by semicolons, with what is otherwise than
+// usual.
 func (r *bbrPath) playScript(story string) {
 	for _, what := range strings.Split(story, "; ") {
 		w := append(strings.Fields(what), "", "")
@@ -97,7 +99,8 @@ func TestLeastRoundTripIsOne(t *testing.T) {
 	check.Equal(t, "of a clock that has not moved", b.minRTT, 1)
 }
 
-// Each story begins as soon as BBR is in a state; what it ends with is written down: state, pace and window in thousands of octets, bounds if there are any.
+// Each story begins as soon as BBR is in a state; what it ends with is written down: state, pace
+// and window in thousands of octets, bounds if there are any.
 func TestBBRFollowsItsPath(t *testing.T) {
 	for _, tt := range []struct{ name, from, story, want string }{
 		{"the first trip sets the pace", "Startup", "trip takes=0 acked=0", "Startup 2742 110.0"},
@@ -207,7 +210,8 @@ func TestBBRByChanceGoesAsItDid(t *testing.T) {
 	})
 }
 
-// Chunks in a row that are lost are one event, also where the first follows on one that was lost in an earlier round.
+// Chunks in a row that are lost are one event, also where the first follows on one that was lost in
+// an earlier round.
 func TestLossesInARowAreOneEvent(t *testing.T) {
 	b := NewBBR(1200, false).(*bbr)
 	for i, lost := range []struct {

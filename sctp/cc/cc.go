@@ -19,16 +19,17 @@ type Controller interface {
 	OnAck(now rawio.Time, a Ack)
 	// OnLoss says that a SACK has revealed a loss outside Fast Recovery (section 7.2.3).
 	OnLoss(now rawio.Time)
-	// Undo takes the last OnLoss or OnTimeout back: there was no loss. It does nothing if a mark or Reset has come since, and never lowers
-	// the window.
+	// Undo takes the last OnLoss or OnTimeout back: there was no loss. It does nothing if a mark or
+	// Reset has come since, and never lowers the window.
 	Undo(now rawio.Time)
-	// OnECN says that the peer has echoed a congestion mark (RFC 3168 section 6.1.2): the reaction is
-	// that to a loss, or milder (RFC 8511), at most once in a window of data, and never raises the window.
+	// OnECN says that the peer has echoed a congestion mark (RFC 3168 section 6.1.2): the reaction
+	// is that to a loss, or milder (RFC 8511), at most once in a window of data, and never raises
+	// the window.
 	OnECN(now rawio.Time)
 	// OnTimeout says that T3-rtx has expired (section 7.2.3).
 	OnTimeout(now rawio.Time)
-	// OnIdle comes before the first transmission after a silence of rtos whole RTOs (section 7.2.1), since when nothing
-	// was sent.
+	// OnIdle comes before the first transmission after a silence of rtos whole RTOs (section
+	// 7.2.1), since when nothing was sent.
 	OnIdle(now, since rawio.Time, rtos int)
 	// SetPMDCS says how large a DATA chunk fits the path: the path MTU has changed.
 	SetPMDCS(octets int)
@@ -40,8 +41,9 @@ type Controller interface {
 type Ack struct {
 	// Octets are newly acknowledged, by the cumulative TSN or by a gap block.
 	Octets int
-	// Full are those of Octets that were in flight when cwnd was full, since it was last reduced. It need not be full when they are acknowledged: an answer
-	// ends, and a window that was needed for it is still one that the path has carried.
+	// Full are those of Octets that were in flight when cwnd was full, since it was last reduced.
+	// It need not be full when they are acknowledged: an answer ends, and a window that was needed
+	// for it is still one that the path has carried.
 	Full int
 	// Dups are the octets of DATA that the SACK lists as duplicates.
 	Dups int
@@ -53,10 +55,11 @@ type Ack struct {
 	Spread bool
 	// AllAcked is set when the SACK has left nothing outstanding.
 	AllAcked bool
-	// RTT is the round trip time that the SACK measured, once in a round trip (section 6.3.1), or 0.
+	// RTT is the round trip time that the SACK measured, once in a round trip (section 6.3.1), or
+	// 0.
 	RTT time.Duration
-	// Trip is the shortest round trip of the chunks that the SACK newly acknowledges and that were sent once, or 0. It
-	// may be longer than the path's by the delay of a SACK.
+	// Trip is the shortest round trip of the chunks that the SACK newly acknowledges and that were
+	// sent once, or 0. It may be longer than the path's by the delay of a SACK.
 	Trip time.Duration
 }
 

@@ -31,8 +31,8 @@ type cubic struct {
 	fractionalCwnd float64       // cwnd with its fraction
 }
 
-// NewCubic returns a CUBIC controller (RFC 9438), which suits paths with much delay and bandwidth better
-// than NewReno. It is the default Factory, as it is TCP's and QUIC's.
+// NewCubic returns a CUBIC controller (RFC 9438), which suits paths with much delay and bandwidth
+// better than NewReno. It is the default Factory, as it is TCP's and QUIC's.
 func NewCubic(pmdcs int, ipv6 bool) Controller {
 	c := &cubic{newReno: newReno{pmdcs: pmdcs, ipv6: ipv6}}
 	c.Reset()
@@ -66,7 +66,8 @@ func (c *cubic) OnAck(now rawio.Time, a Ack) {
 	c.followCurve(now, float64(octets))
 }
 
-// OnSent takes the time in which nothing was in flight out of the curve's: cwnd was not in use (section 5.8).
+// OnSent takes the time in which nothing was in flight out of the curve's: cwnd was not in use
+// (section 5.8).
 func (c *cubic) OnSent(now rawio.Time, octets, flight int) {
 	if flight == octets && c.epochStartAt != rawio.Never {
 		c.epochStartAt = c.epochStartAt.Add(now.Sub(c.lastAckAt))

@@ -20,8 +20,8 @@ func ackFullWindows(c Controller, now rawio.Time, rtt, length time.Duration) raw
 	return now
 }
 
-// After a loss cwnd falls to 0.7 and is back at its old value after K = cbrt(W_max*(1-beta)/C) seconds,
-// whatever the round trip time (RFC 9438 section 4.2).
+// After a loss cwnd falls to 0.7 and is back at its old value after K = cbrt(W_max*(1-beta)/C)
+// seconds, whatever the round trip time (RFC 9438 section 4.2).
 func TestCubicReturnsAfterK(t *testing.T) {
 	for _, rtt := range []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond} {
 		c := NewCubic(1000, false).(*cubic)
@@ -90,8 +90,9 @@ func TestCubicTimeout(t *testing.T) {
 	check.That(t, c.Window() >= 70_000, "cwnd %d after 100 acknowledgements in slow start", c.Window())
 }
 
-// However far the curve is ahead, cwnd grows by no more than half of what a window of acknowledgements says, and a
-// curve that falls back because the round trip has become shorter does not shrink it (RFC 9438 section 4.2).
+// However far the curve is ahead, cwnd grows by no more than half of what a window of
+// acknowledgements says, and a curve that falls back because the round trip has become shorter does
+// not shrink it (RFC 9438 section 4.2).
 func TestCubicTargetIsBounded(t *testing.T) {
 	c := NewCubic(1000, false).(*cubic)
 	c.cwnd, c.ssthresh = 100_000, 50_000
@@ -124,7 +125,8 @@ func TestCubicDoesNotGrowUnused(t *testing.T) {
 	check.That(t, c.Window() > before && c.Window() <= before+100 && c.epochStartAt == rawio.Time(200*time.Second), "cwnd %d, and the curve began at %v: at the end of an answer, after silence", c.Window(), c.epochStartAt)
 }
 
-// cwnd follows the equations of RFC 9438 section 4, written down from there, through losses, silence and recovery.
+// cwnd follows the equations of RFC 9438 section 4, written down from there, through losses,
+// silence and recovery.
 func TestCubicIsThatOfTheRFC(t *testing.T) {
 	const rtt, acked, mss = 100 * time.Millisecond, 2000, 1000.0
 	for _, size := range []int{1_000_000, 20_000} { // where the cubic curve decides, and where Reno does

@@ -5,6 +5,7 @@
 // keeps cwnd, ssthresh and what else it needs; flight size, timers and Fast Recovery belong to the
 // sender and come in as arguments.
 //
-// CUBIC, the default, and NewReno take each loss for congestion. BBR (bbr.go and its neighbours: the controller, the model of the path, the states) is told
-// of delivery rates besides (Modeler) and keeps to what the path delivers.
+// CUBIC, the default, and NewReno take each loss for congestion. BBR (bbr.go and its neighbours:
+// the controller, the model of the path, the states) is told of delivery rates besides (Modeler)
+// and keeps to what the path delivers.
 package cc

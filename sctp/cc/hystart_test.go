@@ -49,7 +49,8 @@ func TestSlowStartEndsAtOnceWhenTheQueueIsLong(t *testing.T) {
 	}
 }
 
-// What HyStart++ makes of rounds (RFC 9406 section 4.2). A round is its samples, 0 for a SACK without one.
+// What HyStart++ makes of rounds (RFC 9406 section 4.2). A round is its samples, 0 for a SACK
+// without one.
 func TestHystartLeavesSlowStartWhenTripsGrow(t *testing.T) {
 	full := func(trip time.Duration) []time.Duration { return slices.Repeat([]time.Duration{trip}, minRTTSamples) }
 	for _, tt := range []struct {
@@ -104,7 +105,8 @@ func TestHystartLeavesSlowStartWhenTripsGrow(t *testing.T) {
 	}
 }
 
-// In careful rounds cwnd grows by a quarter, rounded up, until a loss, a timeout or another route begins anew.
+// In careful rounds cwnd grows by a quarter, rounded up, until a loss, a timeout or another route
+// begins anew.
 func TestCarefulGrowth(t *testing.T) {
 	for name, make := range map[string]Factory{"NewReno": NewReno, "CUBIC": NewCubic} {
 		for event, do := range map[string]func(Controller){

@@ -6,16 +6,20 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// Modeler is a Controller that has a model of the path, which delivery-rate samples feed (draft-ietf-ccwg-bbr). All of them
-// are about one destination: what went to another one is in neither.
+// Modeler is a Controller that has a model of the path, which delivery-rate samples feed
+// (draft-ietf-ccwg-bbr). All of them are about one destination: what went to another one is in
+// neither.
 type Modeler interface {
 	Pacer
-	// OnSample comes once for each SACK that is processed, after everything else that it brings about. It returns whether what is
-	// sent next counts as limited by the program, as it is slowed down on purpose.
+	// OnSample comes once for each SACK that is processed, after everything else that it brings
+	// about. It returns whether what is sent next counts as limited by the program, as it is slowed
+	// down on purpose.
 	OnSample(now rawio.Time, s *Sample) (limited bool)
-	// OnLost says that a chunk is taken for lost, each time that one is. What OnLoss and OnTimeout say comes after it.
+	// OnLost says that a chunk is taken for lost, each time that one is. What OnLoss and OnTimeout
+	// say comes after it.
 	OnLost(now rawio.Time, l *Lost)
-	// OnRestart comes before a transmission with nothing in flight, when the program had nothing to send for a while.
+	// OnRestart comes before a transmission with nothing in flight, when the program had nothing to
+	// send for a while.
 	OnRestart(now rawio.Time)
 }
 
@@ -27,8 +31,8 @@ type Sample struct {
 	NewlyAcked int           // since the last sample
 	Recovery   bool          // what was lost is still being repaired
 
-	// Of the chunk that was sent last of those that the SACK acknowledges, unless Valid is false: it has acknowledged none of
-	// which it is known when it was sent.
+	// Of the chunk that was sent last of those that the SACK acknowledges, unless Valid is false:
+	// it has acknowledged none of which it is known when it was sent.
 	Valid          bool
 	PriorDelivered uint64        // C.delivered when it was sent
 	Volume         int           // RS.delivered: acknowledged since

@@ -107,7 +107,8 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// newAvoidingReno returns a controller in congestion avoidance with cwnd 6000, PMDCS 1000, partial 0.
+// newAvoidingReno returns a controller in congestion avoidance with cwnd 6000, PMDCS 1000, partial
+// 0.
 func newAvoidingReno(t *testing.T) *newReno {
 	t.Helper()
 	r := RFC9260(1000, false).(*newReno)
@@ -204,7 +205,8 @@ func TestResetIsTheInitialWindow(t *testing.T) {
 	check.That(t, r.cwnd == 4404 && r.ssthresh >= 1<<30 && r.partialBytesAcked == 0, "cwnd %d ssthresh %d partial %d", r.cwnd, r.ssthresh, r.partialBytesAcked)
 }
 
-// In slow start a mark is as good as a loss. Behind it the queue that was marked is known to be short (RFC 8511).
+// In slow start a mark is as good as a loss. Behind it the queue that was marked is known to be
+// short (RFC 8511).
 func TestAMarkReducesAtMostLikeALossAndNeverRaises(t *testing.T) {
 	for _, row := range []struct {
 		name         string

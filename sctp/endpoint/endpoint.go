@@ -31,27 +31,32 @@ type Config struct {
 	Own func(netip.Addr) bool
 	// MaxAssocs bounds the associations; further peers are refused by ABORT. 0 means 1,048,576.
 	MaxAssocs int
-	// MaxPerSource bounds those that were set up from one IPv4 address, or IPv6 /64. A /56 has twice as many together, a /48 three
-	// times, a /32 four times. More are refused by ABORT. 0: no bound.
+	// MaxPerSource bounds those that were set up from one IPv4 address, or IPv6 /64. A /56 has
+	// twice as many together, a /48 three times, a /32 four times. More are refused by ABORT. 0: no
+	// bound.
 	MaxPerSource int
-	// MaxAnswers bounds, for a second and one address, the answers to INITs and to packets out of the blue, so
-	// that nobody is flooded from here because somebody else forges its address. Of more packets some get one, by chance. 0: no
-	// bound. AnswerKey, which others must not know, decides which addresses share a place in the table of rates.
+	// MaxAnswers bounds, for a second and one address, the answers to INITs and to packets out of
+	// the blue, so that nobody is flooded from here because somebody else forges its address. Of
+	// more packets some get one, by chance. 0: no bound. AnswerKey, which others must not know,
+	// decides which addresses share a place in the table of rates.
 	MaxAnswers int
 	AnswerKey  uint64
-	// MaxSetups bounds how many packets are looked at in a second that set up associations or belong to none, a long one counted as
-	// several, and with that the octets of answers: 300 for each. Of more packets some are looked at, by chance. 0: no bound.
+	// MaxSetups bounds how many packets are looked at in a second that set up associations or
+	// belong to none, a long one counted as several, and with that the octets of answers: 300 for
+	// each. Of more packets some are looked at, by chance. 0: no bound.
 	MaxSetups int
-	// Chance is a source of numbers for what is left to chance, which others must not know; nil: Rand.
+	// Chance is a source of numbers for what is left to chance, which others must not know; nil:
+	// Rand.
 	Chance func() uint64
-	// Admits says whether there is memory for another association with the host at an address; nil: always. Peers without
-	// are refused by ABORT.
+	// Admits says whether there is memory for another association with the host at an address; nil:
+	// always. Peers without are refused by ABORT.
 	Admits func(netip.Addr) bool
-	// Accepts says whether the listener on a local address and port has a place for another association with the host at peer;
-	// nil: always. Peers without are refused by ABORT, as section 5.1 has it for want of resources. It is asked last: true is
-	// followed by Adopt.
+	// Accepts says whether the listener on a local address and port has a place for another
+	// association with the host at peer; nil: always. Peers without are refused by ABORT, as
+	// section 5.1 has it for want of resources. It is asked last: true is followed by Adopt.
 	Accepts func(local netip.AddrPort, peer netip.Addr) bool
-	// Adopt is told of each new association before Lookup can find it, unless it is nil. It may set its Owner and its upper layer.
+	// Adopt is told of each new association before Lookup can find it, unless it is nil. It may set
+	// its Owner and its upper layer.
 	Adopt func(*assoc.Assoc)
 }
 
@@ -62,7 +67,8 @@ var (
 	// ErrPortInUse: the port is already listened on, or no ephemeral port is free.
 	// It matches syscall.EADDRINUSE.
 	ErrPortInUse = rawio.ErrPortInUse
-	// ErrExists: there is an association between these ports and one of these addresses (section 1.3).
+	// ErrExists: there is an association between these ports and one of these addresses (section
+	// 1.3).
 	ErrExists = fmt.Errorf("sctp: an association between these endpoints exists: %w", rawio.ErrPortInUse)
 	// ErrNoAddress: Connect was given no usable peer address, or more than assoc.MaxPaths.
 	ErrNoAddress = errors.New("sctp: connect needs one to 8 unicast peer addresses")
@@ -81,9 +87,11 @@ type tableEntry struct {
 }
 
 // Endpoint holds the associations and listeners of one or more local addresses. Lookup may run
-// concurrently with everything, so that data never waits for set-ups: an association that is being entered, taken out or refreshed it may miss, or still find; Find
-// then says what is so. It has two parts, for an owner that runs it concurrently and keeps floods of set-ups from each other:
-// Judge, Answer, PollTransmit and Stats need the part that sets up alone, Make both parts, every other method the tables alone.
+// concurrently with everything, so that data never waits for set-ups: an association that is being
+// entered, taken out or refreshed it may miss, or still find; Find then says what is so. It has two
+// parts, for an owner that runs it concurrently and keeps floods of set-ups from each other: Judge,
+// Answer, PollTransmit and Stats need the part that sets up alone, Make both parts, every other
+// method the tables alone.
 type Endpoint struct {
 	cfg          Config
 	env          assoc.Env
@@ -121,8 +129,8 @@ func New(cfg Config) *Endpoint {
 	}
 }
 
-// Listen accepts associations on port as cfg says (nil: defaults). It fails with ErrPort, ErrPortInUse
-// or a *assoc.ConfigError.
+// Listen accepts associations on port as cfg says (nil: defaults). It fails with ErrPort,
+// ErrPortInUse or a *assoc.ConfigError.
 func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 	if port == 0 {
 		return ErrPort
@@ -140,7 +148,8 @@ func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 	return nil
 }
 
-// Relisten has the listener on port whose LocalAddrs cfg has accept associations as cfg says from now on. It fails with a *assoc.ConfigError.
+// Relisten has the listener on port whose LocalAddrs cfg has accept associations as cfg says from
+// now on. It fails with a *assoc.ConfigError.
 func (e *Endpoint) Relisten(port uint16, cfg *assoc.Config) error {
 	c, err := e.completeConfig(cfg)
 	if err != nil {
@@ -163,7 +172,8 @@ func (e *Endpoint) completeConfig(cfg *assoc.Config) (*assoc.Config, error) {
 	return &c, err
 }
 
-// Unlisten stops accepting on port at those local addresses, or at all if none are given; associations stay.
+// Unlisten stops accepting on port at those local addresses, or at all if none are given;
+// associations stay.
 func (e *Endpoint) Unlisten(port uint16, at ...netip.Addr) {
 	e.listeners[port] = slices.DeleteFunc(e.listeners[port], func(c *assoc.Config) bool { return len(at) == 0 || slices.Contains(c.LocalAddrs, at[0].Unmap()) })
 	if len(e.listeners[port]) == 0 {
@@ -171,8 +181,8 @@ func (e *Endpoint) Unlisten(port uint16, at ...netip.Addr) {
 	}
 }
 
-// findListener returns the configuration for what comes to a port at a local address, nil where nobody listens: another address is another SCTP
-// endpoint of this host (section 1.3).
+// findListener returns the configuration for what comes to a port at a local address, nil where
+// nobody listens: another address is another SCTP endpoint of this host (section 1.3).
 func (e *Endpoint) findListener(port uint16, local netip.Addr) *assoc.Config {
 	for _, c := range e.listeners[port] {
 		if len(c.LocalAddrs) == 0 || slices.Contains(c.LocalAddrs, local.Unmap()) {
@@ -183,10 +193,9 @@ func (e *Endpoint) findListener(port uint16, local netip.Addr) *assoc.Config {
 }
 
 // Connect starts an association to remotePort at the remote addresses, the first of which is tried
-// first; the port of each netip.AddrPort is the UDP encapsulation port. localPort 0 picks a free one,
-// an invalid local lets the link choose the address; with Config.LocalAddrs local says nothing but the
-// own UDP port. The INIT leaves with the association's first
-// PollTransmit.
+// first; the port of each netip.AddrPort is the UDP encapsulation port. localPort 0 picks a free
+// one, an invalid local lets the link choose the address; with Config.LocalAddrs local says nothing
+// but the own UDP port. The INIT leaves with the association's first PollTransmit.
 func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort, remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
 	c, err := cfg.Complete()
 	switch {
@@ -223,7 +232,8 @@ func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, 
 	return a, nil
 }
 
-// Between says whether there is an association between a port and one of the peer's, at one of these addresses.
+// Between says whether there is an association between a port and one of the peer's, at one of
+// these addresses.
 func (e *Endpoint) Between(localPort uint16, remote []netip.AddrPort, remotePort uint16) bool {
 	return slices.ContainsFunc(remote, func(r netip.AddrPort) bool {
 		return getAssoc(&e.byPeer, peerKey{r.Addr().Unmap(), localPort, remotePort}) != nil
@@ -267,9 +277,10 @@ func (e *Endpoint) addAssoc(a *assoc.Assoc) *tableEntry {
 	return en
 }
 
-// addToTables has an association be found by what it has now. A peer address that another association holds stays with that
-// one. Addresses that could not be verified hold nothing: whoever sets an association up from there has
-// them, so that nobody keeps a host out for longer by listing its addresses (RFC 5062 section 2).
+// addToTables has an association be found by what it has now. A peer address that another
+// association holds stays with that one. Addresses that could not be verified hold nothing: whoever
+// sets an association up from there has them, so that nobody keeps a host out for longer by listing
+// its addresses (RFC 5062 section 2).
 func (e *Endpoint) addToTables(a *assoc.Assoc) *tableEntry {
 	en := &tableEntry{tag: tagKey{a.LocalTag(), a.LocalPort(), a.PeerPort()}}
 	e.byTag.Put(en.tag, a)
@@ -330,8 +341,9 @@ func (e *Endpoint) addAccepted(a *assoc.Assoc, source netip.Addr) {
 	e.sourceCounts.add(source, 1)
 }
 
-// Refresh takes up a change of an association's own tag and peer addresses, and of what is known of those: call it
-// on EventUp, EventRestart, EventPathUp and EventPathDown. By what it keeps it can be found all the while.
+// Refresh takes up a change of an association's own tag and peer addresses, and of what is known of
+// those: call it on EventUp, EventRestart, EventPathUp and EventPathDown. By what it keeps it can
+// be found all the while.
 func (e *Endpoint) Refresh(a *assoc.Assoc) {
 	had := e.entries[a]
 	if had == nil {
@@ -352,8 +364,8 @@ func (e *Endpoint) Held() int { return e.usedTags.memorySize() }
 // Len returns the number of associations.
 func (e *Endpoint) Len() int { return len(e.entries) }
 
-// PollTransmit adds the endpoint's own answers to out; more says that out was full: write it, reset it
-// and call again.
+// PollTransmit adds the endpoint's own answers to out; more says that out was full: write it, reset
+// it and call again.
 func (e *Endpoint) PollTransmit(now rawio.Time, out *assoc.TxBatch) (more bool) {
 	return e.answers.PollTransmit(out)
 }

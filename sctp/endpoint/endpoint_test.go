@@ -334,7 +334,8 @@ func TestConnectNeedsRandomness(t *testing.T) {
 	}
 }
 
-// A listener with addresses of its own is one endpoint of several on the host: what comes to others finds none.
+// A listener with addresses of its own is one endpoint of several on the host: what comes to others
+// finds none.
 func TestListenerOfSomeAddresses(t *testing.T) {
 	b, other := endpointtest.New(t, endpoint.Config{}), netip.MustParseAddr("10.0.0.2")
 	for i, at := range []netip.Addr{hostAddr.Addr(), other} {
@@ -408,8 +409,8 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 	}
 }
 
-// Asking the system for the MTU takes longer than the rest of the answer, and a flood of INITs comes from
-// ever other addresses: only an INIT that makes a long answer makes the endpoint ask.
+// Asking the system for the MTU takes longer than the rest of the answer, and a flood of INITs
+// comes from ever other addresses: only an INIT that makes a long answer makes the endpoint ask.
 func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 	asked := 0
 	ep := endpoint.New(endpoint.Config{Rand: rand.New(rand.NewSource(3)), MTU: func(_, _ netip.Addr) int { asked++; return mtu }})
@@ -431,8 +432,9 @@ func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 	check.That(t, asked != 0 && n > mtu/2 && n <= mtu, "asked %d times for an answer of %d octets", asked, n)
 }
 
-// A shell looks all packets of a batch up before it handles those that have no association. The second COOKIE ECHO of
-// a batch, sent again because the host was slow, belongs to the association that the first one has made.
+// A shell looks all packets of a batch up before it handles those that have no association. The
+// second COOKIE ECHO of a batch, sent again because the host was slow, belongs to the association
+// that the first one has made.
 func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	b, other := endpointtest.New(t, endpoint.Config{}), netip.MustParseAddrPort("10.0.0.10:0")
 	var echo rawio.Packet
@@ -473,7 +475,8 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	check.Equal(t, "associations that the owner was told of", told, 1)
 }
 
-// Each association has the Config that it was dialled with, whoever was dialled with another, or changed his, before.
+// Each association has the Config that it was dialled with, whoever was dialled with another, or
+// changed his, before.
 func TestEachDialHasItsOwnConfig(t *testing.T) {
 	b := endpointtest.New(t, endpoint.Config{})
 	own := []netip.Addr{hostAddr.Addr()}

@@ -18,7 +18,8 @@ type tagKey struct {
 	local, peer uint16
 }
 
-// hashSeed keeps peers, which choose their addresses and ports, from choosing many that share a chain.
+// hashSeed keeps peers, which choose their addresses and ports, from choosing many that share a
+// chain.
 var hashSeed = maphash.MakeSeed()
 
 // Hash implements index.Key.

@@ -16,7 +16,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// In whatever order the packets of several peers come, each finds its own association, and a damaged one none.
+// In whatever order the packets of several peers come, each finds its own association, and a
+// damaged one none.
 func TestLookupNext(t *testing.T) {
 	// req 9260-1.3-1
 	b := endpointtest.New(t, endpoint.Config{})
@@ -59,7 +60,8 @@ func TestLookupNext(t *testing.T) {
 	}
 }
 
-// Two associations between the same ports, whose peers send from an address that neither has named, are told apart by their tags, whatever came before.
+// Two associations between the same ports, whose peers send from an address that neither has named,
+// are told apart by their tags, whatever came before.
 func TestLookupNextGoesByTheTag(t *testing.T) {
 	b := endpointtest.New(t, endpoint.Config{})
 	elsewhere := netip.MustParseAddrPort("10.0.0.77:0")

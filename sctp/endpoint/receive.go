@@ -14,8 +14,8 @@ import (
 )
 
 // Lookup finds the association of p. ok is false for a packet to drop: malformed, or with a wrong
-// checksum (section 6.8). When ok and the association is nil, pass p to HandleUnmatched. Lookup writes
-// nothing but atomic counters, and waits for nobody.
+// checksum (section 6.8). When ok and the association is nil, pass p to HandleUnmatched. Lookup
+// writes nothing but atomic counters, and waits for nobody.
 func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
 	return e.LookupNext(p, new(LookupState))
 }
@@ -24,7 +24,8 @@ func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
 type LookupState struct {
 	// Hash is what Expect has found for the next packet, if it was asked.
 	Hash uint64
-	// ByClaim says that the last association was found by an address that its peer has only named. One that is set up from there has the address.
+	// ByClaim says that the last association was found by an address that its peer has only named.
+	// One that is set up from there has the address.
 	ByClaim bool
 
 	headerSum wire.HeaderSum
@@ -71,8 +72,9 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *LookupState) (a *assoc.Assoc, 
 	return a, true
 }
 
-// PrefetchLookup has the memory come that LookupNext looks at for each of several packets: with many associations it is in no cache. It leaves the hash of each in hashes,
-// 0 for one that is no packet of SCTP.
+// PrefetchLookup has the memory come that LookupNext looks at for each of several packets: with
+// many associations it is in no cache. It leaves the hash of each in hashes, 0 for one that is no
+// packet of SCTP.
 func (e *Endpoint) PrefetchLookup(pkts []rawio.Packet, hashes []uint64) {
 	for i := range pkts {
 		hashes[i] = 0
@@ -102,7 +104,8 @@ func peerKeyOf(p *rawio.Packet) (k peerKey, ok bool) {
 	return newPeerKey(p, pkt), true
 }
 
-// findByPeerOrTag returns the association that a packet with a right checksum belongs to, by an address of the peer or by the tag.
+// findByPeerOrTag returns the association that a packet with a right checksum belongs to, by an
+// address of the peer or by the tag.
 func (e *Endpoint) findByPeerOrTag(k peerKey, hash uint64, pkt wire.Packet) *assoc.Assoc {
 	a, _ := e.byPeer.GetHashed(k, hash)
 	if a == nil && pkt.VTag() != 0 {
@@ -112,8 +115,8 @@ func (e *Endpoint) findByPeerOrTag(k peerKey, hash uint64, pkt wire.Packet) *ass
 	return a
 }
 
-// findByClaim returns the association whose peer has named the address of a packet that find knows nothing of, such as the ABORT of a host
-// that knows nothing of the association.
+// findByClaim returns the association whose peer has named the address of a packet that find knows
+// nothing of, such as the ABORT of a host that knows nothing of the association.
 func (e *Endpoint) findByClaim(k peerKey, pkt wire.Packet) *assoc.Assoc {
 	if pkt.VTag() == 0 || isSetup(pkt) {
 		return nil
@@ -121,8 +124,8 @@ func (e *Endpoint) findByClaim(k peerKey, pkt wire.Packet) *assoc.Assoc {
 	return getAssoc(&e.byClaim, k)
 }
 
-// isSetup says whether a packet begins or completes the set-up of an association: of one that there is no longer, perhaps, or from an
-// unverified address, which does not say whose it is.
+// isSetup says whether a packet begins or completes the set-up of an association: of one that there
+// is no longer, perhaps, or from an unverified address, which does not say whose it is.
 func isSetup(pkt wire.Packet) bool {
 	const first = wire.CommonHeaderLen
 	if len(pkt) == first {
@@ -143,9 +146,9 @@ func (e *Endpoint) lookupQuote(p *rawio.Packet) *assoc.Assoc {
 }
 
 // HandleUnmatched handles a packet that Lookup passed but found no association for (section 8.4). A
-// valid COOKIE ECHO makes an association: isNew; set its upper layer, then pass it this same packet.
-// An INIT may turn out to be for an existing association, by an address that it lists: pass it on. It is Judge, Find, Answer and
-// Make, one after the other.
+// valid COOKIE ECHO makes an association: isNew; set its upper layer, then pass it this same
+// packet. An INIT may turn out to be for an existing association, by an address that it lists: pass
+// it on. It is Judge, Find, Answer and Make, one after the other.
 func (e *Endpoint) HandleUnmatched(now rawio.Time, p *rawio.Packet) (a *assoc.Assoc, isNew bool) {
 	var s UnmatchedPacket
 	if !e.Screen(now, p, &s) {
@@ -157,7 +160,8 @@ func (e *Endpoint) HandleUnmatched(now rawio.Time, p *rawio.Packet) (a *assoc.As
 	return e.MakeAssoc(now, &s)
 }
 
-// UnmatchedPacket is a packet of no association that Lookup knows, on its way through Judge, Find, Answer and Make.
+// UnmatchedPacket is a packet of no association that Lookup knows, on its way through Judge, Find,
+// Answer and Make.
 type UnmatchedPacket struct {
 	packet         *rawio.Packet
 	pkt            wire.Packet
@@ -169,11 +173,12 @@ type UnmatchedPacket struct {
 	numListed      int                        // of them
 }
 
-// maxListedAddrs is how many addresses of an INIT are looked at, to find an association that has one of them.
+// maxListedAddrs is how many addresses of an INIT are looked at, to find an association that has
+// one of them.
 const maxListedAddrs = 4 * assoc.MaxPaths
 
-// Screen is the first look at a packet, before anything that costs: whether there is time for it, and whether it can be anything. It needs
-// the part of the endpoint that sets up: see Endpoint.
+// Screen is the first look at a packet, before anything that costs: whether there is time for it,
+// and whether it can be anything. It needs the part of the endpoint that sets up: see Endpoint.
 func (e *Endpoint) Screen(now rawio.Time, p *rawio.Packet, s *UnmatchedPacket) bool {
 	pkt, err := wire.ParsePacket(p.Data)
 	if err != nil || p.Kind != rawio.KindSCTP {
@@ -224,8 +229,9 @@ func (s *UnmatchedPacket) collectListed() {
 	}
 }
 
-// Find returns the association that a packet turns out to belong to: one that was set up a moment ago, whose it is by its tag, or whose
-// address an INIT lists (section 5.1.2). It needs the tables of the endpoint, and only reads them.
+// Find returns the association that a packet turns out to belong to: one that was set up a moment
+// ago, whose it is by its tag, or whose address an INIT lists (section 5.1.2). It needs the tables
+// of the endpoint, and only reads them.
 func (e *Endpoint) Find(s *UnmatchedPacket) *assoc.Assoc {
 	pkt := s.pkt
 	k := newPeerKey(s.packet, pkt)
@@ -243,8 +249,8 @@ func (e *Endpoint) Find(s *UnmatchedPacket) *assoc.Assoc {
 	return nil
 }
 
-// Answer answers a packet of no association, or says that it brings a valid cookie to Make one of. It needs the part of the endpoint
-// that sets up.
+// Answer answers a packet of no association, or says that it brings a valid cookie to Make one of.
+// It needs the part of the endpoint that sets up.
 func (e *Endpoint) Answer(now rawio.Time, s *UnmatchedPacket) (valid bool) {
 	p, pkt, first, g := s.packet, s.pkt, s.firstChunk, &s.summary
 	switch {
@@ -376,8 +382,8 @@ func (e *Endpoint) answerStaleCookie(now rawio.Time, p *rawio.Packet, ck *assoc.
 	}
 }
 
-// MakeAssoc makes an association of a valid cookie (section 5.1.5), and no second one when that has ended: each
-// has a tag of its own (section 5.3.1). It needs the whole endpoint.
+// MakeAssoc makes an association of a valid cookie (section 5.1.5), and no second one when that has
+// ended: each has a tag of its own (section 5.3.1). It needs the whole endpoint.
 func (e *Endpoint) MakeAssoc(now rawio.Time, s *UnmatchedPacket) (*assoc.Assoc, bool) {
 	p, ck := s.packet, &s.cookie
 	if a := getAssoc(&e.byPeer, peerKey{p.Remote.Addr().Unmap(), ck.LocalPort, ck.PeerPort}); a != nil {

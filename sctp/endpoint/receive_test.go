@@ -13,7 +13,8 @@ import (
 )
 
 func TestTheChecksumComesBeforeEverythingElse(t *testing.T) {
-	// req 9260-A-3: the three packets for which the tag says nothing, with one bit wrong, do nothing.
+	// req 9260-A-3: the three packets for which the tag says nothing, with one bit wrong, do
+	// nothing.
 	b := endpointtest.New(t, endpoint.Config{})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	spoil := func(pkt []byte) []byte {

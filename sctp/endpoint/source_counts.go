@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/internal/quota"
 )
 
-// sourceCounts counts the associations that hosts have set up, and with an IPv6 address those of its
-// /64, /56, /48 and /32, since who has a network chooses among its addresses.
+// sourceCounts counts the associations that hosts have set up, and with an IPv6 address those of
+// its /64, /56, /48 and /32, since who has a network chooses among its addresses.
 type sourceCounts map[quota.HostGroup]int
 
 // isFull reports whether a host has as many as it may have, or one of its networks: each has

@@ -15,8 +15,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// An address may set up so many associations and no more; the next is refused by ABORT with Out of Resource
-// until one of them ends, and others are not concerned.
+// An address may set up so many associations and no more; the next is refused by ABORT with Out of
+// Resource until one of them ends, and others are not concerned.
 func TestAssociationsOfOneSource(t *testing.T) {
 	b := endpointtest.New(t, endpoint.Config{MaxPerSource: 2})
 	must.OK(t, b.EP.Listen(localPort, nil))
@@ -50,8 +50,9 @@ func TestAssociationsOfOneNetwork(t *testing.T) {
 	check.Equal(t, "of another", accepted("[2001:db9::%x]:0", 5), 2)
 }
 
-// A flood gets so many answers in a second, about, and no more: one address, or all together. Which of its packets get one is left to
-// chance, so a host whose address others forge has its turn too, and what does not concern a limit has its answers.
+// A flood gets so many answers in a second, about, and no more: one address, or all together. Which
+// of its packets get one is left to chance, so a host whose address others forge has its turn too,
+// and what does not concern a limit has its answers.
 func TestAnswersOfOneSource(t *testing.T) {
 	const limit, flood, seconds = 160, 1600, 20
 	for _, row := range []struct {

@@ -27,8 +27,8 @@ func TestRemovedAssociationIsForgotten(t *testing.T) {
 	check.Equal(t, "associations", b.EP.Len(), 0)
 }
 
-// An address that the peer of one association has belongs to it, though the peer of another one lists it
-// too, and stays with it when the other ends.
+// An address that the peer of one association has belongs to it, though the peer of another one
+// lists it too, and stays with it when the other ends.
 func TestAddressStaysWithItsAssociation(t *testing.T) {
 	// req 9260-1.3-1
 	b := endpointtest.New(t, endpoint.Config{})
@@ -50,7 +50,8 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 	check.Equal(t, "the address belongs to the first when the other has ended", b.Lookup(peerAddr, localPort, 1), first)
 }
 
-// The owner of an association is told of it before a packet can find it; and while it is refreshed it is found by what it keeps.
+// The owner of an association is told of it before a packet can find it; and while it is refreshed
+// it is found by what it keeps.
 func TestOwnerIsToldFirst(t *testing.T) {
 	b := endpointtest.New(t, endpoint.Config{})
 	var told *assoc.Assoc

@@ -66,8 +66,8 @@ func (repeat) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A second of answers begins with the first of them. It and the second before it say how many ask; who has no luck while these are too many has
-// no answer.
+// A second of answers begins with the first of them. It and the second before it say how many ask;
+// who has no luck while these are too many has no answer.
 func TestRateOfAnswers(t *testing.T) {
 	r := answerRates{maxPerSecond: 2}
 	unlucky := func() uint64 { return 2 } // of three
@@ -81,7 +81,8 @@ func TestRateOfAnswers(t *testing.T) {
 	check.Equal(t, "places", len(r.table), 1<<rateTableBits)
 }
 
-// Of a pulse no more is answered than MaxAnswers, and in any second no more than twice that, whenever it begins.
+// Of a pulse no more is answered than MaxAnswers, and in any second no more than twice that,
+// whenever it begins.
 func TestPulseGetsNoMoreAnswersThanASecond(t *testing.T) {
 	const limit = 100
 	for _, gap := range []time.Duration{0, time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
@@ -111,7 +112,8 @@ func TestPulseGetsNoMoreAnswersThanASecond(t *testing.T) {
 	}
 }
 
-// However set-ups come in pulses, in any second no more work is done than twice what MaxSetups says, and that of the longest packets beside.
+// However set-ups come in pulses, in any second no more work is done than twice what MaxSetups
+// says, and that of the longest packets beside.
 func TestPulseGetsNoMoreSetupsThanASecond(t *testing.T) {
 	const limit = 8000
 	for _, row := range []struct {
@@ -139,15 +141,17 @@ func TestPulseGetsNoMoreSetupsThanASecond(t *testing.T) {
 	}
 }
 
-// A packet of the greatest length that had luck takes no turn of short ones, however small the limit is.
+// A packet of the greatest length that had luck takes no turn of short ones, however small the
+// limit is.
 func TestLongPacketLeavesRoomForShortOnes(t *testing.T) {
 	b := newSetupBudget(budgetWindowsPerSecond)
 	lucky := func() uint64 { return 0 }
 	check.That(t, b.allow(0, 65_535, lucky) && b.allow(0, 100, lucky), "a short packet is not looked at behind a long one")
 }
 
-// Packets that set up are let through for their work and for the octets of their answers, each time by chance when there are too many of
-// either. With the luck of the first alone no more octets go out than MaxSetups says.
+// Packets that set up are let through for their work and for the octets of their answers, each time
+// by chance when there are too many of either. With the luck of the first alone no more octets go
+// out than MaxSetups says.
 func TestBudgetHasTwoBounds(t *testing.T) {
 	b, draws := newSetupBudget(2*budgetWindowsPerSecond+7), []uint64(nil)
 	chance := func() (v uint64) { v, draws = draws[0], draws[1:]; return v }

@@ -20,9 +20,10 @@ func listening(t *testing.T) *endpointtest.Bench {
 	return b
 }
 
-// "A new Verification Tag value MUST be used each time the endpoint tears down and then reestablishes an association to the
-// same peer" (section 5.3.1): a peer that has never got the COOKIE ACK sends its COOKIE ECHO again, after the association has
-// been given up here, and packets of that are still under way.
+// "A new Verification Tag value MUST be used each time the endpoint tears down and then
+// reestablishes an association to the same peer" (section 5.3.1): a peer that has never got the
+// COOKIE ACK sends its COOKIE ECHO again, after the association has been given up here, and packets
+// of that are still under way.
 func TestCookieMakesOneAssociation(t *testing.T) {
 	b := listening(t)
 	tag, cookie := b.CookieOf(goodInit)
@@ -42,8 +43,9 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 	check.That(t, a != nil && other != tag, "the peer, with tag %#x after %#x, cannot set up another association", other, tag)
 }
 
-// A cookie that has made an association makes no other when so many have ended since that its tag had to be forgotten, at its own hour or
-// earlier. A peer whose handshake began since gets in at once, and one that is so late by a cookie that it asks for anew (section 5.2.6).
+// A cookie that has made an association makes no other when so many have ended since that its tag
+// had to be forgotten, at its own hour or earlier. A peer whose handshake began since gets in at
+// once, and one that is so late by a cookie that it asks for anew (section 5.2.6).
 func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
 	b := listening(t)
 	early, unused := b.CookieOf(goodInit) // of a handshake that has not ended
@@ -75,8 +77,8 @@ func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
 	check.That(t, b.EP.Held() < 8<<20, "%d octets are held for tags", b.EP.Held())
 }
 
-// The cookie for an INIT that crosses an own one has the tag of the own one (section 5.2.1). It may come when that association
-// has been given up.
+// The cookie for an INIT that crosses an own one has the tag of the own one (section 5.2.1). It may
+// come when that association has been given up.
 func TestCookieOfACollisionMakesNoAssociation(t *testing.T) {
 	b := listening(t)
 	a := b.Connect(localPort, peerAddr)

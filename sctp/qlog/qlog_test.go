@@ -69,7 +69,8 @@ func names(t *testing.T, r io.Reader) (list []string, bad int) {
 	return list, bad
 }
 
-// Each event is written under its name with what it says, in the form of the draft; docs/trace.md names it, and each field.
+// Each event is written under its name with what it says, in the form of the draft; docs/trace.md
+// names it, and each field.
 func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 	doc := string(must.Get(os.ReadFile("../../docs/trace.md"))(t))
 	name := filepath.Join(t.TempDir(), "a.sqlog")
@@ -170,7 +171,8 @@ func TestDiskNeverStopsTraffic(t *testing.T) {
 	})
 }
 
-// A trace takes two files of the size that was asked for, each with a head, and nothing is lost between them.
+// A trace takes two files of the size that was asked for, each with a head, and nothing is lost
+// between them.
 func TestTraceIsBounded(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.sqlog")
 	f := must.Get(Create(name, &Options{MaxSize: 200 << 10, Queue: 1 << 16}))(t)

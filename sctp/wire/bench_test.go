@@ -43,7 +43,8 @@ func BenchmarkAppendSack(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify is the checksum of a received packet, by itself and after one with the same header.
+// BenchmarkVerify is the checksum of a received packet, by itself and after one with the same
+// header.
 func BenchmarkVerify(b *testing.B) {
 	p := wire.Packet(wire.AppendChunk(wire.AppendHeader(nil, 1, 2, 3), wire.ChunkData, 3, make([]byte, 1456)))
 	wire.PutChecksum(p, wire.ChecksumBytes(p))

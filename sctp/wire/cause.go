@@ -99,8 +99,8 @@ func (c Cause) Info() []byte { return c[paramHeaderLen:] }
 // Causes walks error causes. Copying it copies the position.
 type Causes struct{ tlvs tlvReader }
 
-// Next returns the next error cause, and false at the end or at a malformed cause; Err tells the two
-// apart.
+// Next returns the next error cause, and false at the end or at a malformed cause; Err tells the
+// two apart.
 func (cs *Causes) Next() (Cause, bool) {
 	c, ok := cs.tlvs.next()
 	return c, ok

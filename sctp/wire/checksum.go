@@ -22,8 +22,8 @@ func Checksum(vec [][]byte) uint32 {
 	return sum
 }
 
-// PutPacketChecksum computes the checksum of the packet whose octets are the pieces of vec, as Checksum does, and
-// stores it.
+// PutPacketChecksum computes the checksum of the packet whose octets are the pieces of vec, as
+// Checksum does, and stores it.
 func PutPacketChecksum(vec [][]byte) {
 	PutChecksum(vec[0], 0)
 	sum := uint32(0)
@@ -43,7 +43,8 @@ func headerSum(pkt []byte) uint32 {
 	return crc32c.Update(crc32c.Update(0, pkt[:8]), zeros[:])
 }
 
-// HeaderSum remembers the checksum of one common header: those of an association are alike, one way. The zero value remembers none.
+// HeaderSum remembers the checksum of one common header: those of an association are alike, one
+// way. The zero value remembers none.
 type HeaderSum struct {
 	headerPrefix uint64 // octets 0 to 7; a verification tag of 0 and ports of 0 are taken for none remembered
 	sum          uint32

@@ -109,8 +109,8 @@ func CloseChunk(b []byte, start int) []byte {
 	return closeTLVs(b, start, fixedPartLen(ChunkType(b[start])))
 }
 
-// fixedPartLen returns the length of what stands in front of the parameters or error causes of a chunk,
-// chunk header included.
+// fixedPartLen returns the length of what stands in front of the parameters or error causes of a
+// chunk, chunk header included.
 func fixedPartLen(t ChunkType) int {
 	switch t {
 	case ChunkInit, ChunkInitAck:

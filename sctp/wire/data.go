@@ -48,7 +48,8 @@ func AsData(c Chunk) (Data, error) {
 	return Data(c), nil
 }
 
-// LoneData returns the DATA chunk of a packet that has nothing but one, with user data, and false for any other.
+// LoneData returns the DATA chunk of a packet that has nothing but one, with user data, and false
+// for any other.
 func LoneData(p Packet) (Data, bool) {
 	c := p[CommonHeaderLen:]
 	if len(c) <= DataHeaderLen || ChunkType(c[0]) != ChunkData {

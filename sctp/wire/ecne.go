@@ -16,8 +16,8 @@ const ecnLen = 8
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 type ECNE []byte
 
-// AsECNE returns c as an ECN Echo chunk. Some senders add a count of marked packets behind the TSN, which
-// is ignored.
+// AsECNE returns c as an ECN Echo chunk. Some senders add a count of marked packets behind the TSN,
+// which is ignored.
 func AsECNE(c Chunk) (ECNE, error) {
 	if err := asChunk(c, ChunkECNE, ecnLen, MaxChunkLen); err != nil {
 		return nil, err

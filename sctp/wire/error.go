@@ -25,5 +25,6 @@ func AsError(c Chunk) (Error, error) {
 // Causes returns an iterator over the error causes.
 func (e Error) Causes() Causes { return Causes{tlvReader{rest: e[ChunkHeaderLen:]}} }
 
-// AppendError appends the header of an ERROR chunk. Append one or more causes, then call CloseChunk.
+// AppendError appends the header of an ERROR chunk. Append one or more causes, then call
+// CloseChunk.
 func AppendError(b []byte) []byte { return appendChunkHeader(b, ChunkError, 0, ChunkHeaderLen) }

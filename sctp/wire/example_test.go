@@ -6,7 +6,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// A SACK and a DATA chunk share a packet. The user data is never copied: it is a piece of the vector.
+// A SACK and a DATA chunk share a packet. The user data is never copied: it is a piece of the
+// vector.
 func Example() {
 	payload := []byte("hello")
 

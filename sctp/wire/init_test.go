@@ -45,7 +45,8 @@ func TestInitAckHasItsOctetsAndFields(t *testing.T) {
 	check.Equal(t, "Type", as(t, wire.AsInit, b).Type(), wire.ChunkInitAck)
 }
 
-// The values of fixed fields are left to the caller, whose answer depends on the field and the state.
+// The values of fixed fields are left to the caller, whose answer depends on the field and the
+// state.
 func TestInitValuesAreNotJudged(t *testing.T) {
 	check.Equal(t, "Tag", as(t, wire.AsInit, octets(t, "01ff0014 00000000 00000000 0000 0000 00000000")).Tag(), 0)
 }

@@ -76,7 +76,8 @@ func TestWhatIsNotLoneData(t *testing.T) {
 	check.That(t, sameLone(t, packet(t, octets(t, whole))), "whole DATA is not DATA alone")
 }
 
-// By chance, of few octets, with lengths near to what is right: LoneData says what a walk over the chunks says, and reads nothing beyond the packet.
+// By chance, of few octets, with lengths near to what is right: LoneData says what a walk over the
+// chunks says, and reads nothing beyond the packet.
 func TestLoneDataIsWhatAWalkFinds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 0x10e))
 	lone, others := 0, 0

@@ -34,8 +34,8 @@ func AppendPad(b []byte, size int) []byte {
 	return appendZeros(AppendPadHeader(b, size-ChunkHeaderLen), size-ChunkHeaderLen)
 }
 
-// AppendPadHeader appends the header of a PAD chunk with size octets of Padding Data, which the caller
-// appends. size is a multiple of 4 of at most MaxPadLen - ChunkHeaderLen.
+// AppendPadHeader appends the header of a PAD chunk with size octets of Padding Data, which the
+// caller appends. size is a multiple of 4 of at most MaxPadLen - ChunkHeaderLen.
 func AppendPadHeader(b []byte, size int) []byte {
 	return appendChunkHeader(b, ChunkPad, 0, min(ChunkHeaderLen+size, MaxChunkLen))
 }

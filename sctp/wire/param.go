@@ -36,8 +36,8 @@ func (ps *Params) Err() error { return ps.tlvs.asError() }
 // to that length.
 func AppendParam(b []byte, t ParamType, value []byte) []byte { return appendTLV(b, uint16(t), value) }
 
-// checkType returns an error unless p is of type t and its length is from least to most octets, header
-// included.
+// checkType returns an error unless p is of type t and its length is from least to most octets,
+// header included.
 func (p Param) checkType(t ParamType, least, most int) error {
 	if len(p) < paramHeaderLen {
 		return ErrParamShort

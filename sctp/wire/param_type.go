@@ -2,7 +2,8 @@ package wire
 
 import "fmt"
 
-// ParamType is the type of a parameter (RFC 9260 section 3.2.1). Types are unique across all chunks.
+// ParamType is the type of a parameter (RFC 9260 section 3.2.1). Types are unique across all
+// chunks.
 type ParamType uint16
 
 // Parameter types of RFC 9260, then those of its extensions.

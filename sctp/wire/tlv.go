@@ -2,7 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// paramHeaderLen is the length of the type (or cause code) and length of a parameter or error cause.
+// paramHeaderLen is the length of the type (or cause code) and length of a parameter or error
+// cause.
 const paramHeaderLen = 4
 
 // MaxParamLen is the largest length of a parameter or error cause in octets, header included.

@@ -1,7 +1,8 @@
 package arch
 
-// ends are all the calls that end an association, a session or a QP for good, as function: argument, and what the
-// package comment calls that end. A new way to end has a line here and there, or the test fails.
+// ends are all the calls that end an association, a session or a QP for good, as function:
+// argument, and what the package comment calls that end. A new way to end has a line here and
+// there, or the test fails.
 var ends = []struct {
 	pkg   string
 	calls string // that end: a regular expression with the error as its last group

@@ -13,7 +13,8 @@ import (
 
 var funcName = regexp.MustCompile(`^func (?:\(.*?\) )?(\w+)`)
 
-// Each way in which an association, a session or a QP ends is one that the package comment lists: a program can switch on it.
+// Each way in which an association, a session or a QP ends is one that the package comment lists: a
+// program can switch on it.
 func TestEveryEndIsListed(t *testing.T) {
 	read := func(path string) string {
 		text := must.Get(os.ReadFile(path))(t)

@@ -15,13 +15,14 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// instruments are started by the scripts of the project, for those that work on it: their flags need no range.
+// instruments are started by the scripts of the project, for those that work on it: their flags
+// need no range.
 var instruments = []string{"bench", "test/interop/peer", "test/locks", "test/mutants", "test/watch"}
 
 var numberFlag = regexp.MustCompile(`^(Int|Int8|Int16|Int32|Int64|Uint|Uint8|Uint16|Uint32|Uint64|Float32|Float64|Duration|Count)(Slice)?(Var)?P?$`)
 
-// A number on the command line of a program has a range, and so is a cli.Number: packages flag and pflag take NaN, negative numbers, and
-// times that overflow.
+// A number on the command line of a program has a range, and so is a cli.Number: packages flag and
+// pflag take NaN, negative numbers, and times that overflow.
 func TestNumbersOfCommandLinesHaveARange(t *testing.T) {
 	programs := 0
 	for _, dir := range []string{"cmd", "examples", "fuzz", "test", "bench", "internal/cli"} {

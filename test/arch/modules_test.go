@@ -22,7 +22,8 @@ const release = "v0.1.0"
 // paid are the modules that a program which imports ours has in its go.sum, beside ours.
 var paid = regexp.MustCompile(`^(github\.com/klauspost/crc32|github\.com/vishvananda/net(link|ns)|golang\.org/x/(net|sys)) `)
 
-// released is an environment for the go command in which our modules are released. The others come from the module cache, or from where they always come from.
+// released is an environment for the go command in which our modules are released. The others come
+// from the module cache, or from where they always come from.
 func released(t *testing.T) (env []string) {
 	goCommand(t, root, nil, "list", "-deps", "-test", "./...", "./cmd/...") // brings what is missing there
 	cache := strings.TrimSpace(goCommand(t, root, nil, "env", "GOMODCACHE"))
@@ -76,7 +77,8 @@ func goCommand(t *testing.T, dir string, env []string, args ...string) string {
 	return string(out)
 }
 
-// What the tools and the tests need is not in the go.sum of a program that imports every package that is made for that, but those of metrics.
+// What the tools and the tests need is not in the go.sum of a program that imports every package
+// that is made for that, but those of metrics.
 func TestAnImporterHasFewModules(t *testing.T) {
 	race.Alone(t)
 	env, dir := released(t), t.TempDir()

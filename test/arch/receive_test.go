@@ -15,8 +15,9 @@ import (
 // receiveLines is how long the way of a packet from the link to its association may be.
 const receiveLines = 60
 
-// The way of a packet through the shell is one file that can be read at a glance: all calls that fetch packets and that hand them on are there, each function
-// there calls another of them or is one of its ends, and together they have no more than 60 lines.
+// The way of a packet through the shell is one file that can be read at a glance: all calls that
+// fetch packets and that hand them on are there, each function there calls another of them or is
+// one of its ends, and together they have no more than 60 lines.
 func TestWayOfAPacketIsOneShortFile(t *testing.T) {
 	ends := []string{"ReadBatch", "PollBatch", "HandlePackets"}
 	lines, found := 0, map[string]bool{}

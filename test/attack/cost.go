@@ -14,8 +14,8 @@ import (
 
 // What an association may cost its host, whatever its peer sends.
 const (
-	// stepsByOctet is how many steps each octet pays for that has come, or gone, since the association began, and stepsForNothing what an
-	// association may take beyond that.
+	// stepsByOctet is how many steps each octet pays for that has come, or gone, since the
+	// association began, and stepsForNothing what an association may take beyond that.
 	stepsByOctet    = 1
 	stepsForNothing = 2000
 	// stepsAtOnce is the most for one packet, which can release a window, or one timer.
@@ -29,7 +29,8 @@ const (
 // steps is what the association has done.
 func (h *hold) steps() uint64 { return h.a.Steps() + h.mux.Steps() }
 
-// labour holds what an association has done, with the last packet and in all, against what was paid for it.
+// labour holds what an association has done, with the last packet and in all, against what was paid
+// for it.
 func (s *Siege) labour(h *hold) {
 	st, n := h.a.Stats(), h.steps()
 	paid := stepsByOctet*(st.OctetsIn+st.OctetsOut) + stepsForNothing

@@ -1,5 +1,6 @@
-// Package attack puts a host between an attacker and a friend, in virtual time and from a seed or a fuzzer's octets, and
-// holds what must hold whatever the attacker sends (see ../../test/attack/attacker):
+// Package attack puts a host between an attacker and a friend, in virtual time and from a seed or a
+// fuzzer's octets, and holds what must hold whatever the attacker sends (see
+// ../../test/attack/attacker):
 //
 //   - nothing panics, and no code contradicts itself;
 //   - no octet outside what is open to the attacker's sessions is read or written, and none of memory that was given back is

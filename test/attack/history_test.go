@@ -17,10 +17,12 @@ import (
 	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
 )
 
-// The conditions behind faults that other stacks had. docs/security.md says what each was. The two of Linux's cookies,
-// CVE-2026-53224 and CVE-2026-53246, are in sctp/assoc: TestCookieOfAnotherLayoutIsRefused.
+// The conditions behind faults that other stacks had. docs/security.md says what each was. The two
+// of Linux's cookies, CVE-2026-53224 and CVE-2026-53246, are in sctp/assoc:
+// TestCookieOfAnotherLayoutIsRefused.
 
-// CVE-2021-3772: a forged packet with another tag had Linux end the association, by an ABORT of its own that bore the right one.
+// CVE-2021-3772: a forged packet with another tag had Linux end the association, by an ABORT of its
+// own that bore the right one.
 func TestForgedChunksWithTheWrongTagEndNoAssociation(t *testing.T) {
 	h := newHand(t)
 	h.port = friendPort
@@ -41,8 +43,9 @@ func TestForgedChunksWithTheWrongTagEndNoAssociation(t *testing.T) {
 		"%v; the friend's association is %v, with %d answers", h.s.err, f.conn.a.State(), h.s.stats.Friend)
 }
 
-// CVE-2021-3655: chunks shorter than what was read of them. What lies in the buffer behind the packet makes no difference.
-// GHSA-jwjp-4649-v8jp: a SACK whose counts go beyond it; entries were read from earlier packets in the buffer.
+// CVE-2021-3655: chunks shorter than what was read of them. What lies in the buffer behind the
+// packet makes no difference. GHSA-jwjp-4649-v8jp: a SACK whose counts go beyond it; entries were
+// read from earlier packets in the buffer.
 func TestNothingBehindAChunkIsRead(t *testing.T) {
 	var short [][]byte
 	for typ := range 256 {
@@ -127,7 +130,8 @@ func TestCookieEchoThatComesAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// CVE-2026-52924: Stale Cookie takes an association from COOKIE-ECHOED back to COOKIE-WAIT. Linux had DATA under way by then.
+// CVE-2026-52924: Stale Cookie takes an association from COOKIE-ECHOED back to COOKIE-WAIT. Linux
+// had DATA under way by then.
 func TestStaleCookieAgainAndAgain(t *testing.T) {
 	h := newHand(t)
 	h.port = 2001
@@ -163,7 +167,8 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 	check.Equal(t, "state in the end", v.a.State(), assoc.Established)
 }
 
-// CVE-2026-49759: an ERROR with more causes than Erlang had room for; it also told what lay behind them.
+// CVE-2026-49759: an ERROR with more causes than Erlang had room for; it also told what lay behind
+// them.
 func TestErrorOfManyCauses(t *testing.T) {
 	h := newHand(t)
 	v := h.setUp()
@@ -180,8 +185,9 @@ func TestErrorOfManyCauses(t *testing.T) {
 	h.alive(v)
 }
 
-// usrsctp 547: FORWARD-TSN over fragments that were held. usrsctp 380 and 386: ASCONF with an address that is not all there.
-// None of these chunks is offered here: what is held stays, and their sender is told that they are unknown.
+// usrsctp 547: FORWARD-TSN over fragments that were held. usrsctp 380 and 386: ASCONF with an
+// address that is not all there. None of these chunks is offered here: what is held stays, and
+// their sender is told that they are unknown.
 func TestChunksOfExtensionsTouchNothingThatIsHeld(t *testing.T) {
 	h := newHand(t)
 	v := h.setUp()

@@ -67,7 +67,8 @@ func (m *memory) take(octet byte) (page, bool) {
 	return p, true
 }
 
-// give is what a program does with memory that is its own again: it keeps a secret there, which must not be seen.
+// give is what a program does with memory that is its own again: it keeps a secret there, which
+// must not be seen.
 func (p page) give() {
 	m := p.m
 	m.next++

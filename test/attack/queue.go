@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// queue is a QP of the victim's, and a program that receives, sends and reads on it for as long as it lasts.
+// queue is a QP of the victim's, and a program that receives, sends and reads on it for as long as
+// it lasts.
 type queue struct {
 	s       *Siege
 	h       *hold

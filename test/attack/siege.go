@@ -145,7 +145,8 @@ func (s *Siege) step() {
 	s.friend.check()
 }
 
-// replace has another attacker begin at the address: one that connects, or one that the victim connects to.
+// replace has another attacker begin at the address: one that connects, or one that the victim
+// connects to.
 func (s *Siege) replace(f *foe) {
 	f.left = 200 + s.c.Below(600)
 	f.port = uint16(1024 + s.c.Below(1000))

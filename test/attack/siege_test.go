@@ -50,7 +50,8 @@ func TestASeedThatHasFoundAFaultFindsItNoMore(t *testing.T) {
 
 // FuzzSiege lets the octets choose what the attackers do.
 //
-//fuzz:covers ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx ./sctp/internal/tx ./ddpadapt ./ddp ./rdma/rdmap
+// fuzz:covers ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx ./sctp/internal/tx ./ddpadapt ./ddp
+// ./rdma/rdmap
 func FuzzSiege(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(attacker.Seeded(seed).Octets(2000))

@@ -8,8 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Nothing on the pages offends axe's rules for WCAG 2 A and AA, on a phone and on a desk, in the light and in the dark; nothing is wider than the
-// screen, no page asks for anything but itself, and the console stays empty.
+// Nothing on the pages offends axe's rules for WCAG 2 A and AA, on a phone and on a desk, in the
+// light and in the dark; nothing is wider than the screen, no page asks for anything but itself,
+// and the console stays empty.
 func TestPagesAreFitToBeSeen(t *testing.T) {
 	axe, err := os.ReadFile("axe.min.js")
 	if err != nil {

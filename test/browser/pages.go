@@ -1,4 +1,5 @@
-// Package browser opens the pages of the tools in a browser: a module of its own, so that nobody else pays for what that takes.
+// Package browser opens the pages of the tools in a browser: a module of its own, so that nobody
+// else pays for what that takes.
 package browser
 
 import (
@@ -123,7 +124,8 @@ func pages(t *testing.T) map[string]string {
 	return list
 }
 
-// serve has a run go on, and returns the address of its debug page, which is not to load itself anew meanwhile.
+// serve has a run go on, and returns the address of its debug page, which is not to load itself
+// anew meanwhile.
 func serve(t *testing.T, tool string) string {
 	cmd := exec.Command(tool, "write", "--self", "--link", "mem", "-D", "3600", "-q", "3", "--metrics", "127.0.0.1:0")
 	pipe, err := cmd.StderrPipe()

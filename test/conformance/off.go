@@ -2,10 +2,10 @@ package conformance
 
 import "strings"
 
-// offPrefix begins the id of a line in waivers.tsv about an extension that is not offered: off:NNNN for a whole RFC,
-// off:NNNN-section for a section and those below it, off:id for a row. A peer is never told of such an extension, so its
-// rules bind nobody: rows without a test are left out of the counts. What the codec or another extension needs of it is
-// tested, and counts.
+// offPrefix begins the id of a line in waivers.tsv about an extension that is not offered: off:NNNN
+// for a whole RFC, off:NNNN-section for a section and those below it, off:id for a row. A peer is
+// never told of such an extension, so its rules bind nobody: rows without a test are left out of
+// the counts. What the codec or another extension needs of it is tested, and counts.
 const offPrefix = "off:"
 
 // covers reports whether a row lies in the RFC or the section, or is the row, that scope names.

@@ -7,15 +7,17 @@ import (
 	"strings"
 )
 
-// Where a row stands that a test cites: a fault that violates it is known to be caught by such a test, there can be none,
-// or the citation is all there is. make proofs tries the faults; what they prove stands in their files.
+// Where a row stands that a test cites: a fault that violates it is known to be caught by such a
+// test, there can be none, or the citation is all there is. make proofs tries the faults; what they
+// prove stands in their files.
 const (
 	Proved    = "proved"
 	NoProof   = "no proof"
 	OnlyCited = "only cited"
 )
 
-// maxNoProof is the share of the rows that are to be proved, in percent, for which there may be no fault.
+// maxNoProof is the share of the rows that are to be proved, in percent, for which there may be no
+// fault.
 const maxNoProof = 5
 
 // Provable reports whether a row is to be proved: a MUST or MUST NOT that a test cites.
@@ -84,8 +86,8 @@ func (r *Report) checkNoProof() {
 	}
 }
 
-// proofCount counts of a file, or of all, the rows that are to be proved, those of them that are or cannot be, and the
-// proved rows of any level.
+// proofCount counts of a file, or of all, the rows that are to be proved, those of them that are or
+// cannot be, and the proved rows of any level.
 func (r *Report) proofCount(files ...File) (provable, proved, none, any int) {
 	for _, f := range files {
 		for i := range f.Rows {

@@ -18,14 +18,16 @@ import (
 	"strings"
 )
 
-// A test that cites a row and calls only what no program can reach holds the row for nobody. What programs reach is what the
-// commands' mains reach, and the exported names of the packages that they may import as their way in. It is found by
-// references: a function that one in reach names, calls or not, is in reach; so is a method that looks like one of an
-// interface, for who calls by an interface is not looked for.
+// A test that cites a row and calls only what no program can reach holds the row for nobody. What
+// programs reach is what the commands' mains reach, and the exported names of the packages that
+// they may import as their way in. It is found by references: a function that one in reach names,
+// calls or not, is in reach; so is a method that looks like one of an interface, for who calls by
+// an interface is not looked for.
 
 const modulePath = "github.com/rddp-go/rddp"
 
-// waysIn are the packages whose exported names are for programs; with /... those below too. Mains are ways in themselves.
+// waysIn are the packages whose exported names are for programs; with /... those below too. Mains
+// are ways in themselves.
 var waysIn = []string{"sctp", "rdma", "rawio/...", "metrics"}
 
 // reach knows the functions of the module.
@@ -103,7 +105,8 @@ func newReach(root string) (*reach, error) {
 	return r, nil
 }
 
-// Import gives the module's packages from their sources and the others from what the compiler has made of them.
+// Import gives the module's packages from their sources and the others from what the compiler has
+// made of them.
 func (r *reach) Import(path string) (*types.Package, error) {
 	if p := r.pkgs[path]; p != nil {
 		return p, nil
@@ -230,8 +233,8 @@ func (r *reach) find() {
 	}
 }
 
-// onlyTells reports whether a function is one return statement without a call, or makes text: whether a program asks for that, too, makes
-// no difference to what a test holds.
+// onlyTells reports whether a function is one return statement without a call, or makes text:
+// whether a program asks for that, too, makes no difference to what a test holds.
 func onlyTells(fn *ast.FuncDecl) bool {
 	if fn.Recv != nil && fn.Name.Name == "String" {
 		return true
@@ -263,9 +266,10 @@ func (r *reach) wayIn(path string) bool {
 	return false
 }
 
-// CitedOutOfReach returns what is wrong with citations whose tests call functions of the packages that programs are made of,
-// but none that a program reaches. What counts is what the test itself calls; of one that only has helpers at work, what these
-// call, in test files and packages that are only for tests.
+// CitedOutOfReach returns what is wrong with citations whose tests call functions of the packages
+// that programs are made of, but none that a program reaches. What counts is what the test itself
+// calls; of one that only has helpers at work, what these call, in test files and packages that are
+// only for tests.
 func CitedOutOfReach(root string) error {
 	r, err := newReach(root)
 	if err != nil {

@@ -140,8 +140,8 @@ func (r *Report) empty(scope string) bool {
 	return true
 }
 
-// checkSets holds the number of waived binding rows of each set down. Rows of a layer waived as a whole, and of extensions
-// that are not offered, are no concern of the code here and do not count.
+// checkSets holds the number of waived binding rows of each set down. Rows of a layer waived as a
+// whole, and of extensions that are not offered, are no concern of the code here and do not count.
 func (r *Report) checkSets() {
 	binding, waived := make(map[string]int), make(map[string]int)
 	for _, f := range r.Files {
@@ -176,7 +176,8 @@ func (r *Report) waived(row *Row) bool {
 	return !r.tested(row) && !r.Off(row) && (alone || layer)
 }
 
-// Untested lists the rows of a file that have neither test nor waiver; MAY rows are options and never among them.
+// Untested lists the rows of a file that have neither test nor waiver; MAY rows are options and
+// never among them.
 func (r *Report) Untested(f File) []*Row {
 	var list []*Row
 	for i := range f.Rows {

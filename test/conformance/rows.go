@@ -54,8 +54,8 @@ func Load(dir string) ([]File, error) {
 	return list, nil
 }
 
-// reasons reads a table of two columns in dir: the reason by row id, in waivers.tsv by layer:name too for all rows of a
-// layer.
+// reasons reads a table of two columns in dir: the reason by row id, in waivers.tsv by layer:name
+// too for all rows of a layer.
 func reasons(dir, file string) (map[string]string, error) {
 	name := filepath.Join(dir, file)
 	lines, err := table(name, 2)
@@ -72,7 +72,8 @@ func reasons(dir, file string) (map[string]string, error) {
 	return w, nil
 }
 
-// table reads the lines below the header of a tab-separated file, each with the given number of columns.
+// table reads the lines below the header of a tab-separated file, each with the given number of
+// columns.
 func table(name string, columns int) ([][]string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Count is where the rows of one level stand. Those of extensions that are not offered are Off and none of the Rows.
+// Count is where the rows of one level stand. Those of extensions that are not offered are Off and
+// none of the Rows.
 type Count struct{ Rows, Tested, Proved, Waived, Off int }
 
 // Untested counts the rows that nothing holds.
@@ -90,9 +91,9 @@ const (
 	blockEnd   = "<!-- /conformance -->\n"
 )
 
-// Markdown is the table for the README: a line per RFC, and per level the rows tested, waived (after +) and all, and in
-// brackets those of extensions that are not offered. The last column is the rows proved of those MUST and MUST NOT that a
-// test holds.
+// Markdown is the table for the README: a line per RFC, and per level the rows tested, waived
+// (after +) and all, and in brackets those of extensions that are not offered. The last column is
+// the rows proved of those MUST and MUST NOT that a test holds.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	b.WriteString("Rows that a test holds, + rows waived with a reason, / all rows (rows of what is not offered to peers).\n" +
@@ -121,7 +122,8 @@ func (r *Report) Markdown() string {
 	return b.String() + "\n" + r.Summary()
 }
 
-// UpdateReadme returns the text with the block between the markers replaced; ok is false when it has no such block.
+// UpdateReadme returns the text with the block between the markers replaced; ok is false when it
+// has no such block.
 func (r *Report) UpdateReadme(text string) (updated string, ok bool) {
 	before, rest, found := strings.Cut(text, blockStart)
 	if !found {

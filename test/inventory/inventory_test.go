@@ -60,7 +60,8 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	check.That(t, n >= 100, "%d tests named: docs/security.md and docs/reliability.md have more", n)
 }
 
-// A fault that is said to prove a row names a test that there is, in a package that is tried for it.
+// A fault that is said to prove a row names a test that there is, in a package that is tried for
+// it.
 func TestFaultsNameTestsThatExist(t *testing.T) {
 	tree, n := must.Get(readTree(root))(t), 0
 	for _, line := range tree.mutants() {

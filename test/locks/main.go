@@ -1,7 +1,9 @@
-// Command locks measures which locks goroutines wait for where many associations share a link: the mutex profile of a process whose two Transports, over udp on
-// this machine, have messages to and fro on many associations, each read by a goroutine that hands messages to a worker, while others are set up and end
-// beside them. It prints each lock with its share of all that is waited, and of the time of the processors, and fails where one has more than -most of
-// that time, unless it is an association's own.
+// Command locks measures which locks goroutines wait for where many associations share a link: the
+// mutex profile of a process whose two Transports, over udp on this machine, have messages to and
+// fro on many associations, each read by a goroutine that hands messages to a worker, while others
+// are set up and end beside them. It prints each lock with its share of all that is waited, and of
+// the time of the processors, and fails where one has more than -most of that time, unless it is an
+// association's own.
 package main
 
 import (
@@ -92,7 +94,8 @@ func judge(before, after map[string]time.Duration, took time.Duration, most floa
 	return nil
 }
 
-// profile is how long goroutines have waited for each lock so far. A lock is told by the type whose method unlocks it, and what that calls it.
+// profile is how long goroutines have waited for each lock so far. A lock is told by the type whose
+// method unlocks it, and what that calls it.
 func profile() map[string]time.Duration {
 	var list []runtime.BlockProfileRecord
 	for n, ok := runtime.MutexProfile(nil); !ok; {
@@ -107,7 +110,8 @@ func profile() map[string]time.Duration {
 	return waited
 }
 
-// perNanosecond is how many cycles the runtime counts in one, which only the text form of the profile tells.
+// perNanosecond is how many cycles the runtime counts in one, which only the text form of the
+// profile tells.
 var perNanosecond = sync.OnceValue(func() float64 {
 	var b bytes.Buffer
 	if err := pprof.Lookup("mutex").WriteTo(&b, 1); err != nil {
@@ -144,7 +148,8 @@ func method(function string) string {
 	return function + " "
 }
 
-// lockIn is what is unlocked in a line of a source, or last before it: a deferred call is told by the end of its function.
+// lockIn is what is unlocked in a line of a source, or last before it: a deferred call is told by
+// the end of its function.
 func lockIn(path string, line int) (lock string) {
 	lock = fmt.Sprintf("%s:%d", path[strings.LastIndexByte(path, '/')+1:], line)
 	f, err := os.Open(path)

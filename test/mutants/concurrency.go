@@ -9,8 +9,8 @@ import (
 
 // lock makes the faults of a call that locks or unlocks a mutex. It reports whether this is one.
 //
-// A mutex that is not locked is not unlocked either: both calls of the statement list go, as the runtime ends a
-// program that unlocks what is not locked, and then no test needs to look.
+// A mutex that is not locked is not unlocked either: both calls of the statement list go, as the
+// runtime ends a program that unlocks what is not locked, and then no test needs to look.
 func (m *maker) lock(n ast.Stmt, c *ast.CallExpr, deferred bool) bool {
 	s, ok := c.Fun.(*ast.SelectorExpr)
 	if !ok || m.info.Selections[s] == nil {
@@ -75,7 +75,8 @@ func (m *maker) isLock(s ast.Stmt, mu string) bool {
 	return src == mu+".Lock()" || src == mu+".RLock()"
 }
 
-// atomic makes the operations of an atomic variable plain ones. The race detector, or a lost count, tells.
+// atomic makes the operations of an atomic variable plain ones. The race detector, or a lost count,
+// tells.
 func (m *maker) atomic(n *ast.CallExpr, s *ast.SelectorExpr) {
 	t := typeName(m.info.TypeOf(s.X))
 	kind, ok := strings.CutPrefix(t, "sync/atomic.")

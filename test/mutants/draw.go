@@ -10,10 +10,12 @@ import (
 
 // The sample is drawn in three steps, all of them decided by the seed.
 //
-//  1. Each protocol package gets its 50 of 1,000 (of n, as many in proportion, at least one), or all if it has fewer.
+//  1. Each protocol package gets its 50 of 1,000 (of n, as many in proportion, at least one), or
+//    all if it has fewer.
 //  2. What is left goes to all packages in proportion to the mutants that they have left.
-//  3. Within a package the operators take turns, each with its mutants in random order, until the package has its share.
-//     What does not compile is passed over, and so is what changes nothing: the next one of the operator takes its turn.
+//  3. Within a package the operators take turns, each with its mutants in random order, until the
+//    package has its share. What does not compile is passed over, and so is what changes nothing:
+//    the next one of the operator takes its turn.
 
 // least is what a protocol package gets of a sample of 1,000.
 const least = 50

@@ -66,7 +66,8 @@ func outdated(reasons map[string]string, populations ...map[string][]*mutant) er
 	return errors.Join(errs...)
 }
 
-// stands returns an error when the function of an entry has not got its lines: what a test can tell without types.
+// stands returns an error when the function of an entry has not got its lines: what a test can tell
+// without types.
 func stands(key, root string) error {
 	place, diff, _ := strings.Cut(key, "\n")
 	file, function, _ := strings.Cut(place, " ")

@@ -48,8 +48,8 @@ func load() (list []*fault, err error) {
 	return list, nil
 }
 
-// parse reads one file of faults. A fault begins with its name; what is to change is written as in a diff,
-// in whole lines, with as much around it as makes the place the only one:
+// parse reads one file of faults. A fault begins with its name; what is to change is written as in
+// a diff, in whole lines, with as much around it as makes the place the only one:
 //
 //	fault sack-one-late
 //	in sctp/internal/rx/ack.go
@@ -57,13 +57,14 @@ func load() (list []*fault, err error) {
 //	-	if a.packets >= 2 {
 //	+	if a.packets >= 3 {
 //
-// The tests of the packages behind "by" are run, the quickest first. A line "equivalent REASON" says that no
-// test can tell the difference. Lines that begin with # and empty ones say nothing. A line
+// The tests of the packages behind "by" are run, the quickest first. A line "equivalent REASON"
+// says that no test can tell the difference. Lines that begin with # and empty ones say nothing. A
+// line
 //
 //	proves 9260-6.2-7 sctp/assoc TestSackComesWithTheSecondPacketOrIn200ms
 //
-// says that the fault violates that row of conformance and nothing beside, and that this test, which cites the row, fails
-// for it (proofs.go).
+// says that the fault violates that row of conformance and nothing beside, and that this test,
+// which cites the row, fails for it (proofs.go).
 func parse(text string) (list []*fault, err error) {
 	var f *fault
 	for i, line := range strings.Split(text, "\n") {

@@ -66,7 +66,8 @@ func TestFaultIsAppliedWhereItsLinesStandOnce(t *testing.T) {
 	}
 }
 
-// Every fault can still be made, in every layer: who changes lines that a fault changes lets it follow.
+// Every fault can still be made, in every layer: who changes lines that a fault changes lets it
+// follow.
 func TestFaultsApply(t *testing.T) {
 	race.Alone(t)
 	list := must.Get(load())(t)

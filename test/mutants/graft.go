@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// A mutant is woven in as a fault is: its function gets a second body. Before the statement that it changes stands a
-// probe, by which a test tells that it comes there.
+// A mutant is woven in as a fault is: its function gets a second body. Before the statement that it
+// changes stands a probe, by which a test tells that it comes there.
 
 const (
 	reachVar = "wovenReach"
@@ -18,8 +18,8 @@ const (
 
 func (m *mutant) suffix() string { return fmt.Sprintf("_fault%d", m.number) }
 
-// graft returns the texts of the package's files with mutants in them, and one more file that these need. The
-// statements with mutants get their numbers.
+// graft returns the texts of the package's files with mutants in them, and one more file that these
+// need. The statements with mutants get their numbers.
 func (p *typed) graft(list []*mutant) (texts []string, err error) {
 	for i, name := range p.names {
 		w, err := newWeaver(p.texts[i])
@@ -40,7 +40,8 @@ func (p *typed) graft(list []*mutant) (texts []string, err error) {
 	return append(texts, p.reachFile()), nil
 }
 
-// graft weaves a mutant in under its number. Mutants of one statement share a probe, with the number of the first.
+// graft weaves a mutant in under its number. Mutants of one statement share a probe, with the
+// number of the first.
 func (w *weaver) graft(m *mutant, probed map[int]int) error {
 	for _, d := range w.file.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -60,7 +61,8 @@ func (w *weaver) graft(m *mutant, probed map[int]int) error {
 	return errNotWoven
 }
 
-// reachFile is the file of a package with mutants that reads the number and notes which statements are reached.
+// reachFile is the file of a package with mutants that reads the number and notes which statements
+// are reached.
 func (p *typed) reachFile() string {
 	return fmt.Sprintf(`package %s
 

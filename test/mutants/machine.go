@@ -19,10 +19,11 @@ import (
 	"time"
 )
 
-// The machine makes mutants by operators (operators.go, concurrency.go), draws a sample of them (sample.go), weaves
-// it into the tree at once (graft.go) and lets the tests that come to a mutant's statement run under it, those of
-// its own package first and the slow ones last, until one fails. A failure counts when the test passes without
-// the mutant, has passed many times before, and fails once more with it.
+// The machine makes mutants by operators (operators.go, concurrency.go), draws a sample of them
+// (sample.go), weaves it into the tree at once (graft.go) and lets the tests that come to a
+// mutant's statement run under it, those of its own package first and the slow ones last, until one
+// fails. A failure counts when the test passes without the mutant, has passed many times before,
+// and fails once more with it.
 
 // sampling says what the machine does.
 type sampling struct {
@@ -214,8 +215,8 @@ func named(all map[string][]*mutant, ids []string) (list []*mutant) {
 	return list
 }
 
-// testOrder returns for each package the packages with tests that can notice what is wrong with it: its own first,
-// then those that build on the fewest packages.
+// testOrder returns for each package the packages with tests that can notice what is wrong with it:
+// its own first, then those that build on the fewest packages.
 func (t tree) testOrder(packages []string) (map[string][]string, error) {
 	c := t.command(append([]string{"list", "-test", "-json=ImportPath,Dir,Deps"}, modules...)...)
 	c.Stderr = os.Stderr
@@ -415,8 +416,8 @@ func sum(list []*test) (d time.Duration) {
 	return d
 }
 
-// notice runs tests under a mutant until one fails that counts. It returns that one, none where the process fails
-// behind them all, and how it failed.
+// notice runs tests under a mutant until one fails that counts. It returns that one, none where the
+// process fails behind them all, and how it failed.
 func (m *machine) notice(s *suite, x *mutant, group []*test) (*test, string) {
 	group = slices.Clone(group)
 	for len(group) > 0 {

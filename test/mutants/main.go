@@ -1,15 +1,16 @@
-// Command mutants measures the tests: it makes one small fault after another in a copy of the committed
-// tree and tells which tests notice. A fault that none notices shows a test that is missing.
+// Command mutants measures the tests: it makes one small fault after another in a copy of the
+// committed tree and tells which tests notice. A fault that none notices shows a test that is
+// missing.
 //
 //	go run ./test/mutants [-run regexp] [-j tests at a time]    faults made by hand
 //	go run ./test/mutants -proofs [-run regexp]                 those that prove a row
 //	go run ./test/mutants -sample 1000 [-seed s] [-docs]        mutants made by machine
 //	go run ./test/mutants -id 0123abcd,...                      some of these again, in the working copy
 //
-// The faults are in the directory faults, one file for each layer. All that are within one function are compiled into
-// the tests at once, and an environment variable chooses one of them: so a fault costs no compilation, only the tests until
-// the first that fails. Run it as root: without, the tests of raw sockets and TUN devices skip themselves, and
-// what they would catch survives.
+// The faults are in the directory faults, one file for each layer. All that are within one function
+// are compiled into the tests at once, and an environment variable chooses one of them: so a fault
+// costs no compilation, only the tests until the first that fails. Run it as root: without, the
+// tests of raw sockets and TUN devices skip themselves, and what they would catch survives.
 package main
 
 import (
@@ -81,7 +82,8 @@ func machineFlags() *sampling {
 	return s
 }
 
-// measure runs the faults that match and prints what became of them. It reports whether all were caught.
+// measure runs the faults that match and prints what became of them. It reports whether all were
+// caught.
 func measure(match string, check bool, o options) (ok bool, err error) {
 	start := time.Now()
 	re, err := regexp.Compile(match)

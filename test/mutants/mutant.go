@@ -50,7 +50,8 @@ func marked(mark, lines string) (s string) {
 	return s
 }
 
-// setIDs gives each mutant a name made of what it changes. Those that change lines alike in one function are counted.
+// setIDs gives each mutant a name made of what it changes. Those that change lines alike in one
+// function are counted.
 func setIDs(list []*mutant) {
 	count := make(map[string]int)
 	for _, m := range list {

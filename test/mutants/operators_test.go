@@ -256,8 +256,8 @@ func TestRunsEndAtTheirLimits(t *testing.T) {
 	}
 }
 
-// What was found out before an interruption is not found out again, and a line cut off is no harm. Of another tree the test that caught a mutant
-// is known, not that it did.
+// What was found out before an interruption is not found out again, and a line cut off is no harm.
+// Of another tree the test that caught a mutant is known, not that it did.
 func TestStateGoesOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tree")
 	s := must.Get(openState(dir))(t)

@@ -17,9 +17,10 @@ import (
 	"github.com/rddp-go/rddp/test/conformance"
 )
 
-// A citation says that a test holds a row; a proof shows it. The fault violates the row and nothing beside: it changes one
-// statement at most, handshakes and plain transfers work under it, and the test that cites the row fails by what it
-// asserts: not by a panic, not by its time, not by a compiler. The test need not be the only one that notices.
+// A citation says that a test holds a row; a proof shows it. The fault violates the row and nothing
+// beside: it changes one statement at most, handshakes and plain transfers work under it, and the
+// test that cites the row fails by what it asserts: not by a panic, not by its time, not by a
+// compiler. The test need not be the only one that notices.
 type proof struct {
 	row  string // of conformance
 	pkg  string // as in sctp/assoc
@@ -29,8 +30,8 @@ type proof struct {
 // maxProofs is how many rows one fault may prove: one that breaks more is not narrow.
 const maxProofs = 2
 
-// works lists the tests that pass under each fault which proves something: set-up and a plain transfer, of short messages by
-// SCTP and by Send and RDMA Write, and over the real links.
+// works lists the tests that pass under each fault which proves something: set-up and a plain
+// transfer, of short messages by SCTP and by Send and RDMA Write, and over the real links.
 var works = []proof{
 	{pkg: "rdma", test: "TestPlainSCTPBesideRDMA"},
 	{pkg: "rawio/udp", test: "TestPacketsArriveUnchangedBothWays"},
@@ -40,7 +41,8 @@ var works = []proof{
 // proofTime is the longest that a test says nothing before it counts as one that hangs.
 const proofTime = 10 * time.Second
 
-// checkProofs returns what is wrong with what the faults say that they prove, without running anything.
+// checkProofs returns what is wrong with what the faults say that they prove, without running
+// anything.
 func checkProofs(root string, list []*fault) error {
 	files, err := conformance.Load(filepath.Join(root, "test", "conformance"))
 	if err != nil {
@@ -183,8 +185,8 @@ func prove(match, draft string, jobs int) (ok bool, err error) {
 	return bad == 0, nil
 }
 
-// weaveAll weaves the faults into one copy of the tree as it stands, and compiles that. It leaves those out of a draft
-// that do not compile, and is then to be called again.
+// weaveAll weaves the faults into one copy of the tree as it stands, and compiles that. It leaves
+// those out of a draft that do not compile, and is then to be called again.
 func (p *prover) weaveAll(list *[]*fault) (again bool, err error) {
 	if p.woven != "" {
 		if err := os.RemoveAll(string(p.woven)); err != nil {
@@ -352,7 +354,8 @@ func (p *prover) row(f *fault, r *proof) (why string) {
 	return strings.TrimSuffix(why, "; ")
 }
 
-// others names the tests beside those that cite the row which notice the fault: that is where a citation may belong.
+// others names the tests beside those that cite the row which notice the fault: that is where a
+// citation may belong.
 func (p *prover) others(f *fault, all []proof) string {
 	seen := make(map[string]bool)
 	var names []string
@@ -398,7 +401,8 @@ func (t tree) dependencies(pkg string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// checkoutWork makes a copy of the tree as it stands in the work tree: who writes a test sees at once what it proves.
+// checkoutWork makes a copy of the tree as it stands in the work tree: who writes a test sees at
+// once what it proves.
 func checkoutWork(dir string) (tree, error) {
 	t, err := checkout(dir)
 	if err != nil {

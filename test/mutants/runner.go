@@ -28,8 +28,8 @@ type runner struct {
 	printing sync.Mutex
 }
 
-// prepare weaves the faults in and compiles the tests that may notice them. It makes sure that these pass
-// without a fault: else what they say of one means nothing.
+// prepare weaves the faults in and compiles the tests that may notice them. It makes sure that
+// these pass without a fault: else what they say of one means nothing.
 func (r *runner) prepare(faults []*fault) (err error) {
 	if r.woven, err = checkout(r.dir + "/woven"); err != nil {
 		return err
@@ -88,8 +88,8 @@ func (r *runner) make(t *tests) error {
 	}
 }
 
-// runAll tries each fault and prints what becomes of it. Faults of one layer whose tests reach the network go one
-// after the other.
+// runAll tries each fault and prints what becomes of it. Faults of one layer whose tests reach the
+// network go one after the other.
 func (r *runner) runAll(faults []*fault) []result {
 	var all []result
 	each(r.jobs, r.units(faults), func(unit []*fault) {

@@ -14,8 +14,9 @@ import (
 // sampleSize is how many rows a sample has.
 const sampleSize = 200
 
-// sampleRows draws rows of level MUST and MUST NOT that a test cites, over all RFCs. The seed decides: the rows are those
-// whose SHA-256 of seed and id is lowest, so that anyone can draw them again.
+// sampleRows draws rows of level MUST and MUST NOT that a test cites, over all RFCs. The seed
+// decides: the rows are those whose SHA-256 of seed and id is lowest, so that anyone can draw them
+// again.
 func sampleRows(r *conformance.Report, seed string, n int) (rows []*conformance.Row) {
 	for _, f := range r.Files {
 		for i := range f.Rows {

@@ -117,7 +117,8 @@ func (s *score) print(w io.Writer) {
 		time.Duration(processor.Load()).Round(time.Second))
 }
 
-// good reports whether the score is at least as many percent, and not too many mutants are called equivalent.
+// good reports whether the score is at least as many percent, and not too many mutants are called
+// equivalent.
 func (s *score) good(least float64) bool {
 	_, r := s.rows(s.sample)
 	return r.percent() >= least && (r.sampled < 200 || 100*r.equivalent <= 15*r.sampled)

@@ -34,8 +34,8 @@ type state struct {
 	former map[string]string // the tests that caught mutants of other trees, which are asked first
 }
 
-// openState opens the directory of a sample. What was made of the same tree is taken up; of others, which lie beside it, it is known which test
-// caught a mutant.
+// openState opens the directory of a sample. What was made of the same tree is taken up; of others,
+// which lie beside it, it is known which test caught a mutant.
 func openState(dir string) (*state, error) {
 	s := &state{dir: dir, fates: make(map[string]fate), former: make(map[string]string)}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// statements counts what differs between two texts of a file: statements, or declarations outside of functions. A
-// statement that holds others, such as an if, counts once for its head and for each that differs within.
+// statements counts what differs between two texts of a file: statements, or declarations outside
+// of functions. A statement that holds others, such as an if, counts once for its head and for each
+// that differs within.
 func statements(was, is string) (int, error) {
 	fset := token.NewFileSet()
 	a, err := parser.ParseFile(fset, "", was, parser.SkipObjectResolution)

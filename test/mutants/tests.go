@@ -54,8 +54,8 @@ func slowOnes(out string) (names []string) {
 	return names
 }
 
-// run runs the tests, or those of one name, under a fault (0: none), and stops at the first failure. It leaves
-// out the tests to skip.
+// run runs the tests, or those of one name, under a fault (0: none), and stops at the first
+// failure. It leaves out the tests to skip.
 func (t *tests) run(number int, only string, skip []string) verdict {
 	args := append([]string{"-test.failfast", "-test.v", "-test.timeout=20m"}, t.args...)
 	if only != "" {
@@ -157,8 +157,9 @@ type result struct {
 	took    time.Duration
 }
 
-// try runs the tests that may notice a fault until one does, the slow ones of all packages last. A test that fails
-// without the fault too, say because the machine is too busy for it, notices nothing.
+// try runs the tests that may notice a fault until one does, the slow ones of all packages last. A
+// test that fails without the fault too, say because the machine is too busy for it, notices
+// nothing.
 func try(number int, list []*tests) (outcome, string) {
 	var names, shaky []string
 	for _, t := range list {

@@ -100,7 +100,8 @@ func (t tree) with(f *fault, do func()) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// build compiles the tests of a package. Without what a debugger needs the linker takes half the time.
+// build compiles the tests of a package. Without what a debugger needs the linker takes half the
+// time.
 func (t tree) build(pkg, binary string) error {
 	return compile(pkg, t.command("test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, pkg))
 }
@@ -121,7 +122,8 @@ func compile(pkg string, c *exec.Cmd) error {
 	return nil
 }
 
-// usesNetwork reports whether the tests of a package reach the network, so that two runs might meet.
+// usesNetwork reports whether the tests of a package reach the network, so that two runs might
+// meet.
 func (t tree) usesNetwork(pkg string) (bool, error) {
 	out, err := t.command("list", "-test", "-deps", pkg).Output()
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Most faults change one function. Such a function gets a second body for each fault, and jumps there when the
-// environment names that fault: so all faults of a package are in one test binary, which is built once.
+// Most faults change one function. Such a function gets a second body for each fault, and jumps
+// there when the environment names that fault: so all faults of a package are in one test binary,
+// which is built once.
 
 // switchVar is the variable of the number of the fault in use; switchEnv is where it comes from.
 const (
@@ -86,7 +87,8 @@ func (w *weaver) add(f *fault) error {
 	return nil
 }
 
-// jump gives a function a second body, which is the text before and after its name, and the way there.
+// jump gives a function a second body, which is the text before and after its name, and the way
+// there.
 func (w *weaver) jump(f *ast.FuncDecl, number int, before, after string) {
 	name := fmt.Sprintf("%s_fault%d", f.Name.Name, number)
 	call := w.call(f, name)
@@ -100,7 +102,8 @@ func (w *weaver) jump(f *ast.FuncDecl, number int, before, after string) {
 	w.tail.WriteString("\n" + before + name + after + "\n")
 }
 
-// call returns a call of the function's other body. It gives names to the parameters that have none.
+// call returns a call of the function's other body. It gives names to the parameters that have
+// none.
 func (w *weaver) call(f *ast.FuncDecl, name string) string {
 	first := !w.named[f]
 	w.named[f] = true

@@ -24,7 +24,8 @@ type host struct {
 	udp    bool       // some of its associations go through UDP
 }
 
-// nat translates the one address of a host. What comes to a port or an address that it had before is lost.
+// nat translates the one address of a host. What comes to a port or an address that it had before
+// is lost.
 type nat struct {
 	inside, outside netip.AddrPort
 	generation      int

@@ -13,8 +13,9 @@ import (
 // Invariant is the name of something that must always hold.
 type Invariant = simulation.Invariant
 
-// What must hold, besides what internal/test/simulation names. Those of one association are checked after each event that it has a
-// part in, the walks over all that it holds every auditEvery of them and when it ends.
+// What must hold, besides what internal/test/simulation names. Those of one association are checked
+// after each event that it has a part in, the walks over all that it holds every auditEvery of them
+// and when it ends.
 const (
 	Lost                 = simulation.Lost
 	Twice                = simulation.Twice
@@ -32,14 +33,15 @@ const (
 const (
 	auditEvery = 32 // events of an association
 	tick       = 30 * time.Second
-	// patience is how long an association may be without progress when nothing has gone wrong for as long: T3-rtx backs
-	// off to RTO.Max, the path that answers again may be found by the next HEARTBEAT only, and that may be lost to the
-	// overflow of a queue.
+	// patience is how long an association may be without progress when nothing has gone wrong for
+	// as long: T3-rtx backs off to RTO.Max, the path that answers again may be found by the next
+	// HEARTBEAT only, and that may be lost to the overflow of a queue.
 	patience = 4 * time.Minute
-	// blame is how long a fault may be the reason for the end of an association: it takes Association.Max.Retrans + 1
-	// expiries at RTO.Max each to be given up.
+	// blame is how long a fault may be the reason for the end of an association: it takes
+	// Association.Max.Retrans + 1 expiries at RTO.Max each to be given up.
 	blame = 15 * time.Minute
-	// maxDue is how many events in a row may leave a timer due at once: as many packets may arrive in one moment.
+	// maxDue is how many events in a row may leave a timer due at once: as many packets may arrive
+	// in one moment.
 	maxDue = 2000
 )
 
@@ -143,7 +145,8 @@ func (w *watch) audit(r *run, c simulation.Conn) {
 	w.bounds(r, a)
 }
 
-// bounds: the peer cannot make us hold more than it was told, and nothing is sent beyond what it takes.
+// bounds: the peer cannot make us hold more than it was told, and nothing is sent beyond what it
+// takes.
 func (w *watch) bounds(r *run, a *assoc.Assoc) {
 	s := a.Stats()
 	if s.Buffered+s.RecvWindow > w.limit(r, a)+1<<16 {
@@ -162,7 +165,8 @@ func (w *watch) bounds(r *run, a *assoc.Assoc) {
 	}
 }
 
-// limit is the receive buffer of an association, the most that it grows to where that was left to it.
+// limit is the receive buffer of an association, the most that it grows to where that was left to
+// it.
 func (w *watch) limit(r *run, a *assoc.Assoc) int {
 	if n, ok := r.buffers[a]; ok {
 		return n
@@ -183,7 +187,8 @@ func (r *run) twin(w *watch, a *assoc.Assoc) *assoc.Assoc {
 	return nil
 }
 
-// ticking looks from time to time at associations to which nothing happens, and at the memory of RDMA.
+// ticking looks from time to time at associations to which nothing happens, and at the memory of
+// RDMA.
 func (r *run) ticking() {
 	for _, h := range r.hosts {
 		for _, c := range h.node.Conns() {
@@ -201,7 +206,8 @@ func (r *run) ticking() {
 	}
 }
 
-// progress: what is to be sent is sent, acknowledged and at last done, once nothing has gone wrong for a while.
+// progress: what is to be sent is sent, acknowledged and at last done, once nothing has gone wrong
+// for a while.
 func (w *watch) progress(r *run, c simulation.Conn) {
 	a := c.Assoc()
 	s := a.Stats()
@@ -247,8 +253,8 @@ func (r *run) excuse(w *watch, a *assoc.Assoc, end error, u user) string {
 	}
 	switch {
 	case end == assoc.ErrShutdownTimeout && (r.sending(r.twin(w, a)) || r.mutedUntil(a) > r.g.Now()):
-		// T5-shutdown-guard runs whatever the peer has yet to send: much, over a small window, or over none while the
-		// own user takes nothing.
+		// T5-shutdown-guard runs whatever the peer has yet to send: much, over a small window, or
+		// over none while the own user takes nothing.
 	case end == assoc.ErrShutdown:
 		if !u.asked(a) && !r.closing {
 			return "nobody has asked for it"

@@ -8,8 +8,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// life is what one side says from the time when its association is set up, or the peer has restarted, to the end or the
-// next restart. Its messages carry its number and their own in the PPID.
+// life is what one side says from the time when its association is set up, or the peer has
+// restarted, to the end or the next restart. Its messages carry its number and their own in the
+// PPID.
 type life struct {
 	id      uint32
 	e       *end
@@ -169,7 +170,8 @@ func (h *hearing) whole(e *end, n int, said *message) {
 	e.t.r.traffic()
 }
 
-// judge looks at a life that is over on both sides: every message has had one end, what was acknowledged was delivered.
+// judge looks at a life that is over on both sides: every message has had one end, what was
+// acknowledged was delivered.
 func (l *life) judge() {
 	if !l.over || l.crashed || l.said == nil {
 		return

@@ -74,7 +74,8 @@ func TestSchedulesReplayExactly(t *testing.T) {
 	}
 }
 
-// Of a long schedule that fails for two of its acts together, these two are left, between two plain hosts.
+// Of a long schedule that fails for two of its acts together, these two are left, between two plain
+// hosts.
 func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
 	var s Schedule
 	crash, say := -1, -1

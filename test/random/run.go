@@ -127,8 +127,8 @@ func (r *run) addHost(i int) {
 	}
 }
 
-// secrets are what an endpoint draws its secrets from. Of the eight octets of a tag and an Initial TSN the latter are often
-// such that TSNs soon begin at 0 again.
+// secrets are what an endpoint draws its secrets from. Of the eight octets of a tag and an Initial
+// TSN the latter are often such that TSNs soon begin at 0 again.
 type secrets struct{ *simnet.Rand }
 
 func (s secrets) Read(b []byte) (int, error) {
@@ -223,7 +223,8 @@ func (r *run) play() {
 	r.end()
 }
 
-// until lets the world go on until done, which is to be so by a time: else it is a stall, if that has a name.
+// until lets the world go on until done, which is to be so by a time: else it is a stall, if that
+// has a name.
 func (r *run) until(stall string, by rawio.Time, done func() bool) {
 	for r.bad == nil && !done() {
 		next := by

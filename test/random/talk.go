@@ -14,7 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// talk is an association with messages: its two users, who set it up again when it is lost, and the oracle.
+// talk is an association with messages: its two users, who set it up again when it is lost, and the
+// oracle.
 type talk struct {
 	r     *run
 	id    int
@@ -45,8 +46,8 @@ type burst struct {
 	next *message // that the stack had no room for
 }
 
-// line is one association at one side. It implements simulation.Conn and assoc.Source, of which it wants the acknowledgements
-// only.
+// line is one association at one side. It implements simulation.Conn and assoc.Source, of which it
+// wants the acknowledgements only.
 type line struct {
 	e    *end
 	a    *assoc.Assoc

@@ -14,7 +14,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// A stranger installs the tools, pings a server, sees an outage and its end, measures, reads the report, and looks at what a run is doing, without privileges.
+// A stranger installs the tools, pings a server, sees an outage and its end, measures, reads the
+// report, and looks at what a run is doing, without privileges.
 func TestStranger(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the tools")

@@ -61,7 +61,8 @@ func (p *program) await(pattern string) string {
 	return ""
 }
 
-// end waits for the end, and compares all that was said with a pattern. Words of ours stand for figures.
+// end waits for the end, and compares all that was said with a pattern. Words of ours stand for
+// figures.
 func (p *program) end(code int, pattern string) string {
 	p.Helper()
 	for p.lines.Scan() {
@@ -80,8 +81,9 @@ func (p *program) interrupt() *program {
 	return p
 }
 
-// figures are the ranges that figures are in, whatever the machine is doing beside: a round trip of a host to itself is more than a microsecond and less
-// than a hundred seconds, a rate more than a KiB a second and less than a TiB.
+// figures are the ranges that figures are in, whatever the machine is doing beside: a round trip of
+// a host to itself is more than a microsecond and less than a hundred seconds, a rate more than a
+// KiB a second and less than a TiB.
 var figures = strings.NewReplacer(
 	"MS", `(0\.(00[1-9]|0[1-9]\d|[1-9]\d\d)|[1-9]\d{0,4}(\.\d{1,3})?)`, "RTTS", `\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}`, "SECONDS", `[0-9]{1,2}\.\d\d`, "LOSS", `[1-9]\d?(\.\d\d?)?`,
 	"RATE", `(0\.\d[1-9]|0\.[1-9]\d|[1-9]\d{0,5}\.\d\d)`, "BYTES", `[1-9]\d{3,7}`, "COUNT", `[1-9]\d{0,6}`, "FEW", `\d{1,4}`, "US", `[1-9]\d{0,7}(\.\d+)?`)

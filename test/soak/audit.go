@@ -15,15 +15,15 @@ type book struct {
 	entries  []entry
 }
 
-// kill is one kill -9. Sessions that lived between at and until, when the successor served and the peers
-// had had the time to notice, may have failed by it. Unix time in nanoseconds.
+// kill is one kill -9. Sessions that lived between at and until, when the successor served and the
+// peers had had the time to notice, may have failed by it. Unix time in nanoseconds.
 type kill struct {
 	name      string
 	at, until int64
 }
 
-// outage is a time in which a network had no route: no session can begin then, and who asks for one hears so at once.
-// Unix time in nanoseconds.
+// outage is a time in which a network had no route: no session can begin then, and who asks for one
+// hears so at once. Unix time in nanoseconds.
 type outage struct{ from, until int64 }
 
 // tally is what the books say.
@@ -121,14 +121,15 @@ type end struct {
 // dead reports whether the process was killed before the session ended.
 func (e *end) dead() bool { return e.state == stateOpen && e.book.killedAt != 0 }
 
-// missed reports whether the client was killed before the server's end came to its own: the last word of the client,
-// which considered the session done, may have been lost, and nobody is left to repeat it.
+// missed reports whether the client was killed before the server's end came to its own: the last
+// word of the client, which considered the session done, may have been lost, and nobody is left to
+// repeat it.
 func (e *end) missed(client *end) bool {
 	return client.state == stateGraceful && client.book.killedAt != 0 && client.book.killedAt <= e.ended
 }
 
-// discards reports whether the end has thrown away what had arrived and its program had not taken: Conn.Abort and
-// QP.Close do so.
+// discards reports whether the end has thrown away what had arrived and its program had not taken:
+// Conn.Abort and QP.Close do so.
 func (e *end) discards() bool { return e.state == stateCut }
 
 func (t *tally) session(client *end, servers []*end, kills []kill, outages []outage, serverName string) {

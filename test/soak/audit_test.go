@@ -19,7 +19,8 @@ type story struct {
 	c, s           *entry
 }
 
-// told is a session of three requests and their replies, one Read and two atomics, in which all went well.
+// told is a session of three requests and their replies, one Read and two atomics, in which all
+// went well.
 func told() *story {
 	t := &story{client: book{name: "client (1)"}, server: book{name: "server (2)", server: true}}
 	for _, b := range []*book{&t.client, &t.server} {
@@ -211,7 +212,8 @@ func TestChangedOctetIsFound(t *testing.T) {
 	}
 }
 
-// Contents of different messages, sessions and uses differ, but for the few that happen to begin at one place.
+// Contents of different messages, sessions and uses differ, but for the few that happen to begin at
+// one place.
 func TestPiecesDiffer(t *testing.T) {
 	seen := make(map[string]bool)
 	for id := range uint64(8) {

@@ -80,7 +80,8 @@ const (
 	stuckFor  = 25 * time.Second // no wait of a session is longer
 )
 
-// serveOrders is the life of a process: commands come on standard input, answers go to standard output.
+// serveOrders is the life of a process: commands come on standard input, answers go to standard
+// output.
 func serveOrders(text string) error {
 	c := &child{arenas: make(chan []byte, 256)}
 	c.turn = sync.NewCond(&c.mu)
@@ -157,7 +158,8 @@ func (c *child) awaitWork() {
 	c.mu.Unlock()
 }
 
-// awaitRest waits until no session and no association is left, and says what is, if it takes too long.
+// awaitRest waits until no session and no association is left, and says what is, if it takes too
+// long.
 func (c *child) awaitRest() string {
 	ctx, cancel := context.WithTimeout(c.ctx, restLimit)
 	defer cancel()
@@ -214,7 +216,8 @@ func (c *child) open(s service) (*rdma.Device, error) {
 	return d, nil
 }
 
-// sctpConfig has the timers of a short path, so that a dead peer is noticed within some ten seconds.
+// sctpConfig has the timers of a short path, so that a dead peer is noticed within some ten
+// seconds.
 func (c *child) sctpConfig(s service) sctp.Config {
 	cfg := sctp.Config{EncapPort: s.UDPPort}
 	cfg.LocalAddrs = c.Local
@@ -242,8 +245,8 @@ func (c *child) putArena(b []byte) {
 	}
 }
 
-// dropArenas gives up the memory of sessions, of which there is as much as there were sessions at the same time: it
-// would hide what leaks.
+// dropArenas gives up the memory of sessions, of which there is as much as there were sessions at
+// the same time: it would hide what leaks.
 func (c *child) dropArenas() {
 	for {
 		select {
@@ -273,8 +276,8 @@ func sample() answer {
 	for line := range strings.Lines(string(status)) {
 		var kb uint64
 		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kb); n == 1 {
-			// FreeOSMemory passes over parts of the heap, up to 3 MB at random: its search stops where that of the
-			// runtime's own scavenger has.
+			// FreeOSMemory passes over parts of the heap, up to 3 MB at random: its search stops
+			// where that of the runtime's own scavenger has.
 			a.RSS = kb<<10 - (m.HeapIdle - m.HeapReleased)
 		}
 	}

@@ -24,8 +24,9 @@ const (
 	forPush
 )
 
-// pattern is the same random octets in all processes. Every content is a piece of it, at an offset that depends on
-// the session and the message, so that a wrong piece, a stale one, or one at the wrong place is noticed.
+// pattern is the same random octets in all processes. Every content is a piece of it, at an offset
+// that depends on the session and the message, so that a wrong piece, a stale one, or one at the
+// wrong place is noticed.
 var pattern = func() []byte {
 	b := make([]byte, patternSize)
 	rand.NewChaCha8([32]byte([]byte("what the soak's messages contain"))).Read(b)
@@ -48,8 +49,8 @@ func piece(id uint64, seq, use, n int) []byte {
 	return pattern[at : at+n]
 }
 
-// placed reports whether the first n octets of area are the content and those behind it untouched, and clears
-// the area.
+// placed reports whether the first n octets of area are the content and those behind it untouched,
+// and clears the area.
 func placed(area []byte, n int, want []byte) bool {
 	beyond := area[n:min(n+guard, len(area))]
 	ok := bytes.Equal(area[:n], want) && isPoison(beyond)

@@ -76,13 +76,15 @@ func (l *lane) begin(kind uint32, window int) (*entry, error) {
 	return e, nil
 }
 
-// refused ends a session that was not set up. The next one has to wait, as the server may be gone for a moment.
+// refused ends a session that was not set up. The next one has to wait, as the server may be gone
+// for a moment.
 func (l *lane) refused(e *entry) {
 	l.book.end(e, stateRefused)
 	time.Sleep(100 * time.Millisecond)
 }
 
-// pace keeps the rate: operations come in bursts, between which there are pauses. Before a rest it hurries.
+// pace keeps the rate: operations come in bursts, between which there are pauses. Before a rest it
+// hurries.
 func (l *lane) pace() {
 	if l.burst > 0 || l.wantRest() {
 		l.burst--

@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// What one request of an RDMA session does. All but opRead and opAtomic are answered by the server's program.
+// What one request of an RDMA session does. All but opRead and opAtomic are answered by the
+// server's program.
 const (
 	opSend     = iota // Send, with Solicited Event at times
 	opWrite           // RDMA Write, and a Send that tells of it
@@ -147,7 +148,8 @@ func (s *side) register(b []byte, access rdma.Access, opts *rdma.RegionOptions) 
 	return mr, err
 }
 
-// dataAt, inAt and outAt return where in the arena the memory of a slot, a receive, a message to send is.
+// dataAt, inAt and outAt return where in the arena the memory of a slot, a receive, a message to
+// send is.
 func dataAt(slot int) int { return slot * dataSize }
 func inAt(i int) int      { return rdmaWindow*dataSize + i*msgSize }
 func outAt(i int) int     { return inAt(recvs + i) }
@@ -163,8 +165,8 @@ func (s *side) piece(seq, use, n int) rdma.SGE {
 	return s.source.SGE(pieceAt(s.e.id, seq, use, n), n)
 }
 
-// message returns a request to send h, with n octets of content behind it from the pattern; there has to be a
-// free buffer.
+// message returns a request to send h, with n octets of content behind it from the pattern; there
+// has to be a free buffer.
 func (s *side) message(h *head, use, n int) rdma.SendWR {
 	i := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
@@ -176,7 +178,8 @@ func (s *side) message(h *head, use, n int) rdma.SendWR {
 	return wr
 }
 
-// post posts requests, the last of which completes the message seq, if that is not negative, and notes it.
+// post posts requests, the last of which completes the message seq, if that is not negative, and
+// notes it.
 func (s *side) post(seq int, wrs ...rdma.SendWR) {
 	if s.broken {
 		return
@@ -199,7 +202,8 @@ func (s *side) post(seq int, wrs ...rdma.SendWR) {
 	}
 }
 
-// completed handles what both sides do with a completion. It returns false for one of a failed request.
+// completed handles what both sides do with a completion. It returns false for one of a failed
+// request.
 func (s *side) completed(wc *rdma.WC) bool {
 	what, slot, seq := wrParts(wc.ID)
 	if what != wrRecv && what != wrQuiet {
@@ -221,8 +225,8 @@ func (s *side) completed(wc *rdma.WC) bool {
 	return how == completed
 }
 
-// each calls f for the completions there are, after waiting for one for no longer than until. It returns how many
-// there were.
+// each calls f for the completions there are, after waiting for one for no longer than until. It
+// returns how many there were.
 func (s *side) each(until time.Time, f func(*rdma.WC)) int {
 	for first := true; ; first = false {
 		n, err := s.cq.Poll(s.wcs[:])

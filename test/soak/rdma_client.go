@@ -175,8 +175,8 @@ func (c *rdmaClient) exchange(r *request, slot int, h *head) {
 	c.post(r.seq, c.message(h, 0, 0))
 }
 
-// atomic adds one to the session's counter, of which nobody else knows: its value before tells whether each one
-// so far was carried out once.
+// atomic adds one to the session's counter, of which nobody else knows: its value before tells
+// whether each one so far was carried out once.
 func (c *rdmaClient) atomic(r *request, slot int) {
 	r.waits = 1
 	r.swap = uint64(c.e.adds)

@@ -25,8 +25,8 @@ const (
 
 var serverNames = []string{server, mortalServer}
 
-// grace is how long after a killed server serves again its peers may still find out that the one before is
-// gone: an association that has nothing to send learns it by a heartbeat.
+// grace is how long after a killed server serves again its peers may still find out that the one
+// before is gone: an association that has nothing to send learns it by a heartbeat.
 const grace = 5 * time.Second
 
 const (
@@ -166,8 +166,8 @@ func (r *run) count(fault string) {
 	r.mu.Unlock()
 }
 
-// mischief kills a process, or both that are mortal, and starts its successor. A server notices after some 15 s that
-// a client has gone without a word, too late for a short cycle to wait for.
+// mischief kills a process, or both that are mortal, and starts its successor. A server notices
+// after some 15 s that a client has gone without a word, too late for a short cycle to wait for.
 func (r *run) mischief(ctx context.Context) error {
 	choices := [][]string{{mortalServer}, {mortalClient}, {mortalServer, mortalClient}}
 	if r.cycle < 10*time.Second {

@@ -81,8 +81,8 @@ type message struct {
 	good bool
 }
 
-// read reads one message in as many pieces as it comes, without ever having it whole. A message that
-// is cut off is passed over.
+// read reads one message in as many pieces as it comes, without ever having it whole. A message
+// that is cut off is passed over.
 func (t *talk) read(use int) (message, error) {
 	for {
 		n, info, err := t.conn.ReadMsg(t.buf)
@@ -118,8 +118,8 @@ func (t *talk) read(use int) (message, error) {
 	}
 }
 
-// account settles what was written in the session, after the association has ended or was restarted: what
-// no event names as failed has been acknowledged.
+// account settles what was written in the session, after the association has ended or was
+// restarted: what no event names as failed has been acknowledged.
 func (t *talk) account(e *entry) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -256,7 +256,8 @@ func (c *sctpClient) readAnswers() {
 	}
 }
 
-// serveConn answers the messages of one association, and of those that the peer's restarts put in its place.
+// serveConn answers the messages of one association, and of those that the peer's restarts put in
+// its place.
 func (c *child) serveConn(conn *sctp.Conn) {
 	t := c.newTalk(conn)
 	var e *entry

@@ -1,7 +1,9 @@
-// Command watch measures what it costs the traffic of a process that somebody looks at it. Two Transports in one process have many associations with each
-// other; on a few of them messages go to and fro. It goes by turns, each as long as the other: with nobody looking, and with a Snapshot of both
-// every so often. It prints the 50th and 99th percentile of the round trips of each pair of turns, and the median and quartiles of the
-// ratios, and the percentiles of all turns together. metrics.Status looks every five seconds when a browser shows its page.
+// Command watch measures what it costs the traffic of a process that somebody looks at it. Two
+// Transports in one process have many associations with each other; on a few of them messages go to
+// and fro. It goes by turns, each as long as the other: with nobody looking, and with a Snapshot of
+// both every so often. It prints the 50th and 99th percentile of the round trips of each pair of
+// turns, and the median and quartiles of the ratios, and the percentiles of all turns together.
+// metrics.Status looks every five seconds when a browser shows its page.
 package main
 
 import (

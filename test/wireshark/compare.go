@@ -82,7 +82,8 @@ func (c *checker) verdict(what string, faults []string) {
 	}
 }
 
-// scenes finds the session of each scene by the private data of its Initiate and compares both halves.
+// scenes finds the session of each scene by the private data of its Initiate and compares both
+// halves.
 func (c *checker) scenes(scenes []scene, all map[key]half) {
 	used := 0
 	for _, s := range scenes {
@@ -144,7 +145,8 @@ func (c *checker) half(who string, sent []message, h half) {
 	}
 }
 
-// message compares one message with the chunks at the beginning of h, and returns how many were its.
+// message compares one message with the chunks at the beginning of h, and returns how many were
+// its.
 func (c *checker) message(m *message, h half) (n int, faults []string) {
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if len(h) == 0 {
@@ -227,8 +229,9 @@ func (c *checker) identifiers(ch *chunk) (faults []string) {
 	return nil
 }
 
-// quoted compares the headers that a Terminate quotes. Wireshark 4.0 gets the length of a quoted DDP header
-// wrong, so that it is shown by rddp.lua; Wireshark's own fields hold the same octets, cut at another place.
+// quoted compares the headers that a Terminate quotes. Wireshark 4.0 gets the length of a quoted
+// DDP header wrong, so that it is shown by rddp.lua; Wireshark's own fields hold the same octets,
+// cut at another place.
 func quoted(m *message, ch *chunk) (faults []string) {
 	t := &m.terminate
 	if !t.HasDDP {

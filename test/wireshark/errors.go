@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// errorsFound has the server's stack find errors, and tell of them in Terminate Messages that quote the
-// client's segment.
+// errorsFound has the server's stack find errors, and tell of them in Terminate Messages that quote
+// the client's segment.
 func (s *stage) errorsFound() error {
 	for _, e := range []struct {
 		name  string
@@ -69,8 +69,9 @@ func (s *stage) errorsFound() error {
 	return nil
 }
 
-// errorsToldByHand sends a Terminate Message of each layer, type and code there is, with all headers that
-// it may quote. They are made by the encoders of rdmap and ddp; SCTP carries them as they are.
+// errorsToldByHand sends a Terminate Message of each layer, type and code there is, with all
+// headers that it may quote. They are made by the encoders of rdmap and ddp; SCTP carries them as
+// they are.
 func (s *stage) errorsToldByHand() error {
 	one := uint32(ddpadapt.AdaptationDDP)
 	cfg := &sctp.Config{Adaptation: &one, OutStreams: 64, InStreams: 64}
@@ -102,7 +103,8 @@ func (s *stage) errorsToldByHand() error {
 	return conn.Close()
 }
 
-// sendByHand opens a session, sends a Terminate Message and then the session's, and waits for the peer's.
+// sendByHand opens a session, sends a Terminate Message and then the session's, and waits for the
+// peer's.
 func sendByHand(conn *sctp.Conn, stream uint16, private string, payload []byte, accept func() error) error {
 	ssn := uint16(0)
 	out := func(ppid uint32, b []byte) error {

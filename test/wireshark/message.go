@@ -56,7 +56,8 @@ func btoi(b bool) uint64 {
 	return 0
 }
 
-// tagged has the fields of a tagged message. STag and TO of one without payload mean nothing: any will do.
+// tagged has the fields of a tagged message. STag and TO of one without payload mean nothing: any
+// will do.
 func tagged(op rdmap.Opcode, stag ddp.STag, to uint64, payload []byte) message {
 	m := message{what: op.String(), payload: payload, header: make([]byte, ddp.TaggedHeaderLen),
 		numbers: map[string]uint64{"iwarp_ddp.tagged_flag": 1, "iwarp_rdma.opcode": uint64(op)}}
@@ -138,8 +139,8 @@ func atomicResponse(msn uint32, original uint64) message {
 	return m
 }
 
-// terminate is a Terminate Message about culprit, a message of one segment. What it quotes is what RFC 5040
-// Figure 10 says for its layer and type.
+// terminate is a Terminate Message about culprit, a message of one segment. What it quotes is what
+// RFC 5040 Figure 10 says for its layer and type.
 func terminate(t rdmap.Terminate, culprit *message) message {
 	m := untagged(rdmap.OpTerminate, rdmap.QueueTerminate, 1, 0)
 	m.what += fmt.Sprintf(" %d/%d/%#02x", t.Layer, t.EType, t.Code)

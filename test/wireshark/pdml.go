@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// field is one field of tshark's PDML. Fields of the same name follow each other in the order of the packet.
+// field is one field of tshark's PDML. Fields of the same name follow each other in the order of
+// the packet.
 type field struct {
 	Name  string `xml:"name,attr"`
 	Show  string `xml:"show,attr"`
@@ -72,13 +73,14 @@ func version() (string, error) {
 	return line, err
 }
 
-// dissect has tshark decode a capture with the script, and returns its DATA chunks in the order of the
-// capture, and what it found wrong.
+// dissect has tshark decode a capture with the script, and returns its DATA chunks in the order of
+// the capture, and what it found wrong.
 func dissect(capture, script string) (chunks []*chunk, faults []string, err error) {
 	cmd := exec.Command("tshark", "-n", "-r", capture, "-X", "lua_script:"+script,
 		"-o", "sctp.checksum:CRC 32c",
 		"--disable-protocol", "rpcordma", // which takes any short Send for RPC over RDMA, malformed
-		// It puts Sends together by packet, and so those that share one, as SCTP has them, in the wrong way.
+		// It puts Sends together by packet, and so those that share one, as SCTP has them, in the
+		// wrong way.
 		"-o", "iwarp_ddp_rdmap.reassemble_iwarp_rdma_send:FALSE",
 		"-T", "pdml")
 	var diagnosis strings.Builder

@@ -18,7 +18,8 @@ type scene struct {
 	client, server []message
 }
 
-// stage is where scenes are played: a client and a server on this host, with a tap on the client's link.
+// stage is where scenes are played: a client and a server on this host, with a tap on the client's
+// link.
 type stage struct {
 	ctx            context.Context
 	client, server *rdma.Device
@@ -63,8 +64,8 @@ func (s *stage) close() error {
 	return err
 }
 
-// end is one end of a session, with a megabyte of memory that the other may reach in every way, and some
-// receives.
+// end is one end of a session, with a megabyte of memory that the other may reach in every way, and
+// some receives.
 type end struct {
 	pd  *rdma.PD
 	cq  *rdma.CQ
@@ -110,7 +111,8 @@ func (e *end) region(b []byte) (*rdma.MR, error) {
 	return e.pd.Register(b, all, &rdma.RegionOptions{QP: e.qp, Base: base})
 }
 
-// do posts requests and waits until all of them have completed, well or not, as have others receives.
+// do posts requests and waits until all of them have completed, well or not, as have others
+// receives.
 func (e *end) do(ctx context.Context, others int, wrs ...rdma.SendWR) error {
 	if _, err := e.qp.PostSendList(wrs); err != nil {
 		return err
@@ -129,8 +131,8 @@ func (e *end) do(ctx context.Context, others int, wrs ...rdma.SendWR) error {
 	return nil
 }
 
-// session connects a client's end to one of the server, whose program answers by accept. An Accept that
-// negotiates is up to the stack.
+// session connects a client's end to one of the server, whose program answers by accept. An Accept
+// that negotiates is up to the stack.
 func (s *stage) session(name string, client, server rdma.QPConfig, recvLen int, private []byte) (a, b *end, err error) {
 	if a, err = newEnd(s.client, client, long); err != nil {
 		return nil, nil, err
@@ -348,7 +350,8 @@ func (s *stage) peerToPeer() error {
 	return nil
 }
 
-// refusedNegotiated is a negotiated session that the server's program rejects, with what it would take.
+// refusedNegotiated is a negotiated session that the server's program rejects, with what it would
+// take.
 func (s *stage) refusedNegotiated() error {
 	const name = "negotiated and rejected"
 	a, err := newEnd(s.client, rdma.QPConfig{Negotiate: true, IRD: 2, ORD: 2}, long)

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Canary is the flow of packets that tell how late the road is, from the system call that sends one until the
-// kernel has it at the other end.
+// Canary is the flow of packets that tell how late the road is, from the system call that sends one
+// until the kernel has it at the other end.
 const Canary = MaxFlows - 2
 
-// Probe sends trains of n packets of size octets over a way of the given delay, until the context ends, and says how
-// much longer they took, and how many did not come.
+// Probe sends trains of n packets of size octets over a way of the given delay, until the context
+// ends, and says how much longer they took, and how many did not come.
 func (r *Relay) Probe(ctx context.Context, delay, every time.Duration, n, size int) (late Hist, missing uint64, err error) {
 	rx, err := r.socket(1, Server(Canary))
 	if err != nil {

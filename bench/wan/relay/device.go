@@ -13,8 +13,8 @@ import (
 // MTU of the road, in octets.
 const MTU = 1500
 
-// queueLength is how many packets may wait in a device for the relay. It is more than all windows together: what is
-// dropped is dropped by a Way, or the run does not count.
+// queueLength is how many packets may wait in a device for the relay. It is more than all windows
+// together: what is dropped is dropped by a Way, or the run does not count.
 const queueLength = 100000
 
 // Device is a namespace's end of the road: a TUN device.
@@ -25,8 +25,9 @@ type Device struct {
 
 const deviceName = "road"
 
-// NewDevice makes a namespace to which all addresses of local belong, and from which all of remote are reached over
-// the road. Nothing on its way is longer than the MTU: segmentation and coalescing are off.
+// NewDevice makes a namespace to which all addresses of local belong, and from which all of remote
+// are reached over the road. Nothing on its way is longer than the MTU: segmentation and coalescing
+// are off.
 func NewDevice(local, remote netip.Prefix) (*Device, error) {
 	ns, err := netns.New()
 	if err != nil {

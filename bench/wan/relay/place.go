@@ -10,16 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A relay that sleeps may have the processor for share out of every period, which is more than it needs and not all,
-// as all is never granted.
+// A relay that sleeps may have the processor for share out of every period, which is more than it
+// needs and not all, as all is never granted.
 const (
 	share  = 90 * time.Microsecond
 	period = 100 * time.Microsecond
 )
 
-// urgent puts this thread before all others, and lets it wake when it asked to and not 50 us later. With a deadline it
-// comes even before the twentieth of the time that Linux keeps for threads that others starve (the fair server). One
-// that never sleeps has a processor where only the kernel's own threads run, which nobody may starve.
+// urgent puts this thread before all others, and lets it wake when it asked to and not 50 us later.
+// With a deadline it comes even before the twentieth of the time that Linux keeps for threads that
+// others starve (the fair server). One that never sleeps has a processor where only the kernel's
+// own threads run, which nobody may starve.
 func (r *Relay) urgent() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return err
@@ -42,7 +43,8 @@ func (r *Relay) urgent() error {
 // alone reports whether the relay has a processor to itself.
 func (r *Relay) alone() bool { return r.Restless && processors.Count() > 1 }
 
-// Before puts this thread, and the threads and programs that it starts, before those that have no such place.
+// Before puts this thread, and the threads and programs that it starts, before those that have no
+// such place.
 func Before(priority int) error {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: uint32(priority)}
 	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
@@ -57,7 +59,8 @@ var processors unix.CPUSet
 // Processors is how many there are, the reserved one among them.
 func Processors() int { return processors.Count() }
 
-// Reserve keeps this thread, and what it becomes, off the last of the processors, and names them all for Reserved.
+// Reserve keeps this thread, and what it becomes, off the last of the processors, and names them
+// all for Reserved.
 func Reserve() (list string, err error) {
 	if err := unix.SchedGetaffinity(0, &processors); err != nil {
 		return "", err
@@ -87,7 +90,8 @@ func Reserved(list string) error {
 	return nil
 }
 
-// places are the processors of the relay and those of all else: the last and the others, or all of them for both.
+// places are the processors of the relay and those of all else: the last and the others, or all of
+// them for both.
 func (r *Relay) places() (own, rest unix.CPUSet) {
 	if r.alone() {
 		return split()
@@ -109,7 +113,8 @@ func split() (last, rest unix.CPUSet) {
 	return last, rest
 }
 
-// keepTo keeps this thread, and what it starts, to these processors. Where Reserve was not called there are none, and it stays where it is.
+// keepTo keeps this thread, and what it starts, to these processors. Where Reserve was not called
+// there are none, and it stays where it is.
 func keepTo(set unix.CPUSet) error {
 	if set.Count() == 0 {
 		return nil
@@ -128,8 +133,9 @@ func (r *Relay) Run(side int, start func() error) error {
 	})
 }
 
-// stayAwake keeps the processors beside a relay that never sleeps from sleeping: to wake one takes a virtual machine as long as such a road may be late.
-// Whatever else there is to run comes before this.
+// stayAwake keeps the processors beside a relay that never sleeps from sleeping: to wake one takes
+// a virtual machine as long as such a road may be late. Whatever else there is to run comes before
+// this.
 func (r *Relay) stayAwake() {
 	_, rest := r.places()
 	for range rest.Count() {

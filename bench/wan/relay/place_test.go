@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// A relay that never sleeps has a processor where nothing of this program runs; one that sleeps takes nobody's, and has all to choose from.
+// A relay that never sleeps has a processor where nothing of this program runs; one that sleeps
+// takes nobody's, and has all to choose from.
 func TestPlaces(t *testing.T) {
 	on := func(fs ...func() error) (set unix.CPUSet) {
 		done := make(chan error)

@@ -40,12 +40,14 @@ type Counts struct {
 	Drops                     []int64 // when, in ns of CLOCK_MONOTONIC
 }
 
-// Relay carries packets between two namespaces, each flow over the two Ways that are set for it, on a thread of its own.
+// Relay carries packets between two namespaces, each flow over the two Ways that are set for it, on
+// a thread of its own.
 type Relay struct {
 	Dev  [2]*Device // of the client, of the server
 	ways [2][MaxFlows]*Way
 
-	// Restless is a relay that never sleeps, as waking takes too long. It has a processor to itself where there are two.
+	// Restless is a relay that never sleeps, as waking takes too long. It has a processor to itself
+	// where there are two.
 	Restless bool
 
 	Counts  [2][MaxFlows]Counts
@@ -101,8 +103,8 @@ func (r *Relay) Start() {
 	}
 }
 
-// Stop ends that. It fails where the relay was no fair road: where a packet was too long, belonged to nobody or was
-// refused, or a device has dropped one.
+// Stop ends that. It fails where the relay was no fair road: where a packet was too long, belonged
+// to nobody or was refused, or a device has dropped one.
 func (r *Relay) Stop() error {
 	r.stop.Store(true)
 	if err := <-r.done; err != nil {

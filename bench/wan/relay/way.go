@@ -1,6 +1,6 @@
-// Package relay is the road of the bench: it carries IP packets between two TUN devices, each of a network
-// namespace of its own, and does to them what long roads do. A [Way] is the arithmetic, which takes the time as an
-// argument; a [Relay] carries real packets by it.
+// Package relay is the road of the bench: it carries IP packets between two TUN devices, each of a
+// network namespace of its own, and does to them what long roads do. A [Way] is the arithmetic,
+// which takes the time as an argument; a [Relay] carries real packets by it.
 package relay
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Params say what one direction of a road does to packets. The zero value is a perfect wire. Lengths count IP
-// packets, headers included; probabilities are per packet.
+// Params say what one direction of a road does to packets. The zero value is a perfect wire.
+// Lengths count IP packets, headers included; probabilities are per packet.
 type Params struct {
 	Delay, Jitter time.Duration // Jitter adds up to as much, and never reorders
 	Rate          int64         // octets a second; 0 is infinite
@@ -32,8 +32,8 @@ type Fate struct {
 	Mark   bool          // it arrives with CE
 }
 
-// Way is one direction of a road. The packets that its queue has let pass are numbered, and what befalls packet n
-// follows from the seed and n alone: it is the same for every stack that sends.
+// Way is one direction of a road. The packets that its queue has let pass are numbered, and what
+// befalls packet n follows from the seed and n alone: it is the same for every stack that sends.
 type Way struct {
 	Params
 	seed uint64
@@ -59,7 +59,8 @@ const (
 	draws
 )
 
-// draw is a number from 0 to 1 that follows from the seed, the packet's number and what it is for (splitmix64).
+// draw is a number from 0 to 1 that follows from the seed, the packet's number and what it is for
+// (splitmix64).
 func (w *Way) draw(what uint64) float64 {
 	z := w.seed + (w.n*draws+what+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -67,7 +68,8 @@ func (w *Way) draw(what uint64) float64 {
 	return float64((z^z>>31)>>11) / (1 << 53)
 }
 
-// Pass takes a packet of size octets at now, in ns. capable says that its transport knows congestion marks.
+// Pass takes a packet of size octets at now, in ns. capable says that its transport knows
+// congestion marks.
 func (w *Way) Pass(now int64, size int, capable bool) (f Fate) {
 	start := max(now, w.free)
 	f.Waited = time.Duration(start - now)
@@ -101,8 +103,8 @@ func (w *Way) Pass(now int64, size int, capable bool) (f Fate) {
 	return f
 }
 
-// lost says whether the packet is. Runs of losses follow Gilbert's model: their mean length is Burst, and the good
-// state is left so often that Loss is their share.
+// lost says whether the packet is. Runs of losses follow Gilbert's model: their mean length is
+// Burst, and the good state is left so often that Loss is their share.
 func (w *Way) lost() bool {
 	if w.Burst <= 1 || w.Loss >= 1 {
 		return w.draw(drawLoss) < w.Loss

@@ -22,7 +22,8 @@ func TestPacketsWaitAndAreDroppedAsTheWireIsBusy(t *testing.T) {
 	}
 }
 
-// Whoever sends, and whenever, loses the same numbers: as many as asked, and in runs of the length asked.
+// Whoever sends, and whenever, loses the same numbers: as many as asked, and in runs of the length
+// asked.
 func TestLossFollowsFromTheNumberAlone(t *testing.T) {
 	for _, p := range []Params{{Loss: 0.03}, {Loss: 0.03, Burst: 4}, {Loss: 0.03, Jitter: time.Second, Reorder: 0.5, Duplicate: 0.5}} {
 		a, b := NewWay(p, 7), NewWay(Params{Loss: p.Loss, Burst: p.Burst}, 7)

@@ -1,5 +1,6 @@
-// Package simulated is what the bench of long roads (make wan) measures and how it judges: the grid of cells, the statistics,
-// and the same grid in virtual time, where the roads are those of rawio/simnet and nothing but this project's stack runs.
+// Package simulated is what the bench of long roads (make wan) measures and how it judges: the grid
+// of cells, the statistics, and the same grid in virtual time, where the roads are those of
+// rawio/simnet and nothing but this project's stack runs.
 package simulated
 
 import (
@@ -50,7 +51,8 @@ func (c *Cell) Transfers() int {
 // packet is the user data in a packet, more or less.
 const packet = 1400
 
-// Ideal is about how long a transfer takes without loss: a round trip for each doubling of ten packets, and the time on the wire.
+// Ideal is about how long a transfer takes without loss: a round trip for each doubling of ten
+// packets, and the time on the wire.
 func (c *Cell) Ideal() time.Duration {
 	size := max(c.Size, 1)
 	trips := 1 + max(0, math.Log2(float64(size)/(10*packet)))
@@ -59,14 +61,15 @@ func (c *Cell) Ideal() time.Duration {
 	return min(time.Duration(trips*float64(c.RTT)), 2*c.RTT+wire) + min(wire, c.RTT) + c.Pause
 }
 
-// busy is how many packets a second all flows of a cell together send, so that two processors carry them. Over short round trips
-// a relay may be less late, and has fewer.
+// busy is how many packets a second all flows of a cell together send, so that two processors carry
+// them. Over short round trips a relay may be less late, and has fewer.
 const (
 	busy  = 6000
 	short = 10 * time.Millisecond
 )
 
-// Flows is how many run side by side, each over ways of its own: more over roads that lose packets, of stacks that send less there.
+// Flows is how many run side by side, each over ways of its own: more over roads that lose packets,
+// of stacks that send less there.
 func (c *Cell) Flows(lossBased bool) int {
 	rate, most := float64(c.Rate)/packet, float64(busy) // packets a second
 	if lossBased && c.Loss > 0 {                        // Mathis, Semke, Mahdavi and Ott, 1997

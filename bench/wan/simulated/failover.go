@@ -14,8 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Twin is two roads alike between two hosts with two addresses each, and what the client sends: messages with a number, whose
-// order the server checks.
+// Twin is two roads alike between two hosts with two addresses each, and what the client sends:
+// messages with a number, whose order the server checks.
 type Twin struct {
 	RTT    time.Duration
 	Rate   int64         // octets a second, each way
@@ -155,8 +155,9 @@ func (w *twin) drain() error {
 	return w.disorder
 }
 
-// silences has something happen, so many times, each time that the client is ready for it, and returns how long the server heard nothing in so much time
-// from then on, sorted. Every message has arrived.
+// silences has something happen, so many times, each time that the client is ready for it, and
+// returns how long the server heard nothing in so much time from then on, sorted. Every message has
+// arrived.
 func (t *Twin) silences(seed uint64, times int, lasts time.Duration, ready func(*twin) bool, begin, end func(*twin)) (list []time.Duration, err error) {
 	w, err := t.start(seed)
 	if err != nil {
@@ -183,7 +184,8 @@ func (t *Twin) silences(seed uint64, times int, lasts time.Duration, ready func(
 	}
 }
 
-// Cuts cuts the road that data takes, so many times, at the client's own interface or farther on, and returns how long the server heard nothing each time, sorted.
+// Cuts cuts the road that data takes, so many times, at the client's own interface or farther on,
+// and returns how long the server heard nothing each time, sorted.
 func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, err error) {
 	ends := func(w *twin) (client, server netip.Addr) { return w.hosts[0].Addrs[0], w.hosts[1].Addrs[0] }
 	return t.silences(seed, cuts, 2500*time.Millisecond, (*twin).settled, func(w *twin) {
@@ -198,7 +200,8 @@ func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, 
 	})
 }
 
-// Falls has the MTU of the client's interfaces fall to that of Ethernet, so many times, and returns what Cuts does. Roads go on to carry what is longer.
+// Falls has the MTU of the client's interfaces fall to that of Ethernet, so many times, and returns
+// what Cuts does. Roads go on to carry what is longer.
 func (t *Twin) Falls(seed uint64, falls int) (silences []time.Duration, err error) {
 	found := func(w *twin) bool { return w.sender().PathStats(0).MTU > MTU }
 	return t.silences(seed, falls, time.Second, found, func(w *twin) { w.hosts[0].Link = MTU }, func(w *twin) { w.hosts[0].Link = t.MTU })

@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/race"
 )
 
-// A path that is cut costs a pause that nobody notices, the less if it is cut here, and one whose delay rises for a while costs next to nothing. make wan has
-// the long form.
+// A path that is cut costs a pause that nobody notices, the less if it is cut here, and one whose
+// delay rises for a while costs next to nothing. make wan has the long form.
 func TestPathsFailOverBeforeAnybodyNotices(t *testing.T) {
 	race.Alone(t)
 	bulk, trickle := Twins()

@@ -25,8 +25,9 @@ type Named struct {
 	*Sample
 }
 
-// Judge compares the median, and the p99, or the p90 where too few transfers met a loss. It is met if the lower end
-// of the interval is below the limit. ok is false where there is nothing to compare.
+// Judge compares the median, and the p99, or the p90 where too few transfers met a loss. It is met
+// if the lower end of the interval is below the limit. ok is false where there is nothing to
+// compare.
 func Judge(own *Sample, refs []Named, seed uint64) (median, tail Comparison, ok bool) {
 	q := 0.99
 	if own.Hit < enoughHits {

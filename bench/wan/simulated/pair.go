@@ -15,7 +15,8 @@ const (
 	serverPort = 5001
 )
 
-// pair is two hosts with some roads between them, in virtual time: road i joins the i-th addresses of both.
+// pair is two hosts with some roads between them, in virtual time: road i joins the i-th addresses
+// of both.
 type pair struct {
 	now          rawio.Time
 	net          *simnet.Net

@@ -8,8 +8,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Share sends in bulk from one server with several configurations, side by side through one queue, in virtual time. It returns what came of each in a
-// second, in Mbit/s of user data, and the mean time that a packet waited in the queue, both from one time to another. Each begins a second after the one before.
+// Share sends in bulk from one server with several configurations, side by side through one queue,
+// in virtual time. It returns what came of each in a second, in Mbit/s of user data, and the mean
+// time that a packet waited in the queue, both from one time to another. Each begins a second after
+// the one before.
 func Share(c *Cell, seed uint64, from, to time.Duration, cfgs ...*assoc.Config) (mbits []float64, wait time.Duration, err error) {
 	f := newFlow(c, cfgs[0], seed)
 	f.bulky, f.got = true, make([]int, len(cfgs))

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Group are the times of the transfers of one flow, one after another. They are not independent of each other: flows are.
+// Group are the times of the transfers of one flow, one after another. They are not independent of
+// each other: flows are.
 type Group []time.Duration
 
 // Sample is what was seen of a stack on a cell.
@@ -60,8 +61,9 @@ type Interval struct{ Low, High float64 }
 
 const resamples = 1000
 
-// Ratio divides a's quantile by b's, and says between what it lies by drawing flows anew from both, with their
-// transfers (a bootstrap of clusters). less is taken off a's: what it may be longer in any case.
+// Ratio divides a's quantile by b's, and says between what it lies by drawing flows anew from both,
+// with their transfers (a bootstrap of clusters). less is taken off a's: what it may be longer in
+// any case.
 func Ratio(a, b *Sample, q float64, less time.Duration, seed uint64) (ratio float64, in Interval) {
 	of := func(x, y time.Duration) float64 { return float64(max(0, x-less)) / float64(max(1, y)) }
 	rng := rand.New(rand.NewPCG(seed, seed))

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// Twice the times are twice the quantiles, and flows that differ leave the interval wide, however many transfers they have.
+// Twice the times are twice the quantiles, and flows that differ leave the interval wide, however
+// many transfers they have.
 func TestRatioKnowsThatFlowsDiffer(t *testing.T) {
 	sample := func(times time.Duration, spread int) *Sample {
 		s := &Sample{Groups: make([]Group, 10)}
@@ -26,7 +27,8 @@ func TestRatioKnowsThatFlowsDiffer(t *testing.T) {
 	check.That(t, ok && m.Against == "better" && tail.Q == 0.9 && !tail.Met, "judged %+v and %+v, %v", m, tail, ok)
 }
 
-// Flows fill the processors, and no more: many where a transfer is mostly waiting, also for what is lost.
+// Flows fill the processors, and no more: many where a transfer is mostly waiting, also for what is
+// lost.
 func TestFlows(t *testing.T) {
 	for _, tt := range []struct {
 		rtt, size int

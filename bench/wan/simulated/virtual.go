@@ -27,8 +27,9 @@ const (
 	patience = time.Hour
 )
 
-// Virtual makes flows of some transfers each over roads of simnet, in virtual time: what comes of it follows from the
-// seed and from this project's code alone. In bulk each flow lasts as long as given. Config is that of both ends.
+// Virtual makes flows of some transfers each over roads of simnet, in virtual time: what comes of
+// it follows from the seed and from this project's code alone. In bulk each flow lasts as long as
+// given. Config is that of both ends.
 func Virtual(c *Cell, cfg *assoc.Config, seed uint64, flows, transfers int, bulk time.Duration) (*Sample, error) {
 	type seen struct {
 		first time.Duration

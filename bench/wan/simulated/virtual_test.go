@@ -35,8 +35,10 @@ func TestReorderingCostsNothing(t *testing.T) {
 	}
 }
 
-// A road holds more than the buffers that an association begins with: they grow, unless there is no memory for that, and the line is full in each
-// second after the 12th round trip, as slow start does not overrun the queue. What comes is counted, in order or not, as now and then a chunk is withheld.
+// A road holds more than the buffers that an association begins with: they grow, unless there is no
+// memory for that, and the line is full in each second after the 12th round trip, as slow start
+// does not overrun the queue. What comes is counted, in order or not, as now and then a chunk is
+// withheld.
 func TestBuffersGrowWithTheRoad(t *testing.T) {
 	race.Alone(t)
 	for _, tt := range []struct {
@@ -67,7 +69,8 @@ func TestBuffersGrowWithTheRoad(t *testing.T) {
 	}
 }
 
-// A road that loses one packet in a hundred is filled, by the draft's constants to eight tenths; the queue stays short, and two share it.
+// A road that loses one packet in a hundred is filled, by the draft's constants to eight tenths;
+// the queue stays short, and two share it.
 func TestBBRFillsARoadThatLoses(t *testing.T) {
 	race.Alone(t)
 	bbr := &assoc.Config{NewController: cc.NewBBR}

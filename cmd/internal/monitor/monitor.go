@@ -1,4 +1,5 @@
-// Package monitor lets others see what a tool is doing: over HTTP while it runs (--metrics), and on a terminal (--stat).
+// Package monitor lets others see what a tool is doing: over HTTP while it runs (--metrics), and on
+// a terminal (--stat).
 package monitor
 
 import (
@@ -24,8 +25,8 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// Metrics serves the counters of a tool's devices while it runs, where --metrics asks for it. Without that
-// flag its methods do nothing.
+// Metrics serves the counters of a tool's devices while it runs, where --metrics asks for it.
+// Without that flag its methods do nothing.
 type Metrics struct {
 	addr            string
 	connIdleTimeout time.Duration // how long a connection may say nothing; 0: idleTimeout
@@ -34,7 +35,8 @@ type Metrics struct {
 	serverDone      chan struct{} // closed when the server serves no more
 }
 
-// Bounds of what clients of --metrics can hold. A scrape takes a connection for a moment, or one for all its scrapes, which come more often than this.
+// Bounds of what clients of --metrics can hold. A scrape takes a connection for a moment, or one
+// for all its scrapes, which come more often than this.
 const (
 	idleTimeout     = 2 * time.Minute
 	writeTimeout    = time.Minute
@@ -87,7 +89,8 @@ func (m *Metrics) Open(w io.Writer) error {
 	return nil
 }
 
-// limitedListener is a Listener that has so many connections at a time. One more is closed at once, so that those who come do not wait for those who stay.
+// limitedListener is a Listener that has so many connections at a time. One more is closed at once,
+// so that those who come do not wait for those who stay.
 type limitedListener struct {
 	net.Listener
 	slots chan struct{}

@@ -43,7 +43,8 @@ func TestDevicesAreServed(t *testing.T) {
 	}
 }
 
-// What is no TCP port is refused in words of the flag, and a client that asks for nothing is not served for ever.
+// What is no TCP port is refused in words of the flag, and a client that asks for nothing is not
+// served for ever.
 func TestMetricsNeedAPort(t *testing.T) {
 	for _, addr := range []string{"localhost", "localhost:x", "localhost:-1", "localhost:65536", "127.0.0.1:0"} {
 		m, usage := Metrics{addr: addr}, new(cli.UsageError)
@@ -63,7 +64,8 @@ func open(t *testing.T, addr string, idle time.Duration) string {
 	return strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
 }
 
-// A connection that says nothing, or no more, or says it slowly, does not stay, and neither does a header without end.
+// A connection that says nothing, or no more, or says it slowly, does not stay, and neither does a
+// header without end.
 func TestConnectionsThatSayNothingAreClosed(t *testing.T) {
 	at := open(t, "127.0.0.1:0", 50*time.Millisecond)
 	const get = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
@@ -105,7 +107,8 @@ func TestConnectionsAreCounted(t *testing.T) {
 	}
 }
 
-// A page's own name that leads here reads nothing (DNS rebinding); localhost, and the name that --metrics was given, do. What --stat prints is shown and not obeyed.
+// A page's own name that leads here reads nothing (DNS rebinding); localhost, and the name that
+// --metrics was given, do. What --stat prints is shown and not obeyed.
 func TestNamesThatMetricsGoBy(t *testing.T) {
 	_, port, _ := strings.Cut(open(t, "localhost:0", 0), ":")
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

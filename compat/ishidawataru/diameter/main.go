@@ -1,5 +1,7 @@
-// Command diameter-end is one end of a measurement of go-diameter's requests and answers, over TCP or over this stack: go-diameter is a program for
-// github.com/ishidawataru/sctp, in whose place this module's go.mod puts ours. The scoreboard starts both ends, with a JSON object that says what to do.
+// Command diameter-end is one end of a measurement of go-diameter's requests and answers, over TCP
+// or over this stack: go-diameter is a program for github.com/ishidawataru/sctp, in whose place
+// this module's go.mod puts ours. The scoreboard starts both ends, with a JSON object that says
+// what to do.
 package main
 
 import (
@@ -82,11 +84,13 @@ func (e *end) network() string {
 const (
 	port  = 3868
 	realm = "scoreboard"
-	// Octets of a request besides the name of its host: the header, an AVP of a number, the realm with its padding, the head of the host.
+	// Octets of a request besides the name of its host: the header, an AVP of a number, the realm
+	// with its padding, the head of the host.
 	rest = diam.HeaderLength + 12 + (8 + len(realm) + 2) + 8
 )
 
-// fill adds what a message says besides a number. go-diameter's NewAVP fails for the names of AVPs alone.
+// fill adds what a message says besides a number. go-diameter's NewAVP fails for the names of AVPs
+// alone.
 func (e *end) fill(m *diam.Message) *diam.Message {
 	m.NewAVP(avp.OriginHost, avp.Mbit, 0, datatype.DiameterIdentity(strings.Repeat("h", e.Size-rest)))
 	m.NewAVP(avp.OriginRealm, avp.Mbit, 0, datatype.DiameterIdentity(realm))
@@ -102,7 +106,8 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// serve answers: the client begins with one request on each connection, which do not count, and ends each by a Disconnect-Peer-Request.
+// serve answers: the client begins with one request on each connection, which do not count, and
+// ends each by a Disconnect-Peer-Request.
 func (e *end) serve() error {
 	var requests, ends atomic.Int64
 	var before time.Duration

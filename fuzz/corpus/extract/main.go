@@ -1,4 +1,5 @@
-// Command extract writes the corpus: of all SCTP packets in captures it keeps the shortest one of each shape.
+// Command extract writes the corpus: of all SCTP packets in captures it keeps the shortest one of
+// each shape.
 //
 //	KEEP=1 test/interop/run.sh; KEEP=1 test/netns.sh; KEEP=messages.pcapng test/wireshark.sh
 //	go run ./fuzz/corpus/extract CAPTURES... >fuzz/corpus/packets.txt
@@ -25,7 +26,8 @@ import (
 // encapsulation is the UDP port of SCTP (RFC 6951).
 const encapsulation = 9899
 
-// Tcpdump's link type for "any" interface, 276, of which gopacket keeps one octet, and the length of its header.
+// Tcpdump's link type for "any" interface, 276, of which gopacket keeps one octet, and the length
+// of its header.
 const (
 	linuxSLL2 = layers.LinkType(276 & 0xff)
 	lenSLL2   = 20
@@ -129,8 +131,8 @@ func keep(shapes map[string][]byte, b []byte) {
 	}
 }
 
-// shape says what is in a packet, apart from numbers and user data. Chunks of one kind that follow one another
-// count as one.
+// shape says what is in a packet, apart from numbers and user data. Chunks of one kind that follow
+// one another count as one.
 func shape(p wire.Packet) (s string) {
 	last := ""
 	it := p.Chunks()

@@ -19,8 +19,9 @@ var notNumbers = []string{"", " ", "x", "NaN", "nan", "Inf", "+Inf", "-Inf", "in
 // nonNumberTypes are the kinds of flags that are no numbers, by their type.
 var nonNumberTypes = []string{"bool", "string", "bytesHex", "name", ""}
 
-// CheckNumbers makes sure that each flag that takes a number is a cli.Number, and that parse refuses everything outside its range with
-// a sentence that names the flag and the range, and takes both ends of it. flags returns a new command line.
+// CheckNumbers makes sure that each flag that takes a number is a cli.Number, and that parse
+// refuses everything outside its range with a sentence that names the flag and the range, and takes
+// both ends of it. flags returns a new command line.
 func CheckNumbers(t *testing.T, flags func() *pflag.FlagSet, parse func(args ...string) error) {
 	t.Helper()
 	seen := 0

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MapGate returns the gate that lives in the first octets of f, for every process that has f open. It
-// makes the file long enough.
+// MapGate returns the gate that lives in the first octets of f, for every process that has f open.
+// It makes the file long enough.
 func MapGate(f *os.File) (Gate, error) {
 	size := os.Getpagesize()
 	if err := f.Truncate(int64(size)); err != nil {

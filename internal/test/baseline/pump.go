@@ -33,7 +33,8 @@ type Config struct {
 	Duration time.Duration
 	// Work adds a CRC32c on both sides and a copy of the payload at the receiver.
 	Work bool
-	// Memory is how many octets are sent from, and copied to, in turn; 0 means 4 MiB, which stay in a cache.
+	// Memory is how many octets are sent from, and copied to, in turn; 0 means 4 MiB, which stay in
+	// a cache.
 	Memory int
 	// Gate, when set, keeps a sender from overrunning its receiver, which has the same one.
 	Gate Gate

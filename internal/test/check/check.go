@@ -51,7 +51,8 @@ func Do[T any](_ T, err error) func(t testing.TB) bool {
 	}
 }
 
-// Error compares two errors as errors.Is does; what says when the first came. No error is wanted when want is nil.
+// Error compares two errors as errors.Is does; what says when the first came. No error is wanted
+// when want is nil.
 func Error(t testing.TB, what string, got, want error) bool {
 	t.Helper()
 	if !errors.Is(got, want) {

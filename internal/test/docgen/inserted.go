@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Check compares text with what a document has between <!-- name --> and <!-- /name -->, and puts it there where update says so.
+// Check compares text with what a document has between <!-- name --> and <!-- /name -->, and puts
+// it there where update says so.
 func Check(t *testing.T, document, name, text string, update bool) {
 	t.Helper()
 	b, err := os.ReadFile(document)

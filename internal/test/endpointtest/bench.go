@@ -45,8 +45,8 @@ func New(t *testing.T, cfg endpoint.Config) *Bench {
 	return &Bench{T: t, Now: rawio.Time(time.Hour), EP: endpoint.New(cfg), Out: assoc.NewTxBatch(8)}
 }
 
-// Receive hands over a packet from the peer as a shell would, and returns the endpoint's answers and
-// the association that took it.
+// Receive hands over a packet from the peer as a shell would, and returns the endpoint's answers
+// and the association that took it.
 func (b *Bench) Receive(pkt []byte) ([]rawio.Packet, *assoc.Assoc) {
 	return b.ReceiveFrom(PeerAddr, HostAddr, pkt)
 }
@@ -103,7 +103,8 @@ func (b *Bench) CookieOf(f wire.InitFields, params ...[]byte) (tag uint32, cooki
 	return b.CookieIn(list)
 }
 
-// CookieIn takes the tag and the cookie out of the INIT ACK that is one of the packets; nil if none is.
+// CookieIn takes the tag and the cookie out of the INIT ACK that is one of the packets; nil if none
+// is.
 func (b *Bench) CookieIn(list []rawio.Packet) (tag uint32, cookie []byte) {
 	b.T.Helper()
 	for _, p := range list {
@@ -136,7 +137,8 @@ func (b *Bench) Echo(tag uint32, cookie []byte) (a *assoc.Assoc, outOfBlue bool)
 	return a, err == nil && ab.T() && pkt.VTag() == tag
 }
 
-// Establish goes through the handshake of a peer and returns the association, nil if it was refused.
+// Establish goes through the handshake of a peer and returns the association, nil if it was
+// refused.
 func (b *Bench) Establish(from netip.AddrPort, port uint16) *assoc.Assoc {
 	b.T.Helper()
 	list, _ := b.ReceiveFrom(from, HostAddr, sctptest.Packet(port, LocalPort, 0, sctptest.InitLike(wire.ChunkInit, GoodInit)))

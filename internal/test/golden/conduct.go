@@ -1,6 +1,6 @@
-// Package golden compares what a piece of protocol code does with what is written down: in each situation that it can be
-// in, for each thing that can happen next. What is written down is a text for people to read: a changed line is a changed behaviour,
-// to be meant or to be mended.
+// Package golden compares what a piece of protocol code does with what is written down: in each
+// situation that it can be in, for each thing that can happen next. What is written down is a text
+// for people to read: a changed line is a changed behaviour, to be meant or to be mended.
 //
 //	= what has happened, each step behind the other, by commas
 //	a step; another with the same answer => the answer

@@ -1,5 +1,5 @@
-// Package heapsize measures the memory that a structure keeps, by a walk over all that can be reached from it: for tests that hold what
-// the structure says of itself against it.
+// Package heapsize measures the memory that a structure keeps, by a walk over all that can be
+// reached from it: for tests that hold what the structure says of itself against it.
 package heapsize
 
 import (
@@ -9,8 +9,9 @@ import (
 	"unsafe"
 )
 
-// Of returns the octets that can be reached from the roots, which are pointers: capacities and not lengths, each octet once. It does
-// not go to what has a type that stop says, nor to what begins where theirs says; either may be nil. What is behind functions and channels it does not see.
+// Of returns the octets that can be reached from the roots, which are pointers: capacities and not
+// lengths, each octet once. It does not go to what has a type that stop says, nor to what begins
+// where theirs says; either may be nil. What is behind functions and channels it does not see.
 func Of(stop func(reflect.Type) bool, theirs func(unsafe.Pointer) bool, roots ...any) int {
 	w := &walk{stop: stop, theirs: theirs, seen: make(map[visit]bool), plain: make(map[reflect.Type]bool)}
 	for _, r := range roots {

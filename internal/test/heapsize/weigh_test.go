@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// Each octet counts once, whatever points to it, and capacity counts, also where nothing is in it any more.
+// Each octet counts once, whatever points to it, and capacity counts, also where nothing is in it
+// any more.
 func TestWhatIsReached(t *testing.T) {
 	type node struct {
 		next *node

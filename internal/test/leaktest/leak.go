@@ -13,15 +13,16 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// patience is how many looks, a millisecond apart, goroutines that are about to end and buffers about to be released get.
+// patience is how many looks, a millisecond apart, goroutines that are about to end and buffers
+// about to be released get.
 const patience = 2000
 
-// Main is the body of TestMain: it runs the tests and fails them where a goroutine still runs once they are
-// over, or a packet buffer was never released.
+// Main is the body of TestMain: it runs the tests and fails them where a goroutine still runs once
+// they are over, or a packet buffer was never released.
 func Main(m *testing.M) { exit(m, rawio.TrackPools()) }
 
-// Goroutines is Main without the look at buffers, for the tests of links: what a link has ready to receive into goes
-// back when its reader learns that it is closed, and there nobody may read then.
+// Goroutines is Main without the look at buffers, for the tests of links: what a link has ready to
+// receive into goes back when its reader learns that it is closed, and there nobody may read then.
 func Goroutines(m *testing.M) { exit(m, func() int { return 0 }) }
 
 func exit(m *testing.M, outstanding func() int) {
@@ -56,7 +57,8 @@ func clean(outstanding func() int, known map[string]string, w io.Writer) bool {
 	}
 }
 
-// running returns the stacks of the goroutines that run beside this one, by their numbers. Package os/signal and the runtime keep theirs.
+// running returns the stacks of the goroutines that run beside this one, by their numbers. Package
+// os/signal and the runtime keep theirs.
 func running() map[string]string {
 	buf := make([]byte, 1<<16)
 	n := runtime.Stack(buf, true)

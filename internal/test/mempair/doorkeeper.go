@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Doorkeeper is a link that passes only packets for bound ports, as raw links do, and loses what it is told to.
+// Doorkeeper is a link that passes only packets for bound ports, as raw links do, and loses what it
+// is told to.
 type Doorkeeper struct {
 	rawio.Link
 	Unbound chan uint16

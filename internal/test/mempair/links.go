@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Losing is a link that loses what it is to send, while it is told to: everything, or packets that begin with a chunk.
+// Losing is a link that loses what it is to send, while it is told to: everything, or packets that
+// begin with a chunk.
 type Losing struct {
 	*mem.Link
 	Lose  atomic.Bool
@@ -54,7 +55,8 @@ func (l *Tapped) WriteBatch(pkts []rawio.Packet) (int, error) {
 // Prompt implements rawio.Prompter.
 func (l *Tapped) Prompt() rawio.Link { return l }
 
-// First waits for a packet with that tag that begins with such a chunk, and returns the chunk, or nothing when ctx ends.
+// First waits for a packet with that tag that begins with such a chunk, and returns the chunk, or
+// nothing when ctx ends.
 func (l *Tapped) First(ctx context.Context, tag uint32, want wire.ChunkType) wire.Chunk {
 	for {
 		select {

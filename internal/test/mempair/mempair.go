@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/mem"
 )
 
-// New joins two links, and looks whether every packet buffer has come back when all that the test registers behind it is over.
+// New joins two links, and looks whether every packet buffer has come back when all that the test
+// registers behind it is over.
 func New(t testing.TB, o mem.Options) (a, b *mem.Link) {
 	t.Helper()
 	a, b, err := mem.Pair(o)
@@ -24,8 +25,8 @@ func New(t testing.TB, o mem.Options) (a, b *mem.Link) {
 type Family struct {
 	Name string
 	A, B []netip.AddrPort
-	// Listed are the addresses that B tells A of: of a dual-stack host both. A, without such a list,
-	// has one, and is to send to and from no other. Else it is empty.
+	// Listed are the addresses that B tells A of: of a dual-stack host both. A, without such a
+	// list, has one, and is to send to and from no other. Else it is empty.
 	Listed []netip.Addr
 }
 

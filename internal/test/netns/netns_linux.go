@@ -49,8 +49,8 @@ func New() (*NS, error) {
 // Close gives the namespace up. It lives on while a process, a socket or a device uses it.
 func (n *NS) Close() error { return unix.Close(n.fd) }
 
-// Do runs f in the namespace, on a thread of its own. Sockets and devices that f opens, and processes that
-// it starts, stay in the namespace afterwards.
+// Do runs f in the namespace, on a thread of its own. Sockets and devices that f opens, and
+// processes that it starts, stay in the namespace afterwards.
 func (n *NS) Do(f func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
@@ -60,8 +60,9 @@ func (n *NS) Do(f func() error) error {
 	})
 }
 
-// onThread runs f on a thread that ends with it, since its namespace is not the program's. Where f ends its goroutine instead of returning, as
-// testing.TB.FailNow does, the caller's ends too: nobody else would tell it.
+// onThread runs f on a thread that ends with it, since its namespace is not the program's. Where f
+// ends its goroutine instead of returning, as testing.TB.FailNow does, the caller's ends too:
+// nobody else would tell it.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -25,7 +25,8 @@ type Record struct {
 	SCTP     []byte
 }
 
-// Read decodes a file and checks every length and checksum in it. Wireshark reads one too, in test/wireshark.
+// Read decodes a file and checks every length and checksum in it. Wireshark reads one too, in
+// test/wireshark.
 func Read(t *testing.T, file io.Reader) (recs []Record) {
 	t.Helper()
 	data := must.Get(io.ReadAll(file))(t)

@@ -1,5 +1,6 @@
-// Package rdmaptest is the harness of rdma/rdmap: two ends of a stream and the wire between them, the segments of a hostile peer, a
-// player that tells what comes of a step, and parties that know how everything must end.
+// Package rdmaptest is the harness of rdma/rdmap: two ends of a stream and the wire between them,
+// the segments of a hostile peer, a player that tells what comes of a step, and parties that know
+// how everything must end.
 package rdmaptest
 
 import (
@@ -272,7 +273,8 @@ func (e *End) Inject(segs ...[]byte) {
 	}
 }
 
-// LastWord returns the Terminate that the end sent as its last message, and fails when there is none.
+// LastWord returns the Terminate that the end sent as its last message, and fails when there is
+// none.
 func (e *End) LastWord() (rdmap.Terminate, []byte) {
 	e.t.Helper()
 	e.CutAll()

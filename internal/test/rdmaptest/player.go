@@ -174,7 +174,8 @@ func segment(b []byte) string {
 	return "{" + what + "}"
 }
 
-// Look tells what has come of a step: completions, segments, what the owner was told, memory, the state.
+// Look tells what has come of a step: completions, segments, what the owner was told, memory, the
+// state.
 func (p *Player) Look() string {
 	e := p.E
 	for _, b := range e.Log[p.seen:] {

@@ -22,8 +22,8 @@ type Befalling struct {
 	happen func(l *Lab) error
 }
 
-// Befallings are what can happen, in the order of the package comment of sctp/assoc: the chunks of the peer, reports of the
-// network, calls and timers. A cookie is named by what Collector calls it.
+// Befallings are what can happen, in the order of the package comment of sctp/assoc: the chunks of
+// the peer, reports of the network, calls and timers. A cookie is named by what Collector calls it.
 var Befallings = []Befalling{
 	{"INIT", func(l *Lab) error { return deliver(l, 0, InitChunk(0x99999999, 1)) }},
 	{"INIT, another address", func(l *Lab) error {

@@ -16,7 +16,8 @@ type Signed struct {
 	Cookie      []byte
 }
 
-// Collector connects, keeps a cookie that was signed in each state that signs one, and goes on until the association is in state.
+// Collector connects, keeps a cookie that was signed in each state that signs one, and goes on
+// until the association is in state.
 func Collector(t testing.TB, state assoc.State) *Lab {
 	t.Helper()
 	l := Bare(t)

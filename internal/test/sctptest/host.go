@@ -182,7 +182,8 @@ func (h *Host) Settle(now rawio.Time) {
 	}
 }
 
-// Poll has send take all that the endpoint and its associations have to send; a is nil for what the endpoint answers itself.
+// Poll has send take all that the endpoint and its associations have to send; a is nil for what the
+// endpoint answers itself.
 func (h *Host) Poll(now rawio.Time, send func(a *assoc.Assoc, p *rawio.Packet)) {
 	refused := false
 	take := func(a *assoc.Assoc) {

@@ -12,7 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Jar is a Lab whose association is made without an endpoint, so that the test can open its cookies, and seal some.
+// Jar is a Lab whose association is made without an endpoint, so that the test can open its
+// cookies, and seal some.
 type Jar struct {
 	*Lab
 	*assoc.Jar

@@ -13,8 +13,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Life is a whole association: setup, messages in both directions through a bad network, silence with
-// heartbeats, shutdown. spoil may change each packet on its way; the checksum is made right again.
+// Life is a whole association: setup, messages in both directions through a bad network, silence
+// with heartbeats, shutdown. spoil may change each packet on its way; the checksum is made right
+// again.
 func Life(t testing.TB, spoil func(wire.Packet)) (w *World, a, b *assoc.Assoc) {
 	t.Helper()
 	rnd := rand.New(rand.NewSource(5))

@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Multi is two hosts with several addresses each, joined by networks that fail and return: network i joins the i-th addresses
-// of both.
+// Multi is two hosts with several addresses each, joined by networks that fail and return: network
+// i joins the i-th addresses of both.
 type Multi struct {
 	*World
 	Addrs [2][]netip.Addr
@@ -39,8 +39,8 @@ func (w *Multi) Move(host int, addrs ...netip.Addr) {
 	h.Addrs, h.Addr, w.Addrs[host] = addrs, netip.AddrPortFrom(addrs[0], 0), addrs
 }
 
-// Associate has both hosts use all their addresses and host 0 know the first of host 1 only. It returns when every address is
-// confirmed.
+// Associate has both hosts use all their addresses and host 0 know the first of host 1 only. It
+// returns when every address is confirmed.
 func (w *Multi) Associate(ca, cb assoc.Config) (a, b *assoc.Assoc) {
 	w.Helper()
 	ca.LocalAddrs, cb.LocalAddrs = w.Addrs[0], w.Addrs[1]
@@ -101,7 +101,8 @@ func (w *Multi) Seen(to netip.Addr, t wire.ChunkType, since rawio.Time) (list []
 	return list
 }
 
-// When returns the time of the first event of that kind on a host since a time. addr may be invalid for any path.
+// When returns the time of the first event of that kind on a host since a time. addr may be invalid
+// for any path.
 func (w *Multi) When(host int, k assoc.EventKind, addr netip.Addr, since rawio.Time) (at rawio.Time, ok bool) {
 	for _, e := range w.Hosts[host].Events {
 		if e.Kind == k && e.At >= since && (!addr.IsValid() || e.Path.Addr() == addr) {

@@ -13,8 +13,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Road is two hosts whose links have an MTU of their own and report congestion marks. It holds, for every packet, that none but
-// probes is longer than the path MTU of its sender allows, but in fragments. Both hosts read what arrives.
+// Road is two hosts whose links have an MTU of their own and report congestion marks. It holds, for
+// every packet, that none but probes is longer than the path MTU of its sender allows, but in
+// fragments. Both hosts read what arrives.
 type Road struct{ *World }
 
 // Addresses of both ends of a road.
@@ -24,7 +25,8 @@ var (
 	UDP  = [2]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:9899"), netip.MustParseAddrPort("10.0.0.2:9899")}
 )
 
-// NewRoad makes a road whose links carry link octets at IP level, and whose network carries path.Params.
+// NewRoad makes a road whose links carry link octets at IP level, and whose network carries
+// path.Params.
 func NewRoad(t testing.TB, addrs [2]netip.AddrPort, link int, path simnet.Params) *Road {
 	r := &Road{newWorld(t, link, rawio.DontFragment|rawio.ECNField|rawio.Marking, [2][]netip.AddrPort{{addrs[0]}, {addrs[1]}}, path)}
 	r.onSend = r.inspect
@@ -67,7 +69,8 @@ func (r *Road) Path(from int, change func(*simnet.Params)) {
 	r.Net.SetLink(a, b, p)
 }
 
-// SetMTU changes the MTU of the network in both directions. quote is what reports quote, 0 for none.
+// SetMTU changes the MTU of the network in both directions. quote is what reports quote, 0 for
+// none.
 func (r *Road) SetMTU(mtu, quote int) {
 	for i := range r.Hosts {
 		r.Path(i, func(p *simnet.Params) { p.MTU, p.Quote = mtu, quote })

@@ -37,7 +37,8 @@ type Lab struct {
 // standstill counts how often in a row something is due at one time.
 type standstill int
 
-// forever takes when something is due next, and says whether that is now for so many times that it will not end.
+// forever takes when something is due next, and says whether that is now for so many times that it
+// will not end.
 func (s *standstill) forever(now, next rawio.Time) bool {
 	if *s++; next > now {
 		*s = 0
@@ -130,7 +131,8 @@ func Established(t testing.TB, cfg *assoc.Config) *Lab {
 	return l
 }
 
-// TwoPaths is established with a peer that listed a second address, Second, which has answered a HEARTBEAT.
+// TwoPaths is established with a peer that listed a second address, Second, which has answered a
+// HEARTBEAT.
 func TwoPaths(t testing.TB) *Lab {
 	t.Helper()
 	l := Bare(t)
@@ -229,7 +231,8 @@ func (l *Lab) Report(kind rawio.Kind, mtu int, quote []byte) {
 	l.Flush()
 }
 
-// Marked delivers DATA with these TSNs and that ECN field and returns what is sent then, at once or later.
+// Marked delivers DATA with these TSNs and that ECN field and returns what is sent then, at once or
+// later.
 func (l *Lab) Marked(ecn uint8, tsns ...wire.TSN) []wire.Packet {
 	l.Helper()
 	var list [][]byte

@@ -25,9 +25,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Story is a script of what befalls two hosts, a and b, with all that they say and report behind each line: packets with their
-// times and contents, events, timers, and at the end counters and paths. A story is a text file; Tell plays its script and
-// returns it with what happens now. Lines of the script begin at the margin, what happened is indented:
+// Story is a script of what befalls two hosts, a and b, with all that they say and report behind
+// each line: packets with their times and contents, events, timers, and at the end counters and
+// paths. A story is a text file; Tell plays its script and returns it with what happens now. Lines
+// of the script begin at the margin, what happened is indented:
 //
 //	hosts 2                     two networks (none, or "ipv6", "udp" or "dual"), or "2 far"; "link=1300": the MTU of the hosts' links
 //	                            "pmtud": they can search for path MTUs; "ecn": they see marks
@@ -82,7 +83,8 @@ type rule struct {
 	later                 time.Duration
 }
 
-// Retell compares the stories in a directory with what happens now. With update it writes that down.
+// Retell compares the stories in a directory with what happens now. With update it writes that
+// down.
 func Retell(t *testing.T, dir string, update bool) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.txt"))
 	for _, name := range files {

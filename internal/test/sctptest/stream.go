@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Stream sends numbered messages in one direction, a new one each time that every has passed and the send queue is short, and
-// checks that each arrives once and in order.
+// Stream sends numbered messages in one direction, a new one each time that every has passed and
+// the send queue is short, and checks that each arrives once and in order.
 type Stream struct {
 	w        *World
 	a, b     *assoc.Assoc

@@ -111,7 +111,8 @@ func (s *Story) tell() {
 // maxChunks is of how many chunks a packet's line tells.
 const maxChunks = 80
 
-// packet tells of a packet: tags are numbered as they come, TSNs count from the first of their host.
+// packet tells of a packet: tags are numbered as they come, TSNs count from the first of their
+// host.
 func (s *Story) packet(x *Sighting) string {
 	name := func(tag uint32) string {
 		if tag == 0 {

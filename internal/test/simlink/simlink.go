@@ -1,7 +1,8 @@
-// Package simlink carries the packets of whole programs over a simulated network: rawio/simnet, driven by the clock that the
-// programs themselves read. In a bubble of testing/synctest that clock is virtual and stands still while anything is computed. So
-// every delay, rate and loss that a tool meets is the one that its test has chosen, and what the tool measures is known beforehand:
-// the tests of cmd/ddpping and cmd/ddpbench show how.
+// Package simlink carries the packets of whole programs over a simulated network: rawio/simnet,
+// driven by the clock that the programs themselves read. In a bubble of testing/synctest that clock
+// is virtual and stands still while anything is computed. So every delay, rate and loss that a tool
+// meets is the one that its test has chosen, and what the tool measures is known beforehand: the
+// tests of cmd/ddpping and cmd/ddpbench show how.
 package simlink
 
 import (
@@ -100,7 +101,8 @@ type Link struct {
 	closed bool // guarded by n.mu
 }
 
-// Link returns the link of addresses that have none. The last link of a network to be closed ends it.
+// Link returns the link of addresses that have none. The last link of a network to be closed ends
+// it.
 func (n *Net) Link(addrs ...netip.Addr) *Link {
 	l := &Link{n: n, addrs: addrs}
 	l.ready.L = &n.mu

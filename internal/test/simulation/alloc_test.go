@@ -7,8 +7,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
-// From the work request to the octets in the peer's memory and the completion, a DDP segment costs no
-// allocation on either side.
+// From the work request to the octets in the peer's memory and the completion, a DDP segment costs
+// no allocation on either side.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	b := newBulk(t, 200_000, simnet.Params{}, nil)
 	for range 50 {

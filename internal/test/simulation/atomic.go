@@ -7,7 +7,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// tally is memory that all QPs and the local user of a host count in at once: each finds another value.
+// tally is memory that all QPs and the local user of a host count in at once: each finds another
+// value.
 type tally struct {
 	area  area
 	r     *ddp.Region

@@ -12,9 +12,9 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// Thousands of sessions live on one association at once, over a network that loses, duplicates and reorders and whose MTU
-// changes: each has its own octets and order. A third of them ends by abort and takes nobody along; the streams of all
-// serve a second round.
+// Thousands of sessions live on one association at once, over a network that loses, duplicates and
+// reorders and whose MTU changes: each has its own octets and order. A third of them ends by abort
+// and takes nobody along; the streams of all serve a second round.
 func TestThousandsOfSessions(t *testing.T) {
 	const streams, size, told = 3000, 100, 8
 	w := New(7)

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// doom ends the association of a world in the middle of everything. Afterwards the hosts set up another one and go on.
+// doom ends the association of a world in the middle of everything. Afterwards the hosts set up
+// another one and go on.
 type doom struct {
 	at   rawio.Time // when it strikes, or looks again
 	on   bool       // it has struck, and is not made good yet

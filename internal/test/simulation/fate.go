@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// fate decides when the networks of a world with two of them fail and return. A nil fate does nothing.
+// fate decides when the networks of a world with two of them fail and return. A nil fate does
+// nothing.
 type fate struct {
 	rand  *simnet.Rand
 	down  [2]bool
@@ -19,8 +20,8 @@ type fate struct {
 	kept  int // failures so far
 }
 
-// NewMultihomed makes a world from a seed whose hosts are joined by two networks, each with faults of its
-// own, that fail and return while the hosts work.
+// NewMultihomed makes a world from a seed whose hosts are joined by two networks, each with faults
+// of its own, that fail and return while the hosts work.
 func NewMultihomed(seed uint64) *World {
 	w := New(seed)
 	f := &fate{rand: simnet.NewRand(seed ^ 0x66617465)}
@@ -70,8 +71,8 @@ func (f *fate) next() rawio.Time {
 	return min(f.until[0], f.until[1])
 }
 
-// act lets a network fail or return: wholly, or in one direction only. Both are out together for a short
-// time at most. Now and then a host gets another primary path.
+// act lets a network fail or return: wholly, or in one direction only. Both are out together for a
+// short time at most. Now and then a host gets another primary path.
 func (f *fate) act(w *World) {
 	if f == nil {
 		return
@@ -101,9 +102,9 @@ func (f *fate) act(w *World) {
 	}
 }
 
-// excuses says whether an association may end like that: where networks differ in delay, one side's last
-// packets can come to the other when that has ended already, whose answer to them, ABORT, overtakes its
-// SHUTDOWN COMPLETE.
+// excuses says whether an association may end like that: where networks differ in delay, one side's
+// last packets can come to the other when that has ended already, whose answer to them, ABORT,
+// overtakes its SHUTDOWN COMPLETE.
 func (f *fate) excuses(end error) bool {
 	return f != nil && errors.Is(end, syscall.ECONNRESET)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Hosts joined by two networks that fail and return lose nothing, duplicate nothing, and end gracefully.
+// Hosts joined by two networks that fail and return lose nothing, duplicate nothing, and end
+// gracefully.
 func TestNetworksThatFailAndReturn(t *testing.T) {
 	n := *seedsFlag
 	if n == 0 {

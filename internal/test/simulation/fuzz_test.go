@@ -8,10 +8,11 @@ import (
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
-// FuzzWorld lets octets choose what happens in a whole world: of two stacks, the operations and their ends, and what the
-// network does to their packets and when. The oracle is that of the seeds.
+// FuzzWorld lets octets choose what happens in a whole world: of two stacks, the operations and
+// their ends, and what the network does to their packets and when. The oracle is that of the seeds.
 //
-//fuzz:covers ./ddp ./ddpadapt ./rdma/rdmap ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx ./sctp/internal/tx
+// fuzz:covers ./ddp ./ddpadapt ./rdma/rdmap ./sctp/assoc ./sctp/endpoint ./sctp/internal/rx
+// ./sctp/internal/tx
 func FuzzWorld(f *testing.F) {
 	f.Add(uint64(1), []byte{}, []byte{})
 	f.Add(uint64(2), []byte{200, 3, 90, 14, 255, 0, 17, 60}, []byte{5, 0, 200, 255, 5, 1, 200, 255})

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
-// Ground is what nodes share: virtual time, the network between them, and what is to be done at some time.
+// Ground is what nodes share: virtual time, the network between them, and what is to be done at
+// some time.
 type Ground struct {
 	net    *simnet.Net
 	now    rawio.Time
@@ -18,7 +19,8 @@ type Ground struct {
 	at     map[netip.Addr]*Node
 	later  agenda
 
-	// Arrive, where it is set, takes each packet in place of the node that has the address it is for.
+	// Arrive, where it is set, takes each packet in place of the node that has the address it is
+	// for.
 	Arrive func(to netip.Addr, p *rawio.Packet)
 }
 
@@ -42,8 +44,8 @@ func (g *Ground) NodeAt(a netip.Addr) *Node { return g.at[a] }
 // After has do called when d has passed.
 func (g *Ground) After(d time.Duration, do func()) { g.later.push(g.now.Add(d), do) }
 
-// Step goes on to the next thing that happens, at the latest until, and does it. It returns false when nothing ever
-// will.
+// Step goes on to the next thing that happens, at the latest until, and does it. It returns false
+// when nothing ever will.
 func (g *Ground) Step(until rawio.Time) bool {
 	next := min(g.net.NextArrival(), g.later.next(), until)
 	for _, n := range g.nodes {

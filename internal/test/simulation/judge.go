@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// sent judges a completion of the send queue: in order, each signalled request once, and none in error before
-// the end has begun; a success never behind an error.
+// sent judges a completion of the send queue: in order, each signalled request once, and none in
+// error before the end has begun; a success never behind an error.
 func (l *load) sent(wc rdmap.WC) {
 	l.w.note(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.Opcode))
 	bad := wc.Status != rdmap.StatusSuccess
@@ -43,7 +43,8 @@ func (l *load) sent(wc rdmap.WC) {
 	l.w.broken(Twice, l.q.h, "completion of request %d", wc.ID)
 }
 
-// complete judges what a request that succeeded has done. wc is its own completion, nil if it has none.
+// complete judges what a request that succeeded has done. wc is its own completion, nil if it has
+// none.
 func (l *load) complete(o *op, wc *rdmap.WC) {
 	l.w.seen.Done++
 	switch o.opcode {
@@ -70,8 +71,8 @@ func (l *load) complete(o *op, wc *rdmap.WC) {
 	}
 }
 
-// fail takes a request that ended with its session. Nobody knows whether it was carried out; but its memory is the user's
-// again, who changes it at once.
+// fail takes a request that ended with its session. Nobody knows whether it was carried out; but
+// its memory is the user's again, who changes it at once.
 func (l *load) fail(o op) {
 	if o.src.n >= 0 {
 		o.src.fill()
@@ -82,8 +83,8 @@ func (l *load) fail(o op) {
 	l.lost = append(l.lost, o)
 }
 
-// received judges a completion of the receive queue: receives in the order of posting, messages in the order of
-// sending, once, whole, and everything written before them in place.
+// received judges a completion of the receive queue: receives in the order of posting, messages in
+// the order of sending, once, whole, and everything written before them in place.
 func (l *load) received(wc rdmap.WC) {
 	l.w.note(uint64(l.w.now), wc.ID, uint64(wc.Status), uint64(wc.ByteLen))
 	if len(l.recvs) == 0 || l.recvs[0] != wc.ID {
@@ -133,9 +134,9 @@ func (l *load) received(wc rdmap.WC) {
 	l.next = l.w.now
 }
 
-// failed takes the end of a stream by an error: a Terminate must be the one that is due. Nothing is promised any more of a
-// graceful end that wants for room, on either side, before it is done: all outstanding requests complete in error (RFC 5041
-// section 6.2.2).
+// failed takes the end of a stream by an error: a Terminate must be the one that is due. Nothing is
+// promised any more of a graceful end that wants for room, on either side, before it is done: all
+// outstanding requests complete in error (RFC 5041 section 6.2.2).
 func (l *load) failed(err *rdmap.StreamError) {
 	l.fault = err
 	t, e := err.Terminate, l.end
@@ -153,8 +154,9 @@ func (l *load) failed(err *rdmap.StreamError) {
 	}
 }
 
-// outOfRoom reports whether a stream has failed because a message that came in fragments, and so is acknowledged, found no
-// room before its turn: that is how ddpadapt.Config.MaxOutOfOrder ends sessions over paths of a small MTU.
+// outOfRoom reports whether a stream has failed because a message that came in fragments, and so is
+// acknowledged, found no room before its turn: that is how ddpadapt.Config.MaxOutOfOrder ends
+// sessions over paths of a small MTU.
 func (l *load) outOfRoom(err *rdmap.StreamError) bool {
 	var seq *ddpadapt.SequenceError
 	return l.q.h.outOfOrder > 0 && errors.As(err.Cause, &seq) && seq.Fault == ddpadapt.FaultWindowSSN
@@ -166,8 +168,8 @@ func revocation(t *rdmap.Terminate) bool {
 		t.Layer == rdmap.LayerRDMA && t.EType == rdmap.RemoteProtection && t.Code == rdmap.CodeInvalidSTag
 }
 
-// retire is called when the session is over on both sides: every request has completed, once and in order;
-// what was not completed was carried out or not, octet by octet, and changes no more.
+// retire is called when the session is over on both sides: every request has completed, once and in
+// order; what was not completed was carried out or not, octet by octet, and changes no more.
 func (l *load) retire() {
 	for _, o := range l.posted {
 		if o.signaled || l.flushed {

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// A graceful end promises that what was posted is carried out, unless the session fails for want of room before that: then
-// its requests complete in error on either side (RFC 5041 section 6.2.2).
+// A graceful end promises that what was posted is carried out, unless the session fails for want of
+// room before that: then its requests complete in error on either side (RFC 5041 section 6.2.2).
 func TestGracefulEndThatWantsForRoom(t *testing.T) {
 	room := &ddpadapt.TerminatedError{Cause: &ddpadapt.SequenceError{Fault: ddpadapt.FaultWindowSSN}}
 	for _, c := range []struct {

@@ -42,8 +42,8 @@ func (w *World) makeLanes() {
 	}
 }
 
-// serve returns the QP that a session coming in by c is for, nil if it is to be rejected: at times, and on a shared
-// ground where packets of long ago have brought it about.
+// serve returns the QP that a session coming in by c is for, nil if it is to be rejected: at times,
+// and on a shared ground where packets of long ago have brought it about.
 func (w *World) serve(c *conn, private []byte) *qp {
 	if w.serves != nil {
 		return w.serves(private)
@@ -109,8 +109,8 @@ func (w *World) gather() {
 	}
 }
 
-// over reports whether nothing of the session is left on either side. A passive side that was never asked has
-// nothing once the active side is over, as all of its messages have arrived.
+// over reports whether nothing of the session is left on either side. A passive side that was never
+// asked has nothing once the active side is over, as all of its messages have arrived.
 func (n *lane) over() bool {
 	passive := n.active.peer.q
 	if n.active.q.over && passive.conn == nil && !passive.over {

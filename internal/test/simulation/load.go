@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// load is the workload of one QP, from the session's setup to its end, and the oracle for it. It knows both
-// ends, and uses nothing of the stack but the QP's public calls.
+// load is the workload of one QP, from the session's setup to its end, and the oracle for it. It
+// knows both ends, and uses nothing of the stack but the QP's public calls.
 type load struct {
 	w    *World
 	q    *qp
@@ -183,7 +183,8 @@ func (l *load) act(now rawio.Time) {
 	l.q.conn.Pump()
 }
 
-// needsSend reports whether a last Send is needed: to cover writes, or to complete unsignalled requests.
+// needsSend reports whether a last Send is needed: to cover writes, or to complete unsignalled
+// requests.
 func (l *load) needsSend() bool {
 	n := len(l.posted)
 	return len(l.uncovered) > 0 || n > 0 && !l.posted[n-1].signaled
@@ -230,9 +231,9 @@ func (l *load) wr(code rdmap.WROpcode) *rdmap.SendWR {
 	return wr
 }
 
-// submit posts wr. An unsignalled request must be followed by a signalled one to be seen complete, so
-// the last one always is. Once the end has begun a request may be refused; its memory is then that of
-// a request that was never carried out.
+// submit posts wr. An unsignalled request must be followed by a signalled one to be seen complete,
+// so the last one always is. Once the end has begun a request may be refused; its memory is then
+// that of a request that was never carried out.
 func (l *load) submit(wr *rdmap.SendWR, o op) bool {
 	if l.w.ops <= 8 || len(l.posted) >= 12 {
 		wr.Flags &^= rdmap.Unsignaled
@@ -265,7 +266,8 @@ func (l *load) fits(n int) bool {
 
 const sendDepth = 16
 
-// announce tells the peer's oracle of a message that is about to be posted, and which receive it must take.
+// announce tells the peer's oracle of a message that is about to be posted, and which receive it
+// must take.
 func (l *load) announce(msg *message) {
 	p := l.peer
 	msg.writes, l.uncovered = l.uncovered, nil

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// memory is the whole memory of a host, and beside it what the oracle says that it holds. Regions lie
-// in it with other data on both sides, so that one octet too many is seen.
+// memory is the whole memory of a host, and beside it what the oracle says that it holds. Regions
+// lie in it with other data on both sides, so that one octet too many is seen.
 type memory struct {
 	w      *World
 	h      *Host
@@ -94,8 +94,9 @@ func (a area) settle(want []byte, what string) {
 	}
 }
 
-// absorb takes what an operation that may not have been carried out has left here: of every octet what was there
-// before, or what the operation, or one behind it, was to write. Nothing may write here any more.
+// absorb takes what an operation that may not have been carried out has left here: of every octet
+// what was there before, or what the operation, or one behind it, was to write. Nothing may write
+// here any more.
 func (a area) absorb(want, later []byte, what string) {
 	b, old := a.bytes(), a.expected()
 	for i := range b {

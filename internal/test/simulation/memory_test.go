@@ -2,7 +2,8 @@ package simulation
 
 import "testing"
 
-// What changes an octet that nobody may write to is named after what the octet was: never open, or open once.
+// What changes an octet that nobody may write to is named after what the octet was: never open, or
+// open once.
 func TestMemoryNamesWhatWasBroken(t *testing.T) {
 	for _, row := range []struct {
 		name  string

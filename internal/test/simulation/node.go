@@ -14,8 +14,8 @@ import (
 // Conn is an association on a Node and what makes use of it.
 type Conn interface {
 	Assoc() *assoc.Assoc
-	// Pump plays the shell: events and messages go up, packets go out by Node.Transmit, until nothing is left to do.
-	// It ends with Node.Settled.
+	// Pump plays the shell: events and messages go up, packets go out by Node.Transmit, until
+	// nothing is left to do. It ends with Node.Settled.
 	Pump()
 	// Gone reports that the association has ended.
 	Gone() bool
@@ -44,7 +44,8 @@ type Node struct {
 	boot  func() *endpoint.Endpoint
 }
 
-// NewNode puts a node on the ground. rand is the source of its secrets, mtu what its own links carry of SCTP.
+// NewNode puts a node on the ground. rand is the source of its secrets, mtu what its own links
+// carry of SCTP.
 func (g *Ground) NewNode(name string, rand io.Reader, mtu func(local, remote netip.Addr) int, addrs ...netip.Addr) *Node {
 	n := &Node{g: g, Name: name, Addrs: addrs, tx: assoc.NewTxBatch(16), next: rawio.Never}
 	n.boot = func() *endpoint.Endpoint {
@@ -76,7 +77,8 @@ func (n *Node) Add(c Conn) { n.conns = append(n.conns, c) }
 // Conns lists the associations that have not ended.
 func (n *Node) Conns() []Conn { return n.conns }
 
-// Crash loses everything that the node knows of its associations, and its listeners, without a word to anybody.
+// Crash loses everything that the node knows of its associations, and its listeners, without a word
+// to anybody.
 func (n *Node) Crash() {
 	for _, c := range n.conns {
 		c.Assoc().Close()
@@ -115,7 +117,8 @@ func (n *Node) Receive(p *rawio.Packet) {
 	}
 }
 
-// Transmit sends what an association has to send now, as far as it fits a batch, and says whether there is more.
+// Transmit sends what an association has to send now, as far as it fits a batch, and says whether
+// there is more.
 func (n *Node) Transmit(a *assoc.Assoc) (more bool) {
 	more = a.PollTransmit(n.Time(), n.tx)
 	n.send()

@@ -70,8 +70,8 @@ func (l *load) writeTo(wr *rdmap.SendWR, o *op, r regionAt, to area) *write {
 	return x
 }
 
-// send posts a Send, with Invalidate on inv: then a region or a window of the peer is made for the occasion, and
-// a Write to it goes before.
+// send posts a Send, with Invalidate on inv: then a region or a window of the peer is made for the
+// occasion, and a Write to it goes before.
 func (l *load) send(inv bool) bool {
 	need := 1
 	if inv {

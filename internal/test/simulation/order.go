@@ -7,10 +7,11 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// The rules of RFC 5040 section 5.5 that take two operations to see, and what RFC 7306 section 5.4 adds. The others hold for
-// every operation and are judged in judge.go: messages are delivered in order (rules 10 and 16), what was written
-// before is in place then (10), requests complete in order (15) and not before they are acknowledged (14) or answered
-// (19, 20). Rule 3 leaves overlapping Writes without an order, so that none overlap here.
+// The rules of RFC 5040 section 5.5 that take two operations to see, and what RFC 7306 section 5.4
+// adds. The others hold for every operation and are judged in judge.go: messages are delivered in
+// order (rules 10 and 16), what was written before is in place then (10), requests complete in
+// order (15) and not before they are acknowledged (14) or answered (19, 20). Rule 3 leaves
+// overlapping Writes without an order, so that none overlap here.
 
 // ordered posts one of the stories.
 func (l *load) ordered() bool {
@@ -54,8 +55,8 @@ func (l *load) writeThenRead() bool {
 	return true
 }
 
-// readThenWrite: a Write that is fenced does not change what a Read before it finds; unfenced it might (rule
-// 12). A Read behind both finds what was written.
+// readThenWrite: a Write that is fenced does not change what a Read before it finds; unfenced it
+// might (rule 12). A Read behind both finds what was written.
 func (l *load) readThenWrite() bool {
 	p := l.peer
 	if !l.canRead(3) || len(l.room.src.free) == 0 || len(l.room.sink.free) < 2 {
@@ -86,8 +87,8 @@ func (l *load) readThenWrite() bool {
 	return true
 }
 
-// writeThenAtomic: an atomic meets what a Write before it has written, and a Read finds what the atomic has made of it
-// (RFC 7306 section 5.4).
+// writeThenAtomic: an atomic meets what a Write before it has written, and a Read finds what the
+// atomic has made of it (RFC 7306 section 5.4).
 func (l *load) writeThenAtomic() bool {
 	p := l.peer
 	if !l.canRead(3) || len(l.room.src.free) == 0 {
@@ -120,8 +121,8 @@ func (l *load) writeThenAtomic() bool {
 	return true
 }
 
-// sendThenRead: a Read finds what a Send before it has brought (rule 12). The peer's user leaves the receive
-// as it is until then.
+// sendThenRead: a Read finds what a Send before it has brought (rule 12). The peer's user leaves
+// the receive as it is until then.
 func (l *load) sendThenRead() bool {
 	p := l.peer
 	if !l.canRead(2) || len(l.room.src.free) == 0 || p.credits == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// RDMA Writes go on while the path's MTU falls from 9000 octets to 1280 and rises again: MULPDU follows
-// it, segments cut before arrive in IP fragments, and every octet is in its place.
+// RDMA Writes go on while the path's MTU falls from 9000 octets to 1280 and rises again: MULPDU
+// follows it, segments cut before arrive in IP fragments, and every octet is in its place.
 func TestTransferAcrossMTUChanges(t *testing.T) {
 	for _, row := range []struct {
 		name  string

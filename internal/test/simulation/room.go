@@ -79,7 +79,8 @@ func (s *slots) take() (area, bool) {
 
 func (s *slots) give(a area) { s.free = append(s.free, (a.off-s.all.off)/s.size) }
 
-// words is memory for the atomics of one QP's peer: what each of them finds is known when it is posted.
+// words is memory for the atomics of one QP's peer: what each of them finds is known when it is
+// posted.
 type words struct {
 	area  area
 	r     *ddp.Region
@@ -112,8 +113,8 @@ func (x *words) done() {
 	}
 }
 
-// end is called when the session is over: some of those that have not completed were carried out, the first ones
-// and none twice.
+// end is called when the session is over: some of those that have not completed were carried out,
+// the first ones and none twice.
 func (x *words) end() {
 	for _, m := range append(x.past, x.model) {
 		if string(octets(m)) == string(x.area.bytes()) {

@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// tenancy is what a world has that lives on somebody else's ground, where its association may be lost at any moment and
-// its machines may lose their memory of it.
+// tenancy is what a world has that lives on somebody else's ground, where its association may be
+// lost at any moment and its machines may lose their memory of it.
 type tenancy struct {
 	lost  func(n *Node, a *assoc.Assoc, end error)
 	retry rawio.Time // when A sets up the association again
@@ -42,8 +42,8 @@ type Tenant struct {
 	Lost func(n *Node, a *assoc.Assoc, end error)
 }
 
-// Join makes a world of two nodes that stand on one ground. It begins with Boot of both; whoever plays the ground calls
-// Act when Next has come, and after whatever has happened on it.
+// Join makes a world of two nodes that stand on one ground. It begins with Boot of both; whoever
+// plays the ground calls Act when Next has come, and after whatever has happened on it.
 func Join(a, b *Node, g *Tenant) *World {
 	w := &World{Ground: a.g, rand: simnet.NewRand(g.Seed), hash: firstHash, port: g.Port, local: g.Local, udp: g.UDP,
 		weather: weather{next: rawio.Never}, tenancy: &tenancy{lost: g.Lost, retry: rawio.Never, off: [2]bool{true, true}}}
@@ -89,8 +89,8 @@ func (w *World) Boot(n *Node) {
 	}
 }
 
-// Crash has a node of the world forget everything. Its memory is that of a new program afterwards, so that nothing may
-// change it any more.
+// Crash has a node of the world forget everything. Its memory is that of a new program afterwards,
+// so that nothing may change it any more.
 func (w *World) Crash(n *Node) {
 	for i, h := range []*Host{w.a, w.b} {
 		if h.node != n {
@@ -210,8 +210,8 @@ func (h *Host) live() (list []*conn) {
 	return list
 }
 
-// partner is B's side of the association, nil while it has none. Beside it B may have one that old packets have brought
-// about, or that A has forgotten.
+// partner is B's side of the association, nil while it has none. Beside it B may have one that old
+// packets have brought about, or that A has forgotten.
 func (w *World) partner() *conn {
 	for _, c := range w.b.conns {
 		if c.down == nil && c.a.PeerTag() == w.conn.a.LocalTag() {

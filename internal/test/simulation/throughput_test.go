@@ -31,8 +31,9 @@ func cubicModel(rtt time.Duration, p float64) float64 {
 	return max(ipPacket*w/rtt.Seconds(), reno(rtt, p))
 }
 
-// TestThroughputIsNearTheIdealOfTheController prints what one bulk association reaches beside the ideal of its congestion
-// controller, and holds it to 90% of that at zero loss, once past slow start.
+// TestThroughputIsNearTheIdealOfTheController prints what one bulk association reaches beside the
+// ideal of its congestion controller, and holds it to 90% of that at zero loss, once past slow
+// start.
 func TestThroughputIsNearTheIdealOfTheController(t *testing.T) {
 	race.Alone(t)
 	if testing.Short() {

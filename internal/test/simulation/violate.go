@@ -87,8 +87,8 @@ func (l *load) violate(v *violation) {
 	l.q.conn.Pump()
 }
 
-// exhaust has the QP use up all receives of the peer, whose user posts none any more, and send once more. It returns
-// false, and does nothing, where there is no room for that.
+// exhaust has the QP use up all receives of the peer, whose user posts none any more, and send once
+// more. It returns false, and does nothing, where there is no room for that.
 func (l *load) exhaust() bool {
 	p := l.peer
 	if !l.fits(p.credits+1) || len(l.room.src.free) < p.credits || len(p.cut) > 0 {
@@ -105,7 +105,8 @@ func (l *load) exhaust() bool {
 	return true
 }
 
-// violate has one QP break the rules, and waits until both ends know. Nothing but that QP may notice.
+// violate has one QP break the rules, and waits until both ends know. Nothing but that QP may
+// notice.
 func (w *World) violate() {
 	if len(w.loads) == 0 {
 		return

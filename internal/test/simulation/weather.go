@@ -45,7 +45,8 @@ func (x *weather) blow(w *World) {
 	}
 }
 
-// setMTU changes the MTU of one direction. quote is what reports quote of packets above it, 0 for none.
+// setMTU changes the MTU of one direction. quote is what reports quote of packets above it, 0 for
+// none.
 func (w *World) setMTU(from, to netip.Addr, mtu, quote int) {
 	p, _ := w.net.Link(from, to)
 	p.MTU, p.Quote = least(to, mtu), quote

@@ -20,8 +20,9 @@ func (l *load) exposed(a area) *ddp.Region {
 		Base: 7, Access: ddp.RemoteWrite}))
 }
 
-// gamble has the peer open a window, writes to it and reads from it, and has the peer close it at any moment: before,
-// while or after that happens. The stream fails for it or does not; the memory changes no more.
+// gamble has the peer open a window, writes to it and reads from it, and has the peer close it at
+// any moment: before, while or after that happens. The stream fails for it or does not; the memory
+// changes no more.
 func (l *load) gamble() bool {
 	p := l.peer
 	n := 1 + l.w.rand.IntN(3)

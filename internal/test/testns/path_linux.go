@@ -35,7 +35,8 @@ func NewPath(t testing.TB, v6 bool) Path {
 	return p
 }
 
-// Reassembled returns how many packets of either family the namespace's kernel has put together of fragments.
+// Reassembled returns how many packets of either family the namespace's kernel has put together of
+// fragments.
 func (n *NS) Reassembled() (count int) {
 	n.t.Helper()
 	n.Do(func() error {

@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Refuse has the kernel refuse a system call on the calling thread from now on, where the first arguments are these; -1 stands for any. Call
-// it within Do, whose thread ends.
+// Refuse has the kernel refuse a system call on the calling thread from now on, where the first
+// arguments are these; -1 stands for any. Call it within Do, whose thread ends.
 func Refuse(errno syscall.Errno, call uintptr, args ...int) error {
-	// Offsets in struct seccomp_data (linux/seccomp.h): arguments have 64 bits, of which the lower half counts.
+	// Offsets in struct seccomp_data (linux/seccomp.h): arguments have 64 bits, of which the lower
+	// half counts.
 	low := uint32(16)
 	if one := [2]byte{1}; *(*uint16)(unsafe.Pointer(&one)) != 1 {
 		low += 4
@@ -53,7 +54,8 @@ type Refusal struct {
 	well  bool
 }
 
-// Fails is a Refusal, with the arguments of Refuse, by which that fails. The name says what there is not.
+// Fails is a Refusal, with the arguments of Refuse, by which that fails. The name says what there
+// is not.
 func Fails(name string, errno syscall.Errno, call uintptr, args ...int) Refusal {
 	return Refusal{name, errno, call, args, false}
 }
@@ -63,9 +65,11 @@ func DoesWithout(name string, errno syscall.Errno, call uintptr, args ...int) Re
 	return Refusal{name, errno, call, args, true}
 }
 
-// Refusals opens a link in a fresh namespace under each refusal, and under those of what all links need: it fails with that error, unless it does without, and leaves no descriptor
-// behind, nor does it when it is closed. That netlink cannot be bound is not among them: the library (v1.3.1) then closes a descriptor twice, the second
-// time at a garbage collection, whoever has its number by then.
+// Refusals opens a link in a fresh namespace under each refusal, and under those of what all links
+// need: it fails with that error, unless it does without, and leaves no descriptor behind, nor does
+// it when it is closed. That netlink cannot be bound is not among them: the library (v1.3.1) then
+// closes a descriptor twice, the second time at a garbage collection, whoever has its number by
+// then.
 func Refusals(t testing.TB, open func() (io.Closer, error), rows ...Refusal) {
 	t.Helper()
 	for _, r := range append(rows,

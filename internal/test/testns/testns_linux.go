@@ -33,8 +33,8 @@ func New(t testing.TB) *NS {
 	return &NS{t: t, ns: ns}
 }
 
-// Do runs f in the namespace, on a thread of its own, and fails the test with its error. Sockets and
-// devices that f opens stay in the namespace afterwards.
+// Do runs f in the namespace, on a thread of its own, and fails the test with its error. Sockets
+// and devices that f opens stay in the namespace afterwards.
 func (n *NS) Do(f func() error) {
 	n.t.Helper()
 	n.must(n.ns.Do(f))
@@ -55,7 +55,8 @@ func Veth(a, b *NS, name string, mtu int, addrA, addrB netip.Prefix) {
 	b.settle(name, addrB.Addr())
 }
 
-// EachFamily runs f for IPv4 and for IPv6, with two namespaces joined by a device called cable, and the addresses of its ends.
+// EachFamily runs f for IPv4 and for IPv6, with two namespaces joined by a device called cable, and
+// the addresses of its ends.
 func EachFamily(t *testing.T, mtu int, f func(t *testing.T, a, b *NS, addrA, addrB netip.Addr)) {
 	for name, prefixes := range map[string][2]string{"IPv4": {"10.77.0.1/24", "10.77.0.2/24"}, "IPv6": {"fd77::1/64", "fd77::2/64"}} {
 		t.Run(name, func(t *testing.T) {

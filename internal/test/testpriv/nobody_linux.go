@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AsNobody runs f without any privilege, on a thread of its own that has given up all capabilities and ends with f.
+// AsNobody runs f without any privilege, on a thread of its own that has given up all capabilities
+// and ends with f.
 func AsNobody(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})

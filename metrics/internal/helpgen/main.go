@@ -1,5 +1,5 @@
-// Helpgen writes the help texts of the metrics: the comments of the fields that count. Run it in the folder of
-// package metrics, by go generate.
+// Helpgen writes the help texts of the metrics: the comments of the fields that count. Run it in
+// the folder of package metrics, by go generate.
 package main
 
 import (

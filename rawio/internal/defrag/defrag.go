@@ -1,5 +1,6 @@
-// Package defrag puts IP packets together from their fragments (RFC 791 section 3.2, RFC 1122 section 3.3.2, RFC 8200 section 4.5),
-// for links that are the IP layer themselves. What waits is bounded in octets and time, for each source too.
+// Package defrag puts IP packets together from their fragments (RFC 791 section 3.2, RFC 1122
+// section 3.3.2, RFC 8200 section 4.5), for links that are the IP layer themselves. What waits is
+// bounded in octets and time, for each source too.
 package defrag
 
 import (
@@ -14,15 +15,17 @@ import (
 )
 
 const (
-	// Timeout is how long after the first fragment the others have to be there (RFC 1122 section 3.3.2, RFC 8200 section 4.5). It is looked
-	// at when a fragment comes.
+	// Timeout is how long after the first fragment the others have to be there (RFC 1122 section
+	// 3.3.2, RFC 8200 section 4.5). It is looked at when a fragment comes.
 	Timeout = 60 * time.Second
-	// MaxOctets is what all packets that wait count for at most, MaxOctetsPerSource those of one source. Beyond that the oldest is given up.
+	// MaxOctets is what all packets that wait count for at most, MaxOctetsPerSource those of one
+	// source. Beyond that the oldest is given up.
 	MaxOctets          = 4 << 20
 	MaxOctetsPerSource = 1 << 20
 
-	// A packet that waits counts for the octets it has, fragmentCost beside each fragment, and no less than minPacketCost: so
-	// there are 512 at most, 128 of one source, which are few enough to look through.
+	// A packet that waits counts for the octets it has, fragmentCost beside each fragment, and no
+	// less than minPacketCost: so there are 512 at most, 128 of one source, which are few enough to
+	// look through.
 	minPacketCost = 8 << 10
 	fragmentCost  = 256
 	// maxFragments is how many fragments a packet may have: the largest has 119 at an MTU of 576.
@@ -63,9 +66,11 @@ func (p *partialPacket) memoryCost() int {
 	return max(minPacketCost, p.receivedOctets+fragmentCost*len(p.fragments))
 }
 
-// Add takes a fragment, with which iphdr.Parse has returned iphdr.ErrFragment, and copies what it keeps. Those of IPv4 are all of one protocol, so
-// that addresses and identification tell packets apart. When f completes a packet, whole is what Parse would have returned of it, but
-// without Header, and with the IPv6 extension headers behind the fragment header still in front of the Payload.
+// Add takes a fragment, with which iphdr.Parse has returned iphdr.ErrFragment, and copies what it
+// keeps. Those of IPv4 are all of one protocol, so that addresses and identification tell packets
+// apart. When f completes a packet, whole is what Parse would have returned of it, but without
+// Header, and with the IPv6 extension headers behind the fragment header still in front of the
+// Payload.
 func (a *Assembler) Add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok bool) {
 	a.dropExpired(now)
 	i := slices.IndexFunc(a.incomplete, func(p partialPacket) bool { return p.id == f.ID && p.src == f.Src && p.dst == f.Dst })
@@ -102,7 +107,8 @@ func (a *Assembler) Add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok 
 	return whole, false
 }
 
-// isConsistentAt reports whether f, which belongs in front of pieces[at], contradicts nothing that has come.
+// isConsistentAt reports whether f, which belongs in front of pieces[at], contradicts nothing that
+// has come.
 func (p *partialPacket) isConsistentAt(f *fragment, at int) bool {
 	n := len(p.fragments)
 	switch ecn := p.ecnSeen | 1<<f.ECN; {
@@ -139,7 +145,8 @@ func (a *Assembler) dropExpired(now rawio.Time) {
 	a.incomplete = slices.Delete(a.incomplete, 0, n)
 }
 
-// enforceLimits drops the oldest packets, as long as all or those of one source count for too many octets.
+// enforceLimits drops the oldest packets, as long as all or those of one source count for too many
+// octets.
 func (a *Assembler) enforceLimits(src netip.Addr) {
 	all, own := 0, 0
 	for i := range a.incomplete {

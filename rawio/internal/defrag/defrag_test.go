@@ -86,8 +86,8 @@ func empty(t *testing.T, a *Assembler) {
 	check.Equal(t, "packets that still wait", len(a.incomplete), 0)
 }
 
-// RFC 791 section 3.2, RFC 8200 section 4.5: a packet is put together by source, destination and identification, in whatever order
-// its fragments come. Duplicates are ignored.
+// RFC 791 section 3.2, RFC 8200 section 4.5: a packet is put together by source, destination and
+// identification, in whatever order its fragments come. Duplicates are ignored.
 func TestFragmentsInAnyOrderMakeThePacket(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, ends := range [][2]netip.Addr{{peer4, own4}, {peer6, own6}} {
@@ -145,8 +145,8 @@ func TestFirstFragmentNamesTheNextHeader(t *testing.T) {
 	check.That(t, len(out) == 1 && out[0].Proto == 60, "%+v", out)
 }
 
-// RFC 5722 section 4 and RFC 8200 section 4.5: fragments that overlap drop the packet, and those that come later too. Those that
-// contradict each other in other ways do the same.
+// RFC 5722 section 4 and RFC 8200 section 4.5: fragments that overlap drop the packet, and those
+// that come later too. Those that contradict each other in other ways do the same.
 func TestContradictions(t *testing.T) {
 	other := part(1, 8, 16, true)
 	other.Payload[0] ^= 1
@@ -196,7 +196,8 @@ func TestFragmentsAreDropped60SecondsAfterTheFirst(t *testing.T) {
 	check.Equal(t, "Timeout", Timeout, time.Minute)
 }
 
-// RFC 3168 section 5.3: CE is not lost, and not set where a fragment says that its sender knows nothing of ECN; one codepoint stays.
+// RFC 3168 section 5.3: CE is not lost, and not set where a fragment says that its sender knows
+// nothing of ECN; one codepoint stays.
 func TestCEOfOneFragmentIsNotLost(t *testing.T) {
 	const not, ect0, ect1, ce = rawio.NotECT, rawio.ECT0, rawio.ECT1, rawio.CE
 	const dropped = 255
@@ -296,7 +297,8 @@ func TestNumberOfFragments(t *testing.T) {
 	}
 }
 
-// The largest packet of either version is put together, also where it was cut for the least MTU that a host has to take (RFC 791).
+// The largest packet of either version is put together, also where it was cut for the least MTU
+// that a host has to take (RFC 791).
 func TestLargestPacketIsPutTogether(t *testing.T) {
 	for _, row := range []struct {
 		src, dst  netip.Addr

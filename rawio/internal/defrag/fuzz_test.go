@@ -49,8 +49,8 @@ func (c command) fragment() (f iphdr.Packet, ok bool) {
 
 var patterns = [2][]byte{pattern(0, 1<<16), pattern(1, 1<<16)}
 
-// FuzzAssembler gives an Assembler any fragments, and compares what comes out and what is counted with a model that does the
-// same in the plainest way; what waits keeps the limits.
+// FuzzAssembler gives an Assembler any fragments, and compares what comes out and what is counted
+// with a model that does the same in the plainest way; what waits keeps the limits.
 //
 //fuzz:covers ./rawio/internal/defrag
 func FuzzAssembler(f *testing.F) {

@@ -5,7 +5,8 @@ import (
 	"net/netip"
 )
 
-// AddChecksum adds b to an internet checksum (RFC 1071). Pieces but the last must have an even length.
+// AddChecksum adds b to an internet checksum (RFC 1071). Pieces but the last must have an even
+// length.
 func AddChecksum(sum uint64, b []byte) uint64 {
 	for len(b) >= 4 {
 		sum += uint64(binary.BigEndian.Uint32(b))

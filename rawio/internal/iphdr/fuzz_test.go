@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// FuzzIP: whatever comes, Parse neither panics nor gives a payload outside the packet; what is sent, whole or in fragments, is
-// what is parsed or put together again.
+// FuzzIP: whatever comes, Parse neither panics nor gives a payload outside the packet; what is
+// sent, whole or in fragments, is what is parsed or put together again.
 func FuzzIP(f *testing.F) {
 	f.Add(packet4([]byte("payload")), uint16(1500))
 	f.Add([]byte("0"), uint16(13))

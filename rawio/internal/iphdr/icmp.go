@@ -58,8 +58,9 @@ func ClassifyICMP(v6, udp bool, typ, code uint8, info uint32) (kind rawio.Kind, 
 	return 0, 0, false
 }
 
-// ParseQuote reads the beginning of one of our own packets, as an ICMP message quotes it: it may be cut
-// off anywhere behind the IP header. It answers ok only for SCTP with at least MinQuoteOctets octets.
+// ParseQuote reads the beginning of one of our own packets, as an ICMP message quotes it: it may be
+// cut off anywhere behind the IP header. It answers ok only for SCTP with at least MinQuoteOctets
+// octets.
 func ParseQuote(b []byte) (src, dst netip.Addr, sctp []byte, ok bool) {
 	if len(b) == 0 {
 		return

@@ -33,8 +33,9 @@ var (
 	ErrFragment  = errors.New("IP fragment")
 )
 
-// PayloadLimit returns how many octets an IP packet of at most mtu octets can carry, without options or
-// extension headers: an IPv4 packet counts its header into the 65,535 octets, an IPv6 one does not.
+// PayloadLimit returns how many octets an IP packet of at most mtu octets can carry, without
+// options or extension headers: an IPv4 packet counts its header into the 65,535 octets, an IPv6
+// one does not.
 func PayloadLimit(mtu int, v6 bool) int {
 	if v6 {
 		return max(0, min(mtu-IPv6HeaderLen, MaxPayload))
@@ -42,9 +43,9 @@ func PayloadLimit(mtu int, v6 bool) int {
 	return max(0, min(mtu, MaxTotal4)-IPv4HeaderLen)
 }
 
-// PutIPv4Header writes a 20-octet IPv4 header with DF set and its checksum. payload is the length of what
-// follows, in octets; an invalid src leaves the address 0. b must have 20 octets, and payload must
-// be at most 65,515.
+// PutIPv4Header writes a 20-octet IPv4 header with DF set and its checksum. payload is the length
+// of what follows, in octets; an invalid src leaves the address 0. b must have 20 octets, and
+// payload must be at most 65,515.
 func PutIPv4Header(b []byte, payload int, proto, ecn uint8, src, dst netip.Addr) {
 	b = b[:IPv4HeaderLen]
 	b[0] = 0x45
@@ -65,8 +66,8 @@ func PutIPv4Header(b []byte, payload int, proto, ecn uint8, src, dst netip.Addr)
 	binary.BigEndian.PutUint16(b[10:], ^foldChecksum(AddChecksum(0, b)))
 }
 
-// PutIPv6Header writes a 40-octet IPv6 header. payload is the length of what follows, in octets, at most
-// 65,535. b must have 40 octets; an invalid src leaves the address unspecified.
+// PutIPv6Header writes a 40-octet IPv6 header. payload is the length of what follows, in octets, at
+// most 65,535. b must have 40 octets; an invalid src leaves the address unspecified.
 func PutIPv6Header(b []byte, payload int, next, ecn uint8, src, dst netip.Addr) {
 	binary.BigEndian.PutUint32(b, 6<<28|uint32(ecn&3)<<20)
 	binary.BigEndian.PutUint16(b[4:], uint16(payload))
@@ -81,7 +82,8 @@ func PutIPv6Header(b []byte, payload int, next, ecn uint8, src, dst netip.Addr) 
 	copy(b[24:IPv6HeaderLen], d[:])
 }
 
-// Packet is a checked IP packet, or a fragment of one. Payload is a view into the octets given to Parse.
+// Packet is a checked IP packet, or a fragment of one. Payload is a view into the octets given to
+// Parse.
 type Packet struct {
 	Src, Dst  netip.Addr
 	Payload   []byte
@@ -96,8 +98,8 @@ type Packet struct {
 }
 
 // Parse checks the header of the IP packet b, of either version: lengths and, for IPv4, the
-// checksum. Octets behind the packet's own length are cut off. With ErrFragment comes a fragment whose
-// length and offset can be those of a part of an IP packet.
+// checksum. Octets behind the packet's own length are cut off. With ErrFragment comes a fragment
+// whose length and offset can be those of a part of an IP packet.
 func Parse(b []byte) (Packet, error) {
 	if len(b) == 0 {
 		return Packet{}, ErrMalformed
@@ -134,8 +136,8 @@ func ParseIPv4(b []byte) (p Packet, err error) {
 	return p, nil
 }
 
-// checkFragment returns ErrFragment if a packet of at most so many octets behind its headers can have this fragment (RFC 791
-// section 3.1, RFC 8200 section 4.5).
+// checkFragment returns ErrFragment if a packet of at most so many octets behind its headers can
+// have this fragment (RFC 791 section 3.1, RFC 8200 section 4.5).
 func (p *Packet) checkFragment(most int) error {
 	n := len(p.Payload)
 	if n == 0 || p.MoreFragments && n%8 != 0 || p.Offset+n > most {
@@ -182,8 +184,9 @@ const (
 )
 
 // SkipExtensions walks the extension headers in front of an upper-layer header. Each one takes at
-// least 8 octets off b, so the walk ends. It ends with ErrFragment, and the fragment header in front of rest, unless that stands for
-// nothing: an atomic fragment is a whole packet (RFC 8200 section 4.5, RFC 6946).
+// least 8 octets off b, so the walk ends. It ends with ErrFragment, and the fragment header in
+// front of rest, unless that stands for nothing: an atomic fragment is a whole packet (RFC 8200
+// section 4.5, RFC 6946).
 func SkipExtensions(next uint8, b []byte) (proto uint8, rest []byte, err error) {
 	for {
 		switch next {

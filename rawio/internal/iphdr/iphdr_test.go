@@ -316,8 +316,8 @@ func TestEchoReply(t *testing.T) {
 	}
 }
 
-// Sums that were computed by hand: that of RFC 1071 section 3, and with an odd octet, which counts as the
-// first of a pair.
+// Sums that were computed by hand: that of RFC 1071 section 3, and with an odd octet, which counts
+// as the first of a pair.
 func TestSumsOfRFC1071(t *testing.T) {
 	for _, row := range []struct {
 		octets []byte

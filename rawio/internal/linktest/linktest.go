@@ -45,7 +45,8 @@ func ReadPackets(t testing.TB, l rawio.Shard, n int) []rawio.Packet {
 	return pkts
 }
 
-// CheckDelivery moves count packets with these data, in four pieces and with so many marks in turn: they arrive as they were sent.
+// CheckDelivery moves count packets with these data, in four pieces and with so many marks in turn:
+// they arrive as they were sent.
 func CheckDelivery(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, data []byte, count, marks int) {
 	t.Helper()
 	out := make([]rawio.Packet, count)
@@ -61,8 +62,9 @@ func CheckDelivery(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, data 
 	}
 }
 
-// CheckFragmentation sends packets over a path that only short is short enough for: long ones pass it where they may be fragmented, and are
-// refused where they may not. The last of them may be fragmented to so many octets, the others to 1280.
+// CheckFragmentation sends packets over a path that only short is short enough for: long ones pass
+// it where they may be fragmented, and are refused where they may not. The last of them may be
+// fragmented to so many octets, the others to 1280.
 func CheckFragmentation(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, long, short []byte, last int) {
 	t.Helper()
 	packet := func(data []byte, fragment int) rawio.Packet {
@@ -87,7 +89,8 @@ func CheckFragmentation(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, 
 	}
 }
 
-// BatchMover returns a function that moves a batch of count packets like p, of one piece, from a to b.
+// BatchMover returns a function that moves a batch of count packets like p, of one piece, from a to
+// b.
 func BatchMover(t testing.TB, a, b rawio.Link, p rawio.Packet, count int) func() {
 	p.Vec = [][]byte{p.Vec[0][:28], p.Vec[0][28:]}
 	out, in := slices.Repeat([]rawio.Packet{p}, count), make([]rawio.Packet, 32)
@@ -135,8 +138,9 @@ func ReadShards(l rawio.Link) (packets chan ShardPacket, ends chan error) {
 	return packets, ends
 }
 
-// CheckConcurrentUse has many goroutines use both ends of a way at once, one end writing packets like p, until both are closed. told is all that the
-// links tell of themselves beyond what a rawio.Link does.
+// CheckConcurrentUse has many goroutines use both ends of a way at once, one end writing packets
+// like p, until both are closed. told is all that the links tell of themselves beyond what a
+// rawio.Link does.
 func CheckConcurrentUse(t testing.TB, a, b rawio.Link, p rawio.Packet, told func()) {
 	t.Helper()
 	const rounds = 40

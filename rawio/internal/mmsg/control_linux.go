@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlOctets has room for packet info and traffic class of either family, for a flow label and for a segment size.
+// controlOctets has room for packet info and traffic class of either family, for a flow label and
+// for a segment size.
 const controlOctets = 120
 
 // Control is what the control messages of a received datagram say.
@@ -29,7 +30,8 @@ type extendedErr struct {
 	info, data uint32
 }
 
-// parseMessages reads the control messages in b into c, and into e, unless that is nil. It allocates nothing.
+// parseMessages reads the control messages in b into c, and into e, unless that is nil. It
+// allocates nothing.
 func (c *Control) parseMessages(b []byte, e *extendedErr) {
 	for len(b) >= unix.SizeofCmsghdr {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(b)
@@ -71,7 +73,8 @@ func parseControl(b []byte) (c Control, e extendedErr) {
 // controlBuf is aligned as the kernel wants its cmsghdr.
 type controlBuf [controlOctets / 8]uint64
 
-// appendMessage adds a control message with a payload of n octets, which it returns zeroed, at offset *at.
+// appendMessage adds a control message with a payload of n octets, which it returns zeroed, at
+// offset *at.
 func (c *controlBuf) appendMessage(at *int, level, typ, n int) []byte {
 	p := unsafe.Add(unsafe.Pointer(c), *at)
 	b := unsafe.Slice((*byte)(p), unix.CmsgSpace(n))

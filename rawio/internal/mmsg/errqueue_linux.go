@@ -25,7 +25,8 @@ type errorReader struct {
 	report      ICMPError
 }
 
-// readReports fills pkts with the ICMP reports that are waiting on fd, and throws away what SCTP ignores.
+// readReports fills pkts with the ICMP reports that are waiting on fd, and throws away what SCTP
+// ignores.
 func (q *errorReader) readReports(fd uintptr, s *Socket, pool *rawio.Pool, pkts []rawio.Packet, st *Stats) int {
 	got := 0
 	for got < len(pkts) {

@@ -24,8 +24,8 @@ func (quoting) DecodeError(e *ICMPError, p *rawio.Packet) bool {
 	return len(e.Data) > 8
 }
 
-// datagram is what the kernel could have received into message i: octets that count up from a first one, an address and
-// control messages. It returns the packets that are to come of it.
+// datagram is what the kernel could have received into message i: octets that count up from a first
+// one, an address and control messages. It returns the packets that are to come of it.
 func (s *input) datagram(r *receiver, i int) (want [][]byte) {
 	h := &r.headers[i]
 	b := s.Next()
@@ -82,8 +82,9 @@ func (s *input) control(c *controlBuf, h *unix.Msghdr) (segment int) {
 	return segment
 }
 
-// FuzzReceive takes datagrams apart that hold several packets, of any length and with any control messages, with room for
-// a few packets at a time: all packets come, as they were, and every buffer is given back.
+// FuzzReceive takes datagrams apart that hold several packets, of any length and with any control
+// messages, with room for a few packets at a time: all packets come, as they were, and every buffer
+// is given back.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte{3, 0, 200, 1, 0, 0, 2, 1, 20, 7, 5, 0x41, 100, 1})
 	f.Add([]byte{1, 3, 255, 9, 4, 1, 250, 0, 0, 0})

@@ -45,8 +45,8 @@ type Group struct {
 	readMemFunc     func(fd uintptr) // mem.get
 }
 
-// maxErrorStreak is how many receive calls in a row may fail before the error is the link's. Pending
-// ICMP errors each fail one call.
+// maxErrorStreak is how many receive calls in a row may fail before the error is the link's.
+// Pending ICMP errors each fail one call.
 const maxErrorStreak = 64
 
 // NewGroup takes over the sockets. poll is how long a reader polls before it blocks.
@@ -68,10 +68,12 @@ func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
 	return g, nil
 }
 
-// OnPark has the reader call f before it parks or sleeps: it is back when a packet comes. Call it before anybody reads.
+// OnPark has the reader call f before it parks or sleeps: it is back when a packet comes. Call it
+// before anybody reads.
 func (g *Group) OnPark(f func()) { g.waiter.OnPark = f }
 
-// AddSideSocket takes over a socket that nobody reads, by which those packets leave that goes says. Call it before anybody writes.
+// AddSideSocket takes over a socket that nobody reads, by which those packets leave that goes says.
+// Call it before anybody writes.
 func (g *Group) AddSideSocket(s *Socket, goes func(p *rawio.Packet) bool) {
 	g.sideSocket, g.usesSideSocket = s, goes
 }
@@ -117,8 +119,9 @@ func (g *Group) Wait(p rawio.Pause) error {
 	return err
 }
 
-// receiveFromEach receives once from each socket, in turn, as long as there is room, and says whether they are open. The next one begins where this one has ended, so that a socket that
-// always fills the room keeps the others from nothing.
+// receiveFromEach receives once from each socket, in turn, as long as there is room, and says
+// whether they are open. The next one begins where this one has ended, so that a socket that always
+// fills the room keeps the others from nothing.
 func (g *Group) receiveFromEach() bool {
 	g.receivedAny = false
 	for range g.sockets {
@@ -136,7 +139,8 @@ func (g *Group) receiveFromEach() bool {
 	return true
 }
 
-// readAvailable receives until there is something to return or nothing has come. What is in the error queues only may have woken the reader.
+// readAvailable receives until there is something to return or nothing has come. What is in the
+// error queues only may have woken the reader.
 func (g *Group) readAvailable() {
 	for g.receiveFromEach() {
 		none := g.filled == 0 && !g.receivedAny
@@ -246,7 +250,8 @@ func (g *Group) Drops() uint64 {
 	return n
 }
 
-// BufferHalfFull reports whether a socket's receive buffer is half full, or may be for all that is known. It is the reader's.
+// BufferHalfFull reports whether a socket's receive buffer is half full, or may be for all that is
+// known. It is the reader's.
 func (g *Group) BufferHalfFull() bool {
 	for _, s := range g.sockets {
 		if s.rc.Control(g.readMemFunc) != nil || g.socketMem[memReceived] >= g.socketMem[memRcvBuf]/2 {

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// The reader looks into the error queues when it has slept and nothing else has come, or a sender has told of something there, once, and not when
-// it has looked on.
+// The reader looks into the error queues when it has slept and nothing else has come, or a sender
+// has told of something there, once, and not when it has looked on.
 func TestErrorQueuesAreReadAfterASleep(t *testing.T) {
 	for i, pauses := range [][]rawio.Pause{{rawio.Yield, rawio.Cede}, {rawio.Block, rawio.Yield}, {rawio.Sleep}, {rawio.Park}, nil} {
 		_, b := pair(t, 0)
@@ -26,7 +26,8 @@ func TestErrorQueuesAreReadAfterASleep(t *testing.T) {
 	}
 }
 
-// An interrupted reader comes back, whether it blocks, polls or is yet to begin, and afterwards reads on.
+// An interrupted reader comes back, whether it blocks, polls or is yet to begin, and afterwards
+// reads on.
 func TestInterruptedReaderComesBackAndReadsOn(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -90,7 +90,8 @@ func TestFullQueueBlocksWriters(t *testing.T) {
 	}
 }
 
-// Where nothing leaves a full socket for a second, the packet is refused, and nobody waits for it again before there is room.
+// Where nothing leaves a full socket for a second, the packet is refused, and nobody waits for it
+// again before there is room.
 func TestFullSocketKeepsNoWriterForLong(t *testing.T) {
 	a, b := pair(t, 0)
 	s, w := a.sockets[0], newSender()
@@ -126,7 +127,8 @@ func TestFullSocketKeepsNoWriterForLong(t *testing.T) {
 	check.Equal(t, "packets refused", a.Stats.TxFull.Load(), 4)
 }
 
-// Sockets of a link that is read take turns: what waits in one is read though another has more than fills the room, time after time.
+// Sockets of a link that is read take turns: what waits in one is read though another has more than
+// fills the room, time after time.
 func TestSocketsTakeTurns(t *testing.T) {
 	for count := 2; count <= 3; count++ {
 		for full := range count { // the one that has the most
@@ -255,7 +257,8 @@ func TestControlMessages(t *testing.T) {
 	}
 }
 
-// A control message says something when level, type and length are as they should be, and else nothing.
+// A control message says something when level, type and length are as they should be, and else
+// nothing.
 func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 	type said struct {
 		Control

@@ -5,8 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch is the largest number of messages in one system call; at 64 KB a message, maxLargeMessages is
-// enough to hide the call.
+// Batch is the largest number of messages in one system call; at 64 KB a message, maxLargeMessages
+// is enough to hide the call.
 const (
 	MaxMessagesPerCall = 32
 	maxLargeMessages   = 8
@@ -22,8 +22,8 @@ const (
 	maxIdleLarge = 256  // as long as large ones are in use: what a reader that falls behind has held
 )
 
-// smallStreakLimit is how many messages in a row must fit into a small buffer before the receiver gives up
-// large ones.
+// smallStreakLimit is how many messages in a row must fit into a small buffer before the receiver
+// gives up large ones.
 const smallStreakLimit = 4096
 
 // receiver holds the arrays for recvmmsg, filled ahead with buffers. It starts with small buffers,
@@ -66,7 +66,8 @@ func newReceiver() *receiver {
 
 const overflowLen = largeBuf - smallBuf
 
-// prepareMessages makes n messages ready to receive, or less while buffers are large, and returns them.
+// prepareMessages makes n messages ready to receive, or less while buffers are large, and returns
+// them.
 func (r *receiver) prepareMessages(n int) []mmsghdr {
 	if r.usesLarge && r.smallStreak >= smallStreakLimit {
 		r.switchBufSize(false)
@@ -192,12 +193,14 @@ func (r *receiver) beginMessage(i int, st *Stats) {
 	}
 }
 
-// nextPacket makes p of the next packet of the message and reports whether it is one. Each has a reference to the buffer.
+// nextPacket makes p of the next packet of the message and reports whether it is one. Each has a
+// reference to the buffer.
 func (r *receiver) nextPacket(p *rawio.Packet) bool {
 	n := min(r.segmentSize, len(r.undelivered))
 	r.message.Data, r.undelivered = r.undelivered[:n:n], r.undelivered[n:]
 	*p = rawio.Packet{}
-	// Sockets of IPv6 get nothing but IPv6, in which a mapped address is no source (RFC 6890): above, it would be IPv4's.
+	// Sockets of IPv6 get nothing but IPv6, in which a mapped address is no source (RFC 6890):
+	// above, it would be IPv4's.
 	ok := !r.message.From.Addr().Is4In6() && r.codec.Decode(&r.message, p)
 	if ok {
 		p.Buf = r.undeliveredBuf

@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// Whatever became of a message, the next one finds room for its address and all its control messages.
+// Whatever became of a message, the next one finds room for its address and all its control
+// messages.
 func TestMessagesAreMadeReadyAgain(t *testing.T) {
 	for _, test := range []struct {
 		name  string

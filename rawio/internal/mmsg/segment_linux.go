@@ -15,9 +15,9 @@ const (
 	maxSegmentedOctets6 = 65487 // and an IPv6 one
 )
 
-// segmentableRun returns how many packets at the front of pkts may go out as one message, at least 1, and their
-// octets. All go between the same addresses with the same marks and are of the same length, but
-// for the last, which may be shorter. A packet that may be fragmented comes alone.
+// segmentableRun returns how many packets at the front of pkts may go out as one message, at least
+// 1, and their octets. All go between the same addresses with the same marks and are of the same
+// length, but for the last, which may be shorter. A packet that may be fragmented comes alone.
 func segmentableRun(pkts []rawio.Packet, v6 bool) (n, octets int) {
 	p := &pkts[0]
 	limit := maxSegmentedOctets4
@@ -51,15 +51,15 @@ func (o *Outgoing) setSegmentSize(size int) {
 	binary.NativeEndian.PutUint16(b, uint16(size))
 }
 
-// isSegmentationErrno reports whether an error may be about the segmentation: EIO where the device cannot
-// compute checksums or the path is one of IPsec, EINVAL and EMSGSIZE for a size that the kernel does
-// not like.
+// isSegmentationErrno reports whether an error may be about the segmentation: EIO where the device
+// cannot compute checksums or the path is one of IPsec, EINVAL and EMSGSIZE for a size that the
+// kernel does not like.
 func isSegmentationErrno(e syscall.Errno) bool {
 	return e == syscall.EIO || e == syscall.EINVAL || e == syscall.EMSGSIZE
 }
 
-// EnableOffload turns on what the kernel offers of UDP_SEGMENT and UDP_GRO. Call it before the socket is in
-// use.
+// EnableOffload turns on what the kernel offers of UDP_SEGMENT and UDP_GRO. Call it before the
+// socket is in use.
 func (s *Socket) EnableOffload() {
 	_ = s.Control(func(fd int) error {
 		if _, err := unix.GetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT); err == nil {

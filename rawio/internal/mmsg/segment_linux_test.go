@@ -111,8 +111,8 @@ func sequence(n, size int) []rawio.Packet {
 	return pkts
 }
 
-// A kernel that refuses segmentation, as it does without UDP checksums, gets the packets one by one;
-// the socket does not try again and counts that.
+// A kernel that refuses segmentation, as it does without UDP checksums, gets the packets one by
+// one; the socket does not try again and counts that.
 func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 	rx, addr := udpSocket(t, netip.AddrPort{})
 	tx, _ := udpSocket(t, addr)
@@ -141,7 +141,8 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 		"segmenting %v, given up %d times", sk.Segmenting(), tx.Stats.TxUnsegmented.Load())
 }
 
-// What does not fit the caller's slice waits in one buffer, whose packets are released in any order.
+// What does not fit the caller's slice waits in one buffer, whose packets are released in any
+// order.
 func TestLeftoversOfACoalescedMessage(t *testing.T) {
 	rx, addr := udpSocket(t, netip.AddrPort{})
 	tx, _ := udpSocket(t, addr)

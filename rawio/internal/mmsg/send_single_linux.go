@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SendSingle sends b, with whatever headers are the caller's, from that address where it is valid. It is for
-// what is rare: it allocates, and does not wait.
+// SendSingle sends b, with whatever headers are the caller's, from that address where it is valid.
+// It is for what is rare: it allocates, and does not wait.
 func (s *Socket) SendSingle(b []byte, from netip.Addr, to netip.AddrPort) error {
 	var o Outgoing
 	if from.IsValid() {

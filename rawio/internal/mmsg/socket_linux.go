@@ -68,8 +68,8 @@ func (s *Socket) Control(f func(fd int) error) error {
 	return inner
 }
 
-// memInfo is what SO_MEMINFO tells, indexed as in linux/sock_diag.h: octets, and packets dropped. All is 0 in a kernel before
-// 4.12.
+// memInfo is what SO_MEMINFO tells, indexed as in linux/sock_diag.h: octets, and packets dropped.
+// All is 0 in a kernel before 4.12.
 type memInfo [9]uint32
 
 const (
@@ -90,8 +90,8 @@ func (s *Socket) Drops() uint64 {
 	return uint64(m[memDrops])
 }
 
-// ReceiveBuffer returns how many octets of packets the kernel keeps. The size that it reports counts its
-// own overhead, which is as much again for packets of either 1500 octets or 64 KB.
+// ReceiveBuffer returns how many octets of packets the kernel keeps. The size that it reports
+// counts its own overhead, which is as much again for packets of either 1500 octets or 64 KB.
 func (s *Socket) ReceiveBuffer() int {
 	n := 0
 	_ = s.Control(func(fd int) (err error) {

@@ -14,10 +14,12 @@ type mmsghdr struct {
 	n   uint32 // octets received or sent
 }
 
-// These calls never wait, so the runtime hears nothing of them (RawSyscall6). If it did, the first one after a pause would wake its monitor, which costs as much as
-// the call and takes a processor from who has sent the packet; and in the longer ones this goroutine would lose its place.
+// These calls never wait, so the runtime hears nothing of them (RawSyscall6). If it did, the first
+// one after a pause would wake its monitor, which costs as much as the call and takes a processor
+// from who has sent the packet; and in the longer ones this goroutine would lose its place.
 
-// hasSingleCalls says whether the kernel has system calls for one message, which take less time: linux/386 and s390x had none of their own before Linux 4.3.
+// hasSingleCalls says whether the kernel has system calls for one message, which take less time:
+// linux/386 and s390x had none of their own before Linux 4.3.
 const hasSingleCalls = runtime.GOARCH != "386" && runtime.GOARCH != "s390x"
 
 // sendmmsg is sendmmsg(2). h is not empty.

@@ -80,8 +80,8 @@ func (t *Table) Lookup(local, remote netip.Addr) Path {
 	return p
 }
 
-// ForgetRoutesTo has the system asked anew about the ways to remote: it has refused a packet to it that was as long as they are said to take, so
-// that they have changed.
+// ForgetRoutesTo has the system asked anew about the ways to remote: it has refused a packet to it
+// that was as long as they are said to take, so that they have changed.
 func (t *Table) ForgetRoutesTo(remote netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// joined is a table in a namespace that has fd01::1 on its end of a cable, and the namespace at the other end.
+// joined is a table in a namespace that has fd01::1 on its end of a cable, and the namespace at the
+// other end.
 func joined(t *testing.T) (r *Table, ns, other *testns.NS) {
 	t.Helper()
 	ns, other = testns.New(t), testns.New(t)
@@ -59,7 +60,8 @@ func TestPathIsWhatTheSystemRoutes(t *testing.T) {
 	})
 }
 
-// What changes is told once, with the addresses that packets can leave from, and the system is asked anew; other news are none.
+// What changes is told once, with the addresses that packets can leave from, and the system is
+// asked anew; other news are none.
 func TestChangesOfInterfacesAreTold(t *testing.T) {
 	r, ns, other := joined(t)
 	peer := netip.MustParseAddr("fd01::2")
@@ -108,8 +110,8 @@ func TestChangesOfInterfacesAreTold(t *testing.T) {
 	check.That(t, !more, "news of a closed table")
 }
 
-// Nothing can be sent from an IPv6 address before it is known to be no other host's, and a link-local
-// one is that of its link.
+// Nothing can be sent from an IPv6 address before it is known to be no other host's, and a
+// link-local one is that of its link.
 func TestUsableAddressesOfIPv6(t *testing.T) {
 	r, ns, _ := joined(t)
 	ns.Do(func() error {

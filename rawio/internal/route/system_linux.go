@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeSource are two netlink sockets, one to ask and one to be told. They stay in the network namespace they were opened in, whatever thread
-// asks later, and need no privilege.
+// routeSource are two netlink sockets, one to ask and one to be told. They stay in the network
+// namespace they were opened in, whatever thread asks later, and need no privilege.
 type routeSource struct {
 	requests *netlink.Handle
 	changes  *nl.NetlinkSocket
@@ -33,10 +33,10 @@ func (s routeSource) close() {
 	s.changes.Close()
 }
 
-// lookupRoute is "ip route get remote from local". The MTU is the route's, when it has one of its own, and else
-// the interface's. What the kernel has learned from ICMP is not asked for: for want of a verification tag in
-// its raw and UDP sockets it believes whoever knows the addresses. The associations verify the reports
-// themselves (RFC 9260 section 10, RFC 8899 section 4.6).
+// lookupRoute is "ip route get remote from local". The MTU is the route's, when it has one of its
+// own, and else the interface's. What the kernel has learned from ICMP is not asked for: for want
+// of a verification tag in its raw and UDP sockets it believes whoever knows the addresses. The
+// associations verify the reports themselves (RFC 9260 section 10, RFC 8899 section 4.6).
 func (s routeSource) lookupRoute(local, remote netip.Addr) (Path, bool) {
 	opt := &netlink.RouteGetOptions{}
 	if local.IsValid() {

@@ -17,13 +17,15 @@ type usableAddr struct {
 	mtu  int
 }
 
-// subscribeChanges has the kernel tell of interfaces and addresses that change, in the network namespace of the calling thread.
+// subscribeChanges has the kernel tell of interfaces and addresses that change, in the network
+// namespace of the calling thread.
 func subscribeChanges() (*nl.NetlinkSocket, error) {
 	return nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 }
 
-// Watch has changed called with the own addresses that packets can leave from, when these or the MTUs of their interfaces are others than before; the system is then asked
-// anew about ways. It returns when the table is closed.
+// Watch has changed called with the own addresses that packets can leave from, when these or the
+// MTUs of their interfaces are others than before; the system is then asked anew about ways. It
+// returns when the table is closed.
 func (t *Table) Watch(changed func(usable []netip.Addr)) {
 	var before []usableAddr
 	var had []netip.Addr
@@ -54,7 +56,8 @@ func (t *Table) Watch(changed func(usable []netip.Addr)) {
 	}
 }
 
-// usableAddrs lists those of interfaces that are up and have a carrier; ok is false where they change just now, of which there will be news.
+// usableAddrs lists those of interfaces that are up and have a carrier; ok is false where they
+// change just now, of which there will be news.
 func (s routeSource) usableAddrs(own []ownAddr) (out []usableAddr, ok bool) {
 	links, err := s.requests.LinkList()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBlockTime is how long a reader blocks in the kernel. Its thread keeps its place among GOMAXPROCS meanwhile, so it is no longer than a
-// program can do without.
+// maxBlockTime is how long a reader blocks in the kernel. Its thread keeps its place among
+// GOMAXPROCS meanwhile, so it is no longer than a program can do without.
 const maxBlockTime = 100 * time.Microsecond
 
 // waitsPerMeasurement is after how many waits what a wake-up costs may be measured anew.
@@ -24,9 +24,10 @@ const waitsPerMeasurement = 1 << 14
 
 // Reader waits for some nonblocking descriptors, on behalf of one goroutine at a time.
 //
-// The runtime's poller does not watch the descriptors themselves: it would hear of each packet that arrives, and of each that
-// leaves a socket's send buffer, and wake one of the process's threads, whether anybody waits or not. It watches an epoll
-// instance in which they are armed for one event each time that the reader parks.
+// The runtime's poller does not watch the descriptors themselves: it would hear of each packet that
+// arrives, and of each that leaves a socket's send buffer, and wake one of the process's threads,
+// whether anybody waits or not. It watches an epoll instance in which they are armed for one event
+// each time that the reader parks.
 type Reader struct {
 	OnPark func() // called before the reader parks or sleeps, unless nil
 
@@ -105,7 +106,8 @@ func (r *Reader) epollControl(op, i int, events uint32) error {
 	return nil
 }
 
-// Wait waits as it is told and returns nil, rawio.ErrInterrupted once for each Interrupt, or net.ErrClosed.
+// Wait waits as it is told and returns nil, rawio.ErrInterrupted once for each Interrupt, or
+// net.ErrClosed.
 func (r *Reader) Wait(p rawio.Pause) error {
 	if r.waitCount.Add(1)%waitsPerMeasurement == 0 {
 		r.remeasure()
@@ -147,8 +149,9 @@ func (r *Reader) Wait(p rawio.Pause) error {
 	return nil
 }
 
-// yieldTwice has the goroutines that are ready here go first: all places but this one may be taken for long. Once is not enough, as once in 61 times the scheduler takes
-// first who waits for any place, which is the reader itself.
+// yieldTwice has the goroutines that are ready here go first: all places but this one may be taken
+// for long. Once is not enough, as once in 61 times the scheduler takes first who waits for any
+// place, which is the reader itself.
 func yieldTwice() {
 	runtime.Gosched()
 	runtime.Gosched()
@@ -180,11 +183,13 @@ func (r *Reader) armDescriptors(uintptr) bool {
 			return true
 		}
 	}
-	// What can be read is reported now, unless it was before: an interrupt, and what has come to a descriptor that was armed still.
+	// What can be read is reported now, unless it was before: an interrupt, and what has come to a
+	// descriptor that was armed still.
 	return r.interrupted.Load() || r.closed.Load() || r.mayBeArmed && r.takeEvents() > 0
 }
 
-// takeEvents takes what has happened off the epoll instance, which is ready anew for what happens next, and returns how many of the descriptors that are read from can be.
+// takeEvents takes what has happened off the epoll instance, which is ready anew for what happens
+// next, and returns how many of the descriptors that are read from can be.
 func (r *Reader) takeEvents() (readable int) {
 	var evs [4]unix.EpollEvent
 	n, _ := epollWaitNow(r.epfd, evs[:])
@@ -198,8 +203,9 @@ func (r *Reader) takeEvents() (readable int) {
 	return readable
 }
 
-// blockInKernel waits for any of the descriptors in the kernel, for at most d. Who sleeps there sets no timer, which costs a twentieth of the wait: the runtime's monitor
-// takes the place away where others want it.
+// blockInKernel waits for any of the descriptors in the kernel, for at most d. Who sleeps there
+// sets no timer, which costs a twentieth of the wait: the runtime's monitor takes the place away
+// where others want it.
 func (r *Reader) blockInKernel(d *unix.Timespec) {
 	if _, _ = unix.Ppoll(r.fds, d, nil); r.fds[0].Revents != 0 {
 		r.resetEvent()

@@ -161,7 +161,8 @@ func TestReadsWhatIsThere(t *testing.T) {
 	})
 }
 
-// An interrupted reader comes back once, whether it waits or is yet to begin; what is there goes first.
+// An interrupted reader comes back once, whether it waits or is yet to begin; what is there goes
+// first.
 func TestInterruptedReaderComesBackOnce(t *testing.T) {
 	eachState(t, func(t *testing.T, p *pipe) {
 		for range 10 {
@@ -198,7 +199,8 @@ func TestInterruptOnTheWayToSleep(t *testing.T) {
 	must.Equal(t, "error", p.Wait(rawio.Park), rawio.ErrInterrupted)
 }
 
-// What comes after a reader was interrupted, before it parks again, is not lost: the descriptor was armed still, and reported it to nobody.
+// What comes after a reader was interrupted, before it parks again, is not lost: the descriptor was
+// armed still, and reported it to nobody.
 func TestReadsWhatCameWhileArmed(t *testing.T) {
 	p := newPipe(t, rawio.Park)
 	in, out, err := os.Pipe()
@@ -226,7 +228,8 @@ func TestReadsWhatCameWhileArmed(t *testing.T) {
 	}
 }
 
-// A reader that is awake is interrupted by a flag alone, which it sees before it sleeps; the event is for one that sleeps.
+// A reader that is awake is interrupted by a flag alone, which it sees before it sleeps; the event
+// is for one that sleeps.
 func TestReaderThatIsAwakeNeedsNoEvent(t *testing.T) {
 	p := newPipe(t)
 	for range 3 {
@@ -248,7 +251,8 @@ func TestCloseEndsEveryReader(t *testing.T) {
 	})
 }
 
-// Who blocks in the kernel, or sleeps there, does so for a moment only, and comes back with nothing.
+// Who blocks in the kernel, or sleeps there, does so for a moment only, and comes back with
+// nothing.
 func TestBlocksForAMomentOnly(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	p := newPipe(t)
@@ -256,7 +260,8 @@ func TestBlocksForAMomentOnly(t *testing.T) {
 	must.OK(t, p.Wait(rawio.Block))
 }
 
-// Goroutines that are ready have their turn before the reader sleeps, whom the scheduler takes first as well.
+// Goroutines that are ready have their turn before the reader sleeps, whom the scheduler takes
+// first as well.
 func TestOthersHaveTheirTurnBeforeSleep(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // nobody else runs them
 	p := newPipe(t)

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These calls never wait, so the runtime hears nothing of them (RawSyscall6). If it did, the first one after a pause would wake its monitor, which costs as much as
-// the packet that has ended the pause.
+// These calls never wait, so the runtime hears nothing of them (RawSyscall6). If it did, the first
+// one after a pause would wake its monitor, which costs as much as the packet that has ended the
+// pause.
 
 // epollCtl is epoll_ctl(2) for the descriptor that the event tells of.
 func epollCtl(epfd, op int, ev *unix.EpollEvent) syscall.Errno {
@@ -22,7 +23,8 @@ func epollWaitNow(epfd int, evs []unix.EpollEvent) (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// eventfdWrite is write(2) to an eventfd that does not block. It fails when that was set many times over, or is closed.
+// eventfdWrite is write(2) to an eventfd that does not block. It fails when that was set many times
+// over, or is closed.
 func eventfdWrite(fd int, b *[8]byte) {
 	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(b)), uintptr(len(b)))
 }

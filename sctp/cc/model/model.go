@@ -1,10 +1,13 @@
-// Package model says what RFC 9260 section 7.2 allows a congestion controller, written from its words alone.
+// Package model says what RFC 9260 section 7.2 allows a congestion controller, written from its
+// words alone.
 package model
 
-// Limit is the most that it allows, without the care for bursts and delay that controllers add: cwnd may be anything up to that.
+// Limit is the most that it allows, without the care for bursts and delay that controllers add:
+// cwnd may be anything up to that.
 type Limit struct{ Cwnd, Ssthresh, Partial, PMDCS int }
 
-// Ack takes a SACK that acknowledges octets and lists dups octets of duplicates, with so much in flight before it.
+// Ack takes a SACK that acknowledges octets and lists dups octets of duplicates, with so much in
+// flight before it.
 func (m *Limit) Ack(octets, dups, flight int, recovery, all bool) {
 	full := flight >= m.Cwnd && !recovery
 	if m.Cwnd <= m.Ssthresh {

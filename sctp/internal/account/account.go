@@ -17,7 +17,8 @@ const (
 	maxExcess = 2 * Quantum
 )
 
-// Total is what all peers together may make a host hold. Open, Close and Admits need it alone; all else may run concurrently.
+// Total is what all peers together may make a host hold. Open, Close and Admits need it alone; all
+// else may run concurrently.
 type Total struct {
 	max       int64
 	hosts     map[quota.HostGroup]*Host
@@ -27,8 +28,8 @@ type Total struct {
 	_         [48]byte
 }
 
-// Host is what one peer address makes a host hold, with all its associations, or what a group of such addresses does: whoever has many to choose from has
-// the part of one.
+// Host is what one peer address makes a host hold, with all its associations, or what a group of
+// such addresses does: whoever has many to choose from has the part of one.
 type Host struct {
 	key        quota.HostGroup
 	parent     *Host // the group that it is in; nil: it is in none
@@ -38,7 +39,8 @@ type Host struct {
 	_          [48]byte
 }
 
-// Account is what one association holds. Only its owner changes it, others may look how much it has drawn.
+// Account is what one association holds. Only its owner changes it, others may look how much it has
+// drawn.
 type Account struct {
 	total      *Total
 	host       *Host // nil: of no peer
@@ -70,7 +72,8 @@ func (t *Total) groupLimit(n int64) int64 {
 	return l
 }
 
-// limitOf is the most that a host, or a group of them, may hold: all that its group may, unless that is under pressure.
+// limitOf is the most that a host, or a group of them, may hold: all that its group may, unless
+// that is under pressure.
 func (t *Total) limitOf(h *Host) int64 {
 	if h.parent == nil {
 		return t.groupLimit(t.numGroups.Load())
@@ -86,8 +89,9 @@ func memberLimit(limit, used, n int64) int64 {
 	return limit
 }
 
-// Admits says whether another association of the host at addr, that begins with so many octets, has room: whether that is a fair share. If
-// there is too little left, it is others that have more than theirs and have to go.
+// Admits says whether another association of the host at addr, that begins with so many octets, has
+// room: whether that is a fair share. If there is too little left, it is others that have more than
+// theirs and have to go.
 func (t *Total) Admits(addr netip.Addr, octets int) bool {
 	var room [quota.MaxGroups]quota.HostGroup
 	groups := quota.GroupsOf(addr, room[:0])
@@ -149,7 +153,8 @@ func (t *Total) OpenOwn(a *Account) { a.total = t }
 // Share makes b another account of the same host as a, for what has another owner.
 func (a *Account) Share(b *Account) { b.total, b.host = a.total, a.host }
 
-// Close ends the account of an association, which has given everything back. Closing again does nothing.
+// Close ends the account of an association, which has given everything back. Closing again does
+// nothing.
 func (t *Total) Close(a *Account) {
 	if a.host == nil || a.closed {
 		return
@@ -166,8 +171,8 @@ func (a *Account) Closed() bool { return a.closed }
 // Drawn returns the octets that the account counts as held: what it holds, rounded up.
 func (a *Account) Drawn() int64 { return a.drawn.Load() }
 
-// Charge sets what is held now. It says whether others share the change, which is when to look at Over; nearly always it
-// touches nothing that others do.
+// Charge sets what is held now. It says whether others share the change, which is when to look at
+// Over; nearly always it touches nothing that others do.
 func (a *Account) Charge(held int) (drew bool) {
 	if Enough(a.ownerDrawn, held) {
 		return false
@@ -176,7 +181,8 @@ func (a *Account) Charge(held int) (drew bool) {
 	return true
 }
 
-// Enough says whether Charge changes nothing for an account that has drawn so much: it is enough for what is held, and not far too much.
+// Enough says whether Charge changes nothing for an account that has drawn so much: it is enough
+// for what is held, and not far too much.
 func Enough(drawn, held int) bool { return held <= drawn && drawn-held < maxExcess }
 
 // Trim is Charge that keeps no more drawn than is held.
@@ -232,13 +238,15 @@ func (a *Account) FairShare() int64 {
 	return softLimit(a.total.limitOf(a.host)) / max(a.host.numMembers.Load(), 1)
 }
 
-// ExceedsShare says whether the account's host is under pressure and the account, with so many octets drawn, holds more than is fair.
+// ExceedsShare says whether the account's host is under pressure and the account, with so many
+// octets drawn, holds more than is fair.
 func (a *Account) ExceedsShare(drawn int64) bool {
 	return a.Pressure() != Calm && drawn > a.FairShare()
 }
 
-// IsEased says whether an account that was Over, with so many octets drawn, is well within what is fair by now, or its host within its
-// limit: not so near that it would be over with the next packets.
+// IsEased says whether an account that was Over, with so many octets drawn, is well within what is
+// fair by now, or its host within its limit: not so near that it would be over with the next
+// packets.
 func (a *Account) IsEased(drawn int64) bool {
 	if a.host == nil || drawn+maxExcess <= a.FairShare() {
 		return true

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// Whoever has a network to choose addresses from has the part of one host: an honest host elsewhere, and one in the same network, keep theirs, and nothing is left when all have gone.
+// Whoever has a network to choose addresses from has the part of one host: an honest host
+// elsewhere, and one in the same network, keep theirs, and nothing is left when all have gone.
 func TestOneNetworkHasThePartOfOneHost(t *testing.T) {
 	const octets, many = 64 << 20, 200
 	for _, row := range []struct {

@@ -8,7 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/prefetch"
 )
 
-// Key is what a table is looked up by. Its hash must not be one that a peer who chooses keys can foresee.
+// Key is what a table is looked up by. Its hash must not be one that a peer who chooses keys can
+// foresee.
 type Key interface {
 	comparable
 	Hash() uint64
@@ -17,14 +18,16 @@ type Key interface {
 // minChains is how many chains a table has at first, a power of two.
 const minChains = 8
 
-// Map is the table. Get may be called at any time, by any number of goroutines; all else by one at a time. Who looks for a key while it is put in finds it or not, as
-// if before or after. The zero value is empty.
+// Map is the table. Get may be called at any time, by any number of goroutines; all else by one at
+// a time. Who looks for a key while it is put in finds it or not, as if before or after. The zero
+// value is empty.
 type Map[K Key, V any] struct {
 	chains atomic.Pointer[chains[K, V]]
 	count  int
 }
 
-// chains is the nodes, by the lowest bits of their hash. There are at least twice as many as nodes, so that most have no more than the one that PrefetchNode asks for.
+// chains is the nodes, by the lowest bits of their hash. There are at least twice as many as nodes,
+// so that most have no more than the one that PrefetchNode asks for.
 type chains[K Key, V any] []atomic.Pointer[node[K, V]]
 
 // node is an entry. One that was taken out still leads those on who are there.
@@ -55,7 +58,8 @@ func (m *Map[K, V]) GetHashed(k K, hash uint64) (value V, ok bool) {
 	return value, false
 }
 
-// Prefetch asks for the memory that a Get of a key of this hash will look at first, and PrefetchNode, when that is there, for what it leads to. A table may change meanwhile.
+// Prefetch asks for the memory that a Get of a key of this hash will look at first, and
+// PrefetchNode, when that is there, for what it leads to. A table may change meanwhile.
 func (m *Map[K, V]) Prefetch(hash uint64) {
 	if c := m.chains.Load(); c != nil {
 		at := c.chainFor(hash)
@@ -93,7 +97,8 @@ func (m *Map[K, V]) Put(k K, value V) {
 	}
 }
 
-// grow makes twice as many chains. Nodes are made anew, as readers may be on their way along the old ones.
+// grow makes twice as many chains. Nodes are made anew, as readers may be on their way along the
+// old ones.
 func (m *Map[K, V]) grow(old *chains[K, V]) *chains[K, V] {
 	if old == nil {
 		old = new(chains[K, V])

@@ -7,13 +7,13 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// maxInlineOctets is the longest piece of user data, in octets, that is copied into the arena instead of
-// becoming a piece of its own: below it the copy costs less than a vector entry, and a 64 KB packet
-// of small chunks stays under the 1024 pieces that systems take.
+// maxInlineOctets is the longest piece of user data, in octets, that is copied into the arena
+// instead of becoming a piece of its own: below it the copy costs less than a vector entry, and a
+// 64 KB packet of small chunks stays under the 1024 pieces that systems take.
 const maxInlineOctets = 256
 
-// maxBatchOctets is how much a batch takes before it is full: the checksum has brought its packets into the
-// cache, and there the link should find them.
+// maxBatchOctets is how much a batch takes before it is full: the checksum has brought its packets
+// into the cache, and there the link should find them.
 const maxBatchOctets = 256 << 10
 
 // Batch is a reusable set of packets ready for rawio.Link.WriteBatch. Its packets are valid until
@@ -59,8 +59,8 @@ func (b *Batch) Reset() {
 	b.finishedOctets = 0
 }
 
-// Full reports whether the batch holds all the packets it was made for, or so many octets that they had
-// better be written.
+// Full reports whether the batch holds all the packets it was made for, or so many octets that they
+// had better be written.
 func (b *Batch) Full() bool { return len(b.Pkts) >= b.maxPackets || b.finishedOctets >= maxBatchOctets }
 
 // Left returns how many packets of so many octets it takes before it is full.
@@ -80,7 +80,8 @@ func (b *Batch) Begin(src, dst uint16, vtag uint32, local, remote netip.AddrPort
 	b.BeginAgain()
 }
 
-// BeginAgain opens a packet with the common header, the addresses, the size and the marks of the last one.
+// BeginAgain opens a packet with the common header, the addresses, the size and the marks of the
+// last one.
 func (b *Batch) BeginAgain() {
 	b.packetLen, b.firstVec, b.pieceIsOpen = 0, len(b.vecs), false
 	b.Commit(append(b.Tail(), b.header[:]...))
@@ -96,7 +97,8 @@ func (b *Batch) Len() int { return b.packetLen }
 // Empty reports whether the open packet has no chunk yet.
 func (b *Batch) Empty() bool { return b.packetLen <= wire.CommonHeaderLen }
 
-// Tail returns the arena for appending octets, whole chunks or a chunk's header, to the open packet:
+// Tail returns the arena for appending octets, whole chunks or a chunk's header, to the open
+// packet:
 //
 //	b.Commit(wire.AppendCookieAck(b.Tail()))
 func (b *Batch) Tail() []byte { return b.arena }
@@ -120,7 +122,8 @@ func (b *Batch) Commit(tail []byte) {
 // Bytes appends user data to the open packet, by reference unless it is short.
 func (b *Batch) Bytes(p []byte) { b.Commit(b.Append(b.arena, p)) }
 
-// Append is Bytes behind what was appended to Tail so far. It returns the tail to go on with, and to commit in the end.
+// Append is Bytes behind what was appended to Tail so far. It returns the tail to go on with, and
+// to commit in the end.
 func (b *Batch) Append(tail, p []byte) []byte {
 	if len(p) <= maxInlineOctets {
 		return append(tail, p...)
@@ -166,7 +169,8 @@ func (b *Batch) End() {
 // Header returns the common header of the last packet, with which that of Add begins.
 func (b *Batch) Header() []byte { return b.header[:] }
 
-// Add adds a packet with the addresses, the size and the marks of the last one: head is copied, body is longer user data that is referenced.
+// Add adds a packet with the addresses, the size and the marks of the last one: head is copied,
+// body is longer user data that is referenced.
 func (b *Batch) Add(head, body []byte) {
 	at := len(b.arena)
 	b.arena = append(b.arena, head...)

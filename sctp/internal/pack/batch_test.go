@@ -48,8 +48,8 @@ func TestLongUserDataIsReferencedAndShortIsCopied(t *testing.T) {
 	check.Equal(t, "checksum", wire.Packet(join(vec)).Checksum(), wire.ChecksumBytes(join(vec)))
 }
 
-// Whatever is appended to packets, cancelled and taken back, a batch has what a list of octets has; its arena may grow, and
-// nothing stays behind in lists that are reset.
+// Whatever is appended to packets, cancelled and taken back, a batch has what a list of octets has;
+// its arena may grow, and nothing stays behind in lists that are reset.
 func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 	type packet struct {
 		octets        []byte
@@ -155,7 +155,8 @@ func TestBatchIsFullByOctets(t *testing.T) {
 	}
 }
 
-// Add makes the packet that is made from the same octets by hand, also where its lists have to grow, and there is room for as many as Left says.
+// Add makes the packet that is made from the same octets by hand, also where its lists have to
+// grow, and there is room for as many as Left says.
 func TestAddIsAPacketLikeTheLast(t *testing.T) {
 	for _, row := range []struct{ packets, octets, left int }{{1, 1460, 0}, {8, 1460, 7}, {500, 1460, 179}, {500, 65400, 4}, {0, 100, 0}} {
 		head := wire.AppendDataHeader(nil, wire.DataFields{TSN: 5, PayloadLen: row.octets})
@@ -258,8 +259,8 @@ func TestLongPacketsAreFragmentedByIP(t *testing.T) {
 	}
 }
 
-// A batch that was written and reset, or whose packet was cancelled, keeps none of the user's memory alive: neither
-// in the list of pieces nor in one that has become too short.
+// A batch that was written and reset, or whose packet was cancelled, keeps none of the user's
+// memory alive: neither in the list of pieces nor in one that has become too short.
 func TestUserMemoryIsLetGo(t *testing.T) {
 	long := make([]byte, maxInlineOctets+1)
 	for name, finish := range map[string]func(*Batch){

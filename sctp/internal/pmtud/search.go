@@ -65,8 +65,9 @@ type Search struct {
 	sentProbes *[maxSentProbes]sentProbe // nil while none waits for one
 	numSent    int                       // probes sent
 
-	// What this search knows of sizes above size: the smallest that did not pass, 0 for none; where there is one,
-	// whether that is sure, because it was lost twice or reported; and a reported size to try next.
+	// What this search knows of sizes above size: the smallest that did not pass, 0 for none; where
+	// there is one, whether that is sure, because it was lost twice or reported; and a reported
+	// size to try next.
 	ceiling       int
 	ceilingIsSure bool
 	reportedSize  int
@@ -115,8 +116,9 @@ func (s *Search) Start(now rawio.Time) {
 // ethernetMTU is the IP-level MTU of most links.
 const ethernetMTU = 1500
 
-// StartAtMax is Start on a path of which nothing bad is known. Where the largest size is one that most paths carry the first probe is of that: if it
-// passes so does the base size, and the search is over a round trip sooner, before the first long answer goes. If not the base size is next.
+// StartAtMax is Start on a path of which nothing bad is known. Where the largest size is one that
+// most paths carry the first probe is of that: if it passes so does the base size, and the search
+// is over a round trip sooner, before the first long answer goes. If not the base size is next.
 func (s *Search) StartAtMax(now rawio.Time) {
 	s.Start(now)
 	if s.limits.Max+s.limits.Overhead <= ethernetMTU {
@@ -127,8 +129,8 @@ func (s *Search) StartAtMax(now rawio.Time) {
 // skipsBase reports whether the base size is tried by a larger one.
 func (s *Search) skipsBase() bool { return s.state == Base && s.probedSize > s.limits.Base }
 
-// Stop ends it: the path is down. The size stays until Start, unless something tells that
-// it is too large: what is outstanding is sent on, and may be all that finds out that the path is up again.
+// Stop ends it: the path is down. The size stays until Start, unless something tells that it is too
+// large: what is outstanding is sent on, and may be all that finds out that the path is up again.
 func (s *Search) Stop() {
 	s.state, s.timerAt, s.probeInFlight = Disabled, rawio.Never, false
 	s.sentProbes = nil
@@ -154,8 +156,8 @@ func (s *Search) ProbeDue(now rawio.Time) int {
 	return s.probedSize
 }
 
-// ProbeSent says that the probe that was due has been sent, with that nonce, and starts PROBE_TIMER. rtt is
-// the path's round trip time, timer how long an answer takes at most.
+// ProbeSent says that the probe that was due has been sent, with that nonce, and starts
+// PROBE_TIMER. rtt is the path's round trip time, timer how long an answer takes at most.
 func (s *Search) ProbeSent(now rawio.Time, nonce uint64, rtt, timer time.Duration) {
 	s.probeInFlight = true
 	if s.sentProbes == nil {
@@ -167,9 +169,9 @@ func (s *Search) ProbeSent(now rawio.Time, nonce uint64, rtt, timer time.Duratio
 	s.timerAt = now.Add(max(timer, minProbeTimer))
 }
 
-// ProbeAcked says that the peer has answered the probe with that nonce and size. It returns the round trip
-// time. ok is false for an answer that nobody waits for: a second one, or one to a probe of an earlier
-// search, or one that nobody has sent.
+// ProbeAcked says that the peer has answered the probe with that nonce and size. It returns the
+// round trip time. ok is false for an answer that nobody waits for: a second one, or one to a probe
+// of an earlier search, or one that nobody has sent.
 func (s *Search) ProbeAcked(now rawio.Time, nonce uint64, size int) (rtt time.Duration, ok bool) {
 	if s.sentProbes == nil {
 		return 0, false
@@ -277,8 +279,8 @@ func (s *Search) dropProbe(now rawio.Time) {
 	}
 }
 
-// HandleTooBig takes a validated report that the path carries packets of at most that size (RFC 8899 section
-// 4.6.2).
+// HandleTooBig takes a validated report that the path carries packets of at most that size (RFC
+// 8899 section 4.6.2).
 func (s *Search) HandleTooBig(now rawio.Time, size int) {
 	size &^= 3
 	switch {
@@ -316,15 +318,16 @@ func (s *Search) HandleBlackHole(now rawio.Time) {
 	}
 }
 
-// SetMax changes MAX_PLPMTU, of which the search takes account when it next starts. A size above it ends
-// at once.
+// SetMax changes MAX_PLPMTU, of which the search takes account when it next starts. A size above it
+// ends at once.
 func (s *Search) SetMax(n int) {
 	s.limits.Max = max(n&^3, s.limits.Base)
 	s.plpmtu = min(s.plpmtu, s.limits.Max)
 }
 
-// HandleLinkRefusal says that the local link has refused a packet of that size and takes at most most octets now (RFC 8899 section 3,
-// item 1): what is sent is shorter from now on. A link that says it takes more does not know yet; then the search begins anew.
+// HandleLinkRefusal says that the local link has refused a packet of that size and takes at most
+// most octets now (RFC 8899 section 3, item 1): what is sent is shorter from now on. A link that
+// says it takes more does not know yet; then the search begins anew.
 func (s *Search) HandleLinkRefusal(now rawio.Time, size, most int) {
 	switch {
 	case most >= size:
@@ -345,8 +348,8 @@ func (s *Search) HandleLinkRefusal(now rawio.Time, size, most int) {
 	}
 }
 
-// ShiftSizes makes all sizes larger by d octets: what goes in front of a packet has become shorter by that. A
-// probe that is under way is sent again.
+// ShiftSizes makes all sizes larger by d octets: what goes in front of a packet has become shorter
+// by that. A probe that is under way is sent again.
 func (s *Search) ShiftSizes(now rawio.Time, d int) {
 	s.limits.Min, s.limits.Base, s.limits.Max, s.limits.Overhead = s.limits.Min+d, s.limits.Base+d, s.limits.Max+d, s.limits.Overhead-d
 	s.plpmtu += d

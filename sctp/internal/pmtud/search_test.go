@@ -36,8 +36,8 @@ func newLab(t *testing.T, link, path int) *lab {
 	return l
 }
 
-// step sends the probe that is due, or lets the next timer expire; it returns false when that is later
-// than end.
+// step sends the probe that is due, or lets the next timer expire; it returns false when that is
+// later than end.
 func (l *lab) step(end rawio.Time) bool {
 	size := l.s.ProbeDue(l.now)
 	if size == 0 {
@@ -120,7 +120,8 @@ func TestSearchFindsWhatThePathCarries(t *testing.T) {
 	}
 }
 
-// Where the largest size is one that most paths carry it is tried first. Whatever comes of it, the base size is tried before the search is over.
+// Where the largest size is one that most paths carry it is tried first. Whatever comes of it, the
+// base size is tried before the search is over.
 func TestLeap(t *testing.T) {
 	for _, row := range []struct {
 		name       string
@@ -207,7 +208,8 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 	s.ProbeSent(0, 1, 3*time.Second, time.Second)
 	s.HandleTimeout(second)
 	check.That(t, s.ProbeDue(second) == 0 && s.ProbeDue(3*second) == 1200, "probes of %d and %d octets due 1 and 3 s after the one before", s.ProbeDue(second), s.ProbeDue(3*second)) // req 8899-8-1
-	// An answer that comes early has taken a round trip: the next probe need not wait, however many there were.
+	// An answer that comes early has taken a round trip: the next probe need not wait, however many
+	// there were.
 	s = New(Limits{Min: 556, Base: 1200, Max: 8980, Overhead: 20})
 	now := rawio.Time(0)
 	s.Start(now)
@@ -360,8 +362,9 @@ func TestSizesAreThoseOfPackets(t *testing.T) {
 	check.Equal(t, "the least of them", Limits{1300, 1243, 1451, 40}.roundDown().Min, 1240)
 }
 
-// FuzzSearch holds that, whatever comes, the size stays between the limits, a probe is never larger than
-// the largest size, nothing but an acknowledgement raises the size, and the search comes to rest.
+// FuzzSearch holds that, whatever comes, the size stays between the limits, a probe is never larger
+// than the largest size, nothing but an acknowledgement raises the size, and the search comes to
+// rest.
 func FuzzSearch(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 200, 2, 0, 3, 4, 5, 6, 7})
 	f.Fuzz(func(t *testing.T, script []byte) {

@@ -82,7 +82,8 @@ func (l *teller) tell(line string) string {
 	return said[1:]
 }
 
-// Each story of testdata/stories.txt comes to what it says, line by line: what is probed next, when, and what counts.
+// Each story of testdata/stories.txt comes to what it says, line by line: what is probed next,
+// when, and what counts.
 func TestStoriesOfASearch(t *testing.T) {
 	const file = "testdata/stories.txt"
 	text := must.Get(os.ReadFile(file))(t)

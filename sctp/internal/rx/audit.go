@@ -9,9 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Audit recounts what the Receiver holds and says what does not agree: TSNs received beyond the cumulative one,
-// octets held, memory for them, and the order of what waits. lent is the user data of messages that Receive has returned
-// and Release not taken back. It is for simulators and tests.
+// Audit recounts what the Receiver holds and says what does not agree: TSNs received beyond the
+// cumulative one, octets held, memory for them, and the order of what waits. lent is the user data
+// of messages that Receive has returned and Release not taken back. It is for simulators and tests.
 func (r *Receiver) Audit(lent int) error {
 	if err := r.tracker.auditTSNs(); err != nil {
 		return err
@@ -22,7 +22,8 @@ func (r *Receiver) Audit(lent int) error {
 	return r.reassembly.auditMessages(lent)
 }
 
-// audit: the highest TSN has been received, the one behind the cumulative has not, and nothing is remembered beyond.
+// audit: the highest TSN has been received, the one behind the cumulative has not, and nothing is
+// remembered beyond.
 func (k *Tracker) auditTSNs() error {
 	if k.highTSN == k.cumTSN {
 		return nil
@@ -135,7 +136,8 @@ func (r *Reassembly) auditMessages(lent int) error {
 	if used != r.heldOctets || lent == 0 && mem != r.store.usedMemory {
 		errs = append(errs, fmt.Errorf("%d octets held in %d of memory; counted are %d in %d", r.heldOctets, r.store.usedMemory, used, mem))
 	}
-	// A packet more than the window, which is looked at before each chunk, and the blocks kept for reuse.
+	// A packet more than the window, which is looked at before each chunk, and the blocks kept for
+	// reuse.
 	if most := 8*r.dataLimit + 1<<18; r.store.usedMemory > most || r.store.freeBlockOctets > 2*r.store.dataLimit || r.heldOctets > r.dataLimit+1<<16 {
 		errs = append(errs, fmt.Errorf("%d octets held of %d in %d of memory, %d more cached", r.heldOctets, r.dataLimit, r.store.usedMemory, r.store.freeBlockOctets))
 	}
@@ -195,7 +197,8 @@ func (r *Reassembly) auditFree() error {
 	return nil
 }
 
-// DumpState returns all that can be seen of the Receiver, and what it counts, for tests that compare it with what it was.
+// DumpState returns all that can be seen of the Receiver, and what it counts, for tests that
+// compare it with what it was.
 func (r *Receiver) DumpState(now rawio.Time) string {
 	m, s := &r.reassembly, &r.reassembly.store
 	return fmt.Sprint(r.CumTSN(), r.HasGaps(), r.HasDups(), r.Window(), r.Buffered(), r.Evicted(), r.Steps(), r.SackDue(now), r.SackPending(),

@@ -9,9 +9,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/rx/model"
 )
 
-// FuzzReceiver gives the receiving half chunks in any order, and reads. Each message of a peer that does as it should is
-// delivered once, whole, and in the order of its stream; SACKs name what has come and nothing else; with forged chunks
-// among them, memory is bounded still, and in the end all of it is given back.
+// FuzzReceiver gives the receiving half chunks in any order, and reads. Each message of a peer that
+// does as it should is delivered once, whole, and in the order of its stream; SACKs name what has
+// come and nothing else; with forged chunks among them, memory is bounded still, and in the end all
+// of it is given back.
 func FuzzReceiver(f *testing.F) {
 	race.Alone(f)
 	// req 9260-3.3.2-10: when all is read
@@ -29,7 +30,8 @@ func FuzzReceiver(f *testing.F) {
 	})
 }
 
-// What the receiving half does with such chunks is written down to the octet, as a digest: so that nothing else changes unnoticed.
+// What the receiving half does with such chunks is written down to the octet, as a digest: so that
+// nothing else changes unnoticed.
 func TestChunksByChanceDoWhatTheyDid(t *testing.T) {
 	fuzzinput.Told(t, "testdata/chunks.txt", 400, func(seed int, told *strings.Builder) { model.Play(t, fuzzinput.Random(seed+1000, 1000), told) })
 }

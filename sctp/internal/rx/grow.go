@@ -17,8 +17,8 @@ type readRate struct {
 	lastRTT    int // the lesser of both in the one before
 }
 
-// readPerRTT returns what was read in the round trip that ends now. A burst of reading counts by no more than what has come meanwhile, what a peer sends and
-// nobody reads not at all.
+// readPerRTT returns what was read in the round trip that ends now. A burst of reading counts by no
+// more than what has come meanwhile, what a peer sends and nobody reads not at all.
 func (d *readRate) readPerRTT(now rawio.Time, trip time.Duration, most int) int {
 	since := now.Sub(d.rttBeganAt)
 	if since >= trip {
@@ -31,9 +31,10 @@ func (d *readRate) readPerRTT(now rawio.Time, trip time.Duration, most int) int 
 // proportionOf returns as many of n octets as d is of the whole.
 func proportionOf(n int, d, whole time.Duration) int { return int(int64(n) * int64(d) / int64(whole)) }
 
-// WantedBuffer returns how large the receive buffer should be, if that is more than it is, else 0. As in TCP (dynamic right-sizing) it is twice what the user may
-// read until the window is heard of again, as a sender in slow start doubles what it sends. That takes two round trips behind a chunk that was lost: one until
-// it is known, and one until it is there.
+// WantedBuffer returns how large the receive buffer should be, if that is more than it is, else 0.
+// As in TCP (dynamic right-sizing) it is twice what the user may read until the window is heard of
+// again, as a sender in slow start doubles what it sends. That takes two round trips behind a chunk
+// that was lost: one until it is known, and one until it is there.
 func (r *Receiver) WantedBuffer(now rawio.Time, trip time.Duration) int {
 	if r.cfg.MaxBuffer <= r.cfg.RecvBuffer || r.underPressure {
 		return 0

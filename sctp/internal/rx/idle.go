@@ -22,8 +22,9 @@ type IdleState struct {
 	firstAcked, delayExpired bool
 }
 
-// CanIdle says whether a Receiver that is made from what Rest returns would go on as this one: all that has come is delivered, released and acknowledged,
-// there is no more room for it than at first, and memory is not short.
+// CanIdle says whether a Receiver that is made from what Rest returns would go on as this one: all
+// that has come is delivered, released and acknowledged, there is no more room for it than at
+// first, and memory is not short.
 func (r *Receiver) CanIdle() bool {
 	g := &r.reassembly
 	return g.heldOctets == 0 && g.store.usedMemory == 0 && g.numPlaceholders == 0 && g.partialMessage == nil && !g.isPartlyRead() && len(g.dueStreams) == 0 && g.outOfOrder.count == 0 && g.byLastTSN.endsAtBase == nil &&
@@ -54,7 +55,8 @@ func (r *Receiver) RestoreFrom(from *IdleState) {
 // CumTSN is that of the Receiver.
 func (r *IdleState) CumTSN() wire.TSN { return r.cumTSN }
 
-// Window is that of the Receiver, which the peer may have been told of more than Config.RecvBuffer is now.
+// Window is that of the Receiver, which the peer may have been told of more than Config.RecvBuffer
+// is now.
 func (r *IdleState) Window(recvBuffer int) int { return max(recvBuffer, int(r.advertisedWindow)) }
 
 // Evicted is that of the Receiver.

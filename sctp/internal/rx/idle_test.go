@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// What goes on from a Receiver that rests has all that counts: TSNs and SSNs, what the peer was told of the window, and when SACKs are due.
+// What goes on from a Receiver that rests has all that counts: TSNs and SSNs, what the peer was
+// told of the window, and when SACKs are due.
 func TestResume(t *testing.T) {
 	cfg := Config{PeerTSN: 1, RecvBuffer: 1 << 16, PMDCS: 1400, InStreams: 9, SackDelay: 200 * time.Millisecond}
 	r := NewReceiver(cfg)

@@ -7,10 +7,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// lastTSNIndex finds messages by their last TSN: those in assembly, and complete ones beyond the cumulative TSN that wait for
-// their SSN. All last TSNs lie in a window of tsnset.MaxWindow TSNs from base on. Every step takes the same time
-// however many there are. The one in assembly that ends at base, as it is when fragments come in order, is edge; tables
-// have the others.
+// lastTSNIndex finds messages by their last TSN: those in assembly, and complete ones beyond the
+// cumulative TSN that wait for their SSN. All last TSNs lie in a window of tsnset.MaxWindow TSNs
+// from base on. Every step takes the same time however many there are. The one in assembly that
+// ends at base, as it is when fragments come in order, is edge; tables have the others.
 type lastTSNIndex struct {
 	baseTSN        wire.TSN // the cumulative TSN of before, or that and TSNs behind it that have come since
 	endsAtBase     *Message
@@ -130,8 +130,9 @@ func (h *lastTSNIndex) moveMessage(m *Message, was wire.TSN) {
 	h.put(m)
 }
 
-// advanceBase moves the window on to cum. What is complete up to there only waits for its SSN from now on; of messages in
-// assembly none but one that ends at cum may be among what the window leaves.
+// advanceBase moves the window on to cum. What is complete up to there only waits for its SSN from
+// now on; of messages in assembly none but one that ends at cum may be among what the window
+// leaves.
 func (h *lastTSNIndex) advanceBase(cum wire.TSN) {
 	from, n := h.baseTSN, min(int(uint32(cum-h.baseTSN))+1, h.lastTSNs.Cap())
 	var edge *Message

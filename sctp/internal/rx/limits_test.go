@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// What a peer can make the tracker remember is bounded: TSNs that no gap block could report are not taken, and a
-// SACK lists 64 duplicates at most.
+// What a peer can make the tracker remember is bounded: TSNs that no gap block could report are not
+// taken, and a SACK lists 64 duplicates at most.
 func TestLimitsOfTheTracker(t *testing.T) {
 	k := NewTracker(1)
 	k.AppendSack(nil, 0, 1400)

@@ -14,8 +14,8 @@ type piece struct {
 	cost       int        // octets of memory that it keeps from other use, without the loan
 }
 
-// bufferRef is the store's one reference to a packet buffer, for all pieces whose data lie there. Between pieces
-// from another buffer it is taken anew.
+// bufferRef is the store's one reference to a packet buffer, for all pieces whose data lie there.
+// Between pieces from another buffer it is taken anew.
 type bufferRef struct {
 	buf       *rawio.Buf
 	numPieces int
@@ -30,8 +30,8 @@ const (
 	listCost      = 24 // of a block in a list of free ones
 )
 
-// Of pieces, messages and loans as many are kept for reuse as a receive buffer full of data takes that comes in octetsPerSpare octets, and
-// minSpares at least.
+// Of pieces, messages and loans as many are kept for reuse as a receive buffer full of data takes
+// that comes in octetsPerSpare octets, and minSpares at least.
 const (
 	minSpares      = 256
 	octetsPerSpare = 1 << 10
@@ -43,7 +43,8 @@ const (
 	maxBlockBits = 16 // 65536 octets
 )
 
-// pieceStore hands out pieces and the blocks that short user data is copied to, and takes them back.
+// pieceStore hands out pieces and the blocks that short user data is copied to, and takes them
+// back.
 type pieceStore struct {
 	freePieces      *piece // free ones, the last that was dropped first, with the block that its data lay in: the next data are mostly as long
 	freeRefs        *bufferRef
@@ -66,8 +67,8 @@ func (s *pieceStore) setLimit(limit int) {
 	s.dataLimit, s.maxSpares = limit, max(minSpares, limit/octetsPerSpare)
 }
 
-// keepData returns a piece with the octets of data, which lies in buf: it stays there, or it is copied, so that a
-// little data does not hold much memory.
+// keepData returns a piece with the octets of data, which lies in buf: it stays there, or it is
+// copied, so that a little data does not hold much memory.
 func (s *pieceStore) keepData(data []byte, buf *rawio.Buf) *piece {
 	l := s.refBuffer(data, buf)
 	if l == nil && !s.inlineUsed && len(data) <= len(s.inlineRoom) {
@@ -106,9 +107,10 @@ func (s *pieceStore) keepInline(data []byte) *piece {
 	return p
 }
 
-// refBuffer returns the loan of buf, or nil when data is to be copied. It pays for itself when data is a good
-// part of the buffer. It may also be when the packets in buf are together, as those of a train are: while the
-// store does not keep much more than what it is for, in case they are not all for it.
+// refBuffer returns the loan of buf, or nil when data is to be copied. It pays for itself when data
+// is a good part of the buffer. It may also be when the packets in buf are together, as those of a
+// train are: while the store does not keep much more than what it is for, in case they are not all
+// for it.
 func (s *pieceStore) refBuffer(data []byte, buf *rawio.Buf) *bufferRef {
 	switch {
 	case buf == nil:
@@ -156,7 +158,8 @@ func (s *pieceStore) memorySize() int {
 // blockBits is the logarithm of the length of the blocks for n octets, 1 <= n <= 65536.
 func blockBits(n int) int { return max(bits.Len(uint(n-1)), minBlockBits) }
 
-// takeBlock returns one for n octets: a piece's own, if that is as long, or one that no piece has; rest is its own if that is still free.
+// takeBlock returns one for n octets: a piece's own, if that is as long, or one that no piece has;
+// rest is its own if that is still free.
 func (s *pieceStore) takeBlock(n int, own []byte) (b, rest []byte) {
 	c := blockBits(n)
 	if cap(own) == 1<<c {

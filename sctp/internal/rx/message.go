@@ -4,16 +4,16 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Message is a user message, or a piece of one that is longer than the receive buffer: whole, or as much
-// as there is to be, when Receive returns it, in assembly inside.
+// Message is a user message, or a piece of one that is longer than the receive buffer: whole, or as
+// much as there is to be, when Receive returns it, in assembly inside.
 type Message struct {
 	Stream    wire.StreamID
 	SSN       wire.SSN // meaningless when Unordered
 	PPID      uint32
 	Unordered bool
-	// Size is the octets of user data here, Offset those of the message in earlier pieces. More says
-	// that the message goes on in the next Message. Cut is the end of a message whose rest will not
-	// come, because the association has ended or the peer has restarted: it has no octets.
+	// Size is the octets of user data here, Offset those of the message in earlier pieces. More
+	// says that the message goes on in the next Message. Cut is the end of a message whose rest
+	// will not come, because the association has ended or the peer has restarted: it has no octets.
 	Size, Offset int
 	More, Cut    bool
 

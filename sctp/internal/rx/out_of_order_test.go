@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// flood is a peer that keeps to RFC 9260 and sends ever more short messages, of one octet, while nobody reads.
+// flood is a peer that keeps to RFC 9260 and sends ever more short messages, of one octet, while
+// nobody reads.
 type flood struct {
 	t   *testing.T
 	r   *Receiver
@@ -68,8 +69,9 @@ func (f *flood) number(m *Message) int {
 	return ssn
 }
 
-// More messages of a stream may wait to be read than there are SSNs, in whatever order they come: RFC 9260 lets a peer have 2^16-1 outstanding, and
-// the window any number that arrived. They are delivered in order, each once, and nobody is taken for one that breaks the protocol.
+// More messages of a stream may wait to be read than there are SSNs, in whatever order they come:
+// RFC 9260 lets a peer have 2^16-1 outstanding, and the window any number that arrived. They are
+// delivered in order, each once, and nobody is taken for one that breaks the protocol.
 func TestMoreMessagesWaitThanThereAreSSNs(t *testing.T) {
 	// req 9260-1.6-4
 	one := func(i int) (int, int, uint8) { return 3, i, be }
@@ -135,7 +137,8 @@ func TestMoreMessagesWaitThanThereAreSSNs(t *testing.T) {
 	}
 }
 
-// A peer may give a message its TSN out of turn, as one that sends long messages of a stream beside short ones does. SSNs that are near each other decide then.
+// A peer may give a message its TSN out of turn, as one that sends long messages of a stream beside
+// short ones does. SSNs that are near each other decide then.
 func TestMessagesWhoseTSNsAreOutOfTurn(t *testing.T) {
 	turns := []int{0, 1, 2, 4, 5, 3, 6}
 	swapped := func(i int) (int, int, uint8) { return 3, turns[i], be }
@@ -159,7 +162,8 @@ func TestMessagesWhoseTSNsAreOutOfTurn(t *testing.T) {
 	}
 }
 
-// While messages of one stream wait to be read, others may take any number of TSNs: those that wait say nothing of their order then.
+// While messages of one stream wait to be read, others may take any number of TSNs: those that wait
+// say nothing of their order then.
 func TestMessagesWaitWhileTSNsGoRound(t *testing.T) {
 	for _, ahead := range []int{0, 1, 65_536, 1 << 30, 1<<31 - 10, 1<<31 + 10, 1<<32 - 100} {
 		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, PMDCS: 1400, InStreams: 9})
@@ -175,7 +179,8 @@ func TestMessagesWaitWhileTSNsGoRound(t *testing.T) {
 	}
 }
 
-// A peer may give TSNs out of the order of the stream: SSNs say what comes first, as far as they can.
+// A peer may give TSNs out of the order of the stream: SSNs say what comes first, as far as they
+// can.
 func TestMessagesOfAStreamWithTSNsOutOfOrder(t *testing.T) {
 	for _, ssns := range [][]int{{2, 1, 0}, {1, 2, 0}, {3, 1, 2, 0}, {20_000, 1, 0}, {32_000, 10, 31_999, 0}} {
 		r := newReceiver()

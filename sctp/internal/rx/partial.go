@@ -2,14 +2,16 @@ package rx
 
 import "github.com/rddp-go/rddp/sctp/wire"
 
-// Partial delivery (RFC 9260 section 6.9): the beginning of a message that has filled the receive buffer
-// is delivered, so that there is room for the rest, or of one that is longer than the program wants to wait for. Only the one message that the cumulative TSN ends in
-// can be in that place: what is delivered of it is acknowledged for good. Its pieces follow one another
-// in the order of delivery. What becomes ready in between waits for its end, and that takes no room from
-// it: all of that has higher TSNs, so the peer has sent the rest of the message within the same window.
+// Partial delivery (RFC 9260 section 6.9): the beginning of a message that has filled the receive
+// buffer is delivered, so that there is room for the rest, or of one that is longer than the
+// program wants to wait for. Only the one message that the cumulative TSN ends in can be in that
+// place: what is delivered of it is acknowledged for good. Its pieces follow one another in the
+// order of delivery. What becomes ready in between waits for its end, and that takes no room from
+// it: all of that has higher TSNs, so the peer has sent the rest of the message within the same
+// window.
 
-// deliverPartial delivers what there is of the message that cum ends in, when less than room octets of the buffer
-// are left beside it, or it has more than point octets, unless point is 0.
+// deliverPartial delivers what there is of the message that cum ends in, when less than room octets
+// of the buffer are left beside it, or it has more than point octets, unless point is 0.
 func (r *Reassembly) deliverPartial(cum wire.TSN, room, point int) error {
 	if r.maxMessage <= r.dataLimit && point == 0 {
 		return nil
@@ -38,7 +40,8 @@ func (r *Reassembly) deliverPartial(cum wire.TSN, room, point int) error {
 	return nil
 }
 
-// fillsBuffer says whether so many octets of one message leave less than room octets of a buffer that it may not fit.
+// fillsBuffer says whether so many octets of one message leave less than room octets of a buffer
+// that it may not fit.
 func (r *Reassembly) fillsBuffer(octets, room int) bool {
 	return r.maxMessage > r.dataLimit && r.dataLimit-octets < room
 }
@@ -48,8 +51,8 @@ func (r *Reassembly) isPartialDue(octets, room, point int) bool {
 	return r.fillsBuffer(octets, room) || point > 0 && octets > point
 }
 
-// CutOff ends the message that is delivered in pieces: no more of it will come. What has waited for its end
-// becomes ready.
+// CutOff ends the message that is delivered in pieces: no more of it will come. What has waited for
+// its end becomes ready.
 func (r *Reassembly) CutOff() {
 	if r.partialMessage == nil {
 		return
@@ -72,8 +75,8 @@ func (p *Message) copyHeader(m *Message) {
 	p.Stream, p.SSN, p.PPID, p.Unordered, p.Offset = m.Stream, m.SSN, m.PPID, m.Unordered, m.Offset
 }
 
-// pushReady delivers a whole message, or the last piece of one. While another message is delivered in pieces,
-// it waits.
+// pushReady delivers a whole message, or the last piece of one. While another message is delivered
+// in pieces, it waits.
 func (r *Reassembly) pushReady(m *Message) {
 	if r.partialMessage != nil && r.partialMessage != m {
 		r.readyAfterPartial.push(m)

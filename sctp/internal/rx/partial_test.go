@@ -12,14 +12,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// newLimited returns a receiver with a window of 1000 octets, that begins to deliver a message in pieces
-// when it leaves less than 400 of them.
+// newLimited returns a receiver with a window of 1000 octets, that begins to deliver a message in
+// pieces when it leaves less than 400 of them.
 func newLimited(maxMessage int) *Receiver {
 	return NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, MaxMessage: maxMessage, PMDCS: 200, InStreams: 16, SackDelay: 200 * time.Millisecond})
 }
 
-// pieces drains the receiver: each message by its stream, or its mark, and its octets, a piece with its
-// offset and what follows.
+// pieces drains the receiver: each message by its stream, or its mark, and its octets, a piece with
+// its offset and what follows.
 func pieces(r *Receiver) string {
 	out := ""
 	for m, ok := r.Receive(); ok; m, ok = r.Receive() {

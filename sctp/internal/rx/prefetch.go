@@ -14,7 +14,8 @@ func (r *Receiver) PrefetchSend() {
 	prefetch.Range(r, unsafe.Offsetof(r.tracker), unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.maxMessage))
 }
 
-// PrefetchNext is that of the association: what the next message is kept in, and whether others are.
+// PrefetchNext is that of the association: what the next message is kept in, and whether others
+// are.
 func (r *Receiver) PrefetchNext() {
 	prefetch.Range(r, inlineOffset, unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.byLastTSN)+unsafe.Offsetof(r.reassembly.byLastTSN.lastTSNs))
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// What a message that is sent looks at, with the SACK that goes along, lies in what is asked for then, and in few lines of memory.
+// What a message that is sent looks at, with the SACK that goes along, lies in what is asked for
+// then, and in few lines of memory.
 func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	var r Receiver
 	from, to := unsafe.Offsetof(r.tracker), unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.maxMessage)
@@ -27,7 +28,8 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	check.That(t, to-from <= 4*64, "%d octets are asked for", to-from)
 }
 
-// What a short message looks at that comes in and is read lies in what is asked for then, the place that it is kept in last.
+// What a short message looks at that comes in and is read lies in what is asked for then, the place
+// that it is kept in last.
 func TestWhatReceivingLooksAtIsAskedFor(t *testing.T) {
 	var r Receiver
 	g, s := unsafe.Offsetof(r.reassembly), unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.store)

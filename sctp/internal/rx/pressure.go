@@ -5,9 +5,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 )
 
-// SetMemoryPressure closes the window for as long as it is on, and drops what only gap blocks have acknowledged (section 6.2: that may
-// be taken back, what the cumulative TSN covers may not). A TSN that others wait behind is still taken, so that
-// what waits for it, with the protocol above too, comes to its end.
+// SetMemoryPressure closes the window for as long as it is on, and drops what only gap blocks have
+// acknowledged (section 6.2: that may be taken back, what the cumulative TSN covers may not). A TSN
+// that others wait behind is still taken, so that what waits for it, with the protocol above too,
+// comes to its end.
 func (r *Receiver) SetMemoryPressure(on bool) {
 	r.underPressure = on
 	for on {
@@ -25,8 +26,9 @@ func (r *Receiver) SetMemoryPressure(on bool) {
 	r.ackPolicy.Demand()
 }
 
-// Trim gives back what an idle association does not need: when no user data is held and no TSN is missing, all that is kept for reuse. A message
-// of which all that has come was delivered in pieces stays.
+// Trim gives back what an idle association does not need: when no user data is held and no TSN is
+// missing, all that is kept for reuse. A message of which all that has come was delivered in pieces
+// stays.
 func (r *Receiver) Trim() {
 	if g := &r.reassembly; g.heldOctets == 0 && !r.tracker.HasGaps() {
 		g.freeSpares()

@@ -34,7 +34,8 @@ type streamState struct {
 
 // Reassembly puts fragments together and messages in stream order (RFC 9260 sections 6.6 and 6.9).
 type Reassembly struct {
-	// What a message that is sent looks at comes first, and then what each chunk and each read does, see Receiver.
+	// What a message that is sent looks at comes first, and then what each chunk and each read
+	// does, see Receiver.
 	heldOctets      int             // octets of user data held, ready, or with the upper layer
 	workSteps       *uint64         // see Receiver.Steps
 	ready           messageList     // messages and pieces in delivery order
@@ -58,9 +59,10 @@ type Reassembly struct {
 	readyAfterPartial messageList // messages that become ready after the end of open
 }
 
-// initBuffer has an empty one put together what begins with TSN initial, with a receive buffer of limit octets of user data that takes
-// messages of up to maxMessage octets, 0 for any length, on streams below inStreams. Those that
-// maxMessage allows to be longer than the buffer are delivered in pieces.
+// initBuffer has an empty one put together what begins with TSN initial, with a receive buffer of
+// limit octets of user data that takes messages of up to maxMessage octets, 0 for any length, on
+// streams below inStreams. Those that maxMessage allows to be longer than the buffer are delivered
+// in pieces.
 func (r *Reassembly) initBuffer(initial wire.TSN, limit, maxMessage, inStreams int) {
 	if maxMessage == 0 {
 		maxMessage = math.MaxInt
@@ -70,8 +72,8 @@ func (r *Reassembly) initBuffer(initial wire.TSN, limit, maxMessage, inStreams i
 	r.store.setLimit(limit)
 }
 
-// Window returns the octets of user data that there is room for. Chunks so small that the memory for
-// them outgrows the buffer many times close the window too.
+// Window returns the octets of user data that there is room for. Chunks so small that the memory
+// for them outgrows the buffer many times close the window too.
 func (r *Reassembly) Window() int {
 	if r.store.usedMemory > 8*r.dataLimit+1<<16 {
 		return 0
@@ -79,7 +81,8 @@ func (r *Reassembly) Window() int {
 	return max(r.dataLimit-r.heldOctets, 0)
 }
 
-// Held returns the octets of memory behind the Reassembly, in use or for reuse, buffers of packets among them.
+// Held returns the octets of memory behind the Reassembly, in use or for reuse, buffers of packets
+// among them.
 func (r *Reassembly) Held() int {
 	n := r.numFree
 	if r.partlyRead != nil {
@@ -94,7 +97,8 @@ func (r *Reassembly) Held() int {
 // Used returns the octets of user data held.
 func (r *Reassembly) Used() int { return r.heldOctets }
 
-// Empty reports whether nothing is held, ready, or with the upper layer, and there is room. No TSN is missing.
+// Empty reports whether nothing is held, ready, or with the upper layer, and there is room. No TSN
+// is missing.
 func (r *Reassembly) Empty() bool {
 	return r.heldOctets == 0 && r.byLastTSN.endsAtBase == nil && r.Window() > 0
 }
@@ -231,7 +235,8 @@ func (r *Reassembly) deliverComplete(m *Message) error {
 	return nil
 }
 
-// MarkDelivered counts SSN n of a stream as delivered: its message, of TSN t, has not come this way.
+// MarkDelivered counts SSN n of a stream as delivered: its message, of TSN t, has not come this
+// way.
 func (r *Reassembly) MarkDelivered(id wire.StreamID, n wire.SSN, t wire.TSN) {
 	if int(id) >= r.inStreams {
 		return
@@ -250,12 +255,12 @@ func (r *Reassembly) MarkDelivered(id wire.StreamID, n wire.SSN, t wire.TSN) {
 	r.numPlaceholders++
 }
 
-// maxPlaceholders bounds the messages that count as delivered and wait for an SSN before theirs. They cost the
-// peer no window.
+// maxPlaceholders bounds the messages that count as delivered and wait for an SSN before theirs.
+// They cost the peer no window.
 const maxPlaceholders = 1 << 14
 
-// isBlockedByMissingSSN says whether a chunk would have to wait for its SSN with too many that do already. The one
-// that they wait for never does.
+// isBlockedByMissingSSN says whether a chunk would have to wait for its SSN with too many that do
+// already. The one that they wait for never does.
 func (r *Reassembly) isBlockedByMissingSSN(d wire.Data) bool {
 	return r.numPlaceholders >= maxPlaceholders && r.waitsForSSN(d)
 }
@@ -283,8 +288,8 @@ func (r *Reassembly) queueOf(id wire.StreamID) *streamQueue {
 	return r.streamQueues.Use(uint16(id))
 }
 
-// deliverBatchSize is how many messages that have waited for their SSN are looked at when there is nothing else ready. One chunk can be
-// what thousands wait for: they become ready as they are read.
+// deliverBatchSize is how many messages that have waited for their SSN are looked at when there is
+// nothing else ready. One chunk can be what thousands wait for: they become ready as they are read.
 const deliverBatchSize = 32
 
 // advanceStream counts the next SSN as delivered. What has waited for it is due.
@@ -363,7 +368,8 @@ func (r *Reassembly) takeOutOfOrder(k uint64, s *streamState) *Message {
 	return m
 }
 
-// Pop returns the next message or piece in delivery order. It counts against the window until Release.
+// Pop returns the next message or piece in delivery order. It counts against the window until
+// Release.
 func (r *Reassembly) Pop() (*Message, bool) {
 	m := r.ready.pop()
 	for m == nil {
@@ -441,8 +447,8 @@ func (r *Reassembly) checkAssembly(cum wire.TSN) error {
 	return nil
 }
 
-// Restart is Close, for a peer that begins anew with that many streams. What the upper layer has yet to
-// release still counts; a message that it has only pieces of ends.
+// Restart is Close, for a peer that begins anew with that many streams. What the upper layer has
+// yet to release still counts; a message that it has only pieces of ends.
 func (r *Reassembly) Restart(initial wire.TSN, inStreams int) {
 	r.Close()
 	r.byLastTSN.baseTSN = initial - 1

@@ -35,8 +35,9 @@ const (
 	Dropped
 )
 
-// Receiver is the receiving half of an association. With many associations a packet takes the time of the cache lines that it touches: what each
-// needs lies together, from track on; what is rare comes before that and last.
+// Receiver is the receiving half of an association. With many associations a packet takes the time
+// of the cache lines that it touches: what each needs lies together, from track on; what is rare
+// comes before that and last.
 type Receiver struct {
 	initialBuffer int // Config.RecvBuffer before it has grown
 	evictedChunks uint64
@@ -88,7 +89,8 @@ func (r *Receiver) resetState(cfg Config) {
 
 // Admit decides about a DATA chunk by its TSN and the receive window (section 6.2). With the window
 // closed it takes a chunk only below the highest TSN received, in place of the highest that is held
-// for reordering. With too many placed messages ahead of their SSN it takes none that would be another.
+// for reordering. With too many placed messages ahead of their SSN it takes none that would be
+// another.
 func (r *Receiver) Admit(d wire.Data) Admission {
 	t := d.TSN()
 	switch r.tracker.Check(t) {
@@ -154,8 +156,8 @@ func (r *Receiver) LeaveUnacked() { r.ackPolicy.NoteData(true) }
 // SetPMDCS changes Config.PMDCS.
 func (r *Receiver) SetPMDCS(n int) { r.cfg.PMDCS = n }
 
-// PacketDone ends a packet that contained DATA. After an error, a *ViolationError, the association is
-// to be aborted.
+// PacketDone ends a packet that contained DATA. After an error, a *ViolationError, the association
+// is to be aborted.
 func (r *Receiver) PacketDone(now rawio.Time) error {
 	gaps := r.tracker.HasGaps()
 	if gaps {
@@ -169,14 +171,15 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 	return r.reassembly.deliverPartial(r.tracker.Cum(), r.reservedWindow(), r.cfg.PartialPoint)
 }
 
-// reservedWindow is how much room there is to be beside a message in assembly. With less than two full chunks the peer may stop to send: silly window
-// avoidance, on both sides, takes one of them.
+// reservedWindow is how much room there is to be beside a message in assembly. With less than two
+// full chunks the peer may stop to send: silly window avoidance, on both sides, takes one of them.
 func (r *Receiver) reservedWindow() int { return min(2*r.cfg.PMDCS, r.cfg.RecvBuffer/2) }
 
 // SackDue reports whether a SACK has to go now.
 func (r *Receiver) SackDue(now rawio.Time) bool { return r.ackPolicy.Due(now) }
 
-// HoldSack has a SACK that is due for the number of packets alone wait for DATA to go with, or lets it go.
+// HoldSack has a SACK that is due for the number of packets alone wait for DATA to go with, or lets
+// it go.
 func (r *Receiver) HoldSack(on bool) { r.ackPolicy.Hold(on) }
 
 // SackNow reports whether a SACK is due and should not wait for the rest of a batch of packets.
@@ -201,8 +204,8 @@ func (r *Receiver) AppendSack(b []byte, room int) []byte {
 	return r.tracker.AppendSack(b, uint32(r.updateAdvertised()), room)
 }
 
-// updateAdvertised returns the a_rwnd to send. Avoiding the silly window syndrome (section 6.2, RFC 1122
-// section 4.2.3.3) it lets the window grow by a worthwhile step only.
+// updateAdvertised returns the a_rwnd to send. Avoiding the silly window syndrome (section 6.2, RFC
+// 1122 section 4.2.3.3) it lets the window grow by a worthwhile step only.
 func (r *Receiver) updateAdvertised() int {
 	w := r.Window()
 	if step := min(r.cfg.RecvBuffer/2, r.cfg.PMDCS); w < r.advertisedWindow || w-r.advertisedWindow >= step {
@@ -226,8 +229,9 @@ func (r *Receiver) CumTSN() wire.TSN { return r.tracker.Cum() }
 // HasGaps reports whether a TSN is missing below the highest received.
 func (r *Receiver) HasGaps() bool { return r.tracker.HasGaps() }
 
-// HasMissing says whether messages of the peer are incomplete, or wait for others that have not come: a TSN is missing, or a fragment, or
-// an SSN. A TSN that the peer has given up (FORWARD TSN, which is not offered yet) counts as received, and is not missing.
+// HasMissing says whether messages of the peer are incomplete, or wait for others that have not
+// come: a TSN is missing, or a fragment, or an SSN. A TSN that the peer has given up (FORWARD TSN,
+// which is not offered yet) counts as received, and is not missing.
 func (r *Receiver) HasMissing() bool {
 	g := &r.reassembly
 	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil || g.outOfOrder.count > g.numPlaceholders && len(g.dueStreams) == 0
@@ -247,16 +251,16 @@ func (r *Receiver) Window() int {
 // Buffered returns the octets of user data held.
 func (r *Receiver) Buffered() int { return r.reassembly.Used() }
 
-// Held returns the octets of memory that the receiver keeps: messages, packet buffers in which they lie, tables of
-// streams and of TSNs, and what is kept for reuse.
+// Held returns the octets of memory that the receiver keeps: messages, packet buffers in which they
+// lie, tables of streams and of TSNs, and what is kept for reuse.
 func (r *Receiver) Held() int { return int(unsafe.Sizeof(*r)) + r.tracker.Held() + r.reassembly.Held() }
 
-// Steps returns how many messages, and links to them, DATA chunks and reads have looked at: all work that does not
-// take the same time for each.
+// Steps returns how many messages, and links to them, DATA chunks and reads have looked at: all
+// work that does not take the same time for each.
 func (r *Receiver) Steps() uint64 { return *r.reassembly.workSteps }
 
-// Stream returns the SSN of the next message of a stream to be delivered, and how many complete ones wait for it; known is false where neither the stream
-// nor a near one was used.
+// Stream returns the SSN of the next message of a stream to be delivered, and how many complete
+// ones wait for it; known is false where neither the stream nor a near one was used.
 func (r *Receiver) Stream(id wire.StreamID) (next wire.SSN, waiting int, known bool) {
 	s := r.reassembly.streams.At(uint16(id))
 	if s == nil {
@@ -268,14 +272,16 @@ func (r *Receiver) Stream(id wire.StreamID) (next wire.SSN, waiting int, known b
 	return s.nextSSN, int(r.reassembly.queueOf(id).count), true
 }
 
-// Evicted returns how many DATA chunks were dropped after they had been received, to make room for others.
+// Evicted returns how many DATA chunks were dropped after they had been received, to make room for
+// others.
 func (r *Receiver) Evicted() uint64 { return r.evictedChunks }
 
-// Receive returns the next message, or piece of one, in delivery order. It counts against the window until Release.
+// Receive returns the next message, or piece of one, in delivery order. It counts against the
+// window until Release.
 func (r *Receiver) Receive() (*Message, bool) { return r.reassembly.Pop() }
 
-// Release gives a message's memory back. When the window can grow by a quarter of the receive buffer
-// a SACK that says so is due (section 6.2).
+// Release gives a message's memory back. When the window can grow by a quarter of the receive
+// buffer a SACK that says so is due (section 6.2).
 func (r *Receiver) Release(m *Message) {
 	r.readRate.read += m.Size
 	r.reassembly.Release(m)
@@ -293,9 +299,10 @@ func (r *Receiver) CutOff() { r.reassembly.CutOff() }
 // Close gives all memory back except what the upper layer has yet to release.
 func (r *Receiver) Close() { r.reassembly.Close() }
 
-// Restart begins anew, for a peer that has restarted (section 5.2.4, action A). Everything is forgotten
-// but the messages that Receive has returned: they count against the new window too until they are
-// released, so that restarts cannot make the upper layer hold ever more. Of cfg, MaxMessage is as before.
+// Restart begins anew, for a peer that has restarted (section 5.2.4, action A). Everything is
+// forgotten but the messages that Receive has returned: they count against the new window too until
+// they are released, so that restarts cannot make the upper layer hold ever more. Of cfg,
+// MaxMessage is as before.
 func (r *Receiver) Restart(cfg Config) {
 	r.reassembly.Restart(cfg.PeerTSN, cfg.InStreams)
 	r.reassembly.dataLimit = cfg.RecvBuffer

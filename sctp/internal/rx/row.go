@@ -5,11 +5,13 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// A row is packets that came together, with one DATA chunk each and in order, of which none asks for more than the one before it. They are either all placed, or
-// all fragments in the middle of one message.
+// A row is packets that came together, with one DATA chunk each and in order, of which none asks
+// for more than the one before it. They are either all placed, or all fragments in the middle of
+// one message.
 
-// CanPlaceRow says whether DATA from the next TSN on, each in a packet of its own and placed, would be admitted, and ask for nothing but to be counted: nothing was lost of late, so that
-// nothing is missing, and nothing is held.
+// CanPlaceRow says whether DATA from the next TSN on, each in a packet of its own and placed, would
+// be admitted, and ask for nothing but to be counted: nothing was lost of late, so that nothing is
+// missing, and nothing is held.
 func (r *Receiver) CanPlaceRow() bool {
 	return !r.underPressure && !r.isShrinking() && r.reassembly.Empty() && r.ackPolicy.allowsFastPath()
 }
@@ -23,8 +25,9 @@ func (r *Receiver) PlacedRow(n int) {
 // RowDone is PacketDone for n packets that PlacedRow or Continue has taken.
 func (r *Receiver) RowDone(now rawio.Time, n int) { r.ackPolicy.PacketsDone(now, n) }
 
-// MidMessage says whether a message is in assembly to which fragments from the next TSN on, each in a packet of its own, may be added by Continue: nothing was lost of late, so that
-// nothing is missing, and all that has come last is of it. For a receiver of which nothing is placed.
+// MidMessage says whether a message is in assembly to which fragments from the next TSN on, each in
+// a packet of its own, may be added by Continue: nothing was lost of late, so that nothing is
+// missing, and all that has come last is of it. For a receiver of which nothing is placed.
 func (r *Receiver) MidMessage() (unordered, ok bool) {
 	m := r.reassembly.byLastTSN.endsAtBase
 	if m == nil || r.underPressure || !r.ackPolicy.allowsFastPath() {
@@ -33,7 +36,8 @@ func (r *Receiver) MidMessage() (unordered, ok bool) {
 	return m.Unordered, true
 }
 
-// QueueMiddle is Admit and Queue, where Middle has said so, for the next fragment, which neither begins nor ends a message. It returns false, and has not taken it, where it is of another
+// QueueMiddle is Admit and Queue, where Middle has said so, for the next fragment, which neither
+// begins nor ends a message. It returns false, and has not taken it, where it is of another
 // message, or asks for more than to be added to that.
 func (r *Receiver) QueueMiddle(d wire.Data, buf *rawio.Buf) bool {
 	n := len(d.Payload())
@@ -47,7 +51,8 @@ func (r *Receiver) QueueMiddle(d wire.Data, buf *rawio.Buf) bool {
 	return true
 }
 
-// fitsMidMessage says whether a fragment that neither begins nor ends a message is of the one that the cumulative TSN ends in, and there is room for it, in the buffer and in that message.
+// fitsMidMessage says whether a fragment that neither begins nor ends a message is of the one that
+// the cumulative TSN ends in, and there is room for it, in the buffer and in that message.
 func (r *Reassembly) fitsMidMessage(d wire.Data) bool {
 	m := r.byLastTSN.endsAtBase
 	return isSameMessage(d, m) && r.Window() > 0 && m.Offset+m.Size+len(d.Payload()) < r.maxMessage

@@ -91,7 +91,8 @@ func TestNoRowUntilALossIsForgotten(t *testing.T) {
 	check.That(t, r.CanPlaceRow(), "%d packets behind a loss, no row", LossBackoffPackets)
 }
 
-// twins are two receivers that are given the same: by the one each packet of a row is taken in by itself, by the other all at once.
+// twins are two receivers that are given the same: by the one each packet of a row is taken in by
+// itself, by the other all at once.
 type twins struct {
 	t       *testing.T
 	rnd     *rand.Rand
@@ -341,8 +342,9 @@ func (w *twins) steps(what int) {
 	}
 }
 
-// Packets in a row leave a receiver in the very state that it has when each is taken in by itself, whatever came before and comes after. There
-// is a row where no TSN is missing, nothing is held, nothing was lost of late and memory is not short, and nowhere else.
+// Packets in a row leave a receiver in the very state that it has when each is taken in by itself,
+// whatever came before and comes after. There is a row where no TSN is missing, nothing is held,
+// nothing was lost of late and memory is not short, and nowhere else.
 func TestRowIsAsOneByOne(t *testing.T) {
 	rows, several, none := 0, 0, 0
 	for seed := range 40 {
@@ -375,7 +377,8 @@ func TestRowIsAsOneByOne(t *testing.T) {
 	check.That(t, rows > 1000 && several > 1000 && none > 1000, "%d rows, %d of several packets, and %d times there was none", rows, several, none)
 }
 
-// begins returns a receiver of 1000 octets with the beginning of a message, as it is when that is acknowledged. It begins to deliver in pieces what leaves less than 400 octets.
+// begins returns a receiver of 1000 octets with the beginning of a message, as it is when that is
+// acknowledged. It begins to deliver in pieces what leaves less than 400 octets.
 func begins(t *testing.T, cfg Config, flags uint8) *Receiver {
 	t.Helper()
 	cfg.PeerTSN, cfg.RecvBuffer, cfg.PMDCS, cfg.InStreams, cfg.SackDelay = 1, 1000, 200, 2, 200*time.Millisecond
@@ -385,7 +388,8 @@ func begins(t *testing.T, cfg Config, flags uint8) *Receiver {
 	return r
 }
 
-// Fragments in the middle of a message are taken in a row where nothing but a message is held to which they may belong.
+// Fragments in the middle of a message are taken in a row where nothing but a message is held to
+// which they may belong.
 func TestMiddleIsWhereAMessageGoesOn(t *testing.T) {
 	check.That(t, !middle(newReceiver(), 0), "the middle of a message before the first DATA")
 	for _, flags := range []uint8{0, wire.FlagU} {
@@ -435,7 +439,8 @@ func middle(r *Receiver, flags uint8) bool {
 	return ok && unordered == (flags&wire.FlagU != 0)
 }
 
-// Of a row only that fragment is taken which is of the message, has room, and makes no piece of it due.
+// Of a row only that fragment is taken which is of the message, has room, and makes no piece of it
+// due.
 func TestContinueTakesWhatIsJustAdded(t *testing.T) {
 	x := func(n int) string { return string(make([]byte, n)) }
 	for _, tt := range []struct {
@@ -641,8 +646,9 @@ func (w *twins) unread() error {
 	return nil
 }
 
-// Fragments that are added in a row to the message in assembly leave a receiver in the very state that it has when each is taken in by itself, whatever came before and comes
-// after. They are added wherever nothing else comes of them.
+// Fragments that are added in a row to the message in assembly leave a receiver in the very state
+// that it has when each is taken in by itself, whatever came before and comes after. They are added
+// wherever nothing else comes of them.
 func TestMiddleIsAsOneByOne(t *testing.T) {
 	rows, fragments, singles, errors := 0, 0, 0, map[string]int{}
 	for seed := range 120 {

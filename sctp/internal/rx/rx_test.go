@@ -206,7 +206,8 @@ func TestWhenASackIsDue(t *testing.T) {
 	}
 }
 
-// A SACK that is due for the number of packets may be held back for DATA to go with, one that is due for anything else not.
+// A SACK that is due for the number of packets may be held back for DATA to go with, one that is
+// due for anything else not.
 func TestSackIsHeldForNothingButTheNumberOfPackets(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -244,7 +245,8 @@ func TestSackIsHeldForNothingButTheNumberOfPackets(t *testing.T) {
 	}
 }
 
-// Without losses one SACK may answer a batch of packets; with them every second packet gets its own.
+// Without losses one SACK may answer a batch of packets; with them every second packet gets its
+// own.
 func TestSackAnswersABatchUnlessThereAreLosses(t *testing.T) {
 	next := func(r *Receiver, n int) { // packets in sequence
 		for range n {
@@ -300,8 +302,9 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 	check.Equal(t, "SACK.Delay above 500 ms", NewAckPolicy(time.Hour, 0, false).sackDelay, 500*time.Millisecond)
 }
 
-// A SACK that goes at the end of SACK.Delay wakes somebody for it. Where packets come farther apart than that, the next goes at once, until DATA
-// of ours would have been in time to take it along. By the letter none does.
+// A SACK that goes at the end of SACK.Delay wakes somebody for it. Where packets come farther apart
+// than that, the next goes at once, until DATA of ours would have been in time to take it along. By
+// the letter none does.
 func TestSackDoesNotWaitInVain(t *testing.T) {
 	// req 9260-6.2-7
 	for _, letter := range []bool{false, true} {
@@ -351,8 +354,8 @@ func TestSackDoesNotWaitInVain(t *testing.T) {
 	}
 }
 
-// While packets are answered by DATA that takes the SACK along, a SACK may wait longer for that; no more when one
-// was not, or when several packets came for one answer.
+// While packets are answered by DATA that takes the SACK along, a SACK may wait longer for that; no
+// more when one was not, or when several packets came for one answer.
 func TestLoneDelay(t *testing.T) {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1, SackDelay: time.Second})
 	r.SetSackDelay(10*time.Millisecond, time.Millisecond)
@@ -563,8 +566,8 @@ func TestCopyToReadsInSteps(t *testing.T) {
 	r.Release(m)
 }
 
-// Placed messages cost no window. A peer that leaves gaps between their SSNs must not have us remember
-// ever more of them.
+// Placed messages cost no window. A peer that leaves gaps between their SSNs must not have us
+// remember ever more of them.
 func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 16 << 20, InStreams: 16, SackDelay: 200 * time.Millisecond})
 	tsn, taken := 1, 0

@@ -134,8 +134,8 @@ func (k *Tracker) Remove(t wire.TSN) {
 	}
 }
 
-// AppendSack appends a SACK of at most room octets, 16 at least: gap blocks from the lowest on, as many as fit,
-// then duplicates. It clears the duplicates.
+// AppendSack appends a SACK of at most room octets, 16 at least: gap blocks from the lowest on, as
+// many as fit, then duplicates. It clears the duplicates.
 func (k *Tracker) AppendSack(b []byte, arwnd uint32, room int) []byte {
 	if !k.HasGaps() && !k.HasDups() {
 		return wire.AppendCumSack(b, k.cumTSN, arwnd)

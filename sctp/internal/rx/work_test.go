@@ -12,9 +12,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Whatever order tiny messages come in, and whichever streams and SSNs they have, a chunk costs as many steps as a key
-// has bits, and no chunk has thousands delivered at once. They close the window before they eat memory, Held says how
-// much they do, and in the end all of it is given back.
+// Whatever order tiny messages come in, and whichever streams and SSNs they have, a chunk costs as
+// many steps as a key has bits, and no chunk has thousands delivered at once. They close the window
+// before they eat memory, Held says how much they do, and in the end all of it is given back.
 func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 	race.Alone(t)
 	const (
@@ -147,8 +147,9 @@ func TestHeldCountsEachTable(t *testing.T) {
 	}
 }
 
-// A block lies with the piece that it was used with, and with none when the next data take one of another length: it is kept for the next that take it. So
-// lengths that take turns need a block more at first, and then no other.
+// A block lies with the piece that it was used with, and with none when the next data take one of
+// another length: it is kept for the next that take it. So lengths that take turns need a block
+// more at first, and then no other.
 func TestBlocksOfEachLengthAreKept(t *testing.T) {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1200, InStreams: 1})
 	tsn, s := 0, &r.reassembly.store
@@ -178,7 +179,8 @@ func TestBlocksOfEachLengthAreKept(t *testing.T) {
 	}
 }
 
-// What is kept for reuse when all is read is bounded: messages, pieces, and octets of copies. One has its place in the Receiver.
+// What is kept for reuse when all is read is bounded: messages, pieces, and octets of copies. One
+// has its place in the Receiver.
 func TestSpareMemoryIsBounded(t *testing.T) {
 	for limit, spare := range map[int]int{1 << 10: minSpares, 300 << 10: 300} {
 		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: limit, InStreams: 1})
@@ -191,7 +193,8 @@ func TestSpareMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// One octet on the highest stream takes no more than a page and a directory of the table of streams.
+// One octet on the highest stream takes no more than a page and a directory of the table of
+// streams.
 func TestHighestStreamIsCheap(t *testing.T) {
 	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, PMDCS: 1400, InStreams: 65_535})
 	mustPacket(t, r, 0, onStream(65_534, 1, 0, be, "x"))

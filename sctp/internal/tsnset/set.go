@@ -10,7 +10,8 @@ import (
 // beyond the cumulative one (RFC 9260 section 3.3.4).
 const MaxWindow = 1 << 16
 
-// Set is a set of TSNs of which no two are Cap or more apart. The zero value is empty, with a window of 64.
+// Set is a set of TSNs of which no two are Cap or more apart. The zero value is empty, with a
+// window of 64.
 type Set struct {
 	smallSet  uint64 // the members while there is no table: TSN t is bit t mod 64. A set that is little used so lies in its owner
 	*bitTable        // nil before Grow
@@ -18,8 +19,8 @@ type Set struct {
 
 type bitTable struct {
 	words []uint64 // a power of two of them; TSN t is bit t mod Cap
-	// A bit for each word: whether it has any member, and whether it has all. A search so looks at 16 of
-	// these, and two of words, at most.
+	// A bit for each word: whether it has any member, and whether it has all. A search so looks at
+	// 16 of these, and two of words, at most.
 	nonEmpty, allSet []uint64
 }
 
@@ -113,14 +114,15 @@ func (s *bitTable) clearBits(w int, mask uint64) {
 	}
 }
 
-// Next returns the first member among the n TSNs from t on, n <= Cap. Where n is negative there is none.
+// Next returns the first member among the n TSNs from t on, n <= Cap. Where n is negative there is
+// none.
 func (s *Set) Next(t wire.TSN, n int) (wire.TSN, bool) { return s.findBit(t, n, 0) }
 
 // NextGap returns the first TSN that is no member among the n TSNs from t on, n <= Cap.
 func (s *Set) NextGap(t wire.TSN, n int) (wire.TSN, bool) { return s.findBit(t, n, ^uint64(0)) }
 
-// findBit finds the first TSN whose bit differs from flip's. A bit of sums that differs from it stands for a word
-// that has such a TSN.
+// findBit finds the first TSN whose bit differs from flip's. A bit of sums that differs from it
+// stands for a word that has such a TSN.
 func (s *Set) findBit(t wire.TSN, n int, flip uint64) (wire.TSN, bool) {
 	if s.bitTable == nil {
 		k := bits.TrailingZeros64(bits.RotateLeft64(s.smallSet^flip, -int(t&63)))
@@ -208,7 +210,8 @@ func smallMask(t wire.TSN, n int) uint64 {
 	return bits.RotateLeft64(^uint64(0)>>max(64-n, 0), int(t&63))
 }
 
-// wordRange returns the word of t, and the bits in it of the first k of n TSNs from t on, which are all that it has.
+// wordRange returns the word of t, and the bits in it of the first k of n TSNs from t on, which are
+// all that it has.
 func (s *bitTable) wordRange(t wire.TSN, n int) (w int, mask uint64, k int) {
 	w, _ = s.wordOf(t)
 	off := t & 63

@@ -20,7 +20,8 @@ func ExampleSet() {
 	// Output: 4294967295 2
 }
 
-// A set holds no TSN at first, and says so; its window only ever grows, to a power of two, and takes no memory of its own up to 64.
+// A set holds no TSN at first, and says so; its window only ever grows, to a power of two, and
+// takes no memory of its own up to 64.
 func TestWindowOfASetOnlyGrows(t *testing.T) {
 	var s Set
 	_, next := s.Next(7, 0)

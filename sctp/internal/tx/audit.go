@@ -10,9 +10,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Audit recounts from the states of the chunks everything that the Sender keeps count of, and says what does not
-// agree: the accounts of the ledger, the order of sending, the timer of each path, and what Enqueue has taken. It costs
-// a walk over all that is outstanding or queued, and is for simulators and tests.
+// Audit recounts from the states of the chunks everything that the Sender keeps count of, and says
+// what does not agree: the accounts of the ledger, the order of sending, the timer of each path,
+// and what Enqueue has taken. It costs a walk over all that is outstanding or queued, and is for
+// simulators and tests.
 func (s *Sender) Audit() error {
 	g, held := &s.outstanding, 0
 	if err := g.auditSets(s.paths); err != nil {
@@ -20,7 +21,8 @@ func (s *Sender) Audit() error {
 	}
 	for t := g.firstUnacked; t != g.nextTSN; t++ {
 		r := g.recordOf(t)
-		// A chunk that was sent again is found in the order of sending, which time alone does not tell.
+		// A chunk that was sent again is found in the order of sending, which time alone does not
+		// tell.
 		ago := int32(s.latestDelivered.sentStamp - r.sentStamp)
 		late := r.isIn(inFlight) && (r.flags&flagFastRetransmitted == 0 || !s.cfg.StrictRFC) && s.latestDelivered.isAfter(r.sentStamp, t)
 		switch {
@@ -46,7 +48,8 @@ func (s *Sender) Audit() error {
 	return s.auditQueue(held)
 }
 
-// auditSets recounts the accounts: flight sizes (RFC 9260 section 7.2), the earliest TSN of each path, and all that has a set.
+// auditSets recounts the accounts: flight sizes (RFC 9260 section 7.2), the earliest TSN of each
+// path, and all that has a set.
 func (g *outstanding) auditSets(paths []*Path) error {
 	var flight [MaxPaths]int
 	var first [MaxPaths]wire.TSN
@@ -115,7 +118,8 @@ func (s *Sender) auditQueue(held int) error {
 	return nil
 }
 
-// DumpState returns all that the Sender counts and has measured, for tests that compare it with what it was.
+// DumpState returns all that the Sender counts and has measured, for tests that compare it with
+// what it was.
 func (s *Sender) DumpState() string {
 	g, b := &s.outstanding, []byte(nil)
 	b = fmt.Append(b, s.Stats(), *s.steps, g.firstUnacked, g.nextTSN, g.flightSize, g.dataInFlight, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
@@ -136,7 +140,8 @@ func (s *Sender) DumpState() string {
 	return string(b)
 }
 
-// ChunkInfo is what a model of the Sender compares beside all that others see: of one TSN that is outstanding.
+// ChunkInfo is what a model of the Sender compares beside all that others see: of one TSN that is
+// outstanding.
 type ChunkInfo struct {
 	Arrived bool // a gap block has named it
 	Owed    bool // SACKs have not paid yet for its being looked at

@@ -58,8 +58,8 @@ func fillBatch(now rawio.Time, s *Sender, b *pack.Batch) {
 	}
 }
 
-// BenchmarkFill is the way of bulk data: pull, record, header, vector, CRC32c, and a cumulative SACK
-// for every so many packets.
+// BenchmarkFill is the way of bulk data: pull, record, header, vector, CRC32c, and a cumulative
+// SACK for every so many packets.
 func BenchmarkFill(b *testing.B) {
 	const packets = 4
 	for _, mtu := range []int{1480, 65515} {
@@ -79,7 +79,8 @@ func BenchmarkFill(b *testing.B) {
 	}
 }
 
-// BenchmarkFillLong is that of a packet of a long message, in a batch: of a Source, one by one and in runs, and of the queue.
+// BenchmarkFillLong is that of a packet of a long message, in a batch: of a Source, one by one and
+// in runs, and of the queue.
 func BenchmarkFillLong(b *testing.B) {
 	const packets = 128
 	body := make([]byte, RunMost*1480)

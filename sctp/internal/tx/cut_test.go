@@ -15,7 +15,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// senderPair are two Senders that are given the same: by the one each packet is made by itself, by the other many in a run.
+// senderPair are two Senders that are given the same: by the one each packet is made by itself, by
+// the other many in a run.
 type senderPair struct {
 	*testing.T
 	ends       [2]*randomSource
@@ -49,7 +50,8 @@ func newSenderPair(t *testing.T, seed uint64) *senderPair {
 	return c
 }
 
-// describeOctets tells pieces of octets by their beginning, their length and their checksum, wherever one ends.
+// describeOctets tells pieces of octets by their beginning, their length and their checksum,
+// wherever one ends.
 func describeOctets(pieces ...[]byte) string {
 	b := slices.Concat(pieces...)
 	return fmt.Sprintf("%x of %d, %08x", b[:min(len(b), 28)], len(b), crc32.ChecksumIEEE(b))
@@ -107,7 +109,8 @@ func (c *senderPair) step(k *randomSource, r *rand.Rand, token uint64) {
 	}
 }
 
-// transmitted returns what a Sender transmits, and looks at what goes again: it is what went before.
+// transmitted returns what a Sender transmits, and looks at what goes again: it is what went
+// before.
 func (c *senderPair) transmitted(k *randomSource) (told []string) {
 	for _, p := range k.transmit() {
 		told = append(told, fmt.Sprintf("%v %v %v %v", p.Remote, p.ECN, p.Fragment, describeOctets(p.Vec...)))
@@ -128,7 +131,8 @@ func (c *senderPair) transmitted(k *randomSource) (told []string) {
 	return told
 }
 
-// outstandingRecords is what a Sender knows of what is outstanding, wherever the user's memory was cut.
+// outstandingRecords is what a Sender knows of what is outstanding, wherever the user's memory was
+// cut.
 func outstandingRecords(s *Sender) (told []string) {
 	for t := s.outstanding.firstUnacked; t != s.outstanding.nextTSN; t++ {
 		r := *s.outstanding.recordOf(t)
@@ -142,7 +146,8 @@ func outstandingRecords(s *Sender) (told []string) {
 	return append(told, fmt.Sprint(s.Queued(), s.bufferedOctets))
 }
 
-// Chunks from the midst of a long message that go in a run are those that go one by one, and so is what becomes of them.
+// Chunks from the midst of a long message that go in a run are those that go one by one, and so is
+// what becomes of them.
 func TestLongMessagesAreCutInRunsAsOneByOne(t *testing.T) {
 	seeds, runs, made := 120, 0, 0
 	if testing.Short() || race.Enabled {
@@ -173,7 +178,8 @@ func TestLongMessagesAreCutInRunsAsOneByOne(t *testing.T) {
 	check.That(t, runs >= made/4 && made >= 100*seeds, "%d packets were made, %d of them in runs", made, runs)
 }
 
-// A run has what lies together between the first chunk of a message and the last, as far as there is room.
+// A run has what lies together between the first chunk of a message and the last, as far as there
+// is room.
 func TestHowManyChunksOfALongMessageARunHas(t *testing.T) {
 	queued := currentMessage{fromQueue: true, loaded: true}
 	for _, row := range []struct {

@@ -6,26 +6,29 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// While a lot is in flight, a short packet can wait for more user data to fill it: the next SACK comes soon, and
-// with it the next chance (RFC 1122 section 4.2.3.4 has the idea, RFC 6458 section 8.1.5 the option to do
-// without). What is in flight is more than a packet here, because the SACK of a lone one may be delayed; and
-// none of this applies where a round trip takes long enough to be felt.
+// While a lot is in flight, a short packet can wait for more user data to fill it: the next SACK
+// comes soon, and with it the next chance (RFC 1122 section 4.2.3.4 has the idea, RFC 6458 section
+// 8.1.5 the option to do without). What is in flight is more than a packet here, because the SACK
+// of a lone one may be delayed; and none of this applies where a round trip takes long enough to be
+// felt.
 const (
 	busyPackets = 4                // full packets in flight
 	shortRTT    = time.Millisecond // the shortest round trip of late
 	trainOctets = 64 << 10         // octets of user data that links move at once
 
-	// A program that has several requests under way sends many short messages, and a packet for each costs more than all else. So a few may
-	// wait for some more where these are expected at once.
+	// A program that has several requests under way sends many short messages, and a packet for
+	// each costs more than all else. So a few may wait for some more where these are expected at
+	// once.
 	maxCoalesced    = 8
 	coalesceTimeout = 200 * time.Microsecond
 )
 
-// Expect says whether the user is about to send more: it has just read a message, and there are others.
+// Expect says whether the user is about to send more: it has just read a message, and there are
+// others.
 func (s *Sender) Expect(more bool) { s.moreExpected = more }
 
-// waitsForMore reports whether new DATA waits because there will be more at once: of a user that says so, and where two packets are in flight that one
-// could have been, whose SACK is not delayed.
+// waitsForMore reports whether new DATA waits because there will be more at once: of a user that
+// says so, and where two packets are in flight that one could have been, whose SACK is not delayed.
 func (s *Sender) waitsForMore(now rawio.Time, p *Path, heard bool) bool {
 	pair := p.flightSize > 0 && p.flightSize <= p.pmdcs && !s.singlePacketInFlight(p)
 	n := s.queue.length
@@ -43,7 +46,8 @@ func (s *Sender) waitsForMore(now rawio.Time, p *Path, heard bool) bool {
 	return true
 }
 
-// manyInFlight reports whether so much is in flight to p that its acknowledgement is worth waiting for.
+// manyInFlight reports whether so much is in flight to p that its acknowledgement is worth waiting
+// for.
 func (p *Path) manyInFlight() bool {
 	return p.flightSize >= busyPackets*p.pmdcs && p.minRTTBelow(shortRTT)
 }
@@ -58,9 +62,10 @@ const (
 	deferMore           // the same, for a moment
 )
 
-// chooseDeferral decides what waits in the opportunity that begins. heard says that a SACK has brought it about. Else a new
-// message has, and there is a SACK to wait for: many packets at once cost a link little more than one. A short
-// packet waits for the second SACK at most, for the first if no message has come since the one before.
+// chooseDeferral decides what waits in the opportunity that begins. heard says that a SACK has
+// brought it about. Else a new message has, and there is a SACK to wait for: many packets at once
+// cost a link little more than one. A short packet waits for the second SACK at most, for the first
+// if no message has come since the one before.
 func (s *Sender) chooseDeferral(now rawio.Time, p *Path, heard bool) {
 	switch {
 	case s.waitsForMore(now, p, heard):

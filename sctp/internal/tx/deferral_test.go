@@ -14,7 +14,8 @@ import (
 
 const quick = 100 * time.Microsecond
 
-// busyLab returns a lab with n full packets in flight, TSNs 1 to n, over a path with that round trip.
+// busyLab returns a lab with n full packets in flight, TSNs 1 to n, over a path with that round
+// trip.
 func busyLab(t *testing.T, n int, srtt time.Duration) *senderLab {
 	l := newLab(t, 1)
 	l.pathAt(0).cc = newFixedWindow(1 << 20)
@@ -52,7 +53,8 @@ func TestShortPacketWaitsWhileEnoughIsInFlight(t *testing.T) {
 	}
 }
 
-// What a user gives that is about to give more goes together: all of it, some of it, or after a moment. So does what comes while two short packets are in flight.
+// What a user gives that is about to give more goes together: all of it, some of it, or after a
+// moment. So does what comes while two short packets are in flight.
 func TestAFewShortMessagesGoTogether(t *testing.T) {
 	l := busyLab(t, 0, quick)
 	l.s.Expect(true)
@@ -85,7 +87,8 @@ func TestAFewShortMessagesGoTogether(t *testing.T) {
 	l.expectTSNs("NoDelay", "16")
 }
 
-// What waits goes when a SACK comes, but for a short packet while messages keep coming; or when there is a train.
+// What waits goes when a SACK comes, but for a short packet while messages keep coming; or when
+// there is a train.
 func TestWhatEndsTheWait(t *testing.T) {
 	l := busyLab(t, 20, quick)
 	l.enqueueMany(2, full)
@@ -177,7 +180,8 @@ func TestSourceIsNotDeferred(t *testing.T) {
 	check.Equal(t, "packets", len(l.transmit()), 1)
 }
 
-// Messages that take several chunks anyway begin in the packet where the one before ends; others stay whole.
+// Messages that take several chunks anyway begin in the packet where the one before ends; others
+// stay whole.
 func TestLongMessagesFillPackets(t *testing.T) {
 	// req 9260-6.9-5, 9260-6.10-4
 	for _, tt := range []struct {

@@ -12,8 +12,8 @@ import (
 // all of them when within is nil. A packet that is already in a pack.Batch still references the
 // user's memory until it is written.
 //
-// more says that there was so much to copy that only a part is: the user's memory is free when a call with the same has said otherwise, which may
-// be after others have had their turn.
+// more says that there was so much to copy that only a part is: the user's memory is free when a
+// call with the same has said otherwise, which may be after others have had their turn.
 func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	n := 0
 	for t, ok := s.lastInStream(stream); ok && !more; t, ok = s.prevInStream(t) {
@@ -41,7 +41,8 @@ func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	return more
 }
 
-// maxDetachOctets is how much Detach copies at once, in octets; each piece counts for minDetachOctets at least.
+// maxDetachOctets is how much Detach copies at once, in octets; each piece counts for
+// minDetachOctets at least.
 const (
 	maxDetachOctets = 256 << 10
 	minDetachOctets = 64
@@ -59,8 +60,8 @@ func (s *Sender) detachBody(body *[2][]byte, within []byte) (n int) {
 	return n
 }
 
-// slicesOverlap reports whether a and b, both in use, share an octet. Their addresses are compared only,
-// and both are kept alive by the caller.
+// slicesOverlap reports whether a and b, both in use, share an octet. Their addresses are compared
+// only, and both are kept alive by the caller.
 func slicesOverlap(a, b []byte) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return false

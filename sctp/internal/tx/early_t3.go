@@ -6,9 +6,11 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// RTO is a second at least (RFC 9260 section 16), also because nobody knows how long a peer waits with its SACK. Where that is known T3-rtx of a path that
-// has no other beside it expires sooner, and again after twice as long. What section 8.2 counts as an error, and section 6.3.3 backs
-// the RTO off for, is its expiry after RTO, as ever. Over a near path, which has no tail-loss probe, nothing else repairs a lost tail.
+// RTO is a second at least (RFC 9260 section 16), also because nobody knows how long a peer waits
+// with its SACK. Where that is known T3-rtx of a path that has no other beside it expires sooner,
+// and again after twice as long. What section 8.2 counts as an error, and section 6.3.3 backs the
+// RTO off for, is its expiry after RTO, as ever. Over a near path, which has no tail-loss probe,
+// nothing else repairs a lost tail.
 const minT3 = 200 * time.Millisecond
 
 // mostEarly is where the count of expiries that were early stops.
@@ -21,7 +23,8 @@ type earlyTimeouts struct {
 	expiries     int           // of them, since when nothing was acknowledged
 }
 
-// earlyT3Timeout returns how long T3-rtx of p waits at first: long enough for a probe and its answer.
+// earlyT3Timeout returns how long T3-rtx of p waits at first: long enough for a probe and its
+// answer.
 func (s *Sender) earlyT3Timeout(p *Path) time.Duration {
 	e := &p.rttEst
 	if p.sackDelays.samples == 0 || e.backedOff || s.zeroWindowProbing || s.cfg.StrictRFC || s.tailProbePath(p) != nil || s.Alternate(p) != p {
@@ -70,8 +73,8 @@ func (s *Sender) Hasten(now rawio.Time, p *Path, wait time.Duration) {
 	}
 }
 
-// HastenFor hastens what is in flight to p, for which packets can leave again, and to paths that are
-// severed still: one packet of that goes to p until something is acknowledged. It says whether
+// HastenFor hastens what is in flight to p, for which packets can leave again, and to paths that
+// are severed still: one packet of that goes to p until something is acknowledged. It says whether
 // there is any.
 func (s *Sender) HastenFor(now rawio.Time, p *Path) (any bool) {
 	for _, q := range s.paths {

@@ -10,8 +10,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/cc"
 )
 
-// T3-rtx is early where the peer's wait is known, a single path is left and the letter is not kept. Its error comes after RTO, as ever, cwnd
-// shrinks once, and all begins anew when something has arrived.
+// T3-rtx is early where the peer's wait is known, a single path is left and the letter is not kept.
+// Its error comes after RTO, as ever, cwnd shrinks once, and all begins anew when something has
+// arrived.
 func TestT3ExpiresEarlyButCountsInTime(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

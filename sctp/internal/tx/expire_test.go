@@ -72,8 +72,8 @@ func TestLifetime(t *testing.T) {
 	check.That(t, got == nil && l.s.NextTimeout() == rawio.Never, "expired %v, next timeout %v", got, l.s.NextTimeout())
 }
 
-// A message that waits in front of a closed window goes, and the zero window probe of the next one is
-// not put off by that.
+// A message that waits in front of a closed window goes, and the zero window probe of the next one
+// is not put off by that.
 func TestLifetimeBeforeAClosedWindow(t *testing.T) {
 	l := newLab(t, 1)
 	l.s.SetPeer(0, 16)

@@ -6,9 +6,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// FillMore adds packets like the last one of b, which Fill has filled for p: of one new chunk each, as long as a chunk may be. They
-// are the packets that Poll and Fill would make one by one, at a lower price. It ends where there is more to
-// decide: in front of a chunk that a window has no more room after, of one to send again, of the short rest of a message.
+// FillMore adds packets like the last one of b, which Fill has filled for p: of one new chunk each,
+// as long as a chunk may be. They are the packets that Poll and Fill would make one by one, at a
+// lower price. It ends where there is more to decide: in front of a chunk that a window has no more
+// room after, of one to send again, of the short rest of a message.
 func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	size := s.MaxPayload()
 	chunk := wire.DataHeaderLen + wire.PaddedLen(size)
@@ -39,7 +40,8 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	p.cc.OnSent(now, n*chunk, p.flightSize)
 }
 
-// fastPathChunks returns how many new chunks may go to p, to which one went just now, with nothing else to be thought of.
+// fastPathChunks returns how many new chunks may go to p, to which one went just now, with nothing
+// else to be thought of.
 func (s *Sender) fastPathChunks(p *Path, size, chunk int) int {
 	l := &s.current
 	if l.loaded && !l.fromQueue || (l.loaded || s.queue.length > 0) && s.deferral > deferShort || s.outstanding.numToRetransmit > 0 || s.zeroWindowProbing || s.sackNow ||
@@ -53,7 +55,8 @@ func (s *Sender) fastPathChunks(p *Path, size, chunk int) int {
 	return n
 }
 
-// nextChunkIsFull loads the slot and reports whether the next chunk has size octets, wherever it may go. A message of the Source is one chunk then.
+// nextChunkIsFull loads the slot and reports whether the next chunk has size octets, wherever it
+// may go. A message of the Source is one chunk then.
 func (s *Sender) nextChunkIsFull(now rawio.Time, size int) bool {
 	if !s.loadMessage(now, size) || s.isSSNAmbiguous() {
 		return false
@@ -63,7 +66,8 @@ func (s *Sender) nextChunkIsFull(now rawio.Time, size int) bool {
 	return l.msg.Path == 0 && (rest == size || rest > size && l.fromQueue)
 }
 
-// sendFullChunk gives the next size octets of the slot a TSN and a packet. Its caller counts them as in flight.
+// sendFullChunk gives the next size octets of the slot a TSN and a packet. Its caller counts them
+// as in flight.
 func (s *Sender) sendFullChunk(now rawio.Time, b *pack.Batch, p *Path, size int) {
 	var t wire.TSN
 	var r *chunkRecord
@@ -84,7 +88,8 @@ func (s *Sender) sendFullChunk(now rawio.Time, b *pack.Batch, p *Path, size int)
 	b.End()
 }
 
-// takeSourceMessage gives the message in the slot, from the Source, a TSN. Its head is yet to be copied.
+// takeSourceMessage gives the message in the slot, from the Source, a TSN. Its head is yet to be
+// copied.
 func (s *Sender) takeSourceMessage(p *Path) (wire.TSN, *chunkRecord) {
 	m := &s.current.msg
 	s.current.loaded = false

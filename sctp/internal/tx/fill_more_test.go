@@ -19,8 +19,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// randomSource is a Source of messages most of which fill a packet. What they are depends on how many there were, not on
-// when they are asked for.
+// randomSource is a Source of messages most of which fill a packet. What they are depends on how
+// many there were, not on when they are asked for.
 type randomSource struct {
 	*senderLab
 	seed  uint64
@@ -176,7 +176,8 @@ type slowPacer struct{ cc.Controller }
 
 func (slowPacer) PacingRate(time.Duration) int64 { return 5_000_000 }
 
-// Packets that are made many at a time are those that are made one by one, also where the Source says what it has in a row.
+// Packets that are made many at a time are those that are made one by one, also where the Source
+// says what it has in a row.
 func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 	made, runs := 0, 0
 	told := fuzzinput.Told(t, "testdata/more.txt", 300, func(n int, told *strings.Builder) {
@@ -370,7 +371,8 @@ func TestRunThatIsNone(t *testing.T) {
 	}
 }
 
-// Where there are fewer packets to be made than make a run, where each would have to be padded, or something else is to go first, there is none.
+// Where there are fewer packets to be made than make a run, where each would have to be padded, or
+// something else is to go first, there is none.
 func TestWhereNoRunIsAskedFor(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -393,7 +395,8 @@ func TestWhereNoRunIsAskedFor(t *testing.T) {
 	}
 }
 
-// oneRunSource is a Source of messages of any length that are no more than a packet takes, and of one run.
+// oneRunSource is a Source of messages of any length that are no more than a packet takes, and of
+// one run.
 type oneRunSource struct {
 	run  Run
 	runs int
@@ -420,7 +423,8 @@ func (g oneMessageSource) Next(_ rawio.Time, _ int, m *Message) bool { *m = Mess
 func (oneMessageSource) Idle() bool                                  { return false }
 func (oneMessageSource) Acked(rawio.Time, wire.StreamID, uint64)     {}
 
-// Messages that are acknowledged together are told to whom they were of, each with its stream, in the order of their TSNs.
+// Messages that are acknowledged together are told to whom they were of, each with its stream, in
+// the order of their TSNs.
 func TestAcknowledgedTogetherIsToldInOrder(t *testing.T) {
 	const want = "queue 2, queue 2, source 2, source 2, source 2, source 1, source 1, source 1, queue 2"
 	for _, inRuns := range []bool{false, true} {

@@ -8,9 +8,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx/model"
 )
 
-// FuzzSender gives the sending half a list of commands. The books agree after each, what is sent is what was handed
-// over, each message is acknowledged once and in order; and in the end a peer that takes everything gets it all, or
-// each message fails once.
+// FuzzSender gives the sending half a list of commands. The books agree after each, what is sent is
+// what was handed over, each message is acknowledged once and in order; and in the end a peer that
+// takes everything gets it all, or each message fails once.
 func FuzzSender(f *testing.F) {
 	f.Add([]byte{1, 0, 3, 0, 0, 200, 90, 2, 4, 0x23, 200, 200, 1, 2, 3, 4, 5, 6, 2, 6, 100, 100, 2})
 	f.Add([]byte{2, 0, 0x90, 20, 1, 0, 0, 255, 255, 2, 8, 1, 1, 6, 200, 200, 2, 4, 2, 50, 50, 2, 7, 2})
@@ -26,7 +26,8 @@ func FuzzSender(f *testing.F) {
 	})
 }
 
-// What the sending half does in such lists of commands is written down to the octet, as a digest: so that nothing else changes unnoticed.
+// What the sending half does in such lists of commands is written down to the octet, as a digest:
+// so that nothing else changes unnoticed.
 func TestCommandsByChanceDoWhatTheyDid(t *testing.T) {
 	fuzzinput.Told(t, "testdata/commands.txt", 300, func(seed int, told *strings.Builder) { model.RunCommands(t, fuzzinput.Random(seed+1000, 1000), told) })
 }

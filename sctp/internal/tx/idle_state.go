@@ -6,7 +6,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// IdleState is what is to be known of a Sender that rests, beside its Config, its paths and what SetUpper and SetECN have said.
+// IdleState is what is to be known of a Sender that rests, beside its Config, its paths and what
+// SetUpper and SetECN have said.
 type IdleState struct {
 	nextSSN              sparse.Table[wire.SSN]
 	stats                commonStats
@@ -19,8 +20,9 @@ type IdleState struct {
 	packetsUntilWithhold int32 // withheld.after
 }
 
-// CanIdle says whether a Sender that is made from what Rest returns would go on as this one: nothing is outstanding or waits to be sent, and no timer runs.
-// What is forgotten is how acknowledgements came before that.
+// CanIdle says whether a Sender that is made from what Rest returns would go on as this one:
+// nothing is outstanding or waits to be sent, and no timer runs. What is forgotten is how
+// acknowledgements came before that.
 func (s *Sender) CanIdle() bool {
 	return s.isDrained() && s.NextTimeout() == rawio.Never && !s.inRecovery && !s.bypassCwnd && !s.zeroWindowProbing && !s.tailProbe.unacked && !s.withheld.isActive && !s.sackNow && !s.moreExpected &&
 		s.Fault() == nil

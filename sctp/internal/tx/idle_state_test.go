@@ -18,7 +18,8 @@ func resumeSender(s *Sender) *Sender {
 	return next
 }
 
-// What goes on from a Sender that rests has all that counts: TSNs and SSNs, what the peer takes, its path, and what was counted.
+// What goes on from a Sender that rests has all that counts: TSNs and SSNs, what the peer takes,
+// its path, and what was counted.
 func TestResume(t *testing.T) {
 	l := newLab(t, 2)
 	l.s.SetPrimary(1)

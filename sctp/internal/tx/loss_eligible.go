@@ -4,8 +4,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// retransmitLog holds chunks that were sent again, in the order of that: a FIFO in a slice. One that was sent once more,
-// or acknowledged for good, is in it for nothing.
+// retransmitLog holds chunks that were sent again, in the order of that: a FIFO in a slice. One
+// that was sent once more, or acknowledged for good, is in it for nothing.
 type retransmitLog struct {
 	entries []transmission
 	head    int
@@ -45,9 +45,10 @@ func (g *outstanding) isCurrentSend(e transmission) bool {
 	return g.recordOf(e.tsn).sentStamp == e.sentStamp
 }
 
-// updateLossEligible finds the chunks that were sent before one that has arrived since the last time (sentBeforeDelivered). Those in
-// flight take miss indications from now on, unless they were fast-retransmitted. Each transmission is looked at once,
-// so that a SACK does not have to go through all that is outstanding. It says whether it came to the end.
+// updateLossEligible finds the chunks that were sent before one that has arrived since the last
+// time (sentBeforeDelivered). Those in flight take miss indications from now on, unless they were
+// fast-retransmitted. Each transmission is looked at once, so that a SACK does not have to go
+// through all that is outstanding. It says whether it came to the end.
 func (s *Sender) updateLossEligible() (all bool) {
 	g := &s.outstanding
 	if g.lossEligibleTo.Less(g.firstUnacked) {
@@ -86,8 +87,8 @@ func (s *Sender) updateLossEligible() (all bool) {
 	return true
 }
 
-// markLossEligible has a chunk that was sent before one that has arrived take miss indications, if it is in flight. By the letter one that was
-// fast-retransmitted takes none.
+// markLossEligible has a chunk that was sent before one that has arrived take miss indications, if
+// it is in flight. By the letter one that was fast-retransmitted takes none.
 func (s *Sender) markLossEligible(t wire.TSN, r *chunkRecord) {
 	if r.flags&flagFastRetransmitted == 0 || !s.cfg.StrictRFC {
 		s.outstanding.addLossEligible(t, r)

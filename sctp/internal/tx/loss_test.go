@@ -263,8 +263,8 @@ func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	check.Equal(t, "chunks are taken back", l.s.Stats().Reneged, 1)
 }
 
-// T3-rtx starts anew with the retransmission of the earliest outstanding TSN, also where the next is in flight, and
-// with that of no other.
+// T3-rtx starts anew with the retransmission of the earliest outstanding TSN, also where the next
+// is in flight, and with that of no other.
 func TestT3RestartsWithTheEarliestTSN(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -370,8 +370,9 @@ func TestDuplicatesCountOnceForEachRetransmission(t *testing.T) {
 	check.Equal(t, "octets of duplicates, those of the one chunk that was sent twice", l.pathAt(0).sack.dupOctets, counted)
 }
 
-// After a timeout the SACKs name chunks that arrived long ago and for which earlier ones had no room. That they were
-// just sent again does not make what was sent with them look lost before a round trip has passed.
+// After a timeout the SACKs name chunks that arrived long ago and for which earlier ones had no
+// room. That they were just sent again does not make what was sent with them look lost before a
+// round trip has passed.
 func TestLateNewsOfOldChunksIsNoLoss(t *testing.T) {
 	l := newLab(t, 1)
 	l.now = second
@@ -390,8 +391,10 @@ func TestLateNewsOfOldChunksIsNoLoss(t *testing.T) {
 	check.That(t, n <= 0, "3 was taken for lost %d times, 80 ms after it was sent over a path of 100 ms", n)
 }
 
-// A clock may jump so far that stamps do not tell any more what was sent when. What is outstanding then counts as sent again now, whatever comes first: nothing that
-// arrives of it makes late what goes after it, no round trip is measured by it, and it is late itself when something else has arrived.
+// A clock may jump so far that stamps do not tell any more what was sent when. What is outstanding
+// then counts as sent again now, whatever comes first: nothing that arrives of it makes late what
+// goes after it, no round trip is measured by it, and it is late itself when something else has
+// arrived.
 func TestStampsAcrossAJumpOfTheClock(t *testing.T) {
 	l := newLab(t, 1)
 	l.sendFull(1)
@@ -452,7 +455,8 @@ func TestAcknowledgementGrowsTheWindowBeforeALossHalvesIt(t *testing.T) {
 	check.Equal(t, "heard", d.calls, "aaal")
 }
 
-// What was sent again is kept in little memory: twice what is live, and nothing of much once all is acknowledged.
+// What was sent again is kept in little memory: twice what is live, and nothing of much once all is
+// acknowledged.
 func TestMemoryOfWhatIsSentAgain(t *testing.T) {
 	for live, want := range map[wire.TSN]int{0: minRetransmitLog, minRetransmitLog / 2: minRetransmitLog, minRetransmitLog/2 + 1: minRetransmitLog + 2} {
 		a, g := retransmitLog{entries: make([]transmission, 0, minRetransmitLog)}, outstanding{}

@@ -38,8 +38,8 @@ type sentSpan struct {
 	octets        int
 }
 
-// hasNarrowWindow reports whether the peer's window is so small, and nothing shows that the peer is near,
-// so that no bottleneck of others is in between.
+// hasNarrowWindow reports whether the peer's window is so small, and nothing shows that the peer is
+// near, so that no bottleneck of others is in between.
 func (s *Sender) hasNarrowWindow(p *Path) bool {
 	return s.mayTestPeer(p) && s.outstanding.rwnd+s.outstanding.dataInFlight < narrowPackets*p.pmdcs
 }
@@ -49,8 +49,8 @@ func (s *Sender) mayTestPeer(p *Path) bool {
 	return s.cfg.Rand != nil && !s.cfg.StrictRFC && p.provedRTT >= nearRTT
 }
 
-// outrunsNarrowWindow reports whether size octets more to p are more than the window in one trip. It
-// remembers when they are not.
+// outrunsNarrowWindow reports whether size octets more to p are more than the window in one trip.
+// It remembers when they are not.
 func (s *Sender) outrunsNarrowWindow(now rawio.Time, p *Path, size int) bool {
 	l := s.sentSpans
 	if l == nil || !s.hasNarrowWindow(p) {
@@ -124,8 +124,8 @@ func (s *Sender) hasRoomForTwo(p *Path, size int) bool {
 	return s.outstanding.rwnd-s.ackedEarlyOctets(p) >= 2*size
 }
 
-// ackedEarlyOctets is how much of what was sent to a narrow window counts against it although it was
-// acknowledged.
+// ackedEarlyOctets is how much of what was sent to a narrow window counts against it although it
+// was acknowledged.
 func (s *Sender) ackedEarlyOctets(p *Path) int {
 	if s.sentSpans == nil || !s.hasNarrowWindow(p) {
 		return 0
@@ -133,8 +133,9 @@ func (s *Sender) ackedEarlyOctets(p *Path) int {
 	return max(s.sentSpans.octets-s.outstanding.dataInFlight, 0)
 }
 
-// waitsForNarrowWindow reports whether the next chunk waits until a narrow window has room for one more: it is
-// to be withheld, and an honest peer has to have something behind it. It remembers how long.
+// waitsForNarrowWindow reports whether the next chunk waits until a narrow window has room for one
+// more: it is to be withheld, and an honest peer has to have something behind it. It remembers how
+// long.
 func (s *Sender) waitsForNarrowWindow(now rawio.Time, p *Path, size int) bool {
 	w := &s.withheld
 	due := w.packetsUntilNext == 1 && s.hasNarrowWindow(p) && s.mayWithhold(p) && s.windowHoldsTwo(size) && s.moreFollows(size)

@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// narrowLab has a window of so many octets, and paths that have proved a round trip of 40 ms, the second 400.
+// narrowLab has a window of so many octets, and paths that have proved a round trip of 40 ms, the
+// second 400.
 func narrowLab(t *testing.T, window uint32) *senderLab {
 	l := newLab(t, 2)
 	l.s.cfg.StrictRFC, l.s.cfg.Rand = false, func() uint32 { return 1<<32 - 1 }
@@ -22,7 +23,8 @@ func narrowLab(t *testing.T, window uint32) *senderLab {
 	return l
 }
 
-// ackAllEarly has all that was sent acknowledged at once, until nothing more goes, and returns how many packets went.
+// ackAllEarly has all that was sent acknowledged at once, until nothing more goes, and returns how
+// many packets went.
 func (l *senderLab) ackAllEarly(window uint32) (n int) {
 	l.t.Helper()
 	for {
@@ -34,7 +36,8 @@ func (l *senderLab) ackAllEarly(window uint32) (n int) {
 	}
 }
 
-// What was sent counts against a narrow window until it can have come back, by the path that it went, whatever is acknowledged.
+// What was sent counts against a narrow window until it can have come back, by the path that it
+// went, whatever is acknowledged.
 func TestNarrowWindowOpensWithTheProvedTrip(t *testing.T) {
 	const window = 2*full + 10
 	for _, tt := range []struct {
@@ -74,7 +77,8 @@ func TestNarrowWindowOpensWithTheProvedTrip(t *testing.T) {
 	}
 }
 
-// Many short messages are remembered in few spans, and never for less than the trip; the memory is counted, and given back where the window is wide, or nothing is left.
+// Many short messages are remembered in few spans, and never for less than the trip; the memory is
+// counted, and given back where the window is wide, or nothing is left.
 func TestSpansOfANarrowWindow(t *testing.T) {
 	const window = 8 * full
 	l := narrowLab(t, window)

@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// Over a near path no more is in flight than is of use, over a far one as much as cwnd allows; never more than cwnd. The send
-// buffer has twice that, if the peer takes it.
+// Over a near path no more is in flight than is of use, over a far one as much as cwnd allows;
+// never more than cwnd. The send buffer has twice that, if the peer takes it.
 func TestNearWindow(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -7,21 +7,28 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// A SACK is the peer's word, and a peer that lies would have its data sooner than others behind the same bottleneck. Octets that are acknowledged, taken back and
-// acknowledged again open the window once (Path.renegedOctets); duplicates undo a few reductions (Sender.undoReduction); what is reported missing goes again within bounds.
+// A SACK is the peer's word, and a peer that lies would have its data sooner than others behind the
+// same bottleneck. Octets that are acknowledged, taken back and acknowledged again open the window
+// once (Path.renegedOctets); duplicates undo a few reductions (Sender.undoReduction); what is
+// reported missing goes again within bounds.
 //
-// No SACK shows that its peer acknowledges what has not arrived, so that nothing is ever lost. So now and then a chunk gets its TSN, and all that goes
-// with it, but does not leave. An honest peer reports it missing, and a round trip later it goes, for the first time: nobody takes that for a loss. Who acknowledges it lies.
+// No SACK shows that its peer acknowledges what has not arrived, so that nothing is ever lost. So
+// now and then a chunk gets its TSN, and all that goes with it, but does not leave. An honest peer
+// reports it missing, and a round trip later it goes, for the first time: nobody takes that for a
+// loss. Who acknowledges it lies.
 const (
-	// firstWithholdPackets and withholdEveryPackets are within how many packets one is withheld, the first and after that: so seldom that it shows in
-	// no percentile of what a program waits for.
+	// firstWithholdPackets and withholdEveryPackets are within how many packets one is withheld,
+	// the first and after that: so seldom that it shows in no percentile of what a program waits
+	// for.
 	firstWithholdPackets = 1 << 10
 	withholdEveryPackets = 1 << 15
-	// withholdEveryNarrow is that where the window is narrow, so that one is withheld in each 2,048.
+	// withholdEveryNarrow is that where the window is narrow, so that one is withheld in each
+	// 2,048.
 	withholdEveryNarrow = 2000
 	// withholdMinFlight is how many full packets are in flight then.
 	withholdMinFlight = 4
-	// maxRetransmitRatio is how many octets go again for each that went, because they are reported missing, beyond freeRetransmitOctets. T3-rtx, which backs off, has no bound.
+	// maxRetransmitRatio is how many octets go again for each that went, because they are reported
+	// missing, beyond freeRetransmitOctets. T3-rtx, which backs off, has no bound.
 	maxRetransmitRatio   = 2
 	freeRetransmitOctets = 16 << 10
 )
@@ -41,13 +48,15 @@ func (w *withheldChunk) isChunk(t wire.TSN) bool { return w.isActive && w.tsn ==
 // markSent takes that it does now.
 func (w *withheldChunk) markSent() { w.isActive, w.sendAt = false, rawio.Never }
 
-// ObserveProvedRTT takes a round trip that the peer cannot make shorter than it is: the answer has a nonce of the question.
+// ObserveProvedRTT takes a round trip that the peer cannot make shorter than it is: the answer has
+// a nonce of the question.
 func (p *Path) ObserveProvedRTT(rtt time.Duration) {
 	p.ObserveRTT(rtt)
 	p.BoundProvedRTT(rtt)
 }
 
-// BoundProvedRTT takes that something which the peer could not have known came back within that time.
+// BoundProvedRTT takes that something which the peer could not have known came back within that
+// time.
 func (p *Path) BoundProvedRTT(trip time.Duration) {
 	p.ackedTooSoon = false
 	if p.provedRTT == 0 || trip < p.provedRTT {
@@ -55,8 +64,8 @@ func (p *Path) BoundProvedRTT(trip time.Duration) {
 	}
 }
 
-// shouldWithhold reports whether the next new chunk to p, of so many octets, is withheld. Who has proved to be near is spared: there is no bottleneck of others
-// in between.
+// shouldWithhold reports whether the next new chunk to p, of so many octets, is withheld. Who has
+// proved to be near is spared: there is no bottleneck of others in between.
 func (s *Sender) shouldWithhold(p *Path, size int) bool {
 	w := &s.withheld
 	if !s.mayWithhold(p) {
@@ -90,7 +99,8 @@ func (s *Sender) mayWithhold(p *Path) bool {
 	return s.cfg.Rand != nil && !s.cfg.StrictRFC && !s.withheld.isActive && !s.zeroWindowProbing && !s.inRecovery && p.isUsable() && (p.provedRTT == 0 || p.provedRTT >= nearRTT)
 }
 
-// acksWithheld reports whether a peer that acknowledges the TSNs from one to another lies about what was withheld.
+// acksWithheld reports whether a peer that acknowledges the TSNs from one to another lies about
+// what was withheld.
 func (s *Sender) acksWithheld(from, to wire.TSN) bool {
 	w := &s.withheld
 	return w.isActive && from.LessEq(w.tsn) && w.tsn.LessEq(to)
@@ -117,14 +127,16 @@ func (s *Sender) queueWithheld() {
 	}
 }
 
-// recordWithheldSent takes that what was withheld goes now. It counts as sent since it was withheld.
+// recordWithheldSent takes that what was withheld goes now. It counts as sent since it was
+// withheld.
 func (s *Sender) recordWithheldSent(r *chunkRecord) {
 	s.withheld.markSent()
 	s.stats.Chunks--
 	s.stats.Octets -= uint64(r.size)
 }
 
-// overRetransmitBudget reports whether so much went again that reports of losses are not believed any more.
+// overRetransmitBudget reports whether so much went again that reports of losses are not believed
+// any more.
 func (s *Sender) overRetransmitBudget() bool {
 	went := s.stats.Octets - s.retransmittedOctets
 	return !s.cfg.StrictRFC && s.retransmittedOctets > maxRetransmitRatio*went+freeRetransmitOctets

@@ -14,8 +14,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// A peer that lies is sent no more than an honest one gets over a road without loss, its octets open no more window than they would there, and no more than twice
-// as many go again as go. A lie that would be found out is not where it yields next to nothing.
+// A peer that lies is sent no more than an honest one gets over a road without loss, its octets
+// open no more window than they would there, and no more than twice as many go again as go. A lie
+// that would be found out is not where it yields next to nothing.
 func TestPeerThatLiesGainsNothing(t *testing.T) {
 	race.Alone(t)
 	const lasts = 8 * time.Second
@@ -34,7 +35,8 @@ func TestPeerThatLiesGainsNothing(t *testing.T) {
 	}
 }
 
-// narrowWindows are those of receivers that have room for few packets of 1448 octets of user data, and the messages that are sent.
+// narrowWindows are those of receivers that have room for few packets of 1448 octets of user data,
+// and the messages that are sent.
 var narrowWindows = []struct {
 	name            string
 	window, message int
@@ -54,8 +56,9 @@ var narrowWindows = []struct {
 	{"shrinks to one", 1 << 16, 0, false, 1440},
 }
 
-// A peer with a narrow window that acknowledges all that was sent as if it had come is sent one window in each round trip that it has proved, and is found out as soon as
-// one is held back that others follow on. One that is honest loses nothing that shows.
+// A peer with a narrow window that acknowledges all that was sent as if it had come is sent one
+// window in each round trip that it has proved, and is found out as soon as one is held back that
+// others follow on. One that is honest loses nothing that shows.
 func TestNarrowWindowBuysNoMoreThanOneInAProvedTrip(t *testing.T) {
 	race.Alone(t)
 	all := model.CheatingPeers()[0]

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// chunkState is where a chunk is. The table in the package comment says what leads from one to the other, and table below
-// says it to the ledger.
+// chunkState is where a chunk is. The table in the package comment says what leads from one to the
+// other, and table below says it to the ledger.
 type chunkState uint8
 
 const (
@@ -48,7 +48,8 @@ var chunkEventNames = [numChunkEvents]string{"send", "withhold", "copy", "mark",
 
 func (t chunkEvent) String() string { return chunkEventNames[t] }
 
-// transitions is what may become of a chunk. What is not in it cannot be: who acknowledges what was withheld is found out before (Sender.acksWithheld).
+// transitions is what may become of a chunk. What is not in it cannot be: who acknowledges what was
+// withheld is found out before (Sender.acksWithheld).
 var transitions = [numChunkStates][numChunkEvents]chunkState{
 	stateNone:            {onSend: stateInFlight, onWithhold: stateWithheld},
 	stateInFlight:        {onMarkLost: stateLost, onGapAck: stateGapAcked, onCumAck: stateAcked},
@@ -85,8 +86,9 @@ var setsOfState = [numChunkStates]chunkSets{
 // isIn reports whether one of the accounts has the chunk.
 func (r *chunkRecord) isIn(a chunkSets) bool { return setsOfState[r.state]&a != 0 }
 
-// outstanding holds the chunks from the cumulative TSN Ack Point on. Its methods alone change the state of one, and with that
-// all accounts: sums, and sets that find the chunks of an account, so that a SACK costs what it changes.
+// outstanding holds the chunks from the cumulative TSN Ack Point on. Its methods alone change the
+// state of one, and with that all accounts: sums, and sets that find the chunks of an account, so
+// that a SACK costs what it changes.
 type outstanding struct {
 	chunkRing    []chunkRecord // a power of two; TSN t is at t mod len
 	firstUnacked wire.TSN      // the earliest TSN not acknowledged cumulatively
@@ -122,8 +124,9 @@ func (g *outstanding) initTSN(t wire.TSN) {
 	g.firstUnacked, g.nextTSN, g.firstIntact, g.lossEligibleTo = t, t, t, t
 }
 
-// applyEvent is the one place where a single chunk changes its state, and all accounts with it. It says whether the table has
-// that; if not, this code has contradicted itself, and the association ends.
+// applyEvent is the one place where a single chunk changes its state, and all accounts with it. It
+// says whether the table has that; if not, this code has contradicted itself, and the association
+// ends.
 func (g *outstanding) applyEvent(what chunkEvent, t wire.TSN, r *chunkRecord, p *Path) bool {
 	to := transitions[r.state][what]
 	if to == stateNone {
@@ -152,7 +155,8 @@ func (g *outstanding) applyEvent(what chunkEvent, t wire.TSN, r *chunkRecord, p 
 	return true
 }
 
-// updateSet adds a chunk to the set of an account, if that has changed and the chunk is in it now, or removes it.
+// updateSet adds a chunk to the set of an account, if that has changed and the chunk is in it now,
+// or removes it.
 func updateSet(set *tsnset.Set, t wire.TSN, account, changed, now chunkSets) {
 	switch {
 	case changed&account == 0:
@@ -202,7 +206,8 @@ func (g *outstanding) inFlightSet(p *Path) *tsnset.Set {
 	return &p.inFlightTSNs
 }
 
-// recordSend sends a chunk to p, or withholds it, or takes that it was sent and is not lost. It takes room at the peer, and has its place in the order of sending.
+// recordSend sends a chunk to p, or withholds it, or takes that it was sent and is not lost. It
+// takes room at the peer, and has its place in the order of sending.
 func (g *outstanding) recordSend(what chunkEvent, t wire.TSN, r *chunkRecord, p *Path) {
 	if g.applyEvent(what, t, r, p) {
 		g.rwnd -= int(r.size)
@@ -212,7 +217,8 @@ func (g *outstanding) recordSend(what chunkEvent, t wire.TSN, r *chunkRecord, p 
 	}
 }
 
-// recordNewSends sends the chunks from first on, which were cut just now for p, of so many octets of user data each.
+// recordNewSends sends the chunks from first on, which were cut just now for p, of so many octets
+// of user data each.
 func (g *outstanding) recordNewSends(first wire.TSN, size int, p *Path) {
 	n := int(uint32(g.nextTSN - first))
 	for t := first; t != g.nextTSN; t++ {
@@ -235,7 +241,8 @@ func (g *outstanding) markLost(t wire.TSN, r *chunkRecord, p *Path) {
 	}
 }
 
-// addLossEligible has a chunk take miss indications, if it is in flight: one that was sent after it has arrived.
+// addLossEligible has a chunk take miss indications, if it is in flight: one that was sent after it
+// has arrived.
 func (g *outstanding) addLossEligible(t wire.TSN, r *chunkRecord) {
 	if r.isIn(inFlight) {
 		g.lossEligible.Add(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// The table is that of the package comment. What it lacks is a contradiction, which changes nothing and ends the association.
+// The table is that of the package comment. What it lacks is a contradiction, which changes nothing
+// and ends the association.
 func TestTableIsThatOfTheCommentAndWhatItLacksCannotBe(t *testing.T) {
 	l := newLab(t, 1)
 	_, r := l.s.outstanding.appendRecord()
@@ -38,7 +39,8 @@ func TestTableIsThatOfTheCommentAndWhatItLacksCannotBe(t *testing.T) {
 	}
 }
 
-// The first chunks that are outstanding take no memory elsewhere, and none of theirs is kept when there are more. A copy of the Sender has its own.
+// The first chunks that are outstanding take no memory elsewhere, and none of theirs is kept when
+// there are more. A copy of the Sender has its own.
 func TestFirstRecordsLieWithTheRest(t *testing.T) {
 	l := newLab(t, 1)
 	g := &l.s.outstanding

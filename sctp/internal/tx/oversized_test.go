@@ -17,7 +17,8 @@ func (l *senderLab) shrinkPaths(cutFrom ...int) {
 	}
 }
 
-// Chunks that have become too long leave in one packet an RTO, which takes as many as cwnd lets go, and nothing that fits waits for them.
+// Chunks that have become too long leave in one packet an RTO, which takes as many as cwnd lets go,
+// and nothing that fits waits for them.
 func TestOnePacketAnRTOIsCut(t *testing.T) {
 	l := newLab(t, 1)
 	l.enqueueMany(4, full)
@@ -45,7 +46,8 @@ func TestOnePacketAnRTOIsCut(t *testing.T) {
 	check.Equal(t, "outstanding", l.s.Outstanding(), 0)
 }
 
-// What is too long for a path goes over another that it fits, or whose link can cut it, before it is cut.
+// What is too long for a path goes over another that it fits, or whose link can cut it, before it
+// is cut.
 func TestWhatIsTooLongTakesAnotherPathFirst(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -78,7 +80,8 @@ func TestWhatIsTooLongTakesAnotherPathFirst(t *testing.T) {
 	}
 }
 
-// Fragments that arrive say nothing about longer packets: a black hole is still one. Nor do those that are lost.
+// Fragments that arrive say nothing about longer packets: a black hole is still one. Nor do those
+// that are lost.
 func TestFragmentsAreNoEvidence(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -105,7 +108,8 @@ func TestFragmentsAreNoEvidence(t *testing.T) {
 	}
 }
 
-// Neither a probe for a lost tail, over the same path or another, is cut before an RTO is over: T3-rtx comes as it would.
+// Neither a probe for a lost tail, over the same path or another, is cut before an RTO is over:
+// T3-rtx comes as it would.
 func TestProbesDoNotHaveChunksCutMoreOften(t *testing.T) {
 	for _, paths := range []int{1, 2} {
 		l := newLab(t, paths)

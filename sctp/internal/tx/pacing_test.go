@@ -56,7 +56,8 @@ func TestPacketsLeaveAtThePaceOfTheController(t *testing.T) {
 	check.That(t, l.s.NextTimeout() >= l.now+second/2, "a pace timer runs with nothing to send")
 }
 
-// Where a packet leaves later than by the pace, as its timer was late, that is made up at twice the pace, until as much is in flight as the pace keeps there.
+// Where a packet leaves later than by the pace, as its timer was late, that is made up at twice the
+// pace, until as much is in flight as the pace keeps there.
 func TestWhatTimersHaveCostIsMadeUp(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -92,7 +93,8 @@ func TestWhatTimersHaveCostIsMadeUp(t *testing.T) {
 	}
 }
 
-// A controller that asks for no pace, as before the first round trip is known, gets none, and what waited goes.
+// A controller that asks for no pace, as before the first round trip is known, gets none, and what
+// waited goes.
 func TestNoPaceAskedFor(t *testing.T) {
 	l := paceLab(t, 0)
 	l.sendFull(100)
@@ -125,7 +127,8 @@ func TestPacingKeepsTheBurst(t *testing.T) {
 	check.Equal(t, "packets after a SACK for 40, Max.Burst for every two", sent, 80)
 }
 
-// Unless it is to keep to the letter, an association begins with ten packets, whatever Max.Burst is, and then spreads them.
+// Unless it is to keep to the letter, an association begins with ten packets, whatever Max.Burst
+// is, and then spreads them.
 func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
 	for _, tt := range []struct {
 		name         string

@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/cc"
 )
 
-// A window that follows a silence leaves as fast as the ten packets before it have come apart, twice; all else at the pace of the window.
+// A window that follows a silence leaves as fast as the ten packets before it have come apart,
+// twice; all else at the pace of the window.
 func TestWindowAfterSilenceLeavesAsFastAsTheRoadTakesIt(t *testing.T) {
 	const perMilli = 8 // packets that the road takes, by SACKs for two
 	l := newLab(t, 1)
@@ -17,7 +18,8 @@ func TestWindowAfterSilenceLeavesAsFastAsTheRoadTakesIt(t *testing.T) {
 	p := l.pathAt(0)
 	p.cc = &windowOnly{Controller: cc.NewReno(p.pmdcs, false), window: 100 * p.pmdcs}
 	p.rttEst.addSample(100 * time.Millisecond)
-	// answer sends so many packets and has them acknowledged, and returns how many leave in the fifth millisecond.
+	// answer sends so many packets and has them acknowledged, and returns how many leave in the
+	// fifth millisecond.
 	answer := func(n int, gap rawio.Time) (fifth int) {
 		began := l.now
 		l.enqueueMany(n, full)

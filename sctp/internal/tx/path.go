@@ -80,15 +80,16 @@ type Path struct {
 	Local, Remote netip.AddrPort
 	// State is set by the owner; it decides where DATA goes.
 	State PathState
-	// HeartbeatsOnSuspicion is set by an owner that sends a HEARTBEAT to the path when it is suspected.
+	// HeartbeatsOnSuspicion is set by an owner that sends a HEARTBEAT to the path when it is
+	// suspected.
 	HeartbeatsOnSuspicion bool
 	index                 uint8
-	// BasePMTU is set by an owner that probes the path MTU: packets of at most so many octets pass in any
-	// case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no packet is
-	// suspected.
+	// BasePMTU is set by an owner that probes the path MTU: packets of at most so many octets pass
+	// in any case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0:
+	// no packet is suspected.
 	BasePMTU int
-	// CutFrom is set by the owner: packets of at least so many octets, where they are longer than the MTU, are sent as IP fragments. 0: all of
-	// them; less: none.
+	// CutFrom is set by the owner: packets of at least so many octets, where they are longer than
+	// the MTU, are sent as IP fragments. 0: all of them; less: none.
 	CutFrom int32
 
 	mtu               int
@@ -156,9 +157,9 @@ func (p *Path) setMTU(mtu int) {
 }
 
 // SetMTU changes the path MTU: the largest SCTP packet in octets. Chunks that were sent before and
-// are larger are retransmitted as they are, for IP to fragment (section 6.9). cwnd stays, whichever way
-// the MTU changes (RFC 8899 section 3, item 7). Before DATA has been sent there is none: the initial one is of the MTU
-// with which transmission begins (section 7.2.1).
+// are larger are retransmitted as they are, for IP to fragment (section 6.9). cwnd stays, whichever
+// way the MTU changes (RFC 8899 section 3, item 7). Before DATA has been sent there is none: the
+// initial one is of the MTU with which transmission begins (section 7.2.1).
 func (p *Path) SetMTU(mtu int) {
 	p.setMTU(mtu)
 	p.cc.SetPMDCS(p.pmdcs)
@@ -212,8 +213,8 @@ func (p *Path) CC() cc.Controller { return p.cc }
 // LastSent returns when DATA was last sent to this destination, Never when it never was.
 func (p *Path) LastSent() rawio.Time { return p.lastSentAt }
 
-// blackHoleLimit is how often in a row T3-rtx expires for packets above Least before the path is taken to be
-// a black hole for them: once is not rare.
+// blackHoleLimit is how often in a row T3-rtx expires for packets above Least before the path is
+// taken to be a black hole for them: once is not rare.
 const blackHoleLimit = 2
 
 // IsBlackHole reports that packets longer than Least keep being lost (RFC 8899 section 4.3).
@@ -226,8 +227,8 @@ func (p *Path) ResetBlackHole() { p.blackHoleTimeouts = 0 }
 // address (section 7.2.5).
 func (p *Path) ResetCongestion() { p.cc.Reset() }
 
-// hasCwndRoom reports whether cwnd lets a packet go to this destination (section 6.1, rule B): the packet
-// may then exceed cwnd, by less than PMDCS.
+// hasCwndRoom reports whether cwnd lets a packet go to this destination (section 6.1, rule B): the
+// packet may then exceed cwnd, by less than PMDCS.
 func (p *Path) hasCwndRoom() bool {
 	if p.onePacketOnly {
 		return p.flightSize == 0
@@ -235,8 +236,9 @@ func (p *Path) hasCwndRoom() bool {
 	return p.flightSize < p.sendWindow()
 }
 
-// Over a near path more than nearWindowOctets in flight, or nearWindowPackets if that is more, is only a queue, as large as the receive buffers in
-// between, that keeps data out of the caches: it is what 1 GB/s has outstanding in nearRTT.
+// Over a near path more than nearWindowOctets in flight, or nearWindowPackets if that is more, is
+// only a queue, as large as the receive buffers in between, that keeps data out of the caches: it
+// is what 1 GB/s has outstanding in nearRTT.
 const (
 	nearRTT           = 2 * time.Millisecond // the shortest round trip of late
 	nearWindowOctets  = 2 << 20              // octets of DATA chunks
@@ -261,8 +263,8 @@ func (p *Path) minRTTBelow(d time.Duration) bool {
 // IsFar reports whether the shortest round trip of late is known, and not that of a near path.
 func (p *Path) IsFar() bool { return p.rttEst.srtt > 0 && !p.minRTTBelow(nearRTT) }
 
-// endIdle tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing in
-// flight cwnd does not matter to this packet. Never is later than now: no silence.
+// endIdle tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing
+// in flight cwnd does not matter to this packet. Never is later than now: no silence.
 func (p *Path) endIdle(now rawio.Time) {
 	if p.flightSize == 0 {
 		n := now.Sub(p.idleSince) / p.rttEst.rto

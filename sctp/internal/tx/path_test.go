@@ -119,7 +119,8 @@ func TestMTULimits(t *testing.T) {
 	}
 }
 
-// New bounds of the RTO hold at once, for what was measured before too; and the least goes before the most.
+// New bounds of the RTO hold at once, for what was measured before too; and the least goes before
+// the most.
 func TestNewBoundsOfTheRTO(t *testing.T) {
 	for _, row := range []struct{ srtt, initial, min, max, want time.Duration }{
 		{0, 7, 1, 9, 7}, {2, 7, 1, 9, 6}, {2, 7, 8, 9, 8}, {2, 7, 1, 5, 5}, {2, 7, 8, 5, 8},

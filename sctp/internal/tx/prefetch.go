@@ -30,7 +30,8 @@ func (s *Sender) PrefetchNext() {
 // PrefetchController asks for what congestion control looks at.
 func (p *Path) PrefetchController() { prefetch.Pointee(controllerPointer(p), controllerPrefetchOctets) }
 
-// controllerPointer is where the pointer to congestion control lies: behind the type of the interface.
+// controllerPointer is where the pointer to congestion control lies: behind the type of the
+// interface.
 func controllerPointer(p *Path) *unsafe.Pointer {
 	return (*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(p), unsafe.Offsetof(p.cc)+unsafe.Sizeof(uintptr(0))))
 }

@@ -25,7 +25,8 @@ func (c *lossCounter) OnAck(now rawio.Time, a cc.Ack) {
 	c.octets, c.full = c.octets+a.Octets, c.full+a.Full
 }
 
-// farLab has paths of 100 ms, over which TSN 1 has been acknowledged and 2 to 5 are on their way; the last n go to the second path.
+// farLab has paths of 100 ms, over which TSN 1 has been acknowledged and 2 to 5 are on their way;
+// the last n go to the second path.
 func farLab(t *testing.T, paths, n int) (*senderLab, *lossCounter) {
 	l, c := newLab(t, paths), &lossCounter{Controller: newFixedWindow(20 * counted)}
 	l.s.cfg.StrictRFC = false
@@ -158,7 +159,8 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
 }
 
-// What is lost is marked in parts where there is much of it: so many chunks at once, and a millisecond later the next.
+// What is lost is marked in parts where there is much of it: so many chunks at once, and a
+// millisecond later the next.
 func TestMuchThatIsLostIsMarkedInParts(t *testing.T) {
 	for name, lose := range map[string]func(*senderLab){
 		"missing for too long": func(l *senderLab) {

@@ -61,8 +61,9 @@ func (l *senderLab) sackAfter(trip rawio.Time, cum wire.TSN, gaps ...[2]wire.TSN
 	return l
 }
 
-// What is acknowledged becomes a sample of how fast its path delivers (draft-ietf-ccwg-bbr, "Delivery Rate Samples"): each story ends with the last one, in chunks, and
-// with all that the controller was told.
+// What is acknowledged becomes a sample of how fast its path delivers (draft-ietf-ccwg-bbr,
+// "Delivery Rate Samples"): each story ends with the last one, in chunks, and with all that the
+// controller was told.
 func TestDeliveryIsSampled(t *testing.T) {
 	gap := func(from, to wire.TSN) [2]wire.TSN { return [2]wire.TSN{from, to} }
 	for _, tt := range []struct {

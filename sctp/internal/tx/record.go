@@ -65,7 +65,8 @@ func (g *outstanding) nextInSet(set *tsnset.Set, t wire.TSN) (wire.TSN, bool) {
 	return set.Next(t, int(uint32(g.nextTSN-t)))
 }
 
-// linkInStream notes that chunk t is the last of its stream, so that the others are found from there.
+// linkInStream notes that chunk t is the last of its stream, so that the others are found from
+// there.
 func (s *Sender) linkInStream(t wire.TSN, r *chunkRecord) {
 	last := s.lastOfStream.Use(uint16(r.stream))
 	if r.prevDistance = 0; uint32(t-*last) <= maxOutstanding {
@@ -74,7 +75,8 @@ func (s *Sender) linkInStream(t wire.TSN, r *chunkRecord) {
 	*last = t
 }
 
-// lastInStream returns the last chunk of a stream that is outstanding, and prior the one before another.
+// lastInStream returns the last chunk of a stream that is outstanding, and prior the one before
+// another.
 func (s *Sender) lastInStream(stream wire.StreamID) (t wire.TSN, ok bool) {
 	last := s.lastOfStream.At(uint16(stream))
 	if last == nil {
@@ -89,7 +91,8 @@ func (s *Sender) prevInStream(t wire.TSN) (wire.TSN, bool) {
 	return t, r.prevDistance > 0 && s.isOutstandingOn(t, r.stream)
 }
 
-// isOutstandingOn says whether t is outstanding, and of that stream: what a table says of long ago may be of another by now.
+// isOutstandingOn says whether t is outstanding, and of that stream: what a table says of long ago
+// may be of another by now.
 func (s *Sender) isOutstandingOn(t wire.TSN, stream wire.StreamID) bool {
 	return uint32(t-s.outstanding.firstUnacked) < uint32(s.outstanding.len()) && s.outstanding.recordOf(t).stream == stream
 }
@@ -107,8 +110,10 @@ func (g *outstanding) appendRecord() (wire.TSN, *chunkRecord) {
 	return t, g.recordOf(t)
 }
 
-// An association that has few chunks outstanding comes round to the same few records again and again, so that there is the less for the processor's caches to hold where there
-// are many associations. What was sent is remembered for longer where the peer may say something of it later: that it has come twice.
+// An association that has few chunks outstanding comes round to the same few records again and
+// again, so that there is the less for the processor's caches to hold where there are many
+// associations. What was sent is remembered for longer where the peer may say something of it
+// later: that it has come twice.
 const (
 	initialRecords    = 1
 	minHistoryRecords = 64
@@ -141,7 +146,8 @@ func (g *outstanding) allSets() [5]*tsnset.Set {
 	return [...]*tsnset.Set{&g.toRetransmit, &g.lossEligible, &g.gapAcked, &g.unacked, &g.reneged}
 }
 
-// Trim gives back what an idle association does not need: when all is acknowledged and nothing is queued, the memory of what was.
+// Trim gives back what an idle association does not need: when all is acknowledged and nothing is
+// queued, the memory of what was.
 func (s *Sender) Trim() {
 	if g := &s.outstanding; g.len() == 0 {
 		*g = outstanding{firstUnacked: g.firstUnacked, nextTSN: g.nextTSN, firstIntact: g.nextTSN, lossEligibleTo: g.lossEligibleTo, rwnd: g.rwnd, fault: g.fault}
@@ -160,8 +166,8 @@ func (s *Sender) Trim() {
 	}
 }
 
-// sentRecord returns the record of a TSN that was sent, which may be acknowledged already, as long as its
-// place was not taken by another.
+// sentRecord returns the record of a TSN that was sent, which may be acknowledged already, as long
+// as its place was not taken by another.
 func (g *outstanding) sentRecord(t wire.TSN) *chunkRecord {
 	if uint32(t-g.firstIntact) >= uint32(g.nextTSN-g.firstIntact) {
 		return nil

@@ -8,16 +8,20 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// What is taken for lost may only be late: packets change places on the way. A path over which a chunk has come behind one that was sent later reorders:
-// from then on time alone says what is lost there, whatever came in between. And where the peer has had a chunk twice that was sent again, it was not
-// lost: the path gets more patience, for a while, and if none was of all that were sent again since cwnd was reduced, the reduction is taken
-// back (RFC 8985 section 6.2; the duplicates that a SACK lists are its DSACK).
+// What is taken for lost may only be late: packets change places on the way. A path over which a
+// chunk has come behind one that was sent later reorders: from then on time alone says what is lost
+// there, whatever came in between. And where the peer has had a chunk twice that was sent again, it
+// was not lost: the path gets more patience, for a while, and if none was of all that were sent
+// again since cwnd was reduced, the reduction is taken back (RFC 8985 section 6.2; the duplicates
+// that a SACK lists are its DSACK).
 const (
 	// reorderingRecoveries is how many recoveries more patience lasts.
 	reorderingRecoveries = 16
-	// maxRecentLosses is of how many chunks it is known at most that they were sent again. A power of two.
+	// maxRecentLosses is of how many chunks it is known at most that they were sent again. A power
+	// of two.
 	maxRecentLosses = 128
-	// maxUndoQuarters is at how much patience a reduction is still taken back: by then a chunk may be late by a whole round trip.
+	// maxUndoQuarters is at how much patience a reduction is still taken back: by then a chunk may
+	// be late by a whole round trip.
 	maxUndoQuarters = 3
 )
 
@@ -40,8 +44,9 @@ type recentLoss struct {
 	unresolved bool
 }
 
-// rackTimeout returns how long after its transmission a chunk is lost if one sent later has arrived: a round trip, and some quarters of
-// the shortest, a round trip at most, for packets that have changed places (RFC 8985 section 6.2).
+// rackTimeout returns how long after its transmission a chunk is lost if one sent later has
+// arrived: a round trip, and some quarters of the shortest, a round trip at most, for packets that
+// have changed places (RFC 8985 section 6.2).
 func (p *Path) rackTimeout() time.Duration {
 	return p.rttEst.srtt + min(p.rttEst.minRTT.get()/4*time.Duration(1+p.reordering.extraQuarters), p.rttEst.srtt)
 }
@@ -59,8 +64,8 @@ func (s *Sender) recordLoss(t wire.TSN, p *Path) {
 	s.recentLosses[t%maxRecentLosses] = recentLoss{t, p.index, true}
 }
 
-// onSpuriousLoss takes that a chunk which was taken for lost was not: it has arrived before it was sent again, or twice. It is so for others only if
-// they are not asked about once more.
+// onSpuriousLoss takes that a chunk which was taken for lost was not: it has arrived before it was
+// sent again, or twice. It is so for others only if they are not asked about once more.
 func (s *Sender) onSpuriousLoss(now rawio.Time, t wire.TSN) {
 	if s.recentLosses == nil {
 		return
@@ -82,8 +87,8 @@ func (s *Sender) onSpuriousLoss(now rawio.Time, t wire.TSN) {
 	}
 }
 
-// undoReduction takes the reduction back if all was late: not while more may turn out to be lost, and not from a peer that says so again and again, as what it says
-// makes chunks wait for longer.
+// undoReduction takes the reduction back if all was late: not while more may turn out to be lost,
+// and not from a peer that says so again and again, as what it says makes chunks wait for longer.
 func (s *Sender) undoReduction(now rawio.Time, p *Path) {
 	if d := &p.reordering; d.mayUndo && d.unconfirmedLosses == 0 && d.extraQuarters <= maxUndoQuarters {
 		d.mayUndo = false

@@ -13,7 +13,8 @@ func (l *senderLab) sackWithDups(cum wire.TSN, dups ...wire.TSN) {
 	l.handleSack(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: cum, ARwnd: 1 << 20, Dups: dups})))
 }
 
-// A reduction for what was only late is taken back, once, when the peer has had all twice that was sent again, and the path has more patience.
+// A reduction for what was only late is taken back, once, when the peer has had all twice that was
+// sent again, and the path has more patience.
 func TestReductionForWhatWasOnlyLateIsTakenBack(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -96,7 +97,8 @@ func TestPatienceGrowsAndGoes(t *testing.T) {
 	round("the sixteenth", false, 125)
 }
 
-// Over a path that reorders only time says what is lost: not how many have arrived that were sent later.
+// Over a path that reorders only time says what is lost: not how many have arrived that were sent
+// later.
 func TestPathThatReordersCountsNoMisses(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		l, c := farLab(t, 1, 0)
@@ -127,8 +129,9 @@ func TestPathThatReordersCountsNoMisses(t *testing.T) {
 	}
 }
 
-// What is withheld goes a round trip later, for the first time: when it is missed, or nobody says anything; and at once where nothing is behind it. It
-// is no loss, another chunk measures the round trip meanwhile, and who acknowledges it lies.
+// What is withheld goes a round trip later, for the first time: when it is missed, or nobody says
+// anything; and at once where nothing is behind it. It is no loss, another chunk measures the round
+// trip meanwhile, and who acknowledges it lies.
 func TestWhatIsWithheldIsNoLoss(t *testing.T) {
 	for _, tt := range []struct {
 		name string

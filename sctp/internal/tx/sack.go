@@ -64,8 +64,8 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	return res, nil
 }
 
-// HandleCumAck processes the Cumulative TSN Ack of a SHUTDOWN (section 9.2). It says nothing of gaps,
-// nor of the window: the one last advertised is taken to be still there, because a peer in
+// HandleCumAck processes the Cumulative TSN Ack of a SHUTDOWN (section 9.2). It says nothing of
+// gaps, nor of the window: the one last advertised is taken to be still there, because a peer in
 // SHUTDOWN-SENT may answer DATA by nothing but SHUTDOWN.
 func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 	if s.isSuperseded(cum) {
@@ -80,7 +80,8 @@ func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 	return s.processPendingSack(a), nil
 }
 
-// maxSliceSteps is how many steps a SACK, or T3-rtx, is processed for at once where more chunks are outstanding.
+// maxSliceSteps is how many steps a SACK, or T3-rtx, is processed for at once where more chunks are
+// outstanding.
 const maxSliceSteps = 4096
 
 // startWorkSlice begins to count what is done at once.
@@ -93,7 +94,8 @@ func (s *Sender) startWorkSlice() {
 // workSliceDone says that others are to have their turn.
 func (s *Sender) workSliceDone() bool { return *s.steps >= s.stepLimit }
 
-// pendingSack is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to do.
+// pendingSack is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to
+// do.
 type pendingSack struct {
 	stage       sackStage
 	cumAdvanced bool // left by the acknowledgements, as those below
@@ -109,7 +111,8 @@ type pendingSack struct {
 	lostPaths                       PathSet
 }
 
-// sackStage is what of a SACK is done next: each may end amid its work, when enough was done at once.
+// sackStage is what of a SACK is done next: each may end amid its work, when enough was done at
+// once.
 type sackStage uint8
 
 const (
@@ -125,8 +128,9 @@ func (s *Sender) isSuperseded(cum wire.TSN) bool {
 	return s.pendingSack.active && cum.Less(s.pendingSack.cumTSN)
 }
 
-// HasMoreWork says that there is so much to do for a SACK, or T3-rtx, that only the first of it is done: others are to have their turn, then
-// Continue goes on. A SACK that comes meanwhile says all of it again, and takes the other's place.
+// HasMoreWork says that there is so much to do for a SACK, or T3-rtx, that only the first of it is
+// done: others are to have their turn, then Continue goes on. A SACK that comes meanwhile says all
+// of it again, and takes the other's place.
 func (s *Sender) HasMoreWork() bool { return s.pendingSack.active || s.pathsToMark != 0 }
 
 // ContinueWork does the next part.
@@ -144,8 +148,9 @@ func (s *Sender) ContinueWork() Result {
 	return s.processPendingSack(a)
 }
 
-// processPendingSack goes on with a SACK, or SHUTDOWN, as far as it goes at once. To acknowledge a part is as a SACK that acknowledges no more than that,
-// but says nothing of what else is missing or taken back, and does not open cwnd.
+// processPendingSack goes on with a SACK, or SHUTDOWN, as far as it goes at once. To acknowledge a
+// part is as a SACK that acknowledges no more than that, but says nothing of what else is missing
+// or taken back, and does not open cwnd.
 func (s *Sender) processPendingSack(a ackState) Result {
 	s.startWorkSlice()
 	l := &s.pendingSack
@@ -187,7 +192,8 @@ func (s *Sender) processPendingSack(a ackState) Result {
 	return a.result
 }
 
-// processAcks acknowledges what is covered, then what gap blocks name, and says whether that was all.
+// processAcks acknowledges what is covered, then what gap blocks name, and says whether that was
+// all.
 func (s *Sender) processAcks(a *ackState, l *pendingSack) (all bool) {
 	cum := l.cumTSN
 	if n := int(uint32(cum + 1 - s.outstanding.firstUnacked)); n > maxSliceSteps {
@@ -285,19 +291,19 @@ func (s *Sender) processCumAck(a *ackState, cum wire.TSN) {
 	s.zeroWindowProbing = false // it was the only one outstanding
 }
 
-// Work that a peer can have done again and again, by taking acknowledgements back, is paid for by the octets of its
-// SACKs: so many chunks for each octet, and so many at once.
+// Work that a peer can have done again and again, by taking acknowledgements back, is paid for by
+// the octets of its SACKs: so many chunks for each octet, and so many at once.
 const (
 	creditPerSackOctet = 4
 	maxAckCredit       = 1 << 13
 )
 
-// processGapAcks acknowledges what is in the gap blocks. It returns the highest TSN that the SACK reports
-// and how many TSNs the blocks name. Blocks are to ascend; one that does not is passed over, which
-// also bounds the work by the window. A chunk that was acknowledged and taken back, and not sent again since, is only
-// acknowledged as long as SACKs have paid for that; else it stays in flight, until it is sent again or covered
-// by the cumulative TSN.
-// It says whether it came to the end.
+// processGapAcks acknowledges what is in the gap blocks. It returns the highest TSN that the SACK
+// reports and how many TSNs the blocks name. Blocks are to ascend; one that does not is passed
+// over, which also bounds the work by the window. A chunk that was acknowledged and taken back, and
+// not sent again since, is only acknowledged as long as SACKs have paid for that; else it stays in
+// flight, until it is sent again or covered by the cumulative TSN. It says whether it came to the
+// end.
 func (s *Sender) processGapAcks(a *ackState, k wire.Sack) (highest wire.TSN, named int, all bool) {
 	g := &s.outstanding
 	cum := k.CumTSN()
@@ -339,7 +345,9 @@ func (s *Sender) ackGapTSN(a *ackState, t wire.TSN) {
 	s.outstanding.applyEvent(onGapAck, t, r, s.paths[r.path])
 }
 
-// countSentTogether returns how many chunks from t, that of r, to cum are alike in all that their acknowledgement tells: they went once and at the same time, to one path, and nothing was heard of any.
+// countSentTogether returns how many chunks from t, that of r, to cum are alike in all that their
+// acknowledgement tells: they went once and at the same time, to one path, and nothing was heard of
+// any.
 func (s *Sender) countSentTogether(t, cum wire.TSN, r *chunkRecord) int {
 	p, n := s.paths[r.path], 1
 	if r.state != stateInFlight || r.flags&^flagLongPacket != 0 || s.tailProbe.unacked || p.rateSampler != nil || r.sentStamp == p.cwndFull.sentStamp {
@@ -354,7 +362,8 @@ func (s *Sender) countSentTogether(t, cum wire.TSN, r *chunkRecord) int {
 	return n
 }
 
-// ackChunk learns from the acknowledgement of a TSN that is not acknowledged, or of n from there on that went together. The caller enters it in the ledger.
+// ackChunk learns from the acknowledgement of a TSN that is not acknowledged, or of n from there on
+// that went together. The caller enters it in the ledger.
 func (s *Sender) ackChunk(a *ackState, t wire.TSN, r *chunkRecord, n int) {
 	p, octets := s.paths[r.path], n*r.chunkLen()
 	if r.isIn(inToRetransmit) {
@@ -407,12 +416,14 @@ func (s *Sender) exitRecovery(now rawio.Time) {
 	s.updateBypassCwnd()
 }
 
-// updateBypassCwnd takes back that a packet ignores cwnd, when there is no reason for one any more or nothing to go in it.
+// updateBypassCwnd takes back that a packet ignores cwnd, when there is no reason for one any more
+// or nothing to go in it.
 func (s *Sender) updateBypassCwnd() {
 	s.bypassCwnd = s.bypassCwnd && (s.inRecovery || s.tailProbe.pending) && s.outstanding.numToRetransmit > 0
 }
 
-// growCwnd applies RTT measurements and the increase of cwnd, before any loss (sections 6.3.1, 7.2.4).
+// growCwnd applies RTT measurements and the increase of cwnd, before any loss (sections 6.3.1,
+// 7.2.4).
 func (s *Sender) growCwnd(a *ackState) {
 	all := s.outstanding.len() == 0
 	for _, p := range s.paths {
@@ -442,9 +453,9 @@ func (s *Sender) growCwnd(a *ackState) {
 
 // countMisses gives a miss indication to what is missing below the highest TSN newly acknowledged,
 // in Fast Recovery when the cumulative TSN advances below the highest that the SACK reports
-// (section 7.2.4), and notes the paths of what has now missed three times. A SACK may stand for several: unless the letter is
-// kept, what it reports three chunks above has missed as often as SACKs for each of them would say (RFC 6675 section 4).
-// It says whether it came to the end.
+// (section 7.2.4), and notes the paths of what has now missed three times. A SACK may stand for
+// several: unless the letter is kept, what it reports three chunks above has missed as often as
+// SACKs for each of them would say (RFC 6675 section 4). It says whether it came to the end.
 func (s *Sender) countMisses(l *pendingSack) (all bool) {
 	g, k, now := &s.outstanding, l.sack, l.receivedAt
 	limit := l.highestNewlyAcked
@@ -479,8 +490,8 @@ func (s *Sender) countMisses(l *pendingSack) (all bool) {
 	return true
 }
 
-// missedBelow returns the offset from the cumulative TSN of the third highest TSN that the gap blocks of a SACK name; what is missing below
-// it has missed three.
+// missedBelow returns the offset from the cumulative TSN of the third highest TSN that the gap
+// blocks of a SACK name; what is missing below it has missed three.
 func missedBelow(k wire.Sack) int {
 	left, below := missLimit, 1<<16
 	for i := k.NumGaps() - 1; i >= 0; i-- {
@@ -523,13 +534,15 @@ func (s *Sender) declareLost(now rawio.Time, t wire.TSN, r *chunkRecord, lost *P
 // stampOf is a time in microseconds that wrap; stamps are compared by their difference.
 func stampOf(now rawio.Time) uint32 { return uint32(now / 1000) }
 
-// maxStampAge is a quarter of the time in which stamps wrap: of two that are no further apart it is known which comes first.
+// maxStampAge is a quarter of the time in which stamps wrap: of two that are no further apart it is
+// known which comes first.
 const maxStampAge = 1 << 30 * time.Microsecond
 
-// noteDelivered remembers the chunk sent last of all that have arrived. What was sent after it is not
-// missing yet: after a timeout, or when a SACK has no room for all gap blocks, chunks with higher TSNs
-// are reported that were sent long before. For a chunk that was sent again it is not known which
-// transmission has arrived; only an answer that came after a round trip, the shortest of late, can be the last one's.
+// noteDelivered remembers the chunk sent last of all that have arrived. What was sent after it is
+// not missing yet: after a timeout, or when a SACK has no room for all gap blocks, chunks with
+// higher TSNs are reported that were sent long before. For a chunk that was sent again it is not
+// known which transmission has arrived; only an answer that came after a round trip, the shortest
+// of late, can be the last one's.
 func (s *Sender) noteDelivered(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
 	if !p.isLastTransmission(now, r) {
 		return
@@ -544,8 +557,9 @@ func (p *Path) isLastTransmission(now rawio.Time, r *chunkRecord) bool {
 	return r.flags&flagProbeCopied == 0 && (r.flags&flagResent == 0 || stampOf(now)-r.sentStamp >= uint32(p.rttEst.minRTT.get().Microseconds()))
 }
 
-// forgetOldStamps is for a silence so long that stamps do not tell any more what was sent when, as behind a jump of the clock. Nothing counts as having arrived, and what
-// is outstanding as sent again now.
+// forgetOldStamps is for a silence so long that stamps do not tell any more what was sent when, as
+// behind a jump of the clock. Nothing counts as having arrived, and what is outstanding as sent
+// again now.
 func (s *Sender) forgetOldStamps(now rawio.Time) {
 	if now.Sub(s.lastAckedAt) <= maxStampAge {
 		return
@@ -588,8 +602,9 @@ func (s *Sender) sentBeforeDelivered(t wire.TSN, r *chunkRecord) bool {
 	return s.latestDelivered.isAfter(r.sentStamp, t)
 }
 
-// renegeUnnamed takes back the gap acknowledgement of TSNs that the SACK no longer names: they are in
-// flight again, with one miss indication (section 6.2.1, D iii). It says whether it came to the end.
+// renegeUnnamed takes back the gap acknowledgement of TSNs that the SACK no longer names: they are
+// in flight again, with one miss indication (section 6.2.1, D iii). It says whether it came to the
+// end.
 func (s *Sender) renegeUnnamed(l *pendingSack) (all bool) {
 	if int(s.outstanding.numGapAcked) <= l.namedCount && s.outstanding.numReneged == 0 {
 		return true
@@ -631,7 +646,8 @@ func (s *Sender) renegeRange(from, to wire.TSN, lost *PathSet) (all bool) {
 	return true
 }
 
-// enterFastRecovery reacts to the chunks that were marked by miss indications (section 7.2.4, points 2 to 6).
+// enterFastRecovery reacts to the chunks that were marked by miss indications (section 7.2.4,
+// points 2 to 6).
 func (s *Sender) enterFastRecovery(now rawio.Time, lost PathSet) {
 	if lost == 0 || s.inRecovery {
 		return
@@ -675,8 +691,8 @@ func (s *Sender) updateFirstInFlight(p *Path) {
 	p.firstInFlight, _ = p.inFlightTSNs.Next(s.outstanding.firstUnacked, s.outstanding.len())
 }
 
-// retryWindowProbe sends a zero window probe again as soon as the window is open: the peer has most likely
-// dropped it, and waiting for T3-rtx would stall the association.
+// retryWindowProbe sends a zero window probe again as soon as the window is open: the peer has most
+// likely dropped it, and waiting for T3-rtx would stall the association.
 func (s *Sender) retryWindowProbe(arwnd int) {
 	if !s.zeroWindowProbing {
 		return

@@ -10,8 +10,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// The probe for a lone packet comes after two round trips and the longest wait of the peer's of late. A SACK that was asked for does not tell how long
-// that is; that the peer has had the packet twice does.
+// The probe for a lone packet comes after two round trips and the longest wait of the peer's of
+// late. A SACK that was asked for does not tell how long that is; that the peer has had the packet
+// twice does.
 func TestProbeOfALonePacketAllowsForThePeersWait(t *testing.T) {
 	l, _ := farLab(t, 1, 0)
 	p := l.pathAt(0)

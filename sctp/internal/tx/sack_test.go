@@ -11,8 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// A message is acknowledged when all its fragments are, and not by gap blocks, which the peer may take
-// back.
+// A message is acknowledged when all its fragments are, and not by gap blocks, which the peer may
+// take back.
 func TestMessageIsAcknowledgedWithItsLastFragment(t *testing.T) {
 	// req 9260-7.1-3
 	l := newLab(t, 1)
@@ -29,7 +29,8 @@ func TestMessageIsAcknowledgedWithItsLastFragment(t *testing.T) {
 	}
 }
 
-// What was acknowledged keeps none of the user's memory alive, in the queue, in the ring or in the batch.
+// What was acknowledged keeps none of the user's memory alive, in the queue, in the ring or in the
+// batch.
 func TestAcknowledgedMemoryIsLetGo(t *testing.T) {
 	// req 9260-6.7-3
 	l := newLab(t, 1)
@@ -51,8 +52,8 @@ func TestAcknowledgedMemoryIsLetGo(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-// A chunk that was sent again a moment ago is not missing because chunks arrived that were sent before
-// that: their SACKs were on the way already.
+// A chunk that was sent again a moment ago is not missing because chunks arrived that were sent
+// before that: their SACKs were on the way already.
 func TestLateSacksAreNoMissesOfWhatWasSentAgain(t *testing.T) {
 	l := newLab(t, 1)
 	l.enqueueMany(5, full)
@@ -67,8 +68,8 @@ func TestLateSacksAreNoMissesOfWhatWasSentAgain(t *testing.T) {
 	check.That(t, n == 0 && s.FastRetransmits == 0, "%d misses, %d Fast Retransmits of a chunk sent 10 ms ago", n, s.FastRetransmits)
 }
 
-// A zero window probe that the peer has dropped goes again when there is room for it, not when there is
-// room for something.
+// A zero window probe that the peer has dropped goes again when there is room for it, not when
+// there is room for something.
 func TestProbeWaitsForAWindowOfItsSize(t *testing.T) {
 	// req 9260-6.1-1
 	l := newLab(t, 1)

@@ -7,11 +7,11 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// StartBurst begins a transmission opportunity: the packets of Max.Burst may go (section 6.1, D). An
-// owner that handles many received packets before it transmits, or a peer that acknowledges many at
-// once, makes one opportunity of several: there is one for every two full packets that have been
-// acknowledged, as a SACK for every second packet would have given (section 6.2). Unless the letter is kept
-// two trains may go in any case, all of a message of 64 KiB: links move a train as one.
+// StartBurst begins a transmission opportunity: the packets of Max.Burst may go (section 6.1, D).
+// An owner that handles many received packets before it transmits, or a peer that acknowledges many
+// at once, makes one opportunity of several: there is one for every two full packets that have been
+// acknowledged, as a SACK for every second packet would have given (section 6.2). Unless the letter
+// is kept two trains may go in any case, all of a message of 64 KiB: links move a train as one.
 func (s *Sender) StartBurst(now rawio.Time) {
 	if s.paceAt != rawio.Never && s.ackedOctets == 0 {
 		return // the one before goes on, packet by packet
@@ -30,13 +30,14 @@ func (s *Sender) StartBurst(now rawio.Time) {
 	}
 }
 
-// burstAllows reports whether Max.Burst lets a further packet to p go. Unless the letter is kept, it has no say where packets are spread, nor
-// over the first ones of a path.
+// burstAllows reports whether Max.Burst lets a further packet to p go. Unless the letter is kept,
+// it has no say where packets are spread, nor over the first ones of a path.
 func (s *Sender) burstAllows(p *Path) bool {
 	return s.burstLeft > 0 || s.cfg.MaxBurst == 0 || !s.cfg.StrictRFC && (s.isPaced(p) || p.rttEst.srtt == 0)
 }
 
-// HasNothingPending says that nothing is outstanding, nor is there anything to send, nor to be done in a transmission opportunity.
+// HasNothingPending says that nothing is outstanding, nor is there anything to send, nor to be done
+// in a transmission opportunity.
 func (s *Sender) HasNothingPending() bool {
 	return s.paths[s.primaryIndex].rateSampler == nil && s.isDrained()
 }
@@ -129,8 +130,9 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 // maxSkipped bounds the chunks for other paths that are looked at for the sake of one packet.
 const maxSkipped = 64
 
-// fillRetransmits retransmits the earliest marked chunks to p that fit the packet. A chunk above a PMTU that has shrunk goes alone, to be fragmented by IP (6.9). Where a
-// packet has to be long for that, once in an RTO, it takes others along, as many as cwnd lets go.
+// fillRetransmits retransmits the earliest marked chunks to p that fit the packet. A chunk above a
+// PMTU that has shrunk goes alone, to be fragmented by IP (6.9). Where a packet has to be long for
+// that, once in an RTO, it takes others along, as many as cwnd lets go.
 func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path) (n, octets int) {
 	g := &s.outstanding
 	cut := false
@@ -167,16 +169,17 @@ func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path) (n, oct
 	return n, octets
 }
 
-// chunkRoom returns the octets of user data that a further chunk may have in a packet, so that the packet
-// becomes as long as one with a single full chunk: packets of one length make long trains, which a link
-// moves at once. The room that is kept for a SACK stays out of it.
+// chunkRoom returns the octets of user data that a further chunk may have in a packet, so that the
+// packet becomes as long as one with a single full chunk: packets of one length make long trains,
+// which a link moves at once. The room that is kept for a SACK stays out of it.
 func (s *Sender) chunkRoom(b *pack.Batch) int {
 	n := s.MaxPayload()
 	return min(n, n+wire.CommonHeaderLen-b.Len())
 }
 
-// fitPartialChunk returns the size of the next chunk in a packet that has DATA already and room octets to spare. A
-// message that takes several chunks anyway begins with one that fills the packet.
+// fitPartialChunk returns the size of the next chunk in a packet that has DATA already and room
+// octets to spare. A message that takes several chunks anyway begins with one that fills the
+// packet.
 func (s *Sender) fitPartialChunk(size, room int) int {
 	if l := &s.current; !l.fromQueue || l.offset > 0 || l.msg.Len() <= s.MaxPayload() || room < minSourceRoom {
 		return size
@@ -184,8 +187,8 @@ func (s *Sender) fitPartialChunk(size, room int) int {
 	return min(size, room)
 }
 
-// canSendNew reports whether a new DATA chunk may go to p as far as the peer's window and the supply are
-// concerned; it loads the slot, with a message for room octets if the Source gives one.
+// canSendNew reports whether a new DATA chunk may go to p as far as the peer's window and the
+// supply are concerned; it loads the slot, with a message for room octets if the Source gives one.
 func (s *Sender) canSendNew(now rawio.Time, p *Path, room int) bool {
 	idle := s.outstanding.len() == 0
 	if s.outstanding.len() >= maxOutstanding || s.outstanding.rwnd <= 0 && !idle || !s.loadMessage(now, room) || s.isSSNAmbiguous() {
@@ -200,9 +203,9 @@ func (s *Sender) canSendNew(now rawio.Time, p *Path, room int) bool {
 	return !s.outrunsNarrowWindow(now, p, size) && !s.waitsForNarrowWindow(now, p, size)
 }
 
-// windowIsSilly reports whether the window is too small to be worth a packet of new DATA while there is DATA
-// in flight, whose SACK will say more (silly window syndrome, section 6.1, A; RFC 1122 section
-// 4.2.3.4).
+// windowIsSilly reports whether the window is too small to be worth a packet of new DATA while
+// there is DATA in flight, whose SACK will say more (silly window syndrome, section 6.1, A; RFC
+// 1122 section 4.2.3.4).
 func (s *Sender) windowIsSilly() bool {
 	if s.outstanding.flightSize == 0 || s.outstanding.rwnd >= s.MaxPayload() || s.outstanding.rwnd >= s.maxRwnd/2 {
 		return false
@@ -214,8 +217,8 @@ func (s *Sender) windowIsSilly() bool {
 // minSourceRoom is the least room, in octets of user data, that a Source is asked to fill.
 const minSourceRoom = 64
 
-// loadMessage fills the slot from the queue, or for room octets from the Source, and reports whether it holds
-// a message.
+// loadMessage fills the slot from the queue, or for room octets from the Source, and reports
+// whether it holds a message.
 func (s *Sender) loadMessage(now rawio.Time, room int) bool {
 	l := &s.current
 	if l.loaded {
@@ -241,8 +244,9 @@ func (s *Sender) loadMessage(now rawio.Time, room int) bool {
 	return true
 }
 
-// nextChunkSize returns the octets of user data of the next chunk of the slot (section 6.9). What a Source gives is cut only if IP
-// would have to otherwise (RFC 5043 section 9), so that it may take the room that is kept for a SACK.
+// nextChunkSize returns the octets of user data of the next chunk of the slot (section 6.9). What a
+// Source gives is cut only if IP would have to otherwise (RFC 5043 section 9), so that it may take
+// the room that is kept for a SACK.
 func (s *Sender) nextChunkSize() int {
 	n, most := s.current.msg.Len()-s.current.offset, s.MaxPayload()
 	if s.cutToWindow {
@@ -311,8 +315,8 @@ func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *ch
 	return t, r
 }
 
-// fillsWindow reports whether a new chunk to p fills its window, or leaves no room for another in the peer's window:
-// its SACK is waited for, so it should not be delayed (section 6.1, the I bit).
+// fillsWindow reports whether a new chunk to p fills its window, or leaves no room for another in
+// the peer's window: its SACK is waited for, so it should not be delayed (section 6.1, the I bit).
 func (s *Sender) fillsWindow(p *Path, r *chunkRecord) bool {
 	return p.flightSize+r.chunkLen() >= p.sendWindow() || s.outstanding.rwnd-int(r.size) < s.MaxPayload()
 }
@@ -360,7 +364,8 @@ func (s *Sender) retransmitChunk(now rawio.Time, b *pack.Batch, t wire.TSN, r *c
 	s.sendChunk(now, b, t, r, p)
 }
 
-// countRetransmit counts a chunk that goes once more: the peer may say as often that it had it before.
+// countRetransmit counts a chunk that goes once more: the peer may say as often that it had it
+// before.
 func (s *Sender) countRetransmit(r *chunkRecord) {
 	r.unreportedDups = min(r.unreportedDups, 254) + 1
 	s.outstanding.keepHistory = true
@@ -368,7 +373,8 @@ func (s *Sender) countRetransmit(r *chunkRecord) {
 	s.retransmittedOctets += uint64(r.size)
 }
 
-// cancelRTTMeasurement drops measurements of round trips that a chunk sent again makes ambiguous (Karn: section 6.3.1, rule C5).
+// cancelRTTMeasurement drops measurements of round trips that a chunk sent again makes ambiguous
+// (Karn: section 6.3.1, rule C5).
 func (s *Sender) cancelRTTMeasurement(t wire.TSN) {
 	for _, q := range s.paths {
 		if q.rttTiming && t.LessEq(q.rttTSN) {
@@ -402,7 +408,8 @@ func (s *Sender) recordChunkSent(now rawio.Time, what chunkEvent, t wire.TSN, r 
 	s.stats.Octets += uint64(r.size)
 }
 
-// appendChunk appends the chunk to the packet, which goes to p, and notes whether that has become a long one.
+// appendChunk appends the chunk to the packet, which goes to p, and notes whether that has become a
+// long one.
 func appendChunk(b *pack.Batch, t wire.TSN, r *chunkRecord, p *Path, flags uint8) {
 	tail := wire.AppendDataHeader(b.Tail(), wire.DataFields{
 		Flags: flags, TSN: t, Stream: r.stream, SSN: r.ssn, PPID: r.ppid, PayloadLen: int(r.size),

@@ -352,7 +352,8 @@ func TestMeasurementGoesOnBelowWhatIsSentAgain(t *testing.T) {
 	check.Equal(t, "SRTT", l.pathAt(0).SRTT(), 30*time.Millisecond)
 }
 
-// A chunk that is not timed says nothing of the round trip, though it is acknowledged while another one is timed.
+// A chunk that is not timed says nothing of the round trip, though it is acknowledged while another
+// one is timed.
 func TestRoundTripIsThatOfTheTimedChunk(t *testing.T) {
 	// req 9260-6.3.1-5
 	l := newLab(t, 1)
@@ -461,7 +462,8 @@ func TestSourceIsAskedBehindTheQueueAsCwndAllows(t *testing.T) {
 	check.That(t, l.s.Idle(l.now), "not idle")
 }
 
-// What a Source gives is cut only if it fits no packet: it may take the room that is kept for a SACK, and goes alone then.
+// What a Source gives is cut only if it fits no packet: it may take the room that is kept for a
+// SACK, and goes alone then.
 func TestSourceIsCutOnlyWhereIPWouldCut(t *testing.T) {
 	// req 5043-9-3
 	for _, tt := range []struct {
@@ -492,8 +494,9 @@ func TestSourceIsCutOnlyWhereIPWouldCut(t *testing.T) {
 	}
 }
 
-// A Source that cuts messages to fit fills every packet to the same length, whatever the length of what
-// it cuts: the next one begins in what the last one has left of a packet, unless that is next to nothing.
+// A Source that cuts messages to fit fills every packet to the same length, whatever the length of
+// what it cuts: the next one begins in what the last one has left of a packet, unless that is next
+// to nothing.
 func TestSourceFillsPackets(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -571,8 +574,8 @@ func TestSackNowSetsTheIBit(t *testing.T) {
 	check.That(t, chunks(t, l.transmit()[0])[0].I(), "no I bit")
 }
 
-// The chunk that fills a window asks for its SACK at once, so that the sender never waits for a delayed one:
-// after a growth of the path MTU, cwnd may be less than a packet.
+// The chunk that fills a window asks for its SACK at once, so that the sender never waits for a
+// delayed one: after a growth of the path MTU, cwnd may be less than a packet.
 func TestChunkThatFillsAWindowIsNotToBeDelayed(t *testing.T) {
 	// req 9260-6.1-22
 	for _, tt := range []struct {
@@ -658,8 +661,9 @@ func TestSendWindowStopsAt65535TSNs(t *testing.T) {
 	check.Equal(t, "messages acknowledged", len(l.acked), 65537)
 }
 
-// Of one stream no more ordered messages are outstanding than their SSNs can be told apart, whatever is acknowledged when; others are not held up before there
-// are as many of theirs, or as many TSNs as there can be.
+// Of one stream no more ordered messages are outstanding than their SSNs can be told apart,
+// whatever is acknowledged when; others are not held up before there are as many of theirs, or as
+// many TSNs as there can be.
 func TestMessagesOfAStreamOutstanding(t *testing.T) {
 	// req 9260-6.1-21, 9260-1.6-4
 	for _, tt := range []struct {
@@ -740,8 +744,8 @@ func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 	l.s.Detach(1, nil)
 }
 
-// Who ends one stream has it looked at, and not what others have sent, and copied in parts, each piece once. A table that speaks of a TSN of long ago
-// misleads nobody.
+// Who ends one stream has it looked at, and not what others have sent, and copied in parts, each
+// piece once. A table that speaks of a TSN of long ago misleads nobody.
 func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 	l := newLab(t, 1)
 	l.pathAt(0).cc = newFixedWindow(1 << 40)
@@ -778,7 +782,8 @@ func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 	check.That(t, l.s.detachedOctets <= 0 && !l.s.Detach(1000, nil), "something of another stream was copied")
 }
 
-// Memory beside a message is no reason to copy it, nor is no memory at all; what is copied counts until it is acknowledged.
+// Memory beside a message is no reason to copy it, nor is no memory at all; what is copied counts
+// until it is acknowledged.
 func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 	mem := make([]byte, 300)
 	for _, row := range []struct {

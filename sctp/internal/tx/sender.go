@@ -44,7 +44,8 @@ type Sender struct {
 	ackCredit       int         // steps that SACKs have paid for and not taken
 	pendingSack     pendingSack // see More
 
-	// From here on, and at the end of later, it is what sending a message looks at, see PrefetchSend.
+	// From here on, and at the end of later, it is what sending a message looks at, see
+	// PrefetchSend.
 	pathsToMark PathSet // where T3-rtx has more to mark
 	steps       *uint64 // see Steps
 
@@ -197,8 +198,9 @@ func (s *Sender) SetPrimary(i int) { s.primaryIndex = int32(i) }
 func (s *Sender) Primary() *Path { return s.paths[s.primaryIndex] }
 
 // MaxPayload returns the octets of user data that one DATA chunk carries: what fits a packet with a
-// SACK on every path that may carry DATA (AMDCS, sections 6.9 and 7.3). An address that the peer has
-// listed, but that never answers, is not to make chunks small. Config.MaxSegment may make them shorter.
+// SACK on every path that may carry DATA (AMDCS, sections 6.9 and 7.3). An address that the peer
+// has listed, but that never answers, is not to make chunks small. Config.MaxSegment may make them
+// shorter.
 func (s *Sender) MaxPayload() int {
 	n := maxPMDCS
 	for _, p := range s.paths {
@@ -279,8 +281,8 @@ func (s *Sender) Queued() int {
 	return n
 }
 
-// Fault returns what the Source has done that it must not, or how this package has contradicted itself, nil as long as neither is so: the
-// association is to be aborted.
+// Fault returns what the Source has done that it must not, or how this package has contradicted
+// itself, nil as long as neither is so: the association is to be aborted.
 func (s *Sender) Fault() *invariant.Error {
 	if s.fault != nil {
 		return s.fault
@@ -288,8 +290,8 @@ func (s *Sender) Fault() *invariant.Error {
 	return s.outstanding.fault
 }
 
-// Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at: all work that
-// does not take the same time for each packet.
+// Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at:
+// all work that does not take the same time for each packet.
 func (s *Sender) Steps() uint64 { return *s.steps }
 
 // Stats returns the counters.

@@ -17,8 +17,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// The lab's path: PMDCS 1000, so that cwnd starts at 4000 and a full chunk counts 984 octets: 968 of
-// user data, with room for a SACK.
+// The lab's path: PMDCS 1000, so that cwnd starts at 4000 and a full chunk counts 984 octets: 968
+// of user data, with room for a SACK.
 const (
 	labMTU  = 1012
 	full    = 968
@@ -123,8 +123,8 @@ func (l *senderLab) traceEvent(what ...any) {
 	}
 }
 
-// expectTSNs transmits and compares the TSNs of the packets, as in "1 | 2 3"; to a path other than the
-// first as in "4>1".
+// expectTSNs transmits and compares the TSNs of the packets, as in "1 | 2 3"; to a path other than
+// the first as in "4>1".
 func (l *senderLab) expectTSNs(what, want string) {
 	l.t.Helper()
 	var got []byte

@@ -5,13 +5,18 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// T3-rtx may expire because packets are late and not lost, as behind a handover. What it has marked arrives nevertheless, and SACKs show it, in the spirit of
-// F-RTO (RFC 5682) and Eifel (RFC 3522): a chunk is acknowledged that did not go again, or went less than half the shortest round trip ago. That is the
-// shortest of all, and half of it, as the path has become empty: after a silence a round trip may well be shorter than any for long. It is taken for a false alarm when two SACKs, one
-// after the other, show that and the earliest chunk, which goes again first, is acknowledged: one may stand for others that were lost. And at once when
-// the earliest is such a chunk, or has come twice. Then what is still marked is in flight again, as of now, and the reduction is taken back.
+// T3-rtx may expire because packets are late and not lost, as behind a handover. What it has marked
+// arrives nevertheless, and SACKs show it, in the spirit of F-RTO (RFC 5682) and Eifel (RFC 3522):
+// a chunk is acknowledged that did not go again, or went less than half the shortest round trip
+// ago. That is the shortest of all, and half of it, as the path has become empty: after a silence a
+// round trip may well be shorter than any for long. It is taken for a false alarm when two SACKs,
+// one after the other, show that and the earliest chunk, which goes again first, is acknowledged:
+// one may stand for others that were lost. And at once when the earliest is such a chunk, or has
+// come twice. Then what is still marked is in flight again, as of now, and the reduction is taken
+// back.
 //
-// A peer that lies about it has had to be silent until T3-rtx expired, and gains the window of before.
+// A peer that lies about it has had to be silent until T3-rtx expired, and gains the window of
+// before.
 
 // spuriousTimeout is the last expiry of T3-rtx of a path.
 type spuriousTimeout struct {
@@ -29,7 +34,8 @@ func (s *Sender) startSpuriousCheck(p *Path) {
 	p.reordering.mayUndo = false
 }
 
-// checkSpuriousTimeout takes the acknowledgement of a chunk that went to p: whether it is of its first transmission.
+// checkSpuriousTimeout takes the acknowledgement of a chunk that went to p: whether it is of its
+// first transmission.
 func (s *Sender) checkSpuriousTimeout(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
 	a := &p.spuriousTimeout
 	if r.flags&flagTimedOut == 0 {
@@ -53,7 +59,8 @@ func (s *Sender) onDuplicateReported(t wire.TSN, r *chunkRecord) {
 	}
 }
 
-// undoSpuriousTimeouts takes back what T3-rtx has done where the SACK in processing shows that it was early.
+// undoSpuriousTimeouts takes back what T3-rtx has done where the SACK in processing shows that it
+// was early.
 func (s *Sender) undoSpuriousTimeouts(now rawio.Time) {
 	g := &s.outstanding
 	for _, p := range s.paths {
@@ -74,7 +81,8 @@ func (s *Sender) undoSpuriousTimeouts(now rawio.Time) {
 	}
 }
 
-// restoreSpurious puts in flight what false alarms have marked, and says whether it came to the end.
+// restoreSpurious puts in flight what false alarms have marked, and says whether it came to the
+// end.
 func (s *Sender) restoreSpurious(now rawio.Time) (all bool) {
 	g, at := &s.outstanding, stampOf(now)
 	if v := g.retransmitLog.entries; len(v) > 0 && int32(v[len(v)-1].sentStamp-at) > 0 {

@@ -17,7 +17,8 @@ type sackStep struct {
 	resentTSN string
 }
 
-// T3-rtx that was early is undone: what it has marked is in flight, as of then. A SACK that one transmission or the other may have brought about says nothing.
+// T3-rtx that was early is undone: what it has marked is in flight, as of then. A SACK that one
+// transmission or the other may have brought about says nothing.
 func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
 	cum := func(after rawio.Time, cum wire.TSN, gaps ...wire.GapBlock) sackStep {
 		return sackStep{after, wire.SackFields{CumTSN: cum, ARwnd: 1 << 20, Gaps: gaps}, ""}
@@ -64,9 +65,11 @@ func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
 	}
 }
 
-// Round trips of a path whose queue is full are long, for thousands of them. T3-rtx expires when the queue is empty, and what goes again is acknowledged sooner
-// than all of these: it was lost, and goes on in slow start. (usrsctp in SHUTDOWN-SENT answers with SHUTDOWN alone: with all in flight again nothing told what is missing, and
-// each flight of ten packets took a T3-rtx, of one second, of two, of four.)
+// Round trips of a path whose queue is full are long, for thousands of them. T3-rtx expires when
+// the queue is empty, and what goes again is acknowledged sooner than all of these: it was lost,
+// and goes on in slow start. (usrsctp in SHUTDOWN-SENT answers with SHUTDOWN alone: with all in
+// flight again nothing told what is missing, and each flight of ten packets took a T3-rtx, of one
+// second, of two, of four.)
 func TestTimeoutIsNotEarlyWhereTheQueueHasGone(t *testing.T) {
 	l, c := farLab(t, 1, 0)
 	p := l.pathAt(0)
@@ -109,8 +112,9 @@ func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
 	}
 }
 
-// A packet ignores cwnd on entering Fast Recovery, and that is over when nothing is to go again any more: here what was lost has arrived after all, and what
-// T3-rtx of another path has marked is in flight again.
+// A packet ignores cwnd on entering Fast Recovery, and that is over when nothing is to go again any
+// more: here what was lost has arrived after all, and what T3-rtx of another path has marked is in
+// flight again.
 func TestNothingIsUrgentWhenAllIsInFlightAgain(t *testing.T) {
 	l, _ := farLab(t, 2, 2) // TSN 2 and 3 have taken the first path, 4 and 5 the second
 	l.pathAt(0).ptoAt, l.pathAt(1).ptoAt, l.now = rawio.Never, rawio.Never, l.pathAt(0).t3At

@@ -6,7 +6,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// Where nothing is outstanding and there is nothing to send, there is no need to look for what to send.
+// Where nothing is outstanding and there is nothing to send, there is no need to look for what to
+// send.
 func TestStill(t *testing.T) {
 	l := newLab(t, 1)
 	still := func(what string, want bool) {

@@ -8,10 +8,12 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Failover long before T3-rtx. Where a path is silent for as long as a tail-loss probe waits, the probe is a copy of the earliest chunk in flight
-// there, over another active path (RFC 9260 section 6.4.1). If its SACK says that nothing has arrived over the old path since, that path is
-// suspected: new data leaves it, and what is overdue there goes again elsewhere. The owner asks the path by HEARTBEAT, and counts that, not the probe,
-// as an error where nothing answers. A path that answers carries data again, paced, with the cwnd that it had.
+// Failover long before T3-rtx. Where a path is silent for as long as a tail-loss probe waits, the
+// probe is a copy of the earliest chunk in flight there, over another active path (RFC 9260 section
+// 6.4.1). If its SACK says that nothing has arrived over the old path since, that path is
+// suspected: new data leaves it, and what is overdue there goes again elsewhere. The owner asks the
+// path by HEARTBEAT, and counts that, not the probe, as an error where nothing answers. A path that
+// answers carries data again, paced, with the cwnd that it had.
 
 // suspicionLevel is what is thought of an active path.
 type suspicionLevel uint8
@@ -22,9 +24,10 @@ const (
 	pathSuspected                // it does not answer
 )
 
-// A path that is suspected again within flapWindow of its return is held for minHold, twice as long the next time, up to maxHold: a path that
-// lets HEARTBEATs pass and no data, or a peer that answers as it likes, does not move data to and fro for ever. None is left within suspectInterval of another:
-// behind a spike that has met both, answers come in any order.
+// A path that is suspected again within flapWindow of its return is held for minHold, twice as long
+// the next time, up to maxHold: a path that lets HEARTBEATs pass and no data, or a peer that
+// answers as it likes, does not move data to and fro for ever. None is left within suspectInterval
+// of another: behind a spike that has met both, answers come in any order.
 const (
 	suspectInterval = 500 * time.Millisecond
 	flapWindow      = 10 * time.Second
@@ -72,7 +75,8 @@ func (p *Path) ClearSuspicion(now rawio.Time) {
 	}
 }
 
-// MarkFailed takes that the path does not answer, which its state says from now on. A suspected one has lost what was in flight there.
+// MarkFailed takes that the path does not answer, which its state says from now on. A suspected one
+// has lost what was in flight there.
 func (p *Path) MarkFailed(now rawio.Time) {
 	if p.suspicion.level == pathSuspected {
 		p.cc.OnTimeout(now)
@@ -93,7 +97,8 @@ func (p *Path) Sever() { p.suspicion.sendBlocked = true }
 // Mend takes that packets can leave for p again.
 func (p *Path) Mend() { p.suspicion.sendBlocked = false }
 
-// tailProbePath returns the path that a probe takes when p is silent, nil if there is none as good, or if nobody would ask p.
+// tailProbePath returns the path that a probe takes when p is silent, nil if there is none as good,
+// or if nobody would ask p.
 func (s *Sender) tailProbePath(p *Path) *Path {
 	if len(s.paths) == 1 || !p.HeartbeatsOnSuspicion {
 		return nil
@@ -104,8 +109,8 @@ func (s *Sender) tailProbePath(p *Path) *Path {
 	return nil
 }
 
-// fillTailProbe appends a copy of the probe's chunk to a packet that goes over the other path. The chunk is in flight where it was, so that T3-rtx
-// and error counters are as without it.
+// fillTailProbe appends a copy of the probe's chunk to a packet that goes over the other path. The
+// chunk is in flight where it was, so that T3-rtx and error counters are as without it.
 func (s *Sender) fillTailProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 	t := s.tailProbe.tsn
 	r := s.outstanding.recordOf(t)
@@ -133,9 +138,10 @@ func (s *Sender) fillTailProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 	return 1
 }
 
-// isPathSilent reports whether p is to be left: nothing that was sent there when the probe's chunk was, or later, has arrived, or what is in flight should
-// have by far. One lost chunk is no silence where all that was in flight beside it has arrived: it was the last that went, or went again, before cwnd was
-// full, and the SACK of the others was lost too.
+// isPathSilent reports whether p is to be left: nothing that was sent there when the probe's chunk
+// was, or later, has arrived, or what is in flight should have by far. One lost chunk is no silence
+// where all that was in flight beside it has arrived: it was the last that went, or went again,
+// before cwnd was full, and the SACK of the others was lost too.
 func (s *Sender) isPathSilent(now rawio.Time, p *Path) bool {
 	if p.State != Active || now.Sub(s.pathSuspectedAt) < suspectInterval {
 		return false
@@ -173,8 +179,8 @@ func (s *Sender) suspectPath(now rawio.Time, p *Path) {
 	s.retransmitOverdue(now, p)
 }
 
-// LeavePath has new data leave p at once, and what is in flight there go again elsewhere: this host cannot send there. It returns false where there is no other
-// path, or p was left before.
+// LeavePath has new data leave p at once, and what is in flight there go again elsewhere: this host
+// cannot send there. It returns false where there is no other path, or p was left before.
 func (s *Sender) LeavePath(now rawio.Time, p *Path) bool {
 	if !p.trusted() || s.tailProbePath(p) == nil {
 		return false
@@ -184,8 +190,9 @@ func (s *Sender) LeavePath(now rawio.Time, p *Path) bool {
 	return true
 }
 
-// retransmitOverdue marks what should have arrived over p, which is suspected, to be sent elsewhere, and comes back for the rest. Over a path that
-// is cut that is all: whoever had it cannot say so there.
+// retransmitOverdue marks what should have arrived over p, which is suspected, to be sent
+// elsewhere, and comes back for the rest. Over a path that is cut that is all: whoever had it
+// cannot say so there.
 func (s *Sender) retransmitOverdue(now rawio.Time, p *Path) {
 	p.ptoAt = rawio.Never
 	for n := 0; p.flightSize > 0; n++ {

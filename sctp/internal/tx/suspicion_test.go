@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// silentLab has sent a probe over the second path, whose round trip is 50 ms, because the first has been silent.
+// silentLab has sent a probe over the second path, whose round trip is 50 ms, because the first has
+// been silent.
 func silentLab(t *testing.T) (*senderLab, *lossCounter) {
 	l, c := farLab(t, 2, 0)
 	l.pathAt(0).HeartbeatsOnSuspicion = true
@@ -51,7 +52,8 @@ func TestSilentPathIsLeft(t *testing.T) {
 	}
 }
 
-// A chunk that was withheld leaves as the copy: it has not gone before, may be acknowledged, and was no loss.
+// A chunk that was withheld leaves as the copy: it has not gone before, may be acknowledged, and
+// was no loss.
 func TestWhatWasWithheldLeavesAsTheProbe(t *testing.T) {
 	l, c := farLab(t, 2, 0)
 	l.pathAt(0).HeartbeatsOnSuspicion, l.s.cfg.Rand = true, func() uint32 { return 0 }
@@ -81,7 +83,8 @@ func TestSilenceIsAskedAboutWhereItMayBeHeard(t *testing.T) {
 	}
 }
 
-// A path whose round trips vary is silent later, and what has arrived before the probe's chunk was sent says nothing.
+// A path whose round trips vary is silent later, and what has arrived before the probe's chunk was
+// sent says nothing.
 func TestLonePacketOfAPathThatVaries(t *testing.T) {
 	l, _ := farLab(t, 2, 0)
 	l.pathAt(0).HeartbeatsOnSuspicion = true
@@ -115,7 +118,8 @@ func TestPathThatIsNotSilentIsNotLeft(t *testing.T) {
 	}
 }
 
-// How long a path that is suspected again is held follows from how soon that is after its return, and how often.
+// How long a path that is suspected again is held follows from how soon that is after its return,
+// and how often.
 func TestPathThatFlapsIsHeldLonger(t *testing.T) {
 	l, _ := farLab(t, 2, 0)
 	p := l.pathAt(0)

@@ -7,8 +7,9 @@ import (
 
 // HandleTimeout handles the T3-rtx timers that have expired (section 6.3.3): back off, shrink cwnd,
 // mark what was in flight there for retransmission. It returns the paths whose error counter is to
-// be raised, and with each the association's: not those where it was early. The retransmission itself goes out with the next Poll,
-// so that the owner first has its say about which paths are active.
+// be raised, and with each the association's: not those where it was early. The retransmission
+// itself goes out with the next Poll, so that the owner first has its say about which paths are
+// active.
 func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	var expired PathSet
 	s.forgetOldStamps(now)
@@ -65,8 +66,8 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	return expired
 }
 
-// markLostOnTimeout marks what was in flight to p when T3-rtx expired for retransmission, or a part of it, see More, and reports whether
-// some of that was in packets longer than Least.
+// markLostOnTimeout marks what was in flight to p when T3-rtx expired for retransmission, or a part
+// of it, see More, and reports whether some of that was in packets longer than Least.
 func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 	g := &s.outstanding
 	from := p.timeoutMarkFrom
@@ -92,8 +93,8 @@ func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 	return suspect
 }
 
-// OnSendRefused takes back that a chunk was sent to p: the link has refused its packet. It goes out again as if it had not been
-// before, whatever cwnd is; that says nothing of the path.
+// OnSendRefused takes back that a chunk was sent to p: the link has refused its packet. It goes out
+// again as if it had not been before, whatever cwnd is; that says nothing of the path.
 func (s *Sender) OnSendRefused(p *Path, t wire.TSN) {
 	g := &s.outstanding
 	if uint32(t-g.firstUnacked) >= uint32(g.len()) || g.recordOf(t).path != p.index || !g.recordOf(t).isIn(inFlight) {
@@ -123,7 +124,8 @@ type FailedMessage struct {
 	Pulled bool // it came from the Source, not through Enqueue
 }
 
-// Stop says that the association has ended: nothing is sent any more, and NextFailed says what was not acknowledged.
+// Stop says that the association has ended: nothing is sent any more, and NextFailed says what was
+// not acknowledged.
 func (s *Sender) Stop() {
 	s.pendingSack, s.pathsToMark = pendingSack{}, 0
 	for _, p := range s.paths {
@@ -134,7 +136,8 @@ func (s *Sender) Stop() {
 	s.withheld.sendAt = rawio.Never
 }
 
-// NextFailed takes the oldest message that is not acknowledged out of the sender. Call it after Stop.
+// NextFailed takes the oldest message that is not acknowledged out of the sender. Call it after
+// Stop.
 func (s *Sender) NextFailed() (FailedMessage, bool) {
 	for g := &s.outstanding; g.firstUnacked != g.nextTSN; {
 		r := g.popFirst()

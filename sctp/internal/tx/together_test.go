@@ -11,7 +11,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// What is learnt from chunks that are acknowledged together is what is learnt from one after the other, whatever went before and however they differ.
+// What is learnt from chunks that are acknowledged together is what is learnt from one after the
+// other, whatever went before and however they differ.
 func TestAcknowledgedTogetherIsAsOneByOne(t *testing.T) {
 	const n = 12
 	saved := 0

@@ -71,7 +71,8 @@ func TestWhatCountsInCwndAndInRwnd(t *testing.T) {
 	check.Equal(t, "octets acknowledged to the controller", l.pathAt(0).sack.ackedOctets, 2*24)
 }
 
-// What was in flight when cwnd was full counts when it is acknowledged, however little is in flight then; nothing else does, nor what was before a reduction.
+// What was in flight when cwnd was full counts when it is acknowledged, however little is in flight
+// then; nothing else does, nor what was before a reduction.
 func TestWhatFilledCwndCounts(t *testing.T) {
 	l, c := newLab(t, 1), &lossCounter{Controller: newFixedWindow(3 * counted)}
 	l.pathAt(0).cc = c

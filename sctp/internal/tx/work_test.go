@@ -9,8 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// What a peer says in SACKs costs no more than their octets, and those of the DATA they are about, pay for, whatever
-// it says. Each attack is carried out on 20,000 chunks that are outstanding, over and over again.
+// What a peer says in SACKs costs no more than their octets, and those of the DATA they are about,
+// pay for, whatever it says. Each attack is carried out on 20,000 chunks that are outstanding, over
+// and over again.
 func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 	const (
 		chunks  = 20_000
@@ -102,8 +103,8 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 	}
 }
 
-// A chunk whose acknowledgement was taken back is believed to have arrived as long as SACKs pay for it, and again when
-// it was sent again: nothing is ever stuck.
+// A chunk whose acknowledgement was taken back is believed to have arrived as long as SACKs pay for
+// it, and again when it was sent again: nothing is ever stuck.
 func TestTakenBackTooOften(t *testing.T) {
 	l := newLab(t, 1)
 	l.pathAt(0).cc = newFixedWindow(1 << 20)
@@ -135,7 +136,8 @@ func TestTakenBackTooOften(t *testing.T) {
 	check.That(t, l.s.Stats().Reneged == 3*199+169+58, "%d chunks were taken back", l.s.Stats().Reneged) // fewer are named no more than are named anew and not paid for
 }
 
-// A packet takes what there is to send again on its path, but does not look for it behind thousands of chunks for others.
+// A packet takes what there is to send again on its path, but does not look for it behind thousands
+// of chunks for others.
 func TestSendingAgainOnTwoPaths(t *testing.T) {
 	l := newLab(t, 2)
 	for _, p := range l.s.paths {
@@ -173,8 +175,9 @@ func TestLostAgainAfterATimeout(t *testing.T) {
 	l.expectTSNs("the third miss", "1")
 }
 
-// One SACK, or SHUTDOWN, that acknowledges all that can be outstanding, or takes it back, and T3-rtx for all of it, are processed in parts,
-// each of so few steps; a SACK that says less than the one in processing is old, one that says as much takes its place.
+// One SACK, or SHUTDOWN, that acknowledges all that can be outstanding, or takes it back, and
+// T3-rtx for all of it, are processed in parts, each of so few steps; a SACK that says less than
+// the one in processing is old, one that says as much takes its place.
 func TestLongestWorkAtOnce(t *testing.T) {
 	race.Alone(t)
 	const last = maxOutstanding // TSN

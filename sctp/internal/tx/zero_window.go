@@ -15,8 +15,8 @@ const (
 	minArwnd = 1500
 )
 
-// mayProbeWindow reports whether a chunk may go to p although the peer's window has no room for it and
-// nothing is in flight. Unless the chunk can be cut to the window it is a zero window probe
+// mayProbeWindow reports whether a chunk may go to p although the peer's window has no room for it
+// and nothing is in flight. Unless the chunk can be cut to the window it is a zero window probe
 // (section 6.1, A): the first goes one RTO after the window was found closed, later ones are
 // retransmissions by T3-rtx, which backs off.
 func (s *Sender) mayProbeWindow(now rawio.Time, p *Path) bool {
@@ -32,8 +32,8 @@ func (s *Sender) mayProbeWindow(now rawio.Time, p *Path) bool {
 	return !now.Before(s.probeAt)
 }
 
-// canCutToWindow reports whether the next chunk may be cut to the window: it is of a message that may be
-// fragmented, and the window is not silly.
+// canCutToWindow reports whether the next chunk may be cut to the window: it is of a message that
+// may be fragmented, and the window is not silly.
 func (s *Sender) canCutToWindow() bool {
 	least := min(s.MaxPayload(), max(s.maxRwnd, minArwnd)) / 2
 	return s.current.fromQueue && !s.cfg.NoFragments && !s.cfg.StrictRFC && s.outstanding.rwnd >= least

@@ -2,8 +2,8 @@ package attacker
 
 import "github.com/rddp-go/rddp/sctp/wire"
 
-// A victim that answers an INIT with a cookie, and a cookie with a COOKIE ACK, and then sends data: enough for each move to
-// have what it lies about.
+// A victim that answers an INIT with a cookie, and a cookie with a COOKIE ACK, and then sends data:
+// enough for each move to have what it lies about.
 func answer(k *knowledge, local, remote uint16, pkt []byte, tsn *wire.TSN) []byte {
 	p, err := wire.ParsePacket(pkt)
 	if err != nil {

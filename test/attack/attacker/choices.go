@@ -13,7 +13,8 @@ func Seeded(seed uint64) *Choices {
 	return &Choices{rng: rand.New(rand.NewPCG(seed, 0x6472_6470))}
 }
 
-// FromOctets returns the choices that a fuzzer has made. When there are no more octets, each choice is 0.
+// FromOctets returns the choices that a fuzzer has made. When there are no more octets, each choice
+// is 0.
 func FromOctets(b []byte) *Choices { return &Choices{octets: b} }
 
 // Done says that a fuzzer's octets are used up.

@@ -101,7 +101,8 @@ func (p *Peer) auth(b []byte) []byte {
 
 func (p *Peer) pad(b []byte) []byte { return wire.AppendPad(b, wire.ChunkHeaderLen+p.Length(200)) }
 
-// packetDropped is the PKTDROP that some stacks know (draft-stewart-sctp-pktdrprep): a report with a packet in it.
+// packetDropped is the PKTDROP that some stacks know (draft-stewart-sctp-pktdrprep): a report with
+// a packet in it.
 func (p *Peer) packetDropped(b []byte) []byte {
 	v := binary.BigEndian.AppendUint32(nil, p.Uint32())
 	v = binary.BigEndian.AppendUint32(v, p.Uint32())

@@ -12,8 +12,9 @@ type Config struct {
 	MTU                   int    // octets of the longest packet; default 1400
 	// RDMA has the peer set up and break DDP sessions (RFC 5043); else DATA carries anything.
 	RDMA bool
-	// Careful leaves out what a victim may answer by ending the association, as far as that is known, so that what
-	// comes behind is reached. Without it the attacker is careful for part of the time.
+	// Careful leaves out what a victim may answer by ending the association, as far as that is
+	// known, so that what comes behind is reached. Without it the attacker is careful for part of
+	// the time.
 	Careful bool
 }
 
@@ -155,7 +156,8 @@ func (p *Peer) chunks(b []byte, n int) []byte {
 // move makes one chunk.
 type move func(*Peer, []byte) []byte
 
-// topic is the moves of one kind: those that a victim has to live with, and those that may make it end the association.
+// topic is the moves of one kind: those that a victim has to live with, and those that may make it
+// end the association.
 type topic struct{ careful, rude []move }
 
 var topics = [numMoods]topic{

@@ -119,7 +119,8 @@ func (p *Peer) addr() netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(p.Below(2)), 0, byte(p.Below(4))})
 }
 
-// cookieEcho returns a cookie of the victim's: the last one, an older one, one that is changed, or the peer's own.
+// cookieEcho returns a cookie of the victim's: the last one, an older one, one that is changed, or
+// the peer's own.
 func (p *Peer) cookieEcho(b []byte) []byte {
 	var cookie []byte
 	if len(p.k.cookies) > 0 {

@@ -83,8 +83,8 @@ func blindAttacks(f *family) []attack {
 	return list
 }
 
-// reports sends reports about the client's association, and about one of another host of its network, in
-// the name of a router.
+// reports sends reports about the client's association, and about one of another host of its
+// network, in the name of a router.
 func reports(t trouble, mtu uint32) func(*scene) (func(int) error, error) {
 	return func(x *scene) (func(int) error, error) {
 		x.bystander++
@@ -102,7 +102,8 @@ func (x *scene) another() netip.Addr {
 	return netip.AddrFrom16(a).Unmap()
 }
 
-// unshrunk checks that new associations do not begin with the MTU of a report that nobody could verify.
+// unshrunk checks that new associations do not begin with the MTU of a report that nobody could
+// verify.
 func unshrunk(x *scene) error {
 	var mtu int
 	if err := x.victim.ask("mtu", x.another(), &mtu); err != nil {

@@ -144,8 +144,8 @@ func tiny(flags uint8) func(*scene) (func(int) error, error) {
 	})
 }
 
-// filling sends DATA, n chunks in a packet, to a program that does not read, so that all that the victim
-// takes it has to hold.
+// filling sends DATA, n chunks in a packet, to a program that does not read, so that all that the
+// victim takes it has to hold.
 func filling(f func(p *peer, b []byte, i int) []byte, n int) func(*scene) (func(int) error, error) {
 	return func(x *scene) (func(int) error, error) {
 		var p *peer

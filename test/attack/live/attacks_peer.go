@@ -16,7 +16,8 @@ import (
 	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
 )
 
-// Whoever has an association, and knows what its other end keeps of it, may try to have that cost much.
+// Whoever has an association, and knows what its other end keeps of it, may try to have that cost
+// much.
 func peerAttacks() []attack {
 	usual := []string{"INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK"}
 	source := append(usual, "DATA")
@@ -82,7 +83,8 @@ func peerAttacks() []attack {
 				defer p.forget()
 				return p.send(wire.AppendShutdown(nil, p.cum))
 			})},
-		// Where packets count by their own octets, and not by the buffers that they lie in, the heap has more than is accounted for.
+		// Where packets count by their own octets, and not by the buffers that they lie in, the
+		// heap has more than is accounted for.
 		{name: "tiny packets, while the victim's program holds the gate of the association", rfc: "9260 6.2", least: 3000, may: append(usual, "HEARTBEAT ACK"),
 			start: func(x *scene) (func(int) error, error) {
 				if err := x.victim.ask("release", nil, nil); err != nil { // of the time before
@@ -183,7 +185,8 @@ func sessionAttacks() []attack {
 	}
 }
 
-// reneging has the victim send much, acknowledges none of it for good, and sends what f makes of n chunks that are outstanding.
+// reneging has the victim send much, acknowledges none of it for good, and sends what f makes of n
+// chunks that are outstanding.
 func reneging(f func(p *peer, n int) []byte) func(*scene) (func(int) error, error) {
 	return func(x *scene) (func(int) error, error) {
 		p, err := x.open(x.to(portSCTP), nil)

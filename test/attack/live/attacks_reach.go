@@ -15,14 +15,16 @@ import (
 	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
 )
 
-// reachAttacks are of a server that the victim's program connects to. Such a peer can have a cookie signed for an association that the
-// victim sets up: its own INIT meets the victim's (RFC 9260 section 5.2.1), and whenever it returns that cookie, the association goes on with
-// another tag of its own (section 5.2.4 action B), which is no restart.
+// reachAttacks are of a server that the victim's program connects to. Such a peer can have a cookie
+// signed for an association that the victim sets up: its own INIT meets the victim's (RFC 9260
+// section 5.2.1), and whenever it returns that cookie, the association goes on with another tag of
+// its own (section 5.2.4 action B), which is no restart.
 func reachAttacks() []attack {
 	usual := []string{"INIT", "COOKIE ECHO", "SHUTDOWN", "INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "control", "session Terminate", "opcode 3"}
 	return []attack{
-		// Where a layer took the other tag for a restart, the program got back the memory of its requests, and what it wrote there next, the secret,
-		// was retransmitted; and its requests did not end well.
+		// Where a layer took the other tag for a restart, the program got back the memory of its
+		// requests, and what it wrote there next, the secret, was retransmitted; and its requests
+		// did not end well.
 		{name: "a server that returns a cookie of the collision while Sends are under way, and asks for them again", rfc: "9260 5.2.4 B, 5042 6.3.2",
 			must: []string{"COOKIE ACK", "opcode 3"}, may: usual, start: blind(func(x *scene, _ int) error {
 				s, err := x.reached()
@@ -60,8 +62,8 @@ func reachAttacks() []attack {
 				}
 				return x.completed(reachSends)
 			})},
-		// Where both cookies had been read before the layers above looked, the tag was the one that they knew, and the first message on a stream that the
-		// new life has not ended the process.
+		// Where both cookies had been read before the layers above looked, the tag was the one that
+		// they knew, and the first message on a stream that the new life has not ended the process.
 		{name: "a server that swaps its tag by a cookie, and restarts with the tag before and one stream", rfc: "9260 5.2.4 A, B",
 			must: []string{"COOKIE ACK"}, may: usual, start: blind(func(x *scene, _ int) error {
 				s, err := x.reached()
@@ -101,7 +103,8 @@ type server struct {
 	cookie []byte
 }
 
-// reached has the victim's program connect to the attacker, and the sessions that it asks for accepted.
+// reached has the victim's program connect to the attacker, and the sessions that it asks for
+// accepted.
 func (x *scene) reached() (*server, error) {
 	p := x.peer(netip.AddrPort{}, nil)
 	s := &server{peer: p, other: x.w.guess()}
@@ -142,7 +145,8 @@ func (x *scene) reached() (*server, error) {
 	return s, nil
 }
 
-// sign has the victim sign a cookie for an INIT with a tag, and tells the tag that the victim has in it.
+// sign has the victim sign a cookie for an INIT with a tag, and tells the tag that the victim has
+// in it.
 func (s *server) sign(tag uint32, streams uint16) (cookie []byte, theirs uint32, err error) {
 	q := *s.peer
 	q.own, q.streams, q.inits = tag, streams, adaptation()
@@ -246,8 +250,9 @@ func lateAttacks() []attack {
 // mtuProbe is how many octets the Heartbeat Information of a probe of the path MTU has.
 const mtuProbe = 16
 
-// malformedBehindTerminate opens a session and breaks it, and sends a malformed Initiate behind its own Terminate, before it acknowledges the
-// victim's. Where that Initiate was swallowed no second Terminate came, and the wait for it ended the attack.
+// malformedBehindTerminate opens a session and breaks it, and sends a malformed Initiate behind its
+// own Terminate, before it acknowledges the victim's. Where that Initiate was swallowed no second
+// Terminate came, and the wait for it ended the attack.
 func malformedBehindTerminate(_ *scene, p *peer, i int) error {
 	s := &session{peer: p, stream: uint16(i % 1000), stags: make(map[string]rdma.STag)}
 	if err := s.begin(); err != nil {

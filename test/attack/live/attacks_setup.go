@@ -115,11 +115,13 @@ func setupAttacks(f *family) []attack {
 					if err := p.send(wire.AppendCookieEcho(nil, p.cookie)); err != nil {
 						return err
 					}
-					// The first has the association; the others are out of the blue, as it has ended.
+					// The first has the association; the others are out of the blue, as it has
+					// ended.
 					if _, err := p.waitFor(wire.ChunkCookieAck, 5*time.Millisecond); err != nil && err != errSilence && err != errAborted {
 						return err
 					}
-					// What the third party does with a packet out of the blue (RFC 9260 section 8.4).
+					// What the third party does with a packet out of the blue (RFC 9260 section
+					// 8.4).
 					from := netip.AddrPortFrom(host(x.innocents, i%7), p.src.Port())
 					return x.w.sctp(from, x.to(portSCTP), p.own, wire.AppendAbort(nil, true))
 				}, nil
@@ -236,8 +238,8 @@ func nobodyAttacks(f *family) []attack {
 	}
 }
 
-// camp sets up associations that list the second address of the honest client, from the port that it will
-// use and from others.
+// camp sets up associations that list the second address of the honest client, from the port that
+// it will use and from others.
 func camp(port uint16) func(*scene) (func(int) error, error) {
 	return blind(func(x *scene, i int) error {
 		p := x.w.peer(netip.AddrPortFrom(host(x.attackers, 1000+i/2000), uint16(campedPort+i%2000)), x.to(port))

@@ -64,7 +64,8 @@ func (c *cost) judge(idle int64, timed bool, fail func(string, ...any)) {
 	}
 }
 
-// spend measures the processor time that the victim takes while f runs, without what it takes at rest.
+// spend measures the processor time that the victim takes while f runs, without what it takes at
+// rest.
 func (a *arena) spend(f func() error) (time.Duration, error) {
 	before, err := a.stats(false)
 	if err != nil {
@@ -130,7 +131,8 @@ func (a *arena) settle(last *victimStats) (*victimStats, error) {
 	}
 }
 
-// honestly sends as many packets of the same lengths, at the same moments, as an honest peer would: messages to a program that reads them.
+// honestly sends as many packets of the same lengths, at the same moments, as an honest peer would:
+// messages to a program that reads them.
 func (a *arena) honestly(packets []moment) (time.Duration, error) {
 	if len(packets) == 0 {
 		return 0, nil

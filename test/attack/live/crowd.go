@@ -65,7 +65,8 @@ func besideCrowds(f *family, o crowdOptions) error {
 	return err
 }
 
-// runCrowd measures a bystander beside honest and beside hostile crowds that send as many octets a second, in turns, and says what exceeds its limit.
+// runCrowd measures a bystander beside honest and beside hostile crowds that send as many octets a
+// second, in turns, and says what exceeds its limit.
 func runCrowd(f *family, o crowdOptions, out io.Writer) (failures []string, err error) {
 	a, err := startArena(f, options{quiet: 200 * time.Millisecond, rate: 2000}, false, o.memory)
 	if err != nil {
@@ -78,7 +79,8 @@ func runCrowd(f *family, o crowdOptions, out io.Writer) (failures []string, err 
 	if err := a.friend.ask("ping", true, nil); err != nil {
 		return nil, err
 	}
-	// Crowd and bystander stand for other hosts, with processors of their own: they leave the victim what it wants, or do not wait for it.
+	// Crowd and bystander stand for other hosts, with processors of their own: they leave the
+	// victim what it wants, or do not wait for it.
 	if err := errors.Join(nice(os.Getpid(), 19), nice(a.friend.cmd.Process.Pid, -15)); err != nil {
 		return nil, err
 	}
@@ -151,7 +153,8 @@ func nice(pid, value int) error {
 	return err
 }
 
-// half finds the octets a second of an honest crowd, with which it and the victim take one of two processors.
+// half finds the octets a second of an honest crowd, with which it and the victim take one of two
+// processors.
 func (a *arena) half(o crowdOptions) (float64, error) {
 	rate := 4e6
 	o.window /= 2
@@ -165,7 +168,8 @@ func (a *arena) half(o crowdOptions) (float64, error) {
 	return rate, nil
 }
 
-// A crowd that was kept from sending makes up for it by and by: a burst would show how this process was scheduled.
+// A crowd that was kept from sending makes up for it by and by: a burst would show how this process
+// was scheduled.
 const (
 	most    = 2 * time.Millisecond // of octets at once
 	catchUp = 2                    // times its rate
@@ -243,8 +247,9 @@ func (a *arena) place(i int) netip.AddrPort {
 	return netip.AddrPortFrom(host(a.attackers, 1000+i%crowdHosts), uint16(10000+a.x.used%50000))
 }
 
-// honestLen makes the packets of the honest as long as those of the hostile are on average, 740 octets with the IP header: what is compared is what packets do,
-// not how many of them the octets make.
+// honestLen makes the packets of the honest as long as those of the hostile are on average, 740
+// octets with the IP header: what is compared is what packets do, not how many of them the octets
+// make.
 const honestLen = 690
 
 // honest sends messages to a program that reads them, within a window, and again what was lost.
@@ -318,7 +323,8 @@ func (g *gremlin) send() error {
 	return g.w.transmit(g.w.carry(g.src.Addr(), g.dst.Addr(), encapPort, b))
 }
 
-// hoarder has an association whose program does not read, or sends without end, and makes it hold what it can.
+// hoarder has an association whose program does not read, or sends without end, and makes it hold
+// what it can.
 type hoarder struct {
 	*peer
 	a     *arena
@@ -346,7 +352,8 @@ func (a *arena) gremlin(seed uint64, i int) *gremlin {
 	return newGremlin(p, seed+uint64(i), i%4 == 0, i%8 < 6)
 }
 
-// begin sets an association up, for one that has ended too, while the others go on. The victim may refuse it.
+// begin sets an association up, for one that has ended too, while the others go on. The victim may
+// refuse it.
 func (h *hoarder) begin() {
 	p := h.a.w.peer(h.a.place(h.i), h.a.x.to(portSCTP))
 	h.a.x.peers = append(h.a.x.peers, p)

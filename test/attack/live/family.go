@@ -13,8 +13,8 @@ type family struct {
 	name  string
 	ether uint16 // its EtherType
 
-	// The addresses of the three hosts. Everything under attackers and innocents is routed to the attacker,
-	// who answers for the first and watches what the second would get.
+	// The addresses of the three hosts. Everything under attackers and innocents is routed to the
+	// attacker, who answers for the first and watches what the second would get.
 	victimAddr, friendAddr netip.Addr
 	friendOther            netip.Addr // a second one of the honest client's host
 	subnet                 int        // prefix length of the wires
@@ -28,7 +28,8 @@ type family struct {
 	// Addresses that are no other host's. The kernel drops packets from such addresses of IPv4.
 	nobodies []netip.Addr
 
-	// What fits an INIT: parameters without a value and addresses in one packet, addresses in the longest.
+	// What fits an INIT: parameters without a value and addresses in one packet, addresses in the
+	// longest.
 	params, addrs, mostAddrs int
 }
 

@@ -17,8 +17,9 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// friend is the honest client: one SCTP association with messages that the victim checks and answers, and
-// one RDMA session with Writes. One of them is under load at a time, the other goes on slowly.
+// friend is the honest client: one SCTP association with messages that the victim checks and
+// answers, and one RDMA session with Writes. One of them is under load at a time, the other goes on
+// slowly.
 type friend struct {
 	*family
 	dev    *rdma.Device

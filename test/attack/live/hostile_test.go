@@ -73,7 +73,8 @@ func TestAnswersAreCountedByWhomTheyReach(t *testing.T) {
 	}
 }
 
-// What the kernel says to its neighbours is no reaction, and a first fragment is the packet that it begins.
+// What the kernel says to its neighbours is no reaction, and a first fragment is the packet that it
+// begins.
 func TestPacketsOfIPv6(t *testing.T) {
 	from, to := ipv6.victimAddr, host(ipv6.attackers, 3)
 	solicitation := append([]byte{135, 0, 0, 0}, make([]byte, 20)...)
@@ -130,8 +131,8 @@ func TestThroughputVerdict(t *testing.T) {
 	}
 }
 
-// Each window is compared with the undisturbed ones around it, so that a machine that becomes slower does
-// not count.
+// Each window is compared with the undisturbed ones around it, so that a machine that becomes
+// slower does not count.
 func TestSharesOfThroughput(t *testing.T) {
 	v := []float64{100, 45, 80, 72, 80, 30, 40, 36, 40}
 	base, control, attack := shares(v)

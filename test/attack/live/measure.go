@@ -72,13 +72,15 @@ type arena struct {
 	fences         int
 }
 
-// timed says whether times are measured. On a machine that does other things too, or in a measurement as short as the gate's, they say nothing.
+// timed says whether times are measured. On a machine that does other things too, or in a
+// measurement as short as the gate's, they say nothing.
 func (a *arena) timed() bool { return a.rounds > 0 }
 
 // newArena starts the victim and the honest client and warms them up.
 func newArena(f *family, o options, udp bool) (*arena, error) { return startArena(f, o, udp, 0) }
 
-// startArena does so with a victim whose peers may have so much memory, and whose runtime is to keep to twice as much; 0 is the default of both.
+// startArena does so with a victim whose peers may have so much memory, and whose runtime is to
+// keep to twice as much; 0 is the default of both.
 func startArena(f *family, o options, udp bool, memory int64) (*arena, error) {
 	kind := "raw"
 	if udp {
@@ -120,7 +122,8 @@ func startArena(f *family, o options, udp bool, memory int64) (*arena, error) {
 	return a, a.rest()
 }
 
-// warm has the victim's link fill its pools of buffers, which it keeps: long packets, and many short ones.
+// warm has the victim's link fill its pools of buffers, which it keeps: long packets, and many
+// short ones.
 func (a *arena) warm() error {
 	for range 20 {
 		from := a.x.own()
@@ -154,7 +157,8 @@ func (a *arena) rest() error {
 	return nil
 }
 
-// vacate waits until the victim is rid of the last attack: what it serves still would be refused to the next.
+// vacate waits until the victim is rid of the last attack: what it serves still would be refused to
+// the next.
 func (a *arena) vacate() error {
 	if err := a.fence(); err != nil { // it has read the ABORTs
 		return err
@@ -199,7 +203,8 @@ func (a *arena) close() {
 	a.net.close()
 }
 
-// fence waits until the victim has read all that was sent to it so far: it answers an INIT that was sent behind.
+// fence waits until the victim has read all that was sent to it so far: it answers an INIT that was
+// sent behind.
 func (a *arena) fence() error {
 	a.fences++
 	p := a.w.peer(netip.AddrPortFrom(host(a.attackers, 5000+a.fences%5000), a.x.own().Port()), a.to(portSCTP))
@@ -217,7 +222,8 @@ func (a *arena) fence() error {
 	return errors.New("the victim answers no INIT")
 }
 
-// pace calls step at a rate of packets for a time, but leastSteps at least. It stops early after most packets, if that is not 0.
+// pace calls step at a rate of packets for a time, but leastSteps at least. It stops early after
+// most packets, if that is not 0.
 func (a *arena) pace(rate int, d time.Duration, most int, step func(i int) error, from int) (next int, err error) {
 	start, sent := time.Now(), a.w.sent.Load()
 	for i := from; ; i++ {
@@ -239,8 +245,8 @@ func (a *arena) pace(rate int, d time.Duration, most int, step func(i int) error
 	}
 }
 
-// hurry is how much faster than beside a transfer an attack is when nothing else is done: processor time is then what packets take, and
-// not what it takes to wake the victim for each.
+// hurry is how much faster than beside a transfer an attack is when nothing else is done: processor
+// time is then what packets take, and not what it takes to wake the victim for each.
 const hurry = 20
 
 // most is how many packets the quiet phase has.
@@ -314,7 +320,8 @@ func refusals(before, after *victimStats) string {
 	return strings.Join(s, ", ")
 }
 
-// attackQuietly attacks while the honest client says nothing, and looks at reaction, memory and time, set-up included.
+// attackQuietly attacks while the honest client says nothing, and looks at reaction, memory and
+// time, set-up included.
 func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) error {
 	if err := a.vacate(); err != nil {
 		return err
@@ -356,7 +363,8 @@ func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) erro
 	return a.unhurt(fail)
 }
 
-// attackOnce is one measurement; the first is judged by what was seen too. It leaves the attack standing. ok says that it could begin.
+// attackOnce is one measurement; the first is judged by what was seen too. It leaves the attack
+// standing. ok says that it could begin.
 func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail func(string, ...any)) (c cost, ok bool, err error) {
 	before, err := a.stats(true)
 	if err != nil {
@@ -434,7 +442,8 @@ func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail
 	return c, true, err
 }
 
-// await waits for reactions that have to come: a victim without a processor looks as if it were at rest.
+// await waits for reactions that have to come: a victim without a processor looks as if it were at
+// rest.
 func (a *arena) await(must []string, toClient *record) {
 	for end := time.Now().Add(leave); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		heard := append(a.seen.reaction(nil), toClient.reaction(nil)...)
@@ -494,7 +503,8 @@ func (a *arena) unhurt(fail func(string, ...any)) error {
 	if v.Bad > 0 {
 		fail("%d messages of the honest client were changed", v.Bad)
 	}
-	// A path whose timers expire twice looks like a black hole (RFC 8899 section 4.3). On a machine that is busy they may, and it is found to be none.
+	// A path whose timers expire twice looks like a black hole (RFC 8899 section 4.3). On a machine
+	// that is busy they may, and it is found to be none.
 	for end := time.Now().Add(leave); v.FriendMTU < a.mtu && v.FriendLate > a.late && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if v, err = a.stats(false); err != nil {
 			return err
@@ -537,8 +547,8 @@ func (a *arena) mend() error {
 	return a.friend.ask("start", nil, nil)
 }
 
-// beside measures the honest client under load, beside nothing, beside packets for nobody, and beside the
-// attack, in turns.
+// beside measures the honest client under load, beside nothing, beside packets for nobody, and
+// beside the attack, in turns.
 func (a *arena) beside(t *attack, r *row, fail func(string, ...any)) error {
 	if err := a.friend.ask("load", t.flow, nil); err != nil {
 		return err
@@ -613,8 +623,8 @@ func (a *arena) beside(t *attack, r *row, fail func(string, ...any)) error {
 	return a.unhurt(fail)
 }
 
-// keeps is the throughput verdict. Where packets that concern nobody cost as much, it is not the victim's
-// stack that the attack takes its toll of.
+// keeps is the throughput verdict. Where packets that concern nobody cost as much, it is not the
+// victim's stack that the attack takes its toll of.
 func (a *arena) keeps(r *row) bool {
 	return r.Attack*100 >= keepsPercent || r.Attack*100 >= keepsPercent*r.Control && r.Control*100 < keepsPercent
 }
@@ -642,8 +652,9 @@ func (a *arena) flowDuring(flow string, f func() error) (float64, error) {
 	return float64(last.Octets[flow]-first.Octets[flow]) / time.Since(start).Seconds(), nil
 }
 
-// shares makes of windows, every second of them undisturbed, the median of those and the shares of it that
-// the first and the second kind of the others are: medians too, each window being compared with its neighbours.
+// shares makes of windows, every second of them undisturbed, the median of those and the shares of
+// it that the first and the second kind of the others are: medians too, each window being compared
+// with its neighbours.
 func shares(v []float64) (base, control, attack float64) {
 	var bases []float64
 	var of [2][]float64

@@ -23,8 +23,8 @@ type network struct {
 	gateway net.HardwareAddr // of the victim, on the attacker's wire
 }
 
-// newNetwork makes them. The victim takes packets from any source on any wire, so that the attacker may
-// use the client's addresses: it is off the path, but nothing filters sources.
+// newNetwork makes them. The victim takes packets from any source on any wire, so that the attacker
+// may use the client's addresses: it is off the path, but nothing filters sources.
 func newNetwork(f *family) (*network, error) {
 	n := &network{}
 	for _, ns := range []**netns.NS{&n.victim, &n.friend, &n.attacker} {

@@ -18,7 +18,8 @@ import (
 // errSilence is that the victim did not answer in time.
 var errSilence = errors.New("the victim did not answer")
 
-// patience is how long the attacker waits for an answer. What sets an association up it sends anew each second, as any peer does.
+// patience is how long the attacker waits for an answer. What sets an association up it sends anew
+// each second, as any peer does.
 const patience = 10 * time.Second
 
 // peer is an association with the victim, made by hand. It does what it is told and nothing else.

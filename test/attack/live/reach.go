@@ -10,7 +10,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// reach is what the victim's program has with a server that it has connected to: sessions on one association, and memory that it sends from.
+// reach is what the victim's program has with a server that it has connected to: sessions on one
+// association, and memory that it sends from.
 type reach struct {
 	qps   []*rdma.QP
 	cq    *rdma.CQ
@@ -85,7 +86,8 @@ func (r *reach) post(n int) {
 	}
 }
 
-// completed takes what has completed. Its memory is the program's again, which writes there what nobody else may see.
+// completed takes what has completed. Its memory is the program's again, which writes there what
+// nobody else may see.
 func (r *reach) completed() (any, error) {
 	wcs := make([]rdma.WC, queueLen)
 	n, err := r.cq.Poll(wcs)

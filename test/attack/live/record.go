@@ -25,8 +25,8 @@ import (
 // third marks what went to the innocent.
 const third = " to a third party"
 
-// record is what was seen of the victim's reaction: how often each kind of chunk, and how much of it went
-// to whom.
+// record is what was seen of the victim's reaction: how often each kind of chunk, and how much of
+// it went to whom.
 type record struct {
 	*family
 	mu     sync.Mutex
@@ -40,8 +40,8 @@ type record struct {
 	rows    *rows // or nil: nothing that comes is late
 }
 
-// rows keeps the attacks apart: each sends from SCTP ports that no other before it did, and an answer to a port of an earlier one is
-// late, and says nothing about this one.
+// rows keeps the attacks apart: each sends from SCTP ports that no other before it did, and an
+// answer to a port of an earlier one is late, and says nothing about this one.
 type rows struct {
 	now  atomic.Uint32
 	last [1 << 16]atomic.Uint32 // the row that has sent from a port last, 0: none
@@ -59,7 +59,8 @@ func (r *rows) sends(sctp []byte) {
 // never has answers to a port count for no row.
 func (r *rows) never(port uint16) { r.last[port].Store(math.MaxUint32) }
 
-// late says whether an SCTP packet of the victim's is about an earlier row. The honest client's own ports belong to all.
+// late says whether an SCTP packet of the victim's is about an earlier row. The honest client's own
+// ports belong to all.
 func (r *rows) late(sctp []byte) bool {
 	if r == nil {
 		return false
@@ -144,8 +145,9 @@ func decode(b []byte) (src, dst netip.Addr, proto layers.IPProtocol, payload []b
 	return src, dst, proto, payload
 }
 
-// housekeeping tells whether a packet is the kernel's own: of Multicast Listener Discovery (RFC 3810), the
-// only one with hop-by-hop options, or of Neighbor Discovery (RFC 4861), which for IPv4 is not in IP.
+// housekeeping tells whether a packet is the kernel's own: of Multicast Listener Discovery (RFC
+// 3810), the only one with hop-by-hop options, or of Neighbor Discovery (RFC 4861), which for IPv4
+// is not in IP.
 func housekeeping(proto layers.IPProtocol, payload []byte) bool {
 	return proto == layers.IPProtocolIPv6HopByHop || proto == layers.IPProtocolICMPv6 && len(payload) > 0 &&
 		payload[0] >= layers.ICMPv6TypeRouterSolicitation && payload[0] <= layers.ICMPv6TypeRedirect

@@ -31,7 +31,8 @@ func (r *report) failed() (n int) {
 	return n
 }
 
-// leaning counts the rows whose throughput is below the bound and holds by comparison with the control.
+// leaning counts the rows whose throughput is below the bound and holds by comparison with the
+// control.
 func (r *report) leaning() (n int) {
 	for _, row := range r.Rows {
 		if row.Base > 0 && row.Attack*100 < keepsPercent && len(row.Failures) == 0 {

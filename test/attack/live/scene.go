@@ -96,7 +96,8 @@ func blind(f func(x *scene, i int) error) func(*scene) (func(int) error, error) 
 	}
 }
 
-// standing makes steps that all use one association, to the SCTP server and after its first message.
+// standing makes steps that all use one association, to the SCTP server and after its first
+// message.
 func standing(first string, f func(x *scene, p *peer, i int) error) func(*scene) (func(int) error, error) {
 	return func(x *scene) (func(int) error, error) {
 		p, err := x.open(x.to(portSCTP), nil)

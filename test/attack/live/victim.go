@@ -217,7 +217,8 @@ func (v *victim) letGo() {
 	v.release = make(chan struct{})
 }
 
-// hold keeps the gate of an association for as long as it may, as a program that computes under its Gate does.
+// hold keeps the gate of an association for as long as it may, as a program that computes under its
+// Gate does.
 func (v *victim) hold(c *sctp.Conn) {
 	runtime.LockOSThread() // whose time nobody else uses meanwhile
 	defer runtime.UnlockOSThread()
@@ -242,8 +243,8 @@ const (
 // plenty is what is sent without end.
 var plenty = make([]byte, messageLen)
 
-// serve reads until the association ends. Other first messages than those above are read like all that
-// follow, and nothing is done with them.
+// serve reads until the association ends. Other first messages than those above are read like all
+// that follow, and nothing is done with them.
 func (v *victim) serve(c *sctp.Conn) {
 	b := make([]byte, 2048) // strangers do not have the program hold much
 	n, _, err := c.ReadMsg(b)
@@ -341,7 +342,8 @@ func (v *victim) stats(collect bool) (*victimStats, error) {
 // queueLen is the depth of the queues of a QP.
 const queueLen = 8
 
-// take takes what the strangers' QPs complete, and the Device's events: what nobody takes is kept, with what it is about.
+// take takes what the strangers' QPs complete, and the Device's events: what nobody takes is kept,
+// with what it is about.
 func (v *victim) take() {
 	ctx := context.Background()
 	go func() {

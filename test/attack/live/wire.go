@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wireTap sends and sees whole IP packets at the attacker's end of the wire to the victim. No stack is
-// behind it: nothing is answered but what an attack answers.
+// wireTap sends and sees whole IP packets at the attacker's end of the wire to the victim. No stack
+// is behind it: nothing is answered but what an attack answers.
 type wireTap struct {
 	fd  int
 	to  unix.SockaddrLinklayer
@@ -38,7 +38,8 @@ type wireTap struct {
 	peers map[netip.AddrPort]*peer // by own address and SCTP port
 }
 
-// moment is when a packet was sent, and what length that had which it, or the datagram in it, carried.
+// moment is when a packet was sent, and what length that had which it, or the datagram in it,
+// carried.
 type moment struct {
 	at     time.Time
 	length int
@@ -174,7 +175,8 @@ func (w *wireTap) fragments(src, dst netip.Addr, payload []byte) error {
 	return nil
 }
 
-// fragment is a piece of an SCTP packet from octet at on. IPv6 has a header of its own for it (RFC 8200 section 4.5).
+// fragment is a piece of an SCTP packet from octet at on. IPv6 has a header of its own for it (RFC
+// 8200 section 4.5).
 func fragment(src, dst netip.Addr, id uint32, at int, more bool, piece []byte) []byte {
 	if src.Is6() {
 		b := binary.BigEndian.AppendUint16([]byte{byte(layers.IPProtocolSCTP), 0}, uint16(at))

@@ -14,8 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// bystander is a queue pair of the victim that has nothing to do with the attacks: it answers each Send by
-// the same octets, and somebody checks the answers, all the time.
+// bystander is a queue pair of the victim that has nothing to do with the attacks: it answers each
+// Send by the same octets, and somebody checks the answers, all the time.
 type bystander struct {
 	name  string
 	beat  chan struct{} // offered after each round
@@ -158,8 +158,8 @@ func (l *lab) farBystander(t *testing.T) *bystander {
 	})
 }
 
-// nearBystander is a QP on the association that the attacks come from: its peer is made by hand too, and
-// for once behaves.
+// nearBystander is a QP on the association that the attacks come from: its peer is made by hand
+// too, and for once behaves.
 func (l *lab) nearBystander(t *testing.T) *bystander {
 	t.Helper()
 	s := l.c.fresh(t)

@@ -47,8 +47,8 @@ var seen struct {
 	names map[string]bool
 }
 
-// counted checks that the victim has counted the fault. What has increased since the last look is to be
-// claimed by one check each.
+// counted checks that the victim has counted the fault. What has increased since the last look is
+// to be claimed by one check each.
 func (o terminated) counted(x *target) {
 	x.t.Helper()
 	name := counterOf(o)

@@ -18,8 +18,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// The victim's memory is an arena of pages. Some are registered; all of it is filled with octets that
-// can be told from anything else.
+// The victim's memory is an arena of pages. Some are registered; all of it is filled with octets
+// that can be told from anything else.
 const (
 	pageLen = 4096
 	pages   = 64
@@ -146,7 +146,8 @@ func (l *lab) spy(b []byte) {
 	}
 }
 
-// dial sets an association up with the victim. depth is how many messages of a stream are read ahead.
+// dial sets an association up with the victim. depth is how many messages of a stream are read
+// ahead.
 func (l *lab) dial(t testing.TB, cfg sctp.Config, depth int) (*carrier, error) {
 	t.Helper()
 	if cfg.Adaptation == nil {
@@ -206,8 +207,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// request waits for the program to be asked for the session that carries this private data. Others that
-// were asked for before, by associations that are gone, are skipped.
+// request waits for the program to be asked for the session that carries this private data. Others
+// that were asked for before, by associations that are gone, are skipped.
 func (l *lab) request(t testing.TB, private []byte) *rdma.Request {
 	t.Helper()
 	for {

@@ -27,7 +27,8 @@ func from(mr func(x *target) *rdma.MR) func(*target) {
 // slow is an association with so small a receive window that responses get stuck.
 func slow() *sctp.Config { return &sctp.Config{RecvBuffer: 16 << 10} }
 
-// drainResponse reads what comes of a Read until it is whole or the session ends, and leaves the rest.
+// drainResponse reads what comes of a Read until it is whole or the session ends, and leaves the
+// rest.
 func (x *target) drainResponse() {
 	x.t.Helper()
 	var to uint64

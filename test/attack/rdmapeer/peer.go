@@ -53,7 +53,8 @@ func (m message) isControl(fn uint16) bool {
 	return m.ppid == ddpadapt.PPIDControl && len(m.data) >= 4 && binary.BigEndian.Uint16(m.data[2:]) == fn
 }
 
-// refuses tells whether the message is the Session Terminate that answers what came on a stream without a session.
+// refuses tells whether the message is the Session Terminate that answers what came on a stream
+// without a session.
 func (m message) refuses() bool { return m.isControl(fnTerminate) && m.ssn() == 0 && len(m.data) == 4 }
 
 func (m message) String() string {
@@ -63,8 +64,8 @@ func (m message) String() string {
 	return fmt.Sprintf("PPID %d, %x", m.ppid, m.data[:min(len(m.data), 32)])
 }
 
-// carrier is an association of the hostile host. SCTP carries what the attacks make by hand and adds
-// nothing.
+// carrier is an association of the hostile host. SCTP carries what the attacks make by hand and
+// adds nothing.
 type carrier struct {
 	conn  *sctp.Conn
 	spy   func([]byte) // sees all that comes
@@ -111,8 +112,8 @@ func (c *carrier) box(stream uint16) chan message {
 	return b
 }
 
-// session is one use of a stream, seen from the hostile side. Its fields are what an honest peer would
-// send next; an attack changes them at will.
+// session is one use of a stream, seen from the hostile side. Its fields are what an honest peer
+// would send next; an attack changes them at will.
 type session struct {
 	t      testing.TB
 	c      *carrier

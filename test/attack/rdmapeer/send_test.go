@@ -14,8 +14,8 @@ const recvAt = pageLocal * pageLen // of the first receive
 func TestSendAttacks(t *testing.T) {
 	two := setup{recvs: 2}
 	none := setup{recvs: -1}
-	// placed is the same attack, which may fill n octets of the i-th receive: until it is delivered, that is
-	// indeterminate.
+	// placed is the same attack, which may fill n octets of the i-th receive: until it is
+	// delivered, that is indeterminate.
 	placed := func(i, n int, seg func(x *target) []byte) func(*target) {
 		return func(x *target) {
 			x.segment(seg(x))

@@ -238,7 +238,8 @@ func TestOthersThanDDPPeersGetNoAssociation(t *testing.T) {
 	l.unhurt(t, l.pattern)
 }
 
-// A peer that takes fewer streams than it wants to open is given no more than it takes: there is no stream without one back.
+// A peer that takes fewer streams than it wants to open is given no more than it takes: there is no
+// stream without one back.
 func TestStreamsWithoutAWayBack(t *testing.T) {
 	// req 5043-8-3, 5043-8-1
 	l := newLab(t)

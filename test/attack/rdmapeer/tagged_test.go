@@ -13,7 +13,8 @@ import (
 )
 
 func TestGuessedSTagsReachNothing(t *testing.T) {
-	// req 5042-6.1.1-1, 5042-6.1.1-5, 5042-6.3.1-1, 5040-8.1.1-8, 5040-7.2-5, 5041-7.1-9, 5041-8.3-4
+	// req 5042-6.1.1-1, 5042-6.1.1-5, 5042-6.3.1-1, 5040-8.1.1-8, 5040-7.2-5, 5041-7.1-9,
+	// 5041-8.3-4
 	l := newLab(t)
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for _, sweep := range []struct {

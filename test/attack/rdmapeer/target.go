@@ -22,8 +22,8 @@ type attack struct {
 	good int // receives and reads of the victim's program that complete well
 }
 
-// setup is what a row wants otherwise than usual: an open session on the common association, one receive
-// posted, and an IRD of 2.
+// setup is what a row wants otherwise than usual: an open session on the common association, one
+// receive posted, and an IRD of 2.
 type setup struct {
 	state  state
 	recvs  int                  // receives posted; none for -1
@@ -242,8 +242,8 @@ func (x *target) completions(good int) {
 // outcome is what must come of an attack.
 type outcome interface{ check(x *target, good int) }
 
-// terminated: the stream ends with this Terminate Message (RFC 5040 Figure 9, RFC 5041 section 7.2), which
-// quotes the segment as Figure 10 says.
+// terminated: the stream ends with this Terminate Message (RFC 5040 Figure 9, RFC 5041 section
+// 7.2), which quotes the segment as Figure 10 says.
 type terminated struct {
 	layer rdmap.Layer
 	etype rdmap.EType
@@ -302,8 +302,8 @@ func (o terminated) check(x *target, good int) {
 	o.counted(x)
 }
 
-// untilTerminate returns the Terminate Message, which is the last segment that the victim sends, and sees
-// the session end behind it (RFC 5043 section 6.2).
+// untilTerminate returns the Terminate Message, which is the last segment that the victim sends,
+// and sees the session end behind it (RFC 5043 section 6.2).
 func (x *target) untilTerminate() message {
 	x.t.Helper()
 	var last message
@@ -335,8 +335,8 @@ func isTerminate(m message) bool {
 	return bytes.Equal(m.data[2:2+ddp.UntaggedHeaderLen], want[:])
 }
 
-// ends finishes a session that the victim has ended: the hostile side sends its Terminate, and then nothing
-// of the session is left.
+// ends finishes a session that the victim has ended: the hostile side sends its Terminate, and then
+// nothing of the session is left.
 func (x *target) ends(good int) {
 	x.t.Helper()
 	x.completions(good)
@@ -362,8 +362,8 @@ func (x *target) quiet() {
 	}
 }
 
-// ended: the session leaves the legal sequences of RFC 5043 section 6 and the victim ends it by a Session
-// Terminate alone. The program learns the fault.
+// ended: the session leaves the legal sequences of RFC 5043 section 6 and the victim ends it by a
+// Session Terminate alone. The program learns the fault.
 type ended struct{ fault ddpadapt.Fault }
 
 func (o ended) check(x *target, good int) {
@@ -379,8 +379,9 @@ func (o ended) check(x *target, good int) {
 	x.quiet()
 }
 
-// usable: the session ends by a Session Terminate, of which the program learns the fault, if it is one; again: what came behind it
-// on the stream gets one too. The peer ends it as well, and then both can use the stream again.
+// usable: the session ends by a Session Terminate, of which the program learns the fault, if it is
+// one; again: what came behind it on the stream gets one too. The peer ends it as well, and then
+// both can use the stream again.
 type usable struct {
 	fault ddpadapt.Fault
 	again bool
@@ -419,8 +420,8 @@ func (o usable) check(x *target, good int) {
 	x.quiet()
 }
 
-// refused: on a stream without a session the victim answers by a Session Terminate as its only message,
-// and the program never hears of it.
+// refused: on a stream without a session the victim answers by a Session Terminate as its only
+// message, and the program never hears of it.
 type refused struct{}
 
 func (refused) check(x *target, _ int) {
@@ -479,8 +480,9 @@ func (lost) check(x *target, _ int) {
 	}
 }
 
-// closing: the victim's half ends, since the peer's has, and the session is cleaned up abortively or not; late:
-// what came behind the end may find the stream free, and is refused then (RFC 5043 section 6.6).
+// closing: the victim's half ends, since the peer's has, and the session is cleaned up abortively
+// or not; late: what came behind the end may find the stream free, and is refused then (RFC 5043
+// section 6.6).
 type closing struct{ late bool }
 
 func (o closing) check(x *target, good int) {

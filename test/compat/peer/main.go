@@ -1,4 +1,5 @@
-// Command peer accepts an association on port 7777 of SCTP over UDP, and prints the PPID of the first message as it was on the wire.
+// Command peer accepts an association on port 7777 of SCTP over UDP, and prints the PPID of the
+// first message as it was on the wire.
 package main
 
 import (

@@ -1,6 +1,7 @@
 // Peer is one end of an association over package sctp, the counterpart of ../usrsctp. It sends and
-// checks messages of a known pattern, reports what happens on standard output, one line each, and ends
-// with "result ok" or "result bad". Then it lives on until SIGTERM, to answer retransmissions of the peer.
+// checks messages of a known pattern, reports what happens on standard output, one line each, and
+// ends with "result ok" or "result bad". Then it lives on until SIGTERM, to answer retransmissions
+// of the peer.
 package main
 
 import (

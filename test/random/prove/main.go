@@ -1,6 +1,7 @@
-// Command prove lets worlds of hosts live in virtual time (test/random) for so long, one after the other on each
-// processor, and tells what has come to pass. Its last line is the number of violations; each is shown with its seed, and
-// with the shortest schedule found that violates the same invariant, as a Go test.
+// Command prove lets worlds of hosts live in virtual time (test/random) for so long, one after the
+// other on each processor, and tells what has come to pass. Its last line is the number of
+// violations; each is shown with its seed, and with the shortest schedule found that violates the
+// same invariant, as a Go test.
 package main
 
 import (

@@ -91,7 +91,8 @@ func (m *Model) costFrom(src netip.Addr) (n int) {
 	return n
 }
 
-// isContradictory reports whether no packet can have had these fragments, of which it may have so many at most.
+// isContradictory reports whether no packet can have had these fragments, of which it may have so
+// many at most.
 func (p *partialPacket) isContradictory(most int) bool {
 	var ecn [4]bool
 	for i, f := range p.fragments {

@@ -1,5 +1,5 @@
-// Package model has what the receiving half of SCTP meets, by chance: a peer, the network between, a reader; and a model of it that says what is to
-// come of that.
+// Package model has what the receiving half of SCTP meets, by chance: a peer, the network between,
+// a reader; and a model of it that says what is to come of that.
 package model
 
 import (
@@ -31,8 +31,8 @@ type sentMessage struct {
 	delivered bool // delivered, or placed
 }
 
-// receiverModel is a peer that sends as it should over a network that loses, doubles and reorders, and a reader. Once a chunk
-// was forged, what may be expected is little.
+// receiverModel is a peer that sends as it should over a network that loses, doubles and reorders,
+// and a reader. Once a chunk was forged, what may be expected is little.
 type receiverModel struct {
 	t                *testing.T
 	input            fuzzinput.Script
@@ -71,8 +71,9 @@ func (z *receiverModel) logState(what ...any) {
 	}
 }
 
-// sackModel tells when a SACK is due: at once for the first packet, for a gap and what closes it, and for what is not taken; for
-// every second packet; where one waited in vain for DATA of ours, and packets are that far apart; else after a delay (sections 6.2 and 6.7).
+// sackModel tells when a SACK is due: at once for the first packet, for a gap and what closes it,
+// and for what is not taken; for every second packet; where one waited in vain for DATA of ours,
+// and packets are that far apart; else after a delay (sections 6.2 and 6.7).
 type sackModel struct {
 	hasData, isUrgent, hadGaps, firstAcked, mustSend bool
 	packetsSinceSack, lossBackoff                    int
@@ -147,8 +148,8 @@ func (z *receiverModel) makeMessage() {
 	}
 }
 
-// sendUpTo has the peer send chunks up to i for the first time, as far as the receiver's window goes (section 6.1, A).
-// Those before it are under way or lost then.
+// sendUpTo has the peer send chunks up to i for the first time, as far as the receiver's window
+// goes (section 6.1, A). Those before it are under way or lost then.
 func (z *receiverModel) sendUpTo(i int) bool {
 	if i < 0 || i >= len(z.chunks) {
 		return false
@@ -174,7 +175,8 @@ func (z *receiverModel) inFlightOctets() (n int) {
 	return n
 }
 
-// deliverChunk hands over a chunk, in a buffer with others of its packet if there is room. It returns false when the association is to be aborted.
+// deliverChunk hands over a chunk, in a buffer with others of its packet if there is room. It
+// returns false when the association is to be aborted.
 func (z *receiverModel) deliverChunk(d wire.Data, place, refuse bool) bool {
 	if z.buf == nil || len(d) > len(z.buf.B)-z.buf.Filled {
 		z.releaseBuffer()
@@ -467,8 +469,8 @@ func (z *receiverModel) checkState() {
 	if err := z.receiver.Audit(lent); err != nil {
 		z.t.Fatal(err)
 	}
-	// A window that is open takes a chunk, so the buffer runs over by less than one; chunks in their place make the
-	// highest ones go.
+	// A window that is open takes a chunk, so the buffer runs over by less than one; chunks in
+	// their place make the highest ones go.
 	w, n, want := z.receiver.Window(), z.receiver.Buffered(), max(z.limit-z.receiver.Buffered(), 0)
 	if z.underPressure || z.receiver.Internals().Memory > 8*z.limit+1<<16 {
 		want = 0
@@ -521,7 +523,8 @@ func (z *receiverModel) deliverRest() {
 	}
 }
 
-// checkCutOff lets the association end here: of a message that was read in part the reader learns that it is cut off.
+// checkCutOff lets the association end here: of a message that was read in part the reader learns
+// that it is cut off.
 func (z *receiverModel) checkCutOff() {
 	z.receiver.CutOff()
 	for n := -1; n < len(z.withReader); {
@@ -533,7 +536,8 @@ func (z *receiverModel) checkCutOff() {
 	}
 }
 
-// Play gives the receiving half what a script says, and tells what it does if there is something to write that to.
+// Play gives the receiving half what a script says, and tells what it does if there is something to
+// write that to.
 func Play(t *testing.T, in []byte, told *strings.Builder) {
 	z := &receiverModel{t: t, log: told, input: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], received: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
 	z.pool, z.hasLoneDelay, z.limitsMessages = rawio.NewPool(2048<<(in[0]>>4&3), 8), in[0]&4 != 0, in[0]&0x18 == 0x18

@@ -30,7 +30,8 @@ type Bottleneck struct {
 // Peer answers: it is asked when a packet has come, and in each millisecond.
 type Peer func(x *PeerView, came []wire.TSN)
 
-// PeerView is what a peer sees. It is to be strong, so that it knows what the sender has sent, as if it had guessed.
+// PeerView is what a peer sees. It is to be strong, so that it knows what the sender has sent, as
+// if it had guessed.
 type PeerView struct {
 	Ticks           int
 	Cum             wire.TSN // of all that came

@@ -24,7 +24,8 @@ func gapAckUpTo(cum, to wire.TSN) (g []wire.GapBlock) {
 	return g
 }
 
-// singleGapPeer is honest for a second, and then acknowledges one chunk alone in each SACK: by its offset in a gap block, 0 for none.
+// singleGapPeer is honest for a second, and then acknowledges one chunk alone in each SACK: by its
+// offset in a gap block, 0 for none.
 func singleGapPeer(which func(x *PeerView) uint16) Peer {
 	return func(x *PeerView, came []wire.TSN) {
 		if x.Ticks < 1000 {

@@ -1,5 +1,5 @@
-// Package model has what the sending half of SCTP meets, by chance: a program, several paths, a peer that loses and acknowledges; and a model of it
-// that says what is to come of that.
+// Package model has what the sending half of SCTP meets, by chance: a program, several paths, a
+// peer that loses and acknowledges; and a model of it that says what is to come of that.
 package model
 
 import (
@@ -142,7 +142,8 @@ func (z *fuzzer) traceEvent(what ...any) {
 	}
 }
 
-// transmitBurst sends what may be sent in one opportunity, and returns the DATA chunks of the packets.
+// transmitBurst sends what may be sent in one opportunity, and returns the DATA chunks of the
+// packets.
 func (z *fuzzer) transmitBurst() (list []wire.Data) {
 	z.b.Reset()
 	z.s.StartBurst(z.now)
@@ -192,7 +193,8 @@ func (z *fuzzer) dataChunks(p rawio.Packet) (list []wire.Data) {
 	return list
 }
 
-// sendAndCheck transmits, and looks at each chunk: new ones go on where the last one ended, old ones are as they were.
+// sendAndCheck transmits, and looks at each chunk: new ones go on where the last one ended, old
+// ones are as they were.
 func (z *fuzzer) sendAndCheck() {
 	z.now += z.minRTT
 	if b := z.input.Next(); b < 64 {
@@ -347,7 +349,8 @@ func (z *fuzzer) sackReceived() {
 	z.checkAcked()
 }
 
-// checkAcked compares the acknowledged messages with those that end at or before the cumulative TSN.
+// checkAcked compares the acknowledged messages with those that end at or before the cumulative
+// TSN.
 func (z *fuzzer) checkAcked() {
 	z.checkAudit()
 	n := 0
@@ -524,7 +527,8 @@ func (z *fuzzer) stopAndCheck() {
 	}
 }
 
-// RunCommands gives the sending half a list of commands, and tells what it does if there is something to write that to.
+// RunCommands gives the sending half a list of commands, and tells what it does if there is
+// something to write that to.
 func RunCommands(t *testing.T, in []byte, told *strings.Builder) {
 	z := &fuzzer{t: t, traceOut: told, input: in[1:], b: pack.NewBatch(1000), now: rawio.Time(in[0]>>6) * 1000 * second, maxBurst: int(in[0] >> 2 & 7),
 		firstUnsent: firstTSN, pendingSizes: map[uint64]int{}, sentChunks: map[wire.TSN][]byte{}, received: map[wire.TSN]bool{}}

@@ -1,4 +1,5 @@
-// Command conformance prints which requirements of the RFCs the tests hold. Run it in the root of the repository.
+// Command conformance prints which requirements of the RFCs the tests hold. Run it in the root of
+// the repository.
 package main
 
 import (

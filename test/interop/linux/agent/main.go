@@ -1,6 +1,6 @@
-// Agent runs commands in a guest for its host. `agent serve ADDRESS` is the guest's end, `agent run ADDRESS
-// COMMAND ARGS...` the host's, which prints what the command prints and ends with its status. When the
-// host's end goes, its command is killed.
+// Agent runs commands in a guest for its host. `agent serve ADDRESS` is the guest's end, `agent run
+// ADDRESS COMMAND ARGS...` the host's, which prints what the command prints and ends with its
+// status. When the host's end goes, its command is killed.
 package main
 
 import (
