@@ -13,18 +13,18 @@ import (
 	"github.com/rddp-go/rddp/internal/hostaddr"
 )
 
-// Addresses of sockets: struct sockaddr_in and sockaddr_in6, one behind the other, as sctp_bindx
-// and sctp_connectx take them (RFC 6458 section 9).
+// This file reads and writes addresses of sockets, as sctp_bindx and sctp_connectx take them (RFC
+// 6458 section 9). They are struct sockaddr_in and sockaddr_in6, one behind the other.
 
-// Values of Linux, whatever the system.
+// These values are those of Linux, on every system.
 const (
 	afInet, afInet6                    = 2, 10
 	sockaddrInet4Len, sockaddrInet6Len = 16, 28
 	sockaddrStorageLen, maxAddrs       = 128, 8
 )
 
-// ResolveAddr splits "a/b/c:port", resolves each part, and returns the addresses, none for ":port".
-// The network is "sctp", "sctp4", "sctp6" or "".
+// ResolveAddr splits "a/b/c:port", resolves each part, and returns the addresses. For ":port" there
+// are none. The network is "sctp", "sctp4", "sctp6" or "".
 func ResolveAddr(network, addrs string) ([]net.IPAddr, int, error) {
 	tcp, ok := map[string]string{"": "tcp", "sctp": "tcp", "sctp4": "tcp4", "sctp6": "tcp6"}[network]
 	if !ok {
@@ -66,7 +66,7 @@ func FormatAddr(addrs []net.IPAddr, port int) string {
 	return strings.Join(parts, "/") + ":" + strconv.Itoa(port)
 }
 
-// RawAddrs returns the addresses as sockaddrs; without any, that of 0.0.0.0.
+// RawAddrs returns the addresses as sockaddrs. Without any, it returns that of 0.0.0.0.
 func RawAddrs(addrs []net.IPAddr, port int) []byte {
 	if len(addrs) == 0 {
 		addrs = []net.IPAddr{{}}
@@ -82,8 +82,8 @@ func RawAddrs(addrs []net.IPAddr, port int) []byte {
 	return b
 }
 
-// presentedAddr returns an address as a socket of IPv6 shows it, unless SCTP_I_WANT_MAPPED_V4_ADDR
-// is off: one of IPv4 mapped. Called without mu.
+// presentedAddr returns an address as a socket shows it. An IPv6 socket shows an IPv4 address
+// mapped, unless SCTP_I_WANT_MAPPED_V4_ADDR is off. Called without mu.
 func (s *Socket) presentedAddr(a netip.AddrPort) netip.AddrPort {
 	if !s.v6 || !a.Addr().Is4() {
 		return a
@@ -113,7 +113,7 @@ func appendSockaddr(b []byte, a netip.AddrPort) []byte {
 	return nativeOrder.AppendUint32(b, uint32(zoneIndex(ip.Zone())))
 }
 
-// nextSockaddr reads one sockaddr and returns what is behind it. It fails with EINVAL.
+// nextSockaddr reads one sockaddr and returns the rest. It fails with EINVAL.
 func nextSockaddr(b []byte) (a netip.AddrPort, rest []byte, err error) {
 	if len(b) < 2 {
 		return a, nil, syscall.EINVAL
@@ -124,14 +124,14 @@ func nextSockaddr(b []byte) (a netip.AddrPort, rest []byte, err error) {
 	case family == afInet6 && len(b) >= sockaddrInet6Len:
 		ip := netip.AddrFrom16([16]byte(b[8:24])).Unmap()
 		if i := nativeOrder.Uint32(b[24:]); i != 0 {
-			ip = ip.WithZone(zoneName(int(i))) // which one of IPv4 has none of
+			ip = ip.WithZone(zoneName(int(i))) // IPv4 has no zone
 		}
 		return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b[2:])), b[sockaddrInet6Len:], nil
 	}
 	return a, nil, syscall.EINVAL
 }
 
-// parseSockaddrs reads a list of sockaddrs with the same port.
+// parseSockaddrs reads a list of sockaddrs, which must all have the same port.
 func parseSockaddrs(b []byte) (list []netip.Addr, port uint16, err error) {
 	for len(b) > 0 {
 		var a netip.AddrPort
@@ -180,8 +180,8 @@ func zoneName(index int) string {
 	return strconv.Itoa(index)
 }
 
-// unboundAddrs are the addresses of this host that a socket of a family has when it is bound to
-// none in particular, those of the loopback first.
+// unboundAddrs returns the addresses of a socket that is bound to none in particular: those of this
+// host, of the families of the socket. Those of the loopback come first.
 func unboundAddrs(v4, v6 bool) (list []netip.Addr) {
 	all, _ := hostaddr.LocalAddrs()
 	for _, ip := range all {

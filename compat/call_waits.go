@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// callWaits has calls in one direction of an association, or those of Accept, end when their time
-// is over: each of them has a timeout of its own (SO_RCVTIMEO), and all of them one deadline. It
-// sets the deadline of the association to the earliest. That is news too: who finds its time not
-// over looks again.
+// callWaits ends calls in one direction of an association, or those of Accept, when their time is
+// over. Each call may have a timeout of its own (SO_RCVTIMEO), and all calls share one deadline.
+// The association gets the earliest of them as its deadline. That deadline wakes every call; a call
+// whose time is not over waits again.
 type callWaits struct {
 	mu              sync.Mutex
 	setConnDeadline func(time.Time) error // of the association; nil while there is none
@@ -20,16 +20,16 @@ type callWaits struct {
 	timeout         time.Duration         // guarded by mu
 	nonblock        bool                  // guarded by mu
 	lookAgain       bool                  // guarded by mu: all that wait look again
-	callEnds        []*time.Time          // guarded by mu: of the calls that wait with a timeout
+	callEnds        []*time.Time          // guarded by mu: when calls that wait with a timeout end
 	hasTimeout      atomic.Bool           // there is a timeout: changed with mu held
-	armedDeadline   time.Time             // guarded by mu: what the association has
+	armedDeadline   time.Time             // guarded by mu: the deadline that the association has
 }
 
 // pastTime is a deadline that has passed.
 var pastTime = time.Unix(1, 0)
 
-// beginCall is the start of a call that may wait. It returns when its timeout ends it, which is nil
-// without one.
+// beginCall starts a call that may wait. It returns when the call's timeout ends it, or nil without
+// one.
 func (w *callWaits) beginCall() *time.Time {
 	if !w.hasTimeout.Load() {
 		return nil
@@ -45,7 +45,7 @@ func (w *callWaits) beginCall() *time.Time {
 	return &end
 }
 
-// endCall is its end.
+// endCall ends what beginCall started.
 func (w *callWaits) endCall(end *time.Time) {
 	if end == nil {
 		return
@@ -56,8 +56,8 @@ func (w *callWaits) endCall(end *time.Time) {
 	w.armDeadline()
 }
 
-// checkExpired is asked by a call that the deadline of the association has ended; it returns nil if
-// that was another's, and the call goes on.
+// checkExpired reports whether the time of a call is over, after the deadline of the association
+// has ended its wait. It returns nil if the deadline was for another call, and this one goes on.
 func (w *callWaits) checkExpired(end *time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,7 +90,7 @@ func (w *callWaits) armDeadline() {
 	}
 }
 
-// updateWaits changes what ends calls, those under way too.
+// updateWaits changes what ends calls. Calls under way notice it too.
 func (w *callWaits) updateWaits(f func(w *callWaits)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 
 // The options of both packages take addresses of the caller's memory, as the system call does.
 
-// maxOptionLen is the longest option in octets: a list of addresses in the memory that programs
-// have for it.
+// maxOptionLen is the length of the longest option in octets. That is a list of addresses, in the
+// memory that programs have for it.
 const maxOptionLen = 8 + 4096
 
-// callerMemory is n octets of the caller's at an address, which has come as a uintptr. The caller
-// of who calls it keeps it: see //go:uintptrescapes.
+// callerMemory returns n octets of the caller's memory at an address that came as a uintptr. The
+// outermost caller keeps that memory alive: see //go:uintptrescapes.
 func callerMemory(addr uintptr, n int) ([]byte, error) {
-	const lowest = 4096 // of all addresses that a program has memory at
+	const lowest = 4096 // no program has memory below this address
 	switch {
 	case n == 0:
 		return nil, nil
@@ -25,7 +25,7 @@ func callerMemory(addr uintptr, n int) ([]byte, error) {
 	return unsafe.Slice((*byte)(p), n), nil
 }
 
-// GetsockoptAt is Getsockopt for the octets at val, whose number is in the int32 at length.
+// GetsockoptAt is Getsockopt for the octets at val. The int32 at length has their number.
 //
 //go:uintptrescapes
 func (s *Socket) GetsockoptAt(name, val, length uintptr) error {

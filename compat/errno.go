@@ -12,8 +12,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// errnoTable has what the kernel says where the error itself does not match one errno of its own,
-// or another.
+// errnoTable has the kernel's errno for errors that match no errno of their own, or a different
+// one.
 var errnoTable = []struct {
 	err   error
 	errno syscall.Errno
@@ -25,7 +25,7 @@ var errnoTable = []struct {
 	{sctp.ErrNotUp, syscall.ENOTCONN},
 	{sctp.ErrMessageTooLong, syscall.EMSGSIZE},
 	{sctp.ErrNoMarks, syscall.EOPNOTSUPP},
-	{io.ErrUnexpectedEOF, syscall.ECONNABORTED}, // of reads: an ABORT of this side
+	{io.ErrUnexpectedEOF, syscall.ECONNABORTED}, // of reads: this side sent an ABORT
 	{net.ErrClosed, syscall.EBADF},
 	{context.DeadlineExceeded, syscall.ETIMEDOUT},
 }
@@ -36,7 +36,7 @@ var matchableErrnos = []syscall.Errno{
 	syscall.EADDRNOTAVAIL, syscall.EMSGSIZE, syscall.EPIPE, syscall.ENOMEM, syscall.EACCES, syscall.EPERM,
 }
 
-// errnoOf returns the errno that the kernel would for an error of the stack, so that == holds.
+// errnoOf returns the kernel's errno for an error of the stack, so that == holds.
 func errnoOf(err error) error {
 	var no syscall.Errno
 	switch {

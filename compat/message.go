@@ -11,7 +11,7 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Send is sendmsg: it sends b as one message, as info says, or without it as
+// Send is sendmsg: it sends b as one message. It sends as info says, or without info as
 // SCTP_DEFAULT_SEND_PARAM does. info may ask for the end of the association instead.
 func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 	c, err := s.waitConn(syscall.ENOTCONN)
@@ -55,21 +55,22 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 				continue
 			}
 			return 0, err
-		case errors.Is(err, net.ErrClosed) && !s.Closed(): // aborted from here
+		case errors.Is(err, net.ErrClosed) && !s.Closed(): // this side has aborted it
 			return 0, syscall.EPIPE
 		}
 		switch e := errnoOf(err); e {
-		case syscall.EINVAL, syscall.EMSGSIZE, syscall.EPIPE, syscall.EBADF: // of this call
+		case syscall.EINVAL, syscall.EMSGSIZE, syscall.EPIPE, syscall.EBADF: // of this call alone
 			return 0, e
 		}
 		return 0, s.failureErrno(err, syscall.EPIPE)
 	}
 }
 
-// Recv is recvmsg: it returns a message, or what fits b of it, and the rest at the next call; with
-// MsgNotification among the flags a notification. MsgEOR among the flags says that b has the end of
-// either. told says whether info was filled in, as it is if the event of data is subscribed to. At
-// the end of the association it fails with io.EOF.
+// Recv is recvmsg: it returns a message or a notification. If b is too short, it returns what fits,
+// and the rest at the next call. MsgNotification in flags marks a notification. MsgEOR in flags
+// says that b has the end of the message or notification. told says whether info was filled in,
+// which needs a subscription to the event of data. At the end of the association Recv fails with
+// io.EOF.
 func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, err error) {
 	c, err := s.waitConn(syscall.ENOTCONN)
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, 
 				return 0, false, 0, err
 			}
 			continue
-		case err == sctp.ErrCutOff: // why it is comes next
+		case err == sctp.ErrCutOff: // the cause comes next
 			p.midMessage = false
 			s.notifyCutOff(&r)
 			continue
@@ -122,7 +123,7 @@ func (s *Socket) Recv(b []byte, info *SndRcvInfo) (n int, told bool, flags int, 
 	}
 }
 
-// endFlag is MsgEOR, unless there is more.
+// endFlag returns MsgEOR, unless there is more.
 func endFlag(more bool) int {
 	if more {
 		return 0
@@ -130,7 +131,7 @@ func endFlag(more bool) int {
 	return MsgEOR
 }
 
-// fillRcvInfo puts into info what Recv says of a message, if it does.
+// fillRcvInfo fills info with what Recv reports of a message, if it is subscribed to.
 func (s *Socket) fillRcvInfo(r *sctp.RecvInfo, info *SndRcvInfo) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,8 +145,8 @@ func (s *Socket) fillRcvInfo(r *sctp.RecvInfo, info *SndRcvInfo) bool {
 	return true
 }
 
-// failureErrno is what a call hears of an association that has failed: why, once, and then another
-// errno.
+// failureErrno returns the errno of a call on an association that has failed. The first call gets
+// the cause why, and later calls get then.
 func (s *Socket) failureErrno(why error, then syscall.Errno) error {
 	s.mu.Lock()
 	heard := s.endErr != nil

@@ -13,7 +13,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Fields of sctp_event_subscribe (RFC 6458 section 6.2.1), in its order.
+// These are the fields of sctp_event_subscribe (RFC 6458 section 6.2.1), in its order.
 const (
 	eventData = iota
 	eventAssociation
@@ -25,14 +25,14 @@ const (
 	eventAdaptation
 	eventAuthentication
 	eventSenderDry
-	eventStreamReset // of RFC 6525, as are the two behind it: they never come
+	eventStreamReset // of RFC 6525, as the two below: they never come
 	eventAssocReset
 	eventStreamChange
-	eventSendFailed // of section 6.1.11, instead of that of section 6.1.4
+	eventSendFailed // of section 6.1.11; it replaces that of section 6.1.4
 	numEvents
 )
 
-// Types of notifications on Linux.
+// These are the types of notifications on Linux.
 const (
 	typeAssocChange = 1<<15 + 1 + iota
 	typePeerAddrChange
@@ -47,10 +47,10 @@ const (
 	_
 	_
 	typeSendFailedEvent
-	typeData = typeAssocChange - 1 // the event of data, for SCTP_EVENT: it has no notification
+	typeData = typeAssocChange - 1 // the event of data, for SCTP_EVENT; it has no notification
 )
 
-// States of association changes, and of addresses of the peer.
+// These are the states of association changes, and of addresses of the peer.
 const (
 	commUp = iota
 	commLost
@@ -69,24 +69,24 @@ const (
 	addrPotentiallyFailed
 )
 
-// maxNotifications is how many notifications a socket keeps that nobody has read.
+// maxNotifications is how many unread notifications a socket keeps.
 const maxNotifications = 256
 
-// notificationQueue are the notifications of a socket, as octets. Those of the end wait until all
-// messages have been read, as the kernel keeps their order.
+// notificationQueue has the notifications of a socket, as octets. Those of the end of the
+// association wait until all messages have been read. This is the kernel's order.
 type notificationQueue struct {
 	mu          sync.Mutex
 	pending     [][]byte      // guarded by mu
 	endList     [][]byte      // guarded by mu: of the end
 	readOffset  int           // guarded by mu: octets of the first that have been read
 	midMessage  bool          // guarded by mu: a message was read in part
-	hasWatcher  bool          // guarded by mu: there is a goroutine that brings them
+	hasWatcher  bool          // guarded by mu: a goroutine brings them
 	hasAny      atomic.Bool   // there are any: changed with mu held
 	watcherDone chan struct{} // closed when that goroutine has brought the last
 }
 
-// readNext reads from the first notification, that of the end only if all messages have been read.
-// It returns the flags of Recv, 0 if there is none.
+// readNext reads from the first notification. It reads that of the end only if all messages have
+// been read. It returns the flags of Recv, or 0 if there is none.
 func (n *notificationQueue) readNext(b []byte, end bool, rd *callWaits) (octets, flags int) {
 	if !n.hasAny.Load() {
 		return 0, 0
@@ -113,7 +113,8 @@ func (n *notificationQueue) readNext(b []byte, end bool, rd *callWaits) (octets,
 	return k, MsgNotification | endFlag(more)
 }
 
-// pushOctets adds one. A second of sender dry would say no more than the first.
+// pushOctets adds one notification. It drops a second sender-dry notification, which would say no
+// more than the first.
 func (n *notificationQueue) pushOctets(b []byte, end bool, rd *callWaits) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +122,7 @@ func (n *notificationQueue) pushOctets(b []byte, end bool, rd *callWaits) {
 	switch last := len(n.pending) - 1; {
 	case end:
 		n.endList = append(n.endList, b)
-	case last+1 == maxNotifications, dry && last >= 0 && nativeOrder.Uint16(n.pending[last]) == typeSenderDry: // enough are there
+	case last+1 == maxNotifications, dry && last >= 0 && nativeOrder.Uint16(n.pending[last]) == typeSenderDry: // enough
 	default:
 		n.pending = append(n.pending, b)
 		n.wakeReaders(rd)
@@ -129,8 +130,8 @@ func (n *notificationQueue) pushOctets(b []byte, end bool, rd *callWaits) {
 	n.hasAny.Store(true)
 }
 
-// setMidMessage has what comes wait for the end of a message of which a part was read (section
-// 8.1.20, level 0), or no more.
+// setMidMessage starts or ends the wait for the rest of a message that was read in part. New
+// notifications wait until that message ends (section 8.1.20, level 0).
 func (n *notificationQueue) setMidMessage(amid bool, rd *callWaits) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,13 +139,14 @@ func (n *notificationQueue) setMidMessage(amid bool, rd *callWaits) {
 	n.wakeReaders(rd)
 }
 
-// wakeReaders has calls that wait look for notifications, if there are any for them. Called with mu
+// wakeReaders makes waiting calls look for notifications, if there are any for them. Called with mu
 // held.
 func (n *notificationQueue) wakeReaders(rd *callWaits) {
 	rd.setLookAgain(!n.midMessage && len(n.pending) > 0)
 }
 
-// hasSubscription says which notifications there are, without that of data.
+// hasSubscription reports whether any notification is subscribed to. The event of data does not
+// count.
 func (o *socketOptions) hasSubscription() bool {
 	for _, on := range o.events[eventAssociation:] {
 		if on != 0 {
@@ -154,12 +156,12 @@ func (o *socketOptions) hasSubscription() bool {
 	return false
 }
 
-// updateSubscriptions is called when the subscriptions have changed.
+// updateSubscriptions applies a change of the subscriptions.
 func (s *Socket) updateSubscriptions(c *sctp.Conn) {
 	s.notifications.mu.Lock()
 	watched := s.notifications.hasWatcher
 	s.notifications.mu.Unlock()
-	if c != nil && !watched { // what was before is not wanted
+	if c != nil && !watched { // earlier events are not wanted
 		for err := error(nil); err == nil; {
 			_, err = c.NextEvent(endedContext)
 		}
@@ -167,8 +169,8 @@ func (s *Socket) updateSubscriptions(c *sctp.Conn) {
 	s.startWatcher()
 }
 
-// startWatcher has the events of the association become notifications, once somebody has subscribed
-// to some.
+// startWatcher turns the events of the association into notifications, once there is a
+// subscription.
 func (s *Socket) startWatcher() {
 	s.mu.Lock()
 	c, on := s.conn, s.opts.hasSubscription()
@@ -190,20 +192,20 @@ func (s *Socket) startWatcher() {
 	}()
 }
 
-// eventWatcher makes notifications of the events of an association.
+// eventWatcher makes notifications from the events of an association.
 type eventWatcher struct {
 	socket         *Socket
 	conn           *sctp.Conn
 	downAddrs      map[netip.Addr]bool // addresses of the peer that do not answer
-	failedMessages []sctp.Event        // messages, as long as it is not known why: the end of the association follows on those that it takes along
+	failedMessages []sctp.Event        // of unknown cause so far; an end comes after the messages it takes along
 	moreExpected   bool                // something follows for certain
 }
 
-// mayHaveExpired says whether a message may have failed because its life was over.
+// mayHaveExpired reports whether a message may have failed because its lifetime was over.
 func mayHaveExpired(ev *sctp.Event) bool { return ev.Unsent && ev.Info.Lifetime > 0 }
 
-// nextEventContext ends the wait for the next event: at once where messages have failed and what is
-// there already may say why.
+// nextEventContext returns the context for the next event. If messages have failed, it has already
+// ended: the events that are there may tell the cause.
 func (w *eventWatcher) nextEventContext() context.Context {
 	if len(w.failedMessages) > 0 && !w.moreExpected {
 		return endedContext
@@ -211,7 +213,7 @@ func (w *eventWatcher) nextEventContext() context.Context {
 	return context.Background()
 }
 
-// notifyNext makes the next one, and says whether there may be another.
+// notifyNext makes the next notification, and reports whether there may be another.
 func (w *eventWatcher) notifyNext() bool {
 	ev, err := w.conn.NextEvent(w.nextEventContext())
 	if ev.Kind == sctp.EventSendFailed {
@@ -235,7 +237,8 @@ var endedContext = func() context.Context {
 	return ctx
 }()
 
-// readEndNotification is the next notification of the end, for a reader that has read all messages.
+// readEndNotification reads the next notification of the end, for a reader that has read all
+// messages.
 func (s *Socket) readEndNotification(b []byte) (octets, flags int) {
 	s.notifications.mu.Lock()
 	ended := s.notifications.watcherDone
@@ -243,11 +246,11 @@ func (s *Socket) readEndNotification(b []byte) (octets, flags int) {
 	if ended == nil {
 		return 0, 0
 	}
-	<-ended // which is now, since the association has ended
+	<-ended // at once, since the association has ended
 	return s.notifications.readNext(b, true, &s.readWaits)
 }
 
-// newNotification is a notification but for its length.
+// newNotification returns a notification without its length.
 func newNotification(kind, flags int) structWriter {
 	var f structWriter
 	f.appendUint16(kind)
@@ -256,14 +259,13 @@ func newNotification(kind, flags int) structWriter {
 	return f
 }
 
-// pushNotification adds a notification with the length that it has.
+// pushNotification sets the length of a notification and adds it.
 func (s *Socket) pushNotification(f structWriter, end bool) {
 	nativeOrder.PutUint32(f[4:], uint32(len(f)))
 	s.notifications.pushOctets(f, end, &s.readWaits)
 }
 
-// notifySenderDry makes the notification that there is nothing to be sent, at the subscription to
-// it (section 6.1.9).
+// notifySenderDry reports, at the subscription, that nothing is left to send (section 6.1.9).
 func (s *Socket) notifySenderDry(c *sctp.Conn) {
 	if st := c.Stats(); c.Err() == nil && st.Unacked == 0 && st.Queued == 0 {
 		f := newNotification(typeSenderDry, 0)
@@ -273,7 +275,7 @@ func (s *Socket) notifySenderDry(c *sctp.Conn) {
 }
 
 // notifyCutOff makes the notification of a message that was read in part and has no end (section
-// 6.1.7), in Linux's order. It goes before those that have waited for that end.
+// 6.1.7). Its order is Linux's. It goes before the notifications that have waited for that end.
 func (s *Socket) notifyCutOff(r *sctp.RecvInfo) {
 	s.mu.Lock()
 	on, id := s.opts.events[eventPartial] != 0, s.assocID
@@ -383,8 +385,8 @@ func (s *Socket) notifyEvent(c *sctp.Conn, ev *sctp.Event, down map[netip.Addr]b
 	}
 }
 
-// notifySendFailed makes the notifications of a message that was not delivered: that of section
-// 6.1.4, and that of section 6.1.11.
+// notifySendFailed makes the notifications of a message that was not delivered: those of section
+// 6.1.4 and section 6.1.11.
 func (s *Socket) notifySendFailed(ev *sctp.Event, cause int) {
 	const whole, unordered, sackNow = 1<<0 | 1<<1, 1 << 2, 1 << 3 // of a DATA chunk: SCTP_DATA_NOT_FRAG, ...
 	s.mu.Lock()
@@ -415,7 +417,7 @@ func (s *Socket) notifySendFailed(ev *sctp.Event, cause int) {
 	}
 }
 
-// causeOf returns the code of the first cause of an end, 0 if it has none.
+// causeOf returns the code of the first cause of an end, or 0 if it has none.
 func causeOf(err error) int {
 	if a := new(sctp.AbortError); errors.As(err, &a) && len(a.Causes) > 0 {
 		return int(a.Causes[0].Code)
@@ -423,8 +425,8 @@ func causeOf(err error) int {
 	return 0
 }
 
-// appendChunk appends an ABORT or ERROR chunk as it was on the wire (RFC 9260 section 3.3.7), but
-// for what exceeds 256 octets of a cause.
+// appendChunk appends an ABORT or ERROR chunk as it was on the wire (RFC 9260 section 3.3.7). What
+// exceeds 256 octets of a cause is missing.
 func appendChunk(b []byte, kind wire.ChunkType, causes []sctp.Cause) []byte {
 	at := len(b)
 	b = append(b, byte(kind), 0, 0, 0)

@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// socketOptions are those of a socket at level SOL_SCTP, and what is read back from its
-// placeholder.
+// socketOptions are the options of a socket at level SOL_SCTP, and those that are read back from
+// its placeholder.
 type socketOptions struct {
 	events             [numEvents]byte
 	recvContext        uint32
@@ -29,15 +29,15 @@ type socketOptions struct {
 func (o *socketOptions) setDefaults() {
 	o.cfg, _ = new(sctp.Config).Complete() // the defaults
 	o.sackEvery, o.cfg.MaxInitRTO = 2, o.cfg.RTOMax
-	o.cfg.OutStreams = 10 // as a kernel has it, whatever the peer opens
+	o.cfg.OutStreams = 10 // the kernel's default, whatever the peer opens
 }
 
-// applyToConn gives an association what may change while it lives.
+// applyToConn applies the options that may change during the life of an association.
 func (o *socketOptions) applyToConn(c *sctp.Conn) error {
 	return c.Reconfigure(func(cfg *sctp.Config) { *cfg = o.cfg })
 }
 
-// applyToBoth has the association be as the options are, and what comes by a listener from now on.
+// applyToBoth applies the options to the association, and to the future associations of a listener.
 func (o *socketOptions) applyToBoth(c *sctp.Conn, l *sctp.Listener) error {
 	switch {
 	case l != nil:
@@ -48,18 +48,18 @@ func (o *socketOptions) applyToBoth(c *sctp.Conn, l *sctp.Listener) error {
 	return o.applyToConn(c)
 }
 
-// optionSpec is one option of SOL_SCTP. get returns its structure; arg is what the caller's memory
-// has of it. set takes a structure.
+// optionSpec is one option of SOL_SCTP. get returns its structure; arg is the part of it in the
+// caller's memory. set takes a structure.
 type optionSpec struct {
 	size int // of the structure, in octets
-	// minSize is the shortest that set takes where there is an older, shorter structure, or any
-	// from that on. 0: it must be size.
+	// minSize is the shortest structure that set takes: an older, shorter one, or any length from
+	// minSize on. 0: it must be size.
 	minSize int
 	get     func(s *Socket, arg []byte, f *structWriter) error
 	set     func(s *Socket, b []byte) error
 }
 
-// Options of RFC 6458 section 8, by their numbers on Linux.
+// These are the options of RFC 6458 section 8, by their numbers on Linux.
 const (
 	optRTOInfo = iota
 	optAssocInfo
@@ -93,13 +93,13 @@ const (
 	optAssocIDs
 	optAutoASCONF
 	optThresholds
-	_ // SCTP_RECVRCVINFO and SCTP_RECVNXTINFO: Recv has an SndRcvInfo, which says as much
+	_ // SCTP_RECVRCVINFO and SCTP_RECVNXTINFO: the SndRcvInfo of Recv says as much
 	_
 	optDefaultSndInfo
 	optAuthDeactivate
 )
 
-// Those of the functions of section 9, and the rest.
+// These are the options of the functions of section 9, and the rest.
 const (
 	optBindAdd       = 100
 	optBindRemove    = 101
@@ -114,8 +114,8 @@ const (
 	sizePeerAddrInfo = 24 + sockaddrStorageLen
 )
 
-// Getsockopt is getsockopt at level SOL_SCTP: b is the caller's memory, which some options take an
-// argument from. It returns how much of it is the option.
+// Getsockopt is getsockopt at level SOL_SCTP. b is the caller's memory, from which some options
+// take an argument. It returns the length of the option in b.
 func (s *Socket) Getsockopt(name int, b []byte) (int, error) {
 	if s.Closed() {
 		return 0, syscall.EBADF
@@ -245,7 +245,7 @@ const (
 	sppDSCP
 )
 
-// intOption is an option that is an int.
+// intOption returns an option that is an int.
 func intOption(get func(o *socketOptions) int, set func(o *socketOptions, v int) error) optionSpec {
 	return optionSpec{size: 4, minSize: 4,
 		get: func(s *Socket, _ []byte, f *structWriter) error {
@@ -258,7 +258,7 @@ func intOption(get func(o *socketOptions) int, set func(o *socketOptions, v int)
 	}
 }
 
-// assocValueOption is an option that is a sctp_assoc_value, or an int in its older form.
+// assocValueOption returns an option that is a sctp_assoc_value, or an int in its older form.
 func assocValueOption(get func(o *socketOptions) int, set func(o *socketOptions, v int) error) optionSpec {
 	return optionSpec{size: 8, minSize: 4,
 		get: func(s *Socket, _ []byte, f *structWriter) error {
@@ -327,7 +327,7 @@ func getRTOInfo(s *Socket, _ []byte, f *structWriter) error {
 	return nil
 }
 
-// setRTOInfo takes what is not zero.
+// setRTOInfo sets the fields that are not zero.
 func setRTOInfo(s *Socket, b []byte) error {
 	c := s.opts.cfg
 	for i, p := range []*time.Duration{&c.RTOInitial, &c.RTOMax, &c.RTOMin} {
@@ -338,7 +338,7 @@ func setRTOInfo(s *Socket, b []byte) error {
 	if parseMillis(b[4:]) > c.RTOMax {
 		return syscall.EINVAL
 	}
-	c.RTOInitial = min(c.RTOInitial, c.RTOMax) // which nobody has set
+	c.RTOInitial = min(c.RTOInitial, c.RTOMax) // the program has not set it
 	s.opts.cfg = c
 	return nil
 }
@@ -381,7 +381,7 @@ func getInitMsg(s *Socket, _ []byte, f *structWriter) error {
 	return nil
 }
 
-// setInitMsg takes what is not zero.
+// setInitMsg sets the fields that are not zero.
 func setInitMsg(s *Socket, b []byte) error {
 	for i, set := range []func(v uint16){
 		func(v uint16) { s.opts.cfg.OutStreams = v }, func(v uint16) { s.opts.cfg.InStreams = v },
@@ -438,7 +438,7 @@ func getEvents(s *Socket, _ []byte, f *structWriter) error {
 	return nil
 }
 
-// setEvents takes an older, shorter structure too, which leaves the events that it does not know as
+// setEvents takes an older, shorter structure too. That leaves the events that it does not know as
 // they are.
 func setEvents(s *Socket, b []byte) error {
 	for i := range b {
@@ -447,7 +447,7 @@ func setEvents(s *Socket, b []byte) error {
 	return nil
 }
 
-// eventOf returns the event that a sctp_event names by the type of its notification.
+// eventOf returns the event that a sctp_event names by its notification type.
 func eventOf(b []byte) (int, error) {
 	i := int(nativeOrder.Uint16(b[4:])) - typeData
 	if i < 0 || i >= numEvents {
@@ -475,8 +475,8 @@ func setEvent(s *Socket, b []byte) error {
 	return err
 }
 
-// subscribesSenderDry says whether a structure for optEvents or optEvent subscribes to the event of
-// a sender that is dry.
+// subscribesSenderDry reports whether a structure for optEvents or optEvent subscribes to the
+// sender-dry event.
 func subscribesSenderDry(name int, b []byte) bool {
 	if name == optEvent {
 		return nativeOrder.Uint16(b[4:]) == typeSenderDry && b[6] != 0
@@ -497,8 +497,8 @@ func getDelayedSack(s *Socket, arg []byte, f *structWriter) error {
 	return nil
 }
 
-// setDelayedSack takes a sctp_sack_info, or a sctp_assoc_value with the delay alone, where 0 is
-// none.
+// setDelayedSack takes a sctp_sack_info, or a sctp_assoc_value with the delay alone. There a delay
+// of 0 means none.
 func setDelayedSack(s *Socket, b []byte) error {
 	delay, every := parseMillis(b[4:]), 2
 	if len(b) >= 12 {
@@ -514,7 +514,7 @@ func setDelayedSack(s *Socket, b []byte) error {
 	}
 	o := &s.opts
 	if every != 0 {
-		o.sackEvery = min(every, 2) // no packet in more waits than RFC 9260 section 6.2 lets
+		o.sackEvery = min(every, 2) // RFC 9260 section 6.2 lets no more than 2 packets wait
 	}
 	switch {
 	case every == 1:
@@ -526,7 +526,7 @@ func setDelayedSack(s *Socket, b []byte) error {
 	return nil
 }
 
-// connPaths returns those of the association, EINVAL without one.
+// connPaths returns the paths of the association, or EINVAL without one.
 func (s *Socket) connPaths() (*sctp.Conn, []sctp.PathStats, error) {
 	c, err := s.waitConn(syscall.EINVAL)
 	if err != nil {
@@ -580,8 +580,8 @@ func getStatus(s *Socket, _ []byte, f *structWriter) error {
 	return nil
 }
 
-// statusStates are the states of RFC 6458 section 8.2.1, as both packages name them; Linux has each
-// lower by one.
+// statusStates are the states of RFC 6458 section 8.2.1, as both packages name them. Linux's values
+// are lower by one.
 var statusStates = map[sctp.State]int{
 	sctp.Closed: 0, sctp.CookieWait: 3, sctp.CookieEchoed: 4, sctp.Established: 5, sctp.ShutdownPending: 6, sctp.ShutdownSent: 7,
 	sctp.ShutdownReceived: 8, sctp.ShutdownAckSent: 9,
@@ -602,7 +602,7 @@ func (s *Socket) appendAddrInfo(c *sctp.Conn, p *sctp.PathStats, f *structWriter
 
 // pathTo returns the path that an argument names.
 func pathTo(paths []sctp.PathStats, sockaddr []byte) (*sctp.PathStats, error) {
-	a, _, _ := nextSockaddr(sockaddr) // none, to which there is no path
+	a, _, _ := nextSockaddr(sockaddr) // none on an error: there is no path to it
 	i := slices.IndexFunc(paths, func(p sctp.PathStats) bool { return p.Remote.Addr() == a.Addr() })
 	if i < 0 {
 		return nil, syscall.EINVAL
@@ -623,8 +623,8 @@ func getPeerAddrInfo(s *Socket, arg []byte, f *structWriter) error {
 	return nil
 }
 
-// pathOrAll returns the path of which a sctp_paddrparams is, nil if it is of all: then the address
-// is none, or stands for any. It fails with EINVAL. Called with mu held.
+// pathOrAll returns the path that a sctp_paddrparams names. It returns nil for all paths: then the
+// address is missing or unspecified. It fails with EINVAL. Called with mu held.
 func (s *Socket) pathOrAll(sockaddr []byte) (*sctp.PathStats, error) {
 	if nativeOrder.Uint16(sockaddr) == 0 {
 		return nil, nil
@@ -666,7 +666,7 @@ func getPeerAddrParams(s *Socket, arg []byte, f *structWriter) error {
 	return nil
 }
 
-// pathDefaults is what of SCTP_PEER_ADDR_PARAMS cannot differ from path to path.
+// pathDefaults are the parts of SCTP_PEER_ADDR_PARAMS that are the same for all paths.
 type pathDefaults struct {
 	maxRetrans, mtu, sackEvery int
 	noPMTUD                    bool
@@ -692,7 +692,7 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	if has(sppDemand) && s.conn == nil {
 		return syscall.EINVAL
 	}
-	if flags&(sppFlowLabel|sppDSCP) != 0 && len(b) < optionTable[optPeerAddrParams].size { // the older structure has neither
+	if flags&(sppFlowLabel|sppDSCP) != 0 && len(b) < optionTable[optPeerAddrParams].size { // not in the older structure
 		return syscall.EINVAL
 	}
 	p, err := s.pathOrAll(addr)
@@ -751,11 +751,11 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	return nil
 }
 
-// flowLabel is that at the start of the marks of a sctp_paddrparams. The DSCP is behind it, as the
-// upper six bits of an octet.
+// flowLabel returns the flow label at the start of the marks of a sctp_paddrparams. The DSCP
+// follows it, as the upper six bits of an octet.
 func flowLabel(marks []byte) uint32 { return nativeOrder.Uint32(marks) & 0xfffff }
 
-// setPath sets what SCTP_PEER_ADDR_PARAMS sets for the path to one address.
+// setPath applies SCTP_PEER_ADDR_PARAMS to the path to one address.
 func (s *Socket) setPath(to netip.Addr, interval time.Duration, flags uint32, marks []byte) (err error) {
 	if interval != 0 {
 		err = s.conn.SetHeartbeat(to, interval)

@@ -6,22 +6,22 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// partialReadOctets is how much of a message is taken at once for a call that has less room.
+// partialReadOctets is how much of a message is read at once for a call that has less room.
 const partialReadOctets = 2 << 10
 
-// partialMessage is for programs that read a header first, and then as much as it says. What does
-// not fit a call is for the next, before any notification, as the kernel has it; and that one need
-// not ask the association.
+// partialMessage serves programs that read a header first, and then as much as it says. The next
+// call gets what did not fit, before any notification, as in the kernel. That call need not ask the
+// association.
 type partialMessage struct {
-	mu         sync.Mutex    // held by a call until it returns: if there are several, the others read from the association
-	isUseful   bool          // guarded by mu: this is such a program
-	midMessage bool          // guarded by mu: the message that was read last goes on
-	unread     []byte        // guarded by mu: of a message, but for what the association still has of it
-	info       sctp.RecvInfo // guarded by mu: of that message, as its last part has it
-	buf        []byte        // guarded by mu: that left lies in
+	mu         sync.Mutex    // held by a call until it returns; others then read from the association
+	isUseful   bool          // guarded by mu: the program reads in this way
+	midMessage bool          // guarded by mu: the message that was read last is not complete
+	unread     []byte        // guarded by mu: of a message, without what the association still has of it
+	info       sctp.RecvInfo // guarded by mu: of that message, as with its last part
+	buf        []byte        // guarded by mu: memory of unread
 }
 
-// readMsg is ReadMsg. Called with mu held.
+// readMsg is ReadMsg of the association. Called with mu held.
 func (p *partialMessage) readMsg(c *sctp.Conn, b []byte) (n int, info sctp.RecvInfo, err error) {
 	if len(p.unread) == 0 {
 		if !p.isUseful || len(b) >= partialReadOctets {
@@ -39,7 +39,7 @@ func (p *partialMessage) readMsg(c *sctp.Conn, b []byte) (n int, info sctp.RecvI
 	}
 	n = copy(b, p.unread)
 	p.unread = p.unread[n:]
-	if n < len(b) && p.info.More && p.info.Size > 0 { // all of it has come
+	if n < len(b) && p.info.More && p.info.Size > 0 { // the message is complete
 		var more int
 		more, p.info, err = c.ReadMsg(b[n:])
 		n += more

@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// A socket of this stack has no descriptor. Programs that ask for one get that of a placeholder, a
-// UDP socket of the same family that is never bound: it takes the options of level SOL_SOCKET,
-// which are read back whenever the program has had it.
+// A socket of this stack has no descriptor. Programs that ask for one get that of a placeholder. It
+// is a UDP socket of the same family that is never bound. It takes the options of level SOL_SOCKET.
+// They are read back each time after the program has had the descriptor.
 
-// placeholders are the sockets that have a placeholder, by what placeholderKey tells of it, which
-// stays the same over dup.
+// placeholders are the sockets that have a placeholder, by its placeholderKey, which a dup shares.
 var placeholders = struct {
 	sync.Mutex
 	list map[uint64]*Socket
 }{list: make(map[uint64]*Socket)}
 
-// Find returns the socket that a descriptor is the placeholder of, or a dup of it; nil if there is
-// none.
+// Find returns the socket whose placeholder a descriptor is, or a dup of it. It returns nil if
+// there is none.
 func Find(fd int) *Socket {
 	key, err := placeholderKey(fd)
 	if err != nil {
@@ -29,7 +28,7 @@ func Find(fd int) *Socket {
 	return placeholders.list[key]
 }
 
-// Descriptor returns that of the placeholder. It is closed with the socket.
+// Descriptor returns the descriptor of the placeholder. It is closed with the socket.
 func (s *Socket) Descriptor() (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +79,8 @@ type placeholderOptions struct {
 	class                  int // IP_TOS, or IPV6_TCLASS
 }
 
-// initialPlaceholderOptions returns those that a placeholder begins with. Called with mu held.
+// initialPlaceholderOptions returns the options that a placeholder begins with. Called with mu
+// held.
 func (s *Socket) initialPlaceholderOptions() (w placeholderOptions) {
 	s.readWaits.mu.Lock()
 	w.rcvTimeout, w.nonblock = s.readWaits.timeout, s.readWaits.nonblock
@@ -93,8 +93,8 @@ func (s *Socket) initialPlaceholderOptions() (w placeholderOptions) {
 	return w
 }
 
-// ReadBack makes the options of the placeholder those of the socket. Who hands the descriptor to a
-// program calls it afterwards.
+// ReadBack copies the options of the placeholder to the socket. A caller that hands the descriptor
+// to a program calls it afterwards.
 func (s *Socket) ReadBack() {
 	s.mu.Lock()
 	fd := s.placeholderFD
@@ -112,7 +112,7 @@ func (s *Socket) ReadBack() {
 	if w.sndBuf != 0 {
 		s.opts.sndBuf, s.opts.cfg.SendBuffer = w.sndBuf, w.sndBuf
 	}
-	if w.class != s.opts.class { // else SCTP_PEER_ADDR_PARAMS may have set another
+	if w.class != s.opts.class { // otherwise SCTP_PEER_ADDR_PARAMS may have set another
 		s.opts.class, s.opts.cfg.DSCP = w.class, uint8(w.class)>>2
 	}
 	c, l, opts := s.conn, s.listener, s.opts
@@ -122,8 +122,8 @@ func (s *Socket) ReadBack() {
 	s.writeWaits.updateWaits(func(r *callWaits) { r.timeout, r.nonblock = w.sndTimeout, w.nonblock })
 }
 
-// Control is that of a syscall.RawConn: f gets the descriptor, and what it sets holds when Control
-// returns.
+// Control is the Control of a syscall.RawConn: f gets the descriptor. What f sets is valid when
+// Control returns.
 func (s *Socket) Control(f func(fd uintptr)) error {
 	fd, err := s.Descriptor()
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Socket) Control(f func(fd uintptr)) error {
 	return nil
 }
 
-// set sets an option of the placeholder and takes it over.
+// withPlaceholder sets an option of the placeholder and copies it to the socket.
 func (s *Socket) withPlaceholder(f func(fd int) error) (err error) {
 	e := s.Control(func(fd uintptr) { err = f(int(fd)) })
 	if e != nil {
@@ -143,12 +143,12 @@ func (s *Socket) withPlaceholder(f func(fd int) error) (err error) {
 	return err
 }
 
-// SetBuffer sets SO_RCVBUF, or SO_SNDBUF.
+// SetBuffer sets SO_RCVBUF or SO_SNDBUF.
 func (s *Socket) SetBuffer(send bool, octets int) error {
 	return s.withPlaceholder(func(fd int) error { return setBuffer(fd, send, octets) })
 }
 
-// Buffer returns SO_RCVBUF, or SO_SNDBUF.
+// Buffer returns SO_RCVBUF or SO_SNDBUF.
 func (s *Socket) Buffer(send bool) (n int, err error) {
 	err = s.withPlaceholder(func(fd int) (err error) {
 		n, err = getBuffer(fd, send)
@@ -157,7 +157,7 @@ func (s *Socket) Buffer(send bool) (n int, err error) {
 	return n, err
 }
 
-// SetTimeout sets SO_RCVTIMEO, or SO_SNDTIMEO; 0 is none.
+// SetTimeout sets SO_RCVTIMEO or SO_SNDTIMEO; 0 is none.
 func (s *Socket) SetTimeout(send bool, d time.Duration) error {
 	return s.withPlaceholder(func(fd int) error { return setTimeout(fd, send, d) })
 }

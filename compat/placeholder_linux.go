@@ -25,7 +25,8 @@ func newPlaceholder(v6, v6only bool) (int, error) {
 
 func closePlaceholder(fd int) { unix.Close(fd) }
 
-// placeholderKey is the cookie, which no two sockets have had since the host was booted.
+// placeholderKey returns the socket's cookie. No two sockets have had the same since the host was
+// booted.
 func placeholderKey(fd int) (uint64, error) {
 	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 }
@@ -61,7 +62,7 @@ func readPlaceholder(fd int) (w placeholderOptions) {
 	return w
 }
 
-// defaultBuffers are the buffers of a socket that nobody has set.
+// defaultBuffers are the buffer sizes of a socket if nobody has set them.
 var defaultBuffers = sync.OnceValue(func() map[bool]int {
 	d := make(map[bool]int)
 	if fd, err := newPlaceholder(false, false); err == nil {
@@ -72,7 +73,7 @@ var defaultBuffers = sync.OnceValue(func() map[bool]int {
 	return d
 })
 
-// nonDefaultBuffer returns the size of a buffer that was set, else 0.
+// nonDefaultBuffer returns the size of a buffer that was set, or else 0.
 func nonDefaultBuffer(fd int, send bool) int {
 	n, _ := getBuffer(fd, send)
 	if n == defaultBuffers()[send] {

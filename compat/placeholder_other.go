@@ -9,7 +9,7 @@ import (
 )
 
 // Only Linux tells whether two descriptors are one socket. Elsewhere the placeholder is a number
-// that is no descriptor: this package knows it, and the system fails by EBADF.
+// that is no descriptor. This package knows it, and the system fails with EBADF.
 var fakeDescriptors = struct {
 	sync.Mutex
 	next int
@@ -71,7 +71,7 @@ func setBuffer(fd int, send bool, octets int) error {
 func getBuffer(fd int, send bool) (n int, err error) {
 	err = updateFake(fd, func(w *placeholderOptions) { n = *w.bufOf(send) })
 	if n == 0 {
-		n = 1 << 20 // that of package sctp
+		n = 1 << 20 // the default of package sctp
 	}
 	return n, err
 }

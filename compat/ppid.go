@@ -7,15 +7,14 @@ import (
 	"sync/atomic"
 )
 
-// PPIDs is the byte order in which a program has the payload protocol identifiers of its messages,
-// where the package that it was written for has changed it. github.com/ishidawataru/sctp has sent
-// them as they lie in memory up to its versions of May 2025, so that programs shift them (46 <<
-// 24), and converts them since August 2025.
+// PPIDs is the byte order of a program's payload protocol identifiers, where the original package
+// has changed it. Up to its versions of May 2025, github.com/ishidawataru/sctp sent them as they
+// lie in memory. Programs for these shift them (46 << 24). Since August 2025 it converts them.
 //
-// Which of the two a program was written for is told by the version that its go.mod requires, which
-// the linker writes into it. A test binary has none, and neither has a program built in a workspace
-// that uses the module: then the first PPID that the program sends tells, as no assigned one has 0
-// in its lower 24 bits. The environment variable RDDP_PPID, host or memory, goes before both.
+// The library reads the required version of the module from the binary, where the linker puts it. A
+// test binary has none, and neither has a program built in a workspace that uses the module. Then
+// the first PPID that the program sends decides, as no assigned one has 0 in its lower 24 bits. The
+// environment variable RDDP_PPID, host or memory, overrides both.
 type PPIDs struct{ order atomic.Int32 }
 
 const (
@@ -24,7 +23,7 @@ const (
 	orderMemory
 )
 
-// PPIDsOf returns the order of the program that runs: since is the date of the first version of the
+// PPIDsOf returns the order of the running program. since is the date of the first version of the
 // module that converts PPIDs.
 func PPIDsOf(module, since string) *PPIDs {
 	p := new(PPIDs)
@@ -57,7 +56,7 @@ func orderOf(env string, info *debug.BuildInfo, module, since string) int32 {
 	return orderUnknown
 }
 
-// Out returns the PPID of a message to send as it lies in memory.
+// Out returns the PPID of an outgoing message as it lies in memory.
 func (p *PPIDs) Out(v uint32) uint32 {
 	if p.order.Load() == orderUnknown && v != 0 {
 		order := int32(orderHost)

@@ -18,10 +18,10 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Socket is an SCTP socket. Its methods may be called from several goroutines, and fail with a
+// Socket is an SCTP socket. Its methods may be called from several goroutines. They fail with a
 // syscall.Errno, or with os.ErrDeadlineExceeded after a deadline.
 type Socket struct {
-	// What each message looks at comes first: a program may have thousands of sockets.
+	// The fields that each message needs come first: a program may have thousands of sockets.
 	mu                    sync.Mutex
 	conn                  *sctp.Conn    // guarded by mu: nil before it is connected
 	assocID               int32         // guarded by mu: of the association
@@ -34,18 +34,18 @@ type Socket struct {
 	leftover              partialMessage
 
 	v6, v6only      bool
-	boundAddrs      []netip.Addr   // guarded by mu: that it is bound to; empty for all
-	boundPort       uint16         // guarded by mu: that it is bound to
+	boundAddrs      []netip.Addr   // guarded by mu: the bound addresses; empty for all
+	boundPort       uint16         // guarded by mu: the bound port
 	bound           bool           // guarded by mu
 	listener        *sctp.Listener // guarded by mu
-	pendingErr      syscall.Errno  // guarded by mu: what the next call hears, as sk_err
-	endErr          error          // guarded by mu: how the association has ended, once a call has heard of it
-	openDescriptors int            // guarded by mu: descriptors of it that are open
-	placeholderFD   int            // guarded by mu: the placeholder, -1 if nobody has asked for it
+	pendingErr      syscall.Errno  // guarded by mu: the next call returns it, as sk_err
+	endErr          error          // guarded by mu: how the association has ended, once a call has returned it
+	openDescriptors int            // guarded by mu: its open descriptors
+	placeholderFD   int            // guarded by mu: the placeholder, -1 if it has none
 
 	closedCtx       context.Context // done when the socket is closed
 	cancelClosedCtx context.CancelFunc
-	connectDone     chan struct{} // closed when what connects has ended
+	connectDone     chan struct{} // closed when the attempt to connect has ended
 }
 
 // lastAssocID numbers associations.
@@ -59,8 +59,8 @@ func NewSocket(v6, v6only bool) *Socket {
 	return s
 }
 
-// SocketFor is NewSocket for the network "sctp", "sctp4" or "sctp6" and what is to be bound or
-// connected: a listener on all addresses has both families, and so has what has addresses of both.
+// SocketFor is NewSocket for the network "sctp", "sctp4" or "sctp6" and the addresses to bind or
+// connect. A listener on all addresses has both families, as has a socket with addresses of both.
 func SocketFor(network string, listen bool, local, remote []net.IPAddr) (*Socket, error) {
 	v6 := func(list []net.IPAddr) bool {
 		for _, a := range list {
@@ -81,10 +81,10 @@ func SocketFor(network string, listen bool, local, remote []net.IPAddr) (*Socket
 	return nil, net.UnknownNetworkError(network)
 }
 
-// hasIPv4 says whether the socket has addresses of IPv4.
+// hasIPv4 reports whether the socket may have IPv4 addresses.
 func (s *Socket) hasIPv4() bool { return !s.v6only }
 
-// Bind is sctp_bindx for sockaddrs as RawAddrs writes them: it adds addresses, or with rem takes
+// Bind is sctp_bindx for sockaddrs as RawAddrs writes them. It adds addresses, or with rem takes
 // them away again, before the socket is listening or connected.
 func (s *Socket) Bind(raw []byte, rem bool) error {
 	list, port, err := parseSockaddrs(raw)
@@ -138,7 +138,7 @@ func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
 	switch {
 	case rem && len(list) < 2: // the last address stays
 		return nil, syscall.EBUSY
-	case rem != found: // as it is twice, or nowhere
+	case rem != found: // it would be there twice, or is not there
 		return nil, syscall.EINVAL
 	case rem:
 		return next, nil
@@ -152,13 +152,13 @@ func bindOne(list []netip.Addr, a netip.Addr, rem bool) ([]netip.Addr, error) {
 	return append(next, a), nil
 }
 
-// hasAddr says whether an address is one of this host, of whose loopback network it has all, or of
-// the stack.
+// hasAddr reports whether an address is one of this host or of the stack. The host has all
+// addresses of its loopback network.
 func hasAddr(a netip.Addr) (bool, error) {
 	if os.Getenv("RDDP_LINK") == "tun" {
 		own, err := hostaddr.TunAddrs()
 		if err != nil {
-			slog.Warn(err.Error()) // an errno does not say it
+			slog.Warn(err.Error()) // an errno cannot say it
 		}
 		return slices.Contains(own, a), nil
 	}
@@ -168,7 +168,7 @@ func hasAddr(a netip.Addr) (bool, error) {
 	return hostaddr.IsLocal(a)
 }
 
-// connConfig is that of associations. Called with mu held.
+// connConfig returns the configuration of associations. Called with mu held.
 func (s *Socket) connConfig() sctp.Config {
 	c := s.opts.cfg
 	c.LocalPort, c.Events, c.LocalAddrs = s.boundPort, maxNotifications, s.boundAddrs
@@ -196,7 +196,7 @@ func (s *Socket) Listen() error {
 	return nil
 }
 
-// Accept is accept. It fails with EINVAL when the socket is not listening, or no more.
+// Accept is accept. It fails with EINVAL when the socket is not listening, or no longer.
 func (s *Socket) Accept() (*Socket, error) {
 	s.mu.Lock()
 	l, closed := s.listener, s.closed
@@ -238,13 +238,14 @@ func (s *Socket) acceptFrom(l *sctp.Listener) (*sctp.Conn, error) {
 	case err == nil:
 		return c, nil
 	case s.closedCtx.Err() != nil:
-		return nil, syscall.EINVAL // as shutdown makes it
+		return nil, syscall.EINVAL // as after shutdown
 	}
 	return nil, syscall.EAGAIN
 }
 
 // Connect is sctp_connectx for sockaddrs as RawAddrs writes them. It returns the id of the
-// association, EINPROGRESS when SO_SNDTIMEO or O_NONBLOCK does not let it wait, and goes on then.
+// association. It returns EINPROGRESS if SO_SNDTIMEO or O_NONBLOCK do not let it wait, and goes on
+// in the background.
 func (s *Socket) Connect(raw []byte) (int32, error) {
 	list, port, err := parseSockaddrs(raw)
 	if err != nil {
@@ -316,14 +317,14 @@ func (s *Socket) Connect(raw []byte) (int32, error) {
 	return id, syscall.EINPROGRESS
 }
 
-// firedTimer is one that has run out.
+// firedTimer is a timer that has expired.
 var firedTimer = func() chan time.Time {
 	c := make(chan time.Time)
 	close(c)
 	return c
 }()
 
-// dialConn sets the association up.
+// dialConn sets up the association.
 func (s *Socket) dialConn(d *sctp.Dialer, to netip.AddrPort) error {
 	c, err := d.Dial(s.closedCtx, "sctp", to.String())
 	if err == nil {
@@ -361,8 +362,8 @@ func (s *Socket) setConn(c *sctp.Conn) {
 	s.startWatcher()
 }
 
-// waitConn returns the association, and waits while it is being set up. It fails with what a call
-// hears that finds none.
+// waitConn returns the association, and waits while it is being set up. Without an association it
+// fails with the pending error, or else with none.
 func (s *Socket) waitConn(none syscall.Errno) (*sctp.Conn, error) {
 	s.mu.Lock()
 	for s.connecting && !s.closed {
@@ -387,7 +388,7 @@ func (s *Socket) waitConn(none syscall.Errno) (*sctp.Conn, error) {
 	return s.conn, nil
 }
 
-// takePendingErr returns what waits to be heard, or else e. Called with mu held.
+// takePendingErr takes the pending error and returns it, or else e. Called with mu held.
 func (s *Socket) takePendingErr(e syscall.Errno) error {
 	if s.pendingErr != 0 {
 		e, s.pendingErr = s.pendingErr, 0
@@ -395,7 +396,7 @@ func (s *Socket) takePendingErr(e syscall.Errno) error {
 	return e
 }
 
-// Dup is another user of the socket, as of a dup of its descriptor.
+// Dup adds a user of the socket, as a dup of its descriptor does.
 func (s *Socket) Dup() *Socket {
 	s.mu.Lock()
 	s.openDescriptors++
@@ -403,8 +404,8 @@ func (s *Socket) Dup() *Socket {
 	return s
 }
 
-// Shutdown begins the end of the association: no more messages are taken, and those of the peer are
-// read until it agrees (RFC 6458 section 4.1.7).
+// Shutdown begins the end of the association. It takes no more messages; those of the peer are read
+// until it agrees (RFC 6458 section 4.1.7).
 func (s *Socket) Shutdown() error {
 	c, err := s.waitConn(syscall.ENOTCONN)
 	if err != nil {
@@ -420,14 +421,14 @@ func (s *Socket) Shutdown() error {
 }
 
 // defaultCloseWait is how long Close waits if SO_LINGER does not say. Sockets that are closed
-// together, or one after the other, have it once.
+// together, or one after the other, share it.
 const defaultCloseWait = time.Second
 
 var closeGrace grace.Period
 
-// Close is close of the last descriptor: it ends the association, or all that nobody has accepted.
-// The association is aborted where SO_LINGER has the time 0, or messages were not read. Calls under
-// way in other goroutines end: Recv as at the end of the association.
+// Close closes the last descriptor. It ends the association, or all those that were not accepted.
+// It aborts the association if SO_LINGER has the time 0, or messages were not read. Calls under way
+// in other goroutines end; Recv ends as at the end of the association.
 func (s *Socket) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -464,7 +465,7 @@ func (s *Socket) Close() error {
 	}
 	ended := make(chan struct{})
 	go func() {
-		c.Close() // in its own time
+		c.Close() // in the background
 		close(ended)
 	}()
 	if !lingers {
@@ -480,14 +481,14 @@ func (s *Socket) Close() error {
 	return nil
 }
 
-// Closed says whether the socket is closed.
+// Closed reports whether the socket is closed.
 func (s *Socket) Closed() bool { return s.closedCtx.Err() != nil }
 
-// SetReadDeadline has Recv fail with os.ErrDeadlineExceeded when they wait past t; zero is no
+// SetReadDeadline makes Recv fail with os.ErrDeadlineExceeded when it waits past t. Zero is no
 // deadline.
 func (s *Socket) SetReadDeadline(t time.Time) error { return s.setDeadline(&s.readWaits, t) }
 
-// SetWriteDeadline has Send fail with os.ErrDeadlineExceeded when it waits past t.
+// SetWriteDeadline makes Send fail with os.ErrDeadlineExceeded when it waits past t.
 func (s *Socket) SetWriteDeadline(t time.Time) error { return s.setDeadline(&s.writeWaits, t) }
 
 func (s *Socket) setDeadline(w *callWaits, t time.Time) error {
@@ -498,8 +499,8 @@ func (s *Socket) setDeadline(w *callWaits, t time.Time) error {
 	return nil
 }
 
-// LocalAddrs returns the sockaddrs of this side, with EINVAL if there are none: those that it is
-// bound to, or else all that the peer may have been told.
+// LocalAddrs returns the sockaddrs of this side. They are those that it is bound to, or else all
+// that the peer may know. It fails with EINVAL if there are none.
 func (s *Socket) LocalAddrs() ([]byte, int, error) {
 	s.mu.Lock()
 	c, list, port, closed, bound := s.conn, s.boundAddrs, s.boundPort, s.closed, s.bound

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The structures of RFC 6458, as Linux lays them out. What has more than one user has a type; the
-// rest is in options.go.
+// These are the structures of RFC 6458, as Linux lays them out. Those with more than one user have
+// a type. The rest is in options.go.
 
 // SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). PPID is in network byte order as it lies in
 // memory.
@@ -17,21 +17,21 @@ type SndRcvInfo struct {
 	AssocID               int32
 }
 
-// Values of SndRcvInfo.Flags on Linux, and what both packages call SCTP_EOF, which is the flag of a
-// TTL there.
+// These are the values of SndRcvInfo.Flags on Linux. One more is what both packages call SCTP_EOF;
+// on Linux that value is the flag of a TTL.
 const (
 	flagUnordered = 1 << iota
 	flagAddrOver
 	flagAbort
 	flagSackNow
 	flagTTL
-	flagSendAll = 0x40 // without effect in this style, as flagAddrOver is
+	flagSendAll = 0x40 // without effect in this style, like flagAddrOver
 	flagEOF     = 0x200
 	flagNames   = flagUnordered | flagAddrOver | flagAbort | flagSackNow | flagTTL | flagSendAll | flagEOF
 )
 
-// Flags of Recv on Linux: MsgNotification marks a notification, MsgEOR the end of a message or of a
-// notification.
+// These are the flags of Recv on Linux. MsgNotification marks a notification, and MsgEOR the end of
+// a message or notification.
 const (
 	MsgEOR          = 0x80
 	MsgNotification = 0x8000
@@ -61,8 +61,7 @@ func ParseSndRcvInfo(b []byte) (s SndRcvInfo) {
 	return s
 }
 
-// Swap turns a PPID from one byte order to the other: from the machine's to that of the network and
-// back.
+// Swap converts a PPID from the machine's byte order to that of the network, or back.
 func Swap(ppid uint32) uint32 {
 	var b [4]byte
 	nativeOrder.PutUint32(b[:], ppid)

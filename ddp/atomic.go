@@ -14,14 +14,14 @@ const AtomicLen = 8
 // AtomicOp is one atomic read-modify-write operation on 64 bits of tagged memory (RFC 7306 section
 // 5.1). The zero value adds nothing: it reads.
 //
-// The 8 octets in memory hold the value in the byte order of this host (binary.NativeEndian), in
-// RAM and on a device alike. Their buffer address must be a multiple of 8: in RAM that of the
-// octets themselves, not of their Tagged Offset; on a device their distance from its first octet.
+// The 8 octets hold the value in the byte order of this host (binary.NativeEndian), in RAM and on a
+// device alike. Their address must be a multiple of 8. In RAM that is the address of the octets,
+// not their Tagged Offset; on a device it is their offset.
 type AtomicOp struct {
 	Swap bool   // CmpSwap; otherwise FetchAdd
 	Data uint64 // what is added, or swapped in
-	// Mask of a FetchAdd has a bit set for the top bit of each field that adds by itself; 0 is one
-	// field of 64 bits. Mask of a CmpSwap are the bits that are swapped.
+	// Mask of a FetchAdd has the top bit set of each field that adds by itself; 0 is one field of
+	// 64 bits. Mask of a CmpSwap has the bits that are swapped.
 	Mask        uint64
 	Compare     uint64 // CmpSwap: what is expected
 	CompareMask uint64 // CmpSwap: the bits of it that matter
@@ -48,10 +48,10 @@ func (o *AtomicOp) applyTo(old uint64) uint64 {
 	return old&^o.Mask | o.Data&o.Mask
 }
 
-// Atomic carries out op on the octets at the Tagged Offset to for the peer, after the checks of a
-// tagged access: the region needs RemoteAtomic. It returns the value before. An address that is not
-// a multiple of 8 and a device that fails give TypeLocal with a Cause: ErrUnaligned, or the
-// device's.
+// Atomic carries out op for the peer on the octets at the Tagged Offset to. It makes the checks of
+// a tagged access; the region needs RemoteAtomic. It returns the value before. An address that is
+// not a multiple of 8 gives TypeLocal with the Cause ErrUnaligned. A device that fails gives
+// TypeLocal with its own error.
 func (s *Stream) Atomic(tag STag, to uint64, op *AtomicOp) (old uint64, err *Error) {
 	r, err := s.acquireRegion(tag)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Stream) Atomic(tag STag, to uint64, op *AtomicOp) (old uint64, err *Err
 }
 
 // Atomic carries out op on the 8 octets at off of the region for the local user, whatever rights
-// the region grants, and returns the value before. It is atomic against the operations of all
+// the region grants. It returns the value before. It is atomic against the operations of all
 // streams and other local users, and safe for concurrent use. Errors: ErrRevoked, ErrRange,
 // ErrUnaligned, or that of a device.
 func (r *Region) Atomic(off uint64, op AtomicOp) (old uint64, err error) {
@@ -101,8 +101,8 @@ func (r *Region) applyAtomic(off uint64, op *AtomicOp) (uint64, error) {
 	}
 }
 
-// deviceAtomics lets one operation on a device happen at a time, on whatever device of a table: two
-// regions may share one, and nothing tells. Waiting for the lock is waiting for a device.
+// deviceAtomics allows one operation at a time on all devices of a table. Two regions may share a
+// device without our knowing. To wait for the lock is to wait for a device.
 type deviceAtomics struct {
 	lock  atomic.Uint32
 	value [AtomicLen]byte

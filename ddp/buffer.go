@@ -6,10 +6,12 @@ import (
 	"github.com/rddp-go/rddp/internal/prefetch"
 )
 
-// Piece is a stretch of memory: Len octets from Off. With Region set, which Stream.Resolve does,
-// the octets are those of the region, Off counts from its first octet and Mem is ignored: each
-// access then happens only while the region is valid, grants the rights that were asked for and has
-// the same buffer, so that nothing is written after Region.Invalidate has returned.
+// Piece is a stretch of memory: Len octets from Off.
+//
+// If Region is set, as Stream.Resolve does, the octets are the region's: Off counts from its first
+// octet, and Mem is ignored. An access then happens only while the region is valid, has the same
+// buffer, and grants the rights that were asked for. So nothing is written after Region.Invalidate
+// has returned.
 type Piece struct {
 	Mem    Memory
 	Region *Region
@@ -21,8 +23,8 @@ type Piece struct {
 	bufferGen  uint32 // of the region's buffer
 }
 
-// beginAccess begins an access to the region of a piece, or returns false if it may not be used any
-// more.
+// beginAccess begins an access to the region of a piece. It returns false if the region may not be
+// used any more.
 func (p *Piece) beginAccess() bool {
 	if !p.Region.beginAccess() {
 		return false
@@ -35,7 +37,7 @@ func (p *Piece) beginAccess() bool {
 }
 
 // Gather is the payload of a message, or the scatter list of a receive buffer: its pieces in order.
-// A stream refers to the slice given to it until the message or buffer is done; do not change it.
+// A stream refers to the slice until the message or buffer is done. Do not change it.
 type Gather []Piece
 
 // Len returns the sum of the lengths in octets, or the largest uint64 if the sum is larger.
@@ -50,8 +52,8 @@ func (g Gather) Len() uint64 {
 	return n
 }
 
-// checkLen tells whether the pieces lie within their memory and together are at most 2^32-1 octets,
-// and returns their length.
+// checkLen checks that the pieces lie within their memory and together have at most 2^32-1 octets.
+// It returns their length.
 func (g Gather) checkLen() (uint32, error) {
 	for i := range g {
 		if err := g[i].checkRange(); err != nil {
@@ -100,8 +102,8 @@ func writeWithin(m Memory, off uint64, b []byte, far bool) error {
 	return m.writeAt(off, b, far)
 }
 
-// sliceAt returns octets [off, off+n) of the piece for sending. They are read after it has
-// returned, so that a look at whether they may be is as good as an access, and it costs less.
+// sliceAt returns octets [off, off+n) of the piece for sending. The octets are read after it has
+// returned. So a check of the region is as good as an access here, and costs less.
 func (p *Piece) sliceAt(off, n uint64) ([]byte, error) {
 	if p.Region == nil {
 		return sliceWithin(p.Mem, p.Off+off, n, p.Mem.shouldPrefetch(n))

@@ -8,9 +8,8 @@ type taggedMessage struct {
 	length uint64 // payload octets so far
 }
 
-// Deliver takes what Place left, in the order in which the sender submitted the segments and once
-// each (section 5.4). It reports a message when its last segment comes by, and a fault in its turn.
-// A zero Placed is ignored.
+// Deliver takes what Place left, once for each segment, in the order of the sender (section 5.4).
+// It reports a message with its last segment, and a fault in its turn. A zero Placed is ignored.
 func (s *Stream) Deliver(p *Placed) {
 	switch {
 	case !s.receiving || !p.deliverable:
@@ -39,10 +38,9 @@ func (s *Stream) deliverTagged(p *Placed) {
 	s.delivering = Placed{}
 }
 
-// deliverUntagged checks once more what may have changed since placement: another segment may have
-// been the last of the same message, and then this one belongs to no message that can still be
-// delivered. It delivers what has come as a whole, with no octet left as it was in the buffer
-// before.
+// deliverUntagged checks once more what may have changed since placement. Another segment may have
+// been the last of the same message; this one then belongs to no message that can be delivered. A
+// message is delivered only when it is whole: no octet of its buffer is left from before.
 func (s *Stream) deliverUntagged(p *Placed) {
 	s.taggedMsg = taggedMessage{}
 	next := &s.recvMSN[p.stagOrQN]
@@ -100,10 +98,9 @@ func (s *Stream) reportFatal(err *Error) {
 	}
 }
 
-// Fail is for a ULP that finds a fault of its own. It returns the report, with header and length of
-// the last segment of the message when it is called from within DeliverTagged or DeliverUntagged.
-// As after Fatal, which is not called for it, later segments are dropped and one more message may
-// be submitted.
+// Fail is for a ULP that finds a fault of its own. It returns the report. From within DeliverTagged
+// or DeliverUntagged the report has the header and length of the message's last segment. As after
+// Fatal, which is not called, later segments are dropped and one more message may be submitted.
 func (s *Stream) Fail(t ErrorType, code uint8, cause error) *Error {
 	s.receiving = false
 	s.errorReported, s.lastMessageOnly = true, true

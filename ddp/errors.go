@@ -45,8 +45,8 @@ type Error struct {
 	HeaderLen int
 	// SegmentLen is the length of that segment in octets, header included.
 	SegmentLen int
-	// Cause, when not nil, is the error below (device, lower layer) or above (the ULP's own
-	// refusal in AdmitTagged, which then need not be described by Type and Code).
+	// Cause, when not nil, is the error of the layer below (device, lower layer) or above. The
+	// ULP's own refusal in AdmitTagged needs no Type and Code then.
 	Cause error
 }
 
@@ -110,18 +110,18 @@ func (e *Error) describe() string {
 var (
 	// ErrMessageTooLong refuses a message of 2^32 octets or more (section 5.2).
 	ErrMessageTooLong = errors.New("ddp: message longer than 2^32-1 octets; split it")
-	// ErrIncomplete is the cause of an Error: the last segment of an untagged message has come, and
-	// not all of those before it. What its buffer holds of others is not delivered.
+	// ErrIncomplete is the cause of an Error: the last segment of an untagged message has come, but
+	// earlier ones are missing. Its buffer may hold octets of others, so it is not delivered.
 	ErrIncomplete = errors.New("ddp: untagged message without all of its segments")
-	// ErrScattered is the cause of an Error: the segments of an untagged message come in so wild an
-	// order that nobody can say what is missing. A sender should send them in order (section 5.3).
+	// ErrScattered is the cause of an Error: the segments of an untagged message come too far out
+	// of order to track what is missing. A sender should send them in order (section 5.3).
 	ErrScattered = errors.New("ddp: segments of an untagged message too far out of order")
 	// ErrClosing refuses a message after graceful teardown was asked for (section 6.2.1).
 	ErrClosing = errors.New("ddp: stream is being closed; no further message can be sent")
 	// ErrClosed refuses a message, or fails an outstanding one, because the stream has ended.
 	ErrClosed = errors.New("ddp: stream closed")
-	// ErrFaulted refuses a message because a fatal error was reported and the one further message
-	// that section 7.1 allows has been submitted.
+	// ErrFaulted refuses a message: a fatal error was reported, and the one further message of
+	// section 7.1 has been submitted.
 	ErrFaulted = errors.New("ddp: stream has failed; only one more message may be sent")
 	// ErrCanceled fails a message that Stream.CancelUnsent withdrew.
 	ErrCanceled = errors.New("ddp: message withdrawn before it was sent")
@@ -138,7 +138,7 @@ var (
 	ErrTooManyRegions = errors.New("ddp: protection domain has reached its limit of regions; deregister some")
 	// ErrNoSuchRegion refuses to change a region that was deregistered or belongs to another table.
 	ErrNoSuchRegion = errors.New("ddp: region is not registered in this table")
-	// ErrWindow refuses what cannot be done to a memory window: to bind it again, or another one to
+	// ErrWindow refuses what a memory window cannot do: be bound again, or have a window bound to
 	// it.
 	ErrWindow = errors.New("ddp: the region is a memory window; bind a new window to a registered buffer")
 	// ErrRights refuses a window that would let the peer change memory that the local user may not.

@@ -116,7 +116,7 @@ type Tagged struct {
 }
 
 // Put writes the header to b, which has room for TaggedHeaderLen octets, and returns that length.
-// DV is 1 and the reserved bits are 0, as section 4.1 asks.
+// DV is 1 and the reserved bits are 0 (section 4.1).
 func (h Tagged) Put(b []byte) int {
 	_ = b[TaggedHeaderLen-1]
 	b[0] = controlField(true, h.Last)
@@ -136,7 +136,7 @@ type Untagged struct {
 }
 
 // Put writes the header to b, which has room for UntaggedHeaderLen octets, and returns that length.
-// DV is 1 and the reserved bits are 0, as section 4.1 asks.
+// DV is 1 and the reserved bits are 0 (section 4.1).
 func (h Untagged) Put(b []byte) int {
 	_ = b[UntaggedHeaderLen-1]
 	b[0] = controlField(false, h.Last)

@@ -7,8 +7,8 @@ import (
 	"github.com/rddp-go/rddp/internal/prefetch"
 )
 
-// DeviceAt is an addressable store of octets that is not memory, such as a file (RFC 4296 section
-// 2.1: a buffer may be anything that can be viewed as an addressable collection of octets).
+// DeviceAt is an addressable store of octets that is not memory, such as a file. RFC 4296 section
+// 2.1 lets a buffer be any addressable collection of octets.
 type DeviceAt interface {
 	io.ReaderAt
 	io.WriterAt
@@ -27,9 +27,9 @@ type Memory struct {
 // posted.
 func Bytes(b []byte) Memory { return Memory{b: b} }
 
-// Device is the first size octets of rw, at most 2^63-1, which is what io.WriterAt can address.
-// Segments are written to it as they arrive, in any order; a failing write is a local catastrophic
-// error (section 7.2) of the stream.
+// Device is the first size octets of rw, at most 2^63-1, the limit of io.WriterAt. Segments are
+// written to it as they arrive, in any order. A failing write is a local catastrophic error of the
+// stream (section 7.2).
 func Device(rw DeviceAt, size uint64) Memory {
 	return Memory{dev: rw, devSize: min(size, math.MaxInt64)}
 }
@@ -53,8 +53,8 @@ func (m Memory) subRange(off, n uint64) Memory {
 	return Memory{b: m.b[off : off+n : off+n]}
 }
 
-// shouldPrefetch reports whether it is taken to be in no cache, though it is in no region, for who
-// places or cuts n octets at a time.
+// shouldPrefetch reports whether the memory, which is in no region, is likely to be in no cache. n
+// is the octets that are placed or cut at a time.
 func (m Memory) shouldPrefetch(n uint64) bool { return shouldPrefetch(int64(len(m.b)), n) }
 
 // hasRange reports whether octets [off, off+n) exist.
@@ -63,8 +63,8 @@ func (m Memory) hasRange(off, n uint64) bool {
 	return off <= size && n <= size-off
 }
 
-// writeAt writes p at off; the caller has checked the range. far: what comes next is to be asked
-// for, as it is in no cache.
+// writeAt writes p at off; the caller has checked the range. far: what comes next is in no cache
+// and is to be prefetched.
 func (m Memory) writeAt(off uint64, p []byte, far bool) error {
 	if m.dev == nil {
 		copy(m.b[off:], p)
@@ -80,8 +80,8 @@ func (m Memory) writeAt(off uint64, p []byte, far bool) error {
 	return err
 }
 
-// sliceAt returns octets [off, off+n), read into fresh memory where they are on a device; the
-// caller has checked the range. far is as for put.
+// sliceAt returns octets [off, off+n). It reads them into fresh memory if they are on a device. The
+// caller has checked the range. far is as for writeAt.
 func (m Memory) sliceAt(off, n uint64, far bool) ([]byte, error) {
 	if m.dev == nil {
 		if far {

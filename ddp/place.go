@@ -2,11 +2,11 @@ package ddp
 
 // Place takes a segment as it arrives, in any order and possibly more than once (section 5.3). It
 // makes every check of section 7.1 before it writes the first octet, and then copies the payload to
-// its final place. What Deliver needs to know is left in out. seg is only read during the call.
+// its final place. It leaves in out what Deliver needs to know. seg is only read during the call.
 //
-// A fault is left in out.Err and reported by Deliver in its turn: the LLP does not call Place for
-// segments that the sender submitted after a faulty one. After the fault was reported, and before
-// Attach, segments are dropped silently.
+// A fault is left in out.Err, and Deliver reports it in its turn. The LLP does not call Place for
+// segments that the sender submitted after a faulty one. Segments are dropped silently after the
+// report, and before Attach.
 func (s *Stream) Place(seg []byte, out *Placed) {
 	*out = Placed{}
 	if !s.receiving {
@@ -54,8 +54,8 @@ func (s *Stream) placeTagged(v TaggedView, out *Placed) {
 	out.Err = err
 }
 
-// acquireRegion finds the region that tag names on this stream and begins an access to it (section
-// 7.1 item 1 and section 8.2). The caller releases it.
+// acquireRegion finds the region that tag names on this stream and begins an access to it (sections
+// 7.1 item 1 and 8.2). The caller releases it.
 func (s *Stream) acquireRegion(tag STag) (*Region, *Error) {
 	r := s.table.Lookup(tag)
 	if r == nil || !r.beginAccess() {
@@ -69,8 +69,8 @@ func (s *Stream) acquireRegion(tag STag) (*Region, *Error) {
 }
 
 // checkTaggedAccess makes the checks of section 7.1 items 2 to 5 for n octets at to of an acquired
-// region and returns their offset in its memory. The wrap comes before the bounds: no region
-// reaches 2^64, so that a wrapping segment would never be named as such after them.
+// region. It returns their offset in its memory. The check for a wrap comes before the bounds. No
+// region reaches 2^64, so a wrapping segment would otherwise be reported as out of bounds.
 func (r *Region) checkTaggedAccess(to, n uint64, need Access) (off uint64, err *Error) {
 	if r.Access()&need != need {
 		return 0, &Error{Type: TypeTagged, Code: CodeInvalidSTag}
@@ -157,10 +157,10 @@ func shortError(c Control) *Error {
 	return &Error{Type: TypeUntagged, Code: CodeInvalidQN, Cause: ErrShortSegment}
 }
 
-// Resolve makes the checks of a tagged access of n octets at to (validity, stream, rights, wrap,
-// bounds) without making it: for the source of an RDMA Read and for local scatter/gather elements.
-// The piece refers to the region and so ends with its validity, and with the rights asked for. A
-// zero-length access needs no valid STag.
+// Resolve makes the checks of a tagged access of n octets at to, without the access: validity,
+// stream, rights, wrap, bounds. It serves the source of an RDMA Read, and local scatter/gather
+// elements. The piece refers to the region, so it ends with the region's validity or with the
+// rights. A zero-length access needs no valid STag.
 func (s *Stream) Resolve(tag STag, to, n uint64, need Access) (p Piece, err *Error) {
 	if n == 0 {
 		return p, nil

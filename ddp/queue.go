@@ -2,7 +2,7 @@ package ddp
 
 import "unsafe"
 
-// Queue is one untagged queue of one stream: the n-th buffer posted serves MSN n modulo 2^32, the
+// Queue is one untagged queue of one stream. The n-th buffer posted serves MSN n modulo 2^32, the
 // first being 1 (sections 4.3 and 5.1.2). It allocates nothing after NewQueue.
 //
 // A queue made by NewSharedQueue has no buffers of its own: it takes one from a BufferSource when
@@ -29,10 +29,10 @@ const initialMSN = 1
 // NewQueue returns a queue that holds up to depth posted buffers.
 func NewQueue(depth int) *Queue { return &Queue{ring: make([]queueSlot, depth), nextMSN: initialMSN} }
 
-// NewSharedQueue returns a queue that takes buffers from src, of which this stream may hold at most
-// share at a time between the arrival of a first segment and the delivery of the message. A peer
-// that goes beyond its share is a peer without a buffer (CodeNoBuffer), so that it cannot starve
-// the other streams (section 8.3.2 item 5, RFC 5042 section 6.4.3.1).
+// NewSharedQueue returns a queue that takes buffers from src. This stream may hold at most share of
+// them, each from the arrival of a first segment to the delivery of the message. A peer beyond its
+// share has no buffer (CodeNoBuffer). So it cannot starve the other streams (section 8.3.2 item 5,
+// RFC 5042 section 6.4.3.1).
 func NewSharedQueue(src BufferSource, share int) *Queue {
 	q := NewQueue(share)
 	q.source = src
@@ -57,7 +57,7 @@ func (q *Queue) Post(b RecvBuffer) error {
 }
 
 // Lookup returns the buffer that serves message msn, or a code of TypeUntagged (section 7.1 items 2
-// and 5): CodeMSNRange for a message already delivered, CodeNoBuffer for one beyond the last
+// and 5). CodeMSNRange is for a message already delivered, CodeNoBuffer for one beyond the last
 // buffer. MSNs are compared modulo 2^32. It answers ULP.Buffer for one queue.
 func (q *Queue) Lookup(msn uint32) (*RecvBuffer, uint8) {
 	ahead := msn - q.nextMSN
@@ -98,8 +98,9 @@ func (q *Queue) lookupShared(ahead uint32) (*RecvBuffer, uint8) {
 	return q.beginMessage(s), 0
 }
 
-// Pop retires the first buffer after the delivery of its message, which consumes the buffer even
-// where it is only partly filled (section 1.2). It returns false when the first MSN has no buffer.
+// Pop retires the first buffer after the delivery of its message. The message consumes the buffer
+// even if it fills only part of it (section 1.2). Pop returns false when the first MSN has no
+// buffer.
 func (q *Queue) Pop() (RecvBuffer, bool) {
 	if len(q.ring) == 0 || !q.slotAt(0).hasBuffer {
 		return RecvBuffer{}, false
@@ -107,7 +108,7 @@ func (q *Queue) Pop() (RecvBuffer, bool) {
 	return q.retireFirst(), true
 }
 
-// Flush removes the oldest buffer that is left, for the teardown of a stream; repeat it until it
+// Flush removes the oldest buffer that is left, for the teardown of a stream. Repeat it until it
 // returns false.
 func (q *Queue) Flush() (RecvBuffer, bool) {
 	for range q.ring {
@@ -148,8 +149,8 @@ func (q *Queue) First() uint32 { return q.nextMSN }
 // Len returns the number of buffers posted, or taken from the source, and not yet popped.
 func (q *Queue) Len() int { return q.postedBuffers + q.takenBuffers }
 
-// InProcess returns the number of buffers for which a message has begun to arrive that is not
-// delivered (RFC 5042 section 6.4.3.1).
+// InProcess returns the number of buffers whose message has begun to arrive and is not delivered
+// (RFC 5042 section 6.4.3.1).
 func (q *Queue) InProcess() int { return q.inProcess }
 
 // Free returns how many buffers can still be posted.

@@ -1,10 +1,9 @@
 package ddp
 
 // receivedRanges says which octets of an untagged message have come, up to the segment whose turn
-// it was last. The sender gives each segment its place (MO) itself, and should send them in order
-// (section 5.3): then done is all there is to it. A receive buffer may hold what was written for
-// somebody else before, so that a message is only a message when every octet of it has come
-// (section 5.4).
+// it was last. The sender sets the place (MO) of each segment. It should send them in order
+// (section 5.3); then done says it all. A message is complete only when every octet has come
+// (section 5.4): a receive buffer may still hold octets of somebody else.
 type receivedRanges struct {
 	contiguous uint64 // octets from 0 on without a gap
 	beyondGap  [maxGapSpans]span
@@ -13,8 +12,8 @@ type receivedRanges struct {
 
 type span struct{ from, to uint64 }
 
-// maxGapSpans is how many pieces of a message may stand apart beyond a gap, for a sender that goes
-// by an order of its own.
+// maxGapSpans is how many pieces of a message may stand apart beyond a gap. A sender with an order
+// of its own makes such.
 const maxGapSpans = 8
 
 // addRange notes the octets from from to to. It returns false for one piece too many.

@@ -14,11 +14,12 @@ type StreamID uint64
 // Access is a set of rights to a region (section 8.3.1).
 type Access uint8
 
-// Access rights. LocalWrite lets the region be the sink of the local user's own requests (receives,
-// RDMA Read responses); the remote rights let the peer write to it, read from it, or do atomic
-// operations on it. RFC 7306 has no right of its own for those: RemoteAtomic is the right to read
-// and to write by them alone, so that memory for atomics can be kept from other access (its section
-// 5).
+// Access rights. LocalWrite lets the region be the sink of the local user's own requests: receives,
+// RDMA Read responses. The remote rights let the peer write to it, read from it, or do atomic
+// operations on it.
+//
+// RFC 7306 has no right of its own for atomics. RemoteAtomic is the right to read and write by them
+// alone, so that memory for atomics can be kept from other access (its section 5).
 const (
 	LocalWrite Access = 1 << iota
 	RemoteRead
@@ -28,9 +29,9 @@ const (
 
 // Region is a tagged buffer: memory that an STag names (section 5.1.1).
 //
-// Concurrency: Base, Len and Memory may be called by the holder of the table's mutator lock, and by
-// a ULP inside AdmitTagged for the region it is shown. STag, PD, Scope, Access and Valid are safe
-// at any time.
+// Concurrency: the holder of the table's mutator lock may call Base, Len and Memory. So may a ULP
+// inside AdmitTagged, for the region it is shown. STag, PD, Scope, Access and Valid are safe at any
+// time.
 type Region struct {
 	stag   STag
 	pd     PD
@@ -41,7 +42,7 @@ type Region struct {
 
 	// bufferGen counts the changes of the buffer (Rebind): what was resolved before one is void.
 	bufferGen atomic.Uint32
-	// parent is the region that a memory window is bound to, as that was at parentGen; see
+	// parent is the region that a memory window is bound to, in its generation parentGen; see
 	// window.go.
 	parent    *Region
 	parentGen uint32
@@ -71,8 +72,7 @@ func (r *Region) Scope() StreamID { return r.scope }
 // Access returns the rights granted.
 func (r *Region) Access() Access { return Access(r.access.Load()) }
 
-// grants reports whether the buffer is still the one of that generation, with all the rights that
-// are needed.
+// grants reports whether the buffer is still that of generation gen, with all the rights needed.
 func (r *Region) grants(gen uint32, need Access) bool {
 	return r.bufferGen.Load() == gen && r.Access()&need == need
 }
@@ -86,8 +86,8 @@ func (r *Region) Len() uint64 { return r.mem.Len() }
 // Memory returns the memory behind the region.
 func (r *Region) Memory() Memory { return r.mem }
 
-// shouldPrefetch reports whether the memory is taken to be in no cache, for who places or cuts n
-// octets at a time.
+// shouldPrefetch reports whether the memory is likely to be in no cache. n is the octets that are
+// placed or cut at a time.
 func (r *Region) shouldPrefetch(n uint64) bool { return shouldPrefetch(r.table.ramOctets.Load(), n) }
 
 // Valid reports whether the STag may be used.
@@ -103,9 +103,8 @@ func (r *Region) Invalidate() {
 	r.waitForAccesses()
 }
 
-// beginAccess begins an access and reports whether the region is valid; release ends it. An access
-// through a window is one to the region behind it as well, so that whoever waits for the one waits
-// for the other.
+// beginAccess begins an access and reports whether the region is valid; endAccess ends it. An
+// access through a window is also one to the region behind it, so a wait for either waits for both.
 func (r *Region) beginAccess() bool {
 	if r.parent == nil {
 		return r.addAccess()
@@ -151,14 +150,15 @@ func (r *Region) waitForAccesses() {
 	}
 }
 
-// blockAccesses keeps new accesses out and waits for those in flight; resume lets them in again.
+// blockAccesses keeps new accesses out and waits for those in flight. unblockAccesses lets them in
+// again.
 func (r *Region) blockAccesses() {
 	r.accessState.Or(accessBlocked)
 	r.waitForAccesses()
 }
 
-// contains checks that [to, to+n) is within the registered range, octet by octet and without
-// arithmetic that can wrap. It returns the offset of to within the memory.
+// contains checks that [to, to+n) is within the registered range, without arithmetic that can wrap.
+// It returns the offset of to within the memory.
 func (r *Region) contains(to, n uint64) (off uint64, ok bool) {
 	size := r.mem.Len()
 	if to < r.base || to-r.base > size || n > size-(to-r.base) {

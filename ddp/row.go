@@ -1,10 +1,10 @@
 package ddp
 
-// PlaceRow does what Place and Deliver do for the first of segs, given one after the other, where
-// nothing comes of that but that they are placed: they are of one message, none the last, and each
-// begins where the one before has ended, as the peer cuts a long message. Whether they may be
-// placed is looked at once for all. It returns how many these are, 0 where the first is for Place,
-// or there is but one. What a device fails to write is for Place too, which tries again.
+// PlaceRow does Place and Deliver for the first of segs, as long as each is only placed. These are
+// of one message, none is the last, and each begins where the one before ended, as the peer cuts a
+// long message. The checks are made once for all. It returns how many these are: 0 if the first is
+// for Place, or if there is but one. What a device fails to write is for Place too, which tries
+// again.
 func (s *Stream) PlaceRow(segs [][]byte) int {
 	if !s.receiving || s.peerClosed || len(segs) < 2 || len(segs[0]) == 0 {
 		return 0
@@ -42,8 +42,8 @@ func (s *Stream) placeRowTagged(c Control, segs [][]byte) int {
 	return n
 }
 
-// writeRow places the size octets of segs in an acquired region, and returns for how many of them
-// that has gone well, and their size.
+// writeRow places the size octets of segs in an acquired region. It returns how many segments
+// succeeded, and their size.
 func (s *Stream) writeRow(r *Region, tag STag, to, size uint64, rsvd uint8, segs [][]byte) (n int, done uint64) {
 	need, err := s.ulp.AdmitTagged(rsvd, r, tag, to, int(size))
 	if err != nil {

@@ -2,13 +2,13 @@ package ddp
 
 import "encoding/binary"
 
-// Run is outgoing segments of one message that follow on each other, each as long as the others,
-// none the last. It is for who sends a long message at a lower price than segment by segment.
+// Run is consecutive outgoing segments of one message, all of one length, none the last. It makes a
+// long message cheaper to send than segment by segment.
 type Run struct {
 	// Body is the payload of all, one after the other: the user's memory, as in a Segment.
 	Body []byte
-	// Beyond is what is likely to be read next and is in no cache of the processor's: as much with
-	// each segment as that has payload.
+	// Beyond is what is likely to be read next and is in no cache: with each segment as much as its
+	// payload.
 	Beyond []byte
 
 	firstSegment   Segment
@@ -37,8 +37,8 @@ func (r *Run) PutHeader(i int, b []byte) {
 }
 
 // NextRun is NextSegment for up to n segments of size octets each, and returns how many. It returns
-// 0 where NextSegment has something else to say, such as that the memory is gone, or that a segment
-// would be the last, and where it would be one only.
+// 0 where NextSegment has to decide: the memory is gone, or a segment would be the last. It also
+// returns 0 if there would be only one.
 func (s *Stream) NextRun(size, n int, r *Run) int {
 	if s.llp == nil || !s.Pending() {
 		return 0
@@ -71,8 +71,8 @@ func (s *Stream) NextRun(size, n int, r *Run) int {
 	return int(k)
 }
 
-// sliceRun returns n times step octets of the piece from off on, if they are in RAM, and what lies
-// beyond, if that is to be asked for. Whether they may be sent is for slice to say.
+// sliceRun returns n times step octets of the piece from off on, if they are in RAM. It also
+// returns what lies beyond, if that should be prefetched. sliceAt checks whether they may be sent.
 func (p *Piece) sliceRun(off, n, step uint64) (body, beyond []byte) {
 	b, far := p.Mem.b, false
 	switch {

@@ -20,7 +20,7 @@ type message struct {
 	err             error  // why the message is not sent in whole
 }
 
-// messageRing is a queue of messages that keeps its memory. Messages [0, next) are sealed.
+// messageRing is a queue of messages that keeps its memory. Messages [0, nextToCut) are sealed.
 type messageRing struct {
 	buf       []message // length a power of two
 	head      int
@@ -30,8 +30,8 @@ type messageRing struct {
 
 func (q *messageRing) at(i int) *message { return &q.buf[(q.head+i)&(len(q.buf)-1)] }
 
-// push returns a new message, which is zero, to be filled where it lies: to copy what was written
-// just before, in pieces, has the processor wait.
+// push returns a new zero message, to be filled in place. To copy a message that was just written
+// in parts would stall the processor.
 func (q *messageRing) push() *message {
 	if q.n == len(q.buf) {
 		grown := make([]message, max(8, 2*q.n))
@@ -81,7 +81,7 @@ func (s *Stream) SendTagged(stag STag, to uint64, rsvd uint8, g Gather, token ui
 	if err != nil {
 		return err
 	}
-	if rangeWraps(to, uint64(n)) { // which nothing never does: its TO is not checked (section 5.2)
+	if rangeWraps(to, uint64(n)) { // the TO of an empty message is not checked (section 5.2)
 		return ErrRange
 	}
 	m, err := s.newMessage()
@@ -93,14 +93,14 @@ func (s *Stream) SendTagged(stag STag, to uint64, rsvd uint8, g Gather, token ui
 	return err
 }
 
-// newMessage returns a message to be filled, and then to be told of by ready.
+// newMessage returns a message to be filled, and then announced by notifyLLP.
 func (s *Stream) newMessage() (*message, error) {
 	switch {
 	case s.closed || s.aborted:
 		return nil, ErrClosed
 	case s.closeRequested:
 		return nil, ErrClosing
-	case s.lastMessageSent: // limited, and the last word is said
+	case s.lastMessageSent: // the one further message has been submitted
 		return nil, ErrFaulted
 	}
 	s.lastMessageSent = s.lastMessageOnly
@@ -119,8 +119,8 @@ func (s *Stream) Pending() bool { return s.outMessages.nextToCut < s.outMessages
 // Unfinished returns the number of messages that are neither completed nor failed.
 func (s *Stream) Unfinished() int { return s.outMessages.n }
 
-// Cut returns how many payload octets of the message that NextSegment is in the middle of have been
-// cut; from within ULP.Failed, how many of the message that failed.
+// Cut returns how many payload octets of the message in NextSegment have been cut. From within
+// ULP.Failed it returns the same of the message that failed.
 func (s *Stream) Cut() uint64 {
 	switch {
 	case s.reportingFailure:
@@ -141,10 +141,10 @@ func (s *Stream) Rest() uint64 {
 	return uint64(m.length - m.cutOctets)
 }
 
-// NextSegment cuts the next segment, of at most max octets with its header (the MULPDU at this
-// moment, section 5.2), and returns false when there is none or max has no room for payload. The
-// LLP must get the segment to the peer, after those before it; a later change of MULPDU does not
-// touch it.
+// NextSegment cuts the next segment. It has at most max octets with its header: the MULPDU at this
+// moment (section 5.2). It returns false when there is none, or when max has no room for payload.
+// The LLP must get the segment to the peer, after those before it. A later change of MULPDU does
+// not affect it.
 func (s *Stream) NextSegment(max int, seg *Segment) bool {
 	s.cutting = true
 	ok := s.cutNext(max, seg)
@@ -152,8 +152,8 @@ func (s *Stream) NextSegment(max int, seg *Segment) bool {
 	return ok
 }
 
-// Cutting reports whether NextSegment is running. Segments that were given out before may still be
-// on their way to the wire then: memory that they refer to can be detached only afterwards.
+// Cutting reports whether NextSegment is running. Segments given out before may still be on their
+// way to the wire. Memory that they refer to can be detached only afterwards.
 func (s *Stream) Cutting() bool { return s.cutting }
 
 func (s *Stream) cutNext(max int, seg *Segment) bool {
@@ -234,14 +234,14 @@ func (m *message) gatherBody(want uint64, seg *Segment) (n uint32, err error) {
 	return n, nil
 }
 
-// Acked takes note that the lower layer has undertaken for the oldest segment it had not
-// acknowledged yet: acknowledgements come in the order in which NextSegment gave the segments out.
+// Acked notes that the lower layer has acknowledged its oldest unacknowledged segment.
+// Acknowledgements come in the order in which NextSegment gave the segments out.
 func (s *Stream) Acked() { s.AckedRun(1) }
 
 // AckedRun is Acked for n segments.
 func (s *Stream) AckedRun(n int) {
 	for n > 0 && s.outMessages.n > 0 {
-		m := s.outMessages.at(0) // the oldest: settle leaves no other in front
+		m := s.outMessages.at(0) // the oldest: completeMessages leaves no other in front
 		k := min(uint32(n), m.unackedSegments)
 		if k == 0 {
 			return
@@ -268,7 +268,7 @@ func (s *Stream) completeMessages() {
 }
 
 // failCurrent gives up the message that is being cut, because its memory failed, and those behind
-// it. The peer may miss the end of a message then, so that only a last word can follow.
+// it. The peer may miss the end of a message then, so only one more may follow.
 func (s *Stream) failCurrent(err error) {
 	s.lastMessageOnly = true
 	s.outMessages.at(s.outMessages.nextToCut).err = err
@@ -276,11 +276,11 @@ func (s *Stream) failCurrent(err error) {
 }
 
 // CancelUnsent withdraws every message of which no segment was given out, and the rest of the
-// message that is being cut; they fail with ErrCanceled. Where a message was broken off, only one
-// more message may be submitted (as after Fatal).
+// message that is being cut. They fail with ErrCanceled. If a message was broken off, only one more
+// message may be submitted, as after Fatal.
 func (s *Stream) CancelUnsent() { s.withdrawUnsent(ErrCanceled) }
 
-// withdrawUnsent seals what is not wholly cut, with err where no other is known.
+// withdrawUnsent seals the messages that are not wholly cut, with err if they have none.
 func (s *Stream) withdrawUnsent(err error) {
 	for ; s.Pending(); s.outMessages.nextToCut++ {
 		m := s.outMessages.at(s.outMessages.nextToCut)

@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// stagGenerator issues STags that a peer cannot predict and that come back as late as possible (RFC
-// 5042 section 6.1.1): a counter sent through a secret permutation of the 32-bit numbers, so each
-// value is issued once before any is issued again.
+// stagGenerator issues STags that a peer cannot predict and that recur as late as possible (RFC
+// 5042 section 6.1.1). It sends a counter through a secret permutation of the 32-bit numbers. So
+// each value is issued once before any is issued again.
 type stagGenerator struct {
 	block   cipher.Block
 	counter uint32 // numbers used up

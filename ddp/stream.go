@@ -9,7 +9,7 @@ type LLP interface {
 	MULPDU() int
 	// Ready says that NextSegment has something to give.
 	Ready()
-	// Finish asks for a graceful close of the outgoing half: the ULP has asked for it and every
+	// Finish asks for a graceful close of the outgoing half. The ULP has asked for it, and every
 	// message has been cut and acknowledged (section 6.2.1). It is called at most once.
 	Finish()
 	// Abort asks for an abortive end of the LLP stream (section 6.2.2). The layer answers, at once
@@ -19,26 +19,27 @@ type LLP interface {
 }
 
 // ULP is what a Stream reports to. Deliver*, PeerClosed and Fatal come in the sender's order
-// (DDP-SSN); AdmitTagged and Buffer are asked at placement, in any order. All calls are made by the
-// stream's one caller, from within a method of the stream. From within any of them but AdmitTagged
-// and Buffer the ULP may call the stream's sending and teardown methods.
+// (DDP-SSN). AdmitTagged and Buffer are asked at placement, in any order. The stream's one caller
+// makes all calls, from within a method of the stream. The ULP may call sending and teardown
+// methods of the stream from all of them but AdmitTagged and Buffer.
 type ULP interface {
-	// AdmitTagged is asked before n > 0 payload octets of a tagged segment are placed at to in r,
-	// which is valid and associated with the stream. It returns the right that r must grant:
-	// missing rights and bounds are then checked by the stream (CodeInvalidSTag, CodeBaseBounds,
-	// CodeTOWrap). A non-nil err refuses the segment for the ULP's own reason; the stream fills in
-	// its header and length. It must not invalidate or change regions. Zero-length segments are not
-	// asked about: their STag and TO mean nothing (section 5.2).
+	// AdmitTagged is asked before n > 0 payload octets of a tagged segment are placed at to in r. r
+	// is valid and associated with the stream. AdmitTagged returns the right that r must grant. The
+	// stream then checks rights and bounds (CodeInvalidSTag, CodeBaseBounds, CodeTOWrap).
+	//
+	// A non-nil err refuses the segment for the ULP's own reason; the stream fills in its header
+	// and length. AdmitTagged must not invalidate or change regions. It is not asked about
+	// zero-length segments: their STag and TO mean nothing (section 5.2).
 	AdmitTagged(rsvd uint8, r *Region, stag STag, to uint64, n int) (need Access, err *Error)
 
 	// Buffer returns the buffer that serves message msn of queue qn, or a code of TypeUntagged (0
-	// is none). qn is one of the configured queues, rsvd is the ULP's in the header of the segment.
-	// The answer for one message must not change until DeliverUntagged; it is asked again at
-	// delivery.
+	// is none). qn is one of the configured queues; rsvd is the ULP's part of the segment's header.
+	// It is asked again at delivery. The answer for one message must not change until
+	// DeliverUntagged.
 	Buffer(qn, msn uint32, rsvd [5]byte) (*RecvBuffer, uint8)
 
-	// DeliverTagged reports a whole tagged message: stag and rsvd of its last segment, to of its
-	// first segment and the sum of the payload lengths of its segments.
+	// DeliverTagged reports a whole tagged message. stag and rsvd are those of its last segment, to
+	// that of its first. length is the sum of the payload lengths.
 	DeliverTagged(rsvd uint8, stag STag, to uint64, length uint64)
 
 	// DeliverUntagged reports a whole untagged message of length octets in buf (section 5.4).
@@ -49,10 +50,10 @@ type ULP interface {
 	// 5.4).
 	Completed(token uint64)
 
-	// Failed reports that a message will not be completed: its memory was revoked or could not be
+	// Failed reports that a message will not be completed. Its memory was revoked or could not be
 	// read (messages behind it are withdrawn too), it was withdrawn, or the stream has ended.
-	// Completed and Failed together come in order of submission, each when the lower layer has let
-	// go of the memory.
+	// Completed and Failed together come in order of submission, each when the lower layer has
+	// released the memory.
 	Failed(token uint64, err error)
 
 	// Drained reports that NextSegment has just cut the last segment of the last message submitted.
@@ -61,8 +62,8 @@ type ULP interface {
 
 	// Fatal reports an error at its turn in delivery order. Nothing is placed or delivered after
 	// it. One more message may be submitted (the RDMAP Terminate, section 7.1) unless err.Type is
-	// TypeLLP; the stream goes on sending until the ULP calls Abort (section 6.2.2). It is called
-	// at most once.
+	// TypeLLP. The stream goes on sending until the ULP calls Abort (section 6.2.2). Fatal is
+	// called at most once.
 	Fatal(err *Error)
 
 	// PeerClosed reports that the peer closed its half gracefully; the own half still sends
@@ -70,8 +71,8 @@ type ULP interface {
 	PeerClosed()
 }
 
-// Segment is one outgoing DDP segment: header and up to two pieces of user memory, which stay
-// untouched by the owner until the message is completed or has failed.
+// Segment is one outgoing DDP segment: its header, and up to two pieces of user memory. The owner
+// leaves these untouched until the message is completed or has failed.
 type Segment struct {
 	Header    [MaxHeaderLen]byte
 	HeaderLen int
@@ -138,7 +139,7 @@ type Stream struct {
 	failedCutOctets  uint64 // ... for a message of which so many payload octets were cut
 }
 
-// NewStream returns a stream that is not attached to a lower layer: messages may be submitted,
+// NewStream returns a stream that is not attached to a lower layer. Messages may be submitted;
 // nothing is sent or received yet. MSNs start at 1 in every queue (section 4.3).
 func NewStream(cfg StreamConfig) *Stream {
 	msns := make([]uint32, 2*cfg.Queues)

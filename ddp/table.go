@@ -19,23 +19,23 @@ type Spec struct {
 // Lookup takes no lock and may run at any time. The other methods are for one caller at a time: the
 // owner serialises them.
 type Table struct {
-	// MaxPerPD caps the regions of one Protection Domain so that no local user takes more than its
-	// share (section 8.3.2 item 5); 0 means no cap. Set it before the first registration.
+	// MaxPerPD caps the regions of one Protection Domain, so that no local user takes more than its
+	// share (section 8.3.2 item 5). 0 means no cap. Set it before the first registration.
 	MaxPerPD int
 
 	rand         io.Reader
 	stags        *stagGenerator // nil before the first registration
 	regionsPerPD map[PD]int
 	liveRegions  int // registered regions
-	usedSlots    int // slots that are not nil: live ones and graves
+	usedSlots    int // slots that are not nil: live ones and tombstones
 
 	devices deviceAtomics
 
 	ramOctets atomic.Int64 // octets of all regions, windows apart, that are no devices
 
-	// slots is an open-addressed hash table: a power of two of slots, probed linearly from the low
-	// bits of the STag, which are random already. At most half of them are used, so a probe ends
-	// soon, also for an STag that a peer made up.
+	// slots is an open-addressed hash table of a power of two of slots. It is probed linearly from
+	// the low bits of the STag, which are random already. At most half the slots are used, so a
+	// probe ends soon, also for an STag that a peer made up.
 	slots atomic.Pointer[[]atomic.Pointer[Region]]
 }
 
@@ -130,7 +130,7 @@ func (t *Table) addRegion(r *Region, a Access) (*Region, error) {
 	return r, nil
 }
 
-// Deregister ends the STag for good: Lookup does not find it, and when Deregister has returned no
+// Deregister ends the STag for good: Lookup does not find it. When Deregister has returned, no
 // stream writes to the memory any more.
 func (t *Table) Deregister(r *Region) error {
 	s := *t.slots.Load()
@@ -156,8 +156,8 @@ func (t *Table) countMemory(r *Region, times int) {
 }
 
 // SetAccess grants and revokes rights (section 8.3.1 item 5). When it has returned, no access that
-// the new rights forbid is in flight, and none will be made for a request that was accepted before.
-// Streams that use the STag meanwhile wait for the change.
+// the new rights forbid is in flight. None will be made for a request accepted before. Streams that
+// use the STag meanwhile wait for the change.
 func (t *Table) SetAccess(r *Region, a Access) error {
 	if _, ok := t.findSlot(*t.slots.Load(), r); !ok {
 		return ErrNoSuchRegion
@@ -168,11 +168,12 @@ func (t *Table) SetAccess(r *Region, a Access) error {
 	return nil
 }
 
-// Rebind gives the STag another buffer, TO range and set of rights, and makes it valid if it was
-// invalidated (section 8.3 items 1 and 2). When it has returned nothing writes to the old buffer,
-// and what was resolved before, such as a posted receive or the source of a Read that waits for its
-// turn, fails with ErrRevoked. Windows of the region end. It fails with ErrRange when base and
-// length wrap 64 bits, and with ErrWindow for a window.
+// Rebind gives the STag another buffer, TO range and set of rights. It makes the STag valid if it
+// was invalidated (section 8.3 items 1 and 2).
+//
+// When it has returned, nothing writes to the old buffer. What was resolved before fails with
+// ErrRevoked, such as a posted receive or the source of a waiting Read. Windows of the region end.
+// Errors: ErrRange when base and length wrap 64 bits, ErrWindow for a window.
 func (t *Table) Rebind(r *Region, mem Memory, base uint64, a Access) error {
 	if rangeWraps(base, mem.Len()) {
 		return ErrRange
@@ -210,8 +211,8 @@ func (t *Table) findSlot(s []atomic.Pointer[Region], r *Region) (uint32, bool) {
 	}
 }
 
-// ensureRoom makes room for one more region. Lookups that run meanwhile see the old array or the
-// new one, which hold the same regions.
+// ensureRoom makes room for one more region. Concurrent lookups see the old array or the new one,
+// which hold the same regions.
 func (t *Table) ensureRoom() {
 	old := *t.slots.Load()
 	if t.usedSlots+1 <= len(old)/2 {
@@ -231,8 +232,8 @@ func (t *Table) ensureRoom() {
 	t.setSlots(fresh)
 }
 
-// insertRegion puts r into the first free slot of its probe sequence. A grave is not used again: a
-// probe that has passed it must keep finding what lies behind.
+// insertRegion puts r into the first free slot of its probe sequence. A tombstone is not used
+// again: a probe that has passed it must keep finding what lies behind.
 func insertRegion(s []atomic.Pointer[Region], r *Region) {
 	mask := uint32(len(s) - 1)
 	i := uint32(r.stag) & mask

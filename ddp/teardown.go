@@ -3,9 +3,9 @@ package ddp
 // Teardown, section 6.2: the stream never ends by itself. It ends when the ULP asks (CloseSend,
 // Abort) or when the LLP says so (HalfClosed, Closed).
 
-// CloseSend is the ULP's graceful teardown of its own direction (section 6.2.1): what was submitted
-// is still sent, further messages are refused with ErrClosing, and when the last one is
-// acknowledged the LLP is asked to finish. Reception goes on.
+// CloseSend is the ULP's graceful teardown of its own direction (section 6.2.1). What was submitted
+// is still sent; further messages are refused with ErrClosing. When the last one is acknowledged,
+// the LLP is asked to finish. Reception goes on.
 func (s *Stream) CloseSend() {
 	s.closeRequested = true
 	s.finishIfDrained()
@@ -18,9 +18,9 @@ func (s *Stream) finishIfDrained() {
 	}
 }
 
-// Abort is the ULP's abortive teardown (section 6.2.2): nothing more is received, delivered or cut,
-// and the LLP is asked to end the stream. Messages of which segments are still with the LLP fail
-// when it answers with Closed.
+// Abort is the ULP's abortive teardown (section 6.2.2). Nothing more is received, delivered or cut,
+// and the LLP is asked to end the stream. Messages with segments still at the LLP fail when it
+// answers with Closed.
 func (s *Stream) Abort() {
 	if s.aborted || s.closed {
 		return
@@ -34,8 +34,8 @@ func (s *Stream) Abort() {
 	s.llp.Abort()
 }
 
-// HalfClosed is the LLP's word that the peer has closed its direction gracefully, after all data
-// before it was delivered (section 6.2.1). The own direction still sends. Data that arrives
+// HalfClosed is called by the LLP: the peer has closed its direction gracefully, and all data
+// before that was delivered (section 6.2.1). The own direction still sends. Data that arrives
 // nevertheless is a fatal error and ends the stream abortively.
 func (s *Stream) HalfClosed() {
 	if s.peerClosed || s.aborted || s.closed {
@@ -45,10 +45,11 @@ func (s *Stream) HalfClosed() {
 	s.ulp.PeerClosed()
 }
 
-// Closed is the LLP's word that its stream is gone in both directions and that it refers to no
-// message memory any more; err is nil after a graceful or requested end. With an err the ULP is
-// told by Fatal (TypeLLP) unless it was told of an error before or asked for the end itself, and
-// every message that is not completed fails (section 6.2.2).
+// Closed is called by the LLP: its stream is gone in both directions, and it refers to no message
+// memory any more. err is nil after a graceful or requested end.
+//
+// With an err the ULP gets Fatal (TypeLLP), unless an error was reported before or the ULP asked
+// for the end. Every message that is not completed fails (section 6.2.2).
 func (s *Stream) Closed(err error) {
 	if s.closed {
 		return

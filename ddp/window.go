@@ -10,10 +10,10 @@ type Window struct {
 	Access Access // remote rights, independent of those of the region
 }
 
-// Bind makes a memory window: part of the region of with an STag, rights and an end of its own, for
-// one stream. It is an STag of single-stream scope (section 8.2), which the peer of that stream may
-// invalidate, without a registration of its own: it ends with the region at the latest. Deregister
-// gives it up.
+// Bind makes a memory window: part of the region of, with its own STag, rights and end, for one
+// stream. It is an STag of single-stream scope (section 8.2), which the peer of that stream may
+// invalidate. It needs no registration of its own, and ends with the region at the latest.
+// Deregister gives it up.
 //
 // Errors: ErrNoSuchRegion, ErrRevoked, ErrWindow, ErrScope, ErrRights, ErrRange, ErrTooManyRegions.
 func (t *Table) Bind(of *Region, w Window) (*Region, error) {

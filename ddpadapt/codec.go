@@ -17,8 +17,8 @@ const (
 	MaxPrivateData = 512
 	// MinMULPDU is the least that is ever announced to DDP as largest segment (section 9).
 	MinMULPDU = 516
-	// MaxInFlight is the most messages of one stream that are handed to SCTP and not acknowledged,
-	// so that 16-bit DDP-SSNs can be compared (section 10).
+	// MaxInFlight is the most messages of one stream that are handed to SCTP and not acknowledged.
+	// It keeps 16-bit DDP-SSNs comparable (section 10).
 	MaxInFlight = 32767
 
 	ssnLen     = 2 // DDP-SSN, ahead of every message

@@ -34,35 +34,51 @@
 // table cannot be, and ends the association ([assoc.InternalError]). The two sides of a session end
 // one by one: each by a Terminate, or not at all (RFC 5043 section 6.2).
 //
-//	calling   handed: called, withdraw: over, down: ended
-//	called    accepted: open, refused: over, abort: canceled, fault: ending, lost: counting, down: ended
-//	asked     accept: open, reject: over, withdraw: over, down: ended
-//	open      finish: closing, peer terminate: resting, abort: ending, fault: ending, withdraw: over, lost: counting, down: ended
-//	closing   peer terminate: closed, abort: ending, fault: ending, withdraw: over, lost: counting, next: reopened, down: ended
-//	resting   finish: closed, abort: over, fault: over, withdraw: over, lost: over, down: ended
-//	closed    abort: over, fault: over, withdraw: over, lost: over, next: reopened, settled: ended, down: ended
-//	canceled  refused: over, answered: ending, lost: counting, down: ended
-//	ending    peer terminate: over, lost: counting, next: reopened, down: ended
-//	counting  peer terminate: over, next: reopened, down: ended
-//	over      next: reopened, settled: ended, down: ended
-//	refusing  next: reopened, settled: ended, down: ended
-//	reopened  settled: ended, down: ended
+//	initiate-queued   initiate sent: initiate-sent, nothing sent: done, association down: ended
+//	initiate-sent     accepted: open, refused: done, abort: canceled, fault: ending, unknown SSN: counting, association down: ended
+//	initiate-received accept: open, reject: done, nothing sent: done, association down: ended
+//	open              finish: closing, peer terminate: peer-closed, abort: ending, fault: ending, nothing sent: done, unknown SSN: counting, association down: ended
+//	closing           peer terminate: both-closing, abort: ending, fault: ending, nothing sent: done, unknown SSN: counting, next session: reused, association down: ended
+//	peer-closed       finish: both-closing, abort: done, fault: done, nothing sent: done, unknown SSN: done, association down: ended
+//	both-closing      abort: done, fault: done, nothing sent: done, unknown SSN: done, next session: reused, all acked: ended, association down: ended
+//	canceled          refused: done, late answer: ending, unknown SSN: counting, association down: ended
+//	ending            peer terminate: done, unknown SSN: counting, next session: reused, association down: ended
+//	counting          peer terminate: done, next session: reused, association down: ended
+//	done              next session: reused, all acked: ended, association down: ended
+//	rejecting         next session: reused, all acked: ended, association down: ended
+//	reused            all acked: ended, association down: ended
 //	ended
 //
-// calling: active, its Initiate waits to be handed over; handed: it was. called: the answer is
-// awaited; accepted, refused: it has its turn, and a Terminate refuses too. asked: passive, the
-// upper layer has not answered; accept, reject: it does. open: both sides send. finish: this side
-// has no more to send, and its Terminate follows. peer terminate: the peer's last message has its
-// turn. closing, resting, closed: either side has ended, or both. abort, fault: the user gives the
-// session up, or the peer breaks the sequence, and a Terminate says so; withdraw: the same before
-// anything of this side was handed over. canceled: given up before the answer, which the Terminate
-// has to wait for; answered: there it is. ending: the peer's last message is awaited, but nothing
-// that it sends is placed or delivered. lost: a message has come that has no number (a foreign
-// PPID), or is not kept; counting: from then on the peer's messages are not put in order but
-// counted. over: nothing is awaited but acknowledgements; settled: there they are. refusing: the
-// same for a session that only exists to refuse what came on a free stream. next: the first message
-// of the peer's next session, which it may send when it has all that is ours; reopened: it waits
-// for our acknowledgements. down: the association is gone, or was restarted.
+// The states:
+//
+//   - initiate-queued, initiate-sent: the active side; its Initiate waits to be sent, or its answer
+//     is awaited.
+//   - initiate-received: the passive side; the upper layer has not answered yet.
+//   - open: both sides send.
+//   - closing, peer-closed, both-closing: this side has ended, the peer has, or both have.
+//   - canceled: given up before the answer, which the Terminate has to wait for.
+//   - ending: the peer's last message is awaited; nothing that it sends is placed or delivered.
+//   - counting: the same, but a message had no number, or was not kept, so that the peer's messages
+//     are counted and not put in order.
+//   - done: nothing is awaited but acknowledgements.
+//   - rejecting: the same for a session that only exists to refuse what came on a free stream.
+//   - reused: the first message of the peer's next session waits for our acknowledgements.
+//   - ended: the stream is free.
+//
+// The events:
+//
+//   - initiate sent: the Initiate was handed to SCTP.
+//   - accept, reject: the upper layer answers. accepted, refused: the peer's answer has its turn; a
+//     Terminate refuses too. late answer: it comes after the session was given up.
+//   - finish: this side has no more to send, and its Terminate follows.
+//   - peer terminate: the peer's last message has its turn.
+//   - abort, fault: the user gives the session up, or the peer breaks the sequence; a Terminate
+//     says so. nothing sent: the same before anything of this side was handed over.
+//   - unknown SSN: a message has come that has no number (a foreign PPID), or is not kept.
+//   - next session: the first message of the peer's next session, which it may send when it has all
+//     that is ours.
+//   - all acked: everything of this side is acknowledged.
+//   - association down: the association is gone, or was restarted.
 //
 // Each file holds one topic: codec.go (RFC 5043 section 5.2), setup.go (RFC 6581 sections 7 and 9),
 // sequence.go (6.1 to 6.5, what a message means at its turn), out_of_order.go (10, the DDP-SSN

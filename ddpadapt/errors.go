@@ -14,7 +14,7 @@ var (
 	ErrPrivateDataTooLong = errors.New("ddpadapt: private data is longer than 512 octets (508 in an enhanced session)")
 	// ErrDepth: an IRD or ORD of a Setup is neither 0 to MaxDepth nor NotNegotiated.
 	ErrDepth = errors.New("ddpadapt: IRD and ORD must be 0 to 16382, or NotNegotiated")
-	// ErrStreamInUse: a session is running on the stream, or something of an earlier one is still
+	// ErrStreamInUse: a session is running on the stream, or something of an earlier one is
 	// outstanding (section 6.6). Take another stream or wait for EventEnded.
 	ErrStreamInUse = errors.New("ddpadapt: stream in use, or data of its last session outstanding; choose another stream")
 	// ErrNoFreeStream: every stream of the association is in use.
@@ -23,7 +23,7 @@ var (
 	ErrInvalidStream = errors.New("ddpadapt: stream number beyond the streams negotiated for both directions")
 	// ErrNotUp: the association is not established yet; wait for EventUp.
 	ErrNotUp = errors.New("ddpadapt: association not established yet")
-	// ErrNotDDP: the peer announced no adaptation layer or another one than DDP; no DDP procedure
+	// ErrNotDDP: the peer announced no adaptation layer, or another one than DDP. No DDP procedure
 	// is possible on the association (section 11.1). It matches syscall.EPROTONOSUPPORT.
 	ErrNotDDP error = notDDPError{}
 	// ErrRestarted ends the sessions of an association that the peer restarted. New ones can be

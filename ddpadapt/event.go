@@ -14,7 +14,7 @@ const (
 	// session is over.
 	EventRejected
 	// EventTerminated: Err is a *TerminatedError. If the peer terminated an accepted session, it
-	// sends nothing more but still receives (half close): answer with Session.Terminate when all is
+	// sends nothing more but still receives (half close). Answer with Session.Terminate when all is
 	// sent, or with Session.Abort. In all other cases the session is over.
 	EventTerminated
 	// EventEnded: nothing of the session is outstanding in either direction; its stream is free.
@@ -68,17 +68,17 @@ func (q *eventQueue) pop() (Event, bool) {
 	return e, true
 }
 
-// Eventful says whether PollEvent has something to return, or to give back. It is for who asks
-// often.
+// Eventful says whether PollEvent has something to return, or to give back. It is for callers that
+// ask often.
 func (m *Mux) Eventful() bool { return len(m.events.items) > 0 || cap(m.events.items) > maxSpareEvents }
 
-// closeSteps is what the end of a DDP stream counts, in steps: its user gives back all that was
+// closeSteps is the cost of the end of a DDP stream, in steps: its user gives back all that was
 // posted.
 const closeSteps = 16
 
-// PollEvent returns the oldest event not yet returned. The DDP stream of a session that has ended
-// with its association is closed with it, so that who has many of them can let others have their
-// turn in between.
+// PollEvent returns the oldest event not yet returned. When a session ended with its association,
+// PollEvent also closes its DDP stream. So a caller with many sessions can let others run in
+// between.
 func (m *Mux) PollEvent() (Event, bool) {
 	e, ok := m.events.pop()
 	if e.Kind == EventDown && e.Session != nil {

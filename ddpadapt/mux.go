@@ -12,7 +12,7 @@ import (
 
 // Assoc is what a Mux needs of its association.
 type Assoc interface {
-	// MaxPayload returns the octets of user data that one DATA chunk carries unfragmented, with
+	// MaxPayload returns the octets of user data that one unfragmented DATA chunk carries, with
 	// room left for a SACK in the packet.
 	MaxPayload() int
 	OutStreams() int
@@ -39,27 +39,27 @@ var (
 
 // Config holds the limits of a Mux. The zero value of each field selects the default.
 type Config struct {
-	// Initiator says that this side set the association up. Free streams are then chosen among the
-	// even numbers first, otherwise among the odd, so that both sides can open sessions at once.
+	// Initiator says that this side set the association up. It then chooses free streams among the
+	// even numbers first, otherwise among the odd. So both sides can open sessions at once.
 	Initiator bool
-	// MaxPending is the most Initiates that wait for an answer of the upper layer; more are
+	// MaxPending is the most Initiates that wait for an answer of the upper layer. More are
 	// answered by a Terminate (section 6.4). Default 64; a negative value refuses all.
 	MaxPending int
-	// MaxEarly is the most octets of segments kept that come before a session is accepted, for one
-	// session; sixteen times that for the association. More end the session. Default 65536.
+	// MaxEarly is the most octets of segments kept for one session before it is accepted. The
+	// association keeps at most sixteen times that. More end the session. Default 65536.
 	MaxEarly int
-	// MaxOutOfOrder is the most messages of the association that wait for an earlier one; more are
-	// left to be sent again, but for one that came in fragments: it is acknowledged by then, and
-	// its session ends. Default and maximum 65535.
+	// MaxOutOfOrder is the most messages of the association that wait for an earlier one. More are
+	// left to be sent again. A message in fragments is acknowledged by then, so its session ends.
+	// Default and maximum 65535.
 	MaxOutOfOrder int
 }
 
 // DefaultStreams is the number of streams that Configure asks for when the Config names none.
 const DefaultStreams = 1024
 
-// Configure makes c fit for DDP: adaptation indication 1, announced and required (sections 7.1 and
-// 11.1), as many inbound as outbound streams (section 8): the larger number if c has one, else
-// DefaultStreams, and no messages in pieces: a segment is short.
+// Configure makes c fit for DDP. The adaptation indication is 1, announced and required (sections
+// 7.1 and 11.1). There are as many inbound as outbound streams (section 8): the larger number if c
+// has one, else DefaultStreams. Messages come whole: a segment is short.
 func Configure(c *assoc.Config) {
 	indication := uint32(AdaptationDDP)
 	c.Adaptation, c.RequireAdaptation = &indication, true
@@ -97,7 +97,7 @@ type Stats struct {
 	PendingFull  uint64            // Initiates among them that found Config.MaxPending others waiting
 	RefusalsFull uint64            // those not even answered, as 256 Terminates were not acknowledged; sent again
 	RecordsFull  uint64            // messages that came early and found Config.MaxOutOfOrder others waiting; sent again
-	NextSession  uint64            // messages of the next session on a stream, before the last one has ended; sent again
+	NextSession  uint64            // messages of a stream's next session, before the last one ended; sent again
 	AfterEnd     uint64            // messages of sessions that this side has ended, or the peer
 	BadStreams   uint64            // messages on streams without a way back, which end the association (section 8)
 	Ignored      uint64            // Terminates of no session, which get no answer
@@ -246,8 +246,8 @@ func (m *Mux) removeSession(s *Session) {
 	}
 }
 
-// Steps returns how many messages, and places for them, the Mux has looked at: all work that the
-// peer can have it do.
+// Steps returns how many messages, and places for them, the Mux has looked at. It covers all work
+// that the peer can cause.
 func (m *Mux) Steps() uint64 { return m.workSteps }
 
 // Held returns the octets of memory that the Mux keeps now, its sessions' included. It costs no

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// record is what is kept of a message that waits for its turn in DDP-SSN order (section 10):
-// nothing of its payload, unless it came before the session was accepted.
+// record is what is kept of a message that waits for its turn in DDP-SSN order (section 10). It has
+// nothing of the payload, unless the message came before the session was accepted.
 type record struct {
 	placed       ddp.Placed
 	earlyPayload []byte       // a segment's copy, to be placed when the session is accepted
@@ -18,8 +18,8 @@ type record struct {
 // isSegment says that the record is a DDP segment and may be well formed.
 func (r *record) isSegment() bool { return r.fn == 0 && r.fault == 0 }
 
-// recordStore holds the records of all sessions of an association, so that one bound covers them: a
-// slab with a free list. Index 0 is none.
+// recordStore holds the records of all sessions of an association, so that one bound covers them.
+// It is a slab with a free list. Index 0 is none.
 type recordStore struct {
 	slab        []record
 	free        []uint16
@@ -33,7 +33,7 @@ type recordStore struct {
 // maxRecords is what the 16-bit indexes of a page can name.
 const maxRecords = 1<<16 - 1
 
-// maxSpareRecords is for how many records room is kept when none is in use.
+// maxSpareRecords is the number of records that memory is kept for when none is in use.
 const maxSpareRecords = 1024
 
 // maxSparePages bounds the empty pages kept for reuse.
@@ -122,8 +122,8 @@ func (w *recordWindow) addRecord(st *recordStore, ssn uint16) *record {
 	return &st.slab[i]
 }
 
-// removeRecord takes ssn out of the window and returns its record's index, which the caller gives
-// back to the store, or 0.
+// removeRecord takes ssn out of the window and returns its record's index, or 0. The caller gives
+// the record back to the store.
 func (w *recordWindow) removeRecord(st *recordStore, ssn uint16) uint16 {
 	i := w.get(ssn)
 	if i == 0 {

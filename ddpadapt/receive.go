@@ -10,15 +10,15 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// maxSegment bounds a segment that came in fragments: no packet carries a longer one, so no peer
-// has a reason to announce a larger MULPDU. In octets of user message.
+// maxSegment bounds a segment that came in fragments, in octets of user message. No packet carries
+// a longer one, so no peer has a reason to announce a larger MULPDU.
 const maxSegment = 65535
 
-// Place takes in one new DATA chunk (assoc.Placer): a DDP segment goes straight from the packet to
-// its place. Fragments are left to the association to be put together, see HandleReceived.
+// Place takes in one new DATA chunk (assoc.Placer). A DDP segment goes straight from the packet to
+// its place. The association puts fragments together, see HandleReceived.
 func (m *Mux) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	if !m.ensureAgreed() {
-		return assoc.Queue // not DDP, or at its end: none of our business
+		return assoc.Queue // not DDP, or at its end
 	}
 	if !d.B() || !d.E() {
 		return assoc.Queue
@@ -26,8 +26,8 @@ func (m *Mux) Place(_ rawio.Time, d wire.Data, _ *rawio.Buf) assoc.Verdict {
 	return m.receiveMessage(d.Stream(), d.PPID(), d.U(), d.Payload())
 }
 
-// PlaceRow takes in segments of one session in their turn (assoc.RowPlacer): what Place does for
-// each when nothing comes of any of them but that it is placed.
+// PlaceRow takes in segments of one session in their turn (assoc.RowPlacer). It does what Place
+// does for each, as long as each is only placed.
 func (m *Mux) PlaceRow(_ rawio.Time, row assoc.Row) int {
 	d, ok := row.At(0)
 	if !ok || d.PPID() != PPIDSegment || !m.ensureAgreed() {
@@ -62,14 +62,13 @@ func (m *Mux) takesFastPath(s *Session) bool {
 	return s != nil && receivingStates.has(s.state) && s.stopSSN == unknownSSN && !m.deliverQueue.has(s)
 }
 
-// messagesPerCall is how many messages of a session have their turn, and how many in fragments are
-// taken in, before others are served.
+// messagesPerCall bounds how many messages of a session have their turn before others are served.
+// It also bounds how many in fragments are taken in.
 const messagesPerCall = 512
 
-// HandleReceived goes on with what one packet has brought about and was too much to be done at
-// once, and takes in the messages that came in fragments (section 9 allows them where the path MTU
-// is small). Call it after each packet, and as long as it says that there is more, which may be
-// after others have had the association.
+// HandleReceived goes on with the work of one packet that was too much to do at once. It also takes
+// in messages that came in fragments, which section 9 allows where the path MTU is small. Call it
+// after each packet, and again while it reports more; others may have the association in between.
 func (m *Mux) HandleReceived(rawio.Time) (more bool) {
 	if !m.ddpAgreed || !m.ensureAgreed() {
 		return false
@@ -125,15 +124,15 @@ func (m *Mux) receiveFragmented(r *assoc.Received) {
 	}
 }
 
-// receiveUnknownSSN takes a message whose DDP-SSN is not known, or which was not kept: the turn of
-// those behind it never comes. The session is dead, and its messages are only counted from now on,
-// until all have arrived. All that a stream carries has a DDP-SSN (section 5.2.1), so that this one
+// receiveUnknownSSN takes a message whose DDP-SSN is not known, or which was not kept. The turn of
+// those behind it never comes, so the session is dead. From now on its messages are only counted,
+// until all have arrived. All that a stream carries has a DDP-SSN (section 5.2.1), so this one
 // counts too. The Terminate may overtake others, which must not come when the stream is free.
 func (s *Session) receiveUnknownSSN(f Fault) {
 	s.terminateForFault(0, f, onUnknownSSN)
 	if s.state == stateCanceled || s.state == stateEnding {
 		if s.state == stateCanceled {
-			s.firstMessage = nil // whoever sends something has the Initiate
+			s.firstMessage = nil // a peer that sends something has the Initiate
 		}
 		s.changeState(onUnknownSSN, s.startCounting())
 	}
@@ -194,8 +193,8 @@ func (m *Mux) receiveMessage(id wire.StreamID, ppid uint32, unordered bool, b []
 }
 
 // receiveFirst takes in a message on a free stream. Nothing but an Initiate may come before the
-// Initiate has arrived (section 6.6), so there is no reason to wait for an earlier message. A
-// Terminate is never answered: two sides must not go on terminating what neither knows.
+// Initiate has arrived (section 6.6), so it waits for no earlier message. A Terminate is never
+// answered: two sides must not go on terminating what neither knows.
 func (m *Mux) receiveFirst(id wire.StreamID, msg userMessage) assoc.Verdict {
 	switch {
 	case msg.fn == fnTerminate:
@@ -214,8 +213,8 @@ func (m *Mux) receiveFirst(id wire.StreamID, msg userMessage) assoc.Verdict {
 	return assoc.Consumed
 }
 
-// receiveBeforeInitiate takes in a message on a session whose Initiate has not left yet: it answers
-// nothing, and its stream is as good as free.
+// receiveBeforeInitiate takes in a message on a session whose Initiate has not left yet. The
+// message answers nothing, and the stream is as good as free.
 func (s *Session) receiveBeforeInitiate(msg userMessage) {
 	switch msg.fn.plainCode() {
 	case fnTerminate:
@@ -260,10 +259,11 @@ func (m *Mux) refuseSession(id wire.StreamID) {
 }
 
 // startsNextSession tells whether msg is of the peer's next session on the stream. The peer may
-// begin that as soon as nothing is outstanding in its own eyes: it has all our messages though we
-// lack the acknowledgements, and need not have sent a Terminate after ours. Where nothing more of
-// this session is awaited, whatever has the number of a first message is one; an Initiate also
-// while our last message has not left yet, for which it comes too early.
+// begin that as soon as nothing is outstanding in its own eyes. It may have all our messages while
+// we lack the acknowledgements, and need not have sent a Terminate after ours.
+//
+// If nothing more of this session is awaited, any message with the number of a first message starts
+// one. An Initiate does so also before our last message has left, but it comes too early then.
 func (s *Session) startsNextSession(msg userMessage) bool {
 	begins := msg.fn.plainCode() == fnInitiate
 	switch {
@@ -283,9 +283,9 @@ func (s *Session) startsNextSession(msg userMessage) bool {
 	return begins && (s.state == stateBothClosing || s.state == stateClosing && s.ourTerminate == terminateSent && s.outOfOrder.numRecords == 0)
 }
 
-// keepNextSession keeps the first message of the peer's next session until this one has ended. One
-// that is no Initiate, not well formed, or came before the peer could have all of this session, is
-// refused then.
+// keepNextSession keeps the first message of the peer's next session until this one has ended. It
+// is then refused if it is no Initiate, not well formed, or came before the peer could have all of
+// this session.
 func (s *Session) keepNextSession(msg userMessage) assoc.Verdict {
 	next := &nextSessionData{fn: msg.fn, isRefused: msg.fault != 0 || msg.fn.plainCode() != fnInitiate || !s.hasNothingToSend(), userUnaware: s.state == stateRejecting}
 	if next.isRefused && s.mux.unackedRefusals >= maxRefusals {
@@ -300,8 +300,8 @@ func (s *Session) keepNextSession(msg userMessage) assoc.Verdict {
 	return assoc.Consumed
 }
 
-// receiveNumbered takes in a numbered message of the session: checks its DDP-SSN (section 10),
-// places it, and judges it when its turn has come.
+// receiveNumbered takes in a numbered message of the session. It checks the DDP-SSN (section 10),
+// places the message, and judges it when its turn has come.
 func (s *Session) receiveNumbered(msg userMessage) assoc.Verdict {
 	m := s.mux
 	last := msg.fn == fnTerminate || msg.fn.plainCode() == fnReject
@@ -350,7 +350,7 @@ func (s *Session) receiveNumbered(msg userMessage) assoc.Verdict {
 	return assoc.Consumed
 }
 
-// fillRecord fills the record of a message that has arrived, and places its segment if nothing is
+// fillRecord fills the record of a message that has arrived. It places the segment if nothing is
 // known that forbids it.
 func (s *Session) fillRecord(r *record, msg userMessage) {
 	r.fn, r.fault = msg.fn, msg.fault
@@ -374,7 +374,7 @@ func (s *Session) fillRecord(r *record, msg userMessage) {
 	}
 }
 
-// stopPlacing notes that no segment from ssn on is to be placed: what waits there for its turn is a
+// stopPlacing notes that no segment from ssn on is placed. What waits there for its turn is a
 // fault, or the peer's last message.
 func (s *Session) stopPlacing(ssn uint16) {
 	if s.stopSSN == unknownSSN || ssn-s.nextSSN < uint16(s.stopSSN)-s.nextSSN {
@@ -397,7 +397,7 @@ func (s *Session) keepEarly(r *record, msg userMessage) {
 	s.mux.earlyOctets += n
 }
 
-// placeEarly places the n segments that keep has copied.
+// placeEarly places the n segments that keepEarly has copied.
 func (s *Session) placeEarly(n int) {
 	st := &s.mux.records
 	for ssn, end := s.nextSSN, s.nextSSN+MaxInFlight; n > 0 && ssn != end; ssn++ {
@@ -418,8 +418,9 @@ func (s *Session) placeEarly(n int) {
 	}
 }
 
-// isBeyondWindow says that a message may be one that the peer sends when it has the acknowledgement
-// of those that wait for their turn: of the next session, or beyond the window that begins at next.
+// isBeyondWindow says whether the peer may have sent the message only after an acknowledgement of
+// those that wait for their turn. Such a message is of the next session, or beyond the window that
+// begins at next.
 func (m *userMessage) isBeyondWindow(next uint16) bool {
 	return m.hasSSN && (m.ssn-next >= MaxInFlight || m.ssn == 0 && m.fn.plainCode() == fnInitiate)
 }

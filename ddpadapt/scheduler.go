@@ -1,6 +1,6 @@
 package ddpadapt
 
-// sessionQueue is a FIFO of sessions that have something to send; a session is in it once at most.
+// sessionQueue is a FIFO of sessions that have something to send. A session is in it at most once.
 type sessionQueue struct {
 	linkIndex  int // the session's link for this queue
 	head, tail *Session
@@ -41,14 +41,13 @@ func (q *sessionQueue) clear() {
 	}
 }
 
-// segmentsPerTurn is how many segments a session sends in its turn: what follows in memory on what
-// has just been sent is likely to be in the processor's caches, and is not any more when sixty
-// others have had a turn in between.
+// segmentsPerTurn is how many segments a session sends in its turn. Memory behind what was just
+// sent is likely to be in a cache. It is not any more after the turns of sixty others.
 const segmentsPerTurn = 8
 
-// segmentScheduler says which session sends segments: one after the other, for a turn each. One
-// that had nothing to send does not wait until all others have had theirs: every other turn belongs
-// to such, if there are any.
+// segmentScheduler says which session sends segments: one after the other, for a turn each. A
+// session that had nothing to send need not wait for all others. Every other turn belongs to such
+// sessions, if there are any.
 type segmentScheduler struct {
 	newlyReady   sessionQueue // sessions that had nothing to send
 	waiting      sessionQueue // the others that wait
@@ -69,8 +68,8 @@ func (t *segmentScheduler) isIdle() bool {
 	return t.current == nil && t.newlyReady.head == nil && t.waiting.head == nil
 }
 
-// nextSession returns the session whose turn it is, nil if none has anything to send. What it sends
-// is told by spent.
+// nextSession returns the session whose turn it is, or nil if none has anything to send. The caller
+// reports what it sends by chargeTurn.
 func (t *segmentScheduler) nextSession() *Session {
 	if t.current != nil {
 		return t.current

@@ -18,8 +18,8 @@ const (
 )
 
 // nextControl returns the control message that may leave now, 0 if none. The Terminate waits until
-// the opener is known to have arrived, so that it cannot overtake it (section 6.6), and on the
-// active side for an answer.
+// the opener is known to have arrived, so that it cannot overtake it (section 6.6). On the active
+// side it also waits for an answer.
 func (s *Session) nextControl() functionCode {
 	switch {
 	case s.state == stateEnded || s.unackedMessages >= MaxInFlight:
@@ -33,8 +33,8 @@ func (s *Session) nextControl() functionCode {
 	return 0
 }
 
-// maySendSegments says that segments may leave: on the active side once the Accept has come, on the
-// passive side behind its own Accept.
+// maySendSegments says whether segments may leave: on the active side once the Accept has come, on
+// the passive side behind its own Accept.
 func (s *Session) maySendSegments() bool {
 	return acceptedStates.has(s.state) && (s.firstMessage == nil || s.firstMessage.handedOver) && s.ourTerminate < terminateDue && s.unackedMessages < MaxInFlight
 }
@@ -99,9 +99,9 @@ func (s *Session) sendControl(fn functionCode, msg *assoc.Message) {
 	}
 }
 
-// sendSegment cuts a segment that fits room octets: a DATA chunk, or what is left of a packet.
-// Where the path is too narrow for MinMULPDU the association fragments it (section 9). What is no
-// longer than MinMULPDU stays in one piece, and so do the messages that RDMAP expects whole.
+// sendSegment cuts a segment that fits room octets: a DATA chunk, or what is left of a packet. If
+// the path is too narrow for MinMULPDU, the association fragments the segment (section 9). What is
+// no longer than MinMULPDU stays in one piece. So do messages that RDMAP expects whole.
 func (s *Session) sendSegment(room int, msg *assoc.Message) bool {
 	seg := &s.mux.outSegment
 	most := s.mux.a.MaxPayload()
@@ -122,8 +122,8 @@ func (s *Session) sendSegment(room int, msg *assoc.Message) bool {
 	return true
 }
 
-// NextRun hands over segments of one message of a session, within its turn (assoc.Runner): what
-// Next does for each when nothing else is to be done for any of them.
+// NextRun hands over segments of one message of a session, within its turn (assoc.Runner). It does
+// what Next does for each, as long as nothing else is due.
 func (m *Mux) NextRun(_ rawio.Time, size, n int) *assoc.Run {
 	if !m.ddpAgreed || m.incarnation != m.a.Incarnation() || m.controlQueue.head != nil || size < ssnLen+MinMULPDU {
 		return nil

@@ -2,8 +2,8 @@ package ddpadapt
 
 import "slices"
 
-// processInOrder judges the message whose turn it is in DDP-SSN order: the legal sequences of
-// sections 6.2 to 6.4. private is its private data; messages that carry any are the first of their
+// processInOrder judges the message whose turn it is in DDP-SSN order, by the legal sequences of
+// sections 6.2 to 6.4. private is its private data. Messages that carry any are the first of their
 // side and never wait for an earlier one.
 func (s *Session) processInOrder(r *record, private []byte) {
 	ssn := s.nextSSN
@@ -28,7 +28,7 @@ func (s *Session) processInOrder(r *record, private []byte) {
 	}
 }
 
-// receiveAfterEnd takes a message on a session that this side has ended: only what ends the peer's
+// receiveAfterEnd takes a message on a session that this side has ended. Only what ends the peer's
 // half still matters.
 func (s *Session) receiveAfterEnd(r *record) {
 	refusal := r.fn.plainCode() == fnReject || r.fn == fnTerminate // well formed or not, its side's last message
@@ -62,7 +62,7 @@ func (s *Session) peerFinished(refusal bool) {
 
 // receiveAnswer takes the first message of the passive side.
 func (s *Session) receiveAnswer(ssn uint16, r *record, private []byte) {
-	s.firstMessage = nil // whoever answers has the Initiate (section 6.6)
+	s.firstMessage = nil // a peer that answers has the Initiate (section 6.6)
 	fn := r.fn.plainCode()
 	var setup *Setup
 	switch {
@@ -125,7 +125,7 @@ func (s *Session) receiveTerminate() {
 }
 
 // terminateForFault terminates a session that follows none of the legal sequences (section 6.1). by
-// is onFault, or onUnknownSSN for a message of which it is not known what number it has.
+// is onFault, or onUnknownSSN for a message whose number is not known.
 func (s *Session) terminateForFault(ssn uint16, f Fault, by trigger) {
 	if deadStates.has(s.state) {
 		return

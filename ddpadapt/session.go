@@ -42,8 +42,8 @@ const (
 	terminateSent                     // handed over
 )
 
-// firstMessage is this side's Initiate, Accept or Reject, as long as it is not known to have
-// arrived (section 6.6).
+// firstMessage is this side's Initiate, Accept or Reject, until it is known to have arrived
+// (section 6.6).
 type firstMessage struct {
 	fn         functionCode
 	private    []byte
@@ -65,14 +65,14 @@ type Session struct {
 	active   bool
 	enhanced bool // RFC 6581: the codes of this session are the enhanced ones
 
-	state     sessionState // changed by enter
+	state     sessionState // changed by changeState
 	stateData any          // what exists in this state only
 	ds        *ddp.Stream  // nil before the session is accepted here, and from its end on
 	err       error        // why the session is over, nil for a normal end
 
 	nextSSN    uint16       // DDP-SSN whose turn it is
 	outOfOrder recordWindow // messages that wait for their turn
-	stopSSN    int          // no segment from there on is placed: a fault or the end is known to stand there; or absent
+	stopSSN    int          // from there on no segment is placed, as a fault or the end is there; or absent
 	lastSSN    int          // DDP-SSN of the peer's last message, once it has arrived; or absent
 
 	firstMessage    *firstMessage
@@ -84,9 +84,9 @@ type Session struct {
 	queueLinks [5]queueLink
 }
 
-// Open starts a session on a stream, or on any free one for -1, by an Initiate with up to
+// Open starts a session on a stream, or on any free one for -1. Its Initiate carries up to
 // MaxPrivateData octets of private data. ds is attached at once, since the passive side's segments
-// may overtake its Accept; its own segments leave once the Accept has come. EventAccepted,
+// may overtake its Accept. Its own segments leave once the Accept has come. EventAccepted,
 // EventRejected or EventTerminated tells the outcome.
 //
 // Errors: ErrPrivateDataTooLong, ErrInvalidStream, ErrStreamInUse, ErrNoFreeStream, ErrNotUp, or
@@ -98,12 +98,13 @@ func (m *Mux) Open(_ rawio.Time, stream int, ds *ddp.Stream, private []byte) (*S
 	return m.openSession(stream, ds, fnInitiate, private)
 }
 
-// OpenEnhanced is Open with negotiation (RFC 6581): setup is what the initiator has and wants, and
-// at most MaxEnhancedPrivateData octets of private data go along. EventAccepted and EventRejected
-// have the peer's Setup; Setup.Conclude says what it means. A peer that knows plain sessions only
-// terminates the session; it can be asked again with Open, and the programs then agree on depths
-// themselves (section 10). Use it only when something is to be negotiated. Errors as for Open, and
-// ErrDepth.
+// OpenEnhanced is Open with negotiation (RFC 6581). setup is what the initiator has and wants.
+// private is at most MaxEnhancedPrivateData octets. EventAccepted and EventRejected have the peer's
+// Setup; Setup.Conclude says what it means.
+//
+// A peer that knows only plain sessions terminates the session. Ask it again with Open; the
+// programs then agree on depths themselves (section 10). Use OpenEnhanced only when something is to
+// be negotiated. Errors as for Open, and ErrDepth.
 func (m *Mux) OpenEnhanced(_ rawio.Time, stream int, ds *ddp.Stream, setup Setup, private []byte) (*Session, error) {
 	if err := setup.checkLimits(private); err != nil {
 		return nil, err
@@ -175,8 +176,8 @@ func (s *Session) Reject(now rawio.Time, private []byte) error {
 	return s.rejectSession(private)
 }
 
-// RejectEnhanced is Reject for an enhanced Initiate: setup says what would have been acceptable,
-// such as the ORD that is needed here (RFC 6581 section 9.1). Errors as for AcceptEnhanced.
+// RejectEnhanced is Reject for an enhanced Initiate. setup says what would have been acceptable,
+// such as the ORD needed here (RFC 6581 section 9.1). Errors as for AcceptEnhanced.
 func (s *Session) RejectEnhanced(_ rawio.Time, setup Setup, private []byte) error {
 	private, err := s.enhancedAnswer(setup, private)
 	if err != nil {
@@ -204,7 +205,7 @@ func (s *Session) enhancedAnswer(setup Setup, private []byte) ([]byte, error) {
 	if !s.enhanced {
 		return nil, ErrState
 	}
-	if a, ok := s.stateData.(*initiateReceivedData); ok { // else it is too late, as decidable says
+	if a, ok := s.stateData.(*initiateReceivedData); ok { // else it is too late, as checkAnswerable says
 		private = setup.matchModel(a.setup).prependTo(private)
 	}
 	return private, nil
@@ -254,8 +255,8 @@ func (s *Session) terminateIfCut() {
 	}
 }
 
-// Finish is the DDP stream's report that all is sent and acknowledged and its user wants no more
-// (ddp.LLP): the Terminate follows, behind the peer's Accept if need be.
+// Finish is called by the DDP stream (ddp.LLP): all is sent and acknowledged, and its user wants no
+// more. The Terminate follows, behind the peer's Accept if need be.
 func (s *Session) Finish() {
 	if s.ourTerminate == terminateSent {
 		return
@@ -267,10 +268,10 @@ func (s *Session) Finish() {
 	s.schedule()
 }
 
-// Abort ends the session abruptly, in whatever state: nothing more is sent or placed, and the
-// user's memory is free when it returns. The peer gets a Terminate, on the active side not before
-// it has answered the Initiate. EventEnded follows. It is also how the DDP stream asks for an
-// abortive end (ddp.LLP).
+// Abort ends the session abruptly, in whatever state. Nothing more is sent or placed, and the
+// user's memory is free when it returns. The peer gets a Terminate; on the active side only after
+// it has answered the Initiate. EventEnded follows. The DDP stream asks for an abortive end by it
+// too (ddp.LLP).
 func (s *Session) Abort() {
 	if deadStates.has(s.state) {
 		return
@@ -282,16 +283,16 @@ func (s *Session) Abort() {
 // Ready says that the DDP stream has segments to send (ddp.LLP).
 func (s *Session) Ready() { s.schedule() }
 
-// MULPDU returns the largest DDP segment in octets, header included: what fits a DATA chunk
-// unfragmented next to a SACK, but never less than MinMULPDU (section 9). It follows the path MTU.
+// MULPDU returns the largest DDP segment in octets, header included. It fits an unfragmented DATA
+// chunk next to a SACK, but is never less than MinMULPDU (section 9). It follows the path MTU.
 func (s *Session) MULPDU() int { return mulpduFor(s.mux.a.MaxPayload()) }
 
 // mulpduFor is the MULPDU where a DATA chunk carries so much.
 func mulpduFor(payload int) int { return max(MinMULPDU, payload-ssnLen) }
 
 // Detach copies what unacknowledged segments still reference inside within, so that the caller may
-// change that memory. more says that there is so much of it that this was only a part: the caller
-// lets others have the association, and calls again.
+// change that memory. more says that this was only a part. The caller then lets others have the
+// association, and calls again.
 func (s *Session) Detach(within []byte) (more bool) {
 	return s.state != stateEnded && s.mux.a.Detach(s.stream, within)
 }
@@ -344,7 +345,7 @@ func (s *Session) endSession(err error, by trigger) {
 		}
 		s.changeState(by, own)
 	default:
-		// Nothing of ours is on the wire: a Terminate as the only message is the sequence of
+		// Nothing of ours is on the wire. A Terminate as the only message is the sequence of
 		// section 6.4, after which the peer owes nothing. What was never said needs none.
 		if s.ourTerminate = terminateDue; by == onAbort && s.active {
 			s.ourTerminate = terminateNone
@@ -413,7 +414,7 @@ func (s *Session) closeStream(err error) {
 }
 
 // endIfSettled ends the session when nothing of it can be outstanding in either direction (section
-// 6.6): the peer's last message has had its turn, and all of ours is acknowledged.
+// 6.6). The peer's last message has had its turn then, and all of ours is acknowledged.
 func (s *Session) endIfSettled() {
 	if !settlingStates.has(s.state) || s.unackedMessages > 0 || !s.hasNothingToSend() {
 		return

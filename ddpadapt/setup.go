@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Enhanced session setup, RFC 6581: Initiate, Accept and Reject with 4 octets of connection data
-// ahead of the private data, by which the two ends agree on how many RDMA Reads may be pending each
+// Enhanced session setup (RFC 6581): Initiate, Accept and Reject with 4 octets of connection data
+// ahead of the private data. By these the two ends agree on how many RDMA Reads may be pending each
 // way.
 
 const (
@@ -21,7 +21,7 @@ const (
 	setupLen = 4
 )
 
-// RTR is a set of Ready to Receive indications: what the initiator sends first in the peer-to-peer
+// RTR is a set of Ready to Receive indications. The initiator sends one first in the peer-to-peer
 // model (section 9.2). Each is a message of no octets.
 type RTR uint8
 
@@ -32,8 +32,8 @@ const (
 	RTRRead                  // RDMA Read: needs an IRD of 1
 )
 
-// Setup is the connection data of an enhanced message (section 9). In what this side sends it is a request
-// or a commitment, see Setup.Answer; each depth is at most MaxDepth, or NotNegotiated.
+// Setup is the connection data of an enhanced message (section 9). From this side it is a request
+// or a commitment, see Setup.Answer. Each depth is at most MaxDepth, or NotNegotiated.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -92,7 +92,7 @@ func (s Setup) prependTo(private []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, setupLen+len(private)), s.encodeWord()), private...)
 }
 
-// splitSetup takes the private data of an enhanced message apart; nil where a Reject has no
+// splitSetup takes the private data of an enhanced message apart. It returns nil if a Reject has no
 // connection data, which section 7 can be read to allow.
 func splitSetup(b []byte) (*Setup, []byte) {
 	if len(b) < setupLen {
@@ -122,10 +122,9 @@ func (s Setup) matchModel(asked Setup) Setup {
 	return s
 }
 
-// Answer is the responder's part of the negotiation (sections 9.1 and 9.2): what to reply to asked,
-// the initiator's Setup, where own are the responder's depths and the indications that it can take.
-// The responder's ORD is that of the reply, or its own where that is NotNegotiated; its IRD is its
-// own.
+// Answer is the responder's part of the negotiation (sections 9.1 and 9.2). asked is the
+// initiator's Setup. own are the responder's depths and the indications that it can take. The
+// responder's ORD is that of the reply, or its own where that is NotNegotiated. Its IRD is its own.
 func (own Setup) Answer(asked Setup) (reply Setup) {
 	reply = Setup{IRD: own.IRD, ORD: own.ORD, RTR: own.RTR & asked.RTR}
 	if asked.ORD == NotNegotiated {
@@ -143,16 +142,16 @@ func (own Setup) Answer(asked Setup) (reply Setup) {
 	return reply.matchModel(asked)
 }
 
-// Why an initiator does not go on after an enhanced Accept: the upper layer ends the session by a
+// Why an initiator does not go on after an enhanced Accept. The upper layer ends the session by a
 // Terminate message of its own that says so (RFC 6581 section 8).
 var (
 	ErrInsufficientIRD = errors.New("ddpadapt: the peer wants more RDMA Reads pending here than the IRD that it was offered")
 	ErrNoRTR           = errors.New("ddpadapt: no Ready to Receive indication that both ends support")
 )
 
-// Conclude is the initiator's part of the negotiation once the responder has replied to own, the
-// initiator's Setup. It returns the initiator's ORD, NotNegotiated where that stays as it is, and
-// the indication to send first, 0 if none. Errors: ErrInsufficientIRD, ErrNoRTR.
+// Conclude is the initiator's part of the negotiation, once the responder has replied to own, the
+// initiator's Setup. It returns the initiator's ORD, NotNegotiated where that stays as it is. It
+// also returns the indication to send first, 0 if none. Errors: ErrInsufficientIRD, ErrNoRTR.
 func (own Setup) Conclude(reply Setup) (ord uint16, first RTR, err error) {
 	ord = own.ORD
 	switch {

@@ -2,32 +2,33 @@ package ddpadapt
 
 import "github.com/rddp-go/rddp/internal/invariant"
 
-// sessionState is where a session is. The table in the package comment says what leads from one to
-// the other, and table below says it to the machine.
+// sessionState is where a session is. The table in the package comment says what leads from
+// one to the other; transitions is that table.
 type sessionState uint8
 
 const (
 	stateNone             sessionState = iota
 	stateInitiateQueued                // active: its Initiate waits to be handed over
 	stateInitiateSent                  // active: the answer is awaited
-	stateInitiateReceived              // passive: the upper layer has not answered yet; owns *asking
+	stateInitiateReceived              // passive: the upper layer has not answered yet; owns *initiateReceivedData
 	stateOpen                          // both sides send
 	stateClosing                       // this side ends: its Terminate follows what it still sends, or was handed over
 	statePeerClosed                    // the peer's Terminate has had its turn, this side goes on
-	stateBothClosing                   // as resting, and this side ends too
+	stateBothClosing                   // as peer-closed, and this side ends too
 	stateCanceled                      // active: given up; the answer is awaited, for the Terminate to follow it
-	stateEnding                        // ended by this side: the peer's last message is awaited; owns *hearing
-	stateCounting                      // as ending, but the number of a message is not known: those that come are counted; owns *tally
+	stateEnding                        // ended by this side: the peer's last message is awaited; owns *endingData
+	stateCounting                      // as ending, but a number is unknown: messages are counted; owns *countingData
 	stateDone                          // nothing is awaited but acknowledgements
-	stateRejecting                     // as over, of a session that the user does not know: its only message is a Terminate
-	stateReused                        // as over, and the first message of the peer's next session has come; owns *successor
+	stateRejecting                     // as done; the user does not know the session: its only message is a Terminate
+	stateReused                        // as done; the peer's next session has begun; owns *nextSessionData
 	stateEnded                         // the stream is free
 
 	numStates
 )
 
-var stateLabels = [numStates]string{"none", "calling", "called", "asked", "open", "closing", "resting", "closed", "canceled",
-	"ending", "counting", "over", "refusing", "reopened", "ended"}
+var stateLabels = [numStates]string{"none", "initiate-queued", "initiate-sent", "initiate-received",
+	"open", "closing", "peer-closed", "both-closing", "canceled", "ending", "counting", "done",
+	"rejecting", "reused", "ended"}
 
 func (st sessionState) String() string { return stateLabels[st] }
 
@@ -39,13 +40,20 @@ type stateSet uint32
 
 // The states by what they have in common.
 const (
-	receivingStates    stateSet = 1<<stateOpen | 1<<stateClosing                             // segments of the peer are placed and delivered
-	acceptedStates              = receivingStates | 1<<statePeerClosed | 1<<stateBothClosing // there is a DDP stream on both sides
-	ignoringStates     stateSet = 1<<stateCanceled | 1<<stateEnding | 1<<stateCounting       // ended by this side, and the peer has not come to its end
-	finalStates        stateSet = 1<<stateDone | 1<<stateRejecting | 1<<stateReused          // ended, and nothing of the peer is awaited
-	deadStates                  = ignoringStates | finalStates | 1<<stateEnded               // nothing is sent, placed or delivered any more
-	settlingStates              = finalStates | 1<<stateBothClosing                          // ends with the last acknowledgement
-	peerFinishedStates stateSet = 1<<statePeerClosed | 1<<stateBothClosing                   // the peer's last message has had its turn
+	// The peer's segments are placed and delivered.
+	receivingStates stateSet = 1<<stateOpen | 1<<stateClosing
+	// There is a DDP stream on both sides.
+	acceptedStates = receivingStates | 1<<statePeerClosed | 1<<stateBothClosing
+	// This side has ended the session; the peer has not come to its end.
+	ignoringStates stateSet = 1<<stateCanceled | 1<<stateEnding | 1<<stateCounting
+	// The session has ended, and nothing of the peer is awaited.
+	finalStates stateSet = 1<<stateDone | 1<<stateRejecting | 1<<stateReused
+	// Nothing is sent, placed or delivered any more.
+	deadStates = ignoringStates | finalStates | 1<<stateEnded
+	// The session ends with the last acknowledgement.
+	settlingStates = finalStates | 1<<stateBothClosing
+	// The peer's last message has had its turn.
+	peerFinishedStates stateSet = 1<<statePeerClosed | 1<<stateBothClosing
 )
 
 func (set stateSet) has(st sessionState) bool { return set>>st&1 != 0 }
@@ -73,8 +81,9 @@ const (
 	numTriggers
 )
 
-var triggerNames = [numTriggers]string{"handed", "accept", "reject", "accepted", "refused", "answered", "finish", "peer terminate",
-	"abort", "fault", "withdraw", "lost", "next", "settled", "down"}
+var triggerNames = [numTriggers]string{"initiate sent", "accept", "reject", "accepted", "refused",
+	"late answer", "finish", "peer terminate", "abort", "fault", "nothing sent", "unknown SSN",
+	"next session", "all acked", "association down"}
 
 func (t trigger) String() string { return triggerNames[t] }
 
@@ -95,7 +104,7 @@ var transitions = [numStates][numTriggers]sessionState{
 	stateReused:           {onAllAcked: stateEnded, onAssocDown: stateEnded},
 }
 
-// initiateReceivedData is what exists in state asked only.
+// initiateReceivedData is what exists in state initiate-received only.
 type initiateReceivedData struct {
 	setup         Setup // of an enhanced Initiate
 	earlySegments int   // segments that came ahead of the answer and were copied
@@ -114,8 +123,8 @@ type countingData struct {
 	receivedMessages int // messages that have come from the next one on
 }
 
-// nextSessionData is what exists in state reopened only: the first message of the peer's next
-// session, which came before our last acknowledgements.
+// nextSessionData is what exists in state reused only: the first message of the peer's next
+// session. It came before our last acknowledgements.
 type nextSessionData struct {
 	fn          functionCode
 	private     []byte

@@ -131,7 +131,7 @@ func TestTableIsThatOfTheComment(t *testing.T) {
 				list = append(list, fmt.Sprintf("%v: %v", trigger(by), to))
 			}
 		}
-		check.Documented(t, strings.TrimRight(fmt.Sprintf("\t%-9s %s", st, strings.Join(list, ", ")), " ")+"\n")
+		check.Documented(t, strings.TrimRight(fmt.Sprintf("\t%-17s %s", st, strings.Join(list, ", ")), " ")+"\n")
 	}
 }
 

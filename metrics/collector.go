@@ -71,8 +71,8 @@ func (c *Collector) updateSource(name string, f func(*source)) {
 }
 
 // PerAssociation adds metrics of single associations, rddp_sctp_peer_*, with the labels peer and
-// local_port: of n of each source at most, the oldest, so that peers cannot make as many time
-// series as they like. 0, as at first, is none.
+// local_port. It exports at most the n oldest of each source, so that peers cannot make as many
+// time series as they like. 0, the default, exports none.
 func (c *Collector) PerAssociation(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -38,8 +38,8 @@ func (e *emitter) sendCounter(name, help string, v uint64, label, value string) 
 	e.ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), values...)
 }
 
-// nestedStats are the structs and arrays within statistics, by their type and field: the prefix of
-// their metrics, or the name of one metric with a label.
+// nestedStats are the structs and arrays within statistics, by type and field. Each has the prefix
+// of its metrics, or the name of one metric with a label.
 var nestedStats = map[string]struct{ prefix, name, label, help string }{
 	"sctp.TransportStats.Endpoint": {prefix: "sctp_endpoint"},
 	"rdma.Stats.Sessions":          {prefix: "ddp_session"},
@@ -75,7 +75,7 @@ func (e *emitter) sendCounters(prefix string, stats any) {
 			e.sendCounter(prefix+"_associations_ended", "Associations that have ended, by how.", f.Uint(), "reason", snakeCase(strings.TrimPrefix(field.Name, endPrefix)))
 		default:
 			help := helps[key]
-			if help == "" { // a link of somebody else's
+			if help == "" { // a link from outside this module
 				help = "The counter " + field.Name + "."
 			}
 			e.sendCounter(prefix+"_"+metricName(field.Name), help, f.Uint(), "", "")
@@ -83,8 +83,8 @@ func (e *emitter) sendCounters(prefix string, stats any) {
 	}
 }
 
-// metricName makes the middle of a metric's name from that of a field: what comes or goes is
-// received or sent, and octets are bytes to Prometheus.
+// metricName makes the middle of a metric's name from a field's name. Prometheus says received and
+// sent for in and out, and bytes for octets.
 func metricName(field string) string {
 	words := strings.Split(snakeCase(field), "_")
 	last := len(words) - 1

@@ -1,5 +1,5 @@
-// Package metrics exports the counters of sctp.Transport, rdma.Device and the links below them: to
-// Prometheus, as a prometheus.Collector, and to package expvar, as a variable.
+// Package metrics exports the counters of sctp.Transport, rdma.Device and the links below them. It
+// exports them to Prometheus, as a prometheus.Collector, and to package expvar, as a variable.
 //
 // A Collector has any number of sources, each with a name that becomes the label "source":
 //
@@ -12,8 +12,8 @@
 // Or Handler serves both at /metrics and /debug/vars, with the metrics of the Go runtime and the
 // process.
 //
-// Names follow the conventions of Prometheus. They are made of the names of the fields that count,
-// which is where to look for their exact meaning; the help text is the comment there.
+// Names follow the conventions of Prometheus. They are made of the names of the fields that count.
+// The comment at the field is the help text, and gives the exact meaning.
 //
 //	rddp_sctp_*_total              sctp.TransportStats: packets, associations and why they ended
 //	rddp_sctp_endpoint_*_total     endpoint.Stats: packets that belong to no association

@@ -11,10 +11,11 @@ import (
 )
 
 // Handler serves the Collector at /metrics as Prometheus text, with the metrics of the Go runtime
-// and of the process, and at /debug/vars as JSON, as the variable rddp among those of package
-// expvar. It needs no other registration, and says much about the process: serve it where only the
-// operator gets. Over a connection within this host it goes by the names of localhost, of loopback
-// addresses, and of hosts only, and pages of other sites get nothing (see StatusOptions.Hosts).
+// and of the process. At /debug/vars it serves JSON, as the variable rddp among those of package
+// expvar. It needs no other registration. It reveals much about the process: serve it where only
+// the operator has access. Over a connection within this host it answers only to the names of
+// localhost, of loopback addresses, and of hosts. Pages of other sites get nothing (see
+// StatusOptions.Hosts).
 func Handler(c *Collector, hosts ...string) http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -12,10 +12,12 @@ import (
 // A browser on this host carries requests of any page that its user looks at. Two rules keep those
 // pages out:
 //
-//   - The Host that a request names must be this host's: an IP address, localhost, or a name that the program has given. A page whose own name leads to
-//     127.0.0.1 from one moment to the next (DNS rebinding) has that name there, and could read everything.
-//   - A page of another origin gets nothing, and starts nothing: Sec-Fetch-Site, Origin and Referer tell of it. http.CrossOriginProtection lets GET pass,
-//     which is all there is here, and which a profile begins with.
+//   - The Host of a request must be this host's: an IP address, localhost, or a name that the
+//     program has given. Otherwise a page whose own name suddenly leads to 127.0.0.1 (DNS
+//     rebinding) could read everything.
+//   - A page of another origin gets nothing and starts nothing. Sec-Fetch-Site, Origin and Referer
+//     show the origin. http.CrossOriginProtection lets GET pass, and all requests here are GET,
+//     also the one that begins a profile.
 
 // isLocalRequest reports whether a request came over a connection within this host.
 func isLocalRequest(r *http.Request) bool {
@@ -72,8 +74,8 @@ func looksLikeBrowser(r *http.Request) bool {
 }
 
 // refuseRequest answers a request that a page of another origin may be behind, and reports whether
-// it was one. The names of hosts are good over any connection; any other Host is, where free says
-// so, unless the connection is within this host.
+// it was one. The names of hosts are good over any connection. With free, any other Host is good
+// too, unless the connection is within this host.
 func refuseRequest(w http.ResponseWriter, r *http.Request, hosts []string, free bool) bool {
 	switch {
 	case !hasAllowedHost(r, hosts) && (!free || isLocalRequest(r)):

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// serveProfile serves a profile of the process for go tool pprof: profile is that of the processor,
-// for so many seconds. Package net/http/pprof is not imported, as that registers itself with
+// serveProfile serves a profile of the process for go tool pprof. profile is the CPU profile, for
+// so many seconds. Package net/http/pprof is not imported, as it registers itself with
 // http.DefaultServeMux.
 func serveProfile(w http.ResponseWriter, r *http.Request) {
 	if isCrossOrigin(r, false) || looksLikeBrowser(r) {
@@ -34,7 +34,7 @@ func serveProfile(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
 	if p != nil {
-		_ = p.WriteTo(w, 0) // who has gone does not see it
+		_ = p.WriteTo(w, 0) // a client that has gone does not see the error
 		return
 	}
 	if err := pprof.StartCPUProfile(w); err != nil {

@@ -18,26 +18,26 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// StatusOptions say who may look.
+// StatusOptions say which clients may look.
 type StatusOptions struct {
-	// Remote answers others than this host too. What the process talks to, and how, is nobody
-	// else's business as a rule.
+	// Remote answers other hosts too. The default is this host only, since peers and their traffic
+	// are private.
 	Remote bool
 	// Hosts are names of this host under which the pages may be asked for, besides localhost and
-	// addresses: those of a proxy before it, for example. Any other name is refused, as a page of
-	// somebody else's may lead it here (DNS rebinding).
+	// addresses. The name of a proxy in front of it is an example. Any other name is refused, as a
+	// foreign page may lead it here (DNS rebinding).
 	Hosts []string
 	// Pprof serves profiles of the process too, for go tool pprof: /pprof/heap, /pprof/goroutine,
-	// /pprof/profile?seconds=10 and so on. They tell what the program is made of, and cost it time:
-	// no page of another site can ask for one.
+	// /pprof/profile?seconds=10 and so on. They reveal what the program is made of, and cost it
+	// time. No page of another site can ask for one.
 	Pprof bool
 }
 
 // Status serves what each association, path, QP and region of the Collector's Transports and
-// Devices is doing: at / as a page that refreshes itself until it is told not to, at /json
-// (durations in nanoseconds), and at /text in the manner of ss -i. It answers GET only, has neither
-// STags nor keys nor cookies in it, and changes nothing. Mount it where it suits, under a prefix by
-// http.StripPrefix; it registers itself nowhere. opts may be nil.
+// Devices is doing. / is a page that refreshes itself until stopped, /json has durations in
+// nanoseconds, and /text looks like ss -i. It answers GET only, contains no STags, keys or cookies,
+// and changes nothing. It registers itself nowhere: mount it anywhere, under a prefix by
+// http.StripPrefix. opts may be nil.
 func Status(c *Collector, opts *StatusOptions) http.Handler {
 	mux := http.NewServeMux()
 	var o StatusOptions
@@ -169,14 +169,15 @@ func ssthreshLabel(p sctp.PathStats) string {
 
 func toMilliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// writeHTML writes the page. The template escapes whatever it is given. Who reads slowly can hold
-// it (WCAG 2.2.1).
+// writeHTML writes the page. The template escapes all that it is given. A slow reader can hold the
+// page (WCAG 2.2.1).
 func writeHTML(w http.ResponseWriter, r *http.Request, all map[string]rdma.Snapshot) {
 	hold := r.URL.Query().Has("hold")
 	if !hold {
 		w.Header().Set("Refresh", "5")
 	}
-	_ = statusPage.Execute(w, map[string]any{"All": all, "Hold": hold, "Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")}) // who has gone does not see it
+	// A client that has gone does not see the error.
+	_ = statusPage.Execute(w, map[string]any{"All": all, "Hold": hold, "Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")})
 }
 
 var statusPage = template.Must(template.New("").Funcs(template.FuncMap{"side": sideLabel, "peer": peerLabel, "at": addrLabel, "age": ageSince, "ms": toMilliseconds}).Parse(`<!doctype html>

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/internal/invariant"
 )
 
-// Buf is a reference-counted receive buffer. A link hands it out with one reference; who keeps
-// payload beyond the packet's handling calls Retain, and everybody calls Release once.
+// Buf is a reference-counted receive buffer. A link hands it out with one reference. A holder that
+// keeps payload beyond the packet's handling calls Retain. Each holder calls Release once.
 type Buf struct {
 	// B is the whole buffer. Only its owner, the link, writes to it.
 	B []byte
@@ -28,7 +28,7 @@ func NewBuf(b []byte) *Buf {
 	return f
 }
 
-// Retain adds a reference. Who calls it holds one already.
+// Retain adds a reference. The caller holds one already.
 func (b *Buf) Retain() { b.RetainMany(1) }
 
 // RetainMany adds n references, for the packets that lie in one buffer.
@@ -38,7 +38,7 @@ func (b *Buf) RetainMany(n int) {
 	}
 }
 
-// Release drops a reference; with the last one the buffer goes back to its pool and may be
+// Release drops a reference. With the last one the buffer goes back to its pool and may be
 // overwritten at once.
 func (b *Buf) Release() { b.releaseMany(1) }
 
@@ -57,7 +57,7 @@ func (b *Buf) releaseMany(n int) {
 func (b *Buf) Refs() int { return int(b.refs.Load()) }
 
 // Pool is a free list of buffers of one size. It is safe for concurrent use. After a burst it gives
-// up, little by little, the buffers that nobody needs any more.
+// up the buffers that are no longer needed, little by little.
 type Pool struct {
 	bufSize int // octets in a buffer
 	maxIdle int // most idle buffers kept
@@ -97,9 +97,9 @@ func (t *poolTracker) add(p *Pool) {
 	t.mu.Unlock()
 }
 
-// TrackPools is for tests: from now on all pools that are made are remembered, and the function
-// that it returns says how many of their buffers are handed out. Where all links are closed and
-// nothing is held there are none.
+// TrackPools is for tests: it remembers all pools made from now on. The function that it returns
+// counts their buffers that are handed out. There are none once all links are closed and nothing is
+// held.
 func TrackPools() (outstanding func() int) {
 	t := new(poolTracker)
 	poolsTracked.Store(t)
@@ -125,7 +125,7 @@ func (p *Pool) Get() *Buf {
 		p.freeBufs = p.freeBufs[:n-1]
 		p.leastFree = min(p.leastFree, n-1)
 		if !b.refs.CompareAndSwap(0, 1) {
-			continue // somebody has it who has no right to: nobody else shall write to it
+			continue // a holder still has a reference, by mistake: no other may write to it
 		}
 		p.mu.Unlock()
 		b.Filled = 0

@@ -1,21 +1,21 @@
-// Package rawio moves whole SCTP packets (RFC 9260 section 3) between a protocol stack and whatever
-// carries them. It knows addresses, lengths and memory, and nothing of what a packet says.
+// Package rawio moves whole SCTP packets (RFC 9260 section 3) between a protocol stack and a link.
+// It knows addresses, lengths and memory, and nothing of what a packet says.
 //
-// A [Link] reads and writes batches of [Packet]. On the way in a packet is a view into a
-// reference-counted [Buf]; on the way out it is a vector of pieces that the link writes in order.
-// Links live in the packages below: raw IP sockets, a TUN device, UDP encapsulation (RFC 6951), an
-// in-process pair (mem), a tap that records any of them (pcap), and, for tests in virtual time, a
-// simulated network that is no Link but is fed with the same packets (simnet).
+// A [Link] reads and writes batches of [Packet]. A received packet is a view into a
+// reference-counted [Buf]. A packet to send is a vector of pieces that the link writes in order.
+// Links live in the packages below: raw IP sockets, a TUN device, UDP encapsulation (RFC 6951), and
+// an in-process pair (mem). Package pcap is a tap that records any of them. Package simnet is a
+// simulated network for tests in virtual time; it is no Link but is fed with the same packets.
 //
-// Two lengths must not be confused. An IP-level MTU counts the IP header, as ip(8) and ICMP do; it
-// is what links are configured with. [Link.MTU] is the room left for the SCTP packet; [Overhead] is
-// the difference.
+// Do not confuse two lengths. An IP-level MTU counts the IP header, as ip(8) and ICMP do; links are
+// configured with it. [Link.MTU] is the room left for the SCTP packet. [Overhead] is the
+// difference.
 //
 // # A link of one's own
 //
-// Whatever carries packets, unreliably and in any order, can be a link: the four methods of [Link]
-// are all that sctp.NewTransport and rdma.NewDevice need, and the example of Link is one of some 40
-// lines. A link may be more than that. This is which link is what, and what the stack does over one
+// Anything that carries packets, unreliably and in any order, can be a link. sctp.NewTransport and
+// rdma.NewDevice need only the four methods of [Link]; the example of Link has some 40 lines. A
+// link may be more than that. The table says which link is what, and what the stack does over one
 // that is not:
 //
 //	              raw udp tun mem pcap
@@ -33,7 +33,7 @@
 //
 // (The UDP link of other systems than Linux is an Addresser and an Owner, and nothing else. It
 // ignores Packet.Local: see package udp.) A link that encapsulates in UDP has to be an Addresser,
-// since its ports show that; one that several programs of a host share has to be a PortBinder; and
-// only where a Featurer promises DontFragment are path MTUs searched for. The others are for speed.
-// The tap of package pcap is all of it, as far as the link inside is.
+// since its ports show that. One that several programs of a host share has to be a PortBinder. Path
+// MTUs are searched for only where a Featurer promises DontFragment. The others are for speed. The
+// tap of package pcap is all of it, as far as the link inside is.
 package rawio

@@ -6,37 +6,37 @@ import (
 	"time"
 )
 
-// What a link may be besides a Link. The package comment has a table of who is, and of what happens
-// where one is not.
+// The interfaces that a link may implement besides Link. The table in the package comment says
+// which link implements which, and what happens where one does not.
 
 // Features are what a link can do besides moving packets.
 type Features uint8
 
 const (
 	// DontFragment: packets without Packet.Fragment leave whole, with DF set, or not at all,
-	// whatever the system believes of the path. Only over such a link can a path MTU be probed (RFC
-	// 8899 sections 3 and 4.5); of others the MTU is taken as given (RFC 6951 section 5.6).
+	// whatever the system believes of the path. A path MTU can be probed only over such a link (RFC
+	// 8899 sections 3 and 4.5). Other links' MTU is taken as given (RFC 6951 section 5.6).
 	DontFragment Features = 1 << iota
 	// ECNField: Packet.ECN is reported on receive and set on transmit.
 	ECNField
-	// Interruptible: the link is an Interrupter whose Interrupt does what it should.
+	// Interruptible: the link is an Interrupter, and Interrupt works.
 	Interruptible
-	// Waitable: the link is a Waiter whose Wait does what it should.
+	// Waitable: the link is a Waiter, and Wait works.
 	Waitable
 	// Marking: Packet.DSCP and FlowLabel are set on transmit.
 	Marking
 )
 
-// Featurer is implemented by links that tell what they can do.
+// Featurer is implemented by links that report what they can do.
 type Featurer interface {
 	Features() Features
-	// ReceiveBuffer returns how many octets of packets wait in the kernel to be read before more
-	// are dropped, 0 where there is no such buffer. A receiver that advertises a larger window
-	// invites losses of its own making.
+	// ReceiveBuffer returns how many octets of packets the kernel holds before it drops more, 0
+	// where there is no such buffer. A receiver that advertises a larger window invites losses of
+	// its own making.
 	ReceiveBuffer() int
 }
 
-// FeaturesOf returns the features of a link, none where it does not tell.
+// FeaturesOf returns the features of a link, none where it is no Featurer.
 func FeaturesOf(l Link) Features {
 	if f, ok := l.(Featurer); ok {
 		return f.Features()
@@ -44,7 +44,7 @@ func FeaturesOf(l Link) Features {
 	return 0
 }
 
-// ReceiveBufferOf returns the receive buffer of a link, 0 where it does not tell.
+// ReceiveBufferOf returns the receive buffer of a link, 0 where it is no Featurer.
 func ReceiveBufferOf(l Link) int {
 	if f, ok := l.(Featurer); ok {
 		return f.ReceiveBuffer()
@@ -58,15 +58,15 @@ type Addresser interface {
 	LocalAddrs() []netip.AddrPort
 }
 
-// Owner is implemented by links that know which addresses their host has, also those that the link
-// is not bound to.
+// Owner is implemented by links that know all addresses of their host, also those that the link is
+// not bound to.
 type Owner interface {
 	// Owns says whether an address is one of this host's now: packets to it come back.
 	Owns(a netip.Addr) bool
 }
 
-// Owns asks a link whether an address is one of its host's. Of one that is no Owner it is if it is
-// one of its own: see Addresser.
+// Owns asks a link whether an address is one of its host's. A link that is no Owner owns only its
+// own addresses: see Addresser.
 func Owns(l Link, a netip.Addr) bool {
 	switch l := l.(type) {
 	case Owner:
@@ -77,19 +77,20 @@ func Owns(l Link, a netip.Addr) bool {
 	return false
 }
 
-// Watcher is implemented by links that hear of changes of this host's interfaces.
+// Watcher is implemented by links that are notified of changes of this host's interfaces.
 type Watcher interface {
-	// Watch has changed called with the own addresses that packets can leave from, link-local ones
-	// with their zones, when an interface has gone down or come up, or has other addresses or
-	// another MTU, also where packets cannot leave from these. It returns after Close.
+	// Watch calls changed when an interface has gone down or come up, or has other addresses or
+	// another MTU. It does so even if packets cannot leave from these addresses. usable are the own
+	// addresses that packets can leave from, link-local ones with their zones. Watch returns after
+	// Close.
 	Watch(changed func(usable []netip.Addr))
 }
 
 // Fragmenter is implemented by links that do not send every packet as Packet.Fragment asks.
 type Fragmenter interface {
 	// CutFrom returns the length in octets, a multiple of four, from which on an SCTP packet from
-	// local to remote is sent in fragments, where it is longer than Packet.Fragment; a shorter one
-	// goes whole. 0 is any length, less than 0 that there is none.
+	// local to remote is fragmented. That holds for a packet longer than Packet.Fragment; a shorter
+	// one goes whole. 0 means any length, less than 0 that no packet is fragmented.
 	CutFrom(local, remote netip.Addr) int
 }
 
@@ -101,11 +102,11 @@ func CutFromOf(l Link) func(local, remote netip.Addr) int {
 	return nil
 }
 
-// PortBinder is implemented by links that need to know which SCTP ports this process owns, so that
-// two programs on one host do not take each other's packets.
+// PortBinder is implemented by links that need to know which SCTP ports this process owns. So two
+// programs on one host do not take each other's packets.
 type PortBinder interface {
-	// BindPort takes a port at some of the link's addresses, in addition to those at which it has
-	// it already, or at all if none are named. It fails with ErrPortInUse when another program
+	// BindPort takes a port at some of the link's addresses, or at all if none are named. They add
+	// to those at which the link has it already. It fails with ErrPortInUse when another program
 	// holds the port there.
 	BindPort(port uint16, at ...netip.Addr) error
 	// UnbindPort gives a port up, at all addresses.
@@ -113,14 +114,14 @@ type PortBinder interface {
 }
 
 // Interrupter is implemented by links whose ReadBatch can be interrupted, so that goroutines can
-// take turns at it: Interrupt makes a ReadBatch that blocks, or the next one, return
+// take turns at it. Interrupt makes a ReadBatch that blocks, or the next one, return
 // ErrInterrupted. It may be called at any time; several calls may count as one.
 type Interrupter interface {
 	Interrupt()
 }
 
-// Prompter is implemented by links whose WriteBatch never blocks for long. To any other link a
-// Transport writes in a goroutine of its own, from a copy of the packets, and waits for it for at
+// Prompter is implemented by links whose WriteBatch never blocks for long. A Transport writes to
+// any other link in a goroutine of its own, from a copy of the packets. It waits for that for at
 // most 100 ms.
 type Prompter interface {
 	// Prompt returns the link itself, or nil if its WriteBatch may block. A type that embeds a
@@ -141,14 +142,14 @@ type Poller interface {
 	PollBatch(pkts []Packet) (n int)
 }
 
-// Waiter is implemented by links, and shards, whose reader may decide how it waits, between two
-// calls of PollBatch, as ReadBatch does by itself.
+// Waiter is implemented by links, and shards, whose reader may decide how it waits between two
+// calls of PollBatch. ReadBatch decides that by itself.
 type Waiter interface {
 	Poller
 	// Wait returns when there may be something to read. It fails as ReadBatch does.
 	Wait(p Pause) error
-	// Polling returns how long a reader is to poll before it blocks: 0 is for as long as it pays,
-	// less for never.
+	// Polling returns how long a reader polls before it blocks. 0 means as long as it pays, less
+	// than 0 never.
 	Polling() time.Duration
 }
 
@@ -164,8 +165,8 @@ const (
 	Block
 	// Park waits in the runtime's poller.
 	Park
-	// Sleep lets the goroutines that are ready have their turn, and then waits in the kernel as
-	// Block does, but until a packet comes.
+	// Sleep lets the goroutines that are ready run first, then waits in the kernel as Block does,
+	// but until a packet comes.
 	Sleep
 )
 

@@ -9,8 +9,8 @@ const MinMTU = 576
 // MaxMTU is the largest IP-level MTU in octets: the total length of an IP packet has 16 bits.
 const MaxMTU = 65535
 
-// Overhead returns the octets of IP header, and of UDP header where remote has an encapsulation
-// port (RFC 6951), in front of an SCTP packet sent to remote. IP options and extension headers are
+// Overhead returns the octets of IP header in front of an SCTP packet sent to remote. It adds a UDP
+// header where remote has an encapsulation port (RFC 6951). IP options and extension headers are
 // never sent.
 func Overhead(remote netip.AddrPort) int {
 	n := 40
@@ -32,11 +32,12 @@ const (
 	// KindPacketTooBig reports ICMP "fragmentation needed" or ICMPv6 "packet too big".
 	// Packet.MTU holds the next-hop MTU, Packet.Data the quoted SCTP packet.
 	KindPacketTooBig
-	// KindProtoUnreachable reports that the peer's host has no SCTP (ICMP type 3 code 2, ICMPv6
-	// parameter problem code 1; over UDP, port unreachable). Packet.Data is the quoted SCTP packet.
+	// KindProtoUnreachable reports that the peer's host has no SCTP. It stands for ICMP type 3 code
+	// 2, ICMPv6 parameter problem code 1 and, over UDP, port unreachable. Packet.Data is the quoted
+	// SCTP packet.
 	KindProtoUnreachable
 	// KindHostUnreachable reports that a router, or this host, has no way to the peer (ICMP type 3
-	// codes 0 and 1). What ICMPv6 says of this kind is not reported: it also comes while a
+	// codes 0 and 1). The ICMPv6 messages of this kind are not reported: they also come while a
 	// neighbour is slow to answer. Packet.Data is the quoted SCTP packet.
 	KindHostUnreachable
 )
@@ -47,7 +48,7 @@ const (
 // packet in pieces that the link writes in order and never joins beforehand.
 type Packet struct {
 	// Data is the received SCTP packet, common header first. For ICMP kinds it is the part of our
-	// own packet that the report quotes, which may be as short as 8 octets.
+	// own packet that the report quotes; it may be as short as 8 octets.
 	Data []byte
 	// Vec is the packet to transmit. The link keeps no reference to it after WriteBatch returns.
 	Vec [][]byte
@@ -63,19 +64,19 @@ type Packet struct {
 	Kind Kind
 	// ECN is the two-bit ECN field of the IP header (RFC 3168), where the link can see or set it.
 	ECN uint8
-	// DSCP, on transmit, is the Differentiated Services codepoint (RFC 2474), of six bits, and
-	// FlowLabel the flow label of IPv6 (RFC 6437), of 20. 0 leaves them to the link. A link without
-	// the feature Marking passes them over.
+	// DSCP, on transmit, is the Differentiated Services codepoint (RFC 2474), of six bits.
+	// FlowLabel is the flow label of IPv6 (RFC 6437), of 20 bits. 0 leaves them to the link. A link
+	// without the feature Marking ignores them.
 	DSCP      uint8
 	FlowLabel uint32
-	// Fragment, on transmit, has the packet sent as IP fragments of at most so many octets each,
-	// headers included, where it is longer than that. 0 sends it whole or not at all: with DF set.
-	// It is for packets that cannot be made smaller because the path MTU has shrunk since they were
-	// first sent (RFC 9260 section 6.9). A link that cannot fragment refuses them with ErrTooLong.
+	// Fragment, on transmit, is the most octets of an IP fragment, headers included. A longer
+	// packet is sent as fragments of at most that length. 0 sends it whole, with DF set, or not at
+	// all. It is for packets first sent before the path MTU shrank, which cannot be made smaller
+	// (RFC 9260 section 6.9). A link that cannot fragment refuses them with ErrTooLong.
 	Fragment int
 }
 
-// Mark is what a link writes into the IP headers of its packets beside what SCTP decides. The zero
+// Mark is what a link writes into the IP headers of its packets besides what SCTP decides. The zero
 // value is the ordinary one.
 type Mark struct {
 	TTL   uint8 // or hop limit; 0 means 64, over UDP what the system has
@@ -135,13 +136,14 @@ type Link interface {
 	// safe for concurrent use. An error that matches net.ErrClosed, os.ErrClosed, io.ErrClosedPipe,
 	// EBADF or ENOTSOCK says that the link has ended.
 	//
-	// It should not block: a link that cannot take a packet drops it, as a network would. One that
-	// never blocks for long says so, see Prompter. Of any other, a call that has not returned
-	// within 100 ms goes on by itself; until it returns, packets to the same address are dropped.
+	// It should not block: a link that cannot take a packet drops it, as a network would. A link
+	// that never blocks for long says so, see Prompter. Over any other link, a call that has not
+	// returned within 100 ms goes on by itself. Until it returns, packets to the same address are
+	// dropped.
 	WriteBatch(pkts []Packet) (n int, err error)
-	// MTU returns the largest SCTP packet, in octets, common header included, that fits the path
-	// from local to remote without IP fragmentation: the headers of IP and UDP are already taken
-	// off.
+	// MTU returns the largest SCTP packet, in octets, that fits the path from local to remote
+	// without IP fragmentation. The common header counts; the headers of IP and UDP are already
+	// taken off.
 	MTU(local, remote netip.Addr) int
 	// Close ends the link and wakes a blocked ReadBatch, and a WriteBatch that blocks.
 	Close() error

@@ -10,14 +10,14 @@ import (
 )
 
 // What an administrator needs against peers that hold resources, or cost more than they should (RFC
-// 5042 sections 6.4.2 and 6.4.4): who they are, what they do, and a way to end it.
+// 5042 sections 6.4.2 and 6.4.4). It shows their addresses and what they do, and can end it.
 
 // ErrIdle is why a QP has ended that moved nothing for Config.IdleTimeout.
 var ErrIdle = errors.New("rdma: nothing was sent or received for Config.IdleTimeout; the session was ended to reclaim its resources")
 
-// StreamStats counts the messages of one session. OutOfOrder, Fragmented and Early are those that
-// cost more than the ordinary one and end no stream: a peer that has many of them is at fault, or
-// its network is.
+// StreamStats counts the messages of one session. OutOfOrder, Fragmented and Early count those that
+// cost more than the ordinary one and end no stream. If there are many of them, the peer is at
+// fault, or its network.
 type StreamStats = ddpadapt.SessionStats
 
 // StreamStats returns the counters of the QP's session.
@@ -73,7 +73,7 @@ func (p Peer) Stats() PeerStats {
 }
 
 // Abort ends the association and with it all its sessions, without a Terminate on each (RFC 5043
-// section 11.3); reason is told to the peer's stack.
+// section 11.3). The peer's stack gets reason.
 func (p Peer) Abort(reason string) { p.p.conn.Abort(reason) }
 
 // sweepsPerTimeout is how many times in Config.IdleTimeout the QPs are looked at.
@@ -121,9 +121,9 @@ func (d *Device) sweepIdle() {
 	}
 }
 
-// sweepIdle ends an association that has had no session for long enough: gracefully, and if the
-// peer does not go along with that for as long again, at once. A session that is over but for
-// acknowledgements is none: the peer may never send them.
+// sweepIdle ends an association that has had no session for long enough. It does so gracefully, and
+// at once if the peer does not go along for as long again. A session that waits only for
+// acknowledgements does not count: the peer may never send them.
 func (p *peer) sweepIdle() {
 	_, now := p.conn.Gate().Lock()
 	if p.vacantSweeps++; p.Active()+p.streamClaims > 0 {

@@ -35,8 +35,8 @@ func (d *Device) CreateCompChannel() *CompChannel {
 	return &CompChannel{dev: d, ready: d.transport.Layer().NewSignal()}
 }
 
-// CreateCQ makes a completion queue as Device.CreateCQ does, which reports to the channel whenever
-// it is armed and when it overflows.
+// CreateCQ makes a completion queue as Device.CreateCQ does. It reports to the channel whenever it
+// is armed and when it overflows.
 func (h *CompChannel) CreateCQ(depth int) (*CQ, error) {
 	c, err := h.dev.CreateCQ(depth)
 	if err != nil {
@@ -93,7 +93,7 @@ func (h *CompChannel) takeEvent() (*CQ, error) {
 	return c, nil
 }
 
-// putEvent reports an event of c. No gate may be held.
+// putEvent reports an event of c. The caller holds no association lock.
 func (h *CompChannel) putEvent(c *CQ) {
 	h.mu.Lock()
 	fresh := !c.eventPending && !c.hasLeftChannel
@@ -107,7 +107,7 @@ func (h *CompChannel) putEvent(c *CQ) {
 	}
 }
 
-// AckEvents acknowledges n events that the CQ's CompChannel has given, for Destroy to know that
+// AckEvents acknowledges n events that the CQ's CompChannel has given. Destroy then knows that
 // nobody is about to look at the CQ. More than there are is a *LimitError.
 func (c *CQ) AckEvents(n int) error {
 	h := c.channel
@@ -128,8 +128,8 @@ func (c *CQ) AckEvents(n int) error {
 	return nil
 }
 
-// removeCQ takes a CQ off the channel, with an event that nobody has got, and waits until the
-// others are acknowledged.
+// removeCQ takes a CQ off the channel, with an event that nobody has got. It waits until the others
+// are acknowledged.
 func (h *CompChannel) removeCQ(ctx context.Context, c *CQ) error {
 	h.mu.Lock()
 	if !c.hasLeftChannel {
@@ -150,7 +150,7 @@ func (h *CompChannel) removeCQ(ctx context.Context, c *CQ) error {
 	return nil
 }
 
-// Destroy ends the channel; who waits for its events gets ErrDestroyed. It fails with an
+// Destroy ends the channel; callers that wait for its events get ErrDestroyed. It fails with an
 // *InUseError while CQs report to it. Destroying it again returns nil.
 func (h *CompChannel) Destroy() error {
 	h.mu.Lock()

@@ -2,9 +2,8 @@ package rdma
 
 import "context"
 
-// contextWatch has a goroutine that waits for a signal look at its context when that ends. A
-// program waits with the same context again and again, so the watch stays. It belongs to the
-// waiting goroutine.
+// contextWatch wakes a goroutine that waits for a signal when its context ends. A program waits
+// with the same context again and again, so the watch stays. It belongs to the waiting goroutine.
 type contextWatch struct {
 	done      <-chan struct{} // of the context
 	stopWatch func() bool     // ends the watch

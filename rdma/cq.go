@@ -20,23 +20,25 @@ var ErrCQOverflow = errors.New("rdma: completion queue overflow: poll completion
 // CQ is a completion queue of fixed depth. QPs push to it from whichever goroutine drives them.
 type CQ struct {
 	dev     *Device
-	channel *CompChannel // nil: who waits does so here
+	channel *CompChannel // nil: programs wait here
 
-	mu               sync.Mutex // after an association's gate
+	mu               sync.Mutex // taken after an association lock
 	ring             []WC
 	head, n          int
 	armed            armState
 	overflow         bool
 	overflowReported bool                    // EventCQError was given
 	destroyed        bool                    // destroyed
-	qps              map[uint32]cqAttachment // by QP number: who is to blame, and to tell, for an overflow
+	qps              map[uint32]cqAttachment // by QP number: those that an overflow ends
 	srqs             map[*SRQ]int            // attached by so many QPs
 	freeDepth        int                     // what is left of the depth for further queues
 
 	ready    *sctp.Signal // an armed completion has come
 	ctxWatch contextWatch
 
-	eventPending, hasLeftChannel bool          // guarded by channel.mu: it is among channel.due; it reports there no more
+	// eventPending: the CQ is among channel.due. hasLeftChannel: it reports there no more. Both are
+	// guarded by channel.mu.
+	eventPending, hasLeftChannel bool
 	unackedEvents                int           // guarded by channel.mu: events got and not acknowledged
 	allAcked                     chan struct{} // one token: the last of them is
 }
@@ -49,10 +51,10 @@ const (
 	armAny
 )
 
-// CreateCQ makes a completion queue with room for depth completions. QPs are attached to it as long
-// as the depths of all their queues fit (RFC 5042 section 6.4.3.2), a shared receive queue counting
+// CreateCQ makes a completion queue with room for depth completions. QPs can attach to it as long
+// as the depths of all their queues fit (RFC 5042 section 6.4.3.2); a shared receive queue counts
 // once. A request occupies a place of its queue until it completes, and of the CQ until it is
-// polled: a CQ can overflow only by a program that posts anew before it has polled.
+// polled. So a CQ overflows only if a program posts anew before it has polled.
 func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if depth < 1 || depth > d.limits.MaxCQE {
 		return nil, d.countRefusal(&LimitError{"CQ depth", depth, d.limits.MaxCQE})
@@ -61,8 +63,8 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 		freeDepth: depth, ready: d.transport.Layer().NewSignal(), allAcked: make(chan struct{}, 1)}, nil
 }
 
-// pushWC adds a completion. It reports whether somebody waits for it, or the queue has overflowed:
-// in both cases notify is called once the association's gate is open.
+// pushWC adds a completion. It reports whether somebody waits for it, or the queue has overflowed.
+// In both cases notifyWaiters is called once the association lock is free.
 func (c *CQ) pushWC(wc WC) (wake bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,8 +89,8 @@ func (c *CQ) pushWC(wc WC) (wake bool) {
 	return false
 }
 
-// notifyWaiters wakes who waits, and ends the QPs of a queue that has overflowed. No gate may be
-// held.
+// notifyWaiters wakes the waiter, and ends the QPs of a queue that has overflowed. The caller holds
+// no association lock.
 func (c *CQ) notifyWaiters() {
 	c.ready.Set()
 	if c.channel != nil {
@@ -112,10 +114,10 @@ func (c *CQ) notifyWaiters() {
 	}
 }
 
-// Resize gives the queue another depth; no completion is lost, and QPs need not stop meanwhile. It
-// fails, and changes nothing, with a *CQSizeError when the depth is less than what is there to be
-// polled or what the queues attached to it can have outstanding, with a *LimitError, with
-// ErrCQOverflow after that, and with ErrDestroyed.
+// Resize gives the queue another depth. No completion is lost, and QPs need not stop meanwhile. If
+// it fails, nothing has changed. *CQSizeError: the depth is less than what waits to be polled, or
+// than what the attached queues can have outstanding. Other errors: a *LimitError, ErrCQOverflow
+// after that, and ErrDestroyed.
 func (c *CQ) Resize(depth int) error {
 	if depth < 1 || depth > c.dev.limits.MaxCQE {
 		return c.dev.countRefusal(&LimitError{"CQ depth", depth, c.dev.limits.MaxCQE})
@@ -159,8 +161,8 @@ func (c *CQ) Poll(wcs []WC) (n int, err error) {
 	return n, nil
 }
 
-// Arm asks for one token on Ready, or one event of the CQ's CompChannel, at the next completion, or
-// with solicitedOnly at the next one that the peer solicited or that failed (ibv_req_notify_cq).
+// Arm asks for one token on Ready, or one event of the CQ's CompChannel, at the next completion.
+// With solicitedOnly it is the next one that the peer solicited or that failed (ibv_req_notify_cq).
 // Completions that are already there do not count: arm, poll once more, then wait, or use Wait.
 func (c *CQ) Arm(solicitedOnly bool) {
 	c.mu.Lock()
@@ -256,8 +258,8 @@ func (c *CQ) detachQP(q *QP) {
 	}
 }
 
-// cqRef is a completion queue as a QP on one association sees it: wake-ups are collected there
-// until the gate opens.
+// cqRef is a completion queue as a QP on one association sees it. It collects wake-ups until the
+// association lock is free.
 type cqRef struct {
 	cq *CQ
 	qp *QP

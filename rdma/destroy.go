@@ -26,10 +26,11 @@ func (e *InUseError) Error() string {
 func (e *InUseError) Is(target error) bool { return target == syscall.EBUSY }
 
 // Destroy ends the completion queue (ibv_destroy_cq). It fails with an *InUseError while QPs are
-// attached: Close them, or let them end, and poll what they have completed first, since that is
-// lost. Events that the CQ's CompChannel has given are waited for until they are acknowledged, or
-// ctx ends: then call Destroy again. From the first call without an *InUseError on the CQ reports
-// nothing more, and other calls fail with ErrDestroyed. Destroying it again returns nil.
+// attached. Close them, or let them end; first poll what they have completed, since that is lost.
+//
+// Destroy waits until the events that the CQ's CompChannel has given are acknowledged, or ctx ends:
+// then call Destroy again. From the first call without an *InUseError on, the CQ reports nothing
+// more, and other calls fail with ErrDestroyed. Destroying it again returns nil.
 func (c *CQ) Destroy(ctx context.Context) error {
 	c.mu.Lock()
 	if n := len(c.qps); n > 0 {
@@ -38,7 +39,7 @@ func (c *CQ) Destroy(ctx context.Context) error {
 	}
 	c.destroyed, c.ring, c.head, c.n = true, nil, 0, 0
 	c.mu.Unlock()
-	c.ready.Set() // who waits sees that it is gone
+	c.ready.Set() // a waiter sees that it is gone
 	if c.channel == nil {
 		return nil
 	}
@@ -67,8 +68,8 @@ func (s *SRQ) Destroy() error {
 }
 
 // Destroy ends the protection domain (ibv_dealloc_pd). It fails with an *InUseError while there are
-// QPs, shared receive queues, or regions in it that were not deregistered. Destroying it again
-// returns nil.
+// QPs, shared receive queues, or regions that were not deregistered. Destroying it again returns
+// nil.
 func (p *PD) Destroy() error {
 	d := p.dev
 	d.regionsMu.Lock()

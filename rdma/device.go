@@ -17,7 +17,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// defaultRecvWindow is the receive window in octets. Placed data does not occupy it, so it costs no
+// defaultRecvWindow is the receive window in octets. Placed data does not occupy it. So it costs no
 // memory and only bounds what is under way (RFC 5041 appendix A): 1 Gbit/s over a round trip of 130
 // ms.
 const defaultRecvWindow = 16 << 20
@@ -26,11 +26,10 @@ const defaultRecvWindow = 16 << 20
 const minRecvWindow = 256 << 10
 
 // defaultLoneSackDelay is how long a lone segment may wait for its acknowledgement, and with it a
-// request for its completion. The 200 ms that SCTP has by default are for programs that see no
-// completions; this leaves room for a SACK to travel with the answer (RFC 9260 section 6.2 allows
-// up to 500 ms). While every segment is answered by one that takes the SACK along, it is
-// defaultSackDelay: a timer that goes off every millisecond, if for nothing, would cost a tenth of
-// a round trip.
+// request for its completion. The 200 ms of SCTP are for programs that see no completions. 1 ms
+// leaves time for a SACK to travel with the answer (RFC 9260 section 6.2 allows up to 500 ms).
+// While every segment is answered by one that takes the SACK along, the delay is defaultSackDelay.
+// A timer that goes off every millisecond for nothing would cost a tenth of a round trip.
 const (
 	defaultLoneSackDelay = time.Millisecond
 	defaultSackDelay     = 10 * time.Millisecond
@@ -46,27 +45,27 @@ type Config struct {
 	Transport sctp.TransportConfig
 	Limits    Limits
 	// NoAtomics and NoImmediate make a Device without that part of RFC 7306, which every Device has
-	// otherwise: a peer that uses it gets its stream terminated.
+	// otherwise. A peer that uses it gets its stream terminated.
 	NoAtomics, NoImmediate bool
-	// IdleTimeout ends a QP on which nothing was sent or received for so long, with ErrIdle, and an
-	// association that had no session, so that a peer cannot hold resources for nothing (RFC 5042
-	// section 6.4.2); 0 is never. A program that has nothing to say keeps its session by a Write of
-	// no octets now and then.
+	// IdleTimeout ends a QP on which nothing was sent or received for so long, with ErrIdle. It
+	// also ends an association that had no session. So a peer cannot hold resources for nothing
+	// (RFC 5042 section 6.4.2). 0 is never. A program that has nothing to say keeps its session by
+	// a Write of no octets now and then.
 	IdleTimeout time.Duration
 	// Rand is the source of STags; nil means crypto/rand.
 	Rand io.Reader
 }
 
-// Device is the software RNIC, and the Privileged Resource Manager (RFC 5042 section 2.1): one SCTP
-// transport over one link, the registered memory, and the QPs. The DDP sessions of QPs to the same
-// peer share an association, each on a stream of its own.
+// Device is the software RNIC, and the Privileged Resource Manager (RFC 5042 section 2.1). It has
+// one SCTP transport over one link, the registered memory, and the QPs. The DDP sessions of QPs to
+// the same peer share an association, each on a stream of its own.
 type Device struct {
 	transport *sctp.Transport
 	cfg       Config
 	limits    Limits
 	table     *ddp.Table
 
-	regionsMu sync.Mutex // serialises changes of table and reads of what changes; after a gate
+	regionsMu sync.Mutex // serialises changes of table and reads of what changes; taken after an association lock
 	nextPD    atomic.Uint32
 	nextQP    atomic.Uint32
 
@@ -85,8 +84,8 @@ type Device struct {
 // peerSlot holds the shared association with one peer.
 type peerSlot struct {
 	busy chan struct{} // taken while it is looked at or set up
-	// p belongs to the holder of busy. It is weak: an association that has ended, and the memory of
-	// its QPs, is not kept until the program connects to the same peer again.
+	// p belongs to the holder of busy. It is weak: it does not keep an ended association, and the
+	// memory of its QPs, until the program connects to the same peer again.
 	p weak.Pointer[peer]
 }
 
@@ -140,8 +139,8 @@ func (d *Device) Transport() *sctp.Transport { return d.transport }
 func (d *Device) Wait(ctx context.Context) error { return d.transport.Wait(ctx) }
 
 // Close ends every QP and association abortively and closes the link. Disconnect the QPs first for
-// a graceful end. The peers learn of it by one ABORT for each association, not by a Terminate on
-// each stream (RFC 5043 section 11.3).
+// a graceful end. The peers get one ABORT for each association, not a Terminate on each stream (RFC
+// 5043 section 11.3).
 func (d *Device) Close() error {
 	d.closeOnce.Do(func() { close(d.closed) })
 	return d.transport.Close()

@@ -1,10 +1,10 @@
 // Package rdma is Remote Direct Memory Access over SCTP for ordinary programs: a software RNIC with
-// an API shaped after verbs. A program registers memory; its peer writes there and reads from
-// there, and data goes from the packet to its place without passing through queues or the program.
+// an API shaped after verbs. A program registers memory. Its peer writes there and reads from
+// there. Data goes from the packet to its place without passing through queues or the program.
 //
 // A [Device] runs over one link (package rawio). On it live protection domains ([PD]), registered
 // memory ([MR]), completion queues ([CQ]), shared receive queues ([SRQ]) and queue pairs ([QP]). A
-// QP is one end of an RDMAP stream (RFC 5040) on a DDP stream session (RFC 5041, RFC 5043); QPs to
+// QP is one end of an RDMAP stream (RFC 5040) on a DDP stream session (RFC 5041, RFC 5043). QPs to
 // the same peer share an SCTP association.
 //
 // A server listens and answers requests; a client connects:
@@ -15,24 +15,24 @@
 //	err = qp.PostRecv(...)                  err = qp.PostSend(...)
 //	err = req.Accept(qp, private)           err = cq.Wait(ctx); n, err := cq.Poll(wcs)
 //
-// Both sides post receives before the session starts: a Send that finds no buffer is an error that
-// ends the stream (RFC 5041 section 7.1), not something that waits.
+// Both sides post receives before the session starts. A Send that finds no buffer does not wait: it
+// is an error that ends the stream (RFC 5041 section 7.1).
 //
 // # Ordering
 //
 // Requests complete in the order they were posted. What a Write has put into remote memory may be
-// looked at once a Send posted after it has been received there (RFC 5040 section 5.5); octets of
+// looked at once a Send posted after it has been received there (RFC 5040 section 5.5). Octets of
 // an operation under way are indeterminate.
 //
-// A Read is answered after later requests have arrived, so a Send with Invalidate of the STag that
-// an earlier Read names may end the stream: post it with [Fence], which waits for the Read.
+// A Read is answered after later requests have arrived. So a Send with Invalidate of the STag that
+// an earlier Read names may end the stream. Post it with [Fence], which waits for the Read.
 //
 // # Atomics and Immediate Data
 //
 // [OpAtomic] adds to, or compares and swaps, 64 bits of the peer's memory (RFC 7306); MR.Atomic
 // does the same locally. [OpImm] takes one receive of the peer and shows 8 octets in its
-// completion, [OpWriteImm] does so behind an RDMA Write. Nothing tells whether the peer's stack has
-// them: the programs agree on it.
+// completion. [OpWriteImm] does so behind an RDMA Write. The programs must agree to use them: no
+// message says whether the peer's stack has them.
 //
 // # Setup
 //
@@ -41,25 +41,25 @@
 //
 // # Memory
 //
-// Memory named by a work request belongs to the QP until the request completes. Registered memory
-// may be changed by the peer, as its access rights say, until Invalidate or Deregister returns:
-// then not one octet changes any more. The same goes for Reregister, which gives an STag other
-// memory, and SetAccess.
+// Memory named by a work request belongs to the QP until the request completes. The peer may change
+// registered memory, as its access rights say, until Invalidate or Deregister returns. Then not one
+// octet changes any more. The same goes for Reregister, which gives an STag other memory, and
+// SetAccess.
 //
 // A memory window ([MW]) opens part of a region to the peer of one QP, with an STag and rights of
-// its own, and costs little: bind one for each exchange, and end it, or have the peer end it by a
-// Send with Invalidate, before the program looks at what was written (RFC 5042 section 6.2.2).
+// its own. It costs little: bind one for each exchange. End it before the program looks at what was
+// written, or have the peer end it by a Send with Invalidate (RFC 5042 section 6.2.2).
 //
 // # Resources
 //
-// All that a peer can make a Device hold is bounded by [Limits], and a user of the Device, a PD,
-// has its share of it. A CQ is made as deep as all queues attached to it: CreateQP fails with a
-// [*CQSizeError] otherwise. Receives shared by an SRQ are watched by SRQ.SetLimit and
-// QP.SetHighWater, idle QPs are reclaimed after Config.IdleTimeout, and Device.Peers and
-// QP.StreamStats tell who costs more than the others. Device.NextEvent reports what concerns no
-// single request: streams that fail, limits that are reached, associations that come and go.
+// [Limits] bounds all that a peer can make a Device hold; a PD, as a user of the Device, has its
+// share of it. A CQ is made as deep as all queues attached to it: CreateQP fails with a
+// [*CQSizeError] otherwise. SRQ.SetLimit and QP.SetHighWater watch the receives shared by an SRQ.
+// Config.IdleTimeout reclaims idle QPs. Device.Peers and QP.StreamStats show which peers cost more
+// than others. Device.NextEvent reports what concerns no single request: streams that fail, limits
+// that are reached, associations that come and go.
 //
-// CQ.Destroy, SRQ.Destroy and PD.Destroy end what was made, and fail with an [*InUseError], which
+// CQ.Destroy, SRQ.Destroy and PD.Destroy end what was made. They fail with an [*InUseError], which
 // is EBUSY, while something uses it. CQ.Resize makes a CQ deeper before more QPs are attached. One
 // goroutine may wait for many CQs: at a [CompChannel].
 //
@@ -67,17 +67,18 @@
 //
 // Two timers of SCTP decide how fast a transfer goes on after losses. Config.SCTP.LoneSackDelay is
 // 1 ms here and SackDelay 10 ms instead of 200 ms, as completions wait for acknowledgements.
-// Config.SCTP.RTOMin keeps its second: RFC 9260 section 16 says so, because a retransmission too
-// early is harm to the network. A loss at the very end of a message, behind which nothing follows
-// that would tell of it, then costs a second. Within a data centre, or where else the round-trip
-// time is known to be short and steady, set RTOMin to 100 ms or so: that is a choice about the
-// path, which the library cannot make.
+// Config.SCTP.RTOMin keeps its second, as RFC 9260 section 16 says: a retransmission too early
+// harms the network.
+//
+// A loss at the very end of a message then costs a second, as nothing follows that would reveal it.
+// Set RTOMin to 100 ms or so if the round-trip time is short and steady, as within a data centre.
+// That is a choice about the path, which the library cannot make.
 //
 // # Errors
 //
-// An error found in what the peer sent, or reported by it, ends the stream: outstanding requests
-// complete with a status other than rdmap.StatusSuccess, and QP.Err has the *rdmap.StreamError with
-// the Terminate message.
+// An error found in what the peer sent, or reported by it, ends the stream. Outstanding requests
+// complete with a status other than rdmap.StatusSuccess. QP.Err has the *rdmap.StreamError with the
+// Terminate message.
 //
 // # How a QP ends
 //

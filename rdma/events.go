@@ -54,16 +54,17 @@ type Event struct {
 	SRQ    *SRQ
 	Remote netip.AddrPort // address and SCTP port of the peer, also where QP is set
 	Err    error
-	// Lost counts the events that were dropped right before this one, because nobody had read the
-	// Limits.MaxEvents before them: look at everything then.
+	// Lost counts the events that were dropped right before this one, because Limits.MaxEvents
+	// before them were not read. Look at everything then.
 	Lost int
 }
 
-// NextEvent returns the oldest event not yet returned and blocks for one. A Device keeps
-// Limits.MaxEvents, at most half of them about one address, of which it takes no more than so many
-// in a second; further ones are dropped and counted in Event.Lost of the next: what peers do cannot
-// make it hold more, nor keep what others do from being heard, and nothing else depends on them
-// being read. After Close it fails with net.ErrClosed, and with the context's error when that ends
+// NextEvent returns the oldest event not yet returned and blocks for one.
+//
+// A Device keeps Limits.MaxEvents, at most half of them about one address. It takes no more than as
+// many from one address in a second. Further ones are dropped and counted in Event.Lost of the
+// next. So peers cannot make it hold more, or hide events of others. Nothing else depends on events
+// being read. After Close it fails with net.ErrClosed, and with the context's error if that ends
 // first.
 func (d *Device) NextEvent(ctx context.Context) (Event, error) {
 	for {
@@ -154,8 +155,9 @@ func (q *eventQueue) pop() (ev Event, some bool) {
 	return first.Event, true
 }
 
-// deferEvent has ev reported when the gate is open. Owner only: the address is read here, since
-// nothing that holds a leaf lock may take a gate, whose owner may report events itself.
+// deferEvent has ev reported when the association lock is free. Owner only. The address is read
+// here: a holder of a leaf lock may not take an association lock, whose owner may report events
+// itself.
 func (q *QP) deferEvent(ev Event) {
 	if p := q.peer.Load(); p != nil {
 		ev.Remote = p.remoteAddrLocked()
@@ -163,7 +165,8 @@ func (q *QP) deferEvent(ev Event) {
 	}
 }
 
-// reportAssoc reports the beginning and the end of the association when the gate is open.
+// reportAssoc reports the beginning and the end of the association when the association lock is
+// free.
 func (p *peer) reportAssoc(up bool, err error) {
 	if up == p.isUp {
 		return
@@ -178,8 +181,8 @@ func (p *peer) reportAssoc(up bool, err error) {
 	}
 	ev.Remote = p.remoteAddrLocked()
 	final, sum := p.Mux.Err() != nil, p.Mux.Stats() // after a restart the Mux goes on, and counts on
-	// The table changes at once: what is left for later may be done by two goroutines, the end
-	// before the beginning.
+	// The table changes at once. Two goroutines may do what is deferred, the end before the
+	// beginning.
 	p.dev.mu.Lock()
 	if final {
 		counters.Add(&p.dev.stats.Sessions, &sum)

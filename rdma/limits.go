@@ -19,16 +19,16 @@ type Limits struct {
 	MaxQPs     int // QPs of one PD; default 1 << 16
 	MaxRegions int // registered regions and windows of one PD; default 1 << 20
 	MaxPending int // session requests of one association waiting for Accept or Reject; default 64
-	// MaxRequests is how many requests, of all associations, wait for Listener.Accept, half of them
-	// from one address, of IPv6 one /64; more are ended. Default 1024.
+	// MaxRequests is how many requests, of all associations, wait for Listener.Accept. Half of them
+	// may be from one address, of IPv6 one /64. More are ended. Default 1024.
 	MaxRequests int
 	// MaxEarly is how many octets of segments that come before Accept are kept for one session, and
-	// sixteen times that for an association; a session with more is ended. Default 65536.
+	// sixteen times that for an association. A session with more is ended. Default 65536.
 	MaxEarly int
 	// MaxOutOfOrder is how many messages of one association may wait for an earlier one, about 650
-	// octets each at worst; more are left to be sent again. A session ends when that befalls a
-	// message in fragments, which come where no packet carries 516 octets: it is acknowledged by
-	// then. Default and maximum 65535.
+	// octets each at worst. More are left to be sent again. A message in fragments is acknowledged
+	// by then, so its session ends; fragments come where no packet carries 516 octets. Default and
+	// maximum 65535.
 	MaxOutOfOrder int
 	MaxStreams    int // streams, and so sessions, of one association, 65535 at most; default 1024
 	MaxEvents     int // events kept for NextEvent; default 128
@@ -68,8 +68,8 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("rdma: %s is %d; it must be 1 to %d", e.What, e.Got, e.Max)
 }
 
-// CQSizeError refuses a QP whose queues, with those attached before, can have more completions
-// outstanding than the CQ has room for (RFC 5042 section 6.4.3.2).
+// CQSizeError refuses a QP whose queues do not fit the CQ. Together with those attached before,
+// they can have more completions outstanding than it has room for (RFC 5042 section 6.4.3.2).
 type CQSizeError struct {
 	Depth int // of the CQ
 	Need  int // the sum of the depths of all send, receive and shared receive queues

@@ -78,7 +78,7 @@ func (l *Listener) offerRequest(r *Request) bool {
 	return true
 }
 
-// wakeAccept lets one that waits in Accept look.
+// wakeAccept wakes one caller of Accept.
 func (l *Listener) wakeAccept() {
 	select {
 	case l.ready <- struct{}{}:
@@ -102,8 +102,8 @@ func (l *Listener) nextRequest() *Request {
 	return r
 }
 
-// withdrawRequest forgets a request whose session has ended: whoever asks and leaves is not to fill
-// the places of others, nor to have its association kept.
+// withdrawRequest forgets a request whose session has ended. A peer that asks and leaves must not
+// fill the places of others, or keep its association.
 func (l *Listener) withdrawRequest(r *Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +118,7 @@ func (l *Listener) withdrawRequest(r *Request) {
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
 		l.sctpListener.Close()
-		close(l.done) // what is offered from now on is refused; next waits for an offer that has not seen it
+		close(l.done) // later offers are refused; nextRequest waits for one that has not seen it
 		for r := l.nextRequest(); r != nil; r = l.nextRequest() {
 			r.p.conn.Gate().Lock()
 			r.session.Abort()
@@ -134,7 +134,7 @@ type Request struct {
 	session  *ddpadapt.Session
 	private  []byte
 	setup    *Setup
-	fromAddr netip.Addr // by whose part of the Listener's places it waits
+	fromAddr netip.Addr // in whose share of the Listener's places it waits
 }
 
 // PrivateData returns what the peer sent along, 512 octets at most (RFC 5043 section 5.2.3).
@@ -152,9 +152,9 @@ func (r *Request) Setup() (s Setup, ok bool) {
 // RemoteAddr returns the peer's address and SCTP port.
 func (r *Request) RemoteAddr() netip.AddrPort { return r.p.remoteAddr() }
 
-// Accept connects qp to the peer and sends private data, 512 octets at most, along. Post receives
-// on qp first: the peer may send as soon as it learns of the acceptance. A peer that negotiates
-// gets an answer in kind, with 508 octets of private data at most: the ORD of qp is cut to the
+// Accept connects qp to the peer and sends private data along, 512 octets at most. Post receives on
+// qp first: the peer may send as soon as it learns of the acceptance. A peer that negotiates gets
+// an answer in kind, with 508 octets of private data at most. The ORD of qp is then cut to the
 // peer's IRD.
 func (r *Request) Accept(qp *QP, private []byte) error {
 	if err := checkPrivateData(private, r.setup != nil); err != nil {
@@ -180,7 +180,7 @@ func (r *Request) Accept(qp *QP, private []byte) error {
 	return err
 }
 
-// acceptSession answers the Initiate in kind. Under the gate.
+// acceptSession answers the Initiate in kind. Under the association lock.
 func (r *Request) acceptSession(now rawio.Time, qp *QP, private []byte) error {
 	if r.setup == nil {
 		return r.session.Accept(now, qp.core.Stream(), private)
@@ -208,9 +208,9 @@ func (r *Request) countRejection(err error) error {
 	return err
 }
 
-// RejectSetup refuses a peer that negotiates (RFC 6581 section 9.1), and says what would have been
-// acceptable, such as the ORD that is needed here: the peer's IRD was less. It fails with
-// ddpadapt.ErrState for one that does not negotiate.
+// RejectSetup refuses a peer that negotiates (RFC 6581 section 9.1). It says what would have been
+// acceptable, such as the ORD needed here when the peer's IRD was less. It fails with
+// ddpadapt.ErrState for a peer that does not negotiate.
 func (r *Request) RejectSetup(s Setup, private []byte) error {
 	_, now := r.p.conn.Gate().Lock()
 	defer r.p.conn.Gate().Unlock()

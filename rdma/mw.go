@@ -5,10 +5,10 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// MW is a memory window (of type 2, as libibverbs calls it): part of an MR, opened to the peer of
-// one QP with an STag and rights of its own. To bind one is cheap beside a registration, so that a
-// program can advertise just the octets that the peer needs, for just as long as it needs them (RFC
-// 5042 sections 6.2.2, 6.3.3 and 6.3.4).
+// MW is a memory window (of type 2, as libibverbs calls it). It opens part of an MR to the peer of
+// one QP, with an STag and rights of its own. To bind one is cheap beside a registration. So a
+// program can advertise just the octets that the peer needs, for just as long (RFC 5042 sections
+// 6.2.2, 6.3.3 and 6.3.4).
 //
 // A window ends by Invalidate, by a Send with Invalidate of the peer, with its MR (Invalidate,
 // Deregister, Reregister), or with its QP.
@@ -20,12 +20,13 @@ type MW struct {
 }
 
 // Bind opens n octets from off of the region to the peer of qp. Tagged Offsets count from 0 at the
-// window's first octet. access is remote rights only, and independent of those of the region: a
-// region with LocalWrite alone is closed to all peers but for its windows. When Bind returns, the
-// peer may use the STag, so a Send posted then may advertise it. Windows may overlap. Errors:
-// rdmap.ErrPD when qp is in another protection domain or the region is scoped to another QP,
-// rdmap.ErrState when qp has ended, ddp.ErrRights when access would let the peer write without
-// LocalWrite on the region, ddp.ErrRange, ddp.ErrRevoked, ddp.ErrNoSuchRegion,
+// window's first octet. access is remote rights only, and independent of those of the region. So a
+// region with LocalWrite alone is open to peers only through its windows. When Bind returns, the
+// peer may use the STag, so a Send posted then may advertise it. Windows may overlap.
+//
+// Errors: rdmap.ErrPD when qp is in another protection domain or the region is scoped to another
+// QP. rdmap.ErrState when qp has ended. ddp.ErrRights when access would let the peer write without
+// LocalWrite on the region. ddp.ErrRange, ddp.ErrRevoked, ddp.ErrNoSuchRegion,
 // ddp.ErrTooManyRegions.
 func (m *MR) Bind(qp *QP, off, n int, access Access) (*MW, error) {
 	d := m.pd.dev
@@ -57,9 +58,8 @@ func (w *MW) STag() STag { return w.region.STag() }
 func (w *MW) Valid() bool { return w.region.Valid() }
 
 // Invalidate ends the window and gives up its STag; it may be called again. When it returns,
-// nothing is written through the window any more, and nothing that has still to be retransmitted is
-// read from it. Call it also for a window that the peer has invalidated: until then it counts
-// against Limits.MaxRegions.
+// nothing is written through the window any more, and no retransmission reads from it. Call it also
+// for a window that the peer has invalidated: until then it counts against Limits.MaxRegions.
 func (w *MW) Invalidate() {
 	d := w.mr.pd.dev
 	d.regionsMu.Lock()

@@ -42,9 +42,9 @@ type RegionOptions struct {
 // MR is a registered memory region. The same memory may be registered several times, and regions
 // may overlap: each has its own STag, rights and end.
 //
-// An MR lives from Register to Deregister. Invalidate shuts the peers out and keeps the STag, which
-// Reregister makes valid again, for other memory if need be; Deregister gives the STag up, and the
-// Device will not issue that number again before it has issued all others.
+// An MR lives from Register to Deregister. Invalidate shuts the peers out and keeps the STag.
+// Reregister makes the STag valid again, for other memory if need be. Deregister gives the STag up:
+// the Device issues all other numbers before that one again.
 type MR struct {
 	pd     *PD
 	region *ddp.Region
@@ -60,7 +60,7 @@ func (p *PD) Register(buf []byte, access Access, opts *RegionOptions) (*MR, erro
 // DeviceAt is an addressable store that is not memory, such as an *os.File.
 type DeviceAt = ddp.DeviceAt
 
-// RegisterDevice registers the first size octets of rw, such as a file (RFC 4296 section 2.1): what
+// RegisterDevice registers the first size octets of rw, such as a file (RFC 4296 section 2.1). What
 // the peer writes goes to rw.WriteAt straight from the packet buffer, in any order.
 func (p *PD) RegisterDevice(rw DeviceAt, size uint64, access Access, opts *RegionOptions) (*MR, error) {
 	return p.registerMemory(ddp.Device(rw, size), access, opts)
@@ -109,10 +109,10 @@ func (m *MR) SGE(off, n int) SGE {
 	return SGE{LKey: m.STag(), Addr: m.Base() + uint64(off), Len: uint32(n)}
 }
 
-// Invalidate revokes the STag. It waits for a placement that is running; after it returns nothing
-// writes to the memory, by this STag or by windows of the region, and nothing of it that has still
-// to be retransmitted is read from it. Requests that name the STag fail from now on. The MR still
-// counts against Limits.MaxRegions: Reregister or Deregister it.
+// Invalidate revokes the STag. It waits for a placement that is running. After it returns, nothing
+// writes to the memory by this STag or by windows of the region, and no retransmission reads from
+// it. Requests that name the STag fail from now on. The MR still counts against Limits.MaxRegions:
+// Reregister or Deregister it.
 func (m *MR) Invalidate() {
 	m.region.Invalidate()
 	d := m.pd.dev
@@ -123,8 +123,8 @@ func (m *MR) Invalidate() {
 }
 
 // Reregister gives the region other memory, rights and Tagged Offset of the first octet under the
-// same STag, which it makes valid again if it was invalidated; a limit to one QP stays. When it
-// returns nothing writes to the old memory. Requests that named the STag before fail, as do the
+// same STag. It makes the STag valid again if it was invalidated. A limit to one QP stays. When it
+// returns, nothing writes to the old memory. Requests that named the STag before fail, as do the
 // peer's that are under way, and the region's windows end.
 //
 // A peer that remembers the STag reaches the new memory as far as access allows. To be rid of such
@@ -158,8 +158,8 @@ func (m *MR) Deregister() error {
 }
 
 // SetAccess changes the rights (RFC 5041 section 8.3.1), those of windows excepted. When it
-// returns, no access that the new rights forbid is running, and none will be made for a request
-// that came before.
+// returns, no access that the new rights forbid is running. None will be made for a request that
+// came before.
 func (m *MR) SetAccess(a Access) error {
 	d := m.pd.dev
 	d.regionsMu.Lock()

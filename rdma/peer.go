@@ -33,7 +33,7 @@ type peer struct {
 	latency       Latency    // owner only: of the QPs' requests
 
 	mu              sync.Mutex // a leaf lock
-	deferred        []func()   // guarded by mu: to be called when the gate is open
+	deferred        []func()   // guarded by mu: to be called when the association lock is free
 	runningDeferred bool       // guarded by mu: somebody calls one of them
 	cqsToNotify     []*CQ      // guarded by mu: to be notified then
 	hasDeferred     atomic.Bool
@@ -67,7 +67,7 @@ func (p *peer) Held() int {
 	return int(unsafe.Sizeof(*p)) + p.Mux.Held() + p.chargedOctets + p.Mux.Pending()*(requestOctets+ddpadapt.MaxPrivateData)
 }
 
-// lockAssoc takes the gate.
+// lockAssoc takes the association lock.
 func (p *peer) lockAssoc() *peer {
 	_, p.now = p.conn.Gate().Lock()
 	return p
@@ -143,7 +143,8 @@ func (p *peer) HandleReceived(now rawio.Time) (more bool) {
 			return more
 		}
 		p.handleSessionEvent(ev)
-		if ev.Kind == ddpadapt.EventEnded || ev.Kind == ddpadapt.EventUp { // or a restart has undone what was begun before
+		// EventUp: or a restart has undone what was begun before.
+		if ev.Kind == ddpadapt.EventEnded || ev.Kind == ddpadapt.EventUp {
 			p.shutdownIfUnused(now)
 		}
 	}
@@ -199,7 +200,7 @@ func (p *peer) offerRequest(ev ddpadapt.Event) {
 	})
 }
 
-// deferCall has f called when the gate is open. For what is rare.
+// deferCall has f called when the association lock is free. It is for rare calls.
 func (p *peer) deferCall(f func()) {
 	p.mu.Lock()
 	p.deferred = append(p.deferred, f)
@@ -207,7 +208,7 @@ func (p *peer) deferCall(f func()) {
 	p.hasDeferred.Store(true)
 }
 
-// deferNotify has cq notified when the gate is open.
+// deferNotify has cq notified when the association lock is free.
 func (p *peer) deferNotify(cq *CQ) {
 	p.mu.Lock()
 	p.cqsToNotify = append(p.cqsToNotify, cq)
@@ -215,8 +216,8 @@ func (p *peer) deferNotify(cq *CQ) {
 	p.hasDeferred.Store(true)
 }
 
-// Settled does what must not be done under the gate. Of two goroutines that have it one calls what
-// is to be called, in its order: a request is offered before it is withdrawn.
+// Settled does what must not be done under the association lock. If two goroutines are here, one
+// makes the deferred calls, in their order: a request is offered before it is withdrawn.
 func (p *peer) Settled() {
 	for p.hasDeferred.Load() && p.hasDeferred.Swap(false) {
 		for more := true; more; {
@@ -249,7 +250,8 @@ func (p *peer) nextDeferred() (cq *CQ, f func(), more bool) {
 			p.mu.Unlock()
 		}
 	}
-	more = f != nil || len(p.cqsToNotify) > 0 || len(p.deferred) > 0 && !p.runningDeferred // what came while f is called was left to who calls it
+	// What comes while f is called is left to the goroutine that calls it.
+	more = f != nil || len(p.cqsToNotify) > 0 || len(p.deferred) > 0 && !p.runningDeferred
 	p.mu.Unlock()
 	return cq, f, more
 }

@@ -55,8 +55,8 @@ var (
 	ErrForeign = errors.New("rdma: the object belongs to another Device")
 )
 
-// QPConfig describes a QP. PD, SendCQ and RecvCQ, which must have room for the queues, are needed;
-// zero elsewhere selects the default.
+// QPConfig describes a QP. PD, SendCQ and RecvCQ are needed; the CQs must have room for the queues.
+// Zero elsewhere selects the default.
 type QPConfig struct {
 	PD             *PD
 	SendCQ, RecvCQ *CQ
@@ -66,15 +66,15 @@ type QPConfig struct {
 	MaxSGE         int  // pieces of a scatter/gather list; default 4
 	MaxInline      int  // octets of inline data; default 64
 	IRD            int  // RDMA Reads and atomics that the peer may have outstanding here; default 16, negative none
-	ORD            int  // RDMA Reads and atomics outstanding at the peer; default 16, negative none. The peer's IRD must not be less
+	ORD            int  // RDMA Reads and atomics outstanding at the peer, at most its IRD; default 16, negative none
 
 	// Negotiate has Connect agree with the peer on IRD and ORD (RFC 6581), so that each ORD is at
-	// most the other end's IRD; QP.ORD tells the outcome. A peer without RFC 6581 terminates the
+	// most the other end's IRD. QP.ORD tells the outcome. A peer without RFC 6581 terminates the
 	// session: connect another QP without Negotiate then. Accept answers either kind of request.
 	Negotiate bool
 	// PeerToPeer has Connect send an empty message, a Ready to Receive indication, ahead of all
-	// others (RFC 6581 section 9.2), for peers that wait for one. Over SCTP either end may send
-	// first without it. It needs a peer with RFC 6581 as well.
+	// others (RFC 6581 section 9.2). It is for peers that wait for one. Over SCTP either end may
+	// send first without it. It needs a peer with RFC 6581 as well.
 	PeerToPeer bool
 	// OwnAssociation makes Connect set up an association for this QP alone instead of sharing one.
 	OwnAssociation bool
@@ -93,7 +93,7 @@ type QP struct {
 	recvCQ                *CQ
 	srq                   *SRQ       // nil: receives of its own
 	peerHost              netip.Addr // of the peer, whose share of srq it takes; set with peer
-	core                  *rdmap.QP  // guarded by the gate of peer, before there is one by mu
+	core                  *rdmap.QP  // guarded by the association lock of peer; before there is one, by mu
 	recvLock              sync.Mutex // of the core, for PostRecv; a leaf lock
 
 	mu          sync.Mutex // a leaf lock
@@ -105,11 +105,11 @@ type QP struct {
 	setupDone     chan struct{} // closed when Connect may return; setupErr and reply are set before
 	setupErr      error
 	acceptData    []byte
-	peerSetup     *Setup // under the gate: what the peer said of itself; nil in a plain setup
-	isSetUp       bool   // under the gate
+	peerSetup     *Setup // under the association lock: what the peer said of itself; nil in a plain setup
+	isSetUp       bool   // under the association lock
 	done          chan struct{}
-	hasEnded      bool // under the gate
-	chargedOctets int  // under the gate: octets that the peer is charged for, whose session it is
+	hasEnded      bool // under the association lock
+	chargedOctets int  // under the association lock: octets charged to the peer whose session it is
 	err           error
 
 	windows       map[*MW]struct{} // guarded by Device.regionsMu
@@ -184,7 +184,7 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 }
 
 // heldOctets returns the octets that a QP keeps, its place in CQs included, when all that it has to
-// send fits a few segments. Under the gate.
+// send fits a few segments. Under the association lock.
 func (q *QP) heldOctets() int {
 	return int(unsafe.Sizeof(*q)) + q.core.Held() + 1<<10
 }
@@ -231,8 +231,8 @@ func (q *QP) PostSend(wr *SendWR) error {
 	return err
 }
 
-// unlockAfterPost is unlock behind n requests: a few take so little time that the clock need not be
-// read again.
+// unlockAfterPost is unlockCore behind n requests. A few take so little time that the clock need
+// not be read again.
 func (q *QP) unlockAfterPost(p *peer, n int) {
 	if p != nil && n <= maxQuickPosts {
 		p.conn.Gate().UnlockAt(p.now)
@@ -259,9 +259,9 @@ func (q *QP) PostSendList(wrs []SendWR) (n int, err error) {
 // the association.
 func (q *QP) PostRecv(wr *RecvWR) error { return q.core.PostRecv(wr) }
 
-// SetHighWater asks for one EventHighWater when more than n receives are in process: the peer has
-// begun to send to them and does not end its messages (RFC 5042 section 6.4.3.1). Ask again after
-// the event. A negative n asks for none. The QP must be connected.
+// SetHighWater asks for one EventHighWater when more than n receives are in process. The peer has
+// then begun to send to them and does not end its messages (RFC 5042 section 6.4.3.1). Ask again
+// after the event. A negative n asks for none. The QP must be connected.
 func (q *QP) SetHighWater(n int) {
 	p := q.lockCore()
 	q.core.SetHighWater(n)
@@ -277,9 +277,10 @@ func (q *QP) InProcess() int {
 
 // Connect asks the peer at remote (address and SCTP port) for a session, with private data of at
 // most 512 octets, and waits for the answer. It returns the private data of the peer's Accept. A
-// refusal is a *ddpadapt.RejectedError, whatever fails below a *sctp.DialError. When QPConfig asks
-// to negotiate, private data is 508 octets at most, and a setup that the ends cannot agree on fails
-// with ddpadapt.ErrInsufficientIRD or ddpadapt.ErrNoRTR.
+// refusal is a *ddpadapt.RejectedError, whatever fails below a *sctp.DialError.
+//
+// When QPConfig asks to negotiate, private data is 508 octets at most. A setup that the ends cannot
+// agree on fails with ddpadapt.ErrInsufficientIRD or ddpadapt.ErrNoRTR.
 func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte) ([]byte, error) {
 	if err := checkPrivateData(private, q.wantsNegotiation()); err != nil {
 		return nil, err
@@ -294,7 +295,7 @@ func (q *QP) Connect(ctx context.Context, remote netip.AddrPort, private []byte)
 	}
 	_, now := p.conn.Gate().Lock()
 	var s *ddpadapt.Session
-	switch err = ctx.Err(); { // there is no session for one who has given up meanwhile
+	switch err = ctx.Err(); { // a caller that has given up meanwhile gets no session
 	case err != nil:
 	case q.wantsNegotiation():
 		s, err = p.OpenEnhanced(now, -1, q.core.Stream(), q.setupOffer(), private)
@@ -338,7 +339,7 @@ func (q *QP) cancelReservation() {
 	q.mu.Unlock()
 }
 
-// bindSession ties the QP to its session; the gate of p is held.
+// bindSession ties the QP to its session; the caller holds the association lock of p.
 func (q *QP) bindSession(p *peer, s *ddpadapt.Session) {
 	s.Owner = q
 	q.core.Measure(&p.now, &p.latency)
@@ -349,7 +350,7 @@ func (q *QP) bindSession(p *peer, s *ddpadapt.Session) {
 	q.mu.Unlock()
 }
 
-// finishSetup lets Connect return. Under the gate.
+// finishSetup lets Connect return. Under the association lock.
 func (q *QP) finishSetup(err error) {
 	if q.isSetUp {
 		return
@@ -367,7 +368,8 @@ func (q *QP) finishSetup(err error) {
 	q.peer.Load().deferCall(func() { close(q.setupDone) })
 }
 
-// handleTerminated reacts to the end of the session, or of the peer's half of it. Under the gate.
+// handleTerminated reacts to the end of the session, or of the peer's half of it. Under the
+// association lock.
 func (q *QP) handleTerminated(ev ddpadapt.Event) {
 	if !q.isSetUp { // the peer's stack refused the Initiate
 		q.finishSetup(ev.Err)
@@ -375,7 +377,7 @@ func (q *QP) handleTerminated(ev ddpadapt.Event) {
 	}
 }
 
-// finishSession is called once nothing of the session is left. Under the gate.
+// finishSession is called once nothing of the session is left. Under the association lock.
 func (q *QP) finishSession(err error) {
 	if q.hasEnded {
 		return
@@ -393,16 +395,16 @@ func (q *QP) finishSession(err error) {
 	})
 }
 
-// unchargePeer gives up what the peer was charged. Under the gate.
+// unchargePeer gives up what the peer was charged. Under the association lock.
 func (q *QP) unchargePeer(p *peer) {
 	p.chargedOctets -= q.chargedOctets
 	q.chargedOctets = 0
 }
 
-// Disconnect ends the session gracefully (RFC 5040 section 6.2): no new requests are taken,
-// everything posted before is carried out, then the peer is told. It waits until nothing of the
-// session is outstanding in either direction, which needs the peer to disconnect too (its QP does
-// so by itself once it has answered all).
+// Disconnect ends the session gracefully (RFC 5040 section 6.2). No new requests are taken;
+// everything posted before is carried out, then the peer is informed. It waits until nothing of the
+// session is outstanding in either direction. For that the peer must disconnect too; its QP does so
+// by itself once it has answered all.
 func (q *QP) Disconnect(ctx context.Context) error {
 	p := q.lockCore()
 	q.core.Close()
@@ -473,8 +475,8 @@ func (q *QP) Stats() (s AssocStats, ok bool) {
 	return s, false
 }
 
-// MULPDU returns the largest DDP segment in octets that the path takes now (RFC 5041 section 3), 0
-// before the QP is connected.
+// MULPDU returns the largest DDP segment in octets that the path takes now (RFC 5041 section 3). It
+// is 0 before the QP is connected.
 func (q *QP) MULPDU() int {
 	p := q.lockCore()
 	defer q.unlockCore(p)
@@ -493,7 +495,7 @@ func (q *QP) detachMemory(memory []byte) {
 	}
 }
 
-// deferNotify has cq notified when the gate is open, or before there is one mu.
+// deferNotify has cq notified when the association lock is free, or mu before there is one.
 func (q *QP) deferNotify(cq *CQ) {
 	if p := q.peer.Load(); p != nil {
 		p.deferNotify(cq)
@@ -505,8 +507,8 @@ func (q *QP) deferNotify(cq *CQ) {
 // rdmapHost is what the RDMAP core needs of its surroundings.
 type rdmapHost QP
 
-// SharedRegion reports whether another QP could use r: then the peer may not invalidate it
-// (RFC 5040 section 8.1.1).
+// SharedRegion reports whether another QP could use r: then the peer may not invalidate it (RFC
+// 5040 section 8.1.1).
 func (h *rdmapHost) SharedRegion(r *ddp.Region) bool {
 	h.dev.mu.Lock()
 	defer h.dev.mu.Unlock()
@@ -533,7 +535,7 @@ func (h *rdmapHost) Failed(err *rdmap.StreamError) {
 func (h *rdmapHost) FlushLater() {
 	q := (*QP)(h)
 	p := q.peer.Load()
-	if len(p.flushingQPs) == 0 { // who has the gate may be done for now
+	if len(p.flushingQPs) == 0 { // the lock's owner may be done for now
 		p.deferCall(func() { q.unlockCore(q.lockCore()) })
 	}
 	p.flushingQPs = append(p.flushingQPs, q)

@@ -13,7 +13,8 @@ type Setup = ddpadapt.Setup
 // NotNegotiated in place of an IRD or ORD of a Setup leaves it to the programs.
 const NotNegotiated = ddpadapt.NotNegotiated
 
-// negotiates: enhanced setup is only for who wants something of it (RFC 6581 section 10).
+// wantsNegotiation: enhanced setup is only for a QP that wants something of it (RFC 6581 section
+// 10).
 func (q *QP) wantsNegotiation() bool { return q.negotiate || q.peerToPeer }
 
 func checkPrivateData(private []byte, enhanced bool) error {
@@ -46,7 +47,7 @@ func (q *QP) setupAnswer(asked Setup) Setup {
 	return own.Answer(asked)
 }
 
-// handleAccepted takes the peer's Accept. Under the gate.
+// handleAccepted takes the peer's Accept. Under the association lock.
 func (q *QP) handleAccepted(ev ddpadapt.Event) {
 	q.acceptData = ev.Private
 	var err error
@@ -95,7 +96,8 @@ func (q *QP) IRD() int {
 }
 
 // ORD returns how many RDMA Reads and atomics of this QP may be outstanding at the peer (RFC 5040
-// section 6.1): what QPConfig asked for, or less if setup was negotiated and the peer serves less.
+// section 6.1). This is what QPConfig asked for, or less if setup was negotiated and the peer
+// serves less.
 func (q *QP) ORD() int {
 	p := q.lockCore()
 	defer q.unlockCore(p)

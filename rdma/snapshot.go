@@ -11,7 +11,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Snapshot is what a Device is doing. It has no STags: who knows one may use it.
+// Snapshot is what a Device is doing. It has no STags: to know one is to be able to use it.
 type Snapshot struct {
 	Associations []*sctp.Snapshot
 	QPs          []QPSnapshot     // by number
@@ -40,9 +40,8 @@ type RegionSnapshot struct {
 	Valid  bool   // not invalidated
 }
 
-// Snapshot returns what the Device is doing, for people who look. It holds the gate of one
-// association at a time, and no longer than it takes to copy what is there, and takes its time:
-// some 0.5 s for 10,000 associations, and for 10,000 QPs.
+// Snapshot returns what the Device is doing, for people to read. It holds one association lock at a
+// time, only while it copies. It takes some 0.5 s for 10,000 associations, and for 10,000 QPs.
 func (d *Device) Snapshot() Snapshot {
 	s := Snapshot{Associations: d.transport.Snapshot()}
 	qps := d.QPs()

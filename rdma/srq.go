@@ -9,12 +9,13 @@ import (
 )
 
 // SRQ is a receive queue shared by the QPs of one protection domain: a buffer goes to whichever QP
-// has a Send for it first. Each QP holds at most its MaxRecv buffers at a time (RFC 5041 section
-// 8.3.2), for messages that are not complete, and all QPs of a peer together no more than are left
-// for others: half of them if it is alone. What counts as a peer is an address, of IPv6 also the
-// networks that it may be chosen from. A peer that needs more ends its own stream. So post twice
-// what one peer may have under way. SetLimit and QP.SetHighWater tell the program before it comes
-// to that (RFC 5042 section 6.4.3.1).
+// has a Send for it first.
+//
+// Each QP holds at most its MaxRecv buffers at a time, for messages that are not complete (RFC 5041
+// section 8.3.2). All QPs of a peer together hold no more than are left for others: half of them if
+// it is alone. A peer is an address, of IPv6 also the networks that it may be chosen from. A peer
+// that needs more ends its own stream. So post twice what one peer may have under way. SetLimit and
+// QP.SetHighWater warn the program before that (RFC 5042 section 6.4.3.1).
 type SRQ struct {
 	pd     *PD
 	depth  int
@@ -67,8 +68,8 @@ func (s *SRQ) Len() int {
 }
 
 // SetLimit asks for one EventSRQLimit when a QP takes a buffer and leaves fewer than n (the
-// srq_limit of libibverbs), or at once when there are fewer already: the sign to post more, or to
-// look for the peer that takes too many. Ask again after the event. 0 asks for none.
+// srq_limit of libibverbs). It comes at once if there are fewer already. It is the sign to post
+// more, or to look for the peer that takes too many. Ask again after the event. 0 asks for none.
 func (s *SRQ) SetLimit(n int) {
 	s.mu.Lock()
 	s.limit = n

@@ -21,8 +21,8 @@ type Stats struct {
 
 	StreamsFailed uint64 // streams that have failed: the sum of TerminatesIn, TerminatesOut and StreamsLost
 	TerminatesIn  uint64 // streams that failed by a Terminate Message of the peer
-	TerminatesOut uint64 // streams that failed by one of ours, for what the peer sent or the own memory: the sum of Faults
-	StreamsLost   uint64 // streams that failed without one: with their association, by IdleTimeout, or by a peer that still owed answers
+	TerminatesOut uint64 // streams that failed by one of ours, for the peer's data or own memory: the sum of Faults
+	StreamsLost   uint64 // streams that failed without one: association lost, IdleTimeout, answers still owed
 	Faults        Faults
 
 	RequestsDropped uint64 // requests ended because Limits.MaxRequests others waited for Listener.Accept
@@ -69,7 +69,7 @@ type Faults struct {
 	Unspecified uint64 // an answer or Terminate of the wrong form
 
 	LocalCatastrophic  uint64 // the device behind a region failed while a segment was placed
-	RemoteCatastrophic uint64 // an atomic on an address that is not aligned, or the device failed while it was read
+	RemoteCatastrophic uint64 // an unaligned atomic, or the device failed while it was read
 	Setup              uint64 // depths or a Ready to Receive indication that the ends cannot agree on (RFC 6581)
 	Other              uint64
 }
@@ -121,7 +121,7 @@ func (d *Device) Stats() Stats {
 	return s
 }
 
-// What counts how long requests took.
+// The types that count how long requests took.
 type (
 	Latency   = rdmap.Latency
 	Histogram = rdmap.Histogram
@@ -139,7 +139,7 @@ func (d *Device) Latency() Latency {
 	return sum
 }
 
-// countStat counts one of d.stats. A gate may be held.
+// countStat counts one of d.stats. The caller may hold an association lock.
 func (d *Device) countStat(counter *uint64) {
 	d.mu.Lock()
 	*counter++
@@ -179,8 +179,8 @@ func (d *Device) countRegionRefusal(err error) error {
 	return err
 }
 
-// reportEvent counts an event, gives it to who asks for it, and writes it to the Logger. Of
-// associations the transport has written. No gate may be held.
+// reportEvent counts an event, gives it to the program if it asks for events, and writes it to the
+// Logger. The transport has written those of associations. The caller holds no association lock.
 func (d *Device) reportEvent(ev Event) {
 	switch ev.Kind {
 	case EventSRQLimit:

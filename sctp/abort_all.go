@@ -28,12 +28,12 @@ func (o *transportSet) remove(t *Transport) {
 	delete(o.list, t)
 }
 
-// AbortAll is for a program that is about to exit, as from its handler of SIGTERM: it aborts all
-// associations of the process, those of Dial and Listen, of Transports, and of what is built on
-// them, and closes every Transport. Each peer is told at once, with the reason, where it would hear
-// of nothing but by its HEARTBEATs: no kernel ends an association in a program's place. Messages on
-// their way are lost; Conn.Close is the graceful end. AbortAll returns when every ABORT has left,
-// and says so, or after that time at the latest, as where a link takes no packets.
+// AbortAll is for a program that is about to exit, as from its handler of SIGTERM. It aborts all
+// associations of the process and closes every Transport. That includes those of Dial and Listen,
+// of Transports, and of what is built on them. Each peer hears the reason at once. Otherwise it
+// would notice only by its HEARTBEATs, as no kernel ends an association in a program's place.
+// Messages on their way are lost; Conn.Close is the graceful end. AbortAll returns true when every
+// ABORT has left. It returns after that time at the latest, for example if a link takes no packets.
 func AbortAll(reason string, within time.Duration) (all bool) {
 	return openTransports.abortAll(reason, within)
 }

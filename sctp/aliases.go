@@ -2,8 +2,8 @@ package sctp
 
 import "github.com/rddp-go/rddp/sctp/assoc"
 
-// What programs have of package assoc, the protocol without goroutines and sockets: by these names
-// they need no other package than this one.
+// Programs need these names of package assoc, the protocol without goroutines and sockets. With
+// these aliases they import no other package than this one.
 
 // Stats are the counters of an association: see [Conn.Stats].
 type Stats = assoc.Stats
@@ -58,11 +58,11 @@ type (
 // How an association ends, besides.
 var (
 	ErrShutdown         = assoc.ErrShutdown         // both sides have delivered everything; reads return io.EOF
-	ErrInitTimeout      = assoc.ErrInitTimeout      // nobody has answered the setup
+	ErrInitTimeout      = assoc.ErrInitTimeout      // the setup got no answer
 	ErrTimeout          = assoc.ErrTimeout          // the peer answers no more
 	ErrShutdownTimeout  = assoc.ErrShutdownTimeout  // nor to the shutdown
 	ErrSucceeded        = assoc.ErrSucceeded        // the peer has restarted during the shutdown
-	ErrProtoUnreachable = assoc.ErrProtoUnreachable // the peer's host has no SCTP, or nobody at its UDP port
+	ErrProtoUnreachable = assoc.ErrProtoUnreachable // the peer's host has no SCTP, or no program at its UDP port
 )
 
 // Errors of single calls.

@@ -10,60 +10,61 @@ import (
 )
 
 const (
-	// maxBacklogPackets and maxBacklogOctets bound the packets that wait for the owner of an
-	// association, and the memory that they keep from other use: the default window of rdma in
-	// packets of 1500 octets, which come while the kernel lets another thread run on the owner's
-	// processor. Beyond it packets are dropped as a full NIC ring would.
+	// maxBacklogPackets and maxBacklogOctets bound the backlog of an association, and the memory
+	// that it keeps from other use. They hold the default window of rdma in packets of 1500 octets.
+	// These come while the kernel lets another thread run on the holder's processor. Beyond it
+	// packets are dropped, as a full NIC ring would drop them.
 	maxBacklogPackets = 12 << 10
 	maxBacklogOctets  = 24 << 20
-	// arenaOctets is the length of the buffers that short packets are copied to, so that one of 40
-	// octets does not keep the 64 KiB that it came in; maxIdleArenas are kept for reuse.
+	// arenaOctets is the length of the buffers that short packets are copied to. So a packet of 40
+	// octets does not keep the 64 KiB that it came in. maxIdleArenas are kept for reuse.
 	arenaOctets   = 64 << 10
 	maxIdleArenas = 8
 	// maxSparePackets is the longest slice, in packets, that an association keeps for its backlog.
 	maxSparePackets = 4096
-	// maxBatchesPerHold bounds the batches that the owner sends before it opens the gate for a
+	// maxBatchesPerHold bounds the batches that the holder sends before it releases the lock for a
 	// moment.
 	maxBatchesPerHold = 16
-	// maxRoundsPerCaller bounds how often one caller does so before it hands the rest to a
-	// service goroutine, so that a bulk flow cannot hold an API call captive.
+	// maxRoundsPerCaller bounds how often one caller does so before a service goroutine takes over.
+	// So a bulk flow cannot hold an API call captive.
 	maxRoundsPerCaller = 3
 )
 
-// assocLock makes one goroutine at a time the owner of an association. The receive goroutine never
-// waits for it: when the gate is taken, it leaves its packets in the backlog, which the owner
-// drains before and after it gives up ownership, so that no packet is stranded.
+// assocLock is the association lock: one goroutine at a time holds it and owns the association. The
+// receive goroutine never waits for it. When the lock is taken, it leaves its packets in the
+// backlog. The holder drains the backlog before and after it releases the lock, so no packet is
+// stranded.
 //
-// Unlike a plan that forbids system calls under the lock, the owner also writes to the link: what
-// it sends points into user memory and records that only the owner may recycle, and nobody waits
-// for the gate but API calls on the same association. docs/architecture.md has the reasoning.
+// The holder also writes to the link, although other designs forbid system calls under the lock.
+// What it sends points into user memory and records that only the holder may recycle. Only API
+// calls on the same association wait for the lock. docs/dev/architecture.md has the reasoning.
 type assocLock struct {
 	ownerMu    sync.Mutex   // ownership of the association and of everything marked "owner"
-	backlogLen atomic.Int32 // len(backlog), readable without mu
+	backlogLen atomic.Int32 // len(backlog), readable without backlogMu
 
 	memoryShort bool // of memory: nothing more is to wait
 	closed      bool // the association is no more
 
-	backlogMu      sync.Mutex       // guards all but own and waiting; a leaf lock
-	backlog        []rawio.Packet   // packets that arrived while the gate was taken
+	backlogMu      sync.Mutex       // guards all but ownerMu and backlogLen; a leaf lock
+	backlog        []rawio.Packet   // packets that arrived while the lock was taken
 	backlogOctets  int              // of memory that they keep
-	lastBuf        *rawio.Buf       // whose octets are the last of these
+	lastBuf        *rawio.Buf       // the buffer of the last of these octets
 	arena          *rawio.Buf       // where the next short packet is copied to; nil: there is none
 	arenaPool      *rawio.Pool      // of arenas
-	takenOctets    int              // octets that what was taken keeps until done
+	takenOctets    int              // octets that taken packets keep until recycleBacklog
 	spareSlice     []rawio.Packet   // the drained slice, kept for reuse
 	backlogAccount *account.Account // what all this keeps
 	assocAccount   *account.Account
 }
 
-// lockYieldTries is how often who waits for the gate cedes the processor before it sleeps.
+// lockYieldTries is how often a caller that waits for the lock yields the processor before it
+// sleeps.
 const lockYieldTries = 4
 
-// tryLockYielding takes a gate that is free, or is soon. Where packets come in bulk the reader has
-// it for batch after batch, and opens it in between. Who sleeps until then has the runtime wake a
-// thread for the goroutine that goes on, which takes it, or the reader, to another processor, with
-// all that this one's cache has of the association; and the peer on the same host wants that other
-// one.
+// tryLockYielding takes a lock that is free, or is soon. When packets come in bulk the reader holds
+// it for batch after batch, and releases it in between. If a caller slept until then, the runtime
+// would wake a thread for it on another processor. The caller, or the reader, would move there,
+// away from the cache that has the association. The peer on the same host wants that processor too.
 func (c *Conn) tryLockYielding() bool {
 	if c.assocLock.ownerMu.TryLock() {
 		return true
@@ -79,16 +80,16 @@ func (c *Conn) tryLockYielding() bool {
 	return false
 }
 
-// enqueueResult is what has become of a packet that was left for the owner.
+// enqueueResult is what has become of a packet that was left to the holder of the lock.
 type enqueueResult uint8
 
 const (
 	enqueueOK     enqueueResult = iota
 	enqueueFull                 // there was no room, and it is released
-	enqueueClosed               // nobody will look, and it is the caller's as before
+	enqueueClosed               // the association is over: the packet stays the caller's
 )
 
-// enqueuePacket leaves a packet for the owner and takes over its buffer.
+// enqueuePacket leaves a packet to the holder of the lock and takes over its buffer.
 func (g *assocLock) enqueuePacket(p *rawio.Packet) enqueueResult {
 	g.backlogMu.Lock()
 	if g.closed {
@@ -114,14 +115,14 @@ func (g *assocLock) enqueuePacket(p *rawio.Packet) enqueueResult {
 	return enqueueOK
 }
 
-// isSparse says whether a packet is only a small part of the buffer that it lies in, and so of what
-// that is good for.
+// isSparse says whether a packet is only a small part of its buffer, which it would keep from other
+// use.
 func isSparse(p *rawio.Packet) bool {
 	return p.Buf != nil && max(len(p.Data), p.Buf.Filled) < len(p.Buf.B)/2
 }
 
-// addedOctets returns how many more octets are kept from other use when a packet waits: those of
-// its buffer, of a packet or of many. Called with mu held.
+// addedOctets returns how many more octets a waiting packet keeps from other use. These are the
+// octets of its buffer, which may hold one packet or many. Called with backlogMu held.
 func (g *assocLock) addedOctets(p *rawio.Packet) int {
 	switch {
 	case p.Buf == nil:
@@ -136,7 +137,7 @@ func (g *assocLock) addedOctets(p *rawio.Packet) int {
 	return 0
 }
 
-// copyToArena moves a packet to the arena. Called with mu held.
+// copyToArena moves a packet to the arena. Called with backlogMu held.
 func (g *assocLock) copyToArena(p *rawio.Packet) {
 	if g.arena != nil && len(p.Data) > len(g.arena.B)-g.arena.Filled {
 		g.dropArena()
@@ -152,7 +153,7 @@ func (g *assocLock) copyToArena(p *rawio.Packet) {
 	p.Buf, p.Data = b, b.B[at:b.Filled:b.Filled]
 }
 
-// dropArena gives up the gate's own part in it. Called with mu held.
+// dropArena releases the lock's own reference to the arena. Called with backlogMu held.
 func (g *assocLock) dropArena() {
 	if g.arena != nil {
 		g.arena.Release()
@@ -160,7 +161,7 @@ func (g *assocLock) dropArena() {
 	}
 }
 
-// chargeBacklog counts what waits. Called with mu held.
+// chargeBacklog counts what waits. Called with backlogMu held.
 func (g *assocLock) chargeBacklog() {
 	if g.backlogAccount.Charge(g.heldOctets()) {
 		g.updateMemoryShort()
@@ -176,13 +177,13 @@ func (g *assocLock) trimAccount() {
 	}
 }
 
-// heldOctets returns the octets of memory that it keeps. Called with mu held.
+// heldOctets returns the octets of memory that it keeps. Called with backlogMu held.
 func (g *assocLock) heldOctets() int {
 	return g.backlogOctets + g.takenOctets + (cap(g.backlog)+cap(g.spareSlice))*packetOctets
 }
 
 // updateMemoryShort notes and says whether memory is short and the association has more than its
-// share. Called with mu held.
+// share. Called with backlogMu held.
 func (g *assocLock) updateMemoryShort() bool {
 	g.memoryShort = g.assocAccount != nil && g.backlogAccount.ExceedsShare(g.backlogAccount.Drawn()+g.assocAccount.Drawn())
 	return g.memoryShort
@@ -202,7 +203,7 @@ func (g *assocLock) closeBacklog() (left []rawio.Packet) {
 	return left
 }
 
-// takeBacklog returns the backlog. The caller gives the slice back with done.
+// takeBacklog returns the backlog. The caller gives the slice back with recycleBacklog.
 func (g *assocLock) takeBacklog() []rawio.Packet {
 	g.backlogMu.Lock()
 	b := g.backlog

@@ -22,8 +22,8 @@ const (
 
 // boundedWriter writes to a link that may block (see rawio.Prompter). Its callers own an
 // association, read the link or serve the timers, and others wait for them. So each WriteBatch of
-// the link has a goroutine of its own, and a copy of the packets, and the caller stops waiting when
-// it is late. Packets to the same address are then dropped until it returns, as a network would.
+// the link has a goroutine of its own and a copy of the packets. The caller stops waiting when the
+// call is late. Packets to the same address are then dropped until it returns, as a network would.
 type boundedWriter struct {
 	writeLink   func([]rawio.Packet) (int, error) // to the link
 	onLinkEnded func(error)                       // called when the link has ended
@@ -50,7 +50,7 @@ func newBoundedWriter(write func([]rawio.Packet) (int, error), ended func(error)
 	return o
 }
 
-// WriteBatch is that of the link, but returns in bounded time.
+// WriteBatch is WriteBatch of the link, but returns in bounded time.
 func (o *boundedWriter) WriteBatch(pkts []rawio.Packet) (n int, err error) {
 	for n < len(pkts) && err == nil {
 		to, end := pkts[n].Remote.Addr(), n+1

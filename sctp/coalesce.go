@@ -21,27 +21,28 @@ const (
 	lockYields = 64  // see lock
 )
 
-// coalescer sends together what several associations have ready. Where packets come in numbers
-// their readers are awake together, and each is about to answer: a system call for each answer
-// would take longer than all else.
+// coalescer sends the packets of several associations together. When many packets arrive, their
+// readers are awake together, and each is about to answer. A system call for each answer would take
+// longer than everything else.
 //
-// A packet points into memory that only the owner of its association may recycle, so it is copied,
-// into a batch of the Transport's. Who puts enough there sends them all, once it has given its gate
-// up; or the link's reader does, which lets those go on that it has woken before it looks for more.
-// While the reader sleeps it is who puts the first one there, having let those go on that can run.
-// Who finds it full sends it as well. So nobody waits for another's gate, and no two gates are ever
-// held. Long packets, and those of a lone request, go out by themselves.
+// Packets point into memory that only the holder of their association's lock may recycle. So they
+// are copied into a batch of the Transport. A goroutine that adds enough sends the batch, after it
+// has released its lock. Otherwise the link's reader sends it: it first lets the goroutines that it
+// has woken run. While the reader sleeps, the goroutine that adds the first packet sends, after the
+// others that can run. A goroutine that finds the batch full sends it as well. So nobody waits for
+// the lock of another association, and no goroutine holds two. Long packets, and those of a lone
+// request, go out by themselves.
 type coalescer struct {
 	writeLink func([]rawio.Packet) // to the link
 
 	mu             sync.Mutex   // a leaf lock
 	batch          packetBatch  // guarded by mu
 	pendingPackets atomic.Int32 // packets that are not sent yet
-	flushThreshold atomic.Int32 // of them to be sent, see woke
-	readerFlushes  atomic.Bool  // the link's reader is awake, and sends what there is before it is not, see collect
+	flushThreshold atomic.Int32 // of them to be sent, see expectReplies
+	readerFlushes  atomic.Bool  // the link's reader is awake, and flushes before it sleeps, see setReaderFlushes
 
-	sendMu      sync.Mutex    // held while a batch is sent, so that the packets of an association keep their order; taken before mu
-	spareBatch  packetBatch   // guarded by sending
+	sendMu      sync.Mutex    // held while a batch is sent, to keep the packets of an association in order; taken before mu
+	spareBatch  packetBatch   // guarded by sendMu
 	lastSwapped uint64        // guarded by mu: the number of batch, less one
 	lastSent    atomic.Uint64 // the number of the batch that was sent last
 }
@@ -75,16 +76,15 @@ func (b *packetBatch) appendCopies(pkts []rawio.Packet) {
 	}
 }
 
-// expectReplies says how many goroutines the packets that have just been handled have woken. A part
-// of their answers is enough to be sent, so that the peer has something to do while the others
-// answer.
+// expectReplies takes how many goroutines the last packets have woken. When a part of their answers
+// is queued, the batch is sent. So the peer has something to do while the others answer.
 func (o *coalescer) expectReplies(n uint64) {
 	o.flushThreshold.Store(int32(min(n, maxBatchPackets)/expectedRepliesPart + 1))
 }
 
-// tryAdd takes packets, if there is room, into the batch whose number it returns, and says whether
-// the caller has to send what there is when it has opened its gate. The number is 0 if there is no
-// room.
+// tryAdd adds packets to the batch, if there is room, and returns the number of the batch. It says
+// whether the caller has to send the batch after it has released its lock. The number is 0 if there
+// is no room.
 func (o *coalescer) tryAdd(pkts []rawio.Packet, octets int) (number uint64, yours bool) {
 	o.lock()
 	defer o.mu.Unlock()
@@ -95,15 +95,15 @@ func (o *coalescer) tryAdd(pkts []rawio.Packet, octets int) (number uint64, your
 	o.batch.appendCopies(pkts)
 	n := int32(len(o.batch.pkts))
 	o.pendingPackets.Store(n)
-	// It is counted first: who collects no more looks for it.
+	// The packets are counted first: a reader that stops flushing looks at the count.
 	return o.lastSwapped + 1, first && !o.readerFlushes.Load() || n >= o.flushThreshold.Load()
 }
 
-// lock takes mu, which is held while a packet or two are copied. Who finds it taken looks again
-// before it sleeps, as that would take far longer; the mutex itself does so only where no goroutine
-// is ready to run, and here many are. Whoever sleeps for it, for as long as the holder's thread has
-// no processor, is soon followed by all others, as a mutex that has kept somebody waiting for long
-// is handed from one to the next; so these go on first.
+// lock takes mu, which is held while a packet or two are copied. A caller that finds it taken tries
+// again before it sleeps, as sleeping takes far longer. The mutex itself spins only when no
+// goroutine is ready to run, and here many are. One goroutine that sleeps on it is soon followed by
+// all others. A mutex that was contended for long is handed from one to the next. So a caller
+// yields to the others first.
 func (o *coalescer) lock() {
 	for range lockYields {
 		for range lockSpins {
@@ -116,12 +116,12 @@ func (o *coalescer) lock() {
 	o.mu.Lock()
 }
 
-// sendPending has all that there is written, unless somebody else is at that, who goes on with it:
-// nobody waits for a system call of another's packets.
+// sendPending writes everything pending, unless another goroutine does: that one goes on with it.
+// So nobody waits for a system call with another's packets.
 func (o *coalescer) sendPending() {
 	for round := 0; o.pendingPackets.Load() > 0 && o.sendMu.TryLock(); round++ {
 		o.flushBatch()
-		o.sendMu.Unlock() // before it looks again: who has found it locked has put something there before
+		o.sendMu.Unlock() // before it looks again: a caller that found it locked has added packets before
 		if round == maxRoundsPerCaller {
 			go o.sendPending()
 			return
@@ -142,7 +142,7 @@ func (o *coalescer) awaitSent(number uint64) {
 	o.sendPending() // what others have left to it meanwhile
 }
 
-// flushBatch has the batch written. Called with sending held.
+// flushBatch writes the batch. Called with sendMu held.
 func (o *coalescer) flushBatch() {
 	o.lock()
 	o.batch, o.spareBatch = o.spareBatch, o.batch
@@ -157,15 +157,15 @@ func (o *coalescer) flushBatch() {
 	o.mu.Unlock()
 }
 
-// tryCoalesce leaves the packets of b, an association's, to the combiner if they are for it. Called
-// by the owner.
+// tryCoalesce leaves the packets of b, an association's, to the coalescer if they suit it. Called
+// by the holder of the lock.
 func (t *Transport) tryCoalesce(b *assoc.TxBatch, a *assoc.Assoc) bool {
 	c := a.Owner.(*Conn)
 	if len(b.Pkts) > maxCoalescedPackets || b.Octets() > maxCoalescedOctets || a.State() != assoc.Established || !c.servedWithOthers && !t.repliesExpected() {
 		return false
 	}
 	number, yours := t.coalescer.tryAdd(b.Pkts, b.Octets())
-	if number == 0 { // who is to send them has more to do first, such as the reader of a long run
+	if number == 0 { // the sender has more to do first, such as the reader of a long run
 		t.sendCoalesced()
 		if number, yours = t.coalescer.tryAdd(b.Pkts, b.Octets()); number == 0 {
 			return false
@@ -181,23 +181,23 @@ func (t *Transport) repliesExpected() bool {
 	return t.coalescer.flushThreshold.Load() > 1 && t.readerRole.rx.pollPolicy.State() == pollpolicy.Concurrent
 }
 
-// sendCoalesced sends what the combiner has. What the link refuses counts as lost.
+// sendCoalesced sends what the coalescer has. What the link refuses counts as lost.
 func (t *Transport) sendCoalesced() { t.coalescer.sendPending() }
 
-// awaitCoalesced sends what the combiner has of an association, if anything, before what follows.
+// awaitCoalesced sends the packets of an association that the coalescer has, before what follows.
 func (t *Transport) awaitCoalesced(c *Conn) { t.coalescer.awaitSent(c.coalescedBatch) }
 
 func (t *Transport) writeCoalesced(pkts []rawio.Packet) { t.writePackets(0, pkts, nil) }
 
-// setReaderFlushes says whether the link's reader is going to look for packets to send again before
-// it sleeps, and sends what there is.
+// setReaderFlushes says whether the link's reader will look for packets to send again before it
+// sleeps. It also sends what there is.
 func (t *Transport) setReaderFlushes(is bool) {
 	t.coalescer.readerFlushes.Store(is)
 	t.sendCoalesced()
 }
 
-// flushingWaiter is the link for its reader, which sends what the combiner has before it waits: so
-// those that it has woken need not see to that, one by one.
+// flushingWaiter is the link for its reader, which flushes the coalescer before it waits. So the
+// goroutines that it has woken need not flush one by one.
 type flushingWaiter struct {
 	rawio.Waiter
 	t *Transport
@@ -210,7 +210,8 @@ func (w flushingWaiter) Wait(p rawio.Pause) error {
 	return err
 }
 
-// yieldAndSend is sendCoalesced when there is enough, and else after those have gone on that can.
+// yieldAndSend is sendCoalesced at once if there is enough, and else after the goroutines that can
+// run.
 func (t *Transport) yieldAndSend() {
 	if t.coalescer.pendingPackets.Load() < t.coalescer.flushThreshold.Load() {
 		runtime.Gosched()

@@ -19,70 +19,70 @@ import (
 
 // Conn is one SCTP association (RFC 9260). Its methods may be called from several goroutines.
 //
-// What each packet, each write and each read looks at comes first and together, with the core of
-// the association: where there are many of them none of it is in a cache, and each of the lines
-// that it lies in takes longer to come than the work on it does. One that is known by the address
-// of another can be asked for with it.
+// The fields that each packet, write and read looks at come first and together, with the core of
+// the association. With many associations none of it is in a cache, and fetching a cache line takes
+// longer than the work. A field whose address another one gives can be prefetched with it.
 type Conn struct {
-	// Owner only, but for t, dropped, sackReleased, due, wants, slack and readable. What a write
-	// looks at comes first, up to the first part of the gate, see fetchToWrite.
+	// Owner only, but for t, backlogOverflowed, sackReleased, timerAt, wantedAt, timerSlack and
+	// readable. Fields that a write looks at come first, up to the first part of the lock, see
+	// fetchToWrite.
 	t                 *Transport
 	upper             Upper          // nil: the message API below
 	stepCounter       stepCounter    // upper, if it is one
-	workSlice         workSlice      // what has been done since the gate was taken
-	afterUnlock       unlockTask     // what settle has to do
+	workSlice         workSlice      // what has been done since the lock was taken
+	afterUnlock       unlockTask     // what runUnlockTasks has to do
 	closing           bool           // Close or Abort was called: reads and writes are refused
 	ended             bool           // the association is no more
 	failed            bool           // lost or err is set
-	mustSendCoalesced bool           // its packets wait in the combiner, and the owner is to send what is there
+	mustSendCoalesced bool           // its packets wait in the coalescer, and the owner has to flush it
 	servedWithOthers  bool           // others are being served with it, and what they send may go together
 	memoryPressure    bool           // memory is short, and this association has more than its share
 	memoryFreed       bool           // it has given all its memory back
 	keepsEvents       bool           // there are notes
 	failsOnRestart    bool           // a restart of the peer ends it
-	expectsWrites     atomic.Bool    // the association was told that the program will write more at once; only the owner changes it
-	backlogOverflowed atomic.Bool    // a packet found no room in the backlog, and the journal does not know
+	expectsWrites     atomic.Bool    // the association expects more writes at once; only the owner changes it
+	backlogOverflowed atomic.Bool    // a packet found no place in the backlog; not logged yet
 	sackReleased      atomic.Bool    // a SACK that is held back may go
-	coalescedBatch    uint64         // the last batch of the combiner that has packets of it
-	traceState        *traceState    // nil: nobody traces
-	chargedOctets     int            // octets of messages at that, see moved
+	coalescedBatch    uint64         // the last batch of the coalescer that has packets of it
+	traceState        *traceState    // nil: no tracing
+	chargedOctets     int            // octets of messages when it was last charged
 	timerAt           atomicTime     // the deadline that the timers have for it, in the heap or in the wheel
 	wantedAt          atomicTime     // the one that it is to have
 	timerSlack        atomic.Int64   // and how much earlier that may be
-	heapAt            rawio.Time     // the one in the heap, guarded by its lock: due, or a later one; Never if it has none there
+	heapAt            rawio.Time     // the deadline in the heap, guarded by its lock: due, or later; Never: none
 	heapID            int32          // in the heap, guarded by its lock; 0: it is not there
 	unchargedPackets  int32          // packets since the last charge
-	trimAt            rawio.Time     // when to give back what a program that writes no more has no use for, Never if there is nothing
+	trimAt            rawio.Time     // when to give back memory if the program writes no more; Never: nothing
 	backlogRest       []rawio.Packet // of the backlog, taken and not handled yet
 	inbox             inbox
 	sendbuf           sendBuf
 	assocLock         assocLock
 
-	// What a packet that comes, or a read, looks at besides. The association follows.
+	// These fields are what a packet that comes, or a read, also looks at. The association follows.
 	numWriters     int32 // that wait for room
 	unreadMessages int32 // messages that wait in socket
 	accountDrawn   int   // octets that the account has drawn
 	streams        map[wire.StreamID]*Stream
-	socket         *Socket    // one-to-many style: whose association it is
+	socket         *Socket    // one-to-many style: the Socket that owns it
 	lastReadAt     rawio.Time // when a message was last read to its end
 	readDeadline   deadline
 	readable       Signal
-	blockedReader  prefetch.BlockedGoroutine // who waits for it
+	blockedReader  prefetch.BlockedGoroutine // the goroutine that waits for it
 	a              assoc.Assoc
 
 	lifecycle lifecycle
-	listener  *Listener // passive associations: who accepts it
+	listener  *Listener // passive associations: the listener that accepts it
 
-	writable        Signal          // without a channel until somebody has waited for it
+	writable        Signal          // without a channel until a goroutine has waited for it
 	writeDeadline   deadline        // not the only one of those that wait for writable: Streams and Sockets have theirs
 	unreadLostErr   error           // unread messages were dropped at its end: what readers hear
 	err             error           // why the association ended
 	backlogTaken    []rawio.Packet  // rest, with those that were handled
 	firstWriter     *waitingWriter  // the first of the calls that wait for room in sendbuf; there are writers of them
-	orphanedPackets *[]rawio.Packet // that came behind its end, see orphan
-	// streamsToWake are the streams that got messages since the gate was last opened.
+	orphanedPackets *[]rawio.Packet // that came behind its end, see orphanBacklog
+	// streamsToWake are the streams that got messages since the lock was last released.
 	streamsToWake *[]*Stream
-	logEntries    *[]logEntry // for the journal
+	logEntries    *[]logEntry // for the event log
 	eventQueue    *eventQueue // nil if no events are kept
 
 	lockHold             lockHold         // owner only: see LongestHold
@@ -94,13 +94,13 @@ type Conn struct {
 	hasUnsent            bool             // messages have failed since Close
 	discardedUnread      bool             // Close has thrown messages of the peer away, of which it is to hear
 	hasAcceptSlot        bool             // it has a place at the listener, guarded by the lock of its queue
-	peerAddr             netip.Addr       // the address by whose part of its places it waits at the listener, or as whose socket has it
+	peerAddr             netip.Addr       // the address that its place at the listener, or socket, counts for
 	boundAddrs           *[]netip.Addr    // the addresses that Dial, or its listener, has bound its port at
 
 	spareWakeList atomic.Pointer[[]*Stream] // an empty list for streamsToWake
 }
 
-// unlockTask is a set of things to do once the gate is open again.
+// unlockTask is a set of things to do once the lock is released.
 type unlockTask uint16
 
 const (
@@ -116,7 +116,8 @@ const (
 	taskRerouteOrphans
 )
 
-// newAssoc returns where the core of an association is to lie, and connOf the Conn that it lies in.
+// newAssoc returns the place for the core of an association. connOf returns the Conn that contains
+// it.
 func newAssoc() *assoc.Assoc { return &new(Conn).a }
 
 func connOf(a *assoc.Assoc) *Conn {
@@ -161,7 +162,7 @@ func newConn(t *Transport, a *assoc.Assoc, cfg *Config) *Conn {
 }
 
 // lock makes the caller the owner of the association and returns its core and the time. Between
-// lock and unlock the core may be used freely; nothing in between may block.
+// lock and unlock the core may be used freely. Nothing in between may block.
 func (c *Conn) lock() (*assoc.Assoc, rawio.Time) {
 	c.acquireLock()
 	return &c.a, c.t.now()
@@ -173,7 +174,7 @@ func (c *Conn) lockAndFlush() {
 	c.unlock()
 }
 
-// acquireLock takes the gate, tryLock does if it is free, and disown gives it up.
+// acquireLock takes the association lock, tryLock does if it is free, and releaseLock releases it.
 func (c *Conn) acquireLock() {
 	if !c.tryLockYielding() {
 		c.assocLock.ownerMu.Lock()
@@ -196,19 +197,20 @@ func (c *Conn) releaseLock() {
 	c.assocLock.ownerMu.Unlock()
 }
 
-// unlock sends what has become ready, hands on packets that arrived meanwhile and gives ownership
-// up.
+// unlock sends what has become ready, hands on packets that arrived meanwhile and releases the
+// lock.
 func (c *Conn) unlock() { c.unlockAsOf(c.t.now()) }
 
-// unlockAsOf is unlock for who has done so little since now that the clock need not be read again.
+// unlockAsOf is unlock for a caller that has done so little since now that the clock need not be
+// read again.
 func (c *Conn) unlockAsOf(now rawio.Time) {
 	if c.flushAndUnlock(now) {
 		c.t.yieldAndSend()
 	}
 }
 
-// unlockAfterRead is unlock for who has read, or has only looked. Mostly nothing follows from that,
-// and looking for what does would take longer than the reading.
+// unlockAfterRead is unlock for a caller that has read, or has only looked. Usually nothing follows
+// from that, and looking for what does would take longer than the reading.
 func (c *Conn) unlockAfterRead(now rawio.Time) {
 	if c.unchargedPackets > 0 || c.afterUnlock != 0 || c.closing || c.ended || c.memoryPressure || c.traceState != nil || c.needsCharge() || c.a.SackDue(now) {
 		c.unlock()
@@ -217,8 +219,8 @@ func (c *Conn) unlockAfterRead(now rawio.Time) {
 	c.unlockWithoutFlush()
 }
 
-// unlockWithoutFlush gives ownership up for who has nothing to send, and hands on what was left to
-// the owner meanwhile.
+// unlockWithoutFlush releases the lock for a caller that has nothing to send. It hands on what was
+// left to the holder meanwhile.
 func (c *Conn) unlockWithoutFlush() {
 	c.releaseLock()
 	if c.hasPendingWork() && c.tryLock() {
@@ -226,13 +228,13 @@ func (c *Conn) unlockWithoutFlush() {
 	}
 }
 
-// hasPendingWork says whether something was left to the owner, who may have looked before that.
+// hasPendingWork says whether something was left to the holder, which may have looked before that.
 func (c *Conn) hasPendingWork() bool {
 	return c.assocLock.backlogLen.Load() > 0 || c.sackReleased.Load()
 }
 
 // flushAndUnlock is unlock at a known time. It says whether the caller has to send what the
-// combiner has.
+// coalescer has.
 func (c *Conn) flushAndUnlock(now rawio.Time) (combined bool) {
 	for round := 0; ; round++ {
 		more := c.flushPending(now)
@@ -252,7 +254,7 @@ func (c *Conn) flushAndUnlock(now rawio.Time) (combined bool) {
 			orphans, c.orphanedPackets = *c.orphanedPackets, nil
 		}
 		if w&taskWakeWriters != 0 && c.writable.tokenCh == nil {
-			w &^= taskWakeWriters // nobody has ever waited
+			w &^= taskWakeWriters // no writer has ever waited
 		}
 		c.releaseLock()
 		if c.backlogOverflowed.Load() && c.backlogOverflowed.Swap(false) {
@@ -279,9 +281,9 @@ func (c *Conn) flushAndUnlock(now rawio.Time) (combined bool) {
 	}
 }
 
-// enqueueBacklog leaves a packet to the owner, and returns how many that are: 0 if there will be no
-// owner any more. The line about one for which there is no room is written when the gate is open:
-// the caller may be the owner.
+// enqueueBacklog leaves a packet to the holder of the lock, and returns the length of the backlog.
+// It returns 0 if there will be no holder any more. The line about a packet without room is written
+// after the unlock, as the caller may be the holder.
 func (c *Conn) enqueueBacklog(p *rawio.Packet) int {
 	switch c.assocLock.enqueuePacket(p) {
 	case enqueueClosed:
@@ -301,14 +303,14 @@ func (c *Conn) chargePackets(n int) {
 	}
 }
 
-// drainBacklogFirst handles what was left to the owner, and says whether some of it still is: what
-// comes now is to wait behind that.
+// drainBacklogFirst handles the backlog, and says whether some of it is left. What comes now has to
+// wait behind that.
 func (c *Conn) drainBacklogFirst(now rawio.Time) bool {
 	c.drainBacklog(now)
 	return len(c.backlogRest) > 0
 }
 
-// orphanBacklog sets the rest of the backlog apart: the association has ended, and these packets
+// orphanBacklog sets the rest of the backlog apart. The association has ended, and these packets
 // are for whatever has come after it. Owner only.
 func (c *Conn) orphanBacklog() {
 	if c.orphanedPackets == nil {
@@ -319,8 +321,8 @@ func (c *Conn) orphanBacklog() {
 	c.afterUnlock |= taskRerouteOrphans
 }
 
-// drainBacklog handles the packets that have arrived while the gate was taken, as far as the slice
-// goes, and says whether there were any.
+// drainBacklog handles the packets that have arrived while the lock was taken, as far as the slice
+// goes. It says whether there were any.
 func (c *Conn) drainBacklog(now rawio.Time) (any bool) {
 	for len(c.backlogRest) > 0 || c.assocLock.backlogLen.Load() > 0 {
 		if len(c.backlogRest) == 0 {
@@ -347,8 +349,8 @@ func (c *Conn) drainBacklog(now rawio.Time) (any bool) {
 
 // flushPending moves everything that the last step has made ready: events, messages, packets, the
 // timer. Between two batches it takes what has arrived, so that the backlog stays short however
-// much there is to send. more says that it has stopped before all was sent, for others to have the
-// gate and to hear of completions.
+// much there is to send. more says that it has stopped before all was sent, so that others get the
+// lock and hear of completions.
 func (c *Conn) flushPending(now rawio.Time) (more bool) {
 	began := now
 	if c.sackReleased.Load() {
@@ -393,7 +395,7 @@ func (c *Conn) flushPending(now rawio.Time) (more bool) {
 	return more
 }
 
-// dropUnread gives back messages that nobody will read.
+// dropUnread gives back messages that will not be read.
 func (c *Conn) dropUnread() {
 	c.inbox.discardAll(&c.a)
 	for _, s := range c.streams { // in whatever order
@@ -401,14 +403,14 @@ func (c *Conn) dropUnread() {
 	}
 }
 
-// maxEventsAtOnce is how many events are handled before others have their turn: there is one for
-// each message that fails with an association.
+// maxEventsAtOnce is how many events are handled before others run. There is one event for each
+// message that fails with an association.
 const maxEventsAtOnce = 512
 
 // handleEvents handles the events of the association and says whether there were any.
 func (c *Conn) handleEvents(now rawio.Time) (any bool) {
 	if c.a.State() == assoc.Closed && !c.ended && c.upper == nil && c.distributeMessages() {
-		return true // its end is told behind the messages that came before
+		return true // its end is reported behind the messages that came before
 	}
 	for i := 0; i < maxEventsAtOnce && c.a.HasEvents() && c.handleNextEvent(now); i++ {
 		any = true
@@ -459,9 +461,9 @@ func (c *Conn) handleEvent(now rawio.Time, ev assoc.Event) {
 	}
 }
 
-// runUnlockTasks does what must not be done by the owner: it wakes whoever waits, those who read
-// and write last, who may go on to ask for what else has come to pass. It returns the packets that
-// the backlog of an association still has that is no more.
+// runUnlockTasks does what must not be done under the lock. It wakes all that wait. Readers and
+// writers come last, as they may ask for what else has happened. It returns the rest of the backlog
+// of an association that is no more.
 func (c *Conn) runUnlockTasks(w unlockTask, streams *[]*Stream) (left []rawio.Packet) {
 	var next *rawio.Packet
 	if w&taskNotifyEvents != 0 {
@@ -513,7 +515,7 @@ func (c *Conn) runUnlockTasks(w unlockTask, streams *[]*Stream) (left []rawio.Pa
 	return left
 }
 
-// announceUp tells who waits for the association that it is established.
+// announceUp wakes the goroutines that wait for the association to be established.
 func (c *Conn) announceUp() {
 	switch {
 	case c.socket != nil:
@@ -524,7 +526,7 @@ func (c *Conn) announceUp() {
 	c.lifecycle.markUp()
 }
 
-// wakeAll has settle wake everybody who reads or writes. Owner only.
+// wakeAll makes runUnlockTasks wake all readers and writers. Owner only.
 func (c *Conn) wakeAll() {
 	c.afterUnlock |= taskWakeReaders | taskWakeWriters
 	for _, s := range c.streams { // in whatever order
@@ -539,13 +541,13 @@ func sendToken(c chan struct{}) {
 	}
 }
 
-// handleTimeout is called by the timer heap when the deadline of c has come, or is near. What is
-// sent may go with that of others: the heap sees to it.
+// handleTimeout is called by the timer heap when the deadline of c has come, or is near. The heap
+// may send its packets with those of others.
 func (c *Conn) handleTimeout() {
 	a, now := c.lock()
 	c.servedWithOthers = true
 	a.HandleTimeout(now)
-	if now >= c.trimAt.Add(-assoc.IdleAfter/2) { // of which it may be half where somebody is awake then for others
+	if now >= c.trimAt.Add(-assoc.IdleAfter/2) { // half of it is enough if a goroutine is awake for others then
 		c.sendbuf.trimIdle()
 		c.trimAt = rawio.Never
 	}
@@ -567,17 +569,17 @@ func (c *Conn) Err() error {
 // Close ends the association gracefully (RFC 9260 section 9.2): what was written is delivered
 // first. It returns when the peer has acknowledged everything and agreed to end, because this stack
 // ends with the process. After CloseTimeout ([TransportConfig]) it aborts instead, unless the peer
-// goes on acknowledging what was written; all that close at once have that time together. It fails
-// with os.ErrDeadlineExceeded then, and with the reason where the association has ended before the
-// peer had everything. Reads and writes fail at once. Where messages of the peer are unread, the
-// peer hears of an ABORT (cause 12) once it has everything: they are lost, as when a kernel's
-// socket is closed. Closing again returns nil.
+// goes on acknowledging what was written. Associations that close at once share that time. It fails
+// with os.ErrDeadlineExceeded then. If the association has ended before the peer had everything, it
+// fails with the reason. Reads and writes fail at once. If messages of the peer are unread, the
+// peer gets an ABORT (cause 12) once it has everything. They are lost, as when a kernel's socket is
+// closed. Closing again returns nil.
 func (c *Conn) Close() error {
 	_, err := c.closeGracefully()
 	return err
 }
 
-// closedUnreadReason is what the peer hears when Close has thrown its messages away.
+// closedUnreadReason is the reason in the ABORT when Close has dropped messages of the peer.
 const closedUnreadReason = "closed with messages unread"
 
 // closeGracefully is Close, and says whether it was the first.
@@ -609,7 +611,7 @@ func (c *Conn) closeGracefully() (first bool, err error) {
 
 const (
 	// minCloseRate is how many octets the peer has to acknowledge in a second for Close to go on
-	// beyond CloseTimeout, and maxCloseTimeouts how often CloseTimeout it may take in all.
+	// beyond CloseTimeout. maxCloseTimeouts is how often CloseTimeout it may take in all.
 	minCloseRate     = 1 << 10
 	maxCloseTimeouts = 10
 )
@@ -643,8 +645,8 @@ func (c *Conn) unackedOctets() int {
 	return st.Outstanding + st.Queued
 }
 
-// abortUnread aborts the association in place of SHUTDOWN, or SHUTDOWN ACK, if Close has thrown
-// messages of the peer away: all that was written is delivered by then. Owner only.
+// abortUnread aborts the association in place of SHUTDOWN, or SHUTDOWN ACK, if Close has dropped
+// messages of the peer. All that was written is delivered by then. Owner only.
 func (c *Conn) abortUnread(now rawio.Time) {
 	if s := c.a.State(); s == assoc.ShutdownSent || s == assoc.ShutdownAckSent {
 		c.discardedUnread = false
@@ -653,7 +655,7 @@ func (c *Conn) abortUnread(now rawio.Time) {
 }
 
 // Abort ends the association at once (RFC 9260 section 9.1). What was not yet delivered is lost.
-// The peer is told the reason.
+// The peer gets the reason.
 func (c *Conn) Abort(reason string) {
 	a, now := c.lock()
 	if !c.closing {
@@ -677,8 +679,8 @@ func (c *Conn) closedErr() error {
 	return c.err
 }
 
-// readErr returns what a read returns when there is nothing left to read, nil while the association
-// can still receive. Owner only.
+// readErr returns the result of a read when there is nothing left to read. It is nil while the
+// association can still receive. Owner only.
 func (c *Conn) readErr() error {
 	switch err := c.closedErr(); {
 	case err == assoc.ErrShutdown:

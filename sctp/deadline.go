@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// deadline is a point in time that blocked calls wait for beside their own wake-up, as net.Conn
-// deadlines work: setting it affects calls that are already blocked.
+// deadline is a point in time that blocked calls wait for beside their own wake-up. It works as
+// net.Conn deadlines do: setting it affects calls that are already blocked.
 type deadline struct {
-	signal       *Signal       // that all who wait under it wait for, and nobody else: it is set when the deadline passes; nil: there is none such
-	passCount    atomic.Uint32 // of the times that it has passed, or was moved when it had: odd while it has passed
+	signal       *Signal       // set when the deadline passes; all calls under the deadline, and no others, wait for it; nil: none
+	passCount    atomic.Uint32 // how often it has passed, or was moved after that: odd while it has passed
 	streamClosed bool          // of writes of a Stream that was closed; the owner of the association alone has it
 	mu           sync.Mutex
 	timer        *time.Timer   // guarded by mu
-	expiredCh    chan struct{} // guarded by mu: closed when the deadline passes; nil: nobody has asked for it since it last did
-	t            *Transport    // whose reader may be one of those calls
+	expiredCh    chan struct{} // guarded by mu: closed when the deadline passes; nil: not asked for since
+	t            *Transport    // its reader may be one of those calls
 }
 
 // set moves the deadline; the zero time means none.
@@ -49,7 +49,7 @@ func (d *deadline) set(at time.Time) {
 	d.timer = timer
 }
 
-// markExpired tells who waits that the deadline has passed. Called with mu held.
+// markExpired wakes the calls that wait when the deadline has passed. Called with mu held.
 func (d *deadline) markExpired() {
 	d.passCount.Add(1)
 	if d.expiredCh != nil {
@@ -71,18 +71,18 @@ func (d *deadline) expiredChan() <-chan struct{} {
 	return chanWhen(d.hasExpired(), &d.expiredCh)
 }
 
-// wait blocks until a signal is set, or the deadline passes, which it reports. What is waited for,
-// and the end of it, sets the signal: the caller looks for it before it waits, or whether the
-// signal is set, and again whatever this says.
+// wait blocks until a signal is set, or the deadline passes, which it reports. The event that is
+// waited for, and its end, set the signal. The caller looks for it, or whether the signal is set,
+// before it waits. It looks again whatever wait reports.
 //
-// Where the deadline sets the signal too, this is a receive from one channel, which costs far less
-// than a select of several. No wake-up is lost: all who wait for such a signal wait for the same,
-// so whoever gets the token sees all that it may stand for: something ready, the deadline that has
-// passed, since count is not what it was, and the end. Who then leaves sets the signal again if any
-// of these is left for others, and who finds none of them waits on with everybody else. Each is
-// there to be seen before the signal is set for it; so a token that was there already, and stands
-// for that too, is taken by one who sees it. A deadline that has passed for a moment is missed only
-// by a call that was not blocked yet.
+// If the deadline sets the signal too, this is a receive from one channel, which costs far less
+// than a select. No wake-up is lost, as all callers of one signal wait for the same. A caller that
+// gets the token sees all that it may stand for. That is something ready, a passed deadline
+// (passCount has changed), or the end. A caller that then leaves sets the signal again if any of
+// these is left for others. A caller that finds none waits on with the others. Each event is
+// visible before the signal is set for it. So a token that was there already, and stands for it
+// too, is taken by a caller that sees it. A deadline that has passed only for a moment is missed
+// only by a call that was not blocked yet.
 func (d *deadline) wait(s *Signal) (late bool) {
 	if s != d.signal {
 		return !s.Wait(nil, d.expiredChan())
@@ -94,9 +94,9 @@ func (d *deadline) wait(s *Signal) (late bool) {
 	return n%2 != 0 || d.passCount.Load() != n
 }
 
-// clearSignal takes the token back that a signal has though there is nothing left for it to stand
-// for: the next call would look in vain, twice. Where the deadline has ever passed it may stand for
-// that to somebody who has yet to see it, and is left.
+// clearSignal takes back a token that stands for nothing any more: the next call would look twice
+// for nothing. If the deadline has ever passed, the token is left, as it may stand for that to
+// another caller.
 func (d *deadline) clearSignal(s *Signal) {
 	select {
 	case <-s.tokenCh:

@@ -9,9 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/endpoint"
 )
 
-// lookupConns finds the association of each of n packets, and waits for nobody. What has none, or
-// is only claimed by one, is left for seek: what those before it bring about may change that. None
-// is looked at for it.
+// lookupConns finds the association of each of n packets, without waiting. A packet that has none,
+// or is only claimed by one, is left for resolveDeferred: earlier packets may change that. None is
+// looked at for it.
 func (r *receiver) lookupConns(n int) {
 	t, pkts := r.t, r.pkts[:n]
 	r.indexChanged = false
@@ -36,15 +36,14 @@ func (r *receiver) lookupConns(n int) {
 	}
 }
 
-// deferLookup has the i-th packet be looked at again in its turn.
+// deferLookup leaves the i-th packet to be looked up again when it comes to it.
 func (r *receiver) deferLookup(i int) {
 	r.conns[i], r.isDeferred[i] = nil, true
 	r.numDeferred++
 }
 
-// firstDeferred returns the number of the first packet between the i-th and the n-th that may be
-// for an association, and is not known to be: those behind it wait for that. It is n where there is
-// none.
+// firstDeferred returns the first deferred packet between the i-th and the n-th that may be for an
+// association. Those behind it wait until its association is known. It returns n if there is none.
 func (r *receiver) firstDeferred(c *Conn, i, n int) int {
 	for ; r.numDeferred > 0 && i < n; i++ {
 		if r.isDeferred[i] && c.matchesPorts(&r.pkts[i]) {
@@ -59,8 +58,8 @@ func (c *Conn) matchesPorts(p *rawio.Packet) bool {
 	return binary.BigEndian.Uint32(p.Data) == uint32(c.a.PeerPort())<<16|uint32(c.a.LocalPort())
 }
 
-// dropEndedConn leaves open whose the packets from the i-th to the n-th are that were for an
-// association: it has ended.
+// dropEndedConn defers the look-up of the packets from the i-th to the n-th that were for c: it has
+// ended.
 func (r *receiver) dropEndedConn(c *Conn, i, n int) {
 	r.lastConn = c
 	r.releaseConn(false)
@@ -72,21 +71,21 @@ func (r *receiver) dropEndedConn(c *Conn, i, n int) {
 	}
 }
 
-// removeFromIndex has an association that has ended be found no more: what else there is to do may
-// wait for its owner.
+// removeFromIndex makes an ended association unfindable. The rest of the clean-up may wait for its
+// owner.
 func (t *Transport) removeFromIndex(c *Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ep.Remove(&c.a)
 }
 
-// resolveDeferred finds the association of the i-th packet, which was left open, now that those
-// before it are handled. A packet without one gets the endpoint's answer; a valid COOKIE ECHO makes
+// resolveDeferred finds the association of the i-th packet, which was deferred, now that those
+// before it are handled. A packet without one gets the endpoint's answer. A valid COOKIE ECHO makes
 // a new association.
 func (r *receiver) resolveDeferred(i int) {
 	r.isDeferred[i] = false
 	r.numDeferred--
-	if r.holdsLock { // the tables are locked before any gate, and what it has to tell may be about them
+	if r.holdsLock { // the tables are locked before any association lock, and its events may be about them
 		if r.lastConn.a.HasEvents() {
 			r.releaseConn(false)
 		} else {
@@ -110,7 +109,8 @@ func (r *receiver) resolveDeferred(i int) {
 	r.conns[i] = r.t.handleUnmatched(r.arrivedAt, p)
 }
 
-// finishBatch is the end of handle: it sends the endpoint's answers, and gives n packets back.
+// finishBatch is the end of dispatchBatch: it sends the endpoint's answers, and gives n packets
+// back.
 func (r *receiver) finishBatch(n int) {
 	if r.repliesPending {
 		r.repliesPending = false
@@ -119,8 +119,7 @@ func (r *receiver) finishBatch(n int) {
 	rawio.ReleaseAll(r.pkts[:n])
 }
 
-// sendEndpointReplies sends the endpoint's answers, and notes in the journal which limits it has
-// reached.
+// sendEndpointReplies sends the endpoint's answers, and logs which limits it has reached.
 func (t *Transport) sendEndpointReplies(now rawio.Time) {
 	t.setupMu.Lock()
 	t.transmitReplies(now)
@@ -142,8 +141,8 @@ func (t *Transport) sendEndpointReplies(now rawio.Time) {
 	}
 }
 
-// redeliverPackets handles the packets that have come for an association behind its end, each for
-// what there is now.
+// redeliverPackets handles packets that came for an association after its end. Each goes to what
+// there is now.
 func (t *Transport) redeliverPackets(c *Conn, pkts []rawio.Packet) {
 	t.removeFromIndex(c)
 	r := receiver{t: t, isRedelivery: true}
@@ -159,7 +158,7 @@ func (t *Transport) redeliverPackets(c *Conn, pkts []rawio.Packet) {
 }
 
 // handleUnmatched handles a packet that belonged to no association a moment ago, or sets one up.
-// The tables are locked for a look, and alone for the moment in which there is a new association.
+// The tables are locked for reading, and exclusively only while a new association enters.
 func (t *Transport) handleUnmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	t.setupMu.Lock()
 	defer t.setupMu.Unlock()
@@ -193,8 +192,8 @@ func (t *Transport) handleUnmatched(now rawio.Time, p *rawio.Packet) *Conn {
 	return a.Owner.(*Conn)
 }
 
-// reserveAcceptSlot says whether a listener has a place for one more association with the host at
-// peer, and takes it. Called with setup and mu held.
+// reserveAcceptSlot takes a place at a listener for one more association with the host at peer, and
+// says whether it had one. Called with setupMu and mu held.
 func (t *Transport) reserveAcceptSlot(local netip.AddrPort, peer netip.Addr) bool {
 	l := t.listenerOf(local.Port(), local.Addr())
 	t.slotAddr = peer

@@ -20,23 +20,23 @@ import (
 type Dialer struct {
 	// Config is that of the association.
 	Config Config
-	// FallbackDelay is how long an attempt has before the next begins beside it; 0 means 250 ms
+	// FallbackDelay is how long an attempt has before the next begins beside it. 0 means 250 ms
 	// (RFC 8305 section 5).
 	FallbackDelay time.Duration
-	// Together has all addresses of the name used as those of one host with several (RFC 9260
-	// section 1.3), beside Config.RemoteAddrs.
+	// Together uses all addresses of the name as those of one host with several (RFC 9260 section
+	// 1.3), beside Config.RemoteAddrs.
 	Together bool
 
 	links *sharedLinks // nil: those of the process
 }
 
-// Dial sets up an association with an SCTP port of a host, over links that it opens when they are
-// first needed and that the whole process shares: raw IP where that is allowed, and UDP (RFC 6951),
-// which goes first to a program of this host that listens by it. The network is "sctp", or "sctp4"
-// or "sctp6" for one family of addresses. A name is resolved, and its addresses are tried in the
-// way of RFC 8305, each over both links; one that the peer answers by first is used, and none of
-// the others reaches the peer's Accept. The environment variable RDDP_LINK, raw or udp, leaves one
-// link, and tun takes that, whose addresses are in RDDP_TUN. A program that wants another link, or
+// Dial sets up an association with an SCTP port of a host. It opens links when they are first
+// needed, and the whole process shares them. They are raw IP if permitted, and UDP (RFC 6951). UDP
+// goes first to a program of this host that listens by it. The network is "sctp", or "sctp4" or
+// "sctp6" for one family of addresses. A name is resolved, and its addresses are tried in the way
+// of RFC 8305, each over both links. Dial uses the attempt that the peer answers first; no other
+// reaches the peer's Accept. The environment variable RDDP_LINK=raw or udp selects one link.
+// RDDP_LINK=tun selects TUN, whose addresses are in RDDP_TUN. A program that wants another link, or
 // more to say about it, uses [NewTransport] and [Transport.Dial].
 func Dial(ctx context.Context, network, address string) (*Conn, error) {
 	return new(Dialer).Dial(ctx, network, address)
@@ -116,12 +116,12 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, erro
 	return c, err
 }
 
-// raceAttempts makes the attempts one after the other, each without waiting for the one before for
-// longer than delay. The first that gets an answer goes on alone, and others with it only if it
-// fails: until then a peer keeps nothing of an attempt. The error is that of the first, but a
-// refusal goes before silence, and want of means of this host before all. A host that has refused
-// by one link may be silent by the other, as raw IP is to a port that no program of the host has:
-// it gets the time of one retransmission.
+// raceAttempts makes the attempts one after the other, and waits at most delay for each before it
+// starts the next. The first attempt that gets an answer goes on alone, and others with it only if
+// it fails. Until then a peer keeps no state of an attempt. The error is that of the first attempt.
+// A refusal goes before silence, and a lack of resources of this host before all. A host that has
+// refused by one link may be silent by the other, such as raw IP to an unbound port. It then gets
+// the time of one retransmission.
 func raceAttempts(ctx context.Context, list []dialAttempt, cfg *Config, delay time.Duration) (*Conn, *dialAttempt, error) {
 	type result struct {
 		i   int
@@ -197,14 +197,13 @@ func raceAttempts(ctx context.Context, list []dialAttempt, cfg *Config, delay ti
 	}
 }
 
-// isOutOfResources says whether this host has not done something for want of means: it may be all
-// that is wrong.
+// isOutOfResources says whether this host lacked resources: that may be all that is wrong.
 func isOutOfResources(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOBUFS)
 }
 
-// resolveAddrs returns the addresses and the port of host:port, by turns of either family (RFC 8305
-// section 4).
+// resolveAddrs returns the addresses and the port of host:port, alternating between families (RFC
+// 8305 section 4).
 func resolveAddrs(ctx context.Context, network, address string) ([]netip.AddrPort, error) {
 	family, ok := map[string]string{"sctp": "ip", "sctp4": "ip4", "sctp6": "ip6"}[network]
 	if !ok {
@@ -254,10 +253,10 @@ type ListenConfig struct {
 }
 
 // Listen accepts associations on an SCTP port, over the links of Dial. The network is "sctp". The
-// address is host:port; without a host, or with an unspecified address, it is every address of this
-// host, of either family, and port 0 picks a free port. One program of a host has UDP port 9899:
-// another takes some other UDP port, where Dial finds it from this host, and hosts elsewhere only
-// by [Config] EncapPort or raw IP.
+// address is host:port, and port 0 picks a free port. Without a host, or with an unspecified
+// address, it is every address of this host, of either family. Only one program of a host has UDP
+// port 9899; another takes some other UDP port. Dial finds it there from this host. Other hosts
+// reach it only by [Config] EncapPort or raw IP.
 func Listen(network, address string) (*Listener, error) {
 	return new(ListenConfig).Listen(context.Background(), network, address)
 }

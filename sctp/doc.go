@@ -1,14 +1,14 @@
 // Package sctp is SCTP (RFC 9260) in userspace, for programs on systems whose kernel has none.
 //
-// [Dial] and [Listen] are as those of package net, over links that they open themselves:
+// [Dial] and [Listen] are as those of package net, over links that they open themselves.
 //
 //	l, err := sctp.Listen("sctp", ":5000")
 //	c, err := sctp.Dial(ctx, "sctp", "host.example:5000")
 //
-// Who wants to say more about the link has a [Transport]. It runs associations over one link of
-// package rawio: raw IP, UDP encapsulation, TUN, or memory. [Transport.Listen] and [Transport.Dial]
-// give a [Conn], one association. Its messages keep their boundaries and go over numbered streams,
-// each ordered in itself:
+// Programs that want to say more about the link use a [Transport]. It runs associations over one
+// link of package rawio: raw IP, UDP encapsulation, TUN, or memory. [Transport.Listen] and
+// [Transport.Dial] give a [Conn], one association. Its messages keep their boundaries and go over
+// numbered streams, each ordered in itself.
 //
 //	link, err := udp.Open(udp.Config{})
 //	t, err := sctp.NewTransport(link, nil)
@@ -17,34 +17,34 @@
 //	n, info, err := c.ReadMsg(buf)
 //
 // [Conn.StreamConn] gives an association as a net.Conn that carries a stream of octets, as TCP
-// does, [Conn.MessageConn] as one that carries a message a call; [Listener.StreamListener] and
+// does. [Conn.MessageConn] gives one that carries a message a call. [Listener.StreamListener] and
 // [Listener.MessageListener] accept them. [Conn.Stream] gives one of several streams as a net.Conn.
-// A message that is longer than buf, or than the receive buffer, is read in pieces; [SendInfo] may
+// A message that is longer than buf, or than the receive buffer, is read in pieces. [SendInfo] may
 // limit for how long a message is worth sending.
 //
-// With several addresses in Config.LocalAddrs, or a peer that has several, an association outlives
-// the failure of a network: data moves to another path, and returns to the primary one when that
-// recovers. [Conn.Paths] shows the paths, and [Conn.NextEvent] tells what happens to them and to
-// the association.
+// With several addresses in Config.LocalAddrs, or of the peer, an association outlives the failure
+// of a network. Data moves to another path, and returns to the primary one when that recovers.
+// [Conn.Paths] shows the paths. [Conn.NextEvent] reports what happens to them and to the
+// association.
 //
 // [Transport.OpenSocket] gives the one-to-many style: one port, messages to and from any number of
 // peers.
 //
 // # What differs from package net
 //
-// SCTP has no half-open state (RFC 9260 section 1.5.1): [Conn.Close] ends both directions,
-// delivering what was written and dropping what was not read, so there is no CloseWrite. Close
-// waits until the peer agrees, because the stack ends with the process. Reads return io.EOF after a
-// graceful end by the peer, and the reason after any other, [ErrShutdown] and those below it, or an
-// [AbortError] and its like, and for Dial within a [DialError]; deadlines, net.ErrClosed and
+// SCTP has no half-open state (RFC 9260 section 1.5.1), so there is no CloseWrite. [Conn.Close]
+// ends both directions: it delivers what was written and drops what was not read. Close waits until
+// the peer agrees, because the stack ends with the process. Reads return io.EOF after a graceful
+// end by the peer, and the reason after any other. Reasons are [ErrShutdown] and those below it, an
+// [AbortError] and its like, and for Dial a [DialError]. Deadlines, net.ErrClosed and
 // os.ErrDeadlineExceeded are as in package net. [Listener.Accept] takes a context and returns a
-// *Conn. The forms that are a net.Conn return errors in a *net.OpError, and every error matches, by
-// errors.Is, what package net would return over TCP: ECONNREFUSED, ECONNRESET, ENETUNREACH,
-// EHOSTUNREACH, ETIMEDOUT, EADDRINUSE and EPIPE of package syscall too. There is no SyscallConn: no
-// file descriptor belongs to an association.
+// *Conn. The forms that are a net.Conn return errors in a *net.OpError. Every error matches, by
+// errors.Is, what package net would return over TCP. That includes ECONNREFUSED, ECONNRESET,
+// ENETUNREACH, EHOSTUNREACH, ETIMEDOUT, EADDRINUSE and EPIPE of package syscall. There is no
+// SyscallConn: no file descriptor belongs to an association.
 //
-// The protocol itself is in the sans-IO packages assoc and endpoint, which this package drives, and
-// whose names a program need not know: one receive goroutine and one timer per Transport, and the
+// The protocol itself is in the sans-IO packages assoc and endpoint, whose names a program need not
+// know. This package drives them with one receive goroutine and one timer per Transport, and the
 // callers' own goroutines. A protocol above that wants each DATA chunk at arrival, such as DDP,
-// implements [Upper], and has [Gate], [Layer] and [Signal], which programs have no use for.
+// implements [Upper]. It has [Gate], [Layer] and [Signal], which programs have no use for.
 package sctp

@@ -14,9 +14,9 @@ import (
 var (
 	// ErrTransportClosed is returned by calls on a closed Transport. It matches net.ErrClosed.
 	ErrTransportClosed = fmt.Errorf("sctp: transport closed: %w", net.ErrClosed)
-	// ErrCutOff is returned by reads for a message that they have returned a part of already, when
-	// the rest will not come because the association has ended or the peer has restarted. Reading
-	// goes on after it.
+	// ErrCutOff is returned by reads for a message that they have returned a part of already. The
+	// rest will not come, because the association has ended or the peer has restarted. Reading goes
+	// on after it.
 	ErrCutOff = errors.New("sctp: the rest of the message will not come; drop what was read of it")
 	// ErrRestarted ends a StreamConn whose peer has restarted. It matches syscall.ECONNRESET.
 	ErrRestarted error = sysError{"sctp: the peer has restarted, and a part of the stream is lost", syscall.ECONNRESET}
@@ -27,10 +27,10 @@ var (
 	ErrMessageTooLong = errors.New("sctp: message longer than the send buffer; raise Config.SendBuffer or split it")
 )
 
-// LinkError is why the associations of a Transport have ended whose link has failed, or was closed
-// by another than the Transport, and why Dial, Listen and Accept fail from then on. It matches
-// syscall.ENETDOWN and the link's error, but not net.ErrClosed: that says that the program has
-// closed what it uses.
+// LinkError is why associations have ended whose link has failed, or was closed by another than the
+// Transport. Dial, Listen and Accept fail with it from then on. It matches syscall.ENETDOWN and the
+// link's error. It does not match net.ErrClosed, which says that the program has closed what it
+// uses.
 type LinkError struct {
 	Err error // of ReadBatch or WriteBatch
 }

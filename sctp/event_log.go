@@ -15,9 +15,9 @@ import (
 )
 
 // eventLog writes rare events to TransportConfig.Logger. A peer that causes many of them cannot
-// flood the log: there are maxLogLines lines in a second, a tenth of them about one address, so
-// that nobody keeps what others cause out of the log, and one line a minute for each limit. Nil
-// writes nothing. No gate and no lock may be held.
+// flood the log. There are maxLogLines lines in a second, a tenth of them about one address, and
+// one line a minute for each limit. So no peer keeps what others cause out of the log. Nil writes
+// nothing. No lock may be held.
 type eventLog struct {
 	logger *slog.Logger
 
@@ -42,7 +42,7 @@ const (
 	maxLogLinesPerAddr = maxLogLines / 10
 )
 
-// limitKind is one of the limits whose reaching is worth a line.
+// limitKind is one of the limits that get a line when they are reached.
 type limitKind uint8
 
 const (
@@ -71,8 +71,8 @@ func newEventLog(log *slog.Logger) *eventLog {
 	return &eventLog{logger: log, lineLimiter: quota.LogLimiter{RateLimiter: quota.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr}}}
 }
 
-// writeLine writes a line that who has caused, or, if that is not valid, the program itself, unless
-// there were too many of late.
+// writeLine writes a line, unless there were too many recently. It is about the peer at who, or
+// about the program itself if who is not valid.
 func (j *eventLog) writeLine(level slog.Level, who netip.Addr, msg string, attrs ...slog.Attr) {
 	if j == nil || !j.logger.Enabled(context.Background(), level) {
 		return
@@ -105,7 +105,7 @@ func (j *eventLog) logLimit(l limitKind, total uint64) {
 }
 
 // logRefusal notes that this host has refused to send a packet: a line a minute for each address
-// and reason. Locks may be held: somebody else writes it.
+// and reason. Locks may be held: another goroutine writes it.
 func (j *eventLog) logRefusal(p *rawio.Packet, err error) {
 	if j == nil {
 		return
@@ -133,10 +133,10 @@ func (j *eventLog) logRefusal(p *rawio.Packet, err error) {
 	}
 }
 
-// logLine writes a line about a rare event to TransportConfig.Logger, for a protocol above: not
-// under a gate, and never per packet. remote, if it is valid, is the peer that the line is about.
-// With no Logger it does nothing; there are at most 100 lines in a second, 10 of them about one
-// address.
+// logLine writes a line about a rare event to TransportConfig.Logger, for a protocol above. It is
+// not for use under an association lock, and never per packet. remote, if it is valid, is the peer
+// that the line is about. With no Logger it does nothing. There are at most 100 lines in a second,
+// 10 of them about one address.
 func (t *Transport) logLine(level slog.Level, remote netip.AddrPort, msg string, attrs ...slog.Attr) {
 	if remote.IsValid() {
 		attrs = append([]slog.Attr{slog.Any("remote", remote)}, attrs...)
@@ -144,7 +144,7 @@ func (t *Transport) logLine(level slog.Level, remote netip.AddrPort, msg string,
 	t.eventLog.writeLine(level, remote.Addr(), msg, attrs...)
 }
 
-// logEntry is a line of the journal that waits for the gate to open.
+// logEntry is a line of the event log that waits for the unlock.
 type logEntry struct {
 	kind EventKind
 	path netip.Addr
@@ -166,7 +166,7 @@ func (c *Conn) queueLogEntry(ev assoc.Event) {
 	}
 }
 
-// writeLogEntries writes the lines. No gate is held.
+// writeLogEntries writes the lines. No lock is held.
 func (c *Conn) writeLogEntries(list []logEntry) {
 	remote := slog.Any("remote", c.RemoteAddr())
 	for _, e := range list {

@@ -17,15 +17,15 @@ type EventKind = assoc.EventKind
 const (
 	// EventUp: the association is established. Path is the primary path.
 	EventUp = assoc.EventUp
-	// EventRestart: the peer has restarted and set the association up anew. Messages that it had
-	// not acknowledged were reported by EventSendFailed before. Path is the primary path.
+	// EventRestart: the peer has restarted and set the association up anew. EventSendFailed has
+	// reported messages that the peer had not acknowledged. Path is the primary path.
 	EventRestart = assoc.EventRestart
 	// EventAdaptation: the peer announced an adaptation layer, Adaptation (RFC 5061). It comes
 	// behind EventUp or EventRestart.
 	EventAdaptation = assoc.EventAdaptation
 	// EventPathUp: Path is reachable again, or its address is confirmed (section 5.4).
 	EventPathUp = assoc.EventPathUp
-	// EventPathPotentiallyFailed: Path did not answer of late; data avoids it (RFC 7829).
+	// EventPathPotentiallyFailed: Path has stopped answering; data avoids it (RFC 7829).
 	EventPathPotentiallyFailed = assoc.EventPathPotentiallyFailed
 	// EventPathDown: Path exceeded Path.Max.Retrans.
 	EventPathDown = assoc.EventPathDown
@@ -37,8 +37,8 @@ const (
 	// EventPeerShutdown: the peer has started a graceful shutdown; no more messages are taken.
 	EventPeerShutdown = assoc.EventPeerShutdown
 	// EventSendFailed: Message, written with Info, was not acknowledged before the association
-	// ended or restarted, or not sent within SendInfo.Lifetime. Unsent says that no part of it was
-	// ever transmitted.
+	// ended or restarted. Or it was not sent within SendInfo.Lifetime. Unsent says that no part of
+	// it was ever transmitted.
 	EventSendFailed = assoc.EventSendFailed
 	// EventSenderDry: every message written so far is acknowledged or has failed. It is kept once,
 	// until it is read or another event comes.
@@ -58,8 +58,8 @@ type Event struct {
 	Info       SendInfo
 	Unsent     bool
 	Err        error
-	// Lost counts the events that were dropped right before this one, because nobody had read the
-	// Config.Events before them.
+	// Lost counts the events that were dropped right before this one, because the Config.Events
+	// before them were unread.
 	Lost int
 }
 
@@ -67,9 +67,8 @@ type Event struct {
 var ErrNoEvents = errors.New("sctp: Config.Events is 0: no events are kept")
 
 // NextEvent returns the oldest event not yet returned and blocks for one. After EventDown it
-// returns io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events;
-// further ones are dropped and counted in Event.Lost of the next, but for EventDown, which always
-// comes.
+// returns io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events.
+// Further ones are dropped and counted in Event.Lost of the next, but EventDown always comes.
 func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 	n := c.eventQueue
 	if n == nil {
@@ -98,7 +97,7 @@ func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 	}
 }
 
-// eventQueue holds the events that nobody has read. Owner only, but for what never changes.
+// eventQueue holds unread events. Owner only, but for what never changes.
 type eventQueue struct {
 	arrivedCh    chan struct{} // one token
 	limit        int           // at least one
@@ -107,7 +106,7 @@ type eventQueue struct {
 	queuedOctets int // of memory that queue keeps
 }
 
-// push queues an event and says whether there was room.
+// push queues an event and says whether there was a place for it.
 func (n *eventQueue) push(ev Event) bool {
 	if len(n.events) >= n.limit && ev.Kind != EventDown {
 		n.lostEvents++
@@ -119,8 +118,7 @@ func (n *eventQueue) push(ev Event) bool {
 	return true
 }
 
-// endsSenderDry says that the last event that nobody has read is EventSenderDry: another one would
-// say no more.
+// endsSenderDry says that the last unread event is EventSenderDry: another one would say no more.
 func (n *eventQueue) endsSenderDry() bool {
 	i := len(n.events) - 1
 	return i >= 0 && n.events[i].Kind == EventSenderDry

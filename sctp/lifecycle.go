@@ -2,15 +2,15 @@ package sctp
 
 import "sync"
 
-// lifecycle is how far an association has come, for those who wait for that. A channel is made for
-// who asks: of thousands of associations hardly any is waited for.
+// lifecycle is how far an association has come, for goroutines that wait for that. Channels are
+// made on demand: of thousands of associations hardly any is waited for.
 type lifecycle struct {
 	mu          sync.Mutex
-	upAnnounced bool          // its listener, or its socket, has been told that it is up
+	upAnnounced bool          // its listener, or its socket, knows that it is up
 	isUp        bool          // it has been established
 	isEnded     bool          // it has ended
-	begunCh     chan struct{} // see begun
-	endedCh     chan struct{} // see over
+	begunCh     chan struct{} // see begunChan
+	endedCh     chan struct{} // see endedChan
 }
 
 // closedChan is a channel that is closed.
@@ -27,7 +27,7 @@ func chanWhen(so bool, c *chan struct{}) <-chan struct{} {
 	return *c
 }
 
-// closeChan closes the channel at c, if somebody has asked for it.
+// closeChan closes the channel at c, if there is one.
 func closeChan(c *chan struct{}) {
 	if *c != nil {
 		close(*c)
@@ -63,7 +63,7 @@ func (l *lifecycle) hasEnded() bool {
 	return l.isEnded
 }
 
-// claimAnnouncement is true once: for who is to tell that the association is up.
+// claimAnnouncement is true once: its caller announces that the association is up.
 func (l *lifecycle) claimAnnouncement() (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +71,7 @@ func (l *lifecycle) claimAnnouncement() (first bool) {
 	return first
 }
 
-// markUp says that the association is established, and end that it has ended.
+// markUp says that the association is established, markEnded that it has ended.
 func (l *lifecycle) markUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

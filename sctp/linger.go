@@ -7,17 +7,17 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// A peer whose SHUTDOWN ACK got no SHUTDOWN COMPLETE sends it again, and so does one with DATA that
+// A peer whose SHUTDOWN ACK got no SHUTDOWN COMPLETE sends it again. So does a peer with DATA that
 // did not hear our ABORT. The host that has forgotten the association answers (RFC 9260 section
 // 8.4, rules 5 and 8), and the peer is done. A link that passes only packets for bound ports would
-// never see them, and the peer would go on until it reaches Association.Max.Retrans. So the port of
-// an association that we have set up stays bound for a while after its end. Whoever asks this
-// Transport for it gets it nevertheless.
+// never see them. The peer would go on until it reaches Association.Max.Retrans. So the port of an
+// association that we have set up stays bound for a while after its end. A new user on this
+// Transport gets it nevertheless.
 
 const (
-	// lingerRTOs and lingerMaxRTOs are how long: the peer's T2-shutdown or T3-rtx has then expired
-	// twice, also where it has backed off and our end has not. With RTO.Max as it is by default
-	// maxLingerTime does: it has expired once at least.
+	// lingerRTOs and lingerMaxRTOs are how long. The peer's T2-shutdown or T3-rtx has then expired
+	// twice, also if it has backed off and our end has not. With the default RTO.Max, maxLingerTime
+	// decides: the timer has expired once at least.
 	lingerRTOs    = 4
 	lingerMaxRTOs = 2
 	maxLingerTime = time.Minute
@@ -58,7 +58,7 @@ func (t *Transport) releasePort(port uint16, d time.Duration, at ...netip.Addr) 
 	l.timer = time.AfterFunc(d, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.lingeringPorts[port] == l { // else somebody has it
+		if t.lingeringPorts[port] == l { // else it has a user
 			t.stopLingering(port)
 		}
 	})

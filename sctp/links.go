@@ -17,8 +17,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// sharedLinks are the links that Dial and Listen of this package use: each is opened when it is
-// first needed, and shared by all of the process from then on.
+// sharedLinks are the links that Dial and Listen of this package use. Each is opened when it is
+// first needed, and shared by the whole process from then on.
 type sharedLinks struct {
 	allowedKinds func() ([]linkKind, error) // those that may be used, the best first
 
@@ -28,7 +28,7 @@ type sharedLinks struct {
 	lastAnswered map[netip.Addr]linkKind // guarded by mu: by what link a host was last reached
 }
 
-// linkKind is a kind of link, as RDDP_LINK names it, or what UDP is opened as by who only dials.
+// linkKind is a kind of link, as RDDP_LINK names it, or the UDP of a program that only dials.
 type linkKind string
 
 const (
@@ -55,8 +55,8 @@ func linksFromEnv() ([]linkKind, error) {
 	}
 }
 
-// ErrKernelSCTP is why Dial and Listen do without raw IP where the kernel has an SCTP of its own,
-// unless RDDP_LINK asks for raw IP. They also say so once, by slog.Default.
+// ErrKernelSCTP is why Dial and Listen do without raw IP on a kernel that has an SCTP of its own.
+// RDDP_LINK may ask for raw IP all the same. They also log it once, by slog.Default.
 var ErrKernelSCTP = errors.New("sctp: " + kernelsctp.Advice)
 
 // openLink opens a link; alone says that it is the only kind asked for.
@@ -85,8 +85,8 @@ func openLink(k linkKind, alone bool) (rawio.Link, error) {
 	return nil, ErrKernelSCTP
 }
 
-// usableTransports returns those to use, the best first, and why there is none. Who only dials
-// leaves UDP port 9899 to who listens.
+// usableTransports returns those to use, the best first, and why there is none. A program that only
+// dials leaves UDP port 9899 to programs that listen.
 func (l *sharedLinks) usableTransports(listen bool) (list []*Transport, kinds []linkKind, err error) {
 	use, err := l.allowedKinds()
 	if err != nil {
@@ -153,9 +153,9 @@ func (l *sharedLinks) rememberAnswer(host netip.Addr, k linkKind) {
 	l.lastAnswered[host] = k
 }
 
-// preferredIndex returns which of some links to try first: UDP to a program of this host that
-// listens by it, since packets of several associations go together there and raw ones do not; else
-// what the host has last answered by; else the best.
+// preferredIndex returns which of some links to try first. It is UDP to a program of this host that
+// listens by it. There packets of several associations go together, and raw ones do not. Otherwise
+// it is the link that the host has last answered by, and else the best.
 func (l *sharedLinks) preferredIndex(host netip.Addr, kinds []linkKind, neighbour bool) int {
 	k := udpLink
 	if !neighbour {

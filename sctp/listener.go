@@ -22,7 +22,7 @@ type Listener struct {
 
 	*acceptQueue
 	siblings        []*Listener // on the same port of other links, for the same Accept
-	unregisterFuncs []func()    // to take back what announce has told; set before others have the Listener
+	unregisterFuncs []func()    // to undo registerLocally; set before others have the Listener
 }
 
 // acceptQueue is what waits for Accept. An association has its place from before the COOKIE ACK on,
@@ -35,11 +35,11 @@ type acceptQueue struct {
 	closedCh  chan struct{}
 	closeOnce sync.Once
 	failOnce  sync.Once
-	closeErr  error        // that Accept returns once done is closed, nil after Close
+	closeErr  error        // that Accept returns once it is closed, nil after Close
 	openLinks atomic.Int32 // that it may still come by
 }
 
-// failAccept has Accept fail.
+// failAccept makes Accept fail.
 func (q *acceptQueue) failAccept(err error) {
 	q.failOnce.Do(func() {
 		q.closeErr = err
@@ -52,8 +52,8 @@ func newAcceptQueue(c *Config) *acceptQueue {
 }
 
 // Accept returns the next established association. One that has ended since is returned as well if
-// it ended gracefully, or has messages to read. Accept fails with net.ErrClosed after Close, with a
-// *LinkError when the link has failed, and with the context's error when that ends first.
+// it ended gracefully, or has messages to read. Accept fails with net.ErrClosed after Close, and
+// with a *LinkError when the link has failed. When the context ends first, it fails with its error.
 func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	for {
 		if c := l.takeReady(); c != nil { // what is there goes before a context that has ended
@@ -93,7 +93,7 @@ func (q *acceptQueue) releaseSlot(c *Conn) {
 	}
 }
 
-// dropFailed is for an association that has failed, and has nothing for whoever accepts it.
+// dropFailed removes an association that has failed and has nothing for Accept's caller.
 func (q *acceptQueue) dropFailed(c *Conn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,7 +106,7 @@ func (l *Listener) queuesForAccept() bool {
 	return l.cfg.Upper == nil && l.cfg.socket == nil // an upper protocol accepts its own sessions
 }
 
-// offerConn has an established association wait for Accept, if it still has its place.
+// offerConn queues an established association for Accept, if it still has its place.
 func (l *Listener) offerConn(c *Conn) {
 	if !l.queuesForAccept() {
 		return
@@ -125,10 +125,9 @@ func (l *Listener) offerConn(c *Conn) {
 // withSiblings is the listener, with those on the same port of other links.
 func (l *Listener) withSiblings() []*Listener { return append([]*Listener{l}, l.siblings...) }
 
-// Reconfigure changes the options of associations that are set up from now on. Those of which the
-// peer is told are among them. change gets the options that hold now, and is called at once.
-// LocalAddrs, Backlog, Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it
-// was.
+// Reconfigure changes the options of associations that are set up from now on, also those that the
+// peer hears of. change gets the options that hold now, and is called at once. LocalAddrs, Backlog,
+// Upper and Events stay. A *ConfigError or ErrNoMarks leaves everything as it was.
 func (l *Listener) Reconfigure(change func(*Config)) error {
 	for _, m := range l.withSiblings() {
 		if err := m.reconfigureOne(change); err != nil {
@@ -154,9 +153,9 @@ func (l *Listener) reconfigureOne(change func(*Config)) error {
 // Port returns the SCTP port.
 func (l *Listener) Port() uint16 { return l.port }
 
-// EncapPort returns the UDP port by which the listener is reached (RFC 6951): 9899, unless another
-// program of this host has that, and then hosts elsewhere need it as Config.EncapPort. It is 0
-// where no link of the listener is one of UDP.
+// EncapPort returns the UDP port by which the listener is reached (RFC 6951). It is 9899, unless
+// another program of this host has that. Then hosts elsewhere need it as Config.EncapPort. It is 0
+// if no link of the listener is one of UDP.
 func (l *Listener) EncapPort() uint16 {
 	for _, m := range l.withSiblings() {
 		if own, ok := m.t.link.(*udp.Link); ok {
@@ -175,8 +174,8 @@ func (l *Listener) Addr() net.Addr {
 	return Addr{netip.AddrPortFrom(l.t.localAddr(), l.port)}
 }
 
-// Close stops accepting. Associations that nobody has accepted yet are aborted; accepted ones live
-// on, and the port may be listened on again at once.
+// Close stops accepting. It aborts associations that were not accepted yet. Accepted ones live on,
+// and the port may be listened on again at once.
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
 		for _, m := range l.withSiblings() {

@@ -14,9 +14,9 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// One program of a host has UDP port 9899. Others that listen take another one, and tell the
-// programs of this host where they are found (internal/portregistry). Whoever dials an address of
-// this host asks there first.
+// One program of a host has UDP port 9899. Others that listen take another one, and announce it to
+// the programs of this host (internal/portregistry). A program that dials an address of this host
+// asks there first.
 
 // openListenUDP opens the link of a listener.
 func openListenUDP() (rawio.Link, error) {
@@ -34,14 +34,14 @@ func openListenUDP() (rawio.Link, error) {
 }
 
 const (
-	registryFirstWait = 30 * time.Millisecond // how long Dial waits for the owner of a port before it tries raw IP beside
+	registryFirstWait = 30 * time.Millisecond // how long Dial waits for the owner of a port before it also tries raw IP
 	registryMaxWait   = 5 * time.Second       // how long it waits at all
 )
 
 // localRegistry is what Dial knows of the programs of this host that may serve an SCTP port.
 type localRegistry struct {
 	port     uint16
-	question *portregistry.OwnerQuery // nil: nobody has the port
+	question *portregistry.OwnerQuery // nil: no program has the port
 	err      error                    // why that is not known
 }
 
@@ -60,8 +60,8 @@ func (n *localRegistry) close() {
 
 // localRoute is how an address of this host is reached by UDP.
 type localRoute struct {
-	encapPort   uint16 // the UDP port of the program that listens there; 0: none has told of one
-	rawOnly     bool   // who listens there does so by raw IP alone
+	encapPort   uint16 // the UDP port of the program that listens there; 0: none is known
+	rawOnly     bool   // the program there listens by raw IP alone
 	noAnswerYet bool   // the owner of the port has not answered yet
 	err         error  // why UDP is no way
 }
@@ -93,8 +93,9 @@ func (n *localRegistry) routeTo(a netip.Addr, by time.Time) (w localRoute) {
 	return localRoute{err: portregistry.CheckUDPOwner(n.port, netip.AddrPortFrom(a, udp.DefaultPort))}
 }
 
-// registerLocally tells the programs of this host of a listener over UDP. It fails with
-// rawio.ErrPortInUse where another program has its port; Close takes back what it has told by then.
+// registerLocally announces a listener over UDP to the programs of this host. It fails with
+// rawio.ErrPortInUse if another program has its port. Close withdraws the announcements made by
+// then.
 func (l *Listener) registerLocally() error {
 	own, ok := l.t.link.(*udp.Link)
 	if !ok {
@@ -114,7 +115,7 @@ func (l *Listener) registerLocally() error {
 	return nil
 }
 
-// unregisterLocally takes that back.
+// unregisterLocally undoes registerLocally.
 func (l *Listener) unregisterLocally() {
 	for _, f := range l.unregisterFuncs {
 		f()

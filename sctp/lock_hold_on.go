@@ -31,8 +31,8 @@ type longestHold struct {
 // WatchHolds begins, or ends, to measure: it takes two system calls for each hold.
 func (t *Transport) WatchHolds(on bool) { t.longestHold.watch.Store(on) }
 
-// beginHold begins a hold. The goroutine keeps its thread meanwhile: what that uses tells how long
-// the hold took where others had the processor too. Owner only.
+// beginHold begins a hold. The goroutine keeps its thread meanwhile. The CPU time of the thread is
+// the length of the hold even if others had the processor too. Owner only.
 func (c *Conn) beginHold() {
 	if !c.t.longestHold.watch.Load() {
 		c.lockHold = lockHold{}

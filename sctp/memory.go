@@ -18,23 +18,23 @@ import (
 )
 
 // What peers make this host hold is counted, in octets of memory and not of data: see package
-// account. An association is charged by its owner after each turn, and amid a long one, its backlog
-// by who leaves a packet there. An association that has more than its share while memory is short
-// closes its window itself. What others must do for it (an association that does nothing, or has to
-// go) the reclaimer does.
+// account. The holder of its lock charges an association after each hold, and during a long one. A
+// goroutine that adds a packet to the backlog charges that. An association that has more than its
+// share while memory is short closes its window itself. The reclaimer does what others must do for
+// it: an association may do nothing, or have to go.
 
 const (
-	// memoryShareDivisor is the part of what the process may use that peers may take by default,
-	// and defaultMemory that where nothing is known.
+	// memoryShareDivisor is the part of what the process may use that peers may take by default.
+	// defaultMemory is the default if nothing is known.
 	memoryShareDivisor = 4
 	defaultMemory      = 1 << 30
 
-	// connOctets is the memory of an association besides what is counted as it comes and goes, and
-	// its core, which counts itself: the Conn, what it is found by, and what the runtime keeps for
-	// its channels.
+	// connOctets is the memory of an association without its core, which counts itself, and without
+	// what comes and goes. It is the Conn, what it is found by, and what the runtime keeps for its
+	// channels.
 	connOctets        = int(unsafe.Sizeof(Conn{})-unsafe.Sizeof(assoc.Assoc{})) + 1<<10
 	eventStructOctets = int(unsafe.Sizeof(Event{}))
-	// chargeEveryPackets is after how many packets of one batch an association is charged amid it.
+	// chargeEveryPackets is after how many packets of one batch an association is charged again.
 	chargeEveryPackets = 8
 
 	packetOctets = int(unsafe.Sizeof(rawio.Packet{})) // of a backlog, besides its octets
@@ -56,7 +56,7 @@ func (c *TransportConfig) maxMemory() int64 {
 
 // memoryHolder is an Upper that holds memory for its peer.
 type memoryHolder interface {
-	// Held returns how many octets, under the gate.
+	// Held returns how many octets, under the association lock.
 	Held() int
 }
 
@@ -133,8 +133,8 @@ func (c *Conn) drawnOctets() int64 { return c.account.Drawn() + c.assocLock.back
 // isOverShare says whether memory is short and the association has more than its share.
 func (c *Conn) isOverShare() bool { return c.account.ExceedsShare(c.drawnOctets()) }
 
-// canAfford says whether the association may hold so many octets more: what its program sends waits
-// else, until what it has sent is acknowledged. Owner only.
+// canAfford says whether the association may hold so many octets more. If not, what its program
+// sends waits until what it has sent is acknowledged. Owner only.
 func (c *Conn) canAfford(octets int) bool {
 	return !c.account.ExceedsShare(c.drawnOctets() + int64(octets))
 }
@@ -156,8 +156,8 @@ func (c *Conn) setMemoryPressure(on bool) {
 	}
 }
 
-// abortForMemory ends the association because others need its memory. What it has received and
-// nobody has read is lost, and readers hear why. Owner only.
+// abortForMemory ends the association because others need its memory. What it has received and is
+// still unread is lost, and readers get the reason. Owner only.
 func (c *Conn) abortForMemory(fair int64) {
 	err := &assoc.MemoryError{Held: c.drawnOctets(), Share: fair}
 	c.unreadLostErr, c.failed = err, true
@@ -216,8 +216,8 @@ func (t *Transport) closeAccountLocked(a *account.Account) {
 	delete(t.orphanAccounts, a)
 }
 
-// keepAccount is for an association that has ended and has something left to read: it counts on
-// until that is read, or the Conn is closed, or nobody has it any more. Called with mu held.
+// keepAccount is for an association that has ended and has something left to read. It counts on
+// until that is read, the Conn is closed, or nothing refers to it any more. Called with mu held.
 func (t *Transport) keepAccount(c *Conn) {
 	if c.account.Closed() {
 		return
@@ -260,7 +260,7 @@ func (r *reclaimer) init(t *Transport) {
 	r.timer.Stop()
 }
 
-// scheduleRun has it run soon. No lock but gates may be held.
+// scheduleRun makes it run soon. No lock but association locks may be held.
 func (r *reclaimer) scheduleRun() {
 	if !r.isRunning.Load() && !r.isRunning.Swap(true) {
 		r.timer.Reset(r.runPause)
@@ -272,7 +272,7 @@ func (r *reclaimer) runReclaim() {
 	began := time.Now()
 	r.t.reclaimMemory()
 	r.runPause = max(minReclaimPause, 9*time.Since(began))
-	r.isRunning.Store(false) // who calls from now on has seen what was done, or calls again
+	r.isRunning.Store(false) // a caller from now on has seen what was done, or calls again
 }
 
 // offender is an association that has more than its share.
@@ -281,8 +281,8 @@ type offender struct {
 	drawnOctets int64
 }
 
-// reclaimMemory squeezes every association that has more than its share, ends the greediest while
-// that is not enough, and lets those go on that have no more than their share any longer. Of two
+// reclaimMemory squeezes every association that has more than its share. It ends the greediest
+// while that is not enough. It releases those that have no more than their share any longer. Of two
 // that have the same the younger goes first.
 func (t *Transport) reclaimMemory() {
 	var list []offender

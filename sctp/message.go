@@ -36,22 +36,22 @@ type RecvInfo struct {
 	Stream    uint16
 	SSN       uint16 // stream sequence number of an ordered message
 	TSN       uint32 // of its first DATA chunk
-	CumTSN    uint32 // that no TSN up to it is missing, when the message is read; of a Socket, when it has come
+	CumTSN    uint32 // no TSN up to it is missing, when the message is read; of a Socket, when it has come
 	PPID      uint32
 	Unordered bool
-	// Size is the octets of the whole message. It is 0 while that is not known, because the message
-	// is longer than Config.RecvBuffer and the rest is yet to come.
+	// Size is the octets of the whole message. It is 0 while that is unknown: the message is longer
+	// than Config.RecvBuffer and the rest is yet to come.
 	Size int
 	// More says that the message goes on: the next read returns more of it.
 	More bool
 }
 
-// quickAnswerTime is how soon a program answers that answers at once: while it does, and has more
+// quickAnswerTime is how soon a program answers that answers at once. While it does, and has more
 // to read, it will send more.
 const quickAnswerTime = 200 * time.Microsecond
 
-// messageSource is the Conn as the association's Source: messages are queued by WriteMsg, and only
-// their acknowledgements come back.
+// messageSource is the Conn as the association's Source. WriteMsg queues messages, and only their
+// acknowledgements come back.
 type messageSource Conn
 
 // Next never has anything: WriteMsg queues messages in the association.
@@ -60,8 +60,8 @@ func (s *messageSource) Next(rawio.Time, int, *assoc.Message) bool { return fals
 // Idle is true for the same reason.
 func (s *messageSource) Idle() bool { return true }
 
-// Acked frees the buffer of a message that has arrived. Writers that wait for room wait on until
-// there is some for several messages, so that they are not woken for each.
+// Acked frees the buffer of a message that has arrived. Waiting writers wait on until there is room
+// for several messages, so that they are not woken for each.
 func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	s.sendbuf.freeMessage(token)
 	if s.numWriters > 0 && (*Conn)(s).nextWriterFits() {
@@ -69,15 +69,15 @@ func (s *messageSource) Acked(_ rawio.Time, _ wire.StreamID, token uint64) {
 	}
 }
 
-// resizeSendBuffer has the send buffer hold what the association takes, which grows. While memory
-// is short it is as it was at first. Owner only.
+// resizeSendBuffer makes the send buffer as large as the association's, which grows. While memory
+// is short it has its first size. Owner only.
 func (c *Conn) resizeSendBuffer() {
 	if c.sendbuf.maxOctets = c.a.SendBuffer(); c.memoryPressure {
 		c.sendbuf.maxOctets = c.sendbuf.baseOctets
 	}
 }
 
-// sendBufferHasRoom reports whether the send buffer has room for several messages. Owner only.
+// sendBufferHasRoom reports whether the send buffer has space for several messages. Owner only.
 func (c *Conn) sendBufferHasRoom() bool {
 	if !c.sendbuf.hasQuarterFree() {
 		c.resizeSendBuffer()
@@ -85,20 +85,20 @@ func (c *Conn) sendBufferHasRoom() bool {
 	return c.sendbuf.hasQuarterFree()
 }
 
-// nextWriterFits reports whether there is room for several messages, and for the one that waits
-// first. Owner only.
+// nextWriterFits reports whether there is space for several messages, and for the first waiting
+// one. Owner only.
 func (c *Conn) nextWriterFits() bool {
 	return c.numWriters > 0 && c.sendBufferHasRoom() && c.sendbuf.hasRoomFor(c.firstWriter.octets)
 }
 
-// waitingWriter is a call that waits for room in the send buffer.
+// waitingWriter is a call that waits for space in the send buffer.
 type waitingWriter struct {
 	octets int
 	next   *waitingWriter // that has come behind it
 }
 
-// queueWriter has a call wait behind those that do, and settle set writable when there is room.
-// Owner only.
+// queueWriter queues a call behind those that wait. runUnlockTasks sets writable when there is
+// space. Owner only.
 func (c *Conn) queueWriter(w *waitingWriter) {
 	if c.writable.tokenCh == nil {
 		c.writable.init(c.t)
@@ -113,7 +113,7 @@ func (c *Conn) queueWriter(w *waitingWriter) {
 	c.numWriters++
 }
 
-// unqueueWriter takes a call off that waited, or did not. Owner only.
+// unqueueWriter takes a call off the queue, if it is there. Owner only.
 func (c *Conn) unqueueWriter(w *waitingWriter) {
 	for at := &c.firstWriter; *at != nil; at = &(*at).next {
 		if *at == w {
@@ -124,15 +124,15 @@ func (c *Conn) unqueueWriter(w *waitingWriter) {
 	}
 }
 
-// inbox holds received messages that nobody has read. Owner only.
+// inbox holds received messages that are unread. Owner only.
 type inbox struct {
 	queue      []*assoc.Received
 	head       int
 	readOffset int // octets of the first message already read
-	// skipping says that the rest of a message is not wanted, of which a reader has had enough.
+	// skipping says that the rest of a message is not wanted, because its reader has had enough.
 	skipping     bool
 	streamClosed bool               // of a Stream that was closed
-	firstSlot    [1]*assoc.Received // that q begins with: mostly there is one at most
+	firstSlot    [1]*assoc.Received // that q begins with: usually there is one at most
 }
 
 func (b *inbox) push(r *assoc.Received) {
@@ -217,7 +217,7 @@ func (c *Conn) distributeMessages() (left bool) {
 		if !ok {
 			return false
 		}
-		if c.closing || c.failed && c.unreadLostErr != nil { // nobody will read it; its window lets the peer go on to its shutdown
+		if c.closing || c.failed && c.unreadLostErr != nil { // it will not be read; its window lets the peer go on to its shutdown
 			c.a.Release(r)
 			continue
 		}
@@ -236,7 +236,7 @@ func (c *Conn) distributeMessages() (left bool) {
 	}
 }
 
-// wakeStream has settle wake the reader of s.
+// wakeStream makes runUnlockTasks wake the reader of s.
 func (c *Conn) wakeStream(s *Stream) {
 	c.afterUnlock |= taskDrainLists
 	if c.streamsToWake == nil {
@@ -250,19 +250,19 @@ func (c *Conn) wakeStream(s *Stream) {
 	}
 }
 
-// ReadMsg reads one message, or the next piece of one that is longer than p: message boundaries are
+// ReadMsg reads one message, or the next piece of one that is longer than p. Message boundaries are
 // kept, and More says whether the message goes on. It blocks until a message is complete, or has
-// filled the receive buffer: what is longer than Config.RecvBuffer comes in pieces as it arrives,
-// and nothing else comes in between (RFC 9260 section 6.9; Config.MaxMessage sets a limit). It
-// returns io.EOF after the peer has shut the association down, io.ErrUnexpectedEOF if it has not
-// sent all by then, and the reason when the association failed; before that ErrCutOff, when either
-// or a restart of the peer has come before the end of a message, after which reading goes on.
+// filled the receive buffer. A message longer than Config.RecvBuffer comes in pieces as it arrives,
+// and nothing else comes in between (RFC 9260 section 6.9). Config.MaxMessage sets a limit. It
+// returns io.EOF after the peer has shut the association down, or io.ErrUnexpectedEOF if the peer
+// has not sent all by then. It returns the reason when the association failed. Before these it
+// returns ErrCutOff if the end, or a restart of the peer, came before the end of a message. After
+// ErrCutOff reading goes on.
 func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 	return c.readFrom(p, &c.inbox, &c.readable, &c.readDeadline, false)
 }
 
-// setFrom has i, which is zero, describe a message, or piece of one, of which n octets have been
-// read.
+// setFrom fills i, which is zero, for a message, or piece of one, of which n octets have been read.
 func (i *RecvInfo) setFrom(r *assoc.Received, n int) {
 	i.Stream, i.SSN, i.TSN, i.PPID, i.Unordered, i.More = uint16(r.Stream), uint16(r.SSN), uint32(r.TSN()), r.PPID, r.Unordered, r.More || n < r.Size
 	if !r.More {
@@ -336,8 +336,8 @@ func (c *Conn) readFrom(p []byte, in *inbox, ready *Signal, d *deadline, cut boo
 }
 
 // WriteMsg sends p as one message. It returns when the message is copied into the send buffer, and
-// blocks while that is full. It fails with ErrEmptyMessage, ErrMessageTooLong,
-// ErrInvalidStream, ErrNoPath for a SendInfo.Dest that is not the peer's, os.ErrDeadlineExceeded,
+// blocks while that is full. It fails with ErrEmptyMessage, ErrMessageTooLong, ErrInvalidStream, or
+// ErrNoPath for a SendInfo.Dest that is not the peer's. It also fails with os.ErrDeadlineExceeded,
 // net.ErrClosed after Close, ErrClosing, or the reason why the association has ended.
 func (c *Conn) WriteMsg(p []byte, info SendInfo) (n int, err error) {
 	return c.writeMessage(p, info, nil)

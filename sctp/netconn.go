@@ -10,25 +10,25 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// StreamConn is an association as a net.Conn that carries a stream of octets, as TCP does: what is
+// StreamConn is an association as a net.Conn that carries a stream of octets, as TCP does. What is
 // written goes out as ordered messages of stream 0, and is read without their boundaries. A program
 // made for TCP runs over it: net/http, crypto/tls, gRPC.
 //
 // It differs from a *net.TCPConn in two ways. There is no CloseWrite, since SCTP has no half-open
 // state (RFC 9260 section 1.5.1): the peer's Close ends both directions. And Close waits until the
-// peer has all that was written, for [TransportConfig] CloseTimeout at most, because the stack ends
-// with the process. A restart of the peer ends the association, as octets of before and after it
-// are no one stream.
+// peer has all that was written, because the stack ends with the process. It waits for
+// [TransportConfig] CloseTimeout at most. A restart of the peer ends the association, as octets of
+// before and after it are no one stream.
 type StreamConn struct {
 	netConn
 	s *Stream
 }
 
 // MessageConn is an association as a net.Conn that carries messages, as UDP does, but in order and
-// without loss: a Write is one message on stream 0, a Read returns one message of whatever stream.
-// A message that is longer than the buffer of Read, or than Config.RecvBuffer, is cut: Read returns
-// its first octets and ErrTruncated. There is no empty message: Write refuses it by
-// ErrEmptyMessage. Close is that of a StreamConn.
+// without loss. A Write is one message on stream 0. A Read returns one message of any stream. If a
+// message is longer than the buffer of Read, or than Config.RecvBuffer, Read returns its first
+// octets and ErrTruncated. There is no empty message: Write refuses it by ErrEmptyMessage. Close is
+// that of a StreamConn.
 type MessageConn struct{ netConn }
 
 var _, _ net.Conn = (*StreamConn)(nil), (*MessageConn)(nil)
@@ -97,8 +97,9 @@ type netConn struct {
 // Association returns the association, for its counters, paths and events.
 func (n *netConn) Association() *Conn { return n.c }
 
-// checkDeadline says whether a call comes after its deadline, which then also ends calls that need
-// not wait, and an empty one whether it comes after Close. Of any other the association says that.
+// checkDeadline says whether a call comes after its deadline. The deadline also ends calls that
+// need not wait. For an empty call it says whether that comes after Close. For any other the
+// association does.
 func (n *netConn) checkDeadline(d *deadline, p []byte) error {
 	expired := d.hasExpired()
 	switch {
@@ -118,7 +119,7 @@ func (n *netConn) wrapError(op string, err error) error {
 }
 
 // Close ends the association, see Conn.Close. Calls that are under way fail by net.ErrClosed, and
-// so does Close from the second time on.
+// so do further calls of Close.
 func (n *netConn) Close() error {
 	first, err := n.c.closeGracefully()
 	if !first {
@@ -138,8 +139,8 @@ func (n *netConn) SetDeadline(t time.Time) error {
 	return n.setDeadlines(t, n.readDeadline, n.writeDeadline)
 }
 
-// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which
-// something is there. The zero time means no deadline.
+// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, even if data is there. The
+// zero time means no deadline.
 func (n *netConn) SetReadDeadline(t time.Time) error { return n.setDeadlines(t, n.readDeadline) }
 
 // SetWriteDeadline makes writes past t fail with os.ErrDeadlineExceeded.

@@ -11,8 +11,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// PathStats is a snapshot of one path: an address of the peer and the own address it is reached
-// from.
+// PathStats is a snapshot of one path: an address of the peer and the own address that reaches it.
 type PathStats = assoc.PathStats
 
 // LocalAddrError reports an address in Config.LocalAddrs that the link does not have. It matches
@@ -71,10 +70,9 @@ func (t *Transport) remoteAddrs(c *Config, first netip.Addr) []netip.AddrPort {
 // tunnelingPort is the UDP port assigned to encapsulation (RFC 6951 section 7).
 const tunnelingPort = 9899
 
-// firstEncapPort is the UDP port that the first packets go to, and none on a link without UDP,
-// which shows in its own addresses: by the port the association tells how much is in front of its
-// packets, and a port that goes away with the first answer would make them longer than the link
-// takes.
+// firstEncapPort is the UDP port that the first packets go to, and 0 on a link without UDP, which
+// its own addresses show. From the port the association learns how much is in front of its packets.
+// If the port went away with the first answer, packets would become longer than the link takes.
 func (t *Transport) firstEncapPort(c *Config) uint16 {
 	l, ok := t.link.(rawio.Addresser)
 	if !ok {
@@ -103,15 +101,17 @@ func (c *Conn) Paths() []PathStats {
 }
 
 // Reconfigure changes how the association behaves from now on. change gets the options that hold
-// now, is called at once, and must not call methods of c; a *ConfigError about what it makes of
-// them, or ErrNoMarks, leaves everything as it was. These take effect, on every path: RTOInitial,
-// RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans, PotentiallyFailedMaxRetrans,
-// HidePotentiallyFailed and PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose, SackDelay and
-// LoneSackDelay, HeartbeatInterval and HBMaxBurst, RecvBuffer, SendBuffer, PartialDelivery,
-// MaxBurst, NoDelay, DisableFragments, MaxSegment, MTU and DisablePMTUD, which leaves a path the
-// MTU that it has, DSCP and FlowLabel. A window that the peer was told of is kept open: a smaller
-// RecvBuffer comes about as it is used up. What else change does is ignored: the peer was told of
-// it, or it cannot change. SetPrimary, SetHeartbeat, SetDSCP and SetFlowLabel are for one path.
+// now, is called at once, and must not call methods of c. A *ConfigError about what it makes of
+// them, or ErrNoMarks, leaves everything as it was. The following take effect, on every path.
+// Timers and limits: RTOInitial, RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans,
+// MaxInitRetrans, MaxInitRTO, AutoClose, SackDelay and LoneSackDelay, HeartbeatInterval and
+// HBMaxBurst. Failover: PotentiallyFailedMaxRetrans, HidePotentiallyFailed and
+// PrimarySwitchoverMaxRetrans. Buffers and messages: RecvBuffer, SendBuffer, PartialDelivery,
+// MaxBurst, NoDelay, DisableFragments, MaxSegment. Packets: MTU, DSCP and FlowLabel, and
+// DisablePMTUD, which leaves a path the MTU that it has. A window that the peer was promised is
+// kept open: a smaller RecvBuffer comes about as it is used up. What else change does is ignored:
+// the peer already knows it, or it cannot change. SetPrimary, SetHeartbeat, SetDSCP and
+// SetFlowLabel are for one path.
 func (c *Conn) Reconfigure(change func(*Config)) error {
 	a, now := c.lock()
 	defer c.unlock()
@@ -137,7 +137,7 @@ func (c *Conn) SetPrimary(addr netip.Addr) error {
 	return a.SetPrimary(addr)
 }
 
-// SetHeartbeat changes HB.interval of the path to an address of the peer; a negative interval
+// SetHeartbeat changes HB.interval of the path to an address of the peer. A negative interval
 // disables heartbeats there (RFC 9260 section 8.3). It fails with ErrNoPath.
 func (c *Conn) SetHeartbeat(addr netip.Addr, interval time.Duration) error {
 	a, now := c.lock()
@@ -160,7 +160,7 @@ func (c *Conn) SetFlowLabel(addr netip.Addr, label uint32) error {
 	return a.SetFlowLabel(addr, label)
 }
 
-// RequestHeartbeat probes the path to an address of the peer now (RFC 9260 section 8.3): its
+// RequestHeartbeat probes the path to an address of the peer now (RFC 9260 section 8.3). Its
 // statistics show the outcome. It fails with ErrNoPath or ErrClosing.
 func (c *Conn) RequestHeartbeat(addr netip.Addr) error {
 	a, now := c.lock()

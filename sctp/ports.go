@@ -16,8 +16,8 @@ const freePortTries = 64
 
 // bindDialPort takes the local port of a Dial to a port of those addresses. The associations of a
 // Socket share its port. Those of Dial share one with others of Dial, to other peers, as connected
-// sockets do (RFC 9260 section 1.3): one that the caller names, or any if few are free. Called with
-// mu held.
+// sockets do (RFC 9260 section 1.3). The shared port is one that the caller names, or any if few
+// are free. Called with mu held.
 func (t *Transport) bindDialPort(cfg *Config, remotes []netip.AddrPort, remotePort uint16) (port uint16, err error) {
 	at := cfg.LocalAddrs
 	if s := cfg.socket; s != nil && !t.closed && t.portUsers[s.listener.port] > 0 {
@@ -70,8 +70,8 @@ func (t *Transport) bindListenPort(port uint16, at ...netip.Addr) (uint16, error
 	return t.bindDynamicPort(func(uint16) bool { return false }, at)
 }
 
-// bindDynamicPort takes a dynamic port that is free, from a random one on, or after a while one
-// that can be shared. Called with mu held.
+// bindDynamicPort takes a free dynamic port, from a random one on, or after a while one that can be
+// shared. Called with mu held.
 func (t *Transport) bindDynamicPort(share func(port uint16) bool, at []netip.Addr) (uint16, error) {
 	start := rand.IntN(endpoint.NumDynamic)
 	for i := range endpoint.NumDynamic + freePortTries { // the first are looked at again, to be shared
@@ -108,8 +108,8 @@ func (t *Transport) bindFreePort(port uint16, at []netip.Addr) error {
 }
 
 // isPortBusy says whether a listener, or an association of Dial, has a port at one of those
-// addresses. Associations that a listener has accepted outlive it, and keep nobody else from
-// listening there, as with TCP. Called with mu held.
+// addresses. Associations that a listener has accepted outlive it. As with TCP, they do not keep
+// others from listening there. Called with mu held.
 func (t *Transport) isPortBusy(port uint16, at []netip.Addr) bool {
 	for _, l := range t.listeners[port] {
 		own := l.cfg.LocalAddrs

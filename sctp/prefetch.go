@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// manyAssocsMin is how many associations a Transport has when the memory of those that packets
-	// come for, or the program writes to, is mostly in no cache.
+	// manyAssocsMin is how many associations a Transport has when their memory is usually in no
+	// cache. It counts those that packets come for or the program writes to.
 	manyAssocsMin = 512
 
-	// fetchDistance is how many packets ahead fetch is called, fetchMoreDistance is for fetchReader
-	// and fetchMore, and fetchLastDistance for fetchLast.
+	// fetchDistance is how many packets ahead fetchHead is called. fetchMoreDistance is for
+	// fetchReader and fetchMore, fetchLastDistance for fetchLast.
 	fetchDistance     = 4
 	fetchMoreDistance = 2
 	fetchLastDistance = 1
@@ -25,11 +25,11 @@ const (
 	channelFetchOctets = 104 // of what its reader waits for
 )
 
-// transportsWithMany is how many Transports have a crowd: a program's caches are for all of them,
-// and who writes a message is to know of it before the association is there.
+// transportsWithMany is how many Transports are in many-association mode. A program's caches are
+// for all of them, and a writer needs to know it before it has the association.
 var transportsWithMany atomic.Int32
 
-// updateManyAssocs says whether there is a crowd when the number of associations has changed.
+// updateManyAssocs updates the many-association mode when the number of associations has changed.
 // Called with mu held.
 func (t *Transport) updateManyAssocs() {
 	if is := len(t.conns) >= manyAssocsMin; is != t.manyAssocs.Load() {
@@ -42,8 +42,8 @@ func (t *Transport) updateManyAssocs() {
 	}
 }
 
-// connFor returns the association of the i-th of n packets, nil if it was handled or has none. What
-// was left open is looked for now.
+// connFor returns the association of the i-th of n packets, nil if it was handled or has none. It
+// resolves a deferred packet now.
 func (r *receiver) connFor(i, n int) *Conn {
 	if r.t.manyAssocs.Load() {
 		r.prefetchConns(i, n)
@@ -54,8 +54,8 @@ func (r *receiver) connFor(i, n int) *Conn {
 	return r.conns[i]
 }
 
-// prefetchConns has the memory come that the associations of those behind the i-th of n packets are
-// about to need.
+// prefetchConns prefetches the memory that the associations of the packets behind the i-th of n
+// will need.
 func (r *receiver) prefetchConns(i, n int) {
 	if i == 0 {
 		for k := range min(fetchDistance, n) {
@@ -83,17 +83,17 @@ func (r *receiver) prefetchConns(i, n int) {
 	}
 }
 
-// prefetchRest is the other half of ahead, for when some work lies between.
+// prefetchRest is the other half of prefetchConns, for when some work lies between.
 func (r *receiver) prefetchRest() {
 	r.fetchingConn.fetchRest()
 	r.fetchedConn.fetchMore()
 	r.fetchingConn, r.fetchedConn = nil, nil
 }
 
-// fetchHead has the memory come that each packet looks at of an association, which is too much to
+// fetchHead prefetches the memory of an association that each packet looks at. That is too much to
 // ask for at once: the rest is left to fetchRest. fetchMore is for what it leads to, fetchReader
-// for who reads it, and fetchLast for the goroutine that waits there. Each is called when what is
-// before it is there, or is to come at once. There may be none.
+// for the reader, and fetchLast for the goroutine that waits there. Each is called when what is
+// before it is there, or is to come at once. The Conn may be nil.
 func (c *Conn) fetchHead() {
 	if c != nil {
 		prefetch.Range(c, 0, lockFetchedEnd)
@@ -102,10 +102,10 @@ func (c *Conn) fetchHead() {
 	}
 }
 
-// lockFetchedEnd is where what is looked at of the gate ends.
+// lockFetchedEnd is where the prefetched part of the lock ends.
 const lockFetchedEnd = unsafe.Offsetof(Conn{}.assocLock) + unsafe.Offsetof(assocLock{}.backlogMu)
 
-// assocOf is that of an association that is not looked at.
+// assocOf returns the core of an association without a look at its memory.
 func assocOf(c *Conn) *assoc.Assoc { return prefetch.FieldAt[assoc.Assoc](c, unsafe.Offsetof(c.a)) }
 
 func (c *Conn) fetchRest() {
@@ -120,7 +120,7 @@ func (c *Conn) fetchReader() {
 	}
 }
 
-// fetchTimerFields has the memory come that says for when the timer of an association is set.
+// fetchTimerFields prefetches the fields for the timer of an association.
 func (c *Conn) fetchTimerFields() {
 	prefetch.Range(c, unsafe.Offsetof(c.timerAt), unsafe.Offsetof(c.heapID))
 }
@@ -132,7 +132,7 @@ func (c *Conn) fetchMore() {
 	}
 }
 
-// fetchToWrite has the memory come that writing a message looks at, and waiting for the answer, and
+// fetchToWrite prefetches the memory that writing a message and waiting for the answer look at.
 // fetchMoreToWrite is fetchMore for that.
 func (c *Conn) fetchToWrite() {
 	prefetch.Range(c, 0, lockFetchedEnd)

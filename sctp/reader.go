@@ -14,40 +14,40 @@ const (
 	rxBatchPackets = 128       // packets read at once
 	maxRunOctets   = 256 << 10 // octets that one SACK answers
 
-	// shortWorkOctets is after how many octets the clock is read anew: it has taken a while to
+	// shortWorkOctets is after how many octets the clock is read anew, as it has taken a while to
 	// handle them.
 	shortWorkOctets = 4 << 10
 
-	// shortPacketOctets is how long packets are that bring no bulk, on the average: whose answers
-	// may wait for those of the others among them.
+	// shortPacketOctets is the average length of packets that bring no bulk. Their answers may wait
+	// for those of the others.
 	shortPacketOctets = 256
 
-	// maxRunsUnflushed is how many runs what the combiner has waits for more.
+	// maxRunsUnflushed is for how many runs the coalescer waits for more.
 	maxRunsUnflushed = 4
 )
 
-// receiver is the state of whoever reads a queue of the link.
+// receiver is the state of the reader of a queue of the link.
 type receiver struct {
 	t                 *Transport
 	queue             rawio.Shard
 	poller            rawio.Poller            // nil: the queue is none
 	waiter            rawio.Waiter            // nil: the queue decides itself how its reader waits
-	waitSignal        *atomic.Pointer[Signal] // what the reader waits for besides, while it may block; nil: nothing ever
-	flushesOnWait     bool                    // for the combiner: it sends what is there before it waits
+	waitSignal        *atomic.Pointer[Signal] // what else the reader waits for, while it may block; nil: nothing
+	flushesOnWait     bool                    // for the coalescer: it flushes before it waits
 	runsSinceFlush    int                     // since it has sent behind a run
 	pollPolicy        *pollpolicy.Policy
 	pkts              []rawio.Packet
-	conns             [rxBatchPackets]*Conn  // of the packets; nil between two calls of handle
-	isDeferred        [rxBatchPackets]bool   // of those that are looked at again in their turn, see seek; false between two calls of handle
+	conns             [rxBatchPackets]*Conn  // of the packets; nil between two calls of dispatchBatch
+	isDeferred        [rxBatchPackets]bool   // see resolveDeferred; false between two calls of dispatchBatch
 	numDeferred       int                    // how many these are
-	indexChanged      bool                   // packets that were handled have changed which association others belong to
+	indexChanged      bool                   // handled packets have changed which association others belong to
 	repliesPending    bool                   // the endpoint may have answers to send
-	isRedelivery      bool                   // the packets have been counted before, see reroute
+	isRedelivery      bool                   // the packets have been counted before
 	hashes            [rxBatchPackets]uint64 // for lookup
-	fetchingConn      *Conn                  // the one of which half was asked for last
-	fetchedConn       *Conn                  // and the one that has come, whose fetchMore is next
-	lastConn          *Conn                  // whose packets were handled last: it has not transmitted yet
-	holdsLock         bool                   // this goroutine holds its gate
+	fetchingConn      *Conn                  // the one whose first half was prefetched last
+	fetchedConn       *Conn                  // and the one that has come, with fetchMore next
+	lastConn          *Conn                  // the association of the last packets: it has not transmitted yet
+	holdsLock         bool                   // this goroutine holds its lock
 	runPackets        int                    // packets since the last pause
 	runOctets         int                    // of them
 	wakesSeen         uint64                 // wakes after the last of them
@@ -55,7 +55,7 @@ type receiver struct {
 	lastTag           uint32                 // of the association to which the last of them belong
 	lastDataSent      uint64                 // DATA chunks that it has sent
 	lastAnswered      bool                   // since those before, or they were another's
-	mustSendCoalesced bool                   // they have put something into the combiner
+	mustSendCoalesced bool                   // they have put something into the coalescer
 	servesSeveral     bool                   // they are of more than one association
 	arrivedAt         rawio.Time             // when packets came last
 	threadPin         threadPin              // of a receive goroutine
@@ -97,7 +97,7 @@ func (r *receiver) expectsMore(n int) bool {
 	return r.poller != nil && r.runOctets < maxRunOctets && r.pollPolicy.ExpectsMore(n)
 }
 
-// beginBatch takes that n packets have come, and finds whose they are.
+// beginBatch notes that n packets have come, and finds their associations.
 func (r *receiver) beginBatch(n int) {
 	r.arrivedAt = r.t.now()
 	if !r.isRedelivery {
@@ -106,14 +106,14 @@ func (r *receiver) beginBatch(n int) {
 		r.pollPolicy.RecordArrival(r.arrivedAt, n)
 	}
 	r.runPackets += n
-	if r.holdsLock { // the tables are locked before any gate, where a packet seems to belong to nobody
+	if r.holdsLock { // the tables are locked before any association lock, if a packet seems to have no association
 		r.lastConn.releaseLock()
 		r.holdsLock = false
 	}
 	r.lookupConns(n)
 }
 
-// finishRun is the end of a run: it lets go what the packets have brought.
+// finishRun is the end of a run: it sends what the packets have caused.
 func (r *receiver) finishRun(err error) error {
 	held := r.releaseConn(true)
 	if r.mustSendCoalesced {
@@ -123,7 +123,7 @@ func (r *receiver) finishRun(err error) error {
 	if r.runPackets > 0 {
 		woken := counterDelta(&r.t.signalWakes, &r.wakesSeen)
 		answers := woken
-		if brought := counterDelta(&r.t.signalRequests, &r.requestsSeen); r.servesSeveral { // those of one association go together in any case
+		if brought := counterDelta(&r.t.signalRequests, &r.requestsSeen); r.servesSeveral { // answers of one association go together in any case
 			answers = max(woken, brought)
 		}
 		r.t.coalescer.expectReplies(answers)
@@ -151,9 +151,9 @@ func counterDelta(n *atomic.Uint64, last *uint64) uint64 {
 	return grown
 }
 
-// updateReaderFlushes is that of the Transport, behind a run: seldom, as those that the packets
-// have woken are about to add to what there is, but soon enough where more packets come and the
-// reader does not wait.
+// updateReaderFlushes is setReaderFlushes of the Transport, after a run. It flushes seldom, as the
+// goroutines that the packets have woken are about to add to the batch. It flushes soon enough when
+// more packets come and the reader does not wait.
 func (r *receiver) updateReaderFlushes(is bool) {
 	if r.runsSinceFlush++; !is || r.runsSinceFlush >= maxRunsUnflushed || r.runOctets > shortWorkOctets {
 		r.runsSinceFlush = 0
@@ -161,8 +161,8 @@ func (r *receiver) updateReaderFlushes(is bool) {
 	}
 }
 
-// handOffConn has another goroutine go on with an association that keeps others waiting, and leaves
-// it the packets from the i-th to the n-th that are its own.
+// handOffConn leaves an association that keeps others waiting to another goroutine, with its own
+// packets from the i-th to the n-th.
 func (r *receiver) handOffConn(c *Conn, i, n int) {
 	for ; i < n; i++ {
 		if r.conns[i] == c {
@@ -175,8 +175,8 @@ func (r *receiver) handOffConn(c *Conn, i, n int) {
 	r.lastConn, r.holdsLock = nil, false
 }
 
-// consecutivePackets is the packets of an association that follow on each other from the i-th on,
-// as many as may be handled together.
+// consecutivePackets returns the packets of an association that are in a row from the i-th on. It
+// returns as many as may be handled together.
 func (r *receiver) consecutivePackets(c *Conn, i, n int) []rawio.Packet {
 	end := i + 1
 	for n = min(n, i+assoc.RowMost); end < n && r.conns[end] == c; end++ {
@@ -195,18 +195,18 @@ func (r *receiver) markHandled(c *Conn, i, n int) int {
 	return i - 1
 }
 
-// releaseConn lets the association go whose packets were handled last. It returns the association
+// releaseConn releases the association whose packets were handled last. It returns the association
 // if its SACK is held back, for which it must be the last.
 func (r *receiver) releaseConn(last bool) (held *Conn) {
 	r.servesSeveral = r.servesSeveral || !last && r.lastConn != nil
-	// Whoever has taken the gate meanwhile does the same when it leaves.
+	// Otherwise another goroutine has the lock, and does the same when it unlocks.
 	if r.lastConn != nil && (r.holdsLock || r.lastConn.tryLock()) {
 		if last {
 			r.watchAnswers(&r.lastConn.a)
 		}
 		r.indexChanged = r.indexChanged || r.lastConn.a.HasEvents()
 		now := r.arrivedAt
-		if !r.holdsLock || r.runOctets > shortWorkOctets { // others have had the gate, or it has taken a while to handle the packets
+		if !r.holdsLock || r.runOctets > shortWorkOctets { // others have had the lock, or the packets took a while
 			now = r.t.now()
 		}
 		if last && r.lastConn.a.SackDue(now) && r.pollPolicy.HoldsSack() {
@@ -229,9 +229,9 @@ func (r *receiver) watchAnswers(a *assoc.Assoc) {
 	r.lastTag, r.lastDataSent = tag, sent
 }
 
-// releaseHeldSack has those go first whom the packets have woken, and lets the SACK go that was
-// held back for their answer. One that has come in time has taken it along: that spares both sides
-// a packet.
+// releaseHeldSack first lets the goroutines that the packets have woken run. Then it releases the
+// SACK that was held back for their answer. An answer that has come in time has taken the SACK
+// along, which spares both sides a packet.
 func (r *receiver) releaseHeldSack(c *Conn, woken bool) {
 	if woken {
 		runtime.Gosched()
@@ -248,7 +248,7 @@ func (r *receiver) releaseHeldSack(c *Conn, woken bool) {
 	c.unlockAfterRead(now)
 }
 
-// releaseSack is that for the owner.
+// releaseSack lets a SACK go that was held back. Owner only.
 func (c *Conn) releaseSack() {
 	c.sackReleased.Store(false)
 	c.a.HoldSack(false)

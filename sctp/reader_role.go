@@ -8,47 +8,47 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// readerRole is the right to read the link. The receive goroutine has it, until a goroutine that is
-// about to wait for what a packet brings asks for it, and reads the link itself: so the packet
-// wakes that one, not another that has to wake it in turn. On the way out it leaves the turn to
-// nobody, as it will be back at once, and handing the turn over each time would cost as much as is
-// won. If it is not, a timer has the receive goroutine go on; who was not back soon does not get
-// the turn, unless those who read the link mostly are, as somebody may have lost the processor for
-// a while; nor does anybody while packets come in numbers for several, which are handled while the
-// program handles what they bring.
+// readerRole is the right to read the link. The receive goroutine has it by default. A goroutine
+// that is about to wait for a packet asks for the role, and reads the link itself. So the packet
+// wakes that goroutine directly, without another one in between. On its way out it leaves the role
+// free, because it usually returns at once. Handing the role over each time would cost as much as
+// is won. If it does not return, a timer makes the receive goroutine take over. A goroutine that
+// was late does not get the role again, unless readers of the link are usually quick. One may have
+// lost the processor for a while. No caller gets the role while many packets come for several:
+// these are handled while the program handles what they bring.
 type readerRole struct {
 	interrupter rawio.Interrupter // nil: the receive goroutine always reads
 	state       atomic.Int32
 
-	readMu       sync.Mutex             // held by who has the turn, for Close
-	rx           receiver               // guarded by reading, but for what its pace tells
-	err          error                  // guarded by reading: the link is good for nothing more
+	readMu       sync.Mutex             // held by the holder of the role, for Close
+	rx           receiver               // guarded by readMu, but for the pollPolicy
+	err          error                  // guarded by readMu: the link is good for nothing more
 	readerSignal atomic.Pointer[Signal] // of the goroutine that reads, while that may block
 
-	handOverCh chan struct{} // the receive goroutine hands over the turn
-	summonCh   chan struct{} // one token: it is to take the turn
+	handOverCh chan struct{} // the receive goroutine hands over the role
+	summonCh   chan struct{} // one token: it has to take the role
 	closeCh    chan struct{} // closed by Close
 	endedCh    chan struct{} // closed when it has ended
 
-	leftAt       atomicTime   // when it was left to nobody last
-	promptScore  atomic.Int32 // of those who have read the link, how many were back soon, less slowReturnCost for each other; changed by who has the turn
+	leftAt       atomicTime   // when it was last left free
+	promptScore  atomic.Int32 // readers that were back soon, less slowReturnCost for each other; its writer has the role
 	summonTimer  *time.Timer  // calls it
 	timerRunning atomic.Bool  // the timer is
 }
 
-// States of a turn.
+// States of a role.
 const (
 	roleReceiver  int32 = iota // the receive goroutine has it
-	roleRequested              // and somebody waits for it to be handed over
-	roleCaller                 // somebody else has it
-	roleFree                   // nobody has it
+	roleRequested              // and another goroutine waits for it to be handed over
+	roleCaller                 // another goroutine has it
+	roleFree                   // no goroutine has it
 	roleEnded                  // the link is gone
 )
 
-// maxLeftAlone is how long the link may be left alone by one that was quick before.
+// maxLeftAlone is how long the link may be left alone by a reader that was quick before.
 const maxLeftAlone = 10 * time.Millisecond
 
-// prompt is from 0 to maxPromptScore.
+// promptScore is from 0 to maxPromptScore.
 const (
 	maxPromptScore = 64
 	slowReturnCost = 16
@@ -97,8 +97,9 @@ func (t *Transport) receiveLoop() {
 	}
 }
 
-// takeRole asks for the turn on behalf of a goroutine that is to have it if any is (lends), and is
-// back soon (quick), or mostly was. Without the turn the caller has to wait for others.
+// takeRole asks for the role on behalf of a goroutine. lends says that callers may have it at all,
+// quick that this one is back soon. One that is not quick gets a free role if readers usually are.
+// Without the role the caller has to wait for others.
 func (u *readerRole) takeRole(lends, quick bool) bool {
 	switch {
 	case u.interrupter == nil:
@@ -123,7 +124,7 @@ func (u *readerRole) takeRole(lends, quick bool) bool {
 	}
 }
 
-// scorePrompt counts how soon the one was back who has the turn now.
+// scorePrompt counts how soon the new holder of the role was back.
 func (u *readerRole) scorePrompt(quick bool) {
 	if n := u.promptScore.Load(); !quick {
 		u.promptScore.Store(max(n-slowReturnCost, 0))
@@ -132,7 +133,7 @@ func (u *readerRole) scorePrompt(quick bool) {
 	}
 }
 
-// leaveRole gives the turn up.
+// leaveRole gives the role up.
 func (u *readerRole) leaveRole(now rawio.Time) {
 	if u.rx.flushesOnWait {
 		u.rx.t.setReaderFlushes(false)
@@ -146,7 +147,7 @@ func (u *readerRole) leaveRole(now rawio.Time) {
 	}
 }
 
-// summonReceiver has the receive goroutine take the turn, unless somebody else has.
+// summonReceiver makes the receive goroutine take the role, unless another goroutine has it.
 func (u *readerRole) summonReceiver() {
 	select {
 	case u.summonCh <- struct{}{}:
@@ -154,9 +155,9 @@ func (u *readerRole) summonReceiver() {
 	}
 }
 
-// checkLeftAlone is the timer's function. Who is away now may have been here meanwhile.
+// checkLeftAlone is the timer's function. A reader that is away now may have been here meanwhile.
 func (u *readerRole) checkLeftAlone() {
-	u.timerRunning.Store(false) // before it looks: who leaves now starts the timer again
+	u.timerRunning.Store(false) // before it looks: a reader that leaves now starts the timer again
 	if u.state.Load() != roleFree {
 		return
 	}
@@ -168,8 +169,8 @@ func (u *readerRole) checkLeftAlone() {
 	}
 }
 
-// closeRole waits until nobody reads any more. The link is closed. It gives back what it had ready
-// to receive into when its reader learns of that, so there is one at least.
+// closeRole waits until the link is read no more. The link is closed. Its reader gets an error at
+// once and gives back its receive buffers, so closeRole reads at least once.
 func (u *readerRole) closeRole() {
 	close(u.closeCh)
 	<-u.endedCh

@@ -2,10 +2,10 @@ package sctp
 
 import "github.com/rddp-go/rddp/rawio"
 
-// The way of a packet, from the link to its association: next, run, handle, those, input, handle.
-// There is no other, but for what waits for the owner of an association, and nothing else is here
-// (test/arch). What goes before and after is in reader.go, which association a packet belongs to in
-// demux.go.
+// The way of a packet, from the link to its association: waitBatch, runBatch, dispatchBatch,
+// deliverToConn, deliverOrQueue, processPackets. There is no other, but for the backlog of an
+// association, and nothing else is here (test/arch). What goes before and after is in reader.go,
+// which association a packet belongs to in demux.go.
 
 // waitBatch waits for packets.
 func (r *receiver) waitBatch() (n int, err error) {
@@ -16,9 +16,9 @@ func (r *receiver) waitBatch() (n int, err error) {
 }
 
 // runBatch runs the first n of pkts to completion: demultiplex, handle, place, acknowledge,
-// transmit. What comes meanwhile, or directly after them, goes with them: one SACK does for all,
-// and one wake-up of who reads. It returns the error that next has, unless that is over with; then
-// the link is good for nothing more.
+// transmit. Packets that come meanwhile, or directly after them, go with them. One SACK and one
+// wake-up of the reader do for all. It returns the error of waitBatch, unless that is over with.
+// After an error the link is good for nothing more.
 func (r *receiver) runBatch(n int, err error) error {
 	r.beginRun()
 	for r.dispatchBatch(n); err == nil && r.expectsMore(n); r.dispatchBatch(n) {
@@ -29,9 +29,9 @@ func (r *receiver) runBatch(n int, err error) error {
 	return r.finishRun(err)
 }
 
-// dispatchBatch handles the first n of pkts, those of one association after those of another, so
-// that one SACK and one transmit batch do for all of them whatever came between. It leaves these to
-// done.
+// dispatchBatch handles the first n of pkts, one association after the other. So one SACK and one
+// transmit batch do for all packets of an association, whatever came between. It leaves these to
+// releaseConn.
 func (r *receiver) dispatchBatch(n int) {
 	if n == 0 {
 		return
@@ -68,9 +68,9 @@ func (r *receiver) deliverToConn(c *Conn, i, n int) (any bool) {
 }
 
 // deliverOrQueue handles the first of these packets of this association, with those that go with
-// it, or leaves it to the owner, and returns how many these are: none where the association has
-// ended. It reports whether the caller has become the owner; it then goes on with owned true and
-// unlocks in the end.
+// it, or leaves it in the backlog. It returns how many packets these are, none if the association
+// has ended. It reports whether the caller now holds the lock. The caller then goes on with owned
+// true and unlocks in the end.
 func (c *Conn) deliverOrQueue(now rawio.Time, row []rawio.Packet, owned bool) (n int, _ bool) {
 	if owned = owned || c.tryLock(); owned && !c.drainBacklogFirst(now) {
 		return c.processPackets(now, row), true
@@ -78,8 +78,8 @@ func (c *Conn) deliverOrQueue(now rawio.Time, row []rawio.Packet, owned bool) (n
 	return c.enqueueBacklog(&row[0]), owned || c.tryLock() // the owner may have left before it could see the packet
 }
 
-// processPackets is that of the association, whose owner the caller is. It returns 0 if that has
-// ended.
+// processPackets handles the packets for a caller that holds the lock. It returns 0 if the
+// association has ended.
 func (c *Conn) processPackets(now rawio.Time, row []rawio.Packet) (n int) {
 	n = c.a.HandlePackets(now, row)
 	c.chargePackets(n)

@@ -7,9 +7,9 @@ import (
 )
 
 // sendBuf holds messages between WriteMsg and their acknowledgement. WriteMsg returns before the
-// peer has acknowledged, so the message is copied once, here: into a ring, where it lies in at most
-// two pieces. Most messages end in the order they were written; one that ends before an older one,
-// because its lifetime is over, keeps its place until that has ended too.
+// peer has acknowledged. So the message is copied once, into a ring, where it lies in at most two
+// pieces. Most messages end in the order they were written. If the lifetime of one is over before
+// an older one has ended, it keeps its place until then.
 type sendBuf struct {
 	ring       []byte
 	start      int // of the oldest message in this ring
@@ -56,7 +56,7 @@ type ring struct {
 	msgs   []bufferedMessage // nil where it does not come with the octets
 }
 
-// newRing makes one of a length that wants has returned.
+// newRing makes a ring of a length that ringSizeFor has returned.
 func newRing(octets int) ring {
 	if octets == firstRingOctets {
 		f := new(firstRing)
@@ -65,19 +65,19 @@ func newRing(octets int) ring {
 	return ring{octets: make([]byte, octets)}
 }
 
-// firstRing is the first: a program that has some messages of a hundred octets on their way needs
-// no more, and there may be very many of it. So it lies with where a message lies, and both on one
-// page of memory.
+// firstRing is the first ring. A program with a few messages of a hundred octets on their way needs
+// no more. There may be very many such rings. So it lies beside the descriptor of a message, and
+// both on one page of memory.
 type firstRing struct {
 	msgs   [1]bufferedMessage
 	octets [firstRingOctets]byte
 }
 
-// firstRingOctets is how many octets it has: with all else 1 KiB, with what the runtime puts before
-// it.
+// firstRingOctets is the length of firstRing. With everything else, and what the runtime puts
+// before it, that makes 1 KiB.
 const firstRingOctets = 1<<10 - 8 - int(unsafe.Sizeof(bufferedMessage{}))
 
-// putMessage copies msg into the buffer and returns what it has of it, until the next call, and the
+// putMessage copies msg into the buffer. It returns what it has of it, until the next call, and the
 // token that frees it. It returns ok false when the buffer is too full for now.
 func (s *sendBuf) putMessage(msg []byte, info *SendInfo) (w *bufferedMessage, token uint64, ok bool) {
 	if s.usedOctets+len(msg) > min(len(s.ring), s.maxOctets) {
@@ -104,9 +104,9 @@ func (s *sendBuf) putMessage(msg []byte, info *SendInfo) (w *bufferedMessage, to
 // nextToken returns the token of the next message.
 func (s *sendBuf) nextToken() uint64 { return s.firstToken + uint64(len(s.msgs)-s.head) }
 
-// ringSizeFor returns the length of the ring that it takes to have room for n more octets, a
-// shorter one where it had grown; 0: there is room, or there will be no more as the buffer is full,
-// or memory short and messages are on their way whose room it gets.
+// ringSizeFor returns the length of the ring that has space for n more octets. It is a shorter one
+// if the ring had grown. 0 means that there is space, or that there will be no more. The latter
+// holds if the buffer is full, or if memory is short and messages on their way will free some.
 func (s *sendBuf) ringSizeFor(n int) int {
 	if s.usedOctets+n <= min(len(s.ring), s.maxOctets) {
 		return 0
@@ -125,7 +125,7 @@ func (s *sendBuf) ringSizeFor(n int) int {
 	return size
 }
 
-// switchRing goes on with another ring, which takes long to make and is made before the gate is
+// switchRing goes on with another ring, which takes long to make and is made before the lock is
 // taken. Messages in the old one stay there, held by the association until it is done with them.
 func (s *sendBuf) switchRing(r ring) {
 	s.oldRingOctets = s.earlierRingOctets() + len(s.ring)
@@ -151,11 +151,12 @@ func (s *sendBuf) freeMessage(token uint64) {
 		s.firstToken++
 	}
 	if s.head == len(s.msgs) {
-		s.msgs, s.head, s.start = s.msgs[:0], 0, 0 // the next one goes where the last was, which is in the processor's caches
+		s.msgs, s.head, s.start = s.msgs[:0], 0, 0 // the next one goes where the last was, which is cached
 	}
 }
 
-// trimIdle gives everything back when nothing is there, nor was written since the last call.
+// trimIdle gives everything back if the buffer is empty and nothing was written since the last
+// call.
 func (s *sendBuf) trimIdle() {
 	next := s.nextToken()
 	if s.firstToken == next && s.tokenAtTrim == next {
@@ -164,7 +165,7 @@ func (s *sendBuf) trimIdle() {
 	s.tokenAtTrim = next
 }
 
-// hasRoomFor says whether there is room for n octets more, whatever it may have grown to.
+// hasRoomFor says whether there is space for n octets more, whatever it may have grown to.
 func (s *sendBuf) hasRoomFor(n int) bool { return s.usedOctets+n <= s.maxOctets }
 
 // hasQuarterFree reports whether a quarter of the buffer is free, as all of it will be some time.

@@ -1,7 +1,7 @@
 package sctp
 
-// Signal is a token that tells a waiting goroutine to look again. Who waits for it may read the
-// link of its Transport meanwhile. Its methods may be called from several goroutines.
+// Signal is a token that makes a waiting goroutine look again. A goroutine that waits for it may
+// read the link of its Transport meanwhile. Its methods may be called from several goroutines.
 type Signal struct {
 	t           *Transport
 	tokenCh     chan struct{}
@@ -27,13 +27,13 @@ func (s *Signal) Set() {
 	}
 }
 
-// passOn is Set by who has been woken himself, for the next. It says whether the signal was not
-// set.
+// passOn is Set by a goroutine that was woken itself, for the next one. It says whether the signal
+// was not set.
 func (s *Signal) passOn() bool {
 	select {
 	case s.tokenCh <- struct{}{}:
 	default:
-		return false // who put the token there sees to the rest
+		return false // the goroutine that put the token there sees to the rest
 	}
 	if u := &s.t.readerRole; u.readerSignal.Load() == s {
 		u.interrupter.Interrupt()
@@ -41,16 +41,17 @@ func (s *Signal) passOn() bool {
 	return true
 }
 
-// Brings counts one of the things that the signal is set for, where one goroutine sees to those of
-// many associations: it is woken once, and as many answers are expected of it as things have come.
+// Brings counts one of the things that the signal is set for. It is for one goroutine that serves
+// many associations. That goroutine is woken once, and as many answers are expected of it as things
+// have come.
 func (s *Signal) Brings() { s.t.signalRequests.Add(1) }
 
-// isSet says whether the signal is set. If not it may be at once.
+// isSet says whether the signal is set. It may become set at once.
 func (s *Signal) isSet() bool { return len(s.tokenCh) > 0 }
 
-// Wait blocks until the signal is set, which it reports and undoes, or a channel is closed; a nil
-// channel never is. Who closes one calls Layer.Rouse afterwards. No lock may be held: the calling
-// goroutine may have to receive packets meanwhile, for whomever they are.
+// Wait blocks until the signal is set, which it reports and undoes, or a channel is closed. A nil
+// channel never is. Code that closes one calls Layer.Rouse afterwards. No lock may be held: the
+// calling goroutine may have to receive packets of any association meanwhile.
 func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 	u := &s.t.readerRole
 	select {
@@ -67,7 +68,7 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 		if err == nil {
 			return set
 		}
-	} // else somebody reads, or nobody can any more and what is waited for will end
+	} // else another goroutine reads, or none can any more and the wait will end
 	if a == nil && b == nil {
 		<-s.tokenCh // as nearly always: a select of several channels takes far longer
 		set = true
@@ -85,7 +86,7 @@ func (s *Signal) Wait(a, b <-chan struct{}) (set bool) {
 	return set
 }
 
-// waitReading is Wait with the turn.
+// waitReading is Wait with the reader role.
 func (s *Signal) waitReading(a, b <-chan struct{}) (set bool, err error) {
 	u := &s.t.readerRole
 	u.readMu.Lock()
@@ -106,7 +107,7 @@ func (s *Signal) waitReading(a, b <-chan struct{}) (set bool, err error) {
 	return set, err
 }
 
-// wakeLinkReader has a goroutine in Signal.Wait look at its channels.
+// wakeLinkReader makes a goroutine in Signal.Wait look at its channels.
 func (t *Transport) wakeLinkReader() {
 	if t.readerRole.readerSignal.Load() != nil {
 		t.readerRole.interrupter.Interrupt()

@@ -26,8 +26,8 @@ type Snapshot struct {
 	Streams []StreamStats // that ordered messages have used
 }
 
-// peekAssoc has look see the association, and takes its gate for that long only: look copies what
-// it wants to know, changes nothing and does not block.
+// peekAssoc calls look under the association lock, which it takes for that long only. look copies
+// what it wants to know, changes nothing and does not block.
 func (c *Conn) peekAssoc(look func(a *assoc.Assoc)) {
 	c.acquireLock()
 	look(&c.a)
@@ -38,8 +38,8 @@ func (c *Conn) peekAssoc(look func(a *assoc.Assoc)) {
 func (t *Transport) Snapshot() []*Snapshot { return slices.Collect(t.Snapshots()) }
 
 // Snapshots goes through what each association is doing, the oldest first, for people who look. It
-// holds the gate of one association at a time, and no longer than it takes to copy what is there,
-// and takes its time: some 0.5 s for 10,000 associations.
+// holds one association lock at a time, and no longer than it takes to copy what is there. All
+// takes some 0.5 s for 10,000 associations.
 func (t *Transport) Snapshots() iter.Seq[*Snapshot] {
 	return func(yield func(*Snapshot) bool) {
 		l := snapshotter{streams: make([]StreamStats, 0, 1024)}
@@ -68,7 +68,7 @@ func (t *Transport) connsByAge() []*Conn {
 	return live
 }
 
-// snapshotter has room for what is copied, so that nothing is allocated under a gate.
+// snapshotter has space for the copies, so that nothing is allocated under an association lock.
 type snapshotter struct {
 	paths   []PathStats
 	streams []StreamStats

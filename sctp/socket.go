@@ -16,9 +16,8 @@ import (
 )
 
 // Socket is the one-to-many style of RFC 6458 section 3: one SCTP port, and messages to and from
-// any number of peers. Associations are set up by the first message to a peer or by the peer, and
-// end when the peer ends them or the Socket is closed. Its methods may be called from several
-// goroutines.
+// any number of peers. The first message to a peer, or the peer, sets an association up. It ends
+// when the peer ends it or the Socket is closed. Its methods may be called from several goroutines.
 type Socket struct {
 	t        *Transport
 	listener *Listener
@@ -64,7 +63,7 @@ func (q *socketQueue) pop() {
 	}
 }
 
-// reuseSlice has what is empty begin anew where it was, unless that is so long that others may need
+// reuseSlice restarts an empty slice at its beginning, unless it is so long that others may need
 // the memory.
 func (q *socketQueue) reuseSlice() {
 	if q.list, q.head = q.list[:0], 0; cap(q.list) > maxSparePackets {
@@ -73,7 +72,7 @@ func (q *socketQueue) reuseSlice() {
 }
 
 // OpenSocket opens a Socket on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
-// when the port is taken. cfg, which may be nil, is for its associations; Upper, LocalPort,
+// when the port is taken. cfg, which may be nil, is for its associations. Upper, LocalPort,
 // RemoteAddrs and Backlog have no meaning there.
 func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
 	s := &Socket{t: t, conns: make(map[netip.AddrPort]*Conn), closedCh: make(chan struct{})}
@@ -94,10 +93,10 @@ func (t *Transport) OpenSocket(port uint16, cfg *Config) (*Socket, error) {
 // Port returns the SCTP port.
 func (s *Socket) Port() uint16 { return s.listener.port }
 
-// ReadMsg reads one message of any peer, or the next piece of one that is longer than p, and says
-// which association it came on. It blocks until there is one. Between the pieces of a message that
-// is longer than Config.RecvBuffer may come messages of other associations. ErrCutOff is as for
-// Conn.ReadMsg.
+// ReadMsg reads one message of any peer, or the next piece of one that is longer than p. It returns
+// the association that the message came on. It blocks until there is one. Between the pieces of a
+// message that is longer than Config.RecvBuffer may come messages of other associations. ErrCutOff
+// is as for Conn.ReadMsg.
 func (s *Socket) ReadMsg(p []byte) (n int, from *Conn, info RecvInfo, err error) {
 	for late := false; ; late = s.readDeadline.wait(&s.readable) {
 		s.mu.Lock()
@@ -150,7 +149,7 @@ func (s *Socket) pushMessage(c *Conn, r *assoc.Received) {
 	s.readable.Brings()
 }
 
-// dropUnread forgets the messages of an association that nobody has read. Called by its owner.
+// dropUnread forgets the unread messages of an association. Called by its owner.
 func (s *Socket) dropUnread(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,7 +222,7 @@ func (s *Socket) Conn(peer netip.AddrPort) (*Conn, error) {
 		return c, nil
 	case isClosed(s.closedCh):
 		return nil, net.ErrClosed
-	case ctx.Err() != nil || s.writeDeadline.hasExpired(): // or another goroutine, whose set-up this is, has seen it pass before
+	case ctx.Err() != nil || s.writeDeadline.hasExpired(): // or the goroutine that sets it up has seen it pass before
 		return nil, os.ErrDeadlineExceeded
 	}
 	return nil, err
@@ -248,8 +247,8 @@ func (s *Socket) joinSetup(ctx context.Context, peer netip.AddrPort) (*Conn, err
 	return nil, &DialError{peer, endpoint.ErrExists} // by another of its addresses, or just gone
 }
 
-// addConn enters an established association, remove takes it out, and it may do so first. No gate
-// is held.
+// addConn enters an established association. removeConn takes it out, and may come first. No
+// association lock is held.
 func (s *Socket) addConn(c *Conn) {
 	peer := c.RemoteAddr().(Addr).AddrPort
 	s.mu.Lock()

@@ -84,7 +84,7 @@ func (t *Transport) Trips() assoc.Histogram {
 	return sum
 }
 
-// liveConnsLocked returns the associations; mu is held.
+// liveConnsLocked returns the associations. Called with mu held.
 func (t *Transport) liveConnsLocked() []*Conn { return slices.Collect(maps.Keys(t.conns)) }
 
 // Totals returns the sums of the counters of all associations, those that have ended included. It

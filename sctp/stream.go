@@ -9,10 +9,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Stream is one SCTP stream of an association as a net.Conn: writes become ordered messages, reads
-// see their octets without boundaries. An SCTP stream has no end of its own: Close ends the calls
-// of this side alone and gives the stream's messages back to Conn.ReadMsg, and reads return io.EOF
-// when the association ends.
+// Stream is one SCTP stream of an association as a net.Conn. Writes become ordered messages, and
+// reads see their octets without boundaries. An SCTP stream has no end of its own. Close ends the
+// calls of this side alone and gives the stream's messages back to Conn.ReadMsg. Reads return
+// io.EOF when the association ends.
 type Stream struct {
 	c  *Conn
 	id wire.StreamID
@@ -60,8 +60,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkDeadline says whether a call comes after its deadline, which then also ends calls that need
-// not wait, and an empty one whether it comes after Close.
+// checkDeadline says whether a call comes after its deadline. The deadline also ends calls that
+// need not wait. For an empty call it says whether that comes after Close.
 func (s *Stream) checkDeadline(d *deadline, p []byte) error {
 	expired := d.hasExpired()
 	switch {
@@ -128,8 +128,8 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	return s.setDeadlines(t, &s.readDeadline, &s.writeDeadline)
 }
 
-// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, also those for which
-// something is there. The zero time means no deadline.
+// SetReadDeadline makes reads past t fail with os.ErrDeadlineExceeded, even if data is there. The
+// zero time means no deadline.
 func (s *Stream) SetReadDeadline(t time.Time) error { return s.setDeadlines(t, &s.readDeadline) }
 
 // SetWriteDeadline makes writes past t fail with os.ErrDeadlineExceeded.

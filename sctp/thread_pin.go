@@ -5,20 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// threadPin keeps a goroutine on the operating system thread that it is on. A receive goroutine in
-// bulk spends its time in system calls that take long enough for the runtime to give its place to
-// others meanwhile; then it goes on on some other thread, which the system wakes on another
-// processor, away from the caches that hold what it works on.
+// threadPin keeps a goroutine on its operating system thread. A receive goroutine in bulk spends
+// its time in system calls. These take so long that the runtime gives its place to others. It then
+// goes on on some other thread, which the system wakes on another processor. There the caches lack
+// what it works on.
 //
-// But goroutines that are woken cannot go on on a thread that is kept: another one has to be woken
-// for them. So it is kept only while few are, which is the pace's judgement.
+// But goroutines that are woken cannot run on a pinned thread: another one has to be woken for
+// them. So it is pinned only while few are woken, which the poll policy decides.
 type threadPin struct{ isPinned bool }
 
-// pinnedThreads is how many threads are kept: one processor at least is left to all other
+// pinnedThreads is how many threads are pinned. At least one processor is left to all other
 // goroutines.
 var pinnedThreads atomic.Int32
 
-// setPinned stays on the thread, if that is wanted, and possible.
+// setPinned pins the thread, if that is wanted and possible, and else unpins it.
 func (t *threadPin) setPinned(on bool) {
 	switch {
 	case !on:

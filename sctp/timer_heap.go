@@ -2,12 +2,12 @@ package sctp
 
 import "github.com/rddp-go/rddp/rawio"
 
-// timerHeap has associations by deadline, the earliest first: of the children of i, from
+// timerHeap has associations by deadline, the earliest first. Of the children of i, from
 // heapChildren*i+1 on, none is due before i is.
 //
-// What takes time where there are many associations is to look at memory of each of them, and to
-// write to it even more. So the deadlines lie in the heap itself, four children side by side, and
-// which place an association has is in a table beside it, at a number that it keeps while it is in
+// With many associations, it takes time to look at memory of each of them, and even more to write
+// to it. So the deadlines lie in the heap itself, four children side by side. A table beside it has
+// the place of each association. Its index is a number that the association keeps while it is in
 // the heap.
 type timerHeap struct {
 	entries   []heapEntry
@@ -45,7 +45,7 @@ func (h *timerHeap) moveEarlier(c *Conn, due, early rawio.Time) {
 	h.siftUp(int(h.positions[c.heapID-1]), heapEntry{due, early, c, c.heapID})
 }
 
-// allocID takes one that no association has.
+// allocID takes an id that no association has.
 func (h *timerHeap) allocID() int32 {
 	if n := len(h.freeIDs); n > 0 {
 		number := h.freeIDs[n-1]

@@ -2,18 +2,19 @@ package sctp
 
 import "github.com/rddp-go/rddp/rawio"
 
-// timerWheel has deadlines that are near, by the slot of time that they lie in and in no order
-// there (Varghese and Lauck, 1987), beside the heap, which has the others.
+// timerWheel has the deadlines that are near, by the slot of time that they lie in, unsorted
+// (Varghese and Lauck, 1987). The heap has the others.
 //
-// What is sent is mostly acknowledged within milliseconds, and then its deadline, a hundredth of a
-// second ahead, has become the one of the next HEARTBEAT again. Where there are many associations
-// the heap is in no cache, and each of them would go from its bottom to its top and back for
-// nothing. Here it is an entry at the end of a list, and dropped when its slot begins. What has not
-// moved by then goes to the heap, which knows the order.
+// DATA is usually acknowledged within milliseconds. Then its deadline, a hundredth of a second
+// ahead, has become the one of the next HEARTBEAT again. With many associations the heap is in no
+// cache. Each deadline would go from its bottom to its top and back for nothing. Here a deadline is
+// an entry at the end of a list, and dropped when its slot begins. A deadline that has not moved by
+// then goes to the heap, which knows the order.
 //
-// For each slot that has any somebody wakes up. Where many come that is nothing, and it takes what
-// is two seconds ahead, as T3 is; where few do, as HEARTBEATs of associations that are idle, what
-// is far is better in the heap, which is looked through when somebody is awake anyway.
+// The timer has to go off for each slot that is not empty. When many deadlines come that costs
+// nothing, and the wheel takes what is two seconds ahead, as T3 is. When few do, such as HEARTBEATs
+// of idle associations, far deadlines are better in the heap. The heap is looked through when a
+// goroutine is awake anyway.
 type timerWheel struct {
 	slots        [wheelSlots][]wheelEntry
 	nextSlot     int64        // the slot that is taken next, counted since time 0; those before it are empty
@@ -21,7 +22,7 @@ type timerWheel struct {
 	isBusy       bool         // many come
 	arrivals     int64        // since that was judged
 	judgedSlot   int64        // the slot in which it was
-	spareList    []wheelEntry // the list of a slot that was taken: the next one goes where it was, which is in the processor's caches
+	spareList    []wheelEntry // the list of a slot that was taken: the next one goes there, which is cached
 }
 
 // wheelEntry is a deadline. It has been overtaken if it is no more what its Conn waits for.
@@ -60,8 +61,8 @@ func (w *timerWheel) tryPut(now func() rawio.Time, c *Conn, due rawio.Time) (beg
 	return rawio.Time(k * wheelSlotNanos), true
 }
 
-// updateBusy judges now and then how many have come: HEARTBEATs come a hundred at once, and then
-// for a while none.
+// updateBusy judges now and then how many deadlines have come. HEARTBEATs come a hundred at once,
+// and then for a while none.
 func (w *timerWheel) updateBusy(now rawio.Time) {
 	if slots := slotOf(now) - w.judgedSlot; slots >= wheelNearSlots {
 		w.isBusy = w.arrivals >= busyPerSlot*slots

@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// maxServedAtOnce is how many associations are served at once, if so many may be: what they
-	// send goes out in one batch, which finds room at the peer.
+	// maxServedAtOnce is how many associations are served at once, if so many may be. What they
+	// send goes out in one batch, which the peer has space for.
 	maxServedAtOnce = 128
 
-	// lookAhead is how far ahead of its time a deadline that has moved is taken to where it is now:
-	// nobody needs to wake up for it then.
+	// lookAhead is how early a deadline that has moved is put where it is now. Then no thread is
+	// woken for it.
 	lookAhead = 50 * time.Millisecond
 )
 
-// timers is one heap of association deadlines, with a wheel for those that are near where there are
-// many, under one runtime timer.
+// timers is one heap of association deadlines under one runtime timer. With many associations a
+// wheel has the near deadlines.
 //
-// To wake a thread for a deadline takes longer than to serve it, so who is awake does what can be
-// done: an association that may be served a little earlier is (assoc.Assoc.Slack), so that the
-// HEARTBEATs of many go together, and a deadline that has moved is looked for before it would have
-// come.
+// To wake a thread for a deadline takes longer than to serve it. So a goroutine that is awake does
+// what can be done. It serves associations that may be served a little earlier (assoc.Assoc.Slack),
+// so that the HEARTBEATs of many go together. It looks for a deadline that has moved before the old
+// one would have come.
 type timers struct {
 	now         func() rawio.Time
 	fireConn    func(*Conn)
@@ -46,14 +46,14 @@ func newTimers(now func() rawio.Time, fire func(*Conn), served func()) *timers {
 }
 
 // setDeadline moves the deadline of c, which may as well be served earlier by slack. A later
-// deadline than the one in the heap is left to be found when the earlier one goes off: most
-// deadlines move forward with every packet.
+// deadline than the one in the heap is found when the earlier one goes off. Most deadlines move
+// forward with every packet.
 func (t *timers) setDeadline(c *Conn, due rawio.Time, slack time.Duration) {
 	if c.timerSlack.Load() != int64(slack) { // to store is what costs
 		c.timerSlack.Store(int64(slack))
 	}
 	if c.wantedAt.Load() != due {
-		c.wantedAt.Store(due) // before it looks: see later
+		c.wantedAt.Store(due) // before it looks: see postponeMoved
 	}
 	if due >= c.timerAt.Load() {
 		return
@@ -67,8 +67,8 @@ func (t *timers) setDeadline(c *Conn, due rawio.Time, slack time.Duration) {
 	t.insertDeadline(c, due)
 }
 
-// insertDeadline has c wait for a deadline that is earlier than the one in the heap, if any. Called
-// with mu held.
+// insertDeadline puts a deadline of c into the heap or the wheel, earlier than the one in the heap,
+// if any. Called with mu held.
 func (t *timers) insertDeadline(c *Conn, due rawio.Time) {
 	if t.heap.len() >= manyAssocsMin {
 		t.wheel.arrivals++
@@ -97,7 +97,7 @@ func (t *timers) close() {
 	t.timer.Stop()
 }
 
-// armTimer has the runtime timer go off at a time, if not earlier. Called with mu held.
+// armTimer sets the runtime timer to go off at a time, if not earlier. Called with mu held.
 func (t *timers) armTimer(at rawio.Time) {
 	if t.closed || at >= t.armedAt {
 		return
@@ -106,8 +106,8 @@ func (t *timers) armTimer(at rawio.Time) {
 	t.timer.Reset(max(0, at.Sub(t.now())))
 }
 
-// runExpired is the runtime timer's function: it serves every association that is due, and of those
-// that may be served as well so many as go together.
+// runExpired is the runtime timer's function. It serves every association that is due. Of those
+// that may be served as well, it serves so many as go together.
 func (t *timers) runExpired() {
 	t.mu.Lock()
 	t.armedAt = rawio.Never
@@ -144,8 +144,8 @@ func (t *timers) runExpired() {
 	t.flushServed()
 }
 
-// redistributeSlot puts the deadlines of a slot that has begun where they are now: mostly they have
-// moved, to where the heap has one already. Called with mu held.
+// redistributeSlot puts the deadlines of a slot that has begun where they are now. Most have moved
+// to where the heap has one already. Called with mu held.
 func (t *timers) redistributeSlot(list []wheelEntry) {
 	for i := range list {
 		if i%maxServedAtOnce == maxServedAtOnce-1 { // others want the lock too
@@ -163,7 +163,7 @@ func (t *timers) redistributeSlot(list []wheelEntry) {
 			next := min(max(c.wantedAt.Load(), due), c.heapAt)
 			c.timerAt.Store(next)
 			if c.wantedAt.Load() < next && next > due {
-				continue // see later
+				continue // see postponeMoved
 			}
 			if next < c.heapAt {
 				t.insertDeadline(c, next)
@@ -173,9 +173,9 @@ func (t *timers) redistributeSlot(list []wheelEntry) {
 	}
 }
 
-// postponeMoved says whether the deadline of the first has moved, and has it wait for that. It need
-// not own the association for it: whose deadline becomes earlier meanwhile says so before it looks
-// what is waited for, and this the other way round. Called with mu held.
+// postponeMoved says whether the deadline of the first has moved, and postpones it then. It need
+// not own the association. An owner that makes its deadline earlier stores that before it looks
+// what the timer waits for. This function does it the other way round. Called with mu held.
 func (t *timers) postponeMoved() (moved bool) {
 	c, was := t.heap.entries[0].c, t.heap.entries[0].dueAt
 	for due := c.timerAt.Load(); ; {

@@ -9,7 +9,7 @@ import (
 )
 
 // Tracer hears what becomes of the associations of a Transport. Trace is called from the goroutines
-// that send and receive, with no lock held, several at a time; it must not block, and keeps nothing
+// that send and receive, with no lock held, several at a time. It must not block, and keeps nothing
 // of the event. Package sctp/qlog has one that writes files.
 type Tracer interface {
 	Trace(e *TraceEvent)
@@ -23,13 +23,13 @@ const (
 	TraceStarted TraceKind = iota
 	// TraceState: the association has gone from the state Old to Stats.State.
 	TraceState
-	// TraceMetrics: what is in Stats or Path is not what it was. Where much happens there are 250
-	// of these a second and association at most, each with all that has come since the last.
+	// TraceMetrics: what is in Stats or Path has changed. If much happens there are 250 of these a
+	// second and association at most, each with all changes since the last.
 	TraceMetrics
-	// TraceLoss: since the last event something was sent again, or a timer for that has expired:
+	// TraceLoss: since the last event something was sent again, or a timer for that has expired.
 	// Lost says what.
 	TraceLoss
-	// TraceNotice: the association has told its user of Event.
+	// TraceNotice: the association has given Event to its user.
 	TraceNotice
 )
 
@@ -42,7 +42,7 @@ type TraceEvent struct {
 	Local   uint16         // own SCTP port
 	Passive bool           // set up by the peer
 	Stats   assoc.Stats
-	Path    assoc.PathStats // TraceMetrics: one that has changed; TraceNotice: the one that Event names; otherwise, or if nothing else, the primary
+	Path    assoc.PathStats // TraceMetrics: one that has changed; TraceNotice: that of Event; else the primary
 	Old     assoc.State     // TraceState
 	Lost    TraceLost       // TraceLoss
 	Event   assoc.Event     // TraceNotice, without its Token
@@ -58,8 +58,8 @@ type TraceLost struct {
 	Reneged        uint64
 }
 
-// An association is looked at in detail 250 times a second at most. After a silence it may be so
-// much more often for a moment, so that each step of what goes slowly is seen.
+// An association is looked at in detail 250 times a second at most. After a silence it may be more
+// often for a moment, so that each step of something slow is seen.
 const (
 	traceInterval = 4 * time.Millisecond
 	traceBurst    = 64
@@ -72,7 +72,7 @@ type traceState struct {
 	paths         []assoc.PathStats // then
 	observedAt    rawio.Time        // then
 	observeCredit time.Duration     // for looking again
-	events        []TraceEvent      // wait for the gate to open
+	events        []TraceEvent      // wait for the unlock
 	hasBegun      bool
 }
 
@@ -128,7 +128,7 @@ func (c *Conn) traceAssocEvent(now rawio.Time, ev assoc.Event) {
 	c.addTraceEvent(TraceEvent{Kind: TraceNotice, At: c.t.startedAt.Add(time.Duration(now)), Stats: c.a.Stats(), Event: ev})
 }
 
-// addTraceEvent keeps an event until the gate is open.
+// addTraceEvent keeps an event until the unlock.
 func (c *Conn) addTraceEvent(e TraceEvent) {
 	e.Assoc, e.Local, e.Passive = c.assocNumber, c.a.LocalPort(), c.listener != nil
 	e.Remote = netip.AddrPortFrom(c.a.PeerAddr().Addr(), c.a.PeerPort())

@@ -25,15 +25,15 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/account"
 )
 
-// minPacketOctets is the smallest SCTP packet that a link must carry: a session control message of
-// RFC 5043 with 512 octets of private data.
+// minPacketOctets is the smallest SCTP packet that a link must carry. It holds a session control
+// message of RFC 5043 with 512 octets of private data.
 const minPacketOctets = 12 + 16 + 4 + 512
 
-// Transport runs SCTP associations over one Link: a receive goroutine for each of its queues, one
-// timer, and the callers' own goroutines, which receive too while they wait (turn). It is the shell
-// around the sans-IO packages endpoint and assoc.
+// Transport runs SCTP associations over one Link. It has a receive goroutine for each of its
+// queues, one timer, and the callers' own goroutines. These receive too while they wait
+// (readerRole). It is the shell around the sans-IO packages endpoint and assoc.
 //
-// Locks, in the order they may be taken: setup, mu, then an association's gate, then the leaf
+// Locks, in the order they may be taken: setupMu, mu, then an association lock, then the leaf
 // locks.
 type Transport struct {
 	link      rawio.Link
@@ -46,20 +46,20 @@ type Transport struct {
 	failingGroup sync.WaitGroup
 
 	setupMu               sync.Mutex     // guards the part of ep that sets up
-	reportedStats         endpoint.Stats // guarded by setup: as the journal knows them
+	reportedStats         endpoint.Stats // guarded by setupMu: as the event log knows them
 	reportedAcceptRefused uint64         // acceptRefused, likewise
 
 	mu             sync.RWMutex
-	ep             *endpoint.Endpoint        // guarded by mu, but for the part that sets up, and for Lookup, which needs no lock
-	adoptAssoc     func(*assoc.Assoc)        // guarded by mu: makes a Conn of the association that is about to be entered into ep
-	slotAddr       netip.Addr                // guarded by mu: the host that the last place at a listener was taken for, see accepts
+	ep             *endpoint.Endpoint        // guarded by mu, but for the set-up part, and Lookup, which needs no lock
+	adoptAssoc     func(*assoc.Assoc)        // guarded by mu: makes a Conn of an association that is about to enter ep
+	slotAddr       netip.Addr                // guarded by mu: the host of the last reserveAcceptSlot
 	conns          map[*Conn]struct{}        // guarded by mu
 	listeners      map[uint16][]*Listener    // guarded by mu; several on one port have different addresses
 	portUsers      map[uint16]int            // guarded by mu: users of each bound port
 	dialUsers      map[uint16]int            // guarded by mu: those of them that are associations of Dial
-	boundAddrs     map[uint16][]netip.Addr   // guarded by mu: the addresses that each user has bound it at, nothing for all
-	linkBoundAddrs map[uint16][]netip.Addr   // guarded by mu: the addresses that the link has each port at, nothing for all
-	lingeringPorts map[uint16]*lingeringPort // guarded by mu: ports whose last user has gone, see release
+	boundAddrs     map[uint16][]netip.Addr   // guarded by mu: the addresses of each user of a port; none for all
+	linkBoundAddrs map[uint16][]netip.Addr   // guarded by mu: the addresses of each port of the link; none for all
+	lingeringPorts map[uint16]*lingeringPort // guarded by mu: ports without a user any more, see releasePort
 	closed         bool                      // guarded by mu
 	endStats       TransportStats            // guarded by mu: of associations that have ended
 	endedCounters  assoc.Counters            // guarded by mu: sums over them
@@ -76,7 +76,7 @@ type Transport struct {
 
 	memoryAccount    *account.Total                          // what peers make it hold
 	ownAccount       account.Account                         // guarded by mu: what it holds for no peer in particular
-	orphanAccounts   map[*account.Account]weak.Pointer[Conn] // guarded by mu: of associations that have ended and have something unread
+	orphanAccounts   map[*account.Account]weak.Pointer[Conn] // guarded by mu: of ended associations with something unread
 	assocsCreated    uint64                                  // guarded by mu
 	numUnderPressure atomic.Int32                            // associations that are
 	reclaimer        reclaimer
@@ -146,7 +146,7 @@ func (t *Transport) addConn(c *Conn, peer netip.Addr) {
 	t.updateManyAssocs()
 }
 
-// refreshIndex has the endpoint index the tag and the addresses that an association has now.
+// refreshIndex makes the endpoint index the tag and the addresses that an association has now.
 func (t *Transport) refreshIndex(c *Conn) {
 	t.mu.Lock()
 	c.lock()
@@ -203,7 +203,7 @@ func (t *Transport) transmitBatch(now rawio.Time, a *assoc.Assoc) (sent, more bo
 	return sent, more
 }
 
-// transmitReplies sends the endpoint's own packets. Called with setup held.
+// transmitReplies sends the endpoint's own packets. Called with setupMu held.
 func (t *Transport) transmitReplies(now rawio.Time) {
 	b := t.batchPool.Get().(*assoc.TxBatch)
 	for more := true; more; {
@@ -220,9 +220,9 @@ func (t *Transport) writeTxBatch(now rawio.Time, b *assoc.TxBatch, a *assoc.Asso
 	return refused
 }
 
-// writePackets hands packets to the link. Of a packet that is longer than the link takes, or that
-// has no way to go, the association hears, and refused says that it goes again; any other that the
-// link refuses counts as lost: the protocol above recovers from that as from any loss.
+// writePackets hands packets to the link. The association hears of a packet that is longer than the
+// link takes, or that has no route. refused says that such a packet goes again. Any other packet
+// that the link refuses counts as lost: the protocol above recovers from that as from any loss.
 func (t *Transport) writePackets(now rawio.Time, pkts []rawio.Packet, a *assoc.Assoc) (refused bool) {
 	for len(pkts) > 0 {
 		n, err := t.writeBatch(pkts)
@@ -251,7 +251,7 @@ func (t *Transport) writePackets(now rawio.Time, pkts []rawio.Packet, a *assoc.A
 	return refused
 }
 
-// writeBatch is that of the link, in bounded time.
+// writeBatch is WriteBatch of the link, in bounded time.
 func (t *Transport) writeBatch(pkts []rawio.Packet) (int, error) {
 	if t.boundedWriter != nil {
 		return t.boundedWriter.WriteBatch(pkts)
@@ -260,9 +260,9 @@ func (t *Transport) writeBatch(pkts []rawio.Packet) (int, error) {
 }
 
 // Listen accepts associations on an SCTP port; 0 picks a free one. It fails with rawio.ErrPortInUse
-// when the port is taken, with *ConfigError, and with *LocalAddrError. Over UDP port 9899, where
-// others look for the SCTP ports of this host, the port is taken too where another program of this
-// host has it.
+// when the port is taken, with *ConfigError, and with *LocalAddrError. Others look for the SCTP
+// ports of this host over UDP port 9899. There a port that another program of this host has counts
+// as taken too.
 func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 	cfg = cmp.Or(cfg, defaultConfig)
 	for try := 1; ; try++ {
@@ -283,7 +283,7 @@ func (t *Transport) Listen(port uint16, cfg *Config) (*Listener, error) {
 	}
 }
 
-// listenWithQueue is Listen for who may wait at several Transports.
+// listenWithQueue is Listen with an accept queue that several Transports may share.
 func (t *Transport) listenWithQueue(port uint16, cfg *Config, q *acceptQueue) (*Listener, error) {
 	if err := t.checkLocalAddrs(cfg.LocalAddrs); err != nil {
 		return nil, err
@@ -332,7 +332,7 @@ func indexAddr(list []netip.Addr, a netip.Addr) int {
 	return slices.IndexFunc(list, func(b netip.Addr) bool { return b.Unmap() == a.Unmap() })
 }
 
-// defaultConfig is that of who has none.
+// defaultConfig is used if the caller gives none.
 var defaultConfig = new(Config)
 
 // Dial sets up an association with the SCTP port of remote and waits until it is established. When
@@ -340,7 +340,7 @@ var defaultConfig = new(Config)
 // Every error is a *DialError.
 func (t *Transport) Dial(ctx context.Context, remote netip.AddrPort, cfg *Config) (*Conn, error) {
 	cfg = cmp.Or(cfg, defaultConfig)
-	if err := ctx.Err(); err != nil { // nothing is sent for one who has given up before
+	if err := ctx.Err(); err != nil { // nothing is sent for a caller that has given up before
 		return nil, &DialError{remote, err}
 	}
 	c, err := t.startAssoc(remote, cfg)
@@ -419,8 +419,8 @@ func (t *Transport) localAddr() netip.Addr {
 	return netip.Addr{}
 }
 
-// handleLinkFailure notes that the link has failed, unless the Transport has closed it, and has all
-// that depends on it end. The caller may be the owner of an association.
+// handleLinkFailure notes that the link has failed, unless the Transport has closed it, and ends
+// all that depends on it. The caller may be the owner of an association.
 func (t *Transport) handleLinkFailure(err error) {
 	t.endMu.Lock()
 	defer t.endMu.Unlock()
@@ -474,7 +474,7 @@ func (t *Transport) liveConns() []*Conn {
 	return list
 }
 
-// Wait returns when no association is left, or with the context's error: before Close, it lets
+// Wait returns when no association is left, or with the context's error. Before Close, it lets
 // graceful shutdowns come to their end.
 func (t *Transport) Wait(ctx context.Context) error {
 	for {
@@ -493,8 +493,8 @@ func (t *Transport) Wait(ctx context.Context) error {
 // abortTimeout is how long Close waits for the ABORTs to leave before it closes the link.
 const abortTimeout = time.Second
 
-// Close aborts every association, stops listening and closes the link, after a second also where
-// the link has not taken the ABORTs. Close connections first for a graceful end. Closing again
+// Close aborts every association, stops listening and closes the link. It waits at most a second
+// for the link to take the ABORTs. Close connections first for a graceful end. Closing again
 // returns nil.
 func (t *Transport) Close() error {
 	t.mu.Lock()
@@ -538,7 +538,7 @@ func (t *Transport) Close() error {
 	err := t.link.Close()
 	select {
 	case <-aborted:
-	case <-time.After(abortTimeout): // it does not even then: whoever is in that call stays there
+	case <-time.After(abortTimeout): // it does not even then: a goroutine in that call stays there
 		return err
 	}
 	t.readerRole.closeRole()

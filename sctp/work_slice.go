@@ -6,28 +6,29 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// One packet may have much work done, and one association may get many. Its owner lets others have
-// the gate, and whoever reads the link turns to the packets of others, when that has taken a slice
-// of time. What is left goes on after that.
+// One packet may cause much work, and one association may get many packets. After a slice of time
+// its owner lets others have the lock. The reader of the link then turns to the packets of others.
+// What is left goes on after that.
 const (
 	// sliceTime is the time, and stepsPerClockCheck after how many steps the clock is looked at.
-	// Packets that have come and are handled get half of it, so that what they bring can be handed
-	// on in the other.
+	// Packets that have come get half of the slice, so that what they bring can be handed on in the
+	// other.
 	sliceTime          = 300 * time.Microsecond
 	stepsPerClockCheck = 64
 
-	// maxSendTime is how long an owner sends before it opens the gate. Who waits there is mostly
-	// about to add to what there is to send: the two would go on with it by turns.
+	// maxSendTime is how long an owner sends before it releases the lock. A goroutine that waits
+	// for the lock is usually about to add to what there is to send. The two would go on with it by
+	// turns.
 	maxSendTime = 2 * sliceTime
 )
 
-// workSlice is what was done since the gate was taken.
+// workSlice is what was done since the lock was taken.
 type workSlice struct {
-	stepsAtCheck uint64     // when the clock was looked at last, or the gate was taken
+	stepsAtCheck uint64     // when the clock was looked at last, or the lock was taken
 	beganAt      rawio.Time // when it was first; 0: never
 }
 
-// ensureBegun has the slice begin no later than now: what comes takes long, whatever its steps.
+// ensureBegun makes the slice begin now at the latest, as long work follows, whatever its steps.
 func (s *workSlice) ensureBegun(now rawio.Time) {
 	if s.beganAt == 0 {
 		s.beganAt = now
@@ -37,7 +38,7 @@ func (s *workSlice) ensureBegun(now rawio.Time) {
 // stepCounter is an Upper that counts its work as assoc.Assoc.Steps does.
 type stepCounter interface{ Steps() uint64 }
 
-// workSteps is what the peer, and readers, have had done so far. Owner only.
+// workSteps is how many steps the peer, and readers, have caused so far. Owner only.
 func (c *Conn) workSteps() uint64 {
 	n := c.a.Steps()
 	if c.stepCounter != nil {
@@ -46,7 +47,7 @@ func (c *Conn) workSteps() uint64 {
 	return n
 }
 
-// sliceIsOver says whether so much of the slice is. It is so for good until the gate is taken anew.
+// sliceIsOver says whether so much of the slice is used. It stays so until the lock is taken anew.
 // Owner only.
 func (c *Conn) sliceIsOver(part time.Duration) bool {
 	s := &c.workSlice

@@ -52,7 +52,7 @@ func main() {
 	pflag.StringVar(&o.run, "run", "", "only what matches this `regexp`")
 	pflag.BoolVar(&o.list, "list", false, "list what would be measured")
 	pflag.BoolVar(&o.json, "json", false, "print JSON")
-	pflag.StringVar(&o.docs, "write-docs", "", "put the rows into this `file` too, docs/scoreboard.md in this repository")
+	pflag.StringVar(&o.docs, "write-docs", "", "put the rows into this `file` too, docs/dev/scoreboard.md in this repository")
 	pflag.BoolVar(&o.judge, "judge", false, "measure nothing: mark what is stale in the file of --write-docs")
 	pflag.StringVar(&o.bin, "bin", "", "`directory` of ddpbench, usrsctp-end and diameter-end (default: where this program is)")
 	pflag.Parse()

@@ -49,7 +49,7 @@ func (e *engine) leadRun(ctx context.Context) error {
 	return e.runUntil(ctx, e.isFinished)
 }
 
-// followClient is the server's part of any run.
+// followClient is the server's part of every run.
 func (e *engine) followClient(ctx context.Context) error {
 	return e.runUntil(ctx, e.allSessionsEnded)
 }
@@ -67,7 +67,7 @@ func (e *engine) allSessionsEnded() bool {
 // stopTimeout is how long the end of an interrupted run may take.
 const stopTimeout = 5 * time.Second
 
-// runUntil transmits and handles what comes until over. When ctx ends, the client stops
+// runUntil transmits and handles completions until over. When ctx ends, the client stops
 // transmitting, and ends the run as if that had been all.
 func (e *engine) runUntil(ctx context.Context, over func() bool) error {
 	stopped := false
@@ -96,7 +96,7 @@ func (e *engine) runUntil(ctx context.Context, over func() bool) error {
 	return nil
 }
 
-// postOnAllLanes posts whatever may be posted on all lanes, in turns.
+// postOnAllLanes posts all requests that may be posted, on the lanes in turn.
 func (e *engine) postOnAllLanes(stopped bool) error {
 	if !e.hasBegun || !e.client && !e.bidirectional {
 		return nil
@@ -132,7 +132,7 @@ func (p *params) postBurst() uint64 {
 	return maxBurst
 }
 
-// postableMessages is how many messages may be posted on a lane now, a burst at most.
+// postableMessages is how many messages may be posted on a lane now, at most a burst.
 func (e *engine) postableMessages(l *lane) int {
 	n := min(uint64(e.depth)-(l.posted-l.completed), l.toPost, e.postBurst())
 	if e.verb == verbSend {
@@ -141,7 +141,7 @@ func (e *engine) postableMessages(l *lane) int {
 	return int(n)
 }
 
-// postMessages posts n messages. Only every so many ask for a completion, and the last.
+// postMessages posts n messages. Every few messages, and the last, ask for a completion.
 func (e *engine) postMessages(l *lane, n int) error {
 	every := uint64(e.completionInterval())
 	for i := range n {
@@ -162,7 +162,8 @@ func (e *engine) postMessages(l *lane, n int) error {
 	return err
 }
 
-// fillRequest makes wr carry message i. Its ID is i+1: how many messages have completed with it.
+// fillRequest makes wr carry message i. Its ID is i+1: the number of messages that have completed
+// with it.
 func (e *engine) fillRequest(l *lane, wr *rdma.SendWR, i uint64) {
 	off := int(i%uint64(e.slotCount())) * e.size
 	wr.ID, wr.Flags, wr.Inline = l.requestID(i+1), 0, nil
@@ -179,15 +180,15 @@ func (e *engine) fillRequest(l *lane, wr *rdma.SendWR, i uint64) {
 	case verbAtomic:
 		wr.Op, wr.Atomic, wr.SGL = rdma.OpAtomic, rdma.FetchAdd(1), nil
 		if e.compareSwap {
-			wr.Atomic = rdma.CmpSwap(i, i) // to compare costs what a swap costs
+			wr.Atomic = rdma.CmpSwap(i, i) // comparing costs what swapping costs
 		}
 		return
 	}
 	wr.SGL = append(wr.SGL[:0], r.sgeAt(off, e.size))
 }
 
-// announceDone says on each lane that all was posted, once it was. With -b the server reports once
-// all it had to say is said.
+// announceDone tells the peer on each lane when all was posted. With -b the server then reports
+// once it has nothing else to say.
 func (e *engine) announceDone(stopped bool) error {
 	all := true
 	for _, l := range e.lanes {

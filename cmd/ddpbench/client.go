@@ -21,7 +21,7 @@ type client struct {
 	document   *document // nil: none
 
 	usage        usage
-	allocCounter steadyAllocs // of the run that is under way
+	allocCounter steadyAllocs // of the current run
 	badMessages  uint64
 	lastLatency  *latencyResult
 	startPrinted bool
@@ -57,7 +57,7 @@ func (c *client) measureAllSizes(ctx context.Context) (err error) {
 	return c.contentError()
 }
 
-// contentError says whether what came was what had been sent.
+// contentError returns an error if data did not arrive as it was sent.
 func (c *client) contentError() error {
 	if c.badMessages > 0 {
 		return errContent
@@ -92,13 +92,13 @@ func (c *client) measureSize(ctx context.Context, size int) error {
 	return nil
 }
 
-// measureConnected runs what is measured on QPs that are connected.
+// measureConnected measures on QPs that are connected.
 func (c *client) measureConnected(ctx context.Context, e *engine) (err error) {
 	if c.document != nil {
 		e.sampler = startSampler(e)
 	}
-	// A line is late by three eighths at most when nothing comes, and what comes at the end of an
-	// interval is part of it.
+	// A line is late by at most three eighths of an interval when nothing comes. What comes at the
+	// end of an interval is part of it.
 	e.tickInterval = c.interval/8 + c.interval/1000
 	c.usage.beginRun(e)
 	if e.isLatency {
@@ -111,7 +111,7 @@ func (c *client) measureConnected(ctx context.Context, e *engine) (err error) {
 	return e.sessionError(err)
 }
 
-// sessionError puts what has ended a session in place of what that led to.
+// sessionError returns the cause of a session's end in place of the errors that it led to.
 func (e *engine) sessionError(err error) error {
 	for _, l := range e.lanes {
 		if why := l.qp.Err(); err != nil && why != nil {
@@ -123,11 +123,11 @@ func (e *engine) sessionError(err error) error {
 
 func randomSeed() uint64 {
 	var b [8]byte
-	rand.Read(b[:]) // which cannot fail
+	rand.Read(b[:]) // it cannot fail
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// connectLanes connects all QPs, and waits for the server no longer than the timeout.
+// connectLanes connects all QPs. It waits for the server no longer than the timeout.
 func (c *client) connectLanes(ctx context.Context, e *engine, run uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -167,9 +167,9 @@ func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
 	return nil
 }
 
-// intervalTicker returns a function that, called often, watches the allocations, and reports what
-// has been counted in each interval, if that is wanted. An interval ends with a completion, since
-// many may come at once; where none has come for a quarter of it, it ends without.
+// intervalTicker returns a function that is called often. It watches the allocations, and reports
+// each interval's counts if that is wanted. An interval ends with a completion, since many may come
+// at once. If none has come for a quarter of the interval, it ends without one.
 func (c *client) intervalTicker(e *engine, count func() uint64, report func(n uint64, took time.Duration, s intervalStats)) func(time.Time) {
 	c.allocCounter = steadyAllocs{}
 	begun, seen, again := time.Now(), uint64(0), uint64(0)
@@ -199,7 +199,7 @@ func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	h := newHistogram()
 	done := func() uint64 { return uint64(h.TotalCount()) }
 	e.onTick = c.intervalTicker(e, done, func(n uint64, took time.Duration, s intervalStats) {
-		avg := 0.0 // nothing has been answered
+		avg := 0.0 // nothing was answered
 		if n > 0 {
 			avg = e.tripMicros(took / time.Duration(n))
 		}
@@ -226,7 +226,7 @@ func (c *client) latencyRun(ctx context.Context, e *engine) error {
 	return nil
 }
 
-// disconnectLanes ends the sessions gracefully, but not for long.
+// disconnectLanes ends the sessions gracefully, but does not wait long.
 func (e *engine) disconnectLanes() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -2,8 +2,8 @@ package main
 
 import "encoding/binary"
 
-// contentWord is word i of the content that belongs to seed (splitmix64): no part of it repeats,
-// and no two seeds have the same.
+// contentWord is word i of the content that belongs to seed (splitmix64). No part of the content
+// repeats, and no two seeds have the same.
 func contentWord(seed, i uint64) uint64 {
 	x := seed + (i+1)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -14,8 +14,8 @@ func contentWord(seed, i uint64) uint64 {
 // fillContent writes the content that belongs to seed.
 func fillContent(b []byte, seed uint64) { writeContent(b, seed, 0) }
 
-// spoilContent writes what no octet of that content is. Memory that was spoiled has also been
-// backed by the system.
+// spoilContent overwrites the content so that every octet is wrong. The system has then also backed
+// the memory.
 func spoilContent(b []byte, seed uint64) { writeContent(b, seed, ^uint64(0)) }
 
 func writeContent(b []byte, seed, flip uint64) {

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Control messages are Sends with Solicited Event; data goes by plain Sends. They tell the end that
-// is active on a QP and the passive one how far they are:
+// Control messages are Sends with Solicited Event; data goes by plain Sends. They tell the active
+// end of a QP and the passive one how far the other is:
 //
 //	active                           passive
 //	go, from the client only
@@ -40,7 +40,7 @@ type control struct {
 
 const controlLen = 40
 
-// maxRate bounds what a peer may report: sums of such figures can be printed.
+// maxRate bounds what a peer may report. Sums of such figures can still be printed.
 const maxRate = 1e12
 
 func (c *control) encodeTo(b *[controlLen]byte) {
@@ -69,16 +69,16 @@ func (c *control) decode(b []byte) error {
 	return nil
 }
 
-// creditGranter is the credit account of a receiver of Sends. Its sender starts with a credit for
-// each slot, spends one on each Send, and gets them back in grants. A Send must never find no
+// creditGranter counts the credits of a receiver of Sends. Its sender starts with a credit for each
+// slot, and spends one on each Send. Grants give them back. A Send must never arrive without a
 // buffer, as that ends the stream (RFC 5041 section 7.1).
 type creditGranter struct{ slots, toGrant int }
 
-// arrived: a Send has come, and its buffer is posted again.
+// countArrival counts a Send that has come and whose buffer is posted again.
 func (g *creditGranter) countArrival() { g.toGrant++ }
 
-// takeGrant returns how many credits to grant now, often 0. A grant is half of all credits at
-// least; so there are never more than two on the way, which is what the sender has buffers for.
+// takeGrant returns how many credits to grant now, often 0. A grant is at least half of all
+// credits. So there are never more than two on the way, and the sender has buffers for two.
 func (g *creditGranter) takeGrant() int {
 	if g.toGrant < (g.slots+1)/2 {
 		return 0

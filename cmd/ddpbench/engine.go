@@ -35,28 +35,28 @@ type engine struct {
 	completed      uint64    // messages, all lanes
 	peak           peak
 	roundTripTimes []time.Duration     // round trips of a latency run, if all of them are wanted
-	onTick         func(now time.Time) // called often, and every so often where that is not 0
+	onTick         func(now time.Time) // called often, and every so often if that is not 0
 	tickInterval   time.Duration
 	waitContext    periodicContext
 
 	reportDone      bool      // -b: the server's report was sent or has come
-	remoteBandwidth bandwidth // it
+	remoteBandwidth bandwidth // the report itself
 
 	// For a report.
-	sampler           *sampler                // of this end, while it looks
-	samples           []timeline.Point        // by it
+	sampler           *sampler                // of this end, while it runs
+	samples           []timeline.Point        // from it
 	completionTimes   *hdrhistogram.Histogram // times from posting to completion, nanoseconds; nil: not wanted
-	notesRegion       *region                 // the server's notes: here, or to be sent
+	notesRegion       *region                 // the server's notes: here, or before they are sent
 	clientNotesTarget target                  // the client's, as the server knows it
 	notesReceived     bool                    // the notes are here
-	serverNotes       notes                   // they
+	serverNotes       notes                   // the notes
 }
 
 // maxBurst is how many requests are posted under one lock.
 const maxBurst = 32
 
-// controlQueue is what control messages need of the send queue. Grants take maxGrants of it at
-// most.
+// controlQueue is the part of the send queue that control messages need. Grants take maxGrants of
+// it at most.
 const (
 	controlQueue = 2 * controlBuffers
 	maxGrants    = controlBuffers
@@ -102,10 +102,10 @@ func (e *engine) close() {
 	e.stopSampler()
 }
 
-// slotBytes is the memory of messages with a number that is slot modulo slots.
+// slotBytes returns the memory of the messages whose number is slot modulo slots.
 func (e *engine) slotBytes(r *region, slot int) []byte { return r.buf[slot*e.size:][:e.size] }
 
-// waitCompletions handles completions: those that are there, or else the next ones.
+// waitCompletions handles the completions that are there, or else waits for the next ones.
 func (e *engine) waitCompletions(ctx context.Context) error {
 	for {
 		n, err := e.cq.Poll(e.wcs[:])
@@ -119,21 +119,21 @@ func (e *engine) waitCompletions(ctx context.Context) error {
 			if ctx.Err() != nil || !e.waitContext.hasEnded() {
 				return err
 			}
-			if e.onTick != nil { // nothing has come: that is worth a line too
+			if e.onTick != nil { // nothing has come: that deserves a line too
 				e.onTick(time.Now())
 			}
 		}
 	}
 }
 
-// periodicContext is a context that ends every so often. It is made anew then, and not for each
-// wait, which would cost an allocation for each message.
+// periodicContext is a context that ends every so often. It is renewed only then. Renewing it for
+// each wait would cost an allocation for each message.
 type periodicContext struct {
 	parent, ctx context.Context
 	cancel      context.CancelFunc
 }
 
-// contextFor returns a context that ends with ctx, or after so long at the latest; 0 is never.
+// contextFor returns a context that ends with ctx, or after every at the latest; 0 is never.
 func (t *periodicContext) contextFor(ctx context.Context, every time.Duration) context.Context {
 	if every == 0 {
 		return ctx
@@ -186,7 +186,7 @@ func (e *engine) handleCompletions(wcs []rdma.WC) error {
 	return nil
 }
 
-// handleFailure handles a request that did not succeed, which means that the session is over.
+// handleFailure handles a request that failed, which means that the session is over.
 func (e *engine) handleFailure(l *lane, wc *rdma.WC) error {
 	if err := l.qp.Err(); err != nil {
 		return &cli.SessionError{Err: err}
@@ -232,7 +232,7 @@ func (e *engine) handleReceive(l *lane, wc *rdma.WC) error {
 	return e.grantCredits(l)
 }
 
-// handleData takes a message that came by Send, or the notification of one that was written.
+// handleData takes a message that came by Send, or the notice of one that was written.
 func (e *engine) handleData(l *lane, msg []byte) error {
 	notice := e.verb == verbWrite && e.isLatency
 	switch {
@@ -248,16 +248,16 @@ func (e *engine) handleData(l *lane, msg []byte) error {
 		if !hasContent(msg, seed) {
 			l.badMessages++
 		}
-		spoilContent(msg, seed) // so that the next message is not mistaken for this one
+		spoilContent(msg, seed) // to tell it from the next message
 	}
 	l.received++
 	return nil
 }
 
-// grantCredits gives the peer credits, if it is time.
+// grantCredits gives the peer credits, if it is time to.
 func (e *engine) grantCredits(l *lane) error {
 	if l.controlsOutstanding >= maxGrants {
-		return nil // when one of them completes
+		return nil // a completion of one of them will call again
 	}
 	if n := l.granter.takeGrant(); n > 0 {
 		return l.sendControl(control{kind: controlGrant, count: uint64(n)})
@@ -293,7 +293,7 @@ func (e *engine) handleControl(l *lane, c *control) error {
 		if !e.verb.isPull() || l.completed < l.posted {
 			e.endedAt = time.Now()
 		}
-		e.completed += l.posted - l.completed // the last ones need not have asked for a completion
+		e.completed += l.posted - l.completed // the last ones may not have asked for a completion
 		l.completed = l.posted
 		if e.verb == verbRead && e.verify && !e.isLatency {
 			l.badMessages += e.countBadSlots(l, l.posted)
@@ -309,7 +309,7 @@ func (e *engine) handleControl(l *lane, c *control) error {
 	return nil
 }
 
-// handlePeerDone answers the end of what the peer transmits on a lane.
+// handlePeerDone answers when the peer has transmitted all on a lane.
 func (e *engine) handlePeerDone(l *lane, c *control) error {
 	if l.peerDone || !l.hasBegun || !e.roleOf(e.client).passive {
 		return errors.New("the peer ended what it had not begun")
@@ -333,8 +333,8 @@ func (e *engine) handlePeerDone(l *lane, c *control) error {
 	return l.sendControl(control{kind: controlVerdict, count: l.badMessages})
 }
 
-// countBadSlots looks at the regions that n messages were placed in, and returns how many have
-// wrong content.
+// countBadSlots checks the regions that n messages were placed in, and returns how many have wrong
+// content.
 func (e *engine) countBadSlots(l *lane, n uint64) (bad uint64) {
 	for slot := range int(min(n, uint64(e.slotCount()))) {
 		if !hasContent(e.slotBytes(l.dst, slot), e.slotSeed(l.index, !e.client, slot)) {
@@ -344,12 +344,14 @@ func (e *engine) countBadSlots(l *lane, n uint64) (bad uint64) {
 	return bad
 }
 
-// isFinished reports whether all has been said.
+// isFinished reports whether the run is over: its messages, and the server's notes if they are
+// wanted.
 func (e *engine) isFinished() bool {
 	return e.messagesFinished() && (!e.client || !e.wantsNotes || e.notesReceived)
 }
 
-// messagesFinished reports whether all has been said of the messages.
+// messagesFinished reports whether all messages are done, with acknowledgements, verdicts and
+// reports.
 func (e *engine) messagesFinished() bool {
 	r := e.roleOf(e.client)
 	active := r.active && (e.client || e.bidirectional)

@@ -15,7 +15,7 @@ import (
 	"github.com/rddp-go/rddp/internal/timeline"
 )
 
-// document is what --report writes. Nil writes nothing.
+// document is the report of --report. A nil document writes nothing.
 type document struct {
 	*options
 	file     *os.File
@@ -34,7 +34,7 @@ type document struct {
 	timesMeaning  string // what they are
 }
 
-// newDocument makes sure that the report can be written, before anything is measured.
+// newDocument checks that the report can be written, before anything is measured.
 func newDocument(o *options, over string) (*document, error) {
 	if o.reportFile == "" {
 		return nil, nil
@@ -46,7 +46,7 @@ func newDocument(o *options, over string) (*document, error) {
 	return &document{options: o, file: f, linkName: over}, nil
 }
 
-// prepareEngine has an engine gather what the report shows.
+// prepareEngine makes an engine gather what the report shows.
 func (d *document) prepareEngine(e *engine) error {
 	if d == nil {
 		return nil
@@ -57,7 +57,7 @@ func (d *document) prepareEngine(e *engine) error {
 	return e.openNotesRegion()
 }
 
-// describeRun notes what was measured.
+// describeRun adds what was measured.
 func (d *document) describeRun(e *engine) {
 	path, _ := pathInUse(e.lanes[0].qp)
 	content := "not checked"
@@ -72,7 +72,7 @@ func (d *document) describeRun(e *engine) {
 	}
 }
 
-// addBandwidth and latency take the result of one size.
+// addBandwidth and latency add the result of one size.
 func (d *document) addBandwidth(size int, b bandwidth) {
 	if d == nil {
 		return
@@ -103,12 +103,12 @@ func (d *document) addLatency(size int, l latencyResult) {
 	d.addToSizes(size, l.typical)
 }
 
-// addToSizes takes the result as one number.
+// addToSizes adds the result as one number.
 func (d *document) addToSizes(size int, v float64) {
 	d.sizeSeries.X, d.sizeSeries.Y = append(d.sizeSeries.X, math.Log2(float64(size))), append(d.sizeSeries.Y, v)
 }
 
-// addRun takes what was seen of a run that has ended.
+// addRun adds the samples of a run that has ended.
 func (d *document) addRun(e *engine, round *hdrhistogram.Histogram) {
 	if d == nil {
 		return
@@ -127,7 +127,7 @@ func (d *document) addRun(e *engine, round *hdrhistogram.Histogram) {
 	}
 }
 
-// finishReport writes the report, or removes the file of one that has nothing to show.
+// finishReport writes the report. If it has nothing to show, it removes the file.
 func (d *document) finishReport(u *usage) error {
 	if d == nil {
 		return nil
@@ -173,7 +173,7 @@ func (d *document) writePage(w io.Writer, u *usage) error {
 	return p.Write(w)
 }
 
-// resultTable has the results; those of one size stand below each other.
+// resultTable is the table of results. Those of one size are below each other.
 func (d *document) resultTable() chart.Table {
 	t := chart.Table{Title: "Results", Head: d.resultHead, Rows: d.resultRows}
 	if len(d.resultRows) == 1 {
@@ -199,10 +199,10 @@ func (d *document) sizeFigure() chart.Figure {
 // formatPower writes a power of two.
 func formatPower(x int) string { return strconv.Itoa(1<<(x%10)) + [...]string{"", "K", "M", "G"}[x/10] }
 
-// distributionBars is how many bars the distribution of latencies has.
+// distributionBars is the number of bars in the distribution of latencies.
 const distributionBars = 40
 
-// distributionFigure is how many messages took how long, on a logarithmic axis.
+// distributionFigure shows how many messages took how long, on a logarithmic axis.
 func distributionFigure(h *hdrhistogram.Histogram, trip func(time.Duration) float64, what string) chart.Figure {
 	log := func(ns int64) float64 { return math.Log10(trip(time.Duration(max(ns, 1)))) }
 	least, most := log(h.Min()), log(h.Max())
@@ -230,8 +230,8 @@ func distributionFigure(h *hdrhistogram.Histogram, trip func(time.Duration) floa
 	return f
 }
 
-// percentileFigure is how long the quickest so many percent took at most, with each nine as far
-// from the one before.
+// percentileFigure shows the longest time of each percentile. Each further nine takes the same
+// distance on the axis.
 func percentileFigure(h *hdrhistogram.Histogram, trip func(time.Duration) float64) chart.Figure {
 	f := chart.Figure{Title: "Latency, percentiles", XLabel: "% of messages", YLabel: "µs", Series: []chart.Series{{Name: "at most"}},
 		X: func(x float64) string { return fmt.Sprintf("%.6g %%", 100*(1-math.Pow(10, -x))) }}
@@ -249,7 +249,7 @@ func percentileFigure(h *hdrhistogram.Histogram, trip func(time.Duration) float6
 	return f
 }
 
-// usageRows are what runs cost, for the report.
+// usageRows are what runs cost, as rows of the report.
 func (u *usage) usageRows(self bool) [][]string {
 	rows := [][]string{
 		{"Packets", fmt.Sprintf("%d out, %d in", u.PacketsOut, u.PacketsIn)},

@@ -26,7 +26,7 @@ func (r *region) sgeAt(off, n int) rdma.SGE {
 	return rdma.SGE{LKey: r.stag, Addr: r.base + uint64(off), Len: uint32(n)}
 }
 
-// endAccess ends the peer's access: nothing writes to the memory once it has returned.
+// endAccess ends the peer's access. Nothing writes to the memory once it has returned.
 func (r *region) endAccess() { r.mr.Invalidate() }
 
 func (r *region) close() {
@@ -35,12 +35,12 @@ func (r *region) close() {
 	}
 }
 
-// lane is one QP of a run with its memory, and how far the run is on it.
+// lane is one QP of a run with its memory, and its progress.
 type lane struct {
 	index int
 	qp    *rdma.QP
 
-	src, dst                *region // messages from here; messages of the peer, or what is read from it; nil if not needed
+	src, dst                *region // messages from here; of the peer, or read from it; nil if not needed
 	recvBufs                *region // receive buffers
 	bufLen                  int
 	localTarget, peerTarget target // memory open to the peer, and the peer's
@@ -59,7 +59,7 @@ type lane struct {
 	doneSent     bool              // done was sent
 	doneAcked    bool              // and answered
 	verdictKnown bool              // and there is a verdict, if one is needed
-	signaled     []signaledMessage // completions that are to come, for a report
+	signaled     []signaledMessage // completions to come, for a report
 
 	// The passive side.
 	received     uint64 // messages received
@@ -71,7 +71,7 @@ type lane struct {
 	sessionEnded bool // the session has ended
 }
 
-// newLane makes a lane that is ready to be connected: its receives are posted.
+// newLane makes a lane that is ready to be connected, with its receives posted.
 func newLane(e *engine, index int) (*lane, error) {
 	l := &lane{index: index, credits: e.slotCount(), granter: creditGranter{slots: e.slotCount()}}
 	if err := l.createResources(e); err != nil {
@@ -130,7 +130,7 @@ func (l *lane) createResources(e *engine) (err error) {
 	return nil
 }
 
-// openTarget returns the memory that the peer writes to or reads from.
+// openTarget opens the memory that the peer writes to or reads from.
 func (l *lane) openTarget(e *engine, r role) target {
 	t := target{qpn: l.qp.Num()}
 	if !r.passive {
@@ -154,7 +154,7 @@ func (l *lane) close() {
 	}
 }
 
-// Work request IDs: the lane, and the number of the message or receive buffer. Control messages
+// A work request ID has the lane and the number of the message or receive buffer. Control messages
 // have idControl set.
 const (
 	idLane    = 40
@@ -178,7 +178,7 @@ func (l *lane) repostRecv() error {
 	return l.postRecv(l.usedRecvBuf)
 }
 
-// sendControl posts a control message. To say that all was done waits for RDMA Reads.
+// sendControl posts a control message. The message that all is done waits for RDMA Reads.
 func (l *lane) sendControl(c control) error {
 	wr := rdma.SendWR{Op: rdma.OpSendSE, Inline: l.controlBuf[:]}
 	if c.kind == controlDone {
@@ -188,7 +188,7 @@ func (l *lane) sendControl(c control) error {
 	return l.postControl(wr)
 }
 
-// postControl posts what is no message of the run.
+// postControl posts a request that is no message of the run.
 func (l *lane) postControl(wr rdma.SendWR) error {
 	wr.ID = l.requestID(0) | idControl
 	l.controlsOutstanding++

@@ -10,11 +10,11 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// writeNotice is the Send behind an RDMA Write whose arrival it announces.
+// writeNotice is the Send that follows an RDMA Write and announces its arrival.
 var writeNotice = [1]byte{'!'}
 
-// postPing posts one message, or the answer to one, and then the receive buffer of the one that it
-// follows: there are more.
+// postPing posts one message, or the answer to one. Then it posts the receive buffer of the message
+// before, as there are more.
 func (e *engine) postPing(l *lane) error {
 	l.posted++
 	e.fillRequest(l, &e.wrs[0], l.posted-1)
@@ -41,10 +41,10 @@ func (e *engine) isAnswered(l *lane) bool {
 	return l.received == l.posted
 }
 
-// maxRoundTrip bounds what the histogram can tell apart.
+// maxRoundTrip is the longest round trip that the histogram can record.
 const maxRoundTrip = time.Hour
 
-// newHistogram is for nanoseconds, to three digits.
+// newHistogram returns a histogram of nanoseconds, to three digits.
 func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(maxRoundTrip), 3) }
 
 // runPingPong is the client's part of a latency run. It records the time from one message to the
@@ -63,8 +63,8 @@ func (e *engine) runPingPong(ctx context.Context, h *hdrhistogram.Histogram) err
 	return e.runUntil(ctx, e.isFinished)
 }
 
-// measureRoundTrips posts the next message as soon as the last is answered, and sees to everything
-// else while it is under way.
+// measureRoundTrips posts the next message as soon as the last is answered. It does everything else
+// while a message is under way.
 func (e *engine) measureRoundTrips(ctx context.Context, l *lane, h *hdrhistogram.Histogram) error {
 	sent := e.startedAt
 	if !e.hasMore(l, sent) {
@@ -84,7 +84,7 @@ func (e *engine) measureRoundTrips(ctx context.Context, l *lane, h *hdrhistogram
 		sent = now
 		if e.verb == verbRead && e.verify {
 			e.checkRead(l)
-			sent = time.Now() // looking is not part of the next one
+			sent = time.Now() // the check is not part of the next one
 		}
 		more := e.hasMore(l, sent)
 		if more {
@@ -105,7 +105,7 @@ func (e *engine) measureRoundTrips(ctx context.Context, l *lane, h *hdrhistogram
 	}
 }
 
-// checkRead looks at what was read, and spoils it for the next one.
+// checkRead checks what was read, and spoils it for the next one.
 func (e *engine) checkRead(l *lane) {
 	seed := e.slotSeed(l.index, !e.client, 0)
 	if !hasContent(l.dst.buf, seed) {
@@ -121,8 +121,8 @@ func (e *engine) hasMore(l *lane, now time.Time) bool {
 	return l.posted < e.iters
 }
 
-// latencyResult is what a latency run yields, in microseconds: half of a round trip, or for RDMA
-// Read the whole of it.
+// latencyResult is the result of a latency run, in microseconds. It is half of a round trip, or for
+// RDMA Read the whole.
 type latencyResult struct {
 	iters                 uint64
 	min, max, typical     float64
@@ -144,7 +144,7 @@ func (p *params) latencyOf(h *hdrhistogram.Histogram) (latencyResult, error) {
 	}, nil
 }
 
-// tripMicros is what counts of a round trip, in microseconds.
+// tripMicros is the part of a round trip that counts, in microseconds.
 func (p *params) tripMicros(d time.Duration) float64 {
 	if p.verb.isPull() {
 		return float64(d) / 1e3
@@ -158,7 +158,7 @@ type signaledMessage struct {
 	postedAt time.Time
 }
 
-// recordCompletionTimes records how long messages took that have completed, for a report.
+// recordCompletionTimes records how long completed messages took, for a report.
 func (e *engine) recordCompletionTimes(l *lane) {
 	for len(l.signaled) > 0 && l.signaled[0].number <= l.completed {
 		e.completionTimes.RecordValue(int64(min(time.Since(l.signaled[0].postedAt), maxRoundTrip)))

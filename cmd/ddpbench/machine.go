@@ -9,7 +9,7 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 )
 
-// machine is where one end of a run was. A peer may say anything.
+// machine describes the host of one end of a run. A peer may say anything.
 type machine struct {
 	Host    string `json:"host"`
 	System  string `json:"system"`
@@ -27,7 +27,8 @@ func thisMachine() machine {
 	return m
 }
 
-// cpuName is how many processors the program may use, and what they are where the system says so.
+// cpuName returns how many processors the program may use, and their name where the system tells
+// it.
 func cpuName() string {
 	name := "processors"
 	b, _ := os.ReadFile("/proc/cpuinfo") // Linux has it
@@ -40,7 +41,7 @@ func cpuName() string {
 	return strconv.Itoa(runtime.GOMAXPROCS(0)) + " x " + name
 }
 
-// machineRows are for people. Nothing of it is longer than it should be.
+// machineRows describes the machine for people. It cuts whatever is too long.
 func (m *machine) machineRows() [][]string {
 	var rows [][]string
 	for _, r := range [][2]string{{"Host", m.Host}, {"System", m.System}, {"Processors", m.CPU}, {"Release", m.Release}} {

@@ -8,8 +8,8 @@
 //	ddpbench trace FILE        draw what --trace has written
 //	ddpbench --sweep DIR       how the cost of a packet grows with everything, as plots
 //
-// A server follows the client's parameters, the verb included. Ddpbench exits 0 when all went well,
-// 1 when the content was wrong (--verify) or no server answered, 2 on any other error.
+// A server follows the client's parameters, the verb included. Ddpbench exits 0 when all went well.
+// It exits 1 when the content was wrong (--verify) or no server answered, and 2 on any other error.
 package main
 
 import (
@@ -76,7 +76,7 @@ func (o *options) runAndReport(ctx context.Context, stdout, stderr io.Writer) in
 	return exitCode(err)
 }
 
-// traceVantage is from where a trace sees what happens.
+// traceVantage is the end that a trace is seen from.
 func (o *options) traceVantage() string {
 	switch {
 	case o.self:
@@ -129,7 +129,7 @@ func (o *options) runSelf(ctx context.Context, out io.Writer) error {
 	defer self.Close()
 	port := o.port
 	if !o.portGiven {
-		port = 0 // whichever is free
+		port = 0 // any free port
 	}
 	l, err := self.Server.Listen(port)
 	if err != nil {

@@ -49,7 +49,7 @@ const (
 	maxSweepSize = 1 << 23
 )
 
-// addFlags adds the flags, and those that are refused: check says so.
+// addFlags adds the flags, and those that are refused. check reports a refused flag.
 func (o *options) addFlags(fs *pflag.FlagSet) (w *perftestFlags, check func() error) {
 	w = &perftestFlags{}
 	fs.BoolVar(&o.isLatency, "lat", false, "measure latency instead of bandwidth")
@@ -77,7 +77,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) (w *perftestFlags, check func() er
 	return w, check
 }
 
-// commandLine is the command line.
+// commandLine returns the command line as text.
 func (o *options) commandLine() string {
 	return cli.Printable(strings.Join(append([]string{"ddpbench"}, o.args...), " "))
 }
@@ -115,7 +115,7 @@ Measures RDMA over SCTP. Without HOST it serves, and follows what clients ask fo
 	return o, o.checkFlags(fs)
 }
 
-// checkTrace takes the file to draw.
+// checkTrace checks and takes the file to draw.
 func (o *options) checkTrace(fs *pflag.FlagSet) (err error) {
 	if fs.NArg() != 2 {
 		return cli.Usagef("trace FILE: one file that --trace has written, whose older part, FILE.1, is taken as well")
@@ -175,7 +175,7 @@ func (o *options) checkFlags(fs *pflag.FlagSet) error {
 	return nil
 }
 
-// checkSweep leaves -D and the choice of the link.
+// checkSweep allows only -D and the choice of the link.
 func (o *options) checkSweep(fs *pflag.FlagSet) error {
 	if fs.NArg() > 0 {
 		return cli.Usagef("--sweep takes no verb and no HOST")

@@ -25,34 +25,34 @@ var verbs = map[string]verb{"write": verbWrite, "read": verbRead, "send": verbSe
 // String returns perftest's name of the test.
 func (v verb) String() string { return [...]string{"RDMA_Write", "RDMA_Read", "Send", "Atomic"}[v] }
 
-// isPull reports whether the other side's stack answers by itself, so that a round trip is one
+// isPull reports whether the other side's stack answers by itself. Then a round trip is one
 // message.
 func (v verb) isPull() bool { return v == verbRead || v == verbAtomic }
 
-// params are what both ends have to agree on: the client's word.
+// params are what both ends have to agree on. The client decides.
 type params struct {
 	verb          verb
 	isLatency     bool
 	bidirectional bool // both sides transmit
 	verify        bool
 	size          int           // octets in a message
-	memoryOctets  int           // octets of memory that the messages of all QPs use in turn, each way; 0: a default
+	memoryOctets  int           // octets that the messages of all QPs use in turn, each way; 0: a default
 	depth         int           // messages outstanding on a QP
 	qps           int           // number of QPs
 	iters         uint64        // messages on each QP, 0 with a duration
 	duration      time.Duration // 0 with iters
 	seed          uint64        // of the content
-	wantsNotes    bool          // the server tells how it was for it
+	wantsNotes    bool          // the server sends its notes
 	compareSwap   bool          // atomics compare and swap, instead of adding
 	noPeak        bool          // of this end
 	cqModeration  int           // messages to a completion, of this end; 0: a default
 	postList      int           // requests posted under one lock at most, of this end; 0: a default
 }
 
-// atomicSize is what an atomic operation is on, in octets (RFC 7306 section 5).
+// atomicSize is the size of the operand of an atomic operation, in octets (RFC 7306 section 5).
 const atomicSize = 8
 
-// Bounds, also of what a client can make a server do.
+// These bound the run, and so what a client can make a server do.
 const (
 	maxSize        = 256 << 20
 	maxDepth       = 8192
@@ -64,7 +64,7 @@ const (
 	maxReads       = 128     // RDMA Reads outstanding on a QP
 )
 
-// checkBounds says in a sentence what is out of bounds.
+// checkBounds returns a sentence about what is out of bounds.
 func (p *params) checkBounds() error {
 	switch {
 	case p.verb > verbAtomic:
@@ -101,8 +101,8 @@ func (p *params) checkBounds() error {
 	return nil
 }
 
-// role says what one end does: active, it posts the requests that are measured; passive, its memory
-// is their target. In a ping-pong, and with -b, an end is both.
+// role says what one end does. An active end posts the requests that are measured, and a passive
+// end's memory is their target. In a ping-pong, and with -b, an end is both.
 type role struct{ active, passive bool }
 
 func (p *params) roleOf(client bool) role {
@@ -110,16 +110,16 @@ func (p *params) roleOf(client bool) role {
 	return role{active: client || pong, passive: !client || pong}
 }
 
-// Memory for messages, one direction, unless the command line says how much: enough for the
-// outstanding ones, but little enough to stay in a cache. Sends need more: each of those
-// outstanding needs its own receive buffer.
+// The memory for messages in one direction, unless the command line sets it. It is enough for the
+// outstanding messages, but little enough to stay in a cache. Sends need more, as each outstanding
+// one needs its own receive buffer.
 const (
 	budgetTagged = 4 << 20
 	budgetSend   = 16 << 20
 	maxSlots     = 8192
 )
 
-// slotCount is how many messages have memory of their own on each QP; message i uses slot i modulo
+// slotCount is how many messages have memory of their own on each QP. Message i uses slot i modulo
 // slots.
 func (p *params) slotCount() int {
 	budget, least := budgetTagged, 1
@@ -133,8 +133,8 @@ func (p *params) slotCount() int {
 	return min(max(budget/p.qps/p.size, least), most)
 }
 
-// controlBuffers is how many control messages one end may have under way: two grants of credit, and
-// one each of go, done, ack, verdict, report and notes.
+// controlBuffers is how many control messages one end may have under way. That is two grants of
+// credit, and one each of go, done, ack, verdict, report and notes.
 const controlBuffers = 8
 
 // recvBuffers returns the number and the length of one QP's receive buffers.
@@ -153,7 +153,7 @@ func (p *params) recvBuffers(client bool) (n, size int) {
 	return controlBuffers, controlLen
 }
 
-// hasSource and sink say which regions one end has: source holds data, sink takes it.
+// hasSource and hasSink say which regions one end has: source holds data, sink takes it.
 func (p *params) hasSource(client bool) bool {
 	r := p.roleOf(client)
 	return r.active && !p.verb.isPull() || r.passive && p.verb.isPull()
@@ -173,18 +173,18 @@ func (p *params) sendQueueDepth(client bool) int {
 	return 4*p.depth + controlQueue
 }
 
-// queueSizes are those of one QP.
+// queueSizes are the queue sizes of one QP.
 func (p *params) queueSizes(client bool) cli.Queues {
 	n, _ := p.recvBuffers(client)
 	send := p.sendQueueDepth(client)
 	return cli.Queues{Send: send, Recv: n, Reads: max(p.readDepth(), 0), Completions: n + send, SGEs: 1, Inline: 64}
 }
 
-// runMemory is what one end of a run takes beside its QPs.
+// runMemory is what one end of a run takes besides its QPs.
 const runMemory = 64 << 10
 
-// endMemory is how many octets one end needs, queues and completions included: a server counts them
-// before it allocates.
+// endMemory is how many octets one end needs, including queues and completions. A server counts
+// them before it allocates.
 func (p *params) endMemory(client bool) int64 {
 	n, size := p.recvBuffers(client)
 	total := int64(n)*int64(size) + p.queueSizes(client).Memory()
@@ -213,16 +213,16 @@ func (p *params) readDepth() int {
 	return min(p.depth, maxReads)
 }
 
-// Of so many messages, or so many octets, one asks for a completion. The first number is
-// perftest's, which polls for them; ddpbench sleeps in between, and to be woken for each large
+// One in so many messages, or so many octets, asks for a completion. The first number is
+// perftest's, which polls for completions. ddpbench sleeps in between. Waking for each large
 // message as well would cost a tenth of the bandwidth.
 const (
 	moderateCount  = 100
 	moderateOctets = 16 << 20
 )
 
-// completionInterval says that every so many messages one asks for a completion. The queue never
-// drains for lack of one.
+// completionInterval is how many messages share one completion. The queue never drains for lack of
+// one.
 func (p *params) completionInterval() int {
 	if p.cqModeration > 0 {
 		return min(p.cqModeration, p.depth)
@@ -237,7 +237,7 @@ type target struct {
 	qpn  uint32 // of the QP, for people
 }
 
-// hello is the private data of a client's request: one for each QP.
+// hello is the private data of a client's request. There is one for each QP.
 type hello struct {
 	params
 	run  uint64 // the same for all QPs of a run
@@ -288,7 +288,7 @@ func (h *hello) encode() []byte {
 	return h.notesTarget.appendTo(h.target.appendTo(b))
 }
 
-// decode reads a client's request and checks its bounds; errors are sentences for the client.
+// decode reads a client's request and checks its bounds. Its errors are sentences for the client.
 func (h *hello) decode(b []byte) error {
 	be := binary.BigEndian
 	if len(b) < len(magic)+2 || string(b[:len(magic)]) != magic {
@@ -333,7 +333,7 @@ func (t *target) decode(b []byte) {
 	t.qpn = binary.BigEndian.Uint32(b[12:])
 }
 
-// encodeAnswer is the private data of a server's acceptance.
+// encodeAnswer returns the private data of a server's acceptance.
 func (t *target) encodeAnswer() []byte {
 	return t.appendTo(append(make([]byte, 0, answerLen), magic...))
 }

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// bandwidth is what a bandwidth run yields.
+// bandwidth is the result of a bandwidth run.
 type bandwidth struct {
 	iters     uint64  // messages of all QPs
 	peak, avg float64 // MiB/s
@@ -32,7 +32,7 @@ func (e *engine) totalBandwidth(took time.Duration) bandwidth {
 	return e.bandwidthOf(n, took)
 }
 
-// bandwidthOf is what n messages in some time are.
+// bandwidthOf returns the bandwidth of n messages in some time.
 func (p *params) bandwidthOf(n uint64, took time.Duration) bandwidth {
 	b := bandwidth{iters: n}
 	if s := took.Seconds(); s > 0 {
@@ -42,16 +42,16 @@ func (p *params) bandwidthOf(n uint64, took time.Duration) bandwidth {
 	return b
 }
 
-// peak finds the highest bandwidth between the posting of any message and the completion of any
-// later one, as perftest does. It needs the times of all of them: so a run with a duration, or with
-// more messages than perftest would look at, has none.
+// peak finds the highest bandwidth, as perftest does. That is between the posting of any message
+// and the completion of any later one. It needs the times of all messages. So a run with a duration
+// has none, nor one with more messages than perftest would look at.
 type peak struct {
 	postTimes []time.Duration // since the run began, of each message
 	batches   []completionBatch
 	beganAt   time.Time
 }
 
-// completionBatch is a number of completions seen together.
+// completionBatch is a number of completions that were seen together.
 type completionBatch struct {
 	completed  int // messages until now
 	sinceStart time.Duration
@@ -59,7 +59,7 @@ type completionBatch struct {
 
 const maxPeakMessages = 20000 // messages
 
-// peakMessageOctets is how many octets it takes to remember a message.
+// peakMessageOctets is how many octets a message takes in a peak.
 const peakMessageOctets = int64(unsafe.Sizeof(time.Duration(0)) + unsafe.Sizeof(completionBatch{}))
 
 // hasPeak reports whether a run has a peak.

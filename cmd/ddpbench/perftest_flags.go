@@ -8,8 +8,7 @@ import (
 	"github.com/rddp-go/rddp/internal/cli"
 )
 
-// perftestFlags are those of perftest's flags that need some thought before they mean something
-// here.
+// perftestFlags are the flags of perftest that have to be translated.
 type perftestFlags struct {
 	events     bool
 	recvDepth  int
@@ -34,7 +33,7 @@ func (f *perftestFlags) addFlags(fs *pflag.FlagSet, o *options) {
 	fs.Bool("cpu_util", false, "show what the processor did, as is done anyway")
 }
 
-// applyTo sets what was asked for.
+// applyTo applies the flags to the options.
 func (f *perftestFlags) applyTo(fs *pflag.FlagSet, o *options) error {
 	switch {
 	case (o.histogram || o.unsorted) && (!o.isLatency || o.duration > 0):
@@ -65,7 +64,7 @@ func (f *perftestFlags) applyTo(fs *pflag.FlagSet, o *options) error {
 	return nil
 }
 
-// noDevice and the others are why flags of perftest are refused.
+// noDevice and the others are the reasons why flags of perftest are refused.
 const (
 	noDevice    = "there is no RDMA device: the --local address, or the routing table, chooses where packets leave"
 	noGPU       = "messages are in ordinary memory: there is no GPU here"

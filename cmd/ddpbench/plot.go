@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// plotPoints draws the cost of a packet and the throughput over the axis, side by side, as SVG.
+// plotPoints draws the cost of a packet and the throughput over the axis, side by side in an SVG.
 func plotPoints(name string, a *sweepAxis, points []sweepPoint) error {
 	left, err := newPanel(a, points, "CPU us a packet", func(p *sweepPoint) float64 { return p.Cost })
 	if err != nil {
@@ -38,7 +38,7 @@ func plotPoints(name string, a *sweepAxis, points []sweepPoint) error {
 	return f.Close()
 }
 
-// newPanel is one curve over a logarithmic axis; the other axis begins with 0.
+// newPanel is one curve over a logarithmic axis. The other axis begins with 0.
 func newPanel(a *sweepAxis, points []sweepPoint, unit string, of func(*sweepPoint) float64) (*plot.Plot, error) {
 	xy := make(plotter.XYs, len(points))
 	top := 0.0

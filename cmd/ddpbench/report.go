@@ -15,7 +15,7 @@ import (
 	"github.com/rddp-go/rddp/internal/quota"
 )
 
-// What perftest prints, to the letter: its RESULT_LINE, RESULT_FMT..., REPORT_FMT...
+// These are perftest's texts, to the letter: its RESULT_LINE, RESULT_FMT..., REPORT_FMT...
 const (
 	resultLine      = "---------------------------------------------------------------------------------------\n"
 	resultHeader    = " #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n"
@@ -50,7 +50,7 @@ func (r *reporter) printFormat(format string, args ...any) {
 
 func (r *reporter) printObject(kind string, v map[string]any) {
 	v["type"] = kind
-	b, _ := json.Marshal(v) // numbers, strings, booleans and usage always marshal
+	b, _ := json.Marshal(v) // such values always marshal
 	r.printFormat("%s\n", b)
 }
 
@@ -152,15 +152,15 @@ func (r *reporter) bandwidthFigures(size int, b bandwidth) map[string]any {
 	return v
 }
 
-// intervalStats is a part of a run: from when to when, in seconds, and what SCTP did in it.
+// intervalStats is a part of a run: its begin and end in seconds, and what SCTP did in it.
 type intervalStats struct {
 	from, to    float64
 	retransmits uint64
-	path        pathUsage // that data goes by at its end
-	paths       int       // of which
+	path        pathUsage // the path of the data at its end
+	paths       int       // how many paths there are
 }
 
-// pathSuffix names the path, where there are several.
+// pathSuffix names the path, if there are several.
 func (s *intervalStats) pathSuffix() string {
 	if s.paths < 2 {
 		return ""
@@ -168,7 +168,7 @@ func (s *intervalStats) pathSuffix() string {
 	return "  to " + s.path.Remote
 }
 
-// printInterval prints what a part of a run has brought: bandwidth, or latency in microseconds.
+// printInterval prints the result of a part of a run: bandwidth, or latency in microseconds.
 func (r *reporter) printInterval(size int, s intervalStats, b bandwidth, avg float64) {
 	rate := 0.0
 	if avg > 0 {
@@ -201,8 +201,8 @@ func (r *reporter) printInterval(size int, s intervalStats, b bandwidth, avg flo
 	r.printFormat(" %6.2f-%-6.2f sec  %10.2f %s  %d messages  %d retransmissions  cwnd %d[B]  RTT %.0f[usec]%s\n", s.from, s.to, figure, unit, b.iters, s.retransmits, s.path.Cwnd, s.path.SRTT, s.pathSuffix())
 }
 
-// printAllResults prints each result of a latency run, as perftest does for -H, or in their order
-// for -U.
+// printAllResults prints each result of a latency run, as perftest does. For -H they are sorted,
+// for -U in their order.
 func (r *reporter) printAllResults(results []time.Duration) {
 	if !r.unsorted {
 		slices.Sort(results)
@@ -235,10 +235,10 @@ func (r *reporter) printLatency(kind string, size int, l latencyResult) {
 	}
 }
 
-// roundDecimals leaves six decimals, as many as perftest prints at most.
+// roundDecimals rounds to six decimals, the most that perftest prints.
 func roundDecimals(v float64) float64 { return math.Round(v*1e6) / 1e6 }
 
-// printSummary prints what perftest does not: what SCTP and the processor had to do with it.
+// printSummary prints what perftest does not: the share of SCTP and of the processor.
 func (r *reporter) printSummary(u *usage, bad uint64, last *latencyResult) {
 	if r.asJSON {
 		v := map[string]any{"link": r.linkName, "usage": u, "both_ends": r.self, "command": r.commandLine()}
@@ -291,7 +291,7 @@ func (r *reporter) printServing() {
 	r.printFormat("%s SCTP port %d over %s\n", waitingForPeers, r.port, r.linkName)
 }
 
-// printRun prints a line for a run that a client had here. took is 0 if the run never ended.
+// printRun prints a line about a run of a client. took is 0 if the run never ended.
 func (r *reporter) printRun(from netip.AddrPort, e *engine, took time.Duration, err error) {
 	left, ok := r.logLimiter.Allow(time.Now(), from.Addr())
 	if !ok {

@@ -13,19 +13,19 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// rigMemory is what each end of a rig registers, in octets, unless a message is longer: messages
-// use it in turn, so that what caches do is the same however many QPs, associations and regions
-// there are.
+// rigMemory is what each end of a rig registers, in octets, unless a message is longer. Messages
+// use it in turn. So the caches have the same load with any number of QPs, associations and
+// regions.
 const rigMemory = 64 << 20
 
-// maxRigMessages is how much is outstanding on all QPs together, in messages and in octets. One
-// message always is.
+// maxRigMessages limits what is outstanding on all QPs together, in messages and in octets. One
+// message is always allowed.
 const (
 	maxRigMessages = 256
 	maxRigOctets   = 16 << 20
 )
 
-// rigScale is what a rig is made of.
+// rigScale is the size of a rig.
 type rigScale struct {
 	Size    int  `json:"size"` // octets of a message
 	QPs     int  `json:"qps"`
@@ -33,18 +33,18 @@ type rigScale struct {
 	Regions int  `json:"regions"`
 }
 
-// sweepRig is both ends of a set-up of any scale: RDMA Writes go from the one to the other, to the
-// QPs and the regions in turn.
+// sweepRig is both ends of a set-up of any scale. RDMA Writes go from one end to the other, over
+// the QPs and into the regions in turn.
 type sweepRig struct {
 	rigScale
 	devices *cli.Devices
 	cq      *rdma.CQ
 	qps     []*rdma.QP
 	src     *rdma.MR
-	dst     []*rdma.MR  // each of them all of the server's memory
+	dst     []*rdma.MR  // each is all of the server's memory
 	pds     [2]*rdma.PD // of the client, of the server
 
-	qpRing    []int  // a QP for each request that can be outstanding, whose turn it is comes first
+	qpRing    []int  // a QP for each request that can be outstanding, the next one first
 	posted    uint64 // messages; the first of the ring is at posted modulo its length
 	completed uint64 // the ring ends here
 	wcs       [64]rdma.WC
@@ -106,7 +106,7 @@ func (r *sweepRig) connectQPs(ctx context.Context) error {
 	go func() {
 		err := r.acceptQPs(ctx, l)
 		if err != nil {
-			cancel(err) // nobody waits for those that are not accepted
+			cancel(err) // nobody waits for QPs that are not accepted
 		}
 		accepted <- err
 	}()
@@ -124,7 +124,7 @@ func (r *sweepRig) connectQPs(ctx context.Context) error {
 		}
 		r.qps = append(r.qps, qp)
 	}
-	// In turns: one request of each QP, then another.
+	// One request of each QP comes first, then another of each.
 	for range r.queueDepth() {
 		for i := range r.qps {
 			r.qpRing = append(r.qpRing, i)
@@ -154,8 +154,8 @@ func (r *sweepRig) acceptQPs(ctx context.Context, l *rdma.Listener) error {
 	return nil
 }
 
-// runFor keeps messages outstanding, all QPs in use alike, for a while and until so many more are
-// done.
+// runFor keeps messages outstanding, equally on all QPs in use. It ends after d, but not before so
+// many more messages are done.
 func (r *sweepRig) runFor(ctx context.Context, d time.Duration, messages uint64) error {
 	least := r.completed + messages
 	for end := time.Now().Add(d); r.completed < least || time.Now().Before(end); {
@@ -166,7 +166,7 @@ func (r *sweepRig) runFor(ctx context.Context, d time.Duration, messages uint64)
 	return nil
 }
 
-// postAndPoll posts what may be outstanding, and takes completions.
+// postAndPoll posts as much as may be outstanding, and takes completions.
 func (r *sweepRig) postAndPoll(ctx context.Context) error {
 	flight := uint64(min(len(r.qpRing), maxRigMessages, max(1, maxRigOctets/r.Size)))
 	for r.posted-r.completed < flight {
@@ -202,8 +202,8 @@ func (r *sweepRig) postWrite(i int) error {
 		RemoteSTag: mr.STag(), RemoteTO: mr.Base() + uint64(off)})
 }
 
-// nextRegion is where the next message goes: far from the last one, as the number of regions and
-// the step have no common factor.
+// nextRegion returns the target of the next message. It is far from the last one, as the number of
+// regions and the step have no common factor.
 func (r *sweepRig) nextRegion() *rdma.MR { return r.dst[r.posted*regionStep%uint64(len(r.dst))] }
 
 const regionStep = 7919

@@ -7,14 +7,14 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// sampler looks at the associations of a run from time to time, beside it.
+// sampler samples the associations of a run from time to time, beside the run.
 type sampler struct {
 	recorder    timeline.Recorder
 	stopRequest chan struct{}
 	stopped     chan struct{}
 }
 
-// startSampler begins to look, until stop.
+// startSampler starts to sample, until stopAndReturn.
 func startSampler(e *engine) *sampler {
 	s := &sampler{stopRequest: make(chan struct{}), stopped: make(chan struct{})}
 	qps := e.distinctAssociations()
@@ -22,8 +22,8 @@ func startSampler(e *engine) *sampler {
 	return s
 }
 
-// distinctAssociations returns a QP of each association. The server tells them by the client's
-// ports.
+// distinctAssociations returns a QP of each association. The server tells associations apart by the
+// client's ports.
 func (e *engine) distinctAssociations() (list []*rdma.QP) {
 	if e.client {
 		return e.associationQPs()
@@ -61,7 +61,7 @@ func (s *sampler) takeSample(qps []*rdma.QP, at time.Duration) {
 	s.recorder.Add(p)
 }
 
-// stopAndReturn returns what was seen.
+// stopAndReturn stops and returns the samples.
 func (s *sampler) stopAndReturn() []timeline.Point {
 	close(s.stopRequest)
 	<-s.stopped

@@ -13,12 +13,12 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// Bounds of what all clients together make a server do; one address half of that.
+// These bound what all clients together make a server do. One address may use half of that.
 const (
 	maxRuns            = 16
 	maxServeMemory     = 2 * maxMemory
-	maxWaitingRequests = 256              // requests that are looked at, or wait for a place
-	joinTimeout        = 10 * time.Second // for all QPs of a run to be there
+	maxWaitingRequests = 256              // requests that are being checked, or wait for a place
+	joinTimeout        = 10 * time.Second // for all QPs of a run to arrive
 	idleTimeout        = 60 * time.Second // without data of the client
 )
 
@@ -36,7 +36,7 @@ type service struct {
 	placeTimeout time.Duration         // how long a request waits for a place
 }
 
-// runKey tells the runs of clients apart. The QPs of one may come over several associations.
+// runKey identifies a client's run. Its QPs may come over several associations.
 type runKey struct {
 	addr netip.Addr
 	id   uint64
@@ -90,7 +90,7 @@ func (s *service) rejectRequest(req *rdma.Request, err error) {
 	s.reporter.printRefused(req.RemoteAddr(), err)
 }
 
-// joinRun makes a request's QP part of its run; the first one begins the run. An error is for the
+// joinRun adds a request's QP to its run. The first request begins the run. An error is for the
 // client.
 func (s *service) joinRun(ctx context.Context, req *rdma.Request, active *sync.WaitGroup) error {
 	var h hello
@@ -108,8 +108,8 @@ func (s *service) joinRun(ctx context.Context, req *rdma.Request, active *sync.W
 	return r.acceptQP(req, &h)
 }
 
-// awaitRun is find for a client that measures one size after the other, and has ended its runs
-// while this end is still busy with ending them.
+// awaitRun is findRun, but waits up to patience for a place. A client that measures one size after
+// the other may be back before this end has finished its last run.
 func (s *service) awaitRun(ctx context.Context, patience time.Duration, key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, err error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -128,8 +128,8 @@ func (s *service) awaitRun(ctx context.Context, patience time.Duration, key runK
 	}
 }
 
-// findRun returns the run that a request belongs to; freed is not nil where there is no place until
-// another run has ended.
+// findRun returns the run that a request belongs to. If there is no place until another run has
+// ended, freed is not nil.
 func (s *service) findRun(key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, freed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *service) findRun(key runKey, from netip.AddrPort, h *hello) (r *clientR
 		s.memoryQuota.Release(key.addr, octets)
 		return nil, false, nil, err
 	}
-	e.ownAssociations = true // as far as this end knows
+	e.ownAssociations = true // as far as this end can tell
 	r = &clientRun{service: s, key: key, from: from, engine: e, allJoined: make(chan struct{})}
 	s.runs[key] = r
 	return r, true, nil, nil
@@ -185,7 +185,7 @@ func (r *clientRun) acceptQP(req *rdma.Request, h *hello) error {
 	return nil
 }
 
-// serveRun waits for all QPs, and follows the client through the run.
+// serveRun waits for all QPs, and then follows the client through the run.
 func (r *clientRun) serveRun(ctx context.Context) {
 	err := r.followClient(ctx)
 	r.mu.Lock()
@@ -238,8 +238,8 @@ func (r *clientRun) followClient(ctx context.Context) error {
 	return nil
 }
 
-// startSampler calls silent when nothing has come from the client for a while, until ctx ends. RDMA
-// Writes leave no trace but in the counters of SCTP.
+// watchIdle calls silent when nothing has come from the client for a while, until ctx ends. RDMA
+// Writes show only in the counters of SCTP.
 func (e *engine) watchIdle(ctx context.Context, silent func()) {
 	ticker := time.NewTicker(idleTimeout)
 	defer ticker.Stop()

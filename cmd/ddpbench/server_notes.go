@@ -8,20 +8,20 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// notes are what a server tells for the client's report. It writes them, as JSON, into memory that
-// the client opens to it with the first QP.
+// notes are the server's part of the client's report. The server writes them, as JSON, into memory
+// that the client opens to it with the first QP.
 type notes struct {
 	Machine machine       `json:"machine"`
 	Line    timeline.Line `json:"line"`
 }
 
-// maxNotesLen is how many octets they take at most.
+// maxNotesLen is the most octets that notes take.
 const maxNotesLen = 128 << 10
 
-// notesMemory is what it takes to gather them, and to write them down.
+// notesMemory is what gathering and encoding the notes takes.
 const notesMemory = 4 * maxNotesLen
 
-// openNotesRegion has the client open memory for the server's notes.
+// openNotesRegion opens the client's memory for the server's notes.
 func (e *engine) openNotesRegion() (err error) {
 	if e.wantsNotes {
 		e.notesRegion, err = registerRegion(e.pd, maxNotesLen, rdma.RemoteWrite)
@@ -29,7 +29,7 @@ func (e *engine) openNotesRegion() (err error) {
 	return err
 }
 
-// notesTarget is that memory.
+// notesTarget returns that memory as a target.
 func (e *engine) notesTarget() (t target) {
 	if e.notesRegion != nil {
 		t.stag, t.to = e.notesRegion.stag, e.notesRegion.base
@@ -37,7 +37,7 @@ func (e *engine) notesTarget() (t target) {
 	return t
 }
 
-// stopSampler ends the watch over the run.
+// stopSampler ends the sampling of the run.
 func (e *engine) stopSampler() {
 	if e.sampler != nil {
 		e.samples = e.sampler.stopAndReturn()
@@ -45,8 +45,7 @@ func (e *engine) stopSampler() {
 	}
 }
 
-// sendNotes ends the watch over the run when nothing is left to be done, and writes the server's
-// notes.
+// sendNotes ends the sampling when nothing is left to be done, and writes the server's notes.
 func (e *engine) sendNotes() error {
 	if e.sampler == nil || !e.hasBegun || !e.messagesFinished() {
 		return nil
@@ -59,7 +58,7 @@ func (e *engine) sendNotes() error {
 	if err != nil {
 		return err
 	}
-	if len(b) > maxNotesLen { // it cannot be
+	if len(b) > maxNotesLen { // this cannot happen
 		return fmt.Errorf("notes of %d octets", len(b))
 	}
 	if e.notesRegion, err = registerRegion(e.pd, len(b), 0); err != nil {
@@ -74,8 +73,8 @@ func (e *engine) sendNotes() error {
 	return l.sendControl(control{kind: controlNotes, count: uint64(len(b))})
 }
 
-// receiveNotes takes n octets of notes. The server could still write them while they are read, so
-// its right to do so ends first (RFC 5042 section 6.2.2): a JSON decoder panics on octets that
+// receiveNotes takes n octets of notes. It first ends the server's access (RFC 5042 section 6.2.2),
+// as the server could still write them while they are read. A JSON decoder panics on octets that
 // change between its two passes.
 func (e *engine) receiveNotes(n uint64) error {
 	if !e.client || !e.wantsNotes || e.notesReceived || n > maxNotesLen {

@@ -7,7 +7,7 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// traffic is what runs cost: counters of associations, of the transport and of this process.
+// traffic is the cost of runs: counters of associations, of the transport and of this process.
 type traffic struct {
 	PacketsOut      uint64 `json:"packets_out"`
 	PacketsIn       uint64 `json:"packets_in"`
@@ -54,27 +54,27 @@ type pathUsage struct {
 	MTU    int     `json:"mtu"`     // octets
 }
 
-// usage sums the cost of runs up.
+// usage adds up the cost of runs.
 type usage struct {
 	traffic
 	Paths  []pathUsage `json:"paths"` // at the end of the last run, of all associations
 	Wall   float64     `json:"seconds"`
 	User   float64     `json:"cpu_user_seconds"`
 	System float64     `json:"cpu_system_seconds"`
-	// Allocs is the number of heap allocations for a message in the second half of the last run, of
-	// this process.
+	// Allocs is the number of this process's heap allocations for each message in the second half
+	// of the last run.
 	Allocs   *float64 `json:"allocs_per_message,omitempty"`
-	cpuKnown bool     // known
+	cpuKnown bool     // the processor time is known
 
-	runBegan usageMark // where the run under way began
+	runBegan usageMark // where the current run began
 }
 
-// usageMark is what has been used so far.
+// usageMark is what was used up to a moment.
 type usageMark struct {
 	traffic
 	takenAt      time.Time
 	user, system time.Duration
-	cpuKnown     bool // what the processor has done
+	cpuKnown     bool // the processor time is known
 }
 
 func (e *engine) takeMark() usageMark {
@@ -107,9 +107,9 @@ func pathOf(p *rdma.PathStats, used bool) pathUsage {
 	return pathUsage{p.Local.Addr().String(), p.Remote.Addr().String(), state, used, p.Cwnd, float64(p.SRTT) / 1e3, p.MTU}
 }
 
-// indexInUse returns which path new data goes to, -1 where there is none: the primary path while
-// that answers, else another that does (RFC 9260 section 6.4.1). Among those it is the one with
-// most under way.
+// indexInUse returns the path that new data goes to, or -1 if there is none. That is the primary
+// path while it answers, or else another that does (RFC 9260 section 6.4.1). Among several it is
+// the one with the most data under way.
 func indexInUse(list []rdma.PathStats) int {
 	best, rank := -1, -1
 	for i := range list {
@@ -140,7 +140,7 @@ func pathInUse(qp *rdma.QP) (p rdma.PathStats, ok bool) {
 	return p, false
 }
 
-// addBetween adds what was used from one mark to another.
+// addBetween adds what was used between two marks.
 func (u *usage) addBetween(from, to usageMark) {
 	u.Wall += to.takenAt.Sub(from.takenAt).Seconds()
 	u.User += (to.user - from.user).Seconds()
@@ -150,7 +150,7 @@ func (u *usage) addBetween(from, to usageMark) {
 	u.traffic.addSigned(&from.traffic, -1)
 }
 
-// associationQPs returns a QP of each.
+// associationQPs returns a QP of each association.
 func (e *engine) associationQPs() []*rdma.QP {
 	n := 1
 	if e.ownAssociations {
@@ -174,7 +174,7 @@ func (e *engine) trafficSoFar() (t traffic) {
 	return t
 }
 
-// trafficOf is what an association has counted.
+// trafficOf returns the counters of an association.
 func trafficOf(s *rdma.AssocStats) traffic {
 	return traffic{
 		PacketsOut: s.PacketsOut, PacketsIn: s.PacketsIn, DataOut: s.DataOut, DataIn: s.DataIn,
@@ -183,7 +183,7 @@ func trafficOf(s *rdma.AssocStats) traffic {
 	}
 }
 
-// setLinkCounters takes in what the link has counted, which all associations share.
+// setLinkCounters sets the counters of the link, which all associations share.
 func (t *traffic) setLinkCounters(s *sctp.TransportStats) {
 	t.BatchesOut, t.BatchesIn, t.Refused, t.Dropped = s.TxBatches, s.RxBatches, s.TxFailed, s.RxDropped
 }

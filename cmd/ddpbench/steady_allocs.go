@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// steadyAllocs counts what this process allocates on the heap in the second half of a run, when
-// everything has found its size.
+// steadyAllocs counts this process's heap allocations in the second half of a run. By then
+// everything has reached its size.
 type steadyAllocs struct {
 	hasBegun       bool
 	mallocsBefore  uint64 // when it began
 	messagesBefore uint64 // messages by then
 }
 
-// checkHalf is called often. n messages are done.
+// checkHalf is called often; n messages are done.
 func (s *steadyAllocs) checkHalf(e *engine, now time.Time, n uint64) {
 	half := n >= e.iters*uint64(e.qps)/2
 	if e.duration > 0 {
@@ -24,7 +24,8 @@ func (s *steadyAllocs) checkHalf(e *engine, now time.Time, n uint64) {
 	}
 }
 
-// perMessage returns nil if there were none to speak of. It is called when n messages are done.
+// perMessage returns the allocations for each message, or nil if there were too few messages. It is
+// called when n messages are done.
 func (s *steadyAllocs) perMessage(n uint64) *float64 {
 	if !s.hasBegun || n <= s.messagesBefore {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sweepAxis is what one sweep lets grow.
+// sweepAxis is the quantity that one sweep increases.
 type sweepAxis struct {
 	Name   string // of the file
 	Title  string
@@ -20,7 +20,7 @@ type sweepAxis struct {
 	set    func(s *rigScale, v int)
 }
 
-// sweepAxes are the sweeps: everything else stays as it is in base.
+// sweepAxes are the sweeps. Everything else stays as in base.
 var sweepAxes = []sweepAxis{
 	{"size", "message size", "octets", []int{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30},
 		func(s *rigScale, v int) { s.Size = v }},
@@ -34,7 +34,7 @@ var sweepAxes = []sweepAxis{
 
 var baseScale = rigScale{Size: 64 << 10, QPs: 1, Regions: 1}
 
-// sweepPoint is what was measured at one scale.
+// sweepPoint is the measurement at one scale.
 type sweepPoint struct {
 	rigScale
 	Value   int     `json:"value"` // on the axis
@@ -48,9 +48,9 @@ type sweepPoint struct {
 	Resent  uint64  `json:"retransmits"`
 }
 
-// defaultSweep is the time for each point. In the first part of it, warmUpShare, which does not
-// count, everything finds its size; each QP gets a few messages then, so that congestion windows
-// have opened.
+// defaultSweep is the time for each point. Its first part, warmUpShare, does not count: in it
+// everything reaches its size. Each QP gets a few messages then, so that congestion windows have
+// opened.
 const (
 	defaultSweep = 2 * time.Second
 	warmUpShare  = 0.4
@@ -58,7 +58,7 @@ const (
 	minMessages  = 4 // that count
 )
 
-// runSweeps measures all axes, writes a line for each point, and a plot for each axis into the
+// runSweeps measures all axes. It writes a line for each point, and a plot for each axis into the
 // directory.
 func (o *options) runSweeps(ctx context.Context, out io.Writer) error {
 	if err := os.MkdirAll(o.sweepDir, 0o777); err != nil {
@@ -84,7 +84,7 @@ func (o *options) runSweeps(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// savePoints writes what was measured, and its plot.
+// savePoints writes the measured points and their plot.
 func (o *options) savePoints(a *sweepAxis, points []sweepPoint) error {
 	b, err := json.MarshalIndent(points, "", "\t")
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *options) savePoints(a *sweepAxis, points []sweepPoint) error {
 	return plotPoints(name+".svg", a, points)
 }
 
-// measurePoint sets up everything anew for one point.
+// measurePoint sets everything up anew for one point.
 func (o *options) measurePoint(ctx context.Context, a *sweepAxis, v int) (p sweepPoint, err error) {
 	p.rigScale, p.Value = baseScale, v
 	a.set(&p.rigScale, v)
@@ -116,7 +116,7 @@ func (o *options) measurePoint(ctx context.Context, a *sweepAxis, v int) (p swee
 		return p, err
 	}
 	end := r.takeReading()
-	for ; end.packets == start.packets; end = r.takeReading() { // what was done had arrived before
+	for ; end.packets == start.packets; end = r.takeReading() { // what was done may have arrived before
 		if err := r.runFor(ctx, 0, 1); err != nil {
 			return p, err
 		}
@@ -125,7 +125,7 @@ func (o *options) measurePoint(ctx context.Context, a *sweepAxis, v int) (p swee
 	return p, nil
 }
 
-// rigReading is everything that counts at a moment.
+// rigReading is a reading of all counters at one moment.
 type rigReading struct {
 	takenAt                         time.Time
 	cpuTimeUsed                     time.Duration
@@ -153,7 +153,7 @@ func (p *sweepPoint) setBetween(a, b rigReading) {
 	p.Cost, p.PerGB, p.Allocs = cpu*1e6/float64(p.Packets), cpu/gb, float64(b.mallocs-a.mallocs)/n
 }
 
-// heapOctets is how many octets are in use.
+// heapOctets returns how many octets of the heap are in use.
 func heapOctets() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -19,35 +19,35 @@ import (
 	"github.com/rddp-go/rddp/sctp/qlog"
 )
 
-// traceDrawing is a trace as it is drawn.
+// traceDrawing is a trace in the form in which it is drawn.
 type traceDrawing struct {
 	head          qlog.Head
 	badRecords    int
 	associations  map[string]*assocTrace
-	events        []eventRow // but metrics
+	events        []eventRow // without metrics
 	omittedEvents int        // that did not fit
 }
 
 // eventRow is a line of the table.
 type eventRow struct {
 	timeMillis float64
-	cells      []string // who, which, what
+	cells      []string // end, event, content
 }
 
-// assocTrace is what a trace has of one association.
+// assocTrace is the part of a trace about one association.
 type assocTrace struct {
 	name, peer  string
 	recorder    timeline.Recorder
 	octetsMoved uint64
 }
 
-// maxEvents and maxDrawn are how much of a trace a page shows.
+// maxEvents and maxDrawn limit how much of a trace a page shows.
 const (
 	maxEvents = 300
 	maxDrawn  = 4
 )
 
-// drawTrace draws what --trace has written, the older part first if there is one.
+// drawTrace draws what --trace has written, beginning with the older part if there is one.
 func (o *options) drawTrace(out io.Writer) error {
 	d := traceDrawing{associations: make(map[string]*assocTrace)}
 	for _, name := range []string{o.traceFile + ".1", o.traceFile} {
@@ -78,7 +78,7 @@ func (o *options) drawTrace(out io.Writer) error {
 	return nil
 }
 
-// addRecord takes an event.
+// addRecord adds an event.
 func (d *traceDrawing) addRecord(r *qlog.Record) error {
 	l := d.associations[r.Group]
 	if l == nil && r.Group != "" {
@@ -128,7 +128,7 @@ func (l *assocTrace) addMetrics(ms float64, m *qlog.Metrics) {
 		Queue: n(m.Queued), Buffered: n(m.Buffered), RTT: m.SRTT, Retransmits: m.Retransmits})
 }
 
-// formatObject writes an object as words.
+// formatObject formats an object as words.
 func formatObject(b json.RawMessage) string {
 	var v map[string]any
 	if json.Unmarshal(b, &v) != nil {
@@ -148,7 +148,7 @@ func formatObject(b json.RawMessage) string {
 	return strings.Join(list, ", ")
 }
 
-// buildPage has the plots of the associations that have moved most, and all events.
+// buildPage makes a page with the plots of the associations that have moved most, and all events.
 func (d *traceDrawing) buildPage(o *options) *chart.Page {
 	lives := make([]*assocTrace, 0, len(d.associations))
 	for _, l := range d.associations {
@@ -162,7 +162,8 @@ func (d *traceDrawing) buildPage(o *options) *chart.Page {
 	for _, l := range shown {
 		lines = append(lines, timeline.Line{Name: l.displayName(), Points: l.recorder.Points()})
 	}
-	slices.SortStableFunc(d.events, func(a, b eventRow) int { return cmp.Compare(a.timeMillis, b.timeMillis) }) // several goroutines have written
+	// Several goroutines have written the events.
+	slices.SortStableFunc(d.events, func(a, b eventRow) int { return cmp.Compare(a.timeMillis, b.timeMillis) })
 	var rows [][]string
 	for _, e := range d.events {
 		rows = append(rows, append([]string{fmt.Sprintf("%.3f", e.timeMillis)}, e.cells...))

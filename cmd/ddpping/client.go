@@ -20,7 +20,7 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// client pings one server, over one session after the other.
+// client pings one server, over one session after another.
 type client struct {
 	*options
 	dev        *rdma.Device
@@ -28,36 +28,36 @@ type client struct {
 	ops        []operation
 	reporter   *reporter
 
-	session                          // its end is nil: there is none
+	session                          // its end is nil if there is none
 	wasConnected  bool               // there was one
-	hintGiven     bool               // it was said what to do
-	attempt       chan attemptResult // gets what becomes of the attempt to connect that is under way; nil: none is
+	hintGiven     bool               // it was printed what to do
+	attempt       chan attemptResult // gets the result of the current attempt to connect; nil: none
 	nextAttemptAt time.Time          // no other before then
 
 	runCtx       context.Context      // of run; attempts end with it
-	turnBeganAt  time.Time            // when that of the last ping began
+	turnBeganAt  time.Time            // when the turn of the last ping began
 	pendingSeq   uint64               // the ping that waits for a session; 0: none
-	pendingSince time.Time            // since when it does
+	pendingSince time.Time            // since when it waits
 	unanswered   map[uint64]*sentPing // without an answer yet
 }
 
-// session is what is agreed with a server, and what was seen of it.
+// session is what was agreed with a server, and what was seen of it.
 type session struct {
 	endpoint       *endpoint
 	server         hello
 	retransmits    uint64
 	paths          []rdma.PathStats
-	lastReplyPaths []netip.Addr // the last answer
+	lastReplyPaths []netip.Addr // of the last reply
 }
 
-// sentPing is one without an answer.
+// sentPing is a ping without an answer.
 type sentPing struct {
 	op       operation
 	sentAt   time.Time
 	reported bool // that it has none
 }
 
-// attemptResult is what has become of an attempt to connect.
+// attemptResult is the result of an attempt to connect.
 type attemptResult struct {
 	session
 	err   error
@@ -65,13 +65,13 @@ type attemptResult struct {
 }
 
 const (
-	overdueAfter = time.Second           // a ping that has no answer then is named
-	outageAfter  = 2 * time.Second       // and then it is not a packet that is missing
+	overdueAfter = time.Second           // a ping without an answer is named then
+	outageAfter  = 2 * time.Second       // and then it is more than a lost packet
 	floodTimeout = 10 * time.Millisecond // how long a flood waits for an answer before the next ping
 )
 
 func (o *options) pingServer(ctx context.Context, dev *rdma.Device, to netip.AddrPort, out io.Writer) (int, error) {
-	ops, _ := parseOperations(o.opName) // check has seen to it
+	ops, _ := parseOperations(o.opName) // check has made sure of it
 	c := &client{options: o, dev: dev, serverAddr: to, ops: ops, reporter: newReporter(o, to.Addr(), out), unanswered: make(map[uint64]*sentPing)}
 	c.reporter.printStart(to.Port())
 	err := c.pingUntilDone(ctx)
@@ -117,7 +117,7 @@ func (c *client) pingUntilDone(ctx context.Context) error {
 		if c.count > 0 && c.deadline == 0 && seq == uint64(c.count) {
 			return c.awaitLastReplies(ctx)
 		}
-		// With several operations they follow one another at once, and then comes the pause.
+		// Several operations follow one another at once, and then comes the pause.
 		answered := func() bool {
 			return (c.pingOnReply || seq%uint64(len(c.ops)) != 0) && c.pendingSeq == 0 && c.unanswered[seq] == nil && c.endpoint != nil
 		}
@@ -136,8 +136,8 @@ func (c *client) pingUntilDone(ctx context.Context) error {
 	return nil
 }
 
-// isDone reports whether there is nothing to do before ping seq: all were sent, or with a deadline
-// answered, be it by an error.
+// isDone reports whether there is nothing to do before ping seq. Then all pings were sent. With a
+// deadline they were also answered, be it by an error.
 func (c *client) isDone(seq uint64) bool {
 	if c.count > 0 && c.deadline > 0 {
 		return c.reporter.received+c.reporter.sendErrors >= c.count
@@ -145,9 +145,9 @@ func (c *client) isDone(seq uint64) bool {
 	return c.count > 0 && seq > uint64(c.count)
 }
 
-// turnLength is how long a turn lasts. While an attempt to connect fails nothing can be sent, and
-// there is no hurry. When a session has just been lost the next ping comes in its turn, and with it
-// the attempt.
+// turnLength is how long a turn lasts. Nothing can be sent while an attempt to connect fails, and
+// there is no hurry. When a session has just been lost, the next ping and the attempt come in their
+// turn.
 func (c *client) turnLength() time.Duration {
 	d := floodTimeout
 	if c.interval > 0 {
@@ -159,7 +159,7 @@ func (c *client) turnLength() time.Duration {
 	return d
 }
 
-// waitForSlot waits until ping seq may be under way with those that are.
+// waitForSlot waits until the pings under way leave a slot for ping seq.
 func (c *client) waitForSlot(ctx context.Context, seq uint64) error {
 	full := func() bool {
 		return c.endpoint != nil && len(c.unanswered) > 0 && seq >= c.oldestUnanswered()+uint64(maxOutstanding(c.size))
@@ -176,7 +176,7 @@ func (c *client) waitForSlot(ctx context.Context, seq uint64) error {
 	return nil
 }
 
-// oldestUnanswered is the first ping without an answer.
+// oldestUnanswered returns the first ping without an answer.
 func (c *client) oldestUnanswered() uint64 {
 	return slices.Min(slices.Collect(maps.Keys(c.unanswered)))
 }
@@ -193,13 +193,13 @@ func (c *client) awaitLastReplies(ctx context.Context) error {
 		if !answered() && ctx.Err() == nil && c.turnBeganAt.Before(end) {
 			due := c.pendingSeq
 			c.reportOverdue()
-			c.pendingSeq = due // the last one goes on waiting
+			c.pendingSeq = due // the last ping goes on waiting
 		}
 	}
 	return nil
 }
 
-// reportOverdue names the pings that are without an answer for long.
+// reportOverdue names the pings that have been without an answer for long.
 func (c *client) reportOverdue() {
 	now := time.Now()
 	for _, seq := range slices.Sorted(maps.Keys(c.unanswered)) {
@@ -213,7 +213,7 @@ func (c *client) reportOverdue() {
 			c.reporter.beginOutage(p.sentAt)
 		}
 	}
-	if c.pendingSeq != 0 { // nobody was there to send it to
+	if c.pendingSeq != 0 { // there was no session to send it over
 		c.reporter.printUnanswered(c.pendingSeq)
 		c.reporter.beginOutage(c.pendingSince)
 		c.pendingSeq = 0
@@ -223,7 +223,7 @@ func (c *client) reportOverdue() {
 	}
 }
 
-// handleUntil handles what comes until the turn has lasted so long, or done, or it is over.
+// handleUntil handles completions until the turn has lasted for d, done holds, or the run is over.
 func (c *client) handleUntil(ctx context.Context, d func() time.Duration, done func() bool) error {
 	for !done() && ctx.Err() == nil && !c.isDone(0) {
 		until := c.turnBeganAt.Add(d())
@@ -237,7 +237,7 @@ func (c *client) handleUntil(ctx context.Context, d func() time.Duration, done f
 	return nil
 }
 
-// handleNext handles one thing that comes until then.
+// handleNext handles one completion or result that comes until then.
 func (c *client) handleNext(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -255,7 +255,7 @@ func (c *client) handleNext(ctx context.Context, until time.Time) error {
 	return c.handleCompletion(wc)
 }
 
-// ignoreContextEnd turns the end of a context into no error.
+// ignoreContextEnd returns nil for the end of a context.
 func ignoreContextEnd(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil
@@ -308,8 +308,8 @@ func (c *client) tryConnect(done chan<- attemptResult) {
 	done <- t
 }
 
-// handleAttempt takes what has become of an attempt. What the server's program says ends
-// everything, unless it took us before.
+// handleAttempt takes the result of an attempt. A refusal by the server's program ends everything,
+// unless it accepted us before.
 func (c *client) handleAttempt(t attemptResult) error {
 	var rejected *ddpadapt.RejectedError
 	var foreign *sctp.AdaptationError
@@ -331,7 +331,7 @@ func (c *client) handleAttempt(t attemptResult) error {
 		return nil
 	}
 	c.session = t.session
-	if !c.wasConnected && c.reporter.transmitted == 1 { // what setting up takes is no part of the first ping
+	if !c.wasConnected && c.reporter.transmitted == 1 { // connecting is no part of the first ping
 		c.reporter.startedAt = time.Now()
 	}
 	c.wasConnected, c.turnBeganAt = true, time.Now()
@@ -342,13 +342,13 @@ func (c *client) handleAttempt(t attemptResult) error {
 	return c.sendPing()
 }
 
-// explainNoAnswer says what to do where nothing answers.
+// explainNoAnswer says what to do if nothing answers.
 func (c *client) explainNoAnswer(err error) {
 	c.hintGiven = true
 	c.reporter.printNote("unreachable", cli.Explain(err), nil)
 }
 
-// lost: the session has ended, and with it all pings that are under way.
+// dropSession handles the end of the session, which ends all pings under way too.
 func (c *client) dropSession(err error) {
 	c.updatePaths()
 	with := ""
@@ -389,8 +389,8 @@ func (c *client) sendPing() error {
 	return c.localError(err)
 }
 
-// localError tells what is wrong with a request from the end of the session, which completions will
-// tell.
+// localError tells a mistake in a request from the end of the session. Completions will report the
+// latter.
 func (c *client) localError(err error) error {
 	if c.endpoint.qp.State() != rdma.StateRTS {
 		return nil
@@ -429,8 +429,8 @@ func (c *client) handleReply(seq uint64, now time.Time, good bool) {
 	c.reporter.printReply(pingReply{seq: seq, op: p.op, rtt: now.Sub(p.sentAt), contentGood: good, retransmits: again, paths: paths})
 }
 
-// updatePaths shows which paths have changed, and returns how much was sent again since the last
-// look, and by which paths answers have come.
+// updatePaths prints which paths have changed. It returns how much was retransmitted since the last
+// call, and the paths by which answers have come.
 func (c *client) updatePaths() (retransmits uint64, carried []netip.Addr) {
 	if s, ok := c.endpoint.qp.Stats(); ok {
 		retransmits = s.Retransmits - c.retransmits
@@ -439,7 +439,7 @@ func (c *client) updatePaths() (retransmits uint64, carried []netip.Addr) {
 	}
 	paths := c.endpoint.qp.Paths()
 	for i, p := range paths {
-		if i < len(c.paths) { // they are never fewer, nor in another order
+		if i < len(c.paths) { // there are never fewer, nor in another order
 			if p.DataIn > c.paths[i].DataIn {
 				carried = append(carried, p.Remote.Addr())
 			}

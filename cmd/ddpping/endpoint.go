@@ -32,27 +32,27 @@ type endpoint struct {
 // memPart is a part of the local region.
 type memPart struct{ off, n int }
 
-// messageBufs says how many Sends one end can take at a time. A ping costs one, and a client has
-// one under way; the rest is for replies that come late. Together they take 64 MiB at most.
+// messageBufs is how many Sends one end can take at a time. A ping costs one, and a client has one
+// under way. The rest is for late replies. Together they take 64 MiB at most.
 func messageBufs(size int) int { return min(64, max(4, 64<<20/(headerLen+size))) }
 
-// maxOutstanding is how many pings may be under way: as many have memory of their own to be written
-// to and read to, 4 MiB if that is enough for one.
+// maxOutstanding is how many pings may be under way. Each has memory of its own to be written to
+// and read to. Together that is 4 MiB, or one ping if that is larger.
 func maxOutstanding(size int) int { return min(64, max(1, 4<<20/max(size, 1))) }
 
 // sessionMemory is what a session takes besides its data and its QP.
 const sessionMemory = 16 << 10
 
-// maxReads is how many RDMA Reads of pings are outstanding at most.
+// maxReads is the most RDMA Reads of pings that are outstanding.
 const maxReads = 16
 
-// queueSizes are those of a session.
+// queueSizes are the queue sizes of a session.
 func queueSizes(size int) cli.Queues {
 	n := messageBufs(size)
 	return cli.Queues{Send: 2 * n, Recv: n, Reads: maxReads, Completions: 8 * n, SGEs: 1, Inline: 1}
 }
 
-// endpointMemory is what one end takes, queues and completions included: a server counts it before
+// endpointMemory is what one end takes, including queues and completions. A server counts it before
 // it allocates.
 func endpointMemory(size int) int {
 	return (3*maxOutstanding(size)+2)*size + 2*messageBufs(size)*(headerLen+size) + sessionMemory + int(queueSizes(size).Memory())
@@ -83,7 +83,7 @@ func newEndpoint(dev *rdma.Device, size int, pattern []byte) (*endpoint, error) 
 	return e, nil
 }
 
-// createResources makes what the device has room for, or a part of it.
+// createResources makes all that the device has room for, or a part of it.
 func (e *endpoint) createResources(dev *rdma.Device) (err error) {
 	q := queueSizes(e.size)
 	if e.cq, err = dev.CreateCQ(q.Completions); err != nil {
@@ -134,16 +134,16 @@ func (e *endpoint) makeHello() hello {
 	}
 }
 
-// slotOf is which memory of each kind belongs to ping seq.
+// slotOf returns the slot of ping seq in each kind of memory.
 func (e *endpoint) slotOf(seq uint64) int { return int(seq % uint64(maxOutstanding(e.size))) }
 
-// writtenData is what the peer has written as ping seq.
+// writtenData returns what the peer has written as ping seq.
 func (e *endpoint) writtenData(seq uint64) []byte {
 	return e.writeTarget[e.slotOf(seq)*e.size:][:e.size]
 }
 
-// copyWritten is a copy of it, where the answer leaves from: the peer may still write to what it
-// has written, and what is judged is what goes back (RFC 5042 section 6.2.2).
+// copyWritten copies writtenData to the memory that the answer leaves from. The server must judge
+// what goes back (RFC 5042 section 6.2.2), and the peer may still write to the original.
 func (e *endpoint) copyWritten(seq uint64) []byte {
 	b := e.partBytes(e.source[e.slotOf(seq)])
 	copy(b, e.writtenData(seq))
@@ -208,7 +208,7 @@ func (e *endpoint) nextCompletion(ctx context.Context) (rdma.WC, error) {
 	}
 }
 
-// requestError says why a request failed.
+// requestError returns why a request failed.
 func (e *endpoint) requestError(wc rdma.WC) error {
 	if err := e.qp.Err(); err != nil {
 		return err
@@ -216,7 +216,7 @@ func (e *endpoint) requestError(wc rdma.WC) error {
 	return fmt.Errorf("%v failed: %v", wc.Opcode, wc.Status)
 }
 
-// closeGracefully ends the session and its association gracefully, but not for long.
+// closeGracefully ends the session and its association gracefully, but does not wait long.
 func (e *endpoint) closeGracefully(dev *rdma.Device) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -5,12 +5,12 @@
 //	ddpping HOST           ping a server
 //	ddpping --self         both ends in this process
 //
-// It has the flags of ping(8), and says of those that make no sense here why (docs/tools.md).
-// Nothing but the count, the deadline or ^C ends it: it goes on while nothing answers, and connects
-// again when the server has come back.
+// It has the flags of ping(8). For those that make no sense here it says why (docs/tools.md). Only
+// the count, the deadline or ^C ends it. It goes on while nothing answers, and connects again when
+// the server has come back.
 //
-// As ping does, it exits 0 when replies came, 1 when none did, or fewer than -c asked for before
-// the deadline -w, and 2 on any other error; also 1 when one had the wrong content.
+// It exits as ping does: 0 when replies came, and 1 when none came, or too few for -c before the
+// deadline -w. It exits 1 also when a reply had the wrong content, and 2 on any other error.
 package main
 
 import (
@@ -110,7 +110,7 @@ func (o *options) runAndReport(ctx context.Context, stdout, stderr io.Writer) in
 	return exitError
 }
 
-// traceVantage is from where a trace sees what happens.
+// traceVantage is the end that a trace is seen from.
 func (o *options) traceVantage() string {
 	switch {
 	case o.self:
@@ -162,11 +162,11 @@ func parseArgs(args []string, stdout io.Writer) (*options, error) {
 	return o, o.checkArgs(fs.Args())
 }
 
-// maxDuration is the longest time that a flag takes: thirty years, which no calculation with times
-// overflows by.
+// maxDuration is the longest time that a flag takes: thirty years. No calculation with times
+// overflows by it.
 const maxDuration = 1e9 * time.Second
 
-// addFlags adds the flags, and those that are refused: check says so.
+// addFlags adds the flags, and those that are refused. check reports a refused flag.
 func (o *options) addFlags(fs *pflag.FlagSet, mark *markFlags) (check func() error) {
 	fs.BoolVarP(&o.listen, "listen", "l", false, "serve pings. There is no preload: a short -i sends pings ahead of the answers")
 	fs.VarP(cli.Int(&o.count, 0, 1, math.MaxInt32), "count", "c", "stop after `n` pings; with -w, after n replies (default: at ^C)")
@@ -195,9 +195,9 @@ func (o *options) addFlags(fs *pflag.FlagSet, mark *markFlags) (check func() err
 	return cli.AddRefusedFlags(fs, refusedFlags)
 }
 
-// markFlags is what the command line wants in IP headers.
+// markFlags are the marks in IP headers that the command line asks for.
 type markFlags struct {
-	mtuDiscovery string // what becomes of packets that are too long
+	mtuDiscovery string // how to treat packets that are too long
 }
 
 func (m *markFlags) addFlags(fs *pflag.FlagSet, link *cli.LinkFlags) {
@@ -206,7 +206,7 @@ func (m *markFlags) addFlags(fs *pflag.FlagSet, link *cli.LinkFlags) {
 	fs.StringVarP(&m.mtuDiscovery, "mtu-discovery", "M", "do", "`how` long packets may be. do, want: search for the MTU of each path; dont: take what the link says")
 }
 
-// applyTo sets what was asked for.
+// applyTo applies the marks to the link.
 func (m *markFlags) applyTo(link *cli.LinkFlags) error {
 	if link.Mark.Class&3 != 0 {
 		return cli.Usagef("-Q %d: the lower two bits are those of ECN, which SCTP negotiates: take a multiple of 4", link.Mark.Class)
@@ -248,7 +248,7 @@ func (o *options) checkArgs(args []string) error {
 	return nil
 }
 
-// runMode serves or pings. The exit code counts only without an error.
+// runMode serves or pings. The exit code counts only if there is no error.
 func (o *options) runMode(ctx context.Context, out io.Writer) (int, error) {
 	if o.statAddr != "" {
 		return exitOK, monitor.PrintStatus(ctx, o.statAddr, out)
@@ -314,9 +314,9 @@ func (o *options) runServer(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// maxRTO is how long a packet waits at most until it is sent again. Ping sends one a second
-// whatever comes; so what was lost goes out again nearly as often, the end of an outage shows at
-// once, and a peer that is gone is given up after ten of them.
+// maxRTO is the longest time until a packet is sent again. Ping sends one a second in any case, so
+// retransmissions are nearly as frequent. The end of an outage shows at once. A peer that is gone
+// is given up after ten of them.
 const maxRTO = 2 * time.Second
 
 func deviceConfig() *rdma.Config {

@@ -10,7 +10,7 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// operation is how one ping's data travels.
+// operation is how the data of one ping travels.
 type operation byte
 
 const (
@@ -35,7 +35,7 @@ func parseOperations(name string) ([]operation, error) {
 	return all[i : i+1], nil
 }
 
-// maxSize bounds a ping's data, and so what a client can make a server allocate.
+// maxSize bounds the data of a ping, and so what a client can make a server allocate.
 const maxSize = 16 << 20
 
 // remoteBuf is a buffer that one side opens to the other.
@@ -44,8 +44,8 @@ type remoteBuf struct {
 	to   uint64
 }
 
-// hello is the private data of both directions: the size of a ping, what it is filled with, and
-// where each side may write; from the server also where the client may read.
+// hello is the private data of both directions. It has the size of a ping, its filling, and where
+// each side may write. The server's also says where the client may read.
 type hello struct {
 	size        uint32
 	pattern     []byte
@@ -88,7 +88,7 @@ func (h *hello) decode(b []byte) error {
 }
 
 // A Send begins with the operation and the ping's number; the data follows if it travels by Send.
-// In a reply verdict says what the server thinks of the data. What is behind that is zero:
+// In a reply, verdict says what the server thinks of the data. The rest of the header is zero.
 // Wireshark takes a shorter Send for a broken message of RPC over RDMA.
 const headerLen = 16
 
@@ -103,8 +103,8 @@ func putHeader(b []byte, op operation, verdict byte, seq uint64) {
 	binary.BigEndian.PutUint64(b[2:], seq)
 }
 
-// fillData writes the data of ping seq: the pattern again and again, or without one what no two
-// pings have, and no part of which repeats.
+// fillData writes the data of ping seq, which repeats the pattern. Without a pattern no part of the
+// data repeats, and no two pings have the same.
 func fillData(b []byte, seq uint64, pattern []byte) {
 	if len(pattern) > 0 {
 		for i := range b {

@@ -31,8 +31,8 @@ type reporter struct {
 	paths                     []rdma.PathStats
 	repliesByPath             map[netip.Addr]int // replies
 
-	silentSince time.Time // no ping has been answered since; zero: all is well
-	outages     int       // that are over, or not
+	silentSince time.Time // no ping was answered since; zero: all is well
+	outages     int       // ended or not
 	outageTime  time.Duration
 }
 
@@ -43,7 +43,7 @@ type pingReply struct {
 	rtt         time.Duration
 	contentGood bool
 	retransmits uint64
-	paths       []netip.Addr // of the peer, that it came from
+	paths       []netip.Addr // of the peer, from which it came
 }
 
 func newReporter(o *options, addr netip.Addr, out io.Writer) *reporter {
@@ -120,7 +120,7 @@ func (r *reporter) printReply(p pingReply) {
 	}
 }
 
-// replyRemarks are what is not ordinary about a reply.
+// replyRemarks returns what is unusual about a reply.
 func (r *reporter) replyRemarks(p pingReply) (s string) {
 	if len(r.paths) > 1 {
 		for i, a := range p.paths {
@@ -143,7 +143,7 @@ func pluralize(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// formatMillis prints a time as ping does: three significant digits.
+// formatMillis formats a time as ping does, with three significant digits.
 func (r *reporter) formatMillis(ms float64) string {
 	switch {
 	case r.precise:
@@ -186,7 +186,7 @@ func (r *reporter) endOutage() {
 	r.printNote("outage", fmt.Sprintf("answers again after %.2f s without", took.Seconds()), map[string]any{"seconds": took.Seconds()})
 }
 
-// printNote prints a line about something that is no answer to one ping.
+// printNote prints a line about anything but an answer to one ping.
 func (r *reporter) printNote(kind, text string, more map[string]any) {
 	switch {
 	case r.quiet:
@@ -199,7 +199,7 @@ func (r *reporter) printNote(kind, text string, more map[string]any) {
 	}
 }
 
-// printSendError says why a ping did not get away.
+// printSendError prints why a ping was not sent.
 func (r *reporter) printSendError(seq uint64, why string) {
 	r.sendErrors++
 	text := why
@@ -222,12 +222,12 @@ func describePath(p rdma.PathStats) string {
 	return fmt.Sprintf("path %v -> %v: %s", p.Local.Addr(), p.Remote.Addr(), pathState(p))
 }
 
-// printPathChange shows a path that has changed.
+// printPathChange prints a path that has changed.
 func (r *reporter) printPathChange(p rdma.PathStats) {
 	r.printNote("path", describePath(p), map[string]any{"local": p.Local.Addr(), "remote": p.Remote.Addr(), "state": pathState(p)})
 }
 
-// printSummary prints the summary and returns the exit code, that of ping.
+// printSummary prints the summary. It returns the exit code of ping.
 func (r *reporter) printSummary() int {
 	took := time.Since(r.startedAt)
 	code := exitOK

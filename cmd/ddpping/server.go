@@ -22,11 +22,11 @@ type service struct {
 	out               io.Writer
 	timestamps, quiet bool
 	memoryQuota       quota.Semaphore   // octets that sessions take
-	logLimiter        *quota.LogLimiter // that are written
+	logLimiter        *quota.LogLimiter // of log lines
 }
 
 // maxServeMemory bounds what all sessions together take: two of the longest pings. One address may
-// take half.
+// take half of it.
 const maxServeMemory = 512 << 20
 
 var errBusy = errors.New("the server is busy with other clients: try again later, or with shorter pings")
@@ -124,7 +124,7 @@ func (s *service) serveClient(ctx context.Context, req *rdma.Request) error {
 	}
 }
 
-// answerPing replies to one Send, and by RDMA Write to what was written before it.
+// answerPing replies to one Send. It also answers by RDMA Write what was written before it.
 func (s *service) answerPing(e *endpoint, client *hello, wc rdma.WC) error {
 	msg := e.receivedMessage(wc)
 	if len(msg) < headerLen {

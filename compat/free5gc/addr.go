@@ -36,7 +36,7 @@ func (a *SCTPAddr) String() string {
 // Network returns "sctp".
 func (a *SCTPAddr) Network() string { return "sctp" }
 
-// addrs returns the addresses, none of nil.
+// addrs returns the addresses, or none if a is nil.
 func (a *SCTPAddr) addrs() []net.IPAddr {
 	if a == nil {
 		return nil
@@ -44,14 +44,14 @@ func (a *SCTPAddr) addrs() []net.IPAddr {
 	return a.IPAddrs
 }
 
-// parseAddrs returns what sockaddrs say.
+// parseAddrs parses sockaddrs.
 func parseAddrs(raw []byte, _ int, err error) (*SCTPAddr, error) {
 	if err != nil {
 		return nil, err
 	}
 	list, port, err := compat.ParseAddrs(raw)
 	if err == nil && len(list) == 0 {
-		err = syscall.EINVAL // of a socket without any
+		err = syscall.EINVAL // the socket has no address
 	}
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func parseAddrs(raw []byte, _ int, err error) (*SCTPAddr, error) {
 	return &SCTPAddr{list, port}, nil
 }
 
-// noAddr is what calls make of no address that need one.
+// noAddr is the error of a call that needs an address and got none.
 func noAddr(call string) error {
 	return fmt.Errorf("sctp: %s: the address is nil: %w", call, syscall.EINVAL)
 }

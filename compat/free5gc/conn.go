@@ -14,7 +14,7 @@ import (
 // SCTPConn is a socket with one association.
 type SCTPConn struct {
 	socket  atomic.Pointer[compat.Socket] // nil once it is closed
-	handler NotificationHandler           // which nothing calls: SCTPRead returns notifications
+	handler NotificationHandler           // never called: SCTPRead returns notifications
 }
 
 // NewSCTPConn returns a connection for the descriptor of a socket of this package.
@@ -30,7 +30,7 @@ func newConn(s *compat.Socket) *SCTPConn {
 	return c
 }
 
-// sock returns the socket, EBADF when it is closed.
+// sock returns the socket, or EBADF when it is closed.
 func (c *SCTPConn) sock() (*compat.Socket, error) {
 	if c == nil {
 		return nil, syscall.EBADF
@@ -63,8 +63,8 @@ func (c *SCTPConn) SCTPWrite(b []byte, info *SndRcvInfo) (int, error) {
 	return s.Send(b, &out)
 }
 
-// plain and named are an info in the structure of package compat and in that of this one, field by
-// field: structures of different packages with a blank field cannot be converted.
+// plain and named convert an info to the structure of package compat and back. They copy each
+// field: Go cannot convert structures of different packages that have a blank field.
 func plain(info *SndRcvInfo) compat.SndRcvInfo {
 	return compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID, Context: info.Context, TTL: info.TTL,
 		TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID}
@@ -75,10 +75,10 @@ func named(in *compat.SndRcvInfo) *SndRcvInfo {
 		TSN: in.TSN, CumTSN: in.CumTSN, AssocID: in.AssocID}
 }
 
-// SCTPRead reads a message, or the next part of one that is longer than b, with an info if
-// SCTP_EVENT_DATA_IO is subscribed to; or a notification, whose octets are in b too: nil if it is
-// of another type than the two of this package. It returns -1 octets with an errno, and io.EOF at
-// the end of the association.
+// SCTPRead reads a message, or the next part of one that is longer than b. It returns an info if
+// SCTP_EVENT_DATA_IO is subscribed to. It may read a notification instead; its octets are in b too.
+// The Notification is nil for types other than the two of this package. On an error it returns -1
+// octets with an errno, and at the end of the association io.EOF.
 func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, Notification, error) {
 	s, err := c.sock()
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, Notification, error) {
 	return n, named(&in), nil, nil
 }
 
-// Close ends the association: what was sent is still delivered.
+// Close ends the association. What was sent is still delivered.
 func (c *SCTPConn) Close() error {
 	if c == nil {
 		return syscall.EBADF
@@ -139,7 +139,7 @@ func (c *SCTPConn) Setsockopt(optname, optval, optlen uintptr) (uintptr, uintptr
 	return result(err)
 }
 
-// result is what a system call returns.
+// result returns what a system call returns.
 func result(err error) (uintptr, uintptr, error) {
 	if err != nil {
 		return ^uintptr(0), 0, err
@@ -147,7 +147,7 @@ func result(err error) (uintptr, uintptr, error) {
 	return 0, 0, nil
 }
 
-// get and set are those for a structure.
+// get and set are Getsockopt and Setsockopt for a structure.
 func (c *SCTPConn) get(name int, p unsafe.Pointer, size uintptr) error {
 	s, err := c.sock()
 	if err != nil {
@@ -165,13 +165,13 @@ func (c *SCTPConn) set(name int, p unsafe.Pointer, size uintptr) error {
 	return s.Setsockopt(name, unsafe.Slice((*byte)(p), size))
 }
 
-// SetInitMsg says how associations are set up.
+// SetInitMsg sets how associations are set up.
 func (c *SCTPConn) SetInitMsg(numOstreams, maxInstreams, maxAttempts, maxInitTimeout int) error {
 	m := InitMsg{uint16(numOstreams), uint16(maxInstreams), uint16(maxAttempts), uint16(maxInitTimeout)}
 	return c.set(SCTP_INITMSG, unsafe.Pointer(&m), unsafe.Sizeof(m))
 }
 
-// SubscribeEvents says which of SCTP_EVENT_DATA_IO and the rest are wanted.
+// SubscribeEvents sets which of SCTP_EVENT_DATA_IO and the other events are wanted.
 func (c *SCTPConn) SubscribeEvents(flags int) error {
 	var events [10]byte
 	for i := range events {
@@ -190,8 +190,8 @@ func (c *SCTPConn) SubscribedEvents() (flags int, err error) {
 	return flags, err
 }
 
-// SetDefaultSentParam says how Write sends. Its PPID is as it lies in memory, in programs of
-// whatever age.
+// SetDefaultSentParam sets how Write sends. Its PPID is as it lies in memory, for programs of any
+// age.
 func (c *SCTPConn) SetDefaultSentParam(info *SndRcvInfo) error {
 	return c.set(SCTP_DEFAULT_SENT_PARAM, unsafe.Pointer(info), unsafe.Sizeof(*info))
 }
@@ -202,7 +202,7 @@ func (c *SCTPConn) GetDefaultSentParam() (*SndRcvInfo, error) {
 	return info, c.get(SCTP_DEFAULT_SENT_PARAM, unsafe.Pointer(info), unsafe.Sizeof(*info))
 }
 
-// SetNoDelay says, by 1 or 0, whether messages go out at once.
+// SetNoDelay sets whether messages go out at once: 1 or 0.
 func (c *SCTPConn) SetNoDelay(optval int) error {
 	v := int32(optval)
 	return c.set(SCTP_NODELAY, unsafe.Pointer(&v), unsafe.Sizeof(v))
@@ -223,7 +223,7 @@ func (c *SCTPConn) SetRtoInfo(rtoInfo RtoInfo) error {
 // GetRtoInfo is the reverse of SetRtoInfo.
 func (c *SCTPConn) GetRtoInfo() (*RtoInfo, error) { return getRtoInfo(c) }
 
-// getRtoInfo is GetRtoInfo for whatever has options.
+// getRtoInfo does the work of GetRtoInfo.
 func getRtoInfo(c *SCTPConn) (*RtoInfo, error) {
 	info := new(RtoInfo)
 	if err := c.get(SCTP_RTOINFO, unsafe.Pointer(info), unsafe.Sizeof(*info)); err != nil {
@@ -232,12 +232,12 @@ func getRtoInfo(c *SCTPConn) (*RtoInfo, error) {
 	return info, nil
 }
 
-// SetAssocInfo sets the retransmissions of the association and the life of its cookies.
+// SetAssocInfo sets the retransmissions of the association and the lifetime of its cookies.
 func (c *SCTPConn) SetAssocInfo(info AssocInfo) error {
 	return c.set(SCTP_ASSOCINFO, unsafe.Pointer(&info), unsafe.Sizeof(info))
 }
 
-// GetAssocInfo returns them, and what is known of the peer.
+// GetAssocInfo returns what SetAssocInfo sets, and what is known of the peer.
 func (c *SCTPConn) GetAssocInfo() (*AssocInfo, error) { return getAssocInfo(c) }
 
 func getAssocInfo(c *SCTPConn) (*AssocInfo, error) {
@@ -264,7 +264,7 @@ func (c *SCTPConn) GetMaxSegSize() (*int, error) {
 	return &size, nil
 }
 
-// SetNonBlock has reads and writes fail by EAGAIN where they would wait.
+// SetNonBlock makes reads and writes fail with EAGAIN instead of waiting.
 func (c *SCTPConn) SetNonBlock(nonBlock bool) error {
 	s, err := c.sock()
 	if err != nil {
@@ -273,7 +273,7 @@ func (c *SCTPConn) SetNonBlock(nonBlock bool) error {
 	return s.SetNonblock(nonBlock)
 }
 
-// SetReadTimeout sets SO_RCVTIMEO: reads that wait for so long fail by EAGAIN.
+// SetReadTimeout sets SO_RCVTIMEO. A read that waits for so long fails with EAGAIN.
 func (c *SCTPConn) SetReadTimeout(tv syscall.Timeval) error { return c.setTimeout(false, tv) }
 
 // SetWriteTimeout sets SO_SNDTIMEO.
@@ -317,10 +317,10 @@ func (c *SCTPConn) SCTPRemoteAddr(id int) (*SCTPAddr, error) {
 	return parseAddrs(s.RemoteAddrs())
 }
 
-// LocalAddr is SCTPLocalAddr, nil if there is none.
+// LocalAddr is SCTPLocalAddr. It returns nil if there is none.
 func (c *SCTPConn) LocalAddr() net.Addr { return orNil(c.SCTPLocalAddr(0)) }
 
-// RemoteAddr is SCTPRemoteAddr, nil if there is none.
+// RemoteAddr is SCTPRemoteAddr. It returns nil if there is none.
 func (c *SCTPConn) RemoteAddr() net.Addr { return orNil(c.SCTPRemoteAddr(0)) }
 
 func orNil(a *SCTPAddr, err error) net.Addr {
@@ -330,7 +330,7 @@ func orNil(a *SCTPAddr, err error) net.Addr {
 	return a
 }
 
-// PeelOff fails by EINVAL, as for every socket with one association.
+// PeelOff fails with EINVAL, as for every socket with one association.
 func (c *SCTPConn) PeelOff(id int) (*SCTPConn, error) {
 	s, err := c.sock()
 	if err != nil {
@@ -340,7 +340,7 @@ func (c *SCTPConn) PeelOff(id int) (*SCTPConn, error) {
 	return nil, err
 }
 
-// SetDeadline sets both deadlines, which end calls by os.ErrDeadlineExceeded.
+// SetDeadline sets both deadlines. A call that waits past one fails with os.ErrDeadlineExceeded.
 func (c *SCTPConn) SetDeadline(t time.Time) error {
 	if err := c.SetReadDeadline(t); err != nil {
 		return err
@@ -348,7 +348,7 @@ func (c *SCTPConn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline sets that of reads.
+// SetReadDeadline sets the deadline of reads.
 func (c *SCTPConn) SetReadDeadline(t time.Time) error {
 	s, err := c.sock()
 	if err != nil {
@@ -357,7 +357,7 @@ func (c *SCTPConn) SetReadDeadline(t time.Time) error {
 	return s.SetReadDeadline(t)
 }
 
-// SetWriteDeadline sets that of writes.
+// SetWriteDeadline sets the deadline of writes.
 func (c *SCTPConn) SetWriteDeadline(t time.Time) error {
 	s, err := c.sock()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sctp stands for github.com/free5gc/sctp in programs that are written for it, and needs no
-// SCTP of the kernel: it has the same names, and behaves as they do on Linux, over
-// github.com/rddp-go/rddp, whose package compat says where it differs. docs/migrating.md there says
-// how to replace one by the other.
+// Package sctp replaces github.com/free5gc/sctp in programs that are written for it, and needs no
+// SCTP in the kernel. It has the same names, which behave as they do on Linux. It runs over
+// github.com/rddp-go/rddp, whose package compat lists the differences. docs/migrating.md there says
+// how to replace one package by the other.
 package sctp

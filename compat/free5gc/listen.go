@@ -22,7 +22,7 @@ type SocketConfig struct {
 	MaxSeg int
 }
 
-// set gives a socket the options.
+// set sets the options of a socket.
 func (cfg *SocketConfig) set(c *SCTPConn) error {
 	m := cfg.InitMsg
 	err := c.SetInitMsg(int(m.NumOstreams), int(m.MaxInstreams), int(m.MaxAttempts), int(m.MaxInitTimeout))
@@ -61,14 +61,14 @@ func (cfg *SocketConfig) Dial(net string, laddr, raddr *SCTPAddr) (*SCTPConn, er
 		return nil, err
 	}
 	switch _, err = s.Connect(raddr.ToRawSockAddrBuf()); err {
-	case nil, syscall.EISCONN, syscall.EALREADY, syscall.EINPROGRESS: // with these the socket is the caller's to judge
+	case nil, syscall.EISCONN, syscall.EALREADY, syscall.EINPROGRESS: // the caller judges the socket
 		return newConn(s), err
 	}
 	s.Close()
 	return nil, err
 }
 
-// socket returns one that is bound to laddr. Without raddr it is to listen.
+// socket returns a socket that is bound to laddr. Without raddr it is to listen.
 func (cfg *SocketConfig) socket(network string, laddr, raddr *SCTPAddr) (*compat.Socket, error) {
 	s, err := compat.SocketFor(network, raddr == nil, laddr.addrs(), raddr.addrs())
 	if err != nil {
@@ -100,7 +100,7 @@ func DialSCTPExt(network string, laddr, raddr *SCTPAddr, options InitMsg, rtoInf
 	return (&SocketConfig{InitMsg: options, RtoInfo: rtoInfo, AssocInfo: assocInfo, MaxSeg: maxSeg}).Dial(network, laddr, raddr)
 }
 
-// ListenSCTP listens on laddr; on all addresses and some port if it is nil.
+// ListenSCTP listens on laddr. If laddr is nil, it listens on all addresses and some port.
 func ListenSCTP(net string, laddr *SCTPAddr) (*SCTPListener, error) {
 	return ListenSCTPExt(net, laddr, InitMsg{NumOstreams: SCTP_MAX_STREAM}, nil, nil, SCTP_DEFAULT_MAXSEG)
 }
@@ -119,7 +119,7 @@ type SCTPListener struct {
 // Accept is AcceptSCTP.
 func (ln *SCTPListener) Accept(timeout int) (net.Conn, error) { return ln.AcceptSCTP(timeout) }
 
-// AcceptSCTP returns the next association. The timeout does not end it; Close does, and then it
+// AcceptSCTP returns the next association. The timeout does not end it. Close ends it, and then it
 // returns nil and no error.
 func (ln *SCTPListener) AcceptSCTP(timeout int) (*SCTPConn, error) {
 	l, err := ln.fd.sock()
@@ -142,7 +142,7 @@ func (ln *SCTPListener) IsStopped() bool { return ln.isStopped.Load() }
 // Addr returns the addresses that the listener is bound to.
 func (ln *SCTPListener) Addr() net.Addr { return orNil(ln.fd.SCTPLocalAddr(0)) }
 
-// MaxSeg returns the bound of the user data of a DATA chunk.
+// MaxSeg returns the limit for the user data of a DATA chunk.
 func (ln *SCTPListener) MaxSeg() (int, error) {
 	v, err := ln.fd.GetMaxSegSize()
 	if err != nil {
@@ -151,8 +151,8 @@ func (ln *SCTPListener) MaxSeg() (int, error) {
 	return *v, nil
 }
 
-// Close ends the listener, and associations that nobody has accepted.
+// Close ends the listener, and the associations that were not accepted.
 func (ln *SCTPListener) Close() error {
-	_ = ln.fd.Close() // nil too where it was closed before, as ever
+	_ = ln.fd.Close() // it returns nil also if it was closed before, as the original does
 	return nil
 }

@@ -93,8 +93,8 @@ const (
 	SCTP_EOF
 )
 
-// SCTP_MAX_STREAM is the most streams, SCTP_DEFAULT_MAXSEG a length of DATA chunks that the path
-// decides.
+// SCTP_MAX_STREAM is the highest number of streams. SCTP_DEFAULT_MAXSEG is a length of DATA chunks
+// that lets the path decide.
 const (
 	SCTP_MAX_STREAM     = 0xffff
 	SCTP_DEFAULT_MAXSEG = 0
@@ -129,7 +129,7 @@ type EventSubscribe struct {
 	SenderDry       uint8
 }
 
-// InitMsg is sctp_initmsg (section 5.3.1). What is 0 is left as it is.
+// InitMsg is sctp_initmsg (section 5.3.1). A field that is 0 changes nothing.
 type InitMsg struct {
 	NumOstreams    uint16
 	MaxInstreams   uint16
@@ -161,7 +161,7 @@ type SndInfo struct {
 	AssocID int32
 }
 
-// RtoInfo is sctp_rtoinfo (section 8.1.1), in milliseconds. What is 0 is left as it is.
+// RtoInfo is sctp_rtoinfo (section 8.1.1), in milliseconds. A field that is 0 changes nothing.
 type RtoInfo struct {
 	SrtoAssocID int32
 	SrtoInitial uint32
@@ -169,7 +169,7 @@ type RtoInfo struct {
 	StroMin     uint32
 }
 
-// AssocInfo is sctp_assocparams (section 8.1.2). What is 0 is left as it is.
+// AssocInfo is sctp_assocparams (section 8.1.2). A field that is 0 changes nothing.
 type AssocInfo struct {
 	AssocID                SCTPAssocID
 	AsocMaxRxt             uint16
@@ -185,14 +185,14 @@ type AssocVal struct {
 	AssocVal uint32
 }
 
-// GetAddrsOld is what Linux takes for SCTP_SOCKOPT_CONNECTX3, which is refused here.
+// GetAddrsOld is what Linux takes for SCTP_SOCKOPT_CONNECTX3. This package refuses that option.
 type GetAddrsOld struct {
 	AssocID int32
 	AddrNum int32
 	Addrs   uintptr
 }
 
-// NotificationHeader is what each notification begins with (section 6.1).
+// NotificationHeader is the head of each notification (section 6.1).
 type NotificationHeader struct {
 	Type   uint16
 	Flags  uint16

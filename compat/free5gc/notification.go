@@ -2,14 +2,14 @@ package sctp
 
 import "encoding/binary"
 
-// Notification is what SCTPRead returns of a notification (RFC 6458 section 6.1).
+// Notification is a notification that SCTPRead returns (RFC 6458 section 6.1).
 type Notification interface {
 	Type() SCTPNotificationType
 	Flags() uint16
 	Length() uint32
 }
 
-// event is the octets of a notification, in the machine's byte order.
+// event has the octets of a notification, in the machine's byte order.
 type event []byte
 
 func (e event) u16(at int) uint16          { return binary.NativeEndian.Uint16(e[at:]) }
@@ -24,7 +24,8 @@ type SCTPAssocChangeEvent struct{ e event }
 // SCTPShutdownEvent is sctp_shutdown_event (section 6.1.5).
 type SCTPShutdownEvent struct{ e event }
 
-// parseNotification returns a copy of what was read; nil of another type, or if it was cut.
+// parseNotification returns a copy of what was read. It returns nil for another type, or if the
+// notification was cut.
 func parseNotification(b []byte) Notification {
 	e := append(event(nil), b...)
 	switch {
@@ -42,19 +43,19 @@ func (s *SCTPAssocChangeEvent) Type() SCTPNotificationType { return s.e.Type() }
 // Flags returns 0.
 func (s *SCTPAssocChangeEvent) Flags() uint16 { return s.e.Flags() }
 
-// Length returns the octets of the notification.
+// Length returns the length of the notification in octets.
 func (s *SCTPAssocChangeEvent) Length() uint32 { return s.e.Length() }
 
 // State returns what has happened.
 func (s *SCTPAssocChangeEvent) State() SCTPState { return SCTPState(s.e.u16(8)) }
 
-// OutboundStreams returns how many there are.
+// OutboundStreams returns the number of outgoing streams.
 func (s *SCTPAssocChangeEvent) OutboundStreams() uint16 { return s.e.u16(12) }
 
-// InboundStreams returns how many there are.
+// InboundStreams returns the number of incoming streams.
 func (s *SCTPAssocChangeEvent) InboundStreams() uint16 { return s.e.u16(14) }
 
-// AssocID returns the association.
+// AssocID returns the number of the association.
 func (s *SCTPAssocChangeEvent) AssocID() SCTPAssocID { return SCTPAssocID(s.e.u32(16)) }
 
 // Info returns the ABORT chunk, if one has ended the association.
@@ -66,8 +67,8 @@ func (s *SCTPShutdownEvent) Type() SCTPNotificationType { return s.e.Type() }
 // Flags returns 0.
 func (s *SCTPShutdownEvent) Flags() uint16 { return s.e.Flags() }
 
-// Length returns the octets of the notification.
+// Length returns the length of the notification in octets.
 func (s *SCTPShutdownEvent) Length() uint32 { return s.e.Length() }
 
-// AssocID returns the association.
+// AssocID returns the number of the association.
 func (s *SCTPShutdownEvent) AssocID() SCTPAssocID { return SCTPAssocID(s.e.u32(8)) }

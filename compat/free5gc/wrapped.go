@@ -22,7 +22,7 @@ func NewSCTPSndRcvInfoWrappedConn(conn *SCTPConn) *SCTPSndRcvInfoWrappedConn {
 	return &SCTPSndRcvInfoWrappedConn{conn}
 }
 
-// Write sends what is behind the SndRcvInfo as one message.
+// Write sends what follows the SndRcvInfo as one message.
 func (c *SCTPSndRcvInfoWrappedConn) Write(b []byte) (int, error) {
 	if len(b) < compat.SndRcvInfoSize {
 		return 0, syscall.EINVAL
@@ -35,7 +35,7 @@ func (c *SCTPSndRcvInfoWrappedConn) Write(b []byte) (int, error) {
 	return n + compat.SndRcvInfoSize, nil
 }
 
-// Read reads a message behind its SndRcvInfo.
+// Read reads a message and puts its SndRcvInfo in front of it.
 func (c *SCTPSndRcvInfoWrappedConn) Read(b []byte) (int, error) {
 	if len(b) < compat.SndRcvInfoSize {
 		return 0, syscall.EINVAL
@@ -52,24 +52,24 @@ func (c *SCTPSndRcvInfoWrappedConn) Read(b []byte) (int, error) {
 	return n + compat.SndRcvInfoSize, nil
 }
 
-// Close closes the connection, as all that follows is its.
+// Close closes the connection. It and all methods below are those of the connection.
 func (c *SCTPSndRcvInfoWrappedConn) Close() error { return c.conn.Close() }
 
 // LocalAddr returns the addresses of this end.
 func (c *SCTPSndRcvInfoWrappedConn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
 
-// RemoteAddr returns those of the peer.
+// RemoteAddr returns the addresses of the peer.
 func (c *SCTPSndRcvInfoWrappedConn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
 
 // SetDeadline sets both deadlines.
 func (c *SCTPSndRcvInfoWrappedConn) SetDeadline(t time.Time) error { return c.conn.SetDeadline(t) }
 
-// SetReadDeadline sets that of reads.
+// SetReadDeadline sets the deadline of reads.
 func (c *SCTPSndRcvInfoWrappedConn) SetReadDeadline(t time.Time) error {
 	return c.conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline sets that of writes.
+// SetWriteDeadline sets the deadline of writes.
 func (c *SCTPSndRcvInfoWrappedConn) SetWriteDeadline(t time.Time) error {
 	return c.conn.SetWriteDeadline(t)
 }

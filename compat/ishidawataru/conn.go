@@ -28,7 +28,7 @@ func newConn(s *compat.Socket, handler NotificationHandler) *SCTPConn {
 	return c
 }
 
-// sock returns the socket, EBADF when it is closed.
+// sock returns the socket, or EBADF when it is closed.
 func (c *SCTPConn) sock() (*compat.Socket, error) {
 	if c == nil {
 		return nil, syscall.EBADF
@@ -65,8 +65,8 @@ func (c *SCTPConn) SCTPWrite(b []byte, info *SndRcvInfo) (int, error) {
 	return s.Send(b, &out)
 }
 
-// plain and named are an info in the structure of package compat and in that of this one, field by
-// field: structures of different packages with a blank field cannot be converted.
+// plain and named convert an info to the structure of package compat and back. They copy each
+// field: Go cannot convert structures of different packages that have a blank field.
 func plain(info *SndRcvInfo) compat.SndRcvInfo {
 	return compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID, Context: info.Context, TTL: info.TTL,
 		TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID}
@@ -77,9 +77,9 @@ func named(in *compat.SndRcvInfo) *SndRcvInfo {
 		TSN: in.TSN, CumTSN: in.CumTSN, AssocID: in.AssocID}
 }
 
-// SCTPRead reads a message, or the next part of one that is longer than b, with an info if
-// SCTP_EVENT_DATA_IO is subscribed to. Without a handler it returns notifications too. It returns
-// -1 octets with an errno, and io.EOF at the end of the association.
+// SCTPRead reads a message, or the next part of one that is longer than b. It returns an info if
+// SCTP_EVENT_DATA_IO is subscribed to. Without a handler it returns notifications too. On an error
+// it returns -1 octets with an errno, and at the end of the association io.EOF.
 func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, error) {
 	s, err := c.sock()
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *SCTPConn) SCTPRead(b []byte) (int, *SndRcvInfo, error) {
 	}
 }
 
-// Close ends the association: what was sent is still delivered.
+// Close ends the association. What was sent is still delivered.
 func (c *SCTPConn) Close() error {
 	if c == nil {
 		return syscall.EBADF
@@ -156,7 +156,7 @@ func (c *SCTPConn) Setsockopt(optname, optval, optlen uintptr) (uintptr, uintptr
 	return result(err)
 }
 
-// result is what a system call returns.
+// result returns what a system call returns.
 func result(err error) (uintptr, uintptr, error) {
 	if err != nil {
 		return ^uintptr(0), 0, err
@@ -164,7 +164,7 @@ func result(err error) (uintptr, uintptr, error) {
 	return 0, 0, nil
 }
 
-// get and set are those for a structure.
+// get and set are Getsockopt and Setsockopt for a structure.
 func (c *SCTPConn) get(name int, p unsafe.Pointer, size uintptr) error {
 	s, err := c.sock()
 	if err != nil {
@@ -182,13 +182,13 @@ func (c *SCTPConn) set(name int, p unsafe.Pointer, size uintptr) error {
 	return s.Setsockopt(name, unsafe.Slice((*byte)(p), size))
 }
 
-// SetInitMsg says how associations are set up.
+// SetInitMsg sets how associations are set up.
 func (c *SCTPConn) SetInitMsg(numOstreams, maxInstreams, maxAttempts, maxInitTimeout int) error {
 	m := InitMsg{uint16(numOstreams), uint16(maxInstreams), uint16(maxAttempts), uint16(maxInitTimeout)}
 	return c.set(SCTP_INITMSG, unsafe.Pointer(&m), unsafe.Sizeof(m))
 }
 
-// SubscribeEvents says which of SCTP_EVENT_DATA_IO and the rest are wanted.
+// SubscribeEvents sets which of SCTP_EVENT_DATA_IO and the other events are wanted.
 func (c *SCTPConn) SubscribeEvents(flags int) error {
 	var events [10]byte
 	for i := range events {
@@ -207,8 +207,8 @@ func (c *SCTPConn) SubscribedEvents() (flags int, err error) {
 	return flags, err
 }
 
-// SetDefaultSentParam says how Write sends. Its PPID is as it lies in memory, in programs of
-// whatever age.
+// SetDefaultSentParam sets how Write sends. Its PPID is as it lies in memory, for programs of any
+// age.
 func (c *SCTPConn) SetDefaultSentParam(info *SndRcvInfo) error {
 	return c.set(SCTP_DEFAULT_SENT_PARAM, unsafe.Pointer(info), unsafe.Sizeof(*info))
 }
@@ -266,10 +266,10 @@ func (c *SCTPConn) SCTPRemoteAddr(id int) (*SCTPAddr, error) {
 	return parseAddrs(s.RemoteAddrs())
 }
 
-// LocalAddr is SCTPLocalAddr, nil if there is none.
+// LocalAddr is SCTPLocalAddr. It returns nil if there is none.
 func (c *SCTPConn) LocalAddr() net.Addr { return orNil(c.SCTPLocalAddr(0)) }
 
-// RemoteAddr is SCTPRemoteAddr, nil if there is none.
+// RemoteAddr is SCTPRemoteAddr. It returns nil if there is none.
 func (c *SCTPConn) RemoteAddr() net.Addr { return orNil(c.SCTPRemoteAddr(0)) }
 
 func orNil(a *SCTPAddr, err error) net.Addr {
@@ -279,7 +279,7 @@ func orNil(a *SCTPAddr, err error) net.Addr {
 	return a
 }
 
-// PeelOff fails by EINVAL, as for every socket with one association.
+// PeelOff fails with EINVAL, as for every socket with one association.
 func (c *SCTPConn) PeelOff(id int) (*SCTPConn, error) {
 	s, err := c.sock()
 	if err != nil {
@@ -289,7 +289,7 @@ func (c *SCTPConn) PeelOff(id int) (*SCTPConn, error) {
 	return nil, err
 }
 
-// SetDeadline sets both deadlines, which end calls by os.ErrDeadlineExceeded.
+// SetDeadline sets both deadlines. A call that waits past one fails with os.ErrDeadlineExceeded.
 func (c *SCTPConn) SetDeadline(t time.Time) error {
 	if err := c.SetReadDeadline(t); err != nil {
 		return err
@@ -297,7 +297,7 @@ func (c *SCTPConn) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline sets that of reads.
+// SetReadDeadline sets the deadline of reads.
 func (c *SCTPConn) SetReadDeadline(t time.Time) error {
 	s, err := c.sock()
 	if err != nil {
@@ -306,7 +306,7 @@ func (c *SCTPConn) SetReadDeadline(t time.Time) error {
 	return s.SetReadDeadline(t)
 }
 
-// SetWriteDeadline sets that of writes.
+// SetWriteDeadline sets the deadline of writes.
 func (c *SCTPConn) SetWriteDeadline(t time.Time) error {
 	s, err := c.sock()
 	if err != nil {

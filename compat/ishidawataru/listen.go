@@ -38,7 +38,7 @@ func DialSCTPExt(network string, laddr, raddr *SCTPAddr, options InitMsg) (*SCTP
 	return dialSCTPExtConfig(network, laddr, raddr, options, nil, nil)
 }
 
-// ListenSCTP listens on laddr; on all addresses and some port if it is nil.
+// ListenSCTP listens on laddr. If laddr is nil, it listens on all addresses and some port.
 func ListenSCTP(net string, laddr *SCTPAddr) (*SCTPListener, error) {
 	return ListenSCTPExt(net, laddr, InitMsg{NumOstreams: SCTP_MAX_STREAM})
 }
@@ -77,7 +77,7 @@ func listenSCTPExtConfig(network string, laddr *SCTPAddr, options InitMsg, contr
 	return &SCTPListener{s, handler}, nil
 }
 
-// newSocket returns a socket that is bound to laddr. One without raddr is to listen.
+// newSocket returns a socket that is bound to laddr. Without raddr it is to listen.
 func newSocket(network string, laddr, raddr *SCTPAddr, options InitMsg, control controlFunc) (*compat.Socket, error) {
 	s, err := compat.SocketFor(network, raddr == nil, laddr.addrs(), raddr.addrs())
 	if err != nil {
@@ -111,7 +111,7 @@ type SCTPListener struct {
 }
 
 // FileListener returns the listener that a descriptor of SyscallConn, or a dup of it, belongs to.
-// Closing either leaves the other.
+// Closing one of them leaves the other open.
 func FileListener(file *os.File) (*SCTPListener, error) {
 	s := compat.Find(int(file.Fd()))
 	if s == nil {
@@ -123,7 +123,7 @@ func FileListener(file *os.File) (*SCTPListener, error) {
 // Accept is AcceptSCTP.
 func (ln *SCTPListener) Accept() (net.Conn, error) { return ln.AcceptSCTP() }
 
-// AcceptSCTP returns the next association. With an error it returns a connection without one.
+// AcceptSCTP returns the next association. With an error it returns a connection that has none.
 func (ln *SCTPListener) AcceptSCTP() (*SCTPConn, error) {
 	s, err := ln.socket.Accept()
 	return newConn(s, ln.notificationHandler), err
@@ -132,7 +132,7 @@ func (ln *SCTPListener) AcceptSCTP() (*SCTPConn, error) {
 // Addr returns the addresses that the listener is bound to.
 func (ln *SCTPListener) Addr() net.Addr { return orNil(parseAddrs(ln.socket.LocalAddrs())) }
 
-// Close ends the listener, and associations that nobody has accepted.
+// Close ends the listener, and the associations that were not accepted.
 func (ln *SCTPListener) Close() error { return ln.socket.Close() }
 
 // SyscallConn returns the placeholder of the socket: see package compat.

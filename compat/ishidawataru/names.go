@@ -93,7 +93,7 @@ const (
 	SCTP_EOF
 )
 
-// SCTP_MAX_STREAM is the most streams.
+// SCTP_MAX_STREAM is the highest number of streams.
 const (
 	SCTP_MAX_STREAM = 0xffff
 )
@@ -154,7 +154,7 @@ type EventSubscribe struct {
 	SenderDry       uint8
 }
 
-// InitMsg is sctp_initmsg (section 5.3.1). What is 0 is left as it is.
+// InitMsg is sctp_initmsg (section 5.3.1). A field that is 0 changes nothing.
 type InitMsg struct {
 	NumOstreams    uint16
 	MaxInstreams   uint16
@@ -163,8 +163,8 @@ type InitMsg struct {
 }
 
 // SndRcvInfo is sctp_sndrcvinfo (section 5.3.2). The PPID is in host byte order for programs
-// written for versions from August 2025 on, and as it lies in memory for older ones: see PPIDs of
-// package compat.
+// written for versions from August 2025 on. For older programs it is as it lies in memory: see
+// PPIDs of package compat.
 type SndRcvInfo struct {
 	Stream  uint16
 	SSN     uint16
@@ -218,14 +218,14 @@ type Status struct {
 	PrimaryPeerAddr    PeerAddrinfo
 }
 
-// GetAddrsOld is what Linux takes for SCTP_SOCKOPT_CONNECTX3, which is refused here.
+// GetAddrsOld is what Linux takes for SCTP_SOCKOPT_CONNECTX3. This package refuses that option.
 type GetAddrsOld struct {
 	AssocID int32
 	AddrNum int32
 	Addrs   uintptr
 }
 
-// NotificationHeader is what each notification begins with (section 6.1).
+// NotificationHeader is the head of each notification (section 6.1).
 type NotificationHeader struct {
 	Type   uint16
 	Flags  uint16

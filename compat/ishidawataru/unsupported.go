@@ -7,5 +7,5 @@ import (
 	"runtime"
 )
 
-// ErrUnsupported is not returned here.
+// ErrUnsupported is never returned by this package.
 var ErrUnsupported = errors.New("SCTP is unsupported on " + runtime.GOOS + "/" + runtime.GOARCH)

@@ -1,5 +1,5 @@
-// Package original compares a module in compat with the one that it stands for, for the tests of
-// these modules.
+// Package original compares a module in compat with the module that it replaces. The tests of these
+// modules use it.
 package original
 
 import (
@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// Compare reports each exported name of a module at a version that the package in the current
-// directory has not, or has otherwise: by its type, the value of a constant, the fields of a
-// structure in their order, the methods of a type. systems are GOOS/GOARCH.
+// Compare compares the package in the current directory with a module at a version. It reports each
+// exported name that is missing or differs. It compares types, values of constants, fields of
+// structures in their order, and methods of types. systems are GOOS/GOARCH.
 func Compare(t *testing.T, module, version string, systems ...string) {
 	t.Helper()
 	out, err := exec.Command("go", "mod", "download", "-json", module+"@"+version).Output()
@@ -42,7 +42,7 @@ func Compare(t *testing.T, module, version string, systems ...string) {
 				t.Errorf("%s: %s is\n\t%s, in the original\n\t%s", system, name, g, w)
 			}
 		}
-		for name := range got { // what it has on one system, we may have on others
+		for name := range got { // we may have on others what it has on one
 			if !anywhere[name] {
 				t.Errorf("%s: the original has no %s", system, name)
 			}
@@ -53,7 +53,7 @@ func Compare(t *testing.T, module, version string, systems ...string) {
 // std imports the standard library.
 var std = importer.ForCompiler(token.NewFileSet(), "source", nil)
 
-// load writes down what programs see of a package on a system, name by name.
+// load lists what programs see of a package on a system, name by name.
 func load(t *testing.T, dir, path, system string) map[string]string {
 	t.Helper()
 	ctx := build.Default
@@ -73,13 +73,12 @@ func load(t *testing.T, dir, path, system string) map[string]string {
 		files = append(files, f)
 	}
 	conf := types.Config{Importer: others{}, IgnoreFuncBodies: true, Sizes: types.SizesFor("gc", ctx.GOARCH),
-		Error: func(error) {}} // what is missing shows in the comparison, and names of other modules are missing
+		Error: func(error) {}} // what is missing shows in the comparison; names of other modules are missing
 	pkg, _ := conf.Check(path, fset, files, nil)
 	return face(pkg)
 }
 
-// others imports the standard library, and has nothing of other modules: their names are in no
-// signature.
+// others imports the standard library, and nothing of other modules: no signature has their names.
 type others struct{}
 
 func (others) Import(path string) (*types.Package, error) {
@@ -122,7 +121,7 @@ func face(p *types.Package) map[string]string {
 	return names
 }
 
-// signature is that of a function, without the names of its parameters.
+// signature returns the signature of a function, without the names of its parameters.
 func signature(t types.Type, q types.Qualifier) string {
 	s := t.(*types.Signature)
 	list := func(tuple *types.Tuple) string {
@@ -135,8 +134,8 @@ func signature(t types.Type, q types.Qualifier) string {
 	return fmt.Sprintf("func%s %s, variadic %v", list(s.Params()), list(s.Results()), s.Variadic())
 }
 
-// underlying is the type behind a name: of a structure the exported fields, and what is between
-// them in memory.
+// underlying returns the type behind a name. Of a structure it returns the exported fields, and
+// what is between them in memory.
 func underlying(t types.Type, q types.Qualifier) string {
 	s, ok := t.Underlying().(*types.Struct)
 	if !ok {

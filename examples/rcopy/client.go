@@ -24,7 +24,7 @@ type upload struct {
 	offer
 	src      io.Reader
 	patience time.Duration    // without anything moving
-	progress func(octets int) // told what has been acknowledged
+	progress func(octets int) // hears what was acknowledged
 
 	e      *end
 	where  grant
@@ -38,7 +38,7 @@ type refusedError struct{ text string }
 
 func (e *refusedError) Error() string { return "the server did not keep the file: " + e.text }
 
-// sourceError is a failure to read what is to be copied.
+// sourceError is a failure to read the file to be copied.
 type sourceError struct{ err error }
 
 func (e *sourceError) Error() string {
@@ -50,7 +50,7 @@ func (e *sourceError) Error() string {
 
 func (e *sourceError) Unwrap() error { return e.err }
 
-// run carries the copy out and returns the SHA-256 that both sides have found.
+// run copies the file and returns the SHA-256 that both sides have found.
 func (u *upload) run(ctx context.Context, dev *rdma.Device, to netip.AddrPort) ([]byte, error) {
 	var err error
 	if u.e, err = newEnd(dev, ring+1); err != nil {
@@ -70,7 +70,7 @@ func (u *upload) run(ctx context.Context, dev *rdma.Device, to netip.AddrPort) (
 	u.stats, _ = u.e.qp.Stats()
 	leaving, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
-	u.e.qp.Disconnect(leaving) // the file is stored, however this ends
+	u.e.qp.Disconnect(leaving) // the file is stored even if this fails
 	return sum, nil
 }
 
@@ -84,7 +84,7 @@ func (u *upload) transfer(ctx context.Context) ([]byte, error) {
 	if err := u.e.say(s.encode()); err != nil {
 		return nil, err
 	}
-	for !u.stored { // how long the server's disk takes nobody knows; the session shows that it lives
+	for !u.stored { // the server's disk may take any time; the session shows that it lives
 		if _, err := u.step(ctx, math.MaxInt64); err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (u *upload) transfer(ctx context.Context) ([]byte, error) {
 	return sum, nil
 }
 
-// broken says what an end before the verdict means.
+// broken returns what an end before the verdict means.
 func (u *upload) broken(ctx context.Context, err error) error {
 	var refused *refusedError
 	var source *sourceError
@@ -118,7 +118,7 @@ func (u *upload) connect(ctx context.Context, to netip.AddrPort) error {
 	return u.where.decode(answer)
 }
 
-// write fills the window, whose SHA-256 it returns.
+// write fills the window and returns the SHA-256 of its content.
 func (u *upload) write(ctx context.Context) ([]byte, error) {
 	buf := make([]byte, min(ring*chunk, u.size))
 	mr, err := u.e.pd.Register(buf, 0, nil)

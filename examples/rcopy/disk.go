@@ -10,11 +10,11 @@ import (
 	"github.com/rddp-go/rddp/internal/quota"
 )
 
-// disk shares the free space of the server's directory among the copies under way. Each reserves
-// all of its file before a single octet has come, so that without a share one client could keep all
-// others out, and fill the disk.
+// disk shares the free space of the server's directory among the copies under way. Each copy
+// reserves all of its file before a single octet has come. Without a share one client could keep
+// all others out, and fill the disk.
 type disk struct {
-	share uint64                                               // percent of what is free, that the copies of one address may reserve
+	share uint64                                               // percent of free space that one address may take
 	space func(root *os.Root) (free, total uint64, known bool) // in octets
 
 	mu    sync.Mutex
@@ -23,14 +23,14 @@ type disk struct {
 	short time.Time             // guarded by mu: when a copy found too little
 }
 
-// spare is the part of the disk that no copy takes: one in so many octets.
+// spare is the part of the disk that no copy takes: one in spare octets.
 const spare = 20
 
 func newDisk(share uint64) *disk {
 	return &disk{share: share, space: space, taken: make(map[netip.Addr]uint64)}
 }
 
-// create makes room for a file of a client, or says why there is none.
+// create makes room for a client's file, or says why there is none.
 func (d *disk) create(root *os.Root, from netip.Addr, size uint64) (*incoming, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,7 +67,7 @@ func (d *disk) refuse(root *os.Root, from netip.Addr, size uint64) error {
 	return nil
 }
 
-// give gives back what a copy has reserved: its file is kept, or gone.
+// give releases what a copy has reserved. Its file is stored by then, or gone.
 func (d *disk) give(from netip.Addr, size uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -63,8 +63,8 @@ func (e *end) say(msg []byte) error {
 // received returns the message that wc completes.
 func (e *end) received(wc rdma.WC) []byte { return e.in[:wc.ByteLen] }
 
-// next waits for a completion, no longer than patience; then it fails with
-// context.DeadlineExceeded. A request that failed is an error.
+// next waits for a completion. After patience it fails with context.DeadlineExceeded. A request
+// that failed is an error.
 func (e *end) next(ctx context.Context, patience time.Duration) (rdma.WC, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -86,7 +86,7 @@ func (e *end) next(ctx context.Context, patience time.Duration) (rdma.WC, error)
 	}
 }
 
-// reason puts why the session failed, where it did, in place of what that led to.
+// reason returns why the session failed, if it did, in place of the errors that it led to.
 func (e *end) reason(err error) error {
 	if why := e.qp.Err(); err != nil && why != nil {
 		return &cli.SessionError{Err: why}

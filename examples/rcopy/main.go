@@ -1,15 +1,16 @@
-// Rcopy copies a file to another host by RDMA Write: the server registers the new file as memory,
-// and what arrives goes from the packet straight to its place there.
+// Rcopy copies a file to another host by RDMA Write. The server registers the new file as memory.
+// What arrives goes straight from the packet to its place there.
 //
 //	rcopy -l --dir DIR          serve: store what comes into DIR
 //	rcopy FILE HOST[:NAME]      copy FILE there, under NAME or its own name
 //
-// A file gets its name in DIR, in place of an older one, only when it is complete, has the SHA-256
-// that the client found, and is on the disk; whatever goes wrong before leaves nothing behind. (A
-// server that is killed outright leaves the temporary file, whose name begins with .rcopy-.)
+// A file gets its name in DIR, in place of an older one, only when it is complete. It must have the
+// SHA-256 that the client found, and be on the disk. If anything goes wrong before, nothing is left
+// behind. (A server that is killed outright leaves the temporary file, whose name begins with
+// .rcopy-.)
 //
-// Rcopy exits 0 when the file is stored, 1 when the copy failed, 2 when it could not even begin: a
-// mistake in the command line, a file that cannot be read, or no link.
+// Rcopy exits 0 when the file is stored, and 1 when the copy failed. It exits 2 when it could not
+// even begin: a mistake in the command line, a file that cannot be read, or no link.
 package main
 
 import (
@@ -102,7 +103,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, terminal 
 	return exitError
 }
 
-// vantage is from where a trace sees what happens.
+// vantage is the end that a trace is seen from.
 func (o *options) vantage() string {
 	if o.listen {
 		return "server"
@@ -163,15 +164,15 @@ func splitTarget(s string) (host, name string) {
 	return host, name
 }
 
-// device opens the link and what runs over it.
+// device opens the link and a device over it.
 func (o *options) device() (*rdma.Device, error) {
 	cfg := &rdma.Config{}
-	// While the server's disk works, and towards a client that says nothing, HEARTBEATs alone show
-	// whether the other side is there.
+	// HEARTBEATs alone show whether the other side is there. That matters while the server's disk
+	// works, and when a client is silent.
 	cfg.SCTP.HeartbeatInterval = 5 * time.Second
-	// A lost packet that nothing follows costs a retransmission timeout: not the full second of RFC
-	// 9260 section 16, which suits signalling. The other side's delay of SACKs must be well below
-	// it.
+	// A lost packet that nothing follows costs a retransmission timeout. It is not the full second
+	// of RFC 9260 section 16, which suits signalling. The other side's delay of SACKs must be well
+	// below it.
 	cfg.SCTP.RTOMin, cfg.SCTP.SackDelay = 100*time.Millisecond, 20*time.Millisecond
 	return o.link.Device(o.listen, cfg, nil)
 }
@@ -240,7 +241,7 @@ func (o *options) copy(ctx context.Context) error {
 	return nil
 }
 
-// show shows the progress of u where somebody looks.
+// show shows the progress of u if the output is a terminal.
 func (o *options) show(u *upload) (done func()) {
 	if o.terminal == nil || o.quiet {
 		u.progress = func(int) {}
@@ -251,12 +252,12 @@ func (o *options) show(u *upload) (done func()) {
 	return p.end
 }
 
-// rate says how much was copied, how long it took, and so how fast it was.
+// rate formats how much was copied, how long it took, and so how fast it was.
 func rate(size uint64, took time.Duration) string {
 	return fmt.Sprintf("%d octets in %.3f s, %.1f MB/s", size, took.Seconds(), float64(size)/1e6/took.Seconds())
 }
 
-// again says what losses have cost, if there were any.
+// again formats what losses have cost, if there were any.
 func again(s rdma.AssocStats) string {
 	if s.Retransmits == 0 {
 		return ""

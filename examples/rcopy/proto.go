@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// One copy is one session. The client offers a name and a size in the private data of its request,
-// and the server grants a window of exactly that size in the private data of its acceptance. The
-// client fills the window by RDMA Writes and then seals it by a Send. The server answers by a Send
-// with its verdict, at any time if something is wrong.
+// One copy is one session. The client offers a name and a size in the private data of its request.
+// The server grants a window of exactly that size in the private data of its acceptance. The client
+// fills the window by RDMA Writes and then seals it by a Send. The server answers by a Send with
+// its verdict, at any time if something is wrong.
 const (
 	magic      = "rcopy v1"
 	maxName    = 255 // octets, what file systems take
@@ -46,7 +46,7 @@ func (o *offer) decode(b []byte) error {
 	return nil
 }
 
-// grant is where the client may write; without meaning for a file of no octets.
+// grant is where the client may write. It has no meaning for a file of no octets.
 type grant struct {
 	stag uint32
 	to   uint64
@@ -67,7 +67,7 @@ func (g *grant) decode(b []byte) error {
 	return nil
 }
 
-// seal says what the window now holds.
+// seal describes the content of the window.
 type seal struct {
 	size uint64
 	sum  [sha256.Size]byte
@@ -86,7 +86,7 @@ func (s *seal) decode(b []byte) error {
 	return nil
 }
 
-// verdict is the server's last word: the file is stored, or why it is not.
+// verdict is the server's last message: the file is stored, or why it is not.
 type verdict struct {
 	stored bool
 	text   string
@@ -110,7 +110,7 @@ func (v *verdict) decode(b []byte) error {
 
 func clip(s string) string { return s[:min(len(s), maxText)] }
 
-// checkName refuses what is not the plain name of a file in the server's directory.
+// checkName refuses a name that is not the plain name of a file in the server's directory.
 func checkName(name string) error {
 	switch {
 	case name == "":

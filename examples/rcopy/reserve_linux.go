@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// space returns how many octets of the file system of root are free for this program, and how many
-// it has.
+// space returns how many octets of the file system of root are free for this program, and its size.
 func space(root *os.Root) (free, total uint64, known bool) {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -22,7 +21,7 @@ func space(root *os.Root) (free, total uint64, known bool) {
 	return s.Bavail * uint64(s.Bsize), s.Blocks * uint64(s.Bsize), true
 }
 
-// reserve gives f its size and takes the disk space for it now, where the file system can.
+// reserve gives f its size and takes the disk space for it now, if the file system can.
 func reserve(f *os.File, size int64) error {
 	if size == 0 {
 		return nil

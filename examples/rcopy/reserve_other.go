@@ -4,8 +4,8 @@ package main
 
 import "os"
 
-// space is not known: nothing is reserved here.
+// space is unknown here, so nothing is reserved.
 func space(*os.Root) (free, total uint64, known bool) { return 0, 0, false }
 
-// reserve gives f its size. Whether the disk has the space shows when it is written.
+// reserve gives f its size. Only writing shows whether the disk has the space.
 func reserve(f *os.File, size int64) error { return f.Truncate(size) }

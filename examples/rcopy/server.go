@@ -15,8 +15,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-// maxCopies bounds what clients can have a server do at a time. One address has half of them, whose
-// copies may be slow.
+// maxCopies bounds what clients can make a server do at a time. One address, whose copies may be
+// slow, has half of them.
 const maxCopies = 16
 
 // server stores what clients send.
@@ -85,7 +85,7 @@ func (s *server) serve(ctx context.Context, req *rdma.Request) {
 		s.refuse(req, fmt.Errorf("it cannot be stored: %w", err))
 		return
 	}
-	defer s.disk.give(from, what.size) // once it is kept or gone
+	defer s.disk.give(from, what.size) // once it is stored or gone
 	defer in.discard()
 	e, err := newEnd(s.dev, 1)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *server) serve(ctx context.Context, req *rdma.Request) {
 		return
 	}
 	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, full: func() bool { return s.places.IsFullFor(from) || s.disk.wanted(time.Now().Add(-s.patience)) }, in: in, e: e}
-	defer d.closeWindow() // once the client knows why, lest its Writes hit a closed window instead
+	defer d.closeWindow() // once the client knows why, lest its Writes hit a closed window
 	defer e.close()
 	began := time.Now()
 	err = d.run(ctx, req)
@@ -114,13 +114,13 @@ type download struct {
 	offer
 	from     netip.AddrPort
 	patience time.Duration
-	full     func() bool // there is no place, or no space, for another copy
+	full     func() bool // no place or no space is left for another copy
 	in       *incoming
 	e        *end
 	window   *rdma.MR
 }
 
-// run receives the file and keeps it.
+// run receives the file and stores it.
 func (d *download) run(ctx context.Context, req *rdma.Request) error {
 	var where grant
 	if d.size > 0 {
@@ -138,11 +138,11 @@ func (d *download) run(ctx context.Context, req *rdma.Request) error {
 	if err != nil {
 		return err
 	}
-	d.closeWindow() // from here on the client cannot change what is checked and kept
+	d.closeWindow() // from here on the client cannot change the file
 	if final.size != d.size {
 		return fmt.Errorf("it was announced with %d octets and sealed with %d", d.size, final.size)
 	}
-	if left := d.in.left.Load(); left > 0 { // what was reserved for it is not read for nothing
+	if left := d.in.left.Load(); left > 0 { // reserved space that was not used need not be read
 		return fmt.Errorf("%d of its octets never came", left)
 	}
 	sum, err := d.in.sum(ctx, d.size)
@@ -160,7 +160,7 @@ func (d *download) run(ctx context.Context, req *rdma.Request) error {
 	}
 }
 
-// closeWindow has nothing written any more. It may be called again.
+// closeWindow ends the client's access. It may be called again.
 func (d *download) closeWindow() {
 	if d.window != nil {
 		d.window.Deregister()
@@ -168,7 +168,7 @@ func (d *download) closeWindow() {
 	}
 }
 
-// receive waits for the seal. Writes go into the file without it.
+// receive waits for the seal. Writes go into the file by themselves.
 func (d *download) receive(ctx context.Context) (s seal, err error) {
 	for {
 		left := d.in.left.Load()
@@ -189,10 +189,10 @@ func (d *download) receive(ctx context.Context) (s seal, err error) {
 	}
 }
 
-// slow is how many octets a second a copy has to move that keeps others out.
+// slow is how many octets a second a copy must move if it keeps others out.
 const slow = 64 << 10
 
-// pace judges what has come within the time of patience.
+// pace judges the octets that have come within patience.
 func (d *download) pace(n int64) error {
 	switch {
 	case n == 0:
@@ -203,7 +203,7 @@ func (d *download) pace(n int64) error {
 	return nil
 }
 
-// answer tells the client, where it is still there, and waits for it to leave.
+// answer sends the verdict if the client is still there, and waits for it to leave.
 func (d *download) answer(v verdict) {
 	if d.e.say(v.encode()) != nil {
 		return

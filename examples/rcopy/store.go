@@ -15,7 +15,7 @@ import (
 )
 
 // incoming is a file that is being received. It has a temporary name until keep gives it its own,
-// in place of an older one if need be; discard removes it.
+// in place of an older one if there is one. discard removes it.
 type incoming struct {
 	root *os.Root
 	temp string
@@ -25,7 +25,7 @@ type incoming struct {
 	failed atomic.Pointer[error] // the first failure to write
 }
 
-// create makes room for an incoming file. Everything stays below root, whatever the names.
+// create makes room for an incoming file. Everything stays below root, whatever the names are.
 func create(root *os.Root, size uint64) (*incoming, error) {
 	in := &incoming{root: root, temp: tempPrefix + rand.Text()}
 	in.left.Store(int64(size))
@@ -45,7 +45,7 @@ func create(root *os.Root, size uint64) (*incoming, error) {
 
 var errTooMuch = errors.New("more octets came than were announced")
 
-// WriteAt is called for each segment as it is placed. SCTP places each just once, so that an honest
+// WriteAt is called for each segment as it is placed. SCTP places each just once, so an honest
 // client cannot exceed the size.
 func (in *incoming) WriteAt(p []byte, off int64) (int, error) {
 	if in.left.Add(-int64(len(p))) < 0 {
@@ -70,7 +70,7 @@ func (in *incoming) err() error {
 	return nil
 }
 
-// ReadAt makes the file a device; the client has no right to read.
+// ReadAt makes the file a device. The client has no right to read.
 func (in *incoming) ReadAt(p []byte, off int64) (int, error) { return in.f.ReadAt(p, off) }
 
 // sum computes the SHA-256 of the whole file.

@@ -12,7 +12,7 @@ import (
 
 const name = "sctp.example"
 
-// certificate makes one for an hour, and the pool that trusts it.
+// certificate makes a certificate for an hour, and the pool that trusts it.
 func certificate() (cert tls.Certificate, roots *x509.CertPool, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Web is net/http and crypto/tls over SCTP: a server and a client that know of it only where they
+// Web is net/http and crypto/tls over SCTP. Its server and client know of SCTP only where they
 // listen and dial.
 //
 //	go run ./examples/web

@@ -15,7 +15,7 @@ type Figure struct {
 	Series         []Series
 	Bars           bool   // each point is a bar as far as the next
 	XTicks         []Tick // nil: round numbers
-	// X writes what is in the first column of the table; nil: the number as it is.
+	// X writes the first column of the table; nil: the number as it is.
 	X func(float64) string
 }
 
@@ -31,8 +31,8 @@ type Tick struct {
 	Label string
 }
 
-// The plot, in units of its own: a screen shows as many as it likes. Text is readable where it is
-// 330 pixels wide.
+// The plot has units of its own, and a screen scales it as it likes. Text is readable where the
+// plot is 330 pixels wide.
 const (
 	width, height  = 400, 270
 	left, right    = 52, width - 12
@@ -44,7 +44,7 @@ const (
 	textBelowPoint = 4
 )
 
-// Where things are, for the template.
+// These methods give the template the places of things.
 func (view) Left() int   { return left }
 func (view) Right() int  { return right }
 func (view) Top() int    { return top }
@@ -53,12 +53,12 @@ func (view) Beside() int { return left - 5 }
 func (view) Below() int  { return bottom + 18 }
 func (view) Under() int  { return height - 6 }
 
-// plot is a Figure as the template needs it.
+// plot is a Figure in the form that the template needs.
 type plot struct {
 	*Figure
 	ID            int
 	Width, Height int
-	Says          string // what a reader hears who does not see it
+	Says          string // for a reader who does not see it
 	Curves        []curve
 	XTicks        []mark
 	YTicks        []mark
@@ -108,7 +108,7 @@ func (f *Figure) layOut(id int) plot {
 	return p
 }
 
-// axisExtent is what the axes have to show; the vertical one begins with 0.
+// axisExtent returns the range of the axes. The vertical one begins with 0.
 func (f *Figure) axisExtent() (x0, x1, y1 float64) {
 	x0, x1 = math.Inf(1), math.Inf(-1)
 	for _, s := range f.Series {
@@ -155,7 +155,7 @@ func (f *Figure) describeInWords() string {
 	return strings.Join(list, "; ")
 }
 
-// valueTable has what each curve is at the same moments.
+// valueTable has the values of all curves at the same moments.
 func (f *Figure) valueTable(x0, x1 float64) Table {
 	t := Table{Title: f.Title, Head: []string{f.XLabel}}
 	var at []float64

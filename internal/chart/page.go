@@ -1,6 +1,6 @@
-// Package chart makes a report that is one HTML file: plots as SVG, each with its figures as a
-// table behind it. It has no script, asks for nothing beyond itself, and goes by the reader's
-// colour scheme and the width of the screen. Whatever text it is given is escaped.
+// Package chart makes a report that is one HTML file. It has plots as SVG, each with its figures in
+// a table behind it, has no script and loads nothing. It adapts to the reader's colour scheme and
+// the width of the screen. It escapes all text that it is given.
 package chart
 
 import (

@@ -9,12 +9,13 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// DeviceWatcher is told of each device that a tool opens, under the name of its end.
+// DeviceWatcher hears of each device that a tool opens, under the name of its end.
 type DeviceWatcher interface {
 	Device(name string, d *rdma.Device, l rawio.Link)
 }
 
-// Device opens the link of one end and a device over it, of which it tells w. cfg and w may be nil.
+// Device opens the link of one end and a device over it, and passes the device to w. cfg and w may
+// be nil.
 func (f *LinkFlags) Device(server bool, cfg *rdma.Config, w DeviceWatcher) (*rdma.Device, error) {
 	link, err := f.Open(server)
 	if err != nil {
@@ -57,8 +58,8 @@ type Devices struct {
 	Description    string     // which link it is, for people
 }
 
-// Devices opens both ends of a link, and a device over each, of which it tells w. cfg and w may be
-// nil.
+// Devices opens both ends of a link and a device over each, and passes the devices to w. cfg and w
+// may be nil.
 func (f *LinkFlags) Devices(cfg *rdma.Config, w DeviceWatcher) (*Devices, error) {
 	self, err := f.OpenSelf()
 	if err != nil {
@@ -90,7 +91,7 @@ func (f *LinkFlags) Name() string {
 	return f.Kind
 }
 
-// Warning says what is in the way of a server here, or is empty.
+// Warning returns what keeps a server from working here, or nothing.
 func (f *LinkFlags) Warning() string {
 	if f.Name() == "raw" && raw.KernelSCTP() {
 		return kernelsctp.Advice

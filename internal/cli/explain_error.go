@@ -11,13 +11,13 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Explain turns an error of the library into a plain sentence that says what to do, in one line.
-// Whatever text of the peer is in it, a terminal shows it and does not obey it.
+// Explain turns an error of the library into a plain sentence of one line that says what to do. A
+// terminal shows the peer's text in it and does not obey it.
 func Explain(err error) string {
 	return Printable(strings.ReplaceAll(explainError(err), "\n", "; "))
 }
 
-// SessionError is the end of a session that stood: what has ended it is no reason to look for the
+// SessionError is the end of a session that was established. Its cause is no reason to suspect the
 // server's address or link.
 type SessionError struct{ Err error }
 

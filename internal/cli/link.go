@@ -22,7 +22,7 @@ import (
 	"github.com/rddp-go/rddp/rawio/udp"
 )
 
-// LinkFlags say how packets get out.
+// LinkFlags are the flags that choose a link.
 type LinkFlags struct {
 	Kind       string         // raw, udp, tun or mem
 	Local      string         // local address or interface, several with commas between them; for tun the stack's own
@@ -41,8 +41,8 @@ type LinkFlags struct {
 	controller controllerFlag // of what this end sends
 	pcapLink   *pcap.Link     // what writes Pcap
 
-	// Opener opens the link of one end in place of what the flags name: for tests over a simulated
-	// network.
+	// Opener opens the link of one end in place of the one that the flags name. It is for tests
+	// over a simulated network.
 	Opener func(server bool) (rawio.Link, error)
 }
 
@@ -65,7 +65,8 @@ func (f *LinkFlags) Add(fs *pflag.FlagSet) {
 // maxShards is how many queues a link may have.
 const maxShards = 256
 
-// MTU is an MTU of IP: what carries a DDP session's private data, or more. 0 is the route's.
+// MTU is an MTU of IP. It must be large enough for a DDP session's private data. 0 is the route's
+// MTU.
 func MTU(p *int) *Number { return Int(p, 0, minMTU, 65535).OrZero() }
 
 const minMTU = 576
@@ -144,7 +145,7 @@ func (f *LinkFlags) tapLink(link rawio.Link) (rawio.Link, error) {
 	return tapped, nil
 }
 
-// RecordingError says, once the link is closed, what has kept packets out of the file of --pcap.
+// RecordingError returns, once the link is closed, what has kept packets out of the file of --pcap.
 func (f *LinkFlags) RecordingError() error {
 	if f.pcapLink == nil {
 		return nil
@@ -163,8 +164,8 @@ type SelfLinks struct {
 	Description    string     // which link it is, for people
 }
 
-// OpenSelf opens both ends. Without --link it takes the best link that needs no set-up: raw sockets
-// on loopback where the privilege is there, else UDP on loopback.
+// OpenSelf opens both ends. Without --link it takes the best link that needs no set-up. That is raw
+// sockets on loopback with the privilege, and otherwise UDP on loopback.
 func (f *LinkFlags) OpenSelf() (*SelfLinks, error) {
 	if f.Opener != nil {
 		s, err := openBoth(f.Opener)
@@ -197,7 +198,7 @@ func (f *LinkFlags) OpenSelf() (*SelfLinks, error) {
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// openBoth opens both ends, for loopback.
+// openBoth opens both ends on loopback.
 func openBoth(open func(server bool) (rawio.Link, error)) (*SelfLinks, error) {
 	server, err := open(true)
 	if err != nil {
@@ -241,8 +242,8 @@ func (f *LinkFlags) openSelf(kind string) (*SelfLinks, error) {
 	return nil, Usagef("--self works with --link raw, udp or mem, not %s", kind)
 }
 
-// Resolve finds the address of HOST: a literal, or a name, of the family that is asked for, or that
-// a local address has.
+// Resolve finds the address of HOST, which is a literal or a name. It takes the family of the
+// flags, or that of a local address.
 func (f *LinkFlags) Resolve(host string) (netip.Addr, error) {
 	addrs := []string{host}
 	if _, err := netip.ParseAddr(host); err != nil {
@@ -270,14 +271,14 @@ func (f *LinkFlags) Resolve(host string) (netip.Addr, error) {
 	return netip.Addr{}, Usagef("%s has no address of the family of %s", host, f.Local)
 }
 
-// wantsFamily says whether an address is of a family that is asked for.
+// wantsFamily reports whether the flags allow the family of an address.
 func (f *LinkFlags) wantsFamily(a netip.Addr) bool {
 	v4 := a.Unmap().Is4()
 	return v4 && !f.V6 || !v4 && !f.V4
 }
 
-// localAddrs are the addresses that Local names. An interface has its first one that is not
-// link-local, of IPv4 if there is no other wish.
+// localAddrs returns the addresses that Local names. An interface stands for its first address that
+// is not link-local. It is of IPv4 unless the flags say otherwise.
 func (f *LinkFlags) localAddrs() (list []netip.Addr, err error) {
 	if f.Local == "" {
 		return nil, nil
@@ -316,7 +317,7 @@ func (f *LinkFlags) interfaceAddr(name string) (netip.Addr, error) {
 	return found, nil
 }
 
-// bindAddr is the address that a link is bound to: invalid, or unspecified, for several.
+// bindAddr returns the address that a link is bound to. For several it is invalid or unspecified.
 func (f *LinkFlags) bindAddr() (netip.Addr, error) {
 	list, err := f.localAddrs()
 	switch {

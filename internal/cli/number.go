@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Number is a number on a command line, which has to be within a range: anything else is refused
-// with a sentence that names the range. Int, Float, Seconds and Duration make one; it is a value
-// for package flag as well as for pflag. Programs have no other numbers in their flags (test/arch).
+// Number is a number on a command line with a range. It refuses anything else with a sentence that
+// names the range. Int, Float, Seconds and Duration make one. It is a value for package flag as
+// well as for pflag. Programs have no other numbers in their flags (test/arch).
 type Number struct {
 	kind             string // what it is: a whole number
 	minText, maxText string // as they are typed
@@ -20,7 +20,7 @@ type Number struct {
 	currentText      func() string
 }
 
-// OrZero takes 0 too, which stands for a default or for none.
+// OrZero makes the flag take 0 too, which stands for a default or for none.
 func (n *Number) OrZero() *Number {
 	n.zeroAllowed = true
 	return n
@@ -39,7 +39,7 @@ func (n *Number) Set(text string) error {
 	return nil
 }
 
-// rangeSentence says what the number may be.
+// rangeSentence returns a sentence with the allowed numbers.
 func (n *Number) rangeSentence() string {
 	zero := ""
 	if n.zeroAllowed {
@@ -63,7 +63,7 @@ type wholeNumber interface {
 	~int | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
-// Year is the longest that a program of this project is asked to run.
+// Year is the longest time that a program of this project can be asked to run.
 const Year = 365 * 24 * time.Hour
 
 // Int is a whole number from least to most, in decimal, or in hex behind 0x.
@@ -137,7 +137,7 @@ func Duration(p *time.Duration, value, least, most time.Duration) *Number {
 		}}
 }
 
-// octetSuffixes are suffixes of a number of octets: each is 2^10 times the one before.
+// octetSuffixes are the suffixes of a number of octets. Each is 2^10 times the one before.
 const octetSuffixes = "KMGT"
 
 // Octets is a number of octets from least to most: 4096, 64K, 1M. K is 2^10, M 2^20, G 2^30 and T

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Output is the standard output of a program, which remembers what became of it: a disk that is
-// full is no reason to stop measuring, but who reads the figures has to know that some are missing.
-// It may be used by several goroutines.
+// Output is the standard output of a program, which remembers its first error. A full disk is no
+// reason to stop measuring, but the reader has to know that figures are missing. Several goroutines
+// may use it.
 type Output struct {
 	To io.Writer
 
 	mu  sync.Mutex
-	err error // the first
+	err error // the first error
 }
 
 func (o *Output) Write(b []byte) (int, error) {
@@ -27,8 +27,8 @@ func (o *Output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Exit returns the exit status: that of the program, or failed, and why on stderr, where not all of
-// the output was written.
+// Exit returns the exit status of the program. If output was lost, it says why on stderr and
+// returns failed.
 func (o *Output) Exit(code, failed int, stderr io.Writer, program string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

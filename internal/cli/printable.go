@@ -15,8 +15,7 @@ func PrintableLines(s string) string {
 	}, s)
 }
 
-// Printable replaces what a terminal would obey instead of showing, in text that came from the
-// peer.
+// Printable replaces the characters of a peer's text that a terminal would obey instead of showing.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

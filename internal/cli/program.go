@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// sameSignalWithin is how long after a signal another is still the same: who starts a program in a
-// group of processes may signal both.
+// sameSignalWithin is how long a second signal counts as the first. A user who starts a program in
+// a process group may signal both.
 const sameSignalWithin = time.Second
 
-// UntilSignal returns a context that ends with the first of the signals. A later one, of somebody
+// UntilSignal returns a context that ends with the first of the signals. A later signal, of a user
 // who does not want to wait, ends the program at once.
 func UntilSignal(signals ...os.Signal) context.Context {
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
@@ -27,8 +27,8 @@ func UntilSignal(signals ...os.Signal) context.Context {
 	return ctx
 }
 
-// NewFlags returns the empty command line of a program. Its flags are shown in the order in which
-// they are added.
+// NewFlags returns the empty command line of a program. It shows flags in the order in which they
+// are added.
 func NewFlags(program string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(program, pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -45,8 +45,8 @@ func Version() string {
 	return fmt.Sprintf("%s, %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// Parse parses a command line. Asked for help or the version, it prints about and the flags, or the
-// version, to stdout, and fails with pflag.ErrHelp. What is wrong is a *UsageError.
+// Parse parses a command line. If asked for help, it prints about and the flags to stdout; if asked
+// for the version, that. Then it fails with pflag.ErrHelp. Mistakes are a *UsageError.
 func Parse(fs *pflag.FlagSet, args []string, stdout io.Writer, about string) error {
 	fs.Usage = func() { fmt.Fprintf(stdout, "%s\n\n%s", about, fs.FlagUsages()) }
 	short := "V"
@@ -65,10 +65,10 @@ func Parse(fs *pflag.FlagSet, args []string, stdout io.Writer, about string) err
 	return err
 }
 
-// flagKinds are what values of flags are that are no Number, by the type that pflag gives them.
+// flagKinds describe the values of flags that are no Number, by the type that pflag gives them.
 var flagKinds = map[string]string{"bool": "true or false", "bytesHex": "bytes in hex, such as 00ff"}
 
-// describeMisuse says what is wrong with a command line, without the words of package strconv.
+// describeMisuse describes a mistake in a command line, without the words of package strconv.
 func describeMisuse(err error) string {
 	var value *pflag.InvalidValueError
 	if !errors.As(err, &value) {
@@ -85,8 +85,8 @@ func describeMisuse(err error) string {
 	return fmt.Sprintf("%s %s: %s", name, value.GetValue(), why)
 }
 
-// ReportFailure is Complain, or where JSON was asked for an object that says the same, behind the
-// others.
+// ReportFailure is PrintError. If JSON was asked for, it instead prints an object with the error,
+// behind the others.
 func ReportFailure(stdout, stderr io.Writer, program string, asJSON bool, err error) {
 	if !asJSON {
 		PrintError(stderr, program, err)
@@ -96,7 +96,7 @@ func ReportFailure(stdout, stderr io.Writer, program string, asJSON bool, err er
 	fmt.Fprintf(stdout, "%s\n", b)
 }
 
-// PrintError says what has ended a program.
+// PrintError prints what has ended a program.
 func PrintError(stderr io.Writer, program string, err error) {
 	fmt.Fprintf(stderr, "%s: %s\n", program, Explain(err))
 	var usage *UsageError

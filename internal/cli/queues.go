@@ -1,8 +1,8 @@
 package cli
 
-// Octets that the places of queues take, at most: a server that counts what clients make it
-// allocate counts them too. TestQueuesTakeWhatIsCounted of ddpbench and ddpping hold them against
-// the heap.
+// These are the most octets that the places of queues take. A server that counts what clients make
+// it allocate counts them too. TestQueuesTakeWhatIsCounted of ddpbench and ddpping compares them
+// with the heap.
 const (
 	queuePairOctets  = 16 << 10 // the QP itself, its stream and session
 	sendSlotOctets   = 320      // without pieces and inline octets
@@ -19,7 +19,7 @@ type Queues struct {
 	Inline                         int // octets
 }
 
-// Memory returns how many octets they take.
+// Memory returns how many octets the queues take.
 func (q Queues) Memory() int64 {
 	send := int64(q.Send+1) * int64(sendSlotOctets+q.SGEs*sgeOctets+q.Inline)
 	recv := int64(q.Recv) * int64(recvSlotOctets+q.SGEs*sgeOctets)

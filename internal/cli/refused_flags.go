@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// RefusedFlag is a flag of the program that a tool is modelled on which makes no sense here, and
-// why. A user who has it in the fingers is told.
+// RefusedFlag is a flag of the original program that makes no sense here, and why. A user who is
+// used to it gets an explanation.
 type RefusedFlag struct {
 	Short, Long string // one of them may be empty
 	Why         string // a sentence
@@ -21,8 +21,8 @@ func (r *refusedValue) String() string   { return "" }
 func (r *refusedValue) Set(string) error { r.given = true; return nil }
 func (r *refusedValue) Type() string     { return "" }
 
-// AddRefusedFlags adds flags that are refused, out of sight of the help, and returns what is to be
-// asked once the command line is parsed.
+// AddRefusedFlags adds flags that are refused, and hides them from the help. It returns a function
+// to call once the command line is parsed.
 func AddRefusedFlags(fs *pflag.FlagSet, list []RefusedFlag) (check func() error) {
 	seen := make([]refusedValue, len(list))
 	for i, f := range list {
@@ -59,8 +59,8 @@ func (f RefusedFlag) Name() string {
 // ForeignFlag is a flag of another program, as its help lists it.
 type ForeignFlag struct{ Short, Long string }
 
-// FlagTable says what becomes of each of the flags, for the documentation: taken, with the tool's
-// own words, or refused, with the reason. A flag that is neither is an error.
+// FlagTable says for the documentation what becomes of each flag. It is taken, with the tool's own
+// words, or refused, with the reason. A flag that is neither is an error.
 func FlagTable(fs *pflag.FlagSet, theirs []ForeignFlag, program string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| flag | `%s` |\n|---|---|\n", program)

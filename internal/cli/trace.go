@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/qlog"
 )
 
-// Trace writes what a tool's associations do into a file, where --trace asks for it. Without that
-// flag its methods do nothing.
+// Trace writes what a tool's associations do into a file, if --trace asks for it. Without that flag
+// its methods do nothing.
 type Trace struct {
 	fileName string
 	file     *qlog.File
@@ -33,7 +33,7 @@ func (t *Trace) Open(program, vantage string) (err error) {
 	return nil
 }
 
-// Tracer returns what writes for one device.
+// Tracer returns the tracer of one device.
 func (t *Trace) Tracer(source string) sctp.Tracer {
 	if t.file == nil {
 		return nil
@@ -41,8 +41,8 @@ func (t *Trace) Tracer(source string) sctp.Tracer {
 	return t.file.Tracer(source)
 }
 
-// Close ends the file, and says on w what is not in it. It reports whether the disk has taken all
-// of it.
+// Close ends the file, and prints on w what is missing from it. It reports whether the disk has
+// taken all of it.
 func (t *Trace) Close(program string, w io.Writer) (written bool) {
 	if t.file == nil {
 		return true

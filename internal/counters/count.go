@@ -25,9 +25,9 @@ func addValue(dst, src reflect.Value) {
 	}
 }
 
-// Each calls f for every counter of a struct in the order of its fields: with the name of the
-// field, behind those of the structs around it unless it is embedded. An element of an array has
-// its index, as in Faults[3].
+// Each calls f for every counter of a struct, in the order of its fields. The name is that of the
+// field, after those of the structs around it unless it is embedded. An element of an array has its
+// index, as in Faults[3].
 func Each[T any](stats T, f func(name string, value uint64)) {
 	eachValue("", reflect.ValueOf(stats), f)
 }

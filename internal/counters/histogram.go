@@ -8,9 +8,9 @@ import (
 // NumBuckets is how many buckets a Histogram has.
 const NumBuckets = 27
 
-// Histogram counts durations. Bucket i has those of up to 2^i microseconds that the one before has
-// not; the last has all that are longer. It is a plain struct: who may write it counts, without a
-// lock and without allocating.
+// Histogram counts durations. Bucket i has those of up to 2^i microseconds that the one before does
+// not have; the last has all longer ones. It is a plain struct: its owner counts without a lock and
+// without allocating.
 type Histogram struct {
 	Sum   time.Duration
 	Count [NumBuckets]uint64
@@ -45,7 +45,7 @@ func (h *Histogram) Total() (n uint64) {
 // BucketBound returns the longest duration of bucket i, which is not the last.
 func BucketBound(i int) time.Duration { return time.Microsecond << i }
 
-// CompactHistogram is a Histogram that takes a third of the memory until a bucket has 65,536.
+// CompactHistogram is a Histogram that takes a third of the memory until a bucket counts 65,536.
 type CompactHistogram struct {
 	sum      time.Duration
 	low      [NumBuckets]uint16
@@ -65,7 +65,7 @@ func (s *CompactHistogram) Observe(d time.Duration) {
 	s.sum += d
 }
 
-// Histogram returns what it is.
+// Histogram returns it as a Histogram.
 func (s *CompactHistogram) Histogram() Histogram {
 	h := Histogram{Sum: s.sum}
 	if s.overflow != nil {

@@ -1,5 +1,5 @@
-// Package grace has those that wait for peers to agree to an end share the time that may be lost
-// with peers that are gone.
+// Package grace limits the time that ends of associations lose with peers that are gone. All calls
+// that wait for a peer share it.
 package grace
 
 import (
@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Period is a time that calls which end associations share, however many there are, and whether
-// they come together or one after the other. Its zero value is ready for use.
+// Period is a time shared by calls that end associations. It does not matter how many there are,
+// nor whether they come together or one after the other. Its zero value is ready for use.
 type Period struct {
 	mu         sync.Mutex
 	endsAt     time.Time // its end, guarded by mu
-	lastVainAt time.Time // when a call last waited in vain, guarded by mu
+	lastVainAt time.Time // when a call last waited without an answer, guarded by mu
 }
 
 // The least that each call has, in round trips, and bounds for it.
@@ -22,9 +22,9 @@ const (
 	maxTripsWait  = time.Second
 )
 
-// WaitLeft returns how long a call may wait that begins now: until the end of the period, and at
-// least for four round trips, so that a peer which is there can answer. Another period, of that
-// length, begins once no call has waited in vain for as long.
+// WaitLeft returns how long a call that begins now may wait. It waits until the end of the period,
+// and at least for four round trips, so that a live peer can answer. Another period of that length
+// begins once no call has failed for as long.
 func (p *Period) WaitLeft(length, trip time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *Period) WaitLeft(length, trip time.Duration) time.Duration {
 	return min(length, max(p.endsAt.Sub(now), min(max(minRoundTrips*trip, minTripsWait), maxTripsWait)))
 }
 
-// RecordVainWait notes that a call has waited until now, and the peer has not answered.
+// RecordVainWait notes that a call has waited until now without an answer.
 func (p *Period) RecordVainWait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,8 +24,8 @@ func LocalAddrs() (list []netip.Addr, err error) {
 	return list, err
 }
 
-// IsLocal says whether an address is one of this host. It fails where that cannot be known, for
-// want of a descriptor for instance.
+// IsLocal says whether an address is one of this host. It fails if that cannot be known, without a
+// free descriptor for instance.
 func IsLocal(a netip.Addr) (bool, error) {
 	if a = a.Unmap().WithZone(""); a.IsLoopback() && a.Is4() {
 		return true, nil
@@ -34,8 +34,8 @@ func IsLocal(a netip.Addr) (bool, error) {
 	return slices.Contains(list, a), err
 }
 
-// TunAddrs returns the addresses that the environment variable RDDP_TUN gives the stack over a tun
-// link: with commas between them.
+// TunAddrs returns the stack's addresses over a tun link. The environment variable RDDP_TUN has
+// them, separated by commas.
 func TunAddrs() (list []netip.Addr, err error) {
 	v := os.Getenv("RDDP_TUN")
 	if v == "" {

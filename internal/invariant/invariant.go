@@ -1,9 +1,9 @@
-// Package invariant is for what cannot happen: a step of the code finds that another one has not
-// kept its word. Nothing that a peer sends may lead there, and should it lead there all the same,
-// it ends what is concerned and not the process. Who finds such a thing calls Broken and hands the
-// error up to whoever owns the association, which aborts it.
+// Package invariant is for what cannot happen: code finds that an invariant of other code does not
+// hold. Nothing that a peer sends may lead there. If it does, that ends what is concerned and not
+// the process. The code that finds it calls Violation and hands the error up to the owner of the
+// association, which aborts it.
 //
-// In tests Broken panics, so that no test passes over it.
+// In tests Violation panics, so that no test passes over it.
 package invariant
 
 import (
@@ -32,7 +32,7 @@ var (
 	violations     atomic.Uint64
 )
 
-// Total counts what Broken was called for, in the whole process.
+// Total counts the calls of Violation, in the whole process.
 func Total() uint64 { return violations.Load() }
 
 // Violation returns the error, or panics with it in a test.
@@ -45,8 +45,8 @@ func Violation(where, format string, args ...any) *Error {
 	return e
 }
 
-// TolerateInTest is for tests of what a program would see: until the function that it returns is
-// called, Broken does not panic.
+// TolerateInTest is for tests of what a program would see. Violation does not panic until the
+// function that it returns is called.
 func TolerateInTest() (restore func()) {
 	panicsDisabled.Store(true)
 	return func() { panicsDisabled.Store(false) }

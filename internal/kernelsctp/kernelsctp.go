@@ -1,5 +1,5 @@
-// Package kernelsctp finds the SCTP of this host's kernel, which answers the packets of ours, and
-// says what to do.
+// Package kernelsctp detects the SCTP of this host's kernel, which answers packets that are for
+// this library, and says what to do.
 package kernelsctp
 
 import (

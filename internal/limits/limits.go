@@ -1,5 +1,5 @@
-// Package limits says how much memory this process may use, and whether its processor time runs
-// out.
+// Package limits says how much memory this process may use, and whether it runs out of its CPU
+// quota.
 package limits
 
 import (
@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// MemoryLimit returns the octets that this process may use: the least of the machine's RAM, the
-// limits of its control groups (version 1 or 2), and GOMEMLIMIT. ok is false when nothing of this
+// MemoryLimit returns the octets that this process may use. It is the least of the machine's RAM,
+// the limits of its control groups (version 1 or 2), and GOMEMLIMIT. ok is false when none of them
 // is known.
 func MemoryLimit() (octets int64, ok bool) {
 	return memoryLimitIn(os.DirFS("/"), debug.SetMemoryLimit(-1))
@@ -33,8 +33,8 @@ func memoryLimitIn(root fs.FS, runtime int64) (int64, bool) {
 	return least, least < math.MaxInt64
 }
 
-// ThrottleCount returns how often the kernel has stopped this process so far because its control
-// groups had used up their quota of processor time. It takes some system calls.
+// ThrottleCount returns how often the kernel has stopped this process because its control groups
+// had used up their CPU quota. It takes some system calls.
 func ThrottleCount() int64 { return throttleCountIn(os.DirFS("/")) }
 
 func throttleCountIn(root fs.FS) (times int64) {
@@ -56,7 +56,7 @@ func ramOctets(root fs.FS) int64 {
 	return 0
 }
 
-// cgroupLines goes through the lines that a controller has in a file, of version 1 or 2, for the
+// cgroupLines iterates over the lines of a controller's file, of version 1 or 2. It reads the
 // control groups that the process is in and those above them.
 func cgroupLines(root fs.FS, controller, v2, v1 string) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -72,8 +72,8 @@ func cgroupLines(root fs.FS, controller, v2, v1 string) iter.Seq[string] {
 				}
 				dir, file = "sys/fs/cgroup/"+controller, v1
 			}
-			// In a container the path may be that of the host, and the group itself mounted: the
-			// top is looked at in any case.
+			// In a container the path may be that of the host, with the group itself mounted. So
+			// the top is always read.
 			for p := path.Clean("/" + f[2]); ; p = path.Dir(p) {
 				for l := range fileLines(root, path.Join(dir, p, file)) {
 					if !yield(l) {

@@ -1,6 +1,6 @@
-// Package manyassoc lets calls meet. What programs may call at once has to be guarded, and the race
-// detector tells where it is not, if only the calls come close to each other: so each goes round
-// and round in a goroutine of its own, all beginning together.
+// Package manyassoc makes calls run at the same time. What programs may call at once has to be
+// guarded. The race detector finds where it is not, if the calls come close to each other. So each
+// call loops in a goroutine of its own, and all begin together.
 package manyassoc
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// RunTogether makes each call so many times beside the others, and returns when all have. A call is
-// told how often it was made before.
+// RunTogether makes each call rounds times beside the others, and returns when all are done. i is
+// how often the call was made before.
 func RunTogether(rounds int, calls ...func(i int)) {
 	var begin, end sync.WaitGroup
 	begin.Add(1)
@@ -26,8 +26,8 @@ func RunTogether(rounds int, calls ...func(i int)) {
 	end.Wait()
 }
 
-// RunUntilStopped makes a call again and again beside others until the function that it returns is
-// called, at least once.
+// RunUntilStopped repeats a call beside others, at least once, until the function that it returns
+// is called.
 func RunUntilStopped(call func()) (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -3,6 +3,7 @@ package pollpolicy
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
@@ -24,5 +25,16 @@ func TestTheNumberOfTheProcessor(t *testing.T) {
 		one.Set(cpu)
 		must.OK(t, unix.SchedSetaffinity(0, &one))
 		check.Equal(t, "processor", currentProcessor(), cpu)
+	}
+}
+
+// A spin ends when its time is over, or what it waits for.
+func TestASpinEndsByEither(t *testing.T) {
+	for _, over := range []bool{true, false} {
+		began, looks := time.Now(), 0
+		spinFor(5*time.Millisecond, func() bool { looks++; return over })
+		took := time.Since(began)
+		check.That(t, over && looks == 1 || !over && took >= 5*time.Millisecond,
+			"over %v: %v and %d looks", over, took, looks)
 	}
 }

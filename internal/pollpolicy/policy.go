@@ -28,15 +28,15 @@ const (
 	shortBatchesNeeded = 8
 )
 
-// soon counts short waits less the others, from 0 to maxShortWaits. The next is expected to be
-// short from shortWaitsToEnter on, and until shortWaitsToLeave.
+// shortWaits counts short waits less the others, from 0 to maxShortWaits. From shortWaitsToEnter on
+// the next wait is expected to be short, until the count is down to shortWaitsToLeave.
 const (
 	maxShortWaits     = 32
 	shortWaitsToEnter = 24
 	shortWaitsToLeave = 8
 )
 
-// calm counts batches that wake nobody, from 0 to maxCalmBatches; one that does takes
+// calmBatches counts batches that wake no goroutine, from 0 to maxCalmBatches. One that does takes
 // calmBatchesLost back.
 const (
 	maxCalmBatches    = 64
@@ -44,29 +44,28 @@ const (
 	calmBatchesLost   = 32
 )
 
-// work is smoothed over so many waits, and a goroutine that has the processor for long does not
-// count for more than maxWorkTime. In state Quiet the reader gives way first, to learn of it, in
-// one of so many waits.
+// workTime is smoothed over workSmoothing waits. A goroutine that has the processor for long counts
+// for maxWorkTime at most. In state Idle the reader gives way first in one of measureWorkEvery
+// waits, to learn of the work.
 const (
 	workSmoothing    = 8
 	measureWorkEvery = 8
 	maxWorkTime      = time.Millisecond
-	minWorkGrowth    = 64 // the least becomes so small a part of it longer with each
+	minWorkGrowth    = 64 // minWorkTime grows by 1/minWorkGrowth with each batch
 )
 
-// takes counts batches that wake one goroutine, of an association that sends nothing in between,
-// from 0 to maxTakerBatches; any other takes takerBatchesLost back.
+// takerBatches counts batches that wake one goroutine, of an association that sends nothing in
+// between. It is from 0 to maxTakerBatches; any other batch takes takerBatchesLost back.
 const (
 	maxTakerBatches    = 64
 	takerBatchesNeeded = 32
 	takerBatchesLost   = 4
 )
 
-// maxFewWoken is how many goroutines a batch may have woken for these to have their turn before
-// other threads of the host do.
+// maxFewWoken is the most woken goroutines that have their turn before other threads of the host.
 const maxFewWoken = 16
 
-// lookPayoff is how many looks in vain one pays for that finds a packet.
+// lookPayoff is how many failed looks are paid for by one that finds a packet.
 const lookPayoff = 4
 
 // A train is so many packets without a gap, or in one batch.
@@ -76,8 +75,8 @@ const (
 	maxTrainLooks   = 64
 )
 
-// Policy watches what arrives at one queue of a link. All methods are the reader's, but for State,
-// Lends and Patience.
+// Policy watches what arrives at one queue of a link. Only the reader calls its methods, except
+// State, LendLimit and BaseSpinBudget.
 type Policy struct {
 	state          atomic.Int32
 	hasSingleTaker atomic.Bool // one goroutine takes all that comes, and nothing is sent back
@@ -91,21 +90,24 @@ type Policy struct {
 	shortWaits   int // of waits
 	takerBatches int // of batches
 
-	waitsAreShort bool          // most waits of late were short
-	workTime      time.Duration // what a batch takes here, until those that it wakes have had their turn
-	minWorkTime   time.Duration // that it has taken of late
+	waitsAreShort bool          // most recent waits were short
+	workTime      time.Duration // what a batch takes, until the goroutines that it wakes have had their turn
+	minWorkTime   time.Duration // the least that it has recently taken
 	arrivedAt     rawio.Time    // when the last one did
 	gaveWay       bool          // the reader has given way since, for the first time
 	waitCount     int           // so far
 	trainLen      int           // packets without a gap between them
-	wokenByLast   uint64        // goroutines by the last batch. If any, this one may as well: they would wait too; and what comes next may be the answer to theirs
-	emptyAt       rawio.Time    // when nothing was there any more, Never while something may be
-	emptyPauses   int           // pauses since
-	trainLooks    int           // for the next packet of a train since
+	// Goroutines woken by the last batch. If there are any, waiting delays them too, and what comes
+	// next may be the answer to theirs.
+	wokenByLast uint64
+	emptyAt     rawio.Time // when nothing was there any more, Never while something may be
+	emptyPauses int        // pauses since
+	trainLooks  int        // for the next packet of a train since
 
-	trainPredictor  predictor // that the next packet of a train comes in time
-	awaitsTrain     bool      // it is made
-	lookPredictor   predictor // that a look right behind packets that come alone, and have woken somebody, finds one more
+	trainPredictor predictor // that the next packet of a train comes in time
+	awaitsTrain    bool      // it is made
+	// That a look right after a lone packet that has woken a goroutine finds one more.
+	lookPredictor   predictor
 	looksFirst      bool      // it is made
 	answerPredictor predictor // that goroutines answer at once what a batch has brought them
 
@@ -113,28 +115,27 @@ type Policy struct {
 	quotaGuard  quotaGuard
 }
 
-// New returns a Pace for a link that was told how long to look for packets before a reader blocks:
-// 0 is for as long as it pays, less for never.
+// New returns a Policy for a link. poll is how long to look for packets before a reader blocks. 0
+// is for as long as it pays, less than 0 for never.
 func New(poll time.Duration, clock func() rawio.Time) *Policy {
 	return &Policy{pollTime: poll, clock: clock, wakeCost: WakeCost, emptyAt: rawio.Never, trainPredictor: predictor{score: maxScore}, yieldPolicy: newYieldPolicy(), quotaGuard: newQuotaGuard(limits.ThrottleCount)}
 }
 
-// BaseSpinBudget returns how long to look for a packet that is expected of an end that has nothing
-// to do but to answer. Others than the reader may ask.
+// BaseSpinBudget returns how long to look for a packet from an end that only has to answer. Any
+// goroutine may call it.
 func (p *Policy) BaseSpinBudget() time.Duration { return 6 * p.wakeCost() }
 
-// spinBudget is that and work: what is done here while the reader gives way, and as much at the
-// peer.
+// spinBudget is BaseSpinBudget and the work that is done here while the reader gives way, and as
+// much at the peer.
 func (p *Policy) spinBudget() time.Duration { return p.BaseSpinBudget() + 2*p.workTime }
 
 // State returns the state.
 func (p *Policy) State() State { return State(p.state.Load()) }
 
-// LendLimit returns how soon a goroutine must be back that is to read the link itself while it
-// waits, 0 if none is to. Where packets come one at a time, the packet then wakes that one, not
-// another that has to wake it in turn. Where they come in numbers, and one goroutine takes all that
-// they bring, what it does in between is not done while others read; that pays if it is less than
-// what it costs to wake it.
+// LendLimit is for goroutines that read the link themselves while they wait. It returns how soon
+// one must be back; 0 if none may. Where packets come one at a time, the packet then wakes that
+// goroutine directly. Where they come in numbers, and one goroutine takes them all, its own work is
+// not done while others read. Lending pays if that work is less than what waking it costs.
 func (p *Policy) LendLimit() time.Duration {
 	switch s := p.State(); {
 	case s == PingPong || s == Idle:
@@ -145,12 +146,12 @@ func (p *Policy) LendLimit() time.Duration {
 	return 0
 }
 
-// KeepsThread reports whether the reader is to stay on its thread: it spends its time in system
-// calls that take long enough for the runtime to give its place away meanwhile.
+// KeepsThread reports whether the reader is to stay on its thread. Its system calls take so long
+// that the runtime would otherwise give its place away.
 func (p *Policy) KeepsThread() bool { return p.State() == Bulk }
 
-// LimitRoom returns how much room to offer, of what there is: a system call that may take one
-// packet only does not look for a second in vain.
+// LimitRoom returns how much of the room to offer. A system call that may take only one packet does
+// not look for a second.
 func (p *Policy) LimitRoom(pkts []rawio.Packet) []rawio.Packet {
 	if p.State() == PingPong && p.trainLen < 2 {
 		return pkts[:1]
@@ -187,7 +188,7 @@ func (p *Policy) RecordArrival(now rawio.Time, packets int) {
 	p.trainLen += packets
 }
 
-// measureWork measures the work when the reader has the processor again for which it has given way.
+// measureWork measures the work when a reader that has given way has the processor again.
 func (p *Policy) measureWork(now rawio.Time) {
 	if p.gaveWay {
 		p.gaveWay = false
@@ -201,14 +202,14 @@ func (p *Policy) measureWork(now rawio.Time) {
 	}
 }
 
-// ExpectsMore reports whether to look for more right behind a batch: one of several packets, or of
-// a train.
+// ExpectsMore reports whether to look for more right after a batch: one of several packets, or of a
+// train.
 func (p *Policy) ExpectsMore(packets int) bool {
 	return packets >= minManyPackets || p.trainLen >= minTrainPackets
 }
 
-// TrainIsLate reports whether the next packet of a train has not come in time, as nothing is there,
-// or is not to be waited for. However coarse the clock is, it is after maxTrainLooks.
+// TrainIsLate reports, when nothing is there, whether the next packet of a train is late or not to
+// be waited for. However coarse the clock is, it is late after maxTrainLooks.
 func (p *Policy) TrainIsLate(now rawio.Time) bool {
 	if p.emptyAt == rawio.Never {
 		p.emptyAt = now
@@ -222,16 +223,16 @@ func (p *Policy) TrainIsLate(now rawio.Time) bool {
 	return !p.awaitsTrain
 }
 
-// HoldsSack reports whether to leave an acknowledgement to the answer, until those that a batch has
-// woken have had their turn. Held takes whether that was right.
+// HoldsSack reports whether an acknowledgement waits for the answer, until the goroutines that a
+// batch has woken have had their turn. RecordHeldSack learns whether that was right.
 func (p *Policy) HoldsSack() bool { return p.State() == Concurrent && p.answerPredictor.shouldTry() }
 
-// RecordHeldSack follows on Holds.
+// RecordHeldSack follows on HoldsSack.
 func (p *Policy) RecordHeldSack(answered bool) { p.answerPredictor.recordOutcome(answered) }
 
-// RecordHandled takes that a batch, and what followed it, has been handled: how many octets and
-// packets it was, how many goroutines they have woken, and whether they were of another association
-// than those before, or it has sent messages since.
+// RecordHandled notes that a batch, and what followed it, has been handled. woken is how many
+// goroutines it has woken. answered says that its association is another than before, or has sent
+// messages since.
 func (p *Policy) RecordHandled(packets, octets int, woken uint64, answered bool) {
 	if packets > maxFewPackets || octets > maxFewOctets {
 		p.shortBatches = 0
@@ -274,9 +275,9 @@ func (p *Policy) nextState(s State) State {
 	return s
 }
 
-// pausesFirst says whether the reader pauses before it looks: those that the last packets have
-// woken go on first, and what comes next is mostly an answer to theirs. Where packets that come
-// alone are of several connections the next may be there already: then it looks first.
+// pausesFirst says whether the reader pauses before it looks. The goroutines that the last packets
+// have woken go on first, and what comes next is usually an answer to theirs. Where lone packets
+// are of several connections the next may be there already; then the reader looks first.
 func (p *Policy) pausesFirst() bool {
 	if p.emptyPauses > 0 || p.wokenByLast == 0 || p.pollTime != 0 {
 		return false

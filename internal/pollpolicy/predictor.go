@@ -1,10 +1,10 @@
 package pollpolicy
 
-// predictor is something that pays or does not, which is told from how it went of late. While it
-// does not, it is made now and then all the same: so it is known when it does.
+// predictor decides whether to do something that pays or does not, from how it recently went. While
+// it does not pay, it is tried now and then all the same, to notice when it does.
 type predictor struct {
-	score   int // times less those that it was lost, from 0 to maxScore
-	skipped int // it was not to be made
+	score   int // wins less losses, from 0 to maxScore
+	skipped int // how often it was not done
 }
 
 const (
@@ -13,7 +13,7 @@ const (
 	retryEvery  = 8
 )
 
-// shouldTry says whether to make it. tell follows on that.
+// shouldTry says whether to do it. recordOutcome follows.
 func (b *predictor) shouldTry() bool {
 	if b.score >= scoreNeeded {
 		return true

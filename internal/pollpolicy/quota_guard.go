@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// quotaGuard keeps a reader from looking for packets where the quota of processor time of a control
-// group runs out: what it takes is missing when the kernel stops the process for the rest of the
+// quotaGuard keeps a reader from looking for packets while the CPU quota of a control group runs
+// out. What the reader takes is missing when the kernel stops the process for the rest of the
 // period.
 type quotaGuard struct {
 	throttleCount func() int64 // how often the kernel has done that so far

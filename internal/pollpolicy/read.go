@@ -9,7 +9,7 @@ import (
 
 var clockStart = time.Now()
 
-// Now is the clock of a Pace that has no other.
+// Now is the clock of a Policy that has no other.
 func Now() rawio.Time { return rawio.Time(time.Since(clockStart)) }
 
 // errNoRoom is what a read without room returns: it would never end.
@@ -31,8 +31,8 @@ func (p *Policy) NextBatch(w rawio.Waiter, pkts []rawio.Packet) (n int, err erro
 	}
 }
 
-// ReadPaced is ReadBatch of such a link, for who does not tell the Pace what becomes of the
-// packets.
+// ReadPaced is ReadBatch of such a link, for callers that do not report to the Policy what becomes
+// of the packets.
 func (p *Policy) ReadPaced(w rawio.Waiter, pkts []rawio.Packet) (n int, err error) {
 	if len(pkts) == 0 {
 		return 0, errNoRoom

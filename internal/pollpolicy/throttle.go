@@ -2,9 +2,9 @@ package pollpolicy
 
 import "time"
 
-// Throttle is the pace of who looks at much and is in no hurry. It takes a small part of one
-// processor: on two of them, who computes and only yields in between makes one message in a hundred
-// wait for a millisecond and more (test/watch). The zero value is at its first step.
+// Throttle is the pace of a caller that looks at much and is in no hurry. It takes a small part of
+// one processor. On two processors, only yielding in between would delay one message in a hundred
+// by a millisecond and more (test/watch). The zero value is at its first step.
 type Throttle struct{ stepCount int }
 
 // A rest follows on so many steps, of a microsecond or a few.

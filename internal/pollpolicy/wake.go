@@ -9,9 +9,9 @@ import (
 // defaultWakeCost is what a wake-up is taken to cost until it is measured, and where it cannot be.
 const defaultWakeCost = 15 * time.Microsecond
 
-// A measurement is not trusted beyond these: one that was disturbed must not make readers look for
-// ever, and one of a host that happened to watch for work, as it will not always do, must not make
-// them give up before the answer of a few system calls can be there.
+// A measurement is not trusted beyond these. A disturbed one must not make readers look for ever.
+// One of a host that happened to watch for work must not make them give up too early. The answer of
+// a few system calls takes time.
 const (
 	minWakeCost = 8 * time.Microsecond
 	maxWakeCost = 60 * time.Microsecond
@@ -20,10 +20,11 @@ const (
 var (
 	wakeCost   atomic.Int64
 	measureMu  sync.Mutex
-	measuredAt time.Time // guarded by measuring: when it was last
+	measuredAt time.Time // guarded by measureMu: when it was last
 )
 
-// often is how often it is measured at most as links are opened, seldom as they are read.
+// measureInterval is the least time between measurements as links are opened, remeasureInterval as
+// they are read.
 const (
 	measureInterval   = time.Second
 	remeasureInterval = 10 * time.Second
@@ -38,11 +39,11 @@ func WakeCost() time.Duration {
 }
 
 // MeasureWake measures it, which takes some milliseconds, unless that was done a moment ago. A link
-// does when it is opened.
+// calls it when it is opened.
 func MeasureWake() { measureAfter(measureInterval, measureWake) }
 
-// RemeasureWake is Measure for a link that is read, which calls it now and then: a host that others
-// share, or that changes its clock, is not always the same. It does not keep the caller waiting.
+// RemeasureWake is MeasureWake for a link that is read, which calls it now and then. A shared host,
+// or one that changes its clock, is not always the same. It does not block the caller.
 func RemeasureWake() { go measureAfter(remeasureInterval, measureWake) }
 
 func measureAfter(least time.Duration, measure func() time.Duration) {
@@ -57,8 +58,8 @@ func measureAfter(least time.Duration, measure func() time.Duration) {
 	measuredAt = time.Now()
 }
 
-// smoothWake goes half the way from what was measured before, if anything was: one measurement may
-// be disturbed.
+// smoothWake goes half the way from the last measurement, if there was one: a single one may be
+// disturbed.
 func smoothWake(before, d time.Duration) time.Duration {
 	d = min(max(d, minWakeCost), maxWakeCost)
 	if before != 0 {

@@ -15,14 +15,14 @@ const (
 	oneEvent      = "\x01\x00\x00\x00\x00\x00\x00\x00"
 )
 
-// sleepTimes are how long the other thread sleeps before it is woken, and its processor with it:
-// the longer, the deeper. A processor that happens to watch for work is there at once, some
-// processors only until they have slept for long; so the rest counts whose median is the longest.
+// sleepTimes are how long the other thread sleeps before it is woken. Its processor sleeps too: the
+// longer, the deeper. A processor that watches for work wakes at once, on some machines until it
+// has slept for long. So the sleep time with the longest median counts.
 var sleepTimes = []time.Duration{30 * time.Microsecond, 100 * time.Microsecond, 300 * time.Microsecond}
 
-// measureWake wakes a thread that blocks in the kernel, and looks how long it takes to say so. The
-// one that wakes it stays busy, as a reader does that looks for packets, so that the other goes on
-// on another processor. It returns 0 where there is none, or it fails.
+// measureWake wakes a thread that blocks in the kernel, and measures how long it takes to respond.
+// The waking thread stays busy, as a reader that looks for packets does, so that the other runs on
+// another processor. It returns 0 if there is no other processor, or it fails.
 func measureWake() time.Duration {
 	if runtime.NumCPU() == 1 || runtime.GOMAXPROCS(0) == 1 {
 		return 0

@@ -9,65 +9,69 @@ import (
 
 // yieldPolicy decides when a reader that looks for a packet gives the processor up.
 //
-// For one that comes alone it mostly must not: the packet is on its way from another processor, and
-// who cedes has threads run that the runtime has woken and that find nothing to do. But who is to
-// bring the packet may wait for this very processor: a thread of this process, on which a goroutine
-// has yet to ask for it, or one of the peer's on the same host. That one gets it when patience is
-// over, or at a tick of the system's clock. So a packet that is later than usual has the reader
-// cede once, and again when it has waited for twice as long. Where that is what brings the packets,
-// as on a host with one processor, where both ends look for them in turn, it cedes at once, and at
-// the next looks too: the first to have the processor then may be a thread of its own with nothing
-// to do.
+// For a packet that comes alone it usually must not. The packet is on its way from another
+// processor. Ceding runs threads that the runtime has woken and that find nothing to do. But the
+// packet may also depend on a thread that waits for this very processor. It may be of this process,
+// with a goroutine that has yet to ask for the packet, or of the peer on the same host. That thread
+// gets the processor when patience is over, or at a tick of the system's clock. So if a packet is
+// later than usual the reader cedes once. It cedes again after twice that time. Ceding may be what
+// brings the packets, as on a host with one processor where both ends look in turn. There the
+// reader cedes at once, and at the next looks too. The first to have the processor then may be a
+// thread of its own with nothing to do.
 //
-// Somebody else may have the processor then, and keep it for milliseconds; the other end has it for
-// its patience at most. Where it takes twice that, it is paid back with as long without ceding on
-// this processor: on another both ends may be alone. Where packets come in numbers, who looks cedes
-// at each look; there, and where the host has one processor, he parks instead for much longer: who
-// sleeps gets the processor at once when a packet comes, and who looks has used up his share of it.
+// Another program may have the processor then, and keep it for milliseconds. The other end has it
+// for its patience at most. A loss of twice that is paid back with as long without ceding on this
+// processor. On another processor both ends may be alone. Where packets come in numbers, the reader
+// cedes at each look. There, and on a host with one processor, it parks instead for much longer. A
+// reader that sleeps gets the processor at once when a packet comes. One that looks has used up its
+// share of it.
 //
-// Where ceding comes first for long, others have all the rest: both ends have always been ready to
-// run, and the kernel has not moved one of them. There the reader sleeps in the kernel instead,
-// once in a wait and before all else, as programs do whose sockets are the kernel's. The packet
-// itself wakes it, often while the other end is still at sending it, so that only one of the two
-// sleeps for each round trip; no look finds nothing; and when the kernel puts it beside somebody
-// who computes, it has the processor as soon as its packet comes. But ends that sleep on processors
-// of their own need two wake-ups for a round trip. So a wait now and then cedes as before: if that
-// does not bring the packet, they have come apart, and it looks for packets once more.
+// If ceding has come first for long, other threads have all the rest. Both ends have always been
+// ready to run, and the kernel has not moved one of them. There the reader sleeps in the kernel
+// instead, as programs with kernel sockets do. It does so once in a wait, before all else. The
+// packet itself wakes it, often while the other end is still sending it. So only one of the two
+// sleeps in each round trip, and no look finds nothing. If the kernel puts it beside a thread that
+// computes, it has the processor as soon as its packet comes. But ends that sleep on processors of
+// their own need two wake-ups for a round trip. So a wait now and then cedes as before. If that
+// does not bring the packet, the ends have come apart, and the reader looks for packets once more.
 //
-// A scheduler gives a processor away for a slice, some milliseconds. Who cedes beside somebody who
-// computes loses his for as long, though the packet may come at once, and who sleeps too, if that
-// one has just begun with his. So where others have had a processor for a slice of late, even if
-// nobody had ceded it, the host is contested: a packet is late behind a small part of such a slice
-// only, and patience lasts for a larger one. Ends that keep their processors so lose them, and get
-// them back, at the same ticks. Behind that the reader sleeps, for who cedes loses what is left of
-// his slice as well, and who sleeps keeps his share: the packet speaks for ceding first if it comes
-// at once, and against it else, as the other end was without a processor then. No processor is idle
-// there to which the kernel might move one of two ends, so they sleep as soon as ceding comes
-// first. And on a processor that was lost by ceding the wait that tries whether the ends have come
-// apart looks for the packet instead.
+// A scheduler gives a processor away for a slice, some milliseconds. A reader that cedes to a
+// thread that computes loses its processor for a slice, though the packet may come at once. So does
+// one that sleeps, if that thread's slice has just begun. The host is contested if other threads
+// have recently had a processor for a slice, even if it was not ceded. Then a packet is late only
+// after a small part of such a slice, and patience lasts for a larger part. Ends that keep their
+// processors so lose them, and get them back, at the same ticks.
+//
+// After that the reader sleeps. By ceding it would lose what is left of its slice as well; by
+// sleeping it keeps its share. A packet that comes at once speaks for ceding first. A later one
+// speaks against it, as the other end was without a processor then. On a contested host no
+// processor is idle to which the kernel might move one of two ends. So they sleep as soon as ceding
+// comes first. On a processor that was lost by ceding, a trial looks for the packet instead.
 type yieldPolicy struct {
-	usualWait         time.Duration // what three of four short waits are longer than: a mean would be what an end waits for a processor that others have
-	yieldScore        int           // how many waits it has ended of late, less yieldScoreLost for each other
-	waitsSinceTrial   int           // in which that was enough, since the last trial
-	trialEvery        int           // so manieth is one, as long as it looks in it
-	yieldsHelpSinceAt rawio.Time    // that has not been in vain
+	// The first quartile of short waits. A mean would include waits for a processor that other
+	// threads have.
+	usualWait         time.Duration
+	yieldScore        int        // recent waits that ceding has ended, less yieldScoreLost for each other
+	waitsSinceTrial   int        // waits with ceding since the last trial
+	trialEvery        int        // a trial in so many waits
+	yieldsHelpSinceAt rawio.Time // since when ceding has always helped
 
-	waitBegun      bool          // this wait has
-	isTrial        bool          // it is to tell whether it still helps
-	sleepsFirst    bool          // it is to sleep, but for a trial
-	nextYieldAfter time.Duration // not before it has lasted so long
-	yieldsInWait   int           // how often it has in this wait
-	trialSpins     bool          // it tries that without ceding
-	decidedAt      rawio.Time    // when it was said last what to do
-	isSpinning     bool          // that was to look again
+	waitBegun      bool          // a wait has begun
+	isTrial        bool          // the wait is to show whether ceding still helps
+	sleepsFirst    bool          // the wait begins with sleep, unless it is a trial
+	nextYieldAfter time.Duration // no ceding before the wait has lasted so long
+	yieldsInWait   int           // how often it has ceded in this wait
+	trialSpins     bool          // the trial looks for packets without ceding
+	decidedAt      rawio.Time    // when choosePause last decided
+	isSpinning     bool          // the decision was to look again
 
-	yieldedAt      rawio.Time // the last time, until it is known how long that took; else Never
-	yieldedCPU     *cpuLoss   // where that was
-	isSleeping     bool       // the last that was said is to sleep
-	yieldedForMany bool       // that was as packets come in numbers, and says nothing of one that comes alone
+	yieldedAt      rawio.Time // when it last ceded, until it is known how long that took; else Never
+	yieldedCPU     *cpuLoss   // the processor that it ceded
+	isSleeping     bool       // the last decision was to sleep
+	yieldedForMany bool       // it was for packets in numbers, and says nothing of one alone
 	cpuLosses      [trackedCPUs]cpuLoss
 
-	sliceLostAt rawio.Time    // when others had a processor for a slice the last time
+	sliceLostAt rawio.Time    // when other threads last had a processor for a slice
 	lostSlice   time.Duration // how long that was, 0 before the first
 
 	cpuNumber    func() int // which processor this is
@@ -79,17 +83,18 @@ func newYieldPolicy() yieldPolicy {
 	return yieldPolicy{yieldedAt: rawio.Never, trialEvery: minTrialEvery, cpuNumber: currentProcessor, hasSingleCPU: runtime.NumCPU() == 1, maxProcs: func() int { return runtime.GOMAXPROCS(0) }}
 }
 
-// usual becomes so small a part of it shorter where a wait was, and longer where one was.
+// usualWait shrinks by 1/usualWaitDecay when a wait was shorter, and grows by 1/usualWaitGrowth
+// when one was longer.
 const (
 	usualWaitDecay  = 8
 	usualWaitGrowth = 24
 	minUsualStep    = 100 * time.Nanosecond // at least
 )
 
-// Where ceding has ended yieldScoreNeeded waits it is the first thing to do in the next. One wait
-// in minTrialEvery does without: if the packet comes as soon, it has ended none. Else there are
-// twice as many before the next such trial, maxTrialEvery at most, as each costs as much as several
-// waits.
+// Once ceding has ended yieldScoreNeeded waits, it is the first thing to do in the next. One wait
+// in minTrialEvery is a trial without it. If the packet comes as soon in a trial, ceding has ended
+// no wait. Otherwise twice as many waits pass before the next trial, up to maxTrialEvery, as each
+// costs as much as several waits.
 const (
 	yieldScoreNeeded = 8
 	maxYieldScore    = 16
@@ -99,20 +104,21 @@ const (
 	maxYieldsInRow   = 3 // so often at once
 )
 
-// yieldTimeBeforeSleep is how long it is the first thing to do before the reader sleeps: some ticks
-// of the system's clock, at which the kernel moves a thread that waits to a processor that is idle.
+// yieldTimeBeforeSleep is how long ceding is the first thing to do before the reader sleeps. It is
+// some ticks of the system's clock, at which the kernel moves a waiting thread to an idle
+// processor.
 const yieldTimeBeforeSleep = 20 * time.Millisecond
 
-// A host is contested for so long behind a slice that was lost. Parts of the slice are how late a
-// packet must be there, and for how long there is patience.
+// A host is contested for contestedTime after a slice was lost. A packet is late after
+// 1/lateSliceDivisor of the slice, and patience lasts 1/spinSliceDivisor of it.
 const (
 	contestedTime    = 100 * time.Millisecond
 	lateSliceDivisor = 32
 	spinSliceDivisor = 8
 )
 
-// yieldedWaitDivisor is the part of a wait that others have had the processor for if they have had
-// it.
+// yieldedWaitDivisor: other threads have had the processor if they had it for that part of the
+// wait.
 const yieldedWaitDivisor = 8
 
 // yieldsFirst says whether ceding is to come first.
@@ -123,13 +129,12 @@ func (c *yieldPolicy) yieldingPersists(now rawio.Time) bool {
 	return c.yieldsFirst() && (now.Sub(c.yieldsHelpSinceAt) >= yieldTimeBeforeSleep || c.isContested(now)) && c.maxProcs() > 1
 }
 
-// isContested says whether others have had a processor for a slice of late.
+// isContested says whether other threads have recently had a processor for a slice.
 func (c *yieldPolicy) isContested(now rawio.Time) bool {
 	return c.lostSlice > 0 && now.Sub(c.sliceLostAt) < contestedTime
 }
 
-// lateAfter is how long a wait for a packet has lasted that is later than usual, where a wake-up
-// costs wake.
+// lateAfter is the wait after which a packet is later than usual; wake is what a wake-up costs.
 func (c *yieldPolicy) lateAfter(now rawio.Time, wake time.Duration) time.Duration {
 	late := 2*c.usualWait + wake/4
 	if c.isContested(now) {
@@ -138,8 +143,7 @@ func (c *yieldPolicy) lateAfter(now rawio.Time, wake time.Duration) time.Duratio
 	return late
 }
 
-// sleepsWhenLate says whether to sleep where the reader would cede, though ceding does not come
-// first.
+// sleepsWhenLate says whether to sleep where the reader would cede, if ceding does not come first.
 func (c *yieldPolicy) sleepsWhenLate(now rawio.Time) bool {
 	return !c.yieldsFirst() && c.isContested(now) && c.maxProcs() > 1
 }
@@ -157,8 +161,9 @@ func (c *yieldPolicy) sleepsNext(now rawio.Time) bool {
 	return c.waitsSinceTrial+1 < minTrialEvery && c.yieldingPersists(now)
 }
 
-// beginWait begins a wait. A trial of sleep cedes at once, unless that is dear; then it looks for a
-// while before it sleeps, and any other for as long as is usual.
+// beginWait begins a wait. A trial of sleep cedes at once, unless this processor was lost by
+// ceding. Then it looks for a while before it sleeps. Any other trial looks for as long as is
+// usual.
 func (c *yieldPolicy) beginWait(now rawio.Time, late time.Duration) {
 	c.waitBegun, c.isTrial, c.trialSpins, c.sleepsFirst, c.nextYieldAfter, c.yieldsInWait = true, false, false, c.yieldingPersists(now), late, 0
 	if !c.yieldsFirst() {
@@ -174,8 +179,8 @@ func (c *yieldPolicy) beginWait(now rawio.Time, late time.Duration) {
 	}
 }
 
-// choosePause says whether to yield, to cede or to sleep before the next look, in a wait that has
-// lasted for waited, where a wake-up costs wake.
+// choosePause says whether to yield, to cede or to sleep before the next look. waited is how long
+// the wait has lasted, wake what a wake-up costs.
 func (c *yieldPolicy) choosePause(now rawio.Time, waited, wake time.Duration) rawio.Pause {
 	late := c.lateAfter(now, wake)
 	if !c.waitBegun {
@@ -218,7 +223,7 @@ func (c *yieldPolicy) parksInstead(now rawio.Time) bool {
 	return c.hasSingleCPU && now < c.currentCPU().parkEndsAt
 }
 
-// recordPause takes what the reader was told to do.
+// recordPause notes what the reader is to do.
 func (c *yieldPolicy) recordPause(now rawio.Time, p rawio.Pause) {
 	c.decidedAt, c.isSpinning = now, p == rawio.Yield || p == rawio.Cede
 }
@@ -238,14 +243,14 @@ func (c *yieldPolicy) recordResume(now rawio.Time, patience time.Duration) {
 	c.yieldedAt = rawio.Never
 }
 
-// endWait ends a wait. If the reader had just ceded, and others have had the processor, that has
-// brought the packet, and says nothing of what is usual. Who is back within a small part of the
-// wait has ceded to nobody. A packet that comes while others have the processor for longer than a
-// turn takes at least, though nobody has ceded it, speaks neither for ceding nor against it.
+// endWait ends a wait. If the reader had just ceded, and other threads have had the processor, that
+// has brought the packet. Such a wait says nothing of what is usual. A reader that is back within a
+// small part of the wait has ceded to nobody. Other threads may have had the processor unasked, for
+// longer than the shortest turn. Then the packet speaks neither for ceding nor against it.
 func (c *yieldPolicy) endWait(now rawio.Time, waited, patience, turn time.Duration) {
 	away, part := now.Sub(c.decidedAt) > turn, waited
 	if c.isContested(now) {
-		part = min(part, 2*c.usualWait) // it has looked for long, but the other end's turn is as short as ever
+		part = min(part, 2*c.usualWait) // the other end's turn is as short as ever
 	}
 	ceded := c.yieldedAt != rawio.Never && (away || !c.sleepsFirst)
 	switch {
@@ -263,7 +268,7 @@ func (c *yieldPolicy) endWait(now rawio.Time, waited, patience, turn time.Durati
 	case waited > patience:
 	case away:
 		c.spaceOutTrials()
-	case c.yieldsFirst() && !c.isTrial: // somebody else has had the processor all the same
+	case c.yieldsFirst() && !c.isTrial: // another thread has had the processor all the same
 		c.yieldScore -= yieldScoreLost
 	default:
 		c.learnUsualWait(waited)

@@ -1,12 +1,12 @@
-// Package portregistry keeps which program of this host has which SCTP port, as the kernel does for
-// those of TCP: the first comer has a port until it gives it back or ends, and the others ask it
-// where it is reached. On Linux an abstract Unix socket of a network namespace has a name for each
-// port, and listens, so that the kernel tells who owns it. Elsewhere a port is claimed within the
-// process alone.
+// Package portregistry records which program of this host has which SCTP port, as the kernel does
+// for TCP ports. The first program that claims a port has it until it releases it or ends. The
+// others ask that program where the port is served. On Linux an abstract Unix socket of the network
+// namespace has a name for each port. It listens, so that the kernel says which user owns it. On
+// other systems a port is claimed within the process only.
 //
 // Programs of one user may have a port at different addresses. The first has the name, and keeps
-// the list; each of the others holds the socket too, so that nobody else gets the name when the
-// first ends, and one of them goes on with it.
+// the list. Each of the others holds the socket too. So no other program gets the name when the
+// first ends, and one of them becomes the owner.
 package portregistry
 
 import (
@@ -28,7 +28,7 @@ type Place struct {
 // PlaceAt returns the place at an address of this host, or at all of them where that is not valid.
 func PlaceAt(a netip.Addr, encap uint16) Place { return Place{a.Unmap().WithZone(""), encap} }
 
-// ServesAddr says whether packets to an address come to that place.
+// ServesAddr says whether packets to an address arrive at that place.
 func (p Place) ServesAddr(a netip.Addr) bool {
 	return !p.Addr.IsValid() || p.Addr == a.Unmap().WithZone("")
 }
@@ -40,8 +40,8 @@ type member struct {
 	coHolder  *coHolder // nil: of this process
 }
 
-// conflictsWith says whether two members cannot both be: of one program, one by raw IP and one by
-// UDP can.
+// conflictsWith says whether two members exclude each other. One by raw IP and one by UDP, of one
+// program, do not.
 func (m member) conflictsWith(o member) bool {
 	same := !m.Addr.IsValid() || !o.Addr.IsValid() || m.Addr == o.Addr
 	return same && (m.programID != o.programID || (m.Encap == 0) == (o.Encap == 0))
@@ -65,12 +65,12 @@ const maxMembers = 1000
 
 var (
 	registryMu  sync.Mutex
-	portEntries = make(map[portKey]*portEntry) // guarded by mu
+	portEntries = make(map[portKey]*portEntry) // guarded by registryMu
 
 	programID = rand.Uint64() // this one
 )
 
-// addMember notes a member, unless another is in its way. Called with mu held.
+// addMember adds a member, unless it conflicts with another. Called with registryMu held.
 func (p *portEntry) addMember(m member) error {
 	if len(p.members) == maxMembers || slices.ContainsFunc(p.members, m.conflictsWith) {
 		return portInUseError(p.number, "")
@@ -79,8 +79,8 @@ func (p *portEntry) addMember(m member) error {
 	return nil
 }
 
-// removeMember drops a member, and the name with the last of this process: a guest goes on with it.
-// Called with mu held.
+// removeMember drops a member, and the name with the last member of this process: a co-holder goes
+// on with it. Called with registryMu held.
 func (p *portEntry) removeMember(m member) {
 	if i := slices.Index(p.members, m); i >= 0 {
 		p.members = slices.Delete(p.members, i, i+1)
@@ -94,7 +94,7 @@ func (p *portEntry) removeMember(m member) {
 	}
 }
 
-// addOwnMember is enter for this process. Called with mu held.
+// addOwnMember is addMember for this process. Called with registryMu held.
 func (p *portEntry) addOwnMember(at Place) (release func(), err error) {
 	m := member{at, programID, nil}
 	if err := p.addMember(m); err != nil {
@@ -107,7 +107,7 @@ func (p *portEntry) addOwnMember(at Place) (release func(), err error) {
 	}), nil
 }
 
-// listPlaces lists the members. Called with mu held.
+// listPlaces lists the members. Called with registryMu held.
 func (p *portEntry) listPlaces() (list []Place) {
 	for _, m := range p.members {
 		list = append(list, m.Place)
@@ -115,7 +115,7 @@ func (p *portEntry) listPlaces() (list []Place) {
 	return list
 }
 
-// portInUseError says that another has a port, and perhaps more of it.
+// portInUseError says that another program has a port; of may say more about it.
 func portInUseError(number uint16, of string) error {
 	return fmt.Errorf("SCTP port %d%s: %w", number, of, rawio.ErrPortInUse)
 }

@@ -21,7 +21,7 @@ import (
 const (
 	claimTries    = 5
 	retryPause    = time.Millisecond // between them: a name is bound a moment before it listens
-	peerTimeout   = time.Second      // for what a program of the same user says
+	peerTimeout   = time.Second      // for answers of a program of the same user
 	maxListOctets = 64 << 10         // octets of a list
 	greeting      = "rddp\n"         // what a list begins with; an empty line ends it
 	admitReply    = "yes\n"
@@ -33,10 +33,10 @@ func socketAddrOf(number uint16) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unix", Name: fmt.Sprintf("@rddp/port/%d", number)}
 }
 
-// nameSocket is a socket that has one, and listens.
+// nameSocket is a listening socket with the name of a port.
 type nameSocket struct {
 	listener       *net.UnixListener
-	successionLock *os.File // which of the programs that hold the socket goes on with it; nil as long as it is one
+	successionLock *os.File // decides which holder of the socket becomes the owner; nil while there is one holder
 }
 
 func (n *nameSocket) close() {
@@ -46,7 +46,7 @@ func (n *nameSocket) close() {
 	}
 }
 
-// becomeOwner has this process have the name of a port. Called with mu held.
+// becomeOwner makes this process the owner of the name of a port. Called with registryMu held.
 func becomeOwner(k portKey, l *net.UnixListener, lock *os.File) *portEntry {
 	p := &portEntry{portKey: k, socket: nameSocket{l, lock}}
 	portEntries[k] = p
@@ -57,16 +57,16 @@ func becomeOwner(k portKey, l *net.UnixListener, lock *os.File) *portEntry {
 // portKeyOf is the key of a port in the network namespace of the calling thread.
 func portKeyOf(number uint16) portKey {
 	var st unix.Stat_t
-	_ = unix.Stat("/proc/thread-self/ns/net", &st) // without /proc there is one
+	_ = unix.Stat("/proc/thread-self/ns/net", &st) // without /proc there is only one
 	return portKey{st.Ino, number}
 }
 
-// errOwnerGone says that who had a name has it no more.
+// errOwnerGone says that the owner of a name has released it.
 var errOwnerGone = errors.New("claim: the owner of the name has gone")
 
 // ClaimPort claims an SCTP port of the calling thread's network namespace at a place, until release
-// is called. It fails with rawio.ErrPortInUse. Where a user has the name of a port that needs a
-// privilege, and may not have it, Take does without, and the log says so.
+// is called. It fails with rawio.ErrPortInUse. If a user without the privilege has the name of a
+// port that needs one, ClaimPort does without the name, and logs that.
 func ClaimPort(number uint16, at Place) (release func(), err error) {
 	k := portKeyOf(number)
 	for try := range claimTries {
@@ -94,7 +94,7 @@ func ClaimPort(number uint16, at Place) (release func(), err error) {
 	return claimWithoutName(number, "a socket that does not listen")
 }
 
-// claimWithoutName is the end of Take where the name is somebody else's.
+// claimWithoutName ends a ClaimPort when another program has the name.
 func claimWithoutName(number uint16, whose string) (release func(), err error) {
 	first, err := firstUnprivilegedPort()
 	if err != nil {
@@ -126,7 +126,7 @@ func connectOwner(number uint16) (c *net.UnixConn, uid uint32, err error) {
 	return c, uid, err
 }
 
-// serveList tells those who ask where the port is served.
+// serveList answers programs that ask where the port is served.
 func (p *portEntry) serveList(l *net.UnixListener) {
 	for {
 		c, err := l.AcceptUnix()
@@ -140,8 +140,8 @@ func (p *portEntry) serveList(l *net.UnixListener) {
 	}
 }
 
-// sendList sends the list, which the socket's buffer has room for. Programs of the same user may
-// then have the port at another address.
+// sendList sends the list, which fits the socket's buffer. Programs of the same user may then claim
+// the port at another address.
 func (p *portEntry) sendList(c *net.UnixConn) {
 	var b bytes.Buffer
 	b.WriteString(greeting)
@@ -183,7 +183,7 @@ func peerUser(c *net.UnixConn) (uid uint32, err error) {
 	return uid, errors.Join(err, e)
 }
 
-// serveJoin serves a program of the same user that perhaps wants to have the port too.
+// serveJoin serves a program of the same user that may want to have the port too.
 func (p *portEntry) serveJoin(c *net.UnixConn) {
 	defer c.Close()
 	line, err := bufio.NewReader(c).ReadString('\n')
@@ -219,7 +219,7 @@ func (p *portEntry) serveJoin(c *net.UnixConn) {
 	p.removeMember(m)
 }
 
-// handOverSocket hands the socket over, and the lock. Called with mu held.
+// handOverSocket hands the socket over, and the lock. Called with registryMu held.
 func (p *portEntry) handOverSocket(c *net.UnixConn) error {
 	if p.socket.successionLock == nil {
 		fd, err := unix.MemfdCreate("rddp", unix.MFD_CLOEXEC)
@@ -243,12 +243,13 @@ func (p *portEntry) handOverSocket(c *net.UnixConn) error {
 	return errors.Join(err, e)
 }
 
-// tryFileLock takes the lock for this program, as long as it has the file open, if no other has it.
+// tryFileLock takes the lock for this program if no other has it. It lasts as long as the file is
+// open.
 func tryFileLock(f *os.File) bool {
 	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}) == nil
 }
 
-// parsePlace reads one of the list.
+// parsePlace reads a place of the list.
 func parsePlace(at string, encap uint16) (Place, error) {
 	if at == "*" {
 		return Place{Encap: encap}, nil
@@ -286,21 +287,21 @@ func readList(c *net.UnixConn, had []byte) (all []Place, rest []byte, err error)
 	return all, had, nil
 }
 
-// coHolder is a place in the list of another program. On that program's side it has conn alone.
+// coHolder is a place in the list of another program. On that program's side only conn is set.
 type coHolder struct {
 	portKey
 	Place
 	conn           *net.UnixConn
 	socket         *os.File // the listening one
 	successionLock *os.File
-	releaseOwned   func() // guarded by mu: of the port that this process has the name of by now
-	isReleased     bool   // guarded by mu: it was released
+	releaseOwned   func() // guarded by registryMu: of the port whose name this process has by now
+	isReleased     bool   // guarded by registryMu: it was released
 }
 
 func (g *coHolder) close() { g.conn.Close() }
 
-// joinOwner has the owner of a port, if it is of the same user, put a place into its list. It fails
-// with errOwnerGone where the name may be free by now.
+// joinOwner asks the owner of a port, if it is of the same user, to add a place to its list. It
+// fails with errOwnerGone if the name may be free by now.
 func joinOwner(k portKey, at Place) (release func(), err error) {
 	c, uid, err := connectOwner(k.number)
 	if err != nil {
@@ -336,13 +337,13 @@ func joinOwner(k portKey, at Place) (release func(), err error) {
 	}, nil
 }
 
-// closeHeldFiles closes what the guest holds for later. Called with mu held.
+// closeHeldFiles closes what the co-holder holds for later. Called with registryMu held.
 func (g *coHolder) closeHeldFiles() {
 	g.socket.Close()
 	g.successionLock.Close()
 }
 
-// requestJoin asks for the place, and takes what it is given.
+// requestJoin asks for the place, and receives the socket and the lock.
 func (g *coHolder) requestJoin(c *net.UnixConn) error {
 	_ = c.SetDeadline(time.Now().Add(peerTimeout))
 	if _, _, err := readList(c, nil); err != nil {
@@ -366,7 +367,7 @@ func (g *coHolder) requestJoin(c *net.UnixConn) error {
 		return err
 	}
 	socket, passed := os.NewFile(uintptr(fds[0]), "name"), os.NewFile(uintptr(fds[1]), "lock")
-	defer passed.Close() // as long as it is open the lock is the owner's
+	defer passed.Close() // while it is open the lock is the owner's
 	own, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fds[1]), os.O_RDWR, 0)
 	if err != nil {
 		socket.Close()
@@ -395,8 +396,8 @@ func parseRights(oob []byte) (fds []int, err error) {
 	return fds, err
 }
 
-// awaitSuccession waits for the end of the program that has the name, and then goes on with it, or
-// with another that does.
+// awaitSuccession waits for the end of the program that has the name. Then this process becomes the
+// owner, or joins the one that does.
 func (g *coHolder) awaitSuccession() {
 	for {
 		_, _ = io.Copy(io.Discard, g.conn)
@@ -426,8 +427,8 @@ func (g *coHolder) awaitSuccession() {
 	}
 }
 
-// trySucceed has this process have the name if it may, and says whether there is nothing more to
-// wait for.
+// trySucceed makes this process the owner of the name if it may. It returns whether there is
+// nothing more to wait for.
 func (g *coHolder) trySucceed() bool {
 	registryMu.Lock()
 	defer registryMu.Unlock()
@@ -456,7 +457,7 @@ func (g *coHolder) trySucceed() bool {
 	return true
 }
 
-// OwnerQuery is asked of the owner of a port.
+// OwnerQuery is a query to the owner of a port.
 type OwnerQuery struct {
 	number uint16
 	isOwn  bool // by this process
@@ -473,8 +474,8 @@ type OwnerQuery struct {
 	err          error    // guarded by mu
 }
 
-// AskOwner returns the question where an SCTP port is served, nil where nobody has it who may. It
-// does not wait.
+// AskOwner returns the query where an SCTP port is served, nil if no program that may have it does.
+// It does not wait.
 func AskOwner(number uint16) (*OwnerQuery, error) {
 	registryMu.Lock()
 	if p := portEntries[portKeyOf(number)]; p != nil {
@@ -542,7 +543,7 @@ func (q *OwnerQuery) CheckPlace(at Place, addr netip.Addr) error {
 	return nil
 }
 
-// Close ends the question, and whoever waits for the answer.
+// Close ends the query, and all waits for its answer.
 func (q *OwnerQuery) Close() {
 	if q.isOwn {
 		return

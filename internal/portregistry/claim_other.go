@@ -32,7 +32,7 @@ func ClaimPort(number uint16, at Place) (release func(), err error) {
 // OwnerQuery is asked of the owner of a port.
 type OwnerQuery struct{ list []Place }
 
-// AskOwner returns the question where a port is served, nil where it has no owner.
+// AskOwner returns the query where a port is served, nil if it has no owner.
 func AskOwner(number uint16) (*OwnerQuery, error) {
 	registryMu.Lock()
 	defer registryMu.Unlock()
@@ -48,11 +48,11 @@ func (q *OwnerQuery) AwaitAnswer(time.Time) ([]Place, error) { return q.list, ni
 // CheckPlace says whether a place is the owner's own.
 func (q *OwnerQuery) CheckPlace(Place, netip.Addr) error { return nil }
 
-// Close ends the question.
+// Close ends the query.
 func (q *OwnerQuery) Close() {}
 
 // CheckUDPOwner says whether the program behind a UDP port may serve an SCTP port.
 func CheckUDPOwner(uint16, netip.AddrPort) error { return nil }
 
-// UDPOwner says whose a UDP port is.
+// UDPOwner says which user has a UDP port.
 func UDPOwner(netip.AddrPort) string { return "another program" }

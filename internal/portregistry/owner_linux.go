@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// overflowUID stands for every user of whom a user namespace does not know (user_namespaces(7)).
+// overflowUID stands for every user that a user namespace does not know (user_namespaces(7)).
 const overflowUID = 65534
 
 // isKnownUser says whether the kernel means one user by a number.
@@ -29,8 +29,8 @@ func isKnownUser(uid uint32) bool {
 // isOwnUser says whether a user is that of this process.
 func isOwnUser(uid uint32) bool { return uid == uint32(os.Geteuid()) && isKnownUser(uid) }
 
-// isTrustedUser says whether what a user has done cannot be turned against this process: it is its
-// own, or the superuser.
+// isTrustedUser says whether this process can trust what a user has done. The user is its own, or
+// the superuser.
 func isTrustedUser(uid uint32) bool { return uid == 0 || isOwnUser(uid) }
 
 // firstUnprivilegedPort is the first port that needs no privilege, in the network namespace of the
@@ -57,7 +57,7 @@ func mayHavePort(uid uint32, number uint16) (bool, error) {
 }
 
 // sockDiag asks the kernel about UDP sockets (sock_diag(7)), in the network namespace of the thread
-// that has opened it.
+// that opened it.
 type sockDiag struct{ fd int }
 
 func openSockDiag() (sockDiag, error) {
@@ -67,7 +67,7 @@ func openSockDiag() (sockDiag, error) {
 
 func (d sockDiag) close() { unix.Close(d.fd) }
 
-// Lengths of struct nlmsghdr, and of what is behind it: struct inet_diag_req_v2, and struct
+// Lengths of struct nlmsghdr, and of what follows it: struct inet_diag_req_v2, and struct
 // inet_diag_msg up to the user.
 const (
 	headerLen  = 16
@@ -75,7 +75,7 @@ const (
 	userOffset = 64
 )
 
-// udpOwner returns the user of the socket that packets to a UDP port come to. ok is false where
+// udpOwner returns the user of the socket that packets to a UDP port arrive at. ok is false if
 // there is none.
 func (d sockDiag) udpOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 	b := make([]byte, headerLen+requestLen)
@@ -112,7 +112,7 @@ func (d sockDiag) udpOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 	return native.Uint32(answer[headerLen+userOffset:]), true, nil
 }
 
-// listedUDPOwner is owner by the list of all sockets.
+// listedUDPOwner is udpOwner from the list of all sockets.
 func listedUDPOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 	file := "/proc/thread-self/net/udp"
 	if a.Addr().Unmap().Is6() {
@@ -150,7 +150,8 @@ func listedUDPOwner(a netip.AddrPort) (uid uint32, ok bool, err error) {
 }
 
 // CheckUDPOwner says whether the program behind a UDP port of this host may serve an SCTP port
-// there: one that needs a privilege is the superuser's, or of the user of this process.
+// there. If the SCTP port needs a privilege, the program must be the superuser's, or of the user of
+// this process.
 func CheckUDPOwner(number uint16, at netip.AddrPort) error {
 	first, err := firstUnprivilegedPort()
 	if err != nil || number >= first {
@@ -168,7 +169,7 @@ func CheckUDPOwner(number uint16, at netip.AddrPort) error {
 	return fmt.Errorf("SCTP port %d needs a privilege, and UDP port %d is of user %d, who has none: %w", number, at.Port(), uid, syscall.EACCES)
 }
 
-// UDPOwner says whose a UDP port is.
+// UDPOwner says which user has a UDP port.
 func UDPOwner(at netip.AddrPort) string {
 	if d, err := openSockDiag(); err == nil {
 		defer d.close()

@@ -25,21 +25,21 @@ func behind(pp unsafe.Pointer, octets int)
 //go:noescape
 func beyond(pp unsafe.Pointer, off uintptr, octets int)
 
-// ring is part for the element at an index, less what is beyond the length, of the slice there,
-// which is a power of two.
+// ring is part for the element at an index, modulo the length, of the slice there. The length is a
+// power of two.
 //
 //go:noescape
 func ring(slice unsafe.Pointer, index *uint32, size uintptr, octets int)
 
-// room is lines for who is to write to them.
+// room is lines for memory that is about to be written to.
 //
 //go:noescape
 func room(p unsafe.Pointer, octets int)
 
-// address is part for who has no pointer.
+// address is part for an address without a pointer.
 func address(p uintptr, octets int)
 
-// self returns where the caller's stack is, and what the runtime keeps of its goroutine: that is in
-// a register of its own, which is the runtime's affair, but were it ever in another, a wrong line
-// would come and nothing else.
+// self returns where the caller's stack is, and what the runtime keeps of its goroutine. That is in
+// a register of its own, by the runtime's choice. Were it ever in another, a wrong line would come
+// and nothing else.
 func self() (stack, of uintptr)

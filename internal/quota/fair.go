@@ -1,6 +1,5 @@
-// Package quota shares what there is among those who ask for it, so that none of them keeps all
-// others out. Its tables have a fixed size: who shares a place there by chance shares what that may
-// have.
+// Package quota shares a resource among the hosts that ask for it, so that none of them keeps all
+// others out. Its tables have a fixed size. Hosts that share a slot by chance share its quota.
 package quota
 
 import (
@@ -14,7 +13,7 @@ import (
 // tableSize is the size of the tables.
 const tableSize = 1024
 
-var hashSeed = maphash.MakeSeed() // so that nobody can choose whose place to share
+var hashSeed = maphash.MakeSeed() // so that no peer can choose whose slot to share
 
 // HostKey returns the address that stands for all of a host: an IPv6 host has a /64 to choose from.
 func HostKey(a netip.Addr) netip.Addr {
@@ -29,16 +28,16 @@ func HostKey(a netip.Addr) netip.Addr {
 // HostGroup is a set of hosts that one customer of a network may have.
 type HostGroup = netip.Prefix
 
-// groupPrefixLens are those of the groups of an IPv6 address: what a link has, a site, a large one,
-// and what a provider has for all its customers.
+// groupPrefixLens are the prefix lengths of an IPv6 address's groups: a link, a site, a large site,
+// and a provider with all its customers.
 var groupPrefixLens = [...]int{64, 56, 48, 32}
 
 // MaxGroups is how many groups an address is in at most.
 const MaxGroups = len(groupPrefixLens)
 
-// GroupsOf appends the groups of an address to list, the smallest first: one level more may have
-// one part more, so that whoever has many addresses to choose from has little more than one host.
-// An IPv4 address is one alone.
+// GroupsOf appends the groups of an address to list, the smallest first. Each further level may
+// have one share more, so that a peer with many addresses has little more than one host. An IPv4
+// address is a group of its own.
 func GroupsOf(a netip.Addr, list []HostGroup) []HostGroup {
 	if a = a.Unmap().WithZone(""); !a.Is6() {
 		return append(list, netip.PrefixFrom(a, a.BitLen()))
@@ -53,7 +52,7 @@ func GroupsOf(a netip.Addr, list []HostGroup) []HostGroup {
 func tableSlot(who HostGroup) uint64 { return maphash.Comparable(hashSeed, who) % tableSize }
 
 // RateLimiter lets through All in a second, and Each of one address, or of the smallest of its
-// groups; of each larger one as much more.
+// groups. Each larger group may have Each more.
 type RateLimiter struct {
 	All, Each int
 
@@ -62,8 +61,8 @@ type RateLimiter struct {
 	slotCounts    [tableSize]int32
 }
 
-// Allow says whether one more of who is let through now. An address that is not valid is nobody's:
-// All alone bounds it.
+// Allow says whether one more of who is let through now. Only All bounds an address that is not
+// valid.
 func (r *RateLimiter) Allow(now time.Time, who netip.Addr) bool {
 	if now.Sub(r.secondBeganAt) >= time.Second {
 		r.secondBeganAt, r.allCount, r.slotCounts = now, 0, [tableSize]int32{}
@@ -87,8 +86,8 @@ func (r *RateLimiter) Allow(now time.Time, who netip.Addr) bool {
 	return true
 }
 
-// LogLimiter bounds what peers can have written: All lines in a second, and Each about one address.
-// It is safe for concurrent use.
+// LogLimiter bounds the log lines that peers can cause: All in a second, and Each about one
+// address. It is safe for concurrent use.
 type LogLimiter struct {
 	RateLimiter
 
@@ -109,7 +108,7 @@ func (l *LogLimiter) Allow(now time.Time, who netip.Addr) (left int, ok bool) {
 	return left, true
 }
 
-// NewServerLimiter returns what the servers of the tools write.
+// NewServerLimiter returns the limiter of what the servers of the tools write.
 func NewServerLimiter() *LogLimiter { return &LogLimiter{RateLimiter: RateLimiter{All: 100, Each: 20}} }
 
 // WithLeftOut adds to a line how many were left out before it.
@@ -120,10 +119,10 @@ func WithLeftOut(line string, left int) string {
 	return line
 }
 
-// ClientShares are what clients hold of something. None may hold more than is left free by all, and
-// no group of hosts more than so many times that as it has levels: who asks for all gets half, the
-// next a third of that, and something is always left for a host that has nothing yet and is
-// elsewhere. Their zero value holds nothing.
+// ClientShares are what clients hold of something. A host may hold no more than is left free by
+// all. A group may hold that once for each of its levels. A client that asks for all gets half, the
+// next a third of that. So something is always left for a host elsewhere that has nothing yet. The
+// zero value holds nothing.
 type ClientShares struct{ heldUnits map[HostGroup]int64 }
 
 // RoomFor returns how many units of those that are free an address may take.
@@ -163,7 +162,7 @@ type Semaphore struct {
 	usedUnits int64        // guarded by mu
 }
 
-// TryAcquire takes n units for who; it returns false where that would be too many.
+// TryAcquire takes n units for who. It returns false if that would be too many.
 func (s *Semaphore) TryAcquire(who netip.Addr, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +174,7 @@ func (s *Semaphore) TryAcquire(who netip.Addr, n int64) bool {
 	return true
 }
 
-// IsFullFor says that who could take nothing more.
+// IsFullFor says whether who can take nothing more.
 func (s *Semaphore) IsFullFor(who netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +188,7 @@ func (s *Semaphore) UsedUnits() int64 {
 	return s.usedUnits
 }
 
-// Release gives back what who has taken.
+// Release gives n units of who back.
 func (s *Semaphore) Release(who netip.Addr, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

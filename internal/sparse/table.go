@@ -1,5 +1,5 @@
-// Package sparse holds tables indexed by 16-bit numbers that a peer may choose, such as those of
-// streams: what they take follows what is in use, not the highest number.
+// Package sparse holds tables indexed by 16-bit numbers that a peer may choose, such as stream
+// numbers. Their memory follows what is in use, not the highest number.
 package sparse
 
 import "unsafe"
@@ -7,16 +7,15 @@ import "unsafe"
 // PageLen is how many neighbouring numbers share a page.
 const PageLen = 64
 
-// Table has a T for each number, zero at first. The zero Table is empty. That of number 0 lies in
-// the table: who uses one stream only uses that.
+// Table has a T for each number, zero at first. The zero Table is empty. The T of number 0 lies in
+// the table itself, which is all that one stream needs.
 type Table[T any] struct {
 	pages      []*[PageLen]T
 	heldOctets int32
 	zero       T
 }
 
-// At returns the T of a number, nil where neither it nor a near one was used, which is never so for
-// 0.
+// At returns the T of a number, nil if neither it nor a near one was used. For 0 it is never nil.
 func (t *Table[T]) At(n uint16) *T {
 	if n == 0 {
 		return &t.zero

@@ -2,7 +2,7 @@ package timeline
 
 import "github.com/rddp-go/rddp/internal/chart"
 
-// MiB a second, or gigabits, is what throughput is shown in.
+// Unit is the unit in which throughput is shown: MiB a second, or gigabits.
 type Unit struct {
 	Name   string
 	Octets float64 // in a second
@@ -13,7 +13,7 @@ var (
 	Gbit = Unit{"Gb/s", 1e9 / 8}
 )
 
-// Figures are the plots of lines.
+// Figures returns the plots of lines.
 func Figures(lines []Line, rate Unit) []chart.Figure {
 	list := []chart.Figure{
 		{Title: "Throughput", Note: "Sent counts whole packets, repeated ones too. Received counts user data once.", YLabel: rate.Name, Series: throughputSeries(lines, rate)},
@@ -32,7 +32,7 @@ func Figures(lines []Line, rate Unit) []chart.Figure {
 	return list
 }
 
-// curve is one thing to show of each line.
+// curve is one quantity to show of each line.
 type curve struct {
 	name    string
 	valueOf func(*Point) uint64
@@ -64,7 +64,7 @@ func octetFigure(lines []Line, title, note string, curves ...curve) chart.Figure
 	return f
 }
 
-// makeSeries is one curve for each line.
+// makeSeries returns one curve for each line.
 func makeSeries(lines []Line, what string, of func(*Point) float64) (list []chart.Series) {
 	for _, l := range lines {
 		s := chart.Series{Name: seriesName(l.Name, what)}
@@ -76,7 +76,7 @@ func makeSeries(lines []Line, what string, of func(*Point) float64) (list []char
 	return list
 }
 
-// trimUnmeasured leaves out the time before there is a figure.
+// trimUnmeasured drops the time before the first figure.
 func trimUnmeasured(list []chart.Series) []chart.Series {
 	for i := range list {
 		s := &list[i]
@@ -94,12 +94,12 @@ func seriesName(line, what string) string {
 	return line + ", " + what
 }
 
-// throughputParts is how many parts of a line throughput is shown of: fewer than it has points, as
-// each should have seen some packets.
+// throughputParts is how many parts of a line throughput is shown of. It is less than the number of
+// points, as each part should have seen some packets.
 const throughputParts = 50
 
-// throughputSeries is what went out and came in. A direction in which hardly anything goes, but
-// acknowledgements, is not shown.
+// throughputSeries returns what went out and came in. It leaves out a direction with hardly more
+// than acknowledgements.
 func throughputSeries(lines []Line, rate Unit) (list []chart.Series) {
 	var most uint64
 	for _, l := range lines {
@@ -118,7 +118,7 @@ func throughputSeries(lines []Line, rate Unit) (list []chart.Series) {
 	return list
 }
 
-// growthRate is how fast a count grows.
+// growthRate returns how fast a count grows.
 func growthRate(points []Point, of func(*Point) uint64, rate Unit) (x, y []float64) {
 	least := points[len(points)-1].At / throughputParts
 	last := &points[0]

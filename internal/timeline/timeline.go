@@ -1,5 +1,5 @@
-// Package timeline keeps what an association does over time, in bounded memory, and says which
-// plots show it: those of the report of ddpbench and of its traces are the same.
+// Package timeline keeps what an association does over time, in bounded memory, and chooses the
+// plots of it. The reports and the traces of ddpbench have the same plots.
 package timeline
 
 import (
@@ -26,7 +26,7 @@ type Point struct {
 	Retransmits uint64  `json:"retransmits"` // DATA chunks sent again so far
 }
 
-// Add adds what another association is doing. RTT becomes the longer one.
+// Add adds what another association is doing. RTT becomes the longer of both.
 func (p *Point) Add(s *assoc.Stats, path *assoc.PathStats) {
 	p.Out += s.OctetsOut
 	p.In += s.DataOctetsIn
@@ -48,10 +48,10 @@ type Line struct {
 	Points []Point `json:"points"`
 }
 
-// maxPoints is how many a Line has at most, so many that a plot shows no more.
+// maxPoints is the most points of a Line. A plot cannot show more.
 const maxPoints = 400
 
-// Bounds of what a Line of a peer may have, so that every plot of it can be drawn.
+// These bound the Line of a peer, so that every plot of it can be drawn.
 const (
 	maxSeconds = 10 * 365 * 24 * 3600 // seconds
 	maxCount   = 1 << 53
@@ -59,7 +59,7 @@ const (
 
 var errBadLine = errors.New("the figures of the peer make no sense")
 
-// UnmarshalJSON takes the line of a peer, which may say anything.
+// UnmarshalJSON takes the line of a peer, which may contain anything.
 func (l *Line) UnmarshalJSON(b []byte) error {
 	type plain Line
 	if err := json.Unmarshal(b, (*plain)(l)); err != nil {
@@ -83,21 +83,21 @@ func (l *Line) UnmarshalJSON(b []byte) error {
 
 func roundMicros(s float64) float64 { return math.Round(s*1e6) / 1e6 }
 
-// Recorder takes points, and keeps those that show all the time since the first alike.
+// Recorder takes points, and keeps a selection that covers all the time since the first evenly.
 type Recorder struct {
 	points    []Point
 	minGap    time.Duration // between two that are kept, at least
-	latest    Point         // the latest, if it is not kept
+	latest    Point         // the latest point, if it is not kept
 	hasLatest bool
 }
 
-// Due returns how long until the next point is worth being taken.
+// Due returns how long to wait for the next point.
 func (r *Recorder) Due() time.Duration { return max(r.minGap, firstGap) }
 
 // firstGap is the time between the first points.
 const firstGap = time.Millisecond
 
-// Add takes a point that is later than those before.
+// Add takes a point that is later than all before.
 func (r *Recorder) Add(p Point) {
 	p.At = roundMicros(p.At)
 	if n := len(r.points); n > 0 && p.At < r.points[n-1].At+r.minGap.Seconds() || n > 0 && p.At <= r.points[n-1].At {
@@ -122,7 +122,7 @@ func (r *Recorder) Add(p Point) {
 	r.Add(p)
 }
 
-// Points returns what is kept, and the latest point.
+// Points returns the points that are kept, and the latest one.
 func (r *Recorder) Points() []Point {
 	if n := len(r.points); r.hasLatest && r.latest.At > r.points[n-1].At {
 		return append(r.points[:n:n], r.latest)

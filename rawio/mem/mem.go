@@ -19,7 +19,7 @@ const (
 
 // Options configure a pair. The zero value is ready to use.
 type Options struct {
-	// MTU is the IP-level MTU in octets, as for any other link: [Link.MTU] is what the IP header
+	// MTU is the IP-level MTU in octets, as for any other link. [Link.MTU] is what the IP header
 	// leaves of it. 0, and anything above, means rawio.MaxMTU.
 	MTU int
 	// Queue is how many packets wait to be read on either side before more are dropped; 0 means
@@ -110,7 +110,9 @@ func (l *Link) ReadBatch(pkts []rawio.Packet) (n int, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.mustWait() { // those go first who are about to send: who wakes a reader has it go on directly behind, with that one packet
+	// Goroutines that are about to send go first. A woken reader runs right behind the sender, with
+	// that one packet.
+	if l.mustWait() {
 		l.mu.Unlock()
 		runtime.Gosched()
 		l.mu.Lock()
@@ -146,10 +148,10 @@ func (l *Link) Interrupt() {
 	l.readable.Signal()
 }
 
-// WriteBatch copies pkts to the other side. It never blocks: where the other side's queue is full
+// WriteBatch copies pkts to the other side. It never blocks. Where the other side's queue is full
 // or closed, the packet is lost and counted there ([Link.Drops]). The error is rawio.ErrTooLong for
-// a packet above the MTU, *net.AddrError for a remote that is not the other side's, and
-// net.ErrClosed after Close.
+// a packet above the MTU and *net.AddrError for a remote that is not the other side's. After Close
+// it is net.ErrClosed.
 func (l *Link) WriteBatch(pkts []rawio.Packet) (n int, err error) {
 	for i := range pkts {
 		if err := l.sendPacket(&pkts[i]); err != nil {
@@ -216,8 +218,8 @@ func (l *Link) ownsAddr(a netip.Addr) bool {
 // Drops returns how many packets to this side were lost because its queue was full or closed.
 func (l *Link) Drops() uint64 { return l.drops.Load() }
 
-// Outstanding returns how many receive buffers of the pair are queued or held by readers, so that a
-// test can find a leak.
+// Outstanding returns how many receive buffers of the pair are queued or held by readers. A test
+// finds a leak by it.
 func (l *Link) Outstanding() int { return l.bufPools.outstandingBufs() }
 
 // MTU returns the longest SCTP packet in octets. It is the same for all addresses.
@@ -248,9 +250,9 @@ func (l *Link) Close() error {
 	return nil
 }
 
-// BindPort takes an SCTP port of this side: if addresses are named in addition to where it has been
-// taken, else it fails with rawio.ErrPortInUse when the port is taken. After Close it fails with
-// net.ErrClosed.
+// BindPort takes an SCTP port of this side. With addresses it takes the port there, in addition to
+// where it has been taken. Without, it fails with rawio.ErrPortInUse when the port is taken. After
+// Close it fails with net.ErrClosed.
 func (l *Link) BindPort(port uint16, at ...netip.Addr) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

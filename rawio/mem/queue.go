@@ -35,7 +35,7 @@ func (q *packetQueue) pop() rawio.Packet {
 	return p
 }
 
-// popInto takes what pkts have room for, and says how many.
+// popInto takes as many packets as fit into pkts, and returns how many.
 func (q *packetQueue) popInto(pkts []rawio.Packet) (n int) {
 	for n < len(pkts) && q.count > 0 {
 		pkts[n] = q.pop()

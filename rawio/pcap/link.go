@@ -14,9 +14,9 @@ import (
 // Link is a tap: it passes everything on to an inner link and records the packets that the inner
 // link sent or received. A failure to write the record ends the recording, never the traffic.
 //
-// Writes are serialised with the record, so that a reply never stands before what it answers. Where
-// the inner link is not prompt (rawio.Prompter), nothing waits for its WriteBatch: what that has
-// taken is recorded when it returns, with the time at which it was called.
+// Writes are serialised with the record, so that a reply never stands before the packet that it
+// answers. Nothing waits for the WriteBatch of an inner link that is not prompt (rawio.Prompter).
+// Its packets are recorded when it returns, with the time at which it was called.
 type Link struct {
 	inner         rawio.Link
 	innerIsPrompt bool     // inner is

@@ -17,8 +17,9 @@ type headerCodec struct {
 	v6   bool
 }
 
-// Decode implements mmsg.Codec. An IPv4 raw socket delivers the whole packet, an IPv6 one what
-// follows the headers, with the rest in control messages. The kernel has reassembled fragments.
+// Decode implements mmsg.Codec. An IPv4 raw socket delivers the whole packet. An IPv6 one delivers
+// what follows the headers, with the rest in control messages. The kernel has reassembled
+// fragments.
 func (c *headerCodec) Decode(m *mmsg.Message, p *rawio.Packet) bool {
 	p.Remote = netip.AddrPortFrom(m.From.Addr(), 0)
 	if c.v6 {

@@ -37,8 +37,8 @@ func (l *Link) writeWhole(pkts []rawio.Packet) (int, error) {
 	return n, err
 }
 
-// writeFragments sends a packet in IP fragments, which the kernel does not make of packets whose
-// header is ours.
+// writeFragments sends a packet in IP fragments. The kernel does not fragment packets whose header
+// is ours.
 func (l *Link) writeFragments(p *rawio.Packet) error {
 	src, dst := l.sourceFor(p.Local.Addr().Unmap()), p.Remote.Addr().Unmap()
 	s := l.group.SocketOfFamily(dst)

@@ -139,9 +139,9 @@ func (l *Link) bindAndConnect(fd int) error {
 	return nil
 }
 
-// socketOptions make the header ours, keep the kernel from refusing packets longer than a path MTU
-// that it learned by itself (we probe), and have ICMP errors and, for IPv6, what else the header
-// said.
+// socketOptions make the header ours and ask for ICMP errors and, for IPv6, for the other header
+// fields. They keep the kernel from refusing packets longer than a path MTU that it learned by
+// itself, because we probe.
 func socketOptions(v6 bool) []mmsg.Option {
 	if v6 {
 		return []mmsg.Option{
@@ -161,9 +161,9 @@ func socketOptions(v6 bool) []mmsg.Option {
 
 func sockaddrOf(a netip.Addr) unix.Sockaddr { return mmsg.SockaddrOf(netip.AddrPortFrom(a, 0)) }
 
-// KernelSCTP reports whether this host's kernel has an SCTP of its own loaded. Such a kernel also
-// gets every SCTP packet, knows nothing of our associations, and answers our peers with ABORT. Do
-// not use the raw link then: unload the module ("rmmod sctp"), keep it from answering by a rule of
-// nftables (docs/migrating.md), or use the tun link, whose addresses the kernel does not own, or
+// KernelSCTP reports whether this host's kernel has its own SCTP loaded. Such a kernel also gets
+// every SCTP packet, knows nothing of our associations, and answers our peers with ABORT. Do not
+// use the raw link then. Unload the module ("rmmod sctp"), or keep it from answering by a rule of
+// nftables (docs/migrating.md). Or use the tun link, whose addresses the kernel does not own, or
 // the udp link.
 func KernelSCTP() bool { return kernelsctp.IsLoaded() }

@@ -78,7 +78,7 @@ func (l *Link) UnbindPort(port uint16) {
 	l.ports.mu.Lock()
 	defer l.ports.mu.Unlock()
 	l.dropClaims(port, 0)
-	_ = l.updateFilters() // at worst the port's packets still come in, and nobody knows the port
+	_ = l.updateFilters() // at worst the port's packets still come in, and no association has the port
 }
 
 // dropClaims gives up the claims of a port but for the first n.
@@ -159,8 +159,8 @@ func (s *boundPorts) buildFilter(v6, all bool) ([]unix.SockFilter, error) {
 	return mmsg.AssembleFilter(prog)
 }
 
-// addrFilter is the part of the filter for packets to one port: it keeps those for the addresses at
-// which that is bound.
+// addrFilter is the part of the filter for packets to one port. It keeps those for the addresses at
+// which the port is bound.
 func (s *boundPorts) addrFilter(claims []portClaim, v6 bool, keep bpf.Instruction) (prog []bpf.Instruction) {
 	const network = 1<<32 - 0x100000 // SKF_NET_OFF: from here on offsets count from the IP header
 	offset, words := uint32(network+16), 1

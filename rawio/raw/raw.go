@@ -8,7 +8,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// ErrTooManyPorts reports that a link has as many bound ports as its socket filter has room for.
+// ErrTooManyPorts reports that a link has as many bound ports as fit into its socket filter.
 var ErrTooManyPorts = errors.New("too many SCTP ports bound on one raw link")
 
 // Config says what to open. The zero value is a link of every local address, IPv4 and IPv6, without

@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinkSockets are second sockets with the same addresses as the first that take nothing. When the
-// receive buffer of the only raw socket for a packet is full, Linux calls SCTP unreachable by ICMP,
-// and the peer has to end the association (RFC 9260 section 10). A sink's buffer is never full.
+// sinkSockets are second sockets that receive nothing, with the same addresses as the first. If the
+// receive buffer of the only raw socket for a packet is full, Linux reports by ICMP that SCTP is
+// unreachable. The peer then has to end the association (RFC 9260 section 10). A sink's buffer is
+// never full.
 //
-// But Linux makes a copy of each packet for a sink before its filter drops it, a tenth of what a
-// packet of 1500 octets costs. So they rest while the link's reader is at work: with a packet or
-// two in a small buffer, which is full then. The reader looks after its own buffer, half of which
-// is more than a window of 16 MiB takes, and wakes them before it parks or sleeps.
+// But Linux makes a copy of each packet for a sink before its filter drops it. That costs a tenth
+// of what a packet of 1500 octets costs. So sinks rest while the link's reader is at work: a packet
+// or two then fill their small buffer. The reader checks its own buffer, half of which is more than
+// a window of 16 MiB takes. It wakes the sinks before it parks or sleeps.
 type sinkSockets struct {
 	files    []*os.File
 	rawConns []syscall.RawConn
@@ -27,9 +28,9 @@ type sinkSockets struct {
 	checksUntilRest   int // looks before they may rest again
 }
 
-// To change two filters takes the kernel 300 microseconds (2 x AMD EPYC, family 26, model 2), as
-// much as the copies of some thousand packets. So they rest when so many have come since the reader
-// did so last.
+// Changing two filters takes the kernel 300 microseconds (2 x AMD EPYC, family 26, model 2). Copies
+// of some thousand packets take as long. So sinks rest only after that many packets since the
+// reader last parked or slept.
 const (
 	packetsPerCheck   = 256                      // packets
 	checksBeforeRest  = 4096/packetsPerCheck - 1 // looks
@@ -58,7 +59,7 @@ func (s *sinkSockets) add(v6 bool, address func(fd int) error) error {
 	if err := attachFilter(fd, dropFilter); err != nil {
 		return err
 	}
-	if err := mmsg.SetOptions(fd, mmsg.Option{Level: unix.SOL_SOCKET, Name: unix.SO_RCVBUF, Value: 1}); err != nil { // the least there is
+	if err := mmsg.SetOptions(fd, mmsg.Option{Level: unix.SOL_SOCKET, Name: unix.SO_RCVBUF, Value: 1}); err != nil { // the minimum
 		return err
 	}
 	return address(fd)

@@ -1,16 +1,17 @@
-// Package rddplayers has layers for gopacket (github.com/google/gopacket): DDP segments and session
-// control messages of RFC 5043 and RFC 6581, DDP headers of RFC 5041, and RDMAP messages of RFC
-// 5040 and RFC 7306. It shares no code with the stack.
+// Package rddplayers has layers for gopacket (github.com/google/gopacket). There are DDP segments
+// and session control messages (RFC 5043, RFC 6581), DDP headers (RFC 5041), and RDMAP messages
+// (RFC 5040, RFC 7306). It shares no code with the stack.
 //
-// gopacket takes whatever follows a DATA chunk for its payload, further chunks included. There are
+// gopacket takes all that follows a DATA chunk for its payload, further chunks included. There are
 // two ways around it:
 //
-//   - [Enable] replaces gopacket's decoder of DATA chunks, for the whole program: packets then have all their
-//     chunks, and behind each DATA chunk of payload protocol 16 or 17 the layers of this package.
+//   - [Enable] replaces gopacket's decoder of DATA chunks, for the whole program. Packets then have
+//     all their chunks. The layers of this package follow each DATA chunk of payload protocol 16
+//     or 17.
 //   - [FromData] decodes the message in one DATA layer of gopacket's own decoder.
 //
 // A DDP segment becomes the layers [SegmentChunk], [DDP], [RDMAP] and, for the user's octets,
-// gopacket's Payload; a session control message becomes [Control]. All can be serialized again:
+// gopacket's Payload. A session control message becomes [Control]. All can be serialized again:
 // reserved bits keep their values. Messages in several DATA chunks are not put together; [Decode]
 // takes a whole one.
 package rddplayers

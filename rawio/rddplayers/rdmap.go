@@ -39,7 +39,7 @@ func (o Opcode) String() string {
 
 // RDMAP is an RDMAP message, or the part of one that a DDP segment carries. The control field, and
 // the STag to invalidate, are octets of the DDP header. Of ReadRequest, Terminate, AtomicRequest,
-// AtomicResponse and Immediate at most one is set, that of the opcode; these messages have one
+// AtomicResponse and Immediate at most one is set, that of the opcode. These messages have one
 // segment.
 type RDMAP struct {
 	layers.BaseLayer

@@ -32,7 +32,7 @@ func (h *arrivalHeap) push(f scheduledPacket) {
 	s[i] = f
 }
 
-// pop takes the earliest flight of a heap that is not empty.
+// pop takes the earliest packet of a heap that is not empty.
 func (h *arrivalHeap) pop() scheduledPacket {
 	s := *h
 	first, last := s[0], s[len(s)-1]

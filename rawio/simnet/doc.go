@@ -1,11 +1,11 @@
 // Package simnet is a network in virtual time, for tests that must run the same way every time.
 //
-// It is driven by polling: [Net.Send] takes a packet at a given time, [Net.NextArrival] says when
+// It is driven by polling. [Net.Send] takes a packet at a given time, [Net.NextArrival] says when
 // something arrives next, [Net.Deliver] hands out what has arrived. Nothing here reads a clock,
-// takes a lock, starts a goroutine or draws from a global random source: the same seed and the same
+// takes a lock, starts a goroutine or draws from a global random source. The same seed and the same
 // calls give the same packets at the same times, and [Net.Hash] proves it.
 //
-// Hosts are addresses. A route from one address to another is created by [Net.SetLink]; it has one
+// Hosts are addresses. [Net.SetLink] creates a route from one address to another. It has one
 // direction, its own [Params], and may be changed at any virtual time. A packet meets, in this
 // order: the partition, the MTU, the transmit queue, the transmission rate, ECN marking, burst
 // loss, random loss, corruption, delay with jitter, reordering, duplication. Jitter alone never

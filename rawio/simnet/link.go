@@ -11,7 +11,7 @@ import (
 // delay, infinite rate, no fault. Probabilities are per packet, from 0 to 1.
 type Params struct {
 	// Delay is the propagation time, after transmission. Jitter adds a uniformly distributed time
-	// in [0, Jitter]; a packet never arrives before the one sent before it unless Reorder says so.
+	// in [0, Jitter]. A packet never arrives before an earlier one unless Reorder says so.
 	Delay, Jitter time.Duration
 	// Rate is the transmission rate in IP-level octets per second; 0 is infinite.
 	Rate int64
@@ -41,12 +41,12 @@ type Params struct {
 	// fragments. Fragments are lost together and arrive as one packet.
 	MTU int
 	// Quote makes the router in front of the link answer a packet above the MTU with a
-	// KindPacketTooBig report that quotes so many of the packet's first octets. It reaches the
-	// sender after Delay. 0 is a black hole: no report.
+	// KindPacketTooBig report. The report quotes that many first octets of the packet, and reaches
+	// the sender after Delay. 0 is a black hole: no report.
 	Quote int
 }
 
-// Burst is the Gilbert-Elliott model: the link is in a good or a bad state, may change state before
+// Burst is the Gilbert-Elliott model. The link is in a good or a bad state, may change state before
 // each packet, and loses packets in the bad state only. The mean length of the bad state is 1/Leave
 // packets.
 type Burst struct {
@@ -79,7 +79,7 @@ func newLink(r *Rand) *link {
 	return &link{rand: r, transmitterFreeAt: math.MinInt64, lastArrivalAt: math.MinInt64}
 }
 
-// scheduleTransmit schedules a packet of size octets and returns when its last octet has left, or
+// scheduleTransmit schedules a packet of size octets. It returns when its last octet has left, or
 // false where the queue is full. congested says that the queue is long enough to mark the packet.
 func (l *link) scheduleTransmit(now rawio.Time, size int) (left rawio.Time, congested, ok bool) {
 	for l.queueHead < len(l.transmitQueue) && l.transmitQueue[l.queueHead].startsAt <= now {

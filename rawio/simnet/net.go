@@ -60,9 +60,9 @@ func New(seed uint64) *Net {
 	}
 }
 
-// Separate gives each link made from now on a generator of its own, which follows from the
-// network's seed and the two addresses: what one link does to packets no longer depends on what
-// others carry.
+// Separate gives each link made from now on its own generator, which follows from the network's
+// seed and the two addresses. What one link does to packets then no longer depends on the traffic
+// of others.
 func (n *Net) Separate() { n.separateRands = true }
 
 // SetLink creates the link from one address to another, or changes it for packets sent from now on.
@@ -187,7 +187,7 @@ func (n *Net) routePacket(now rawio.Time, pkt rawio.Packet) bool {
 }
 
 // fragmentedSize returns the octets that a packet of size octets takes on a link, the headers of
-// its fragments included, and whether the link lets it pass.
+// its fragments included. It also reports whether the link lets it pass.
 func fragmentedSize(size, mtu int, pkt *rawio.Packet) (int, bool) {
 	piece := size // the longest that is sent
 	if pkt.Fragment > 0 {
@@ -264,10 +264,10 @@ func (n *Net) NextArrival() rawio.Time {
 	return n.arrivals[0].arrivesAt
 }
 
-// Deliver returns the next packet that arrives at or before now and the address it is for, in order
-// of arrival and, at the same time, of sending. p is as a Link would give it: Local is the
-// receiver. The caller releases it. ok is false when nothing has arrived, which may be so even at
-// the time that NextArrival gave: a partition takes packets until their arrival.
+// Deliver returns the next packet that arrives at or before now and the address it is for. The
+// order is that of arrival and, at the same time, of sending. p is as a Link would give it: Local
+// is the receiver. The caller releases it. ok is false when nothing has arrived. That may be so
+// even at the time that NextArrival gave: a partition takes packets until their arrival.
 func (n *Net) Deliver(now rawio.Time) (to netip.Addr, p rawio.Packet, ok bool) {
 	for len(n.arrivals) > 0 && n.arrivals[0].arrivesAt <= now {
 		f := n.arrivals.pop()

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// Rand is a small seeded generator (SplitMix64). Its sequence is part of what makes a run
-// repeatable: it depends on the seed alone, and on what Play has given. It is not fit for secrets.
+// Rand is a small seeded generator (SplitMix64). Its sequence depends only on the seed and on what
+// Play has given, so that a run is repeatable. It is not fit for secrets.
 type Rand struct {
 	state uint64
 	tape  []byte
@@ -15,9 +15,8 @@ type Rand struct {
 // NewRand returns a generator. Different seeds, however close, give unrelated sequences.
 func NewRand(seed uint64) *Rand { return &Rand{state: seed} }
 
-// Play lets octets decide the next numbers, so that a fuzzer has a say: each is the top of one
-// number. Read takes none of them. After the last one, and below the top, numbers are as random as
-// before.
+// Play lets octets decide the next numbers, for a fuzzer: each octet is the top of one number. Read
+// takes none of them. After the last one, and below the top, numbers are as random as before.
 func (r *Rand) Play(tape []byte) { r.tape = tape }
 
 // Uint64 returns 64 random bits.

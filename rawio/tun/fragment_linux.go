@@ -7,9 +7,9 @@ import (
 	"github.com/rddp-go/rddp/rawio/internal/iphdr"
 )
 
-// addFragment keeps a fragment of an SCTP packet, and returns the packet that it completes. The
-// queue through which fragments come need not be that of their flow's whole packets, as only the
-// first one has ports.
+// addFragment keeps a fragment of an SCTP packet, and returns the packet that it completes.
+// Fragments may come through another queue than their flow's whole packets, as only the first one
+// has ports.
 func (l *Link) addFragment(f iphdr.Packet) (whole iphdr.Packet, ok bool) {
 	if f.Dst.Is4() || f.Offset == 0 { // what the others of IPv6 name next does not count (RFC 8200 section 4.5)
 		if _, ok := l.skipExtensions(f); !ok {
@@ -27,8 +27,8 @@ func (l *Link) addFragment(f iphdr.Packet) (whole iphdr.Packet, ok bool) {
 	return l.skipExtensions(whole)
 }
 
-// skipExtensions walks the IPv6 extension headers behind a fragment header, all of which the first
-// fragment has to have, and the header behind them too (RFC 8200 section 4.5).
+// skipExtensions walks the IPv6 extension headers behind a fragment header. The first fragment has
+// to have all of them, and the header behind them too (RFC 8200 section 4.5).
 func (l *Link) skipExtensions(p iphdr.Packet) (iphdr.Packet, bool) {
 	var err error
 	if p.Dst.Is6() {

@@ -84,7 +84,8 @@ func (l *Link) ReceiveBuffer() int { return 0 }
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
 	if len(l.queues) > 1 {
-		return rawio.DontFragment | rawio.ECNField | rawio.Marking // who waits for a packet does not know by which shard it comes
+		// A goroutine that waits for a packet does not know which shard it comes by.
+		return rawio.DontFragment | rawio.ECNField | rawio.Marking
 	}
 	return rawio.DontFragment | rawio.ECNField | rawio.Marking | rawio.Interruptible | rawio.Waitable
 }

@@ -185,7 +185,7 @@ func configureDevice(name string, cfg Config) error {
 		return fmt.Errorf("setting its queue to %d packets: %w", cfg.Queue, err)
 	}
 	for _, p := range cfg.Host {
-		// An IPv6 address would else be tentative for a second, and nobody could answer there.
+		// Otherwise an IPv6 address would be tentative for a second, and could not answer.
 		a := &netlink.Addr{IPNet: toIPNet(p.Addr().Unmap(), p.Bits())}
 		if p.Addr().Is6() {
 			a.Flags = unix.IFA_F_NODAD
@@ -214,8 +214,9 @@ func configureDevice(name string, cfg Config) error {
 	return nil
 }
 
-// waitUntilLocal waits until the kernel takes packets for an address of its own: for an IPv6 one it
-// does the last step later, on a work queue, and until then would send them back into the device.
+// waitUntilLocal waits until the kernel takes packets for its own address. For an IPv6 one the
+// kernel does the last step later, on a work queue. Until then it would send them back into the
+// device.
 func waitUntilLocal(nl *netlink.Handle, a net.IP) error {
 	for deadline := time.Now().Add(localAddrTimeout); ; time.Sleep(time.Millisecond) {
 		routes, err := nl.RouteGet(a)

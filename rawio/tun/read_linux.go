@@ -29,7 +29,7 @@ type queue struct {
 	filled   int              // packets filled so far
 	nextBuf  *rawio.Buf       // to read into next
 	readErr  error            // of the last read, unless it would block
-	readFunc func(fd uintptr) // drain, made once
+	readFunc func(fd uintptr) // readPackets, made once
 }
 
 // ReadBatch implements rawio.Link.
@@ -71,15 +71,15 @@ func (q *queue) Wait(p rawio.Pause) error {
 // Polling implements rawio.Waiter.
 func (q *queue) Polling() time.Duration { return q.link.cfg.Poll }
 
-// readDevice is read(2) for b that is not empty. It never waits, no more than writev, so the
-// runtime hears nothing of it: if it did, the first one after a pause would wake its monitor, which
+// readDevice is read(2) for b that is not empty. Like writev it never waits, so the runtime is not
+// informed of it. Otherwise the first one after a pause would wake the runtime's monitor, which
 // costs as much as the call.
 func readDevice(fd uintptr, b []byte) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return int(n), errno
 }
 
-// readPackets reads from the device until it has no more packets or no more room.
+// readPackets reads from the device until it has no more packets or there is no more space.
 func (q *queue) readPackets(fd uintptr) {
 	for q.filled < len(q.pkts) {
 		if q.nextBuf == nil {

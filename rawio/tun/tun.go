@@ -15,9 +15,9 @@ type Config struct {
 	// Addrs are the stack's own IP addresses, at least one. The first of a family is the default
 	// source towards that family. The host must not have them.
 	Addrs []netip.Addr
-	// Host are addresses, with the length of their prefixes, that the host gets on the device.
-	// The prefixes should hold Addrs; an address of the stack that no prefix holds is routed to
-	// the device by itself.
+	// Host are addresses, with the length of their prefixes, that the host gets on the device. The
+	// prefixes should hold Addrs. An address of the stack that no prefix holds gets a route of its
+	// own to the device.
 	Host []netip.Prefix
 	// Routes are more prefixes that the host routes to the device.
 	Routes []netip.Prefix
@@ -27,13 +27,13 @@ type Config struct {
 	// Queue is how many packets the device holds until the stack reads them; more are dropped. 0
 	// means 4096: the kernel's 500 are less than one window of a fast association.
 	Queue int
-	// Shards is how many queues the device has towards the stack, each read by a goroutine of its
-	// own: 0 means 1, more than rawio.MaxShards is an error. The kernel spreads flows over them
+	// Shards is how many queues the device has towards the stack, each read by its own goroutine. 0
+	// means 1, more than rawio.MaxShards is an error. The kernel spreads flows over them
 	// (IFF_MULTI_QUEUE), not the packets of one. A device that exists must have been made for
 	// several.
 	Shards int
-	// Poll is how long ReadBatch polls before it blocks. 0 is for a few times what waking an
-	// idle processor takes here, as long as packets come that soon; less than 0 blocks at once.
+	// Poll is how long ReadBatch polls before it blocks. 0 means a few times what waking an idle
+	// processor takes here, as long as packets come that soon. Less than 0 blocks at once.
 	Poll time.Duration
 	// Mark is in the IP headers of packets sent.
 	Mark rawio.Mark

@@ -57,8 +57,8 @@ func (w *packetWriter) writev(fd uintptr) {
 }
 
 // WriteBatch implements rawio.Link, with one system call a packet. Besides rawio.ErrTooLong and
-// rawio.ErrFull, the error about a packet may be the system's, such as syscall.EIO while the device
-// is down.
+// rawio.ErrFull, the error about a packet may be the system's. An example is syscall.EIO while the
+// device is down.
 func (l *Link) WriteBatch(pkts []rawio.Packet) (int, error) {
 	w := l.getWriter()
 	defer l.putWriter(w)
@@ -104,8 +104,8 @@ func (l *Link) writePacket(w *packetWriter, p *rawio.Packet) error {
 	return l.sendPieces(w)
 }
 
-// queueFor returns the queue through which the packets of a flow leave. The kernel has noticed, and
-// gives us those of the other direction by the same.
+// queueFor returns the queue through which the packets of a flow leave. The kernel notes that, and
+// delivers the packets of the other direction through the same queue.
 func (l *Link) queueFor(p *rawio.Packet) *queue {
 	if len(l.queues) == 1 {
 		return l.queues[0]

@@ -40,9 +40,9 @@ func (l *Link) writeWhole(pkts []rawio.Packet) (int, error) {
 	return n, err
 }
 
-// writeFragments lets the kernel fragment one packet, which is a property of the socket: so nothing
-// else is sent meanwhile. Of IPv4 the kernel makes fragments as large as the device takes, without
-// DF, for routers to cut again.
+// writeFragments lets the kernel fragment one packet. That is a property of the socket, so nothing
+// else is sent meanwhile. IPv4 fragments are as large as the device takes, and without DF, for
+// routers to cut again.
 func (l *Link) writeFragments(p []rawio.Packet) error {
 	s := l.groups[0].SocketOfFamily(p[0].Remote.Addr())
 	if s == nil {

@@ -21,8 +21,8 @@ type Link struct {
 	groups []*mmsg.Group // one for each shard; the first sends
 	routes *route.Table
 
-	// dfMu is held for reading while packets are sent, with DF set, and for writing while one is
-	// sent that the kernel may fragment.
+	// dfMu is held for reading while packets are sent with DF set. It is held for writing while one
+	// is sent that the kernel may fragment.
 	dfMu sync.RWMutex
 }
 
@@ -70,8 +70,8 @@ func (l *Link) MTU(local, remote netip.Addr) int {
 }
 
 // CutFrom implements rawio.Fragmenter. The kernel cuts a datagram only where it is longer than the
-// route's MTU; then IPv6 fragments are as long as it is told, and those of IPv4 as long as the
-// route takes.
+// route's MTU. Then IPv6 fragments are as long as we ask, and those of IPv4 as long as the route
+// takes.
 func (l *Link) CutFrom(local, remote netip.Addr) int {
 	local, remote = local.Unmap(), remote.Unmap()
 	if remote.Is4() {
@@ -103,8 +103,8 @@ func (l *Link) bindAddr(v6 bool, port uint16) netip.AddrPort {
 // Owns implements rawio.Owner.
 func (l *Link) Owns(a netip.Addr) bool { return l.routes.Owns(a) }
 
-// LocalAddrs implements rawio.Addresser: the configured address, or this host's addresses with the
-// loopback ones last, each with the local encapsulation port.
+// LocalAddrs implements rawio.Addresser. It returns the configured address, or this host's
+// addresses with the loopback ones last, each with the local encapsulation port.
 func (l *Link) LocalAddrs() []netip.AddrPort {
 	if isSpecific(l.cfg.Local) {
 		return []netip.AddrPort{netip.AddrPortFrom(l.cfg.Local, l.port)}
@@ -121,7 +121,8 @@ func (l *Link) LocalAddrs() []netip.AddrPort {
 // Features implements rawio.Featurer.
 func (l *Link) Features() rawio.Features {
 	if len(l.groups) > 1 {
-		return rawio.DontFragment | rawio.ECNField | rawio.Marking // who waits for a packet does not know by which shard it comes
+		// A goroutine that waits for a packet does not know which shard it comes by.
+		return rawio.DontFragment | rawio.ECNField | rawio.Marking
 	}
 	return rawio.DontFragment | rawio.ECNField | rawio.Marking | rawio.Interruptible | rawio.Waitable
 }

@@ -113,7 +113,7 @@ func (l *Link) setupSocket(fd int, v6 bool, port int) error {
 	if err := mmsg.SetOptions(fd, append(socketOptions(v6), markOptions(v6, l.cfg.Mark)...)...); err != nil {
 		return err
 	}
-	// The first shard shares its port only when it has it, so that another program that wants it is
+	// The first shard shares its port only once it has it. So a program that wants the port is
 	// refused, as we are where another has it.
 	first := len(l.groups) == 0
 	if !first {
@@ -154,9 +154,9 @@ func markOptions(v6 bool, m rawio.Mark) (list []mmsg.Option) {
 	return append(list, mmsg.Option{Level: level, Name: class, Value: int(iphdr.DefaultClass(m))})
 }
 
-// socketOptions set DF without the kernel's own path MTU in the way (we probe), and ask for ICMP
-// errors and for what the IP header said. The UDP checksum is on unless SO_NO_CHECK turns it off,
-// which nothing here does.
+// socketOptions set DF without the kernel's own path MTU in the way (we probe). They ask for ICMP
+// errors and for the fields of the IP header. The UDP checksum is on unless SO_NO_CHECK turns it
+// off, which nothing here does.
 func socketOptions(v6 bool) []mmsg.Option {
 	if v6 {
 		return []mmsg.Option{

@@ -15,7 +15,7 @@ import (
 	"github.com/rddp-go/rddp/rawio/internal/route"
 )
 
-// fixedMTU is the IP-level MTU in octets where Config names none: without control of the DF bit
+// fixedMTU is the IP-level MTU in octets where Config names none. Without control of the DF bit
 // there is no path MTU discovery (RFC 6951 section 5.6).
 const fixedMTU = 1500
 
@@ -166,8 +166,8 @@ func (l *Link) MTU(_, remote netip.Addr) int {
 // Owns implements rawio.Owner.
 func (l *Link) Owns(a netip.Addr) bool { return l.routes.Owns(a) }
 
-// LocalAddrs implements rawio.Addresser: the configured address, or this host's addresses with the
-// loopback ones last, each with the local encapsulation port.
+// LocalAddrs implements rawio.Addresser. It returns the configured address, or this host's
+// addresses with the loopback ones last, each with the local encapsulation port.
 func (l *Link) LocalAddrs() []netip.AddrPort {
 	if a := l.cfg.Local; a.IsValid() && !a.IsUnspecified() {
 		return []netip.AddrPort{netip.AddrPortFrom(a, l.port)}

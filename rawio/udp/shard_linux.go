@@ -25,8 +25,8 @@ const (
 )
 
 // spreadFlows has the kernel choose among the first n sockets that share the port of s, by address
-// and UDP port of the peer. Another program of the same user can still bind a socket to that port:
-// taking SO_REUSEPORT back would either let it, or have all packets go to one shard (Linux 6.18).
+// and UDP port of the peer. Another program of the same user can still bind a socket to that port.
+// Taking SO_REUSEPORT back would either let it, or have all packets go to one shard (Linux 6.18).
 // But its socket comes later, so that it gets nothing.
 func spreadFlows(s *mmsg.Socket, n int) error {
 	source, ports := uint32(sourceV4), uint32(networkHeader+iphdr.IPv4HeaderLen)

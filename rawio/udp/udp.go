@@ -37,10 +37,10 @@ type Config struct {
 	// waking an idle processor takes, at the price of a busy one. 0 is for a few times that, as
 	// long as packets come that soon; less than 0 blocks at once. The portable path does not poll.
 	Poll time.Duration
-	// Shards is how many sockets receive, each read by a goroutine of its own: 0 means 1, more than
+	// Shards is how many sockets receive, each read by its own goroutine. 0 means 1, more than
 	// rawio.MaxShards is an error. The kernel spreads flows over them (SO_REUSEPORT), not the
-	// packets of one. It is for hosts with more than two processors that receive from many. The
-	// portable path has one.
+	// packets of one. It is for hosts with more than two processors that receive from many peers.
+	// The portable path has one.
 	Shards int
 	// NoOffload leaves the kernel's segmentation (UDP_SEGMENT) and coalescing (UDP_GRO) unused.
 	// Both move trains of packets through the kernel as one, and make no difference on the wire.

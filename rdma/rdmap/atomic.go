@@ -95,9 +95,9 @@ func (w *sendSlot) putAtomic(b *[AtomicRequestLen]byte, i uint64) {
 	r.Put(b)
 }
 
-// receiveAtomicResponse completes the oldest outstanding request, which must be the atomic that the
-// response is for (sections 5.2.2 and 5.4). Requests are answered in their order, so that the MSN
-// of queue 3 says no more.
+// receiveAtomicResponse completes the oldest outstanding request. It must be the atomic that the
+// response is for (sections 5.2.2 and 5.4). Requests are answered in their order, so the MSN of
+// queue 3 says no more.
 func (q *QP) receiveAtomicResponse(rsvd [5]byte, length uint32, token uint64) {
 	s := &q.sq
 	_, f := checkControl(rsvd[0], atomicQueueOpcodes)

@@ -16,25 +16,24 @@ const MaxDepth = 1 << 20
 const maxSGEs = 1024
 
 // Host is the owner of a QP: the shell that joins it to a session of the lower layer. Its methods
-// are called under the gate of the QP and do not call back into the QP.
+// are called under the association lock and do not call back into the QP.
 type Host interface {
 	// SharedRegion reports whether a stream other than this one may use r, a region without a
 	// stream scope. A shared STag cannot be invalidated by the peer (section 8.1.1 item 7).
 	SharedRegion(r *ddp.Region) bool
 	// Detach makes the lower layer copy what its unacknowledged segments of this stream still
-	// reference, as that memory is about to go back to its owner. more says that it was only a
-	// part.
+	// reference. That memory is about to go back to its owner. more says that it was only a part.
 	Detach() (more bool)
-	// FlushLater asks for a call of QP.Flush as soon as what the lower layer has taken is written
-	// out, and others have had their turn: requests are to end, or receives to complete, and memory
-	// is the user's then.
+	// FlushLater asks for a call of QP.Flush, once the lower layer has written out what it has
+	// taken and others have had their turn. Requests then end, or receives complete, and memory is
+	// the user's.
 	FlushLater()
 	// HighWater reports, once, that more receive buffers are in process than QP.SetHighWater
 	// allows.
 	HighWater()
 	// Failed reports, once, that the stream fails. Flush completions follow.
 	Failed(err *StreamError)
-	// Broken reports that this code has contradicted itself: the association is to end before
+	// Broken reports that this code has contradicted itself. The association is to end before
 	// anything else is placed or sent. Requests are flushed then.
 	Broken(err *InternalError)
 	// PeerClosed reports that the peer sends nothing more. Receive buffers have been flushed; what
@@ -59,7 +58,7 @@ type Config struct {
 
 	SendCQ, RecvCQ CQ
 	SRQ            SRQ    // nil: the QP has a receive queue of its own
-	RecvLock       Locker // held for PostRecv, which needs no gate then; a leaf lock. nil: PostRecv needs the gate
+	RecvLock       Locker // a leaf lock, held for PostRecv; nil: PostRecv needs the association lock
 	Host           Host
 
 	MaxSend   int // send requests posted and not completed
@@ -69,9 +68,9 @@ type Config struct {
 	IRD       int // inbound RDMA Reads and atomics that may be pending (section 6.1); 0: the peer may do none
 	ORD       int // outbound RDMA Reads and atomics that may be pending; further ones wait. 0: they are refused
 
-	// NoAtomics and NoImmediate make the QP one without that part of RFC 7306: the peer's messages
-	// of the kind are unexpected opcodes, which end the stream (section 1.1), and posting them
-	// gives ErrDisabled.
+	// NoAtomics and NoImmediate make the QP one without that part of RFC 7306. The peer's messages
+	// of the kind are unexpected opcodes, which end the stream (section 1.1). To post them gives
+	// ErrDisabled.
 	NoAtomics, NoImmediate bool
 }
 

@@ -9,8 +9,8 @@ import (
 // The receiving half of ddp.ULP: what may be placed, and what a delivered message means.
 
 // AdmitTagged is asked before a tagged payload is placed (section 7.2). An RDMA Write needs a
-// region that grants remote write. A Read Response needs to fall into the sink of an RDMA Read that
-// is outstanding (section 5.2.2), which takes local rights only: it is our own request.
+// region that grants remote write. A Read Response must fall into the sink of an outstanding RDMA
+// Read (section 5.2.2). That takes local rights only: it is our own request.
 func (q *QP) AdmitTagged(rsvd uint8, _ *ddp.Region, tag ddp.STag, to uint64, n int) (ddp.Access, *ddp.Error) {
 	op, f := checkControl(rsvd, taggedOpcodes)
 	switch {
@@ -81,8 +81,8 @@ func (q *QP) DeliverTagged(rsvd uint8, tag ddp.STag, to uint64, length uint64) {
 	} // A valid RDMA Write is not delivered to the user (section 5.1): its data is in place.
 }
 
-// receiveReadResponse completes the oldest outstanding request, which must be an RDMA Read (section
-// 5.5 rules 19 and 20), if the response is what was asked for (section 5.2.2).
+// receiveReadResponse completes the oldest outstanding request. It must be an RDMA Read (section
+// 5.5 rules 19 and 20), and the response must be what was asked for (section 5.2.2).
 func (q *QP) receiveReadResponse(tag ddp.STag, to, length uint64) {
 	s := &q.sq
 	if s.outstandingReads() == 0 || s.readAt(0).op != WRRead {
@@ -141,8 +141,8 @@ func (q *QP) Fatal(e *ddp.Error) {
 	q.startTerminate(terminateFor(e), e)
 }
 
-// blameRequest gives a status to the request that the error of an incoming segment is about: the
-// receive that it was for, or the request that it was to answer.
+// blameRequest gives a status to the request that the error of an incoming segment is about. This
+// is the receive that the segment was for, or the request that it was to answer.
 func (q *QP) blameRequest(e *ddp.Error) {
 	if e.HeaderLen == 0 {
 		return
@@ -169,7 +169,7 @@ func (q *QP) blameRequest(e *ddp.Error) {
 	}
 }
 
-// PeerClosed: the peer sends nothing more (section 6.2). Receives can no longer be served; what
+// PeerClosed: the peer sends nothing more (section 6.2). Receives can no longer be served. What
 // this end has to send still goes out, unless it waits for a response that will not come.
 func (q *QP) PeerClosed() {
 	if q.state > StateClosing {

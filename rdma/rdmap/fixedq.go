@@ -2,7 +2,7 @@ package rdmap
 
 import "github.com/rddp-go/rddp/ddp"
 
-// fixedQueue is an untagged queue for messages that RDMAP takes itself: its buffers are posted from
+// fixedQueue is an untagged queue for messages that RDMAP takes itself. Its buffers are posted from
 // the start, and again after use.
 type fixedQueue struct {
 	*ddp.Queue
@@ -16,7 +16,8 @@ func (f *fixedQueue) init(depth, size int) {
 	pieces := make(ddp.Gather, depth)
 	for i := range pieces {
 		pieces[i] = ddp.Piece{Mem: ddp.Bytes(f.bufferAt(uint64(i))), Len: uint64(size)}
-		_ = f.Post(ddp.RecvBuffer{Pieces: pieces[i : i+1 : i+1], Len: uint32(size), Token: uint64(i)}) // there is room for each
+		// There is room for each.
+		_ = f.Post(ddp.RecvBuffer{Pieces: pieces[i : i+1 : i+1], Len: uint32(size), Token: uint64(i)})
 	}
 }
 

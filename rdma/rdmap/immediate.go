@@ -18,12 +18,12 @@ func (w *sendSlot) setImmediate(v uint64) {
 }
 
 // immediateBuffers is where Immediate Data is placed. It consumes a buffer of queue 0, as the RFC
-// asks, but is not put there: a receive of any length will do, and the user finds the 8 octets in
+// asks, but is not put there. A receive of any length will do, and the user finds the 8 octets in
 // the completion.
 type immediateBuffers struct {
 	values        [][ImmediateLen]byte // for each buffer of the queue
 	poppedBuffers uint64               // buffers retired so far
-	lastBuf       ddp.RecvBuffer       // what buffer returned last
+	lastBuf       ddp.RecvBuffer       // what bufferFor returned last
 	piece         [1]ddp.Piece
 }
 

@@ -5,12 +5,12 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// Histogram counts durations: Count[i] those of up to 2^i microseconds that the one before has not,
-// the last all that are longer.
+// Histogram counts durations. Count[i] is those of up to 2^i microseconds that the one before does
+// not count; the last is all that are longer.
 type Histogram = counters.Histogram
 
-// Latency counts how long requests took that have asked for a completion and succeeded, from
-// PostSend until it was found that they are complete.
+// Latency counts how long requests took, from PostSend until they were found complete. It counts
+// those that asked for a completion and succeeded.
 type Latency struct {
 	Send   Histogram // Immediate Data too
 	Write  Histogram // Immediate Data behind one too
@@ -38,6 +38,6 @@ func (l *Latency) histogramFor(op WROpcode) *Histogram {
 	return &l.Send
 }
 
-// Measure has the requests of q counted in l, which others may share under the same gate. Whoever
-// has that keeps now.
+// Measure has the requests of q counted in l, which others may share under the same association
+// lock. The owner of the lock keeps now.
 func (q *QP) Measure(now *rawio.Time, l *Latency) { q.sq.now, q.sq.latency = now, l }

@@ -9,8 +9,8 @@ import (
 // minSendMemory is the least that a stream takes to send.
 const minSendMemory = 1 << 10
 
-// Held returns the octets of memory that the QP keeps, most of which is there from the beginning,
-// without the program's memory.
+// Held returns the octets of memory that the QP keeps, without the program's memory. Most of it is
+// there from the beginning.
 func (q *QP) Held() int {
 	const piece = int(unsafe.Sizeof(ddp.Piece{}))
 	n := int(unsafe.Sizeof(*q)) + q.stream.Held() + minSendMemory + q.terminateQueue.Held() + q.atomicResponses.heldOctets() + q.resp.requestQueue.heldOctets()

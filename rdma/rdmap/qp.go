@@ -7,7 +7,7 @@ import (
 )
 
 // State is the state of a QP. RFC 5040 section 6 speaks of stream initialization and of three ways
-// of teardown. Init, RTS and Error are libibverbs' IBV_QPS_INIT, IBV_QPS_RTS and IBV_QPS_ERR;
+// of teardown. Init, RTS and Error are libibverbs' IBV_QPS_INIT, IBV_QPS_RTS and IBV_QPS_ERR.
 // Closing and Terminate are those of the iWARP verbs, which libibverbs shows as IBV_QPS_SQD and
 // IBV_QPS_SQE.
 type State uint8
@@ -25,8 +25,8 @@ func (s State) String() string {
 	return [...]string{"Init", "RTS", "Closing", "Terminate", "Error"}[s]
 }
 
-// cutKind says what ddp is cutting into segments now. RDMAP hands it one message at a time, so that
-// read responses take turns with the user's requests and a Terminate never waits behind a queue.
+// cutKind says what ddp is cutting into segments now. RDMAP hands it one message at a time. So read
+// responses take turns with the user's requests, and a Terminate never waits behind a queue.
 type cutKind uint8
 
 const (
@@ -36,8 +36,8 @@ const (
 )
 
 // QP is one end of an RDMAP stream: send queue, receive queue, read responder and the ddp.ULP that
-// serves them. It does no locking: all methods, those of ddp.ULP included, run under the one gate
-// of the association that carries the stream.
+// serves them. It does no locking. All methods, also those of ddp.ULP, run under the lock of the
+// association that carries the stream.
 type QP struct {
 	cfg    Config
 	stream *ddp.Stream
@@ -108,9 +108,9 @@ func (q *QP) Start() {
 	}
 }
 
-// Close asks for ULP graceful termination (section 6.2): no further request is taken; when all
-// posted ones have completed and all requests of the peer are answered, the stream is closed for
-// sending. Messages of the peer go on being delivered until it closes too.
+// Close asks for ULP graceful termination (section 6.2). No further request is taken. The stream is
+// closed for sending when all posted requests have completed and all requests of the peer are
+// answered. Messages of the peer are delivered until it closes too.
 func (q *QP) Close() {
 	switch q.state {
 	case StateInit, StateRTS:
@@ -151,9 +151,9 @@ func (q *QP) failWithoutTerminate(err *StreamError) {
 // canSend reports whether messages other than a Terminate may be handed to ddp.
 func (q *QP) canSend() bool { return q.state == StateRTS || q.state == StateClosing }
 
-// sendNext hands ddp the next message if it has none to cut: responses and the user's requests take
+// sendNext hands ddp the next message if it has none to cut. Responses and the user's requests take
 // turns, each in its own order (section 5.5 rules 13 and 20). A request that must wait never holds
-// up a response, so two ends that read from each other at full depth do not block each other.
+// up a response. So two ends that read from each other at full depth do not block each other.
 func (q *QP) sendNext() {
 	for q.cutNow == cutNothing && q.canSend() && !q.sendClosed {
 		resp, wr := q.resp.canRespond(), q.sq.canHandOver()
@@ -187,8 +187,8 @@ func (q *QP) Drained() {
 	q.sendNext()
 }
 
-// A token tells Completed and Failed what a message was: its kind in the low bits, and for a
-// request its position in the send queue.
+// A token tells Completed and Failed what a message was. Its low bits are the kind; for a request
+// the rest is its position in the send queue.
 const (
 	tokenRequest   = iota + 1 // Send or RDMA Write
 	tokenRead                 // Read Request or Atomic Request
@@ -213,9 +213,8 @@ func (q *QP) Completed(token uint64) {
 	q.sendNext()
 }
 
-// Failed: ddp could not send a message, because its memory was revoked or a device failed to give
-// the data, or because the stream has ended. It is the message that is being cut: others do not
-// fail.
+// Failed: ddp could not send a message. Its memory was revoked, a device failed to give the data,
+// or the stream has ended. It is the message that is being cut: others do not fail.
 func (q *QP) Failed(token uint64, err error) {
 	switch {
 	case q.state == StateTerminate: // the message that the Terminate waited for

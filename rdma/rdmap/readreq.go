@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// ReadRequestLen is the length of the RDMA Read Request Header in octets; it is the whole payload
+// ReadRequestLen is the length of the RDMA Read Request Header in octets. It is the whole payload
 // of a Read Request Message (section 4.4, Figure 6).
 const ReadRequestLen = 28
 
@@ -39,8 +39,8 @@ func ParseReadRequest(b *[ReadRequestLen]byte) ReadRequest {
 	}
 }
 
-// advanceBy is the header after n octets of the response were sent: what a Terminate quotes when
-// the read fails half-way (section 4.8).
+// advanceBy is the header after n octets of the response were sent. A Terminate quotes it when the
+// read fails half-way (section 4.8).
 func (r ReadRequest) advanceBy(n uint32) ReadRequest {
 	r.SinkTO += uint64(n)
 	r.SrcTO += uint64(n)

@@ -13,20 +13,20 @@ type Locker interface {
 	Unlock()
 }
 
-// noLock serves a QP all of whose calls are made under one gate.
+// noLock serves a QP all of whose calls are made under one association lock.
 type noLock struct{}
 
 func (noLock) Lock()   {}
 func (noLock) Unlock() {}
 
 // inbox takes receives from the program and keeps them until a message needs one. It has a lock of
-// its own, so that who posts a receive does not wait for who handles packets.
+// its own, so that a program that posts a receive does not wait for packets to be handled.
 type inbox struct {
 	lock           Locker
 	pending        []ddp.RecvBuffer // in the order of posting
 	outstanding    int              // receives posted and not completed
 	maxOutstanding int              // of them
-	pieces         ddp.Gather       // sge for each of most places, used round robin
+	pieces         ddp.Gather       // maxSGE for each of maxOutstanding places, used round robin
 	maxSGE         int
 	nextPlace      int // place of the next receive
 	closed         bool
@@ -62,8 +62,8 @@ func (x *inbox) postRecv(s *ddp.Stream, wr *RecvWR) error {
 	return nil
 }
 
-// moveTo moves all that waits to q, and reports whether anything did. There is room for what post
-// has taken: an error says that there is not.
+// moveTo moves all that waits to q, and reports whether anything did. There is room for all that
+// was posted; an error says that there is not.
 func (x *inbox) moveTo(q *ddp.Queue) (any bool, err *invariant.Error) {
 	x.lock.Lock()
 	defer x.lock.Unlock()
@@ -78,7 +78,7 @@ func (x *inbox) moveTo(q *ddp.Queue) (any bool, err *invariant.Error) {
 	return any, nil
 }
 
-// takeLeftover takes a receive that empty has left behind.
+// takeLeftover takes a receive that moveTo has left behind.
 func (x *inbox) takeLeftover() (b ddp.RecvBuffer, ok bool) {
 	x.lock.Lock()
 	defer x.lock.Unlock()

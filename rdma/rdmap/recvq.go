@@ -8,12 +8,12 @@ type recvQueue struct {
 	queue           *ddp.Queue
 	host            Host
 	srq             SRQ
-	inbox           inbox  // own queue: receives on their way to q
+	inbox           inbox  // own queue: receives on their way to queue
 	status          Status // of the first buffer, when the stream fails for it
-	heldCompletions []WC   // of receives, until the memory that the peer has invalidated is copied; nil: nothing is being copied
+	heldCompletions []WC   // wait for invalidated memory to be copied; nil: none is
 	imm             immediateBuffers
 
-	highWaterMark int // of buffers in process; negative: nobody wants to know
+	highWaterMark int // of buffers in process; negative: not asked for
 }
 
 func (r *recvQueue) init(cfg *Config) {
@@ -54,9 +54,9 @@ func (r *recvQueue) releaseBuffer(b ddp.RecvBuffer) uint64 {
 	return b.Token
 }
 
-// PostRecv queues a buffer for one Send of the peer. It may be called before Start, and while
-// another goroutine has the gate: it takes Config.RecvLock. Errors: ErrSharedRecv, ErrState,
-// ErrQueueFull, ErrSGECount, ErrTooLong, *SGEError.
+// PostRecv queues a buffer for one Send of the peer. It may be called before Start. It takes
+// Config.RecvLock, so another goroutine may hold the association lock. Errors: ErrSharedRecv,
+// ErrState, ErrQueueFull, ErrSGECount, ErrTooLong, *SGEError.
 func (q *QP) PostRecv(wr *RecvWR) error {
 	if q.rq.srq != nil {
 		return ErrSharedRecv
@@ -64,12 +64,12 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	return q.rq.inbox.postRecv(q.stream, wr)
 }
 
-// InProcess returns how many receive buffers have begun to be filled and are not complete, as the
-// peer can bring about by withholding part of each message (RFC 5042 section 6.4.3.1).
+// InProcess returns how many receive buffers have begun to be filled and are not complete. A peer
+// raises it by withholding part of each message (RFC 5042 section 6.4.3.1).
 func (q *QP) InProcess() int { return q.rq.queue.InProcess() }
 
-// SetHighWater asks for one Host.HighWater when more than n receive buffers are in process; a
-// negative n asks for none. It comes at once if there are more already.
+// SetHighWater asks for one Host.HighWater when more than n receive buffers are in process. It
+// comes at once if there are more already. A negative n asks for none.
 func (q *QP) SetHighWater(n int) {
 	q.rq.highWaterMark = n
 	q.checkHighWater()
@@ -126,11 +126,13 @@ func (q *QP) completeHeld() {
 }
 
 // invalidateRegion carries out the Invalidate of a Send, at delivery and before the user sees the
-// Send (section 5.3). It reports whether the peer may invalidate the STag: it must be valid,
-// associated with this stream and no other (sections 7.2 and 8.1.1 item 7), and enabled for remote
-// access: an STag that was never advertised, such as the sink of a Read, is not the peer's to end.
-// Where much of the region is in flight, which a peer that acknowledges nothing can bring about,
-// this receive and those behind it complete when all is copied, in parts.
+// Send (section 5.3). It reports whether the peer may invalidate the STag. The STag must be valid,
+// and associated with this stream and no other (sections 7.2 and 8.1.1 item 7). It must be enabled
+// for remote access. So the peer may not end one that was never advertised, such as the sink of a
+// Read.
+//
+// Much of the region may be in flight if the peer acknowledges nothing. Then this receive and those
+// behind it complete when all is copied, in parts.
 func (q *QP) invalidateRegion(tag ddp.STag) bool {
 	r, err := q.stream.CheckSTag(tag)
 	if err != nil || r.Scope() == 0 && q.cfg.Host.SharedRegion(r) {

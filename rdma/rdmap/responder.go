@@ -9,13 +9,12 @@ import (
 // responder serves the RDMA Reads and atomics of the peer: untagged queue 1 (section 5.2.1, RFC
 // 7306 section 5.2).
 //
-// A request holds its buffer of queue 1 until the last segment of its response has been cut, so
-// that no more than IRD requests are ever pending: one too many finds no buffer, a DDP error
-// (section 6.1). RFC 6581 section 4.1 would have it hold the buffer until the response is
-// acknowledged; but a peer that has the response asks for more at once, and its request may well
-// come before the acknowledgement.
+// A request holds its buffer of queue 1 until the last segment of its response has been cut. So no
+// more than IRD requests are ever pending: one too many finds no buffer, a DDP error (section 6.1).
+// RFC 6581 section 4.1 would hold the buffer until the response is acknowledged. But a peer that
+// has the response asks for more at once, and its request may come before the acknowledgement.
 //
-// An atomic is carried out when its request is delivered; its response takes its turn among the
+// An atomic is carried out when its request is delivered. Its response takes its turn among the
 // others.
 type responder struct {
 	requestQueue fixedQueue
@@ -24,8 +23,8 @@ type responder struct {
 	head, tail uint64           // [head, tail) are pending; head is being answered when cut is cutResponse
 	body       [1]ddp.Piece
 
-	// sources of the responses that ddp has not completed: [acked, sent). Twice IRD places; a
-	// response waits for one.
+	// sources of the responses that ddp has not completed: [ackedResponses,
+	// sentResponses). Twice IRD places; a response waits for one.
 	sources                       []responseSource
 	ackedResponses, sentResponses uint64
 }
@@ -58,7 +57,7 @@ func (r *responder) canRespond() bool {
 	return r.head < r.tail && r.sentResponses-r.ackedResponses < uint64(len(r.sources))
 }
 
-// completed: ddp has completed the oldest response.
+// completeOldest: ddp has completed the oldest response.
 func (r *responder) completeOldest() {
 	r.sources[r.ackedResponses%uint64(len(r.sources))] = responseSource{}
 	r.ackedResponses++
@@ -79,8 +78,8 @@ func (r *responder) referencesRegion(reg *ddp.Region) bool {
 func (q *QP) QueuedReads() int { return int(q.resp.tail - q.resp.head) }
 
 // receiveReadRequest takes a Read or Atomic Request in its turn. Nothing of it was processed
-// before, so that the response holds what earlier messages of the peer wrote (section 5.5 rules 12
-// and 17, RFC 7306 section 5.4 rules 3 and 5).
+// before. So the response holds what earlier messages of the peer wrote (section 5.5 rules 12 and
+// 17, RFC 7306 section 5.4 rules 3 and 5).
 func (q *QP) receiveReadRequest(msn uint32, rsvd [5]byte, length uint32, token uint64) {
 	op, f := checkControl(rsvd[0], q.cfg.readQueueOpcodes())
 	want := uint32(ReadRequestLen)
@@ -145,7 +144,7 @@ func (q *QP) acceptRead(r *inboundRequest, octets *[ReadRequestLen]byte) bool {
 	return err == nil
 }
 
-// sourceCode translates the refusal of a read source or the target of an atomic into a code of
+// sourceCode translates the refusal of a read source, or of the target of an atomic, into a code of
 // Figure 9 (section 7.2 item 4).
 func (q *QP) sourceCode(tag ddp.STag, err *ddp.Error) uint8 {
 	switch err.Code {
@@ -209,8 +208,8 @@ func (q *QP) failedResponse(n uint32, cause error) Terminate {
 	return t
 }
 
-// refusedRead is the Terminate for a Read whose source is refused after n octets of the response:
-// it quotes the Read Request advanced by what was sent (section 4.8).
+// refusedRead is the Terminate for a Read whose source is refused after n octets of the response.
+// It quotes the Read Request advanced by what was sent (section 4.8).
 func (q *QP) refusedRead(n uint32, code uint8) Terminate {
 	req := q.resp.at(q.resp.head)
 	t := Terminate{Layer: LayerRDMA, EType: RemoteProtection, Code: code,

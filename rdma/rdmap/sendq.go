@@ -35,25 +35,25 @@ func (w *sendSlot) queueNumber() uint32 {
 	return QueueSend
 }
 
-// sendQueue holds requests from posting to completion: [completed, handed) are with ddp, [handed,
-// posted) wait. The counters never wrap in practice (64 bits).
+// sendQueue holds requests from posting to completion: [completed, handedOver) are with ddp,
+// [handedOver, posted) wait. The counters never wrap in practice (64 bits).
 type sendQueue struct {
 	slots                         []sendSlot // one more than MaxSend, for a hidden request
 	completed, handedOver, posted uint64
 	hiddenRequests                int // hidden requests not completed
 
-	// RDMA Reads and atomics with ddp or the peer: the slots of [answered, asked), oldest first.
-	// The peer answers in this order (section 5.5 rule 20, RFC 7306 section 5.2.2).
+	// RDMA Reads and atomics with ddp or the peer: the slots of [readsAnswered, readsSent),
+	// oldest first. The peer answers in this order (section 5.5 rule 20, RFC 7306 section 5.2.2).
 	readRequests             []uint64 // ORD places
 	readsSent, readsAnswered uint64
 	// readHeaders hold the requests until they are acknowledged, which may be after the response
-	// came: there are twice as many as ORD, and a request waits for one too.
+	// came. There are twice as many as ORD; a request waits for one too.
 	readHeaders      []readHeader
-	readHeadersAcked uint64 // of the asked
+	readHeadersAcked uint64 // of readsSent
 
 	sendMSN, readMSN uint32 // of the next message on queue 0 and 1; the first is 1
 
-	now     *rawio.Time // with latency
+	now     *rawio.Time // set with latency
 	latency *Latency    // of requests; may be nil
 }
 
@@ -130,9 +130,9 @@ func (s *sendQueue) referencesRegion(r *ddp.Region) bool {
 	return false
 }
 
-// PostSend queues a request. It is refused, with nothing queued, in a state other than StateRTS and
-// for an RDMA Read or Atomic that the peer, having closed its half, cannot answer (ErrState), when
-// the queue is full, or for one of the reasons listed at ErrQueueFull.
+// PostSend queues a request, or refuses it with nothing queued. ErrState: the state is not
+// StateRTS, or the peer has closed its half and cannot answer an RDMA Read or Atomic. Other errors:
+// the queue is full, or one of the reasons listed at ErrQueueFull.
 func (q *QP) PostSend(wr *SendWR) error {
 	places := 1
 	if wr.Op == WRWriteImm || wr.Op == WRWriteImmSE {
@@ -278,7 +278,7 @@ func (q *QP) sendRequest() {
 }
 
 // sendReadRequest hands over a Read Request (section 4.4) or an Atomic Request (RFC 7306 section
-// 5.2.1): both go to queue 1, in one sequence of MSNs.
+// 5.2.1). Both go to queue 1, in one sequence of MSNs.
 func (q *QP) sendReadRequest(i uint64, w *sendSlot) error {
 	s := &q.sq
 	h := &s.readHeaders[s.readsSent%uint64(len(s.readHeaders))]
@@ -298,7 +298,7 @@ func (q *QP) sendReadRequest(i uint64, w *sendSlot) error {
 	return q.stream.SendUntagged(QueueReadRequest, untaggedRsvd(w.op.wireOpcode(), 0), h.piece[:], i<<tokenBits|tokenRead)
 }
 
-// completeRequests reports what has finished, in the order of submission (section 5.5 rule 15): a
+// completeRequests reports what has finished, in the order of submission (section 5.5 rule 15). A
 // Send behind an unanswered Read waits for it.
 func (q *QP) completeRequests() {
 	s := &q.sq

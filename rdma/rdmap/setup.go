@@ -3,7 +3,7 @@ package rdmap
 // What the enhanced connection setup of RFC 6581 asks of a QP. The messages themselves are package
 // ddpadapt's.
 
-// ETypeMPA is the error type of setup errors, which a Terminate reports under LayerLLP, also over
+// ETypeMPA is the error type of setup errors. A Terminate reports them under LayerLLP, also over
 // SCTP (RFC 6581 section 8).
 const ETypeMPA EType = 0
 
@@ -32,10 +32,10 @@ func (q *QP) LimitORD(n int) error {
 	return nil
 }
 
-// StartRTR is Start with a Ready to Receive indication ahead of all other messages: a zero-length
-// Send (WRSend), RDMA Write (WRWrite) or RDMA Read (WRRead). It leaves no completion here; the Send
-// takes a receive of the peer's user. Errors: ErrOpcode, ErrState, or ErrNoReads for a Read with an
-// ORD of 0.
+// StartRTR is Start with a Ready to Receive indication ahead of all other messages. This is a
+// zero-length Send (WRSend), RDMA Write (WRWrite) or RDMA Read (WRRead). It leaves no completion
+// here; the Send takes a receive of the peer's user. Errors: ErrOpcode, ErrState, or ErrNoReads for
+// a Read with an ORD of 0.
 func (q *QP) StartRTR(op WROpcode) error {
 	wr := SendWR{Op: op}
 	switch {
@@ -54,8 +54,8 @@ func (q *QP) StartRTR(op WROpcode) error {
 	return nil
 }
 
-// Refuse ends a stream whose setup has failed by a Terminate with LayerLLP and one of the codes of
-// RFC 6581 section 8. cause is kept for Err.
+// Refuse ends a stream whose setup has failed. It sends a Terminate with LayerLLP and one of the
+// codes of RFC 6581 section 8. cause is kept for Err.
 func (q *QP) Refuse(code uint8, cause error) {
 	q.failStream(Terminate{Layer: LayerLLP, EType: ETypeMPA, Code: code}, cause)
 }

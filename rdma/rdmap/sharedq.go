@@ -6,8 +6,8 @@ import "github.com/rddp-go/rddp/ddp"
 // holds no lock: its owner serialises the calls, which come from different associations.
 //
 // A buffer is posted, then taken by the QP for which a Send begins to arrive, then released with
-// the completion of that Send. How many a QP may hold at a time is its Config.MaxRecv (section
-// 8.1.2 item 8).
+// the completion of that Send. A QP may hold Config.MaxRecv of them at a time (section 8.1.2 item
+// 8).
 type SharedQueue struct {
 	resolver   *ddp.Stream // never attached: resolves STags for the Protection Domain
 	maxSGE     int
@@ -24,7 +24,7 @@ type sharedSlot struct {
 	pieces ddp.Gather
 }
 
-// noStream is a stream ID that no region is scoped to: only regions open to the whole Protection
+// noStream is a stream ID that no region is scoped to. Only regions open to the whole Protection
 // Domain can be posted to a shared queue.
 const noStream = ^ddp.StreamID(0)
 
@@ -94,8 +94,8 @@ func (s *SharedQueue) ReleaseBuffer(token uint64) (id uint64) {
 // Len returns the number of buffers posted and not lent: what a low-water mark is compared with.
 func (s *SharedQueue) Len() int { return s.numPosted }
 
-// Flush removes the oldest posted buffer and returns the ID of its work request, for the
-// destruction of the queue; repeat it until it returns false.
+// Flush removes the oldest posted buffer and returns the ID of its work request, to destroy the
+// queue. Repeat it until it returns false.
 func (s *SharedQueue) Flush() (id uint64, ok bool) {
 	b, ok := s.TakeBuffer()
 	if !ok {

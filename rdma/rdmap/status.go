@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/ddp"
 )
 
-// Status is the result of a work request. The values and the texts are those of libibverbs; only
+// Status is the result of a work request. The values and the texts are those of libibverbs. Only
 // the statuses that an RDMAP stream can produce are named.
 type Status uint8
 
@@ -98,7 +98,7 @@ type WC struct {
 	Original        uint64 // WCAtomic: the value before the operation
 }
 
-// CQ takes completions. Push is called in completion order, under the gate of the QP; it neither
+// CQ takes completions. Push is called in completion order, under the association lock. It neither
 // blocks nor calls back into the QP. What it does when it is full is its own affair.
 type CQ interface{ Push(WC) }
 

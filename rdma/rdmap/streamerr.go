@@ -64,8 +64,8 @@ var (
 	errCatastrophic = &fault{RemoteOperation, CodeCatastrophic}
 )
 
-// checkControl validates version and opcode of an incoming message (section 7.2 items 2 and 3): the
-// opcode must be one of those that belong on the queue or buffer model that carries it.
+// checkControl validates version and opcode of an incoming message (section 7.2 items 2 and 3). The
+// opcode must be one that belongs on the queue or buffer model that carries it.
 func checkControl(c uint8, allowed uint16) (Opcode, *fault) {
 	v, op := SplitControl(c)
 	if v != Version {

@@ -6,7 +6,7 @@ import "github.com/rddp-go/rddp/ddp"
 
 // startTerminate ends the stream with a Terminate Message. Only the first error counts (section 7.1
 // rule 4). The Terminate follows the message that is being cut, ahead of all that waits (rules 2
-// and 3: at the earliest opportunity). Requests are flushed when it has been handed over: until
+// and 3: at the earliest opportunity). Requests are flushed when it has been handed over. Until
 // then the message being cut still reads the user's memory.
 func (q *QP) startTerminate(t Terminate, cause error) {
 	if q.state > StateClosing {
@@ -76,8 +76,8 @@ func (q *QP) detachInFlight() (more bool) {
 
 // flushRequests completes all outstanding requests in error (sections 5.4 and 6.2.1). The one that
 // the stream failed for says so, the others are flushed; unsignalled ones complete too. In the
-// middle of a transmission packets that are ready to leave still refer to the memory, so that it
-// waits; where there is much to detach, it goes on after others.
+// middle of a transmission it waits: packets that are ready to leave still refer to the memory. If
+// there is much to detach, it goes on after others.
 func (q *QP) flushRequests() {
 	if q.stream.Cutting() {
 		q.cfg.Host.FlushLater()

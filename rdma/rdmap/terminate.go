@@ -84,7 +84,7 @@ type Terminate struct {
 // ErrBadTerminate says that a received Terminate is shorter than its M, D and R bits announce.
 var ErrBadTerminate = errors.New("rdmap: Terminate message is shorter than its header bits announce")
 
-// ddpHeaderLen is the length of the quoted DDP header, told by its T bit.
+// ddpHeaderLen is the length of the quoted DDP header. Its T bit gives it.
 func (t *Terminate) ddpHeaderLen() int {
 	if t.DDP[0]&0x80 != 0 {
 		return taggedHeaderLen

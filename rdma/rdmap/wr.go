@@ -39,13 +39,13 @@ func (o WROpcode) wireOpcode() Opcode {
 
 func (o WROpcode) invalidates() bool { return o == WRSendInv || o == WRSendSEInv }
 
-// immediate: it sends Immediate Data.
+// sendsImmediate: it sends Immediate Data.
 func (o WROpcode) sendsImmediate() bool { return o >= WRImm && o <= WRWriteImmSE }
 
-// writes: it is, or begins with, an RDMA Write.
+// startsWithWrite: it is, or begins with, an RDMA Write.
 func (o WROpcode) startsWithWrite() bool { return o == WRWrite || o == WRWriteImm || o == WRWriteImmSE }
 
-// asks: it needs an answer, and counts against ORD.
+// needsResponse: it needs an answer, and counts against ORD.
 func (o WROpcode) needsResponse() bool { return o == WRRead || o == WRAtomic }
 
 func (o WROpcode) completionOpcode() WCOpcode {
@@ -101,8 +101,8 @@ type SendWR struct {
 	SGL    []SGE  // source of a Send or Write; the sink of a Read, exactly one piece (section 5.2.2); else empty
 	Inline []byte // source of a Send or Write instead of SGL; copied, at most Config.MaxInline octets
 
-	// Write: data sink; Read: data source; Atomic: the 8 octets, at an address (not Tagged Offset)
-	// that is a multiple of 8. Only the peer can tell, and ends the stream for any other.
+	// Write: data sink. Read: data source. Atomic: the 8 octets, at an address (not Tagged Offset)
+	// that is a multiple of 8. Only the peer can check that, and it ends the stream for any other.
 	RemoteSTag ddp.STag
 	RemoteTO   uint64
 

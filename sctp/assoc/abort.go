@@ -9,15 +9,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Abort ends the association at once: the peer gets an ABORT that carries reason (section 9.1) if
-// its tag is known, and EventDown reports an *AbortError.
+// Abort ends the association at once, and EventDown reports an *AbortError. If the peer's tag is
+// known, the peer gets an ABORT that carries reason (section 9.1).
 func (a *Assoc) Abort(now rawio.Time, reason []byte) {
 	a.abortWithCause(refusal{code: wire.CauseUserAbort, info: reason})
 }
 
-// Fail ends the association at once for a reason that lies below it, such as a link that has
-// failed: EventDown reports err. The peer gets an ABORT with its text, in case it can still be
-// reached.
+// Fail ends the association at once because something below it has failed, such as a link.
+// EventDown reports err. The peer gets an ABORT with its text, in case it can still be reached.
 func (a *Assoc) Fail(err error) {
 	if a.state == Closed {
 		return
@@ -26,7 +25,7 @@ func (a *Assoc) Fail(err error) {
 	a.endAssoc(onEnd, err)
 }
 
-// abortWithCause ends the association for a cause that the peer is told.
+// abortWithCause ends the association and sends the peer the cause.
 func (a *Assoc) abortWithCause(why refusal) {
 	if a.state == Closed {
 		return
@@ -41,18 +40,18 @@ func (a *Assoc) abortForViolation(err error) {
 	a.abortWithCause(violationCause(err))
 }
 
-// Break ends the association because a layer above has contradicted itself. It may be called from
-// within a Placer or Source too: the chunk, row or message under way is the last.
+// Break ends the association because a layer above has contradicted itself. A Placer or Source may
+// call it too: the current chunk, row or message is the last.
 func (a *Assoc) Break(err *InternalError) { a.internalErr = cmp.Or(a.internalErr, err) }
 
-// isConsistent says that this side has not contradicted itself.
+// isConsistent says whether this side has not contradicted itself.
 func (a *Assoc) isConsistent() bool {
 	return a.internalErr == nil && (a.IsIdle() || a.sender().Fault() == nil)
 }
 
-// endIfInconsistent ends the association if this side has contradicted itself, and says so. Nothing
-// is received, placed or sent any more, so that all memory is safe before anybody hears of it. The
-// peer is not told the details.
+// endIfInconsistent ends the association, and returns true, if this side has contradicted itself.
+// Nothing is received, placed or sent any more, so all memory is safe before anybody hears of it.
+// The peer does not learn the details.
 func (a *Assoc) endIfInconsistent() bool {
 	if a.isConsistent() || a.state == Closed {
 		return false
@@ -80,7 +79,7 @@ func (a *Assoc) queueAbort(why refusal) {
 	a.outbox.queuePacket(a.finalPacket(p, p.Local), wire.CloseChunk(b, start))
 }
 
-// finalPacket is one that may outlive the association.
+// finalPacket returns a packet that may outlive the association.
 func (a *Assoc) finalPacket(p *path, local netip.AddrPort) outPacket {
 	if !local.IsValid() {
 		local = p.Local
@@ -98,9 +97,9 @@ func (a *Assoc) handleAbort(c wire.Chunk) {
 	a.endAssoc(onEnd, &AbortError{ByPeer: true, Setup: setupStates.has(a.state), Causes: copyCauses(ab.Causes())})
 }
 
-// endAssoc enters CLOSED: nothing but last words is sent any more, and every message that is not
-// acknowledged is reported before EventDown. Of a message that was received in part, Receive tells
-// that it is cut off.
+// endAssoc enters CLOSED. Nothing but a last packet is sent any more. Every message that is not
+// acknowledged is reported before EventDown. Receive reports a message that was received in part as
+// cut off.
 func (a *Assoc) endAssoc(by trigger, err error) {
 	if !a.changeState(by) {
 		return
@@ -113,8 +112,8 @@ func (a *Assoc) endAssoc(by trigger, err error) {
 	a.events.push(Event{Kind: EventDown, Err: err})
 }
 
-// failMessages reports every message that was accepted and is not acknowledged, one by one as
-// PollEvent asks: the program may have queued very many.
+// failMessages reports every message that was accepted and is not acknowledged. It goes one by one,
+// as PollEvent asks: the program may have queued very many.
 func (a *Assoc) failMessages() {
 	a.sender().Stop()
 	a.events.push(Event{Kind: eventSenderFailed})

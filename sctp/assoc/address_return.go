@@ -8,20 +8,24 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// Own addresses go and come back, and interfaces with them. What was sent in between is lost, and
-// T1, T2 and T3-rtx have backed off, but that says nothing of the network. When packets can leave
-// again, one goes at once: what the timer would have sent, or a HEARTBEAT where no timer waits. The
-// timers and the error counters go on as if it had not.
+// Own addresses go and come back, and interfaces with them. What was sent in between is lost. T1,
+// T2 and T3-rtx have backed off, but that says nothing about the network. When packets can leave
+// again, one goes at once: what the timer would have sent, or else a HEARTBEAT. The timers and the
+// error counters go on as before.
 
-// UsableFrom says from which own addresses something can be sent, link-local ones with their zones;
-// the list is kept. Paths that begin elsewhere, where the interface is down or has that address no
-// more, are left at once, as those are over which the link refuses a packet (Unroutable).
-// HEARTBEATs find out when they can be used again. Over a path whose own address is back one packet
-// goes at once, but no more than one in an RTO, without backing off: an INIT, COOKIE ECHO, SHUTDOWN
-// or SHUTDOWN ACK that waits for its answer, the earliest chunk in flight, or a HEARTBEAT. Where
-// the link chooses the own address, one that is new and of the same kind as the peer's is taken for
-// it. PollTransmit has something to send then. What addresses this host has now is asked as well
-// (Env.Own): a path to one of them is none.
+// UsableFrom sets the own addresses that something can be sent from, link-local ones with their
+// zones. The association keeps the list. It leaves at once a path whose own address is not listed:
+// the interface is down, or has lost it. It does the same when the link refuses a packet
+// (HandleUnroutable). HEARTBEATs find out when such a path can be used again.
+//
+// When a path's own address is back, one packet goes over it at once, without backing off. There is
+// no more than one in an RTO. It is the INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK that waits for
+// its answer. Otherwise it is the earliest chunk in flight, or a HEARTBEAT. PollTransmit has
+// something to send then.
+//
+// If the link chooses the own address, a new one of the peer's kind is taken for it. UsableFrom
+// also asks for the addresses that this host has now (Env.Own). A path to one of them is not used
+// while there is another.
 func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 	if a.state == Closed {
 		return
@@ -59,8 +63,8 @@ func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 	}
 }
 
-// isUsable says whether something can be sent from an own address. Of the loopback network the list
-// has one.
+// isUsable says whether something can be sent from an own address. The list has one of the loopback
+// network.
 func isUsable(own netip.Addr, list []netip.Addr) bool {
 	return slices.ContainsFunc(list, func(u netip.Addr) bool {
 		return u == own || own.IsLoopback() && u.IsLoopback() && familyOf(u) == familyOf(own)
@@ -76,13 +80,13 @@ func (a *Assoc) hasNewAddrFor(p *path, list []netip.Addr) bool {
 	})
 }
 
-// nextResendAt is until when no other packet goes over a path because its own address is back.
+// nextResendAt returns until when no other packet goes over a path because its own address is back.
 func (a *Assoc) nextResendAt(p *path) *rawio.Time {
 	return &a.ensureRareState().nextResendAt[p.Index()]
 }
 
-// resendEarly has one packet go over a path whose own address is back, now or when an RTO has
-// passed since the last that has gone for that.
+// resendEarly sends one packet over a path whose own address is back. It does so now, or an RTO
+// after the last packet that was sent for that reason.
 func (a *Assoc) resendEarly(now rawio.Time, p *path) {
 	b := &p.heartbeat
 	if a.state == Closed || a.isAvoided(p) {
@@ -108,7 +112,7 @@ func (a *Assoc) resendEarly(now rawio.Time, p *path) {
 	}
 }
 
-// resendData has the earliest chunk go that did not leave, if there is one.
+// resendData sends again the earliest chunk that did not leave, if there is one.
 func (a *Assoc) resendData(now rawio.Time, p *path) bool {
 	if p.State == tx.Unconfirmed || a.IsIdle() {
 		return false
@@ -123,8 +127,8 @@ func (a *Assoc) resendData(now rawio.Time, p *path) bool {
 	return true
 }
 
-// heartbeatEarly sends a HEARTBEAT, where the user wants any. The wait for the one before goes on:
-// it is an error if neither is answered by then.
+// heartbeatEarly sends a HEARTBEAT, if the user wants any. The wait for the one before goes on: it
+// is an error if neither is answered by then.
 func (a *Assoc) heartbeatEarly(now rawio.Time, p *path) {
 	b := &p.heartbeat
 	if p.heartbeatInterval < 0 && p.State != tx.Unconfirmed {
@@ -140,7 +144,7 @@ func (a *Assoc) heartbeatEarly(now rawio.Time, p *path) {
 	}
 }
 
-// resendPostponed does what hasten has put off.
+// resendPostponed does what resendEarly has put off.
 func (a *Assoc) resendPostponed(now rawio.Time) {
 	for _, p := range a.paths {
 		if p.heartbeat.resendDue && now >= *a.nextResendAt(p) {

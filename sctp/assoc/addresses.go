@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// scope is how far an address reaches. A peer is told, and believed, only addresses that reach at
-// least as far as the one it talks with.
+// scope is how far an address reaches. The peer learns only addresses that reach at least as far as
+// the one it talks with. It is believed only about such addresses.
 type scope uint8
 
 const (
@@ -33,7 +33,7 @@ func scopeOf(a netip.Addr) scope {
 	return globalScope
 }
 
-// isMeaningfulAt says whether an address means the same host to whoever uses the address there.
+// isMeaningfulAt says whether an address means the same host to users of the address there.
 func isMeaningfulAt(a, there netip.Addr) bool {
 	if a.IsLinkLocalUnicast() {
 		return there.IsLinkLocalUnicast() && a.Zone() == there.Zone()
@@ -58,14 +58,15 @@ func familyOf(a netip.Addr) familySet {
 
 const bothFamilies = family4 | family6
 
-// knownFamilies returns the families of which the peer knows an own address: that of the address
-// that it exchanges packets with, which is of peer's family, and those that Config.LocalAddrs tells
-// a peer at reach of. With no LocalAddrs that is one address of one family.
+// knownFamilies returns the families of which the peer knows an own address. One is the family of
+// the address that it exchanges packets with, which is peer's family. The others are those that
+// Config.LocalAddrs names to a peer at reach. Without LocalAddrs the peer knows one address of one
+// family.
 //
 // Paths lead to addresses of these families only, and begin at addresses that the peer knows (see
-// sources). A packet from any other own address is out of the blue to the peer (section 8.4), and
-// the ABORT with the T bit that answers it ends the association (section 8.5.1 B). Section 5.1.2
-// lets an endpoint of one family ignore the addresses of the other.
+// sourceFor). To the peer, a packet from any other own address is out of the blue (section 8.4). It
+// answers with an ABORT that has the T bit, which ends the association (section 8.5.1 B). Section
+// 5.1.2 lets an endpoint of one family ignore the addresses of the other.
 func (c *Config) knownFamilies(peer, reach netip.Addr) familySet {
 	f := familyOf(peer)
 	for _, a := range c.LocalAddrs {
@@ -76,9 +77,9 @@ func (c *Config) knownFamilies(peer, reach netip.Addr) familySet {
 	return f
 }
 
-// localAddrsFor returns the own addresses of families f that a peer at reach knows: those that are
-// meaningful there; known, which it exchanges packets with; and where a family has none of them,
-// as behind a NAT, the one that reaches farthest.
+// localAddrsFor returns the own addresses of families f that a peer at reach knows. These are the
+// addresses that are meaningful there, and known, which it exchanges packets with. If a family has
+// none of them, as behind a NAT, the one that reaches farthest is added.
 func (c *Config) localAddrsFor(reach, known netip.Addr, f familySet) (list []netip.Addr) {
 	var have familySet
 	var best [2]netip.Addr
@@ -101,8 +102,8 @@ func (c *Config) localAddrsFor(reach, known netip.Addr, f familySet) (list []net
 	return list
 }
 
-// localAddrOf returns the own address that a packet came to, which is invalid where the link does
-// not tell it.
+// localAddrOf returns the own address that a packet came to. It is invalid if the link does not
+// report it.
 func localAddrOf(p *rawio.Packet) netip.AddrPort {
 	own := p.Local.Addr().Unmap()
 	if !own.IsValid() || familyOf(own) != familyOf(p.Remote.Addr().Unmap()) {
@@ -111,16 +112,16 @@ func localAddrOf(p *rawio.Packet) netip.AddrPort {
 	return netip.AddrPortFrom(own, p.Local.Port())
 }
 
-// setKnownAddrs takes down which own addresses the peer knows, see Config.knownFamilies, and that
-// paths lead to and begin at no others.
+// setKnownAddrs records which own addresses the peer knows (see Config.knownFamilies). Paths lead
+// to and begin at no others.
 func (a *Assoc) setKnownAddrs(peer, reach netip.Addr, known netip.AddrPort, f familySet) {
 	a.pathFamilies = a.cfg.knownFamilies(peer, reach) & f
 	a.localAddrs = a.cfg.localAddrsFor(reach, known.Addr(), a.pathFamilies)
 }
 
-// dropUnknownPaths leaves out the paths to addresses of families of which the peer knows no own
-// address, and has the others begin at addresses that it knows. That is for the end of the set-up:
-// until the peer has answered, INITs may go to addresses of either family. There is no DATA yet.
+// dropUnknownPaths drops the paths to families of which the peer knows no own address. The others
+// then begin at addresses that it knows. It runs at the end of the set-up: until the peer answers,
+// INITs may go to either family. There is no DATA yet.
 func (a *Assoc) dropUnknownPaths(known netip.AddrPort) {
 	all := a.paths
 	a.paths = all[:0]
@@ -164,7 +165,7 @@ func widestScopeAddr(list []netip.AddrPort) (w netip.Addr) {
 }
 
 // appendAddrs appends the own addresses of those families that a peer at reach is to know (section
-// 5.1.2), and nothing when the packet's source says it all.
+// 5.1.2). It appends nothing if the packet's source says it all.
 func appendAddrs(b []byte, own []netip.Addr, source, reach netip.Addr, f familySet) []byte {
 	start, more := len(b), false
 	for _, a := range own {
@@ -179,8 +180,8 @@ func appendAddrs(b []byte, own []netip.Addr, source, reach netip.Addr, f familyS
 	return b
 }
 
-// appendFamilies appends Supported Address Types to an INIT where one family only can be used.
-// INIT ACK has no such parameter (section 3.3.3).
+// appendFamilies appends Supported Address Types to an INIT if only one family can be used. INIT
+// ACK has no such parameter (section 3.3.3).
 func appendFamilies(b []byte, f familySet) []byte {
 	switch f {
 	case family4:
@@ -191,11 +192,11 @@ func appendFamilies(b []byte, f familySet) []byte {
 	return b
 }
 
-// sourceFor chooses the own address for a path to remote: of those that share a long prefix with
-// it, or else of all that the peer knows, the one that fewest paths use, so that paths have as
-// little in common as possible. Without Config.LocalAddrs it is known, which the peer exchanges
-// packets with, and which the link may not tell. ok is false when remote cannot be reached from
-// any.
+// sourceFor chooses the own address for a path to remote. It prefers addresses that share a long
+// prefix with remote, else takes any that the peer knows. Among these it takes the one that fewest
+// paths use, so paths share as little as possible. Without Config.LocalAddrs it is known, which the
+// peer exchanges packets with and the link may not report. ok is false if remote cannot be reached
+// from any.
 func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.AddrPort, ok bool) {
 	if len(a.localAddrs) == 0 {
 		if known.IsValid() && familyOf(known.Addr()) != familyOf(remote) {
@@ -217,8 +218,8 @@ func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.
 	return netip.AddrPortFrom(best, known.Port()), best.IsValid()
 }
 
-// nextSource returns what to try when remote does not answer to p's own address: the own address
-// that it last sent to, or else the next that is as near.
+// nextSource returns what to try when remote does not answer to p's own address. That is the own
+// address that it last sent to, or else the next that is as near.
 func (a *Assoc) nextSource(p *path) netip.AddrPort {
 	present, remote := p.Local.Addr(), p.Remote.Addr()
 	if h := p.lastLocalAddr.Addr().Unmap(); h != present && slices.Contains(a.localAddrs, h) {
@@ -239,8 +240,8 @@ func (a *Assoc) nextSource(p *path) netip.AddrPort {
 	return netip.AddrPortFrom(next, p.Local.Port())
 }
 
-// commonPrefixLen is the length of the common prefix of two addresses of one family where it is
-// long enough to mean a common network, else 0.
+// commonPrefixLen returns the length of the common prefix of two addresses of one family. It
+// returns 0 if that is too short to mean a common network.
 func commonPrefixLen(a, b netip.Addr) int {
 	x, y := a.As16(), b.As16()
 	n := 0

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// noteArrival notes what a packet with the right tag says about the way it came: the own address it
-// went to, and the UDP port to send to, 0 for none, which belongs to the peer's address and may
+// noteArrival records the way that a packet with the right tag came. That is the own address it
+// went to, and the UDP port to send to, 0 for none. The port belongs to the peer's address and may
 // change at any time behind a NAT (RFC 6951 section 5.4).
 func (a *Assoc) noteArrival(now rawio.Time, p *path, pkt *rawio.Packet) {
 	p.lastLocalAddr = pkt.Local

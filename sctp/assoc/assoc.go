@@ -18,7 +18,7 @@ type Message = tx.Message
 // Source supplies messages at the moment they can be sent and learns when they are acknowledged.
 type Source = tx.Source
 
-// Runner is a Source that says at once what it has in a row, a Run of at most RunMost.
+// Runner is a Source that reports at once what it has in a row: a Run of at most RunMost.
 type (
 	Runner = tx.Runner
 	Run    = tx.Run
@@ -28,10 +28,9 @@ type (
 const RunMost = tx.RunMost
 
 // Received is one complete message of the peer, held until Release. A message that
-// Config.MaxMessage allows and that the receive buffer does not hold comes in pieces (section 6.9),
-// one after the other: More says that the message goes on, Offset how many octets of it came
-// before. A piece that has Cut set, and no octets, ends a message whose rest will not come because
-// the peer has restarted.
+// Config.MaxMessage allows but the receive buffer does not hold comes in pieces, in order (section
+// 6.9). More says that the message goes on, Offset how many octets of it came before. A piece with
+// Cut set, and no octets, ends a message whose rest will not come: the peer has restarted.
 type Received = rx.Message
 
 // Verdict is a Placer's answer about a DATA chunk.
@@ -49,34 +48,34 @@ const (
 	AbortAssoc
 )
 
-// Placer is asked about each DATA chunk that is new, after the checksum, tag, duplicate and window
-// checks, before any queue and before its TSN counts as received. d is a view into the packet that
+// Placer is asked about each new DATA chunk, after the checksum, tag, duplicate and window checks.
+// That is before any queue, and before its TSN counts as received. d is a view into the packet that
 // buf owns. Fragments of a message are offered too, with their flags.
 type Placer interface {
 	Place(now rawio.Time, d wire.Data, buf *rawio.Buf) Verdict
 }
 
-// RowPlacer is a Placer that takes DATA of several packets at a lower price than by as many calls
-// of Place.
+// RowPlacer is a Placer that takes DATA of several packets in one call, which costs less than Place
+// for each.
 type RowPlacer interface {
 	Placer
-	// PlaceRow takes in the first of a row. It returns for how many of them Place would have
-	// answered Consumed; Place is asked about the others.
+	// PlaceRow takes the first packets of a row. It returns how many of them Place would have
+	// answered with Consumed. Place is asked about the others.
 	PlaceRow(now rawio.Time, row Row) int
 }
 
 // Assoc is one association. Make one with Connect or Accept.
 //
-// A program may have thousands, and what each packet looks at is then in none of the processor's
-// caches: each line of it costs a hundred nanoseconds. So it comes first and together, in as few
-// lines as it takes, and what is rarely looked at comes behind it.
+// A program may have thousands. What a packet looks at is then in no cache of the processor, and
+// each line costs a hundred nanoseconds. So those fields come first, in as few lines as possible.
+// Fields that are rarely looked at come behind them.
 type Assoc struct {
-	// What sending a message looks at comes first, see PrefetchSend.
+	// What sending a message looks at comes first (see PrefetchSend).
 
 	// Owner is free for the owner's own use.
 	Owner any
 
-	state               State // changed by enter
+	state               State // changed by changeState
 	burstContinues      bool  // the last PollTransmit ended with a full batch
 	hasUnackedSends     bool  // messages of Send wait for acknowledgement
 	probeDue            bool  // a search for a path MTU has a probe to send
@@ -84,7 +83,7 @@ type Assoc struct {
 	localTag, peerTag   uint32
 	cfg                 *Config // of many associations; Reconfigure gives this one its own
 	env                 *Env
-	dataState           atomic.Pointer[dataState] // nil at rest, see sender
+	dataState           atomic.Pointer[dataState] // nil while idle, see sender
 	recv                *rx.Receiver              // that of halves; nil also until the peer's Initial TSN is known
 	paths               []*path                   // in the order of sender.Paths
 	onePath             [1]*path                  // paths, if it is but one
@@ -95,31 +94,31 @@ type Assoc struct {
 	internalErr         *InternalError            // see Break
 	events              eventQueue
 	control             controlQueue // chunks waiting for PollTransmit
-	outbox              Outbox       // packets with tags of their own, and last words
+	outbox              Outbox       // packets with tags of their own, and last packets
 	ecn                 ecn
 	sackPath            *path          // where SACKs go
 	sackLocal           netip.AddrPort // from which own address; invalid: that of the path
 	stats               commonCounters
 
-	// And what a packet that comes looks at, behind it.
+	// What a received packet looks at comes behind it.
 	outStreams, inStreams uint16 // negotiated, 0 before
 	hasAdaptation         bool   // peerAdaptation is known
 	peerIsLocal           bool   // the peer is on this host
 	ignoresDry            bool   // see IgnoreDry
-	isCrowded             bool   // see Crowd
+	isCrowded             bool   // see SetCrowded
 	placer                Placer
 	lastHeardAt           rawio.Time   // when the last valid packet of the peer came
 	errorCount            int          // consecutive errors of the association (section 8.1)
 	failedSenders         []*tx.Sender // whose messages have failed, see failMessages
 	rttSamples            counters.CompactHistogram
 
-	firstPath path // of all that it has ever had, and mostly the only one
+	firstPath path // the first that it has ever had, and usually the only one
 
 	incarnation             uint64       // see Incarnation
 	localTSN                wire.TSN     // own Initial TSN
 	localTieTag, peerTieTag uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
-	localAddrs              []netip.Addr // of Config.LocalAddrs those that paths may begin at, which the peer knows
-	pathFamilies            familySet    // of the addresses of the peer that paths may lead to, see Config.knownFamilies
+	localAddrs              []netip.Addr // those of Config.LocalAddrs that the peer knows: paths may begin there
+	pathFamilies            familySet    // of the peer addresses that paths may lead to, see Config.knownFamilies
 	peerAdaptation          uint32
 	heartbeatLimit          heartbeatLimit
 	errorReportLimit        errorReportLimit
@@ -132,7 +131,7 @@ type Assoc struct {
 	idleState               idleState
 }
 
-// rareState are what hardly any association ever has.
+// rareState holds what hardly any association ever has.
 type rareState struct {
 	localRefusal localRefusal         // what this host has refused to send last
 	successor    *rawio.Packet        // see Successor
@@ -156,7 +155,7 @@ type Peer struct {
 
 // Connect starts an association: its first PollTransmit sends the INIT (section 5.1). cfg is
 // complete, and does not change while the association lives. It fails with ErrNoSource or
-// ErrNoMarks, or for want of randomness.
+// ErrNoMarks, or for lack of randomness.
 func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	if err := cfg.CanMark(env); err != nil {
 		return nil, err
@@ -201,7 +200,7 @@ func (a *Assoc) replaceSender() {
 	if sent := s.Stats(); sent != (tx.Stats{}) {
 		a.rareCounters().addSenderStats(sent)
 	}
-	if n := len(a.failedSenders); n > 0 && a.failedSenders[n-1] == s { // its messages are still to be reported, from a copy
+	if n := len(a.failedSenders); n > 0 && a.failedSenders[n-1] == s { // report its messages from a copy
 		a.failedSenders[n-1] = s.Copy()
 	}
 	a.initSender(s)
@@ -215,14 +214,13 @@ func (a *Assoc) initSender(s *tx.Sender) {
 	s.SetECN(a.ecn.enabled)
 }
 
-// receiverConfig is what a receiving half is made with.
+// receiverConfig returns the configuration of a receiving half.
 func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
 	return rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.initialWindow(), MaxBuffer: a.cfg.maxWindow(), MaxMessage: a.cfg.MaxMessage, PartialPoint: a.cfg.PartialDelivery,
 		PMDCS: a.primaryPath().PMDCS(), SackDelay: a.cfg.SackDelay, LoneSackDelay: a.cfg.LoneSackDelay, StrictRFC: a.cfg.RFC9260, InStreams: int(a.inStreams), Steps: &a.workSteps}
 }
 
-// startData makes the receiving half, or has it begin anew, and tells the sending one what the peer
-// takes.
+// startData makes the receiving half, or restarts it, and gives the sending half the peer's window.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sender().SetPeer(peerRwnd, int(a.outStreams))
 	if cfg := a.receiverConfig(peerTSN); a.recv == nil {
@@ -234,17 +232,18 @@ func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 	a.sackPath, a.sackLocal = a.primaryPath(), netip.AddrPort{}
 }
 
-// SetUpper sets who is asked about incoming DATA (nil: everything is queued for Receive) and who
-// supplies messages and hears of their acknowledgement, of those of Send too (nil: Send only, and
-// acknowledgements go unreported). Call it before the first packet.
+// SetUpper sets the upper layer. p is asked about incoming DATA; with nil everything is queued for
+// Receive. s supplies messages and hears of acknowledgements, also for messages of Send. If s is
+// nil there is only Send, and acknowledgements go unreported. Call SetUpper before the first
+// packet.
 func (a *Assoc) SetUpper(p Placer, s Source) {
 	a.placer, a.source = p, s
 	a.sender().SetUpper(s, s)
 }
 
 // Send queues a message. Its memory belongs to the association until Source.Acked or
-// EventSendFailed, which comes alone where Message.Expires is over. It fails with ErrNotUp,
-// ErrClosing, ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrNeedsFragments,
+// EventSendFailed. When Message.Expires is over, only EventSendFailed comes. Send fails with
+// ErrNotUp, ErrClosing, ErrSendBufferFull, ErrEmptyMessage, ErrMessageTooBig, ErrNeedsFragments,
 // ErrInvalidStream or ErrNoPath.
 func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	switch {
@@ -260,7 +259,7 @@ func (a *Assoc) Send(now rawio.Time, m *Message) error {
 	return err
 }
 
-// Expect says whether the user is about to send more, for which short messages may wait a moment
+// Expect says whether the user is about to send more. Short messages may wait a moment for that
 // (Config.NoDelay).
 func (a *Assoc) Expect(more bool) {
 	if more || !a.IsIdle() {
@@ -277,22 +276,22 @@ func (a *Assoc) Receive() (*Received, bool) {
 	return a.recv.Receive()
 }
 
-// Release frees a message that Receive returned; the peer may learn of the larger window at the
-// next PollTransmit. Until then it takes part of the window, also when the peer restarts.
+// Release frees a message that Receive returned. The peer may learn of the larger window at the
+// next PollTransmit. Until Release the message takes part of the window, also if the peer restarts.
 func (a *Assoc) Release(r *Received) { a.recv.Release(r) }
 
-// HoldSack has a SACK that is due for the number of packets alone (RFC 9260 section 6.2) wait, or
-// lets it go. Who expects what the packets have brought to be answered within a moment holds it, so
-// that it goes with that DATA, and lets it go right after.
+// HoldSack holds, or releases, a SACK that is due only for the number of packets (RFC 9260 section
+// 6.2). A caller that expects the packets to be answered within a moment holds it. The SACK then
+// goes with that DATA. The caller releases it right after.
 func (a *Assoc) HoldSack(on bool) {
 	if a.recv != nil {
 		a.recv.HoldSack(on)
 	}
 }
 
-// SetCrowded says whether the association is one of very many that packets come for just now. Then
-// it is not worth a packet of its own, and a timer, to tell each of their peers a little sooner
-// what has come, and the SACK may wait for DATA to go with for as long as Config.SackDelay.
+// SetCrowded says whether the association is one of very many that packets come for just now.
+// Acknowledging each a little sooner is then not worth a packet and a timer. So the SACK may wait
+// for DATA to go with, for as long as Config.SackDelay.
 func (a *Assoc) SetCrowded(is bool) { a.isCrowded = is }
 
 // DataSent returns how many DATA chunks have been sent, each counted once.
@@ -303,8 +302,8 @@ func (a *Assoc) DataSent() uint64 {
 	return a.sender().SentTSNs()
 }
 
-// SackDue says whether the next PollTransmit sends a SACK, as after a Release that opens the window
-// by much.
+// SackDue says whether the next PollTransmit sends a SACK. A Release that opens the window by much
+// makes one due.
 func (a *Assoc) SackDue(now rawio.Time) bool { return a.recv != nil && a.recv.SackDue(now) }
 
 // Close gives back all memory that the association holds of received packets. Call it after
@@ -315,9 +314,10 @@ func (a *Assoc) Close() {
 	}
 }
 
-// Detach copies the payload of unacknowledged messages of stream whose body lies within that slice
-// (nil: any) into memory of the association, so that the user's memory is free. more says that
-// there is so much of it that only a part is: call again, after others have had the association.
+// Detach frees the user's memory: it copies payload of unacknowledged messages of stream into
+// memory of the association. It does so for messages whose body lies within that slice (nil: any).
+// more says that only a part was copied, because there is so much. Call again, after others have
+// had the association.
 func (a *Assoc) Detach(stream wire.StreamID, within []byte) (more bool) {
 	return !a.IsIdle() && a.sender().Detach(stream, within)
 }
@@ -325,8 +325,8 @@ func (a *Assoc) Detach(stream wire.StreamID, within []byte) (more bool) {
 // RTOMax returns Config.RTOMax, or its default.
 func (a *Assoc) RTOMax() time.Duration { return a.cfg.RTOMax }
 
-// MaxPayload returns the user octets that one DATA chunk carries, with room left for a SACK, on the
-// path with the smallest MTU.
+// MaxPayload returns the user octets that one DATA chunk carries on the path with the smallest MTU.
+// It leaves space for a SACK.
 func (a *Assoc) MaxPayload() int { return a.sender().MaxPayload() }
 
 // OutStreams returns the number of outbound streams, 0 before they are negotiated.
@@ -350,18 +350,18 @@ func (a *Assoc) PeerPort() uint16 { return a.peerPort }
 // LocalTag returns the own Verification Tag, which changes when the peer restarts.
 func (a *Assoc) LocalTag() uint32 { return a.localTag }
 
-// CookieUntil is until when a cookie that names the own tag may come back, or one that named an
-// earlier own tag, before a restart; 0 if there was none.
+// CookieUntil returns until when a cookie that names the own tag may come back, 0 if there was
+// none. Own tags from before a restart count too.
 func (a *Assoc) CookieUntil() rawio.Time { return a.cookieExpiresAt }
 
-// CookieMade is when the latest of those cookies was made.
+// CookieMade returns when the latest of those cookies was made.
 func (a *Assoc) CookieMade() rawio.Time { return a.cookieMadeAt }
 
-// Incarnation counts the lives of the association: 1 at first, and one more with each restart of
-// the peer (section 5.2.4 action A), already while the packet that restarts is handled, before
-// EventRestart is polled. Nothing else changes it. Whoever keeps something for as long as the
-// association lives goes by this. The tags do not tell: the peer's changes without a restart when
-// two setups have met (action B), and may come back after one.
+// Incarnation counts the lives of the association. It is 1 at first, and one more with each restart
+// of the peer (section 5.2.4 action A). It changes while the packet that restarts is handled,
+// before EventRestart is polled. Nothing else changes it. Use it to keep something for as long as
+// the association lives. Tags do not serve: the peer's changes without a restart when two setups
+// have met (action B). It may also come back after one.
 func (a *Assoc) Incarnation() uint64 { return a.incarnation }
 
 // PeerTag returns the peer's Verification Tag, 0 before INIT ACK. It does not identify the

@@ -6,14 +6,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Marks are the points in the sequences of TSNs that never go back, but for a restart of the peer.
+// Marks are the points in the sequences of TSNs that never go back, except when the peer restarts.
 type Marks struct {
 	Acked, Next wire.TSN // the Cumulative TSN Ack Point; the next TSN to be sent
 	Received    wire.TSN // the Cumulative TSN of the peer, if there is one
 	Receiving   bool     // there is
 }
 
-// Marks returns where the association is.
+// Marks returns the association's present marks.
 func (a *Assoc) Marks() Marks {
 	if a.IsIdle() {
 		next := a.idleState.sender.NextTSN()
@@ -26,16 +26,16 @@ func (a *Assoc) Marks() Marks {
 	return m
 }
 
-// cookieWorkSteps is what it takes to sign a cookie, or to look at one: some microseconds.
+// cookieWorkSteps is the cost of signing a cookie, or looking at one: some microseconds.
 const cookieWorkSteps = 24
 
-// Steps returns how much work the peer has had done: how many chunks were looked at, how many TSNs,
-// gap blocks, paths, messages and links to them because of these or of timers. It never goes back.
+// Steps returns how much work the peer has caused. It counts what was looked at for the peer or for
+// timers: chunks, TSNs, gap blocks, paths, messages and links to them. It never goes back.
 func (a *Assoc) Steps() uint64 { return a.workSteps }
 
-// Audit recounts what the association keeps count of, and says what does not agree or exceeds its
-// limit. lent is the user data in octets of what Receive has returned and Release not taken back.
-// It costs a walk over all that is outstanding or held, and is for simulators and tests.
+// Audit recounts what the association keeps count of, and reports what does not agree or exceeds
+// its limit. lent is the user data in octets that Receive has returned and Release has not taken
+// back. Audit walks over all that is outstanding or held, and is for simulators and tests.
 func (a *Assoc) Audit(lent int) error {
 	if a.state == Closed || a.IsIdle() {
 		return nil

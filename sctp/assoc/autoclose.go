@@ -2,7 +2,7 @@ package assoc
 
 import "github.com/rddp-go/rddp/rawio"
 
-// autoCloseAt is when the association will have been without user data for too long (RFC 6458
+// autoCloseAt returns when the association will have been without user data for too long (RFC 6458
 // section 8.1.8).
 func (a *Assoc) autoCloseAt() rawio.Time {
 	if a.cfg.AutoClose == 0 || a.state != Established {

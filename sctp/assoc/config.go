@@ -14,118 +14,122 @@ import (
 )
 
 // Config holds the protocol parameters of an association. The zero value of each field selects the
-// default, which is that of RFC 9260 section 16 where the RFC gives one. The Config of package sctp
+// default. Where RFC 9260 section 16 gives one, that is the default. The Config of package sctp
 // begins with the same fields.
 type Config struct {
 	// OutStreams is the number of outbound streams asked for, InStreams the most inbound streams
-	// accepted (section 5.1.1). Defaults: OutStreams 10, or for an association that comes to a
-	// listener as many as the peer opens, if that is more, so that each message can be answered on
-	// its stream; InStreams 65535. There are never more outbound streams than the peer accepts:
-	// Stats tells how many there are.
+	// accepted (section 5.1.1). InStreams defaults to 65535, OutStreams to 10. An association that
+	// comes to a listener opens as many as the peer, if that is more. Each message can then be
+	// answered on its stream. There are never more outbound streams than the peer accepts: Stats
+	// reports how many there are.
 	OutStreams, InStreams uint16
-	// RecvBuffer is the receive window and SendBuffer the most that is queued to be sent, both in
-	// octets of user data; RecvBuffer is at least 1500 (section 3.3.2). Default 0: 1 MiB each,
-	// which grow to 16 MiB over paths with round trips of two milliseconds and more, while there is
-	// memory: the window to four times what the program reads in a round trip, the other to twice
-	// what may be in flight. A message to be sent is no longer than 1 MiB then.
+	// RecvBuffer is the receive window, and SendBuffer the most that is queued to be sent. Both are
+	// in octets of user data; RecvBuffer is at least 1500 (section 3.3.2). Default 0: 1 MiB each.
+	// Over paths with round trips of two milliseconds and more, each grows to 16 MiB while there is
+	// memory. The window grows to four times what the program reads in a round trip. SendBuffer
+	// grows to twice what may be in flight. A message to be sent is no longer than 1 MiB then.
 	RecvBuffer, SendBuffer int
 	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the
 	// association. Default 0: of any length. A message that RecvBuffer does not hold is delivered
-	// in pieces; with MaxMessage up to RecvBuffer there are none, but those of PartialDelivery.
+	// in pieces. With MaxMessage up to RecvBuffer there are no pieces, except those of
+	// PartialDelivery.
 	MaxMessage int
-	// PartialDelivery has a message delivered in pieces as soon as more than so many octets of it
-	// wait for its end (SCTP_PARTIAL_DELIVERY_POINT of RFC 6458), at most RecvBuffer. Default 0:
-	// when RecvBuffer does not hold it.
+	// PartialDelivery is how many octets of a message may wait for its end, at most RecvBuffer.
+	// When more wait, the message is delivered in pieces (SCTP_PARTIAL_DELIVERY_POINT of RFC 6458).
+	// Default 0: when RecvBuffer does not hold it.
 	PartialDelivery int
 
 	// Adaptation is the adaptation layer indication announced in INIT and INIT ACK (RFC 5061
-	// section 4.2.6); nil announces none. With RequireAdaptation a peer that announces none, or
-	// another one, is refused by ABORT and the association ends with an *AdaptationError.
+	// section 4.2.6); nil announces none. RequireAdaptation refuses by ABORT a peer that announces
+	// none, or another one. The association then ends with an *AdaptationError.
 	Adaptation        *uint32
 	RequireAdaptation bool
 
 	// RTOInitial, RTOMin and RTOMax bound the retransmission timeout. Defaults 1 s, 1 s, 60 s.
 	RTOInitial, RTOMin, RTOMax time.Duration
 	// SackDelay is the longest wait before DATA is acknowledged: default 200 ms, at most 500 ms.
-	// Unless RFC9260 is set it is no longer than a round trip, or 25 ms where that is shorter, or
-	// 80 ms where no round trip is known or packets come for many of the 512 or more associations
-	// of a Transport; and no longer than half of what a peer has waited before it sent again what
-	// was not acknowledged.
+	// Unless RFC9260 is set it is at most a round trip, or 25 ms if the round trip is shorter. The
+	// 25 ms are 80 ms if no round trip is known. They are 80 ms too if packets come for many of the
+	// 512 or more associations of a Transport. It is also no longer than half of what a peer has
+	// waited before it retransmitted.
 	SackDelay time.Duration
-	// LoneSackDelay is that wait while what the peer sends is not answered by DATA, which takes a
-	// SACK along: until 16 packets in a row were, and again once one was not. Default SackDelay,
-	// and not longer.
+	// LoneSackDelay is that wait while the peer's packets are not answered by DATA, which takes a
+	// SACK along. It holds until 16 packets in a row were answered, and again once one was not.
+	// Default SackDelay, and not longer.
 	LoneSackDelay time.Duration
 	// HeartbeatInterval is HB.interval, default 30 s. A negative value disables heartbeats to
-	// confirmed addresses; unconfirmed ones are still probed, as section 5.4 requires.
+	// confirmed addresses. Unconfirmed ones are still probed, as section 5.4 requires.
 	HeartbeatInterval time.Duration
 	// CookieLife is Valid.Cookie.Life, default 60 s. A peer that asks for more gets up to twice as
 	// much.
 	CookieLife time.Duration
-	// MaxBurst is the most packets with DATA sent at one opportunity; default 4, negative for no
-	// limit, which suits who answers many received packets at once. Unless RFC9260 is set, 128 KiB
-	// may go in any case. HBMaxBurst is the most HEARTBEATs per RTO (default 1).
+	// MaxBurst is the most packets with DATA sent at one opportunity. The default is 4. A negative
+	// value means no limit, which suits a program that answers many received packets at once.
+	// Unless RFC9260 is set, 128 KiB may go in any case. HBMaxBurst is the most HEARTBEATs per RTO
+	// (default 1).
 	MaxBurst, HBMaxBurst int
 	// NoDelay sends each message as soon as the windows allow (SCTP_NODELAY of RFC 6458). Without
-	// it, while at least four full packets are in flight over a path with round trips of less than
-	// 1 ms, a packet that would be short may wait for more messages, and less than 64 KiB of
-	// messages for more; until the next SACK, or the one after it. So may up to eight short
-	// messages, for 0.2 ms at most, of a Conn that has just been read from and has more to read, or
-	// where two short packets are in flight. When less is in flight, or far away, nothing waits.
+	// it, a short packet may wait for more messages, and less than 64 KiB of messages for more.
+	// They wait until the next SACK, or the one after it. This needs at least four full packets in
+	// flight, over a path with round trips of less than 1 ms.
+	//
+	// Up to eight short messages may also wait, for 0.2 ms at most. This needs two short packets in
+	// flight, or a Conn that was just read from and has more to read. When less is in flight, or
+	// far away, nothing waits.
 	NoDelay bool
-	// DisableFragments has a message refused that does not fit one packet, by ErrNeedsFragments
+	// DisableFragments refuses, by ErrNeedsFragments, a message that does not fit one packet
 	// (SCTP_DISABLE_FRAGMENTS of RFC 6458).
 	DisableFragments bool
-	// MaxSegment bounds the user data of a DATA chunk, in octets (SCTP_MAXSEG of RFC 6458); 0
+	// MaxSegment bounds the user data of a DATA chunk, in octets (SCTP_MAXSEG of RFC 6458). 0
 	// leaves it to the path MTUs.
 	MaxSegment int
-	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are the retransmission limits of the
-	// association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
+	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are retransmission limits. They are those
+	// of the association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
 	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int
 
-	// MaxInitRTO bounds the wait for an answer to INIT and COOKIE ECHO, whose timeouts double from
-	// RTOInitial (sinit_max_init_timeo of RFC 6458); it says nothing about data. Default RTOMax.
+	// MaxInitRTO bounds the wait for an answer to INIT and COOKIE ECHO (sinit_max_init_timeo of RFC
+	// 6458). Their timeouts double from RTOInitial. It does not apply to data. Default RTOMax.
 	MaxInitRTO time.Duration
-	// AutoClose ends an association gracefully, by SHUTDOWN, that has neither sent nor received
-	// user data for so long (SCTP_AUTOCLOSE of RFC 6458). Default 0: never.
+	// AutoClose ends an association that has neither sent nor received user data for so long
+	// (SCTP_AUTOCLOSE of RFC 6458). It ends gracefully, by SHUTDOWN. Default 0: never.
 	AutoClose time.Duration
 
-	// LocalAddrs are the own addresses of associations, at most 8. The peer is told those that
-	// mean something to it, and a path to each address of the peer begins at the one that suits it
-	// best. Empty: associations have one own address, which the link or the peer chooses. All
-	// paths begin there, and lead to addresses of its family only; the peer's others are ignored
-	// (RFC 9260 section 5.1.2).
+	// LocalAddrs are the own addresses of associations, at most 8. The peer learns those that mean
+	// something to it. A path to an address of the peer begins at the one that suits it best.
+	// Empty: associations have one own address, which the link or the peer chooses. All paths begin
+	// there, and lead to addresses of its family only. The peer's others are ignored (RFC 9260
+	// section 5.1.2).
 	LocalAddrs []netip.Addr
 	// PotentiallyFailedMaxRetrans is how many consecutive errors a path may have before data avoids
 	// it (RFC 7829 section 3.2); default 0. With PathMaxRetrans or more that state does not occur.
-	// HidePotentiallyFailed reports paths in it as active.
+	// HidePotentiallyFailed reports paths in that state as active.
 	PotentiallyFailedMaxRetrans int
 	HidePotentiallyFailed       bool
-	// PrimarySwitchoverMaxRetrans is how many consecutive errors the primary path may have before
-	// the path that data has moved to becomes the primary one (RFC 7829 section 5). It is at least
-	// PotentiallyFailedMaxRetrans, or PathMaxRetrans where that is smaller. Nil: data returns to
-	// the primary path when it recovers.
+	// PrimarySwitchoverMaxRetrans is how many consecutive errors the primary path may have. Beyond
+	// that, the path that data has moved to becomes the primary one (RFC 7829 section 5). It is at
+	// least the smaller of PotentiallyFailedMaxRetrans and PathMaxRetrans. Nil: data returns to the
+	// primary path when it recovers.
 	PrimarySwitchoverMaxRetrans *int
 
-	// MTU is the largest IP packet in octets, at least rawio.MinMTU; 0 is what the link takes. The
-	// MTU of each path is searched for below it (RFC 8899), where the link can send packets whole
-	// or not at all. DisablePMTUD takes all paths to carry what the link, and MTU, allow.
+	// MTU is the largest IP packet in octets, at least rawio.MinMTU; 0 is what the link takes. Each
+	// path's MTU is searched for below it (RFC 8899), if the link can send packets whole or not at
+	// all. DisablePMTUD assumes that all paths carry what the link, and MTU, allow.
 	MTU          int
 	DisablePMTUD bool
-	// DSCP is the Differentiated Services codepoint of packets, 0 to 63, and FlowLabel the flow
-	// label of those of IPv6, of 20 bits (SPP_DSCP and SPP_IPV6_FLOWLABEL of RFC 6458). Default 0:
-	// what the link is configured with. Where the link cannot set them there is ErrNoMarks.
+	// DSCP is the Differentiated Services codepoint of packets, 0 to 63 (SPP_DSCP of RFC 6458).
+	// FlowLabel is the flow label of IPv6 packets, of 20 bits (SPP_IPV6_FLOWLABEL). Default 0: what
+	// the link is configured with. If the link cannot set them the error is ErrNoMarks.
 	DSCP      uint8
 	FlowLabel uint32
-	// DisableECN does without explicit congestion notification (RFC 3168), which is otherwise
-	// offered to the peer where the link reports congestion marks.
+	// DisableECN turns off explicit congestion notification (RFC 3168). It is otherwise offered to
+	// the peer if the link reports congestion marks.
 	DisableECN bool
 
 	// RFC9260 keeps to the letter of sections 6.1 and 7.2.1 where this stack has learnt from TCP
-	// and QUIC. Without it an association begins with ten packets (RFC 6928), spreads packets over
-	// round trips of two milliseconds and more instead of counting MaxBurst of them, keeps the
-	// window of before a silence, for minutes (RFC 7661), and finds losses over them by RACK-TLP
-	// (RFC 8985).
+	// and QUIC. Without it an association begins with ten packets (RFC 6928). Over round trips of
+	// two milliseconds and more it spreads packets instead of counting MaxBurst of them. It finds
+	// losses over such paths by RACK-TLP (RFC 8985). It keeps its window after a silence, for
+	// minutes (RFC 7661).
 	RFC9260 bool
 	// NewController makes the congestion controller of each path: cc.NewCubic, which nil selects
 	// (cc.RFC9260 under RFC9260), cc.NewReno or cc.NewBBR.
@@ -153,18 +157,18 @@ type Env struct {
 	Cookies *Jar
 	// CutFrom is rawio.Fragmenter's; nil: the link makes fragments of any packet.
 	CutFrom func(local, remote netip.Addr) int
-	// Features are those of the link. Without rawio.DontFragment path MTUs are not searched for,
-	// without rawio.ECNField there is no ECN.
+	// Features are those of the link. Without rawio.DontFragment path MTUs are not searched for.
+	// Without rawio.ECNField there is no ECN.
 	Features rawio.Features
-	// Own says whether an address is one of this host's now, beside the loopback ones; nil: none is
-	// known. Of a peer elsewhere such an address is no path.
+	// Own says whether an address is one of this host's now, besides the loopback ones. Nil: none
+	// is known. Such an address is no path to a peer elsewhere.
 	Own func(netip.Addr) bool
-	// New returns where the next association is to lie, which is zero. If it is nil each lies by
-	// itself.
+	// New returns where the next association is to lie, which is zero. If it is nil each is
+	// allocated by itself.
 	New func() *Assoc
 }
 
-// newAssoc is New.
+// newAssoc returns what New returns, or a new association if New is nil.
 func (e *Env) newAssoc() *Assoc {
 	if e.New == nil {
 		return new(Assoc)
@@ -179,8 +183,8 @@ const (
 	minSegment                = 444 // that fills an IPv6 packet of 512 octets, as Linux has it
 )
 
-// defaultOutStreams is how many outbound streams an INIT asks for where Config names none, and an
-// INIT ACK at least.
+// defaultOutStreams is how many outbound streams an INIT asks for if Config names none. An INIT ACK
+// asks for at least as many.
 const defaultOutStreams = 10
 
 // outStreams is how many outbound streams an INIT asks for.
@@ -192,8 +196,8 @@ func (c *Config) outStreams() uint16 {
 }
 
 // streamsFor returns OS and MIS of the INIT ACK that answers an offer. OS is never above the peer's
-// MIS (section 3.3.3). Where an adaptation layer that is required pairs streams, so that Config has
-// as many of both, the INIT ACK has too (RFC 5043 section 8).
+// MIS (section 3.3.3). A required adaptation layer may pair streams, so that Config has as many of
+// both. The INIT ACK then has as many of both too (RFC 5043 section 8).
 func (c *Config) streamsFor(of *initParams) (out, in uint16) {
 	out, in = c.outStreams(), c.InStreams
 	if c.OutStreams == 0 {
@@ -207,7 +211,7 @@ func (c *Config) streamsFor(of *initParams) (out, in uint16) {
 }
 
 // Complete returns a copy of c with every default filled in, or a *ConfigError. OutStreams stays 0
-// where that is the default, as the number depends on the peer's.
+// if that is the default, as the number depends on the peer's.
 func (c *Config) Complete() (Config, error) {
 	var d Config
 	if c != nil {
@@ -274,7 +278,7 @@ func (c *Config) Complete() (Config, error) {
 func (c *Config) initialWindow() int { return cmp.Or(c.RecvBuffer, tx.FirstBuffer) }
 func (c *Config) maxWindow() int     { return cmp.Or(c.RecvBuffer, tx.MaxBuffer) }
 
-// normalizeAddrs makes LocalAddrs its own list of plain addresses and says whether they can be
+// normalizeAddrs makes LocalAddrs its own list of plain addresses, and says whether they can be
 // used.
 func (c *Config) normalizeAddrs() bool {
 	var list []netip.Addr

@@ -3,15 +3,14 @@ package assoc
 import "net/netip"
 
 // controlQueue holds control chunks that wait for PollTransmit. All answers to one received packet
-// share one entry and so one packet (section 12.4), and what a peer can make the queue hold is
-// bounded.
+// share one entry and so one packet (section 12.4). What a peer can make the queue hold is bounded.
 type controlQueue struct {
 	entries     []controlEntry
 	entryIsOpen bool   // the last entry answers the packet that is being handled
 	buf         []byte // the chunks of all entries
 }
 
-// controlEntry is the control chunks of one packet to come.
+// controlEntry holds the control chunks of one packet to come.
 type controlEntry struct {
 	path       *path
 	local      netip.AddrPort // where the packet it answers came to; invalid: the path's own address
@@ -27,9 +26,9 @@ const (
 // closeEntry says that chunks queued from now on answer another packet.
 func (q *controlQueue) closeEntry() { q.entryIsOpen = false }
 
-// queueReply queues the chunks that the caller appended to control.buf, to be sent on p: from
-// local, or from the path's own address when that is invalid. They are dropped, and counted, when
-// the answer to the packet under way would need a second packet.
+// queueReply queues the chunks that the caller appended to control.buf, to be sent on p. They go
+// from local, or from the path's own address if local is invalid. If the answer to the current
+// packet would need a second packet, they are dropped and counted.
 func (a *Assoc) queueReply(p *path, local netip.AddrPort, b []byte) {
 	q := &a.control
 	end, room := len(b), p.MTU()-headerRoom

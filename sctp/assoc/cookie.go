@@ -14,8 +14,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Cookie is what a state cookie carries (section 5.1.3): all that is needed to create the
-// association when the cookie comes back, so that an INIT leaves nothing behind.
+// Cookie is what a state cookie carries (section 5.1.3). It is enough to create the association
+// when the cookie comes back, so an INIT leaves nothing behind.
 type Cookie struct {
 	Created rawio.Time
 	Life    time.Duration
@@ -59,7 +59,7 @@ func (c *Cookie) hasAddr(addr netip.Addr) bool {
 	return false
 }
 
-// addAddr records an address of the peer if there is room for it.
+// addAddr records an address of the peer if there is space for it.
 func (c *Cookie) addAddr(addr netip.Addr) {
 	if c.NumAddrs < MaxPaths && !c.hasAddr(addr) {
 		c.Addrs[c.NumAddrs] = addr
@@ -73,7 +73,7 @@ const (
 	// Flags of the cookie.
 	cookieFlagAdaptation = 1
 	cookieFlagECN        = 2
-	// keyLifetime is how long one secret key signs; a cookie is accepted for one more keyLifetime
+	// keyLifetime is how long one secret key signs. A cookie is accepted for one more keyLifetime
 	// at most, so it also bounds Config.CookieLife.
 	keyLifetime = time.Hour
 )
@@ -91,8 +91,8 @@ type keyPair struct {
 	cur, prev secret
 }
 
-// secret signs cookies. age is what it adds to the time at which one was made: the peer is not to
-// know how long this host has been up.
+// secret signs cookies. age is what it adds to the time at which one was made. It hides from the
+// peer how long this host has been up.
 type secret struct {
 	key        [sha256.Size]byte
 	timeOffset uint64
@@ -103,7 +103,7 @@ func newSecret(key [sha256.Size]byte) secret {
 	return secret{key, binary.BigEndian.Uint64(sum[:])}
 }
 
-// findSigner returns which of them has signed a body, nil if neither has.
+// findSigner returns the key that has signed a body, nil if neither has.
 func (k *keyPair) findSigner(body, sum []byte) *secret {
 	switch {
 	case k.cur.verifiesMAC(body, sum):
@@ -129,7 +129,7 @@ func (s *secret) verifiesMAC(body, sum []byte) bool {
 func NewJar(rand io.Reader) *Jar { return &Jar{rand: rand} }
 
 // currentKeys returns the keys for now, making or changing them when they are due. It returns nil
-// when there is no randomness to make the first ones of.
+// if there is no randomness to make the first ones.
 func (j *Jar) currentKeys(now rawio.Time) *keyPair {
 	k := j.keys.Load()
 	if k != nil && now.Sub(k.madeAt) < keyLifetime {

@@ -9,9 +9,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Matches says whether the cookie belongs to the packet that brought it (section 5.1.5): its ports,
-// its tag and one of the peer's addresses. Link-local addresses in it, which have lost their zone,
-// get that of the packet.
+// Matches says whether the cookie belongs to the packet that brought it (section 5.1.5). It
+// compares the ports, the tag and the peer's addresses. Link-local addresses in the cookie have
+// lost their zone and get that of the packet.
 func (c *Cookie) Matches(p *rawio.Packet) bool {
 	pkt := wire.Packet(p.Data)
 	if zone := p.Remote.Addr().Zone(); zone != "" {
@@ -24,8 +24,8 @@ func (c *Cookie) Matches(p *rawio.Packet) bool {
 		c.hasAddr(p.Remote.Addr().Unmap())
 }
 
-// handleCookieEcho handles a COOKIE ECHO when an association exists (section 5.2.4, Table 12) and
-// says whether the packet's other chunks belong to the association.
+// handleCookieEcho handles a COOKIE ECHO for an association that exists (section 5.2.4, Table 12).
+// It says whether the packet's other chunks belong to the association.
 func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	a.workSteps += cookieWorkSteps
 	echo, err := wire.AsCookieEcho(c)
@@ -78,8 +78,9 @@ func (a *Assoc) adoptCookie(c *Cookie) {
 	a.ecn = ecn{enabled: c.ECN}
 }
 
-// localAddrPort is the own address that the cookie left from, in answer to an INIT: all that the
-// peer knows without Config.LocalAddrs. The cookie has come back by p, which tells the UDP port.
+// localAddrPort returns the own address that the cookie left from, in answer to an INIT. Without
+// Config.LocalAddrs the peer knows no other. The packet p has brought the cookie back; the UDP port
+// is taken from it.
 func (c *Cookie) localAddrPort(p *rawio.Packet) netip.AddrPort {
 	if !c.Local.IsValid() {
 		return localAddrOf(p)
@@ -87,9 +88,9 @@ func (c *Cookie) localAddrPort(p *rawio.Packet) netip.AddrPort {
 	return netip.AddrPortFrom(c.Local, p.Local.Port())
 }
 
-// adoptPaths makes the paths to the addresses of families f in the cookie that p has brought, the
-// first of them primary. When there are paths already, only those to the same addresses are made
-// anew: a restart adds none (section 5.2.4.1).
+// adoptPaths makes the paths to the addresses of families f in the cookie that p has brought. The
+// first becomes the primary path. If there are paths already, only those to the same addresses are
+// made anew: a restart adds none (section 5.2.4.1).
 func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f familySet) {
 	own := c.localAddrPort(p)
 	a.peerIsLocal = a.env.isLocalAddr(c.Addrs[0])
@@ -132,7 +133,7 @@ func (a *Assoc) resolveInitCollision(now rawio.Time, in *inbound, ck *Cookie) {
 }
 
 // endForSuccessor is action A in a shutdown. The association ends as by an ABORT of the peer, so
-// that the shutdown is not forgotten; what follows that ABORT, by section 5.2.4 "a new COOKIE
+// that the shutdown is not forgotten. What follows that ABORT, by section 5.2.4 "a new COOKIE
 // ECHO", is for the endpoint: see Successor.
 func (a *Assoc) endForSuccessor(p *rawio.Packet) {
 	a.rareCounters().Restarts++
@@ -143,10 +144,10 @@ func (a *Assoc) endForSuccessor(p *rawio.Packet) {
 	a.endAssoc(onEnd, ErrSucceeded)
 }
 
-// Successor returns, once, the packet that sets up the next association with a peer that has
-// restarted during the shutdown of this one (section 5.2.4 action A); nil if there is none. After
-// EventDown and Endpoint.Remove, hand it to the endpoint like one that has just come: a listener on
-// the port takes the association, and without one an ABORT refuses it.
+// Successor returns, once, the packet that sets up the next association with the peer, nil if there
+// is none. There is one if the peer restarted during the shutdown (section 5.2.4 action A). After
+// EventDown and Endpoint.Remove, hand the packet to the endpoint like one that has just come. A
+// listener on the port takes the association; without one an ABORT refuses it.
 func (a *Assoc) Successor() *rawio.Packet {
 	if a.rareState == nil {
 		return nil
@@ -157,7 +158,7 @@ func (a *Assoc) Successor() *rawio.Packet {
 }
 
 // restartAssoc is action A: the peer has lost the association and sets it up anew. Nothing of the
-// old one is sent or accepted any more, and congestion control starts afresh.
+// old one is sent or accepted any more. Congestion control starts afresh.
 func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
 	a.incarnation++
 	a.rareCounters().Restarts++

@@ -12,8 +12,8 @@ import (
 // errUpperRefused is the reason given to the peer when the Placer refuses a chunk.
 var errUpperRefused = errors.New("the upper layer refused a DATA chunk")
 
-// handleData takes one DATA chunk (section 6.2): duplicate and window check, then the Placer, and
-// only then does its TSN count as received. It says whether to go on with the packet.
+// handleData takes one DATA chunk (section 6.2). It checks for duplicates and the window, then asks
+// the Placer. Only then does the TSN count as received. It says whether to go on with the packet.
 func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	d, err := wire.AsData(c)
 	if err != nil {
@@ -73,8 +73,8 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	return true
 }
 
-// setSackPath has SACKs go back the way that DATA has come. Duplicates say that those may get lost
-// which went there last, so that the next takes another path (section 6.4).
+// setSackPath makes SACKs go back the way that DATA has come. Duplicates suggest that the SACKs
+// sent there last were lost, so the next one takes another path (section 6.4).
 func (a *Assoc) setSackPath(in *inbound) {
 	if a.recv.HasDups() && a.sackPath == in.path {
 		if q := a.paths[a.sender().Alternate(&in.path.Path).Index()]; q != in.path {
@@ -85,8 +85,8 @@ func (a *Assoc) setSackPath(in *inbound) {
 	a.sackPath, a.sackLocal = in.path, in.Local
 }
 
-// endDataPacket ends a packet that had DATA: the acknowledgement policy of section 6.2, and of
-// section 9.2 in SHUTDOWN-SENT.
+// endDataPacket ends a packet that had DATA. It applies the acknowledgement policy of section 6.2,
+// and in SHUTDOWN-SENT that of section 9.2.
 func (a *Assoc) endDataPacket(now rawio.Time, in *inbound) {
 	in.path.dataPackets++
 	a.lastDataAt = now

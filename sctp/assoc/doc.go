@@ -1,28 +1,30 @@
 // Package assoc is one SCTP association (RFC 9260) as a pure function of packets, time and
 // requests.
 //
-// It opens no socket, reads no clock, starts no goroutine and takes no lock: received packets, the
-// present time and the user's requests come in as calls; packets to send, events and the next
-// deadline are asked for. Whoever calls, the owner, does so from one goroutine at a time, and after
-// each round of calls drains PollTransmit and PollEvent and arms a timer for NextTimeout.
+// It opens no socket, reads no clock, starts no goroutine and takes no lock. Received packets, the
+// present time and the user's requests come in as calls. The caller, the owner, asks for packets to
+// send, events and the next deadline. It calls from one goroutine at a time. After each round of
+// calls it drains PollTransmit and PollEvent, and arms a timer for NextTimeout.
 //
 // # A harness of one's own
 //
-// Fuzzers, simulators and whoever else wants SCTP without I/O import this package, endpoint, which
-// finds the association of a packet and makes new ones, wire, the chunks, and rawio/simnet, a road
-// in virtual time. Programs need none of them. The example is a harness for a fuzzer's octets. What
-// an owner does:
+// Fuzzers, simulators and others that want SCTP without I/O import four packages. This one is an
+// association. endpoint finds the association of a packet and makes new ones. wire has the chunks,
+// and rawio/simnet is a network in virtual time. Programs need none of them. The example is a
+// harness for a fuzzer's octets.
+//
+// What an owner does:
 //
 //   - A packet goes to Endpoint.Lookup, and what that finds nothing for to HandleUnmatched; an association that comes of it, or of Connect, is the owner's to keep.
 //   - Behind each call, for each association: PollEvent until there is none, Receive, PollTransmit as long as it has more, and NextTimeout, when to call HandleTimeout.
 //   - On EventUp, EventRestart, EventPathUp and EventPathDown Endpoint.Refresh, on EventDown Endpoint.Remove, then [Assoc.Successor].
 //   - The packets of a TxBatch are the owner's until Reset, those that it hands in the association's until HandlePacket returns.
 //
-// An owner of many associations calls PollTransmit once more, RestAfter behind the last DATA: an
-// association that has nothing to do then rests, and needs little more than half of its memory
-// ([Assoc.Rest]).
+// An owner of many associations calls PollTransmit once more, IdleAfter behind the last DATA. An
+// association that has nothing to do then becomes idle ([Assoc.GoIdle]). It needs little more than
+// half of its memory.
 //
-// The same calls at the same times, with the same [Env.Rand], bring about the same packets.
+// The same calls at the same times, with the same [Env.Rand], produce the same packets.
 //
 // # How an association ends
 //
@@ -46,16 +48,16 @@
 //   - What [Assoc.Fail] was given: what lies below the association has failed.
 //   - [InternalError]: this side has contradicted itself, which is worth a report.
 //
-// A restart by the peer is no end but EventRestart, and another [Assoc.Incarnation]; during a
-// shutdown it is an end, and what the peer sets up is another association ([Assoc.Successor]).
+// A restart by the peer is no end. It is an EventRestart, and another [Assoc.Incarnation]. During a
+// shutdown it is an end, and the peer sets up another association ([Assoc.Successor]).
 //
 // # States
 //
 // An association begins in COOKIE-WAIT, or by the peer's cookie in ESTABLISHED, and ends in CLOSED.
-// One function changes its state, by this table (section 4, Figure 3); what is not in it cannot be,
-// and ends the association ([InternalError]). What exists in some states only belongs to them: the
-// timer of the handshake to COOKIE-WAIT and COOKIE-ECHOED, the cookie to COOKIE-ECHOED, the timers
-// of a shutdown to SHUTDOWN-SENT and SHUTDOWN-ACK-SENT.
+// One function changes its state, by this table (section 4, Figure 3). A transition that is not in
+// it ends the association ([InternalError]). Some things exist in some states only. The handshake's
+// timer belongs to COOKIE-WAIT and COOKIE-ECHOED, the cookie to COOKIE-ECHOED. The timers of a
+// shutdown belong to SHUTDOWN-SENT and SHUTDOWN-ACK-SENT.
 //
 //	COOKIE-WAIT       init ack: COOKIE-ECHOED, cookie ack: ESTABLISHED, end: CLOSED
 //	COOKIE-ECHOED     cookie ack: ESTABLISHED, stale: COOKIE-WAIT, end: CLOSED
@@ -65,16 +67,17 @@
 //	SHUTDOWN-RECEIVED drained: SHUTDOWN-ACK-SENT, end: CLOSED
 //	SHUTDOWN-ACK-SENT shutdown ack: CLOSED, complete: CLOSED, end: CLOSED
 //
-// cookie ack: the peer's, or its own cookie (section 5.2.4, actions B and D); restart: action A.
-// shutdown: the user's; drained: in a shutdown, all own data is acknowledged. end: ABORT from
+// cookie ack: the peer's, or its own cookie (section 5.2.4, actions B and D). restart: action A.
+// shutdown: the user's. drained: in a shutdown, all own data is acknowledged. end: ABORT from
 // either side, a contradiction, or a limit is reached.
 //
 // # What happens in which state
 //
-// Behind each chunk, report, call or timer stands what is sent at once in answer, and behind a >
-// where it leads: first in most states, then in those that differ. In ESTABLISHED, SHUTDOWN-PENDING
-// and SHUTDOWN-RECEIVED one message is not acknowledged. What is ignored is counted and changes
-// nothing; in CLOSED it is the endpoint that answers, if anybody (section 8.4).
+// Behind each chunk, report, call or timer stands what is sent at once in answer. Behind a > stands
+// the state that it leads to. What most states do comes first, then those that differ. In
+// ESTABLISHED, SHUTDOWN-PENDING and SHUTDOWN-RECEIVED one message is not acknowledged. What is
+// ignored is counted and changes nothing. In CLOSED the endpoint answers, if anything does (section
+// 8.4).
 //
 //	INIT                       INIT ACK; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
 //	INIT, another address      ABORT; CLOSED, COOKIE-WAIT: INIT ACK; SHUTDOWN-ACK-SENT: SHUTDOWN ACK
@@ -118,13 +121,13 @@
 //	COOKIE ECHO, expired       ERROR
 //	COOKIE ECHO, forged        ignored
 //
-// A is the cookie of a restart, B that of an INIT which has met our own, C one of before, D one
+// A is the cookie of a restart, B that of an INIT which has met our own. C is one of before, D one
 // that has both tags (section 5.2.4).
 //
-// Each file holds one topic: packet.go (tag rules, section 8.5), handshake.go, initack.go and
-// init_params.go (5), cookie.go and cookieecho.go (5.1.3 to 5.1.5, 5.2.4), data.go and sack.go (6),
-// transmit.go and control.go (6.10), addresses.go (5.1.2), path.go and failover.go (6.4, 8.1, 8.2,
-// RFC 7829), heartbeat.go (5.4, 8.3), shutdown.go (9.2), abort.go (9.1), error.go (3.2, 3.3.10),
-// icmp.go (10), pmtu.go (7.3, RFC 8899), ecn.go (RFC 3168), arrival.go (RFC 6951). The halves that
-// send and receive DATA are the internal packages tx and rx.
+// Each file holds one topic. Set-up: handshake.go, initack.go and init_params.go (5), cookie.go and
+// cookieecho.go (5.1.3 to 5.1.5, 5.2.4). Packets: packet.go (tag rules, section 8.5), transmit.go
+// and control.go (6.10), error.go (3.2, 3.3.10), icmp.go (10). Data: data.go and sack.go (6),
+// ecn.go (RFC 3168). Paths: addresses.go (5.1.2), path.go and failover.go (6.4, 8.1, 8.2, RFC
+// 7829), heartbeat.go (5.4, 8.3), pmtu.go (7.3, RFC 8899), arrival.go (RFC 6951). Ends: shutdown.go
+// (9.2), abort.go (9.1). The halves that send and receive DATA are the internal packages tx and rx.
 package assoc

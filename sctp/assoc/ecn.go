@@ -6,7 +6,7 @@ import (
 )
 
 // ecn is explicit congestion notification (RFC 3168) with the chunks of RFC 4960 appendix A, which
-// RFC 9260 reserves. Its other half, that of the sender of DATA, is in tx.
+// RFC 9260 reserves. The half for the sender of DATA is in tx.
 type ecn struct {
 	enabled      bool     // both sides have announced it
 	echoPending  bool     // a mark has come that the peer has not reacted to
@@ -15,13 +15,13 @@ type ecn struct {
 
 const ecneLen = 8
 
-// offersECN says whether ECN is announced. The link has to report marks: who sends ECN-capable
-// packets does without losses as a sign of congestion, and must not be left without any.
+// offersECN says whether ECN is announced. The link has to report marks. ECN-capable packets are
+// marked, not lost, in congestion: their sender must not miss the marks.
 func (c *Config) offersECN(env *Env) bool {
 	return !c.DisableECN && env.Features&rawio.ECNField != 0
 }
 
-// appendECNCapable announces it.
+// appendECNCapable announces ECN.
 func appendECNCapable(b []byte, capable bool) []byte {
 	if !capable {
 		return b
@@ -29,13 +29,13 @@ func appendECNCapable(b []byte, capable bool) []byte {
 	return wire.AppendParam(b, wire.ParamECNCapable, nil)
 }
 
-// setECN sets what was agreed.
+// setECN sets what both sides agreed on.
 func (a *Assoc) setECN(on bool) {
 	a.ecn = ecn{enabled: on}
 	a.sender().SetECN(on)
 }
 
-// noteMark notes a DATA chunk that is new. Marks on others are ignored: they may be forged (RFC
+// noteMark records a DATA chunk that is new. Marks on others are ignored: they may be forged (RFC
 // 3168 section 6.1.5).
 func (in *inbound) noteMark(t wire.TSN) {
 	if in.ECN == rawio.CE && (!in.hasMark || t.Less(in.lowestMarked)) {
@@ -43,7 +43,7 @@ func (in *inbound) noteMark(t wire.TSN) {
 	}
 }
 
-// startECNEcho has every SACK carry an ECNE from now on, until the peer has reacted to the last
+// startECNEcho makes every SACK carry an ECNE from now on, until the peer has reacted to the last
 // mark.
 func (a *Assoc) startECNEcho(in *inbound) {
 	if !in.hasMark || !a.ecn.enabled {
@@ -62,8 +62,8 @@ func (a *Assoc) appendECNE(out *TxBatch) {
 	}
 }
 
-// handleECNE takes the peer's echo, and tells it that it may stop, also when the window was reduced
-// before: it may not know.
+// handleECNE takes the peer's echo, and answers that it may stop. It answers also if the window was
+// reduced before: the peer may not know.
 func (a *Assoc) handleECNE(now rawio.Time, in *inbound, c wire.Chunk) {
 	e, err := wire.AsECNE(c)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *Assoc) handleECNE(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.queueReply(p, local, wire.AppendCWR(a.control.buf, e.TSN()))
 }
 
-// handleCWR stops the echo of marks up to that the peer has reacted to.
+// handleCWR stops the echo of marks up to the one that the peer has reacted to.
 func (a *Assoc) handleCWR(c wire.Chunk) {
 	w, err := wire.AsCWR(c)
 	if err != nil {

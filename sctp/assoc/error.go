@@ -8,7 +8,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// replyError queues an ERROR chunk with one cause in answer to the packet under way. The quoted
+// replyError queues an ERROR chunk with one cause in answer to the current packet. The quoted
 // information is limited, so that what a peer sends is never amplified.
 func (a *Assoc) replyError(in *inbound, code wire.CauseCode, info []byte) {
 	start := len(a.control.buf)
@@ -22,8 +22,8 @@ func (a *Assoc) replyInvalidStream(in *inbound, s wire.StreamID) {
 	a.replyError(in, wire.CauseInvalidStream, []byte{byte(s >> 8), byte(s), 0, 0})
 }
 
-// handleUnknown treats a chunk of a type that this association does not use as its two high bits
-// say (section 3.2), and says whether to go on with the packet.
+// handleUnknown treats a chunk of a type that this association does not use. The two high bits of
+// the type say how (section 3.2). It says whether to go on with the packet.
 func (a *Assoc) handleUnknown(in *inbound, c wire.Chunk) bool {
 	a.rareCounters().UnknownChunks++
 	stop, report := c.Type().UnknownAction()
@@ -55,8 +55,8 @@ func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 	a.events.push(Event{Kind: EventPeerError, Err: &PeerError{Causes: copyCauses(e.Causes())}})
 }
 
-// errorReportLimit keeps reports of ERROR chunks to maxPeerErrors in a second: each is an event and
-// a line of a log.
+// errorReportLimit limits reports of ERROR chunks to maxPeerErrors in a second. Each is an event
+// and a line in a log.
 type errorReportLimit struct {
 	windowBeganAt rawio.Time
 	count         int
@@ -76,7 +76,7 @@ func (l *errorReportLimit) allow(now rawio.Time) bool {
 // maxCauses bounds the causes kept of one chunk.
 const maxCauses = 8
 
-// copyCauses takes the causes out of the packet; of each at most maxReport octets.
+// copyCauses copies the causes out of the packet, of each at most maxReport octets.
 func copyCauses(cs wire.Causes) (list []Cause) {
 	for c, ok := cs.Next(); ok && len(list) < maxCauses; c, ok = cs.Next() {
 		list = append(list, Cause{Code: c.Code(), Info: slices.Clone(c.Info()[:min(len(c.Info()), maxReport)])})

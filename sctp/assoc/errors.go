@@ -24,8 +24,8 @@ var (
 	// ErrShutdownTimeout: the peer did not complete the shutdown in 5 * RTO.Max
 	// (T5-shutdown-guard).
 	ErrShutdownTimeout error = timeoutError("sctp: the peer did not complete the shutdown in time")
-	// ErrSucceeded: the peer has restarted during the shutdown, and sets up an association that
-	// succeeds this one (section 5.2.4 action A). It matches syscall.ECONNRESET.
+	// ErrSucceeded: the peer has restarted during the shutdown (section 5.2.4 action A). It sets up
+	// an association that succeeds this one. It matches syscall.ECONNRESET.
 	ErrSucceeded error = sysError{"sctp: the peer has restarted during the shutdown; what it had not acknowledged is lost", syscall.ECONNRESET}
 	// ErrOvertaken: another attempt was answered before this one, see Assoc.OnAnswer.
 	ErrOvertaken = errors.New("sctp: another attempt to set the association up was answered first")
@@ -73,8 +73,8 @@ type sysError struct {
 func (e sysError) Error() string        { return e.text }
 func (e sysError) Is(target error) bool { return target == e.errno }
 
-// RefusedError ends an association, or a setup, of which this host lets nothing go. It matches what
-// the system has said, such as syscall.EPERM.
+// RefusedError ends an association, or a setup, whose packets this host does not let go. It matches
+// the system's error, such as syscall.EPERM.
 type RefusedError struct {
 	Path netip.AddrPort // an address of the peer
 	Err  error          // the system's
@@ -108,9 +108,9 @@ func (e *RefusedError) Error() string {
 // Unwrap returns the system's error.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// StuckError ends an association whose peer is there, but to which a packet does not get through
-// any more: the MTU of the path has fallen since a chunk got its TSN, which cannot be cut again
-// (section 6.9), and neither does the link send it in IP fragments nor do those arrive. It matches
+// StuckError ends an association whose peer is there, but which a packet does not get through to
+// any more. The path MTU has fallen since a chunk got its TSN, and the chunk cannot be cut again
+// (section 6.9). The link does not send it in IP fragments, or those do not arrive. It matches
 // syscall.ETIMEDOUT and EMSGSIZE.
 type StuckError struct {
 	Path   netip.AddrPort // an address of the peer
@@ -131,7 +131,7 @@ func (e *StuckError) Is(target error) bool {
 	return target == syscall.ETIMEDOUT || target == syscall.EMSGSIZE
 }
 
-// NoRouteError ends a setup because there is no way to any address of the peer: this host knows
+// NoRouteError ends a setup because there is no way to any address of the peer. This host knows
 // none, or over IPv4 an ICMP message says so. It matches syscall.ENETUNREACH, or EHOSTUNREACH.
 type NoRouteError struct{ Err error } // the system's
 
@@ -147,10 +147,10 @@ func (e *NoRouteError) Is(target error) bool {
 	return target == syscall.ENETUNREACH
 }
 
-// InternalError ends an association whose code has contradicted itself, or whose layer above has:
-// nothing was received or sent any more from the moment on that this was noticed. It is a fault of
-// this program and no state of the network; its text is worth a report. Counters.Contradictions
-// counts it.
+// InternalError ends an association whose code, or whose layer above, has contradicted itself.
+// Nothing is received or sent any more from the moment that it is noticed. It is a fault of this
+// program and no state of the network; its text is worth a report. Counters.Contradictions counts
+// it.
 type InternalError = invariant.Error
 
 // Cause is one error cause of an ABORT or ERROR chunk (section 3.3.10).
@@ -169,7 +169,7 @@ type AbortError struct {
 	Causes  []Cause
 }
 
-// Error names who aborted and why.
+// Error names the side that aborted, and why.
 func (e *AbortError) Error() string {
 	var b strings.Builder
 	b.WriteString("sctp: association aborted")
@@ -180,8 +180,8 @@ func (e *AbortError) Error() string {
 	return b.String()
 }
 
-// Is makes an abort by the peer match syscall.ECONNREFUSED in the setup, ECONNRESET later, and a
-// local one ECONNABORTED; one with Missing io.ErrUnexpectedEOF too.
+// Is makes an abort by the peer match syscall.ECONNREFUSED in the setup, ECONNRESET later. A local
+// one matches ECONNABORTED. One with Missing matches io.ErrUnexpectedEOF too.
 func (e *AbortError) Is(target error) bool {
 	switch {
 	case target == io.ErrUnexpectedEOF:
@@ -204,8 +204,9 @@ func (e *AbortError) Reason() []byte {
 	return nil
 }
 
-// MemoryError reports that an association ended, or did not come to be, because memory for what
-// peers make this host hold was short, and it, or the address of its peer, had more than its share.
+// MemoryError reports that an association ended, or did not come to be, because memory was short.
+// This is memory for what peers make this host hold. The association, or the address of its peer,
+// had more than its share.
 type MemoryError struct {
 	Held  int64 // octets that the association held; 0 when it did not come to be
 	Share int64 // octets that are its fair share
@@ -242,7 +243,7 @@ func writeCauses(b *strings.Builder, causes []Cause) {
 }
 
 // AdaptationError reports that the peer announced no adaptation layer, or not the one that
-// Config.RequireAdaptation asks for.
+// Config.RequireAdaptation requires.
 type AdaptationError struct {
 	Want, Got uint32
 	Absent    bool // the peer announced none; Got is 0

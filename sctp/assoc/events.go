@@ -20,20 +20,20 @@ const (
 	// EventDown: the association has ended; Err says how. It is the last event.
 	EventDown
 	// EventRestart: the peer has lost its state and set the association up anew (section 5.2.4
-	// action A). Tags, TSNs and SSNs start afresh; every message not acknowledged before was
-	// reported by EventSendFailed.
+	// action A). Tags, TSNs and SSNs start afresh. EventSendFailed has reported every message that
+	// was not acknowledged before.
 	EventRestart
 	// EventPathUp and EventPathDown: the reachability of Path changed (NETWORK STATUS CHANGE). A
-	// path is also up when its address is confirmed (section 5.4), and down when too many probes of
-	// an unconfirmed address went unanswered.
+	// path is also up when its address is confirmed (section 5.4). It is also down when too many
+	// probes of an unconfirmed address went unanswered.
 	EventPathUp
 	EventPathDown
-	// EventPeerShutdown: the peer has started a graceful shutdown; Send fails from now on, what is
+	// EventPeerShutdown: the peer has started a graceful shutdown. Send fails from now on. What is
 	// queued is still delivered.
 	EventPeerShutdown
-	// EventSendFailed: the message with Token on Stream will not be acknowledged, because its life
-	// or that of the association has ended. Its memory is free. Unsent says that no part of it was
-	// ever transmitted.
+	// EventSendFailed: the message with Token on Stream will not be acknowledged. Its life or that
+	// of the association has ended. Its memory is free. Unsent says that no part of it was ever
+	// transmitted.
 	EventSendFailed
 	// EventSenderDry: everything handed to Send is acknowledged or has failed.
 	EventSenderDry
@@ -41,14 +41,14 @@ const (
 	EventMTUChanged
 	// EventPeerError: an ERROR chunk arrived (COMMUNICATION ERROR); Err is a *PeerError.
 	EventPeerError
-	// EventPathPotentiallyFailed: Path is potentially failed (RFC 7829): it did not answer of late.
-	// EventPathUp or EventPathDown follows.
+	// EventPathPotentiallyFailed: Path is potentially failed (RFC 7829), as it has stopped
+	// answering. EventPathUp or EventPathDown follows.
 	EventPathPotentiallyFailed
 	// EventPrimary: Path has become the primary path because the one before failed (RFC 7829
 	// section 5).
 	EventPrimary
-	// EventAdaptation: the peer has announced the adaptation layer Adaptation, by the setup that
-	// the EventUp or EventRestart before this reports (RFC 5061 section 4.2.6).
+	// EventAdaptation: the peer has announced the adaptation layer Adaptation (RFC 5061 section
+	// 4.2.6). It did so in the setup that the preceding EventUp or EventRestart reports.
 	EventAdaptation
 )
 
@@ -78,7 +78,7 @@ type Event struct {
 // the queue.
 const maxPeerErrors = 16
 
-// eventQueue is a ring that grows with what the association itself has to report; events that the
+// eventQueue is a ring that grows with what the association itself has to report. Events that the
 // peer can cause at will are bounded at their origin.
 type eventQueue struct {
 	head, n    int32
@@ -115,14 +115,15 @@ func (q *eventQueue) pop() (Event, bool) {
 	return e, true
 }
 
-// HasEvents says whether PollEvent has something to return, or to give back. It is for who asks
-// often. Without room it looks no further: that lies elsewhere.
+// HasEvents says whether PollEvent has something to return, or memory to give back. It is for
+// callers that ask often. Without a ring it looks no further, because the rest lies elsewhere in
+// memory.
 func (a *Assoc) HasEvents() bool {
 	return a.events.n > 0 || len(a.events.ring) > 0 && len(a.events.ring) > a.spareEventSlots()
 }
 
-// maxSpareEvents is for how many events there is room while there are none: where those are left
-// out that come with what is sent, the others are rare.
+// spareEventSlots returns how many events have space while there are none. If those that come with
+// what is sent are left out, the others are rare.
 func (a *Assoc) spareEventSlots() int {
 	if a.ignoresDry {
 		return 0

@@ -26,8 +26,7 @@ func (a *Assoc) reportExpired(list []tx.FailedMessage) {
 	}
 }
 
-// IgnoreDry says that nobody wants EventSenderDry, which is the one event that all messages lead
-// to.
+// IgnoreDry says that nobody wants EventSenderDry, the one event that all messages lead to.
 func (a *Assoc) IgnoreDry() { a.ignoresDry = true }
 
 // reportSenderDry reports that nothing is left to send or to be acknowledged, once.

@@ -7,8 +7,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// countPathError counts an error of a path, and of the association when ofAssoc is set, and draws
-// the consequences of limits that are exceeded (sections 8.1 and 8.2, RFC 7829).
+// countPathError counts an error of a path, and of the association if ofAssoc is set. It acts on
+// limits that are exceeded (sections 8.1 and 8.2, RFC 7829).
 func (a *Assoc) countPathError(now rawio.Time, p *path, ofAssoc bool) {
 	if p.Errors < a.maxPathErrors() {
 		p.Errors++
@@ -47,7 +47,7 @@ func (a *Assoc) countPathError(now rawio.Time, p *path, ofAssoc bool) {
 				a.endByRefusal(p, why)
 				return
 			}
-			if packet, mtu, ago := a.sender().OversizedChunk(now); packet > 0 && now.Sub(a.lastHeardAt) <= ago { // the HEARTBEAT of probeStuckPeer was answered
+			if packet, mtu, ago := a.sender().OversizedChunk(now); packet > 0 && now.Sub(a.lastHeardAt) <= ago { // probeStuckPeer got an answer
 				a.endAssoc(onEnd, &StuckError{p.Remote, packet, mtu})
 				return
 			}
@@ -56,9 +56,9 @@ func (a *Assoc) countPathError(now rawio.Time, p *path, ofAssoc bool) {
 	}
 }
 
-// maxPathErrors is where path error counters stop. A counter that goes on beyond Path.Max.Retrans
-// tells which of several inactive paths is the least bad one (RFC 7829 section 4.1); a single path
-// has no use for that (section 8.3).
+// maxPathErrors returns where path error counters stop. Beyond Path.Max.Retrans a counter shows
+// which of several inactive paths is the least bad one (RFC 7829 section 4.1). A single path has no
+// use for that (section 8.3).
 func (a *Assoc) maxPathErrors() int {
 	limit := a.cfg.PathMaxRetrans + 1
 	if len(a.paths) > 1 {
@@ -67,8 +67,8 @@ func (a *Assoc) maxPathErrors() int {
 	return limit
 }
 
-// switchPrimary makes the path that data now takes the primary one when the primary path has failed
-// too often (RFC 7829 section 5).
+// switchPrimary makes the path that data now takes the primary one. It does so when the primary
+// path has failed too often (RFC 7829 section 5).
 func (a *Assoc) switchPrimary(p *path) {
 	limit := a.cfg.PrimarySwitchoverMaxRetrans
 	if limit == nil || p.Errors <= *limit || p != a.primaryPath() {
@@ -81,7 +81,8 @@ func (a *Assoc) switchPrimary(p *path) {
 }
 
 // switchSource gives a path that does not answer another source address, if there is one that suits
-// it: the path is the pair of addresses. It begins with fresh congestion control (section 7.2.5).
+// it. The path is the pair of addresses, so it begins with fresh congestion control (section
+// 7.2.5).
 func (a *Assoc) switchSource(p *path) {
 	next := a.nextSource(p)
 	if next == p.Local {
@@ -112,8 +113,8 @@ func (a *Assoc) markPathAlive(now rawio.Time, p *path) {
 	}
 }
 
-// probeSuspectedPath asks a path that is silent while another answers: a HEARTBEAT that finds no
-// answer is an error, the silence is none. What it has carried before, if so, still counts.
+// probeSuspectedPath probes a path that is silent while another answers. An unanswered HEARTBEAT is
+// an error; the silence is none. What the path has carried before, if so, still counts.
 func (a *Assoc) probeSuspectedPath(now rawio.Time, p *path, carried bool) {
 	if carried {
 		p.Errors = 0
@@ -133,7 +134,7 @@ func (a *Assoc) leavePath(now rawio.Time, p *path) bool {
 }
 
 // SetPrimary makes the path to addr the primary path, which new data takes while it is active
-// (section 6.4). It fails with ErrNoPath when addr is not an address of the peer.
+// (section 6.4). It fails with ErrNoPath if addr is not an address of the peer.
 func (a *Assoc) SetPrimary(addr netip.Addr) error {
 	p := a.findPath(addr.Unmap())
 	if p == nil {
@@ -143,8 +144,8 @@ func (a *Assoc) SetPrimary(addr netip.Addr) error {
 	return nil
 }
 
-// makePrimary makes path i the primary path. The window grows by a chunk of it from now on, see
-// setMTU.
+// makePrimary makes path i the primary path. From now on the window grows by a chunk of it (see
+// setMTU).
 func (a *Assoc) makePrimary(i int) {
 	a.sender().SetPrimary(i)
 	if a.recv != nil {

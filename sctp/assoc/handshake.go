@@ -12,11 +12,11 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// setup is what exists in COOKIE-WAIT and COOKIE-ECHOED only.
+// setup holds what exists in COOKIE-WAIT and COOKIE-ECHOED only.
 type setup struct {
-	stage       any  // what exists in one of them: *waiting or *echoing
+	stage       any  // what exists in one of them: *cookieWaitState or *cookieEchoedState
 	sendDue     bool // INIT or COOKIE ECHO waits to be sent
-	resentEarly bool // and has gone once more, or does, before T1 expires, see hasten
+	resentEarly bool // and goes, or has gone, once more before T1 expires, see resendEarly
 	t1ExpiresAt rawio.Time
 	retransmits int        // retransmissions of INIT or of COOKIE ECHO
 	staleErrors int        // Stale Cookie errors received
@@ -30,12 +30,12 @@ type setup struct {
 	refusalMayPass bool  // and that may change by itself
 }
 
-// cookieWaitState is what exists in COOKIE-WAIT only.
+// cookieWaitState holds what exists in COOKIE-WAIT only.
 type cookieWaitState struct {
 	cookieIncrementMS uint32 // Cookie Preservative of a new INIT, ms; 0 for none
 }
 
-// cookieEchoedState is what exists in COOKIE-ECHOED only.
+// cookieEchoedState holds what exists in COOKIE-ECHOED only.
 type cookieEchoedState struct {
 	cookie     []byte // the peer's State Cookie
 	errorChunk []byte // ERROR chunk about unknown parameters of the INIT ACK, sent behind the cookie
@@ -92,7 +92,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 	a.finishPacket(out)
 }
 
-// setupRTO is the timeout of INIT or COOKIE ECHO on a path.
+// setupRTO returns the timeout of INIT or COOKIE ECHO on a path.
 func (a *Assoc) setupRTO(p *path) time.Duration {
 	if a.cfg.MaxInitRTO > 0 {
 		return min(p.RTO(), a.cfg.MaxInitRTO)
@@ -100,7 +100,7 @@ func (a *Assoc) setupRTO(p *path) time.Duration {
 	return p.RTO()
 }
 
-// handleSetupTimeout is the expiry of T1-init or T1-cookie (section 4 notes 2 and 3).
+// handleSetupTimeout handles the expiry of T1-init or T1-cookie (section 4 notes 2 and 3).
 func (a *Assoc) handleSetupTimeout() {
 	s := a.setup
 	s.t1ExpiresAt, s.resentEarly = rawio.Never, false
@@ -137,7 +137,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	source := in.Remote.Addr().Unmap()
-	if a.state == CookieWait && in.path == nil { // not an address that the upper layer gave: section 5.2.1, rules 1 and 2
+	if a.state == CookieWait && in.path == nil { // unknown to the upper layer: section 5.2.1, rules 1 and 2
 		p := a.findListedPath(init, source)
 		if p == nil {
 			a.rareCounters().ForeignSource++
@@ -172,7 +172,7 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		id.localTieTag, id.peerTieTag = a.localTieTag, a.peerTieTag
 	}
 	cfg := *a.cfg
-	cfg.OutStreams = max(cfg.outStreams(), a.outStreams) // what the own INIT has said, or INIT ACK: sections 5.2.1 and 5.2.2
+	cfg.OutStreams = max(cfg.outStreams(), a.outStreams) // as in our INIT or INIT ACK: sections 5.2.1 and 5.2.2
 	if !sendInitAck(now, &a.outbox, in.Packet, &o, &cfg, a.env, id) {
 		a.rareCounters().InitsRefused++
 	} else if id.tag == a.localTag {
@@ -266,15 +266,16 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.changeState(onInitAck)
 }
 
-// OnAnswer has f asked when the peer has answered the INIT: false ends the association by
-// ErrOvertaken. The peer does not hear of that, and needs not, as it keeps nothing before the
-// COOKIE ECHO. So of several attempts to reach a host one comes to be, whichever are answered.
+// OnAnswer sets f, which is asked when the peer has answered the INIT. If f returns false the
+// association ends by ErrOvertaken. The peer does not hear of that, and need not, as it keeps
+// nothing before the COOKIE ECHO. So of several attempts to reach a host only one succeeds,
+// whichever are answered.
 func (a *Assoc) OnAnswer(f func() bool) { a.onAnswer = f }
 
-// learnPaths records the peer's addresses (section 5.1.2); those that the upper layer did not give
-// are unconfirmed. The primary path is the one that the INIT took: after several, to several
-// addresses, most likely the one that the answer came by. The peer knows the own address that the
-// INIT left from, which is where its answer came to.
+// learnPaths records the peer's addresses (section 5.1.2). Those that the upper layer did not give
+// are unconfirmed. The primary path is the one that the INIT took. If INITs went to several
+// addresses, it is most likely the one that the answer came by. The peer knows the own address that
+// the INIT left from, which is where its answer came to.
 func (a *Assoc) learnPaths(now rawio.Time, in *inbound, o *initParams) {
 	source := in.Remote.Addr().Unmap()
 	first, own := a.paths[a.setup.pathIndex], localAddrOf(in.Packet)
@@ -305,7 +306,7 @@ func unknownParamsError(o *initParams) []byte {
 	}
 	var list []byte
 	for _, u := range o.unknownParams[:o.numUnknown] {
-		if len(list)+wire.PaddedLen(len(u)) <= maxReport { // the padding of the last one is not the cause's (section 3.2.1)
+		if len(list)+wire.PaddedLen(len(u)) <= maxReport { // the cause excludes the last padding (section 3.2.1)
 			list = append(append(list, wire.Padding(len(list))...), u...)
 		}
 	}

@@ -16,7 +16,7 @@ type heartbeat struct {
 	nextAt        rawio.Time                    // next HEARTBEAT, or the end of the wait for its answer
 	slack         time.Duration                 // how much earlier it may go
 	awaitsAck     bool                          // the last HEARTBEAT is unanswered, and its RTO is not over
-	addrIsLocal   bool                          // this host has the address, so that no HEARTBEAT goes there, see refreshPathIsLocal
+	addrIsLocal   bool                          // this host has the address: no HEARTBEATs, see refreshPathIsLocal
 	localAddrGone bool                          // nothing can be sent from the path's own address, see UsableFrom
 	resendDue     bool                          // it is back, and one packet is to go, see Assoc.nextResendAt
 	lastSentAt    rawio.Time                    // when the last one was sent, or what is as good
@@ -26,8 +26,8 @@ type heartbeat struct {
 // maxUnanswered is how many HEARTBEATs of a path are remembered.
 const maxUnanswered = 4
 
-// sentHeartbeat is a HEARTBEAT that may still be answered. An answer counts whenever it comes, and
-// once.
+// sentHeartbeat is a HEARTBEAT that may still be answered. An answer counts whenever it comes, but
+// only once.
 type sentHeartbeat struct {
 	nonce  uint64
 	sentAt rawio.Time
@@ -50,7 +50,7 @@ func (b *heartbeat) recordSent(nonce uint64, now rawio.Time) {
 }
 
 // takeAnswer returns when the HEARTBEAT with a nonce was sent, and whether it was the last one. It
-// is answered from now on.
+// counts as answered from now on.
 func (b *heartbeat) takeAnswer(nonce uint64) (sent rawio.Time, last, ok bool) {
 	if b.unanswered == nil {
 		return
@@ -66,7 +66,8 @@ func (b *heartbeat) takeAnswer(nonce uint64) (sent rawio.Time, last, ok bool) {
 	return
 }
 
-// heartbeatLimit keeps probes and HEARTBEATs to idle paths to HB.Max.Burst in an RTO (section 5.4).
+// heartbeatLimit limits probes, and HEARTBEATs to idle paths, to HB.Max.Burst in an RTO (section
+// 5.4).
 type heartbeatLimit struct {
 	windowEndsAt rawio.Time
 	count        int
@@ -83,9 +84,9 @@ func (a *Assoc) startHeartbeats(now rawio.Time) {
 	}
 }
 
-// probesEachRTO says whether a path gets a HEARTBEAT in each RTO, whatever HB.interval is: a
-// suspected one, an unconfirmed one until it is taken to be unreachable (section 5.4), and a
-// potentially failed one unless heartbeats are disabled (RFC 7829 section 3.2).
+// probesEachRTO says whether a path gets a HEARTBEAT in each RTO, whatever HB.interval is. A
+// suspected path does. An unconfirmed one does until it is taken to be unreachable (section 5.4). A
+// potentially failed one does unless heartbeats are disabled (RFC 7829 section 3.2).
 func (a *Assoc) probesEachRTO(p *path) bool {
 	switch p.State {
 	case tx.Unconfirmed:
@@ -98,10 +99,10 @@ func (a *Assoc) probesEachRTO(p *path) bool {
 	return false
 }
 
-// scheduleHeartbeat sets the next HEARTBEAT of a path after from: HB.interval and an RTO with a
-// jitter of half of it, or at once where it presses. It is drawn from the later half of that, and
-// may go half an RTO earlier: together with those of other associations. As each may go earlier by
-// as much, those that may are the next that are due.
+// scheduleHeartbeat sets the next HEARTBEAT of a path after from. The delay is HB.interval and an
+// RTO with a jitter of half of it. An urgent one goes at once. It is drawn from the later half of
+// that. The HEARTBEAT may go half an RTO earlier, together with those of other associations. As
+// each may go earlier by as much, those that may are the next that are due.
 func (a *Assoc) scheduleHeartbeat(p *path, from rawio.Time) {
 	switch {
 	case a.isAvoided(p):
@@ -123,8 +124,8 @@ func (a *Assoc) scheduleHeartbeat(p *path, from rawio.Time) {
 	p.heartbeat.slack = half
 }
 
-// randUint32 returns a number by chance, or 0 without randomness: then there is no jitter, and what
-// is withheld can be foretold.
+// randUint32 returns a random number, or 0 without randomness. Then there is no jitter, and what is
+// withheld can be predicted.
 func (a *Assoc) randUint32() uint32 {
 	var b [4]byte
 	_, _ = io.ReadFull(a.env.Rand, b[:])
@@ -171,8 +172,8 @@ func (a *Assoc) allowHeartbeat(now rawio.Time, p *path) bool {
 	return true
 }
 
-// nextHeartbeatPath returns the path that is due for a HEARTBEAT and has waited longest for one, so
-// that addresses which never answer do not starve the others.
+// nextHeartbeatPath returns the path that is due for a HEARTBEAT and has waited longest for one. So
+// addresses that never answer do not starve the others.
 func (a *Assoc) nextHeartbeatPath(now rawio.Time) (next *path) {
 	for _, p := range a.paths {
 		if p.heartbeat.isDue(now) && (next == nil || p.heartbeat.lastSentAt < next.heartbeat.lastSentAt) {
@@ -182,7 +183,7 @@ func (a *Assoc) nextHeartbeatPath(now rawio.Time) (next *path) {
 	return next
 }
 
-// minPathRTO is the RTO in which the HEARTBEATs of all paths are counted.
+// minPathRTO returns the RTO in which the HEARTBEATs of all paths are counted.
 func (a *Assoc) minPathRTO() time.Duration {
 	least := a.cfg.RTOMax
 	for _, p := range a.paths {
@@ -191,14 +192,14 @@ func (a *Assoc) minPathRTO() time.Duration {
 	return least
 }
 
-// handleHeartbeatTimeout is the expiry of a path's heartbeat timer: it leaves it expired if a
-// HEARTBEAT is to be sent.
+// handleHeartbeatTimeout handles the expiry of a path's heartbeat timer. It leaves the timer
+// expired if a HEARTBEAT is to be sent.
 func (a *Assoc) handleHeartbeatTimeout(now rawio.Time, p *path) {
 	if p.heartbeat.awaitsAck { // no answer within an RTO
 		p.heartbeat.awaitsAck = false
 		if p.Flight() == 0 { // else it is not idle, and T3-rtx will tell
-			// Section 8.1 counts HEARTBEATs of the path that data uses, but while data is
-			// outstanding it is T3-rtx that counts; section 5.4 counts no probes.
+			// Section 8.1 counts HEARTBEATs of the path that data uses. While data is outstanding,
+			// T3-rtx counts instead. Section 5.4 counts no probes.
 			inUse := p == a.dataPath() && a.outstandingChunks() == 0
 			p.Backoff()
 			a.countPathError(now, p, inUse)
@@ -242,8 +243,8 @@ func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
 	a.stats.HeartbeatsOut++
 }
 
-// verifyRTT asks a path of which there is need to know, once in an RTO or sooner, whether it is as
-// short as SACKs say: a nonce does not lie (tx/rate_sample.go).
+// verifyRTT asks a path whether it is as short as SACKs say: a nonce does not lie
+// (tx/rate_sample.go). It does so once in an RTO or sooner, and only if there is need to know.
 func (a *Assoc) verifyRTT(now rawio.Time, p *path) {
 	if p.NeedsRTTProof() && p.heartbeatInterval >= 0 && !p.heartbeat.awaitsAck && now.Sub(p.heartbeat.lastSentAt) >= p.RTTProofInterval() && heartbeatStates.has(a.state) {
 		a.sendHeartbeat(now, p)
@@ -266,7 +267,7 @@ func (a *Assoc) RequestHeartbeat(now rawio.Time, addr netip.Addr) error {
 	return nil
 }
 
-// SetHeartbeat changes HB.interval of the path to an address of the peer and starts it anew; a
+// SetHeartbeat changes HB.interval of the path to an address of the peer, and starts it anew. A
 // negative interval disables heartbeats there, 0 is an interval of 0 (section 8.3). It fails with
 // ErrNoPath.
 func (a *Assoc) SetHeartbeat(now rawio.Time, addr netip.Addr, interval time.Duration) error {
@@ -293,8 +294,8 @@ func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 	a.stats.HeartbeatsIn++
 	if a.state == ShutdownSent {
 		// A peer that tests its paths knows of no shutdown: ours was lost. T2-shutdown alone would
-		// not tell it, because each packet of the peer restarts that timer (section 9.2), and it
-		// may send HEARTBEATs faster than T2 expires.
+		// not repeat it, because each packet of the peer restarts that timer (section 9.2). The
+		// peer may send HEARTBEATs faster than T2 expires.
 		a.shutdownState.sendDue = true
 		return
 	}
@@ -305,10 +306,9 @@ func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 	a.queueReply(in.path, in.Local, wire.AppendChunk(a.control.buf, wire.ChunkHeartbeatAck, 0, c.Value()))
 }
 
-// handleHeartbeatAck takes the answer to one of our last HEARTBEATs on a path, however late: it
+// handleHeartbeatAck takes the answer to one of our last HEARTBEATs on a path, however late. It
 // proves that the address is the peer's, that it is reachable, and how far away it is. The round
-// trip is taken from our own record of the nonce, not from the time in the answer, which is the
-// peer's word.
+// trip comes from our own record of the nonce. The time in the answer is only the peer's word.
 func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 	h, err := wire.AsHeartbeat(c)
 	if err == nil && len(h.Info()) == probeInfoLen {

@@ -10,11 +10,11 @@ import (
 
 // handleICMP processes an ICMP report about one of our packets (section 10).
 //
-// Protocol unreachable ends an association only when nothing was heard from the peer for an RTO,
-// before any backing off: backed off it grows as fast as the silence does. A Linux host answers so,
-// too, when the receive buffer of the raw socket that has the association is full for a moment; a
-// peer that has just spoken SCTP does speak it, and if it has stopped, the next report or the
-// retransmission limit will say so.
+// Protocol unreachable ends an association only if nothing was heard from the peer for an RTO. That
+// is the RTO before any backing off: backed off it grows as fast as the silence does. A Linux host
+// also answers so while the receive buffer of the association's raw socket is full. A peer that has
+// just spoken SCTP does speak it. If it has stopped, the next report or the retransmission limit
+// will show it.
 func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	path := a.findPath(p.Remote.Addr().Unmap())
 	if a.state == Closed || path == nil || len(p.Data) < 8 {
@@ -54,7 +54,7 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 		default:
 			a.endAssoc(onEnd, ErrProtoUnreachable)
 		}
-	case rawio.KindHostUnreachable: // a network may find a way again, but who sets an association up is told
+	case rawio.KindHostUnreachable: // a network may find a way again, but a setup hears of it
 		if isInit && a.state == CookieWait {
 			a.handleSetupRefusal(path, syscall.EHOSTUNREACH)
 			return

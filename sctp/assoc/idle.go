@@ -9,41 +9,42 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// dataState are the sending and the receiving half of an association: more than a third of its
-// memory, of which hardly anything is needed while there is no DATA. So an association that has
-// sent and received none for IdleAfter, or none yet, rests: it has no halves. It gets them back
-// when something has to do with DATA again; HEARTBEATs and probes of the MTU do without.
+// dataState holds the sending and the receiving half of an association. They are more than a third
+// of its memory, and hardly needed while there is no DATA. So an association that has sent and
+// received none for IdleAfter, or none yet, has no halves. It gets them back when something has to
+// do with DATA again. HEARTBEATs and MTU probes do without.
 //
-// Where there are very many associations, each page of memory that they lie on takes the processor
-// longer to find than to read. So the halves take half a page, with what the runtime puts before
-// them, and never lie on two; and in them there is room for what a short message needs on its way
-// out, and in.
+// With very many associations, the processor takes longer to find a page of memory than to read it.
+// So the halves, with the runtime's header, take half a page and never lie on two. They have space
+// for what a short message needs on its way out, and in.
 type dataState struct {
 	sender   tx.Sender
 	receiver rx.Receiver
 	_        [pageSize/2 - objectHeaderSize - unsafe.Sizeof(tx.Sender{}) - unsafe.Sizeof(rx.Receiver{})]byte
 }
 
-// page is how long a page is, or a part of it, and header what the runtime puts before an object of
-// that length that has pointers.
+// page is the length of a page, or a part of it. header is what the runtime puts before an object
+// of that length that has pointers.
 const (
 	pageSize         = 4096
 	objectHeaderSize = 8
 )
 
-// idleState is what there is instead.
+// idleState is what an idle association has instead of the halves.
 type idleState struct {
 	sender   tx.IdleState
 	receiver rx.IdleState
 }
 
-// IdleAfter is how long an association has sent and received no DATA when PollTransmit has it rest.
+// IdleAfter is how long an association has sent and received no DATA when PollTransmit makes it
+// idle.
 const IdleAfter = 10 * time.Second
 
 // IsIdle says whether the association has no halves.
 func (a *Assoc) IsIdle() bool { return a.dataState.Load() == nil }
 
-// sender is the sending half. There is one from then on, and a receiving half too, until rest.
+// sender returns the sending half. From then on there is one, and a receiving half too, until
+// GoIdle.
 func (a *Assoc) sender() *tx.Sender {
 	if h := a.dataState.Load(); h != nil {
 		return &h.sender
@@ -59,7 +60,7 @@ func (a *Assoc) ensureDataState() *dataState {
 	return a.dataState.Load()
 }
 
-// restoreDataState ends a rest.
+// restoreDataState ends the idle state.
 func (a *Assoc) restoreDataState() *tx.Sender {
 	h, r := a.ensureDataState(), &a.idleState
 	a.initSender(&h.sender)
@@ -74,13 +75,13 @@ func (a *Assoc) restoreDataState() *tx.Sender {
 	return &h.sender
 }
 
-// mayGoIdle says that there is reason to rest.
+// mayGoIdle says whether there is reason to become idle.
 func (a *Assoc) mayGoIdle(now rawio.Time) bool {
 	return now.Sub(a.lastDataAt) >= IdleAfter || a.stats.DataIn == 0 && a.DataSent() == 0
 }
 
-// GoIdle begins a rest now, if nothing would be lost by that, and says whether the association
-// rests.
+// GoIdle makes the association idle now, if nothing would be lost by that. It says whether the
+// association is idle.
 func (a *Assoc) GoIdle() bool {
 	if a.IsIdle() {
 		return true
@@ -98,7 +99,7 @@ func (a *Assoc) GoIdle() bool {
 	return true
 }
 
-// outstandingChunks is how many DATA chunks are.
+// outstandingChunks returns how many DATA chunks are outstanding.
 func (a *Assoc) outstandingChunks() int {
 	if a.IsIdle() {
 		return 0

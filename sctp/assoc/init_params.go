@@ -38,9 +38,9 @@ type refusal struct {
 	info []byte
 }
 
-// readInitParams checks an INIT or INIT ACK that came from source and reads it. When ok is false
-// the answer is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in
-// each state.
+// readInitParams checks an INIT or INIT ACK that came from source, and reads it. If ok is false the
+// answer is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in each
+// state.
 func readInitParams(c wire.Init, source netip.Addr, usable familySet, env *Env, o *initParams) (why refusal, ok bool) {
 	*o = initParams{source: source, usableFamilies: usable, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), outStreams: c.OutStreams(), inStreams: c.InStreams()}
 	if o.rwnd < minWindow || o.outStreams == 0 || o.inStreams == 0 {
@@ -98,8 +98,8 @@ func (o *initParams) readParam(chunk wire.ChunkType, p wire.Param) (why refusal,
 	case wire.ParamCookiePreservative:
 		o.cookieExtensionMS, err = p.CookieIncrement()
 	case wire.ParamUnrecognizedParam:
-		// Known, and of no consequence here. So are Padding and Supported Extensions, of which the
-		// type says so.
+		// Known, and of no consequence here. Padding and Supported Extensions are so too, as their
+		// types say.
 	default:
 		var report bool
 		stop, report = t.UnknownAction()
@@ -114,7 +114,7 @@ func (o *initParams) readParam(chunk wire.ChunkType, p wire.Param) (why refusal,
 	return why, stop
 }
 
-// addAddr notes a listed address that can be a destination; others are ignored (section 5.1.2).
+// addAddr records a listed address that can be a destination. Others are ignored (section 5.1.2).
 func (o *initParams) addAddr(a netip.Addr) {
 	if !Unicast(a) {
 		return
@@ -146,8 +146,8 @@ func (o *initParams) hasAddr(a netip.Addr) bool {
 	return false
 }
 
-// peerFamilies returns the families that the peer takes addresses of: besides what it says, those
-// that it uses itself (section 5.1.2).
+// peerFamilies returns the families that the peer takes addresses of. These are the ones it names
+// and those that it uses itself (section 5.1.2).
 func (o *initParams) peerFamilies() familySet {
 	if o.supportedFamilies == 0 {
 		return family4 | family6

@@ -40,10 +40,10 @@ const (
 	InitAcked                       // INIT ACK
 )
 
-// AnswerInit answers an INIT for which no association exists by INIT ACK or ABORT (section 5.1) and
-// keeps nothing. It says what the answer was, and how many addresses in the INIT were too many. p
-// is a packet with Verification Tag 0 and c its only chunk. cfg, nil when nobody listens on the
-// port, is complete (see Config.Complete).
+// AnswerInit answers an INIT for which no association exists by INIT ACK or ABORT (section 5.1),
+// and keeps nothing. It returns what the answer was, and how many addresses in the INIT were too
+// many. p is a packet with Verification Tag 0 and c its only chunk. cfg is complete (see
+// Config.Complete), or nil if nobody listens on the port.
 func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *Config, env *Env) (how InitAnswer, ignored int) {
 	init, err := wire.AsInit(c)
 	if err != nil || init.Tag() == 0 {
@@ -71,7 +71,7 @@ func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *C
 }
 
 // sendInitAck sends the INIT ACK for an offer, or an ABORT if the adaptation layer is not the one
-// required; it says which.
+// required. It says which.
 func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg *Config, env *Env, id identity) (acked bool) {
 	pkt := wire.Packet(p.Data)
 	if err := cfg.checkAdaptation(of.adaptation, of.hasAdaptation); err != nil {
@@ -128,13 +128,14 @@ func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg
 	return true
 }
 
-// cookieLifeFor is how long a cookie lives whose owner asks for so many milliseconds more, because
-// it has found an earlier one stale (section 3.3.2.1.3): up to twice as long as otherwise.
+// cookieLifeFor returns how long a cookie lives if the peer asks for extend more milliseconds. A
+// peer asks because it has found an earlier one stale (section 3.3.2.1.3). The life is at most
+// twice the usual.
 func (c *Config) cookieLifeFor(extend uint32) time.Duration {
 	return min(c.CookieLife+min(time.Duration(extend)*time.Millisecond, c.CookieLife), keyLifetime)
 }
 
-// answerWithAbort sends an ABORT with the peer's tag and T = 0 to where p came from; a zero refusal
+// answerWithAbort sends an ABORT with the peer's tag and T = 0 to where p came from. A zero refusal
 // has no error cause.
 func answerWithAbort(o *Outbox, p *rawio.Packet, tag uint32, why refusal) {
 	b, ok := o.openPacket()
@@ -154,7 +155,7 @@ func RefuseCookie(o *Outbox, p *rawio.Packet, c *Cookie) {
 	answerWithAbort(o, p, c.PeerTag, refusal{code: wire.CauseOutOfResource})
 }
 
-// AnswerStale reports an expired cookie to who sent it (section 5.1.5).
+// AnswerStale reports an expired cookie to its sender (section 5.1.5).
 func AnswerStale(now rawio.Time, o *Outbox, p *rawio.Packet, c *Cookie) {
 	b, ok := o.openPacket()
 	if !ok {
@@ -165,8 +166,8 @@ func AnswerStale(now rawio.Time, o *Outbox, p *rawio.Packet, c *Cookie) {
 	o.queueAnswer(p, c.PeerTag, wire.CloseChunk(b, start))
 }
 
-// Reflect answers a packet out of the blue by a lone ABORT or, to a SHUTDOWN ACK, SHUTDOWN COMPLETE
-// that carries the packet's own Verification Tag and T = 1 (section 8.4).
+// Reflect answers a packet out of the blue by a lone ABORT, or a SHUTDOWN ACK by SHUTDOWN COMPLETE.
+// The answer carries the packet's own Verification Tag and T = 1 (section 8.4).
 func Reflect(o *Outbox, p *rawio.Packet, complete bool) {
 	b, ok := o.openPacket()
 	if !ok {
@@ -180,9 +181,8 @@ func Reflect(o *Outbox, p *rawio.Packet, complete bool) {
 	o.queueAnswer(p, wire.Packet(p.Data).VTag(), b)
 }
 
-// addedAddresses returns the addresses of an INIT, its packet's source included, that the
-// association does not have: as the information of a Restart of an Association with New Addresses
-// cause.
+// addedAddresses returns the addresses of an INIT, and of its packet's source, that the association
+// does not have. They are the information of a Restart of an Association with New Addresses cause.
 func (a *Assoc) addedAddresses(o *initParams, source netip.Addr) (added []byte) {
 	if a.findPath(source) == nil {
 		added = wire.AppendAddressParam(added, source)

@@ -8,9 +8,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// An address that both hosts have, such as that of a bridge for containers, is no path: what is
+// An address that both hosts have, such as that of a bridge for containers, is no path. What is
 // sent there comes back to this host, whose own answer, an ABORT, would end the association. So an
-// address of this host counts as one of the peer's only where the peer is on this host.
+// address of this host counts as one of the peer's only if the peer is on this host.
 
 // isLocalAddr says whether an address is one of this host's now.
 func (e *Env) isLocalAddr(a netip.Addr) bool { return a.IsLoopback() || e.Own != nil && e.Own(a) }
@@ -20,14 +20,14 @@ func (e *Env) areLocalAddrs(list []netip.AddrPort) bool {
 	return !slices.ContainsFunc(list, func(r netip.AddrPort) bool { return !e.isLocalAddr(r.Addr().Unmap()) })
 }
 
-// isFromThisHost says whether a packet, or what a report quotes, is of this host, and so not of a
-// peer that is elsewhere. That is asked anew, as addresses come and go.
+// isFromThisHost says whether a packet, or what a report quotes, is of this host. If so it is not
+// of a peer elsewhere. It asks anew each time, as addresses come and go.
 func (a *Assoc) isFromThisHost(p *rawio.Packet) bool {
 	return !a.peerIsLocal && a.env.isLocalAddr(p.Remote.Addr().Unmap())
 }
 
-// refreshPathIsLocal takes down which addresses of the peer this host has now. Nothing is sent
-// there any more while there is another path, until this host does not have the address any more.
+// refreshPathIsLocal records which addresses of the peer this host has now. While there is another
+// path, nothing is sent there until this host no longer has the address.
 func (a *Assoc) refreshPathIsLocal(now rawio.Time, p *path) {
 	ours := !a.peerIsLocal && a.env.isLocalAddr(p.Remote.Addr())
 	if ours == p.heartbeat.addrIsLocal {

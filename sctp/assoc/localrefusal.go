@@ -9,23 +9,23 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// What this host itself refuses to send: it has no route, or one that prohibits it; its firewall
-// does; an interface is down, or an own address gone. No peer hears of that, and so no answer tells
-// it from a loss; but the link says why.
+// What this host itself refuses to send: it has no route, or one that prohibits it. Its firewall
+// may refuse, an interface may be down, or an own address gone. The peer does not hear of that, so
+// no answer distinguishes it from a loss. But the link says why.
 
-// maxRefusedRounds is how often in a row every address of the peer has to be refused for a setup to
-// end by that, where it may pass, as a full table of connections does.
+// maxRefusedRounds is how often in a row all addresses of the peer have to be refused to end a
+// setup. It applies to refusals that may pass, such as a full connection table.
 const maxRefusedRounds = 3
 
-// localRefusal is what this host has refused to send last, of an association that is set up.
+// localRefusal is what this host has last refused to send, for an association that is set up.
 type localRefusal struct {
 	err       error
 	refusedAt rawio.Time
 	path      *path
 }
 
-// What a link's error says when this host refuses a packet: passing may pass by itself, and
-// unreachable does not.
+// Errors of a link when this host refuses a packet. transientErrors may pass by themselves;
+// unreachableErrors do not.
 var (
 	transientErrors   = [...]error{syscall.EPERM, syscall.EACCES, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, syscall.EINVAL}
 	unreachableErrors = [...]error{syscall.ENETUNREACH, syscall.EHOSTUNREACH}
@@ -38,21 +38,24 @@ func matchesAny(err error, of []error) bool {
 	return slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })
 }
 
-// IsLocalRefusal says whether a link's error is for Unroutable: this host has no way to where the
-// packet goes, or does not let it go.
+// IsLocalRefusal says whether a link's error is for HandleUnroutable. This host has no way to where
+// the packet goes, or does not let it go.
 func IsLocalRefusal(err error) bool {
 	return matchesAny(err, transientErrors[:]) || matchesAny(err, unreachableErrors[:])
 }
 
-// HandleUnroutable says that this host has refused a packet of the last PollTransmit: it has no way
-// to where that goes (ENETUNREACH, EHOSTUNREACH, a *net.AddrError), or does not let it go (such as
-// EPERM of a firewall). It returns true where an INIT or COOKIE ECHO is to go to another address of
-// the peer at once. Where all are refused the setup ends: by a *NoRouteError at once if there is no
-// way to any, else when it has happened three times in a row, by a *RefusedError. An established
-// association leaves the path at once: what is in flight there goes again over another, and a
-// HEARTBEAT finds out when there is a way again. Without another path the packet counts as lost,
-// T3-rtx sends it again after an RTO without backing off, and if that is how the association ends
-// its error is one of those.
+// HandleUnroutable reports that this host has refused a packet of the last PollTransmit. There is
+// no way to where that goes (ENETUNREACH, EHOSTUNREACH, a *net.AddrError). Or this host does not
+// let it go (such as EPERM of a firewall).
+//
+// In a setup it returns true if INIT or COOKIE ECHO is to go to another peer address at once. If
+// all are refused the setup ends. It ends by a *NoRouteError at once if there is no way to any.
+// Otherwise it ends by a *RefusedError when that has happened three times in a row.
+//
+// An established association leaves the path at once. What is in flight there goes again over
+// another, and a HEARTBEAT finds out when there is a way again. Without another path the packet
+// counts as lost. T3-rtx sends it again after an RTO without backing off. If that is how the
+// association ends, its error is one of the two.
 func (a *Assoc) HandleUnroutable(now rawio.Time, pkt *rawio.Packet, err error) (again bool) {
 	p := a.findPath(pkt.Remote.Addr().Unmap())
 	switch {
@@ -71,7 +74,7 @@ func (a *Assoc) HandleUnroutable(now rawio.Time, pkt *rawio.Packet, err error) (
 	return false
 }
 
-// handleSetupRefusal sends the INIT or COOKIE ECHO that went to p elsewhere, and says whether there
+// handleSetupRefusal sends the INIT or COOKIE ECHO that went to p elsewhere. It says whether there
 // is an address left.
 func (a *Assoc) handleSetupRefusal(p *path, err error) bool {
 	s := a.setup
@@ -92,7 +95,8 @@ func (a *Assoc) handleSetupRefusal(p *path, err error) bool {
 	return false
 }
 
-// nextSetupPath is section 5.1: INIT and COOKIE ECHO go over all addresses that may carry them.
+// nextSetupPath chooses the next path: INIT and COOKIE ECHO go over all addresses that may carry
+// them (section 5.1).
 func (a *Assoc) nextSetupPath() {
 	s := a.setup
 	for range a.paths {
@@ -103,7 +107,7 @@ func (a *Assoc) nextSetupPath() {
 	}
 }
 
-// startRound has all addresses tried again, when T1 has expired.
+// startRound makes all addresses be tried again, when T1 has expired.
 func (s *setup) startRound(addresses int) {
 	if s.refusedAddrs < addresses { // something has left
 		s.refusedRounds, s.refusalErr = 0, nil
@@ -111,7 +115,7 @@ func (s *setup) startRound(addresses int) {
 	s.refusedAddrs, s.refusalMayPass = 0, false
 }
 
-// endByRefusal ends the association by what this host says.
+// endByRefusal ends the association with this host's error.
 func (a *Assoc) endByRefusal(p *path, err error) {
 	if isUnreachable(err) {
 		a.endAssoc(onEnd, &NoRouteError{err})
@@ -120,8 +124,8 @@ func (a *Assoc) endByRefusal(p *path, err error) {
 	a.endAssoc(onEnd, &RefusedError{p.Remote, err})
 }
 
-// Refusal returns why this host did not let go what was sent last in the setup, to whichever
-// address of the peer; nil if it did.
+// Refusal returns why this host refused what was sent last in the setup, to any address of the
+// peer. It returns nil if it was not refused.
 func (a *Assoc) Refusal() error {
 	if s := a.setup; s != nil && s.refusalErr != nil && s.refusedAddrs >= len(a.paths) {
 		return &RefusedError{a.paths[s.pathIndex].Remote, s.refusalErr}
@@ -129,7 +133,7 @@ func (a *Assoc) Refusal() error {
 	return nil
 }
 
-// lastRefusal returns why this host did not let go what was sent to p last, nil if it did.
+// lastRefusal returns why this host refused what was sent to p last, nil if it did not.
 func (a *Assoc) lastRefusal(p *path) error {
 	if a.rareState == nil {
 		return nil

@@ -18,7 +18,7 @@ const (
 	maxFlowLabel = 1<<20 - 1
 )
 
-// packetMark is what the packets of a new path are marked with.
+// packetMark returns what the packets of a new path are marked with.
 func (c *Config) packetMark() pack.Mark { return pack.Mark{DSCP: c.DSCP, FlowLabel: c.FlowLabel} }
 
 // CanMark fails with ErrNoMarks when the configuration asks for marks that the link does not make.
@@ -31,8 +31,8 @@ func canMark(m pack.Mark, env *Env) error {
 	return nil
 }
 
-// SetDSCP changes Config.DSCP for the path to an address of the peer, which begins anew with its
-// congestion control (section 7.2.5.1). It fails with ErrNoPath, ErrNoMarks or a *ConfigError.
+// SetDSCP changes Config.DSCP for the path to an address of the peer. The path restarts its
+// congestion control (section 7.2.5.1). SetDSCP fails with ErrNoPath, ErrNoMarks or a *ConfigError.
 func (a *Assoc) SetDSCP(addr netip.Addr, dscp uint8) error {
 	if dscp > maxDSCP {
 		return &ConfigError{Field: "DSCP", Range: dscpRange}
@@ -63,7 +63,7 @@ func (a *Assoc) setMark(addr netip.Addr, change func(*pack.Mark)) error {
 	return nil
 }
 
-// setMark marks the packets of a path from now on. Another DSCP may have them wait in other queues.
+// setMark marks the packets of a path from now on. With another DSCP they may wait in other queues.
 func (p *path) setMark(m pack.Mark) {
 	if m.DSCP != p.mark.DSCP {
 		p.ResetCongestion()

@@ -10,17 +10,17 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// assocSize is the memory of an association, without what its halves say themselves, pathSize that
-// of a path, and pathExtraSize what that leads to: with its congestion controller, of which
-// cc.NewBBR's, the largest, takes so much.
+// assocSize is the memory of an association, without what its halves report themselves. pathSize is
+// that of a path. pathExtraSize is what that leads to, with its congestion controller. cc.NewBBR's,
+// the largest, takes so much.
 const (
 	assocSize     = int(unsafe.Sizeof(Assoc{}))
 	pathSize      = int(unsafe.Sizeof(path{}))
 	pathExtraSize = int(unsafe.Sizeof([maxUnanswered]sentHeartbeat{})+pmtud.ExtraSize) + 528
 )
 
-// Held returns the octets of memory that the association keeps now for its peer. It costs no more
-// than a look at a few fields.
+// Held returns the octets of memory that the association keeps now for its peer. It costs only a
+// look at a few fields.
 func (a *Assoc) Held() int {
 	n := assocSize + len(a.paths)*(pathSize+pathExtraSize) + a.dataStateSize() +
 		cap(a.control.buf) + cap(a.control.entries)*int(unsafe.Sizeof(controlEntry{})) +
@@ -40,8 +40,8 @@ func (a *Assoc) Held() int {
 	return n
 }
 
-// dataStateSize is what they keep, and those of before a restart whose messages are still to be
-// reported.
+// dataStateSize returns what the halves keep, and senders from before a restart whose messages are
+// still to be reported.
 func (a *Assoc) dataStateSize() (n int) {
 	if a.IsIdle() {
 		return a.idleState.sender.Held() + a.idleState.receiver.Held()
@@ -66,11 +66,11 @@ func (a *Assoc) Buffered() int {
 	return a.recv.Buffered()
 }
 
-// OnGrow has f asked whether the association may hold so many octets more, before its window grows
-// (Config.RecvBuffer).
+// OnGrow sets f, which is asked before the window grows (Config.RecvBuffer). It says whether the
+// association may hold so many octets more.
 func (a *Assoc) OnGrow(f func(octets int) bool) { a.onGrow = f }
 
-// growWindow has the window follow what the user reads in a round trip over p.
+// growWindow makes the window follow what the user reads in a round trip over p.
 func (a *Assoc) growWindow(now rawio.Time, p *path) {
 	if !p.IsFar() {
 		return
@@ -80,16 +80,16 @@ func (a *Assoc) growWindow(now rawio.Time, p *path) {
 	}
 }
 
-// maxCountedRTT is what a round trip counts as at most: a peer may feign a longer one.
+// maxCountedRTT is the longest round trip that counts: a peer may feign a longer one.
 const maxCountedRTT = time.Second
 
-// SendBuffer returns how many octets of user data Send takes that are not acknowledged:
+// SendBuffer returns how many octets of user data Send takes that are not acknowledged. That is
 // Config.SendBuffer, or what it has grown to.
 func (a *Assoc) SendBuffer() int { return a.sender().SendBuffer() }
 
-// SetMemoryPressure says that memory is short, or is no longer, and the association has more than
-// its share: what only gap blocks have acknowledged is dropped, and the window is closed for as
-// long as it lasts (section 6.2).
+// SetMemoryPressure says that memory is short, and the association has more than its share, or that
+// this is over. While it lasts, what only gap blocks have acknowledged is dropped, and the window
+// is closed (section 6.2).
 func (a *Assoc) SetMemoryPressure(on bool) {
 	if a.state == Closed {
 		return
@@ -111,7 +111,7 @@ func (a *Assoc) trimIdle() {
 	}
 }
 
-// AbortForMemory ends the association because it holds more than its share, and others need it: the
+// AbortForMemory ends the association because it holds more than its share, and others need it. The
 // peer gets an ABORT with Out of Resource, and EventDown reports a *MemoryError.
 func (a *Assoc) AbortForMemory(held, share int64) {
 	if a.state == Closed {
@@ -121,8 +121,8 @@ func (a *Assoc) AbortForMemory(held, share int64) {
 	a.endAssoc(onEnd, &MemoryError{Held: held, Share: share})
 }
 
-// maxSpareOctets is what queues of answers keep for reuse when they are empty, maxSpareEvents what
-// that of events does.
+// maxSpareOctets is what queues of answers keep for reuse when they are empty. maxSpareEvents is
+// the same for the event queue.
 const (
 	maxSpareOctets = 16 << 10
 	maxSpareEvents = 64

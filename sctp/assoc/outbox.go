@@ -9,15 +9,15 @@ import (
 )
 
 // TxBatch is a reusable set of packets ready for rawio.Link.WriteBatch: Pkts, checksums stored.
-// Headers and control chunks live in the batch, user data is referenced: write the batch before the
-// association is called again, then Reset it.
+// Headers and control chunks live in the batch; user data is referenced. So write the batch before
+// the association is called again, then Reset it.
 type TxBatch = pack.Batch
 
 // NewTxBatch returns a batch that holds up to packets packets.
 func NewTxBatch(packets int) *TxBatch { return pack.NewBatch(packets) }
 
-// Outbox is a bounded queue of packets that need no association: answers to INITs, to packets out
-// of the blue, and last words.
+// Outbox is a bounded queue of packets that need no association. They are answers to INITs and to
+// packets out of the blue, and last packets.
 type Outbox struct {
 	packets []outPacket
 	buf     []byte // the chunks of all queued packets
@@ -36,7 +36,8 @@ type outPacket struct {
 // again.
 const maxOutboxPackets = 128
 
-// openPacket starts a packet: append its chunks to the result and queue it with commit or answer.
+// openPacket starts a packet. Append its chunks to the result, and queue it with queuePacket or
+// queueAnswer.
 func (o *Outbox) openPacket() (b []byte, ok bool) {
 	if ok = len(o.packets) < maxOutboxPackets; !ok {
 		o.dropped++

@@ -8,7 +8,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// inbound is the packet under way through HandlePacket.
+// inbound is the packet that HandlePacket is processing.
 type inbound struct {
 	*rawio.Packet
 	pkt          wire.Packet
@@ -19,7 +19,7 @@ type inbound struct {
 	lowestMarked wire.TSN // of that DATA
 }
 
-// chunkSummary is what the tag rules need to know of a packet before its first chunk is processed.
+// chunkSummary holds what the tag rules need of a packet before its first chunk is processed.
 type chunkSummary struct {
 	firstChunk     wire.Chunk // the first
 	firstType      wire.ChunkType
@@ -50,8 +50,8 @@ func (g *chunkSummary) scanChunks(pkt wire.Packet) {
 	}
 }
 
-// HandlePacket processes a received packet, or an ICMP report. Its checksum is verified already;
-// the tag rules of section 8.5 are applied here. p is borrowed for the length of the call.
+// HandlePacket processes a received packet, or an ICMP report. The checksum has been verified. The
+// tag rules of section 8.5 are applied here. p is borrowed for the length of the call.
 func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	if p.Kind != rawio.KindSCTP {
 		a.handleICMP(now, p)
@@ -64,8 +64,8 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	a.stats.PacketsIn++
 	a.stats.OctetsIn += uint64(len(p.Data))
 	a.control.closeEntry()
-	// Both are filled where they lie: to copy what was written just before, in pieces, has the
-	// processor wait until it is in the cache.
+	// Both are filled where they lie. A copy of what was just written in pieces makes the processor
+	// wait until it is in the cache.
 	var in inbound
 	in.Packet, in.pkt, in.path = p, pkt, a.findPath(p.Remote.Addr().Unmap())
 	var g chunkSummary
@@ -93,8 +93,8 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	a.advanceShutdown(now)
 }
 
-// checkTag applies the verification tag rules (section 8.5) and handles the packets that have rules
-// of their own. It says whether the chunks of the packet are to be processed.
+// checkTag applies the verification tag rules (section 8.5), and handles the packets that have
+// rules of their own. It says whether the chunks of the packet are to be processed.
 func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *chunkSummary) bool {
 	if (g.hasAbort || g.firstType == wire.ChunkShutdownComplete) && a.isFromThisHost(in.Packet) {
 		a.rareCounters().ForeignSource++ // this host's answer to what the peer should have got
@@ -111,8 +111,8 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *chunkSummary) bool {
 	case g.hasAbort: // 8.5.1 B
 		if reflected && g.abortHasT && g.firstType == wire.ChunkAbort {
 			if a.state == ShutdownAckSent {
-				// An earlier packet of ours came late: the peer has ended the association, of which
-				// we wait to hear.
+				// An earlier packet of ours came late. The peer has ended the association, and we
+				// have yet to hear of that.
 				a.handleShutdownComplete()
 				return false
 			}
@@ -200,8 +200,8 @@ func (a *Assoc) handleChunk(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	return true
 }
 
-// replyPath is where control chunks in answer to the packet go, and from which own address: back
-// the way it came (section 6.4), unless that address is unconfirmed (section 5.4).
+// replyPath returns where control chunks in answer to the packet go, and from which own address.
+// They go back the way it came (section 6.4), unless that address is unconfirmed (section 5.4).
 func (a *Assoc) replyPath(in *inbound) (p *path, local netip.AddrPort) {
 	if in.path == nil || in.path.State == tx.Unconfirmed {
 		return a.dataPath(), netip.AddrPort{}
@@ -209,7 +209,7 @@ func (a *Assoc) replyPath(in *inbound) (p *path, local netip.AddrPort) {
 	return in.path, in.Local
 }
 
-// notePeerAlive notes a packet of the peer: it is alive (section 9.2 for SHUTDOWN-SENT).
+// notePeerAlive records a packet of the peer: it is alive (section 9.2 for SHUTDOWN-SENT).
 func (a *Assoc) notePeerAlive(now rawio.Time) {
 	a.lastHeardAt = now
 	if a.state == ShutdownSent {

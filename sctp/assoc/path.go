@@ -15,7 +15,7 @@ import (
 // MaxPaths is the most peer addresses that an association keeps; further ones are ignored.
 const MaxPaths = 8
 
-// path is one destination of the peer: what the sender keeps of it and its heartbeats.
+// path is one destination of the peer: what the sender keeps of it, and its heartbeats.
 type path struct {
 	heartbeatInterval time.Duration  // HB.interval, negative for no heartbeats
 	lastLocalAddr     netip.AddrPort // own address that its last packet came to
@@ -26,7 +26,7 @@ type path struct {
 	mtuSearch pathMTU
 }
 
-// addPath adds a destination if there is room for it and an own address to reach it from. known is
+// addPath adds a destination if there is space for it and an own address to reach it from. known is
 // an own address that the peer has sent to, or that the owner has named.
 func (a *Assoc) addPath(known, remote netip.AddrPort, state tx.PathState) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
@@ -38,7 +38,7 @@ func (a *Assoc) addPath(known, remote netip.AddrPort, state tx.PathState) {
 	}
 }
 
-// addAddrPair is addPath with a source that is given.
+// addAddrPair is addPath with a given source.
 func (a *Assoc) addAddrPair(local, remote netip.AddrPort, state tx.PathState) {
 	if len(a.paths) == MaxPaths || a.findPath(remote.Addr()) != nil {
 		return
@@ -77,7 +77,7 @@ func (a *Assoc) primaryPath() *path {
 	return a.paths[a.sender().Primary().Index()]
 }
 
-// dataPath is where new data goes; it is never unconfirmed.
+// dataPath returns where new data goes. It is never unconfirmed.
 func (a *Assoc) dataPath() *path { return a.paths[a.sender().DataPath().Index()] }
 
 // NumPaths returns the number of the peer's addresses.
@@ -95,13 +95,13 @@ func (a *Assoc) PathStats(i int) PathStats {
 }
 
 // Unverified reports whether the address of path i is unconfirmed and did not answer more than
-// Path.Max.Retrans probes: the peer has named it, but most likely does not have it.
+// Path.Max.Retrans probes. The peer has named it, but most likely does not have it.
 func (a *Assoc) Unverified(i int) bool {
 	p := a.paths[i]
 	return p.State == tx.Unconfirmed && p.Errors > a.cfg.PathMaxRetrans
 }
 
-// publicPathState is the state that the owner gets to see.
+// publicPathState returns the state that the owner sees.
 func (a *Assoc) publicPathState(p *path) PathState {
 	switch p.State {
 	case tx.Unconfirmed:

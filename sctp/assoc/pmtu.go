@@ -24,13 +24,13 @@ type pathMTU struct {
 	encapGain int // octets that packets have gained since the path was made because their UDP header went
 }
 
-// searchesMTU says whether path MTUs are searched for: the link has to send packets whole, or not
+// searchesMTU says whether path MTUs are searched for. The link has to send packets whole, or not
 // at all.
 func (c *Config) searchesMTU(env *Env) bool {
 	return !c.DisablePMTUD && env.Features&rawio.DontFragment != 0
 }
 
-// mtuLimits are the sizes that a path may have. shift is that of its pathMTU.
+// mtuLimits returns the sizes that a path may have. shift is that of its pathMTU.
 func (c *Config) mtuLimits(env *Env, local, remote netip.AddrPort, shift int) pmtud.Limits {
 	head := rawio.Overhead(remote)
 	most := env.MTU(local.Addr(), remote.Addr()) + shift
@@ -44,8 +44,8 @@ func (c *Config) mtuLimits(env *Env, local, remote netip.AddrPort, shift int) pm
 	return lim
 }
 
-// firstMTU is what a path is taken to carry at first: the base size, or all that the link takes
-// where there is no search.
+// firstMTU returns what a path is taken to carry at first. That is the base size, or without a
+// search all that the link takes.
 func (c *Config) firstMTU(env *Env, lim pmtud.Limits) int {
 	if c.searchesMTU(env) {
 		return min(lim.Base, lim.Max) &^ 3
@@ -53,10 +53,10 @@ func (c *Config) firstMTU(env *Env, lim pmtud.Limits) int {
 	return lim.Max
 }
 
-// restartMTUSearch starts over with the MTU of a path that has another source now, and so perhaps
-// another link. Most of the way is the same: the search begins with no more than was known to pass.
-// Where sources take turns because the peer does not answer, a long chunk would else be sent whole,
-// and be too long, each time anew.
+// restartMTUSearch restarts the MTU search of a path that has another source now, and so perhaps
+// another link. Most of the way is the same, so the search begins with no more than was known to
+// pass. Sources take turns when the peer does not answer. With a fresh search, a long chunk would
+// each time be sent whole, and be too long.
 func (a *Assoc) restartMTUSearch(p *path) {
 	lim := a.cfg.mtuLimits(a.env, p.Local, p.Remote, p.mtuSearch.encapGain)
 	lim.Base = min(lim.Base, p.MTU())
@@ -72,9 +72,9 @@ func (a *Assoc) refreshCutFrom(p *path) {
 	}
 }
 
-// padForFragments makes the open packet, in which a chunk is too long for the path, one that the
-// link sends in fragments. These are of the size that passes everywhere, so that neither their
-// arrival nor their loss says anything about the path MTU.
+// padForFragments pads the open packet, in which a chunk is too long for the path. The link then
+// sends it in fragments. These are of the size that passes everywhere. So neither their arrival nor
+// their loss says anything about the path MTU.
 func (a *Assoc) padForFragments(out *TxBatch, p *path) (fragment int) {
 	if n := int(p.CutFrom) - out.Len(); n >= wire.ChunkHeaderLen {
 		out.Commit(wire.AppendPadHeader(out.Tail(), n-wire.ChunkHeaderLen))
@@ -101,8 +101,8 @@ func (a *Assoc) isSearchingMTU() bool {
 	return heartbeatStates.has(a.state) && a.cfg.searchesMTU(a.env)
 }
 
-// runMTUSearches moves the search of each path on (RFC 8899 section 5.2) and notes whether a probe
-// is due. A path is searched from when it is confirmed, and while it answers.
+// runMTUSearches advances the search of each path (RFC 8899 section 5.2) and records whether a
+// probe is due. A path is searched from when it is confirmed, and while it answers.
 func (a *Assoc) runMTUSearches(now rawio.Time) {
 	a.probeDue = false
 	if !a.isSearchingMTU() {
@@ -139,16 +139,15 @@ func (a *Assoc) refreshMaxMTU(p *path) {
 	p.mtuSearch.SetMax(a.cfg.mtuLimits(a.env, p.Local, p.Remote, p.mtuSearch.encapGain).Max)
 }
 
-// probeInfoLen is the Heartbeat Info of a probe: nonce (8), size (4), nothing (4). The nonce stands
-// for the path.
+// probeInfoLen is the Heartbeat Info of a probe: nonce (8), size (4), nothing (4). The nonce
+// identifies the path.
 const probeInfoLen = 16
 
 // padding is what probes are padded with.
 var padding [wire.MaxPadLen]byte
 
-// transmitProbe sends a probe that is due: HEARTBEAT and PAD (RFC 8899 section 6.2.1.2). Neither
-// cwnd nor the peer's window hold it back, as it carries no user data, and a loss is no error of
-// the path.
+// transmitProbe sends a probe that is due: HEARTBEAT and PAD (RFC 8899 section 6.2.1.2). It carries
+// no user data, so neither cwnd nor the peer's window hold it back. A loss is no error of the path.
 func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 	for _, p := range a.paths {
 		size := p.mtuSearch.ProbeDue(now)
@@ -178,8 +177,8 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 	return false
 }
 
-// handleProbeAck takes the answer to a probe. One that comes when the search is over, as the
-// association shuts down, is as good as any other, but nobody needs it.
+// handleProbeAck takes the answer to a probe. An answer that comes after the search, as the
+// association shuts down, is valid, but nobody needs it.
 func (a *Assoc) handleProbeAck(now rawio.Time, info []byte) {
 	nonce, size := binary.BigEndian.Uint64(info), int(binary.BigEndian.Uint32(info[8:]))
 	for _, p := range a.paths {

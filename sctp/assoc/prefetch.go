@@ -8,13 +8,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// Prefetch has the processor bring what a packet looks at of the association first, PrefetchRest
-// the rest of that, as it asks for so much at a time, and PrefetchNext what it leads to, once that
-// is there. None looks at more than where the halves lie, so that anybody may call them at any
-// time; they are for who handles many associations in turn, none of whose memory is in a cache.
+// Prefetch makes the processor fetch what a packet looks at of the association first. PrefetchRest
+// fetches the rest of that, as the processor fetches so much at a time. PrefetchNext fetches what
+// it leads to, once that is there. None looks at more than where the halves lie, so anybody may
+// call them at any time. They are for callers that handle many associations in turn, none of which
+// is in a cache.
 func (a *Assoc) Prefetch() { prefetch.Range(a, 0, unsafe.Offsetof(a.firstPath)) }
 
-// PrefetchRest is the other half of Fetch.
+// PrefetchRest is the other half of Prefetch.
 func (a *Assoc) PrefetchRest() {
 	prefetch.Range(a, unsafe.Offsetof(a.firstPath)+unsafe.Offsetof(a.firstPath.lastLocalAddr), pathPrefetchEnd)
 	if h := a.dataState.Load(); h != nil {
@@ -23,14 +24,15 @@ func (a *Assoc) PrefetchRest() {
 	}
 }
 
-// PrefetchSend is Fetch and PrefetchRest for a message to send, which looks at half as much, but
-// for the halves: who writes a message need not have taken the gate, and to find them would wait.
+// PrefetchSend is Prefetch and PrefetchRest for a message to send, which looks at half as much. It
+// leaves out the halves. The writer need not hold the association lock, and finding the halves
+// would wait.
 func (a *Assoc) PrefetchSend() {
 	prefetch.Range(a, 0, unsafe.Offsetof(a.stats)+unsafe.Offsetof(a.stats.PacketsIn))
 	prefetch.Range(a, unsafe.Offsetof(a.firstPath)+unsafe.Offsetof(a.firstPath.Path)+tx.PathSendOffset, pathPrefetchEnd)
 }
 
-// pathPrefetchEnd is where what they look at of the first path ends.
+// pathPrefetchEnd is the end of what they look at of the first path.
 const pathPrefetchEnd = unsafe.Offsetof(Assoc{}.firstPath) + unsafe.Offsetof(path{}.mtuSearch) + unsafe.Offsetof(pathMTU{}.Search) + pmtud.HotSize
 
 // PrefetchNext is the second step, for a packet.
@@ -42,8 +44,8 @@ func (a *Assoc) PrefetchNext() {
 	prefetch.FieldAt[path](a, unsafe.Offsetof(a.firstPath)).PrefetchController()
 }
 
-// PrefetchNextSend is the second step for a message to send, behind the gate: what it looks at of
-// the halves too.
+// PrefetchNextSend is the second step for a message to send, with the association lock held. It
+// fetches what the message looks at of the halves too.
 func (a *Assoc) PrefetchNextSend() {
 	if h := a.dataState.Load(); h != nil {
 		h.sender.PrefetchSend()

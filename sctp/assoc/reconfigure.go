@@ -6,15 +6,18 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
-// Reconfigure changes the configuration of a live association. change gets what holds now; a
-// *ConfigError about what it makes of that, or ErrNoMarks, leaves everything as it was. These take
-// effect at once, on every path: RTOInitial, RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans,
-// MaxInitRetrans, PotentiallyFailedMaxRetrans, HidePotentiallyFailed and
-// PrimarySwitchoverMaxRetrans, MaxInitRTO, AutoClose, SackDelay and LoneSackDelay,
-// HeartbeatInterval and HBMaxBurst, RecvBuffer, SendBuffer, PartialDelivery, MaxBurst, NoDelay,
-// DisableFragments, MaxSegment, MTU and DisablePMTUD, which leaves a path the MTU that it has, DSCP
-// and FlowLabel. A window that the peer was told of is kept open: a smaller RecvBuffer comes about
-// as it is used up. What else change does is ignored: it was told to the peer, or cannot change.
+// Reconfigure changes the configuration of a live association. change gets what holds now. A
+// *ConfigError about its result, or ErrNoMarks, leaves everything as it was. These fields take
+// effect at once, on every path:
+//
+// RTOInitial, RTOMin and RTOMax, AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans, MaxInitRTO.
+// PotentiallyFailedMaxRetrans, HidePotentiallyFailed and PrimarySwitchoverMaxRetrans. AutoClose,
+// SackDelay and LoneSackDelay, HeartbeatInterval and HBMaxBurst. RecvBuffer, SendBuffer,
+// PartialDelivery, MaxBurst, NoDelay, DisableFragments, DSCP and FlowLabel. MaxSegment, MTU and
+// DisablePMTUD, which leaves a path the MTU that it has.
+//
+// A window that the peer knows of stays open: a smaller RecvBuffer takes effect as it is used up.
+// Anything else that change does is ignored: the peer knows it already, or it cannot change.
 func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	want := *a.cfg
 	change(&want)

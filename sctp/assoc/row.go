@@ -10,10 +10,10 @@ import (
 // RowMost is the most packets of a row.
 const RowMost = 16
 
-// HandlePackets does what HandlePacket does for the first of ps, and for those behind it that are
-// alike and in order, as the segments of a long message are: what may differ is looked at in each,
-// and what does not only once. It returns how many these are. It returns 0 if the association has
-// ended: they are for what there is now between these ports, or for nobody.
+// HandlePackets is HandlePacket for the first of ps, and for those behind it that are alike and in
+// order. The segments of a long message are an example. What may differ is looked at in each
+// packet, the rest only once. HandlePackets returns how many these are. It returns 0 if the
+// association has ended: the packets are for its successor between these ports, or for nobody.
 func (a *Assoc) HandlePackets(now rawio.Time, ps []rawio.Packet) int {
 	if a.state == Closed {
 		return 0
@@ -27,10 +27,10 @@ func (a *Assoc) HandlePackets(now rawio.Time, ps []rawio.Packet) int {
 	return 1
 }
 
-// Row is packets that came together and are alike as far as At says so: from one address to another
-// with the same common header, without a mark of congestion, with one DATA chunk each and nothing
-// else, of one stream and PPID, in the order of their TSNs. To a Placer each is a whole unordered
-// message.
+// Row is packets that came together and are alike as far as At says so. They go from one address to
+// another with the same common header, without a mark of congestion. Each has one DATA chunk and
+// nothing else, of one stream and PPID, in the order of their TSNs. To a Placer each is a whole
+// unordered message.
 type Row struct {
 	packets      []rawio.Packet
 	first        wire.Data
@@ -38,7 +38,7 @@ type Row struct {
 	chunkFlags   uint8  // of their chunks
 }
 
-// MakeRow makes a row for a Placer of one packet or more, and returns false if the first is of
+// MakeRow makes a row for a Placer of one packet or more. It returns false if the first is of
 // another kind.
 func MakeRow(ps []rawio.Packet) (r Row, ok bool) {
 	return makeRow(ps, wire.FlagB|wire.FlagE|wire.FlagU)
@@ -54,10 +54,10 @@ func makeRow(ps []rawio.Packet, flags uint8) (r Row, ok bool) {
 	return r, ok
 }
 
-// Len returns how many they are at most.
+// Len returns the largest number of packets that the row may have.
 func (r Row) Len() int { return len(r.packets) }
 
-// At returns the DATA of the i-th, and false where the row has ended with those before it.
+// At returns the DATA of the i-th packet, and false if the row has ended with those before it.
 func (r Row) At(i int) (wire.Data, bool) {
 	p, to := &r.packets[i], &r.packets[0]
 	d, ok := r.dataOf(p)
@@ -73,7 +73,7 @@ func (r *Row) dataOf(p *rawio.Packet) (wire.Data, bool) {
 	return d, ok && d.Flags() == r.chunkFlags
 }
 
-// handleRow is HandlePacket for the first of ps if they are alike, and returns how many these are,
+// handleRow is HandlePacket for the first of ps if they are alike. It returns how many these are,
 // else 0.
 func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	if a.state != Established || !a.isConsistent() {
@@ -104,7 +104,7 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	return n
 }
 
-// rowFor makes a row of whole messages for a Placer, or where there is none, and to is nil, of
+// rowFor makes a row of whole messages for a Placer. Without one, to is nil. The row is then of
 // fragments in the middle of a message, if such may be taken as one.
 func (a *Assoc) rowFor(ps []rawio.Packet) (r Row, to RowPlacer, ok bool) {
 	if a.placer != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// handleSack processes a SACK (section 6.2.1). Each says all that there is to say, so that the last
-// one in a packet does; a peer has no reason to send others before it, and gets no work for them.
+// handleSack processes a SACK (section 6.2.1). Each says all that there is to say, so the last one
+// in a packet is enough. A peer has no reason to send others before it, and gets no work for them.
 func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
 	in.sacksLeft--
 	k, err := wire.AsSack(c)
@@ -34,18 +34,18 @@ func (a *Assoc) handleSack(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.handleNewlyAcked(now, res)
 }
 
-// shortRTTSackDelay is the longest SACK.Delay where round trips are shorter than it,
-// crowdedSackDelay that in a crowd. A peer may have an RTO.Min of 100 ms: it sends again what is
-// acknowledged later.
+// shortRTTSackDelay is the longest SACK.Delay if round trips are shorter than it. crowdedSackDelay
+// is that in a crowd. A peer may have an RTO.Min of 100 ms: it retransmits what is acknowledged
+// later.
 const (
 	shortRTTSackDelay = 25 * time.Millisecond
 	crowdedSackDelay  = 80 * time.Millisecond
 )
 
-// limitSackDelay has the SACK for what came from p wait no longer than a round trip, or
-// shortRTTSackDelay: a peer that has lost the last of what it sent waits for it, and for nothing
-// else. In a crowd, or where no round trip is known, it may take crowdedSackDelay, by the letter of
-// section 6.2 SackDelay.
+// limitSackDelay limits the wait of the SACK for what came from p. The limit is a round trip or
+// shortRTTSackDelay, whichever is longer. A peer that has lost the last of what it sent waits for
+// that SACK alone. In a crowd, or if no round trip is known, crowdedSackDelay replaces
+// shortRTTSackDelay. By the letter of section 6.2 the wait is SackDelay.
 func (a *Assoc) limitSackDelay(p *path) {
 	if a.cfg.RFC9260 {
 		return
@@ -63,7 +63,7 @@ func (a *Assoc) handleNewlyAcked(now rawio.Time, res tx.Result) {
 		return
 	}
 	a.errorCount = 0
-	a.burstContinues = false // a new opportunity to transmit, also where the owner is amid one
+	a.burstContinues = false // a new opportunity to transmit, even within one
 	for i, p := range a.paths {
 		switch {
 		case res.Suspected.Has(i):
@@ -76,7 +76,6 @@ func (a *Assoc) handleNewlyAcked(now rawio.Time, res tx.Result) {
 	a.reportSenderDry()
 }
 
-// SackNow reports whether PollTransmit should be called before HandlePacket is called again: there
-// have been losses, and a SACK is due that should not come to stand for all of a batch (section
-// 6.2).
+// SackNow reports whether PollTransmit should be called before HandlePacket is called again. There
+// have been losses, and the SACK that is due should not cover a whole batch (section 6.2).
 func (a *Assoc) SackNow() bool { return a.recv != nil && a.recv.SackNow() }

@@ -7,7 +7,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// shutdownState is what exists in SHUTDOWN-SENT and SHUTDOWN-ACK-SENT only.
+// shutdownState holds what exists in SHUTDOWN-SENT and SHUTDOWN-ACK-SENT only.
 type shutdownState struct {
 	path        *path      // where SHUTDOWN or SHUTDOWN ACK goes
 	sendDue     bool       // it waits to be sent
@@ -16,7 +16,7 @@ type shutdownState struct {
 }
 
 // Shutdown starts a graceful shutdown: queued data is still delivered, then the association ends
-// with ErrShutdown (section 9.2). It is a no-op when one is under way, and fails with ErrNotUp
+// with ErrShutdown (section 9.2). It is a no-op when one is under way. It fails with ErrNotUp
 // before EventUp and ErrClosing after EventDown.
 func (a *Assoc) Shutdown(now rawio.Time) error {
 	switch {
@@ -56,7 +56,7 @@ func (a *Assoc) startT2(now rawio.Time) {
 	a.shutdownState.t2ExpiresAt = now.Add(a.shutdownState.path.RTO())
 }
 
-// handleShutdownTimeout is the expiry of T2-shutdown or T5-shutdown-guard.
+// handleShutdownTimeout handles the expiry of T2-shutdown or T5-shutdown-guard.
 func (a *Assoc) handleShutdownTimeout(now rawio.Time) {
 	if now >= a.shutdownState.t5ExpiresAt {
 		a.queueAbort(refusal{code: wire.CauseProtocolViolation, info: []byte("shutdown takes too long")})
@@ -73,7 +73,7 @@ func (a *Assoc) handleShutdownTimeout(now rawio.Time) {
 }
 
 // appendShutdown adds SHUTDOWN or SHUTDOWN ACK to the open packet. SHUTDOWN acknowledges what came
-// in sequence; gaps and duplicates need a SACK with it.
+// in sequence. Gaps and duplicates need a SACK with it.
 func (a *Assoc) appendShutdown(now rawio.Time, out *TxBatch) {
 	a.shutdownState.sendDue = false
 	if a.state == ShutdownAckSent {
@@ -124,9 +124,9 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 var errDataMissing = errors.New("shutdown although DATA is missing")
 
 // requireAllReceived says whether everything that the peer has sent is here, when its SHUTDOWN or
-// SHUTDOWN ACK says so: it sends neither before all of its DATA is acknowledged (section 9.2),
-// however late the packet comes. Else the peer has broken the protocol, and an end that looks
-// graceful would hide from readers that messages are lost.
+// SHUTDOWN ACK says so. The peer sends neither before all of its DATA is acknowledged, however late
+// the packet comes (section 9.2). Otherwise it has broken the protocol. An end that looks graceful
+// would hide from readers that messages are lost.
 func (a *Assoc) requireAllReceived() bool {
 	a.sender() // it rests no longer
 	if !a.recv.HasMissing() {
@@ -155,7 +155,7 @@ func (a *Assoc) handleShutdownAck(in *inbound, c wire.Chunk) {
 	a.endAssoc(onShutdownAck, ErrShutdown)
 }
 
-// handleShutdownComplete ends the association on the other side; in other states it is ignored.
+// handleShutdownComplete ends the association on the other side. In other states it is ignored.
 func (a *Assoc) handleShutdownComplete() {
 	if a.state == ShutdownAckSent {
 		a.endAssoc(onComplete, ErrShutdown)

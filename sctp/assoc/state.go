@@ -31,7 +31,7 @@ func (s State) String() string {
 // MarshalText makes JSON show the name.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// set of states as a bit mask
+// stateSet is a set of states as a bit mask.
 type stateSet uint16
 
 func newStateSet(list ...State) stateSet {
@@ -59,12 +59,12 @@ var (
 	heartbeatAckStates = newStateSet(CookieEchoed, Established, ShutdownPending, ShutdownReceived)
 )
 
-// shutdownSentStates are those that own a closing: their SHUTDOWN or SHUTDOWN ACK is to be
+// shutdownSentStates are those that have a shutdownState: their SHUTDOWN or SHUTDOWN ACK is to be
 // answered.
 var shutdownSentStates = newStateSet(ShutdownSent, ShutdownAckSent)
 
-// shutdownStates are those of a shutdown in which a restart of the peer ends the association, see
-// succeeded.
+// shutdownStates are those of a shutdown in which a restart of the peer ends the association (see
+// endForSuccessor).
 var shutdownStates = newStateSet(ShutdownPending, ShutdownSent, ShutdownReceived)
 
 // trigger is what leads from one state to another (section 4, Figure 3).
@@ -90,8 +90,8 @@ var triggerNames = [numTriggers]string{"init ack", "cookie ack", "stale", "resta
 
 func (t trigger) String() string { return triggerNames[t] }
 
-// transitions is the state machine. An association begins in COOKIE-WAIT or, by the peer's cookie,
-// in ESTABLISHED. What is not in the table cannot be.
+// transitions is the state machine. An association begins in COOKIE-WAIT, or by the peer's cookie
+// in ESTABLISHED. A transition that is not in the table cannot be.
 var transitions = [...]map[trigger]State{
 	Closed:           {},
 	CookieWait:       {onInitAck: CookieEchoed, onCookieAck: Established, onEnd: Closed},
@@ -105,7 +105,7 @@ var transitions = [...]map[trigger]State{
 
 // changeState is the one place where the state changes. What only the states before had goes with
 // them: the handshake's timer and cookie, the timers of a shutdown. It says whether the table has
-// that; if not, this code has contradicted itself, and the association ends.
+// that transition. If not, this code has contradicted itself, and the association ends.
 func (a *Assoc) changeState(by trigger) bool {
 	to, ok := transitions[a.state][by]
 	if !ok {

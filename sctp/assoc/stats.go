@@ -9,8 +9,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Stats is a snapshot of an association: the STATUS primitive of section 11.1 and what it has
-// counted.
+// Stats is a snapshot of an association: the STATUS primitive of section 11.1, and its counters.
 type Stats struct {
 	State                 State
 	OutStreams, InStreams int
@@ -27,8 +26,8 @@ type Stats struct {
 	Trips Histogram // round trip times measured, over all paths
 }
 
-// Histogram counts durations: Count[i] those of up to 2^i microseconds that the one before has not,
-// the last all that are longer.
+// Histogram counts durations. Count[i] counts those of up to 2^i microseconds that the one before
+// does not count. The last counts all that are longer.
 type Histogram = counters.Histogram
 
 // Counters count what has happened to an association since its start. Octets of packets count the
@@ -92,8 +91,8 @@ type Counters struct {
 	Contradictions uint64 // 1 when this side ended the association because it had contradicted itself: an *InternalError
 }
 
-// commonCounters are the Counters that nearly every association has use for. Most have none for the
-// others, which take four times the memory.
+// commonCounters are the Counters that nearly every association uses. Most do not use the others,
+// which take four times the memory.
 type commonCounters struct {
 	PacketsOut, OctetsOut, SacksOut                       uint64
 	PacketsIn, OctetsIn, DataIn, DataOctetsIn, Placed     uint64
@@ -102,7 +101,7 @@ type commonCounters struct {
 	rare                                                  *Counters // nil until there are any
 }
 
-// rareCounters returns the Counters that are not among the usual ones.
+// rareCounters returns the Counters that are not among the common ones.
 func (a *Assoc) rareCounters() *Counters {
 	if a.stats.rare == nil {
 		a.stats.rare = new(Counters)
@@ -183,8 +182,8 @@ func (a *Assoc) Stats() Stats {
 	return s
 }
 
-// CumTSN is the cumulative TSN of what has come (RFC 9260 section 6.2): no DATA chunk up to it is
-// missing.
+// CumTSN returns the cumulative TSN of what has come (RFC 9260 section 6.2). No DATA chunk up to it
+// is missing.
 func (a *Assoc) CumTSN() wire.TSN {
 	if a.recv == nil {
 		return a.idleState.receiver.CumTSN()

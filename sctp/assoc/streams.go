@@ -6,7 +6,7 @@ import (
 )
 
 // StreamStats is a snapshot of one stream pair that ordered messages have used. SSNs count modulo
-// 65536; what goes unordered, such as DDP, has none.
+// 65536. Unordered messages, such as those of DDP, have none.
 type StreamStats struct {
 	ID      uint16
 	NextOut uint16 // SSN of the next message to be sent
@@ -14,13 +14,13 @@ type StreamStats struct {
 	Waiting int    // complete messages that have come and wait for an earlier one
 }
 
-// maxStreamsPerCall bounds how many streams a call of Streams looks at, so that it is short however
-// many there are.
+// maxStreamsPerCall bounds how many streams a call of Streams looks at, so it is short however many
+// there are.
 const maxStreamsPerCall = 1024
 
-// Streams appends to list what is known of streams from number from on, as long as it has room, and
-// returns the number to go on from: -1 when there are no more. A call may leave off before the list
-// is full.
+// Streams appends to list what is known of streams from number from on, as long as list has space.
+// It returns the number to go on from, or -1 when there are no more. A call may leave off before
+// the list is full.
 func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
 	end := int(max(a.outStreams, a.inStreams))
 	for looked := 0; from < end; looked++ {
@@ -39,7 +39,7 @@ func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
 	return list, -1
 }
 
-// fillStreamStats tells of one, and whether it or one near it was used.
+// fillStreamStats fills in one, and says whether it or one near it was used.
 func (a *Assoc) fillStreamStats(s *StreamStats) (near bool) {
 	var out *wire.SSN
 	var next wire.SSN

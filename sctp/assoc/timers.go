@@ -41,8 +41,8 @@ func (a *Assoc) NextTimeout() rawio.Time {
 	return next
 }
 
-// Slack returns how much earlier than next, which NextTimeout has returned, HandleTimeout may as
-// well be called: for who calls it for other associations then.
+// Slack returns how much earlier than next, which NextTimeout has returned, HandleTimeout may be
+// called. A caller that then handles other associations uses it.
 func (a *Assoc) Slack(next rawio.Time) time.Duration {
 	for _, p := range a.paths {
 		if p.heartbeat.nextAt == next {
@@ -75,8 +75,8 @@ func (a *Assoc) HandleTimeout(now rawio.Time) {
 	}
 }
 
-// handleDataTimeout is the expiry of T3-rtx of one or more paths (section 6.3.3). That of the life
-// of a message is for PollTransmit.
+// handleDataTimeout handles the expiry of T3-rtx of one or more paths (section 6.3.3). PollTransmit
+// handles the end of a message's life.
 func (a *Assoc) handleDataTimeout(now rawio.Time) {
 	expired := a.sender().HandleTimeout(now)
 	for i, p := range a.paths {
@@ -87,8 +87,9 @@ func (a *Assoc) handleDataTimeout(now rawio.Time) {
 	}
 }
 
-// probeStuckPeer asks the peer by HEARTBEAT whether it is there, where what is not acknowledged is
-// too long for every path: that tells a *StuckError from a peer that answers no more.
+// probeStuckPeer asks the peer by HEARTBEAT whether it is there. It does so if what is not
+// acknowledged is too long for every path. The answer separates a *StuckError from a peer that no
+// longer answers.
 func (a *Assoc) probeStuckPeer(now rawio.Time, p *path) {
 	if !heartbeatStates.has(a.state) || p.heartbeat.awaitsAck {
 		return

@@ -7,12 +7,12 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// HandleTooLong says that the link has refused a packet of the last PollTransmit because it is
-// longer than the link takes now (rawio.ErrTooLong): the MTU of the own interface has fallen, which
-// is heeded at once (RFC 8899 section 3). What the packet carried is not lost, as it was never
-// sent: it goes out with the next PollTransmit, in IP fragments where a chunk has become too long
-// (section 6.9), and neither cwnd nor a timer takes notice. Call it before the batch is reset. It
-// returns false where that would be refused again, so that the packet counts as lost.
+// HandleTooLong reports that the link has refused a packet of the last PollTransmit as too long
+// (rawio.ErrTooLong). The MTU of the own interface has fallen, which takes effect at once (RFC 8899
+// section 3). What the packet carried is not lost, as it was never sent: it goes out with the next
+// PollTransmit. If a chunk has become too long it goes in IP fragments (section 6.9). Neither cwnd
+// nor a timer takes notice. Call HandleTooLong before the batch is reset. It returns false if the
+// packet would be refused again, so that it counts as lost.
 func (a *Assoc) HandleTooLong(now rawio.Time, pkt *rawio.Packet) (again bool) {
 	p := a.findPath(pkt.Remote.Addr().Unmap())
 	if p == nil || a.state == Closed {

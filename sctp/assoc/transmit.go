@@ -12,8 +12,8 @@ import (
 const headerRoom = wire.CommonHeaderLen
 
 // PollTransmit adds the packets that are to be sent now. more says that out was full, or that a
-// SACK has acknowledged so much that it is processed in parts, one a call: write out, reset it and
-// call again, after others have had their turn. After EventDown there may still be a last packet.
+// large SACK is processed in parts, one a call. In both cases write out, reset it and call again,
+// after others have had their turn. After EventDown there may still be a last packet.
 func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	a.expireMessages(now)
 	if !a.burstContinues {
@@ -52,8 +52,8 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	return a.state != Closed
 }
 
-// hasNothingPending says that there is nothing to send, and nothing outstanding, as mostly when an
-// answer has come: it takes longer to look for what to send.
+// hasNothingPending says that there is nothing to send, and nothing outstanding, as usual when an
+// answer has come. It is quicker than looking for what to send.
 func (a *Assoc) hasNothingPending(now rawio.Time) bool {
 	return a.state == Established && a.hasNoDataPending(now) && len(a.control.entries) == 0 &&
 		!a.probeDue && a.setup == nil && a.shutdownState == nil && a.isConsistent() && a.outbox.isEmpty()
@@ -62,7 +62,7 @@ func (a *Assoc) hasNothingPending(now rawio.Time) bool {
 // hasSackWork says that a SACK is processed in parts.
 func (a *Assoc) hasSackWork() bool { return !a.IsIdle() && a.sender().HasMoreWork() }
 
-// hasNoDataPending says that of DATA and SACKs.
+// hasNoDataPending says the same of DATA and SACKs alone.
 func (a *Assoc) hasNoDataPending(now rawio.Time) bool {
 	if a.IsIdle() {
 		return a.source == nil || a.source.Idle()
@@ -105,7 +105,8 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 	if len(a.control.entries) > 0 {
 		a.control.moveNextTo(out)
 	}
-	// What has a path of its own goes along if this is it. That is never an unconfirmed one.
+	// A chunk that has a path of its own goes along if this is that path. That is never an
+	// unconfirmed one.
 	if closing && p == a.shutdownState.path {
 		a.appendShutdown(now, out)
 	}
@@ -119,7 +120,7 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 	if fill {
 		a.sender().Fill(now, out, data)
 	}
-	if out.Empty() { // Poll promises that it is not: if that were ever wrong, there would be no end of packets that say nothing
+	if out.Empty() { // never: if it were, there would be no end of empty packets
 		out.Cancel()
 		return false
 	}
@@ -146,7 +147,8 @@ func (a *Assoc) addDataPackets(now rawio.Time, out *TxBatch, data *tx.Path) {
 	a.stats.OctetsOut += uint64(out.Octets() - octets)
 }
 
-// finishLongPacket is end for a packet that may hold a chunk which is too long for its path.
+// finishLongPacket is finishPacket for a packet that may hold a chunk that is too long for its
+// path.
 func (a *Assoc) finishLongPacket(out *TxBatch, p *path) {
 	if out.Room() >= 0 || p.CutFrom <= 0 {
 		a.finishPacket(out)
@@ -174,8 +176,8 @@ func (a *Assoc) appendSack(out *TxBatch) {
 	}
 }
 
-// sackDestination is where SACKs go, and from which own address: back the way that the last DATA
-// came (section 6.7), unless its source is unconfirmed.
+// sackDestination returns where SACKs go, and from which own address. They go back the way that the
+// last DATA came (section 6.7), unless its source is unconfirmed.
 func (a *Assoc) sackDestination() (p *path, local netip.AddrPort) {
 	if a.sackPath.State == tx.Unconfirmed {
 		return a.dataPath(), netip.AddrPort{}

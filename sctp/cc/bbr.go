@@ -21,7 +21,7 @@ const (
 	bbrDrainRounds      = 3                      // round trips that Drain takes at most
 	bbrMaxBwFilterLen   = 2                      // cycles of ProbeBW, the present one included
 	bbrExtraAckedRounds = 10                     // BBR.ExtraAckedFilterLen, 1 in Startup
-	bbrProbeWait        = 2 * time.Second        // between two probes for more, and up to a second more by chance,
+	bbrProbeWait        = 2 * time.Second        // between two probes for more, and at random up to a second more,
 	bbrRenoRounds       = 63                     // or so many round trips, or as many as packets in flight
 	bbrMinRTTFilterLen  = 10 * time.Second       //
 	bbrProbeRTTInterval = 5 * time.Second        //
@@ -33,11 +33,11 @@ const (
 // unbounded is the draft's Infinity of volumes and rates.
 const unbounded = math.MaxInt64 / 4
 
-// bbr is BBR version 3 (draft-ietf-ccwg-bbr): it has a model of the path, the most that it delivers
-// (max_bw) and the shortest round trip (min_rtt), paces what it sends by the first and has no more
-// in flight than about twice what both make up. Single losses do not slow it down, losses above
-// LossThresh do. Fields and methods have the draft's names; volumes are octets of DATA chunks,
-// rates octets of them a second.
+// bbr is BBR version 3 (draft-ietf-ccwg-bbr). Its model of the path is the most that it delivers
+// (max_bw) and the shortest round trip (min_rtt). It paces by the first, and has no more in flight
+// than about twice what both make up. Single losses do not slow it down, losses above LossThresh
+// do. Fields and methods have the draft's names. Volumes are octets of DATA chunks, rates octets of
+// them a second.
 type bbr struct {
 	pmdcs     int        // C.SMSS
 	now       rawio.Time // of the event in processing
@@ -116,8 +116,8 @@ type bbrUndo struct {
 	inflightLongterm  int64
 }
 
-// NewBBR returns a BBR controller, version 3 (draft-ietf-ccwg-bbr). It fills paths that lose
-// packets for other reasons than congestion, up to about 2 %, and keeps queues short where no other
+// NewBBR returns a BBR controller, version 3 (draft-ietf-ccwg-bbr). It fills paths that lose up to
+// about 2 % of the packets for other reasons than congestion. It keeps queues short where no other
 // controller fills them.
 func NewBBR(pmdcs int, ipv6 bool) Controller {
 	b := &bbr{pmdcs: pmdcs}
@@ -227,9 +227,9 @@ func (b *bbr) OnTimeout(now rawio.Time) {
 	b.cwnd = b.pmdcs
 }
 
-// OnECN takes a mark for congestion, as the draft demands without saying how. While more is tried
-// it is what losses above LossThresh are. Else, as nothing is missing from the delivery rate, the
-// short-term bounds fall by themselves, to what RFC 8511 leaves of CUBIC's window.
+// OnECN takes a mark for congestion, as the draft demands without saying how. While BBR tries for
+// more, a mark counts as losses above LossThresh. Else the short-term bounds fall to what RFC 8511
+// leaves of CUBIC's window. The delivery rate does not lower them, as nothing is missing from it.
 func (b *bbr) OnECN(now rawio.Time) {
 	b.now = now
 	b.noteLoss()

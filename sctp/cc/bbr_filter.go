@@ -1,14 +1,14 @@
 package cc
 
-// maxFilter is a windowed maximum of values that are not negative: the largest of each of the last
-// times.
+// maxFilter is a windowed maximum of values that are not negative. It has the largest of each of
+// the last times.
 type maxFilter struct {
 	maxima     [bbrExtraAckedRounds]int64 // of time t at t mod len
 	latestTime uint64
 }
 
-// update takes a value at a time, which never goes back, and returns the largest since win-1 before
-// it; win is at most what best has room for.
+// update takes a value at a time, which never goes back. It returns the largest since win-1 before
+// that; win is at most len(maxima).
 func (m *maxFilter) update(value int64, time, win uint64) (largest int64) {
 	n := uint64(len(m.maxima))
 	for m.latestTime != time {

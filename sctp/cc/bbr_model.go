@@ -35,10 +35,10 @@ func (b *bbr) updateLatestDeliverySignals(s *Sample) {
 }
 
 // updateCongestionSignals differs from the draft in one point: single losses do not lower the
-// short-term bounds, only more than LossThresh of what was in flight does, and six packets at
-// least, as chance alone makes 2 % of a hundred where 1 % are lost. Where losses are weather the
-// path delivers what is sent, and the pace would follow itself down, by the margin and what was
-// lost, with each round trip.
+// short-term bounds. It takes more than LossThresh of what was in flight, and six packets at least:
+// where 1 % are lost, chance alone makes 2 % of a hundred. Where losses are not due to congestion,
+// the path delivers what is sent. The pace would then follow itself down with each round trip, by
+// the margin and what was lost.
 func (b *bbr) updateCongestionSignals(s *Sample) {
 	b.updateRound(s)
 	if s.Rate > 0 && (s.Rate >= b.maxBw || !s.AppLimited) {
@@ -174,7 +174,7 @@ func inflightTooHigh(lost, txInFlight int) bool {
 }
 
 // inflightAtLoss is InflightAtLoss: how much was in flight when losses crossed LossThresh, which
-// may be amid the chunk.
+// may be inside the chunk.
 func inflightAtLoss(l *Lost) int64 {
 	inflight, lost := float64(l.TxInFlight-l.Octets), float64(l.Since-l.Octets)
 	return int64(inflight + (bbrLossThresh*inflight-lost)/(1-bbrLossThresh))
@@ -192,7 +192,7 @@ func (b *bbr) handleInflightTooHigh(txInFlight int64, appLimited bool) {
 	}
 }
 
-// pickProbeWait is PickProbeWait. Chance comes from the nanosecond in which it happens.
+// pickProbeWait is PickProbeWait. Its random bits are from the nanosecond in which it happens.
 func (b *bbr) pickProbeWait() {
 	x := uint64(b.now) + b.delivered
 	x ^= x >> 30

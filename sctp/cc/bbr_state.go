@@ -56,8 +56,8 @@ func (b *bbr) checkFullBWReached(s *Sample) {
 	}
 }
 
-// checkStartupDone has Startup end where the pipe is full, or a whole round trip of Fast Recovery
-// has lost too much, in too many places.
+// checkStartupDone ends Startup where the pipe is full. It also does so when a whole round trip of
+// Fast Recovery has lost too much, in too many places.
 func (b *bbr) checkStartupDone(s *Sample) {
 	if b.state != bbrStartup {
 		return

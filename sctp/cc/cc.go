@@ -22,14 +22,14 @@ type Controller interface {
 	// Undo takes the last OnLoss or OnTimeout back: there was no loss. It does nothing if a mark or
 	// Reset has come since, and never lowers the window.
 	Undo(now rawio.Time)
-	// OnECN says that the peer has echoed a congestion mark (RFC 3168 section 6.1.2): the reaction
-	// is that to a loss, or milder (RFC 8511), at most once in a window of data, and never raises
-	// the window.
+	// OnECN says that the peer has echoed a congestion mark (RFC 3168 section 6.1.2). The reaction
+	// is that to a loss, or milder (RFC 8511). It comes at most once in a window of data, and never
+	// raises the window.
 	OnECN(now rawio.Time)
 	// OnTimeout says that T3-rtx has expired (section 7.2.3).
 	OnTimeout(now rawio.Time)
 	// OnIdle comes before the first transmission after a silence of rtos whole RTOs (section
-	// 7.2.1), since when nothing was sent.
+	// 7.2.1). Nothing was sent since then.
 	OnIdle(now, since rawio.Time, rtos int)
 	// SetPMDCS says how large a DATA chunk fits the path: the path MTU has changed.
 	SetPMDCS(octets int)
@@ -42,8 +42,8 @@ type Ack struct {
 	// Octets are newly acknowledged, by the cumulative TSN or by a gap block.
 	Octets int
 	// Full are those of Octets that were in flight when cwnd was full, since it was last reduced.
-	// It need not be full when they are acknowledged: an answer ends, and a window that was needed
-	// for it is still one that the path has carried.
+	// It need not be full when they are acknowledged. At the end of an answer less is sent, but the
+	// path has carried the window.
 	Full int
 	// Dups are the octets of DATA that the SACK lists as duplicates.
 	Dups int
@@ -58,11 +58,11 @@ type Ack struct {
 	// RTT is the round trip time that the SACK measured, once in a round trip (section 6.3.1), or
 	// 0.
 	RTT time.Duration
-	// Trip is the shortest round trip of the chunks that the SACK newly acknowledges and that were
-	// sent once, or 0. It may be longer than the path's by the delay of a SACK.
+	// Trip is the shortest round trip of the chunks newly acknowledged that were sent once, or 0.
+	// It may be longer than the path's by the delay of a SACK.
 	Trip time.Duration
 }
 
-// Factory makes the controller of a destination: pmdcs is the largest DATA chunk in octets, chunk
-// header included, that fits the path; ipv6 says which family the destination's address is of.
+// Factory makes the controller of a destination. pmdcs is the largest DATA chunk in octets, chunk
+// header included, that fits the path. ipv6 says which family the destination's address is of.
 type Factory func(pmdcs int, ipv6 bool) Controller

@@ -14,8 +14,8 @@ const (
 	cubicECNBeta = 0.85 // and after a congestion mark behind slow start (RFC 8511)
 )
 
-// cubic is CUBIC (RFC 9438): in congestion avoidance cwnd is a cubic function of the time since the
-// last loss, so it does not depend on the round trip time, and at least what Reno would have. Slow
+// cubic is CUBIC (RFC 9438). In congestion avoidance cwnd is a cubic function of the time since the
+// last loss, and at least what Reno would have. So it does not depend on the round trip time. Slow
 // start, idle periods and the units are those of newReno: octets of DATA chunks.
 type cubic struct {
 	epochStartAt rawio.Time    // when the present growth began, rawio.Never before the first Ack of it
@@ -31,7 +31,7 @@ type cubic struct {
 	fractionalCwnd float64       // cwnd with its fraction
 }
 
-// NewCubic returns a CUBIC controller (RFC 9438), which suits paths with much delay and bandwidth
+// NewCubic returns a CUBIC controller (RFC 9438). It suits paths with much delay and bandwidth
 // better than NewReno. It is the default Factory, as it is TCP's and QUIC's.
 func NewCubic(pmdcs int, ipv6 bool) Controller {
 	c := &cubic{newReno: newReno{pmdcs: pmdcs, ipv6: ipv6}}
@@ -66,7 +66,7 @@ func (c *cubic) OnAck(now rawio.Time, a Ack) {
 	c.followCurve(now, float64(octets))
 }
 
-// OnSent takes the time in which nothing was in flight out of the curve's: cwnd was not in use
+// OnSent leaves the time in which nothing was in flight out of the curve's: cwnd was not in use
 // (section 5.8).
 func (c *cubic) OnSent(now rawio.Time, octets, flight int) {
 	if flight == octets && c.epochStartAt != rawio.Never {

@@ -10,11 +10,11 @@ const (
 	minRTTSamples = 8 // samples that judge a round
 )
 
-// hystart is HyStart++ (RFC 9406): slow start ends when queues begin to build, not when they
-// overflow and hundreds of chunks are lost at once, more than the gap blocks of a SACK can name. A
-// round is a measurement of RFC 9260 section 6.3.1. It is judged by each eight of its samples and
-// not by the first alone: packets are spread at twice the rate of the round before, so a queue
-// builds behind the first of them, and is empty again when the next round begins.
+// hystart is HyStart++ (RFC 9406): slow start ends when queues begin to build. When they overflow,
+// hundreds of chunks are lost at once, more than the gap blocks of a SACK can name. A round is a
+// measurement of RFC 9260 section 6.3.1. It is judged by each eight of its samples and not by the
+// first alone. Packets are spread at twice the rate of the round before, so a queue builds behind
+// the first of them. It is empty again when the next round begins.
 type hystart struct {
 	latestMinRTT      time.Duration // the shortest of the latest samples, eight at most
 	roundMinRTT       time.Duration // the shortest sample of this round, 0 before the first
@@ -58,9 +58,9 @@ func (h *hystart) endRound() (over bool) {
 	return over
 }
 
-// checkDelayRise compares the latest samples with the round before. Where the queue has grown by
-// twice what calls for care, and by a quarter of the round trip, there is no time for careful
-// rounds: the queue would overflow in them.
+// checkDelayRise compares the latest samples with the round before. There is no time for careful
+// rounds if the queue has grown by twice what calls for care, and by a quarter of the round trip.
+// The queue would overflow in them.
 func (h *hystart) checkDelayRise() (over bool) {
 	rise := min(max(h.lastRoundMinRTT/8, minRTTThresh), maxRTTThresh)
 	switch {

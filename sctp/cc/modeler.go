@@ -12,8 +12,8 @@ import (
 type Modeler interface {
 	Pacer
 	// OnSample comes once for each SACK that is processed, after everything else that it brings
-	// about. It returns whether what is sent next counts as limited by the program, as it is slowed
-	// down on purpose.
+	// about. It returns whether what is sent next counts as limited by the program, because it is
+	// slowed down on purpose.
 	OnSample(now rawio.Time, s *Sample) (limited bool)
 	// OnLost says that a chunk is taken for lost, each time that one is. What OnLoss and OnTimeout
 	// say comes after it.
@@ -31,8 +31,8 @@ type Sample struct {
 	NewlyAcked int           // since the last sample
 	Recovery   bool          // what was lost is still being repaired
 
-	// Of the chunk that was sent last of those that the SACK acknowledges, unless Valid is false:
-	// it has acknowledged none of which it is known when it was sent.
+	// These are of the chunk sent last among those that the SACK acknowledges. Valid is false if of
+	// none of them it is known when it was sent.
 	Valid          bool
 	PriorDelivered uint64        // C.delivered when it was sent
 	Volume         int           // RS.delivered: acknowledged since

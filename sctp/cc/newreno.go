@@ -7,8 +7,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// The octet terms of the initial cwnd: of RFC 9260 section 7.2.1, and of RFC 6928 section 2, which
-// takes ten packets.
+// The octet terms of the initial cwnd. One is of RFC 9260 section 7.2.1, the other of RFC 6928
+// section 2, which takes ten packets.
 const (
 	initialCwndIPv4    = 4404
 	initialCwndIPv6    = 4344
@@ -35,19 +35,19 @@ type cwndUndoState struct {
 	hystart        hystart
 }
 
-// NewReno returns the controller of RFC 9260 section 7.2 as TCP has it by now: it begins with ten
-// packets (RFC 6928), leaves slow start when the round trip time grows (RFC 9406), counts all
-// octets that are acknowledged in it where packets are spread over the round trip, and after
-// silence goes on with the window that it had, for minutes.
+// NewReno returns the controller of RFC 9260 section 7.2 with what TCP has changed since. It begins
+// with ten packets (RFC 6928), and leaves slow start when the round trip time grows (RFC 9406). In
+// slow start it counts all octets acknowledged where packets are spread over the round trip. After
+// silence it keeps its window for minutes.
 func NewReno(pmdcs int, ipv6 bool) Controller {
 	r := &newReno{pmdcs: pmdcs, ipv6: ipv6}
 	r.Reset()
 	return r
 }
 
-// RFC9260 returns NewReno by the letter of section 7.2.1: it begins with three packets of 1500
-// octets, grows by one packet for each two that are acknowledged, and halves its window with each
-// RTO of silence.
+// RFC9260 returns NewReno as section 7.2.1 has it. It begins with three packets of 1500
+// octets, and grows by one packet for each two that are acknowledged. It halves its window with
+// each RTO of silence.
 func RFC9260(pmdcs int, ipv6 bool) Controller {
 	r := &newReno{pmdcs: pmdcs, ipv6: ipv6, strictRFC: true}
 	r.Reset()
@@ -89,10 +89,10 @@ func (r *newReno) OnAck(_ rawio.Time, a Ack) {
 	}
 }
 
-// cwndLimitedOctets says of what a SACK acknowledges whether cwnd was fully utilized by it, and how
-// much of it that is. By the letter of sections 7.2.1 and 7.2.2 that is so while cwnd octets or
-// more are outstanding when the SACK comes; else also if they were when it was sent (RFC 9002
-// section 7.8).
+// cwndLimitedOctets says whether cwnd was fully utilized by what a SACK acknowledges, and by how
+// much of it. In strict RFC mode that is so while cwnd octets or more are outstanding when the SACK
+// comes (sections 7.2.1 and 7.2.2). Else it is also so if they were when the data was sent (RFC
+// 9002 section 7.8).
 func (r *newReno) cwndLimitedOctets(a *Ack) (octets int, used bool) {
 	switch {
 	case a.Flight >= r.cwnd:
@@ -104,9 +104,9 @@ func (r *newReno) cwndLimitedOctets(a *Ack) (octets int, used bool) {
 }
 
 // slowStart is section 7.2.1, where a SACK adds at most L*PMDCS to cwnd. L is 1 for a SACK of two
-// packets, which is how often they should come (section 6.2), and as many as those would have given
-// for one that stands for more; where packets are spread there is no burst to bound, and all that
-// is acknowledged counts. It is a quarter of that while hystart is careful.
+// packets, which is how often they should come (section 6.2). For a SACK that stands for more, L is
+// as many as those would have given. Where packets are spread there is no burst to bound, and all
+// that is acknowledged counts. While hystart is careful it is a quarter of that.
 func (r *newReno) slowStart(a *Ack) {
 	n, used := r.cwndLimitedOctets(a)
 	spread := a.Spread && !r.strictRFC
@@ -129,8 +129,7 @@ func (r *newReno) slowStart(a *Ack) {
 }
 
 // avoidCongestion is section 7.2.2. In Fast Recovery cwnd stays too: section 7.2.4 point 6 lets it
-// change for no loss, and growing between two losses of one recovery would be more aggressive than
-// TCP.
+// change for no loss. Growing between two losses of one recovery would be more aggressive than TCP.
 func (r *newReno) avoidCongestion(a *Ack) {
 	r.partialBytesAcked += a.Octets + a.Dups
 	if _, used := r.cwndLimitedOctets(a); !used || a.Recovery {
@@ -154,8 +153,9 @@ func (r *newReno) OnLoss(rawio.Time) {
 	r.partialBytesAcked = 0
 }
 
-// Undo gives back the window that there was, if it is more than what has grown since, and what slow
-// start knew of the round trip: who can have reductions undone is not to stay in it for longer.
+// Undo restores the earlier window, if that is more than what has grown since. It also restores
+// what slow start knew of the round trip. So a peer that can have reductions undone does not stay
+// in slow start for longer.
 func (r *newReno) Undo(rawio.Time) {
 	if b := r.undoState; b != nil {
 		r.hystart = b.hystart
@@ -165,8 +165,8 @@ func (r *newReno) Undo(rawio.Time) {
 	}
 }
 
-// OnECN is OnLoss where that lowers cwnd: below 4*PMDCS, after a timeout, it would not. Behind slow
-// start four fifths of cwnd stay, unless the letter is kept: a queue that is marked is a short one,
+// OnECN is OnLoss where that lowers cwnd: below 4*PMDCS, after a timeout, it would not. After slow
+// start four fifths of cwnd stay, unless in strict RFC mode. A queue that is marked is a short one,
 // which a smaller step empties (RFC 8511).
 func (r *newReno) OnECN(now rawio.Time) {
 	cwnd, kept := r.cwnd, 0
@@ -184,8 +184,8 @@ func (r *newReno) OnTimeout(now rawio.Time) {
 	r.cwnd = r.pmdcs
 }
 
-// OnIdle is, by the letter, the adjustment of section 7.2.1 to max(cwnd/2, 4*PMDCS) for each RTO;
-// else what was a fit window lately still is one, and an older one is forgotten. It never raises
+// OnIdle is, in strict RFC mode, the adjustment of section 7.2.1 to max(cwnd/2, 4*PMDCS) for each
+// RTO. Else a window that was fit lately still is, and an older one is forgotten. It never raises
 // cwnd: a window that is smaller, after a timeout, has not earned more by silence.
 func (r *newReno) OnIdle(now, since rawio.Time, rtos int) {
 	switch {

@@ -15,10 +15,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/index"
 )
 
-// Config is what an endpoint needs of its surroundings.
+// Config is what an endpoint needs from its surroundings.
 type Config struct {
-	// Rand is the source of tags, TSNs, nonces and cookie keys. It must be unpredictable to others,
-	// and safe for concurrent use when associations are used concurrently.
+	// Rand is the source of tags, TSNs, nonces and cookie keys. It must be unpredictable to others.
+	// It must be safe for concurrent use if associations are used concurrently.
 	Rand io.Reader
 	// MTU returns the largest SCTP packet in octets on the path from local to remote.
 	MTU func(local, remote netip.Addr) int
@@ -31,32 +31,31 @@ type Config struct {
 	Own func(netip.Addr) bool
 	// MaxAssocs bounds the associations; further peers are refused by ABORT. 0 means 1,048,576.
 	MaxAssocs int
-	// MaxPerSource bounds those that were set up from one IPv4 address, or IPv6 /64. A /56 has
-	// twice as many together, a /48 three times, a /32 four times. More are refused by ABORT. 0: no
-	// bound.
+	// MaxPerSource bounds the associations that were set up from one IPv4 address, or IPv6 /64. A
+	// /56 may have twice as many together, a /48 three times, a /32 four times. An ABORT refuses
+	// more. 0: no bound.
 	MaxPerSource int
 	// MaxAnswers bounds, for a second and one address, the answers to INITs and to packets out of
-	// the blue, so that nobody is flooded from here because somebody else forges its address. Of
-	// more packets some get one, by chance. 0: no bound. AnswerKey, which others must not know,
+	// the blue. So nobody is flooded from here because somebody else forges its address. Of more
+	// packets some get an answer, by chance. 0: no bound. AnswerKey, which others must not know,
 	// decides which addresses share a place in the table of rates.
 	MaxAnswers int
 	AnswerKey  uint64
 	// MaxSetups bounds how many packets are looked at in a second that set up associations or
-	// belong to none, a long one counted as several, and with that the octets of answers: 300 for
+	// belong to none. A long one counts as several. It also bounds the octets of answers: 300 for
 	// each. Of more packets some are looked at, by chance. 0: no bound.
 	MaxSetups int
-	// Chance is a source of numbers for what is left to chance, which others must not know; nil:
-	// Rand.
+	// Chance is a source of random numbers, which others must not know. Nil: Rand.
 	Chance func() uint64
-	// Admits says whether there is memory for another association with the host at an address; nil:
-	// always. Peers without are refused by ABORT.
+	// Admits says whether there is memory for another association with the host at an address. Nil:
+	// always. An ABORT refuses the others.
 	Admits func(netip.Addr) bool
-	// Accepts says whether the listener on a local address and port has a place for another
-	// association with the host at peer; nil: always. Peers without are refused by ABORT, as
-	// section 5.1 has it for want of resources. It is asked last: true is followed by Adopt.
+	// Accepts says whether the listener on a local address and port takes another association with
+	// the host at peer. Nil: always. An ABORT refuses the others, as section 5.1 requires for lack
+	// of resources. Accepts is asked last: Adopt follows a true.
 	Accepts func(local netip.AddrPort, peer netip.Addr) bool
-	// Adopt is told of each new association before Lookup can find it, unless it is nil. It may set
-	// its Owner and its upper layer.
+	// Adopt is called with each new association before Lookup can find it, unless it is nil. It may
+	// set its Owner and its upper layer.
 	Adopt func(*assoc.Assoc)
 }
 
@@ -78,7 +77,7 @@ var (
 	ErrTooMany = errors.New("sctp: too many associations")
 )
 
-// tableEntry is what the tables hold of an association, so that it can be taken out again.
+// tableEntry is what the tables hold of an association, so that it can be removed.
 type tableEntry struct {
 	tag    tagKey
 	peers  []peerKey  // in byPeer
@@ -87,20 +86,21 @@ type tableEntry struct {
 }
 
 // Endpoint holds the associations and listeners of one or more local addresses. Lookup may run
-// concurrently with everything, so that data never waits for set-ups: an association that is being
-// entered, taken out or refreshed it may miss, or still find; Find then says what is so. It has two
-// parts, for an owner that runs it concurrently and keeps floods of set-ups from each other: Judge,
-// Answer, PollTransmit and Stats need the part that sets up alone, Make both parts, every other
-// method the tables alone.
+// concurrently with everything, so data never waits for set-ups. It may miss, or still find, an
+// association that is being entered, taken out or refreshed. Find then gives the right answer.
+//
+// Endpoint has two parts, for an owner that runs it concurrently and keeps floods of set-ups from
+// each other. Screen, Answer, PollTransmit and Stats need only the part that sets up. MakeAssoc
+// needs both parts, every other method the tables alone.
 type Endpoint struct {
 	cfg          Config
 	env          assoc.Env
 	listeners    map[uint16][]*assoc.Config // several on one port have different addresses
 	byPeer       index.Map[peerKey, *assoc.Assoc]
-	byClaim      index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named but most likely does not have
+	byClaim      index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named and most likely lacks
 	byTag        index.Map[tagKey, *assoc.Assoc]
 	entries      map[*assoc.Assoc]*tableEntry
-	dialConfig   *assoc.Config  // of the association that Connect has started last, and of those before with the same
+	dialConfig   *assoc.Config  // of the last association of Connect, and of earlier ones with the same
 	portUses     map[uint16]int // associations on each local port
 	sourceCounts sourceCounts   // associations that hosts have set up
 	usedTags     usedTags
@@ -108,7 +108,7 @@ type Endpoint struct {
 	setupBudget  setupBudget
 	answers      assoc.Outbox
 
-	stats                                        Stats         // but for what Lookup counts; of the part that sets up, as rates, budget and out
+	stats                                        Stats         // without Lookup's counts; of the set-up part, as the three above
 	malformedPackets, badChecksums, strayReports atomic.Uint64 // by Lookup
 }
 
@@ -148,8 +148,8 @@ func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 	return nil
 }
 
-// Relisten has the listener on port whose LocalAddrs cfg has accept associations as cfg says from
-// now on. It fails with a *assoc.ConfigError.
+// Relisten changes the configuration of the listener on port that has the LocalAddrs of cfg. From
+// now on it accepts associations as cfg says. Relisten fails with a *assoc.ConfigError.
 func (e *Endpoint) Relisten(port uint16, cfg *assoc.Config) error {
 	c, err := e.completeConfig(cfg)
 	if err != nil {
@@ -172,8 +172,8 @@ func (e *Endpoint) completeConfig(cfg *assoc.Config) (*assoc.Config, error) {
 	return &c, err
 }
 
-// Unlisten stops accepting on port at those local addresses, or at all if none are given;
-// associations stay.
+// Unlisten stops accepting on port at those local addresses, or at all if none are given.
+// Associations stay.
 func (e *Endpoint) Unlisten(port uint16, at ...netip.Addr) {
 	e.listeners[port] = slices.DeleteFunc(e.listeners[port], func(c *assoc.Config) bool { return len(at) == 0 || slices.Contains(c.LocalAddrs, at[0].Unmap()) })
 	if len(e.listeners[port]) == 0 {
@@ -181,8 +181,8 @@ func (e *Endpoint) Unlisten(port uint16, at ...netip.Addr) {
 	}
 }
 
-// findListener returns the configuration for what comes to a port at a local address, nil where
-// nobody listens: another address is another SCTP endpoint of this host (section 1.3).
+// findListener returns the configuration for what comes to a port at a local address, nil if nobody
+// listens. Another address is another SCTP endpoint of this host (section 1.3).
 func (e *Endpoint) findListener(port uint16, local netip.Addr) *assoc.Config {
 	for _, c := range e.listeners[port] {
 		if len(c.LocalAddrs) == 0 || slices.Contains(c.LocalAddrs, local.Unmap()) {
@@ -193,9 +193,9 @@ func (e *Endpoint) findListener(port uint16, local netip.Addr) *assoc.Config {
 }
 
 // Connect starts an association to remotePort at the remote addresses, the first of which is tried
-// first; the port of each netip.AddrPort is the UDP encapsulation port. localPort 0 picks a free
-// one, an invalid local lets the link choose the address; with Config.LocalAddrs local says nothing
-// but the own UDP port. The INIT leaves with the association's first PollTransmit.
+// first. The port of each netip.AddrPort is the UDP encapsulation port. localPort 0 picks a free
+// one, an invalid local lets the link choose the address. With Config.LocalAddrs, local gives only
+// the own UDP port. The INIT leaves with the association's first PollTransmit.
 func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort, remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
 	c, err := cfg.Complete()
 	switch {
@@ -260,7 +260,7 @@ func (e *Endpoint) freePort() (port uint16, err error) {
 	return port, ErrPortInUse
 }
 
-// getAssoc is the association with a key, nil where there is none.
+// getAssoc returns the association with a key, nil if there is none.
 func getAssoc[K index.Key](table *index.Map[K, *assoc.Assoc], k K) *assoc.Assoc {
 	a, _ := table.Get(k)
 	return a
@@ -277,9 +277,9 @@ func (e *Endpoint) addAssoc(a *assoc.Assoc) *tableEntry {
 	return en
 }
 
-// addToTables has an association be found by what it has now. A peer address that another
-// association holds stays with that one. Addresses that could not be verified hold nothing: whoever
-// sets an association up from there has them, so that nobody keeps a host out for longer by listing
+// addToTables makes an association findable by what it has now. A peer address that another
+// association holds stays with that one. Addresses that could not be verified hold nothing: an
+// association set up from such an address gets it. So nobody keeps a host out for longer by listing
 // its addresses (RFC 5062 section 2).
 func (e *Endpoint) addToTables(a *assoc.Assoc) *tableEntry {
 	en := &tableEntry{tag: tagKey{a.LocalTag(), a.LocalPort(), a.PeerPort()}}
@@ -318,7 +318,7 @@ func (e *Endpoint) Remove(a *assoc.Assoc) {
 	}
 }
 
-// removeFromTables has an association be found no more by what it had, but for what it has now.
+// removeFromTables removes an association's old keys, except those that it still has.
 func (e *Endpoint) removeFromTables(a *assoc.Assoc, had, has *tableEntry) {
 	if had.tag != has.tag && getAssoc(&e.byTag, had.tag) == a {
 		e.byTag.Delete(had.tag)
@@ -341,9 +341,9 @@ func (e *Endpoint) addAccepted(a *assoc.Assoc, source netip.Addr) {
 	e.sourceCounts.add(source, 1)
 }
 
-// Refresh takes up a change of an association's own tag and peer addresses, and of what is known of
-// those: call it on EventUp, EventRestart, EventPathUp and EventPathDown. By what it keeps it can
-// be found all the while.
+// Refresh takes up a change of an association's own tag and peer addresses, and of their
+// verification. Call it on EventUp, EventRestart, EventPathUp and EventPathDown. What the
+// association keeps finds it all the while.
 func (e *Endpoint) Refresh(a *assoc.Assoc) {
 	had := e.entries[a]
 	if had == nil {
@@ -364,7 +364,7 @@ func (e *Endpoint) Held() int { return e.usedTags.memorySize() }
 // Len returns the number of associations.
 func (e *Endpoint) Len() int { return len(e.entries) }
 
-// PollTransmit adds the endpoint's own answers to out; more says that out was full: write it, reset
+// PollTransmit adds the endpoint's own answers to out. more says that out was full: write it, reset
 // it and call again.
 func (e *Endpoint) PollTransmit(now rawio.Time, out *assoc.TxBatch) (more bool) {
 	return e.answers.PollTransmit(out)

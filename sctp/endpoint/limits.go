@@ -9,14 +9,14 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// budgetWindowsPerSecond is how many times in a second the budget begins anew, so that it is soon
-// known when a flood is over.
+// budgetWindowsPerSecond is how many times in a second the budget begins anew. So the end of a
+// flood is soon known.
 const budgetWindowsPerSecond = 8
 
-// chanceLimit lets through so much of what is asked for, by chance: who asks while others ask for
-// more than there is has the same chance as they, and the next time again. Nobody can be shut out
-// by others that come first. What costs more has less of a chance, so that all of a cost get as
-// much as all of another. Its zero value has seen nothing.
+// chanceLimit lets through so much of what is asked for, by chance. When more is asked for than
+// there is, every caller has the same chance, each time again. Nobody can be shut out by others
+// that come first. What costs more has less of a chance, so all of one cost get as much as all of
+// another. The zero value has seen nothing.
 type chanceLimit struct {
 	windowBeganAt     rawio.Time
 	current, previous demand // in the window that began at since, and in that before
@@ -25,7 +25,7 @@ type chanceLimit struct {
 // demand is how many have asked, and for how much.
 type demand struct{ requests, cost int }
 
-// allow says whether something of a cost may be done, where limit is what may in a window.
+// allow says whether something of a cost may be done. limit is what may be done in a window.
 func (r *chanceLimit) allow(now rawio.Time, window time.Duration, cost, limit int, chance func() uint64) bool {
 	switch d := now.Sub(r.windowBeganAt); {
 	case d >= 2*window, r.current.requests == 0:
@@ -41,12 +41,12 @@ func (r *chanceLimit) allow(now rawio.Time, window time.Duration, cost, limit in
 	return chance()%uint64(max(r.current.requests, r.previous.requests)*cost) < uint64(limit)
 }
 
-// burstLimit bounds what is let through of a pulse, of which a rate does not know how many will
-// come: at once no more than the limit of a second and some slack, and in any second no more than
-// twice the limit beside that. Its zero value has seen nothing.
+// burstLimit bounds what is let through of a burst, whose size a rate does not know ahead. At once
+// it allows no more than the limit of a second and some slack. In any second it allows no more than
+// twice the limit besides that. The zero value has seen nothing.
 type burstLimit struct{ paidUpAt rawio.Time } // when all that was let through is paid back at the pace of the limit
 
-// burstSlack is how many more answers may be let through at once: of a small limit chance is bound
+// burstSlack is how many more answers may be let through at once. For a small limit chance is bound
 // enough.
 const burstSlack = 8
 
@@ -61,8 +61,8 @@ func (p *burstLimit) allow(now rawio.Time, cost, limit, slack int) bool {
 	return true
 }
 
-// setupBudget bounds what the endpoint does in a second for those whom it does not know, and the
-// octets of its answers.
+// setupBudget bounds what the endpoint does in a second for unknown peers, and the octets of its
+// answers.
 type setupBudget struct {
 	work, octets  chanceLimit
 	burst         burstLimit // of work
@@ -70,15 +70,15 @@ type setupBudget struct {
 }
 
 const (
-	// octetsPerWork is how many octets of a packet cost as much to look at as one that sets up an
-	// association costs in any case.
+	// octetsPerWork is how many octets of a packet cost as much as one set-up packet costs in any
+	// case.
 	octetsPerWork = 256
-	// assumedAnswerOctets is what a set-up's answer is taken to have: that of an INIT with one
+	// assumedAnswerOctets is the assumed length of a set-up's answer: that of an INIT with one
 	// address, and its headers.
 	assumedAnswerOctets = 300
-	// setupBurstSlack is how much more work than that of a second may be done at once: as much as
-	// the longest packet costs, so that one of those that had luck does not take the turns of short
-	// ones where the limit is small.
+	// setupBurstSlack is how much more work than that of a second may be done at once. It is as
+	// much as the longest packet costs. So a lucky long packet does not take the turns of short
+	// ones if the limit is small.
 	setupBurstSlack = 1<<16/octetsPerWork + 1
 )
 
@@ -99,10 +99,10 @@ func (b *setupBudget) allow(now rawio.Time, octets int, chance func() uint64) bo
 		b.burst.allow(now, cost, b.maxWindowWork*budgetWindowsPerSecond, setupBurstSlack)
 }
 
-// answerRates bounds the answers to each address in a second, in a table of fixed size: addresses
+// answerRates bounds the answers to each address in a second, in a table of fixed size. Addresses
 // that share a place share its answers, and what others do can only make them fewer. An address
-// that gets more packets than answers gets some of those, by chance: others, who forge it, do not
-// keep its host from all.
+// that gets more packets than answers gets some of those, by chance. So others, who forge the
+// address, do not keep its host from all answers.
 type answerRates struct {
 	maxPerSecond int // answers in a second; 0: no bound
 	key          uint64
@@ -129,8 +129,8 @@ func (r *answerRates) allow(now rawio.Time, addr netip.Addr, chance func() uint6
 	return s.chanceLimit.allow(now, time.Second, 1, r.maxPerSecond, chance) && s.burst.allow(now, 1, r.maxPerSecond, burstSlack)
 }
 
-// tableIndex mixes address and key: not a hash to sign with, but good enough that nobody who does
-// not know the key can choose an address to share the place of another.
+// tableIndex mixes address and key. It is no hash to sign with. But nobody can choose an address
+// that shares the place of another without the key.
 func (r *answerRates) tableIndex(addr netip.Addr) uint64 {
 	a := addr.As16()
 	h := r.key

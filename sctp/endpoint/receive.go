@@ -14,18 +14,18 @@ import (
 )
 
 // Lookup finds the association of p. ok is false for a packet to drop: malformed, or with a wrong
-// checksum (section 6.8). When ok and the association is nil, pass p to HandleUnmatched. Lookup
-// writes nothing but atomic counters, and waits for nobody.
+// checksum (section 6.8). If ok is true and the association nil, pass p to HandleUnmatched. Lookup
+// writes nothing but atomic counters, and never waits.
 func (e *Endpoint) Lookup(p *rawio.Packet) (a *assoc.Assoc, ok bool) {
 	return e.LookupNext(p, new(LookupState))
 }
 
 // LookupState is what LookupNext keeps of one packet for the next. Its zero value is for the first.
 type LookupState struct {
-	// Hash is what Expect has found for the next packet, if it was asked.
+	// Hash is what PrefetchLookup has found for the next packet, if it was called.
 	Hash uint64
 	// ByClaim says that the last association was found by an address that its peer has only named.
-	// One that is set up from there has the address.
+	// An association set up from there has the address.
 	ByClaim bool
 
 	headerSum wire.HeaderSum
@@ -72,9 +72,9 @@ func (e *Endpoint) LookupNext(p *rawio.Packet, b *LookupState) (a *assoc.Assoc, 
 	return a, true
 }
 
-// PrefetchLookup has the memory come that LookupNext looks at for each of several packets: with
-// many associations it is in no cache. It leaves the hash of each in hashes, 0 for one that is no
-// packet of SCTP.
+// PrefetchLookup fetches the memory that LookupNext looks at for each of several packets. With many
+// associations it is in no cache. PrefetchLookup leaves the hash of each packet in hashes, 0 for
+// one that is no packet of SCTP.
 func (e *Endpoint) PrefetchLookup(pkts []rawio.Packet, hashes []uint64) {
 	for i := range pkts {
 		hashes[i] = 0
@@ -90,12 +90,12 @@ func (e *Endpoint) PrefetchLookup(pkts []rawio.Packet, hashes []uint64) {
 	}
 }
 
-// newPeerKey is whom a packet says that it comes from.
+// newPeerKey returns the key of the peer that a packet says it comes from.
 func newPeerKey(p *rawio.Packet, pkt wire.Packet) peerKey {
 	return peerKey{p.Remote.Addr().Unmap(), pkt.DstPort(), pkt.SrcPort()}
 }
 
-// peerKeyOf is by what the association of a packet is found, if it is one of SCTP.
+// peerKeyOf returns the key that finds the association of a packet, if it is one of SCTP.
 func peerKeyOf(p *rawio.Packet) (k peerKey, ok bool) {
 	if p.Kind != rawio.KindSCTP || len(p.Data) < wire.CommonHeaderLen {
 		return k, false
@@ -104,8 +104,8 @@ func peerKeyOf(p *rawio.Packet) (k peerKey, ok bool) {
 	return newPeerKey(p, pkt), true
 }
 
-// findByPeerOrTag returns the association that a packet with a right checksum belongs to, by an
-// address of the peer or by the tag.
+// findByPeerOrTag returns the association that a packet with a right checksum belongs to. It looks
+// by an address of the peer or by the tag.
 func (e *Endpoint) findByPeerOrTag(k peerKey, hash uint64, pkt wire.Packet) *assoc.Assoc {
 	a, _ := e.byPeer.GetHashed(k, hash)
 	if a == nil && pkt.VTag() != 0 {
@@ -115,8 +115,8 @@ func (e *Endpoint) findByPeerOrTag(k peerKey, hash uint64, pkt wire.Packet) *ass
 	return a
 }
 
-// findByClaim returns the association whose peer has named the address of a packet that find knows
-// nothing of, such as the ABORT of a host that knows nothing of the association.
+// findByClaim returns the association whose peer has named the address of a packet. It is for
+// packets that findByPeerOrTag does not know, such as the ABORT of a host without the association.
 func (e *Endpoint) findByClaim(k peerKey, pkt wire.Packet) *assoc.Assoc {
 	if pkt.VTag() == 0 || isSetup(pkt) {
 		return nil
@@ -124,8 +124,8 @@ func (e *Endpoint) findByClaim(k peerKey, pkt wire.Packet) *assoc.Assoc {
 	return getAssoc(&e.byClaim, k)
 }
 
-// isSetup says whether a packet begins or completes the set-up of an association: of one that there
-// is no longer, perhaps, or from an unverified address, which does not say whose it is.
+// isSetup says whether a packet begins or completes the set-up of an association. The association
+// may have ended. The address may be unverified, and then does not say whose it is.
 func isSetup(pkt wire.Packet) bool {
 	const first = wire.CommonHeaderLen
 	if len(pkt) == first {
@@ -146,9 +146,9 @@ func (e *Endpoint) lookupQuote(p *rawio.Packet) *assoc.Assoc {
 }
 
 // HandleUnmatched handles a packet that Lookup passed but found no association for (section 8.4). A
-// valid COOKIE ECHO makes an association: isNew; set its upper layer, then pass it this same
+// valid COOKIE ECHO makes an association (isNew): set its upper layer, then pass it this same
 // packet. An INIT may turn out to be for an existing association, by an address that it lists: pass
-// it on. It is Judge, Find, Answer and Make, one after the other.
+// it on. HandleUnmatched is Screen, Find, Answer and MakeAssoc, one after the other.
 func (e *Endpoint) HandleUnmatched(now rawio.Time, p *rawio.Packet) (a *assoc.Assoc, isNew bool) {
 	var s UnmatchedPacket
 	if !e.Screen(now, p, &s) {
@@ -160,14 +160,14 @@ func (e *Endpoint) HandleUnmatched(now rawio.Time, p *rawio.Packet) (a *assoc.As
 	return e.MakeAssoc(now, &s)
 }
 
-// UnmatchedPacket is a packet of no association that Lookup knows, on its way through Judge, Find,
-// Answer and Make.
+// UnmatchedPacket is a packet of no association that Lookup knows, on its way through Screen, Find,
+// Answer and MakeAssoc.
 type UnmatchedPacket struct {
 	packet         *rawio.Packet
 	pkt            wire.Packet
 	firstChunk     wire.Chunk
 	summary        chunkSummary
-	listenerConfig *assoc.Config // of who listens on its port
+	listenerConfig *assoc.Config // of the listener on its port
 	cookie         assoc.Cookie
 	listedAddrs    [maxListedAddrs]netip.Addr // by an INIT
 	numListed      int                        // of them
@@ -177,8 +177,9 @@ type UnmatchedPacket struct {
 // one of them.
 const maxListedAddrs = 4 * assoc.MaxPaths
 
-// Screen is the first look at a packet, before anything that costs: whether there is time for it,
-// and whether it can be anything. It needs the part of the endpoint that sets up: see Endpoint.
+// Screen is the first look at a packet, before anything costly. It says whether there is time for
+// the packet, and whether it can be anything. It needs the part of the endpoint that sets up: see
+// Endpoint.
 func (e *Endpoint) Screen(now rawio.Time, p *rawio.Packet, s *UnmatchedPacket) bool {
 	pkt, err := wire.ParsePacket(p.Data)
 	if err != nil || p.Kind != rawio.KindSCTP {
@@ -209,12 +210,12 @@ func (e *Endpoint) Screen(now rawio.Time, p *rawio.Packet, s *UnmatchedPacket) b
 	return true
 }
 
-// isInit says whether it is an INIT as one must look: sections 8.5.1 A and 12.3.
+// isInit says whether it is a correct INIT (sections 8.5.1 A and 12.3).
 func (s *UnmatchedPacket) isInit() bool {
 	return s.summary.hasInit && s.pkt.VTag() == 0 && s.summary.numChunks == 1
 }
 
-// collectListed notes the addresses that an INIT lists.
+// collectListed records the addresses that an INIT lists.
 func (s *UnmatchedPacket) collectListed() {
 	init, err := wire.AsInit(s.firstChunk)
 	if err != nil {
@@ -229,9 +230,9 @@ func (s *UnmatchedPacket) collectListed() {
 	}
 }
 
-// Find returns the association that a packet turns out to belong to: one that was set up a moment
-// ago, whose it is by its tag, or whose address an INIT lists (section 5.1.2). It needs the tables
-// of the endpoint, and only reads them.
+// Find returns the association that a packet turns out to belong to. It was set up a moment ago, or
+// the tag shows it, or an INIT lists its address (section 5.1.2). Find needs the tables of the
+// endpoint, and only reads them.
 func (e *Endpoint) Find(s *UnmatchedPacket) *assoc.Assoc {
 	pkt := s.pkt
 	k := newPeerKey(s.packet, pkt)
@@ -249,7 +250,7 @@ func (e *Endpoint) Find(s *UnmatchedPacket) *assoc.Assoc {
 	return nil
 }
 
-// Answer answers a packet of no association, or says that it brings a valid cookie to Make one of.
+// Answer answers a packet of no association, or says that it brings a valid cookie for MakeAssoc.
 // It needs the part of the endpoint that sets up.
 func (e *Endpoint) Answer(now rawio.Time, s *UnmatchedPacket) (valid bool) {
 	p, pkt, first, g := s.packet, s.pkt, s.firstChunk, &s.summary
@@ -306,7 +307,7 @@ func (e *Endpoint) answerOutOfBlue(now rawio.Time, p *rawio.Packet, complete boo
 	}
 }
 
-// chunkSummary is what the rules for packets out of the blue depend on.
+// chunkSummary holds what the rules for packets out of the blue depend on.
 type chunkSummary struct {
 	numChunks                                       int
 	hasAbort, hasInit, hasShutdownAck, getsNoAnswer bool
@@ -347,7 +348,7 @@ func isNotUnicast(local netip.AddrPort) bool {
 	return local.IsValid() && !assoc.Unicast(local.Addr().Unmap())
 }
 
-// handleInit answers an INIT for who listens by cfg, if anybody does.
+// handleInit answers an INIT for the listener that cfg belongs to, if there is one.
 func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, c wire.Chunk, cfg *assoc.Config) {
 	switch how, ignored := assoc.AnswerInit(now, &e.answers, p, c, cfg, &e.env); how {
 	case assoc.InitAcked:
@@ -374,16 +375,16 @@ func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chun
 	return true
 }
 
-// answerStaleCookie answers a cookie that counts no more.
+// answerStaleCookie answers a cookie that no longer counts.
 func (e *Endpoint) answerStaleCookie(now rawio.Time, p *rawio.Packet, ck *assoc.Cookie) {
 	e.stats.StaleCookies++
-	if e.allowAnswer(now, p) { // who signed for it may have listed somebody else's address
+	if e.allowAnswer(now, p) { // the peer may have listed somebody else's address
 		assoc.AnswerStale(now, &e.answers, p, ck)
 	}
 }
 
 // MakeAssoc makes an association of a valid cookie (section 5.1.5), and no second one when that has
-// ended: each has a tag of its own (section 5.3.1). It needs the whole endpoint.
+// ended. Each has a tag of its own (section 5.3.1). It needs the whole endpoint.
 func (e *Endpoint) MakeAssoc(now rawio.Time, s *UnmatchedPacket) (*assoc.Assoc, bool) {
 	p, ck := s.packet, &s.cookie
 	if a := getAssoc(&e.byPeer, peerKey{p.Remote.Addr().Unmap(), ck.LocalPort, ck.PeerPort}); a != nil {
@@ -394,11 +395,12 @@ func (e *Endpoint) MakeAssoc(now rawio.Time, s *UnmatchedPacket) (*assoc.Assoc, 
 		e.answerOutOfBlue(now, p, false)
 		return nil, false
 	}
-	if e.usedTags.mayHaveForgotten(ck.Created) { // An honest peer that is so late sends INIT anew (section 5.2.6), and gets a cookie that counts.
+	// An honest peer that is so late sends INIT anew (section 5.2.6) and gets a valid cookie.
+	if e.usedTags.mayHaveForgotten(ck.Created) {
 		e.answerStaleCookie(now, p, ck)
 		return nil, false
 	}
-	cfg := e.findListener(ck.LocalPort, ck.Local) // who has answered the INIT
+	cfg := e.findListener(ck.LocalPort, ck.Local) // the listener that has answered the INIT
 	switch source := quota.HostKey(ck.Addrs[0]); {
 	case cfg == nil || getAssoc(&e.byTag, tag) != nil:
 		e.stats.CookiesRefused++

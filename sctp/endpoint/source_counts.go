@@ -6,12 +6,12 @@ import (
 	"github.com/rddp-go/rddp/internal/quota"
 )
 
-// sourceCounts counts the associations that hosts have set up, and with an IPv6 address those of
-// its /64, /56, /48 and /32, since who has a network chooses among its addresses.
+// sourceCounts counts the associations that hosts have set up. With an IPv6 address it also counts
+// those of its /64, /56, /48 and /32. The owner of a network chooses among its addresses.
 type sourceCounts map[quota.HostGroup]int
 
-// isFull reports whether a host has as many as it may have, or one of its networks: each has
-// room for as many hosts as it is levels wide.
+// isFull reports whether a host, or one of its networks, has as many as it may have. Each network
+// has space for as many hosts as it is levels wide.
 func (s sourceCounts) isFull(host netip.Addr, most int) bool {
 	var list [quota.MaxGroups]quota.HostGroup
 	for i, g := range quota.GroupsOf(host, list[:0]) {

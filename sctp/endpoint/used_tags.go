@@ -10,10 +10,9 @@ import (
 const maxUsedTags = 1 << 16
 
 // usedTags remembers the tags of associations that have ended, for as long as a cookie can bring
-// one about again: a second association with the tags and TSNs of the first would take old packets
-// of that for its own (section 5.3.1). Of tags that it had to forget before, it remembers when the
-// latest of their cookies was made: no cookie that is as old counts any more. Its zero value is
-// empty.
+// one about again. A second one with the same tags and TSNs would take old packets of the first for
+// its own (section 5.3.1). When it has to forget tags early, it remembers when the latest of their
+// cookies was made. No cookie that is as old counts any more. The zero value is empty.
 type usedTags struct {
 	expiryByTag     map[tagKey]rawio.Time
 	oldestFirst     []usedTag  // as they came
@@ -43,8 +42,7 @@ func (s *usedTags) add(k tagKey, made, until rawio.Time) {
 	s.oldestFirst = append(s.oldestFirst, usedTag{k, made})
 }
 
-// usedTagSize is the memory of a tag that is remembered, in octets: map and list have room to
-// spare.
+// usedTagSize is the memory of a tag that is remembered, in octets. Map and list have spare space.
 const usedTagSize = 64
 
 // memorySize returns the octets of memory.

@@ -1,6 +1,6 @@
-// Package qlog writes what associations do into files, and reads them: the container is qlog's
-// (draft-ietf-quic-qlog-main-schema-13), as JSON text sequences, with events of a schema of our
-// own, which docs/trace.md describes.
+// Package qlog writes what associations do into files, and reads them. The container is qlog's, as
+// JSON text sequences (draft-ietf-quic-qlog-main-schema-13). The events have a schema of our own,
+// which docs/trace.md describes.
 //
 //	f, err := qlog.Create("trace.sqlog", nil)
 //	...
@@ -8,9 +8,9 @@
 //	...
 //	f.Close()
 //
-// Nobody waits for the disk. Events go through a bounded queue to one goroutine; what finds no room
-// there, or does not get onto the disk, is counted, and the trace says so when it goes on. A trace
-// takes no more than twice Options.MaxSize.
+// No association waits for the disk. Events go through a bounded queue to one goroutine. Events
+// that find no room there, or are not written to the disk, are counted. The trace says so when it
+// goes on. A trace takes no more than twice Options.MaxSize.
 package qlog
 
 import (
@@ -27,8 +27,8 @@ import (
 
 // Options say how a trace is written. The zero value has the defaults.
 type Options struct {
-	// MaxSize is how many octets a file takes at most. Then it is renamed, with .1 behind its name,
-	// in the place of the last one so renamed, and begun anew. 0 means 64 MiB.
+	// MaxSize is the most octets of a file. Then it is renamed, with .1 after its name, in place of
+	// the last one so renamed, and a new file is begun. 0 means 64 MiB.
 	MaxSize int64
 	// Queue is how many events may wait to be written; 0 means 4096.
 	Queue int
@@ -121,12 +121,11 @@ func (t *tracer) Trace(e *sctp.TraceEvent) {
 	}
 }
 
-// Dropped returns how many events are not in the trace, for want of room in the queue or on the
-// disk.
+// Dropped returns how many events are not in the trace, because the queue or the disk had no room.
 func (f *File) Dropped() uint64 { return f.dropped.Load() }
 
-// Close writes what has come so far, but for no longer than a few seconds, and returns what was
-// wrong with the disk first. What comes later is dropped.
+// Close writes what has come so far, but for no longer than a few seconds. It returns the first
+// error of the disk. What comes later is dropped.
 func (f *File) Close() error {
 	f.closeOnce.Do(func() { close(f.stop) })
 	select {

@@ -22,9 +22,8 @@ var ErrNoTrace = errors.New("it is no trace: ddpping and ddpbench write one with
 // maxRecordOctets is how many octets a record has at most.
 const maxRecordOctets = 1 << 20
 
-// Read reads a file and hands out its events. Records that are cut off, as a full disk leaves them,
-// are passed over: bad is how many. It fails with ErrNoTrace, with the error of r, and with that of
-// each.
+// Read reads a file and hands out its events. Records that a full disk has cut off are passed over:
+// bad is how many. It fails with ErrNoTrace, with the error of r, and with that of each.
 func Read(r io.Reader, each func(*Record) error) (head Head, bad int, err error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxRecordOctets)

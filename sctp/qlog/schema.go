@@ -8,7 +8,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Schema names the events and what is in them: it changes whenever they do in a way that a reader
+// Schema names the events and their fields. It changes whenever they change in a way that a reader
 // would notice.
 const Schema = "https://github.com/rddp-go/rddp/docs/trace-1.md"
 
@@ -86,8 +86,8 @@ type State struct {
 	New string `json:"new"`
 }
 
-// Metrics is the data of NameMetrics: of one path, and of the association. Octets, unless it says
-// otherwise.
+// Metrics is the data of NameMetrics: of one path, and of the association. Figures are octets
+// unless noted.
 type Metrics struct {
 	Path
 	Cwnd        int     `json:"congestion_window"`

@@ -46,8 +46,8 @@ func AsAsconf(c Chunk) (Asconf, error) {
 // Seq returns the Sequence Number.
 func (a Asconf) Seq() uint32 { return binary.BigEndian.Uint32(a[4:]) }
 
-// Addr returns the address by which to look up the association, or an unspecified address
-// (0.0.0.0 or ::) when it is to be looked up by other means.
+// Addr returns the address by which to look up the association. An unspecified address (0.0.0.0 or
+// ::) means to look it up by other means.
 func (a Asconf) Addr() netip.Addr {
 	params := Params{tlvReader{rest: a[asconfLen:]}}
 	p, _ := params.Next()

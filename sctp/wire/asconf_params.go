@@ -8,8 +8,8 @@ import (
 // correlationLen is the length of parameter header and correlation ID.
 const correlationLen = 8
 
-// AddrRequest is a view of an Add IP Address, Delete IP Address or Set Primary Address parameter
-// (RFC 5061 sections 4.2.1, 4.2.2 and 4.2.4).
+// AddrRequest is a view of an Add IP Address, Delete IP Address or Set Primary Address parameter.
+// RFC 5061 has them in sections 4.2.1, 4.2.2 and 4.2.4.
 //
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	|   Type = 0xC001, C002, C004   |       Length = Variable       |

@@ -60,9 +60,9 @@ func (a Auth) HMACID() HMACID { return HMACID(binary.BigEndian.Uint16(a[6:])) }
 // HMAC returns the HMAC field.
 func (a Auth) HMAC() []byte { return a[authLen:] }
 
-// AppendAuth appends an AUTH chunk whose HMAC field is id.Size() zero octets. When the rest of the
-// packet has been appended, compute the HMAC over this chunk and all after it and copy it into the
-// HMAC field (RFC 4895 section 6.2).
+// AppendAuth appends an AUTH chunk whose HMAC field is id.Size() zero octets. When the packet is
+// complete, compute the HMAC over this chunk and all after it. Copy it into the HMAC field (RFC
+// 4895 section 6.2).
 func AppendAuth(b []byte, keyID uint16, id HMACID) []byte {
 	b = appendChunkHeader(b, ChunkAuth, 0, authLen+id.Size())
 	b = binary.BigEndian.AppendUint16(b, keyID)

@@ -109,10 +109,11 @@ func (cs *Causes) Next() (Cause, bool) {
 // Err returns nil when Next has reached the proper end, else ErrParamShort or ErrParamPartial.
 func (cs *Causes) Err() error { return cs.tlvs.asError() }
 
-// AppendCause appends an error cause with its padding. info is the Cause-Specific Information: the
-// Chunk for CauseUnrecognizedChunkType, the Param for CauseUnresolvableAddress, a reason in any
-// form for CauseUserAbort, nil for causes of length 4. Information longer than MaxParamLen-4 octets
-// is cut to that length. For causes that list several parameters see CloseParam.
+// AppendCause appends an error cause with its padding. info is the Cause-Specific Information. It
+// is the Chunk for CauseUnrecognizedChunkType, the Param for CauseUnresolvableAddress, and a reason
+// in any form for CauseUserAbort. It is nil for causes of length 4. Information longer than
+// MaxParamLen-4 octets is cut to that length. For causes that list several parameters see
+// CloseParam.
 func AppendCause(b []byte, code CauseCode, info []byte) []byte {
 	return appendTLV(b, uint16(code), info)
 }

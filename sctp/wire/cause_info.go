@@ -100,9 +100,10 @@ func (c Cause) UnrecognizedChunk() (Chunk, error) {
 	return Chunk(c.Info()), nil
 }
 
-// Params returns an iterator over the parameters that a cause quotes: CauseUnresolvableAddress,
-// CauseUnrecognizedParams, CauseRestart and the causes of RFC 5061 (RFC 9260 sections 3.3.10.5,
-// 3.3.10.8 and 3.3.10.11; RFC 5061 section 4.3). For other causes the result means nothing.
+// Params returns an iterator over the parameters that a cause quotes. That is for
+// CauseUnresolvableAddress, CauseUnrecognizedParams and CauseRestart (RFC 9260 sections 3.3.10.5,
+// 3.3.10.8 and 3.3.10.11), and for the causes of RFC 5061 (section 4.3). For other causes the
+// result means nothing.
 func (c Cause) Params() Params { return Params{tlvReader{rest: c.Info()}} }
 
 // UnsupportedHMAC returns the identifier of a CauseUnsupportedHMAC (RFC 4895 section 4.1).

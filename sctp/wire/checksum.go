@@ -12,8 +12,8 @@ var zeros [4]byte
 
 // Checksum returns the CRC32c of the packet whose octets are the pieces of vec in order (RFC 9260
 // section 6.8 and appendix A). The checksum field, octets 8 to 11 of the packet, counts as zero
-// whatever it holds, and must lie in the first piece: vec[0] holds at least the common header.
-// The pieces are neither joined nor written to.
+// whatever it holds. It must lie in the first piece: vec[0] holds at least the common header. The
+// pieces are neither joined nor written to.
 func Checksum(vec [][]byte) uint32 {
 	sum := ChecksumBytes(vec[0])
 	for _, p := range vec[1:] {
@@ -43,14 +43,14 @@ func headerSum(pkt []byte) uint32 {
 	return crc32c.Update(crc32c.Update(0, pkt[:8]), zeros[:])
 }
 
-// HeaderSum remembers the checksum of one common header: those of an association are alike, one
-// way. The zero value remembers none.
+// HeaderSum remembers the checksum of one common header: in one direction those of an association
+// are alike. The zero value remembers none.
 type HeaderSum struct {
-	headerPrefix uint64 // octets 0 to 7; a verification tag of 0 and ports of 0 are taken for none remembered
+	headerPrefix uint64 // octets 0 to 7; all 0 means that none is remembered
 	sum          uint32
 }
 
-// OK is p.ChecksumOK, and costs less for a packet with the header of the one before.
+// OK is p.ChecksumOK, but cheaper for a packet with the header of the one before.
 func (h *HeaderSum) OK(p Packet) bool {
 	if k := binary.LittleEndian.Uint64(p); k != h.headerPrefix || k == 0 {
 		h.headerPrefix, h.sum = k, headerSum(p)

@@ -41,9 +41,9 @@ type Chunks struct {
 	err  FormatError
 }
 
-// Next returns the next chunk, and false at the end of the packet or at a chunk whose length is
-// below 4 or goes past the end of the packet; Err tells the two apart. The padding of the last
-// chunk may be missing, and the contents of padding are not looked at.
+// Next returns the next chunk, and false at the end of the packet. It also returns false at a
+// malformed chunk, whose length is below 4 or goes past the end. Err distinguishes the two. The
+// padding of the last chunk may be missing, and the contents of padding are not looked at.
 func (cs *Chunks) Next() (Chunk, bool) {
 	b := cs.rest
 	if len(b) < ChunkHeaderLen {
@@ -79,8 +79,8 @@ func (cs *Chunks) Err() error {
 // PaddedLen returns n octets rounded up to a multiple of 4.
 func PaddedLen(n int) int { return (n + 3) &^ 3 }
 
-// Padding returns the 0 to 3 zero octets that pad n octets to a multiple of 4, for use as a piece
-// of a vector. The result is shared: do not write to it.
+// Padding returns the 0 to 3 zero octets that pad n octets to a multiple of 4, as a piece of a
+// vector. The result is shared: do not write to it.
 func Padding(n int) []byte {
 	k := -n & 3
 	return zeros[:k:k]
@@ -102,7 +102,7 @@ func appendChunkHeader(b []byte, t ChunkType, flags uint8, length int) []byte {
 }
 
 // CloseChunk completes the chunk that starts at b[start], after parameters or error causes were
-// appended to it: it sets the Chunk Length, which counts the padding of every parameter but the
+// appended to it. It sets the Chunk Length, which counts the padding of every parameter but the
 // last (RFC 9260 section 3.2), and pads the chunk. Parameters that would take the chunk past
 // MaxChunkLen are left out, whole.
 func CloseChunk(b []byte, start int) []byte {

@@ -33,9 +33,9 @@ const (
 	ChunkIForwardTSN ChunkType = 0xc2 // RFC 8260
 )
 
-// UnknownAction says what to do with a chunk whose type the receiver does not know, from the two
-// high bits of the type (RFC 9260 section 3.2). stop: discard this chunk and all after it; else
-// skip this chunk only. report: send an ERROR with CauseUnrecognizedChunkType.
+// UnknownAction says what to do with a chunk of unknown type, from the two high bits of the type
+// (RFC 9260 section 3.2). stop: discard this chunk and all after it; else skip this chunk only.
+// report: send an ERROR with CauseUnrecognizedChunkType.
 func (t ChunkType) UnknownAction() (stop, report bool) { return t&0x80 == 0, t&0x40 != 0 }
 
 // String returns the name of the RFC, such as "INIT ACK", or the number of an unknown type.

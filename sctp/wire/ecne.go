@@ -16,7 +16,7 @@ const ecnLen = 8
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 type ECNE []byte
 
-// AsECNE returns c as an ECN Echo chunk. Some senders add a count of marked packets behind the TSN,
+// AsECNE returns c as an ECN Echo chunk. Some senders add a count of marked packets after the TSN,
 // which is ignored.
 func AsECNE(c Chunk) (ECNE, error) {
 	if err := asChunk(c, ChunkECNE, ecnLen, MaxChunkLen); err != nil {

@@ -46,8 +46,8 @@ func (f IForwardTSN) Skip(i int) ISkip {
 	}
 }
 
-// ISkip is one entry of an I-FORWARD-TSN chunk: the largest MID skipped among the ordered messages
-// of a stream, or among its unordered messages when U is set.
+// ISkip is one entry of an I-FORWARD-TSN chunk. It has the largest MID skipped among the ordered
+// messages of a stream, or among its unordered ones when U is set.
 type ISkip struct {
 	Stream StreamID
 	U      bool

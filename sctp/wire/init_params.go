@@ -5,9 +5,9 @@ import (
 	"net/netip"
 )
 
-// Addr returns the address of an IPv4 Address (length 8) or IPv6 Address (length 20) parameter
-// (RFC 9260 sections 3.3.2.1.1 and 3.3.2.1.2). An IPv4-mapped IPv6 address, which a peer must not
-// send, comes back as the IPv4 address it stands for, so that one host has one netip.Addr.
+// Addr returns the address of an IPv4 Address (length 8) or IPv6 Address (length 20) parameter (RFC
+// 9260 sections 3.3.2.1.1 and 3.3.2.1.2). An IPv4-mapped IPv6 address, which a peer must not send,
+// is returned as IPv4, so that one host has one netip.Addr.
 //
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	|          Type = 5, 6          |        Length = 8, 20         |
@@ -87,8 +87,8 @@ func AppendSupportedAddrTypes(b []byte, types ...ParamType) []byte {
 	return setLength(b, start)
 }
 
-// AdaptationIndication returns the code point of an Adaptation Layer Indication parameter, which
-// SCTP passes to the upper layer unread (RFC 5061 section 4.2.6).
+// AdaptationIndication returns the code point of an Adaptation Layer Indication parameter. SCTP
+// passes it to the upper layer unread (RFC 5061 section 4.2.6).
 func (p Param) AdaptationIndication() (uint32, error) { return p.readUint32(ParamAdaptationIndication) }
 
 // AppendAdaptationIndication appends an Adaptation Layer Indication parameter.
@@ -127,7 +127,7 @@ func (p Param) ListsChunk(t ChunkType) (bool, error) {
 }
 
 // AppendSupportedExtensions appends a Supported Extensions parameter that lists the chunk types of
-// extensions, at most once in an INIT or INIT ACK.
+// extensions. An INIT or INIT ACK has one at most.
 func AppendSupportedExtensions(b []byte, types ...ChunkType) []byte {
 	start := len(b)
 	b = appendTLVHeader(b, uint16(ParamSupportedExtensions), paramHeaderLen)

@@ -41,9 +41,9 @@ const (
 	ParamAdaptationIndication ParamType = 0xc006 // RFC 5061
 )
 
-// UnknownAction says what to do with a parameter whose type the receiver does not know, from the
-// two high bits of the type (RFC 9260 section 3.2.1). stop: ignore this parameter and all after it
-// in the chunk; else skip this one only. report: tell the sender as section 3.2.2 says.
+// UnknownAction says what to do with a parameter of unknown type, from the two high bits of the
+// type (RFC 9260 section 3.2.1). stop: ignore this parameter and all after it in the chunk; else
+// skip this one only. report: tell the sender as section 3.2.2 says.
 func (t ParamType) UnknownAction() (stop, report bool) { return t&0x8000 == 0, t&0x4000 != 0 }
 
 // String returns the name of the RFC, such as "State Cookie", or the number of an unknown type.

@@ -17,9 +17,9 @@ package wire
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 type Reconfig []byte
 
-// AsReconfig returns c as a RE-CONFIG chunk that holds one or two well-formed parameters in one of
-// the ten combinations that RFC 6525 allows, else ErrReconfigCombination. The contents of the
-// parameters are checked by AsOutgoingReset and its kin.
+// AsReconfig returns c as a RE-CONFIG chunk that holds one or two well-formed parameters. They must
+// be one of the ten combinations that RFC 6525 allows, else it returns ErrReconfigCombination.
+// AsOutgoingReset and the like check the contents of the parameters.
 func AsReconfig(c Chunk) (Reconfig, error) {
 	if err := asChunk(c, ChunkReconfig, ChunkHeaderLen, MaxChunkLen); err != nil {
 		return nil, err

@@ -31,9 +31,9 @@ const maxSackEntries = (MaxChunkLen - sackLen) / 4
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 type Sack []byte
 
-// AsSack returns c as a SACK chunk, after checking that its length is that of the gap blocks and
-// duplicates it counts. The blocks themselves are not checked: a hostile one may start at 0, end
-// before it starts, or overlap another.
+// AsSack returns c as a SACK chunk, if its length is that of the gap blocks and duplicates it
+// counts. The blocks themselves are not checked: a hostile one may start at 0, end before it
+// starts, or overlap another.
 func AsSack(c Chunk) (Sack, error) {
 	if err := asChunk(c, ChunkSack, sackLen, MaxChunkLen); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s Sack) NumGaps() int { return int(binary.BigEndian.Uint16(s[12:])) }
 // NumDups returns the Number of Duplicate TSNs.
 func (s Sack) NumDups() int { return int(binary.BigEndian.Uint16(s[14:])) }
 
-// Gap returns Gap Ack Block i, 0 <= i < NumGaps: the first and last TSN of the block as offsets
+// Gap returns Gap Ack Block i, 0 <= i < NumGaps. It has the block's first and last TSN as offsets
 // from CumTSN.
 func (s Sack) Gap(i int) (start, end uint16) {
 	g := s[sackLen+4*i:]

@@ -66,9 +66,9 @@ func appendTLVHeader(b []byte, t uint16, length int) []byte {
 	return append(b, byte(t>>8), byte(t), byte(length>>8), byte(length))
 }
 
-// CloseParam completes the parameter or error cause that starts at b[start], after parameters or
-// error causes were appended to it as CloseChunk does for a chunk: the length counts the padding of
-// every inner one but the last, and those that would take it past MaxParamLen are left out, whole.
+// CloseParam completes the parameter or error cause that starts at b[start], after others were
+// appended to it, as CloseChunk does for a chunk. The length counts the padding of every inner one
+// but the last. Those that would take it past MaxParamLen are left out, whole.
 //
 //	start := len(b)
 //	b = wire.AppendCause(b, wire.CauseRestart, nil)
@@ -83,8 +83,8 @@ func CloseParam(b []byte, start int) []byte {
 	return closeTLVs(b, start, fixed)
 }
 
-// closeTLVs sets the 16-bit length at b[start+2], the place it has in chunks and parameters alike,
-// to cover fixed octets and the Type-Length-Value fields after them, and pads with zeros.
+// closeTLVs sets the 16-bit length at b[start+2], its place in chunks and parameters alike. It
+// covers fixed octets and the Type-Length-Value fields after them. closeTLVs pads with zeros.
 func closeTLVs(b []byte, start, fixed int) []byte {
 	rest := tlvReader{rest: b[start+fixed:]}
 	end := fixed // the end of the last field, without its padding

@@ -83,7 +83,7 @@ func TestCommandsAreUnderstood(t *testing.T) {
 	}
 	write("Makefile", "x:\n\t$(GO) test ./a -run '^TestOne$$|TestTwo' -v\n\t$(GO) test -run '^$$' -bench '$(BENCH)' ./...\n")
 	write("README.md", "Run `go test\n./a/... -run TestThree/sub -v`, or\n\n    go test -bench Fast ./a\n")
-	write("docs/experiments.md", "`go test ./a -run TestGone`\n")
+	write("docs/dev/experiments.md", "`go test ./a -run TestGone`\n")
 	write("a/a_test.go", "package a\n\nfunc TestOne(t *testing.T) {}\nfunc BenchmarkFast(b *testing.B) {}\nfunc TestMain(m *testing.M) {}\n")
 	write("a/b/b_test.go", "package b\n\nfunc TestThree(t *testing.T) {}\n")
 	write("a/b/testdata/fuzz/FuzzGone/1", "")

@@ -1,5 +1,5 @@
-// Package monitor lets others see what a tool is doing: over HTTP while it runs (--metrics), and on
-// a terminal (--stat).
+// Package monitor shows what a tool is doing: over HTTP while it runs (--metrics), and on a
+// terminal (--stat).
 package monitor
 
 import (
@@ -25,18 +25,18 @@ import (
 	"github.com/rddp-go/rddp/rdma"
 )
 
-// Metrics serves the counters of a tool's devices while it runs, where --metrics asks for it.
-// Without that flag its methods do nothing.
+// Metrics serves the counters of a tool's devices while it runs, if --metrics asks for it. Without
+// that flag its methods do nothing.
 type Metrics struct {
 	addr            string
-	connIdleTimeout time.Duration // how long a connection may say nothing; 0: idleTimeout
+	connIdleTimeout time.Duration // how long a connection may be silent; 0: idleTimeout
 	collector       *metrics.Collector
 	server          *http.Server
-	serverDone      chan struct{} // closed when the server serves no more
+	serverDone      chan struct{} // closed when the server has stopped
 }
 
-// Bounds of what clients of --metrics can hold. A scrape takes a connection for a moment, or one
-// for all its scrapes, which come more often than this.
+// These bound what clients of --metrics can hold. A scrape takes a connection for a moment. Or a
+// client keeps one for all its scrapes, which are more frequent than this.
 const (
 	idleTimeout     = 2 * time.Minute
 	writeTimeout    = time.Minute
@@ -79,7 +79,7 @@ func (m *Metrics) Open(w io.Writer) error {
 	mux.Handle("/status/", http.StripPrefix("/status", metrics.Status(m.collector, &metrics.StatusOptions{Hosts: hosts})))
 	idle := cmp.Or(m.connIdleTimeout, idleTimeout)
 	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: min(idle, 10*time.Second), ReadTimeout: idle, IdleTimeout: idle, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeaderOctets,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)} // what clients do wrong is not for the terminal
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)} // mistakes of clients are not for the terminal
 	m.serverDone = make(chan struct{})
 	go func() {
 		defer close(m.serverDone)
@@ -89,14 +89,14 @@ func (m *Metrics) Open(w io.Writer) error {
 	return nil
 }
 
-// limitedListener is a Listener that has so many connections at a time. One more is closed at once,
-// so that those who come do not wait for those who stay.
+// limitedListener is a Listener with a limited number of connections. It closes one more at once,
+// so that new clients do not wait for those that stay.
 type limitedListener struct {
 	net.Listener
 	slots chan struct{}
 }
 
-// Accept waits for a connection for which there is a place.
+// Accept waits for a connection that gets a place.
 func (f *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := f.Listener.Accept()
@@ -112,7 +112,7 @@ func (f *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// slotConn is a connection that has a place.
+// slotConn is a connection that holds a place.
 type slotConn struct {
 	net.Conn
 	freeSlot func()
@@ -124,7 +124,7 @@ func (p *slotConn) Close() error {
 	return p.Conn.Close()
 }
 
-// maxStatusOctets is how much of an answer Stat takes.
+// maxStatusOctets is how much of an answer PrintStatus reads.
 const maxStatusOctets = 64 << 20
 
 // PrintStatus prints what the tool that serves its metrics at addr is doing.
@@ -149,7 +149,7 @@ func PrintStatus(ctx context.Context, addr string, w io.Writer) error {
 	return err
 }
 
-// Device has a device and its link served under a name.
+// Device serves a device and its link under a name.
 func (m *Metrics) Device(name string, d *rdma.Device, l rawio.Link) {
 	if m.collector == nil {
 		return

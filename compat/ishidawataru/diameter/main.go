@@ -1,7 +1,7 @@
 // Command diameter-end is one end of a measurement of go-diameter's requests and answers, over TCP
-// or over this stack: go-diameter is a program for github.com/ishidawataru/sctp, in whose place
-// this module's go.mod puts ours. The scoreboard starts both ends, with a JSON object that says
-// what to do.
+// or over this stack. go-diameter is written for github.com/ishidawataru/sctp, which this module's
+// go.mod replaces by ours. The scoreboard starts both ends, each with a JSON object that says what
+// to do.
 package main
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/rddp-go/rddp/compat"
 )
 
-// end is what the scoreboard says.
+// end is the JSON object from the scoreboard.
 type end struct {
 	Server  bool       `json:"server"`
-	Link    string     `json:"link"`  // raw or udp, or default for what a program gets that asks for neither; empty for TCP
+	Link    string     `json:"link"`  // raw or udp; default for a program that asks for neither; empty for TCP
 	Shape   string     `json:"shape"` // pipelined, or one request at a time
 	Conns   int        `json:"conns"`
 	Size    int        `json:"size"` // octets of a request
@@ -36,7 +36,7 @@ type end struct {
 	Remote  netip.Addr `json:"remote"`
 }
 
-// report is what it wants to hear.
+// report is the answer to the scoreboard.
 type report struct {
 	Messages int     `json:"messages"`
 	Seconds  float64 `json:"seconds"`
@@ -73,7 +73,7 @@ func run(args []string) error {
 	return e.ask()
 }
 
-// network is what go-diameter calls it.
+// network returns go-diameter's name of the network.
 func (e *end) network() string {
 	if e.Link == "" {
 		return "tcp"
@@ -84,30 +84,29 @@ func (e *end) network() string {
 const (
 	port  = 3868
 	realm = "scoreboard"
-	// Octets of a request besides the name of its host: the header, an AVP of a number, the realm
-	// with its padding, the head of the host.
+	// rest is the octets of a request besides the name of its host. They are the header, an AVP of
+	// a number, the realm with its padding, and the head of the host.
 	rest = diam.HeaderLength + 12 + (8 + len(realm) + 2) + 8
 )
 
-// fill adds what a message says besides a number. go-diameter's NewAVP fails for the names of AVPs
-// alone.
+// fill adds what a message says besides a number. go-diameter's NewAVP fails only for AVP names.
 func (e *end) fill(m *diam.Message) *diam.Message {
 	m.NewAVP(avp.OriginHost, avp.Mbit, 0, datatype.DiameterIdentity(strings.Repeat("h", e.Size-rest)))
 	m.NewAVP(avp.OriginRealm, avp.Mbit, 0, datatype.DiameterIdentity(realm))
 	return m
 }
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it has no way to fail
+		panic(err) // it cannot fail
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// serve answers: the client begins with one request on each connection, which do not count, and
-// ends each by a Disconnect-Peer-Request.
+// serve answers requests. The client begins with one request on each connection, which does not
+// count. It ends each connection by a Disconnect-Peer-Request.
 func (e *end) serve() error {
 	var requests, ends atomic.Int64
 	var before time.Duration
@@ -146,18 +145,18 @@ func say(r report) {
 // window is how many requests are outstanding in the shape of that name.
 const window = 32
 
-// asker is a connection of the client. Handlers run in the goroutine that reads it.
+// asker is one connection of the client. Handlers run in the goroutine that reads it.
 type asker struct {
 	conn   diam.Conn
-	places chan struct{} // of requests outstanding
+	places chan struct{} // one for each request outstanding
 	n      uint32        // requests sent
 	began  time.Time
 	sent   [window]atomic.Int64 // ns since began
-	took   []time.Duration      // the reader's, but between two runs
+	took   []time.Duration      // the reader's, except between two runs
 	over   chan struct{}        // closed by the answer to the last request
 }
 
-// most is how many round trips are kept of a connection.
+// most is how many round trips of a connection are kept.
 const most = 1 << 20
 
 func (e *end) dial() (*asker, error) {
@@ -179,7 +178,7 @@ func (e *end) dial() (*asker, error) {
 	return a, err
 }
 
-// request sends one.
+// request sends one request.
 func (a *asker) request(e *end, command uint32) error {
 	a.n++
 	m := e.fill(diam.NewMessage(command, diam.RequestFlag, 0, a.n, a.n, nil))
@@ -189,7 +188,7 @@ func (a *asker) request(e *end, command uint32) error {
 	return err
 }
 
-// ask makes round trips until a time, one at least, and waits for the last.
+// ask makes round trips until a time, at least one, and waits for the last.
 func (a *asker) ask(e *end, until time.Time) error {
 	a.took = a.took[:0]
 	for more := true; more; more = time.Now().Before(until) {
@@ -207,7 +206,7 @@ func (a *asker) ask(e *end, until time.Time) error {
 	return nil
 }
 
-// ask is the client.
+// ask runs the client.
 func (e *end) ask() error {
 	var list []*asker
 	for range e.Conns {

@@ -1,4 +1,4 @@
-// Package flagtest holds every number of a command line against its range.
+// Package flagtest tests every number of a command line against its range.
 package flagtest
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// notNumbers is what no number of a command line is.
+// notNumbers are texts that no number of a command line can be.
 var notNumbers = []string{"", " ", "x", "NaN", "nan", "Inf", "+Inf", "-Inf", "inf", "1e400", "-1e400", "0x", "1,5", "1 ", "--1", "99999999999999999999999", "-99999999999999999999999", "1e10s", "NaNs"}
 
 // nonNumberTypes are the kinds of flags that are no numbers, by their type.
 var nonNumberTypes = []string{"bool", "string", "bytesHex", "name", ""}
 
-// CheckNumbers makes sure that each flag that takes a number is a cli.Number, and that parse
-// refuses everything outside its range with a sentence that names the flag and the range, and takes
-// both ends of it. flags returns a new command line.
+// CheckNumbers checks that each flag that takes a number is a cli.Number. It also checks that parse
+// takes both ends of the range, and refuses everything outside it. The refusal must name the flag
+// and the range. flags returns a new command line.
 func CheckNumbers(t *testing.T, flags func() *pflag.FlagSet, parse func(args ...string) error) {
 	t.Helper()
 	seen := 0
@@ -55,7 +55,7 @@ func CheckNumbers(t *testing.T, flags func() *pflag.FlagSet, parse func(args ...
 	check.That(t, seen > 0, "no flag takes a number")
 }
 
-// outsideRange is what lies beyond the ends of a range, as text.
+// outsideRange returns values beyond the ends of a range, as text.
 func outsideRange(least, most string) []string {
 	list := []string{"1e10" + strings.TrimLeft(most, "0123456789.eE+-"), "-1e10", most + "0", most + "9", "9" + most, "1e300"}
 	if !strings.HasPrefix(least, "-") {

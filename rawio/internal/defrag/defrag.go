@@ -1,6 +1,6 @@
-// Package defrag puts IP packets together from their fragments (RFC 791 section 3.2, RFC 1122
-// section 3.3.2, RFC 8200 section 4.5), for links that are the IP layer themselves. What waits is
-// bounded in octets and time, for each source too.
+// Package defrag reassembles IP packets from their fragments, for links that are the IP layer
+// themselves. It follows RFC 791 section 3.2, RFC 1122 section 3.3.2 and RFC 8200 section 4.5. What
+// waits is bounded in octets and time, for each source too.
 package defrag
 
 import (
@@ -16,16 +16,15 @@ import (
 
 const (
 	// Timeout is how long after the first fragment the others have to be there (RFC 1122 section
-	// 3.3.2, RFC 8200 section 4.5). It is looked at when a fragment comes.
+	// 3.3.2, RFC 8200 section 4.5). It is checked when a fragment comes.
 	Timeout = 60 * time.Second
 	// MaxOctets is what all packets that wait count for at most, MaxOctetsPerSource those of one
 	// source. Beyond that the oldest is given up.
 	MaxOctets          = 4 << 20
 	MaxOctetsPerSource = 1 << 20
 
-	// A packet that waits counts for the octets it has, fragmentCost beside each fragment, and no
-	// less than minPacketCost: so there are 512 at most, 128 of one source, which are few enough to
-	// look through.
+	// A packet that waits counts for its octets plus fragmentCost for each fragment, and at least
+	// minPacketCost. So there are 512 at most, 128 of one source: few enough for a linear search.
 	minPacketCost = 8 << 10
 	fragmentCost  = 256
 	// maxFragments is how many fragments a packet may have: the largest has 119 at an MTU of 576.
@@ -50,7 +49,7 @@ type partialPacket struct {
 	src, dst       netip.Addr
 	id             uint32
 	totalOctets    int        // octets of the whole packet, 0 while its last fragment is missing
-	receivedOctets int        // octets in pieces
+	receivedOctets int        // octets in fragments
 	fragments      []fragment // by offset, without overlaps
 	firstAt        rawio.Time // when the first of them came
 	ecnSeen        uint8      // a bit for each codepoint seen
@@ -66,11 +65,10 @@ func (p *partialPacket) memoryCost() int {
 	return max(minPacketCost, p.receivedOctets+fragmentCost*len(p.fragments))
 }
 
-// Add takes a fragment, with which iphdr.Parse has returned iphdr.ErrFragment, and copies what it
-// keeps. Those of IPv4 are all of one protocol, so that addresses and identification tell packets
+// Add takes a fragment for which iphdr.Parse has returned iphdr.ErrFragment, and copies what it
+// keeps. IPv4 fragments are all of one protocol, so addresses and identification tell packets
 // apart. When f completes a packet, whole is what Parse would have returned of it, but without
-// Header, and with the IPv6 extension headers behind the fragment header still in front of the
-// Payload.
+// Header. The IPv6 extension headers behind the fragment header are still in front of the Payload.
 func (a *Assembler) Add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok bool) {
 	a.dropExpired(now)
 	i := slices.IndexFunc(a.incomplete, func(p partialPacket) bool { return p.id == f.ID && p.src == f.Src && p.dst == f.Dst })
@@ -107,8 +105,8 @@ func (a *Assembler) Add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok 
 	return whole, false
 }
 
-// isConsistentAt reports whether f, which belongs in front of pieces[at], contradicts nothing that
-// has come.
+// isConsistentAt reports whether f, which belongs in front of fragments[at], contradicts nothing
+// that has come.
 func (p *partialPacket) isConsistentAt(f *fragment, at int) bool {
 	n := len(p.fragments)
 	switch ecn := p.ecnSeen | 1<<f.ECN; {
@@ -122,7 +120,7 @@ func (p *partialPacket) isConsistentAt(f *fragment, at int) bool {
 	return n < maxFragments
 }
 
-// joinFragments joins the pieces.
+// joinFragments joins the fragments.
 func (p *partialPacket) joinFragments() iphdr.Packet {
 	w := p.fragments[0] // whose header counts (RFC 8200 section 4.5)
 	b := make([]byte, 0, p.totalOctets)

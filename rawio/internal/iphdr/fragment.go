@@ -8,11 +8,11 @@ import (
 // fragmentHeaderLen6 is the length of the IPv6 fragment header in octets.
 const fragmentHeaderLen6 = 8
 
-// Fragment cuts a payload into IP fragments of at most mtu octets and passes each, with its
-// headers, to send, which must not keep it (RFC 791 section 2.3, RFC 8200 section 4.5). id is what
-// tells the fragments of one packet from those of another; of IPv4 it has 16 bits, and 0 is left to
-// the system. Unlike those of Put4 the fragments do not carry DF, so that routers may cut them
-// again. A payload that fits one packet is no fragment. It ends with the first error of send.
+// Fragment cuts a payload into IP fragments of at most mtu octets (RFC 791 section 2.3, RFC 8200
+// section 4.5). It passes each, with its headers, to send, which must not keep it. id tells the
+// fragments of one packet from those of another. IPv4's has 16 bits, and 0 leaves it to the system.
+// Unlike packets of Put4 the fragments do not carry DF, so that routers may cut them again. A
+// payload that fits one packet is no fragment. Fragment ends with the first error of send.
 func Fragment(payload []byte, mtu int, proto, ecn uint8, src, dst netip.Addr, id uint32, send func([]byte) error) error {
 	head := IPv4HeaderLen
 	if dst.Is6() {

@@ -26,8 +26,8 @@ const (
 	codeUnknownNextHeader6   = 1
 )
 
-// Smallest MTUs that a report may name: what every IPv4 and IPv6 link has to carry (RFC 791,
-// RFC 8200 section 5). A report of less is a mistake or an attack.
+// Smallest MTUs that a report may name: what every IPv4 and IPv6 link has to carry (RFC 791, RFC
+// 8200 section 5). A lower report is a mistake or an attack.
 const (
 	minMTU4 = 68
 	minMTU6 = 1280
@@ -52,15 +52,15 @@ func ClassifyICMP(v6, udp bool, typ, code uint8, info uint32) (kind rawio.Kind, 
 		udp && !v6 && typ == TypeUnreachable4 && code == codePortUnreachable4,
 		udp && v6 && typ == TypeUnreachable6 && code == codePortUnreachable6:
 		return rawio.KindProtoUnreachable, 0, true
-	case !v6 && typ == TypeUnreachable4 && code <= codeHostUnreachable4: // of IPv6 not: neighbours that are slow to answer would end set-ups
+	case !v6 && typ == TypeUnreachable4 && code <= codeHostUnreachable4: // IPv4 only: a slow IPv6 neighbour would end set-ups
 		return rawio.KindHostUnreachable, 0, true
 	}
 	return 0, 0, false
 }
 
-// ParseQuote reads the beginning of one of our own packets, as an ICMP message quotes it: it may be
-// cut off anywhere behind the IP header. It answers ok only for SCTP with at least MinQuoteOctets
-// octets.
+// ParseQuote reads the beginning of one of our own packets, as an ICMP message quotes it. The quote
+// may be cut off anywhere behind the IP header. ok is true only for SCTP with at least
+// MinQuoteOctets octets.
 func ParseQuote(b []byte) (src, dst netip.Addr, sctp []byte, ok bool) {
 	if len(b) == 0 {
 		return
@@ -118,8 +118,8 @@ func ParseICMP(p Packet) (m ICMP, ok bool) {
 	return m, true
 }
 
-// EchoReply turns the echo request that p carries into its reply in place, payload only, and says
-// whether it was one. The caller has checked the message with ParseICMP.
+// EchoReply turns the echo request that p carries into its reply in place, payload only. It reports
+// whether p was a request. The caller has checked the message with ParseICMP.
 func EchoReply(p Packet) bool {
 	b := p.Payload
 	switch {

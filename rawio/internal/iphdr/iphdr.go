@@ -22,8 +22,8 @@ const (
 	MaxPayload    = 65535 // largest payload of an IPv6 packet that is no jumbogram
 )
 
-// HopLimit is the TTL or hop limit of packets we build (RFC 9260 leaves it to the host; 64 is the
-// value of the IANA registry).
+// HopLimit is the TTL or hop limit of packets we build. RFC 9260 leaves it to the host; 64 is the
+// value of the IANA registry.
 const HopLimit = 64
 
 // Why Parse refuses a packet.
@@ -34,7 +34,7 @@ var (
 )
 
 // PayloadLimit returns how many octets an IP packet of at most mtu octets can carry, without
-// options or extension headers: an IPv4 packet counts its header into the 65,535 octets, an IPv6
+// options or extension headers. An IPv4 packet counts its header into the 65,535 octets, an IPv6
 // one does not.
 func PayloadLimit(mtu int, v6 bool) int {
 	if v6 {
@@ -98,8 +98,8 @@ type Packet struct {
 }
 
 // Parse checks the header of the IP packet b, of either version: lengths and, for IPv4, the
-// checksum. Octets behind the packet's own length are cut off. With ErrFragment comes a fragment
-// whose length and offset can be those of a part of an IP packet.
+// checksum. It cuts off octets behind the packet's own length. With ErrFragment it returns a
+// fragment whose length and offset are possible in an IP packet.
 func Parse(b []byte) (Packet, error) {
 	if len(b) == 0 {
 		return Packet{}, ErrMalformed
@@ -136,8 +136,8 @@ func ParseIPv4(b []byte) (p Packet, err error) {
 	return p, nil
 }
 
-// checkFragment returns ErrFragment if a packet of at most so many octets behind its headers can
-// have this fragment (RFC 791 section 3.1, RFC 8200 section 4.5).
+// checkFragment returns ErrFragment if a packet with at most that many octets behind its headers
+// can have this fragment. See RFC 791 section 3.1 and RFC 8200 section 4.5.
 func (p *Packet) checkFragment(most int) error {
 	n := len(p.Payload)
 	if n == 0 || p.MoreFragments && n%8 != 0 || p.Offset+n > most {
@@ -158,7 +158,7 @@ func parseIPv6(b []byte) (Packet, error) {
 		Src: netip.AddrFrom16([16]byte(b[8:])), Dst: netip.AddrFrom16([16]byte(b[24:])),
 		ECN: b[1] >> 4 & 3,
 	}
-	if p.Src.Is4In6() || p.Dst.Is4In6() { // not to be on the wire (RFC 6890): above, they would be IPv4's
+	if p.Src.Is4In6() || p.Dst.Is4In6() { // not allowed on the wire (RFC 6890): above, they would be IPv4
 		return Packet{}, ErrMalformed
 	}
 	var err error
@@ -184,9 +184,9 @@ const (
 )
 
 // SkipExtensions walks the extension headers in front of an upper-layer header. Each one takes at
-// least 8 octets off b, so the walk ends. It ends with ErrFragment, and the fragment header in
-// front of rest, unless that stands for nothing: an atomic fragment is a whole packet (RFC 8200
-// section 4.5, RFC 6946).
+// least 8 octets off b, so the walk ends. At a fragment header it ends with ErrFragment, and
+// rest begins with that header. An atomic fragment is a whole packet, and the walk goes on (RFC
+// 8200 section 4.5, RFC 6946).
 func SkipExtensions(next uint8, b []byte) (proto uint8, rest []byte, err error) {
 	for {
 		switch next {
@@ -199,7 +199,7 @@ func SkipExtensions(next uint8, b []byte) (proto uint8, rest []byte, err error) 
 		}
 		n := 8 + 8*int(b[1])
 		if next == extFragment {
-			if binary.BigEndian.Uint16(b[2:])&^6 != 0 { // an offset or M; two bits are reserved, as is the octet of the length
+			if binary.BigEndian.Uint16(b[2:])&^6 != 0 { // an offset or M; two bits and the length octet are reserved
 				return next, b, ErrFragment
 			}
 			n = fragmentHeaderLen6

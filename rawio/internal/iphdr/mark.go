@@ -6,7 +6,7 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// ApplyMarks writes what a packet or else a link is marked with into a header that Put4, Put6 or
+// ApplyMarks writes the marks of a packet, or else of the link, into a header that Put4, Put6 or
 // Fragment has written.
 func ApplyMarks(b []byte, p *rawio.Packet, m rawio.Mark) {
 	class := ClassOf(p, m)
@@ -29,12 +29,12 @@ func ApplyMarks(b []byte, p *rawio.Packet, m rawio.Mark) {
 	binary.BigEndian.PutUint16(b[10:], ^foldChecksum(AddChecksum(0, b[:IPv4HeaderLen])))
 }
 
-// DefaultClass returns the TOS octet or traffic class of most packets of such a link: the sockets
-// have it, and only other packets say theirs.
+// DefaultClass returns the TOS octet or traffic class of most packets of such a link. It is set on
+// the sockets; only other packets carry their own.
 func DefaultClass(m rawio.Mark) uint8 { return m.Class&^3 | rawio.ECT0 }
 
-// ClassOf returns the DSCP bits of the TOS octet or traffic class: those of the packet, or else of
-// the link.
+// ClassOf returns the DSCP bits of the TOS octet or traffic class, from the packet or else from the
+// link.
 func ClassOf(p *rawio.Packet, m rawio.Mark) uint8 {
 	if p.DSCP != 0 {
 		return p.DSCP << 2

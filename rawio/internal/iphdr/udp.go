@@ -8,8 +8,8 @@ import (
 // UDPHeaderLen is the length of the UDP header in octets.
 const UDPHeaderLen = 8
 
-// PutUDPHeader writes the header of the UDP packet b, whose payload is there, and its checksum (RFC
-// 768, RFC 8200 section 8.1).
+// PutUDPHeader writes the header and the checksum of the UDP packet b, whose payload is in place
+// (RFC 768, RFC 8200 section 8.1).
 func PutUDPHeader(b []byte, src, dst netip.AddrPort) {
 	binary.BigEndian.PutUint16(b, src.Port())
 	binary.BigEndian.PutUint16(b[2:], dst.Port())

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SendUnreachable sends an ICMP message, from whatever host do enters, to the host that is told
-// that its packet was not delivered, which had this protocol and payload; it is padded to the
-// octets without which the kernel drops the message.
+// SendUnreachable sends an ICMP message that a packet with this protocol and payload was not
+// delivered. It goes from the host that do enters to the sender of the packet. It is padded to the
+// length below which the kernel drops the message.
 func SendUnreachable(t testing.TB, do func(func() error), code, proto uint8, src, dst netip.Addr, payload []byte) {
 	t.Helper()
 	quote := make([]byte, iphdr.IPv4HeaderLen+max(8, len(payload)))

@@ -45,8 +45,8 @@ func ReadPackets(t testing.TB, l rawio.Shard, n int) []rawio.Packet {
 	return pkts
 }
 
-// CheckDelivery moves count packets with these data, in four pieces and with so many marks in turn:
-// they arrive as they were sent.
+// CheckDelivery moves count packets with these data, in four pieces, and the first marks values of
+// ECN in turn. They arrive as they were sent.
 func CheckDelivery(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, data []byte, count, marks int) {
 	t.Helper()
 	out := make([]rawio.Packet, count)
@@ -62,9 +62,9 @@ func CheckDelivery(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, data 
 	}
 }
 
-// CheckFragmentation sends packets over a path that only short is short enough for: long ones pass
-// it where they may be fragmented, and are refused where they may not. The last of them may be
-// fragmented to so many octets, the others to 1280.
+// CheckFragmentation sends packets over a path that only short fits. Long ones pass where they may
+// be fragmented, and are refused where they may not. The last of them may be cut to last octets,
+// the others to 1280.
 func CheckFragmentation(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, long, short []byte, last int) {
 	t.Helper()
 	packet := func(data []byte, fragment int) rawio.Packet {
@@ -138,9 +138,9 @@ func ReadShards(l rawio.Link) (packets chan ShardPacket, ends chan error) {
 	return packets, ends
 }
 
-// CheckConcurrentUse has many goroutines use both ends of a way at once, one end writing packets
-// like p, until both are closed. told is all that the links tell of themselves beyond what a
-// rawio.Link does.
+// CheckConcurrentUse has many goroutines use both ends of a link pair at once, until both are
+// closed. One end writes packets like p. told calls all that the links report beyond the methods of
+// a rawio.Link.
 func CheckConcurrentUse(t testing.TB, a, b rawio.Link, p rawio.Packet, told func()) {
 	t.Helper()
 	const rounds = 40

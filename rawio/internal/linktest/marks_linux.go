@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckMarks has a link send packets with and without marks of their own, of which none is to stick
-// to the next one, and looks at the IP headers that leave, in the network namespace that do enters.
+// CheckMarks has a link send packets with and without marks of their own. It checks the IP headers
+// that leave, in the network namespace that do enters. No mark may stick to the next packet.
 func CheckMarks(t testing.TB, do func(func() error), l rawio.Link, to netip.AddrPort) {
 	t.Helper()
 	var tap int

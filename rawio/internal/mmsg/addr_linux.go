@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockaddr has room for the address of either family.
+// sockaddr holds the address of either family.
 type sockaddr unix.RawSockaddrInet6
 
 // toAddrPort reads an address that the kernel wrote.

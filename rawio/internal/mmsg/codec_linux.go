@@ -11,8 +11,8 @@ import (
 // reading goroutine; Encode may run on several goroutines at a time. None of them may keep its
 // arguments.
 type Codec interface {
-	// Decode turns a datagram into a packet and reports whether it is one. Data, Local, Remote
-	// and ECN are to be filled in; Data must be a view into m.Data.
+	// Decode turns a datagram into a packet and reports whether it is one. It fills in Data, Local,
+	// Remote and ECN; Data must be a view into m.Data.
 	Decode(m *Message, p *rawio.Packet) bool
 	// DecodeError turns an ICMP error into a packet of another kind, likewise.
 	DecodeError(e *ICMPError, p *rawio.Packet) bool

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlOctets has room for packet info and traffic class of either family, for a flow label and
-// for a segment size.
+// controlOctets holds packet info and traffic class of either family, a flow label and a segment
+// size.
 const controlOctets = 120
 
 // Control is what the control messages of a received datagram say.
@@ -64,7 +64,7 @@ func (c *Control) parseMessages(b []byte, e *extendedErr) {
 	}
 }
 
-// parseControl returns what parse reads.
+// parseControl returns what parseMessages reads.
 func parseControl(b []byte) (c Control, e extendedErr) {
 	c.parseMessages(b, &e)
 	return c, e

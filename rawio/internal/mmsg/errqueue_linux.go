@@ -11,7 +11,7 @@ const (
 	originICMP6 = 3
 )
 
-// errControl is more than an error's control messages take: the error itself with the offender's
+// errControl is larger than an error's control messages: the error itself with the offender's
 // address, packet info and traffic class.
 type errControl [32]uint64
 

@@ -19,8 +19,8 @@ type Group struct {
 	Stats Stats
 
 	sockets        []*Socket
-	sideSocket     *Socket                    // nobody reads it; or nil
-	usesSideSocket func(p *rawio.Packet) bool // by aside
+	sideSocket     *Socket                    // not read; or nil
+	usesSideSocket func(p *rawio.Packet) bool // by sideSocket
 	waiter         *wait.Reader
 	pace           *pollpolicy.Policy // of ReadBatch
 	pollTime       time.Duration
@@ -42,7 +42,7 @@ type Group struct {
 
 	recvFunc        func(fd uintptr) // recvOnce, made once
 	drainErrorsFunc func(fd uintptr) // drainErrors
-	readMemFunc     func(fd uintptr) // mem.get
+	readMemFunc     func(fd uintptr) // socketMem.readSocket
 }
 
 // maxErrorStreak is how many receive calls in a row may fail before the error is the link's.
@@ -68,12 +68,12 @@ func NewGroup(poll time.Duration, socks ...*Socket) (*Group, error) {
 	return g, nil
 }
 
-// OnPark has the reader call f before it parks or sleeps: it is back when a packet comes. Call it
-// before anybody reads.
+// OnPark has the reader call f before it parks or sleeps, until a packet comes. Call it before any
+// read.
 func (g *Group) OnPark(f func()) { g.waiter.OnPark = f }
 
-// AddSideSocket takes over a socket that nobody reads, by which those packets leave that goes says.
-// Call it before anybody writes.
+// AddSideSocket takes over a socket that is not read. The packets for which goes returns true leave
+// by it. Call it before any write.
 func (g *Group) AddSideSocket(s *Socket, goes func(p *rawio.Packet) bool) {
 	g.sideSocket, g.usesSideSocket = s, goes
 }
@@ -119,9 +119,9 @@ func (g *Group) Wait(p rawio.Pause) error {
 	return err
 }
 
-// receiveFromEach receives once from each socket, in turn, as long as there is room, and says
-// whether they are open. The next one begins where this one has ended, so that a socket that always
-// fills the room keeps the others from nothing.
+// receiveFromEach receives once from each socket, in turn, as long as pkts has space, and says
+// whether the sockets are open. The next call begins where this one ended, so that a socket that
+// always fills pkts does not starve the others.
 func (g *Group) receiveFromEach() bool {
 	g.receivedAny = false
 	for range g.sockets {
@@ -146,7 +146,7 @@ func (g *Group) readAvailable() {
 		none := g.filled == 0 && !g.receivedAny
 		for _, g.current = range g.sockets {
 			if g.filled == len(g.pkts) {
-				break // a report waits for room
+				break // a report waits until pkts has space
 			}
 			if (g.current.icmpPending.Load() && g.current.icmpPending.Swap(false) || g.hasWaited && none) && g.current.rc.Control(g.drainErrorsFunc) != nil {
 				return // closed
@@ -183,7 +183,8 @@ func (g *Group) recvOnce(fd uintptr) {
 }
 
 // isFromICMP reports whether an error is one that the kernel makes of an ICMP message (its table
-// icmp_err_convert, and that of ICMPv6): it is about a packet sent before, never about the socket.
+// icmp_err_convert, and that of ICMPv6). Such an error is about a packet sent before, never about
+// the socket.
 func isFromICMP(errno syscall.Errno) bool {
 	switch errno {
 	case syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENOPROTOOPT, syscall.ECONNREFUSED, syscall.EMSGSIZE,

@@ -31,8 +31,9 @@ func (o *Outgoing) SetDestination(a netip.Addr, port uint16) {
 	o.destinationLen = o.destination.setAddr(a, port)
 }
 
-// SetSource adds packet info with the source address, and with its interface, if it is of one: to
-// an address that says nothing of interfaces the kernel sends from no other such source.
+// SetSource adds packet info with the source address, and with its interface if the address is
+// bound to one. To an address without an interface the kernel sends from such a source only with
+// it.
 func (o *Outgoing) SetSource(a netip.Addr) {
 	if a.Is4() {
 		b := o.control.appendMessage(&o.controlLen, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)

@@ -5,15 +5,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch is the largest number of messages in one system call; at 64 KB a message, maxLargeMessages
-// is enough to hide the call.
+// MaxMessagesPerCall is the largest number of messages in one system call. At 64 KB a message,
+// maxLargeMessages is enough to hide the cost of the call.
 const (
 	MaxMessagesPerCall = 32
 	maxLargeMessages   = 8
 )
 
-// Receive buffers in octets. A small one holds a packet of an ordinary path. The large size is any
-// datagram's, with 2 KB more so that consecutive buffers do not share the same cache sets.
+// Receive buffers in octets. A small one holds a packet of an ordinary path. A large one holds any
+// datagram; 2 KB more keep consecutive buffers from sharing the same cache sets.
 const (
 	smallBuf = 2048
 	largeBuf = 65536 + 2048
@@ -27,18 +27,18 @@ const (
 const smallStreakLimit = 4096
 
 // receiver holds the arrays for recvmmsg, filled ahead with buffers. It starts with small buffers,
-// each followed by a part of one large overflow area; when messages come that need it, it copies
-// those together once and goes over to large buffers.
+// each followed by a part of one large overflow area. When messages come that need the overflow
+// area, it copies those together once and goes over to large buffers.
 //
-// A message may hold several packets (UDP_GRO), and all of them more than the caller has room for.
-// Then the rest waits here for the next call, and nothing is received meanwhile.
+// A message may hold several packets (UDP_GRO), and all messages more than fit into the caller's
+// slice. Then the rest waits here for the next call, and nothing is received meanwhile.
 type receiver struct {
 	headers      [MaxMessagesPerCall]mmsghdr
 	iovs         [MaxMessagesPerCall][2]unix.Iovec
 	names        [MaxMessagesPerCall]sockaddr
 	ctls         [MaxMessagesPerCall]controlBuf
-	bufs         [MaxMessagesPerCall]*rawio.Buf // a nil has been taken: the message is to be made ready again
-	overflowArea []byte                         // Batch times overflow octets, touched only where used
+	bufs         [MaxMessagesPerCall]*rawio.Buf // nil: taken, so the message has to be made ready again
+	overflowArea []byte                         // MaxMessagesPerCall times overflowLen octets, touched only where used
 
 	codec       Codec // of the socket that the messages came from
 	messages    int   // messages received
@@ -49,7 +49,7 @@ type receiver struct {
 	message        Message
 	undelivered    []byte     // packets not handed out
 	segmentSize    int        // octets of each but the last
-	undeliveredBuf *rawio.Buf // owns rest, by one reference; nil when there is none
+	undeliveredBuf *rawio.Buf // owns undelivered, by one reference; nil when there is none
 
 	small, large *rawio.Pool
 	usesLarge    bool // the buffers are large ones
@@ -84,7 +84,8 @@ func (r *receiver) prepareMessages(n int) []mmsghdr {
 	return r.headers[:n]
 }
 
-// refillMessage makes message i ready, whose buffer has been taken: the kernel writes to no other.
+// refillMessage makes message i ready after its buffer has been taken. The kernel writes to no
+// other message.
 func (r *receiver) refillMessage(i int) {
 	iov := &r.iovs[i]
 	h := &r.headers[i].hdr
@@ -143,7 +144,7 @@ func (r *receiver) takeBuf(i int) (*rawio.Buf, []byte) {
 // beginBatch notes that n messages have come for codec c.
 func (r *receiver) beginBatch(n int, c Codec) { r.messages, r.nextMessage, r.codec = n, 0, c }
 
-// hasPending reports whether packets wait that decode had no room for.
+// hasPending reports whether packets wait that did not fit into the slice of decodePackets.
 func (r *receiver) hasPending() bool { return r.undeliveredBuf != nil || r.nextMessage < r.messages }
 
 // decodePackets turns received messages into packets and returns how many.
@@ -199,8 +200,8 @@ func (r *receiver) nextPacket(p *rawio.Packet) bool {
 	n := min(r.segmentSize, len(r.undelivered))
 	r.message.Data, r.undelivered = r.undelivered[:n:n], r.undelivered[n:]
 	*p = rawio.Packet{}
-	// Sockets of IPv6 get nothing but IPv6, in which a mapped address is no source (RFC 6890):
-	// above, it would be IPv4's.
+	// IPv6 sockets get nothing but IPv6, in which a mapped address is no valid source (RFC 6890).
+	// The layers above would take it for IPv4.
 	ok := !r.message.From.Addr().Is4In6() && r.codec.Decode(&r.message, p)
 	if ok {
 		p.Buf = r.undeliveredBuf
@@ -215,7 +216,7 @@ func (r *receiver) nextPacket(p *rawio.Packet) bool {
 
 // releaseBufs gives back every buffer, and forgets what waits.
 func (r *receiver) releaseBufs() {
-	for r.undeliveredBuf != nil { // a reference for each packet that nobody has taken
+	for r.undeliveredBuf != nil { // a reference for each packet not yet taken
 		var p rawio.Packet
 		r.nextPacket(&p)
 		p.Release()

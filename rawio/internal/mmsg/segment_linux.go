@@ -16,8 +16,8 @@ const (
 )
 
 // segmentableRun returns how many packets at the front of pkts may go out as one message, at least
-// 1, and their octets. All go between the same addresses with the same marks and are of the same
-// length, but for the last, which may be shorter. A packet that may be fragmented comes alone.
+// 1, and their octets. All go between the same addresses with the same marks. They have the same
+// length, but the last may be shorter. A packet that may be fragmented goes alone.
 func segmentableRun(pkts []rawio.Packet, v6 bool) (n, octets int) {
 	p := &pkts[0]
 	limit := maxSegmentedOctets4
@@ -51,9 +51,9 @@ func (o *Outgoing) setSegmentSize(size int) {
 	binary.NativeEndian.PutUint16(b, uint16(size))
 }
 
-// isSegmentationErrno reports whether an error may be about the segmentation: EIO where the device
-// cannot compute checksums or the path is one of IPsec, EINVAL and EMSGSIZE for a size that the
-// kernel does not like.
+// isSegmentationErrno reports whether an error may be about the segmentation. EIO means that the
+// device cannot compute checksums or that the path is one of IPsec. EINVAL and EMSGSIZE mean a size
+// that the kernel does not like.
 func isSegmentationErrno(e syscall.Errno) bool {
 	return e == syscall.EIO || e == syscall.EINVAL || e == syscall.EMSGSIZE
 }

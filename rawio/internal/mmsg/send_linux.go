@@ -24,9 +24,9 @@ type sender struct {
 	packetCounts  [MaxMessagesPerCall]int // packets in each message
 	outgoing      [MaxMessagesPerCall]Outgoing
 	iovs          []unix.Iovec // where it grows, headers keep what they point to
-	messages      int          // messages in hdrs
+	messages      int          // messages in headers
 	messagesSent  int          // of those sent
-	writeTimeouts int          // times that the socket could not be written to for as long as wait waits
+	writeTimeouts int          // times that the socket could not be written to for as long as WaitWritable waits
 
 	sentByCall       int // what the last system call returned
 	errno            syscall.Errno
@@ -70,8 +70,8 @@ func (f *senderPool) put(s *sender) {
 	f.mu.Unlock()
 }
 
-// writeBatch sends some of pkts, at least one unless it returns an error, which is about the packet
-// after those sent.
+// writeBatch sends some of pkts, at least one unless it returns an error. The error is about the
+// packet after those sent.
 func (s *Socket) writeBatch(pkts []rawio.Packet, st *Stats) (int, error) {
 	w := s.idleSenders.get()
 	defer s.idleSenders.put(w)
@@ -105,9 +105,9 @@ func (s *Socket) writeUnsegmented(w *sender, pkts []rawio.Packet, st *Stats) (in
 	return n, err
 }
 
-// encodeBatch encodes packets from the front of pkts, as many as go into one call, and stops at one
-// that the codec refuses: then err is about the packet behind those loaded. With segment, packets
-// that follow each other to one destination become one message, for the kernel to cut.
+// encodeBatch encodes packets from the front of pkts, as many as go into one call. It stops at one
+// that the codec refuses; then err is about the packet behind those loaded. With segment,
+// successive packets to one destination become one message, for the kernel to cut.
 func (s *sender) encodeBatch(pkts []rawio.Packet, c Codec, segment, v6 bool) (err error) {
 	s.messages, s.messagesSent, s.writeTimeouts, s.iovs = 0, 0, 0, s.iovs[:0]
 	for octets := 0; s.messages < MaxMessagesPerCall && len(pkts) > 0; s.messages++ {
@@ -163,8 +163,8 @@ func (s *sender) sendOnce(fd uintptr) {
 	s.sentByCall, s.errno = sendmmsg(fd, s.headers[s.messagesSent:s.messages])
 }
 
-// maxRetries is how often a packet is tried again after an error that may be about an earlier one:
-// the kernel reports a pending ICMP error by failing the next call, and so clears it.
+// maxRetries is how often a packet is tried again after an error that may be about an earlier one.
+// The kernel reports a pending ICMP error by failing the next call, and so clears it.
 const maxRetries = 2
 
 // maxWriteTimeouts bounds how long a writer waits for a full socket: a second.
@@ -173,9 +173,8 @@ const maxWriteTimeouts = 100
 // errSegmentation reports that the kernel refused a message of several packets.
 var errSegmentation = errors.New("segmentation refused")
 
-// sendMessages sends what load prepared and returns how many packets the kernel took. Of a device
-// that stands still a writer hears after a second that the socket is full, and those behind it at
-// once.
+// sendMessages sends what encodeBatch prepared and returns how many packets the kernel took. If the
+// device stands still, a writer gets ErrFull after a second, and later writers at once.
 func (s *sender) sendMessages(sk *Socket, st *Stats) (packets int, err error) {
 	failed := 0
 	for s.messagesSent < s.messages {

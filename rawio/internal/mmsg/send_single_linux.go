@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SendSingle sends b, with whatever headers are the caller's, from that address where it is valid.
-// It is for what is rare: it allocates, and does not wait.
+// SendSingle sends b, with the caller's headers, from the given address where it is valid. It is
+// for rare packets: it allocates, and does not wait.
 func (s *Socket) SendSingle(b []byte, from netip.Addr, to netip.AddrPort) error {
 	var o Outgoing
 	if from.IsValid() {
@@ -20,7 +20,7 @@ func (s *Socket) SendSingle(b []byte, from netip.Addr, to netip.AddrPort) error 
 	oob := controlBytes(&o.control)[:o.controlLen]
 	sa := SockaddrOf(to)
 	var errno error
-	for range 1 + maxRetries { // the first may fail for an earlier packet: see flush
+	for range 1 + maxRetries { // the first may fail for an earlier packet: see sendMessages
 		err := s.rc.Control(func(fd uintptr) {
 			_, errno = unix.SendmsgN(int(fd), b, oob, sa, unix.MSG_DONTWAIT)
 		})

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Socket buffers in octets. The kernel charges a packet of 1500 octets more than 2 KB, so that this
-// holds a window of 16 MiB, which is what a peer may send without being told to wait.
+// Socket buffers in octets. The kernel charges a packet of 1500 octets more than 2 KB. So this
+// holds a window of 16 MiB, which a peer may send without a pause.
 const (
 	receiveBufOctets = 32 << 20
 	sendBufOctets    = 4 << 20
@@ -26,8 +26,8 @@ type Socket struct {
 	idleSenders senderPool
 
 	segmenting  atomic.Bool // the kernel segments, as far as it is known
-	isFull      atomic.Bool // a writer has waited in vain: nobody waits before a batch has gone
-	icmpPending atomic.Bool // a send call has told of an ICMP message: no receive call will
+	isFull      atomic.Bool // a writer has timed out: no writer waits until a batch has gone
+	icmpPending atomic.Bool // a send call has reported an ICMP message: no receive call will
 }
 
 // NewSocket takes over fd, which is a datagram or raw socket of the IPv6 or IPv4 family.
@@ -68,7 +68,7 @@ func (s *Socket) Control(f func(fd int) error) error {
 	return inner
 }
 
-// memInfo is what SO_MEMINFO tells, indexed as in linux/sock_diag.h: octets, and packets dropped.
+// memInfo is what SO_MEMINFO returns, indexed as in linux/sock_diag.h: octets, and packets dropped.
 // All is 0 in a kernel before 4.12.
 type memInfo [9]uint32
 
@@ -90,8 +90,9 @@ func (s *Socket) Drops() uint64 {
 	return uint64(m[memDrops])
 }
 
-// ReceiveBuffer returns how many octets of packets the kernel keeps. The size that it reports
-// counts its own overhead, which is as much again for packets of either 1500 octets or 64 KB.
+// ReceiveBuffer returns how many octets of packets the kernel keeps. The size that the kernel
+// reports counts its own overhead. That is as much again for packets of either 1500 octets or 64
+// KB.
 func (s *Socket) ReceiveBuffer() int {
 	n := 0
 	_ = s.Control(func(fd int) (err error) {

@@ -14,11 +14,11 @@ type mmsghdr struct {
 	n   uint32 // octets received or sent
 }
 
-// These calls never wait, so the runtime hears nothing of them (RawSyscall6). If it did, the first
-// one after a pause would wake its monitor, which costs as much as the call and takes a processor
-// from who has sent the packet; and in the longer ones this goroutine would lose its place.
+// These calls never wait, so the runtime is not informed of them (RawSyscall6). Otherwise the first
+// one after a pause would wake the runtime's monitor. That costs as much as the call and takes a
+// processor from the sender of the packet. In the longer calls this goroutine would lose its place.
 
-// hasSingleCalls says whether the kernel has system calls for one message, which take less time:
+// hasSingleCalls says whether the kernel has system calls for one message, which take less time.
 // linux/386 and s390x had none of their own before Linux 4.3.
 const hasSingleCalls = runtime.GOARCH != "386" && runtime.GOARCH != "s390x"
 

@@ -1,3 +1,3 @@
-// Package route answers, for the links, what the system's routing says about a path: the source
-// address it would choose and the IP-level MTU. Answers are kept for a few seconds.
+// Package route answers what the system's routing says about a path: the source address it would
+// choose and the IP-level MTU. It serves the links, and keeps answers for a few seconds.
 package route

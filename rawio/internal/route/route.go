@@ -10,8 +10,8 @@ import (
 
 const (
 	answerLifetime   = 10 * time.Second     // of an answer: routes and MTUs change seldom
-	distrustInterval = answerLifetime / 100 // of one that is not trusted any more, so that who is refused again and again does not ask each time
-	ownAddrsLifetime = time.Second          // of the list of own addresses, where no news tell of a change
+	distrustInterval = answerLifetime / 100 // of an answer not trusted any more: repeated refusals do not each ask the system
+	ownAddrsLifetime = time.Second          // of the list of own addresses, where no change is reported
 	maxAnswers       = 4096                 // kept at a time, against a flood of addresses
 
 	defaultMTU  = 1500  // octets, where the system does not tell
@@ -30,8 +30,8 @@ type Table struct {
 	system           routeSource              // guarded by mu
 	answers          map[lookupKey]cachedPath // guarded by mu
 	closed           bool                     // guarded by mu
-	distrustedAt     time.Time                // guarded by mu: when Distrust did something last
-	ownAddrs         []netip.Addr             // guarded by mu: all addresses of this host, link-local ones with their zone
+	distrustedAt     time.Time                // guarded by mu: when ForgetRoutesTo last did something
+	ownAddrs         []netip.Addr             // guarded by mu: all of this host, link-local ones with their zone
 	ownAddrsExpireAt time.Time                // guarded by mu: when they are asked for anew
 	now              func() time.Time         // a test's clock
 }
@@ -80,8 +80,8 @@ func (t *Table) Lookup(local, remote netip.Addr) Path {
 	return p
 }
 
-// ForgetRoutesTo has the system asked anew about the ways to remote: it has refused a packet to it
-// that was as long as they are said to take, so that they have changed.
+// ForgetRoutesTo drops the cached routes to remote, so that the system is asked again. It is called
+// when the system has refused a packet that fits the cached MTU: the route has changed.
 func (t *Table) ForgetRoutesTo(remote netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeSource are two netlink sockets, one to ask and one to be told. They stay in the network
-// namespace they were opened in, whatever thread asks later, and need no privilege.
+// routeSource are two netlink sockets, one for requests and one for changes. They stay in the
+// network namespace they were opened in, whichever thread asks later, and need no privilege.
 type routeSource struct {
 	requests *netlink.Handle
 	changes  *nl.NetlinkSocket
@@ -34,8 +34,8 @@ func (s routeSource) close() {
 }
 
 // lookupRoute is "ip route get remote from local". The MTU is the route's, when it has one of its
-// own, and else the interface's. What the kernel has learned from ICMP is not asked for: for want
-// of a verification tag in its raw and UDP sockets it believes whoever knows the addresses. The
+// own, and else the interface's. What the kernel has learned from ICMP is not used. Its raw and UDP
+// sockets have no verification tag, so it believes any sender that knows the addresses. The
 // associations verify the reports themselves (RFC 9260 section 10, RFC 8899 section 4.6).
 func (s routeSource) lookupRoute(local, remote netip.Addr) (Path, bool) {
 	opt := &netlink.RouteGetOptions{}
@@ -105,7 +105,7 @@ func (s routeSource) withZones(own []ownAddr) (list []netip.Addr) {
 }
 
 // ownAddr is an address of this host, and the index of its interface. Nothing can be sent from a
-// tentative one, for as long as it is not known to be no other host's (RFC 4862 section 5.4).
+// tentative address, which another host may still turn out to have (RFC 4862 section 5.4).
 type ownAddr struct {
 	addr        netip.Addr
 	linkIndex   int

@@ -9,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/hostaddr"
 )
 
-// routeSource asks the net package: a connected UDP socket shows the source address that the system
-// chooses, and the interface that holds it has the MTU. No packet is sent.
+// routeSource asks the net package. A connected UDP socket shows the source address that the system
+// chooses, and the interface with that address has the MTU. No packet is sent.
 type routeSource struct{}
 
 func openSystem() (routeSource, error) { return routeSource{}, nil }

@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usableAddr is an own address, and the MTU of the interface that has it.
+// usableAddr is an own address, and the MTU of its interface.
 type usableAddr struct {
 	addr netip.Addr
 	mtu  int
 }
 
-// subscribeChanges has the kernel tell of interfaces and addresses that change, in the network
+// subscribeChanges has the kernel report interfaces and addresses that change, in the network
 // namespace of the calling thread.
 func subscribeChanges() (*nl.NetlinkSocket, error) {
 	return nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 }
 
-// Watch has changed called with the own addresses that packets can leave from, when these or the
-// MTUs of their interfaces are others than before; the system is then asked anew about ways. It
-// returns when the table is closed.
+// Watch calls changed with the own addresses that packets can leave from, when these or the MTUs of
+// their interfaces have changed. The system is then asked again about routes. Watch returns when
+// the table is closed.
 func (t *Table) Watch(changed func(usable []netip.Addr)) {
 	var before []usableAddr
 	var had []netip.Addr
@@ -36,7 +36,7 @@ func (t *Table) Watch(changed func(usable []netip.Addr)) {
 			t.mu.Unlock()
 			return
 		}
-		addrs, err := t.system.listAddrs() // one list for both: a change is told once
+		addrs, err := t.system.listAddrs() // one list for both: a change is reported once
 		now, ok := t.system.usableAddrs(addrs)
 		ok = ok && err == nil
 		own := t.system.withZones(addrs)
@@ -56,8 +56,8 @@ func (t *Table) Watch(changed func(usable []netip.Addr)) {
 	}
 }
 
-// usableAddrs lists those of interfaces that are up and have a carrier; ok is false where they
-// change just now, of which there will be news.
+// usableAddrs lists the addresses of interfaces that are up and have a carrier. ok is false where
+// they are changing just now; the kernel then reports another change.
 func (s routeSource) usableAddrs(own []ownAddr) (out []usableAddr, ok bool) {
 	links, err := s.requests.LinkList()
 	if err != nil {

@@ -24,10 +24,10 @@ const waitsPerMeasurement = 1 << 14
 
 // Reader waits for some nonblocking descriptors, on behalf of one goroutine at a time.
 //
-// The runtime's poller does not watch the descriptors themselves: it would hear of each packet that
-// arrives, and of each that leaves a socket's send buffer, and wake one of the process's threads,
-// whether anybody waits or not. It watches an epoll instance in which they are armed for one event
-// each time that the reader parks.
+// The runtime's poller does not watch the descriptors themselves. It would see each packet that
+// arrives, and each that leaves a socket's send buffer. Each time it would wake one of the
+// process's threads, whether a reader waits or not. It watches an epoll instance in which they are
+// armed for one event each time that the reader parks.
 type Reader struct {
 	OnPark func() // called before the reader parks or sleeps, unless nil
 
@@ -38,7 +38,7 @@ type Reader struct {
 	remeasure func()        // called behind waitsPerMeasurement of them
 
 	interrupted atomic.Bool // interrupted
-	isAsleep    atomic.Bool // the reader is, or is about to be and has yet to look at flag
+	isAsleep    atomic.Bool // the reader is, or is about to be and has yet to look at interrupted
 
 	waitMu   sync.Mutex // held while the reader waits
 	signalMu sync.Mutex // held while the event is signalled
@@ -47,9 +47,9 @@ type Reader struct {
 	epfd       int // of epoll
 	epoll      *os.File
 	rc         syscall.RawConn
-	armFunc    func(uintptr) bool // arm, made once
+	armFunc    func(uintptr) bool // armDescriptors, made once
 	isArmed    bool
-	mayBeArmed bool // a descriptor may be armed still: what has come since was reported while nobody waited
+	mayBeArmed bool // a descriptor may still be armed: events since were reported while no reader waited
 }
 
 // NewReader returns the reader of fds, which stay the caller's and open until Close.
@@ -106,7 +106,7 @@ func (r *Reader) epollControl(op, i int, events uint32) error {
 	return nil
 }
 
-// Wait waits as it is told and returns nil, rawio.ErrInterrupted once for each Interrupt, or
+// Wait waits in the given manner. It returns nil, rawio.ErrInterrupted once for each Interrupt, or
 // net.ErrClosed.
 func (r *Reader) Wait(p rawio.Pause) error {
 	if r.waitCount.Add(1)%waitsPerMeasurement == 0 {
@@ -129,7 +129,7 @@ func (r *Reader) Wait(p rawio.Pause) error {
 	r.isAsleep.Store(true)
 	if !r.interrupted.Load() && !r.closed.Load() {
 		switch {
-		case p == rawio.Park, runtime.GOMAXPROCS(0) == 1: // it would keep everybody waiting
+		case p == rawio.Park, runtime.GOMAXPROCS(0) == 1: // blocking would stop all goroutines
 			r.parkInPoller()
 		case p == rawio.Sleep:
 			r.notifyPark()
@@ -149,9 +149,9 @@ func (r *Reader) Wait(p rawio.Pause) error {
 	return nil
 }
 
-// yieldTwice has the goroutines that are ready here go first: all places but this one may be taken
-// for long. Once is not enough, as once in 61 times the scheduler takes first who waits for any
-// place, which is the reader itself.
+// yieldTwice lets the goroutines that are ready here go first: all places but this one may be taken
+// for long. Once is not enough. Once in 61 times the scheduler first takes a goroutine that waits
+// for any place, which is the reader itself.
 func yieldTwice() {
 	runtime.Gosched()
 	runtime.Gosched()
@@ -183,13 +183,13 @@ func (r *Reader) armDescriptors(uintptr) bool {
 			return true
 		}
 	}
-	// What can be read is reported now, unless it was before: an interrupt, and what has come to a
-	// descriptor that was armed still.
+	// Report now what can be read, unless it was reported before. That is an interrupt, and what
+	// has come to a descriptor that was still armed.
 	return r.interrupted.Load() || r.closed.Load() || r.mayBeArmed && r.takeEvents() > 0
 }
 
 // takeEvents takes what has happened off the epoll instance, which is ready anew for what happens
-// next, and returns how many of the descriptors that are read from can be.
+// next. It returns how many of the descriptors that are read from are readable.
 func (r *Reader) takeEvents() (readable int) {
 	var evs [4]unix.EpollEvent
 	n, _ := epollWaitNow(r.epfd, evs[:])
@@ -203,9 +203,9 @@ func (r *Reader) takeEvents() (readable int) {
 	return readable
 }
 
-// blockInKernel waits for any of the descriptors in the kernel, for at most d. Who sleeps there
-// sets no timer, which costs a twentieth of the wait: the runtime's monitor takes the place away
-// where others want it.
+// blockInKernel waits for any of the descriptors in the kernel, for at most d. A reader that sleeps
+// there sets no timer, which costs a twentieth of the wait. The runtime's monitor takes its place
+// away where others want it.
 func (r *Reader) blockInKernel(d *unix.Timespec) {
 	if _, _ = unix.Ppoll(r.fds, d, nil); r.fds[0].Revents != 0 {
 		r.resetEvent()

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These calls never wait, so the runtime hears nothing of them (RawSyscall6). If it did, the first
-// one after a pause would wake its monitor, which costs as much as the packet that has ended the
-// pause.
+// These calls never wait, so the runtime is not informed of them (RawSyscall6). Otherwise the first
+// one after a pause would wake the runtime's monitor. That costs as much as the packet that has
+// ended the pause.
 
 // epollCtl is epoll_ctl(2) for the descriptor that the event tells of.
 func epollCtl(epfd, op int, ev *unix.EpollEvent) syscall.Errno {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxWriteWait is how long Writable may wait: whoever closes the descriptor waits no longer for its
-// writer.
+// maxWriteWait is how long WaitWritable may wait. Closing the descriptor waits no longer than this
+// for its writer.
 const maxWriteWait = 10 * time.Millisecond
 
 // WaitWritable waits, though not for ever, until fd can be written to, and reports whether it can.

@@ -13,23 +13,23 @@ const (
 	Quantum = 64 << 10
 	// smallQuantum is the step of a smaller one: most associations are idle.
 	smallQuantum = 4 << 10
-	// maxExcess is what an Account keeps drawn and does not need before it gives some back.
+	// maxExcess is what an Account keeps drawn without need before it gives some back.
 	maxExcess = 2 * Quantum
 )
 
-// Total is what all peers together may make a host hold. Open, Close and Admits need it alone; all
-// else may run concurrently.
+// Total is what all peers together may make a host hold. Open, Close and Admits need it
+// exclusively; all else may run concurrently.
 type Total struct {
 	max       int64
 	hosts     map[quota.HostGroup]*Host
-	_         [64]byte // what follows changes now and then, and by all processors
+	_         [64]byte // what follows changes rarely, and by all processors
 	used      atomic.Int64
 	numGroups atomic.Int64 // the largest groups in hosts
 	_         [48]byte
 }
 
-// Host is what one peer address makes a host hold, with all its associations, or what a group of
-// such addresses does: whoever has many to choose from has the part of one.
+// Host is what one peer address makes a host hold, with all its associations. It may also be a
+// group of such addresses: a peer with many addresses has the share of one.
 type Host struct {
 	key        quota.HostGroup
 	parent     *Host // the group that it is in; nil: it is in none
@@ -72,8 +72,8 @@ func (t *Total) groupLimit(n int64) int64 {
 	return l
 }
 
-// limitOf is the most that a host, or a group of them, may hold: all that its group may, unless
-// that is under pressure.
+// limitOf is the most that a host, or a group of them, may hold. That is all that its group may
+// hold, unless the group is under pressure.
 func (t *Total) limitOf(h *Host) int64 {
 	if h.parent == nil {
 		return t.groupLimit(t.numGroups.Load())
@@ -81,7 +81,8 @@ func (t *Total) limitOf(h *Host) int64 {
 	return memberLimit(t.limitOf(h.parent), h.parent.used.Load(), h.parent.numMembers.Load())
 }
 
-// memberLimit is the part of one of n in a group that may hold so much, and holds some.
+// memberLimit is what one of n members of a group may hold: the group's limit, or beyond the soft
+// limit an equal share of it.
 func memberLimit(limit, used, n int64) int64 {
 	if used > softLimit(limit) {
 		limit /= max(n, 1)
@@ -89,9 +90,9 @@ func memberLimit(limit, used, n int64) int64 {
 	return limit
 }
 
-// Admits says whether another association of the host at addr, that begins with so many octets, has
-// room: whether that is a fair share. If there is too little left, it is others that have more than
-// theirs and have to go.
+// Admits says whether there is room for another association of the host at addr, which begins with
+// so many octets. It asks whether that is a fair share. If too little is left, other associations
+// have more than their share and have to go.
 func (t *Total) Admits(addr netip.Addr, octets int) bool {
 	var room [quota.MaxGroups]quota.HostGroup
 	groups := quota.GroupsOf(addr, room[:0])
@@ -112,7 +113,7 @@ func (t *Total) Admits(addr netip.Addr, octets int) bool {
 	return int64(roundToQuantum(octets)) <= softLimit(limit)/associations
 }
 
-// roundToQuantum returns what an account draws that holds so much.
+// roundToQuantum returns what an account with so many octets draws.
 func roundToQuantum(octets int) int {
 	step := Quantum
 	if octets < Quantum {
@@ -147,10 +148,10 @@ func (t *Total) memberCount(h *Host) *atomic.Int64 {
 	return &h.numMembers
 }
 
-// OpenOwn makes a an account of what belongs to no peer alone.
+// OpenOwn makes a an account of what belongs to no single peer.
 func (t *Total) OpenOwn(a *Account) { a.total = t }
 
-// Share makes b another account of the same host as a, for what has another owner.
+// Share makes b another account of a's host, for what has another owner.
 func (a *Account) Share(b *Account) { b.total, b.host = a.total, a.host }
 
 // Close ends the account of an association, which has given everything back. Closing again does
@@ -165,14 +166,14 @@ func (t *Total) Close(a *Account) {
 	}
 }
 
-// Closed says whether Close was called; as that, it needs the Total alone.
+// Closed says whether Close was called. Like Close it needs the Total exclusively.
 func (a *Account) Closed() bool { return a.closed }
 
 // Drawn returns the octets that the account counts as held: what it holds, rounded up.
 func (a *Account) Drawn() int64 { return a.drawn.Load() }
 
-// Charge sets what is held now. It says whether others share the change, which is when to look at
-// Over; nearly always it touches nothing that others do.
+// Charge sets what is held now. It returns whether shared memory has changed, which is when to look
+// at ExceedsShare. Nearly always it touches nothing shared.
 func (a *Account) Charge(held int) (drew bool) {
 	if Enough(a.ownerDrawn, held) {
 		return false
@@ -181,7 +182,7 @@ func (a *Account) Charge(held int) (drew bool) {
 	return true
 }
 
-// Enough says whether Charge changes nothing for an account that has drawn so much: it is enough
+// Enough says whether Charge changes nothing for an account that has drawn so much. It is enough
 // for what is held, and not far too much.
 func Enough(drawn, held int) bool { return held <= drawn && drawn-held < maxExcess }
 
@@ -215,7 +216,7 @@ const (
 	Full             // beyond the limit
 )
 
-// Pressure returns that of the account's host. It reads what all share.
+// Pressure returns that of the account's host. It reads shared memory.
 func (a *Account) Pressure() Pressure {
 	if a.host == nil {
 		return Calm
@@ -238,15 +239,15 @@ func (a *Account) FairShare() int64 {
 	return softLimit(a.total.limitOf(a.host)) / max(a.host.numMembers.Load(), 1)
 }
 
-// ExceedsShare says whether the account's host is under pressure and the account, with so many
-// octets drawn, holds more than is fair.
+// ExceedsShare says whether the account's host is under pressure and the account holds more than is
+// fair. drawn is what it has drawn, in octets.
 func (a *Account) ExceedsShare(drawn int64) bool {
 	return a.Pressure() != Calm && drawn > a.FairShare()
 }
 
-// IsEased says whether an account that was Over, with so many octets drawn, is well within what is
-// fair by now, or its host within its limit: not so near that it would be over with the next
-// packets.
+// IsEased says whether an account that exceeded its share is well within it by now, or its host
+// within its limit. Well within means that the next packets do not take it beyond again. drawn is
+// what it has drawn, in octets.
 func (a *Account) IsEased(drawn int64) bool {
 	if a.host == nil || drawn+maxExcess <= a.FairShare() {
 		return true

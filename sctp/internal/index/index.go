@@ -1,4 +1,5 @@
-// Package index has a hash table that many may read while one changes it, and none of them waits.
+// Package index has a hash table that many goroutines may read while one changes it, without
+// waiting.
 package index
 
 import (
@@ -8,8 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/prefetch"
 )
 
-// Key is what a table is looked up by. Its hash must not be one that a peer who chooses keys can
-// foresee.
+// Key is what a table is looked up by. A peer that chooses keys must not be able to predict the
+// hash.
 type Key interface {
 	comparable
 	Hash() uint64
@@ -18,9 +19,9 @@ type Key interface {
 // minChains is how many chains a table has at first, a power of two.
 const minChains = 8
 
-// Map is the table. Get may be called at any time, by any number of goroutines; all else by one at
-// a time. Who looks for a key while it is put in finds it or not, as if before or after. The zero
-// value is empty.
+// Map is the table. Any number of goroutines may call Get at any time; all else is for one at a
+// time. A Get during the Put of its key finds it or not, as if before or after. The zero value is
+// empty.
 type Map[K Key, V any] struct {
 	chains atomic.Pointer[chains[K, V]]
 	count  int
@@ -30,7 +31,7 @@ type Map[K Key, V any] struct {
 // so that most have no more than the one that PrefetchNode asks for.
 type chains[K Key, V any] []atomic.Pointer[node[K, V]]
 
-// node is an entry. One that was taken out still leads those on who are there.
+// node is an entry. A deleted one still leads on the readers that are at it.
 type node[K Key, V any] struct {
 	key   K
 	value V
@@ -44,7 +45,7 @@ func (c chains[K, V]) chainFor(hash uint64) *atomic.Pointer[node[K, V]] {
 // Get returns the value of a key.
 func (m *Map[K, V]) Get(k K) (value V, ok bool) { return m.GetHashed(k, k.Hash()) }
 
-// GetHashed is Get for who knows the hash.
+// GetHashed is Get for callers that know the hash.
 func (m *Map[K, V]) GetHashed(k K, hash uint64) (value V, ok bool) {
 	c := m.chains.Load()
 	if c == nil {
@@ -58,8 +59,8 @@ func (m *Map[K, V]) GetHashed(k K, hash uint64) (value V, ok bool) {
 	return value, false
 }
 
-// Prefetch asks for the memory that a Get of a key of this hash will look at first, and
-// PrefetchNode, when that is there, for what it leads to. A table may change meanwhile.
+// Prefetch asks for the memory that a Get of a key of this hash will look at first. PrefetchNode
+// then asks for what it leads to. A table may change meanwhile.
 func (m *Map[K, V]) Prefetch(hash uint64) {
 	if c := m.chains.Load(); c != nil {
 		at := c.chainFor(hash)
@@ -67,7 +68,7 @@ func (m *Map[K, V]) Prefetch(hash uint64) {
 	}
 }
 
-// PrefetchNode is the second step of Ahead.
+// PrefetchNode is the second step of Prefetch.
 func (m *Map[K, V]) PrefetchNode(hash uint64) {
 	if c := m.chains.Load(); c != nil {
 		prefetch.Pointee(c.chainFor(hash), int(unsafe.Sizeof(node[K, V]{})))
@@ -97,8 +98,7 @@ func (m *Map[K, V]) Put(k K, value V) {
 	}
 }
 
-// grow makes twice as many chains. Nodes are made anew, as readers may be on their way along the
-// old ones.
+// grow makes twice as many chains. Nodes are copied, as readers may still follow the old ones.
 func (m *Map[K, V]) grow(old *chains[K, V]) *chains[K, V] {
 	if old == nil {
 		old = new(chains[K, V])

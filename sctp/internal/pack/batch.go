@@ -7,18 +7,18 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// maxInlineOctets is the longest piece of user data, in octets, that is copied into the arena
-// instead of becoming a piece of its own: below it the copy costs less than a vector entry, and a
-// 64 KB packet of small chunks stays under the 1024 pieces that systems take.
+// maxInlineOctets is the longest user data, in octets, that is copied into the arena instead of
+// becoming a piece of its own. Below it the copy costs less than a vector entry. A 64 KB packet of
+// small chunks so stays under the 1024 pieces that systems take.
 const maxInlineOctets = 256
 
-// maxBatchOctets is how much a batch takes before it is full: the checksum has brought its packets
-// into the cache, and there the link should find them.
+// maxBatchOctets is how much a batch takes before it is full. The checksum has brought its packets
+// into the cache, where the link should still find them.
 const maxBatchOctets = 256 << 10
 
 // Batch is a reusable set of packets ready for rawio.Link.WriteBatch. Its packets are valid until
-// Reset, and as long as the user memory that they reference: a batch is written out before the
-// owner of that memory is told that it is free.
+// Reset, and as long as the user memory that they reference. So a batch is written out before the
+// owner of that memory learns that it is free.
 type Batch struct {
 	// Pkts are the finished packets: Vec, Local and Remote are set, the checksum is stored.
 	Pkts []rawio.Packet
@@ -59,8 +59,7 @@ func (b *Batch) Reset() {
 	b.finishedOctets = 0
 }
 
-// Full reports whether the batch holds all the packets it was made for, or so many octets that they
-// had better be written.
+// Full reports whether the batch holds all the packets it was made for, or maxBatchOctets.
 func (b *Batch) Full() bool { return len(b.Pkts) >= b.maxPackets || b.finishedOctets >= maxBatchOctets }
 
 // Left returns how many packets of so many octets it takes before it is full.
@@ -71,9 +70,9 @@ func (b *Batch) Left(octets int) int {
 // Octets returns the octets in the finished packets.
 func (b *Batch) Octets() int { return b.finishedOctets }
 
-// Begin opens a packet with its common header. It is to have at most size octets, common header
-// included; Room says what is left of them, and it is for the caller to keep to it. A packet that
-// comes out longer is sent as IP fragments of what a packet of size octets takes.
+// Begin opens a packet with its common header. It may have at most size octets, common header
+// included. Room returns what is left of them; the caller must keep to it. A packet that comes out
+// longer is sent as IP fragments of what a packet of size octets takes.
 func (b *Batch) Begin(src, dst uint16, vtag uint32, local, remote netip.AddrPort, size int) {
 	b.local, b.remote, b.maxPacketLen, b.ecn, b.mark = local, remote, size, rawio.NotECT, Mark{}
 	wire.AppendHeader(b.header[:0], src, dst, vtag)
@@ -122,8 +121,8 @@ func (b *Batch) Commit(tail []byte) {
 // Bytes appends user data to the open packet, by reference unless it is short.
 func (b *Batch) Bytes(p []byte) { b.Commit(b.Append(b.arena, p)) }
 
-// Append is Bytes behind what was appended to Tail so far. It returns the tail to go on with, and
-// to commit in the end.
+// Append is Bytes after what was appended to Tail so far. It returns the tail to go on with, and to
+// commit in the end.
 func (b *Batch) Append(tail, p []byte) []byte {
 	if len(p) <= maxInlineOctets {
 		return append(tail, p...)
@@ -138,7 +137,7 @@ func (b *Batch) Append(tail, p []byte) []byte {
 // SetECN sets the ECN field of the open packet, which is NotECT to begin with.
 func (b *Batch) SetECN(ecn uint8) { b.ecn = ecn }
 
-// Mark is what packets are marked with beside the ECN field: see rawio.Packet.
+// Mark is how packets are marked, beside the ECN field: see rawio.Packet.
 type Mark struct {
 	DSCP      uint8
 	FlowLabel uint32
@@ -166,7 +165,7 @@ func (b *Batch) End() {
 	}
 }
 
-// Header returns the common header of the last packet, with which that of Add begins.
+// Header returns the common header of the last packet; that of Add begins with it.
 func (b *Batch) Header() []byte { return b.header[:] }
 
 // Add adds a packet with the addresses, the size and the marks of the last one: head is copied,

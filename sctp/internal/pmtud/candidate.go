@@ -1,7 +1,8 @@
 package pmtud
 
-// commonMTUs are IP-level MTUs of links and tunnels, in octets, ascending: IPv6's least; VPNs and
-// clouds; WireGuard; VXLAN over Ethernet; 6in4; PPPoE; Ethernet; FDDI; jumbo frames.
+// commonMTUs are IP-level MTUs of links and tunnels, in octets, ascending. They are of IPv6's
+// least; VPNs and clouds; WireGuard; VXLAN over Ethernet; 6in4; PPPoE; Ethernet; FDDI; jumbo
+// frames.
 var commonMTUs = [...]int{1280, 1400, 1420, 1450, 1480, 1492, 1500, 4352, 9000}
 
 // minGain is the least gain in octets, and the part of the size, that a probe is worth.
@@ -34,9 +35,8 @@ func (s *Search) nextCandidate() int {
 	return 0
 }
 
-// nextCommonSize returns a common size between size and ceiling, 0 when there is none: not the
-// middle one but one of the lower third, because a probe that passes costs a round trip, and one
-// that is lost PROBE_TIMER.
+// nextCommonSize returns a common size between size and ceiling, 0 when there is none. It is one of
+// the lower third, because a probe that passes costs a round trip, and a lost one PROBE_TIMER.
 func (s *Search) nextCommonSize() int {
 	var first, n int
 	for i, mtu := range commonMTUs {

@@ -65,15 +65,15 @@ type Search struct {
 	sentProbes *[maxSentProbes]sentProbe // nil while none waits for one
 	numSent    int                       // probes sent
 
-	// What this search knows of sizes above size: the smallest that did not pass, 0 for none; where
-	// there is one, whether that is sure, because it was lost twice or reported; and a reported
-	// size to try next.
+	// What this search knows of sizes above plpmtu: the smallest that did not pass, 0 for none. The
+	// next field says whether that is sure, because it was lost twice or reported. The last is a
+	// reported size to try next.
 	ceiling       int
 	ceilingIsSure bool
 	reportedSize  int
 }
 
-// maxSentProbes is how many probes are remembered: those that one answer may have to wait for.
+// maxSentProbes is how many probes are remembered for late answers.
 const maxSentProbes = maxProbes + 1
 
 // ExtraSize is how many octets a Search takes besides its own.
@@ -116,9 +116,9 @@ func (s *Search) Start(now rawio.Time) {
 // ethernetMTU is the IP-level MTU of most links.
 const ethernetMTU = 1500
 
-// StartAtMax is Start on a path of which nothing bad is known. Where the largest size is one that
-// most paths carry the first probe is of that: if it passes so does the base size, and the search
-// is over a round trip sooner, before the first long answer goes. If not the base size is next.
+// StartAtMax is Start on a path of which nothing bad is known. If most paths carry the largest
+// size, the first probe has that size. If it passes so does the base size, and the search ends a
+// round trip sooner, before the first long answer goes. If not, the base size is next.
 func (s *Search) StartAtMax(now rawio.Time) {
 	s.Start(now)
 	if s.limits.Max+s.limits.Overhead <= ethernetMTU {
@@ -129,8 +129,9 @@ func (s *Search) StartAtMax(now rawio.Time) {
 // skipsBase reports whether the base size is tried by a larger one.
 func (s *Search) skipsBase() bool { return s.state == Base && s.probedSize > s.limits.Base }
 
-// Stop ends it: the path is down. The size stays until Start, unless something tells that it is too
-// large: what is outstanding is sent on, and may be all that finds out that the path is up again.
+// Stop ends the search: the path is down. The size stays until Start, unless a report says that it
+// is too large. Outstanding DATA is sent on at that size, and may be all that detects that the path
+// is up again.
 func (s *Search) Stop() {
 	s.state, s.timerAt, s.probeInFlight = Disabled, rawio.Never, false
 	s.sentProbes = nil
@@ -143,7 +144,7 @@ func (s *Search) enterBase(now rawio.Time) {
 	s.planProbe(now, s.limits.Base)
 }
 
-// planProbe has a probe of that size sent as soon as one may be (RFC 8899 section 8).
+// planProbe schedules a probe of that size as soon as one may be sent (RFC 8899 section 8).
 func (s *Search) planProbe(now rawio.Time, size int) {
 	s.probedSize, s.probeInFlight, s.timerAt = size, false, max(now, s.nextProbeAt)
 }
@@ -156,8 +157,8 @@ func (s *Search) ProbeDue(now rawio.Time) int {
 	return s.probedSize
 }
 
-// ProbeSent says that the probe that was due has been sent, with that nonce, and starts
-// PROBE_TIMER. rtt is the path's round trip time, timer how long an answer takes at most.
+// ProbeSent notes that the due probe was sent with that nonce, and starts PROBE_TIMER. rtt is the
+// path's round trip time, timer how long an answer takes at most.
 func (s *Search) ProbeSent(now rawio.Time, nonce uint64, rtt, timer time.Duration) {
 	s.probeInFlight = true
 	if s.sentProbes == nil {
@@ -169,9 +170,9 @@ func (s *Search) ProbeSent(now rawio.Time, nonce uint64, rtt, timer time.Duratio
 	s.timerAt = now.Add(max(timer, minProbeTimer))
 }
 
-// ProbeAcked says that the peer has answered the probe with that nonce and size. It returns the
-// round trip time. ok is false for an answer that nobody waits for: a second one, or one to a probe
-// of an earlier search, or one that nobody has sent.
+// ProbeAcked notes that the peer has answered the probe with that nonce and size. It returns the
+// round trip time. ok is false for an unexpected answer: a second one, or one to a probe of an
+// earlier search, or to none.
 func (s *Search) ProbeAcked(now rawio.Time, nonce uint64, size int) (rtt time.Duration, ok bool) {
 	if s.sentProbes == nil {
 		return 0, false
@@ -194,7 +195,7 @@ func (s *Search) ProbeAcked(now rawio.Time, nonce uint64, size int) (rtt time.Du
 	return rtt, false
 }
 
-// handlePassed is an answer, perhaps to a probe that was given up.
+// handlePassed handles an answer, perhaps to a probe that was given up.
 func (s *Search) handlePassed(now rawio.Time, size int) {
 	if size > s.limits.Max || size <= s.plpmtu && s.state != Base {
 		return // also in Error, where the size is less than that of every probe
@@ -203,7 +204,7 @@ func (s *Search) handlePassed(now rawio.Time, size int) {
 	if s.plpmtu >= s.ceiling {
 		s.ceiling = 0
 	}
-	if s.probedSize <= size { // else it goes on, or is to be next
+	if s.probedSize <= size { // else that probe goes on, or is next
 		s.continueSearch(now)
 	}
 }
@@ -247,7 +248,7 @@ func (s *Search) handleProbeLost(now rawio.Time) {
 	}
 }
 
-// enterError enters Error: the size that passes everywhere has to do until one of Base passes.
+// enterError enters Error: Min is used until a probe of Base passes.
 func (s *Search) enterError(now rawio.Time) {
 	s.state, s.plpmtu, s.errorBackoff = Error, s.limits.Min, minProbeTimer
 	s.ceiling, s.reportedSize = 0, 0
@@ -279,7 +280,7 @@ func (s *Search) dropProbe(now rawio.Time) {
 	}
 }
 
-// HandleTooBig takes a validated report that the path carries packets of at most that size (RFC
+// HandleTooBig handles a validated report that the path carries packets of at most that size (RFC
 // 8899 section 4.6.2).
 func (s *Search) HandleTooBig(now rawio.Time, size int) {
 	size &^= 3
@@ -308,7 +309,7 @@ func (s *Search) lowerCeiling(size int) {
 	s.ceiling, s.ceilingIsSure, s.reportedSize = size+4, true, size
 }
 
-// HandleBlackHole says that packets larger than Min keep being lost (RFC 8899 section 4.3).
+// HandleBlackHole handles that packets larger than Min keep being lost (RFC 8899 section 4.3).
 func (s *Search) HandleBlackHole(now rawio.Time) {
 	switch s.state {
 	case Searching, Complete:
@@ -318,16 +319,16 @@ func (s *Search) HandleBlackHole(now rawio.Time) {
 	}
 }
 
-// SetMax changes MAX_PLPMTU, of which the search takes account when it next starts. A size above it
-// ends at once.
+// SetMax changes MAX_PLPMTU, which the search uses when it next starts. A size above it ends at
+// once.
 func (s *Search) SetMax(n int) {
 	s.limits.Max = max(n&^3, s.limits.Base)
 	s.plpmtu = min(s.plpmtu, s.limits.Max)
 }
 
-// HandleLinkRefusal says that the local link has refused a packet of that size and takes at most
-// most octets now (RFC 8899 section 3, item 1): what is sent is shorter from now on. A link that
-// says it takes more does not know yet; then the search begins anew.
+// HandleLinkRefusal handles that the local link has refused a packet of that size, and takes at
+// most most octets now (RFC 8899 section 3, item 1). What is sent is shorter from now on. If the
+// link says that it takes more, it does not know yet; then the search begins anew.
 func (s *Search) HandleLinkRefusal(now rawio.Time, size, most int) {
 	switch {
 	case most >= size:
@@ -342,14 +343,14 @@ func (s *Search) HandleLinkRefusal(now rawio.Time, size, most int) {
 		s.HandleTooBig(now, most)
 	default:
 		s.SetMax(most)
-		if (s.state == Searching || s.skipsBase()) && s.probedSize > s.limits.Max { // or it is waited for in vain
+		if (s.state == Searching || s.skipsBase()) && s.probedSize > s.limits.Max { // or an answer would never come
 			s.dropProbe(now)
 		}
 	}
 }
 
-// ShiftSizes makes all sizes larger by d octets: what goes in front of a packet has become shorter
-// by that. A probe that is under way is sent again.
+// ShiftSizes makes all sizes larger by d octets: the headers in front of a packet have become
+// shorter by that. A probe in flight is sent again.
 func (s *Search) ShiftSizes(now rawio.Time, d int) {
 	s.limits.Min, s.limits.Base, s.limits.Max, s.limits.Overhead = s.limits.Min+d, s.limits.Base+d, s.limits.Max+d, s.limits.Overhead-d
 	s.plpmtu += d

@@ -9,11 +9,12 @@ import (
 // MaxSackDelay is the longest SACK.Delay that RFC 9260 section 6.2 allows.
 const MaxSackDelay = 500 * time.Millisecond
 
-// AckPolicy decides when a SACK is due (RFC 9260 sections 6.2 and 6.7): at once for the first DATA,
-// for gaps, duplicates, dropped DATA and the I bit, else for every second packet and within
-// SACK.Delay. To wait pays if DATA goes meanwhile, and costs a timer if not, which wakes a thread,
-// and has to look at the association again. So where packets come more than SACK.Delay apart and
-// one has waited in vain, SACK.Delay is none until DATA would have been in time.
+// AckPolicy decides when a SACK is due (RFC 9260 sections 6.2 and 6.7). It is due at once for the
+// first DATA, for gaps, duplicates, dropped DATA and the I bit. Otherwise one is due for every
+// second packet, and within SACK.Delay. Waiting pays if DATA goes meanwhile. If not it costs a
+// timer, which wakes a thread that has to look at the association again. So if packets come more
+// than SACK.Delay apart and a SACK has waited without DATA, none is delayed. That lasts until DATA
+// would have been in time.
 type AckPolicy struct {
 	sackDelay        time.Duration // for a packet that DATA of ours is expected to answer, with the SACK
 	loneDelay        time.Duration // for any other
@@ -23,14 +24,15 @@ type AckPolicy struct {
 	lossBackoff      int32         // packets with DATA until SACKs may stand for many packets again
 	answeredInRow    uint8         // packets in a row that were answered by DATA
 	strictRFC        bool          // no SACK goes before it has to
-	delayExpired     bool          // the last one that waited did so in vain
+	delayExpired     bool          // the last delayed SACK was not carried by DATA
 	firstAcked       bool          // the first DATA of the association was acknowledged
 	mustSend         bool          // a SACK has to go now
-	isHeld           bool          // it may wait for DATA to go with, unless it is due for another reason than the number of packets
+	// A SACK that is due only for the number of packets may wait for DATA to carry it.
+	isHeld bool
 
-	// What came twice while the SACK for it waited, or just had, says how long the peer waits for
-	// that: limit is half of it.
-	delayLimit time.Duration // of delay and lone; 0: nothing is known
+	// A duplicate that comes while its SACK waits, or just has, shows how long the peer waits.
+	// delayLimit is half of that.
+	delayLimit time.Duration // of sackDelay and loneDelay; 0: nothing is known
 	lastWaited bool          // the last SACK has waited for all of its delay
 
 	hasDuplicate bool // the packet in processing has a duplicate
@@ -39,8 +41,8 @@ type AckPolicy struct {
 }
 
 // NewAckPolicy returns a policy. A delay above MaxSackDelay is cut to it. lone is the delay for
-// packets that no DATA is expected to answer; 0 stands for the same. By the letter a SACK waits
-// also where none did in vain.
+// packets that no DATA is expected to answer; 0 stands for the same. With letter, strict RFC mode,
+// a SACK is delayed also where no DATA comes to carry it.
 func NewAckPolicy(delay, lone time.Duration, letter bool) AckPolicy {
 	a := AckPolicy{sackDueAt: rawio.Never, strictRFC: letter}
 	a.setDelay(delay, lone)
@@ -58,8 +60,8 @@ func (a *AckPolicy) setDelay(delay, lone time.Duration) {
 	a.sackDelay, a.loneDelay = delay, lone
 }
 
-// answeredThreshold is how many packets in a row were answered by DATA when the next is expected to
-// be.
+// answeredThreshold is how many packets in a row DATA must have answered before an answer to the
+// next is expected.
 const answeredThreshold = 16
 
 // NoteData notes a DATA chunk of the packet in processing; urgent says that its SACK must not wait.
@@ -71,12 +73,12 @@ func (a *AckPolicy) NoteData(urgent bool) {
 // NoteDuplicate notes that a DATA chunk of the packet in processing has come before.
 func (a *AckPolicy) NoteDuplicate() { a.hasDuplicate = true }
 
-// minPeerTimeout is how soon a peer sends again at least. What comes twice sooner is the network's
-// doing.
+// minPeerTimeout is the least time until a peer retransmits. The network has doubled what comes
+// twice sooner.
 const minPeerTimeout = 10 * time.Millisecond
 
-// learnDelayLimit takes that a peer has sent again what came so long ago, and was not acknowledged
-// yet or only just.
+// learnDelayLimit notes that a peer has retransmitted what came so long ago. That was not
+// acknowledged yet, or only just.
 func (a *AckPolicy) learnDelayLimit(ago time.Duration) {
 	slow := a.sackDueAt != rawio.Never || a.lastWaited
 	if a.strictRFC || !slow || ago < minPeerTimeout || a.delayLimit > 0 && a.delayLimit <= ago/2 {
@@ -86,7 +88,7 @@ func (a *AckPolicy) learnDelayLimit(ago time.Duration) {
 	a.setDelay(a.sackDelay, a.loneDelay)
 }
 
-// LossBackoffPackets is for how many packets with DATA a loss is remembered.
+// LossBackoffPackets is how many packets with DATA a loss is remembered for.
 const LossBackoffPackets = 1024
 
 // NoteLoss notes that a packet was lost, of the peer's or of ours.
@@ -111,10 +113,10 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	switch {
 	case a.isUrgent || gaps || !a.firstAcked:
 		a.mustSend = true
-	case a.packetsSinceSack >= 2: // wanted knows
+	case a.packetsSinceSack >= 2: // hasSackToSend is true
 	case a.answeredInRow >= answeredThreshold:
 		a.sackDueAt = now.Add(a.sackDelay)
-	case a.delayExpired && seldom: // so that nobody has to be woken for it later
+	case a.delayExpired && seldom: // so that no timer has to wake a thread later
 		a.mustSend = true
 	default:
 		a.sackDueAt = now.Add(a.loneDelay)
@@ -123,11 +125,12 @@ func (a *AckPolicy) PacketDone(now rawio.Time, gaps bool) {
 	a.hasData, a.isUrgent = false, false
 }
 
-// allowsFastPath says that the next packets with DATA that is in order ask for nothing but to be
-// counted: there was one before, and no loss of late.
+// allowsFastPath says that further packets with DATA in order only have to be counted: there was
+// one before, and no recent loss.
 func (a *AckPolicy) allowsFastPath() bool { return a.firstAcked && a.lossBackoff == 0 && !a.hasData }
 
-// PacketsDone ends n packets that came together, each with DATA in order, where plain says so.
+// PacketsDone ends n packets that came together, each with DATA in order. allowsFastPath must have
+// returned true.
 func (a *AckPolicy) PacketsDone(now rawio.Time, n int) {
 	a.NoteData(false)
 	if a.PacketDone(now, false); n > 1 {
@@ -152,16 +155,16 @@ func (a *AckPolicy) hasSackToSend() bool {
 	return a.mustSend || a.packetsSinceSack >= 2
 }
 
-// Hold has a SACK wait, or lets it go. Who holds it lets it go at once when it is clear whether
+// Hold makes a SACK wait, or lets it go. A caller that holds it lets it go once it is clear whether
 // DATA goes with it. While there are losses none waits.
 func (a *AckPolicy) Hold(on bool) {
 	a.isHeld = on && a.lossBackoff == 0
 }
 
 // DueNow reports whether a SACK that is due should go before another packet is handled. Where
-// packets come in batches one SACK for a batch is cheaper, but it may stand for all that is in
-// flight: if it is lost, only T3-rtx goes on. So while there are losses every second packet gets
-// its SACK (section 6.2).
+// packets come in batches one SACK for a batch is cheaper. But it may stand for all that is in
+// flight: if it is lost, only T3-rtx helps. So while there are losses every second packet gets its
+// SACK (section 6.2).
 func (a *AckPolicy) DueNow() bool { return a.hasSackToSend() && a.lossBackoff > 0 }
 
 // Pending reports whether DATA was received that no SACK has acknowledged, which outgoing DATA is
@@ -171,8 +174,8 @@ func (a *AckPolicy) Pending() bool { return a.mustSend || a.packetsSinceSack > 0
 // Deadline returns when a delayed SACK becomes due, or Never.
 func (a *AckPolicy) Deadline() rawio.Time { return a.sackDueAt }
 
-// NoteDataSent notes that DATA goes to the peer, with a SACK or without: had one waited, it would
-// go along.
+// NoteDataSent notes that DATA goes to the peer, with a SACK or without. A delayed SACK would have
+// gone along.
 func (a *AckPolicy) NoteDataSent(now rawio.Time) {
 	if a.delayExpired && now.Sub(a.lastDataAt) <= a.loneDelay {
 		a.delayExpired = false

@@ -9,9 +9,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Audit recounts what the Receiver holds and says what does not agree: TSNs received beyond the
-// cumulative one, octets held, memory for them, and the order of what waits. lent is the user data
-// of messages that Receive has returned and Release not taken back. It is for simulators and tests.
+// Audit recounts what the Receiver holds and returns what does not agree. It looks at TSNs beyond
+// the cumulative one, octets held, memory for them, and the order of waiting messages. lent is the
+// user data of messages that Receive has returned and Release has not taken back. Audit is for
+// simulators and tests.
 func (r *Receiver) Audit(lent int) error {
 	if err := r.tracker.auditTSNs(); err != nil {
 		return err
@@ -22,8 +23,8 @@ func (r *Receiver) Audit(lent int) error {
 	return r.reassembly.auditMessages(lent)
 }
 
-// audit: the highest TSN has been received, the one behind the cumulative has not, and nothing is
-// remembered beyond.
+// auditTSNs checks that the highest TSN has been received, the one after the cumulative TSN has
+// not, and nothing is set beyond.
 func (k *Tracker) auditTSNs() error {
 	if k.highTSN == k.cumTSN {
 		return nil

@@ -9,7 +9,7 @@ import (
 // minGrowStep is the least, in octets, that a receive buffer grows by.
 const minGrowStep = 64 << 10
 
-// readRate is what has come and been read of late, in octets of user data.
+// readRate is what has recently come and been read, in octets of user data.
 type readRate struct {
 	rttBeganAt rawio.Time // the present round trip
 	received   int        // in it
@@ -17,8 +17,8 @@ type readRate struct {
 	lastRTT    int // the lesser of both in the one before
 }
 
-// readPerRTT returns what was read in the round trip that ends now. A burst of reading counts by no
-// more than what has come meanwhile, what a peer sends and nobody reads not at all.
+// readPerRTT returns what was read in the round trip that ends now. A burst of reading counts for
+// no more than what has come meanwhile. What is not read does not count.
 func (d *readRate) readPerRTT(now rawio.Time, trip time.Duration, most int) int {
 	since := now.Sub(d.rttBeganAt)
 	if since >= trip {
@@ -31,10 +31,10 @@ func (d *readRate) readPerRTT(now rawio.Time, trip time.Duration, most int) int 
 // proportionOf returns as many of n octets as d is of the whole.
 func proportionOf(n int, d, whole time.Duration) int { return int(int64(n) * int64(d) / int64(whole)) }
 
-// WantedBuffer returns how large the receive buffer should be, if that is more than it is, else 0.
-// As in TCP (dynamic right-sizing) it is twice what the user may read until the window is heard of
-// again, as a sender in slow start doubles what it sends. That takes two round trips behind a chunk
-// that was lost: one until it is known, and one until it is there.
+// WantedBuffer returns how large the receive buffer should be if that is more than it is, else 0.
+// As in TCP (dynamic right-sizing) that is twice what the user may read until the next window
+// update takes effect. A sender in slow start doubles what it sends. A lost chunk takes two round
+// trips: one until the loss is known, and one until the chunk is there.
 func (r *Receiver) WantedBuffer(now rawio.Time, trip time.Duration) int {
 	if r.cfg.MaxBuffer <= r.cfg.RecvBuffer || r.underPressure {
 		return 0
@@ -46,13 +46,13 @@ func (r *Receiver) WantedBuffer(now rawio.Time, trip time.Duration) int {
 	return n
 }
 
-// GrowBuffer makes the receive buffer as large as Wants has said.
+// GrowBuffer makes the receive buffer as large as WantedBuffer has returned.
 func (r *Receiver) GrowBuffer(octets int) {
 	r.cfg.RecvBuffer = octets
 	r.fitBuffer()
 }
 
-// resetBufferSize has the receive buffer become what it was at first.
+// resetBufferSize makes the receive buffer what it was at first.
 func (r *Receiver) resetBufferSize() {
 	r.cfg.RecvBuffer = r.initialBuffer
 	r.fitBuffer()

@@ -8,7 +8,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// IdleState is what is to be known of a Receiver that rests, beside its Config.
+// IdleState is what to keep of an idle Receiver, beside its Config.
 type IdleState struct {
 	streams          sparse.Table[streamState]
 	evictedChunks    uint64
@@ -22,9 +22,8 @@ type IdleState struct {
 	firstAcked, delayExpired bool
 }
 
-// CanIdle says whether a Receiver that is made from what Rest returns would go on as this one: all
-// that has come is delivered, released and acknowledged, there is no more room for it than at
-// first, and memory is not short.
+// CanIdle says whether a Receiver made from IdleState would go on as this one. All that has come is
+// delivered, released and acknowledged. The buffer has not grown, and memory is not short.
 func (r *Receiver) CanIdle() bool {
 	g := &r.reassembly
 	return g.heldOctets == 0 && g.store.usedMemory == 0 && g.numPlaceholders == 0 && g.partialMessage == nil && !g.isPartlyRead() && len(g.dueStreams) == 0 && g.outOfOrder.count == 0 && g.byLastTSN.endsAtBase == nil &&
@@ -32,19 +31,19 @@ func (r *Receiver) CanIdle() bool {
 		!r.ackPolicy.Pending() && r.ackPolicy.sackDueAt == rawio.Never && !r.ackPolicy.hasData && !r.underPressure && r.cfg.RecvBuffer == r.initialBuffer
 }
 
-// IdleState returns what Resume goes on from. It is for when Rests says so.
+// IdleState returns what RestoreFrom goes on from. Call it only when CanIdle returns true.
 func (r *Receiver) IdleState() IdleState {
 	return IdleState{streams: r.reassembly.streams, evictedChunks: r.evictedChunks, sackDelay: int32(r.ackPolicy.sackDelay), delayLimit: int32(min(r.ackPolicy.delayLimit, MaxSackDelay)), advertisedWindow: uint32(r.advertisedWindow), cumTSN: r.tracker.Cum(), lossBackoff: r.ackPolicy.lossBackoff,
 		answeredInRow: r.ackPolicy.answeredInRow, firstAcked: r.ackPolicy.firstAcked, delayExpired: r.ackPolicy.delayExpired}
 }
 
-// Config is that of a Receiver which is to go on from r by Resume.
+// Config returns the Config of a Receiver that is to go on from r by RestoreFrom.
 func (r *IdleState) Config(cfg Config) Config {
 	cfg.PeerTSN, cfg.SackDelay = r.cumTSN+1, time.Duration(r.sackDelay)
 	return cfg
 }
 
-// RestoreFrom has a Receiver that was made with such a Config go on from where another has rested.
+// RestoreFrom makes a Receiver with such a Config go on from where another became idle.
 func (r *Receiver) RestoreFrom(from *IdleState) {
 	r.reassembly.streams, r.evictedChunks, r.advertisedWindow = from.streams, from.evictedChunks, int(from.advertisedWindow)
 	r.ackPolicy.lossBackoff, r.ackPolicy.answeredInRow, r.ackPolicy.firstAcked, r.ackPolicy.delayExpired = from.lossBackoff, from.answeredInRow, from.firstAcked, from.delayExpired
@@ -55,14 +54,14 @@ func (r *Receiver) RestoreFrom(from *IdleState) {
 // CumTSN is that of the Receiver.
 func (r *IdleState) CumTSN() wire.TSN { return r.cumTSN }
 
-// Window is that of the Receiver, which the peer may have been told of more than Config.RecvBuffer
-// is now.
+// Window is that of the Receiver. What the peer has seen advertised may be more than
+// Config.RecvBuffer now.
 func (r *IdleState) Window(recvBuffer int) int { return max(recvBuffer, int(r.advertisedWindow)) }
 
 // Evicted is that of the Receiver.
 func (r *IdleState) Evicted() uint64 { return r.evictedChunks }
 
-// Stream is that of the Receiver, of which no message waits.
+// Stream is that of the Receiver; no message waits.
 func (r *IdleState) Stream(id wire.StreamID) (next wire.SSN, known bool) {
 	s := r.streams.At(uint16(id))
 	if s == nil {
@@ -71,5 +70,5 @@ func (r *IdleState) Stream(id wire.StreamID) (next wire.SSN, known bool) {
 	return s.nextSSN, true
 }
 
-// Held is the octets of memory behind the Rest.
+// Held is the octets of memory behind the IdleState.
 func (r *IdleState) Held() int { return r.streams.Held() }

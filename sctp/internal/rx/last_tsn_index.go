@@ -9,30 +9,33 @@ import (
 
 // lastTSNIndex finds messages by their last TSN: those in assembly, and complete ones beyond the
 // cumulative TSN that wait for their SSN. All last TSNs lie in a window of tsnset.MaxWindow TSNs
-// from base on. Every step takes the same time however many there are. The one in assembly that
-// ends at base, as it is when fragments come in order, is edge; tables have the others.
+// from baseTSN on. Every step takes the same time, however many messages there are. endsAtBase is
+// the message in assembly that ends at baseTSN, as when fragments come in order. Tables have the
+// others.
 type lastTSNIndex struct {
-	baseTSN        wire.TSN // the cumulative TSN of before, or that and TSNs behind it that have come since
-	endsAtBase     *Message
-	count          int         // messages in the tables
-	pageTable      []*slotPage // a power of two; TSN t is in the place t/64 mod len. Without it there is nothing in what follows
-	lastTSNs       tsnset.Set  // last TSNs
-	incompleteTSNs tsnset.Set  // last TSNs of messages in assembly
+	baseTSN    wire.TSN // the cumulative TSN as last known, advanced by TSNs that have come since
+	endsAtBase *Message
+	count      int // messages in the tables
+	// A power of two; TSN t is in the place t/64 mod len. If it is nil, the following fields are
+	// empty.
+	pageTable      []*slotPage
+	lastTSNs       tsnset.Set // last TSNs
+	incompleteTSNs tsnset.Set // last TSNs of messages in assembly
 	sparePages     *slotPage
-	numSpare       int // slots in spare
-	numPages       int // slots in dir or spare
+	numSpare       int // pages in sparePages
+	numPages       int // pages in pageTable or sparePages
 }
 
-// slotPage are the messages that end at 64 neighbouring TSNs. Only those that ends has are there.
+// slotPage holds the messages that end at 64 neighbouring TSNs. Only those in lastTSNs are there.
 type slotPage struct {
 	messages [64]*Message
 	next     *slotPage
 }
 
-// maxSparePages bounds the empty slots that are kept for reuse.
+// maxSparePages bounds the empty pages that are kept for reuse.
 const maxSparePages = 16
 
-// minWindowTSNs is the window in TSNs that there is room for at least, once anything was held.
+// minWindowTSNs is the least window in TSNs, once anything was held.
 const minWindowTSNs = 1024
 
 func (h *lastTSNIndex) has(t wire.TSN) bool {
@@ -82,11 +85,11 @@ func (h *lastTSNIndex) firstIncomplete() *Message {
 	return nil
 }
 
-// put enters a message. That no TSN is missing before one that begins behind base needs no tables.
+// put enters a message. One that begins right after baseTSN needs no tables.
 func (h *lastTSNIndex) put(m *Message) {
 	switch n := int(uint32(m.lastTSN - h.baseTSN)); {
 	case n == 0:
-		return // complete, and base has moved on with it
+		return // complete, and baseTSN has moved on with it
 	case n == 1 && m.hasBegin:
 		h.baseTSN, h.endsAtBase = m.lastTSN, m
 		return
@@ -124,15 +127,15 @@ func (h *lastTSNIndex) take(t wire.TSN) {
 	}
 }
 
-// moveMessage enters a message again that was held to end at was.
+// moveMessage enters a message again whose last TSN was was.
 func (h *lastTSNIndex) moveMessage(m *Message, was wire.TSN) {
 	h.take(was)
 	h.put(m)
 }
 
-// advanceBase moves the window on to cum. What is complete up to there only waits for its SSN from
-// now on; of messages in assembly none but one that ends at cum may be among what the window
-// leaves.
+// advanceBase moves the window on to cum. Complete messages up to there only wait for their SSN
+// from now on. Of the messages that leave the window, at most one is in assembly: one that ends at
+// cum.
 func (h *lastTSNIndex) advanceBase(cum wire.TSN) {
 	from, n := h.baseTSN, min(int(uint32(cum-h.baseTSN))+1, h.lastTSNs.Cap())
 	var edge *Message

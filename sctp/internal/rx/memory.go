@@ -11,18 +11,18 @@ type piece struct {
 	prev, next *piece
 	data       []byte
 	bufRef     *bufferRef // of the buffer that data lies in, or nil: data is the store's
-	cost       int        // octets of memory that it keeps from other use, without the loan
+	cost       int        // octets of memory that it uses, without the buffer's
 }
 
 // bufferRef is the store's one reference to a packet buffer, for all pieces whose data lie there.
-// Between pieces from another buffer it is taken anew.
+// After a piece from another buffer a new one is taken.
 type bufferRef struct {
 	buf       *rawio.Buf
 	numPieces int
 	next      *bufferRef // in the list of free ones
 }
 
-// Octets that one of each takes, as the allocator rounds them.
+// Octets that one of each takes, as rounded by the allocator.
 const (
 	pieceCost     = 64
 	messageCost   = 112
@@ -30,8 +30,8 @@ const (
 	listCost      = 24 // of a block in a list of free ones
 )
 
-// Of pieces, messages and loans as many are kept for reuse as a receive buffer full of data takes
-// that comes in octetsPerSpare octets, and minSpares at least.
+// Pieces, messages and buffer references are kept for reuse: one for each octetsPerSpare octets of
+// the receive buffer, and minSpares at least.
 const (
 	minSpares      = 256
 	octetsPerSpare = 1 << 10
@@ -46,17 +46,19 @@ const (
 // pieceStore hands out pieces and the blocks that short user data is copied to, and takes them
 // back.
 type pieceStore struct {
-	freePieces      *piece // free ones, the last that was dropped first, with the block that its data lay in: the next data are mostly as long
+	// Free pieces, the last dropped first, each with the block of its data: the next data are
+	// usually as long.
+	freePieces      *piece
 	freeRefs        *bufferRef
 	numFreePieces   int // so many
 	numFreeRefs     int
-	lastRef         *bufferRef                                 // of the buffer that the last piece came in, while it has pieces
-	freeBlocks      *[maxBlockBits + 1 - minBlockBits][][]byte // free ones that no piece has, by their length; nil until there was one
+	lastRef         *bufferRef                                 // of the last piece's buffer, while that has pieces
+	freeBlocks      *[maxBlockBits + 1 - minBlockBits][][]byte // free blocks without a piece, by length, or nil
 	freeBlockOctets int                                        // octets in free blocks
 	freeListOctets  int                                        // octets of the lists of them
 	dataLimit       int                                        // of user data
 	maxSpares       int                                        // see minSpares
-	usedMemory      int                                        // what is in use keeps: pieces, messages and loans
+	usedMemory      int                                        // memory in use: pieces, messages and buffer references
 
 	inlineUsed  bool
 	inlinePiece piece // a short one, which is copied to room
@@ -67,8 +69,8 @@ func (s *pieceStore) setLimit(limit int) {
 	s.dataLimit, s.maxSpares = limit, max(minSpares, limit/octetsPerSpare)
 }
 
-// keepData returns a piece with the octets of data, which lies in buf: it stays there, or it is
-// copied, so that a little data does not hold much memory.
+// keepData returns a piece with the octets of data, which lies in buf. Data stays there, or is
+// copied so that a little data does not hold much memory.
 func (s *pieceStore) keepData(data []byte, buf *rawio.Buf) *piece {
 	l := s.refBuffer(data, buf)
 	if l == nil && !s.inlineUsed && len(data) <= len(s.inlineRoom) {
@@ -98,7 +100,7 @@ func (s *pieceStore) keepData(data []byte, buf *rawio.Buf) *piece {
 	return p
 }
 
-// keepInline copies data to the room that there is without any memory elsewhere.
+// keepInline copies data to the room inside the store.
 func (s *pieceStore) keepInline(data []byte) *piece {
 	p, n := &s.inlinePiece, copy(s.inlineRoom[:], data)
 	*p = piece{data: s.inlineRoom[:n:n], cost: 1<<blockBits(n) + pieceCost}
@@ -107,10 +109,10 @@ func (s *pieceStore) keepInline(data []byte) *piece {
 	return p
 }
 
-// refBuffer returns the loan of buf, or nil when data is to be copied. It pays for itself when data
-// is a good part of the buffer. It may also be when the packets in buf are together, as those of a
-// train are: while the store does not keep much more than what it is for, in case they are not all
-// for it.
+// refBuffer returns the reference to buf, or nil when data is to be copied. A reference pays if
+// data is a good part of the buffer. It may also pay when the packets in buf are together, as those
+// of a train are. They may not all be for this store, so that is only while the store holds little
+// more than it is for.
 func (s *pieceStore) refBuffer(data []byte, buf *rawio.Buf) *bufferRef {
 	switch {
 	case buf == nil:
@@ -134,7 +136,7 @@ func (s *pieceStore) refBuffer(data []byte, buf *rawio.Buf) *bufferRef {
 	return l
 }
 
-// unrefBuffer drops a piece of a loan.
+// unrefBuffer drops a piece of a buffer reference.
 func (s *pieceStore) unrefBuffer(l *bufferRef) {
 	if l.numPieces--; l.numPieces > 0 {
 		return
@@ -158,8 +160,8 @@ func (s *pieceStore) memorySize() int {
 // blockBits is the logarithm of the length of the blocks for n octets, 1 <= n <= 65536.
 func blockBits(n int) int { return max(bits.Len(uint(n-1)), minBlockBits) }
 
-// takeBlock returns one for n octets: a piece's own, if that is as long, or one that no piece has;
-// rest is its own if that is still free.
+// takeBlock returns a block for n octets: the piece's own if that is as long, or one without a
+// piece. rest is the piece's own block if it is still free.
 func (s *pieceStore) takeBlock(n int, own []byte) (b, rest []byte) {
 	c := blockBits(n)
 	if cap(own) == 1<<c {
@@ -200,7 +202,7 @@ func (s *pieceStore) dropPiece(p *piece) {
 	if p.bufRef != nil {
 		s.unrefBuffer(p.bufRef)
 		b = nil
-	} else if s.freeBlockOctets+cap(b) > 2*s.dataLimit { // blocks are up to twice as long as what is in them
+	} else if s.freeBlockOctets+cap(b) > 2*s.dataLimit { // blocks are up to twice as long as their data
 		b = nil
 	}
 	s.freeBlockOctets += cap(b)

@@ -4,36 +4,37 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Message is a user message, or a piece of one that is longer than the receive buffer: whole, or as
-// much as there is to be, when Receive returns it, in assembly inside.
+// Message is a user message, or a piece of one that is longer than the receive buffer. When Receive
+// returns it, it is complete; inside the package it may be in assembly.
 type Message struct {
 	Stream    wire.StreamID
 	SSN       wire.SSN // meaningless when Unordered
 	PPID      uint32
 	Unordered bool
 	// Size is the octets of user data here, Offset those of the message in earlier pieces. More
-	// says that the message goes on in the next Message. Cut is the end of a message whose rest
-	// will not come, because the association has ended or the peer has restarted: it has no octets.
+	// says that the message goes on in the next Message. Cut marks the end of a message whose rest
+	// will not come, because the association has ended or the peer has restarted. It has no octets.
 	Size, Offset int
 	More, Cut    bool
 
 	firstTSN, lastTSN    wire.TSN    // its chunks so far
 	order                streamOrder // while it waits for its SSN
 	hasBegin, hasEnd     bool        // it has its first, its last fragment
-	isPlaceholder        bool        // it stands for one that has not come this way, see Skip
+	isPlaceholder        bool        // it stands for one that was placed, see MarkDelivered
 	headPiece, tailPiece *piece
 	children             [2]*Message // in the tree of those that wait for their SSN
 	next                 *Message    // in the list of what is ready, or of what is free
 
 	// Where the last CopyTo ended, so that reading on does not start over.
 	copyPiece  *piece
-	copyOffset int // of cur's first octet in the message
+	copyOffset int // of copyPiece's first octet in the message
 }
 
-// TSN returns that of its first chunk, of those in it.
+// TSN returns the TSN of its first chunk so far.
 func (m *Message) TSN() wire.TSN { return m.firstTSN }
 
-// CopyTo copies user data from offset off on into dst and returns how many octets, 0 at the end.
+// CopyTo copies user data from offset off on into dst. It returns the number of octets, 0 at the
+// end.
 func (m *Message) CopyTo(dst []byte, off int) int {
 	if off < 0 || off >= m.Size {
 		return 0
@@ -88,7 +89,7 @@ func (c *messageList) pop() *Message {
 		c.first, m.next = m.next, nil
 	}
 	if c.first == nil {
-		c.last = nil // which would keep m alive, and all that are free behind it later
+		c.last = nil // or it would keep m alive, and later all free ones behind it
 	}
 	return m
 }

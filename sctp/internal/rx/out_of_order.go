@@ -5,14 +5,14 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// streamOrder is the place of a message in its stream. It ends in the SSN, and goes on where that
-// begins anew: while nobody reads, more messages may wait than there are SSNs.
+// streamOrder is the place of a message in its stream. Its low bits are the SSN, and it counts on
+// where that wraps. If the program does not read, more messages may wait than there are SSNs.
 type streamOrder uint32
 
 // isBefore reports whether o is delivered before p.
 func (o streamOrder) isBefore(p streamOrder) bool { return int32(o-p) < 0 }
 
-// streamQueue is what is known of the messages of a stream that wait for their SSN, while any do.
+// streamQueue describes the messages of a stream that wait for their SSN, while any do.
 type streamQueue struct {
 	nextOrder   streamOrder // of the next to deliver
 	latestOrder streamOrder // of the one with the highest TSN,
@@ -27,10 +27,10 @@ func (q *streamQueue) resetNext(next wire.SSN) {
 
 // assignOrder gives a message its order. All TSNs up to cum, which is before its own, have come.
 //
-// SSNs tell which of two messages comes first only where they are less than 2^15 apart, and a
-// peer may have 2^16-1 messages of a stream outstanding (RFC 9260 sections 1.6 and 6.1). So TSNs,
-// which a sender gives in the order of the stream, decide: d messages farther on there are d TSNs
-// at least. What has fewer was given its TSN out of turn, and is the near one on the other side.
+// SSNs order two messages only if they are less than 2^15 apart. A peer may have 2^16-1 messages of
+// a stream outstanding (RFC 9260 sections 1.6 and 6.1). So TSNs decide, which a sender gives in the
+// order of the stream: d messages farther on there are d TSNs at least. A message with fewer was
+// given its TSN out of turn, and is the near one on the other side.
 func (q *streamQueue) assignOrder(m *Message, cum wire.TSN) {
 	if uint32(q.latestTSN-cum) >= tsnset.MaxWindow {
 		q.latestTSN = cum // nothing of the stream has come since
@@ -44,7 +44,7 @@ func (q *streamQueue) assignOrder(m *Message, cum wire.TSN) {
 	if m.order = q.latestOrder - behind; forward {
 		m.order = q.latestOrder + ahead
 	}
-	if m.order.isBefore(q.nextOrder) { // an SSN that was delivered has its turn again when they have gone round
+	if m.order.isBefore(q.nextOrder) { // a delivered SSN has its turn again after a wrap
 		m.order = q.nextOrder + streamOrder(m.SSN-wire.SSN(q.nextOrder))
 	}
 	if q.latestOrder.isBefore(m.order) && q.latestTSN.Less(m.firstTSN) {
@@ -55,24 +55,24 @@ func (q *streamQueue) assignOrder(m *Message, cum wire.TSN) {
 // numSSNs is how many SSNs there are.
 const numSSNs = 1 << 16
 
-// outOfOrderTree finds messages that wait for their SSN, by their order and their stream: a digital
-// search tree, in which a message lies somewhere on the way that the bits of its key describe,
-// the lowest of the SSN first. No way is longer than a key has bits, whichever keys a peer
-// chooses; the links are part of the messages.
+// outOfOrderTree finds messages that wait for their SSN, by their order and their stream. It is a
+// digital search tree: a message lies on the way that the bits of its key describe, the lowest of
+// the SSN first. No way is longer than a key has bits, whichever keys a peer chooses. The links are
+// part of the messages.
 type outOfOrderTree struct {
 	root  *Message
 	count int
 }
 
-// orderKey puts what is above the SSN last: most streams never have it.
+// orderKey puts the bits above the SSN last: most streams never use them.
 func orderKey(id wire.StreamID, o streamOrder) uint64 {
 	return uint64(o>>16)<<32 | uint64(id)<<16 | uint64(o&0xffff)
 }
 
 func (m *Message) treeKey() uint64 { return orderKey(m.Stream, m.order) }
 
-// findLink returns where the message with key k is linked to, or would be, and how many steps that
-// took.
+// findLink returns the link to the message with key k, or where it would be, and how many steps
+// that took.
 func (w *outOfOrderTree) findLink(k uint64) (link **Message, steps int) {
 	link = &w.root
 	for bit := k; *link != nil && (*link).treeKey() != k; bit >>= 1 {
@@ -105,7 +105,7 @@ func (w *outOfOrderTree) removeLink(link **Message) (steps int) {
 	}
 }
 
-// anyLink returns the link of one of the messages, nil when there is none.
+// anyLink returns the link of any message, nil when there is none.
 func (w *outOfOrderTree) anyLink() **Message {
 	if w.root == nil {
 		return nil

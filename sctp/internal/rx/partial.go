@@ -2,16 +2,17 @@ package rx
 
 import "github.com/rddp-go/rddp/sctp/wire"
 
-// Partial delivery (RFC 9260 section 6.9): the beginning of a message that has filled the receive
-// buffer is delivered, so that there is room for the rest, or of one that is longer than the
-// program wants to wait for. Only the one message that the cumulative TSN ends in can be in that
-// place: what is delivered of it is acknowledged for good. Its pieces follow one another in the
-// order of delivery. What becomes ready in between waits for its end, and that takes no room from
-// it: all of that has higher TSNs, so the peer has sent the rest of the message within the same
-// window.
+// Partial delivery (RFC 9260 section 6.9): the beginning of a message is delivered before the rest
+// is there. That is done when the message has filled the receive buffer, to make room for the rest.
+// It is also done when the message is longer than the program wants to wait for. Only the message
+// that the cumulative TSN ends in can be in that place: what is delivered of it is acknowledged for
+// good. Its pieces follow one another in the order of delivery. What becomes ready in between waits
+// for its end. That takes no room from it: all of that has higher TSNs, so the peer has sent the
+// rest of the message within the same window.
 
-// deliverPartial delivers what there is of the message that cum ends in, when less than room octets
-// of the buffer are left beside it, or it has more than point octets, unless point is 0.
+// deliverPartial delivers what there is of the message that cum ends in. It does so when less than
+// room octets of the buffer are left beside it, or when it has more than point octets. A point of 0
+// means no such limit.
 func (r *Reassembly) deliverPartial(cum wire.TSN, room, point int) error {
 	if r.maxMessage <= r.dataLimit && point == 0 {
 		return nil
@@ -20,7 +21,7 @@ func (r *Reassembly) deliverPartial(cum wire.TSN, room, point int) error {
 	if m == nil || !r.isPartialDue(m.Size, room, point) || !r.fillsBuffer(m.Size, room) && r.stateOfStream(m.Stream).isDue {
 		return nil
 	}
-	for s := r.stateOfStream(m.Stream); s.isDue; { // there is little beside a message that fills the buffer
+	for s := r.stateOfStream(m.Stream); s.isDue; { // there is little else
 		r.deliverDue()
 	}
 	if !m.Unordered && m.SSN != r.stateOfStream(m.Stream).nextSSN {
@@ -40,13 +41,13 @@ func (r *Reassembly) deliverPartial(cum wire.TSN, room, point int) error {
 	return nil
 }
 
-// fillsBuffer says whether so many octets of one message leave less than room octets of a buffer
-// that it may not fit.
+// fillsBuffer says whether so many octets of a message leave less than room octets of the buffer,
+// and the message may be longer than the buffer.
 func (r *Reassembly) fillsBuffer(octets, room int) bool {
 	return r.maxMessage > r.dataLimit && r.dataLimit-octets < room
 }
 
-// isPartialDue says whether so many octets of one message may be for spill.
+// isPartialDue says whether partial delivery may be due for so many octets of one message.
 func (r *Reassembly) isPartialDue(octets, room, point int) bool {
 	return r.fillsBuffer(octets, room) || point > 0 && octets > point
 }

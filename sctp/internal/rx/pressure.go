@@ -6,9 +6,9 @@ import (
 )
 
 // SetMemoryPressure closes the window for as long as it is on, and drops what only gap blocks have
-// acknowledged (section 6.2: that may be taken back, what the cumulative TSN covers may not). A TSN
-// that others wait behind is still taken, so that what waits for it, with the protocol above too,
-// comes to its end.
+// acknowledged. Section 6.2 allows to take that back, but not what the cumulative TSN covers. A TSN
+// that others wait behind is still taken, so that what waits for it can complete, in the protocol
+// above too.
 func (r *Receiver) SetMemoryPressure(on bool) {
 	r.underPressure = on
 	for on {
@@ -26,9 +26,9 @@ func (r *Receiver) SetMemoryPressure(on bool) {
 	r.ackPolicy.Demand()
 }
 
-// Trim gives back what an idle association does not need: when no user data is held and no TSN is
-// missing, all that is kept for reuse. A message of which all that has come was delivered in pieces
-// stays.
+// Trim gives back what an idle association does not need. When no user data is held and no TSN is
+// missing, that is all that is kept for reuse. A message stays if all that has come of it was
+// delivered in pieces.
 func (r *Receiver) Trim() {
 	if g := &r.reassembly; g.heldOctets == 0 && !r.tracker.HasGaps() {
 		g.freeSpares()

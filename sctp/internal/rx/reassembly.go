@@ -34,35 +34,36 @@ type streamState struct {
 
 // Reassembly puts fragments together and messages in stream order (RFC 9260 sections 6.6 and 6.9).
 type Reassembly struct {
-	// What a message that is sent looks at comes first, and then what each chunk and each read
-	// does, see Receiver.
+	// What is looked at when a message is sent comes first. What each chunk and each read looks at
+	// follows, see Receiver.
 	heldOctets      int             // octets of user data held, ready, or with the upper layer
 	workSteps       *uint64         // see Receiver.Steps
 	ready           messageList     // messages and pieces in delivery order
-	dueStreams      []wire.StreamID // streams of which the next message may be among those of waits
+	dueStreams      []wire.StreamID // streams whose next message may wait in outOfOrder
 	dataLimit       int             // octets of user data
 	maxMessage      int
 	inStreams       int
-	numPlaceholders int      // messages that Skip has put in the place of others
-	partialMessage  *Message // the message of which only pieces were delivered so far, one of held
+	numPlaceholders int      // messages that MarkDelivered has put in the place of others
+	partialMessage  *Message // the message of which only pieces were delivered so far
 	freeMessages    *Message
 	numFree         int
-	partlyRead      *Message // header of the message whose last piece is still to be popped, More then; nil before there was one
+	partlyRead      *Message // header of the message popped in pieces, More until its last; or nil
 	streams         sparse.Table[streamState]
 	inlineUsed      bool
 	store           pieceStore
-	inlineMessage   Message // beside the store's own piece: where few messages wait the next needs no memory elsewhere
+	// With the store's inline piece: where few messages wait the next needs no memory elsewhere.
+	inlineMessage Message
 
-	byLastTSN         lastTSNIndex   // messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN
+	// Messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN.
+	byLastTSN         lastTSNIndex
 	outOfOrder        outOfOrderTree // all that wait for their SSN
 	streamQueues      sparse.Table[streamQueue]
-	readyAfterPartial messageList // messages that become ready after the end of open
+	readyAfterPartial messageList // messages that become ready after the end of partialMessage
 }
 
-// initBuffer has an empty one put together what begins with TSN initial, with a receive buffer of
-// limit octets of user data that takes messages of up to maxMessage octets, 0 for any length, on
-// streams below inStreams. Those that maxMessage allows to be longer than the buffer are delivered
-// in pieces.
+// initBuffer makes an empty Reassembly ready for what begins with TSN initial. The receive buffer
+// has limit octets of user data. Messages have up to maxMessage octets, 0 for any length, on
+// streams below inStreams. Messages that may be longer than the buffer are delivered in pieces.
 func (r *Reassembly) initBuffer(initial wire.TSN, limit, maxMessage, inStreams int) {
 	if maxMessage == 0 {
 		maxMessage = math.MaxInt
@@ -72,8 +73,8 @@ func (r *Reassembly) initBuffer(initial wire.TSN, limit, maxMessage, inStreams i
 	r.store.setLimit(limit)
 }
 
-// Window returns the octets of user data that there is room for. Chunks so small that the memory
-// for them outgrows the buffer many times close the window too.
+// Window returns the octets of user data that there is room for. Chunks so small that their memory
+// outgrows the buffer many times close the window too.
 func (r *Reassembly) Window() int {
 	if r.store.usedMemory > 8*r.dataLimit+1<<16 {
 		return 0
@@ -211,7 +212,7 @@ func (m *Message) appendMessage(n *Message) {
 	m.Size += n.Size
 }
 
-// deliverComplete delivers a complete message, or lets it wait for its SSN.
+// deliverComplete delivers a complete message, or queues it until its SSN is next.
 func (r *Reassembly) deliverComplete(m *Message) error {
 	if m.firstTSN == r.byLastTSN.baseTSN+1 {
 		r.byLastTSN.baseTSN = m.lastTSN
@@ -235,8 +236,7 @@ func (r *Reassembly) deliverComplete(m *Message) error {
 	return nil
 }
 
-// MarkDelivered counts SSN n of a stream as delivered: its message, of TSN t, has not come this
-// way.
+// MarkDelivered counts SSN n of a stream as delivered: its message, of TSN t, was placed.
 func (r *Reassembly) MarkDelivered(id wire.StreamID, n wire.SSN, t wire.TSN) {
 	if int(id) >= r.inStreams {
 		return
@@ -259,8 +259,8 @@ func (r *Reassembly) MarkDelivered(id wire.StreamID, n wire.SSN, t wire.TSN) {
 // They cost the peer no window.
 const maxPlaceholders = 1 << 14
 
-// isBlockedByMissingSSN says whether a chunk would have to wait for its SSN with too many that do
-// already. The one that they wait for never does.
+// isBlockedByMissingSSN says whether a chunk would have to wait for its SSN behind too many others.
+// The chunk that they wait for never has to.
 func (r *Reassembly) isBlockedByMissingSSN(d wire.Data) bool {
 	return r.numPlaceholders >= maxPlaceholders && r.waitsForSSN(d)
 }
@@ -273,7 +273,7 @@ func (r *Reassembly) waitsForSSN(d wire.Data) bool {
 	return s.isDue || d.SSN() != s.nextSSN
 }
 
-// freePlaceholder takes back what Skip has put in the place of a message.
+// freePlaceholder takes back what MarkDelivered has put in the place of a message.
 func (r *Reassembly) freePlaceholder(m *Message) {
 	r.numPlaceholders--
 	r.recycleMessage(m)
@@ -288,11 +288,11 @@ func (r *Reassembly) queueOf(id wire.StreamID) *streamQueue {
 	return r.streamQueues.Use(uint16(id))
 }
 
-// deliverBatchSize is how many messages that have waited for their SSN are looked at when there is
-// nothing else ready. One chunk can be what thousands wait for: they become ready as they are read.
+// deliverBatchSize is how many out-of-order messages are looked at when nothing else is ready.
+// Thousands can wait for one chunk: they become ready as they are read.
 const deliverBatchSize = 32
 
-// advanceStream counts the next SSN as delivered. What has waited for it is due.
+// advanceStream counts the next SSN as delivered. Messages that have waited for it are due.
 func (r *Reassembly) advanceStream(id wire.StreamID, s *streamState) {
 	if s.nextSSN++; s.hasWaiting {
 		r.queueOf(id).nextOrder++
@@ -398,8 +398,8 @@ func (r *Reassembly) Release(m *Message) {
 	r.discardMessage(m)
 }
 
-// Evict drops the chunk with the highest TSN that is held for reordering, if that is above t, and
-// returns its TSN (section 6.2).
+// Evict drops the chunk with the highest TSN held for reordering, if that is above t. It returns
+// its TSN (section 6.2).
 func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
 	m := r.byLastTSN.highestMessage()
 	if m == nil || !t.Less(m.lastTSN) {
@@ -425,7 +425,7 @@ func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
 	return gone, true
 }
 
-// Check says whether a fragment is held that can never become a message, now that every TSN up to
+// Check returns an error if a held fragment can never become a message, now that every TSN up to
 // cum has been received.
 func (r *Reassembly) Check(cum wire.TSN) error {
 	if cum == r.byLastTSN.baseTSN { // as when nothing is missing
@@ -448,7 +448,7 @@ func (r *Reassembly) checkAssembly(cum wire.TSN) error {
 }
 
 // Restart is Close, for a peer that begins anew with that many streams. What the upper layer has
-// yet to release still counts; a message that it has only pieces of ends.
+// yet to release still counts. A message of which it has only pieces ends.
 func (r *Reassembly) Restart(initial wire.TSN, inStreams int) {
 	r.Close()
 	r.byLastTSN.baseTSN = initial - 1

@@ -10,16 +10,17 @@ import (
 
 // Config is what a Receiver is made with.
 type Config struct {
-	PeerTSN       wire.TSN // the peer's Initial TSN
-	RecvBuffer    int      // octets of user data: the a_rwnd of INIT or INIT ACK
-	MaxBuffer     int      // what RecvBuffer may grow to, see Wants
-	MaxMessage    int      // octets of the longest message taken; 0 for any; see Reassembly.initBuffer
-	PartialPoint  int      // octets from which on a message is delivered in pieces; 0: when RecvBuffer does not hold it
-	PMDCS         int      // largest DATA chunk of the path, octets, for silly window avoidance
-	InStreams     int      // incoming streams
+	PeerTSN    wire.TSN // the peer's Initial TSN
+	RecvBuffer int      // octets of user data: the a_rwnd of INIT or INIT ACK
+	MaxBuffer  int      // what RecvBuffer may grow to, see WantedBuffer
+	MaxMessage int      // octets of the longest message taken; 0 for any; see Reassembly.initBuffer
+	// Octets beyond which a message is delivered in pieces; 0: when RecvBuffer does not hold it.
+	PartialPoint  int
+	PMDCS         int // largest DATA chunk of the path, octets, for silly window avoidance
+	InStreams     int // incoming streams
 	SackDelay     time.Duration
 	LoneSackDelay time.Duration // SackDelay where no DATA is expected to carry the SACK; 0: the same
-	StrictRFC     bool          // a SACK waits for it also where that is in vain
+	StrictRFC     bool          // a SACK is delayed also where no DATA comes to carry it
 	Steps         *uint64       // where steps are counted; nil: by the Receiver for itself
 }
 
@@ -27,7 +28,7 @@ type Config struct {
 type Admission uint8
 
 const (
-	// New: call exactly one of Placed, Queue and Refuse for it.
+	// New: call exactly one of Placed, Queue and LeaveUnacked for it.
 	New Admission = iota
 	// Duplicate: received before; the next SACK says so.
 	Duplicate
@@ -35,16 +36,16 @@ const (
 	Dropped
 )
 
-// Receiver is the receiving half of an association. With many associations a packet takes the time
-// of the cache lines that it touches: what each needs lies together, from track on; what is rare
-// comes before that and last.
+// Receiver is the receiving half of an association. With many associations a packet costs the cache
+// lines that it touches. What each packet needs lies together, from tracker on; rarely used fields
+// come before that and last.
 type Receiver struct {
 	initialBuffer int // Config.RecvBuffer before it has grown
 	evictedChunks uint64
 
 	tracker Tracker
 	hadGaps bool // TSNs were missing before the packet in processing
-	// squeezed: memory is short, and the window closed, whatever there is room for
+	// underPressure: memory is short, and the window is closed, whatever room there is
 	underPressure    bool
 	advertisedWindow int // the a_rwnd last advertised, less what has come in since
 	cfg              mutableConfig
@@ -63,7 +64,7 @@ func NewReceiver(cfg Config) *Receiver {
 	return r
 }
 
-// Init makes it what NewReceiver returns.
+// Init makes r what NewReceiver returns.
 func (r *Receiver) Init(cfg Config) {
 	*r = Receiver{}
 	r.resetState(cfg)
@@ -73,7 +74,7 @@ func (r *Receiver) Init(cfg Config) {
 	}
 }
 
-// resetState makes all but reasm what it is at first.
+// resetState resets everything but the reassembly.
 func (r *Receiver) resetState(cfg Config) {
 	*r = Receiver{
 		tracker:          *NewTracker(cfg.PeerTSN),
@@ -88,9 +89,8 @@ func (r *Receiver) resetState(cfg Config) {
 }
 
 // Admit decides about a DATA chunk by its TSN and the receive window (section 6.2). With the window
-// closed it takes a chunk only below the highest TSN received, in place of the highest that is held
-// for reordering. With too many placed messages ahead of their SSN it takes none that would be
-// another.
+// closed it takes a chunk only below the highest TSN received, in place of the highest held for
+// reordering. With too many placed messages ahead of their SSN it takes no further one.
 func (r *Receiver) Admit(d wire.Data) Admission {
 	t := d.TSN()
 	switch r.tracker.Check(t) {
@@ -120,9 +120,9 @@ func (r *Receiver) Admit(d wire.Data) Admission {
 	return New
 }
 
-// Placed counts an admitted chunk as received without holding it: its data is where it belongs, or
-// it is acknowledged and discarded. It costs no window. It is to be a whole message: a consumed
-// fragment would leave its message without it.
+// Placed counts an admitted chunk as received without holding it: its data was placed, or is
+// acknowledged and discarded. It costs no window. The chunk must be a whole message: a fragment
+// would be missing from its message.
 func (r *Receiver) Placed(d wire.Data) {
 	r.tracker.Add(d.TSN())
 	r.ackPolicy.NoteData(d.I())
@@ -171,14 +171,14 @@ func (r *Receiver) PacketDone(now rawio.Time) error {
 	return r.reassembly.deliverPartial(r.tracker.Cum(), r.reservedWindow(), r.cfg.PartialPoint)
 }
 
-// reservedWindow is how much room there is to be beside a message in assembly. With less than two
-// full chunks the peer may stop to send: silly window avoidance, on both sides, takes one of them.
+// reservedWindow is how much room to keep beside a message in assembly. With less than two full
+// chunks the peer may stop sending: silly window avoidance, on both sides, takes one of them.
 func (r *Receiver) reservedWindow() int { return min(2*r.cfg.PMDCS, r.cfg.RecvBuffer/2) }
 
 // SackDue reports whether a SACK has to go now.
 func (r *Receiver) SackDue(now rawio.Time) bool { return r.ackPolicy.Due(now) }
 
-// HoldSack has a SACK that is due for the number of packets alone wait for DATA to go with, or lets
+// HoldSack holds a SACK that is due only for the number of packets, until DATA carries it, or lets
 // it go.
 func (r *Receiver) HoldSack(on bool) { r.ackPolicy.Hold(on) }
 
@@ -204,8 +204,8 @@ func (r *Receiver) AppendSack(b []byte, room int) []byte {
 	return r.tracker.AppendSack(b, uint32(r.updateAdvertised()), room)
 }
 
-// updateAdvertised returns the a_rwnd to send. Avoiding the silly window syndrome (section 6.2, RFC
-// 1122 section 4.2.3.3) it lets the window grow by a worthwhile step only.
+// updateAdvertised returns the a_rwnd to send. To avoid the silly window syndrome it lets the
+// window grow by a worthwhile step only (section 6.2, RFC 1122 section 4.2.3.3).
 func (r *Receiver) updateAdvertised() int {
 	w := r.Window()
 	if step := min(r.cfg.RecvBuffer/2, r.cfg.PMDCS); w < r.advertisedWindow || w-r.advertisedWindow >= step {
@@ -217,7 +217,7 @@ func (r *Receiver) updateAdvertised() int {
 // SetSackDelay changes Config.SackDelay and LoneSackDelay, for the next SACK.
 func (r *Receiver) SetSackDelay(delay, lone time.Duration) { r.ackPolicy.setDelay(delay, lone) }
 
-// DemandSack has a SACK go again that was not sent after all.
+// DemandSack makes a SACK due again that was not sent after all.
 func (r *Receiver) DemandSack() { r.ackPolicy.Demand() }
 
 // NoteCumAckSent notes that a SHUTDOWN has acknowledged the cumulative TSN (section 9.2).
@@ -229,9 +229,9 @@ func (r *Receiver) CumTSN() wire.TSN { return r.tracker.Cum() }
 // HasGaps reports whether a TSN is missing below the highest received.
 func (r *Receiver) HasGaps() bool { return r.tracker.HasGaps() }
 
-// HasMissing says whether messages of the peer are incomplete, or wait for others that have not
-// come: a TSN is missing, or a fragment, or an SSN. A TSN that the peer has given up (FORWARD TSN,
-// which is not offered yet) counts as received, and is not missing.
+// HasMissing says whether messages of the peer are incomplete or out of order: a TSN, a fragment or
+// an SSN is missing. A TSN that the peer has given up counts as received (FORWARD TSN, which is not
+// offered yet).
 func (r *Receiver) HasMissing() bool {
 	g := &r.reassembly
 	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil || g.outOfOrder.count > g.numPlaceholders && len(g.dueStreams) == 0
@@ -251,16 +251,16 @@ func (r *Receiver) Window() int {
 // Buffered returns the octets of user data held.
 func (r *Receiver) Buffered() int { return r.reassembly.Used() }
 
-// Held returns the octets of memory that the receiver keeps: messages, packet buffers in which they
-// lie, tables of streams and of TSNs, and what is kept for reuse.
+// Held returns the octets of memory that the receiver keeps: messages and their packet buffers,
+// tables of streams and of TSNs, and what is kept for reuse.
 func (r *Receiver) Held() int { return int(unsafe.Sizeof(*r)) + r.tracker.Held() + r.reassembly.Held() }
 
-// Steps returns how many messages, and links to them, DATA chunks and reads have looked at: all
-// work that does not take the same time for each.
+// Steps returns how many messages, and links to them, DATA chunks and reads have looked at. That is
+// all work whose time varies.
 func (r *Receiver) Steps() uint64 { return *r.reassembly.workSteps }
 
 // Stream returns the SSN of the next message of a stream to be delivered, and how many complete
-// ones wait for it; known is false where neither the stream nor a near one was used.
+// ones wait for it. known is false if neither the stream nor a near one was used.
 func (r *Receiver) Stream(id wire.StreamID) (next wire.SSN, waiting int, known bool) {
 	s := r.reassembly.streams.At(uint16(id))
 	if s == nil {
@@ -280,8 +280,8 @@ func (r *Receiver) Evicted() uint64 { return r.evictedChunks }
 // window until Release.
 func (r *Receiver) Receive() (*Message, bool) { return r.reassembly.Pop() }
 
-// Release gives a message's memory back. When the window can grow by a quarter of the receive
-// buffer a SACK that says so is due (section 6.2).
+// Release gives a message's memory back. A SACK is due when the window can grow by a quarter of the
+// receive buffer (section 6.2).
 func (r *Receiver) Release(m *Message) {
 	r.readRate.read += m.Size
 	r.reassembly.Release(m)
@@ -300,9 +300,9 @@ func (r *Receiver) CutOff() { r.reassembly.CutOff() }
 func (r *Receiver) Close() { r.reassembly.Close() }
 
 // Restart begins anew, for a peer that has restarted (section 5.2.4, action A). Everything is
-// forgotten but the messages that Receive has returned: they count against the new window too until
-// they are released, so that restarts cannot make the upper layer hold ever more. Of cfg,
-// MaxMessage is as before.
+// forgotten but the messages that Receive has returned. They count against the new window until
+// they are released, so that restarts cannot make the upper layer hold ever more. cfg.MaxMessage
+// must be as before.
 func (r *Receiver) Restart(cfg Config) {
 	r.reassembly.Restart(cfg.PeerTSN, cfg.InStreams)
 	r.reassembly.dataLimit = cfg.RecvBuffer

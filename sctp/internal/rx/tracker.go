@@ -16,9 +16,9 @@ type Arrival uint8
 const (
 	// Fresh: not received yet.
 	Fresh Arrival = iota
-	// Again: received before.
+	// SeenBefore: received before.
 	SeenBefore
-	// Beyond: so far ahead that no gap block could report it.
+	// TooFarAhead: so far ahead that no gap block could report it.
 	TooFarAhead
 )
 
@@ -114,7 +114,7 @@ func (k *Tracker) AddInOrder(n int) {
 	k.highTSN = k.cumTSN
 }
 
-// advanceCum moves cum to t and on over what follows without a gap.
+// advanceCum moves cum to t, and on over the TSNs that follow without a gap.
 func (k *Tracker) advanceCum(t wire.TSN) {
 	k.cumTSN = k.highTSN
 	if g, ok := k.aboveCum.NextGap(t+1, int(uint32(k.highTSN-t))); ok {

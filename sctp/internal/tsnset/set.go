@@ -13,13 +13,15 @@ const MaxWindow = 1 << 16
 // Set is a set of TSNs of which no two are Cap or more apart. The zero value is empty, with a
 // window of 64.
 type Set struct {
-	smallSet  uint64 // the members while there is no table: TSN t is bit t mod 64. A set that is little used so lies in its owner
-	*bitTable        // nil before Grow
+	// The members while there is no table: TSN t is bit t mod 64. So a set that is little used lies
+	// in its owner.
+	smallSet  uint64
+	*bitTable // nil before Grow
 }
 
 type bitTable struct {
 	words []uint64 // a power of two of them; TSN t is bit t mod Cap
-	// A bit for each word: whether it has any member, and whether it has all. A search so looks at
+	// A bit for each word: whether it has any member, and whether it has all. So a search looks at
 	// 16 of these, and two of words, at most.
 	nonEmpty, allSet []uint64
 }
@@ -121,8 +123,8 @@ func (s *Set) Next(t wire.TSN, n int) (wire.TSN, bool) { return s.findBit(t, n, 
 // NextGap returns the first TSN that is no member among the n TSNs from t on, n <= Cap.
 func (s *Set) NextGap(t wire.TSN, n int) (wire.TSN, bool) { return s.findBit(t, n, ^uint64(0)) }
 
-// findBit finds the first TSN whose bit differs from flip's. A bit of sums that differs from it
-// stands for a word that has such a TSN.
+// findBit finds the first TSN whose bit differs from flip's. A bit of sums that differs marks a
+// word with such a TSN.
 func (s *Set) findBit(t wire.TSN, n int, flip uint64) (wire.TSN, bool) {
 	if s.bitTable == nil {
 		k := bits.TrailingZeros64(bits.RotateLeft64(s.smallSet^flip, -int(t&63)))
@@ -210,8 +212,8 @@ func smallMask(t wire.TSN, n int) uint64 {
 	return bits.RotateLeft64(^uint64(0)>>max(64-n, 0), int(t&63))
 }
 
-// wordRange returns the word of t, and the bits in it of the first k of n TSNs from t on, which are
-// all that it has.
+// wordRange returns the word of t, and the bits of the first k of n TSNs from t on: all that the
+// word has.
 func (s *bitTable) wordRange(t wire.TSN, n int) (w int, mask uint64, k int) {
 	w, _ = s.wordOf(t)
 	off := t & 63
@@ -219,7 +221,7 @@ func (s *bitTable) wordRange(t wire.TSN, n int) (w int, mask uint64, k int) {
 	return w, ^uint64(0) >> (-k & 63) << off, k
 }
 
-// HasNear reports whether any TSN is a member that shares all but the last six bits with t.
+// HasNear reports whether any member shares all but the last six bits with t.
 func (s *Set) HasNear(t wire.TSN) bool {
 	if s.bitTable == nil {
 		return s.smallSet != 0

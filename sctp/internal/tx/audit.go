@@ -11,9 +11,9 @@ import (
 )
 
 // Audit recounts from the states of the chunks everything that the Sender keeps count of, and says
-// what does not agree: the accounts of the ledger, the order of sending, the timer of each path,
-// and what Enqueue has taken. It costs a walk over all that is outstanding or queued, and is for
-// simulators and tests.
+// what does not agree. It covers sums and sets, the order of sending, the timer of each path, and
+// what Enqueue has taken. It walks over all that is outstanding or queued, and is for simulators
+// and tests.
 func (s *Sender) Audit() error {
 	g, held := &s.outstanding, 0
 	if err := g.auditSets(s.paths); err != nil {
@@ -48,8 +48,8 @@ func (s *Sender) Audit() error {
 	return s.auditQueue(held)
 }
 
-// auditSets recounts the accounts: flight sizes (RFC 9260 section 7.2), the earliest TSN of each
-// path, and all that has a set.
+// auditSets recounts flight sizes (RFC 9260 section 7.2), the earliest TSN of each path, and all
+// that has a set.
 func (g *outstanding) auditSets(paths []*Path) error {
 	var flight [MaxPaths]int
 	var first [MaxPaths]wire.TSN
@@ -118,8 +118,7 @@ func (s *Sender) auditQueue(held int) error {
 	return nil
 }
 
-// DumpState returns all that the Sender counts and has measured, for tests that compare it with
-// what it was.
+// DumpState returns all that the Sender counts and has measured. Tests compare it with what it was.
 func (s *Sender) DumpState() string {
 	g, b := &s.outstanding, []byte(nil)
 	b = fmt.Append(b, s.Stats(), *s.steps, g.firstUnacked, g.nextTSN, g.flightSize, g.dataInFlight, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
@@ -140,8 +139,8 @@ func (s *Sender) DumpState() string {
 	return string(b)
 }
 
-// ChunkInfo is what a model of the Sender compares beside all that others see: of one TSN that is
-// outstanding.
+// ChunkInfo is what a model of the Sender compares of one outstanding TSN, besides what is visible
+// to all.
 type ChunkInfo struct {
 	Arrived bool // a gap block has named it
 	Owed    bool // SACKs have not paid yet for its being looked at

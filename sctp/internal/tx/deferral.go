@@ -6,29 +6,28 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// While a lot is in flight, a short packet can wait for more user data to fill it: the next SACK
-// comes soon, and with it the next chance (RFC 1122 section 4.2.3.4 has the idea, RFC 6458 section
-// 8.1.5 the option to do without). What is in flight is more than a packet here, because the SACK
-// of a lone one may be delayed; and none of this applies where a round trip takes long enough to be
-// felt.
+// While a lot is in flight, a short packet can wait for more user data to fill it. The next SACK
+// comes soon, and with it the next chance. RFC 1122 section 4.2.3.4 has the idea, RFC 6458 section
+// 8.1.5 the option to do without. A lot is more than a packet here, because the SACK of a lone one
+// may be delayed. None of this applies where a round trip takes long enough to be felt.
 const (
 	busyPackets = 4                // full packets in flight
-	shortRTT    = time.Millisecond // the shortest round trip of late
+	shortRTT    = time.Millisecond // the shortest recent round trip
 	trainOctets = 64 << 10         // octets of user data that links move at once
 
-	// A program that has several requests under way sends many short messages, and a packet for
-	// each costs more than all else. So a few may wait for some more where these are expected at
-	// once.
+	// A program with several requests under way sends many short messages, and a packet for each
+	// costs more than all else. So a few wait for others where these are expected at once.
 	maxCoalesced    = 8
 	coalesceTimeout = 200 * time.Microsecond
 )
 
-// Expect says whether the user is about to send more: it has just read a message, and there are
+// Expect says whether the user is about to send more. It has just read a message, and there are
 // others.
 func (s *Sender) Expect(more bool) { s.moreExpected = more }
 
-// waitsForMore reports whether new DATA waits because there will be more at once: of a user that
-// says so, and where two packets are in flight that one could have been, whose SACK is not delayed.
+// waitsForMore reports whether new DATA waits because there will be more at once. That is so for a
+// user that says so. It is also so where two packets are in flight that could have been one, whose
+// SACK is not delayed.
 func (s *Sender) waitsForMore(now rawio.Time, p *Path, heard bool) bool {
 	pair := p.flightSize > 0 && p.flightSize <= p.pmdcs && !s.singlePacketInFlight(p)
 	n := s.queue.length
@@ -63,9 +62,9 @@ const (
 )
 
 // chooseDeferral decides what waits in the opportunity that begins. heard says that a SACK has
-// brought it about. Else a new message has, and there is a SACK to wait for: many packets at once
-// cost a link little more than one. A short packet waits for the second SACK at most, for the first
-// if no message has come since the one before.
+// brought it about. Else a new message has, and there is a SACK to wait for. Many packets at once
+// cost a link little more than one. A short packet waits for the second SACK at most. If no message
+// has come since the one before, it waits for the first.
 func (s *Sender) chooseDeferral(now rawio.Time, p *Path, heard bool) {
 	switch {
 	case s.waitsForMore(now, p, heard):

@@ -7,13 +7,13 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Detach copies user data to memory of the sender's own, so that the user's is free at once: of all
-// messages of the stream that are not acknowledged, the pieces that share an octet with within, or
-// all of them when within is nil. A packet that is already in a pack.Batch still references the
-// user's memory until it is written.
+// Detach copies user data to memory of the sender, so that the user's is free at once. It looks at
+// the messages of the stream that are not acknowledged. It copies the pieces that share an octet
+// with within, or all if within is nil. A packet that is already in a pack.Batch still references
+// the user's memory until it is written.
 //
-// more says that there was so much to copy that only a part is: the user's memory is free when a
-// call with the same has said otherwise, which may be after others have had their turn.
+// more says that there was too much to copy at once. Then the user's memory is free when a later
+// call with the same arguments returns false. Others may have their turn in between.
 func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	n := 0
 	for t, ok := s.lastInStream(stream); ok && !more; t, ok = s.prevInStream(t) {

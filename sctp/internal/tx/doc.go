@@ -8,35 +8,49 @@
 //
 // # States of a chunk
 //
-// The ledger (outstanding.go) has all chunks from the cumulative TSN on. Each is in one of these
-// states, and what happens to it leads to another; what is not in the table cannot be, and ends the
+// outstanding (outstanding.go) has all chunks from the cumulative TSN on. Each is in one of these
+// states, and an event leads to another. What is not in the table cannot be, and ends the
 // association.
 //
-//	none      send: sent, withhold: withheld
-//	sent      mark: marked, gap: gapped, cover: gone
-//	withheld  copy: sent, mark: released
-//	back      mark: disowned, gap: gapped, cover: gone
-//	marked    send: sent, restore: sent, gap: gapped, cover: gone
-//	released  send: sent, copy: marked
-//	disowned  send: sent, gap: gapped, cover: gone
-//	gapped    take back: back, cover: gone
-//	gone
+//	none            send: in-flight, withhold: withheld
+//	in-flight       mark lost: lost, gap ack: gap-acked, cum ack: acked
+//	withheld        probe copy: in-flight, mark lost: withheld-queued
+//	reneged         mark lost: lost-reneged, gap ack: gap-acked, cum ack: acked
+//	lost            send: in-flight, undo loss: in-flight, gap ack: gap-acked, cum ack: acked
+//	withheld-queued send: in-flight, probe copy: lost
+//	lost-reneged    send: in-flight, gap ack: gap-acked, cum ack: acked
+//	gap-acked       renege: reneged, cum ack: acked
+//	acked
 //
-// none: it has got its TSN. send: it leaves, for the first time or again; sent: it is in flight.
-// withhold: it does not leave, and is counted as if it did (optimistic_ack.go); withheld: no honest
-// peer acknowledges it. copy: a tail-loss probe takes it over another path (suspicion.go), and so
-// it has left. mark: it is taken for lost, or a link has refused it; marked, released, disowned: it
-// is in the queue of what is to be sent again, or, released, at last. restore: T3-rtx has marked it
-// and was early (spurious_timeout.go). gap: a gap block names it; gapped: it may be taken back.
-// take back: a later SACK does not name it; back: it is in flight again. cover: the cumulative TSN
-// passes it; gone: or the association has ended.
+// The states:
 //
-// One function changes the state of a chunk (ledger.move; ledger.departAll and ledger.cover do for
-// trains), and the accounts follow. sent, withheld and back count in the flight size of the
-// association and of one path, and against rwnd. Some of them are ripe (loss_eligible.go): they
-// were sent before one that has arrived, so that RACK and miss indications are about them. A gap
-// block acknowledges back and disowned only as long as the octets of SACKs have paid for that
-// (Sender.ackGaps): nobody has work done by taking back what he said.
+//   - none: the chunk has got its TSN.
+//   - in-flight: it was sent.
+//   - withheld: it was not sent, and is counted as if it was, to find out a peer that acknowledges
+//     what it has not received (optimistic_ack.go).
+//   - lost, lost-reneged, withheld-queued: it is to be sent again, or at last.
+//   - gap-acked: a gap block has named it.
+//   - reneged: a later SACK did not name it. It counts as in flight again.
+//   - acked: the cumulative TSN has passed it, or the association has ended.
+//
+// The events:
+//
+//   - send: it leaves, for the first time or again.
+//   - withhold: it does not leave.
+//   - probe copy: a tail-loss probe takes it over another path (suspicion.go), and so it has left.
+//   - mark lost: it is taken for lost, or the link has refused it.
+//   - undo loss: T3-rtx has marked it, and was early (spurious_timeout.go).
+//   - gap ack, cum ack: a gap block names it, the cumulative TSN passes it.
+//   - renege: a later SACK does not name it.
+//
+// One function changes the state of a chunk: outstanding.applyEvent. recordNewSends and cumAckFirst
+// do so for many at once. The sets and counts of chunks follow.
+//
+// Chunks that are in flight, withheld or reneged count in the flight size of the association and of
+// one path, and against rwnd. Those that were sent before one that has arrived are loss-eligible
+// (loss_eligible.go): RACK and miss indications look at them alone. A gap block acknowledges a
+// reneged chunk only as far as the octets of SACKs have paid for the work (Sender.processGapAcks), so that
+// no peer buys work by reneging.
 //
 // Everything is sans-IO: time comes in, packets go out through a pack.Batch.
 package tx

@@ -6,11 +6,11 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// RTO is a second at least (RFC 9260 section 16), also because nobody knows how long a peer waits
-// with its SACK. Where that is known T3-rtx of a path that has no other beside it expires sooner,
-// and again after twice as long. What section 8.2 counts as an error, and section 6.3.3 backs the
-// RTO off for, is its expiry after RTO, as ever. Over a near path, which has no tail-loss probe,
-// nothing else repairs a lost tail.
+// RTO is a second at least (RFC 9260 section 16), also because it is not known how long a peer
+// delays its SACK. Where that is known, T3-rtx expires sooner, and again after twice as long, if no
+// other path is beside it. An expiry after RTO is still what section 8.2 counts as an error, and
+// section 6.3.3 backs the RTO off for. Over a near path, which has no tail-loss probe, nothing else
+// repairs a lost tail.
 const minT3 = 200 * time.Millisecond
 
 // mostEarly is where the count of expiries that were early stops.
@@ -45,7 +45,7 @@ func (s *Sender) startT3(now rawio.Time, p *Path) {
 	}
 }
 
-// grace is how long what was sent to p is waited for in any case.
+// grace is the time that what was sent to p has in any case.
 func (p *Path) grace() time.Duration {
 	e := &p.rttEst
 	if e.srtt == 0 {
@@ -54,10 +54,10 @@ func (p *Path) grace() time.Duration {
 	return e.srtt + max(4*e.rttvar, minT3)
 }
 
-// Hasten has T3-rtx of p expire after wait, if it would later by much: what is in flight there did
-// not leave this host. That expiry is an early one: it is no error, the RTO is not backed off for
-// it, and T3-rtx goes on to its time. What is in flight for the first time since something was
-// acknowledged may have left, and has the time that its SACK takes.
+// Hasten has T3-rtx of p expire after wait, if it would much later: what is in flight there did not
+// leave this host. That expiry is an early one. It is no error, the RTO is not backed off for it,
+// and T3-rtx goes on to its time. What is in flight for the first time since something was
+// acknowledged may have left. It has the time that its SACK takes.
 func (s *Sender) Hasten(now rawio.Time, p *Path, wait time.Duration) {
 	if p.flightSize == 0 {
 		return
@@ -74,7 +74,7 @@ func (s *Sender) Hasten(now rawio.Time, p *Path, wait time.Duration) {
 }
 
 // HastenFor hastens what is in flight to p, for which packets can leave again, and to paths that
-// are severed still: one packet of that goes to p until something is acknowledged. It says whether
+// are still severed. One packet of that goes to p until something is acknowledged. It says whether
 // there is any.
 func (s *Sender) HastenFor(now rawio.Time, p *Path) (any bool) {
 	for _, q := range s.paths {

@@ -6,16 +6,16 @@ import (
 )
 
 // SetECN says whether the peer echoes congestion marks. Packets of new DATA are then sent as
-// ECT(0); never retransmissions and zero window probes, whose loss would not be noticed (RFC 3168
-// sections 6.1.5 and 6.1.6).
+// ECT(0). Retransmissions and zero window probes never are: their loss would not be noticed (RFC
+// 3168 sections 6.1.5 and 6.1.6).
 func (s *Sender) SetECN(on bool) { s.ecnEnabled = on }
 
 // SentTSNs returns how many TSNs have been sent.
 func (s *Sender) SentTSNs() uint64 { return s.stats.newChunkCount() }
 
 // HandleECNE takes an echo: the packet that began with TSN t arrived with a congestion mark. The
-// window of its path is reduced unless it was since that packet was sent, so at most once for a
-// window of data (RFC 3168 section 6.1.2).
+// window of its path is reduced unless it was since that packet was sent. That is at most once for
+// a window of data (RFC 3168 section 6.1.2).
 func (s *Sender) HandleECNE(now rawio.Time, t wire.TSN) {
 	r := s.outstanding.sentRecord(t)
 	if r == nil {

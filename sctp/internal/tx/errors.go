@@ -18,9 +18,8 @@ var (
 	ErrPaths          = fmt.Errorf("sctp: more than %d destination addresses", MaxPaths)
 )
 
-// UnsentTSNError reports a SACK or SHUTDOWN that acknowledges a TSN that was never sent: one beyond
-// all that were, or one that was withheld. The association is to be aborted (RFC 9260 section
-// 12.4).
+// UnsentTSNError reports a SACK or SHUTDOWN that acknowledges a TSN that was never sent. It is
+// beyond all that were, or was withheld. The association is to be aborted (RFC 9260 section 12.4).
 type UnsentTSNError struct {
 	TSN  wire.TSN // what the peer acknowledged
 	Next wire.TSN // the first TSN not sent yet

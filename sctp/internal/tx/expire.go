@@ -2,8 +2,8 @@ package tx
 
 import "github.com/rddp-go/rddp/rawio"
 
-// Expire drops the messages whose life has ended before a part of them was sent, and returns them
-// in the order they were queued in (RFC 9260 section 11.1.5). TSNs and SSNs are assigned on
+// Expire drops the messages whose life has ended before a part of them was sent. It returns them in
+// the order they were queued in (RFC 9260 section 11.1.5). TSNs and SSNs are assigned on
 // transmission, so that nothing is missing on the wire. Call it before Poll: Poll itself does not
 // look at the time.
 func (s *Sender) Expire(now rawio.Time) (list []FailedMessage) {
@@ -37,8 +37,8 @@ func (s *Sender) dropExpired(now rawio.Time) (list []FailedMessage) {
 	return list
 }
 
-// checkExpiry says whether the life of m has ended, frees its room in the send buffer then, and
-// else has Expire called in time.
+// checkExpiry says whether the life of m has ended, and then frees its room in the send buffer.
+// Else it has Expire called in time.
 func (s *Sender) checkExpiry(now rawio.Time, m *Message) bool {
 	switch {
 	case m.Expires == 0:

@@ -6,10 +6,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// FillMore adds packets like the last one of b, which Fill has filled for p: of one new chunk each,
-// as long as a chunk may be. They are the packets that Poll and Fill would make one by one, at a
-// lower price. It ends where there is more to decide: in front of a chunk that a window has no more
-// room after, of one to send again, of the short rest of a message.
+// FillMore adds packets like the last one of b, which Fill has filled for p. Each has one new
+// chunk, as long as a chunk may be. They are the packets that Poll and Fill would make one by one,
+// at a lower price. It stops before what needs a decision. That is a chunk that leaves no room in a
+// window, one to send again, or the short rest of a message.
 func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	size := s.MaxPayload()
 	chunk := wire.DataHeaderLen + wire.PaddedLen(size)
@@ -40,8 +40,8 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 	p.cc.OnSent(now, n*chunk, p.flightSize)
 }
 
-// fastPathChunks returns how many new chunks may go to p, to which one went just now, with nothing
-// else to be thought of.
+// fastPathChunks returns how many new chunks may go to p, to which one went just now, without any
+// other check.
 func (s *Sender) fastPathChunks(p *Path, size, chunk int) int {
 	l := &s.current
 	if l.loaded && !l.fromQueue || (l.loaded || s.queue.length > 0) && s.deferral > deferShort || s.outstanding.numToRetransmit > 0 || s.zeroWindowProbing || s.sackNow ||

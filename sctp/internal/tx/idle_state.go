@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// IdleState is what is to be known of a Sender that rests, beside its Config, its paths and what
-// SetUpper and SetECN have said.
+// IdleState is the idle state of a Sender. It lacks its Config, its paths, and what SetUpper and
+// SetECN have set.
 type IdleState struct {
 	nextSSN              sparse.Table[wire.SSN]
 	stats                commonStats
@@ -17,18 +17,18 @@ type IdleState struct {
 	maxRwnd              uint32
 	outStreams           int32 // going out
 	primaryIndex         int32
-	packetsUntilWithhold int32 // withheld.after
+	packetsUntilWithhold int32 // withheld.packetsUntilNext
 }
 
-// CanIdle says whether a Sender that is made from what Rest returns would go on as this one:
-// nothing is outstanding or waits to be sent, and no timer runs. What is forgotten is how
-// acknowledgements came before that.
+// CanIdle says whether a Sender that is restored from IdleState would go on as this one. Nothing is
+// outstanding or waits to be sent, and no timer runs. What is forgotten is how earlier
+// acknowledgements came.
 func (s *Sender) CanIdle() bool {
 	return s.isDrained() && s.NextTimeout() == rawio.Never && !s.inRecovery && !s.bypassCwnd && !s.zeroWindowProbing && !s.tailProbe.unacked && !s.withheld.isActive && !s.sackNow && !s.moreExpected &&
 		s.Fault() == nil
 }
 
-// IdleState returns what Resume goes on from. It is for when Rests says so.
+// IdleState returns what RestoreFrom goes on from. Call it when CanIdle says so.
 func (s *Sender) IdleState() IdleState {
 	s.Trim()
 	return IdleState{nextSSN: s.nextSSN, stats: s.stats, retransmittedOctets: s.retransmittedOctets, nextTSN: s.outstanding.nextTSN, rwnd: uint32(s.Rwnd()), maxRwnd: uint32(s.maxRwnd), outStreams: s.outStreams,
@@ -43,23 +43,23 @@ func (s *Sender) RestoreFrom(r *IdleState) {
 	s.outstanding.rwnd, s.maxRwnd = int(r.rwnd), int(r.maxRwnd)
 }
 
-// Stats is that of the Sender.
+// Stats returns those of the Sender.
 func (r *IdleState) Stats() Stats { return r.stats.toStats() }
 
-// SentTSNs is that of the Sender.
+// SentTSNs returns that of the Sender.
 func (r *IdleState) SentTSNs() uint64 { return r.stats.newChunkCount() }
 
-// Primary is the index of that of the Sender.
+// Primary returns the index of the Sender's primary path.
 func (r *IdleState) Primary() int { return int(r.primaryIndex) }
 
-// Rwnd is that of the Sender.
+// Rwnd returns that of the Sender.
 func (r *IdleState) Rwnd() int { return int(r.rwnd) }
 
-// NextTSN is that of the Sender.
+// NextTSN returns that of the Sender.
 func (r *IdleState) NextTSN() wire.TSN { return r.nextTSN }
 
-// NextSSN is that of the Sender.
+// NextSSN returns that of the Sender.
 func (r *IdleState) NextSSN(id wire.StreamID) *wire.SSN { return r.nextSSN.At(uint16(id)) }
 
-// Held is the octets of memory behind the Rest.
+// Held returns the octets of memory behind the IdleState.
 func (r *IdleState) Held() int { return r.nextSSN.Held() }

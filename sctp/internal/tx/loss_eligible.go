@@ -4,8 +4,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// retransmitLog holds chunks that were sent again, in the order of that: a FIFO in a slice. One
-// that was sent once more, or acknowledged for good, is in it for nothing.
+// retransmitLog holds chunks that were sent again, in that order: a FIFO in a slice. An entry is
+// stale once its chunk was sent once more, or acknowledged for good.
 type retransmitLog struct {
 	entries []transmission
 	head    int
@@ -17,10 +17,10 @@ type transmission struct {
 	sentStamp uint32
 }
 
-// minRetransmitLog is how many transmissions there is room for at least, once there was one.
+// minRetransmitLog is how many transmissions there is space for at least, once there was one.
 const minRetransmitLog = 64
 
-// push adds a transmission. Before it takes more memory it drops what is there for nothing.
+// push adds a transmission. Before it takes more memory it drops stale entries.
 func (a *retransmitLog) push(g *outstanding, t wire.TSN, stamp uint32) {
 	if len(a.entries) == cap(a.entries) {
 		kept := a.entries[:0]
@@ -47,8 +47,8 @@ func (g *outstanding) isCurrentSend(e transmission) bool {
 
 // updateLossEligible finds the chunks that were sent before one that has arrived since the last
 // time (sentBeforeDelivered). Those in flight take miss indications from now on, unless they were
-// fast-retransmitted. Each transmission is looked at once, so that a SACK does not have to go
-// through all that is outstanding. It says whether it came to the end.
+// fast-retransmitted. Each transmission is looked at once, so that a SACK need not go through all
+// that is outstanding. It says whether it came to the end.
 func (s *Sender) updateLossEligible() (all bool) {
 	g := &s.outstanding
 	if g.lossEligibleTo.Less(g.firstUnacked) {
@@ -88,7 +88,7 @@ func (s *Sender) updateLossEligible() (all bool) {
 }
 
 // markLossEligible has a chunk that was sent before one that has arrived take miss indications, if
-// it is in flight. By the letter one that was fast-retransmitted takes none.
+// it is in flight. In strict RFC mode one that was fast-retransmitted takes none.
 func (s *Sender) markLossEligible(t wire.TSN, r *chunkRecord) {
 	if r.flags&flagFastRetransmitted == 0 || !s.cfg.StrictRFC {
 		s.outstanding.addLossEligible(t, r)

@@ -2,8 +2,8 @@ package tx
 
 import "unsafe"
 
-// Held returns the octets of memory that the sender keeps now, without the users' messages, which
-// are not its own.
+// Held returns the octets of memory that the sender keeps now. The users' messages do not count, as
+// they are not its own.
 func (s *Sender) Held() int {
 	if !s.outstanding.firstUnacked.Less(s.detachedUpTo) {
 		s.detachedOctets = 0

@@ -25,13 +25,13 @@ type Message struct {
 	// Token is given back with the acknowledgement or the failure.
 	Token uint64
 
-	// What follows is of Enqueue only: a Source is asked at the moment that its message can be
+	// What follows is for Enqueue only. A Source is asked at the moment that its message can be
 	// sent.
 
-	// Expires is when the message is no longer worth sending, unless a part of it was sent before;
+	// Expires is when the message is no longer worth sending, unless a part of it was sent before.
 	// 0 means never. See Expire.
 	Expires rawio.Time
-	// Path is 1 + the index of the path that new chunks of the message take while that is active; 0
+	// Path is 1 + the index of the path that new chunks of the message take while that is active. 0
 	// leaves the choice to the Sender.
 	Path uint8
 	// NoBundle keeps other messages out of the packets in which new chunks of this one go.
@@ -49,16 +49,16 @@ type Sink interface {
 	Acked(now rawio.Time, stream wire.StreamID, token uint64)
 }
 
-// Source supplies messages at the moment the association can send them, so that nothing waits in a
-// queue on the way out.
+// Source supplies messages at the moment the association can send them. So nothing waits in a queue
+// on the way out.
 type Source interface {
 	Sink
-	// Next fills m, which is zero, with a message of 1 to max octets on a stream that there is, or
-	// returns false when there is nothing to send now. Any other message is a fault, see Fault. max
-	// is what one DATA chunk carries, or what is left of a packet that has DATA already. A message
-	// longer than that is kept for the next packet; one that no packet carries, even without a
-	// SACK, is fragmented. It is called when cwnd and rwnd allow sending, or to learn whether there
-	// is something to probe a closed window with or to wait for before shutdown.
+	// Next fills m, which is zero, with a message of 1 to max octets on an existing stream. It
+	// returns false if there is nothing to send now. Any other message is a fault, see Fault. max
+	// is what one DATA chunk carries, or what is left of a packet that has DATA already. A longer
+	// message is kept for the next packet. One that no packet carries, even without a SACK, is
+	// fragmented. Next is called when cwnd and rwnd allow sending. It is also called to learn
+	// whether there is something to probe a closed window with, or to wait for before shutdown.
 	Next(now rawio.Time, max int, m *Message) bool
 	// Idle says that Next would return false, and do nothing else.
 	Idle() bool

@@ -7,19 +7,18 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// A receiver with a narrow window has few packets in flight, so that it is seldom caught by what
-// is withheld from others, and a window that is acknowledged before it has arrived opens at once:
-// it would be sent as much as it likes, over whatever bottleneck. So what was sent counts against
-// such a window for as long as the way there and back takes, acknowledged or not. How long that
-// is the peer has proved by a nonce (Path.provedRTT). An honest one does not notice: nothing of it
-// comes back sooner.
+// A receiver with a narrow window has few packets in flight, so what is withheld seldom catches it.
+// Acknowledging data that has not arrived opens its window at once. It would be sent as much as it
+// likes, over whatever bottleneck. So what was sent counts against such a window for a round trip,
+// acknowledged or not. The peer has proved that round trip by a nonce (Path.provedRTT). An honest
+// one does not notice: nothing of it comes back sooner.
 //
-// That trip may have been measured while there was a queue. So a HEARTBEAT asks anew when it
-// holds anything up (Path.NeedsRTTProof).
+// That trip may have been measured while there was a queue. So a HEARTBEAT asks anew when it holds
+// anything up (Path.NeedsRTTProof).
 const (
-	// narrowPackets is how many full packets a narrow window has room for at most.
+	// narrowPackets is how many full packets fit a narrow window at most.
 	narrowPackets = 16
-	// maxExactSpans transmissions are remembered one by one; of more, those that left within a 64th
+	// maxExactSpans transmissions are remembered one by one. Of more, those that left within a 64th
 	// of the trip are one.
 	maxExactSpans = 24
 	maxSentSpans  = maxExactSpans + 72
@@ -38,8 +37,8 @@ type sentSpan struct {
 	octets        int
 }
 
-// hasNarrowWindow reports whether the peer's window is so small, and nothing shows that the peer is
-// near, so that no bottleneck of others is in between.
+// hasNarrowWindow reports whether the peer's window is narrow, and nothing shows that the peer is
+// near. A near peer has no bottleneck of others in between.
 func (s *Sender) hasNarrowWindow(p *Path) bool {
 	return s.mayTestPeer(p) && s.outstanding.rwnd+s.outstanding.dataInFlight < narrowPackets*p.pmdcs
 }
@@ -108,7 +107,7 @@ func (s *Sender) sentSpansMemory() int {
 	return int(unsafe.Sizeof(*s.sentSpans))
 }
 
-// moreFollows reports whether there is more to send behind the next size octets, so that an honest
+// moreFollows reports whether there is more to send behind the next size octets. Then an honest
 // peer sees that they are missing.
 func (s *Sender) moreFollows(size int) bool {
 	return s.queue.length > 0 || s.current.msg.Len()-s.current.offset > size || s.source != nil && !s.source.Idle()
@@ -134,8 +133,7 @@ func (s *Sender) ackedEarlyOctets(p *Path) int {
 }
 
 // waitsForNarrowWindow reports whether the next chunk waits until a narrow window has room for one
-// more: it is to be withheld, and an honest peer has to have something behind it. It remembers how
-// long.
+// more. It is to be withheld, and an honest peer needs a chunk behind it. It remembers how long.
 func (s *Sender) waitsForNarrowWindow(now rawio.Time, p *Path, size int) bool {
 	w := &s.withheld
 	due := w.packetsUntilNext == 1 && s.hasNarrowWindow(p) && s.mayWithhold(p) && s.windowHoldsTwo(size) && s.moreFollows(size)

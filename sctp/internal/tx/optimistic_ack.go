@@ -9,17 +9,17 @@ import (
 
 // A SACK is the peer's word, and a peer that lies would have its data sooner than others behind the
 // same bottleneck. Octets that are acknowledged, taken back and acknowledged again open the window
-// once (Path.renegedOctets); duplicates undo a few reductions (Sender.undoReduction); what is
+// once (Path.renegedOctets). Duplicates undo a few reductions (Sender.undoReduction). What is
 // reported missing goes again within bounds.
 //
-// No SACK shows that its peer acknowledges what has not arrived, so that nothing is ever lost. So
-// now and then a chunk gets its TSN, and all that goes with it, but does not leave. An honest peer
-// reports it missing, and a round trip later it goes, for the first time: nobody takes that for a
-// loss. Who acknowledges it lies.
+// A peer may acknowledge what has not arrived, so that nothing is ever lost, and no SACK shows it.
+// So now and then a chunk gets its TSN, and all that goes with it, but does not leave. An honest
+// peer reports it missing, and a round trip later it goes, for the first time. That does not count
+// as a loss. A peer that acknowledges it lies.
 const (
 	// firstWithholdPackets and withholdEveryPackets are within how many packets one is withheld,
-	// the first and after that: so seldom that it shows in no percentile of what a program waits
-	// for.
+	// the first and after that. That is so seldom that it shows in no percentile of what a program
+	// waits for.
 	firstWithholdPackets = 1 << 10
 	withholdEveryPackets = 1 << 15
 	// withholdEveryNarrow is that where the window is narrow, so that one is withheld in each
@@ -33,30 +33,30 @@ const (
 	freeRetransmitOctets = 16 << 10
 )
 
-// withheldChunk is of the chunk that is in state withheld or released.
+// withheldChunk is of the chunk that is in state withheld or withheld-queued.
 type withheldChunk struct {
 	isActive         bool
 	tsn              wire.TSN
 	sendAt           rawio.Time // it goes then, whatever is reported, or Never
 	packetsUntilNext int        // packets until the next one, 0: not drawn yet
-	drainDeadlineAt  rawio.Time // until when a narrow window is left to become empty, see clears; 0: it is not
+	drainDeadlineAt  rawio.Time // until when a narrow window may drain, see waitsForNarrowWindow; 0: not now
 }
 
 // isChunk reports whether a chunk has never left.
 func (w *withheldChunk) isChunk(t wire.TSN) bool { return w.isActive && w.tsn == t }
 
-// markSent takes that it does now.
+// markSent notes that it leaves now.
 func (w *withheldChunk) markSent() { w.isActive, w.sendAt = false, rawio.Never }
 
-// ObserveProvedRTT takes a round trip that the peer cannot make shorter than it is: the answer has
+// ObserveProvedRTT takes a round trip that the peer cannot make shorter than it is. The answer has
 // a nonce of the question.
 func (p *Path) ObserveProvedRTT(rtt time.Duration) {
 	p.ObserveRTT(rtt)
 	p.BoundProvedRTT(rtt)
 }
 
-// BoundProvedRTT takes that something which the peer could not have known came back within that
-// time.
+// BoundProvedRTT bounds the proved round trip by trip. Something that the peer could not have known
+// came back within it.
 func (p *Path) BoundProvedRTT(trip time.Duration) {
 	p.ackedTooSoon = false
 	if p.provedRTT == 0 || trip < p.provedRTT {
@@ -64,8 +64,8 @@ func (p *Path) BoundProvedRTT(trip time.Duration) {
 	}
 }
 
-// shouldWithhold reports whether the next new chunk to p, of so many octets, is withheld. Who has
-// proved to be near is spared: there is no bottleneck of others in between.
+// shouldWithhold reports whether the next new chunk to p, of so many octets, is withheld. A peer
+// that has proved to be near is spared: there is no bottleneck of others in between.
 func (s *Sender) shouldWithhold(p *Path, size int) bool {
 	w := &s.withheld
 	if !s.mayWithhold(p) {
@@ -116,7 +116,7 @@ func (s *Sender) withholdChunk(now rawio.Time, p *Path, size int) {
 	s.recordChunkSent(now, onWithhold, t, r, p)
 }
 
-// queueWithheld has it go: nobody has reported anything.
+// queueWithheld queues the withheld chunk to be sent: the peer has reported nothing.
 func (s *Sender) queueWithheld() {
 	w := &s.withheld
 	w.sendAt = rawio.Never
@@ -127,7 +127,7 @@ func (s *Sender) queueWithheld() {
 	}
 }
 
-// recordWithheldSent takes that what was withheld goes now. It counts as sent since it was
+// recordWithheldSent notes that what was withheld goes now. It counts as sent since it was
 // withheld.
 func (s *Sender) recordWithheldSent(r *chunkRecord) {
 	s.withheld.markSent()

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// chunkState is where a chunk is. The table in the package comment says what leads from one to the
-// other, and table below says it to the ledger.
+// chunkState is where a chunk is. The table in the package comment says which state leads to which,
+// and transitions says it to the program.
 type chunkState uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	numChunkStates
 )
 
-var chunkStateNames = [numChunkStates]string{"none", "sent", "withheld", "back", "marked", "released", "disowned", "gapped", "gone"}
+var chunkStateNames = [numChunkStates]string{"none", "in-flight", "withheld", "reneged", "lost", "withheld-queued", "lost-reneged", "gap-acked", "acked"}
 
 func (st chunkState) String() string { return chunkStateNames[st] }
 
@@ -44,12 +44,12 @@ const (
 	numChunkEvents
 )
 
-var chunkEventNames = [numChunkEvents]string{"send", "withhold", "copy", "mark", "restore", "gap", "take back", "cover"}
+var chunkEventNames = [numChunkEvents]string{"send", "withhold", "probe copy", "mark lost", "undo loss", "gap ack", "renege", "cum ack"}
 
 func (t chunkEvent) String() string { return chunkEventNames[t] }
 
-// transitions is what may become of a chunk. What is not in it cannot be: who acknowledges what was
-// withheld is found out before (Sender.acksWithheld).
+// transitions is what may become of a chunk. What is not in it cannot be: a peer that acknowledges
+// what was withheld is found out before (Sender.acksWithheld).
 var transitions = [numChunkStates][numChunkEvents]chunkState{
 	stateNone:            {onSend: stateInFlight, onWithhold: stateWithheld},
 	stateInFlight:        {onMarkLost: stateLost, onGapAck: stateGapAcked, onCumAck: stateAcked},
@@ -61,7 +61,7 @@ var transitions = [numChunkStates][numChunkEvents]chunkState{
 	stateGapAcked:        {onRenege: stateReneged, onCumAck: stateAcked},
 }
 
-// chunkSets are some of those that the ledger keeps.
+// chunkSets are some of the sets that outstanding keeps.
 type chunkSets uint8
 
 const (
@@ -86,14 +86,14 @@ var setsOfState = [numChunkStates]chunkSets{
 // isIn reports whether one of the accounts has the chunk.
 func (r *chunkRecord) isIn(a chunkSets) bool { return setsOfState[r.state]&a != 0 }
 
-// outstanding holds the chunks from the cumulative TSN Ack Point on. Its methods alone change the
-// state of one, and with that all accounts: sums, and sets that find the chunks of an account, so
-// that a SACK costs what it changes.
+// outstanding holds the chunks from the cumulative TSN Ack Point on. Only its methods change the
+// state of a chunk, and with it all sums and sets. The sets find the chunks of a kind, so that a
+// SACK costs what it changes.
 type outstanding struct {
 	chunkRing    []chunkRecord // a power of two; TSN t is at t mod len
 	firstUnacked wire.TSN      // the earliest TSN not acknowledged cumulatively
 	nextTSN      wire.TSN      // the first TSN not sent yet
-	firstIntact  wire.TSN      // records from here on are still in place, also those before base
+	firstIntact  wire.TSN      // records from here on are still in place, also those before firstUnacked
 	keepHistory  bool          // chunks were sent again, or the path is congested
 
 	fault *invariant.Error // the table has been contradicted
@@ -107,10 +107,10 @@ type outstanding struct {
 
 	// What follows is for acknowledgements.
 	memoryOctets   int        // of memory that records and sets take
-	lossEligibleTo wire.TSN   // chunks before it were sent before the last that has arrived, unless they were sent again
-	numReneged     int32      // how many there are of owed
+	lossEligibleTo wire.TSN   // chunks before it were sent before the last that has arrived, or sent again
+	numReneged     int32      // how many chunks are reneged
 	toRetransmit   tsnset.Set // those of inToRetransmit
-	lossEligible   tsnset.Set // of those in flight, the ones that take miss indications, see ripen
+	lossEligible   tsnset.Set // of those in flight, the ones that are, see updateLossEligible
 	gapAcked       tsnset.Set // those of inGapAcked,
 	reneged        tsnset.Set // and inReneged
 
@@ -124,9 +124,9 @@ func (g *outstanding) initTSN(t wire.TSN) {
 	g.firstUnacked, g.nextTSN, g.firstIntact, g.lossEligibleTo = t, t, t, t
 }
 
-// applyEvent is the one place where a single chunk changes its state, and all accounts with it. It
-// says whether the table has that; if not, this code has contradicted itself, and the association
-// ends.
+// applyEvent is the one place where a single chunk changes its state, and all sums and sets with
+// it. It says whether the table has that change. If not, this code has contradicted itself, and the
+// association ends.
 func (g *outstanding) applyEvent(what chunkEvent, t wire.TSN, r *chunkRecord, p *Path) bool {
 	to := transitions[r.state][what]
 	if to == stateNone {
@@ -155,8 +155,8 @@ func (g *outstanding) applyEvent(what chunkEvent, t wire.TSN, r *chunkRecord, p 
 	return true
 }
 
-// updateSet adds a chunk to the set of an account, if that has changed and the chunk is in it now,
-// or removes it.
+// updateSet adds a chunk to a set that it has come into, or removes it from one that it has left.
+// changed says whether it has done either.
 func updateSet(set *tsnset.Set, t wire.TSN, account, changed, now chunkSets) {
 	switch {
 	case changed&account == 0:
@@ -191,7 +191,7 @@ func (g *outstanding) addInFlight(t wire.TSN, r *chunkRecord, p *Path) {
 	g.dataInFlight += int(r.size)
 }
 
-// removeInFlight counts it as in flight no more.
+// removeInFlight counts a chunk as in flight no more.
 func (g *outstanding) removeInFlight(r *chunkRecord, p *Path) {
 	p.flightSize -= r.chunkLen()
 	g.flightSize -= r.chunkLen()
@@ -206,8 +206,8 @@ func (g *outstanding) inFlightSet(p *Path) *tsnset.Set {
 	return &p.inFlightTSNs
 }
 
-// recordSend sends a chunk to p, or withholds it, or takes that it was sent and is not lost. It
-// takes room at the peer, and has its place in the order of sending.
+// recordSend records that a chunk is sent to p, or withheld, or was sent and is not lost. The chunk
+// takes room at the peer. It has its place in the order of sending.
 func (g *outstanding) recordSend(what chunkEvent, t wire.TSN, r *chunkRecord, p *Path) {
 	if g.applyEvent(what, t, r, p) {
 		g.rwnd -= int(r.size)
@@ -217,8 +217,8 @@ func (g *outstanding) recordSend(what chunkEvent, t wire.TSN, r *chunkRecord, p 
 	}
 }
 
-// recordNewSends sends the chunks from first on, which were cut just now for p, of so many octets
-// of user data each.
+// recordNewSends records as sent the chunks from first on, which were cut just now for p. Each has
+// size octets of user data.
 func (g *outstanding) recordNewSends(first wire.TSN, size int, p *Path) {
 	n := int(uint32(g.nextTSN - first))
 	for t := first; t != g.nextTSN; t++ {
@@ -233,7 +233,7 @@ func (g *outstanding) recordNewSends(first wire.TSN, size int, p *Path) {
 	g.rwnd -= n * size
 }
 
-// markLost takes a chunk out of flight, to be sent again; its size counts no longer against rwnd
+// markLost takes a chunk out of flight, to be sent again. Its size counts no longer against rwnd
 // (section 6.2.1, C).
 func (g *outstanding) markLost(t wire.TSN, r *chunkRecord, p *Path) {
 	if g.applyEvent(onMarkLost, t, r, p) {
@@ -241,15 +241,16 @@ func (g *outstanding) markLost(t wire.TSN, r *chunkRecord, p *Path) {
 	}
 }
 
-// addLossEligible has a chunk take miss indications, if it is in flight: one that was sent after it
-// has arrived.
+// addLossEligible makes a chunk loss-eligible if it is in flight: one that was sent after it has
+// arrived.
 func (g *outstanding) addLossEligible(t wire.TSN, r *chunkRecord) {
 	if r.isIn(inFlight) {
 		g.lossEligible.Add(t)
 	}
 }
 
-// removeFromSets takes the first n chunks out of all sets at once, for cover to be called for each.
+// removeFromSets takes the first n chunks out of all sets at once. The caller then calls
+// cumAckFirst for each.
 func (g *outstanding) removeFromSets(n int, paths []*Path) {
 	for _, p := range paths {
 		if p.flightSize != 0 {
@@ -276,7 +277,7 @@ func (g *outstanding) cumAckFirst(r *chunkRecord, p *Path) {
 	g.firstUnacked++
 }
 
-// clearFlight empties the accounts when the association has ended. The chunks remain, for pop.
+// clearFlight empties the accounts when the association has ended. The chunks remain, for popFirst.
 func (g *outstanding) clearFlight(paths []*Path) {
 	for _, p := range paths {
 		p.flightSize = 0

@@ -35,7 +35,7 @@ func TestTableIsThatOfTheCommentAndWhatItLacksCannotBe(t *testing.T) {
 			err, want := l.s.Fault(), fmt.Sprintf("%q in state %q; TSN 2 of 1 to 3", chunkEvent(what), st)
 			check.That(t, !ok && r.state == st && err != nil && err.What == want, "%s: it goes to %v, %v", want, r.state, err)
 		}
-		check.Documented(t, strings.TrimRight(fmt.Sprintf("\t%-9s %s", st, strings.TrimPrefix(line, ", ")), " ")+"\n")
+		check.Documented(t, strings.TrimRight(fmt.Sprintf("\t%-15s %s", st, strings.TrimPrefix(line, ", ")), " ")+"\n")
 	}
 }
 

@@ -7,33 +7,33 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// What has become too long for a path. A chunk that has its TSN stays as it is, so that behind a
-// fall of the path MTU it takes IP fragments (RFC 9260 section 6.9). Not every link makes them of
-// every packet: see Path.CutFrom.
+// What has become too long for a path. A chunk that has its TSN stays as it is. After a fall of the
+// path MTU it takes IP fragments (RFC 9260 section 6.9). Not every link makes them of every packet:
+// see Path.CutFrom.
 
 // maxFragmentedPacket bounds the packet that is made long enough to be cut, in octets: an IP packet
 // has 65535.
 const maxFragmentedPacket = 60 << 10
 
-// fitsChunk reports whether a chunk can leave for p by itself: whole, or in fragments as the link
-// makes them of anything.
+// fitsChunk reports whether a chunk can leave for p by itself. It is whole, or in fragments as the
+// link makes them of anything.
 func (p *Path) fitsChunk(r *chunkRecord) bool { return r.chunkLen() <= p.pmdcs || p.CutFrom == 0 }
 
-// waitsToFragment reports whether a chunk that does not fit waits, since another has gone to p in
+// waitsToFragment reports whether a chunk that does not fit waits. Another has then gone to p in
 // such a packet less than an RTO ago.
 func (p *Path) waitsToFragment(now rawio.Time, r *chunkRecord) bool {
 	return !p.fitsChunk(r) && p.CutFrom > 0 && now.Before(p.fragmentAgainAt)
 }
 
-// noteFragmented takes that a packet with chunks that do not fit has gone to p.
+// noteFragmented notes that a packet with chunks that do not fit has gone to p.
 func (p *Path) noteFragmented(now rawio.Time) {
 	if p.CutFrom > 0 {
 		p.fragmentAgainAt = now.Add(p.rttEst.rto)
 	}
 }
 
-// nextRetransmitPath returns where the first of what is marked goes that need not wait to be cut,
-// nil if there is none.
+// nextRetransmitPath returns where the first marked chunk goes that need not wait to be cut, nil if
+// there is none.
 func (s *Sender) nextRetransmitPath(now rawio.Time) *Path {
 	g := &s.outstanding
 	t, ok := g.toRetransmit.Next(g.firstUnacked, g.len())
@@ -50,8 +50,8 @@ func (s *Sender) nextRetransmitPath(now rawio.Time) *Path {
 	return nil
 }
 
-// widerPath returns the path that carries a chunk better which does not fit p: one that it fits,
-// else one whose link can cut it where that of p cannot; else p.
+// widerPath returns a path that carries a chunk which does not fit p. That is one that it fits,
+// else one whose link can cut it where that of p cannot. Else it returns p.
 func (s *Sender) widerPath(r *chunkRecord, p *Path) *Path {
 	best := p
 	for _, q := range s.paths {
@@ -66,9 +66,9 @@ func (s *Sender) widerPath(r *chunkRecord, p *Path) *Path {
 	return best
 }
 
-// OversizedChunk returns the length of the packet with the earliest chunk that is outstanding, and
-// the largest that a path to the peer takes whole, if none of them carries that chunk as it is; 0
-// otherwise. It went last so long ago.
+// OversizedChunk looks at the earliest outstanding chunk. If a path takes it as it is, all results
+// are 0. Else packet is the length of its packet, and mtu the largest packet that a path to the
+// peer takes whole. ago is how long ago the chunk last went.
 func (s *Sender) OversizedChunk(now rawio.Time) (packet, mtu int, ago time.Duration) {
 	if s.outstanding.len() == 0 {
 		return 0, 0, 0

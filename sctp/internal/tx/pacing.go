@@ -7,16 +7,16 @@ import (
 )
 
 // pacingQuantum is how much of its rate a paced path may use at once: timers are not finer, and
-// batches are cheap. pacingBurstPackets is how many full packets it may in any case, as many as an
-// association begins with (RFC 9002 section 7.7).
+// batches are cheap. pacingBurstPackets is how many full packets it may in any case. An association
+// begins with as many (RFC 9002 section 7.7).
 const (
 	pacingQuantum      = time.Millisecond
 	pacingBurstPackets = 10
 )
 
-// isPaced reports whether packets to p are spread over the round trip: where the controller asks
-// for it, and else over all but near paths, as soon as one round trip is known. By the letter of
-// RFC 9260 Max.Burst takes its place.
+// isPaced reports whether packets to p are spread over the round trip. They are where the
+// controller asks for it. Else they are over all but near paths, as soon as one round trip is
+// known. In strict RFC mode Max.Burst takes its place.
 func (s *Sender) isPaced(p *Path) bool { return p.pacer != nil || s.isFarPath(p) }
 
 // pacingBlocks reports whether a packet to p has to wait for its time, and remembers until when.
@@ -52,9 +52,10 @@ func (s *Sender) schedulePacing(now rawio.Time, p *Path, octets int) {
 	p.nextSendAt = max(p.nextSendAt, now.Add(-quantum)).Add(gap - made)
 }
 
-// addTimerLateness takes that a packet waited for its time and leaves so much later, as timers are
-// late where others have the processors. Of a controller with a pace that alone fills the path, so
-// what is lost is made up at twice the pace, until as much is in flight as it keeps there.
+// addTimerLateness handles a packet that waited for its time and left so much later. Timers are
+// late where others have the processors. With a controller that sets a pace, the pace alone fills
+// the path. So the lost time is made up at twice the pace, until as much is in flight as the
+// controller keeps there.
 func (p *Path) addTimerLateness(late time.Duration, rate int64) {
 	if p.pacingHeld && p.pacer != nil && late > 0 {
 		p.pacingLag += late
@@ -64,9 +65,9 @@ func (p *Path) addTimerLateness(late time.Duration, rate int64) {
 	}
 }
 
-// pacingRate returns how many octets may leave in a second, by the factors that Linux has for TCP,
-// the second of which RFC 9002 section 7.7 recommends; 0 for as many as the window allows. There is
-// a round trip time.
+// pacingRate returns how many octets may leave in a second, by the factors that Linux has for TCP.
+// RFC 9002 section 7.7 recommends the second of them. 0 is as many as the window allows. There is a
+// round trip time.
 func (p *Path) pacingRate() int64 {
 	if p.pacer != nil {
 		return p.pacer.PacingRate(p.rttEst.srtt)

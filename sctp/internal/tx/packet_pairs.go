@@ -6,10 +6,10 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// packetPairs is what tells how fast a path takes packets: the first of a window, which leave
-// together after a silence, come apart at the narrowest link, and their SACKs keep that distance
-// (Keshav's packet pairs). The window, which the path took before, may then leave as fast as that:
-// it fills no queue.
+// packetPairs tells how fast a path takes packets. The first of a window leave together after a
+// silence. They come apart at the narrowest link, and their SACKs keep that distance (Keshav's
+// packet pairs). The window, which the path took before, may then leave as fast as that: it fills
+// no queue.
 type packetPairs struct {
 	ackedOctets     int        // octets acknowledged since the silence
 	firstSackAt     rawio.Time // the first SACK of these,

@@ -29,7 +29,7 @@ const (
 	Unconfirmed PathState = iota
 	// Active: usable.
 	Active
-	// PotentiallyFailed: did not answer of late; carries DATA only while no path is active.
+	// PotentiallyFailed: did not answer recently. It carries DATA only while no path is active.
 	PotentiallyFailed
 	// Inactive: its error counter has exceeded Path.Max.Retrans.
 	Inactive
@@ -47,14 +47,14 @@ func (s PathState) String() string {
 	return "inactive"
 }
 
-// minPacket is the smallest SCTP packet size in octets that a path is taken to carry, whatever is
-// said of it: IPv6 guarantees more, and IPv4 hosts take 576 octets.
+// minPacket is the smallest SCTP packet in octets that a path is taken to carry, whatever is said
+// of it. IPv6 guarantees more, and IPv4 hosts take 576 octets.
 const minPacket = 512
 
 // maxPMDCS keeps the padded chunk length within its 16-bit field.
 const maxPMDCS = 65532
 
-// Path is one destination address of the peer with what RFC 9260 keeps for each: PMTU, RTO,
+// Path is one destination address of the peer with what RFC 9260 keeps for each. That is PMTU, RTO,
 // congestion control, T3-rtx, flight size and error counter.
 type Path struct {
 	// What is rare.
@@ -63,7 +63,7 @@ type Path struct {
 	timeoutMarkTo       wire.TSN // and up to where
 	reordering          reordering
 
-	// What acknowledgements look at; full is about the octets of flight.
+	// What acknowledgements look at; cwndFull is about the octets of flightSize.
 
 	// Errors is the owner's error counter of section 8.2.
 	Errors          int
@@ -84,11 +84,11 @@ type Path struct {
 	// suspected.
 	HeartbeatsOnSuspicion bool
 	index                 uint8
-	// BasePMTU is set by an owner that probes the path MTU: packets of at most so many octets pass
-	// in any case, so that the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0:
-	// no packet is suspected.
+	// BasePMTU is set by an owner that probes the path MTU. Packets of at most so many octets pass
+	// in any case. So the loss of longer ones may be a black hole (RFC 8899 section 4.3). 0: no
+	// packet is suspected.
 	BasePMTU int
-	// CutFrom is set by the owner: packets of at least so many octets, where they are longer than
+	// CutFrom is set by the owner. Packets of at least so many octets, where they are longer than
 	// the MTU, are sent as IP fragments. 0: all of them; less: none.
 	CutFrom int32
 
@@ -107,14 +107,14 @@ type Path struct {
 	lastSentAt        rawio.Time    // the last transmission of DATA, or Never
 	idleSince         rawio.Time    // since when the destination is idle, or Never before its first DATA
 	rttStartAt        rawio.Time
-	firstInFlight     wire.TSN // the earliest TSN in flight here; meaningful while flight > 0
+	firstInFlight     wire.TSN // the earliest TSN in flight here; meaningful while flightSize > 0
 	rttTSN            wire.TSN
-	rttTiming         bool       // timed measures the round trip (6.3.1, rule C4)
+	rttTiming         bool       // rttTSN measures the round trip (6.3.1, rule C4)
 	noRTTSinceProbe   bool       // no round trip was since the last probe for a lost tail
-	pacingHeld        bool       // a packet waits for due
+	pacingHeld        bool       // a packet waits for nextSendAt
 	ackedTooSoon      bool       // SACKs came sooner than proved, see narrow_window.go
 	onePacketOnly     bool       // T3-rtx has expired: one packet in flight until an acknowledgement (7.2.3)
-	blackHoleTimeouts int32      // expiries of T3-rtx that took packets longer than Least, with none acknowledged since
+	blackHoleTimeouts int32      // T3-rtx expiries for packets above BasePMTU, with none acknowledged since
 	fragmentAgainAt   rawio.Time // no other packet for the sake of its length earlier, see oversized.go
 	earlyT3           earlyTimeouts
 	sackDelays        sackDelays
@@ -158,7 +158,7 @@ func (p *Path) setMTU(mtu int) {
 
 // SetMTU changes the path MTU: the largest SCTP packet in octets. Chunks that were sent before and
 // are larger are retransmitted as they are, for IP to fragment (section 6.9). cwnd stays, whichever
-// way the MTU changes (RFC 8899 section 3, item 7). Before DATA has been sent there is none: the
+// way the MTU changes (RFC 8899 section 3, item 7). Before DATA has been sent cwnd begins anew: the
 // initial one is of the MTU with which transmission begins (section 7.2.1).
 func (p *Path) SetMTU(mtu int) {
 	p.setMTU(mtu)
@@ -192,7 +192,7 @@ func (p *Path) RTTVar() time.Duration { return p.rttEst.rttvar }
 // SRTT returns the smoothed round trip time, 0 before the first measurement.
 func (p *Path) SRTT() time.Duration { return p.rttEst.srtt }
 
-// MinRTT returns the shortest round trip time of late, 0 before the first measurement.
+// MinRTT returns the shortest recent round trip time, 0 before the first measurement.
 func (p *Path) MinRTT() time.Duration { return p.rttEst.minRTT.get() }
 
 // ObserveRTT takes a round trip time that was measured other than by DATA (section 8.3).
@@ -213,21 +213,21 @@ func (p *Path) CC() cc.Controller { return p.cc }
 // LastSent returns when DATA was last sent to this destination, Never when it never was.
 func (p *Path) LastSent() rawio.Time { return p.lastSentAt }
 
-// blackHoleLimit is how often in a row T3-rtx expires for packets above Least before the path is
-// taken to be a black hole for them: once is not rare.
+// blackHoleLimit is how often in a row T3-rtx expires for packets above BasePMTU before the path
+// counts as a black hole for them. Once is not rare.
 const blackHoleLimit = 2
 
-// IsBlackHole reports that packets longer than Least keep being lost (RFC 8899 section 4.3).
+// IsBlackHole reports that packets longer than BasePMTU keep being lost (RFC 8899 section 4.3).
 func (p *Path) IsBlackHole() bool { return p.blackHoleTimeouts >= blackHoleLimit }
 
 // ResetBlackHole begins anew, when the owner has reacted.
 func (p *Path) ResetBlackHole() { p.blackHoleTimeouts = 0 }
 
-// ResetCongestion goes back to the initial congestion parameters after a change of route or source
-// address (section 7.2.5).
+// ResetCongestion goes back to the initial congestion parameters. It is for a change of route or
+// source address (section 7.2.5).
 func (p *Path) ResetCongestion() { p.cc.Reset() }
 
-// hasCwndRoom reports whether cwnd lets a packet go to this destination (section 6.1, rule B): the
+// hasCwndRoom reports whether cwnd lets a packet go to this destination (section 6.1, rule B). The
 // packet may then exceed cwnd, by less than PMDCS.
 func (p *Path) hasCwndRoom() bool {
 	if p.onePacketOnly {
@@ -236,11 +236,11 @@ func (p *Path) hasCwndRoom() bool {
 	return p.flightSize < p.sendWindow()
 }
 
-// Over a near path more than nearWindowOctets in flight, or nearWindowPackets if that is more, is
-// only a queue, as large as the receive buffers in between, that keeps data out of the caches: it
-// is what 1 GB/s has outstanding in nearRTT.
+// Over a near path, more in flight than nearWindowOctets, or nearWindowPackets if that is more, is
+// only a queue. It is as large as the receive buffers in between, and keeps data out of the caches.
+// nearWindowOctets is what 1 GB/s has outstanding in nearRTT.
 const (
-	nearRTT           = 2 * time.Millisecond // the shortest round trip of late
+	nearRTT           = 2 * time.Millisecond // the shortest recent round trip
 	nearWindowOctets  = 2 << 20              // octets of DATA chunks
 	nearWindowPackets = 64                   // full ones
 )
@@ -254,13 +254,13 @@ func (p *Path) sendWindow() int {
 	return w
 }
 
-// minRTTBelow reports whether the shortest round trip of late is known, and less than d.
+// minRTTBelow reports whether the shortest recent round trip is known, and less than d.
 func (p *Path) minRTTBelow(d time.Duration) bool {
 	trip := p.rttEst.minRTT.get()
 	return trip > 0 && trip < d
 }
 
-// IsFar reports whether the shortest round trip of late is known, and not that of a near path.
+// IsFar reports whether the shortest recent round trip is known, and not that of a near path.
 func (p *Path) IsFar() bool { return p.rttEst.srtt > 0 && !p.minRTTBelow(nearRTT) }
 
 // endIdle tells the controller of a silence that DATA is about to end (section 7.2.1). With nothing

@@ -5,7 +5,7 @@ import "math"
 // Which destination DATA goes to: RFC 9260 sections 6.4, 6.4.1 and 8.2, RFC 7829 sections 3.2 and
 // 4.1. Choosing never changes what is known of a path.
 
-// DataPath returns where new DATA goes: to the primary path while that is active, else to one
+// DataPath returns where new DATA goes. That is the primary path while it is active, else one
 // other.
 func (s *Sender) DataPath() *Path {
 	p := s.paths[s.primaryIndex]
@@ -15,8 +15,8 @@ func (s *Sender) DataPath() *Path {
 	return s.bestPath(p, preferPresent)
 }
 
-// nextPath returns where the next new DATA goes: to the path that its message names, if that is
-// active, else to DataPath.
+// nextPath returns where the next new DATA goes. That is the path that its message names, if it is
+// active, else DataPath.
 func (s *Sender) nextPath() *Path {
 	m := &s.current.msg
 	if !s.current.loaded {
@@ -33,15 +33,15 @@ func (s *Sender) nextPath() *Path {
 	return s.DataPath()
 }
 
-// Alternate returns where to send again what was not answered from p: another path if one is as
+// Alternate returns where to send again what p did not answer. That is another path if one is as
 // good.
 func (s *Sender) Alternate(p *Path) *Path {
 	return s.bestPath(p, avoidPresent)
 }
 
-// retransmitPath returns where a marked chunk goes: after a timeout to another path than the last
-// one, after a Fast Retransmit to the same (section 6.4). Where it is too long for that path it
-// goes over one that it fits.
+// retransmitPath returns where a marked chunk goes. After a timeout it is another path than the
+// last one, after a Fast Retransmit the same (section 6.4). Where the chunk is too long for that
+// path it goes over one that it fits.
 func (s *Sender) retransmitPath(r *chunkRecord) *Path {
 	p := s.paths[r.path]
 	if r.flags&flagTimedOut != 0 || !p.isUsable() {
@@ -59,9 +59,9 @@ const (
 	avoidPresent  = 2  // less
 )
 
-// bestPath returns the best path, one that is not severed if there is any: an active one, if need
-// be one that is held or suspected; else the potentially failed one, or else the inactive one, with
-// the fewest errors. Among equals it is the one that differs most from p.
+// bestPath returns the best path, one that is not severed if there is any. It prefers an active
+// one, if need be one that is held or suspected. Next comes the potentially failed one with the
+// fewest errors, then such an inactive one. Among equals it is the one that differs most from p.
 func (s *Sender) bestPath(p *Path, present int) *Path {
 	best, least := p, math.MaxInt
 	for _, q := range s.paths {

@@ -7,12 +7,12 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// RACK-TLP (RFC 8985), over the paths whose packets are spread. RACK: a chunk that was sent before
-// one that has arrived is lost once a round trip and a little more have passed since, also when it
-// was sent again. TLP: where nothing is heard for longer than round trips take, the last chunk in
-// flight is sent again, so that its SACK tells what is missing long before T3-rtx.
+// RACK-TLP (RFC 8985), over the paths whose packets are spread. RACK: a chunk is lost if one sent
+// later has arrived, and it left more than a round trip and a little ago. That holds also for one
+// that was sent again. TLP: where nothing is heard for longer than round trips take, the last chunk
+// in flight is sent again. Its SACK tells what is missing long before T3-rtx.
 const (
-	// minRACKTimeout is how long the timer of RACK rests at least, and maxRACKChunks how many
+	// minRACKTimeout is the shortest time that the timer of RACK runs, and maxRACKChunks how many
 	// chunks it looks at.
 	minRACKTimeout = time.Millisecond
 	maxRACKChunks  = maxSliceSteps
@@ -20,15 +20,15 @@ const (
 	minPTO = 10 * time.Millisecond
 )
 
-// isFarPath reports whether p takes long enough for pacing, RACK and TLP: timers are finer than its
-// round trip. By the letter of RFC 9260 Max.Burst, miss indications and T3-rtx are all there is.
+// isFarPath reports whether the round trip of p is long enough for pacing, RACK and TLP: timers are
+// finer than it. In strict RFC mode there are only Max.Burst, miss indications and T3-rtx.
 func (s *Sender) isFarPath(p *Path) bool {
 	return !s.cfg.StrictRFC && p.IsFar()
 }
 
-// rackTimeLeft returns how much of its patience a ripe chunk still has, if one that was sent later
-// to the same path has arrived: paths differ in their round trips. What was acknowledged and taken
-// back since is left to miss indications: nobody knows when it was in flight.
+// rackTimeLeft returns how much of its reordering window a loss-eligible chunk still has. known: a
+// chunk sent later to the same path has arrived. Other paths do not count, as their round trips
+// differ. Reneged chunks are left to miss indications: it is not known when they were in flight.
 func (s *Sender) rackTimeLeft(now rawio.Time, t wire.TSN, r *chunkRecord) (left time.Duration, known bool) {
 	p := s.paths[r.path]
 	if !p.latestDelivered.isAfter(r.sentStamp, t) || !s.isFarPath(p) || s.overRetransmitBudget() || r.state == stateReneged {
@@ -37,7 +37,7 @@ func (s *Sender) rackTimeLeft(now rawio.Time, t wire.TSN, r *chunkRecord) (left 
 	return p.rackTimeout() - time.Duration(stampOf(now)-r.sentStamp)*time.Microsecond, true
 }
 
-// armRACK starts the timer for the first of what is ripe.
+// armRACK starts the timer for the first loss-eligible chunk.
 func (s *Sender) armRACK(now rawio.Time) {
 	s.rackAt = rawio.Never
 	if t, ok := s.outstanding.lossEligible.Next(s.outstanding.firstUnacked, s.outstanding.len()); ok {
@@ -73,11 +73,11 @@ func (s *Sender) handleRACKTimeout(now rawio.Time) {
 	}
 }
 
-// armPTO starts the timer of the tail-loss probe: DATA was sent to p, or, anew, some was
-// acknowledged (RFC 8985 section 7.2). What is sent to a silent path does not put it off. There is
-// one probe at a time, and then T3-rtx, until a round trip has been measured again (section 7.3),
-// as it may have become longer; none while one packet is all that may be in flight. In Fast
-// Recovery there is one too, as by RFC 9002: what was sent again may be lost again, and nothing
+// armPTO starts the timer of the tail-loss probe when DATA was sent to p (RFC 8985 section 7.2).
+// With anew, some was acknowledged. What is sent to a silent path does not put the probe off. There
+// is one probe at a time, and then T3-rtx, until a round trip has been measured again (section
+// 7.3). It may have become longer. There is none while one packet is all that may be in flight.
+// Fast Recovery has a probe too, as in RFC 9002. What was sent again may be lost again, and nothing
 // behind it would tell.
 func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	if p.suspicion.level == pathSuspected {
@@ -104,16 +104,15 @@ func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	}
 }
 
-// probeTimeout is how long the SACK for DATA takes at most, but for chance: PTO. RFC 8985 section
-// 7.2 has two round trips, for those that vary. RFC 9002 section 6.2.1 counts how much they do;
-// where that is little a probe can go sooner, but a quarter of a round trip is allowed for in any
-// case.
+// probeTimeout is PTO: how long the SACK for DATA usually takes at most. RFC 8985 section 7.2 has
+// two round trips, as they may vary. RFC 9002 section 6.2.1 counts how much they do. Where that is
+// little a probe can go sooner, but a quarter of a round trip is allowed for in any case.
 func (e *rttEstimator) probeTimeout() time.Duration {
 	return max(e.srtt+min(max(4*e.rttvar, e.srtt/4), e.srtt), minPTO)
 }
 
-// silenceTimeout is how long one has to last for a probe where a path may be left: two round trips,
-// or longer where they vary, as behind a spike.
+// silenceTimeout is how long a silence lasts before a probe where a path may be left. It is two
+// round trips, or longer where they vary, as behind a spike.
 func (p *Path) silenceTimeout() time.Duration {
 	return max(2*p.rttEst.srtt, p.rttEst.srtt+4*p.rttEst.rttvar, minPTO)
 }
@@ -138,12 +137,12 @@ type tailProbe struct {
 
 	singlePacketPath *Path         // else, if it was about a lone packet, where that went,
 	probeDelay       time.Duration // and how long before the probe
-	longPacket       bool          // with via: the chunk was in a packet longer than Path.BasePMTU
+	longPacket       bool          // with copyPath: the chunk was in a packet longer than Path.BasePMTU
 	othersInFlight   bool          // and more than the chunk was in flight
 }
 
-// handlePTO sends a probe: the earliest chunk in flight to p, for which the peer waits, over
-// another path if there is one; else the last.
+// handlePTO sends a probe. Over another path, if there is one, it is the earliest chunk in flight
+// to p, for which the peer waits. Else it is the last.
 func (s *Sender) handlePTO(now rawio.Time, p *Path) {
 	if p.suspicion.level == pathSuspected {
 		s.retransmitOverdue(now, p)
@@ -180,9 +179,9 @@ func (s *Sender) handlePTO(now rawio.Time, p *Path) {
 	s.updateTimers(p)
 }
 
-// onTailProbeAcked takes that the chunk of the probe is acknowledged. If that answers the probe and
-// not what was sent before, and the peer has not had it twice, the probe has repaired a loss
-// (section 7.4).
+// onTailProbeAcked handles the acknowledgement of the probe's chunk. The probe has repaired a loss
+// if that answers the probe and not what was sent before. The peer must not have had the chunk
+// twice (section 7.4).
 func (s *Sender) onTailProbeAcked(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
 	if !s.tailProbe.unacked || t != s.tailProbe.tsn {
 		return
@@ -197,8 +196,8 @@ func (s *Sender) onTailProbeAcked(now rawio.Time, t wire.TSN, r *chunkRecord, p 
 	}
 }
 
-// onProbeRepair is the reaction to a loss that nobody saw, which is that to any other, and to a
-// path that is silent although another answers: it is left.
+// onProbeRepair reacts to a loss that only the probe has shown, as to any other. A path that is
+// silent although another answers is left.
 func (s *Sender) onProbeRepair(now rawio.Time, res *Result) {
 	p := s.tailProbe.answeredPath
 	s.tailProbe.answeredPath = nil

@@ -10,12 +10,12 @@ import (
 )
 
 // Delivery-rate samples (draft-ietf-ccwg-bbr, "Delivery Rate Samples") for controllers that ask for
-// them. What the draft keeps for a connection, C, is kept for a path, and what it keeps for a
-// packet, P, for a chunk: a path's samples are of chunks that went there.
+// them. What the draft keeps for a connection, C, is kept for a path here. What it keeps for a
+// packet, P, is kept for a chunk. A path's samples are of chunks that went there.
 //
-// A sample is no more than the rate at which was sent, nor than what was acknowledged in a round
-// trip that the peer has proved: one that acknowledges early has no faster path for it
-// (optimistic_ack.go). A chunk counts once, also if it is taken back and acknowledged again; a
+// A sample is no more than the rate of sending, nor than what was acknowledged in a round trip that
+// the peer has proved. A peer that acknowledges early has no faster path for it
+// (optimistic_ack.go). A chunk counts once, also if it is taken back and acknowledged again. A
 // duplicate does not count.
 
 // packetState is P: what was known of its path when a chunk was last sent.
@@ -45,13 +45,12 @@ type rateSampler struct {
 	elapsed   time.Duration // RS.interval
 
 	lastLostTSN wire.TSN
-	timedOut    bool       // something up to exit that T3-rtx has marked is not acknowledged yet
+	timedOut    bool       // something up to timeoutExit that T3-rtx has marked is not acknowledged yet
 	timeoutExit wire.TSN   //
 	timeoutAt   rawio.Time // when it did
 }
 
-// packetStateOf returns that of an outstanding chunk. There is room for as many as there are
-// records.
+// packetStateOf returns that of an outstanding chunk. There are as many as there are records.
 func (c *rateSampler) packetStateOf(g *outstanding, t wire.TSN) *packetState {
 	if old := c.packetStates; len(old) != len(g.chunkRing) {
 		c.packetStates = make([]packetState, len(g.chunkRing))
@@ -63,7 +62,7 @@ func (c *rateSampler) packetStateOf(g *outstanding, t wire.TSN) *packetState {
 	return &c.packetStates[int(t)&(len(c.packetStates)-1)]
 }
 
-// packetStatesMemory is the memory of a path's departures in octets.
+// packetStatesMemory is the memory of a path's packet states in octets.
 func (c *rateSampler) packetStatesMemory() int {
 	if c == nil {
 		return 0
@@ -87,8 +86,8 @@ func (s *Sender) rateSent(now rawio.Time, what chunkEvent, t wire.TSN, r *chunkR
 	*d = packetState{true, c.appLimitedUntil > 0, p.flightSize, c.delivered, c.lost, c.deliveredAt, c.firstSendAt, now}
 }
 
-// rateAcked is UpdateRateSample. Where it is not known which transmission has arrived the chunk
-// counts, unless these went to different paths, and is not sampled.
+// rateAcked is UpdateRateSample. Where it is not known which transmission has arrived the chunk is
+// not sampled. It counts, unless the transmissions went to different paths.
 func (s *Sender) rateAcked(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
 	c, d := p.rateSampler, p.rateSampler.packetStateOf(&s.outstanding, t)
 	known := p.isLastTransmission(now, r) && (r.flags&flagResent == 0 || p.rttEst.srtt > 0)
@@ -158,9 +157,9 @@ func (s *Sender) rateSample(now rawio.Time, p *Path) {
 	c.sample = cc.Sample{}
 }
 
-// NeedsRTTProof reports that what is sent, or delivery-rate samples, are bounded by a round trip
-// that the peer has proved long ago, or while there was a queue: SACKs say that it is shorter, for
-// the latter by a fifth.
+// NeedsRTTProof reports that an outdated round trip bounds what is sent, or delivery-rate samples.
+// The peer has proved it long ago, or while there was a queue. SACKs say that it is shorter, for
+// the samples by a fifth.
 func (p *Path) NeedsRTTProof() bool {
 	if p.ackedTooSoon {
 		return true
@@ -172,8 +171,8 @@ func (p *Path) NeedsRTTProof() bool {
 	return trip > 0 && (p.provedRTT == 0 || p.provedRTT > trip+trip/4)
 }
 
-// RTTProofInterval is how long after one question about the round trip another may be asked: an
-// RTO, or less where the answer is waited for.
+// RTTProofInterval is how long after one question about the round trip another may be asked. It is
+// an RTO, or less where the answer is waited for.
 func (p *Path) RTTProofInterval() time.Duration {
 	if p.ackedTooSoon {
 		return min(p.rttEst.rto, max(2*p.provedRTT, minPTO))
@@ -181,7 +180,7 @@ func (p *Path) RTTProofInterval() time.Duration {
 	return p.rttEst.rto
 }
 
-// onTimeout takes that T3-rtx marks what is in flight.
+// onTimeout notes that T3-rtx marks what is in flight.
 func (c *rateSampler) onTimeout(now rawio.Time, next wire.TSN) {
 	c.timedOut, c.timeoutExit, c.timeoutAt = true, next-1, now
 }
@@ -191,7 +190,7 @@ func (c *rateSampler) markAppLimited(p *Path) {
 	c.appLimitedUntil = max(c.delivered+uint64(p.flightSize), 1)
 }
 
-// checkAppLimited is CheckIfApplicationLimited, when nothing new goes to p: neither cwnd nor the
+// checkAppLimited is CheckIfApplicationLimited, when nothing new goes to p. Neither cwnd nor the
 // peer's window holds that back, nor is there anything to send again.
 func (s *Sender) checkAppLimited(p *Path) {
 	if c := p.rateSampler; c != nil && p.hasCwndRoom() && s.burstAllows(p) && s.outstanding.rwnd > 0 && (!s.current.loaded && s.queue.length == 0 || s.defersNewData(p)) {

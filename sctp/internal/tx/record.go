@@ -9,10 +9,11 @@ import (
 )
 
 // maxOutstanding bounds the TSNs from the cumulative TSN to the highest sent: a gap block cannot
-// name more, and it keeps the send window under 2^31 TSNs and 65535 messages of a stream (6.1).
+// name more. It keeps the send window under 2^31 TSNs and 65535 messages of a stream (6.1).
 const maxOutstanding = tsnset.MaxWindow - 1
 
-// chunkRecord is one DATA chunk that has a TSN: what is needed to send it, and send it again.
+// chunkRecord is one DATA chunk that has a TSN. It has what is needed to send it, and send it
+// again.
 type chunkRecord struct {
 	body           [2][]byte // the user's memory, or the stack's after Detach
 	token          uint64
@@ -40,7 +41,7 @@ const (
 	flagMultiPath                     // sent to more than one destination
 	flagLongPacket                    // last sent in a packet longer than Path.BasePMTU
 	flagDetached                      // its body is the stack's
-	flagProbeCopied                   // a copy went over another path: nobody knows which of the two has arrived
+	flagProbeCopied                   // a copy went over another path: it is not known which of the two has arrived
 
 	flagAmbiguous = flagResent | flagProbeCopied // nor which transmission
 )
@@ -65,8 +66,7 @@ func (g *outstanding) nextInSet(set *tsnset.Set, t wire.TSN) (wire.TSN, bool) {
 	return set.Next(t, int(uint32(g.nextTSN-t)))
 }
 
-// linkInStream notes that chunk t is the last of its stream, so that the others are found from
-// there.
+// linkInStream notes that chunk t is the last of its stream. The others are found from there.
 func (s *Sender) linkInStream(t wire.TSN, r *chunkRecord) {
 	last := s.lastOfStream.Use(uint16(r.stream))
 	if r.prevDistance = 0; uint32(t-*last) <= maxOutstanding {
@@ -75,8 +75,8 @@ func (s *Sender) linkInStream(t wire.TSN, r *chunkRecord) {
 	*last = t
 }
 
-// lastInStream returns the last chunk of a stream that is outstanding, and prior the one before
-// another.
+// lastInStream returns the last chunk of a stream that is outstanding, and prevInStream the
+// one before another.
 func (s *Sender) lastInStream(stream wire.StreamID) (t wire.TSN, ok bool) {
 	last := s.lastOfStream.At(uint16(stream))
 	if last == nil {
@@ -91,8 +91,8 @@ func (s *Sender) prevInStream(t wire.TSN) (wire.TSN, bool) {
 	return t, r.prevDistance > 0 && s.isOutstandingOn(t, r.stream)
 }
 
-// isOutstandingOn says whether t is outstanding, and of that stream: what a table says of long ago
-// may be of another by now.
+// isOutstandingOn says whether t is outstanding, and of that stream. An old entry of a table may be
+// of another stream by now.
 func (s *Sender) isOutstandingOn(t wire.TSN, stream wire.StreamID) bool {
 	return uint32(t-s.outstanding.firstUnacked) < uint32(s.outstanding.len()) && s.outstanding.recordOf(t).stream == stream
 }
@@ -110,10 +110,9 @@ func (g *outstanding) appendRecord() (wire.TSN, *chunkRecord) {
 	return t, g.recordOf(t)
 }
 
-// An association that has few chunks outstanding comes round to the same few records again and
-// again, so that there is the less for the processor's caches to hold where there are many
-// associations. What was sent is remembered for longer where the peer may say something of it
-// later: that it has come twice.
+// An association that has few chunks outstanding uses the same few records again and again. So with
+// many associations the processor's caches have less to hold. What was sent is remembered for
+// longer where the peer may still report that it has come twice.
 const (
 	initialRecords    = 1
 	minHistoryRecords = 64
@@ -146,8 +145,8 @@ func (g *outstanding) allSets() [5]*tsnset.Set {
 	return [...]*tsnset.Set{&g.toRetransmit, &g.lossEligible, &g.gapAcked, &g.unacked, &g.reneged}
 }
 
-// Trim gives back what an idle association does not need: when all is acknowledged and nothing is
-// queued, the memory of what was.
+// Trim gives back what an idle association does not need. When all is acknowledged and nothing is
+// queued, that is the memory of earlier chunks.
 func (s *Sender) Trim() {
 	if g := &s.outstanding; g.len() == 0 {
 		*g = outstanding{firstUnacked: g.firstUnacked, nextTSN: g.nextTSN, firstIntact: g.nextTSN, lossEligibleTo: g.lossEligibleTo, rwnd: g.rwnd, fault: g.fault}
@@ -166,8 +165,8 @@ func (s *Sender) Trim() {
 	}
 }
 
-// sentRecord returns the record of a TSN that was sent, which may be acknowledged already, as long
-// as its place was not taken by another.
+// sentRecord returns the record of a TSN that was sent. It may be acknowledged already, as long as
+// its place was not taken by another.
 func (g *outstanding) sentRecord(t wire.TSN) *chunkRecord {
 	if uint32(t-g.firstIntact) >= uint32(g.nextTSN-g.firstIntact) {
 		return nil

@@ -8,32 +8,35 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// What is taken for lost may only be late: packets change places on the way. A path over which a
-// chunk has come behind one that was sent later reorders: from then on time alone says what is lost
-// there, whatever came in between. And where the peer has had a chunk twice that was sent again, it
-// was not lost: the path gets more patience, for a while, and if none was of all that were sent
-// again since cwnd was reduced, the reduction is taken back (RFC 8985 section 6.2; the duplicates
-// that a SACK lists are its DSACK).
+// What is taken for lost may only be late: packets change places on the way. A path reorders if a
+// chunk has come after one that was sent later over it. From then on time alone says what is lost
+// there, whatever came in between.
+//
+// A chunk that was sent again and that the peer has had twice was not lost. The reordering window
+// of the path then grows for a while. If none of the chunks sent again since cwnd was reduced was
+// lost, the reduction is taken back. RFC 8985 section 6.2 has this; the duplicates that a SACK
+// lists are its DSACK.
 const (
-	// reorderingRecoveries is how many recoveries more patience lasts.
+	// reorderingRecoveries is how many recoveries a longer reordering window
+	// lasts.
 	reorderingRecoveries = 16
 	// maxRecentLosses is of how many chunks it is known at most that they were sent again. A power
 	// of two.
 	maxRecentLosses = 128
-	// maxUndoQuarters is at how much patience a reduction is still taken back: by then a chunk may
-	// be late by a whole round trip.
+	// maxUndoQuarters is the largest reordering window at which a reduction is still taken back. By
+	// then a chunk may be late by a whole round trip.
 	maxUndoQuarters = 3
 )
 
-// reordering is what is known of it about one path.
+// reordering is what is known about the reordering of one path.
 type reordering struct {
-	extraQuarters     int32    // quarters of the shortest round trip of patience, beyond the first
-	recoveriesLeft    int32    // recoveries that it does
-	unconfirmedLosses int32    // chunks sent again since cwnd was reduced of which nobody knows that they were not lost
-	growAgainTSN      wire.TSN // when it is acknowledged, patience grows again, if within
+	extraQuarters     int32    // of the reordering window, in quarters of the shortest round trip, beyond the first
+	recoveriesLeft    int32    // recoveries that they last
+	unconfirmedLosses int32    // chunks sent again since cwnd was reduced that may have been lost
+	growAgainTSN      wire.TSN // when it is acknowledged the window may grow again, if growAgainSet
 	growAgainSet      bool
 	isObserved        bool // the path reorders
-	recoveryOver      bool // the recovery in which again was counted is
+	recoveryOver      bool // the recovery of unconfirmedLosses is over
 	mayUndo           bool // the reduction may be taken back
 }
 
@@ -45,8 +48,8 @@ type recentLoss struct {
 }
 
 // rackTimeout returns how long after its transmission a chunk is lost if one sent later has
-// arrived: a round trip, and some quarters of the shortest, a round trip at most, for packets that
-// have changed places (RFC 8985 section 6.2).
+// arrived. It is a round trip and the reordering window (RFC 8985 section 6.2). That is some
+// quarters of the shortest round trip, a round trip at most.
 func (p *Path) rackTimeout() time.Duration {
 	return p.rttEst.srtt + min(p.rttEst.minRTT.get()/4*time.Duration(1+p.reordering.extraQuarters), p.rttEst.srtt)
 }
@@ -64,8 +67,8 @@ func (s *Sender) recordLoss(t wire.TSN, p *Path) {
 	s.recentLosses[t%maxRecentLosses] = recentLoss{t, p.index, true}
 }
 
-// onSpuriousLoss takes that a chunk which was taken for lost was not: it has arrived before it was
-// sent again, or twice. It is so for others only if they are not asked about once more.
+// onSpuriousLoss handles a chunk that was taken for lost and was not: it has arrived before it was
+// sent again, or twice. Each such chunk counts once, and no other chunk does.
 func (s *Sender) onSpuriousLoss(now rawio.Time, t wire.TSN) {
 	if s.recentLosses == nil {
 		return
@@ -87,8 +90,9 @@ func (s *Sender) onSpuriousLoss(now rawio.Time, t wire.TSN) {
 	}
 }
 
-// undoReduction takes the reduction back if all was late: not while more may turn out to be lost,
-// and not from a peer that says so again and again, as what it says makes chunks wait for longer.
+// undoReduction takes the reduction back if all was late. It does not while more may turn out to be
+// lost. Nor does it for a peer that says so again and again: what it says makes chunks wait for
+// longer.
 func (s *Sender) undoReduction(now rawio.Time, p *Path) {
 	if d := &p.reordering; d.mayUndo && d.unconfirmedLosses == 0 && d.extraQuarters <= maxUndoQuarters {
 		d.mayUndo = false
@@ -96,7 +100,7 @@ func (s *Sender) undoReduction(now rawio.Time, p *Path) {
 	}
 }
 
-// endRecovery takes that Fast Recovery is over.
+// endRecovery handles the end of Fast Recovery.
 func (s *Sender) endRecovery(now rawio.Time) {
 	for _, p := range s.paths {
 		s.undoReduction(now, p)

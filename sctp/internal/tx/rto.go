@@ -70,8 +70,9 @@ func (e *rttEstimator) doubleRTO() {
 	e.rto, e.backedOff = min(2*e.rto, max(e.cfg.Max, e.rto)), true
 }
 
-// minRTTFilter is the shortest of the last round trips, at least minRTTWindow and less than twice
-// as many: that of a path whose queues are empty, as they are now and then.
+// minRTTFilter is the shortest of the last round trips: at least minRTTWindow of them, and less
+// than twice as many. That is the round trip of a path whose queues are empty, as they are now and
+// then.
 type minRTTFilter struct {
 	current, previous time.Duration // the shortest of n trips, and of minRTTWindow before them; 0: there were none
 	samples           int

@@ -13,38 +13,38 @@ import (
 // RunMost is the most messages of a Run.
 const RunMost = 8
 
-// Run is messages that follow on each other and are alike, such as the segments of a long one of
-// the protocol above: unordered, of one stream, PPID and Token, and each as long as the others.
+// Run is a row of messages that are alike, such as the segments of a long one of the protocol
+// above. They are unordered, of one stream, PPID and Token, and each as long as the others.
 type Run struct {
 	Stream wire.StreamID
 	PPID   uint32 // in host order
 	Token  uint64
 
 	// N is how many they are, 1 to RunMost. The user data of each is HeadLen octets of its head,
-	// then its part of Body, which has them one after the other.
+	// then its part of Body. Body has the parts one after the other.
 	N       int
 	HeadLen uint8
 	Heads   [RunMost][HeadCap]byte
 	Body    []byte
-	// Beyond is what is to be asked for ahead, a part of it with each part of Body; nil if all is
-	// likely to be in the processor's caches.
+	// Beyond is what to prefetch, a part of it with each part of Body. It is nil if all is likely
+	// to be in the processor's caches.
 	Beyond []byte
 }
 
-// Runner is a Source that knows what follows on a message that fills a packet, and says so at a
-// lower price than by as many calls of Next.
+// Runner is a Source that knows what follows a message that fills a packet. It says so at a lower
+// price than by as many calls of Next.
 type Runner interface {
 	Source
 	// NextRun returns up to n messages, of size octets each, that Next would give one after the
-	// other for max size, which is what one DATA chunk carries; nil where it would not, or where
-	// there is but one. The Run is valid until the next call.
+	// other. max of Next is size then, which is what one DATA chunk carries. It returns nil where
+	// Next would not give them, or where there is but one. The Run is valid until the next call.
 	NextRun(now rawio.Time, size, n int) *Run
 	// AckedRun is Acked for n messages in a row with the same token.
 	AckedRun(now rawio.Time, stream wire.StreamID, token uint64, n int)
 }
 
-// sendSourceRun gives up to n messages of the Source, each of size octets, a TSN and a packet, if
-// it says that so many are alike. It returns how many; its caller counts them as in flight.
+// sendSourceRun gives up to n messages of the Source, each of size octets, a TSN and a packet. The
+// Source has to say that they are alike. It returns how many; its caller counts them as in flight.
 func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
 	n = min(n, RunMost, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size))
 	src, ok := s.source.(Runner)
@@ -67,9 +67,9 @@ func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n i
 	return run.N
 }
 
-// sendMessageRun gives up to n chunks from the midst of the message in the slot, each of size
-// octets, a TSN and a packet, if it is of the queue. It returns how many; its caller counts them as
-// in flight.
+// sendMessageRun gives up to n chunks of size octets a TSN and a packet each. They are from the
+// middle of the message in the slot, which must be from the queue. It returns how many; its caller
+// counts them as in flight.
 func (s *Sender) sendMessageRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
 	l := &s.current
 	body := l.middleBody()
@@ -87,7 +87,7 @@ func (s *Sender) sendMessageRun(now rawio.Time, b *pack.Batch, p *Path, size, n 
 }
 
 // sendAlikeChunks gives n chunks a TSN and a packet each. What their records have in common is in
-// like; body has a part of each, one after the other, and run, if not nil, what comes before that.
+// like. body has a part of each, one after the other. run, if not nil, has what comes before that.
 func (s *Sender) sendAlikeChunks(now rawio.Time, b *pack.Batch, p *Path, like chunkRecord, body []byte, n int, run *Run) {
 	if s.ecnEnabled {
 		b.SetECN(rawio.ECT0)
@@ -118,7 +118,7 @@ func (s *Sender) sendAlikeChunks(now rawio.Time, b *pack.Batch, p *Path, like ch
 	}
 }
 
-// middleBody returns what is next to be sent of a message of the queue, as far as it lies together
+// middleBody returns what is next to be sent of a message of the queue. It is one piece of memory,
 // and neither begins nor ends the message.
 func (l *currentMessage) middleBody() []byte {
 	off := l.offset - int(l.msg.HeadLen)
@@ -135,8 +135,8 @@ func (l *currentMessage) middleBody() []byte {
 	return first[off:]
 }
 
-// ackRun is messages in a row that are acknowledged together: of one stream, with the same token,
-// and all from the Source or none.
+// ackRun is messages in a row that are acknowledged together. They are of one stream, with the same
+// token, and all from the Source or none.
 type ackRun struct {
 	messages int
 	token    uint64

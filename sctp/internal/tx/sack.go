@@ -21,8 +21,8 @@ type Result struct {
 	NewlyAcked bool
 	// CumAdvanced: the Cumulative TSN Ack Point has moved.
 	CumAdvanced bool
-	// Paths to which newly acknowledged DATA was sent, and to no other: their error counters start
-	// again (8.2, RFC 7829 section 3.2).
+	// Paths are those to which newly acknowledged DATA was sent, and to no other. Their error
+	// counters start again (8.2, RFC 7829 section 3.2).
 	Paths PathSet
 	// Suspected are the paths that have become so: they are to be asked by HEARTBEAT.
 	Suspected PathSet
@@ -31,7 +31,7 @@ type Result struct {
 // HandleSack processes a SACK (sections 6.2.1 and 7.2.4). The error is an *UnsentTSNError: nothing
 // was processed and the association is to be aborted.
 //
-// One that there is a great deal to do for is processed in parts: see More.
+// A SACK that takes a lot of work is processed in parts: see HasMoreWork.
 func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	if s.isSuperseded(k.CumTSN()) {
 		return Result{Stale: true}, nil
@@ -65,7 +65,7 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 }
 
 // HandleCumAck processes the Cumulative TSN Ack of a SHUTDOWN (section 9.2). It says nothing of
-// gaps, nor of the window: the one last advertised is taken to be still there, because a peer in
+// gaps or of the window. The window last advertised is taken to be still there: a peer in
 // SHUTDOWN-SENT may answer DATA by nothing but SHUTDOWN.
 func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 	if s.isSuperseded(cum) {
@@ -80,7 +80,7 @@ func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 	return s.processPendingSack(a), nil
 }
 
-// maxSliceSteps is how many steps a SACK, or T3-rtx, is processed for at once where more chunks are
+// maxSliceSteps is how many steps a SACK or T3-rtx may take at once. It holds where more chunks are
 // outstanding.
 const maxSliceSteps = 4096
 
@@ -94,8 +94,7 @@ func (s *Sender) startWorkSlice() {
 // workSliceDone says that others are to have their turn.
 func (s *Sender) workSliceDone() bool { return *s.steps >= s.stepLimit }
 
-// pendingSack is a SACK, or the cumulative TSN of a SHUTDOWN without one, of which there is more to
-// do.
+// pendingSack is a SACK that is not processed to its end, or the cumulative TSN of a SHUTDOWN.
 type pendingSack struct {
 	stage       sackStage
 	cumAdvanced bool // left by the acknowledgements, as those below
@@ -111,14 +110,14 @@ type pendingSack struct {
 	lostPaths                       PathSet
 }
 
-// sackStage is what of a SACK is done next: each may end amid its work, when enough was done at
+// sackStage is what of a SACK is done next. Each stage may be interrupted when enough was done at
 // once.
 type sackStage uint8
 
 const (
 	stageAcks         sackStage = iota // chunks are acknowledged
 	stageRestore                       // others are not lost after all
-	stageLossEligible                  // others become ripe, and
+	stageLossEligible                  // others become loss-eligible, and
 	stageMisses                        // are counted as missing
 	stageRenege                        // what was acknowledged and is no more is in flight again
 )
@@ -128,9 +127,9 @@ func (s *Sender) isSuperseded(cum wire.TSN) bool {
 	return s.pendingSack.active && cum.Less(s.pendingSack.cumTSN)
 }
 
-// HasMoreWork says that there is so much to do for a SACK, or T3-rtx, that only the first of it is
-// done: others are to have their turn, then Continue goes on. A SACK that comes meanwhile says all
-// of it again, and takes the other's place.
+// HasMoreWork says that a SACK, or T3-rtx, has used up its work budget. Others have their turn,
+// then ContinueWork goes on. A SACK that comes meanwhile says all of it again, and takes the
+// other's place.
 func (s *Sender) HasMoreWork() bool { return s.pendingSack.active || s.pathsToMark != 0 }
 
 // ContinueWork does the next part.
@@ -148,9 +147,9 @@ func (s *Sender) ContinueWork() Result {
 	return s.processPendingSack(a)
 }
 
-// processPendingSack goes on with a SACK, or SHUTDOWN, as far as it goes at once. To acknowledge a
-// part is as a SACK that acknowledges no more than that, but says nothing of what else is missing
-// or taken back, and does not open cwnd.
+// processPendingSack goes on with a SACK, or SHUTDOWN, as far as the work budget goes. A part
+// counts as a SACK that acknowledges no more than that part. But it says nothing of what else is
+// missing or reneged, and does not open cwnd.
 func (s *Sender) processPendingSack(a ackState) Result {
 	s.startWorkSlice()
 	l := &s.pendingSack
@@ -238,7 +237,7 @@ func (s *Sender) beginAck(now rawio.Time, cum wire.TSN) (ackState, error) {
 }
 
 // countDups adds up the duplicates for partial_bytes_acked (7.2.2). A chunk counts as often as it
-// was sent again, so that a peer cannot open cwnd by inventing duplicates.
+// was sent again. So a peer cannot open cwnd by inventing duplicates.
 func (s *Sender) countDups(now rawio.Time, k wire.Sack) {
 	s.tailProbe.duplicate = false
 	for i := range k.NumDups() {
@@ -291,19 +290,18 @@ func (s *Sender) processCumAck(a *ackState, cum wire.TSN) {
 	s.zeroWindowProbing = false // it was the only one outstanding
 }
 
-// Work that a peer can have done again and again, by taking acknowledgements back, is paid for by
-// the octets of its SACKs: so many chunks for each octet, and so many at once.
+// A peer can cause the same work again and again by reneging. The octets of its SACKs pay for that
+// work: so many chunks for each octet, and so many at once.
 const (
 	creditPerSackOctet = 4
 	maxAckCredit       = 1 << 13
 )
 
 // processGapAcks acknowledges what is in the gap blocks. It returns the highest TSN that the SACK
-// reports and how many TSNs the blocks name. Blocks are to ascend; one that does not is passed
-// over, which also bounds the work by the window. A chunk that was acknowledged and taken back, and
-// not sent again since, is only acknowledged as long as SACKs have paid for that; else it stays in
-// flight, until it is sent again or covered by the cumulative TSN. It says whether it came to the
-// end.
+// reports and how many TSNs the blocks name, and whether it came to the end. Blocks are to ascend.
+// One that does not is passed over, which also bounds the work by the window. A reneged chunk that
+// was not sent again is acknowledged only while SACKs have paid for that. Else it stays in flight
+// until it is sent again or covered by the cumulative TSN.
 func (s *Sender) processGapAcks(a *ackState, k wire.Sack) (highest wire.TSN, named int, all bool) {
 	g := &s.outstanding
 	cum := k.CumTSN()
@@ -345,9 +343,8 @@ func (s *Sender) ackGapTSN(a *ackState, t wire.TSN) {
 	s.outstanding.applyEvent(onGapAck, t, r, s.paths[r.path])
 }
 
-// countSentTogether returns how many chunks from t, that of r, to cum are alike in all that their
-// acknowledgement tells: they went once and at the same time, to one path, and nothing was heard of
-// any.
+// countSentTogether returns how many chunks from t (that of r) to cum tell the same by their
+// acknowledgement. They went once, at the same time, to one path, and nothing was heard of any.
 func (s *Sender) countSentTogether(t, cum wire.TSN, r *chunkRecord) int {
 	p, n := s.paths[r.path], 1
 	if r.state != stateInFlight || r.flags&^flagLongPacket != 0 || s.tailProbe.unacked || p.rateSampler != nil || r.sentStamp == p.cwndFull.sentStamp {
@@ -362,8 +359,8 @@ func (s *Sender) countSentTogether(t, cum wire.TSN, r *chunkRecord) int {
 	return n
 }
 
-// ackChunk learns from the acknowledgement of a TSN that is not acknowledged, or of n from there on
-// that went together. The caller enters it in the ledger.
+// ackChunk learns from the acknowledgement of a TSN that was not acknowledged, or of n TSNs from
+// there on that went together. The caller changes their states.
 func (s *Sender) ackChunk(a *ackState, t wire.TSN, r *chunkRecord, n int) {
 	p, octets := s.paths[r.path], n*r.chunkLen()
 	if r.isIn(inToRetransmit) {
@@ -402,7 +399,7 @@ func (s *Sender) ackChunk(a *ackState, t wire.TSN, r *chunkRecord, n int) {
 	if r.flags&flagLongPacket != 0 {
 		p.blackHoleTimeouts = 0
 	}
-	if r.flags&flagMultiPath == 0 { // else nobody knows which of the destinations it reached (RFC 7829 section 3.2)
+	if r.flags&flagMultiPath == 0 { // else it is not known which destination it reached (RFC 7829 section 3.2)
 		a.result.Paths.add(p.Index())
 	}
 }
@@ -416,8 +413,8 @@ func (s *Sender) exitRecovery(now rawio.Time) {
 	s.updateBypassCwnd()
 }
 
-// updateBypassCwnd takes back that a packet ignores cwnd, when there is no reason for one any more
-// or nothing to go in it.
+// updateBypassCwnd no longer lets a packet ignore cwnd when the reason for it has gone, or there is
+// nothing to send in it.
 func (s *Sender) updateBypassCwnd() {
 	s.bypassCwnd = s.bypassCwnd && (s.inRecovery || s.tailProbe.pending) && s.outstanding.numToRetransmit > 0
 }
@@ -451,11 +448,11 @@ func (s *Sender) growCwnd(a *ackState) {
 	s.ecnEchoed = false
 }
 
-// countMisses gives a miss indication to what is missing below the highest TSN newly acknowledged,
-// in Fast Recovery when the cumulative TSN advances below the highest that the SACK reports
-// (section 7.2.4), and notes the paths of what has now missed three times. A SACK may stand for
-// several: unless the letter is kept, what it reports three chunks above has missed as often as
-// SACKs for each of them would say (RFC 6675 section 4). It says whether it came to the end.
+// countMisses gives a miss indication to what is missing below the highest TSN newly acknowledged.
+// In Fast Recovery, when the cumulative TSN advances, it goes up to the highest that the SACK
+// reports (section 7.2.4). It notes the paths of what has now missed three times. A SACK may stand
+// for several. So a chunk below three reported ones has missed three times at once, unless in
+// strict RFC mode (RFC 6675 section 4). It says whether it came to the end.
 func (s *Sender) countMisses(l *pendingSack) (all bool) {
 	g, k, now := &s.outstanding, l.sack, l.receivedAt
 	limit := l.highestNewlyAcked
@@ -490,8 +487,8 @@ func (s *Sender) countMisses(l *pendingSack) (all bool) {
 	return true
 }
 
-// missedBelow returns the offset from the cumulative TSN of the third highest TSN that the gap
-// blocks of a SACK name; what is missing below it has missed three.
+// missedBelow returns the third highest TSN that the gap blocks of a SACK name, as an offset from
+// the cumulative TSN. What is missing below it has missed three.
 func missedBelow(k wire.Sack) int {
 	left, below := missLimit, 1<<16
 	for i := k.NumGaps() - 1; i >= 0; i-- {
@@ -534,15 +531,15 @@ func (s *Sender) declareLost(now rawio.Time, t wire.TSN, r *chunkRecord, lost *P
 // stampOf is a time in microseconds that wrap; stamps are compared by their difference.
 func stampOf(now rawio.Time) uint32 { return uint32(now / 1000) }
 
-// maxStampAge is a quarter of the time in which stamps wrap: of two that are no further apart it is
+// maxStampAge is a quarter of the time in which stamps wrap. Of two stamps no further apart it is
 // known which comes first.
 const maxStampAge = 1 << 30 * time.Microsecond
 
 // noteDelivered remembers the chunk sent last of all that have arrived. What was sent after it is
-// not missing yet: after a timeout, or when a SACK has no room for all gap blocks, chunks with
-// higher TSNs are reported that were sent long before. For a chunk that was sent again it is not
-// known which transmission has arrived; only an answer that came after a round trip, the shortest
-// of late, can be the last one's.
+// not missing yet. A SACK may report chunks with higher TSNs that were sent long before. That
+// happens after a timeout, or when a SACK has no room for all gap blocks. For a chunk that was sent
+// again it is not known which transmission has arrived. It counts as the last only if the answer
+// took at least the shortest recent round trip.
 func (s *Sender) noteDelivered(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
 	if !p.isLastTransmission(now, r) {
 		return
@@ -557,9 +554,9 @@ func (p *Path) isLastTransmission(now rawio.Time, r *chunkRecord) bool {
 	return r.flags&flagProbeCopied == 0 && (r.flags&flagResent == 0 || stampOf(now)-r.sentStamp >= uint32(p.rttEst.minRTT.get().Microseconds()))
 }
 
-// forgetOldStamps is for a silence so long that stamps do not tell any more what was sent when, as
-// behind a jump of the clock. Nothing counts as having arrived, and what is outstanding as sent
-// again now.
+// forgetOldStamps handles a silence so long that stamps do not tell any more what was sent when. A
+// jump of the clock does the same. Nothing counts as having arrived then. What is outstanding
+// counts as sent again now.
 func (s *Sender) forgetOldStamps(now rawio.Time) {
 	if now.Sub(s.lastAckedAt) <= maxStampAge {
 		return
@@ -602,7 +599,7 @@ func (s *Sender) sentBeforeDelivered(t wire.TSN, r *chunkRecord) bool {
 	return s.latestDelivered.isAfter(r.sentStamp, t)
 }
 
-// renegeUnnamed takes back the gap acknowledgement of TSNs that the SACK no longer names: they are
+// renegeUnnamed takes back the gap acknowledgement of TSNs that the SACK no longer names. They are
 // in flight again, with one miss indication (section 6.2.1, D iii). It says whether it came to the
 // end.
 func (s *Sender) renegeUnnamed(l *pendingSack) (all bool) {
@@ -685,13 +682,13 @@ func (s *Sender) restartTimers(now rawio.Time) {
 	}
 }
 
-// updateFirstInFlight moves p.first on to the earliest TSN that is still in flight to p.
+// updateFirstInFlight moves p.firstInFlight on to the earliest TSN that is still in flight to p.
 func (s *Sender) updateFirstInFlight(p *Path) {
 	*s.steps++
 	p.firstInFlight, _ = p.inFlightTSNs.Next(s.outstanding.firstUnacked, s.outstanding.len())
 }
 
-// retryWindowProbe sends a zero window probe again as soon as the window is open: the peer has most
+// retryWindowProbe sends a zero window probe again as soon as the window is open. The peer has most
 // likely dropped it, and waiting for T3-rtx would stall the association.
 func (s *Sender) retryWindowProbe(arwnd int) {
 	if !s.zeroWindowProbing {

@@ -2,12 +2,13 @@ package tx
 
 import "time"
 
-// A peer may wait before it acknowledges a lone packet (RFC 9260 section 6.2), for another one, or
-// for DATA that the SACK goes along with. It does not say for how long, so that is learnt: by how
-// much a SACK that leaves nothing to acknowledge comes later than the shortest round trip of late,
-// which is that of a HEARTBEAT or of DATA that was acknowledged at once.
+// A peer may wait before it acknowledges a lone packet (RFC 9260 section 6.2). It waits for another
+// packet, or for DATA that the SACK goes along with. It does not say for how long, so that is
+// learnt from SACKs that leave nothing to acknowledge. It is by how much they come later than the
+// shortest recent round trip. That is the round trip of a HEARTBEAT, or of DATA that was
+// acknowledged at once.
 const (
-	// defaultSackDelay is what a peer is taken to wait that nothing is known of: what section 6.2
+	// defaultSackDelay is the delay of a peer of which nothing is known: what section 6.2
 	// recommends.
 	defaultSackDelay = 200 * time.Millisecond
 	// minSackDelay is what it may take any peer to come to it.
@@ -30,7 +31,7 @@ func (w *sackDelays) addSample(d time.Duration) {
 	w.current = max(w.current, d)
 }
 
-// longestDelay returns the longest wait of late.
+// longestDelay returns the longest recent wait.
 func (w *sackDelays) longestDelay() time.Duration {
 	if w.samples == 0 {
 		return defaultSackDelay
@@ -45,8 +46,8 @@ func (p *Path) learnSackDelay() {
 	}
 }
 
-// learnLateSack takes that the peer has had the chunk of a probe for a lone packet twice: it has
-// waited for longer than it did before, if its SACK was not lost.
+// learnLateSack learns that the peer has had the chunk of a probe for a lone packet twice. It has
+// waited for longer than before, if its SACK was not lost.
 func (s *Sender) learnLateSack() {
 	if p := s.tailProbe.singlePacketPath; p != nil {
 		p.sackDelays.addSample(min(2*s.tailProbe.probeDelay, defaultSackDelay))

@@ -8,10 +8,10 @@ import (
 )
 
 // StartBurst begins a transmission opportunity: the packets of Max.Burst may go (section 6.1, D).
-// An owner that handles many received packets before it transmits, or a peer that acknowledges many
-// at once, makes one opportunity of several: there is one for every two full packets that have been
-// acknowledged, as a SACK for every second packet would have given (section 6.2). Unless the letter
-// is kept two trains may go in any case, all of a message of 64 KiB: links move a train as one.
+// An owner may handle many received packets before it transmits, or a peer may acknowledge many at
+// once. Then there is one opportunity for every two full packets acknowledged, as a SACK for every
+// second packet would have given (section 6.2). Unless in strict RFC mode, two trains may go in any
+// case: all of a message of 64 KiB. Links move a train as one.
 func (s *Sender) StartBurst(now rawio.Time) {
 	if s.paceAt != rawio.Never && s.ackedOctets == 0 {
 		return // the one before goes on, packet by packet
@@ -30,19 +30,19 @@ func (s *Sender) StartBurst(now rawio.Time) {
 	}
 }
 
-// burstAllows reports whether Max.Burst lets a further packet to p go. Unless the letter is kept,
-// it has no say where packets are spread, nor over the first ones of a path.
+// burstAllows reports whether Max.Burst lets a further packet to p go. Unless in strict RFC mode,
+// it does not bound paced paths, nor the first packets of a path.
 func (s *Sender) burstAllows(p *Path) bool {
 	return s.burstLeft > 0 || s.cfg.MaxBurst == 0 || !s.cfg.StrictRFC && (s.isPaced(p) || p.rttEst.srtt == 0)
 }
 
-// HasNothingPending says that nothing is outstanding, nor is there anything to send, nor to be done
-// in a transmission opportunity.
+// HasNothingPending says that nothing is outstanding or to be sent, and a transmission opportunity
+// has nothing to do.
 func (s *Sender) HasNothingPending() bool {
 	return s.paths[s.primaryIndex].rateSampler == nil && s.isDrained()
 }
 
-// isDrained is Still, whatever congestion control has to be told.
+// isDrained is HasNothingPending without the needs of congestion control.
 func (s *Sender) isDrained() bool {
 	return s.outstanding.len() == 0 && s.queue.length == 0 && !s.current.loaded && !s.HasMoreWork() && !s.tailProbe.pending && s.paceAt == rawio.Never && s.probeAt == rawio.Never && s.coalesceEndAt == rawio.Never &&
 		(s.source == nil || s.source.Idle())
@@ -73,9 +73,9 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 	return nil
 }
 
-// Fill appends DATA chunks to the open packet, which is to go to p: first what is marked for
-// retransmission to p, then new DATA, in TSN order (section 6.10). It returns how many. With 0 the
-// packet had no room left, or nothing may be sent.
+// Fill appends DATA chunks to the open packet, which is to go to p, and returns how many. First
+// comes what is marked for retransmission to p, then new DATA, in TSN order (section 6.10). With 0
+// the packet had no room left, or nothing may be sent.
 func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	s.forgetOldStamps(now)
 	if s.tailProbe.pending && s.tailProbe.copyPath == p {
@@ -132,7 +132,7 @@ const maxSkipped = 64
 
 // fillRetransmits retransmits the earliest marked chunks to p that fit the packet. A chunk above a
 // PMTU that has shrunk goes alone, to be fragmented by IP (6.9). Where a packet has to be long for
-// that, once in an RTO, it takes others along, as many as cwnd lets go.
+// that, once in an RTO, other chunks go along, as many as cwnd allows.
 func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path) (n, octets int) {
 	g := &s.outstanding
 	cut := false
@@ -169,8 +169,8 @@ func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path) (n, oct
 	return n, octets
 }
 
-// chunkRoom returns the octets of user data that a further chunk may have in a packet, so that the
-// packet becomes as long as one with a single full chunk: packets of one length make long trains,
+// chunkRoom returns the octets of user data that a further chunk may have in a packet. The packet
+// then becomes as long as one with a single full chunk. Packets of one length make long trains,
 // which a link moves at once. The room that is kept for a SACK stays out of it.
 func (s *Sender) chunkRoom(b *pack.Batch) int {
 	n := s.MaxPayload()
@@ -178,8 +178,7 @@ func (s *Sender) chunkRoom(b *pack.Batch) int {
 }
 
 // fitPartialChunk returns the size of the next chunk in a packet that has DATA already and room
-// octets to spare. A message that takes several chunks anyway begins with one that fills the
-// packet.
+// octets left. A message that takes several chunks anyway begins with one that fills the packet.
 func (s *Sender) fitPartialChunk(size, room int) int {
 	if l := &s.current; !l.fromQueue || l.offset > 0 || l.msg.Len() <= s.MaxPayload() || room < minSourceRoom {
 		return size
@@ -187,8 +186,8 @@ func (s *Sender) fitPartialChunk(size, room int) int {
 	return min(size, room)
 }
 
-// canSendNew reports whether a new DATA chunk may go to p as far as the peer's window and the
-// supply are concerned; it loads the slot, with a message for room octets if the Source gives one.
+// canSendNew reports whether the peer's window and the supply allow a new DATA chunk to p. It loads
+// the slot, with a message for room octets if the Source gives one.
 func (s *Sender) canSendNew(now rawio.Time, p *Path, room int) bool {
 	idle := s.outstanding.len() == 0
 	if s.outstanding.len() >= maxOutstanding || s.outstanding.rwnd <= 0 && !idle || !s.loadMessage(now, room) || s.isSSNAmbiguous() {
@@ -203,9 +202,9 @@ func (s *Sender) canSendNew(now rawio.Time, p *Path, room int) bool {
 	return !s.outrunsNarrowWindow(now, p, size) && !s.waitsForNarrowWindow(now, p, size)
 }
 
-// windowIsSilly reports whether the window is too small to be worth a packet of new DATA while
-// there is DATA in flight, whose SACK will say more (silly window syndrome, section 6.1, A; RFC
-// 1122 section 4.2.3.4).
+// windowIsSilly reports whether the window is too small to be worth a packet of new DATA. That
+// needs DATA in flight, whose SACK will say more (silly window syndrome, section 6.1, A; RFC 1122
+// section 4.2.3.4).
 func (s *Sender) windowIsSilly() bool {
 	if s.outstanding.flightSize == 0 || s.outstanding.rwnd >= s.MaxPayload() || s.outstanding.rwnd >= s.maxRwnd/2 {
 		return false
@@ -217,8 +216,8 @@ func (s *Sender) windowIsSilly() bool {
 // minSourceRoom is the least room, in octets of user data, that a Source is asked to fill.
 const minSourceRoom = 64
 
-// loadMessage fills the slot from the queue, or for room octets from the Source, and reports
-// whether it holds a message.
+// loadMessage fills the slot from the queue, or for room octets from the Source. It reports whether
+// the slot holds a message.
 func (s *Sender) loadMessage(now rawio.Time, room int) bool {
 	l := &s.current
 	if l.loaded {
@@ -244,9 +243,9 @@ func (s *Sender) loadMessage(now rawio.Time, room int) bool {
 	return true
 }
 
-// nextChunkSize returns the octets of user data of the next chunk of the slot (section 6.9). What a
-// Source gives is cut only if IP would have to otherwise (RFC 5043 section 9), so that it may take
-// the room that is kept for a SACK.
+// nextChunkSize returns the octets of user data of the next chunk of the slot (section 6.9). A
+// message of a Source is cut only if IP would have to otherwise (RFC 5043 section 9). So it may
+// take the room that is kept for a SACK.
 func (s *Sender) nextChunkSize() int {
 	n, most := s.current.msg.Len()-s.current.offset, s.MaxPayload()
 	if s.cutToWindow {
@@ -316,7 +315,8 @@ func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *ch
 }
 
 // fillsWindow reports whether a new chunk to p fills its window, or leaves no room for another in
-// the peer's window: its SACK is waited for, so it should not be delayed (section 6.1, the I bit).
+// the peer's. Sending then waits for the SACK, so it should not be delayed (section 6.1, the I
+// bit).
 func (s *Sender) fillsWindow(p *Path, r *chunkRecord) bool {
 	return p.flightSize+r.chunkLen() >= p.sendWindow() || s.outstanding.rwnd-int(r.size) < s.MaxPayload()
 }
@@ -364,8 +364,7 @@ func (s *Sender) retransmitChunk(now rawio.Time, b *pack.Batch, t wire.TSN, r *c
 	s.sendChunk(now, b, t, r, p)
 }
 
-// countRetransmit counts a chunk that goes once more: the peer may say as often that it had it
-// before.
+// countRetransmit counts a chunk that goes once more. The peer may then report one duplicate more.
 func (s *Sender) countRetransmit(r *chunkRecord) {
 	r.unreportedDups = min(r.unreportedDups, 254) + 1
 	s.outstanding.keepHistory = true
@@ -408,7 +407,7 @@ func (s *Sender) recordChunkSent(now rawio.Time, what chunkEvent, t wire.TSN, r 
 	s.stats.Octets += uint64(r.size)
 }
 
-// appendChunk appends the chunk to the packet, which goes to p, and notes whether that has become a
+// appendChunk appends the chunk to the packet, which goes to p. It notes whether that has become a
 // long one.
 func appendChunk(b *pack.Batch, t wire.TSN, r *chunkRecord, p *Path, flags uint8) {
 	tail := wire.AppendDataHeader(b.Tail(), wire.DataFields{

@@ -17,11 +17,11 @@ type Config struct {
 	StrictRFC   bool                       // of RFC 9260: Max.Burst bounds what leaves at once, not the pace
 	NoDelay     bool                       // nothing waits for more to go with it
 	NoFragments bool                       // no message that fits a chunk is cut
-	SendBuffer  int                        // octets of user data that Enqueue takes and that are not acknowledged yet; 0: see Sender.SendBuffer
+	SendBuffer  int                        // octets of user data that Enqueue takes unacknowledged; 0: see SendBuffer
 	MaxBurst    int                        // packets in one transmission opportunity (Max.Burst), 0 means no limit
 	MaxSegment  int                        // octets of user data of a DATA chunk, 0 means no limit
 	RTTs        *counters.CompactHistogram // gets each measurement of a round trip time; may be nil
-	Rand        func() uint32              // a number by chance, that the peer cannot guess; nil: nothing is withheld
+	Rand        func() uint32              // a random number that the peer cannot guess; nil: nothing is withheld
 	Steps       *uint64                    // where steps are counted; nil: by the Sender for itself
 }
 
@@ -30,11 +30,11 @@ type Sender struct {
 	// What is rare.
 	pathSuspectedAt     rawio.Time                   // when a path was last left
 	retransmittedOctets uint64                       // of user data, of those in stats.Octets
-	recentLosses        *[maxRecentLosses]recentLoss // what was taken for lost of late, by TSN; nil: nothing ever was
+	recentLosses        *[maxRecentLosses]recentLoss // what was taken for lost recently, by TSN; nil: nothing ever was
 	sentSpans           *sentSpans                   // nil while the peer's window is not narrow
 	ssnBlockEnds        *sparse.Table[wire.TSN]      // of each stream, see ssnBlock; nil before one has ended
 
-	// What acknowledgements look at; the end of ledger is for them too.
+	// What acknowledgements look at; the end of outstanding is for them too.
 	sink            Sink
 	maxRwnd         int         // largest a_rwnd seen
 	detachedOctets  int         // octets that Detach has copied
@@ -42,10 +42,10 @@ type Sender struct {
 	latestDelivered sendOrder   // the last of what has arrived, of all that was sent
 	stepLimit       uint64      // how far steps may go at once
 	ackCredit       int         // steps that SACKs have paid for and not taken
-	pendingSack     pendingSack // see More
+	pendingSack     pendingSack // see HasMoreWork
 
-	// From here on, and at the end of later, it is what sending a message looks at, see
-	// PrefetchSend.
+	// From here on, and at the end of pendingSack, are the fields that sending a message looks at,
+	// see PrefetchSend.
 	pathsToMark PathSet // where T3-rtx has more to mark
 	steps       *uint64 // see Steps
 
@@ -85,14 +85,14 @@ type Sender struct {
 	lastAckedAt rawio.Time // when something has arrived last
 	rackAt      rawio.Time // when what is missing may be lost, or Never
 	paceAt      rawio.Time // when the packet that Poll held back may go, or Never
-	probeAt     rawio.Time // when a zero window probe may go, or a shorter chunk, see opens; or Never
+	probeAt     rawio.Time // when a zero window probe may go, or a shorter chunk, see mayProbeWindow; or Never
 	withheld    withheldChunk
 	tailProbe   tailProbe
 	stats       commonStats
 
 	queue        messageQueue
 	nextSSN      sparse.Table[wire.SSN] // next SSN of each stream
-	lastOfStream sparse.Table[wire.TSN] // the last chunk of each stream, see chain
+	lastOfStream sparse.Table[wire.TSN] // the last chunk of each stream, see linkInStream
 	outstanding  outstanding
 }
 
@@ -161,7 +161,8 @@ func (s *Sender) SetPeer(arwnd uint32, outStreams int) {
 	s.setRwnd(arwnd)
 }
 
-// SetUpper sets who supplies messages and who hears of those given to Enqueue. Either may be nil.
+// SetUpper sets the supplier of messages, and what hears of those given to Enqueue. Either may be
+// nil.
 func (s *Sender) SetUpper(src Source, sink Sink) { s.source, s.sink = src, sink }
 
 // Copy returns another Sender like this one, which may be made anew then.
@@ -197,9 +198,9 @@ func (s *Sender) SetPrimary(i int) { s.primaryIndex = int32(i) }
 // Primary returns the primary path.
 func (s *Sender) Primary() *Path { return s.paths[s.primaryIndex] }
 
-// MaxPayload returns the octets of user data that one DATA chunk carries: what fits a packet with a
+// MaxPayload returns the octets of user data that one DATA chunk carries. It fits a packet with a
 // SACK on every path that may carry DATA (AMDCS, sections 6.9 and 7.3). An address that the peer
-// has listed, but that never answers, is not to make chunks small. Config.MaxSegment may make them
+// has listed, but that never answers, does not make chunks small. Config.MaxSegment may make them
 // shorter.
 func (s *Sender) MaxPayload() int {
 	n := maxPMDCS
@@ -281,8 +282,8 @@ func (s *Sender) Queued() int {
 	return n
 }
 
-// Fault returns what the Source has done that it must not, or how this package has contradicted
-// itself, nil as long as neither is so: the association is to be aborted.
+// Fault returns a broken rule of the Source, or a contradiction of this package in itself, or nil.
+// With a fault the association is to be aborted.
 func (s *Sender) Fault() *invariant.Error {
 	if s.fault != nil {
 		return s.fault
@@ -290,8 +291,8 @@ func (s *Sender) Fault() *invariant.Error {
 	return s.outstanding.fault
 }
 
-// Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at:
-// all work that does not take the same time for each packet.
+// Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at.
+// That is all work that does not take the same time for each packet.
 func (s *Sender) Steps() uint64 { return *s.steps }
 
 // Stats returns the counters.
@@ -309,8 +310,8 @@ func (u *commonStats) toStats() (all Stats) {
 // newChunkCount is how many chunks were sent, each counted once.
 func (u *commonStats) newChunkCount() uint64 { return u.Chunks - u.Retransmits }
 
-// Idle reports that there is nothing to wait for before a shutdown: nothing outstanding, queued, or
-// to be had from the Source (section 9.2).
+// Idle reports that there is nothing to wait for before a shutdown (section 9.2). Nothing is
+// outstanding, queued, or to be had from the Source.
 func (s *Sender) Idle(now rawio.Time) bool {
 	return s.outstanding.len() == 0 && !s.loadMessage(now, s.MaxPayload())
 }

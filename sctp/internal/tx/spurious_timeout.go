@@ -5,15 +5,16 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// T3-rtx may expire because packets are late and not lost, as behind a handover. What it has marked
-// arrives nevertheless, and SACKs show it, in the spirit of F-RTO (RFC 5682) and Eifel (RFC 3522):
-// a chunk is acknowledged that did not go again, or went less than half the shortest round trip
-// ago. That is the shortest of all, and half of it, as the path has become empty: after a silence a
-// round trip may well be shorter than any for long. It is taken for a false alarm when two SACKs,
-// one after the other, show that and the earliest chunk, which goes again first, is acknowledged:
-// one may stand for others that were lost. And at once when the earliest is such a chunk, or has
-// come twice. Then what is still marked is in flight again, as of now, and the reduction is taken
-// back.
+// T3-rtx may expire because packets are late and not lost, as after a handover. What it has marked
+// arrives nevertheless, and SACKs show it, as with F-RTO (RFC 5682) and Eifel (RFC 3522). A chunk
+// shows it if it is acknowledged and did not go again, or went less than half the shortest round
+// trip ago. That is the shortest of all, and half of it, because the path has become empty. After a
+// silence a round trip may be shorter than any before.
+//
+// The timeout is spurious when two SACKs in a row show that, and the earliest chunk, which goes
+// again first, is acknowledged. One SACK may stand for others that were lost. It is spurious at
+// once when the earliest is such a chunk, or has come twice. Then what is still marked is in flight
+// again, as of now, and the reduction is taken back.
 //
 // A peer that lies about it has had to be silent until T3-rtx expired, and gains the window of
 // before.
@@ -28,13 +29,13 @@ type spuriousTimeout struct {
 	showingSacks            int      // so many SACKs have shown it, one after another
 }
 
-// startSpuriousCheck takes that T3-rtx has expired for what is in flight from p.timeoutMarkFrom on.
+// startSpuriousCheck notes that T3-rtx has expired for what is in flight from p.timeoutMarkFrom on.
 func (s *Sender) startSpuriousCheck(p *Path) {
 	p.spuriousTimeout = spuriousTimeout{possible: !s.cfg.StrictRFC, firstTSN: p.timeoutMarkFrom}
 	p.reordering.mayUndo = false
 }
 
-// checkSpuriousTimeout takes the acknowledgement of a chunk that went to p: whether it is of its
+// checkSpuriousTimeout handles the acknowledgement of a chunk that went to p: whether it is of its
 // first transmission.
 func (s *Sender) checkSpuriousTimeout(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
 	a := &p.spuriousTimeout
@@ -52,7 +53,7 @@ func (s *Sender) checkSpuriousTimeout(now rawio.Time, t wire.TSN, r *chunkRecord
 	a.certain = a.certain || first && t == a.firstTSN
 }
 
-// onDuplicateReported takes that the peer has had a chunk twice, which went again.
+// onDuplicateReported learns that the peer has had a chunk twice, which went again.
 func (s *Sender) onDuplicateReported(t wire.TSN, r *chunkRecord) {
 	if a := &s.paths[r.path].spuriousTimeout; t == a.firstTSN && r.unreportedDups == 1 {
 		a.shownBySack, a.certain = true, true

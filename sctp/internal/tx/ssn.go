@@ -8,11 +8,11 @@ import (
 )
 
 // A stream may have 65535 ordered messages outstanding (RFC 9260 section 6.1), and maxOutstanding
-// keeps to that. But SSNs compare by serial number arithmetic (section 1.6): a receiver that
-// sorts by them alone, as Linux and FreeBSD do, needs all that it holds to be less than 2^15
-// apart. Beyond that it delivers nothing any more. So no more than 2^15-1 are outstanding. The
-// TSN of the last message of each block of SSNs is remembered: when the next block ends, it has
-// been acknowledged.
+// keeps to that. But SSNs compare by serial number arithmetic (section 1.6). A receiver that sorts
+// by them alone, as Linux and FreeBSD do, needs all that it holds to be less than 2^15 apart.
+// Beyond that it delivers nothing any more. So no more than 2^15-1 are outstanding. The TSN of the
+// last message of each block of SSNs is remembered. When the next block ends, it has been
+// acknowledged.
 const ssnBlock = 1 << 14
 
 // endsSSNBlock says whether an SSN is the last of its block.
@@ -43,8 +43,8 @@ func (s *Sender) isSSNAmbiguous() bool {
 	return next != nil && end != nil && endsSSNBlock(*next) && s.isOutstandingOn(*end, m.Stream) && endsSSNBlock(s.outstanding.recordOf(*end).ssn)
 }
 
-// NextSSN returns the SSN that takeSSN would return, nil where neither the stream nor a near one
-// was used.
+// NextSSN returns the SSN that takeSSN would return. It is nil where neither the stream nor a near
+// one was used.
 func (s *Sender) NextSSN(id wire.StreamID) *wire.SSN { return s.nextSSN.At(uint16(id)) }
 
 // ssnBlocksMemory returns the octets of memory behind blocks.

@@ -8,11 +8,11 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// Failover long before T3-rtx. Where a path is silent for as long as a tail-loss probe waits, the
-// probe is a copy of the earliest chunk in flight there, over another active path (RFC 9260 section
-// 6.4.1). If its SACK says that nothing has arrived over the old path since, that path is
-// suspected: new data leaves it, and what is overdue there goes again elsewhere. The owner asks the
-// path by HEARTBEAT, and counts that, not the probe, as an error where nothing answers. A path that
+// Failover long before T3-rtx. A path may be silent for as long as a tail-loss probe waits. Then
+// the probe is a copy of the earliest chunk in flight there, over another active path (RFC 9260
+// section 6.4.1). If its SACK says that nothing has arrived over the old path since, that path is
+// suspected. New data leaves it, and what is overdue there goes again elsewhere. The owner asks the
+// path by HEARTBEAT. That counts as an error where nothing answers, the probe does not. A path that
 // answers carries data again, paced, with the cwnd that it had.
 
 // suspicionLevel is what is thought of an active path.
@@ -20,14 +20,15 @@ type suspicionLevel uint8
 
 const (
 	pathTrusted   suspicionLevel = iota
-	pathOnHold                   // it has answered, but was suspected too often of late: it carries data when others are suspected
+	pathOnHold                   // it answers, but was suspected too often recently: used when others are suspected
 	pathSuspected                // it does not answer
 )
 
-// A path that is suspected again within flapWindow of its return is held for minHold, twice as long
-// the next time, up to maxHold: a path that lets HEARTBEATs pass and no data, or a peer that
-// answers as it likes, does not move data to and fro for ever. None is left within suspectInterval
-// of another: behind a spike that has met both, answers come in any order.
+// A path that is suspected again within flapWindow of its return is held for minHold. Each time
+// after that it is twice as long, up to maxHold. A path may let HEARTBEATs pass and no data, or a
+// peer may answer as it likes. Holding it keeps data from moving back and forth for ever. No path
+// is left within suspectInterval of another. Behind a spike that has met both, answers come in any
+// order.
 const (
 	suspectInterval = 500 * time.Millisecond
 	flapWindow      = 10 * time.Second
@@ -53,7 +54,7 @@ func (p *Path) NeedsHeartbeat() bool { return p.suspicion.level == pathSuspected
 // HeldUntil returns when a suspected path that answers may carry data again.
 func (p *Path) HeldUntil() rawio.Time { return p.suspicion.holdEndAt }
 
-// ConfirmReachable takes that the path is reachable.
+// ConfirmReachable says that the path is reachable.
 func (p *Path) ConfirmReachable(now rawio.Time) {
 	d := &p.suspicion
 	d.sendBlocked = false
@@ -75,7 +76,7 @@ func (p *Path) ClearSuspicion(now rawio.Time) {
 	}
 }
 
-// MarkFailed takes that the path does not answer, which its state says from now on. A suspected one
+// MarkFailed says that the path does not answer, which its state says from now on. A suspected one
 // has lost what was in flight there.
 func (p *Path) MarkFailed(now rawio.Time) {
 	if p.suspicion.level == pathSuspected {
@@ -90,15 +91,15 @@ func (p *Path) isUsable() bool { return p.trusted() && !p.suspicion.sendBlocked 
 
 func (p *Path) trusted() bool { return p.State == Active && p.suspicion.level == pathTrusted }
 
-// Sever takes that nothing leaves this host for p, until it answers or Mend is called: it
-// carries DATA only where all paths are like that.
+// Sever says that nothing leaves this host for p, until it answers or Mend is called. It carries
+// DATA only where all paths are like that.
 func (p *Path) Sever() { p.suspicion.sendBlocked = true }
 
-// Mend takes that packets can leave for p again.
+// Mend says that packets can leave for p again.
 func (p *Path) Mend() { p.suspicion.sendBlocked = false }
 
-// tailProbePath returns the path that a probe takes when p is silent, nil if there is none as good,
-// or if nobody would ask p.
+// tailProbePath returns the path that a probe takes when p is silent. It is nil if there is none as
+// good, or if no HEARTBEAT would ask p.
 func (s *Sender) tailProbePath(p *Path) *Path {
 	if len(s.paths) == 1 || !p.HeartbeatsOnSuspicion {
 		return nil
@@ -110,7 +111,7 @@ func (s *Sender) tailProbePath(p *Path) *Path {
 }
 
 // fillTailProbe appends a copy of the probe's chunk to a packet that goes over the other path. The
-// chunk is in flight where it was, so that T3-rtx and error counters are as without it.
+// chunk is in flight where it was, so that T3-rtx and error counters stay as they are.
 func (s *Sender) fillTailProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 	t := s.tailProbe.tsn
 	r := s.outstanding.recordOf(t)
@@ -138,10 +139,10 @@ func (s *Sender) fillTailProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 	return 1
 }
 
-// isPathSilent reports whether p is to be left: nothing that was sent there when the probe's chunk
-// was, or later, has arrived, or what is in flight should have by far. One lost chunk is no silence
-// where all that was in flight beside it has arrived: it was the last that went, or went again,
-// before cwnd was full, and the SACK of the others was lost too.
+// isPathSilent reports whether p is to be left. It is if nothing sent there when the probe's chunk
+// was, or later, has arrived. It also is if what is in flight should have arrived long ago. One
+// lost chunk is no silence where all that was in flight beside it has arrived. It was the last that
+// went, or went again, before cwnd was full, and the SACK of the others was lost too.
 func (s *Sender) isPathSilent(now rawio.Time, p *Path) bool {
 	if p.State != Active || now.Sub(s.pathSuspectedAt) < suspectInterval {
 		return false
@@ -191,7 +192,7 @@ func (s *Sender) LeavePath(now rawio.Time, p *Path) bool {
 }
 
 // retransmitOverdue marks what should have arrived over p, which is suspected, to be sent
-// elsewhere, and comes back for the rest. Over a path that is cut that is all: whoever had it
+// elsewhere. It comes back for the rest. Over a path that is cut that is all: a peer that had it
 // cannot say so there.
 func (s *Sender) retransmitOverdue(now rawio.Time, p *Path) {
 	p.ptoAt = rawio.Never

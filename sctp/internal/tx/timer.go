@@ -5,10 +5,10 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// HandleTimeout handles the T3-rtx timers that have expired (section 6.3.3): back off, shrink cwnd,
-// mark what was in flight there for retransmission. It returns the paths whose error counter is to
-// be raised, and with each the association's: not those where it was early. The retransmission
-// itself goes out with the next Poll, so that the owner first has its say about which paths are
+// HandleTimeout handles the T3-rtx timers that have expired (section 6.3.3). It backs off, shrinks
+// cwnd, and marks what was in flight there for retransmission. It returns the paths whose error
+// counter is to be raised, and with each the association's: not those where it was early. The
+// retransmission itself goes out with the next Poll. So the owner first decides which paths are
 // active.
 func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	var expired PathSet
@@ -67,7 +67,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 }
 
 // markLostOnTimeout marks what was in flight to p when T3-rtx expired for retransmission, or a part
-// of it, see More, and reports whether some of that was in packets longer than Least.
+// of it, see HasMoreWork. It reports whether some of that was in packets longer than BasePMTU.
 func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 	g := &s.outstanding
 	from := p.timeoutMarkFrom
@@ -94,7 +94,7 @@ func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 }
 
 // OnSendRefused takes back that a chunk was sent to p: the link has refused its packet. It goes out
-// again as if it had not been before, whatever cwnd is; that says nothing of the path.
+// again as if it had not been before, whatever cwnd is. That says nothing of the path.
 func (s *Sender) OnSendRefused(p *Path, t wire.TSN) {
 	g := &s.outstanding
 	if uint32(t-g.firstUnacked) >= uint32(g.len()) || g.recordOf(t).path != p.index || !g.recordOf(t).isIn(inFlight) {
@@ -124,7 +124,7 @@ type FailedMessage struct {
 	Pulled bool // it came from the Source, not through Enqueue
 }
 
-// Stop says that the association has ended: nothing is sent any more, and NextFailed says what was
+// Stop says that the association has ended. Nothing is sent any more, and NextFailed says what was
 // not acknowledged.
 func (s *Sender) Stop() {
 	s.pendingSack, s.pathsToMark = pendingSack{}, 0

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// A window that is smaller than the next chunk while nothing is in flight may stay so: no SACK is
-// due, and a receiver tells of more room by itself only when there is much more of it.
+// A window that is smaller than the next chunk while nothing is in flight may stay so. No SACK is
+// due, and a receiver reports a larger window by itself only when it is much larger.
 const (
 	// cutToWindowTimeout is how long the window has to be so before a chunk is cut to fit it.
 	cutToWindowTimeout = 200 * time.Millisecond
@@ -17,7 +17,7 @@ const (
 
 // mayProbeWindow reports whether a chunk may go to p although the peer's window has no room for it
 // and nothing is in flight. Unless the chunk can be cut to the window it is a zero window probe
-// (section 6.1, A): the first goes one RTO after the window was found closed, later ones are
+// (section 6.1, A). The first goes one RTO after the window was found closed. Later ones are
 // retransmissions by T3-rtx, which backs off.
 func (s *Sender) mayProbeWindow(now rawio.Time, p *Path) bool {
 	shortens := s.canCutToWindow()
@@ -32,8 +32,8 @@ func (s *Sender) mayProbeWindow(now rawio.Time, p *Path) bool {
 	return !now.Before(s.probeAt)
 }
 
-// canCutToWindow reports whether the next chunk may be cut to the window: it is of a message that
-// may be fragmented, and the window is not silly.
+// canCutToWindow reports whether the next chunk may be cut to the window. Its message may be
+// fragmented, and the window is not silly.
 func (s *Sender) canCutToWindow() bool {
 	least := min(s.MaxPayload(), max(s.maxRwnd, minArwnd)) / 2
 	return s.current.fromQueue && !s.cfg.NoFragments && !s.cfg.StrictRFC && s.outstanding.rwnd >= least

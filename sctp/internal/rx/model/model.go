@@ -1,5 +1,5 @@
-// Package model has what the receiving half of SCTP meets, by chance: a peer, the network between,
-// a reader; and a model of it that says what is to come of that.
+// Package model drives the receiving half of SCTP at random: a peer, the network between, and a
+// reader. A model of the receiver says what must result.
 package model
 
 import (
@@ -31,8 +31,8 @@ type sentMessage struct {
 	delivered bool // delivered, or placed
 }
 
-// receiverModel is a peer that sends as it should over a network that loses, doubles and reorders,
-// and a reader. Once a chunk was forged, what may be expected is little.
+// receiverModel is a peer that sends as it should, over a network that loses, doubles and reorders,
+// and a reader. Once a chunk was forged, little can be expected.
 type receiverModel struct {
 	t                *testing.T
 	input            fuzzinput.Script
@@ -42,7 +42,7 @@ type receiverModel struct {
 	buf              *rawio.Buf  // of the packet in processing, or nil
 	chunks           []wire.Data // by TSN
 	messageOf        []int       // the messages they are of
-	numSent          int         // so many of them the peer has sent at least once
+	numSent          int         // how many of them the peer has sent at least once
 	rwnd             int         // octets that it may still send
 	acked            map[wire.TSN]bool
 	sent             []*sentMessage
@@ -58,10 +58,10 @@ type receiverModel struct {
 	advertisedWindow int // the a_rwnd that the last SACK gave, less what has come in since
 	sackModel        sackModel
 	withReader       []*rx.Message // with the reader
-	partialData      []byte        // of the message that comes in pieces
+	partialData      []byte        // of the message that is delivered in pieces
 	partialMessage   *sentMessage
 	now              rawio.Time
-	log              *strings.Builder // what happens, if it is to be told
+	log              *strings.Builder // what happens, if it is to be written down
 }
 
 // logState writes down what happens, if that is wanted, and what becomes of the rx.Receiver.
@@ -71,9 +71,10 @@ func (z *receiverModel) logState(what ...any) {
 	}
 }
 
-// sackModel tells when a SACK is due: at once for the first packet, for a gap and what closes it,
-// and for what is not taken; for every second packet; where one waited in vain for DATA of ours,
-// and packets are that far apart; else after a delay (sections 6.2 and 6.7).
+// sackModel tells when a SACK is due (sections 6.2 and 6.7). It is due at once for the first
+// packet, for a gap and what closes it, and for what is not taken. It is due for every second
+// packet. It is also due at once where packets are that far apart and a SACK waited without DATA of
+// ours. Otherwise it is due after a delay.
 type sackModel struct {
 	hasData, isUrgent, hadGaps, firstAcked, mustSend bool
 	packetsSinceSack, lossBackoff                    int
@@ -109,14 +110,14 @@ func (a *sackModel) endPacket(now rawio.Time, gaps bool) {
 	a.hasData, a.isUrgent, a.hadGaps = false, false, gaps
 }
 
-// advanceTime is what the time alone brings.
+// advanceTime does what is due by time alone.
 func (a *sackModel) advanceTime(now rawio.Time) {
 	if !now.Before(a.sackDueAt) {
 		a.mustSend, a.delayExpired, a.lastWaited = true, !a.strictRFC, true
 	}
 }
 
-// makeMessage makes a message of the peer's: an octet says where to, the next how it is cut.
+// makeMessage makes a message of the peer's: one octet chooses the stream, the next how it is cut.
 func (z *receiverModel) makeMessage() {
 	b, cut := z.input.Next(), z.input.Next()
 	m := &sentMessage{stream: wire.StreamID(b % fuzzStreams), unordered: b&8 != 0}
@@ -148,8 +149,8 @@ func (z *receiverModel) makeMessage() {
 	}
 }
 
-// sendUpTo has the peer send chunks up to i for the first time, as far as the receiver's window
-// goes (section 6.1, A). Those before it are under way or lost then.
+// sendUpTo makes the peer send chunks up to i for the first time, as far as the receiver's window
+// goes (section 6.1, A). Those before i are then under way or lost.
 func (z *receiverModel) sendUpTo(i int) bool {
 	if i < 0 || i >= len(z.chunks) {
 		return false
@@ -165,7 +166,7 @@ func (z *receiverModel) sendUpTo(i int) bool {
 	return true
 }
 
-// inFlightOctets returns the octets that the peer has sent and that no SACK has named.
+// inFlightOctets returns the octets that the peer has sent and no SACK has named.
 func (z *receiverModel) inFlightOctets() (n int) {
 	for _, d := range z.chunks[:z.numSent] {
 		if !z.acked[d.TSN()] {
@@ -240,7 +241,7 @@ func (z *receiverModel) endPacket() bool {
 // maxFuzzChunk is more than the octets of user data in any chunk.
 const maxFuzzChunk = 1024
 
-// checkError takes a verdict of the receiver: there is no error without a forged chunk.
+// checkError checks an error of the receiver: there is none without a forged chunk.
 func (z *receiverModel) checkError(err error) bool {
 	z.logState(err)
 	var v *rx.ViolationError
@@ -394,7 +395,7 @@ func (z *receiverModel) forgeChunk(d wire.Data) wire.Data {
 	return wire.Data(append(wire.AppendDataHeader(nil, f), payload...))
 }
 
-// runStep does one thing. It returns false when the association is to be aborted.
+// runStep does one step. It returns false when the association is to be aborted.
 func (z *receiverModel) runStep(op int) bool {
 	switch op % 10 {
 	case 0, 1:
@@ -446,7 +447,7 @@ func (z *receiverModel) runStep(op int) bool {
 	return true
 }
 
-// setPressure lets memory be short, or no more. What may be taken back is dropped.
+// setPressure turns memory pressure on or off. What may be taken back is dropped.
 func (z *receiverModel) setPressure(on bool) {
 	z.underPressure, z.wasFull, z.sackModel.mustSend = on, true, true
 	dropped, had := z.receiver.Evicted(), z.receiver.Internals().AboveCumTSN
@@ -523,8 +524,8 @@ func (z *receiverModel) deliverRest() {
 	}
 }
 
-// checkCutOff lets the association end here: of a message that was read in part the reader learns
-// that it is cut off.
+// checkCutOff ends the association here. The reader learns that a message which it has read in part
+// is cut off.
 func (z *receiverModel) checkCutOff() {
 	z.receiver.CutOff()
 	for n := -1; n < len(z.withReader); {
@@ -536,8 +537,8 @@ func (z *receiverModel) checkCutOff() {
 	}
 }
 
-// Play gives the receiving half what a script says, and tells what it does if there is something to
-// write that to.
+// Play runs a script against the receiving half. It writes down what happens if there is something
+// to write to.
 func Play(t *testing.T, in []byte, told *strings.Builder) {
 	z := &receiverModel{t: t, log: told, input: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], received: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
 	z.pool, z.hasLoneDelay, z.limitsMessages = rawio.NewPool(2048<<(in[0]>>4&3), 8), in[0]&4 != 0, in[0]&0x18 == 0x18

@@ -113,7 +113,7 @@ const (
 	peerWindow = sendBuffer
 )
 
-// Transfer has the sender send for so long, with numbers by chance from a seed.
+// Transfer has the sender send for so long, with random numbers from a seed.
 func (r Bottleneck) Transfer(t *testing.T, seed uint32, lasts time.Duration) (g TransferResult) {
 	draw := func() uint32 {
 		seed = seed*1664525 + 1013904223

@@ -24,8 +24,8 @@ func gapAckUpTo(cum, to wire.TSN) (g []wire.GapBlock) {
 	return g
 }
 
-// singleGapPeer is honest for a second, and then acknowledges one chunk alone in each SACK: by its
-// offset in a gap block, 0 for none.
+// singleGapPeer is honest for a second. Then it acknowledges one chunk alone in each SACK, by its
+// offset in a gap block; 0 for none.
 func singleGapPeer(which func(x *PeerView) uint16) Peer {
 	return func(x *PeerView, came []wire.TSN) {
 		if x.Ticks < 1000 {
@@ -42,7 +42,7 @@ func singleGapPeer(which func(x *PeerView) uint16) Peer {
 	}
 }
 
-// CheatingPeers are what a sender that believes it would send more for.
+// CheatingPeers are peers to which a sender that believes them would send more.
 func CheatingPeers() []CheatingPeer {
 	return []CheatingPeer{
 		{"all that was sent is acknowledged", true, func(x *PeerView, came []wire.TSN) {

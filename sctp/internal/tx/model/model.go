@@ -1,5 +1,5 @@
-// Package model has what the sending half of SCTP meets, by chance: a program, several paths, a
-// peer that loses and acknowledges; and a model of it that says what is to come of that.
+// Package model has what the sending half of SCTP meets, at random: a program, several paths, a
+// peer that loses and acknowledges. It also has a model that says what is to come of that.
 package model
 
 import (
