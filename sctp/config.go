@@ -21,116 +21,118 @@ type Config struct {
 	// What the protocol does: the fields of assoc.Config.
 
 	// OutStreams is the number of outbound streams asked for, InStreams the most inbound streams
-	// accepted (section 5.1.1). OutStreams defaults to 10. An association that comes to a listener
-	// has at least as many as the peer opens. So each message can be answered on its stream.
-	// InStreams defaults to 65535. There are never more outbound streams than the peer accepts;
-	// Stats reports how many there are.
+	// accepted (section 5.1.1). InStreams defaults to 65535, OutStreams to 10. An association that
+	// comes to a listener opens as many as the peer, if that is more. Each message can then be
+	// answered on its stream. There are never more outbound streams than the peer accepts: Stats
+	// reports how many there are.
 	OutStreams, InStreams uint16
 	// RecvBuffer is the receive window, and SendBuffer the most that is queued to be sent. Both are
 	// in octets of user data; RecvBuffer is at least 1500 (section 3.3.2). Default 0: 1 MiB each.
-	// They then grow to 16 MiB over paths with round trips of 2 ms and more, while there is memory.
-	// RecvBuffer grows to four times what the program reads in a round trip, SendBuffer to twice
-	// what may be in flight. A message to be sent is no longer than 1 MiB then.
+	// Over paths with round trips of two milliseconds and more, each grows to 16 MiB while there is
+	// memory. The window grows to four times what the program reads in a round trip. SendBuffer
+	// grows to twice what may be in flight. A message to be sent is no longer than 1 MiB then.
 	RecvBuffer, SendBuffer int
 	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the
-	// association. Default 0: of any length. A message that exceeds RecvBuffer is delivered in
-	// pieces. With MaxMessage up to RecvBuffer only PartialDelivery makes pieces.
+	// association. Default 0: of any length. A message that RecvBuffer does not hold is delivered
+	// in pieces. With MaxMessage up to RecvBuffer there are no pieces, except those of
+	// PartialDelivery.
 	MaxMessage int
-	// PartialDelivery delivers a message in pieces as soon as more than so many octets of it wait
-	// for its end. It is at most RecvBuffer (SCTP_PARTIAL_DELIVERY_POINT of RFC 6458). Default 0:
-	// when RecvBuffer does not hold it.
+	// PartialDelivery is how many octets of a message may wait for its end, at most RecvBuffer.
+	// When more wait, the message is delivered in pieces (SCTP_PARTIAL_DELIVERY_POINT of RFC 6458).
+	// Default 0: when RecvBuffer does not hold it.
 	PartialDelivery int
 
 	// Adaptation is the adaptation layer indication announced in INIT and INIT ACK (RFC 5061
-	// section 4.2.6); nil announces none. RequireAdaptation refuses a peer that announces none, or
-	// another one, by ABORT. The association then ends with an *AdaptationError.
+	// section 4.2.6); nil announces none. RequireAdaptation refuses by ABORT a peer that announces
+	// none, or another one. The association then ends with an *AdaptationError.
 	Adaptation        *uint32
 	RequireAdaptation bool
 
 	// RTOInitial, RTOMin and RTOMax bound the retransmission timeout. Defaults 1 s, 1 s, 60 s.
 	RTOInitial, RTOMin, RTOMax time.Duration
 	// SackDelay is the longest wait before DATA is acknowledged: default 200 ms, at most 500 ms.
-	// Unless RFC9260 is set, it is no longer than a round trip or 25 ms, whichever is less. It is
-	// up to 80 ms when no round trip is known. The same holds when packets come for many of the 512
-	// or more associations of a Transport. It is also no longer than half of what a peer has waited
-	// before it retransmitted.
+	// Unless RFC9260 is set it is at most a round trip, or 25 ms if the round trip is shorter. The
+	// 25 ms are 80 ms if no round trip is known. They are 80 ms too if packets come for many of the
+	// 512 or more associations of a Transport. It is also no longer than half of what a peer has
+	// waited before it retransmitted.
 	SackDelay time.Duration
-	// LoneSackDelay is that wait while no DATA answers what the peer sends and takes a SACK along.
-	// It holds until 16 packets in a row were answered, and again once one was not. Default
-	// SackDelay, and not longer.
+	// LoneSackDelay is that wait while the peer's packets are not answered by DATA, which takes a
+	// SACK along. It holds until 16 packets in a row were answered, and again once one was not.
+	// Default SackDelay, and not longer.
 	LoneSackDelay time.Duration
 	// HeartbeatInterval is HB.interval, default 30 s. A negative value disables heartbeats to
-	// confirmed addresses; unconfirmed ones are still probed, as section 5.4 requires.
+	// confirmed addresses. Unconfirmed ones are still probed, as section 5.4 requires.
 	HeartbeatInterval time.Duration
 	// CookieLife is Valid.Cookie.Life, default 60 s. A peer that asks for more gets up to twice as
 	// much.
 	CookieLife time.Duration
-	// MaxBurst is the most packets with DATA sent at one opportunity. Default 4. A negative value
-	// means no limit, which suits a program that answers many received packets at once. Unless
-	// RFC9260 is set, 128 KiB may go in any case. HBMaxBurst is the most HEARTBEATs per RTO
+	// MaxBurst is the most packets with DATA sent at one opportunity. The default is 4. A negative
+	// value means no limit, which suits a program that answers many received packets at once.
+	// Unless RFC9260 is set, 128 KiB may go in any case. HBMaxBurst is the most HEARTBEATs per RTO
 	// (default 1).
 	MaxBurst, HBMaxBurst int
 	// NoDelay sends each message as soon as the windows allow (SCTP_NODELAY of RFC 6458). Without
-	// it messages may wait. At least four full packets are in flight then, over a path with round
-	// trips of less than 1 ms. A packet that would be short waits for more messages, and so do less
-	// than 64 KiB of messages. They wait until the next SACK, or the one after it. Up to eight
-	// short messages may also wait, for 0.2 ms at most. That is so on a Conn that has just been
-	// read from and has more to read. It is also so with two short packets in flight. When less is
-	// in flight, or far away, nothing waits.
+	// it, a short packet may wait for more messages, and less than 64 KiB of messages for more.
+	// They wait until the next SACK, or the one after it. This needs at least four full packets in
+	// flight, over a path with round trips of less than 1 ms.
+	//
+	// Up to eight short messages may also wait, for 0.2 ms at most. This needs two short packets in
+	// flight, or a Conn that was just read from and has more to read. When less is in flight, or
+	// far away, nothing waits.
 	NoDelay bool
-	// DisableFragments refuses a message that does not fit one packet, by ErrNeedsFragments
+	// DisableFragments refuses, by ErrNeedsFragments, a message that does not fit one packet
 	// (SCTP_DISABLE_FRAGMENTS of RFC 6458).
 	DisableFragments bool
 	// MaxSegment bounds the user data of a DATA chunk, in octets (SCTP_MAXSEG of RFC 6458). 0
 	// leaves it to the path MTUs.
 	MaxSegment int
-	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are the retransmission limits. They are
-	// for the association (default 10), one path (5), and INIT and COOKIE ECHO (8).
+	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are retransmission limits. They are those
+	// of the association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
 	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int
 
 	// MaxInitRTO bounds the wait for an answer to INIT and COOKIE ECHO (sinit_max_init_timeo of RFC
-	// 6458). Their timeouts double from RTOInitial. It says nothing about data. Default RTOMax.
+	// 6458). Their timeouts double from RTOInitial. It does not apply to data. Default RTOMax.
 	MaxInitRTO time.Duration
-	// AutoClose ends an association by SHUTDOWN when it has neither sent nor received user data for
-	// so long (SCTP_AUTOCLOSE of RFC 6458). Default 0: never.
+	// AutoClose ends an association that has neither sent nor received user data for so long
+	// (SCTP_AUTOCLOSE of RFC 6458). It ends gracefully, by SHUTDOWN. Default 0: never.
 	AutoClose time.Duration
 
-	// LocalAddrs are the own addresses of associations, at most 8. The peer hears of those that
-	// mean something to it. A path to an address of the peer begins at the own address that suits
-	// it best. Empty: associations have one own address, which the link or the peer chooses. All
-	// paths begin there, and lead to addresses of its family only. The peer's others are ignored
-	// (RFC 9260 section 5.1.2).
+	// LocalAddrs are the own addresses of associations, at most 8. The peer learns those that mean
+	// something to it. A path to an address of the peer begins at the one that suits it best.
+	// Empty: associations have one own address, which the link or the peer chooses. All paths begin
+	// there, and lead to addresses of its family only. The peer's others are ignored (RFC 9260
+	// section 5.1.2).
 	LocalAddrs []netip.Addr
 	// PotentiallyFailedMaxRetrans is how many consecutive errors a path may have before data avoids
 	// it (RFC 7829 section 3.2); default 0. With PathMaxRetrans or more that state does not occur.
-	// HidePotentiallyFailed reports paths in it as active.
+	// HidePotentiallyFailed reports paths in that state as active.
 	PotentiallyFailedMaxRetrans int
 	HidePotentiallyFailed       bool
-	// PrimarySwitchoverMaxRetrans is how many consecutive errors the primary path may have (RFC
-	// 7829 section 5). Then the path that data has moved to becomes the primary one. It is at least
-	// PotentiallyFailedMaxRetrans, or PathMaxRetrans if that is smaller. Nil: data returns to the
+	// PrimarySwitchoverMaxRetrans is how many consecutive errors the primary path may have. Beyond
+	// that, the path that data has moved to becomes the primary one (RFC 7829 section 5). It is at
+	// least the smaller of PotentiallyFailedMaxRetrans and PathMaxRetrans. Nil: data returns to the
 	// primary path when it recovers.
 	PrimarySwitchoverMaxRetrans *int
 
-	// MTU is the largest IP packet in octets, at least rawio.MinMTU; 0 is what the link takes. The
-	// MTU of each path is searched for below it (RFC 8899), if the link can forbid fragmentation.
-	// DisablePMTUD takes all paths to carry what the link, and MTU, allow.
+	// MTU is the largest IP packet in octets, at least rawio.MinMTU; 0 is what the link takes. Each
+	// path's MTU is searched for below it (RFC 8899), if the link can send packets whole or not at
+	// all. DisablePMTUD assumes that all paths carry what the link, and MTU, allow.
 	MTU          int
 	DisablePMTUD bool
 	// DSCP is the Differentiated Services codepoint of packets, 0 to 63 (SPP_DSCP of RFC 6458).
 	// FlowLabel is the flow label of IPv6 packets, of 20 bits (SPP_IPV6_FLOWLABEL). Default 0: what
-	// the link is configured with. A link that cannot set them returns ErrNoMarks.
+	// the link is configured with. If the link cannot set them the error is ErrNoMarks.
 	DSCP      uint8
 	FlowLabel uint32
-	// DisableECN turns off explicit congestion notification (RFC 3168). Otherwise it is offered to
+	// DisableECN turns off explicit congestion notification (RFC 3168). It is otherwise offered to
 	// the peer if the link reports congestion marks.
 	DisableECN bool
 
-	// RFC9260 keeps to the letter of sections 6.1 and 7.2.1, without what this stack has learnt
-	// from TCP and QUIC. Without it an association begins with ten packets (RFC 6928). Over round
-	// trips of 2 ms and more it spreads packets instead of counting MaxBurst of them. There it also
-	// finds losses by RACK-TLP (RFC 8985). After a silence it keeps its window, for minutes (RFC
-	// 7661).
+	// RFC9260 keeps to the letter of sections 6.1 and 7.2.1 where this stack has learnt from TCP
+	// and QUIC. Without it an association begins with ten packets (RFC 6928). Over round trips of
+	// two milliseconds and more it spreads packets instead of counting MaxBurst of them. It finds
+	// losses over such paths by RACK-TLP (RFC 8985). It keeps its window after a silence, for
+	// minutes (RFC 7661).
 	RFC9260 bool
 	// NewController makes the congestion controller of each path: cc.NewCubic, which nil selects
 	// (cc.RFC9260 under RFC9260), cc.NewReno or cc.NewBBR.
