@@ -53,7 +53,11 @@ func changed(commit string, paths []string) bool {
 }
 
 // below are the packages of internal that the library is built on.
-var below = []string{"internal/prefetch", "internal/portregistry", "internal/counters", "internal/crc32c", "internal/quota", "internal/grace", "internal/hostaddr", "internal/invariant", "internal/kernelsctp", "internal/limits", "internal/pollpolicy", "internal/sparse"}
+var below = []string{
+	"internal/counters", "internal/crc32c", "internal/grace", "internal/hostaddr",
+	"internal/invariant", "internal/kernelsctp", "internal/limits", "internal/pollpolicy",
+	"internal/portregistry", "internal/prefetch", "internal/quota", "internal/sparse",
+}
 
 // folders are those of the code that a spec measures, as git has them. Programs of others have
 // none.
