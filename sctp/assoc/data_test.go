@@ -114,7 +114,7 @@ func TestReplyQueueIsBounded(t *testing.T) {
 }
 
 func TestClosedWindowOpensAgain(t *testing.T) {
-	w, a, b := sctptest.Pair(t, nil, &assoc.Config{RecvBuffer: 4000})
+	w, a, b := sctptest.Pair(t, &assoc.Config{DisableFragments: true}, &assoc.Config{RecvBuffer: 4000})
 	payload := bytes.Repeat([]byte("z"), 1000)
 	for range 20 {
 		w.Send(a, 0, payload)
