@@ -140,6 +140,21 @@ func (s *ClientShares) RoomFor(who netip.Addr, free int64) int64 {
 	return max(room, 0)
 }
 
+// IsAtLimit reports whether an address holds as many units as one may, or one of its groups as many
+// as its levels allow.
+func (s *ClientShares) IsAtLimit(who netip.Addr, most int64) bool {
+	var list [MaxGroups]HostGroup
+	for i, g := range GroupsOf(who, list[:0]) {
+		if s.heldUnits[g] >= most*int64(i+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// NumGroups returns how many groups hold something.
+func (s *ClientShares) NumGroups() int { return len(s.heldUnits) }
+
 // AddHeld notes that an address holds so many more, or fewer.
 func (s *ClientShares) AddHeld(who netip.Addr, n int64) {
 	if s.heldUnits == nil {

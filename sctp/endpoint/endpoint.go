@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/rddp-go/rddp/internal/quota"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/assoc"
 	"github.com/rddp-go/rddp/sctp/internal/index"
@@ -93,20 +94,20 @@ type tableEntry struct {
 // each other. Screen, Answer, PollTransmit and Stats need only the part that sets up. MakeAssoc
 // needs both parts, every other method the tables alone.
 type Endpoint struct {
-	cfg          Config
-	env          assoc.Env
-	listeners    map[uint16][]*assoc.Config // several on one port have different addresses
-	byPeer       index.Map[peerKey, *assoc.Assoc]
-	byClaim      index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named and most likely lacks
-	byTag        index.Map[tagKey, *assoc.Assoc]
-	entries      map[*assoc.Assoc]*tableEntry
-	dialConfig   *assoc.Config  // of the last association of Connect, and of earlier ones with the same
-	portUses     map[uint16]int // associations on each local port
-	sourceCounts sourceCounts   // associations that hosts have set up
-	usedTags     usedTags
-	answerRates  answerRates
-	setupBudget  setupBudget
-	answers      assoc.Outbox
+	cfg         Config
+	env         assoc.Env
+	listeners   map[uint16][]*assoc.Config // several on one port have different addresses
+	byPeer      index.Map[peerKey, *assoc.Assoc]
+	byClaim     index.Map[peerKey, *assoc.Assoc] // by addresses that the peer has named and most likely lacks
+	byTag       index.Map[tagKey, *assoc.Assoc]
+	entries     map[*assoc.Assoc]*tableEntry
+	dialConfig  *assoc.Config      // of the last association of Connect, and of earlier ones with the same
+	portUses    map[uint16]int     // associations on each local port
+	perSource   quota.ClientShares // associations that hosts have set up
+	usedTags    usedTags
+	answerRates answerRates
+	setupBudget setupBudget
+	answers     assoc.Outbox
 
 	stats                                        Stats         // without Lookup's counts; of the set-up part, as the three above
 	malformedPackets, badChecksums, strayReports atomic.Uint64 // by Lookup
@@ -118,14 +119,13 @@ func New(cfg Config) *Endpoint {
 		cfg.MaxAssocs = defaultMaxAssocs
 	}
 	return &Endpoint{
-		cfg:          cfg,
-		env:          assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, Own: cfg.Own, New: cfg.New},
-		listeners:    make(map[uint16][]*assoc.Config),
-		entries:      make(map[*assoc.Assoc]*tableEntry),
-		portUses:     make(map[uint16]int),
-		sourceCounts: make(sourceCounts),
-		answerRates:  answerRates{maxPerSecond: cfg.MaxAnswers, key: cfg.AnswerKey},
-		setupBudget:  newSetupBudget(cfg.MaxSetups),
+		cfg:         cfg,
+		env:         assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, Own: cfg.Own, New: cfg.New},
+		listeners:   make(map[uint16][]*assoc.Config),
+		entries:     make(map[*assoc.Assoc]*tableEntry),
+		portUses:    make(map[uint16]int),
+		answerRates: answerRates{maxPerSecond: cfg.MaxAnswers, key: cfg.AnswerKey},
+		setupBudget: newSetupBudget(cfg.MaxSetups),
 	}
 }
 
@@ -314,7 +314,7 @@ func (e *Endpoint) Remove(a *assoc.Assoc) {
 		delete(e.portUses, en.tag.local)
 	}
 	if en.source.IsValid() {
-		e.sourceCounts.add(en.source, -1)
+		e.perSource.AddHeld(en.source, -1)
 	}
 }
 
@@ -338,7 +338,7 @@ func (e *Endpoint) removeFromTables(a *assoc.Assoc, had, has *tableEntry) {
 // addAccepted enters an association that a peer has set up from an address.
 func (e *Endpoint) addAccepted(a *assoc.Assoc, source netip.Addr) {
 	e.addAssoc(a).source = source
-	e.sourceCounts.add(source, 1)
+	e.perSource.AddHeld(source, 1)
 }
 
 // Refresh takes up a change of an association's own tag and peer addresses, and of their

@@ -48,7 +48,7 @@ func TestTablesAreEmptyInTheEnd(t *testing.T) {
 		check.That(t, getAssoc(&e.byTag, tagKey{a.LocalTag(), 7, 8}) == a && getAssoc(&e.byPeer, peerKey{source, 7, 8}) == a && e.portUses[7] == 1 && e.Len() == 1,
 			"not in the tables after Refresh")
 		e.Remove(a)
-		n := e.byTag.Len() + e.byPeer.Len() + e.byClaim.Len() + len(e.portUses) + len(e.sourceCounts) + e.Len()
+		n := e.byTag.Len() + e.byPeer.Len() + e.byClaim.Len() + len(e.portUses) + e.perSource.NumGroups() + e.Len()
 		check.That(t, n == 0, "accepted %v: %d entries are left", accepted, n)
 	}
 	p := rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 16), Remote: netip.MustParseAddrPort("10.0.0.9:0")}
