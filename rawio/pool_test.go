@@ -3,8 +3,8 @@ package rawio
 import (
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/manyassoc"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/concurrent"
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
@@ -21,7 +21,7 @@ func TestPoolMayBeUsedAtOnce(t *testing.T) {
 		b.releaseMany(2)
 	}
 	share := func(int) { shared.Retain(); shared.Refs(); shared.Release() }
-	manyassoc.RunTogether(300, use, use, use, share, share, func(int) { NewPool(10, 2) }, func(int) { NewPool(10, 2) },
+	concurrent.RunTogether(300, use, use, use, share, share, func(int) { NewPool(10, 2) }, func(int) { NewPool(10, 2) },
 		func(int) { outstanding(); p.Outstanding() }, func(int) { p.Trim() })
 	one := p.Get()
 	check.Equal(t, "buffers are said to be handed out", outstanding(), 1)

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/rddp-go/rddp/internal/manyassoc"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/concurrent"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -183,7 +183,7 @@ func TestAChannelServesWhatComesAndGoes(t *testing.T) {
 			check.OK(t, cq.AckEvents(1))
 		}
 	}()
-	manyassoc.RunTogether(200, life, life, func(i int) { _ = stay.Resize(1<<11 + i) }, func(int) { stay.Arm(false); stay.pushWC(WC{}); stay.notifyWaiters() })
+	concurrent.RunTogether(200, life, life, func(i int) { _ = stay.Resize(1<<11 + i) }, func(int) { stay.Arm(false); stay.pushWC(WC{}); stay.notifyWaiters() })
 	stop()
 	<-done
 }

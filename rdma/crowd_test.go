@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/manyassoc"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/concurrent"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
@@ -66,5 +66,5 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		cq.Arm(true)
 		_, _ = cq.Poll(make([]WC, 1))
 	}
-	manyassoc.RunTogether(200, take, take, create, create, window, window, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
+	concurrent.RunTogether(200, take, take, create, create, window, window, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
 }

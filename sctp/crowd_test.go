@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/manyassoc"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/concurrent"
 	"github.com/rddp-go/rddp/internal/test/mempair"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/rawio"
@@ -23,7 +23,7 @@ import (
 
 // watch looks at all that a Transport tells, again and again until the test is over.
 func watch(t *testing.T, tr *Transport) {
-	t.Cleanup(manyassoc.RunUntilStopped(func() {
+	t.Cleanup(concurrent.RunUntilStopped(func() {
 		s, n, m := tr.Stats(), tr.Associations(), tr.Memory()
 		total := tr.Totals()
 		check.That(t, s.RxDropped <= 1<<40 && n <= 1<<20 && m.Used <= 1<<40 && total.PacketsIn <= 1<<40, "%+v, %+v, %d associations, %+v", s, total, n, m)
@@ -39,7 +39,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	t.Run("deadline", func(t *testing.T) {
 		d := deadline{t: p.a}
 		set := func(after time.Duration) func(int) { return func(int) { d.set(time.Now().Add(after)) } }
-		manyassoc.RunTogether(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) { d.set(time.Time{}) },
+		concurrent.RunTogether(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) { d.set(time.Time{}) },
 			func(int) { d.expiredChan() }, func(int) { d.expiredChan() })
 		d.set(time.Now().Add(-1))
 		check.That(t, isClosed(d.expiredChan()), "a deadline in the past has not passed")
@@ -55,7 +55,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		set := func(after time.Duration) func(int) {
 			return func(i int) { h.setDeadline(&conns[i%len(conns)], now().Add(after), 0) }
 		}
-		manyassoc.RunTogether(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) { h.remove(&conns[i%len(conns)]) },
+		concurrent.RunTogether(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) { h.remove(&conns[i%len(conns)]) },
 			func(int) { h.runExpired() }, func(i int) { _ = conns[i%len(conns)].timerAt.Load() },
 			func(i int) {
 				if i == rounds-1 {
@@ -69,7 +69,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	t.Run("gate", func(t *testing.T) {
 		for range rounds {
 			g, posted := &assocLock{backlogAccount: new(account.Account)}, 0
-			manyassoc.RunTogether(4, func(int) {
+			concurrent.RunTogether(4, func(int) {
 				if g.enqueuePacket(&rawio.Packet{Data: []byte("packet")}) != enqueueFull {
 					posted++
 				}
@@ -89,7 +89,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		j := newEventLog(slog.New(slog.NewTextHandler(io.Discard, nil)))
 		write := func(int) { j.writeLine(slog.LevelInfo, netip.Addr{}, "line") }
 		reached := func(i int) { j.logLimit(limitKind(i%int(numLimits)), 1) }
-		manyassoc.RunTogether(4*maxLogLines, write, write, reached, reached)
+		concurrent.RunTogether(4*maxLogLines, write, write, reached, reached)
 		left, _ := j.lineLimiter.Allow(time.Now().Add(time.Second), netip.Addr{})
 		check.That(t, left != 0, "everything was written")
 	})
@@ -100,7 +100,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 			h.setPinned(true)
 			h.unpinThread()
 		}
-		manyassoc.RunTogether(rounds, turn, turn, turn)
+		concurrent.RunTogether(rounds, turn, turn, turn)
 		check.Equal(t, "threads held", pinnedThreads.Load()-before, 0)
 	})
 	t.Run("signals", func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		closed := make(chan struct{})
 		close(closed)
 		set := func(int) { s.Set() }
-		manyassoc.RunTogether(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.newSignal().Set() }, func(int) { p.a.wakeLinkReader() })
+		concurrent.RunTogether(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.newSignal().Set() }, func(int) { p.a.wakeLinkReader() })
 		check.That(t, wakes() >= before+rounds, "%d wake-ups of %d", wakes()-before, rounds)
 	})
 	t.Run("ports", func(t *testing.T) {
@@ -127,11 +127,11 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 				l.Close()
 			}
 		}
-		manyassoc.RunTogether(rounds, release(7001, time.Nanosecond), release(7002, 30*time.Microsecond), release(7003, time.Nanosecond), listen, listen)
+		concurrent.RunTogether(rounds, release(7001, time.Nanosecond), release(7002, 30*time.Microsecond), release(7003, time.Nanosecond), listen, listen)
 		until(t, "the end of all ports", func() bool { return p.a.link.(*mem.Link).BindPort(7001) == nil })
 	})
 	t.Run("conn", func(t *testing.T) {
-		manyassoc.RunTogether(rounds, func(int) { c.Stats() }, func(int) { c.RemoteAddr(); c.LocalAddr() }, func(i int) { c.Stream(uint16(i % 3)) },
+		concurrent.RunTogether(rounds, func(int) { c.Stats() }, func(int) { c.RemoteAddr(); c.LocalAddr() }, func(i int) { c.Stream(uint16(i % 3)) },
 			func(int) { c.SetDeadline(time.Now().Add(time.Hour)) }, func(i int) { _, _ = c.WriteMsg([]byte("x"), SendInfo{Stream: uint16(i % 3)}) })
 	})
 }
@@ -186,7 +186,7 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 		give(p.b, p.bAddr, p.bAddr, []byte("short"), 1)
 	}
 	peers := netip.AddrPortFrom(p.bAddr, 7)
-	manyassoc.RunTogether(20, dial, dial, write, write, stray, stray, func(int) {
+	concurrent.RunTogether(20, dial, dial, write, write, stray, stray, func(int) {
 		if l, err := p.b.Listen(0, nil); err == nil {
 			l.Close()
 		}
@@ -200,12 +200,12 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 		}
 	})
 	for _, s := range []*Socket{a, b} {
-		manyassoc.RunTogether(2, func(int) { s.Close() }, func(int) { _, _ = s.Conn(peers) })
+		concurrent.RunTogether(2, func(int) { s.Close() }, func(int) { _, _ = s.Conn(peers) })
 	}
 	l.Close()
 	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	manyassoc.RunTogether(1, func(int) { p.b.Close() }, func(int) { p.a.Close() }, func(int) { p.a.Close() })
+	concurrent.RunTogether(1, func(int) { p.b.Close() }, func(int) { p.a.Close() }, func(int) { p.a.Close() })
 	err := p.a.Wait(wait)
 	check.That(t, err == nil, "%d associations are left: %v", p.a.Associations(), err)
 	readers.Wait()

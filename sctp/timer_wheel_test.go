@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/manyassoc"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/concurrent"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -193,7 +193,7 @@ func TestDeadlinesOfACrowdMoveWhileOthersAreServed(t *testing.T) {
 	set := func(ahead time.Duration) func(int) {
 		return func(i int) { own(i%moving, func(c *Conn) { h.setDeadline(c, now().Add(ahead), 0) }) }
 	}
-	manyassoc.RunTogether(2000, set(time.Hour), set(100*time.Microsecond), set(9*time.Millisecond), set(20*time.Millisecond),
+	concurrent.RunTogether(2000, set(time.Hour), set(100*time.Microsecond), set(9*time.Millisecond), set(20*time.Millisecond),
 		func(i int) { own(i*3%moving, h.remove) }, func(int) { h.runExpired() })
 	var wait []chan struct{}
 	for i := range moving {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/manyassoc"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/concurrent"
 	"github.com/rddp-go/rddp/internal/test/endpointtest"
 	"github.com/rddp-go/rddp/internal/test/must"
 	"github.com/rddp-go/rddp/internal/test/sctptest"
@@ -95,7 +95,7 @@ func TestLookupMayBeUsedAtOnce(t *testing.T) {
 	bad := sctptest.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil))
 	bad[8]++
 	short, wrong, stray := look(rawio.Packet{Data: []byte("short")}), look(rawio.Packet{Data: bad}), look(rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 8)})
-	manyassoc.RunTogether(rounds, short, short, wrong, wrong, stray, stray, func(int) { b.EP.Stats() })
+	concurrent.RunTogether(rounds, short, short, wrong, wrong, stray, stray, func(int) { b.EP.Stats() })
 	s := b.EP.Stats()
 	check.That(t, s.Malformed == 2*rounds && s.BadChecksum == 2*rounds && s.StrayReports == 2*rounds, "%+v of %d each", s, 2*rounds)
 }

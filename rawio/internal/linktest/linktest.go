@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/manyassoc"
+	"github.com/rddp-go/rddp/internal/test/concurrent"
 	"github.com/rddp-go/rddp/rawio"
 )
 
@@ -166,14 +166,14 @@ func CheckConcurrentUse(t testing.TB, a, b rawio.Link, p rawio.Packet, told func
 			})
 		}
 	}
-	stop := manyassoc.RunUntilStopped(told)
+	stop := concurrent.RunUntilStopped(told)
 	whole, long := p, p
 	whole.Fragment = 1500
 	long.Vec = [][]byte{make([]byte, 70_000)}
 	write := func(p rawio.Packet, l rawio.Link) func(int) {
 		return func(int) { _, _ = l.WriteBatch([]rawio.Packet{p, p}) }
 	}
-	manyassoc.RunTogether(rounds, write(p, a), write(p, a), write(whole, a), write(whole, a), write(long, a), write(long, a),
+	concurrent.RunTogether(rounds, write(p, a), write(p, a), write(whole, a), write(whole, a), write(long, a), write(long, a),
 		func(int) { a.MTU(p.Local.Addr(), p.Remote.Addr()) }, func(i int) { a.MTU(netip.Addr{}, p.Remote.Addr()) },
 		func(int) {
 			if l, ok := a.(rawio.Addresser); ok {
@@ -187,7 +187,7 @@ func CheckConcurrentUse(t testing.TB, a, b rawio.Link, p rawio.Packet, told func
 		},
 		bindAndUnbind(a, 20_100), bindAndUnbind(a, 20_101), bindAndUnbind(a, 20_100))
 	<-arrived
-	manyassoc.RunTogether(2, func(int) { a.Close() }, func(int) { b.Close() }, func(int) { a.Close() }, write(p, a), bindAndUnbind(a, 20_102))
+	concurrent.RunTogether(2, func(int) { a.Close() }, func(int) { b.Close() }, func(int) { a.Close() }, write(p, a), bindAndUnbind(a, 20_102))
 	readers.Wait()
 	stop()
 	if _, err := a.WriteBatch([]rawio.Packet{p}); !errors.Is(err, net.ErrClosed) {

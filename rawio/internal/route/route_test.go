@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rddp-go/rddp/internal/manyassoc"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/concurrent"
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
@@ -24,8 +24,8 @@ func TestTableMayBeUsedAtOnce(t *testing.T) {
 		check.That(t, table.Lookup(netip.Addr{}, lo).MTU != 0, "no MTU")
 	}
 	all := []func(int){look, look, func(int) { table.Addrs() }, func(int) { table.Addrs() }, func(int) { table.ForgetRoutesTo(lo) }, func(int) { table.ForgetRoutesTo(lo) }}
-	manyassoc.RunTogether(50, all...)
-	manyassoc.RunTogether(2, append(all, func(int) { table.Close() }, func(int) { table.Close() })...)
+	concurrent.RunTogether(50, all...)
+	concurrent.RunTogether(2, append(all, func(int) { table.Close() }, func(int) { table.Close() })...)
 }
 
 func TestLoopbackAddressIsItsOwnSource(t *testing.T) {

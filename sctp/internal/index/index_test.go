@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/rddp-go/rddp/internal/manyassoc"
 	"github.com/rddp-go/rddp/internal/test/check"
+	"github.com/rddp-go/rddp/internal/test/concurrent"
 )
 
 // number is a key, of which some share a hash.
@@ -54,7 +54,7 @@ func TestTableIsReadWhileItChanges(t *testing.T) {
 			check.That(t, (ok || k >= stays) && (!ok || v == k), "key %d: %d, %v", k, v, ok)
 		}
 	}
-	manyassoc.RunTogether(200, look, look, func(i int) {
+	concurrent.RunTogether(200, look, look, func(i int) {
 		for k := number(stays); k < comes; k++ {
 			if i%2 == 0 {
 				m.Put(k, k)

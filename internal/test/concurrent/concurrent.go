@@ -1,7 +1,7 @@
-// Package manyassoc makes calls run at the same time. What programs may call at once has to be
+// Package concurrent makes calls run at the same time. What programs may call at once has to be
 // guarded. The race detector finds where it is not, if the calls come close to each other. So each
 // call loops in a goroutine of its own, and all begin together.
-package manyassoc
+package concurrent
 
 import (
 	"runtime"
