@@ -39,7 +39,7 @@ type writeCall struct {
 	remote netip.Addr
 	batch  packetBatch
 	timer  *time.Timer
-	done   chan struct{} // filled with outlet.mu held: the call has returned
+	done   chan struct{} // filled with boundedWriter.mu held: the call has returned
 	n      int
 	err    error
 }

@@ -43,7 +43,7 @@ func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 		back[i] = p.heartbeat.localAddrGone && !away
 		if p.heartbeat.localAddrGone = away; away {
 			p.heartbeat.resendDue = false
-			if !own.IsLinkLocalUnicast() && !own.IsLoopback() {
+			if isLeftWith(own) {
 				p.Sever()
 			}
 		} else if back[i] {
@@ -54,10 +54,10 @@ func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 		a.ensureRareState().usableAddrs = list
 	}
 	for i, p := range a.paths {
-		switch own := p.Local.Addr().Unmap(); {
+		switch {
 		case back[i]:
 			a.resendEarly(now, p)
-		case p.heartbeat.localAddrGone && !own.IsLinkLocalUnicast() && !own.IsLoopback():
+		case p.heartbeat.localAddrGone && isLeftWith(p.Local.Addr().Unmap()):
 			a.leavePath(now, p)
 		}
 	}
@@ -70,6 +70,10 @@ func isUsable(own netip.Addr, list []netip.Addr) bool {
 		return u == own || own.IsLoopback() && u.IsLoopback() && familyOf(u) == familyOf(own)
 	})
 }
+
+// isLeftWith says whether a path is left when its own address is gone. Those of the link and of the
+// loopback network are not always listed.
+func isLeftWith(own netip.Addr) bool { return !own.IsLinkLocalUnicast() && !own.IsLoopback() }
 
 // hasNewAddrFor says whether the link has got an address that it may choose for a path.
 func (a *Assoc) hasNewAddrFor(p *path, list []netip.Addr) bool {
