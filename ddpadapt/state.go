@@ -138,7 +138,7 @@ type nextSessionData struct {
 func (s *Session) changeState(t trigger, own any) bool {
 	to := transitions[s.state][t]
 	if to == stateNone {
-		s.mux.a.Break(invariant.Violation("ddpadapt.Session.enter", "%q in state %q; stream %d, active %v, next %d, %d wait, %d sent, %d unacknowledged",
+		s.mux.a.Break(invariant.Violation("ddpadapt.Session.changeState", "%q in state %q; stream %d, active %v, next %d, %d wait, %d sent, %d unacknowledged",
 			t, s.state, s.stream, s.active, s.nextSSN, s.outOfOrder.numRecords, s.nextOutSSN, s.unackedMessages))
 		return false
 	}

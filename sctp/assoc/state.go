@@ -109,7 +109,7 @@ var transitions = [...]map[trigger]State{
 func (a *Assoc) changeState(by trigger) bool {
 	to, ok := transitions[a.state][by]
 	if !ok {
-		a.Break(invariant.Violation("assoc.enter", "%q in %v; life %d, tags %#x and %#x", by, a.state, a.incarnation, a.localTag, a.peerTag))
+		a.Break(invariant.Violation("assoc.changeState", "%q in %v; life %d, tags %#x and %#x", by, a.state, a.incarnation, a.localTag, a.peerTag))
 		return false
 	}
 	a.state = to

@@ -19,7 +19,7 @@ func TestEveryStateAndTrigger(t *testing.T) {
 		for by := trigger(0); by < numTriggers; by++ {
 			a := &Assoc{state: from, setup: new(setup), shutdownState: new(shutdownState), incarnation: 3, localTag: 4, peerTag: 5}
 			to, open := transitions[from][by]
-			want := fmt.Sprintf("assoc.enter: %q in %v; life 3, tags 0x4 and 0x5", by, from)
+			want := fmt.Sprintf("assoc.changeState: %q in %v; life 3, tags 0x4 and 0x5", by, from)
 			check.That(t, a.changeState(by) == open && (open || a.state == from && a.internalErr != nil && strings.Contains(a.internalErr.Error(), want)) && (!open || a.state == to && a.internalErr == nil),
 				"%q in %v: now in %v, %v", by, from, a.state, a.internalErr)
 			if open {

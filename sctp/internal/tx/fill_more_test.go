@@ -338,7 +338,7 @@ func TestSourceThatBreaksItsWord(t *testing.T) {
 		l.s.SetUpper(oneMessageSource(row.give), l)
 		if l.s.Poll(l.now) != nil || l.s.Fault() == nil || l.s.current.loaded || l.s.loadMessage(l.now, full) {
 			t.Errorf("%s: %v, to be sent: %v", row.name, l.s.Fault(), l.s.current.loaded)
-		} else if f := l.s.Fault(); f.Where != "tx.load" || f.What != "the Source gave a message of "+row.what+"; next TSN 1" {
+		} else if f := l.s.Fault(); f.Where != "tx.loadMessage" || f.What != "the Source gave a message of "+row.what+"; next TSN 1" {
 			t.Errorf("%s: %v", row.name, f)
 		}
 	}
@@ -364,7 +364,7 @@ func TestRunThatIsNone(t *testing.T) {
 		g := &oneRunSource{run: row.give}
 		l.s.SetUpper(g, l)
 		n := len(l.transmit())
-		if f := l.s.Fault(); f == nil || f.Where != "tx.sendRun" || f.What != "the Source gave "+row.what+"; next TSN 2" || n != 1 {
+		if f := l.s.Fault(); f == nil || f.Where != "tx.sendSourceRun" || f.What != "the Source gave "+row.what+"; next TSN 2" || n != 1 {
 			t.Errorf("%d packets: %v, want %s", n, f, row.what)
 		}
 		must.That(t, l.s.Poll(l.now) == nil && g.runs == 1, "%d runs were asked for", g.runs)

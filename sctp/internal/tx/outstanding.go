@@ -130,7 +130,7 @@ func (g *outstanding) initTSN(t wire.TSN) {
 func (g *outstanding) applyEvent(what chunkEvent, t wire.TSN, r *chunkRecord, p *Path) bool {
 	to := transitions[r.state][what]
 	if to == stateNone {
-		g.fault = invariant.Violation("tx.ledger.move", "%q in state %q; TSN %d of %d to %d", what, r.state, t, g.firstUnacked, g.nextTSN)
+		g.fault = invariant.Violation("tx.outstanding.applyEvent", "%q in state %q; TSN %d of %d to %d", what, r.state, t, g.firstUnacked, g.nextTSN)
 		return false
 	}
 	now, changed := setsOfState[to], setsOfState[r.state]^setsOfState[to]
@@ -267,7 +267,7 @@ func (g *outstanding) removeFromSets(n int, paths []*Path) {
 // cumAckFirst acknowledges the first chunk for good.
 func (g *outstanding) cumAckFirst(r *chunkRecord, p *Path) {
 	if transitions[r.state][onCumAck] == stateNone {
-		g.fault = invariant.Violation("tx.ledger.cover", "in state %q; TSN %d to %d", r.state, g.firstUnacked, g.nextTSN)
+		g.fault = invariant.Violation("tx.outstanding.cumAckFirst", "in state %q; TSN %d to %d", r.state, g.firstUnacked, g.nextTSN)
 	}
 	has := setsOfState[r.state]
 	if r.state = stateAcked; has&inFlight != 0 {

@@ -57,7 +57,7 @@ func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n i
 	}
 	part := size - int(run.HeadLen)
 	if run.N < 1 || run.N > n || run.HeadLen > HeadCap || len(run.Body) != run.N*part || int32(run.Stream) >= s.outStreams {
-		s.fault = invariant.Violation("tx.sendRun", "the Source gave %d messages of %d, with heads of %d octets and %d more of %d each, for stream %d of %d; next TSN %d",
+		s.fault = invariant.Violation("tx.sendSourceRun", "the Source gave %d messages of %d, with heads of %d octets and %d more of %d each, for stream %d of %d; next TSN %d",
 			run.N, n, run.HeadLen, len(run.Body), size, run.Stream, s.outStreams, s.outstanding.nextTSN)
 		return 0
 	}

@@ -234,7 +234,7 @@ func (s *Sender) loadMessage(now rawio.Time, room int) bool {
 		}
 		l.msg.Expires, l.msg.Path, l.msg.NoBundle = 0, 0, false
 		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int32(l.msg.Stream) >= s.outStreams {
-			s.fault = invariant.Violation("tx.load", "the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
+			s.fault = invariant.Violation("tx.loadMessage", "the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
 				l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.outStreams, s.outstanding.nextTSN)
 			return false
 		}
