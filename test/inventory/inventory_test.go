@@ -60,20 +60,6 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	check.That(t, n >= 100, "%d tests named: docs/security.md and docs/reliability.md have more", n)
 }
 
-// A fault that is said to prove a row names a test that there is, in a package that is tried for
-// it.
-func TestFaultsNameTestsThatExist(t *testing.T) {
-	tree, n := must.Get(readTree(root))(t), 0
-	for _, line := range tree.mutants() {
-		_, proof, ok := strings.Cut(line, ": proves ")
-		if f := strings.Fields(proof); ok {
-			n++
-			check.That(t, len(f) == 3 && slices.Contains(tree.funcs[f[1]], f[2]), "%s: there is no such test", line)
-		}
-	}
-	check.That(t, n > 500, "%d proofs", n)
-}
-
 // What the commands of a document or script are taken for.
 func TestCommandsAreUnderstood(t *testing.T) {
 	dir := t.TempDir()
