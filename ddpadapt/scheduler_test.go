@@ -81,7 +81,7 @@ func (z *busy) order(n int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Who has much to send has turns of eight segments.
+// A session with much to send has turns of eight segments.
 func TestTurnsOfThoseThatHaveMuch(t *testing.T) {
 	z := newBusy(t, 3)
 	z.post(0, 20)
@@ -90,8 +90,8 @@ func TestTurnsOfThoseThatHaveMuch(t *testing.T) {
 	check.Equal(t, "order", z.order(100), "a8 b8 a8 c8 b1 a4")
 }
 
-// Who has had nothing to send does not wait for all that have much: for the turn that has begun,
-// and another one at most.
+// A session that had nothing to send does not wait for all that have much: for the turn that has
+// begun, and another one at most.
 func TestTurnOfWhoHadNothing(t *testing.T) {
 	z := newBusy(t, 4)
 	for i := range 3 {
@@ -118,7 +118,7 @@ func TestTurnsOfThoseThatHadNothing(t *testing.T) {
 	}
 }
 
-// Who cannot go on in the middle of a turn has lost the rest of it.
+// A session that cannot go on in the middle of a turn has lost the rest of it.
 func TestTurnThatIsBrokenOff(t *testing.T) {
 	z := newBusy(t, 2)
 	z.post(0, 20)

@@ -394,7 +394,7 @@ func TestTheTwoKindsOfEnd(t *testing.T) {
 	check.That(t, ev.Session == nil && ev.Err == assoc.ErrShutdown, "end of the association: %+v", ev)
 }
 
-// Who asks with errors.Is learns which side ended the session.
+// A program that asks with errors.Is learns which side ended the session.
 func TestWhoEndedTheSession(t *testing.T) {
 	broken := &SequenceError{}
 	for _, row := range []struct {

@@ -19,8 +19,8 @@ import (
 	"github.com/rddp-go/rddp/sctp"
 )
 
-// Who may look sees each association, path, QP and region, without its STag; who may not, or wants
-// to change something, sees nothing.
+// A client that may look sees each association, path, QP and region, without its STag; one that may
+// not, or wants to change something, sees nothing.
 func TestStatusShowsWhatIsThere(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{})
 	a, b := must.Get(rdma.NewDevice(la, nil))(t), must.Get(rdma.NewDevice(lb, nil))(t)

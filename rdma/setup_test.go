@@ -256,8 +256,8 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	check.Error(t, "a graceful end", b.qp.Err(), nil)
 }
 
-// Who has set an association up ends it with its last session; the other side does not, so that it
-// cuts no peer off that is about to open its next session (RFC 5041 section 3).
+// The side that has set an association up ends it with its last session; the other side does not,
+// so that it cuts no peer off that is about to open its next session (RFC 5041 section 3).
 func TestServerLeavesTheAssociationAlone(t *testing.T) {
 	x := newLab(t, nil)
 	var cfg sctp.Config
@@ -285,8 +285,8 @@ func TestServerLeavesTheAssociationAlone(t *testing.T) {
 	}
 }
 
-// Who has not asked for requests gets none: a peer's Initiate on an association that this end has
-// set up is refused.
+// A side that has not asked for requests gets none: a peer's Initiate on an association that this
+// end has set up is refused.
 func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	// req 5043-6.4-2
 	x := newLab(t, nil)

@@ -61,7 +61,7 @@ func woken(c *CQ) bool {
 	}
 }
 
-// Who waits for completions hears of those of a QP that was closed before it had a peer.
+// A caller that waits for completions hears of those of a QP that was closed before it had a peer.
 func TestCloseOfAQPWithoutAPeerWakesWhoWaits(t *testing.T) {
 	a := newSide(t, newLab(t, nil).a, nil, nil)
 	a.recv(1, 0, 8)
@@ -70,8 +70,8 @@ func TestCloseOfAQPWithoutAPeerWakesWhoWaits(t *testing.T) {
 	check.That(t, woken(a.cq) && a.wc().Status == rdmap.StatusWRFlushErr, "nobody is woken")
 }
 
-// Which completions wake who has armed a CQ: any, or the solicited and the failed ones. Who waits
-// for any goes on waiting for any.
+// Which completions wake the caller that has armed a CQ: any, or the solicited and the failed ones.
+// A caller that waits for any goes on waiting for any.
 func TestWhatWakesAnArmedCQ(t *testing.T) {
 	// req 5040-5.3-5
 	const no, solicited, every = 0, 1, 2
@@ -115,7 +115,7 @@ type watched struct {
 }
 
 func (w *watched) Done() <-chan struct{} { return w.done }
-func (w *watched) Err() error            { return context.Canceled } // for who looks
+func (w *watched) Err() error            { return context.Canceled } // for callers that look
 func (w *watched) AfterFunc(func()) func() bool {
 	w.begun++
 	return func() bool { w.ended++; return true }

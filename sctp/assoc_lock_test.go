@@ -247,7 +247,7 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 }
 
 // An owner sends some batches, for some time, before others may have the gate, and says whether
-// there is more. Who gives the gate up sends that too.
+// there is more. The goroutine that gives the lock up sends that too.
 func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 	for _, row := range []struct {
 		left  int
@@ -274,7 +274,7 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 	})
 }
 
-// Who has read, and finds that packets were handled whose message nobody has passed on, or that one
+// A reader that finds that packets were handled whose message nobody has passed on, or that one
 // has come meanwhile, goes on with it.
 func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 	for _, handled := range []bool{true, false} {

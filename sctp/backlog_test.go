@@ -263,8 +263,8 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 	}
 }
 
-// Who has much to handle lets others have the gate amid it; nothing of what it left is lost, and
-// nothing overtakes it.
+// A holder with much to handle lets others have the lock in between; nothing of what it left is
+// lost, and nothing overtakes it.
 func TestOwnerStopsAfterASlice(t *testing.T) {
 	b := besiege(t, 0, nil)
 	a := b.attack(netip.MustParseAddr("10.0.1.1"), 1)
@@ -369,8 +369,8 @@ func (l *lazy) Steps() uint64 {
 	return l.work
 }
 
-// Who reads the link leaves an association that takes long to another goroutine, and turns to the
-// packets of others.
+// The reader of the link leaves an association that takes long to another goroutine, and turns to
+// the packets of others.
 func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		la, lb := mempair.New(t, mem.Options{MTU: 1500})

@@ -18,7 +18,8 @@ import (
 )
 
 // What is combined is a copy, in order and whole: the owner of an association uses its memory again
-// as soon as it has its gate. Who begins a batch sends it, or who makes it enough.
+// as soon as it has its gate. The goroutine that begins a batch sends it, or the one that makes it
+// enough.
 func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 	var sent []string
 	write := func(pkts []rawio.Packet) {
@@ -78,7 +79,7 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 	check.Equal(t, "beyond the most octets", add("x", 0), "false false")
 }
 
-// Who is to send lets those go on first who can: what they have goes along.
+// A goroutine that is to send lets those go on first that can: what they have goes along.
 func TestWhoSendsWaitsForWhoIsAwake(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	p := newPair(t)
@@ -237,8 +238,8 @@ func ready(to assoc.PathStats, packets, size int) *assoc.TxBatch {
 	return b
 }
 
-// A batch that is full goes out for who finds it so, while who is to send it has more to do first:
-// else all that a long run brings would go packet by packet.
+// A batch that is full is sent by the goroutine that finds it so, while the one that is to send it
+// has more to do first: else all that a long run brings would go packet by packet.
 func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)

@@ -158,7 +158,7 @@ func TestNobodyIsWokenForNothing(t *testing.T) {
 	})
 }
 
-// Who reads a message in parts leaves the rest to whoever is next, and nothing behind the last
+// A reader of a message in parts leaves the rest to the next one, and nothing behind the last
 // part: the next read would look for it in vain. But where a deadline has passed what is there may
 // be for another reader, who has yet to see that.
 func TestReadingInPartsLeavesNothingBehind(t *testing.T) {

@@ -223,8 +223,8 @@ func TestHostsThatAnsweredAreBounded(t *testing.T) {
 	}
 }
 
-// Where the kernel has an SCTP of its own, raw IP is for who asks for nothing else, and the program
-// is told.
+// Where the kernel has an SCTP of its own, raw IP is for programs that ask for nothing else, and
+// the program is told.
 func TestTheKernelsSCTPIsAvoided(t *testing.T) {
 	was, logger := kernelsctp.Root, slog.Default()
 	defer func() { kernelsctp.Root = was; slog.SetDefault(logger) }()

@@ -6,8 +6,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
-// Who waits for an association to be set up, or to end, is told whenever he asks. Nobody else costs
-// a channel.
+// A caller that waits for an association to be set up, or to end, is told whenever it asks. Nobody
+// else costs a channel.
 func TestLifeIsToldToWhoAsks(t *testing.T) {
 	type told struct{ begun, over, wasUp, ended bool }
 	look := func(l *lifecycle) told {

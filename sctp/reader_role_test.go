@@ -92,8 +92,8 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 	})
 }
 
-// Who reads the link stops when what it waits for comes otherwise, and others who wait for the same
-// hear of it too.
+// The reader of the link stops when what it waits for comes otherwise, and others who wait for the
+// same hear of it too.
 func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 	read := func(c *Conn) error {
 		_, _, err := c.ReadMsg(make([]byte, 1500))
@@ -130,7 +130,7 @@ func TestReaderOfTheLinkIsInterrupted(t *testing.T) {
 				began := time.Now()
 				tt.do(p, c)
 				for _, end := range ends {
-					check.Error(t, "of who reads", <-end, tt.want)
+					check.Error(t, "of the reader", <-end, tt.want)
 				}
 				took := time.Since(began)
 				check.That(t, took <= time.Second, "after %v", took)
@@ -204,8 +204,8 @@ func TestSlowReaderLeavesTheLink(t *testing.T) {
 	})
 }
 
-// Who has lost the processor for a while goes on reading if it is quick else; who is slow again and
-// again does not.
+// A reader that has lost the processor for a while goes on reading if it is quick else; one that is
+// slow again and again does not.
 func TestOnceSlowReaderReadsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
@@ -251,8 +251,8 @@ func TestLinkIsLeftToWhoIsThereNowAndThen(t *testing.T) {
 	})
 }
 
-// Who waits and does not get the turn, as it was not quick, does not wait for the timer either: it
-// has the receive goroutine called at once if nobody reads.
+// A caller that waits and does not get the turn, as it was not quick, does not wait for the timer
+// either: it has the receive goroutine called at once if nobody reads.
 func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, _ := warmPair(t)
@@ -262,7 +262,7 @@ func TestSlowWaiterCallsTheReceiver(t *testing.T) {
 		end := blocked(func() error { _, _, err := c.ReadMsg(make([]byte, 100)); return err })
 		check.Equal(t, "state while the client waits", p.a.turnState(), roleReceiver)
 		c.Abort("enough")
-		check.Error(t, "of who waits", <-end, net.ErrClosed)
+		check.Error(t, "of the caller that waits", <-end, net.ErrClosed)
 	})
 }
 
@@ -371,7 +371,7 @@ func TestWhoReadsAFailingLinkWaitsOn(t *testing.T) {
 	})
 }
 
-// Who waits goes on when either channel is closed, whether it reads the link or not.
+// A caller that waits goes on when either channel is closed, whether it reads the link or not.
 func TestWhoWaitsHearsOfBothChannels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _ := warmPair(t)

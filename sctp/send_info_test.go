@@ -99,8 +99,8 @@ func TestSendPrimitive(t *testing.T) {
 	})
 }
 
-// Who reads one of several messages and answers it will answer the others: the answers go together,
-// with the last at once, else after a moment.
+// A program that reads one of several messages and answers it will answer the others: the answers
+// go together, with the last at once, else after a moment.
 func TestAnswersToWhatHasComeGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ends := simlink.New(1), [2]*Transport{}

@@ -229,8 +229,8 @@ func TestSocketMeetsAPeerOnce(t *testing.T) {
 	check.Equal(t, "ports of Dial", len(a.dialUsers), 0)
 }
 
-// Who waits for a set-up, its own or that of another goroutine, hears at once why it is given up,
-// or has failed.
+// A caller that waits for a set-up, its own or that of another goroutine, hears at once why it is
+// given up, or has failed.
 func TestSocketSetupThatFails(t *testing.T) {
 	for _, row := range []struct {
 		name string
@@ -259,7 +259,7 @@ func TestSocketSetupThatFails(t *testing.T) {
 				}
 				gone, cancel := context.WithCancel(t.Context())
 				cancel()
-				check.Fails(s.joinSetup(gone, netip.AddrPortFrom(addrsB[0].Addr(), 7)))(t, "of who waits no longer", context.Canceled)
+				check.Fails(s.joinSetup(gone, netip.AddrPortFrom(addrsB[0].Addr(), 7)))(t, "of a caller that waits no longer", context.Canceled)
 				row.end(s, links[1])
 				for i, end := range ends {
 					err := <-end

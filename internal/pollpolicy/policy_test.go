@@ -289,7 +289,7 @@ func TestWakeIsMeasuredAgain(t *testing.T) {
 	measuredAt = time.Time{}
 }
 
-// Who strolls rests after every 32nd step, and at no other.
+// A reader that is throttled rests after every 32nd step, and at no other.
 func TestStrollRestsNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Throttle

@@ -62,7 +62,8 @@ func TestSleepsWhereBothEndsShareAProcessor(t *testing.T) {
 	}
 }
 
-// Who has one place for goroutines would keep it from all others while he sleeps in the kernel.
+// A process with one place for goroutines would keep it from all others while its reader sleeps in
+// the kernel.
 func TestDoesNotSleepWithOnePlaceForGoroutines(t *testing.T) {
 	r := shares()
 	r.places = 1
@@ -154,9 +155,9 @@ func (r *reader) naps(slice, d time.Duration) bool {
 	return r.yieldPolicy.yieldedAt == rawio.Never && looked >= slice/lateSliceDivisor
 }
 
-// Who cedes where others have had a processor for a slice loses the rest of his own. So a reader
-// whose packet is late there sleeps. Where that brings it at once, both ends have this processor,
-// and ceding comes first; where not the other end has lost its own.
+// A reader that yields where others have had a processor for a slice loses the rest of its own. So
+// a reader whose packet is late there sleeps. Where that brings it at once, both ends have this
+// processor, and ceding comes first; where not the other end has lost its own.
 func TestSleepsForALatePacketWhereASliceWasLost(t *testing.T) {
 	const slice, at, later = 4 * time.Millisecond, 10 * time.Microsecond, 2 * time.Millisecond
 	for _, test := range []struct {

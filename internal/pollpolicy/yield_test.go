@@ -48,7 +48,7 @@ func (r *reader) usual(rounds int) (ceded int) {
 	return ceded
 }
 
-// Who looks for a packet that is on its way does not cede; where it is later than usual, it may
+// A reader that looks for a packet on its way does not yield; where it is later than usual, it may
 // wait for this very processor. When a wake-up costs 20 microseconds, that is behind 2 x 10, or a
 // little less, and 5. A look takes one.
 func TestCedesForALatePacket(t *testing.T) {
@@ -94,7 +94,7 @@ func TestCedeLearnsWhatIsUsual(t *testing.T) {
 }
 
 // both is a ping-pong of two ends that share one processor: the other looks for the answer as soon
-// as it has the processor, and gives it back after d. Who was woken here goes first.
+// as it has the processor, and gives it back after d. The goroutine that was woken here goes first.
 func (r *reader) both(rounds int, d time.Duration) (first int) {
 	for range rounds {
 		looks := 1
@@ -142,8 +142,8 @@ func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	}
 }
 
-// Who has ceded, and finds nothing, may have done so to a thread of its own: where ceding brings
-// the packets it does so again at once, twice.
+// A reader that has yielded, and finds nothing, may have done so to a thread of its own: where
+// ceding brings the packets it does so again at once, twice.
 func TestCedesThreeTimesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
@@ -307,8 +307,9 @@ func (r *reader) loses(slice time.Duration) {
 	r.comes()
 }
 
-// Who gives a processor up beside somebody who computes loses it for a slice. So where one was lost
-// the reader looks for longer before, for parts of that slice, and no longer than others compute.
+// A reader that gives a processor up beside a computing process loses it for a slice. So where one
+// was lost the reader looks for longer before, for parts of that slice, and no longer than others
+// compute.
 func TestLooksForLongerWhereASliceWasLost(t *testing.T) {
 	const slice = 4 * time.Millisecond
 	r := newReader(0)

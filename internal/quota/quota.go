@@ -61,8 +61,8 @@ type RateLimiter struct {
 	slotCounts    [tableSize]int32
 }
 
-// Allow says whether one more of who is let through now. Only All bounds an address that is not
-// valid.
+// Allow says whether one more of an address is let through now. Only All bounds an address that is
+// not valid.
 func (r *RateLimiter) Allow(now time.Time, who netip.Addr) bool {
 	if now.Sub(r.secondBeganAt) >= time.Second {
 		r.secondBeganAt, r.allCount, r.slotCounts = now, 0, [tableSize]int32{}
@@ -177,7 +177,7 @@ type Semaphore struct {
 	usedUnits int64        // guarded by mu
 }
 
-// TryAcquire takes n units for who. It returns false if that would be too many.
+// TryAcquire takes n units for an address. It returns false if that would be too many.
 func (s *Semaphore) TryAcquire(who netip.Addr, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *Semaphore) UsedUnits() int64 {
 	return s.usedUnits
 }
 
-// Release gives n units of who back.
+// Release gives n units of an address back.
 func (s *Semaphore) Release(who netip.Addr, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,7 @@ func TestOneTakesHalfOfAStore(t *testing.T) {
 	for i, step := range []struct {
 		who  netip.Addr
 		n    int64 // below 0: is given back
-		full bool  // for who, then
+		full bool  // for the address, then
 		want bool
 	}{{one, 5, true, true}, {same, 1, true, false}, {other, 3, false, false}, {other, 2, true, true}, {third, 3, false, false}, {third, 2, true, true},
 		{other, 1, true, false}, {third, -2, false, true}, {other, 1, true, false}, {one, -5, false, true}, {other, 2, false, true}, {same, 3, true, true}} {

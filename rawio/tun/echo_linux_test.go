@@ -94,7 +94,7 @@ func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
 	}
 }
 
-// Who waits hears of a device that has failed, once it is closed of that.
+// A reader that waits hears of a device that has failed, once it is closed of that.
 func TestWaitTellsOfTheDevice(t *testing.T) {
 	q := &queue{link: new(Link), waiter: must.Get(wait.NewReader())(t)}
 	q.waiter.Interrupt()

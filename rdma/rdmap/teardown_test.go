@@ -205,8 +205,8 @@ func TestRequestsEndAfterTheTransmission(t *testing.T) {
 	rdmaptest.Wants(t, "once", p.A.SCQ.Take())
 }
 
-// Who closes still answers all that the peer has asked for, also when the answer has to wait: for
-// the one before it, or until earlier ones are acknowledged.
+// A side that closes still answers all that the peer has asked for, also when the answer has to
+// wait: for the one before it, or until earlier ones are acknowledged.
 func TestClosingAnswersEveryRead(t *testing.T) {
 	for _, row := range []struct {
 		name   string

@@ -45,8 +45,8 @@ func snapshot(a *assoc.Assoc) string {
 	return fmt.Sprintf("%+v %+v %v %v %v %+v %v %v %v %v", a.Stats(), a.Marks(), a.Steps(), a.DataSent(), a.Buffered(), streams, a.NextTimeout(), a.PeerAddr(), a.PathStats(0), a.State())
 }
 
-// Who rests looks as before, and keeps less. HEARTBEATs do not end it, and whatever has to do with
-// DATA does.
+// An association that is idle looks as before, and keeps less. HEARTBEATs do not end it, and
+// whatever has to do with DATA does.
 func TestRest(t *testing.T) {
 	const halves = 1 << 10 // it is more
 	for _, row := range []struct {

@@ -62,8 +62,8 @@ func TestStreamsInUseAreToldInParts(t *testing.T) {
 	}
 }
 
-// The window grows only by leave of who has to find the memory for it, and not where its size was
-// chosen.
+// The window grows only by leave of the owner, which has to find the memory for it, and not where
+// its size was chosen.
 func TestWindowGrowsByLeave(t *testing.T) {
 	for _, row := range []struct {
 		buffer       int

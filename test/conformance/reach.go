@@ -21,7 +21,7 @@ import (
 // A test that cites a row and calls only what no program can reach holds the row for nobody. What
 // programs reach is what the commands' mains reach, and the exported names of the packages that
 // they may import as their way in. It is found by references: a function that one in reach names,
-// calls or not, is in reach; so is a method that looks like one of an interface, for who calls by
+// calls or not, is in reach; so is a method that looks like one of an interface, for callers by
 // an interface is not looked for.
 
 const modulePath = "github.com/rddp-go/rddp"

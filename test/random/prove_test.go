@@ -169,7 +169,7 @@ func TestSchedulesOfThePast(t *testing.T) {
 		"a shutdown may take too long for all that the peer has to send": {Seed: 0x4b36b, Length: 20760000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Config: 0x2d40b0ed}},
 			Acts: []Act{{At: 20392497282678, Kind: Say, B: 1, For: 537537, N: 1622}, {At: 20620662026166, Kind: Hangup}}},
-		"a shutdown may take too long for who asks for it and reads nothing": {Seed: 0x7a856, Length: 2100000000000,
+		"a shutdown may take too long for a side that asks for it and reads nothing": {Seed: 0x7a856, Length: 2100000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Config: 0x8d2d8d00}},
 			Acts: []Act{{At: 1754684389509, Kind: Starve, B: 1, For: 91966640164}, {At: 1777667726158, Kind: Say, For: 749229, N: 10},
 				{At: 1782725174639, Kind: Hangup, B: 1}}},

@@ -51,7 +51,7 @@ type user interface {
 	String() string
 }
 
-// SCTP ports: that of the listener, and that of who connects.
+// SCTP ports: that of the listener, and that of the side that connects.
 const portB, portA = 5000, 6000
 
 // The limits of a run's end: what is to be done when all is well takes no longer.

@@ -360,7 +360,7 @@ func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
 	check.That(t, i == 4711 && zoneName(4711) == "4711", "a number as the zone has index %d", i)
 }
 
-// Who may not go beyond the system's limit of a buffer gets what is up to it.
+// A program that may not go beyond the system's limit of a buffer gets what is up to it.
 func TestBuffersOfWhoMayNotForceThem(t *testing.T) {
 	fds := must.Get(unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0))(t)
 	defer unix.Close(fds[1])

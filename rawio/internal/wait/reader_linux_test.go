@@ -251,8 +251,8 @@ func TestCloseEndsEveryReader(t *testing.T) {
 	})
 }
 
-// Who blocks in the kernel, or sleeps there, does so for a moment only, and comes back with
-// nothing.
+// A reader that blocks in the kernel, or sleeps there, does so for a moment only, and comes back
+// with nothing.
 func TestBlocksForAMomentOnly(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	p := newPipe(t)

@@ -41,7 +41,8 @@ func TestTableIsAMap(t *testing.T) {
 	}
 }
 
-// Who looks while a table changes finds what is there all the time, and never what has another key.
+// A reader of a table that changes finds what is there all the time, and never what has another
+// key.
 func TestTableIsReadWhileItChanges(t *testing.T) {
 	var m Map[number, number]
 	const stays, comes = 50, 500

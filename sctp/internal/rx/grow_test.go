@@ -9,7 +9,8 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-// A buffer that follows anything but what is read while it comes is memory for who asks for it.
+// A buffer that follows anything but what is read while it comes is memory for any peer that asks
+// for it.
 func TestBufferGrowsByWhatIsRead(t *testing.T) {
 	const first, most, trip = 100_000, 1_000_000, 100 * time.Millisecond
 	d := readRate{received: 5000, read: 5000}

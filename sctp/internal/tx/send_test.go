@@ -744,7 +744,7 @@ func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 	l.s.Detach(1, nil)
 }
 
-// Who ends one stream has it looked at, and not what others have sent, and copied in parts, each
+// A stream that ends is looked at, and not what others have sent, and copied in parts, each
 // piece once. A table that speaks of a TSN of long ago misleads nobody.
 func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 	l := newLab(t, 1)

@@ -97,10 +97,16 @@ a peer can cause: chunks, gap blocks, TSNs, messages, paths looked at), and in t
 1.25 times the *account* (` + "`Transport.Memory`" + `) and 16 KiB for each of the *associations*, beside the batches of packets that a Transport keeps to use again, 320 KiB. Where time is beyond its limit it is measured three times, and the one in the middle counts. *Answers* are
 the octets sent back for each octet of the attack, IP headers included, *to others* those of them that went to third parties and to the client. *Throughput* is what a greedy transfer keeps beside the attack,
 each window compared with the undisturbed ones around it, the median of them; *control* is what it keeps beside as many packets of the same average
-length for a port that nobody has: what the rate alone takes. Up to six times the windows are taken while the verdict is not reached. A verdict of *holds* means: no association or session of the client was lost or
-slowed below 80% (where the control too is below 80%, below 80% of the control), its messages arrived as sent, the victim's memory is unchanged, nothing of what was not
-exposed left it, third parties got no more packets than the attacker sent and no more octets than the attack's bound (none; as many
-as were sent where there is an answer; 4 to 1 for INIT ACK), and no other kind of packet was seen than the RFC asks for.`
+length for a port that nobody has: what the rate alone takes. Up to six times the windows are taken while the verdict is not reached.
+
+A verdict of *holds* means:
+
+- No association or session of the client was lost or slowed below 80%, or below 80% of the control
+  where that too is below 80%. Its messages arrived as sent.
+- The victim's memory is unchanged, and nothing left it that was not exposed.
+- Third parties got no more packets than the attacker sent, and no more octets than the attack's
+  bound: none; as many as were sent where there is an answer; 4 to 1 for INIT ACK.
+- No other kind of packet was seen than the RFC asks for.`
 
 func (r *report) section() string {
 	var b strings.Builder
