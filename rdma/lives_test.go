@@ -22,7 +22,8 @@ import (
 // SRQ has come back once, its shares are those of nobody, and so are the memory of the devices,
 // what their sessions have counted, and their protection domains.
 func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
-	const size, posted = 16 << 10, 24
+	const size, posted, slots, rounds = 16 << 10, 24, 192, 12
+	const memory = (2 + 2*2*rounds) * size // what is sent, and two places for each QP where its reads or its peer's writes go
 	seeds := uint64(16)
 	if testing.Short() {
 		seeds = 4
@@ -38,12 +39,17 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				x := newLabOver(t, cfg, func(a, _ *mem.Link) rawio.Link { out.Link = a; return out })
 				pa, pb := x.a.AllocPD(), x.b.AllocPD()
 				srq := must.Get(pb.CreateSRQ(posted, 1))(t)
-				shared := must.Get(pb.Register(make([]byte, size), LocalWrite, nil))(t)
-				ma := must.Get(pa.Register(make([]byte, 3*size), LocalWrite|RemoteRead|RemoteWrite, nil))(t)
-				mb := must.Get(pb.Register(make([]byte, 3*size), LocalWrite|RemoteRead|RemoteWrite, nil))(t)
+				shared := must.Get(pb.Register(make([]byte, slots*size), LocalWrite, nil))(t)
+				ma := must.Get(pa.Register(make([]byte, memory), LocalWrite|RemoteRead|RemoteWrite, nil))(t)
+				mb := must.Get(pb.Register(make([]byte, memory), LocalWrite|RemoteRead|RemoteWrite, nil))(t)
+				var free []int // slots of shared that no receive has
+				for i := range slots {
+					free = append(free, i)
+				}
 				posts := 0
 				fill := func() {
-					for srq.Len() < posted && srq.PostRecv(&RecvWR{SGL: []SGE{shared.SGE(0, size)}}) == nil {
+					for srq.Len() < posted && len(free) > 0 && srq.PostRecv(&RecvWR{ID: uint64(free[0]), SGL: []SGE{shared.SGE(free[0]*size, size)}}) == nil {
+						free = free[1:]
 						posts++
 					}
 				}
@@ -58,6 +64,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 							for _, wc := range wcs[:n] {
 								if wc.Opcode == WCRecv {
 									received++
+									free = append(free, int(wc.ID))
 									if wc.Status == 0 {
 										good++
 									}
@@ -72,7 +79,7 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 					cqs, qps = append(cqs, cq), append(qps, q)
 					return q
 				}
-				for range 12 {
+				for range rounds {
 					out.Lose.Store(false)
 					for range 2 {
 						fill()
@@ -93,7 +100,8 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 						}
 					}
 					for range 20 {
-						q := qps[len(qps)-1-rnd.IntN(min(len(qps), 8))]
+						k := len(qps) - 1 - rnd.IntN(min(len(qps), 8))
+						q, place := qps[k], (2+k)*size
 						local, remote := ma, mb
 						if q.dev == x.b {
 							local, remote = mb, ma
@@ -108,9 +116,9 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 								_ = q.PostSend(&SendWR{Op: OpSend, SGL: []SGE{local.SGE(0, n)}})
 							}
 						case 4:
-							_ = q.PostSend(&SendWR{Op: OpWrite, SGL: []SGE{local.SGE(0, n)}, RemoteSTag: remote.STag(), RemoteTO: remote.Base()})
+							_ = q.PostSend(&SendWR{Op: OpWrite, SGL: []SGE{local.SGE(0, n)}, RemoteSTag: remote.STag(), RemoteTO: remote.Base() + uint64(place)})
 						case 5:
-							_ = q.PostSend(&SendWR{Op: OpRead, SGL: []SGE{local.SGE(0, n)}, RemoteSTag: remote.STag(), RemoteTO: remote.Base()})
+							_ = q.PostSend(&SendWR{Op: OpRead, SGL: []SGE{local.SGE(place, n)}, RemoteSTag: remote.STag(), RemoteTO: remote.Base()})
 						case 6:
 							out.Chunk.Store(int32(rnd.IntN(2)) * 64) // I-DATA or nothing
 							out.Lose.Store(rnd.IntN(3) == 0)
@@ -134,7 +142,9 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 						case 0:
 							_ = q.Close()
 						case 1:
-							q.core.Close() // as Disconnect
+							over, cancel := context.WithCancel(t.Context())
+							cancel()
+							_ = q.Disconnect(over) // the close is sent, and nobody waits for the answer
 						case 2:
 							if p := q.peer.Load(); p != nil {
 								p.conn.Abort("over")
