@@ -120,7 +120,8 @@ func nextSockaddr(b []byte) (a netip.AddrPort, rest []byte, err error) {
 	}
 	switch family := nativeOrder.Uint16(b); {
 	case family == afInet && len(b) >= sockaddrInet4Len:
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:])), b[sockaddrInet4Len:], nil
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:])),
+			b[sockaddrInet4Len:], nil
 	case family == afInet6 && len(b) >= sockaddrInet6Len:
 		ip := netip.AddrFrom16([16]byte(b[8:24])).Unmap()
 		if i := nativeOrder.Uint32(b[24:]); i != 0 {

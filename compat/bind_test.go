@@ -32,27 +32,34 @@ func TestCallsInEachState(t *testing.T) {
 		want calls
 	}{
 		"new": {func(*testing.T) *Socket { return NewSocket(false, false) },
-			calls{ok, ok, syscall.EBUSY, ok, syscall.ECONNREFUSED, syscall.EINVAL, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, ok}},
+			calls{ok, ok, syscall.EBUSY, ok, syscall.ECONNREFUSED, syscall.EINVAL, syscall.ENOTCONN, syscall.ENOTCONN,
+				syscall.ENOTCONN, syscall.ENOTCONN, ok}},
 		"bound": {func(t *testing.T) *Socket {
 			s := NewSocket(false, false)
 			must.OK(t, s.Bind(at(40_123, "127.0.0.1"), false))
 			return s
-		}, calls{ok, syscall.EINVAL, syscall.EBUSY, ok, syscall.ECONNREFUSED, syscall.EINVAL, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, ok}},
+		}, calls{ok, syscall.EINVAL, syscall.EBUSY, ok, syscall.ECONNREFUSED, syscall.EINVAL, syscall.ENOTCONN,
+			syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, ok}},
 		"listening": {func(t *testing.T) *Socket { l, _ := listen(t); return l },
-			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, ok, syscall.EISCONN, syscall.EAGAIN, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, ok}},
+			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, ok, syscall.EISCONN, syscall.EAGAIN,
+				syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, syscall.ENOTCONN, ok}},
 		"being connected": {func(t *testing.T) *Socket {
 			s := NewSocket(false, false)
 			s.connecting = true
 			must.OK(t, s.SetNonblock(true))
 			must.OK(t, s.SetReadDeadline(time.Now()))
 			return s
-		}, calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.EALREADY, syscall.EINVAL, syscall.EAGAIN, syscall.EAGAIN, syscall.EAGAIN, syscall.EAGAIN, ok}},
+		}, calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.EALREADY,
+			syscall.EINVAL, syscall.EAGAIN, syscall.EAGAIN, syscall.EAGAIN, syscall.EAGAIN, ok}},
 		"connected": {func(t *testing.T) *Socket { a, _ := pair(t); must.OK(t, a.SetNonblock(true)); return a },
-			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.EISCONN, syscall.EINVAL, ok, syscall.EAGAIN, ok, ok, ok}},
+			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.EISCONN,
+				syscall.EINVAL, ok, syscall.EAGAIN, ok, ok, ok}},
 		"accepted": {func(t *testing.T) *Socket { _, b := pair(t); must.OK(t, b.SetNonblock(true)); return b },
-			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.EISCONN, syscall.EINVAL, ok, syscall.EAGAIN, ok, ok, ok}},
+			calls{syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.EISCONN,
+				syscall.EINVAL, ok, syscall.EAGAIN, ok, ok, ok}},
 		"closed": {func(t *testing.T) *Socket { s := NewSocket(false, false); must.OK(t, s.Close()); return s },
-			calls{syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF}},
+			calls{syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF,
+				syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF, syscall.EBADF}},
 	}
 	for name, state := range states {
 		fail := func(err error) syscall.Errno {
@@ -67,14 +74,20 @@ func TestCallsInEachState(t *testing.T) {
 			want syscall.Errno
 			do   func(s *Socket) error
 		}{
-			"bind":                        {w.bind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.2"), false) }},
-			"bind to another port":        {w.bindPort, func(s *Socket) error { return s.Bind(at(40_124, "127.0.0.2"), false) }},
-			"unbind":                      {w.unbind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.1"), true) }},
-			"unbind by the option":        {w.unbind, func(s *Socket) error { return s.Setsockopt(optBindRemove, at(0, "127.0.0.1")) }},
-			"listen":                      {w.listen, func(s *Socket) error { return s.Listen() }},
-			"connect":                     {w.connect, func(s *Socket) error { _, err := s.Connect(at(1, "127.0.0.1")); return err }},
-			"connect by the option":       {w.connect, func(s *Socket) error { return s.Setsockopt(optConnect, at(1, "127.0.0.1")) }},
-			"connect by the older option": {w.connect, func(s *Socket) error { return s.Setsockopt(optConnectOld, at(1, "127.0.0.1")) }},
+			"bind": {w.bind, func(s *Socket) error { return s.Bind(at(0, "127.0.0.2"), false) }},
+			"bind to another port": {w.bindPort,
+				func(s *Socket) error { return s.Bind(at(40_124, "127.0.0.2"), false) }},
+			"unbind": {w.unbind,
+				func(s *Socket) error { return s.Bind(at(0, "127.0.0.1"), true) }},
+			"unbind by the option": {w.unbind,
+				func(s *Socket) error { return s.Setsockopt(optBindRemove, at(0, "127.0.0.1")) }},
+			"listen": {w.listen, func(s *Socket) error { return s.Listen() }},
+			"connect": {w.connect,
+				func(s *Socket) error { _, err := s.Connect(at(1, "127.0.0.1")); return err }},
+			"connect by the option": {w.connect,
+				func(s *Socket) error { return s.Setsockopt(optConnect, at(1, "127.0.0.1")) }},
+			"connect by the older option": {w.connect,
+				func(s *Socket) error { return s.Setsockopt(optConnectOld, at(1, "127.0.0.1")) }},
 			"accept": {w.accept, func(s *Socket) error {
 				if !s.Closed() {
 					must.OK(t, s.SetTimeout(false, time.Millisecond))
@@ -104,7 +117,8 @@ func TestBindAndUnbind(t *testing.T) {
 	has := func(what string, ips ...string) {
 		t.Helper()
 		raw, n, err := s.LocalAddrs()
-		check.That(t, err == nil && n == len(ips) && slices.Equal(raw, at(40_125, ips...)), "%s: % x, %v", what, raw, err)
+		check.That(t, err == nil && n == len(ips) && slices.Equal(raw, at(40_125, ips...)), "%s: % x, %v", what, raw,
+			err)
 	}
 	raw, n, err := s.LocalAddrs()
 	check.That(t, len(raw) == 0 && n == 0 && err == nil, "not bound: % x, %d, %v", raw, n, err)
@@ -183,12 +197,16 @@ func TestParametersOfOneAddress(t *testing.T) {
 	if a.conn.Paths()[0].Remote.Addr().String() != "127.0.0.1" {
 		t.Fatal("the first path is not that to the first address")
 	}
-	same(t, get(second), of(paramsOf(7000, 5, mtu(1), 200, sppHeartbeat|sppPMTUD|sppSackDelay|sppFlowLabel|sppDSCP, 0x12345, 46<<2), second))
+	same(t, get(second), of(paramsOf(7000, 5, mtu(1), 200, sppHeartbeat|sppPMTUD|sppSackDelay|sppFlowLabel|sppDSCP,
+		0x12345, 46<<2), second))
 	same(t, get(first), of(paramsOf(0, 5, mtu(0), 200, sppNoHeartbeat|sppPMTUD|sppSackDelay, 0, 0), first))
 	same(t, get(nil), paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0))
-	same(t, get(at(0, "0.0.0.0")), of(paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), at(0, "0.0.0.0")))
+	same(t, get(at(0, "0.0.0.0")), of(paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
+		at(0, "0.0.0.0")))
 
-	for _, p := range [][]byte{paramsOf(7100, 0, 0, 0, sppHeartbeat, 0, 0), paramsOf(0, 0, 0, 0, 0, 0, 0), paramsOf(7000, 0, 0, 0, sppHeartbeat, 7, 8)} { // marks without their flags
+	// marks without their flags
+	for _, p := range [][]byte{paramsOf(7100, 0, 0, 0, sppHeartbeat, 0, 0), paramsOf(0, 0, 0, 0, 0, 0, 0),
+		paramsOf(7000, 0, 0, 0, sppHeartbeat, 7, 8)} {
 		must.OK(t, set(p, second))
 		got := get(second)[4+sockaddrStorageLen+18:]
 		same(t, got, append(words(0x12345), 46<<2, 0))
@@ -201,8 +219,11 @@ func TestParametersOfOneAddress(t *testing.T) {
 
 	// What can only be the same for both is refused, whole.
 	for name, p := range map[string][]byte{
-		"pathmaxrxt": paramsOf(9000, 4, 0, 0, sppHeartbeat, 0, 0), "MTU": paramsOf(9000, 0, 1400, 0, sppHeartbeat|sppNoPMTUD, 0, 0), "no search": paramsOf(9000, 0, 0, 0, sppHeartbeat|sppNoPMTUD, 0, 0),
-		"SACK delay": paramsOf(9000, 0, 0, 100, sppHeartbeat|sppSackDelay, 0, 0), "none": paramsOf(9000, 0, 0, 0, sppHeartbeat|sppNoSackDelay, 0, 0),
+		"pathmaxrxt": paramsOf(9000, 4, 0, 0, sppHeartbeat, 0, 0),
+		"MTU":        paramsOf(9000, 0, 1400, 0, sppHeartbeat|sppNoPMTUD, 0, 0),
+		"no search":  paramsOf(9000, 0, 0, 0, sppHeartbeat|sppNoPMTUD, 0, 0),
+		"SACK delay": paramsOf(9000, 0, 0, 100, sppHeartbeat|sppSackDelay, 0, 0),
+		"none":       paramsOf(9000, 0, 0, 0, sppHeartbeat|sppNoSackDelay, 0, 0),
 	} {
 		check.Equal(t, name, set(p, second), error(syscall.EOPNOTSUPP))
 		same(t, get(second)[4+sockaddrStorageLen:8+sockaddrStorageLen], words(7000))
@@ -237,7 +258,8 @@ func TestParametersOfOneAddress(t *testing.T) {
 		got := of(make([]byte, sizePeerAddrInfo), sockaddr)
 		must.Get(a.Getsockopt(optPeerAddrInfo, got))(t)
 		p := a.conn.Paths()[i]
-		want := append(storage(sockaddr), words(2, p.Cwnd, int(p.SRTT.Milliseconds()), int(p.RTO.Milliseconds()), p.MTU+28)...)
+		want := append(storage(sockaddr), words(2, p.Cwnd, int(p.SRTT.Milliseconds()), int(p.RTO.Milliseconds()),
+			p.MTU+28)...)
 		if p.State != 0 {
 			want[4+sockaddrStorageLen] = got[4+sockaddrStorageLen]
 		}
@@ -254,18 +276,21 @@ func TestParametersOfOneAddress(t *testing.T) {
 	must.Get(a.Getsockopt(optStatus, got))(t)
 	st := a.conn.Stats()
 	want := append(words(int(a.assocID), 5, st.PeerWindow), halves(0, 0, st.InStreams, st.OutStreams)...)
-	check.That(t, slices.Equal(got[:20], want) && nativeOrder.Uint32(got[20:]) > 500 && slices.Equal(got[24:28+sockaddrStorageLen], storage(second)), "status: % x, want % x ...", got, want)
+	check.That(t, slices.Equal(got[:20], want) && nativeOrder.Uint32(got[20:]) > 500 &&
+		slices.Equal(got[24:28+sockaddrStorageLen], storage(second)), "status: % x, want % x ...", got, want)
 
 	// SCTP_GET_PEER_ADDRS and SCTP_GET_LOCAL_ADDRS have a number and the list.
 	for opt, want := range map[int][]byte{optPeerAddrs: peers} {
 		got := make([]byte, 8+len(want)+4)
 		n := must.Get(a.Getsockopt(opt, got))(t)
-		check.That(t, n == 8+len(want) && nativeOrder.Uint32(got[4:]) == 2 && slices.Equal(got[8:n], want), "%d octets: % x", n, got)
+		check.That(t, n == 8+len(want) && nativeOrder.Uint32(got[4:]) == 2 && slices.Equal(got[8:n], want),
+			"%d octets: % x", n, got)
 	}
 	gotInfo := make([]byte, 20)
 	must.Get(a.Getsockopt(optAssocInfo, gotInfo))(t)
 	st = a.conn.Stats()
-	same(t, gotInfo, append(append(words(int(a.assocID)), halves(10, 2)...), words(st.PeerWindow, st.RecvWindow, 60000)...))
+	same(t, gotInfo, append(append(words(int(a.assocID)), halves(10, 2)...),
+		words(st.PeerWindow, st.RecvWindow, 60000)...))
 
 	must.OK(t, a.Shutdown())
 	same(t, set(paramsOf(0, 0, 0, 0, sppDemand, 0, 0), second), error(syscall.EPIPE))
@@ -280,8 +305,10 @@ func TestParametersOfOneAddress(t *testing.T) {
 // Addresses are read as they are written, with the zone of a link-local one, and no zone of others.
 func TestSockaddrsThereAndBack(t *testing.T) {
 	lo := must.Get(net.InterfaceByIndex(1))(t).Name
-	for _, list := range [][]net.IPAddr{{{IP: net.IPv4(192, 0, 2, 1).To4()}}, {{IP: net.ParseIP("2001:db8::1")}}, {{IP: net.ParseIP("fe80::1"), Zone: lo}},
-		{{IP: net.ParseIP("fe80::1"), Zone: "4711"}}, {{IP: net.IPv4(192, 0, 2, 1).To4()}, {IP: net.ParseIP("2001:db8::1")}}} {
+	for _, list := range [][]net.IPAddr{{{IP: net.IPv4(192, 0, 2, 1).To4()}}, {{IP: net.ParseIP("2001:db8::1")}},
+		{{IP: net.ParseIP("fe80::1"), Zone: lo}},
+		{{IP: net.ParseIP("fe80::1"), Zone: "4711"}},
+		{{IP: net.IPv4(192, 0, 2, 1).To4()}, {IP: net.ParseIP("2001:db8::1")}}} {
 		raw := RawAddrs(list, 4711)
 		got, port := must.Two(ParseAddrs(raw))(t)
 		check.Equal(t, "port", port, 4711)
@@ -329,14 +356,17 @@ func TestAddressesAreMapped(t *testing.T) {
 				want.raw = mapped(to)
 			}
 			raw, n, err := a.RemoteAddrs()
-			check.That(t, err == nil && n == 1 && slices.Equal(raw, want.raw), "IPv6 %v, mapped %d: % x, %v", v6, want.on, raw, err)
+			check.That(t, err == nil && n == 1 && slices.Equal(raw, want.raw), "IPv6 %v, mapped %d: % x, %v", v6,
+				want.on, raw, err)
 			got := make([]byte, 4+sockaddrStorageLen)
 			must.Get(a.Getsockopt(optPrimaryAddr, got))(t)
-			check.That(t, slices.Equal(got[4:4+len(want.raw)], want.raw), "IPv6 %v, mapped %d, the primary one: % x", v6, want.on, got)
+			check.That(t, slices.Equal(got[4:4+len(want.raw)], want.raw), "IPv6 %v, mapped %d, the primary one: % x",
+				v6, want.on, got)
 			info := make([]byte, sizePeerAddrInfo)
 			copy(info[4:], want.raw) // either names it
 			must.Get(a.Getsockopt(optPeerAddrInfo, info))(t)
-			check.That(t, slices.Equal(info[4:4+len(want.raw)], want.raw), "IPv6 %v, mapped %d, info: % x", v6, want.on, info)
+			check.That(t, slices.Equal(info[4:4+len(want.raw)], want.raw), "IPv6 %v, mapped %d, info: % x", v6,
+				want.on, info)
 		}
 		b.Close()
 		a.Close()

@@ -31,7 +31,10 @@ func TestWritesThatEnd(t *testing.T) {
 			must.OK(t, a.SetReadDeadline(time.Now().Add(time.Hour)))
 			must.OK(t, a.SetWriteDeadline(time.Now()))
 		}, os.ErrDeadlineExceeded},
-		"SO_SNDTIMEO":           {func(t *testing.T, a, _ *Socket) { must.OK(t, a.SetTimeout(true, 10*time.Millisecond)) }, syscall.EAGAIN},
+		"SO_SNDTIMEO": {func(t *testing.T, a,
+			_ *Socket) {
+			must.OK(t, a.SetTimeout(true, 10*time.Millisecond))
+		}, syscall.EAGAIN},
 		"O_NONBLOCK":            {func(t *testing.T, a, _ *Socket) { must.OK(t, a.SetNonblock(true)) }, syscall.EAGAIN},
 		"an ABORT of the peer":  {func(t *testing.T, a, b *Socket) { b.conn.Abort("why") }, syscall.ECONNRESET},
 		"an ABORT of this side": {func(t *testing.T, a, b *Socket) { a.conn.Abort("why") }, syscall.EPIPE},
@@ -101,7 +104,8 @@ func TestAFailureIsHeardOnce(t *testing.T) {
 		s := NewSocket(false, false)
 		check.Equal(t, name, s.failureErrno(row.why, syscall.ENOTCONN), error(row.first))
 		check.Equal(t, name+", then", s.failureErrno(row.why, syscall.ENOTCONN), error(row.then))
-		check.Equal(t, name+", of a write", s.failureErrno(row.why, syscall.EPIPE), error(map[bool]syscall.Errno{true: syscall.EPIPE}[true]))
+		check.Equal(t, name+", of a write", s.failureErrno(row.why, syscall.EPIPE),
+			error(map[bool]syscall.Errno{true: syscall.EPIPE}[true]))
 		must.OK(t, s.Close())
 	}
 	a, b := pair(t)
@@ -121,8 +125,10 @@ func TestCallsOfAClosedSocket(t *testing.T) {
 	_, descriptor := s.Descriptor()
 	_, buffer := s.Buffer(true)
 	for name, err := range map[string]error{
-		"read deadline": s.SetReadDeadline(time.Time{}), "write deadline": s.SetWriteDeadline(time.Time{}), "peel off": peel, "descriptor": descriptor, "buffer": buffer,
-		"set a buffer": s.SetBuffer(true, 1), "close": s.Close(), "listen": s.Listen(), "timeout": s.SetTimeout(true, 1),
+		"read deadline": s.SetReadDeadline(time.Time{}), "write deadline": s.SetWriteDeadline(time.Time{}),
+		"peel off": peel, "descriptor": descriptor, "buffer": buffer,
+		"set a buffer": s.SetBuffer(true, 1), "close": s.Close(), "listen": s.Listen(),
+		"timeout": s.SetTimeout(true, 1),
 	} {
 		check.Equal(t, name, err, error(syscall.EBADF))
 	}
@@ -148,16 +154,19 @@ func TestOptionsInMemory(t *testing.T) {
 	check.That(t, len(b) == 7 && cap(b) == 7 && err == nil, "the first page: %d octets, %v", len(b), err)
 	long := make([]byte, maxOptionLen+1)
 	copy(long, at(0, "127.0.0.1"))
-	for n, want := range map[int]error{maxOptionLen: syscall.EINVAL, maxOptionLen + 1: syscall.EINVAL, -1: syscall.EINVAL, 16: nil} {
+	for n, want := range map[int]error{maxOptionLen: syscall.EINVAL, maxOptionLen + 1: syscall.EINVAL,
+		-1: syscall.EINVAL, 16: nil} {
 		check.Equal(t, "to bind", s.SetsockoptAt(optBindAdd, uintptr(unsafe.Pointer(&long[0])), uintptr(n)), want)
 	}
 	var v [8]byte
 	for n, want := range map[int32]error{-1: syscall.EINVAL, 3: syscall.EINVAL, 4: nil, 8: nil, 1 << 30: nil} {
 		length := n
 		if n == 1<<30 { // what is beyond the longest option is not looked at
-			check.Equal(t, "a length", s.GetsockoptAt(optNoDelay, uintptr(unsafe.Pointer(&long[0])), uintptr(unsafe.Pointer(&length))), want)
+			check.Equal(t, "a length", s.GetsockoptAt(optNoDelay, uintptr(unsafe.Pointer(&long[0])),
+				uintptr(unsafe.Pointer(&length))), want)
 		} else {
-			check.Equal(t, "a length", s.GetsockoptAt(optNoDelay, uintptr(unsafe.Pointer(&v[0])), uintptr(unsafe.Pointer(&length))), want)
+			check.Equal(t, "a length", s.GetsockoptAt(optNoDelay, uintptr(unsafe.Pointer(&v[0])),
+				uintptr(unsafe.Pointer(&length))), want)
 		}
 		if want == nil {
 			check.Equal(t, "octets", length, int32(4))
@@ -166,7 +175,8 @@ func TestOptionsInMemory(t *testing.T) {
 		}
 	}
 	length := int32(4)
-	check.Equal(t, "unknown", s.GetsockoptAt(99, uintptr(unsafe.Pointer(&v[0])), uintptr(unsafe.Pointer(&length))), error(syscall.ENOPROTOOPT))
+	check.Equal(t, "unknown", s.GetsockoptAt(99, uintptr(unsafe.Pointer(&v[0])), uintptr(unsafe.Pointer(&length))),
+		error(syscall.ENOPROTOOPT))
 }
 
 // overMemory returns as many associations as asked for over links of memory, and the link of the
@@ -179,7 +189,8 @@ func overMemory(t *testing.T, n int) (clients, servers []*Socket, out *mempair.L
 	l := must.Get(tb.Listen(0, nil))(t)
 	t.Cleanup(func() { l.Close(); ta.Close(); tb.Close() })
 	for range n {
-		c := must.Get(ta.Dial(t.Context(), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port()), &sctp.Config{Events: maxNotifications}))(t)
+		c := must.Get(ta.Dial(t.Context(), netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port()),
+			&sctp.Config{Events: maxNotifications}))(t)
 		a, b := NewSocket(false, false), NewSocket(false, false)
 		a.setConn(c)
 		b.setConn(must.Get(l.Accept(t.Context()))(t))
@@ -214,14 +225,18 @@ func TestClosingManyWhosePeersAreGone(t *testing.T) {
 		here       bool // the peers are
 		least, end time.Duration
 	}{
-		"one":                                {1, nil, oneByOne, false, time.Second, time.Second},
-		"one after the other":                {many, nil, oneByOne, false, time.Second, time.Second + many*5*time.Millisecond},
-		"at once":                            {many, nil, atOnce, false, time.Second, time.Second},
-		"that linger, one after the other":   {3, linger(3 * time.Second), oneByOne, false, 9 * time.Second, 9 * time.Second},
-		"that linger, at once":               {many, linger(3 * time.Second), atOnce, false, 3 * time.Second, 3 * time.Second},
-		"that do not linger, by SO_LINGER":   {many, linger(0), oneByOne, false, 0, 0},
-		"whose peers are there":              {many, nil, oneByOne, true, 0, many * 2 * time.Millisecond},
-		"that linger and whose peers answer": {many, linger(3 * time.Second), oneByOne, true, 0, 100 * time.Millisecond},
+		"one": {1, nil, oneByOne, false, time.Second, time.Second},
+		"one after the other": {many, nil, oneByOne, false, time.Second,
+			time.Second + many*5*time.Millisecond},
+		"at once": {many, nil, atOnce, false, time.Second, time.Second},
+		"that linger, one after the other": {3, linger(3 * time.Second), oneByOne, false, 9 * time.Second,
+			9 * time.Second},
+		"that linger, at once": {many, linger(3 * time.Second), atOnce, false, 3 * time.Second,
+			3 * time.Second},
+		"that do not linger, by SO_LINGER": {many, linger(0), oneByOne, false, 0, 0},
+		"whose peers are there":            {many, nil, oneByOne, true, 0, many * 2 * time.Millisecond},
+		"that linger and whose peers answer": {many, linger(3 * time.Second), oneByOne, true, 0,
+			100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -236,7 +251,8 @@ func TestClosingManyWhosePeersAreGone(t *testing.T) {
 				start := time.Now()
 				row.close(all)
 				took := time.Since(start)
-				check.That(t, took >= row.least && took <= row.end, "closing %d takes %v, not %v to %v", row.n, took, row.least, row.end)
+				check.That(t, took >= row.least && took <= row.end, "closing %d takes %v, not %v to %v", row.n, took,
+					row.least, row.end)
 				for _, s := range all {
 					s.conn.Abort("")
 				}
@@ -259,6 +275,7 @@ func TestOptionsThatTheLinkRefuses(t *testing.T) {
 	events[eventSenderDry] = 1
 	same(t, s.Setsockopt(optEvents, events[:]), error(syscall.EOPNOTSUPP))
 	list, last := noted(s)
-	check.That(t, len(list)+len(last) == 0 && s.opts.events == [numEvents]byte{} && !s.notifications.hasWatcher, "it is subscribed to all the same: % x", list)
+	check.That(t, len(list)+len(last) == 0 && s.opts.events == [numEvents]byte{} && !s.notifications.hasWatcher,
+		"it is subscribed to all the same: % x", list)
 	s.conn.Abort("")
 }

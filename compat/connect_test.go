@@ -56,7 +56,8 @@ func TestTheFamilyOfASocket(t *testing.T) {
 	} {
 		s, err := SocketFor(row.network, row.listen, row.local, row.remote)
 		must.OK(t, err)
-		check.That(t, s.v6 == row.v6 && s.v6only == row.v6only, "%q, listen %v, %v to %v: IPv6 %v, alone %v", row.network, row.listen, row.local, row.remote, s.v6, s.v6only)
+		check.That(t, s.v6 == row.v6 && s.v6only == row.v6only, "%q, listen %v, %v to %v: IPv6 %v, alone %v",
+			row.network, row.listen, row.local, row.remote, s.v6, s.v6only)
 		check.Equal(t, "IPv4", s.hasIPv4(), !row.v6only)
 		must.OK(t, s.Close())
 	}
@@ -274,7 +275,8 @@ func TestConnectToThisHost(t *testing.T) {
 		s := NewSocket(want == "::1", false)
 		must.Get(s.Connect(at(port, any)))(t)
 		own, n, err := s.LocalAddrs() // of one that is bound to none: that which it talks from
-		check.That(t, err == nil && n == 1 && slices.Equal(own, at(int(s.boundPort), want)), "%s: own addresses % x, %v", any, own, err)
+		check.That(t, err == nil && n == 1 && slices.Equal(own, at(int(s.boundPort), want)),
+			"%s: own addresses % x, %v", any, own, err)
 		check.Equal(t, any, s.conn.RemoteAddr().(sctp.Addr).Addr().String(), want)
 		must.OK(t, s.Close())
 		must.OK(t, l.Close())
@@ -312,8 +314,10 @@ func (e isErrno) Is(target error) bool { return target == syscall.Errno(e) }
 // Text and octets of addresses are taken or refused whole.
 func TestAddressesThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		":7": "[] 7", "127.0.0.1:7": "[127.0.0.1] 7", "127.0.0.1/::1:7": "error", "127.0.0.1/[::1]:7": "[127.0.0.1 ::1] 7", "127.0.0.1/127.0.0.2/127.0.0.3:8": "[127.0.0.1 127.0.0.2 127.0.0.3] 8",
-		"127.0.0.1": "error", "x y:1": "error", "127.0.0.1:99999": "error", "": "[] 0", "127.0.0.1/:9": "[] 9",
+		":7": "[] 7", "127.0.0.1:7": "[127.0.0.1] 7", "127.0.0.1/::1:7": "error",
+		"127.0.0.1/[::1]:7":               "[127.0.0.1 ::1] 7",
+		"127.0.0.1/127.0.0.2/127.0.0.3:8": "[127.0.0.1 127.0.0.2 127.0.0.3] 8",
+		"127.0.0.1":                       "error", "x y:1": "error", "127.0.0.1:99999": "error", "": "[] 0", "127.0.0.1/:9": "[] 9",
 	} {
 		list, port, err := ResolveAddr("sctp", text)
 		var ips []string
@@ -330,12 +334,15 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	for _, row := range []struct {
 		network, text string
 		ok            bool
-	}{{"sctp4", "127.0.0.1:1", true}, {"sctp4", "[::1]:1", false}, {"sctp6", "[::1]:1", true}, {"sctp6", "127.0.0.1:1", false}, {"", "[::1]:1", true}, {"tcp4", "127.0.0.1:1", false}} {
+	}{{"sctp4", "127.0.0.1:1", true}, {"sctp4", "[::1]:1", false}, {"sctp6", "[::1]:1", true},
+		{"sctp6", "127.0.0.1:1", false}, {"", "[::1]:1", true}, {"tcp4", "127.0.0.1:1", false}} {
 		_, _, err := ResolveAddr(row.network, row.text)
 		check.That(t, (err == nil) == row.ok, "%s %s: %v", row.network, row.text, err)
 	}
-	check.Equal(t, "no text of an address", FormatAddr([]net.IPAddr{{}, {IP: net.IPv4(127, 0, 0, 1)}}, 7), "/127.0.0.1:7")
-	for name, raw := range map[string][]byte{"no octets": nil, "of nothing": {}, "one": {1}, "half of one behind another": append(at(1, "127.0.0.1"), at(1, "127.0.0.2")[:9]...)} {
+	check.Equal(t, "no text of an address", FormatAddr([]net.IPAddr{{}, {IP: net.IPv4(127, 0, 0, 1)}}, 7),
+		"/127.0.0.1:7")
+	for name, raw := range map[string][]byte{"no octets": nil, "of nothing": {}, "one": {1},
+		"half of one behind another": append(at(1, "127.0.0.1"), at(1, "127.0.0.2")[:9]...)} {
 		_, _, err := parseSockaddrs(raw)
 		check.Equal(t, name, err, error(syscall.EINVAL))
 	}
@@ -343,6 +350,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	check.That(t, err == nil && port == 0x1234 && len(list) == 2 && list[1].Is6(), "%v %d %v", list, port, err)
 	for _, a := range []string{"127.0.0.1", "::1"} { // what is behind it stays
 		raw := at(7, a)
-		check.That(t, slices.Equal(FirstAddr(append(slices.Clone(raw), 1, 2)), raw), "%s: % x", a, FirstAddr(append(raw, 1, 2)))
+		check.That(t, slices.Equal(FirstAddr(append(slices.Clone(raw), 1, 2)), raw), "%s: % x", a,
+			FirstAddr(append(raw, 1, 2)))
 	}
 }

@@ -32,7 +32,8 @@ var errnoTable = []struct {
 
 // matchableErrnos are the errnos that errors of the stack match.
 var matchableErrnos = []syscall.Errno{
-	syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ETIMEDOUT, syscall.EADDRINUSE,
+	syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.ENETUNREACH, syscall.EHOSTUNREACH,
+	syscall.ETIMEDOUT, syscall.EADDRINUSE,
 	syscall.EADDRNOTAVAIL, syscall.EMSGSIZE, syscall.EPIPE, syscall.ENOMEM, syscall.EACCES, syscall.EPERM,
 }
 

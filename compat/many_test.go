@@ -81,7 +81,8 @@ func TestWaitsDoNotSpin(t *testing.T) {
 	before := time.Now()
 	first, second := w.beginCall(), w.beginCall()
 	in := first.Sub(before)
-	check.That(t, in >= time.Hour && in < time.Hour+time.Minute && last() == *first, "an hour is %v, the deadline that of %v", in, last())
+	check.That(t, in >= time.Hour && in < time.Hour+time.Minute && last() == *first,
+		"an hour is %v, the deadline that of %v", in, last())
 	check.Equal(t, "one whose time is not over", w.checkExpired(first), nil)
 	w.endCall(first)
 	check.Equal(t, "the deadline", last(), *second)

@@ -38,7 +38,8 @@ func (s *Socket) Send(b []byte, info *SndRcvInfo) (int, error) {
 	case shut:
 		return 0, syscall.EPIPE
 	}
-	m := sctp.SendInfo{Stream: info.Stream, PPID: Swap(info.PPID), Unordered: info.Flags&flagUnordered != 0, SackNow: info.Flags&flagSackNow != 0,
+	m := sctp.SendInfo{Stream: info.Stream, PPID: Swap(info.PPID), Unordered: info.Flags&flagUnordered != 0,
+		SackNow: info.Flags&flagSackNow != 0,
 		Context: info.Context, Lifetime: time.Duration(info.TTL) * time.Millisecond}
 	end := s.writeWaits.beginCall()
 	defer s.writeWaits.endCall(end)
@@ -138,7 +139,8 @@ func (s *Socket) fillRcvInfo(r *sctp.RecvInfo, info *SndRcvInfo) bool {
 	if s.opts.events[eventData] == 0 {
 		return false
 	}
-	*info = SndRcvInfo{Stream: r.Stream, SSN: r.SSN, PPID: Swap(r.PPID), Context: s.opts.recvContext, TSN: r.TSN, CumTSN: r.CumTSN, AssocID: s.assocID}
+	*info = SndRcvInfo{Stream: r.Stream, SSN: r.SSN, PPID: Swap(r.PPID), Context: s.opts.recvContext, TSN: r.TSN,
+		CumTSN: r.CumTSN, AssocID: s.assocID}
 	if r.Unordered {
 		info.Flags, info.SSN = flagUnordered, 0
 	}

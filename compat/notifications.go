@@ -402,7 +402,8 @@ func (s *Socket) notifySendFailed(ev *sctp.Event, cause int) {
 		s.pushNotification(append(f, ev.Message...), false)
 	}
 	if on[eventSendFailure] != 0 {
-		m := SndRcvInfo{Stream: info.Stream, Flags: uint16(flags), PPID: Swap(info.PPID), Context: info.Context, TTL: uint32(info.Lifetime.Milliseconds()),
+		m := SndRcvInfo{Stream: info.Stream, Flags: uint16(flags), PPID: Swap(info.PPID), Context: info.Context,
+			TTL:     uint32(info.Lifetime.Milliseconds()),
 			AssocID: int32(id)}
 		tell(typeSendFailed, m.AppendTo(nil))
 	}

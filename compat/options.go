@@ -276,27 +276,39 @@ var optionTable map[int]optionSpec
 
 func init() {
 	optionTable = map[int]optionSpec{
-		optRTOInfo:          {16, 0, getRTOInfo, setRTOInfo},
-		optAssocInfo:        {20, 0, getAssocInfo, setAssocInfo},
-		optInitMsg:          {8, 0, getInitMsg, setInitMsg},
-		optPrimaryAddr:      {4 + sockaddrStorageLen, 0, getPrimary, setPrimary},
-		optPeerAddrParams:   {156, 152, getPeerAddrParams, setPeerAddrParams},
-		optDefaultSend:      {SndRcvInfoSize, 0, getDefaultSend, setDefaultSend},
-		optDefaultSndInfo:   {16, 0, getDefaultSndInfo, setDefaultSndInfo},
-		optEvents:           {numEvents, 0, getEvents, setEvents},
-		optEvent:            {8, 0, getEvent, setEvent},
-		optStatus:           {24 + sizePeerAddrInfo, 0, getStatus, nil},
-		optPeerAddrInfo:     {sizePeerAddrInfo, 0, getPeerAddrInfo, nil},
-		optDelayedSack:      {12, 8, getDelayedSack, setDelayedSack},
-		optNoDelay:          intOption(func(o *socketOptions) int { return boolInt(o.cfg.NoDelay) }, func(o *socketOptions, v int) error { o.cfg.NoDelay = v != 0; return nil }),
-		optDisableFragments: intOption(func(o *socketOptions) int { return boolInt(o.cfg.DisableFragments) }, func(o *socketOptions, v int) error { o.cfg.DisableFragments = v != 0; return nil }),
-		optMappedV4:         intOption(func(o *socketOptions) int { return boolInt(!o.noMappedV4) }, func(o *socketOptions, v int) error { o.noMappedV4 = v == 0; return nil }),
-		optInterleave:       intOption(func(o *socketOptions) int { return o.fragmentInterleave }, func(o *socketOptions, v int) error { o.fragmentInterleave = boolInt(v != 0); return nil }),
-		optAdaptation:       intOption(getAdaptation, func(o *socketOptions, v int) error { u := uint32(v); o.cfg.Adaptation = &u; return nil }),
-		optContext:          assocValueOption(func(o *socketOptions) int { return int(o.recvContext) }, func(o *socketOptions, v int) error { o.recvContext = uint32(v); return nil }),
-		optMaxBurst:         assocValueOption(func(o *socketOptions) int { return max(o.cfg.MaxBurst, 0) }, setMaxBurst),
-		optMaxSeg:           assocValueOption(func(o *socketOptions) int { return o.cfg.MaxSegment }, func(o *socketOptions, v int) error { o.cfg.MaxSegment = v; return nil }),
-		optPartialDelivery:  intOption(func(o *socketOptions) int { return o.cfg.PartialDelivery }, func(o *socketOptions, v int) error { o.cfg.PartialDelivery = v; return nil }),
+		optRTOInfo:        {16, 0, getRTOInfo, setRTOInfo},
+		optAssocInfo:      {20, 0, getAssocInfo, setAssocInfo},
+		optInitMsg:        {8, 0, getInitMsg, setInitMsg},
+		optPrimaryAddr:    {4 + sockaddrStorageLen, 0, getPrimary, setPrimary},
+		optPeerAddrParams: {156, 152, getPeerAddrParams, setPeerAddrParams},
+		optDefaultSend:    {SndRcvInfoSize, 0, getDefaultSend, setDefaultSend},
+		optDefaultSndInfo: {16, 0, getDefaultSndInfo, setDefaultSndInfo},
+		optEvents:         {numEvents, 0, getEvents, setEvents},
+		optEvent:          {8, 0, getEvent, setEvent},
+		optStatus:         {24 + sizePeerAddrInfo, 0, getStatus, nil},
+		optPeerAddrInfo:   {sizePeerAddrInfo, 0, getPeerAddrInfo, nil},
+		optDelayedSack:    {12, 8, getDelayedSack, setDelayedSack},
+		optNoDelay: intOption(func(o *socketOptions) int { return boolInt(o.cfg.NoDelay) },
+			func(o *socketOptions, v int) error { o.cfg.NoDelay = v != 0; return nil }),
+		optDisableFragments: intOption(func(o *socketOptions) int { return boolInt(o.cfg.DisableFragments) },
+			func(o *socketOptions, v int) error { o.cfg.DisableFragments = v != 0; return nil }),
+		optMappedV4: intOption(func(o *socketOptions) int { return boolInt(!o.noMappedV4) },
+			func(o *socketOptions, v int) error { o.noMappedV4 = v == 0; return nil }),
+		optInterleave: intOption(func(o *socketOptions) int { return o.fragmentInterleave },
+			func(o *socketOptions, v int) error { o.fragmentInterleave = boolInt(v != 0); return nil }),
+		optAdaptation: intOption(getAdaptation, func(o *socketOptions, v int) error {
+			u := uint32(v)
+			o.cfg.Adaptation = &u
+			return nil
+		}),
+		optContext: assocValueOption(func(o *socketOptions) int { return int(o.recvContext) },
+			func(o *socketOptions, v int) error { o.recvContext = uint32(v); return nil }),
+		optMaxBurst: assocValueOption(func(o *socketOptions) int { return max(o.cfg.MaxBurst, 0) },
+			setMaxBurst),
+		optMaxSeg: assocValueOption(func(o *socketOptions) int { return o.cfg.MaxSegment },
+			func(o *socketOptions, v int) error { o.cfg.MaxSegment = v; return nil }),
+		optPartialDelivery: intOption(func(o *socketOptions) int { return o.cfg.PartialDelivery },
+			func(o *socketOptions, v int) error { o.cfg.PartialDelivery = v; return nil }),
 	}
 	o := optionTable[optEvents]
 	o.minSize = 1
@@ -385,7 +397,9 @@ func getInitMsg(s *Socket, _ []byte, f *structWriter) error {
 func setInitMsg(s *Socket, b []byte) error {
 	for i, set := range []func(v uint16){
 		func(v uint16) { s.opts.cfg.OutStreams = v }, func(v uint16) { s.opts.cfg.InStreams = v },
-		func(v uint16) { s.opts.cfg.MaxInitRetrans = int(v) }, func(v uint16) { s.opts.cfg.MaxInitRTO = time.Duration(v) * time.Millisecond },
+		func(v uint16) { s.opts.cfg.MaxInitRetrans = int(v) }, func(v uint16) {
+			s.opts.cfg.MaxInitRTO = time.Duration(v) * time.Millisecond
+		},
 	} {
 		if v := nativeOrder.Uint16(b[2*i:]); v != 0 {
 			set(v)
@@ -427,7 +441,8 @@ func setDefaultSndInfo(s *Socket, b []byte) error {
 	if flags&^flagNames != 0 {
 		return syscall.EINVAL
 	}
-	s.opts.defaultSend = SndRcvInfo{Stream: nativeOrder.Uint16(b), Flags: flags, PPID: nativeOrder.Uint32(b[4:]), Context: nativeOrder.Uint32(b[8:]), TTL: s.opts.defaultSend.TTL}
+	s.opts.defaultSend = SndRcvInfo{Stream: nativeOrder.Uint16(b), Flags: flags, PPID: nativeOrder.Uint32(b[4:]),
+		Context: nativeOrder.Uint32(b[8:]), TTL: s.opts.defaultSend.TTL}
 	return nil
 }
 
@@ -583,7 +598,8 @@ func getStatus(s *Socket, _ []byte, f *structWriter) error {
 // statusStates are the states of RFC 6458 section 8.2.1, as both packages name them. Linux's values
 // are lower by one.
 var statusStates = map[sctp.State]int{
-	sctp.Closed: 0, sctp.CookieWait: 3, sctp.CookieEchoed: 4, sctp.Established: 5, sctp.ShutdownPending: 6, sctp.ShutdownSent: 7,
+	sctp.Closed: 0, sctp.CookieWait: 3, sctp.CookieEchoed: 4, sctp.Established: 5, sctp.ShutdownPending: 6,
+	sctp.ShutdownSent:     7,
 	sctp.ShutdownReceived: 8, sctp.ShutdownAckSent: 9,
 }
 
@@ -593,7 +609,8 @@ func (s *Socket) appendAddrInfo(c *sctp.Conn, p *sctp.PathStats, f *structWriter
 	at := len(*f)
 	*f = appendSockaddr(*f, s.presentedAddr(netip.AddrPortFrom(p.Remote.Addr(), c.RemoteAddr().(sctp.Addr).Port())))
 	f.padTo(at + sockaddrStorageLen)
-	f.appendUint32(map[sctp.PathState]int{sctp.PathUnconfirmed: unconfirmed, sctp.PathActive: active, sctp.PathPotentiallyFailed: failed, sctp.PathInactive: inactive}[p.State])
+	f.appendUint32(map[sctp.PathState]int{sctp.PathUnconfirmed: unconfirmed, sctp.PathActive: active,
+		sctp.PathPotentiallyFailed: failed, sctp.PathInactive: inactive}[p.State])
 	f.appendUint32(p.Cwnd)
 	f.appendMillis(p.SRTT)
 	f.appendMillis(p.RTO)
@@ -652,7 +669,8 @@ func getPeerAddrParams(s *Socket, arg []byte, f *structWriter) error {
 	if p != nil {
 		hb, mtu, label, dscp = p.Heartbeat, p.MTU+rawio.Overhead(p.Remote), p.FlowLabel, p.DSCP
 	}
-	flags := pickInt(cfg.DisablePMTUD, sppNoPMTUD, sppPMTUD) | pickInt(s.opts.sackEvery == 1, sppNoSackDelay, sppSackDelay) | pickInt(hb < 0, sppNoHeartbeat, sppHeartbeat) |
+	flags := pickInt(cfg.DisablePMTUD, sppNoPMTUD, sppPMTUD) | pickInt(s.opts.sackEvery == 1, sppNoSackDelay,
+		sppSackDelay) | pickInt(hb < 0, sppNoHeartbeat, sppHeartbeat) |
 		pickInt(label != 0, sppFlowLabel, 0) | pickInt(dscp != 0, sppDSCP, 0)
 	*f = append(*f, arg[:4+sockaddrStorageLen]...)
 	f.appendMillis(max(hb, 0))
@@ -678,7 +696,8 @@ func (o *socketOptions) pathDefaults() pathDefaults {
 }
 
 func (o *socketOptions) setPathDefaults(a pathDefaults) {
-	o.cfg.PathMaxRetrans, o.cfg.MTU, o.sackEvery, o.cfg.DisablePMTUD, o.cfg.SackDelay = a.maxRetrans, a.mtu, a.sackEvery, a.noPMTUD, a.sackDelay
+	o.cfg.PathMaxRetrans, o.cfg.MTU, o.sackEvery, o.cfg.DisablePMTUD, o.cfg.SackDelay = a.maxRetrans, a.mtu,
+		a.sackEvery, a.noPMTUD, a.sackDelay
 }
 
 func setPeerAddrParams(s *Socket, b []byte) error {
@@ -686,7 +705,8 @@ func setPeerAddrParams(s *Socket, b []byte) error {
 	hb, retrans, mtu := parseMillis(rest), int(nativeOrder.Uint16(rest[4:])), int(nativeOrder.Uint32(rest[6:]))
 	sack, flags := parseMillis(rest[10:]), nativeOrder.Uint32(rest[14:])
 	has := func(f uint32) bool { return flags&f == f }
-	if has(sppHeartbeat|sppNoHeartbeat) || has(sppPMTUD|sppNoPMTUD) || has(sppSackDelay|sppNoSackDelay) || sack > 500*time.Millisecond {
+	if has(sppHeartbeat|sppNoHeartbeat) || has(sppPMTUD|sppNoPMTUD) || has(sppSackDelay|sppNoSackDelay) ||
+		sack > 500*time.Millisecond {
 		return syscall.EINVAL
 	}
 	if has(sppDemand) && s.conn == nil {

@@ -52,11 +52,13 @@ const ms = time.Millisecond
 var optionRows = []optionRow{
 	{name: "RTO", opt: optRTOInfo, set: words(0, 300, 4000, 200), other: words(0, 1000, 60000, 1000),
 		see: func(c *sctp.Config) bool { return c.RTOInitial == 300*ms && c.RTOMax == 4000*ms && c.RTOMin == 200*ms }},
-	{name: "RTO.Initial alone", opt: optRTOInfo, set: words(0, 3000, 0, 0), get: words(0, 3000, 60000, 1000), other: words(0, 1000, 60000, 1000),
+	{name: "RTO.Initial alone", opt: optRTOInfo, set: words(0, 3000, 0, 0), get: words(0, 3000, 60000, 1000),
+		other: words(0, 1000, 60000, 1000),
 		see: func(c *sctp.Config) bool {
 			return c.RTOInitial == 3000*ms && c.RTOMax == time.Minute && c.RTOMin == time.Second
 		}},
-	{name: "RTO.Max alone, below RTO.Initial", opt: optRTOInfo, set: words(0, 0, 500, 100), get: words(0, 500, 500, 100), other: words(0, 1000, 60000, 1000),
+	{name: "RTO.Max alone, below RTO.Initial", opt: optRTOInfo, set: words(0, 0, 500, 100),
+		get: words(0, 500, 500, 100), other: words(0, 1000, 60000, 1000),
 		see: func(c *sctp.Config) bool { return c.RTOInitial == 500*ms && c.RTOMax == 500*ms }},
 	{name: "NODELAY", opt: optNoDelay, set: words(1), other: words(0), see: func(c *sctp.Config) bool { return c.NoDelay }},
 	{name: "NODELAY, as any other number", opt: optNoDelay, set: words(7), get: words(1), other: words(0), see: func(c *sctp.Config) bool { return c.NoDelay }},
@@ -73,46 +75,69 @@ var optionRows = []optionRow{
 	{name: "ADAPTATION_LAYER", opt: optAdaptation, set: words(7), other: words(0), told: true, see: func(c *sctp.Config) bool { return c.Adaptation != nil && *c.Adaptation == 7 }},
 	{name: "SACK", opt: optDelayedSack, set: words(0, 100, 2), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 100*ms }},
 	{name: "SACK, as late as may be", opt: optDelayedSack, set: words(0, 500, 2), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 500*ms }},
-	{name: "SACK, the delay alone", opt: optDelayedSack, set: words(0, 100, 0), get: words(0, 100, 2), other: words(0, 200, 2),
-		see: func(c *sctp.Config) bool { return c.SackDelay == 100*ms }},
+	{name: "SACK, the delay alone", opt: optDelayedSack, set: words(0, 100, 0), get: words(0, 100, 2),
+		other: words(0, 200, 2),
+		see:   func(c *sctp.Config) bool { return c.SackDelay == 100*ms }},
 	{name: "SACK, every packet", opt: optDelayedSack, set: words(0, 0, 1), get: words(0, 0, 1), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 1 }},
-	{name: "SACK, every tenth packet", opt: optDelayedSack, set: words(0, 150, 10), get: words(0, 150, 2), other: words(0, 200, 2),
-		see: func(c *sctp.Config) bool { return c.SackDelay == 150*ms }},
+	{name: "SACK, every tenth packet", opt: optDelayedSack, set: words(0, 150, 10), get: words(0, 150, 2),
+		other: words(0, 200, 2),
+		see:   func(c *sctp.Config) bool { return c.SackDelay == 150*ms }},
 	{name: "SACK, neither", opt: optDelayedSack, set: words(0, 0, 0), get: words(0, 200, 2), other: words(0, 200, 2), see: func(c *sctp.Config) bool { return c.SackDelay == 200*ms }},
 	{name: "SACK, as a sctp_assoc_value", opt: optDelayedSack, set: words(0, 50), other: words(0, 200), see: func(c *sctp.Config) bool { return c.SackDelay == 50*ms }},
 	{name: "SACK, as a sctp_assoc_value of 0", opt: optDelayedSack, set: words(0, 0), other: words(0, 200), see: func(c *sctp.Config) bool { return c.SackDelay == 1 }},
-	{name: "INITMSG", opt: optInitMsg, set: halves(20, 30, 3, 500), other: halves(10, 65535, 8, 60000), told: true, see: func(c *sctp.Config) bool {
-		return c.OutStreams == 20 && c.InStreams == 30 && c.MaxInitRetrans == 3 && c.MaxInitRTO == 500*ms
-	}},
-	{name: "INITMSG, some of it", opt: optInitMsg, set: halves(0, 40, 0, 0), get: halves(10, 40, 8, 60000), other: halves(10, 65535, 8, 60000), told: true,
+	{name: "INITMSG", opt: optInitMsg, set: halves(20, 30, 3, 500), other: halves(10, 65535, 8, 60000), told: true,
+		see: func(c *sctp.Config) bool {
+			return c.OutStreams == 20 && c.InStreams == 30 && c.MaxInitRetrans == 3 && c.MaxInitRTO == 500*ms
+		}},
+	{name: "INITMSG, some of it", opt: optInitMsg, set: halves(0, 40, 0, 0), get: halves(10, 40, 8, 60000),
+		other: halves(10, 65535, 8, 60000), told: true,
 		see: func(c *sctp.Config) bool { return c.OutStreams == 10 && c.InStreams == 40 && c.MaxInitRetrans == 8 }},
-	{name: "DEFAULT_SEND_PARAM", opt: optDefaultSend, set: (&SndRcvInfo{Stream: 1, SSN: 2, Flags: flagUnordered, PPID: 3, Context: 4, TTL: 5, TSN: 6, CumTSN: 7, AssocID: 8}).AppendTo(nil),
-		get: (&SndRcvInfo{Stream: 1, Flags: flagUnordered, PPID: 3, Context: 4, TTL: 5}).AppendTo(nil), other: make([]byte, SndRcvInfoSize)},
-	{name: "DEFAULT_SNDINFO", opt: optDefaultSndInfo, set: append(halves(1, flagUnordered), words(3, 4, 8)...), get: append(halves(1, flagUnordered), words(3, 4, 0)...),
+	{name: "DEFAULT_SEND_PARAM", opt: optDefaultSend,
+		set: (&SndRcvInfo{Stream: 1, SSN: 2, Flags: flagUnordered, PPID: 3, Context: 4, TTL: 5, TSN: 6, CumTSN: 7,
+			AssocID: 8}).AppendTo(nil),
+		get:   (&SndRcvInfo{Stream: 1, Flags: flagUnordered, PPID: 3, Context: 4, TTL: 5}).AppendTo(nil),
+		other: make([]byte, SndRcvInfoSize)},
+	{name: "DEFAULT_SNDINFO", opt: optDefaultSndInfo, set: append(halves(1, flagUnordered), words(3, 4, 8)...),
+		get:   append(halves(1, flagUnordered), words(3, 4, 0)...),
 		other: make([]byte, 16)},
 	{name: "EVENTS", opt: optEvents, set: []byte{1, 0, 2, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1}, get: []byte{1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1}, other: make([]byte, 14)},
-	{name: "PEER_ADDR_PARAMS", opt: optPeerAddrParams, set: paramsOf(7000, 3, 1400, 90, sppHeartbeat|sppNoPMTUD|sppSackDelay|sppFlowLabel|sppDSCP, 0xabcde, 46<<2),
+	{name: "PEER_ADDR_PARAMS", opt: optPeerAddrParams,
+		set:   paramsOf(7000, 3, 1400, 90, sppHeartbeat|sppNoPMTUD|sppSackDelay|sppFlowLabel|sppDSCP, 0xabcde, 46<<2),
 		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), see: func(c *sctp.Config) bool {
-			return c.HeartbeatInterval == 7*time.Second && c.PathMaxRetrans == 3 && c.MTU == 1400 && c.DisablePMTUD && c.SackDelay == 90*ms && c.FlowLabel == 0xabcde && c.DSCP == 46
+			return c.HeartbeatInterval == 7*time.Second && c.PathMaxRetrans == 3 && c.MTU == 1400 && c.DisablePMTUD &&
+				c.SackDelay == 90*ms && c.FlowLabel == 0xabcde && c.DSCP == 46
 		}},
-	{name: "PEER_ADDR_PARAMS that change nothing", opt: optPeerAddrParams, set: paramsOf(7000, 0, 1400, 90, 0, 0xabcde, 46<<2),
-		get: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
+	{name: "PEER_ADDR_PARAMS that change nothing", opt: optPeerAddrParams,
+		set:   paramsOf(7000, 0, 1400, 90, 0, 0xabcde, 46<<2),
+		get:   paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
+		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
 		see: func(c *sctp.Config) bool {
 			return c.HeartbeatInterval == 30*time.Second && c.PathMaxRetrans == 5 && c.MTU == 0 && c.DSCP == 0
 		}},
-	{name: "no HEARTBEATs, no SACK delay", opt: optPeerAddrParams, set: paramsOf(7000, 0, 0, 0, sppNoHeartbeat|sppNoSackDelay|sppPMTUD, 0, 0),
+	{name: "no HEARTBEATs, no SACK delay", opt: optPeerAddrParams,
+		set:   paramsOf(7000, 0, 0, 0, sppNoHeartbeat|sppNoSackDelay|sppPMTUD, 0, 0),
 		get:   paramsOf(0, 5, 0, 0, sppNoHeartbeat|sppPMTUD|sppNoSackDelay, 0, 0),
-		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), see: func(c *sctp.Config) bool { return c.HeartbeatInterval < 0 && c.SackDelay == 1 }},
-	{name: "no HEARTBEATs, no search", opt: optPeerAddrParams, set: paramsOf(0, 0, 1400, 0, sppNoHeartbeat|sppNoPMTUD, 0, 0), get: paramsOf(0, 5, 1400, 200, sppNoHeartbeat|sppNoPMTUD|sppSackDelay, 0, 0),
-		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), see: func(c *sctp.Config) bool { return c.HeartbeatInterval < 0 && c.DisablePMTUD && c.MTU == 1400 }},
-	{name: "HEARTBEATs each RTO", opt: optPeerAddrParams, set: paramsOf(7000, 0, 0, 0, sppHeartbeat|sppHeartbeatNow, 0, 0), get: paramsOf(0, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
-		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0), see: func(c *sctp.Config) bool { return c.HeartbeatInterval == 1 }},
-	{name: "PEER_ADDR_PARAMS, the older structure", opt: optPeerAddrParams, set: paramsOf(7000, 3, 1400, 500, sppHeartbeat|sppNoPMTUD|sppSackDelay, 0, 0)[:152],
-		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0)[:152], see: func(c *sctp.Config) bool {
-			return c.HeartbeatInterval == 7*time.Second && c.PathMaxRetrans == 3 && c.MTU == 1400 && c.SackDelay == 500*ms
+		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
+		see:   func(c *sctp.Config) bool { return c.HeartbeatInterval < 0 && c.SackDelay == 1 }},
+	{name: "no HEARTBEATs, no search", opt: optPeerAddrParams, set: paramsOf(0, 0, 1400, 0, sppNoHeartbeat|sppNoPMTUD,
+		0, 0), get: paramsOf(0, 5, 1400, 200, sppNoHeartbeat|sppNoPMTUD|sppSackDelay, 0, 0),
+		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
+		see:   func(c *sctp.Config) bool { return c.HeartbeatInterval < 0 && c.DisablePMTUD && c.MTU == 1400 }},
+	{name: "HEARTBEATs each RTO", opt: optPeerAddrParams, set: paramsOf(7000, 0, 0, 0, sppHeartbeat|sppHeartbeatNow,
+		0, 0), get: paramsOf(0, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
+		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0),
+		see:   func(c *sctp.Config) bool { return c.HeartbeatInterval == 1 }},
+	{name: "PEER_ADDR_PARAMS, the older structure", opt: optPeerAddrParams,
+		set:   paramsOf(7000, 3, 1400, 500, sppHeartbeat|sppNoPMTUD|sppSackDelay, 0, 0)[:152],
+		other: paramsOf(30000, 5, 0, 200, sppHeartbeat|sppPMTUD|sppSackDelay, 0, 0)[:152],
+		see: func(c *sctp.Config) bool {
+			return c.HeartbeatInterval == 7*time.Second && c.PathMaxRetrans == 3 && c.MTU == 1400 &&
+				c.SackDelay == 500*ms
 		}},
-	{name: "ASSOCINFO", opt: optAssocInfo, set: append(append(words(0), halves(4, 0)...), words(0, 0, 9000)...), get: append(append(words(0), halves(4, 0)...), words(0, 0, 9000)...),
-		other: append(append(words(0), halves(10, 0)...), words(0, 0, 60000)...), see: func(c *sctp.Config) bool { return c.AssocMaxRetrans == 4 }},
+	{name: "ASSOCINFO", opt: optAssocInfo, set: append(append(words(0), halves(4, 0)...), words(0, 0, 9000)...),
+		get:   append(append(words(0), halves(4, 0)...), words(0, 0, 9000)...),
+		other: append(append(words(0), halves(10, 0)...), words(0, 0, 60000)...),
+		see:   func(c *sctp.Config) bool { return c.AssocMaxRetrans == 4 }},
 }
 
 func (row *optionRow) want() []byte {
@@ -134,7 +159,8 @@ func (row *optionRow) has(t *testing.T, when string, s *Socket, want []byte) {
 		clear(b[:4])
 		clear(b[6:16])
 	}
-	check.That(t, err == nil && n == len(want) && bytes.Equal(b, want) && bytes.Equal(b[n : n+9][:9], bytes.Repeat([]byte{0xee}, 9)), "%s: % x, %v; want % x", when, b, err, want)
+	check.That(t, err == nil && n == len(want) && bytes.Equal(b, want) &&
+		bytes.Equal(b[n : n+9][:9], bytes.Repeat([]byte{0xee}, 9)), "%s: % x, %v; want % x", when, b, err, want)
 }
 
 // holds checks that the association of a socket has it.
@@ -224,43 +250,58 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		set  []byte
 		want syscall.Errno
 	}{
-		"RTO.Max below RTO.Min":                {optRTOInfo, words(0, 0, 10, 20), syscall.EINVAL},
-		"RTO.Initial above RTO.Max":            {optRTOInfo, words(0, 5001, 5000, 20), syscall.EINVAL},
-		"too short":                            {optRTOInfo, words(0, 0, 0), syscall.EINVAL},
-		"too long":                             {optRTOInfo, words(0, 0, 0, 0, 0), syscall.EINVAL},
-		"an int that is too short":             {optNoDelay, []byte{1, 0, 0}, syscall.EINVAL},
-		"MAXSEG below that of Linux":           {optMaxSeg, words(0, 443), syscall.EINVAL},
-		"a SACK too late":                      {optDelayedSack, words(0, 501, 2), syscall.EINVAL},
-		"a SACK in no structure":               {optDelayedSack, words(0), syscall.EINVAL},
-		"events of a structure too long":       {optEvents, make([]byte, numEvents+1), syscall.EINVAL},
-		"no events":                            {optEvents, nil, syscall.EINVAL},
-		"an event below the first":             {optEvent, append(words(0), append(halves(typeData-1), 1, 0)...), syscall.EINVAL},
-		"an event beyond the last":             {optEvent, append(words(0), append(halves(typeData+numEvents), 1, 0)...), syscall.EINVAL},
-		"an event in a shorter structure":      {optEvent, append(words(0), append(halves(typeData), 1)...), syscall.EINVAL},
-		"flags that there are not":             {optDefaultSend, (&SndRcvInfo{Flags: 1 << 12}).AppendTo(nil), syscall.EINVAL},
-		"flags that there are not, of SNDINFO": {optDefaultSndInfo, append(halves(0, 1<<12), words(0, 0, 0)...), syscall.EINVAL},
-		"PARTIAL_DELIVERY_POINT too far":       {optPartialDelivery, words(1<<20 + 1), syscall.EINVAL},
-		"HEARTBEATs and none":                  {optPeerAddrParams, paramsOf(1, 0, 0, 0, sppHeartbeat|sppNoHeartbeat, 0, 0), syscall.EINVAL},
-		"a search for the MTU and none":        {optPeerAddrParams, paramsOf(1, 0, 0, 0, sppPMTUD|sppNoPMTUD, 0, 0), syscall.EINVAL},
-		"a SACK delay and none":                {optPeerAddrParams, paramsOf(1, 0, 0, 0, sppSackDelay|sppNoSackDelay, 0, 0), syscall.EINVAL},
-		"a SACK delay that is too long":        {optPeerAddrParams, paramsOf(1, 0, 0, 501, sppSackDelay, 0, 0), syscall.EINVAL},
-		"a DSCP in the older structure":        {optPeerAddrParams, paramsOf(0, 0, 0, 0, sppDSCP, 0, 4)[:152], syscall.EINVAL},
-		"a label in the older structure":       {optPeerAddrParams, paramsOf(0, 0, 0, 0, sppFlowLabel, 1, 0)[:152], syscall.EINVAL},
-		"less than the older structure":        {optPeerAddrParams, paramsOf(0, 0, 0, 0, 0, 1, 0)[:151], syscall.EINVAL},
-		"of an address that is unknown":        {optPeerAddrParams, address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), unknown), syscall.EINVAL},
-		"of an address of no family":           {optPeerAddrParams, address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), []byte{99}), syscall.EINVAL},
-		"a primary address unknown":            {optPrimaryAddr, address(make([]byte, 4+sockaddrStorageLen), unknown), syscall.EINVAL},
-		"a primary address of no family":       {optPrimaryAddr, make([]byte, 4+sockaddrStorageLen), syscall.EINVAL},
-		"a primary address of the peer's":      {optSetPeerPrimary, make([]byte, 4+sockaddrStorageLen), syscall.EPERM},
-		"AUTOCLOSE":                            {optAutoclose, words(1), syscall.EOPNOTSUPP},
-		"authentication":                       {optAuthChunk, words(1), syscall.EACCES},
-		"authentication, the last of it":       {optAuthChunk + 4, words(1), syscall.EACCES},
-		"the peer's chunks, only to be read":   {optAuthChunk + 5, words(1), syscall.ENOPROTOOPT},
-		"authentication, taken back":           {optAuthDeactivate, words(1), syscall.EACCES},
-		"RECVRCVINFO":                          {optDefaultSndInfo - 2, words(1), syscall.ENOPROTOOPT},
-		"RECVNXTINFO":                          {optDefaultSndInfo - 1, words(1), syscall.ENOPROTOOPT},
-		"what can only be read":                {optStatus, make([]byte, 176), syscall.ENOPROTOOPT},
-		"unknown":                              {99, words(1), syscall.ENOPROTOOPT},
+		"RTO.Max below RTO.Min":          {optRTOInfo, words(0, 0, 10, 20), syscall.EINVAL},
+		"RTO.Initial above RTO.Max":      {optRTOInfo, words(0, 5001, 5000, 20), syscall.EINVAL},
+		"too short":                      {optRTOInfo, words(0, 0, 0), syscall.EINVAL},
+		"too long":                       {optRTOInfo, words(0, 0, 0, 0, 0), syscall.EINVAL},
+		"an int that is too short":       {optNoDelay, []byte{1, 0, 0}, syscall.EINVAL},
+		"MAXSEG below that of Linux":     {optMaxSeg, words(0, 443), syscall.EINVAL},
+		"a SACK too late":                {optDelayedSack, words(0, 501, 2), syscall.EINVAL},
+		"a SACK in no structure":         {optDelayedSack, words(0), syscall.EINVAL},
+		"events of a structure too long": {optEvents, make([]byte, numEvents+1), syscall.EINVAL},
+		"no events":                      {optEvents, nil, syscall.EINVAL},
+		"an event below the first": {optEvent, append(words(0), append(halves(typeData-1), 1, 0)...),
+			syscall.EINVAL},
+		"an event beyond the last": {optEvent,
+			append(words(0), append(halves(typeData+numEvents), 1, 0)...), syscall.EINVAL},
+		"an event in a shorter structure": {optEvent, append(words(0), append(halves(typeData), 1)...),
+			syscall.EINVAL},
+		"flags that there are not": {optDefaultSend, (&SndRcvInfo{Flags: 1 << 12}).AppendTo(nil),
+			syscall.EINVAL},
+		"flags that there are not, of SNDINFO": {optDefaultSndInfo, append(halves(0, 1<<12), words(0, 0, 0)...),
+			syscall.EINVAL},
+		"PARTIAL_DELIVERY_POINT too far": {optPartialDelivery, words(1<<20 + 1), syscall.EINVAL},
+		"HEARTBEATs and none": {optPeerAddrParams,
+			paramsOf(1, 0, 0, 0, sppHeartbeat|sppNoHeartbeat, 0, 0), syscall.EINVAL},
+		"a search for the MTU and none": {optPeerAddrParams, paramsOf(1, 0, 0, 0, sppPMTUD|sppNoPMTUD, 0, 0),
+			syscall.EINVAL},
+		"a SACK delay and none": {optPeerAddrParams,
+			paramsOf(1, 0, 0, 0, sppSackDelay|sppNoSackDelay, 0, 0), syscall.EINVAL},
+		"a SACK delay that is too long": {optPeerAddrParams, paramsOf(1, 0, 0, 501, sppSackDelay, 0, 0),
+			syscall.EINVAL},
+		"a DSCP in the older structure": {optPeerAddrParams, paramsOf(0, 0, 0, 0, sppDSCP, 0, 4)[:152],
+			syscall.EINVAL},
+		"a label in the older structure": {optPeerAddrParams, paramsOf(0, 0, 0, 0, sppFlowLabel, 1, 0)[:152],
+			syscall.EINVAL},
+		"less than the older structure": {optPeerAddrParams, paramsOf(0, 0, 0, 0, 0, 1, 0)[:151],
+			syscall.EINVAL},
+		"of an address that is unknown": {optPeerAddrParams,
+			address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), unknown), syscall.EINVAL},
+		"of an address of no family": {optPeerAddrParams,
+			address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), []byte{99}), syscall.EINVAL},
+		"a primary address unknown": {optPrimaryAddr, address(make([]byte, 4+sockaddrStorageLen), unknown),
+			syscall.EINVAL},
+		"a primary address of no family":     {optPrimaryAddr, make([]byte, 4+sockaddrStorageLen), syscall.EINVAL},
+		"a primary address of the peer's":    {optSetPeerPrimary, make([]byte, 4+sockaddrStorageLen), syscall.EPERM},
+		"AUTOCLOSE":                          {optAutoclose, words(1), syscall.EOPNOTSUPP},
+		"authentication":                     {optAuthChunk, words(1), syscall.EACCES},
+		"authentication, the last of it":     {optAuthChunk + 4, words(1), syscall.EACCES},
+		"the peer's chunks, only to be read": {optAuthChunk + 5, words(1), syscall.ENOPROTOOPT},
+		"authentication, taken back":         {optAuthDeactivate, words(1), syscall.EACCES},
+		"RECVRCVINFO":                        {optDefaultSndInfo - 2, words(1), syscall.ENOPROTOOPT},
+		"RECVNXTINFO":                        {optDefaultSndInfo - 1, words(1), syscall.ENOPROTOOPT},
+		"what can only be read":              {optStatus, make([]byte, 176), syscall.ENOPROTOOPT},
+		"unknown":                            {99, words(1), syscall.ENOPROTOOPT},
 	} {
 		check.Equal(t, name, a.Setsockopt(row.opt, row.set), error(row.want))
 	}
@@ -272,24 +313,36 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		opt, size int
 		want      syscall.Errno
 	}{
-		"RTO, too short": {optRTOInfo, 15, syscall.EINVAL}, "no int": {optNoDelay, 3, syscall.EINVAL}, "no MAXSEG": {optMaxSeg, 3, syscall.EINVAL},
-		"no SACK": {optDelayedSack, 7, syscall.EINVAL}, "params, too short": {optPeerAddrParams, 151, syscall.EINVAL}, "an event, too short": {optEvent, 7, syscall.EINVAL},
-		"status, too short": {optStatus, 175, syscall.EINVAL}, "addresses, too short": {optPeerAddrs, 7, syscall.EINVAL}, "addresses, no room": {optPeerAddrs, 23, syscall.ENOMEM},
-		"own addresses, no room": {optLocalAddrs, 23, syscall.ENOMEM}, "AUTOCLOSE": {optAutoclose, 4, syscall.EOPNOTSUPP}, "the number of associations": {optAssocNumber, 4, syscall.EOPNOTSUPP},
-		"peel off": {optPeelOff, 8, syscall.EINVAL}, "authentication": {optAuthChunk, 8, syscall.EACCES}, "its chunks": {optLocalAuthChunks, 8, syscall.EACCES},
-		"its end": {optAuthDeactivate, 8, syscall.EACCES}, "RECVRCVINFO": {optDefaultSndInfo - 2, 4, syscall.ENOPROTOOPT}, "what can only be set": {optBindAdd, 16, syscall.ENOPROTOOPT},
-		"identifiers": {optAssocIDs, 16, syscall.ENOPROTOOPT}, "unknown": {99, 4, syscall.ENOPROTOOPT}, "of an address of no family": {optPeerAddrInfo, 152, syscall.EINVAL},
+		"RTO, too short": {optRTOInfo, 15, syscall.EINVAL}, "no int": {optNoDelay, 3, syscall.EINVAL},
+		"no MAXSEG": {optMaxSeg, 3, syscall.EINVAL},
+		"no SACK":   {optDelayedSack, 7, syscall.EINVAL}, "params, too short": {optPeerAddrParams, 151, syscall.EINVAL},
+		"an event, too short":        {optEvent, 7, syscall.EINVAL},
+		"status, too short":          {optStatus, 175, syscall.EINVAL},
+		"addresses, too short":       {optPeerAddrs, 7, syscall.EINVAL},
+		"addresses, no room":         {optPeerAddrs, 23, syscall.ENOMEM},
+		"own addresses, no room":     {optLocalAddrs, 23, syscall.ENOMEM},
+		"AUTOCLOSE":                  {optAutoclose, 4, syscall.EOPNOTSUPP},
+		"the number of associations": {optAssocNumber, 4, syscall.EOPNOTSUPP},
+		"peel off":                   {optPeelOff, 8, syscall.EINVAL}, "authentication": {optAuthChunk, 8, syscall.EACCES},
+		"its chunks":           {optLocalAuthChunks, 8, syscall.EACCES},
+		"its end":              {optAuthDeactivate, 8, syscall.EACCES},
+		"RECVRCVINFO":          {optDefaultSndInfo - 2, 4, syscall.ENOPROTOOPT},
+		"what can only be set": {optBindAdd, 16, syscall.ENOPROTOOPT},
+		"identifiers":          {optAssocIDs, 16, syscall.ENOPROTOOPT}, "unknown": {99, 4, syscall.ENOPROTOOPT},
+		"of an address of no family": {optPeerAddrInfo, 152, syscall.EINVAL},
 	} {
 		_, err := a.Getsockopt(row.opt, make([]byte, row.size))
 		check.Equal(t, "get "+name, err, error(row.want))
 	}
 	s := NewSocket(false, false) // without an association
-	for name, opt := range map[string]int{"status": optStatus, "the primary address": optPrimaryAddr, "an address": optPeerAddrInfo, "the peer's addresses": optPeerAddrs} {
+	for name, opt := range map[string]int{"status": optStatus, "the primary address": optPrimaryAddr,
+		"an address": optPeerAddrInfo, "the peer's addresses": optPeerAddrs} {
 		_, err := s.Getsockopt(opt, make([]byte, 300))
 		check.Equal(t, name+" without an association", err, error(syscall.EINVAL))
 	}
 	same(t, s.Setsockopt(optPeerAddrParams, paramsOf(0, 0, 0, 0, sppHeartbeat|sppDemand, 0, 0)), error(syscall.EINVAL))
-	same(t, s.Setsockopt(optPeerAddrParams, address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), unknown)), error(syscall.EINVAL))
+	same(t, s.Setsockopt(optPeerAddrParams, address(paramsOf(1000, 0, 0, 0, sppHeartbeat, 0, 0), unknown)),
+		error(syscall.EINVAL))
 	same(t, s.Setsockopt(optPrimaryAddr, address(make([]byte, 4+sockaddrStorageLen), unknown)), error(syscall.EINVAL))
 	must.OK(t, s.Close())
 	same(t, s.Setsockopt(optNoDelay, words(1)), error(syscall.EBADF))
@@ -337,16 +390,20 @@ func TestEventsBitByBit(t *testing.T) {
 // States of associations are those that both packages name, states of addresses those of Linux.
 func TestStatesByTheirNumbers(t *testing.T) {
 	a, _ := pair(t)
-	for state, want := range map[sctp.State]int{sctp.Closed: 0, sctp.CookieWait: 3, sctp.CookieEchoed: 4, sctp.Established: 5, sctp.ShutdownPending: 6, sctp.ShutdownSent: 7,
+	for state, want := range map[sctp.State]int{sctp.Closed: 0, sctp.CookieWait: 3, sctp.CookieEchoed: 4,
+		sctp.Established: 5, sctp.ShutdownPending: 6, sctp.ShutdownSent: 7,
 		sctp.ShutdownReceived: 8, sctp.ShutdownAckSent: 9} {
 		check.Equal(t, state.String(), statusStates[state], want)
 	}
-	for state, want := range map[sctp.PathState]int{sctp.PathInactive: 0, sctp.PathPotentiallyFailed: 1, sctp.PathActive: 2, sctp.PathUnconfirmed: 3} {
+	for state, want := range map[sctp.PathState]int{sctp.PathInactive: 0, sctp.PathPotentiallyFailed: 1,
+		sctp.PathActive: 2, sctp.PathUnconfirmed: 3} {
 		var f structWriter
 		p := a.conn.Paths()[0]
 		p.State, p.Cwnd, p.SRTT, p.RTO, p.MTU = state, 11, 22*ms, 33*ms, 44
 		a.appendAddrInfo(a.conn, &p, &f)
-		check.That(t, len(f) == sizePeerAddrInfo && bytes.Equal(f[4+sockaddrStorageLen:], words(want, 11, 22, 33, 44+28)), "%v: % x", state, f[4+sockaddrStorageLen:])
+		check.That(t, len(f) == sizePeerAddrInfo &&
+			bytes.Equal(f[4+sockaddrStorageLen:], words(want, 11, 22, 33, 44+28)), "%v: % x", state,
+			f[4+sockaddrStorageLen:])
 	}
 }
 
@@ -358,9 +415,12 @@ func TestOptionsInOtherLengths(t *testing.T) {
 	for name, row := range map[string]struct {
 		opt, size, want int
 	}{
-		"MAXSEG as an int": {optMaxSeg, 4, 4}, "MAXSEG": {optMaxSeg, 8, 8}, "MAXSEG in more": {optMaxSeg, 99, 8}, "MAX_BURST as an int": {optMaxBurst, 4, 4}, "SACK as a value": {optDelayedSack, 8, 8},
-		"SACK": {optDelayedSack, 12, 12}, "SACK in more": {optDelayedSack, 99, 12}, "events, some": {optEvents, 3, 3}, "events, none": {optEvents, 0, 0}, "events, more": {optEvents, 99, numEvents},
-		"params, the older": {optPeerAddrParams, 152, 152}, "params": {optPeerAddrParams, 156, 156}, "params in more": {optPeerAddrParams, 160, 156}, "params, between": {optPeerAddrParams, 154, 154},
+		"MAXSEG as an int": {optMaxSeg, 4, 4}, "MAXSEG": {optMaxSeg, 8, 8}, "MAXSEG in more": {optMaxSeg, 99, 8},
+		"MAX_BURST as an int": {optMaxBurst, 4, 4}, "SACK as a value": {optDelayedSack, 8, 8},
+		"SACK": {optDelayedSack, 12, 12}, "SACK in more": {optDelayedSack, 99, 12}, "events, some": {optEvents, 3, 3},
+		"events, none": {optEvents, 0, 0}, "events, more": {optEvents, 99, numEvents},
+		"params, the older": {optPeerAddrParams, 152, 152}, "params": {optPeerAddrParams, 156, 156},
+		"params in more": {optPeerAddrParams, 160, 156}, "params, between": {optPeerAddrParams, 154, 154},
 		"own addresses of one that is not bound": {optLocalAddrs, 8, 8},
 	} {
 		b := make([]byte, row.size)

@@ -35,7 +35,8 @@ func setPlaceholder(fd int, w placeholderOptions) {
 	_ = setTimeout(fd, false, w.rcvTimeout)
 	_ = setTimeout(fd, true, w.sndTimeout)
 	_ = setNonblock(fd, w.nonblock)
-	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: int32(boolInt(w.linger)), Linger: int32(w.lingerTime / time.Second)})
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER,
+		&unix.Linger{Onoff: int32(boolInt(w.linger)), Linger: int32(w.lingerTime / time.Second)})
 	if w.class != 0 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, w.class)
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, w.class)

@@ -57,15 +57,19 @@ func TestTheDescriptorIsThatOfTheSocket(t *testing.T) {
 		domain := must.Get(unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN))(t)
 		check.That(t, (domain == unix.AF_INET6) == kind.v6, "%+v: domain %d", kind, domain)
 		if kind.v6 {
-			check.Equal(t, "IPV6_V6ONLY", must.Get(unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY))(t), boolInt(kind.v6only))
+			check.Equal(t, "IPV6_V6ONLY", must.Get(unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY))(t),
+				boolInt(kind.v6only))
 		}
-		for opt, want := range map[int]time.Duration{unix.SO_RCVTIMEO: 1500 * time.Millisecond, unix.SO_SNDTIMEO: 2500 * time.Millisecond} {
+		for opt, want := range map[int]time.Duration{unix.SO_RCVTIMEO: 1500 * time.Millisecond,
+			unix.SO_SNDTIMEO: 2500 * time.Millisecond} {
 			tv := must.Get(unix.GetsockoptTimeval(fd, unix.SOL_SOCKET, opt))(t)
 			check.Equal(t, "timeout", time.Duration(tv.Nano()), want)
 		}
-		check.That(t, s.readWaits.timeout == 1500*time.Millisecond && s.writeWaits.timeout == 2500*time.Millisecond, "%v, %v", s.readWaits.timeout, s.writeWaits.timeout)
+		check.That(t, s.readWaits.timeout == 1500*time.Millisecond && s.writeWaits.timeout == 2500*time.Millisecond,
+			"%v, %v", s.readWaits.timeout, s.writeWaits.timeout)
 		must.OK(t, s.Control(func(fd uintptr) {
-			must.OK(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 3}))
+			must.OK(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER,
+				&unix.Linger{Onoff: 1, Linger: 3}))
 		}))
 		check.That(t, s.opts.linger && s.opts.lingerTime == 3*time.Second, "lingers for %v", s.opts.lingerTime)
 		must.OK(t, s.SetNonblock(true))
@@ -102,7 +106,8 @@ func TestAcceptedSocketsHaveTheDescriptorsOptions(t *testing.T) {
 		must.OK(t, l.Listen())
 		must.OK(t, l.Control(func(fd uintptr) {
 			must.OK(t, unix.SetsockoptInt(int(fd), row.level, row.class, 46<<2))
-			must.OK(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 7}))
+			must.OK(t, unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER,
+				&unix.Linger{Onoff: 1, Linger: 7}))
 			must.OK(t, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 20_000))
 			must.OK(t, unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF, 30_000))
 		}))
@@ -111,15 +116,19 @@ func TestAcceptedSocketsHaveTheDescriptorsOptions(t *testing.T) {
 		must.Get(a.Connect(to))(t)
 		b := must.Get(l.Accept())(t)
 		check.That(t, b.v6 == row.v6 && !b.v6only, "%s: of another family", row.name)
-		check.That(t, b.conn.Paths()[0].DSCP == 46 && a.conn.Paths()[0].DSCP == 0, "%s: DSCP %d", row.name, b.conn.Paths()[0].DSCP)
+		check.That(t, b.conn.Paths()[0].DSCP == 46 && a.conn.Paths()[0].DSCP == 0, "%s: DSCP %d", row.name,
+			b.conn.Paths()[0].DSCP)
 		must.OK(t, b.Control(func(fd uintptr) {
 			check.Equal(t, row.name+": class", must.Get(unix.GetsockoptInt(int(fd), row.level, row.class))(t), 46<<2)
 			linger := must.Get(unix.GetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER))(t)
 			check.Equal(t, row.name+": SO_LINGER", *linger, unix.Linger{Onoff: 1, Linger: 7})
-			check.Equal(t, row.name+": SO_RCVBUF", must.Get(unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF))(t), 40_000)
-			check.Equal(t, row.name+": SO_SNDBUF", must.Get(unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF))(t), 60_000)
+			check.Equal(t, row.name+": SO_RCVBUF",
+				must.Get(unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF))(t), 40_000)
+			check.Equal(t, row.name+": SO_SNDBUF",
+				must.Get(unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF))(t), 60_000)
 		}))
-		check.That(t, b.opts.cfg.RecvBuffer == 40_000 && b.opts.cfg.SendBuffer == 60_000 && b.opts.linger && b.opts.lingerTime == 7*time.Second, "%s: %+v", row.name, b.opts)
+		check.That(t, b.opts.cfg.RecvBuffer == 40_000 && b.opts.cfg.SendBuffer == 60_000 && b.opts.linger &&
+			b.opts.lingerTime == 7*time.Second, "%s: %+v", row.name, b.opts)
 		must.OK(t, b.Setsockopt(optPeerAddrParams, paramsOf(0, 0, 0, 0, sppDSCP, 0, 10<<2)))
 		must.OK(t, b.SetNonblock(false)) // reads the descriptor, whose class is as it was
 		check.Equal(t, row.name+": DSCP of SCTP_PEER_ADDR_PARAMS", b.opts.cfg.DSCP, uint8(10))
@@ -154,7 +163,8 @@ func TestDescriptorsThatFail(t *testing.T) {
 	_, err := unix.FcntlInt(0, unix.F_GETFD, 0)
 	must.OK(t, unix.Dup2(input, 0))
 	must.OK(t, unix.Close(input))
-	check.That(t, fd == 0 && again == 0 && nonblock && err == unix.EBADF, "descriptor %d, then %d, O_NONBLOCK %v, when closed %v", fd, again, nonblock, err)
+	check.That(t, fd == 0 && again == 0 && nonblock && err == unix.EBADF,
+		"descriptor %d, then %d, O_NONBLOCK %v, when closed %v", fd, again, nonblock, err)
 
 	s = NewSocket(false, false)
 	fd = must.Get(s.Descriptor())(t)
@@ -185,7 +195,8 @@ func TestDescriptorsThatFail(t *testing.T) {
 func TestPPIDsAreInTheOrderOfTheProgram(t *testing.T) {
 	const module, since = "example.com/sctp", "20250601"
 	info := func(version string) *debug.BuildInfo {
-		return &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/other", Version: "v1.0.0"}, {Path: module, Version: version}}}
+		return &debug.BuildInfo{Deps: []*debug.Module{{Path: "example.com/other", Version: "v1.0.0"},
+			{Path: module, Version: version}}}
 	}
 	for name, row := range map[string]struct {
 		env   string
@@ -205,14 +216,16 @@ func TestPPIDsAreInTheOrderOfTheProgram(t *testing.T) {
 		p.order.Store(orderOf(row.env, row.info, module, since))
 		check.Equal(t, name+": order", p.order.Load(), row.order)
 		got := p.Out(row.out)
-		check.That(t, got == Swap(46) && p.In(got) == row.out, "%s: %#x goes out as %#x and comes back as %#x", name, row.out, got, p.In(got))
+		check.That(t, got == Swap(46) && p.In(got) == row.out, "%s: %#x goes out as %#x and comes back as %#x", name,
+			row.out, got, p.In(got))
 	}
 	p := new(PPIDs)
 	check.That(t, p.Out(0) == 0 && p.order.Load() == orderUnknown, "none tells the order")
 	for i, v := range []uint32{46, Swap(47), 48} { // the first one that is sent does
 		check.Equal(t, "in the order of the first", p.Out(v), []uint32{Swap(46), 47, Swap(48)}[i])
 	}
-	for _, v := range []uint32{256, 257, 1 << 16, 1<<24 + 1, 1<<24 + 256} { // with zeros, but not in all the lower octets
+	// with zeros, but not in all the lower octets
+	for _, v := range []uint32{256, 257, 1 << 16, 1<<24 + 1, 1<<24 + 256} {
 		check.Equal(t, "a number of this host", new(PPIDs).Out(v), Swap(v))
 	}
 	p = new(PPIDs)

@@ -32,7 +32,8 @@ func long(t *testing.T) (a, b *Socket) {
 	must.OK(t, l.Listen())
 	at, _ := must.Two(l.LocalAddrs())(t)
 	a = NewSocket(false, false)
-	must.OK(t, a.Setsockopt(optMaxSeg, nativeOrder.AppendUint32(nil, 1000))) // else each chunk is longer than the window
+	// else each chunk is longer than the window
+	must.OK(t, a.Setsockopt(optMaxSeg, nativeOrder.AppendUint32(nil, 1000)))
 	must.Get(a.Connect(at))(t)
 	b = must.Get(l.Accept())(t)
 	t.Cleanup(func() { l.Close(); a.Close(); b.Close() })
@@ -59,7 +60,8 @@ func TestTheEndOfARecordIsMarked(t *testing.T) {
 			must.Get(a.Send(bytes.Repeat([]byte("x"), 2*partialReadOctets), nil))(t)
 			for i, octets := range []int{1, partialReadOctets - 1, partialReadOctets - 1} {
 				r := read(b, octets)
-				check.That(t, len(r.text) == octets && r.flags == 0, "part %d: %d octets, flags %#x", i, len(r.text), r.flags)
+				check.That(t, len(r.text) == octets && r.flags == 0, "part %d: %d octets, flags %#x", i, len(r.text),
+					r.flags)
 			}
 			same(t, read(b, 99), whole("x"))
 		},
@@ -82,7 +84,8 @@ func TestTheEndOfARecordIsMarked(t *testing.T) {
 		r := read(b, 300_000)
 		got += len(r.text)
 		ends += r.flags / MsgEOR
-		check.That(t, r.err == nil && (r.flags == MsgEOR) == (got == 200_000), "%d octets so far, flags %#x, %v", got, r.flags, r.err)
+		check.That(t, r.err == nil && (r.flags == MsgEOR) == (got == 200_000), "%d octets so far, flags %#x, %v", got,
+			r.flags, r.err)
 	}
 	check.Equal(t, "ends of one message", ends, 1)
 }
@@ -100,7 +103,8 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	// Notifications wait for the end, and nothing turns in circles for them.
 	b.pushNotification(append(newNotification(typeSenderDry, 0), 1, 2, 3, 4), false)
 	b.readWaits.mu.Lock()
-	check.That(t, !b.readWaits.lookAgain && b.readWaits.armedDeadline.IsZero(), "a call that waits for the end of the message is woken for a notification: %+v", b.readWaits.armedDeadline)
+	check.That(t, !b.readWaits.lookAgain && b.readWaits.armedDeadline.IsZero(),
+		"a call that waits for the end of the message is woken for a notification: %+v", b.readWaits.armedDeadline)
 	b.readWaits.mu.Unlock()
 	for read := now(t, b, 100_000); read.err != syscall.EAGAIN; read = now(t, b, 100_000) {
 		check.That(t, read.err == nil && read.flags == 0, "flags %#x, %v: amid a message", read.flags, read.err)
@@ -124,9 +128,11 @@ func TestAMessageThatIsCutOffIsReported(t *testing.T) {
 	check.That(t, !b.notifications.midMessage, "notifications wait for the end of the message for ever")
 	b.notifications.mu.Unlock()
 	dry := read(b, 99)
-	check.That(t, dry.flags == MsgNotification|MsgEOR && nativeOrder.Uint16([]byte(dry.text)) == typeSenderDry, "%q, %#x", dry.text, dry.flags)
+	check.That(t, dry.flags == MsgNotification|MsgEOR && nativeOrder.Uint16([]byte(dry.text)) == typeSenderDry,
+		"%q, %#x", dry.text, dry.flags)
 	lost := read(b, 99)
-	check.That(t, lost.flags == MsgNotification|MsgEOR && nativeOrder.Uint16([]byte(lost.text)) == typeAssocChange, "%q, %#x", lost.text, lost.flags)
+	check.That(t, lost.flags == MsgNotification|MsgEOR && nativeOrder.Uint16([]byte(lost.text)) == typeAssocChange,
+		"%q, %#x", lost.text, lost.flags)
 	same(t, read(b, 99).err, error(syscall.ECONNRESET))
 
 	a, b = long(t) // without a subscription there is no word of it
@@ -248,7 +254,8 @@ func TestTheInfoOfAMessage(t *testing.T) {
 		must.Get(a.Send([]byte("x"), &sent))(t)
 		ssn := []uint16{0, 0, 1, 0, 1, 2}[i]
 		tsn := first.TSN + 1 + uint32(i)
-		same(t, info(), SndRcvInfo{Stream: sent.Stream, SSN: ssn, Flags: sent.Flags & flagUnordered, PPID: sent.PPID, Context: 7, TSN: tsn, CumTSN: tsn, AssocID: b.assocID})
+		same(t, info(), SndRcvInfo{Stream: sent.Stream, SSN: ssn, Flags: sent.Flags & flagUnordered, PPID: sent.PPID,
+			Context: 7, TSN: tsn, CumTSN: tsn, AssocID: b.assocID})
 	}
 	// The cumulative TSN is that of now, beyond the message that is read; and each part of one has
 	// the same info.
@@ -269,7 +276,8 @@ func TestTheInfoOfAMessage(t *testing.T) {
 
 // A message that fails comes back with what it was sent with.
 func TestAFailedMessageComesBack(t *testing.T) {
-	for name, events := range map[string][]int{"the older notification": {eventSendFailure}, "the newer": {eventSendFailed}, "both": {eventSendFailure, eventSendFailed}} {
+	for name, events := range map[string][]int{"the older notification": {eventSendFailure},
+		"the newer": {eventSendFailed}, "both": {eventSendFailure, eventSendFailed}} {
 		t.Run(name, func(t *testing.T) {
 			l, at := listen(t)
 			a := NewSocket(false, false)
@@ -288,7 +296,8 @@ func TestAFailedMessageComesBack(t *testing.T) {
 			a.conn.Abort("why")
 			b.conn.Gate().Unlock()
 			for i, text := range []string{"sent", "later"} {
-				sent := []SndRcvInfo{{Stream: 3, Flags: 3, PPID: Swap(46), Context: 77, TTL: 60_000, AssocID: a.assocID}, {Flags: 3 | 4 | 8, Context: 78, AssocID: a.assocID}}[i]
+				sent := []SndRcvInfo{{Stream: 3, Flags: 3, PPID: Swap(46), Context: 77, TTL: 60_000,
+					AssocID: a.assocID}, {Flags: 3 | 4 | 8, Context: 78, AssocID: a.assocID}}[i]
 				for _, event := range events {
 					f := newNotification(typeSendFailed, 1)
 					if event == eventSendFailure {
@@ -343,13 +352,16 @@ func TestPartsThatAreKept(t *testing.T) {
 	must.Get(a.Send([]byte("you"), nil))(t)
 	same(t, read(b, partialReadOctets), whole("you")) // a large one is read into at once
 	check.Equal(t, "octets that are kept", len(b.leftover.unread), 0)
-	p := &partialMessage{unread: []byte("rest"), info: sctp.RecvInfo{More: true, Stream: 3}} // Size is 0: not all of it has come
+	// Size is 0: not all of it has come
+	p := &partialMessage{unread: []byte("rest"), info: sctp.RecvInfo{More: true, Stream: 3}}
 	buf := make([]byte, 9)
 	n, info, err := p.readMsg(nil, buf)
-	check.That(t, string(buf[:n]) == "rest" && info.More && info.Stream == 3 && err == nil && len(p.unread) == 0, "%q, %+v, %v", buf[:n], info, err)
+	check.That(t, string(buf[:n]) == "rest" && info.More && info.Stream == 3 && err == nil && len(p.unread) == 0,
+		"%q, %+v, %v", buf[:n], info, err)
 	p = &partialMessage{unread: []byte("rest"), info: sctp.RecvInfo{More: true, Size: 99}}
 	n, info, err = p.readMsg(nil, buf[:3])
-	check.That(t, string(buf[:n]) == "res" && info.More && err == nil && string(p.unread) == "t", "%q, %+v, %v", buf[:n], info, err)
+	check.That(t, string(buf[:n]) == "res" && info.More && err == nil && string(p.unread) == "t", "%q, %+v, %v",
+		buf[:n], info, err)
 	p = &partialMessage{unread: []byte("rest")}
 	n, info, err = p.readMsg(nil, buf[:3])
 	check.That(t, string(buf[:n]) == "res" && info.More && err == nil, "%q, %+v, %v", buf[:n], info, err)
@@ -363,7 +375,8 @@ func TestPartsThatAreKept(t *testing.T) {
 	same(t, len(read(b, 9).text), 9)
 	b.conn.Abort("")
 	got := read(b, 50_000)
-	check.That(t, got.err != nil && got.flags == 0, "the rest of a message that was thrown away: %d octets, %v", len(got.text), got.err)
+	check.That(t, got.err != nil && got.flags == 0, "the rest of a message that was thrown away: %d octets, %v",
+		len(got.text), got.err)
 }
 
 // A call that has ended waits no more: it leaves no deadline, in either direction, and no news that
@@ -380,15 +393,21 @@ func TestCallsLeaveNothing(t *testing.T) {
 		read(a, 99)
 	}
 	for _, s := range []*Socket{a, b} {
-		check.That(t, len(s.readWaits.callEnds) == 0 && len(s.writeWaits.callEnds) == 0, "%d reads and %d writes wait", len(s.readWaits.callEnds), len(s.writeWaits.callEnds))
-		check.That(t, !s.readWaits.lookAgain && !s.writeWaits.lookAgain && s.readWaits.armedDeadline.IsZero() && s.writeWaits.armedDeadline.IsZero(), "news %v, %v; deadlines %v, %v", s.readWaits.lookAgain, s.writeWaits.lookAgain, s.readWaits.armedDeadline, s.writeWaits.armedDeadline)
+		check.That(t, len(s.readWaits.callEnds) == 0 && len(s.writeWaits.callEnds) == 0,
+			"%d reads and %d writes wait", len(s.readWaits.callEnds), len(s.writeWaits.callEnds))
+		check.That(t, !s.readWaits.lookAgain && !s.writeWaits.lookAgain && s.readWaits.armedDeadline.IsZero() &&
+			s.writeWaits.armedDeadline.IsZero(), "news %v, %v; deadlines %v, %v", s.readWaits.lookAgain,
+			s.writeWaits.lookAgain, s.readWaits.armedDeadline, s.writeWaits.armedDeadline)
 	}
 	for name, row := range map[string]struct {
 		w    eventWatcher
 		past bool
 	}{
-		"nothing has failed": {eventWatcher{}, false}, "nothing has failed, and the end is near": {eventWatcher{moreExpected: true}, false},
-		"a message may have expired": {eventWatcher{failedMessages: make([]sctp.Event, 1)}, true}, "a message has failed by the end": {eventWatcher{failedMessages: make([]sctp.Event, 1), moreExpected: true}, false},
+		"nothing has failed":                      {eventWatcher{}, false},
+		"nothing has failed, and the end is near": {eventWatcher{moreExpected: true}, false},
+		"a message may have expired":              {eventWatcher{failedMessages: make([]sctp.Event, 1)}, true},
+		"a message has failed by the end": {eventWatcher{failedMessages: make([]sctp.Event, 1),
+			moreExpected: true}, false},
 	} {
 		check.Equal(t, name+": it waits for nothing", row.w.nextEventContext().Err() != nil, row.past)
 	}

@@ -51,7 +51,8 @@ func TestTheEndOfASocketIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 					l, clients, link := reborn(t)
 					to := netip.AddrPortFrom(link.LocalAddrs()[0].Addr(), 7)
 					client := &sctp.Config{LocalPort: 5555}
-					must.Do(must.Get(clients[0].Dial(t.Context(), to, client))(t).WriteMsg([]byte("hello"), sctp.SendInfo{}))(t)
+					must.Do(must.Get(clients[0].Dial(t.Context(), to, client))(t).WriteMsg([]byte("hello"),
+						sctp.SendInfo{}))(t)
 					s := must.Get(l.Accept())(t)
 					same(t, read(s, 9), whole("hello"))
 					subscribe(t, s, eventAssociation, eventSendFailure)

@@ -76,7 +76,8 @@ func SocketFor(network string, listen bool, local, remote []net.IPAddr) (*Socket
 	case "sctp6":
 		return NewSocket(true, true), nil
 	case "", "sctp":
-		return NewSocket(v6(local) || v6(remote) || listen && (len(local) == 0 || local[0].IP.IsUnspecified()), false), nil
+		return NewSocket(v6(local) || v6(remote) || listen && (len(local) == 0 || local[0].IP.IsUnspecified()),
+			false), nil
 	}
 	return nil, net.UnknownNetworkError(network)
 }

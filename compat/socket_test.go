@@ -144,7 +144,8 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 			must.Get(a.Send([]byte("x"), &SndRcvInfo{Stream: 3, PPID: Swap(46), Flags: flagUnordered}))(t)
 			_, told, _, err = b.Recv(make([]byte, 9), &info)
 			must.OK(t, err)
-			check.That(t, told && info.Stream == 3 && Swap(info.PPID) == 46 && info.Flags == flagUnordered && info.TSN != 0 && info.AssocID == b.assocID,
+			check.That(t, told && info.Stream == 3 && Swap(info.PPID) == 46 && info.Flags == flagUnordered &&
+				info.TSN != 0 && info.AssocID == b.assocID,
 				"%+v", info)
 		},
 		"SO_RCVTIMEO and O_NONBLOCK end a read by EAGAIN": func(t *testing.T, a, b *Socket) {
@@ -232,7 +233,8 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 				check.That(t, err == r.want, "%d octets, %+v: %v, want %v", r.octets, r.info, err, r.want)
 			}
 		},
-		"beyond the partial delivery point a message is read before its end has come": func(t *testing.T, a, b *Socket) {
+		"beyond the partial delivery point a message is read before its end has come": func(t *testing.T, a,
+			b *Socket) {
 			must.OK(t, b.Setsockopt(optPartialDelivery, []byte{0xb8, 0x0b, 0, 0}))
 			send(t, a, strings.Repeat("x", 200_000)) // more than a packet and the point
 			sizes, got := []int{}, 0
@@ -267,7 +269,8 @@ func TestSocketsBehaveAsThoseOfTheKernel(t *testing.T) {
 				t.Helper()
 				got := append(bytes.Clone(of), make([]byte, 24)...)
 				must.Get(a.Getsockopt(optPeerAddrParams, got))(t)
-				check.That(t, got[4+sockaddrStorageLen+22] == dscp, "DSCP %#x, want %#x", got[4+sockaddrStorageLen+22], dscp)
+				check.That(t, got[4+sockaddrStorageLen+22] == dscp, "DSCP %#x, want %#x",
+					got[4+sockaddrStorageLen+22], dscp)
 			}
 			must.OK(t, a.Setsockopt(optPeerAddrParams, marks(sppDSCP, 46<<2)))
 			peer, _ := must.Two(a.RemoteAddrs())(t)
@@ -303,7 +306,8 @@ func TestSocketsWithoutAnAssociation(t *testing.T) {
 	same(t, read(s, 9), recv{err: syscall.ENOTCONN})
 	_, err := s.Accept()
 	same(t, err, error(syscall.EINVAL))
-	for to, want := range map[string]syscall.Errno{"127.0.0.1:1": syscall.ECONNREFUSED, "127.0.0.1:0": syscall.ECONNREFUSED, "[::1]:1": syscall.EINVAL, "224.0.0.1:1": syscall.EINVAL} {
+	for to, want := range map[string]syscall.Errno{"127.0.0.1:1": syscall.ECONNREFUSED,
+		"127.0.0.1:0": syscall.ECONNREFUSED, "[::1]:1": syscall.EINVAL, "224.0.0.1:1": syscall.EINVAL} {
 		list, port := must.Two(ResolveAddr("sctp", to))(t)
 		if _, err := s.Connect(RawAddrs(list, port)); err != want {
 			t.Errorf("%s: %v, want %v", to, err, want)
@@ -347,7 +351,8 @@ func TestNotifications(t *testing.T) {
 		return note(typeAssocChange, append(f, id...)...)
 	}
 	up := change(commUp, 10)
-	same(t, []recv{read(a, 9), read(a, 99)}, []recv{{up.text[:9], MsgNotification, nil}, {up.text[9:], MsgNotification | MsgEOR, nil}})
+	same(t, []recv{read(a, 9), read(a, 99)},
+		[]recv{{up.text[:9], MsgNotification, nil}, {up.text[9:], MsgNotification | MsgEOR, nil}})
 	must.Get(a.Send([]byte("x"), nil))(t)
 	same(t, []recv{read(a, 99), read(b, 9)}, []recv{note(typeSenderDry, id...), whole("x")})
 	must.Get(b.Send([]byte("y"), nil))(t)
@@ -361,7 +366,8 @@ func TestNotifications(t *testing.T) {
 	got := read(a, 99)
 	abort := []byte{6, 0, 0, 12, 0, 12, 0, 7, 'w', 'h', 'y', 0}
 	text := []byte(got.text)
-	check.That(t, len(text) == 20+len(abort) && nativeOrder.Uint16(text[8:]) == commLost && nativeOrder.Uint16(text[10:]) == 12 && bytes.Equal(text[20:], abort), "after an abort: % x", text)
+	check.That(t, len(text) == 20+len(abort) && nativeOrder.Uint16(text[8:]) == commLost &&
+		nativeOrder.Uint16(text[10:]) == 12 && bytes.Equal(text[20:], abort), "after an abort: % x", text)
 	same(t, read(a, 99).err, error(syscall.ECONNRESET))
 }
 
@@ -380,15 +386,16 @@ func TestOptions(t *testing.T) {
 		set, get []byte
 		err      error
 	}{
-		"RTO":                             {optRTOInfo, u32(0, 300, 4000, 200), u32(0, 300, 4000, 200), nil},
-		"RTO, one of them":                {optRTOInfo, u32(0, 0, 0, 250), u32(0, 300, 4000, 250), nil},
-		"RTO, maximum below the minimum":  {optRTOInfo, u32(0, 0, 10, 20), u32(0, 300, 4000, 250), syscall.EINVAL},
-		"too short":                       {optRTOInfo, u32(0, 0, 0), nil, syscall.EINVAL},
-		"NODELAY":                         {optNoDelay, u32(1), u32(1), nil},
-		"MAXSEG":                          {optMaxSeg, u32(0, 900), u32(0, 900), nil},
-		"MAXSEG as an int":                {optMaxSeg, u32(901), u32(901), nil},
-		"MAXSEG below that of Linux":      {optMaxSeg, u32(443), nil, syscall.EINVAL},
-		"INITMSG":                         {optInitMsg, []byte{0, 0, 3, 0, 0, 0, 0xf4, 1}, []byte{10, 0, 3, 0, 8, 0, 0xf4, 1}, nil},
+		"RTO":                            {optRTOInfo, u32(0, 300, 4000, 200), u32(0, 300, 4000, 200), nil},
+		"RTO, one of them":               {optRTOInfo, u32(0, 0, 0, 250), u32(0, 300, 4000, 250), nil},
+		"RTO, maximum below the minimum": {optRTOInfo, u32(0, 0, 10, 20), u32(0, 300, 4000, 250), syscall.EINVAL},
+		"too short":                      {optRTOInfo, u32(0, 0, 0), nil, syscall.EINVAL},
+		"NODELAY":                        {optNoDelay, u32(1), u32(1), nil},
+		"MAXSEG":                         {optMaxSeg, u32(0, 900), u32(0, 900), nil},
+		"MAXSEG as an int":               {optMaxSeg, u32(901), u32(901), nil},
+		"MAXSEG below that of Linux":     {optMaxSeg, u32(443), nil, syscall.EINVAL},
+		"INITMSG": {optInitMsg, []byte{0, 0, 3, 0, 0, 0, 0xf4, 1},
+			[]byte{10, 0, 3, 0, 8, 0, 0xf4, 1}, nil},
 		"SACK":                            {optDelayedSack, u32(0, 100, 2), u32(0, 100, 2), nil},
 		"SACK at once":                    {optDelayedSack, u32(0, 100, 1), u32(0, 0, 1), nil},
 		"SACK too late":                   {optDelayedSack, u32(0, 501, 2), nil, syscall.EINVAL},
@@ -399,8 +406,9 @@ func TestOptions(t *testing.T) {
 		"authentication, which is absent": {optAuthChunk, u32(1), nil, syscall.EACCES},
 		"PARTIAL_DELIVERY_POINT":          {optPartialDelivery, u32(5000), u32(5000), nil},
 		"PARTIAL_DELIVERY_POINT, too far": {optPartialDelivery, u32(1<<20 + 1), nil, syscall.EINVAL},
-		"a DSCP in the older structure":   {optPeerAddrParams, nativeOrder.AppendUint32(make([]byte, 146, 160), sppDSCP|sppHeartbeat)[:152], nil, syscall.EINVAL},
-		"unknown":                         {99, u32(1), nil, syscall.ENOPROTOOPT},
+		"a DSCP in the older structure": {optPeerAddrParams,
+			nativeOrder.AppendUint32(make([]byte, 146, 160), sppDSCP|sppHeartbeat)[:152], nil, syscall.EINVAL},
+		"unknown": {99, u32(1), nil, syscall.ENOPROTOOPT},
 	} {
 		if name == "RTO, one of them" || name == "RTO, maximum below the minimum" {
 			must.OK(t, a.Setsockopt(optRTOInfo, u32(0, 300, 4000, 250)))
@@ -412,8 +420,11 @@ func TestOptions(t *testing.T) {
 		}
 		memory := bytes.Repeat([]byte{0xee}, len(row.get)+8)
 		length := int32(len(row.get))
-		must.OK(t, a.GetsockoptAt(uintptr(row.opt), uintptr(unsafe.Pointer(&memory[0])), uintptr(unsafe.Pointer(&length))))
-		check.That(t, bytes.Equal(memory[:length], row.get) && bytes.Equal(memory[length:], bytes.Repeat([]byte{0xee}, len(memory)-int(length))), "%s: % x, %d octets; want % x", name, memory, length, row.get)
+		must.OK(t, a.GetsockoptAt(uintptr(row.opt), uintptr(unsafe.Pointer(&memory[0])),
+			uintptr(unsafe.Pointer(&length))))
+		check.That(t, bytes.Equal(memory[:length], row.get) &&
+			bytes.Equal(memory[length:], bytes.Repeat([]byte{0xee}, len(memory)-int(length))),
+			"%s: % x, %d octets; want % x", name, memory, length, row.get)
 	}
 	length := int32(-1)
 	same(t, a.GetsockoptAt(optNoDelay, 1, uintptr(unsafe.Pointer(&length))), error(syscall.EINVAL))

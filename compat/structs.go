@@ -57,7 +57,8 @@ func (s *SndRcvInfo) AppendTo(b []byte) []byte {
 func ParseSndRcvInfo(b []byte) (s SndRcvInfo) {
 	s.Stream, s.SSN, s.Flags = nativeOrder.Uint16(b), nativeOrder.Uint16(b[2:]), nativeOrder.Uint16(b[4:])
 	s.PPID, s.Context, s.TTL = nativeOrder.Uint32(b[8:]), nativeOrder.Uint32(b[12:]), nativeOrder.Uint32(b[16:])
-	s.TSN, s.CumTSN, s.AssocID = nativeOrder.Uint32(b[20:]), nativeOrder.Uint32(b[24:]), int32(nativeOrder.Uint32(b[28:]))
+	s.TSN, s.CumTSN, s.AssocID = nativeOrder.Uint32(b[20:]), nativeOrder.Uint32(b[24:]),
+		int32(nativeOrder.Uint32(b[28:]))
 	return s
 }
 

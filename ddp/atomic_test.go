@@ -76,7 +76,8 @@ func TestAtomicOpsAreThePseudoCode(t *testing.T) {
 		{"nothing compared: always swaps", AtomicOp{Swap: true, Data: 5, Mask: all}, 99, 5},
 	} {
 		got := row.op.applyTo(row.old)
-		check.That(t, got == row.next && got == literal(row.op, row.old), "%s: %#x, want %#x (pseudo-code: %#x)", row.name, got, row.next, literal(row.op, row.old))
+		check.That(t, got == row.next && got == literal(row.op, row.old), "%s: %#x, want %#x (pseudo-code: %#x)",
+			row.name, got, row.next, literal(row.op, row.old))
 	}
 	rnd := rand.New(rand.NewPCG(7306, 1))
 	for range 20_000 {
@@ -145,7 +146,8 @@ func TestAtomicOnMemoryAndOnDevice(t *testing.T) {
 			for off := uint64(1); off < 8; off++ {
 				for _, op := range []*AtomicOp{&add, &swap} {
 					_, err := r.Atomic(reg.STag(), 4099+off, op)
-					check.That(t, err != nil && err.Type == TypeLocal && err.Cause == ErrUnaligned, "offset %d: %v, want %v", off, err, ErrUnaligned)
+					check.That(t, err != nil && err.Type == TypeLocal && err.Cause == ErrUnaligned,
+						"offset %d: %v, want %v", off, err, ErrUnaligned)
 				}
 				_, err := reg.Atomic(off, add)
 				check.That(t, err == ErrUnaligned, "local, offset %d: %v", off, err)
@@ -164,7 +166,8 @@ func TestAtomicAlignmentIsThatOfTheAddress(t *testing.T) {
 	_, err := r.Atomic(reg.STag(), 0, &op)
 	check.That(t, err != nil && err.Cause == ErrUnaligned, "octets at an odd address: %v", err)
 	_, err = r.Atomic(reg.STag(), 5, &op)
-	check.That(t, err == nil && binary.NativeEndian.Uint64(b[8:]) == 1, "octets at address 8 of the slice: %v, memory % x", err, b)
+	check.That(t, err == nil && binary.NativeEndian.Uint64(b[8:]) == 1,
+		"octets at address 8 of the slice: %v, memory % x", err, b)
 }
 
 func TestAtomicChecksLikeATaggedAccess(t *testing.T) {
@@ -195,7 +198,8 @@ func TestAtomicChecksLikeATaggedAccess(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			op := FetchAdd(1)
 			old, err := r.Atomic(row.tag, row.to, &op)
-			check.That(t, err != nil && err.Type == TypeTagged && err.Code == row.want && old == 0, "%v, want code %d", err, row.want)
+			check.That(t, err != nil && err.Type == TypeTagged && err.Code == row.want && old == 0,
+				"%v, want code %d", err, row.want)
 			reg := r.table.Lookup(row.tag)
 			check.That(t, reg == nil || bytes.Equal(reg.Memory().RAM(), make([]byte, 16)), "memory changed")
 		})
@@ -225,7 +229,8 @@ func TestAtomicOnAFailingDevice(t *testing.T) {
 			reg := r.register(t, Spec{PD: testPD, Mem: Device(row.dev, 8), Access: RemoteAtomic})
 			op := FetchAdd(1)
 			_, err := r.Atomic(reg.STag(), 0, &op)
-			check.That(t, err != nil && err.Type == TypeLocal && err.Cause != nil && err.Cause.Error() == row.want, "%v, want cause %s", err, row.want)
+			check.That(t, err != nil && err.Type == TypeLocal && err.Cause != nil && err.Cause.Error() == row.want,
+				"%v, want cause %s", err, row.want)
 		})
 	}
 }

@@ -108,7 +108,8 @@ func (p *Piece) sliceAt(off, n uint64) ([]byte, error) {
 	if p.Region == nil {
 		return sliceWithin(p.Mem, p.Off+off, n, p.Mem.shouldPrefetch(n))
 	}
-	if b := p.Mem.b; p.inRAM && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() && p.Region.grants(p.bufferGen, p.needAccess) {
+	if b := p.Mem.b; p.inRAM && off <= uint64(len(b)) && n <= uint64(len(b))-off && p.Region.Valid() &&
+		p.Region.grants(p.bufferGen, p.needAccess) {
 		if p.Region.shouldPrefetch(n) {
 			prefetch.ForRead(prefetchRange(b, off, n))
 		}

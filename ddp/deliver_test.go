@@ -32,7 +32,8 @@ func TestPlacementOutOfOrderDeliveryInOrder(t *testing.T) {
 	for _, i := range []int{4, 3, 1, 0, 2} { // req 5041-5.3-3
 		r.Place(segs[i], &placed[i])
 	}
-	must.That(t, bytes.Equal(tagged, msg) && bytes.Equal(a, msg) && bytes.Equal(b[:3], msg[:3]), "not placed") // req 5041-5.2-4
+	// req 5041-5.2-4
+	must.That(t, bytes.Equal(tagged, msg) && bytes.Equal(a, msg) && bytes.Equal(b[:3], msg[:3]), "not placed")
 	r.ulp.want(t)
 	// req 5041-5.4-2, 5041-5.3-6: each message at its last segment, in the sender's order.
 	r.Deliver(&placed[0])
@@ -121,7 +122,8 @@ func TestTaggedMessageThatIsBrokenOff(t *testing.T) {
 	r.arrive(taggedSeg(false, 0, a.STag(), 0, make([]byte, 10)))
 	r.arrive(untaggedSeg(true, 0, 1, 0, nil))
 	r.arrive(taggedSeg(true, 0, a.STag(), 60, make([]byte, 4)))
-	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=0 token=1", "tagged rsvd=0x0 stag="+hex(a.STag())+" to=60 len=4")
+	r.ulp.want(t, "untagged qn=0 msn=1 rsvd=0102030405 len=0 token=1", "tagged rsvd=0x0 stag="+hex(a.STag())+
+		" to=60 len=4")
 	// An empty last segment ends the message that it follows, whatever STag it names.
 	r.arrive(taggedSeg(false, 0, a.STag(), 5, make([]byte, 10)))
 	r.arrive(taggedSeg(true, 0, b.STag(), 15, nil))
@@ -156,7 +158,8 @@ func TestFaultIsReportedInItsTurn(t *testing.T) {
 	r.arrive(bad)
 	r.ulp.want(t)
 	check.Equal(t, "memory after the error was reported", mem[2], 0)
-	check.Equal(t, "teardown without a request of the ULP", r.llp.aborted+r.llp.finish, 0) // req 5041-6.2-1, 5041-6.2.2-4
+	// req 5041-6.2-1, 5041-6.2.2-4
+	check.Equal(t, "teardown without a request of the ULP", r.llp.aborted+r.llp.finish, 0)
 }
 
 func TestOneMoreMessageAfterAFault(t *testing.T) {
@@ -266,7 +269,8 @@ func TestGapIsNotFilledByTheNextMessage(t *testing.T) {
 	r := newRig(t)
 	r.post(t, 0, 1, make([]byte, 8))
 	r.post(t, 0, 2, make([]byte, 8))
-	for _, s := range [][]byte{untaggedSeg(false, 0, 1, 0, []byte{1, 2}), untaggedSeg(false, 0, 2, 2, []byte{3, 4}), untaggedSeg(true, 0, 1, 4, []byte{5})} {
+	for _, s := range [][]byte{untaggedSeg(false, 0, 1, 0, []byte{1, 2}), untaggedSeg(false, 0, 2, 2, []byte{3, 4}),
+		untaggedSeg(true, 0, 1, 4, []byte{5})} {
 		r.arrive(s)
 	}
 	r.ulp.want(t, "fatal 0x2/0x04")
@@ -296,7 +300,8 @@ func TestWhatHasComeIsKnownToTheOctet(t *testing.T) {
 			if !ok {
 				break
 			}
-			must.That(t, c.isComplete(uint64(whole)) && !c.isComplete(uint64(whole+1)), "%d octets have come, and %+v", whole, c)
+			must.That(t, c.isComplete(uint64(whole)) && !c.isComplete(uint64(whole+1)),
+				"%d octets have come, and %+v", whole, c)
 		}
 	}
 }
@@ -328,7 +333,8 @@ func TestErrorTexts(t *testing.T) {
 	} {
 		for _, c := range codes {
 			s := (&Error{Type: typ, Code: c}).Error()
-			check.That(t, !seen[s] && strings.Contains(s, "error type 0x7 code 0x09") == (typ == 7) && strings.Contains(s, "error type") == (typ == 7), "%d/%d: not the words for it: %s", typ, c, s)
+			check.That(t, !seen[s] && strings.Contains(s, "error type 0x7 code 0x09") == (typ == 7) &&
+				strings.Contains(s, "error type") == (typ == 7), "%d/%d: not the words for it: %s", typ, c, s)
 			seen[s] = true
 		}
 	}
@@ -376,5 +382,6 @@ func TestDeliveredMessageIsNotPlacedAgain(t *testing.T) {
 	r.arrive(untaggedSeg(true, 0, 1, 0, []byte("first")))
 	clear(mem) // the user's again
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte("again")))
-	check.That(t, p.Err != nil && p.Err.Type == TypeUntagged && p.Err.Code == CodeMSNRange && zero(mem), "%v, memory %q", p.Err, mem)
+	check.That(t, p.Err != nil && p.Err.Type == TypeUntagged && p.Err.Code == CodeMSNRange && zero(mem),
+		"%v, memory %q", p.Err, mem)
 }

@@ -19,11 +19,17 @@ func (s *sink) DeliverTagged(rsvd uint8, stag ddp.STag, to, length uint64) {
 	fmt.Printf("%s: %d octets arrived at offset %d\n", s.name, length, to)
 }
 func (s *sink) DeliverUntagged(qn, msn uint32, rsvd [5]byte, length uint32, b *ddp.RecvBuffer) {}
-func (s *sink) Completed(token uint64)                                                         { fmt.Printf("%s: message %d completed\n", s.name, token) }
-func (s *sink) Failed(token uint64, err error)                                                 { fmt.Println(s.name, err) }
-func (s *sink) Fatal(err *ddp.Error)                                                           { fmt.Printf("%s: %v\n", s.name, err) }
-func (s *sink) Drained()                                                                       {}
-func (s *sink) PeerClosed()                                                                    {}
+func (s *sink) Completed(token uint64) {
+	fmt.Printf("%s: message %d completed\n", s.name, token)
+}
+func (s *sink) Failed(token uint64, err error) {
+	fmt.Println(s.name, err)
+}
+func (s *sink) Fatal(err *ddp.Error) {
+	fmt.Printf("%s: %v\n", s.name, err)
+}
+func (s *sink) Drained()    {}
+func (s *sink) PeerClosed() {}
 
 // wire is a lower layer that does nothing by itself: the example moves the segments.
 type wire struct{}

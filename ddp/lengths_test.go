@@ -56,7 +56,8 @@ func TestTheLongestMessages(t *testing.T) {
 			r.arrive(wire[:seg.Len()])
 		}
 		r.ulp.want(t, want)
-		check.That(t, dev.octets == most && dev.end == most, "tagged %v: %d octets placed, the last before %d", tagged, dev.octets, dev.end)
+		check.That(t, dev.octets == most && dev.end == most, "tagged %v: %d octets placed, the last before %d",
+			tagged, dev.octets, dev.end)
 	}
 	r := newRig(t)
 	b, err := MakeRecvBuffer(Gather{{Mem: Device(new(vast), most), Len: most}}, 3)

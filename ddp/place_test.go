@@ -63,7 +63,8 @@ func TestUntaggedChecks(t *testing.T) {
 				must.That(t, p.Err == nil, "refused: %v", p.Err)
 				return
 			}
-			must.That(t, p.Err != nil && p.Err.Type == TypeUntagged && p.Err.Code == c.code, "fault %v, want code %#02x", p.Err, c.code)
+			must.That(t, p.Err != nil && p.Err.Type == TypeUntagged && p.Err.Code == c.code,
+				"fault %v, want code %#02x", p.Err, c.code)
 			check.That(t, zero(arena), "a refused segment changed memory") // req 5041-7.1-14
 			checkReport(t, p.Err, c.seg)                                   // req 5041-7.1-15, 5040-3.1-6
 		})
@@ -135,10 +136,13 @@ func TestTaggedChecks(t *testing.T) {
 			if c.typ == TypeLLP {
 				must.That(t, p.Err == nil, "refused: %v", p.Err)
 				off := 100 + int(c.to-c.spec.Base)
-				check.That(t, zero(arena[:off]) && zero(arena[off+c.n:]) && bytes.Count(arena, one) == c.n, "not placed to the octet") // req 5041-5.2-4
+				// req 5041-5.2-4
+				check.That(t, zero(arena[:off]) && zero(arena[off+c.n:]) && bytes.Count(arena, one) == c.n,
+					"not placed to the octet")
 				return
 			}
-			must.That(t, p.Err != nil && p.Err.Type == c.typ && p.Err.Code == c.code, "fault %v, want %d/%#02x", p.Err, c.typ, c.code)
+			must.That(t, p.Err != nil && p.Err.Type == c.typ && p.Err.Code == c.code, "fault %v, want %d/%#02x",
+				p.Err, c.typ, c.code)
 			check.That(t, zero(arena), "a refused segment changed memory") // req 5041-7.1-14, 5040-7.2-1
 			checkReport(t, p.Err, seg)
 		})
@@ -179,7 +183,8 @@ func TestZeroLengthTaggedIsNotChecked(t *testing.T) {
 	// req 5041-5.2-9, 5041-5.2-10: any STag and TO will do.
 	r.arrive(taggedSeg(true, 0x40, 0xFFFFFFFF, math.MaxUint64, nil))
 	r.arrive(taggedSeg(true, 0x41, 0, 0, nil))
-	r.ulp.want(t, "tagged rsvd=0x40 stag=0xffffffff to=18446744073709551615 len=0", "tagged rsvd=0x41 stag=0x0 to=0 len=0")
+	r.ulp.want(t, "tagged rsvd=0x40 stag=0xffffffff to=18446744073709551615 len=0",
+		"tagged rsvd=0x41 stag=0x0 to=0 len=0")
 }
 
 func TestULPRefusesTaggedSegment(t *testing.T) {
@@ -200,7 +205,8 @@ func TestScatterList(t *testing.T) {
 	arena := make([]byte, 40)
 	r.post(t, 0, 1, arena[2:5], nil, arena[10:11], arena[20:30])
 	msg := pattern(14)
-	for _, cut := range [][2]int{{9, 14}, {0, 2}, {2, 9}, {2, 9}} { // out of order and twice, req 5041-5.3-3, 5041-5.3-4
+	// out of order and twice, req 5041-5.3-3, 5041-5.3-4
+	for _, cut := range [][2]int{{9, 14}, {0, 2}, {2, 9}, {2, 9}} {
 		p := r.place(untaggedSeg(false, 0, 1, uint32(cut[0]), msg[cut[0]:cut[1]]))
 		must.That(t, p.Err == nil, "%v", p.Err)
 	}
@@ -237,7 +243,9 @@ func TestPostedBufferOfARevokedRegion(t *testing.T) {
 	_ = r.ulp.queues[0].Post(b)
 	reg.Invalidate()
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
-	must.That(t, errors.Is(p.Err, &Error{Type: TypeLocal}) && errors.Is(p.Err, ErrRevoked) && zero(mem), "fault %v, memory %x", p.Err, mem) // req 5041-8.3.1-2
+	// req 5041-8.3.1-2
+	must.That(t, errors.Is(p.Err, &Error{Type: TypeLocal}) && errors.Is(p.Err, ErrRevoked) && zero(mem),
+		"fault %v, memory %x", p.Err, mem)
 }
 
 func TestResolveChecksRightsAndBounds(t *testing.T) {
@@ -245,7 +253,8 @@ func TestResolveChecksRightsAndBounds(t *testing.T) {
 	mem := pattern(100)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(mem), Base: 1000, Access: RemoteRead})
 	p, err := r.Resolve(reg.STag(), 1010, 90, RemoteRead)
-	check.That(t, err == nil && p.Off == 10 && p.Len == 90 && p.Mem.Len() == 90 && p.Region == reg, "piece %+v, fault %v", p, err)
+	check.That(t, err == nil && p.Off == 10 && p.Len == 90 && p.Mem.Len() == 90 && p.Region == reg,
+		"piece %+v, fault %v", p, err)
 	if p, err := r.Resolve(12345, 0, 0, RemoteRead); err != nil || p.Len != 0 {
 		t.Errorf("zero length with any STag: %+v, %v", p, err) // req 5042-6.3.5-2
 	}

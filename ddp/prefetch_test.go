@@ -27,7 +27,8 @@ func TestWhatIsLikelyToBeUsedNext(t *testing.T) {
 		if next != nil {
 			from = cap(b) - cap(next)
 		}
-		check.Equal(t, fmt.Sprintf("after %d octets at %d", tt.n, tt.off), fmt.Sprint(from, len(next)), fmt.Sprint(tt.from, tt.octets))
+		check.Equal(t, fmt.Sprintf("after %d octets at %d", tt.n, tt.off), fmt.Sprint(from, len(next)),
+			fmt.Sprint(tt.from, tt.octets))
 	}
 }
 
@@ -41,9 +42,11 @@ func TestWideMemory(t *testing.T) {
 		for _, off := range []int{0, 5, size / 2, size - 4000, size - 2000, size - 1000} {
 			want := bytes.Repeat([]byte{byte(off>>8) + 1}, 1000)
 			placed := r.place(taggedSeg(true, 0, reg.STag(), uint64(off), want))
-			check.That(t, placed.Err == nil && bytes.Equal(mem[off:][:1000], want), "what was placed at %d of %d: %v", off, size, placed.Err)
+			check.That(t, placed.Err == nil && bytes.Equal(mem[off:][:1000], want), "what was placed at %d of %d: %v",
+				off, size, placed.Err)
 			p, fault := r.Resolve(reg.STag(), uint64(off), 1000, RemoteWrite)
-			check.That(t, fault == nil && p.Region.shouldPrefetch(1000) == (size >= prefetchMinMemory), "resolved at %d of %d: %v", off, size, fault)
+			check.That(t, fault == nil && p.Region.shouldPrefetch(1000) == (size >= prefetchMinMemory),
+				"resolved at %d of %d: %v", off, size, fault)
 			for _, p := range []Piece{p, {Mem: Bytes(mem), Off: uint64(off), Len: 1000}} {
 				got, err := p.sliceAt(0, 1000)
 				check.That(t, err == nil && bytes.Equal(got, want), "what is cut at %d of %d: %v", off, size, err)
@@ -59,11 +62,13 @@ func TestMemoryOfAllRegionsCounts(t *testing.T) {
 	piece := make([]byte, prefetchMinMemory/4)
 	var all []*Region
 	for i := range 4 {
-		must.That(t, !shouldPrefetch(tab.ramOctets.Load(), prefetchMaxLen), "%d regions are taken for as much as caches hold", i)
+		must.That(t, !shouldPrefetch(tab.ramOctets.Load(), prefetchMaxLen),
+			"%d regions are taken for as much as caches hold", i)
 		all = append(all, must.Get(tab.Register(Spec{PD: testPD, Mem: Bytes(piece)}))(t))
 		must.Get(tab.Register(Spec{PD: testPD, Mem: Device(new(disk), prefetchMinMemory)}))(t)
 	}
-	check.That(t, all[0].shouldPrefetch(prefetchMaxLen) && !all[0].mem.shouldPrefetch(prefetchMaxLen), "all together are not")
+	check.That(t, all[0].shouldPrefetch(prefetchMaxLen) && !all[0].mem.shouldPrefetch(prefetchMaxLen),
+		"all together are not")
 	win := must.Get(tab.Bind(all[0], Window{PD: testPD, Stream: testStream, Len: prefetchMinMemory / 4}))(t)
 	check.That(t, win.shouldPrefetch(prefetchMaxLen), "a window is not of it")
 	for _, step := range []struct {
@@ -90,6 +95,7 @@ func TestLongSegmentsAreAskedForLater(t *testing.T) {
 	}{
 		{prefetchMinMemory - 1, 1, false}, {prefetchMinMemory, 1, true}, {prefetchMinMemory, prefetchMaxLen, true}, {prefetchMinMemory, prefetchMaxLen + 1, false}, {2*prefetchMinMemory - 1, prefetchMaxLen + 1, false}, {2 * prefetchMinMemory, prefetchMaxLen + 1, true}, {2 * prefetchMinMemory, 1, true},
 	} {
-		check.Equal(t, fmt.Sprintf("ask ahead in %d octets, of %d at a time", row.octets, row.n), shouldPrefetch(row.octets, row.n), row.far)
+		check.Equal(t, fmt.Sprintf("ask ahead in %d octets, of %d at a time", row.octets, row.n),
+			shouldPrefetch(row.octets, row.n), row.far)
 	}
 }

@@ -33,7 +33,8 @@ func TestQueueGivesTheNthBufferToMSNn(t *testing.T) {
 	lookup(t, q, 3, 103, 0)
 	lookup(t, q, 4, 0, CodeNoBuffer)
 	check.That(t, q.InProcess() == 2 && q.Len() == 3, "%d in process of %d", q.InProcess(), q.Len())
-	if b, ok := q.Pop(); !ok || b.Token != 101 || q.InProcess() != 1 || q.First() != 2 || q.Free() != 1 || q.Len() != 2 {
+	if b, ok := q.Pop(); !ok || b.Token != 101 || q.InProcess() != 1 || q.First() != 2 || q.Free() != 1 ||
+		q.Len() != 2 {
 		t.Errorf("popped %+v %t, first %d free %d len %d", b, ok, q.First(), q.Free(), q.Len())
 	}
 	post(t, q, 104)
@@ -133,7 +134,8 @@ func TestSharedQueueKeepsAPeerToItsShare(t *testing.T) {
 	lookup(t, a, 3, 1, 0) // the answer for a message does not change
 	lookup(t, a, 4, 0, CodeNoBuffer)
 	lookup(t, a, math.MaxUint32, 0, CodeMSNRange)
-	check.That(t, src.left == 97 && a.Len() == 2 && b.Len() == 1, "%d left, queues hold %d and %d", src.left, a.Len(), b.Len())
+	check.That(t, src.left == 97 && a.Len() == 2 && b.Len() == 1, "%d left, queues hold %d and %d", src.left, a.Len(),
+		b.Len())
 	got, ok := a.Pop()
 	check.That(t, ok && got.Token == 2, "popped %+v", got)
 	_, ok = a.Pop()

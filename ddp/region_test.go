@@ -136,7 +136,8 @@ func TestRebindMovesTheRange(t *testing.T) {
 	check.That(t, p.Err != nil && p.Err.Code == CodeBaseBounds, "past the new range: %v", p.Err)
 	p = r.place(taggedSeg(true, 0, reg.STag(), 203, []byte{9}))
 	check.That(t, p.Err == nil && fresh[3] == 9 && zero(old), "new range: %v, memory % x", p.Err, fresh)
-	check.That(t, reg.Base() == 200 && reg.Len() == 4 && reg.Access() == RemoteWrite|RemoteRead && reg.Memory().Len() == 4,
+	check.That(t, reg.Base() == 200 && reg.Len() == 4 && reg.Access() == RemoteWrite|RemoteRead &&
+		reg.Memory().Len() == 4,
 		"region %d+%d rights %b", reg.Base(), reg.Len(), reg.Access())
 }
 
@@ -147,13 +148,15 @@ func TestARegionIsTheSliceAndNoMore(t *testing.T) {
 	array := make([]byte, 100)
 	reg := r.register(t, Spec{PD: testPD, Mem: Bytes(array[10:20]), Access: RemoteWrite | RemoteRead})
 	for _, to := range []uint64{10, 89, 1<<64 - 10} {
-		check.That(t, r.place(taggedSeg(true, 0, reg.STag(), to, []byte{1})).Err != nil, "an octet at TO %d was placed", to)
+		check.That(t, r.place(taggedSeg(true, 0, reg.STag(), to, []byte{1})).Err != nil,
+			"an octet at TO %d was placed", to)
 		_, err := r.Resolve(reg.STag(), to, 1, RemoteRead)
 		check.That(t, err != nil, "an octet at TO %d can be read", to)
 	}
 	check.That(t, zero(array), "memory outside of the slice was written")
 	must.OK(t, r.table.Rebind(reg, Bytes(array[10:20:20]), 5, RemoteWrite))
-	check.That(t, r.place(taggedSeg(true, 0, reg.STag(), 4, []byte{1})).Err != nil, "placed in front of a slice bound to TO 5")
+	check.That(t, r.place(taggedSeg(true, 0, reg.STag(), 4, []byte{1})).Err != nil,
+		"placed in front of a slice bound to TO 5")
 }
 
 func TestAccessRights(t *testing.T) {

@@ -47,10 +47,12 @@ func (s *slow) WriteAt(p []byte, _ int64) (int, error) {
 func TestRevocationWaitsForTheWriteUnderWay(t *testing.T) {
 	// req 5041-8.3.1-2, 5042-6.2.2-2
 	for name, revoke := range map[string]func(*rig, *Region) error{
-		"Invalidate":  func(_ *rig, reg *Region) error { reg.Invalidate(); return nil },
-		"Deregister":  func(r *rig, reg *Region) error { return r.table.Deregister(reg) },
-		"SetAccess":   func(r *rig, reg *Region) error { return r.table.SetAccess(reg, RemoteRead) },
-		"Rebind":      func(r *rig, reg *Region) error { return r.table.Rebind(reg, Bytes(make([]byte, 8)), 0, RemoteWrite) },
+		"Invalidate": func(_ *rig, reg *Region) error { reg.Invalidate(); return nil },
+		"Deregister": func(r *rig, reg *Region) error { return r.table.Deregister(reg) },
+		"SetAccess":  func(r *rig, reg *Region) error { return r.table.SetAccess(reg, RemoteRead) },
+		"Rebind": func(r *rig, reg *Region) error {
+			return r.table.Rebind(reg, Bytes(make([]byte, 8)), 0, RemoteWrite)
+		},
 		"second time": func(_ *rig, reg *Region) error { reg.Invalidate(); reg.Invalidate(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {

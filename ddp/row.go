@@ -72,7 +72,8 @@ func (s *Stream) placeRowUntagged(c Control, segs [][]byte) (n int) {
 	p := Placed{rsvd: v.RsvdULP(), stagOrQN: v.QN(), msn: v.MSN(), toOrMO: uint64(v.MO()), ctrl: c, deliverable: true}
 	for ; n < len(segs) && len(segs[n]) > UntaggedHeaderLen && Control(segs[n][0]) == c; n++ {
 		v := UntaggedView(segs[n])
-		if v.RsvdULP() != p.rsvd || v.QN() != p.stagOrQN || v.MSN() != p.msn || uint64(v.MO()) != p.toOrMO+uint64(p.payloadLen) {
+		if v.RsvdULP() != p.rsvd || v.QN() != p.stagOrQN || v.MSN() != p.msn || uint64(v.MO()) != p.toOrMO+
+			uint64(p.payloadLen) {
 			break
 		}
 		p.payloadLen += uint32(len(v.Payload()))

@@ -74,11 +74,13 @@ func newRowSide(t testing.TB, left [2]int) *rowSide {
 	}
 	const rights = LocalWrite | RemoteWrite
 	s.devices = [2]*brittle{{s.memory[2], left[0]}, {s.memory[4], left[1]}}
-	for i, mem := range []Memory{Bytes(s.memory[0]), Bytes(s.memory[1]), Device(s.devices[0], rowMemory), Bytes(s.memory[3])} {
+	for i, mem := range []Memory{Bytes(s.memory[0]), Bytes(s.memory[1]), Device(s.devices[0], rowMemory),
+		Bytes(s.memory[3])} {
 		s.regions = append(s.regions, s.register(t, Spec{PD: testPD, Mem: mem, Base: rowBase[i], Access: rights}))
 	}
 	s.regions = append(s.regions,
-		must.Get(s.table.Bind(s.regions[0], Window{PD: testPD, Stream: testStream, Off: 500, Len: 3000, Base: rowBase[3], Access: RemoteWrite}))(t),
+		must.Get(s.table.Bind(s.regions[0], Window{PD: testPD, Stream: testStream, Off: 500, Len: 3000,
+			Base: rowBase[3], Access: RemoteWrite}))(t),
 		s.register(t, Spec{PD: testPD, Mem: Bytes(s.memory[0]), Access: RemoteRead}),
 		s.register(t, Spec{PD: testPD + 1, Mem: Bytes(s.memory[0]), Access: rights}))
 	own, err := s.Resolve(s.regions[3].STag(), rowBase[3], 700, LocalWrite)
@@ -259,8 +261,10 @@ func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
 			before := many.devices[0].left + many.devices[1].left
 			n := many.PlaceRow(row)
 			failed := many.devices[0].left < 0 || many.devices[1].left < 0
-			must.That(t, n >= 0 && n <= len(row) && (n != 1 || failed || revoked), "seed %d: %d of a row of %d", seed, n, len(row))
-			must.That(t, n > 0 || failed || revoked || many.devices[0].left+many.devices[1].left == before, "seed %d: none placed, and written to", seed)
+			must.That(t, n >= 0 && n <= len(row) && (n != 1 || failed || revoked), "seed %d: %d of a row of %d", seed,
+				n, len(row))
+			must.That(t, n > 0 || failed || revoked || many.devices[0].left+many.devices[1].left == before,
+				"seed %d: none placed, and written to", seed)
 			if begun = n > 0 && (failed || revoked); n > 1 {
 				rows++
 			}
@@ -277,11 +281,14 @@ func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
 			i += n
 			must.Equal(t, "whether segments are taken", many.receiving, one.receiving)
 			if one.receiving {
-				must.That(t, many.taggedMsg == one.taggedMsg, "seed %d: delivering %+v, want %+v", seed, many.taggedMsg, one.taggedMsg)
+				must.That(t, many.taggedMsg == one.taggedMsg, "seed %d: delivering %+v, want %+v", seed,
+					many.taggedMsg, one.taggedMsg)
 			}
 			for qn := range one.recvRanges {
-				must.That(t, many.recvRanges[qn] == one.recvRanges[qn], "seed %d: queue %d has %+v, want %+v", seed, qn, many.recvRanges[qn], one.recvRanges[qn])
-				must.Equal(t, "messages that have begun", many.ulp.queues[qn].InProcess(), one.ulp.queues[qn].InProcess())
+				must.That(t, many.recvRanges[qn] == one.recvRanges[qn], "seed %d: queue %d has %+v, want %+v", seed,
+					qn, many.recvRanges[qn], one.recvRanges[qn])
+				must.Equal(t, "messages that have begun", many.ulp.queues[qn].InProcess(),
+					one.ulp.queues[qn].InProcess())
 			}
 			must.That(t, begun || many.wrote(one), "seed %d: the memory differs behind segment %d", seed, i)
 		}
@@ -289,10 +296,12 @@ func TestRowIsWhatPlaceAndDeliverDo(t *testing.T) {
 		check.Slice(t, "what the ULP hears", many.ulp.log, one.ulp.log)
 		if one.ulp.fault != nil {
 			faults++
-			must.That(t, many.ulp.fault != nil && *many.ulp.fault == *one.ulp.fault, "seed %d: fault %+v, want %+v", seed, many.ulp.fault, one.ulp.fault)
+			must.That(t, many.ulp.fault != nil && *many.ulp.fault == *one.ulp.fault, "seed %d: fault %+v, want %+v",
+				seed, many.ulp.fault, one.ulp.fault)
 		}
 	}
-	check.That(t, rows > 2000 && faults > 200 && broken > 10, "%d rows, %d faults and %d broken devices only", rows, faults, broken)
+	check.That(t, rows > 2000 && faults > 200 && broken > 10, "%d rows, %d faults and %d broken devices only", rows,
+		faults, broken)
 }
 
 // rowLab is a stream that has a region of a thousand octets at 100, and buffers of two hundred.
@@ -435,7 +444,8 @@ func TestWhereARowOfSegmentsEnds(t *testing.T) {
 		check.Equal(t, row.name, l.PlaceRow(segs), row.want)
 		check.Equal(t, row.name+": what the ULP hears", len(l.ulp.log), 0)
 		placed := len(bytes.Trim(l.memory, "\x00")) > 0
-		check.That(t, placed == (row.want > 0 && Control(segs[0][0]).Tagged()), "%s: placed in the region: %v", row.name, placed)
+		check.That(t, placed == (row.want > 0 && Control(segs[0][0]).Tagged()), "%s: placed in the region: %v",
+			row.name, placed)
 	}
 }
 
@@ -455,13 +465,16 @@ func TestMessageInRows(t *testing.T) {
 	must.Equal(t, "the first row", l.PlaceRow(l.tagged(3, 200)), 3)
 	must.Equal(t, "the second row", l.PlaceRow(l.tagged(2, 500)), 2)
 	l.arrive(taggedSeg(true, 8, l.region.STag(), 700, pattern(7)))
-	check.That(t, bytes.Equal(l.memory[100:607], append(bytes.Repeat(want, 5), pattern(7)...)), "the region has %x", l.memory)
+	check.That(t, bytes.Equal(l.memory[100:607], append(bytes.Repeat(want, 5), pattern(7)...)), "the region has %x",
+		l.memory)
 	check.That(t, zero(l.memory[:100]) && zero(l.memory[607:]), "the region has %x", l.memory)
 	must.Equal(t, "the first untagged row", l.PlaceRow(l.untagged(3, 0)), 3)
 	must.Equal(t, "the second untagged row", l.PlaceRow(l.untagged(2, 60)), 2)
 	l.arrive(untaggedSeg(true, 0, 1, 100, pattern(9)))
-	check.That(t, bytes.Equal(l.buffer[:109], append(bytes.Repeat(want[:20], 5), pattern(9)...)) && zero(l.buffer[109:]), "the buffer has %x", l.buffer)
-	l.ulp.want(t, "tagged rsvd=0x8 stag="+hexOf(l.region.STag())+" to=200 len=507", "untagged qn=0 msn=1 rsvd=0102030405 len=109 token=1")
+	check.That(t, bytes.Equal(l.buffer[:109], append(bytes.Repeat(want[:20], 5), pattern(9)...)) &&
+		zero(l.buffer[109:]), "the buffer has %x", l.buffer)
+	l.ulp.want(t, "tagged rsvd=0x8 stag="+hexOf(l.region.STag())+" to=200 len=507",
+		"untagged qn=0 msn=1 rsvd=0102030405 len=109 token=1")
 }
 
 // As many pieces stand apart as may: a row is one segment after the other, of which the first is
@@ -486,7 +499,8 @@ func TestRowEndsWhereAWriteFails(t *testing.T) {
 			l := newRowLab(t)
 			dev := &brittle{make([]byte, 1000), left}
 			reg := l.register(t, Spec{PD: testPD, Mem: Device(dev, 1000), Access: RemoteWrite})
-			must.OK(t, l.ulp.queues[1].Post(must.Get(MakeRecvBuffer(Gather{{Mem: Device(dev, 1000), Len: 1000}}, 1))(t)))
+			must.OK(t, l.ulp.queues[1].Post(must.Get(MakeRecvBuffer(Gather{{Mem: Device(dev, 1000), Len: 1000}}, 1))(
+				t)))
 			var row [][]byte
 			for i := range uint32(4) {
 				if tagged {

@@ -57,7 +57,9 @@ func TestRunIsWhatNextSegmentGives(t *testing.T) {
 			if n := many.NextRun(size, rnd.IntN(9), &run); n > 0 {
 				runs++
 				part := len(run.Body) / n
-				must.That(t, n > 1 && n < 9 && part*n == len(run.Body) && run.HeaderLen()+part == size, "a run of %d with %d octets and %d of header, for segments of %d", n, len(run.Body), run.HeaderLen(), size)
+				must.That(t, n > 1 && n < 9 && part*n == len(run.Body) && run.HeaderLen()+part == size,
+					"a run of %d with %d octets and %d of header, for segments of %d", n, len(run.Body),
+					run.HeaderLen(), size)
 				for i := range n {
 					b := make([]byte, run.HeaderLen())
 					run.PutHeader(i, b)
@@ -74,7 +76,8 @@ func TestRunIsWhatNextSegmentGives(t *testing.T) {
 				must.That(t, one.NextSegment(size, &seg), "seed %d: more than NextSegment has", seed)
 				want = append(want, wire(&seg))
 			}
-			must.That(t, bytes.Equal(bytes.Join(got, nil), bytes.Join(want, nil)), "seed %d: %x, want %x", seed, got, want)
+			must.That(t, bytes.Equal(bytes.Join(got, nil), bytes.Join(want, nil)), "seed %d: %x, want %x", seed, got,
+				want)
 			must.Equal(t, "octets that were cut", many.Cut(), one.Cut())
 			must.Equal(t, "octets that are left", many.Rest(), one.Rest())
 			out += len(got)
@@ -159,7 +162,8 @@ func TestWhatLiesBeyondARun(t *testing.T) {
 	} {
 		p := Piece{Mem: Bytes(b), Len: 2 * prefetchMinMemory}
 		body, beyond := p.sliceRun(uint64(row.off), uint64(row.n), uint64(row.step))
-		check.That(t, len(body) == row.n*row.step && cap(body) == len(body) && &body[0] == &b[row.off], "%+v: a body of %d", row, len(body))
+		check.That(t, len(body) == row.n*row.step && cap(body) == len(body) && &body[0] == &b[row.off],
+			"%+v: a body of %d", row, len(body))
 		if len(beyond) != row.len || row.len > 0 && &beyond[0] != &b[row.at] {
 			t.Errorf("%+v: %d octets beyond", row, len(beyond))
 		}
@@ -172,7 +176,8 @@ func TestWhatLiesBeyondARun(t *testing.T) {
 	s := NewStream(StreamConfig{ID: testStream, PD: testPD, Table: tab, ULP: new(recorder)})
 	p = resolved(t, s, reg, 100, 20_000)
 	body, beyond = p.sliceRun(5, 8, 1400)
-	check.That(t, &body[0] == &b[105] && &beyond[0] == &b[2905], "%d octets of a region, %d beyond", len(body), len(beyond))
+	check.That(t, &body[0] == &b[105] && &beyond[0] == &b[2905], "%d octets of a region, %d beyond", len(body),
+		len(beyond))
 }
 
 // resolved is n octets of a region, to be read.

@@ -27,9 +27,11 @@ func TestSegmentationExamples(t *testing.T) {
 		for i, b := range segs {
 			v := UntaggedView(b)
 			// req 5041-4.1-3, 5041-4.1-4, 5041-4.1-5, 5041-4.1-6: T = 0; L on the last one only.
-			check.That(t, !v.Control().Tagged() && v.Control().Last() == (i == 1), "segment %d control %#x", i, v.Control())
+			check.That(t, !v.Control().Tagged() && v.Control().Last() == (i == 1), "segment %d control %#x", i,
+				v.Control())
 			// req 5041-4.3-2, 5041-4.3-5, 5041-4.3-9: the same RsvdULP, QN and MSN in all.
-			check.That(t, v.RsvdULP() == [5]byte{9, 8, 7, 6, 5} && v.QN() == 1 && v.MSN() == 1 && v.MO() == uint32(i*1482),
+			check.That(t, v.RsvdULP() == [5]byte{9, 8, 7, 6, 5} && v.QN() == 1 && v.MSN() == 1 &&
+				v.MO() == uint32(i*1482),
 				"segment %d: %x %d %d %d", i, v.RsvdULP(), v.QN(), v.MSN(), v.MO())
 			got = append(got, v.Payload()...)
 		}
@@ -45,7 +47,8 @@ func TestSegmentationExamples(t *testing.T) {
 		for i, b := range segs {
 			v := TaggedView(b)
 			// req 5041-4.1-2, 5041-4.2-2, 5041-4.2-5: T = 1; the ULP's STag and RsvdULP in all.
-			check.That(t, v.Control().Tagged() && v.Control().Last() == (i == 1) && v.STag() == 0xCAFE && v.RsvdULP() == 0x42,
+			check.That(t, v.Control().Tagged() && v.Control().Last() == (i == 1) && v.STag() == 0xCAFE &&
+				v.RsvdULP() == 0x42,
 				"segment %d: % x", i, b[:14])
 			check.That(t, v.TO() == []uint64{16384, 17870}[i], "segment %d TO %d", i, v.TO())
 		}
@@ -55,7 +58,8 @@ func TestSegmentationExamples(t *testing.T) {
 		_ = r.SendUntagged(1, [5]byte{}, nil, 1)
 		_ = r.SendTagged(3, 0, 0, Gather{{}}, 2)
 		segs := r.cutAll(TaggedHeaderLen + 4) // req 5041-5.2-8, 5041-4.1-4
-		must.That(t, len(segs) == 2 && len(segs[0]) == 18 && segs[0][0] == 0x41 && len(segs[1]) == 14 && segs[1][0] == 0xC1,
+		must.That(t, len(segs) == 2 && len(segs[0]) == 18 && segs[0][0] == 0x41 && len(segs[1]) == 14 &&
+			segs[1][0] == 0xC1,
 			"segments % x", segs)
 	})
 	t.Run("a message that fits exactly is one segment", func(t *testing.T) {
@@ -75,7 +79,8 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 	for i, max := range []int{1018, 518, 1018, 2000} { // req 5041-5.2-1
 		rest := r.Rest()
 		must.That(t, rest == uint64(len(msg)-len(got)), "%d octets left after %d", rest, len(got))
-		must.That(t, r.NextSegment(max, &seg) && seg.Len() <= max, "segment %d has %d octets, MULPDU %d", i, seg.Len(), max)
+		must.That(t, r.NextSegment(max, &seg) && seg.Len() <= max, "segment %d has %d octets, MULPDU %d", i,
+			seg.Len(), max)
 		mo := UntaggedView(seg.Header[:]).MO()
 		must.That(t, mo == uint32(len(got)), "segment %d has MO %d after %d octets", i, mo, len(got))
 		got = append(got, wire(&seg)[18:]...)
@@ -83,7 +88,8 @@ func TestMULPDUChangeAppliesToTheNextSegment(t *testing.T) {
 	must.That(t, !r.Pending() && r.Rest() == 0 && bytes.Equal(got, msg), "message not sent in whole")
 	_ = r.SendUntagged(0, [5]byte{}, gatherOf(msg), 2)
 	for _, max := range []int{UntaggedHeaderLen, UntaggedHeaderLen - 1, 0} {
-		must.That(t, !r.NextSegment(max, &seg) && r.Pending(), "a MULPDU without room for payload must give no segment and lose none")
+		must.That(t, !r.NextSegment(max, &seg) && r.Pending(),
+			"a MULPDU without room for payload must give no segment and lose none")
 	}
 }
 
@@ -152,9 +158,11 @@ func TestSendRefusesBadRanges(t *testing.T) {
 	// 2^64-2.
 	none := r.SendTagged(1, math.MaxUint64, 0, nil, 0)
 	last := r.SendTagged(1, math.MaxUint64-10, 0, Gather{{Mem: mem, Len: 10}}, 0)
-	want := [][]byte{taggedSeg(true, 0, 1, math.MaxUint64, nil), taggedSeg(true, 0, 1, math.MaxUint64-10, make([]byte, 10))}
+	want := [][]byte{taggedSeg(true, 0, 1, math.MaxUint64, nil),
+		taggedSeg(true, 0, 1, math.MaxUint64-10, make([]byte, 10))}
 	got := r.cutAll(100)
-	check.That(t, none == nil && last == nil && slices.EqualFunc(got, want, bytes.Equal), "at the top: %v, %v, % x", none, last, got)
+	check.That(t, none == nil && last == nil && slices.EqualFunc(got, want, bytes.Equal), "at the top: %v, %v, % x",
+		none, last, got)
 }
 
 func TestSegmentSpansTwoPiecesAtMost(t *testing.T) {
@@ -218,7 +226,8 @@ func TestManyMessagesKeepTheirOrder(t *testing.T) {
 		r.ulp.want(t)
 		must.That(t, r.Unfinished() == int(sent-acked), "%d unfinished of %d", r.Unfinished(), sent-acked)
 	}
-	check.Equal(t, "octets held", uintptr(r.Held()), unsafe.Sizeof(*r.Stream)+3*(unsafe.Sizeof(receivedRanges{})+2*4)+uintptr(len(r.outMessages.buf))*unsafe.Sizeof(message{}))
+	check.Equal(t, "octets held", uintptr(r.Held()), unsafe.Sizeof(*r.Stream)+3*(unsafe.Sizeof(receivedRanges{})+2*4)+
+		uintptr(len(r.outMessages.buf))*unsafe.Sizeof(message{}))
 }
 
 func TestAcknowledgementBeforeTheMessageIsCut(t *testing.T) {
@@ -272,7 +281,9 @@ func TestCancelUnsentLeavesNoGapInTheMSNs(t *testing.T) {
 	r.ulp.want(t, "completed 0", "failed 1: "+ErrCanceled.Error(), "failed 2: "+ErrCanceled.Error())
 	_ = r.SendUntagged(0, [5]byte{}, nil, 9)
 	segs := r.cutAll(1500)
-	check.That(t, UntaggedView(segs[0]).MSN() == 2, "MSN %d after a withdrawn message, want 2", UntaggedView(segs[0]).MSN()) // req 5041-4.3-6
+	// req 5041-4.3-6
+	check.That(t, UntaggedView(segs[0]).MSN() == 2, "MSN %d after a withdrawn message, want 2",
+		UntaggedView(segs[0]).MSN())
 }
 
 // disk is a device in memory whose accesses can fail.
@@ -299,11 +310,13 @@ func TestDeviceAsSource(t *testing.T) {
 	must.That(t, e == nil, "%v", e)
 	_ = r.SendTagged(1, 0, 0, Gather{source}, 1)
 	segs := r.cutAll(14 + 40)
-	must.That(t, len(segs) == 2 && bytes.Equal(append(segs[0][14:], segs[1][14:]...), d.b[10:60]), "device octets not sent")
+	must.That(t, len(segs) == 2 && bytes.Equal(append(segs[0][14:], segs[1][14:]...), d.b[10:60]),
+		"device octets not sent")
 	r.Acked()
 	r.Acked()
 	r.ulp.want(t, "completed 1")
-	for err, want := range map[error]string{nil: "unexpected EOF", io.EOF: "unexpected EOF", io.ErrClosedPipe: io.ErrClosedPipe.Error()} {
+	for err, want := range map[error]string{nil: "unexpected EOF", io.EOF: "unexpected EOF",
+		io.ErrClosedPipe: io.ErrClosedPipe.Error()} {
 		r, d := newRig(t), &disk{b: pattern(20), err: err} // shorter than it says
 		_ = r.SendTagged(1, 0, 0, Gather{{Mem: Device(d, 100), Off: 10, Len: 50}}, 2)
 		r.cutAll(14 + 40)

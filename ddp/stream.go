@@ -148,13 +148,15 @@ func NewStream(cfg StreamConfig) *Stream {
 	}
 	return &Stream{
 		id: cfg.ID, pd: cfg.PD, table: cfg.Table, ulp: cfg.ULP,
-		recvRanges: make([]receivedRanges, cfg.Queues), recvMSN: msns[:cfg.Queues:cfg.Queues], sendMSN: msns[cfg.Queues:],
+		recvRanges: make([]receivedRanges, cfg.Queues), recvMSN: msns[:cfg.Queues:cfg.Queues],
+		sendMSN: msns[cfg.Queues:],
 	}
 }
 
 // Held returns the octets of memory that the stream keeps, without messages.
 func (s *Stream) Held() int {
-	return int(unsafe.Sizeof(*s)) + len(s.recvRanges)*int(unsafe.Sizeof(receivedRanges{})) + 4*(len(s.recvMSN)+len(s.sendMSN)) + len(s.outMessages.buf)*int(unsafe.Sizeof(message{}))
+	return int(unsafe.Sizeof(*s)) + len(s.recvRanges)*int(unsafe.Sizeof(receivedRanges{})) +
+		4*(len(s.recvMSN)+len(s.sendMSN)) + len(s.outMessages.buf)*int(unsafe.Sizeof(message{}))
 }
 
 // ID returns the local identifier of the stream.

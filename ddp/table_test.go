@@ -51,7 +51,8 @@ func TestSTagsAreUnpredictableAndSlowToReturn(t *testing.T) {
 func TestTaggerIsAPermutation(t *testing.T) {
 	tags := must.Get(newSTagGenerator(new(entropy)))(t)
 	turned := func(s STag) uint32 { return uint32(s)<<16 | uint32(s)>>16 }
-	check.That(t, turned(tags.permute(turned(tags.permute(1)))) != 1, "all rounds are the same: turned round, it is its own inverse")
+	check.That(t, turned(tags.permute(turned(tags.permute(1)))) != 1,
+		"all rounds are the same: turned round, it is its own inverse")
 	for _, step := range []uint32{1, 1 << 16, 1<<16 + 1} {
 		seen := make(map[STag]uint32, 1<<16)
 		for i := range uint32(1 << 16) {
@@ -100,7 +101,8 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 	for range NewTable(nil).All {
 		t.Error("a table without regions has one")
 	}
-	check.That(t, len(s) <= 8*len(live) && moved <= 20, "%d slots for %d regions, which were moved %d times", len(s), len(live), moved)
+	check.That(t, len(s) <= 8*len(live) && moved <= 20, "%d slots for %d regions, which were moved %d times", len(s),
+		len(live), moved)
 	for _, r := range live {
 		_ = tab.Deregister(r)
 	}
@@ -114,7 +116,8 @@ func TestTableGrowsAndShrinksWithoutLosingRegions(t *testing.T) {
 		}
 	}
 	check.That(t, moved <= 50, "one region after the other moves the table %d times in 1000", moved)
-	check.That(t, tab.Len() == 0 && len(tab.regionsPerPD) == 0 && len(small.regionsPerPD) == 0, "something is left of deregistered regions")
+	check.That(t, tab.Len() == 0 && len(tab.regionsPerPD) == 0 && len(small.regionsPerPD) == 0,
+		"something is left of deregistered regions")
 }
 
 func TestTableRefuses(t *testing.T) {
@@ -186,7 +189,8 @@ func TestScopeOfAnSTag(t *testing.T) {
 		id   StreamID
 		pd   PD
 	}{{"first", 1, 5}, {"second", 2, 5}, {"alone", 3, 6}} {
-		streams[s.name] = NewStream(StreamConfig{ID: s.id, PD: s.pd, Table: tab, ULP: &recorder{need: RemoteWrite}, Queues: 1})
+		streams[s.name] = NewStream(StreamConfig{ID: s.id, PD: s.pd, Table: tab, ULP: &recorder{need: RemoteWrite},
+			Queues: 1})
 		streams[s.name].Attach(&lower{mulpdu: 1500})
 	}
 	for _, row := range []struct {

@@ -95,7 +95,8 @@ func TestAbortByTheULP(t *testing.T) {
 		got := r.ulp.log[i]
 		check.That(t, len(got) >= len(want) && got[:len(want)] == want, "ULP was told %q, want %q", got, want)
 	}
-	check.That(t, len(r.ulp.log) == 3 && r.Unfinished() == 0, "ULP was told %q", r.ulp.log) // no Fatal: the ULP asked for it
+	// no Fatal: the ULP asked for it
+	check.That(t, len(r.ulp.log) == 3 && r.Unfinished() == 0, "ULP was told %q", r.ulp.log)
 }
 
 func TestLostLowerLayer(t *testing.T) {
@@ -133,7 +134,8 @@ func TestNothingAfterTheEnd(t *testing.T) {
 		r.Closed(errors.New("late"))
 		r.arrive(taggedSeg(true, 0, reg.STag(), 0, []byte{1}))
 		r.ulp.want(t)
-		check.That(t, r.llp.finish == 0 && r.llp.aborted == asked && zero(mem), "finish %d, abort %d, memory %x", r.llp.finish, r.llp.aborted, mem)
+		check.That(t, r.llp.finish == 0 && r.llp.aborted == asked && zero(mem), "finish %d, abort %d, memory %x",
+			r.llp.finish, r.llp.aborted, mem)
 	}
 }
 

@@ -209,7 +209,8 @@ func TestAcceptedRequestsEndWithTheirRights(t *testing.T) {
 			must.That(t, e == nil, "%v", e)
 			must.OK(t, row.change(r.table, reg)) // req 5041-8.3.1-1, 5040-8.1.1-6
 			_, err := piece.sliceAt(0, 64)
-			check.That(t, (err == nil) == row.ok && (err == nil || errors.Is(err, ErrRevoked)), "used after the change: %v", err)
+			check.That(t, (err == nil) == row.ok && (err == nil || errors.Is(err, ErrRevoked)),
+				"used after the change: %v", err)
 		})
 	}
 }
@@ -224,5 +225,6 @@ func TestPostedReceiveDoesNotFollowItsRegion(t *testing.T) {
 	must.OK(t, r.ulp.queues[0].Post(b))
 	must.OK(t, r.table.Rebind(reg, Bytes(fresh), 0, LocalWrite))
 	p := r.place(untaggedSeg(true, 0, 1, 0, []byte{1}))
-	check.That(t, p.Err != nil && errors.Is(p.Err.Cause, ErrRevoked) && zero(old) && zero(fresh), "%v; old % x, new % x", p.Err, old, fresh)
+	check.That(t, p.Err != nil && errors.Is(p.Err.Cause, ErrRevoked) && zero(old) && zero(fresh),
+		"%v; old % x, new % x", p.Err, old, fresh)
 }

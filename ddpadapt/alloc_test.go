@@ -88,8 +88,10 @@ func TestNoAllocationPerSegment(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			k := newBulk(t, 32<<10)
 			k.write(t, c.reverse)
-			must.Equal(t, "allocations for a message of 28 segments", testing.AllocsPerRun(2000, func() { k.write(t, c.reverse) }), 0)
-			must.That(t, k.to.delivered == k.from.completed && k.to.delivered >= 2000, "%d delivered, %d completed", k.to.delivered, k.from.completed)
+			must.Equal(t, "allocations for a message of 28 segments",
+				testing.AllocsPerRun(2000, func() { k.write(t, c.reverse) }), 0)
+			must.That(t, k.to.delivered == k.from.completed && k.to.delivered >= 2000, "%d delivered, %d completed",
+				k.to.delivered, k.from.completed)
 		})
 	}
 }

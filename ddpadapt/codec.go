@@ -40,7 +40,8 @@ const (
 	fnEnhancedReject   functionCode = 7
 )
 
-var functionNames = [...]string{fnInitiate: "Initiate", fnAccept: "Accept", fnReject: "Reject", fnTerminate: "Terminate",
+var functionNames = [...]string{fnInitiate: "Initiate", fnAccept: "Accept", fnReject: "Reject",
+	fnTerminate:        "Terminate",
 	fnEnhancedInitiate: "EnhancedInitiate", fnEnhancedAccept: "EnhancedAccept", fnEnhancedReject: "EnhancedReject"}
 
 func (f functionCode) String() string {

@@ -194,18 +194,27 @@ func (c *player) look() string {
 // In each situation of a stream and for each thing that can happen then, testdata/conduct.txt has
 // what comes of it.
 func TestConductIsAsWrittenDown(t *testing.T) {
-	golden.Table(t, "testdata/conduct.txt", func(situation []string, step string) string { return answer(t, situation, step) })
+	golden.Table(t, "testdata/conduct.txt", func(situation []string, step string) string {
+		return answer(t, situation, step)
+	})
 }
 
 // What chance has happen on three streams comes to what it came to, of which only a digest is.
 func TestConductByChanceIsAsItWas(t *testing.T) {
-	often := "hand,hand,hand,ack,ack,ack #,call,accept,send x,send y,+0 segment abc,+0 segment abc,+0 segment abc,+1 segment abc,+2 segment abc,+0 accept yes,0 initiate hi,0 initiate hi,"
-	words := strings.Split(strings.Repeat(often, 6)+"call enhanced,call enhanced,accept enhanced,accept enhanced,reject,terminate,terminate,terminate,terminate,abort,close,detach,detach,send "+strings.Repeat("x", 60)+",send "+strings.Repeat("y", 2000)+
-		",+# segment abc,+# segment abc,# segment abc,+0 reject no,+0 enhancedaccept abcdef,+0 enhancedreject abcd,0 enhancedinitiate abcdef,0 enhancedinitiate abcdef,+# accept,+0 initiate,# initiate,"+
-		"+0 terminate,+0 terminate,+# terminate,+0 unknown,foreign,long,ordered +0 segment abc,pieces #,room #,room 1200,restart", ",")
+	often := "hand,hand,hand,ack,ack,ack #,call,accept,send x,send y,+0 segment abc,+0 segment abc,+0 segment " +
+		"abc,+1 segment abc,+2 segment abc,+0 accept yes,0 initiate hi,0 initiate hi,"
+	words := strings.Split(strings.Repeat(often, 6)+
+		"call enhanced,call enhanced,accept enhanced,accept "+
+		"enhanced,reject,terminate,terminate,terminate,terminate,abort,close,detach,detach,send "+
+		strings.Repeat("x", 60)+",send "+strings.Repeat("y", 2000)+
+		",+# segment abc,+# segment abc,# segment abc,+0 reject no,+0 enhancedaccept abcdef,+0 enhancedreject "+
+		"abcd,0 enhancedinitiate abcdef,0 enhancedinitiate abcdef,+# accept,+0 initiate,# initiate,"+
+		"+0 terminate,+0 terminate,+# terminate,+0 unknown,foreign,long,ordered +0 segment abc,pieces #,room "+
+		"#,room 1200,restart", ",")
 	fuzzinput.Told(t, "testdata/chance.txt", 120, func(seed int, told *strings.Builder) {
 		in := fuzzinput.Script(fuzzinput.Random(seed, 1000))
-		e := newEnd(t, newFake(), Config{Initiator: seed%2 == 0, MaxOutOfOrder: seed % 7, MaxEarly: 5 * (seed % 31), MaxPending: seed % 4})
+		e := newEnd(t, newFake(), Config{Initiator: seed%2 == 0, MaxOutOfOrder: seed % 7, MaxEarly: 5 * (seed % 31),
+			MaxPending: seed % 4})
 		players := []*player{{end: e}, {end: e, id: 1}, {end: e, id: 2}}
 		for len(in) > 0 {
 			c := players[in.Next()*in.Next()>>13%3]
@@ -220,7 +229,8 @@ func TestConductByChanceIsAsItWas(t *testing.T) {
 // once.
 func TestLastOfALostSessionEndsIt(t *testing.T) {
 	c, got := &player{end: newEnd(t, newFake(), Config{})}, ""
-	for _, step := range []string{"0 initiate", "accept", "hand", "ack", "abort", "hand", "ack", "2 terminate", "pieces 1"} {
+	for _, step := range []string{"0 initiate", "accept", "hand", "ack", "abort", "hand", "ack", "2 terminate",
+		"pieces 1"} {
 		c.step(step)
 		got = c.look()
 	}

@@ -16,9 +16,11 @@ var (
 	ErrDepth = errors.New("ddpadapt: IRD and ORD must be 0 to 16382, or NotNegotiated")
 	// ErrStreamInUse: a session is running on the stream, or something of an earlier one is
 	// outstanding (section 6.6). Take another stream or wait for EventEnded.
-	ErrStreamInUse = errors.New("ddpadapt: stream in use, or data of its last session outstanding; choose another stream")
+	ErrStreamInUse = errors.New("ddpadapt: stream in use, or data of its last session outstanding; choose " +
+		"another stream")
 	// ErrNoFreeStream: every stream of the association is in use.
-	ErrNoFreeStream = errors.New("ddpadapt: all streams of the association are in use; end a session or ask for more streams at setup")
+	ErrNoFreeStream = errors.New("ddpadapt: all streams of the association are in use; end a session or ask for " +
+		"more streams at setup")
 	// ErrInvalidStream: the stream number is not below Mux.Streams.
 	ErrInvalidStream = errors.New("ddpadapt: stream number beyond the streams negotiated for both directions")
 	// ErrNotUp: the association is not established yet; wait for EventUp.

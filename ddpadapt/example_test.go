@@ -24,7 +24,8 @@ type node struct {
 
 func newNode(addr string) *node {
 	mtu := func(_, _ netip.Addr) int { return 1480 }
-	return &node{addr: netip.MustParseAddrPort(addr), ep: endpoint.New(endpoint.Config{Rand: rand.Reader, MTU: mtu}), out: assoc.NewTxBatch(8)}
+	return &node{addr: netip.MustParseAddrPort(addr), ep: endpoint.New(endpoint.Config{Rand: rand.Reader, MTU: mtu}),
+		out: assoc.NewTxBatch(8)}
 }
 
 func (n *node) adopt(a *assoc.Assoc, initiator bool) {

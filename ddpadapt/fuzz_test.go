@@ -190,7 +190,8 @@ func FuzzSequence(f *testing.F) {
 		if len(in) == 0 {
 			return
 		}
-		k := &tracked{end: newEnd(t, newFake(), Config{MaxOutOfOrder: 8}), in: in[1:], wait: map[int]int{}, limit: 8, first: 1}
+		k := &tracked{end: newEnd(t, newFake(), Config{MaxOutOfOrder: 8}), in: in[1:], wait: map[int]int{}, limit: 8,
+			first: 1}
 		k.end.expect(EventUp)
 		k.s, k.u = k.pending(1), k.stream(0)
 		if in[0]&1 != 0 { // nearly all numbers have been used
@@ -222,14 +223,17 @@ func FuzzMessage(f *testing.F) {
 		msg := parseMessage(ppid, unordered, b)
 		_ = msg.fn.String()
 		ok := msg.fault == 0
-		must.That(t, !ok || msg.hasSSN && unordered && msg.ssn == binary.BigEndian.Uint16(b) && len(msg.payload) <= len(b)-ssnLen, "%x became %+v", b, msg)
+		must.That(t, !ok || msg.hasSSN && unordered && msg.ssn == binary.BigEndian.Uint16(b) &&
+			len(msg.payload) <= len(b)-ssnLen, "%x became %+v", b, msg)
 		if ok && ppid == PPIDControl {
 			again := make([]byte, controlLen)
 			putControl(again, msg.ssn, msg.fn)
-			must.That(t, string(append(again, msg.payload...)) == string(b) && msg.fn.plainCode().enhancedIf(msg.fn.isEnhanced()) == msg.fn, "%x became %+v", b, msg)
+			must.That(t, string(append(again, msg.payload...)) == string(b) &&
+				msg.fn.plainCode().enhancedIf(msg.fn.isEnhanced()) == msg.fn, "%x became %+v", b, msg)
 			if msg.fn.isEnhanced() {
 				setup, private := splitSetup(msg.payload)
-				must.That(t, setup == nil || string(private) == string(msg.payload[setupLen:]), "private data %x of %x", private, msg.payload)
+				must.That(t, setup == nil || string(private) == string(msg.payload[setupLen:]),
+					"private data %x of %x", private, msg.payload)
 			}
 		}
 		asked := parseSetup(w)
@@ -253,7 +257,9 @@ func negotiate(t *testing.T, asked, own Setup) {
 	if err != nil {
 		return
 	}
-	must.That(t, (ord == NotNegotiated || reply.IRD == NotNegotiated || ord <= own.IRD) && (reply.ORD == NotNegotiated || asked.IRD == NotNegotiated || reply.ORD <= asked.IRD),
+	must.That(t, (ord == NotNegotiated || reply.IRD == NotNegotiated || ord <= own.IRD) &&
+		(reply.ORD == NotNegotiated || asked.IRD == NotNegotiated || reply.ORD <= asked.IRD),
 		"%+v and %+v agree on %+v and ORD %d", asked, own, reply, ord)
-	must.That(t, (first != 0) == asked.PeerToPeer && first&^(asked.RTR&reply.RTR) == 0, "%+v and %+v begin with %d", asked, reply, first)
+	must.That(t, (first != 0) == asked.PeerToPeer && first&^(asked.RTR&reply.RTR) == 0, "%+v and %+v begin with %d",
+		asked, reply, first)
 }

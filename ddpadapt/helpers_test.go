@@ -99,7 +99,8 @@ func (e *end) chunk(msg *assoc.Message) *packet {
 	if msg.Unordered {
 		flags |= wire.FlagU
 	}
-	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: e.tsn, Stream: msg.Stream, PPID: msg.PPID, PayloadLen: msg.Len()})
+	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: e.tsn, Stream: msg.Stream, PPID: msg.PPID,
+		PayloadLen: msg.Len()})
 	b = append(b, msg.Head[:msg.HeadLen]...)
 	b = append(append(b, msg.Body[0]...), msg.Body[1]...)
 	p := &packet{from: e, data: wire.Data(b), token: msg.Token}
@@ -145,7 +146,8 @@ func exchange(a, b *end) {
 
 // inject lets a message of an arbitrary peer arrive at e.
 func (e *end) inject(id wire.StreamID, ppid uint32, flags uint8, b []byte) assoc.Verdict {
-	d := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags | wire.FlagB | wire.FlagE, Stream: id, PPID: ppid, PayloadLen: len(b)})
+	d := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags | wire.FlagB | wire.FlagE, Stream: id, PPID: ppid,
+		PayloadLen: len(b)})
 	return e.Place(0, wire.Data(append(d, b...)), nil)
 }
 
@@ -298,7 +300,8 @@ func gather(b []byte) ddp.Gather { return ddp.Gather{{Mem: ddp.Bytes(b), Len: ui
 // recount compares what the Mux counts, and what Held goes by, with what is there.
 func (e *end) recount() {
 	e.Helper()
-	got := [...]int{e.numSessions, e.Pending(), e.unackedRefusals, e.earlyOctets, e.records.numPageTables, e.records.numPages}
+	got := [...]int{e.numSessions, e.Pending(), e.unackedRefusals, e.earlyOctets, e.records.numPageTables,
+		e.records.numPages}
 	want := [...]int{5: len(e.records.freePages)}
 	active, early := 0, 0
 	for _, p := range e.Mux.sessions.All {
@@ -330,11 +333,14 @@ func (e *end) recount() {
 		early += len(e.records.slab[i].earlyPayload)
 	}
 	if got != want || early != want[3] || active != e.Active() {
-		e.Fatalf("sessions, pending, refused, octets that came early, windows and pages are %v, %d and %d active; counted are %v, %d", got, early, e.Active(), want, active)
+		e.Fatalf("sessions, pending, refused, octets that came early, windows and pages are %v, %d and %d "+
+			"active; counted are %v, %d", got, early, e.Active(), want, active)
 	}
 	st := &e.records
-	held := want[0]*int(unsafe.Sizeof(Session{})) + want[1]*MaxPrivateData + want[3] + want[4]*256*8 + want[5]*int(unsafe.Sizeof(recordPage{})) +
-		cap(st.slab)*int(unsafe.Sizeof(record{})) + cap(st.free)*2 + cap(st.freePages)*8 + cap(e.scratch) + cap(e.events.items)*int(unsafe.Sizeof(Event{}))
+	held := want[0]*int(unsafe.Sizeof(Session{})) + want[1]*MaxPrivateData + want[3] + want[4]*256*8 +
+		want[5]*int(unsafe.Sizeof(recordPage{})) +
+		cap(st.slab)*int(unsafe.Sizeof(record{})) + cap(st.free)*2 + cap(st.freePages)*8 + cap(e.scratch) +
+		cap(e.events.items)*int(unsafe.Sizeof(Event{}))
 	if e.outRun != nil {
 		held += int(unsafe.Sizeof(*e.outRun))
 	}

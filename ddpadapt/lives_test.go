@@ -138,11 +138,17 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 			hear(i)
 			e.recount()
 			what := fmt.Sprintf("seed %d, end %d", seed, i)
-			check.That(t, e.numSessions == 0 && e.Pending() == 0 && e.unackedRefusals == 0 && e.earlyOctets == 0 && e.Active() == 0, "%s: %d sessions, %d pending, %d refused, %d octets that came early", what, e.numSessions, e.Pending(), e.unackedRefusals, e.earlyOctets)
-			check.That(t, e.records.numPageTables == 0 && e.records.numPages == len(e.records.freePages) && len(e.records.free) == max(len(e.records.slab)-1, 0), "%s: %d windows, %d pages, %d records of %d", what, e.records.numPageTables, e.records.numPages, len(e.records.free), len(e.records.slab))
+			check.That(t, e.numSessions == 0 && e.Pending() == 0 && e.unackedRefusals == 0 && e.earlyOctets == 0 &&
+				e.Active() == 0, "%s: %d sessions, %d pending, %d refused, %d octets that came early", what,
+				e.numSessions, e.Pending(), e.unackedRefusals, e.earlyOctets)
+			check.That(t, e.records.numPageTables == 0 && e.records.numPages == len(e.records.freePages) &&
+				len(e.records.free) == max(len(e.records.slab)-1, 0), "%s: %d windows, %d pages, %d records of %d",
+				what, e.records.numPageTables, e.records.numPages, len(e.records.free), len(e.records.slab))
 			check.That(t, e.Idle(), "%s: there is something to be sent", what)
-			check.That(t, e.Held()-idle[i] <= maxSparePages*600+maxSpareRecords*100, "%s: %d octets are held", what, e.Held()-idle[i])
+			check.That(t, e.Held()-idle[i] <= maxSparePages*600+maxSpareRecords*100, "%s: %d octets are held", what,
+				e.Held()-idle[i])
 		}
 	}
-	check.That(t, most[0] > 3 && most[1] > 1 && most[2] > 0 && most[3] > 0, "sessions, pending, refused, octets that came early were %v at most: too few", most)
+	check.That(t, most[0] > 3 && most[1] > 1 && most[2] > 0 && most[3] > 0,
+		"sessions, pending, refused, octets that came early were %v at most: too few", most)
 }

@@ -151,7 +151,8 @@ func NewMux(a Assoc, cfg Config) *Mux {
 		cfg.MaxOutOfOrder = maxRecords
 	}
 	m := &Mux{a: a, cfg: cfg, freeSearchPos: [2]int{0, 1}}
-	m.controlQueue.linkIndex, m.scheduler.newlyReady.linkIndex, m.scheduler.waiting.linkIndex, m.detachQueue.linkIndex, m.deliverQueue.linkIndex = 0, 1, 2, 3, 4
+	m.controlQueue.linkIndex, m.scheduler.newlyReady.linkIndex, m.scheduler.waiting.linkIndex,
+		m.detachQueue.linkIndex, m.deliverQueue.linkIndex = 0, 1, 2, 3, 4
 	m.records.recordLimit = cfg.MaxOutOfOrder
 	return m
 }
@@ -233,7 +234,8 @@ func (m *Mux) sessionOn(id wire.StreamID) *Session {
 // addSession makes the session that occupies stream id, which must be free.
 func (m *Mux) addSession(id wire.StreamID, st sessionState, own any) *Session {
 	m.lastGen++
-	s := &Session{mux: m, stream: id, gen: m.lastGen, state: st, stateData: own, stopSSN: unknownSSN, lastSSN: unknownSSN}
+	s := &Session{mux: m, stream: id, gen: m.lastGen, state: st, stateData: own, stopSSN: unknownSSN,
+		lastSSN: unknownSSN}
 	*m.sessions.Use(uint16(id)) = s
 	m.numSessions++
 	return s
@@ -257,7 +259,8 @@ func (m *Mux) Held() int {
 	if m.outRun != nil {
 		held = int(unsafe.Sizeof(*m.outRun))
 	}
-	return held + int(unsafe.Sizeof(*m)) + m.sessions.Held() + m.numSessions*int(unsafe.Sizeof(Session{})) + m.pendingInitiates*MaxPrivateData +
+	return held + int(unsafe.Sizeof(*m)) + m.sessions.Held() + m.numSessions*int(unsafe.Sizeof(Session{})) +
+		m.pendingInitiates*MaxPrivateData +
 		m.records.heldOctets() + m.earlyOctets + cap(m.scratch) + cap(m.events.items)*int(unsafe.Sizeof(Event{}))
 }
 

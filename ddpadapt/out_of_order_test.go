@@ -26,7 +26,8 @@ func TestEdgesOfTheSSNWindow(t *testing.T) {
 	for _, row := range []struct {
 		ahead uint16
 		fault Fault
-	}{{0, 0}, {1, 0}, {32766, 0}, {32767, FaultWindowSSN}, {32768, FaultDuplicateSSN}, {32769, FaultDuplicateSSN}, {65535, FaultDuplicateSSN}} {
+	}{{0, 0}, {1, 0}, {32766, 0}, {32767, FaultWindowSSN}, {32768, FaultDuplicateSSN}, {32769, FaultDuplicateSSN},
+		{65535, FaultDuplicateSSN}} {
 		b := newEnd(t, newFake(), Config{})
 		b.expect(EventUp)
 		s := b.pending(1)
@@ -54,7 +55,8 @@ func TestEarlySegmentFarAhead(t *testing.T) {
 	begun := b.Steps()
 	must.OK(t, s.Accept(0, u.Stream, nil))
 	n := b.Steps() - begun
-	check.That(t, n <= 600 && s.outOfOrder.numRecords == 1 && b.records.slab[s.outOfOrder.get(30000)].earlyPayload == nil, "%d steps, %d wait", n, s.outOfOrder.numRecords)
+	check.That(t, n <= 600 && s.outOfOrder.numRecords == 1 && b.records.slab[s.outOfOrder.get(30000)].earlyPayload ==
+		nil, "%d steps, %d wait", n, s.outOfOrder.numRecords)
 	u.told(t, "a")
 }
 
@@ -63,7 +65,9 @@ func TestPlacesWithoutRecordsAreSkipped(t *testing.T) {
 	w := recordWindow{pages: new([256]*recordPage), numRecords: 1}
 	w.pages[2] = new(recordPage)
 	for _, row := range []struct{ from, end, to uint16 }{
-		{0x105, 0x400, 0x1ff}, {0x100, 0x400, 0x1ff}, {0x1ff, 0x400, 0x1ff}, {0x105, 0x110, 0x10f}, {0x105, 0x106, 0x105}, {0x105, 0x200, 0x1ff}, // to the end of the 256, or where it is to go no further
+		// to the end of the 256, or where it is to go no further
+		{0x105, 0x400, 0x1ff}, {0x100, 0x400, 0x1ff}, {0x1ff, 0x400, 0x1ff}, {0x105, 0x110, 0x10f},
+		{0x105, 0x106, 0x105}, {0x105, 0x200, 0x1ff},
 		{0x205, 0x400, 0x205},                         // one of these may have a record
 		{0xfff0, 5, 0xffff}, {0xff05, 0xff20, 0xff1f}, // numbers begin anew
 	} {
@@ -158,13 +162,15 @@ func TestHeldFollowsWhatIsInUse(t *testing.T) {
 	}
 	b.recount()
 	got, least := b.Held()-one, b.records.numPageTables*2048+15_000*64
-	check.That(t, b.records.numPageTables == 1 && got >= least, "%d octets for 15000 messages ahead of others in %d windows, want %d", got, b.records.numPageTables, least)
+	check.That(t, b.records.numPageTables == 1 && got >= least,
+		"%d octets for 15000 messages ahead of others in %d windows, want %d", got, b.records.numPageTables, least)
 	s.Abort()
 	b.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: errors.New("the end")})
 	for _, ok := b.PollEvent(); ok; _, ok = b.PollEvent() {
 	}
 	b.recount()
-	if got := b.Held() - idle; got > maxSparePages*600 || len(b.records.freePages) != maxSparePages || b.Mux.sessions.Held() != 0 {
+	if got := b.Held() - idle; got > maxSparePages*600 || len(b.records.freePages) != maxSparePages ||
+		b.Mux.sessions.Held() != 0 {
 		t.Errorf("%d octets are held when all has ended, %d for the table", got, b.Mux.sessions.Held())
 	}
 }

@@ -166,7 +166,9 @@ func TestOverRealAssociations(t *testing.T) {
 				for i, s := range [2]*ddp.Stream{da, db} {
 					want[i], got[i] = make([]byte, size), make([]byte, size)
 					rnd.Read(want[i])
-					region := must.Get(w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(got[i]), Access: ddp.RemoteWrite}))(t)
+					region := must.Get(
+						w.hosts[1-i].table.Register(
+							ddp.Spec{PD: 1, Mem: ddp.Bytes(got[i]), Access: ddp.RemoteWrite}))(t)
 					must.OK(t, s.SendTagged(region.STag(), 0, 0, ddp.Gather{{Mem: ddp.Bytes(want[i]), Len: size}}, 1))
 				}
 				must.OK(t, sa.Terminate(w.Now))
@@ -209,7 +211,9 @@ func TestOnTheWire(t *testing.T) {
 			case wire.ChunkInit, wire.ChunkInitAck:
 				setups++
 				in := must.Get(wire.AsInit(c))(t)
-				must.That(t, in.OutStreams() == in.InStreams(), "%v asks for %d outbound and %d inbound streams", c.Type(), in.OutStreams(), in.InStreams()) // req 5043-8-3
+				// req 5043-8-3
+				must.That(t, in.OutStreams() == in.InStreams(), "%v asks for %d outbound and %d inbound streams",
+					c.Type(), in.OutStreams(), in.InStreams())
 				found := false
 				ps := in.Params()
 				for p, ok := ps.Next(); ok; p, ok = ps.Next() {
@@ -251,8 +255,10 @@ func TestFragmentsOnlyWhereIPWouldFragment(t *testing.T) {
 			_, _, _, _, da, db := w.session(bytes.Repeat([]byte{7}, MaxPrivateData))
 			for i, s := range []*ddp.Stream{da, db} { // both ways, so that SACKs would go along
 				memory := make([]byte, 5000)
-				region := must.Get(w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(memory), Access: ddp.RemoteWrite}))(t)
-				must.OK(t, s.SendTagged(region.STag(), 0, 0, ddp.Gather{{Mem: ddp.Bytes(make([]byte, 5000)), Len: 5000}}, 1))
+				region := must.Get(
+					w.hosts[1-i].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(memory), Access: ddp.RemoteWrite}))(t)
+				must.OK(t, s.SendTagged(region.STag(), 0, 0,
+					ddp.Gather{{Mem: ddp.Bytes(make([]byte, 5000)), Len: 5000}}, 1))
 			}
 			w.Run(time.Minute)
 			data, parts := 0, 0
@@ -283,7 +289,9 @@ func TestPeerWithoutDDP(t *testing.T) {
 		indication *uint32
 	}{{"no indication", nil}, {"another indication", &other}} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, 1480, func(hosts [2]*host) { hosts[1].cfg.Adaptation, hosts[1].cfg.RequireAdaptation = c.indication, false })
+			w := newWorld(t, 1480, func(hosts [2]*host) {
+				hosts[1].cfg.Adaptation, hosts[1].cfg.RequireAdaptation = c.indication, false
+			})
 			ev := w.event(0, EventDown)
 			var ae *assoc.AdaptationError
 			must.That(t, errors.As(ev.Err, &ae) && ae.Want == AdaptationDDP, "event %+v", ev)
@@ -354,7 +362,8 @@ func TestWhatARealAssociationShows(t *testing.T) {
 	w.Run(time.Second)
 	must.OK(t, w.event(1, EventInitiate).Session.Accept(w.Now, db, nil))
 	w.Run(time.Second)
-	region := must.Get(w.hosts[1].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(make([]byte, 1<<20)), Access: ddp.RemoteWrite}))(t)
+	region := must.Get(w.hosts[1].table.Register(ddp.Spec{PD: 1, Mem: ddp.Bytes(make([]byte, 1<<20)),
+		Access: ddp.RemoteWrite}))(t)
 	before := len(w.Sent)
 	must.OK(t, da.SendUntagged(0, [5]byte{}, gather([]byte("now")), 1))
 	w.Flush()
@@ -390,7 +399,8 @@ func TestWhatARealAssociationShows(t *testing.T) {
 			}
 		}
 	}
-	check.That(t, least == 1<<20, "a_rwnd fell to %d", least) // req 5041-A-1, 5041-A-2: a_rwnd stays what it was through a megabyte of placed segments
+	// req 5041-A-1, 5041-A-2: a_rwnd stays what it was through a megabyte of placed segments
+	check.That(t, least == 1<<20, "a_rwnd fell to %d", least)
 	bad := wire.AppendHeader(nil, wirePort, wirePort+1, w.hosts[0].a.LocalTag())
 	bad = wire.AppendShutdown(bad, 0) // checksum 0
 	p := rawio.Packet{Data: bad, Buf: rawio.NewBuf(bad), Local: w.hosts[0].Addr, Remote: w.hosts[1].Addr}
@@ -437,7 +447,8 @@ func TestShortSegmentsShareAPacket(t *testing.T) {
 	post()
 	w.Flush()
 	packets, chunks = count()
-	check.That(t, packets == 1 && chunks == 3, "behind unacknowledged ones: %d segments in %d packets, want 3 in 1", chunks, packets)
+	check.That(t, packets == 1 && chunks == 3, "behind unacknowledged ones: %d segments in %d packets, want 3 in 1",
+		chunks, packets)
 	w.Run(time.Second)
 	check.That(t, ub.delivered != 0, "nothing was delivered")
 }
@@ -460,14 +471,17 @@ func TestStreamsArePairedWhateverEachHostWants(t *testing.T) {
 				if c.Type() == wire.ChunkInit || c.Type() == wire.ChunkInitAck {
 					setups++
 					in := must.Get(wire.AsInit(c))(t)
-					must.That(t, in.OutStreams() == in.InStreams(), "%d and %d are wanted: %v with %d outbound and %d inbound streams",
+					must.That(t, in.OutStreams() == in.InStreams(),
+						"%d and %d are wanted: %v with %d outbound and %d inbound streams",
 						want[0], want[1], c.Type(), in.OutStreams(), in.InStreams()) // req 5043-8-3
 				}
 			}
 		}
 		must.That(t, setups == 2, "%d INIT and INIT ACK", setups)
 		for i, h := range w.hosts {
-			must.That(t, h.a.OutStreams() == 16 && h.a.InStreams() == 16, "%d and %d are wanted: host %d has %d out, %d in", want[0], want[1], i, h.a.OutStreams(), h.a.InStreams())
+			must.That(t, h.a.OutStreams() == 16 && h.a.InStreams() == 16,
+				"%d and %d are wanted: host %d has %d out, %d in", want[0], want[1], i, h.a.OutStreams(),
+				h.a.InStreams())
 		}
 	}
 }

@@ -280,14 +280,16 @@ func (s *Session) startsNextSession(msg userMessage) bool {
 	case *countingData:
 		return begins && own.wasAccepted
 	}
-	return begins && (s.state == stateBothClosing || s.state == stateClosing && s.ourTerminate == terminateSent && s.outOfOrder.numRecords == 0)
+	return begins && (s.state == stateBothClosing || s.state == stateClosing && s.ourTerminate == terminateSent &&
+		s.outOfOrder.numRecords == 0)
 }
 
 // keepNextSession keeps the first message of the peer's next session until this one has ended. It
 // is then refused if it is no Initiate, not well formed, or came before the peer could have all of
 // this session.
 func (s *Session) keepNextSession(msg userMessage) assoc.Verdict {
-	next := &nextSessionData{fn: msg.fn, isRefused: msg.fault != 0 || msg.fn.plainCode() != fnInitiate || !s.hasNothingToSend(), userUnaware: s.state == stateRejecting}
+	next := &nextSessionData{fn: msg.fn, isRefused: msg.fault != 0 || msg.fn.plainCode() != fnInitiate ||
+		!s.hasNothingToSend(), userUnaware: s.state == stateRejecting}
 	if next.isRefused && s.mux.unackedRefusals >= maxRefusals {
 		s.mux.stats.RefusalsFull++
 		return assoc.DropUnacked

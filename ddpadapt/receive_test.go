@@ -33,7 +33,8 @@ func TestAnyArrivalOrder(t *testing.T) {
 		rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 		b.take(list...)
 		ub.told(t, want...)
-		must.That(t, b.records.recordLimit != 0 && len(b.records.free) == max(0, len(b.records.slab)-1), "seed %d: records leak", seed)
+		must.That(t, b.records.recordLimit != 0 && len(b.records.free) == max(0, len(b.records.slab)-1),
+			"seed %d: records leak", seed)
 	}
 }
 
@@ -102,7 +103,8 @@ func TestSegmentsBeforeDecision(t *testing.T) {
 		b.peer(0, "2 segment two")
 		b.acks()
 		b.expect(EventEnded)
-		must.That(t, b.earlyOctets == 0 && len(b.records.free) == len(b.records.slab)-1, "%d octets still kept, or a record", b.earlyOctets)
+		must.That(t, b.earlyOctets == 0 && len(b.records.free) == len(b.records.slab)-1,
+			"%d octets still kept, or a record", b.earlyOctets)
 	})
 	t.Run("the active side gives up before the decision", func(t *testing.T) {
 		b, s := accepted(t, "1 terminate")
@@ -208,9 +210,11 @@ func TestIllegalSequences(t *testing.T) {
 			if ok && ev.Kind == EventTerminated && errors.As(ev.Err, &te) && te.ByPeer {
 				ev, ok = a.PollEvent() // the legal Terminate before the fault
 			}
-			must.That(t, ok && ev.Kind == EventTerminated && errors.As(ev.Err, &se) && se.Fault == c.fault && se.Stream == 0,
+			must.That(t, ok && ev.Kind == EventTerminated && errors.As(ev.Err, &se) && se.Fault == c.fault &&
+				se.Stream == 0,
 				"event %+v %v", ev, ev.Err)
-			must.That(t, ev.Session.State() == Over && ev.Session.Err() == ev.Err, "state %v, %v", ev.Session.State(), ev.Session.Err())
+			must.That(t, ev.Session.State() == Over && ev.Session.Err() == ev.Err, "state %v, %v", ev.Session.State(),
+				ev.Session.Err())
 			a.sends(c.sends)
 			a.expect()
 			// req 5043-11.3-5: the other stream goes on.
@@ -236,7 +240,8 @@ func TestMessagesWithoutASessionGetNoAnswerOrATerminate(t *testing.T) {
 	}
 	b.expect()
 	b.acks()
-	must.That(t, b.Sessions() == 0 && b.unackedRefusals == 0 && b.Stats().Ignored == 2, "%d sessions, %+v", b.Sessions(), b.Stats())
+	must.That(t, b.Sessions() == 0 && b.unackedRefusals == 0 && b.Stats().Ignored == 2, "%d sessions, %+v",
+		b.Sessions(), b.Stats())
 	// req 5043-8-4: no stream back, no session
 	must.Equal(t, "verdict", b.inject(8, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.AbortAssoc)
 }
@@ -256,12 +261,14 @@ func TestRefusalsAreBounded(t *testing.T) {
 		}
 	}
 	st := b.Stats()
-	must.That(t, b.Sessions() == 1+maxRefusals && dropped == 900-maxRefusals && st.RefusalsFull == dropped && st.PendingFull == maxRefusals, "%d sessions, %d dropped, %+v", b.Sessions(), dropped, st)
+	must.That(t, b.Sessions() == 1+maxRefusals && dropped == 900-maxRefusals && st.RefusalsFull == dropped &&
+		st.PendingFull == maxRefusals, "%d sessions, %d dropped, %+v", b.Sessions(), dropped, st)
 	s.Reject(0, nil)
 	b.pull()
 	_, seg := encode("0 segment x") // of the next session
 	v := b.inject(999, PPIDSegment, wire.FlagU, seg)
-	check.That(t, v == assoc.DropUnacked && b.Stats().RefusalsFull == dropped+1, "a next session that would be refused: verdict %d", v)
+	check.That(t, v == assoc.DropUnacked && b.Stats().RefusalsFull == dropped+1,
+		"a next session that would be refused: verdict %d", v)
 	v = b.inject(999, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1})
 	check.That(t, v == assoc.Consumed, "a next session that needs no refusal: verdict %d", v)
 	b.peer(998, "0 initiate") // nor does this
@@ -363,7 +370,8 @@ func TestSessionEndsBehindALostMessage(t *testing.T) {
 	send("the Accept")
 	s.nextSSN = 65534
 	b.peer(0, "65535 segment x")
-	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30}) // DDP-SSN 0 finds no room, while 65534 is missing
+	// DDP-SSN 0 finds no room, while 65534 is missing
+	b.receiveFragmented(&assoc.Received{PPID: PPIDSegment, Unordered: true, Size: 30})
 	b.expect(EventTerminated)
 	must.Equal(t, "records given back", len(b.records.free), 1)
 	send("the Terminate")
@@ -422,10 +430,13 @@ func TestTurnsOfThousandsOfMessages(t *testing.T) {
 		b.peer(0, fmt.Sprint(n+int(next-2)/messagesPerCall, " segment y"))
 		check.That(t, b.HandleReceived(0), "nothing more at %d", s.nextSSN)
 	}
-	check.That(t, (&userMessage{hasSSN: true, fn: fnInitiate}).isBeyondWindow(40_000) && !(&userMessage{hasSSN: true, ssn: 40_001, fn: fnInitiate}).isBeyondWindow(40_000) && !(&userMessage{hasSSN: true}).isBeyondWindow(40_000),
+	check.That(t, (&userMessage{hasSSN: true, fn: fnInitiate}).isBeyondWindow(40_000) &&
+		!(&userMessage{hasSSN: true, ssn: 40_001, fn: fnInitiate}).isBeyondWindow(40_000) &&
+		!(&userMessage{hasSSN: true}).isBeyondWindow(40_000),
 		"an Initiate is of the next session, and a segment with its number is not where numbers have wrapped")
 	b.HandleReceived(0)
-	check.That(t, s.nextSSN == n+5 && s.State() == Open && !b.HandleReceived(0), "%d has its turn in the end, %v", s.nextSSN, s.State())
+	check.That(t, s.nextSSN == n+5 && s.State() == Open && !b.HandleReceived(0), "%d has its turn in the end, %v",
+		s.nextSSN, s.State())
 }
 
 // The stream of a session that ends with much in flight ends when all is copied, in parts.
@@ -438,7 +449,8 @@ func TestMemoryIsCopiedInParts(t *testing.T) {
 		a.a.parts = 3
 		s.Abort()
 		for part := 2; part <= 3; part++ {
-			must.That(t, s.ds != nil && len(a.a.detached) == part-1, "%d parts, the stream has ended: %v", len(a.a.detached), s.ds == nil)
+			must.That(t, s.ds != nil && len(a.a.detached) == part-1, "%d parts, the stream has ended: %v",
+				len(a.a.detached), s.ds == nil)
 			if down {
 				a.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrTimeout})
 				a.PollEvent()
@@ -482,7 +494,8 @@ func TestGapCostsNothing(t *testing.T) {
 			pages++
 		}
 	}
-	must.That(t, pages == 1 && len(b.records.slab) == 2, "%d pages and %d records for one message", pages, len(b.records.slab)-1)
+	must.That(t, pages == 1 && len(b.records.slab) == 2, "%d pages and %d records for one message", pages,
+		len(b.records.slab)-1)
 }
 
 // DDP-SSNs wrap: two rounds of the 16-bit space, every third pair of messages swapped.
@@ -524,7 +537,9 @@ func TestFaultySegment(t *testing.T) {
 		}
 		ub.told(t, "good", "fatal 2/6")
 		buf, _ := ub.queue.Lookup(3)
-		must.That(t, slices.Index(order, 1) >= slices.Index(order, 2) || buf.Pieces[0].Mem.RAM()[0] == 0, "a segment behind a known fault was placed") // req 5041-7.1-16
+		// req 5041-7.1-16
+		must.That(t, slices.Index(order, 1) >= slices.Index(order, 2) || buf.Pieces[0].Mem.RAM()[0] == 0,
+			"a segment behind a known fault was placed")
 		b.expect()
 		must.OK(t, ub.send("terminate")) // req 5043-11.3-4, 5043-6.2-4
 		b.sends("0: 1 segment terminate")

@@ -77,8 +77,10 @@ func (w *world) batch(pkts ...[]byte) {
 func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 	const other, fresh, streams = 0x0BAD0BAD, 0x0BAD0001, 16
 	for _, row := range []struct {
-		name   string
-		echoes string // c, o: of a collision, with another tag and with the server's; r, R: of a restart, with the server's tag, and with a fresh one
+		name string
+		// c, o: of a collision, with another tag and with the server's; r, R: of a restart, with
+		// the server's tag, and with a fresh one
+		echoes string
 		lives  uint64
 		tag    uint32 // of the peer afterwards, 0: as before
 	}{
@@ -125,7 +127,8 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 
 				tag := cmp.Or(row.tag, known)
 				check.That(t, victim.a.PeerTag() == tag && victim.a.Incarnation() == row.lives,
-					"in its life %d with tag %#x, want %d and %#x", victim.a.Incarnation(), victim.a.PeerTag(), row.lives, tag)
+					"in its life %d with tag %#x, want %d and %#x", victim.a.Incarnation(), victim.a.PeerTag(),
+					row.lives, tag)
 				if row.lives == 1 {
 					check.That(t, len(victim.hear()) <= 0 && !u.done && s.State() == Open,
 						"the session is %v, events %+v", s.State(), victim.events)
@@ -139,7 +142,8 @@ func TestCookiesThatAHostilePeerKeeps(t *testing.T) {
 				}
 				w.Run(10 * time.Minute) // T3-rtx expires until the association is given up
 				for _, s := range w.Sent {
-					must.That(t, s.From != 0 || !bytes.Contains(s.Pkt, []byte("!!!!")), "memory was sent that the program had got back")
+					must.That(t, s.From != 0 || !bytes.Contains(s.Pkt, []byte("!!!!")),
+						"memory was sent that the program had got back")
 				}
 				victim.hear()
 				check.That(t, u.done, "the memory was never given back")

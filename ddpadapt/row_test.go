@@ -18,7 +18,8 @@ import (
 // parcel is a packet with one DATA chunk.
 func parcel(id wire.StreamID, ppid uint32, flags uint8, b []byte) rawio.Packet {
 	p := wire.AppendHeader(nil, 5000, 6000, 1)
-	p = wire.AppendDataHeader(p, wire.DataFields{Flags: flags | wire.FlagB | wire.FlagE, Stream: id, PPID: ppid, PayloadLen: len(b)})
+	p = wire.AppendDataHeader(p, wire.DataFields{Flags: flags | wire.FlagB | wire.FlagE, Stream: id, PPID: ppid,
+		PayloadLen: len(b)})
 	p = append(p, b...)
 	return rawio.Packet{Data: append(p, wire.Padding(len(b))...)}
 }
@@ -80,8 +81,10 @@ func (r *rowEnd) same(other *rowEnd) {
 	for i, s := range r.sessions {
 		o := other.sessions[i]
 		must.Equal(r, "counters of a session", s.stats, o.stats)
-		must.That(r, s.state == o.state && s.nextSSN == o.nextSSN && s.stopSSN == o.stopSSN && s.lastSSN == o.lastSSN && s.outOfOrder.numRecords == o.outOfOrder.numRecords,
-			"session %d is %v at %d, %d wait, want %v at %d, %d", i, s.state, s.nextSSN, s.outOfOrder.numRecords, o.state, o.nextSSN, o.outOfOrder.numRecords)
+		must.That(r, s.state == o.state && s.nextSSN == o.nextSSN && s.stopSSN == o.stopSSN &&
+			s.lastSSN == o.lastSSN && s.outOfOrder.numRecords == o.outOfOrder.numRecords,
+			"session %d is %v at %d, %d wait, want %v at %d, %d", i, s.state, s.nextSSN, s.outOfOrder.numRecords,
+			o.state, o.nextSSN, o.outOfOrder.numRecords)
 	}
 }
 
@@ -191,7 +194,8 @@ func TestRowIsWhatPlaceDoes(t *testing.T) {
 			n := 0
 			if len(list) > 1 {
 				if n = many.PlaceRow(0, rowOf(list)); n > 0 {
-					must.That(t, n > 1 && n <= min(len(list), assoc.RowMost), "seed %d: %d of a row of %d", seed, n, len(list))
+					must.That(t, n > 1 && n <= min(len(list), assoc.RowMost), "seed %d: %d of a row of %d", seed, n,
+						len(list))
 					rows++
 				}
 			}
@@ -217,7 +221,8 @@ func TestRowIsWhatPlaceDoes(t *testing.T) {
 		for {
 			got, ok := many.PollEvent()
 			want, more := one.PollEvent()
-			must.That(t, ok == more && got.Kind == want.Kind && (got.Err == nil) == (want.Err == nil), "seed %d: event %+v, want %+v", seed, got, want)
+			must.That(t, ok == more && got.Kind == want.Kind && (got.Err == nil) == (want.Err == nil),
+				"seed %d: event %+v, want %+v", seed, got, want)
 			if !ok {
 				break
 			}
@@ -303,12 +308,15 @@ func TestWhereARowOfPacketsEnds(t *testing.T) {
 		next, steps, all, in := s.nextSSN, r.Steps(), r.Stats().SegmentsIn, s.stats.In
 		n := r.PlaceRow(0, rowOf(list))
 		check.Equal(t, row.name, n, row.want)
-		check.That(t, s.nextSSN-next == uint16(n) && r.Steps()-steps == uint64(n) && r.Stats().SegmentsIn-all == uint64(n) && s.stats.In-in == uint64(n),
+		check.That(t, s.nextSSN-next == uint16(n) && r.Steps()-steps == uint64(n) &&
+			r.Stats().SegmentsIn-all == uint64(n) && s.stats.In-in == uint64(n),
 			"%s: from %d on to %d, %d counted", row.name, next, s.nextSSN, s.stats.In-in)
-		check.That(t, bytes.Equal(r.memory[:10*n], bytes.Join(patches(byte(next)+1, n), nil)), "%s: the memory has %x", row.name, r.memory[:10*n])
+		check.That(t, bytes.Equal(r.memory[:10*n], bytes.Join(patches(byte(next)+1, n), nil)),
+			"%s: the memory has %x", row.name, r.memory[:10*n])
 	}
 	a := &end{TB: t, a: newFake(), Mux: NewMux(newFake(), Config{})}
-	check.Equal(t, "a row where DDP is not agreed", a.PlaceRow(0, rowOf([]rawio.Packet{parcel(0, PPIDSegment, wire.FlagU, numbered(0, 1))})), 0)
+	check.Equal(t, "a row where DDP is not agreed",
+		a.PlaceRow(0, rowOf([]rawio.Packet{parcel(0, PPIDSegment, wire.FlagU, numbered(0, 1))})), 0)
 }
 
 // patches are n times ten octets, each ten with the next number.

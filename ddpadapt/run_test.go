@@ -17,10 +17,12 @@ func (e *end) runOf(n int) (list []*packet) {
 	if run == nil {
 		return nil
 	}
-	must.That(e, run.N > 1 && run.N <= n && len(run.Body)%run.N == 0, "a run of %d with %d octets, of %d that were asked for", run.N, len(run.Body), n)
+	must.That(e, run.N > 1 && run.N <= n && len(run.Body)%run.N == 0,
+		"a run of %d with %d octets, of %d that were asked for", run.N, len(run.Body), n)
 	part := len(run.Body) / run.N
 	for i := range run.N {
-		msg := assoc.Message{Stream: run.Stream, PPID: run.PPID, Token: run.Token, Unordered: true, HeadLen: run.HeadLen, Head: run.Heads[i]}
+		msg := assoc.Message{Stream: run.Stream, PPID: run.PPID, Token: run.Token, Unordered: true,
+			HeadLen: run.HeadLen, Head: run.Heads[i]}
 		msg.Body[0] = run.Body[i*part:][:part]
 		must.Equal(e, "octets of a message of a run", msg.Len(), e.a.payload)
 		list = append(list, e.chunk(&msg))
@@ -57,7 +59,8 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 		for range 200 {
 			switch who := rnd.IntN(len(users[0])); rnd.IntN(12) {
 			case 0, 1, 2:
-				n, tagged, to, cut := rnd.IntN(len(memory)/(1+rnd.IntN(30))), rnd.IntN(2) == 0, rnd.Uint64()>>1, rnd.IntN(3)
+				n, tagged, to, cut := rnd.IntN(len(memory)/(1+rnd.IntN(30))), rnd.IntN(2) == 0, rnd.Uint64()>>1,
+					rnd.IntN(3)
 				for i := range ends {
 					u := users[i][who]
 					u.sent++
@@ -122,7 +125,8 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 				for _, p := range got {
 					must.That(t, one.Next(0, one.a.payload, &msg), "seed %d: more than Next has", seed)
 					want := one.chunk(&msg)
-					must.That(t, bytes.Equal(p.data, want.data) && p.token == want.token, "seed %d: %x, want %x", seed, p.data, want.data)
+					must.That(t, bytes.Equal(p.data, want.data) && p.token == want.token, "seed %d: %x, want %x",
+						seed, p.data, want.data)
 				}
 				must.That(t, many.outRun == nil || many.outRun.N > 0, "seed %d: an empty run", seed)
 			}
@@ -131,7 +135,10 @@ func TestRunsAreWhatNextGives(t *testing.T) {
 			must.Equal(t, "whether there is nothing to send", many.Idle(), one.Idle())
 			for i, s := range sessions[0] {
 				r := sessions[1][i]
-				must.That(t, s.unackedMessages == r.unackedMessages && s.Stats() == r.Stats() && s.state == r.state && s.ourTerminate == r.ourTerminate, "seed %d: session %d has %d unacknowledged in %v, want %d in %v", seed, i, r.unackedMessages, r.state, s.unackedMessages, s.state)
+				must.That(t, s.unackedMessages == r.unackedMessages && s.Stats() == r.Stats() && s.state == r.state &&
+					s.ourTerminate == r.ourTerminate,
+					"seed %d: session %d has %d unacknowledged in %v, want %d in %v", seed, i, r.unackedMessages,
+					r.state, s.unackedMessages, s.state)
 			}
 		}
 		for i, u := range users[0] {

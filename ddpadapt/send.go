@@ -36,7 +36,8 @@ func (s *Session) nextControl() functionCode {
 // maySendSegments says whether segments may leave: on the active side once the Accept has come, on
 // the passive side behind its own Accept.
 func (s *Session) maySendSegments() bool {
-	return acceptedStates.has(s.state) && (s.firstMessage == nil || s.firstMessage.handedOver) && s.ourTerminate < terminateDue && s.unackedMessages < MaxInFlight
+	return acceptedStates.has(s.state) && (s.firstMessage == nil || s.firstMessage.handedOver) &&
+		s.ourTerminate < terminateDue && s.unackedMessages < MaxInFlight
 }
 
 // schedule queues the session for what it has to send.
@@ -133,7 +134,8 @@ func (m *Mux) NextRun(_ rawio.Time, size, n int) *assoc.Run {
 		return nil
 	}
 	segs := &ddp.Run{}
-	if n = s.ds.NextRun(size-ssnLen, min(n, assoc.RunMost, m.scheduler.segmentsLeft, MaxInFlight-s.unackedMessages), segs); n == 0 {
+	if n = s.ds.NextRun(size-ssnLen, min(n, assoc.RunMost, m.scheduler.segmentsLeft, MaxInFlight-s.unackedMessages),
+		segs); n == 0 {
 		return nil
 	}
 	if m.outRun == nil {

@@ -134,7 +134,8 @@ func TestAssociationDown(t *testing.T) {
 	for _, e := range []*end{a, b} {
 		e.HandleEvent(0, assoc.Event{Kind: assoc.EventDown, Err: cause})
 		for i, ev := range e.expect(EventDown, EventDown, EventDown) {
-			must.That(t, ev.Err == cause && (ev.Session == nil) == (i == 2) && (i >= 2 || ev.Session.State() == Ended && ev.Session.Err() == cause),
+			must.That(t, ev.Err == cause && (ev.Session == nil) == (i == 2) &&
+				(i >= 2 || ev.Session.State() == Ended && ev.Session.Err() == cause),
 				"event %d: %+v", i, ev)
 		}
 		e.sends() // req 5043-11.3-1: no exchange on the streams
@@ -186,7 +187,8 @@ func TestNotDDP(t *testing.T) {
 			m.expect()
 			m.sends()
 			early := &end{TB: t, a: &c.a, Mux: NewMux(&c.a, Config{})}
-			must.Equal(t, "verdict ahead of the event", early.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}), assoc.Queue)
+			must.Equal(t, "verdict ahead of the event", early.inject(0, PPIDControl, wire.FlagU, []byte{0, 0, 0, 1}),
+				assoc.Queue)
 		})
 	}
 }
@@ -245,8 +247,11 @@ func TestConfigure(t *testing.T) {
 			cfg := assoc.Config{OutStreams: c.out, InStreams: c.in, RecvBuffer: c.recv, MaxMessage: c.most}
 			Configure(&cfg)
 			must.That(t, cfg.OutStreams == c.want && cfg.InStreams == c.want && cfg.MaxMessage == c.wanted,
-				"%d out, %d in, messages of %d", cfg.OutStreams, cfg.InStreams, cfg.MaxMessage) // req 5043-8-3, 5043-8-2
-			must.That(t, cfg.Adaptation != nil && *cfg.Adaptation == 1 && cfg.RequireAdaptation, "adaptation indication 1 is not required") // req 5043-5.1-1, 5043-7.1-3, 5043-11.1-1
+				// req 5043-8-3, 5043-8-2
+				"%d out, %d in, messages of %d", cfg.OutStreams, cfg.InStreams, cfg.MaxMessage)
+			// req 5043-5.1-1, 5043-7.1-3, 5043-11.1-1
+			must.That(t, cfg.Adaptation != nil && *cfg.Adaptation == 1 && cfg.RequireAdaptation,
+				"adaptation indication 1 is not required")
 		})
 	}
 }

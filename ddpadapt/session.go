@@ -366,7 +366,8 @@ func (s *Session) peerHalf() *endingData {
 	if h, ok := s.stateData.(*endingData); ok {
 		return h
 	}
-	return &endingData{wasAccepted: acceptedStates.has(s.state), unanswered: s.state == stateInitiateSent || s.state == stateCanceled}
+	return &endingData{wasAccepted: acceptedStates.has(s.state), unanswered: s.state == stateInitiateSent ||
+		s.state == stateCanceled}
 }
 
 // startCounting begins to count the messages of the peer. What waited for its turn will not have

@@ -24,7 +24,8 @@ func TestSessionAccepted(t *testing.T) {
 	init := a.pull()
 	must.That(t, len(init) == 1, "%v handed over before the Accept", init) // req 5043-6.6-2: the segment waits
 	d := init[0].data
-	must.That(t, d.U() && d.PPID() == 17 && bytes.Equal(d.Payload(), []byte("\x00\x00\x00\x01hello")), "Initiate is U=%v PPID=%d %q", d.U(), d.PPID(), d.Payload())
+	must.That(t, d.U() && d.PPID() == 17 && bytes.Equal(d.Payload(), []byte("\x00\x00\x00\x01hello")),
+		"Initiate is U=%v PPID=%d %q", d.U(), d.PPID(), d.Payload())
 	b.take(init...)
 	ev := b.expect(EventInitiate)[0]                           // req 5043-5.2.3-9, 5043-6.4-1
 	must.Equal(t, "private data", string(ev.Private), "hello") // req 5043-5.2.3-10
@@ -95,7 +96,8 @@ func TestSessionRejected(t *testing.T) {
 	b.expect(EventEnded)
 	a.sends() // req 5043-6.3-1: no Terminate follows
 	b.sends()
-	must.That(t, sa.Terminate(0) != nil && sb.Accept(0, b.stream(0).Stream, nil) == ErrState, "calls on a rejected session succeed")
+	must.That(t, sa.Terminate(0) != nil && sb.Accept(0, b.stream(0).Stream, nil) == ErrState,
+		"calls on a rejected session succeed")
 }
 
 func TestPrivateDataLimit(t *testing.T) {
@@ -407,6 +409,7 @@ func TestWhoEndedTheSession(t *testing.T) {
 		{"this end", &TerminatedError{}, false, true},
 	} {
 		reset, aborted := errors.Is(row.err, syscall.ECONNRESET), errors.Is(row.err, syscall.ECONNABORTED)
-		check.That(t, reset == row.reset && aborted == row.aborted, "%s: reset %v, aborted %v", row.name, reset, aborted)
+		check.That(t, reset == row.reset && aborted == row.aborted, "%s: reset %v, aborted %v", row.name, reset,
+			aborted)
 	}
 }

@@ -145,8 +145,9 @@ func (own Setup) Answer(asked Setup) (reply Setup) {
 // Why an initiator does not go on after an enhanced Accept. The upper layer ends the session by a
 // Terminate message of its own that says so (RFC 6581 section 8).
 var (
-	ErrInsufficientIRD = errors.New("ddpadapt: the peer wants more RDMA Reads pending here than the IRD that it was offered")
-	ErrNoRTR           = errors.New("ddpadapt: no Ready to Receive indication that both ends support")
+	ErrInsufficientIRD = errors.New("ddpadapt: the peer wants more RDMA Reads pending here than the IRD that it " +
+		"was offered")
+	ErrNoRTR = errors.New("ddpadapt: no Ready to Receive indication that both ends support")
 )
 
 // Conclude is the initiator's part of the negotiation, once the responder has replied to own, the

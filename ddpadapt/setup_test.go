@@ -137,7 +137,8 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	// req 6581-7-1, 6581-7-2, 6581-7-4, 6581-1.2-1, 6581-11-1: code 5, the connection data, then
 	// the private data.
 	init := a.pull()
-	must.That(t, len(init) == 1 && init[0].octets() == "\x00\x00\x00\x05\x00\x05\x00\x06hello" && init[0].data.PPID() == 17,
+	must.That(t, len(init) == 1 && init[0].octets() == "\x00\x00\x00\x05\x00\x05\x00\x06hello" &&
+		init[0].data.PPID() == 17,
 		"%q", init[0].octets())
 	b.take(init...)
 	a.acks()
@@ -155,7 +156,8 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 	a.take(ans...)
 	b.acks()
 	ev = a.expect(EventAccepted)[0]
-	must.That(t, ev.Setup != nil && *ev.Setup == (Setup{IRD: 7, ORD: 4}) && len(ev.Private) == 0, "event %+v, setup %+v", ev, ev.Setup)
+	must.That(t, ev.Setup != nil && *ev.Setup == (Setup{IRD: 7, ORD: 4}) && len(ev.Private) == 0,
+		"event %+v, setup %+v", ev, ev.Setup)
 	ua.told(t, "s1")
 	ua.send("s2")
 	b.take(a.sends("0: 1 segment s2")...)
@@ -183,7 +185,8 @@ func TestEnhancedSessionAccepted(t *testing.T) {
 		}
 		exchange(a, b)
 		ev := b.expect(EventInitiate)[0]
-		must.That(t, enhanced == (ev.Setup != nil) && (!enhanced || *ev.Setup == setup), "enhanced %v, setup %+v", enhanced, ev.Setup)
+		must.That(t, enhanced == (ev.Setup != nil) && (!enhanced || *ev.Setup == setup), "enhanced %v, setup %+v",
+			enhanced, ev.Setup)
 		ev.Session.Abort()
 		exchange(a, b)
 		a.expect(EventTerminated, EventEnded)
@@ -208,7 +211,8 @@ func TestEnhancedSessionRejected(t *testing.T) {
 	ev := a.expect(EventRejected, EventEnded)[0]
 	var re *RejectedError
 	want := Setup{IRD: 7, ORD: 8, PeerToPeer: true, RTR: RTRWrite}
-	must.That(t, errors.As(ev.Err, &re) && string(re.Private) == "too few" && re.Setup != nil && *re.Setup == want && ev.Setup != nil && *ev.Setup == want, "event %+v, error %+v", ev, re)
+	must.That(t, errors.As(ev.Err, &re) && string(re.Private) == "too few" && re.Setup != nil && *re.Setup == want &&
+		ev.Setup != nil && *ev.Setup == want, "event %+v, error %+v", ev, re)
 	a.sends()
 	b.expect(EventEnded)
 }
@@ -248,7 +252,8 @@ func TestPlainSessionsStayPlain(t *testing.T) {
 	a.take(b.sends("0: 0 accept", "1: 0 reject")...)
 	evs = a.expect(EventAccepted, EventRejected)
 	var re *RejectedError
-	check.That(t, evs[0].Setup == nil && evs[1].Setup == nil && errors.As(evs[1].Err, &re) && re.Setup == nil, "events %+v", evs)
+	check.That(t, evs[0].Setup == nil && evs[1].Setup == nil && errors.As(evs[1].Err, &re) && re.Setup == nil,
+		"events %+v", evs)
 }
 
 // A user who knows nothing of negotiation answers with what leaves everything open.
@@ -399,8 +404,10 @@ func TestNegotiationHolds(t *testing.T) {
 		ord, first, err := asked.Conclude(reply)
 		must.That(t, err != ErrInsufficientIRD, "%+v answered by %+v: %v", asked, reply, err)
 		must.That(t, (ord == NotNegotiated || ord <= asked.ORD && ord <= own.IRD) &&
-			(reply.ORD == NotNegotiated || reply.ORD <= own.ORD && reply.ORD <= asked.IRD), "%+v and %+v: initiator's ORD %d, reply %+v", asked, own, ord, reply)
-		must.That(t, (err != nil || (first != 0) == asked.PeerToPeer) && reply.PeerToPeer == asked.PeerToPeer && reply.PeerToPeer == (reply.RTR != 0),
+			(reply.ORD == NotNegotiated || reply.ORD <= own.ORD && reply.ORD <= asked.IRD),
+			"%+v and %+v: initiator's ORD %d, reply %+v", asked, own, ord, reply)
+		must.That(t, (err != nil || (first != 0) == asked.PeerToPeer) && reply.PeerToPeer == asked.PeerToPeer &&
+			reply.PeerToPeer == (reply.RTR != 0),
 			"%+v answered by %+v: first %d", asked, reply, first)
 	}
 }

@@ -33,8 +33,10 @@ var stateLabels = [numStates]string{"none", "initiate-queued", "initiate-sent", 
 func (st sessionState) String() string { return stateLabels[st] }
 
 // visibleStates is the state as the user sees it.
-var visibleStates = [numStates]State{stateInitiateQueued: Initiating, stateInitiateSent: Initiating, stateInitiateReceived: Pending, stateOpen: Open, stateClosing: Closing, statePeerClosed: PeerClosed,
-	stateBothClosing: Closing, stateCanceled: Over, stateEnding: Over, stateCounting: Over, stateDone: Over, stateRejecting: Over, stateReused: Over, stateEnded: Ended}
+var visibleStates = [numStates]State{stateInitiateQueued: Initiating, stateInitiateSent: Initiating,
+	stateInitiateReceived: Pending, stateOpen: Open, stateClosing: Closing, statePeerClosed: PeerClosed,
+	stateBothClosing: Closing, stateCanceled: Over, stateEnding: Over, stateCounting: Over, stateDone: Over,
+	stateRejecting: Over, stateReused: Over, stateEnded: Ended}
 
 type stateSet uint32
 
@@ -89,19 +91,27 @@ func (t trigger) String() string { return triggerNames[t] }
 
 // transitions is the state machine. What is not in it cannot be.
 var transitions = [numStates][numTriggers]sessionState{
-	stateInitiateQueued:   {onInitiateSent: stateInitiateSent, onNothingSent: stateDone, onAssocDown: stateEnded},
-	stateInitiateSent:     {onAccepted: stateOpen, onRefused: stateDone, onAbort: stateCanceled, onFault: stateEnding, onUnknownSSN: stateCounting, onAssocDown: stateEnded},
-	stateInitiateReceived: {onAccept: stateOpen, onReject: stateDone, onNothingSent: stateDone, onAssocDown: stateEnded},
-	stateOpen:             {onFinish: stateClosing, onPeerTerminate: statePeerClosed, onAbort: stateEnding, onFault: stateEnding, onNothingSent: stateDone, onUnknownSSN: stateCounting, onAssocDown: stateEnded},
-	stateClosing:          {onPeerTerminate: stateBothClosing, onAbort: stateEnding, onFault: stateEnding, onNothingSent: stateDone, onUnknownSSN: stateCounting, onNextSession: stateReused, onAssocDown: stateEnded},
-	statePeerClosed:       {onFinish: stateBothClosing, onAbort: stateDone, onFault: stateDone, onNothingSent: stateDone, onUnknownSSN: stateDone, onAssocDown: stateEnded},
-	stateBothClosing:      {onAbort: stateDone, onFault: stateDone, onNothingSent: stateDone, onUnknownSSN: stateDone, onNextSession: stateReused, onAllAcked: stateEnded, onAssocDown: stateEnded},
-	stateCanceled:         {onRefused: stateDone, onLateAnswer: stateEnding, onUnknownSSN: stateCounting, onAssocDown: stateEnded},
-	stateEnding:           {onPeerTerminate: stateDone, onUnknownSSN: stateCounting, onNextSession: stateReused, onAssocDown: stateEnded},
-	stateCounting:         {onPeerTerminate: stateDone, onNextSession: stateReused, onAssocDown: stateEnded},
-	stateDone:             {onNextSession: stateReused, onAllAcked: stateEnded, onAssocDown: stateEnded},
-	stateRejecting:        {onNextSession: stateReused, onAllAcked: stateEnded, onAssocDown: stateEnded},
-	stateReused:           {onAllAcked: stateEnded, onAssocDown: stateEnded},
+	stateInitiateQueued: {onInitiateSent: stateInitiateSent, onNothingSent: stateDone, onAssocDown: stateEnded},
+	stateInitiateSent: {onAccepted: stateOpen, onRefused: stateDone, onAbort: stateCanceled, onFault: stateEnding,
+		onUnknownSSN: stateCounting, onAssocDown: stateEnded},
+	stateInitiateReceived: {onAccept: stateOpen, onReject: stateDone, onNothingSent: stateDone,
+		onAssocDown: stateEnded},
+	stateOpen: {onFinish: stateClosing, onPeerTerminate: statePeerClosed, onAbort: stateEnding,
+		onFault: stateEnding, onNothingSent: stateDone, onUnknownSSN: stateCounting, onAssocDown: stateEnded},
+	stateClosing: {onPeerTerminate: stateBothClosing, onAbort: stateEnding, onFault: stateEnding,
+		onNothingSent: stateDone, onUnknownSSN: stateCounting, onNextSession: stateReused, onAssocDown: stateEnded},
+	statePeerClosed: {onFinish: stateBothClosing, onAbort: stateDone, onFault: stateDone,
+		onNothingSent: stateDone, onUnknownSSN: stateDone, onAssocDown: stateEnded},
+	stateBothClosing: {onAbort: stateDone, onFault: stateDone, onNothingSent: stateDone, onUnknownSSN: stateDone,
+		onNextSession: stateReused, onAllAcked: stateEnded, onAssocDown: stateEnded},
+	stateCanceled: {onRefused: stateDone, onLateAnswer: stateEnding, onUnknownSSN: stateCounting,
+		onAssocDown: stateEnded},
+	stateEnding: {onPeerTerminate: stateDone, onUnknownSSN: stateCounting, onNextSession: stateReused,
+		onAssocDown: stateEnded},
+	stateCounting:  {onPeerTerminate: stateDone, onNextSession: stateReused, onAssocDown: stateEnded},
+	stateDone:      {onNextSession: stateReused, onAllAcked: stateEnded, onAssocDown: stateEnded},
+	stateRejecting: {onNextSession: stateReused, onAllAcked: stateEnded, onAssocDown: stateEnded},
+	stateReused:    {onAllAcked: stateEnded, onAssocDown: stateEnded},
 }
 
 // initiateReceivedData is what exists in state initiate-received only.
@@ -138,7 +148,8 @@ type nextSessionData struct {
 func (s *Session) changeState(t trigger, own any) bool {
 	to := transitions[s.state][t]
 	if to == stateNone {
-		s.mux.a.Break(invariant.Violation("ddpadapt.Session.changeState", "%q in state %q; stream %d, active %v, next %d, %d wait, %d sent, %d unacknowledged",
+		s.mux.a.Break(invariant.Violation("ddpadapt.Session.changeState",
+			"%q in state %q; stream %d, active %v, next %d, %d wait, %d sent, %d unacknowledged",
 			t, s.state, s.stream, s.active, s.nextSSN, s.outOfOrder.numRecords, s.nextOutSSN, s.unackedMessages))
 		return false
 	}

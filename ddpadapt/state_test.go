@@ -116,7 +116,8 @@ func TestATriggerThatAStateDoesNotHaveIsAContradiction(t *testing.T) {
 			ok := s.changeState(by, nil)
 			restore()
 			err := b.a.broken
-			check.That(t, !ok && s.state == st && err != nil && err.Where == "ddpadapt.Session.changeState" && strings.HasPrefix(err.What, fmt.Sprintf("%q in state %q; stream 0", by, st)),
+			check.That(t, !ok && s.state == st && err != nil && err.Where == "ddpadapt.Session.changeState" &&
+				strings.HasPrefix(err.What, fmt.Sprintf("%q in state %q; stream 0", by, st)),
 				"%v in state %v: it goes to %v, and breaks the association: %v", by, st, s.state, err)
 		}
 	}

@@ -37,7 +37,8 @@ func (e *emitter) sendAssociations(list iter.Seq[*sctp.Snapshot], n int) {
 		}
 		for _, m := range assocMetrics {
 			desc := prometheus.NewDesc("rddp_sctp_peer_"+m.name, m.help, []string{"source", "peer", "local_port"}, nil)
-			e.ch <- prometheus.MustNewConstMetric(desc, m.kind, m.of(a, p), e.source, a.Remote.String(), strconv.Itoa(int(a.LocalPort)))
+			e.ch <- prometheus.MustNewConstMetric(desc, m.kind, m.of(a, p), e.source, a.Remote.String(),
+				strconv.Itoa(int(a.LocalPort)))
 		}
 		if n--; n == 0 {
 			return

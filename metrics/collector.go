@@ -104,7 +104,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			m := t.Memory()
 			e.sendGauge("rddp_sctp_memory_bytes", "Memory that peers make the transport hold.", int(m.Used))
 			e.sendGauge("rddp_sctp_memory_limit_bytes", "TransportConfig.MaxMemory, or its default.", int(m.Max))
-			e.sendGauge("rddp_sctp_associations", "Associations, those that this side sets up included.", t.Associations())
+			e.sendGauge("rddp_sctp_associations", "Associations, those that this side sets up included.",
+				t.Associations())
 			e.sendHistogram("rddp_sctp_rtt_seconds", "Round trip times measured, over all paths.", t.Trips(), "", "")
 			if each > 0 {
 				e.sendAssociations(t.Snapshots(), each)
@@ -119,7 +120,9 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 				name string
 				took rdma.Histogram
 			}{{"send", l.Send}, {"write", l.Write}, {"read", l.Read}, {"atomic", l.Atomic}} {
-				e.sendHistogram("rddp_rdma_completion_seconds", "How long requests took, from PostSend until they were found complete.", op.took, "operation", op.name)
+				e.sendHistogram("rddp_rdma_completion_seconds",
+					"How long requests took, from PostSend until they were found complete.", op.took, "operation",
+					op.name)
 			}
 		}
 		if s.link.IsValid() {

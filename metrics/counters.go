@@ -72,7 +72,8 @@ func (e *emitter) sendCounters(prefix string, stats any) {
 			}
 		case f.Kind() != reflect.Uint64:
 		case key == "sctp.TransportStats."+endPrefix+strings.TrimPrefix(field.Name, endPrefix):
-			e.sendCounter(prefix+"_associations_ended", "Associations that have ended, by how.", f.Uint(), "reason", snakeCase(strings.TrimPrefix(field.Name, endPrefix)))
+			e.sendCounter(prefix+"_associations_ended", "Associations that have ended, by how.", f.Uint(), "reason",
+				snakeCase(strings.TrimPrefix(field.Name, endPrefix)))
 		default:
 			help := helps[key]
 			if help == "" { // a link from outside this module

@@ -15,5 +15,6 @@ func (e *emitter) sendHistogram(name, help string, h counters.Histogram, label, 
 			buckets[counters.BucketBound(i).Seconds()] = total
 		}
 	}
-	e.ch <- prometheus.MustNewConstHistogram(prometheus.NewDesc(name, help, labels, nil), total, h.Sum.Seconds(), buckets, values...)
+	e.ch <- prometheus.MustNewConstHistogram(prometheus.NewDesc(name, help, labels, nil), total, h.Sum.Seconds(),
+		buckets, values...)
 }

@@ -43,7 +43,8 @@ func emitted(t *testing.T, f func(e *emitter)) (list []*dto.Metric, names []stri
 // are no more than asked for.
 func TestFiguresOfOneAssociation(t *testing.T) {
 	a := &sctp.Snapshot{Remote: netip.MustParseAddrPort("10.0.0.1:77"), LocalPort: 5, Memory: 7}
-	a.OctetsOut, a.OctetsIn, a.Retransmits, a.Timeouts, a.Queued, a.Outstanding, a.PeerWindow, a.Primary = 1, 2, 3, 4, 5, 6, 8, 1
+	a.OctetsOut, a.OctetsIn, a.Retransmits, a.Timeouts, a.Queued, a.Outstanding, a.PeerWindow, a.Primary = 1, 2, 3, 4,
+		5, 6, 8, 1
 	a.Paths = []sctp.PathStats{{Cwnd: 99}, {Cwnd: 9, SRTT: 10 * time.Second, RTO: 11 * time.Second}}
 	last := &sctp.Snapshot{Remote: netip.MustParseAddrPort("10.0.0.2:77")} // whose paths are gone
 	for n, want := range map[int]int{1: len(assocMetrics), 2: 2 * len(assocMetrics), 3: 2 * len(assocMetrics)} {
@@ -51,7 +52,8 @@ func TestFiguresOfOneAssociation(t *testing.T) {
 		check.Equal(t, "metrics", len(list), want)
 		for i, m := range list[:len(assocMetrics)] {
 			v := m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			check.That(t, v == float64(i+1) && (m.GetCounter() != nil) == strings.HasSuffix(names[i], "_total"), "%s is %v", names[i], m)
+			check.That(t, v == float64(i+1) && (m.GetCounter() != nil) == strings.HasSuffix(names[i], "_total"),
+				"%s is %v", names[i], m)
 			var labels []string
 			for _, l := range m.GetLabel() {
 				labels = append(labels, l.GetName()+"="+l.GetValue())
@@ -69,11 +71,13 @@ func TestFiguresOfOneAssociation(t *testing.T) {
 // The buckets of a histogram count all below their bounds, and the last has none.
 func TestBucketsOfAHistogram(t *testing.T) {
 	var h counters.Histogram
-	h.Count[0], h.Count[2], h.Count[counters.NumBuckets-2], h.Count[counters.NumBuckets-1], h.Sum = 1, 2, 3, 4, 5*time.Second
+	h.Count[0], h.Count[2], h.Count[counters.NumBuckets-2], h.Count[counters.NumBuckets-1], h.Sum = 1, 2, 3, 4,
+		5*time.Second
 	for _, label := range []string{"", "operation"} {
 		list, _ := emitted(t, func(e *emitter) { e.sendHistogram("name", "help", h, label, "value") })
 		got := list[0].GetHistogram()
-		check.That(t, got.GetSampleCount() == 10 && got.GetSampleSum() == 5 && len(got.GetBucket()) == counters.NumBuckets-1, "%v", got)
+		check.That(t, got.GetSampleCount() == 10 && got.GetSampleSum() == 5 &&
+			len(got.GetBucket()) == counters.NumBuckets-1, "%v", got)
 		for i, b := range got.GetBucket() {
 			want := uint64(1)
 			switch {
@@ -82,7 +86,8 @@ func TestBucketsOfAHistogram(t *testing.T) {
 			case i >= 2:
 				want = 3
 			}
-			check.That(t, b.GetCumulativeCount() == want && b.GetUpperBound() == counters.BucketBound(i).Seconds(), "bucket %d: %v", i, b)
+			check.That(t, b.GetCumulativeCount() == want && b.GetUpperBound() == counters.BucketBound(i).Seconds(),
+				"bucket %d: %v", i, b)
 		}
 		check.Equal(t, "labels", len(list[0].GetLabel()), map[string]int{"": 1, "operation": 2}[label])
 	}
@@ -91,7 +96,8 @@ func TestBucketsOfAHistogram(t *testing.T) {
 // A name is shown without what might be taken for more than a name, in a hundred octets at most.
 func TestNamesAreShownAsNames(t *testing.T) {
 	for in, want := range map[string]string{
-		"": "", "a-~!z": "a-~!z", "a b": "a?b", "a\x1fb\x7fc": "a?b?c", "<ä>": "<?>", strings.Repeat("a", 100): strings.Repeat("a", 100), strings.Repeat("b", 101): strings.Repeat("b", 100),
+		"": "", "a-~!z": "a-~!z", "a b": "a?b", "a\x1fb\x7fc": "a?b?c", "<ä>": "<?>",
+		strings.Repeat("a", 100): strings.Repeat("a", 100), strings.Repeat("b", 101): strings.Repeat("b", 100),
 	} {
 		check.Equal(t, in, printableHost(in), want)
 	}
@@ -146,11 +152,13 @@ func TestWhichPageIsBehindARequest(t *testing.T) {
 		r.Header.Set("Sec-Fetch-Site", "none")
 		check.Equal(t, "a browser that says more: "+agent, looksLikeBrowser(r), false)
 	}
-	for from, want := range map[string]bool{"127.0.0.1:5": true, "[::1]:5": true, "[::ffff:127.0.0.1]:5": true, "192.0.2.1:5": false, "nowhere": false} {
+	for from, want := range map[string]bool{"127.0.0.1:5": true, "[::1]:5": true, "[::ffff:127.0.0.1]:5": true,
+		"192.0.2.1:5": false, "nowhere": false} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = from
 		check.Equal(t, "from "+from+": within this host", isLocalRequest(r), want)
-		check.Equal(t, "from "+from+", to another address", isLocalRequest(contextWith(r, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})), want)
+		check.Equal(t, "from "+from+", to another address",
+			isLocalRequest(contextWith(r, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})), want)
 	}
 }
 
@@ -165,7 +173,8 @@ func TestProfilesAtTheirLimits(t *testing.T) {
 		Status(NewCollector(), &StatusOptions{Pprof: true}).ServeHTTP(w, r)
 		return w
 	}
-	for seconds, want := range map[string]int{"": 200, "1": 200, "300": 200, "0": 400, "301": 400, "-1": 400, "x": 400, "1.5": 400} {
+	for seconds, want := range map[string]int{"": 200, "1": 200, "300": 200, "0": 400, "301": 400, "-1": 400,
+		"x": 400, "1.5": 400} {
 		for _, name := range []string{"heap", "profile"} {
 			w := get("/pprof/" + name + "?seconds=" + seconds)
 			check.That(t, w.Code == want, "%s of %q seconds: %d %s", name, seconds, w.Code, w.Body)
@@ -182,14 +191,16 @@ func TestProfilesAtTheirLimits(t *testing.T) {
 	must.OK(t, pprof.StartCPUProfile(io.Discard))
 	w := get("/pprof/profile")
 	pprof.StopCPUProfile()
-	check.That(t, w.Code == 409 && w.Header().Get("Content-Disposition") == "" && w.Body.String() == "the processor is being profiled already\n", "a second profile: %d %s", w.Code, w.Body)
+	check.That(t, w.Code == 409 && w.Header().Get("Content-Disposition") == "" &&
+		w.Body.String() == "the processor is being profiled already\n", "a second profile: %d %s", w.Code, w.Body)
 	check.Equal(t, "a profile behind it", get("/pprof/profile").Code, 200)
 	check.Equal(t, "one that there is not", get("/pprof/none").Code, 404)
 }
 
 // The small texts of a status page.
 func TestTextsOfAStatus(t *testing.T) {
-	for in, want := range map[netip.AddrPort]string{{}: "*", netip.MustParseAddrPort("10.0.0.1:0"): "10.0.0.1", netip.MustParseAddrPort("10.0.0.1:9"): "10.0.0.1:9", netip.MustParseAddrPort("[::1]:9"): "[::1]:9"} {
+	for in, want := range map[netip.AddrPort]string{{}: "*", netip.MustParseAddrPort("10.0.0.1:0"): "10.0.0.1",
+		netip.MustParseAddrPort("10.0.0.1:9"): "10.0.0.1:9", netip.MustParseAddrPort("[::1]:9"): "[::1]:9"} {
 		check.Equal(t, "the end of a path", addrLabel(in), want)
 	}
 	for in, want := range map[int]string{1<<31 - 1: "-", 1<<31 - 2: "2147483646", 1 << 40: "-", 0: "0"} {
@@ -199,7 +210,8 @@ func TestTextsOfAStatus(t *testing.T) {
 	check.Equal(t, "the passive side", sideLabel(&sctp.Snapshot{Passive: true}), "set up by the peer")
 	check.Equal(t, "milliseconds", toMilliseconds(1500*time.Microsecond), 1.5)
 	check.Equal(t, "age", ageSince(time.Now().Add(-2500*time.Millisecond)), 2*time.Second)
-	for field, want := range map[string]string{"RxPackets": "packets_received", "TxBatches": "batches_sent", "RxCalls": "receive_calls", "TxCalls": "transmit_calls", "In": "received", "Out": "sent",
+	for field, want := range map[string]string{"RxPackets": "packets_received", "TxBatches": "batches_sent",
+		"RxCalls": "receive_calls", "TxCalls": "transmit_calls", "In": "received", "Out": "sent",
 		"OctetsPerOctets": "bytes_per_bytes", "A": "a", "AB": "ab", "ABc": "a_bc", "aB": "a_b", "InRx": "in_rx"} {
 		check.Equal(t, field, metricName(field), want)
 	}
@@ -211,11 +223,13 @@ func TestVariablesOfEachKindOfSource(t *testing.T) {
 	c := NewCollector()
 	c.AddTransport("t", b.Transport())
 	text := c.String()
-	check.That(t, strings.Contains(text, `"t":{"Transport":{`) && !strings.Contains(text, `"Device"`) && !strings.Contains(text, `"Link"`), "%s", text)
+	check.That(t, strings.Contains(text, `"t":{"Transport":{`) && !strings.Contains(text, `"Device"`) &&
+		!strings.Contains(text, `"Link"`), "%s", text)
 	c.AddDevice("d", a)
 	c.AddLink("l", counted[foreign]{stats: foreign{RxLost: 5, Name: "n"}})
 	text = c.String()
-	check.That(t, strings.Contains(text, `"d":{"Transport":{`) && strings.Contains(text, `"Device":{`) && strings.Contains(text, `"l":{"Link":{"RxLost":5,"Name":"n"}}`), "%s", text)
+	check.That(t, strings.Contains(text, `"d":{"Transport":{`) && strings.Contains(text, `"Device":{`) &&
+		strings.Contains(text, `"l":{"Link":{"RxLost":5,"Name":"n"}}`), "%s", text)
 	s := c.takeSnapshots()
 	check.That(t, len(s) == 2 && len(s["t"].QPs) == 0 && len(s["t"].Regions) == 0, "%+v", s)
 }

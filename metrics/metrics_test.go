@@ -84,12 +84,14 @@ func TestEveryCounterIsExported(t *testing.T) {
 	families := gather(t, c)
 	samples := 0
 	for name, f := range families {
-		check.That(t, f.GetHelp() != "" && !strings.HasPrefix(f.GetHelp(), "Count of"), "%s has no help: %q", name, f.GetHelp())
+		check.That(t, f.GetHelp() != "" && !strings.HasPrefix(f.GetHelp(), "Count of"), "%s has no help: %q", name,
+			f.GetHelp())
 		if f.GetType() == dto.MetricType_COUNTER {
 			samples += len(f.GetMetric())
 		}
 		for _, m := range f.GetMetric() {
-			check.That(t, m.GetLabel()[len(m.GetLabel())-1].GetName() == "source" || m.GetLabel()[0].GetName() == "source",
+			check.That(t, m.GetLabel()[len(m.GetLabel())-1].GetName() == "source" ||
+				m.GetLabel()[0].GetName() == "source",
 				"%s: labels %v", name, m.GetLabel())
 		}
 	}
@@ -105,12 +107,16 @@ func TestEveryCounterIsExported(t *testing.T) {
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
-	for _, name := range []string{"rddp_sctp_packets_received_total", "rddp_sctp_packets_sent_total", "rddp_sctp_endpoint_bad_checksum_total",
-		"rddp_sctp_assoc_bytes_received_total", "rddp_sctp_assoc_mtu_probes_sent_total", "rddp_sctp_associations", "rddp_sctp_associations_ended_total",
-		"rddp_rdma_terminates_sent_total", "rddp_rdma_faults_total", "rddp_ddp_session_faults_total", "rddp_udp_receive_overflow_total"} {
+	for _, name := range []string{"rddp_sctp_packets_received_total", "rddp_sctp_packets_sent_total",
+		"rddp_sctp_endpoint_bad_checksum_total",
+		"rddp_sctp_assoc_bytes_received_total", "rddp_sctp_assoc_mtu_probes_sent_total", "rddp_sctp_associations",
+		"rddp_sctp_associations_ended_total",
+		"rddp_rdma_terminates_sent_total", "rddp_rdma_faults_total", "rddp_ddp_session_faults_total",
+		"rddp_udp_receive_overflow_total"} {
 		check.That(t, families[name] != nil, "there is no %s among %v", name, slices.Sorted(maps.Keys(families)))
 	}
-	check.Equal(t, "faults of sessions", len(families["rddp_ddp_session_faults_total"].GetMetric()), int(ddpadapt.FaultEarlyData))
+	check.Equal(t, "faults of sessions", len(families["rddp_ddp_session_faults_total"].GetMetric()),
+		int(ddpadapt.FaultEarlyData))
 }
 
 // The values are those that Stats returns, under the label of the source.
@@ -138,14 +144,16 @@ rddp_tun_receive_fragments_total{source="tun"} 9
 rddp_sctp_established_total{source="client"} 1
 rddp_sctp_established_total{source="server"} 1
 `)
-	check.OK(t, testutil.CollectAndCompare(c, want, "rddp_metrics_receive_lost_total", "rddp_raw_receive_overflow_total", "rddp_tun_receive_fragments_total", "rddp_sctp_established_total"))
+	check.OK(t, testutil.CollectAndCompare(c, want, "rddp_metrics_receive_lost_total",
+		"rddp_raw_receive_overflow_total", "rddp_tun_receive_fragments_total", "rddp_sctp_established_total"))
 	c.Remove("server")
 	c.Remove("tun")
 	c.Remove("tun2")
 	for name, f := range gather(t, c) {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				check.That(t, l.GetName() != "source" || l.GetValue() == "client", "%s: still of %s", name, l.GetValue())
+				check.That(t, l.GetName() != "source" || l.GetValue() == "client", "%s: still of %s", name,
+					l.GetValue())
 			}
 		}
 	}
@@ -177,29 +185,34 @@ func TestGaugesAreWhatThereIs(t *testing.T) {
 	for n := 0; n < 1000 && (m != tr.Memory() || all != tr.Trips()); n++ { // acknowledgements are on their way
 		m, all, families, said = tr.Memory(), tr.Trips(), gather(t, c), c.String()
 	}
-	for name, want := range map[string]float64{"rddp_sctp_memory_bytes": float64(m.Used), "rddp_sctp_memory_limit_bytes": float64(m.Max),
-		"rddp_sctp_associations": 2, "rddp_rdma_peers": 1, "rddp_rdma_queue_pairs": 3} {
+	for name, want := range map[string]float64{"rddp_sctp_memory_bytes": float64(m.Used),
+		"rddp_sctp_memory_limit_bytes": float64(m.Max),
+		"rddp_sctp_associations":       2, "rddp_rdma_peers": 1, "rddp_rdma_queue_pairs": 3} {
 		if check.Equal(t, "samples of "+name, len(families[name].GetMetric()), 1) {
 			check.Equal(t, name, families[name].GetMetric()[0].GetGauge().GetValue(), want)
 		}
 	}
 	trips := families["rddp_sctp_rtt_seconds"].GetMetric()[0].GetHistogram()
-	check.That(t, trips.GetSampleCount() != 0 && trips.GetSampleCount() == all.Total() && trips.GetSampleSum() == all.Sum.Seconds() &&
-		len(trips.GetBucket()) == counters.NumBuckets-1 && trips.GetBucket()[3].GetUpperBound() == 8e-6, "%v; %+v", trips, all)
+	check.That(t, trips.GetSampleCount() != 0 && trips.GetSampleCount() == all.Total() &&
+		trips.GetSampleSum() == all.Sum.Seconds() &&
+		len(trips.GetBucket()) == counters.NumBuckets-1 && trips.GetBucket()[3].GetUpperBound() == 8e-6, "%v; %+v",
+		trips, all)
 	check.Equal(t, "histograms of requests", len(families["rddp_rdma_completion_seconds"].GetMetric()), 4)
 	check.Equal(t, "metrics of single associations unless asked for", families["rddp_sctp_peer_rto_seconds"], nil)
 	c.PerAssociation(1) // there are two
 	families = gather(t, c)
 	for _, m := range assocMetrics {
 		list := families["rddp_sctp_peer_"+m.name].GetMetric()
-		check.That(t, len(list) == 1 && len(list[0].GetLabel()) == 3 && list[0].GetLabel()[1].GetValue() == to.String()+":5043",
+		check.That(t, len(list) == 1 && len(list[0].GetLabel()) == 3 && list[0].GetLabel()[1].GetValue() ==
+			to.String()+":5043",
 			"%s: %v", m.name, list)
 	}
 	check.Equal(t, "timeout of the oldest", families["rddp_sctp_peer_rto_seconds"].GetMetric()[0].GetGauge().GetValue(), 1)
 	var vars map[string]sourceVariables
 	must.OK(t, json.Unmarshal([]byte(said), &vars))
 	x := vars["x"]
-	check.That(t, x.Associations == 2 && x.Peers == 1 && x.QueuePairs == 3 && *x.Memory == m && m.Used != m.Max, "%+v", x)
+	check.That(t, x.Associations == 2 && x.Peers == 1 && x.QueuePairs == 3 && *x.Memory == m && m.Used != m.Max,
+		"%+v", x)
 }
 
 // The handler serves both forms.
@@ -210,7 +223,8 @@ func TestHandlerServesBothForms(t *testing.T) {
 	s := httptest.NewServer(Handler(c))
 	defer s.Close()
 	text := httpget.Page(t, s.URL+"/metrics")
-	for _, line := range []string{`rddp_sctp_associations_ended_total{reason="shutdown",source="x"} 1`, "go_goroutines "} {
+	for _, line := range []string{`rddp_sctp_associations_ended_total{reason="shutdown",source="x"} 1`,
+		"go_goroutines "} {
 		check.That(t, strings.Contains(text, line), "no %s", line)
 	}
 	var vars struct {
@@ -223,7 +237,8 @@ func TestHandlerServesBothForms(t *testing.T) {
 	}
 	must.OK(t, json.Unmarshal([]byte(httpget.Page(t, s.URL+"/debug/vars")), &vars))
 	x := vars.Rddp["x"]
-	check.That(t, x.Transport.Established == 1 && x.Transport == a.Transport().Stats() && x.Totals == a.Transport().Totals() && len(vars.Memstats) != 0, "%+v", x)
+	check.That(t, x.Transport.Established == 1 && x.Transport == a.Transport().Stats() &&
+		x.Totals == a.Transport().Totals() && len(vars.Memstats) != 0, "%+v", x)
 	var _ expvar.Var = c
 }
 
@@ -257,8 +272,10 @@ func TestVariableIsThereOnce(t *testing.T) {
 
 func TestNamesFollowThePrometheusConventions(t *testing.T) {
 	for field, want := range map[string]string{
-		"PacketsIn": "packets_received", "MTUProbesOut": "mtu_probes_sent", "ICMPIn": "icmp_received", "OctetsOut": "bytes_sent",
-		"RxBatches": "batches_received", "TxPackets": "packets_sent", "RxICMP": "receive_icmp", "TxTooLong": "transmit_too_long",
+		"PacketsIn": "packets_received", "MTUProbesOut": "mtu_probes_sent", "ICMPIn": "icmp_received",
+		"OctetsOut": "bytes_sent",
+		"RxBatches": "batches_received", "TxPackets": "packets_sent", "RxICMP": "receive_icmp",
+		"TxTooLong":   "transmit_too_long",
 		"CQOverflows": "cq_overflows", "Restarts": "restarts", "BadHeartbeatAcks": "bad_heartbeat_acks",
 	} {
 		check.Equal(t, field, metricName(field), want)

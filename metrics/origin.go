@@ -40,7 +40,9 @@ func hasAllowedHost(r *http.Request, hosts []string) bool {
 		return a.Unmap().IsLoopback() || !isLocalRequest(r) || slices.Contains(hosts, name)
 	}
 	name = strings.TrimSuffix(name, ".")
-	return strings.EqualFold(name, "localhost") || slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, name) })
+	return strings.EqualFold(name, "localhost") || slices.ContainsFunc(hosts, func(h string) bool {
+		return strings.EqualFold(h, name)
+	})
 }
 
 // isCrossOrigin reports whether a page of another origin has a browser make the request. navigation
@@ -79,7 +81,9 @@ func looksLikeBrowser(r *http.Request) bool {
 func refuseRequest(w http.ResponseWriter, r *http.Request, hosts []string, free bool) bool {
 	switch {
 	case !hasAllowedHost(r, hosts) && (!free || isLocalRequest(r)):
-		http.Error(w, "this page does not go by the name of "+printableHost(r.Host)+": ask for it as localhost, by an address, or by a name that the program has been given", http.StatusForbidden)
+		http.Error(w, "this page does not go by the name of "+printableHost(r.Host)+
+			": ask for it as localhost, by an address, or by a name that the program has been given",
+			http.StatusForbidden)
 	case isCrossOrigin(r, true):
 		http.Error(w, "this page is not for pages of other sites", http.StatusForbidden)
 	default:

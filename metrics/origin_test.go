@@ -15,7 +15,8 @@ import (
 // browser to come.
 func TestPagesOfOtherSitesGetNothing(t *testing.T) {
 	c := NewCollector()
-	pprof, given, remote := &StatusOptions{Pprof: true}, &StatusOptions{Hosts: []string{"stat.example"}, Pprof: true}, &StatusOptions{Remote: true, Pprof: true}
+	pprof, given, remote := &StatusOptions{Pprof: true}, &StatusOptions{Hosts: []string{"stat.example"}, Pprof: true},
+		&StatusOptions{Remote: true, Pprof: true}
 	type headers = map[string]string
 	cross := headers{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
 	link := headers{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
@@ -91,7 +92,8 @@ func TestPagesOfOtherSitesGetNothing(t *testing.T) {
 		}
 		h.ServeHTTP(w, r)
 		check.That(t, w.Code == row.code, "%s: %d %s, want %d", row.name, w.Code, w.Body, row.code)
-		check.That(t, w.Code != 403 || !strings.Contains(w.Body.String(), "rddp_") && !strings.ContainsAny(w.Body.String(), "<>"), "%s: it is told %s", row.name, w.Body)
+		check.That(t, w.Code != 403 || !strings.Contains(w.Body.String(), "rddp_") &&
+			!strings.ContainsAny(w.Body.String(), "<>"), "%s: it is told %s", row.name, w.Body)
 	}
 }
 

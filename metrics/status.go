@@ -46,7 +46,8 @@ func Status(c *Collector, opts *StatusOptions) http.Handler {
 	}
 	handle := func(path string, h http.HandlerFunc) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
-			if from, err := netip.ParseAddrPort(r.RemoteAddr); !o.Remote && (err != nil || !from.Addr().Unmap().IsLoopback()) {
+			if from, err := netip.ParseAddrPort(r.RemoteAddr); !o.Remote &&
+				(err != nil || !from.Addr().Unmap().IsLoopback()) {
 				http.Error(w, "this page is for the host itself", http.StatusForbidden)
 				return
 			}
@@ -70,7 +71,9 @@ func Status(c *Collector, opts *StatusOptions) http.Handler {
 	serve("/json", "application/json", func(w http.ResponseWriter, _ *http.Request, s map[string]rdma.Snapshot) {
 		_ = json.NewEncoder(w).Encode(s)
 	})
-	serve("/text", "text/plain", func(w http.ResponseWriter, _ *http.Request, s map[string]rdma.Snapshot) { fmt.Fprint(w, statusText(s)) })
+	serve("/text", "text/plain", func(w http.ResponseWriter, _ *http.Request, s map[string]rdma.Snapshot) {
+		fmt.Fprint(w, statusText(s))
+	})
 	if o.Pprof {
 		handle("/pprof/{profile}", serveProfile)
 	}
@@ -97,11 +100,15 @@ func statusText(all map[string]rdma.Snapshot) string {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s := all[name]
-		fmt.Fprintf(&b, "%s: %d associations, %d QPs, %d regions\n", name, len(s.Associations), len(s.QPs), len(s.Regions))
+		fmt.Fprintf(&b, "%s: %d associations, %d QPs, %d regions\n", name, len(s.Associations), len(s.QPs),
+			len(s.Regions))
 		for _, a := range s.Associations {
-			fmt.Fprintf(&b, "%-17v %6d queued  port %d  peer %v  %s, %v old\n", a.State, a.Queued, a.LocalPort, a.Remote, sideLabel(a), ageSince(a.Since))
-			fmt.Fprintf(&b, "\t streams:%d/%d outstanding:%d unacked:%d rwnd:%d peer_rwnd:%d buffered:%d mem:%d retrans:%d fast:%d timeouts:%d data_out:%d data_in:%d bytes_in:%d\n",
-				a.OutStreams, a.InStreams, a.Outstanding, a.Unacked, a.RecvWindow, a.PeerWindow, a.Buffered, a.Memory, a.Retransmits, a.FastRetransmits, a.Timeouts,
+			fmt.Fprintf(&b, "%-17v %6d queued  port %d  peer %v  %s, %v old\n", a.State, a.Queued, a.LocalPort,
+				a.Remote, sideLabel(a), ageSince(a.Since))
+			fmt.Fprintf(&b,
+				"\t streams:%d/%d outstanding:%d unacked:%d rwnd:%d peer_rwnd:%d buffered:%d mem:%d retrans:%d fast:%d timeouts:%d data_out:%d data_in:%d bytes_in:%d\n",
+				a.OutStreams, a.InStreams, a.Outstanding, a.Unacked, a.RecvWindow, a.PeerWindow, a.Buffered, a.Memory,
+				a.Retransmits, a.FastRetransmits, a.Timeouts,
 				a.DataOut, a.DataIn, a.DataOctetsIn)
 			for _, p := range a.Paths {
 				primary := ""
@@ -111,15 +118,22 @@ func statusText(all map[string]rdma.Snapshot) string {
 				if p.Suspected {
 					primary += " suspected"
 				}
-				fmt.Fprintf(&b, "\t path %s -> %s: %v%s %s cwnd:%d ssthresh:%s flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n", addrLabel(p.Local), addrLabel(p.Remote), p.State, primary, strings.ToLower(p.Controller),
-					p.Cwnd, ssthreshLabel(p), p.Flight, toMilliseconds(p.SRTT), toMilliseconds(p.RTTVar), p.RTO.Milliseconds(), p.MTU, p.Errors)
+				fmt.Fprintf(&b,
+					"\t path %s -> %s: %v%s %s cwnd:%d ssthresh:%s flight:%d rtt:%.3f/%.3f rto:%d mtu:%d errors:%d\n",
+					addrLabel(p.Local), addrLabel(p.Remote), p.State, primary, strings.ToLower(p.Controller),
+					p.Cwnd, ssthreshLabel(p), p.Flight, toMilliseconds(p.SRTT), toMilliseconds(p.RTTVar),
+					p.RTO.Milliseconds(), p.MTU, p.Errors)
 			}
 			for _, s := range a.Streams {
-				fmt.Fprintf(&b, "\t stream %d next_out:%d next_in:%d waiting:%d\n", s.ID, s.NextOut, s.NextIn, s.Waiting)
+				fmt.Fprintf(&b, "\t stream %d next_out:%d next_in:%d waiting:%d\n", s.ID, s.NextOut, s.NextIn,
+					s.Waiting)
 			}
 		}
 		for _, q := range s.QPs {
-			fmt.Fprintf(&b, "QP %d %s  peer %s  %v old  pd:%d stream:%d ird:%d ord:%d mulpdu:%d in_process:%d in:%d out:%d\n", q.Num, q.State, peerLabel(q), ageSince(q.Since), q.PD, q.SCTP, q.IRD, q.ORD, q.MULPDU, q.InProcess, q.Stream.In, q.Stream.Out)
+			fmt.Fprintf(&b,
+				"QP %d %s  peer %s  %v old  pd:%d stream:%d ird:%d ord:%d mulpdu:%d in_process:%d in:%d out:%d\n",
+				q.Num, q.State, peerLabel(q), ageSince(q.Since), q.PD, q.SCTP, q.IRD, q.ORD, q.MULPDU, q.InProcess,
+				q.Stream.In, q.Stream.Out)
 		}
 		for _, r := range s.Regions {
 			valid := ""
@@ -177,7 +191,8 @@ func writeHTML(w http.ResponseWriter, r *http.Request, all map[string]rdma.Snaps
 		w.Header().Set("Refresh", "5")
 	}
 	// A client that has gone does not see the error.
-	_ = statusPage.Execute(w, map[string]any{"All": all, "Hold": hold, "Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")})
+	_ = statusPage.Execute(w, map[string]any{"All": all, "Hold": hold,
+		"Now": time.Now().UTC().Format("2006-01-02 15:04:05 UTC")})
 }
 
 var statusPage = template.Must(template.New("").Funcs(template.FuncMap{"side": sideLabel, "peer": peerLabel, "at": addrLabel, "age": ageSince, "ms": toMilliseconds}).Parse(`<!doctype html>

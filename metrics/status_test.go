@@ -90,8 +90,10 @@ b: 1 associations, 0 QPs, 0 regions
 	r, w := httptest.NewRequestWithContext(ctx, "GET", "/pprof/profile", nil), httptest.NewRecorder()
 	r.RemoteAddr, r.Host = "127.0.0.1:5", "localhost"
 	Status(c, &StatusOptions{Pprof: true}).ServeHTTP(w, r)
-	check.That(t, w.Code == 200 && strings.HasPrefix(w.Body.String(), "\x1f\x8b"), "profile of the processor: %d %q", w.Code, w.Body)
-	for _, path := range []string{"/", "/json", "/text", "/status/", "/pprof/heap", "/debug/pprof/", "/debug/pprof/heap", "/metrics"} {
+	check.That(t, w.Code == 200 && strings.HasPrefix(w.Body.String(), "\x1f\x8b"), "profile of the processor: %d %q",
+		w.Code, w.Body)
+	for _, path := range []string{"/", "/json", "/text", "/status/", "/pprof/heap", "/debug/pprof/",
+		"/debug/pprof/heap", "/metrics"} {
 		_, pattern := http.DefaultServeMux.Handler(httptest.NewRequest("GET", path, nil))
 		check.That(t, pattern == "", "http.DefaultServeMux has %s", pattern)
 	}
@@ -100,12 +102,18 @@ b: 1 associations, 0 QPs, 0 regions
 // Each figure of the text stands behind its name.
 func TestTextHasEachFigureInItsPlace(t *testing.T) {
 	a := &sctp.Snapshot{Remote: netip.MustParseAddrPort("10.0.0.1:77"), LocalPort: 5, Memory: 6} // since ever
-	a.Queued, a.OutStreams, a.InStreams, a.Outstanding, a.Unacked, a.RecvWindow, a.PeerWindow, a.Buffered = 1, 2, 3, 4, 7, 8, 9, 10
+	a.Queued, a.OutStreams, a.InStreams, a.Outstanding, a.Unacked, a.RecvWindow, a.PeerWindow, a.Buffered = 1, 2, 3,
+		4, 7, 8, 9, 10
 	a.Retransmits, a.FastRetransmits, a.Timeouts, a.DataOut, a.DataIn, a.DataOctetsIn = 11, 12, 13, 14, 15, 16
-	a.Streams, a.Paths = []sctp.StreamStats{{ID: 17, NextOut: 18, NextIn: 19, Waiting: 20}}, []sctp.PathStats{{Remote: netip.MustParseAddrPort("10.0.0.1:9899"), Suspected: true,
-		Controller: "BBR", Cwnd: 21, Ssthresh: 22, Flight: 23, SRTT: 24 * time.Millisecond, RTTVar: 25 * time.Millisecond, RTO: 26 * time.Millisecond, MTU: 27, Errors: 28}}
-	q := rdma.QPSnapshot{Num: 29, State: "RTS", Remote: a.Remote, PD: 30, SCTP: 31, IRD: 32, ORD: 33, MULPDU: 34, InProcess: 35, Stream: rdma.StreamStats{In: 36, Out: 37}}
-	check.Equal(t, "text", statusText(map[string]rdma.Snapshot{"x": {Associations: []*sctp.Snapshot{a}, QPs: []rdma.QPSnapshot{q}, Regions: []rdma.RegionSnapshot{{PD: 38, Octets: 39, Access: "r"}}}}),
+	a.Streams, a.Paths = []sctp.StreamStats{{ID: 17, NextOut: 18, NextIn: 19, Waiting: 20}},
+		[]sctp.PathStats{{Remote: netip.MustParseAddrPort("10.0.0.1:9899"), Suspected: true,
+			Controller: "BBR", Cwnd: 21, Ssthresh: 22, Flight: 23, SRTT: 24 * time.Millisecond,
+			RTTVar: 25 * time.Millisecond, RTO: 26 * time.Millisecond, MTU: 27, Errors: 28}}
+	q := rdma.QPSnapshot{Num: 29, State: "RTS", Remote: a.Remote, PD: 30, SCTP: 31, IRD: 32, ORD: 33, MULPDU: 34,
+		InProcess: 35, Stream: rdma.StreamStats{In: 36, Out: 37}}
+	check.Equal(t, "text",
+		statusText(map[string]rdma.Snapshot{"x": {Associations: []*sctp.Snapshot{a}, QPs: []rdma.QPSnapshot{q},
+			Regions: []rdma.RegionSnapshot{{PD: 38, Octets: 39, Access: "r"}}}}),
 		"x: 1 associations, 1 QPs, 1 regions\nCLOSED                 1 queued  port 5  peer 10.0.0.1:77  set up here, 2562047h47m16s old\n"+
 			"\t streams:2/3 outstanding:4 unacked:7 rwnd:8 peer_rwnd:9 buffered:10 mem:6 retrans:11 fast:12 timeouts:13 data_out:14 data_in:15 bytes_in:16\n"+
 			"\t path * -> 10.0.0.1:9899: unconfirmed suspected bbr cwnd:21 ssthresh:22 flight:23 rtt:24.000/25.000 rto:26 mtu:27 errors:28\n"+
@@ -115,7 +123,8 @@ func TestTextHasEachFigureInItsPlace(t *testing.T) {
 
 // A path is both: the primary one, and suspected.
 func TestSuspectedPathMayBeThePrimary(t *testing.T) {
-	for want, p := range map[string]sctp.PathStats{": active primary suspected ": {State: sctp.PathActive, Primary: true, Suspected: true}, ": active primary ": {State: sctp.PathActive, Primary: true},
+	for want, p := range map[string]sctp.PathStats{": active primary suspected ": {State: sctp.PathActive,
+		Primary: true, Suspected: true}, ": active primary ": {State: sctp.PathActive, Primary: true},
 		": active suspected ": {State: sctp.PathActive, Suspected: true}, ": active ": {State: sctp.PathActive}} {
 		a := &sctp.Snapshot{Paths: []sctp.PathStats{p}}
 		text := statusText(map[string]rdma.Snapshot{"x": {Associations: []*sctp.Snapshot{a}}})

@@ -34,7 +34,8 @@ func (b *Buf) Retain() { b.RetainMany(1) }
 // RetainMany adds n references, for the packets that lie in one buffer.
 func (b *Buf) RetainMany(n int) {
 	if refs := b.refs.Add(int32(n)); refs < int32(n)+1 {
-		_ = invariant.Violation("rawio.Buf.Retain", "a buffer of %d octets retained after its last release: %d references", len(b.B), refs)
+		_ = invariant.Violation("rawio.Buf.Retain",
+			"a buffer of %d octets retained after its last release: %d references", len(b.B), refs)
 	}
 }
 
@@ -49,7 +50,8 @@ func (b *Buf) releaseMany(n int) {
 			b.pool.put(b)
 		}
 	case n < 0:
-		_ = invariant.Violation("rawio.Buf.Release", "a buffer of %d octets released more often than retained: %d references", len(b.B), n)
+		_ = invariant.Violation("rawio.Buf.Release",
+			"a buffer of %d octets released more often than retained: %d references", len(b.B), n)
 	}
 }
 

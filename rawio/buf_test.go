@@ -19,7 +19,8 @@ func TestPoolReusesABufferAfterItsLastRelease(t *testing.T) {
 	must.That(t, p.Get() != a, "a buffer with a reference left was handed out again")
 	a.Release()
 	b := p.Get()
-	must.That(t, b == a && b.Refs() == 1, "got buffer %p with %d references, want the released %p with 1", b, b.Refs(), a)
+	must.That(t, b == a && b.Refs() == 1, "got buffer %p with %d references, want the released %p with 1", b,
+		b.Refs(), a)
 }
 
 // Packets that lie in common buffers give back one reference each, whatever lies between them.
@@ -92,7 +93,8 @@ func TestPacketRelease(t *testing.T) {
 	p := Packet{Data: b.B, Buf: b}
 	b.Retain()
 	p.Release()
-	must.That(t, b.Refs() == 1 && p.Data == nil && p.Buf == nil, "after Release: %d references, Data %v, Buf %v", b.Refs(), p.Data, p.Buf)
+	must.That(t, b.Refs() == 1 && p.Data == nil && p.Buf == nil, "after Release: %d references, Data %v, Buf %v",
+		b.Refs(), p.Data, p.Buf)
 	p.Release() // without a Buf: nothing happens
 	must.Equal(t, "references after a second Release of a packet", b.Refs(), 1)
 }

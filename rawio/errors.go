@@ -39,7 +39,8 @@ type PermissionError struct {
 
 // Error names the missing capability and what works without it.
 func (e *PermissionError) Error() string {
-	return fmt.Sprintf("the %s link needs %s (%v); run as root or grant the capability, or use the udp link, which needs none",
+	return fmt.Sprintf("the %s link needs %s (%v); run as root or grant the capability, or use the udp link, "+
+		"which needs none",
 		e.Link, e.Capability, e.Err)
 }
 
@@ -54,7 +55,8 @@ type UnsupportedError struct {
 
 // Error names the links that work instead.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("the %s link is not available on %s; use the udp link, which works everywhere, or mem within one process", e.Link, e.OS)
+	return fmt.Sprintf("the %s link is not available on %s; use the udp link, which works everywhere, or mem "+
+		"within one process", e.Link, e.OS)
 }
 
 // Is makes the error match errors.ErrUnsupported.
@@ -66,5 +68,6 @@ type MTUError struct {
 }
 
 func (e *MTUError) Error() string {
-	return fmt.Sprintf("MTU of %d octets is below %d, the least that carries a DDP session's private data unfragmented", e.MTU, MinMTU)
+	return fmt.Sprintf(
+		"MTU of %d octets is below %d, the least that carries a DDP session's private data unfragmented", e.MTU, MinMTU)
 }

@@ -72,7 +72,9 @@ func Owns(l Link, a netip.Addr) bool {
 	case Owner:
 		return l.Owns(a)
 	case Addresser:
-		return slices.ContainsFunc(l.LocalAddrs(), func(own netip.AddrPort) bool { return own.Addr().Unmap() == a.Unmap() })
+		return slices.ContainsFunc(l.LocalAddrs(), func(own netip.AddrPort) bool {
+			return own.Addr().Unmap() == a.Unmap()
+		})
 	}
 	return false
 }

@@ -18,15 +18,20 @@ import (
 // The table in the package comment says of each link what it is.
 func TestTableOfLinksIsTrue(t *testing.T) {
 	is := map[string]func(rawio.Link) bool{
-		"Featurer": can[rawio.Featurer], "Addresser": can[rawio.Addresser], "PortBinder": can[rawio.PortBinder], "Interrupter": can[rawio.Interrupter],
-		"Poller": can[rawio.Poller], "Waiter": can[rawio.Waiter], "Sharder": can[rawio.Sharder], "Watcher": can[rawio.Watcher], "Owner": can[rawio.Owner], "Fragmenter": can[rawio.Fragmenter],
+		"Featurer": can[rawio.Featurer], "Addresser": can[rawio.Addresser], "PortBinder": can[rawio.PortBinder],
+		"Interrupter": can[rawio.Interrupter],
+		"Poller":      can[rawio.Poller], "Waiter": can[rawio.Waiter], "Sharder": can[rawio.Sharder],
+		"Watcher": can[rawio.Watcher], "Owner": can[rawio.Owner], "Fragmenter": can[rawio.Fragmenter],
 		"Prompter": can[rawio.Prompter],
 	}
-	rows := regexp.MustCompile(`(?m)^//\t(\w+er) .{30}`).FindAllStringSubmatch(string(must.Get(os.ReadFile("doc.go"))(t)), -1)
+	rows := regexp.MustCompile(`(?m)^//\t(\w+er) .{30}`).FindAllStringSubmatch(
+		string(must.Get(os.ReadFile("doc.go"))(t)), -1)
 	must.Equal(t, "rows", len(rows), len(is))
 	for _, row := range rows {
-		for i, l := range []rawio.Link{(*raw.Link)(nil), (*udp.Link)(nil), (*tun.Link)(nil), (*mem.Link)(nil), (*pcap.Link)(nil)} {
-			check.Equal(t, row[1]+" of "+[]string{"raw", "udp", "tun", "mem", "pcap"}[i], row[0][len("//\t")+15+4*i] == 'x', is[row[1]](l))
+		for i, l := range []rawio.Link{(*raw.Link)(nil), (*udp.Link)(nil), (*tun.Link)(nil), (*mem.Link)(nil),
+			(*pcap.Link)(nil)} {
+			check.Equal(t, row[1]+" of "+[]string{"raw", "udp", "tun", "mem", "pcap"}[i],
+				row[0][len("//\t")+15+4*i] == 'x', is[row[1]](l))
 		}
 	}
 }

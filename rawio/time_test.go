@@ -46,6 +46,7 @@ func TestTimeSub(t *testing.T) {
 }
 
 func TestTimeBefore(t *testing.T) {
-	must.That(t, Time(1).Before(2) && !Time(2).Before(2) && !Time(3).Before(2) && Time(2).Before(Never) && !Never.Before(Never),
+	must.That(t, Time(1).Before(2) && !Time(2).Before(2) && !Time(3).Before(2) && Time(2).Before(Never) &&
+		!Never.Before(Never),
 		"Before is not the strict order of the numbers with Never last")
 }

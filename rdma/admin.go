@@ -13,7 +13,8 @@ import (
 // 5042 sections 6.4.2 and 6.4.4). It shows their addresses and what they do, and can end it.
 
 // ErrIdle is why a QP has ended that moved nothing for Config.IdleTimeout.
-var ErrIdle = errors.New("rdma: nothing was sent or received for Config.IdleTimeout; the session was ended to reclaim its resources")
+var ErrIdle = errors.New("rdma: nothing was sent or received for Config.IdleTimeout; the session was ended to " +
+	"reclaim its resources")
 
 // StreamStats counts the messages of one session. OutOfOrder, Fragmented and Early count those that
 // cost more than the ordinary one and end no stream. If there are many of them, the peer is at

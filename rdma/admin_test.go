@@ -35,7 +35,8 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 		reads.good()
 	}
 	err := idle.qp.Err()
-	check.That(t, errors.Is(err, ErrIdle) && idle.qp.State() == StateError, "the idle one: %v, %v", idle.qp.State(), err)
+	check.That(t, errors.Is(err, ErrIdle) && idle.qp.State() == StateError, "the idle one: %v, %v", idle.qp.State(),
+		err)
 	ev := event(t, x.b, EventQPFatal)
 	check.That(t, ev.QP == idle.qp && errors.Is(ev.Err, ErrIdle), "%+v", ev)
 	<-idle.qp.Done()
@@ -43,10 +44,12 @@ func TestIdleStreamsAreReclaimed(t *testing.T) {
 		check.Equal(t, "a busy one", s.qp.State(), StateRTS)
 	}
 	left := x.b.QPs()
-	check.That(t, slices.Contains(left, busy.qp) && slices.Contains(left, unconnected.qp) && len(left) == 3, "left are %d QPs", len(left))
+	check.That(t, slices.Contains(left, busy.qp) && slices.Contains(left, unconnected.qp) && len(left) == 3,
+		"left are %d QPs", len(left))
 	for _, took := range []Latency{x.a.Latency(), func() Latency { x.a.Close(); return x.a.Latency() }()} {
 		w, r := took.Write.Total(), took.Read.Total()
-		check.That(t, w == 2*sweepsPerTimeout && r == w && took.Send.Total()+took.Atomic.Total() == 0, "measured are %d Writes and %d Reads", w, r)
+		check.That(t, w == 2*sweepsPerTimeout && r == w && took.Send.Total()+took.Atomic.Total() == 0,
+			"measured are %d Writes and %d Reads", w, r)
 	}
 }
 
@@ -96,7 +99,8 @@ func TestSilentPeerKeepsNoAssociation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newLab(t, &Config{IdleTimeout: 4 * time.Second})
 		peer := x.plain(4 << 10)
-		must.Do(peer.WriteMsg([]byte{0, 0, 0, 1}, sctp.SendInfo{PPID: ddpadapt.PPIDControl, Unordered: true}))(t) // an Initiate
+		// an Initiate
+		must.Do(peer.WriteMsg([]byte{0, 0, 0, 1}, sctp.SendInfo{PPID: ddpadapt.PPIDControl, Unordered: true}))(t)
 		req := must.Get(x.l.Accept(ctx(t)))(t)
 		b := newSide(t, x.b, nil, nil)
 		must.OK(t, req.Accept(b.qp, nil))
@@ -126,13 +130,15 @@ func isClosed(c <-chan struct{}) bool {
 
 func TestIdleTimeout(t *testing.T) {
 	// req 5042-6.4.2-1
-	for timeout, want := range map[time.Duration]time.Duration{time.Second: 1500 * time.Millisecond, time.Millisecond: 6 * time.Millisecond} {
+	for timeout, want := range map[time.Duration]time.Duration{time.Second: 1500 * time.Millisecond,
+		time.Millisecond: 6 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			a, b := newLab(t, &Config{IdleTimeout: timeout}).join(nil)
 			<-a.qp.Done()
 			<-b.qp.Done()
-			check.That(t, (errors.Is(a.qp.Err(), ErrIdle) || errors.Is(b.qp.Err(), ErrIdle)) && time.Since(began) == want,
+			check.That(t, (errors.Is(a.qp.Err(), ErrIdle) || errors.Is(b.qp.Err(), ErrIdle)) &&
+				time.Since(began) == want,
 				"ended by %v and %v after %v, want %v", a.qp.Err(), b.qp.Err(), time.Since(began), want)
 		})
 	}
@@ -162,7 +168,8 @@ func TestPeersAreCountedAndAborted(t *testing.T) {
 	check.That(t, s.Sessions >= 2 && n == 1, "%+v, %d may set up an association with one peer at once", s, n)
 	p := b.qp.lockCore()
 	n = p.Held() - int(unsafe.Sizeof(*p)) - p.Mux.Held() - p.chargedOctets
-	check.That(t, n == p.Mux.Pending()*(requestOctets+ddpadapt.MaxPrivateData) && n != 0, "a request that waits counts as %d octets", n)
+	check.That(t, n == p.Mux.Pending()*(requestOctets+ddpadapt.MaxPrivateData) && n != 0,
+		"a request that waits counts as %d octets", n)
 	b.qp.unchargePeer(p)
 	check.That(t, p.chargedOctets == 0, "the peer is still charged %d octets for queues", p.chargedOctets)
 	b.qp.unlockCore(p)

@@ -35,7 +35,8 @@ func TestAnswersToManyQPsGoTogether(t *testing.T) {
 		for i, sides := range []map[uint32]*side{asks, answers} {
 			d := []*Device{a, b}[i]
 			s := &side{t: t, dev: d, pd: d.AllocPD(), cq: cqs[i], buf: make([]byte, 2*octets)}
-			s.qp = must.Get(d.CreateQP(&QPConfig{PD: s.pd, SendCQ: s.cq, RecvCQ: s.cq, MaxSend: 4, MaxRecv: 4, OwnAssociation: true}))(t)
+			s.qp = must.Get(d.CreateQP(&QPConfig{PD: s.pd, SendCQ: s.cq, RecvCQ: s.cq, MaxSend: 4, MaxRecv: 4,
+				OwnAssociation: true}))(t)
 			s.mr = must.Get(s.pd.Register(s.buf, LocalWrite, nil))(t)
 			s.recv(0, 0, octets)
 			sides[s.qp.Num()], ends[i] = s, s

@@ -81,7 +81,8 @@ func TestAtomicsFromAllSides(t *testing.T) {
 				go func() {
 					defer wg.Done()
 					for i := range uint64(each) {
-						if err := a.qp.PostSend(&SendWR{ID: i, Op: OpAtomic, RemoteSTag: mr.STag(), Atomic: FetchAdd(1)}); err != nil {
+						if err := a.qp.PostSend(&SendWR{ID: i, Op: OpAtomic, RemoteSTag: mr.STag(),
+							Atomic: FetchAdd(1)}); err != nil {
 							t.Error(err)
 							return
 						}
@@ -116,7 +117,8 @@ func TestAtomicNeedsItsRight(t *testing.T) {
 	a.post(atomicWR(1, b.mr, FetchAdd(0))) // open for reading and writing
 	check.Equal(t, "status", a.wc().Status, rdmap.StatusRemAccessErr)
 	var se *rdmap.StreamError
-	check.That(t, errors.As(a.qp.Err(), &se) && se.Remote && se.Terminate.Code == rdmap.CodeAccess, "error %v", a.qp.Err())
+	check.That(t, errors.As(a.qp.Err(), &se) && se.Remote && se.Terminate.Code == rdmap.CodeAccess, "error %v",
+		a.qp.Err())
 }
 
 func TestImmediateDataWakesItsReceiver(t *testing.T) {
@@ -129,7 +131,8 @@ func TestImmediateDataWakesItsReceiver(t *testing.T) {
 	b.cq.Arm(true)
 	fill(a.buf[:50_000], 1)
 	a.post(SendWR{ID: 1, Op: OpImm, Immediate: 1})
-	a.post(SendWR{ID: 2, Op: OpWriteImm, SGL: []SGE{a.mr.SGE(0, 50_000)}, RemoteSTag: b.mr.STag(), RemoteTO: 9, Immediate: 2})
+	a.post(SendWR{ID: 2, Op: OpWriteImm, SGL: []SGE{a.mr.SGE(0, 50_000)}, RemoteSTag: b.mr.STag(), RemoteTO: 9,
+		Immediate: 2})
 	a.post(SendWR{ID: 3, Op: OpImmSE, Immediate: 3})
 	a.post(SendWR{ID: 4, Op: OpWriteImmSE, Immediate: 4})
 	select {
@@ -139,7 +142,8 @@ func TestImmediateDataWakesItsReceiver(t *testing.T) {
 	}
 	for i := range uint64(4) {
 		wc := b.good()
-		check.That(t, wc.ID == i && wc.Opcode == rdmap.WCRecvImm && wc.Immediate == i+1 && wc.Solicited == (i >= 2), "received %+v", wc)
+		check.That(t, wc.ID == i && wc.Opcode == rdmap.WCRecvImm && wc.Immediate == i+1 && wc.Solicited == (i >= 2),
+			"received %+v", wc)
 		check.That(t, i != 1 || string(b.buf[9:50_009]) == string(a.buf[:50_000]), "the Write is not in place")
 	}
 	for i, op := range []rdmap.WCOpcode{rdmap.WCImm, rdmap.WCWrite, rdmap.WCImm, rdmap.WCWrite} {

@@ -163,7 +163,9 @@ func BenchmarkThroughput(b *testing.B) {
 		for _, link := range []string{"mem", "udp", "raw"} {
 			for _, mtu := range []int{1500, rawio.MaxMTU} {
 				for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
-					b.Run(fmt.Sprintf("%s/%s/mtu=%d/%dKiB", verb.name, link, mtu, size>>10), func(b *testing.B) { newBenchPair(b, link, mtu, size).run(b, verb.op) })
+					b.Run(fmt.Sprintf("%s/%s/mtu=%d/%dKiB", verb.name, link, mtu, size>>10), func(b *testing.B) {
+						newBenchPair(b, link, mtu, size).run(b, verb.op)
+					})
 				}
 			}
 		}

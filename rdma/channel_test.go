@@ -109,7 +109,8 @@ func TestDestroyWaitsForAcknowledgements(t *testing.T) {
 		get(one, nil)
 		get(nil, context.Canceled)
 		event(two)
-		for _, err := range []error{one.AckEvents(3), one.AckEvents(0), two.AckEvents(2), must.Get(d.CreateCQ(1))(t).AckEvents(1)} {
+		for _, err := range []error{one.AckEvents(3), one.AckEvents(0), two.AckEvents(2),
+			must.Get(d.CreateCQ(1))(t).AckEvents(1)} {
 			e := new(LimitError)
 			check.That(t, errors.As(err, &e), "%v", err)
 		}
@@ -183,7 +184,8 @@ func TestAChannelServesWhatComesAndGoes(t *testing.T) {
 			check.OK(t, cq.AckEvents(1))
 		}
 	}()
-	concurrent.RunTogether(200, life, life, func(i int) { _ = stay.Resize(1<<11 + i) }, func(int) { stay.Arm(false); stay.pushWC(WC{}); stay.notifyWaiters() })
+	concurrent.RunTogether(200, life, life, func(i int) { _ = stay.Resize(1<<11 + i) },
+		func(int) { stay.Arm(false); stay.pushWC(WC{}); stay.notifyWaiters() })
 	stop()
 	<-done
 }

@@ -39,17 +39,20 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 	qp := must.Get(d.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SRQ: srq}))(t)
 	all := must.Get(pd.Register(make([]byte, 8), LocalWrite, nil))(t)
 	window := func(int) {
-		if w, err := all.Bind(qp, 0, 8, RemoteRead); check.OK(t, errors.Join(err, all.SetAccess(LocalWrite), all.Reregister(make([]byte, 8), LocalWrite, all.Base()))) {
+		if w, err := all.Bind(qp, 0, 8, RemoteRead); check.OK(t,
+			errors.Join(err, all.SetAccess(LocalWrite), all.Reregister(make([]byte, 8), LocalWrite, all.Base()))) {
 			w.Invalidate()
 		}
 		_ = qp.reserveSession() // perhaps another one has
 		qp.cancelReservation()
-		check.That(t, errors.Is(srq.Destroy(), syscall.EBUSY) && errors.Is(cq.Destroy(t.Context()), syscall.EBUSY) && qp.State() == rdmap.StateInit, "what others use is destroyed")
+		check.That(t, errors.Is(srq.Destroy(), syscall.EBUSY) && errors.Is(cq.Destroy(t.Context()), syscall.EBUSY) &&
+			qp.State() == rdmap.StateInit, "what others use is destroyed")
 	}
 	region := func(int) {
 		mr, err := pd.Register(make([]byte, 8), LocalWrite, nil)
 		if err == nil {
-			err = errors.Join(mr.SetAccess(RemoteRead), mr.Reregister(make([]byte, 9), LocalWrite, mr.Base()+mr.Len()), mr.Deregister())
+			err = errors.Join(mr.SetAccess(RemoteRead),
+				mr.Reregister(make([]byte, 9), LocalWrite, mr.Base()+mr.Len()), mr.Deregister())
 		}
 		check.OK(t, err)
 	}
@@ -66,5 +69,7 @@ func TestWhatAssociationsShareMayBeUsedAtOnce(t *testing.T) {
 		cq.Arm(true)
 		_, _ = cq.Poll(make([]WC, 1))
 	}
-	concurrent.RunTogether(200, take, take, create, create, window, window, region, region, table, table, queue, queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) }, func(int) { d.Snapshot() })
+	concurrent.RunTogether(200, take, take, create, create, window, window, region, region, table, table, queue,
+		queue, func(int) { _ = srq.PostRecv(&RecvWR{}) }, func(int) { d.events.push(Event{}) },
+		func(int) { d.Snapshot() })
 }

@@ -44,8 +44,10 @@ func TestWhatIsInUseIsNotDestroyed(t *testing.T) {
 	_, region := pd.Register(make([]byte, 8), 0, nil)
 	_, queue := pd.CreateSRQ(1, 1)
 	dead := SRQ{pd: fresh, destroyed: true}
-	for what, err := range map[string]error{"poll": polled, "resize": s.cq.Resize(9), "receive": srq.PostRecv(&RecvWR{}), "register": region, "queue": queue,
-		"QP with the CQ": create(QPConfig{PD: fresh, SendCQ: cq, RecvCQ: s.cq}), "QP in the PD": create(QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}),
+	for what, err := range map[string]error{"poll": polled, "resize": s.cq.Resize(9),
+		"receive": srq.PostRecv(&RecvWR{}), "register": region, "queue": queue,
+		"QP with the CQ":  create(QPConfig{PD: fresh, SendCQ: cq, RecvCQ: s.cq}),
+		"QP in the PD":    create(QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}),
 		"QP with the SRQ": create(QPConfig{PD: fresh, SRQ: &dead, SendCQ: cq, RecvCQ: cq})} {
 		check.Equal(t, what, err, ErrDestroyed)
 	}

@@ -91,7 +91,8 @@ type peerSlot struct {
 
 // NewDevice makes a Device over link, which it owns from now on. cfg may be nil.
 func NewDevice(link rawio.Link, cfg *Config) (*Device, error) {
-	d := &Device{peerSlots: make(map[netip.AddrPort]*peerSlot), peers: make(map[*peer]struct{}), qps: make(map[*QP]struct{}),
+	d := &Device{peerSlots: make(map[netip.AddrPort]*peerSlot), peers: make(map[*peer]struct{}),
+		qps:    make(map[*QP]struct{}),
 		closed: make(chan struct{})}
 	if cfg != nil {
 		d.cfg = *cfg

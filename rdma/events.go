@@ -36,7 +36,8 @@ const (
 	EventAssocDown
 )
 
-var eventNames = [...]string{"none", "QP fatal", "CQ error", "SRQ limit reached", "receives in process", "association up", "association down"}
+var eventNames = [...]string{"none", "QP fatal", "CQ error", "SRQ limit reached", "receives in process",
+	"association up", "association down"}
 
 // String returns a short name, for traces.
 func (k EventKind) String() string {

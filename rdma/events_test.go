@@ -62,7 +62,8 @@ func TestEventQPFatal(t *testing.T) {
 	for _, s := range []*side{a, b} {
 		ev := event(t, s.dev, EventQPFatal)
 		var e *rdmap.StreamError
-		check.That(t, ev.QP == s.qp && errors.As(ev.Err, &e) && e.Remote == (s == a) && e.Terminate.Code == ddp.CodeInvalidSTag, "%+v", ev)
+		check.That(t, ev.QP == s.qp && errors.As(ev.Err, &e) && e.Remote == (s == a) &&
+			e.Terminate.Code == ddp.CodeInvalidSTag, "%+v", ev)
 	}
 }
 
@@ -154,7 +155,8 @@ func TestEventsAreReportedWhoeverHoldsTheGate(t *testing.T) {
 	p.reportAssoc(false, nil)
 	left := len(x.a.Peers())
 	p.reportAssoc(true, nil)
-	check.That(t, left == 0 && len(x.a.Peers()) == 1, "%d peers after the end of one, %d after its return", left, len(x.a.Peers()))
+	check.That(t, left == 0 && len(x.a.Peers()) == 1, "%d peers after the end of one, %d after its return", left,
+		len(x.a.Peers()))
 	a.qp.unlockCore(p)
 	event(t, x.a, EventHighWater)
 }
@@ -187,7 +189,8 @@ func TestEventQueueIsARing(t *testing.T) {
 			ev, some := q.pop()
 			check.That(t, !some && q.lost == 1, "%d places: one more is %+v", size, ev)
 		}
-		check.That(t, !slices.ContainsFunc(q.ring, func(w queuedEvent) bool { return w != queuedEvent{} }) && q.lostEvents() == 3,
+		check.That(t, !slices.ContainsFunc(q.ring, func(w queuedEvent) bool { return w != queuedEvent{} }) &&
+			q.lostEvents() == 3,
 			"%d were lost; %+v is kept", q.lostEvents(), q.ring)
 		for i := range size {
 			q.push(Event{Remote: netip.AddrPortFrom(who[15], 1)})
@@ -220,7 +223,8 @@ func TestEventsAreBounded(t *testing.T) {
 	for i := range 20 { // however fast they are read
 		x.b.events.push(who)
 		ev, some := x.b.events.pop()
-		check.That(t, some == (i < 6) && (i != 0 || ev.Lost == n-2), "event %d of a second: %v, %d lost before it, want %d", i, some, ev.Lost, n-2)
+		check.That(t, some == (i < 6) && (i != 0 || ev.Lost == n-2),
+			"event %d of a second: %v, %d lost before it, want %d", i, some, ev.Lost, n-2)
 	}
 	check.That(t, kinds[EventAssocUp] == 1 && kinds[EventQPFatal] == 2, "events %v", kinds)
 	a, b := x.join(nil)

@@ -38,7 +38,8 @@ func Example() {
 
 		req, err := listener.Accept(ctx)
 		check(err)
-		check(req.Accept(qp, []byte{byte(mr.STag() >> 24), byte(mr.STag() >> 16), byte(mr.STag() >> 8), byte(mr.STag())}))
+		check(req.Accept(qp, []byte{byte(mr.STag() >> 24), byte(mr.STag() >> 16), byte(mr.STag() >> 8),
+			byte(mr.STag())}))
 		check(cq.Wait(ctx)) // the notification
 		fmt.Printf("server memory holds %q\n", memory[:12])
 		<-qp.Done()

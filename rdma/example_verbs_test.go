@@ -127,7 +127,8 @@ func Example_remoteRead() {
 	ctx := context.Background()
 	client, server := newEnds(ctx)
 	copy(server.memory[1000:], "whatever is there")
-	client.post(rdma.SendWR{Op: rdma.OpRead, SGL: []rdma.SGE{client.mr.SGE(0, 17)}, RemoteSTag: client.peer, RemoteTO: 1000})
+	client.post(rdma.SendWR{Op: rdma.OpRead, SGL: []rdma.SGE{client.mr.SGE(0, 17)}, RemoteSTag: client.peer,
+		RemoteTO: 1000})
 	fmt.Printf("%v of %d octets: %q\n", client.wait(ctx).Opcode, 17, client.memory[:17])
 	client.close(ctx)
 	check(server.dev.Close())

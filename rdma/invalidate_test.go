@@ -15,7 +15,8 @@ import (
 	"github.com/rddp-go/rddp/rdma/rdmap"
 )
 
-var invalidations = flag.Int("invalidations", 0, "how often to invalidate memory under a peer's writes (0: 5000, under the race detector 1000, with -short 300)")
+var invalidations = flag.Int("invalidations", 0,
+	"how often to invalidate memory under a peer's writes (0: 5000, under the race detector 1000, with -short 300)")
 
 // Memory is invalidated over and over while a peer writes to it as fast as it can: when Invalidate
 // has returned, not one octet changes any more. The test writes to the memory then, so that the
@@ -78,8 +79,10 @@ func (v *victim) must(err error) {
 }
 
 func (v *victim) connect() (a, b *QP) {
-	a = must.Get(v.x.a.CreateQP(&QPConfig{PD: v.from, SendCQ: v.fcq, RecvCQ: v.fcq, MaxSend: victimDepth, MaxRecv: 1, IRD: -1, ORD: -1}))(v.x.t)
-	b = must.Get(v.x.b.CreateQP(&QPConfig{PD: v.to, SendCQ: v.tcq, RecvCQ: v.tcq, MaxSend: 1, MaxRecv: 1, IRD: -1, ORD: -1}))(v.x.t)
+	a = must.Get(v.x.a.CreateQP(&QPConfig{PD: v.from, SendCQ: v.fcq, RecvCQ: v.fcq, MaxSend: victimDepth, MaxRecv: 1,
+		IRD: -1, ORD: -1}))(v.x.t)
+	b = must.Get(v.x.b.CreateQP(&QPConfig{PD: v.to, SendCQ: v.tcq, RecvCQ: v.tcq, MaxSend: 1, MaxRecv: 1, IRD: -1,
+		ORD: -1}))(v.x.t)
 	v.waiting <- b
 	must.Do(a.Connect(context.Background(), v.x.addr, nil))(v.x.t)
 	return a, b

@@ -76,7 +76,8 @@ type CQSizeError struct {
 }
 
 func (e *CQSizeError) Error() string {
-	return fmt.Sprintf("rdma: the CQ has room for %d completions and its queues for %d requests; make it deeper, or QPConfig.MaxSend and MaxRecv smaller",
+	return fmt.Sprintf("rdma: the CQ has room for %d completions and its queues for %d requests; make it "+
+		"deeper, or QPConfig.MaxSend and MaxRecv smaller",
 		e.Depth, e.Need)
 }
 

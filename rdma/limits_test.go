@@ -93,8 +93,10 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 		ird    int
 		want   LimitError
 	}{
-		{"read request queue entries", Limits{MaxPDReads: 10}, 5, LimitError{"sum of IRD of the PD", 15, 10}}, // req 5042-7.2-2
-		{"QPs", Limits{MaxQPs: 2}, 200, LimitError{"number of QPs of the PD", 3, 2}},                          // req 5040-8.1.2-5
+		// req 5042-7.2-2
+		{"read request queue entries", Limits{MaxPDReads: 10}, 5, LimitError{"sum of IRD of the PD", 15, 10}},
+		// req 5040-8.1.2-5
+		{"QPs", Limits{MaxQPs: 2}, 200, LimitError{"number of QPs of the PD", 3, 2}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := newLab(t, &Config{Limits: row.limits})
@@ -125,17 +127,20 @@ func TestNoUserTakesMoreThanItsShare(t *testing.T) {
 
 func TestLimitsOutOfRange(t *testing.T) {
 	var l Limits
-	want := Limits{MaxCQE: 1 << 20, MaxWR: 1 << 16, MaxSGE: 64, MaxReads: 256, MaxPDReads: 1 << 20, MaxQPs: 1 << 16, MaxRegions: 1 << 20, MaxPending: 64,
+	want := Limits{MaxCQE: 1 << 20, MaxWR: 1 << 16, MaxSGE: 64, MaxReads: 256, MaxPDReads: 1 << 20, MaxQPs: 1 << 16,
+		MaxRegions: 1 << 20, MaxPending: 64,
 		MaxRequests: 1024, MaxEarly: 65536, MaxOutOfOrder: 65535, MaxStreams: 1024, MaxEvents: 128}
 	check.That(t, l.applyDefaults() == nil && l == want, "defaults %+v, want %+v", l, want)
-	most := []int64{1 << 30, 1 << 20, 1024, rdmap.MaxReads, 1 << 30, 1 << 30, 1 << 30, 65535, 1 << 20, 1 << 30, 65535, 65535, 1 << 20}
+	most := []int64{1 << 30, 1 << 20, 1024, rdmap.MaxReads, 1 << 30, 1 << 30, 1 << 30, 65535, 1 << 20, 1 << 30, 65535,
+		65535, 1 << 20}
 	for i, most := range most {
 		for n, good := range map[int64]bool{-1: false, 1: true, most: true, most + 1: false} {
 			var l Limits
 			reflect.ValueOf(&l).Elem().Field(i).SetInt(n)
 			var limit *LimitError
 			err := l.applyDefaults()
-			check.That(t, errors.As(err, &limit) != good && (good || limit.Got == int(n) && limit.Max == int(most)), "%+v: %v", l, err)
+			check.That(t, errors.As(err, &limit) != good && (good || limit.Got == int(n) && limit.Max == int(most)),
+				"%+v: %v", l, err)
 		}
 	}
 }
@@ -149,10 +154,12 @@ func TestDepthsOfAQP(t *testing.T) {
 	create := func(d [6]int) (*side, error) {
 		s := &side{t: t, pd: x.a.AllocPD(), cq: cq}
 		var err error
-		s.qp, err = x.a.CreateQP(&QPConfig{PD: s.pd, SendCQ: cq, RecvCQ: cq, MaxSend: d[0], MaxRecv: d[1], MaxSGE: d[2], MaxInline: d[3], IRD: d[4], ORD: d[5]})
+		s.qp, err = x.a.CreateQP(&QPConfig{PD: s.pd, SendCQ: cq, RecvCQ: cq, MaxSend: d[0], MaxRecv: d[1],
+			MaxSGE: d[2], MaxInline: d[3], IRD: d[4], ORD: d[5]})
 		return s, err
 	}
-	for _, row := range [][2][6]int{{{}, def}, {{1, 2, 3, 5, 6, 7}, {1, 2, 3, 5, 6, 7}}, {most, most}, {{9, 9, 9, 9, -1, -1}, {9, 9, 9, 9, 0, 0}}} {
+	for _, row := range [][2][6]int{{{}, def}, {{1, 2, 3, 5, 6, 7}, {1, 2, 3, 5, 6, 7}}, {most, most},
+		{{9, 9, 9, 9, -1, -1}, {9, 9, 9, 9, 0, 0}}} {
 		a := must.Get(create(row[0]))(t)
 		b := newSide(t, x.b, nil, nil)
 		got, q := [6]int{4: a.qp.IRD(), a.qp.ORD()}, a.qp
@@ -188,7 +195,8 @@ func TestDepthsOfAQP(t *testing.T) {
 		over[i] = most[i] + 1
 		var limit *LimitError
 		_, err := create(over)
-		check.That(t, errors.As(err, &limit) && *limit == (LimitError{what[i], most[i] + 1, most[i]}), "beyond the limit: %v", err)
+		check.That(t, errors.As(err, &limit) && *limit == (LimitError{what[i], most[i] + 1, most[i]}),
+			"beyond the limit: %v", err)
 		over[i] = -1
 		_, err = create(over)
 		check.That(t, errors.As(err, new(*rdmap.ConfigError)) == (i < 3), "%s negative: %v", what[i], err)

@@ -23,7 +23,8 @@ import (
 // what their sessions have counted, and their protection domains.
 func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 	const size, posted, slots, rounds = 16 << 10, 24, 192, 12
-	const memory = (2 + 2*2*rounds) * size // what is sent, and two places for each QP where its reads or its peer's writes go
+	// what is sent, and two places for each QP where its reads or its peer's writes go
+	const memory = (2 + 2*2*rounds) * size
 	seeds := uint64(16)
 	if testing.Short() {
 		seeds = 4
@@ -34,7 +35,8 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(seed, 5))
 				out := new(mempair.Losing)
-				cfg := &Config{SCTP: sctp.Config{RTOInitial: 200 * time.Millisecond, RTOMin: 100 * time.Millisecond, RTOMax: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 2, MaxInitRetrans: 2,
+				cfg := &Config{SCTP: sctp.Config{RTOInitial: 200 * time.Millisecond, RTOMin: 100 * time.Millisecond,
+					RTOMax: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 2, MaxInitRetrans: 2,
 					HeartbeatInterval: 5 * time.Second}}
 				x := newLabOver(t, cfg, func(a, _ *mem.Link) rawio.Link { out.Link = a; return out })
 				pa, pb := x.a.AllocPD(), x.b.AllocPD()
@@ -48,7 +50,8 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				}
 				posts := 0
 				fill := func() {
-					for srq.Len() < posted && len(free) > 0 && srq.PostRecv(&RecvWR{ID: uint64(free[0]), SGL: []SGE{shared.SGE(free[0]*size, size)}}) == nil {
+					for srq.Len() < posted && len(free) > 0 &&
+						srq.PostRecv(&RecvWR{ID: uint64(free[0]), SGL: []SGE{shared.SGE(free[0]*size, size)}}) == nil {
 						free = free[1:]
 						posts++
 					}
@@ -75,7 +78,9 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				}
 				qp := func(d *Device, pd *PD, srq *SRQ) *QP {
 					cq := must.Get(d.CreateCQ(1024))(t)
-					q := must.Get(d.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SRQ: srq, OwnAssociation: rnd.IntN(3) == 0}))(t)
+					q := must.Get(
+						d.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SRQ: srq,
+							OwnAssociation: rnd.IntN(3) == 0}))(t)
 					cqs, qps = append(cqs, cq), append(qps, q)
 					return q
 				}
@@ -116,9 +121,11 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 								_ = q.PostSend(&SendWR{Op: OpSend, SGL: []SGE{local.SGE(0, n)}})
 							}
 						case 4:
-							_ = q.PostSend(&SendWR{Op: OpWrite, SGL: []SGE{local.SGE(0, n)}, RemoteSTag: remote.STag(), RemoteTO: remote.Base() + uint64(place)})
+							_ = q.PostSend(&SendWR{Op: OpWrite, SGL: []SGE{local.SGE(0, n)},
+								RemoteSTag: remote.STag(), RemoteTO: remote.Base() + uint64(place)})
 						case 5:
-							_ = q.PostSend(&SendWR{Op: OpRead, SGL: []SGE{local.SGE(place, n)}, RemoteSTag: remote.STag(), RemoteTO: remote.Base()})
+							_ = q.PostSend(&SendWR{Op: OpRead, SGL: []SGE{local.SGE(place, n)},
+								RemoteSTag: remote.STag(), RemoteTO: remote.Base()})
 						case 6:
 							out.Chunk.Store(int32(rnd.IntN(2)) * 64) // I-DATA or nothing
 							out.Lose.Store(rnd.IntN(3) == 0)
@@ -174,7 +181,9 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				check.Equal(t, "buffers that have come back, and that wait", received+srq.Len(), posts)
 				for i, p := range slices.Compact(peers) {
 					p.conn.Gate().Lock()
-					check.That(t, p.Sessions() == 0 && p.chargedOctets == 0 && p.streamClaims == 0 && len(p.closingQPs) == 0 && len(p.flushingQPs) == 0, "association %d has %d sessions, %d octets of queues, %d claims, %d that close",
+					check.That(t, p.Sessions() == 0 && p.chargedOctets == 0 && p.streamClaims == 0 &&
+						len(p.closingQPs) == 0 && len(p.flushingQPs) == 0,
+						"association %d has %d sessions, %d octets of queues, %d claims, %d that close",
 						i, p.Sessions(), p.chargedOctets, p.streamClaims, len(p.closingQPs))
 					p.conn.Gate().Unlock()
 				}
@@ -189,10 +198,12 @@ func TestEveryAccountIsZeroHoweverSessionsEnd(t *testing.T) {
 				for name, d := range map[string]*Device{"the first": x.a, "the second": x.b} {
 					check.That(t, len(d.QPs()) == 0 && len(d.qps) == 0, "%s device has %d QPs", name, len(d.qps))
 					must.OK(t, d.Close())
-					check.Equal(t, name+" device, octets that are counted when it is closed", d.Transport().Memory().Used, 0)
+					check.Equal(t, name+" device, octets that are counted when it is closed",
+						d.Transport().Memory().Used, 0)
 				}
 			})
 		})
 	}
-	check.That(t, failed > 0 && taken > posted/4 && good > 100, "%d sessions ended, %d associations were not answered, %d messages came, %d buffers were taken at most: too few", ends, failed, good, taken)
+	check.That(t, failed > 0 && taken > posted/4 && good > 100,
+		"%d sessions ended, %d associations were not answered, %d messages came, %d buffers were taken at most: too few", ends, failed, good, taken)
 }

@@ -96,7 +96,8 @@ func TestWindowReachesItsPartOfTheRegionOnly(t *testing.T) {
 	a.post(SendWR{Op: OpWrite, Inline: []byte("too late"), RemoteSTag: w2.STag()})
 	<-b.qp.Done()
 	var e *rdmap.StreamError
-	check.That(t, errors.As(b.qp.Err(), &e) && e.Terminate != nil && e.Terminate.Layer == rdmap.LayerDDP && e.Terminate.Code == ddp.CodeInvalidSTag, "written through an ended window: %v", b.qp.Err())
+	check.That(t, errors.As(b.qp.Err(), &e) && e.Terminate != nil && e.Terminate.Layer == rdmap.LayerDDP &&
+		e.Terminate.Code == ddp.CodeInvalidSTag, "written through an ended window: %v", b.qp.Err())
 	check.That(t, string(buf[10:18]) != "too late", "it was placed")
 }
 
@@ -141,8 +142,11 @@ func TestWindowRefused(t *testing.T) {
 	scoped := must.Get(pd.Register(make([]byte, 8), LocalWrite, &RegionOptions{QP: b1.qp}))(t)
 	newSide(t, x.b, nil, nil)
 	q, r := x.b.Snapshot().QPs, x.b.Snapshot().Regions // by number; by domain, the larger ones first
-	check.That(t, q[0].Num < q[1].Num && q[1].Num < q[2].Num && r[0].PD == uint32(pd.id) && r[1].Octets == 1<<20 && r[2].Octets == 8 && r[4].PD == uint32(other.pd.id), "%+v, %+v", q, r)
-	check.That(t, q[2].State == StateRTS.String() && q[2].SCTP >= 0 && q[3].State == rdmap.StateInit.String() && q[3].SCTP == -1 && min(q[2].IRD, q[3].IRD, q[2].ORD, q[3].ORD) == 16, "%+v, and before it is connected %+v", q[2], q[3])
+	check.That(t, q[0].Num < q[1].Num && q[1].Num < q[2].Num && r[0].PD == uint32(pd.id) && r[1].Octets == 1<<20 &&
+		r[2].Octets == 8 && r[4].PD == uint32(other.pd.id), "%+v, %+v", q, r)
+	check.That(t, q[2].State == StateRTS.String() && q[2].SCTP >= 0 && q[3].State == rdmap.StateInit.String() &&
+		q[3].SCTP == -1 && min(q[2].IRD, q[3].IRD, q[2].ORD, q[3].ORD) == 16, "%+v, and before it is connected %+v",
+		q[2], q[3])
 	for _, row := range []struct {
 		name   string
 		mr     *MR
@@ -166,7 +170,8 @@ func TestWindowRefused(t *testing.T) {
 }
 
 func TestTextOfRights(t *testing.T) {
-	for a, want := range map[Access]string{0: "-", LocalWrite: "l", RemoteRead | RemoteAtomic: "ra", RemoteWrite: "w", LocalWrite | RemoteRead | RemoteWrite | RemoteAtomic: "lrwa"} {
+	for a, want := range map[Access]string{0: "-", LocalWrite: "l", RemoteRead | RemoteAtomic: "ra", RemoteWrite: "w",
+		LocalWrite | RemoteRead | RemoteWrite | RemoteAtomic: "lrwa"} {
 		check.Equal(t, "rights", accessLetters(a), want)
 	}
 }
@@ -205,5 +210,6 @@ func TestSTagOfOneQPIsForeignToOthers(t *testing.T) {
 	<-a2.qp.Done()
 	var e *rdmap.StreamError
 	err := a2.qp.Err()
-	check.That(t, errors.As(err, &e) && e.Terminate != nil && e.Terminate.Layer == rdmap.LayerDDP && e.Terminate.Code == ddp.CodeNotAssociated, "%v", err)
+	check.That(t, errors.As(err, &e) && e.Terminate != nil && e.Terminate.Layer == rdmap.LayerDDP &&
+		e.Terminate.Code == ddp.CodeNotAssociated, "%v", err)
 }

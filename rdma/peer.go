@@ -64,7 +64,8 @@ const requestOctets = int(unsafe.Sizeof(Request{})) + 128
 
 // Held returns the octets of memory that the peer makes this side hold. Owner only.
 func (p *peer) Held() int {
-	return int(unsafe.Sizeof(*p)) + p.Mux.Held() + p.chargedOctets + p.Mux.Pending()*(requestOctets+ddpadapt.MaxPrivateData)
+	return int(unsafe.Sizeof(*p)) + p.Mux.Held() + p.chargedOctets +
+		p.Mux.Pending()*(requestOctets+ddpadapt.MaxPrivateData)
 }
 
 // lockAssoc takes the association lock.

@@ -28,9 +28,11 @@ func TestPlainSCTPBesideRDMA(t *testing.T) {
 		a.post(SendWR{Op: OpSend, Inline: []byte("direct")})
 		var m [100]byte
 		n, info, err := far.ReadMsg(m[:])
-		must.That(t, err == nil && string(m[:n]) == "plain" && info.PPID == 99 && info.Stream == 1, "%q, %+v, %v", m[:n], info, err)
+		must.That(t, err == nil && string(m[:n]) == "plain" && info.PPID == 99 && info.Stream == 1, "%q, %+v, %v",
+			m[:n], info, err)
 		wc := b.good()
-		must.That(t, wc.ByteLen == 6 && string(b.buf[100:106]) == "direct" && b.buf[0] == byte(i), "%+v, %q", wc, b.buf[100:106])
+		must.That(t, wc.ByteLen == 6 && string(b.buf[100:106]) == "direct" && b.buf[0] == byte(i), "%+v, %q", wc,
+			b.buf[100:106])
 		a.good()
 	}
 	// The end of one is nothing to the other.
@@ -52,7 +54,8 @@ func TestWriteAndSendShareAPacket(t *testing.T) {
 		b.recv(1, 0, 10)
 		packets, chunks := data()
 		n, err := a.qp.PostSendList([]SendWR{
-			{Op: OpWrite, Flags: Unsignaled, Inline: []byte("short"), RemoteSTag: b.mr.STag()}, {Op: OpSend, Inline: []byte("told")}})
+			{Op: OpWrite, Flags: Unsignaled, Inline: []byte("short"), RemoteSTag: b.mr.STag()},
+			{Op: OpSend, Inline: []byte("told")}})
 		must.That(t, n == 2 && err == nil, "%v, %v", n, err)
 		n, err = a.qp.PostSendList([]SendWR{{Op: OpSend, SGL: make([]SGE, 1000)}})
 		check.That(t, n == 0 && err != nil, "one that cannot be: %d posted, %v", n, err)
@@ -73,7 +76,8 @@ func TestBothEndsReadAtFullDepth(t *testing.T) {
 		fill(b.buf[:size], 2)
 		for i := range reads {
 			for _, x := range [][2]*side{{a, b}, {b, a}} {
-				x[0].post(SendWR{ID: uint64(i), Op: OpRead, SGL: []SGE{x[0].mr.SGE((i%100+1)*size, size)}, RemoteSTag: x[1].mr.STag()})
+				x[0].post(SendWR{ID: uint64(i), Op: OpRead, SGL: []SGE{x[0].mr.SGE((i%100+1)*size, size)},
+					RemoteSTag: x[1].mr.STag()})
 			}
 		}
 		for i := range reads {
@@ -83,7 +87,8 @@ func TestBothEndsReadAtFullDepth(t *testing.T) {
 			}
 		}
 		for i := 1; i <= 100; i++ {
-			must.That(t, string(a.buf[i*size:(i+1)*size]) == string(b.buf[:size]) && string(b.buf[i*size:(i+1)*size]) == string(a.buf[:size]), "depth %d: what was read differs", depth)
+			must.That(t, string(a.buf[i*size:(i+1)*size]) == string(b.buf[:size]) &&
+				string(b.buf[i*size:(i+1)*size]) == string(a.buf[:size]), "depth %d: what was read differs", depth)
 		}
 	}
 }

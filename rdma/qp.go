@@ -148,7 +148,8 @@ func (d *Device) CreateQP(cfg *QPConfig) (*QP, error) {
 	}
 	num := d.nextQP.Add(1)
 	q := &QP{
-		dev: d, pd: c.PD, id: ddp.StreamID(num), createdAt: time.Now(), ownAssoc: c.OwnAssociation, sendCQ: c.SendCQ, recvCQ: c.RecvCQ,
+		dev: d, pd: c.PD, id: ddp.StreamID(num), createdAt: time.Now(), ownAssoc: c.OwnAssociation, sendCQ: c.SendCQ,
+		recvCQ:    c.RecvCQ,
 		negotiate: c.Negotiate, peerToPeer: c.PeerToPeer,
 		setupDone: make(chan struct{}), done: make(chan struct{}), windows: make(map[*MW]struct{}),
 	}

@@ -61,7 +61,9 @@ func TestQueuesAreSharedOnlyOnRequest(t *testing.T) {
 	case <-time.After(4 * time.Second):
 		t.Error("the stream goes on")
 	}
-	check.That(t, bytes.Equal(b2.buf, before) && b2.qp.State() == rdmap.StateRTS, "the other stream noticed: state %v", b2.qp.State()) // req 5042-6.1.1-1
+	// req 5042-6.1.1-1
+	check.That(t, bytes.Equal(b2.buf, before) && b2.qp.State() == rdmap.StateRTS,
+		"the other stream noticed: state %v", b2.qp.State())
 }
 
 // A QP without a peer has no path and no association; one with a peer has that of its session.
@@ -70,12 +72,15 @@ func TestWhatAQPKnowsOfItsPath(t *testing.T) {
 	alone := newSide(t, x.a, nil, nil).qp
 	_, path := alone.Path()
 	_, stats := alone.Stats()
-	check.That(t, !path && !stats && alone.Paths() == nil && alone.MULPDU() == 0 && !alone.RemoteAddr().IsValid() && alone.Disconnect(ctx(t)) == nil,
+	check.That(t, !path && !stats && alone.Paths() == nil && alone.MULPDU() == 0 && !alone.RemoteAddr().IsValid() &&
+		alone.Disconnect(ctx(t)) == nil,
 		"path %v, association %v, MULPDU %d, peer %v", path, stats, alone.MULPDU(), alone.RemoteAddr())
 	a, b := x.join(nil)
 	p, ok := a.qp.Path()
 	s, has := a.qp.Stats()
-	check.That(t, ok && has && p.Primary && len(a.qp.Paths()) == 1 && a.qp.Paths()[0].Remote == p.Remote && p.Remote.Addr() == x.addr.Addr() && s.State == assoc.Established && a.qp.RemoteAddr() == x.addr, "%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
+	check.That(t, ok && has && p.Primary && len(a.qp.Paths()) == 1 && a.qp.Paths()[0].Remote == p.Remote &&
+		p.Remote.Addr() == x.addr.Addr() && s.State == assoc.Established && a.qp.RemoteAddr() == x.addr,
+		"%+v, %+v, peer %v", p, s, a.qp.RemoteAddr())
 	far := b.qp.lockCore() // it does not answer
 	check.Equal(t, "Disconnect without time", a.qp.Disconnect(must.Ended()), context.Canceled)
 	b.qp.unlockCore(far)
@@ -107,7 +112,8 @@ func TestFlushesTakeTurns(t *testing.T) {
 	p.Mux.HandleEvent(now, assoc.Event{Kind: assoc.EventDown, Err: assoc.ErrShutdown})
 	first, up := p.HandleReceived(now), p.isUp
 	second = p.HandleReceived(now)
-	check.That(t, first && up && !second && !p.isUp, "there is more to do: %v, then %v, and the association is up: %v, then %v", first, second, up, p.isUp)
+	check.That(t, first && up && !second && !p.isUp,
+		"there is more to do: %v, then %v, and the association is up: %v, then %v", first, second, up, p.isUp)
 }
 
 // An association has room for a session as long as it is established and not all its streams are
@@ -134,7 +140,9 @@ func TestClaimsOfStreams(t *testing.T) {
 	for claims, end := range []bool{1: false, 0: true} { // of others, while one has a claim that gives up
 		set(1 - claims)
 		_, err := next.Connect(late, x.addr, nil)
-		check.That(t, err == context.Canceled && p.streamClaims == 1-claims && (p.conn.Stats().State != assoc.Established) == !end, "%v, %d claims, state %v", err, p.streamClaims, p.conn.Stats().State)
+		check.That(t, err == context.Canceled && p.streamClaims == 1-claims &&
+			(p.conn.Stats().State != assoc.Established) == !end, "%v, %d claims, state %v", err, p.streamClaims,
+			p.conn.Stats().State)
 	}
 	check.That(t, !p.claimStream(), "there is room where it ends")
 }
@@ -148,7 +156,8 @@ func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 		slot.busy <- struct{}{}
 		_, err := a.qp.Connect(must.Ended(), x.addr, nil)
 		var dial *sctp.DialError
-		must.That(t, errors.As(err, &dial) && dial.Remote == x.addr && errors.Is(err, context.Canceled), "connected without time to: %v", err)
+		must.That(t, errors.As(err, &dial) && dial.Remote == x.addr && errors.Is(err, context.Canceled),
+			"connected without time to: %v", err)
 		<-slot.busy
 	}
 	must.Do(x.connect(a.qp, nil, func(r *Request) error { return r.Accept(b.qp, nil) }))(t)
@@ -156,14 +165,16 @@ func TestQPCanConnectAgainAfterAFailure(t *testing.T) {
 
 // When the streams of an association are taken, the next session gets another association.
 func TestFullAssociationIsNotShared(t *testing.T) {
-	x := newLab(t, &Config{Limits: Limits{MaxStreams: 2}, SCTP: sctp.Config{OutStreams: 9, InStreams: 9}}) // which are not the program's
+	// which are not the program's
+	x := newLab(t, &Config{Limits: Limits{MaxStreams: 2}, SCTP: sctp.Config{OutStreams: 9, InStreams: 9}})
 	for i := range 5 {
 		a, b := x.join(nil)
 		b.recv(1, 0, 100)
 		a.post(SendWR{Op: OpSend, SGL: []SGE{a.mr.SGE(0, 10)}})
 		a.good()
 		b.good()
-		check.That(t, len(x.a.peerSlots) == 1 && len(x.a.peers) == i/2+1, "session %d: %d peers known, %d associations", i, len(x.a.peerSlots), len(x.a.peers))
+		check.That(t, len(x.a.peerSlots) == 1 && len(x.a.peers) == i/2+1,
+			"session %d: %d peers known, %d associations", i, len(x.a.peerSlots), len(x.a.peers))
 	}
 }
 

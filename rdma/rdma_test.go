@@ -36,10 +36,12 @@ func writeThenSendTells(t *testing.T, x *lab) {
 	a.post(SendWR{ID: 1, Op: OpWrite, SGL: []SGE{a.mr.SGE(0, n)}, RemoteSTag: b.mr.STag(), RemoteTO: 1000})
 	a.post(SendWR{ID: 2, Op: OpSendSE, Inline: []byte("look")})
 	wc := b.good()
-	check.That(t, wc.ID == 7 && wc.Opcode == rdmap.WCRecv && wc.ByteLen == 4 && wc.Solicited && string(b.buf[900_000:900_004]) == "look",
+	check.That(t, wc.ID == 7 && wc.Opcode == rdmap.WCRecv && wc.ByteLen == 4 && wc.Solicited &&
+		string(b.buf[900_000:900_004]) == "look",
 		"received %+v", wc)
 	check.Slice(t, "the Write when the Send that follows it is received", b.buf[1000:1000+n], a.buf[:n])
-	check.That(t, bytes.Equal(b.buf[:1000], make([]byte, 1000)) && bytes.Equal(b.buf[1000+n:2000+n], make([]byte, 1000)),
+	check.That(t, bytes.Equal(b.buf[:1000], make([]byte, 1000)) &&
+		bytes.Equal(b.buf[1000+n:2000+n], make([]byte, 1000)),
 		"octets around the Write changed")
 	for id := uint64(1); id <= 2; id++ {
 		check.Equal(t, "completion", a.good().ID, id)
@@ -53,7 +55,8 @@ func readFetches(t *testing.T, x *lab) {
 	const n = 200_000
 	fill(b.buf, 3)
 	for i := range uint64(40) { // more than ORD: the rest waits
-		a.post(SendWR{ID: i, Op: OpRead, SGL: []SGE{a.mr.SGE(int(i)*n/10, n/10)}, RemoteSTag: b.mr.STag(), RemoteTO: 5 + i*n/10})
+		a.post(SendWR{ID: i, Op: OpRead, SGL: []SGE{a.mr.SGE(int(i)*n/10, n/10)}, RemoteSTag: b.mr.STag(),
+			RemoteTO: 5 + i*n/10})
 	}
 	for i := range uint64(40) {
 		wc := a.good()
@@ -66,7 +69,8 @@ func TestPrivateDataBothWays(t *testing.T) {
 	x := newLab(t, nil)
 	a, b := newSide(t, x.a, nil, nil), newSide(t, x.b, nil, nil)
 	asked, answer := fill(make([]byte, 512), 1), fill(make([]byte, 512), 2)
-	check.Fails(a.qp.Connect(must.Ended(), x.addr, make([]byte, 513)))(t, "513 octets in Connect", ddpadapt.ErrPrivateDataTooLong)
+	check.Fails(a.qp.Connect(must.Ended(), x.addr, make([]byte, 513)))(t, "513 octets in Connect",
+		ddpadapt.ErrPrivateDataTooLong)
 	got, err := x.connect(a.qp, asked, func(req *Request) error {
 		check.Slice(t, "the request's private data", req.PrivateData(), asked)
 		check.Error(t, "513 octets in Accept", req.Accept(b.qp, make([]byte, 513)), ddpadapt.ErrPrivateDataTooLong)
@@ -80,7 +84,8 @@ func TestRejection(t *testing.T) {
 	qp := newSide(t, x.a, nil, nil).qp
 	_, err := x.connect(qp, nil, func(r *Request) error { return r.Reject([]byte("not today")) })
 	var rejected *ddpadapt.RejectedError
-	check.That(t, errors.As(err, &rejected) && errors.Is(qp.Err(), err) && string(rejected.Private) == "not today" && errors.Is(err, syscall.ECONNREFUSED),
+	check.That(t, errors.As(err, &rejected) && errors.Is(qp.Err(), err) && string(rejected.Private) == "not today" &&
+		errors.Is(err, syscall.ECONNREFUSED),
 		"error %v, want the rejection with its private data", err)
 }
 
@@ -111,12 +116,15 @@ func TestConnectErrors(t *testing.T) {
 		a, _ := x.join(nil)
 		check.Fails(a.qp.Connect(ctx(t), x.addr, nil))(t, "error", ErrInUse)
 	})
-	t.Run("the port is taken", func(t *testing.T) { check.Fails(x.b.Listen(DefaultPort))(t, "error", rawio.ErrPortInUse) })
+	t.Run("the port is taken", func(t *testing.T) {
+		check.Fails(x.b.Listen(DefaultPort))(t, "error", rawio.ErrPortInUse)
+	})
 	t.Run("the link's MTU or a limit is too small", func(t *testing.T) {
 		link, _ := mempair.New(t, mem.Options{})
 		_, err := NewDevice(small{link, 0, 543}, nil)
 		_, limit := NewDevice(link, &Config{Limits: Limits{MaxSGE: -1}})
-		check.That(t, errors.As(err, new(*rawio.MTUError)) && errors.As(limit, new(*LimitError)), "errors %v, with a limit below 1 %v", err, limit)
+		check.That(t, errors.As(err, new(*rawio.MTUError)) && errors.As(limit, new(*LimitError)),
+			"errors %v, with a limit below 1 %v", err, limit)
 	})
 }
 
@@ -298,7 +306,8 @@ func TestFileAsMemory(t *testing.T) {
 	a.good()
 	check.Slice(t, "what was read back", a.buf[:n], a.buf[n:2*n])
 	onDisk, err := os.ReadFile(f.Name())
-	check.That(t, err == nil && bytes.Equal(onDisk, a.buf[:n]), "the file differs from what was written (%d octets, %v)", len(onDisk), err)
+	check.That(t, err == nil && bytes.Equal(onDisk, a.buf[:n]),
+		"the file differs from what was written (%d octets, %v)", len(onDisk), err)
 }
 
 // small is a link that buffers little.
@@ -329,9 +338,12 @@ func TestDefaultsOfADevice(t *testing.T) {
 		{"a window that was asked for", 1000, sctp.Config{RecvBuffer: 1 << 21}, sctp.Config{RecvBuffer: 1 << 21, SackDelay: 10 * ms, LoneSackDelay: ms}},
 	} {
 		link, _ := mempair.New(t, mem.Options{})
-		d := must.Get(NewDevice(small{link, c.octets, 0}, &Config{SCTP: c.own, Rand: strings.NewReader(strings.Repeat("secret", 100))}))(t)
+		d := must.Get(NewDevice(small{link, c.octets, 0},
+			&Config{SCTP: c.own, Rand: strings.NewReader(strings.Repeat("secret", 100))}))(t)
 		got := d.cfg.SCTP
-		check.That(t, got.RecvBuffer == c.want.RecvBuffer && got.SackDelay == c.want.SackDelay && got.LoneSackDelay == c.want.LoneSackDelay && got.OutStreams == 1024 && got.InStreams == 1024, "%s: %+v, want %+v", c.name, got, c.want)
+		check.That(t, got.RecvBuffer == c.want.RecvBuffer && got.SackDelay == c.want.SackDelay &&
+			got.LoneSackDelay == c.want.LoneSackDelay && got.OutStreams == 1024 && got.InStreams == 1024,
+			"%s: %+v, want %+v", c.name, got, c.want)
 		mr := must.Get(d.AllocPD().Register(nil, 0, nil))(t)
 		tags = append(tags, mr.STag())
 		check.Equal(t, c.name+": STags are not drawn from Config.Rand", tags[0], mr.STag())
@@ -347,7 +359,8 @@ func TestLimitsAreNamed(t *testing.T) {
 	var limit *LimitError
 	_, err := x.a.CreateCQ(11)
 	check.That(t, errors.As(err, &limit) && limit.Max == 10, "CQ too deep: %v", err)
-	_, err = x.a.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 10, MaxRecv: 10, MaxSGE: 2, IRD: 4, ORD: 3})
+	_, err = x.a.CreateQP(&QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: 10, MaxRecv: 10, MaxSGE: 2, IRD: 4,
+		ORD: 3})
 	check.That(t, errors.As(err, &limit) && limit.What == "IRD", "IRD beyond the limit: %v", err)
 	for _, row := range []struct {
 		what       string
@@ -355,7 +368,8 @@ func TestLimitsAreNamed(t *testing.T) {
 	}{{"", 1, 1}, {"", 10, 2}, {"SRQ depth", 0, 1}, {"SRQ depth", 11, 1}, {"SRQ MaxSGE", 1, 0}, {"SRQ MaxSGE", 1, 3}} {
 		limit = nil
 		_, err = pd.CreateSRQ(row.depth, row.sge)
-		check.That(t, errors.As(err, &limit) == (row.what != "") && (limit == nil || limit.What == row.what), "SRQ of %d with %d: %v", row.depth, row.sge, err)
+		check.That(t, errors.As(err, &limit) == (row.what != "") && (limit == nil || limit.What == row.what),
+			"SRQ of %d with %d: %v", row.depth, row.sge, err)
 	}
 	must.Do(pd.Register(make([]byte, 1), 0, nil))(t)
 	check.Fails(pd.Register(make([]byte, 1), 0, nil))(t, "a region too many", ddp.ErrTooManyRegions)

@@ -53,7 +53,8 @@ func TestReceivesArePostedWhileMessagesArrive(t *testing.T) {
 	for i := range uint64(messages) {
 		wc := b.good()
 		got := binary.BigEndian.Uint64(b.buf[int(i%depth)*size:])
-		must.That(t, wc.Opcode == rdmap.WCRecv && wc.ID == i && got == i, "message %d is in receive %d, want %d", got, wc.ID, i)
+		must.That(t, wc.Opcode == rdmap.WCRecv && wc.ID == i && got == i, "message %d is in receive %d, want %d", got,
+			wc.ID, i)
 		if i+depth < messages {
 			must.OK(t, post(i+depth))
 		}

@@ -39,7 +39,8 @@ func TestAnAssociationThatEndsIsNotRevivedByARestart(t *testing.T) {
 					go link.Run()
 					b := must.Get(NewDevice(link, nil))(t)
 					t.Cleanup(func() { b.Close() })
-					x := &lab{t: t, a: lives[0], b: b, l: must.Get(b.Listen(DefaultPort))(t), addr: netip.AddrPortFrom(link.LocalAddrs()[0].Addr(), DefaultPort)}
+					x := &lab{t: t, a: lives[0], b: b, l: must.Get(b.Listen(DefaultPort))(t),
+						addr: netip.AddrPortFrom(link.LocalAddrs()[0].Addr(), DefaultPort)}
 					_, old := x.join(nil)
 					link.Life.Store(mempair.Dead)
 					if unsent {
@@ -55,7 +56,8 @@ func TestAnAssociationThatEndsIsNotRevivedByARestart(t *testing.T) {
 					c.post(SendWR{Op: OpSend, SGL: []SGE{c.mr.SGE(0, 8)}})
 					check.Equal(t, "a message of the new session", d.wc().Status, StatusSuccess)
 					<-old.qp.Done()
-					check.That(t, old.qp.Err() != nil || name == "closed" || name == "disconnected" && !unsent, "the session of before ends without a reason")
+					check.That(t, old.qp.Err() != nil || name == "closed" || name == "disconnected" && !unsent,
+						"the session of before ends without a reason")
 				})
 			})
 		}

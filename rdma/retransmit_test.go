@@ -30,7 +30,8 @@ func TestLostWriteIsSentAgainAsItWas(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			link := new(mempair.Losing)
-			x := newLabOver(t, &Config{SCTP: sctp.Config{RTOInitial: rto, RTOMin: rto}}, func(la, _ *mem.Link) rawio.Link { link.Link = la; return link })
+			x := newLabOver(t, &Config{SCTP: sctp.Config{RTOInitial: rto, RTOMin: rto}},
+				func(la, _ *mem.Link) rawio.Link { link.Link = la; return link })
 			a, b := x.join(nil)
 			source := fill(make([]byte, 1000), 5)
 			want := bytes.Clone(source)
@@ -60,9 +61,11 @@ func TestRestartEndsAnAssociationThatHasNoSession(t *testing.T) {
 	say := func(vtag uint32, chunk []byte) {
 		pkt := append(wire.AppendHeader(nil, DefaultPort, port, vtag), chunk...)
 		wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
-		must.Do(lb.WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: netip.AddrPortFrom(x.addr.Addr(), 0), Remote: netip.AddrPortFrom(link.LocalAddrs()[0].Addr(), 0)}}))(t)
+		must.Do(lb.WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: netip.AddrPortFrom(x.addr.Addr(), 0),
+			Remote: netip.AddrPortFrom(link.LocalAddrs()[0].Addr(), 0)}}))(t)
 	}
-	in := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: 1, InStreams: 1, TSN: 1})
+	in := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: 1, InStreams: 1,
+		TSN: 1})
 	say(0, wire.CloseChunk(wire.AppendAdaptationIndication(in, ddpadapt.AdaptationDDP), 0))
 	ack := must.Get(wire.AsInit(link.First(ctx(t), tag, wire.ChunkInitAck)))(t)
 	ps := ack.Params()

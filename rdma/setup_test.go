@@ -49,10 +49,12 @@ func TestNegotiatedDepths(t *testing.T) {
 		// req 6581-9.2-2, 6581-9.2-4, 6581-9.2-5, 6581-9.1-13, 6581-9.1-15: depths are left alone
 		// when only the model is asked for.
 		{"peer to peer alone", depths(4, 30, false, true), depths(5, 40, false, false), 30, 40, true,
-			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true, RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead},
+			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true,
+				RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite | ddpadapt.RTRRead},
 			Setup{IRD: NotNegotiated, ORD: NotNegotiated, PeerToPeer: true, RTR: ddpadapt.RTRWrite | ddpadapt.RTRRead}},
 		{"peer to peer without reads", depths(4, -1, true, true), depths(-1, 4, false, false), 0, 4, true,
-			Setup{IRD: 4, ORD: 0, PeerToPeer: true, RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite}, Setup{IRD: 0, ORD: 4, PeerToPeer: true, RTR: ddpadapt.RTRWrite}},
+			Setup{IRD: 4, ORD: 0, PeerToPeer: true, RTR: ddpadapt.RTRSend | ddpadapt.RTRWrite},
+			Setup{IRD: 0, ORD: 4, PeerToPeer: true, RTR: ddpadapt.RTRWrite}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			a, b := must.Two(newLab(t, nil).negotiate(row.a, row.b))(t)
@@ -72,7 +74,8 @@ func TestNegotiatedDepths(t *testing.T) {
 			for _, d := range [][2]*side{{a, b}, {b, a}} {
 				from, to := d[0], d[1]
 				for i := range uint64(60) {
-					if err := from.qp.PostSend(&SendWR{ID: i, Op: OpRead, SGL: []SGE{from.mr.SGE(0, 9)}, RemoteSTag: to.mr.STag()}); err != nil {
+					if err := from.qp.PostSend(&SendWR{ID: i, Op: OpRead, SGL: []SGE{from.mr.SGE(0, 9)},
+						RemoteSTag: to.mr.STag()}); err != nil {
 						must.That(t, from.qp.ORD() == 0 && errors.Is(err, rdmap.ErrNoReads), "%v", err)
 						return
 					}
@@ -111,7 +114,8 @@ func TestNegotiationFails(t *testing.T) {
 			<-b.qp.Done()
 			var se *rdmap.StreamError
 			want := rdmap.Terminate{Layer: rdmap.LayerLLP, EType: rdmap.ETypeMPA, Code: row.code}
-			check.That(t, errors.As(b.qp.Err(), &se) && se.Remote && *se.Terminate == want, "the peer learned %v", b.qp.Err())
+			check.That(t, errors.As(b.qp.Err(), &se) && se.Remote && *se.Terminate == want, "the peer learned %v",
+				b.qp.Err())
 			check.Error(t, "error", a.qp.Err(), row.err)
 		})
 	}
@@ -125,7 +129,8 @@ func TestRejectionNamesWhatIsNeeded(t *testing.T) {
 		return r.RejectSetup(Setup{IRD: s.ORD, ORD: 32}, []byte("more"))
 	})
 	var re *ddpadapt.RejectedError
-	check.That(t, errors.As(err, &re) && re.Setup != nil && *re.Setup == (Setup{IRD: 7, ORD: 32}) && string(re.Private) == "more",
+	check.That(t, errors.As(err, &re) && re.Setup != nil && *re.Setup == (Setup{IRD: 7, ORD: 32}) &&
+		string(re.Private) == "more",
 		"error %v", err)
 	_, err = x.connect(newSide(t, x.a, nil, nil).qp, nil, func(r *Request) error {
 		check.Error(t, "RejectSetup of a plain request", r.RejectSetup(Setup{}, nil), ddpadapt.ErrState)
@@ -184,7 +189,8 @@ func TestRequestsWaitForAccept(t *testing.T) {
 		}
 		check.Equal(t, "next", l.nextRequest(), want)
 	}
-	check.That(t, len(l.ready) == 0 && l.places.UsedUnits() == 0, "somebody is woken for nothing, or %d places are taken", l.places.UsedUnits())
+	check.That(t, len(l.ready) == 0 && l.places.UsedUnits() == 0,
+		"somebody is woken for nothing, or %d places are taken", l.places.UsedUnits())
 	check.Fails(l.Accept(must.Ended()))(t, "Accept without time", context.Canceled)
 	l.Close()
 	check.That(t, !l.offerRequest(r[0]) && l.places.UsedUnits() == 0, "a closed Listener takes a request")
@@ -207,7 +213,8 @@ func TestRequestIsAnsweredOnce(t *testing.T) {
 	check.That(t, <-end != nil, "the association is gone, and Connect has succeeded")
 	late := newSide(t, x.b, nil, nil).qp
 	err := req.Accept(late, nil)
-	check.That(t, err != nil && (req.session.Err() == nil || err == req.session.Err()), "Accept of one who has left: %v", err)
+	check.That(t, err != nil && (req.session.Err() == nil || err == req.session.Err()),
+		"Accept of one who has left: %v", err)
 	err = req.Reject(nil)
 	check.That(t, err != nil && x.b.Stats().Rejected == 0, "Reject of one who has left: %v", err)
 	req, end = ask(false)
@@ -242,7 +249,8 @@ func TestPeerThatDoesNotWait(t *testing.T) {
 	send(16, "\x00\x01\x41\x43\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00early") // Send
 	send(17, "\x00\x02\x00\x04")                                                                      // Terminate
 
-	must.Do(conn.WriteMsg([]byte("\x00\x00\x00\x01"), sctp.SendInfo{PPID: 17, Unordered: true, Stream: 1}))(t) // a second Initiate, so that its coming tells that all that was before has come
+	// a second Initiate, so that its coming tells that all that was before has come
+	must.Do(conn.WriteMsg([]byte("\x00\x00\x00\x01"), sctp.SendInfo{PPID: 17, Unordered: true, Stream: 1}))(t)
 	first := must.Get(x.l.Accept(ctx(t)))(t)
 	must.Do(x.l.Accept(ctx(t)))(t)
 	b := newSide(t, x.b, nil, nil)
@@ -302,7 +310,8 @@ func TestInitiateWithoutAListenerIsRefused(t *testing.T) {
 	must.OK(t, err)
 	select {
 	case <-second.qp.setupDone:
-		check.That(t, errors.As(second.qp.setupErr, new(*ddpadapt.TerminatedError)) && errors.Is(second.qp.Err(), second.qp.setupErr), "%v, then %v", second.qp.setupErr, second.qp.Err())
+		check.That(t, errors.As(second.qp.setupErr, new(*ddpadapt.TerminatedError)) &&
+			errors.Is(second.qp.Err(), second.qp.setupErr), "%v, then %v", second.qp.setupErr, second.qp.Err())
 	case <-ctx(t).Done():
 		t.Error("no answer")
 	}

@@ -54,10 +54,13 @@ func (d *Device) Snapshot() Snapshot {
 	slices.SortFunc(s.QPs, func(a, b QPSnapshot) int { return cmp.Compare(a.Num, b.Num) })
 	d.regionsMu.Lock()
 	for r := range d.table.All {
-		s.Regions = append(s.Regions, RegionSnapshot{PD: uint32(r.PD()), Octets: r.Len(), Access: accessLetters(r.Access()), Valid: r.Valid()})
+		s.Regions = append(s.Regions, RegionSnapshot{PD: uint32(r.PD()), Octets: r.Len(),
+			Access: accessLetters(r.Access()), Valid: r.Valid()})
 	}
 	d.regionsMu.Unlock()
-	slices.SortFunc(s.Regions, func(a, b RegionSnapshot) int { return cmp.Or(cmp.Compare(a.PD, b.PD), cmp.Compare(b.Octets, a.Octets)) })
+	slices.SortFunc(s.Regions, func(a, b RegionSnapshot) int {
+		return cmp.Or(cmp.Compare(a.PD, b.PD), cmp.Compare(b.Octets, a.Octets))
+	})
 	return s
 }
 

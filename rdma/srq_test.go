@@ -51,8 +51,10 @@ func TestNoPeerHoldsAllSharedReceives(t *testing.T) {
 				take(a)
 			}
 		}
-		check.That(t, len(list) <= row.most, "%s hold %d of %d buffers, want at most %d", row.name, len(list), posted, row.most)
-		check.That(t, take(addr("10.0.0.2")), "%s: another peer's first Send finds no buffer", row.name) // req 5042-6.4.3.1-1
+		check.That(t, len(list) <= row.most, "%s hold %d of %d buffers, want at most %d", row.name, len(list), posted,
+			row.most)
+		// req 5042-6.4.3.1-1
+		check.That(t, take(addr("10.0.0.2")), "%s: another peer's first Send finds no buffer", row.name)
 		for _, h := range list {
 			h.by.ReleaseBuffer(h.token)
 		}

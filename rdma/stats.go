@@ -85,7 +85,8 @@ func (f *Faults) counterFor(t *rdmap.Terminate) *uint64 {
 		return &f.LocalCatastrophic
 	case t.Layer == rdmap.LayerDDP && ddp.ErrorType(t.EType) == ddp.TypeTagged:
 		list = []*uint64{ddp.CodeInvalidSTag: &f.TaggedInvalidSTag, ddp.CodeBaseBounds: &f.TaggedBounds,
-			ddp.CodeNotAssociated: &f.TaggedNotAssociated, ddp.CodeTOWrap: &f.TaggedWrap, ddp.CodeTaggedVersion: &f.TaggedVersion}
+			ddp.CodeNotAssociated: &f.TaggedNotAssociated, ddp.CodeTOWrap: &f.TaggedWrap,
+			ddp.CodeTaggedVersion: &f.TaggedVersion}
 	case t.Layer == rdmap.LayerDDP && ddp.ErrorType(t.EType) == ddp.TypeUntagged:
 		list = []*uint64{0: &f.Other, ddp.CodeInvalidQN: &f.UntaggedInvalidQueue, ddp.CodeNoBuffer: &f.UntaggedNoBuffer,
 			ddp.CodeMSNRange: &f.UntaggedMSN, ddp.CodeInvalidMO: &f.UntaggedOffset, ddp.CodeTooLong: &f.UntaggedTooLong,
@@ -93,9 +94,11 @@ func (f *Faults) counterFor(t *rdmap.Terminate) *uint64 {
 	case t.Layer == rdmap.LayerRDMA && t.Code == rdmap.CodeUnspecified:
 		return &f.Unspecified
 	case t.Layer == rdmap.LayerRDMA && t.EType != rdmap.LocalCatastrophic:
-		list = []*uint64{rdmap.CodeInvalidSTag: &f.SourceInvalidSTag, rdmap.CodeBounds: &f.SourceBounds, rdmap.CodeAccess: &f.SourceAccess,
+		list = []*uint64{rdmap.CodeInvalidSTag: &f.SourceInvalidSTag, rdmap.CodeBounds: &f.SourceBounds,
+			rdmap.CodeAccess:        &f.SourceAccess,
 			rdmap.CodeNotAssociated: &f.SourceNotAssociated, rdmap.CodeTOWrap: &f.SourceWrap,
-			rdmap.CodeInvalidVersion: &f.Version, rdmap.CodeUnexpectedOpcode: &f.Opcode, rdmap.CodeCatastrophic: &f.RemoteCatastrophic,
+			rdmap.CodeInvalidVersion: &f.Version, rdmap.CodeUnexpectedOpcode: &f.Opcode,
+			rdmap.CodeCatastrophic:       &f.RemoteCatastrophic,
 			rdmap.CodeCatastrophicGlobal: &f.RemoteCatastrophic, rdmap.CodeCannotInvalidate: &f.CannotInvalidate}
 	}
 	if int(t.Code) < len(list) {

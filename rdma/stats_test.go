@@ -178,7 +178,9 @@ func TestEveryCounterCounts(t *testing.T) {
 			s := drive(t).Stats()
 			sum := uint64(0)
 			counters.Each(s.Faults, func(_ string, v uint64) { sum += v })
-			counters.Each(s, func(other string, v uint64) { check.That(t, other != name || v != 0, "it did not count") })
+			counters.Each(s, func(other string, v uint64) {
+				check.That(t, other != name || v != 0, "it did not count")
+			})
 			check.That(t, sum == s.TerminatesOut && s.StreamsFailed == s.TerminatesIn+s.TerminatesOut+s.StreamsLost,
 				"the sums do not agree: %+v", s)
 		})
@@ -210,7 +212,8 @@ func TestEachFaultHasItsCounter(t *testing.T) {
 	}
 	all := 0
 	counters.Each(f, func(string, uint64) { all++ })
-	check.That(t, len(seen) == all-2, "%d counters of %d are reached", len(seen), all) // but for LocalCatastrophic and Setup
+	// but for LocalCatastrophic and Setup
+	check.That(t, len(seen) == all-2, "%d counters of %d are reached", len(seen), all)
 }
 
 // The sums over the sessions go on when an association has ended.

@@ -124,7 +124,8 @@ func (w *watched) AfterFunc(func()) func() bool {
 // Each context that a CQ is waited on with is watched once, and not any more when there is another.
 func TestCQWatchesOneContext(t *testing.T) {
 	cq := must.Get(newLab(t, nil).a.CreateCQ(1))(t)
-	one, two := &watched{context.Background(), make(chan struct{}), 0, 0}, &watched{context.Background(), make(chan struct{}), 0, 0}
+	one, two := &watched{context.Background(), make(chan struct{}), 0, 0},
+		&watched{context.Background(), make(chan struct{}), 0, 0}
 	cq.ctxWatch.watchContext(one, cq.dev)
 	cq.ctxWatch.watchContext(one, cq.dev)
 	cq.ctxWatch.watchContext(two, cq.dev)
@@ -137,7 +138,8 @@ func TestOverflowIsToldOnce(t *testing.T) {
 	d := newLab(t, nil).a
 	cq := must.Get(d.CreateCQ(1))(t)
 	over := must.Ended()
-	check.That(t, !cq.pushWC(WC{ID: 1}) && cq.Wait(over) == nil && cq.pushWC(WC{ID: 2}), "the one that fits calls for help, or is not waited for, or the other does not")
+	check.That(t, !cq.pushWC(WC{ID: 1}) && cq.Wait(over) == nil && cq.pushWC(WC{ID: 2}),
+		"the one that fits calls for help, or is not waited for, or the other does not")
 	var wcs [2]WC
 	n, err := cq.Poll(wcs[:])
 	check.That(t, n == 1 && err == nil && wcs[0].ID == 1, "%d, %v", n, err)
@@ -147,5 +149,6 @@ func TestOverflowIsToldOnce(t *testing.T) {
 	cq.notifyWaiters()
 	event(t, d, EventCQError)
 	ev, some := d.events.pop()
-	check.That(t, !some && d.Stats().CQOverflows == 1 && cq.pushWC(WC{}) && !cq.pushWC(WC{}), "%+v, or Wait has not armed it, or one more that does not fit calls for help again", ev)
+	check.That(t, !some && d.Stats().CQOverflows == 1 && cq.pushWC(WC{}) && !cq.pushWC(WC{}),
+		"%+v, or Wait has not armed it, or one more that does not fit calls for help again", ev)
 }

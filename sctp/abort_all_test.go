@@ -32,7 +32,8 @@ func TestAbortAllTellsEachPeer(t *testing.T) {
 		out, s1 := p.connect(t, nil, nil)
 		in, s2 := func() (*Conn, *Conn) { // dialled by the other
 			l := must.Get(p.a.Listen(0, nil))(t)
-			c := must.Get(p.b.Dial(t.Context(), netip.AddrPortFrom(p.links[0].LocalAddrs()[0].Addr(), l.Port()), nil))(t)
+			c := must.Get(p.b.Dial(t.Context(), netip.AddrPortFrom(p.links[0].LocalAddrs()[0].Addr(), l.Port()),
+				nil))(t)
 			return must.Get(l.Accept(t.Context()))(t), c
 		}()
 		start := time.Now()
@@ -40,7 +41,8 @@ func TestAbortAllTellsEachPeer(t *testing.T) {
 		for _, c := range []*Conn{s1, s2} {
 			<-c.Done()
 			var e *AbortError
-			check.That(t, errors.As(c.Err(), &e) && e.ByPeer && len(e.Causes) == 1 && string(e.Causes[0].Info) == "so long", "a peer hears %v", c.Err())
+			check.That(t, errors.As(c.Err(), &e) && e.ByPeer && len(e.Causes) == 1 &&
+				string(e.Causes[0].Info) == "so long", "a peer hears %v", c.Err())
 		}
 		for _, c := range []*Conn{out, in} {
 			_, _, err := c.ReadMsg(make([]byte, 9))
@@ -48,7 +50,8 @@ func TestAbortAllTellsEachPeer(t *testing.T) {
 		}
 		check.Equal(t, "took", time.Since(start), 0)
 		_, err := p.a.Dial(t.Context(), netip.AddrPortFrom(p.bAddr, 1), nil)
-		check.That(t, err != nil && !has(&openTransports, p.a) && has(&openTransports, p.b), "the Transport is open: %v", err)
+		check.That(t, err != nil && !has(&openTransports, p.a) && has(&openTransports, p.b),
+			"the Transport is open: %v", err)
 	})
 }
 

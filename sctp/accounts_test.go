@@ -21,7 +21,8 @@ func (t *Transport) settled() string {
 	defer t.mu.Unlock()
 	used, own := t.memoryAccount.Used(), t.ownAccount.Drawn()
 	if used != own || len(t.orphanAccounts) > 0 || len(t.conns) > 0 || t.numUnderPressure.Load() != 0 {
-		return fmt.Sprintf("%d octets are counted, %d of them of no peer; %d have ended and hold something, %d live, %d are squeezed",
+		return fmt.Sprintf("%d octets are counted, %d of them of no peer; %d have ended and hold something, %d "+
+			"live, %d are squeezed",
 			used, own, len(t.orphanAccounts), len(t.conns), t.numUnderPressure.Load())
 	}
 	return ""
@@ -60,7 +61,8 @@ func TestBacklogIsTrimmedWithItsAssociation(t *testing.T) {
 	check.That(t, a.c.assocLock.backlogAccount.Drawn() > 60_000, "%d octets wait", a.c.assocLock.backlogAccount.Drawn())
 	a.c.unlock()
 	a.c.handleTimeout()
-	check.That(t, a.c.assocLock.backlogAccount.Drawn() <= 8192, "%d octets are counted with nothing left that waits", a.c.assocLock.backlogAccount.Drawn())
+	check.That(t, a.c.assocLock.backlogAccount.Drawn() <= 8192, "%d octets are counted with nothing left that waits",
+		a.c.assocLock.backlogAccount.Drawn())
 	a.c.Abort("")
 }
 
@@ -110,7 +112,8 @@ func TestEveryAccountIsZeroWhenNothingIsLeft(t *testing.T) {
 				switch rnd.IntN(5) {
 				case 0, 1: // without waiting for room
 					if e.Stats().Queued == 0 {
-						_, _ = e.WriteMsg(make([]byte, 1+rnd.IntN(6000)), SendInfo{Stream: uint16(rnd.IntN(4)), Unordered: rnd.IntN(2) == 0})
+						_, _ = e.WriteMsg(make([]byte, 1+rnd.IntN(6000)),
+							SendInfo{Stream: uint16(rnd.IntN(4)), Unordered: rnd.IntN(2) == 0})
 					}
 				case 2: // a part of a message, or all
 					e.lock()
@@ -159,7 +162,8 @@ func TestEveryAccountIsZeroWhenNothingIsLeft(t *testing.T) {
 		p.a.Close()
 		p.b.Close()
 		for i, tr := range []*Transport{p.a, p.b} {
-			check.Equal(t, fmt.Sprintf("seed %d: octets that host %d counts when it is closed", seed, i), tr.Memory().Used, 0)
+			check.Equal(t, fmt.Sprintf("seed %d: octets that host %d counts when it is closed", seed, i),
+				tr.Memory().Used, 0)
 		}
 	}
 }

@@ -52,5 +52,6 @@ func TestInboxThatIsNeverEmpty(t *testing.T) {
 		b.push(nil)
 		b.popFirst()
 	}
-	check.That(t, cap(b.queue) <= 16 && len(b.queue)-b.head == 1, "room for %d messages, %d of them in use", cap(b.queue), len(b.queue)-b.head)
+	check.That(t, cap(b.queue) <= 16 && len(b.queue)-b.head == 1, "room for %d messages, %d of them in use",
+		cap(b.queue), len(b.queue)-b.head)
 }

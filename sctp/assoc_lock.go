@@ -97,7 +97,8 @@ func (g *assocLock) enqueuePacket(p *rawio.Packet) enqueueResult {
 		return enqueueClosed
 	}
 	keeps := g.addedOctets(p)
-	if len(g.backlog) >= maxBacklogPackets || keeps > maxBacklogOctets-g.backlogOctets || g.memoryShort && g.updateMemoryShort() {
+	if len(g.backlog) >= maxBacklogPackets || keeps > maxBacklogOctets-g.backlogOctets || g.memoryShort &&
+		g.updateMemoryShort() {
 		g.backlogMu.Unlock()
 		p.Release()
 		return enqueueFull
@@ -185,7 +186,8 @@ func (g *assocLock) heldOctets() int {
 // updateMemoryShort notes and says whether memory is short and the association has more than its
 // share. Called with backlogMu held.
 func (g *assocLock) updateMemoryShort() bool {
-	g.memoryShort = g.assocAccount != nil && g.backlogAccount.ExceedsShare(g.backlogAccount.Drawn()+g.assocAccount.Drawn())
+	g.memoryShort = g.assocAccount != nil &&
+		g.backlogAccount.ExceedsShare(g.backlogAccount.Drawn()+g.assocAccount.Drawn())
 	return g.memoryShort
 }
 
@@ -207,7 +209,8 @@ func (g *assocLock) closeBacklog() (left []rawio.Packet) {
 func (g *assocLock) takeBacklog() []rawio.Packet {
 	g.backlogMu.Lock()
 	b := g.backlog
-	g.backlog, g.spareSlice, g.backlogOctets, g.takenOctets, g.lastBuf = g.spareSlice[:0], nil, 0, g.takenOctets+g.backlogOctets, nil
+	g.backlog, g.spareSlice, g.backlogOctets, g.takenOctets, g.lastBuf = g.spareSlice[:0], nil, 0,
+		g.takenOctets+g.backlogOctets, nil
 	g.dropArena()
 	g.backlogLen.Store(0)
 	g.backlogMu.Unlock()

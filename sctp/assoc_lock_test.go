@@ -33,19 +33,23 @@ func TestBacklogHasTwoBounds(t *testing.T) {
 			data := make([]byte, row.size)
 			for round := range 2 {
 				for i := range row.fit {
-					must.That(t, g.enqueuePacket(&rawio.Packet{Data: data}) == enqueueOK, "round %d: packet %d of %d finds no room", round, i, row.fit)
+					must.That(t, g.enqueuePacket(&rawio.Packet{Data: data}) == enqueueOK,
+						"round %d: packet %d of %d finds no room", round, i, row.fit)
 				}
 				buf := rawio.NewBuf(data)
 				buf.Retain()
-				check.That(t, g.enqueuePacket(&rawio.Packet{Data: data, Buf: buf}) == enqueueFull, "round %d: room for more than %d", round, row.fit)
-				check.That(t, g.enqueuePacket(&rawio.Packet{Data: data[:1]}) == enqueueFull, "round %d: room for one octet more", round)
+				check.That(t, g.enqueuePacket(&rawio.Packet{Data: data, Buf: buf}) == enqueueFull,
+					"round %d: room for more than %d", round, row.fit)
+				check.That(t, g.enqueuePacket(&rawio.Packet{Data: data[:1]}) == enqueueFull,
+					"round %d: room for one octet more", round)
 				check.That(t, buf.Refs() == 1, "round %d: a packet without room keeps its buffer", round)
 				b := g.takeBacklog()
 				check.That(t, len(b) == row.fit && g.backlogLen.Load() == 0 && g.takenOctets == row.fit*row.size,
 					"round %d: %d taken with %d octets, %d wait", round, len(b), g.takenOctets, g.backlogLen.Load())
 				g.recycleBacklog(b)
 			}
-			check.That(t, cap(g.spareSlice) <= maxSparePackets, "room for %d packets is kept, want %d at most", cap(g.spareSlice), maxSparePackets)
+			check.That(t, cap(g.spareSlice) <= maxSparePackets, "room for %d packets is kept, want %d at most",
+				cap(g.spareSlice), maxSparePackets)
 		})
 	}
 }
@@ -88,7 +92,8 @@ func TestBacklogCountsWhatItKeeps(t *testing.T) {
 		}
 		refs := buf.Refs()
 		want := slices.Repeat([]byte{byte(i + 1)}, row.data)
-		check.That(t, g.enqueuePacket(&p) == enqueueOK && p.Data == nil && g.backlogOctets-before == row.keeps && row.copied == (buf.Refs() == refs-1),
+		check.That(t, g.enqueuePacket(&p) == enqueueOK && p.Data == nil && g.backlogOctets-before == row.keeps &&
+			row.copied == (buf.Refs() == refs-1),
 			"packet %d: %d octets, %d references", i, g.backlogOctets-before, buf.Refs())
 		clear(buf.B)
 		check.That(t, !row.copied || bytes.Equal(g.backlog[i].Data, want), "packet %d has been changed", i)
@@ -130,7 +135,8 @@ func TestBacklogWhileMemoryIsShort(t *testing.T) {
 		{4, 100, false},
 	} {
 		other.Trim(step.others * account.Quantum)
-		check.That(t, (g.enqueuePacket(&rawio.Packet{Data: make([]byte, step.octets)}) == enqueueOK) == step.want, "step %d: room %v", i, !step.want)
+		check.That(t, (g.enqueuePacket(&rawio.Packet{Data: make([]byte, step.octets)}) == enqueueOK) == step.want,
+			"step %d: room %v", i, !step.want)
 	}
 }
 
@@ -148,7 +154,8 @@ func TestBacklogCountsAllItsMemory(t *testing.T) {
 		}
 		held := g.backlogOctets + g.takenOctets + (cap(g.backlog)+cap(g.spareSlice))*packetOctets
 		want := (held + account.Quantum - 1) / account.Quantum * account.Quantum
-		check.That(t, g.backlogAccount.Drawn() == int64(want), "%d octets are counted, not %d", g.backlogAccount.Drawn(), want)
+		check.That(t, g.backlogAccount.Drawn() == int64(want), "%d octets are counted, not %d",
+			g.backlogAccount.Drawn(), want)
 	}
 	for range 4 {
 		g.backlogOctets += 64 << 10 // as if a buffer waited
@@ -173,7 +180,10 @@ func TestBacklogCountsAllItsMemory(t *testing.T) {
 	rawio.ReleaseAll(g.closeBacklog())
 	g.recycleBacklog(b)
 	left := g.backlogAccount.Drawn()
-	check.That(t, left == 0 && g.backlog == nil && g.backlogLen.Load() == 0 && g.enqueuePacket(&rawio.Packet{Data: buf.B}) == enqueueClosed && g.backlogAccount.Drawn() == 0 && buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left, g.backlogLen.Load(), buf.Refs())
+	check.That(t, left == 0 && g.backlog == nil && g.backlogLen.Load() == 0 &&
+		g.enqueuePacket(&rawio.Packet{Data: buf.B}) == enqueueClosed && g.backlogAccount.Drawn() == 0 &&
+		buf.Refs() == 1, "%d octets are counted at the end, %d packets wait, %d refer to a buffer", left,
+		g.backlogLen.Load(), buf.Refs())
 }
 
 // ceaseless is a link that leaves a packet in a backlog with each batch that it sends, so that
@@ -238,7 +248,8 @@ func TestBulkDoesNotHoldACallCaptive(t *testing.T) {
 			for _, want := range []bool{false, true} {
 				time.Sleep(time.Second) // until the link blocks
 				synctest.Wait()
-				check.That(t, link.left == 0 && isClosed(returned) == want, "%d batches before the end of its share the call has returned: %v", link.left, !want)
+				check.That(t, link.left == 0 && isClosed(returned) == want,
+					"%d batches before the end of its share the call has returned: %v", link.left, !want)
 				link.over <- struct{}{}
 			}
 			<-returned
@@ -254,13 +265,15 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 		takes time.Duration
 		sent  uint64
 		more  bool
-	}{{2 * maxBatchesPerHold, 0, maxBatchesPerHold, true}, {2 * maxBatchesPerHold, maxSendTime / 3, 4, true}, {5, 0, 6, false}, {0, maxSendTime, 1, false}} {
+	}{{2 * maxBatchesPerHold, 0, maxBatchesPerHold, true}, {2 * maxBatchesPerHold, maxSendTime / 3, 4, true},
+		{5, 0, 6, false}, {0, maxSendTime, 1, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			link, s := behindCeaseless(t, row.left, row.takes)
 			close(link.over)
 			before := s.t.stats.txBatches.Load()
 			more, sent := s.flushPending(s.t.now()), s.t.stats.txBatches.Load()-before
-			check.That(t, more == row.more && sent == row.sent, "%d batches of %v, %d of them sent, more: %v", row.left, row.takes, sent, more)
+			check.That(t, more == row.more && sent == row.sent, "%d batches of %v, %d of them sent, more: %v",
+				row.left, row.takes, sent, more)
 			link.c = nil
 			s.unlock()
 		})
@@ -270,7 +283,8 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 		close(link.over)
 		before := s.t.stats.txBatches.Load()
 		s.unlock()
-		check.That(t, s.t.stats.txBatches.Load() == before+maxBatchesPerHold+1, "%d batches sent of %d", s.t.stats.txBatches.Load()-before, maxBatchesPerHold+1)
+		check.That(t, s.t.stats.txBatches.Load() == before+maxBatchesPerHold+1, "%d batches sent of %d",
+			s.t.stats.txBatches.Load()-before, maxBatchesPerHold+1)
 	})
 }
 
@@ -278,14 +292,17 @@ func TestOwnerStopsAfterSomeBatches(t *testing.T) {
 // has come meanwhile, goes on with it.
 func TestReaderGoesOnWithWhatOthersHaveLeft(t *testing.T) {
 	for _, handled := range []bool{true, false} {
-		p, msg, calm := newPair(t), []byte("what was left"), &Config{DisablePMTUD: true, HeartbeatInterval: -1} // nothing else comes
+		// nothing else comes
+		p, msg, calm := newPair(t), []byte("what was left"), &Config{DisablePMTUD: true, HeartbeatInterval: -1}
 		c, s := p.connect(t, calm, calm)
 		_, now := s.lock()
 		must.Do(c.WriteMsg(msg, SendInfo{}))(t)
 		until(t, "the message comes", func() bool {
 			s.assocLock.backlogMu.Lock()
 			defer s.assocLock.backlogMu.Unlock()
-			return slices.ContainsFunc(s.assocLock.backlog, func(p rawio.Packet) bool { return bytes.Contains(p.Data, msg) })
+			return slices.ContainsFunc(s.assocLock.backlog, func(p rawio.Packet) bool {
+				return bytes.Contains(p.Data, msg)
+			})
 		})
 		if handled {
 			s.drainBacklog(now)

@@ -157,7 +157,8 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 		s.assocLock.enqueuePacket(&first)
 		s.lock()
 		if late { // its slice is over
-			s.workSlice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck, beganAt: s.t.now().Add(-sliceTime)}
+			s.workSlice = workSlice{stepsAtCheck: s.workSteps() - stepsPerClockCheck,
+				beganAt: s.t.now().Add(-sliceTime)}
 		}
 		must.That(t, owns(s.deliverOrQueue(s.t.now(), []rawio.Packet{second}, true)), "the owner owns it no more")
 		s.unlock()
@@ -167,7 +168,8 @@ func TestBacklogIsNotOvertaken(t *testing.T) {
 		link.mu.Unlock()
 	}
 	n := cap(s.assocLock.spareSlice)
-	check.That(t, n > 0 && !slices.ContainsFunc(s.assocLock.spareSlice[:n], func(p rawio.Packet) bool { return p.Data != nil }), "no room for packets is kept, or it keeps packets: %d", n)
+	check.That(t, n > 0 && !slices.ContainsFunc(s.assocLock.spareSlice[:n],
+		func(p rawio.Packet) bool { return p.Data != nil }), "no room for packets is kept, or it keeps packets: %d", n)
 }
 
 // Packets that have waited in the backlog give their buffers back.
@@ -244,7 +246,8 @@ func TestBadChecksumIsNotAnsweredBesideOtherPackets(t *testing.T) {
 	l := must.Get(b.Listen(7, nil))(t)
 	defer l.Close()
 	from := func(port uint16) rawio.Packet {
-		pkt := wire.AppendInit(wire.AppendHeader(nil, port, 7, 0), wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 1500, OutStreams: 1, InStreams: 1})
+		pkt := wire.AppendInit(wire.AppendHeader(nil, port, 7, 0), wire.ChunkInit,
+			wire.InitFields{Tag: 1, ARwnd: 1500, OutStreams: 1, InStreams: 1})
 		wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
 		return rawio.Packet{Data: pkt, Local: lb.LocalAddrs()[0], Remote: la.LocalAddrs()[0]}
 	}
@@ -284,7 +287,8 @@ func TestOwnerStopsAfterASlice(t *testing.T) {
 	a.c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for i := range packets*each + 1 {
 		n, info, err := a.c.ReadMsg(make([]byte, 9))
-		must.That(t, err == nil && int(info.SSN) == i && n == 1+i/(packets*each), "message %d: %d octets, %+v, %v", i, n, info, err)
+		must.That(t, err == nil && int(info.SSN) == i && n == 1+i/(packets*each), "message %d: %d octets, %+v, %v", i,
+			n, info, err)
 	}
 }
 
@@ -300,7 +304,9 @@ func TestSliceIsOfTimeAndWork(t *testing.T) {
 			steps uint64
 			wait  time.Duration
 			want  bool
-		}{{stepsPerClockCheck - 1, 2 * sliceTime, false}, {1, sliceTime - 1, false}, {stepsPerClockCheck - 1, 0, false}, {1, 1, false}, {stepsPerClockCheck - 1, 0, false}, {1, 0, true}, {0, 0, true}} {
+		}{{stepsPerClockCheck - 1, 2 * sliceTime, false}, {1, sliceTime - 1, false},
+			{stepsPerClockCheck - 1, 0, false}, {1, 1, false}, {stepsPerClockCheck - 1, 0, false}, {1, 0, true},
+			{0, 0, true}} {
 			w.work += row.steps
 			check.That(t, c.sliceIsOver(sliceTime) == row.want, "step %d: over %v", i, !row.want)
 			time.Sleep(row.wait) // of virtual time
@@ -331,10 +337,12 @@ func TestPacketsGetHalfOfASlice(t *testing.T) {
 		until(t, "its arrival", func() bool { return s.assocLock.backlogLen.Load() > 0 })
 		began(sliceTime / 2)
 		any := s.drainBacklog(s.t.now())
-		check.That(t, any && len(s.backlogRest) == 1, "packets in the other half: %v, %d are left", any, len(s.backlogRest))
+		check.That(t, any && len(s.backlogRest) == 1, "packets in the other half: %v, %d are left", any,
+			len(s.backlogRest))
 		began(sliceTime/2 - 1)
 		any = s.drainBacklog(s.t.now())
-		check.That(t, any && s.backlogRest == nil && s.backlogTaken == nil, "packets in their half: %v, %d are left, or their memory", any, len(s.backlogRest))
+		check.That(t, any && s.backlogRest == nil && s.backlogTaken == nil,
+			"packets in their half: %v, %d are left, or their memory", any, len(s.backlogRest))
 		began(sliceTime)
 		more := s.flushPending(s.t.now())
 		check.That(t, more && s.inbox.first() == nil, "a message when the slice is over, more: %v", more)
@@ -390,7 +398,9 @@ func TestReaderDoesNotStayWithOneAssociation(t *testing.T) {
 		synctest.Wait()
 		check.Slice(t, "answers", link.list, want)
 		s.lock()
-		s.stepCounter = nil // nobody sleeps with the gate any more: who waits for that meanwhile would keep time from passing
+		// nobody sleeps with the gate any more: who waits for that meanwhile would keep time from
+		// passing
+		s.stepCounter = nil
 		s.unlock()
 	})
 }

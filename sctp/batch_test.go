@@ -54,13 +54,15 @@ func newScript(t testing.TB, cfg *TransportConfig) *script {
 // end makes one more endpoint; its tag is unlike all others.
 func (s *script) end(name, from string, port uint16) *end {
 	n := uint32(len(s.ends) + 1)
-	e := &end{name: name, from: netip.MustParseAddrPort(from), port: port, to: scriptPort, tag: n << 20, tsn: wire.TSN(n << 8)}
+	e := &end{name: name, from: netip.MustParseAddrPort(from), port: port, to: scriptPort, tag: n << 20,
+		tsn: wire.TSN(n << 8)}
 	s.ends = append(s.ends, e)
 	return e
 }
 
 func (e *end) packet(tag uint32, chunks ...[]byte) rawio.Packet {
-	return rawio.Packet{Data: sctptest.Packet(e.port, e.to, tag, chunks...), Local: netip.MustParseAddrPort("10.0.0.2:0"), Remote: e.from}
+	return rawio.Packet{Data: sctptest.Packet(e.port, e.to, tag, chunks...),
+		Local: netip.MustParseAddrPort("10.0.0.2:0"), Remote: e.from}
 }
 
 // says makes a packet with the tag that the association wants.
@@ -149,7 +151,8 @@ func (s *script) dialled(name, from string, params ...[]byte) *end {
 	s.TB.Helper()
 	e := s.end(name, from, 7003)
 	e.to = dialPort
-	go s.tr.Dial(deadlineCtx(s.TB), netip.AddrPortFrom(e.from.Addr(), e.port), &Config{LocalPort: dialPort, DisablePMTUD: true, HeartbeatInterval: -1})
+	go s.tr.Dial(deadlineCtx(s.TB), netip.AddrPortFrom(e.from.Addr(), e.port),
+		&Config{LocalPort: dialPort, DisablePMTUD: true, HeartbeatInterval: -1})
 	synctest.Wait()
 	var pkts [1]rawio.Packet
 	must.Equal(s.TB, "packets of Dial", s.peer.PollBatch(pkts[:]), 1)
@@ -186,9 +189,11 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 		{"ABORT, INIT from another UDP port", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
 			return []rawio.Packet{a.says(abort), s.end("B", "10.0.0.1:9899", a.port).init()}
 		}, "B: INIT ACK"},
-		{"ABORT, INIT from another address that lists the first", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			return []rawio.Packet{a.says(abort), s.end("B", three, a.port).init(wire.AppendAddressParam(nil, a.from.Addr()))}
-		}, "B: INIT ACK"},
+		{"ABORT, INIT from another address that lists the first", nil, false,
+			func(s *script, a *end, _ *Conn) []rawio.Packet {
+				return []rawio.Packet{a.says(abort),
+					s.end("B", three, a.port).init(wire.AppendAddressParam(nil, a.from.Addr()))}
+			}, "B: INIT ACK"},
 		{"ABORT, DATA", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
 			return []rawio.Packet{a.says(abort), a.data()}
 		}, "A T: ABORT"},
@@ -223,47 +228,53 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 			b := s.end("B", one, 7002)
 			return []rawio.Packet{s.shake(b), b.says(abort), s.end("C", one, 7002).init()}
 		}, "B: COOKIE ACK, C: INIT ACK"},
-		{"COOKIE ECHO, DATA from an address that another's peer has only named", nil, true, func(s *script, _ *end, _ *Conn) []rawio.Packet {
-			b, c := s.end("B", one, 7002), s.end("C", three, 7002)
-			claims := s.setUp(b, wire.AppendAddressParam(nil, c.from.Addr()))
-			time.Sleep(10 * time.Minute) // no HEARTBEAT to it is answered
-			core, _ := claims.lock()
-			given := core.Unverified(1)
-			claims.unlock()
-			must.That(s.TB, given, "the address is not given up")
-			return []rawio.Packet{s.shake(c), c.data()}
-		}, "C: COOKIE ACK, C: SACK"},
-		{"restart: COOKIE ECHO, DATA with the new tag, DATA with the old", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			b := s.end("B", one, a.port)
-			return []rawio.Packet{s.shake(b), b.data(), a.data()}
-		}, "B: COOKIE ACK, B: SACK"},
+		{"COOKIE ECHO, DATA from an address that another's peer has only named", nil, true,
+			func(s *script, _ *end, _ *Conn) []rawio.Packet {
+				b, c := s.end("B", one, 7002), s.end("C", three, 7002)
+				claims := s.setUp(b, wire.AppendAddressParam(nil, c.from.Addr()))
+				time.Sleep(10 * time.Minute) // no HEARTBEAT to it is answered
+				core, _ := claims.lock()
+				given := core.Unverified(1)
+				claims.unlock()
+				must.That(s.TB, given, "the address is not given up")
+				return []rawio.Packet{s.shake(c), c.data()}
+			}, "C: COOKIE ACK, C: SACK"},
+		{"restart: COOKIE ECHO, DATA with the new tag, DATA with the old", nil, false,
+			func(s *script, a *end, _ *Conn) []rawio.Packet {
+				b := s.end("B", one, a.port)
+				return []rawio.Packet{s.shake(b), b.data(), a.data()}
+			}, "B: COOKIE ACK, B: SACK"},
 		{"restart, ABORT of the new one, INIT", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
 			b := s.end("B", one, a.port)
 			return []rawio.Packet{s.shake(b), b.says(abort), s.end("C", one, a.port).init()}
 		}, "C: INIT ACK or B: COOKIE ACK, C: INIT ACK"},
-		{"ABORT, COOKIE ECHO of a new association, DATA for it", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			b := s.end("B", one, a.port)
-			return []rawio.Packet{s.shake(b), a.says(abort), s.cookie(b), b.data()}[1:]
-		}, "B: COOKIE ACK, B: SACK"},
-		{"ABORT, COOKIE ECHO for the only place", &TransportConfig{MaxAssocs: 1}, true, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			b := s.end("B", one, 7002)
-			return []rawio.Packet{a.says(abort), s.shake(b), b.data()}
-		}, "B: COOKIE ACK, B: SACK"},
+		{"ABORT, COOKIE ECHO of a new association, DATA for it", nil, false,
+			func(s *script, a *end, _ *Conn) []rawio.Packet {
+				b := s.end("B", one, a.port)
+				return []rawio.Packet{s.shake(b), a.says(abort), s.cookie(b), b.data()}[1:]
+			}, "B: COOKIE ACK, B: SACK"},
+		{"ABORT, COOKIE ECHO for the only place", &TransportConfig{MaxAssocs: 1}, true,
+			func(s *script, a *end, _ *Conn) []rawio.Packet {
+				b := s.end("B", one, 7002)
+				return []rawio.Packet{a.says(abort), s.shake(b), b.data()}
+			}, "B: COOKIE ACK, B: SACK"},
 		{"associations in turn", nil, true, func(s *script, a *end, _ *Conn) []rawio.Packet {
 			b, c := s.end("B", one, 7002), s.end("C", one, 7002)
 			s.setUp(b)
 			return []rawio.Packet{a.data(), b.says(abort), a.data(), c.init(), a.data(), b.data(), a.data()}
 		}, "A: SACK, B T: ABORT, C: INIT ACK"},
 		{"ABORT, a report about what was sent", nil, false, func(s *script, a *end, _ *Conn) []rawio.Packet {
-			report := rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: sctptest.Packet(scriptPort, a.port, a.tag), Remote: a.from}
+			report := rawio.Packet{Kind: rawio.KindProtoUnreachable, Data: sctptest.Packet(scriptPort, a.port, a.tag),
+				Remote: a.from}
 			return []rawio.Packet{a.says(abort), report, s.end("B", one, a.port).init()}
 		}, "B: INIT ACK"},
-		{"COOKIE ACK, ABORT of a host that the INIT ACK has named", nil, true, func(s *script, _ *end, _ *Conn) []rawio.Packet {
-			b := s.dialled("B", one, wire.AppendAddressParam(nil, netip.MustParseAddr("10.0.0.3")))
-			refusal := b.packet(b.tag, wire.AppendAbort(nil, true))
-			refusal.Remote = netip.MustParseAddrPort(three)
-			return []rawio.Packet{b.says(wire.AppendCookieAck(nil)), refusal, b.data()}
-		}, "B T: ABORT"},
+		{"COOKIE ACK, ABORT of a host that the INIT ACK has named", nil, true,
+			func(s *script, _ *end, _ *Conn) []rawio.Packet {
+				b := s.dialled("B", one, wire.AppendAddressParam(nil, netip.MustParseAddr("10.0.0.3")))
+				refusal := b.packet(b.tag, wire.AppendAbort(nil, true))
+				refusal.Remote = netip.MustParseAddrPort(three)
+				return []rawio.Packet{b.says(wire.AppendCookieAck(nil)), refusal, b.data()}
+			}, "B T: ABORT"},
 	} {
 		for _, how := range []string{"one by one", "in a batch", "in the backlog"} {
 			if row.alone && how == "in the backlog" {
@@ -289,8 +300,10 @@ func TestPacketsOfABatchSeeWhatThoseBeforeHaveLeft(t *testing.T) {
 						c.unlock()
 					}
 					got := strings.Join(s.heard(), ", ")
-					check.That(t, slices.Contains(strings.Split(row.want, " or "), got), "answers: %s, want %s", got, row.want)
-					check.That(t, s.r.conns == [rxBatchPackets]*Conn{} && s.r.isDeferred == [rxBatchPackets]bool{} && s.r.numDeferred == 0, "the reader keeps something of the packets")
+					check.That(t, slices.Contains(strings.Split(row.want, " or "), got), "answers: %s, want %s", got,
+						row.want)
+					check.That(t, s.r.conns == [rxBatchPackets]*Conn{} && s.r.isDeferred == [rxBatchPackets]bool{} &&
+						s.r.numDeferred == 0, "the reader keeps something of the packets")
 				})
 			})
 		}

@@ -17,7 +17,9 @@ func BenchmarkMessages(b *testing.B) {
 	for _, link := range []string{"mem", "udp", "raw"} {
 		for _, mtu := range []int{1500, rawio.MaxMTU} {
 			for _, size := range []int{1 << 10, 64 << 10} {
-				b.Run(fmt.Sprintf("%s/mtu=%d/%dKiB", link, mtu, size>>10), func(b *testing.B) { benchMessages(b, link, mtu, size) })
+				b.Run(fmt.Sprintf("%s/mtu=%d/%dKiB", link, mtu, size>>10), func(b *testing.B) {
+					benchMessages(b, link, mtu, size)
+				})
 			}
 		}
 	}

@@ -104,7 +104,8 @@ func (o *boundedWriter) timeoutFor(to netip.Addr) (d time.Duration, drop bool) {
 	switch {
 	case len(o.lateCalls) == 0:
 		return writeTimeout, false
-	case len(o.lateCalls) == maxWriteCalls, slices.ContainsFunc(o.lateCalls, func(c *writeCall) bool { return c.remote == to }):
+	case len(o.lateCalls) == maxWriteCalls,
+		slices.ContainsFunc(o.lateCalls, func(c *writeCall) bool { return c.remote == to }):
 		return 0, true
 	}
 	return lateWriteTimeout, false

@@ -23,7 +23,8 @@ import (
 
 // outletTo returns an outlet to a link that is only a WriteBatch, and what tells how a call of its
 // ends.
-func outletTo(write func([]rawio.Packet) (int, error)) (o *boundedWriter, send func(to ...netip.AddrPort) (n int, took time.Duration, err error)) {
+func outletTo(write func([]rawio.Packet) (int, error)) (o *boundedWriter,
+	send func(to ...netip.AddrPort) (n int, took time.Duration, err error)) {
 	o = newBoundedWriter(write, func(error) {})
 	return o, func(to ...netip.AddrPort) (int, time.Duration, error) {
 		var pkts []rawio.Packet
@@ -72,7 +73,8 @@ func TestLinkThatBlocksForOneAddress(t *testing.T) {
 			{[]netip.AddrPort{b}, 1, 0, nil},
 		} {
 			n, took, err := send(row.to...)
-			check.That(t, n == row.n && took == row.took && err == row.err, "row %d: %d packets in %v, %v", i, n, took, err)
+			check.That(t, n == row.n && took == row.took && err == row.err, "row %d: %d packets in %v, %v", i, n,
+				took, err)
 		}
 		check.That(t, passed[a] == 0 && passed[b] == 2+1+2+1+1 && passed[c] == 0, "passed: %v", passed)
 		close(shut)
@@ -108,7 +110,8 @@ func TestCallsThatBlockAreBounded(t *testing.T) {
 			}
 			all.Wait()
 			took := time.Since(began)
-			check.That(t, calls.Load() == maxWriteCalls && took == row.took, "%s: %d calls, in %v", row.name, calls.Load(), took)
+			check.That(t, calls.Load() == maxWriteCalls && took == row.took, "%s: %d calls, in %v", row.name,
+				calls.Load(), took)
 			close(shut)
 			o.awaitCalls() // returns, since none is left
 			synctest.Wait()
@@ -189,7 +192,8 @@ func TestCloseWaitsForLateCalls(t *testing.T) {
 func TestPromptLinksHaveNoOutlet(t *testing.T) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	p := joinPair(t, la, lb, &dam{Link: la}, lb)
-	check.That(t, p.a.boundedWriter != nil && p.b.boundedWriter == nil, "outlets: %v and %v", p.a.boundedWriter != nil, p.b.boundedWriter != nil)
+	check.That(t, p.a.boundedWriter != nil && p.b.boundedWriter == nil, "outlets: %v and %v",
+		p.a.boundedWriter != nil, p.b.boundedWriter != nil)
 }
 
 // An outlet allocates once for a batch, for the goroutine, and nothing for a packet.
@@ -302,7 +306,8 @@ func TestLinkThatBlocksKeepsNoCall(t *testing.T) {
 		{"Dial until its context ends", func(p *pair, _ *Conn) error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			if _, err := p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, 9), quiet); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := p.a.Dial(ctx, netip.AddrPortFrom(p.bAddr, 9), quiet); !errors.Is(err,
+				context.DeadlineExceeded) {
 				return fmt.Errorf("ends by %v", err)
 			}
 			return nil

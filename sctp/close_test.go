@@ -103,14 +103,19 @@ func TestListenAgainWhileAcceptedAssociationsLive(t *testing.T) {
 				s := must.Get(l.Accept(deadlineCtx(t)))(t)
 				check.Fails(p.b.Listen(port, &row.before))(t, "two Listeners at once", rawio.ErrPortInUse)
 				must.OK(t, l.Close())
-				check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(first.Addr(), port), quiet))(t, "Dial when nobody listens", syscall.ECONNREFUSED)
+				check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(first.Addr(), port), quiet))(t,
+					"Dial when nobody listens", syscall.ECONNREFUSED)
 				var accept func() *Conn
 				var again io.Closer
 				if socket {
 					sock := must.Get(p.b.OpenSocket(port, &row.now))(t)
 					again = sock
 					accept = func() *Conn {
-						until(t, "the association of the Socket", func() bool { sock.mu.Lock(); defer sock.mu.Unlock(); return len(sock.conns) == 1 })
+						until(t, "the association of the Socket", func() bool {
+							sock.mu.Lock()
+							defer sock.mu.Unlock()
+							return len(sock.conns) == 1
+						})
 						for _, c := range sock.conns {
 							return c
 						}
@@ -132,13 +137,15 @@ func TestListenAgainWhileAcceptedAssociationsLive(t *testing.T) {
 					skim(t, pair[0])
 				}
 				must.OK(t, again.Close())
-				check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(one.Addr(), port), quiet))(t, "Dial when nobody listens", syscall.ECONNREFUSED)
+				check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(one.Addr(), port), quiet))(t,
+					"Dial when nobody listens", syscall.ECONNREFUSED)
 				for _, c := range p.b.liveConns() {
 					c.Abort("")
 				}
 				p.b.mu.Lock()
 				defer p.b.mu.Unlock()
-				check.That(t, len(p.b.portUsers)+len(p.b.boundAddrs)+len(p.b.linkBoundAddrs) == 0, "users %v, addresses %v, claims %v are left", p.b.portUsers, p.b.boundAddrs, p.b.linkBoundAddrs)
+				check.That(t, len(p.b.portUsers)+len(p.b.boundAddrs)+len(p.b.linkBoundAddrs) == 0,
+					"users %v, addresses %v, claims %v are left", p.b.portUsers, p.b.boundAddrs, p.b.linkBoundAddrs)
 				check.OK(t, lb.BindPort(port))
 			})
 		}

@@ -41,7 +41,8 @@ type coalescer struct {
 	flushThreshold atomic.Int32 // of them to be sent, see expectReplies
 	readerFlushes  atomic.Bool  // the link's reader is awake, and flushes before it sleeps, see setReaderFlushes
 
-	sendMu      sync.Mutex    // held while a batch is sent, to keep the packets of an association in order; taken before mu
+	// held while a batch is sent, to keep the packets of an association in order; taken before mu
+	sendMu      sync.Mutex
 	spareBatch  packetBatch   // guarded by sendMu
 	lastSwapped uint64        // guarded by mu: the number of batch, less one
 	lastSent    atomic.Uint64 // the number of the batch that was sent last
@@ -63,7 +64,8 @@ func (b *packetBatch) reset() {
 // appendCopies copies packets.
 func (b *packetBatch) appendCopies(pkts []rawio.Packet) {
 	if b.buf == nil {
-		b.pkts, b.vecs, b.buf = make([]rawio.Packet, 0, maxBatchPackets), make([][]byte, 0, maxBatchPackets), make([]byte, 0, maxBatchOctets)
+		b.pkts, b.vecs, b.buf = make([]rawio.Packet, 0, maxBatchPackets), make([][]byte, 0, maxBatchPackets),
+			make([]byte, 0, maxBatchOctets)
 	}
 	for i := range pkts {
 		at, n := len(b.buf), len(b.vecs)
@@ -161,7 +163,8 @@ func (o *coalescer) flushBatch() {
 // by the holder of the lock.
 func (t *Transport) tryCoalesce(b *assoc.TxBatch, a *assoc.Assoc) bool {
 	c := a.Owner.(*Conn)
-	if len(b.Pkts) > maxCoalescedPackets || b.Octets() > maxCoalescedOctets || a.State() != assoc.Established || !c.servedWithOthers && !t.repliesExpected() {
+	if len(b.Pkts) > maxCoalescedPackets || b.Octets() > maxCoalescedOctets || a.State() != assoc.Established ||
+		!c.servedWithOthers && !t.repliesExpected() {
 		return false
 	}
 	number, yours := t.coalescer.tryAdd(b.Pkts, b.Octets())

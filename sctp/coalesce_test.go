@@ -40,20 +40,23 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 	}
 	o.expectReplies(6) // 3 are enough
 	for i, want := range []string{"true true", "true false", "true true", "true true"} {
-		check.Equal(t, fmt.Sprint("there is room, and the caller sends, at ", i), add(fmt.Sprint("packet", i), uint8(i)), want)
+		check.Equal(t, fmt.Sprint("there is room, and the caller sends, at ", i),
+			add(fmt.Sprint("packet", i), uint8(i)), want)
 	}
 	o.sendPending()
 	o.sendPending()
 	check.Equal(t, "a batch begins anew", add("next", 0), "true true")
 	o.sendPending()
 	o.expectReplies(1e6)
-	check.Equal(t, "packets that are enough where more are awake than a batch is for", o.flushThreshold.Load(), maxBatchPackets/expectedRepliesPart+1)
+	check.Equal(t, "packets that are enough where more are awake than a batch is for", o.flushThreshold.Load(),
+		maxBatchPackets/expectedRepliesPart+1)
 	o.expectReplies(6)
 	check.Equal(t, "sent", strings.Join(sent, " "), "packet0 0 packet1 1 packet2 2 packet3 3 | next 0 |")
 
 	o.readerFlushes.Store(true)
 	for i, want := range []string{"true false", "true false", "true true"} {
-		check.Equal(t, fmt.Sprint("there is room, and the caller sends what the reader collects, at ", i), add("x", 0), want)
+		check.Equal(t, fmt.Sprint("there is room, and the caller sends what the reader collects, at ", i),
+			add("x", 0), want)
 	}
 	o.sendPending()
 	o.readerFlushes.Store(false)
@@ -71,7 +74,8 @@ func TestPacketsOfSeveralAssociationsGoOutTogether(t *testing.T) {
 		write(pkts)
 	}
 	o.sendPending()
-	check.That(t, written == 2 && sent[len(sent)-2] == "later 0" && o.pendingPackets.Load() == 0, "what came meanwhile: %q, %d batches, %d packets wait", sent[len(sent)-2], written, o.pendingPackets.Load())
+	check.That(t, written == 2 && sent[len(sent)-2] == "later 0" && o.pendingPackets.Load() == 0,
+		"what came meanwhile: %q, %d batches, %d packets wait", sent[len(sent)-2], written, o.pendingPackets.Load())
 	long := make([]byte, maxBatchOctets/32)
 	for range 32 {
 		o.tryAdd([]rawio.Packet{{Vec: [][]byte{long}}}, len(long))
@@ -125,7 +129,8 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 		must.OK(t, w.Wait(pause))
 	}
 	check.Equal(t, "pauses, what had been sent, and who sends next", fmt.Sprint(s.told),
-		fmt.Sprintf("[%d 1 false %d 2 true %d 3 true %d 4 false %d 5 false %d 6 false]", rawio.Park, rawio.Yield, rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park))
+		fmt.Sprintf("[%d 1 false %d 2 true %d 3 true %d 4 false %d 5 false %d 6 false]", rawio.Park, rawio.Yield,
+			rawio.Cede, rawio.Block, rawio.Sleep, rawio.Park))
 	check.That(t, p.a.coalescer.readerFlushes.Load(), "a reader that has slept is not to send")
 	u := readerRole{}
 	u.rx.t, u.rx.flushesOnWait, u.rx.pollPolicy = p.a, true, p.a.readerRole.rx.pollPolicy
@@ -133,9 +138,12 @@ func TestReaderSendsBeforeItWaits(t *testing.T) {
 	defer u.summonTimer.Stop()
 	p.a.coalescer.tryAdd(pkts, 1)
 	u.leaveRole(0)
-	check.That(t, p.a.stats.txPackets.Load() == 7 && !p.a.coalescer.readerFlushes.Load(), "who gives the turn up has sent %d, and is to send: %v", p.a.stats.txPackets.Load(), p.a.coalescer.readerFlushes.Load())
+	check.That(t, p.a.stats.txPackets.Load() == 7 && !p.a.coalescer.readerFlushes.Load(),
+		"who gives the turn up has sent %d, and is to send: %v", p.a.stats.txPackets.Load(),
+		p.a.coalescer.readerFlushes.Load())
 	s.err = rawio.ErrInterrupted
-	check.That(t, w.Wait(rawio.Yield) == s.err && !p.a.coalescer.readerFlushes.Load(), "who is to give the turn up is to send: %v", p.a.coalescer.readerFlushes.Load())
+	check.That(t, w.Wait(rawio.Yield) == s.err && !p.a.coalescer.readerFlushes.Load(),
+		"who is to give the turn up is to send: %v", p.a.coalescer.readerFlushes.Load())
 }
 
 // Where there is always something to read the reader does not wait: it sends in between, and at
@@ -173,7 +181,8 @@ func TestReaderThatDoesNotWaitSends(t *testing.T) {
 			for ; p.a.stats.txPackets.Load() == before && runs < 99; runs++ {
 				tt.run(&r)
 			}
-			check.That(t, runs == tt.sent && p.a.coalescer.readerFlushes.Load() == tt.goesOn, "%s: sent in run %d, and goes on: %v", tt.name, runs, p.a.coalescer.readerFlushes.Load())
+			check.That(t, runs == tt.sent && p.a.coalescer.readerFlushes.Load() == tt.goesOn,
+				"%s: sent in run %d, and goes on: %v", tt.name, runs, p.a.coalescer.readerFlushes.Load())
 		}
 	}
 }
@@ -192,7 +201,8 @@ func testCombined(t *testing.T) {
 	before := p.a.Stats().TxPackets
 	must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 	check.Equal(t, "packets sent by who has one behind another's", p.a.Stats().TxPackets-before, 0)
-	must.Do(c.WriteMsg(make([]byte, maxCoalescedOctets), SendInfo{}))(t) // which goes out by itself, and not before these
+	// which goes out by itself, and not before these
+	must.Do(c.WriteMsg(make([]byte, maxCoalescedOctets), SendInfo{}))(t)
 	check.Equal(t, "packets sent, four of them for that", p.a.Stats().TxPackets-before, 6)
 	synctest.Wait() // nothing comes any more
 	a, now := c.lock()
@@ -223,7 +233,8 @@ func testCombined(t *testing.T) {
 		b := ready(to, row.packets, row.size)
 		c.mustSendCoalesced = false
 		check.Equal(t, row.name, p.a.tryCoalesce(b, a), row.want)
-		check.That(t, (len(b.Pkts) == 0) == row.want && c.mustSendCoalesced == (row.name == "two of many"), "%s: %d packets are left, the owner is to send: %v", row.name, len(b.Pkts), c.mustSendCoalesced)
+		check.That(t, (len(b.Pkts) == 0) == row.want && c.mustSendCoalesced == (row.name == "two of many"),
+			"%s: %d packets are left, the owner is to send: %v", row.name, len(b.Pkts), c.mustSendCoalesced)
 	}
 }
 
@@ -247,7 +258,8 @@ func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 		synctest.Wait()
 		full := func() {
 			for len(p.a.coalescer.batch.pkts) < maxBatchPackets {
-				p.a.coalescer.tryAdd([]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
+				p.a.coalescer.tryAdd(
+					[]rawio.Packet{{Vec: [][]byte{[]byte("x")}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}, 1)
 			}
 		}
 		a, _ := c.lock()
@@ -258,13 +270,16 @@ func TestFullBatchGoesOutForWhoFindsItSo(t *testing.T) {
 		}
 		full()
 		before := p.a.Stats()
-		check.That(t, leave() && p.a.coalescer.pendingPackets.Load() == 1, "a packet behind a full batch: %d wait", p.a.coalescer.pendingPackets.Load())
+		check.That(t, leave() && p.a.coalescer.pendingPackets.Load() == 1, "a packet behind a full batch: %d wait",
+			p.a.coalescer.pendingPackets.Load())
 		after := p.a.Stats()
-		check.That(t, after.TxPackets == before.TxPackets+maxBatchPackets && after.TxBatches == before.TxBatches+1, "sent: %d packets in %d batches",
+		check.That(t, after.TxPackets == before.TxPackets+maxBatchPackets && after.TxBatches == before.TxBatches+1,
+			"sent: %d packets in %d batches",
 			after.TxPackets-before.TxPackets, after.TxBatches-before.TxBatches)
 		full()
 		p.a.coalescer.sendMu.Lock()
-		check.That(t, !leave() && p.a.coalescer.pendingPackets.Load() == maxBatchPackets, "behind a full batch, with another on its way: %d wait", p.a.coalescer.pendingPackets.Load())
+		check.That(t, !leave() && p.a.coalescer.pendingPackets.Load() == maxBatchPackets,
+			"behind a full batch, with another on its way: %d wait", p.a.coalescer.pendingPackets.Load())
 		p.a.coalescer.sendMu.Unlock()
 		c.unlock()
 		p.a.sendCoalesced()
@@ -288,7 +303,8 @@ func TestHeartbeatsGoTogether(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		for i, s := range []TransportStats{p.a.Stats(), p.b.Stats()} {
 			packets, batches := s.TxPackets-before[i].TxPackets, s.TxBatches-before[i].TxBatches
-			check.That(t, packets >= 9*many && packets > 20*batches, "host %d has sent %d packets in %d batches", i, packets, batches)
+			check.That(t, packets >= 9*many && packets > 20*batches, "host %d has sent %d packets in %d batches", i,
+				packets, batches)
 		}
 		for _, c := range p.a.liveConns() {
 			c.lock()

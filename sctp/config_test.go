@@ -20,7 +20,8 @@ func TestConfigHasTheOptionsOfTheCore(t *testing.T) {
 		inside, _, _ := strings.Cut(rest, "\n}\n")
 		return inside
 	}
-	check.That(t, strings.Contains(fields("config.go"), "\n"+fields("assoc/config.go")+"\n"), "copy the fields of assoc.Config, with their comments, to the beginning of Config")
+	check.That(t, strings.Contains(fields("config.go"), "\n"+fields("assoc/config.go")+"\n"),
+		"copy the fields of assoc.Config, with their comments, to the beginning of Config")
 
 	cfg := &Config{OutStreams: 1, FlowLabel: 2, RFC9260: true, Events: 7}
 	cfg.Core(func(c *assoc.Config) {

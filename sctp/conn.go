@@ -212,7 +212,8 @@ func (c *Conn) unlockAsOf(now rawio.Time) {
 // unlockAfterRead is unlock for a caller that has read, or has only looked. Usually nothing follows
 // from that, and looking for what does would take longer than the reading.
 func (c *Conn) unlockAfterRead(now rawio.Time) {
-	if c.unchargedPackets > 0 || c.afterUnlock != 0 || c.closing || c.ended || c.memoryPressure || c.traceState != nil || c.needsCharge() || c.a.SackDue(now) {
+	if c.unchargedPackets > 0 || c.afterUnlock != 0 || c.closing || c.ended || c.memoryPressure ||
+		c.traceState != nil || c.needsCharge() || c.a.SackDue(now) {
 		c.unlock()
 		return
 	}
@@ -384,7 +385,8 @@ func (c *Conn) flushPending(now rawio.Time) (more bool) {
 	if c.unchargedPackets > 0 || c.memoryPressure || c.needsCharge() {
 		c.chargeMemory()
 	}
-	if c.trimAt == rawio.Never && !c.ended && (c.sendbuf.heldOctets() > 0 || c.a.State() == assoc.Established && !c.a.IsIdle()) {
+	if c.trimAt == rawio.Never && !c.ended && (c.sendbuf.heldOctets() > 0 || c.a.State() == assoc.Established &&
+		!c.a.IsIdle()) {
 		c.trimAt = now.Add(assoc.IdleAfter)
 	}
 	if next := c.a.NextTimeout(); next <= c.trimAt {

@@ -26,7 +26,8 @@ func watch(t *testing.T, tr *Transport) {
 	t.Cleanup(concurrent.RunUntilStopped(func() {
 		s, n, m := tr.Stats(), tr.Associations(), tr.Memory()
 		total := tr.Totals()
-		check.That(t, s.RxDropped <= 1<<40 && n <= 1<<20 && m.Used <= 1<<40 && total.PacketsIn <= 1<<40, "%+v, %+v, %d associations, %+v", s, total, n, m)
+		check.That(t, s.RxDropped <= 1<<40 && n <= 1<<20 && m.Used <= 1<<40 && total.PacketsIn <= 1<<40,
+			"%+v, %+v, %d associations, %+v", s, total, n, m)
 	}))
 }
 
@@ -39,7 +40,9 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 	t.Run("deadline", func(t *testing.T) {
 		d := deadline{t: p.a}
 		set := func(after time.Duration) func(int) { return func(int) { d.set(time.Now().Add(after)) } }
-		concurrent.RunTogether(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) { d.set(time.Time{}) },
+		concurrent.RunTogether(rounds, set(time.Hour), set(-1), set(20*time.Microsecond), func(int) {
+			d.set(time.Time{})
+		},
 			func(int) { d.expiredChan() }, func(int) { d.expiredChan() })
 		d.set(time.Now().Add(-1))
 		check.That(t, isClosed(d.expiredChan()), "a deadline in the past has not passed")
@@ -55,7 +58,9 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		set := func(after time.Duration) func(int) {
 			return func(i int) { h.setDeadline(&conns[i%len(conns)], now().Add(after), 0) }
 		}
-		concurrent.RunTogether(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) { h.remove(&conns[i%len(conns)]) },
+		concurrent.RunTogether(rounds, set(time.Hour), set(10*time.Microsecond), set(0), func(i int) {
+			h.remove(&conns[i%len(conns)])
+		},
 			func(int) { h.runExpired() }, func(i int) { _ = conns[i%len(conns)].timerAt.Load() },
 			func(i int) {
 				if i == rounds-1 {
@@ -82,7 +87,8 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 					g.closeBacklog()
 				}
 			})
-			check.That(t, g.backlogLen.Load() == 0 && posted == 4, "%d wait in a closed gate, of %d", g.backlogLen.Load(), posted)
+			check.That(t, g.backlogLen.Load() == 0 && posted == 4, "%d wait in a closed gate, of %d",
+				g.backlogLen.Load(), posted)
 		}
 	})
 	t.Run("journal", func(t *testing.T) {
@@ -109,7 +115,8 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 		closed := make(chan struct{})
 		close(closed)
 		set := func(int) { s.Set() }
-		concurrent.RunTogether(rounds, set, set, func(int) { s.Wait(closed, nil) }, func(int) { p.b.newSignal().Set() }, func(int) { p.a.wakeLinkReader() })
+		concurrent.RunTogether(rounds, set, set, func(int) { s.Wait(closed, nil) },
+			func(int) { p.b.newSignal().Set() }, func(int) { p.a.wakeLinkReader() })
 		check.That(t, wakes() >= before+rounds, "%d wake-ups of %d", wakes()-before, rounds)
 	})
 	t.Run("ports", func(t *testing.T) {
@@ -127,12 +134,16 @@ func TestPartsMayBeUsedAtOnce(t *testing.T) {
 				l.Close()
 			}
 		}
-		concurrent.RunTogether(rounds, release(7001, time.Nanosecond), release(7002, 30*time.Microsecond), release(7003, time.Nanosecond), listen, listen)
+		concurrent.RunTogether(rounds, release(7001, time.Nanosecond), release(7002, 30*time.Microsecond),
+			release(7003, time.Nanosecond), listen, listen)
 		until(t, "the end of all ports", func() bool { return p.a.link.(*mem.Link).BindPort(7001) == nil })
 	})
 	t.Run("conn", func(t *testing.T) {
-		concurrent.RunTogether(rounds, func(int) { c.Stats() }, func(int) { c.RemoteAddr(); c.LocalAddr() }, func(i int) { c.Stream(uint16(i % 3)) },
-			func(int) { c.SetDeadline(time.Now().Add(time.Hour)) }, func(i int) { _, _ = c.WriteMsg([]byte("x"), SendInfo{Stream: uint16(i % 3)}) })
+		concurrent.RunTogether(rounds, func(int) { c.Stats() }, func(int) { c.RemoteAddr(); c.LocalAddr() },
+			func(i int) { c.Stream(uint16(i % 3)) },
+			func(int) { c.SetDeadline(time.Now().Add(time.Hour)) }, func(i int) {
+				_, _ = c.WriteMsg([]byte("x"), SendInfo{Stream: uint16(i % 3)})
+			})
 	})
 }
 
@@ -142,7 +153,8 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 	p := joinPair(t, la, lb, la, lb)
 	watch(t, p.a)
 	watch(t, p.b)
-	brief := &Config{Events: 1, RTOInitial: 20 * time.Millisecond, RTOMin: time.Millisecond, RTOMax: 20 * time.Millisecond}
+	brief := &Config{Events: 1, RTOInitial: 20 * time.Millisecond, RTOMin: time.Millisecond,
+		RTOMax: 20 * time.Millisecond}
 	l := must.Get(p.b.Listen(7000, &Config{Backlog: 2}))(t)
 	a := must.Get(p.a.OpenSocket(0, brief))(t)
 	b := must.Get(p.b.OpenSocket(7, brief))(t)
@@ -178,7 +190,8 @@ func TestTransportMayBeUsedAtOnce(t *testing.T) {
 		c.Close()
 	}
 	write := func(int) { _, _ = a.WriteMsg([]byte("message"), netip.AddrPortFrom(p.bAddr, 7), SendInfo{}) }
-	init := wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 1 << 20, OutStreams: 1, InStreams: 1, TSN: 1}), 0)
+	init := wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit,
+		wire.InitFields{Tag: 1, ARwnd: 1 << 20, OutStreams: 1, InStreams: 1, TSN: 1}), 0)
 	stray := func(i int) {
 		give(p.b, p.bAddr, p.bAddr, rawPacket(1, 7000, 0, init), 1)
 		give(p.b, p.bAddr, p.bAddr, rawPacket(1, 2, 3, wire.AppendCookieAck(nil)), 1)

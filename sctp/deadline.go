@@ -9,7 +9,9 @@ import (
 // deadline is a point in time that blocked calls wait for beside their own wake-up. It works as
 // net.Conn deadlines do: setting it affects calls that are already blocked.
 type deadline struct {
-	signal       *Signal       // set when the deadline passes; all calls under the deadline, and no others, wait for it; nil: none
+	// set when the deadline passes; all calls under the deadline, and no others, wait for it; nil:
+	// none
+	signal       *Signal
 	passCount    atomic.Uint32 // how often it has passed, or was moved after that: odd while it has passed
 	streamClosed bool          // of writes of a Stream that was closed; the owner of the association alone has it
 	mu           sync.Mutex

@@ -122,7 +122,8 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (*Conn, erro
 // A refusal goes before silence, and a lack of resources of this host before all. A host that has
 // refused by one link may be silent by the other, such as raw IP to an unbound port. It then gets
 // the time of one retransmission.
-func raceAttempts(ctx context.Context, list []dialAttempt, cfg *Config, delay time.Duration) (*Conn, *dialAttempt, error) {
+func raceAttempts(ctx context.Context, list []dialAttempt, cfg *Config, delay time.Duration) (*Conn, *dialAttempt,
+	error) {
 	type result struct {
 		i   int
 		c   *Conn
@@ -176,7 +177,8 @@ func raceAttempts(ctx context.Context, list []dialAttempt, cfg *Config, delay ti
 			if no {
 				refused[list[r.i].remote.Addr()] = true
 			}
-			if !errors.Is(r.err, assoc.ErrOvertaken) && (first == nil || no && errors.Is(first, syscall.ETIMEDOUT) || isOutOfResources(r.err)) {
+			if !errors.Is(r.err, assoc.ErrOvertaken) && (first == nil || no && errors.Is(first, syscall.ETIMEDOUT) ||
+				isOutOfResources(r.err)) {
 				first = r.err
 			}
 			if ended == len(list) {
@@ -199,7 +201,8 @@ func raceAttempts(ctx context.Context, list []dialAttempt, cfg *Config, delay ti
 
 // isOutOfResources says whether this host lacked resources: that may be all that is wrong.
 func isOutOfResources(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ENOBUFS)
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) ||
+		errors.Is(err, syscall.ENOBUFS)
 }
 
 // resolveAddrs returns the addresses and the port of host:port, alternating between families (RFC

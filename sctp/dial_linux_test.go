@@ -72,7 +72,8 @@ func TestDialFindsWhoListens(t *testing.T) {
 				if row.want != nil && delay > 1 {
 					continue // what is silent takes too long
 				}
-				c, err := (&Dialer{links: row.by, FallbackDelay: delay, Config: quick}).Dial(deadlineCtx(t), row.network, row.to)
+				c, err := (&Dialer{links: row.by, FallbackDelay: delay, Config: quick}).Dial(deadlineCtx(t),
+					row.network, row.to)
 				check.That(t, errors.Is(err, row.want), "%s: %v, want %v", row.name, err, row.want)
 				if err != nil {
 					continue
@@ -86,7 +87,8 @@ func TestDialFindsWhoListens(t *testing.T) {
 		}
 		for _, to := range []string{"127.0.0.1:1", "::1", "[::1]:nothing"} {
 			_, err := (&Dialer{links: client}).Dial(deadlineCtx(t), "sctp6", to)
-			check.That(t, errors.As(err, new(*net.AddrError)) || errors.As(err, new(*net.DNSError)), "%s, by IPv6: %v", to, err)
+			check.That(t, errors.As(err, new(*net.AddrError)) || errors.As(err, new(*net.DNSError)),
+				"%s, by IPv6: %v", to, err)
 		}
 		n := uint64(0)
 		for _, tr := range server.transports {
@@ -110,11 +112,13 @@ func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 		t.Setenv("RDDP_LINK", value)
 		kinds, err := processLinks.allowedKinds()
 		refused := func(err error) bool { return err != nil && strings.Contains(err.Error(), `"`+value+`"`) }
-		check.That(t, len(kinds) == want && (err == nil || refused(err)) && (err == nil) == (want > 0), "%q: %v, %v", value, kinds, err)
+		check.That(t, len(kinds) == want && (err == nil || refused(err)) && (err == nil) == (want > 0), "%q: %v, %v",
+			value, kinds, err)
 		if want == 0 {
 			_, dial := Dial(t.Context(), "sctp", "127.0.0.1:1")
 			_, listen := Listen("sctp", "127.0.0.1:0")
-			check.That(t, refused(dial) && refused(listen) && strings.HasPrefix(dial.Error(), "dial sctp: ") && strings.HasPrefix(listen.Error(), "listen sctp: "), "Dial: %v, Listen: %v", dial, listen)
+			check.That(t, refused(dial) && refused(listen) && strings.HasPrefix(dial.Error(), "dial sctp: ") &&
+				strings.HasPrefix(listen.Error(), "listen sctp: "), "Dial: %v, Listen: %v", dial, listen)
 		}
 	}
 	stack, host := only(t, tunLink), only(t, rawLink)
@@ -125,7 +129,8 @@ func TestLinksAreThoseOfTheEnvironment(t *testing.T) {
 	}
 	t.Setenv("RDDP_TUN", "10.9.0.2, fd09::2")
 	ns := testns.New(t)
-	testns.Veth(ns, testns.New(t), "host", 1500, netip.MustParsePrefix("10.8.0.1/24"), netip.MustParsePrefix("10.8.0.2/24"))
+	testns.Veth(ns, testns.New(t), "host", 1500, netip.MustParsePrefix("10.8.0.1/24"),
+		netip.MustParsePrefix("10.8.0.2/24"))
 	ns.Do(func() error {
 		l := must.Get((&ListenConfig{links: stack}).Listen(t.Context(), "sctp", "10.9.0.2:5000"))(t)
 		must.Get((&Dialer{links: host}).Dial(deadlineCtx(t), "sctp", "10.9.0.2:5000"))(t)
@@ -146,23 +151,27 @@ func TestListenersShareAPortByAddress(t *testing.T) {
 			}
 			must.Get(net.ListenPacket("unixgram", "@rddp/udp/7000/1/nowhere"))(t) // a name of somebody else's
 			at := []string{"127.0.0.1:7000", "127.0.0.2:7000", "127.0.0.3:7000", "[::1]:7000"}
-			ls := []*Listener{listen(one, at[0]), listen(two, at[1]), listen(one, at[2]), listen(two, at[3]), listen(one, ":7001"), listen(two, ":0")}
+			ls := []*Listener{listen(one, at[0]), listen(two, at[1]), listen(one, at[2]), listen(two, at[3]),
+				listen(one, ":7001"), listen(two, ":0")}
 			for i, to := range append(at, "127.0.0.4:7001", ls[5].Addr().String()) {
 				for _, by := range []*sharedLinks{client, one, two} {
 					c := must.Get((&Dialer{links: by}).Dial(deadlineCtx(t), "sctp", to))(t)
 					must.Get(ls[i].Accept(deadlineCtx(t)))(t)
-					check.Equal(t, "over the link that it listens by", c.t == by.transports[kind], by != client || kind == rawLink)
+					check.Equal(t, "over the link that it listens by", c.t == by.transports[kind], by != client ||
+						kind == rawLink)
 					c.Abort("")
 				}
 			}
 			for _, at := range append(at, ":7000", ":7001", "127.0.0.1:7001", "[::1]:7001") {
 				for _, by := range []*sharedLinks{one, two} {
 					_, err := (&ListenConfig{links: by}).Listen(t.Context(), "sctp", at)
-					check.That(t, errors.Is(err, syscall.EADDRINUSE), "%s is listened on twice by %s: %v", at, kind, err)
+					check.That(t, errors.Is(err, syscall.EADDRINUSE), "%s is listened on twice by %s: %v", at, kind,
+						err)
 				}
 			}
 			if kind == udpLink { // by raw IP a port stays bound at all its addresses
-				check.Equal(t, "UDP port of the first program", one.transports[udpLink].link.(*udp.Link).LocalAddrs()[0].Port(), tunnelingPort)
+				check.Equal(t, "UDP port of the first program",
+					one.transports[udpLink].link.(*udp.Link).LocalAddrs()[0].Port(), tunnelingPort)
 				name := must.Get(net.Listen("unix", "@rddp/port/7002"))(t)
 				defer name.Close()
 				_, err := (&ListenConfig{links: one}).Listen(t.Context(), "sctp", "127.0.0.1:7002")
@@ -209,7 +218,8 @@ func TestListenLooksForAPortFreeOnAllLinks(t *testing.T) {
 			l.transports[k] = must.Get(NewTransport(at, nil))(t)
 		}
 		_, err := (&ListenConfig{links: l}).Listen(t.Context(), "sctp", ":"+row.port)
-		check.That(t, errors.Is(err, row.want) && link.asked == row.asked, "port %s: %v after %d of %d", row.port, err, link.asked, row.first)
+		check.That(t, errors.Is(err, row.want) && link.asked == row.asked, "port %s: %v after %d of %d", row.port,
+			err, link.asked, row.first)
 	}
 }
 
@@ -219,7 +229,10 @@ func TestHostsThatAnsweredAreBounded(t *testing.T) {
 	for i := range maxRememberedHosts + 1 {
 		host = host.Next()
 		l.rememberAnswer(host, udpLink)
-		check.That(t, len(l.lastAnswered) == i%maxRememberedHosts+1 && l.preferredIndex(host, []linkKind{rawLink, udpLink}, false) == 1 && l.preferredIndex(host.Next(), []linkKind{rawLink, udpLink}, false) == 0, "%d of %d", len(l.lastAnswered), i+1)
+		check.That(t, len(l.lastAnswered) == i%maxRememberedHosts+1 &&
+			l.preferredIndex(host, []linkKind{rawLink, udpLink}, false) == 1 &&
+			l.preferredIndex(host.Next(), []linkKind{rawLink, udpLink}, false) == 0, "%d of %d", len(l.lastAnswered),
+			i+1)
 	}
 }
 
@@ -261,7 +274,8 @@ func TestWhyThereIsNoLink(t *testing.T) {
 			for range 2 {
 				_, dial := (&Dialer{links: l}).Dial(t.Context(), "sctp", "127.0.0.1:1")
 				_, listen := (&ListenConfig{links: l}).Listen(t.Context(), "sctp", "127.0.0.1:0")
-				check.That(t, errors.Is(dial, syscall.EMFILE) && errors.Is(listen, syscall.EMFILE), "by %v: Dial: %v, Listen: %v", kinds, dial, listen)
+				check.That(t, errors.Is(dial, syscall.EMFILE) && errors.Is(listen, syscall.EMFILE),
+					"by %v: Dial: %v, Listen: %v", kinds, dial, listen)
 			}
 			return nil
 		})

@@ -22,7 +22,8 @@ var (
 	ErrRestarted error = sysError{"sctp: the peer has restarted, and a part of the stream is lost", syscall.ECONNRESET}
 	// ErrTruncated is returned by MessageConn.Read beside the first octets of a message whose rest
 	// is lost. It matches syscall.EMSGSIZE.
-	ErrTruncated error = sysError{"sctp: the message is longer than the buffer of Read, or than Config.RecvBuffer", syscall.EMSGSIZE}
+	ErrTruncated error = sysError{"sctp: the message is longer than the buffer of Read, or than Config.RecvBuffer",
+		syscall.EMSGSIZE}
 	// ErrMessageTooLong is returned by WriteMsg for a message that can never fit the send buffer.
 	ErrMessageTooLong = errors.New("sctp: message longer than the send buffer; raise Config.SendBuffer or split it")
 )

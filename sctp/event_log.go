@@ -68,7 +68,8 @@ func newEventLog(log *slog.Logger) *eventLog {
 	if log == nil {
 		return nil
 	}
-	return &eventLog{logger: log, lineLimiter: quota.LogLimiter{RateLimiter: quota.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr}}}
+	return &eventLog{logger: log,
+		lineLimiter: quota.LogLimiter{RateLimiter: quota.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr}}}
 }
 
 // writeLine writes a line, unless there were too many recently. It is about the peer at who, or
@@ -157,7 +158,8 @@ func (c *Conn) queueLogEntry(ev assoc.Event) {
 		return
 	}
 	switch ev.Kind {
-	case EventUp, EventDown, EventRestart, EventPathUp, EventPathDown, EventPathPotentiallyFailed, EventPrimary, EventPeerError:
+	case EventUp, EventDown, EventRestart, EventPathUp, EventPathDown, EventPathPotentiallyFailed, EventPrimary,
+		EventPeerError:
 		if c.logEntries == nil {
 			c.logEntries = new([]logEntry)
 		}

@@ -58,7 +58,8 @@ func testFollow(t *testing.T) {
 	c.lock()
 	c.upper = u
 	c.unlock()
-	for _, others := range []bool{false, true} { // time goes on with what has taken a while to handle, and with others who have had the gate
+	// time goes on with what has taken a while to handle, and with others who have had the gate
+	for _, others := range []bool{false, true} {
 		r, p := newReceiver(c.t, nil, false), packet
 		if others {
 			p = heartbeat(c, "x")

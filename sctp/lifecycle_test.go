@@ -16,7 +16,8 @@ func TestLifeIsToldToWhoAsks(t *testing.T) {
 	var l, early, failed lifecycle
 	check.Equal(t, "an association that is being set up", look(&l), told{})
 	begun, over := l.begunChan(), l.endedChan()
-	check.That(t, begun == l.begunChan() && over == l.endedChan() && begun != over, "who asks again gets another channel")
+	check.That(t, begun == l.begunChan() && over == l.endedChan() && begun != over,
+		"who asks again gets another channel")
 	l.markUp()
 	early.markUp() // nobody has asked
 	for _, l := range []*lifecycle{&l, &early} {
@@ -34,10 +35,12 @@ func TestLifeIsToldToWhoAsks(t *testing.T) {
 	failed.markEnded()
 	check.Equal(t, "one that was never set up", look(&failed), told{begun: true, over: true, ended: true})
 	check.That(t, isClosed(begun), "who has waited for it is not told that it has failed")
-	check.That(t, l.claimAnnouncement() && !l.claimAnnouncement() && !l.claimAnnouncement(), "it is told more than once")
+	check.That(t, l.claimAnnouncement() && !l.claimAnnouncement() && !l.claimAnnouncement(),
+		"it is told more than once")
 
 	c, s := newPair(t).connect(t, quiet, quiet)
 	for _, c := range []*Conn{c, s} {
-		check.That(t, c.lifecycle.begunCh == nil && c.lifecycle.endedCh == nil, "an association that nobody waits for has channels")
+		check.That(t, c.lifecycle.begunCh == nil && c.lifecycle.endedCh == nil,
+			"an association that nobody waits for has channels")
 	}
 }

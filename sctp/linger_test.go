@@ -19,7 +19,8 @@ import (
 // behindDoor is a pair whose first end is behind a doorkeeper.
 func behindDoor(t *testing.T, lose wire.ChunkType) (*pair, *mempair.Doorkeeper) {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	d := &mempair.Doorkeeper{Link: la, Open: make(map[uint16]bool), Unbound: make(chan uint16, 2*maxLingeringPorts), Lose: lose}
+	d := &mempair.Doorkeeper{Link: la, Open: make(map[uint16]bool), Unbound: make(chan uint16, 2*maxLingeringPorts),
+		Lose: lose}
 	return joinPair(t, la, lb, d, lb), d
 }
 
@@ -86,7 +87,8 @@ func TestPortLingersForAWhile(t *testing.T) {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	check.That(t, len(p.a.lingeringPorts) == 0 && len(p.a.portUsers) == 0 && len(d.Unbound) == 0,
-		"%d ports linger, %d are bound, %d were given back twice", len(p.a.lingeringPorts), len(p.a.portUsers), len(d.Unbound))
+		"%d ports linger, %d are bound, %d were given back twice", len(p.a.lingeringPorts), len(p.a.portUsers),
+		len(d.Unbound))
 }
 
 // Whoever takes the port in the moment that it is to be given back keeps it.
@@ -105,7 +107,8 @@ func TestPortThatIsTakenAgainStays(t *testing.T) {
 		p.a.mu.Unlock()
 		synctest.Wait()
 		n := p.a.portUsers[5000]
-		check.That(t, n == 1 && len(d.Unbound) == 0, "the port has %d users, and was given back %d times", n, len(d.Unbound))
+		check.That(t, n == 1 && len(d.Unbound) == 0, "the port has %d users, and was given back %d times", n,
+			len(d.Unbound))
 	})
 }
 
@@ -117,7 +120,8 @@ func TestListenOnALingeringPort(t *testing.T) {
 	must.OK(t, c.Close())
 	must.Equal(t, "lingering ports", len(p.a.lingeringPorts), 1)
 	l := must.Get(p.a.Listen(5000, nil))(t)
-	check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 1), cfg))(t, "dial from a port that listens", rawio.ErrPortInUse)
+	check.Fails(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 1), cfg))(t, "dial from a port that listens",
+		rawio.ErrPortInUse)
 	l.Close()
 }
 
@@ -137,11 +141,13 @@ func TestFewPortsLinger(t *testing.T) {
 	check.That(t, len(p.a.lingeringPorts) == maxLingeringPorts && len(d.Open) == maxLingeringPorts,
 		"%d linger, %d are bound, want %d", len(p.a.lingeringPorts), len(d.Open), maxLingeringPorts)
 	for port := range uint16(maxLingeringPorts + 10) { // the oldest make room
-		check.That(t, d.Open[1000+port] == (port >= 10), "port %d of %d: bound %v", port, maxLingeringPorts+10, d.Open[1000+port])
+		check.That(t, d.Open[1000+port] == (port >= 10), "port %d of %d: bound %v", port, maxLingeringPorts+10,
+			d.Open[1000+port])
 	}
 	p.connect(t, nil, nil) // whose port does not begin to linger
 	p.a.Close()
-	check.That(t, len(p.a.lingeringPorts) == 0 && len(d.Unbound) == 12, "%d ports linger after Close, %d were given back before", len(p.a.lingeringPorts), len(d.Unbound))
+	check.That(t, len(p.a.lingeringPorts) == 0 && len(d.Unbound) == 12,
+		"%d ports linger after Close, %d were given back before", len(p.a.lingeringPorts), len(d.Unbound))
 }
 
 // A port that was listened on does not linger: it is free as soon as neither a Listener nor an
@@ -149,7 +155,8 @@ func TestFewPortsLinger(t *testing.T) {
 func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	p, d := behindDoor(t, nothing)
 	l := must.Get(p.a.Listen(5000, short(time.Minute)))(t)
-	c := must.Get(p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(d.Link.(rawio.Addresser).LocalAddrs()[0].Addr(), 5000), nil))(t)
+	c := must.Get(p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(d.Link.(rawio.Addresser).LocalAddrs()[0].Addr(), 5000),
+		nil))(t)
 	s := must.Get(l.Accept(deadlineCtx(t)))(t)
 	l.Close()
 	check.Equal(t, "ports given back while an association has them", len(d.Unbound), 0)
@@ -158,13 +165,15 @@ func TestPortOfAListenerDoesNotLinger(t *testing.T) {
 	p.a.mu.Lock()
 	defer p.a.mu.Unlock()
 	check.That(t, len(p.a.lingeringPorts) == 0 && len(p.a.portUsers) == 0 && len(d.Unbound) == 1,
-		"%d ports linger, %d are bound, %d were given back", len(p.a.lingeringPorts), len(p.a.portUsers), len(d.Unbound))
+		"%d ports linger, %d are bound, %d were given back", len(p.a.lingeringPorts), len(p.a.portUsers),
+		len(d.Unbound))
 }
 
 // A port lingers for as long as the peer may try again: by the timeout of now, or by the longest
 // that there may be.
 func TestPortLingersForSeveralTimeouts(t *testing.T) {
-	for most, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second, 3 * time.Second: 6 * time.Second, time.Hour: time.Minute} {
+	for most, want := range map[time.Duration]time.Duration{time.Second: 4 * time.Second,
+		3 * time.Second: 6 * time.Second, time.Hour: time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := newPair(t).connect(t, &Config{RTOMax: most}, nil)
 			c.lock()

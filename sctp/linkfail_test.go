@@ -116,15 +116,18 @@ func TestLinkThatEndsByItself(t *testing.T) {
 					link.reads.Store(&row.err)
 				}
 				go func() { errs <- calls[4]() }()
-				_, _ = first.WriteMsg([]byte("x"), SendInfo{}) // something comes and is answered; the Dial may have told before
+				// something comes and is answered; the Dial may have told before
+				_, _ = first.WriteMsg([]byte("x"), SendInfo{})
 				for range calls {
 					err := <-errs
 					var e *LinkError
-					check.That(t, errors.As(err, &e) && e.Err == row.err && errors.Is(err, syscall.ENETDOWN) && !errors.Is(err, net.ErrClosed), "a call ends by %v", err)
+					check.That(t, errors.As(err, &e) && e.Err == row.err && errors.Is(err, syscall.ENETDOWN) &&
+						!errors.Is(err, net.ErrClosed), "a call ends by %v", err)
 				}
 				check.Equal(t, "time that it takes", time.Since(began), 0)
 				for _, c := range []*Conn{s, idle} {
-					check.That(t, isClosed(c.Done()) && errors.As(c.Err(), new(*LinkError)), "an association ends by %v", c.Err())
+					check.That(t, isClosed(c.Done()) && errors.As(c.Err(), new(*LinkError)),
+						"an association ends by %v", c.Err())
 				}
 				_, err := p.b.Dial(context.Background(), netip.MustParseAddrPort("10.0.0.1:9"), quiet)
 				check.That(t, errors.As(err, new(*LinkError)), "Dial when the link has ended: %v", err)

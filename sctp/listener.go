@@ -48,7 +48,8 @@ func (q *acceptQueue) failAccept(err error) {
 }
 
 func newAcceptQueue(c *Config) *acceptQueue {
-	return &acceptQueue{slots: quota.Semaphore{Max: 2 * int64(c.backlogLimit())}, readyCh: make(chan struct{}, 1), closedCh: make(chan struct{})}
+	return &acceptQueue{slots: quota.Semaphore{Max: 2 * int64(c.backlogLimit())}, readyCh: make(chan struct{}, 1),
+		closedCh: make(chan struct{})}
 }
 
 // Accept returns the next established association. One that has ended since is returned as well if

@@ -68,7 +68,9 @@ func (v *lives) act() {
 	switch v.rnd.IntN(10) {
 	case 0, 1, 2, 3:
 		_ = e.SetWriteDeadline(now)
-		_, _ = e.WriteMsg(make([]byte, 1+v.rnd.IntN(9000)), SendInfo{Stream: uint16(v.rnd.IntN(4)), Unordered: v.rnd.IntN(2) == 0, Lifetime: time.Duration(v.rnd.IntN(2)) * time.Second})
+		_, _ = e.WriteMsg(make([]byte, 1+v.rnd.IntN(9000)),
+			SendInfo{Stream: uint16(v.rnd.IntN(4)), Unordered: v.rnd.IntN(2) == 0,
+				Lifetime: time.Duration(v.rnd.IntN(2)) * time.Second})
 	case 4: // a part of a message, or all
 		_ = e.SetReadDeadline(now)
 		_, _, _ = e.ReadMsg(make([]byte, 1+v.rnd.IntN(3000)))
@@ -127,7 +129,9 @@ func TestEveryAccountIsZeroHoweverLivesEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := &lives{t: t, rnd: rand.New(rand.NewPCG(seed, 7))}
 				v.clients, v.b, v.server = newReborn(t)
-				v.cfg = &Config{RecvBuffer: 8000 + v.rnd.IntN(60_000), SendBuffer: 1 << 16, Backlog: 8, Events: v.rnd.IntN(3), RTOInitial: 200 * time.Millisecond, RTOMin: 100 * time.Millisecond, RTOMax: time.Second,
+				v.cfg = &Config{RecvBuffer: 8000 + v.rnd.IntN(60_000), SendBuffer: 1 << 16, Backlog: 8,
+					Events: v.rnd.IntN(3), RTOInitial: 200 * time.Millisecond, RTOMin: 100 * time.Millisecond,
+					RTOMax:          time.Second,
 					AssocMaxRetrans: 3, PathMaxRetrans: 2, MaxInitRetrans: 2, HeartbeatInterval: 5 * time.Second}
 				v.l = must.Get(v.b.Listen(7, v.cfg))(t)
 				v.sock = must.Get(v.b.OpenSocket(8, v.cfg))(t)
@@ -158,7 +162,8 @@ func TestEveryAccountIsZeroHoweverLivesEnd(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				for name, tr := range map[string]*Transport{"the host": v.b, "the first peer": v.clients[0], "the second": v.clients[1]} {
+				for name, tr := range map[string]*Transport{"the host": v.b, "the first peer": v.clients[0],
+					"the second": v.clients[1]} {
 					check.Equal(t, name, tr.settled(), "")
 					tr.Close()
 					check.Equal(t, "octets that are counted when it is closed: "+name, tr.Memory().Used, 0)
@@ -167,5 +172,6 @@ func TestEveryAccountIsZeroHoweverLivesEnd(t *testing.T) {
 		})
 	}
 	t.Log(restarted, failed, lost)
-	check.That(t, restarted > 0 && failed > 0 && lost > 0, "%d restarts, %d associations that nobody answered, %d octets unread: too few", restarted, failed, lost)
+	check.That(t, restarted > 0 && failed > 0 && lost > 0,
+		"%d restarts, %d associations that nobody answered, %d octets unread: too few", restarted, failed, lost)
 }

@@ -27,7 +27,8 @@ func openListenUDP() (rawio.Link, error) {
 	by := portregistry.UDPOwner(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), udp.DefaultPort))
 	l, err = udp.Open(udp.Config{Port: udp.AnyPort})
 	if err == nil {
-		slog.Warn("sctp: UDP port 9899 is taken, and another one is used: programs of this host find it, other hosts by Config.EncapPort or raw IP alone",
+		slog.Warn("sctp: UDP port 9899 is taken, and another one is used: programs of this host find it, other "+
+			"hosts by Config.EncapPort or raw IP alone",
 			"by", by, "port", l.Port())
 	}
 	return l, err

@@ -185,7 +185,8 @@ func TestLocalUsersHaveNoMoreThanWithTCP(t *testing.T) {
 			testns.New(t).Do(func() error {
 				for _, s := range row.steps {
 					said, _ := program(t, nil, s.uid, s.do)
-					check.That(t, strings.HasPrefix(said, s.want), "user %d, %s: %q, want %q", s.uid, s.do, said, s.want)
+					check.That(t, strings.HasPrefix(said, s.want), "user %d, %s: %q, want %q", s.uid, s.do, said,
+						s.want)
 				}
 				return nil
 			})
@@ -198,7 +199,10 @@ func TestLocalUsersHaveNoMoreThanWithTCP(t *testing.T) {
 func TestRootOfAUserNamespaceIsNotRoot(t *testing.T) {
 	testpriv.Require(t, "CAP_SETUID")
 	in := func(uid int) *syscall.SysProcAttr {
-		return &syscall.SysProcAttr{Credential: &syscall.Credential{NoSetGroups: true}, Cloneflags: syscall.CLONE_NEWUSER, UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}}
+		return &syscall.SysProcAttr{Credential: &syscall.Credential{NoSetGroups: true},
+			Cloneflags:  syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}}
 	}
 	testns.New(t).Do(func() error {
 		said, end := program(t, in(65534), 0, "listen :700")
@@ -244,7 +248,8 @@ func TestDialKnowsWhoListensByRawIPAlone(t *testing.T) {
 		said := greeted((&Dialer{links: client}).Dial(deadlineCtx(t), "sctp", fmt.Sprintf("127.0.0.1:%d", l.Port())))
 		check.That(t, strings.HasPrefix(said, "user"), "a server by raw IP alone: %s", said)
 		_, err := (&Dialer{links: only(t, udpLink)}).Dial(deadlineCtx(t), "sctp", fmt.Sprintf("127.0.0.1:%d", l.Port()))
-		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && strings.Contains(err.Error(), "raw IP alone"), "the same by UDP alone: %v", err)
+		check.That(t, errors.Is(err, syscall.ECONNREFUSED) && strings.Contains(err.Error(), "raw IP alone"),
+			"the same by UDP alone: %v", err)
 		must.OK(t, l.Close())
 		return nil
 	})
@@ -261,8 +266,10 @@ func TestListenerSaysItsUDPPort(t *testing.T) {
 			want  uint16
 		}{{[]linkKind{rawLink}, 0}, {[]linkKind{rawLink, udpLink}, udp.DefaultPort}, {[]linkKind{udpLink}, 1}} {
 			l := must.Get((&ListenConfig{links: only(t, row.kinds...)}).Listen(t.Context(), "sctp", ":0"))(t)
-			check.That(t, l.EncapPort() == row.want || row.want == 1 && l.EncapPort() >= firstOther && l.EncapPort() != udp.DefaultPort, "over %v: UDP port %d", row.kinds, l.EncapPort())
-			said := strings.Contains(log.String(), fmt.Sprintf(`by="a program of user %d" port=%d`, os.Getuid(), l.EncapPort()))
+			check.That(t, l.EncapPort() == row.want || row.want == 1 && l.EncapPort() >= firstOther &&
+				l.EncapPort() != udp.DefaultPort, "over %v: UDP port %d", row.kinds, l.EncapPort())
+			said := strings.Contains(log.String(), fmt.Sprintf(`by="a program of user %d" port=%d`, os.Getuid(),
+				l.EncapPort()))
 			check.That(t, said == (row.want == 1), "over %v the log says: %s", row.kinds, log.String())
 		}
 		return nil
@@ -290,7 +297,8 @@ func TestOwnerThatAnswersLateIsHeard(t *testing.T) {
 		_, err := a.dial(ctx, &Config{})
 		check.Error(t, "Dial whose context ends meanwhile", err, context.Canceled)
 		_, err = a.registry.question.AwaitAnswer(time.Now())
-		check.Error(t, "what it waited for", err, syscall.ECONNREFUSED) // not os.ErrDeadlineExceeded: that ended the wait
+		// not os.ErrDeadlineExceeded: that ended the wait
+		check.Error(t, "what it waited for", err, syscall.ECONNREFUSED)
 		encap := ts[0].link.(*udp.Link).Port()
 		c := must.Get(owner.Accept())(t)
 		must.Get(fmt.Fprintf(c, "rddp\n* 0\n127.0.0.2 7\n127.0.0.1 %d\n\n", encap))(t)
@@ -303,7 +311,8 @@ func TestOwnerThatAnswersLateIsHeard(t *testing.T) {
 // that has nothing to do with it.
 func TestDialWithoutDescriptorsSaysSo(t *testing.T) {
 	ns := testns.New(t)
-	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.8.0.1/24"), netip.MustParsePrefix("10.8.0.2/24"))
+	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.8.0.1/24"),
+		netip.MustParsePrefix("10.8.0.2/24"))
 	ns.Do(func() error {
 		other, server, client := only(t, udpLink), only(t, udpLink), only(t, udpLink)
 		must.Get((&ListenConfig{links: other}).Listen(t.Context(), "sctp", ":7001"))(t) // with UDP port 9899

@@ -76,7 +76,8 @@ type besieged struct {
 
 func besiege(t *testing.T, max int64, cfg *Config) *besieged {
 	t.Helper()
-	b := &besieged{link: &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})}, bufs: rawio.NewPool(64<<10, 4)}
+	b := &besieged{link: &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})},
+		bufs: rawio.NewPool(64<<10, 4)}
 	b.Transport = must.Get(NewTransport(b.link, &TransportConfig{MaxMemory: max, MaxAnswers: -1}))(t)
 	t.Cleanup(func() { b.Close() })
 	b.l = must.Get(b.Listen(5000, cfg))(t)
@@ -125,7 +126,8 @@ func (b *besieged) attack(from netip.Addr, port uint16) *attacker {
 	a := &attacker{b: b, from: from, port: port, tsn: 1}
 	self := netip.AddrPortFrom(from, port)
 	b.link.sent(self)
-	a.send(wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 1 << 20, OutStreams: 65535, InStreams: 65535, TSN: 1}), 0))
+	a.send(wire.CloseChunk(wire.AppendInit(nil, wire.ChunkInit,
+		wire.InitFields{Tag: 1, ARwnd: 1 << 20, OutStreams: 65535, InStreams: 65535, TSN: 1}), 0))
 	answer := b.link.sent(self)
 	if len(answer) < 32 {
 		return nil
@@ -236,7 +238,8 @@ func TestMemoryIsAccounted(t *testing.T) {
 			if !race.Enabled {
 				n := int64(liveHeap()) - int64(before) - int64(len(list)+1)<<14
 				used := b.Memory().Used
-				check.That(t, n <= used+used/4, "%d octets are alive besides 16 KiB an association, and %d are counted", n, used)
+				check.That(t, n <= used+used/4,
+					"%d octets are alive besides 16 KiB an association, and %d are counted", n, used)
 			}
 			for i := range 10 { // within its share
 				honest.send(honest.data(0, 0, wire.SSN(i), whole, 1000))
@@ -289,7 +292,8 @@ func TestWhoGoesFirst(t *testing.T) {
 	now, ever := b.numUnderPressure.Load(), b.Stats().Squeezed
 	check.That(t, now == 1 && ever == 1, "%d are squeezed, %d were", now, ever)
 	s := greedy.c.Stats()
-	check.That(t, greedy.c.memoryPressure && s.RecvWindow == 0 && s.Evicted != 0, "squeezed: %v, a window of %d, %d chunks taken back", greedy.c.memoryPressure, s.RecvWindow, s.Evicted)
+	check.That(t, greedy.c.memoryPressure && s.RecvWindow == 0 && s.Evicted != 0,
+		"squeezed: %v, a window of %d, %d chunks taken back", greedy.c.memoryPressure, s.RecvWindow, s.Evicted)
 	core, at := greedy.c.lock() // it takes no more to send than at first
 	must.OK(t, core.Reconfigure(at, func(c *assoc.Config) { c.SendBuffer = 4 * first }))
 	greedy.c.sendbuf.switchRing(newRing(4 * first)) // as it would be if it had grown
@@ -309,14 +313,16 @@ func TestWhoGoesFirst(t *testing.T) {
 		a.send(a.data(0, 0, 0, whole, 60_000))
 	}
 	b.reclaimMemory()
-	check.That(t, isClosed(greedy.c.Done()) && !isClosed(modest.c.Done()), "the greediest has gone: %v, the modest: %v", isClosed(greedy.c.Done()), isClosed(modest.c.Done()))
+	check.That(t, isClosed(greedy.c.Done()) && !isClosed(modest.c.Done()),
+		"the greediest has gone: %v, the modest: %v", isClosed(greedy.c.Done()), isClosed(modest.c.Done()))
 	n := int32(0)
 	for _, c := range b.liveConns() {
 		if c.memoryPressureShared.Load() {
 			n++
 		}
 	}
-	check.That(t, b.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone", b.numUnderPressure.Load()-n, b.numUnderPressure.Load())
+	check.That(t, b.numUnderPressure.Load() == n, "%d of %d squeezed ones have gone", b.numUnderPressure.Load()-n,
+		b.numUnderPressure.Load())
 }
 
 // pressed is a Transport of 1 MiB, 512 KiB for one address, of which another association with that
@@ -329,7 +335,8 @@ type pressed struct {
 }
 
 func press(t *testing.T) *pressed {
-	p := &pressed{besieged: besiege(t, 1<<20, &Config{Backlog: 10}), from: netip.MustParseAddr("10.0.1.1"), log: make(lines, 9)}
+	p := &pressed{besieged: besiege(t, 1<<20, &Config{Backlog: 10}), from: netip.MustParseAddr("10.0.1.1"),
+		log: make(lines, 9)}
 	p.eventLog = newEventLog(slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	p.reclaimer.isRunning.Store(true) // it comes when it is called by hand
 	p.reclaimer.runPause = time.Hour
@@ -379,9 +386,11 @@ func TestReclaimerSqueezesBeforeItEnds(t *testing.T) {
 			}
 			b.load.Trim(row.load * quantum)
 			b.reclaimMemory()
-			check.That(t, (a.c.memoryPressure == row.squeezed || row.ended) && isClosed(a.c.Done()) == row.ended && len(b.log) > 0 == row.ended &&
+			check.That(t, (a.c.memoryPressure == row.squeezed || row.ended) && isClosed(a.c.Done()) == row.ended &&
+				len(b.log) > 0 == row.ended &&
 				a.c.Stats().Evicted > 0 == (row.gap > 0),
-				"squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.memoryPressure, isClosed(a.c.Done()), len(b.log), a.c.drawnOctets(), b.Memory().Used)
+				"squeezed: %v, ended: %v, %d lines; drawn %d of %d", a.c.memoryPressure, isClosed(a.c.Done()),
+				len(b.log), a.c.drawnOctets(), b.Memory().Used)
 			b.load.Trim(0)
 		})
 	}
@@ -425,7 +434,8 @@ func testReclaimer(t *testing.T) {
 		b.load.Trim(load * account.Quantum)
 		_, now := a.c.lock()
 		a.c.unlockAfterRead(now)
-		check.That(t, a.c.memoryPressure == (load > 0), "squeezed: %v, where another one has %d quanta", a.c.memoryPressure, load)
+		check.That(t, a.c.memoryPressure == (load > 0), "squeezed: %v, where another one has %d quanta",
+			a.c.memoryPressure, load)
 	}
 	a.c.memoryPressureShared.Store(true) // so it is looked at
 	for _, slow := range []stepCounter{new(lazy), nil} {
@@ -433,12 +443,14 @@ func testReclaimer(t *testing.T) {
 		began := time.Now()
 		b.reclaimer.runReclaim()
 		took := time.Since(began)
-		check.That(t, took > 0 == (slow != nil) && b.reclaimer.runPause == max(minReclaimPause, 9*took) && !b.reclaimer.isRunning.Load(), "a run of %v, the next after %v", took, b.reclaimer.runPause)
+		check.That(t, took > 0 == (slow != nil) && b.reclaimer.runPause == max(minReclaimPause, 9*took) &&
+			!b.reclaimer.isRunning.Load(), "a run of %v, the next after %v", took, b.reclaimer.runPause)
 	}
 	b.reclaimer.timer.Reset(time.Hour)
 	b.timers.timer.Reset(time.Hour)
 	b.Close()
-	check.That(t, !b.reclaimer.timer.Stop() && !b.timers.timer.Stop() && b.timers.closed, "a Transport that is closed has timers")
+	check.That(t, !b.reclaimer.timer.Stop() && !b.timers.timer.Stop() && b.timers.closed,
+		"a Transport that is closed has timers")
 }
 
 // Of two associations that have the same the younger goes, of others the one that has more.
@@ -458,7 +470,8 @@ func TestYoungerOfTwoGoes(t *testing.T) {
 		b.reclaimMemory()
 		for i, a := range list {
 			goes := i == more || more-i == -3
-			check.That(t, isClosed(a.c.Done()) == goes, "of three, the %d-th with more, the %d-th goes: %v", more, i, !goes)
+			check.That(t, isClosed(a.c.Done()) == goes, "of three, the %d-th with more, the %d-th goes: %v", more, i,
+				!goes)
 		}
 		b.load.Trim(0)
 	}
@@ -468,7 +481,8 @@ func TestYoungerOfTwoGoes(t *testing.T) {
 // has left while messages are in them.
 func TestHeldByEventsAndSendBuffer(t *testing.T) {
 	n := eventQueue{limit: 2}
-	ev := Event{Message: make([]byte, 100), Err: &assoc.PeerError{Causes: []assoc.Cause{{Info: make([]byte, 10)}, {Info: make([]byte, 20)}}}}
+	ev := Event{Message: make([]byte, 100),
+		Err: &assoc.PeerError{Causes: []assoc.Cause{{Info: make([]byte, 10)}, {Info: make([]byte, 20)}}}}
 	for i := range 3 {
 		check.Equal(t, "room for one", n.push(ev), i < 2)
 		check.Equal(t, "octets of events", n.queuedOctets, min(i+1, 2)*(eventStructOctets+100+10+20+2*64))
@@ -479,11 +493,14 @@ func TestHeldByEventsAndSendBuffer(t *testing.T) {
 	s := sendBuf{maxOctets: 50_000}
 	var tokens []uint64
 	rings := 0
-	for i, step := range []struct{ put, ring, old int }{{10_000, 16 << 10, 0}, {10_000, 32 << 10, 16 << 10}, {20_000, 32 << 10, 16 << 10}, {20_000, 50_000, 48 << 10}, {30_000, 50_000, 48 << 10}} {
+	for i, step := range []struct{ put, ring, old int }{{10_000, 16 << 10, 0}, {10_000, 32 << 10, 16 << 10},
+		{20_000, 32 << 10, 16 << 10}, {20_000, 50_000, 48 << 10}, {30_000, 50_000, 48 << 10}} {
 		_, token, ok := place(&s, make([]byte, step.put), SendInfo{})
 		tokens = append(tokens, token)
 		rings = step.old + step.ring
-		check.That(t, ok && len(s.ring) == step.ring && s.heldOctets() == rings+cap(s.msgs)*int(unsafe.Sizeof(bufferedMessage{})), "message %d: a ring of %d octets, %d are held", i, len(s.ring), s.heldOctets())
+		check.That(t, ok && len(s.ring) == step.ring && s.heldOctets() == rings+
+			cap(s.msgs)*int(unsafe.Sizeof(bufferedMessage{})), "message %d: a ring of %d octets, %d are held", i,
+			len(s.ring), s.heldOctets())
 	}
 	_, _, ok := place(&s, make([]byte, 1), SendInfo{})
 	check.That(t, !ok, "a message finds room in a full buffer")
@@ -504,8 +521,14 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	held := c.heldOctets()
 	for name, part := range map[string]func() int{
 		"messages to be read": func() int { c.inbox.queue = make([]*assoc.Received, 0, 1000); return 8000 },
-		"events":              func() int { c.keepsEvents, c.eventQueue = true, &eventQueue{queuedOctets: 5000}; return 5000 },
-		"messages to be sent": func() int { place(&c.sendbuf, make([]byte, 9), SendInfo{}); return c.sendbuf.heldOctets() },
+		"events": func() int {
+			c.keepsEvents, c.eventQueue = true, &eventQueue{queuedOctets: 5000}
+			return 5000
+		},
+		"messages to be sent": func() int {
+			place(&c.sendbuf, make([]byte, 9), SendInfo{})
+			return c.sendbuf.heldOctets()
+		},
 	} {
 		want := held + part()
 		held = c.heldOctets()
@@ -515,7 +538,8 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	c.assocLock.backlogAccount.Charge(1 << 20)
 	check.Equal(t, "what waits does not count", c.drawnOctets(), before+1<<20)
 	c.assocLock.backlogAccount.Trim(0)
-	for d, want := range map[int]bool{chargeStepOctets: true, chargeStepOctets - 1: false, -chargeStepOctets: true, 1 - chargeStepOctets: false} {
+	for d, want := range map[int]bool{chargeStepOctets: true, chargeStepOctets - 1: false, -chargeStepOctets: true,
+		1 - chargeStepOctets: false} {
 		c.chargeMemory()
 		check.That(t, !c.needsCharge() && c.unchargedPackets == 0, "more has changed right after a charge")
 		c.chargedOctets -= d
@@ -540,7 +564,8 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 		before, p := b.Memory().Used, a.packet(a.data(0, 0, wire.SSN(9+i), whole, 60_000))
 		c.processPackets(now, []rawio.Packet{p})
 		p.Release()
-		check.That(t, b.Memory().Used > before == (i > 0 && i%chargeEveryPackets == 0), "packet %d of a batch: %d octets are counted, %d before", i, b.Memory().Used, before)
+		check.That(t, b.Memory().Used > before == (i > 0 && i%chargeEveryPackets == 0),
+			"packet %d of a batch: %d octets are counted, %d before", i, b.Memory().Used, before)
 	}
 	last := a.packet(a.data(0, 0, 0, whole|unordered, 9))
 	c.processPackets(now, []rawio.Packet{last})
@@ -548,7 +573,8 @@ func TestHeldIsTheSumOfItsParts(t *testing.T) {
 	c.abortForMemory(1)
 	c.unlock()
 	_, err := readAll(c)
-	check.That(t, errors.As(err, new(*assoc.MemoryError)), "what had come to one that others need the memory of is read, %v", err)
+	check.That(t, errors.As(err, new(*assoc.MemoryError)),
+		"what had come to one that others need the memory of is read, %v", err)
 	arena := b.arenaPool.Get()
 	check.Equal(t, "octets of a buffer of short packets", len(arena.B), arenaOctets)
 	arena.Release()
@@ -582,7 +608,8 @@ func TestEachPacketOfARowIsCharged(t *testing.T) {
 		before := b.Memory().Used
 		rowOf(n)
 		check.Equal(t, "packets since the last charge", a.c.unchargedPackets, int32(want))
-		check.That(t, b.Memory().Used > before == (i == 2), "row %d: %d octets are counted, %d before", i, b.Memory().Used, before)
+		check.That(t, b.Memory().Used > before == (i == 2), "row %d: %d octets are counted, %d before", i,
+			b.Memory().Used, before)
 	}
 }
 
@@ -602,7 +629,8 @@ func TestSendBufferDoesNotGrowWhileMemoryIsShort(t *testing.T) {
 		_, err = a.c.WriteMsg(make([]byte, 1000), SendInfo{})
 	}
 	n := len(a.c.sendbuf.ring)
-	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && n > 0 && n <= 1<<19, "%d octets of what it sends are kept, %v", n, err)
+	check.That(t, errors.Is(err, os.ErrDeadlineExceeded) && n > 0 && n <= 1<<19,
+		"%d octets of what it sends are kept, %v", n, err)
 	a.c.lock()
 	check.That(t, !a.c.canAfford(1<<30), "there is memory for whatever more")
 	a.c.unlock()
@@ -634,13 +662,16 @@ func TestGreediestGoes(t *testing.T) {
 	check.Equal(t, "associations that go", b.Stats().MemoryAborted, 1)
 	var short *assoc.MemoryError
 	_, _, err := greedy.c.ReadMsg(make([]byte, 1<<16))
-	check.That(t, errors.As(err, &short) && short.Held > short.Share && errors.Is(err, syscall.ENOMEM), "its reader gets %v", err)
+	check.That(t, errors.As(err, &short) && short.Held > short.Share && errors.Is(err, syscall.ENOMEM),
+		"its reader gets %v", err)
 	check.That(t, errors.As(greedy.c.Err(), &short) && short.Held > short.Share, "its end is %v", greedy.c.Err())
 	a, err := wire.AsAbort(wire.Chunk(b.link.abort[12:]))
-	check.That(t, err == nil && binary.BigEndian.Uint16(a[4:]) == uint16(wire.CauseOutOfResource), "its peer gets % x", b.link.abort[12:])
+	check.That(t, err == nil && binary.BigEndian.Uint16(a[4:]) == uint16(wire.CauseOutOfResource),
+		"its peer gets % x", b.link.abort[12:])
 	n, _, err := modest.c.ReadMsg(make([]byte, 1<<16))
 	check.That(t, n == 60_000 && err == nil, "who is within its share reads %d octets, %v", n, err)
-	for port, refused := uint16(100), 0; refused < 2; port++ { // the second time modest, which has more than others by now, has gone
+	// the second time modest, which has more than others by now, has gone
+	for port, refused := uint16(100), 0; refused < 2; port++ {
 		if b.attack(from, port) == nil {
 			refused++
 			until(t, "the address to be within its half", func() bool { return b.Memory().Used <= maxMemory/2+4096 })
@@ -703,5 +734,6 @@ func TestWhatIsUnreadCountsOn(t *testing.T) {
 	var short *assoc.MemoryError
 	var aborted *assoc.AbortError
 	_, err := readAll(a.c)
-	check.That(t, errors.As(err, &short) && errors.As(a.c.Err(), &aborted), "its reader hears %v, its end was %v", err, a.c.Err())
+	check.That(t, errors.As(err, &short) && errors.As(a.c.Err(), &aborted), "its reader hears %v, its end was %v",
+		err, a.c.Err())
 }

@@ -217,7 +217,8 @@ func (c *Conn) distributeMessages() (left bool) {
 		if !ok {
 			return false
 		}
-		if c.closing || c.failed && c.unreadLostErr != nil { // it will not be read; its window lets the peer go on to its shutdown
+		// it will not be read; its window lets the peer go on to its shutdown
+		if c.closing || c.failed && c.unreadLostErr != nil {
 			c.a.Release(r)
 			continue
 		}
@@ -264,7 +265,8 @@ func (c *Conn) ReadMsg(p []byte) (n int, info RecvInfo, err error) {
 
 // setFrom fills i, which is zero, for a message, or piece of one, of which n octets have been read.
 func (i *RecvInfo) setFrom(r *assoc.Received, n int) {
-	i.Stream, i.SSN, i.TSN, i.PPID, i.Unordered, i.More = uint16(r.Stream), uint16(r.SSN), uint32(r.TSN()), r.PPID, r.Unordered, r.More || n < r.Size
+	i.Stream, i.SSN, i.TSN, i.PPID, i.Unordered, i.More = uint16(r.Stream), uint16(r.SSN), uint32(r.TSN()), r.PPID,
+		r.Unordered, r.More || n < r.Size
 	if !r.More {
 		i.Size = r.Offset + r.Size
 	}
@@ -349,7 +351,8 @@ func (c *Conn) writeMessage(p []byte, info SendInfo, d *deadline) (n int, err er
 		return 0, assoc.ErrEmptyMessage
 	}
 	var m assoc.Message
-	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered, info.SackNow, info.NoBundle
+	m.Stream, m.PPID, m.Unordered, m.SackNow, m.NoBundle = wire.StreamID(info.Stream), info.PPID, info.Unordered,
+		info.SackNow, info.NoBundle
 	asks, fetched := transportsWithMany.Load() > 0, false
 	if asks {
 		c.fetchToWrite()

@@ -50,7 +50,8 @@ func TestTransferSurvivesItsCables(t *testing.T) {
 			}
 			c, s := p.connect(t, quick(addrs[0]), quick(addrs[1]))
 			await(t, c, EventPathUp, addrs[1][1])
-			idle, _ := p.connect(t, &Config{Events: 64, LocalAddrs: addrs[0], HeartbeatInterval: time.Hour, DisablePMTUD: true}, &Config{LocalAddrs: addrs[1], HeartbeatInterval: time.Hour})
+			idle, _ := p.connect(t, &Config{Events: 64, LocalAddrs: addrs[0], HeartbeatInterval: time.Hour,
+				DisablePMTUD: true}, &Config{LocalAddrs: addrs[1], HeartbeatInterval: time.Hour})
 			await(t, idle, EventPathUp, addrs[1][1])
 			left := func() bool { return idle.Stats().PathsSuspected > 0 }
 			pull := func(k int, plug bool) {
@@ -72,7 +73,8 @@ func TestTransferSurvivesItsCables(t *testing.T) {
 				for i := range uint32(count) {
 					n, _, err := s.ReadMsg(buf)
 					if err != nil || n != size || binary.BigEndian.Uint32(buf) != i {
-						received <- fmt.Errorf("message %d: %d octets, number %d, %w", i, n, binary.BigEndian.Uint32(buf), err)
+						received <- fmt.Errorf("message %d: %d octets, number %d, %w", i, n,
+							binary.BigEndian.Uint32(buf), err)
 						return
 					}
 				}

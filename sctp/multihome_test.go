@@ -80,7 +80,8 @@ func await(t *testing.T, c *Conn, k EventKind, path netip.Addr) Event {
 
 func TestTransferSurvivesItsNetworks(t *testing.T) {
 	// req 9260-5.4-7
-	for name, networks := range map[string][]string{"IPv4": {"10.1.0.", "10.2.0."}, "IPv6": {"fd00:1::", "fd00:2::"}, "both": {"10.1.0.", "fd00:2::"}} {
+	for name, networks := range map[string][]string{"IPv4": {"10.1.0.", "10.2.0."}, "IPv6": {"fd00:1::", "fd00:2::"},
+		"both": {"10.1.0.", "fd00:2::"}} {
 		t.Run(name, func(t *testing.T) { transferSurvives(t, networks...) })
 	}
 }
@@ -132,15 +133,19 @@ func TestPathsOfAConn(t *testing.T) {
 	cfg.RemoteAddrs = remote // the first again, which Dial names: once is enough
 	c, _ := p.connect(t, cfg, quick(remote))
 	for i, st := range c.Paths() { // req 9260-11.1-2, 9260-5.4-1: both are confirmed at once
-		check.That(t, st.State == assoc.PathActive && st.Primary == (i == 0) && st.Remote.Addr() == remote[i] && st.Local.Addr() == local[i], "%+v", st)
+		check.That(t, st.State == assoc.PathActive && st.Primary == (i == 0) && st.Remote.Addr() == remote[i] &&
+			st.Local.Addr() == local[i], "%+v", st)
 	}
 	err := c.SetPrimary(remote[1])
-	check.That(t, err == nil && c.RemoteAddr().(Addr).Addr() == remote[1], "SetPrimary: %v, now %v", err, c.RemoteAddr())
+	check.That(t, err == nil && c.RemoteAddr().(Addr).Addr() == remote[1], "SetPrimary: %v, now %v", err,
+		c.RemoteAddr())
 	for name, err := range map[string]error{
-		"SetPrimary": c.SetPrimary(local[0]), "SetHeartbeat": c.SetHeartbeat(local[0], 0), "RequestHeartbeat": c.RequestHeartbeat(local[0]),
-		"SetDSCP": c.SetDSCP(local[0], 1), "SetFlowLabel": c.SetFlowLabel(local[0], 1),
+		"SetPrimary": c.SetPrimary(local[0]), "SetHeartbeat": c.SetHeartbeat(local[0], 0),
+		"RequestHeartbeat": c.RequestHeartbeat(local[0]),
+		"SetDSCP":          c.SetDSCP(local[0], 1), "SetFlowLabel": c.SetFlowLabel(local[0], 1),
 	} {
-		check.That(t, errors.Is(err, assoc.ErrNoPath), "%s of an address that the peer does not have: %v", name, err) // req 9260-11.1-6
+		// req 9260-11.1-6
+		check.That(t, errors.Is(err, assoc.ErrNoPath), "%s of an address that the peer does not have: %v", name, err)
 	}
 	check.OK(t, c.SetHeartbeat(remote[0], time.Hour))
 	check.OK(t, c.RequestHeartbeat(remote[0]))
@@ -152,7 +157,8 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 		addr string
 		ok   bool
 	}{{"10.77.0.1", false}, {"fe80::1", true}, {"2001:db8::1", false}, {"::ffff:" + p.bAddr.String(), true}} {
-		own, bad := netip.MustParseAddr(row.addr), []error{p.b.checkLocalAddrs([]netip.Addr{p.bAddr, netip.MustParseAddr(row.addr)})}
+		own, bad := netip.MustParseAddr(row.addr),
+			[]error{p.b.checkLocalAddrs([]netip.Addr{p.bAddr, netip.MustParseAddr(row.addr)})}
 		cfg := &Config{LocalAddrs: []netip.Addr{own}}
 		if !row.ok {
 			_, dial := p.b.Dial(deadlineCtx(t), netip.AddrPortFrom(p.a.localAddr(), 7), cfg)
@@ -165,7 +171,8 @@ func TestLocalAddrsMustBeTheLinks(t *testing.T) {
 			check.That(t, is != row.ok && is != (err == nil), "%s: %v", row.addr, err)
 		}
 	}
-	check.OK(t, (&Transport{link: struct{ rawio.Link }{}}).checkLocalAddrs([]netip.Addr{p.bAddr})) // a link that does not say what it has
+	// a link that does not say what it has
+	check.OK(t, (&Transport{link: struct{ rawio.Link }{}}).checkLocalAddrs([]netip.Addr{p.bAddr}))
 	loop := &Transport{link: addressed{own: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}}}
 	for addr, ok := range map[string]bool{"127.0.0.2": true, "10.77.0.1": false, "::1": false} {
 		err := loop.checkLocalAddrs([]netip.Addr{netip.MustParseAddr(addr)})
@@ -281,7 +288,9 @@ func TestFailedMessagesComeBack(t *testing.T) {
 	unsent := 0
 	for i := range count { // req 9260-11.1-10, 9260-8.1-4, 9260-11.2-1: oldest first, sent ones too
 		ev := await(t, c, EventSendFailed, netip.Addr{})
-		must.That(t, bytes.Equal(ev.Message, message(i)) && ev.Info == (SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: i%2 == 1}), "message %d: %d octets, %+v", i, len(ev.Message), ev.Info)
+		must.That(t, bytes.Equal(ev.Message, message(i)) &&
+			ev.Info == (SendInfo{Stream: uint16(i % 3), PPID: uint32(i), Unordered: i%2 == 1}),
+			"message %d: %d octets, %+v", i, len(ev.Message), ev.Info)
 		if ev.Unsent {
 			unsent++
 		} else if unsent > 0 {
@@ -337,12 +346,15 @@ func TestSendBufferAfterARestart(t *testing.T) {
 	c := must.Get(clients[1].Dial(ctx, to, client))(t)
 	for i := range 8 {
 		ev := await(t, s, EventSendFailed, netip.Addr{})
-		must.That(t, bytes.Equal(ev.Message, message(i)) && ev.Kind == EventSendFailed, "message %d: % x", i, ev.Message[:4]) // req 9260-5.2.4-7
+		// req 9260-5.2.4-7
+		must.That(t, bytes.Equal(ev.Message, message(i)) && ev.Kind == EventSendFailed, "message %d: % x", i,
+			ev.Message[:4])
 	}
 	expect(t, s, EventRestart)
 	buf := make([]byte, 2000)
 	n, _, err := c.ReadMsg(buf)
-	check.That(t, err == nil && bytes.Equal(buf[:n], message(9)) && <-waits == nil, "who has waited for room: %d octets, %v", n, err)
+	check.That(t, err == nil && bytes.Equal(buf[:n], message(9)) && <-waits == nil,
+		"who has waited for room: %d octets, %v", n, err)
 	for i := range 20 { // more than the buffer holds: it is free again
 		must.Do(s.WriteMsg(message(i), SendInfo{}))(t)
 		n, _, err := c.ReadMsg(buf)
@@ -386,7 +398,10 @@ func TestDialByTheFamilyThatAnswers(t *testing.T) {
 				to := func(i int) netip.AddrPort { return netip.AddrPortFrom(remote[i], 7) }
 				var c *Conn
 				if row.byTwo {
-					c, _ = must.Two(raceAttempts(t.Context(), []dialAttempt{{p.a, rawLink, to(row.first), localRoute{}, nil}, {p.a, rawLink, to(1 - row.first), localRoute{}, nil}}, cfg, 0))(t)
+					c,
+						_ = must.Two(raceAttempts(t.Context(),
+						[]dialAttempt{{p.a, rawLink, to(row.first), localRoute{}, nil},
+							{p.a, rawLink, to(1 - row.first), localRoute{}, nil}}, cfg, 0))(t)
 				} else {
 					cfg.RemoteAddrs = remote[1-row.first : 2-row.first]
 					c = must.Get(p.a.Dial(t.Context(), to(row.first), cfg))(t)
@@ -407,10 +422,12 @@ func TestDialByTheFamilyThatAnswers(t *testing.T) {
 					paths = 2
 				}
 				for _, x := range c.Paths() {
-					check.That(t, x.State == assoc.PathActive && (row.tells || x.Remote.Addr() == remote[1-row.dead]), "%+v", x)
+					check.That(t, x.State == assoc.PathActive && (row.tells || x.Remote.Addr() == remote[1-row.dead]),
+						"%+v", x)
 				}
 				check.Equal(t, "paths", len(c.Paths()), paths)
-				check.That(t, s.Err() == nil && c.Err() == nil && l.acceptQueue.waits() == 0, "ended by %v and %v, or there are two", c.Err(), s.Err())
+				check.That(t, s.Err() == nil && c.Err() == nil && l.acceptQueue.waits() == 0,
+					"ended by %v and %v, or there are two", c.Err(), s.Err())
 			})
 		})
 	}

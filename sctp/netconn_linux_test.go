@@ -33,7 +33,8 @@ func TestStreamConnOverTheHostsNetwork(t *testing.T) {
 			return l, a, err
 		},
 		"tun": func(i byte) (rawio.Link, netip.Addr, error) {
-			l, err := tun.Open(tun.Config{Host: []netip.Prefix{netip.PrefixFrom(side(i).Prev(), 24)}, Addrs: []netip.Addr{side(i)}})
+			l, err := tun.Open(tun.Config{Host: []netip.Prefix{netip.PrefixFrom(side(i).Prev(), 24)},
+				Addrs: []netip.Addr{side(i)}})
 			return l, side(i), err
 		},
 	} {

@@ -257,14 +257,17 @@ func TestErrorsAreThoseOfPackageNet(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) { sameError(t, row.do(t, sctp), row.do(t, tcp)) })
 	}
 	t.Run("nobody answers", func(t *testing.T) {
-		link, to := &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})}, netip.MustParseAddrPort("10.9.9.9:7")
+		link, to := &muted{last: make(map[netip.AddrPort][]byte), closed: make(chan struct{})},
+			netip.MustParseAddrPort("10.9.9.9:7")
 		tr := must.Get(NewTransport(link, nil))(t)
 		defer tr.Close()
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
 		_, err := tr.Dial(ended, to, nil)
-		check.That(t, errors.Is(err, context.Canceled) && link.sent(to) == nil, "a Dial that nobody waits for: %v, and something was sent", err)
-		_, err = tr.Dial(deadlineCtx(t), to, &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, MaxInitRetrans: 1})
+		check.That(t, errors.Is(err, context.Canceled) && link.sent(to) == nil,
+			"a Dial that nobody waits for: %v, and something was sent", err)
+		_, err = tr.Dial(deadlineCtx(t), to, &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond,
+			MaxInitRetrans: 1})
 		sameError(t, err, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ETIMEDOUT)})
 	})
 }
@@ -283,9 +286,11 @@ func second[T any](_ T, err error) error { return err }
 // sameError compares an error to one of package net.
 func sameError(t *testing.T, got, want error) {
 	t.Helper()
-	for _, is := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ETIMEDOUT, syscall.EADDRINUSE, syscall.EPIPE,
+	for _, is := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ENETUNREACH, syscall.EHOSTUNREACH,
+		syscall.ETIMEDOUT, syscall.EADDRINUSE, syscall.EPIPE,
 		os.ErrDeadlineExceeded, net.ErrClosed, io.EOF, context.Canceled, context.DeadlineExceeded} {
-		check.That(t, errors.Is(got, is) == errors.Is(want, is), "%v: is it %q? That of package net is: %v", got, is, want)
+		check.That(t, errors.Is(got, is) == errors.Is(want, is), "%v: is it %q? That of package net is: %v", got, is,
+			want)
 	}
 	late := func(err error) bool { var n net.Error; return errors.As(err, &n) && n.Timeout() }
 	check.That(t, late(got) == late(want), "%v: does it say that time is over? That of package net: %v", got, want)
@@ -354,7 +359,8 @@ func TestStreamConnEndsWithARestart(t *testing.T) {
 	clients, b, server := newReborn(t)
 	l := must.Get(b.Listen(7, nil))(t)
 	dial := func(i int) (*Conn, error) {
-		return clients[i].Dial(deadlineCtx(t), netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7), &Config{LocalPort: 5555})
+		return clients[i].Dial(deadlineCtx(t), netip.AddrPortFrom(server.LocalAddrs()[0].Addr(), 7),
+			&Config{LocalPort: 5555})
 	}
 	c := must.Get(dial(0))(t)
 	must.Do(c.StreamConn().Write([]byte("octets")))(t)
@@ -367,7 +373,8 @@ func TestStreamConnEndsWithARestart(t *testing.T) {
 	dial(1) // which fails, or is ended at once
 	<-a.Done()
 	n, err = s.Read(buf)
-	check.That(t, n == 0 && errors.Is(err, ErrRestarted) && errors.Is(err, syscall.ECONNRESET), "%d octets of two lives, %v", n, err)
+	check.That(t, n == 0 && errors.Is(err, ErrRestarted) && errors.Is(err, syscall.ECONNRESET),
+		"%d octets of two lives, %v", n, err)
 	check.Fails(s.Write(buf))(t, "written for the next life", ErrRestarted)
 	check.Do(s.Read(nil))(t)
 	c.lock() // its end has not been told yet

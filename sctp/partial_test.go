@@ -21,7 +21,8 @@ func TestMessagesLongerThanTheReceiveBuffer(t *testing.T) {
 		go func() {
 			for i := range count {
 				size := []int{long, long, 1000}[stream]
-				_, err := c.WriteMsg(pattern(i, size), SendInfo{Stream: stream, PPID: uint32(i), Unordered: stream == 1})
+				_, err := c.WriteMsg(pattern(i, size),
+					SendInfo{Stream: stream, PPID: uint32(i), Unordered: stream == 1})
 				check.That(t, err == nil, "write: %v", err)
 			}
 		}()
@@ -103,7 +104,8 @@ func TestMessageThatIsCutOff(t *testing.T) {
 			n, info, err := s.ReadMsg(buf)
 			for ; err == nil && info.More; n, info, err = s.ReadMsg(buf) {
 			}
-			check.That(t, err == ErrCutOff && !info.More && n == 0, "%d octets, %+v, %v, want %v", n, info, err, ErrCutOff)
+			check.That(t, err == ErrCutOff && !info.More && n == 0, "%d octets, %+v, %v, want %v", n, info, err,
+				ErrCutOff)
 			n, info, err = s.ReadMsg(buf)
 			check.That(t, tt.then(err) && (err != nil || string(buf[:n]) == "again") && !info.More,
 				"after that %q, %+v, %v", buf[:n], info, err)

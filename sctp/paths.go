@@ -19,7 +19,8 @@ type PathStats = assoc.PathStats
 type LocalAddrError struct{ Addr netip.Addr }
 
 func (e *LocalAddrError) Error() string {
-	return fmt.Sprintf("sctp: %v in Config.LocalAddrs is not an address of the link; open the link on all addresses, or on this one", e.Addr)
+	return fmt.Sprintf("sctp: %v in Config.LocalAddrs is not an address of the link; open the link on all "+
+		"addresses, or on this one", e.Addr)
 }
 
 // Is makes the error match syscall.EADDRNOTAVAIL.
@@ -38,7 +39,8 @@ func (t *Transport) checkLocalAddrs(addrs []netip.Addr) error {
 	for _, a := range addrs {
 		a = a.Unmap()
 		// Of the addresses of the loopback network a link lists one.
-		if a.IsLinkLocalUnicast() || has(a) || a.Is4() && a.IsLoopback() && has(netip.AddrFrom4([4]byte{127, 0, 0, 1})) {
+		if a.IsLinkLocalUnicast() || has(a) || a.Is4() && a.IsLoopback() &&
+			has(netip.AddrFrom4([4]byte{127, 0, 0, 1})) {
 			continue
 		}
 		return &LocalAddrError{a}

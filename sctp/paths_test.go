@@ -35,8 +35,10 @@ func TestEncapsulationPortIsThatOfTheLink(t *testing.T) {
 		{"nor tells them", struct{ rawio.Link }{udp}, 1001, 1001},
 	} {
 		remote := netip.MustParseAddr("10.0.0.2")
-		list := (&Transport{link: tt.link}).remoteAddrs(&Config{EncapPort: tt.port, RemoteAddrs: []netip.Addr{remote, addrsB[1].Addr()}}, remote)
-		check.That(t, len(list) == 2 && list[0] == netip.AddrPortFrom(remote, tt.want) && list[1] == netip.AddrPortFrom(addrsB[1].Addr(), tt.want), "%s: %v, want port %d", tt.name, list, tt.want)
+		list := (&Transport{link: tt.link}).remoteAddrs(
+			&Config{EncapPort: tt.port, RemoteAddrs: []netip.Addr{remote, addrsB[1].Addr()}}, remote)
+		check.That(t, len(list) == 2 && list[0] == netip.AddrPortFrom(remote, tt.want) &&
+			list[1] == netip.AddrPortFrom(addrsB[1].Addr(), tt.want), "%s: %v, want port %d", tt.name, list, tt.want)
 	}
 }
 

@@ -106,7 +106,9 @@ func TestOneSackForWhatComesMeanwhile(t *testing.T) {
 				if tt.between == nil {
 					continue
 				}
-				must.Do(la.WriteBatch([]rawio.Packet{{Vec: [][]byte{tt.between}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}))(t)
+				must.Do(
+					la.WriteBatch(
+						[]rawio.Packet{{Vec: [][]byte{tt.between}, Remote: netip.AddrPortFrom(p.bAddr, 0)}}))(t)
 			}
 			close(s.hold)
 			until(t, "the SACKs", func() bool { return c.Stats().Unacked == 0 })

@@ -55,7 +55,8 @@ func (t *Transport) releaseDialPort(port uint16) {
 // alone. Called with mu held.
 func (t *Transport) canSharePort(port uint16, at []netip.Addr) bool {
 	n, bound := t.dialUsers[port], t.boundAddrs[port]
-	return n > 0 && n == t.portUsers[port] && len(bound) == n*len(at) && !slices.ContainsFunc(at, func(a netip.Addr) bool { return !hasAddr(bound, a) })
+	return n > 0 && n == t.portUsers[port] && len(bound) == n*len(at) &&
+		!slices.ContainsFunc(at, func(a netip.Addr) bool { return !hasAddr(bound, a) })
 }
 
 // bindListenPort takes a port for one user, or a free one for 0, at some own addresses or at all.
@@ -113,7 +114,9 @@ func (t *Transport) bindFreePort(port uint16, at []netip.Addr) error {
 func (t *Transport) isPortBusy(port uint16, at []netip.Addr) bool {
 	for _, l := range t.listeners[port] {
 		own := l.cfg.LocalAddrs
-		if len(own) == 0 || len(at) == 0 || slices.ContainsFunc(at, func(a netip.Addr) bool { return hasAddr(own, a) }) {
+		if len(own) == 0 || len(at) == 0 || slices.ContainsFunc(at, func(a netip.Addr) bool {
+			return hasAddr(own, a)
+		}) {
 			return true
 		}
 	}
@@ -153,7 +156,9 @@ func (t *Transport) addPortUser(port uint16, at []netip.Addr) {
 // mu held.
 func (t *Transport) isBoundElsewhere(port uint16, at []netip.Addr) bool {
 	bound := t.boundAddrs[port]
-	return len(bound) > 0 && len(at) > 0 && !slices.ContainsFunc(at, func(a netip.Addr) bool { return hasAddr(bound, a) })
+	return len(bound) > 0 && len(at) > 0 && !slices.ContainsFunc(at, func(a netip.Addr) bool {
+		return hasAddr(bound, a)
+	})
 }
 
 // dropPortUser drops one user of a port, which had it at those addresses. Called with mu held.

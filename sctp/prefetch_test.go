@@ -59,7 +59,8 @@ func TestMemoryIsAskedForAhead(t *testing.T) {
 	trips.Wait()
 	one.Abort("")
 	conns[9].Abort("")
-	check.That(t, !p.a.manyAssocs.Load() && transportsWithMany.Load()-before <= 1, "one association fewer is still many, for %d Transports", transportsWithMany.Load()-before)
+	check.That(t, !p.a.manyAssocs.Load() && transportsWithMany.Load()-before <= 1,
+		"one association fewer is still many, for %d Transports", transportsWithMany.Load()-before)
 }
 
 // Where packets come for many of a crowd of associations, each SACK waits for DATA to go with for
@@ -140,9 +141,13 @@ func TestWhatAWriteLooksAtIsAskedFor(t *testing.T) {
 		"send buffer": unsafe.Offsetof(c.sendbuf) + unsafe.Sizeof(c.sendbuf),
 		"gate":        unsafe.Offsetof(c.assocLock) + unsafe.Offsetof(c.assocLock.closed) + 1,
 	} {
-		check.That(t, end <= lockFetchedEnd, "%s: up to %d, of which %d octets are asked for", name, end, lockFetchedEnd)
+		check.That(t, end <= lockFetchedEnd, "%s: up to %d, of which %d octets are asked for", name, end,
+			lockFetchedEnd)
 	}
-	check.That(t, unsafe.Offsetof(c.assocLock) < lockFetchedEnd && lockFetchedEnd <= 6*64-8, "%d octets are asked for", lockFetchedEnd)
-	check.That(t, unsafe.Offsetof(c.numWriters) < unsafe.Offsetof(c.readDeadline) && unsafe.Offsetof(c.readDeadline) < unsafe.Offsetof(c.readable) && unsafe.Offsetof(c.readable) < unsafe.Offsetof(c.blockedReader) &&
-		unsafe.Offsetof(c.blockedReader)+unsafe.Sizeof(c.blockedReader) == unsafe.Offsetof(c.a), "what who waits looks at is not together before the association")
+	check.That(t, unsafe.Offsetof(c.assocLock) < lockFetchedEnd && lockFetchedEnd <= 6*64-8,
+		"%d octets are asked for", lockFetchedEnd)
+	check.That(t, unsafe.Offsetof(c.numWriters) < unsafe.Offsetof(c.readDeadline) && unsafe.Offsetof(c.readDeadline) <
+		unsafe.Offsetof(c.readable) && unsafe.Offsetof(c.readable) < unsafe.Offsetof(c.blockedReader) &&
+		unsafe.Offsetof(c.blockedReader)+unsafe.Sizeof(c.blockedReader) == unsafe.Offsetof(c.a),
+		"what who waits looks at is not together before the association")
 }

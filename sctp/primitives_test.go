@@ -63,7 +63,8 @@ func TestInitializePrimitive(t *testing.T) {
 	a, b, _ := apiPair(t)
 	c, s := associate(t, a, b, &Config{LocalPort: 4711, LocalAddrs: []netip.Addr{addrsA[0].Addr()}}, nil)
 	got := s.RemoteAddr().String()
-	check.That(t, got == "10.0.0.1:4711" && c.LocalAddr().String() == got, "the peer sees %s, the own address is %v", got, c.LocalAddr())
+	check.That(t, got == "10.0.0.1:4711" && c.LocalAddr().String() == got, "the peer sees %s, the own address is %v",
+		got, c.LocalAddr())
 	for _, p := range s.Paths() {
 		check.That(t, p.Remote.Addr() == addrsA[0].Addr(), "the peer learned of %v, which is not in the list", p.Remote)
 	}
@@ -78,7 +79,8 @@ func TestInitializePrimitive(t *testing.T) {
 		ls = append(ls, l)
 		check.That(t, (err != nil) == (size < 0), "listener %d: %v", i, err)
 		if size < 0 {
-			_, err = b.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsA[0].Addr(), 1), &Config{LocalPort: 4712, LocalAddrs: at.LocalAddrs, MaxMessage: size})
+			_, err = b.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsA[0].Addr(), 1),
+				&Config{LocalPort: 4712, LocalAddrs: at.LocalAddrs, MaxMessage: size})
 			check.That(t, errors.As(err, new(*assoc.ConfigError)), "a Dial with a bad configuration: %v", err)
 		}
 	}
@@ -91,7 +93,8 @@ func TestInitializePrimitive(t *testing.T) {
 	}
 	elsewhere := netip.MustParseAddr("192.0.2.1")
 	var bad *LocalAddrError
-	_, err = a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1), &Config{LocalAddrs: []netip.Addr{elsewhere}})
+	_, err = a.Dial(deadlineCtx(t), netip.AddrPortFrom(addrsB[0].Addr(), 1),
+		&Config{LocalAddrs: []netip.Addr{elsewhere}})
 	check.That(t, errors.As(err, &bad), "an address that is not ours: %v", err)
 }
 
@@ -129,7 +132,8 @@ func TestReceivePrimitive(t *testing.T) {
 		want := RecvInfo{Stream: 5, SSN: i / 2, TSN: first + uint32(i/2), PPID: 77, Size: 10, More: i%2 == 0}
 		cum := info.CumTSN
 		info.CumTSN = 0
-		check.That(t, err == nil && n == []int{6, 4}[i%2] && info == want && cum-info.TSN < 3, "read %d: %d octets, %+v, %v; want %+v", i, n, info, err, want)
+		check.That(t, err == nil && n == []int{6, 4}[i%2] && info == want && cum-info.TSN < 3,
+			"read %d: %d octets, %+v, %v; want %+v", i, n, info, err, want)
 	}
 }
 
@@ -140,32 +144,39 @@ func TestStatusPrimitive(t *testing.T) {
 	must.Do(c.WriteMsg(make([]byte, 10_000), SendInfo{}))(t)
 	next(t, c, EventSenderDry)
 	st := c.Stats()
-	check.That(t, st.State == assoc.Established && st.OutStreams == 10 && st.PeerWindow == 30_000 && st.Unacked == 0 && st.Outstanding == 0 && st.Queued == 0, "%+v", st)
+	check.That(t, st.State == assoc.Established && st.OutStreams == 10 && st.PeerWindow == 30_000 &&
+		st.Unacked == 0 && st.Outstanding == 0 && st.Queued == 0, "%+v", st)
 	st = s.Stats()
-	check.That(t, st.Buffered == 10_000 && st.RecvWindow == 30_000, "%d octets wait to be read, window %d", st.Buffered, st.RecvWindow)
+	check.That(t, st.Buffered == 10_000 && st.RecvWindow == 30_000, "%d octets wait to be read, window %d",
+		st.Buffered, st.RecvWindow)
 	p := c.Paths()[st.Primary]
-	check.That(t, p.Remote == addrsB[0] && p.Primary && p.State == assoc.PathActive && p.SRTT > 0 && p.RTO >= time.Second && p.Cwnd >= 4000,
+	check.That(t, p.Remote == addrsB[0] && p.Primary && p.State == assoc.PathActive && p.SRTT > 0 &&
+		p.RTO >= time.Second && p.Cwnd >= 4000,
 		"primary path %+v", p)
 	links[0].Lose.Store(true)
 	must.Do(c.WriteMsg(make([]byte, 20_000), SendInfo{}))(t)
 	st = c.Stats()
-	check.That(t, st.Unacked >= 2 && st.Outstanding >= 2000 && st.Outstanding+st.Queued == 20_000, "%d chunks of %d octets unacknowledged, %d pending", st.Unacked, st.Outstanding, st.Queued)
+	check.That(t, st.Unacked >= 2 && st.Outstanding >= 2000 && st.Outstanding+st.Queued == 20_000,
+		"%d chunks of %d octets unacknowledged, %d pending", st.Unacked, st.Outstanding, st.Queued)
 }
 
 func TestParametersAndHeartbeatPrimitives(t *testing.T) {
 	// req 9260-11.1-9
 	a, b, links := apiPair(t)
-	c, _ := associate(t, a, b, &Config{Events: 10, PathMaxRetrans: 1, RTOInitial: 50 * time.Millisecond, RTOMin: 10 * time.Millisecond, RTOMax: 50 * time.Millisecond,
+	c, _ := associate(t, a, b, &Config{Events: 10, PathMaxRetrans: 1, RTOInitial: 50 * time.Millisecond,
+		RTOMin: 10 * time.Millisecond, RTOMax: 50 * time.Millisecond,
 		HeartbeatInterval: -1, PotentiallyFailedMaxRetrans: 1}, nil)
 	peer := addrsB[0].Addr()
 	before := c.Stats().HeartbeatsOut
 	err := c.RequestHeartbeat(peer)
-	check.That(t, err == nil && c.Stats().HeartbeatsOut == before+1, "request: %v, %d HEARTBEATs", err, c.Stats().HeartbeatsOut-before)
+	check.That(t, err == nil && c.Stats().HeartbeatsOut == before+1, "request: %v, %d HEARTBEATs", err,
+		c.Stats().HeartbeatsOut-before)
 	links[0].Lose.Store(true)
 	check.OK(t, c.SetHeartbeat(peer, time.Millisecond))
 	check.Equal(t, "which path is down", next(t, c, EventPathDown).Path, peer)
 	stranger := netip.MustParseAddr("192.0.2.9")
-	for i, err := range []error{c.RequestHeartbeat(stranger), c.SetHeartbeat(stranger, time.Second), c.SetPrimary(stranger)} {
+	for i, err := range []error{c.RequestHeartbeat(stranger), c.SetHeartbeat(stranger, time.Second),
+		c.SetPrimary(stranger)} {
 		check.That(t, errors.Is(err, assoc.ErrNoPath), "call %d for an address that is not the peer's: %v", i, err)
 	}
 }
@@ -207,9 +218,11 @@ func TestNotifications(t *testing.T) {
 		c.Abort("gone")
 		// req 9260-11.1-10, 9260-11.2-1
 		ev := next(t, c, EventSendFailed)
-		check.That(t, !ev.Unsent && bytes.Equal(ev.Message, sent) && ev.Info.Stream == 0 && ev.Info.PPID == 9, "first message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
+		check.That(t, !ev.Unsent && bytes.Equal(ev.Message, sent) && ev.Info.Stream == 0 && ev.Info.PPID == 9,
+			"first message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
 		ev = next(t, c, EventSendFailed)
-		check.That(t, bytes.Equal(ev.Message, unsent) && ev.Info.Stream == 1, "second message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
+		check.That(t, bytes.Equal(ev.Message, unsent) && ev.Info.Stream == 1,
+			"second message: unsent %v, %d octets, %+v", ev.Unsent, len(ev.Message), ev.Info)
 	})
 	t.Run("RESTART, COMMUNICATION ERROR, COMMUNICATION LOST with the peer's reason", func(t *testing.T) {
 		// req 9260-11.2-3
@@ -230,14 +243,16 @@ func TestNotifications(t *testing.T) {
 		wire.PutChecksum(pkt, wire.ChecksumBytes(pkt))
 		must.Do(links[0].WriteBatch([]rawio.Packet{{Vec: [][]byte{pkt}, Local: addrsA[0], Remote: addrsB[0]}}))(t)
 		var peer *assoc.PeerError
-		if ev := next(t, s, EventPeerError); !errors.As(ev.Err, &peer) || peer.Causes[0].Code != wire.CauseInvalidStream {
+		if ev := next(t, s, EventPeerError); !errors.As(ev.Err, &peer) ||
+			peer.Causes[0].Code != wire.CauseInvalidStream {
 			t.Errorf("error %v", ev.Err)
 		}
 		links[0].Chunk.Store(0)
 		c.Abort("the reason")
 		ev := next(t, s, EventDown)
 		var abort *assoc.AbortError
-		check.That(t, errors.As(ev.Err, &abort) && abort.ByPeer && string(abort.Reason()) == "the reason", "ended by %v", ev.Err)
+		check.That(t, errors.As(ev.Err, &abort) && abort.ByPeer && string(abort.Reason()) == "the reason",
+			"ended by %v", ev.Err)
 	})
 }
 

@@ -123,7 +123,8 @@ func (r *receiver) finishRun(err error) error {
 	if r.runPackets > 0 {
 		woken := counterDelta(&r.t.signalWakes, &r.wakesSeen)
 		answers := woken
-		if brought := counterDelta(&r.t.signalRequests, &r.requestsSeen); r.servesSeveral { // answers of one association go together in any case
+		// answers of one association go together in any case
+		if brought := counterDelta(&r.t.signalRequests, &r.requestsSeen); r.servesSeveral {
 			answers = max(woken, brought)
 		}
 		r.t.coalescer.expectReplies(answers)
@@ -214,7 +215,8 @@ func (r *receiver) releaseConn(last bool) (held *Conn) {
 			held = r.lastConn
 		}
 		r.lastConn.a.SetCrowded(r.servesSeveral && r.t.manyAssocs.Load())
-		r.lastConn.servedWithOthers = r.servesSeveral && (r.runOctets <= shortWorkOctets || r.runOctets <= r.runPackets*shortPacketOctets)
+		r.lastConn.servedWithOthers = r.servesSeveral &&
+			(r.runOctets <= shortWorkOctets || r.runOctets <= r.runPackets*shortPacketOctets)
 		r.mustSendCoalesced = r.lastConn.flushAndUnlock(now) || r.mustSendCoalesced
 	}
 	r.lastConn, r.holdsLock = nil, false

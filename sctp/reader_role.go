@@ -30,10 +30,11 @@ type readerRole struct {
 	closeCh    chan struct{} // closed by Close
 	endedCh    chan struct{} // closed when it has ended
 
-	leftAt       atomicTime   // when it was last left free
-	promptScore  atomic.Int32 // readers that were back soon, less slowReturnCost for each other; its writer has the role
-	summonTimer  *time.Timer  // calls it
-	timerRunning atomic.Bool  // the timer is
+	leftAt atomicTime // when it was last left free
+	// readers that were back soon, less slowReturnCost for each other; its writer has the role
+	promptScore  atomic.Int32
+	summonTimer  *time.Timer // calls it
+	timerRunning atomic.Bool // the timer is
 }
 
 // States of a role.

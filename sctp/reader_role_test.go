@@ -84,7 +84,8 @@ func TestWhoWaitsReadsTheLink(t *testing.T) {
 		warm(t, c)
 		synctest.Wait()
 		s, r := p.b.turnState(), p.b.readerRole.readerSignal.Load()
-		check.That(t, s == roleCaller && r == &d.readable, "state %d while the server waits for the next message, reader %p", s, r)
+		check.That(t, s == roleCaller && r == &d.readable,
+			"state %d while the server waits for the next message, reader %p", s, r)
 		check.Equal(t, "state while the client does something else", p.a.turnState(), roleFree)
 		began := time.Now()
 		check.OK(t, p.a.Close())
@@ -320,8 +321,10 @@ func TestLinkThatFailsEndsAssociations(t *testing.T) {
 		synctest.Wait() // the receive goroutine reads; who asks for the turn then interrupts it
 		check.That(t, !p.a.readerRole.takeRole(true, true) && p.a.turnState() == roleEnded, "it is read on")
 		synctest.Wait()
-		check.That(t, c.Err() != nil && d.Err() != nil && strings.Contains(d.Err().Error(), "a cable is out"), "%v, %v", c.Err(), d.Err())
-		check.That(t, strings.Contains(log.String(), `level=ERROR msg="link failed" reason="a cable is out"`), "%s", log.String())
+		check.That(t, c.Err() != nil && d.Err() != nil && strings.Contains(d.Err().Error(), "a cable is out"),
+			"%v, %v", c.Err(), d.Err())
+		check.That(t, strings.Contains(log.String(), `level=ERROR msg="link failed" reason="a cable is out"`), "%s",
+			log.String())
 	})
 }
 
@@ -414,7 +417,8 @@ func TestWhoTakesAllThatComesReadsTheLink(t *testing.T) {
 				want = roleReceiver
 			}
 			s := p.b.readerRole.rx.pollPolicy.State()
-			check.That(t, s == pollpolicy.Concurrent && p.b.turnState() == want, "packets come %v, turn %d, want %d (answers %v)", s, p.b.turnState(), want, answers)
+			check.That(t, s == pollpolicy.Concurrent && p.b.turnState() == want,
+				"packets come %v, turn %d, want %d (answers %v)", s, p.b.turnState(), want, answers)
 		})
 	}
 }
@@ -470,7 +474,8 @@ func TestBulkIsToldByTheBatches(t *testing.T) {
 		name          string
 		packets, size int
 		lends         bool // after one such batch
-	}{{"one", 1, 100, true}, {"two", 2, 100, true}, {"three", 3, 100, false}, {"long ones", 2, 2 << 10, false}} { // and their headers
+		// and their headers
+	}{{"one", 1, 100, true}, {"two", 2, 100, true}, {"three", 3, 100, false}, {"long ones", 2, 2 << 10, false}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				link, c := fed(t, func(l *batches) rawio.Link { return l })

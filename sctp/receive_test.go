@@ -63,7 +63,8 @@ func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
 		sent, sacks := b.Stats().TxPackets, d.Stats().SacksOut
 		comes(2)
 		held := r.releaseConn(true)
-		must.That(t, (held == d) == tt.answers && (b.Stats().TxPackets == sent) == tt.answers, "%s: held back %v, %d packets sent", tt.name, held == d, b.Stats().TxPackets-sent)
+		must.That(t, (held == d) == tt.answers && (b.Stats().TxPackets == sent) == tt.answers,
+			"%s: held back %v, %d packets sent", tt.name, held == d, b.Stats().TxPackets-sent)
 		if held == nil {
 			continue
 		}
@@ -92,5 +93,6 @@ func TestRowIsOfOneAssociation(t *testing.T) {
 	check.Equal(t, "the first of them", len(r.consecutivePackets(a, 6, n)[0].Data), 7)
 	check.Equal(t, "the last that is handled", r.markHandled(a, 1, 3), 3)
 	check.Equal(t, "octets", r.runOctets, 2+3+4)
-	check.That(t, r.lastConn == a && r.conns[0] == a && r.conns[1] == nil && r.conns[3] == nil && r.conns[4] == b, "handled: %v", r.conns[:6])
+	check.That(t, r.lastConn == a && r.conns[0] == a && r.conns[1] == nil && r.conns[3] == nil && r.conns[4] == b,
+		"handled: %v", r.conns[:6])
 }

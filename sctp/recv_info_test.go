@@ -77,7 +77,8 @@ func TestReceivedMessagesTellTheCumulativeTSN(t *testing.T) {
 // A failed message has the context that it was written with, which no two messages share.
 func TestAFailedMessageHasItsContext(t *testing.T) {
 	a, b, links := apiPair(t)
-	c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, DisablePMTUD: true}, nil)
+	c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, DisablePMTUD: true},
+		nil)
 	links[0].Lose.Store(true)
 	for i := range uint32(3) {
 		must.Do(c.WriteMsg([]byte("x"), SendInfo{Context: 40 + i, Lifetime: time.Hour}))(t)

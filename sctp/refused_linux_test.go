@@ -60,18 +60,22 @@ func TestDialNamesWhatThisHostRefuses(t *testing.T) {
 			return err
 		})
 		to := netip.MustParseAddrPort("10.77.0.2:7")
-		_, err := tr.Dial(t.Context(), to, &sctp.Config{LocalAddrs: []netip.Addr{from.Addr()}, RTOInitial: 10 * time.Millisecond})
+		_, err := tr.Dial(t.Context(), to, &sctp.Config{LocalAddrs: []netip.Addr{from.Addr()},
+			RTOInitial: 10 * time.Millisecond})
 		var refused *sctp.RefusedError
-		must.That(t, errors.As(err, &refused) && errors.Is(err, syscall.EACCES) && refused.Path.Addr() == to.Addr(), "%s: %v", name, err)
+		must.That(t, errors.As(err, &refused) && errors.Is(err, syscall.EACCES) && refused.Path.Addr() == to.Addr(),
+			"%s: %v", name, err)
 		<-log.line
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		_, err = tr.Dial(ctx, to, &sctp.Config{LocalAddrs: []netip.Addr{from.Addr()}})
 		cancel()
-		must.That(t, errors.As(err, &refused) && errors.Is(err, syscall.EACCES) && errors.Is(err, context.DeadlineExceeded), "%s, given up: %v", name, err)
+		must.That(t, errors.As(err, &refused) && errors.Is(err, syscall.EACCES) &&
+			errors.Is(err, context.DeadlineExceeded), "%s, given up: %v", name, err)
 		must.OK(t, tr.Close())
 		log.mu.Lock()
 		text := log.buf.String()
 		log.mu.Unlock()
-		must.That(t, strings.Count(text, "refuses to send") == 1 && strings.Contains(text, "path=10.77.0.2") && strings.Contains(text, "permission denied"), "%s: the log says %s", name, text)
+		must.That(t, strings.Count(text, "refuses to send") == 1 && strings.Contains(text, "path=10.77.0.2") &&
+			strings.Contains(text, "permission denied"), "%s: the log says %s", name, text)
 	}
 }

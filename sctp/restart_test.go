@@ -129,7 +129,8 @@ func TestCloseIsNotForgottenWhenThePeerRestarts(t *testing.T) {
 						next = must.Get(l.Accept(ctx))(t)
 						n, _, err = next.ReadMsg(buf)
 					}
-					must.That(t, err == nil && next != s && string(buf[:n]) == "hello again", "read %q, %v, of the association before: %v", buf[:n], err, next == s)
+					must.That(t, err == nil && next != s && string(buf[:n]) == "hello again",
+						"read %q, %v, of the association before: %v", buf[:n], err, next == s)
 					must.Do(next.WriteMsg([]byte("welcome back"), SendInfo{}))(t)
 					skim(t, c)
 				})

@@ -65,7 +65,8 @@ func TestInitFloodLeavesNothing(t *testing.T) {
 	out := assoc.NewTxBatch(32)
 	send := func(i int) {
 		b := wire.AppendHeader(nil, uint16(1+i%65535), 5043, 0)
-		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: uint32(i) + 1, ARwnd: 1 << 20, OutStreams: 10, InStreams: 10, TSN: wire.TSN(i)})
+		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: uint32(i) + 1, ARwnd: 1 << 20, OutStreams: 10,
+			InStreams: 10, TSN: wire.TSN(i)})
 		wire.PutChecksum(b, wire.ChecksumBytes(b))
 		addr := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 		p := &rawio.Packet{Data: b, Remote: netip.AddrPortFrom(addr, 0)}

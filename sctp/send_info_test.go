@@ -25,7 +25,8 @@ func TestSendPrimitive(t *testing.T) {
 	// The peer's window has room for the first message, which nothing acknowledges.
 	muted := func(t *testing.T) *Conn {
 		a, b, links := apiPair(t)
-		c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()}, DisablePMTUD: true},
+		c, _ := associate(t, a, b, &Config{Events: 100, RemoteAddrs: []netip.Addr{addrsB[1].Addr()},
+			DisablePMTUD: true},
 			&Config{RecvBuffer: 3000})
 		links[0].Lose.Store(true)
 		return c
@@ -46,10 +47,12 @@ func TestSendPrimitive(t *testing.T) {
 		}{{1, 0}, {3, 3}} {
 			ev := next(t, c, EventSendFailed)
 			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(want.n, 2500)) && ev.Info.Stream == want.stream,
-				"message %d: unsent %v, %d octets, %+v", want.n, ev.Unsent, len(ev.Message), ev.Info) // req 9260-11.1-5, 9260-11.1-4: with its context
+				// req 9260-11.1-5, 9260-11.1-4: with its context
+				"message %d: unsent %v, %d octets, %+v", want.n, ev.Unsent, len(ev.Message), ev.Info)
 		}
 		st := c.Stats()
-		check.That(t, st.Outstanding != 0 && st.Outstanding+st.Queued == 5000, "%d octets sent, %d queued of the other two", st.Outstanding, st.Queued)
+		check.That(t, st.Outstanding != 0 && st.Outstanding+st.Queued == 5000,
+			"%d octets sent, %d queued of the other two", st.Outstanding, st.Queued)
 		c.Abort("")
 		for _, n := range []int{2, 4} {
 			ev := next(t, c, EventSendFailed)
@@ -69,7 +72,8 @@ func TestSendPrimitive(t *testing.T) {
 			s.unlock()
 			// req 9260-11.1-5: it counts from the call
 			ev := next(t, c, EventSendFailed)
-			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(2, 2500)), "%d octets failed, unsent %v", len(ev.Message), ev.Unsent)
+			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(2, 2500)), "%d octets failed, unsent %v",
+				len(ev.Message), ev.Unsent)
 			check.OK(t, <-end)
 			check.Equal(t, "writers that wait", c.numWriters, 0)
 		})
@@ -87,15 +91,18 @@ func TestSendPrimitive(t *testing.T) {
 		}
 		c.queueEvent(assoc.Event{Kind: EventSendFailed, Token: 2})
 		c.unlock()
-		check.That(t, bytes.Equal(next(t, c, EventSendFailed).Message, pattern(2, 7000)), "its octets are not those that were written")
+		check.That(t, bytes.Equal(next(t, c, EventSendFailed).Message, pattern(2, 7000)),
+			"its octets are not those that were written")
 	})
 	t.Run("destination", func(t *testing.T) {
 		c := muted(t)
 		write(t, c, pattern(1, 100), SendInfo{Dest: addrsB[1].Addr()}) // req 9260-11.1-4
 		for _, p := range c.Paths() {
-			check.That(t, (p.Flight > 0) == (p.Remote.Addr() == addrsB[1].Addr()), "%d octets in flight to %v", p.Flight, p.Remote)
+			check.That(t, (p.Flight > 0) == (p.Remote.Addr() == addrsB[1].Addr()), "%d octets in flight to %v",
+				p.Flight, p.Remote)
 		}
-		check.Fails(c.WriteMsg(pattern(1, 100), SendInfo{Dest: netip.MustParseAddr("192.0.2.9")}))(t, "to a stranger", assoc.ErrNoPath)
+		check.Fails(c.WriteMsg(pattern(1, 100), SendInfo{Dest: netip.MustParseAddr("192.0.2.9")}))(t, "to a stranger",
+			assoc.ErrNoPath)
 	})
 }
 
@@ -211,7 +218,8 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 		check.Equal(t, tt.name+": chunks", len(link.data), len(tt.flags))
 		for k, d := range link.data { // req 9260-11.1-4
 			check.That(t, d.Stream() == tt.stream && d.PPID() == tt.ppid && d.Flags() == tt.flags[k],
-				"%s: chunk %d on stream %d with PPID %#x and flags %#x, want %#x", tt.name, k, d.Stream(), d.PPID(), d.Flags(), tt.flags[k])
+				"%s: chunk %d on stream %d with PPID %#x and flags %#x, want %#x", tt.name, k, d.Stream(), d.PPID(),
+				d.Flags(), tt.flags[k])
 		}
 		link.data = nil
 		link.mu.Unlock()
@@ -243,7 +251,8 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		t.Helper()
 		w := s.get(m.token)
 		got := append(bytes.Clone(w.body[0]), w.body[1]...)
-		must.That(t, bytes.Equal(got, pattern(m.n, 1+m.n%3000)) && w.info.PPID == uint32(m.n), "message %d of %d octets was overwritten", m.n, len(got))
+		must.That(t, bytes.Equal(got, pattern(m.n, 1+m.n%3000)) && w.info.PPID == uint32(m.n),
+			"message %d of %d octets was overwritten", m.n, len(got))
 	}
 	full, grown := 0, 0
 	for n := range 20_000 {
@@ -273,7 +282,9 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		holds(m)
 		s.freeMessage(m.token)
 	}
-	check.That(t, s.usedOctets == 0 && len(s.msgs) == 0 && cap(s.msgs) <= 10_000 && full != 0 && grown >= 3, "%d octets and %d messages left, room for %d, full %d times, grown %d times", s.usedOctets, len(s.msgs), cap(s.msgs), full, grown)
+	check.That(t, s.usedOctets == 0 && len(s.msgs) == 0 && cap(s.msgs) <= 10_000 && full != 0 && grown >= 3,
+		"%d octets and %d messages left, room for %d, full %d times, grown %d times", s.usedOctets, len(s.msgs),
+		cap(s.msgs), full, grown)
 	for range 3 { // what is empty, and was at the last trim, is given back; what comes then finds its place
 		s.trimIdle()
 		s.trimIdle()
@@ -289,14 +300,16 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 		b := sendBuf{maxOctets: 100, usedOctets: used}
 		check.That(t, b.hasQuarterFree() == roomy, "%d octets of 100 leave room for several messages: %v", used, !roomy)
 	}
-	for is, want := range map[[2]int]int{{40_000, 10_000}: 10_000, {39_999, 10_000}: 0, {40_000, 9_999}: 0} { // a ring that had grown, is full, and four times what it may be
+	// a ring that had grown, is full, and four times what it may be
+	for is, want := range map[[2]int]int{{40_000, 10_000}: 10_000, {39_999, 10_000}: 0, {40_000, 9_999}: 0} {
 		b := sendBuf{maxOctets: 10_000, ring: make([]byte, is[0]), usedOctets: is[1]}
 		check.Equal(t, "octets of a shorter ring", b.ringSizeFor(1), want)
 	}
 	small := sendBuf{maxOctets: 100}
 	check.Equal(t, "octets of a ring for what never fits", small.ringSizeFor(101), 0)
 	const few = 8
-	queue, in, moved := sendBuf{maxOctets: 100_000}, inbox{}, [2]int{} // that are never empty move what is there now and then
+	// that are never empty move what is there now and then
+	queue, in, moved := sendBuf{maxOctets: 100_000}, inbox{}, [2]int{}
 	for i := range 1000 {
 		_, token, _ := place(&queue, []byte("x"), SendInfo{})
 		in.push(new(assoc.Received))
@@ -310,8 +323,11 @@ func TestSendBufferFreesInAnyOrder(t *testing.T) {
 			}
 		}
 	}
-	check.That(t, max(moved[0], moved[1]) <= 1000/few+1 && max(cap(queue.msgs), cap(in.queue)) <= 4*few && queue.nextToken() == 1000, "%d messages moved %d times, room for %d and %d", few, moved, cap(queue.msgs), cap(in.queue))
+	check.That(t, max(moved[0], moved[1]) <= 1000/few+1 && max(cap(queue.msgs), cap(in.queue)) <= 4*few &&
+		queue.nextToken() == 1000, "%d messages moved %d times, room for %d and %d", few, moved, cap(queue.msgs),
+		cap(in.queue))
 	exact := sendBuf{maxOctets: 100_000}
 	_, _, ok := place(&exact, make([]byte, firstRingOctets), SendInfo{})
-	must.That(t, ok && len(exact.ring) == firstRingOctets && unsafe.Sizeof(firstRing{}) <= 1<<10-8, "a ring of %d octets for %d: %v", len(exact.ring), firstRingOctets, ok)
+	must.That(t, ok && len(exact.ring) == firstRingOctets && unsafe.Sizeof(firstRing{}) <= 1<<10-8,
+		"a ring of %d octets for %d: %v", len(exact.ring), firstRingOctets, ok)
 }

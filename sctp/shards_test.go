@@ -15,7 +15,8 @@ import (
 func TestTransportOverShards(t *testing.T) {
 	const clients, each, messages = 6, 2, 40
 	address := func(host byte) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, host}) }
-	open := func(host byte, shards int) (*Transport, *udp.Link) { // two hosts of one address are one, if they choose the same port
+	// two hosts of one address are one, if they choose the same port
+	open := func(host byte, shards int) (*Transport, *udp.Link) {
 		link := must.Get(udp.Open(udp.Config{Local: address(host), Port: udp.AnyPort, Shards: shards}))(t)
 		tr := must.Get(NewTransport(link, nil))(t)
 		t.Cleanup(func() { tr.Close() })
@@ -39,7 +40,8 @@ func TestTransportOverShards(t *testing.T) {
 		client, _ := open(byte(2+i), 1)
 		for range each {
 			wg.Go(func() {
-				c, err := client.Dial(deadlineCtx(t), netip.AddrPortFrom(address(1), 5000), &Config{EncapPort: link.Port()})
+				c, err := client.Dial(deadlineCtx(t), netip.AddrPortFrom(address(1), 5000),
+					&Config{EncapPort: link.Port()})
 				if err != nil {
 					t.Error(err)
 					return

@@ -75,7 +75,8 @@ type snapshotter struct {
 }
 
 func (l *snapshotter) takeSnapshot(c *Conn) *Snapshot {
-	s := &Snapshot{Passive: c.listener != nil, Since: c.t.startedAt.Add(time.Duration(c.beganAt)), Memory: c.drawnOctets()}
+	s := &Snapshot{Passive: c.listener != nil, Since: c.t.startedAt.Add(time.Duration(c.beganAt)),
+		Memory: c.drawnOctets()}
 	next := 0
 	c.peekAssoc(func(a *assoc.Assoc) {
 		s.Stats, s.LocalPort, s.Remote = a.Stats(), a.LocalPort(), netip.AddrPortFrom(a.PeerAddr().Addr(), a.PeerPort())

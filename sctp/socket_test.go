@@ -38,7 +38,8 @@ func TestSocketSetsAssociationsUpByItself(t *testing.T) {
 	for i := range 3 {
 		must.Do(a.WriteMsg(fmt.Appendf(nil, "question %d", i), addr, SendInfo{Stream: 2, PPID: uint32(i)}))(t)
 		n, from, info, err := b.ReadMsg(buf)
-		must.That(t, err == nil && string(buf[:n]) == fmt.Sprintf("question %d", i) && info.PPID == uint32(i) && info.Stream == 2,
+		must.That(t, err == nil && string(buf[:n]) == fmt.Sprintf("question %d", i) && info.PPID == uint32(i) &&
+			info.Stream == 2,
 			"%q, %+v, %v", buf[:n], info, err)
 		// The answer goes to the sender's address and port, over the same association.
 		must.Do(b.WriteMsg([]byte("answer"), from.RemoteAddr().(Addr).AddrPort, SendInfo{}))(t)
@@ -46,7 +47,8 @@ func TestSocketSetsAssociationsUpByItself(t *testing.T) {
 		must.That(t, err == nil && string(buf[:n]) == "answer", "%q, %v", buf[:n], err)
 		check.Equal(t, "answer from", from.RemoteAddr().(Addr).AddrPort, addr)
 	}
-	check.That(t, len(a.conns) == 1 && len(b.conns) == 1, "%d and %d associations, want one", len(a.conns), len(b.conns))
+	check.That(t, len(a.conns) == 1 && len(b.conns) == 1, "%d and %d associations, want one", len(a.conns),
+		len(b.conns))
 }
 
 func TestSocketServesManyPeers(t *testing.T) {
@@ -190,7 +192,8 @@ func TestManyWritersShareOneSetup(t *testing.T) {
 		got[buf[0]] = true
 	}
 	n := len(b.t.liveConns())
-	check.That(t, n == 1 && got == [writers]bool{true, true, true, true, true, true, true, true}, "%d associations, messages %v", n, got)
+	check.That(t, n == 1 && got == [writers]bool{true, true, true, true, true, true, true, true},
+		"%d associations, messages %v", n, got)
 }
 
 func TestSocketErrors(t *testing.T) {
@@ -225,7 +228,8 @@ func TestSocketMeetsAPeerOnce(t *testing.T) {
 	s := must.Get(a.OpenSocket(0, nil))(t)
 	must.Get(b.OpenSocket(7, &Config{LocalAddrs: []netip.Addr{addrsB[0].Addr(), addrsB[1].Addr()}}))(t)
 	must.Do(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[0].Addr(), 7), SendInfo{}))(t)
-	check.Fails(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[1].Addr(), 7), SendInfo{}))(t, "by its other address", endpoint.ErrExists)
+	check.Fails(s.WriteMsg([]byte("x"), netip.AddrPortFrom(addrsB[1].Addr(), 7), SendInfo{}))(t,
+		"by its other address", endpoint.ErrExists)
 	check.Equal(t, "ports of Dial", len(a.dialUsers), 0)
 }
 
@@ -259,11 +263,13 @@ func TestSocketSetupThatFails(t *testing.T) {
 				}
 				gone, cancel := context.WithCancel(t.Context())
 				cancel()
-				check.Fails(s.joinSetup(gone, netip.AddrPortFrom(addrsB[0].Addr(), 7)))(t, "of a caller that waits no longer", context.Canceled)
+				check.Fails(s.joinSetup(gone, netip.AddrPortFrom(addrsB[0].Addr(), 7)))(t,
+					"of a caller that waits no longer", context.Canceled)
 				row.end(s, links[1])
 				for i, end := range ends {
 					err := <-end
-					check.That(t, errors.Is(err, row.want) && time.Since(began) == row.took, "call %d: %v after %v", i, err, time.Since(began))
+					check.That(t, errors.Is(err, row.want) && time.Since(began) == row.took, "call %d: %v after %v",
+						i, err, time.Since(began))
 				}
 			})
 		})
@@ -292,10 +298,12 @@ func TestSocketDropsWhatIsStarved(t *testing.T) {
 	must.OK(t, err)
 	c.lock()
 	c.abortForMemory(1)
-	check.That(t, c.unreadMessages == 0 && c.a.Buffered() == 0, "%d messages are left, %d octets", c.unreadMessages, c.a.Buffered())
+	check.That(t, c.unreadMessages == 0 && c.a.Buffered() == 0, "%d messages are left, %d octets", c.unreadMessages,
+		c.a.Buffered())
 	c.unlock()
 	n, _, _, err := b.ReadMsg(buf)
-	check.That(t, string(buf[:n]) == "second" && err == nil && unread() == 0, "%q, %v, and %d more are left", buf[:n], err, unread())
+	check.That(t, string(buf[:n]) == "second" && err == nil && unread() == 0, "%q, %v, and %d more are left", buf[:n],
+		err, unread())
 	b.mu.Lock()
 	left := slices.Collect(maps.Values(b.conns))
 	b.mu.Unlock()
@@ -333,7 +341,8 @@ func TestMessagesOfASocketLieWhereOthersLay(t *testing.T) {
 	for q.len() > 0 {
 		pop()
 	}
-	check.That(t, read == next && others == 0, "%d of %d messages were read, %d of them in the place of others", read, next, others)
+	check.That(t, read == next && others == 0, "%d of %d messages were read, %d of them in the place of others", read,
+		next, others)
 	check.Equal(t, "room kept once all is read", cap(q.list), 0)
 }
 
@@ -342,7 +351,8 @@ func TestMessagesOfASocketLieWhereOthersLay(t *testing.T) {
 func TestWhatOneLeavesUnreadOthersDoNotMiss(t *testing.T) {
 	p := newPair(t)
 	s := must.Get(p.b.OpenSocket(7, nil))(t)
-	c, d := must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), nil))(t), must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), nil))(t)
+	c, d := must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), nil))(t),
+		must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 7), nil))(t)
 	read := func() string {
 		b := make([]byte, 100)
 		n, _, _, err := s.ReadMsg(b[:2]) // the first half
@@ -372,7 +382,8 @@ func TestWhatOneLeavesUnreadOthersDoNotMiss(t *testing.T) {
 	check.Equal(t, "and", read(), "d1")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	check.That(t, s.queue.len() == 0 && gone.unreadMessages == 0, "%d messages are left, and %d are said to be", s.queue.len(), gone.unreadMessages)
+	check.That(t, s.queue.len() == 0 && gone.unreadMessages == 0, "%d messages are left, and %d are said to be",
+		s.queue.len(), gone.unreadMessages)
 }
 
 // An association that has ended is a Socket's no more, also if its primary path has become another,

@@ -22,12 +22,18 @@ type TransportStats struct {
 	TxBatches uint64 // calls of WriteBatch
 	TxFailed  uint64 // packets the link refused; SCTP treats them as lost
 
-	BacklogDropped uint64 // packets dropped because too many others, 12288 or 24 MiB, waited for the owner of their association
-	Squeezed       uint64 // times that an association had its window closed because it held more than its share of Config.MaxMemory
-	MemoryAborted  uint64 // associations aborted because memory was used up and they held more than their share
-	MemoryRefused  uint64 // associations refused, of peers and of the program, because their address had its share
-	AcceptRefused  uint64 // associations aborted because Config.Backlog others of that address, or twice that of all, waited for Listener.Accept
-	EventsLost     uint64 // notifications that found Config.Events others waiting for Conn.NextEvent
+	// packets dropped because too many others, 12288 or 24 MiB, waited for the owner of their
+	// association
+	BacklogDropped uint64
+	// times that an association had its window closed because it held more than its share of
+	// Config.MaxMemory
+	Squeezed      uint64
+	MemoryAborted uint64 // associations aborted because memory was used up and they held more than their share
+	MemoryRefused uint64 // associations refused, of peers and of the program, because their address had its share
+	// associations aborted because Config.Backlog others of that address, or twice that of all,
+	// waited for Listener.Accept
+	AcceptRefused uint64
+	EventsLost    uint64 // notifications that found Config.Events others waiting for Conn.NextEvent
 
 	// Endpoint counts the packets that belong to no association, by what became of them.
 	Endpoint endpoint.Stats

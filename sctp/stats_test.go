@@ -37,7 +37,8 @@ func (refusing) WriteBatch([]rawio.Packet) (int, error) { return 0, rawio.ErrFul
 func give(t *Transport, from, to netip.Addr, pkt []byte, times int) {
 	for range times {
 		r := newReceiver(t, nil, false)
-		r.pkts = []rawio.Packet{{Data: pkt, Buf: rawio.NewBuf(pkt), Remote: netip.AddrPortFrom(from, 0), Local: netip.AddrPortFrom(to, 0)}}
+		r.pkts = []rawio.Packet{{Data: pkt, Buf: rawio.NewBuf(pkt), Remote: netip.AddrPortFrom(from, 0),
+			Local: netip.AddrPortFrom(to, 0)}}
 		r.dispatchBatch(1)
 		r.finishRun(nil)
 	}
@@ -52,7 +53,8 @@ func rawPacket(src, dst uint16, tag uint32, chunk []byte) []byte {
 // Every counter counts: there is a row for each field. Those of the endpoint have theirs in package
 // endpoint; one of them shows that they are passed on.
 func TestEveryCounterCounts(t *testing.T) {
-	brief := &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, RTOMax: time.Millisecond, MaxInitRetrans: 1}
+	brief := &Config{RTOInitial: time.Millisecond, RTOMin: time.Millisecond, RTOMax: time.Millisecond,
+		MaxInitRetrans: 1}
 	done := func(t *testing.T, c *Conn) {
 		select {
 		case <-c.Done():
@@ -87,7 +89,8 @@ func TestEveryCounterCounts(t *testing.T) {
 		return b.Transport
 	}
 	rows := map[string]func(t *testing.T) *Transport{
-		"RxPackets": connected, "RxBatches": connected, "TxPackets": connected, "TxBatches": connected, "Established": connected,
+		"RxPackets": connected, "RxBatches": connected, "TxPackets": connected, "TxBatches": connected,
+		"Established": connected,
 		"RxDropped": func(t *testing.T) *Transport {
 			p := newPair(t)
 			give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
@@ -104,7 +107,8 @@ func TestEveryCounterCounts(t *testing.T) {
 			p := newPair(t)
 			c, _ := p.connect(t, nil, nil)
 			a, _ := c.lock() // its owner does not get to the packets
-			give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(), wire.AppendCookieAck(nil)), maxBacklogPackets+1)
+			give(p.a, p.bAddr, p.bAddr, rawPacket(a.PeerPort(), a.LocalPort(), a.LocalTag(),
+				wire.AppendCookieAck(nil)), maxBacklogPackets+1)
 			c.unlock()
 			return p.a
 		},
@@ -170,7 +174,8 @@ func TestEveryCounterCounts(t *testing.T) {
 			p := newPair(t)
 			l := must.Get(p.b.Listen(0, nil))(t)
 			want := uint32(1)
-			return fails(t, p.a, netip.AddrPortFrom(p.bAddr, l.Port()), &Config{Adaptation: &want, RequireAdaptation: true})
+			return fails(t, p.a, netip.AddrPortFrom(p.bAddr, l.Port()),
+				&Config{Adaptation: &want, RequireAdaptation: true})
 		},
 		"Squeezed":      func(t *testing.T) *Transport { return short(t, 1, 9) },
 		"MemoryAborted": func(t *testing.T) *Transport { return short(t, 3, 7) },
@@ -192,7 +197,8 @@ func TestEveryCounterCounts(t *testing.T) {
 		return p.a
 	}
 	rows["Contradictions"] = rows["EndInternal"]
-	once := map[string]bool{"RxDropped": true, "EndShutdown": true, "EndAborted": true, "EndByPeer": true, "EndTimeout": true, "EndRefused": true,
+	once := map[string]bool{"RxDropped": true, "EndShutdown": true, "EndAborted": true, "EndByPeer": true,
+		"EndTimeout": true, "EndRefused": true,
 		"EndInternal": true, "Endpoint.OutOfBlue": true}
 	counters.Each(TransportStats{}, func(name string, _ uint64) {
 		drive := rows[name]
@@ -202,7 +208,8 @@ func TestEveryCounterCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			must.That(t, drive != nil, "nothing here makes it count")
 			counters.Each(drive(t).Stats(), func(other string, v uint64) {
-				check.That(t, other != name || v == 1 || !once[name] && v > 1 && v < 1<<32, "it did not count, or twice, or down: %d", v)
+				check.That(t, other != name || v == 1 || !once[name] && v > 1 && v < 1<<32,
+					"it did not count, or twice, or down: %d", v)
 			})
 		})
 	})
@@ -235,7 +242,9 @@ func TestDroppedPacketsAreASum(t *testing.T) {
 	check.That(t, !c.backlogOverflowed.Load(), "another one is due in a minute, whether or not a packet is dropped")
 	give(p.a, p.bAddr, p.bAddr, []byte("short"), 1)
 	stats := p.a.Stats()
-	check.That(t, stats.BacklogDropped >= 2 && stats.RxDropped == stats.BacklogDropped+1, "%d packets dropped, %d of them for want of room, want one more than these", stats.RxDropped, stats.BacklogDropped)
+	check.That(t, stats.BacklogDropped >= 2 && stats.RxDropped == stats.BacklogDropped+1,
+		"%d packets dropped, %d of them for want of room, want one more than these", stats.RxDropped,
+		stats.BacklogDropped)
 }
 
 // The sums over all associations include those that have ended, and do not count them twice.
@@ -266,18 +275,21 @@ func TestTransportLimits(t *testing.T) {
 	a := must.Get(NewTransport(la, nil))(t)
 	defer a.Close()
 	var log bytes.Buffer
-	b := must.Get(NewTransport(lb, &TransportConfig{MaxPerSource: 1, MaxAnswers: 5, MaxSetups: 2000, Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
+	b := must.Get(NewTransport(lb, &TransportConfig{MaxPerSource: 1, MaxAnswers: 5, MaxSetups: 2000,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 	l := must.Get(b.Listen(5000, nil))(t)
 	to := netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), l.Port())
 	must.Do(a.Dial(deadlineCtx(t), to, nil))(t)
 	var aborted *assoc.AbortError
-	if _, err := a.Dial(deadlineCtx(t), to, nil); !errors.As(err, &aborted) || !aborted.ByPeer || aborted.Causes[0].Code != wire.CauseOutOfResource {
+	if _, err := a.Dial(deadlineCtx(t), to, nil); !errors.As(err, &aborted) || !aborted.ByPeer ||
+		aborted.Causes[0].Code != wire.CauseOutOfResource {
 		t.Errorf("the second association: %v", err)
 	}
 	other := netip.MustParseAddr("10.0.0.77")
 	give(b, other, to.Addr(), rawPacket(1, 2, 3, wire.AppendHeartbeat(nil, []byte("x"))), 100)
 	s := b.Stats().Endpoint
-	check.That(t, s.AssocsRefused == 1 && s.Reflected >= 5 && s.Reflected <= 60 && s.RateLimited == 100-s.Reflected, "%d refused, %d answered, %d not", s.AssocsRefused, s.Reflected, s.RateLimited)
+	check.That(t, s.AssocsRefused == 1 && s.Reflected >= 5 && s.Reflected <= 60 && s.RateLimited == 100-s.Reflected,
+		"%d refused, %d answered, %d not", s.AssocsRefused, s.Reflected, s.RateLimited)
 	give(b, other, to.Addr(), rawPacket(1, 2, 3, wire.AppendHeartbeat(nil, []byte("x"))), 4000)
 	b.Close()
 	for _, line := range []string{"MaxPerSource is reached\" total=1", "MaxAnswers\" total=1", "MaxSetups\" total=1"} {
@@ -297,11 +309,14 @@ func TestTransportLimits(t *testing.T) {
 		{TransportConfig{MaxPerSource: -1, MaxAnswers: -1, MaxSetups: -1, MaxMemory: -1}, 0, 0, 0, 10 * time.Second, math.MaxInt64 / 2, rand.Reader},
 	} {
 		c := &row.TransportConfig
-		check.That(t, c.maxPerSource() == row.perSource && c.maxAnswers() == row.answers && c.maxSetups() == row.setups && c.closeTimeout() == row.timeout &&
+		check.That(t, c.maxPerSource() == row.perSource && c.maxAnswers() == row.answers &&
+			c.maxSetups() == row.setups && c.closeTimeout() == row.timeout &&
 			(c.maxMemory() == row.memory || !known) && c.randReader() == row.rand, "%+v means %+v", c, row)
 	}
 	c, one := new(Config), (&Config{Backlog: 1, SendBuffer: 1})
-	check.That(t, c.backlogLimit() == 128 && c.firstSendBuffer() == 1<<20 && one.backlogLimit() == 1 && one.firstSendBuffer() == 1, "by default %d wait for Accept, and %d octets are kept for the peer", c.backlogLimit(), c.firstSendBuffer())
+	check.That(t, c.backlogLimit() == 128 && c.firstSendBuffer() == 1<<20 && one.backlogLimit() == 1 &&
+		one.firstSendBuffer() == 1, "by default %d wait for Accept, and %d octets are kept for the peer",
+		c.backlogLimit(), c.firstSendBuffer())
 }
 
 // The Logger has a line for what happens to associations and paths, and none for a packet.
@@ -330,7 +345,8 @@ func TestJournalHasALineForEachEventAndNoneForAPacket(t *testing.T) {
 	<-s.Done()
 	b.Close()
 	got := log.String()
-	for _, want := range []string{`level=INFO msg="association: up" remote=10.0.0.1:`, `level=INFO msg="association: down" remote=10.0.0.1:`,
+	for _, want := range []string{`level=INFO msg="association: up" remote=10.0.0.1:`,
+		`level=INFO msg="association: down" remote=10.0.0.1:`,
 		`level=WARN msg="association: down" remote=10.0.0.1:`, `tired\\nof it`} {
 		check.That(t, strings.Contains(got, want), "no line with %s", want)
 	}
@@ -343,7 +359,8 @@ func TestJournalTellsWhatHasHappened(t *testing.T) {
 	p, log := newPair(t), make(lines, 99)
 	p.a.eventLog = newEventLog(slog.New(slog.NewTextHandler(log, nil)))
 	c, _ := p.connect(t, quiet, quiet)
-	loud := map[EventKind]string{EventUp: "INFO", EventPathUp: "INFO", EventPrimary: "INFO", EventRestart: "WARN", EventPathDown: "WARN",
+	loud := map[EventKind]string{EventUp: "INFO", EventPathUp: "INFO", EventPrimary: "INFO", EventRestart: "WARN",
+		EventPathDown:              "WARN",
 		EventPathPotentiallyFailed: "WARN", EventPeerError: "WARN", EventDown: "WARN"}
 	until(t, "the line about its beginning", func() bool { return len(log) == 1 })
 	<-log
@@ -356,7 +373,8 @@ func TestJournalTellsWhatHasHappened(t *testing.T) {
 			_, got, _ = strings.Cut(<-log, " ")
 		}
 		if loud[kind] != "" {
-			want = fmt.Sprintf("level=%s msg=\"association: %v\" remote=%v path=10.9.9.9 reason=EOF\n", loud[kind], kind, c.RemoteAddr())
+			want = fmt.Sprintf("level=%s msg=\"association: %v\" remote=%v path=10.9.9.9 reason=EOF\n", loud[kind],
+				kind, c.RemoteAddr())
 		}
 		check.That(t, got == want, "%q, want %q", got, want)
 	}
@@ -382,7 +400,8 @@ func TestJournalIsLimited(t *testing.T) {
 		j.lineLimiter.RateLimiter = quota.RateLimiter{All: maxLogLines, Each: maxLogLinesPerAddr} // another second
 		for n := range step.lines {
 			j.writeLine(slog.LevelInfo, netip.Addr{}, "again")
-			check.That(t, n != 0 || strings.HasSuffix(log.String(), step.end), "the last line is %q", log.String()[log.Len()-100:])
+			check.That(t, n != 0 || strings.HasSuffix(log.String(), step.end), "the last line is %q",
+				log.String()[log.Len()-100:])
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -91,7 +91,8 @@ func (s *Stream) Write(p []byte) (n int, err error) {
 		return 0, err
 	}
 	for n < len(p) {
-		k, err := s.c.writeMessage(p[n:min(n+streamChunkOctets, len(p))], SendInfo{Stream: uint16(s.id)}, &s.writeDeadline)
+		k, err := s.c.writeMessage(p[n:min(n+streamChunkOctets, len(p))], SendInfo{Stream: uint16(s.id)},
+			&s.writeDeadline)
 		n += k
 		if err != nil {
 			return n, err

@@ -24,7 +24,8 @@ import (
 func TestMTUFallsBelowTheRoutesWithoutAWord(t *testing.T) {
 	for name, open := range map[string]func() (rawio.Link, error){
 		"raw": func() (rawio.Link, error) { return raw.Open(raw.Config{}) },
-		"UDP": func() (rawio.Link, error) { return udp.Open(udp.Config{NoOffload: true}) }, // a segmented packet passes whatever its length
+		// a segmented packet passes whatever its length
+		"UDP": func() (rawio.Link, error) { return udp.Open(udp.Config{NoOffload: true}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
@@ -43,7 +44,9 @@ func TestMTUFallsBelowTheRoutesWithoutAWord(t *testing.T) {
 				}
 				a, b := end(nsA), end(nsB)
 				l := must.Get(b.Listen(7, nil))(t)
-				c := must.Get(a.Dial(ctx, netip.AddrPortFrom(pb, 7), &sctp.Config{RTOInitial: 200 * time.Millisecond, RTOMin: 200 * time.Millisecond, AssocMaxRetrans: 6}))(t)
+				c := must.Get(a.Dial(ctx, netip.AddrPortFrom(pb, 7),
+					&sctp.Config{RTOInitial: 200 * time.Millisecond, RTOMin: 200 * time.Millisecond,
+						AssocMaxRetrans: 6}))(t)
 				s := must.Get(l.Accept(ctx))(t)
 				want := bytes.Repeat([]byte("0123456789abcdef"), 4000)
 				const messages = 40

@@ -64,13 +64,15 @@ func TestCrowdIsServedInTime(t *testing.T) {
 			}
 			mu.Unlock()
 		}
-		check.That(t, fired > 10_000 && early == 0 && late == 0, "%d were served, %d at a wrong time; %d times one was late", fired, early, late)
+		check.That(t, fired > 10_000 && early == 0 && late == 0,
+			"%d were served, %d at a wrong time; %d times one was late", fired, early, late)
 		for i := range conns {
 			h.remove(&conns[i])
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		check.That(t, h.wheel.numDeadlines == 0 && h.armedAt == rawio.Never, "the wheel has %d deadlines, of none; the timer is set for %v", h.wheel.numDeadlines, h.armedAt)
+		check.That(t, h.wheel.numDeadlines == 0 && h.armedAt == rawio.Never,
+			"the wheel has %d deadlines, of none; the timer is set for %v", h.wheel.numDeadlines, h.armedAt)
 	})
 }
 
@@ -89,7 +91,8 @@ func TestDeadlineThatMovesLeavesTheHeapAlone(t *testing.T) {
 			h.setDeadline(c, far+1, 0)
 			time.Sleep(20 * time.Millisecond)
 			synctest.Wait()
-			check.That(t, h.wheel.numDeadlines == 0 && c.timerAt.Load() == far && c.heapAt == far && h.heap.positions[c.heapID-1] == place, "%d deadlines in the wheel, due %v, in the heap %v",
+			check.That(t, h.wheel.numDeadlines == 0 && c.timerAt.Load() == far && c.heapAt == far &&
+				h.heap.positions[c.heapID-1] == place, "%d deadlines in the wheel, due %v, in the heap %v",
 				h.wheel.numDeadlines, c.timerAt.Load(), c.heapAt)
 		}
 		h.setDeadline(c, now().Add(20*time.Millisecond), 0)
@@ -109,21 +112,26 @@ func TestWheelTakesWhatIsNear(t *testing.T) {
 		ok          bool
 	}
 	for reach, last := range map[rawio.Time][2]deadline{
-		wheelNearSlots: {{(11+wheelNearSlots)*slot - 1, (10 + wheelNearSlots) * slot, true}, {(11 + wheelNearSlots) * slot, 0, false}},
-		wheelSlots:     {{(11+wheelSlots)*slot - 1, (10 + wheelSlots) * slot, true}, {(11 + wheelSlots) * slot, 0, false}},
+		wheelNearSlots: {{(11+wheelNearSlots)*slot - 1, (10 + wheelNearSlots) * slot, true},
+			{(11 + wheelNearSlots) * slot, 0, false}},
+		wheelSlots: {{(11+wheelSlots)*slot - 1, (10 + wheelSlots) * slot, true},
+			{(11 + wheelSlots) * slot, 0, false}},
 	} {
-		for _, tt := range append([]deadline{{now, 0, false}, {11*slot - 1, 0, false}, {11 * slot, 11 * slot, true}, {12*slot - 1, 11 * slot, true}, {rawio.Never, 0, false}}, last[:]...) {
+		for _, tt := range append([]deadline{{now, 0, false}, {11*slot - 1, 0, false}, {11 * slot, 11 * slot, true},
+			{12*slot - 1, 11 * slot, true}, {rawio.Never, 0, false}}, last[:]...) {
 			w := timerWheel{isBusy: reach == wheelSlots}
 			begins, ok := w.tryPut(func() rawio.Time { return now }, nil, tt.due)
 			check.That(t, ok == tt.ok && begins == tt.begins, "due at %d: %d, %v", tt.due, begins, ok)
 			if !ok {
-				check.That(t, w.numDeadlines == 0 && w.nextSlotAt() == rawio.Never, "due at %d: refused, and %d are there", tt.due, w.numDeadlines)
+				check.That(t, w.numDeadlines == 0 && w.nextSlotAt() == rawio.Never,
+					"due at %d: refused, and %d are there", tt.due, w.numDeadlines)
 				continue
 			}
 			check.Equal(t, "the first slot begins", w.nextSlotAt(), tt.begins)
 			check.That(t, w.takeSlot(tt.begins-1) == nil, "due at %d: taken before its slot begins", tt.due)
 			list := w.takeSlot(tt.begins)
-			check.That(t, len(list) == 1 && list[0].dueAt == tt.due && w.numDeadlines == 0 && w.takeSlot(tt.begins) == nil, "due at %d: %v, and %d are left", tt.due, list, w.numDeadlines)
+			check.That(t, len(list) == 1 && list[0].dueAt == tt.due && w.numDeadlines == 0 &&
+				w.takeSlot(tt.begins) == nil, "due at %d: %v, and %d are left", tt.due, list, w.numDeadlines)
 		}
 	}
 }
@@ -150,7 +158,8 @@ func TestWheelReachesFarWhereManyCome(t *testing.T) {
 				for i := range n {
 					h.setDeadline(&conns[i], now().Add(20*time.Millisecond), 0)
 				}
-				time.Sleep(wheelNearSlots * wheelSlotNanos / time.Duration(times)) // and each is served, which has it come once more
+				// and each is served, which has it come once more
+				time.Sleep(wheelNearSlots * wheelSlotNanos / time.Duration(times))
 				synctest.Wait()
 			}
 		}
@@ -193,7 +202,8 @@ func TestDeadlinesOfACrowdMoveWhileOthersAreServed(t *testing.T) {
 	set := func(ahead time.Duration) func(int) {
 		return func(i int) { own(i%moving, func(c *Conn) { h.setDeadline(c, now().Add(ahead), 0) }) }
 	}
-	concurrent.RunTogether(2000, set(time.Hour), set(100*time.Microsecond), set(9*time.Millisecond), set(20*time.Millisecond),
+	concurrent.RunTogether(2000, set(time.Hour), set(100*time.Microsecond), set(9*time.Millisecond),
+		set(20*time.Millisecond),
 		func(i int) { own(i*3%moving, h.remove) }, func(int) { h.runExpired() })
 	var wait []chan struct{}
 	for i := range moving {

@@ -67,7 +67,8 @@ func TestTimersGoOffWhenTheyAreDue(t *testing.T) {
 		for _, d := range []struct {
 			conn int
 			at   time.Duration
-		}{{0, 3 * time.Second}, {1, time.Second}, {2, 2 * time.Second}, {3, 4 * time.Second}, {3, 500 * time.Millisecond}, {1, 2500 * time.Millisecond}, {4, 5 * time.Second}, {5, 6 * time.Second}} {
+		}{{0, 3 * time.Second}, {1, time.Second}, {2, 2 * time.Second}, {3, 4 * time.Second},
+			{3, 500 * time.Millisecond}, {1, 2500 * time.Millisecond}, {4, 5 * time.Second}, {5, 6 * time.Second}} {
 			h.setDeadline(&conns[d.conn], rawio.Time(d.at), 0)
 		}
 		h.remove(&conns[2])
@@ -91,7 +92,8 @@ func TestQuietAssociationGivesMemoryBack(t *testing.T) {
 			return c.sendbuf.heldOctets()
 		}
 		time.Sleep(time.Hour)
-		check.That(t, c.timerAt.Load() == rawio.Never && d.timerAt.Load() == rawio.Never, "a timer of an idle association is due at %v, or %v", c.timerAt.Load(), d.timerAt.Load())
+		check.That(t, c.timerAt.Load() == rawio.Never && d.timerAt.Load() == rawio.Never,
+			"a timer of an idle association is due at %v, or %v", c.timerAt.Load(), d.timerAt.Load())
 		for range 10 {
 			must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t)
 			time.Sleep(assoc.IdleAfter / 2)

@@ -125,7 +125,8 @@ func (c *Conn) traceAssocEvent(now rawio.Time, ev assoc.Event) {
 	if !c.traceState.hasBegun || ev.Kind == EventDown { // that comes first, and this last
 		c.traceChanges(now)
 	}
-	c.addTraceEvent(TraceEvent{Kind: TraceNotice, At: c.t.startedAt.Add(time.Duration(now)), Stats: c.a.Stats(), Event: ev})
+	c.addTraceEvent(TraceEvent{Kind: TraceNotice, At: c.t.startedAt.Add(time.Duration(now)), Stats: c.a.Stats(),
+		Event: ev})
 }
 
 // addTraceEvent keeps an event until the unlock.

@@ -60,11 +60,14 @@ func TestTracerHearsTheLifeOfAnAssociation(t *testing.T) {
 	must.OK(t, c.Close())
 	until(t, "the end is heard", func() bool { return strings.Contains(heard.story(), ", down") })
 	story := heard.story()
-	check.That(t, strings.HasPrefix(story, "start 1, COOKIE-WAIT to ") && strings.Contains(story, " to ESTABLISHED, ") && strings.Contains(story, "up, ") && strings.HasSuffix(story, "to CLOSED, down"), "%s", story)
+	check.That(t, strings.HasPrefix(story, "start 1, COOKIE-WAIT to ") &&
+		strings.Contains(story, " to ESTABLISHED, ") && strings.Contains(story, "up, ") &&
+		strings.HasSuffix(story, "to CLOSED, down"), "%s", story)
 	heard.mu.Lock()
 	last := heard.list[slices.IndexFunc(heard.list, func(e TraceEvent) bool { return e.Event.Kind == EventDown })]
 	heard.mu.Unlock()
-	check.That(t, last.Stats.DataOut >= 1 && last.Remote.Addr() == p.bAddr && !last.Passive && last.Event.Err == assoc.ErrShutdown,
+	check.That(t, last.Stats.DataOut >= 1 && last.Remote.Addr() == p.bAddr && !last.Passive &&
+		last.Event.Err == assoc.ErrShutdown,
 		"%+v", last)
 }
 
@@ -105,13 +108,15 @@ func TestTracerIsNotFlooded(t *testing.T) {
 	c.traceAssocEvent(now, assoc.Event{Kind: EventSenderDry})
 	check.Equal(t, "events of messages", len(c.takeTraceEvents()), 0)
 	old := c.traceState.stats
-	for i, n := range []*uint64{&old.Retransmits, &old.FastRetransmits, &old.Timeouts, &old.TailProbes, &old.WindowProbes, &old.Reneged} {
+	for i, n := range []*uint64{&old.Retransmits, &old.FastRetransmits, &old.Timeouts, &old.TailProbes,
+		&old.WindowProbes, &old.Reneged} {
 		*n -= uint64(6 - i)
 	}
 	c.traceState.stats = old
 	c.traceChanges(now.Add(3 * time.Second))
 	list := c.takeTraceEvents()
-	check.That(t, len(list) == 2 && list[0].Kind == TraceLoss && list[0].Lost == (TraceLost{6, 5, 4, 3, 2, 1}) && list[1].Stats == a.Stats(), "%+v", list)
+	check.That(t, len(list) == 2 && list[0].Kind == TraceLoss && list[0].Lost == (TraceLost{6, 5, 4, 3, 2, 1}) &&
+		list[1].Stats == a.Stats(), "%+v", list)
 	heard := &listTracer{t: p.a}
 	p.a.cfg.Tracer, c.traceState.stats.SacksIn = heard, ^uint64(0)
 	c.unlockAfterRead(now)

@@ -74,11 +74,12 @@ type Transport struct {
 	readerRole     readerRole
 	shardReaders   sync.WaitGroup // goroutines that read further queues of the link
 
-	memoryAccount    *account.Total                          // what peers make it hold
-	ownAccount       account.Account                         // guarded by mu: what it holds for no peer in particular
-	orphanAccounts   map[*account.Account]weak.Pointer[Conn] // guarded by mu: of ended associations with something unread
-	assocsCreated    uint64                                  // guarded by mu
-	numUnderPressure atomic.Int32                            // associations that are
+	memoryAccount *account.Total  // what peers make it hold
+	ownAccount    account.Account // guarded by mu: what it holds for no peer in particular
+	// guarded by mu: of ended associations with something unread
+	orphanAccounts   map[*account.Account]weak.Pointer[Conn]
+	assocsCreated    uint64       // guarded by mu
+	numUnderPressure atomic.Int32 // associations that are
 	reclaimer        reclaimer
 	arenaPool        *rawio.Pool // for what waits for owners
 
@@ -96,7 +97,10 @@ type Transport struct {
 func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 	t := &Transport{
 		link: link, startedAt: time.Now(), yieldCPU: pollpolicy.YieldCPU,
-		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener), boundAddrs: make(map[uint16][]netip.Addr), linkBoundAddrs: make(map[uint16][]netip.Addr), portUsers: make(map[uint16]int), dialUsers: make(map[uint16]int), lingeringPorts: make(map[uint16]*lingeringPort),
+		conns: make(map[*Conn]struct{}), listeners: make(map[uint16][]*Listener),
+		boundAddrs: make(map[uint16][]netip.Addr), linkBoundAddrs: make(map[uint16][]netip.Addr),
+		portUsers: make(map[uint16]int), dialUsers: make(map[uint16]int),
+		lingeringPorts: make(map[uint16]*lingeringPort),
 	}
 	if cfg != nil {
 		t.cfg = *cfg
@@ -105,14 +109,18 @@ func NewTransport(link rawio.Link, cfg *TransportConfig) (*Transport, error) {
 		return nil, &rawio.MTUError{MTU: m}
 	}
 	t.eventLog = newEventLog(t.cfg.Logger)
-	t.memoryAccount, t.orphanAccounts = account.NewTotal(t.cfg.maxMemory()), make(map[*account.Account]weak.Pointer[Conn])
+	t.memoryAccount, t.orphanAccounts = account.NewTotal(t.cfg.maxMemory()),
+		make(map[*account.Account]weak.Pointer[Conn])
 	t.memoryAccount.OpenOwn(&t.ownAccount)
 	t.reclaimer.init(t)
 	t.arenaPool = rawio.NewPool(arenaOctets, maxIdleArenas)
-	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.randReader(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link), Features: rawio.FeaturesOf(link), New: newAssoc,
+	t.ep = endpoint.New(endpoint.Config{Rand: t.cfg.randReader(), MTU: link.MTU, CutFrom: rawio.CutFromOf(link),
+		Features: rawio.FeaturesOf(link), New: newAssoc,
 		Own:       func(a netip.Addr) bool { return rawio.Owns(link, a) },
-		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(), AnswerKey: rand.Uint64(),
-		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admitsAddr, Accepts: t.reserveAcceptSlot, Adopt: func(a *assoc.Assoc) { t.adoptAssoc(a) }})
+		MaxAssocs: t.cfg.MaxAssocs, MaxPerSource: t.cfg.maxPerSource(), MaxAnswers: t.cfg.maxAnswers(),
+		AnswerKey: rand.Uint64(),
+		MaxSetups: t.cfg.maxSetups(), Chance: rand.Uint64, Admits: t.admitsAddr, Accepts: t.reserveAcceptSlot,
+		Adopt: func(a *assoc.Assoc) { t.adoptAssoc(a) }})
 	t.timers = newTimers(t.now, (*Conn).handleTimeout, t.sendCoalesced)
 	t.coalescer.writeLink = t.writeCoalesced
 	t.batchPool.New = func() any { return assoc.NewTxBatch(txBatchPackets) }
@@ -242,7 +250,8 @@ func (t *Transport) writePackets(now rawio.Time, pkts []rawio.Packet, a *assoc.A
 			if local {
 				t.eventLog.logRefusal(&pkts[0], err)
 			}
-			if a != nil && (errors.Is(err, rawio.ErrTooLong) && a.HandleTooLong(now, &pkts[0]) || local && a.HandleUnroutable(now, &pkts[0], err)) {
+			if a != nil && (errors.Is(err, rawio.ErrTooLong) && a.HandleTooLong(now, &pkts[0]) ||
+				local && a.HandleUnroutable(now, &pkts[0], err)) {
 				refused = true
 			}
 			pkts = pkts[1:]

@@ -33,7 +33,8 @@ func TestMoreUnreadMessagesThanSSNs(t *testing.T) {
 				ssn = info.SSN
 			}
 			must.OK(t, err)
-			must.That(t, int(binary.BigEndian.Uint32(b)) == i && int(ssn) == i&0xffff, "where message %d is due: %x, SSN %d", i, b, ssn)
+			must.That(t, int(binary.BigEndian.Uint32(b)) == i && int(ssn) == i&0xffff,
+				"where message %d is due: %x, SSN %d", i, b, ssn)
 		}
 		check.Equal(t, "room when all is read", s.Stats().RecvWindow, 32<<20)
 		c.Abort("")

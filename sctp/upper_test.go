@@ -45,7 +45,8 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, u := newPair(t), new(above)
 		l := must.Get(p.b.Listen(0, quiet))(t)
-		c := must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()), &Config{DisablePMTUD: true, HeartbeatInterval: -1, Upper: func(*Conn, *assoc.Assoc) Upper { return u }}))(t)
+		c := must.Get(p.a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, l.Port()),
+			&Config{DisablePMTUD: true, HeartbeatInterval: -1, Upper: func(*Conn, *assoc.Assoc) Upper { return u }}))(t)
 		synctest.Wait()
 		check.That(t, len(u.events) != 0 && u.events[0] == EventUp, "events %v", u.events)
 		for _, answers := range []uint64{0, 1} {
@@ -58,7 +59,8 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 			}
 			c.unlock()
 			received, settled = u.received-received, u.settled.Load()-settled
-			check.That(t, received == 1 && settled == 1, "with %d answers: asked %d times, told %d times", answers, received, settled)
+			check.That(t, received == 1 && settled == 1, "with %d answers: asked %d times, told %d times", answers,
+				received, settled)
 			check.Equal(t, "packets sent", c.Stats().PacketsOut-packets, answers)
 		}
 		used, steps := p.a.Memory().Used, c.workSteps()
@@ -75,6 +77,7 @@ func TestUpperIsAskedOnceATurn(t *testing.T) {
 		check.That(t, more && c.ended && !c.memoryFreed, "what it has not taken is given up at the end")
 		c.unlock()
 		last := u.events[len(u.events)-1]
-		check.That(t, last == EventDown && p.a.Memory().Used == 0, "events %v, %d octets are held in the end", u.events, p.a.Memory().Used)
+		check.That(t, last == EventDown && p.a.Memory().Used == 0, "events %v, %d octets are held in the end",
+			u.events, p.a.Memory().Used)
 	})
 }

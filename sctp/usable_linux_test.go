@@ -52,7 +52,9 @@ func TestEchoReturnsWithTheInterface(t *testing.T) {
 					defer (*to).Close()
 				}
 				// Nothing else but T3-rtx has the message sent again.
-				cfg := &Config{Events: 16, RFC9260: true, PotentiallyFailedMaxRetrans: 4, RTOInitial: 100 * time.Millisecond, RTOMin: 100 * time.Millisecond, HeartbeatInterval: -1, DisablePMTUD: true}
+				cfg := &Config{Events: 16, RFC9260: true, PotentiallyFailedMaxRetrans: 4,
+					RTOInitial: 100 * time.Millisecond, RTOMin: 100 * time.Millisecond, HeartbeatInterval: -1,
+					DisablePMTUD: true}
 				c, s := p.connect(t, cfg, cfg)
 				ping := func(conn *Conn) { must.Do(conn.WriteMsg([]byte("x"), SendInfo{}))(t) }
 				ping(c)

@@ -47,7 +47,8 @@ func TestWritersAreServedInOrder(t *testing.T) {
 					}
 					go func() {
 						_, err := c.writeMessage(make([]byte, n), SendInfo{}, d)
-						check.That(t, (err == os.ErrDeadlineExceeded) == (i == row.gives) && (err == nil) == (i != row.gives), "call %d: %v", i, err)
+						check.That(t, (err == os.ErrDeadlineExceeded) == (i == row.gives) &&
+							(err == nil) == (i != row.gives), "call %d: %v", i, err)
 						ended <- i
 					}()
 					synctest.Wait()

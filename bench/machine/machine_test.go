@@ -18,7 +18,8 @@ func TestLookingAtALineMovesNobody(t *testing.T) {
 	l := Line()
 	must.OK(t, unix.SchedGetaffinity(0, &after))
 	must.That(t, before == after, "from %v to %v", before, after)
-	must.That(t, (l > 0) == (before.Count() > 1 && runtime.GOMAXPROCS(0) > 1), "%v with %d processors", l, before.Count())
+	must.That(t, (l > 0) == (before.Count() > 1 && runtime.GOMAXPROCS(0) > 1), "%v with %d processors", l,
+		before.Count())
 }
 
 func TestOneProcessorHasNoOther(t *testing.T) {

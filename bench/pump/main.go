@@ -101,7 +101,8 @@ func run(o *options) error {
 			results[k] = append(results[k], r)
 		}
 	}
-	fmt.Printf("%-4s %6s %-8s %8s %17s %7s %9s %10s\n", "link", "MTU", "work", "GB/s", "range", "lost", "pkts/read", "CPU s/GB")
+	fmt.Printf("%-4s %6s %-8s %8s %17s %7s %9s %10s\n", "link", "MTU", "work", "GB/s", "range", "lost", "pkts/read",
+		"CPU s/GB")
 	for _, k := range kinds {
 		rs := results[k]
 		slices.SortFunc(rs, func(a, b result) int {
@@ -119,7 +120,8 @@ func run(o *options) error {
 		}
 		fmt.Printf("%-4s %6d %-8s %8.3f %8.3f-%-8.3f %6.1f%% %9.1f %10.2f\n", k.link, k.mtu, work, m.Received.GBps(),
 			rs[0].Received.GBps(), rs[len(rs)-1].Received.GBps(),
-			100*(1-float64(m.Received.Packets)/float64(m.Sent.Packets)), float64(m.Received.Packets)/float64(m.Received.Calls), cpu/gb)
+			100*(1-float64(m.Received.Packets)/float64(m.Sent.Packets)),
+			float64(m.Received.Packets)/float64(m.Received.Calls), cpu/gb)
 		if m.Received.Bad > 0 {
 			return fmt.Errorf("%d packets had a wrong checksum", m.Received.Bad)
 		}
@@ -283,5 +285,6 @@ func forwarding() error {
 	if b, err := os.ReadFile(file); err == nil && strings.TrimSpace(string(b)) == "1" {
 		return nil
 	}
-	return fmt.Errorf("the tun pump routes between two devices: set %s to 1, best in a network namespace of its own (ip netns)", file)
+	return fmt.Errorf("the tun pump routes between two devices: set %s to 1, best in a network namespace of its "+
+		"own (ip netns)", file)
 }

@@ -66,9 +66,12 @@ var (
 )
 
 func init() {
-	bulkRows = specRows("GB/s", "range", "round trip us", "range", "p99", "CPU s/GB", "peak MiB", "packets/call", "allocs/message")
-	shapeRows = specRows("round trips/s", "range", "p50 us", "range", "p99 us", "range", "CPU us a trip", "bulk GB/s", "peak MiB")
-	growthRows = specRows("set up/s", "octets each", "of stacks", "idle CPU ms/s", "heartbeats/s", "CPU us each", "round trips/s", "p50 us", "p99 us", "CPU us a trip", "restart s")
+	bulkRows = specRows("GB/s", "range", "round trip us", "range", "p99", "CPU s/GB", "peak MiB", "packets/call",
+		"allocs/message")
+	shapeRows = specRows("round trips/s", "range", "p50 us", "range", "p99 us", "range", "CPU us a trip", "bulk GB/s",
+		"peak MiB")
+	growthRows = specRows("set up/s", "octets each", "of stacks", "idle CPU ms/s", "heartbeats/s", "CPU us each",
+		"round trips/s", "p50 us", "p99 us", "CPU us a trip", "restart s")
 	kinds = []*kind{targetRows, bulkRows, shapeRows, growthRows}
 }
 
@@ -244,7 +247,8 @@ func (b *book) summary() table {
 		case c.met < c.fresh:
 			verdict = "not met"
 		}
-		t = append(t, []string{strconv.Itoa(target), about, strconv.Itoa(c.fresh), strconv.Itoa(c.met), strconv.Itoa(c.stale), verdict})
+		t = append(t, []string{strconv.Itoa(target), about, strconv.Itoa(c.fresh), strconv.Itoa(c.met),
+			strconv.Itoa(c.stale), verdict})
 	}
 	return t
 }

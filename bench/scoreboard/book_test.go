@@ -40,14 +40,16 @@ func TestTheBookKeepsWhatWasNotMeasuredAgain(t *testing.T) {
 		must.That(t, got == run.want, "after a run of %s on %s: %s", run.commit, run.cpu, got)
 	}
 	a := b.block("2 x A")
-	must.That(t, len(b.blocks) == 2 && len(a.runs) == 2 && len(a.rows[bulkRows]) == 3 && a.rows[bulkRows][2].commit() == "old", "%d blocks, %+v", len(b.blocks), a)
+	must.That(t, len(b.blocks) == 2 && len(a.runs) == 2 && len(a.rows[bulkRows]) == 3 &&
+		a.rows[bulkRows][2].commit() == "old", "%d blocks, %+v", len(b.blocks), a)
 }
 
 // A row is stale also if what changed is a package of internal that the measured ones import.
 func TestWhatTheLibraryIsBuiltOnIsKnown(t *testing.T) {
 	const internal = "github.com/rddp-go/rddp/internal/"
 	var want []string
-	list := exec.Command("go", "list", "-deps", "./sctp", "./rdma", "./compat", "./rawio/raw", "./rawio/udp", "./rawio/tun", "./rawio/mem")
+	list := exec.Command("go", "list", "-deps", "./sctp", "./rdma", "./compat", "./rawio/raw", "./rawio/udp",
+		"./rawio/tun", "./rawio/mem")
 	list.Dir = "../.."
 	for pkg := range strings.Lines(string(must.Get(list.Output())(t))) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(pkg), internal); ok {
@@ -63,7 +65,8 @@ func TestWhatMakesARowStale(t *testing.T) {
 	t.Chdir(t.TempDir())
 	commit := func(file, text string) string {
 		must.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
-		const git = "git init -q && git add . && git -c user.name=x -c user.email=x@example.org commit -q -m x && git rev-parse HEAD"
+		const git = "git init -q && git add . && git -c user.name=x -c user.email=x@example.org commit -q -m x " +
+			"&& git rev-parse HEAD"
 		return machine.Said("sh", "-c", git)
 	}
 	first := commit("sctp/a.go", "package sctp\n")
@@ -84,10 +87,12 @@ func TestWhatMakesARowStale(t *testing.T) {
 	} {
 		here := commit(test.file, test.text)
 		h := newHistory()
-		must.That(t, h.stale(before, about) == test.stale && !h.stale(here, about) && !h.stale(first, about[2:]), "after %s with %q", test.file, test.text)
+		must.That(t, h.stale(before, about) == test.stale && !h.stale(here, about) && !h.stale(first, about[2:]),
+			"after %s with %q", test.file, test.text)
 		before = here
 	}
-	if h := newHistory(); !h.stale(strings.Repeat("a", 12), about) || !h.stale(first+machine.Dirty, about[1:]) || !h.stale(machine.Commit(), nil) {
+	if h := newHistory(); !h.stale(strings.Repeat("a", 12), about) || !h.stale(first+machine.Dirty, about[1:]) ||
+		!h.stale(machine.Commit(), nil) {
 		t.Error("what nobody can look up is not known to be as it was")
 	}
 }

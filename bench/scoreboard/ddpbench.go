@@ -20,7 +20,8 @@ func ddpbenchCommand(b *bench, e *end) []string {
 	if e.Server {
 		return argv
 	}
-	argv = append(argv, e.Remote.String(), "-s", strconv.Itoa(e.Size), "-D", strconv.FormatFloat(e.Seconds, 'f', -1, 64))
+	argv = append(argv, e.Remote.String(), "-s", strconv.Itoa(e.Size), "-D",
+		strconv.FormatFloat(e.Seconds, 'f', -1, 64))
 	if e.PingPong {
 		argv = append(argv, "--lat")
 	}

@@ -74,7 +74,8 @@ func runEnd(arg string, out io.Writer) error {
 	if e.Procs > 0 {
 		runtime.GOMAXPROCS(e.Procs)
 	}
-	play := map[string]func(*end, io.Writer) error{"pump": playPump, "sctp": playSCTP, "tcp": playTCP, "pion": playPion, "rdma": playRDMA}[e.Peer]
+	play := map[string]func(*end, io.Writer) error{"pump": playPump, "sctp": playSCTP, "tcp": playTCP,
+		"pion": playPion, "rdma": playRDMA}[e.Peer]
 	switch {
 	case e.Shape == growth || e.Shape == idle:
 		play = playGrowth

@@ -28,23 +28,27 @@ const (
 )
 
 const (
-	controlPort  = sctpPort + 1
-	perPort      = 10_000 // associations to one of the server's ports: each has a port of the client's for itself, and there are 16,384 of those
-	underWay     = 256    // round trips at a time, over however many associations
-	growthOctets = 100    // of a request and of its answer
+	controlPort = sctpPort + 1
+	// associations to one of the server's ports: each has a port of the client's for itself, and
+	// there are 16,384 of those
+	perPort      = 10_000
+	underWay     = 256 // round trips at a time, over however many associations
+	growthOctets = 100 // of a request and of its answer
 
 	settled = time.Second // after set-up: the search for the MTU of the path is over
 )
 
 // grown is what many associations cost.
 type grown struct {
-	Setups  float64 `json:"setups_a_second"`
-	Heap    float64 `json:"heap_octets_each"`             // of one end of an association that is idle
-	Stack   float64 `json:"stack_octets_each"`            // of the goroutines that serve it, apart
-	Idle    float64 `json:"idle_cpu_ms_a_second"`         // of one process, the one that has more
-	Beats   float64 `json:"heartbeats_a_second"`          // that one process sends
-	BeatCPU float64 `json:"cpu_us_a_heartbeat,omitempty"` // all processor time that one process takes for each that it sends
-	Restart float64 `json:"restart_seconds,omitempty"`    // of the server, until a round trip was made on each association again
+	Setups float64 `json:"setups_a_second"`
+	Heap   float64 `json:"heap_octets_each"`     // of one end of an association that is idle
+	Stack  float64 `json:"stack_octets_each"`    // of the goroutines that serve it, apart
+	Idle   float64 `json:"idle_cpu_ms_a_second"` // of one process, the one that has more
+	Beats  float64 `json:"heartbeats_a_second"`  // that one process sends
+	// all processor time that one process takes for each that it sends
+	BeatCPU float64 `json:"cpu_us_a_heartbeat,omitempty"`
+	// of the server, until a round trip was made on each association again
+	Restart float64 `json:"restart_seconds,omitempty"`
 }
 
 // state is what an end tells of itself.
@@ -377,10 +381,12 @@ func (g *grower) run(r *report) error {
 		return err
 	}
 	each := func(of func(s state) uint64) float64 {
-		return (float64(of(full[0])) + float64(of(full[1])) - float64(of(before[0])) - float64(of(before[1]))) / float64(2*(g.Conns-first))
+		return (float64(of(full[0])) + float64(of(full[1])) - float64(of(before[0])) - float64(of(before[1]))) /
+			float64(2*(g.Conns-first))
 	}
 	if first > 0 { // one alone says nothing
-		got.Heap, got.Stack = each(func(s state) uint64 { return s.Heap }), each(func(s state) uint64 { return s.Stack })
+		got.Heap, got.Stack = each(func(s state) uint64 { return s.Heap }),
+			each(func(s state) uint64 { return s.Stack })
 	}
 	if g.Shape == idle {
 		return nil

@@ -45,16 +45,22 @@ type options struct {
 func main() {
 	asChild(os.Args[1:])
 	var o options
-	pflag.DurationVar(&o.time, "time", 5*time.Minute, "how long the bulk part takes, more or less; the others have lengths of their own, see --list")
-	pflag.IntVar(&o.rounds, "rounds", 3, "how often each thing is measured; other parts than bulk 5 times, b 9 times, unless this is given")
+	pflag.DurationVar(&o.time, "time", 5*time.Minute,
+		"how long the bulk part takes, more or less; the others have lengths of their own, see --list")
+	pflag.IntVar(&o.rounds, "rounds", 3,
+		"how often each thing is measured; other parts than bulk 5 times, b 9 times, unless this is given")
 	pflag.BoolVar(&o.quick, "quick", false, "one short round of what the targets need, by default of bulk, a minute")
-	pflag.StringVar(&o.part, "part", "", "only these `parts`, separated by commas: bulk, the shapes of programs a to k, change, idle, growth, 100000 (default all but the last)")
+	pflag.StringVar(&o.part, "part", "",
+		"only these `parts`, separated by commas: bulk, the shapes of programs a to k, change, idle, growth, "+
+			"100000 (default all but the last)")
 	pflag.StringVar(&o.run, "run", "", "only what matches this `regexp`")
 	pflag.BoolVar(&o.list, "list", false, "list what would be measured")
 	pflag.BoolVar(&o.json, "json", false, "print JSON")
-	pflag.StringVar(&o.docs, "write-docs", "", "put the rows into this `file` too, docs/dev/scoreboard.md in this repository")
+	pflag.StringVar(&o.docs, "write-docs", "",
+		"put the rows into this `file` too, docs/dev/scoreboard.md in this repository")
 	pflag.BoolVar(&o.judge, "judge", false, "measure nothing: mark what is stale in the file of --write-docs")
-	pflag.StringVar(&o.bin, "bin", "", "`directory` of ddpbench, usrsctp-end and diameter-end (default: where this program is)")
+	pflag.StringVar(&o.bin, "bin", "", "`directory` of ddpbench, usrsctp-end and diameter-end (default: where "+
+		"this program is)")
 	pflag.Parse()
 	if o.quick && !pflag.CommandLine.Changed("time") {
 		o.time = time.Minute
@@ -94,13 +100,15 @@ func (o *options) tasks() (list []task, err error) {
 		}
 		var specs []spec
 		for _, s := range p.specs {
-			if re.MatchString(s.String()) && !slices.Contains(specs, s) && !slices.ContainsFunc(list, func(t task) bool { return t.spec == s }) {
+			if re.MatchString(s.String()) && !slices.Contains(specs, s) &&
+				!slices.ContainsFunc(list, func(t task) bool { return t.spec == s }) {
 				specs = append(specs, s)
 			}
 		}
 		switch {
 		case bulk:
-			p.rounds, p.extra, p.run = o.rounds, startTime, max(minRun, o.time/time.Duration(max(1, len(specs)*o.rounds))-startTime)
+			p.rounds, p.extra, p.run = o.rounds, startTime,
+				max(minRun, o.time/time.Duration(max(1, len(specs)*o.rounds))-startTime)
 		case o.quick:
 			p.rounds, p.run = 1, max(quickRun, p.run/10)
 		case pflag.CommandLine.Changed("rounds"):
@@ -183,14 +191,17 @@ func newBench(bin string, tasks []task) (*bench, error) {
 		bin = filepath.Dir(self)
 	}
 	b := &bench{
-		self: self, ddpbench: filepath.Join(bin, "ddpbench"), usrsctp: filepath.Join(bin, "usrsctp-end"), diameter: filepath.Join(bin, "diameter-end"),
-		nets: make(map[string]*network),
+		self: self, ddpbench: filepath.Join(bin, "ddpbench"), usrsctp: filepath.Join(bin, "usrsctp-end"),
+		diameter: filepath.Join(bin, "diameter-end"),
+		nets:     make(map[string]*network),
 	}
-	program := map[string]string{"ddpbench": b.ddpbench, "usrsctp": b.usrsctp, "diameter": b.diameter, "iperf3": "iperf3"}
+	program := map[string]string{"ddpbench": b.ddpbench, "usrsctp": b.usrsctp, "diameter": b.diameter,
+		"iperf3": "iperf3"}
 	for _, s := range tasks {
 		if p := program[s.Peer]; p != "" {
 			if _, err := exec.LookPath(p); err != nil {
-				return nil, fmt.Errorf("%s is missing: run make scoreboard, which builds and installs what is needed (%w)", s.Peer, err)
+				return nil, fmt.Errorf("%s is missing: run make scoreboard, which builds and installs what is "+
+					"needed (%w)", s.Peer, err)
 			}
 		}
 	}

@@ -120,7 +120,8 @@ func (b *bench) measure(ctx context.Context, t task) (f figures, err error) {
 	}
 	for _, other := range others {
 		if other.stop(); other.cpu() < seconds/float64(4*len(others)) {
-			return f, fmt.Errorf("one of %d processes beside has computed for %.3f s only of %.3f", len(others), other.cpu(), seconds)
+			return f, fmt.Errorf("one of %d processes beside has computed for %.3f s only of %.3f", len(others),
+				other.cpu(), seconds)
 		}
 	}
 	if f, err = p.parse(s, server.out.b, client.out.b); err != nil {

@@ -81,5 +81,6 @@ func (bd *board) places() string {
 		return ""
 	}
 	least, most := span(known...)
-	return fmt.Sprintf(" A line between two processors and back took %d-%d ns; in %d of %d runs they were moved.", least.Nanoseconds(), most.Nanoseconds(), moved, len(known))
+	return fmt.Sprintf(" A line between two processors and back took %d-%d ns; in %d of %d runs they were moved.",
+		least.Nanoseconds(), most.Nanoseconds(), moved, len(known))
 }

@@ -67,7 +67,8 @@ func loopback(mtu int) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &network{ns: [2]*namespace{ns, ns}, addr: [2]netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.1")}}
+	n := &network{ns: [2]*namespace{ns, ns}, addr: [2]netip.Addr{netip.MustParseAddr("127.0.0.2"),
+		netip.MustParseAddr("127.0.0.1")}}
 	return n, ns.do(func() error { return up("lo", mtu, netip.Prefix{}) })
 }
 
@@ -84,7 +85,8 @@ func veth(mtu int) (*network, error) {
 	err := n.ns[0].do(func() error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.MTU = "bench", mtu
-		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "bench", PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(n.ns[1].fd)})
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "bench", PeerMTU: uint32(mtu),
+			PeerNamespace: netlink.NsFd(n.ns[1].fd)})
 	})
 	for i, ns := range n.ns {
 		if err != nil {

@@ -85,7 +85,8 @@ func (bd *board) growths() table {
 	t := table{growthRows.cells()}
 	for _, s := range ofKind(growthRows, bd.Specs) {
 		r := []string{s.String()}
-		for _, q := range []quantity{setups, heapEach, stackEach, idleCPU, beats, beatCPU, rate, latency, tail, tripCPU, restart} {
+		for _, q := range []quantity{setups, heapEach, stackEach, idleCPU, beats, beatCPU, rate, latency, tail,
+			tripCPU, restart} {
 			r = append(r, bd.median(s, q))
 		}
 		t = append(t, r)
@@ -198,24 +199,33 @@ func (bd *board) targets() table {
 
 // table is what a run yields of a kind of table.
 func (bd *board) table(k *kind) table {
-	return map[*kind]func(*board) table{targetRows: (*board).targets, bulkRows: (*board).bulk, shapeRows: (*board).shapes, growthRows: (*board).growths}[k](bd)
+	return map[*kind]func(*board) table{targetRows: (*board).targets, bulkRows: (*board).bulk,
+		shapeRows: (*board).shapes, growthRows: (*board).growths}[k](bd)
 }
 
 // cells are the heading without the commit, which is the same for all of a run.
 func (k *kind) cells() []string { return k.heading[:len(k.heading)-1] }
 
 // notes say how to read the tables.
-const notes = "GB/s is 10^9 octets of messages where they arrive, the median of the rounds. Round trips are medians of a run, and of the rounds. " +
-	"Processor time and peak resident memory are those of whole processes; CPU s/GB adds both sides up. Pairs are client, server. " +
+const notes = "GB/s is 10^9 octets of messages where they arrive, the median of the rounds. Round trips are " +
+	"medians of a run, and of the rounds. " +
+	"Processor time and peak resident memory are those of whole processes; CPU s/GB adds both sides up. Pairs " +
+	"are client, server. " +
 	"Packets/call is what left the client and reached the server in one system call, for ddpbench in one batch. " +
 	"A - is not known. Pumps checksum on both sides and copy once, without a protocol. " +
 	"libusrsctp computes its checksums, as on any network, and counts with the better of two buffer sizes. " +
-	"Shapes of programs: direct, who reads a message answers it; channel, a goroutine reads and hands each message to a worker through a channel; " +
-	"pipelined, 32 requests outstanding; fetch, as channel, 16 octets ask for a message. TCP is Go's, on the same device; beside tun it is on loopback. " +
-	"Processor time a round trip is that of both processes while round trips were made, without what a goroutine or another process computes beside. " +
-	"Growth: 100 octets there and back, 256 round trips at a time over all associations in turn; memory and heartbeats are those of one end. " +
-	"A ratio leaves out the rounds in which the host moved the processors between the runs that it compares, if three or more are left; how many stands behind its range. " +
-	"Targets 7, benchmarks of the parts, and 8, nothing regressed with offloads and shards, are no ratios: make bench, make conformance, make interop."
+	"Shapes of programs: direct, who reads a message answers it; channel, a goroutine reads and hands each " +
+	"message to a worker through a channel; " +
+	"pipelined, 32 requests outstanding; fetch, as channel, 16 octets ask for a message. TCP is Go's, on the " +
+	"same device; beside tun it is on loopback. " +
+	"Processor time a round trip is that of both processes while round trips were made, without what a " +
+	"goroutine or another process computes beside. " +
+	"Growth: 100 octets there and back, 256 round trips at a time over all associations in turn; memory and " +
+	"heartbeats are those of one end. " +
+	"A ratio leaves out the rounds in which the host moved the processors between the runs that it compares, if " +
+	"three or more are left; how many stands behind its range. " +
+	"Targets 7, benchmarks of the parts, and 8, nothing regressed with offloads and shards, are no ratios: make " +
+	"bench, make conformance, make interop."
 
 // print writes what was measured, for people.
 func (bd *board) print(w io.Writer) {

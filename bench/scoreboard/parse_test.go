@@ -53,7 +53,8 @@ func TestThroughputIsReadFromEachProgram(t *testing.T) {
 		{"both ways, both ends count", parseReports, bothWays(pumpOver("raw", lo64K)), goServer, goClient, 6553600/0.5/1e9 + 6619136/0.4/1e9, 6553600 + 6619136, [2]float64{10, 4}},
 	} {
 		f, err := test.parse(test.s, []byte(test.server), []byte(test.client))
-		must.That(t, err == nil && near(f.GBps, test.gbps) && near(f.Octets, test.octets) && f.Batch == test.batch, "%s: %+v, %v", test.name, f, err)
+		must.That(t, err == nil && near(f.GBps, test.gbps) && near(f.Octets, test.octets) && f.Batch == test.batch,
+			"%s: %+v, %v", test.name, f, err)
 	}
 }
 
@@ -80,13 +81,15 @@ func TestLatencyIsThatOfARoundTrip(t *testing.T) {
 
 // An end that has set up much before its round trips says itself where the processors were.
 func TestAnEndMaySayWhereTheProcessorsWere(t *testing.T) {
-	f, err := parseReports(grow("mem", 2, false), nil, []byte(`{"messages":1,"seconds":1,"growth":{},"line_ns":[50,170]}`))
+	f, err := parseReports(grow("mem", 2, false), nil,
+		[]byte(`{"messages":1,"seconds":1,"growth":{},"line_ns":[50,170]}`))
 	must.That(t, err == nil && f.Line == [2]time.Duration{50, 170}, "%+v, %v", f, err)
 }
 
 func TestAllocationsAreKnownOrNot(t *testing.T) {
 	f, err := parseReports(tcp(lo64K, mid), []byte(goServer), []byte(goClient))
-	must.That(t, err == nil && f.Allocs[0] != nil && *f.Allocs[0] == 1.5 && f.Allocs[1] != nil && *f.Allocs[1] == 0, "%+v, %v", f, err)
+	must.That(t, err == nil && f.Allocs[0] != nil && *f.Allocs[0] == 1.5 && f.Allocs[1] != nil && *f.Allocs[1] == 0,
+		"%+v, %v", f, err)
 	f, err = parseDDPBench(ddp("write", "raw", lo64K, big), nil, []byte(ddpbenchBW))
 	must.That(t, err == nil && f.Allocs[0] != nil && *f.Allocs[0] == 0.25 && f.Allocs[1] == nil, "%+v, %v", f, err)
 	got := allocs(f.Allocs)
@@ -129,14 +132,16 @@ func TestRunsThatSayLittleAreRefused(t *testing.T) {
 		{"no round trip of a program", shape("tcp", direct, "", lo1500), figures{Octets: 1}, "no round trip"},
 	} {
 		err := test.f.check(test.s, 1)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil || test.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
 }
 
 func TestProcIsRead(t *testing.T) {
-	if a, b := highWater("Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t  123 kB\nVmRSS:\t 7 kB\n"), highWater("VmHWM:\t123\n"); a != 123<<10 || b != 0 {
+	if a, b := highWater("Name:\tx\nVmPeak:\t  900 kB\nVmHWM:\t  123 kB\nVmRSS:\t 7 kB\n"),
+		highWater("VmHWM:\t123\n"); a != 123<<10 || b != 0 {
 		t.Error(a, b)
 	}
 	const info = "processor\t: 0\nmodel name\t: Foo 9\ncpu family\t: 26\nmodel\t\t: 2\n\nprocessor\t: 1\nmodel name\t: Bar\n"

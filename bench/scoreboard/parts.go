@@ -110,7 +110,8 @@ func (p pairing) verbBeside(verb string, n int) []spec {
 // verbsBeside is RDMA Send over n connections whose completions one goroutine sees to, and TCP with
 // a goroutine for each.
 func (p pairing) verbsBeside(n int) []spec {
-	return []spec{p.beside(direct, connected(n))[0], {Peer: "rdma", Verb: "send", Shape: direct, Link: p.link, Net: p.net, Size: message, Conns: n}}
+	return []spec{p.beside(direct, connected(n))[0],
+		{Peer: "rdma", Verb: "send", Shape: direct, Link: p.link, Net: p.net, Size: message, Conns: n}}
 }
 
 func bareBeside(p pairing) spec {
@@ -194,7 +195,8 @@ func parts() []part {
 	d.specs = append(d.specs, overTun.beside(handed)...)
 	k := shapes("k", "twice as many processes compute as there are processors, as b, d, e and f", shapeRounds)
 	for _, p := range twoLinks {
-		k.specs = append(append(k.specs, p.beside(handed, crowded)...), p.beside(handed, connected(onOneLink[0]), crowded)...)
+		k.specs = append(append(k.specs, p.beside(handed, crowded)...),
+			p.beside(handed, connected(onOneLink[0]), crowded)...)
 		k.specs = append(append(k.specs, p.beside(pipelined, crowded)...), p.beside(handed, sized(mid), crowded)...)
 	}
 	j := shapes("j", "requests and answers of go-diameter", shapeRounds)
@@ -202,17 +204,24 @@ func parts() []part {
 		t, s := shape("diameter", direct, "", p.tcpNet), shape("diameter", direct, p.link, p.net)
 		j.specs = append(j.specs, piped(t), piped(s), connected(64)(t), connected(64)(s), t, s)
 	}
-	changing := part{name: "change", about: "a load that changes from ping-pong to bulk, or back", rounds: shapeRounds, run: 4 * time.Second, extra: 600 * time.Millisecond}
+	changing := part{name: "change", about: "a load that changes from ping-pong to bulk, or back",
+		rounds: shapeRounds, run: 4 * time.Second, extra: 600 * time.Millisecond}
 	for _, p := range twoLinks {
-		changing.specs = append(changing.specs, shape("sctp", toBulk, p.link, p.net), shape("sctp", toDirect, p.link, p.net))
+		changing.specs = append(changing.specs, shape("sctp", toBulk, p.link, p.net),
+			shape("sctp", toDirect, p.link, p.net))
 	}
-	resting := part{name: "idle", about: "1,000 and 10,000 idle associations", rounds: shapeRounds, run: 5 * time.Second, extra: 3 * time.Second,
-		specs: []spec{many(idle, "udp", idlers, noBeats), many(idle, "udp", idlers, beat(idlers)), many(idle, "udp", crowd, beat(crowd))}}
-	growing := part{name: "growth", about: "1 to 10,000 associations", rounds: shapeRounds, run: 2 * time.Second, extra: 6 * time.Second,
+	resting := part{name: "idle", about: "1,000 and 10,000 idle associations", rounds: shapeRounds,
+		run: 5 * time.Second, extra: 3 * time.Second,
+		specs: []spec{many(idle, "udp", idlers, noBeats), many(idle, "udp", idlers, beat(idlers)),
+			many(idle, "udp", crowd, beat(crowd))}}
+	growing := part{name: "growth", about: "1 to 10,000 associations", rounds: shapeRounds, run: 2 * time.Second,
+		extra: 6 * time.Second,
 		specs: growths(false, 1, 100, underWay, crowd)}
-	huge := part{name: "100000", about: "100,000 associations, served through a Socket; only by name", rounds: shapeRounds, run: 4 * time.Second, extra: time.Minute,
+	huge := part{name: "100000", about: "100,000 associations, served through a Socket; only by name",
+		rounds: shapeRounds, run: 4 * time.Second, extra: time.Minute,
 		specs: append(growths(true, underWay, crowd, throng), many(idle, "udp", throng, beat(throng))), asked: true}
-	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks", specs: plan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, huge}
+	return []part{{name: "bulk", about: "throughput and ping-pong beside the bare links and other stacks",
+		specs: plan()}, a, b, c, d, e, f, g, h, i, j, k, changing, resting, growing, huge}
 }
 
 // chosen are the parts with these names, separated by commas; by default all that need not be asked

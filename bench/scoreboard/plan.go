@@ -101,7 +101,8 @@ func plan() (list []spec) {
 		add(ddp(v, "raw", lo64K, big), ddp(v, "raw", lo64K, mid), ddp(v, "raw", lo64K, page))
 	}
 	add(iperf(lo64K, 0), iperf(lo64K, big), tcp(lo64K, page), tcp(lo64K, mid), tcp(lo64K, big))
-	add(cold(pumpOver("raw", lo64K)), cold(ddp("write", "raw", lo64K, big)), cold(qps(ddp("write", "raw", lo64K, big), 64)))
+	add(cold(pumpOver("raw", lo64K)), cold(ddp("write", "raw", lo64K, big)),
+		cold(qps(ddp("write", "raw", lo64K, big), 64)))
 	add(cold(ddp("read", "raw", lo64K, big)), cold(ddp("send", "raw", lo64K, big)))
 	add(bothWays(cold(ddp("write", "raw", lo64K, big))), bothWays(cold(pumpOver("raw", lo64K))))
 	add(messages("raw", lo64K, page), messages("raw", lo64K, mid), messages("raw", lo64K, big))
@@ -113,7 +114,8 @@ func plan() (list []spec) {
 	for _, v := range verbs {
 		add(ddp(v, "udp", lo1500, big), ddp(v, "udp", lo1500, mid), ddp(v, "udp", lo1500, page))
 	}
-	add(cold(pumpOver("udp", lo1500)), cold(ddp("write", "udp", lo1500, big)), cold(ddp("read", "udp", lo1500, big)), cold(ddp("send", "udp", lo1500, big)))
+	add(cold(pumpOver("udp", lo1500)), cold(ddp("write", "udp", lo1500, big)), cold(ddp("read", "udp", lo1500, big)),
+		cold(ddp("send", "udp", lo1500, big)))
 	add(bothWays(cold(ddp("write", "udp", lo1500, big))), bothWays(cold(pumpOver("udp", lo1500))))
 	add(iperf(lo1500, 0), iperf(lo1500, big), tcp(lo1500, mid), tcp(lo1500, big))
 	add(messages("udp", lo1500, page), messages("udp", lo1500, mid), messages("udp", lo1500, big))

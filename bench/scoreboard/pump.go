@@ -33,7 +33,8 @@ func playPump(e *end, out io.Writer) error {
 			return err
 		}
 	}
-	return playMessages(e, &pings{link: link, to: to, server: e.Server, in: make([]rawio.Packet, 1)}, out, func(r *report) { countCalls(link, r) })
+	return playMessages(e, &pings{link: link, to: to, server: e.Server, in: make([]rawio.Packet, 1)}, out,
+		func(r *report) { countCalls(link, r) })
 }
 
 // openPump opens a link with the port that the end receives on.
@@ -159,7 +160,8 @@ func pumpBulk(e *end, link rawio.Link, to netip.AddrPort, out io.Writer) error {
 }
 
 func (e *end) pumpIn(link rawio.Link, w way, r *report, ready func() error) error {
-	got, err := baseline.Receive(link, baseline.Config{Duration: e.duration(), Work: true, Gate: w.gate, Ready: ready, Memory: e.Memory})
+	got, err := baseline.Receive(link, baseline.Config{Duration: e.duration(), Work: true, Gate: w.gate, Ready: ready,
+		Memory: e.Memory})
 	if err != nil {
 		return err
 	}
@@ -175,7 +177,8 @@ func (e *end) pumpOut(link rawio.Link, to netip.AddrPort, w way) error {
 	if err != nil {
 		return err
 	}
-	c := baseline.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.duration(), Work: true, Gate: w.gate, Memory: e.Memory}
+	c := baseline.Config{Packet: link.MTU(netip.Addr{}, to.Addr()), Duration: e.duration(), Work: true, Gate: w.gate,
+		Memory: e.Memory}
 	if c.Packet > longPacket {
 		c.Batch = longBatch
 	}

@@ -217,7 +217,8 @@ func (e *end) askAll(list []messenger, c *cost, r *report, out io.Writer) error 
 			return err
 		}
 	}
-	run := map[string]func(*end, messenger, *trips) (func() error, error){direct: (*end).askDirect, handed: (*end).askHanded, fetch: (*end).askHanded, pipelined: (*end).askPipelined}[e.Shape]
+	run := map[string]func(*end, messenger, *trips) (func() error, error){direct: (*end).askDirect,
+		handed: (*end).askHanded, fetch: (*end).askHanded, pipelined: (*end).askPipelined}[e.Shape]
 	over, errs := make([]func() error, len(list)), make([]error, len(list))
 	c.begin()
 	began := time.Now()

@@ -107,11 +107,13 @@ func (e *end) rdmaEnds(out io.Writer) (list []*rdmaEnd, cq *rdma.CQ, err error) 
 
 func (e *rdmaEnd) connect(dev *rdma.Device, cq *rdma.CQ, l *rdma.Listener) (err error) {
 	pd := dev.AllocPD()
-	e.mr, err = pd.Register(make([]byte, 2*e.Size+rdmaRecvs*e.room()), rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead, nil)
+	e.mr, err = pd.Register(make([]byte, 2*e.Size+rdmaRecvs*e.room()),
+		rdma.LocalWrite|rdma.RemoteWrite|rdma.RemoteRead, nil)
 	if err != nil {
 		return err
 	}
-	if e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxRecv: rdmaRecvs, OwnAssociation: true}); err != nil {
+	if e.qp, err = dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxRecv: rdmaRecvs,
+		OwnAssociation: true}); err != nil {
 		return err
 	}
 	for i := range rdmaRecvs {

@@ -10,29 +10,33 @@ import (
 
 // spec is one thing to measure: who moves what over which link.
 type spec struct {
-	Peer     string        `json:"peer"`               // a key of peers
-	Verb     string        `json:"verb,omitempty"`     // of ddpbench: write, read or send
-	Link     string        `json:"link,omitempty"`     // raw, udp or tun, where there is a choice
-	Net      string        `json:"net"`                // a key of networks
-	Size     int           `json:"size,omitempty"`     // octets in a message; a pump has packets as long as the path takes
+	Peer string `json:"peer"`           // a key of peers
+	Verb string `json:"verb,omitempty"` // of ddpbench: write, read or send
+	Link string `json:"link,omitempty"` // raw, udp or tun, where there is a choice
+	Net  string `json:"net"`            // a key of networks
+	// octets in a message; a pump has packets as long as the path takes
+	Size     int           `json:"size,omitempty"`
 	PingPong bool          `json:"pingpong,omitempty"` // latency in place of throughput
 	Poll     time.Duration `json:"poll,omitempty"`     // before blocking: 0 is the default, polling, or atOnce
 	Both     bool          `json:"both,omitempty"`     // both ends send; the sum counts
 	QPs      int           `json:"qps,omitempty"`      // 0: one
-	Memory   int           `json:"memory,omitempty"`   // octets that messages use in turn on each side; 0: as little as need be
-	PathMTU  int           `json:"path_mtu,omitempty"` // forced upon libusrsctp, octets; 0: its own
-	Buffer   int           `json:"buffer,omitempty"`   // of libusrsctp, octets
+	// octets that messages use in turn on each side; 0: as little as need be
+	Memory  int `json:"memory,omitempty"`
+	PathMTU int `json:"path_mtu,omitempty"` // forced upon libusrsctp, octets; 0: its own
+	Buffer  int `json:"buffer,omitempty"`   // of libusrsctp, octets
 
 	// What follows is for the shapes of programs, and for growth.
-	Shape  string        `json:"shape,omitempty"`
-	Conns  int           `json:"conns,omitempty"`  // connections; 0: one
-	Procs  int           `json:"procs,omitempty"`  // GOMAXPROCS of both ends; 0: all processors
-	Busy   bool          `json:"busy,omitempty"`   // a goroutine of each end computes at the same time
-	Beside bool          `json:"beside,omitempty"` // another process computes at the same time
-	Crowd  bool          `json:"crowd,omitempty"`  // twice as many other processes as there are processors compute at the same time
-	Trips  int           `json:"trips,omitempty"`  // round trips of a run, at least
-	Beat   time.Duration `json:"beat,omitempty"`   // HB.interval; 0: the default, or noBeats
-	Socket bool          `json:"socket,omitempty"` // the server has a goroutine for each processor, not for each association
+	Shape  string `json:"shape,omitempty"`
+	Conns  int    `json:"conns,omitempty"`  // connections; 0: one
+	Procs  int    `json:"procs,omitempty"`  // GOMAXPROCS of both ends; 0: all processors
+	Busy   bool   `json:"busy,omitempty"`   // a goroutine of each end computes at the same time
+	Beside bool   `json:"beside,omitempty"` // another process computes at the same time
+	// twice as many other processes as there are processors compute at the same time
+	Crowd bool          `json:"crowd,omitempty"`
+	Trips int           `json:"trips,omitempty"` // round trips of a run, at least
+	Beat  time.Duration `json:"beat,omitempty"`  // HB.interval; 0: the default, or noBeats
+	// the server has a goroutine for each processor, not for each association
+	Socket bool `json:"socket,omitempty"`
 }
 
 // others is how many processes compute beside.
@@ -100,7 +104,9 @@ func (s spec) String() string {
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"}, {s.Poll == atOnce, "blocking"}, {s.Busy, "computing"}, {s.Beside, "beside-another"}, {s.Crowd, "crowded"}, {s.Socket, "Socket"}} {
+	}{{s.Both, "both-ways"}, {s.PingPong, "ping-pong"}, {s.Poll == polling, "polling"},
+		{s.Poll == atOnce, "blocking"}, {s.Busy, "computing"}, {s.Beside, "beside-another"}, {s.Crowd, "crowded"},
+		{s.Socket, "Socket"}} {
 		if f.on {
 			words = append(words, f.word)
 		}

@@ -60,30 +60,40 @@ var targets = []string{
 
 // checks are the project's targets, each with a name of its own.
 func checks() (list []check) {
-	raw, udp, veth, tun := ddp("write", "raw", lo64K, big), ddp("write", "udp", lo1500, big), ddp("write", "raw", veth1500, big), ddp("write", "tun", tun1500, big)
+	raw, udp, veth, tun := ddp("write", "raw", lo64K, big), ddp("write", "udp", lo1500, big),
+		ddp("write", "raw", veth1500, big), ddp("write", "tun", tun1500, big)
 	loop := ddp("write", "raw", lo1500, big)
 	list = append(list,
 		atLeast(1, 0.75, "RDMA Write of 1M over raw, 64K packets, to its pump", raw, pumpOver("raw", lo64K)),
-		atLeast(1, 0.75, "RDMA Write of 1M over raw from and to 64 MiB of memory, to a pump that goes through as much", cold(raw), cold(pumpOver("raw", lo64K))),
+		atLeast(1, 0.75,
+			"RDMA Write of 1M over raw from and to 64 MiB of memory, to a pump that goes through as much", cold(raw),
+			cold(pumpOver("raw", lo64K))),
 		atLeast(1, 1, "RDMA Write of 1M over raw to iperf3, one stream, default size", raw, iperf(lo64K, 0)),
 		atLeast(2, 0.85, "RDMA Write of 1M over udp, MTU 1500, to its pump", udp, pumpOver("udp", lo1500)),
-		atLeast(2, 0.65, "RDMA Write of 1M over udp from and to 64 MiB of memory, to a pump that goes through as much", cold(udp), cold(pumpOver("udp", lo1500))),
+		atLeast(2, 0.65,
+			"RDMA Write of 1M over udp from and to 64 MiB of memory, to a pump that goes through as much", cold(udp),
+			cold(pumpOver("udp", lo1500))),
 		atLeast(2, 20, "RDMA Write of 1M over udp to libusrsctp over UDP", udp, usrsctp("udp", lo1500, big)...),
 		atLeast(2, 1, "RDMA Write of 1M over udp to iperf3 at MTU 1500", udp, iperf(lo1500, 0)),
 		atLeast(3, 0.8, "RDMA Write of 1M over raw, MTU 1500, veth, to its pump", veth, pumpOver("raw", veth1500)),
-		atLeast(3, 2.3, "RDMA Write of 1M over raw, MTU 1500, veth, to libusrsctp over raw", veth, usrsctp("raw", veth1500, big)...),
+		atLeast(3, 2.3, "RDMA Write of 1M over raw, MTU 1500, veth, to libusrsctp over raw", veth,
+			usrsctp("raw", veth1500, big)...),
 		atLeast(3, 0.8, "RDMA Write of 1M over raw, MTU 1500, loopback, to its pump", loop, pumpOver("raw", lo1500)),
-		atLeast(3, 2.3, "RDMA Write of 1M over raw, MTU 1500, loopback, to libusrsctp over raw, which works over veth only", loop, usrsctp("raw", veth1500, big)...),
+		atLeast(3, 2.3, "RDMA Write of 1M over raw, MTU 1500, loopback, to libusrsctp over raw, which works "+
+			"over veth only", loop, usrsctp("raw", veth1500, big)...),
 		atLeast(3, 0.7, "RDMA Write of 1M over tun, MTU 1500, to its pump", tun, pumpOver("tun", tun1500)),
 		atLeast(4, 10, "messages of 64K over udp, MTU 1500, to pion/sctp", messages("udp", lo1500, mid), pionOver(mid)),
-		atLeast(4, 10, "messages of 64K over udp, MTU 1500, to libusrsctp", messages("udp", lo1500, mid), usrsctp("udp", lo1500, mid)...),
-		atLeast(4, 4, "messages of 64K over raw, 64K packets, to libusrsctp at its best MTU", messages("raw", veth64K, mid), usrsctpForced(veth64K, mid)...),
+		atLeast(4, 10, "messages of 64K over udp, MTU 1500, to libusrsctp", messages("udp", lo1500, mid),
+			usrsctp("udp", lo1500, mid)...),
+		atLeast(4, 4, "messages of 64K over raw, 64K packets, to libusrsctp at its best MTU",
+			messages("raw", veth64K, mid), usrsctpForced(veth64K, mid)...),
 	)
 	for _, l := range []struct{ link, net string }{{"raw", lo64K}, {"udp", lo1500}} {
 		b := bare(l.link, l.net)
 		verb := func(v string) spec { return pingPong(ddp(v, l.link, l.net, tiny)) }
 		list = append(list,
-			slower(1.3, "Send of 64 octets over "+l.link+" to the bare ping-pong, both blocking", blocked(verb("send")), blocked(b)),
+			slower(1.3, "Send of 64 octets over "+l.link+" to the bare ping-pong, both blocking",
+				blocked(verb("send")), blocked(b)),
 			slower(1.3, "Write with notification over "+l.link+", both blocking", blocked(verb("write")), blocked(b)),
 			slower(2, "Send over "+l.link+", both as by default, polling for 40 us at most", verb("send"), b),
 			slower(2, "Write with notification over "+l.link+", both as by default", verb("write"), b),
@@ -101,16 +111,20 @@ func checks() (list []check) {
 			atLeast(6, 0.9, "Read of 1M to Write over "+w.Link+", 64 MiB of memory each", read, write),
 			atLeast(6, 0.85, "Send of 1M to Write over "+w.Link+", 64 MiB of memory each", send, write),
 			together("both directions together to one over "+w.Link+", or as much as the pump, less 5 %", w, pump),
-			together("both directions over "+w.Link+" from and to 64 MiB of memory, or as much as the pump, less 5 %", write, cold(pump)),
+			together("both directions over "+w.Link+" from and to 64 MiB of memory, or as much as the pump, less 5 %",
+				write, cold(pump)),
 		)
 	}
 	list = append(list,
 		atLeast(6, 0.95, "64 QPs to one, 64 MiB of memory each", cold(qps(raw, 64)), cold(raw)),
-		check{target: 6, what: "processor time of both sides for an octet to iperf3's", q: processor, num: raw, den: []spec{iperf(lo64K, 0)}, bound: 1.5, atMost: true},
+		check{target: 6, what: "processor time of both sides for an octet to iperf3's", q: processor, num: raw,
+			den: []spec{iperf(lo64K, 0)}, bound: 1.5, atMost: true},
 	)
 	list = append(list, shapeChecks()...)
-	for _, s := range []spec{ddp("write", "raw", lo64K, mid), ddp("write", "udp", lo1500, mid), messages("raw", lo64K, mid), messages("udp", lo1500, mid)} {
-		list = append(list, check{target: 6, what: "allocations for a message, " + s.String(), q: allocations, num: s, bound: allocated, atMost: true})
+	for _, s := range []spec{ddp("write", "raw", lo64K, mid), ddp("write", "udp", lo1500, mid),
+		messages("raw", lo64K, mid), messages("udp", lo1500, mid)} {
+		list = append(list, check{target: 6, what: "allocations for a message, " + s.String(), q: allocations, num: s,
+			bound: allocated, atMost: true})
 	}
 	return list
 }
@@ -119,13 +133,16 @@ func checks() (list []check) {
 func shapeChecks() (list []check) {
 	to := func(target int, what string, q quantity, bound, more float64, pair []spec) {
 		num, den := pair[1], pair[0]
-		list = append(list, check{target: target, what: fmt.Sprintf("%s of %s to %s", what, num, den), q: q, num: num, den: []spec{den}, bound: bound, atMost: true, more: more})
+		list = append(list, check{target: target, what: fmt.Sprintf("%s of %s to %s", what, num, den), q: q, num: num,
+			den: []spec{den}, bound: bound, atMost: true, more: more})
 	}
 	least := func(target int, bound float64, pair []spec) {
-		list = append(list, check{target: target, what: fmt.Sprintf("round trips a second of %s to %s", pair[1], pair[0]), q: rate, num: pair[1], den: pair[:1], bound: bound})
+		list = append(list, check{target: target, what: fmt.Sprintf("round trips a second of %s to %s", pair[1],
+			pair[0]), q: rate, num: pair[1], den: pair[:1], bound: bound})
 	}
 	// In these parts each spec of ours stands behind that of TCP.
-	for target, names := range map[int][]string{9: {"b", "g"}, 10: {"c", "d"}, 11: {"a"}, 12: {"e", "f", "h", "i"}, 15: {"j"}} {
+	for target, names := range map[int][]string{9: {"b", "g"}, 10: {"c", "d"}, 11: {"a"}, 12: {"e", "f", "h", "i"},
+		15: {"j"}} {
 		for _, p := range parts() {
 			if !slices.Contains(names, p.name) {
 				continue
@@ -164,16 +181,20 @@ func shapeChecks() (list []check) {
 	for _, p := range twoLinks {
 		from, to := shape("sctp", toBulk, p.link, p.net), shape("sctp", toDirect, p.link, p.net)
 		list = append(list,
-			check{target: 14, what: "round trips over " + p.link + " a second after bulk, to those before", q: rate, num: to, den: []spec{from}, bound: 0.9},
-			check{target: 14, what: "bulk over " + p.link + " a second after ping-pong, to that before", q: throughput, num: from, den: []spec{to}, bound: 0.9})
+			check{target: 14, what: "round trips over " + p.link + " a second after bulk, to those before", q: rate,
+				num: to, den: []spec{from}, bound: 0.9},
+			check{target: 14, what: "bulk over " + p.link + " a second after ping-pong, to that before",
+				q: throughput, num: from, den: []spec{to}, bound: 0.9})
 	}
 	for _, link := range []string{"mem", "udp"} {
 		least(13, 0.7, []spec{grow(link, underWay, false), grow(link, crowd, false)})
 		least(13, 0.5, []spec{grow(link, underWay, true), grow(link, throng, true)})
 	}
 	return append(list,
-		check{target: 13, what: "processor time of 1,000 idle associations without heartbeats, ms a second", q: idleCPU, num: many(idle, "udp", idlers, noBeats), bound: 2, atMost: true},
-		check{target: 13, what: "processor time of 1,000 idle associations for a heartbeat, us", q: beatCPU, num: many(idle, "udp", idlers, beat(idlers)), bound: 20, atMost: true})
+		check{target: 13, what: "processor time of 1,000 idle associations without heartbeats, ms a second",
+			q: idleCPU, num: many(idle, "udp", idlers, noBeats), bound: 2, atMost: true},
+		check{target: 13, what: "processor time of 1,000 idle associations for a heartbeat, us", q: beatCPU,
+			num: many(idle, "udp", idlers, beat(idlers)), bound: 20, atMost: true})
 }
 
 // together wants of both directions of w what two processors should give, or what they give to a

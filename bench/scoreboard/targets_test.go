@@ -181,7 +181,8 @@ func TestWhatFailedIsShown(t *testing.T) {
 	}
 	var b bytes.Buffer
 	must.OK(t, errors.Join(bd.json(&b), json.Unmarshal(b.Bytes(), &doc)))
-	must.That(t, len(doc.Results) == 2 && doc.Results[write.String()][0] == nil && len(doc.Targets) == 1 && !doc.Targets[0].Met && len(doc.Errors) == 1, "%+v", doc)
+	must.That(t, len(doc.Results) == 2 && doc.Results[write.String()][0] == nil && len(doc.Targets) == 1 &&
+		!doc.Targets[0].Met && len(doc.Errors) == 1, "%+v", doc)
 }
 
 // What was measured with the processors here and there is not compared, as long as enough rounds
@@ -242,7 +243,8 @@ func TestADifferenceIsTakenWhereTheProcessorsStayed(t *testing.T) {
 func TestARunSaysWhereTheProcessorsWere(t *testing.T) {
 	write, pump := ddp("write", "raw", lo64K, big), pumpOver("raw", lo64K)
 	num, den := gbps(1, 0, 1), gbps(1, 1, 1)
-	num[0].Line, num[2].Line, den[0].Line = [2]time.Duration{51, 170}, [2]time.Duration{160, 340}, [2]time.Duration{60, 50}
+	num[0].Line, num[2].Line, den[0].Line = [2]time.Duration{51, 170}, [2]time.Duration{160, 340},
+		[2]time.Duration{60, 50}
 	bd := boardOf(map[spec][]*figures{write: num, pump: den})
 	const want = " A line between two processors and back took 50-340 ns; in 2 of 3 runs they were moved."
 	must.That(t, bd.places() == want, "%q", bd.places())

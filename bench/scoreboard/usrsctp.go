@@ -11,6 +11,7 @@ func usrsctpCommand(b *bench, e *end) []string {
 	if e.PingPong {
 		kind = "pingpong"
 	}
-	return []string{b.usrsctp, role, e.Link, server.String(), strconv.Itoa(e.PathMTU), strconv.Itoa(e.Buffer), strconv.Itoa(e.Size),
+	return []string{b.usrsctp, role, e.Link, server.String(), strconv.Itoa(e.PathMTU), strconv.Itoa(e.Buffer),
+		strconv.Itoa(e.Size),
 		strconv.FormatFloat(e.Seconds, 'f', -1, 64), kind}
 }

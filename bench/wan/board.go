@@ -71,7 +71,8 @@ func (b *board) cell(ctx context.Context, o *options, c *simulated.Cell, stacks 
 }
 
 // run adds a run that counts, the first of so many tries. alone is what the road takes by itself.
-func (res *result) run(ctx context.Context, c *simulated.Cell, seed uint64, n, tries int, d, alone time.Duration) error {
+func (res *result) run(ctx context.Context, c *simulated.Cell, seed uint64, n, tries int, d,
+	alone time.Duration) error {
 	if res.Error != "" {
 		return nil
 	}
@@ -135,10 +136,13 @@ func (res *result) String() string {
 	}
 	late := fmt.Sprintf("late %v, canary %v", s.Late.Quantile(0.99), s.Canary.Quantile(0.99))
 	if len(res.Runs) > 0 {
-		return fmt.Sprintf("%-16s %.1f Mbit/s; queue %v; lost %d+%d, resent %d; %s", res.Stack, median(res.Runs), s.Waited.Quantile(0.5), s.Lost, s.Full, s.Resent, late)
+		return fmt.Sprintf("%-16s %.1f Mbit/s; queue %v; lost %d+%d, resent %d; %s", res.Stack, median(res.Runs),
+			s.Waited.Quantile(0.5), s.Lost, s.Full, s.Resent, late)
 	}
-	return fmt.Sprintf("%-16s n %d first %.1f p50 %.1f p90 %.1f p99 %.1f max %.1f ms; hit %d, cut %d; lost %d+%d, resent %d; queue %v; %s; took %v",
-		res.Stack, s.N(), ms(median(s.First)), ms(s.Quantile(0.5)), ms(s.Quantile(0.9)), ms(s.Quantile(0.99)), ms(s.Quantile(1)), s.Hit, s.Cut,
+	return fmt.Sprintf("%-16s n %d first %.1f p50 %.1f p90 %.1f p99 %.1f max %.1f ms; hit %d, cut %d; lost "+
+		"%d+%d, resent %d; queue %v; %s; took %v",
+		res.Stack, s.N(), ms(median(s.First)), ms(s.Quantile(0.5)), ms(s.Quantile(0.9)), ms(s.Quantile(0.99)),
+		ms(s.Quantile(1)), s.Hit, s.Cut,
 		s.Lost, s.Full, s.Resent, s.Waited.Quantile(0.99), late, s.Took.Round(time.Millisecond))
 }
 

@@ -86,7 +86,9 @@ func (b *board) put(r *row) {
 	}
 	b.Rows = append(slices.DeleteFunc(b.Rows, func(o *row) bool { return o.Cell == r.Cell }), r)
 	slices.SortStableFunc(b.Rows, func(x, y *row) int {
-		return cmp.Or(cmp.Compare(uint(x.Cell.Size-1), uint(y.Cell.Size-1)), cmp.Compare(x.Cell.RTT, y.Cell.RTT), cmp.Compare(x.Cell.Loss, y.Cell.Loss)) // bulk, 0, comes last
+		// bulk, 0, comes last
+		return cmp.Or(cmp.Compare(uint(x.Cell.Size-1), uint(y.Cell.Size-1)), cmp.Compare(x.Cell.RTT, y.Cell.RTT),
+			cmp.Compare(x.Cell.Loss, y.Cell.Loss))
 	})
 }
 

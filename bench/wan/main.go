@@ -81,10 +81,15 @@ func flags() *options {
 	f := pflag.CommandLine
 	f.SortFlags = false
 	f.StringSliceVar(&o.stacks, "stacks", stackNames, "what to measure, of "+strings.Join(stackNames, ", "))
-	f.StringSliceVar(&o.rtts, "rtt", texts(simulated.RTTs, func(d time.Duration) string { return d.String() }), "round trips")
-	f.StringSliceVar(&o.losses, "loss", texts(simulated.Losses, func(l float64) string { return strconv.FormatFloat(l*100, 'g', -1, 64) }), "losses in percent of packets")
-	f.StringSliceVar(&o.sizes, "size", texts(simulated.Sizes, simulated.SizeName), "answers in octets, with K or M, or bulk")
-	f.IntVarP(&o.transfers, "transfers", "n", 0, "transfers a cell and stack (default 2000, 200 above 100K; --virtual 10000)")
+	f.StringSliceVar(&o.rtts, "rtt", texts(simulated.RTTs, func(d time.Duration) string { return d.String() }),
+		"round trips")
+	f.StringSliceVar(&o.losses, "loss",
+		texts(simulated.Losses, func(l float64) string { return strconv.FormatFloat(l*100, 'g', -1, 64) }),
+		"losses in percent of packets")
+	f.StringSliceVar(&o.sizes, "size", texts(simulated.Sizes, simulated.SizeName),
+		"answers in octets, with K or M, or bulk")
+	f.IntVarP(&o.transfers, "transfers", "n", 0,
+		"transfers a cell and stack (default 2000, 200 above 100K; --virtual 10000)")
 	f.IntVar(&o.rounds, "rounds", 3, "rounds that the transfers are spread over; as many runs of bulk")
 	f.IntVar(&o.tries, "tries", 3, "how often a run is made until the road was in time and it counts")
 	f.DurationVar(&o.bulk, "bulk", 30*time.Second, "a run in bulk")
@@ -92,11 +97,14 @@ func flags() *options {
 	f.Uint64Var(&o.seed, "seed", 1, "what is lost")
 	f.BoolVar(&o.short, "short", false, "half a minute on a quiet machine: few cells, wide margins, for the gate")
 	f.BoolVar(&o.virtual, "virtual", false, "in virtual time, without peers")
-	f.StringVar(&o.tools, "tools", "", "only this: what ddpping and ddpbench of this `directory` print of a road of known delay, rate and loss")
+	f.StringVar(&o.tools, "tools", "", "only this: what ddpping and ddpbench of this `directory` print of a "+
+		"road of known delay, rate and loss")
 	f.StringVar(&o.book, "book", "", "keep what is measured in this `file`, and do not measure again what is in it")
 	f.StringVar(&o.json, "json", "", "put all figures into this `file`")
-	f.StringVar(&o.against, "against", "", "with --virtual, fail where it is worse than in this `file`, which --json wrote")
-	f.StringSliceVar(&o.share, "share", nil, "only this: stacks side by side in bulk through one queue, as udp-cubic+tcp-cubic,udp-cubic+udp-cubic")
+	f.StringVar(&o.against, "against", "",
+		"with --virtual, fail where it is worse than in this `file`, which --json wrote")
+	f.StringSliceVar(&o.share, "share", nil,
+		"only this: stacks side by side in bulk through one queue, as udp-cubic+tcp-cubic,udp-cubic+udp-cubic")
 	f.StringVar(&o.docs, "write-docs", "", "put the tables into this `file`")
 	f.StringVar(&o.plots, "plots", "", "put plots into this `directory`")
 	c := &o.cell

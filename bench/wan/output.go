@@ -76,7 +76,8 @@ func (r *row) of(stack string) string {
 		return fmt.Sprintf("%s (%s-%s)", three(median(res.Runs)), three(low), three(high))
 	}
 	s := &res.Sum
-	return strings.Join([]string{three(ms(s.Quantile(0.5))), three(ms(s.Quantile(0.9))), three(ms(s.Quantile(0.99))), three(ms(s.Quantile(1)))}, ", ")
+	return strings.Join([]string{three(ms(s.Quantile(0.5))), three(ms(s.Quantile(0.9))), three(ms(s.Quantile(0.99))),
+		three(ms(s.Quantile(1)))}, ", ")
 }
 
 // sizes calls f with the rows of each size.
@@ -120,7 +121,8 @@ func (b *board) tables(w io.Writer) {
 
 // details is a row for each run: what else was seen.
 func (b *board) details() table {
-	t := table{{"road, size", "stack", "transfers", "met a loss", "first p50 ms", "sent again", "octets on the road for one of data", "queue p50, p99 ms", "road late p99 us", "runs that did not count"}}
+	t := table{{"road, size", "stack", "transfers", "met a loss", "first p50 ms", "sent again",
+		"octets on the road for one of data", "queue p50, p99 ms", "road late p99 us", "runs that did not count"}}
 	for _, r := range b.Rows {
 		for _, res := range r.Results {
 			name := r.Cell.String()
@@ -139,7 +141,8 @@ func (b *board) details() table {
 			}
 			late := max(s.Late.Quantile(0.99), s.Canary.Quantile(0.99))
 			t = append(t, []string{name, res.Stack, n, hit, first, resent,
-				three(float64(s.Wire) / max(1, float64(s.Octets))), three(ms(s.Waited.Quantile(0.5))) + ", " + three(ms(s.Waited.Quantile(0.99))),
+				three(float64(s.Wire) / max(1, float64(s.Octets))), three(ms(s.Waited.Quantile(0.5))) + ", " +
+					three(ms(s.Waited.Quantile(0.99))),
 				fmt.Sprint(late.Microseconds()), fmt.Sprint(len(res.Late))})
 		}
 	}
@@ -228,12 +231,18 @@ func (b *board) verdicts() (t table) {
 	return append(t, line)
 }
 
-const notes = "A transfer is a request of 16 octets and its answer, one after another over an established connection; the first of each connection is told apart. " +
-	"Flows run side by side, each over a road and a queue of its own; losses are those of the same packet numbers for every stack, counted behind the queue. " +
-	"Intervals are of 95 %, by drawing flows anew. Ratios are to the better of TCP CUBIC and quic-go, less 0.3 ms for the median, and of the p99 where " +
-	"20 transfers of each stack met a loss, else of the p90; in bulk to TCP with that controller. They are missed where the lower end is above 1.05 and 1.2, " +
-	"or bulk below 0.95 (0.9 at 3 % and for BBR). A run counts if the road was at most 2 % of the round trip later than it always is for 99 of 100 packets. " +
-	"The ends and the relay go before all other threads of the machine; all share its processors. A - was not measured, or no run of it counts."
+const notes = "A transfer is a request of 16 octets and its answer, one after another over an established " +
+	"connection; the first of each connection is told apart. " +
+	"Flows run side by side, each over a road and a queue of its own; losses are those of the same packet " +
+	"numbers for every stack, counted behind the queue. " +
+	"Intervals are of 95 %, by drawing flows anew. Ratios are to the better of TCP CUBIC and quic-go, less 0.3 " +
+	"ms for the median, and of the p99 where " +
+	"20 transfers of each stack met a loss, else of the p90; in bulk to TCP with that controller. They are " +
+	"missed where the lower end is above 1.05 and 1.2, " +
+	"or bulk below 0.95 (0.9 at 3 % and for BBR). A run counts if the road was at most 2 % of the round trip " +
+	"later than it always is for 99 of 100 packets. " +
+	"The ends and the relay go before all other threads of the machine; all share its processors. A - was not " +
+	"measured, or no run of it counts."
 
 // about says of which roads and of which BBR the figures are.
 func (b *board) about() string {
@@ -282,7 +291,8 @@ func (b *board) about() string {
 		late = max(late, r.Alone.Quantile(0.99))
 		missing += r.Missing
 	}
-	fmt.Fprintf(&s, " The road without a stack, 90 Mbit/s: p99 %d us late at worst, %d packets missing.", late.Microseconds(), missing)
+	fmt.Fprintf(&s, " The road without a stack, 90 Mbit/s: p99 %d us late at worst, %d packets missing.",
+		late.Microseconds(), missing)
 	return s.String()
 }
 
@@ -304,7 +314,8 @@ func docsBegin(model string) string {
 
 func (b *board) section(plots []string) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s\n## Long roads\n\nCommit %s, %s %s\n", docsBegin(b.Machine.CPU), b.commits(), &b.Machine, b.about())
+	fmt.Fprintf(&s, "%s\n## Long roads\n\nCommit %s, %s %s\n", docsBegin(b.Machine.CPU), b.commits(), &b.Machine,
+		b.about())
 	for _, p := range plots {
 		fmt.Fprintf(&s, "\n![long roads](%s)\n", p)
 	}
@@ -358,10 +369,14 @@ func (b *board) writeJSON(file string) error {
 	for _, r := range b.Rows {
 		for _, res := range r.Results {
 			s := &res.Sum
-			list = append(list, figures{Cell: r.Cell.String(), Stack: res.Stack, N: s.N(), Hit: s.Hit, Cut: s.Cut, First: ms(median(s.First)),
-				P50: ms(s.Quantile(0.5)), P90: ms(s.Quantile(0.9)), P99: ms(s.Quantile(0.99)), Max: ms(s.Quantile(1)), Mbits: res.Runs,
-				Resent: s.Resent, Lost: s.Lost, Full: s.Full, QueueP50: ms(s.Waited.Quantile(0.5)), QueueP99: ms(s.Waited.Quantile(0.99)),
-				LateP99: 1e3 * ms(s.Late.Quantile(0.99)), CanaryP99: 1e3 * ms(s.Canary.Quantile(0.99)), Uncounted: len(res.Late), Error: res.none()})
+			list = append(list, figures{Cell: r.Cell.String(), Stack: res.Stack, N: s.N(), Hit: s.Hit, Cut: s.Cut,
+				First: ms(median(s.First)),
+				P50:   ms(s.Quantile(0.5)), P90: ms(s.Quantile(0.9)), P99: ms(s.Quantile(0.99)), Max: ms(s.Quantile(1)),
+				Mbits:  res.Runs,
+				Resent: s.Resent, Lost: s.Lost, Full: s.Full, QueueP50: ms(s.Waited.Quantile(0.5)),
+				QueueP99: ms(s.Waited.Quantile(0.99)),
+				LateP99:  1e3 * ms(s.Late.Quantile(0.99)), CanaryP99: 1e3 * ms(s.Canary.Quantile(0.99)),
+				Uncounted: len(res.Late), Error: res.none()})
 		}
 	}
 	out, err := json.MarshalIndent(struct {

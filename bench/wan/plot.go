@@ -25,7 +25,8 @@ import (
 // loss, the p99 of each stack, or its throughput. Each processor model has its own, as it has its
 // block in the document.
 func (b *board) plot(dir string) (files []string, err error) {
-	model := strings.Join(strings.FieldsFunc(strings.ToLower(b.Machine.CPU), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), "-")
+	model := strings.Join(strings.FieldsFunc(strings.ToLower(b.Machine.CPU),
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), "-")
 	var rtts []time.Duration
 	for _, r := range b.Rows {
 		if !slices.Contains(rtts, r.Cell.RTT) {
@@ -56,7 +57,8 @@ func (b *board) plot(dir string) (files []string, err error) {
 
 func drawPanels(file string, panels []*plot.Plot) error {
 	canvas := vgsvg.New(vg.Length(len(panels))*3*vg.Inch, 3.4*vg.Inch)
-	tiles := draw.Tiles{Rows: 1, Cols: len(panels), PadX: vg.Millimeter * 6, PadTop: 6, PadBottom: 6, PadLeft: 6, PadRight: 6}
+	tiles := draw.Tiles{Rows: 1, Cols: len(panels), PadX: vg.Millimeter * 6, PadTop: 6, PadBottom: 6, PadLeft: 6,
+		PadRight: 6}
 	for i, c := range plot.Align([][]*plot.Plot{panels}, tiles, draw.New(canvas))[0] {
 		panels[i].Draw(c)
 	}

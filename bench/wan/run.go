@@ -47,7 +47,8 @@ func (o *outcome) counts(rtt, alone time.Duration) error {
 		late time.Duration
 	}{{"packets left", o.Late.Quantile(0.99)}, {"canaries came", o.Canary.Quantile(0.99) - own}} {
 		if h.late > limit(rtt) {
-			return fmt.Errorf("the relay was late: one of a hundred %s more than %v late", h.what, h.late.Round(time.Microsecond))
+			return fmt.Errorf("the relay was late: one of a hundred %s more than %v late", h.what,
+				h.late.Round(time.Microsecond))
 		}
 	}
 	if o.Missing > 0 {
@@ -123,7 +124,8 @@ func road(c *simulated.Cell, seed uint64, flows int, shared bool) (*relay.Relay,
 		r.Restless = true
 	}
 	down, up := relay.Params{
-		Delay: c.RTT / 2, Jitter: c.Jitter, Rate: c.Rate, Queue: c.Queue(), Loss: c.Loss, Burst: c.Burst, Reorder: c.Reorder,
+		Delay: c.RTT / 2, Jitter: c.Jitter, Rate: c.Rate, Queue: c.Queue(), Loss: c.Loss, Burst: c.Burst,
+		Reorder:      c.Reorder,
 		ReorderDelay: c.ReorderDelay, Duplicate: c.Duplicate, MarkQueue: c.MarkQueue,
 	}, relay.Params{Delay: c.RTT / 2, Rate: c.Rate, Queue: c.Queue()}
 	if c.BothWays {
@@ -161,9 +163,11 @@ func alone(ctx context.Context, c *simulated.Cell) (late relay.Hist, missing uin
 }
 
 // measure runs a stack over a cell once.
-func measure(ctx context.Context, stack string, c *simulated.Cell, seed uint64, total int, d time.Duration) (o *outcome, err error) {
+func measure(ctx context.Context, stack string, c *simulated.Cell, seed uint64, total int,
+	d time.Duration) (o *outcome, err error) {
 	flows := c.Flows(!strings.HasSuffix(stack, "bbr"))
-	e := &end{Stack: stack, From: 1, Flows: flows, Size: c.Size, Count: (total + flows - 1) / flows, Time: d, Pause: c.Pause}
+	e := &end{Stack: stack, From: 1, Flows: flows, Size: c.Size, Count: (total + flows - 1) / flows, Time: d,
+		Pause: c.Pause}
 	r, err := road(c, seed, flows, false)
 	if err != nil {
 		return nil, err

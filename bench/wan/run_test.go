@@ -26,7 +26,8 @@ func TestRunsCount(t *testing.T) {
 	for _, tt := range []struct {
 		median, most, alone time.Duration
 		counts              bool
-	}{{10 * us, 48 * us, 10 * us, true}, {10 * us, 60 * us, 10 * us, false}, {10 * us, 60 * us, 100 * us, false}, {100 * us, 100 * us, 10 * us, false}} {
+	}{{10 * us, 48 * us, 10 * us, true}, {10 * us, 60 * us, 10 * us, false}, {10 * us, 60 * us, 100 * us, false},
+		{100 * us, 100 * us, 10 * us, false}} {
 		o := canaries(tt.median, tt.most)
 		check.Equal(t, fmt.Sprint(tt), o.counts(2*time.Millisecond, tt.alone) == nil, tt.counts)
 	}

@@ -70,7 +70,8 @@ func share(ctx context.Context, stacks []string, c *simulated.Cell, seed uint64,
 		s.Waited.Merge(&r.Counts[relay.Down][1+i].Waited)
 	}
 	if late := r.Late.Quantile(0.99); late > limit(c.RTT) {
-		return nil, fmt.Errorf("the relay was late: one of a hundred packets left more than %v late", late.Round(time.Microsecond))
+		return nil, fmt.Errorf("the relay was late: one of a hundred packets left more than %v late",
+			late.Round(time.Microsecond))
 	}
 	return s, nil
 }
@@ -105,7 +106,8 @@ func (o *options) shareVirtually(ctx context.Context, cells []simulated.Cell, ou
 					return fmt.Errorf("%s, %s: %w", c, set, err)
 				}
 				s := shared{Mbits: mbits}
-				t = append(t, []string{roadName(c), set, strings.Join(texts(mbits, three), ", "), fmt.Sprintf("%.3f", s.jain()), three(ms(wait))})
+				t = append(t, []string{roadName(c), set, strings.Join(texts(mbits, three), ", "),
+					fmt.Sprintf("%.3f", s.jain()), three(ms(wait))})
 			}
 		}
 	}
@@ -135,7 +137,8 @@ func (o *options) runShared(ctx context.Context, cells []simulated.Cell, out io.
 					t = append(t, []string{roadName(c), set, err.Error(), "", ""})
 					continue
 				}
-				t = append(t, []string{roadName(c), set, strings.Join(texts(s.Mbits, three), ", "), fmt.Sprintf("%.3f", s.jain()),
+				t = append(t, []string{roadName(c), set, strings.Join(texts(s.Mbits, three), ", "),
+					fmt.Sprintf("%.3f", s.jain()),
 					three(ms(s.Waited.Quantile(0.5))) + ", " + three(ms(s.Waited.Quantile(0.99)))})
 			}
 		}

@@ -147,7 +147,8 @@ func (s *tcpStack) resent(c *net.TCPConn) (n int64) {
 		}
 		var info [64]uint32
 		size := uint32(unsafe.Sizeof(info))
-		_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_CC_INFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+		_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_CC_INFO,
+			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 		switch {
 		case e != 0:
 			s.version = "a BBR that tells nothing of itself"
@@ -220,7 +221,8 @@ func (s *quicStack) dial(flow int) (conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := quic.Dial(context.Background(), sock, net.UDPAddrFromAddrPort(netip.AddrPortFrom(relay.Server(flow), port)), s.tls, nil)
+	c, err := quic.Dial(context.Background(), sock,
+		net.UDPAddrFromAddrPort(netip.AddrPortFrom(relay.Server(flow), port)), s.tls, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -246,8 +248,10 @@ func (p pionConn) resent() int64              { return -1 }
 const pionMTU = relay.MTU - 20 - 8
 
 func (pionStack) config(own, peer netip.Addr) (cfg pion.Config, err error) {
-	sock, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, port)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, port)))
-	return pion.Config{NetConn: sock, LoggerFactory: logging.NewDefaultLoggerFactory(), BlockWrite: true, MTU: pionMTU, MaxMessageSize: longestAnswer}, err
+	sock, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, port)),
+		net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, port)))
+	return pion.Config{NetConn: sock, LoggerFactory: logging.NewDefaultLoggerFactory(), BlockWrite: true,
+		MTU: pionMTU, MaxMessageSize: longestAnswer}, err
 }
 
 func (s pionStack) listen(flow int) (func() (conn, error), error) {

@@ -49,20 +49,23 @@ func (o *options) runTools(ctx context.Context, dir string, out io.Writer) (fail
 			switch {
 			case math.Abs(off) <= 0.01, f.least && off > 0:
 			case late > toolsRTT/100:
-				verdict = fmt.Sprintf(", but the road was late: one of a hundred packets by more than %v", late.Round(time.Microsecond))
+				verdict = fmt.Sprintf(", but the road was late: one of a hundred packets by more than %v",
+					late.Round(time.Microsecond))
 			case load > float64(relay.Processors()):
 				verdict = fmt.Sprintf(", but the machine had other work to do, a load of %g", load)
 			default:
 				verdict, failed = ", WRONG", true
 			}
-			fmt.Fprintf(out, "%g %% loss: %s: %.6g, by the road %.6g: %+.2f %%%s\n", 100*loss, f.what, f.printed, f.own, 100*off, verdict)
+			fmt.Fprintf(out, "%g %% loss: %s: %.6g, by the road %.6g: %+.2f %%%s\n", 100*loss, f.what, f.printed,
+				f.own, 100*off, verdict)
 		}
 	}
 	return failed, nil
 }
 
 // toolsOver runs both tools over one road.
-func toolsOver(ctx context.Context, dir string, loss float64, seed uint64) (list []figure, late time.Duration, err error) {
+func toolsOver(ctx context.Context, dir string, loss float64, seed uint64) (list []figure, late time.Duration,
+	err error) {
 	r, err := relay.New()
 	if err != nil {
 		return nil, 0, err
@@ -78,7 +81,8 @@ func toolsOver(ctx context.Context, dir string, loss float64, seed uint64) (list
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	run := func(side int, name string, args ...string) (*exec.Cmd, *bytes.Buffer, error) {
-		c, said := exec.CommandContext(ctx, filepath.Join(dir, name), append(args, "--link=udp", "--json")...), new(bytes.Buffer)
+		c, said := exec.CommandContext(ctx, filepath.Join(dir, name), append(args, "--link=udp", "--json")...),
+			new(bytes.Buffer)
 		c.Stdout, c.Stderr, c.WaitDelay = said, said, time.Second
 		return c, said, r.Run(side, c.Start)
 	}
@@ -141,11 +145,13 @@ func toolsOver(ctx context.Context, dir string, loss float64, seed uint64) (list
 		}
 	}
 	if loss > 0 {
-		return append(list, figure{"ddpbench, DATA chunks sent again", resent, float64(lost), true}), r.Late.Quantile(0.99), nil
+		return append(list, figure{"ddpbench, DATA chunks sent again", resent, float64(lost), true}),
+			r.Late.Quantile(0.99), nil
 	}
 	for _, l := range lines {
 		if l["type"] == "interval" && l["from_s"].(float64) > 0 { // the road is full
-			list = append(list, figure{fmt.Sprintf("ddpbench, MiB/s from %.2f s on", l["from_s"]), l["bw_avg_MiBps"].(float64), toolsRate * moved / float64(octets) / (1 << 20), false})
+			list = append(list, figure{fmt.Sprintf("ddpbench, MiB/s from %.2f s on", l["from_s"]),
+				l["bw_avg_MiBps"].(float64), toolsRate * moved / float64(octets) / (1 << 20), false})
 		}
 	}
 	return list, max(late, r.Late.Quantile(0.99)), nil

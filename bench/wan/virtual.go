@@ -53,7 +53,8 @@ func (o *options) runVirtual(ctx context.Context, cells []simulated.Cell, out io
 		}
 	}
 	var list []virtual
-	fmt.Fprintln(out, "| RTT/loss/size | controller | flows | first p50 | p50 | p90 | p99 | max | met a loss |\n|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(out,
+		"| RTT/loss/size | controller | flows | first p50 | p50 | p90 | p99 | max | met a loss |\n|---|---|---|---|---|---|---|---|---|")
 	for i := range cells {
 		c := &cells[i]
 		if o.short && !shortGrid(c) {
@@ -103,7 +104,8 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 	half := func(list []time.Duration) time.Duration { return list[len(list)/2] }
 	most := func(list []time.Duration) time.Duration { return list[len(list)*99/100] }
 	bulk, trickle := simulated.Twins()
-	fmt.Fprintln(out, "\n| two roads of 20 ms | cuts | silence p50 | p99 | own interface down | its MTU falls from 9000 to 1500, p50 | p99 | spikes | data moved | at most, for one | sent again | paths inactive |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(out,
+		"\n| two roads of 20 ms | cuts | silence p50 | p99 | own interface down | its MTU falls from 9000 to 1500, p50 | p99 | spikes | data moved | at most, for one | sent again | paths inactive |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, t := range []*simulated.Twin{&bulk, &trickle} {
 		if ctx.Err() != nil {
 			return true, ctx.Err()
@@ -124,9 +126,12 @@ func (o *options) failover(ctx context.Context, out io.Writer) (bad bool, err er
 		if err != nil {
 			return true, fmt.Errorf("spikes, %v: %w", t, err)
 		}
-		fmt.Fprintf(out, "| %v | %d | %s | %s | %s | %s | %s | %d | %d | %d | %.1f %% | %d |\n", t, cuts, three(ms(half(list))), three(ms(most(list))), three(ms(most(own))),
+		fmt.Fprintf(out, "| %v | %d | %s | %s | %s | %s | %s | %d | %d | %d | %.1f %% | %d |\n", t, cuts,
+			three(ms(half(list))), three(ms(most(list))), three(ms(most(own))),
 			three(ms(half(falls))), three(ms(most(falls))), s.Spikes, s.Moves, s.Most, 100*s.Again, s.PathsDown)
-		bad = bad || half(list) > 150*time.Millisecond || most(list) > 250*time.Millisecond || most(own) > 50*time.Millisecond || most(falls) > 3*t.RTT || s.Most > 1 || s.Again > 0.02 || s.PathsDown > 0 || s.Ended
+		bad = bad || half(list) > 150*time.Millisecond || most(list) > 250*time.Millisecond ||
+			most(own) > 50*time.Millisecond || most(falls) > 3*t.RTT || s.Most > 1 || s.Again > 0.02 ||
+			s.PathsDown > 0 || s.Ended
 	}
 	return bad, nil
 }
@@ -147,7 +152,8 @@ func (o *options) virtualCell(c *simulated.Cell, controller string) (*virtual, e
 			flows = shortBulkFlows
 		}
 	}
-	s, err := simulated.Virtual(c, &assoc.Config{NewController: simulated.Controllers[controller]}, o.seed, flows, transfers, bulk)
+	s, err := simulated.Virtual(c, &assoc.Config{NewController: simulated.Controllers[controller]}, o.seed, flows,
+		transfers, bulk)
 	if err != nil {
 		return nil, err
 	}
@@ -165,14 +171,17 @@ func (v *virtual) String() string {
 	if v.Mbits > 0 {
 		return fmt.Sprintf("| %s | %s | %d | | %s Mbit/s | | | | |", v.Cell, v.Controller, v.Flows, three(v.Mbits))
 	}
-	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %d |", v.Cell, v.Controller, v.Flows, three(v.First), three(v.P50), three(v.P90),
+	return fmt.Sprintf("| %s | %s | %d | %s | %s | %s | %s | %s | %d |", v.Cell, v.Controller, v.Flows,
+		three(v.First), three(v.P50), three(v.P90),
 		three(v.P99), three(v.Max), v.Hit)
 }
 
 // worse compares with what a run of as many flows had before. Losses fall elsewhere when code
 // changes, so that the tails need room, the more the fewer transfers they are of.
 func (v *virtual) worse(old []virtual) (list []string) {
-	i := slices.IndexFunc(old, func(o virtual) bool { return o.Cell == v.Cell && o.Controller == v.Controller && o.Flows == v.Flows })
+	i := slices.IndexFunc(old, func(o virtual) bool {
+		return o.Cell == v.Cell && o.Controller == v.Controller && o.Flows == v.Flows
+	})
 	if i < 0 {
 		return nil
 	}

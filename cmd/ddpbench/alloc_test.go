@@ -14,12 +14,14 @@ import (
 // TestSteadyState runs a short and a long test of each kind: what they allocate must not depend on
 // how many messages there are.
 func TestSteadyState(t *testing.T) {
-	for _, args := range []string{"write -s 64", "write -s 64K", "read -s 64", "send -s 64", "send -s 64 -t 2 -b", "send --lat", "write --lat", "read --lat"} {
+	for _, args := range []string{"write -s 64", "write -s 64K", "read -s 64", "send -s 64", "send -s 64 -t 2 -b",
+		"send --lat", "write --lat", "read --lat"} {
 		t.Run(args, func(t *testing.T) {
 			allocs := func(n int) uint64 {
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				if out, errs, code := bench(t, append(strings.Fields(args), "--self", "--link", "mem", "-n", strconv.Itoa(n))...); code != exitOK {
+				if out, errs, code := bench(t, append(strings.Fields(args), "--self", "--link", "mem", "-n",
+					strconv.Itoa(n))...); code != exitOK {
 					t.Fatal(out, errs)
 				}
 				runtime.ReadMemStats(&after)

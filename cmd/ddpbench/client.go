@@ -170,7 +170,8 @@ func (c *client) bandwidthRun(ctx context.Context, e *engine) error {
 // intervalTicker returns a function that is called often. It watches the allocations, and reports
 // each interval's counts if that is wanted. An interval ends with a completion, since many may come
 // at once. If none has come for a quarter of the interval, it ends without one.
-func (c *client) intervalTicker(e *engine, count func() uint64, report func(n uint64, took time.Duration, s intervalStats)) func(time.Time) {
+func (c *client) intervalTicker(e *engine, count func() uint64,
+	report func(n uint64, took time.Duration, s intervalStats)) func(time.Time) {
 	c.allocCounter = steadyAllocs{}
 	begun, seen, again := time.Now(), uint64(0), uint64(0)
 	if c.interval > 0 {
@@ -185,7 +186,8 @@ func (c *client) intervalTicker(e *engine, count func() uint64, report func(n ui
 		}
 		c.allocCounter.checkHalf(e, now, n)
 		if took := now.Sub(last); c.interval > 0 && took >= c.interval && due {
-			s := intervalStats{from: last.Sub(begun).Seconds(), to: now.Sub(begun).Seconds(), retransmits: e.trafficSoFar().Retransmits - again}
+			s := intervalStats{from: last.Sub(begun).Seconds(), to: now.Sub(begun).Seconds(),
+				retransmits: e.trafficSoFar().Retransmits - again}
 			if p, ok := pathInUse(e.lanes[0].qp); ok {
 				s.path, s.paths = pathOf(&p, true), len(e.lanes[0].qp.Paths())
 			}

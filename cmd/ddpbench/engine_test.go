@@ -66,7 +66,8 @@ func TestCreditsOnTheWire(t *testing.T) {
 	for _, depth := range []string{"1", "2", "3", "5", "8"} {
 		for _, args := range []string{"-s 1", "-s 3000 --mtu 1500", "-s 1 -b", "-s 3000 --mtu 1500 -b -q 2"} {
 			t.Run("depth "+depth+" "+args, func(t *testing.T) {
-				_, errs, code := bench(t, append(strings.Fields(args), "send", "--self", "--link", "mem", "-n", "200", "-t", depth, "--verify")...)
+				_, errs, code := bench(t, append(strings.Fields(args), "send", "--self", "--link", "mem", "-n", "200",
+					"-t", depth, "--verify")...)
 				check.That(t, code == exitOK, "exit code %d: %s", code, errs)
 			})
 		}
@@ -112,7 +113,8 @@ func TestServerRefuses(t *testing.T) {
 		t.Helper()
 		_, err := connect(t, h)
 		var rejected *ddpadapt.RejectedError
-		check.That(t, errors.As(err, &rejected) && strings.Contains(cli.Explain(err), want), "got %v, want %q", err, want)
+		check.That(t, errors.As(err, &rejected) && strings.Contains(cli.Explain(err), want), "got %v, want %q", err,
+			want)
 	}
 	one := hello{params: params{verb: verbWrite, size: 64, depth: 4, qps: 2, iters: 1}, run: 1}
 	must.Do(connect(t, one))(t)
@@ -167,17 +169,21 @@ func TestServerRefuses(t *testing.T) {
 		h := one
 		h.run = 2000
 		_, _, _, err := x.server.findRun(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &h)
-		check.That(t, err != nil && strings.Contains(err.Error(), "has no memory for another") && x.server.runQuota.UsedUnits() == used, "%v, %d places taken, %d before", err, x.server.runQuota.UsedUnits(), used)
+		check.That(t, err != nil && strings.Contains(err.Error(), "has no memory for another") &&
+			x.server.runQuota.UsedUnits() == used, "%v, %d places taken, %d before", err,
+			x.server.runQuota.UsedUnits(), used)
 	})
 	t.Run("a run that its device has no room for", func(t *testing.T) {
 		s := newLab(t, nil, &rdma.Config{Limits: rdma.Limits{MaxCQE: 1}}).server
 		_, _, freed, err := s.findRun(runKey{netip.MustParseAddr("192.0.2.3"), 1}, netip.AddrPort{}, &one)
-		check.That(t, err != nil && freed == nil && s.runQuota.UsedUnits() == 0 && s.memoryQuota.UsedUnits() == 0, "%v, %d places and %d octets are taken", err, s.runQuota.UsedUnits(), s.memoryQuota.UsedUnits())
+		check.That(t, err != nil && freed == nil && s.runQuota.UsedUnits() == 0 && s.memoryQuota.UsedUnits() == 0,
+			"%v, %d places and %d octets are taken", err, s.runQuota.UsedUnits(), s.memoryQuota.UsedUnits())
 	})
 	t.Run("a QP of a run that has ended", func(t *testing.T) {
 		err := (&clientRun{hasEnded: true}).acceptQP(nil, &one)
 		check.That(t, err != nil && strings.Contains(err.Error(), "ended already"), "got %v", err)
-		check.Equal(t, "end of a run whose QPs have not all come when the server ends", (&clientRun{}).followClient(must.Ended()), errServerStopped)
+		check.Equal(t, "end of a run whose QPs have not all come when the server ends",
+			(&clientRun{}).followClient(must.Ended()), errServerStopped)
 	})
 	t.Run("what is no request", func(t *testing.T) {
 		pd := x.dev.AllocPD()
@@ -205,17 +211,22 @@ func TestCompletionsAreAskedForNowAndThen(t *testing.T) {
 		for i := range n {
 			number := l.posted - uint64(n-i) + 1
 			asks := e.wrs[i].Flags&rdma.Unsignaled == 0
-			check.That(t, asks == (number%every == 0 || number == 7), "message %d of 7, every %d: it asks %v", number, every, asks)
+			check.That(t, asks == (number%every == 0 || number == 7), "message %d of 7, every %d: it asks %v", number,
+				every, asks)
 		}
 	}
 	l.completed, l.doneSent, e.completed = 5, true, 5
 	must.OK(t, e.handleControl(l, &control{kind: controlAck, count: 7}))
-	check.That(t, e.completed == 7 && l.completed == 7 && l.doneAcked && l.verdictKnown, "%d messages completed, %d of the lane, acknowledged %v, judged %v", e.completed, l.completed, l.doneAcked, l.verdictKnown)
+	check.That(t, e.completed == 7 && l.completed == 7 && l.doneAcked && l.verdictKnown,
+		"%d messages completed, %d of the lane, acknowledged %v, judged %v", e.completed, l.completed, l.doneAcked,
+		l.verdictKnown)
 	for _, v := range []verb{verbRead, verbWrite} {
-		for _, done := range []uint64{6, 7} { // what was read has come when it completes, what was written when it is acknowledged
+		// what was read has come when it completes, what was written when it is acknowledged
+		for _, done := range []uint64{6, 7} {
 			e, l := &engine{params: params{verb: v}}, &lane{doneSent: true, posted: 7, completed: done}
 			must.OK(t, e.handleControl(l, &control{kind: controlAck, count: 7}))
-			check.That(t, e.endedAt.IsZero() == (v == verbRead && done == 7), "%v, %d of 7 complete: the end is %v", v, done, e.endedAt)
+			check.That(t, e.endedAt.IsZero() == (v == verbRead && done == 7), "%v, %d of 7 complete: the end is %v",
+				v, done, e.endedAt)
 		}
 	}
 }
@@ -234,7 +245,8 @@ func TestClientLeaves(t *testing.T) {
 	_, e := x.connected(t, "write", "-n", "100")
 	e.close()
 	eventually(t, "the server gives the run up", func() bool { return strings.Contains(x.out.String(), "\n") })
-	check.That(t, strings.Contains(x.out.String(), "session") || strings.Contains(x.out.String(), "peer"), "the server does not say why: %s", x.out)
+	check.That(t, strings.Contains(x.out.String(), "session") || strings.Contains(x.out.String(), "peer"),
+		"the server does not say why: %s", x.out)
 }
 
 // TestHostilePeer gives an engine what no ddpbench sends.
@@ -311,7 +323,8 @@ func TestEachMessageIsJudgedByItself(t *testing.T) {
 			fillContent(msg, e.slotSeed(0, true, 0))
 		}
 		err := e.handleData(l, msg)
-		check.That(t, err == nil && e.badMessages() == bad && l.received == uint64(i+1), "message %d: %d are bad, %v", i, e.badMessages(), err)
+		check.That(t, err == nil && e.badMessages() == bad && l.received == uint64(i+1), "message %d: %d are bad, %v",
+			i, e.badMessages(), err)
 	}
 	for _, first := range []*lane{{}, {doneAcked: true}, {verdictKnown: true}} { // the second has said all
 		e.lanes = []*lane{first, {doneAcked: true, verdictKnown: true}}
@@ -326,18 +339,21 @@ func TestEachMessageIsJudgedByItself(t *testing.T) {
 	e.duration = time.Second
 	e.startClock(begun)
 	e.startClock(begun.Add(1)) // by another lane
-	check.That(t, e.startedAt == begun && e.deadline == begun.Add(time.Second), "from %v to %v", e.startedAt, e.deadline)
+	check.That(t, e.startedAt == begun && e.deadline == begun.Add(time.Second), "from %v to %v", e.startedAt,
+		e.deadline)
 }
 
 // What an end has no room for ends the run on both ends, with an error, and nothing stays behind.
 func TestRunThatOneEndHasNoRoomFor(t *testing.T) {
-	for _, limits := range []rdma.Limits{{MaxQPs: 1}, {MaxRegions: 1}, {MaxRegions: 2}, {MaxRegions: 3}, {MaxCQE: 8}, {MaxWR: 16}} {
+	for _, limits := range []rdma.Limits{{MaxQPs: 1}, {MaxRegions: 1}, {MaxRegions: 2}, {MaxRegions: 3}, {MaxCQE: 8},
+		{MaxWR: 16}} {
 		for server := range 2 {
 			var cfg [2]*rdma.Config
 			cfg[server] = &rdma.Config{Limits: limits}
 			x := newLab(t, cfg[:]...)
 			for _, args := range []string{"write -q 2 -b", "send -q 2 -b", "read -q 2 -b"} {
-				err := x.client(t, append(strings.Fields(args), "-n", "10", "-s", "64", "-t", "16")...).measureAllSizes(t.Context())
+				err := x.client(t, append(strings.Fields(args), "-n", "10", "-s", "64", "-t",
+					"16")...).measureAllSizes(t.Context())
 				check.That(t, err != nil, "%s with %+v: no error", args, limits)
 			}
 			eventually(t, "all QPs are gone", func() bool { return len(x.dev.QPs())+len(x.server.dev.QPs()) == 0 })
@@ -363,11 +379,14 @@ func TestEndedSessionEndsTheRun(t *testing.T) {
 	l := e.lanes[0]
 	e.onTick = func(time.Time) { l.qp.Close() } // behind the first round trip
 	must.OK(t, l.sendControl(control{kind: controlGo}))
-	check.That(t, e.measureRoundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips go on")
-	check.That(t, e.measureRoundTrips(t.Context(), l, newHistogram()) != nil, "the session has ended and the round trips begin")
+	check.That(t, e.measureRoundTrips(t.Context(), l, newHistogram()) != nil,
+		"the session has ended and the round trips go on")
+	check.That(t, e.measureRoundTrips(t.Context(), l, newHistogram()) != nil,
+		"the session has ended and the round trips begin")
 	_, e = x.connected(t, "read", "--lat", "-n", "9")
 	e.onTick = func(time.Time) { e.size = 1 << 30 } // of which nothing is registered
-	check.That(t, e.measureRoundTrips(t.Context(), e.lanes[0], newHistogram()) != nil, "a message cannot be posted and the round trips go on")
+	check.That(t, e.measureRoundTrips(t.Context(), e.lanes[0], newHistogram()) != nil,
+		"a message cannot be posted and the round trips go on")
 }
 
 // TestFailedRequest: an error status ends the run unless all was said.
@@ -377,7 +396,8 @@ func TestFailedRequest(t *testing.T) {
 	l := e.lanes[0]
 	check.Error(t, "flushed in the middle", e.handleFailure(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}), errPeerLeft)
 	err := e.handleFailure(l, &rdma.WC{Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCWrite})
-	check.That(t, err != nil && strings.Contains(err.Error(), "RDMA Write failed: remote access error"), "refused: %v", err)
+	check.That(t, err != nil && strings.Contains(err.Error(), "RDMA Write failed: remote access error"),
+		"refused: %v", err)
 	l.doneAcked, l.verdictKnown = true, true
 	check.Error(t, "flushed at the end", e.handleFailure(l, &rdma.WC{Status: rdmap.StatusWRFlushErr}), nil)
 	check.That(t, l.sessionEnded, "flushed at the end: %+v", l)
@@ -396,7 +416,9 @@ func TestPatternTellsSeedsAndOctetsApart(t *testing.T) {
 			}
 		}
 	}
-	check.Equal(t, "words of the reference implementation of SplitMix64", [2]uint64{contentWord(1234567, 0), contentWord(1234567, 4)}, [2]uint64{6457827717110365317, 16408922859458223821})
+	check.Equal(t, "words of the reference implementation of SplitMix64",
+		[2]uint64{contentWord(1234567, 0), contentWord(1234567, 4)},
+		[2]uint64{6457827717110365317, 16408922859458223821})
 	const seed = 13 // its first octet is 0xff
 	for _, n := range []int{0, 1, 7, 8, 9, 100, 4096} {
 		b := make([]byte, n)

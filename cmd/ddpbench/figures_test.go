@@ -75,7 +75,8 @@ func follow(n *simlink.Net, phases []phase) {
 func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 	const ms, us = time.Millisecond, time.Microsecond
 	spaces := regexp.MustCompile(`[ \t]+`)
-	unknown := regexp.MustCompile(`(?m)[\d.]+ s user, [\d.]+ s system | \(\d+%\)|^ Allocations .*\n|"cpu_user.*[\d.]+}|10.0.0.2:\d+|^-+\n|.*"type":"serving"}\n`)
+	unknown := regexp.MustCompile(
+		`(?m)[\d.]+ s user, [\d.]+ s system | \(\d+%\)|^ Allocations .*\n|"cpu_user.*[\d.]+}|10.0.0.2:\d+|^-+\n|.*"type":"serving"}\n`)
 	halved, quick := []phase{{10 * ms, 50}, {5 * ms, 100}}, []phase{{100 * us, 50}, {50 * us, 50}}
 	tail := []phase{{10 * ms, 985}, {20 * ms, 12}, {40 * ms, 2}, {80 * ms, 1}}
 	for _, tt := range []struct {
@@ -116,8 +117,10 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 		{"read -t 1 -n 100 -s 60000", quick, " 60000 100 1144.41 762.94 0.013333\n",
 			`{"bw_avg_MiBps":765.49109,"bytes":60000,"client":"","iterations":100,"qps":1,"seconds":0.007475,"test":"RDMA_Read BW","type":"run"}`},
 		{"read -t 1 -n 100 -s 60000 -b --verify", quick, " 60000 100 2288.82 1528.43 0.026711\n",
-			": RDMA_Read Bidirectional BW, 60000 octets, 1 QPs: 200 messages in 0.007 s, 1530.98 MiB/sec, 0 with wrong content"},
-		{"read --lat -D 10.2", tail, " 2 1000 10248.29 97.58 \n Latency[usec] : min 9994.24, 50% 10002.43, 99% 20004.86, 99.9% 40009.73, max 80019.46\n",
+			": RDMA_Read Bidirectional BW, 60000 octets, 1 QPs: 200 messages in 0.007 s, 1530.98 MiB/sec, 0 " +
+				"with wrong content"},
+		{"read --lat -D 10.2", tail, " 2 1000 10248.29 97.58 \n Latency[usec] : min 9994.24, 50% 10002.43, 99% " +
+			"20004.86, 99.9% 40009.73, max 80019.46\n",
 			": RDMA_Read Latency, 2 octets, 1 QPs: 1000 messages in 10.285 s"},
 		{"read -t 1 -n 100 -s 20000 -q 2 --own", []phase{{100 * us, 53}, {50 * us, 50}}, ` 20000 200 762.94 508.63 0.026667
  Packets : 204 out, 202 in; DATA chunks: 204 out, 202 in
@@ -151,14 +154,17 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 				text := strings.HasPrefix(tt.server, ":")
 				stop := serves(t, n, &said, fmt.Sprint("--json=", !text))
 				if text {
-					check.Equal(t, "what the server begins with", said.String(), waitingForPeers+" SCTP port 5043 over raw\n")
+					check.Equal(t, "what the server begins with", said.String(),
+						waitingForPeers+" SCTP port 5043 over raw\n")
 					said.Reset()
 				}
-				code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(tt.args), serverAddr.String())...)
+				code := runs(t.Context(), t, n, clientAddr, &out,
+					append(strings.Fields(tt.args), serverAddr.String())...)
 				stop()
 				check.Equal(t, "exit", code, exitOK)
 				got := out.String()
-				for _, head := range []string{resultHeader, strings.ReplaceAll(resultHeader, "MiB/sec", "Gb/sec"), latencyHeader, durationHeader, "\"type\":\"start\",\"verb\""} {
+				for _, head := range []string{resultHeader, strings.ReplaceAll(resultHeader, "MiB/sec", "Gb/sec"),
+					latencyHeader, durationHeader, "\"type\":\"start\",\"verb\""} {
 					if _, rest, found := strings.Cut(got, head); found {
 						got = rest
 					}
@@ -168,7 +174,8 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
 				}
 				got = unknown.ReplaceAllString(spaces.ReplaceAllString(got, " "), "")
 				check.That(t, strings.HasPrefix(got, tt.want), "got\n%s\nwant\n%s", got, tt.want)
-				if got := strings.TrimSpace(unknown.ReplaceAllString(said.String(), "")); tt.server != "" && got != tt.server {
+				if got := strings.TrimSpace(unknown.ReplaceAllString(said.String(), "")); tt.server != "" &&
+					got != tt.server {
 					t.Errorf("the server says\n%s\nwant\n%s", got, tt.server)
 				}
 			})
@@ -208,7 +215,10 @@ func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 				n.SetLink(clientAddr, serverAddr, p)
 				stop := serves(t, n, io.Discard)
 				var out strings.Builder
-				o := must.Get(parseArgs(strings.Fields(tt.args+" --json -m 1500 -s 64K -Q 1 -D 4 --interval 1 10.0.0.1"), io.Discard))(t) // a line is not off by the messages of one completion
+				// a line is not off by the messages of one completion
+				o := must.Get(
+					parseArgs(strings.Fields(tt.args+" --json -m 1500 -s 64K -Q 1 -D 4 --interval 1 10.0.0.1"),
+						io.Discard))(t)
 				o.link.Opener = func(bool) (rawio.Link, error) { return metered{n.Link(clientAddr), &wire}, nil }
 				check.Equal(t, "exit", o.runAndReport(t.Context(), &out, &out), exitOK)
 				stop()
@@ -230,7 +240,8 @@ func TestBulkIsThatOfTheKnownPath(t *testing.T) {
 				}
 				right := func(what string, got, want, late float64) {
 					t.Helper()
-					check.That(t, math.Abs(got-want) <= want*(0.01+late), "%s: %g, on the wire %g\n%s", what, got, want, &out)
+					check.That(t, math.Abs(got-want) <= want*(0.01+late), "%s: %g, on the wire %g\n%s", what, got,
+						want, &out)
 				}
 				result := all["result"][0]
 				right("retransmissions", all["summary"][0].Usage.Retransmits, lost, 0)
@@ -259,10 +270,12 @@ func TestRunEndsWhenItIsToAndBothEndsSayHow(t *testing.T) {
 		server     string        // what is wrong in the server's eyes
 	}{
 		{"nobody answers", "write --timeout 1.5", 1, 0, "exit 1 after 1.5s",
-			"ddpbench: no answer: check the address, that the server runs with the same --link and --port, and firewalls in between", ""},
+			"ddpbench: no answer: check the address, that the server runs with the same --link and --port, and " +
+				"firewalls in between", ""},
 		{"interrupted before anything was measured", "write", 0, 15 * ms, "exit 2 after 15ms", "ddpbench: interrupted before anything was measured", ""},
 		{"interrupted before a round trip is over", "read --lat", 0, 350 * ms, "exit 2 after 500ms", "ddpbench: nothing was measured", "transport closed"},
-		{"interrupted, and the server does not answer the end", "read -D 600 -t 1", 1003 * ms, 2003 * ms, "exit 2 after 7.003s",
+		{"interrupted, and the server does not answer the end", "read -D 600 -t 1", 1003 * ms, 2003 * ms,
+			"exit 2 after 7.003s",
 			"ddpbench: the peer does not answer the end of the run", "the client has been silent for 1m0s"},
 		{"interrupted in the middle of all sizes", "read -a -n 100 -t 1", 0, 15_050 * ms, "exit 0 after 15.3s", strings.TrimSuffix(resultLine, "\n"), ""},
 		{"the client falls silent", "write -D 600 -t 1", 1003 * ms, 0, "exit 2 after 6m4s",
@@ -291,7 +304,8 @@ func TestRunEndsWhenItIsToAndBothEndsSayHow(t *testing.T) {
 				time.Sleep(2 * idleTimeout)
 				end()
 				got := strings.Contains(said.String(), `"error":`)
-				check.That(t, got == (tt.server != "") && strings.Contains(said.String(), tt.server), "the server says\n%s", &said)
+				check.That(t, got == (tt.server != "") && strings.Contains(said.String(), tt.server),
+					"the server says\n%s", &said)
 			})
 		})
 	}
@@ -312,6 +326,7 @@ func TestIncompleteRunIsGivenUp(t *testing.T) {
 		early := x.out.String()
 		time.Sleep(2 * time.Millisecond)
 		synctest.Wait()
-		check.That(t, early == "" && strings.Contains(x.out.String(), "not all of its 2 QPs have come within 10s"), "the server says %q, and then %q", early, x.out)
+		check.That(t, early == "" && strings.Contains(x.out.String(), "not all of its 2 QPs have come within 10s"),
+			"the server says %q, and then %q", early, x.out)
 	})
 }

@@ -40,6 +40,7 @@ func TestEveryFlagOfPerftest(t *testing.T) {
 			given = "-" + f.Short
 		}
 		out, errs, code := bench(t, "write", "host", given)
-		check.That(t, code == exitError && out == "" && strings.Contains(errs, f.Name()+": "+f.Why), "%s: exit %d, %q", given, code, errs)
+		check.That(t, code == exitError && out == "" && strings.Contains(errs, f.Name()+": "+f.Why),
+			"%s: exit %d, %q", given, code, errs)
 	}
 }

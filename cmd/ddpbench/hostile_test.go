@@ -85,14 +85,16 @@ func (x *liar) serve(ctx context.Context, l *rdma.Listener) error {
 
 // put writes octets into the client's notes, and reports whether the session still stands.
 func (l *lane) put(e *engine, r *region, from, n, to int) bool {
-	err := l.postControl(rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: []rdma.SGE{r.sgeAt(from, n)}, RemoteSTag: e.clientNotesTarget.stag, RemoteTO: e.clientNotesTarget.to + uint64(to)})
+	err := l.postControl(rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: []rdma.SGE{r.sgeAt(from, n)},
+		RemoteSTag: e.clientNotesTarget.stag, RemoteTO: e.clientNotesTarget.to + uint64(to)})
 	return err == nil || l.qp.State() == rdma.StateRTS
 }
 
 // report measures against a liar, for a report.
 func report(t *testing.T, dev *rdma.Device, to netip.AddrPort) error {
 	t.Helper()
-	o := must.Get(parseArgs([]string{"write", "10.0.0.1", "-n", "2", "-s", "64", "--report", filepath.Join(t.TempDir(), "page")}, io.Discard))(t)
+	o := must.Get(parseArgs([]string{"write", "10.0.0.1", "-n", "2", "-s", "64", "--report",
+		filepath.Join(t.TempDir(), "page")}, io.Discard))(t)
 	c := &client{options: o, dev: dev, serverAddr: to, reporter: newReporter(o, io.Discard, "mem")}
 	return c.measureAllSizes(t.Context())
 }
@@ -110,7 +112,8 @@ func TestNotesThatChangeWhileTheyAreRead(t *testing.T) {
 		defer r.close()
 		copy(r.buf, text)
 		copy(r.buf[len(text):], `"a`)
-		if !l.put(e, r, 0, len(text), 0) || l.sendControl(control{kind: controlNotes, count: uint64(len(text))}) != nil {
+		if !l.put(e, r, 0, len(text), 0) || l.sendControl(control{kind: controlNotes, count: uint64(len(text))}) !=
+			nil {
 			return
 		}
 		for i := 0; l.put(e, r, len(text)+i%2, 1, len(text)/2); i++ {
@@ -137,10 +140,12 @@ func TestNotesAreClosedToTheServer(t *testing.T) {
 	copy(e.notesRegion.buf, "{}")
 	must.OK(t, e.handleControl(e.lanes[0], &control{kind: controlNotes, count: 2}))
 	qp := served.engine.lanes[0].qp
-	must.OK(t, qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Inline: []byte("["), RemoteSTag: served.engine.clientNotesTarget.stag, RemoteTO: served.engine.clientNotesTarget.to}))
+	must.OK(t, qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Inline: []byte("["),
+		RemoteSTag: served.engine.clientNotesTarget.stag, RemoteTO: served.engine.clientNotesTarget.to}))
 	<-qp.Done()
 	err := qp.Err()
-	check.That(t, err != nil && strings.Contains(err.Error(), "STag") && e.notesRegion.buf[0] == '{', "a Write of the server of %v: %v", c.serverAddr, err)
+	check.That(t, err != nil && strings.Contains(err.Error(), "STag") && e.notesRegion.buf[0] == '{',
+		"a Write of the server of %v: %v", c.serverAddr, err)
 }
 
 // What a client makes a server allocate is what is counted for it before: queues and completions as
@@ -148,17 +153,20 @@ func TestNotesAreClosedToTheServer(t *testing.T) {
 func TestWhatARunTakesIsWhatIsCounted(t *testing.T) {
 	x := newLab(t)
 	for name, p := range map[string]params{
-		"one QP":                         {verb: verbWrite, size: 1, depth: 1, qps: 1, iters: 1},
-		"many QPs":                       {verb: verbWrite, size: 1, depth: 1, qps: 64, iters: 1},
-		"deep queues":                    {verb: verbWrite, size: 1, depth: 2048, qps: 2, iters: 1, bidirectional: true},
+		"one QP":   {verb: verbWrite, size: 1, depth: 1, qps: 1, iters: 1},
+		"many QPs": {verb: verbWrite, size: 1, depth: 1, qps: 64, iters: 1},
+		"deep queues": {verb: verbWrite, size: 1, depth: 2048, qps: 2, iters: 1,
+			bidirectional: true},
 		"deep queues of one that is led": {verb: verbWrite, size: 1, depth: 2048, qps: 2, iters: 1},
 		"many receives":                  {verb: verbSend, size: 1, depth: 4096, qps: 2, iters: 1},
 		"receives for --memory":          {verb: verbSend, size: 1, depth: 1, memoryOctets: 8192, qps: 2, iters: 1},
 		"reads":                          {verb: verbRead, size: 1, depth: 128, qps: 16, iters: 1},
 		"reads both ways":                {verb: verbRead, size: 1, depth: 128, qps: 16, iters: 1, bidirectional: true},
 		"atomics":                        {verb: verbAtomic, size: 8, depth: 512, qps: 8, iters: 1},
-		"a peak":                         {verb: verbWrite, size: 1, depth: 1, qps: 1, iters: 20000, bidirectional: true},
-		"long messages":                  {verb: verbSend, size: 1 << 20, depth: 4, qps: 1, iters: 1, bidirectional: true},
+		"a peak": {verb: verbWrite, size: 1, depth: 1, qps: 1, iters: 20000,
+			bidirectional: true},
+		"long messages": {verb: verbSend, size: 1 << 20, depth: 4, qps: 1, iters: 1,
+			bidirectional: true},
 	} {
 		before := min(heapOctets(), heapOctets())
 		e := must.Get(newEngine(x.dev, p, false))(t)
@@ -169,7 +177,8 @@ func TestWhatARunTakesIsWhatIsCounted(t *testing.T) {
 		took, counted := int64(heapOctets()-before), p.endMemory(false)
 		runtime.KeepAlive(e)
 		e.close()
-		check.That(t, took <= counted && counted <= 3*took+2*runMemory, "%s takes %d octets of the heap, counted are %d", name, took, counted)
+		check.That(t, took <= counted && counted <= 3*took+2*runMemory,
+			"%s takes %d octets of the heap, counted are %d", name, took, counted)
 	}
 }
 
@@ -177,11 +186,14 @@ func TestWhatARunTakesIsWhatIsCounted(t *testing.T) {
 func TestRequestsThatWaitAreCounted(t *testing.T) {
 	x := newLab(t)
 	one := x.to.Addr()
-	must.That(t, x.server.requestQuota.Max == maxWaitingRequests && x.server.requestQuota.TryAcquire(netip.MustParseAddr("192.0.2.1"), maxWaitingRequests/2), "half of what may wait")
+	must.That(t, x.server.requestQuota.Max == maxWaitingRequests &&
+		x.server.requestQuota.TryAcquire(netip.MustParseAddr("192.0.2.1"), maxWaitingRequests/2),
+		"half of what may wait")
 	must.OK(t, x.client(t, "write", "-n", "1").measureAllSizes(t.Context())) // of another address
 	x.server.requestQuota.Max = 1
 	err := x.client(t, "write", "-n", "1").measureAllSizes(t.Context())
-	check.That(t, err != nil && strings.Contains(err.Error(), "too many requests wait"), "from %v, of which nobody else's request may wait: %v", one, err)
+	check.That(t, err != nil && strings.Contains(err.Error(), "too many requests wait"),
+		"from %v, of which nobody else's request may wait: %v", one, err)
 }
 
 // A bandwidth that no sum of which could be printed is none.

@@ -86,7 +86,8 @@ func (d *document) addBandwidth(size int, b bandwidth) {
 	if b.peak > 0 {
 		peak = fmt.Sprintf("%.2f", b.peak/of)
 	}
-	d.resultRows = append(d.resultRows, []string{strconv.Itoa(size), strconv.FormatUint(b.iters, 10), peak, fmt.Sprintf("%.2f", b.avg/of), fmt.Sprintf("%.6f", b.rate)})
+	d.resultRows = append(d.resultRows, []string{strconv.Itoa(size), strconv.FormatUint(b.iters, 10), peak,
+		fmt.Sprintf("%.2f", b.avg/of), fmt.Sprintf("%.6f", b.rate)})
 	d.addToSizes(size, b.avg/of)
 }
 
@@ -94,7 +95,8 @@ func (d *document) addLatency(size int, l latencyResult) {
 	if d == nil {
 		return
 	}
-	d.resultHead = []string{"Bytes", "Messages", "Least, µs", "Median, µs", "Average, µs", "Deviation, µs", "99 %, µs", "99.9 %, µs", "Most, µs"}
+	d.resultHead = []string{"Bytes", "Messages", "Least, µs", "Median, µs", "Average, µs", "Deviation, µs",
+		"99 %, µs", "99.9 %, µs", "Most, µs"}
 	row := []string{strconv.Itoa(size), strconv.FormatUint(l.iters, 10)}
 	for _, v := range []float64{l.min, l.typical, l.avg, l.stdev, l.p99, l.p999, l.max} {
 		row = append(row, fmt.Sprintf("%.2f", v))
@@ -116,7 +118,8 @@ func (d *document) addRun(e *engine, round *hdrhistogram.Histogram) {
 	e.stopSampler()
 	d.describeRun(e)
 	d.lastSize, d.serverMachine = e.size, e.serverNotes.Machine
-	d.timelines = []timeline.Line{{Name: "client", Points: e.samples}, {Name: "server", Points: e.serverNotes.Line.Points}}
+	d.timelines = []timeline.Line{{Name: "client", Points: e.samples},
+		{Name: "server", Points: e.serverNotes.Line.Points}}
 	d.messageTimes, d.toMicros = e.completionTimes, func(t time.Duration) float64 { return float64(t) / 1e3 }
 	d.timesMeaning = "from the posting of a message to its completion, of the messages that ask for one"
 	if e.isLatency {
@@ -161,14 +164,16 @@ func (d *document) writePage(w io.Writer, u *usage) error {
 			d.resultTable(), {Title: "What was measured", Rows: d.settingRows},
 			{Title: "Client", Rows: here.machineRows()}, {Title: "Server, as it says of itself", Rows: d.serverMachine.machineRows()}, {Title: "What it took, at the client", Rows: u.usageRows(d.self)},
 		},
-		Notes: []string{fmt.Sprintf("Plots over time are of messages of %d bytes. Both ends count from when the last QP was connected.", d.lastSize)},
+		Notes: []string{fmt.Sprintf("Plots over time are of messages of %d bytes. Both ends count from when the "+
+			"last QP was connected.", d.lastSize)},
 	}
 	if len(d.resultRows) > 1 {
 		p.Figures = append(p.Figures, d.sizeFigure())
 	}
 	p.Figures = append(p.Figures, timeline.Figures(d.timelines, rate)...)
 	if d.messageTimes != nil && d.messageTimes.TotalCount() > 0 {
-		p.Figures = append(p.Figures, distributionFigure(d.messageTimes, d.toMicros, d.timesMeaning), percentileFigure(d.messageTimes, d.toMicros))
+		p.Figures = append(p.Figures, distributionFigure(d.messageTimes, d.toMicros, d.timesMeaning),
+			percentileFigure(d.messageTimes, d.toMicros))
 	}
 	return p.Write(w)
 }
@@ -187,8 +192,9 @@ func (d *document) resultTable() chart.Table {
 
 // sizeFigure is the result over the message size.
 func (d *document) sizeFigure() chart.Figure {
-	f := chart.Figure{Title: "By message size", YLabel: d.resultHead[3], XLabel: "bytes in a message", Series: []chart.Series{d.sizeSeries},
-		X: func(x float64) string { return strconv.Itoa(1 << int(math.Round(x))) }}
+	f := chart.Figure{Title: "By message size", YLabel: d.resultHead[3], XLabel: "bytes in a message",
+		Series: []chart.Series{d.sizeSeries},
+		X:      func(x float64) string { return strconv.Itoa(1 << int(math.Round(x))) }}
 	f.Series[0].Name = d.resultHead[3]
 	for x := d.sizeSeries.X[0]; x <= d.sizeSeries.X[len(d.sizeSeries.X)-1]; x += 4 {
 		f.XTicks = append(f.XTicks, chart.Tick{At: x, Label: formatPower(int(math.Round(x)))})
@@ -218,12 +224,15 @@ func distributionFigure(h *hdrhistogram.Histogram, trip func(time.Duration) floa
 			s.Y[i] += 100 * float64(b.Count) / float64(h.TotalCount())
 		}
 	}
-	f := chart.Figure{Title: "Latency, distribution", Note: "It is " + what + ".", XLabel: "µs", YLabel: "% of messages", Bars: true, Series: []chart.Series{s},
+	f := chart.Figure{Title: "Latency, distribution", Note: "It is " + what + ".", XLabel: "µs",
+		YLabel: "% of messages", Bars: true, Series: []chart.Series{s},
 		X: func(x float64) string { return fmt.Sprintf("%.4g", math.Pow(10, x)) }}
 	for e := math.Floor(least); e <= most; e++ {
 		for _, k := range []float64{1, 2, 5} {
 			if most-least < 2 || k == 1 {
-				f.XTicks = append(f.XTicks, chart.Tick{At: e + math.Log10(k), Label: strconv.FormatFloat(k*math.Pow(10, e), 'f', int(max(0, -e)), 64)})
+				f.XTicks = append(f.XTicks,
+					chart.Tick{At: e + math.Log10(k),
+						Label: strconv.FormatFloat(k*math.Pow(10, e), 'f', int(max(0, -e)), 64)})
 			}
 		}
 	}
@@ -233,8 +242,9 @@ func distributionFigure(h *hdrhistogram.Histogram, trip func(time.Duration) floa
 // percentileFigure shows the longest time of each percentile. Each further nine takes the same
 // distance on the axis.
 func percentileFigure(h *hdrhistogram.Histogram, trip func(time.Duration) float64) chart.Figure {
-	f := chart.Figure{Title: "Latency, percentiles", XLabel: "% of messages", YLabel: "µs", Series: []chart.Series{{Name: "at most"}},
-		X: func(x float64) string { return fmt.Sprintf("%.6g %%", 100*(1-math.Pow(10, -x))) }}
+	f := chart.Figure{Title: "Latency, percentiles", XLabel: "% of messages", YLabel: "µs",
+		Series: []chart.Series{{Name: "at most"}},
+		X:      func(x float64) string { return fmt.Sprintf("%.6g %%", 100*(1-math.Pow(10, -x))) }}
 	s := &f.Series[0]
 	for x := 0.0; ; x += 0.05 {
 		q := 1 - math.Pow(10, -x)
@@ -265,14 +275,16 @@ func (u *usage) usageRows(self bool) [][]string {
 		if p.InUse {
 			used = ", in use"
 		}
-		rows = append(rows, []string{"Path", fmt.Sprintf("%s to %s, %s%s; cwnd %d bytes, SRTT %.0f µs", p.Local, p.Remote, p.State, used, p.Cwnd, p.SRTT)})
+		rows = append(rows, []string{"Path", fmt.Sprintf("%s to %s, %s%s; cwnd %d bytes, SRTT %.0f µs", p.Local,
+			p.Remote, p.State, used, p.Cwnd, p.SRTT)})
 	}
 	if u.cpuKnown {
 		ends := "this end"
 		if self {
 			ends = "both ends"
 		}
-		rows = append(rows, []string{"Processor", fmt.Sprintf("%.3f s user, %.3f s system in %.3f s, %s", u.User, u.System, u.Wall, ends)})
+		rows = append(rows, []string{"Processor", fmt.Sprintf("%.3f s user, %.3f s system in %.3f s, %s", u.User,
+			u.System, u.Wall, ends)})
 	}
 	return rows
 }

@@ -35,11 +35,13 @@ func TestIntervalInWhichNothingComes(t *testing.T) {
 			stop := serves(t, n, &served)
 			time.AfterFunc(500*time.Millisecond, func() { n.Partition(serverAddr, clientAddr) })
 			time.AfterFunc(5500*time.Millisecond, func() { n.Heal(serverAddr, clientAddr) })
-			code := runs(t.Context(), t, n, clientAddr, &out, append(strings.Fields(args), "-D", "12", "--interval", "1", serverAddr.String())...)
+			code := runs(t.Context(), t, n, clientAddr, &out,
+				append(strings.Fields(args), "-D", "12", "--interval", "1", serverAddr.String())...)
 			stop()
 			said := strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "\n", "\n |")), " ")
 			zero := strings.Count(said, strings.TrimSpace(want))
-			check.That(t, code == exitOK && zero >= 3, "%s: exit %d, %d lines of 0 in five seconds without an answer:\n%s", args, code, zero, &out)
+			check.That(t, code == exitOK && zero >= 3,
+				"%s: exit %d, %d lines of 0 in five seconds without an answer:\n%s", args, code, zero, &out)
 		})
 	}
 }
@@ -53,19 +55,27 @@ func TestPathInUseIsTheOneThatAnswers(t *testing.T) {
 		list []rdma.PathStats
 		want int
 	}{
-		"none":                                  {nil, -1},
-		"the primary":                           {[]rdma.PathStats{path(sctp.PathActive, false, false, 9), path(sctp.PathActive, true, false, 0)}, 1},
-		"another, where that is down":           {[]rdma.PathStats{path(sctp.PathInactive, true, false, 0), path(sctp.PathActive, false, false, 0)}, 1},
-		"another, where that is silent":         {[]rdma.PathStats{path(sctp.PathActive, true, true, 9), path(sctp.PathActive, false, false, 0)}, 1},
-		"another, where that has failed":        {[]rdma.PathStats{path(sctp.PathPotentiallyFailed, true, false, 9), path(sctp.PathActive, false, false, 0)}, 1},
-		"the one of two with data":              {[]rdma.PathStats{path(sctp.PathInactive, true, false, 0), path(sctp.PathActive, false, false, 0), path(sctp.PathActive, false, false, 7)}, 2},
-		"no path that was never confirmed":      {[]rdma.PathStats{path(sctp.PathUnconfirmed, false, false, 0), path(sctp.PathInactive, true, false, 0)}, 1},
-		"a silent one, where all others failed": {[]rdma.PathStats{path(sctp.PathInactive, true, false, 0), path(sctp.PathActive, false, true, 0)}, 1},
+		"none": {nil, -1},
+		"the primary": {[]rdma.PathStats{path(sctp.PathActive, false, false, 9),
+			path(sctp.PathActive, true, false, 0)}, 1},
+		"another, where that is down": {[]rdma.PathStats{path(sctp.PathInactive, true, false, 0),
+			path(sctp.PathActive, false, false, 0)}, 1},
+		"another, where that is silent": {[]rdma.PathStats{path(sctp.PathActive, true, true, 9),
+			path(sctp.PathActive, false, false, 0)}, 1},
+		"another, where that has failed": {[]rdma.PathStats{path(sctp.PathPotentiallyFailed, true, false, 9),
+			path(sctp.PathActive, false, false, 0)}, 1},
+		"the one of two with data": {[]rdma.PathStats{path(sctp.PathInactive, true, false, 0),
+			path(sctp.PathActive, false, false, 0), path(sctp.PathActive, false, false, 7)}, 2},
+		"no path that was never confirmed": {[]rdma.PathStats{path(sctp.PathUnconfirmed, false, false, 0),
+			path(sctp.PathInactive, true, false, 0)}, 1},
+		"a silent one, where all others failed": {[]rdma.PathStats{path(sctp.PathInactive, true, false, 0),
+			path(sctp.PathActive, false, true, 0)}, 1},
 	} {
 		check.Equal(t, name, indexInUse(row.list), row.want)
 	}
 	p := path(sctp.PathActive, true, true, 0)
-	p.Local, p.Remote, p.Cwnd, p.SRTT, p.MTU = netip.MustParseAddrPort("10.0.0.1:5"), netip.MustParseAddrPort("10.0.0.2:6"), 1, 2*time.Millisecond, 3
+	p.Local, p.Remote, p.Cwnd, p.SRTT, p.MTU = netip.MustParseAddrPort("10.0.0.1:5"),
+		netip.MustParseAddrPort("10.0.0.2:6"), 1, 2*time.Millisecond, 3
 	check.Equal(t, "a path", pathOf(&p, false), path2("10.0.0.1", "10.0.0.2", "suspected, primary"))
 	check.Equal(t, "one of several", (&intervalStats{paths: 2, path: pathOf(&p, true)}).pathSuffix(), "  to 10.0.0.2")
 	check.Equal(t, "the only one", (&intervalStats{paths: 1, path: pathOf(&p, true)}).pathSuffix(), "")
@@ -84,26 +94,33 @@ func TestServerThatIsGoneInTheMiddle(t *testing.T) {
 	<-e.lanes[0].qp.Done()
 	err := c.measureConnected(t.Context(), e)
 	said := cli.Explain(err)
-	check.That(t, err != nil && strings.Contains(said, "the session has ended: the other side has aborted it, or its program is gone") && exitCode(err) == exitError, "%s, exit %d", said, exitCode(err))
+	check.That(t, err != nil && strings.Contains(said,
+		"the session has ended: the other side has aborted it, or its program is gone") && exitCode(err) == exitError,
+		"%s, exit %d", said, exitCode(err))
 	for _, why := range []error{assoc.ErrProtoUnreachable, &assoc.AbortError{ByPeer: true}} {
 		said := cli.Explain(&cli.SessionError{Err: why})
-		check.That(t, strings.HasPrefix(said, "the session has ended: the other side") && !strings.Contains(said, "start the server") && !strings.Contains(said, "--port"), "%v: %s", why, said)
+		check.That(t, strings.HasPrefix(said, "the session has ended: the other side") &&
+			!strings.Contains(said, "start the server") && !strings.Contains(said, "--port"), "%v: %s", why, said)
 	}
 }
 
 // Packets, or events, that the disk has not taken are an error.
 func TestRecordsOnAFullDisk(t *testing.T) {
-	for flag, want := range map[string]string{"--pcap": "ddpbench: --pcap /dev/full: not all packets are in it: write /dev/full: no space left on device\n",
-		"--trace": "ddpbench: the trace is not complete: write /dev/full: no space left on device\n", "--report": "ddpbench: --report: write /dev/full: no space left on device\n"} {
+	for flag, want := range map[string]string{
+		"--pcap":   "ddpbench: --pcap /dev/full: not all packets are in it: write /dev/full: no space left on device\n",
+		"--trace":  "ddpbench: the trace is not complete: write /dev/full: no space left on device\n",
+		"--report": "ddpbench: --report: write /dev/full: no space left on device\n"} {
 		out, errs, code := bench(t, "write", "--self", "--link", "mem", "-n", "10", flag, "/dev/full")
-		check.That(t, code == exitError && errs == want && strings.Contains(out, "Packets"), "%s: exit %d, %q, want %q", flag, code, errs, want)
+		check.That(t, code == exitError && errs == want && strings.Contains(out, "Packets"),
+			"%s: exit %d, %q, want %q", flag, code, errs, want)
 	}
 }
 
 // A Read that brought nothing is no message with the right content: what the one before has brought
 // was spoiled.
 func TestReadThatBroughtNothingIsBad(t *testing.T) {
-	e, l := &engine{client: true, params: params{verb: verbRead, isLatency: true, verify: true, size: 100, depth: 1, qps: 1}}, &lane{dst: &region{buf: make([]byte, 100)}}
+	e, l := &engine{client: true, params: params{verb: verbRead, isLatency: true, verify: true, size: 100, depth: 1,
+		qps: 1}}, &lane{dst: &region{buf: make([]byte, 100)}}
 	fillContent(l.dst.buf, e.slotSeed(0, false, 0))
 	e.checkRead(l)
 	check.Equal(t, "bad ones, after a Read that brought what it should", l.badMessages, 0)

@@ -21,9 +21,12 @@ func TestNotesThatNobodyHasAskedFor(t *testing.T) {
 		n   uint64
 		ok  bool
 	}{
-		"asked for": {func(*engine) {}, 2, true}, "told twice": {func(e *engine) { e.notesReceived = true }, 2, false}, "of no report": {func(e *engine) { e.wantsNotes = false }, 2, false},
-		"for a server": {func(e *engine) { e.client = false }, 2, false}, "the longest": {func(*engine) {}, maxNotesLen, true}, "too long": {func(*engine) {}, maxNotesLen + 1, false},
-		"of no JSON": {func(*engine) {}, 1, false},
+		"asked for": {func(*engine) {}, 2, true}, "told twice": {func(e *engine) { e.notesReceived = true }, 2,
+			false}, "of no report": {func(e *engine) { e.wantsNotes = false }, 2, false},
+		"for a server": {func(e *engine) { e.client = false }, 2, false},
+		"the longest":  {func(*engine) {}, maxNotesLen, true},
+		"too long":     {func(*engine) {}, maxNotesLen + 1, false},
+		"of no JSON":   {func(*engine) {}, 1, false},
 	} {
 		x := newLab(t)
 		pd := x.dev.AllocPD()
@@ -83,15 +86,20 @@ func TestModerationAtItsLimits(t *testing.T) {
 // The number of receives is bounded by the memory that they take.
 func TestReceivesThatNeedTooMuch(t *testing.T) {
 	_, errs, code := bench(t, strings.Fields("send a -r 8192 -s 1M")...)
-	check.That(t, code == exitError && strings.Contains(errs, "-r 8192: receives of 1048576 bytes on 1 QPs need more than 1024M of memory"), "%d %s", code, errs)
-	for args, mem := range map[string]int{"send a -r 5 -s 100": 500, "send a -r 3 -s 100 -q 2": 600, "send a -r 2": 2 * 65536} {
+	check.That(t, code == exitError && strings.Contains(errs,
+		"-r 8192: receives of 1048576 bytes on 1 QPs need more than 1024M of memory"), "%d %s", code, errs)
+	for args, mem := range map[string]int{"send a -r 5 -s 100": 500, "send a -r 3 -s 100 -q 2": 600,
+		"send a -r 2": 2 * 65536} {
 		o, err := parseArgs(strings.Fields(args), io.Discard)
 		check.That(t, err == nil && o.memoryOctets == mem, "%s: %d octets, %v, want %d", args, o.memoryOctets, err, mem)
 	}
 	_, errs, _ = bench(t, strings.Fields("send a -r 1024 -s 1M")...)
-	check.That(t, strings.Contains(errs, "-s 1048576 with -q 1 needs more than 1024M of memory: take less of one"), "%s", errs) // for all the rest besides
+	// for all the rest besides
+	check.That(t, strings.Contains(errs, "-s 1048576 with -q 1 needs more than 1024M of memory: take less of one"),
+		"%s", errs)
 	_, errs, code = bench(t, strings.Fields("send a -r 1024 -s 1M -q 2")...)
-	check.That(t, code == exitError && strings.Contains(errs, "on 2 QPs need more than 1024M of memory"), "%d %s", code, errs)
+	check.That(t, code == exitError && strings.Contains(errs, "on 2 QPs need more than 1024M of memory"), "%d %s",
+		code, errs)
 }
 
 // A report says when it was made, and of what.
@@ -99,7 +107,8 @@ func TestLeadOfAReport(t *testing.T) {
 	var b strings.Builder
 	d := &document{options: &options{}, lastSize: 77}
 	must.OK(t, d.writePage(&b, new(usage)))
-	check.That(t, regexp.MustCompile(`RDMA over SCTP, measured \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [^ .]+\.<`).MatchString(b.String()), "no lead")
+	check.That(t, regexp.MustCompile(`RDMA over SCTP, measured \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [^ .]+\.<`).MatchString(
+		b.String()), "no lead")
 	check.That(t, strings.Contains(b.String(), "are of messages of 77 bytes."), "no length")
 }
 
@@ -134,7 +143,8 @@ func TestTitlesAndHeads(t *testing.T) {
 	for _, row := range []struct {
 		lat, both bool
 		want      string
-	}{{true, false, "RDMA_Write Latency"}, {true, true, "RDMA_Write Latency"}, {false, true, "RDMA_Write Bidirectional BW"}, {false, false, "RDMA_Write BW"}} {
+	}{{true, false, "RDMA_Write Latency"}, {true, true, "RDMA_Write Latency"},
+		{false, true, "RDMA_Write Bidirectional BW"}, {false, false, "RDMA_Write BW"}} {
 		p := params{verb: verbWrite, isLatency: row.lat, bidirectional: row.both}
 		check.Equal(t, "title", p.testTitle(), row.want)
 	}
@@ -142,7 +152,8 @@ func TestTitlesAndHeads(t *testing.T) {
 		lat, gbits bool
 		duration   time.Duration
 		want       string
-	}{{false, true, 0, strings.ReplaceAll(resultHeader, "MiB/sec", "Gb/sec")}, {false, false, 1, resultHeader}, {true, true, 1, durationHeader}, {true, false, 0, latencyHeader}} {
+	}{{false, true, 0, strings.ReplaceAll(resultHeader, "MiB/sec", "Gb/sec")}, {false, false, 1, resultHeader},
+		{true, true, 1, durationHeader}, {true, false, 0, latencyHeader}} {
 		o := &options{}
 		o.isLatency, o.gbits, o.duration = row.lat, row.gbits, row.duration
 		r := reporter{options: o}

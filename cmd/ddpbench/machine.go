@@ -44,7 +44,8 @@ func cpuName() string {
 // machineRows describes the machine for people. It cuts whatever is too long.
 func (m *machine) machineRows() [][]string {
 	var rows [][]string
-	for _, r := range [][2]string{{"Host", m.Host}, {"System", m.System}, {"Processors", m.CPU}, {"Release", m.Release}} {
+	for _, r := range [][2]string{{"Host", m.Host}, {"System", m.System}, {"Processors", m.CPU},
+		{"Release", m.Release}} {
 		v := []rune(cli.Printable(r[1]))
 		if len(v) > 100 {
 			v = append(v[:99], '…')

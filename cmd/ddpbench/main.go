@@ -117,7 +117,8 @@ func (o *options) runMode(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer dev.Close()
-	c := &client{options: o, dev: dev, serverAddr: netip.AddrPortFrom(addr, o.port), reporter: newReporter(o, out, o.link.Name())}
+	c := &client{options: o, dev: dev, serverAddr: netip.AddrPortFrom(addr, o.port),
+		reporter: newReporter(o, out, o.link.Name())}
 	return c.measureAllSizes(ctx)
 }
 
@@ -139,7 +140,8 @@ func (o *options) runSelf(ctx context.Context, out io.Writer) error {
 	serving, stop := context.WithCancel(context.Background())
 	defer stop()
 	go newService(self.Server, newReporter(o, io.Discard, "")).acceptRequests(serving, l)
-	c := &client{options: o, dev: self.Client, serverAddr: netip.AddrPortFrom(self.Addr, l.Port()), reporter: newReporter(o, out, self.Description)}
+	c := &client{options: o, dev: self.Client, serverAddr: netip.AddrPortFrom(self.Addr, l.Port()),
+		reporter: newReporter(o, out, self.Description)}
 	return c.measureAllSizes(ctx)
 }
 

@@ -53,23 +53,34 @@ const (
 func (o *options) addFlags(fs *pflag.FlagSet) (w *perftestFlags, check func() error) {
 	w = &perftestFlags{}
 	fs.BoolVar(&o.isLatency, "lat", false, "measure latency instead of bandwidth")
-	fs.VarP(cli.Octets(&o.size, 0, 1, maxSize), "size", "s", "`bytes` in a message, K and M as suffixes (default 64K, with --lat 2)")
-	fs.Var(cli.Octets(&o.memoryOctets, 0, 1, maxMemory), "memory", "`bytes` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches hold (default 4M for all QPs, for send 16M)")
-	fs.VarP(cli.Int(&o.iters, 0, 1, maxIters), "iters", "n", "messages on each QP (default 1000, for write bandwidth 5000)")
-	fs.VarP(cli.Seconds(&o.duration, 0, time.Millisecond, maxDuration), "duration", "D", "run for so many `seconds` instead of a number of messages")
-	fs.VarP(cli.Int(&o.depth, 0, 1, maxDepth), "tx-depth", "t", "messages outstanding on a QP (default 128, with --lat 1)")
+	fs.VarP(cli.Octets(&o.size, 0, 1, maxSize), "size", "s",
+		"`bytes` in a message, K and M as suffixes (default 64K, with --lat 2)")
+	fs.Var(cli.Octets(&o.memoryOctets, 0, 1, maxMemory), "memory",
+		"`bytes` of memory that messages use in turn on each side, K and M as suffixes: 64M is more than caches "+
+			"hold (default 4M for all QPs, for send 16M)")
+	fs.VarP(cli.Int(&o.iters, 0, 1, maxIters), "iters", "n",
+		"messages on each QP (default 1000, for write bandwidth 5000)")
+	fs.VarP(cli.Seconds(&o.duration, 0, time.Millisecond, maxDuration), "duration", "D",
+		"run for so many `seconds` instead of a number of messages")
+	fs.VarP(cli.Int(&o.depth, 0, 1, maxDepth), "tx-depth", "t",
+		"messages outstanding on a QP (default 128, with --lat 1)")
 	fs.VarP(cli.Int(&o.qps, 1, 1, maxQPs), "qp", "q", "`number` of QPs")
 	fs.BoolVarP(&o.bidirectional, "bidirectional", "b", false, "both sides transmit; the sum is shown")
 	fs.BoolVarP(&o.allSizes, "all", "a", false, "run sizes from 2 to 2^23")
-	fs.Var(cli.Seconds(&o.interval, 0, time.Millisecond, maxDuration), "interval", "with -D, print a line every so many `seconds`")
-	fs.StringVar(&o.reportFile, "report", "", "write what was measured, with plots of both ends, as one HTML page into this `file`")
+	fs.Var(cli.Seconds(&o.interval, 0, time.Millisecond, maxDuration), "interval",
+		"with -D, print a line every so many `seconds`")
+	fs.StringVar(&o.reportFile, "report", "",
+		"write what was measured, with plots of both ends, as one HTML page into this `file`")
 	fs.BoolVar(&o.asJSON, "json", false, "print JSON, an object a line")
 	fs.BoolVar(&o.self, "self", false, "both ends in this process, over the best link that needs no set-up")
 	fs.BoolVar(&o.ownAssociations, "own", false, "an SCTP association for each QP instead of a shared one")
 	fs.BoolVar(&o.verify, "verify", false, "check the content of messages, which takes time")
-	fs.StringVar(&o.sweepDir, "sweep", "", "measure in this process how the cost of a packet grows with message size, QPs, associations and regions, and write plots into this `directory`")
+	fs.StringVar(&o.sweepDir, "sweep", "",
+		"measure in this process how the cost of a packet grows with message size, QPs, associations and "+
+			"regions, and write plots into this `directory`")
 	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "SCTP `port`; --self takes a free one unless it is given")
-	fs.Var(cli.Seconds(&o.timeout, 10*time.Second, time.Millisecond, maxDuration), "timeout", "`seconds` to wait for the server to answer")
+	fs.Var(cli.Seconds(&o.timeout, 10*time.Second, time.Millisecond, maxDuration), "timeout",
+		"`seconds` to wait for the server to answer")
 	w.addFlags(fs, o)
 	check = cli.AddRefusedFlags(fs, refusedFlags)
 	o.metrics.Add(fs)
@@ -180,8 +191,10 @@ func (o *options) checkSweep(fs *pflag.FlagSet) error {
 	if fs.NArg() > 0 {
 		return cli.Usagef("--sweep takes no verb and no HOST")
 	}
-	for _, name := range []string{"lat", "size", "memory", "iters", "tx-depth", "qp", "bidirectional", "all", "interval", "json", "own", "verify", "port", "timeout", "metrics", "report", "trace",
-		"report_gbits", "noPeak", "report-histogram", "report-unsorted", "events", "cq-mod", "post_list", "rx-depth", "atomic_type", "tos", "hop_limit"} {
+	for _, name := range []string{"lat", "size", "memory", "iters", "tx-depth", "qp", "bidirectional", "all",
+		"interval", "json", "own", "verify", "port", "timeout", "metrics", "report", "trace",
+		"report_gbits", "noPeak", "report-histogram", "report-unsorted", "events", "cq-mod", "post_list", "rx-depth",
+		"atomic_type", "tos", "hop_limit"} {
 		if fs.Changed(name) {
 			return cli.Usagef("--%s does not go with --sweep, which sets all that itself", name)
 		}

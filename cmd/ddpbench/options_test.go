@@ -69,9 +69,12 @@ func TestFlagErrors(t *testing.T) {
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			out, errs, code := bench(t, strings.Fields(tt.args)...)
-			check.That(t, code == exitError && out == "" && strings.Contains(errs, tt.want) && !strings.Contains(errs, "%!") && strings.HasSuffix(errs, "Try ddpbench --help.\n"), "exit code %d, output %q, errors %q, want %q", code, out, errs, tt.want)
+			check.That(t, code == exitError && out == "" && strings.Contains(errs, tt.want) &&
+				!strings.Contains(errs, "%!") && strings.HasSuffix(errs, "Try ddpbench --help.\n"),
+				"exit code %d, output %q, errors %q, want %q", code, out, errs, tt.want)
 			out, errs, _ = bench(t, append(strings.Fields(tt.args), "--json")...)
-			check.That(t, strings.HasPrefix(out, `{"error":"`) && strings.HasSuffix(out, `"type":"failed"}`+"\n") && strings.Contains(out, tt.want) && errs == "", "as JSON %q, errors %q", out, errs)
+			check.That(t, strings.HasPrefix(out, `{"error":"`) && strings.HasSuffix(out, `"type":"failed"}`+"\n") &&
+				strings.Contains(out, tt.want) && errs == "", "as JSON %q, errors %q", out, errs)
 		})
 	}
 }
@@ -81,7 +84,8 @@ func TestFlagsAtTheirBounds(t *testing.T) {
 	most := params{size: 1, qps: 4, depth: 1, iters: defaultItersWrite}
 	most.size += int(maxMemory-most.endMemory(false)) / 4
 	largest := fmt.Sprintf("-s %d -q 4 -t 1", most.size)
-	for _, args := range []string{"-s 256M", "-t 8192", "-q 256", "-t 8192 -q 16", "-n 100000000", "-n 1", "-t 1", "-s 1", "-D 86400", "--timeout 86400",
+	for _, args := range []string{"-s 256M", "-t 8192", "-q 256", "-t 8192 -q 16", "-n 100000000", "-n 1", "-t 1",
+		"-s 1", "-D 86400", "--timeout 86400",
 		"-D 86400 --interval 86400", "--memory 1K -s 1K -n 1", "--memory 1024M", largest, "-p 1", "--lat -D 1"} {
 		_, err := parseArgs(append(strings.Fields(args), "write", "a"), io.Discard)
 		check.That(t, err == nil, "%s: %v", args, err)
@@ -94,8 +98,10 @@ func TestFlagsAtTheirBounds(t *testing.T) {
 		p                        params
 		slots, reads, moderation int
 	}{
-		{params{verb: verbSend, size: 24929, depth: 8192, qps: 1}, 672, -1, 100},  // 673 x 24929 is an octet more than 16M
-		{params{verb: verbWrite, size: 1985, depth: 8192, qps: 1}, 2112, -1, 100}, // 2113 x 1985 is an octet more than 4M
+		// 673 x 24929 is an octet more than 16M
+		{params{verb: verbSend, size: 24929, depth: 8192, qps: 1}, 672, -1, 100},
+		// 2113 x 1985 is an octet more than 4M
+		{params{verb: verbWrite, size: 1985, depth: 8192, qps: 1}, 2112, -1, 100},
 		{params{verb: verbSend, size: 64 << 20, depth: 128, qps: 1}, 2, -1, 1},
 		{params{verb: verbRead, size: 64 << 20, depth: 128, qps: 1}, 1, 128, 1},
 		{params{verb: verbRead, size: 4096, depth: 129, qps: 2}, 129, 128, 32},
@@ -108,13 +114,16 @@ func TestFlagsAtTheirBounds(t *testing.T) {
 		{params{verb: verbWrite, size: 2, depth: 1, qps: 1}, 1, -1, 1},
 	} {
 		s, r, m := row.p.slotCount(), row.p.readDepth(), row.p.completionInterval()
-		check.That(t, s == row.slots && r == row.reads && m == row.moderation, "%+v: %d slots, %d reads outstanding, one in %d asks for a completion", row.p, s, r, m)
+		check.That(t, s == row.slots && r == row.reads && m == row.moderation,
+			"%+v: %d slots, %d reads outstanding, one in %d asks for a completion", row.p, s, r, m)
 	}
 }
 
 func TestHelpShowsTheUsageAndEndsWell(t *testing.T) {
 	out, errs, code := bench(t, "--help")
-	check.That(t, code == exitOK && errs == "" && strings.Contains(out, "Usage: ddpbench write|read|send") && strings.Contains(out, "--bidirectional") && !strings.Contains(out, "(default true)"), "exit code %d, errors %q, output %q", code, errs, out)
+	check.That(t, code == exitOK && errs == "" && strings.Contains(out, "Usage: ddpbench write|read|send") &&
+		strings.Contains(out, "--bidirectional") && !strings.Contains(out, "(default true)"),
+		"exit code %d, errors %q, output %q", code, errs, out)
 }
 
 func TestDefaultsOfEachVerb(t *testing.T) {
@@ -138,8 +147,9 @@ func TestDefaultsOfEachVerb(t *testing.T) {
 
 func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 	h := hello{
-		params: params{verb: verbSend, bidirectional: true, verify: true, size: 4096, memoryOctets: 1 << 20, depth: 17, qps: 5, duration: time.Second, seed: 6},
-		run:    7, lane: 4, target: target{8, 9, 10},
+		params: params{verb: verbSend, bidirectional: true, verify: true, size: 4096, memoryOctets: 1 << 20,
+			depth: 17, qps: 5, duration: time.Second, seed: 6},
+		run: 7, lane: 4, target: target{8, 9, 10},
 	}
 	good := h.encode()
 	var got hello
@@ -189,7 +199,8 @@ func TestHelloSurvivesTheWireAndDamageIsRefused(t *testing.T) {
 
 // TestMemoryBound makes sure that what check allows is what a run takes.
 func TestMemoryBound(t *testing.T) {
-	for p, want := range map[params][2]int64{ // 8 control buffers of 40 octets, 4 messages of 100, and their receive buffers
+	// 8 control buffers of 40 octets, 4 messages of 100, and their receive buffers
+	for p, want := range map[params][2]int64{
 		{verb: verbWrite, size: 100, depth: 4, qps: 2}:                  {2 * (8*40 + 400), 2 * (8*40 + 400)},
 		{verb: verbSend, size: 100, depth: 4, qps: 1}:                   {8*40 + 400, (8 + 4) * 100},
 		{verb: verbSend, size: 100, depth: 4, qps: 1, wantsNotes: true}: {8*40 + 400 + notesMemory, (8+4)*100 + notesMemory},
@@ -203,13 +214,15 @@ func TestMemoryBound(t *testing.T) {
 			for _, size := range []int{1, 4096, 1 << 20, 100 << 20} {
 				for _, qps := range []int{1, 3, 256} {
 					for _, mem := range []int{0, size, 64 << 20} {
-						p := params{verb: v, bidirectional: both, size: size, memoryOctets: mem, qps: qps, depth: 128, iters: 1}
+						p := params{verb: v, bidirectional: both, size: size, memoryOctets: mem, qps: qps, depth: 128,
+							iters: 1}
 						if p.checkBounds() != nil {
 							continue
 						}
 						n := p.slotCount()
 						check.That(t, n >= 1 && n <= maxSlots && (mem != 0 || n <= p.depth), "%+v has %d slots", p, n)
-						check.That(t, p.endMemory(true) <= maxMemory && p.endMemory(false) <= maxMemory, "%+v needs %d and %d octets", p, p.endMemory(true), p.endMemory(false))
+						check.That(t, p.endMemory(true) <= maxMemory && p.endMemory(false) <= maxMemory,
+							"%+v needs %d and %d octets", p, p.endMemory(true), p.endMemory(false))
 					}
 				}
 			}

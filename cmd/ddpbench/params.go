@@ -76,7 +76,8 @@ func (p *params) checkBounds() error {
 	case p.size < 1 || p.size > maxSize:
 		return cli.Usagef("-s %d: a message is 1 octet to %dM", p.size, maxSize>>20)
 	case p.memoryOctets != 0 && (p.memoryOctets < p.size || p.memoryOctets > maxMemory):
-		return cli.Usagef("--memory %d: it takes one message at least and is at most %dM", p.memoryOctets, maxMemory>>20)
+		return cli.Usagef("--memory %d: it takes one message at least and is at most %dM", p.memoryOctets,
+			maxMemory>>20)
 	case p.depth < 1 || p.depth > maxDepth:
 		return cli.Usagef("-t %d: the depth is 1 to %d", p.depth, maxDepth)
 	case p.qps < 1 || p.qps > maxQPs:
@@ -96,7 +97,8 @@ func (p *params) checkBounds() error {
 	case p.isLatency && p.depth > 1:
 		return cli.Usagef("--lat has one message outstanding at a time")
 	case p.endMemory(false) > maxMemory: // a client needs no more than its server
-		return cli.Usagef("-s %d with -q %d needs more than %dM of memory: take less of one", p.size, p.qps, maxMemory>>20)
+		return cli.Usagef("-s %d with -q %d needs more than %dM of memory: take less of one", p.size, p.qps,
+			maxMemory>>20)
 	}
 	return nil
 }
@@ -267,7 +269,8 @@ func (h *hello) encode() []byte {
 	for _, f := range []struct {
 		on  bool
 		bit byte
-	}{{h.isLatency, flagLat}, {h.bidirectional, flagBoth}, {h.verify, flagVerify}, {h.compareSwap, flagSwap}, {h.wantsNotes, flagNotes}} {
+	}{{h.isLatency, flagLat}, {h.bidirectional, flagBoth}, {h.verify, flagVerify}, {h.compareSwap, flagSwap},
+		{h.wantsNotes, flagNotes}} {
 		if f.on {
 			flags |= f.bit
 		}
@@ -296,15 +299,18 @@ func (h *hello) decode(b []byte) error {
 	}
 	b = b[len(magic):]
 	if v := be.Uint16(b); v != version {
-		return cli.Usagef("the server's ddpbench speaks version %d, the client's version %d: use the same release", version, v)
+		return cli.Usagef("the server's ddpbench speaks version %d, the client's version %d: use the same release",
+			version, v)
 	}
 	if len(b) != helloLen-len(magic) {
 		return cli.Usagef("the request is %d octets long, not %d", len(b)+len(magic), helloLen)
 	}
 	flags := b[3]
 	*h = hello{params: params{
-		verb: verb(b[2]), isLatency: flags&flagLat != 0, bidirectional: flags&flagBoth != 0, verify: flags&flagVerify != 0, compareSwap: flags&flagSwap != 0, wantsNotes: flags&flagNotes != 0,
-		qps: int(be.Uint16(b[4:])), size: parseInt32(b[8:]), memoryOctets: parseInt32(b[12:]), depth: parseInt32(b[16:]),
+		verb: verb(b[2]), isLatency: flags&flagLat != 0, bidirectional: flags&flagBoth != 0,
+		verify: flags&flagVerify != 0, compareSwap: flags&flagSwap != 0, wantsNotes: flags&flagNotes != 0,
+		qps: int(be.Uint16(b[4:])), size: parseInt32(b[8:]), memoryOctets: parseInt32(b[12:]),
+		depth: parseInt32(b[16:]),
 		iters: be.Uint64(b[20:]), duration: time.Duration(be.Uint64(b[28:])), seed: be.Uint64(b[44:]),
 	}, lane: int(be.Uint16(b[6:])), run: be.Uint64(b[36:])}
 	h.target.decode(b[52:])

@@ -20,13 +20,20 @@ func (f *perftestFlags) addFlags(fs *pflag.FlagSet, o *options) {
 	fs.BoolVarP(&o.noPeak, "noPeak", "N", false, "do without the peak bandwidth")
 	fs.BoolVarP(&o.histogram, "report-histogram", "H", false, "with --lat and -n, print all results, sorted")
 	fs.BoolVarP(&o.unsorted, "report-unsorted", "U", false, "with --lat and -n, print all results, in their order")
-	fs.BoolVarP(&f.events, "events", "e", false, "sleep until something comes instead of polling for a while, as --poll -1ns")
-	fs.VarP(cli.Int(&o.cqModeration, 0, 1, maxDepth), "cq-mod", "Q", "one of `n` messages asks for a completion (default 100, or one in 16 MiB)")
-	fs.VarP(cli.Int(&o.postList, 0, 1, maxBurst), "post_list", "l", "post at most `n` requests at a time, 1 to 32 (default 32)")
-	fs.VarP(cli.Int(&f.recvDepth, 0, 2, maxSlots), "rx-depth", "r", "with send, receives that are posted on a QP, instead of --memory")
-	fs.StringVarP(&f.atomicType, "atomic_type", "A", "FETCH_AND_ADD", "with atomic, the `operation`: FETCH_AND_ADD or CMP_AND_SWAP")
-	fs.VarP(cli.Int(&o.link.Mark.Class, 0, 0, 255), "tos", "T", "traffic class of packets, a `number`; its lower two bits are ECN's")
-	fs.VarP(cli.Int(&o.link.Mark.TTL, 0, 1, 255), "hop_limit", "L", "`time` to live of packets, or hop limit (default: the system's)")
+	fs.BoolVarP(&f.events, "events", "e", false,
+		"sleep until something comes instead of polling for a while, as --poll -1ns")
+	fs.VarP(cli.Int(&o.cqModeration, 0, 1, maxDepth), "cq-mod", "Q",
+		"one of `n` messages asks for a completion (default 100, or one in 16 MiB)")
+	fs.VarP(cli.Int(&o.postList, 0, 1, maxBurst), "post_list", "l",
+		"post at most `n` requests at a time, 1 to 32 (default 32)")
+	fs.VarP(cli.Int(&f.recvDepth, 0, 2, maxSlots), "rx-depth", "r",
+		"with send, receives that are posted on a QP, instead of --memory")
+	fs.StringVarP(&f.atomicType, "atomic_type", "A", "FETCH_AND_ADD",
+		"with atomic, the `operation`: FETCH_AND_ADD or CMP_AND_SWAP")
+	fs.VarP(cli.Int(&o.link.Mark.Class, 0, 0, 255), "tos", "T",
+		"traffic class of packets, a `number`; its lower two bits are ECN's")
+	fs.VarP(cli.Int(&o.link.Mark.TTL, 0, 1, 255), "hop_limit", "L",
+		"`time` to live of packets, or hop limit (default: the system's)")
 	fs.VarP(cli.MTU(&o.link.MTU), "path-mtu", "m", "as --mtu, in `bytes`")
 	fs.BoolP("rdma_cm", "R", false, "connect QPs by a protocol for that, as is done anyway")
 	fs.BoolP("comm_rdma_cm", "z", false, "exchange what is needed by that protocol, as is done anyway")
@@ -57,7 +64,8 @@ func (f *perftestFlags) applyTo(fs *pflag.FlagSet, o *options) error {
 		o.setDefaults(fs.Changed("size"))
 		need := int64(f.recvDepth) * int64(o.size) * int64(o.qps)
 		if need > maxMemory {
-			return cli.Usagef("-r %d: receives of %d bytes on %d QPs need more than %dM of memory", f.recvDepth, o.size, o.qps, maxMemory>>20)
+			return cli.Usagef("-r %d: receives of %d bytes on %d QPs need more than %dM of memory", f.recvDepth,
+				o.size, o.qps, maxMemory>>20)
 		}
 		o.memoryOctets = int(need)
 	}

@@ -25,7 +25,8 @@ const (
 	durationHeader  = " #bytes        #iterations       t_avg[usec]    tps average\n"
 	durationRow     = " %-7d       %d            %-7.2f        %-7.2f\n"
 	noPeakWarning   = " WARNING: BW peak won't be measured in this run.\n"
-	waitingForPeers = "\n************************************\n* Waiting for client to connect... *\n************************************\n"
+	waitingForPeers = "\n************************************\n* Waiting for client to connect... " +
+		"*\n************************************\n"
 )
 
 // reporter prints results as perftest does, or JSON. A server prints from several goroutines.
@@ -60,8 +61,10 @@ func (r *reporter) printStart(e *engine, to netip.AddrPort) {
 	path, _ := e.lanes[0].qp.Path()
 	if r.asJSON {
 		r.printObject("start", map[string]any{
-			"test": test, "verb": e.verb.String(), "latency": e.isLatency, "bidirectional": e.bidirectional, "link": r.linkName, "mtu": path.MTU,
-			"server": to.String(), "qps": e.qps, "own_associations": e.ownAssociations, "tx_depth": e.depth, "verify": e.verify,
+			"test": test, "verb": e.verb.String(), "latency": e.isLatency, "bidirectional": e.bidirectional,
+			"link": r.linkName, "mtu": path.MTU,
+			"server": to.String(), "qps": e.qps, "own_associations": e.ownAssociations, "tx_depth": e.depth,
+			"verify": e.verify,
 		})
 		return
 	}
@@ -145,7 +148,8 @@ func (r *reporter) printBandwidth(size int, b bandwidth) {
 }
 
 func (r *reporter) bandwidthFigures(size int, b bandwidth) map[string]any {
-	v := map[string]any{"bytes": size, "iterations": b.iters, "bw_peak_MiBps": roundDecimals(b.peak), "bw_avg_MiBps": roundDecimals(b.avg), "msg_rate_Mpps": roundDecimals(b.rate)}
+	v := map[string]any{"bytes": size, "iterations": b.iters, "bw_peak_MiBps": roundDecimals(b.peak),
+		"bw_avg_MiBps": roundDecimals(b.avg), "msg_rate_Mpps": roundDecimals(b.rate)}
 	if r.gbits {
 		v["bw_peak_Gbps"], v["bw_avg_Gbps"] = roundDecimals(b.peak/gigabitInMiB), roundDecimals(b.avg/gigabitInMiB)
 	}
@@ -182,9 +186,11 @@ func (r *reporter) printInterval(size int, s intervalStats, b bandwidth, avg flo
 		delete(v, "bw_peak_MiBps")
 		delete(v, "bw_peak_Gbps")
 		if r.isLatency {
-			v = map[string]any{"bytes": size, "iterations": b.iters, "t_avg_us": roundDecimals(avg), "tps": roundDecimals(rate)}
+			v = map[string]any{"bytes": size, "iterations": b.iters, "t_avg_us": roundDecimals(avg),
+				"tps": roundDecimals(rate)}
 		}
-		v["from_s"], v["to_s"], v["retransmits"], v["cwnd"], v["srtt_us"] = roundDecimals(s.from), roundDecimals(s.to), s.retransmits, s.path.Cwnd, roundDecimals(s.path.SRTT)
+		v["from_s"], v["to_s"], v["retransmits"], v["cwnd"], v["srtt_us"] = roundDecimals(s.from),
+			roundDecimals(s.to), s.retransmits, s.path.Cwnd, roundDecimals(s.path.SRTT)
 		if s.paths > 1 {
 			v["path"] = s.path.Remote
 		}
@@ -198,7 +204,8 @@ func (r *reporter) printInterval(size int, s intervalStats, b bandwidth, avg flo
 	case r.gbits:
 		figure, unit = b.avg/gigabitInMiB, "Gb/sec"
 	}
-	r.printFormat(" %6.2f-%-6.2f sec  %10.2f %s  %d messages  %d retransmissions  cwnd %d[B]  RTT %.0f[usec]%s\n", s.from, s.to, figure, unit, b.iters, s.retransmits, s.path.Cwnd, s.path.SRTT, s.pathSuffix())
+	r.printFormat(" %6.2f-%-6.2f sec  %10.2f %s  %d messages  %d retransmissions  cwnd %d[B]  RTT %.0f[usec]%s\n",
+		s.from, s.to, figure, unit, b.iters, s.retransmits, s.path.Cwnd, s.path.SRTT, s.pathSuffix())
 }
 
 // printAllResults prints each result of a latency run, as perftest does. For -H they are sorted,
@@ -225,8 +232,10 @@ func (r *reporter) printLatency(kind string, size int, l latencyResult) {
 	switch {
 	case r.asJSON:
 		r.printObject(kind, map[string]any{
-			"bytes": size, "iterations": l.iters, "t_min_us": roundDecimals(l.min), "t_max_us": roundDecimals(l.max), "t_typical_us": roundDecimals(l.typical),
-			"t_avg_us": roundDecimals(l.avg), "t_stdev_us": roundDecimals(l.stdev), "p99_us": roundDecimals(l.p99), "p999_us": roundDecimals(l.p999), "tps": roundDecimals(l.rate),
+			"bytes": size, "iterations": l.iters, "t_min_us": roundDecimals(l.min), "t_max_us": roundDecimals(l.max),
+			"t_typical_us": roundDecimals(l.typical),
+			"t_avg_us":     roundDecimals(l.avg), "t_stdev_us": roundDecimals(l.stdev), "p99_us": roundDecimals(l.p99),
+			"p999_us": roundDecimals(l.p999), "tps": roundDecimals(l.rate),
 		})
 	case r.duration > 0:
 		r.printFormat(durationRow, size, l.iters, l.avg, l.rate)
@@ -250,25 +259,31 @@ func (r *reporter) printSummary(u *usage, bad uint64, last *latencyResult) {
 	}
 	r.printFormat(resultLine)
 	if last != nil && r.duration > 0 {
-		r.printFormat(" Latency[usec]   : min %.2f, 50%% %.2f, 99%% %.2f, 99.9%% %.2f, max %.2f\n", last.min, last.typical, last.p99, last.p999, last.max)
+		r.printFormat(" Latency[usec]   : min %.2f, 50%% %.2f, 99%% %.2f, 99.9%% %.2f, max %.2f\n", last.min,
+			last.typical, last.p99, last.p999, last.max)
 	}
-	r.printFormat(" Packets         : %d out, %d in; DATA chunks: %d out, %d in\n", u.PacketsOut, u.PacketsIn, u.DataOut, u.DataIn)
-	r.printFormat(" Retransmissions : %d DATA chunks, %d fast recoveries, %d timeouts; %d duplicates in\n", u.Retransmits, u.FastRetransmits, u.Timeouts, u.DuplicatesIn)
+	r.printFormat(" Packets         : %d out, %d in; DATA chunks: %d out, %d in\n", u.PacketsOut, u.PacketsIn,
+		u.DataOut, u.DataIn)
+	r.printFormat(" Retransmissions : %d DATA chunks, %d fast recoveries, %d timeouts; %d duplicates in\n",
+		u.Retransmits, u.FastRetransmits, u.Timeouts, u.DuplicatesIn)
 	r.printFormat(" SACKs           : %d out, %d in\n", u.SacksOut, u.SacksIn)
-	r.printFormat(" Link            : %s; batches: %d out, %d in; %d packets refused, %d dropped\n", r.linkName, u.BatchesOut, u.BatchesIn, u.Refused, u.Dropped)
+	r.printFormat(" Link            : %s; batches: %d out, %d in; %d packets refused, %d dropped\n", r.linkName,
+		u.BatchesOut, u.BatchesIn, u.Refused, u.Dropped)
 	for _, p := range u.Paths {
 		used := ""
 		if p.InUse {
 			used = ", in use"
 		}
-		r.printFormat(" Path            : %s -> %s %s%s: cwnd %d[B], SRTT %.0f[usec], MTU %d[B]\n", p.Local, p.Remote, p.State, used, p.Cwnd, p.SRTT, p.MTU)
+		r.printFormat(" Path            : %s -> %s %s%s: cwnd %d[B], SRTT %.0f[usec], MTU %d[B]\n", p.Local, p.Remote,
+			p.State, used, p.Cwnd, p.SRTT, p.MTU)
 	}
 	if u.cpuKnown {
 		ends := "this end"
 		if r.self {
 			ends = "both ends"
 		}
-		r.printFormat(" CPU             : %.3f s user, %.3f s system in %.3f s (%.0f%%), %s\n", u.User, u.System, u.Wall, (u.User+u.System)/u.Wall*100, ends)
+		r.printFormat(" CPU             : %.3f s user, %.3f s system in %.3f s (%.0f%%), %s\n", u.User, u.System,
+			u.Wall, (u.User+u.System)/u.Wall*100, ends)
 	}
 	if u.Allocs != nil {
 		r.printFormat(" Allocations     : %.2f on the heap for a message\n", *u.Allocs)
@@ -299,7 +314,8 @@ func (r *reporter) printRun(from netip.AddrPort, e *engine, took time.Duration, 
 	}
 	b := e.totalBandwidth(took)
 	if r.asJSON {
-		v := map[string]any{"client": from.String(), "test": e.testTitle(), "bytes": e.size, "qps": e.qps, "iterations": b.iters, "seconds": roundDecimals(took.Seconds())}
+		v := map[string]any{"client": from.String(), "test": e.testTitle(), "bytes": e.size, "qps": e.qps,
+			"iterations": b.iters, "seconds": roundDecimals(took.Seconds())}
 		if !e.isLatency {
 			v["bw_avg_MiBps"] = roundDecimals(b.avg)
 		}
@@ -312,7 +328,8 @@ func (r *reporter) printRun(from netip.AddrPort, e *engine, took time.Duration, 
 		r.printObject("run", v)
 		return
 	}
-	line := fmt.Sprintf(" %v: %s, %d octets, %d QPs: %d messages in %.3f s", from, e.testTitle(), e.size, e.qps, b.iters, took.Seconds())
+	line := fmt.Sprintf(" %v: %s, %d octets, %d QPs: %d messages in %.3f s", from, e.testTitle(), e.size, e.qps,
+		b.iters, took.Seconds())
 	if !e.isLatency {
 		line += fmt.Sprintf(", %.2f MiB/sec", b.avg)
 	}

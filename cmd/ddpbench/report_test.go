@@ -22,7 +22,8 @@ func TestPerftestLetters(t *testing.T) {
 		lat = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
 		dur = " #bytes        #iterations       t_avg[usec]    tps average\n"
 	)
-	l := latencyResult{iters: 1000, min: 1.891, max: 58.62, typical: 1.97, avg: 2.6, stdev: 3.38, p99: 16.59, p999: 32.03}
+	l := latencyResult{iters: 1000, min: 1.891, max: 58.62, typical: 1.97, avg: 2.6, stdev: 3.38, p99: 16.59,
+		p999: 32.03}
 	for _, tt := range []struct {
 		name, want string
 		p          params
@@ -32,19 +33,23 @@ func TestPerftestLetters(t *testing.T) {
 		{"latency header", lat, params{isLatency: true, iters: 1}, func(r *reporter) { r.printFormat("%s", r.columnHeader()) }},
 		{"latency header with a duration", dur, params{isLatency: true, duration: 1}, func(r *reporter) { r.printFormat("%s", r.columnHeader()) }},
 		{
-			"bandwidth row", " 65536      5000             3303.29            3126.99\t\t   0.050032\n", params{iters: 1},
+			"bandwidth row", " 65536      5000             3303.29            3126.99\t\t   0.050032\n",
+			params{iters: 1},
 			func(r *reporter) { r.printBandwidth(65536, bandwidth{5000, 3303.294, 3126.987, 0.0500321}) },
 		},
 		{
-			"bandwidth row wider than its columns", " 8388608    12345678901       0.00               12345.50\t\t   1.250000\n", params{iters: 1},
+			"bandwidth row wider than its columns",
+			" 8388608    12345678901       0.00               12345.50\t\t   1.250000\n", params{iters: 1},
 			func(r *reporter) { r.printBandwidth(8388608, bandwidth{12345678901, 0, 12345.5, 1.25}) },
 		},
 		{
-			"latency row", " 64      1000          1.89           58.62        1.97     \t       2.60        \t3.38   \t\t16.59   \t\t32.03  \n", params{isLatency: true, iters: 1},
+			"latency row",
+			" 64      1000          1.89           58.62        1.97     \t       2.60        \t3.38   \t\t16.59   \t\t32.03  \n", params{isLatency: true, iters: 1},
 			func(r *reporter) { r.printLatency("result", 64, l) },
 		},
 		{
-			"latency row with a duration", " 2             71950            13.90          35973.94\n", params{isLatency: true, duration: 1},
+			"latency row with a duration", " 2             71950            13.90          35973.94\n",
+			params{isLatency: true, duration: 1},
 			func(r *reporter) { r.printLatency("result", 2, latencyResult{iters: 71950, avg: 13.9, rate: 35973.94}) },
 		},
 		{
@@ -90,7 +95,8 @@ func TestHeaderBlock(t *testing.T) {
 ` + line + "\n local address: IP 10.0.0.2 ID and key\n remote address: IP 10.0.0.1 ID and key\n" + resultLine + latencyHeader},
 	} {
 		out, _, _ = bench(t, append(strings.Fields(tt.args), "--self", "--link", "mem", "-n", "10")...)
-		out = regexp.MustCompile(`: (1200|65512)\[B\]\n Link type`).ReplaceAllString(out, ": as found[B]\n Link type") // the search may be under way
+		// the search may be under way
+		out = regexp.MustCompile(`: (1200|65512)\[B\]\n Link type`).ReplaceAllString(out, ": as found[B]\n Link type")
 		out = random.ReplaceAllStringFunc(out, func(id string) string {
 			if strings.Contains(id, "RKey") {
 				return "ID and key\n"
@@ -102,7 +108,8 @@ func TestHeaderBlock(t *testing.T) {
 	check.That(t, !strings.Contains(out, "WARNING"), "a peak was measured:\n%s", out)
 	for _, lat := range []bool{false, true} {
 		out, _, _ = bench(t, "write", "--self", "--link", "mem", "-D", "0.05", fmt.Sprint("--lat=", lat))
-		check.That(t, strings.HasPrefix(out, noPeakWarning) != lat, "with a duration there is no peak, with latencies none is meant:\n%s", out)
+		check.That(t, strings.HasPrefix(out, noPeakWarning) != lat,
+			"with a duration there is no peak, with latencies none is meant:\n%s", out)
 	}
 }
 
@@ -124,34 +131,42 @@ func TestUsageOfTwoRunsIsTheirSum(t *testing.T) {
 	}
 	per := 0.25
 	u.Allocs = &per
-	u.Paths = []pathUsage{{"a", "b", "active", true, 4380, 12.4, 1500}, {"c", "d", "suspected, primary", false, 1, 2, 3}}
+	u.Paths = []pathUsage{{"a", "b", "active", true, 4380, 12.4, 1500},
+		{"c", "d", "suspected, primary", false, 1, 2, 3}}
 	o.args = []string{"write", "h\x1b"}
 	for _, self := range []bool{false, true} {
 		var out bytes.Buffer
 		o.self = self
 		newReporter(o, &out, "road").printSummary(&u, 0, nil)
-		want := resultLine + " Packets         : 3 out, 5 in; DATA chunks: 7 out, 9 in\n Retransmissions : 11 DATA chunks, 13 fast recoveries, 15 timeouts; 17 duplicates in\n" +
+		want := resultLine +
+			" Packets         : 3 out, 5 in; DATA chunks: 7 out, 9 in\n Retransmissions : 11 DATA chunks, 13 fast recoveries, 15 timeouts; 17 duplicates in\n" +
 			" SACKs           : 19 out, 21 in\n Link            : road; batches: 23 out, 25 in; 27 packets refused, 29 dropped\n" +
 			" Path            : a -> b active, in use: cwnd 4380[B], SRTT 12[usec], MTU 1500[B]\n" +
 			" Path            : c -> d suspected, primary: cwnd 1[B], SRTT 2[usec], MTU 3[B]\n" +
-			" CPU             : 2.000 s user, 1.000 s system in 4.000 s (75%), " + map[bool]string{false: "this end", true: "both ends"}[self] +
+			" CPU             : 2.000 s user, 1.000 s system in 4.000 s (75%), " +
+			map[bool]string{false: "this end", true: "both ends"}[self] +
 			"\n Allocations     : 0.25 on the heap for a message\n Failovers       : 31 times a silent path was left, 33 paths became inactive\n" +
 			" Duration        : 4.000 s\n Command         : ddpbench write h\uFFFD\n" + resultLine
 		check.That(t, out.String() == want, "got\n%swant\n%s", &out, want)
 	}
-	for verify, want := range map[bool]string{false: `{"both_ends":true,"command":"ddpbench write h�","link":"","type":"summary","usage":{"packets_out":3,`, true: `{"bad":7,"both_ends":true,`} {
+	for verify, want := range map[bool]string{
+		false: `{"both_ends":true,"command":"ddpbench write h�","link":"","type":"summary","usage":{"packets_out":3,`,
+		true:  `{"bad":7,"both_ends":true,`} {
 		var out bytes.Buffer
 		o.asJSON, o.verify = true, verify
 		newReporter(o, &out, "").printSummary(&u, 7, nil)
-		check.That(t, strings.HasPrefix(out.String(), want) && strings.Contains(out.String(), `"link_refused":27,"link_dropped":29,`), "got %s, want %s", &out, want)
+		check.That(t, strings.HasPrefix(out.String(), want) &&
+			strings.Contains(out.String(), `"link_refused":27,"link_dropped":29,`), "got %s, want %s", &out, want)
 	}
 }
 
 // A refused request is one line, of JSON where that is asked for.
 func TestRefusedRequestIsOneLine(t *testing.T) {
-	for asJSON, want := range map[bool]string{false: " 192.0.2.1:7: refused: no\n", true: `{"client":"192.0.2.1:7","error":"no","type":"refused"}` + "\n"} {
+	for asJSON, want := range map[bool]string{false: " 192.0.2.1:7: refused: no\n",
+		true: `{"client":"192.0.2.1:7","error":"no","type":"refused"}` + "\n"} {
 		var out bytes.Buffer
-		newReporter(&options{asJSON: asJSON}, &out, "").printRefused(netip.MustParseAddrPort("192.0.2.1:7"), errors.New("no"))
+		newReporter(&options{asJSON: asJSON}, &out, "").printRefused(netip.MustParseAddrPort("192.0.2.1:7"),
+			errors.New("no"))
 		check.Equal(t, "report", out.String(), want)
 	}
 }
@@ -161,7 +176,8 @@ func TestTrafficIsThatOfTheCounters(t *testing.T) {
 	var a rdma.AssocStats
 	var link sctp.TransportStats
 	n := uint64(0)
-	for _, c := range []*uint64{&a.PacketsOut, &a.PacketsIn, &a.DataOut, &a.DataIn, &a.Retransmits, &a.FastRetransmits, &a.Timeouts,
+	for _, c := range []*uint64{&a.PacketsOut, &a.PacketsIn, &a.DataOut, &a.DataIn, &a.Retransmits,
+		&a.FastRetransmits, &a.Timeouts,
 		&a.DuplicatesIn, &a.SacksOut, &a.SacksIn, &link.TxBatches, &link.RxBatches, &link.TxFailed, &link.RxDropped,
 		&a.PathsSuspected, &a.PathsDown} {
 		n++
@@ -195,13 +211,16 @@ func TestSteadyCountsTheSecondHalf(t *testing.T) {
 		s.checkHalf(e, start.Add(tt.half), 101)
 		want := float64(mallocCount()-before) / 100
 		per := s.perMessage(200)
-		check.That(t, len(keep) != 0 && per != nil && *per >= want && *per <= want*1.01, "%+v: %v for a message, want %v", tt.p, per, want)
+		check.That(t, len(keep) != 0 && per != nil && *per >= want && *per <= want*1.01,
+			"%+v: %v for a message, want %v", tt.p, per, want)
 		check.That(t, s.perMessage(100) == nil, "%+v: a figure without a message", tt.p)
 	}
 }
 
 func TestPeakIsMeasuredUpToItsLimitOnly(t *testing.T) {
-	for p, want := range map[params]bool{{iters: maxPeakMessages, qps: 1}: true, {iters: maxPeakMessages + 1, qps: 1}: false, {iters: maxPeakMessages/2 + 1, qps: 2}: false, {duration: 1, qps: 1}: false} {
+	for p, want := range map[params]bool{{iters: maxPeakMessages, qps: 1}: true,
+		{iters: maxPeakMessages + 1, qps: 1}: false, {iters: maxPeakMessages/2 + 1, qps: 2}: false,
+		{duration: 1, qps: 1}: false} {
 		got := p.hasPeak()
 		check.That(t, got == want, "%d messages on %d QPs: measurable %v", p.iters, p.qps, got)
 	}

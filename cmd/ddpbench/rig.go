@@ -114,7 +114,8 @@ func (r *sweepRig) connectQPs(ctx context.Context) error {
 		return err
 	}
 	for range r.QPs {
-		qp, err := r.devices.Client.CreateQP(&rdma.QPConfig{PD: r.pds[0], SendCQ: r.cq, RecvCQ: r.cq, MaxSend: r.queueDepth(), MaxRecv: 1, MaxSGE: 1,
+		qp, err := r.devices.Client.CreateQP(&rdma.QPConfig{PD: r.pds[0], SendCQ: r.cq, RecvCQ: r.cq,
+			MaxSend: r.queueDepth(), MaxRecv: 1, MaxSGE: 1,
 			IRD: -1, ORD: -1, OwnAssociation: r.Own})
 		if err != nil {
 			return err
@@ -143,7 +144,8 @@ func (r *sweepRig) acceptQPs(ctx context.Context, l *rdma.Listener) error {
 		if err != nil {
 			return err
 		}
-		qp, err := r.devices.Server.CreateQP(&rdma.QPConfig{PD: r.pds[1], SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1, MaxSGE: 1, IRD: -1, ORD: -1})
+		qp, err := r.devices.Server.CreateQP(&rdma.QPConfig{PD: r.pds[1], SendCQ: cq, RecvCQ: cq, MaxSend: 1,
+			MaxRecv: 1, MaxSGE: 1, IRD: -1, ORD: -1})
 		if err != nil {
 			return err
 		}

@@ -47,14 +47,18 @@ func TestEveryVerbMeasuresItself(t *testing.T) {
 			line, _, _ := strings.Cut(rest, "\n")
 			row := strings.Fields(line)
 			want := tt.iters
-			check.That(t, want == "" || row[1] == want || strings.Contains(tt.args, "-b"), "%s messages, want %s:\n%s", row[1], want, out)
+			check.That(t, want == "" || row[1] == want || strings.Contains(tt.args, "-b"),
+				"%s messages, want %s:\n%s", row[1], want, out)
 			for i, f := range row {
 				v, err := strconv.ParseFloat(f, 64)
-				none := i == 2 || i == 3 && strings.HasSuffix(tt.args, "-s 1") || strings.Contains(latencyHeader, tt.header) // no peak, too little for two digits, no time
+				// no peak, too little for two digits, no time
+				none := i == 2 || i == 3 && strings.HasSuffix(tt.args, "-s 1") ||
+					strings.Contains(latencyHeader, tt.header)
 				check.That(t, err == nil && v >= 0 && (v != 0 || none),
 					"column %d is %s:\n%s", i, f, out)
 			}
-			check.That(t, strings.Contains(out, "Verification    : 0 messages with wrong content"), "no verdict:\n%s", out)
+			check.That(t, strings.Contains(out, "Verification    : 0 messages with wrong content"), "no verdict:\n%s",
+				out)
 		})
 	}
 }
@@ -68,11 +72,13 @@ func TestAllSizesAreMeasured(t *testing.T) {
 		f := strings.Fields(lines[i])
 		check.That(t, f[0] == strconv.Itoa(2<<i) && f[1] == "5", "line %d is %q", i, lines[i])
 	}
-	check.That(t, strings.HasPrefix(lines[23], "-----") && strings.Count(out, "\n Path ") == 1, "after 2^23 comes\n%s", strings.Join(lines[23:], "\n"))
+	check.That(t, strings.HasPrefix(lines[23], "-----") && strings.Count(out, "\n Path ") == 1,
+		"after 2^23 comes\n%s", strings.Join(lines[23:], "\n"))
 }
 
 func TestInterruptedRunTellsWhatItHas(t *testing.T) {
-	for _, args := range []string{"write -D 600", "send -b -D 600", "read -q 2 -b -D 600", "send --lat -D 600 --interval 0.01", "write -n 90000000 -s 64"} {
+	for _, args := range []string{"write -D 600", "send -b -D 600", "read -q 2 -b -D 600",
+		"send --lat -D 600 --interval 0.01", "write -n 90000000 -s 64"} {
 		t.Run(args, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -108,16 +114,21 @@ func TestServesConcurrently(t *testing.T) {
 	for range all {
 		check.OK(t, <-errs)
 	}
-	eventually(t, "the server prints a line for each run", func() bool { return strings.Count(x.out.String(), "\n") == len(all) })
+	eventually(t, "the server prints a line for each run", func() bool {
+		return strings.Count(x.out.String(), "\n") == len(all)
+	})
 	for _, want := range []string{
-		"RDMA_Write Bidirectional BW, 65536 octets, 1 QPs: 400 messages", "RDMA_Read BW, 65536 octets, 2 QPs: 400 messages",
-		"Send BW, 65536 octets, 1 QPs: 200 messages", "Send Latency, 2 octets, 1 QPs: 50 messages", ", 0 with wrong content",
+		"RDMA_Write Bidirectional BW, 65536 octets, 1 QPs: 400 messages",
+		"RDMA_Read BW, 65536 octets, 2 QPs: 400 messages",
+		"Send BW, 65536 octets, 1 QPs: 200 messages", "Send Latency, 2 octets, 1 QPs: 50 messages",
+		", 0 with wrong content",
 	} {
 		check.That(t, strings.Contains(x.out.String(), want), "the server does not say %q:\n%s", want, x.out)
 	}
 	eventually(t, "the server has forgotten the runs", func() bool {
 		x.server.mu.Lock()
 		defer x.server.mu.Unlock()
-		return len(x.server.runs)+len(x.server.dev.QPs()) == 0 && x.server.memoryQuota.UsedUnits() == 0 && x.server.runQuota.UsedUnits() == 0
+		return len(x.server.runs)+len(x.server.dev.QPs()) == 0 && x.server.memoryQuota.UsedUnits() == 0 &&
+			x.server.runQuota.UsedUnits() == 0
 	})
 }

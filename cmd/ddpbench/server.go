@@ -58,8 +58,10 @@ type clientRun struct {
 var errServerStopped = errors.New("the server was stopped")
 
 func newService(dev *rdma.Device, rep *reporter) *service {
-	return &service{dev: dev, reporter: rep, runs: make(map[runKey]*clientRun), runEnded: make(chan struct{}), placeTimeout: joinTimeout,
-		runQuota: quota.Semaphore{Max: maxRuns}, memoryQuota: quota.Semaphore{Max: maxServeMemory}, requestQuota: quota.Semaphore{Max: maxWaitingRequests}}
+	return &service{dev: dev, reporter: rep, runs: make(map[runKey]*clientRun), runEnded: make(chan struct{}),
+		placeTimeout: joinTimeout,
+		runQuota:     quota.Semaphore{Max: maxRuns}, memoryQuota: quota.Semaphore{Max: maxServeMemory},
+		requestQuota: quota.Semaphore{Max: maxWaitingRequests}}
 }
 
 // acceptRequests serves until ctx ends, or the listener is closed.
@@ -110,7 +112,8 @@ func (s *service) joinRun(ctx context.Context, req *rdma.Request, active *sync.W
 
 // awaitRun is findRun, but waits up to patience for a place. A client that measures one size after
 // the other may be back before this end has finished its last run.
-func (s *service) awaitRun(ctx context.Context, patience time.Duration, key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, err error) {
+func (s *service) awaitRun(ctx context.Context, patience time.Duration, key runKey, from netip.AddrPort,
+	h *hello) (r *clientRun, first bool, err error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
@@ -130,7 +133,8 @@ func (s *service) awaitRun(ctx context.Context, patience time.Duration, key runK
 
 // findRun returns the run that a request belongs to. If there is no place until another run has
 // ended, freed is not nil.
-func (s *service) findRun(key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, freed <-chan struct{}, err error) {
+func (s *service) findRun(key runKey, from netip.AddrPort, h *hello) (r *clientRun, first bool, freed <-chan struct{},
+	err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.runs[key]; r != nil {
@@ -142,7 +146,9 @@ func (s *service) findRun(key runKey, from netip.AddrPort, h *hello) (r *clientR
 	}
 	if !s.memoryQuota.TryAcquire(key.addr, octets) {
 		s.runQuota.Release(key.addr, 1)
-		return nil, false, s.runEnded, cli.Usagef("the server is busy with %d other runs, and has no memory for another: try again later", len(s.runs))
+		return nil, false, s.runEnded,
+			cli.Usagef("the server is busy with %d other runs, and has no memory for another: try again later",
+				len(s.runs))
 	}
 	e, err := newEngine(s.dev, h.params, false)
 	if err != nil {

@@ -66,7 +66,8 @@ func (e *engine) sendNotes() error {
 	}
 	copy(e.notesRegion.buf, b)
 	l := e.lanes[0]
-	err = l.postControl(rdma.SendWR{Op: rdma.OpWrite, SGL: []rdma.SGE{e.notesRegion.sgeAt(0, len(b))}, RemoteSTag: e.clientNotesTarget.stag, RemoteTO: e.clientNotesTarget.to})
+	err = l.postControl(rdma.SendWR{Op: rdma.OpWrite, SGL: []rdma.SGE{e.notesRegion.sgeAt(0, len(b))},
+		RemoteSTag: e.clientNotesTarget.stag, RemoteTO: e.clientNotesTarget.to})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,8 @@ type traffic struct {
 func (t *traffic) counterFields() []*uint64 {
 	return []*uint64{
 		&t.PacketsOut, &t.PacketsIn, &t.DataOut, &t.DataIn, &t.Retransmits, &t.FastRetransmits, &t.Timeouts,
-		&t.DuplicatesIn, &t.SacksOut, &t.SacksIn, &t.BatchesOut, &t.BatchesIn, &t.Refused, &t.Dropped, &t.Suspected, &t.Down,
+		&t.DuplicatesIn, &t.SacksOut, &t.SacksIn, &t.BatchesOut, &t.BatchesIn, &t.Refused, &t.Dropped, &t.Suspected,
+		&t.Down,
 	}
 }
 
@@ -104,7 +105,8 @@ func pathOf(p *rdma.PathStats, used bool) pathUsage {
 	if p.Primary {
 		state += ", primary"
 	}
-	return pathUsage{p.Local.Addr().String(), p.Remote.Addr().String(), state, used, p.Cwnd, float64(p.SRTT) / 1e3, p.MTU}
+	return pathUsage{p.Local.Addr().String(), p.Remote.Addr().String(), state, used, p.Cwnd, float64(p.SRTT) / 1e3,
+		p.MTU}
 }
 
 // indexInUse returns the path that new data goes to, or -1 if there is none. That is the primary
@@ -179,7 +181,8 @@ func trafficOf(s *rdma.AssocStats) traffic {
 	return traffic{
 		PacketsOut: s.PacketsOut, PacketsIn: s.PacketsIn, DataOut: s.DataOut, DataIn: s.DataIn,
 		Retransmits: s.Retransmits, FastRetransmits: s.FastRetransmits, Timeouts: s.Timeouts,
-		DuplicatesIn: s.DuplicatesIn, SacksOut: s.SacksOut, SacksIn: s.SacksIn, Suspected: s.PathsSuspected, Down: s.PathsDown,
+		DuplicatesIn: s.DuplicatesIn, SacksOut: s.SacksOut, SacksIn: s.SacksIn, Suspected: s.PathsSuspected,
+		Down: s.PathsDown,
 	}
 }
 

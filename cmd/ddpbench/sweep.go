@@ -64,7 +64,8 @@ func (o *options) runSweeps(ctx context.Context, out io.Writer) error {
 	if err := os.MkdirAll(o.sweepDir, 0o777); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%-14s %10s %8s %12s %14s %10s %8s %8s\n", "axis", "value", "GB/s", "messages/s", "CPU us/packet", "CPU s/GB", "allocs", "resent")
+	fmt.Fprintf(out, "%-14s %10s %8s %12s %14s %10s %8s %8s\n", "axis", "value", "GB/s", "messages/s",
+		"CPU us/packet", "CPU s/GB", "allocs", "resent")
 	for i := range sweepAxes {
 		a := &sweepAxes[i]
 		var points []sweepPoint
@@ -74,7 +75,8 @@ func (o *options) runSweeps(ctx context.Context, out io.Writer) error {
 				return fmt.Errorf("%d %s: %w", v, a.Unit, err)
 			}
 			points = append(points, p)
-			fmt.Fprintf(out, "%-14s %10d %8.2f %12.0f %14.2f %10.3f %8.2f %8d\n", a.Name, v, p.GBps, p.Rate, p.Cost, p.PerGB, p.Allocs, p.Resent)
+			fmt.Fprintf(out, "%-14s %10d %8.2f %12.0f %14.2f %10.3f %8.2f %8d\n", a.Name, v, p.GBps, p.Rate, p.Cost,
+				p.PerGB, p.Allocs, p.Resent)
 		}
 		if err := o.savePoints(a, points); err != nil {
 			return err
@@ -136,7 +138,8 @@ type rigReading struct {
 func (r *sweepRig) takeReading() rigReading {
 	user, system, _ := cpuTime()
 	s := r.devices.Client.Transport().Stats()
-	l := rigReading{takenAt: time.Now(), cpuTimeUsed: user + system, completed: r.completed, packets: s.TxPackets + s.RxPackets, mallocs: mallocCount()}
+	l := rigReading{takenAt: time.Now(), cpuTimeUsed: user + system, completed: r.completed,
+		packets: s.TxPackets + s.RxPackets, mallocs: mallocCount()}
 	for i, qp := range r.qps {
 		if i == 0 || r.Own {
 			q, _ := qp.Stats()
@@ -147,7 +150,8 @@ func (r *sweepRig) takeReading() rigReading {
 }
 
 func (p *sweepPoint) setBetween(a, b rigReading) {
-	took, cpu, n := b.takenAt.Sub(a.takenAt).Seconds(), (b.cpuTimeUsed - a.cpuTimeUsed).Seconds(), float64(b.completed-a.completed)
+	took, cpu, n := b.takenAt.Sub(a.takenAt).Seconds(), (b.cpuTimeUsed - a.cpuTimeUsed).Seconds(),
+		float64(b.completed-a.completed)
 	gb := n * float64(p.Size) / 1e9
 	p.GBps, p.Rate, p.Packets, p.Resent = gb/took, n/took, b.packets-a.packets, b.retransmits-a.retransmits
 	p.Cost, p.PerGB, p.Allocs = cpu*1e6/float64(p.Packets), cpu/gb, float64(b.mallocs-a.mallocs)/n

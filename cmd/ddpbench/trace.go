@@ -110,7 +110,8 @@ func (d *traceDrawing) addRecord(r *qlog.Record) error {
 	if l != nil {
 		who = l.displayName()
 	}
-	d.events = append(d.events, eventRow{r.Time, []string{who, cli.Printable(strings.TrimPrefix(r.Name, "sctp:")), formatObject(r.Data)}})
+	d.events = append(d.events, eventRow{r.Time, []string{who, cli.Printable(strings.TrimPrefix(r.Name, "sctp:")),
+		formatObject(r.Data)}})
 	return nil
 }
 
@@ -124,7 +125,8 @@ func (l *assocTrace) displayName() string {
 func (l *assocTrace) addMetrics(ms float64, m *qlog.Metrics) {
 	l.octetsMoved = max(l.octetsMoved, m.OctetsOut+m.OctetsIn)
 	n := func(v int) uint64 { return uint64(max(v, 0)) }
-	l.recorder.Add(timeline.Point{At: ms / 1e3, Out: m.OctetsOut, In: m.UserIn, Cwnd: n(m.Cwnd), Flight: n(m.Outstanding), Rwnd: n(m.PeerWindow), Window: n(m.OwnWindow),
+	l.recorder.Add(timeline.Point{At: ms / 1e3, Out: m.OctetsOut, In: m.UserIn, Cwnd: n(m.Cwnd),
+		Flight: n(m.Outstanding), Rwnd: n(m.PeerWindow), Window: n(m.OwnWindow),
 		Queue: n(m.Queued), Buffered: n(m.Buffered), RTT: m.SRTT, Retransmits: m.Retransmits})
 }
 
@@ -172,11 +174,15 @@ func (d *traceDrawing) buildPage(o *options) *chart.Page {
 	if o.gbits {
 		rate = timeline.Gbit
 	}
-	p := &chart.Page{Title: "Trace " + cli.Printable(filepath.Base(o.traceFile)), Lead: fmt.Sprintf("By %s, begun %s.", cli.Printable(d.head.Title), cli.Printable(d.head.Trace.Common.Reference.Wall)),
+	p := &chart.Page{Title: "Trace " + cli.Printable(filepath.Base(o.traceFile)),
+		Lead: fmt.Sprintf("By %s, begun %s.", cli.Printable(d.head.Title),
+			cli.Printable(d.head.Trace.Common.Reference.Wall)),
 		Figures: timeline.Figures(lines, rate),
-		Tables:  []chart.Table{{Title: "Events", Words: true, Head: []string{"ms", "Association", "Event", "What"}, Rows: rows}}}
+		Tables: []chart.Table{{Title: "Events", Words: true, Head: []string{"ms", "Association", "Event", "What"},
+			Rows: rows}}}
 	if n := len(lives) - len(shown); n > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("Drawn are the %d associations that have moved most; %d others are not.", len(shown), n))
+		p.Notes = append(p.Notes,
+			fmt.Sprintf("Drawn are the %d associations that have moved most; %d others are not.", len(shown), n))
 	}
 	if d.omittedEvents > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("%d more events are in the trace.", d.omittedEvents))

@@ -72,7 +72,8 @@ const (
 
 func (o *options) pingServer(ctx context.Context, dev *rdma.Device, to netip.AddrPort, out io.Writer) (int, error) {
 	ops, _ := parseOperations(o.opName) // check has made sure of it
-	c := &client{options: o, dev: dev, serverAddr: to, ops: ops, reporter: newReporter(o, to.Addr(), out), unanswered: make(map[uint64]*sentPing)}
+	c := &client{options: o, dev: dev, serverAddr: to, ops: ops, reporter: newReporter(o, to.Addr(), out),
+		unanswered: make(map[uint64]*sentPing)}
 	c.reporter.printStart(to.Port())
 	err := c.pingUntilDone(ctx)
 	if c.endpoint != nil {
@@ -119,7 +120,8 @@ func (c *client) pingUntilDone(ctx context.Context) error {
 		}
 		// Several operations follow one another at once, and then comes the pause.
 		answered := func() bool {
-			return (c.pingOnReply || seq%uint64(len(c.ops)) != 0) && c.pendingSeq == 0 && c.unanswered[seq] == nil && c.endpoint != nil
+			return (c.pingOnReply || seq%uint64(len(c.ops)) != 0) && c.pendingSeq == 0 && c.unanswered[seq] == nil &&
+				c.endpoint != nil
 		}
 		if err := c.handleUntil(ctx, c.turnLength, answered); err != nil {
 			return err
@@ -319,7 +321,8 @@ func (c *client) handleAttempt(t attemptResult) error {
 			t.endpoint.close()
 		}
 		return nil
-	case t.fatal, !c.wasConnected && (errors.As(t.err, &rejected) || errors.As(t.err, &foreign) || errors.Is(t.err, errHello)):
+	case t.fatal, !c.wasConnected && (errors.As(t.err, &rejected) || errors.As(t.err, &foreign) ||
+		errors.Is(t.err, errHello)):
 		return t.err
 	case errors.Is(t.err, context.DeadlineExceeded), errors.Is(t.err, sctp.ErrInitTimeout):
 		c.explainNoAnswer(t.err)
@@ -355,7 +358,8 @@ func (c *client) dropSession(err error) {
 	if n := len(c.unanswered); n > 0 {
 		with = ", and " + pluralize(n, "ping") + " with it"
 	}
-	c.reporter.printNote("lost", "connection lost"+with+": "+cli.Printable(err.Error()), map[string]any{"pings": len(c.unanswered)})
+	c.reporter.printNote("lost", "connection lost"+with+": "+cli.Printable(err.Error()),
+		map[string]any{"pings": len(c.unanswered)})
 	since := time.Now()
 	if len(c.unanswered) > 0 {
 		since = c.unanswered[c.oldestUnanswered()].sentAt
@@ -402,7 +406,8 @@ func (c *client) handleCompletion(wc rdma.WC) error {
 	now := time.Now()
 	switch wc.Opcode {
 	case rdmap.WCRead:
-		c.handleReply(wc.ID, now, c.endpoint.hasPingData(c.endpoint.partBytes(c.endpoint.sink[c.endpoint.slotOf(wc.ID)]), readSeq))
+		c.handleReply(wc.ID, now,
+			c.endpoint.hasPingData(c.endpoint.partBytes(c.endpoint.sink[c.endpoint.slotOf(wc.ID)]), readSeq))
 	case rdmap.WCRecv:
 		msg := c.endpoint.receivedMessage(wc)
 		if len(msg) < headerLen {
@@ -426,7 +431,8 @@ func (c *client) handleReply(seq uint64, now time.Time, good bool) {
 	}
 	delete(c.unanswered, seq)
 	again, paths := c.updatePaths()
-	c.reporter.printReply(pingReply{seq: seq, op: p.op, rtt: now.Sub(p.sentAt), contentGood: good, retransmits: again, paths: paths})
+	c.reporter.printReply(pingReply{seq: seq, op: p.op, rtt: now.Sub(p.sentAt), contentGood: good, retransmits: again,
+		paths: paths})
 }
 
 // updatePaths prints which paths have changed. It returns how much was retransmitted since the last

@@ -55,12 +55,14 @@ func queueSizes(size int) cli.Queues {
 // endpointMemory is what one end takes, including queues and completions. A server counts it before
 // it allocates.
 func endpointMemory(size int) int {
-	return (3*maxOutstanding(size)+2)*size + 2*messageBufs(size)*(headerLen+size) + sessionMemory + int(queueSizes(size).Memory())
+	return (3*maxOutstanding(size)+2)*size + 2*messageBufs(size)*(headerLen+size) + sessionMemory +
+		int(queueSizes(size).Memory())
 }
 
 func newEndpoint(dev *rdma.Device, size int, pattern []byte) (*endpoint, error) {
 	e := &endpoint{pd: dev.AllocPD(), size: size, pattern: pattern}
-	e.writeTarget, e.readTarget, e.scratch = make([]byte, maxOutstanding(size)*size), make([]byte, size), make([]byte, size)
+	e.writeTarget, e.readTarget, e.scratch = make([]byte, maxOutstanding(size)*size), make([]byte, size),
+		make([]byte, size)
 	var at int
 	cut := func(n int) memPart {
 		p := memPart{at, n}
@@ -185,14 +187,16 @@ func (e *endpoint) postMessage(op operation, verdict byte, seq uint64, data []by
 func (e *endpoint) postWrite(to remoteBuf, seq uint64, data []byte) error {
 	slot := e.slotOf(seq)
 	copy(e.partBytes(e.source[slot]), data)
-	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: e.partSGE(e.source[slot]), RemoteSTag: to.stag, RemoteTO: to.to + uint64(slot*e.size)})
+	return e.qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, Flags: rdma.Unsignaled, SGL: e.partSGE(e.source[slot]),
+		RemoteSTag: to.stag, RemoteTO: to.to + uint64(slot*e.size)})
 }
 
 // postRead posts an RDMA Read of ping seq.
 func (e *endpoint) postRead(from remoteBuf, seq uint64) error {
 	sink := e.sink[e.slotOf(seq)]
 	clear(e.partBytes(sink))
-	return e.qp.PostSend(&rdma.SendWR{ID: seq, Op: rdma.OpRead, SGL: e.partSGE(sink), RemoteSTag: from.stag, RemoteTO: from.to})
+	return e.qp.PostSend(&rdma.SendWR{ID: seq, Op: rdma.OpRead, SGL: e.partSGE(sink), RemoteSTag: from.stag,
+		RemoteTO: from.to})
 }
 
 // nextCompletion waits for a completion.

@@ -35,6 +35,7 @@ func TestEveryFlagOfPing(t *testing.T) {
 	docgen.Check(t, "../../docs/tools.md", "ping", must.Get(cli.FlagTable(fs, theirs, "ddpping"))(t), *update)
 	for _, f := range refusedFlags {
 		code, out, errs := invoke(t.Context(), "-"+f.Short, "host")
-		check.That(t, code == exitError && out == "" && strings.Contains(errs, "-"+f.Short+": "+f.Why), "-%s: exit %d, %q", f.Short, code, errs)
+		check.That(t, code == exitError && out == "" && strings.Contains(errs, "-"+f.Short+": "+f.Why),
+			"-%s: exit %d, %q", f.Short, code, errs)
 	}
 }

@@ -168,16 +168,24 @@ const maxDuration = 1e9 * time.Second
 
 // addFlags adds the flags, and those that are refused. check reports a refused flag.
 func (o *options) addFlags(fs *pflag.FlagSet, mark *markFlags) (check func() error) {
-	fs.BoolVarP(&o.listen, "listen", "l", false, "serve pings. There is no preload: a short -i sends pings ahead of the answers")
-	fs.VarP(cli.Int(&o.count, 0, 1, math.MaxInt32), "count", "c", "stop after `n` pings; with -w, after n replies (default: at ^C)")
-	fs.VarP(cli.Seconds(&o.interval, time.Second, time.Microsecond, maxDuration).OrZero(), "interval", "i", "`seconds` between pings; 0: as fast as replies come")
+	fs.BoolVarP(&o.listen, "listen", "l", false,
+		"serve pings. There is no preload: a short -i sends pings ahead of the answers")
+	fs.VarP(cli.Int(&o.count, 0, 1, math.MaxInt32), "count", "c",
+		"stop after `n` pings; with -w, after n replies (default: at ^C)")
+	fs.VarP(cli.Seconds(&o.interval, time.Second, time.Microsecond, maxDuration).OrZero(), "interval", "i",
+		"`seconds` between pings; 0: as fast as replies come")
 	fs.VarP(cli.Octets(&o.size, 56, 0, maxSize), "size", "s", "data `bytes` in each ping, K and M as suffixes")
-	fs.VarP(cli.Seconds(&o.deadline, 0, time.Millisecond, maxDuration).OrZero(), "deadline", "w", "stop after so many `seconds`, whatever has come")
-	fs.VarP(cli.Seconds(&o.timeout, 10*time.Second, time.Millisecond, maxDuration), "timeout", "W", "`seconds` to wait for the last replies, and for each attempt to connect")
+	fs.VarP(cli.Seconds(&o.deadline, 0, time.Millisecond, maxDuration).OrZero(), "deadline", "w",
+		"stop after so many `seconds`, whatever has come")
+	fs.VarP(cli.Seconds(&o.timeout, 10*time.Second, time.Millisecond, maxDuration), "timeout", "W",
+		"`seconds` to wait for the last replies, and for each attempt to connect")
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print the summary only")
-	fs.BoolVarP(&o.flood, "flood", "f", false, "ping as fast as replies come, or a hundred times a second; a dot is a ping, a backspace a reply")
-	fs.BoolVarP(&o.adaptive, "adaptive", "A", false, "send the next ping when a reply has come, and after -i at the latest")
-	fs.BoolVarP(&o.nameOutstanding, "outstanding", "O", false, "before each ping name those that are not answered yet, and not only those of a second ago")
+	fs.BoolVarP(&o.flood, "flood", "f", false,
+		"ping as fast as replies come, or a hundred times a second; a dot is a ping, a backspace a reply")
+	fs.BoolVarP(&o.adaptive, "adaptive", "A", false,
+		"send the next ping when a reply has come, and after -i at the latest")
+	fs.BoolVarP(&o.nameOutstanding, "outstanding", "O", false,
+		"before each ping name those that are not answered yet, and not only those of a second ago")
 	fs.BoolVarP(&o.timestamps, "timestamp", "D", false, "print the time before each line")
 	fs.BoolVarP(&o.numeric, "numeric", "n", false, "print addresses, not names")
 	fs.BoolVarP(&o.ringBell, "audible", "a", false, "ring the bell at each reply")
@@ -189,7 +197,8 @@ func (o *options) addFlags(fs *pflag.FlagSet, mark *markFlags) (check func() err
 	fs.BoolP("sticky", "B", false, "keep the source address of the beginning, as an association does anyway")
 	fs.BoolP("names", "H", false, "look names up, as is done without -n anyway")
 	mark.addFlags(fs, &o.link)
-	fs.BytesHexVarP(&o.pattern, "pattern", "p", nil, "fill pings with these 1 to 16 bytes in `hex` instead of what differs from ping to ping")
+	fs.BytesHexVarP(&o.pattern, "pattern", "p", nil,
+		"fill pings with these 1 to 16 bytes in `hex` instead of what differs from ping to ping")
 	fs.StringVar(&o.opName, "op", "send", "how data travels: send, write, read or all")
 	fs.Var(cli.Port(&o.port, rdma.DefaultPort), "port", "SCTP `port`")
 	return cli.AddRefusedFlags(fs, refusedFlags)
@@ -201,15 +210,19 @@ type markFlags struct {
 }
 
 func (m *markFlags) addFlags(fs *pflag.FlagSet, link *cli.LinkFlags) {
-	fs.VarP(cli.Int(&link.Mark.TTL, 0, 1, 255), "ttl", "t", "time to `live` of packets, or hop limit (default: the system's)")
-	fs.VarP(cli.Int(&link.Mark.Class, 0, 0, 255), "tos", "Q", "traffic class of packets, a `number` in decimal or hex; its lower two bits are ECN's")
-	fs.StringVarP(&m.mtuDiscovery, "mtu-discovery", "M", "do", "`how` long packets may be. do, want: search for the MTU of each path; dont: take what the link says")
+	fs.VarP(cli.Int(&link.Mark.TTL, 0, 1, 255), "ttl", "t",
+		"time to `live` of packets, or hop limit (default: the system's)")
+	fs.VarP(cli.Int(&link.Mark.Class, 0, 0, 255), "tos", "Q",
+		"traffic class of packets, a `number` in decimal or hex; its lower two bits are ECN's")
+	fs.StringVarP(&m.mtuDiscovery, "mtu-discovery", "M", "do",
+		"`how` long packets may be. do, want: search for the MTU of each path; dont: take what the link says")
 }
 
 // applyTo applies the marks to the link.
 func (m *markFlags) applyTo(link *cli.LinkFlags) error {
 	if link.Mark.Class&3 != 0 {
-		return cli.Usagef("-Q %d: the lower two bits are those of ECN, which SCTP negotiates: take a multiple of 4", link.Mark.Class)
+		return cli.Usagef("-Q %d: the lower two bits are those of ECN, which SCTP negotiates: take a multiple of 4",
+			link.Mark.Class)
 	}
 	switch m.mtuDiscovery {
 	case "do", "want":
@@ -224,7 +237,8 @@ func (m *markFlags) applyTo(link *cli.LinkFlags) error {
 func (o *options) checkArgs(args []string) error {
 	switch {
 	case o.listen && (o.self || len(args) > 0):
-		return cli.Usagef("-l serves: it takes no HOST and no --self; ping's preload is not offered, a short -i sends ahead of the answers")
+		return cli.Usagef("-l serves: it takes no HOST and no --self; ping's preload is not offered, a short -i " +
+			"sends ahead of the answers")
 	case o.link.V4 && o.link.V6:
 		return cli.Usagef("-4 and -6: it is one or the other")
 	case len(o.pattern) > maxPattern:

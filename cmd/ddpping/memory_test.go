@@ -37,7 +37,8 @@ func TestWhatASessionTakesIsWhatIsCounted(t *testing.T) {
 		for _, e := range ends {
 			e.close()
 		}
-		check.That(t, took <= endpointMemory(size) && endpointMemory(size) <= 2*took+sessionMemory, "a session of %d octets takes %d of the heap, counted are %d", size, took, endpointMemory(size))
+		check.That(t, took <= endpointMemory(size) && endpointMemory(size) <= 2*took+sessionMemory,
+			"a session of %d octets takes %d of the heap, counted are %d", size, took, endpointMemory(size))
 	}
 }
 

@@ -13,11 +13,14 @@ import (
 // While a ping runs, its counters can be scraped; with the end of it the port is free again.
 func TestMetricsAreServed(t *testing.T) {
 	url, end := httpget.Tool(t, runProgram, "--self", "--link", "mem", "-i", "0.01")
-	httpget.Until(t, url, `rddp_sctp_packets_received_total{source="client"}`, "rddp_rdma_accepted_total{source=\"server\"} 1\n") // the session may not be there yet
+	// the session may not be there yet
+	httpget.Until(t, url, `rddp_sctp_packets_received_total{source="client"}`,
+		"rddp_rdma_accepted_total{source=\"server\"} 1\n")
 	text := httpget.Page(t, strings.Replace(url, "/metrics", "/debug/vars", 1))
 	check.That(t, strings.Contains(text, `"rddp": {"client":{"Transport":`), "/debug/vars has\n%s", text)
 	addr := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
-	if code, out, errs := invoke(t.Context(), "--stat", addr); code != exitOK || !strings.HasPrefix(out, "client: 1 associations, 1 QPs, 3 regions\nESTABLISHED ") {
+	if code, out, errs := invoke(t.Context(), "--stat", addr); code != exitOK ||
+		!strings.HasPrefix(out, "client: 1 associations, 1 QPs, 3 regions\nESTABLISHED ") {
 		t.Errorf("--stat: exit %d\n%s%s", code, out, errs)
 	}
 	check.Equal(t, "exit", end(), exitOK)
@@ -37,7 +40,8 @@ func TestMetricsAddressIsChecked(t *testing.T) {
 		{"somebody else's address", "192.0.2.1:9100", "this host does not have the address"},
 	} {
 		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "-c", "1", "--metrics", row.addr)
-		check.That(t, code == exitError && out == "" && strings.Contains(errs, "ddpping: --metrics "+row.addr+": "+row.want),
+		check.That(t, code == exitError && out == "" &&
+			strings.Contains(errs, "ddpping: --metrics "+row.addr+": "+row.want),
 			"%s: exit %d, %q", row.name, code, errs)
 	}
 }

@@ -30,8 +30,10 @@ func invoke(ctx context.Context, args ...string) (code int, stdout, stderr strin
 
 func TestSizesFromNothingToMegabytes(t *testing.T) {
 	for _, size := range []string{"0", "1", "2000000"} {
-		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "3", "-q", "-p", "c0ffee", "-s", size)
-		check.That(t, code == exitOK && strings.Contains(out, "over memory of this process") && strings.Contains(out, "3 received, 0% packet loss"), "size %s: exit %d\n%s%s", size, code, out, errs)
+		code, out, errs := invoke(t.Context(), "--self", "--link", "mem", "--op", "all", "-c", "3", "-q", "-p",
+			"c0ffee", "-s", size)
+		check.That(t, code == exitOK && strings.Contains(out, "over memory of this process") &&
+			strings.Contains(out, "3 received, 0% packet loss"), "size %s: exit %d\n%s%s", size, code, out, errs)
 	}
 }
 
@@ -75,18 +77,22 @@ func TestMistakesAreNamed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, errs := invoke(must.Ended(), tt.args...) // where it goes on, it does not go on for long
-			check.That(t, code == exitError && strings.Contains(errs, tt.want) && strings.HasPrefix(errs, "ddpping: ") && !strings.Contains(errs, "%!") && out == "",
+			check.That(t, code == exitError && strings.Contains(errs, tt.want) &&
+				strings.HasPrefix(errs, "ddpping: ") && !strings.Contains(errs, "%!") && out == "",
 				"exit %d, printed %q and %q, want %q", code, out, errs, tt.want)
 		})
 	}
-	for flag, want := range map[string]string{"--help": "--pcap", "-h": "--pcap", "--version": "ddpping of rddp ", "-V": "ddpping of rddp "} {
+	for flag, want := range map[string]string{"--help": "--pcap", "-h": "--pcap", "--version": "ddpping of rddp ",
+		"-V": "ddpping of rddp "} {
 		code, out, errs := invoke(t.Context(), flag)
-		check.That(t, code == exitOK && strings.Contains(out, want) && errs == "", "%s: exit %d\n%s%s", flag, code, out, errs)
+		check.That(t, code == exitOK && strings.Contains(out, want) && errs == "", "%s: exit %d\n%s%s", flag, code,
+			out, errs)
 	}
 }
 
 func TestPacketsAreMarkedAsAsked(t *testing.T) {
-	for args, want := range map[string]rawio.Mark{"a": {}, "-t 1 -Q 0xb8 a": {TTL: 1, Class: 0xb8}, "-t 255 -Q 252 a": {TTL: 255, Class: 252}} {
+	for args, want := range map[string]rawio.Mark{"a": {}, "-t 1 -Q 0xb8 a": {TTL: 1, Class: 0xb8},
+		"-t 255 -Q 252 a": {TTL: 255, Class: 252}} {
 		o := must.Get(parseArgs(strings.Fields(args), io.Discard))(t)
 		check.That(t, o.link.Mark == want, "%s: %+v, want %+v", args, o.link.Mark, want)
 	}
@@ -114,7 +120,8 @@ func TestPortOfAnotherProgram(t *testing.T) {
 }
 
 // against pings a server that handle plays badly.
-func against(t *testing.T, args []string, handle func(e *endpoint, client *hello, msg []byte)) (code int, out string, err error) {
+func against(t *testing.T, args []string, handle func(e *endpoint, client *hello, msg []byte)) (code int, out string,
+	err error) {
 	t.Helper()
 	client, server := devices(t)
 	l, e := must.Get(server.Listen(rdma.DefaultPort))(t), must.Get(newEndpoint(server, 56, nil))(t)
@@ -179,7 +186,8 @@ func TestWrongRepliesAreFound(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			code, out, err := against(t, []string{"-n", "-c", "1", "--op", tt.op}, tt.handle)
 			check.That(t, (tt.err == "" || err != nil && err.Error() == tt.err) && (tt.err != "" ||
-				err == nil && code == exitLost && strings.Contains(out, "BAD CONTENT") && strings.Contains(out, "1 with bad content")), "exit %d, %v\n%s", code, err, out)
+				err == nil && code == exitLost && strings.Contains(out, "BAD CONTENT") &&
+					strings.Contains(out, "1 with bad content")), "exit %d, %v\n%s", code, err, out)
 		})
 	}
 }
@@ -187,8 +195,9 @@ func TestWrongRepliesAreFound(t *testing.T) {
 // What the server's program says, or that it is none, ends the tool: it is no ping that is lost.
 func TestServerThatTakesNoPings(t *testing.T) {
 	for want, answer := range map[string]func(*rdma.Request, *endpoint) error{
-		"the server refused: full": func(r *rdma.Request, _ *endpoint) error { return r.Reject([]byte("full")) }, "is something else than this tool": nil,
-		errHello.Error(): func(r *rdma.Request, e *endpoint) error { return r.Accept(e.qp, []byte("x")) },
+		"the server refused: full":         func(r *rdma.Request, _ *endpoint) error { return r.Reject([]byte("full")) },
+		"is something else than this tool": nil,
+		errHello.Error():                   func(r *rdma.Request, e *endpoint) error { return r.Accept(e.qp, []byte("x")) },
 	} {
 		client, server := devices(t)
 		if answer == nil {
@@ -210,16 +219,19 @@ func TestEndsTakeRoom(t *testing.T) {
 	for _, limits := range []rdma.Limits{{MaxCQE: 8}, {MaxRegions: 2}, {MaxWR: 100}} {
 		client, _ := devices(t, &rdma.Config{Limits: limits})
 		e, err := newEndpoint(client, 1, nil)
-		check.That(t, e == nil && err != nil && len(client.Snapshot().Regions) == 0, "with %+v: %v, and %+v stay", limits, err, client.Snapshot().Regions)
+		check.That(t, e == nil && err != nil && len(client.Snapshot().Regions) == 0, "with %+v: %v, and %+v stay",
+			limits, err, client.Snapshot().Regions)
 	}
 	dev, _ := devices(t)
 	for _, size := range []int{0, 1, 100, 1 << 20, 5 << 20} {
 		e := must.Get(newEndpoint(dev, size, nil))(t)
-		check.Equal(t, "octets", len(e.writeTarget)+len(e.readTarget)+len(e.localMem)+len(e.scratch)+sessionMemory+int(queueSizes(size).Memory()), endpointMemory(size))
+		check.Equal(t, "octets", len(e.writeTarget)+len(e.readTarget)+len(e.localMem)+len(e.scratch)+sessionMemory+
+			int(queueSizes(size).Memory()), endpointMemory(size))
 		for _, late := range []*endpoint{e, nil} { // it may have come when all was over
 			check.OK(t, (&client{runCtx: must.Ended()}).handleAttempt(attemptResult{session: session{endpoint: late}}))
 		}
-		check.That(t, e.postRecv(0) != nil && len(dev.QPs())+len(dev.Snapshot().Regions) == 0, "its QP is still there, or its memory")
+		check.That(t, e.postRecv(0) != nil && len(dev.QPs())+len(dev.Snapshot().Regions) == 0,
+			"its QP is still there, or its memory")
 	}
 }
 
@@ -244,7 +256,8 @@ func TestServerFindsWrongPings(t *testing.T) {
 	}
 	e.qp.PostSend(&rdma.SendWR{SGL: e.partSGE(memPart{0, headerLen - 1})})
 	wc := next()
-	check.That(t, wc.Status != rdmap.StatusSuccess, "a message too short for a ping is answered by % x", e.receivedMessage(wc))
+	check.That(t, wc.Status != rdmap.StatusSuccess, "a message too short for a ping is answered by % x",
+		e.receivedMessage(wc))
 }
 
 func TestServerRefusesHostileHellos(t *testing.T) {
@@ -265,7 +278,8 @@ func TestServerRefusesHostileHellos(t *testing.T) {
 			e := must.Get(newEndpoint(client, 1, nil))(t)
 			for range tt.left {
 				e := must.Get(newEndpoint(client, 1, nil))(t)
-				must.Do(e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), (&hello{size: maxSize}).encode()))(t)
+				must.Do(e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1),
+					(&hello{size: maxSize}).encode()))(t)
 			}
 			_, err := e.qp.Connect(t.Context(), netip.AddrPortFrom(serverAddr, 1), tt.private)
 			check.That(t, err != nil && strings.Contains(err.Error(), tt.want), "error %v, want %q", err, tt.want)
@@ -286,5 +300,6 @@ func TestFillTellsPingsApart(t *testing.T) {
 	fillData(b, 1, []byte{1, 2, 3})
 	check.Equal(t, "a pattern again and again", fmt.Sprintf("%x", b), "01020301020301020301020301020301")
 	fillData(b, 1, nil)
-	check.Equal(t, "the first ping, of any release", fmt.Sprintf("%x", b), "6e2d75caae771bdcb45c6f16b32df054") // by xorshift64
+	// by xorshift64
+	check.Equal(t, "the first ping, of any release", fmt.Sprintf("%x", b), "6e2d75caae771bdcb45c6f16b32df054")
 }

@@ -47,7 +47,8 @@ type pingReply struct {
 }
 
 func newReporter(o *options, addr netip.Addr, out io.Writer) *reporter {
-	r := &reporter{options: o, out: out, addr: addr, displayName: addr.String(), min: math.Inf(1), repliesByPath: make(map[netip.Addr]int)}
+	r := &reporter{options: o, out: out, addr: addr, displayName: addr.String(), min: math.Inf(1),
+		repliesByPath: make(map[netip.Addr]int)}
 	if !o.numeric && !o.self {
 		if names, _ := net.LookupAddr(r.displayName); len(names) > 0 {
 			r.displayName = fmt.Sprintf("%s (%s)", cli.Printable(strings.TrimSuffix(names[0], ".")), r.displayName)
@@ -77,10 +78,12 @@ func (r *reporter) printObject(v map[string]any) {
 
 func (r *reporter) printStart(port uint16) {
 	if r.asJSON {
-		r.printObject(map[string]any{"type": "start", "host": r.host, "addr": r.addr.String(), "port": port, "size": r.size, "op": r.opName, "link": r.linkName})
+		r.printObject(map[string]any{"type": "start", "host": r.host, "addr": r.addr.String(), "port": port,
+			"size": r.size, "op": r.opName, "link": r.linkName})
 		return
 	}
-	fmt.Fprintf(r.out, "DDPPING %s (%s) %d bytes of data by %s over %s, SCTP port %d\n", r.host, r.addr, r.size, r.opName, r.linkName, port)
+	fmt.Fprintf(r.out, "DDPPING %s (%s) %d bytes of data by %s over %s, SCTP port %d\n", r.host, r.addr, r.size,
+		r.opName, r.linkName, port)
 }
 
 func (r *reporter) countSent() {
@@ -111,12 +114,14 @@ func (r *reporter) printReply(p pingReply) {
 	}
 	switch {
 	case r.asJSON:
-		r.printObject(map[string]any{"type": "reply", "seq": p.seq, "op": p.op.String(), "bytes": r.size, "rtt_ms": ms, "good": p.contentGood,
+		r.printObject(map[string]any{"type": "reply", "seq": p.seq, "op": p.op.String(), "bytes": r.size,
+			"rtt_ms": ms, "good": p.contentGood,
 			"retransmissions": p.retransmits, "paths": p.paths})
 	case r.flood && p.contentGood:
 		fmt.Fprint(r.out, "\b \b")
 	default:
-		r.printLine("%d bytes from %s: seq=%d op=%s time=%s ms%s", r.size, r.displayName, p.seq, p.op, r.formatMillis(ms), r.replyRemarks(p))
+		r.printLine("%d bytes from %s: seq=%d op=%s time=%s ms%s", r.size, r.displayName, p.seq, p.op,
+			r.formatMillis(ms), r.replyRemarks(p))
 	}
 }
 
@@ -183,7 +188,8 @@ func (r *reporter) endOutage() {
 	took := time.Since(r.silentSince)
 	r.silentSince = time.Time{}
 	r.outageTime += took
-	r.printNote("outage", fmt.Sprintf("answers again after %.2f s without", took.Seconds()), map[string]any{"seconds": took.Seconds()})
+	r.printNote("outage", fmt.Sprintf("answers again after %.2f s without", took.Seconds()),
+		map[string]any{"seconds": took.Seconds()})
 }
 
 // printNote prints a line about anything but an answer to one ping.
@@ -224,7 +230,8 @@ func describePath(p rdma.PathStats) string {
 
 // printPathChange prints a path that has changed.
 func (r *reporter) printPathChange(p rdma.PathStats) {
-	r.printNote("path", describePath(p), map[string]any{"local": p.Local.Addr(), "remote": p.Remote.Addr(), "state": pathState(p)})
+	r.printNote("path", describePath(p), map[string]any{"local": p.Local.Addr(), "remote": p.Remote.Addr(),
+		"state": pathState(p)})
 }
 
 // printSummary prints the summary. It returns the exit code of ping.
@@ -251,8 +258,10 @@ func (r *reporter) printSummary() int {
 	}
 	if r.asJSON {
 		r.printObject(map[string]any{
-			"type": "summary", "transmitted": r.transmitted, "received": r.received, "errors": r.sendErrors, "bad": r.badReplies, "loss_percent": percent,
-			"time_ms": took.Milliseconds(), "rtt_min_ms": r.min, "rtt_avg_ms": avg, "rtt_max_ms": r.max, "rtt_mdev_ms": mdev,
+			"type": "summary", "transmitted": r.transmitted, "received": r.received, "errors": r.sendErrors,
+			"bad": r.badReplies, "loss_percent": percent,
+			"time_ms": took.Milliseconds(), "rtt_min_ms": r.min, "rtt_avg_ms": avg, "rtt_max_ms": r.max,
+			"rtt_mdev_ms":     mdev,
 			"retransmissions": r.retransmits, "outages": r.outages, "outage_seconds": r.outageTime.Seconds(),
 		})
 		return code
@@ -265,7 +274,8 @@ func (r *reporter) printSummary() int {
 	if r.badReplies > 0 {
 		also += fmt.Sprintf(", %d with bad content", r.badReplies)
 	}
-	fmt.Fprintf(r.out, "%d pings transmitted, %d received%s, %.4g%% packet loss, time %dms\n", r.transmitted, r.received, also, percent, took.Milliseconds())
+	fmt.Fprintf(r.out, "%d pings transmitted, %d received%s, %.4g%% packet loss, time %dms\n", r.transmitted,
+		r.received, also, percent, took.Milliseconds())
 	if r.received > 0 {
 		fmt.Fprintf(r.out, "rtt min/avg/max/mdev = %.3f/%.3f/%.3f/%.3f ms\n", r.min, avg, r.max, mdev)
 	}
@@ -281,7 +291,8 @@ func (r *reporter) printSummary() int {
 	}
 	for _, p := range r.paths {
 		if len(r.paths) > 1 || r.verbose {
-			fmt.Fprintf(r.out, "%s, %s, srtt %.3f ms, rto %v, mtu %d bytes, cwnd %d bytes\n", describePath(p), pluralize(r.repliesByPath[p.Remote.Addr()], "answer"),
+			fmt.Fprintf(r.out, "%s, %s, srtt %.3f ms, rto %v, mtu %d bytes, cwnd %d bytes\n", describePath(p),
+				pluralize(r.repliesByPath[p.Remote.Addr()], "answer"),
 				p.SRTT.Seconds()*1e3, p.RTO, p.MTU, p.Cwnd)
 		}
 	}

@@ -66,7 +66,8 @@ func (c *SCTPConn) SCTPWrite(b []byte, info *SndRcvInfo) (int, error) {
 // plain and named convert an info to the structure of package compat and back. They copy each
 // field: Go cannot convert structures of different packages that have a blank field.
 func plain(info *SndRcvInfo) compat.SndRcvInfo {
-	return compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID, Context: info.Context, TTL: info.TTL,
+	return compat.SndRcvInfo{Stream: info.Stream, SSN: info.SSN, Flags: info.Flags, PPID: info.PPID,
+		Context: info.Context, TTL: info.TTL,
 		TSN: info.TSN, CumTSN: info.CumTSN, AssocID: info.AssocID}
 }
 

@@ -96,8 +96,10 @@ func DialSCTP(net string, laddr, raddr *SCTPAddr) (*SCTPConn, error) {
 }
 
 // DialSCTPExt is DialSCTP with options.
-func DialSCTPExt(network string, laddr, raddr *SCTPAddr, options InitMsg, rtoInfo *RtoInfo, assocInfo *AssocInfo, maxSeg int) (*SCTPConn, error) {
-	return (&SocketConfig{InitMsg: options, RtoInfo: rtoInfo, AssocInfo: assocInfo, MaxSeg: maxSeg}).Dial(network, laddr, raddr)
+func DialSCTPExt(network string, laddr, raddr *SCTPAddr, options InitMsg, rtoInfo *RtoInfo, assocInfo *AssocInfo,
+	maxSeg int) (*SCTPConn, error) {
+	return (&SocketConfig{InitMsg: options, RtoInfo: rtoInfo, AssocInfo: assocInfo, MaxSeg: maxSeg}).Dial(network,
+		laddr, raddr)
 }
 
 // ListenSCTP listens on laddr. If laddr is nil, it listens on all addresses and some port.
@@ -106,8 +108,10 @@ func ListenSCTP(net string, laddr *SCTPAddr) (*SCTPListener, error) {
 }
 
 // ListenSCTPExt is ListenSCTP with options.
-func ListenSCTPExt(network string, laddr *SCTPAddr, options InitMsg, rtoInfo *RtoInfo, assocInfo *AssocInfo, maxSeg int) (*SCTPListener, error) {
-	return (&SocketConfig{InitMsg: options, RtoInfo: rtoInfo, AssocInfo: assocInfo, MaxSeg: maxSeg}).Listen(network, laddr)
+func ListenSCTPExt(network string, laddr *SCTPAddr, options InitMsg, rtoInfo *RtoInfo, assocInfo *AssocInfo,
+	maxSeg int) (*SCTPListener, error) {
+	return (&SocketConfig{InitMsg: options, RtoInfo: rtoInfo, AssocInfo: assocInfo, MaxSeg: maxSeg}).Listen(network,
+		laddr)
 }
 
 // SCTPListener is a socket that accepts associations.

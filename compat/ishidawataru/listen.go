@@ -50,7 +50,8 @@ func ListenSCTPExt(network string, laddr *SCTPAddr, options InitMsg) (*SCTPListe
 
 type controlFunc = func(network, address string, c syscall.RawConn) error
 
-func dialSCTPExtConfig(network string, laddr, raddr *SCTPAddr, options InitMsg, control controlFunc, handler NotificationHandler) (*SCTPConn, error) {
+func dialSCTPExtConfig(network string, laddr, raddr *SCTPAddr, options InitMsg, control controlFunc,
+	handler NotificationHandler) (*SCTPConn, error) {
 	if raddr == nil {
 		return nil, noAddr("DialSCTP")
 	}
@@ -65,7 +66,8 @@ func dialSCTPExtConfig(network string, laddr, raddr *SCTPAddr, options InitMsg, 
 	return newConn(s, handler), nil
 }
 
-func listenSCTPExtConfig(network string, laddr *SCTPAddr, options InitMsg, control controlFunc, handler NotificationHandler) (*SCTPListener, error) {
+func listenSCTPExtConfig(network string, laddr *SCTPAddr, options InitMsg, control controlFunc,
+	handler NotificationHandler) (*SCTPListener, error) {
 	s, err := newSocket(network, laddr, nil, options, control)
 	if err != nil {
 		return nil, err
@@ -92,7 +94,8 @@ func newSocket(network string, laddr, raddr *SCTPAddr, options InitMsg, control 
 		err = control(network, address, rawConn{s})
 	}
 	if err == nil {
-		err = c.SetInitMsg(int(options.NumOstreams), int(options.MaxInstreams), int(options.MaxAttempts), int(options.MaxInitTimeout))
+		err = c.SetInitMsg(int(options.NumOstreams), int(options.MaxInstreams), int(options.MaxAttempts),
+			int(options.MaxInitTimeout))
 	}
 	if err == nil && laddr != nil {
 		err = s.Bind(laddr.ToRawSockAddrBuf(), false)

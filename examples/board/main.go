@@ -184,7 +184,8 @@ func add(ctx context.Context, dev *rdma.Device, server netip.AddrPort, note stri
 	if err != nil {
 		return err
 	}
-	if _, err := c.do(ctx, rdma.SendWR{Op: rdma.OpRead, SGL: []rdma.SGE{copyOf.SGE(0, size)}, RemoteSTag: c.board}); err != nil {
+	read := rdma.SendWR{Op: rdma.OpRead, SGL: []rdma.SGE{copyOf.SGE(0, size)}, RemoteSTag: c.board}
+	if _, err := c.do(ctx, read); err != nil {
 		return err
 	}
 	for i := range int(got.Original) + 1 {

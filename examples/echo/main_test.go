@@ -40,7 +40,8 @@ func TestEachStreamIsAnswered(t *testing.T) {
 			must.Get(c.WriteMsg([]byte("question"), sctp.SendInfo{Stream: row.ask}))(t)
 			buf := make([]byte, 100)
 			n, info, err := c.ReadMsg(buf)
-			check.That(t, err == nil && info.Stream == row.answer && strings.HasPrefix(string(buf[:n]), "question"), "asked on %d, answered on %d: %q, %v", row.ask, info.Stream, buf[:n], err)
+			check.That(t, err == nil && info.Stream == row.answer && strings.HasPrefix(string(buf[:n]), "question"),
+				"asked on %d, answered on %d: %q, %v", row.ask, info.Stream, buf[:n], err)
 			stop()
 			<-served
 		})

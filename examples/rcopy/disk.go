@@ -62,7 +62,8 @@ func (d *disk) refuse(root *os.Root, from netip.Addr, size uint64) error {
 	case size > room-min(room, d.all):
 		return fmt.Errorf("there is not enough free space for %d octets", size)
 	case size > mine-min(mine, d.taken[from]):
-		return fmt.Errorf("%d octets are too many: the copies of one client may reserve %d %% of the free space at a time, %d octets", size, d.share, mine)
+		return fmt.Errorf("%d octets are too many: the copies of one client may reserve %d %% of the free space "+
+			"at a time, %d octets", size, d.share, mine)
 	}
 	return nil
 }

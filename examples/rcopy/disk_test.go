@@ -35,7 +35,8 @@ func TestEveryNumberHasARange(t *testing.T) {
 func TestOneClientReservesItsShareOfTheDisk(t *testing.T) {
 	root := must.Get(os.OpenRoot(t.TempDir()))(t)
 	defer root.Close()
-	one, same, other, third := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	one, same, other, third := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"),
+		netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	free, total, known := uint64(10_500), uint64(10_000), true
 	d := newDisk(50)
 	d.space = func(*os.Root) (uint64, uint64, bool) { return free - d.all, total, known }
@@ -65,8 +66,10 @@ func TestOneClientReservesItsShareOfTheDisk(t *testing.T) {
 		if err == nil {
 			in.discard()
 		}
-		check.That(t, (err == nil) == (row.why == "") && (err == nil || strings.Contains(err.Error(), row.why)), "copy %d of %d octets from %v: %v, want %q", i, row.size, row.from, err, row.why)
-		check.That(t, d.wanted(began.Add(-1)) == (err != nil), "copy %d: a copy has found too little: %v", i, err == nil)
+		check.That(t, (err == nil) == (row.why == "") && (err == nil || strings.Contains(err.Error(), row.why)),
+			"copy %d of %d octets from %v: %v, want %q", i, row.size, row.from, err, row.why)
+		check.That(t, d.wanted(began.Add(-1)) == (err != nil), "copy %d: a copy has found too little: %v", i,
+			err == nil)
 	}
 	d.give(one, 3000)
 	d.give(same, 2000)
@@ -89,7 +92,8 @@ func TestRefusedCopyIsToldOfTheShare(t *testing.T) {
 	var rejected *ddpadapt.RejectedError
 	err := b.send("f", content(101))
 	must.That(t, errors.As(err, &rejected), "a second copy: %v", err)
-	check.That(t, strings.Contains(string(rejected.Private), "the copies of one client may reserve 50 %"), "the client is told %q", rejected.Private)
+	check.That(t, strings.Contains(string(rejected.Private), "the copies of one client may reserve 50 %"),
+		"the client is told %q", rejected.Private)
 	held.seal(0, [32]byte{}) // a wrong one ends the copy
 	held.verdict()
 	held.e.close()

@@ -143,9 +143,12 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 func (o *options) flags(fs *pflag.FlagSet) {
 	fs.BoolVarP(&o.listen, "listen", "l", false, "serve: store what comes")
 	fs.StringVar(&o.dir, "dir", ".", "with -l, the `directory` to store into")
-	fs.Var(cli.Octets(&o.maxSize, 64<<30, 0, 1<<62), "max-size", "with -l, the most `octets` of one file; K, M, G or T may follow")
-	fs.Var(cli.Int(&o.share, 50, 1, 100), "share", "with -l, the most `percent` of the free space that the copies of one client may reserve at a time")
-	fs.VarP(cli.Seconds(&o.timeout, 30*time.Second, time.Millisecond, 1e6*time.Second), "timeout", "w", "give up when nothing has moved for so many `seconds`")
+	fs.Var(cli.Octets(&o.maxSize, 64<<30, 0, 1<<62), "max-size",
+		"with -l, the most `octets` of one file; K, M, G or T may follow")
+	fs.Var(cli.Int(&o.share, 50, 1, 100), "share",
+		"with -l, the most `percent` of the free space that the copies of one client may reserve at a time")
+	fs.VarP(cli.Seconds(&o.timeout, 30*time.Second, time.Millisecond, 1e6*time.Second), "timeout", "w",
+		"give up when nothing has moved for so many `seconds`")
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	fs.VarP(cli.Port(&o.port, rdma.DefaultPort), "port", "p", "SCTP `port`")
 	o.link.Add(fs)
@@ -262,5 +265,6 @@ func again(s rdma.AssocStats) string {
 	if s.Retransmits == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d of %d segments sent again after %d fast retransmits and %d timeouts", s.Retransmits, s.DataOut, s.FastRetransmits, s.Timeouts)
+	return fmt.Sprintf(", %d of %d segments sent again after %d fast retransmits and %d timeouts", s.Retransmits,
+		s.DataOut, s.FastRetransmits, s.Timeouts)
 }

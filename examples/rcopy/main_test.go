@@ -46,8 +46,11 @@ func TestCommandLineMistakesAreNamed(t *testing.T) {
 			if test.code == exitWell {
 				out = stdout.String()
 			}
-			said := slices.ContainsFunc(strings.Split(test.text, "|"), func(s string) bool { return strings.Contains(out, s) })
-			check.That(t, code == test.code && said, "exit code %d and %q, want %d and %q", code, out, test.code, test.text)
+			said := slices.ContainsFunc(strings.Split(test.text, "|"), func(s string) bool {
+				return strings.Contains(out, s)
+			})
+			check.That(t, code == test.code && said, "exit code %d and %q, want %d and %q", code, out, test.code,
+				test.text)
 		})
 	}
 }
@@ -58,6 +61,7 @@ func TestSplitTarget(t *testing.T) {
 		{"fd77::2", "fd77::2", ""}, {"[fd77::2]", "fd77::2", ""}, {"[fd77::2]:f", "fd77::2", "f"}, {"[fe80::1%eth0]:f", "fe80::1%eth0", "f"},
 	} {
 		host, name := splitTarget(test.in)
-		check.That(t, host == test.host && name == test.name, "%s: %q and %q, want %q and %q", test.in, host, name, test.host, test.name)
+		check.That(t, host == test.host && name == test.name, "%s: %q and %q, want %q and %q", test.in, host, name,
+			test.host, test.name)
 	}
 }

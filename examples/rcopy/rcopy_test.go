@@ -52,9 +52,10 @@ func newBench(t *testing.T, kind string) *bench {
 	l := must.Get(sdev.Listen(rdma.DefaultPort))(t)
 	root := must.Get(os.OpenRoot(b.dir))(t)
 	b.addr = netip.AddrPortFrom(self.Addr, rdma.DefaultPort)
-	b.s = &server{dev: sdev, root: root, maxSize: 64 << 20, patience: time.Minute, disk: newDisk(50), say: func(format string, args ...any) {
-		b.said <- fmt.Sprintf(format, args...)
-	}}
+	b.s = &server{dev: sdev, root: root, maxSize: 64 << 20, patience: time.Minute, disk: newDisk(50),
+		say: func(format string, args ...any) {
+			b.said <- fmt.Sprintf(format, args...)
+		}}
 	var cancel context.CancelFunc
 	b.ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
 	serving, stop := context.WithCancel(b.ctx)
@@ -113,7 +114,8 @@ func (b *bench) files(want map[string][]byte) {
 	}
 	for name, data := range want {
 		got := must.Get(os.ReadFile(filepath.Join(b.dir, name)))(b.t)
-		check.That(b.t, bytes.Equal(got, data), "%s has %d octets that are not the %d wanted", name, len(got), len(data))
+		check.That(b.t, bytes.Equal(got, data), "%s has %d octets that are not the %d wanted", name, len(got),
+			len(data))
 	}
 	if len(names) != len(want) {
 		b.t.Errorf("the directory holds %q, want %d files", names, len(want))
@@ -168,7 +170,8 @@ func TestReplacesOnlyByWhatIsComplete(t *testing.T) {
 	c := b.hostile(offer{3000, "f"})
 	c.write(newer, 0)
 	got, err := os.ReadFile(path)
-	check.That(t, err == nil && bytes.Equal(got, older), "with the copy under way: %d octets, %v; want the older file", len(got), err)
+	check.That(t, err == nil && bytes.Equal(got, older),
+		"with the copy under way: %d octets, %v; want the older file", len(got), err)
 	c.seal(3000, sha256.Sum256(newer))
 	v := c.verdict()
 	must.That(t, v.stored, "not stored: %s", v.text)
@@ -207,7 +210,8 @@ func (c *hostile) write(data []byte, off uint64) {
 func (c *hostile) tryWrite(data []byte, off uint64) (rdma.WC, error) {
 	mr := must.Get(c.e.pd.Register(data, 0, nil))(c.b.t)
 	err := c.e.qp.PostSend(&rdma.SendWR{
-		Op: rdma.OpWrite, SGL: []rdma.SGE{mr.SGE(0, len(data))}, RemoteSTag: rdma.STag(c.where.stag), RemoteTO: c.where.to + off,
+		Op: rdma.OpWrite, SGL: []rdma.SGE{mr.SGE(0, len(data))}, RemoteSTag: rdma.STag(c.where.stag),
+		RemoteTO: c.where.to + off,
 	})
 	if err != nil {
 		return rdma.WC{}, err // the stream has failed
@@ -361,7 +365,8 @@ func TestSlowClient(t *testing.T) {
 	} {
 		d.full = func() bool { return row.full }
 		err := d.pace(row.n)
-		check.That(t, (err == nil) == (row.want == "") && (err == nil || strings.Contains(err.Error(), row.want)), "%s: %v, want %q", row.name, err, row.want)
+		check.That(t, (err == nil) == (row.want == "") && (err == nil || strings.Contains(err.Error(), row.want)),
+			"%s: %v, want %q", row.name, err, row.want)
 	}
 }
 
@@ -428,7 +433,8 @@ func TestMissingVerdict(t *testing.T) {
 				})
 			}
 			_, err := u.run(ctx, client, netip.AddrPortFrom(self.Addr, rdma.DefaultPort))
-			check.That(t, err != nil && strings.HasPrefix(err.Error(), test.text), "run fails with %v, want %q", err, test.text)
+			check.That(t, err != nil && strings.HasPrefix(err.Error(), test.text), "run fails with %v, want %q", err,
+				test.text)
 		})
 	}
 }
@@ -479,7 +485,8 @@ func TestServerRefusesNamesOutsideItsFolderAndSaysWhy(t *testing.T) {
 			defer e.close()
 			_, err := e.qp.Connect(b.ctx, b.addr, test.private)
 			var rejected *ddpadapt.RejectedError
-			check.That(t, errors.As(err, &rejected) && strings.Contains(string(rejected.Private), test.heard), "the answer is %v, want a refusal with %q", err, test.heard)
+			check.That(t, errors.As(err, &rejected) && strings.Contains(string(rejected.Private), test.heard),
+				"the answer is %v, want a refusal with %q", err, test.heard)
 		})
 	}
 	t.Run("the name of a directory", func(t *testing.T) {
@@ -527,7 +534,8 @@ func TestSourceFails(t *testing.T) {
 			u := &upload{offer: offer{3 * chunk, "f"}, src: test.src, patience: time.Minute, progress: func(int) {}}
 			_, err := u.run(b.ctx, b.client, b.addr)
 			var source *sourceError
-			check.That(t, errors.As(err, &source) && strings.Contains(err.Error(), test.text), "run fails with %v, want %q", err, test.text)
+			check.That(t, errors.As(err, &source) && strings.Contains(err.Error(), test.text),
+				"run fails with %v, want %q", err, test.text)
 			b.settle()
 			b.files(nil)
 		})

@@ -43,7 +43,8 @@ func (s *server) accept(ctx context.Context, l *rdma.Listener) {
 		}
 		from := req.RemoteAddr().Addr()
 		if !s.places.TryAcquire(from, 1) {
-			s.refuse(req, fmt.Errorf("%d copies are under way, or half of them from your address, which is the most; try again", maxCopies))
+			s.refuse(req, fmt.Errorf("%d copies are under way, or half of them from your address, which is the "+
+				"most; try again", maxCopies))
 			continue
 		}
 		running.Go(func() {
@@ -92,7 +93,9 @@ func (s *server) serve(ctx context.Context, req *rdma.Request) {
 		s.refuse(req, err)
 		return
 	}
-	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience, full: func() bool { return s.places.IsFullFor(from) || s.disk.wanted(time.Now().Add(-s.patience)) }, in: in, e: e}
+	d := &download{offer: what, from: req.RemoteAddr(), patience: s.patience,
+		full: func() bool { return s.places.IsFullFor(from) || s.disk.wanted(time.Now().Add(-s.patience)) }, in: in,
+		e: e}
 	defer d.closeWindow() // once the client knows why, lest its Writes hit a closed window
 	defer e.close()
 	began := time.Now()

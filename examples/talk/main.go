@@ -80,6 +80,7 @@ func call(ctx context.Context, address string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%q on stream %d\n", buf[:n], info.Stream) // %q, as a terminal obeys what the peer may have sent
+	// %q, as a terminal obeys what the peer may have sent
+	_, err = fmt.Fprintf(out, "%q on stream %d\n", buf[:n], info.Stream)
 	return err
 }

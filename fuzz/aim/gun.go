@@ -37,7 +37,8 @@ type gun struct {
 const batch = 8 // packets between two looks at the answers
 
 func newGun(link rawio.Link, o *options) *gun {
-	g := &gun{options: o, link: link, remote: netip.AddrPortFrom(o.target.Addr(), 0), in: make(chan []byte, 4096), gone: make(chan struct{})}
+	g := &gun{options: o, link: link, remote: netip.AddrPortFrom(o.target.Addr(), 0), in: make(chan []byte, 4096),
+		gone: make(chan struct{})}
 	if o.link.Kind == "udp" {
 		g.remote = netip.AddrPortFrom(o.target.Addr(), o.link.EncapPort)
 	}
@@ -145,7 +146,8 @@ type asked struct {
 
 func newInit(local, remote uint16) asked {
 	b := wire.AppendHeader(nil, local, remote, 0)
-	b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: rand.Uint32() | 1, ARwnd: 1 << 17, OutStreams: 10, InStreams: 10, TSN: wire.TSN(rand.Uint32())})
+	b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: rand.Uint32() | 1, ARwnd: 1 << 17, OutStreams: 10,
+		InStreams: 10, TSN: wire.TSN(rand.Uint32())})
 	wire.PutPacketChecksum([][]byte{b})
 	return asked{local, b}
 }
@@ -168,8 +170,9 @@ func (g *gun) fire(ctx context.Context, out io.Writer) (found bool, err error) {
 	for ctx.Err() == nil {
 		seed := g.seed + g.lives
 		g.lives++
-		p := attacker.New(attacker.Seeded(seed), attacker.Config{LocalPort: uint16(1024 + ports.IntN(60000)), RemotePort: g.target.Port(),
-			RDMA: g.rdma, Careful: g.careful || seed%3 == 0})
+		p := attacker.New(attacker.Seeded(seed), attacker.Config{LocalPort: uint16(1024 + ports.IntN(60000)),
+			RemotePort: g.target.Port(),
+			RDMA:       g.rdma, Careful: g.careful || seed%3 == 0})
 		g.refused = nil
 		for n := 0; n < g.options.life && ctx.Err() == nil && g.refused == nil; n++ {
 			b := p.Packet()
@@ -184,7 +187,8 @@ func (g *gun) fire(ctx context.Context, out io.Writer) (found bool, err error) {
 			case n%batch == 0:
 				g.take(p, 200*time.Microsecond)
 			}
-			if ahead := time.Duration(g.sent)*time.Second/time.Duration(max(g.rate, 1)) - time.Since(start); g.rate > 0 && ahead > 0 {
+			if ahead := time.Duration(g.sent)*time.Second/time.Duration(max(g.rate, 1)) - time.Since(start); g.rate >
+				0 && ahead > 0 {
 				g.take(p, ahead)
 			}
 		}
@@ -213,7 +217,8 @@ func (g *gun) report(out io.Writer, seed uint64, after time.Duration) error {
 	if g.refused != nil {
 		what = "died: " + g.refused.Error()
 	}
-	fmt.Fprintf(out, "FOUND: after %d packets the other side %s (--seed %d finds it sooner, perhaps)\n", g.sent, what, seed)
+	fmt.Fprintf(out, "FOUND: after %d packets the other side %s (--seed %d finds it sooner, perhaps)\n", g.sent, what,
+		seed)
 	list := g.log.list()
 	fmt.Fprintln(out, "the last packets before that:")
 	for _, r := range tail(list, 200) {

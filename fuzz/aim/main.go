@@ -52,15 +52,20 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.StringVar(&o.link.Kind, "link", "udp", "how packets travel: udp (RFC 6951) or raw (needs CAP_NET_RAW)")
 	fs.StringVar(&o.link.Local, "local", "", "local `address`")
 	fs.Var(cli.Port(&o.link.EncapPort, 9899), "encap-port", "the other side's UDP encapsulation `port`")
-	fs.Var(cli.Int(&o.seed, 1, 0, math.MaxUint64), "seed", "of what is done; over a real link the answers' timing plays a part too")
+	fs.Var(cli.Int(&o.seed, 1, 0, math.MaxUint64), "seed",
+		"of what is done; over a real link the answers' timing plays a part too")
 	fs.Var(cli.Duration(&o.duration, time.Minute, time.Millisecond, cli.Year), "duration", "how long")
-	fs.Var(cli.Int(&o.life, 3000, 1, 1<<30), "life", "`packets` of one attacker, before the next takes another port and seed")
-	fs.Var(cli.Int(&o.rate, 0, 0, 1_000_000), "rate", "`packets` a second at most (default: as fast as the other side answers)")
+	fs.Var(cli.Int(&o.life, 3000, 1, 1<<30), "life",
+		"`packets` of one attacker, before the next takes another port and seed")
+	fs.Var(cli.Int(&o.rate, 0, 0, 1_000_000), "rate",
+		"`packets` a second at most (default: as fast as the other side answers)")
 	fs.BoolVar(&o.rdma, "rdma", false, "DDP sessions and RDMA messages too (RFC 5043)")
 	fs.BoolVar(&o.careful, "careful", false, "leave out what most implementations end the association for")
-	fs.Var(cli.Duration(&o.patience, 3*time.Second, time.Millisecond, time.Hour), "patience", "what does not answer an INIT for so long hangs")
+	fs.Var(cli.Duration(&o.patience, 3*time.Second, time.Millisecond, time.Hour), "patience",
+		"what does not answer an INIT for so long hangs")
 	fs.StringVar(&o.out, "out", "aim.pcapng", "`file` for the last packets, when something is found")
-	fs.BoolVar(&o.mine, "i-own-this-host", false, "attack an address that is neither loopback nor in a namespace of one's own")
+	fs.BoolVar(&o.mine, "i-own-this-host", false,
+		"attack an address that is neither loopback nor in a namespace of one's own")
 	if err := cli.Parse(fs, args, stdout, about); err != nil {
 		return nil, err
 	}
@@ -70,12 +75,14 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	t, err := netip.ParseAddrPort(fs.Arg(0))
 	switch {
 	case err != nil || t.Port() == 0:
-		return nil, cli.Usagef("%s is not an IP address with an SCTP port, such as 127.0.0.1:5000", cli.Printable(fs.Arg(0)))
+		return nil, cli.Usagef("%s is not an IP address with an SCTP port, such as 127.0.0.1:5000",
+			cli.Printable(fs.Arg(0)))
 	case o.link.Kind != "udp" && o.link.Kind != "raw":
 		return nil, cli.Usagef("--link %s: it is udp or raw", cli.Printable(o.link.Kind))
 	}
 	if o.target = netip.AddrPortFrom(t.Addr().Unmap(), t.Port()); !o.mine && !allowed(o.target.Addr(), ownNamespace()) {
-		return nil, cli.Usagef("%s is neither a loopback address nor in a network namespace of its own: attack only what is yours to break, and say so by --i-own-this-host", t.Addr())
+		return nil, cli.Usagef("%s is neither a loopback address nor in a network namespace of its own: attack "+
+			"only what is yours to break, and say so by --i-own-this-host", t.Addr())
 	}
 	return o, nil
 }
@@ -115,7 +122,8 @@ func run(ctx context.Context, o *options, stdout io.Writer) (found bool, err err
 	defer cancel()
 	fmt.Fprintf(stdout, "aim at %s over %s, seed %d, for %v\n", o.target, o.link.Kind, o.seed, o.duration)
 	if !g.alive(ctx) {
-		return false, fmt.Errorf("%s does not answer an INIT: is there a listener, and is --link right? %w", o.target, errors.Join(g.refused, net.ErrClosed))
+		return false, fmt.Errorf("%s does not answer an INIT: is there a listener, and is --link right? %w", o.target,
+			errors.Join(g.refused, net.ErrClosed))
 	}
 	return g.fire(ctx, stdout)
 }

@@ -41,7 +41,8 @@ func TestCommandLinesThatAreRefused(t *testing.T) {
 		usage := (*cli.UsageError)(nil)
 		check.That(t, errors.As(err, &usage), "%q: %v", args, err)
 	}
-	if o, err := parse([]string{"--i-own-this-host", "192.0.2.1:5000"}, io.Discard); err != nil || o.target.Port() != 5000 {
+	if o, err := parse([]string{"--i-own-this-host", "192.0.2.1:5000"}, io.Discard); err != nil ||
+		o.target.Port() != 5000 {
 		t.Errorf("a host of one's own: %+v, %v", o, err)
 	}
 }

@@ -36,8 +36,10 @@ func TestPacketsCoverALife(t *testing.T) {
 		}
 		check.That(t, it.Err() == nil, "%x: %v", b, it.Err())
 	}
-	for _, typ := range []wire.ChunkType{wire.ChunkData, wire.ChunkInit, wire.ChunkInitAck, wire.ChunkSack, wire.ChunkHeartbeat,
-		wire.ChunkHeartbeatAck, wire.ChunkAbort, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkError, wire.ChunkCookieEcho,
+	for _, typ := range []wire.ChunkType{wire.ChunkData, wire.ChunkInit, wire.ChunkInitAck, wire.ChunkSack,
+		wire.ChunkHeartbeat,
+		wire.ChunkHeartbeatAck, wire.ChunkAbort, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkError,
+		wire.ChunkCookieEcho,
 		wire.ChunkCookieAck, wire.ChunkShutdownComplete} {
 		check.That(t, chunks[typ] != 0, "no %v", typ)
 	}

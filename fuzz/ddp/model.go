@@ -261,7 +261,8 @@ func (w *world) segment(s *fuzzinput.Script, serial byte) []byte {
 		b[0] ^= control &^ 0x80
 		return append(b[:n], payload...)
 	case 2:
-		h := ddp.Untagged{QN: uint32(s.Byte()) % 3, MSN: w.model.next + uint32(int8(s.Byte())>>4), MO: uint32(s.Byte()) % 48}
+		h := ddp.Untagged{QN: uint32(s.Byte()) % 3, MSN: w.model.next + uint32(int8(s.Byte())>>4),
+			MO: uint32(s.Byte()) % 48}
 		n := h.Put(b[:])
 		b[0] ^= control &^ 0x80
 		return append(b[:n], payload...)

@@ -33,16 +33,20 @@ func FuzzPlace(f *testing.F) {
 			var p ddp.Placed
 			w.stream.Place(seg, &p)
 			if dead {
-				must.That(t, p.Err == nil && w.real == w.arena, "a segment after a fatal error was not dropped silently")
+				must.That(t, p.Err == nil && w.real == w.arena,
+					"a segment after a fatal error was not dropped silently")
 				continue
 			}
 			typ, code, ok := w.place(seg)
-			must.That(t, ok == (p.Err == nil) && (ok || p.Err.Type == typ && p.Err.Code == code), "segment % x: %v, want ok %t or %d/%d", seg, p.Err, ok, typ, code)
+			must.That(t, ok == (p.Err == nil) && (ok || p.Err.Type == typ && p.Err.Code == code),
+				"segment % x: %v, want ok %t or %d/%d", seg, p.Err, ok, typ, code)
 			must.That(t, w.real == w.arena, "segment % x: memory differs from the model", seg)
 			fatal := !ok || w.deliver(seg)
 			w.stream.Deliver(&p)
 			must.That(t, fatal == (w.fault != nil), "segment % x: fault %v, want one: %t", seg, w.fault, fatal)
-			must.That(t, w.real == w.arena && w.queue.First() == w.model.next, "segment % x: delivery changed memory, or went to MSN %d instead of %d", seg, w.queue.First(), w.model.next)
+			must.That(t, w.real == w.arena && w.queue.First() == w.model.next,
+				"segment % x: delivery changed memory, or went to MSN %d instead of %d", seg, w.queue.First(),
+				w.model.next)
 		}
 	})
 }

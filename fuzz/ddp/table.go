@@ -118,7 +118,8 @@ func (l *tableLab) register() {
 	case l.count(e.pd) >= maxPerPD:
 		want = ddp.ErrTooManyRegions
 	}
-	r, err := l.table.Register(ddp.Spec{PD: e.pd, Mem: ddp.Bytes(l.arena[start : start+n]), Base: e.base, Access: e.access, Scope: e.scope})
+	r, err := l.table.Register(ddp.Spec{PD: e.pd, Mem: ddp.Bytes(l.arena[start : start+n]), Base: e.base,
+		Access: e.access, Scope: e.scope})
 	l.same("Register", err, want)
 	l.add(e, r)
 }
@@ -129,7 +130,8 @@ func (l *tableLab) bind() {
 	if of.region == nil {
 		return
 	}
-	e := &entry{pd: w.pd, scope: w.id * ddp.StreamID(l.s.Byte()%4+3) / 4, access: ddp.Access(l.s.Byte() & 15), base: l.base(),
+	e := &entry{pd: w.pd, scope: w.id * ddp.StreamID(l.s.Byte()%4+3) / 4, access: ddp.Access(l.s.Byte() & 15),
+		base:       l.base(),
 		registered: true, parent: of, binding: of.rebinds}
 	off := int(l.s.Byte())
 	e.start, e.n = of.start+off, int(l.s.Byte())
@@ -150,7 +152,8 @@ func (l *tableLab) bind() {
 	case l.count(e.pd) >= maxPerPD:
 		want = ddp.ErrTooManyRegions
 	}
-	r, err := l.table.Bind(of.region, ddp.Window{PD: e.pd, Stream: e.scope, Off: uint64(off), Len: uint64(e.n), Base: e.base, Access: e.access})
+	r, err := l.table.Bind(of.region, ddp.Window{PD: e.pd, Stream: e.scope, Off: uint64(off), Len: uint64(e.n),
+		Base: e.base, Access: e.access})
 	l.same("Bind", err, want)
 	l.add(e, r)
 }

@@ -35,7 +35,8 @@ func FuzzTransfer(f *testing.F) {
 
 		sink := make([]byte, n+32)
 		table := ddp.NewTable(bytes.NewReader(make([]byte, 16)))
-		region := must.Get(table.Register(ddp.Spec{Mem: ddp.Bytes(sink[16 : 16+n]), Base: 77, Access: ddp.RemoteWrite}))(t)
+		region := must.Get(table.Register(ddp.Spec{Mem: ddp.Bytes(sink[16 : 16+n]), Base: 77,
+			Access: ddp.RemoteWrite}))(t)
 		u := &counter{queue: ddp.NewQueue(1)}
 		b := must.Get(ddp.MakeRecvBuffer(ddp.Gather{{Mem: ddp.Bytes(sink), Off: 16, Len: uint64(n)}}, 0))(t)
 		must.OK(t, u.queue.Post(b))
@@ -50,7 +51,8 @@ func FuzzTransfer(f *testing.F) {
 		var segs [][]byte
 		for stream.Pending() {
 			mulpdu := 19 + int(s.Byte())*4
-			must.That(t, stream.NextSegment(mulpdu, &seg) && seg.Len() <= mulpdu, "segment of %d octets at MULPDU %d", seg.Len(), mulpdu)
+			must.That(t, stream.NextSegment(mulpdu, &seg) && seg.Len() <= mulpdu, "segment of %d octets at MULPDU %d",
+				seg.Len(), mulpdu)
 			segs = append(segs, slices.Concat(seg.Header[:seg.HeaderLen], seg.Body[0], seg.Body[1]))
 		}
 		order := make([]int, len(segs))
@@ -68,8 +70,10 @@ func FuzzTransfer(f *testing.F) {
 			stream.Acked()
 		}
 		must.That(t, u.delivered == 1 && u.completed == 1 && u.length == uint64(n) && u.fault == nil,
-			"delivered %d times with %d of %d octets, completed %d times, fault %v", u.delivered, u.length, n, u.completed, u.fault)
-		must.Slice(t, "the message with what is around it", sink, slices.Concat(make([]byte, 16), msg, make([]byte, 16)))
+			"delivered %d times with %d of %d octets, completed %d times, fault %v", u.delivered, u.length, n,
+			u.completed, u.fault)
+		must.Slice(t, "the message with what is around it", sink,
+			slices.Concat(make([]byte, 16), msg, make([]byte, 16)))
 	})
 }
 

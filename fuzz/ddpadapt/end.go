@@ -234,7 +234,8 @@ func (e *end) pull() *packet {
 	if o.unacked > ddpadapt.MaxInFlight {
 		e.t.Fatalf("%d messages in flight", o.unacked)
 	}
-	d := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagU | wire.FlagB | wire.FlagE, Stream: msg.Stream, PPID: msg.PPID, PayloadLen: n})
+	d := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagU | wire.FlagB | wire.FlagE, Stream: msg.Stream,
+		PPID: msg.PPID, PayloadLen: n})
 	d = append(append(append(d, msg.Head[:msg.HeadLen]...), msg.Body[0]...), msg.Body[1]...)
 	p := &packet{data: d, token: msg.Token}
 	e.flight = append(e.flight, p)

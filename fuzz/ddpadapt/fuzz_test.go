@@ -20,12 +20,14 @@ func FuzzHostilePeer(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 0, 4, 0, 0, 6, 1, 0, 1, 1, 0, 1, 2, 0, 1, 3, 4, 0, 2, 5, 6})
 	f.Add([]byte{3, 0, 5, 6, 0, 0, 2, 0, 1, 0, 1, 0, 2, 4, 0, 4, 5, 1, 0, 2, 5, 6, 0, 0, 4, 1, 6})
 	f.Add([]byte{2, 0, 17, 4, 5, 0, 1, 0, 1, 'x', 2, 1, 99, 0, 2, 1, 1, 5, 6, 7})
-	f.Add([]byte{0xA0, 0, 5, 0, 1, 2, 3, 4, 5, 4, 0, 0, 5, 6, 0, 0, 4, 1, 6, 3, 2, 3, 2, 3, 2, 5, 6, 0xA0, 1, 6, 0, 1, 2, 3, 4, 5})
+	f.Add([]byte{0xA0, 0, 5, 0, 1, 2, 3, 4, 5, 4, 0, 0, 5, 6, 0, 0, 4, 1, 6, 3, 2, 3, 2, 3, 2, 5, 6, 0xA0, 1, 6, 0, 1,
+		2, 3, 4, 5})
 	f.Add([]byte{0, 1, 1, 0, 1, 1, 9, 0, 1, 4, 3, 4, 0, 0, 5, 6, 8})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		e := newEnd(t, ddpadapt.Config{Initiator: len(in)%2 == 0, MaxPending: 3, MaxEarly: 64, MaxOutOfOrder: 8})
 		inject := func(id byte, ppid uint32, flags uint8, b []byte) {
-			d := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, Stream: wire.StreamID(id % (streams + 1)), PPID: ppid, PayloadLen: len(b)})
+			d := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, Stream: wire.StreamID(id % (streams + 1)),
+				PPID: ppid, PayloadLen: len(b)})
 			e.m.Place(0, wire.Data(append(d, b...)), nil)
 		}
 		const whole = wire.FlagB | wire.FlagE
@@ -33,7 +35,8 @@ func FuzzHostilePeer(f *testing.F) {
 			switch op := r.Byte(); op % 10 {
 			case 0: // a control message
 				id, fn, ssn := r.Byte(), r.Byte(), r.Byte()
-				inject(id, ddpadapt.PPIDControl, whole|wire.FlagU, append([]byte{0, ssn, 0, fn % 9}, r.Take(int(op>>5))...))
+				inject(id, ddpadapt.PPIDControl, whole|wire.FlagU,
+					append([]byte{0, ssn, 0, fn % 9}, r.Take(int(op>>5))...))
 			case 1: // a segment
 				id, ssn := r.Byte(), r.Byte()
 				var h [ddp.MaxHeaderLen]byte
@@ -77,7 +80,8 @@ func FuzzHostilePeer(f *testing.F) {
 //
 //fuzz:covers ./ddpadapt
 func FuzzConforming(f *testing.F) {
-	f.Add([]byte{0, 0, 2, 0, 3, 0, 5, 0, 4, 1, 0, 0, 0, 2, 1, 0, 3, 0, 5, 1, 4, 0, 0, 4, 4, 0, 0, 4, 2, 0, 2, 0, 2, 0, 3, 2, 3, 0})
+	f.Add([]byte{0, 0, 2, 0, 3, 0, 5, 0, 4, 1, 0, 0, 0, 2, 1, 0, 3, 0, 5, 1, 4, 0, 0, 4, 4, 0, 0, 4, 2, 0, 2, 0, 2, 0,
+		3, 2, 3, 0})
 	f.Add([]byte{0, 0, 2, 0, 4, 0, 0, 3, 3, 0, 4, 1, 0, 1, 2, 1, 3, 0, 5, 0})
 	f.Add([]byte{0, 0, 1, 0, 0, 1, 2, 0, 2, 1, 3, 0, 3, 0, 4, 1, 0, 0, 4, 1, 0, 4, 4, 1, 0, 2, 2, 1, 2, 1, 3, 1, 3, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -139,7 +143,8 @@ func FuzzConforming(f *testing.F) {
 		}
 		for side, e := range ends {
 			n, st := e.m.Sessions(), e.m.Stats()
-			must.That(t, n == 0 && st.Violations+st.Refused+st.Ignored == 0, "side %d: %d sessions left, %+v", side, n, st)
+			must.That(t, n == 0 && st.Violations+st.Refused+st.Ignored == 0, "side %d: %d sessions left, %+v", side,
+				n, st)
 		}
 	})
 }

@@ -52,8 +52,9 @@ func sameRDMAP(t *testing.T, d *rddplayers.DDP, r *rddplayers.RDMAP) {
 	switch op {
 	case rdmap.OpReadRequest:
 		q := rdmap.ParseReadRequest((*[rdmap.ReadRequestLen]byte)(d.Payload))
-		equal(t, "Read Request", q, rdmap.ReadRequest{SinkSTag: ddp.STag(r.ReadRequest.SinkSTag), SinkTO: r.ReadRequest.SinkTO,
-			Size: r.ReadRequest.Size, SrcSTag: ddp.STag(r.ReadRequest.SrcSTag), SrcTO: r.ReadRequest.SrcTO})
+		equal(t, "Read Request", q, rdmap.ReadRequest{SinkSTag: ddp.STag(r.ReadRequest.SinkSTag),
+			SinkTO: r.ReadRequest.SinkTO,
+			Size:   r.ReadRequest.Size, SrcSTag: ddp.STag(r.ReadRequest.SrcSTag), SrcTO: r.ReadRequest.SrcTO})
 	case rdmap.OpAtomicRequest:
 		q, ok := rdmap.ParseAtomicRequest((*[rdmap.AtomicRequestLen]byte)(d.Payload))
 		a := r.AtomicRequest
@@ -69,7 +70,8 @@ func sameRDMAP(t *testing.T, d *rddplayers.DDP, r *rddplayers.RDMAP) {
 		}
 	case rdmap.OpAtomicResponse:
 		q := rdmap.ParseAtomicResponse((*[rdmap.AtomicResponseLen]byte)(d.Payload))
-		equal(t, "Atomic Response", q, rdmap.AtomicResponse{ID: r.AtomicResponse.ID, Original: r.AtomicResponse.Original})
+		equal(t, "Atomic Response", q, rdmap.AtomicResponse{ID: r.AtomicResponse.ID,
+			Original: r.AtomicResponse.Original})
 	case rdmap.OpImmediate, rdmap.OpImmediateSE:
 		equal(t, "Immediate Data", binary.BigEndian.Uint64(d.Payload), *r.Immediate)
 	case rdmap.OpTerminate:

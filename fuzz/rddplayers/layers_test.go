@@ -23,12 +23,14 @@ func FuzzLayers(f *testing.F) {
 		f.Add(uint32(control), append([]byte{0, 1, 0, op}, make([]byte, 9)...))
 	}
 	term := rdmap.Terminate{HasLength: true, HasDDP: true, HasRDMA: true}
-	f.Add(uint32(segment), append([]byte{0, 1, 0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0}, term.Append(nil)...))
+	f.Add(uint32(segment), append([]byte{0, 1, 0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0},
+		term.Append(nil)...))
 	for _, b := range corpus.Packets() {
 		p := must.Get(wire.ParsePacket(b))(f)
 		it := p.Chunks()
 		for c, ok := it.Next(); ok; c, ok = it.Next() {
-			if d, err := wire.AsData(c); err == nil && d.B() && d.E() && (d.PPID() == uint32(segment) || d.PPID() == uint32(control)) {
+			if d, err := wire.AsData(c); err == nil && d.B() && d.E() &&
+				(d.PPID() == uint32(segment) || d.PPID() == uint32(control)) {
 				f.Add(d.PPID(), d.Payload())
 			}
 		}

@@ -48,17 +48,23 @@ func FuzzSegments(f *testing.F) {
 		r.Put(&b)
 		return b[:]
 	}
-	f.Add(append(seg(un(1, 1, rdmap.OpAtomicRequest, 0), ar(rdmap.AtomicRequest{STag: 5, TO: 8, Op: rdmap.FetchAdd(3)})),
-		seg(un(1, 2, rdmap.OpAtomicRequest, 0), ar(rdmap.AtomicRequest{STag: 5, TO: 8, Op: rdmap.CmpSwap(0xEEEEEEEEEEEEEEF1, 4)}))...))
+	f.Add(append(seg(un(1, 1, rdmap.OpAtomicRequest, 0),
+		ar(rdmap.AtomicRequest{STag: 5, TO: 8, Op: rdmap.FetchAdd(3)})),
+		seg(un(1, 2, rdmap.OpAtomicRequest, 0),
+			ar(rdmap.AtomicRequest{STag: 5, TO: 8, Op: rdmap.CmpSwap(0xEEEEEEEEEEEEEEF1, 4)}))...))
 	f.Add(seg(un(1, 1, rdmap.OpAtomicRequest, 0), ar(rdmap.AtomicRequest{STag: 5, TO: 9})))
 	f.Add(seg(un(3, 1, rdmap.OpAtomicResponse, 0), make([]byte, 12)))
-	f.Add(append(seg(un(0, 1, rdmap.OpImmediateSE, 0), make([]byte, 8)), seg(un(0, 2, rdmap.OpImmediate, 0), make([]byte, 7))...))
-	f.Add(append(append(seg(tg(rdmap.OpReadResponse, 3, 0), make([]byte, 16)), seg(un(3, 1, rdmap.OpAtomicResponse, 0), []byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9})...),
+	f.Add(append(seg(un(0, 1, rdmap.OpImmediateSE, 0), make([]byte, 8)),
+		seg(un(0, 2, rdmap.OpImmediate, 0), make([]byte, 7))...))
+	f.Add(append(append(seg(tg(rdmap.OpReadResponse, 3, 0), make([]byte, 16)),
+		seg(un(3, 1, rdmap.OpAtomicResponse, 0), []byte{0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9})...),
 		seg(tg(rdmap.OpReadResponse, 3, 8), make([]byte, 16))...))
 	f.Add(seg(un(0, 1, rdmap.OpSend, 0), []byte("hello")))
 	f.Add(append(seg(tg(rdmap.OpWrite, 1, 0), []byte("data")), seg(un(0, 1, rdmap.OpSendSEInv, 1))...))
-	f.Add(append(seg(un(1, 1, rdmap.OpReadRequest, 0), rr(rdmap.ReadRequest{SinkSTag: 9, Size: 64, SrcSTag: 2})), seg(un(0, 1, rdmap.OpSendInv, 2))...))
-	f.Add(append(seg(tg(rdmap.OpReadResponse, 3, 8), make([]byte, 16)), seg(tg(rdmap.OpReadResponse, 3, 8), make([]byte, 16))...))
+	f.Add(append(seg(un(1, 1, rdmap.OpReadRequest, 0), rr(rdmap.ReadRequest{SinkSTag: 9, Size: 64, SrcSTag: 2})),
+		seg(un(0, 1, rdmap.OpSendInv, 2))...))
+	f.Add(append(seg(tg(rdmap.OpReadResponse, 3, 8), make([]byte, 16)),
+		seg(tg(rdmap.OpReadResponse, 3, 8), make([]byte, 16))...))
 	f.Add(seg(un(2, 1, rdmap.OpTerminate, 0), []byte{0x11, 0x01, 0xC0, 0, 0, 20}, tg(rdmap.OpWrite, 77, 4)))
 	f.Add(seg(un(1, 1, rdmap.OpReadRequest, 0), rr(rdmap.ReadRequest{Size: 1 << 31, SrcSTag: 1, SrcTO: 1<<64 - 1})))
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -70,15 +76,20 @@ func FuzzSegments(f *testing.F) {
 		qp.Start()
 		var regions [5]*ddp.Region
 		var memory [5][]byte
-		for i, a := range []ddp.Access{ddp.RemoteWrite, ddp.RemoteRead, ddp.LocalWrite, ddp.LocalWrite, ddp.RemoteAtomic} {
+		for i, a := range []ddp.Access{ddp.RemoteWrite, ddp.RemoteRead, ddp.LocalWrite, ddp.LocalWrite,
+			ddp.RemoteAtomic} {
 			memory[i] = bytes.Repeat([]byte{0xEE}, guard+regionSize+guard)
-			regions[i] = must.Get(table.Register(ddp.Spec{PD: 1, Access: a, Mem: ddp.Bytes(memory[i][guard : guard+regionSize : guard+regionSize])}))(t)
+			regions[i] = must.Get(
+				table.Register(ddp.Spec{PD: 1, Access: a,
+					Mem: ddp.Bytes(memory[i][guard : guard+regionSize : guard+regionSize])}))(t)
 		}
 		for i := range 4 {
-			must.OK(t, qp.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{{LKey: regions[3].STag(), Addr: uint64(16 * i), Len: 16}}}))
+			must.OK(t,
+				qp.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{{LKey: regions[3].STag(), Addr: uint64(16 * i), Len: 16}}}))
 		}
 		for i := range 3 {
-			wr := rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{{LKey: regions[2].STag(), Addr: uint64(8 * i), Len: 16}}}
+			wr := rdmap.SendWR{Op: rdmap.WRRead,
+				SGL: []rdmap.SGE{{LKey: regions[2].STag(), Addr: uint64(8 * i), Len: 16}}}
 			if i == 1 {
 				wr = rdmap.SendWR{Op: rdmap.WRAtomic}
 			}
@@ -127,7 +138,8 @@ func FuzzSegments(f *testing.F) {
 		}
 		for i, m := range memory {
 			for _, g := range [][]byte{m[:guard], m[guard+regionSize:]} {
-				must.That(t, bytes.Equal(g, bytes.Repeat([]byte{0xEE}, guard)), "region %d: written outside its bounds", i)
+				must.That(t, bytes.Equal(g, bytes.Repeat([]byte{0xEE}, guard)),
+					"region %d: written outside its bounds", i)
 			}
 		}
 		must.Slice(t, "memory without any right to write", memory[1], bytes.Repeat([]byte{0xEE}, len(memory[1])))

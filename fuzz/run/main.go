@@ -92,7 +92,8 @@ func run(o options) error {
 	}
 	fmt.Print(table(list))
 	if failed > 0 {
-		return fmt.Errorf("%d of %d targets failed; the input that did it is below the target's testdata/fuzz", failed, len(list))
+		return fmt.Errorf("%d of %d targets failed; the input that did it is below the target's testdata/fuzz",
+			failed, len(list))
 	}
 	if o.docs {
 		return update(list)

@@ -30,9 +30,10 @@ type result struct {
 
 var (
 	dated    = regexp.MustCompile(`(?m)^date: (\S+)$`)
-	progress = regexp.MustCompile(`(?m)^fuzz: elapsed: (\S+), execs: (\d+) .*?(?:new interesting: (\d+) \(total: (\d+)\))?$`)
-	covered  = regexp.MustCompile(`(?m)^coverage: (\S+%) of statements`)
-	ended    = regexp.MustCompile(`(?m)^PASS$`)
+	progress = regexp.MustCompile(
+		`(?m)^fuzz: elapsed: (\S+), execs: (\d+) .*?(?:new interesting: (\d+) \(total: (\d+)\))?$`)
+	covered = regexp.MustCompile(`(?m)^coverage: (\S+%) of statements`)
+	ended   = regexp.MustCompile(`(?m)^PASS$`)
 )
 
 func read(t target, log string) (result, error) {
@@ -76,14 +77,16 @@ func table(list []result) string {
 	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
 	var all result
 	for _, r := range list {
-		fmt.Fprintf(&b, "| `%s` %s | %v | %s | %s | %d | %d | %s of %s |\n", strings.TrimPrefix(r.pkg, "./"), r.name, r.elapsed,
+		fmt.Fprintf(&b, "| `%s` %s | %v | %s | %s | %d | %d | %s of %s |\n", strings.TrimPrefix(r.pkg, "./"), r.name,
+			r.elapsed,
 			thousands(r.execs), r.rate(), r.fresh, r.corpus, r.coverage, r.under())
 		all.elapsed += r.elapsed
 		all.execs += r.execs
 		all.fresh += r.fresh
 		all.corpus += r.corpus
 	}
-	fmt.Fprintf(&b, "| **%d targets** | %v | %s | | %d | %d | |\n", len(list), all.elapsed, thousands(all.execs), all.fresh, all.corpus)
+	fmt.Fprintf(&b, "| **%d targets** | %v | %s | | %d | %d | |\n", len(list), all.elapsed, thousands(all.execs),
+		all.fresh, all.corpus)
 	return b.String()
 }
 

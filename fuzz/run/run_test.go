@@ -21,13 +21,16 @@ func write(t *testing.T, dir, name, text string) {
 
 func TestFindTargets(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, ".", "a/a_test.go", "package a\n\n// FuzzA is one.\n//\n//fuzz:covers ./b ./c\nfunc FuzzA(f *testing.F) {}\nfunc TestA(t *testing.T) {}\n")
-	write(t, ".", "a/b_test.go", "package a\n\nfunc FuzzB(f *testing.F) {}\nconst s = `\nfunc FuzzC(f *testing.F) {}\n`\n")
+	write(t, ".", "a/a_test.go", "package a\n\n// FuzzA is one.\n//\n//fuzz:covers ./b ./c\nfunc FuzzA(f "+
+		"*testing.F) {}\nfunc TestA(t *testing.T) {}\n")
+	write(t, ".", "a/b_test.go", "package a\n\nfunc FuzzB(f *testing.F) {}\nconst s = `\nfunc FuzzC(f "+
+		"*testing.F) {}\n`\n")
 	write(t, ".", "a/c_plan9_test.go", "package a\n\nfunc FuzzD(f *testing.F) {}\n")
 	write(t, ".", "other/go.mod", "module other\n")
 	write(t, ".", "other/a_test.go", "package other\n\nfunc FuzzE(f *testing.F) {}\n")
 	list, err := find(".", regexp.MustCompile("."))
-	must.That(t, err == nil && len(list) == 2 && list[0].String() == "./a FuzzA" && list[1].String() == "./a FuzzB", "found %v, %v", list, err)
+	must.That(t, err == nil && len(list) == 2 && list[0].String() == "./a FuzzA" && list[1].String() == "./a FuzzB",
+		"found %v, %v", list, err)
 	check.That(t, slices.Equal(list[0].covers, []string{"./b", "./c"}) && slices.Equal(list[1].covers, []string{"./a"}),
 		"they cover %v and %v", list[0].covers, list[1].covers)
 	if list, _ := find(".", regexp.MustCompile("FuzzB")); len(list) != 1 {
@@ -53,8 +56,9 @@ func TestReadLog(t *testing.T) {
 		passed    bool
 	}{
 		{"ran to its end", head + "fuzz: elapsed: 6s, execs: 3000 (600/sec), new interesting: 7 (total: 11)\n" + tail, true},
-		{"the time was over a moment too early", head + "fuzz: elapsed: 6s, execs: 3000 (600/sec), new interesting: 7 (total: 11)\n" +
-			"--- FAIL: FuzzA (6.50s)\n    context deadline exceeded\nFAIL\nexit status 1\nPASS\ncoverage: 81.5% of statements in ./b\n", true},
+		{"the time was over a moment too early",
+			head + "fuzz: elapsed: 6s, execs: 3000 (600/sec), new interesting: 7 (total: 11)\n" +
+				"--- FAIL: FuzzA (6.50s)\n    context deadline exceeded\nFAIL\nexit status 1\nPASS\ncoverage: 81.5% of statements in ./b\n", true},
 		{"an input that crashed", head + "--- FAIL: FuzzA (0.02s)\nFAIL\n", false},
 		{"the corpus does not pass", strings.TrimSuffix(head+tail, "PASS\ncoverage: 81.5% of statements in ./b\n") + "--- FAIL: FuzzA\nFAIL\n", false},
 		{"an input that never ends", head + strings.Repeat("fuzz: elapsed: 30s, execs: 1201 (0/sec), new interesting: 5 (total: 9)\n", 8) + tail, false},
@@ -77,7 +81,8 @@ func TestUpdateKeepsTheRest(t *testing.T) {
 	must.OK(t, update([]result{r}))
 	b, _ := os.ReadFile(docs)
 	s := string(b)
-	check.That(t, strings.HasPrefix(s, "before\n"+begin) && strings.HasSuffix(s, end+"after\n") && !strings.Contains(s, "old") &&
+	check.That(t, strings.HasPrefix(s, "before\n"+begin) && strings.HasSuffix(s, end+"after\n") &&
+		!strings.Contains(s, "old") &&
 		strings.Contains(s, "2026-01-02") && strings.Contains(s, "FuzzA"), "%s", s)
 	write(t, ".", docs, "no marks\n")
 	check.That(t, update([]result{r}) != nil, "a file without the marks")
@@ -104,6 +109,8 @@ func TestInputThatFailedIsQuoted(t *testing.T) {
 	write(t, ".", "a/testdata/fuzz/FuzzA/0b5e", input)
 	var b strings.Builder
 	a := target{pkg: "./a", name: "FuzzA"}
-	a.quote(&b, []byte(head+"--- FAIL: FuzzA (0.02s)\n    \n    Failing input written to testdata/fuzz/FuzzA/0b5e\n    To re-run:\n"))
+	a.quote(&b,
+		[]byte(head+
+			"--- FAIL: FuzzA (0.02s)\n    \n    Failing input written to testdata/fuzz/FuzzA/0b5e\n    To re-run:\n"))
 	check.That(t, strings.HasSuffix(b.String(), "0b5e:\n"+input), "the log has %q", b.String())
 }

@@ -127,7 +127,8 @@ func (t target) measure(log *os.File) error {
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "target.test")
-	cmd := exec.Command(goTool(), "test", "-c", "-o", program, "-cover", "-covermode=set", "-coverpkg="+strings.Join(t.covers, ","), t.pkg)
+	cmd := exec.Command(goTool(), "test", "-c", "-o", program, "-cover", "-covermode=set",
+		"-coverpkg="+strings.Join(t.covers, ","), t.pkg)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Run(); err != nil {
 		return err
@@ -165,7 +166,8 @@ func (t target) cache() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(string(bytes.TrimSpace(b)), "fuzz", filepath.FromSlash(string(bytes.TrimSpace(path))), t.name), nil
+	return filepath.Join(string(bytes.TrimSpace(b)), "fuzz", filepath.FromSlash(string(bytes.TrimSpace(path))),
+		t.name), nil
 }
 
 // goTool is the go command: GO, or the one on the path.

@@ -19,9 +19,12 @@ func FuzzAgainstGopacket(f *testing.F) {
 	add := func(chunks ...byte) {
 		f.Add(append(wire.AppendHeader(nil, 1, 2, 3), chunks...))
 	}
-	add(wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1, TSN: 5})...)
-	add(wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 100, Gaps: []wire.GapBlock{{Start: 2, End: 3}}, Dups: []wire.TSN{9}})...)
-	add(append(wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: 4, Stream: 2, SSN: 1, PPID: 16, PayloadLen: 4}), 1, 2, 3, 4)...)
+	add(wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1,
+		TSN: 5})...)
+	add(wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 100, Gaps: []wire.GapBlock{{Start: 2, End: 3}},
+		Dups: []wire.TSN{9}})...)
+	add(append(wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: 4, Stream: 2, SSN: 1,
+		PPID: 16, PayloadLen: 4}), 1, 2, 3, 4)...)
 	add(wire.AppendShutdown(nil, 5)...)
 	for _, b := range corpus.Packets() {
 		f.Add(b)
@@ -47,7 +50,9 @@ func FuzzAgainstGopacket(f *testing.F) {
 		if s == nil {
 			return
 		}
-		must.That(t, uint16(s.SrcPort) == ours.SrcPort() && uint16(s.DstPort) == ours.DstPort() && s.VerificationTag == ours.VTag(), "header: ours %d %d %08x, theirs %+v", ours.SrcPort(), ours.DstPort(), ours.VTag(), s)
+		must.That(t, uint16(s.SrcPort) == ours.SrcPort() && uint16(s.DstPort) == ours.DstPort() &&
+			s.VerificationTag == ours.VTag(), "header: ours %d %d %08x, theirs %+v", ours.SrcPort(), ours.DstPort(),
+			ours.VTag(), s)
 		it := ours.Chunks()
 		for _, l := range list {
 			c, ok := it.Next()
@@ -81,10 +86,12 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 		equal("stream", uint32(d.Stream()), uint32(l.StreamId))
 		equal("SSN", uint32(d.SSN()), uint32(l.StreamSequence))
 		equal("PPID", d.PPID(), uint32(l.PayloadProtocol))
-		must.That(t, d.U() == l.Unordered && d.B() == l.BeginFragment && d.E() == l.EndFragment, "flags %x are %v %v %v to them", d.Flags(), l.Unordered, l.BeginFragment, l.EndFragment)
+		must.That(t, d.U() == l.Unordered && d.B() == l.BeginFragment && d.E() == l.EndFragment,
+			"flags %x are %v %v %v to them", d.Flags(), l.Unordered, l.BeginFragment, l.EndFragment)
 		// It takes whatever follows a DATA chunk for its payload, short of the padding.
 		n := min(len(d.Payload()), len(l.LayerPayload()))
-		must.That(t, bytes.Equal(d.Payload()[:n], l.LayerPayload()[:n]), "payload: ours %x, theirs %x", d.Payload(), l.LayerPayload())
+		must.That(t, bytes.Equal(d.Payload()[:n], l.LayerPayload()[:n]), "payload: ours %x, theirs %x", d.Payload(),
+			l.LayerPayload())
 	case *layers.SCTPInit:
 		header(&l.SCTPChunk)
 		i, err := wire.AsInit(c)
@@ -116,7 +123,8 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 		equal("duplicates", uint32(k.NumDups()), uint32(l.NumDuplicateTSNs))
 	case *layers.SCTPHeartbeat:
 		header(&l.SCTPChunk)
-		if h, err := wire.AsHeartbeat(c); err == nil && len(l.Parameters) > 0 && int(l.Parameters[0].Length) == len(c)-wire.ChunkHeaderLen {
+		if h, err := wire.AsHeartbeat(c); err == nil && len(l.Parameters) > 0 &&
+			int(l.Parameters[0].Length) == len(c)-wire.ChunkHeaderLen {
 			q := l.Parameters[0] // the one that there is to be
 			must.Slice(t, "heartbeat of theirs", h.Info(), q.Value)
 		}
@@ -157,5 +165,6 @@ func compare(t *testing.T, c wire.Chunk, l gopacket.Layer) {
 // same compares a parameter or an error cause.
 func same(t *testing.T, typ uint16, value []byte, theirs layers.SCTPParameter) {
 	t.Helper()
-	must.That(t, typ == theirs.Type && len(value)+4 == int(theirs.Length) && bytes.Equal(value, theirs.Value), "ours %d %x, theirs %+v", typ, value, theirs)
+	must.That(t, typ == theirs.Type && len(value)+4 == int(theirs.Length) && bytes.Equal(value, theirs.Value),
+		"ours %d %x, theirs %+v", typ, value, theirs)
 }

@@ -28,18 +28,28 @@ func FuzzHostilePeer(f *testing.F) {
 	for i := range situations {
 		s := []byte{byte(i)}
 		f.Add(slices.Concat(s, step(200, 200)))
-		f.Add(slices.Concat(s, step(0, data(3, 0, 10)...), step(0, data(2, 2, 10)...), step(0, data(1, 1, 10)...), step(230)))
+		f.Add(slices.Concat(s, step(0, data(3, 0, 10)...), step(0, data(2, 2, 10)...), step(0, data(1, 1, 10)...),
+			step(230)))
 		f.Add(slices.Concat(s, step(0, append([]byte{4}, wire.AppendShutdown(nil, 0)...)...), step(255)))
 		f.Add(slices.Concat(s, step(0, append([]byte{2}, wire.AppendAbort(nil, true)...)...)))
-		f.Add(slices.Concat(s, step(0, append([]byte{3}, wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...),
-			step(0, append([]byte{5}, wire.AppendCookieEcho(nil, nil)...)...), step(0, data(3, 0, 10)...), step(240, 1)))
-		f.Add(slices.Concat(s, step(0, append([]byte{3}, wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...),
+		f.Add(slices.Concat(s,
+			step(0, append([]byte{3}, wire.AppendInit(nil, wire.ChunkInit,
+				wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...),
+			step(0, append([]byte{5}, wire.AppendCookieEcho(nil, nil)...)...), step(0, data(3, 0, 10)...),
+			step(240, 1)))
+		f.Add(slices.Concat(s,
+			step(0, append([]byte{3}, wire.AppendInit(nil, wire.ChunkInit,
+				wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})...)...),
 			step(200, 255), step(0, append([]byte{5}, wire.AppendCookieEcho(nil, nil)...)...)))
-		initAck := wire.AppendInit([]byte{0}, wire.ChunkInitAck, wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})
-		initAck = wire.AppendParam(wire.AppendParam(initAck, wire.ParamStateCookie, []byte("cookie")), 0xC0FF, []byte("who knows"))
-		f.Add(slices.Concat(s, step(0, wire.CloseChunk(initAck, 1)...), step(0, append([]byte{0}, wire.AppendCookieAck(nil)...)...)))
+		initAck := wire.AppendInit([]byte{0}, wire.ChunkInitAck,
+			wire.InitFields{Tag: 7, ARwnd: 9000, OutStreams: 1, InStreams: 1})
+		initAck = wire.AppendParam(wire.AppendParam(initAck, wire.ParamStateCookie, []byte("cookie")), 0xC0FF,
+			[]byte("who knows"))
+		f.Add(slices.Concat(s, step(0, wire.CloseChunk(initAck, 1)...),
+			step(0, append([]byte{0}, wire.AppendCookieAck(nil)...)...)))
 		f.Add(slices.Concat(s, step(253, 3, 150, 0), step(253, 0, 0, 0), step(253, 0x12, 0, 0)))
-		f.Add(slices.Concat(s, step(240, 1, 2, 3), step(0, append([]byte{4}, wire.AppendSack(nil, wire.SackFields{ARwnd: 100})...)...)))
+		f.Add(slices.Concat(s, step(240, 1, 2, 3),
+			step(0, append([]byte{4}, wire.AppendSack(nil, wire.SackFields{ARwnd: 100})...)...)))
 	}
 	for i, b := range corpus.Packets() {
 		chunks := b[wire.CommonHeaderLen:]

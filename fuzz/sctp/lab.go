@@ -56,7 +56,8 @@ const (
 )
 
 func newBed(t testing.TB, variant byte) *bed {
-	l := &bed{TB: t, now: rawio.Time(time.Hour), pool: rawio.NewPool(2048, 64), cfg: assoc.Config{RecvBuffer: window, SendBuffer: 20_000}}
+	l := &bed{TB: t, now: rawio.Time(time.Hour), pool: rawio.NewPool(2048, 64),
+		cfg: assoc.Config{RecvBuffer: window, SendBuffer: 20_000}}
 	if variant&adaptation != 0 {
 		indication := uint32(1)
 		l.cfg.Adaptation, l.cfg.RequireAdaptation = &indication, true
@@ -69,10 +70,13 @@ func newBed(t testing.TB, variant byte) *bed {
 		if variant&twoAddresses != 0 {
 			addrs = append(addrs, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(i + 1)}), 0))
 		}
-		*h = &host{Host: sctptest.NewHost(i, int64(i), mtu+rawio.Overhead(addrs[0]), rawio.DontFragment|rawio.ECNField, addrs...)}
+		*h = &host{Host: sctptest.NewHost(i, int64(i), mtu+rawio.Overhead(addrs[0]),
+			rawio.DontFragment|rawio.ECNField, addrs...)}
 		(*h).Batch = assoc.NewTxBatch(64)
 		(*h).OnAdopt = func(a *assoc.Assoc) { l.adopt(*h, a) }
-		(*h).OnEvent = func(a *assoc.Assoc, e assoc.Event) { (*h).down = (*h).down || a == (*h).a && e.Kind == assoc.EventDown }
+		(*h).OnEvent = func(a *assoc.Assoc, e assoc.Event) {
+			(*h).down = (*h).down || a == (*h).a && e.Kind == assoc.EventDown
+		}
 	}
 	return l
 }
@@ -103,8 +107,9 @@ func (l *bed) config(h *host) *assoc.Config {
 // deliver hands h a packet, in a buffer of its own.
 func (l *bed) deliver(h *host, pkt letter) {
 	buf := l.pool.Get()
-	p := rawio.Packet{Data: buf.B[:copy(buf.B, pkt.data)], Buf: buf, Remote: netip.AddrPortFrom(pkt.from, pkt.udp), Local: netip.AddrPortFrom(pkt.to, 0),
-		ECN: pkt.ecn, Kind: pkt.kind, MTU: pkt.mtu}
+	p := rawio.Packet{Data: buf.B[:copy(buf.B, pkt.data)], Buf: buf, Remote: netip.AddrPortFrom(pkt.from, pkt.udp),
+		Local: netip.AddrPortFrom(pkt.to, 0),
+		ECN:   pkt.ecn, Kind: pkt.kind, MTU: pkt.mtu}
 	h.Receive(l.now, &p)
 	p.Release()
 	l.pump(h)
@@ -188,7 +193,8 @@ func (l *bed) bringTo(n int) {
 	case 0:
 		return
 	case 1:
-		a, err := p.Endpoint.Connect(l.now, l.config(p), peerPort, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(v.Addrs[0], 0)}, victimPort)
+		a, err := p.Endpoint.Connect(l.now, l.config(p), peerPort, netip.AddrPort{},
+			[]netip.AddrPort{netip.AddrPortFrom(v.Addrs[0], 0)}, victimPort)
 		must(err)
 		p.Adopt(a)
 		l.pump(p)
@@ -197,7 +203,8 @@ func (l *bed) bringTo(n int) {
 	}
 	must(p.Endpoint.Listen(peerPort, l.config(p)))
 	v.Endpoint.Unlisten(victimPort)
-	a, err := v.Endpoint.Connect(l.now, l.config(v), victimPort, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(p.Addrs[0], 0)}, peerPort)
+	a, err := v.Endpoint.Connect(l.now, l.config(v), victimPort, netip.AddrPort{},
+		[]netip.AddrPort{netip.AddrPortFrom(p.Addrs[0], 0)}, peerPort)
 	must(err)
 	v.Adopt(a)
 	l.pump(v)
@@ -245,7 +252,8 @@ const (
 // wrap makes a packet of chunks. how chooses the verification tag: the right one, that of the last
 // INIT ACK, the peer's, 0, or another; and the rest.
 func (l *bed) wrap(how byte, chunks []byte) letter {
-	pkt := letter{from: l.peer.Addrs[0], to: l.victim.Addrs[0], data: wire.AppendHeader(nil, peerPort, victimPort, l.vtag(how))}
+	pkt := letter{from: l.peer.Addrs[0], to: l.victim.Addrs[0],
+		data: wire.AppendHeader(nil, peerPort, victimPort, l.vtag(how))}
 	if how != wrongTag {
 		if how&guided != 0 {
 			chunks = l.known.guide(chunks)

@@ -76,7 +76,8 @@ func (l *bed) attack(how byte, chunks []byte) {
 	}
 	if up && (how == wrongTag || how%4 == 3) {
 		after := a.Stats()
-		if v.down || after.State != before.State || after.Unacked < before.Unacked || after.Buffered != before.Buffered {
+		if v.down || after.State != before.State || after.Unacked < before.Unacked ||
+			after.Buffered != before.Buffered {
 			l.Fatalf("a packet with a wrong tag made %+v of %+v", after, before)
 		}
 	}
@@ -86,7 +87,8 @@ func (l *bed) attack(how byte, chunks []byte) {
 // with another octet.
 func (l *bed) report(arg []byte) {
 	v := l.victim
-	pkt := letter{from: l.peer.Addrs[int(arg[0]>>4)%len(l.peer.Addrs)], to: v.Addrs[0], kind: rawio.KindProtoUnreachable}
+	pkt := letter{from: l.peer.Addrs[int(arg[0]>>4)%len(l.peer.Addrs)], to: v.Addrs[0],
+		kind: rawio.KindProtoUnreachable}
 	if arg[0]&1 != 0 {
 		pkt.kind, pkt.mtu = rawio.KindPacketTooBig, int(arg[1])*8
 	}

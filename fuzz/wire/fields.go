@@ -24,7 +24,8 @@ func read(t *testing.T, chunk []byte) wire.Chunk {
 	for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 		got = append(got, c)
 	}
-	if cs.Err() != nil || len(got) != 3 || got[0].Type() != wire.ChunkCookieAck || got[2].Type() != wire.ChunkShutdownAck {
+	if cs.Err() != nil || len(got) != 3 || got[0].Type() != wire.ChunkCookieAck ||
+		got[2].Type() != wire.ChunkShutdownAck {
 		t.Fatalf("%d chunks, %v", len(got), cs.Err())
 	}
 	if n := len(got[1]); !bytes.Equal(chunk[n:], wire.Padding(n)) {
@@ -146,7 +147,8 @@ func initiation(t *testing.T, v values) {
 	if ack {
 		want = wire.ChunkInitAck
 	}
-	b := wire.AppendInit(nil, want, wire.InitFields{Tag: tag, ARwnd: rwnd, OutStreams: out, InStreams: in, TSN: wire.TSN(tsn)})
+	b := wire.AppendInit(nil, want, wire.InitFields{Tag: tag, ARwnd: rwnd, OutStreams: out, InStreams: in,
+		TSN: wire.TSN(tsn)})
 	b = wire.AppendParam(b, wire.ParamType(ptype), value)
 	b = wire.AppendAddressParam(b, addr)
 	b = wire.AppendParam(b, wire.ParamType(ptype), value)
@@ -243,7 +245,8 @@ func reconfig(t *testing.T, v values) {
 	sameStreams(in.Streams())
 
 	b = wire.AppendReconfigResponse(wire.AppendReconfig(nil), response, wire.ReconfigResult(request))
-	p, q = pair(wire.AppendTSNResetResponse(b, response, wire.ReconfigResult(request), wire.TSN(tsn), wire.TSN(request)))
+	p, q = pair(wire.AppendTSNResetResponse(b, response, wire.ReconfigResult(request), wire.TSN(tsn),
+		wire.TSN(request)))
 	for _, r := range []wire.Param{p, q} {
 		got := must[wire.ReconfigResponse](t)(wire.AsReconfigResponse(r))
 		equal(t, "ResponseSeq", got.ResponseSeq(), response)

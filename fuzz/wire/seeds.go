@@ -23,7 +23,8 @@ func octets(text string) []byte {
 // seedChunks has one well-formed chunk of every type, and some that are not.
 func seedChunks() [][]byte {
 	v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
-	init := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 65536, OutStreams: 10, InStreams: 10, TSN: 7})
+	init := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: 1, ARwnd: 65536, OutStreams: 10, InStreams: 10,
+		TSN: 7})
 	init = wire.AppendAddressParam(wire.AppendAddressParam(init, v4), v6)
 	init = wire.AppendCookiePreservative(init, 1000)
 	init = wire.AppendSupportedAddrTypes(init, wire.ParamIPv4, wire.ParamIPv6)
@@ -35,7 +36,8 @@ func seedChunks() [][]byte {
 	init = wire.AppendPaddingParam(init, 16)
 	init = wire.CloseChunk(init, 0)
 
-	initAck := wire.AppendInit(nil, wire.ChunkInitAck, wire.InitFields{Tag: 1, ARwnd: 1500, OutStreams: 1, InStreams: 1})
+	initAck := wire.AppendInit(nil, wire.ChunkInitAck,
+		wire.InitFields{Tag: 1, ARwnd: 1500, OutStreams: 1, InStreams: 1})
 	initAck = wire.CloseChunk(wire.AppendParam(initAck, wire.ParamStateCookie, []byte("cookie")), 0)
 
 	abort := wire.AppendAbort(nil, true)
@@ -73,7 +75,8 @@ func seedChunks() [][]byte {
 		append(data, "hello\x00\x00\x00"...),
 		append(iData, "hello\x00\x00\x00"...),
 		init, initAck, abort, failure, asconf, asconfAck, resets, adds, responses, tsnReset,
-		wire.AppendSack(nil, wire.SackFields{CumTSN: 12, Gaps: []wire.GapBlock{{Start: 2, End: 3}}, Dups: []wire.TSN{10}}),
+		wire.AppendSack(nil, wire.SackFields{CumTSN: 12, Gaps: []wire.GapBlock{{Start: 2, End: 3}},
+			Dups: []wire.TSN{10}}),
 		wire.AppendHeartbeat(nil, []byte("nonce")),
 		wire.AppendHeartbeatAck(nil, []byte("nonce")),
 		wire.AppendShutdown(nil, 7),

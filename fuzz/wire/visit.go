@@ -233,7 +233,8 @@ func visitPacket(t *testing.T, b []byte) {
 		t.Fatalf("a chunk after the end: %v", cs.Err())
 	}
 	d, lone := wire.LoneData(p)
-	if want := chunks == 1 && cs.Err() == nil && last.Type() == wire.ChunkData && len(last) > wire.DataHeaderLen; lone != want || lone && !bytes.Equal(d, last) {
+	if want := chunks == 1 && cs.Err() == nil && last.Type() == wire.ChunkData &&
+		len(last) > wire.DataHeaderLen; lone != want || lone && !bytes.Equal(d, last) {
 		t.Fatalf("one DATA chunk alone: %v, %x", lone, d)
 	}
 }

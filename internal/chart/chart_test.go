@@ -15,8 +15,10 @@ import (
 // the page, and each plot has its words and its table.
 func TestPageIsSelfContainedAndEscapes(t *testing.T) {
 	const evil = `</title></svg><script>alert(1)</script><img src=http://x.test onerror=a()>"'&`
-	p := Page{Title: evil, Lead: evil, Notes: []string{evil}, Tables: []Table{{Title: evil, Rows: [][]string{{evil, evil}}}, {Title: "b", Head: []string{evil}}},
-		Figures: []Figure{{Title: evil, Note: evil, XLabel: evil, YLabel: evil, XTicks: []Tick{{1, evil}}, Series: []Series{{evil, []float64{1, 2}, []float64{3, 4}}}}}}
+	p := Page{Title: evil, Lead: evil, Notes: []string{evil},
+		Tables: []Table{{Title: evil, Rows: [][]string{{evil, evil}}}, {Title: "b", Head: []string{evil}}},
+		Figures: []Figure{{Title: evil, Note: evil, XLabel: evil, YLabel: evil, XTicks: []Tick{{1, evil}},
+			Series: []Series{{evil, []float64{1, 2}, []float64{3, 4}}}}}}
 	var b strings.Builder
 	must.OK(t, p.Write(&b))
 	doc := must.Get(html.Parse(strings.NewReader(b.String())))(t)
@@ -30,14 +32,16 @@ func TestPageIsSelfContainedAndEscapes(t *testing.T) {
 		}
 		kinds[n.Data]++
 		for _, a := range n.Attr {
-			check.That(t, !strings.HasPrefix(a.Key, "on") && a.Key != "src" && (a.Key != "href" || a.Val == "data:,") && !strings.Contains(a.Val, "url("),
+			check.That(t, !strings.HasPrefix(a.Key, "on") && a.Key != "src" &&
+				(a.Key != "href" || a.Val == "data:,") && !strings.Contains(a.Val, "url("),
 				"<%s %s=%q>", n.Data, a.Key, a.Val)
 		}
 	}
 	check.Equal(t, "scripts and images", kinds["script"]+kinds["img"], 0)
 	check.Equal(t, "texts", texts, 17)
 	check.Equal(t, "tables", kinds["table"], 3)
-	for _, want := range []string{`role="img" aria-label="&lt;`, "from 3 to 4", `<th scope="row">1</th><td>3</td></tr>` + "\n" + `<tr><th scope="row">2</th><td>4</td>`} {
+	for _, want := range []string{`role="img" aria-label="&lt;`, "from 3 to 4",
+		`<th scope="row">1</th><td>3</td></tr>` + "\n" + `<tr><th scope="row">2</th><td>4</td>`} {
 		check.That(t, strings.Contains(b.String(), want), "no %s in\n%s", want, &b)
 	}
 }

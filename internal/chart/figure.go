@@ -94,7 +94,8 @@ func (f *Figure) layOut(id int) plot {
 		}
 	}
 	for _, t := range ys {
-		p.YTicks = append(p.YTicks, mark{Pos: formatCoordinate(py(t.At)), Text: formatCoordinate(py(t.At) + textBelowPoint), Label: t.Label})
+		p.YTicks = append(p.YTicks, mark{Pos: formatCoordinate(py(t.At)),
+			Text: formatCoordinate(py(t.At) + textBelowPoint), Label: t.Label})
 	}
 	for i, s := range f.Series {
 		class := fmt.Sprintf("s%d", i%colours)
@@ -149,7 +150,8 @@ func (f *Figure) describeInWords() string {
 	list := []string{f.Title + ", " + f.YLabel + " over " + f.XLabel}
 	for _, s := range f.Series {
 		if len(s.Y) > 0 {
-			list = append(list, fmt.Sprintf("%s from %s to %s", s.Name, formatNumber(slices.Min(s.Y)), formatNumber(slices.Max(s.Y))))
+			list = append(list, fmt.Sprintf("%s from %s to %s", s.Name, formatNumber(slices.Min(s.Y)),
+				formatNumber(slices.Max(s.Y))))
 		}
 	}
 	return strings.Join(list, "; ")

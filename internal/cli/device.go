@@ -28,7 +28,8 @@ func (f *LinkFlags) Device(server bool, cfg *rdma.Config, w DeviceWatcher) (*rdm
 }
 
 // newDevice makes a device over link, or closes link.
-func (f *LinkFlags) newDevice(link rawio.Link, encap uint16, cfg *rdma.Config, w DeviceWatcher, name string) (*rdma.Device, error) {
+func (f *LinkFlags) newDevice(link rawio.Link, encap uint16, cfg *rdma.Config, w DeviceWatcher,
+	name string) (*rdma.Device, error) {
 	var c rdma.Config
 	if cfg != nil {
 		c = *cfg

@@ -25,7 +25,8 @@ func (e *SessionError) Error() string {
 	var aborted *assoc.AbortError
 	switch {
 	case errors.Is(e.Err, assoc.ErrProtoUnreachable):
-		return "the session has ended: the other side's program is gone, its host says that nothing listens there any more"
+		return "the session has ended: the other side's program is gone, its host says that nothing listens " +
+			"there any more"
 	case errors.As(e.Err, &aborted) && aborted.ByPeer:
 		return "the session has ended: the other side has aborted it, or its program is gone (" + aborted.Error() + ")"
 	}
@@ -60,7 +61,8 @@ func explainError(err error) string {
 	case errors.Is(err, rawio.ErrPortInUse):
 		return "the SCTP port is in use by another program on this host: stop it or choose another with --port"
 	case errors.Is(err, syscall.EADDRINUSE):
-		return "the UDP port is in use by another program on this host, perhaps another server: take --udp-port 9900 here, and --encap-port 9900 for its clients"
+		return "the UDP port is in use by another program on this host, perhaps another server: take --udp-port " +
+			"9900 here, and --encap-port 9900 for its clients"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return "this host does not have the address that --local or -I names"
 	case errors.As(err, &adapt):
@@ -70,11 +72,13 @@ func explainError(err error) string {
 	case errors.Is(err, assoc.ErrProtoUnreachable):
 		return "the host is up but nothing there speaks SCTP over this link: start the server, with the same --link"
 	case errors.As(err, &aborted) && aborted.ByPeer:
-		return "the host is up but refused the association: is the server running on that --port? (" + aborted.Error() + ")"
+		return "the host is up but refused the association: is the server running on that --port? (" +
+			aborted.Error() + ")"
 	case errors.Is(err, syscall.EHOSTUNREACH):
 		return "no answer: check the address, at which this host or a router finds nobody"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, assoc.ErrInitTimeout):
-		return "no answer: check the address, that the server runs with the same --link and --port, and firewalls in between"
+		return "no answer: check the address, that the server runs with the same --link and --port, and " +
+			"firewalls in between"
 	}
 	return err.Error()
 }

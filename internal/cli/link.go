@@ -48,18 +48,25 @@ type LinkFlags struct {
 
 // Add defines the flags.
 func (f *LinkFlags) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Kind, "link", "", "how packets travel: raw (IP protocol 132, needs CAP_NET_RAW), udp (RFC 6951), tun (needs CAP_NET_ADMIN), or mem (with --self) (default raw)")
-	fs.StringVar(&f.Local, "local", "", "local `address` or interface, several with commas between them for as many paths; with --link tun the stack's own, which the host must not have")
-	fs.Var(Port(&f.UDPPort, 0).OrZero(), "udp-port", "local UDP encapsulation `port` (default 9899 for a server, any for a client)")
+	fs.StringVar(&f.Kind, "link", "", "how packets travel: raw (IP protocol 132, needs CAP_NET_RAW), udp (RFC "+
+		"6951), tun (needs CAP_NET_ADMIN), or mem (with --self) (default raw)")
+	fs.StringVar(&f.Local, "local", "", "local `address` or interface, several with commas between them for as "+
+		"many paths; with --link tun the stack's own, which the host must not have")
+	fs.Var(Port(&f.UDPPort, 0).OrZero(), "udp-port",
+		"local UDP encapsulation `port` (default 9899 for a server, any for a client)")
 	fs.Var(Port(&f.EncapPort, 0).OrZero(), "encap-port", "the peer's UDP encapsulation `port` (default 9899)")
 	fs.StringVar(&f.TunName, "tun-name", "", "TUN `device`, created unless it exists (default: a new one)")
 	fs.StringVar(&f.TunHost, "tun-host", "", "the host's `address/bits` on the TUN device")
 	fs.Var(MTU(&f.MTU), "mtu", "IP-level MTU in `octets` (default: the route's)")
-	fs.Var(Int(&f.Shards, 1, 1, maxShards), "shards", "with --link udp or tun, `queues` of incoming packets, each read by a goroutine of its own")
+	fs.Var(Int(&f.Shards, 1, 1, maxShards), "shards",
+		"with --link udp or tun, `queues` of incoming packets, each read by a goroutine of its own")
 	fs.StringVar(&f.Pcap, "pcap", "", "write every packet to a pcapng `file` for Wireshark")
-	fs.Var(&f.controller, "cc", "congestion controller of what this end sends: cubic, newreno, rfc9260 (its letter) or bbr (default cubic)")
+	fs.Var(&f.controller, "cc", "congestion controller of what this end sends: cubic, newreno, rfc9260 (its "+
+		"letter) or bbr (default cubic)")
 	f.Trace.Add(fs)
-	fs.Var(Duration(&f.Poll, 0, -time.Second, time.Second), "poll", "poll this `time` before blocking for packets: lower latency for a busy processor; less than 0 blocks at once (default: up to 40us, as long as packets come that soon)")
+	fs.Var(Duration(&f.Poll, 0, -time.Second, time.Second), "poll",
+		"poll this `time` before blocking for packets: lower latency for a busy processor; less than 0 blocks "+
+			"at once (default: up to 40us, as long as packets come that soon)")
 }
 
 // maxShards is how many queues a link may have.
@@ -111,12 +118,14 @@ func (f *LinkFlags) openLink(server bool) (rawio.Link, error) {
 	case "tun":
 		cfg := tun.Config{Name: f.TunName, MTU: f.MTU, Poll: f.Poll, Shards: f.Shards, Mark: f.Mark}
 		if cfg.Addrs, err = f.localAddrs(); err != nil || len(cfg.Addrs) == 0 {
-			return nil, Usagef("--link tun needs --local ADDRESS for the stack, and usually --tun-host ADDRESS/BITS for the host's end")
+			return nil, Usagef("--link tun needs --local ADDRESS for the stack, and usually --tun-host " +
+				"ADDRESS/BITS for the host's end")
 		}
 		if f.TunHost != "" {
 			p, err := netip.ParsePrefix(f.TunHost)
 			if err != nil {
-				return nil, Usagef("--tun-host %s is not an address with a prefix length, such as 10.9.0.1/24", f.TunHost)
+				return nil, Usagef("--tun-host %s is not an address with a prefix length, such as 10.9.0.1/24",
+					f.TunHost)
 			}
 			cfg.Host = []netip.Prefix{p}
 		}
@@ -237,7 +246,8 @@ func (f *LinkFlags) openSelf(kind string) (*SelfLinks, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &SelfLinks{Server: a, Client: b, Addr: a.LocalAddrs()[0].Addr(), Description: "memory of this process"}, nil
+		return &SelfLinks{Server: a, Client: b, Addr: a.LocalAddrs()[0].Addr(),
+			Description: "memory of this process"}, nil
 	}
 	return nil, Usagef("--self works with --link raw, udp or mem, not %s", kind)
 }
@@ -307,7 +317,8 @@ func (f *LinkFlags) interfaceAddr(name string) (netip.Addr, error) {
 	var found netip.Addr
 	for _, s := range addrs {
 		p, err := netip.ParsePrefix(s.String())
-		if a := p.Addr().Unmap(); err == nil && f.wantsFamily(a) && !a.IsLinkLocalUnicast() && (!found.IsValid() || a.Is4() && found.Is6()) {
+		if a := p.Addr().Unmap(); err == nil && f.wantsFamily(a) && !a.IsLinkLocalUnicast() &&
+			(!found.IsValid() || a.Is4() && found.Is6()) {
 			found = a
 		}
 	}

@@ -70,7 +70,9 @@ const Year = 365 * 24 * time.Hour
 func Int[T wholeNumber](p *T, value, least, most T) *Number {
 	*p = value
 	text := func(v T) string { return fmt.Sprintf("%d", v) }
-	return &Number{kind: "a whole number", minText: text(least), maxText: text(most), currentText: func() string { return text(*p) },
+	return &Number{kind: "a whole number", minText: text(least), maxText: text(most), currentText: func() string {
+		return text(*p)
+	},
 		parse: func(s string) (func(), bool, bool) {
 			if u, err := strconv.ParseUint(s, 0, 64); err == nil {
 				return func() { *p = T(u) }, u == 0, (least < 0 || u >= uint64(least)) && most >= 0 && u <= uint64(most)
@@ -94,7 +96,9 @@ func Port[T ~int | ~uint16](p *T, value T) *Number {
 func Float(p *float64, value, least, most float64) *Number {
 	*p = value
 	text := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-	return &Number{kind: "a number", minText: text(least), maxText: text(most), currentText: func() string { return text(*p) },
+	return &Number{kind: "a number", minText: text(least), maxText: text(most), currentText: func() string {
+		return text(*p)
+	},
 		parse: func(s string) (func(), bool, bool) {
 			v, err := strconv.ParseFloat(s, 64)
 			if err != nil {
@@ -108,13 +112,16 @@ func Float(p *float64, value, least, most float64) *Number {
 func Seconds(p *time.Duration, value, least, most time.Duration) *Number {
 	*p = value
 	text := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
-	return &Number{kind: "a time in seconds", minText: text(least), maxText: text(most), currentText: func() string { return text(*p) },
+	return &Number{kind: "a time in seconds", minText: text(least), maxText: text(most), currentText: func() string {
+		return text(*p)
+	},
 		parse: func(s string) (func(), bool, bool) {
 			v, err := strconv.ParseFloat(s, 64)
 			if err != nil {
 				return nil, false, false
 			}
-			return func() { *p = time.Duration(v * float64(time.Second)) }, v == 0, v >= least.Seconds() && v <= most.Seconds()
+			return func() { *p = time.Duration(v * float64(time.Second)) }, v == 0, v >= least.Seconds() &&
+				v <= most.Seconds()
 		}}
 }
 
@@ -127,7 +134,8 @@ func Duration(p *time.Duration, value, least, most time.Duration) *Number {
 		}
 		return d.String()
 	}
-	return &Number{kind: "a time, such as 1.5s or 200ms", minText: text(least), maxText: text(most), currentText: func() string { return text(*p) },
+	return &Number{kind: "a time, such as 1.5s or 200ms", minText: text(least), maxText: text(most),
+		currentText: func() string { return text(*p) },
 		parse: func(s string) (func(), bool, bool) {
 			d, err := time.ParseDuration(s)
 			if err != nil {
@@ -144,7 +152,8 @@ const octetSuffixes = "KMGT"
 // 2^40.
 func Octets[T ~int | ~uint64](p *T, value, least, most T) *Number {
 	*p = value
-	return &Number{kind: "a number of bytes, such as 4096, 64K or 1M", minText: formatOctets(uint64(least)), maxText: formatOctets(uint64(most)),
+	return &Number{kind: "a number of bytes, such as 4096, 64K or 1M", minText: formatOctets(uint64(least)),
+		maxText:     formatOctets(uint64(most)),
 		currentText: func() string { return formatOctets(uint64(*p)) }, parse: func(s string) (func(), bool, bool) {
 			shift := 0
 			if n := len(s) - 1; n > 0 {

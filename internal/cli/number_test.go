@@ -42,16 +42,19 @@ func TestNumbersAreWithinTheirRange(t *testing.T) {
 		for _, text := range append([]string{"", "x", " 1"}, row.bad...) {
 			was := row.n.String()
 			err := row.n.Set(text)
-			check.That(t, err != nil && err.Error() == row.says && row.n.String() == was, "%s: %q becomes %v: %v", row.name, text, row.n, err)
+			check.That(t, err != nil && err.Error() == row.says && row.n.String() == was, "%s: %q becomes %v: %v",
+				row.name, text, row.n, err)
 		}
 		for _, text := range row.good {
 			check.OK(t, row.n.Set(text))
 		}
 	}
-	check.That(t, i == 1<<20 && u == math.MaxUint64 && p == 65535 && f == 0 && d == 40*time.Microsecond, "the last that were taken are %d, %d, %d, %v, %v", i, u, p, f, d)
+	check.That(t, i == 1<<20 && u == math.MaxUint64 && p == 65535 && f == 0 && d == 40*time.Microsecond,
+		"the last that were taken are %d, %d, %d, %v, %v", i, u, p, f, d)
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.Var(Int(&i, 3, 1, 4), "i", "")
 	fs.PrintDefaults() // asks a Number that is none
-	check.That(t, fs.Parse([]string{"-i", "5"}) != nil && fs.Parse([]string{"-i", "4"}) == nil && i == 4, "package flag takes %d", i)
+	check.That(t, fs.Parse([]string{"-i", "5"}) != nil && fs.Parse([]string{"-i", "4"}) == nil && i == 4,
+		"package flag takes %d", i)
 }

@@ -50,7 +50,8 @@ func told(l rawio.Link, err error) string {
 	if len(port) == 5 {
 		port = "any"
 	}
-	s := fmt.Sprintf("%T at %v port %s, %d octets, %d queues", l, a.Addr(), port, l.MTU(netip.Addr{}, a.Addr()), 1+len(rawio.ShardsOf(l)))
+	s := fmt.Sprintf("%T at %v port %s, %d octets, %d queues", l, a.Addr(), port, l.MTU(netip.Addr{}, a.Addr()),
+		1+len(rawio.ShardsOf(l)))
 	if d, ok := l.(*tun.Link); ok {
 		dev, _ := net.InterfaceByName(d.Name())
 		host, _ := dev.Addrs()
@@ -93,7 +94,8 @@ func TestEachFlagReachesTheLink(t *testing.T) {
 	s, err := os.Stat(file)
 	check.That(t, err == nil && s.Size() != 0, "%+v, %v", s, err)
 	f := flags(t, "--encap-port 7 --poll 9us")
-	check.That(t, f.EncapPort == 7 && f.Poll == 9000 && reflect.DeepEqual(flags(t, ""), &LinkFlags{Shards: 1}), "%+v", f)
+	check.That(t, f.EncapPort == 7 && f.Poll == 9000 && reflect.DeepEqual(flags(t, ""), &LinkFlags{Shards: 1}), "%+v",
+		f)
 }
 
 func TestBothEndsOfEachLink(t *testing.T) {
@@ -113,7 +115,8 @@ func TestBothEndsOfEachLink(t *testing.T) {
 			a := s.Server.(rawio.Addresser).LocalAddrs()[0]
 			client := strings.Replace(told(s.Client, nil), "10.0.0.2", "10.0.0.1", 1)
 			server := told(s.Server, nil)
-			check.That(t, server == tt.ends && client == tt.ends && s.Description == tt.about && s.Addr == a.Addr() && s.EncapPort == a.Port(), "%s: %s and %s, %+v", tt.line, server, client, s)
+			check.That(t, server == tt.ends && client == tt.ends && s.Description == tt.about && s.Addr == a.Addr() &&
+				s.EncapPort == a.Port(), "%s: %s and %s, %+v", tt.line, server, client, s)
 			return s.Client.Close()
 		})
 	}
@@ -124,10 +127,12 @@ func TestBothEndsOfEachLink(t *testing.T) {
 		return l, err
 	}
 	both := must.Get((&LinkFlags{Opener: open}).OpenSelf())(t)
-	check.That(t, slices.Equal(server, []bool{true, false}) && both.Addr == netip.MustParseAddr("10.0.0.1"), "opened as a server: %v, at %v", server, both.Addr)
+	check.That(t, slices.Equal(server, []bool{true, false}) && both.Addr == netip.MustParseAddr("10.0.0.1"),
+		"opened as a server: %v, at %v", server, both.Addr)
 	for name, kind := range map[string]string{"": "raw", "udp": "udp", "tun": "tun"} {
 		f := (LinkFlags{Kind: name, Local: "x"})
-		check.That(t, f.Name() == kind && (f.Warning() == "" || kind == "raw"), "%q is %s: %s", name, f.Name(), f.Warning())
+		check.That(t, f.Name() == kind && (f.Warning() == "" || kind == "raw"), "%q is %s: %s", name, f.Name(),
+			f.Warning())
 	}
 }
 
@@ -152,7 +157,8 @@ func TestWithoutPrivilegeBothEndsAreOfUDP(t *testing.T) {
 		s.Client.Close()
 		s.Server.Close()
 		s, err = flags(t, "--link raw").OpenSelf()
-		check.That(t, err != nil && strings.HasSuffix(Explain(err), ", which needs none (--link udp)"), "%+v, %v", s, err)
+		check.That(t, err != nil && strings.HasSuffix(Explain(err), ", which needs none (--link udp)"), "%+v, %v", s,
+			err)
 	})
 }
 
@@ -205,7 +211,8 @@ func TestAddressThatALinkIsBoundTo(t *testing.T) {
 	testns.New(t).Do(func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err == nil {
-			err = errors.Join(netlink.AddrAdd(lo, &netlink.Addr{IPNet: netlink.NewIPNet(net.ParseIP("fd77::1")), Flags: unix.IFA_F_NODAD}),
+			err = errors.Join(netlink.AddrAdd(lo, &netlink.Addr{IPNet: netlink.NewIPNet(net.ParseIP("fd77::1")),
+				Flags: unix.IFA_F_NODAD}),
 				netlink.AddrAdd(lo, &netlink.Addr{IPNet: netlink.NewIPNet(net.IPv4(10, 7, 0, 1))}))
 		}
 		list, _ := net.InterfaceAddrs()
@@ -257,8 +264,9 @@ func TestErrorsAreExplained(t *testing.T) {
 // A trace that the disk does not take is told of, and one that nobody asked for is none.
 func TestTraceThatIsLostIsToldOf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "trace")
-	for name, want := range map[string]string{"": "", "/dev/full": "p: the trace is not complete: write /dev/full: no space left on device\n",
-		file: "p: the trace is not complete: 1 events came faster than they could be written\n"} {
+	for name, want := range map[string]string{"": "",
+		"/dev/full": "p: the trace is not complete: write /dev/full: no space left on device\n",
+		file:        "p: the trace is not complete: 1 events came faster than they could be written\n"} {
 		trace, said := Trace{fileName: name}, new(strings.Builder)
 		must.OK(t, trace.Open("p", "client"))
 		check.Equal(t, "there is a tracer", trace.Tracer("client") != nil, name != "")

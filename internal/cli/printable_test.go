@@ -20,10 +20,12 @@ func TestPrintable(t *testing.T) {
 		check.Equal(t, test.name, Printable(test.in), test.want)
 	}
 	check.Equal(t, "lines", PrintableLines("a\tb\n\x1b[2J\r\u009bc\n"), "a\tb\n\uFFFD[2J\uFFFD\uFFFDc\n")
-	for name, err := range map[string]error{"an error": errors.New("its text: \x1b]0;x\x07\u009b2J\u202e"), "an error within": fmt.Errorf("a: %w", Usagef("b\x1bc")),
-		"two errors": errors.Join(errors.New("a"), errors.New("b\x1b"))} {
+	for name, err := range map[string]error{"an error": errors.New("its text: \x1b]0;x\x07\u009b2J\u202e"),
+		"an error within": fmt.Errorf("a: %w", Usagef("b\x1bc")),
+		"two errors":      errors.Join(errors.New("a"), errors.New("b\x1b"))} {
 		s := Explain(err)
-		check.That(t, s == Printable(s) && !strings.Contains(s, "\n"), "%s, as it is explained, has what a terminal obeys: %q", name, s)
+		check.That(t, s == Printable(s) && !strings.Contains(s, "\n"),
+			"%s, as it is explained, has what a terminal obeys: %q", name, s)
 	}
 	check.Equal(t, "two errors", Explain(errors.Join(errors.New("a"), errors.New("b"))), "a; b")
 }

@@ -23,5 +23,6 @@ type Queues struct {
 func (q Queues) Memory() int64 {
 	send := int64(q.Send+1) * int64(sendSlotOctets+q.SGEs*sgeOctets+q.Inline)
 	recv := int64(q.Recv) * int64(recvSlotOctets+q.SGEs*sgeOctets)
-	return queuePairOctets + send + recv + 2*int64(max(q.Reads, 0))*readSlotOctets + int64(q.Completions)*completionOctets
+	return queuePairOctets + send + recv + 2*int64(max(q.Reads, 0))*readSlotOctets +
+		int64(q.Completions)*completionOctets
 }

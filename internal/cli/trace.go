@@ -19,7 +19,9 @@ type Trace struct {
 
 // Add defines the flag.
 func (t *Trace) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&t.fileName, "trace", "", "write what the associations do into this `file`, 128M in all at most, in qlog's format; ddpbench trace FILE draws it")
+	fs.StringVar(&t.fileName, "trace", "",
+		"write what the associations do into this `file`, 128M in all at most, in qlog's format; ddpbench trace "+
+			"FILE draws it")
 }
 
 // Open begins the file.

@@ -25,8 +25,10 @@ func TestHistogramHasBucketsOfPowersOfTwo(t *testing.T) {
 	for _, row := range []struct {
 		d      time.Duration
 		bucket int
-	}{{-1, 0}, {1, 0}, {BucketBound(0), 0}, {BucketBound(0) + 1, 1}, {BucketBound(1), 1}, {BucketBound(1) + 1, 2}, {BucketBound(10), 10}, {BucketBound(10) + 1, 11},
-		{BucketBound(NumBuckets - 2), NumBuckets - 2}, {BucketBound(NumBuckets-2) + 1, NumBuckets - 1}, {100 * time.Hour, NumBuckets - 1}} {
+	}{{-1, 0}, {1, 0}, {BucketBound(0), 0}, {BucketBound(0) + 1, 1}, {BucketBound(1), 1}, {BucketBound(1) + 1, 2},
+		{BucketBound(10), 10}, {BucketBound(10) + 1, 11},
+		{BucketBound(NumBuckets - 2), NumBuckets - 2}, {BucketBound(NumBuckets-2) + 1, NumBuckets - 1},
+		{100 * time.Hour, NumBuckets - 1}} {
 		h = Histogram{}
 		h.Observe(row.d)
 		sum.Add(&h)

@@ -52,7 +52,8 @@ func TestPowersMoveABlock(t *testing.T) {
 		after := make([]byte, 16)
 		binary.LittleEndian.PutUint64(after, a^c)
 		binary.LittleEndian.PutUint64(after[8:], b^d)
-		if got, want := crc32.Update(^uint32(0), castagnoli, after), crc32.Update(^uint32(0), castagnoli, before); got != want {
+		if got, want := crc32.Update(^uint32(0), castagnoli, after),
+			crc32.Update(^uint32(0), castagnoli, before); got != want {
 			t.Errorf("%d octets further on %08x is left, not %08x", octets, got, want)
 		}
 	}
@@ -96,7 +97,8 @@ func BenchmarkUpdate(b *testing.B) {
 		for _, by := range []struct {
 			name   string
 			update func(uint32, []byte) uint32
-		}{{"here", Update}, {"library", func(sum uint32, p []byte) uint32 { return crc32.Update(sum, castagnoli, p) }}} {
+		}{{"here", Update},
+			{"library", func(sum uint32, p []byte) uint32 { return crc32.Update(sum, castagnoli, p) }}} {
 			b.Run(fmt.Sprint(n, " ", by.name), func(b *testing.B) {
 				b.SetBytes(int64(n))
 				for b.Loop() {

@@ -39,7 +39,8 @@ func IsLocal(a netip.Addr) (bool, error) {
 func TunAddrs() (list []netip.Addr, err error) {
 	v := os.Getenv("RDDP_TUN")
 	if v == "" {
-		return nil, errors.New("RDDP_LINK is tun, which takes addresses of its own: set RDDP_TUN to them, 10.9.0.2 or 10.9.0.2,fd09::2 for instance")
+		return nil, errors.New("RDDP_LINK is tun, which takes addresses of its own: set RDDP_TUN to them, " +
+			"10.9.0.2 or 10.9.0.2,fd09::2 for instance")
 	}
 	for s := range strings.SplitSeq(v, ",") {
 		a, err := netip.ParseAddr(strings.TrimSpace(s))

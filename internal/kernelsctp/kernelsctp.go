@@ -26,4 +26,5 @@ const Rule = `nft 'add table inet rddp; add chain inet rddp out { type filter ho
 
 // Advice says what is in the way, and what to do.
 const Advice = "this kernel has an SCTP of its own, which answers our packets with ABORT and so ends our associations: " +
-	"unload it (rmmod sctp), go over UDP (--link udp, or RDDP_LINK=udp), or keep it from answering and ask for raw IP (RDDP_LINK=raw): " + Rule
+	"unload it (rmmod sctp), go over UDP (--link udp, or RDDP_LINK=udp), or keep it from answering and ask for " +
+	"raw IP (RDDP_LINK=raw): " + Rule

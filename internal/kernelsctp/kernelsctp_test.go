@@ -21,7 +21,8 @@ func TestTheKernelsSCTPIsFound(t *testing.T) {
 }
 
 func TestTheAdviceNamesEachWayOut(t *testing.T) {
-	for _, way := range []string{"an SCTP of its own", "rmmod sctp", "--link udp", "RDDP_LINK=udp", "RDDP_LINK=raw", "nft 'add table", "skuid >= 0 accept", "sctp drop'"} {
+	for _, way := range []string{"an SCTP of its own", "rmmod sctp", "--link udp", "RDDP_LINK=udp", "RDDP_LINK=raw",
+		"nft 'add table", "skuid >= 0 accept", "sctp drop'"} {
 		check.That(t, strings.Contains(Advice, way), "%q is not in %q", way, Advice)
 	}
 }

@@ -19,12 +19,14 @@ func TestABetAtItsLimits(t *testing.T) {
 		won  int
 		tell bool
 		want int
-	}{{0, false, 0}, {1, false, 0}, {0, true, 1}, {maxScore - 1, true, maxScore}, {maxScore, true, maxScore}, {maxScore, false, maxScore - 1}, {5, true, 6}, {5, false, 4}} {
+	}{{0, false, 0}, {1, false, 0}, {0, true, 1}, {maxScore - 1, true, maxScore}, {maxScore, true, maxScore},
+		{maxScore, false, maxScore - 1}, {5, true, 6}, {5, false, 4}} {
 		b := predictor{score: row.won}
 		b.recordOutcome(row.tell)
 		check.Equal(t, fmt.Sprintf("won %d, told %v", row.won, row.tell), b.score, row.want)
 	}
-	for won, want := range map[int]string{scoreNeeded: "1111111111111111", scoreNeeded + 1: "1111111111111111", scoreNeeded - 1: "0000000100000001", 0: "0000000100000001"} {
+	for won, want := range map[int]string{scoreNeeded: "1111111111111111", scoreNeeded + 1: "1111111111111111",
+		scoreNeeded - 1: "0000000100000001", 0: "0000000100000001"} {
 		b := predictor{score: won}
 		got := ""
 		for range 2 * retryEvery {
@@ -54,7 +56,8 @@ func TestTheCurbAtItsLimits(t *testing.T) {
 	} {
 		at, times = at.Add(row.after), row.times
 		on := c.isActive(at)
-		check.That(t, on == row.on && asked == row.asked, "%s: %v, asked %d times; want %v, %d", row.name, on, asked, row.on, row.asked)
+		check.That(t, on == row.on && asked == row.asked, "%s: %v, asked %d times; want %v, %d", row.name, on, asked,
+			row.on, row.asked)
 	}
 }
 
@@ -74,8 +77,10 @@ func TestWhatOthersHaveTakenAtItsLimits(t *testing.T) {
 		now = now.Add(row.after)
 		p.recordLoss(now, row.took)
 		took := min(row.took, maxCPULoss)
-		check.That(t, p.parkFactor == row.times && p.repayEndsAt == now.Add(took) && p.parkEndsAt == now.Add(time.Duration(row.times)*took),
-			"loss %d: %d times, back %v, shared %v; want %d times", i, p.parkFactor, p.repayEndsAt.Sub(now), p.parkEndsAt.Sub(now), row.times)
+		check.That(t, p.parkFactor == row.times && p.repayEndsAt == now.Add(took) &&
+			p.parkEndsAt == now.Add(time.Duration(row.times)*took),
+			"loss %d: %d times, back %v, shared %v; want %d times", i, p.parkFactor, p.repayEndsAt.Sub(now),
+			p.parkEndsAt.Sub(now), row.times)
 	}
 }
 
@@ -150,7 +155,8 @@ func TestWhatACessionTellsAtItsLimits(t *testing.T) {
 			c.yieldScore, c.yieldsHelpSinceAt = yieldScoreNeeded-1, now.Add(-yieldTimeBeforeSleep)
 		}, lasts, false},
 		{"lasts, with one place", func(c *yieldPolicy, now rawio.Time) {
-			c.yieldScore, c.yieldsHelpSinceAt, c.maxProcs = yieldScoreNeeded, now.Add(-yieldTimeBeforeSleep), func() int { return 1 }
+			c.yieldScore, c.yieldsHelpSinceAt, c.maxProcs = yieldScoreNeeded, now.Add(-yieldTimeBeforeSleep),
+				func() int { return 1 }
 		}, lasts, false},
 		{"lasts at once where a slice was lost", func(c *yieldPolicy, now rawio.Time) {
 			c.yieldScore, c.yieldsHelpSinceAt = yieldScoreNeeded, now
@@ -163,10 +169,12 @@ func TestWhatACessionTellsAtItsLimits(t *testing.T) {
 		{"patience", func(*yieldPolicy, rawio.Time) {}, patience, time.Duration(0)},
 		{"patience where a slice was lost", func(c *yieldPolicy, now rawio.Time) { contested(c, now, 0) }, patience, slice / spinSliceDivisor},
 		{"sleeps next", func(c *yieldPolicy, now rawio.Time) {
-			c.yieldScore, c.yieldsHelpSinceAt, c.waitsSinceTrial = yieldScoreNeeded, now.Add(-yieldTimeBeforeSleep), minTrialEvery-2
+			c.yieldScore, c.yieldsHelpSinceAt, c.waitsSinceTrial = yieldScoreNeeded, now.Add(-yieldTimeBeforeSleep),
+				minTrialEvery-2
 		}, next, true},
 		{"sleeps next, but for a trial", func(c *yieldPolicy, now rawio.Time) {
-			c.yieldScore, c.yieldsHelpSinceAt, c.waitsSinceTrial = yieldScoreNeeded, now.Add(-yieldTimeBeforeSleep), minTrialEvery-1
+			c.yieldScore, c.yieldsHelpSinceAt, c.waitsSinceTrial = yieldScoreNeeded, now.Add(-yieldTimeBeforeSleep),
+				minTrialEvery-1
 		}, next, false},
 		{"sleeps next, where it does not last", func(c *yieldPolicy, now rawio.Time) { c.yieldScore, c.yieldsHelpSinceAt = yieldScoreNeeded, now }, next, false},
 		{"parks, on the only processor", func(c *yieldPolicy, now rawio.Time) { c.hasSingleCPU, c.cpuLosses[0].parkEndsAt = true, now.Add(1) }, parks, true},
@@ -186,7 +194,8 @@ func TestWhatACessionTellsAtItsLimits(t *testing.T) {
 func TestHowAWaitBegins(t *testing.T) {
 	first := func(waits, every int) func(c *yieldPolicy, now rawio.Time) {
 		return func(c *yieldPolicy, now rawio.Time) {
-			c.yieldScore, c.waitsSinceTrial, c.trialEvery, c.yieldsHelpSinceAt = yieldScoreNeeded, waits, every, now.Add(1-yieldTimeBeforeSleep)
+			c.yieldScore, c.waitsSinceTrial, c.trialEvery, c.yieldsHelpSinceAt = yieldScoreNeeded, waits, every,
+				now.Add(1-yieldTimeBeforeSleep)
 			c.yieldsInWait, c.isTrial, c.trialSpins, c.sleepsFirst = 7, true, true, true // of the last one
 		}
 	}
@@ -227,7 +236,8 @@ func TestHowAWaitBegins(t *testing.T) {
 	} {
 		c, now := cessionAt(row.set)
 		c.beginWait(now, 9*us)
-		check.Equal(t, row.name, fmt.Sprint(c.isTrial, c.trialSpins, c.sleepsFirst, c.nextYieldAfter, c.yieldsInWait, c.waitsSinceTrial), row.want)
+		check.Equal(t, row.name, fmt.Sprint(c.isTrial, c.trialSpins, c.sleepsFirst, c.nextYieldAfter, c.yieldsInWait,
+			c.waitsSinceTrial), row.want)
 		check.That(t, c.waitBegun, "%s: it has not begun", row.name)
 	}
 }
@@ -268,7 +278,8 @@ func TestWhatALookSays(t *testing.T) {
 		c, now := cessionAt(row.set)
 		p := c.choosePause(now, row.waited, 20*us)
 		name := map[rawio.Pause]string{rawio.Yield: "0", rawio.Cede: "1", rawio.Sleep: "4"}[p]
-		check.Equal(t, row.name, fmt.Sprint(name, " ", c.nextYieldAfter, c.yieldsInWait, " ", c.yieldedAt == now, " ", c.isSleeping), row.want)
+		check.Equal(t, row.name, fmt.Sprint(name, " ", c.nextYieldAfter, c.yieldsInWait, " ", c.yieldedAt == now, " ",
+			c.isSleeping), row.want)
 	}
 }
 
@@ -295,10 +306,12 @@ func TestWhoHadTheProcessor(t *testing.T) {
 		if c.cpuLosses[0].repayEndsAt != 0 {
 			owed = c.cpuLosses[0].repayEndsAt.Sub(now)
 		}
-		check.That(t, c.lostSlice == row.slice && owed == row.owed && (c.sliceLostAt == now) == (row.slice > 0) && !c.isSpinning && !c.isSleeping && c.yieldedAt == rawio.Never,
+		check.That(t, c.lostSlice == row.slice && owed == row.owed && (c.sliceLostAt == now) == (row.slice > 0) &&
+			!c.isSpinning && !c.isSleeping && c.yieldedAt == rawio.Never,
 			"%s: a slice of %v, owed %v, %+v", row.name, c.lostSlice, owed, c.yieldedAt)
 	}
-	for p, want := range map[rawio.Pause]bool{rawio.Yield: true, rawio.Cede: true, rawio.Sleep: false, rawio.Park: false, rawio.Block: false} {
+	for p, want := range map[rawio.Pause]bool{rawio.Yield: true, rawio.Cede: true, rawio.Sleep: false,
+		rawio.Park: false, rawio.Block: false} {
 		c, now := cessionAt(func(*yieldPolicy, rawio.Time) {})
 		c.recordPause(now, p)
 		check.That(t, c.isSpinning == want && c.decidedAt == now, "told to %v it looks again: %v", p, c.isSpinning)
@@ -353,8 +366,10 @@ func TestWhatAPacketSays(t *testing.T) {
 		c.waitBegun = true
 		c.endWait(now, row.waited, patience, turn)
 		check.Equal(t, row.name, fmt.Sprint(c.yieldScore, c.trialEvery, c.usualWait != 10*us), row.want)
-		check.That(t, !c.waitBegun && !c.yieldedForMany && c.yieldedAt == rawio.Never, "%s: the wait goes on: %+v", row.name, c)
-		check.That(t, (c.yieldsHelpSinceAt == now) == (c.yieldScore == 0 && c.usualWait != 10*us), "%s: since %v", row.name, c.yieldsHelpSinceAt)
+		check.That(t, !c.waitBegun && !c.yieldedForMany && c.yieldedAt == rawio.Never, "%s: the wait goes on: %+v",
+			row.name, c)
+		check.That(t, (c.yieldsHelpSinceAt == now) == (c.yieldScore == 0 && c.usualWait != 10*us), "%s: since %v",
+			row.name, c.yieldsHelpSinceAt)
 	}
 	for _, row := range []struct{ usual, waited, want time.Duration }{
 		{16 * us, 16*us - 1, 14 * us}, {16 * us, 16 * us, 16*us + 16*us/24}, {us, 2 * us, us + minUsualStep}, {0, 0, minUsualStep}, {2400, 2400, 2500}, {2424, 3000, 2525},
@@ -396,7 +411,8 @@ func TestTheStateAtItsLimits(t *testing.T) {
 		p := New(0, nil)
 		p.shortBatches, p.calmBatches = row.lone, row.calm
 		p.RecordHandled(row.packets, row.octets, row.woken, false)
-		check.Equal(t, row.name, [3]uint64{uint64(p.shortBatches), uint64(p.calmBatches), p.wokenByLast}, [3]uint64{uint64(row.wantL), uint64(row.wantC), row.woken})
+		check.Equal(t, row.name, [3]uint64{uint64(p.shortBatches), uint64(p.calmBatches), p.wokenByLast},
+			[3]uint64{uint64(row.wantL), uint64(row.wantC), row.woken})
 	}
 	for _, row := range []struct {
 		name     string
@@ -413,7 +429,8 @@ func TestTheStateAtItsLimits(t *testing.T) {
 		p := New(0, nil)
 		p.takerBatches = row.takes
 		p.countTaker(row.woken, row.answered)
-		check.That(t, p.takerBatches == row.want && p.hasSingleTaker.Load() == row.taken, "%s: %d, taken %v", row.name, p.takerBatches, p.hasSingleTaker.Load())
+		check.That(t, p.takerBatches == row.want && p.hasSingleTaker.Load() == row.taken, "%s: %d, taken %v",
+			row.name, p.takerBatches, p.hasSingleTaker.Load())
 		p.countTaker(row.woken, row.answered) // which says so again
 		p.takerBatches = takerBatchesNeeded - 5
 		p.countTaker(0, true)
@@ -454,8 +471,10 @@ func TestWhatArrivesAtItsLimits(t *testing.T) {
 		r.emptyAt = r.now.Add(-row.waited)
 		r.emptyPauses, r.trainLooks = 3, 4
 		r.RecordArrival(r.now, 1)
-		check.That(t, r.shortWaits == row.want && r.waitsAreShort == row.wantHurry && r.trainLen == row.trainAfter, "%s: soon %d, hurry %v, train %d", row.name, r.shortWaits, r.waitsAreShort, r.trainLen)
-		check.That(t, r.emptyAt == rawio.Never && r.emptyPauses == 0 && r.trainLooks == 0 && r.arrivedAt == r.now, "%s: %+v", row.name, r.Policy)
+		check.That(t, r.shortWaits == row.want && r.waitsAreShort == row.wantHurry && r.trainLen == row.trainAfter,
+			"%s: soon %d, hurry %v, train %d", row.name, r.shortWaits, r.waitsAreShort, r.trainLen)
+		check.That(t, r.emptyAt == rawio.Never && r.emptyPauses == 0 && r.trainLooks == 0 && r.arrivedAt == r.now,
+			"%s: %+v", row.name, r.Policy)
 	}
 	for _, row := range []struct {
 		name              string
@@ -471,7 +490,8 @@ func TestWhatArrivesAtItsLimits(t *testing.T) {
 			r.gaveWay, r.workTime, r.minWorkTime, r.arrivedAt = row.gave, row.work, row.least, r.now.Add(-row.took)
 		})
 		r.measureWork(r.now)
-		check.That(t, r.workTime == row.wantW && r.minWorkTime == row.wantL && !r.gaveWay, "%s: work %v, least %v", row.name, r.workTime, r.minWorkTime)
+		check.That(t, r.workTime == row.wantW && r.minWorkTime == row.wantL && !r.gaveWay, "%s: work %v, least %v",
+			row.name, r.workTime, r.minWorkTime)
 	}
 	r := at(func(r *reader) { r.awaitsTrain, r.trainPredictor = true, predictor{score: 5} })
 	r.RecordArrival(r.now, 1)
@@ -481,12 +501,16 @@ func TestWhatArrivesAtItsLimits(t *testing.T) {
 		ago   time.Duration
 		looks int
 		late  bool
-	}{{"in time", testWake / 4, 0, false}, {"too late", testWake/4 + 1, 0, true}, {"after the last look but one", 0, maxTrainLooks - 2, false}, {"after the last look", 0, maxTrainLooks - 1, true}} {
+	}{{"in time", testWake / 4, 0, false}, {"too late", testWake/4 + 1, 0, true},
+		{"after the last look but one", 0, maxTrainLooks - 2, false},
+		{"after the last look", 0, maxTrainLooks - 1, true}} {
 		r := at(func(r *reader) {
-			r.awaitsTrain, r.trainPredictor, r.emptyAt, r.trainLooks = true, predictor{score: 5}, r.now.Add(-row.ago), row.looks
+			r.awaitsTrain, r.trainPredictor, r.emptyAt, r.trainLooks = true, predictor{score: 5}, r.now.Add(-row.ago),
+				row.looks
 		})
 		check.Equal(t, "the next of a train, "+row.name, r.TrainIsLate(r.now), row.late)
-		check.Equal(t, "what is said of it, "+row.name, r.trainPredictor.score, map[bool]int{true: 4, false: 5}[row.late])
+		check.Equal(t, "what is said of it, "+row.name, r.trainPredictor.score,
+			map[bool]int{true: 4, false: 5}[row.late])
 	}
 	for n, want := range map[int]bool{1: false, minManyPackets: true} {
 		r := at(func(r *reader) { r.trainLen = minTrainPackets - 1 })
@@ -555,7 +579,8 @@ func TestPausesAtTheirLimits(t *testing.T) {
 		state State
 		taken bool
 		want  time.Duration
-	}{{PingPong, false, patience}, {Idle, true, patience}, {Concurrent, true, testWake / 2}, {Concurrent, false, 0}, {Bulk, true, 0}} {
+	}{{PingPong, false, patience}, {Idle, true, patience}, {Concurrent, true, testWake / 2}, {Concurrent, false, 0},
+		{Bulk, true, 0}} {
 		r := newReader(0)
 		r.state.Store(int32(row.state))
 		r.hasSingleTaker.Store(row.taken)
@@ -565,7 +590,8 @@ func TestPausesAtTheirLimits(t *testing.T) {
 	r.now = r.now.Add(time.Hour)
 	for i, want := range []bool{true, false} { // Many yields first; the second pause of a wait measures nothing
 		r.NextPause(r.now)
-		check.That(t, r.gaveWay == want && r.waitCount == 1 && r.emptyPauses == i+1 && r.emptyAt == r.now, "pause %d: %v, %d waits, %d blind", i, r.gaveWay, r.waitCount, r.emptyPauses)
+		check.That(t, r.gaveWay == want && r.waitCount == 1 && r.emptyPauses == i+1 && r.emptyAt == r.now,
+			"pause %d: %v, %d waits, %d blind", i, r.gaveWay, r.waitCount, r.emptyPauses)
 	}
 }
 
@@ -618,7 +644,8 @@ func TestReadsThatFail(t *testing.T) {
 		pkts := make([]rawio.Packet, 2)
 		pkts[0].Data, pkts[1].Data = make([]byte, octets), make([]byte, 99)
 		n, err = r.ReadPaced(&waiter{r: r, comes: 1}, pkts)
-		check.That(t, n == 1 && err == nil && r.shortBatches == map[bool]int{true: 4}[octets == maxFewOctets] && r.arrivedAt == r.now && r.calmBatches == 1, "%d octets: %d, %v, lone %d", octets, n, err, r.shortBatches)
+		check.That(t, n == 1 && err == nil && r.shortBatches == map[bool]int{true: 4}[octets == maxFewOctets] &&
+			r.arrivedAt == r.now && r.calmBatches == 1, "%d octets: %d, %v, lone %d", octets, n, err, r.shortBatches)
 	}
 	before := Now()
 	if after := Now(); after < before || before < 0 || time.Duration(after) > time.Since(clockStart)+time.Second {

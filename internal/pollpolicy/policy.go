@@ -118,7 +118,9 @@ type Policy struct {
 // New returns a Policy for a link. poll is how long to look for packets before a reader blocks. 0
 // is for as long as it pays, less than 0 for never.
 func New(poll time.Duration, clock func() rawio.Time) *Policy {
-	return &Policy{pollTime: poll, clock: clock, wakeCost: WakeCost, emptyAt: rawio.Never, trainPredictor: predictor{score: maxScore}, yieldPolicy: newYieldPolicy(), quotaGuard: newQuotaGuard(limits.ThrottleCount)}
+	return &Policy{pollTime: poll, clock: clock, wakeCost: WakeCost, emptyAt: rawio.Never,
+		trainPredictor: predictor{score: maxScore}, yieldPolicy: newYieldPolicy(),
+		quotaGuard: newQuotaGuard(limits.ThrottleCount)}
 }
 
 // BaseSpinBudget returns how long to look for a packet from an end that only has to answer. Any
@@ -334,7 +336,8 @@ func (p *Policy) choosePause(now rawio.Time) rawio.Pause {
 	case looks && s == PingPong && (!(first && p.wokenByLast > 0) || p.yieldPolicy.sleepsNext(now)):
 		return p.yieldPolicy.choosePause(now, waited, p.wakeCost())
 	case looks && s == PingPong,
-		p.pollTime == 0 && first && (s == Concurrent || s == PingPong && p.wokenByLast > 0 || s == Idle && p.waitCount%measureWorkEvery == 0),
+		p.pollTime == 0 && first && (s == Concurrent || s == PingPong && p.wokenByLast > 0 ||
+			s == Idle && p.waitCount%measureWorkEvery == 0),
 		p.pollTime > 0 && waited < p.pollTime:
 		return rawio.Yield
 	case s == Bulk && first && p.waitsAreShort:

@@ -63,7 +63,8 @@ func newReader(poll time.Duration) *reader {
 	r := &reader{Policy: New(poll, nil), rand: rand.New(rand.NewPCG(1, 2))}
 	r.wakeCost = func() time.Duration { return testWake }
 	r.places = 2
-	r.yieldPolicy.cpuNumber, r.yieldPolicy.hasSingleCPU, r.yieldPolicy.maxProcs = func() int { return r.cpu }, false, func() int { return r.places }
+	r.yieldPolicy.cpuNumber, r.yieldPolicy.hasSingleCPU, r.yieldPolicy.maxProcs = func() int { return r.cpu }, false,
+		func() int { return r.places }
 	return r
 }
 
@@ -102,7 +103,8 @@ func TestOneLoadLeadsToOneStateWhateverCameBefore(t *testing.T) {
 				}
 			}
 			check.That(t, last == l.state && changes <= 2 && there.Sub(begin) <= 100*time.Millisecond,
-				"%s after %s: %v, after %d changes and %v, want %v", l.name, before.name, last, changes, there.Sub(begin), l.state)
+				"%s after %s: %v, after %d changes and %v, want %v", l.name, before.name, last, changes,
+				there.Sub(begin), l.state)
 			check.Equal(t, l.name+" after "+before.name+": lends", r.LendLimit(), l.lends)
 		}
 	}
@@ -115,10 +117,12 @@ func TestWhatTheReaderDoesFollowsFromTheState(t *testing.T) {
 		for range 1001 { // not at one of those waits in which a quiet reader measures
 			r.one(l)
 		}
-		check.That(t, r.ExpectsMore(l.packets) == l.follows && r.KeepsThread() == l.keeps && r.LendLimit() == l.lends, "%s: follows %v, keeps %v, lends %v", l.name, r.ExpectsMore(l.packets), r.KeepsThread(), r.LendLimit())
+		check.That(t, r.ExpectsMore(l.packets) == l.follows && r.KeepsThread() == l.keeps && r.LendLimit() == l.lends,
+			"%s: follows %v, keeps %v, lends %v", l.name, r.ExpectsMore(l.packets), r.KeepsThread(), r.LendLimit())
 		n := len(r.LimitRoom(make([]rawio.Packet, 8)))
 		check.That(t, (n == 1) == (l.state == PingPong) && (n == 1 || n == 8), "%s: room for %d", l.name, n)
-		got := [3]rawio.Pause{r.NextPause(r.now), r.NextPause(r.now.Add(r.spinBudget() - 1)), r.NextPause(r.now.Add(r.spinBudget()))}
+		got := [3]rawio.Pause{r.NextPause(r.now), r.NextPause(r.now.Add(r.spinBudget() - 1)),
+			r.NextPause(r.now.Add(r.spinBudget()))}
 		check.Equal(t, l.name+": pauses", got, l.pause)
 	}
 }
@@ -152,7 +156,8 @@ func TestReaderWithAQuotaDoesNotLook(t *testing.T) {
 			}
 			r.NextPause(r.now)
 			p := r.NextPause(r.now.Add(testWake))
-			check.That(t, (p == rawio.Park || p == rawio.Block) == (more > 0 || !looks), "%s, stopped %d times: %v", l.name, more, p)
+			check.That(t, (p == rawio.Park || p == rawio.Block) == (more > 0 || !looks), "%s, stopped %d times: %v",
+				l.name, more, p)
 		}
 	}
 }
@@ -167,7 +172,8 @@ func TestTrainEndsWithAGap(t *testing.T) {
 		r.now = r.now.Add(testWake / 4)
 		r.RecordArrival(r.now, 1)
 	}
-	check.That(t, r.ExpectsMore(1) && !r.TrainIsLate(r.now) && !r.TrainIsLate(r.now.Add(testWake/4)) && r.TrainIsLate(r.now.Add(testWake/4+1)),
+	check.That(t, r.ExpectsMore(1) && !r.TrainIsLate(r.now) && !r.TrainIsLate(r.now.Add(testWake/4)) &&
+		r.TrainIsLate(r.now.Add(testWake/4+1)),
 		"the next packet of a train is not waited for, or too long")
 	for n := 0; !r.TrainIsLate(r.now); n++ {
 		must.That(t, n <= maxTrainLooks, "it is waited for as long as the clock stands still")
@@ -280,7 +286,8 @@ func TestWakeIsMeasuredAgain(t *testing.T) {
 		check.That(t, WakeCost() < 11*time.Microsecond, "%v, as it was long ago", WakeCost())
 		time.Sleep(remeasureInterval)
 		measureAfter(remeasureInterval, func() time.Duration { return time.Hour })
-		check.That(t, WakeCost() <= (10*time.Microsecond+maxWakeCost)/2+time.Microsecond, "%v after one that was disturbed", WakeCost())
+		check.That(t, WakeCost() <= (10*time.Microsecond+maxWakeCost)/2+time.Microsecond,
+			"%v after one that was disturbed", WakeCost())
 		time.Sleep(remeasureInterval)
 		before := WakeCost()
 		measureAfter(remeasureInterval, func() time.Duration { return 0 })

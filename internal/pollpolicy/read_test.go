@@ -52,7 +52,8 @@ func (r *reader) next(n, waits int) ([]rawio.Pause, error) {
 // looked says whether it has looked, and did before it slept.
 func looked(did []rawio.Pause) bool {
 	i := slices.Index(did, poll)
-	return i >= 0 && !slices.Contains(did[:i], rawio.Park) && !slices.Contains(did[:i], rawio.Block) && !slices.Contains(did[:i], rawio.Sleep)
+	return i >= 0 && !slices.Contains(did[:i], rawio.Park) && !slices.Contains(did[:i], rawio.Block) &&
+		!slices.Contains(did[:i], rawio.Sleep)
 }
 
 // Those that packets have woken go on before the reader looks again, where what comes next may be
@@ -68,12 +69,14 @@ func TestReaderLooksWhenThoseItHasWokenHaveGoneOn(t *testing.T) {
 			r.lookPredictor = predictor{}
 			did, err := r.next(1, 0)
 			last := len(did) - 1
-			check.That(t, err == nil && did[last] == poll && (len(did) == 2 && (did[0] == rawio.Yield || did[0] == rawio.Cede)) == lets && (last == 0) == !lets,
+			check.That(t, err == nil && did[last] == poll &&
+				(len(did) == 2 && (did[0] == rawio.Yield || did[0] == rawio.Cede)) == lets && (last == 0) == !lets,
 				"%s, told to poll for %v: %v, %v", l.name, told, did, err)
 
 			r.one(l)
 			did, err = r.next(0, 3)
-			check.That(t, err == errTired && looked(did), "%s, told to poll for %v: sleeps before it has looked: %v", l.name, told, did)
+			check.That(t, err == errTired && looked(did), "%s, told to poll for %v: sleeps before it has looked: %v",
+				l.name, told, did)
 			did, _ = r.next(1, 0) // it was interrupted
 			check.That(t, len(did) == 1, "%s, told to poll for %v: amid a wait: %v", l.name, told, did)
 		}

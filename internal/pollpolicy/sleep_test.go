@@ -76,7 +76,8 @@ func TestDoesNotLookBeforeItSleeps(t *testing.T) {
 	r := shares()
 	r.share(time.Microsecond)
 	did, err := r.next(1, 0)
-	check.That(t, err == nil && fmt.Sprint(did) == fmt.Sprint([]rawio.Pause{rawio.Sleep, poll}), "it did %v: %v", did, err)
+	check.That(t, err == nil && fmt.Sprint(did) == fmt.Sprint([]rawio.Pause{rawio.Sleep, poll}), "it did %v: %v", did,
+		err)
 }
 
 // A reader that has slept and finds nothing cedes, as long as it has patience.
@@ -89,7 +90,8 @@ func TestCedesWhereSleepHasBroughtNothing(t *testing.T) {
 // Ends that have come apart would need a wake-up each for every packet. So a packet that ceding
 // does not bring, in the wait that tries, ends the sleep.
 func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
-	for _, answers := range []time.Duration{4 * time.Microsecond, 10 * time.Microsecond} { // right behind a cede, which seems to bring it, and later
+	// right behind a cede, which seems to bring it, and later
+	for _, answers := range []time.Duration{4 * time.Microsecond, 10 * time.Microsecond} {
 		r := shares()
 		slept := 0
 		for range 2 * minTrialEvery {
@@ -98,7 +100,8 @@ func TestLooksAgainWhenTheEndsHaveComeApart(t *testing.T) {
 			}
 		}
 		if slept > minTrialEvery || r.yieldPolicy.yieldsFirst() {
-			t.Errorf("with a peer on another processor, and packets after %v, slept in %d of %d waits, helps %d", answers, slept, 2*minTrialEvery, r.yieldPolicy.yieldScore)
+			t.Errorf("with a peer on another processor, and packets after %v, slept in %d of %d waits, helps %d",
+				answers, slept, 2*minTrialEvery, r.yieldPolicy.yieldScore)
 		}
 	}
 }
@@ -173,7 +176,8 @@ func TestSleepsForALatePacketWhereASliceWasLost(t *testing.T) {
 		r.usual(200)
 		r.loses(slice)
 		for _, d := range test.waits {
-			check.That(t, r.naps(slice, d), "in waits for packets that are there after %v it looked for less long, or ceded", test.waits)
+			check.That(t, r.naps(slice, d),
+				"in waits for packets that are there after %v it looked for less long, or ceded", test.waits)
 		}
 		check.Equal(t, fmt.Sprint("helps after ", test.waits), r.yieldPolicy.yieldScore, test.helps)
 	}
@@ -201,11 +205,13 @@ func TestTriesWithoutCedingWhereThatIsDear(t *testing.T) {
 	r.both(1, slice)
 	slept, ceded := r.share(2 * slice) // it is dear for longer
 	check.Equal(t, "ceded", ceded, 0)
-	if tries := (2*slice - time.Duration(slept)*5*time.Microsecond) / (slice / lateSliceDivisor); tries < 20 || tries > 26 {
+	if tries := (2*slice - time.Duration(slept)*5*time.Microsecond) / (slice / lateSliceDivisor); tries < 20 ||
+		tries > 26 {
 		t.Errorf("it slept in %d waits, and tried about %d times, wanted one in %d", slept, tries, minTrialEvery)
 	}
 	for range 2 * minTrialEvery {
 		r.apart(10 * time.Microsecond)
 	}
-	check.That(t, !r.yieldPolicy.yieldsFirst(), "with a peer on another processor ceding helps, by %d", r.yieldPolicy.yieldScore)
+	check.That(t, !r.yieldPolicy.yieldsFirst(), "with a peer on another processor ceding helps, by %d",
+		r.yieldPolicy.yieldScore)
 }

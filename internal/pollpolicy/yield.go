@@ -80,7 +80,8 @@ type yieldPolicy struct {
 }
 
 func newYieldPolicy() yieldPolicy {
-	return yieldPolicy{yieldedAt: rawio.Never, trialEvery: minTrialEvery, cpuNumber: currentProcessor, hasSingleCPU: runtime.NumCPU() == 1, maxProcs: func() int { return runtime.GOMAXPROCS(0) }}
+	return yieldPolicy{yieldedAt: rawio.Never, trialEvery: minTrialEvery, cpuNumber: currentProcessor,
+		hasSingleCPU: runtime.NumCPU() == 1, maxProcs: func() int { return runtime.GOMAXPROCS(0) }}
 }
 
 // usualWait shrinks by 1/usualWaitDecay when a wait was shorter, and grows by 1/usualWaitGrowth
@@ -126,7 +127,8 @@ func (c *yieldPolicy) yieldsFirst() bool { return c.yieldScore >= yieldScoreNeed
 
 // yieldingPersists says whether that has been so for long enough to sleep instead.
 func (c *yieldPolicy) yieldingPersists(now rawio.Time) bool {
-	return c.yieldsFirst() && (now.Sub(c.yieldsHelpSinceAt) >= yieldTimeBeforeSleep || c.isContested(now)) && c.maxProcs() > 1
+	return c.yieldsFirst() && (now.Sub(c.yieldsHelpSinceAt) >= yieldTimeBeforeSleep || c.isContested(now)) &&
+		c.maxProcs() > 1
 }
 
 // isContested says whether other threads have recently had a processor for a slice.
@@ -165,7 +167,8 @@ func (c *yieldPolicy) sleepsNext(now rawio.Time) bool {
 // ceding. Then it looks for a while before it sleeps. Any other trial looks for as long as is
 // usual.
 func (c *yieldPolicy) beginWait(now rawio.Time, late time.Duration) {
-	c.waitBegun, c.isTrial, c.trialSpins, c.sleepsFirst, c.nextYieldAfter, c.yieldsInWait = true, false, false, c.yieldingPersists(now), late, 0
+	c.waitBegun, c.isTrial, c.trialSpins, c.sleepsFirst, c.nextYieldAfter, c.yieldsInWait = true, false, false,
+		c.yieldingPersists(now), late, 0
 	if !c.yieldsFirst() {
 		return
 	}
@@ -190,7 +193,8 @@ func (c *yieldPolicy) choosePause(now rawio.Time, waited, wake time.Duration) ra
 		return rawio.Yield
 	}
 	c.yieldsInWait++
-	if c.isSleeping = c.yieldsInWait == 1 && (c.sleepsFirst && (!c.isTrial || c.trialSpins) || c.sleepsWhenLate(now)); c.isSleeping {
+	if c.isSleeping = c.yieldsInWait == 1 && (c.sleepsFirst && (!c.isTrial || c.trialSpins) ||
+		c.sleepsWhenLate(now)); c.isSleeping {
 		return rawio.Sleep
 	}
 	c.yieldedCPU = c.currentCPU()

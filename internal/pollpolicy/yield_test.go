@@ -116,7 +116,8 @@ func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	r.usual(200)
 	r.both(yieldScoreNeeded, 5*time.Microsecond)
 	if n := r.both(320, 5*time.Microsecond); n != 317 {
-		t.Errorf("ceded at once in %d of 320 waits, wanted all but that number %d, and %d and %d after it", n, minTrialEvery, 2*minTrialEvery, 4*minTrialEvery)
+		t.Errorf("ceded at once in %d of 320 waits, wanted all but that number %d, and %d and %d after it", n,
+			minTrialEvery, 2*minTrialEvery, 4*minTrialEvery)
 	}
 	r.both(1, 150*time.Microsecond) // once the other end looks for as long as it has patience
 	if n := r.both(10, 5*time.Microsecond); n != 10 {
@@ -131,7 +132,8 @@ func TestCedesAtOnceWhereThatBringsThePackets(t *testing.T) {
 	}
 	r.both(yieldScoreNeeded, 5*time.Microsecond)
 	for range 100 { // who cedes has the processor for as long as the packet takes: it would come as soon without
-		for p := r.NextPause(r.now); p != rawio.Cede && r.now.Sub(r.emptyAt) < 5*time.Microsecond; p = r.NextPause(r.now) {
+		for p := r.NextPause(r.now); p != rawio.Cede &&
+			r.now.Sub(r.emptyAt) < 5*time.Microsecond; p = r.NextPause(r.now) {
 			r.now = r.now.Add(time.Microsecond)
 		}
 		r.now = r.emptyAt.Add(5 * time.Microsecond)
@@ -237,7 +239,8 @@ func TestParksBesideWhoComputesWherePacketsComeInNumbers(t *testing.T) {
 	for range 100 {
 		waits()
 	}
-	if got := waits(); r.State() != Concurrent || !strings.HasPrefix(got, fmt.Sprintf("%v at 0s, %[1]v at 1µs, ", rawio.Cede)) {
+	if got := waits(); r.State() != Concurrent ||
+		!strings.HasPrefix(got, fmt.Sprintf("%v at 0s, %[1]v at 1µs, ", rawio.Cede)) {
 		t.Fatalf("in state %v: %s", r.State(), got)
 	}
 	lose := func() {
@@ -291,7 +294,9 @@ func TestCedesSeldomToWhoComputes(t *testing.T) {
 			r.usual(20)
 		}
 		if ceded < test.least || ceded > test.most {
-			t.Errorf("where packets come after %v somebody else had the processor for %v of a second, wanted %v to %v", test.late, ceded, test.least, test.most)
+			t.Errorf(
+				"where packets come after %v somebody else had the processor for %v of a second, wanted %v to %v",
+				test.late, ceded, test.least, test.most)
 		}
 	}
 }
@@ -317,8 +322,10 @@ func TestLooksForLongerWhereASliceWasLost(t *testing.T) {
 	r.loses(slice)
 	lost := r.now
 	late, patience := slice/lateSliceDivisor, slice/spinSliceDivisor
-	want := fmt.Sprintf("%[1]v at 0s, %[2]v at %[5]v, %[3]v at %[6]v, %[1]v at %[7]v, %[3]v at %[8]v, %[1]v at %[9]v, %[4]v at %[10]v, ",
-		rawio.Yield, rawio.Sleep, rawio.Cede, rawio.Park, late, late+time.Microsecond, late+2*time.Microsecond, 2*late+2*time.Microsecond, 2*late+3*time.Microsecond, patience)
+	want := fmt.Sprintf("%[1]v at 0s, %[2]v at %[5]v, %[3]v at %[6]v, %[1]v at %[7]v, %[3]v at %[8]v, %[1]v at "+
+		"%[9]v, %[4]v at %[10]v, ",
+		rawio.Yield, rawio.Sleep, rawio.Cede, rawio.Park, late, late+time.Microsecond, late+2*time.Microsecond,
+		2*late+2*time.Microsecond, 2*late+3*time.Microsecond, patience)
 	if got := r.pauses(time.Millisecond, 0); got != want {
 		t.Errorf("behind a slice of %v: %s\nwanted %s", slice, got, want)
 	}
@@ -336,7 +343,8 @@ func TestCedesAgainBehindWhoHadPatience(t *testing.T) {
 	r := newReader(0)
 	r.usual(200)
 	for range 3 {
-		if said := r.pauses(100*time.Microsecond, 150*time.Microsecond); !strings.Contains(said, fmt.Sprint(rawio.Cede, " at 2")) {
+		if said := r.pauses(100*time.Microsecond, 150*time.Microsecond); !strings.Contains(said,
+			fmt.Sprint(rawio.Cede, " at 2")) {
 			t.Errorf("where it takes 150 microseconds: %s", said)
 		}
 		r.comes()
@@ -355,7 +363,8 @@ func TestWhatOthersTakeIsNotUsual(t *testing.T) {
 		_, at, ceded := strings.Cut(said, late)
 		d, err := time.ParseDuration(strings.SplitN(at, ",", 2)[0])
 		if !ceded || err != nil || d > 40*time.Microsecond {
-			t.Fatalf("for a packet that comes after 90 microseconds, as half do: %s, %v is usual", said, r.yieldPolicy.usualWait)
+			t.Fatalf("for a packet that comes after 90 microseconds, as half do: %s, %v is usual", said,
+				r.yieldPolicy.usualWait)
 		}
 		r.comes()
 	}

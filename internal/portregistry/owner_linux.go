@@ -166,7 +166,8 @@ func CheckUDPOwner(number uint16, at netip.AddrPort) error {
 	if err != nil || !ok || isTrustedUser(uid) {
 		return err
 	}
-	return fmt.Errorf("SCTP port %d needs a privilege, and UDP port %d is of user %d, who has none: %w", number, at.Port(), uid, syscall.EACCES)
+	return fmt.Errorf("SCTP port %d needs a privilege, and UDP port %d is of user %d, who has none: %w", number,
+		at.Port(), uid, syscall.EACCES)
 }
 
 // UDPOwner says which user has a UDP port.

@@ -85,7 +85,9 @@ func (p *portEntry) removeMember(m member) {
 	if i := slices.Index(p.members, m); i >= 0 {
 		p.members = slices.Delete(p.members, i, i+1)
 	}
-	if portEntries[p.portKey] == p && !slices.ContainsFunc(p.members, func(m member) bool { return m.coHolder == nil }) {
+	if portEntries[p.portKey] == p && !slices.ContainsFunc(p.members, func(m member) bool {
+		return m.coHolder == nil
+	}) {
 		delete(portEntries, p.portKey)
 		p.socket.close()
 		for _, m := range p.members {

@@ -103,7 +103,8 @@ func claimWithoutName(number uint16, whose string) (release func(), err error) {
 	if number >= first {
 		return nil, portInUseError(number, ", whose name has "+whose)
 	}
-	slog.Warn("sctp: a port that needs a privilege has its name taken by a program that has none: other programs of this host do not find it by that",
+	slog.Warn("sctp: a port that needs a privilege has its name taken by a program that has none: other "+
+		"programs of this host do not find it by that",
 		"port", number, "by", whose)
 	return func() {}, nil
 }
@@ -512,10 +513,12 @@ func (q *OwnerQuery) AwaitAnswer(until time.Time) ([]Place, error) {
 	_ = q.conn.SetDeadline(until)
 	q.list, q.receivedText, q.err = readList(q.conn, q.receivedText)
 	if errors.Is(q.err, os.ErrDeadlineExceeded) {
-		return nil, fmt.Errorf("the program that has SCTP port %d, of user %d, does not say where it is served: %w", q.number, q.uid, os.ErrDeadlineExceeded)
+		return nil, fmt.Errorf("the program that has SCTP port %d, of user %d, does not say where it is served: %w",
+			q.number, q.uid, os.ErrDeadlineExceeded)
 	}
 	if q.hasAnswer = true; q.err != nil {
-		q.err = fmt.Errorf("the program that has SCTP port %d, of user %d, says nothing: %w", q.number, q.uid, syscall.ECONNREFUSED)
+		q.err = fmt.Errorf("the program that has SCTP port %d, of user %d, says nothing: %w", q.number, q.uid,
+			syscall.ECONNREFUSED)
 	}
 	return q.list, q.err
 }
@@ -536,9 +539,11 @@ func (q *OwnerQuery) CheckPlace(at Place, addr netip.Addr) error {
 	case err != nil:
 		return err
 	case !ok:
-		return fmt.Errorf("UDP port %d, by which SCTP port %d is said to be served, is nobody's: %w", at.Encap, q.number, syscall.ECONNREFUSED)
+		return fmt.Errorf("UDP port %d, by which SCTP port %d is said to be served, is nobody's: %w", at.Encap,
+			q.number, syscall.ECONNREFUSED)
 	case uid != q.uid:
-		return fmt.Errorf("UDP port %d, by which user %d is said to serve SCTP port %d, is of user %d: %w", at.Encap, q.uid, q.number, uid, syscall.EACCES)
+		return fmt.Errorf("UDP port %d, by which user %d is said to serve SCTP port %d, is of user %d: %w", at.Encap,
+			q.uid, q.number, uid, syscall.EACCES)
 	}
 	return nil
 }

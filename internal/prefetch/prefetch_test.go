@@ -35,12 +35,14 @@ func TestAskingForMemoryDoesNothingElse(t *testing.T) {
 		Range(o, 0, unsafe.Sizeof(*o))
 		RingElements(&ring, &at, 2)
 		NestedPointee(&o.next, unsafe.Offsetof(o.list), 100)
-		check.That(t, o.first == was.first && o.next == was.next && len(o.list) == len(was.list) && len(o.come) == len(was.come) && o.last == was.last, "it has changed")
+		check.That(t, o.first == was.first && o.next == was.next && len(o.list) == len(was.list) &&
+			len(o.come) == len(was.come) && o.last == was.last, "it has changed")
 	}
 	RingElements(new([]object), &at, 2)
 	nowhere := uintptr(8)
 	Pointee(&nowhere, 200)
-	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { Span(&full.first, &full.last); Pointee(&full.list, 4); RingElements(&ring, &at, 2) }), 0)
+	check.Equal(t, "allocations", testing.AllocsPerRun(10,
+		func() { Span(&full.first, &full.last); Pointee(&full.list, 4); RingElements(&ring, &at, 2) }), 0)
 }
 
 // Octets are what they were, wherever they lie, and none may be asked for.
@@ -78,5 +80,6 @@ func TestAskingForWhoWaitsDoesNothingElse(t *testing.T) {
 	check.Equal(t, "what came", <-got, 5)
 	s.FetchStack()
 	ChanReceiver(new(chan int))
-	check.Equal(t, "allocations", testing.AllocsPerRun(10, func() { s.SetCaller(); s.FetchStack(); ChanReceiver(&ch) }), 0)
+	check.Equal(t, "allocations",
+		testing.AllocsPerRun(10, func() { s.SetCaller(); s.FetchStack(); ChanReceiver(&ch) }), 0)
 }

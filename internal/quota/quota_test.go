@@ -35,25 +35,30 @@ func TestNobodyTakesTheShareOfOthers(t *testing.T) {
 // One host gets half of a Store, whoever comes then gets less, and what they give back others have.
 func TestOneTakesHalfOfAStore(t *testing.T) {
 	s := Semaphore{Max: 11}
-	one, same, other, third := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("2001:db8:0:1::1"), netip.MustParseAddr("10.0.0.1")
+	one, same, other, third := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"),
+		netip.MustParseAddr("2001:db8:0:1::1"), netip.MustParseAddr("10.0.0.1")
 	for i, step := range []struct {
 		who  netip.Addr
 		n    int64 // below 0: is given back
 		full bool  // for the address, then
 		want bool
-	}{{one, 5, true, true}, {same, 1, true, false}, {other, 3, false, false}, {other, 2, true, true}, {third, 3, false, false}, {third, 2, true, true},
-		{other, 1, true, false}, {third, -2, false, true}, {other, 1, true, false}, {one, -5, false, true}, {other, 2, false, true}, {same, 3, true, true}} {
+	}{{one, 5, true, true}, {same, 1, true, false}, {other, 3, false, false}, {other, 2, true, true},
+		{third, 3, false, false}, {third, 2, true, true},
+		{other, 1, true, false}, {third, -2, false, true}, {other, 1, true, false}, {one, -5, false, true},
+		{other, 2, false, true}, {same, 3, true, true}} {
 		got := true
 		if step.n < 0 {
 			s.Release(step.who, -step.n)
 		} else {
 			got = s.TryAcquire(step.who, step.n)
 		}
-		check.That(t, got == step.want && s.IsFullFor(step.who) == step.full, "step %d: taken %v, full %v", i, got, s.IsFullFor(step.who))
+		check.That(t, got == step.want && s.IsFullFor(step.who) == step.full, "step %d: taken %v, full %v", i, got,
+			s.IsFullFor(step.who))
 	}
 	s.Release(other, 4)
 	s.Release(one, 3)
-	check.That(t, len(s.shares.heldUnits) == 0 && s.UsedUnits() == 0, "%d groups are remembered", len(s.shares.heldUnits))
+	check.That(t, len(s.shares.heldUnits) == 0 && s.UsedUnits() == 0, "%d groups are remembered",
+		len(s.shares.heldUnits))
 }
 
 // However many addresses hostile clients choose from a network, and however many networks a few of
@@ -97,7 +102,8 @@ func TestAHostElsewhereFindsAPlace(t *testing.T) {
 		for s.TryAcquire(netip.MustParseAddr("10.0.0.1"), max(row.max>>12, 1)) {
 			left += max(row.max>>12, 1)
 		}
-		check.That(t, left >= row.left, "%s: %d of %d are left for a host elsewhere, want %d", row.name, left, row.max, row.left)
+		check.That(t, left >= row.left, "%s: %d of %d are left for a host elsewhere, want %d", row.name, left,
+			row.max, row.left)
 	}
 	lines := RateLimiter{All: 100, Each: 20}
 	for range 2 {
@@ -105,5 +111,6 @@ func TestAHostElsewhereFindsAPlace(t *testing.T) {
 			lines.Allow(time.Unix(1, 0), a)
 		}
 	}
-	check.That(t, lines.Allow(time.Unix(1, 0), netip.MustParseAddr("10.0.0.1")), "the lines of a network leave none for a host elsewhere")
+	check.That(t, lines.Allow(time.Unix(1, 0), netip.MustParseAddr("10.0.0.1")),
+		"the lines of a network leave none for a host elsewhere")
 }

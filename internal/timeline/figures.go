@@ -18,12 +18,16 @@ func Figures(lines []Line, rate Unit) []chart.Figure {
 	list := []chart.Figure{
 		{Title: "Throughput", Note: "Sent counts whole packets, repeated ones too. Received counts user data once.", YLabel: rate.Name, Series: throughputSeries(lines, rate)},
 		octetFigure(lines, "Congestion window", "What a sender may have under way (cwnd), and what it has (in flight).",
-			curve{"cwnd", func(p *Point) uint64 { return p.Cwnd }}, curve{"in flight", func(p *Point) uint64 { return p.Flight }}),
+			curve{"cwnd", func(p *Point) uint64 { return p.Cwnd }},
+			curve{"in flight", func(p *Point) uint64 { return p.Flight }}),
 		{Title: "Round trip time", Note: "Smoothed, of the path that data goes by (SRTT).", YLabel: "ms", Series: trimUnmeasured(makeSeries(lines, "", func(p *Point) float64 { return p.RTT }))},
-		octetFigure(lines, "Receive window", "What the receiver at the other end still takes (rwnd), as the sender knows it.",
+		octetFigure(lines, "Receive window",
+			"What the receiver at the other end still takes (rwnd), as the sender knows it.",
 			curve{"", func(p *Point) uint64 { return p.Rwnd }}),
-		octetFigure(lines, "Queues", "User data that waits to be sent, and that has come and waits to be taken. RDMA hands data on at the moment it is sent, and places what comes at once.",
-			curve{"to send", func(p *Point) uint64 { return p.Queue }}, curve{"to take", func(p *Point) uint64 { return p.Buffered }}),
+		octetFigure(lines, "Queues", "User data that waits to be sent, and that has come and waits to be taken. "+
+			"RDMA hands data on at the moment it is sent, and places what comes at once.",
+			curve{"to send", func(p *Point) uint64 { return p.Queue }},
+			curve{"to take", func(p *Point) uint64 { return p.Buffered }}),
 		{Title: "Retransmissions", Note: "DATA chunks sent again, since the beginning.", YLabel: "chunks", Series: makeSeries(lines, "", func(p *Point) float64 { return float64(p.Retransmits) })},
 	}
 	for i := range list {
@@ -59,7 +63,8 @@ func octetFigure(lines []Line, title, note string, curves ...curve) chart.Figure
 		f.YLabel = "bytes"
 	}
 	for _, c := range curves {
-		f.Series = append(f.Series, makeSeries(lines, c.name, func(p *Point) float64 { return float64(c.valueOf(p)) / of })...)
+		f.Series = append(f.Series,
+			makeSeries(lines, c.name, func(p *Point) float64 { return float64(c.valueOf(p)) / of })...)
 	}
 	return f
 }
@@ -108,7 +113,8 @@ func throughputSeries(lines []Line, rate Unit) (list []chart.Series) {
 		}
 	}
 	for _, l := range lines {
-		for _, c := range []curve{{"sent", func(p *Point) uint64 { return p.Out }}, {"received", func(p *Point) uint64 { return p.In }}} {
+		for _, c := range []curve{{"sent", func(p *Point) uint64 { return p.Out }},
+			{"received", func(p *Point) uint64 { return p.In }}} {
 			if n := len(l.Points); n > 1 && c.valueOf(&l.Points[n-1]) >= most/50 {
 				list = append(list, chart.Series{Name: seriesName(l.Name, c.name)})
 				list[len(list)-1].X, list[len(list)-1].Y = growthRate(l.Points, c.valueOf, rate)

@@ -29,8 +29,10 @@ func TestRecorderShowsAllOfTheTime(t *testing.T) {
 				least = min(least, gap)
 			}
 		}
-		check.That(t, len(points) <= maxPoints && len(points) >= min(n, maxPoints/3) && points[0].At == 0 && points[len(points)-1].Out == uint64(n-1) && (len(points) <= 2 || widest <= 2.1*least),
-			"of %d points %d are kept, %v to %v, %v to %v s apart", n, len(points), points[0].At, points[len(points)-1].At, least, widest)
+		check.That(t, len(points) <= maxPoints && len(points) >= min(n, maxPoints/3) && points[0].At == 0 &&
+			points[len(points)-1].Out == uint64(n-1) && (len(points) <= 2 || widest <= 2.1*least),
+			"of %d points %d are kept, %v to %v, %v to %v s apart", n, len(points), points[0].At,
+			points[len(points)-1].At, least, widest)
 	}
 }
 
@@ -38,9 +40,12 @@ func TestRecorderShowsAllOfTheTime(t *testing.T) {
 func TestLineOfAPeerIsChecked(t *testing.T) {
 	many := strings.Repeat(`{"at":1},`, maxPoints)
 	for text, good := range map[string]bool{
-		`{"points":[{"at":0.001,"out":5},{"at":0.002,"out":7}]}`: true, `{}`: true, `{"points":[{"at":1},{"at":1}]}`: false, `{"points":[{"at":2},{"at":1}]}`: false,
-		`{"points":[{"at":-1}]}`: false, `{"points":[{"at":1e300}]}`: false, `{"points":[{"at":1,"rtt":-1}]}`: false, `{"points":[{"at":1,"rtt":1e300}]}`: false,
-		`{"points":[{"at":1,"cwnd":18446744073709551615}]}`: false, `{"points":[{"at":1,"cwnd":-1}]}`: false, `{"points":[` + many + `{"at":2}]}`: false, `{"points":5}`: false,
+		`{"points":[{"at":0.001,"out":5},{"at":0.002,"out":7}]}`: true, `{}`: true,
+		`{"points":[{"at":1},{"at":1}]}`: false, `{"points":[{"at":2},{"at":1}]}`: false,
+		`{"points":[{"at":-1}]}`: false, `{"points":[{"at":1e300}]}`: false, `{"points":[{"at":1,"rtt":-1}]}`: false,
+		`{"points":[{"at":1,"rtt":1e300}]}`:                 false,
+		`{"points":[{"at":1,"cwnd":18446744073709551615}]}`: false, `{"points":[{"at":1,"cwnd":-1}]}`: false,
+		`{"points":[` + many + `{"at":2}]}`: false, `{"points":5}`: false,
 	} {
 		var l Line
 		err := json.Unmarshal([]byte(text), &l)
@@ -50,14 +55,17 @@ func TestLineOfAPeerIsChecked(t *testing.T) {
 
 // Plots have the rate between points, in the unit that was asked for, and sizes in one that fits.
 func TestFiguresSayWhatThePointsDo(t *testing.T) {
-	l := Line{Name: "a", Points: []Point{{At: 0}, {At: 1, Out: 3 << 20, In: 100, Cwnd: 20 << 10, RTT: 5}, {At: 2, Out: 4 << 20, In: 100, Cwnd: 40 << 10, RTT: 6, Retransmits: 2}}}
+	l := Line{Name: "a", Points: []Point{{At: 0}, {At: 1, Out: 3 << 20, In: 100, Cwnd: 20 << 10, RTT: 5},
+		{At: 2, Out: 4 << 20, In: 100, Cwnd: 40 << 10, RTT: 6, Retransmits: 2}}}
 	var got []string
 	for _, f := range Figures([]Line{l}, MiB) {
 		for _, s := range f.Series {
 			got = append(got, fmt.Sprintf("%s: %s [%s] %v", f.Title, s.Name, f.YLabel, s.Y))
 		}
 	}
-	check.Slice(t, "figures", got, []string{"Throughput: a, sent [MiB/s] [3 3 1]", "Congestion window: a, cwnd [KiB] [0 20 40]", "Congestion window: a, in flight [KiB] [0 0 0]",
-		"Round trip time: a [ms] [5 6]", "Receive window: a [bytes] [0 0 0]", "Queues: a, to send [bytes] [0 0 0]", "Queues: a, to take [bytes] [0 0 0]", "Retransmissions: a [chunks] [0 0 2]"})
+	check.Slice(t, "figures", got, []string{"Throughput: a, sent [MiB/s] [3 3 1]",
+		"Congestion window: a, cwnd [KiB] [0 20 40]", "Congestion window: a, in flight [KiB] [0 0 0]",
+		"Round trip time: a [ms] [5 6]", "Receive window: a [bytes] [0 0 0]", "Queues: a, to send [bytes] [0 0 0]",
+		"Queues: a, to take [bytes] [0 0 0]", "Retransmissions: a [chunks] [0 0 2]"})
 	check.Equal(t, "MiB/s in Gb/s", fmt.Sprintf("%.6f", Figures([]Line{l}, Gbit)[0].Series[0].Y[1]), "0.025166")
 }

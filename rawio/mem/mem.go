@@ -180,7 +180,8 @@ func (l *Link) sendPacket(p *rawio.Packet) error {
 	for _, v := range p.Vec {
 		k += copy(buf.B[k:], v)
 	}
-	l.peer.receivePacket(rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Remote, Remote: from, ECN: p.ECN, DSCP: p.DSCP, FlowLabel: p.FlowLabel})
+	l.peer.receivePacket(rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Remote, Remote: from, ECN: p.ECN,
+		DSCP: p.DSCP, FlowLabel: p.FlowLabel})
 	return nil
 }
 

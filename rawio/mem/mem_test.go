@@ -96,7 +96,8 @@ func TestPacketsArriveInOrderWithTheirAddresses(t *testing.T) {
 	n, err = b.ReadBatch(got)
 	must.That(t, n == 2 && err == nil, "ReadBatch = %d, %v, want the two packets there is room for", n, err)
 	p := got[0]
-	check.That(t, bytes.Equal(p.Data, most) && p.Local == to && p.Remote == from && p.ECN == 2 && p.Kind == rawio.KindSCTP && len(p.Buf.B) == smallBuf, "first packet: %+v", p)
+	check.That(t, bytes.Equal(p.Data, most) && p.Local == to && p.Remote == from && p.ECN == 2 &&
+		p.Kind == rawio.KindSCTP && len(p.Buf.B) == smallBuf, "first packet: %+v", p)
 	if p := got[1]; len(p.Data) != 65515 || p.Data[65514] != 7 || p.Remote != other {
 		t.Errorf("second packet: %d octets from %v", len(p.Data), p.Remote)
 	}
@@ -239,14 +240,16 @@ func TestQueueKeepsOrderWhileItGrows(t *testing.T) {
 				next++
 			}
 			most = max(most, q.count)
-			must.That(t, len(q.ring) <= max(64, 2*most), "room for %d packets, of which there were %d", len(q.ring), most)
+			must.That(t, len(q.ring) <= max(64, 2*most), "room for %d packets, of which there were %d", len(q.ring),
+				most)
 		}
 		for range 17 {
 			must.Equal(t, "popped", q.pop().MTU, want)
 			want++
 		}
 	}
-	must.That(t, next-want == q.count && q.count == 40*20+39*40/2-40*17, "%d packets left of %d pushed and %d popped", q.count, next, want)
+	must.That(t, next-want == q.count && q.count == 40*20+39*40/2-40*17, "%d packets left of %d pushed and %d popped",
+		q.count, next, want)
 }
 
 func TestCloseWakesAReader(t *testing.T) {
@@ -342,7 +345,8 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	a, b := newPair(t, Options{})
 	out, in := batch(b, 32, 1400), make([]rawio.Packet, 32)
-	must.Equal(t, "allocations for a batch of 32 packets", testing.AllocsPerRun(200, func() { exchange(t, a, b, out, in) }), 0)
+	must.Equal(t, "allocations for a batch of 32 packets",
+		testing.AllocsPerRun(200, func() { exchange(t, a, b, out, in) }), 0)
 }
 
 func batch(to *Link, n, size int) []rawio.Packet {

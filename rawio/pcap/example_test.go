@@ -24,7 +24,8 @@ func ExampleNew() {
 		return
 	}
 	// The tap is used in place of the link.
-	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{[]byte("hello")}, Remote: b.LocalAddrs()[0]}}); err != nil {
+	if _, err := tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{[]byte("hello")}, Remote: b.LocalAddrs()[0]}}); err !=
+		nil {
 		fmt.Println(err)
 	}
 	if err := tap.Close(); err != nil {

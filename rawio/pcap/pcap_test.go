@@ -22,7 +22,8 @@ import (
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	a, b := must.Two(mem.Pair(mem.Options{}))(t)
 	tap := must.Get(Create(a, filepath.Join(t.TempDir(), "file")))(t)
-	linktest.CheckConcurrentUse(t, tap, b, rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]}, func() { tap.Skipped(); tap.Flush(); tap.PollBatch(nil) })
+	linktest.CheckConcurrentUse(t, tap, b, rawio.Packet{Vec: [][]byte{make([]byte, 40)}, Remote: b.LocalAddrs()[0]},
+		func() { tap.Skipped(); tap.Flush(); tap.PollBatch(nil) })
 }
 
 func octets(n int) []byte {
@@ -58,7 +59,8 @@ func TestWriterReadsBack(t *testing.T) {
 			local, remote := netip.MustParseAddrPort(row.local), netip.MustParseAddrPort(row.remote)
 			data := octets(row.size)
 			t1, t2 := time.Unix(1700000000, 123456789), time.Unix(1700000001, 1)
-			must.OK(t, w.Sent(t1, &rawio.Packet{Vec: [][]byte{data[:row.size/3], nil, data[row.size/3:]}, Local: local, Remote: remote, ECN: 2}))
+			must.OK(t, w.Sent(t1, &rawio.Packet{Vec: [][]byte{data[:row.size/3], nil, data[row.size/3:]},
+				Local: local, Remote: remote, ECN: 2}))
 			must.OK(t, w.Received(t2, &rawio.Packet{Data: data, Local: local, Remote: remote, ECN: 3}))
 			must.OK(t, w.Flush())
 
@@ -72,8 +74,11 @@ func TestWriterReadsBack(t *testing.T) {
 				{Intf: interfaceReceived, At: t2, Src: remote, Dst: local, UDP: local.Port() != 0, ECN: 3, SCTP: data},
 			} {
 				got := recs[i]
-				check.That(t, got.Intf == want.Intf && got.At.Equal(want.At) && got.Src == want.Src && got.Dst == want.Dst &&
-					got.UDP == want.UDP && got.ECN == want.ECN, "record %d: interface %d at %v, %v to %v, UDP %v, ECN %d", i, got.Intf, got.At, got.Src, got.Dst, got.UDP, got.ECN)
+				check.That(t, got.Intf == want.Intf && got.At.Equal(want.At) && got.Src == want.Src &&
+					got.Dst == want.Dst &&
+					got.UDP == want.UDP && got.ECN == want.ECN,
+					"record %d: interface %d at %v, %v to %v, UDP %v, ECN %d", i, got.Intf, got.At, got.Src,
+					got.Dst, got.UDP, got.ECN)
 				check.That(t, bytes.Equal(got.SCTP, want.SCTP),
 					"record %d: %d octets differ from the %d sent", i, len(got.SCTP), len(want.SCTP))
 			}
@@ -128,7 +133,9 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tap.pcapng")
 	tap := must.Get(Create(a, path))(t)
 	from, to := a.LocalAddrs()[0], b.LocalAddrs()[0]
-	check.That(t, tap.MTU(from.Addr(), to.Addr()) == 1480 && tap.LocalAddrs()[0] == from, "the tap does not answer as the inner link: MTU %d, addresses %v", tap.MTU(from.Addr(), to.Addr()), tap.LocalAddrs())
+	check.That(t, tap.MTU(from.Addr(), to.Addr()) == 1480 && tap.LocalAddrs()[0] == from,
+		"the tap does not answer as the inner link: MTU %d, addresses %v", tap.MTU(from.Addr(), to.Addr()),
+		tap.LocalAddrs())
 	check.OK(t, errors.Join(tap.BindPort(7), a.BindPort(8)))
 	check.That(t, a.BindPort(7) == rawio.ErrPortInUse && tap.BindPort(8) == rawio.ErrPortInUse,
 		"tap and inner link do not share their ports")
@@ -158,7 +165,8 @@ func TestTapRecordsBothDirections(t *testing.T) {
 	must.That(t, len(recs) == 2 && tap.Skipped() == 0,
 		"%d records, %d skipped, want the packet sent and the packet received", len(recs), tap.Skipped())
 	r := recs[0]
-	check.That(t, r.Intf == interfaceSent && r.Src == from && r.Dst == to && bytes.Equal(r.SCTP, ping), "sent: interface %d, %v to %v, %d octets", r.Intf, r.Src, r.Dst, len(r.SCTP))
+	check.That(t, r.Intf == interfaceSent && r.Src == from && r.Dst == to && bytes.Equal(r.SCTP, ping),
+		"sent: interface %d, %v to %v, %d octets", r.Intf, r.Src, r.Dst, len(r.SCTP))
 	if r := recs[1]; r.Intf != interfaceReceived || r.Src != to || r.Dst != from || !bytes.Equal(r.SCTP, pong) {
 		t.Errorf("received: interface %d, %v to %v, %d octets", r.Intf, r.Src, r.Dst, len(r.SCTP))
 	}
@@ -190,7 +198,8 @@ func TestTapRecordsWhatIsPolled(t *testing.T) {
 	recs := pcaptest.Read(t, &file)
 	must.Equal(t, "records of packets", len(recs), len(want))
 	for i, r := range recs {
-		check.That(t, r.Intf == interfaceReceived && bytes.Equal(r.SCTP, want[i]), "record %d: interface %d, %d octets", i, r.Intf, len(r.SCTP))
+		check.That(t, r.Intf == interfaceReceived && bytes.Equal(r.SCTP, want[i]),
+			"record %d: interface %d, %d octets", i, r.Intf, len(r.SCTP))
 	}
 }
 
@@ -223,7 +232,8 @@ func TestTapAsksTheLinkAndRecordsNothingOnceItIsClosed(t *testing.T) {
 	tap.Watch(func([]netip.Addr) { told = true })
 	tap.Interrupt()
 	_, err := tap.ReadBatch(in[:])
-	check.That(t, told && err == rawio.ErrInterrupted && tap.Wait(rawio.Park) == err && tap.Polling() == 7, "told %v, %v, it polls for %v", told, err, tap.Polling())
+	check.That(t, told && err == rawio.ErrInterrupted && tap.Wait(rawio.Park) == err && tap.Polling() == 7,
+		"told %v, %v, it polls for %v", told, err, tap.Polling())
 	q := tap.Shards()[0]
 	linktest.WriteAll(t, b, rawio.Packet{Vec: [][]byte{octets(99)}, Remote: a.LocalAddrs()[0]})
 	linktest.ReadPackets(t, q, 1)[0].Release()
@@ -248,12 +258,14 @@ func TestTapOnALinkWithoutOptions(t *testing.T) {
 	tap.UnbindPort(1)
 	tap.Watch(nil)
 	tap.Interrupt()
-	check.That(t, tap.ReceiveBuffer() == 0 && tap.PollBatch(nil) == 0 && tap.Wait(rawio.Park) == nil && tap.Polling() == 0 && tap.Shards() == nil, "it is what its link is not")
+	check.That(t, tap.ReceiveBuffer() == 0 && tap.PollBatch(nil) == 0 && tap.Wait(rawio.Park) == nil &&
+		tap.Polling() == 0 && tap.Shards() == nil, "it is what its link is not")
 	to := b.LocalAddrs()[0]
 	must.Do(tap.WriteBatch([]rawio.Packet{{Vec: [][]byte{octets(12)}, Remote: to}}))(t)
 	must.OK(t, tap.Close())
 	recs := pcaptest.Read(t, &file)
-	must.That(t, len(recs) == 1 && recs[0].Src.Addr() == netip.IPv4Unspecified() && recs[0].Dst == to, "records %+v, want one from the unspecified address", recs)
+	must.That(t, len(recs) == 1 && recs[0].Src.Addr() == netip.IPv4Unspecified() && recs[0].Dst == to,
+		"records %+v, want one from the unspecified address", recs)
 }
 
 // dam is a link whose WriteBatch does not return before it is opened.
@@ -293,7 +305,8 @@ func TestTapDoesNotWaitForALinkThatBlocks(t *testing.T) {
 		must.OK(t, tap.Close())
 		recs := pcaptest.Read(t, &file)
 		must.Equal(t, "records", len(recs), 2)
-		check.That(t, recs[0].Dst.Addr() == from.Addr() && recs[1].Dst.Addr() == to.Addr() && recs[1].At.Equal(began), "records %+v", recs)
+		check.That(t, recs[0].Dst.Addr() == from.Addr() && recs[1].Dst.Addr() == to.Addr() && recs[1].At.Equal(began),
+			"records %+v", recs)
 	})
 }
 

@@ -32,7 +32,8 @@ type Writer struct {
 // NewWriter writes the head of a pcapng stream to w. It buffers: call Flush at the end.
 func NewWriter(w io.Writer) (*Writer, error) {
 	b := bufio.NewWriter(w)
-	_, err := b.Write(appendInterface(appendInterface(appendSection(nil, runtime.GOARCH, runtime.GOOS, "rddp"), "sent"), "received"))
+	_, err := b.Write(appendInterface(appendInterface(appendSection(nil, runtime.GOARCH, runtime.GOOS, "rddp"),
+		"sent"), "received"))
 	return &Writer{out: b}, err
 }
 
@@ -54,7 +55,8 @@ func (w *Writer) Flush() error { return w.out.Flush() }
 // Skipped returns how many packets could not be recorded.
 func (w *Writer) Skipped() uint64 { return w.skipped }
 
-func (w *Writer) writePacket(at time.Time, intf int, kind rawio.Kind, ecn uint8, src, dst netip.AddrPort, vec ...[]byte) error {
+func (w *Writer) writePacket(at time.Time, intf int, kind rawio.Kind, ecn uint8, src, dst netip.AddrPort,
+	vec ...[]byte) error {
 	srcIP, dstIP := src.Addr().Unmap(), dst.Addr().Unmap()
 	if !srcIP.IsValid() {
 		srcIP = unspecifiedOf(dstIP)
@@ -85,7 +87,8 @@ func (w *Writer) writePacket(at time.Time, intf int, kind rawio.Kind, ecn uint8,
 		b = b[copy(b, v):]
 	}
 	if over {
-		iphdr.PutUDPHeader(w.ipPacket[head:], netip.AddrPortFrom(srcIP, orDefault(src.Port())), netip.AddrPortFrom(dstIP, orDefault(dst.Port())))
+		iphdr.PutUDPHeader(w.ipPacket[head:], netip.AddrPortFrom(srcIP, orDefault(src.Port())),
+			netip.AddrPortFrom(dstIP, orDefault(dst.Port())))
 	}
 	if dstIP.Is4() {
 		iphdr.PutIPv4Header(w.ipPacket, n, proto, ecn, srcIP, dstIP)

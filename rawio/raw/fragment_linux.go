@@ -53,10 +53,11 @@ func (l *Link) writeFragments(p *rawio.Packet) error {
 	if !src.IsValid() {
 		src = l.routes.Lookup(src, dst).Source
 	}
-	err := iphdr.Fragment(slices.Concat(p.Vec...), p.Fragment, iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(), func(b []byte) error {
-		iphdr.ApplyMarks(b, p, l.cfg.Mark)
-		return s.SendSingle(b, route, netip.AddrPortFrom(dst, 0))
-	})
+	err := iphdr.Fragment(slices.Concat(p.Vec...), p.Fragment, iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(),
+		func(b []byte) error {
+			iphdr.ApplyMarks(b, p, l.cfg.Mark)
+			return s.SendSingle(b, route, netip.AddrPortFrom(dst, 0))
+		})
 	l.group.Stats.CountSent(err)
 	return err
 }

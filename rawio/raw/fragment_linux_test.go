@@ -34,7 +34,9 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 		nsA.SetMTU("cable", 1400)
 		b := open(t, nsB, raw.Config{Ports: []uint16{20002}})
 		whole := nsB.Reassembled()
-		linktest.CheckFragmentation(t, a, b, to(pa), to(pb), packet(20001, 20002, 9000), packet(20001, 20002, 1000), 1280) // req 8899-3-2, 8899-3-3
+		// req 8899-3-2, 8899-3-3
+		linktest.CheckFragmentation(t, a, b, to(pa), to(pb), packet(20001, 20002, 9000), packet(20001, 20002, 1000),
+			1280)
 		check.Equal(t, "MTU: what was known is not trusted any more", a.MTU(pa, pb), before-100)
 		check.Equal(t, "packets that came in fragments", nsB.Reassembled()-whole, 2)
 		check.Equal(t, "packets sent", a.Stats().TxPackets, 5)

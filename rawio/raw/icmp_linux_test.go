@@ -67,7 +67,8 @@ func TestICMPReports(t *testing.T) {
 			server := open(t, path.Server, raw.Config{Ports: []uint16{20003}})
 			linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{small}, Remote: to(path.To)})
 			p = linktest.ReadPackets(t, server, 1)[0]
-			linktest.WriteAll(t, server, rawio.Packet{Vec: [][]byte{packet(20003, 20001, 50)}, Remote: p.Remote, Local: p.Local})
+			linktest.WriteAll(t, server, rawio.Packet{Vec: [][]byte{packet(20003, 20001, 50)}, Remote: p.Remote,
+				Local: p.Local})
 			p.Release()
 			for p.Kind = rawio.KindProtoUnreachable; p.Kind != rawio.KindSCTP; { // behind reports of the four
 				p = linktest.ReadPackets(t, l, 1)[0]
@@ -102,11 +103,13 @@ func TestICMPForAnotherPortIsIgnored(t *testing.T) {
 	l := open(t, path.Client, raw.Config{Local: path.From, Ports: []uint16{20001}})
 	other := packet(20002, 1, 40)
 	mine := packet(20001, 1, 40)
-	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.To)}, rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.To)})
+	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{other}, Remote: to(path.To)},
+		rawio.Packet{Vec: [][]byte{mine}, Remote: to(path.To)})
 	p := linktest.ReadPackets(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.From, path.To)
 	p.Release()
-	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 1, "stats %+v, want one report and one ignored", l.Stats())
+	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 1, "stats %+v, want one report and one ignored",
+		l.Stats())
 }
 
 func TestICMPPortUnreachableIsIgnored(t *testing.T) {
@@ -123,13 +126,15 @@ func TestICMPPortUnreachableIsIgnored(t *testing.T) {
 	p := linktest.ReadPackets(t, l, 1)[0]
 	checkReport(t, p, rawio.KindProtoUnreachable, 0, mine, path.From, path.To)
 	p.Release()
-	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 2, "stats %+v, want one report and two ignored", l.Stats())
+	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 2, "stats %+v, want one report and two ignored",
+		l.Stats())
 }
 
 // A transmit queue that is full loses the packet, and says so.
 func TestFullTransmitQueueLosesThePacketAndSaysSo(t *testing.T) {
 	ns := testns.New(t)
-	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24"))
+	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"),
+		netip.MustParsePrefix("10.1.0.2/24"))
 	l := open(t, ns, raw.Config{Ports: []uint16{20001}})
 	p := rawio.Packet{Vec: [][]byte{packet(20001, 1, 1400)}, Remote: to(netip.MustParseAddr("10.1.0.2"))}
 	linktest.WriteAll(t, l, p)
@@ -141,8 +146,9 @@ func TestFullTransmitQueueLosesThePacketAndSaysSo(t *testing.T) {
 			return err
 		}
 		return netlink.QdiscAdd(&netlink.Tbf{ // 1000 octets a second, and a queue of two packets; a tick is 64 ns
-			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: dev.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0)},
-			Rate:       1000, Limit: 3000, Buffer: 3 * 1e9 / 64,
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: dev.Attrs().Index, Parent: netlink.HANDLE_ROOT,
+				Handle: netlink.MakeHandle(1, 0)},
+			Rate: 1000, Limit: 3000, Buffer: 3 * 1e9 / 64,
 		})
 	})
 	n, err := l.WriteBatch([]rawio.Packet{p, p, p, p, p, p, p, p, p, p, p, p})

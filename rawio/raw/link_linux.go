@@ -98,8 +98,9 @@ func (l *Link) Stats() Stats {
 	return Stats{
 		RxPackets: s.RxPackets.Load(), RxICMP: s.RxICMP.Load(), RxMalformed: s.RxMalformed.Load(),
 		RxIgnored: s.RxIgnored.Load(), RxOverflow: l.group.Drops(),
-		TxPackets: s.TxPackets.Load(), TxFull: s.TxFull.Load(), TxTooLong: s.TxTooLong.Load(), TxErrors: s.TxErrors.Load(),
-		RxCalls: s.RxCalls.Load(), TxCalls: s.TxCalls.Load(),
+		TxPackets: s.TxPackets.Load(), TxFull: s.TxFull.Load(), TxTooLong: s.TxTooLong.Load(),
+		TxErrors: s.TxErrors.Load(),
+		RxCalls:  s.RxCalls.Load(), TxCalls: s.TxCalls.Load(),
 	}
 }
 

@@ -20,7 +20,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				ns := testns.New(t)
 				a := open(t, ns, raw.Config{Ports: []uint16{20001}})
 				b := open(t, ns, raw.Config{Local: addr, Ports: []uint16{20002}})
-				move := linktest.BatchMover(t, a, b, rawio.Packet{Vec: [][]byte{packet(20001, 20002, size)}, Remote: to(addr)}, 8)
+				move := linktest.BatchMover(t, a, b,
+					rawio.Packet{Vec: [][]byte{packet(20001, 20002, size)}, Remote: to(addr)}, 8)
 				for range 20 {
 					move() // the buffer pools fill, the receiver finds its buffer size
 				}
@@ -39,7 +40,8 @@ func BenchmarkPump(b *testing.B) {
 					ns := testns.New(b)
 					tx := open(b, ns, raw.Config{Local: addr, Ports: []uint16{20001}})
 					rx := open(b, ns, raw.Config{Local: addr, Ports: []uint16{20002}, Poll: poll})
-					move := linktest.BatchMover(b, tx, rx, rawio.Packet{Vec: [][]byte{packet(20001, 20002, test.size)}, Remote: to(addr)}, test.count)
+					move := linktest.BatchMover(b, tx, rx,
+						rawio.Packet{Vec: [][]byte{packet(20001, 20002, test.size)}, Remote: to(addr)}, test.count)
 					b.SetBytes(int64(test.size * test.count))
 					b.ReportAllocs()
 					for b.Loop() {

@@ -110,7 +110,9 @@ func (s *boundPorts) close() {
 func (s *boundPorts) isBound(port uint16, a netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.claims[port], func(c portClaim) bool { return !c.addr.IsValid() || c.addr == a.Unmap().WithZone("") })
+	return slices.ContainsFunc(s.claims[port], func(c portClaim) bool {
+		return !c.addr.IsValid() || c.addr == a.Unmap().WithZone("")
+	})
 }
 
 // updateFilters gives the sockets a filter for the present set of ports.
@@ -177,7 +179,8 @@ func (s *boundPorts) addrFilter(claims []portClaim, v6 bool, keep bpf.Instructio
 		ip := c.addr.AsSlice()
 		for i := range words {
 			prog = append(prog, bpf.LoadAbsolute{Off: offset + uint32(4*i), Size: 4},
-				bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(ip[4*i:]), SkipFalse: uint8(2*(words-i-1) + 1)})
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(ip[4*i:]),
+					SkipFalse: uint8(2*(words-i-1) + 1)})
 		}
 		prog = append(prog, keep)
 	}

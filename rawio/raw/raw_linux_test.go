@@ -56,11 +56,14 @@ func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
 
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	ns := testns.New(t)
-	a, b, p := open(t, ns, raw.Config{Ports: []uint16{20001}}), open(t, ns, raw.Config{Ports: []uint16{20002}}), packet(20001, 20002, 100)
+	a, b, p := open(t, ns, raw.Config{Ports: []uint16{20001}}), open(t, ns, raw.Config{Ports: []uint16{20002}}),
+		packet(20001, 20002, 100)
 	reported := func() { a.Stats(); b.Stats(); linktest.SendUnreachable(t, ns.Do, 2, 132, v4, v4, p) }
 	linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{p}, Remote: to(v4)}, reported)
-	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0 && b.Stats().RxPackets != 0, "%+v, %+v", a.Stats(), b.Stats())
-	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
+	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0 && b.Stats().RxPackets != 0, "%+v, %+v",
+		a.Stats(), b.Stats())
+	check.Equal(t, "what it says of itself that it can", a.Features(),
+		rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {
@@ -89,10 +92,12 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 				src, dst uint16
 			}{{a, b, 20001, 20002}, {b, a, 20002, 20001}} {
 				// req 6951-5.8-1 asks marks of UDP; natively it is the same RFC 3168 field.
-				linktest.CheckDelivery(t, way.from, way.to, to(test.addr), to(test.addr), packet(way.src, way.dst, test.size), test.count, 4)
+				linktest.CheckDelivery(t, way.from, way.to, to(test.addr), to(test.addr),
+					packet(way.src, way.dst, test.size), test.count, 4)
 			}
 			s := b.Stats()
-			check.That(t, s.RxPackets == uint64(test.count) && s.TxPackets == uint64(test.count) && s.RxMalformed+s.TxErrors+s.RxOverflow == 0, "stats %+v", s)
+			check.That(t, s.RxPackets == uint64(test.count) && s.TxPackets == uint64(test.count) && s.RxMalformed+
+				s.TxErrors+s.RxOverflow == 0, "stats %+v", s)
 		})
 	}
 }
@@ -114,7 +119,9 @@ func TestRouteDependsOnTheSource(t *testing.T) {
 		ns.Prohibit(pa)
 		a := open(t, ns, raw.Config{})
 		for _, fragment := range []int{0, 1280} {
-			_, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 2, 40)}, Local: to(pa), Remote: to(pb), Fragment: fragment}})
+			_,
+				err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{packet(1, 2, 40)}, Local: to(pa), Remote: to(pb),
+				Fragment: fragment}})
 			check.That(t, errors.Is(err, unix.EACCES), "no way from %v, in fragments of %d: %v", pa, fragment, err)
 		}
 	})
@@ -164,7 +171,8 @@ func TestPortFilter(t *testing.T) {
 			for _, l := range []*raw.Link{a, b} {
 				p := linktest.ReadPackets(t, l, 1)[0]
 				p.Release()
-				check.That(t, l.Stats().RxPackets == 2 && l.Stats().RxMalformed == 0, "stats %+v, want 2 packets", l.Stats())
+				check.That(t, l.Stats().RxPackets == 2 && l.Stats().RxMalformed == 0, "stats %+v, want 2 packets",
+					l.Stats())
 			}
 			// Without a bound port, nothing comes in; the first packet after BindPort is its own.
 			must.OK(t, bind(ns, tx, 20005))
@@ -238,7 +246,8 @@ func TestPortInUse(t *testing.T) {
 	a := open(t, ns, raw.Config{Local: v4, Ports: []uint16{20001}})
 	b := open(t, ns, raw.Config{Local: v6})
 	err := bind(ns, b, 20001)
-	check.That(t, errors.Is(err, rawio.ErrPortInUse) && errors.Is(err, syscall.EADDRINUSE), "BindPort of a taken port = %v", err)
+	check.That(t, errors.Is(err, rawio.ErrPortInUse) && errors.Is(err, syscall.EADDRINUSE),
+		"BindPort of a taken port = %v", err)
 	check.Error(t, "BindPort of a port of its own", bind(ns, a, 20001), nil)
 	ns.Do(func() error {
 		check.Fails(raw.Open(raw.Config{Ports: []uint16{20001}}))(t, "Open with a taken port", rawio.ErrPortInUse)
@@ -314,7 +323,9 @@ func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	_, err = raw.Open(raw.Config{MTU: 575})
 	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "Open with an MTU of 575 = %v", err)
 	_, err = raw.Open(raw.Config{Local: v4, Peer: v6})
-	check.That(t, err != nil && err.Error() == "raw link: local address 127.0.0.1 and peer ::1 are of different families", "Open with addresses of two families: %v", err)
+	check.That(t, err != nil && err.Error() ==
+		"raw link: local address 127.0.0.1 and peer ::1 are of different families",
+		"Open with addresses of two families: %v", err)
 }
 
 func TestMTUIsThatOfTheRoute(t *testing.T) {
@@ -340,20 +351,24 @@ func TestMTUIsThatOfTheRoute(t *testing.T) {
 
 func TestLocalAddrsAreTheBoundOneOrAll(t *testing.T) {
 	ns := testns.New(t)
-	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"), netip.MustParsePrefix("10.1.0.2/24"))
+	testns.Veth(ns, testns.New(t), "eth", 1500, netip.MustParsePrefix("10.1.0.1/24"),
+		netip.MustParsePrefix("10.1.0.2/24"))
 	got := open(t, ns, raw.Config{Local: v4}).LocalAddrs()
 	check.That(t, len(got) == 1 && got[0] == to(v4), "of a bound link: %v", got)
 	all := []netip.AddrPort{to(netip.MustParseAddr("10.1.0.1")), to(v4), to(v6)}
 	check.Slice(t, "addresses of an unbound link", open(t, ns, raw.Config{}).LocalAddrs(), all)
-	check.Slice(t, "addresses of an IPv4 link", open(t, ns, raw.Config{Local: netip.IPv4Unspecified()}).LocalAddrs(), all[:2])
-	check.Slice(t, "addresses of an IPv6 link", open(t, ns, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs(), all[2:])
+	check.Slice(t, "addresses of an IPv4 link", open(t, ns, raw.Config{Local: netip.IPv4Unspecified()}).LocalAddrs(),
+		all[:2])
+	check.Slice(t, "addresses of an IPv6 link", open(t, ns, raw.Config{Local: netip.IPv6Unspecified()}).LocalAddrs(),
+		all[2:])
 }
 
 func TestPermissionError(t *testing.T) {
 	testpriv.AsNobody(t, func(t *testing.T) {
 		_, err := raw.Open(raw.Config{})
 		var p *rawio.PermissionError
-		check.That(t, errors.As(err, &p) && p.Link == "raw" && p.Capability == "CAP_NET_RAW" && errors.Is(err, syscall.EPERM),
+		check.That(t, errors.As(err, &p) && p.Link == "raw" && p.Capability == "CAP_NET_RAW" &&
+			errors.Is(err, syscall.EPERM),
 			"Open = %v, want a *rawio.PermissionError", err)
 	})
 }
@@ -388,9 +403,11 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 		testns.Fails("no privilege", unix.EACCES, unix.SYS_SOCKET, unix.AF_INET),
 		testns.Fails("no filter", unix.ENOMEM, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER),
 		testns.Fails("no header of ours", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.IPPROTO_IP, unix.IP_HDRINCL),
-		testns.Fails("no small buffer for the sink", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET, unix.SO_RCVBUF),
+		testns.Fails("no small buffer for the sink", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET,
+			unix.SO_RCVBUF),
 		testns.Fails("no socket to claim a port", unix.EMFILE, unix.SYS_SOCKET, unix.AF_UNIX),
 		testns.Fails("no name to claim a port", unix.ENOMEM, unix.SYS_BIND, -1, -1, 2+len("@rddp/sctp/20001")),
 	)
-	testns.Refusals(t, opens(raw.Config{Local: v6}), testns.Fails("IPv6 alone, which is not there", unix.EAFNOSUPPORT, unix.SYS_SOCKET, unix.AF_INET6))
+	testns.Refusals(t, opens(raw.Config{Local: v6}), testns.Fails("IPv6 alone, which is not there", unix.EAFNOSUPPORT,
+		unix.SYS_SOCKET, unix.AF_INET6))
 }

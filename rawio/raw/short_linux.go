@@ -74,7 +74,8 @@ func (l *Link) setupShort(fd int) error {
 // isShort says which packets leave by that socket. Packets without a known IPv4 source, or that may
 // be cut, leave by the other one.
 func (l *Link) isShort(p *rawio.Packet) bool {
-	return p.Remote.Addr().Unmap().Is4() && p.Fragment == 0 && p.Len() <= maxShortLen && l.sourceFor(p.Local.Addr().Unmap()).Is4()
+	return p.Remote.Addr().Unmap().Is4() && p.Fragment == 0 && p.Len() <= maxShortLen &&
+		l.sourceFor(p.Local.Addr().Unmap()).Is4()
 }
 
 // Encode implements mmsg.Codec.

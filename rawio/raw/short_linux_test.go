@@ -31,10 +31,13 @@ func TestShortPacketsHaveTheHeadersOfLongOnes(t *testing.T) {
 	})
 	defer unix.Close(tap)
 	other := netip.MustParseAddr("127.0.0.2")
-	for _, cfg := range []raw.Config{{}, {Local: v4}, {Local: other}, {Local: netip.IPv4Unspecified()}, {Peer: v4}, {Mark: rawio.Mark{TTL: 3, Class: 0xb8}}} {
+	for _, cfg := range []raw.Config{{}, {Local: v4}, {Local: other}, {Local: netip.IPv4Unspecified()}, {Peer: v4},
+		{Mark: rawio.Mark{TTL: 3, Class: 0xb8}}} {
 		l := open(t, ns, cfg)
-		for _, p := range []rawio.Packet{{}, {Local: to(v4)}, {Local: to(other)}, {Local: to(other), ECN: rawio.ECT0}, {Local: to(v4), DSCP: 46}} {
-			t.Run(fmt.Sprintf("link from %v to %v with %v, packet from %v with %d, %d", cfg.Local, cfg.Peer, cfg.Mark, p.Local.Addr(), p.DSCP, p.ECN), func(t *testing.T) {
+		for _, p := range []rawio.Packet{{}, {Local: to(v4)}, {Local: to(other)}, {Local: to(other), ECN: rawio.ECT0},
+			{Local: to(v4), DSCP: 46}} {
+			t.Run(fmt.Sprintf("link from %v to %v with %v, packet from %v with %d, %d", cfg.Local, cfg.Peer, cfg.Mark,
+				p.Local.Addr(), p.DSCP, p.ECN), func(t *testing.T) {
 				var heads [2][]byte
 				for i, n := range []int{100, 2049} {
 					data := packet(20001, uint16(20002+i), n)
@@ -68,12 +71,15 @@ func TestShortPacketsNeedNoLoopback(t *testing.T) {
 		l := open(t, a, cfg)
 		a.Do(func() error {
 			table, err := os.ReadFile("/proc/thread-self/net/raw")
-			check.That(t, bytes.Contains(table, []byte(" 01004D0A:0000")), "no socket is connected to %v:\n%s", own, table)
+			check.That(t, bytes.Contains(table, []byte(" 01004D0A:0000")), "no socket is connected to %v:\n%s", own,
+				table)
 			return err
 		})
-		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 100)}, Local: to(own.Addr()), Remote: to(peer.Addr())})
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{packet(1, 2, 100)}, Local: to(own.Addr()),
+			Remote: to(peer.Addr())})
 		got := linktest.ReadPackets(t, far, 1)[0]
-		check.That(t, len(got.Data) == 100 && got.Remote.Addr() == own.Addr(), "%d octets come from %v", len(got.Data), got.Remote)
+		check.That(t, len(got.Data) == 100 && got.Remote.Addr() == own.Addr(), "%d octets come from %v",
+			len(got.Data), got.Remote)
 		rawio.ReleaseAll([]rawio.Packet{got})
 	}
 }
@@ -88,7 +94,8 @@ func TestShortPacketIsTooLongForADevice(t *testing.T) {
 		if n == 980 {
 			check.That(t, sent == 1 && err == nil, "%d octets: %d sent, %v", n, sent, err)
 		} else {
-			check.That(t, sent == 0 && err == rawio.ErrTooLong, "%d octets: %d sent, %v, want %v", n, sent, err, rawio.ErrTooLong)
+			check.That(t, sent == 0 && err == rawio.ErrTooLong, "%d octets: %d sent, %v, want %v", n, sent, err,
+				rawio.ErrTooLong)
 		}
 	}
 }

@@ -59,7 +59,8 @@ func (s *sinkSockets) add(v6 bool, address func(fd int) error) error {
 	if err := attachFilter(fd, dropFilter); err != nil {
 		return err
 	}
-	if err := mmsg.SetOptions(fd, mmsg.Option{Level: unix.SOL_SOCKET, Name: unix.SO_RCVBUF, Value: 1}); err != nil { // the minimum
+	// the minimum
+	if err := mmsg.SetOptions(fd, mmsg.Option{Level: unix.SOL_SOCKET, Name: unix.SO_RCVBUF, Value: 1}); err != nil {
 		return err
 	}
 	return address(fd)

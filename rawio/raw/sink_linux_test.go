@@ -36,7 +36,8 @@ func TestFullBufferIsNotCalledUnreachable(t *testing.T) {
 			lost := 4000*60_000 > slow.ReceiveBuffer()
 			must.That(t, lost, "the receive buffer of %d octets has not overflowed", slow.ReceiveBuffer())
 			linktest.WriteAll(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
-			check.Equal(t, "what came before the other's packet", linktest.ReadPackets(t, sender, 1)[0].Kind, rawio.KindSCTP)
+			check.Equal(t, "what came before the other's packet", linktest.ReadPackets(t, sender, 1)[0].Kind,
+				rawio.KindSCTP)
 		})
 	}
 }
@@ -80,7 +81,8 @@ func TestSinkRests(t *testing.T) {
 			check.Equal(t, "sockets that hold packets before anybody reads", holders(), 1)
 			linktest.ReadPackets(t, slow, 300)
 			send(10, 100)
-			check.Equal(t, "sockets that hold packets while packets are read as they come: the link's own and one that rests", holders(), 2)
+			check.Equal(t, "sockets that hold packets while packets are read as they come: the link's own and "+
+				"one that rests", holders(), 2)
 			linktest.ReadPackets(t, slow, 10)
 			done := make(chan error)
 			go func() {
@@ -111,7 +113,8 @@ func TestSinkRests(t *testing.T) {
 			check.Equal(t, "sockets that hold packets soon after that", holders(), 1)
 			send(4000, 60_000)
 			linktest.WriteAll(t, slow, rawio.Packet{Vec: [][]byte{packet(20001, 20002, 100)}, Remote: to(test.other)})
-			check.Equal(t, "what came before the other's packet", linktest.ReadPackets(t, sender, 1)[0].Kind, rawio.KindSCTP)
+			check.Equal(t, "what came before the other's packet", linktest.ReadPackets(t, sender, 1)[0].Kind,
+				rawio.KindSCTP)
 		})
 	}
 }

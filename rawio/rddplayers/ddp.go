@@ -42,7 +42,8 @@ func (d *DDP) decodeHeader(b []byte) error {
 		d.STag, d.TO = binary.BigEndian.Uint32(b[2:]), binary.BigEndian.Uint64(b[6:])
 	} else {
 		d.RsvdULP = b[1:6]
-		d.QN, d.MSN, d.MO = binary.BigEndian.Uint32(b[6:]), binary.BigEndian.Uint32(b[10:]), binary.BigEndian.Uint32(b[14:])
+		d.QN, d.MSN, d.MO = binary.BigEndian.Uint32(b[6:]), binary.BigEndian.Uint32(b[10:]),
+			binary.BigEndian.Uint32(b[14:])
 	}
 	d.BaseLayer = layers.BaseLayer{Contents: b[:n], Payload: b[n:]}
 	return nil

@@ -52,7 +52,8 @@ func atomicResponse() []byte {
 
 // wholeTerminate quotes a tagged header, or an untagged one and a Read Request.
 func wholeTerminate(read bool) []byte {
-	t := rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.RemoteProtection, Code: 4, HasLength: true, HasDDP: true, SegLength: 46}
+	t := rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.RemoteProtection, Code: 4, HasLength: true,
+		HasDDP: true, SegLength: 46}
 	copy(t.DDP[:], tagged(0, rdmap.OpWrite, 7, 8)[2:])
 	if read {
 		t.HasRDMA = true
@@ -84,56 +85,73 @@ func TestLayersAreDecodedAndSerializedToTheSameOctets(t *testing.T) {
 		want    []gopacket.Layer // without contents and payload
 	}{
 		{"RDMA Write", segment, tagged(7, rdmap.OpWrite, 0xA1, 1<<40, 1, 2, 3), []gopacket.Layer{
-			&SegmentChunk{SSN: 7}, &DDP{Tagged: true, Last: true, Version: 1, RsvdULP: []byte{0x40}, STag: 0xA1, TO: 1 << 40},
+			&SegmentChunk{SSN: 7}, &DDP{Tagged: true, Last: true, Version: 1, RsvdULP: []byte{0x40}, STag: 0xA1,
+				TO: 1 << 40},
 			&RDMAP{Version: 1, Opcode: OpWrite}}},
 		{"RDMA Read Response without octets", segment, tagged(65535, rdmap.OpReadResponse, 0xA1, 9), []gopacket.Layer{
-			&SegmentChunk{SSN: 65535}, &DDP{Tagged: true, Last: true, Version: 1, RsvdULP: []byte{0x42}, STag: 0xA1, TO: 9},
+			&SegmentChunk{SSN: 65535}, &DDP{Tagged: true, Last: true, Version: 1, RsvdULP: []byte{0x42}, STag: 0xA1,
+				TO: 9},
 			&RDMAP{Version: 1, Opcode: OpReadResponse}}},
 		{"Send with Invalidate", segment, untagged(1, rdmap.OpSendInv, 0, 5, 6, 9), []gopacket.Layer{
 			&SegmentChunk{SSN: 1}, aDDP(0x44, 0, 5, 6), unt(OpSendInvalidate)}},
-		{"reserved bits and versions are kept", segment, []byte{0, 1, 0xFF, 0xFF, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2}, []gopacket.Layer{
-			&SegmentChunk{SSN: 1}, &DDP{Tagged: true, Last: true, Reserved: 15, Version: 3, RsvdULP: []byte{0xFF}, STag: 1, TO: 2},
-			&RDMAP{Version: 3, Reserved: 3, Opcode: 15}}},
+		{"reserved bits and versions are kept", segment, []byte{0, 1, 0xFF, 0xFF, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2},
+			[]gopacket.Layer{
+				&SegmentChunk{SSN: 1}, &DDP{Tagged: true, Last: true, Reserved: 15, Version: 3, RsvdULP: []byte{0xFF},
+					STag: 1, TO: 2},
+				&RDMAP{Version: 3, Reserved: 3, Opcode: 15}}},
 		{"RDMA Read Request", segment, untagged(1, rdmap.OpReadRequest, 1, 5, 0, readRequest()...), []gopacket.Layer{
 			&SegmentChunk{SSN: 1}, aDDP(0x41, 1, 5, 0),
 			header(OpReadRequest, func(r *RDMAP) { r.ReadRequest = &ReadRequest{1, 2, 3, 4, 5} })}},
-		{"Immediate Data", segment, untagged(1, rdmap.OpImmediate, 0, 5, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88), []gopacket.Layer{
+		{"Immediate Data", segment, untagged(1, rdmap.OpImmediate, 0, 5, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+			0x88), []gopacket.Layer{
 			&SegmentChunk{SSN: 1}, aDDP(0x48, 0, 5, 0), header(OpImmediate, func(r *RDMAP) { r.Immediate = &v })}},
-		{"FetchAdd", segment, untagged(1, rdmap.OpAtomicRequest, 1, 5, 0, atomicRequest(rdmap.FetchAdd(9))...), []gopacket.Layer{
-			&SegmentChunk{SSN: 1}, aDDP(0x4A, 1, 5, 0),
-			header(OpAtomicRequest, func(r *RDMAP) {
-				r.AtomicRequest = &AtomicRequest{ID: 1, STag: 2, TO: 3, Data: 9, CompareMask: 1<<64 - 1}
-			})}},
-		{"CmpSwap", segment, untagged(1, rdmap.OpAtomicRequest, 1, 5, 0, atomicRequest(rdmap.CmpSwap(8, 9))...), []gopacket.Layer{
-			&SegmentChunk{SSN: 1}, aDDP(0x4A, 1, 5, 0),
-			header(OpAtomicRequest, func(r *RDMAP) {
-				r.AtomicRequest = &AtomicRequest{Operation: 2, ID: 1, STag: 2, TO: 3, Data: 9, Mask: 1<<64 - 1, Compare: 8, CompareMask: 1<<64 - 1}
-			})}},
-		{"Atomic Response", segment, untagged(1, rdmap.OpAtomicResponse, 3, 5, 0, atomicResponse()...), []gopacket.Layer{
-			&SegmentChunk{SSN: 1}, aDDP(0x4B, 3, 5, 0),
-			header(OpAtomicResponse, func(r *RDMAP) { r.AtomicResponse = &AtomicResponse{1, 2} })}},
-		{"Terminate that quotes an RDMA Write", segment, untagged(1, rdmap.OpTerminate, 2, 1, 0, wholeTerminate(false)...), []gopacket.Layer{
-			&SegmentChunk{SSN: 1}, aDDP(0x47, 2, 1, 0),
-			header(OpTerminate, func(r *RDMAP) {
-				r.Terminate = &Terminate{Type: 1, Code: 4, HasLength: true, HasDDP: true, SegmentLength: 46,
-					DDPHeader: tagged(0, rdmap.OpWrite, 7, 8)[2:]}
-			})}},
-		{"Terminate that quotes a Read Request", segment, untagged(1, rdmap.OpTerminate, 2, 1, 0, wholeTerminate(true)...), []gopacket.Layer{
-			&SegmentChunk{SSN: 1}, aDDP(0x47, 2, 1, 0),
-			header(OpTerminate, func(r *RDMAP) {
-				r.Terminate = &Terminate{Type: 1, Code: 4, HasLength: true, HasDDP: true, HasRDMA: true, SegmentLength: 46,
-					DDPHeader: untagged(0, rdmap.OpReadRequest, 1, 1, 0)[2:], RDMAPHeader: readRequest()}
-			})}},
-		{"Terminate of a layer that does not exist, with reserved bits", segment, untagged(1, rdmap.OpTerminate, 2, 1, 0, 0xFE, 0xDC, 0x1F, 0xFF), []gopacket.Layer{
-			&SegmentChunk{SSN: 1}, aDDP(0x47, 2, 1, 0),
-			header(OpTerminate, func(r *RDMAP) { r.Terminate = &Terminate{Layer: 15, Type: 14, Code: 0xDC, Reserved: 0x1FFF} })}},
+		{"FetchAdd", segment, untagged(1, rdmap.OpAtomicRequest, 1, 5, 0, atomicRequest(rdmap.FetchAdd(9))...),
+			[]gopacket.Layer{
+				&SegmentChunk{SSN: 1}, aDDP(0x4A, 1, 5, 0),
+				header(OpAtomicRequest, func(r *RDMAP) {
+					r.AtomicRequest = &AtomicRequest{ID: 1, STag: 2, TO: 3, Data: 9, CompareMask: 1<<64 - 1}
+				})}},
+		{"CmpSwap", segment, untagged(1, rdmap.OpAtomicRequest, 1, 5, 0, atomicRequest(rdmap.CmpSwap(8, 9))...),
+			[]gopacket.Layer{
+				&SegmentChunk{SSN: 1}, aDDP(0x4A, 1, 5, 0),
+				header(OpAtomicRequest, func(r *RDMAP) {
+					r.AtomicRequest = &AtomicRequest{Operation: 2, ID: 1, STag: 2, TO: 3, Data: 9, Mask: 1<<64 - 1,
+						Compare: 8, CompareMask: 1<<64 - 1}
+				})}},
+		{"Atomic Response", segment, untagged(1, rdmap.OpAtomicResponse, 3, 5, 0, atomicResponse()...),
+			[]gopacket.Layer{
+				&SegmentChunk{SSN: 1}, aDDP(0x4B, 3, 5, 0),
+				header(OpAtomicResponse, func(r *RDMAP) { r.AtomicResponse = &AtomicResponse{1, 2} })}},
+		{"Terminate that quotes an RDMA Write", segment,
+			untagged(1, rdmap.OpTerminate, 2, 1, 0, wholeTerminate(false)...), []gopacket.Layer{
+				&SegmentChunk{SSN: 1}, aDDP(0x47, 2, 1, 0),
+				header(OpTerminate, func(r *RDMAP) {
+					r.Terminate = &Terminate{Type: 1, Code: 4, HasLength: true, HasDDP: true, SegmentLength: 46,
+						DDPHeader: tagged(0, rdmap.OpWrite, 7, 8)[2:]}
+				})}},
+		{"Terminate that quotes a Read Request", segment,
+			untagged(1, rdmap.OpTerminate, 2, 1, 0, wholeTerminate(true)...), []gopacket.Layer{
+				&SegmentChunk{SSN: 1}, aDDP(0x47, 2, 1, 0),
+				header(OpTerminate, func(r *RDMAP) {
+					r.Terminate = &Terminate{Type: 1, Code: 4, HasLength: true, HasDDP: true, HasRDMA: true,
+						SegmentLength: 46,
+						DDPHeader:     untagged(0, rdmap.OpReadRequest, 1, 1, 0)[2:], RDMAPHeader: readRequest()}
+				})}},
+		{"Terminate of a layer that does not exist, with reserved bits", segment,
+			untagged(1, rdmap.OpTerminate, 2, 1, 0, 0xFE, 0xDC, 0x1F, 0xFF), []gopacket.Layer{
+				&SegmentChunk{SSN: 1}, aDDP(0x47, 2, 1, 0),
+				header(OpTerminate, func(r *RDMAP) {
+					r.Terminate = &Terminate{Layer: 15, Type: 14, Code: 0xDC, Reserved: 0x1FFF}
+				})}},
 		{"Session Initiate", control, []byte{0, 0, 0, 1, 'h', 'i'}, []gopacket.Layer{&Control{Function: FnInitiate, PrivateData: []byte("hi")}}},
 		{"Session Terminate", control, []byte{1, 2, 0, 4}, []gopacket.Layer{&Control{SSN: 0x102, Function: FnTerminate, PrivateData: []byte{}}}},
 		{"Enhanced Initiate", control, []byte{0, 0, 0, 5, 0xC0, 5, 0x80, 9, 'h', 'i'}, []gopacket.Layer{
 			&Control{Function: FnEnhancedInitiate, PrivateData: []byte("hi"),
 				Setup: &Setup{PeerToPeer: true, RTRSend: true, RTRWrite: true, IRD: 5, ORD: 9}}}},
-		{"Enhanced Accept with all that is not in the one before", control, []byte{0, 0, 0, 6, 0x3F, 0xFF, 0x7F, 0xFE}, []gopacket.Layer{
-			&Control{Function: FnEnhancedAccept, PrivateData: []byte{}, Setup: &Setup{RTRRead: true, IRD: 0x3FFF, ORD: 0x3FFE}}}},
+		{"Enhanced Accept with all that is not in the one before", control,
+			[]byte{0, 0, 0, 6, 0x3F, 0xFF, 0x7F, 0xFE}, []gopacket.Layer{
+				&Control{Function: FnEnhancedAccept, PrivateData: []byte{},
+					Setup: &Setup{RTRRead: true, IRD: 0x3FFF, ORD: 0x3FFE}}}},
 		{"Enhanced Reject without connection data", control, []byte{0, 0, 0, 7, 1, 2, 3}, []gopacket.Layer{
 			&Control{Function: FnEnhancedReject, PrivateData: []byte{1, 2, 3}}}},
 		{"a function that does not exist", control, []byte{0, 0, 1, 0}, []gopacket.Layer{&Control{Function: 256, PrivateData: []byte{}}}},
@@ -222,7 +240,8 @@ func packet() []byte {
 	sack := wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 100})
 	b := append(wire.AppendHeader(nil, 5000, 5043, 7), sack...)
 	data := func(flags uint8, tsn wire.TSN, ppid uint32, message []byte) {
-		b = wire.AppendDataHeader(b, wire.DataFields{Flags: flags, TSN: tsn, Stream: 3, PPID: ppid, PayloadLen: len(message)})
+		b = wire.AppendDataHeader(b, wire.DataFields{Flags: flags, TSN: tsn, Stream: 3, PPID: ppid,
+			PayloadLen: len(message)})
 		b = append(append(b, message...), wire.Padding(len(message))...)
 	}
 	const whole = wire.FlagU | wire.FlagB | wire.FlagE
@@ -240,7 +259,8 @@ func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 		d, _ := plain.Layer(layers.LayerTypeSCTPData).(*layers.SCTPData)
 		must.That(t, d != nil && len(d.Payload) != 19, "gopacket's decoder is not as it was: %v", d)
 		m, err := FromData(d)
-		check.That(t, err == nil && m.ErrorLayer() == nil && bytes.Equal(m.Data(), tagged(4, rdmap.OpWrite, 1, 2, 'a', 'b', 'c')),
+		check.That(t, err == nil && m.ErrorLayer() == nil &&
+			bytes.Equal(m.Data(), tagged(4, rdmap.OpWrite, 1, 2, 'a', 'b', 'c')),
 			"%v, %v", m, err)
 		for _, f := range []func(d *layers.SCTPData){
 			func(d *layers.SCTPData) { d.PayloadProtocol = 18 },
@@ -250,7 +270,8 @@ func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 			func(d *layers.SCTPData) { d.Length = 60000 },
 		} {
 			other := *d
-			if f(&other); other.Length != d.Length || other.PayloadProtocol != d.PayloadProtocol || !other.EndFragment || !other.BeginFragment {
+			if f(&other); other.Length != d.Length || other.PayloadProtocol != d.PayloadProtocol ||
+				!other.EndFragment || !other.BeginFragment {
 				_, err := FromData(&other)
 				check.That(t, errors.Is(err, ErrNotDDP), "%+v: %v", other, err)
 			}
@@ -269,7 +290,8 @@ func TestEnableAddsTheLayersToGopacket(t *testing.T) {
 			for _, l := range p.Layers() {
 				got = append(got, l.LayerType())
 			}
-			must.That(t, reflect.DeepEqual(got, want) && p.ErrorLayer() == nil, "layers %v\nwant   %v, %v", got, want, p.ErrorLayer())
+			must.That(t, reflect.DeepEqual(got, want) && p.ErrorLayer() == nil, "layers %v\nwant   %v, %v", got, want,
+				p.ErrorLayer())
 			d := p.Layers()[2].(*layers.SCTPData)
 			check.That(t, d.TSN == 10 && d.StreamId == 3 && d.Unordered && len(d.Payload) == 19, "DATA %+v", d)
 			b := p.Layers()[6].LayerContents()

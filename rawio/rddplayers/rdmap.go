@@ -221,7 +221,8 @@ func (r *RDMAP) appendHeader(h []byte) []byte {
 	case r.Terminate != nil:
 		t := r.Terminate
 		h = append(h, t.Layer<<4|t.Type&0xF, t.Code)
-		h = binary.BigEndian.AppendUint16(h, bitAt(t.HasLength, 15)|bitAt(t.HasDDP, 14)|bitAt(t.HasRDMA, 13)|t.Reserved&0x1FFF)
+		h = binary.BigEndian.AppendUint16(h, bitAt(t.HasLength, 15)|bitAt(t.HasDDP, 14)|bitAt(t.HasRDMA,
+			13)|t.Reserved&0x1FFF)
 		if t.HasLength || t.HasDDP {
 			h = binary.BigEndian.AppendUint16(h, t.SegmentLength)
 		}

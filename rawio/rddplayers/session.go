@@ -49,7 +49,8 @@ const (
 	FnEnhancedReject   Function = 7
 )
 
-var functionNames = [...]string{"", "Initiate", "Accept", "Reject", "Terminate", "EnhancedInitiate", "EnhancedAccept", "EnhancedReject"}
+var functionNames = [...]string{"", "Initiate", "Accept", "Reject", "Terminate", "EnhancedInitiate", "EnhancedAccept",
+	"EnhancedReject"}
 
 func (f Function) String() string {
 	if f >= FnInitiate && f <= FnEnhancedReject {

@@ -43,7 +43,8 @@ func TestLossIsAsLikelyAsAsked(t *testing.T) {
 	n := connect(1, Params{Loss: 0.1})
 	got := sendMany(n)
 	s := n.Stats()
-	must.That(t, near(s.Lost, 0.1) && len(got) == packets-int(s.Lost), "lost %d of %d, delivered %d", s.Lost, packets, len(got))
+	must.That(t, near(s.Lost, 0.1) && len(got) == packets-int(s.Lost), "lost %d of %d, delivered %d", s.Lost, packets,
+		len(got))
 	checkConserved(t, n)
 }
 
@@ -71,7 +72,8 @@ func TestBurstLoss(t *testing.T) {
 func TestBurstLossWithinTheBadState(t *testing.T) {
 	n := connect(1, Params{Burst: Burst{Enter: 1, Leave: 0, Loss: 0.3}})
 	sendMany(n)
-	check.That(t, near(n.Stats().BurstLost, 0.3), "lost %d of %d in the bad state, want about 30%%", n.Stats().BurstLost, packets)
+	check.That(t, near(n.Stats().BurstLost, 0.3), "lost %d of %d in the bad state, want about 30%%",
+		n.Stats().BurstLost, packets)
 	n.Connect(hostA.Addr(), hostB.Addr(), Params{})
 	before := n.Stats().BurstLost
 	sendMany(n)
@@ -94,7 +96,8 @@ func TestDuplicatesAreAsLikelyAsAsked(t *testing.T) {
 		twice += c - 1
 	}
 	s := n.Stats()
-	must.That(t, near(s.Duplicated, 0.1) && twice == int(s.Duplicated), "counted %d duplicates, saw %d", s.Duplicated, twice)
+	must.That(t, near(s.Duplicated, 0.1) && twice == int(s.Duplicated), "counted %d duplicates, saw %d", s.Duplicated,
+		twice)
 	checkConserved(t, n)
 }
 
@@ -115,7 +118,8 @@ func TestReorderedPacketsAreOvertaken(t *testing.T) {
 	}
 	// Two packets follow within the 2.5 ms; both are held back too in one case of a hundred.
 	check.That(t, overtaken >= late*95/100, "%d of %d late packets were overtaken", overtaken, late)
-	must.That(t, n.Stats().Reordered == late && near(late, 0.1), "%d packets late, counted %d", late, n.Stats().Reordered)
+	must.That(t, n.Stats().Reordered == late && near(late, 0.1), "%d packets late, counted %d", late,
+		n.Stats().Reordered)
 	checkConserved(t, n)
 }
 
@@ -123,7 +127,8 @@ func TestJitterSpreadsButKeepsOrder(t *testing.T) {
 	const delay, jitter = 3 * ms, 10 * ms
 	n := connect(1, Params{Delay: time.Duration(delay), Jitter: time.Duration(jitter)})
 	got := sendMany(n)
-	check.That(t, slices.IsSortedFunc(got, func(a, b arrival) int { return int(a.num) - int(b.num) }), "jitter reordered packets")
+	check.That(t, slices.IsSortedFunc(got, func(a, b arrival) int { return int(a.num) - int(b.num) }),
+		"jitter reordered packets")
 	least, most := rawio.Never, rawio.Time(0)
 	for _, a := range got {
 		d := a.at - rawio.Time(a.num)*ms
@@ -156,7 +161,8 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 		changed += uint64(wrong)
 		p.Release()
 	}
-	check.That(t, n.Stats().Corrupted == changed && near(changed, 0.5), "%d packets changed, counted %d", changed, n.Stats().Corrupted)
+	check.That(t, n.Stats().Corrupted == changed && near(changed, 0.5), "%d packets changed, counted %d", changed,
+		n.Stats().Corrupted)
 	k := slices.Index(where[:], false)
 	check.That(t, k < 0, "octet %d was never changed", k)
 	check.Slice(t, "the sender's memory", data, bytes.Repeat([]byte{0xa5}, size))
@@ -164,7 +170,8 @@ func TestCorruptChangesOneOctetAnywhere(t *testing.T) {
 	n.Send(packets, &rawio.Packet{Local: hostA, Remote: hostB})
 	_, p, ok := n.Deliver(packets)
 	p.Release()
-	check.That(t, ok && n.Stats().Corrupted == changed, "a packet without an octet: delivered %v, %d of %d changed before", ok, n.Stats().Corrupted, changed)
+	check.That(t, ok && n.Stats().Corrupted == changed,
+		"a packet without an octet: delivered %v, %d of %d changed before", ok, n.Stats().Corrupted, changed)
 	checkConserved(t, n)
 }
 
@@ -232,7 +239,8 @@ func TestBusyLinkForgetsWhatItHasSent(t *testing.T) {
 			octets += w.size
 		}
 		must.That(t, len(l.transmitQueue) <= 16 && l.queuedOctets == octets,
-			"%d records kept for a queue of 5 packets, %d octets waiting of %d", len(l.transmitQueue), l.queuedOctets, octets)
+			"%d records kept for a queue of 5 packets, %d octets waiting of %d", len(l.transmitQueue), l.queuedOctets,
+			octets)
 	}
 	n.Discard()
 	checkConserved(t, n)
@@ -262,7 +270,8 @@ func TestTooBigPacketIsDroppedAndReported(t *testing.T) {
 			to, p, ok = n.Deliver(4 * ms)
 			must.That(t, ok == (row.want > 0) && n.Stats().TooBig == 1, "report %v, %+v", ok, n.Stats())
 			must.That(t, !ok || to == hostA.Addr() && p.Kind == rawio.KindPacketTooBig && p.MTU == 1400 &&
-				p.Local == hostA && p.Remote == hostB && bytes.Equal(p.Data, data[:row.want]), "report to %v: %+v", to, p)
+				p.Local == hostA && p.Remote == hostB && bytes.Equal(p.Data, data[:row.want]), "report to %v: %+v",
+				to, p)
 			p.Release()
 			checkConserved(t, n)
 		})

@@ -14,7 +14,8 @@ import (
 // sendECN sends size IP-level octets from A to B with that ECN field, in fragments of at most
 // fragment.
 func sendECN(n *Net, now rawio.Time, size int, ecn uint8, fragment int) {
-	n.Send(now, &rawio.Packet{Vec: [][]byte{make([]byte, size-20)}, Local: hostA, Remote: hostB, ECN: ecn, Fragment: fragment})
+	n.Send(now, &rawio.Packet{Vec: [][]byte{make([]byte, size-20)}, Local: hostA, Remote: hostB, ECN: ecn,
+		Fragment: fragment})
 }
 
 // fields returns the ECN fields of what arrives, in order.
@@ -89,12 +90,15 @@ func TestFragmentsPassWhereThePacketDoesNot(t *testing.T) {
 				from, to, head = a6, b6, 40
 			}
 			n.SetLink(from.Addr(), to.Addr(), Params{MTU: row.mtu, Rate: int64(time.Second)})
-			n.Send(0, &rawio.Packet{Vec: [][]byte{make([]byte, row.size-head)}, Local: from, Remote: to, Fragment: row.fragment})
+			n.Send(0, &rawio.Packet{Vec: [][]byte{make([]byte, row.size-head)}, Local: from, Remote: to,
+				Fragment: row.fragment})
 			at := n.NextArrival()
 			_, p, ok := n.Deliver(rawio.Never - 1)
-			check.That(t, ok == (row.took > 0) && (!ok || len(p.Data) == row.size-head && time.Duration(at) == row.took && p.Fragment == 0),
+			check.That(t, ok == (row.took > 0) &&
+				(!ok || len(p.Data) == row.size-head && time.Duration(at) == row.took && p.Fragment == 0),
 				"arrived: %v, %d octets, at %v", ok, len(p.Data), time.Duration(at))
-			check.That(t, (n.Stats().Fragmented == 1) == (row.took > time.Duration(row.size)), "%d fragmented", n.Stats().Fragmented)
+			check.That(t, (n.Stats().Fragmented == 1) == (row.took > time.Duration(row.size)), "%d fragmented",
+				n.Stats().Fragmented)
 			p.Release()
 			checkConserved(t, n)
 		})

@@ -322,5 +322,6 @@ func (n *Net) copyPacket(p *rawio.Packet) rawio.Packet {
 	for _, v := range p.Vec {
 		k += copy(buf.B[k:], v)
 	}
-	return rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Local, Remote: p.Remote, ECN: p.ECN, DSCP: p.DSCP, FlowLabel: p.FlowLabel, Fragment: p.Fragment}
+	return rawio.Packet{Data: buf.B[:k], Buf: buf, Local: p.Local, Remote: p.Remote, ECN: p.ECN, DSCP: p.DSCP,
+		FlowLabel: p.FlowLabel, Fragment: p.Fragment}
 }

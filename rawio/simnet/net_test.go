@@ -64,7 +64,8 @@ func checkConserved(t *testing.T, n *Net) {
 	in := s.Sent + s.Duplicated + s.Reports
 	out := s.Delivered + s.Unrouted + s.Partitioned + s.TooBig + s.QueueDropped + s.BurstLost + s.Lost + s.Discarded
 	check.That(t, in == out, "%d packets went in, %d are accounted for: %+v", in, out, s)
-	check.That(t, n.Pending() == 0 && n.Outstanding() == 0, "%d packets under way, %d buffers not released", n.Pending(), n.Outstanding())
+	check.That(t, n.Pending() == 0 && n.Outstanding() == 0, "%d packets under way, %d buffers not released",
+		n.Pending(), n.Outstanding())
 	for _, f := range n.arrivals[:cap(n.arrivals)] {
 		check.That(t, f.link == nil && f.pkt.Buf == nil, "a packet that was delivered is kept: %+v", f.pkt)
 	}
@@ -81,7 +82,8 @@ func TestPacketArrivesAsTheReceiverSeesIt(t *testing.T) {
 	_, _, ok := n.Deliver(7*ms - 1)
 	must.That(t, !ok, "delivered before its time")
 	to, p, ok := n.Deliver(7 * ms)
-	must.That(t, ok && to == hostC.Addr() && string(p.Data) == "common header" && p.Local == hostC && p.Remote == hostA &&
+	must.That(t, ok && to == hostC.Addr() && string(p.Data) == "common header" && p.Local == hostC &&
+		p.Remote == hostA &&
 		p.ECN == 3 && p.Kind == rawio.KindSCTP && p.Vec == nil, "delivered %v to %v: %+v", ok, to, p)
 	p.Release()
 	must.Equal(t, "NextArrival of an idle network", n.NextArrival(), rawio.Never)
@@ -173,8 +175,9 @@ func TestOneSeedOneRun(t *testing.T) {
 	h3, run3, _ := storm(t, 2)
 	check.That(t, h1 != h3 && run1 != run3, "two seeds give the same run")
 	for name, count := range map[string]uint64{
-		"Delivered": stats.Delivered, "Partitioned": stats.Partitioned, "TooBig": stats.TooBig, "BurstLost": stats.BurstLost,
-		"Lost": stats.Lost, "Discarded": stats.Discarded, "Duplicated": stats.Duplicated, "Reordered": stats.Reordered,
+		"Delivered": stats.Delivered, "Partitioned": stats.Partitioned, "TooBig": stats.TooBig,
+		"BurstLost": stats.BurstLost,
+		"Lost":      stats.Lost, "Discarded": stats.Discarded, "Duplicated": stats.Duplicated, "Reordered": stats.Reordered,
 		"Corrupted": stats.Corrupted, "Reports": stats.Reports,
 	} {
 		check.That(t, count != 0, "the storm shows nothing about %s", name)
@@ -222,7 +225,8 @@ func TestHashSeesEveryPart(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	n := connect(1, Params{Delay: time.Millisecond, Rate: 1e9, Queue: 1 << 20, Duplicate: 0.5, Jitter: time.Millisecond})
+	n := connect(1, Params{Delay: time.Millisecond, Rate: 1e9, Queue: 1 << 20, Duplicate: 0.5,
+		Jitter: time.Millisecond})
 	p := rawio.Packet{Vec: [][]byte{make([]byte, 12), make([]byte, 1400)}, Local: hostA, Remote: hostB}
 	now := rawio.Time(0)
 	allocs := testing.AllocsPerRun(200, func() {

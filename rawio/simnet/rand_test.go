@@ -15,7 +15,8 @@ import (
 // The first numbers of the reference implementation of SplitMix64 for seed 1234567.
 func TestRandIsSplitMix64(t *testing.T) {
 	r := NewRand(1234567)
-	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821} {
+	for i, want := range []uint64{6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431,
+		16408922859458223821} {
 		got := r.Uint64()
 		must.That(t, got == want, "number %d = %d, want %d", i, got, want)
 	}
@@ -77,7 +78,8 @@ func TestSeparateLinksDoNotDisturbOneAnother(t *testing.T) {
 		return run(n, rawio.Never-1)
 	}
 	a, b := arrivals(true, 0), arrivals(true, 3)
-	check.That(t, len(a) >= 20 && slices.Equal(a, b), "%d packets arrive, %d where others are under way", len(a), len(b))
+	check.That(t, len(a) >= 20 && slices.Equal(a, b), "%d packets arrive, %d where others are under way", len(a),
+		len(b))
 	a, b = arrivals(false, 0), arrivals(false, 3)
 	check.That(t, !slices.Equal(a, b), "links of one generator do not disturb each other: nothing was tested")
 }

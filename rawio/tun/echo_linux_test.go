@@ -78,7 +78,8 @@ func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
 		{[]syscall.Errno{syscall.EIO}, syscall.EIO, Stats{TxErrors: 1}},
 		{nil, net.ErrClosed, Stats{}}, // it is closed
 	} {
-		l, w := &Link{cfg: Config{Addrs: []netip.Addr{own4, own6}, MTU: 100}, queues: []*queue{{rc: rc}}}, new(packetWriter)
+		l, w := &Link{cfg: Config{Addrs: []netip.Addr{own4, own6}, MTU: 100}, queues: []*queue{{rc: rc}}},
+			new(packetWriter)
 		asked, waits := 0, 0
 		w.sendFunc = func(uintptr) { w.errno = row.says[asked]; asked++ }
 		w.sendWhenWritable = func(fd uintptr) { waits++; w.sendFunc(fd) }
@@ -87,10 +88,12 @@ func TestWhatTheDeviceSaysOfAPacket(t *testing.T) {
 			null.Close()
 		}
 		_, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: netip.AddrPortFrom(peer4, 0)}})
-		check.That(t, errors.Is(err, row.want) && asked == len(row.says) && waits == max(0, asked-1) && l.Stats() == row.Stats,
+		check.That(t, errors.Is(err, row.want) && asked == len(row.says) && waits == max(0, asked-1) &&
+			l.Stats() == row.Stats,
 			"%v: %v after %d, %d waits, %+v", row.says, err, asked, waits, l.Stats())
 		_, err = l.WriteBatch(make([]rawio.Packet, 1))
-		check.That(t, errors.As(err, new(*net.AddrError)) && l.getWriter() == w && l.getWriter() != w, "a packet to nobody: %v", err)
+		check.That(t, errors.As(err, new(*net.AddrError)) && l.getWriter() == w && l.getWriter() != w,
+			"a packet to nobody: %v", err)
 	}
 }
 
@@ -115,7 +118,9 @@ func TestFlowsAreSpreadByHostAndPorts(t *testing.T) {
 	for _, host := range []string{"10.0.0.%d:0", "[2001:db8::%d]:0"} {
 		one := at(fmt.Sprintf(host, 1), 1, 2, 3, 4)
 		check.Equal(t, "the other direction's queue", at(fmt.Sprintf(host, 1), 3, 4, 1, 2), one)
-		for name, other := range map[string]*queue{"host": at(fmt.Sprintf(host, 2), 1, 2, 3, 4), "source port": at(fmt.Sprintf(host, 1), 1, 3, 3, 4), "destination port": at(fmt.Sprintf(host, 1), 1, 2, 3, 5)} {
+		for name, other := range map[string]*queue{"host": at(fmt.Sprintf(host, 2), 1, 2, 3, 4),
+			"source port":      at(fmt.Sprintf(host, 1), 1, 3, 3, 4),
+			"destination port": at(fmt.Sprintf(host, 1), 1, 2, 3, 5)} {
 			check.That(t, other != one, "%s: another %s has the same queue", host, name)
 		}
 	}

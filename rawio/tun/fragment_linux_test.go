@@ -55,14 +55,16 @@ func TestFragmentsOfOthersArePutTogether(t *testing.T) {
 					rawio.Packet{Vec: [][]byte{short}, Remote: to(addr2[i])})
 				pkts := linktest.ReadPackets(t, b, 2)
 				p := pkts[0]
-				must.That(t, bytes.Equal(p.Data, long) && p.Kind == rawio.KindSCTP && p.Local == to(addr2[i]) && p.Remote == to(addr1[i]) && p.ECN == rawio.ECT0 && p.Buf.Refs() == 1,
+				must.That(t, bytes.Equal(p.Data, long) && p.Kind == rawio.KindSCTP && p.Local == to(addr2[i]) &&
+					p.Remote == to(addr1[i]) && p.ECN == rawio.ECT0 && p.Buf.Refs() == 1,
 					"%d octets from %v to %v, ECN %d", len(p.Data), p.Remote, p.Local, p.ECN)
 				must.Slice(t, "octets of the second", pkts[1].Data, short)
 				pkts[0].Release()
 				pkts[1].Release()
 			}
 			s := b.Stats()
-			check.That(t, s.RxReassembled == 100 && s.RxPackets == 200 && s.RxFragments >= 800 && s.RxFragmentsBad+s.RxFragmentsLate+s.RxFragmentsFull+s.RxMalformed == 0, "stats %+v", s)
+			check.That(t, s.RxReassembled == 100 && s.RxPackets == 200 && s.RxFragments >= 800 && s.RxFragmentsBad+
+				s.RxFragmentsLate+s.RxFragmentsFull+s.RxMalformed == 0, "stats %+v", s)
 			host := hostSocket(t, ns, i)
 			send(t, host, addr2[i], linktest.Pattern(60000))
 			p := linktest.ReadPackets(t, b, 1)[0]
@@ -109,8 +111,10 @@ func TestFragmentsOfIPv6(t *testing.T) {
 	packetOf(destination, options(fragment), header(sctp, 48, 0, 1), whole[48:])
 	packetOf(destination, options(fragment), header(sctp, 0, 1, 1), whole[:48])
 	packetOf(fragment, header(destination, 0, 1, 2), options(sctp), whole[:40])
-	packetOf(fragment, header(sctp, 0, 0, 2), whole)                                    // atomic, with the identification of those around it
-	packetOf(fragment, header(udp, 48, 0, 2), whole[40:])                               // only what the first one names next counts
+	// atomic, with the identification of those around it
+	packetOf(fragment, header(sctp, 0, 0, 2), whole)
+	// only what the first one names next counts
+	packetOf(fragment, header(udp, 48, 0, 2), whole[40:])
 	packetOf(fragment, header(udp, 0, 1, 3), whole[:8])                                 // another protocol
 	packetOf(fragment, header(sctp, 0, 1, 4), whole[:8])                                // no whole common header
 	packetOf(fragment, header(destination, 0, 1, 5), []byte{sctp, 9, 1, 4, 0, 0, 0, 0}) // nor all options
@@ -155,5 +159,7 @@ func TestFragmentsThatAreDropped(t *testing.T) {
 	check.Equal(t, "octets", len(p.Data), 20)
 	p.Release()
 	s := l.Stats()
-	check.That(t, s.RxFragments == 206 && s.RxReassembled == 1 && s.RxPackets == 1 && s.RxFragmentsBad == 3 && s.RxFragmentsFull == 200-127 && s.RxFragmentsLate == 0 && s.RxMalformed == 1 && s.RxNotOurs >= 1, "stats %+v", s)
+	check.That(t, s.RxFragments == 206 && s.RxReassembled == 1 && s.RxPackets == 1 && s.RxFragmentsBad == 3 &&
+		s.RxFragmentsFull == 200-127 && s.RxFragmentsLate == 0 && s.RxMalformed == 1 && s.RxNotOurs >= 1, "stats %+v",
+		s)
 }

@@ -125,13 +125,16 @@ func FuzzReceive(f *testing.F) {
 		if up && p.Kind == rawio.KindSCTP {
 			reasons++ // RxPackets is the caller's
 		}
-		must.That(t, reasons == 1 && (!up || s.RxICMP != 0 || p.Kind == rawio.KindSCTP), "up: %v, %v, %+v", up, p.Kind, s)
+		must.That(t, reasons == 1 && (!up || s.RxICMP != 0 || p.Kind == rawio.KindSCTP), "up: %v, %v, %+v", up,
+			p.Kind, s)
 		if !up {
 			return
 		}
-		must.That(t, len(p.Data) >= iphdr.MinQuoteOctets && bytes.Contains(b, p.Data) && l.ownsAddr(p.Local.Addr()) && bytes.Equal(b, before),
+		must.That(t, len(p.Data) >= iphdr.MinQuoteOctets && bytes.Contains(b, p.Data) && l.ownsAddr(p.Local.Addr()) &&
+			bytes.Equal(b, before),
 			"%+v of %x", p, b)
-		must.That(t, (p.Kind != rawio.KindSCTP || len(p.Data) >= commonHeaderLen) && (p.Kind != rawio.KindPacketTooBig || p.MTU >= 68),
+		must.That(t, (p.Kind != rawio.KindSCTP || len(p.Data) >= commonHeaderLen) &&
+			(p.Kind != rawio.KindPacketTooBig || p.MTU >= 68),
 			"%v of %d octets, MTU %d", p.Kind, len(p.Data), p.MTU)
 	})
 }

@@ -98,10 +98,12 @@ func (l *Link) Stats() Stats {
 	l.fragMu.Unlock()
 	return Stats{
 		RxPackets: c.rxPackets.Load(), RxICMP: c.rxICMP.Load(), RxEcho: c.rxEcho.Load(),
-		RxMalformed: c.rxMalformed.Load(), RxNotOurs: c.rxNotOurs.Load(), RxOther: c.rxOther.Load(), RxIgnored: c.rxIgnored.Load(),
+		RxMalformed: c.rxMalformed.Load(), RxNotOurs: c.rxNotOurs.Load(), RxOther: c.rxOther.Load(),
+		RxIgnored:   c.rxIgnored.Load(),
 		RxFragments: c.rxFragments.Load(), RxReassembled: c.rxReassembled.Load(),
 		RxFragmentsBad: f.Bad, RxFragmentsLate: f.Late, RxFragmentsFull: f.Full,
-		TxPackets: c.txPackets.Load(), TxFull: c.txFull.Load(), TxTooLong: c.txTooLong.Load(), TxErrors: c.txErrors.Load(),
+		TxPackets: c.txPackets.Load(), TxFull: c.txFull.Load(), TxTooLong: c.txTooLong.Load(),
+		TxErrors: c.txErrors.Load(),
 	}
 }
 

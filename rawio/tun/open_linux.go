@@ -69,7 +69,8 @@ func (l *Link) openQueues() error {
 // newQueue takes over a descriptor of the device.
 func (l *Link) newQueue(fd int) (*queue, error) {
 	pollpolicy.MeasureWake()
-	q := &queue{link: l, pace: pollpolicy.New(l.cfg.Poll, pollpolicy.Now), pool: rawio.NewPool(l.cfg.MTU, max(64, maxIdleOctets/l.cfg.MTU))}
+	q := &queue{link: l, pace: pollpolicy.New(l.cfg.Poll, pollpolicy.Now),
+		pool: rawio.NewPool(l.cfg.MTU, max(64, maxIdleOctets/l.cfg.MTU))}
 	q.readFunc = q.readPackets
 	q.file = os.NewFile(uintptr(fd), "/dev/net/tun") // blocking yet, so that it stays out of the runtime's poller
 	err := unix.SetNonblock(fd, true)

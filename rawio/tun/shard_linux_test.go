@@ -21,7 +21,8 @@ func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 	b := open(t, ns, tun.Config{Host: host2[:1], Addrs: addr2[:1], Shards: shards})
 	must.Equal(t, "further queues", len(rawio.ShardsOf(b)), shards-1)
 	for _, l := range []*tun.Link{b, open(t, ns, tun.Config{Addrs: addr1[1:], Shards: 2})} {
-		must.Equal(t, "what it can: who waits does not know for which of them", l.Features(), rawio.DontFragment|rawio.ECNField|rawio.Marking)
+		must.Equal(t, "what it can: who waits does not know for which of them", l.Features(),
+			rawio.DontFragment|rawio.ECNField|rawio.Marking)
 	}
 	packets, ends := linktest.ReadShards(b)
 	used := map[int]bool{}
@@ -39,7 +40,8 @@ func TestQueueOfAFlowIsTheSameInBothDirections(t *testing.T) {
 			got := <-packets
 			must.Equal(t, "the packet", string(got.Data), string(there))
 			got.Release()
-			check.That(t, i <= 0 || got.Shard == shard, "packets of flow %d come through shards %d and %d", f, shard, got.Shard)
+			check.That(t, i <= 0 || got.Shard == shard, "packets of flow %d come through shards %d and %d", f, shard,
+				got.Shard)
 			shard = got.Shard
 			used[shard] = true
 		}

@@ -62,13 +62,16 @@ func to(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, 0) }
 
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	ns := forwarding(t)
-	a, b := open(t, ns, tun.Config{Host: host1, Addrs: addr1}), open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
+	a, b := open(t, ns, tun.Config{Host: host1, Addrs: addr1}),
+		open(t, ns, tun.Config{Host: host2, Addrs: addr2, MTU: 1280})
 	for _, dst := range addr2 {
 		linktest.CheckMarks(t, ns.Do, a, to(dst))
 	}
-	linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Local: to(addr1[0]), Remote: to(addr2[0])}, func() { a.Stats(); b.Stats() })
+	linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Local: to(addr1[0]),
+		Remote: to(addr2[0])}, func() { a.Stats(); b.Stats() })
 	check.That(t, a.Stats().TxPackets != 0 && a.Stats().TxTooLong != 0, "%+v", a.Stats())
-	check.Equal(t, "what it says of itself that it can", a.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
+	check.Equal(t, "what it says of itself that it can", a.Features(),
+		rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
 }
 
 func TestPacketsArriveUnchangedBothWays(t *testing.T) {
@@ -142,7 +145,8 @@ func TestICMPReports(t *testing.T) {
 				sent := linktest.Pattern(l.MTU(addr1[i], report.remote))
 				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: to(report.remote)})
 				p := linktest.ReadPackets(t, l, 1)[0]
-				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == to(addr1[i]) && p.Remote == to(report.remote),
+				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == to(addr1[i]) &&
+					p.Remote == to(report.remote),
 					"kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				check.That(t, len(p.Data) >= 8 && bytes.HasPrefix(sent, p.Data),
 					"the quote is not the beginning of our packet: % x", p.Data)
@@ -200,13 +204,15 @@ func TestAnswersEcho(t *testing.T) {
 						continue // the kernel shows this socket other ICMP messages, too
 					}
 					got := m.Body.(*icmp.Echo)
-					check.That(t, got.ID == 77 && got.Seq == size && bytes.Equal(got.Data, echo.Data), "the reply to %d octets differs: %+v", size, got)
+					check.That(t, got.ID == 77 && got.Seq == size && bytes.Equal(got.Data, echo.Data),
+						"the reply to %d octets differs: %+v", size, got)
 					break
 				}
 			}
 			l.Close()
 			check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
-			check.That(t, l.Stats().RxEcho == 3 && l.Stats().RxMalformed == 0, "stats %+v, want 3 echo replies", l.Stats())
+			check.That(t, l.Stats().RxEcho == 3 && l.Stats().RxMalformed == 0, "stats %+v, want 3 echo replies",
+				l.Stats())
 		})
 	}
 }
@@ -219,10 +225,12 @@ func TestDropsAndCounts(t *testing.T) {
 	udp := rawSocket(t, ns, unix.AF_INET, unix.IPPROTO_UDP)
 	sctp := rawSocket(t, ns, unix.AF_INET, 132)
 
-	long := must.Get((&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{Data: linktest.Pattern(2000)}}).Marshal(nil))(t)
+	long := must.Get((&icmp.Message{Type: ipv4.ICMPTypeEcho, Body: &icmp.Echo{Data: linktest.Pattern(2000)}}).Marshal(
+		nil))(t)
 	must.OK(t, unix.SetsockoptInt(ping, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT))
 	stranger := must.Get((&icmp.Message{Type: ipv4.ICMPTypeDestinationUnreachable, Code: 2, Body: &icmp.DstUnreach{
-		Data: append([]byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132, 0, 0, 10, 9, 1, 9, 10, 9, 1, 1}, linktest.Pattern(40)...),
+		Data: append([]byte{0x45, 0, 0, 60, 0, 0, 0, 0, 64, 132, 0, 0, 10, 9, 1, 9, 10, 9, 1, 1},
+			linktest.Pattern(40)...),
 	}}).Marshal(nil))(t)
 	send(t, ping, addr1[0], long)                                         // two fragments of another protocol
 	send(t, ping, addr1[0], []byte{8, 0, 1, 2, 0, 0, 0, 0})               // wrong checksum
@@ -238,7 +246,8 @@ func TestDropsAndCounts(t *testing.T) {
 	want := s
 	want.RxPackets, want.RxICMP, want.RxEcho = 1, 0, 0
 	want.RxFragments, want.RxMalformed, want.RxOther, want.RxIgnored = 0, 2, 3, 1
-	check.That(t, s == want && s.RxNotOurs >= 1, "stats %+v, want %+v", s, want) // the kernel itself sends multicast into the device, too
+	// the kernel itself sends multicast into the device, too
+	check.That(t, s == want && s.RxNotOurs >= 1, "stats %+v, want %+v", s, want)
 }
 
 func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
@@ -251,7 +260,8 @@ func TestBadPacketIsRefusedAndTheRestAreSent(t *testing.T) {
 	foreign.Local = to(addr2[0])
 	n, err := l.WriteBatch([]rawio.Packet{ok, long, ok})
 	check.That(t, n == 1 && err == rawio.ErrTooLong, "a too long packet in the middle: %d, %v", n, err)
-	for _, bad := range []rawio.Packet{family, foreign, {Vec: ok.Vec}, {Vec: ok.Vec, Local: to(addr1[0]), Remote: to(addr2[1])}} {
+	for _, bad := range []rawio.Packet{family, foreign, {Vec: ok.Vec},
+		{Vec: ok.Vec, Local: to(addr1[0]), Remote: to(addr2[1])}} {
 		n, err := l.WriteBatch([]rawio.Packet{ok, bad})
 		check.That(t, n == 1 && err != nil, "from %v to %v: %d, %v", bad.Local, bad.Remote, n, err)
 	}
@@ -279,7 +289,8 @@ func TestBadConfigs(t *testing.T) {
 		{`the device name "xxxxxxxxxxxxxxxx" is longer than 15 characters`, tun.Config{Addrs: addr1, Name: strings.Repeat("x", 16)}},
 	} {
 		l, err := tun.Open(test.cfg)
-		if check.That(t, err != nil && err.Error() == "tun link: "+test.want, "%v, want %s", err, test.want); err == nil {
+		if check.That(t, err != nil && err.Error() == "tun link: "+test.want, "%v, want %s", err, test.want); err ==
+			nil {
 			l.Close()
 		}
 	}
@@ -307,18 +318,21 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 	for _, shards := range []int{1, 2} {
 		opens := func() (io.Closer, error) { return tun.Open(tun.Config{Host: host1, Addrs: addr1, Shards: shards}) }
 		testns.Refusals(t, opens,
-			testns.Fails("no tun module", unix.ENODEV, unix.SYS_OPENAT, -1, -1, unix.O_RDWR|unix.O_CLOEXEC|unix.O_LARGEFILE),
+			testns.Fails("no tun module", unix.ENODEV, unix.SYS_OPENAT, -1, -1,
+				unix.O_RDWR|unix.O_CLOEXEC|unix.O_LARGEFILE),
 			testns.Fails("no device", unix.ENOMEM, unix.SYS_IOCTL, -1, unix.TUNSETIFF),
 			testns.Fails("no privilege for it", unix.EACCES, unix.SYS_IOCTL, -1, unix.TUNSETIFF),
 			testns.Fails("no reading without waiting", unix.ENOMEM, unix.SYS_FCNTL, -1, unix.F_SETFL),
 			testns.Fails("no request to it", unix.ENOBUFS, unix.SYS_SENDTO),
-			testns.Fails("no going up", unix.EIO, unix.SYS_SENDTO, -1, -1, unix.SizeofNlMsghdr+unix.SizeofIfInfomsg), // the request without attributes
+			// the request without attributes
+			testns.Fails("no going up", unix.EIO, unix.SYS_SENDTO, -1, -1, unix.SizeofNlMsghdr+unix.SizeofIfInfomsg),
 		)
 		testns.New(t).Do(func() error {
 			must.OK(t, testns.Refuse(unix.EPERM, unix.SYS_SENDTO))
 			_, err := opens()
 			var p *rawio.PermissionError
-			check.That(t, errors.As(err, &p) && p.Link == "tun" && p.Capability == "CAP_NET_ADMIN", "no privilege to set it up: %v", err)
+			check.That(t, errors.As(err, &p) && p.Link == "tun" && p.Capability == "CAP_NET_ADMIN",
+				"no privilege to set it up: %v", err)
 			return nil
 		})
 	}
@@ -331,7 +345,8 @@ func TestNameIsTheNextFreeOrTheOneAskedFor(t *testing.T) {
 	check.That(t, a.Name() == "rddp0" && b.Name() == "stack", "names %q and %q", a.Name(), b.Name())
 	ns.Do(func() error {
 		l, err := tun.Open(tun.Config{Addrs: addr1, Name: "stack"})
-		check.That(t, errors.Is(err, syscall.EBUSY) && strings.Contains(err.Error(), "by another program"), "a device in use: %v, %v", l, err)
+		check.That(t, errors.Is(err, syscall.EBUSY) && strings.Contains(err.Error(), "by another program"),
+			"a device in use: %v, %v", l, err)
 		return nil
 	})
 	b.Close()
@@ -343,7 +358,8 @@ func TestRoutesAreAddedWithAndWithoutHost(t *testing.T) {
 	ns := forwarding(t)
 	a := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
 	elsewhere := netip.MustParseAddr("10.77.0.5")
-	b := open(t, ns, tun.Config{Addrs: slices.Concat(addr2, []netip.Addr{elsewhere}), Routes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")}})
+	b := open(t, ns, tun.Config{Addrs: slices.Concat(addr2, []netip.Addr{elsewhere}),
+		Routes: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/16")}})
 	for _, dst := range []netip.Addr{addr2[0], addr2[1], elsewhere} {
 		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(20)}, Remote: to(dst)})
 		p := linktest.ReadPackets(t, b, 1)[0]
@@ -372,7 +388,8 @@ func TestCloseWakesReader(t *testing.T) {
 	check.Equal(t, "ReadBatch", <-done, net.ErrClosed)
 	_, err := l.ReadBatch(make([]rawio.Packet, 4))
 	check.That(t, err == net.ErrClosed, "ReadBatch after Close = %v, want net.ErrClosed", err)
-	check.That(t, l.PollBatch(make([]rawio.Packet, 4)) == 0 && l.Wait(rawio.Block) == net.ErrClosed, "PollBatch after Close brings a packet, or Wait waits")
+	check.That(t, l.PollBatch(make([]rawio.Packet, 4)) == 0 && l.Wait(rawio.Block) == net.ErrClosed,
+		"PollBatch after Close brings a packet, or Wait waits")
 	n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(12)}, Remote: to(addr2[0])}})
 	check.That(t, n == 0 && err == net.ErrClosed, "WriteBatch after Close = %d, %v", n, err)
 	check.Equal(t, "buffers that are not given back", outstanding(), 0)
@@ -392,7 +409,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	a := open(t, ns, tun.Config{Host: host1, Addrs: addr1})
 	b := open(t, ns, tun.Config{Host: host2, Addrs: addr2})
 	for i, family := range []string{"IPv4", "IPv6"} {
-		move := linktest.BatchMover(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: to(addr2[i])}, 8)
+		move := linktest.BatchMover(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)},
+			Remote: to(addr2[i])}, 8)
 		move() // the buffer pool fills
 		n := testing.AllocsPerRun(100, move)
 		check.That(t, n == 0, "%s: %v allocations a batch of 8", family, n)
@@ -408,7 +426,8 @@ func BenchmarkPump(b *testing.B) {
 				tx := open(b, ns, tun.Config{Host: host1, Addrs: addr1, MTU: test.mtu})
 				rx := open(b, ns, tun.Config{Host: host2, Addrs: addr2, MTU: test.mtu})
 				size := tx.MTU(addr1[i], addr2[i])
-				move := linktest.BatchMover(b, tx, rx, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: to(addr2[i])}, test.count)
+				move := linktest.BatchMover(b, tx, rx,
+					rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: to(addr2[i])}, test.count)
 				b.SetBytes(int64(size * test.count))
 				b.ReportAllocs()
 				for b.Loop() {

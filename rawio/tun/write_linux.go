@@ -49,7 +49,8 @@ func (l *Link) putWriter(w *packetWriter) {
 
 func (w *packetWriter) writev(fd uintptr) {
 	for {
-		_, _, w.errno = syscall.RawSyscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&w.iovs[0])), uintptr(len(w.iovs)))
+		_, _, w.errno = syscall.RawSyscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&w.iovs[0])),
+			uintptr(len(w.iovs)))
 		if w.errno != syscall.EINTR {
 			return
 		}
@@ -79,7 +80,8 @@ func (l *Link) writePacket(w *packetWriter, p *rawio.Packet) error {
 	switch {
 	case !dst.IsValid() || !l.ownsAddr(src) || src.Is4() != dst.Is4():
 		l.stats.txErrors.Add(1)
-		return &net.AddrError{Err: "the stack has no such address of its own (" + src.String() + ") to send from", Addr: dst.String()}
+		return &net.AddrError{Err: "the stack has no such address of its own (" + src.String() + ") to send from",
+			Addr: dst.String()}
 	case p.Fragment > 0:
 		w.queue = l.queueFor(p)
 		return l.writeFragments(w, p, src, dst)
@@ -120,12 +122,13 @@ func (l *Link) queueFor(p *rawio.Packet) *queue {
 
 // writeFragments sends a packet in IP fragments that fit the device.
 func (l *Link) writeFragments(w *packetWriter, p *rawio.Packet, src, dst netip.Addr) error {
-	return iphdr.Fragment(slices.Concat(p.Vec...), min(p.Fragment, l.cfg.MTU), iphdr.ProtoSCTP, p.ECN, src, dst, rand.Uint32(), func(b []byte) error {
-		iphdr.ApplyMarks(b, p, l.cfg.Mark)
-		w.iovs = w.iovs[:0]
-		w.appendPiece(b)
-		return l.sendPieces(w)
-	})
+	return iphdr.Fragment(slices.Concat(p.Vec...), min(p.Fragment, l.cfg.MTU), iphdr.ProtoSCTP, p.ECN, src, dst,
+		rand.Uint32(), func(b []byte) error {
+			iphdr.ApplyMarks(b, p, l.cfg.Mark)
+			w.iovs = w.iovs[:0]
+			w.appendPiece(b)
+			return l.sendPieces(w)
+		})
 }
 
 // sendPieces writes the pieces of one IP packet.

@@ -33,7 +33,8 @@ func TestConfigDefaults(t *testing.T) {
 	} {
 		cfg := Config{Port: test.port, Local: netip.MustParseAddr("::ffff:192.0.2.1")}
 		err := cfg.validateAndDefault()
-		check.That(t, (err != nil) == (test.want == -2) && (err != nil || cfg.Port == test.want) && cfg.Local.Is4(), "%s: port %d, %v", test.name, cfg.Port, err)
+		check.That(t, (err != nil) == (test.want == -2) && (err != nil || cfg.Port == test.want) && cfg.Local.Is4(),
+			"%s: port %d, %v", test.name, cfg.Port, err)
 	}
 	cfg := Config{Local: netip.MustParseAddr("::ffff:192.0.2.1")}
 	err := cfg.validateAndDefault()

@@ -36,7 +36,8 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 				}
 				for range 50 {
 					n, err := a.WriteBatch(out)
-					check.That(t, n == 1 == (i == 0) && errors.Is(err, rawio.ErrTooLong) == (i > 0), "writer %d: %d, %v", i, n, err)
+					check.That(t, n == 1 == (i == 0) && errors.Is(err, rawio.ErrTooLong) == (i > 0),
+						"writer %d: %d, %v", i, n, err)
 				}
 			})
 		}
@@ -50,7 +51,8 @@ func TestPacketThatMayBeFragmentedPassesAShorterLink(t *testing.T) {
 func TestTheLeastPacketThatIsCut(t *testing.T) {
 	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
 		for _, local := range []netip.Addr{{}, pa} {
-			cfg := udp.Config{Port: udp.AnyPort, Local: local, NoOffload: true, MTU: 1400} // it does not matter what this side makes of the route
+			// it does not matter what this side makes of the route
+			cfg := udp.Config{Port: udp.AnyPort, Local: local, NoOffload: true, MTU: 1400}
 			a, b := openIn(t, nsA, cfg), openIn(t, nsB, udp.Config{Port: udp.AnyPort})
 			nsB.SetMTU("cable", 1400)
 			cut := a.CutFrom(netip.Addr{}, pb)

@@ -137,8 +137,9 @@ func (l *Link) ReceiveBuffer() int { return l.groups[0].ReceiveBuffer() }
 func (l *Link) Stats() Stats {
 	s := &l.groups[0].Stats
 	sum := Stats{
-		TxPackets: s.TxPackets.Load(), TxFull: s.TxFull.Load(), TxTooLong: s.TxTooLong.Load(), TxErrors: s.TxErrors.Load(),
-		TxCalls: s.TxCalls.Load(), TxUnsegmented: s.TxUnsegmented.Load(),
+		TxPackets: s.TxPackets.Load(), TxFull: s.TxFull.Load(), TxTooLong: s.TxTooLong.Load(),
+		TxErrors: s.TxErrors.Load(),
+		TxCalls:  s.TxCalls.Load(), TxUnsegmented: s.TxUnsegmented.Load(),
 	}
 	for _, g := range l.groups {
 		s := &g.Stats

@@ -57,8 +57,10 @@ func TestTrainsArriveAsTheyWereSent(t *testing.T) {
 					t.Helper()
 					for i, p := range linktest.ReadPackets(t, l, len(want)) {
 						w := want[i]
-						must.That(t, len(p.Data) == w.Len() && p.Data[0] == w.Vec[0][0] && string(p.Data[12:]) == string(w.Vec[1]),
-							"packet %d: %d octets, number %d; want %d, number %d", i, len(p.Data), p.Data[0], w.Len(), w.Vec[0][0])
+						must.That(t, len(p.Data) == w.Len() && p.Data[0] == w.Vec[0][0] &&
+							string(p.Data[12:]) == string(w.Vec[1]),
+							"packet %d: %d octets, number %d; want %d, number %d", i, len(p.Data), p.Data[0], w.Len(),
+							w.Vec[0][0])
 						must.That(t, p.ECN == w.ECN && p.Remote == at(addr, a) && p.Local == at(addr, l),
 							"packet %d: ECN %d from %v to %v", i, p.ECN, p.Remote, p.Local)
 						p.Release()
@@ -67,7 +69,8 @@ func TestTrainsArriveAsTheyWereSent(t *testing.T) {
 				check(c, out[100:120])
 				check(b, append(append([]rawio.Packet{}, out[:100]...), out[120:]...))
 				s := a.Stats()
-				must.That(t, s.TxPackets == 150 && s.TxUnsegmented == 0 && (s.TxCalls < 5) == test.tx, "sender %+v", s) // 32 messages a call
+				// 32 messages a call
+				must.That(t, s.TxPackets == 150 && s.TxUnsegmented == 0 && (s.TxCalls < 5) == test.tx, "sender %+v", s)
 			})
 		}
 	}
@@ -116,7 +119,8 @@ func TestTrainBeyondTheMTU(t *testing.T) {
 		return out
 	}
 	n, err := a.WriteBatch(train(3, 1473))
-	check.That(t, n == 0 && errors.Is(err, rawio.ErrTooLong), "WriteBatch = %d, %v, want rawio.ErrTooLong for the first", n, err)
+	check.That(t, n == 0 && errors.Is(err, rawio.ErrTooLong),
+		"WriteBatch = %d, %v, want rawio.ErrTooLong for the first", n, err)
 	linktest.WriteAll(t, a, train(40, 1472)...)
 	for _, p := range linktest.ReadPackets(t, b, 40) {
 		p.Release()

@@ -43,7 +43,8 @@ func Open(cfg Config) (*Link, error) {
 		return nil, err
 	}
 	if cfg.Mark != (rawio.Mark{}) {
-		return nil, fmt.Errorf("udp link: TTL and traffic class cannot be set on this system: %w", errors.ErrUnsupported)
+		return nil, fmt.Errorf("udp link: TTL and traffic class cannot be set on this system: %w",
+			errors.ErrUnsupported)
 	}
 	network, addr := "udp", &net.UDPAddr{Port: cfg.Port}
 	if a := cfg.Local; a.IsValid() {

@@ -46,5 +46,7 @@ func spreadFlows(s *mmsg.Socket, n int) error {
 	if err != nil {
 		return err
 	}
-	return os.NewSyscallError("SO_ATTACH_REUSEPORT_CBPF", s.Control(func(fd int) error { return mmsg.AttachFilter(fd, unix.SO_ATTACH_REUSEPORT_CBPF, prog) }))
+	return os.NewSyscallError("SO_ATTACH_REUSEPORT_CBPF", s.Control(func(fd int) error {
+		return mmsg.AttachFilter(fd, unix.SO_ATTACH_REUSEPORT_CBPF, prog)
+	}))
 }

@@ -24,7 +24,8 @@ func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 	l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards})
 	must.Equal(t, "further queues", len(rawio.ShardsOf(l)), shards-1)
 	for _, l := range []*udp.Link{l, open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: 2})} {
-		check.Equal(t, "what a link of several queues can", rawio.FeaturesOf(l), rawio.DontFragment|rawio.ECNField|rawio.Marking)
+		check.Equal(t, "what a link of several queues can", rawio.FeaturesOf(l),
+			rawio.DontFragment|rawio.ECNField|rawio.Marking)
 	}
 	packets, ends := linktest.ReadShards(l)
 	used := map[int]bool{}
@@ -36,7 +37,8 @@ func TestShardOfAFlowIsAlwaysTheSame(t *testing.T) {
 			a := <-packets
 			must.That(t, len(a.Data) == 40+i && a.Remote == at(v4, peer), "%d octets from %v", len(a.Data), a.Remote)
 			a.Release()
-			check.That(t, i <= 0 || a.Shard == shard, "packets of one flow come through shards %d and %d", shard, a.Shard)
+			check.That(t, i <= 0 || a.Shard == shard, "packets of one flow come through shards %d and %d", shard,
+				a.Shard)
 			shard = a.Shard
 		}
 		used[shard] = true
@@ -60,7 +62,8 @@ func TestOverflowOfEveryShardCounts(t *testing.T) {
 			out[i] = rawio.Packet{Vec: [][]byte{linktest.Pattern(32 << 10)}, Remote: at(v4, l)}
 		}
 		before := l.Stats().RxOverflow
-		for left := 4 + l.ReceiveBuffer()/(256<<10); left > 0 && l.Stats().RxOverflow == before; left-- { // one flow, so one shard, and far more than it holds
+		// one flow, so one shard, and far more than it holds
+		for left := 4 + l.ReceiveBuffer()/(256<<10); left > 0 && l.Stats().RxOverflow == before; left-- {
 			linktest.WriteAll(t, a, out...)
 		}
 		return l.Stats().RxOverflow - before
@@ -68,7 +71,8 @@ func TestOverflowOfEveryShardCounts(t *testing.T) {
 	for _, n := range []int{1, shards} {
 		l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: n})
 		for flow := range 3 * n {
-			must.That(t, full(l) > 0, "%d shards: flow %d is more than a shard holds, and RxOverflow stays %d", n, flow, l.Stats().RxOverflow)
+			must.That(t, full(l) > 0, "%d shards: flow %d is more than a shard holds, and RxOverflow stays %d", n,
+				flow, l.Stats().RxOverflow)
 		}
 	}
 }
@@ -78,7 +82,8 @@ func TestShardsDoNotShareWithOthers(t *testing.T) {
 	for _, shards := range [][2]int{{4, 1}, {4, 4}, {1, 4}} {
 		l := open(t, udp.Config{Local: v4, Port: udp.AnyPort, Shards: shards[0]})
 		other, err := udp.Open(udp.Config{Local: v4, Port: int(l.Port()), Shards: shards[1]})
-		check.That(t, errors.Is(err, syscall.EADDRINUSE), "%d shards beside %d: %v, %v", shards[1], shards[0], other, err)
+		check.That(t, errors.Is(err, syscall.EADDRINUSE), "%d shards beside %d: %v, %v", shards[1], shards[0], other,
+			err)
 	}
 }
 
@@ -91,7 +96,11 @@ func TestForeignSocketGetsNothingOfShards(t *testing.T) {
 		packets, ends := linktest.ReadShards(l)
 		cfg := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 			var err error
-			return errors.Join(c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }), err)
+			return errors.Join(
+				c.Control(func(fd uintptr) {
+					err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT,
+						1)
+				}), err)
 		}}
 		foreign := must.Get(cfg.ListenPacket(t.Context(), "udp", netip.AddrPortFrom(local, l.Port()).String()))(t)
 		defer foreign.Close()
@@ -105,7 +114,8 @@ func TestForeignSocketGetsNothingOfShards(t *testing.T) {
 		}
 		foreign.SetReadDeadline(time.Unix(1, 0))
 		n, _, err := foreign.ReadFrom(make([]byte, 100))
-		check.That(t, n == 0 && errors.Is(err, os.ErrDeadlineExceeded), "%v: a foreign socket gets %d octets, %v", local, n, err)
+		check.That(t, n == 0 && errors.Is(err, os.ErrDeadlineExceeded), "%v: a foreign socket gets %d octets, %v",
+			local, n, err)
 		check.Equal(t, "shards that get packets", len(used), shards)
 		l.Close()
 		for range shards {

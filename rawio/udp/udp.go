@@ -103,7 +103,9 @@ func openError(cfg Config, err error) error {
 		where = cfg.Local.String()
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("udp link: UDP port %d of %s is taken by another program; stop it, or choose another port: %w", cfg.Port, where, err)
+		return fmt.Errorf(
+			"udp link: UDP port %d of %s is taken by another program; stop it, or choose another port: %w", cfg.Port,
+			where, err)
 	}
 	return fmt.Errorf("udp link: cannot open UDP port %d of %s: %w", cfg.Port, where, err)
 }

@@ -43,8 +43,10 @@ func TestECNBitsPassUnchanged(t *testing.T) {
 func TestLinkMayBeUsedAtOnce(t *testing.T) {
 	for _, shards := range []int{1, 2} {
 		a, b := open(t, udp.Config{Port: udp.AnyPort, Shards: shards}), open(t, udp.Config{Port: udp.AnyPort})
-		check.Equal(t, "what it says of itself that it can", b.Features(), rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
-		linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, b)}, func() { a.Stats(); b.Stats() })
+		check.Equal(t, "what it says of itself that it can", b.Features(),
+			rawio.DontFragment|rawio.ECNField|rawio.Interruptible|rawio.Waitable|rawio.Marking)
+		linktest.CheckConcurrentUse(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, b)},
+			func() { a.Stats(); b.Stats() })
 		check.Equal(t, "a wait when it is closed", b.Wait(rawio.Park), net.ErrClosed)
 		s := b.Stats()
 		check.That(t, s.RxPackets != 0 && s.TxTooLong == 0 && a.Stats().TxTooLong != 0, "%+v after %+v", s, a.Stats())
@@ -58,7 +60,8 @@ func TestSourceIsPacketLocal(t *testing.T) {
 	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(local, a), Remote: at(v4, a)})
 	p := linktest.ReadPackets(t, a, 1)[0]
 	defer p.Release()
-	check.That(t, p.Remote == at(local, a) && p.Local == at(v4, a), "came from %v to %v, want from %v", p.Remote, p.Local, local)
+	check.That(t, p.Remote == at(local, a) && p.Local == at(v4, a), "came from %v to %v, want from %v", p.Remote,
+		p.Local, local)
 	bad := rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Local: at(v6, a), Remote: at(v4, a)}
 	n, err := a.WriteBatch([]rawio.Packet{bad})
 	var family *mmsg.FamilyError
@@ -79,10 +82,13 @@ func TestWireFormat(t *testing.T) {
 	})
 	defer unix.Close(tap)
 	defer l.Close()
-	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234), ECN: 2})
+	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234),
+		ECN: 2})
 	b := make([]byte, 100)
 	n, err := unix.Read(tap, b)
-	must.That(t, err == nil && n == 20+8+40 && b[9] == unix.IPPROTO_UDP && string(b[28:n]) == string(linktest.Pattern(40)), "read %d octets, %v: % x", n, err, b[:n]) // req 6951-5.2-1
+	// req 6951-5.2-1
+	must.That(t, err == nil && n == 20+8+40 && b[9] == unix.IPPROTO_UDP &&
+		string(b[28:n]) == string(linktest.Pattern(40)), "read %d octets, %v: % x", n, err, b[:n])
 	ip, hdr := b[:20], b[20:28]
 	check.That(t, ip[8] == 3 && ip[1] == 0xba, "TTL %d, TOS %#x", ip[8], ip[1])
 	linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: netip.AddrPortFrom(v4, 1234)})
@@ -126,7 +132,8 @@ func TestICMPReports(t *testing.T) {
 				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{sent}, Remote: netip.AddrPortFrom(path.To, 0)})
 				p := linktest.ReadPackets(t, l, 1)[0]
 				check.That(t, p.Kind == report.kind && p.MTU == report.mtu && p.Local == at(path.From, l) &&
-					p.Remote == netip.AddrPortFrom(path.To, udp.DefaultPort), "kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
+					p.Remote == netip.AddrPortFrom(path.To, udp.DefaultPort),
+					"kind %v MTU %d local %v remote %v, want %+v", p.Kind, p.MTU, p.Local, p.Remote, report)
 				check.That(t, len(p.Data) >= 8 && string(p.Data) == string(sent[:len(p.Data)]),
 					"the quote is not the beginning of our packet: % x", p.Data)
 				p.Release()
@@ -145,7 +152,8 @@ func TestICMPReportBesidePackets(t *testing.T) {
 	closed.Close()
 	for range 3 {
 		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: nobody})
-		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)}) // is told of it
+		// is told of it
+		linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(100)}, Remote: at(v4, peer)})
 		linktest.WriteAll(t, peer, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
 		in := make([]rawio.Packet, 8)
 		n := must.Get(l.ReadBatch(in))(t)
@@ -154,7 +162,8 @@ func TestICMPReportBesidePackets(t *testing.T) {
 			kinds[in[i].Kind]++
 			in[i].Release()
 		}
-		must.That(t, kinds[rawio.KindSCTP] == 1 && kinds[rawio.KindProtoUnreachable] == 1, "%v, want a packet and a report", kinds)
+		must.That(t, kinds[rawio.KindSCTP] == 1 && kinds[rawio.KindProtoUnreachable] == 1,
+			"%v, want a packet and a report", kinds)
 	}
 }
 
@@ -170,7 +179,8 @@ func TestICMPReportThatSaysNothingIsIgnored(t *testing.T) {
 		linktest.SendUnreachable(t, ns.Do, row.code, unix.IPPROTO_UDP, v4, v4, quote)
 	}
 	p := linktest.ReadPackets(t, l, 1)[0]
-	check.That(t, p.Kind == rawio.KindProtoUnreachable && p.Remote == netip.AddrPortFrom(v4, 1) && string(p.Data) == string(linktest.Pattern(8)), "%v of %v, % x", p.Kind, p.Remote, p.Data)
+	check.That(t, p.Kind == rawio.KindProtoUnreachable && p.Remote == netip.AddrPortFrom(v4, 1) &&
+		string(p.Data) == string(linktest.Pattern(8)), "%v of %v, % x", p.Kind, p.Remote, p.Data)
 	p.Release()
 	check.That(t, l.Stats().RxICMP == 1 && l.Stats().RxIgnored == 2, "stats %+v", l.Stats())
 }
@@ -217,7 +227,8 @@ func TestReceiveBufferHolds(t *testing.T) {
 			linktest.WriteAll(t, a, out...)
 		}
 		s := b.Stats()
-		check.That(t, s.RxOverflow != 0 && s.RxOverflow <= a.Stats().TxPackets, "%d of %d packets of %d octets are said to be dropped", s.RxOverflow, a.Stats().TxPackets, size)
+		check.That(t, s.RxOverflow != 0 && s.RxOverflow <= a.Stats().TxPackets,
+			"%d of %d packets of %d octets are said to be dropped", s.RxOverflow, a.Stats().TxPackets, size)
 	}
 }
 
@@ -226,7 +237,9 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		for _, size := range []int{1440, 65000} {
 			t.Run(fmt.Sprintf("%v %d octets", addr, size), func(t *testing.T) {
 				a, b := open(t, udp.Config{Port: udp.AnyPort}), open(t, udp.Config{Local: addr, Port: udp.AnyPort})
-				move := linktest.BatchMover(t, a, b, rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(addr, b), ECN: 2}, 4) // 4 of 64 KB fit the buffer of an unprivileged socket
+				// 4 of 64 KB fit the buffer of an unprivileged socket
+				move := linktest.BatchMover(t, a, b,
+					rawio.Packet{Vec: [][]byte{linktest.Pattern(size)}, Remote: at(addr, b), ECN: 2}, 4)
 				for range 20 {
 					move() // the buffer pools fill, the receiver finds its buffer size
 				}
@@ -244,7 +257,9 @@ func BenchmarkPump(b *testing.B) {
 				b.Run(fmt.Sprintf("%v/%d/poll=%v", addr, test.size, poll), func(b *testing.B) {
 					tx := open(b, udp.Config{Local: addr, Port: udp.AnyPort})
 					rx := open(b, udp.Config{Local: addr, Port: udp.AnyPort, Poll: poll})
-					move := linktest.BatchMover(b, tx, rx, rawio.Packet{Vec: [][]byte{linktest.Pattern(test.size)}, Remote: at(addr, rx), ECN: 2}, test.count)
+					move := linktest.BatchMover(b, tx, rx,
+						rawio.Packet{Vec: [][]byte{linktest.Pattern(test.size)}, Remote: at(addr, rx), ECN: 2},
+						test.count)
 					b.SetBytes(int64(test.size * test.count))
 					b.ReportAllocs()
 					for b.Loop() {
@@ -278,7 +293,8 @@ func TestSystemsPathMTUIsSuspended(t *testing.T) {
 	testns.EachFamily(t, 1500, func(t *testing.T, nsA, nsB *testns.NS, pa, pb netip.Addr) {
 		nsA.PathMTU(pb, "cable", 1300)
 		a, b := openIn(t, nsA, udp.Config{}), openIn(t, nsB, udp.Config{})
-		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)}, Remote: netip.AddrPortFrom(pb, 9899)})
+		linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(1400)},
+			Remote: netip.AddrPortFrom(pb, 9899)})
 		p := linktest.ReadPackets(t, b, 1)[0]
 		check.Equal(t, "octets", len(p.Data), 1400)
 		p.Release()
@@ -301,8 +317,11 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 			l, err := udp.Open(cfg)
 			if err == nil {
 				linktest.WriteAll(t, l, rawio.Packet{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v4, l)})
-				n, err := l.WriteBatch([]rawio.Packet{{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v6, l), Fragment: 1280}})
-				check.That(t, n == 0 && err != nil && l.Stats().TxErrors == 1, "%d packets to IPv6, %v, %+v", n, err, l.Stats())
+				n,
+					err := l.WriteBatch(
+					[]rawio.Packet{{Vec: [][]byte{linktest.Pattern(40)}, Remote: at(v6, l), Fragment: 1280}})
+				check.That(t, n == 0 && err != nil && l.Stats().TxErrors == 1, "%d packets to IPv6, %v, %+v", n, err,
+					l.Stats())
 			}
 			return l, err
 		}
@@ -310,14 +329,16 @@ func TestRefusedSystemCallsOfOpen(t *testing.T) {
 	testns.Refusals(t, opens(udp.Config{Shards: 2}),
 		testns.DoesWithout("no IPv6", unix.EAFNOSUPPORT, unix.SYS_SOCKET, unix.AF_INET6),
 		testns.DoesWithout("no address of IPv6", unix.EADDRNOTAVAIL, unix.SYS_BIND, -1, -1, unix.SizeofSockaddrInet6),
-		testns.Fails("no port that is free in both families", unix.EADDRINUSE, unix.SYS_BIND, -1, -1, unix.SizeofSockaddrInet6),
+		testns.Fails("no port that is free in both families", unix.EADDRINUSE, unix.SYS_BIND, -1, -1,
+			unix.SizeofSockaddrInet6),
 		testns.Fails("no socket", unix.EMFILE, unix.SYS_SOCKET, unix.AF_INET),
 		testns.Fails("no socket of IPv6", unix.EMFILE, unix.SYS_SOCKET, unix.AF_INET6),
 		testns.Fails("no option", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.IPPROTO_IPV6, unix.IPV6_RECVERR),
 		testns.Fails("no name", unix.ENOBUFS, unix.SYS_GETSOCKNAME),
 		testns.Fails("no port to share", unix.ENOPROTOOPT, unix.SYS_SETSOCKOPT, -1, unix.SOL_SOCKET, unix.SO_REUSEPORT),
 	)
-	testns.Refusals(t, opens(udp.Config{Local: v6}), testns.Fails("IPv6 alone, which is not there", unix.EAFNOSUPPORT, unix.SYS_SOCKET, unix.AF_INET6))
+	testns.Refusals(t, opens(udp.Config{Local: v6}), testns.Fails("IPv6 alone, which is not there", unix.EAFNOSUPPORT,
+		unix.SYS_SOCKET, unix.AF_INET6))
 	testns.Refusals(t, opens(udp.Config{NoOffload: true, Local: v4}), // an option that is not needed is not asked for
 		testns.DoesWithout("no coalescing", unix.EINVAL, unix.SYS_SETSOCKOPT, -1, unix.SOL_UDP, unix.UDP_GRO))
 }

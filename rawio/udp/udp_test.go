@@ -59,17 +59,20 @@ func TestPacketsArriveUnchangedBothWays(t *testing.T) {
 			for _, way := range []struct{ from, to *udp.Link }{{a, b}, {b, a}} {
 				// req 6951-5.3-2, req 6951-5.4-1: the packet is the whole payload, and all that is
 				// left of it. req 6951-5.3-1: the local encapsulation port is the source port.
-				linktest.CheckDelivery(t, way.from, way.to, at(test.addr, way.from), at(test.addr, way.to), linktest.Pattern(test.size), test.count, 1)
+				linktest.CheckDelivery(t, way.from, way.to, at(test.addr, way.from), at(test.addr, way.to),
+					linktest.Pattern(test.size), test.count, 1)
 			}
 			s := b.Stats()
-			check.That(t, s.RxPackets == uint64(test.count) && s.TxPackets == uint64(test.count) && s.RxMalformed+s.TxErrors+s.RxOverflow == 0, "stats %+v", s)
+			check.That(t, s.RxPackets == uint64(test.count) && s.TxPackets == uint64(test.count) && s.RxMalformed+
+				s.TxErrors+s.RxOverflow == 0, "stats %+v", s)
 		})
 	}
 }
 
 func TestTooShortForACommonHeaderIsDropped(t *testing.T) {
 	a := open(t, udp.Config{Local: v4, Port: udp.AnyPort})
-	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(11)}, Remote: at(v4, a)}, rawio.Packet{Remote: at(v4, a)},
+	linktest.WriteAll(t, a, rawio.Packet{Vec: [][]byte{linktest.Pattern(11)}, Remote: at(v4, a)},
+		rawio.Packet{Remote: at(v4, a)},
 		rawio.Packet{Vec: [][]byte{linktest.Pattern(12)}, Remote: at(v4, a)})
 	p := linktest.ReadPackets(t, a, 1)[0]
 	check.That(t, len(p.Data) == 12 && a.Stats().RxMalformed == 2, "%d octets, stats %+v", len(p.Data), a.Stats())
@@ -81,7 +84,8 @@ func TestPortInUse(t *testing.T) {
 	for local, where := range map[netip.Addr]string{{}: "any address", v4: "127.0.0.1", v6: "::1"} {
 		where = fmt.Sprintf("UDP port %d of %s is taken by another program", a.Port(), where)
 		_, err := udp.Open(udp.Config{Local: local, Port: int(a.Port())})
-		check.That(t, errors.Is(err, syscall.EADDRINUSE) && strings.Contains(err.Error(), where), "Open on %v with a taken port = %v", local, err)
+		check.That(t, errors.Is(err, syscall.EADDRINUSE) && strings.Contains(err.Error(), where),
+			"Open on %v with a taken port = %v", local, err)
 	}
 }
 
@@ -91,10 +95,12 @@ func TestBadConfigs(t *testing.T) {
 	check.That(t, errors.As(err, &mtu) && mtu.MTU == 575, "Open with an MTU of 575 = %v", err)
 	least := open(t, udp.Config{Local: v4, Port: udp.AnyPort, MTU: rawio.MinMTU})
 	mapped := netip.AddrFrom16(v4.As16())
-	check.That(t, least.MTU(v4, v4) == rawio.MinMTU-28 && least.MTU(mapped, mapped) == rawio.MinMTU-28, "MTU %d, of a mapped address %d", least.MTU(v4, v4), least.MTU(mapped, mapped))
+	check.That(t, least.MTU(v4, v4) == rawio.MinMTU-28 && least.MTU(mapped, mapped) == rawio.MinMTU-28,
+		"MTU %d, of a mapped address %d", least.MTU(v4, v4), least.MTU(mapped, mapped))
 	_, err = udp.Open(udp.Config{Shards: rawio.MaxShards + 1})
 	check.That(t, err != nil && err.Error() == "udp link: 65 shards; it is 1 to 64", "too many shards: %v", err)
-	for _, cfg := range []udp.Config{{Port: 65536}, {Port: -2}, {Local: netip.MustParseAddr("192.0.2.77"), Port: udp.AnyPort}} {
+	for _, cfg := range []udp.Config{{Port: 65536}, {Port: -2},
+		{Local: netip.MustParseAddr("192.0.2.77"), Port: udp.AnyPort}} {
 		if l, err := udp.Open(cfg); err == nil {
 			l.Close()
 			t.Errorf("Open(%+v) succeeded", cfg)

@@ -98,9 +98,11 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		n      uint64
 		sum    time.Duration
 		bucket int
-	}{"Sends and Immediate Data": {&took.Send, 3, (70 + 60 + 20) * us, 5}, "Writes": {&took.Write, 2, (50 + 10) * us, 4},
-		"Reads": {&took.Read, 1, 40 * us, 6}, "atomics": {&took.Atomic, 1, 30 * us, 5}} {
-		check.That(t, c.of.Total() == 202*c.n && c.of.Sum == 202*c.sum && c.of.Count[c.bucket] == 202, "%s: %+v", what, *c.of)
+	}{"Sends and Immediate Data": {&took.Send, 3, (70 + 60 + 20) * us, 5},
+		"Writes": {&took.Write, 2, (50 + 10) * us, 4},
+		"Reads":  {&took.Read, 1, 40 * us, 6}, "atomics": {&took.Atomic, 1, 30 * us, 5}} {
+		check.That(t, c.of.Total() == 202*c.n && c.of.Sum == 202*c.sum && c.of.Count[c.bucket] == 202, "%s: %+v",
+			what, *c.of)
 	}
 	var sum rdmap.Latency
 	sum.Add(&took)
@@ -116,7 +118,8 @@ func benchmarkSend64(b *testing.B, took *rdmap.Latency) {
 	l.A.QP.Measure(new(rawio.Time), took)
 	ra, _ := l.A.Memory(64, 0)
 	rb, _ := l.B.Memory(64, ddp.LocalWrite)
-	recv, send := rdmap.RecvWR{SGL: []rdmap.SGE{rdmaptest.SGE(rb, 0, 64)}}, rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, 64)}}
+	recv, send := rdmap.RecvWR{SGL: []rdmap.SGE{rdmaptest.SGE(rb, 0, 64)}},
+		rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, 64)}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if l.B.QP.PostRecv(&recv) != nil || l.A.QP.PostSend(&send) != nil {
@@ -132,7 +135,8 @@ func BenchmarkRead1M(b *testing.B) {
 	const size = 1 << 20
 	ra, _ := l.A.Memory(size, ddp.LocalWrite)
 	rb, _ := l.B.Memory(size, ddp.RemoteRead)
-	wr := rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, size)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()}
+	wr := rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, size)}, RemoteSTag: rb.STag(),
+		RemoteTO: rb.Base()}
 	b.SetBytes(size)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -148,7 +152,8 @@ func TestHeldIsWhatAQueuePairTakes(t *testing.T) {
 	base := rdmap.Config{MaxSend: 1, MaxRecv: 1, MaxSGE: 1}
 	measure := func(change func(*rdmap.Config)) (held, taken int) {
 		cfg := base
-		cfg.Table, cfg.Stream, cfg.SendCQ, cfg.RecvCQ, cfg.Host = ddp.NewTable(rdmaptest.NewSeed(1)), 1, &rdmaptest.Ring{}, &rdmaptest.Ring{}, &rdmaptest.End{}
+		cfg.Table, cfg.Stream, cfg.SendCQ, cfg.RecvCQ, cfg.Host = ddp.NewTable(rdmaptest.NewSeed(1)), 1,
+			&rdmaptest.Ring{}, &rdmaptest.Ring{}, &rdmaptest.End{}
 		change(&cfg)
 		taken = math.MaxInt // what else goes on in the process can only add to it
 		for range 5 {
@@ -164,9 +169,11 @@ func TestHeldIsWhatAQueuePairTakes(t *testing.T) {
 	}
 	held0, taken0 := measure(func(*rdmap.Config) {})
 	for name, change := range map[string]func(*rdmap.Config){
-		"MaxSend": func(c *rdmap.Config) { c.MaxSend = 8000 }, "MaxRecv": func(c *rdmap.Config) { c.MaxRecv = 8192 }, "MaxInline": func(c *rdmap.Config) { c.MaxInline = 65536 },
-		"IRD": func(c *rdmap.Config) { c.IRD = 8192 }, "ORD": func(c *rdmap.Config) { c.ORD = 8192 }, "ORD without atomics": func(c *rdmap.Config) { c.ORD, c.NoAtomics = 8192, true },
-		"MaxSGE": func(c *rdmap.Config) { c.MaxSGE, c.MaxSend, c.MaxRecv = 1024, 40, 40 },
+		"MaxSend": func(c *rdmap.Config) { c.MaxSend = 8000 }, "MaxRecv": func(c *rdmap.Config) { c.MaxRecv = 8192 },
+		"MaxInline": func(c *rdmap.Config) { c.MaxInline = 65536 },
+		"IRD":       func(c *rdmap.Config) { c.IRD = 8192 }, "ORD": func(c *rdmap.Config) { c.ORD = 8192 },
+		"ORD without atomics": func(c *rdmap.Config) { c.ORD, c.NoAtomics = 8192, true },
+		"MaxSGE":              func(c *rdmap.Config) { c.MaxSGE, c.MaxSend, c.MaxRecv = 1024, 40, 40 },
 	} {
 		held, taken := measure(change)
 		if held, taken := held-held0, taken-taken0; held < taken*99/100 || held > taken*101/100 {

@@ -20,17 +20,22 @@ func TestAtomicRequestHeader(t *testing.T) {
 		want string
 	}{
 		// req 7306-4-1, 7306-5.2.1-1, 7306-5.2.1-2: 52 octets, big-endian, reserved bits zero.
-		{"CmpSwap", rdmap.AtomicRequest{0x01020304, 0x11121314, 0x2122232425262728, rdmap.AtomicOp{Swap: true, Data: 0x3132333435363738,
-			Mask: 0x4142434445464748, Compare: 0x5152535455565758, CompareMask: 0x6162636465666768}},
-			"00000002" + "01020304" + "11121314" + "2122232425262728" + "3132333435363738" + "4142434445464748" + "5152535455565758" + "6162636465666768"},
+		{"CmpSwap", rdmap.AtomicRequest{0x01020304, 0x11121314, 0x2122232425262728,
+			rdmap.AtomicOp{Swap: true, Data: 0x3132333435363738,
+				Mask: 0x4142434445464748, Compare: 0x5152535455565758, CompareMask: 0x6162636465666768}},
+			"00000002" + "01020304" + "11121314" + "2122232425262728" + "3132333435363738" + "4142434445464748" +
+				"5152535455565758" + "6162636465666768"},
 		// req 7306-5.2.1-6: Compare Data 0 and Compare Mask all ones in a FetchAdd, whatever the
 		// user left there.
 		{"FetchAdd", rdmap.AtomicRequest{5, 6, 7, rdmap.AtomicOp{Data: 8, Mask: 9, Compare: 10, CompareMask: 11}},
-			"00000000" + "00000005" + "00000006" + "0000000000000007" + "0000000000000008" + "0000000000000009" + "0000000000000000" + all},
+			"00000000" + "00000005" + "00000006" + "0000000000000007" + "0000000000000008" + "0000000000000009" +
+				"0000000000000000" + all},
 		{"plain FetchAdd: no mask", rdmap.AtomicRequest{5, 6, 7, rdmap.FetchAdd(1)},
-			"00000000" + "00000005" + "00000006" + "0000000000000007" + "0000000000000001" + "0000000000000000" + "0000000000000000" + all},
+			"00000000" + "00000005" + "00000006" + "0000000000000007" + "0000000000000001" + "0000000000000000" +
+				"0000000000000000" + all},
 		{"plain CmpSwap: full masks", rdmap.AtomicRequest{5, 6, 7, rdmap.CmpSwap(1, 2)},
-			"00000002" + "00000005" + "00000006" + "0000000000000007" + "0000000000000002" + all + "0000000000000001" + all},
+			"00000002" + "00000005" + "00000006" + "0000000000000007" + "0000000000000002" + all +
+				"0000000000000001" + all},
 	} {
 		var b [rdmap.AtomicRequestLen]byte
 		row.r.Put(&b)
@@ -75,7 +80,8 @@ func TestAtomicsChangeMemoryAndReturnWhatWasThere(t *testing.T) {
 	p.Run()
 	// req 7306-5.2.2-6, 7306-5.2.1-14, 7306-5.2.1-13, 7306-5-2
 	rdmaptest.Originals(t, p.A.SCQ.Take(), 0, 40, 42, 7, 7, 6)
-	check.That(t, rdmaptest.Word(mem, 0) == 0 && rdmaptest.Word(mem, 1) == 6 && rdmaptest.Word(mem, 2) == 0, "memory % x", mem)
+	check.That(t, rdmaptest.Word(mem, 0) == 0 && rdmaptest.Word(mem, 1) == 6 && rdmaptest.Word(mem, 2) == 0,
+		"memory % x", mem)
 	// req 7306-5.2.1-9, 7306-5.2.1-10: the responder's user hears nothing.
 	rdmaptest.Wants(t, "responder", append(p.B.RCQ.Take(), p.B.SCQ.Take()...))
 
@@ -84,13 +90,15 @@ func TestAtomicsChangeMemoryAndReturnWhatWasThere(t *testing.T) {
 		// 7306-4.2-1: untagged, queue 1, version 1, opcode 10, no Invalidate STag, nothing but the
 		// header; in order of submission.
 		v := ddp.UntaggedView(s)
-		check.That(t, !v.Control().Tagged() && v.QN() == 1 && v.MSN() == uint32(i+1) && v.RsvdULP() == [5]byte{0x4A} && len(v.Payload()) == 52, "request % x", s)
+		check.That(t, !v.Control().Tagged() && v.QN() == 1 && v.MSN() == uint32(i+1) &&
+			v.RsvdULP() == [5]byte{0x4A} && len(v.Payload()) == 52, "request % x", s)
 	}
 	for i, s := range p.B.Log {
 		// req 7306-5.2.2-2, 7306-5.2.1-4, 7306-10-1: untagged, queue 3, version 1, opcode 11; the
 		// identifier comes back.
 		v := ddp.UntaggedView(s)
-		must.That(t, !v.Control().Tagged() && v.QN() == 3 && v.MSN() == uint32(i+1) && v.RsvdULP() == [5]byte{0x4B} && len(v.Payload()) == 12, "response % x", s)
+		must.That(t, !v.Control().Tagged() && v.QN() == 3 && v.MSN() == uint32(i+1) && v.RsvdULP() == [5]byte{0x4B} &&
+			len(v.Payload()) == 12, "response % x", s)
 		rdmaptest.Same(t, "identifier", v.Payload()[:4], ddp.UntaggedView(p.A.Log[i]).Payload()[4:8])
 	}
 }
@@ -102,7 +110,8 @@ func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
 	sink, _ := p.A.Memory(50, ddp.LocalWrite)
 	r, _ := p.B.Memory(80, ddp.RemoteAtomic|ddp.RemoteRead)
 	read := func(id uint64) {
-		p.A.Post(rdmap.SendWR{ID: id, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 3)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
+		p.A.Post(rdmap.SendWR{ID: id, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 3)},
+			RemoteSTag: r.STag(), RemoteTO: r.Base()})
 	}
 	p.A.Post(rdmaptest.Atomic(0, r, 0, rdmap.FetchAdd(1)))
 	read(1)
@@ -111,7 +120,8 @@ func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
 	p.A.Post(rdmaptest.Atomic(4, r, 0, rdmap.FetchAdd(1)))
 	must.Equal(t, "requests left with ORD 2", p.A.CutAll(), 2)
 	p.Run()
-	rdmaptest.Wants(t, "in order", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCAtomic}, rdmap.WC{ID: 1, Opcode: rdmap.WCRead}, rdmap.WC{ID: 2, Opcode: rdmap.WCAtomic},
+	rdmaptest.Wants(t, "in order", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCAtomic},
+		rdmap.WC{ID: 1, Opcode: rdmap.WCRead}, rdmap.WC{ID: 2, Opcode: rdmap.WCAtomic},
 		rdmap.WC{ID: 3, Opcode: rdmap.WCRead}, rdmap.WC{ID: 4, Opcode: rdmap.WCAtomic})
 	var kinds []byte
 	for i, s := range p.A.Log {
@@ -133,7 +143,8 @@ func TestAtomicsAndReadsShareQueueAndDepth(t *testing.T) {
 	x, _ := e.Memory(8, ddp.RemoteAtomic)
 	var b [rdmap.AtomicRequestLen]byte
 	(&rdmap.AtomicRequest{STag: x.STag(), TO: x.Base()}).Put(&b)
-	e.Inject(rdmaptest.Untagged(1, 1, [5]byte{0x4A}, 0, true, b[:]), rdmaptest.ReadSegment(2, 0, 0, 0), rdmaptest.Untagged(1, 3, [5]byte{0x4A}, 0, true, b[:]))
+	e.Inject(rdmaptest.Untagged(1, 1, [5]byte{0x4A}, 0, true, b[:]), rdmaptest.ReadSegment(2, 0, 0, 0),
+		rdmaptest.Untagged(1, 3, [5]byte{0x4A}, 0, true, b[:]))
 	tm, _ := e.LastWord()
 	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }
@@ -148,12 +159,14 @@ func TestAtomicWaitsForDelivery(t *testing.T) {
 	(&rdmap.AtomicRequest{STag: r.STag(), TO: r.Base(), Op: rdmap.FetchAdd(1)}).Put(&b)
 	var ten [8]byte
 	binary.NativeEndian.PutUint64(ten[:], 10)
-	segs := [][]byte{rdmaptest.Tagged(0x40, r.STag(), r.Base(), true, ten[:]), rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, []byte("x")),
+	segs := [][]byte{rdmaptest.Tagged(0x40, r.STag(), r.Base(), true, ten[:]),
+		rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, []byte("x")),
 		rdmaptest.Untagged(1, 1, [5]byte{0x4A}, 0, true, b[:])}
 	var placed [3]ddp.Placed
 	s := p.B.QP.Stream()
 	s.Place(segs[2], &placed[2])
-	must.That(t, p.B.CutAll() == 0 && p.B.QP.QueuedReads() == 0 && rdmaptest.Word(mem, 0) == 0, "the request was processed at placement")
+	must.That(t, p.B.CutAll() == 0 && p.B.QP.QueuedReads() == 0 && rdmaptest.Word(mem, 0) == 0,
+		"the request was processed at placement")
 	for i := range segs[:2] {
 		s.Place(segs[i], &placed[i])
 	}
@@ -164,7 +177,8 @@ func TestAtomicWaitsForDelivery(t *testing.T) {
 	rdmaptest.Wants(t, "the Send, by then", p.B.RCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCRecv})
 	p.B.CutAll()
 	got := rdmap.ParseAtomicResponse((*[12]byte)(p.B.Log[0][18:]))
-	check.That(t, got.Original == 10 && rdmaptest.Word(mem, 0) == 11, "response %+v, memory %d", got, rdmaptest.Word(mem, 0))
+	check.That(t, got.Original == 10 && rdmaptest.Word(mem, 0) == 11, "response %+v, memory %d", got,
+		rdmaptest.Word(mem, 0))
 }
 
 func TestAtomicCompletesAtDeliveryOfItsResponse(t *testing.T) {
@@ -182,7 +196,8 @@ func TestAtomicCompletesAtDeliveryOfItsResponse(t *testing.T) {
 	p.A.QP.Stream().Place(p.B.Sent[0], &placed)
 	rdmaptest.Wants(t, "placed", p.A.SCQ.Take())
 	p.A.QP.Stream().Deliver(&placed)
-	rdmaptest.Wants(t, "delivered", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCAtomic}, rdmap.WC{ID: 1, Opcode: rdmap.WCWrite})
+	rdmaptest.Wants(t, "delivered", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCAtomic},
+		rdmap.WC{ID: 1, Opcode: rdmap.WCWrite})
 }
 
 func TestAtomicResponsesMayArriveInAnyOrder(t *testing.T) {
@@ -212,13 +227,16 @@ func TestAtomicsKeepTheirOrderWithReads(t *testing.T) {
 	sink, got := p.A.Memory(300, ddp.LocalWrite)
 	r, mem := p.B.Memory(304, ddp.RemoteAtomic|ddp.RemoteRead)
 	rdmaptest.Fill(mem[8:], 1)
-	p.A.Post(rdmap.SendWR{ID: 0, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 296)}, RemoteSTag: r.STag(), RemoteTO: r.Base() + 8})
+	p.A.Post(rdmap.SendWR{ID: 0, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 296)},
+		RemoteSTag: r.STag(), RemoteTO: r.Base() + 8})
 	p.A.Post(rdmaptest.Atomic(1, r, 0, rdmap.FetchAdd(5)))
 	p.A.Post(rdmaptest.Atomic(2, r, 0, rdmap.CmpSwap(5, 6)))
 	p.Run()
 	wcs := p.A.SCQ.Take()
-	rdmaptest.Wants(t, "in order", wcs, rdmap.WC{ID: 0, Opcode: rdmap.WCRead}, rdmap.WC{ID: 1, Opcode: rdmap.WCAtomic}, rdmap.WC{ID: 2, Opcode: rdmap.WCAtomic})
-	check.That(t, wcs[1].Original == 0 && wcs[2].Original == 5 && rdmaptest.Word(mem, 0) == 6, "completions %+v, memory %d", wcs, rdmaptest.Word(mem, 0))
+	rdmaptest.Wants(t, "in order", wcs, rdmap.WC{ID: 0, Opcode: rdmap.WCRead},
+		rdmap.WC{ID: 1, Opcode: rdmap.WCAtomic}, rdmap.WC{ID: 2, Opcode: rdmap.WCAtomic})
+	check.That(t, wcs[1].Original == 0 && wcs[2].Original == 5 && rdmaptest.Word(mem, 0) == 6,
+		"completions %+v, memory %d", wcs, rdmaptest.Word(mem, 0))
 	rdmaptest.Same(t, "read", got[:296], mem[8:])
 }
 
@@ -233,7 +251,8 @@ func TestAtomicThenInvalidate(t *testing.T) {
 	p.A.CutAll()
 	p.Run()
 	rdmaptest.Wants(t, "requester", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCAtomic}, rdmap.WC{ID: 1})
-	check.That(t, !r.Valid() && rdmaptest.Word(mem, 0) == 3 && len(p.B.Failures) == 0, "valid %v, memory %d, %v", r.Valid(), rdmaptest.Word(mem, 0), p.B.Failures)
+	check.That(t, !r.Valid() && rdmaptest.Word(mem, 0) == 3 && len(p.B.Failures) == 0, "valid %v, memory %d, %v",
+		r.Valid(), rdmaptest.Word(mem, 0), p.B.Failures)
 }
 
 func TestResponseOutlivesItsRequest(t *testing.T) {
@@ -295,7 +314,8 @@ func TestAtomicErrors(t *testing.T) {
 			return request(r, 0, nil)
 		}, 0, rdmap.LayerRDMA, 1, rdmap.CodeAccess, 0},
 		{"another Protection Domain", func(e *rdmaptest.End, _ *ddp.Region) []byte {
-			r, err := e.Table.Register(ddp.Spec{PD: rdmaptest.PD + 1, Mem: ddp.Bytes(make([]byte, 24)), Access: ddp.RemoteAtomic})
+			r, err := e.Table.Register(ddp.Spec{PD: rdmaptest.PD + 1, Mem: ddp.Bytes(make([]byte, 24)),
+				Access: ddp.RemoteAtomic})
 			if err != nil {
 				panic(err)
 			}
@@ -355,16 +375,20 @@ func TestAtomicErrors(t *testing.T) {
 			seg := row.seg(e, r)
 			e.Inject(seg)
 			tm, _ := e.LastWord()
-			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code, "Terminate says %v", &tm)
+			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code,
+				"Terminate says %v", &tm)
 			// req 7306-8.1-2: DDP header and length are quoted, no RDMA header.
 			check.That(t, tm.HasDDP && tm.HasLength && !tm.HasRDMA && int(tm.SegLength) == len(seg),
 				"M %v D %v R %v, length %d of %d", tm.HasLength, tm.HasDDP, tm.HasRDMA, tm.SegLength, len(seg))
 			n := ddp.Control(seg[0]).HeaderLen()
 			rdmaptest.Same(t, "quoted DDP header", tm.DDP[:n], seg[:n])
 			rdmaptest.Same(t, "memory", mem, make([]byte, 24))
-			check.That(t, len(e.Failures) == 1 && e.QP.State() == rdmap.StateError, "failed %v, state %v", e.Failures, e.QP.State())
+			check.That(t, len(e.Failures) == 1 && e.QP.State() == rdmap.StateError, "failed %v, state %v", e.Failures,
+				e.QP.State())
 			got := e.SCQ.Take()
-			check.That(t, row.ask == 0 || len(got) > 0 && got[0].Status == row.status && (len(got) == 1 || got[1].Status == rdmap.StatusWRFlushErr), "outstanding request: %v, want %v", got, row.status)
+			check.That(t, row.ask == 0 || len(got) > 0 && got[0].Status == row.status &&
+				(len(got) == 1 || got[1].Status == rdmap.StatusWRFlushErr), "outstanding request: %v, want %v", got,
+				row.status)
 		})
 	}
 }
@@ -377,12 +401,14 @@ func (failing) WriteAt(b []byte, _ int64) (int, error) { return 0, errBroken }
 
 func TestAtomicOnAFailingDevice(t *testing.T) {
 	p := rdmaptest.NewPair(t, nil)
-	r := must.Get(p.B.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Device(failing{}, 8), Access: ddp.RemoteAtomic}))(t)
+	r := must.Get(p.B.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Device(failing{}, 8),
+		Access: ddp.RemoteAtomic}))(t)
 	p.A.Post(rdmaptest.Atomic(0, r, 0, rdmap.FetchAdd(1)))
 	p.Run()
 	tm, _ := p.B.LastWord()
 	check.That(t, tm.EType == rdmap.RemoteOperation && tm.Code == rdmap.CodeCatastrophic, "Terminate %v", &tm)
-	rdmaptest.Wants(t, "requester", p.A.SCQ.Take(), rdmap.WC{ID: 0, Status: rdmap.StatusRemOpErr, Opcode: rdmap.WCAtomic})
+	rdmaptest.Wants(t, "requester", p.A.SCQ.Take(),
+		rdmap.WC{ID: 0, Status: rdmap.StatusRemOpErr, Opcode: rdmap.WCAtomic})
 }
 
 func TestPeerWithoutAtomics(t *testing.T) {
@@ -394,8 +420,10 @@ func TestPeerWithoutAtomics(t *testing.T) {
 	p.A.Post(rdmaptest.Atomic(0, r, 0, rdmap.FetchAdd(0))) // req 7306-1.1-4: the probe
 	p.Run()
 	tm, _ := p.B.LastWord()
-	check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteOperation && tm.Code == rdmap.CodeUnexpectedOpcode, "Terminate %v", &tm)
-	rdmaptest.Wants(t, "requester", p.A.SCQ.Take(), rdmap.WC{ID: 0, Status: rdmap.StatusRemInvReqErr, Opcode: rdmap.WCAtomic})
+	check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteOperation &&
+		tm.Code == rdmap.CodeUnexpectedOpcode, "Terminate %v", &tm)
+	rdmaptest.Wants(t, "requester", p.A.SCQ.Take(),
+		rdmap.WC{ID: 0, Status: rdmap.StatusRemInvReqErr, Opcode: rdmap.WCAtomic})
 	rdmaptest.Same(t, "memory", mem, make([]byte, 8))
 
 	// req 7306-4.1-4: queue 3 belongs to atomics.

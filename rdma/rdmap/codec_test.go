@@ -36,13 +36,15 @@ func TestControlField(t *testing.T) {
 
 func TestReadRequestHeader(t *testing.T) {
 	// req 5040-4.4-1: SinkSTag, SinkTO, RDMARDSZ, SrcSTag, SrcTO, big-endian, 28 octets.
-	r := rdmap.ReadRequest{SinkSTag: 0x01020304, SinkTO: 0x1112131415161718, Size: 0x21222324, SrcSTag: 0x31323334, SrcTO: 0x4142434445464748}
+	r := rdmap.ReadRequest{SinkSTag: 0x01020304, SinkTO: 0x1112131415161718, Size: 0x21222324, SrcSTag: 0x31323334,
+		SrcTO: 0x4142434445464748}
 	var b [rdmap.ReadRequestLen]byte
 	r.Put(&b)
 	rdmaptest.Same(t, "header", b[:], unhex(t, "01020304"+"1112131415161718"+"21222324"+"31323334"+"4142434445464748"))
 	check.Equal(t, "what was parsed", rdmap.ParseReadRequest(&b), r)
 	// req 5040-4.8-16: advanced by what was sent, STags unchanged.
-	check.Equal(t, "after the advance", rdmap.Advance(r, 0x20000000), (rdmap.ReadRequest{r.SinkSTag, 0x1112131435161718, 0x01222324, r.SrcSTag, 0x4142434465464748}))
+	check.Equal(t, "after the advance", rdmap.Advance(r, 0x20000000),
+		(rdmap.ReadRequest{r.SinkSTag, 0x1112131435161718, 0x01222324, r.SrcSTag, 0x4142434465464748}))
 }
 
 func TestTerminateCodec(t *testing.T) {
@@ -87,21 +89,27 @@ func TestTerminateCodec(t *testing.T) {
 
 func TestTextOfEveryStatus(t *testing.T) {
 	for s, want := range map[rdmap.Status]string{
-		rdmap.StatusSuccess: "success", rdmap.StatusLocLenErr: "local length error", rdmap.StatusLocProtErr: "local protection error",
-		rdmap.StatusWRFlushErr: "Work Request Flushed Error", rdmap.StatusMWBindErr: "memory management operation error",
+		rdmap.StatusSuccess: "success", rdmap.StatusLocLenErr: "local length error",
+		rdmap.StatusLocProtErr: "local protection error",
+		rdmap.StatusWRFlushErr: "Work Request Flushed Error",
+		rdmap.StatusMWBindErr:  "memory management operation error",
 		rdmap.StatusBadRespErr: "bad response error", rdmap.StatusRemInvReqErr: "remote invalid request error",
-		rdmap.StatusRemAccessErr: "remote access error", rdmap.StatusRemOpErr: "remote operation error", 200: "unknown status 200",
+		rdmap.StatusRemAccessErr: "remote access error", rdmap.StatusRemOpErr: "remote operation error",
+		200: "unknown status 200",
 	} {
 		got := s.String()
 		check.That(t, got == want, "status %d: %q, want %q", uint8(s), got, want)
 	}
 	for want, e := range map[string]*rdmap.StreamError{
-		"rdmap: the peer terminated the stream: RDMA layer, remote protection error (0x1), access rights violation (0x02)": {
+		"rdmap: the peer terminated the stream: RDMA layer, remote protection error (0x1), access rights " +
+			"violation (0x02)": {
 			Remote: true, Terminate: &rdmap.Terminate{EType: rdmap.RemoteProtection, Code: rdmap.CodeAccess}},
 		"rdmap: the peer terminated the stream: DDP: the message is too long for the receive buffer (0x2/0x05)": {
 			Remote: true, Terminate: &rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2, Code: ddp.CodeTooLong}},
-		"rdmap: the peer terminated the stream: RDMA layer, remote operation error (0x2), catastrophic error, global (0x08)": {
-			Remote: true, Terminate: &rdmap.Terminate{EType: rdmap.RemoteOperation, Code: rdmap.CodeCatastrophicGlobal}},
+		"rdmap: the peer terminated the stream: RDMA layer, remote operation error (0x2), catastrophic error, " +
+			"global (0x08)": {
+			Remote: true, Terminate: &rdmap.Terminate{EType: rdmap.RemoteOperation,
+				Code: rdmap.CodeCatastrophicGlobal}},
 		"rdmap: stream lost: ddp: stream closed": {Cause: ddp.ErrClosed},
 	} {
 		check.Equal(t, "text", e.Error(), want)
@@ -128,18 +136,25 @@ func TestRemoteStatus(t *testing.T) {
 		{rdmap.LayerLLP, 0, 0, rdmap.StatusRemOpErr},
 	} {
 		got := rdmap.RemoteStatus(&rdmap.Terminate{Layer: row.layer, EType: rdmap.EType(row.etype), Code: row.code})
-		check.That(t, got == row.want, "layer %d type %d code %#x: %v, want %v", row.layer, row.etype, row.code, got, row.want)
+		check.That(t, got == row.want, "layer %d type %d code %#x: %v, want %v", row.layer, row.etype, row.code, got,
+			row.want)
 	}
 }
 
 // Every type and code has words of its own; the numbers stand behind them.
 func TestTextOfEveryTerminate(t *testing.T) {
-	for etype, name := range map[rdmap.EType]string{rdmap.LocalCatastrophic: "local catastrophic error", rdmap.RemoteProtection: "remote protection error",
-		rdmap.RemoteOperation: "remote operation error", 7: "unknown error type"} {
-		for code, what := range map[uint8]string{rdmap.CodeInvalidSTag: "invalid STag", rdmap.CodeBounds: "base or bounds violation", rdmap.CodeAccess: "access rights violation",
-			rdmap.CodeNotAssociated: "STag not associated with the RDMAP stream", rdmap.CodeTOWrap: "TO wrap", rdmap.CodeInvalidVersion: "invalid RDMAP version",
-			rdmap.CodeUnexpectedOpcode: "unexpected opcode", rdmap.CodeCatastrophic: "catastrophic error, localized to the RDMAP stream",
-			rdmap.CodeCatastrophicGlobal: "catastrophic error, global", rdmap.CodeCannotInvalidate: "STag cannot be invalidated", rdmap.CodeUnspecified: "unspecified error", 99: "unknown code"} {
+	for etype, name := range map[rdmap.EType]string{rdmap.LocalCatastrophic: "local catastrophic error",
+		rdmap.RemoteProtection: "remote protection error",
+		rdmap.RemoteOperation:  "remote operation error", 7: "unknown error type"} {
+		for code, what := range map[uint8]string{rdmap.CodeInvalidSTag: "invalid STag",
+			rdmap.CodeBounds: "base or bounds violation", rdmap.CodeAccess: "access rights violation",
+			rdmap.CodeNotAssociated: "STag not associated with the RDMAP stream", rdmap.CodeTOWrap: "TO wrap",
+			rdmap.CodeInvalidVersion:     "invalid RDMAP version",
+			rdmap.CodeUnexpectedOpcode:   "unexpected opcode",
+			rdmap.CodeCatastrophic:       "catastrophic error, localized to the RDMAP stream",
+			rdmap.CodeCatastrophicGlobal: "catastrophic error, global",
+			rdmap.CodeCannotInvalidate:   "STag cannot be invalidated", rdmap.CodeUnspecified: "unspecified error",
+			99: "unknown code"} {
 			if etype == rdmap.LocalCatastrophic {
 				what = "no code"
 			}

@@ -148,7 +148,8 @@ func (q *QP) blameRequest(e *ddp.Error) {
 		return
 	}
 	if e.HeaderLen == ddp.TaggedHeaderLen {
-		if _, op := SplitControl(ddp.TaggedView(e.Header[:]).RsvdULP()); op == OpReadResponse && q.sq.outstandingReads() > 0 {
+		if _, op := SplitControl(ddp.TaggedView(e.Header[:]).RsvdULP()); op == OpReadResponse &&
+			q.sq.outstandingReads() > 0 {
 			q.sq.readAt(0).status = StatusBadRespErr
 		}
 		return

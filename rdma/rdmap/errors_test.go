@@ -121,7 +121,8 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 		{"RDMA Write into another Protection Domain", func(s *rdmaptest.Setup) [][]byte {
 			return [][]byte{rdmaptest.Tagged(0x40, s.Foreign.STag(), base, true, []byte("x"))}
 		}, rdmap.LayerDDP, 1, ddp.CodeNotAssociated, hdr, false},
-		{"RDMA Write past the end", func(s *rdmaptest.Setup) [][]byte { // req 5040-8.1.1-3, 5042-6.2.1-1, 5040-3.2-7, 5040-5.1-3
+		// req 5040-8.1.1-3, 5042-6.2.1-1, 5040-3.2-7, 5040-5.1-3
+		{"RDMA Write past the end", func(s *rdmaptest.Setup) [][]byte {
 			return [][]byte{rdmaptest.Tagged(0x40, s.Both.STag(), base+99, true, []byte("xx"))}
 		}, rdmap.LayerDDP, 1, ddp.CodeBaseBounds, hdr, false},
 		{"Read Response before the sink", func(s *rdmaptest.Setup) [][]byte {
@@ -160,7 +161,8 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 		{"version 0 on a Terminate", func(s *rdmaptest.Setup) [][]byte {
 			return [][]byte{rdmaptest.Untagged(2, 1, [5]byte{0x07}, 0, true, make([]byte, 4))}
 		}, rdmap.LayerRDMA, 2, rdmap.CodeInvalidVersion, hdr, false},
-		{"the receive buffer was deregistered: a local catastrophe quotes nothing", func(s *rdmaptest.Setup) [][]byte { // req 5040-4.8-4, 5040-4.8-13
+		// req 5040-4.8-4, 5040-4.8-13
+		{"the receive buffer was deregistered: a local catastrophe quotes nothing", func(s *rdmaptest.Setup) [][]byte {
 			must.OK(t, s.E.Table.Deregister(s.Recv))
 			return [][]byte{rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, []byte("x"))}
 		}, rdmap.LayerDDP, 0, 0, ok, false},
@@ -174,16 +176,21 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			}
 			s.E.Inject(segs...)
 			// A second error, which must not be quoted, and a valid message, which must not count.
-			s.E.Inject(rdmaptest.Untagged(9, 1, [5]byte{0x43}, 0, true, nil), rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, nil))
-			tm, raw := s.E.LastWord()                                                                                             // untagged, queue 2: req 5040-5.4-1
-			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code, "Terminate says %v", &tm) // never of the lower layer: req 5040-4.8-17
+			s.E.Inject(rdmaptest.Untagged(9, 1, [5]byte{0x43}, 0, true, nil),
+				rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, nil))
+			// untagged, queue 2: req 5040-5.4-1
+			tm, raw := s.E.LastWord()
+			// never of the lower layer: req 5040-4.8-17
+			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code,
+				"Terminate says %v", &tm)
 			// req 5040-7.1-3, 5040-7.1-4, 5040-7.1-5, 5040-4.8-3, 5040-4.8-4, 5040-4.8-5
 			check.That(t, tm.HasLength == row.quoted && tm.HasDDP == row.quoted && tm.HasRDMA == row.request,
 				"M %v D %v R %v", tm.HasLength, tm.HasDDP, tm.HasRDMA)
 			if row.quoted {
 				n := ddp.Control(segs[0][0]).HeaderLen()
 				rdmaptest.Same(t, "quoted DDP header", tm.DDP[:n], segs[0][:n])
-				check.That(t, int(tm.SegLength) == len(segs[0]), "segment length %d, want %d", tm.SegLength, len(segs[0]))
+				check.That(t, int(tm.SegLength) == len(segs[0]), "segment length %d, want %d", tm.SegLength,
+					len(segs[0]))
 			}
 			if row.request { // req 5040-4.8-15
 				rdmaptest.Same(t, "quoted Read Request", tm.RDMA[:], segs[0][18:])
@@ -196,7 +203,8 @@ func TestErrorsOnIncomingMessages(t *testing.T) {
 			must.That(t, len(s.E.Failures) == 1 && !s.E.Failures[0].Remote && s.E.QP.State() == rdmap.StateError,
 				"failed %v, state %v", s.E.Failures, s.E.QP.State())
 			got := s.E.RCQ.Take()
-			check.That(t, len(got) == 2 && got[0].ID == 1 && got[1].Status == rdmap.StatusWRFlushErr, "receives %v", got)
+			check.That(t, len(got) == 2 && got[0].ID == 1 && got[1].Status == rdmap.StatusWRFlushErr, "receives %v",
+				got)
 			// req 5040-5.4-7, 5040-6.2.1-4: nothing follows, the stream closes gracefully.
 			check.That(t, s.E.CutAll() == 0 && !s.E.Aborted, "something follows the Terminate")
 			s.E.Unacked = len(s.E.Log)
@@ -229,13 +237,16 @@ func TestBlamedRequests(t *testing.T) {
 		{"a receive buffer that was deregistered", -1, func(s *rdmaptest.Setup) [][]byte { s.Recv.Invalidate(); return [][]byte{send(1, true, 1)} }, 0, rdmap.StatusLocProtErr},
 		{"a Send of another DDP version", -1, func(*rdmaptest.Setup) [][]byte { return [][]byte{otherVersion} }, 0, flushed},
 		{"a Read Response of another RDMAP version", 50, func(s *rdmaptest.Setup) [][]byte {
-			return [][]byte{rdmaptest.Tagged(0x82, 0, 0, true, nil), rdmaptest.Tagged(0x42, s.Sink.STag(), base+10, true, make([]byte, 50))}
+			return [][]byte{rdmaptest.Tagged(0x82, 0, 0, true, nil),
+				rdmaptest.Tagged(0x42, s.Sink.STag(), base+10, true, make([]byte, 50))}
 		}, flushed, flushed},
-		{"none: a Read Response of nothing names whatever it likes", 0, func(*rdmaptest.Setup) [][]byte { // req 5041-5.2-10
+		// req 5041-5.2-10
+		{"none: a Read Response of nothing names whatever it likes", 0, func(*rdmaptest.Setup) [][]byte {
 			return [][]byte{rdmaptest.Tagged(0x42, 0xBAD, 1<<64-1, true, nil)}
 		}, rdmap.StatusSuccess, rdmap.StatusSuccess},
 		{"a Read Response that ends in another sink", 50, func(s *rdmaptest.Setup) [][]byte {
-			return [][]byte{rdmaptest.Tagged(0x42, s.Sink.STag(), base+10, false, make([]byte, 50)), rdmaptest.Tagged(0x42, s.Recv.STag(), base+60, true, nil)}
+			return [][]byte{rdmaptest.Tagged(0x42, s.Sink.STag(), base+10, false, make([]byte, 50)),
+				rdmaptest.Tagged(0x42, s.Recv.STag(), base+60, true, nil)}
 		}, rdmap.StatusBadRespErr, flushed},
 		{"a Read Response of the wrong length", 50, func(s *rdmaptest.Setup) [][]byte {
 			return [][]byte{rdmaptest.Tagged(0x42, s.Sink.STag(), base+10, true, []byte("x"))}
@@ -256,7 +267,9 @@ func TestBlamedRequests(t *testing.T) {
 				rdmaptest.Wants(t, "sends", s.E.SCQ.Take(), rdmap.WC{ID: 9, Status: row.sent, Opcode: rdmap.WCRead})
 			}
 			if row.first != rdmap.StatusSuccess {
-				rdmaptest.Wants(t, "receives", s.E.RCQ.Take(), rdmap.WC{ID: 1, Status: row.first, Opcode: rdmap.WCRecv}, rdmap.WC{ID: 2, Status: flushed, Opcode: rdmap.WCRecv})
+				rdmaptest.Wants(t, "receives", s.E.RCQ.Take(),
+					rdmap.WC{ID: 1, Status: row.first, Opcode: rdmap.WCRecv},
+					rdmap.WC{ID: 2, Status: flushed, Opcode: rdmap.WCRecv})
 			}
 		})
 	}
@@ -269,11 +282,13 @@ func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
 	src, _ := p.B.Memory(300, 0)
 	dst, _ := p.A.Memory(300, ddp.RemoteWrite)
 	for i := range 3 {
-		p.B.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(src, 0, 300)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
+		p.B.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(src, 0, 300)},
+			RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
 	}
 	p.B.CutOne()
 	p.B.Inject(rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, nil)) // no buffer
-	must.That(t, p.B.QP.State() == rdmap.StateTerminate && len(p.B.Failures) == 1, "state %v, failed %v", p.B.QP.State(), p.B.Failures)
+	must.That(t, p.B.QP.State() == rdmap.StateTerminate && len(p.B.Failures) == 1, "state %v, failed %v",
+		p.B.QP.State(), p.B.Failures)
 	check.Equal(t, "PostSend", p.B.QP.PostSend(&rdmap.SendWR{}), rdmap.ErrState)
 	rdmaptest.Wants(t, "while its memory is in use", p.B.SCQ.Take())
 	p.B.LastWord()
@@ -285,10 +300,13 @@ func TestTerminateFollowsTheMessageBeingCut(t *testing.T) {
 	}
 	check.That(t, whole == 2 && p.B.Detached == 1,
 		"%d messages on the wire, want the begun one and the Terminate; detached %d", whole, p.B.Detached)
-	flushed := []rdmap.WC{{ID: 0, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCWrite}, {ID: 1, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCWrite}, {ID: 2, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCWrite}}
+	flushed := []rdmap.WC{{ID: 0, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCWrite},
+		{ID: 1, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCWrite},
+		{ID: 2, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCWrite}}
 	rdmaptest.Wants(t, "flushed", p.B.SCQ.Take(), flushed...)
 	p.Run()
-	check.That(t, len(p.A.Failures) == 1 && p.A.Failures[0].Remote && p.A.Failures[0].Terminate.Code == ddp.CodeNoBuffer,
+	check.That(t, len(p.A.Failures) == 1 && p.A.Failures[0].Remote &&
+		p.A.Failures[0].Terminate.Code == ddp.CodeNoBuffer,
 		"the peer learned %v", p.A.Failures)
 	rdmaptest.Wants(t, "no second completion", p.B.SCQ.Take())
 }
@@ -300,7 +318,8 @@ func TestSourceRevokedUnderARequest(t *testing.T) {
 		p := rdmaptest.NewPair(t, nil)
 		src, _ := p.A.Memory(300, 0)
 		dst, _ := p.B.Memory(300, ddp.RemoteWrite)
-		p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(src, 0, 300)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
+		p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(src, 0, 300)},
+			RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
 		p.A.Post(rdmap.SendWR{ID: 2})
 		if begun {
 			p.A.CutOne()
@@ -308,8 +327,11 @@ func TestSourceRevokedUnderARequest(t *testing.T) {
 		src.Invalidate()
 		p.Run()
 		tm, _ := p.A.LastWord()
-		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.LocalCatastrophic}), "begun %v: Terminate %+v", begun, tm)
-		rdmaptest.Wants(t, "sends", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusLocProtErr, Opcode: rdmap.WCWrite}, rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr})
+		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.LocalCatastrophic}),
+			"begun %v: Terminate %+v", begun, tm)
+		rdmaptest.Wants(t, "sends", p.A.SCQ.Take(),
+			rdmap.WC{ID: 1, Status: rdmap.StatusLocProtErr, Opcode: rdmap.WCWrite},
+			rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr})
 		check.That(t, errors.Is(p.A.Failures[0], ddp.ErrRevoked) && len(p.B.Failures) == 1 && p.B.Failures[0].Remote,
 			"begun %v: %v, peer %v", begun, p.A.Failures, p.B.Failures)
 	}
@@ -322,7 +344,8 @@ func TestSourceRevokedUnderAResponse(t *testing.T) {
 		p := rdmaptest.NewPair(t, nil)
 		sink, _ := p.A.Memory(300, ddp.LocalWrite)
 		src, _ := p.B.Memory(300, ddp.RemoteRead)
-		p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 300)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+		p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 300)},
+			RemoteSTag: src.STag(), RemoteTO: src.Base()})
 		p.A.CutAll()
 		p.Arrive(p.A, p.B, 1)
 		for range cut {
@@ -333,11 +356,14 @@ func TestSourceRevokedUnderAResponse(t *testing.T) {
 		tm, _ := p.B.LastWord()
 		n := uint64(86 * cut)
 		want := rdmap.ReadRequest{sink.STag(), sink.Base() + n, uint32(300 - n), src.STag(), src.Base() + n}
-		check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteProtection && tm.Code == rdmap.CodeInvalidSTag && tm.HasDDP && tm.HasLength && tm.HasRDMA && tm.SegLength == 46, "after %d segments: %+v", cut, tm)
+		check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteProtection &&
+			tm.Code == rdmap.CodeInvalidSTag && tm.HasDDP && tm.HasLength && tm.HasRDMA && tm.SegLength == 46,
+			"after %d segments: %+v", cut, tm)
 		rdmaptest.Same(t, "quoted DDP header", tm.DDP[:], p.A.Log[0][:18])
 		got := rdmap.ParseReadRequest(&tm.RDMA)
 		check.That(t, got == want, "after %d segments: quoted %+v, want %+v", cut, got, want)
-		rdmaptest.Wants(t, "reader", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCRead})
+		rdmaptest.Wants(t, "reader", p.A.SCQ.Take(),
+			rdmap.WC{ID: 1, Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCRead})
 	}
 }
 
@@ -348,7 +374,8 @@ func TestNothingIsDeliveredBehindAReadWithoutRight(t *testing.T) {
 	s := rdmaptest.NewSetup(t)
 	s.E.Post(rdmap.SendWR{ID: 1, SGL: []rdmap.SGE{rdmaptest.SGE(s.Both, 0, 100)}})
 	s.E.CutOne() // a response waits for the rest of this message
-	s.E.Inject(rdmaptest.ReadSegment(1, s.Write.STag(), s.Write.Base(), 10), rdmaptest.Untagged(rdmap.QueueSend, 1, [5]byte{rdmap.Control(rdmap.OpSend)}, 0, true, []byte("behind")))
+	s.E.Inject(rdmaptest.ReadSegment(1, s.Write.STag(), s.Write.Base(), 10),
+		rdmaptest.Untagged(rdmap.QueueSend, 1, [5]byte{rdmap.Control(rdmap.OpSend)}, 0, true, []byte("behind")))
 	check.Equal(t, "state", s.E.QP.State(), rdmap.StateTerminate)
 	for _, wc := range s.E.RCQ.Take() {
 		check.That(t, wc.Status != rdmap.StatusSuccess, "delivered: %+v", wc)
@@ -393,7 +420,8 @@ func TestSourceFailsBetweenRequestAndResponse(t *testing.T) {
 			s.E.Unacked = len(s.E.Log)
 			s.E.Ack()
 			tm, _ := s.E.LastWord()
-			check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == row.etype && tm.Code == row.code && tm.HasDDP && tm.HasRDMA == (row.etype == rdmap.RemoteProtection), "Terminate %+v", tm)
+			check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == row.etype && tm.Code == row.code && tm.HasDDP &&
+				tm.HasRDMA == (row.etype == rdmap.RemoteProtection), "Terminate %+v", tm)
 			rdmaptest.Same(t, "quoted DDP header", tm.DDP[:], seg[:18])
 			if tm.HasRDMA {
 				rdmaptest.Same(t, "quoted Read Request", tm.RDMA[:], seg[18:])
@@ -404,11 +432,13 @@ func TestSourceFailsBetweenRequestAndResponse(t *testing.T) {
 
 func TestTerminateCodesOfRDMAP(t *testing.T) {
 	// req 5040-4.8-8
-	for code, want := range map[uint8]uint8{rdmap.CodeInvalidVersion: 5, rdmap.CodeUnexpectedOpcode: 6, rdmap.CodeCatastrophic: 7, rdmap.CodeCatastrophicGlobal: 8,
+	for code, want := range map[uint8]uint8{rdmap.CodeInvalidVersion: 5, rdmap.CodeUnexpectedOpcode: 6,
+		rdmap.CodeCatastrophic: 7, rdmap.CodeCatastrophicGlobal: 8,
 		rdmap.CodeCannotInvalidate: 9, rdmap.CodeUnspecified: 0xFF} {
 		check.Equal(t, "code", code, want)
 	}
-	check.That(t, rdmap.RemoteProtection == 1 && rdmap.RemoteOperation == 2, "types %d and %d", rdmap.RemoteProtection, rdmap.RemoteOperation)
+	check.That(t, rdmap.RemoteProtection == 1 && rdmap.RemoteOperation == 2, "types %d and %d",
+		rdmap.RemoteProtection, rdmap.RemoteOperation)
 }
 
 // Of two errors the first counts, also when the Terminate that tells of it still waits.
@@ -419,7 +449,8 @@ func TestFirstErrorCountsWhileItsTerminateWaits(t *testing.T) {
 	e.QP.Start()
 	e.Post(rdmap.SendWR{Op: rdmap.WRSend, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 300)}})
 	e.CutOne()
-	e.Inject(rdmaptest.Untagged(rdmap.QueueSend, 1, [5]byte{rdmap.Control(rdmap.OpSend)}, 0, true, []byte("nobody has posted a receive")))
+	e.Inject(rdmaptest.Untagged(rdmap.QueueSend, 1, [5]byte{rdmap.Control(rdmap.OpSend)}, 0, true,
+		[]byte("nobody has posted a receive")))
 	first := e.QP.Err()
 	must.That(t, e.QP.State() == rdmap.StateTerminate && first != nil, "state %v, %v", e.QP.State(), first)
 	e.QP.Refuse(rdmap.CodeSetupLocal, errors.New("second"))

@@ -73,9 +73,12 @@ func Example() {
 	sink := region(1, back, ddp.LocalWrite)
 
 	must(server.PostRecv(&rdmap.RecvWR{ID: 100, SGL: []rdmap.SGE{{LKey: advertised.STag(), Addr: 32, Len: 32}}}))
-	must(client.PostSend(&rdmap.SendWR{ID: 1, Op: rdmap.WRWrite, Inline: []byte("hello"), RemoteSTag: advertised.STag()}))
-	must(client.PostSend(&rdmap.SendWR{ID: 2, Op: rdmap.WRRead, SGL: []rdmap.SGE{{LKey: sink.STag(), Len: 5}}, RemoteSTag: advertised.STag()}))
-	must(client.PostSend(&rdmap.SendWR{ID: 3, Op: rdmap.WRSendInv, Flags: rdmap.Fence, InvalidateSTag: advertised.STag()}))
+	must(client.PostSend(&rdmap.SendWR{ID: 1, Op: rdmap.WRWrite, Inline: []byte("hello"),
+		RemoteSTag: advertised.STag()}))
+	must(client.PostSend(&rdmap.SendWR{ID: 2, Op: rdmap.WRRead, SGL: []rdmap.SGE{{LKey: sink.STag(), Len: 5}},
+		RemoteSTag: advertised.STag()}))
+	must(client.PostSend(&rdmap.SendWR{ID: 3, Op: rdmap.WRSendInv, Flags: rdmap.Fence,
+		InvalidateSTag: advertised.STag()}))
 	carry(client.Stream(), server.Stream()) // Write and Read Request
 	carry(server.Stream(), client.Stream()) // Read Response
 	carry(client.Stream(), server.Stream()) // Send

@@ -43,7 +43,8 @@ func TestPeerThatCompletesNoMessageIsNoticed(t *testing.T) {
 			want := func(after string, inProcess, told int) {
 				t.Helper()
 				check.That(t, e.QP.InProcess() == inProcess && e.High == told,
-					"%s: %d in process, told %d times; want %d and %d", after, e.QP.InProcess(), e.High, inProcess, told)
+					"%s: %d in process, told %d times; want %d and %d", after, e.QP.InProcess(), e.High, inProcess,
+					told)
 			}
 			steps(begin(1), begin(2), begin(3))
 			want("nobody asked", 3, 0)

@@ -19,16 +19,21 @@ func TestImmediateData(t *testing.T) {
 	p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRImmSE, Immediate: ^uint64(0)})
 	p.Run()
 	// req 7306-6.1-1, 7306-6.1-2, 7306-6.3-2, 7306-6.3-3
-	rdmaptest.Wants(t, "source", p.A.SCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCImm}, rdmap.WC{ID: 2, Opcode: rdmap.WCImm})
+	rdmaptest.Wants(t, "source", p.A.SCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCImm},
+		rdmap.WC{ID: 2, Opcode: rdmap.WCImm})
 	got := p.B.RCQ.Take()
-	rdmaptest.Wants(t, "sink", got, rdmap.WC{ID: 10, Opcode: rdmap.WCRecvImm}, rdmap.WC{ID: 11, Opcode: rdmap.WCRecvImm})
-	check.That(t, got[0].Immediate == 0x0102030405060708 && !got[0].Solicited && got[1].Immediate == ^uint64(0) && got[1].Solicited && got[0].ByteLen == 0, "completions %+v", got)
+	rdmaptest.Wants(t, "sink", got, rdmap.WC{ID: 10, Opcode: rdmap.WCRecvImm},
+		rdmap.WC{ID: 11, Opcode: rdmap.WCRecvImm})
+	check.That(t, got[0].Immediate == 0x0102030405060708 && !got[0].Solicited && got[1].Immediate == ^uint64(0) &&
+		got[1].Solicited && got[0].ByteLen == 0, "completions %+v", got)
 	rdmaptest.Same(t, "the receive buffer is consumed, not written", mem, make([]byte, 16))
 	// req 7306-4-1, 7306-4.1-1, 7306-4.1-2, 7306-4.1-3, 7306-6.2-1, 7306-6.3-1, 7306-6.3-4,
 	// 7306-4.2-1, 7306-10-1: untagged, queue 0, opcodes 8 and 9, no Invalidate STag, the 8 octets
 	// behind the header and nothing more.
-	rdmaptest.Same(t, "first message", p.A.Log[0], rdmaptest.Untagged(0, 1, [5]byte{0x48}, 0, true, []byte{1, 2, 3, 4, 5, 6, 7, 8}))
-	rdmaptest.Same(t, "second message", p.A.Log[1], rdmaptest.Untagged(0, 2, [5]byte{0x49}, 0, true, []byte{255, 255, 255, 255, 255, 255, 255, 255}))
+	rdmaptest.Same(t, "first message", p.A.Log[0],
+		rdmaptest.Untagged(0, 1, [5]byte{0x48}, 0, true, []byte{1, 2, 3, 4, 5, 6, 7, 8}))
+	rdmaptest.Same(t, "second message", p.A.Log[1],
+		rdmaptest.Untagged(0, 2, [5]byte{0x49}, 0, true, []byte{255, 255, 255, 255, 255, 255, 255, 255}))
 }
 
 func TestImmediateDataAmongSends(t *testing.T) {
@@ -62,7 +67,8 @@ func TestImmediateDataAmongSends(t *testing.T) {
 					want = append(want, rdmap.WC{ID: uint64(i), Opcode: rdmap.WCRecv, QPNum: 2, ByteLen: 3})
 				} else {
 					p.A.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRImm, Immediate: uint64(100*round + i)})
-					want = append(want, rdmap.WC{ID: uint64(i), Opcode: rdmap.WCRecvImm, QPNum: 2, Immediate: uint64(100*round + i)})
+					want = append(want, rdmap.WC{ID: uint64(i), Opcode: rdmap.WCRecvImm, QPNum: 2,
+						Immediate: uint64(100*round + i)})
 				}
 			}
 			p.A.CutAll()
@@ -78,14 +84,16 @@ func TestImmediateDataAmongSends(t *testing.T) {
 			got := p.B.RCQ.Take()
 			must.That(t, len(got) == len(want), "round %d: %v, failed %v", round, got, p.B.Failures)
 			for i := range want {
-				check.That(t, got[i].Immediate == want[i].Immediate && got[i].Opcode == want[i].Opcode && got[i].ByteLen == want[i].ByteLen &&
+				check.That(t, got[i].Immediate == want[i].Immediate && got[i].Opcode == want[i].Opcode &&
+					got[i].ByteLen == want[i].ByteLen &&
 					(shared || got[i].ID == want[i].ID), "round %d: %+v, want %+v", round, got[i], want[i])
 				if i%2 == 0 && !shared {
 					rdmaptest.Same(t, "Send", mem[i*40:i*40+3], []byte{byte(round), byte(i), 3})
 				}
 			}
 			sent := p.A.SCQ.Take()
-			check.That(t, len(sent) == 7 && sent[3].ID == 3 && sent[3].Opcode == rdmap.WCImm, "round %d: %v", round, sent)
+			check.That(t, len(sent) == 7 && sent[3].ID == 3 && sent[3].Opcode == rdmap.WCImm, "round %d: %v", round,
+				sent)
 		}
 	}
 }
@@ -98,7 +106,8 @@ func TestWriteWithImmediate(t *testing.T) {
 	rdmaptest.Fill(from, 3)
 	p.B.Recv(1, dst, 0, 0)
 	p.B.Recv(2, dst, 0, 0)
-	p.A.Post(rdmap.SendWR{ID: 5, Op: rdmap.WRWriteImm, SGL: []rdmap.SGE{rdmaptest.SGE(src, 0, 300)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base(), Immediate: 7})
+	p.A.Post(rdmap.SendWR{ID: 5, Op: rdmap.WRWriteImm, SGL: []rdmap.SGE{rdmaptest.SGE(src, 0, 300)},
+		RemoteSTag: dst.STag(), RemoteTO: dst.Base(), Immediate: 7})
 	p.A.CutAll()
 	segs := p.A.Sent
 	p.A.Sent = nil
@@ -118,7 +127,8 @@ func TestWriteWithImmediate(t *testing.T) {
 	rdmaptest.Same(t, "data", to, from)
 	rdmaptest.Wants(t, "one completion for both", p.A.SCQ.Take(), rdmap.WC{ID: 5, Opcode: rdmap.WCWrite})
 
-	p.A.Post(rdmap.SendWR{ID: 6, Op: rdmap.WRWriteImmSE, Flags: rdmap.Unsignaled | rdmap.Fence, Inline: []byte("x"), RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
+	p.A.Post(rdmap.SendWR{ID: 6, Op: rdmap.WRWriteImmSE, Flags: rdmap.Unsignaled | rdmap.Fence, Inline: []byte("x"),
+		RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
 	p.Run()
 	got = p.B.RCQ.Take()
 	rdmaptest.Wants(t, "sink", got, rdmap.WC{ID: 2, Opcode: rdmap.WCRecvImm})
@@ -147,8 +157,10 @@ func TestWriteWithImmediateFails(t *testing.T) {
 		src.Invalidate()
 		p.Run()
 		tm, _ := p.A.LastWord()
-		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.LocalCatastrophic}) && len(p.A.Log) == 1, "Terminate %+v, %d messages", tm, len(p.A.Log))
-		rdmaptest.Wants(t, "one completion", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusLocProtErr, Opcode: rdmap.WCWrite})
+		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.LocalCatastrophic}) &&
+			len(p.A.Log) == 1, "Terminate %+v, %d messages", tm, len(p.A.Log))
+		rdmaptest.Wants(t, "one completion", p.A.SCQ.Take(),
+			rdmap.WC{ID: 1, Status: rdmap.StatusLocProtErr, Opcode: rdmap.WCWrite})
 	})
 	t.Run("the peer refuses the Write", func(t *testing.T) {
 		p := rdmaptest.NewPair(t, nil)
@@ -156,7 +168,9 @@ func TestWriteWithImmediateFails(t *testing.T) {
 		p.A.Post(rdmap.SendWR{ID: 2})
 		p.Lazy = true
 		p.Run()
-		rdmaptest.Wants(t, "one completion", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCWrite}, rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr})
+		rdmaptest.Wants(t, "one completion", p.A.SCQ.Take(),
+			rdmap.WC{ID: 1, Status: rdmap.StatusRemAccessErr, Opcode: rdmap.WCWrite},
+			rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr})
 	})
 	t.Run("the peer has no receive for the Immediate Data", func(t *testing.T) {
 		p := rdmaptest.NewPair(t, nil)
@@ -164,7 +178,9 @@ func TestWriteWithImmediateFails(t *testing.T) {
 		p.A.Post(rdmap.SendWR{ID: 2})
 		p.Lazy = true
 		p.Run()
-		rdmaptest.Wants(t, "one completion", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusRemInvReqErr, Opcode: rdmap.WCWrite}, rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr})
+		rdmaptest.Wants(t, "one completion", p.A.SCQ.Take(),
+			rdmap.WC{ID: 1, Status: rdmap.StatusRemInvReqErr, Opcode: rdmap.WCWrite},
+			rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr})
 	})
 }
 
@@ -185,7 +201,8 @@ func TestImmediateThenAtomic(t *testing.T) {
 	rdmaptest.Wants(t, "behind it, unanswered", p.B.RCQ.Take(), rdmap.WC{ID: 2, Opcode: rdmap.WCRecvImm})
 	must.Equal(t, "what the answerer was told", len(p.B.Log), 0)
 	p.Run()
-	rdmaptest.Wants(t, "requester", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCImm}, rdmap.WC{ID: 1, Opcode: rdmap.WCAtomic}, rdmap.WC{ID: 2, Opcode: rdmap.WCImm})
+	rdmaptest.Wants(t, "requester", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCImm},
+		rdmap.WC{ID: 1, Opcode: rdmap.WCAtomic}, rdmap.WC{ID: 2, Opcode: rdmap.WCImm})
 }
 
 func TestImmediateDataErrors(t *testing.T) {
@@ -221,10 +238,13 @@ func TestImmediateDataErrors(t *testing.T) {
 			e.Recv(2, r, 3, 13)
 			e.Inject(row.seg)
 			tm, _ := e.LastWord()
-			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code, "Terminate says %v", &tm)
+			check.That(t, tm.Layer == row.layer && uint8(tm.EType) == row.etype && tm.Code == row.code,
+				"Terminate says %v", &tm)
 			// req 7306-8.1-2
-			check.That(t, tm.HasDDP && tm.HasLength && !tm.HasRDMA, "M %v D %v R %v", tm.HasLength, tm.HasDDP, tm.HasRDMA)
-			rdmaptest.Wants(t, "receives", e.RCQ.Take(), rdmap.WC{ID: 1, Status: row.first, Opcode: rdmap.WCRecv}, rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
+			check.That(t, tm.HasDDP && tm.HasLength && !tm.HasRDMA, "M %v D %v R %v", tm.HasLength, tm.HasDDP,
+				tm.HasRDMA)
+			rdmaptest.Wants(t, "receives", e.RCQ.Take(), rdmap.WC{ID: 1, Status: row.first, Opcode: rdmap.WCRecv},
+				rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
 			rdmaptest.Same(t, "memory", mem, make([]byte, 16))
 		})
 	}
@@ -255,5 +275,6 @@ func TestIgnoredFields(t *testing.T) {
 	e.Inject(rdmaptest.Untagged(1, 1, rsvd, 0, true, b[:]))
 	got := e.RCQ.Take()
 	rdmaptest.Wants(t, "receives", got, rdmap.WC{ID: 1, Opcode: rdmap.WCRecvImm})
-	check.That(t, !got[0].Invalidated && got[0].InvalidatedSTag == 0 && got[0].Immediate == 9 && r.Valid() && e.CutAll() == 1 && len(e.Failures) == 0, "completion %+v, region valid %v, %v", got[0], r.Valid(), e.Failures)
+	check.That(t, !got[0].Invalidated && got[0].InvalidatedSTag == 0 && got[0].Immediate == 9 && r.Valid() &&
+		e.CutAll() == 1 && len(e.Failures) == 0, "completion %+v, region valid %v, %v", got[0], r.Valid(), e.Failures)
 }

@@ -13,12 +13,16 @@ const minSendMemory = 1 << 10
 // there from the beginning.
 func (q *QP) Held() int {
 	const piece = int(unsafe.Sizeof(ddp.Piece{}))
-	n := int(unsafe.Sizeof(*q)) + q.stream.Held() + minSendMemory + q.terminateQueue.Held() + q.atomicResponses.heldOctets() + q.resp.requestQueue.heldOctets()
+	n := int(unsafe.Sizeof(*q)) + q.stream.Held() + minSendMemory + q.terminateQueue.Held() +
+		q.atomicResponses.heldOctets() + q.resp.requestQueue.heldOctets()
 	s := &q.sq
-	n += len(s.slots)*(int(unsafe.Sizeof(sendSlot{}))+q.cfg.MaxSGE*piece+q.cfg.MaxInline) + 8*len(s.readRequests) + len(s.readHeaders)*int(unsafe.Sizeof(readHeader{}))
-	n += len(q.resp.requests)*int(unsafe.Sizeof(inboundRequest{})) + len(q.resp.sources)*int(unsafe.Sizeof(responseSource{}))
+	n += len(s.slots)*(int(unsafe.Sizeof(sendSlot{}))+q.cfg.MaxSGE*piece+q.cfg.MaxInline) + 8*len(s.readRequests) +
+		len(s.readHeaders)*int(unsafe.Sizeof(readHeader{}))
+	n += len(q.resp.requests)*int(unsafe.Sizeof(inboundRequest{})) +
+		len(q.resp.sources)*int(unsafe.Sizeof(responseSource{}))
 	r := &q.rq
-	return n + r.queue.Held() + len(r.imm.values)*ImmediateLen + len(r.inbox.pieces)*piece + r.inbox.maxOutstanding*int(unsafe.Sizeof(ddp.RecvBuffer{}))
+	return n + r.queue.Held() + len(r.imm.values)*ImmediateLen + len(r.inbox.pieces)*piece +
+		r.inbox.maxOutstanding*int(unsafe.Sizeof(ddp.RecvBuffer{}))
 }
 
 func (f *fixedQueue) heldOctets() int {

@@ -62,7 +62,10 @@ func TestEverythingEndsAsTheModelSaysInAnyOrder(t *testing.T) {
 					if len(p.E.Failures) > 0 {
 						t.Fatal(p.E.Failures[0])
 					}
-					must.That(t, len(p.SCQ.Next) == 0 && len(p.RCQ.Next) == p.Recvs && rdmap.NoSends(p.E.QP) && p.E.QP.QueuedReads() == 0, "at rest: %d completions missing, %d receives of which %d are free", len(p.SCQ.Next), len(p.RCQ.Next), p.Recvs)
+					must.That(t, len(p.SCQ.Next) == 0 && len(p.RCQ.Next) == p.Recvs && rdmap.NoSends(p.E.QP) &&
+						p.E.QP.QueuedReads() == 0,
+						"at rest: %d completions missing, %d receives of which %d are free", len(p.SCQ.Next),
+						len(p.RCQ.Next), p.Recvs)
 					rdmaptest.Same(t, "written memory", p.Mem(p.Target), p.Model)
 					for i, w := range p.Words {
 						got := rdmaptest.Word(p.Mem(p.Count), i)

@@ -25,7 +25,8 @@ func TestReceiveWithoutAPlaceEndsTheAssociation(t *testing.T) {
 		must.OK(t, rdmap.PostBehind(e.QP, 9))
 	}
 	e.QP.Abort(nil)
-	check.That(t, e.Fault != nil && e.Fault.What == "no place for 1 receives of 2 held, at most 16", "told: %v", e.Fault)
+	check.That(t, e.Fault != nil && e.Fault.What == "no place for 1 receives of 2 held, at most 16", "told: %v",
+		e.Fault)
 	var ids []uint64
 	for _, wc := range e.RCQ.Take() {
 		check.Equal(t, "status", wc.Status, rdmap.StatusWRFlushErr)
@@ -41,8 +42,10 @@ func TestPostIsChecked(t *testing.T) {
 	e := p.A
 	r, _ := e.Memory(100, ddp.RemoteRead)
 	w, _ := e.Memory(100, ddp.LocalWrite)
-	other := must.Get(e.Table.Register(ddp.Spec{PD: rdmaptest.PD + 1, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite}))(t)
-	scoped := must.Get(e.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Bytes(make([]byte, 9)), Access: ddp.LocalWrite, Scope: 99}))(t)
+	other := must.Get(e.Table.Register(ddp.Spec{PD: rdmaptest.PD + 1, Mem: ddp.Bytes(make([]byte, 9)),
+		Access: ddp.LocalWrite}))(t)
+	scoped := must.Get(e.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Bytes(make([]byte, 9)),
+		Access: ddp.LocalWrite, Scope: 99}))(t)
 	dead, _ := e.Memory(9, ddp.LocalWrite)
 	dead.Invalidate()
 	past := rdmaptest.SGE(r, 0, 1)
@@ -61,18 +64,22 @@ func TestPostIsChecked(t *testing.T) {
 		{"an atomic with inline data", rdmap.SendWR{Op: rdmap.WRAtomic, Inline: make([]byte, 8)}, rdmap.ErrInline, -1},
 		{"remote range of an atomic wraps", rdmap.SendWR{Op: rdmap.WRAtomic, RemoteTO: 1<<64 - 8}, rdmap.ErrRemoteRange, -1},
 		{"remote range of a Write with Immediate Data wraps", rdmap.SendWR{Op: rdmap.WRWriteImm, SGL: one, RemoteTO: 1<<64 - 1}, rdmap.ErrRemoteRange, -1},
-		{"Send with Invalidate without an STag", rdmap.SendWR{Op: rdmap.WRSendInv}, rdmap.ErrInvalidate, -1}, // req 5040-5.3-9
+		// req 5040-5.3-9
+		{"Send with Invalidate without an STag", rdmap.SendWR{Op: rdmap.WRSendInv}, rdmap.ErrInvalidate, -1},
 		{"Send with SE and Invalidate without an STag", rdmap.SendWR{Op: rdmap.WRSendSEInv}, rdmap.ErrInvalidate, -1},
 		{"inline data too long", rdmap.SendWR{Inline: make([]byte, 33)}, rdmap.ErrInline, -1},
 		{"inline data and a list", rdmap.SendWR{Inline: make([]byte, 3), SGL: one}, rdmap.ErrInline, -1},
 		{"inline data with a Read", rdmap.SendWR{Op: rdmap.WRRead, Inline: make([]byte, 3), SGL: one}, rdmap.ErrInline, -1},
 		{"too many pieces", rdmap.SendWR{SGL: []rdmap.SGE{one[0], one[0], one[0], one[0]}}, rdmap.ErrSGECount, -1},
 		{"a Read into nothing", rdmap.SendWR{Op: rdmap.WRRead}, rdmap.ErrSGECount, -1},
-		{"a Read into two buffers", rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(w, 0, 1), rdmaptest.SGE(w, 1, 1)}}, rdmap.ErrSGECount, -1}, // req 5040-5.2.2-7
+		// req 5040-5.2.2-7
+		{"a Read into two buffers", rdmap.SendWR{Op: rdmap.WRRead,
+			SGL: []rdmap.SGE{rdmaptest.SGE(w, 0, 1), rdmaptest.SGE(w, 1, 1)}}, rdmap.ErrSGECount, -1},
 		{"a Read into a buffer without local write", rdmap.SendWR{Op: rdmap.WRRead, SGL: one}, rdmap.ErrAccess, 0},
 		{"unknown lkey", rdmap.SendWR{SGL: []rdmap.SGE{one[0], {LKey: 77, Len: 1}}}, rdmap.ErrLKey, 1},
 		{"invalidated region", rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(dead, 0, 1)}}, rdmap.ErrLKey, 0},
-		{"another Protection Domain", rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(other, 0, 1)}}, rdmap.ErrPD, 0}, // req 5042-2.2.4-1
+		// req 5042-2.2.4-1
+		{"another Protection Domain", rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(other, 0, 1)}}, rdmap.ErrPD, 0},
 		{"another stream's region", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(scoped, 0, 1)}}, rdmap.ErrPD, 0},
 		{"one octet past the end", rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(r, 1, 100)}}, rdmap.ErrBounds, 0},
 		{"before the base", rdmap.SendWR{SGL: []rdmap.SGE{rdmaptest.SGE(r, -1, 1)}}, rdmap.ErrBounds, 0},
@@ -80,13 +87,15 @@ func TestPostIsChecked(t *testing.T) {
 		{"remote range wraps", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 2)}, RemoteTO: 1<<64 - 2}, rdmap.ErrRemoteRange, -1},
 		{"remote range of a Read wraps", rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(w, 0, 3)}, RemoteTO: 1<<64 - 2}, rdmap.ErrRemoteRange, -1},
 		{"remote range up to the last octet there can be", rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 2)}, RemoteTO: 1<<64 - 3}, nil, -1},
-		{"a Write of nothing to the end of the offsets", rdmap.SendWR{Op: rdmap.WRWrite, RemoteTO: 1<<64 - 1}, nil, -1}, // req 5041-5.2-10
+		// req 5041-5.2-10
+		{"a Write of nothing to the end of the offsets", rdmap.SendWR{Op: rdmap.WRWrite, RemoteTO: 1<<64 - 1}, nil, -1},
 		{"a zero-length piece names no memory", rdmap.SendWR{SGL: []rdmap.SGE{{LKey: 77}}}, nil, -1},
 	} {
 		err := e.QP.PostSend(&row.wr)
 		check.That(t, errors.Is(err, row.want), "%s: %v, want %v", row.name, err, row.want)
 		var se *rdmap.SGEError
-		check.That(t, errors.As(err, &se) == (row.at >= 0) && (se == nil || se.Index == row.at), "%s: piece %+v", row.name, se)
+		check.That(t, errors.As(err, &se) == (row.at >= 0) && (se == nil || se.Index == row.at), "%s: piece %+v",
+			row.name, se)
 	}
 	for _, row := range []struct {
 		name string
@@ -113,7 +122,8 @@ func (nowhere) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 func TestMessageOf4GiBIsRefused(t *testing.T) {
 	// req 5041-5.2-2
 	p := rdmaptest.NewPair(t, nil)
-	r := must.Get(p.A.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Device(nowhere{}, 1<<33), Access: ddp.LocalWrite}))(t)
+	r := must.Get(p.A.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Device(nowhere{}, 1<<33),
+		Access: ddp.LocalWrite}))(t)
 	half := rdmap.SGE{LKey: r.STag(), Len: 1 << 31}
 	check.Equal(t, "Send", p.A.QP.PostSend(&rdmap.SendWR{SGL: []rdmap.SGE{half, half}}), rdmap.ErrTooLong)
 	check.Equal(t, "Recv", p.A.QP.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{half, half}}), rdmap.ErrTooLong)
@@ -139,11 +149,13 @@ func TestPostingIsRefusedOutsideItsStates(t *testing.T) {
 	e.QP.Start()
 	e.QP.Close()
 	e.QP.Ended()
-	check.That(t, e.QP.State() == rdmap.StateError && len(e.Failures) == 1, "state %v, failed %v", e.QP.State(), e.Failures)
+	check.That(t, e.QP.State() == rdmap.StateError && len(e.Failures) == 1, "state %v, failed %v", e.QP.State(),
+		e.Failures)
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	good := rdmap.Config{Table: ddp.NewTable(rdmaptest.NewSeed(1)), Stream: 1, SendCQ: &rdmaptest.Ring{}, RecvCQ: &rdmaptest.Ring{}, Host: &rdmaptest.End{},
+	good := rdmap.Config{Table: ddp.NewTable(rdmaptest.NewSeed(1)), Stream: 1, SendCQ: &rdmaptest.Ring{},
+		RecvCQ: &rdmaptest.Ring{}, Host: &rdmaptest.End{},
 		MaxSend: 1, MaxRecv: 1, MaxSGE: 1}
 	must.Do(rdmap.NewQP(good))(t)
 	for field, spoil := range map[string]func(*rdmap.Config){
@@ -174,7 +186,8 @@ func TestConfigIsChecked(t *testing.T) {
 			*f.of(&c) = n
 			var ce *rdmap.ConfigError
 			err := rdmap.Check(c)
-			check.That(t, errors.As(err, &ce) != ok && (ce == nil || *ce == (rdmap.ConfigError{f.name, f.min, f.max})), "%s %d: %v", f.name, n, err)
+			check.That(t, errors.As(err, &ce) != ok &&
+				(ce == nil || *ce == (rdmap.ConfigError{f.name, f.min, f.max})), "%s %d: %v", f.name, n, err)
 		}
 	}
 }

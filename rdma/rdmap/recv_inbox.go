@@ -70,7 +70,8 @@ func (x *inbox) moveTo(q *ddp.Queue) (any bool, err *invariant.Error) {
 	for i, b := range x.pending {
 		if q.Post(b) != nil {
 			x.pending = slices.Delete(x.pending, 0, i)
-			return any, invariant.Violation("rdmap.inbox.moveTo", "no place for %d receives of %d held, at most %d", len(x.pending), x.outstanding, x.maxOutstanding)
+			return any, invariant.Violation("rdmap.inbox.moveTo", "no place for %d receives of %d held, at most %d",
+				len(x.pending), x.outstanding, x.maxOutstanding)
 		}
 		any = true
 	}

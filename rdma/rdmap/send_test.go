@@ -51,7 +51,8 @@ func TestSendOfEachKindArrivesAsWhatItIs(t *testing.T) {
 			}
 			check.Equal(t, "completion", got[0], want)
 			rdmaptest.Same(t, "data", to[:row.n], from[3:3+row.n])
-			check.That(t, advertised.Valid() != row.inv, "the advertised region is valid: %v", advertised.Valid()) // req 5040-5.3-10
+			// req 5040-5.3-10
+			check.That(t, advertised.Valid() != row.inv, "the advertised region is valid: %v", advertised.Valid())
 			// req 5040-4.1-1, 5040-4.1-3, 5040-4.1-4, 5040-4.1-9, 5040-5.3-1, 5040-5.3-9
 			for _, s := range p.A.Log {
 				v := ddp.UntaggedView(s)
@@ -72,12 +73,16 @@ func TestGatherScatterInline(t *testing.T) {
 	src, from := p.A.Memory(200, 0)
 	dst, to := p.B.Memory(200, ddp.LocalWrite|ddp.RemoteWrite)
 	rdmaptest.Fill(from, 0)
-	must.OK(t, p.B.QP.PostRecv(&rdmap.RecvWR{ID: 1, SGL: []rdmap.SGE{rdmaptest.SGE(dst, 100, 2), rdmaptest.SGE(dst, 0, 0), rdmaptest.SGE(dst, 0, 90)}}))
-	p.A.Post(rdmap.SendWR{ID: 1, SGL: []rdmap.SGE{rdmaptest.SGE(src, 50, 3), rdmaptest.SGE(src, 0, 1), rdmaptest.SGE(src, 10, 4)}})
+	must.OK(t,
+		p.B.QP.PostRecv(&rdmap.RecvWR{ID: 1, SGL: []rdmap.SGE{rdmaptest.SGE(dst, 100, 2), rdmaptest.SGE(dst, 0, 0),
+			rdmaptest.SGE(dst, 0, 90)}}))
+	p.A.Post(rdmap.SendWR{ID: 1, SGL: []rdmap.SGE{rdmaptest.SGE(src, 50, 3), rdmaptest.SGE(src, 0, 1),
+		rdmaptest.SGE(src, 10, 4)}})
 	p.Run()
 	rdmaptest.Same(t, "scattered", append(to[100:102:102], to[:6]...), []byte{50, 51, 52, 0, 10, 11, 12, 13})
 
-	p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(src, 5, 1), rdmaptest.SGE(src, 7, 150), rdmaptest.SGE(src, 3, 1)},
+	p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRWrite,
+		SGL:        []rdmap.SGE{rdmaptest.SGE(src, 5, 1), rdmaptest.SGE(src, 7, 150), rdmaptest.SGE(src, 3, 1)},
 		RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
 	p.Run()
 	rdmaptest.Same(t, "written", to[:152], append(append([]byte{5}, from[7:157]...), 3))
@@ -89,7 +94,8 @@ func TestGatherScatterInline(t *testing.T) {
 	copy(line, "overwritten")
 	p.Run()
 	rdmaptest.Same(t, "inline", to[:11], []byte("inline data"))
-	rdmaptest.Wants(t, "sender", p.A.SCQ.Take(), rdmap.WC{ID: 1}, rdmap.WC{ID: 2, Opcode: rdmap.WCWrite}, rdmap.WC{ID: 3})
+	rdmaptest.Wants(t, "sender", p.A.SCQ.Take(), rdmap.WC{ID: 1}, rdmap.WC{ID: 2, Opcode: rdmap.WCWrite},
+		rdmap.WC{ID: 3})
 }
 
 func TestSendQueueIsBounded(t *testing.T) {
@@ -137,7 +143,8 @@ func TestRemoteInvalidation(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := rdmaptest.NewPair(t, nil)
-			r := must.Get(p.B.Table.Register(ddp.Spec{PD: row.pd, Mem: ddp.Bytes(make([]byte, 9)), Access: row.access, Scope: row.scope}))(t)
+			r := must.Get(p.B.Table.Register(ddp.Spec{PD: row.pd, Mem: ddp.Bytes(make([]byte, 9)), Access: row.access,
+				Scope: row.scope}))(t)
 			if row.gone {
 				must.OK(t, p.B.Table.Deregister(r))
 			}
@@ -157,11 +164,14 @@ func TestRemoteInvalidation(t *testing.T) {
 			// req 5040-5.3-11, 5040-4.8-7, 5040-7.1-3: code 0x09, DDP header quoted, no RDMA
 			// header.
 			tm, _ := p.B.LastWord()
-			check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteProtection && tm.Code == rdmap.CodeCannotInvalidate && tm.HasLength && tm.HasDDP && !tm.HasRDMA, "Terminate %+v", tm)
+			check.That(t, tm.Layer == rdmap.LayerRDMA && tm.EType == rdmap.RemoteProtection &&
+				tm.Code == rdmap.CodeCannotInvalidate && tm.HasLength && tm.HasDDP && !tm.HasRDMA, "Terminate %+v", tm)
 			rdmaptest.Same(t, "quoted header", tm.DDP[:], p.A.Log[0])
 			check.Equal(t, "segment length", tm.SegLength, 18)
 			// req 5040-3.2-4, 5040-5.3-6: both users learn of it.
-			rdmaptest.Wants(t, "receiver", p.B.RCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusMWBindErr, Opcode: rdmap.WCRecv}, rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
+			rdmaptest.Wants(t, "receiver", p.B.RCQ.Take(),
+				rdmap.WC{ID: 1, Status: rdmap.StatusMWBindErr, Opcode: rdmap.WCRecv},
+				rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
 			rdmaptest.Wants(t, "sender", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusRemAccessErr})
 		})
 	}
@@ -185,7 +195,8 @@ func TestInvalidationWaitsForDelivery(t *testing.T) {
 	source, _ := p.B.Memory(9, ddp.RemoteRead)
 	sink, _ := p.A.Memory(9, ddp.RemoteWrite)
 	for _, from := range []*ddp.Region{dst, source} {
-		p.B.Post(rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(from, 0, 9)}, RemoteSTag: sink.STag(), RemoteTO: sink.Base()})
+		p.B.Post(rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(from, 0, 9)}, RemoteSTag: sink.STag(),
+			RemoteTO: sink.Base()})
 	}
 	p.Run()
 	p.B.Recv(2, dst, 0, 9)
@@ -205,7 +216,8 @@ func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
 			p.B.Recv(id+1, dst, 0, 9)
 		}
 		p.Lazy = true
-		p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 50)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
+		p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 50)},
+			RemoteSTag: r.STag(), RemoteTO: r.Base()})
 		p.Run()
 		p.B.Parts = parts
 		p.B.Inject(rdmaptest.Untagged(0, 1, rdmaptest.Rsvd(rdmap.OpSendInv, r.STag()), 0, true, nil))
@@ -213,7 +225,8 @@ func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
 		done := []rdmap.WC{{ID: 1, Opcode: rdmap.WCRecv}, {ID: 2, Opcode: rdmap.WCRecv}}
 		for part := 1; part < parts; part++ {
 			rdmaptest.Wants(t, "while a part is copied", p.B.RCQ.Take())
-			check.That(t, p.B.Detached == part && p.B.Flushes, "%d of %d parts are copied, the rest asked for: %v", p.B.Detached, parts, p.B.Flushes)
+			check.That(t, p.B.Detached == part && p.B.Flushes, "%d of %d parts are copied, the rest asked for: %v",
+				p.B.Detached, parts, p.B.Flushes)
 			p.B.Flushes = false
 			if over && part == 2 {
 				p.B.Parts = 0
@@ -225,7 +238,8 @@ func TestInvalidationDetachesWhatIsInFlight(t *testing.T) {
 		}
 		rdmaptest.Wants(t, "when all is copied", p.B.RCQ.Take(), done...)
 		p.B.QP.Flush()
-		check.That(t, !p.B.Flushes && (over || p.B.Detached == parts), "copied %d times in %d parts, more asked for: %v", p.B.Detached, parts, p.B.Flushes)
+		check.That(t, !p.B.Flushes && (over || p.B.Detached == parts),
+			"copied %d times in %d parts, more asked for: %v", p.B.Detached, parts, p.B.Flushes)
 	}
 }
 
@@ -260,7 +274,9 @@ func TestOneOperationIsOneMessage(t *testing.T) {
 			p.A.Post(wr)
 			p.Run()
 			n, m := rdmaptest.Messages(t, p.A.Log), rdmaptest.Messages(t, p.B.Log)
-			check.That(t, n == 1 && m == row.back && len(p.A.Log)+len(p.B.Log) >= 4, "%d messages in %d segments, %d in %d back", n, len(p.A.Log), m, len(p.B.Log)) // req 5040-6.1-1
+			// req 5040-6.1-1
+			check.That(t, n == 1 && m == row.back && len(p.A.Log)+len(p.B.Log) >= 4,
+				"%d messages in %d segments, %d in %d back", n, len(p.A.Log), m, len(p.B.Log))
 			for _, log := range [][][]byte{p.A.Log, p.B.Log} {
 				to := uint64(0)
 				for i, s := range log { // req 5040-5.1-8, 5040-5.2.1-8: one tagged buffer, in one run of octets
@@ -296,7 +312,8 @@ func TestInvalidateFieldIsIgnoredWhereItHasNoMeaning(t *testing.T) {
 			return s
 		}},
 		{"Terminate", func(tag ddp.STag, _ *ddp.Region) []byte {
-			return rdmaptest.Untagged(2, 1, rdmaptest.Rsvd(opOf(0x47), tag), 0, true, (&rdmap.Terminate{Layer: rdmap.LayerDDP}).Append(nil))
+			return rdmaptest.Untagged(2, 1, rdmaptest.Rsvd(opOf(0x47), tag), 0, true,
+				(&rdmap.Terminate{Layer: rdmap.LayerDDP}).Append(nil))
 		}},
 	} {
 		s := rdmaptest.NewSetup(t)

@@ -196,7 +196,8 @@ func (s *sendQueue) fillSlot(wr *SendWR, flags Flags) *sendSlot {
 	w := s.at(s.posted)
 	pieces, inline := w.pieces[:0], w.inline[:0]
 	*w = sendSlot{}
-	w.id, w.op, w.flags, w.remoteSTag, w.remoteTO, w.pieces, w.inline = wr.ID, wr.Op, flags, wr.RemoteSTag, wr.RemoteTO, pieces, inline
+	w.id, w.op, w.flags, w.remoteSTag, w.remoteTO, w.pieces, w.inline = wr.ID, wr.Op, flags, wr.RemoteSTag,
+		wr.RemoteTO, pieces, inline
 	if s.latency != nil {
 		w.postedAt = *s.now
 	}
@@ -268,7 +269,8 @@ func (q *QP) sendRequest() {
 	default:
 		w.msn = s.sendMSN
 		s.sendMSN++
-		err = q.stream.SendUntagged(QueueSend, untaggedRsvd(w.op.wireOpcode(), w.invSTag), w.pieces, i<<tokenBits|tokenRequest)
+		err = q.stream.SendUntagged(QueueSend, untaggedRsvd(w.op.wireOpcode(), w.invSTag), w.pieces,
+			i<<tokenBits|tokenRequest)
 	}
 	if err != nil { // the memory was deregistered or changed since posting
 		q.cutNow = cutNothing
@@ -287,7 +289,8 @@ func (q *QP) sendReadRequest(i uint64, w *sendSlot) error {
 		n = AtomicRequestLen
 		w.putAtomic(&h.octets, i)
 	} else {
-		r := ReadRequest{SinkSTag: w.sink.LKey, SinkTO: w.sink.Addr, Size: w.length, SrcSTag: w.remoteSTag, SrcTO: w.remoteTO}
+		r := ReadRequest{SinkSTag: w.sink.LKey, SinkTO: w.sink.Addr, Size: w.length, SrcSTag: w.remoteSTag,
+			SrcTO: w.remoteTO}
 		r.Put((*[ReadRequestLen]byte)(h.octets[:]))
 	}
 	h.piece[0] = ddp.Piece{Mem: ddp.Bytes(h.octets[:n]), Len: uint64(n)}
@@ -295,7 +298,8 @@ func (q *QP) sendReadRequest(i uint64, w *sendSlot) error {
 	s.readsSent++
 	w.msn = s.readMSN
 	s.readMSN++
-	return q.stream.SendUntagged(QueueReadRequest, untaggedRsvd(w.op.wireOpcode(), 0), h.piece[:], i<<tokenBits|tokenRead)
+	return q.stream.SendUntagged(QueueReadRequest, untaggedRsvd(w.op.wireOpcode(), 0), h.piece[:],
+		i<<tokenBits|tokenRead)
 }
 
 // completeRequests reports what has finished, in the order of submission (section 5.5 rule 15). A

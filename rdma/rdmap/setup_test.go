@@ -28,13 +28,15 @@ func TestLimitORD(t *testing.T) {
 		if i%2 == 0 {
 			p.A.Post(rdmaptest.Atomic(i, r, 0, rdmap.FetchAdd(1)))
 		} else {
-			p.A.Post(rdmap.SendWR{ID: i, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 8)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
+			p.A.Post(rdmap.SendWR{ID: i, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 8)},
+				RemoteSTag: r.STag(), RemoteTO: r.Base()})
 		}
 	}
 	check.Equal(t, "requests left", p.A.CutAll(), 2)
 	p.Run()
 	got := p.A.SCQ.Take()
-	check.That(t, len(got) == 40 && got[38].Original == 19 && len(p.B.Failures) == 0, "%d completions, %v", len(got), p.B.Failures)
+	check.That(t, len(got) == 40 && got[38].Original == 19 && len(p.B.Failures) == 0, "%d completions, %v", len(got),
+		p.B.Failures)
 
 	none := rdmaptest.NewEnd(t, 3, nil)
 	err := none.QP.LimitORD(-1)
@@ -66,12 +68,14 @@ func TestReadyToReceiveIndications(t *testing.T) {
 			must.That(t, err == nil && p.A.QP.State() == rdmap.StateRTS, "%v, state %v", err, p.A.QP.State())
 			// It takes no place of the user's.
 			p.A.Post(rdmap.SendWR{ID: 7})
-			p.A.Post(rdmap.SendWR{ID: 8, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 8)}, RemoteSTag: r.STag(), RemoteTO: r.Base()})
+			p.A.Post(rdmap.SendWR{ID: 8, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 8)},
+				RemoteSTag: r.STag(), RemoteTO: r.Base()})
 			check.Equal(t, "third request in a queue of two", p.A.QP.PostSend(&rdmap.SendWR{}), rdmap.ErrQueueFull)
 			p.Run()
 			// req 6581-5-2, 6581-9.2-8: ahead of everything.
 			rdmaptest.Same(t, "first message", p.A.Log[0], row.want)
-			rdmaptest.Wants(t, "no completion but the user's", p.A.SCQ.Take(), rdmap.WC{ID: 7}, rdmap.WC{ID: 8, Opcode: rdmap.WCRead})
+			rdmaptest.Wants(t, "no completion but the user's", p.A.SCQ.Take(), rdmap.WC{ID: 7},
+				rdmap.WC{ID: 8, Opcode: rdmap.WCRead})
 			got := p.B.RCQ.Take()
 			check.That(t, len(got) == 1+row.recv && got[0].ID == 1 && len(p.B.Failures)+len(p.A.Failures) == 0,
 				"receives %v, failed %v %v", got, p.A.Failures, p.B.Failures)
@@ -90,27 +94,33 @@ func TestReadyToReceiveIndications(t *testing.T) {
 		e := rdmaptest.NewEnd(t, 1, func(c *rdmap.Config) { c.ORD = 0 })
 		check.Equal(t, "Read with ORD 0", e.QP.StartRTR(rdmap.WRRead), rdmap.ErrNoReads)
 		check.Equal(t, "an atomic", e.QP.StartRTR(rdmap.WRAtomic), rdmap.ErrOpcode)
-		check.That(t, e.QP.State() == rdmap.StateInit && rdmap.FreeSends(e.QP) == 16, "state %v, %d places", e.QP.State(), rdmap.FreeSends(e.QP))
+		check.That(t, e.QP.State() == rdmap.StateInit && rdmap.FreeSends(e.QP) == 16, "state %v, %d places",
+			e.QP.State(), rdmap.FreeSends(e.QP))
 	})
 }
 
 func TestRefusedSetupIsATerminateWithItsCode(t *testing.T) {
 	// req 6581-8-1, 6581-8-2, 6581-9.1-7, 6581-9.3-2, 6581-11-1: layer 2, type 0, codes 5 to 7;
 	// then the stream ends.
-	for code, text := range map[uint8]string{rdmap.CodeSetupLocal: "local catastrophic error", rdmap.CodeInsufficientIRD: "insufficient IRD resources", rdmap.CodeNoRTR: "no matching RTR option"} {
+	for code, text := range map[uint8]string{rdmap.CodeSetupLocal: "local catastrophic error",
+		rdmap.CodeInsufficientIRD: "insufficient IRD resources", rdmap.CodeNoRTR: "no matching RTR option"} {
 		p := rdmaptest.IdlePair(t, nil)
 		cause := errors.New("because")
 		p.A.QP.Refuse(code, cause)
 		p.Run()
 		tm, raw := p.A.LastWord()
-		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerLLP, Code: code}) && len(p.A.Log) == 1, "Terminate %+v, %d messages", tm, len(p.A.Log))
+		check.That(t, tm == (rdmap.Terminate{Layer: rdmap.LayerLLP, Code: code}) && len(p.A.Log) == 1,
+			"Terminate %+v, %d messages", tm, len(p.A.Log))
 		rdmaptest.Same(t, "on the wire", raw[18:], []byte{0x20, code, 0, 0})
 		check.That(t, errors.Is(p.A.QP.Err(), cause) && p.A.Finished && p.A.QP.State() == rdmap.StateError,
 			"%v, finished %v, state %v", p.A.QP.Err(), p.A.Finished, p.A.QP.State())
 		var got *rdmap.StreamError
 		check.That(t, errors.As(p.B.QP.Err(), &got) && got.Remote && *got.Terminate == tm &&
-			got.Error() == "rdmap: the peer terminated the stream: connection setup, "+text+" (0x0"+string('0'+rune(code))+")", "peer: %v", p.B.QP.Err())
+			got.Error() == "rdmap: the peer terminated the stream: connection setup, "+text+" (0x0"+
+				string('0'+rune(code))+")", "peer: %v", p.B.QP.Err())
 	}
-	check.Equal(t, "another type", (&rdmap.Terminate{Layer: rdmap.LayerLLP, EType: 1}).String(), "layer 2, type 0x1, code 0x00")
-	check.Equal(t, "another code", (&rdmap.Terminate{Layer: rdmap.LayerLLP, Code: 9}).String(), "connection setup, unknown code (0x09)")
+	check.Equal(t, "another type", (&rdmap.Terminate{Layer: rdmap.LayerLLP, EType: 1}).String(),
+		"layer 2, type 0x1, code 0x00")
+	check.Equal(t, "another code", (&rdmap.Terminate{Layer: rdmap.LayerLLP, Code: 9}).String(),
+		"connection setup, unknown code (0x09)")
 }

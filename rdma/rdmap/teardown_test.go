@@ -20,8 +20,10 @@ func TestGracefulClose(t *testing.T) {
 	p.B.Recv(10, rb, 0, 10)
 	p.B.Recv(11, rb, 0, 10)
 	p.A.Post(rdmap.SendWR{ID: 1})
-	p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, 150)}, RemoteSTag: rb.STag(), RemoteTO: rb.Base()})
-	p.B.Post(rdmap.SendWR{ID: 3, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(rb, 0, 150)}, RemoteSTag: ra.STag(), RemoteTO: ra.Base()})
+	p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(ra, 0, 150)}, RemoteSTag: rb.STag(),
+		RemoteTO: rb.Base()})
+	p.B.Post(rdmap.SendWR{ID: 3, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(rb, 0, 150)}, RemoteSTag: ra.STag(),
+		RemoteTO: ra.Base()})
 	p.B.CutAll()
 	p.Arrive(p.B, p.A, 1)
 	p.A.QP.Close()
@@ -29,22 +31,26 @@ func TestGracefulClose(t *testing.T) {
 	p.Run()
 	rdmaptest.Wants(t, "closer", p.A.SCQ.Take(), rdmap.WC{ID: 1}, rdmap.WC{ID: 2, Opcode: rdmap.WCRead})
 	rdmaptest.Wants(t, "peer", p.B.SCQ.Take(), rdmap.WC{ID: 3, Opcode: rdmap.WCRead})
-	rdmaptest.Wants(t, "peer's receives", p.B.RCQ.Take(), rdmap.WC{ID: 10, Opcode: rdmap.WCRecv}, rdmap.WC{ID: 11, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
+	rdmaptest.Wants(t, "peer's receives", p.B.RCQ.Take(), rdmap.WC{ID: 10, Opcode: rdmap.WCRecv},
+		rdmap.WC{ID: 11, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
 	must.That(t, p.A.Finished && p.B.ClosedBy == 1 && !p.B.Finished,
 		"closer finished %v, peer told %d times, peer finished %v", p.A.Finished, p.B.ClosedBy, p.B.Finished)
 	// The other half still sends; only reads are pointless.
-	check.Equal(t, "Read after the peer closed", p.B.QP.PostSend(&rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(rb, 0, 1)}}), rdmap.ErrState)
+	check.Equal(t, "Read after the peer closed",
+		p.B.QP.PostSend(&rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(rb, 0, 1)}}), rdmap.ErrState)
 	p.A.Recv(20, ra, 0, 10)
 	p.B.Post(rdmap.SendWR{ID: 4})
 	p.Run()
 	rdmaptest.Wants(t, "closer's receives", p.A.RCQ.Take(), rdmap.WC{ID: 20, Opcode: rdmap.WCRecv})
 	p.B.QP.Close()
 	p.Run()
-	check.That(t, p.B.Finished && p.A.ClosedBy == 1, "peer finished %v, closer told %d times", p.B.Finished, p.A.ClosedBy)
+	check.That(t, p.B.Finished && p.A.ClosedBy == 1, "peer finished %v, closer told %d times", p.B.Finished,
+		p.A.ClosedBy)
 	for _, e := range []*rdmaptest.End{p.A, p.B} {
 		e.QP.Stream().Closed(nil)
 		e.QP.Ended()
-		check.That(t, e.QP.State() == rdmap.StateError && e.QP.Err() == nil && len(e.Failures) == 0, "state %v, error %v", e.QP.State(), e.QP.Err())
+		check.That(t, e.QP.State() == rdmap.StateError && e.QP.Err() == nil && len(e.Failures) == 0,
+			"state %v, error %v", e.QP.State(), e.QP.Err())
 	}
 }
 
@@ -62,8 +68,10 @@ func TestLowerLayerLost(t *testing.T) {
 	cause := errors.New("association aborted")
 	p.A.QP.Stream().Closed(cause)
 	rdmaptest.Wants(t, "sends", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr},
-		rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRead}, rdmap.WC{ID: 3, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCWrite})
-	rdmaptest.Wants(t, "receives", p.A.RCQ.Take(), rdmap.WC{ID: 5, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv}, rdmap.WC{ID: 6, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
+		rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRead},
+		rdmap.WC{ID: 3, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCWrite})
+	rdmaptest.Wants(t, "receives", p.A.RCQ.Take(), rdmap.WC{ID: 5, Status: rdmap.StatusWRFlushErr,
+		Opcode: rdmap.WCRecv}, rdmap.WC{ID: 6, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
 	var se *rdmap.StreamError
 	check.That(t, errors.As(p.A.QP.Err(), &se) && se.Terminate == nil && errors.Is(se, cause) && len(p.A.Failures) == 1,
 		"error %v", p.A.QP.Err())
@@ -84,16 +92,22 @@ func TestTerminateReceived(t *testing.T) {
 		want [4]rdmap.Status // Write of 10 octets to STag 5 at 100, Send, Read, Send not yet handed to ddp
 	}{
 		{"without a header: all are flushed", (&rdmap.Terminate{Layer: rdmap.LayerDDP}).Append(nil), [4]rdmap.Status{5, 5, 5, 5}},
-		{"for a segment of the Write", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1, Code: ddp.CodeBaseBounds}, rdmaptest.Tagged(0x40, 5, 105, true, nil)),
+		{"for a segment of the Write",
+			quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1, Code: ddp.CodeBaseBounds},
+				rdmaptest.Tagged(0x40, 5, 105, true, nil)),
 			[4]rdmap.Status{rdmap.StatusRemAccessErr, 5, 5, 5}},
 		{"for another Write", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1}, rdmaptest.Tagged(0x40, 5, 111, true, nil)), [4]rdmap.Status{5, 5, 5, 5}},
 		{"for a Write to another STag", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1}, rdmaptest.Tagged(0x40, 6, 105, true, nil)), [4]rdmap.Status{5, 5, 5, 5}},
 		{"for a message of number 0", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2}, rdmaptest.Untagged(0, 0, [5]byte{0x43}, 0, true, nil)), [4]rdmap.Status{5, 5, 5, 5}},
-		{"for the Send", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2, Code: ddp.CodeTooLong}, rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, nil)),
+		{"for the Send", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2, Code: ddp.CodeTooLong},
+			rdmaptest.Untagged(0, 1, [5]byte{0x43}, 0, true, nil)),
 			[4]rdmap.Status{5, rdmap.StatusRemInvReqErr, 5, 5}},
-		{"for a Send that was never sent", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2, Code: ddp.CodeTooLong}, rdmaptest.Untagged(0, 2, [5]byte{0x43}, 0, true, nil)),
+		{"for a Send that was never sent",
+			quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 2, Code: ddp.CodeTooLong},
+				rdmaptest.Untagged(0, 2, [5]byte{0x43}, 0, true, nil)),
 			[4]rdmap.Status{5, 5, 5, 5}},
-		{"for the Read", quote(rdmap.Terminate{EType: rdmap.RemoteProtection, Code: rdmap.CodeAccess, HasRDMA: true, RDMA: rr}, rdmaptest.Untagged(1, 1, [5]byte{0x41}, 0, true, nil)),
+		{"for the Read", quote(rdmap.Terminate{EType: rdmap.RemoteProtection, Code: rdmap.CodeAccess, HasRDMA: true,
+			RDMA: rr}, rdmaptest.Untagged(1, 1, [5]byte{0x41}, 0, true, nil)),
 			[4]rdmap.Status{5, 5, rdmap.StatusRemAccessErr, 5}},
 		{"for our Read Response", quote(rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1}, rdmaptest.Tagged(0x42, 5, 105, true, nil)), [4]rdmap.Status{5, 5, 5, 5}},
 	} {
@@ -101,7 +115,8 @@ func TestTerminateReceived(t *testing.T) {
 			p := rdmaptest.NewPair(t, func(c *rdmap.Config) { c.ORD = 1 })
 			r, _ := p.A.Memory(100, ddp.LocalWrite)
 			p.A.Recv(77, r, 0, 10)
-			p.A.Post(rdmap.SendWR{ID: 0, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 10)}, RemoteSTag: 5, RemoteTO: 100})
+			p.A.Post(rdmap.SendWR{ID: 0, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 10)}, RemoteSTag: 5,
+				RemoteTO: 100})
 			p.A.Post(rdmap.SendWR{ID: 1})
 			p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 9)}})
 			p.A.Post(rdmap.SendWR{ID: 3, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 9)}}) // beyond ORD
@@ -109,11 +124,15 @@ func TestTerminateReceived(t *testing.T) {
 			// req 5040-5.4-2, 5040-5.4-3: a Terminate finds its buffer whatever else is posted.
 			p.A.Inject(rdmaptest.Untagged(2, 1, [5]byte{0x47}, 0, true, row.msg))
 			// req 5040-6.2.1-2, 5040-7.1-1, 5040-3.2-12
-			rdmaptest.Wants(t, "sends", p.A.SCQ.Take(), rdmap.WC{ID: 0, Status: row.want[0], Opcode: rdmap.WCWrite}, rdmap.WC{ID: 1, Status: row.want[1]},
-				rdmap.WC{ID: 2, Status: row.want[2], Opcode: rdmap.WCRead}, rdmap.WC{ID: 3, Status: row.want[3], Opcode: rdmap.WCRead})
-			rdmaptest.Wants(t, "receives", p.A.RCQ.Take(), rdmap.WC{ID: 77, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
+			rdmaptest.Wants(t, "sends", p.A.SCQ.Take(), rdmap.WC{ID: 0, Status: row.want[0], Opcode: rdmap.WCWrite},
+				rdmap.WC{ID: 1, Status: row.want[1]},
+				rdmap.WC{ID: 2, Status: row.want[2], Opcode: rdmap.WCRead},
+				rdmap.WC{ID: 3, Status: row.want[3], Opcode: rdmap.WCRead})
+			rdmaptest.Wants(t, "receives", p.A.RCQ.Take(),
+				rdmap.WC{ID: 77, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRecv})
 			var se *rdmap.StreamError
-			must.That(t, len(p.A.Failures) == 1 && errors.As(p.A.QP.Err(), &se) && se.Remote, "failed %v", p.A.Failures) // req 5040-5.4-4
+			// req 5040-5.4-4
+			must.That(t, len(p.A.Failures) == 1 && errors.As(p.A.QP.Err(), &se) && se.Remote, "failed %v", p.A.Failures)
 			rdmaptest.Same(t, "passed up", se.Terminate.Append(nil), row.msg)
 			// req 5040-5.4-8, 5040-6.2.1-3: torn down at once, nothing more is sent.
 			check.That(t, p.A.Aborted && p.A.CutAll() == 0, "still sending")
@@ -142,16 +161,21 @@ func TestTerminateNamesTheWriteThatItQuotes(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			p := rdmaptest.NewPair(t, nil)
 			r, _ := p.A.Memory(100, ddp.LocalWrite)
-			p.A.Post(rdmap.SendWR{ID: 0, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 10)}, RemoteSTag: 5, RemoteTO: 100})
-			p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 10, 10)}, RemoteSTag: 5, RemoteTO: 110})
+			p.A.Post(rdmap.SendWR{ID: 0, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 0, 10)}, RemoteSTag: 5,
+				RemoteTO: 100})
+			p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(r, 10, 10)}, RemoteSTag: 5,
+				RemoteTO: 110})
 			p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRWrite, RemoteSTag: 5, RemoteTO: 200})
 			p.A.CutAll()
 			seg := rdmaptest.Tagged(0x40, 5, row.to, true, nil)
-			tm := rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1, Code: ddp.CodeBaseBounds, HasLength: true, HasDDP: true, SegLength: uint16(len(seg))}
+			tm := rdmap.Terminate{Layer: rdmap.LayerDDP, EType: 1, Code: ddp.CodeBaseBounds, HasLength: true,
+				HasDDP: true, SegLength: uint16(len(seg))}
 			copy(tm.DDP[:], seg)
 			p.A.Inject(rdmaptest.Untagged(2, 1, [5]byte{0x47}, 0, true, tm.Append(nil)))
-			rdmaptest.Wants(t, "Writes", p.A.SCQ.Take(), rdmap.WC{ID: 0, Status: row.want[0], Opcode: rdmap.WCWrite}, // req 5040-6.2.1-2
-				rdmap.WC{ID: 1, Status: row.want[1], Opcode: rdmap.WCWrite}, rdmap.WC{ID: 2, Status: row.want[2], Opcode: rdmap.WCWrite})
+			// req 5040-6.2.1-2
+			rdmaptest.Wants(t, "Writes", p.A.SCQ.Take(), rdmap.WC{ID: 0, Status: row.want[0], Opcode: rdmap.WCWrite},
+				rdmap.WC{ID: 1, Status: row.want[1], Opcode: rdmap.WCWrite},
+				rdmap.WC{ID: 2, Status: row.want[2], Opcode: rdmap.WCWrite})
 		})
 	}
 }
@@ -163,8 +187,10 @@ func TestLongestTerminateFits(t *testing.T) {
 	tm := rdmap.Terminate{EType: rdmap.RemoteProtection, HasLength: true, HasDDP: true, HasRDMA: true}
 	b := tm.Append(nil)
 	must.Equal(t, "octets", len(b), 52)
-	e.Inject(rdmaptest.Untagged(2, 1, [5]byte{0x47}, 0, false, b[:30]), rdmaptest.Untagged(2, 1, [5]byte{0x47}, 30, true, b[30:]))
-	check.That(t, len(e.Failures) == 1 && e.Failures[0].Remote && *e.Failures[0].Terminate == tm, "failed %v", e.Failures)
+	e.Inject(rdmaptest.Untagged(2, 1, [5]byte{0x47}, 0, false, b[:30]),
+		rdmaptest.Untagged(2, 1, [5]byte{0x47}, 30, true, b[30:]))
+	check.That(t, len(e.Failures) == 1 && e.Failures[0].Remote && *e.Failures[0].Terminate == tm, "failed %v",
+		e.Failures)
 }
 
 func TestStreamClosedUnderRequests(t *testing.T) {
@@ -198,7 +224,8 @@ func TestRequestsEndAfterTheTransmission(t *testing.T) {
 	rdmaptest.Wants(t, "when a part is copied", p.A.SCQ.Take())
 	check.That(t, p.A.Flushes && p.A.Detached == 1, "flush asked for: %v, detached %d times", p.A.Flushes, p.A.Detached)
 	p.A.QP.Flush()
-	rdmaptest.Wants(t, "then", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr}, rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr})
+	rdmaptest.Wants(t, "then", p.A.SCQ.Take(), rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr},
+		rdmap.WC{ID: 2, Status: rdmap.StatusWRFlushErr})
 	check.Equal(t, "times detached", p.A.Detached, 2)
 	p.A.QP.Flush()
 	p.A.QP.Ended()
@@ -223,7 +250,8 @@ func TestClosingAnswersEveryRead(t *testing.T) {
 			rdmaptest.Fill(data, 3)
 			dst, got := p.A.Memory(300, ddp.LocalWrite)
 			read := func(id uint64) {
-				p.A.Post(rdmap.SendWR{ID: id, Op: rdmap.WRRead, RemoteSTag: src.STag(), RemoteTO: src.Base(), SGL: []rdmap.SGE{rdmaptest.SGE(dst, 0, 300)}})
+				p.A.Post(rdmap.SendWR{ID: id, Op: rdmap.WRRead, RemoteSTag: src.STag(), RemoteTO: src.Base(),
+					SGL: []rdmap.SGE{rdmaptest.SGE(dst, 0, 300)}})
 			}
 			for i := range row.before {
 				read(uint64(i))
@@ -243,7 +271,8 @@ func TestClosingAnswersEveryRead(t *testing.T) {
 			p.Lazy = false
 			p.B.Ack()
 			p.Run()
-			rdmaptest.Wants(t, "the Reads", p.A.SCQ.Take(), rdmap.WC{ID: 100, Opcode: rdmap.WCRead}, rdmap.WC{ID: 101, Opcode: rdmap.WCRead})
+			rdmaptest.Wants(t, "the Reads", p.A.SCQ.Take(), rdmap.WC{ID: 100, Opcode: rdmap.WCRead},
+				rdmap.WC{ID: 101, Opcode: rdmap.WCRead})
 			rdmaptest.Same(t, "what was read", got, data)
 			check.That(t, p.B.Finished && p.B.QP.Err() == nil, "closed %v, %v", p.B.Finished, p.B.QP.Err())
 		})

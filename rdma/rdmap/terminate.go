@@ -159,9 +159,11 @@ func ParseTerminate(b []byte) (t Terminate, err error) {
 func (t *Terminate) String() string {
 	switch t.Layer {
 	case LayerRDMA:
-		return fmt.Sprintf("RDMA layer, %s (0x%x), %s (0x%02x)", rdmaTypeName(t.EType), uint8(t.EType), rdmaCodeName(t.EType, t.Code), t.Code)
+		return fmt.Sprintf("RDMA layer, %s (0x%x), %s (0x%02x)", rdmaTypeName(t.EType), uint8(t.EType),
+			rdmaCodeName(t.EType, t.Code), t.Code)
 	case LayerDDP:
-		return fmt.Sprintf("%v (0x%x/0x%02x)", &ddp.Error{Type: ddp.ErrorType(t.EType), Code: t.Code}, uint8(t.EType), t.Code)
+		return fmt.Sprintf("%v (0x%x/0x%02x)", &ddp.Error{Type: ddp.ErrorType(t.EType), Code: t.Code}, uint8(t.EType),
+			t.Code)
 	case LayerLLP:
 		if t.EType == ETypeMPA {
 			return fmt.Sprintf("connection setup, %s (0x%02x)", setupCodeName(t.Code), t.Code)

@@ -125,19 +125,21 @@ var (
 	ErrState     = errors.New("rdmap: the QP state does not allow this request")
 	ErrOpcode    = errors.New("rdmap: unknown operation; use one of the WR constants")
 	ErrTooLong   = errors.New("rdmap: message longer than 2^32-1 octets; split it")
-	ErrInline    = errors.New("rdmap: inline data is longer than Config.MaxInline, comes with an SGL, or with an operation that sends none")
+	ErrInline    = errors.New("rdmap: inline data is longer than Config.MaxInline, comes with an SGL, or with " +
+		"an operation that sends none")
 	// ErrDisabled: see Config.NoAtomics and NoImmediate.
 	ErrDisabled   = errors.New("rdmap: the QP is configured without this operation")
 	ErrInvalidate = errors.New("rdmap: Send with Invalidate needs the STag to invalidate")
 	// ErrRemoteRange includes a sum of exactly 2^64, as the peer would count it.
 	ErrRemoteRange = errors.New("rdmap: RemoteTO and length wrap around 64 bits")
-	ErrSGECount    = errors.New("rdmap: too many pieces: at most Config.MaxSGE, one for a Read, none for Immediate Data and Atomic")
-	ErrNoReads     = errors.New("rdmap: RDMA Read and Atomic need an ORD of at least 1 on this QP")
-	ErrSharedRecv  = errors.New("rdmap: the QP uses a shared receive queue; post the buffer there")
-	ErrLKey        = errors.New("rdmap: no valid region has this STag")
-	ErrPD          = errors.New("rdmap: the region belongs to another Protection Domain or stream")
-	ErrBounds      = errors.New("rdmap: the piece is not inside its region")
-	ErrAccess      = errors.New("rdmap: the region does not allow local writes")
+	ErrSGECount    = errors.New("rdmap: too many pieces: at most Config.MaxSGE, one for a Read, none for " +
+		"Immediate Data and Atomic")
+	ErrNoReads    = errors.New("rdmap: RDMA Read and Atomic need an ORD of at least 1 on this QP")
+	ErrSharedRecv = errors.New("rdmap: the QP uses a shared receive queue; post the buffer there")
+	ErrLKey       = errors.New("rdmap: no valid region has this STag")
+	ErrPD         = errors.New("rdmap: the region belongs to another Protection Domain or stream")
+	ErrBounds     = errors.New("rdmap: the piece is not inside its region")
+	ErrAccess     = errors.New("rdmap: the region does not allow local writes")
 )
 
 // SGEError says which piece of a scatter/gather list was refused and why (ErrLKey, ErrPD, ErrBounds

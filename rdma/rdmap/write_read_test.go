@@ -19,7 +19,8 @@ func TestWriteOfEachLengthIsPlaced(t *testing.T) {
 			src, from := p.A.Memory(300, 0)
 			dst, to := p.B.Memory(400, ddp.RemoteWrite)
 			rdmaptest.Fill(from, 1)
-			p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(src, 0, n)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base() + 9})
+			p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(src, 0, n)},
+				RemoteSTag: dst.STag(), RemoteTO: dst.Base() + 9})
 			p.Run()
 			rdmaptest.Same(t, "data", to[9:9+n], from[:n])
 			rdmaptest.Wants(t, "source", p.A.SCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCWrite})
@@ -28,7 +29,8 @@ func TestWriteOfEachLengthIsPlaced(t *testing.T) {
 			// req 5040-5.1-1, 5040-4.1-4: tagged, opcode 0; req 5040-5.1-4, 5040-5.1-9.
 			for _, s := range p.A.Log {
 				v := ddp.TaggedView(s)
-				check.That(t, v.Control().Tagged() && v.RsvdULP() == 0x40 && v.STag() == dst.STag(), "header % x", s[:14])
+				check.That(t, v.Control().Tagged() && v.RsvdULP() == 0x40 && v.STag() == dst.STag(), "header % x",
+					s[:14])
 			}
 		})
 	}
@@ -41,7 +43,8 @@ func TestReadOfEachLengthIsAnswered(t *testing.T) {
 			sink, to := p.A.Memory(400, ddp.LocalWrite) // no remote right: it is our own request
 			src, from := p.B.Memory(400, ddp.RemoteRead)
 			rdmaptest.Fill(from, 1)
-			p.A.Post(rdmap.SendWR{ID: 8, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 20, n)}, RemoteSTag: src.STag(), RemoteTO: src.Base() + 7})
+			p.A.Post(rdmap.SendWR{ID: 8, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 20, n)},
+				RemoteSTag: src.STag(), RemoteTO: src.Base() + 7})
 			p.Run()
 			rdmaptest.Same(t, "data", to[20:20+n], from[7:7+n])
 			got := p.A.SCQ.Take()
@@ -52,18 +55,21 @@ func TestReadOfEachLengthIsAnswered(t *testing.T) {
 			// req 5040-5.2.1-1, 5040-4.2-1: queue 1, opcode 1, 28 octets.
 			must.That(t, len(p.A.Log) == 1 && len(p.A.Log[0]) == 18+28, "requests: % x", p.A.Log)
 			v := ddp.UntaggedView(p.A.Log[0])
-			check.That(t, !v.Control().Tagged() && v.QN() == 1 && v.RsvdULP() == [5]byte{0x41}, "request header % x", v[:18])
+			check.That(t, !v.Control().Tagged() && v.QN() == 1 && v.RsvdULP() == [5]byte{0x41}, "request header % x",
+				v[:18])
 			want := rdmap.ReadRequest{sink.STag(), sink.Base() + 20, uint32(n), src.STag(), src.Base() + 7}
 			check.Equal(t, "request", rdmap.ParseReadRequest((*[28]byte)(v.Payload())), want)
 			// req 5040-5.2.2-1, 5040-4.5-1, 5040-4.4-2, 5040-4.4-3, 5040-5.2.1-10, 5040-5.2.1-13
 			var length int
 			for i, s := range p.B.Log {
 				v := ddp.TaggedView(s)
-				check.That(t, v.Control().Tagged() && v.Control().Last() == (i == len(p.B.Log)-1) && v.RsvdULP() == 0x42 &&
+				check.That(t, v.Control().Tagged() && v.Control().Last() == (i == len(p.B.Log)-1) &&
+					v.RsvdULP() == 0x42 &&
 					v.STag() == sink.STag() && v.TO() == sink.Base()+20+uint64(length), "response header % x", s[:14])
 				length += len(v.Payload())
 			}
-			check.That(t, length == n && (n != 0 || len(p.B.Log) == 1), "%d octets in %d segments", length, len(p.B.Log))
+			check.That(t, length == n && (n != 0 || len(p.B.Log) == 1), "%d octets in %d segments", length,
+				len(p.B.Log))
 		})
 	}
 }
@@ -86,7 +92,8 @@ func TestReadsUpToTheLastTaggedOffset(t *testing.T) {
 	} {
 		e := rdmaptest.NewEnd(t, 1, nil)
 		e.QP.Start()
-		r := must.Get(e.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Bytes([]byte("0123456789")), Base: top - 10, Access: ddp.RemoteRead}))(t)
+		r := must.Get(e.Table.Register(ddp.Spec{PD: rdmaptest.PD, Mem: ddp.Bytes([]byte("0123456789")),
+			Base: top - 10, Access: ddp.RemoteRead}))(t)
 		tag := r.STag()
 		if !row.src {
 			tag = 0xBAD
@@ -128,7 +135,8 @@ func TestORDLimitsOutstandingReads(t *testing.T) {
 	p.B.Recv(1, dst, 0, 9)
 	rdmaptest.Fill(from, 0)
 	for i := range 5 {
-		p.A.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, i*10, 10)}, RemoteSTag: src.STag(), RemoteTO: src.Base() + uint64(i)})
+		p.A.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, i*10, 10)},
+			RemoteSTag: src.STag(), RemoteTO: src.Base() + uint64(i)})
 	}
 	p.A.Post(rdmap.SendWR{ID: 5})
 	must.Equal(t, "messages left with ORD 2", p.A.CutAll(), 2)
@@ -139,7 +147,8 @@ func TestORDLimitsOutstandingReads(t *testing.T) {
 	p.Arrive(p.B, p.A, 1)
 	must.Equal(t, "reads for which one response makes room", p.A.CutAll(), 1)
 	p.Run()
-	rdmaptest.Wants(t, "in order", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCRead}, rdmap.WC{ID: 1, Opcode: rdmap.WCRead}, rdmap.WC{ID: 2, Opcode: rdmap.WCRead},
+	rdmaptest.Wants(t, "in order", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCRead},
+		rdmap.WC{ID: 1, Opcode: rdmap.WCRead}, rdmap.WC{ID: 2, Opcode: rdmap.WCRead},
 		rdmap.WC{ID: 3, Opcode: rdmap.WCRead}, rdmap.WC{ID: 4, Opcode: rdmap.WCRead}, rdmap.WC{ID: 5})
 }
 
@@ -152,20 +161,23 @@ func TestIRDLimitsInboundReads(t *testing.T) {
 	for i := range uint32(2) {
 		e.Inject(rdmaptest.Untagged(1, i+1, [5]byte{0x41}, 0, true, b[:]))
 	}
-	must.That(t, e.QP.QueuedReads() == 2 && len(e.Failures) == 0, "%d reads pending, %v", e.QP.QueuedReads(), e.Failures)
+	must.That(t, e.QP.QueuedReads() == 2 && len(e.Failures) == 0, "%d reads pending, %v", e.QP.QueuedReads(),
+		e.Failures)
 	e.CutOne() // one response is out: its buffer is free again
 	e.Inject(rdmaptest.Untagged(1, 3, [5]byte{0x41}, 0, true, b[:]))
 	must.That(t, len(e.Failures) == 0, "%v", e.Failures)
 	e.Inject(rdmaptest.Untagged(1, 4, [5]byte{0x41}, 0, true, b[:]))
 	tm, _ := e.LastWord()
-	check.That(t, tm.Layer == rdmap.LayerDDP && tm.EType == rdmap.EType(ddp.TypeUntagged) && tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
+	check.That(t, tm.Layer == rdmap.LayerDDP && tm.EType == rdmap.EType(ddp.TypeUntagged) &&
+		tm.Code == ddp.CodeNoBuffer, "Terminate %v", &tm)
 }
 
 func TestNoReadsAllowed(t *testing.T) {
 	e := rdmaptest.NewEnd(t, 1, func(c *rdmap.Config) { c.IRD, c.ORD = 0, 0 })
 	e.QP.Start()
 	sink, _ := e.Memory(1, ddp.LocalWrite)
-	check.Equal(t, "ORD 0", e.QP.PostSend(&rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 1)}}), rdmap.ErrNoReads)
+	check.Equal(t, "ORD 0",
+		e.QP.PostSend(&rdmap.SendWR{Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 1)}}), rdmap.ErrNoReads)
 	var b [rdmap.ReadRequestLen]byte
 	e.Inject(rdmaptest.Untagged(1, 1, [5]byte{0x41}, 0, true, b[:]))
 	tm, _ := e.LastWord()
@@ -174,7 +186,8 @@ func TestNoReadsAllowed(t *testing.T) {
 	e.QP.Start()
 	e.Inject(rdmaptest.Tagged(0x42, 5, 0, true, []byte("x")))
 	tm, _ = e.LastWord()
-	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeInvalidSTag, "a Read Response with ORD 0: Terminate %v", &tm)
+	check.That(t, tm.Layer == rdmap.LayerDDP && tm.Code == ddp.CodeInvalidSTag,
+		"a Read Response with ORD 0: Terminate %v", &tm)
 }
 
 func TestCompletionsKeepTheOrderOfSubmission(t *testing.T) {
@@ -185,7 +198,8 @@ func TestCompletionsKeepTheOrderOfSubmission(t *testing.T) {
 	src, _ := p.B.Memory(10, ddp.RemoteRead)
 	dst, _ := p.B.Memory(10, ddp.LocalWrite)
 	p.B.Recv(1, dst, 0, 10)
-	p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 10)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+	p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 10)},
+		RemoteSTag: src.STag(), RemoteTO: src.Base()})
 	p.A.Post(rdmap.SendWR{ID: 2})
 	p.A.CutAll()
 	p.Arrive(p.A, p.B, 2)
@@ -205,15 +219,18 @@ func TestReadHeaderOutlivesItsRead(t *testing.T) {
 	src, _ := p.B.Memory(10, ddp.RemoteRead)
 	p.Lazy = true
 	for i := range 4 {
-		p.A.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, i, 1)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+		p.A.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, i, 1)},
+			RemoteSTag: src.STag(), RemoteTO: src.Base()})
 	}
 	p.Run()
 	// Two headers for ORD 1: the third read waits for an acknowledgement, no answered one is held
 	// back.
-	rdmaptest.Wants(t, "unacknowledged", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCRead}, rdmap.WC{ID: 1, Opcode: rdmap.WCRead})
+	rdmaptest.Wants(t, "unacknowledged", p.A.SCQ.Take(), rdmap.WC{ID: 0, Opcode: rdmap.WCRead},
+		rdmap.WC{ID: 1, Opcode: rdmap.WCRead})
 	p.A.Ack()
 	p.Run()
-	rdmaptest.Wants(t, "acknowledged", p.A.SCQ.Take(), rdmap.WC{ID: 2, Opcode: rdmap.WCRead}, rdmap.WC{ID: 3, Opcode: rdmap.WCRead})
+	rdmaptest.Wants(t, "acknowledged", p.A.SCQ.Take(), rdmap.WC{ID: 2, Opcode: rdmap.WCRead},
+		rdmap.WC{ID: 3, Opcode: rdmap.WCRead})
 }
 
 func TestResponsesTakeTurnsWithRequests(t *testing.T) {
@@ -225,10 +242,12 @@ func TestResponsesTakeTurnsWithRequests(t *testing.T) {
 	out, _ := p.B.Memory(10, 0)
 	dst, _ := p.A.Memory(10, ddp.RemoteWrite)
 	for i := range 4 {
-		p.A.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 10*i, 10)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
+		p.A.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 10*i, 10)},
+			RemoteSTag: src.STag(), RemoteTO: src.Base()})
 	}
 	for i := range 8 {
-		p.B.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(out, 0, 10)}, RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
+		p.B.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRWrite, SGL: []rdmap.SGE{rdmaptest.SGE(out, 0, 10)},
+			RemoteSTag: dst.STag(), RemoteTO: dst.Base()})
 	}
 	p.A.CutAll()
 	p.Arrive(p.A, p.B, 4)
@@ -258,13 +277,15 @@ func TestBothEndsReadAtFullDepth(t *testing.T) {
 	}
 	for i, e := range sides {
 		for n := range 64 {
-			e.Post(rdmap.SendWR{ID: uint64(n), Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sinks[i], 0, 1000)}, RemoteSTag: srcs[1-i].STag(), RemoteTO: srcs[1-i].Base()})
+			e.Post(rdmap.SendWR{ID: uint64(n), Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sinks[i], 0, 1000)},
+				RemoteSTag: srcs[1-i].STag(), RemoteTO: srcs[1-i].Base()})
 		}
 	}
 	p.Run()
 	for _, e := range sides {
 		got := e.SCQ.Take()
-		check.That(t, len(got) == 64 && got[63].ID == 63 && len(e.Failures) == 0, "%d reads completed, %v", len(got), e.Failures)
+		check.That(t, len(got) == 64 && got[63].ID == 63 && len(e.Failures) == 0, "%d reads completed, %v", len(got),
+			e.Failures)
 	}
 }
 
@@ -276,7 +297,8 @@ func TestUnacknowledgedResponsesAreBounded(t *testing.T) {
 		e.Inject(rdmaptest.ReadSegment(msn+1, 0, 0, 0))
 		e.CutAll()
 	}
-	must.That(t, len(e.Log) == 2 && e.QP.QueuedReads() == 1, "%d responses sent, %d wait", len(e.Log), e.QP.QueuedReads())
+	must.That(t, len(e.Log) == 2 && e.QP.QueuedReads() == 1, "%d responses sent, %d wait", len(e.Log),
+		e.QP.QueuedReads())
 	e.QP.Stream().Acked()
 	e.CutAll()
 	check.That(t, len(e.Log) == 3 && e.QP.QueuedReads() == 0 && len(e.Failures) == 0,
@@ -307,8 +329,10 @@ func TestLaterWriteMayBePlacedBeforeTheReadIsAnswered(t *testing.T) {
 	sink, got := p.A.Memory(4, ddp.LocalWrite)
 	src, data := p.B.Memory(4, ddp.RemoteRead|ddp.RemoteWrite)
 	copy(data, "old.")
-	p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 4)}, RemoteSTag: src.STag(), RemoteTO: src.Base()})
-	p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRWrite, Inline: []byte("new!"), RemoteSTag: src.STag(), RemoteTO: src.Base()})
+	p.A.Post(rdmap.SendWR{ID: 1, Op: rdmap.WRRead, SGL: []rdmap.SGE{rdmaptest.SGE(sink, 0, 4)},
+		RemoteSTag: src.STag(), RemoteTO: src.Base()})
+	p.A.Post(rdmap.SendWR{ID: 2, Op: rdmap.WRWrite, Inline: []byte("new!"), RemoteSTag: src.STag(),
+		RemoteTO: src.Base()})
 	must.Equal(t, "messages cut", p.A.CutAll(), 2)
 	var read, write ddp.Placed
 	p.B.QP.Stream().Place(p.A.Sent[1], &write)
@@ -318,7 +342,8 @@ func TestLaterWriteMayBePlacedBeforeTheReadIsAnswered(t *testing.T) {
 	p.A.Sent, p.A.Unacked = nil, 2
 	p.Run()
 	check.Equal(t, "what was read", string(got), "new!")
-	rdmaptest.Wants(t, "source", p.A.SCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCRead}, rdmap.WC{ID: 2, Opcode: rdmap.WCWrite})
+	rdmaptest.Wants(t, "source", p.A.SCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCRead},
+		rdmap.WC{ID: 2, Opcode: rdmap.WCWrite})
 }
 
 func TestCompletionAtTheSourceIsNotOneAtTheSink(t *testing.T) {
@@ -333,7 +358,8 @@ func TestCompletionAtTheSourceIsNotOneAtTheSink(t *testing.T) {
 	rdmaptest.Wants(t, "not acknowledged", p.A.SCQ.Take())
 	p.A.Unacked = 2
 	p.A.Ack()
-	rdmaptest.Wants(t, "acknowledged", p.A.SCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCWrite}, rdmap.WC{ID: 2, Opcode: rdmap.WCSend})
+	rdmaptest.Wants(t, "acknowledged", p.A.SCQ.Take(), rdmap.WC{ID: 1, Opcode: rdmap.WCWrite},
+		rdmap.WC{ID: 2, Opcode: rdmap.WCSend})
 	rdmaptest.Same(t, "memory of the peer", mem, make([]byte, 8))
 	rdmaptest.Wants(t, "the peer", p.B.RCQ.Take())
 	p.Arrive(p.A, p.B, 2)
@@ -373,7 +399,8 @@ func TestResponseToALaterReadDoesNotAnswerTheFirst(t *testing.T) {
 	r, mem := e.Memory(40, ddp.LocalWrite)
 	e.QP.Start()
 	for i := range 2 {
-		e.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRRead, RemoteSTag: 77, SGL: []rdmap.SGE{rdmaptest.SGE(r, 20*i, 20)}})
+		e.Post(rdmap.SendWR{ID: uint64(i), Op: rdmap.WRRead, RemoteSTag: 77,
+			SGL: []rdmap.SGE{rdmaptest.SGE(r, 20*i, 20)}})
 	}
 	e.CutAll()
 	body := make([]byte, 20)
@@ -382,5 +409,6 @@ func TestResponseToALaterReadDoesNotAnswerTheFirst(t *testing.T) {
 	rdmaptest.Same(t, "placed where the second Read wants it", mem[20:], body)
 	must.That(t, e.QP.State() >= rdmap.StateTerminate, "state %v", e.QP.State())
 	rdmaptest.Wants(t, "both fail, the first for the wrong answer", e.SCQ.Take(),
-		rdmap.WC{ID: 0, Status: rdmap.StatusBadRespErr, Opcode: rdmap.WCRead}, rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRead})
+		rdmap.WC{ID: 0, Status: rdmap.StatusBadRespErr, Opcode: rdmap.WCRead},
+		rdmap.WC{ID: 1, Status: rdmap.StatusWRFlushErr, Opcode: rdmap.WCRead})
 }

@@ -21,7 +21,8 @@ import (
 func TestAbortIsTheLastPacket(t *testing.T) {
 	l := sctptest.Passive(t, nil)
 	for range 2 { // a SACK is due
-		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("x"), wire.AppendHeartbeat(nil, []byte("y"))))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("x"),
+			wire.AppendHeartbeat(nil, []byte("y"))))
 	}
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
 	l.A.Abort(l.Now, nil)
@@ -35,20 +36,26 @@ func TestAbortTellsBothSidesTheReason(t *testing.T) {
 	w.Run(time.Second)
 	must.That(t, a.State() == assoc.Closed && b.State() == assoc.Closed, "states %v, %v", a.State(), b.State())
 	pkts := w.Seen(0, wire.ChunkAbort)
-	must.That(t, len(pkts) == 1 && sctptest.Describe([]wire.Packet{pkts[0].Pkt}) == "ABORT", "%d ABORT packets", len(pkts)) // req 9260-9.1-1, 9260-3.3.7-2
-	check.That(t, pkts[0].Pkt.VTag() == b.LocalTag(), "the ABORT has not the peer's tag")                                   // req 9260-8.5.1-3
+	// req 9260-9.1-1, 9260-3.3.7-2
+	must.That(t, len(pkts) == 1 && sctptest.Describe([]wire.Packet{pkts[0].Pkt}) == "ABORT", "%d ABORT packets",
+		len(pkts))
+	// req 9260-8.5.1-3
+	check.That(t, pkts[0].Pkt.VTag() == b.LocalTag(), "the ABORT has not the peer's tag")
 	err, _ := w.Hosts[0].DownErr()
 	var local *assoc.AbortError
 	check.That(t, errors.As(err, &local) && !local.ByPeer && errors.Is(err, syscall.ECONNABORTED), "own side: %v", err)
 	err, _ = w.Hosts[1].DownErr()
 	var remote *assoc.AbortError
-	check.That(t, errors.As(err, &remote) && remote.ByPeer && string(remote.Reason()) == "gone fishing" && errors.Is(err, syscall.ECONNRESET),
+	check.That(t, errors.As(err, &remote) && remote.ByPeer && string(remote.Reason()) == "gone fishing" &&
+		errors.Is(err, syscall.ECONNRESET),
 		"peer's side: %v", err) // req 9260-9.1-2, 9260-9.1-5
 	e, ok := w.Hosts[0].Event(assoc.EventSendFailed)
 	check.That(t, ok && e.Unsent, "the queued message: %+v %v", e, ok)
 	check.That(t, len(w.Seen(1, wire.ChunkAbort)) == 0, "an ABORT was answered") // req 9260-9.1-3
-	check.That(t, a.NextTimeout() == rawio.Never && b.NextTimeout() == rawio.Never, "a timer of a dead association runs")
-	check.That(t, w.Hosts[0].Endpoint.Len() == 0 && w.Hosts[1].Endpoint.Len() == 0, "an endpoint still holds the association")
+	check.That(t, a.NextTimeout() == rawio.Never && b.NextTimeout() == rawio.Never,
+		"a timer of a dead association runs")
+	check.That(t, w.Hosts[0].Endpoint.Len() == 0 && w.Hosts[1].Endpoint.Len() == 0,
+		"an endpoint still holds the association")
 }
 
 func TestLongAbortReasonFitsThePacket(t *testing.T) {
@@ -57,7 +64,8 @@ func TestLongAbortReasonFitsThePacket(t *testing.T) {
 	out := l.Flush()
 	l.Expect(out, "ABORT")
 	code, _ := sctptest.CauseOf(out[0])
-	check.That(t, len(out[0]) <= sctptest.MTU && code == wire.CauseUserAbort, "packet of %d octets, cause %v", len(out[0]), code)
+	check.That(t, len(out[0]) <= sctptest.MTU && code == wire.CauseUserAbort, "packet of %d octets, cause %v",
+		len(out[0]), code)
 }
 
 func TestProtocolViolationsAbort(t *testing.T) {
@@ -66,10 +74,15 @@ func TestProtocolViolationsAbort(t *testing.T) {
 		chunk func(l *sctptest.Lab) []byte
 		code  wire.CauseCode
 	}{
-		{"DATA without user data", func(l *sctptest.Lab) []byte { return sctptest.DataChunk(l.TSN, 0, 0, "") }, wire.CauseNoUserData}, // req 9260-6.2-27
-		{"SACK for a TSN never sent", func(l *sctptest.Lab) []byte { return l.Sack(l.HostTSN) }, wire.CauseProtocolViolation},         // req 9260-12.4-3
+		// req 9260-6.2-27
+		{"DATA without user data", func(l *sctptest.Lab) []byte { return sctptest.DataChunk(l.TSN, 0, 0, "") },
+			wire.CauseNoUserData},
+		// req 9260-12.4-3
+		{"SACK for a TSN never sent", func(l *sctptest.Lab) []byte { return l.Sack(l.HostTSN) },
+			wire.CauseProtocolViolation},
 		{"gap block for a TSN never sent", func(l *sctptest.Lab) []byte {
-			return wire.AppendSack(nil, wire.SackFields{CumTSN: l.HostTSN - 1, ARwnd: 9999, Gaps: []wire.GapBlock{{Start: 2, End: 3}}})
+			return wire.AppendSack(nil, wire.SackFields{CumTSN: l.HostTSN - 1, ARwnd: 9999,
+				Gaps: []wire.GapBlock{{Start: 2, End: 3}}})
 		}, wire.CauseProtocolViolation},
 		{"a fragment without its message", func(l *sctptest.Lab) []byte { c := l.Data("x"); c[1] = 0; return c }, wire.CauseProtocolViolation},
 		{"SHUTDOWN for a TSN never sent", func(l *sctptest.Lab) []byte { return wire.AppendShutdown(nil, l.HostTSN+7) }, wire.CauseProtocolViolation},
@@ -81,7 +94,9 @@ func TestProtocolViolationsAbort(t *testing.T) {
 			code, cause := sctptest.CauseOf(out[0])
 			check.That(t, code == row.code && out[0].VTag() == l.PeerTag, "cause %v, tag %#x", code, out[0].VTag())
 			want := []byte{0, 9, 0, 8, 0, 0, 3, 0xe8}
-			check.That(t, code != wire.CauseNoUserData || bytes.Equal(cause, want), "cause %x, want %x", []byte(cause), want) // req 9260-3.3.10.9-1
+			// req 9260-3.3.10.9-1
+			check.That(t, code != wire.CauseNoUserData || bytes.Equal(cause, want), "cause %x, want %x",
+				[]byte(cause), want)
 			l.InState(assoc.Closed)
 		})
 	}
@@ -90,11 +105,13 @@ func TestProtocolViolationsAbort(t *testing.T) {
 func TestAbortIsTheLastChunk(t *testing.T) {
 	t.Run("sent", func(t *testing.T) {
 		l := sctptest.Passive(t, nil)
-		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, []byte("answer me")), l.Data("x")))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+			wire.AppendHeartbeat(nil, []byte("answer me")), l.Data("x")))
 		l.A.Abort(l.Now, nil)
 		for _, p := range l.Flush() {
 			types := sctptest.ChunkTypes(p)
-			check.That(t, !sctptest.Has(p, wire.ChunkAbort) || types[len(types)-1] == wire.ChunkAbort, "sent %v", types) // req 9260-3.3.7-3
+			// req 9260-3.3.7-3
+			check.That(t, !sctptest.Has(p, wire.ChunkAbort) || types[len(types)-1] == wire.ChunkAbort, "sent %v", types)
 		}
 		l.InState(assoc.Closed)
 		check.Equal(t, "something is sent after the ABORT", len(l.Flush()), 0)
@@ -105,7 +122,8 @@ func TestAbortIsTheLastChunk(t *testing.T) {
 		l.Host.Placer = p
 		l.Listen(nil)
 		l.Shake()
-		l.Expect(l.Send(l.Tag, l.Data("place before"), wire.AppendAbort(nil, false), l.Data("place behind")), "") // req 9260-3.3.7-4
+		// req 9260-3.3.7-4
+		l.Expect(l.Send(l.Tag, l.Data("place before"), wire.AppendAbort(nil, false), l.Data("place behind")), "")
 		l.InState(assoc.Closed)
 		check.Equal(t, "what the upper layer saw", strings.Join(p.Seen, ", "), "place before")
 	})
@@ -150,7 +168,8 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 			l.InState(assoc.Closed) // at once
 		}},
 		{"when the peer wants to", "ABORT", func(l *sctptest.Lab) {
-			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendShutdown(nil, l.HostTSN-1)))
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+				wire.AppendShutdown(nil, l.HostTSN-1)))
 			l.InState(assoc.Closed)
 		}},
 	} {
@@ -161,7 +180,8 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 			l.InState(assoc.Closed)
 			err, _ := l.Host.DownErr()
 			var broken *assoc.InternalError
-			check.That(t, errors.As(err, &broken) && errors.Is(err, syscall.ENOTRECOVERABLE) && strings.Contains(err.Error(), "stream 4000 of 16"), "ended by %v", err)
+			check.That(t, errors.As(err, &broken) && errors.Is(err, syscall.ENOTRECOVERABLE) &&
+				strings.Contains(err.Error(), "stream 4000 of 16"), "ended by %v", err)
 			check.Equal(t, "contradictions", l.A.Stats().Contradictions, 1)
 			l.Expect(l.Send(l.Tag, l.Data("y")), "ABORT") // of the endpoint: there is no association
 		})
@@ -176,11 +196,13 @@ func TestContradictionEndsTheAssociation(t *testing.T) {
 			l.A.Break(&assoc.InternalError{})
 			l.A.Break(&assoc.InternalError{Where: "the consequences"})
 		}
-		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("place this"), l.Data("place that")))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("place this"),
+			l.Data("place that")))
 		l.InState(assoc.Closed)
 		l.Expect(l.Flush(), "ABORT")
 		err, _ := l.Host.DownErr()
-		check.That(t, len(p.Seen) == 1 && err != nil && !strings.Contains(err.Error(), "consequences"), "placed %q, ended by %v", p.Seen, err)
+		check.That(t, len(p.Seen) == 1 && err != nil && !strings.Contains(err.Error(), "consequences"),
+			"placed %q, ended by %v", p.Seen, err)
 	})
 	t.Run("in a test it panics", func(t *testing.T) {
 		l := liarLab(t)

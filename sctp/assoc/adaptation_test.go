@@ -16,7 +16,8 @@ import (
 func u32(v uint32) *uint32 { return &v }
 
 func TestAdaptationIndicationReachesBothSides(t *testing.T) {
-	_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true}, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true})
+	_, a, b := sctptest.Pair(t, &assoc.Config{Adaptation: u32(1), RequireAdaptation: true},
+		&assoc.Config{Adaptation: u32(1), RequireAdaptation: true})
 	for _, x := range []*assoc.Assoc{a, b} { // req 5061-4.2.6-3, 5061-4.2.6-6
 		v, ok := x.PeerAdaptation()
 		check.That(t, v == 1 && ok, "peer's indication %d %v", v, ok)
@@ -52,7 +53,8 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 			w.Run(5 * time.Second)
 			must.Equal(t, "state", a.State(), assoc.Closed)
 			for _, h := range w.Hosts {
-				check.That(t, len(h.Assocs)-h.Endpoint.Len() == 1-h.ID, "host %d holds %d associations", h.ID, h.Endpoint.Len())
+				check.That(t, len(h.Assocs)-h.Endpoint.Len() == 1-h.ID, "host %d holds %d associations", h.ID,
+					h.Endpoint.Len())
 				_, up := h.Event(assoc.EventUp)
 				check.That(t, !up, "host %d came up", h.ID)
 			}
@@ -63,7 +65,8 @@ func TestRequiredAdaptationIsEnforced(t *testing.T) {
 				return
 			}
 			var ae *assoc.AdaptationError
-			check.That(t, errors.As(err, &ae) && *ae == row.want && errors.Is(err, syscall.ECONNREFUSED), "ended by %v", err)
+			check.That(t, errors.As(err, &ae) && *ae == row.want && errors.Is(err, syscall.ECONNREFUSED),
+				"ended by %v", err)
 			check.That(t, len(w.Seen(0, wire.ChunkCookieEcho)) == 0 && len(w.Seen(0, wire.ChunkAbort)) == 1,
 				"the INIT ACK was not refused by ABORT")
 			check.Equal(t, "violations", a.Stats().Violations, 1)

@@ -80,7 +80,8 @@ func (a *Assoc) hasNewAddrFor(p *path, list []netip.Addr) bool {
 	peer := p.Remote.Addr()
 	return slices.ContainsFunc(list, func(u netip.Addr) bool {
 		near := min(scopeOf(u), siteScope) == min(scopeOf(peer), siteScope) && u.Zone() == peer.Zone()
-		return near && familyOf(u) == familyOf(peer) && (a.rareState == nil || !slices.Contains(a.rareState.usableAddrs, u))
+		return near && familyOf(u) == familyOf(peer) &&
+			(a.rareState == nil || !slices.Contains(a.rareState.usableAddrs, u))
 	})
 }
 

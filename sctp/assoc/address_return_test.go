@@ -109,14 +109,16 @@ func TestOwnAddressThatReturns(t *testing.T) {
 			w.back(a, here|1<<row.out[0], row.out[0])
 			check.Equal(t, "sent at once", w.sent(at), row.want)
 			after := sctptest.PathTo(t, a, w.Addrs[1][row.out[0]])
-			check.That(t, after.Errors == before.Errors && after.RTO == before.RTO && after.Cwnd <= before.Cwnd && a.NextTimeout() <= max(t3, at.Add(after.RTO)),
+			check.That(t, after.Errors == before.Errors && after.RTO == before.RTO && after.Cwnd <= before.Cwnd &&
+				a.NextTimeout() <= max(t3, at.Add(after.RTO)),
 				"%+v, before %+v, %d timeouts before; next at %v, before %v", after, before, errs, a.NextTimeout(), t3)
 			w.Run(time.Duration(row.within) * sctptest.RoundTrip)
 			if row.networks == 1 || len(row.out) == 2 {
 				check.Equal(t, "octets received at the end", w.Hosts[1].Received.Len(), sum(w.Hosts[0].Assocs[0]))
 			}
 			p := sctptest.PathTo(t, a, w.Addrs[1][row.out[0]])
-			check.That(t, p.State == assoc.PathActive && !p.Suspected && p.Errors == 0 || row.want == "" || len(row.out) == 2 && row.gone > time.Minute, "%+v, received %d before", p, received)
+			check.That(t, p.State == assoc.PathActive && !p.Suspected && p.Errors == 0 || row.want == "" ||
+				len(row.out) == 2 && row.gone > time.Minute, "%+v, received %d before", p, received)
 			w.back(a, all, row.out...)
 			w.Run(time.Minute)
 			must.OK(t, a.Audit(0))
@@ -172,9 +174,11 @@ func TestOwnAddressThatFlaps(t *testing.T) {
 				n, ends := story(every)
 				// Each HEARTBEAT without an answer counts (section 8.2), once in an RTO that is
 				// backed off.
-				check.That(t, (ends-long).Abs() < time.Second || row.name == "nothing in flight" && ends > 5*time.Minute && ends < long, "every %v: ends after %v, without it %v", every, ends, long)
+				check.That(t, (ends-long).Abs() < time.Second || row.name == "nothing in flight" &&
+					ends > 5*time.Minute && ends < long, "every %v: ends after %v, without it %v", every, ends, long)
 				most := few + int(ends/max(time.Second, 2*every)) + 2
-				check.That(t, n > few && n <= most, "every %v: %d packets, without it %d, at most %d expected", every, n, few, most)
+				check.That(t, n > few && n <= most, "every %v: %d packets, without it %d, at most %d expected", every,
+					n, few, most)
 			}
 		})
 	}
@@ -227,7 +231,8 @@ func TestShortOutageSendsNothingAgain(t *testing.T) {
 	}
 	must.That(t, w.RunUntil(w.Now.Add(time.Minute), s.Done), "%d messages arrived", s.Want)
 	st := a.Stats()
-	check.That(t, st.Retransmits == 0 && st.Timeouts == 0, "%d chunks sent again, %d timeouts", st.Retransmits, st.Timeouts)
+	check.That(t, st.Retransmits == 0 && st.Timeouts == 0, "%d chunks sent again, %d timeouts", st.Retransmits,
+		st.Timeouts)
 }
 
 // INIT, COOKIE ECHO, SHUTDOWN and SHUTDOWN ACK go again at once as well, no more often than once in
@@ -290,7 +295,8 @@ func TestHurriedSetupMeasuresNothing(t *testing.T) {
 	back()
 	check.Equal(t, "sent", sctptest.Describe(l.Flush()), "COOKIE ECHO")
 	l.Send(l.A.LocalTag(), wire.AppendCookieAck(nil))
-	check.That(t, l.A.State() == assoc.Established && l.A.PathStats(0).SRTT < time.Millisecond, "%v, after COOKIE ACK %+v", l.A.State(), l.A.PathStats(0))
+	check.That(t, l.A.State() == assoc.Established && l.A.PathStats(0).SRTT < time.Millisecond,
+		"%v, after COOKIE ACK %+v", l.A.State(), l.A.PathStats(0))
 }
 
 // An INIT that goes sooner than it has to may be refused, as the address is back before the way is.
@@ -405,7 +411,9 @@ func TestRefusalThatEnds(t *testing.T) {
 		w.Hosts[0].Refuses = nil
 		opened := w.Now
 		w.RunUntil(w.Now.Add(time.Minute), func() bool { return w.Hosts[1].Received.Len() == sum(a) })
-		check.That(t, w.Now.Sub(opened) <= 1200*time.Millisecond, "%d networks: all is there %v after they are open, %v after the begin", networks, w.Now.Sub(opened), w.Now.Sub(start))
+		check.That(t, w.Now.Sub(opened) <= 1200*time.Millisecond,
+			"%d networks: all is there %v after they are open, %v after the begin", networks, w.Now.Sub(opened),
+			w.Now.Sub(start))
 		must.OK(t, a.Audit(0))
 	}
 }

@@ -48,10 +48,13 @@ func TestAnnouncedAddresses(t *testing.T) {
 		want            string // listed in INIT and INIT ACK
 		from            string // source of the INIT
 	}{
-		{"one address: none is listed, it is the packet's source", "10.0.0.1", "10.0.0.9", "", "10.0.0.1"}, // req 9260-3.3.2.1-4, 5043-7.2-2
+		// req 9260-3.3.2.1-4, 5043-7.2-2
+		{"one address: none is listed, it is the packet's source", "10.0.0.1", "10.0.0.9", "", "10.0.0.1"},
 		{"two: both are", "10.0.0.1 10.1.0.1", "10.0.0.9", "10.0.0.1 10.1.0.1", "10.0.0.1"},
-		{"both families", "10.0.0.1 2001:db8::1", "10.0.0.9", "10.0.0.1 2001:db8::1", "10.0.0.1"},                // req 9260-3.3.2.1-2
-		{"IPv4-mapped: as IPv4", "::ffff:10.0.0.1 ::ffff:10.1.0.1", "10.0.0.9", "10.0.0.1 10.1.0.1", "10.0.0.1"}, // req 9260-3.3.2.1.2-1, 9260-3.3.2.1.2-2
+		// req 9260-3.3.2.1-2
+		{"both families", "10.0.0.1 2001:db8::1", "10.0.0.9", "10.0.0.1 2001:db8::1", "10.0.0.1"},
+		// req 9260-3.3.2.1.2-1, 9260-3.3.2.1.2-2
+		{"IPv4-mapped: as IPv4", "::ffff:10.0.0.1 ::ffff:10.1.0.1", "10.0.0.9", "10.0.0.1 10.1.0.1", "10.0.0.1"},
 		{"loopback is nobody else's business", "127.0.0.1 10.0.0.1 10.1.0.1", "10.0.0.9", "10.0.0.1 10.1.0.1", "10.0.0.1"},
 		{"nor where it is all there is of its family", "127.0.0.1 2001:db8::1 2001:db8:1::1", "2001:db8::9", "2001:db8::1 2001:db8:1::1", "2001:db8::1"},
 		{"loopback is, on this host", "127.0.0.1 10.0.0.1", "127.0.0.9", "127.0.0.1 10.0.0.1", "127.0.0.1"},
@@ -73,7 +76,8 @@ func TestAnnouncedAddresses(t *testing.T) {
 			l = sctptest.Bare(t)
 			l.Listen(cfg)
 			l.Host.Addr = netip.AddrPortFrom(netip.MustParseAddr(row.from), 0)
-			check.Slice(t, "INIT ACK lists", listed(t, l.SendFrom(peer, 0, sctptest.InitChunk(1, 1))[0], wire.ChunkInitAck), addrs(row.want))
+			check.Slice(t, "INIT ACK lists", listed(t, l.SendFrom(peer, 0, sctptest.InitChunk(1, 1))[0],
+				wire.ChunkInitAck), addrs(row.want))
 		})
 	}
 }
@@ -83,8 +87,10 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 		name, own, source, listed string
 		want                      string // destinations of the association
 	}{
-		{"none listed: the source", "", "10.0.0.9", "", "10.0.0.9"},                                      // req 9260-5.1.2-1
-		{"the source counts too", "", "10.0.0.9", "10.0.0.10 10.0.0.11", "10.0.0.9 10.0.0.10 10.0.0.11"}, // req 9260-5.1.2-3
+		// req 9260-5.1.2-1
+		{"none listed: the source", "", "10.0.0.9", "", "10.0.0.9"},
+		// req 9260-5.1.2-3
+		{"the source counts too", "", "10.0.0.9", "10.0.0.10 10.0.0.11", "10.0.0.9 10.0.0.10 10.0.0.11"},
 		{"each once", "", "10.0.0.9", "10.0.0.10 10.0.0.9 10.0.0.10", "10.0.0.9 10.0.0.10"},
 		{"no host has these", "", "10.0.0.9", "0.0.0.0 255.255.255.255 239.0.0.1 :: ff02::1", "10.0.0.9"},
 		{"loopback from elsewhere", "", "10.0.0.9", "127.0.0.1 ::1", "10.0.0.9"},
@@ -94,14 +100,19 @@ func TestAddressesThatArePassedOver(t *testing.T) {
 		{"public ones of a private peer", "", "10.0.0.9", "198.51.100.9", "10.0.0.9 198.51.100.9"},
 		{"link-local ones from elsewhere", "", "2001:db8::9", "fe80::9 169.254.1.1", "2001:db8::9"},
 		{"link-local ones of this link", "", "fe80::9%eth0", "fe80::10 2001:db8::9", "fe80::9%eth0 fe80::10%eth0 2001:db8::9"},
-		{"those of the other family, with one own address", "", "10.0.0.9", "2001:db8::9 10.0.0.10 2001:db8::10", "10.0.0.9 10.0.0.10"}, // req 9260-5.1.2-8, 9260-5.1.2-9
+		// req 9260-5.1.2-8, 9260-5.1.2-9
+		{"those of the other family, with one own address", "", "10.0.0.9", "2001:db8::9 10.0.0.10 2001:db8::10",
+			"10.0.0.9 10.0.0.10"},
 		{"and over IPv6", "", "2001:db8::9", "10.0.0.9 2001:db8::10 198.51.100.9", "2001:db8::9 2001:db8::10"},
 		{"and over a link", "", "fe80::9%eth0", "10.0.0.9 2001:db8::9 198.51.100.9", "fe80::9%eth0 2001:db8::9"},
 		{"those of a family of which the peer is told no own address", "198.51.100.1 fd00::1", "192.0.2.9", "2001:db8::9 198.51.100.9", "192.0.2.9 198.51.100.9"},
 		{"nor where it reaches no farther than its link", "10.0.0.1 fe80::1%eth0", "10.0.0.9", "fd00::9 10.0.0.10", "10.0.0.9 10.0.0.10"},
 		{"a family of eight does not keep out the other", "", "2001:db8::1", "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8 10.0.0.9 2001:db8::2", "2001:db8::1 2001:db8::2"},
-		{"those of a family that no own address has", "10.0.0.1 10.1.0.1", "10.0.0.9", "2001:db8::9 10.0.0.10 10.0.0.11", "10.0.0.9 10.0.0.10 10.0.0.11"}, // req 9260-5.1.2-8, 9260-5.1.2-9, 9260-5.1.2-10
-		{"beyond the eighth", "", "10.0.0.1", "10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8 10.0.0.9 10.0.0.10",
+		// req 9260-5.1.2-8, 9260-5.1.2-9, 9260-5.1.2-10
+		{"those of a family that no own address has", "10.0.0.1 10.1.0.1", "10.0.0.9",
+			"2001:db8::9 10.0.0.10 10.0.0.11", "10.0.0.9 10.0.0.10 10.0.0.11"},
+		{"beyond the eighth", "", "10.0.0.1",
+			"10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8 10.0.0.9 10.0.0.10",
 			"10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6 10.0.0.7 10.0.0.8"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -146,15 +157,18 @@ func TestSupportedAddressTypes(t *testing.T) {
 		return fmt.Sprintf("%x", []byte(sctptest.ParamOf(init, wire.ParamSupportedAddrTypes)))
 	}
 	for _, row := range []struct{ name, own, peer, want string }{
-		{"one own address, which the link chooses: that of the peer", "", "10.0.0.9", "000c00060005"}, // req 9260-5.1.2-7
+		// req 9260-5.1.2-7
+		{"one own address, which the link chooses: that of the peer", "", "10.0.0.9", "000c00060005"},
 		{"and over IPv6", "", "2001:db8::9", "000c00060006"},
 		{"both, of which the peer is told one", "10.0.0.1 fd00::1", "192.0.2.9", "000c00060005"},
-		{"IPv4 only", "10.0.0.1 10.1.0.1", "10.0.0.9", "000c00060005"}, // req 9260-5.1.2-7, 9260-3.3.2.1.5-1, 9260-3.3.2.1.5-2
+		// req 9260-5.1.2-7, 9260-3.3.2.1.5-1, 9260-3.3.2.1.5-2
+		{"IPv4 only", "10.0.0.1 10.1.0.1", "10.0.0.9", "000c00060005"},
 		{"IPv6 only", "2001:db8::1", "2001:db8::9", "000c00060006"},
 		{"both: nothing is said", "10.0.0.1 2001:db8::1", "10.0.0.9", ""},
 	} {
 		l := sctptest.Bare(t)
-		l.Dial(&assoc.Config{LocalAddrs: addrs(row.own)}, netip.AddrPort{}, netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0))
+		l.Dial(&assoc.Config{LocalAddrs: addrs(row.own)}, netip.AddrPort{},
+			netip.AddrPortFrom(netip.MustParseAddr(row.peer), 0))
 		check.Equal(t, row.name, types(l.Flush()[0]), row.want)
 	}
 	v4, v6 := wire.AppendSupportedAddrTypes(nil, wire.ParamIPv4), wire.AppendSupportedAddrTypes(nil, wire.ParamIPv6)
@@ -167,12 +181,16 @@ func TestSupportedAddressTypes(t *testing.T) {
 		{"all", nil, "10.0.0.1 10.1.0.1 2001:db8::1"},
 		{"IPv4 only", v4, "10.0.0.1 10.1.0.1"},
 		{"IPv6, asked for over IPv4: both", v6, "10.0.0.1 10.1.0.1 2001:db8::1"}, // req 9260-5.1.2-11
-		{"IPv4, with an IPv6 address: both", wire.AppendAddressParam(v4, netip.MustParseAddr("2001:db8::9")), "10.0.0.1 10.1.0.1 2001:db8::1"}, // req 9260-5.1.2-11
-		{"host names only: ignored", odd, "10.0.0.1 10.1.0.1 2001:db8::1"},                                                                     // req 9260-3.3.2.1.5-3
+		// req 9260-5.1.2-11
+		{"IPv4, with an IPv6 address: both", wire.AppendAddressParam(v4, netip.MustParseAddr("2001:db8::9")),
+			"10.0.0.1 10.1.0.1 2001:db8::1"},
+		// req 9260-3.3.2.1.5-3
+		{"host names only: ignored", odd, "10.0.0.1 10.1.0.1 2001:db8::1"},
 	} {
 		l := sctptest.Bare(t)
 		l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1")})
-		check.Slice(t, row.name+": INIT ACK lists", listed(t, l.Send(0, sctptest.InitChunk(1, 1, row.params))[0], wire.ChunkInitAck), addrs(row.want))
+		check.Slice(t, row.name+": INIT ACK lists", listed(t, l.Send(0, sctptest.InitChunk(1, 1, row.params))[0],
+			wire.ChunkInitAck), addrs(row.want))
 	}
 	l := sctptest.Bare(t)
 	l.Listen(&assoc.Config{LocalAddrs: addrs("10.0.0.1 10.1.0.1 2001:db8::1 2001:db8:1::1")})
@@ -188,7 +206,9 @@ func TestSourceOfEachPath(t *testing.T) {
 		{"fifteen say nothing", "10.9.0.1 10.3.0.1", "10.2.0.9", "10.9.0.1"},
 		{"48 bits of IPv6", "2001:db8:2::1 2001:db8:1:8000::1", "2001:db8:1::9", "2001:db8:1:8000::1"},
 		{"47 say nothing", "2001:db9::1 2001:db8::1", "2001:db8:1::9", "2001:db9::1"},
-		{"with nothing in common: one each", "198.51.100.1 203.0.113.1", "192.0.2.8 192.0.2.9", "198.51.100.1 203.0.113.1"}, // req 9260-6.4.1-2
+		// req 9260-6.4.1-2
+		{"with nothing in common: one each", "198.51.100.1 203.0.113.1", "192.0.2.8 192.0.2.9",
+			"198.51.100.1 203.0.113.1"},
 		{"of the same family", "10.1.0.1 2001:db8::1", "2001:db8:1::9 10.2.0.9", "2001:db8::1 10.1.0.1"},
 		{"peers of a family that there is not are left out", "10.1.0.1 10.2.0.1", "2001:db8::9 10.1.0.9", "10.1.0.1"},
 	} {
@@ -197,7 +217,8 @@ func TestSourceOfEachPath(t *testing.T) {
 		for _, p := range addrs(row.peers) {
 			to = append(to, netip.AddrPortFrom(p, 0))
 		}
-		a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, sctptest.PortB, netip.AddrPort{}, to, sctptest.PortA))(t)
+		a := must.Get(l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs(row.own)}, sctptest.PortB,
+			netip.AddrPort{}, to, sctptest.PortA))(t)
 		var got []netip.Addr
 		for _, p := range sctptest.Paths(a) {
 			got = append(got, p.Local.Addr())
@@ -206,23 +227,27 @@ func TestSourceOfEachPath(t *testing.T) {
 		check.Slice(t, row.name, got, addrs(row.want))
 	}
 	l := sctptest.Bare(t)
-	_, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 ::1")}, sctptest.PortB, netip.AddrPort{},
+	_, err := l.Host.Endpoint.Connect(l.Now, &assoc.Config{LocalAddrs: addrs("10.1.0.1 ::1")}, sctptest.PortB,
+		netip.AddrPort{},
 		[]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::9]:0")}, sctptest.PortA)
-	check.That(t, errors.Is(err, assoc.ErrNoSource) && errors.Is(err, syscall.EADDRNOTAVAIL), "no own address of the family: %v", err)
+	check.That(t, errors.Is(err, assoc.ErrNoSource) && errors.Is(err, syscall.EADDRNOTAVAIL),
+		"no own address of the family: %v", err)
 }
 
 // A peer that does not answer is tried from each own address that may reach it and is as near as
 // the first, in turn.
 func TestSourcesTakeTurns(t *testing.T) {
 	l := sctptest.Bare(t)
-	a := l.Dial(&assoc.Config{LocalAddrs: addrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")}, netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.9:0"))
+	a := l.Dial(&assoc.Config{LocalAddrs: addrs("10.1.0.1 198.51.100.1 203.0.113.1 2001:db8::1 198.18.0.1")},
+		netip.AddrPort{}, netip.MustParseAddrPort("192.0.2.9:0"))
 	var got []netip.Addr
 	for range 7 {
 		l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) { got = append(got, p.Local.Addr()) })
 		l.Now = a.NextTimeout()
 		a.HandleTimeout(l.Now)
 	}
-	check.Slice(t, "INITs from", got, addrs("198.51.100.1 198.51.100.1 203.0.113.1 198.18.0.1 198.51.100.1 203.0.113.1 198.18.0.1"))
+	check.Slice(t, "INITs from", got,
+		addrs("198.51.100.1 198.51.100.1 203.0.113.1 198.18.0.1 198.51.100.1 203.0.113.1 198.18.0.1"))
 }
 
 // Where the peer sends to another own address than it is sent from, that one is the next to be
@@ -299,7 +324,8 @@ func TestPathGetsAnotherSourceWhenItsOwnFails(t *testing.T) {
 		w := setup(t)
 		w.Net.Partition(w.Addrs[0][0], w.Addrs[1][0])
 		a := w.Connect(config(w), w.Addrs[1][0])
-		must.That(t, w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }), "state %v", a.State())
+		must.That(t, w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }),
+			"state %v", a.State())
 	})
 }
 
@@ -310,11 +336,13 @@ func TestCollisionByDifferentAddresses(t *testing.T) {
 	ca, cb := steady, steady
 	ca.LocalAddrs, cb.LocalAddrs = w.Addrs[0], w.Addrs[1]
 	a := w.Connect(&ca, w.Addrs[1][0], w.Addrs[1][1])
-	b := must.Get(w.Hosts[1].Endpoint.Connect(w.Now, &cb, sctptest.PortB, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(w.Addrs[0][1], 0)}, sctptest.PortA))(t)
+	b := must.Get(w.Hosts[1].Endpoint.Connect(w.Now, &cb, sctptest.PortB, netip.AddrPort{},
+		[]netip.AddrPort{netip.AddrPortFrom(w.Addrs[0][1], 0)}, sctptest.PortA))(t)
 	w.Hosts[1].Adopt(b)
 	w.Run(5 * time.Second)
 	for i, x := range []*assoc.Assoc{a, b} { // req 9260-5.1.2-5
-		check.That(t, x.State() == assoc.Established && len(w.Hosts[i].Assocs) == 1 && x.NumPaths() == 2, "host %d: %v, %d associations, paths %+v", i, x.State(), len(w.Hosts[i].Assocs), sctptest.Paths(x))
+		check.That(t, x.State() == assoc.Established && len(w.Hosts[i].Assocs) == 1 && x.NumPaths() == 2,
+			"host %d: %v, %d associations, paths %+v", i, x.State(), len(w.Hosts[i].Assocs), sctptest.Paths(x))
 	}
 	check.That(t, a.LocalTag() == b.PeerTag() && b.LocalTag() == a.PeerTag(), "the tags do not match")
 }
@@ -366,12 +394,14 @@ func TestPeerWithoutAddressParametersHasOneAddress(t *testing.T) {
 	// req 9260-5.1.2-1
 	for _, l := range []*sctptest.Lab{sctptest.Passive(t, nil), sctptest.Established(t, nil)} {
 		p := l.A.PathStats(0)
-		check.That(t, l.A.NumPaths() == 1 && p.Remote == l.Peer && p.Local == l.Host.Addr, "%d paths, the first from %v to %v", l.A.NumPaths(), p.Local, p.Remote)
+		check.That(t, l.A.NumPaths() == 1 && p.Remote == l.Peer && p.Local == l.Host.Addr,
+			"%d paths, the first from %v to %v", l.A.NumPaths(), p.Local, p.Remote)
 	}
 	// The source of an INIT ACK is an address of the peer, whoever was sent the INIT.
 	l, second := sctptest.Active(t, nil), netip.MustParseAddrPort("10.0.0.10:0")
 	l.SendFrom(second, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie")))
-	check.That(t, l.A.NumPaths() == 2 && l.A.PathStats(1).Remote == second && l.A.PathStats(1).State == assoc.PathUnconfirmed,
+	check.That(t, l.A.NumPaths() == 2 && l.A.PathStats(1).Remote == second &&
+		l.A.PathStats(1).State == assoc.PathUnconfirmed,
 		"%d paths after an INIT ACK from a second address", l.A.NumPaths()) // req 9260-5.1.2-1
 }
 
@@ -410,7 +440,9 @@ func TestAbortForAHostNameGoesToTheSource(t *testing.T) {
 	out := l.Post(from, 0, sctptest.InitChunk(l.PeerTag, 1, host, wire.AppendAddressParam(nil, l.Peer.Addr())))
 	must.That(t, sctptest.Text(out) == "10.0.0.44: ABORT", "%v", sctptest.Text(out)) // req 9260-5.1.2-2
 	code, c := sctptest.CauseOf(out[0].Pkt)
-	check.That(t, code == wire.CauseUnresolvableAddress && bytes.Equal(c[4:], host[:6]), "cause %v with % x, want the whole parameter", code, []byte(c)) // req 9260-3.3.10.5-1
+	// req 9260-3.3.10.5-1
+	check.That(t, code == wire.CauseUnresolvableAddress && bytes.Equal(c[4:], host[:6]),
+		"cause %v with % x, want the whole parameter", code, []byte(c))
 	l = sctptest.Active(t, nil)
 	out = l.Post(from, l.Tag, sctptest.InitAckChunk(l.PeerTag, 1, []byte("c"), host))
 	check.That(t, sctptest.Text(out) == "10.0.0.44: ABORT", "%v", sctptest.Text(out))

@@ -45,7 +45,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		{"queued, received and released", nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w, a, b := sctptest.Pair(t, &assoc.Config{MaxBurst: -1, HeartbeatInterval: -1}, &assoc.Config{RecvBuffer: 1 << 17, HeartbeatInterval: -1})
+			w, a, b := sctptest.Pair(t, &assoc.Config{MaxBurst: -1, HeartbeatInterval: -1},
+				&assoc.Config{RecvBuffer: 1 << 17, HeartbeatInterval: -1})
 			src := &spring{data: make([]byte, 1400)}
 			a.SetUpper(nil, src)
 			b.SetUpper(row.placer, nil)
@@ -62,7 +63,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 						for _, v := range batch.Pkts[i].Vec {
 							n += copy(buf.B[n:], v)
 						}
-						p = rawio.Packet{Data: buf.B[:n], Buf: buf, Local: w.Hosts[at.ID].Addr, Remote: w.Hosts[1-at.ID].Addr}
+						p = rawio.Packet{Data: buf.B[:n], Buf: buf, Local: w.Hosts[at.ID].Addr,
+							Remote: w.Hosts[1-at.ID].Addr}
 						to.HandlePacket(now, &p)
 						p.Release()
 					}

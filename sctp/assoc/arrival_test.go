@@ -75,7 +75,8 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 		pkt        func() []byte
 	}{
 		{"out of the blue", "10.0.0.9:1001", func() []byte {
-			return sctptest.Packet(sctptest.PortA, sctptest.PortB, 7, wire.AppendCookieAck(nil), sctptest.DataChunk(1, 0, 0, "x"))
+			return sctptest.Packet(sctptest.PortA, sctptest.PortB, 7, wire.AppendCookieAck(nil),
+				sctptest.DataChunk(1, 0, 0, "x"))
 		}},
 		{"INIT", "10.0.0.9:1002", func() []byte {
 			return sctptest.Packet(sctptest.PortA, sctptest.PortB, 0, sctptest.InitChunk(l.PeerTag, l.TSN))
@@ -95,7 +96,8 @@ func TestAnswersGoToThePortOfTheQuestion(t *testing.T) {
 		if step.what == "out of the blue" {
 			continue // of that kind nothing is answered
 		}
-		check.That(t, len(list) == 1 && list[0] == at(step.from), "%s from %s: answers to %v", step.what, step.from, list)
+		check.That(t, len(list) == 1 && list[0] == at(step.from), "%s from %s: answers to %v", step.what, step.from,
+			list)
 		if step.what == "natively" {
 			check.Equal(t, "port after a native packet", portOf(l.A, 0), 0) // req 6951-5.4-3
 		}
@@ -176,11 +178,13 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 			payload := a.MaxPayload()
 			heard := func(from netip.AddrPort, want int) {
 				t.Helper()
-				pkt := sctptest.Packet(sctptest.PortB, sctptest.PortA, a.LocalTag(), wire.AppendHeartbeat(nil, []byte("x")))
+				pkt := sctptest.Packet(sctptest.PortB, sctptest.PortA, a.LocalTag(),
+					wire.AppendHeartbeat(nil, []byte("x")))
 				p := rawio.Packet{Data: pkt, Local: r.Hosts[0].Addr, Remote: from}
 				r.Hosts[0].Receive(r.Now, &p)
 				got := a.PathStats(0)
-				check.That(t, got.MTU == want && got.Remote == from, "path MTU %d, want %d, to %v", got.MTU, want, got.Remote)
+				check.That(t, got.MTU == want && got.Remote == from, "path MTU %d, want %d, to %v", got.MTU, want,
+					got.Remote)
 			}
 			heard(netip.AddrPortFrom(was.Addr(), row.becomes), row.mtu)
 			check.Equal(t, "MaxPayload", a.MaxPayload(), payload+row.mtu-row.thenBack)
@@ -224,8 +228,10 @@ func TestReportsAboutEncapsulatedPackets(t *testing.T) {
 	quote := sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)
 	report(rawio.KindPacketTooBig, 1400, quote[:8])
 	check.Equal(t, "path MTU", l.A.PathStats(0).MTU, 1400-20-8)
-	l.Now = l.Now.Add(time.Minute)                                                                          // so long that nothing speaks against it
-	report(rawio.KindProtoUnreachable, 0, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag^1)[:8]) // req 6951-5.5-1
+	// so long that nothing speaks against it
+	l.Now = l.Now.Add(time.Minute)
+	// req 6951-5.5-1
+	report(rawio.KindProtoUnreachable, 0, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag^1)[:8])
 	report(rawio.KindProtoUnreachable, 0, quote[:7])
 	report(rawio.KindProtoUnreachable, 0, nil)
 	l.InState(assoc.Established)

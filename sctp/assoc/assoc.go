@@ -165,8 +165,11 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 		return nil, err
 	}
 	a := env.newAssoc()
-	a.cfg, a.env, a.state, a.incarnation, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort, peer.PeerPort
-	a.localTag, a.localTSN, a.setup = id.tag, id.tsn, &setup{stage: new(cookieWaitState), sendDue: true, t1ExpiresAt: rawio.Never, reachAddr: widestScopeAddr(peer.Remotes)}
+	a.cfg, a.env, a.state, a.incarnation, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort,
+		peer.PeerPort
+	a.localTag, a.localTSN, a.setup = id.tag, id.tsn,
+		&setup{stage: new(cookieWaitState), sendDue: true, t1ExpiresAt: rawio.Never,
+			reachAddr: widestScopeAddr(peer.Remotes)}
 	a.replaceSender()
 	a.peerIsLocal = env.areLocalAddrs(peer.Remotes)
 	own := netip.AddrPortFrom(peer.Local.Addr().Unmap(), peer.Local.Port())
@@ -208,16 +211,20 @@ func (a *Assoc) replaceSender() {
 
 // initSender makes a sending half, without paths.
 func (a *Assoc) initSender(s *tx.Sender) {
-	s.Init(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0), MaxSegment: a.cfg.MaxSegment,
-		StrictRFC: a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, NoFragments: a.cfg.DisableFragments, RTTs: &a.rttSamples, Rand: a.randUint32, Steps: &a.workSteps})
+	s.Init(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0),
+		MaxSegment: a.cfg.MaxSegment,
+		StrictRFC:  a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, NoFragments: a.cfg.DisableFragments, RTTs: &a.rttSamples,
+		Rand: a.randUint32, Steps: &a.workSteps})
 	s.SetUpper(a.source, a.source)
 	s.SetECN(a.ecn.enabled)
 }
 
 // receiverConfig returns the configuration of a receiving half.
 func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
-	return rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.initialWindow(), MaxBuffer: a.cfg.maxWindow(), MaxMessage: a.cfg.MaxMessage, PartialPoint: a.cfg.PartialDelivery,
-		PMDCS: a.primaryPath().PMDCS(), SackDelay: a.cfg.SackDelay, LoneSackDelay: a.cfg.LoneSackDelay, StrictRFC: a.cfg.RFC9260, InStreams: int(a.inStreams), Steps: &a.workSteps}
+	return rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.initialWindow(), MaxBuffer: a.cfg.maxWindow(),
+		MaxMessage: a.cfg.MaxMessage, PartialPoint: a.cfg.PartialDelivery,
+		PMDCS: a.primaryPath().PMDCS(), SackDelay: a.cfg.SackDelay, LoneSackDelay: a.cfg.LoneSackDelay,
+		StrictRFC: a.cfg.RFC9260, InStreams: int(a.inStreams), Steps: &a.workSteps}
 }
 
 // startData makes the receiving half, or restarts it, and gives the sending half the peer's window.

@@ -48,8 +48,10 @@ func (a *Assoc) Audit(lent int) error {
 			return fmt.Errorf("receiver: %w", err)
 		}
 	}
-	if n := len(a.control.entries); n > maxControlEntries || len(a.control.buf) > 2*maxControlOctets || len(a.outbox.packets) > maxOutboxPackets {
-		return fmt.Errorf("%d control packets of %d octets and %d answers wait", n, len(a.control.buf), len(a.outbox.packets))
+	if n := len(a.control.entries); n > maxControlEntries || len(a.control.buf) > 2*maxControlOctets ||
+		len(a.outbox.packets) > maxOutboxPackets {
+		return fmt.Errorf("%d control packets of %d octets and %d answers wait", n, len(a.control.buf),
+			len(a.outbox.packets))
 	}
 	return nil
 }

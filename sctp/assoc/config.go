@@ -262,8 +262,10 @@ func (c *Config) Complete() (Config, error) {
 		{d.CookieLife <= keyLifetime, "CookieLife", "at most one hour"},
 		{d.MTU == 0 || d.MTU >= rawio.MinMTU, "MTU", fmt.Sprintf("0 or at least %d octets", rawio.MinMTU)},
 		{d.MaxSegment == 0 || d.MaxSegment >= minSegment, "MaxSegment", fmt.Sprintf("0 or at least %d octets", minSegment)},
-		{d.PrimarySwitchoverMaxRetrans == nil || *d.PrimarySwitchoverMaxRetrans >= min(d.PotentiallyFailedMaxRetrans, d.PathMaxRetrans),
-			"PrimarySwitchoverMaxRetrans", "at least PotentiallyFailedMaxRetrans or PathMaxRetrans, whichever is smaller"},
+		{d.PrimarySwitchoverMaxRetrans == nil || *d.PrimarySwitchoverMaxRetrans >= min(d.PotentiallyFailedMaxRetrans,
+			d.PathMaxRetrans),
+			"PrimarySwitchoverMaxRetrans",
+			"at least PotentiallyFailedMaxRetrans or PathMaxRetrans, whichever is smaller"},
 		{d.normalizeAddrs(), "LocalAddrs", "at most 8 different unicast addresses"},
 		{!d.RequireAdaptation || d.Adaptation != nil, "Adaptation", "set when RequireAdaptation is"},
 	} {

@@ -35,7 +35,8 @@ func (a *Assoc) queueReply(p *path, local netip.AddrPort, b []byte) {
 	switch last := len(q.entries) - 1; {
 	case q.entryIsOpen && q.entries[last].path == p && end-q.entries[last].start <= room:
 		q.entries[last].end = end
-	case !q.entryIsOpen && len(q.entries) < maxControlEntries && len(q.buf) < maxControlOctets && end-len(q.buf) <= room:
+	case !q.entryIsOpen && len(q.entries) < maxControlEntries && len(q.buf) < maxControlOctets &&
+		end-len(q.buf) <= room:
 		q.entries = append(q.entries, controlEntry{path: p, local: local, start: len(q.buf), end: end})
 		q.entryIsOpen = true
 	default:

@@ -139,7 +139,8 @@ func (j *Jar) currentKeys(now rawio.Time) *keyPair {
 	if _, err := io.ReadFull(j.rand, fresh[:]); err != nil {
 		return k // better an old key than none
 	}
-	next := &keyPair{madeAt: now, cur: newSecret([sha256.Size]byte(fresh[:])), prev: newSecret([sha256.Size]byte(fresh[sha256.Size:]))}
+	next := &keyPair{madeAt: now, cur: newSecret([sha256.Size]byte(fresh[:])),
+		prev: newSecret([sha256.Size]byte(fresh[sha256.Size:]))}
 	if k != nil && now.Sub(k.madeAt) < 2*keyLifetime {
 		next.prev = k.cur // else nobody signed for a whole key life: no cookie is left
 	}
@@ -182,7 +183,8 @@ func (j *Jar) Seal(now rawio.Time, b []byte, c *Cookie) ([]byte, bool) {
 
 // Open returns the cookie in b if this Jar has signed it. It does not look at its age: see Expired.
 func (j *Jar) Open(now rawio.Time, b []byte, c *Cookie) bool {
-	if len(b) < cookieFixedLen+cookieMACLen || int(b[57]) > MaxPaths || len(b) != cookieFixedLen+16*int(b[57])+cookieMACLen {
+	if len(b) < cookieFixedLen+cookieMACLen || int(b[57]) > MaxPaths || len(b) != cookieFixedLen+16*int(b[57])+
+		cookieMACLen {
 		return false // at once: a MAC over whatever length takes its time
 	}
 	body, sum := b[:len(b)-cookieMACLen], b[len(b)-cookieMACLen:]

@@ -22,7 +22,8 @@ import (
 )
 
 func sampleCookie(now rawio.Time) assoc.Cookie {
-	c := assoc.Cookie{Created: now, Life: time.Minute, LocalPort: 1, PeerPort: 2, LocalTag: 3, PeerTag: 4, LocalTie: 5, PeerTie: 6,
+	c := assoc.Cookie{Created: now, Life: time.Minute, LocalPort: 1, PeerPort: 2, LocalTag: 3, PeerTag: 4,
+		LocalTie: 5, PeerTie: 6,
 		LocalTSN: 7, PeerTSN: 8, PeerRwnd: 9, OutStreams: 10, InStreams: 11, PeerAdaptation: 12, HasAdaptation: true,
 		Local: netip.MustParseAddr("10.0.0.1"), NumAddrs: 2}
 	c.Addrs[0], c.Addrs[1] = netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("2001:db8::1")
@@ -42,7 +43,8 @@ func TestCookieComesBackAsItWas(t *testing.T) {
 		b, ok := jar.Seal(now, nil, &want)
 		must.That(t, ok, "not sealed")
 		var got assoc.Cookie
-		check.That(t, jar.Open(now.Add(time.Second), b, &got) && got == want, "got %+v\nwant %+v", got, want) // req 9260-3.3.3.1.1-1
+		// req 9260-3.3.3.1.1-1
+		check.That(t, jar.Open(now.Add(time.Second), b, &got) && got == want, "got %+v\nwant %+v", got, want)
 	}
 }
 
@@ -76,8 +78,11 @@ func TestCookieKeyChangesEveryHour(t *testing.T) {
 		want bool
 	}{
 		{"within the hour", nil, 59 * time.Minute, true},
-		{"the previous key is still accepted", []time.Duration{61 * time.Minute}, 62 * time.Minute, true},                // req 9260-5.1.3-4
-		{"after two changes it is gone", []time.Duration{61 * time.Minute, 122 * time.Minute}, 122 * time.Minute, false}, // req 9260-5.1.5-1
+		// req 9260-5.1.3-4
+		{"the previous key is still accepted", []time.Duration{61 * time.Minute}, 62 * time.Minute, true},
+		// req 9260-5.1.5-1
+		{"after two changes it is gone", []time.Duration{61 * time.Minute, 122 * time.Minute}, 122 * time.Minute,
+			false},
 		{"after two hours of silence it is gone", nil, 121 * time.Minute, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -124,7 +129,8 @@ func TestCookieIsOfItsPacket(t *testing.T) {
 		{"another host", 2, 1, 3, netip.MustParseAddrPort("10.0.0.9:0"), false},
 	} {
 		got := c
-		check.That(t, got.Matches(&rawio.Packet{Data: sctptest.Packet(row.src, row.dst, row.tag), Remote: row.from}) == row.want,
+		check.That(t, got.Matches(&rawio.Packet{Data: sctptest.Packet(row.src, row.dst, row.tag),
+			Remote: row.from}) == row.want,
 			"%s: %v", row.name, !row.want)
 	}
 }
@@ -162,23 +168,33 @@ func TestConfigRanges(t *testing.T) {
 		{"MaxSegment", assoc.Config{MaxSegment: 443}},
 		{"DSCP", assoc.Config{DSCP: 64}},
 		{"FlowLabel", assoc.Config{FlowLabel: 1 << 20}},
-		{"", assoc.Config{RecvBuffer: 1500, SendBuffer: 1, RTOMin: 1, RTOInitial: 1, RTOMax: 1, SackDelay: 500 * time.Millisecond, LoneSackDelay: 500 * time.Millisecond,
-			CookieLife: time.Hour, HBMaxBurst: 1, AssocMaxRetrans: 1, PathMaxRetrans: 1, MaxInitRetrans: 1, MTU: rawio.MinMTU,
+		{"", assoc.Config{RecvBuffer: 1500, SendBuffer: 1, RTOMin: 1, RTOInitial: 1, RTOMax: 1,
+			SackDelay: 500 * time.Millisecond, LoneSackDelay: 500 * time.Millisecond,
+			CookieLife: time.Hour, HBMaxBurst: 1, AssocMaxRetrans: 1, PathMaxRetrans: 1, MaxInitRetrans: 1,
+			MTU:             rawio.MinMTU,
 			PartialDelivery: 1500, MaxSegment: 444, DSCP: 63, FlowLabel: 1<<20 - 1}},
-		{"PrimarySwitchoverMaxRetrans", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptr(1)}}, // req 7829-5-1
+		// req 7829-5-1
+		{"PrimarySwitchoverMaxRetrans", assoc.Config{PotentiallyFailedMaxRetrans: 2,
+			PrimarySwitchoverMaxRetrans: ptr(1)}},
 		{"", assoc.Config{PotentiallyFailedMaxRetrans: 2, PrimarySwitchoverMaxRetrans: ptr(2)}},
-		{"PrimarySwitchoverMaxRetrans", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptr(3)}}, // that state is off
+		// that state is off
+		{"PrimarySwitchoverMaxRetrans", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4,
+			PrimarySwitchoverMaxRetrans: ptr(3)}},
 		{"", assoc.Config{PotentiallyFailedMaxRetrans: 9, PathMaxRetrans: 4, PrimarySwitchoverMaxRetrans: ptr(4)}},
 		{"", assoc.Config{RecvBuffer: 1<<31 - 1, RTOMin: time.Minute, RTOInitial: time.Minute, LoneSackDelay: 200 * time.Millisecond}},
 	} {
 		var ce *assoc.ConfigError
 		_, err := row.cfg.Complete()
-		check.That(t, errors.As(err, &ce) == (row.field != "") && (ce == nil || ce.Field == row.field), "%s: %v", row.field, err)
+		check.That(t, errors.As(err, &ce) == (row.field != "") && (ce == nil || ce.Field == row.field), "%s: %v",
+			row.field, err)
 	}
 	c, err := (*assoc.Config)(nil).Complete() // req 9260-16-1, 9260-16-2, 9260-16-3, 9260-16-4
-	check.That(t, err == nil && c.RTOInitial == time.Second && c.RTOMin == time.Second && c.RTOMax == time.Minute && c.MaxBurst == 4 &&
-		c.CookieLife == time.Minute && c.SackDelay == 200*time.Millisecond && c.HeartbeatInterval == 30*time.Second && c.HBMaxBurst == 1 &&
-		c.SendBuffer == 0 && c.RecvBuffer == 0 && c.OutStreams == 0 && c.InStreams == 65535 && c.AssocMaxRetrans == 10 && c.PathMaxRetrans == 5 && c.MaxInitRetrans == 8,
+	check.That(t, err == nil && c.RTOInitial == time.Second && c.RTOMin == time.Second && c.RTOMax == time.Minute &&
+		c.MaxBurst == 4 &&
+		c.CookieLife == time.Minute && c.SackDelay == 200*time.Millisecond && c.HeartbeatInterval == 30*time.Second &&
+		c.HBMaxBurst == 1 &&
+		c.SendBuffer == 0 && c.RecvBuffer == 0 && c.OutStreams == 0 && c.InStreams == 65535 &&
+		c.AssocMaxRetrans == 10 && c.PathMaxRetrans == 5 && c.MaxInitRetrans == 8,
 		"defaults %+v, %v", c, err)
 }
 
@@ -186,8 +202,10 @@ func TestWhatTheCookieHolds(t *testing.T) {
 	j := sctptest.NewJar(t, &assoc.Config{CookieLife: 17 * time.Second})
 	ack, c := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 	// req 9260-5.1.3-2
-	check.That(t, c.Created == j.Now && c.Life == 17*time.Second && c.LocalPort == sctptest.PortB && c.PeerPort == sctptest.PortA && c.LocalTag == ack.Tag() && c.PeerTag == j.PeerTag, "%+v", c)
-	check.That(t, c.LocalTie == 0 && c.PeerTie == 0, "tie-tags %#x %#x with no association", c.LocalTie, c.PeerTie) // req 9260-5.2.2-9: in CLOSED
+	check.That(t, c.Created == j.Now && c.Life == 17*time.Second && c.LocalPort == sctptest.PortB &&
+		c.PeerPort == sctptest.PortA && c.LocalTag == ack.Tag() && c.PeerTag == j.PeerTag, "%+v", c)
+	// req 9260-5.2.2-9: in CLOSED
+	check.That(t, c.LocalTie == 0 && c.PeerTie == 0, "tie-tags %#x %#x with no association", c.LocalTie, c.PeerTie)
 	// req 9260-3.3.11-4, 9260-12.4-5: header, INIT ACK and a cookie for one address.
 	n := wire.CommonHeaderLen + len(ack)
 	check.That(t, len(j.Cookie) <= 128 && n <= 180, "cookie of %d octets in a packet of %d", len(j.Cookie), n)
@@ -204,7 +222,8 @@ func TestCookieHidesTheAgeOfTheHost(t *testing.T) {
 		check.That(t, ok && (shown-age).Abs() > 10_000*time.Hour, "a host that is up for %v shows %v", age, shown)
 		var got assoc.Cookie
 		check.That(t, jar.Open(now, b, &got) && got.Created == now, "made at %v, and opened as of %v", now, got.Created)
-		check.That(t, jar.Open(now.Add(time.Hour), b, &got) && got.Created == now, "made at %v, and opened as of %v under the key before", now, got.Created)
+		check.That(t, jar.Open(now.Add(time.Hour), b, &got) && got.Created == now,
+			"made at %v, and opened as of %v under the key before", now, got.Created)
 	}
 }
 
@@ -244,7 +263,8 @@ func TestCookieOfAnotherLayoutIsRefused(t *testing.T) {
 		b := bytes.Clone(body)
 		b[57] = byte(n)
 		check.That(t, n == c.NumAddrs || !opens(b), "%d addresses are read of %d", n, c.NumAddrs)
-		check.That(t, opens(append(b[:76], make([]byte, 16*n)...)) == (n <= assoc.MaxPaths), "a cookie with %d addresses", n)
+		check.That(t, opens(append(b[:76], make([]byte, 16*n)...)) == (n <= assoc.MaxPaths),
+			"a cookie with %d addresses", n)
 	}
 }
 
@@ -272,10 +292,13 @@ func TestTieTagsByState(t *testing.T) {
 	t.Run("COOKIE-ECHOED: random, the same in TCB and cookie", func(t *testing.T) {
 		j := sctptest.NewJar(t, nil)
 		j.Connect()
-		j.Pass(sctptest.Packet(sctptest.PortA, sctptest.PortB, j.Tag, sctptest.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
+		j.Pass(sctptest.Packet(sctptest.PortA, sctptest.PortB, j.Tag,
+			sctptest.InitAckChunk(j.PeerTag, j.TSN, []byte("theirs"))))
 		j.Expect(j.Flush(), "COOKIE ECHO")
 		_, c := j.SendInit(other)
-		check.That(t, c.LocalTie != 0 && c.PeerTie != 0 && c.LocalTie != c.PeerTie && c.LocalTie != j.Tag && c.PeerTie != j.PeerTag, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.1-10, 9260-5.2.2-9
+		// req 9260-5.2.1-10, 9260-5.2.2-9
+		check.That(t, c.LocalTie != 0 && c.PeerTie != 0 && c.LocalTie != c.PeerTie && c.LocalTie != j.Tag &&
+			c.PeerTie != j.PeerTag, "tie-tags %#x %#x", c.LocalTie, c.PeerTie)
 		_, again := j.SendInit(other)
 		check.That(t, again.LocalTie == c.LocalTie && again.PeerTie == c.PeerTie, "the tie-tags of the TCB changed")
 	})
@@ -284,14 +307,18 @@ func TestTieTagsByState(t *testing.T) {
 		_, first := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 		j.Accept(&first)
 		ack, c := j.SendInit(other)
-		check.That(t, c.LocalTie != 0 && c.PeerTie != 0, "tie-tags %#x %#x", c.LocalTie, c.PeerTie) // req 9260-5.2.2-5, 9260-5.2.2-9
+		// req 9260-5.2.2-5, 9260-5.2.2-9
+		check.That(t, c.LocalTie != 0 && c.PeerTie != 0, "tie-tags %#x %#x", c.LocalTie, c.PeerTie)
 		check.That(t, ack.OutStreams() == 3 && ack.InStreams() == 4 && c.OutStreams == 3 && c.InStreams == 4,
-			"INIT ACK with OS %d MIS %d, cookie %d %d, want those of the association", ack.OutStreams(), ack.InStreams(), c.OutStreams, c.InStreams) // req 9260-5.2.2-7
+			// req 9260-5.2.2-7
+			"INIT ACK with OS %d MIS %d, cookie %d %d, want those of the association", ack.OutStreams(),
+			ack.InStreams(), c.OutStreams, c.InStreams)
 		j.Pass(sctptest.Packet(sctptest.PortA, sctptest.PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)))
 		j.Expect(j.Flush(), "COOKIE ACK")
 		if _, c := j.SendInit(sctptest.InitChunk(5, 5)); c.LocalTie < 2 || c.PeerTie == 0 {
 			t.Errorf("tie-tags %#x %#x of what has restarted", c.LocalTie, c.PeerTie)
 		}
-		check.That(t, j.A.LocalTag() == c.LocalTag && j.A.PeerTag() == 0x55667788, "no restart") // Table 12, action A: the tie-tags match
+		// Table 12, action A: the tie-tags match
+		check.That(t, j.A.LocalTag() == c.LocalTag && j.A.PeerTag() == 0x55667788, "no restart")
 	})
 }

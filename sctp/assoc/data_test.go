@@ -25,7 +25,9 @@ func TestPlacerVerdicts(t *testing.T) {
 
 	l.Send(l.Tag, l.Data("place me"))
 	s := l.A.Stats()
-	check.That(t, s.RecvWindow == window && s.Placed == 1, "a placed chunk costs window: %d of %d", s.RecvWindow, window) // req 5041-A-1
+	// req 5041-A-1
+	check.That(t, s.RecvWindow == window && s.Placed == 1, "a placed chunk costs window: %d of %d", s.RecvWindow,
+		window)
 	first := l.Data("place me twice")
 	l.Send(l.Tag, first)
 	l.Send(l.Tag, first)
@@ -33,7 +35,9 @@ func TestPlacerVerdicts(t *testing.T) {
 	tsn := l.TSN
 	out := l.Send(l.Tag, l.Data("drop this one"))
 	sack, _ := wire.AsSack(sctptest.ChunkOf(out[len(out)-1], wire.ChunkSack))
-	check.That(t, sack.CumTSN() == tsn-1 && sack.NumGaps() == 0, "a refused chunk was acknowledged: cum %d", sack.CumTSN()) // req 9260-6.2-5
+	// req 9260-6.2-5
+	check.That(t, sack.CumTSN() == tsn-1 && sack.NumGaps() == 0, "a refused chunk was acknowledged: cum %d",
+		sack.CumTSN())
 	l.TSN = tsn
 	l.Send(l.Tag, l.Data("queue"))
 	got := sctptest.Drain(l.A)
@@ -77,7 +81,9 @@ func TestInvalidStreamIsAcknowledgedAndReported(t *testing.T) {
 		out := l.Send(l.Tag, sctptest.DataChunk(l.TSN, id, 0, "nowhere"))
 		l.Expect(out, "ERROR SACK") // req 9260-6.5-2, 9260-6.5-3
 		code, cause := sctptest.CauseOf(out[0])
-		check.That(t, code == wire.CauseInvalidStream && bytes.Equal(cause, []byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}), "cause %x", []byte(cause)) // req 9260-3.3.10.1-1
+		// req 9260-3.3.10.1-1
+		check.That(t, code == wire.CauseInvalidStream &&
+			bytes.Equal(cause, []byte{0, 1, 0, 8, byte(id >> 8), byte(id), 0, 0}), "cause %x", []byte(cause))
 		k, _ := wire.AsSack(sctptest.ChunkOf(out[0], wire.ChunkSack))
 		check.That(t, k.CumTSN() == l.TSN, "cum %d", k.CumTSN())
 		got := sctptest.Drain(l.A)
@@ -91,15 +97,18 @@ func TestOneReplyPacketForOnePacket(t *testing.T) {
 	for range 40 {
 		chunks = append(chunks, wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 100)))
 	}
-	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, make([]byte, 1000))))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+		wire.AppendHeartbeat(nil, make([]byte, 1000))))
 	out := l.Send(l.Tag, chunks...) // req 9260-12.4-2
-	must.That(t, len(out) == 2 && len(out[1]) <= sctptest.MTU && len(out[1]) > sctptest.MTU-104, "%d packets in answer to two", len(out))
+	must.That(t, len(out) == 2 && len(out[1]) <= sctptest.MTU && len(out[1]) > sctptest.MTU-104,
+		"%d packets in answer to two", len(out))
 	check.That(t, l.A.Stats().RepliesDropped != 0, "what did not fit was not counted")
 }
 
 func TestReplyQueueIsBounded(t *testing.T) {
 	l := sctptest.Passive(t, nil)
-	pkt := sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 1000)))
+	pkt := sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+		wire.AppendHeartbeat(nil, bytes.Repeat([]byte("x"), 1000)))
 	for range 10_000 {
 		l.Deliver(l.Peer, append([]byte(nil), pkt...))
 	}
@@ -192,9 +201,11 @@ func TestMessagesSurviveABadNetwork(t *testing.T) {
 			return a.State() == assoc.Closed && b.State() == assoc.Closed
 		})
 		for k := range got {
-			must.That(t, len(got[k]) == 60, "seed %d: %d of 60 messages, states %v %v", seed, len(got[k]), a.State(), b.State())
+			must.That(t, len(got[k]) == 60, "seed %d: %d of 60 messages, states %v %v", seed, len(got[k]), a.State(),
+				b.State())
 			for i := range got[k] {
-				must.That(t, bytes.Equal(got[k][i], sent[k][i]), "seed %d: message %d differs or is out of order", seed, i)
+				must.That(t, bytes.Equal(got[k][i], sent[k][i]), "seed %d: message %d differs or is out of order",
+					seed, i)
 			}
 		}
 	}
@@ -216,7 +227,8 @@ func TestMutatedPacketsDoNoHarm(t *testing.T) {
 		for range 100 {
 			src := corpus[rnd.Intn(len(corpus))].Pkt
 			pkt := append([]byte(nil), src...)
-			copy(pkt, sctptest.Packet(sctptest.PortA, sctptest.PortB, []uint32{l.Tag, l.Tag, l.Tag, 0, l.PeerTag}[rnd.Intn(5)])[:8])
+			copy(pkt, sctptest.Packet(sctptest.PortA, sctptest.PortB,
+				[]uint32{l.Tag, l.Tag, l.Tag, 0, l.PeerTag}[rnd.Intn(5)])[:8])
 			for range rnd.Intn(6) {
 				pkt[12+rnd.Intn(min(len(pkt)-12, 40))] = byte(rnd.Intn(256))
 			}
@@ -261,7 +273,8 @@ func TestDataIsAcknowledgedBySack(t *testing.T) {
 			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("x")))
 		}
 		out := l.Wait(200 * time.Millisecond)
-		must.That(t, len(out) != 0 && sctptest.Has(out[len(out)-1], wire.ChunkSack), "%d packets are not acknowledged after 200 ms", n)
+		must.That(t, len(out) != 0 && sctptest.Has(out[len(out)-1], wire.ChunkSack),
+			"%d packets are not acknowledged after 200 ms", n)
 		k, err := wire.AsSack(sctptest.ChunkOf(out[len(out)-1], wire.ChunkSack))
 		must.That(t, err == nil && k.CumTSN() == l.TSN-1,
 			"%d packets: %q acknowledges %d, want %d (%v)", n, sctptest.Describe(out), k.CumTSN(), l.TSN-1, err)
@@ -286,7 +299,9 @@ func TestSackWaitsForARoundTripAtMost(t *testing.T) {
 		{assoc.Config{}, false, 0, 80 * time.Millisecond}, // not known
 		{assoc.Config{SackDelay: 60 * time.Millisecond}, true, 3 * time.Millisecond, 60 * time.Millisecond},
 		{assoc.Config{RFC9260: true}, true, 3 * time.Millisecond, 200 * time.Millisecond},
-		{assoc.Config{SackDelay: 500 * time.Millisecond, RFC9260: true}, true, 300 * time.Millisecond, 500 * time.Millisecond}, // req 9260-6.2-11
+		// req 9260-6.2-11
+		{assoc.Config{SackDelay: 500 * time.Millisecond, RFC9260: true}, true, 300 * time.Millisecond,
+			500 * time.Millisecond},
 	} {
 		row.cfg.HeartbeatInterval = -1
 		l := sctptest.Passive(t, &row.cfg)
@@ -300,7 +315,9 @@ func TestSackWaitsForARoundTripAtMost(t *testing.T) {
 		l.Expect(l.Send(l.Tag, l.Data("first")), "SACK")
 		l.Expect(l.Send(l.Tag, l.Data("second")), "")
 		early, late := l.Wait(row.max-1), l.Wait(1)
-		check.That(t, len(early) == 0 && len(late) == 1, "round trips of %v, in a crowd %v: %d packets in less than %v, then %d", row.trip, row.crowd, len(early), row.max, len(late))
+		check.That(t, len(early) == 0 && len(late) == 1,
+			"round trips of %v, in a crowd %v: %d packets in less than %v, then %d", row.trip, row.crowd, len(early),
+			row.max, len(late))
 	}
 }
 
@@ -337,7 +354,8 @@ func TestSackDelayIsLearntFromDuplicates(t *testing.T) {
 		l.Flush()
 		l.Expect(l.Send(l.Tag, l.Data("third")), "")
 		early, late := l.Wait(row.second-1), l.Wait(1)
-		check.That(t, !acks(early, l.TSN-1) && acks(late, l.TSN-1), "%s: %q before %v, then %q", row.name, sctptest.Describe(early), row.second, sctptest.Describe(late))
+		check.That(t, !acks(early, l.TSN-1) && acks(late, l.TSN-1), "%s: %q before %v, then %q", row.name,
+			sctptest.Describe(early), row.second, sctptest.Describe(late))
 	}
 }
 
@@ -356,7 +374,8 @@ func acks(out []wire.Packet, t wire.TSN) bool {
 func TestSackDoesNotWaitInVain(t *testing.T) {
 	// req 9260-6.2-7
 	for _, letter := range []bool{false, true} {
-		l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1, SackDelay: 20 * time.Millisecond, RFC9260: letter})
+		l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1, SackDelay: 20 * time.Millisecond,
+			RFC9260: letter})
 		atOnce := "SACK"
 		if letter {
 			atOnce = ""

@@ -44,7 +44,8 @@ func TestECNIsNegotiated(t *testing.T) {
 					if ch := sctptest.ChunkOf(c.Pkt, x.t); ch != nil {
 						init := must.Get(wire.AsInit(ch))(t)
 						p := sctptest.ParamOf(init, wire.ParamECNCapable)
-						check.That(t, (p != nil) == x.want && (p == nil || len(p) == 4), "%v: ECN Capable %x", x.t, []byte(p))
+						check.That(t, (p != nil) == x.want && (p == nil || len(p) == 4), "%v: ECN Capable %x", x.t,
+							[]byte(p))
 					}
 				}
 			}
@@ -58,7 +59,8 @@ func TestECNIsNegotiated(t *testing.T) {
 				if row.ack && sctptest.Has(c.Pkt, wire.ChunkData) {
 					want = rawio.ECT0
 				}
-				check.That(t, c.ECN == want, "%v from %d: ECN %d, want %d", sctptest.ChunkTypes(c.Pkt), c.From, c.ECN, want)
+				check.That(t, c.ECN == want, "%v from %d: ECN %d, want %d", sctptest.ChunkTypes(c.Pkt), c.From, c.ECN,
+					want)
 			}
 		})
 	}
@@ -117,7 +119,8 @@ func echo(t *testing.T, out []wire.Packet) (tsn wire.TSN, ok bool) {
 		sacks++
 		if c := sctptest.ChunkOf(p, wire.ChunkECNE); c != nil {
 			e, err := wire.AsECNE(c)
-			must.That(t, err == nil && sctptest.ChunkTypes(p)[0] == wire.ChunkECNE, "%v: %v", sctptest.ChunkTypes(p), err)
+			must.That(t, err == nil && sctptest.ChunkTypes(p)[0] == wire.ChunkECNE, "%v: %v", sctptest.ChunkTypes(p),
+				err)
 			tsn, ok = e.TSN(), true
 		}
 	}
@@ -155,7 +158,8 @@ func TestMarksAreEchoedUntilCWR(t *testing.T) {
 		{"and on a packet of which only a part is new", func() []wire.Packet { return l.Marked(rawio.CE, 1007, 1008, 1009) }, 1008},
 	} {
 		tsn, ok := echo(t, step.out())
-		check.That(t, tsn == step.tsn && ok == (step.tsn != 0), "%s: echo of TSN %d (%v), want %d", step.what, tsn, ok, step.tsn)
+		check.That(t, tsn == step.tsn && ok == (step.tsn != 0), "%s: echo of TSN %d (%v), want %d", step.what, tsn,
+			ok, step.tsn)
 	}
 	check.Equal(t, "marks", l.A.Stats().MarksIn, 3)
 }
@@ -224,7 +228,8 @@ func TestMarksReplaceLosses(t *testing.T) {
 	}
 	s, n, took := transfer(20_000)
 	check.That(t, n.QueueDropped == 0 && s.Retransmits == 0 && s.EchoesIn != 0 && n.Marked != 0,
-		"with marks: %d dropped, %d sent again, %d marked, %d reductions", n.QueueDropped, s.Retransmits, n.Marked, s.EchoesIn)
+		"with marks: %d dropped, %d sent again, %d marked, %d reductions", n.QueueDropped, s.Retransmits, n.Marked,
+		s.EchoesIn)
 	check.That(t, took <= 4*time.Second, "with marks: took %v", took) // 3 s at the link's rate
 	if s, n, _ := transfer(0); n.QueueDropped == 0 || s.Retransmits == 0 || s.EchoesIn != 0 {
 		t.Errorf("without: %d dropped, %d sent again, %d reductions", n.QueueDropped, s.Retransmits, s.EchoesIn)
@@ -240,7 +245,8 @@ func TestOneReductionPerRoundTrip(t *testing.T) {
 	r.RunUntil(r.Now.Add(5*time.Minute), func() bool { return r.Hosts[1].Received.Len() == len(want) })
 	rounds := uint64(r.Now.Sub(start)/sctptest.RoundTrip) + 1
 	s := a.Stats()
-	check.That(t, s.EchoesIn >= 10 && s.EchoesIn <= rounds && r.Net.Stats().Marked >= 3*s.EchoesIn, "%d reductions in %d round trips, %d marks", s.EchoesIn, rounds, r.Net.Stats().Marked)
+	check.That(t, s.EchoesIn >= 10 && s.EchoesIn <= rounds && r.Net.Stats().Marked >= 3*s.EchoesIn,
+		"%d reductions in %d round trips, %d marks", s.EchoesIn, rounds, r.Net.Stats().Marked)
 	cwnd := a.PathStats(0).Cwnd
 	check.That(t, cwnd == 4*1468, "cwnd %d", cwnd) // four packets: what RFC 9260 section 7.2.3 leaves
 	check.That(t, fmt.Sprint(r.Net.Stats().Lost) == "0" && a.Stats().Retransmits == 0, "something was lost")

@@ -51,7 +51,8 @@ func TestManyUnknownParameters(t *testing.T) {
 	l.Listen(nil)
 	var list [][]byte
 	for i := range 12 {
-		list = append(list, wire.AppendParam(nil, 0xfabc, []byte{byte(i)}), wire.AppendAddressParam(nil, netip.AddrFrom4([4]byte{10, 9, 0, byte(i)})))
+		list = append(list, wire.AppendParam(nil, 0xfabc, []byte{byte(i)}),
+			wire.AppendAddressParam(nil, netip.AddrFrom4([4]byte{10, 9, 0, byte(i)})))
 	}
 	l.Initiate(list...)
 	out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN, list...))
@@ -88,8 +89,10 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 			l.Expect(out, "INIT ACK")
 			ack := l.NoteInitAck(out[0])
 			rep := sctptest.ParamOf(ack, wire.ParamUnrecognizedParam)
-			must.That(t, (rep != nil) == row.report, "reported: %v", rep != nil)                               // req 9260-3.2.2-1
-			check.That(t, rep == nil || string(rep.Value()) == string(unknown[:7]), "report % x", []byte(rep)) // req 9260-3.3.3.1.2-1
+			// req 9260-3.2.2-1
+			must.That(t, (rep != nil) == row.report, "reported: %v", rep != nil)
+			// req 9260-3.3.3.1.2-1
+			check.That(t, rep == nil || string(rep.Value()) == string(unknown[:7]), "report % x", []byte(rep))
 			l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 			_, ok := l.A.PeerAdaptation()
 			check.That(t, ok == row.goesOn, "parameter behind the unknown one read: %v", ok)
@@ -106,7 +109,9 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 				code, cause := sctptest.CauseOf(out[0])
 				ps := cause.Params()
 				p, ok := ps.Next()
-				check.That(t, code == wire.CauseUnrecognizedParams && ok && p.Type() == row.typ && len(cause) == 4+7, "cause %v of %d octets", code, len(cause)) // req 9260-3.3.10.8-1, and 9260-3.2.1-1: no padding in its length
+				// req 9260-3.3.10.8-1, and 9260-3.2.1-1: no padding in its length
+				check.That(t, code == wire.CauseUnrecognizedParams && ok && p.Type() == row.typ && len(cause) == 4+7,
+					"cause %v of %d octets", code, len(cause))
 			}
 			_, ok := l.A.PeerAdaptation()
 			check.That(t, ok == row.goesOn, "parameter behind the unknown one read: %v", ok)
@@ -116,7 +121,8 @@ func TestUnknownParametersByTheirHighBits(t *testing.T) {
 
 // The report of unknown parameters goes beside the COOKIE ECHO only where both fit the path.
 func TestReportBesideACookie(t *testing.T) {
-	unknown := wire.AppendParam(nil, 0x7abc, make([]byte, 36))                         // in a chunk with one cause: 48 octets
+	// in a chunk with one cause: 48 octets
+	unknown := wire.AppendParam(nil, 0x7abc, make([]byte, 36))
 	for over, want := range map[int]string{0: "COOKIE ECHO ERROR", 4: "COOKIE ECHO"} { // req 9260-6.10-1
 		l := sctptest.Active(t, nil)
 		cookie := make([]byte, sctptest.MTU-wire.CommonHeaderLen-4-48+over)
@@ -142,11 +148,19 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 		code  wire.CauseCode
 		state assoc.State
 	}{
-		{"Initiate Tag 0", with(func(f *wire.InitFields) { f.Tag = 0 }, cookie), 0, 0, assoc.Closed},                                                // req 9260-3.3.3-3, 9260-3.3.3-4
-		{"OS 0", with(func(f *wire.InitFields) { f.OutStreams = 0 }, cookie), fields.Tag, wire.CauseInvalidParam, assoc.Closed},                     // req 9260-3.3.3-9
-		{"MIS 0", with(func(f *wire.InitFields) { f.InStreams = 0 }, cookie), fields.Tag, wire.CauseInvalidParam, assoc.Closed},                     // req 9260-3.3.3-10
-		{"a_rwnd 1499: no change", with(func(f *wire.InitFields) { f.ARwnd = 1499 }, cookie), fields.Tag, wire.CauseInvalidParam, assoc.CookieWait}, // req 9260-3.3.3-6, 9260-3.3.3-7
-		{"no State Cookie", with(none), fields.Tag, wire.CauseMissingParam, assoc.Closed},                                                           // req 9260-5.1-9
+		// req 9260-3.3.3-3, 9260-3.3.3-4
+		{"Initiate Tag 0", with(func(f *wire.InitFields) { f.Tag = 0 }, cookie), 0, 0, assoc.Closed},
+		// req 9260-3.3.3-9
+		{"OS 0", with(func(f *wire.InitFields) { f.OutStreams = 0 }, cookie), fields.Tag, wire.CauseInvalidParam,
+			assoc.Closed},
+		// req 9260-3.3.3-10
+		{"MIS 0", with(func(f *wire.InitFields) { f.InStreams = 0 }, cookie), fields.Tag, wire.CauseInvalidParam,
+			assoc.Closed},
+		// req 9260-3.3.3-6, 9260-3.3.3-7
+		{"a_rwnd 1499: no change", with(func(f *wire.InitFields) { f.ARwnd = 1499 }, cookie), fields.Tag,
+			wire.CauseInvalidParam, assoc.CookieWait},
+		// req 9260-5.1-9
+		{"no State Cookie", with(none), fields.Tag, wire.CauseMissingParam, assoc.Closed},
 		{"an IPv4 address of 3 octets", with(none, cookie, wire.AppendParam(nil, wire.ParamIPv4, make([]byte, 3))), fields.Tag, wire.CauseProtocolViolation, assoc.Closed},
 		{"Host Name Address", with(none, cookie, wire.AppendParam(nil, wire.ParamHostName, []byte("a.b\x00"))), fields.Tag, wire.CauseUnresolvableAddress, assoc.Closed},
 	} {
@@ -160,10 +174,14 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 				want = l.Tag
 			}
 			code, cause := sctptest.CauseOf(out[0])
-			check.That(t, out[0].VTag() == want && ab.T() == (row.tag == 0) && code == row.code, "tag %#x T %v cause %v", out[0].VTag(), ab.T(), code) // req 9260-5.1-10
+			// req 9260-5.1-10
+			check.That(t, out[0].VTag() == want && ab.T() == (row.tag == 0) && code == row.code,
+				"tag %#x T %v cause %v", out[0].VTag(), ab.T(), code)
 			if code == wire.CauseMissingParam {
 				list, err := cause.MissingParams()
-				check.That(t, err == nil && list.Len() == 1 && wire.ParamType(list.At(0)) == wire.ParamStateCookie, "missing %v %v", list, err) // req 9260-3.3.10.2-1
+				// req 9260-3.3.10.2-1
+				check.That(t, err == nil && list.Len() == 1 && wire.ParamType(list.At(0)) == wire.ParamStateCookie,
+					"missing %v %v", list, err)
 			}
 			s := l.A.Stats()
 			check.That(t, s.Violations+s.Malformed == 1 && (s.Violations == 1) == (row.state == assoc.Closed),
@@ -176,7 +194,8 @@ func TestInitAckThatIsNotAccepted(t *testing.T) {
 func TestAnswerToACookieEchoThatWasNotSentIsIgnored(t *testing.T) {
 	for _, early := range [][]byte{wire.AppendCookieAck(nil), sctptest.StaleError()} { // in one batch with the INIT ACK
 		l := sctptest.Active(t, nil)
-		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))))
+		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+			sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie"))))
 		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, early))
 		l.InState(assoc.CookieEchoed)
 		l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, 0xfe, 0, nil)))
@@ -196,7 +215,8 @@ func TestStaleCookieStartsOver(t *testing.T) {
 	init, _ := wire.AsInit(sctptest.ChunkOf(out[0], wire.ChunkInit))
 	p := sctptest.ParamOf(init, wire.ParamCookiePreservative)
 	ms, err := p.CookieIncrement()
-	check.That(t, err == nil && ms >= 70 && ms <= 1070, "Cookie Preservative %d ms, %v", ms, err) // req 9260-5.2.6-3: the RTT and at most one second
+	// req 9260-5.2.6-3: the RTT and at most one second
+	check.That(t, err == nil && ms >= 70 && ms <= 1070, "Cookie Preservative %d ms, %v", ms, err)
 	l.Expect(l.Send(l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("fresh"))), "COOKIE ECHO")
 	l.Send(l.Tag, wire.AppendCookieAck(nil))
 	l.InState(assoc.Established)
@@ -232,7 +252,8 @@ func TestErrorChunkIsReported(t *testing.T) {
 		if e.Kind == assoc.EventPeerError {
 			n++
 			var pe *assoc.PeerError
-			must.That(t, errors.As(e.Err, &pe) && len(pe.Causes) == 2 && pe.Causes[0].Code == wire.CauseOutOfResource && len(pe.Causes[1].Info) <= 256, "%v", e.Err)
+			must.That(t, errors.As(e.Err, &pe) && len(pe.Causes) == 2 &&
+				pe.Causes[0].Code == wire.CauseOutOfResource && len(pe.Causes[1].Info) <= 256, "%v", e.Err)
 		}
 	}
 	check.That(t, n >= 1 && n <= 16, "%d of 100 reports are queued", n)

@@ -18,7 +18,8 @@ var (
 	// ErrShutdown is the graceful end: both sides have delivered everything (section 9.2).
 	ErrShutdown error = sysError{"sctp: association shut down", syscall.EPIPE}
 	// ErrInitTimeout: the peer answered neither INIT nor COOKIE ECHO within Max.Init.Retransmits.
-	ErrInitTimeout error = timeoutError("sctp: no answer to the association setup; check the peer's address, port and firewall")
+	ErrInitTimeout error = timeoutError("sctp: no answer to the association setup; check the peer's address, " +
+		"port and firewall")
 	// ErrTimeout: Association.Max.Retrans was exceeded (section 8.1).
 	ErrTimeout error = timeoutError("sctp: peer unreachable: retransmission limit exceeded")
 	// ErrShutdownTimeout: the peer did not complete the shutdown in 5 * RTO.Max
@@ -26,11 +27,14 @@ var (
 	ErrShutdownTimeout error = timeoutError("sctp: the peer did not complete the shutdown in time")
 	// ErrSucceeded: the peer has restarted during the shutdown (section 5.2.4 action A). It sets up
 	// an association that succeeds this one. It matches syscall.ECONNRESET.
-	ErrSucceeded error = sysError{"sctp: the peer has restarted during the shutdown; what it had not acknowledged is lost", syscall.ECONNRESET}
+	ErrSucceeded error = sysError{"sctp: the peer has restarted during the shutdown; what it had not " +
+		"acknowledged is lost", syscall.ECONNRESET}
 	// ErrOvertaken: another attempt was answered before this one, see Assoc.OnAnswer.
 	ErrOvertaken = errors.New("sctp: another attempt to set the association up was answered first")
 	// ErrProtoUnreachable: the peer's host answered by ICMP that it has no SCTP.
-	ErrProtoUnreachable error = sysError{"sctp: nobody speaks SCTP there (ICMP protocol unreachable, or port unreachable over UDP)", syscall.ECONNREFUSED}
+	ErrProtoUnreachable error = sysError{
+		"sctp: nobody speaks SCTP there (ICMP protocol unreachable, or port unreachable over UDP)",
+		syscall.ECONNREFUSED}
 )
 
 // Errors of Send and Shutdown.
@@ -46,7 +50,8 @@ var (
 	// ErrEmptyMessage: SCTP has no empty messages (section 6.2).
 	ErrEmptyMessage = tx.ErrEmptyMessage
 	// ErrNeedsFragments: with Config.DisableFragments, the message is longer than MaxPayload.
-	ErrNeedsFragments error = sysError{"sctp: the message does not fit one packet, and Config.DisableFragments is set", syscall.EMSGSIZE}
+	ErrNeedsFragments error = sysError{
+		"sctp: the message does not fit one packet, and Config.DisableFragments is set", syscall.EMSGSIZE}
 	// ErrInvalidStream: the stream number is not below OutStreams.
 	ErrInvalidStream = tx.ErrStream
 )
@@ -56,7 +61,8 @@ var (
 	// ErrNoPath: the address is not one of the peer's.
 	ErrNoPath = tx.ErrPath
 	// ErrNoSource: no address in Config.LocalAddrs can reach any of the peer's.
-	ErrNoSource error = sysError{"sctp: Config.LocalAddrs has no address of a family that the peer has", syscall.EADDRNOTAVAIL}
+	ErrNoSource error = sysError{"sctp: Config.LocalAddrs has no address of a family that the peer has",
+		syscall.EADDRNOTAVAIL}
 )
 
 type timeoutError string
@@ -119,7 +125,8 @@ type StuckError struct {
 }
 
 func (e *StuckError) Error() string {
-	return fmt.Sprintf("sctp: %v answers, but does not get a packet of %d octets: the path carries no more than %d, and what is under way cannot be cut; "+
+	return fmt.Sprintf("sctp: %v answers, but does not get a packet of %d octets: the path carries no more than "+
+		"%d, and what is under way cannot be cut; "+
 		"lower Config.MTU, or use the raw link", e.Path, e.Packet, e.MTU)
 }
 
@@ -216,7 +223,8 @@ func (e *MemoryError) Error() string {
 	if e.Held == 0 {
 		return "sctp: no memory for another association with that address: TransportConfig.MaxMemory is reached"
 	}
-	return fmt.Sprintf("sctp: association aborted for want of memory: it held %d octets, its share is %d; see TransportConfig.MaxMemory", e.Held, e.Share)
+	return fmt.Sprintf("sctp: association aborted for want of memory: it held %d octets, its share is %d; see "+
+		"TransportConfig.MaxMemory", e.Held, e.Share)
 }
 
 // Is makes the error match syscall.ENOMEM.

@@ -53,7 +53,8 @@ const (
 )
 
 var eventNames = [...]string{"none", "up", "down", "restart", "path up", "path down", "peer shutdown",
-	"send failed", "sender dry", "MTU changed", "peer error", "path potentially failed", "primary path changed", "adaptation"}
+	"send failed", "sender dry", "MTU changed", "peer error", "path potentially failed", "primary path changed",
+	"adaptation"}
 
 // String returns a short name for the kind, for traces.
 func (k EventKind) String() string {

@@ -82,11 +82,13 @@ func harness(octets []byte) (got []byte, end error) {
 }
 
 func newHost(seed byte) *endpoint.Endpoint {
-	return endpoint.New(endpoint.Config{Rand: rand.NewChaCha8([32]byte{seed}), MTU: func(_, _ netip.Addr) int { return 1480 }})
+	return endpoint.New(endpoint.Config{Rand: rand.NewChaCha8([32]byte{seed}),
+		MTU: func(_, _ netip.Addr) int { return 1480 }})
 }
 
 func Example() {
-	for _, octets := range []string{"", "\x3f\x00\x00\x04", "\x3f\x00\x00\x04\x06\x00\x00\x04"} { // nothing, an unknown chunk, and an ABORT behind it
+	// nothing, an unknown chunk, and an ABORT behind it
+	for _, octets := range []string{"", "\x3f\x00\x00\x04", "\x3f\x00\x00\x04\x06\x00\x00\x04"} {
 		got, end := harness([]byte(octets))
 		fmt.Printf("%q, %v\n", got, end)
 	}

@@ -19,7 +19,8 @@ func TestEveryPacketOfALife(t *testing.T) {
 	for _, s := range w.Sent {
 		types := sctptest.ChunkTypes(s.Pkt)
 		// req 9260-3.1-3, 9260-5.3.1-1: from the INIT ACK to the SHUTDOWN COMPLETE.
-		reflected := sctptest.Has(s.Pkt, wire.ChunkShutdownComplete) && sctptest.ChunkOf(s.Pkt, wire.ChunkShutdownComplete).Flags()&wire.FlagT != 0
+		reflected := sctptest.Has(s.Pkt, wire.ChunkShutdownComplete) &&
+			sctptest.ChunkOf(s.Pkt, wire.ChunkShutdownComplete).Flags()&wire.FlagT != 0
 		check.That(t, types[0] == wire.ChunkInit || reflected || s.Pkt.VTag() == tags[s.From],
 			"%v of host %d has tag %#x, the peer's Initiate Tag was %#x", types, s.From, s.Pkt.VTag(), tags[s.From])
 		// req 9260-6.10-4: chunks are whole, and the packet ends with the last.
@@ -27,9 +28,12 @@ func TestEveryPacketOfALife(t *testing.T) {
 		for c, ok := cs.Next(); ok; c, ok = cs.Next() {
 			n += wire.PaddedLen(len(c))
 		}
-		check.That(t, cs.Err() == nil && n == len(s.Pkt), "%v: chunks of %d octets in a packet of %d: %v", types, n, len(s.Pkt), cs.Err())
+		check.That(t, cs.Err() == nil && n == len(s.Pkt), "%v: chunks of %d octets in a packet of %d: %v", types, n,
+			len(s.Pkt), cs.Err())
 		// req 9260-3-1
-		check.That(t, len(types) <= 1 || !(sctptest.Has(s.Pkt, wire.ChunkInit) || sctptest.Has(s.Pkt, wire.ChunkInitAck) || sctptest.Has(s.Pkt, wire.ChunkShutdownComplete)), "%v in one packet", types)
+		check.That(t, len(types) <= 1 || !(sctptest.Has(s.Pkt, wire.ChunkInit) ||
+			sctptest.Has(s.Pkt, wire.ChunkInitAck) || sctptest.Has(s.Pkt, wire.ChunkShutdownComplete)),
+			"%v in one packet", types)
 	}
 }
 
@@ -64,26 +68,37 @@ func TestSetupChunksOfALife(t *testing.T) {
 	w.Each(func(_ sctptest.Sighting, c wire.Chunk) {
 		if c.Type() != wire.ChunkInit && c.Type() != wire.ChunkInitAck {
 			indication := []byte{0xc0, 0x06, 0, 8, 0, 0, 0, 3}
-			check.That(t, !bytes.Contains(c, indication) && !bytes.Contains(c, []byte{0x80, 0x08, 0}), "%v has a parameter of INIT: % x", c.Type(), c) // req 5061-4.2.6-4, 5061-4.2.7-3
+			// req 5061-4.2.6-4, 5061-4.2.7-3
+			check.That(t, !bytes.Contains(c, indication) && !bytes.Contains(c, []byte{0x80, 0x08, 0}),
+				"%v has a parameter of INIT: % x", c.Type(), c)
 			return
 		}
 		init := must.Get(wire.AsInit(c))(t)
 		seen := map[wire.ParamType]bool{}
 		ps := init.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
-			check.That(t, !seen[p.Type()] || p.Type() == wire.ParamIPv4 || p.Type() == wire.ParamIPv6, "%v has parameter %#x twice", c.Type(), p.Type()) // req 9260-3.3.2-2, 5061-4.2.7-3
+			// req 9260-3.3.2-2, 5061-4.2.7-3
+			check.That(t, !seen[p.Type()] || p.Type() == wire.ParamIPv4 || p.Type() == wire.ParamIPv6,
+				"%v has parameter %#x twice", c.Type(), p.Type())
 			seen[p.Type()] = true
 			if p.Type() == wire.ParamSupportedExtensions {
 				extensions = append(extensions, p.Value()...)
 			}
 		}
-		if p := sctptest.ParamOf(init, wire.ParamAdaptationIndication); c.Type() == wire.ChunkInit && string(p) != "\xc0\x06\x00\x08\x00\x00\x00\x03" { // req 5043-5.1-1, 5043-11.1-1
+		// req 5043-5.1-1, 5043-11.1-1
+		if p := sctptest.ParamOf(init, wire.ParamAdaptationIndication); c.Type() == wire.ChunkInit &&
+			string(p) != "\xc0\x06\x00\x08\x00\x00\x00\x03" {
 			t.Errorf("INIT with adaptation % x", p)
 		}
-		check.That(t, !seen[wire.ParamPadding] || c.Type() == wire.ChunkInit, "%v has a PAD parameter", c.Type())                         // req 4820-4-2
-		check.That(t, !seen[wire.ParamHostName], "%v has a Host Name Address", c.Type())                                                  // req 9260-3.3.2.1.4-1
-		check.That(t, !seen[wire.ParamIPv4] && !seen[wire.ParamIPv6], "%v lists addresses", c.Type())                                     // req 9260-3.3.2.1-4: one address, which the packet has anyway
-		check.That(t, init.OutStreams() != 0 && init.InStreams() != 0, "%v: OS %d MIS %d", c.Type(), init.OutStreams(), init.InStreams()) // req 9260-3.3.2-12
+		// req 4820-4-2
+		check.That(t, !seen[wire.ParamPadding] || c.Type() == wire.ChunkInit, "%v has a PAD parameter", c.Type())
+		// req 9260-3.3.2.1.4-1
+		check.That(t, !seen[wire.ParamHostName], "%v has a Host Name Address", c.Type())
+		// req 9260-3.3.2.1-4: one address, which the packet has anyway
+		check.That(t, !seen[wire.ParamIPv4] && !seen[wire.ParamIPv6], "%v lists addresses", c.Type())
+		// req 9260-3.3.2-12
+		check.That(t, init.OutStreams() != 0 && init.InStreams() != 0, "%v: OS %d MIS %d", c.Type(),
+			init.OutStreams(), init.InStreams())
 	})
 	for _, e := range extensions { // req 5061-4.2.7-2
 		l := sctptest.Passive(t, nil)
@@ -117,12 +132,16 @@ func TestNothingIsSentBeforeTheHandshakeIsComplete(t *testing.T) {
 		must.Equal(t, "state", a.State(), assoc.CookieEchoed)
 		for i, s := range w.Sent {
 			want := [2]string{"INIT", "COOKIE ECHO"}[min(i, 2)/2]
-			check.That(t, s.From != 0 || sctptest.Describe([]wire.Packet{s.Pkt}) == want, "packet %d is %q, want %q", i, sctptest.Describe([]wire.Packet{s.Pkt}), want) // req 9260-5.1-5
+			// req 9260-5.1-5
+			check.That(t, s.From != 0 || sctptest.Describe([]wire.Packet{s.Pkt}) == want, "packet %d is %q, want %q",
+				i, sctptest.Describe([]wire.Packet{s.Pkt}), want)
 		}
 		w.Run(10 * time.Second)
 		data := w.Seen(0, wire.ChunkData)
 		acks := w.Seen(1, wire.ChunkCookieAck)
-		check.That(t, len(data) != 0 && data[0].At == acks[3].At.Add(sctptest.Latency), "%d packets with DATA, the first not with the COOKIE ACK that arrives", len(data)) // req 9260-5-1, 9260-3.3.11-1
+		// req 9260-5-1, 9260-3.3.11-1
+		check.That(t, len(data) != 0 && data[0].At == acks[3].At.Add(sctptest.Latency),
+			"%d packets with DATA, the first not with the COOKIE ACK that arrives", len(data))
 	})
 	t.Run("responder", func(t *testing.T) {
 		l := sctptest.Bare(t)
@@ -131,6 +150,8 @@ func TestNothingIsSentBeforeTheHandshakeIsComplete(t *testing.T) {
 		l.Initiate()
 		out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie), l.Data("bundled"))
 		got := sctptest.ChunkTypes(out[0])
-		check.That(t, got[0] == wire.ChunkCookieAck && got[1] == wire.ChunkSack && len(got) >= 3 && got[2] == wire.ChunkData, "answered by %q", sctptest.Describe(out)) // req 9260-3.3.12-1, 9260-5.1.5-7
+		// req 9260-3.3.12-1, 9260-5.1.5-7
+		check.That(t, got[0] == wire.ChunkCookieAck && got[1] == wire.ChunkSack && len(got) >= 3 &&
+			got[2] == wire.ChunkData, "answered by %q", sctptest.Describe(out))
 	})
 }

@@ -21,7 +21,8 @@ func TestChunksOfExtensionsThatAreNotOffered(t *testing.T) {
 	asconf = wire.AppendAddrRequest(asconf, wire.ParamSetPrimary, 2, added)
 	asconf = wire.CloseChunk(wire.AppendAddrRequest(asconf, wire.ParamDeleteIP, 3, peer), 0)
 	auth := wire.AppendAuth(nil, 0, wire.HMACSHA256)
-	reconfig := wire.CloseChunk(wire.AppendParam(wire.AppendReconfig(nil), wire.ParamTSNReset, []byte{0, 0, 3, 0xe8}), 0)
+	reconfig := wire.CloseChunk(wire.AppendParam(wire.AppendReconfig(nil), wire.ParamTSNReset, []byte{0, 0, 3, 0xe8}),
+		0)
 	idata := wire.AppendIDataHeader(nil, wire.IDataFields{Flags: wire.FlagB | wire.FlagE, TSN: 1000, PayloadLen: 4})
 	idata = append(idata, "data"...)
 	for _, row := range []struct {
@@ -54,7 +55,8 @@ func TestChunksOfExtensionsThatAreNotOffered(t *testing.T) {
 			p := sctptest.Paths(l.A)
 			check.That(t, len(p) == 1 && p[0].Remote.Addr() == peer && p[0].Primary, "paths %+v", p)
 			after := l.A.Stats()
-			check.That(t, after.InStreams == before.InStreams && after.OutStreams == before.OutStreams && after.DataIn == 0,
+			check.That(t, after.InStreams == before.InStreams && after.OutStreams == before.OutStreams &&
+				after.DataIn == 0,
 				"%+v, before %+v", after, before)
 			out = l.Send(l.Tag, l.Data("in its turn"))
 			k, err := wire.AsSack(sctptest.ChunkOf(out[0], wire.ChunkSack))
@@ -65,13 +67,15 @@ func TestChunksOfExtensionsThatAreNotOffered(t *testing.T) {
 
 // Nothing in INIT or INIT ACK says that an extension were there.
 func TestExtensionsAreNotOffered(t *testing.T) {
-	offers := []wire.ParamType{wire.ParamForwardTSN, wire.ParamRandom, wire.ParamChunkList, wire.ParamHMACAlgo, wire.ParamSupportedExtensions}
+	offers := []wire.ParamType{wire.ParamForwardTSN, wire.ParamRandom, wire.ParamChunkList, wire.ParamHMACAlgo,
+		wire.ParamSupportedExtensions}
 	check := func(c wire.Chunk) {
 		t.Helper()
 		init := must.Get(wire.AsInit(c))(t)
 		ps := init.Params()
 		for p, ok := ps.Next(); ok; p, ok = ps.Next() {
-			check.That(t, !slices.Contains(offers, p.Type()), "%v has %v", c.Type(), p.Type()) // req 5061-4.2.7-2: no chunk type is listed but those that are there
+			// req 5061-4.2.7-2: no chunk type is listed but those that are there
+			check.That(t, !slices.Contains(offers, p.Type()), "%v has %v", c.Type(), p.Type())
 		}
 	}
 	cfg := &assoc.Config{Adaptation: u32(5)}
@@ -81,8 +85,10 @@ func TestExtensionsAreNotOffered(t *testing.T) {
 	check(sctptest.ChunkOf(w.Sent[0].Pkt, wire.ChunkInit))
 	l := sctptest.Bare(t)
 	l.Listen(cfg)
-	all := [][]byte{wire.AppendParam(nil, wire.ParamForwardTSN, nil), wire.AppendParam(nil, wire.ParamRandom, make([]byte, 32)),
-		wire.AppendParam(nil, wire.ParamChunkList, []byte{0xc1, 0x80}), wire.AppendParam(nil, wire.ParamHMACAlgo, []byte{0, 3, 0, 1}),
+	all := [][]byte{wire.AppendParam(nil, wire.ParamForwardTSN, nil),
+		wire.AppendParam(nil, wire.ParamRandom, make([]byte, 32)),
+		wire.AppendParam(nil, wire.ParamChunkList, []byte{0xc1, 0x80}),
+		wire.AppendParam(nil, wire.ParamHMACAlgo, []byte{0, 3, 0, 1}),
 		wire.AppendParam(nil, wire.ParamSupportedExtensions, []byte{0xc0, 0xc1, 0x80, 0x0f, 0x82, 0x40, 0xc2})}
 	out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN, all...)) // whatever the peer offers
 	l.Expect(out, "INIT ACK")
@@ -98,7 +104,8 @@ func TestParametersOfASCONFInAnInitAreIgnored(t *testing.T) {
 		l.Initiate(wire.AppendAddrRequest(nil, typ, 1, added), wire.AppendAdaptationIndication(nil, 5))
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 		v, ok := l.A.PeerAdaptation()
-		check.That(t, l.A.State() == assoc.Established && l.A.NumPaths() == 1 && v == 5 && ok, "parameter %#x: %v with %d paths, what follows it was read: %v", typ, l.A.State(), l.A.NumPaths(), ok)
+		check.That(t, l.A.State() == assoc.Established && l.A.NumPaths() == 1 && v == 5 && ok,
+			"parameter %#x: %v with %d paths, what follows it was read: %v", typ, l.A.State(), l.A.NumPaths(), ok)
 	}
 }
 
@@ -109,7 +116,8 @@ func TestPaddingParameterLeavesNoTrace(t *testing.T) {
 		out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN, params...))
 		l.Expect(out, "INIT ACK")
 		ack := l.NoteInitAck(out[0])
-		check.That(t, sctptest.ParamOf(ack, wire.ParamUnrecognizedParam) == nil, "PAD was reported") // req 4820-4-3: silently
+		// req 4820-4-3: silently
+		check.That(t, sctptest.ParamOf(ack, wire.ParamUnrecognizedParam) == nil, "PAD was reported")
 		l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 		must.That(t, l.A != nil, "no association")
 		v, ok := l.A.PeerAdaptation()
@@ -120,5 +128,7 @@ func TestPaddingParameterLeavesNoTrace(t *testing.T) {
 	plain, size := answer(code)
 	padded, other := answer(wire.AppendPaddingParam(nil, 1200), code)
 	check.That(t, other == size && len(padded) == len(plain),
-		"with PAD the cookie has %d octets instead of %d, the INIT ACK %d instead of %d", other, size, len(padded), len(plain)) // req 4820-4-4
+		// req 4820-4-4
+		"with PAD the cookie has %d octets instead of %d, the INIT ACK %d instead of %d", other, size, len(padded),
+		len(plain))
 }

@@ -47,7 +47,8 @@ func (a *Assoc) countPathError(now rawio.Time, p *path, ofAssoc bool) {
 				a.endByRefusal(p, why)
 				return
 			}
-			if packet, mtu, ago := a.sender().OversizedChunk(now); packet > 0 && now.Sub(a.lastHeardAt) <= ago { // probeStuckPeer got an answer
+			// probeStuckPeer got an answer
+			if packet, mtu, ago := a.sender().OversizedChunk(now); packet > 0 && now.Sub(a.lastHeardAt) <= ago {
 				a.endAssoc(onEnd, &StuckError{p.Remote, packet, mtu})
 				return
 			}

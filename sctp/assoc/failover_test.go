@@ -47,7 +47,8 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 				return s.Done()
 			}
 			w.RunUntil(w.Now.Add(2*time.Second), step)
-			w.Net.SetLink(w.Addrs[row.first][0], w.Addrs[1-row.first][0], simnet.Params{Delay: sctptest.Latency, Loss: 1})
+			w.Net.SetLink(w.Addrs[row.first][0], w.Addrs[1-row.first][0],
+				simnet.Params{Delay: sctptest.Latency, Loss: 1})
 			w.RunUntil(w.Now.Add(sctptest.RoundTrip), step)
 			w.Cut(0)
 			cut := w.Now
@@ -57,7 +58,9 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 			// T3-rtx runs since that SACK. What it has timed out leaves at once on the other path,
 			// and arrives after the latency.
 			failed, ok := w.When(0, assoc.EventPathPotentiallyFailed, w.Addrs[1][0], cut)
-			check.That(t, ok && failed == began.Add(rto), "potentially failed %v after the last SACK, RTO %v", failed.Sub(began), rto) // req 7829-3.2-2, 7829-6-1, 7829-3.2-16
+			// req 7829-3.2-2, 7829-6-1, 7829-3.2-16
+			check.That(t, ok && failed == began.Add(rto), "potentially failed %v after the last SACK, RTO %v",
+				failed.Sub(began), rto)
 			first := w.Seen(w.Addrs[1][1], wire.ChunkData, cut)[0]
 			check.That(t, first.At == failed, "DATA on the other path after %v", first.At.Sub(began)) // req 9260-6.4-5
 			bound := rto + sctptest.Latency
@@ -68,7 +71,8 @@ func TestFailedPrimaryPathCostsNoMessage(t *testing.T) {
 			check.That(t, p <= bound, "nothing arrived for %v, at most %v expected", p, bound)
 			check.Equal(t, "timeouts", a.Stats().Timeouts, row.timeouts)
 			// Then nothing goes to the failed path any more: req 7829-3.2-3, 9260-6.4.1-1.
-			for _, p := range w.Seen(w.Addrs[1][0], wire.ChunkData, failed.Add(time.Duration(row.timeouts-1)*(2*rto+4*sctptest.RoundTrip))) {
+			for _, p := range w.Seen(w.Addrs[1][0], wire.ChunkData,
+				failed.Add(time.Duration(row.timeouts-1)*(2*rto+4*sctptest.RoundTrip))) {
 				t.Errorf("DATA to the failed path at %v", p.At.Sub(began))
 			}
 		})
@@ -98,11 +102,13 @@ func TestFailoverTimeWithoutPotentiallyFailed(t *testing.T) {
 	// again.
 	least := rto*(1<<(pmr+1)-1) - 2*sctptest.Latency
 	d := down.Sub(cut)
-	check.That(t, ok && d >= least && d <= least+(1+3*pmr)*sctptest.RoundTrip, "path down after %v, want little more than %v", d, least)
+	check.That(t, ok && d >= least && d <= least+(1+3*pmr)*sctptest.RoundTrip,
+		"path down after %v, want little more than %v", d, least)
 	_, pf := w.When(0, assoc.EventPathPotentiallyFailed, netip.Addr{}, 0)
 	check.That(t, !pf, "potentially failed although that state is off") // req 7829-3.2-1
 	n := len(w.Seen(w.Addrs[1][0], wire.ChunkData, cut.Add(100*time.Millisecond)))
-	check.That(t, n >= pmr && n <= 3*pmr, "%d packets with DATA on the failing path", n) // one packet after each timeout, req 9260-7.2.1-2
+	// one packet after each timeout, req 9260-7.2.1-2
+	check.That(t, n >= pmr && n <= 3*pmr, "%d packets with DATA on the failing path", n)
 	p := s.Pause(cut)
 	check.That(t, p <= rto<<pmr+2*sctptest.Latency, "nothing arrived for %v", p)
 }
@@ -116,9 +122,11 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 		most   int                                   // PotentiallyFailed.Max.Retrans
 		within func(p assoc.PathStats) time.Duration // of the return of the network
 	}{
-		{"potentially failed: a HEARTBEAT each RTO finds it", 2500 * time.Millisecond, assoc.PathPotentiallyFailed, 0, // req 7829-3.2-10
+		// req 7829-3.2-10
+		{"potentially failed: a HEARTBEAT each RTO finds it", 2500 * time.Millisecond, assoc.PathPotentiallyFailed, 0,
 			func(p assoc.PathStats) time.Duration { return p.RTO + 2*sctptest.Latency }},
-		{"inactive: a HEARTBEAT each HB.interval and RTO finds it", 200 * time.Second, assoc.PathInactive, 9, // req 9260-8.3-7
+		// req 9260-8.3-7
+		{"inactive: a HEARTBEAT each HB.interval and RTO finds it", 200 * time.Second, assoc.PathInactive, 9,
 			func(p assoc.PathStats) time.Duration { return 30*time.Second + p.RTO*3/2 + 2*sctptest.Latency }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -141,7 +149,9 @@ func TestDataReturnsToThePrimaryPath(t *testing.T) {
 			check.That(t, ok && at == w.Now, "EventPathUp at %v %v", at.Sub(healed), ok) // req 9260-8.2-3
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
 			d := w.Seen(w.Addrs[1][0], wire.ChunkData, healed)
-			check.That(t, len(d) != 0 && d[0].At.Sub(healed) <= row.within(before)+2*sctptest.Latency, "%d packets with DATA on the primary path", len(d)) // req 9260-6.4-1
+			// req 9260-6.4-1
+			check.That(t, len(d) != 0 && d[0].At.Sub(healed) <= row.within(before)+2*sctptest.Latency,
+				"%d packets with DATA on the primary path", len(d))
 			end := w.Now
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
 			check.Equal(t, "packets with DATA on the other path", len(w.Seen(w.Addrs[1][1], wire.ChunkData, end)), 0)
@@ -189,7 +199,8 @@ func TestOnlyHeartbeatsOfTheDataPathCountAgainstTheAssociation(t *testing.T) {
 		a, _ := w.Associate(cfg, cfg)
 		w.Cut(1)
 		w.Run(time.Hour)
-		check.That(t, a.State() == assoc.Established && sctptest.PathTo(t, a, w.Addrs[1][1]).State == assoc.PathInactive,
+		check.That(t, a.State() == assoc.Established && sctptest.PathTo(t, a, w.Addrs[1][1]).State ==
+			assoc.PathInactive,
 			"state %v, path %+v", a.State(), sctptest.PathTo(t, a, w.Addrs[1][1])) // req 9260-8.1-2
 	})
 	t.Run("all are dead: the association ends", func(t *testing.T) {
@@ -211,14 +222,17 @@ func TestDormantAssociationGoesOn(t *testing.T) {
 	w.Run(30 * time.Second)
 	p, q := sctptest.PathTo(t, a, w.Addrs[1][0]), sctptest.PathTo(t, a, w.Addrs[1][1])
 	must.That(t, p.State == assoc.PathInactive && q.State == assoc.PathInactive, "%+v %+v", p, q)
-	check.That(t, p.Errors >= 6 && q.Errors >= 6 && p.Errors <= q.Errors+1 && q.Errors <= p.Errors+1, "%d and %d errors", p.Errors, q.Errors) // req 7829-4.1-3: above PMR + 1, and alternating
+	// req 7829-4.1-3: above PMR + 1, and alternating
+	check.That(t, p.Errors >= 6 && q.Errors >= 6 && p.Errors <= q.Errors+1 && q.Errors <= p.Errors+1,
+		"%d and %d errors", p.Errors, q.Errors)
 
 	for k := range 2 { // req 7829-4.1-1
 		n := len(w.Seen(w.Addrs[1][k], wire.ChunkData, w.Now.Add(-10*time.Second)))
 		check.That(t, n >= 2, "%d transmissions to path %d in the dormant state", n, k)
 	}
 	w.Heal(1)
-	check.That(t, w.RunUntil(w.Now.Add(10*time.Second), func() bool { return len(sctptest.Drain(b)) == 1 }), "the message does not arrive")
+	check.That(t, w.RunUntil(w.Now.Add(10*time.Second), func() bool { return len(sctptest.Drain(b)) == 1 }),
+		"the message does not arrive")
 }
 
 func TestAcknowledgementsThatClearAPath(t *testing.T) {
@@ -282,9 +296,11 @@ func TestPotentiallyFailedPathIsProbedEachRTO(t *testing.T) {
 	}
 	// T3-rtx had expired after 1 s and doubled it: 2 s, 4 s, and after 8 s the fourth error.
 	// req 7829-3.2-7, 7829-3.2-9
-	must.That(t, len(at) >= 4 && slices.Equal(at[:3], []time.Duration{0, 2 * time.Second, 6 * time.Second}), "HEARTBEATs at %v", at)
+	must.That(t, len(at) >= 4 && slices.Equal(at[:3], []time.Duration{0, 2 * time.Second, 6 * time.Second}),
+		"HEARTBEATs at %v", at)
 	down, ok := w.When(0, assoc.EventPathDown, w.Addrs[1][0], cut)
-	check.That(t, ok && down.Sub(failed) == 14*time.Second, "down after %v", down.Sub(failed)) // req 7829-3.2-12, 7829-3.2-13
+	// req 7829-3.2-12, 7829-3.2-13
+	check.That(t, ok && down.Sub(failed) == 14*time.Second, "down after %v", down.Sub(failed))
 	// Inactive: HB.interval and the RTO of 16 s, and it goes on. req 7829-3.2-13, 9260-8.3-5
 	d := at[3] - 14*time.Second
 	check.That(t, d >= 108*time.Second && d <= 124*time.Second, "next HEARTBEAT after %v", d)
@@ -338,11 +354,13 @@ func TestPrimaryPathSwitchover(t *testing.T) {
 			w.RunUntil(w.Now.Add(5*time.Second), s.Done)
 			w.Heal(0)
 			w.RunUntil(w.Now.Add(10*time.Second), s.Done)
-			check.That(t, (!row.switched || failed == *row.limit+1) && (row.switched || failed < 0) && sctptest.PathTo(t, a, w.Addrs[1][1]).Primary == row.switched,
+			check.That(t, (!row.switched || failed == *row.limit+1) && (row.switched || failed < 0) &&
+				sctptest.PathTo(t, a, w.Addrs[1][1]).Primary == row.switched,
 				"a new primary path after %d errors", failed)
 			end := w.Now
 			w.RunUntil(w.Now.Add(time.Second), s.Done)
-			check.That(t, len(w.Seen(w.Addrs[1][row.afterward], wire.ChunkData, end)) != 0 && len(w.Seen(w.Addrs[1][1-row.afterward], wire.ChunkData, end)) == 0, "data is not where it should be")
+			check.That(t, len(w.Seen(w.Addrs[1][row.afterward], wire.ChunkData, end)) != 0 &&
+				len(w.Seen(w.Addrs[1][1-row.afterward], wire.ChunkData, end)) == 0, "data is not where it should be")
 		})
 	}
 }
@@ -359,7 +377,8 @@ func TestSetPrimary(t *testing.T) {
 	must.OK(t, a.SetPrimary(w.Addrs[1][1]))
 	at := w.Now + 1 // what left at this same time left before
 	w.RunUntil(w.Now.Add(time.Second), s.Done)
-	check.That(t, len(w.Seen(w.Addrs[1][0], wire.ChunkData, at)) == 0 && len(w.Seen(w.Addrs[1][1], wire.ChunkData, at)) != 0,
+	check.That(t, len(w.Seen(w.Addrs[1][0], wire.ChunkData, at)) == 0 &&
+		len(w.Seen(w.Addrs[1][1], wire.ChunkData, at)) != 0,
 		"data does not follow the primary path") // req 9260-6.4-1
 	p := sctptest.PathTo(t, a, w.Addrs[1][1])
 	check.That(t, p.Primary && a.PeerAddr().Addr() == w.Addrs[1][1] && a.Stats().Primary == 1, "%+v", p)
@@ -390,12 +409,15 @@ func TestEachPathHasItsOwnState(t *testing.T) {
 	s := w.StartStream(a, b, 1<<30)
 	w.RunUntil(w.Now.Add(2*time.Second), s.Done)
 	p, q := sctptest.PathTo(t, a, w.Addrs[1][0]), sctptest.PathTo(t, a, w.Addrs[1][1])
-	check.That(t, p.Cwnd > q.Cwnd && p.Flight != 0 && q.Flight == 0, "cwnd %d and %d, flight %d and %d", p.Cwnd, q.Cwnd, p.Flight, q.Flight) // req 9260-7.2-3, 9260-7.2-1
+	// req 9260-7.2-3, 9260-7.2-1
+	check.That(t, p.Cwnd > q.Cwnd && p.Flight != 0 && q.Flight == 0, "cwnd %d and %d, flight %d and %d", p.Cwnd,
+		q.Cwnd, p.Flight, q.Flight)
 	w.Cut(0)
 	w.RunUntil(w.Now.Add(5*time.Second), s.Done)
 	p, q = sctptest.PathTo(t, a, w.Addrs[1][0]), sctptest.PathTo(t, a, w.Addrs[1][1])
 	check.That(t, p.RTO > q.RTO && p.Flight == 0 && q.Flight != 0 && p.Cwnd < q.Cwnd,
-		"RTO %v and %v, flight %d and %d, cwnd %d and %d", p.RTO, q.RTO, p.Flight, q.Flight, p.Cwnd, q.Cwnd) // req 9260-6.3.1-1, 9260-6.3.3-1, 9260-6.4-7
+		// req 9260-6.3.1-1, 9260-6.3.3-1, 9260-6.4-7
+		"RTO %v and %v, flight %d and %d, cwnd %d and %d", p.RTO, q.RTO, p.Flight, q.Flight, p.Cwnd, q.Cwnd)
 }
 
 func TestMTUReportConcernsOnePath(t *testing.T) {
@@ -407,8 +429,10 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 		Local: netip.AddrPortFrom(w.Addrs[0][1], 0), Remote: netip.AddrPortFrom(w.Addrs[1][1], 0)}
 	w.Hosts[0].Receive(w.Now, &p)
 	x, y := sctptest.PathTo(t, a, w.Addrs[1][0]).MTU, sctptest.PathTo(t, a, w.Addrs[1][1]).MTU
-	check.That(t, x == sctptest.MTU && y == 980, "MTU %d and %d", x, y)                                         // req 9260-10-8, 9260-7.3-2
-	check.That(t, a.MaxPayload() == before-(sctptest.MTU-980), "MaxPayload %d, was %d", a.MaxPayload(), before) // req 9260-7.3-3
+	// req 9260-10-8, 9260-7.3-2
+	check.That(t, x == sctptest.MTU && y == 980, "MTU %d and %d", x, y)
+	// req 9260-7.3-3
+	check.That(t, a.MaxPayload() == before-(sctptest.MTU-980), "MaxPayload %d, was %d", a.MaxPayload(), before)
 }
 
 // The advertised window grows by a full chunk of the primary path (section 6.2, silly window
@@ -416,7 +440,8 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
 	const payload = 1100 // octets: less than a full chunk at first, more than one where the MTU is 980
 	tooBig := func(l *sctptest.Lab, at netip.AddrPort) {
-		l.Hand(rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000, Data: sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag), Remote: at})
+		l.Hand(rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000,
+			Data: sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag), Remote: at})
 	}
 	for _, row := range []struct {
 		name  string
@@ -432,7 +457,9 @@ func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
 		}, true},
 		{"it does so because the primary path fails", func(l *sctptest.Lab) {
 			tooBig(l, sctptest.Second)
-			must.OK(l, l.A.Reconfigure(l.Now, func(c *assoc.Config) { c.PotentiallyFailedMaxRetrans, c.PrimarySwitchoverMaxRetrans = 0, ptr(0) }))
+			must.OK(l, l.A.Reconfigure(l.Now, func(c *assoc.Config) {
+				c.PotentiallyFailedMaxRetrans, c.PrimarySwitchoverMaxRetrans = 0, ptr(0)
+			}))
 			must.OK(l, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 10)}}))
 			l.Wait(2 * time.Second)
 			must.That(l, l.A.PathStats(1).Primary, "the first path is the primary one still")
@@ -465,25 +492,29 @@ func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
 			must.That(t, ok, "nothing has come")
 			l.A.Release(r)
 			then := window("x", "x")
-			check.That(t, (then > first) == row.grows, "%d octets are free again: the window is %d, after %d", payload, then, first)
+			check.That(t, (then > first) == row.grows, "%d octets are free again: the window is %d, after %d",
+				payload, then, first)
 		})
 	}
 }
 
 func TestHeartbeatsDoNotHideThatDataIsLost(t *testing.T) {
 	// A path on which DATA gets lost and HEARTBEATs do not: the association ends all the same.
-	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 3, PotentiallyFailedMaxRetrans: 3})
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: time.Second, AssocMaxRetrans: 3, PathMaxRetrans: 3,
+		PotentiallyFailedMaxRetrans: 3})
 	beats := 0
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 100)}}))
 	l.Until(l.Now.Add(time.Hour), func(p sctptest.Posted) {
 		if b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
 			beats++
-			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+				wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 		}
 	})
 	l.Collect()
 	err, _ := l.Host.DownErr()
-	check.That(t, errors.Is(err, assoc.ErrTimeout) && beats >= 2, "ended by %v with %d HEARTBEATs answered", err, beats) // req 9260-8.1-7
+	// req 9260-8.1-7
+	check.That(t, errors.Is(err, assoc.ErrTimeout) && beats >= 2, "ended by %v with %d HEARTBEATs answered", err, beats)
 	e, _ := l.Host.Event(assoc.EventSendFailed)
 	check.That(t, e.Kind != 0, "the message is not reported")
 }
@@ -511,6 +542,7 @@ func TestPathsFromWhereNothingCanBeSentAreLeft(t *testing.T) {
 		l.Send(l.A.LocalTag(), wire.AppendCookieAck(nil))
 		l.A.UsableFrom(l.Now, []netip.Addr{netip.MustParseAddr(row.usable)})
 		p, q, out := l.A.PathStats(0), l.A.PathStats(1), sctptest.Describe(l.Flush())
-		check.That(t, p.Suspected == row.left && !q.Suspected && (out == "HEARTBEAT") == row.left, "%+v: %+v, %+v, %q", row, p, q, out)
+		check.That(t, p.Suspected == row.left && !q.Suspected && (out == "HEARTBEAT") == row.left,
+			"%+v: %+v, %+v, %q", row, p, q, out)
 	}
 }

@@ -44,7 +44,8 @@ func TestErrorCounterOfTheAssociation(t *testing.T) {
 		l.InState(assoc.Closed)
 		err, _ := l.Host.DownErr()
 		e, failed := l.Host.Event(assoc.EventSendFailed)
-		check.That(t, err == assoc.ErrTimeout && failed && !e.Unsent, "ended by %v, message reported %v", err, failed) // req 9260-8.1-4
+		// req 9260-8.1-4
+		check.That(t, err == assoc.ErrTimeout && failed && !e.Unsent, "ended by %v, message reported %v", err, failed)
 	})
 	t.Run("a HEARTBEAT ACK clears it", func(t *testing.T) {
 		l := sctptest.Passive(t, &assoc.Config{AssocMaxRetrans: 2, PathMaxRetrans: 100, HeartbeatInterval: time.Second})
@@ -64,7 +65,9 @@ func TestErrorCounterOfTheAssociation(t *testing.T) {
 				}
 			}
 			l.InState(assoc.Established)
-			l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, sctptest.ChunkOf(last, wire.ChunkHeartbeat).Value())) // req 9260-8.1-6
+			// req 9260-8.1-6
+			l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0,
+				sctptest.ChunkOf(last, wire.ChunkHeartbeat).Value()))
 		}
 		check.Equal(t, "HEARTBEATs", beats, 12)
 	})

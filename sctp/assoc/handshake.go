@@ -176,7 +176,8 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	if !sendInitAck(now, &a.outbox, in.Packet, &o, &cfg, a.env, id) {
 		a.rareCounters().InitsRefused++
 	} else if id.tag == a.localTag {
-		a.cookieExpiresAt, a.cookieMadeAt = max(a.cookieExpiresAt, now.Add(a.cfg.cookieLifeFor(o.cookieExtensionMS))), now
+		a.cookieExpiresAt, a.cookieMadeAt = max(a.cookieExpiresAt, now.Add(a.cfg.cookieLifeFor(o.cookieExtensionMS))),
+			now
 	}
 }
 
@@ -261,7 +262,8 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	if s.wasSentOnce() {
 		a.primaryPath().ObserveProvedRTT(now.Sub(s.firstSentAt)) // it has our tag
 	}
-	*s = setup{stage: &cookieEchoedState{slices.Clone(o.cookie), unknownParamsError(&o)}, sendDue: true, t1ExpiresAt: rawio.Never,
+	*s = setup{stage: &cookieEchoedState{slices.Clone(o.cookie), unknownParamsError(&o)}, sendDue: true,
+		t1ExpiresAt: rawio.Never,
 		staleErrors: s.staleErrors, pathIndex: a.sender().Primary().Index(), reachAddr: s.reachAddr}
 	a.changeState(onInitAck)
 }
@@ -360,7 +362,8 @@ func (a *Assoc) handleStaleCookie(now rawio.Time) {
 	// The life was short by at most this round trip, and one second is all that may be added.
 	rtt := min(max(now.Sub(s.firstSentAt), time.Millisecond), time.Second)
 	own := &cookieWaitState{cookieIncrementMS: uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)}
-	*s = setup{stage: own, sendDue: true, t1ExpiresAt: rawio.Never, staleErrors: s.staleErrors + 1, pathIndex: s.pathIndex, reachAddr: s.reachAddr}
+	*s = setup{stage: own, sendDue: true, t1ExpiresAt: rawio.Never, staleErrors: s.staleErrors + 1,
+		pathIndex: s.pathIndex, reachAddr: s.reachAddr}
 	a.changeState(onStale)
 	a.control.clear() // answers to a tag that is no more
 	a.peerTag = 0

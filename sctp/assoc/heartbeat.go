@@ -214,7 +214,8 @@ func (a *Assoc) handleHeartbeatTimeout(now rawio.Time, p *path) {
 		p.heartbeat.setNextAt(now.Add(p.RTO())) // RFC 7829 section 3.2: DATA tests the path
 		return
 	}
-	if last := p.LastSent(); !p.Suspected() && last != rawio.Never && last > p.heartbeat.lastSentAt && now.Sub(last) < p.heartbeatInterval {
+	if last := p.LastSent(); !p.Suspected() && last != rawio.Never && last > p.heartbeat.lastSentAt &&
+		now.Sub(last) < p.heartbeatInterval {
 		p.heartbeat.lastSentAt = last // not idle: DATA measures the path
 		a.scheduleHeartbeat(p, last)
 	}
@@ -246,7 +247,8 @@ func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
 // verifyRTT asks a path whether it is as short as SACKs say: a nonce does not lie
 // (tx/rate_sample.go). It does so once in an RTO or sooner, and only if there is need to know.
 func (a *Assoc) verifyRTT(now rawio.Time, p *path) {
-	if p.NeedsRTTProof() && p.heartbeatInterval >= 0 && !p.heartbeat.awaitsAck && now.Sub(p.heartbeat.lastSentAt) >= p.RTTProofInterval() && heartbeatStates.has(a.state) {
+	if p.NeedsRTTProof() && p.heartbeatInterval >= 0 && !p.heartbeat.awaitsAck && now.Sub(p.heartbeat.lastSentAt) >=
+		p.RTTProofInterval() && heartbeatStates.has(a.state) {
 		a.sendHeartbeat(now, p)
 	}
 }

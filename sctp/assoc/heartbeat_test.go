@@ -33,9 +33,11 @@ func TestIdlePathIsHeartbeaten(t *testing.T) {
 	}
 	check.Equal(t, "HEARTBEATs where they are disabled", len(w.Seen(1, wire.ChunkHeartbeat)), 0)
 	acks := w.Seen(1, wire.ChunkHeartbeatAck)
-	check.That(t, len(acks) == len(beats) && acks[len(acks)-1].At.Sub(last) == sctptest.Latency, "%d answers", len(acks))
+	check.That(t, len(acks) == len(beats) && acks[len(acks)-1].At.Sub(last) == sctptest.Latency, "%d answers",
+		len(acks))
 	s := a.PathStats(0)
-	check.That(t, s.SRTT == sctptest.RoundTrip && s.Errors == 0, "SRTT %v, %d errors", s.SRTT, s.Errors) // req 9260-8.3-7
+	// req 9260-8.3-7
+	check.That(t, s.SRTT == sctptest.RoundTrip && s.Errors == 0, "SRTT %v, %d errors", s.SRTT, s.Errors)
 }
 
 // A HEARTBEAT of an idle path may go with those of other associations, a little earlier than was
@@ -52,7 +54,9 @@ func TestHeartbeatMayGoEarlier(t *testing.T) {
 		w.Sent = nil
 		next := a.NextTimeout()
 		slack := a.Slack(next)
-		check.That(t, slack == rto/2 && next.Sub(last) <= interval+rto*3/2+sctptest.RoundTrip && next.Add(-slack).Sub(last) >= interval+rto/2, "due %v after the last, or %v earlier", next.Sub(last), slack) // req 9260-8.3-8
+		// req 9260-8.3-8
+		check.That(t, slack == rto/2 && next.Sub(last) <= interval+rto*3/2+sctptest.RoundTrip &&
+			next.Add(-slack).Sub(last) >= interval+rto/2, "due %v after the last, or %v earlier", next.Sub(last), slack)
 		w.Run(next.Add(-slack - 1).Sub(w.Now))
 		a.HandleTimeout(w.Now)
 		w.Flush()
@@ -78,20 +82,23 @@ func TestBusyPathIsNotHeartbeaten(t *testing.T) {
 }
 
 func TestDeadPeerIsNoticedByHeartbeats(t *testing.T) {
-	w, a, _ := sctptest.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 2, AssocMaxRetrans: 4}, nil)
+	w, a, _ := sctptest.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 2,
+		AssocMaxRetrans: 4}, nil)
 	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	w.Run(10 * time.Minute)
 	check.Equal(t, "HEARTBEATs", len(w.Seen(0, wire.ChunkHeartbeat)), 5)
 	if e, ok := w.Hosts[0].Event(assoc.EventPathDown); !ok || e.Path != w.Hosts[1].Addr { // req 9260-8.2-2
 		t.Errorf("EventPathDown %+v %v", e, ok)
 	}
-	if err, ok := w.Hosts[0].DownErr(); !ok || !errors.Is(err, assoc.ErrTimeout) || a.State() != assoc.Closed { // req 9260-8.1-3, 9260-8.1-4
+	// req 9260-8.1-3, 9260-8.1-4
+	if err, ok := w.Hosts[0].DownErr(); !ok || !errors.Is(err, assoc.ErrTimeout) || a.State() != assoc.Closed {
 		t.Errorf("ended: %v %v", ok, err)
 	}
 }
 
 func TestPathComesBack(t *testing.T) {
-	w, a, _ := sctptest.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 1, AssocMaxRetrans: 100}, nil)
+	w, a, _ := sctptest.Pair(t, &assoc.Config{HeartbeatInterval: 5 * time.Second, PathMaxRetrans: 1,
+		AssocMaxRetrans: 100}, nil)
 	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	w.Run(40 * time.Second)
 	if s := a.PathStats(0); s.State != assoc.PathInactive || s.Errors != 2 { // req 9260-8.3-5: counting stops
@@ -107,7 +114,8 @@ func TestPathComesBack(t *testing.T) {
 }
 
 func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
-	w, a, _ := sctptest.Pair(t, &assoc.Config{RFC9260: true, PathMaxRetrans: 2, AssocMaxRetrans: 4, HeartbeatInterval: -1}, nil)
+	w, a, _ := sctptest.Pair(t, &assoc.Config{RFC9260: true, PathMaxRetrans: 2, AssocMaxRetrans: 4,
+		HeartbeatInterval: -1}, nil)
 	w.Judge = func(int, wire.Packet) (int, time.Duration) { return 0, 0 }
 	start := w.Now
 	w.Send(a, 0, []byte("into the void"))
@@ -118,9 +126,11 @@ func TestUnacknowledgedDataFailsPathThenAssociation(t *testing.T) {
 		}
 	}
 	w.RunUntil(w.Now.Add(time.Hour), func() bool { return a.State() == assoc.Closed })
-	check.That(t, pathDown == 7*time.Second, "path down after %v", pathDown) // T3 after 1, 2, 4 s: the third error exceeds 2
+	// T3 after 1, 2, 4 s: the third error exceeds 2
+	check.That(t, pathDown == 7*time.Second, "path down after %v", pathDown)
 	d := w.Now.Sub(start)
-	check.That(t, d == 31*time.Second, "association down after %v", d) // 1+2+4+8+16: the fifth exceeds 4, req 9260-8.1-3
+	// 1+2+4+8+16: the fifth exceeds 4, req 9260-8.1-3
+	check.That(t, d == 31*time.Second, "association down after %v", d)
 	check.Equal(t, "transmissions", len(w.Seen(0, wire.ChunkData)), 5)
 	e, ok := w.Hosts[0].Event(assoc.EventSendFailed)
 	check.That(t, ok && !e.Unsent, "EventSendFailed %+v %v", e, ok)
@@ -161,7 +171,8 @@ func TestAnAnswerClearsTheAssociationErrorCounter(t *testing.T) {
 		w.Run(10 * time.Minute)
 		want := 350*time.Millisecond + 2*sctptest.Latency
 		n, s := len(w.Seen(0, wire.ChunkHeartbeat)), a.PathStats(0)
-		check.That(t, a.State() == assoc.Established && n >= 20 && s.SRTT.Round(time.Millisecond) == want, "%v after %d HEARTBEATs, SRTT %v", a.State(), n, s.SRTT)
+		check.That(t, a.State() == assoc.Established && n >= 20 && s.SRTT.Round(time.Millisecond) == want,
+			"%v after %d HEARTBEATs, SRTT %v", a.State(), n, s.SRTT)
 	})
 	t.Run("acknowledged DATA", func(t *testing.T) { // req 9260-8.1-5
 		quiet := cfg
@@ -210,16 +221,20 @@ func TestHeartbeatIsAnsweredUnchanged(t *testing.T) {
 		want string
 	}{
 		{"COOKIE-WAIT: not answered", func(t *testing.T) *sctptest.Lab { return sctptest.Active(t, nil) }, ""},
-		{"COOKIE-ECHOED: answered", func(t *testing.T) *sctptest.Lab { return sctptest.Echoed(t, nil) }, "HEARTBEAT ACK"}, // req 9260-8.3-3
+		// req 9260-8.3-3
+		{"COOKIE-ECHOED: answered", func(t *testing.T) *sctptest.Lab { return sctptest.Echoed(t, nil) },
+			"HEARTBEAT ACK"},
 		{"ESTABLISHED: answered", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) }, "HEARTBEAT ACK"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := row.lab(t)
 			// A second TLV behind the info comes back too, req 9260-8.3-6, 9260-3.3.6-2.
-			value := append(wire.AppendParam(nil, wire.ParamHeartbeatInfo, []byte("some info")), wire.AppendParam(nil, 0x8765, []byte("more!"))[:9]...)
+			value := append(wire.AppendParam(nil, wire.ParamHeartbeatInfo, []byte("some info")),
+				wire.AppendParam(nil, 0x8765, []byte("more!"))[:9]...)
 			out := l.Send(l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeat, 0, value))
 			l.Expect(out, row.want)
-			check.That(t, row.want == "" || string(sctptest.ChunkOf(out[0], wire.ChunkHeartbeatAck).Value()) == string(value),
+			check.That(t, row.want == "" || string(sctptest.ChunkOf(out[0], wire.ChunkHeartbeatAck).Value()) ==
+				string(value),
 				"changed on the way")
 		})
 	}
@@ -228,7 +243,8 @@ func TestHeartbeatIsAnsweredUnchanged(t *testing.T) {
 func TestHeartbeatOnTheWire(t *testing.T) {
 	second := wire.AppendAddressParam(nil, netip.MustParseAddr("10.0.0.10"))
 	l := sctptest.Bare(t)
-	l.Listen(&assoc.Config{HeartbeatInterval: 5 * time.Second, HBMaxBurst: 8, PathMaxRetrans: 1000, AssocMaxRetrans: 1000})
+	l.Listen(&assoc.Config{HeartbeatInterval: 5 * time.Second, HBMaxBurst: 8, PathMaxRetrans: 1000,
+		AssocMaxRetrans: 1000})
 	l.Initiate(second)
 	start := l.Now
 	var list []sctptest.Posted
@@ -248,7 +264,9 @@ func TestHeartbeatOnTheWire(t *testing.T) {
 	for i, p := range list {
 		c := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat)
 		h, err := wire.AsHeartbeat(c)
-		must.That(t, err == nil && c.Type() == 4 && c[4] == 0 && c[5] == 1 && len(c) == 8+len(h.Info()), "HEARTBEAT % x", c) // req 9260-3.3.5-1: one parameter, of type 1
+		// req 9260-3.3.5-1: one parameter, of type 1
+		must.That(t, err == nil && c.Type() == 4 && c[4] == 0 && c[5] == 1 && len(c) == 8+len(h.Info()),
+			"HEARTBEAT % x", c)
 		addr := p.To.Addr().As16()
 		sent := uint64(start.Add(at[i]))
 		var stamp [8]byte
@@ -256,11 +274,15 @@ func TestHeartbeatOnTheWire(t *testing.T) {
 			stamp[k] = byte(sent >> (56 - 8*k))
 		}
 		info := string(h.Info())
-		check.That(t, strings.Contains(info, string(addr[:])) && strings.Contains(info, string(stamp[:])), "HEARTBEAT to %v at %v: info % x", p.To, at[i], info) // req 9260-3.3.5-2
+		// req 9260-3.3.5-2
+		check.That(t, strings.Contains(info, string(addr[:])) && strings.Contains(info, string(stamp[:])),
+			"HEARTBEAT to %v at %v: info % x", p.To, at[i], info)
 		paths[p.To.Addr().String()] = true
 		infos[string(h.Info()[:4])], infos[string(h.Info()[4:8])] = true, true
 	}
-	check.That(t, len(list) >= 8 && len(paths) == 2 && len(infos) == 2*len(list), "%d HEARTBEATs to %d addresses with %d nonces", len(list), len(paths), len(infos)) // req 9260-3.3.5-3: 64 bits, never the same
+	// req 9260-3.3.5-3: 64 bits, never the same
+	check.That(t, len(list) >= 8 && len(paths) == 2 && len(infos) == 2*len(list),
+		"%d HEARTBEATs to %d addresses with %d nonces", len(list), len(paths), len(infos))
 }
 
 // A second answer to one HEARTBEAT, which may come at any time later, says nothing.
@@ -278,7 +300,8 @@ func TestHeartbeatAckCountsOnce(t *testing.T) {
 	l.Now = l.Now.Add(5 * time.Second)
 	l.Send(l.Tag, ack)
 	s := l.A.PathStats(0)
-	check.That(t, s.SRTT == before.SRTT && s.RTO == before.RTO, "SRTT %v, RTO %v after the second answer", s.SRTT, s.RTO)
+	check.That(t, s.SRTT == before.SRTT && s.RTO == before.RTO, "SRTT %v, RTO %v after the second answer", s.SRTT,
+		s.RTO)
 }
 
 // A path that has become shorter is asked whether it has where the congestion controller needs to
@@ -289,7 +312,8 @@ func TestShorterPathIsAsked(t *testing.T) {
 		interval   time.Duration
 		late       time.Duration // so much later it answers than SACKs come
 		beats      int
-	}{{cc.NewBBR, time.Hour, 0, 1}, {cc.NewBBR, -1, 0, 0}, {cc.NewReno, time.Hour, 0, 0}, {cc.NewBBR, time.Hour, sctptest.Latency, 5}} {
+	}{{cc.NewBBR, time.Hour, 0, 1}, {cc.NewBBR, -1, 0, 0}, {cc.NewReno, time.Hour, 0, 0},
+		{cc.NewBBR, time.Hour, sctptest.Latency, 5}} {
 		w, a, b := sctptest.Pair(t, &assoc.Config{NewController: row.controller, HeartbeatInterval: row.interval}, nil)
 		w.Net.Connect(w.Hosts[0].Addr.Addr(), w.Hosts[1].Addr.Addr(), simnet.Params{Delay: sctptest.Latency / 4})
 		w.Judge = func(_ int, pkt wire.Packet) (int, time.Duration) {
@@ -299,6 +323,7 @@ func TestShorterPathIsAsked(t *testing.T) {
 			return 1, 0
 		}
 		w.RunUntil(w.Now.Add(5*time.Second), w.Trickle(a, b, 100*time.Millisecond).Done)
-		check.That(t, len(w.Seen(0, wire.ChunkHeartbeat)) == row.beats, "row %d: %d HEARTBEATs", i, len(w.Seen(0, wire.ChunkHeartbeat)))
+		check.That(t, len(w.Seen(0, wire.ChunkHeartbeat)) == row.beats, "row %d: %d HEARTBEATs", i,
+			len(w.Seen(0, wire.ChunkHeartbeat)))
 	}
 }

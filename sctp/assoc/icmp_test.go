@@ -46,16 +46,21 @@ func TestProtocolUnreachable(t *testing.T) {
 				}
 				return sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)
 			}, true},
-		{"established, another tag: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) }, // req 9260-10-6
+		// req 9260-10-6
+		{"established, another tag: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) },
 			func(l *sctptest.Lab) []byte {
 				l.Now = l.Now.Add(3 * time.Second)
 				return sctptest.Packet(sctptest.PortB, sctptest.PortA, 0xbad)
 			}, false},
 		{"established, 7 octets: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) },
-			func(l *sctptest.Lab) []byte { return sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)[:7] }, false},
-		{"established, other ports: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) }, // req 9260-10-4
-			func(l *sctptest.Lab) []byte { return sctptest.Packet(sctptest.PortB, sctptest.PortA+1, l.PeerTag) }, false},
-		{"COOKIE-WAIT, the own INIT: ends", func(t *testing.T) *sctptest.Lab { return sctptest.Active(t, nil) }, // req 9260-10-7
+			func(l *sctptest.Lab) []byte { return sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)[:7] },
+			false},
+		// req 9260-10-4
+		{"established, other ports: ignored", func(t *testing.T) *sctptest.Lab { return sctptest.Passive(t, nil) },
+			func(l *sctptest.Lab) []byte { return sctptest.Packet(sctptest.PortB, sctptest.PortA+1, l.PeerTag) },
+			false},
+		// req 9260-10-7
+		{"COOKIE-WAIT, the own INIT: ends", func(t *testing.T) *sctptest.Lab { return sctptest.Active(t, nil) },
 			func(l *sctptest.Lab) []byte {
 				return sctptest.Packet(sctptest.PortB, sctptest.PortA, 0, sctptest.InitChunk(l.Tag, 1))[:20]
 			}, true},
@@ -82,7 +87,8 @@ func TestProtocolUnreachable(t *testing.T) {
 			}
 			l.InState(assoc.Closed)
 			err, _ := l.Host.DownErr()
-			check.That(t, errors.Is(err, assoc.ErrProtoUnreachable) && errors.Is(err, syscall.ECONNREFUSED), "ended by %v", err)
+			check.That(t, errors.Is(err, assoc.ErrProtoUnreachable) && errors.Is(err, syscall.ECONNREFUSED),
+				"ended by %v", err)
 		})
 	}
 }
@@ -95,14 +101,16 @@ func TestPacketTooBigLowersThePathMTU(t *testing.T) {
 	l.Report(rawio.KindPacketTooBig, 1000, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)) // req 9260-10-8
 	must.Equal(t, "MTU, 1000 less the IPv4 header", l.A.PathStats(0).MTU, 980)
 	e, ok := l.Host.Event(assoc.EventMTUChanged)
-	check.That(t, ok && e.Path == l.Peer && l.A.MaxPayload() == before-(sctptest.MTU-980), "event %+v %v, MaxPayload %d", e, ok, l.A.MaxPayload())
+	check.That(t, ok && e.Path == l.Peer && l.A.MaxPayload() == before-(sctptest.MTU-980),
+		"event %+v %v, MaxPayload %d", e, ok, l.A.MaxPayload())
 	l.Report(rawio.KindPacketTooBig, 1400, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag))
 	check.Equal(t, "MTU after a report of a larger one", l.A.PathStats(0).MTU, 980)
 	l.Report(rawio.KindPacketTooBig, 68, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag))
 	check.Equal(t, "MTU after a hostile report", l.A.PathStats(0).MTU, rawio.MinMTU-20)
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 3000)}}))
 	for _, p := range l.Flush() {
-		check.That(t, len(p) <= rawio.MinMTU-20 && sctptest.Has(p, wire.ChunkData), "packet of %d octets", len(p)) // req 9260-6.10-1
+		// req 9260-6.10-1
+		check.That(t, len(p) <= rawio.MinMTU-20 && sctptest.Has(p, wire.ChunkData), "packet of %d octets", len(p))
 	}
 }
 
@@ -125,14 +133,17 @@ func TestInitGoesWhereThereIsAWay(t *testing.T) {
 		{"that one again", w.Addrs[1][0], false, [2]int{1, 1}, assoc.CookieWait},
 		{"the last one", w.Addrs[1][1], false, [2]int{1, 1}, assoc.Closed},
 	} {
-		again := a.HandleUnroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(step.addr, 0)}, syscall.EHOSTUNREACH)
+		again := a.HandleUnroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(step.addr, 0)},
+			syscall.EHOSTUNREACH)
 		w.Run(time.Millisecond)
 		inits := [2]int{len(w.Seen(w.Addrs[1][0], wire.ChunkInit, 0)), len(w.Seen(w.Addrs[1][1], wire.ChunkInit, 0))}
-		check.That(t, again == step.again && inits == step.inits && a.State() == step.state, "%s: again %v, INITs %v, %v", step.name, again, inits, a.State())
+		check.That(t, again == step.again && inits == step.inits && a.State() == step.state,
+			"%s: again %v, INITs %v, %v", step.name, again, inits, a.State())
 	}
 	w = sctptest.NewMulti(t, 1)
 	a, _ = w.Associate(assoc.Config{}, assoc.Config{})
-	again := a.HandleUnroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(w.Addrs[1][0], 0)}, syscall.EHOSTUNREACH)
+	again := a.HandleUnroutable(w.Now, &rawio.Packet{Remote: netip.AddrPortFrom(w.Addrs[1][0], 0)},
+		syscall.EHOSTUNREACH)
 	check.That(t, !again && a.State() == assoc.Established, "once it is set up: again %v, %v", again, a.State())
 }
 
@@ -160,11 +171,14 @@ func TestAnUnroutableAddressAndALostInitEndNoSetup(t *testing.T) {
 		}
 		begun := w.Now
 		a := w.Connect(&assoc.Config{LocalAddrs: w.Addrs[0]}, w.Addrs[1]...)
-		w.RunUntil(w.Now.Add(time.Hour), func() bool { return a.State() == assoc.Established || a.State() == assoc.Closed })
+		w.RunUntil(w.Now.Add(time.Hour), func() bool {
+			return a.State() == assoc.Established || a.State() == assoc.Closed
+		})
 		took, err := w.Now.Sub(begun), error(nil)
 		if a.State() == assoc.Closed {
 			err, _ = w.Hosts[0].DownErr()
 		}
-		check.That(t, a.State() == assoc.Established && took <= row.in+4*sctptest.RoundTrip, "%s: %v after %v: %v", row.name, a.State(), took, err)
+		check.That(t, a.State() == assoc.Established && took <= row.in+4*sctptest.RoundTrip, "%s: %v after %v: %v",
+			row.name, a.State(), took, err)
 	}
 }

@@ -87,7 +87,8 @@ func (a *Assoc) GoIdle() bool {
 		return true
 	}
 	h := a.dataState.Load()
-	if a.state != Established || a.hasUnackedSends || a.burstContinues || len(a.failedSenders) > 0 || !h.sender.CanIdle() {
+	if a.state != Established || a.hasUnackedSends || a.burstContinues || len(a.failedSenders) > 0 ||
+		!h.sender.CanIdle() {
 		return false
 	}
 	if h.receiver.Trim(); !h.receiver.CanIdle() {

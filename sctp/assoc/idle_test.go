@@ -42,7 +42,8 @@ func TestWhoRestsForgetsNothing(t *testing.T) {
 // snapshot is all that others see of an association.
 func snapshot(a *assoc.Assoc) string {
 	streams, _ := a.Streams(0, make([]assoc.StreamStats, 0, 99))
-	return fmt.Sprintf("%+v %+v %v %v %v %+v %v %v %v %v", a.Stats(), a.Marks(), a.Steps(), a.DataSent(), a.Buffered(), streams, a.NextTimeout(), a.PeerAddr(), a.PathStats(0), a.State())
+	return fmt.Sprintf("%+v %+v %v %v %v %+v %v %v %v %v", a.Stats(), a.Marks(), a.Steps(), a.DataSent(),
+		a.Buffered(), streams, a.NextTimeout(), a.PeerAddr(), a.PathStats(0), a.State())
 }
 
 // An association that is idle looks as before, and keeps less. HEARTBEATs do not end it, and
@@ -97,16 +98,20 @@ func TestRest(t *testing.T) {
 		must.That(t, a.GoIdle() && a.IsIdle() && a.GoIdle(), "%s: it does not rest when told to", row.name)
 		check.Equal(t, row.name+": what can be seen", snapshot(a), before)
 		rested := a.Held()
-		check.That(t, held-rested > halves && rested >= idle+2*64, "%s: it holds %d octets, %d before, %d without streams", row.name, rested, held, idle)
+		check.That(t, held-rested > halves && rested >= idle+2*64,
+			"%s: it holds %d octets, %d before, %d without streams", row.name, rested, held, idle)
 		must.OK(t, a.Audit(0))
 		row.does(w, a, b)
-		check.That(t, a.IsIdle() == row.stays || a.State() != assoc.Established, "%s: it rests: %v", row.name, a.IsIdle())
-		check.That(t, (a.Held() > rested+halves) != row.stays, "%s: it holds %d octets, and %d at rest", row.name, a.Held(), rested)
+		check.That(t, a.IsIdle() == row.stays || a.State() != assoc.Established, "%s: it rests: %v", row.name,
+			a.IsIdle())
+		check.That(t, (a.Held() > rested+halves) != row.stays, "%s: it holds %d octets, and %d at rest", row.name,
+			a.Held(), rested)
 		if a.State() == assoc.Established {
 			got := w.Hosts[1].Received.Len()
 			w.Send(a, 1, []byte("goes on"))
 			w.Run(time.Second)
-			check.That(t, w.Hosts[1].Received.Len() >= got+len("goes on"), "%s: nothing comes from who has rested", row.name)
+			check.That(t, w.Hosts[1].Received.Len() >= got+len("goes on"), "%s: nothing comes from who has rested",
+				row.name)
 			must.OK(t, a.Audit(0))
 		}
 	}
@@ -118,7 +123,8 @@ func TestRestAfterAWhile(t *testing.T) {
 	w, a, b := sctptest.Pair(t, nil, nil)
 	w.Send(a, 0, []byte("x"))
 	w.Run(5 * assoc.IdleAfter)
-	check.That(t, a.IsIdle() && !b.IsIdle(), "who has sent a message rests: %v, and who has not read it: %v", a.IsIdle(), b.IsIdle())
+	check.That(t, a.IsIdle() && !b.IsIdle(), "who has sent a message rests: %v, and who has not read it: %v",
+		a.IsIdle(), b.IsIdle())
 	m, ok := b.Receive()
 	must.That(t, ok && !b.GoIdle(), "it rests with a message in use")
 	b.Release(m)

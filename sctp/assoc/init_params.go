@@ -42,7 +42,8 @@ type refusal struct {
 // answer is an ABORT with the refusal. The Initiate Tag is not judged: 0 has its own answer in each
 // state.
 func readInitParams(c wire.Init, source netip.Addr, usable familySet, env *Env, o *initParams) (why refusal, ok bool) {
-	*o = initParams{source: source, usableFamilies: usable, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(), outStreams: c.OutStreams(), inStreams: c.InStreams()}
+	*o = initParams{source: source, usableFamilies: usable, env: env, tag: c.Tag(), rwnd: c.ARwnd(), tsn: c.TSN(),
+		outStreams: c.OutStreams(), inStreams: c.InStreams()}
 	if o.rwnd < minWindow || o.outStreams == 0 || o.inStreams == 0 {
 		return refusal{code: wire.CauseInvalidParam}, false // sections 3.3.2 and 3.3.3
 	}

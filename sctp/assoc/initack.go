@@ -44,7 +44,8 @@ const (
 // and keeps nothing. It returns what the answer was, and how many addresses in the INIT were too
 // many. p is a packet with Verification Tag 0 and c its only chunk. cfg is complete (see
 // Config.Complete), or nil if nobody listens on the port.
-func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *Config, env *Env) (how InitAnswer, ignored int) {
+func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *Config, env *Env) (how InitAnswer,
+	ignored int) {
 	init, err := wire.AsInit(c)
 	if err != nil || init.Tag() == 0 {
 		return InitDiscarded, 0 // section 3.3.2
@@ -72,7 +73,8 @@ func AnswerInit(now rawio.Time, o *Outbox, p *rawio.Packet, c wire.Chunk, cfg *C
 
 // sendInitAck sends the INIT ACK for an offer, or an ABORT if the adaptation layer is not the one
 // required. It says which.
-func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg *Config, env *Env, id identity) (acked bool) {
+func sendInitAck(now rawio.Time, o *Outbox, p *rawio.Packet, of *initParams, cfg *Config, env *Env,
+	id identity) (acked bool) {
 	pkt := wire.Packet(p.Data)
 	if err := cfg.checkAdaptation(of.adaptation, of.hasAdaptation); err != nil {
 		answerWithAbort(o, p, of.tag, violationCause(err))

@@ -54,7 +54,8 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 				l.InState(assoc.Established)
 				check.Slice(t, side+": ways", fromTo(l, first...), row.want)
 				for _, p := range sctptest.Paths(l.A) {
-					check.Equal(t, side+": the source of "+p.Remote.String(), p.Local.Addr(), netip.MustParseAddr(row.own).Unmap())
+					check.Equal(t, side+": the source of "+p.Remote.String(), p.Local.Addr(),
+						netip.MustParseAddr(row.own).Unmap())
 				}
 			}
 			bare := func() *sctptest.Lab {
@@ -71,7 +72,8 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 			l = bare()
 			l.Dial(cfg, netip.AddrPort{}, peer) // the link chooses where the INIT leaves from
 			l.ReadInit()
-			first := l.Post(peer, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"), addressParams(addrs(row.listed))...))
+			first := l.Post(peer, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!"),
+				addressParams(addrs(row.listed))...))
 			judge("initiator", l, onWay(append(first, l.Post(peer, l.Tag, wire.AppendCookieAck(nil))...))...)
 		})
 	}
@@ -81,7 +83,8 @@ func TestPacketsLeaveFromTheAddressThatThePeerKnows(t *testing.T) {
 // that they were asked for.
 func onWay(list []sctptest.Posted) []sctptest.Posted {
 	for i, p := range list {
-		list[i].From, list[i].To = netip.AddrPortFrom(p.From.Addr().Unmap(), 0), netip.AddrPortFrom(p.To.Addr().Unmap(), 0)
+		list[i].From, list[i].To = netip.AddrPortFrom(p.From.Addr().Unmap(), 0),
+			netip.AddrPortFrom(p.To.Addr().Unmap(), 0)
 	}
 	return list
 }
@@ -105,11 +108,14 @@ func TestOfBothFamiliesTheOneThatAnswersIsUsed(t *testing.T) {
 		{"the first, again", "", []netip.AddrPort{six, four}, 3, []string{"2001:db8::1>2001:db8::9", "2001:db8::1>2001:db8:1::9"}},
 		{"both, of which the peer is told both", "10.0.0.1 2001:db8::1", []netip.AddrPort{four, six}, 1,
 			[]string{"10.0.0.1>10.0.0.9", "2001:db8::1>2001:db8::9", "10.0.0.1>10.1.0.9", "2001:db8::1>2001:db8:1::9"}},
-		{"the second, where the peer is told neither", "192.168.0.1 fd00::1", []netip.AddrPort{netip.MustParseAddrPort("198.51.100.9:0"), six}, 2,
+		{"the second, where the peer is told neither", "192.168.0.1 fd00::1",
+			[]netip.AddrPort{netip.MustParseAddrPort("198.51.100.9:0"), six}, 2,
 			[]string{"fd00::1>2001:db8::9", "fd00::1>2001:db8:1::9"}},
-		{"the first, where the peer is told the address of the other", "192.168.0.1 2001:db8::1", []netip.AddrPort{netip.MustParseAddrPort("198.51.100.9:0"), six}, 1,
+		{"the first, where the peer is told the address of the other", "192.168.0.1 2001:db8::1",
+			[]netip.AddrPort{netip.MustParseAddrPort("198.51.100.9:0"), six}, 1,
 			[]string{"192.168.0.1>198.51.100.9", "2001:db8::1>2001:db8::9", "2001:db8::1>2001:db8:1::9"}},
-		{"the second, where it is not told that of the first", "192.168.0.1 2001:db8::1", []netip.AddrPort{netip.MustParseAddrPort("198.51.100.9:0"), six}, 2,
+		{"the second, where it is not told that of the first", "192.168.0.1 2001:db8::1",
+			[]netip.AddrPort{netip.MustParseAddrPort("198.51.100.9:0"), six}, 2,
 			[]string{"2001:db8::1>2001:db8::9", "2001:db8::1>2001:db8:1::9"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -135,7 +141,8 @@ func TestOfBothFamiliesTheOneThatAnswersIsUsed(t *testing.T) {
 			slices.Sort(got)
 			slices.Sort(row.want)
 			check.Slice(t, "ways", got, row.want)
-			check.That(t, l.A.PathStats(0).Remote.IsValid() && l.A.PeerAddr() == from, "primary path to %v", l.A.PeerAddr())
+			check.That(t, l.A.PathStats(0).Remote.IsValid() && l.A.PeerAddr() == from, "primary path to %v",
+				l.A.PeerAddr())
 		})
 	}
 }
@@ -143,7 +150,8 @@ func TestOfBothFamiliesTheOneThatAnswersIsUsed(t *testing.T) {
 // An INIT ACK that no INIT of its family can have asked for is nobody's.
 func TestInitAckOfAFamilyThatWasNotAsked(t *testing.T) {
 	l := sctptest.Active(t, &assoc.Config{LocalAddrs: addrs("10.0.0.1")})
-	out := l.SendFrom(netip.MustParseAddrPort("[2001:db8::9]:0"), l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
+	out := l.SendFrom(netip.MustParseAddrPort("[2001:db8::9]:0"), l.Tag,
+		sctptest.InitAckChunk(l.PeerTag, l.TSN, []byte("cookie!!")))
 	l.Expect(out, "")
 	l.InState(assoc.CookieWait)
 	check.Equal(t, "ForeignSource", l.A.Stats().ForeignSource, 1)
@@ -187,7 +195,8 @@ func TestCollisionWithADualStackPeer(t *testing.T) {
 			l.Dial(&assoc.Config{AssocMaxRetrans: 1000}, netip.AddrPort{}, row.to...)
 			l.ReadInit()
 			out := l.Post(row.from, 0, sctptest.InitChunk(l.PeerTag, l.TSN, both...))
-			must.Equal(t, "in answer to INIT", sctptest.Text(out), row.reply.Addr().String()+": INIT ACK") // req 9260-5.2.1-2
+			// req 9260-5.2.1-2
+			must.Equal(t, "in answer to INIT", sctptest.Text(out), row.reply.Addr().String()+": INIT ACK")
 			l.NoteInitAck(out[0].Pkt)
 			out = l.Post(row.reply, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 			l.InState(assoc.Established)

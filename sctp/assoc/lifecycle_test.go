@@ -21,13 +21,16 @@ func TestNobodyListens(t *testing.T) {
 	w.Run(time.Second)
 	err, _ := w.Hosts[0].DownErr()
 	var refused *assoc.AbortError
-	check.That(t, a.State() == assoc.Closed && errors.As(err, &refused) && refused.ByPeer, "state %v, %v", a.State(), err) // req 9260-9.1-4
+	// req 9260-9.1-4
+	check.That(t, a.State() == assoc.Closed && errors.As(err, &refused) && refused.ByPeer, "state %v, %v", a.State(),
+		err)
 }
 
 func TestCloseGivesReceiveBuffersBack(t *testing.T) {
 	l := sctptest.Passive(t, nil)
 	pool := rawio.NewPool(1400, 16)
-	for i, flags := range []uint8{wire.FlagB | wire.FlagE | wire.FlagU, wire.FlagB} { // a whole message and a lone fragment
+	// a whole message and a lone fragment
+	for i, flags := range []uint8{wire.FlagB | wire.FlagE | wire.FlagU, wire.FlagB} {
 		chunk := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: l.TSN + wire.TSN(i), PayloadLen: 1200})
 		buf := pool.Get()
 		n := copy(buf.B, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, append(chunk, make([]byte, 1200)...)))
@@ -79,10 +82,12 @@ func TestMessagesFailOneByOne(t *testing.T) {
 		held := l.A.Held()
 		end.come(l)
 		now := l.A.Held()
-		check.That(t, now >= held && now <= held+8<<10, "%s: %d octets are held, %d before", end.name, now, held) // what waits for its event is not given back yet
+		// what waits for its event is not given back yet
+		check.That(t, now >= held && now <= held+8<<10, "%s: %d octets are held, %d before", end.name, now, held)
 		for i := range uint64(n + 1) {
 			ev, ok := l.A.PollEvent()
-			must.That(t, ok && ev.Kind == assoc.EventSendFailed && ev.Token == i && (i != n || ev.Unsent), "%s: event %d is %+v", end.name, i, ev)
+			must.That(t, ok && ev.Kind == assoc.EventSendFailed && ev.Token == i && (i != n || ev.Unsent),
+				"%s: event %d is %+v", end.name, i, ev)
 		}
 		ev, _ := l.A.PollEvent()
 		check.That(t, ev.Kind == end.last, "%s: behind them comes %v", end.name, ev.Kind)
@@ -107,8 +112,10 @@ func TestErrorsTellWhatHappened(t *testing.T) {
 	var timeout interface{ Timeout() bool }
 	check.That(t, errors.As(assoc.ErrTimeout, &timeout) && timeout.Timeout(), "ErrTimeout is no timeout")
 	host, other := &assoc.NoRouteError{Err: syscall.EHOSTUNREACH}, &assoc.NoRouteError{Err: syscall.EPERM}
-	check.That(t, errors.Is(host, syscall.EHOSTUNREACH) && !errors.Is(host, syscall.ENETUNREACH) && errors.Is(other, syscall.ENETUNREACH) && !errors.Is(other, syscall.EHOSTUNREACH) &&
+	check.That(t, errors.Is(host, syscall.EHOSTUNREACH) && !errors.Is(host, syscall.ENETUNREACH) &&
+		errors.Is(other, syscall.ENETUNREACH) && !errors.Is(other, syscall.EHOSTUNREACH) &&
 		errors.Is(&assoc.MemoryError{}, syscall.ENOMEM), "the numbers of what this host says")
-	bye := assoc.AbortError{Causes: []assoc.Cause{{Code: wire.CauseOutOfResource, Info: []byte("no")}, {Code: wire.CauseUserAbort, Info: []byte("bye")}}}
+	bye := assoc.AbortError{Causes: []assoc.Cause{{Code: wire.CauseOutOfResource, Info: []byte("no")},
+		{Code: wire.CauseUserAbort, Info: []byte("bye")}}}
 	check.That(t, string(bye.Reason()) == "bye" && new(assoc.AbortError).Reason() == nil, "reason %q", bye.Reason())
 }

@@ -51,5 +51,7 @@ func (a *Assoc) refreshPathIsLocal(now rawio.Time, p *path) {
 
 // isAvoided says whether nothing is to be sent over a path, because this host has its address.
 func (a *Assoc) isAvoided(p *path) bool {
-	return p.heartbeat.addrIsLocal && slices.ContainsFunc(a.paths, func(q *path) bool { return !q.heartbeat.addrIsLocal })
+	return p.heartbeat.addrIsLocal && slices.ContainsFunc(a.paths, func(q *path) bool {
+		return !q.heartbeat.addrIsLocal
+	})
 }

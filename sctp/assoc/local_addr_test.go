@@ -105,7 +105,8 @@ func TestAddressThatThisHostGetsLater(t *testing.T) {
 	answer := func(p sctptest.Posted) {
 		check.That(t, p.To.Addr() != second, "%s goes to %v", sctptest.Describe([]wire.Packet{p.Pkt}), p.To)
 		if c := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
-			l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
+			l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+				wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
 		}
 	}
 	l.Until(l.Now.Add(10*time.Minute), answer)
@@ -116,7 +117,8 @@ func TestAddressThatThisHostGetsLater(t *testing.T) {
 	l.A.UsableFrom(l.Now, addrs("10.0.0.1"))
 	l.Until(l.Now.Add(2*time.Minute), func(p sctptest.Posted) {
 		if c := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); c != nil {
-			l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
+			l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+				wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, c.Value())))
 		}
 	})
 	check.Equal(t, "state, once it answers again", sctptest.PathTo(t, l.A, second).State, assoc.PathActive)
@@ -145,7 +147,9 @@ func TestAnswersOfThisHostEndNothing(t *testing.T) {
 		ends bool
 	}{
 		{"its ABORT", "10.0.0.10", func(l *sctptest.Lab) { l.Post(sctptest.Second, l.PeerTag, wire.AppendAbort(nil, true)) }, false},
-		{"a third host's", "10.0.0.11", func(l *sctptest.Lab) { l.Post(sctptest.Second, l.PeerTag, wire.AppendAbort(nil, true)) }, true}, // req 9260-8.5.1-3
+		// req 9260-8.5.1-3
+		{"a third host's", "10.0.0.11",
+			func(l *sctptest.Lab) { l.Post(sctptest.Second, l.PeerTag, wire.AppendAbort(nil, true)) }, true},
 		{"its ABORT with the other tag", "10.0.0.10", func(l *sctptest.Lab) { l.Post(sctptest.Second, l.Tag, wire.AppendAbort(nil, false)) }, false},
 		{"the peer's own", "10.0.0.10", func(l *sctptest.Lab) { l.Post(l.Peer, l.Tag, wire.AppendAbort(nil, false)) }, true},
 		{"its report that it has no SCTP", "10.0.0.10", func(l *sctptest.Lab) { unreachableErrors(l) }, false},

@@ -27,7 +27,8 @@ type localRefusal struct {
 // Errors of a link when this host refuses a packet. transientErrors may pass by themselves;
 // unreachableErrors do not.
 var (
-	transientErrors   = [...]error{syscall.EPERM, syscall.EACCES, syscall.ENETDOWN, syscall.EADDRNOTAVAIL, syscall.EINVAL}
+	transientErrors = [...]error{syscall.EPERM, syscall.EACCES, syscall.ENETDOWN, syscall.EADDRNOTAVAIL,
+		syscall.EINVAL}
 	unreachableErrors = [...]error{syscall.ENETUNREACH, syscall.EHOSTUNREACH}
 )
 
@@ -139,7 +140,8 @@ func (a *Assoc) lastRefusal(p *path) error {
 		return nil
 	}
 	r := &a.rareState.localRefusal
-	if r.path != p || r.refusedAt < p.heartbeat.lastSentAt || p.LastSent() != rawio.Never && r.refusedAt < p.LastSent() {
+	if r.path != p || r.refusedAt < p.heartbeat.lastSentAt || p.LastSent() != rawio.Never &&
+		r.refusedAt < p.LastSent() {
 		return nil
 	}
 	return r.err

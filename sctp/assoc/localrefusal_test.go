@@ -37,7 +37,8 @@ func TestSetupThatThisHostRefuses(t *testing.T) {
 		begun := l.Now
 		for i, err := range row.errs {
 			if err != nil {
-				check.That(t, !l.A.HandleUnroutable(l.Now, &rawio.Packet{Remote: l.Peer}, err), "%s: again at once", row.name)
+				check.That(t, !l.A.HandleUnroutable(l.Now, &rawio.Packet{Remote: l.Peer}, err), "%s: again at once",
+					row.name)
 			}
 			if i < len(row.errs)-1 {
 				must.Equal(t, row.name+": a refusal is told", errors.Is(l.A.Refusal(), err), true)
@@ -48,11 +49,13 @@ func TestSetupThatThisHostRefuses(t *testing.T) {
 		err, ended := l.Host.DownErr()
 		must.That(t, ended == (row.ends != nil), "%s: ended %v", row.name, err)
 		if !ended {
-			check.That(t, l.A.State() == assoc.CookieWait && l.A.Refusal() == nil, "%s: in %v, refused %v", row.name, l.A.State(), l.A.Refusal())
+			check.That(t, l.A.State() == assoc.CookieWait && l.A.Refusal() == nil, "%s: in %v, refused %v", row.name,
+				l.A.State(), l.A.Refusal())
 			continue
 		}
 		var refused *assoc.RefusedError
-		check.That(t, errors.Is(err, row.ends) && errors.As(err, &refused) == (row.ends != syscall.ENETUNREACH) && l.Now.Sub(begun) == row.at, "%s: %v after %v", row.name, err, l.Now.Sub(begun))
+		check.That(t, errors.Is(err, row.ends) && errors.As(err, &refused) == (row.ends != syscall.ENETUNREACH) &&
+			l.Now.Sub(begun) == row.at, "%s: %v after %v", row.name, err, l.Now.Sub(begun))
 	}
 }
 
@@ -85,7 +88,8 @@ func TestEveryAddressIsRefused(t *testing.T) {
 		check.Equal(t, row.name, a.State(), row.state)
 		if row.state == assoc.Closed {
 			err, _ := w.Hosts[0].DownErr()
-			check.That(t, errors.Is(err, syscall.EPERM) && errors.As(err, new(*assoc.RefusedError)), "%s: %v", row.name, err)
+			check.That(t, errors.Is(err, syscall.EPERM) && errors.As(err, new(*assoc.RefusedError)), "%s: %v",
+				row.name, err)
 		}
 	}
 }

@@ -54,7 +54,9 @@ func TestMalformedPackets(t *testing.T) {
 		{"the parameter of a HEARTBEAT past its end", own, [][]byte{set(beat, 6, 0, 13)}, "", "ABORT"},
 		{"a HEARTBEAT without its parameter", own, [][]byte{wire.AppendChunk(nil, wire.ChunkHeartbeat, 0, nil)}, "", "ABORT"},
 		{"a cause past the end of its ERROR", own, [][]byte{wire.AppendChunk(nil, wire.ChunkError, 0, []byte{0, 13, 0, 5}), beat}, "HEARTBEAT ACK", "ABORT"},
-		{"a cause past the end of an ABORT", own, [][]byte{wire.AppendChunk(nil, wire.ChunkAbort, 0, []byte{0, 13, 0, 5})}, "", ""}, // req 9260-3.3.7-5
+		// req 9260-3.3.7-5
+		{"a cause past the end of an ABORT", own,
+			[][]byte{wire.AppendChunk(nil, wire.ChunkAbort, 0, []byte{0, 13, 0, 5})}, "", ""},
 
 		// req 9260-3.2-11, 9260-3.2-8
 		{"padding that is not zero", own, [][]byte{set(odd, 13, 1, 2, 3), beat}, "HEARTBEAT ACK HEARTBEAT ACK", "ABORT"},
@@ -86,7 +88,8 @@ func TestMalformedPackets(t *testing.T) {
 	for n := range byte(4) { // req 9260-6.10-7
 		rows = append(rows,
 			row{fmt.Sprintf("chunk of length %d", n), own, [][]byte{set(beat, 3, n), beat}, "", ""},
-			row{fmt.Sprintf("chunk of length %d behind another", n), own, [][]byte{beat, set(beat, 3, n), beat}, "HEARTBEAT ACK", "ABORT"})
+			row{fmt.Sprintf("chunk of length %d behind another", n), own, [][]byte{beat, set(beat, 3, n), beat},
+				"HEARTBEAT ACK", "ABORT"})
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
@@ -100,7 +103,9 @@ func TestMalformedPackets(t *testing.T) {
 			l.Listen(nil)
 			l.Deliver(l.Peer, pkt)
 			got := sctptest.Describe(l.Flush())
-			check.That(t, got == row.blue && l.Host.Endpoint.Len() == 0, "a host without an association answers %q, want %q; it has %d now", got, row.blue, l.Host.Endpoint.Len())
+			check.That(t, got == row.blue && l.Host.Endpoint.Len() == 0,
+				"a host without an association answers %q, want %q; it has %d now", got, row.blue,
+				l.Host.Endpoint.Len())
 		})
 	}
 }
@@ -118,7 +123,9 @@ func TestPacketsThatAreNone(t *testing.T) {
 		bad[bit/8] ^= 1 << (bit % 8)
 		l.Deliver(l.Peer, bad)
 	}
-	for _, zero := range [][]byte{sctptest.Packet(0, sctptest.PortB, l.Tag, good[12:]), sctptest.Packet(sctptest.PortA, 0, l.Tag, good[12:])} { // req 9260-3.1-2
+	// req 9260-3.1-2
+	for _, zero := range [][]byte{sctptest.Packet(0, sctptest.PortB, l.Tag, good[12:]),
+		sctptest.Packet(sctptest.PortA, 0, l.Tag, good[12:])} {
 		l.Deliver(l.Peer, zero)
 	}
 	l.Expect(l.Flush(), "")
@@ -162,5 +169,6 @@ func TestReportOfUnknownParametersIsOmittedInAnAbort(t *testing.T) {
 	cs := ab.Causes()
 	c, _ := cs.Next()
 	_, more := cs.Next()
-	check.That(t, !more && c.Code() == wire.CauseInvalidParam && len(c) == 4, "cause % x, more %v", c, more) // req 9260-3.3.10.7-1
+	// req 9260-3.3.10.7-1
+	check.That(t, !more && c.Code() == wire.CauseInvalidParam && len(c) == 4, "cause % x, more %v", c, more)
 }

@@ -11,7 +11,8 @@ import (
 
 // ErrNoMarks is why there is no DSCP or flow label on a link without rawio.Marking. It matches
 // errors.ErrUnsupported.
-var ErrNoMarks = fmt.Errorf("sctp: this link cannot mark the packets of an association with a DSCP or flow label: %w", errors.ErrUnsupported)
+var ErrNoMarks = fmt.Errorf("sctp: this link cannot mark the packets of an association with a DSCP or flow label: %w",
+	errors.ErrUnsupported)
 
 const (
 	maxDSCP      = 1<<6 - 1

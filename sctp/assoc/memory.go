@@ -75,7 +75,8 @@ func (a *Assoc) growWindow(now rawio.Time, p *path) {
 	if !p.IsFar() {
 		return
 	}
-	if n := a.recv.WantedBuffer(now, min(p.MinRTT(), maxCountedRTT)); n > 0 && (a.onGrow == nil || a.onGrow(n-a.recv.Buffered())) {
+	if n := a.recv.WantedBuffer(now, min(p.MinRTT(), maxCountedRTT)); n > 0 &&
+		(a.onGrow == nil || a.onGrow(n-a.recv.Buffered())) {
 		a.recv.GrowBuffer(n)
 	}
 }

@@ -53,22 +53,26 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 	a.events = eventQueue{}
 	for n, size := range []int{2, 2, 4, 4, 8} {
 		a.events.push(Event{})
-		check.That(t, len(a.events.ring) == size && a.HasEvents(), "%d events take the room of %d", n+1, len(a.events.ring))
+		check.That(t, len(a.events.ring) == size && a.HasEvents(), "%d events take the room of %d", n+1,
+			len(a.events.ring))
 	}
 	for n, kept := range []bool{false, true} {
 		a.events.ring, a.events.n = make([]Event, 8), int32(n)
 		a.trimIdle()
-		check.That(t, (a.events.ring != nil) == kept, "an idle association keeps room for events with %d of them: %v", n, !kept)
+		check.That(t, (a.events.ring != nil) == kept, "an idle association keeps room for events with %d of them: %v",
+			n, !kept)
 	}
 	a.events.n = 0
 	for more, kept := range []bool{true, false} {
-		a.control.buf, a.outbox.buf, a.events.ring = make([]byte, 1, maxSpareOctets+more), make([]byte, 1, maxSpareOctets+more), make([]Event, maxSpareEvents+more)
+		a.control.buf, a.outbox.buf, a.events.ring = make([]byte, 1, maxSpareOctets+more),
+			make([]byte, 1, maxSpareOctets+more), make([]Event, maxSpareEvents+more)
 		check.Equal(t, "there is something to give back", a.HasEvents(), !kept)
 		a.control.clear()
 		a.outbox.packets = make([]outPacket, 1)
 		a.outbox.PollTransmit(NewTxBatch(1))
 		a.PollEvent()
-		check.That(t, (a.control.buf != nil) == kept && (a.outbox.buf != nil) == kept && (a.events.ring != nil) == kept && len(a.control.buf)+len(a.outbox.buf) == 0,
+		check.That(t, (a.control.buf != nil) == kept && (a.outbox.buf != nil) == kept &&
+			(a.events.ring != nil) == kept && len(a.control.buf)+len(a.outbox.buf) == 0,
 			"%d more than is spared are kept: %v", more, !kept)
 	}
 	a.IgnoreDry()
@@ -76,6 +80,7 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 	a.events.push(Event{Kind: EventPathUp})
 	for i, want := range []bool{true, false} { // what it is told of then is rare
 		_, ok := a.PollEvent()
-		check.That(t, ok == want && (a.events.ring != nil) == want && a.HasEvents() == want, "look %d at the events: one %v, room %v", i, ok, a.events.ring != nil)
+		check.That(t, ok == want && (a.events.ring != nil) == want && a.HasEvents() == want,
+			"look %d at the events: one %v, room %v", i, ok, a.events.ring != nil)
 	}
 }

@@ -21,9 +21,11 @@ func TestSackAmidATransmission(t *testing.T) {
 		must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, payload)}}))
 	}
 	more := l.A.PollTransmit(l.Now, l.Host.Batch)
-	must.That(t, more && len(l.Host.Batch.Pkts) == burst, "%d packets, more: %v: not a full batch that ends the opportunity", len(l.Host.Batch.Pkts), more)
+	must.That(t, more && len(l.Host.Batch.Pkts) == burst,
+		"%d packets, more: %v: not a full batch that ends the opportunity", len(l.Host.Batch.Pkts), more)
 	s := l.A.Stats()
-	check.That(t, s.PacketsOut == before.PacketsOut+burst && s.OctetsOut == before.OctetsOut+uint64(l.Host.Batch.Octets()), "%d packets, %d octets are counted",
+	check.That(t, s.PacketsOut == before.PacketsOut+burst && s.OctetsOut == before.OctetsOut+
+		uint64(l.Host.Batch.Octets()), "%d packets, %d octets are counted",
 		s.PacketsOut-before.PacketsOut, s.OctetsOut-before.OctetsOut)
 	l.Host.Batch.Reset()
 	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Sack(l.HostTSN+burst-1)))

@@ -57,7 +57,8 @@ func (o *Outbox) queueAnswer(p *rawio.Packet, tag uint32, b []byte) {
 
 func (o *Outbox) queueMarkedAnswer(p *rawio.Packet, tag uint32, m pack.Mark, b []byte) {
 	pkt := wire.Packet(p.Data)
-	o.queuePacket(outPacket{src: pkt.DstPort(), dst: pkt.SrcPort(), tag: tag, local: p.Local, remote: p.Remote, mark: m}, b)
+	o.queuePacket(outPacket{src: pkt.DstPort(), dst: pkt.SrcPort(), tag: tag, local: p.Local, remote: p.Remote,
+		mark: m}, b)
 }
 
 func (o *Outbox) queuePacket(q outPacket, b []byte) {

@@ -48,8 +48,10 @@ func (a *Assoc) addAddrPair(local, remote netip.AddrPort, state tx.PathState) {
 	if p.Remote.IsValid() { // one of before may still be needed, see replaceSender
 		p = new(path)
 	}
-	*p = path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rtoConfig(), a.cfg.NewController), heartbeat: heartbeat{nextAt: rawio.Never},
-		heartbeatInterval: a.cfg.HeartbeatInterval, mark: a.cfg.packetMark(), mtuSearch: pathMTU{Search: pmtud.New(lim)}}
+	*p = path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rtoConfig(), a.cfg.NewController),
+		heartbeat:         heartbeat{nextAt: rawio.Never},
+		heartbeatInterval: a.cfg.HeartbeatInterval, mark: a.cfg.packetMark(),
+		mtuSearch: pathMTU{Search: pmtud.New(lim)}}
 	p.State, p.HeartbeatsOnSuspicion = state, a.cfg.HeartbeatInterval >= 0
 	a.refreshCutFrom(p)
 	if a.sender().AddPath(&p.Path) == nil {
@@ -89,8 +91,11 @@ func (a *Assoc) PathStats(i int) PathStats {
 	return PathStats{
 		Local: p.Local, Remote: p.Remote, Primary: p == a.primaryPath(),
 		State: a.publicPathState(p), Suspected: p.Suspected(),
-		MTU: p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(), Ssthresh: p.CC().Ssthresh(),
-		Flight: p.Flight(), Errors: p.Errors, DataIn: p.dataPackets, Heartbeat: p.heartbeatInterval, DSCP: p.mark.DSCP, FlowLabel: p.mark.FlowLabel, Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
+		MTU: p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(),
+		Ssthresh: p.CC().Ssthresh(),
+		Flight:   p.Flight(), Errors: p.Errors, DataIn: p.dataPackets, Heartbeat: p.heartbeatInterval,
+		DSCP: p.mark.DSCP, FlowLabel: p.mark.FlowLabel,
+		Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
 	}
 }
 

@@ -29,7 +29,9 @@ func TestPacketsGoToRecordedAddressesOnly(t *testing.T) {
 		list = append(list, l.Collect()...)
 	}
 	for _, p := range list {
-		check.That(t, p.To == l.Peer || p.To == addr2 || sctptest.Has(p.Pkt, wire.ChunkAbort), "sent to %s", sctptest.Text([]sctptest.Posted{p})) // an ABORT with T = 1 answers what is out of the blue
+		// an ABORT with T = 1 answers what is out of the blue
+		check.That(t, p.To == l.Peer || p.To == addr2 || sctptest.Has(p.Pkt, wire.ChunkAbort), "sent to %s",
+			sctptest.Text([]sctptest.Posted{p}))
 	}
 	check.That(t, len(list) >= 20, "only %d packets", len(list))
 }
@@ -40,7 +42,8 @@ func TestSackGoesWhereDataCameFrom(t *testing.T) {
 	for i, from := range []netip.AddrPort{l.Peer, addr2, addr2, l.Peer, addr2} {
 		l.TSN++ // a gap: each packet is acknowledged at once
 		for _, p := range l.Post(from, l.Tag, l.Data("x")) {
-			check.That(t, !sctptest.Has(p.Pkt, wire.ChunkSack) || p.To == from, "packet %d came from %v, its SACK went to %v", i, from, p.To)
+			check.That(t, !sctptest.Has(p.Pkt, wire.ChunkSack) || p.To == from,
+				"packet %d came from %v, its SACK went to %v", i, from, p.To)
 		}
 	}
 	check.Equal(t, "SACKs for 5 packets", l.A.Stats().SacksOut, 5)
@@ -51,7 +54,8 @@ func TestNoCookieEchoToAnUnconfirmedAddress(t *testing.T) {
 	// the PMTU.
 	l := sctptest.Active(t, nil)
 	cookie := bytes.Repeat([]byte("c"), sctptest.MTU)
-	list := l.Post(addr2, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, cookie, wire.AppendAddressParam(nil, addr3.Addr())))
+	list := l.Post(addr2, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, cookie,
+		wire.AppendAddressParam(nil, addr3.Addr())))
 	for range 6 {
 		l.Now = l.A.NextTimeout()
 		l.A.HandleTimeout(l.Now)

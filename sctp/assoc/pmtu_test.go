@@ -37,9 +37,11 @@ func TestPathMTUIsFound(t *testing.T) {
 		{"Ethernet, UDP", sctptest.UDP, 1500, 0, 0, 1500, sctptest.RoundTrip},
 		{"the least IPv4 link", sctptest.IPv4, 576, 0, 0, 576, sctptest.RoundTrip},
 		{"the least IPv6 link", sctptest.IPv6, 1280, 0, 0, 1280, sctptest.RoundTrip},
-		{"jumbo frames, then Ethernet, reported", sctptest.IPv4, 9000, 1500, 64, 1500, 3 * sctptest.RoundTrip}, // req 8899-6.2.1-5
+		// req 8899-6.2.1-5
+		{"jumbo frames, then Ethernet, reported", sctptest.IPv4, 9000, 1500, 64, 1500, 3 * sctptest.RoundTrip},
 		{"jumbo frames, then a tunnel in UDP, reported", sctptest.UDP, 9000, 1400, 64, 1400, 3 * sctptest.RoundTrip},
-		{"jumbo frames, then Ethernet, a black hole", sctptest.IPv4, 9000, 1500, 0, 1500, 2 * time.Second}, // req 6951-5.5-2, 6951-5.6-3
+		// req 6951-5.5-2, 6951-5.6-3
+		{"jumbo frames, then Ethernet, a black hole", sctptest.IPv4, 9000, 1500, 0, 1500, 2 * time.Second},
 		{"jumbo frames in UDP, then Ethernet, a black hole", sctptest.UDP, 9000, 1500, 0, 1500, 2 * time.Second},
 		{"less than the base size, reported", sctptest.IPv4, 1500, 1000, 64, 576, time.Second},
 		{"less than the base size, a black hole", sctptest.IPv4, 1500, 1000, 0, 576, 4 * time.Second},
@@ -90,7 +92,8 @@ func TestProbeIsHeartbeatAndPad(t *testing.T) {
 	r.Run(time.Second)
 	list := r.Probes(0) // req 8899-6.2-1, 8899-3-4
 
-	must.That(t, len(list) == 2 && len(list[0].Pkt) == 1192 && len(list[1].Pkt) == 8972, "%d probes", len(list)) // req 8899-4.1-2, 8899-6.2.2-1
+	// req 8899-4.1-2, 8899-6.2.2-1
+	must.That(t, len(list) == 2 && len(list[0].Pkt) == 1192 && len(list[1].Pkt) == 8972, "%d probes", len(list))
 	infos := make(map[string]bool)
 	for _, c := range list {
 		check.That(t, c.Pkt.ChecksumOK(), "wrong checksum") // req 6951-5.3-3
@@ -98,7 +101,8 @@ func TestProbeIsHeartbeatAndPad(t *testing.T) {
 		infos[string(h.Info())] = true
 		pad := sctptest.ChunkOf(c.Pkt, wire.ChunkPad)
 		want := len(c.Pkt) - wire.CommonHeaderLen - (8 + len(h.Info()))
-		check.That(t, len(pad) == want && pad.Flags() == 0, "PAD of %d octets, want %d", len(pad), want) // req 8899-6.2.1-2
+		// req 8899-6.2.1-2
+		check.That(t, len(pad) == want && pad.Flags() == 0, "PAD of %d octets, want %d", len(pad), want)
 	}
 	check.That(t, len(infos) == 2, "the probes cannot be told apart") // req 8899-4.1-1
 	s := r.Hosts[0].Assocs[0].Stats()
@@ -124,7 +128,8 @@ func TestMTUSettings(t *testing.T) {
 			a, _ := r.Join(&cfg, quiet)
 			r.Run(time.Second)
 			r.WantMTU("settled", 0, row.want)
-			check.That(t, a.MaxPayload() == row.payload && len(r.Probes(0)) == row.probes, "MaxPayload %d, %d probes", a.MaxPayload(), len(r.Probes(0)))
+			check.That(t, a.MaxPayload() == row.payload && len(r.Probes(0)) == row.probes, "MaxPayload %d, %d probes",
+				a.MaxPayload(), len(r.Probes(0)))
 		})
 	}
 }
@@ -157,9 +162,11 @@ func TestLostProbesAreNeitherCongestionNorErrors(t *testing.T) {
 	p := a.PathStats(0)
 	// req 8899-3-10, 8899-6.2.1-3
 	s := a.Stats()
-	check.That(t, s.MTUProbesOut-s.MTUProbesAcked >= 3 && p.Errors == 0 && p.State == assoc.PathActive && s.Retransmits == 0 && s.Timeouts == 0, "path %+v, %+v", p, s)
+	check.That(t, s.MTUProbesOut-s.MTUProbesAcked >= 3 && p.Errors == 0 && p.State == assoc.PathActive &&
+		s.Retransmits == 0 && s.Timeouts == 0, "path %+v, %+v", p, s)
 	check.That(t, p.Cwnd == before.Cwnd && p.Ssthresh == before.Ssthresh && p.RTO == before.RTO,
-		"cwnd %d, ssthresh %d, RTO %v, before %+v", p.Cwnd, p.Ssthresh, p.RTO, before) // req 8899-3-11: nor did raising the size
+		// req 8899-3-11: nor did raising the size
+		"cwnd %d, ssthresh %d, RTO %v, before %+v", p.Cwnd, p.Ssthresh, p.RTO, before)
 }
 
 func TestProbesPassClosedWindows(t *testing.T) {
@@ -211,7 +218,8 @@ func TestSearchFollowsThePathsState(t *testing.T) {
 
 func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 	// req 8899-3-14
-	r := sctptest.NewRoad(t, sctptest.IPv4, 9000, simnet.Params{Duplicate: 1, Jitter: 5 * time.Millisecond, Reorder: 0.5, ReorderDelay: 3 * time.Second})
+	r := sctptest.NewRoad(t, sctptest.IPv4, 9000,
+		simnet.Params{Duplicate: 1, Jitter: 5 * time.Millisecond, Reorder: 0.5, ReorderDelay: 3 * time.Second})
 	a, _ := r.Join(quiet, quiet)
 	for range 30 {
 		r.Run(time.Second)
@@ -219,7 +227,8 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 		must.That(t, s.MTU <= 8980 && s.MTU >= 556, "path MTU %d", s.MTU)
 	}
 	s := a.Stats()
-	check.That(t, s.MTUProbesAcked <= s.MTUProbesOut && s.MTUProbesAcked != 0, "%d probes, %d answers", s.MTUProbesOut, s.MTUProbesAcked)
+	check.That(t, s.MTUProbesAcked <= s.MTUProbesOut && s.MTUProbesAcked != 0, "%d probes, %d answers",
+		s.MTUProbesOut, s.MTUProbesAcked)
 	// An answer that gives a size for itself, and one to the probe before.
 	for _, row := range []struct {
 		name   string
@@ -272,7 +281,9 @@ func TestReportsAreValidated(t *testing.T) {
 		{"another destination port", 1300, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB+1, tag) }, false},
 		{"sent to another address", 1300, "10.0.0.3:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag) }, false},
 		{"an absurd size", 68, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag) }, false},
-		{"a larger size", 9000, "10.0.0.2:0", func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag) }, false}, // req 8899-3-7
+		// req 8899-3-7
+		{"a larger size", 9000, "10.0.0.2:0",
+			func(tag uint32) []byte { return sctptest.Packet(sctptest.PortA, sctptest.PortB, tag) }, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
@@ -292,7 +303,8 @@ func TestReportsAreValidated(t *testing.T) {
 			for _, c := range r.Probes(0)[n:] {
 				sizes = append(sizes, len(c.Pkt)+20)
 			}
-			check.That(t, (!row.counted || fmt.Sprint(sizes) == "[1220 1300]") && (row.counted || len(sizes) == 0), "probes %v", sizes)
+			check.That(t, (!row.counted || fmt.Sprint(sizes) == "[1220 1300]") && (row.counted || len(sizes) == 0),
+				"probes %v", sizes)
 		})
 	}
 }
@@ -313,7 +325,8 @@ func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
 	s := a.Stats().Counters
 	check.That(t, a.State() == assoc.Closed && s.BadHeartbeatAcks == 0 && a.PathStats(0).MTU == mtu &&
 		s.MTUProbesAcked == before.MTUProbesOut && s.HeartbeatAcksIn == before.HeartbeatAcksIn+1,
-		"in %v: %d bad answers, %d to %d probes, %d to HEARTBEATs", a.State(), s.BadHeartbeatAcks, s.MTUProbesAcked, before.MTUProbesOut, s.HeartbeatAcksIn)
+		"in %v: %d bad answers, %d to %d probes, %d to HEARTBEATs", a.State(), s.BadHeartbeatAcks, s.MTUProbesAcked,
+		before.MTUProbesOut, s.HeartbeatAcksIn)
 }
 
 // Over a path whose round trip is longer than the least PROBE_TIMER no probe is given up before its
@@ -327,5 +340,6 @@ func TestProbesOfALongRoundTrip(t *testing.T) {
 	r.Talk(0, 3, 100)
 	r.Run(time.Minute)
 	s := a.Stats()
-	check.That(t, s.MTUProbesOut == 1 && s.MTUProbesAcked == 1 && a.PathStats(0).MTU == 1480, "%d probes, %d answered, path MTU %d", s.MTUProbesOut, s.MTUProbesAcked, a.PathStats(0).MTU)
+	check.That(t, s.MTUProbesOut == 1 && s.MTUProbesAcked == 1 && a.PathStats(0).MTU == 1480,
+		"%d probes, %d answered, path MTU %d", s.MTUProbesOut, s.MTUProbesAcked, a.PathStats(0).MTU)
 }

@@ -117,8 +117,10 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 		bytes.Equal(r.Hosts[1].Received.Bytes(), want), "%d octets of %d arrived", r.Hosts[1].Received.Len(), len(want))
 	s := a.Stats()
 	d := r.Now.Sub(begun)
-	check.That(t, d <= 300*time.Millisecond && s.PacketsRefused != 0 && s.Timeouts == before.Timeouts && s.FastRetransmits == before.FastRetransmits,
-		"%v, %d packets refused, %d timeouts, %d fast retransmits", d, s.PacketsRefused, s.Timeouts-before.Timeouts, s.FastRetransmits-before.FastRetransmits)
+	check.That(t, d <= 300*time.Millisecond && s.PacketsRefused != 0 && s.Timeouts == before.Timeouts &&
+		s.FastRetransmits == before.FastRetransmits,
+		"%v, %d packets refused, %d timeouts, %d fast retransmits", d, s.PacketsRefused, s.Timeouts-before.Timeouts,
+		s.FastRetransmits-before.FastRetransmits)
 	// Below the base size, and below what any path carries, it comes to an end too.
 	for _, link := range []int{900, 400} {
 		r.Hosts[0].Link = link
@@ -141,7 +143,9 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 			a.Abort(r.Now, nil)
 		}
 		again := a.HandleTooLong(r.Now, &rawio.Packet{Vec: [][]byte{make([]byte, row.octets)}, Remote: row.remote})
-		check.That(t, !again && a.Stats().PacketsRefused == s.PacketsRefused && a.PathStats(0).MTU == mtu, "%s: sent again %v, %d refused, MTU %d", row.name, again, a.Stats().PacketsRefused-s.PacketsRefused, a.PathStats(0).MTU)
+		check.That(t, !again && a.Stats().PacketsRefused == s.PacketsRefused && a.PathStats(0).MTU == mtu,
+			"%s: sent again %v, %d refused, MTU %d", row.name, again, a.Stats().PacketsRefused-s.PacketsRefused,
+			a.PathStats(0).MTU)
 	}
 }
 
@@ -196,7 +200,8 @@ func TestRestartBeginsTheSearchAnew(t *testing.T) {
 	e.Endpoint.Remove(e.Assocs[0])
 	e.Assocs = nil
 	n := len(r.Probes(1))
-	a := must.Get(e.Endpoint.Connect(r.Now, quiet, sctptest.PortA, e.Addr, []netip.AddrPort{r.Hosts[1].Addr}, sctptest.PortB))(t)
+	a := must.Get(e.Endpoint.Connect(r.Now, quiet, sctptest.PortA, e.Addr, []netip.AddrPort{r.Hosts[1].Addr},
+		sctptest.PortB))(t)
 	e.Adopt(a)
 	r.Run(time.Second)
 	_, ok := r.Hosts[1].Event(assoc.EventRestart)
@@ -225,7 +230,8 @@ func TestEachDestinationHasItsSearch(t *testing.T) {
 	var first, other []int
 	out := l.Send(l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
 	sizes(out, &first)
-	must.That(t, fmt.Sprint(first) == "[1452]", "probes %v", first) // the unconfirmed one is not searched yet, req 8899-6.2.1-1
+	// the unconfirmed one is not searched yet, req 8899-6.2.1-1
+	must.That(t, fmt.Sprint(first) == "[1452]", "probes %v", first)
 	answer := func(out []wire.Packet, from netip.AddrPort, pad bool) []wire.Packet {
 		for _, p := range out {
 			if c := sctptest.ChunkOf(p, wire.ChunkHeartbeat); c != nil && sctptest.Has(p, wire.ChunkPad) == pad {
@@ -248,7 +254,8 @@ func TestLongCookieIsFragmented(t *testing.T) {
 	l := sctptest.Bare(t)
 	l.Host.Renew(7, rawio.DontFragment)
 	l.Connect(quiet)
-	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+		sctptest.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
 	l.A.PollTransmit(l.Now, l.Host.Batch)
 	p := l.Host.Batch.Pkts
 	check.That(t, len(p) == 1 && p[0].Len() == 12+4+1300 && p[0].Fragment == 1220,
@@ -262,7 +269,8 @@ func TestWithoutDontFragmentTheMTUIsFixed(t *testing.T) {
 	w.Run(time.Minute)
 	for _, x := range []*assoc.Assoc{a, b} {
 		s := x.Stats()
-		check.That(t, s.MTUProbesOut == 0 && x.PathStats(0).MTU == sctptest.MTU, "path MTU %d, %d probes", x.PathStats(0).MTU, s.MTUProbesOut)
+		check.That(t, s.MTUProbesOut == 0 && x.PathStats(0).MTU == sctptest.MTU, "path MTU %d, %d probes",
+			x.PathStats(0).MTU, s.MTUProbesOut)
 	}
 }
 
@@ -283,7 +291,8 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 		{"a tag that is not ours", b.PeerTag() ^ 1, false},
 		{"the tag of what we have sent", b.PeerTag(), true},
 	} {
-		r.Hosts[1].Receive(r.Now, &rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, row.tag, pkt), Local: r.Hosts[1].Addr, Remote: r.Hosts[0].Addr})
+		r.Hosts[1].Receive(r.Now, &rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, row.tag, pkt),
+			Local: r.Hosts[1].Addr, Remote: r.Hosts[0].Addr})
 		must.Equal(t, row.name+": ended", b.State() == assoc.Closed, row.ends)
 	}
 	r.Flush()
@@ -304,7 +313,9 @@ func TestMTUFallsDuringAnOutage(t *testing.T) {
 				r.Path(i, func(p *simnet.Params) { p.Loss = 1 })
 			}
 			want = append(want, r.Send(0, 5000)...)
-			must.That(t, r.RunUntil(r.Now.Add(time.Minute), func() bool { return a.PathStats(0).State == assoc.PathInactive }),
+			must.That(t, r.RunUntil(r.Now.Add(time.Minute), func() bool {
+				return a.PathStats(0).State == assoc.PathInactive
+			}),
 				"the path is up")
 			for i := range r.Hosts {
 				r.Path(i, func(p *simnet.Params) { p.Loss, p.MTU, p.Quote = 0, 576, quote })

@@ -33,7 +33,8 @@ func (a *Assoc) PrefetchSend() {
 }
 
 // pathPrefetchEnd is the end of what they look at of the first path.
-const pathPrefetchEnd = unsafe.Offsetof(Assoc{}.firstPath) + unsafe.Offsetof(path{}.mtuSearch) + unsafe.Offsetof(pathMTU{}.Search) + pmtud.HotSize
+const pathPrefetchEnd = unsafe.Offsetof(Assoc{}.firstPath) + unsafe.Offsetof(path{}.mtuSearch) +
+	unsafe.Offsetof(pathMTU{}.Search) + pmtud.HotSize
 
 // PrefetchNext is the second step, for a packet.
 func (a *Assoc) PrefetchNext() {

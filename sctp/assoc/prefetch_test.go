@@ -36,7 +36,8 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 		"probe of MTU": unsafe.Offsetof(a.firstPath.mtuSearch),
 	} {
 		at += unsafe.Offsetof(a.firstPath)
-		check.That(t, from <= at && at < pathPrefetchEnd, "%s at %d, asked for is from %d to %d", name, at, from, pathPrefetchEnd)
+		check.That(t, from <= at && at < pathPrefetchEnd, "%s at %d, asked for is from %d to %d", name, at, from,
+			pathPrefetchEnd)
 	}
 	check.That(t, pathPrefetchEnd-from <= 9*64, "%d octets of the path are asked for", pathPrefetchEnd-from)
 }
@@ -44,7 +45,8 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 // What sends and receives never lies on two pages.
 func TestHalvesLieOnOnePage(t *testing.T) {
 	size := unsafe.Sizeof(dataState{}) + objectHeaderSize
-	check.That(t, pageSize%size == 0, "%d octets, with what the runtime puts before them, do not fill a page without a rest", size)
+	check.That(t, pageSize%size == 0, "%d octets, with what the runtime puts before them, do not fill a page "+
+		"without a rest", size)
 	for range 100 {
 		h := new(dataState)
 		at := uintptr(unsafe.Pointer(h))

@@ -21,7 +21,9 @@ func TestCookiePreservative(t *testing.T) {
 		{"as long as asked for", time.Second, wire.AppendCookiePreservative(nil, 500), 1500 * time.Millisecond, "COOKIE ACK"},
 		{"and no longer", time.Second, wire.AppendCookiePreservative(nil, 500), 1501 * time.Millisecond, "ERROR"},
 		{"twice the life is the most", time.Second, wire.AppendCookiePreservative(nil, 1<<32-1), 2 * time.Second, "COOKIE ACK"},
-		{"more is not to be had", time.Second, wire.AppendCookiePreservative(nil, 1<<32-1), 2001 * time.Millisecond, "ERROR"}, // req 9260-3.3.2.1.3-2
+		// req 9260-3.3.2.1.3-2
+		{"more is not to be had", time.Second, wire.AppendCookiePreservative(nil, 1<<32-1), 2001 * time.Millisecond,
+			"ERROR"},
 		{"nor more than the keys allow", time.Hour, wire.AppendCookiePreservative(nil, 1<<32-1), time.Hour + time.Millisecond, "ERROR"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -47,12 +47,14 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 		{"the same", "10.0.0.9 10.0.0.10", "10.0.0.9", "10.0.0.9 10.0.0.10", "", "10.0.0.9 10.0.0.10"},
 		{"by another address", "10.0.0.10", "10.0.0.10", "10.0.0.9", "", "10.0.0.10 10.0.0.9"},
 		{"with fewer", "10.0.0.10 10.0.0.11", "10.0.0.11", "", "", "10.0.0.11"},
-		{"with one more", "10.0.0.10", "10.0.0.9", "10.0.0.10 10.0.0.66", "10.0.0.66", ""}, // req 9260-5.2.2-2, 9260-5.2.2-3, 9260-5.2.2-4
+		// req 9260-5.2.2-2, 9260-5.2.2-3, 9260-5.2.2-4
+		{"with one more", "10.0.0.10", "10.0.0.9", "10.0.0.10 10.0.0.66", "10.0.0.66", ""},
 		{"from one more", "10.0.0.10", "10.0.0.66", "10.0.0.9 10.0.0.10", "10.0.0.66", ""}, // req 9260-5.1.2-5
 		{"with two more", "10.0.0.10", "10.0.0.9", "10.0.0.66 10.0.0.10 10.0.0.67", "10.0.0.66 10.0.0.67", ""},
 		{"with one of a family that is not used", "10.0.0.10 2001:db8::9", "10.0.0.10", "10.0.0.9 2001:db8::66", "", "10.0.0.10 10.0.0.9"},
 		{"with one that is nobody's", "10.0.0.10", "10.0.0.9", "10.0.0.10 127.0.0.1 239.0.0.1", "", "10.0.0.9 10.0.0.10"},
-		{"with more than are kept", "10.0.0.20 10.0.0.21 10.0.0.22 10.0.0.23 10.0.0.24 10.0.0.25 10.0.0.26 10.0.0.27 10.0.0.28", "10.0.0.24",
+		{"with more than are kept", "10.0.0.20 10.0.0.21 10.0.0.22 10.0.0.23 10.0.0.24 10.0.0.25 10.0.0.26 " +
+			"10.0.0.27 10.0.0.28", "10.0.0.24",
 			"10.0.0.9 10.0.0.20 10.0.0.21 10.0.0.22 10.0.0.23 10.0.0.24 10.0.0.25 10.0.0.26 10.0.0.27 10.0.0.28", "",
 			"10.0.0.24 10.0.0.9 10.0.0.20 10.0.0.21 10.0.0.22 10.0.0.23 10.0.0.25 10.0.0.26"},
 	} {
@@ -73,8 +75,13 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 					a, _ := p.Addr()
 					got = append(got, a)
 				}
-				check.That(t, sctptest.Has(answer, wire.ChunkAbort) && answer.VTag() == l.PeerTag && code == wire.CauseRestart && slices.Equal(got, addrs(row.added)), "answered by %s, tag %#x, cause %v %v", sctptest.Describe([]wire.Packet{answer}), answer.VTag(), code, got)
-				check.That(t, l.A.LocalTag() == tag && len(sctptest.Paths(l.A)) == len(known), "the association has changed") // req 9260-5.2.2-8
+				check.That(t, sctptest.Has(answer, wire.ChunkAbort) && answer.VTag() == l.PeerTag &&
+					code == wire.CauseRestart && slices.Equal(got, addrs(row.added)),
+					"answered by %s, tag %#x, cause %v %v", sctptest.Describe([]wire.Packet{answer}), answer.VTag(),
+					code, got)
+				// req 9260-5.2.2-8
+				check.That(t, l.A.LocalTag() == tag && len(sctptest.Paths(l.A)) == len(known),
+					"the association has changed")
 				l.InState(assoc.Established)
 				return
 			}
@@ -86,20 +93,26 @@ func TestRestartOfAPeerWithSeveralAddresses(t *testing.T) {
 			var got []netip.Addr
 			for i, p := range sctptest.Paths(l.A) {
 				got = append(got, p.Remote.Addr())
-				check.That(t, (p.State == assoc.PathActive) == (i == 0) && p.Primary == (i == 0), "%+v", p) // req 9260-5.4-1
+				// req 9260-5.4-1
+				check.That(t, (p.State == assoc.PathActive) == (i == 0) && p.Primary == (i == 0), "%+v", p)
 			}
 			check.Slice(t, "destinations", got, addrs(row.destinations))
 			// What the peer no longer has is no longer heard.
 			for _, k := range known {
 				answered := slices.ContainsFunc(l.Post(k.Remote, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))),
-					func(p sctptest.Posted) bool { return p.To == k.Remote && sctptest.Has(p.Pkt, wire.ChunkHeartbeatAck) })
+					func(p sctptest.Posted) bool {
+						return p.To == k.Remote &&
+							sctptest.Has(p.Pkt, wire.ChunkHeartbeatAck)
+					})
 				check.Equal(t, k.Remote.String()+": answered", answered, slices.Contains(got, k.Remote.Addr()))
 			}
 		})
 	}
 	// A new INIT of the peer finds its association by any of its addresses.
 	l, _ := listingLab(t, nil, second)
-	if p := restartFrom(l, second, []netip.Addr{nine.Addr()}); !sctptest.Has(p.Pkt, wire.ChunkInitAck) || len(l.Host.Assocs) != 1 { // req 9260-1.3-1
+	// req 9260-1.3-1
+	if p := restartFrom(l, second, []netip.Addr{nine.Addr()}); !sctptest.Has(p.Pkt, wire.ChunkInitAck) ||
+		len(l.Host.Assocs) != 1 {
 		t.Error(sctptest.Text([]sctptest.Posted{p}))
 	}
 }
@@ -151,12 +164,15 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		giveUp(t, l)
 		l.NoteInitAck(owner(l).Pkt)
 		out := l.Post(second, l.Tag, wire.AppendCookieEcho(nil, l.Cookie))
-		must.That(t, len(l.Host.Assocs) == 2 && l.A != camper && sctptest.Has(out[0].Pkt, wire.ChunkCookieAck) && out[0].To == second,
+		must.That(t, len(l.Host.Assocs) == 2 && l.A != camper && sctptest.Has(out[0].Pkt, wire.ChunkCookieAck) &&
+			out[0].To == second,
 			"%d associations, COOKIE ECHO answered by %s", len(l.Host.Assocs), sctptest.Text(out))
-		if out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 || !sctptest.Has(out[0], wire.ChunkHeartbeatAck) {
+		if out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x")))); len(out) != 1 ||
+			!sctptest.Has(out[0], wire.ChunkHeartbeatAck) {
 			t.Error("the owner's packets do not find its association")
 		}
-		check.That(t, len(l.Post(l.Peer, camperTag, wire.AppendHeartbeat(nil, []byte("x")))) == 1 && camper.State() == assoc.Established,
+		check.That(t, len(l.Post(l.Peer, camperTag, wire.AppendHeartbeat(nil, []byte("x")))) == 1 &&
+			camper.State() == assoc.Established,
 			"the camper's packets do not find its own")
 	})
 	t.Run("its owner says that it knows nothing of the association", func(t *testing.T) {
@@ -183,7 +199,8 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		l.InState(assoc.Closed)
 		out := to(second, l.Post(second, 0x1234, wire.AppendHeartbeat(nil, []byte("x"))))
 		check.That(t, len(out) == 1 && sctptest.Has(out[0], wire.ChunkAbort) && out[0].VTag() == 0x1234,
-			"a packet from there, out of the blue, is answered by %s", sctptest.Describe(out)) // req 9260-8.4-10, 9260-8.4-11
+			// req 9260-8.4-10, 9260-8.4-11
+			"a packet from there, out of the blue, is answered by %s", sctptest.Describe(out))
 	})
 	t.Run("it answers after all", func(t *testing.T) {
 		l, _ := camped(t)
@@ -192,6 +209,7 @@ func TestCampedAddressIsGivenUpWhenItDoesNotAnswer(t *testing.T) {
 		info := sctptest.ChunkOf(to(second, l.Collect())[0], wire.ChunkHeartbeat).Value()
 		l.Post(second, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, info))
 		p := owner(l)
-		check.That(t, refused(p), "the address is confirmed, and an INIT from there answered by %s", sctptest.Text([]sctptest.Posted{p}))
+		check.That(t, refused(p), "the address is confirmed, and an INIT from there answered by %s",
+			sctptest.Text([]sctptest.Posted{p}))
 	})
 }

@@ -32,13 +32,16 @@ func (a *Assoc) Reconfigure(now rawio.Time, change func(*Config)) error {
 	*c = *old
 	a.cfg = c
 	c.RTOInitial, c.RTOMin, c.RTOMax = want.RTOInitial, want.RTOMin, want.RTOMax
-	c.AssocMaxRetrans, c.PathMaxRetrans, c.MaxInitRetrans = want.AssocMaxRetrans, want.PathMaxRetrans, want.MaxInitRetrans
-	c.PotentiallyFailedMaxRetrans, c.HidePotentiallyFailed = want.PotentiallyFailedMaxRetrans, want.HidePotentiallyFailed
+	c.AssocMaxRetrans, c.PathMaxRetrans, c.MaxInitRetrans = want.AssocMaxRetrans, want.PathMaxRetrans,
+		want.MaxInitRetrans
+	c.PotentiallyFailedMaxRetrans, c.HidePotentiallyFailed = want.PotentiallyFailedMaxRetrans,
+		want.HidePotentiallyFailed
 	c.PrimarySwitchoverMaxRetrans = want.PrimarySwitchoverMaxRetrans
 	c.MaxInitRTO, c.AutoClose = want.MaxInitRTO, want.AutoClose
 	c.SackDelay, c.LoneSackDelay = want.SackDelay, want.LoneSackDelay
 	c.HeartbeatInterval, c.HBMaxBurst = want.HeartbeatInterval, want.HBMaxBurst
-	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MaxSegment = want.MaxBurst, want.NoDelay, want.DisableFragments, want.MaxSegment
+	c.MaxBurst, c.NoDelay, c.DisableFragments, c.MaxSegment = want.MaxBurst, want.NoDelay, want.DisableFragments,
+		want.MaxSegment
 	c.MTU, c.DisablePMTUD = want.MTU, want.DisablePMTUD
 
 	c.SendBuffer, c.DSCP, c.FlowLabel = want.SendBuffer, want.DSCP, want.FlowLabel

@@ -61,12 +61,14 @@ func (r Row) Len() int { return len(r.packets) }
 func (r Row) At(i int) (wire.Data, bool) {
 	p, to := &r.packets[i], &r.packets[0]
 	d, ok := r.dataOf(p)
-	return d, ok && d.TSN() == r.first.TSN()+wire.TSN(i) && d.Stream() == r.first.Stream() && d.PPID() == r.first.PPID() && p.Local == to.Local && p.Remote == to.Remote
+	return d, ok && d.TSN() == r.first.TSN()+wire.TSN(i) && d.Stream() == r.first.Stream() &&
+		d.PPID() == r.first.PPID() && p.Local == to.Local && p.Remote == to.Remote
 }
 
 // dataOf returns the DATA of a packet if it may be in the row.
 func (r *Row) dataOf(p *rawio.Packet) (wire.Data, bool) {
-	if p.Kind != rawio.KindSCTP || p.ECN == rawio.CE || len(p.Data) < wire.CommonHeaderLen || binary.BigEndian.Uint64(p.Data) != r.headerPrefix {
+	if p.Kind != rawio.KindSCTP || p.ECN == rawio.CE || len(p.Data) < wire.CommonHeaderLen ||
+		binary.BigEndian.Uint64(p.Data) != r.headerPrefix {
 		return nil, false
 	}
 	d, ok := wire.LoneData(p.Data)
@@ -81,7 +83,8 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	}
 	a.sender() // it rests no longer
 	row, to, ok := a.rowFor(ps)
-	if !ok || row.headerPrefix != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) || row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.inStreams {
+	if !ok || row.headerPrefix != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) ||
+		row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.inStreams {
 		return 0
 	}
 	path := a.findPath(ps[0].Remote.Addr().Unmap())

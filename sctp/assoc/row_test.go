@@ -41,7 +41,8 @@ func (r *rower) PlaceRow(now rawio.Time, row assoc.Row) (n int) {
 		if i == 0 {
 			first = d
 		}
-		must.That(r, d.TSN() == first.TSN()+wire.TSN(i) && d.Stream() == first.Stream() && d.PPID() == first.PPID(), "packet %d of a row: %x", i, d)
+		must.That(r, d.TSN() == first.TSN()+wire.TSN(i) && d.Stream() == first.Stream() && d.PPID() == first.PPID(),
+			"packet %d of a row: %x", i, d)
 		if !strings.HasPrefix(string(d.Payload()), "place") {
 			break
 		}
@@ -96,7 +97,8 @@ func (w *traffic) packet() rawio.Packet {
 		return p
 	}
 	w.n++
-	p, flags, ppid, chunks, tag, port := w.local, uint8(wire.FlagB|wire.FlagE|wire.FlagU), uint32(7), [][]byte(nil), w.tag, uint16(sctptest.PortB)
+	p, flags, ppid, chunks, tag, port := w.local, uint8(wire.FlagB|wire.FlagE|wire.FlagU), uint32(7), [][]byte(nil),
+		w.tag, uint16(sctptest.PortB)
 	text, stream, lost := fmt.Sprint("place ", w.n, strings.Repeat("x", w.IntN(6))), w.stream, false
 	tsn, whole := w.next, true
 	chance := w.IntN(400)
@@ -153,8 +155,10 @@ func (w *traffic) packet() rawio.Packet {
 	case chance < 389 && w.n > 2000:
 		text = "abort"
 	}
-	counts := text != "" && text != "drop" && tsn == w.next && tag == w.tag && port == sctptest.PortB && p.Kind == rawio.KindSCTP && p.Remote != stranger
-	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: tsn, Stream: stream, SSN: wire.SSN(w.n), PPID: ppid, PayloadLen: len(text)})
+	counts := text != "" && text != "drop" && tsn == w.next && tag == w.tag && port == sctptest.PortB &&
+		p.Kind == rawio.KindSCTP && p.Remote != stranger
+	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: tsn, Stream: stream, SSN: wire.SSN(w.n),
+		PPID: ppid, PayloadLen: len(text)})
 	b = append(b, text...)
 	if two := counts && flags&wire.FlagE != 0 && w.IntN(60) == 0; two || whole {
 		b = append(b, wire.Padding(len(text))...)
@@ -182,7 +186,8 @@ func (w *traffic) packet() rawio.Packet {
 
 // ways are those that packets may come by, or seem to, the first of a stranger.
 func ways(l *sctptest.Lab, two bool) []rawio.Packet {
-	w := []rawio.Packet{{Local: l.Host.Addr, Remote: stranger}, {Local: sctptest.IPv4[1], Remote: l.Peer}, {Local: l.Host.Addr, Remote: l.Peer},
+	w := []rawio.Packet{{Local: l.Host.Addr, Remote: stranger}, {Local: sctptest.IPv4[1], Remote: l.Peer},
+		{Local: l.Host.Addr, Remote: l.Peer},
 		{Local: l.Host.Addr, Remote: netip.AddrPortFrom(l.Peer.Addr(), 9899)}} // by UDP
 	if two {
 		w = append(w, rawio.Packet{Local: l.Host.Addr, Remote: sctptest.Second})
@@ -192,7 +197,8 @@ func ways(l *sctptest.Lab, two bool) []rawio.Packet {
 
 // inStep gives packets to two associations, to the second of them in rows, and sees that all that
 // comes of them is the same. It returns how many came in how many rows.
-func inStep(t *testing.T, seed uint64, ends [2]*sctptest.Lab, rnd *rand.Rand, next func() rawio.Packet) (rows, packets int) {
+func inStep(t *testing.T, seed uint64, ends [2]*sctptest.Lab, rnd *rand.Rand, next func() rawio.Packet) (rows,
+	packets int) {
 	t.Helper()
 	one, many := ends[0], ends[1]
 	for round := 0; round < 200 && one.A.State() != assoc.Closed; round++ {
@@ -260,8 +266,10 @@ func inStep(t *testing.T, seed uint64, ends [2]*sctptest.Lab, rnd *rand.Rand, ne
 		must.Equal(t, "read", got[1], got[0])
 		must.Equal(t, "next timeout", many.A.NextTimeout(), one.A.NextTimeout())
 		must.Equal(t, "steps", many.A.Steps(), one.A.Steps())
-		must.That(t, reflect.DeepEqual(many.A.Stats(), one.A.Stats()), "seed %d, round %d: %+v, want %+v", seed, round, many.A.Stats(), one.A.Stats())
-		must.That(t, reflect.DeepEqual(sctptest.Paths(many.A), sctptest.Paths(one.A)), "seed %d, round %d: %+v, want %+v", seed, round, sctptest.Paths(many.A), sctptest.Paths(one.A))
+		must.That(t, reflect.DeepEqual(many.A.Stats(), one.A.Stats()), "seed %d, round %d: %+v, want %+v", seed,
+			round, many.A.Stats(), one.A.Stats())
+		must.That(t, reflect.DeepEqual(sctptest.Paths(many.A), sctptest.Paths(one.A)),
+			"seed %d, round %d: %+v, want %+v", seed, round, sctptest.Paths(many.A), sctptest.Paths(one.A))
 	}
 	return rows, packets
 }
@@ -287,7 +295,8 @@ func TestPacketsInRowsAreAsOneByOne(t *testing.T) {
 		one, many := ends[0], ends[1]
 		one.A.SetUpper(&placers[0].Placer, nil)
 		many.A.SetUpper(placers[1], nil)
-		w := &traffic{Rand: rand.New(rand.NewPCG(9260, seed)), tag: one.Tag, rough: seed%4 == 3, next: one.TSN, local: rawio.Packet{Local: one.Host.Addr, Remote: one.Peer}}
+		w := &traffic{Rand: rand.New(rand.NewPCG(9260, seed)), tag: one.Tag, rough: seed%4 == 3, next: one.TSN,
+			local: rawio.Packet{Local: one.Host.Addr, Remote: one.Peer}}
 		w.second = ways(one, seed%3 == 1)
 		inStep(t, seed, ends, w.Rand, w.packet)
 		check.Slice(t, "what the Placer saw", placers[1].Seen, placers[0].Seen)
@@ -317,10 +326,12 @@ func (w *fragments) packet() rawio.Packet {
 		if w.flags&wire.FlagU == 0 {
 			w.ssn[w.id]++ // that of before
 		}
-		w.left, w.id, w.text, w.ppid = 1+w.IntN(100), wire.StreamID(w.IntN(3)), strings.Repeat("y", 1+w.IntN(60)), 7+uint32(w.IntN(2))
+		w.left, w.id, w.text, w.ppid = 1+w.IntN(100), wire.StreamID(w.IntN(3)), strings.Repeat("y", 1+w.IntN(60)),
+			7+uint32(w.IntN(2))
 		w.flags = wire.FlagB | uint8(w.IntN(2))*wire.FlagU
 	}
-	p, flags, text, stream, ssn, ppid, tsn, tag, port, lost := w.local, w.flags, w.text, w.id, w.ssn[w.id], w.ppid, w.next, w.tag, uint16(sctptest.PortB), false
+	p, flags, text, stream, ssn, ppid, tsn, tag, port, lost := w.local, w.flags, w.text, w.id, w.ssn[w.id], w.ppid,
+		w.next, w.tag, uint16(sctptest.PortB), false
 	if w.left == 1 {
 		flags |= wire.FlagE
 	}
@@ -373,8 +384,10 @@ func (w *fragments) packet() rawio.Packet {
 			stream = 77 // there is none
 		}
 	}
-	counts := tsn == w.next && tag == w.tag && port == sctptest.PortB && p.Kind == rawio.KindSCTP && p.Remote != stranger
-	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: tsn, Stream: stream, SSN: ssn, PPID: ppid, PayloadLen: len(text)})
+	counts := tsn == w.next && tag == w.tag && port == sctptest.PortB && p.Kind == rawio.KindSCTP &&
+		p.Remote != stranger
+	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: flags, TSN: tsn, Stream: stream, SSN: ssn, PPID: ppid,
+		PayloadLen: len(text)})
 	b = append(append(b, text...), wire.Padding(len(text))...)
 	p.Data = sctptest.Packet(sctptest.PortA, port, tag, append(more, b)...)
 	if counts {
@@ -419,7 +432,8 @@ func TestFragmentsInRowsAreAsOneByOne(t *testing.T) {
 			}
 		}
 		l := ends[0]
-		w := &fragments{traffic: traffic{Rand: rand.New(rand.NewPCG(6581, seed)), tag: l.Tag, rough: seed%4 == 3, next: l.TSN, local: rawio.Packet{Local: l.Host.Addr, Remote: l.Peer}}, flags: wire.FlagU}
+		w := &fragments{traffic: traffic{Rand: rand.New(rand.NewPCG(6581, seed)), tag: l.Tag, rough: seed%4 == 3,
+			next: l.TSN, local: rawio.Packet{Local: l.Host.Addr, Remote: l.Peer}}, flags: wire.FlagU}
 		w.second = ways(l, seed%5 == 1)
 		r, n := inStep(t, seed, ends, w.Rand, w.packet)
 		if seed%7 >= 5 {
@@ -433,13 +447,15 @@ func TestFragmentsInRowsAreAsOneByOne(t *testing.T) {
 		rows += r
 		packets += n
 	}
-	check.That(t, rows > 1000 && packets > 3*rows && aborted > 5, "%d packets in %d rows only, %d associations aborted", packets, rows, aborted)
+	check.That(t, rows > 1000 && packets > 3*rows && aborted > 5,
+		"%d packets in %d rows only, %d associations aborted", packets, rows, aborted)
 }
 
 // inRow is the script's next n packets, in a row.
 func inRow(l *sctptest.Lab, n int) (ps []rawio.Packet) {
 	for range n {
-		ps = append(ps, rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("place")), Local: l.Host.Addr, Remote: l.Peer})
+		ps = append(ps, rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Data("place")),
+			Local: l.Host.Addr, Remote: l.Peer})
 	}
 	return ps
 }
@@ -465,7 +481,8 @@ func TestFragmentsInARow(t *testing.T) {
 		end := l.Data(" ends")
 		end[1] = wire.FlagE | flags
 		l.Send(l.Tag, end)
-		check.Equal(t, "read", string(bytes.Join(sctptest.Drain(l.A), []byte("|"))), "begins "+strings.Repeat("place", len(ps))+" ends")
+		check.Equal(t, "read", string(bytes.Join(sctptest.Drain(l.A), []byte("|"))),
+			"begins "+strings.Repeat("place", len(ps))+" ends")
 		for i := range ps {
 			check.Equal(t, fmt.Sprintf("references to buffer %d of what is read", i), ps[i].Buf.Refs(), 1)
 		}
@@ -565,7 +582,8 @@ func BenchmarkPackets(b *testing.B) {
 		name   string
 		most   int
 		queued bool
-	}{{"alone", 1, false}, {"row", assoc.RowMost, false}, {"queued alone", 1, true}, {"queued row", assoc.RowMost, true}} {
+	}{{"alone", 1, false}, {"row", assoc.RowMost, false}, {"queued alone", 1, true},
+		{"queued row", assoc.RowMost, true}} {
 		b.Run(row.name, func(b *testing.B) {
 			a, now, ps, next := rowOf(b, row.queued)
 			for i := 0; i < b.N; i += len(ps) {

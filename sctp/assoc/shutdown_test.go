@@ -22,8 +22,10 @@ func TestShutdownDeliversEverythingFirst(t *testing.T) {
 	w.Send(a, 0, payload)
 	w.Send(b, 0, payload)
 	must.OK(t, a.Shutdown(w.Now))
-	must.That(t, a.State() == assoc.ShutdownPending, "state %v", a.State())                                // req 9260-9.2-1
-	if err := a.Send(w.Now, &assoc.Message{Body: [2][]byte{payload}}); !errors.Is(err, assoc.ErrClosing) { // req 9260-9.2-18
+	// req 9260-9.2-1
+	must.That(t, a.State() == assoc.ShutdownPending, "state %v", a.State())
+	// req 9260-9.2-18
+	if err := a.Send(w.Now, &assoc.Message{Body: [2][]byte{payload}}); !errors.Is(err, assoc.ErrClosing) {
 		t.Errorf("Send in SHUTDOWN-PENDING: %v", err)
 	}
 	w.Run(time.Minute)
@@ -39,9 +41,13 @@ func TestShutdownDeliversEverythingFirst(t *testing.T) {
 	check.That(t, len(got) == 1 && bytes.Equal(got[0], payload), "a received %d messages", len(got))
 	got = sctptest.Drain(b)
 	check.That(t, len(got) == 1 && bytes.Equal(got[0], payload), "b received %d messages", len(got))
-	if c := w.Seen(0, wire.ChunkShutdownComplete); len(c) != 1 || sctptest.Describe([]wire.Packet{c[0].Pkt}) != "SHUTDOWN COMPLETE" { // req 9260-3-1
+	// req 9260-3-1
+	if c := w.Seen(0, wire.ChunkShutdownComplete); len(c) != 1 ||
+		sctptest.Describe([]wire.Packet{c[0].Pkt}) != "SHUTDOWN COMPLETE" {
 		t.Errorf("%d SHUTDOWN COMPLETE", len(c))
-	} else if sc, _ := wire.AsShutdownComplete(sctptest.ChunkOf(c[0].Pkt, wire.ChunkShutdownComplete)); sc.T() || c[0].Pkt.VTag() != b.LocalTag() { // req 9260-8.5.1-5
+		// req 9260-8.5.1-5
+	} else if sc, _ := wire.AsShutdownComplete(sctptest.ChunkOf(c[0].Pkt, wire.ChunkShutdownComplete)); sc.T() ||
+		c[0].Pkt.VTag() != b.LocalTag() {
 		t.Error("SHUTDOWN COMPLETE with T = 1 or a wrong tag")
 	}
 }
@@ -88,8 +94,11 @@ func TestShutdownGivesUp(t *testing.T) {
 		want error
 		last string
 	}{
-		{"after Association.Max.Retrans SHUTDOWNs", assoc.Config{AssocMaxRetrans: 3}, assoc.ErrTimeout, "SHUTDOWN"},               // req 9260-9.2-5
-		{"by T5-shutdown-guard", assoc.Config{AssocMaxRetrans: 1000, RTOMax: 4 * time.Second}, assoc.ErrShutdownTimeout, "ABORT"}, // req 9260-9.2-13
+		// req 9260-9.2-5
+		{"after Association.Max.Retrans SHUTDOWNs", assoc.Config{AssocMaxRetrans: 3}, assoc.ErrTimeout, "SHUTDOWN"},
+		// req 9260-9.2-13
+		{"by T5-shutdown-guard", assoc.Config{AssocMaxRetrans: 1000, RTOMax: 4 * time.Second},
+			assoc.ErrShutdownTimeout, "ABORT"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := sctptest.Passive(t, &row.cfg)
@@ -101,7 +110,8 @@ func TestShutdownGivesUp(t *testing.T) {
 			check.Error(t, "ended", err, row.want)
 			check.Equal(t, "last packet", sctptest.Describe(out[len(out)-1:]), row.last)
 			check.That(t, row.want != assoc.ErrTimeout || len(out) == 4, "%d SHUTDOWNs", len(out))
-			check.That(t, row.want == assoc.ErrTimeout || took == 5*row.cfg.RTOMax, "ended after %v, want 5 times RTO.Max", took)
+			check.That(t, row.want == assoc.ErrTimeout || took == 5*row.cfg.RTOMax,
+				"ended after %v, want 5 times RTO.Max", took)
 		})
 	}
 }
@@ -238,7 +248,8 @@ func TestShutdownChunksOnTheWire(t *testing.T) {
 	out := l.Send(l.Tag, l.Sack(l.HostTSN))
 	l.Expect(out, "SHUTDOWN SACK")
 	// req 9260-3.3.8-1, 9260-9.2-2
-	if c := sctptest.ChunkOf(out[0], wire.ChunkShutdown); !bytes.Equal(c, []byte{7, 0, 0, 8, 0, 0, 3, 0xe8}) { // TSN 1000
+	// TSN 1000
+	if c := sctptest.ChunkOf(out[0], wire.ChunkShutdown); !bytes.Equal(c, []byte{7, 0, 0, 8, 0, 0, 3, 0xe8}) {
 		t.Errorf("SHUTDOWN % x", c)
 	}
 	l.InState(assoc.ShutdownSent)
@@ -246,7 +257,8 @@ func TestShutdownChunksOnTheWire(t *testing.T) {
 	check.That(t, got == l.Now.Add(l.A.PathStats(0).RTO), "T2-shutdown expires at %v", got) // req 9260-9.2-3
 	l.Send(l.Tag, sctptest.DataChunk(l.TSN-2, 1, 0, "two"))
 	out = l.Send(l.Tag, wire.AppendShutdownAck(nil))
-	if c := sctptest.ChunkOf(out[0], wire.ChunkShutdownComplete); !bytes.Equal(c, []byte{14, 0, 0, 4}) { // req 9260-3.3.13-1
+	// req 9260-3.3.13-1
+	if c := sctptest.ChunkOf(out[0], wire.ChunkShutdownComplete); !bytes.Equal(c, []byte{14, 0, 0, 4}) {
 		t.Errorf("SHUTDOWN COMPLETE % x", c)
 	}
 
@@ -263,7 +275,8 @@ func TestShutdownBeforeAnyDataNamesTheInitialTSNMinusOne(t *testing.T) {
 	must.OK(t, l.A.Shutdown(l.Now))
 	out := l.Flush()
 	s, err := wire.AsShutdown(sctptest.ChunkOf(out[0], wire.ChunkShutdown))
-	check.That(t, err == nil && s.CumTSN() == l.TSN-1, "SHUTDOWN acknowledges %d, the peer's Initial TSN is %d", s.CumTSN(), l.TSN)
+	check.That(t, err == nil && s.CumTSN() == l.TSN-1, "SHUTDOWN acknowledges %d, the peer's Initial TSN is %d",
+		s.CumTSN(), l.TSN)
 }
 
 func TestNoSideStaysHalfOpen(t *testing.T) {
@@ -274,7 +287,10 @@ func TestNoSideStaysHalfOpen(t *testing.T) {
 	w.Send(b, 0, payload)
 	must.OK(t, a.Shutdown(w.Now))
 	m := assoc.Message{Body: [2][]byte{[]byte("more")}}
-	told := w.RunUntil(w.Now.Add(time.Minute), func() bool { _, ok := w.Hosts[1].Event(assoc.EventPeerShutdown); return ok })
+	told := w.RunUntil(w.Now.Add(time.Minute), func() bool {
+		_, ok := w.Hosts[1].Event(assoc.EventPeerShutdown)
+		return ok
+	})
 	must.That(t, told, "the peer was not told")
 	for _, x := range []*assoc.Assoc{a, b} {
 		err := x.Send(w.Now, &m)
@@ -283,7 +299,8 @@ func TestNoSideStaysHalfOpen(t *testing.T) {
 	w.Run(time.Minute)
 	for _, x := range []*assoc.Assoc{a, b} {
 		got := sctptest.Drain(x)
-		check.That(t, x.State() == assoc.Closed && len(got) == 1 && bytes.Equal(got[0], payload), "%v with %d messages of the other side", x.State(), len(got))
+		check.That(t, x.State() == assoc.Closed && len(got) == 1 && bytes.Equal(got[0], payload),
+			"%v with %d messages of the other side", x.State(), len(got))
 	}
 }
 
@@ -381,7 +398,8 @@ func TestShutdownCompleteLeavesFromThePathsAddress(t *testing.T) {
 	l := sctptest.Passive(t, nil)
 	must.OK(t, l.A.Shutdown(l.Now))
 	l.Expect(l.Flush(), "SHUTDOWN")
-	l.Host.Receive(l.Now, &rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendShutdownAck(nil)), Remote: l.Peer})
+	l.Host.Receive(l.Now, &rawio.Packet{Data: sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+		wire.AppendShutdownAck(nil)), Remote: l.Peer})
 	l.Host.Poll(l.Now, func(_ *assoc.Assoc, p *rawio.Packet) {
 		check.That(t, p.Local == l.Host.Addr && p.Remote == l.Peer, "from %v to %v", p.Local, p.Remote)
 	})
@@ -415,11 +433,13 @@ func TestAutoCloseEndsWhatIsIdle(t *testing.T) {
 			w.Run(time.Hour)
 		}, true},
 	} {
-		w, a, b := sctptest.Pair(t, &assoc.Config{AutoClose: row.idle, HeartbeatInterval: time.Second}, nil) // which is no user data
+		// which is no user data
+		w, a, b := sctptest.Pair(t, &assoc.Config{AutoClose: row.idle, HeartbeatInterval: time.Second}, nil)
 		row.story(w, a, b)
 		w.Run(time.Second)
 		err, down := w.Hosts[0].DownErr()
-		check.That(t, down != row.lives && (row.lives || errors.Is(err, assoc.ErrShutdown)), "%s: down %v with %v", row.name, down, err)
+		check.That(t, down != row.lives && (row.lives || errors.Is(err, assoc.ErrShutdown)), "%s: down %v with %v",
+			row.name, down, err)
 	}
 }
 
@@ -451,7 +471,8 @@ func TestShutdownWithDataMissingIsAViolation(t *testing.T) {
 			return [][]byte{l.Data("whole"), fragment(l, wire.FlagB|wire.FlagE, 1, "waits for the one before")}
 		}, true},
 		{"a fragment in the middle was late", func(l *sctptest.Lab) [][]byte {
-			list := [][]byte{l.Data("whole"), fragment(l, wire.FlagB, 0, "aaaa"), fragment(l, 0, 0, "bbbb"), fragment(l, wire.FlagE, 0, "cccc")}
+			list := [][]byte{l.Data("whole"), fragment(l, wire.FlagB, 0, "aaaa"), fragment(l, 0, 0, "bbbb"),
+				fragment(l, wire.FlagE, 0, "cccc")}
 			list[1], list[2], list[3] = list[3], list[1], list[2]
 			return list
 		}, false},

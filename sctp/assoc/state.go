@@ -85,7 +85,8 @@ const (
 	numTriggers
 )
 
-var triggerNames = [numTriggers]string{"init ack", "cookie ack", "stale", "restart", "shutdown", "peer shutdown", "drained",
+var triggerNames = [numTriggers]string{"init ack", "cookie ack", "stale", "restart", "shutdown", "peer shutdown",
+	"drained",
 	"shutdown ack", "complete", "end"}
 
 func (t trigger) String() string { return triggerNames[t] }
@@ -93,10 +94,11 @@ func (t trigger) String() string { return triggerNames[t] }
 // transitions is the state machine. An association begins in COOKIE-WAIT, or by the peer's cookie
 // in ESTABLISHED. A transition that is not in the table cannot be.
 var transitions = [...]map[trigger]State{
-	Closed:           {},
-	CookieWait:       {onInitAck: CookieEchoed, onCookieAck: Established, onEnd: Closed},
-	CookieEchoed:     {onCookieAck: Established, onStale: CookieWait, onEnd: Closed},
-	Established:      {onRestart: Established, onShutdown: ShutdownPending, onPeerShutdown: ShutdownReceived, onEnd: Closed},
+	Closed:       {},
+	CookieWait:   {onInitAck: CookieEchoed, onCookieAck: Established, onEnd: Closed},
+	CookieEchoed: {onCookieAck: Established, onStale: CookieWait, onEnd: Closed},
+	Established: {onRestart: Established, onShutdown: ShutdownPending, onPeerShutdown: ShutdownReceived,
+		onEnd: Closed},
 	ShutdownPending:  {onPeerShutdown: ShutdownReceived, onDrained: ShutdownSent, onEnd: Closed},
 	ShutdownSent:     {onPeerShutdown: ShutdownAckSent, onShutdownAck: Closed, onEnd: Closed},
 	ShutdownReceived: {onDrained: ShutdownAckSent, onEnd: Closed},
@@ -109,7 +111,8 @@ var transitions = [...]map[trigger]State{
 func (a *Assoc) changeState(by trigger) bool {
 	to, ok := transitions[a.state][by]
 	if !ok {
-		a.Break(invariant.Violation("assoc.changeState", "%q in %v; life %d, tags %#x and %#x", by, a.state, a.incarnation, a.localTag, a.peerTag))
+		a.Break(invariant.Violation("assoc.changeState", "%q in %v; life %d, tags %#x and %#x", by, a.state,
+			a.incarnation, a.localTag, a.peerTag))
 		return false
 	}
 	a.state = to

@@ -17,10 +17,12 @@ func TestEveryStateAndTrigger(t *testing.T) {
 	for from := Closed; from <= ShutdownAckSent; from++ {
 		var ways []string
 		for by := trigger(0); by < numTriggers; by++ {
-			a := &Assoc{state: from, setup: new(setup), shutdownState: new(shutdownState), incarnation: 3, localTag: 4, peerTag: 5}
+			a := &Assoc{state: from, setup: new(setup), shutdownState: new(shutdownState), incarnation: 3,
+				localTag: 4, peerTag: 5}
 			to, open := transitions[from][by]
 			want := fmt.Sprintf("assoc.changeState: %q in %v; life 3, tags 0x4 and 0x5", by, from)
-			check.That(t, a.changeState(by) == open && (open || a.state == from && a.internalErr != nil && strings.Contains(a.internalErr.Error(), want)) && (!open || a.state == to && a.internalErr == nil),
+			check.That(t, a.changeState(by) == open && (open || a.state == from && a.internalErr != nil &&
+				strings.Contains(a.internalErr.Error(), want)) && (!open || a.state == to && a.internalErr == nil),
 				"%q in %v: now in %v, %v", by, from, a.state, a.internalErr)
 			if open {
 				ways = append(ways, fmt.Sprintf("%v: %v", by, to))
@@ -28,7 +30,8 @@ func TestEveryStateAndTrigger(t *testing.T) {
 			handshake := to == CookieWait || to == CookieEchoed
 			check.That(t, !open || handshake == (a.setup != nil), "%v to %v: has a handshake: %v", from, to, !handshake)
 			shutdown := to == ShutdownSent || to == ShutdownAckSent
-			check.That(t, !open || shutdown == (a.shutdownState != nil), "%v to %v: has a shutdown under way: %v", from, to, !shutdown)
+			check.That(t, !open || shutdown == (a.shutdownState != nil), "%v to %v: has a shutdown under way: %v",
+				from, to, !shutdown)
 		}
 		if a := (&Assoc{}); from == Closed {
 			a.endAssoc(onEnd, nil)

@@ -43,20 +43,22 @@ type Counters struct {
 	Retransmits           uint64 // DATA chunks sent again, for whatever cause
 	FastRetransmits       uint64 // entries into fast recovery
 	Timeouts              uint64 // T3-rtx expiries
-	TailProbes            uint64 // DATA chunks sent again because nothing was heard for two round trips (RFC 8985 section 7)
-	WindowProbes          uint64 // DATA chunks sent into a window that the peer has closed (section 6.1)
-	Reneged               uint64 // DATA chunks that the peer had acknowledged in a gap block and then no more
-	DuplicatesReported    uint64 // DATA chunks that the peer says it has received again
-	HeartbeatsIn          uint64 // probes of the peer, answered or not
-	HeartbeatsOut         uint64 // HEARTBEATs, without probes of the MTU
-	HeartbeatAcksIn       uint64 // answers to HEARTBEATs that were outstanding
-	MTUProbesOut          uint64 // probes of path MTUs
-	MTUProbesAcked        uint64 // probes of path MTUs that arrived
-	PacketsRefused        uint64 // packets that the link found too long when its MTU had fallen, sent again in another form
-	MarksIn               uint64 // packets with new DATA that had a congestion mark
-	EchoesIn              uint64 // reductions of cwnd because the peer has echoed such a mark
-	ErrorsIn              uint64 // ERROR chunks
-	ICMPIn                uint64 // ICMP reports that quote a packet of the association
+	// DATA chunks sent again because nothing was heard for two round trips (RFC 8985 section 7)
+	TailProbes         uint64
+	WindowProbes       uint64 // DATA chunks sent into a window that the peer has closed (section 6.1)
+	Reneged            uint64 // DATA chunks that the peer had acknowledged in a gap block and then no more
+	DuplicatesReported uint64 // DATA chunks that the peer says it has received again
+	HeartbeatsIn       uint64 // probes of the peer, answered or not
+	HeartbeatsOut      uint64 // HEARTBEATs, without probes of the MTU
+	HeartbeatAcksIn    uint64 // answers to HEARTBEATs that were outstanding
+	MTUProbesOut       uint64 // probes of path MTUs
+	MTUProbesAcked     uint64 // probes of path MTUs that arrived
+	// packets that the link found too long when its MTU had fallen, sent again in another form
+	PacketsRefused uint64
+	MarksIn        uint64 // packets with new DATA that had a congestion mark
+	EchoesIn       uint64 // reductions of cwnd because the peer has echoed such a mark
+	ErrorsIn       uint64 // ERROR chunks
+	ICMPIn         uint64 // ICMP reports that quote a packet of the association
 
 	// What was dropped, and why.
 	WrongTag         uint64 // packets dropped by the verification tag rules of section 8.5
@@ -81,14 +83,16 @@ type Counters struct {
 	AddressesIgnored uint64 // addresses of the peer beyond MaxPaths
 
 	// Rare events.
-	InitsIn        uint64 // INITs of the peer for the association, which never change it (section 5.2)
-	InitsRefused   uint64 // INITs for the association answered by ABORT: not acceptable, or a restart that adds addresses
+	InitsIn uint64 // INITs of the peer for the association, which never change it (section 5.2)
+	// INITs for the association answered by ABORT: not acceptable, or a restart that adds addresses
+	InitsRefused   uint64
 	Restarts       uint64 // restarts of the association by the peer
 	PathsDown      uint64 // paths that became inactive
 	PathsSuspected uint64 // times that new data has left an active path which was silent while another answered
 	PathsUp        uint64 // paths that were confirmed or have recovered
 	Violations     uint64 // 1 when this side ended the association because of what the peer had sent
-	Contradictions uint64 // 1 when this side ended the association because it had contradicted itself: an *InternalError
+	// 1 when this side ended the association because it had contradicted itself: an *InternalError
+	Contradictions uint64
 }
 
 // commonCounters are the Counters that nearly every association uses. Most do not use the others,
@@ -115,7 +119,8 @@ func (u *commonCounters) allCounters() (c Counters) {
 		c = *u.rare
 	}
 	c.PacketsIn, c.PacketsOut, c.OctetsIn, c.OctetsOut = u.PacketsIn, u.PacketsOut, u.OctetsIn, u.OctetsOut
-	c.DataIn, c.DataOctetsIn, c.Placed, c.SacksIn, c.SacksOut = u.DataIn, u.DataOctetsIn, u.Placed, u.SacksIn, u.SacksOut
+	c.DataIn, c.DataOctetsIn, c.Placed, c.SacksIn, c.SacksOut = u.DataIn, u.DataOctetsIn, u.Placed, u.SacksIn,
+		u.SacksOut
 	c.HeartbeatsIn, c.HeartbeatsOut, c.HeartbeatAcksIn = u.HeartbeatsIn, u.HeartbeatsOut, u.HeartbeatAcksIn
 	c.MTUProbesOut, c.MTUProbesAcked = u.MTUProbesOut, u.MTUProbesAcked
 	return c
@@ -169,7 +174,8 @@ func (a *Assoc) Stats() Stats {
 	if a.IsIdle() {
 		r := &a.idleState
 		s.Counters.addSenderStats(r.sender.Stats())
-		s.PeerWindow, s.RecvWindow, s.Evicted = r.sender.Rwnd(), r.receiver.Window(a.cfg.initialWindow()), r.receiver.Evicted()
+		s.PeerWindow, s.RecvWindow, s.Evicted = r.sender.Rwnd(), r.receiver.Window(a.cfg.initialWindow()),
+			r.receiver.Evicted()
 		return s
 	}
 	t := a.sender()

@@ -54,7 +54,8 @@ func TestStreamsInUseAreToldInParts(t *testing.T) {
 		w.Send(a, wire.StreamID(64*page), []byte("x"))
 	}
 	w.Run(time.Second)
-	for last, x := range map[assoc.StreamStats]*assoc.Assoc{{ID: 59968, NextOut: 1}: a, {ID: 59968, NextIn: 1}: w.Peer()} {
+	for last, x := range map[assoc.StreamStats]*assoc.Assoc{{ID: 59968, NextOut: 1}: a,
+		{ID: 59968, NextIn: 1}: w.Peer()} {
 		list, next := x.Streams(0, make([]assoc.StreamStats, 0, 18))
 		must.That(t, len(list) == 17 && next == 64+1022, "%d streams, then from %d", len(list), next)
 		list, next = x.Streams(next, list)
@@ -84,7 +85,8 @@ func TestWindowGrowsByLeave(t *testing.T) {
 		s := w.StartStream(a, b, 3000)
 		w.RunUntil(w.Now.Add(time.Minute), s.Done)
 		st := b.Stats()
-		check.That(t, s.Done() && st.RecvWindow+st.Buffered == size && (size > 1<<20) == row.grows && asked == (row.buffer == 0), "%+v: asked %v, a window of %d, want %d", row, asked, st.RecvWindow, size)
+		check.That(t, s.Done() && st.RecvWindow+st.Buffered == size && (size > 1<<20) == row.grows &&
+			asked == (row.buffer == 0), "%+v: asked %v, a window of %d, want %d", row, asked, st.RecvWindow, size)
 		held := b.Held()
 		w.Run(3 * time.Minute)
 		check.That(t, b.Held() < held/4, "who is idle holds %d octets, and held %d", b.Held(), held)

@@ -46,11 +46,17 @@ func TestListenerOpensAsManyStreamsAsThePeer(t *testing.T) {
 			if row.cfg != nil && row.cfg.RequireAdaptation {
 				params = append(params, wire.AppendAdaptationIndication(nil, 0))
 			}
-			ack, c := j.Answer(sctptest.InitLike(wire.ChunkInit, wire.InitFields{Tag: j.PeerTag, ARwnd: 1 << 20, OutStreams: row.peerOut, InStreams: row.peerIn, TSN: j.TSN}, params...))
-			check.That(t, ack.OutStreams() == row.out && ack.InStreams() == row.in, "INIT ACK: OS %d, MIS %d", ack.OutStreams(), ack.InStreams()) // req 9260-5.1.1-1, 9260-5.1.1-2
-			check.That(t, c.OutStreams == row.cookieOut && c.InStreams == row.cookieIn, "cookie: %d out, %d in", c.OutStreams, c.InStreams)
+			ack, c := j.Answer(sctptest.InitLike(wire.ChunkInit,
+				wire.InitFields{Tag: j.PeerTag, ARwnd: 1 << 20, OutStreams: row.peerOut, InStreams: row.peerIn,
+					TSN: j.TSN}, params...))
+			// req 9260-5.1.1-1, 9260-5.1.1-2
+			check.That(t, ack.OutStreams() == row.out && ack.InStreams() == row.in, "INIT ACK: OS %d, MIS %d",
+				ack.OutStreams(), ack.InStreams())
+			check.That(t, c.OutStreams == row.cookieOut && c.InStreams == row.cookieIn, "cookie: %d out, %d in",
+				c.OutStreams, c.InStreams)
 			j.Accept(&c)
-			check.That(t, j.A.OutStreams() == row.streamsOut && j.A.InStreams() == row.streamsIn, "association: %d out, %d in", j.A.OutStreams(), j.A.InStreams())
+			check.That(t, j.A.OutStreams() == row.streamsOut && j.A.InStreams() == row.streamsIn,
+				"association: %d out, %d in", j.A.OutStreams(), j.A.InStreams())
 			err := j.A.Send(j.Now, &assoc.Message{Stream: wire.StreamID(row.streamsOut - 1), Body: [2][]byte{{1}}})
 			check.That(t, err == nil, "a message on the last stream: %v", err)
 			if row.streamsOut < 65535 {
@@ -64,14 +70,19 @@ func TestListenerOpensAsManyStreamsAsThePeer(t *testing.T) {
 // An INIT that meets our own, or an association, is answered with what the peer was told before,
 // however many streams it asks for.
 func TestStreamsOfACollidingInitAreThoseOfTheOwn(t *testing.T) {
-	wide := sctptest.InitLike(wire.ChunkInit, wire.InitFields{Tag: 0x55667788, ARwnd: 1 << 20, OutStreams: 300, InStreams: 300, TSN: 3})
+	wide := sctptest.InitLike(wire.ChunkInit, wire.InitFields{Tag: 0x55667788, ARwnd: 1 << 20, OutStreams: 300,
+		InStreams: 300, TSN: 3})
 	j := sctptest.NewJar(t, nil)
 	j.Connect()
 	ack, c := j.SendInit(wide)
-	check.That(t, ack.OutStreams() == 10 && c.OutStreams == 10, "COOKIE-WAIT: OS %d, in the cookie %d; the INIT has said 10", ack.OutStreams(), c.OutStreams) // req 9260-5.2.1-1
+	// req 9260-5.2.1-1
+	check.That(t, ack.OutStreams() == 10 && c.OutStreams == 10,
+		"COOKIE-WAIT: OS %d, in the cookie %d; the INIT has said 10", ack.OutStreams(), c.OutStreams)
 	j = sctptest.NewJar(t, nil)
 	_, first := j.Answer(sctptest.InitChunk(j.PeerTag, j.TSN))
 	j.Accept(&first)
 	ack, c = j.SendInit(wide)
-	check.That(t, ack.OutStreams() == 16 && c.OutStreams == 16, "ESTABLISHED: OS %d, in the cookie %d; the association has 16", ack.OutStreams(), c.OutStreams) // req 9260-5.2.2-7
+	// req 9260-5.2.2-7
+	check.That(t, ack.OutStreams() == 16 && c.OutStreams == 16,
+		"ESTABLISHED: OS %d, in the cookie %d; the association has 16", ack.OutStreams(), c.OutStreams)
 }

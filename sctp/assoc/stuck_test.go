@@ -17,7 +17,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-var udp6 = [2]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:9899"), netip.MustParseAddrPort("[2001:db8::2]:9899")}
+var udp6 = [2]netip.AddrPort{netip.MustParseAddrPort("[2001:db8::1]:9899"),
+	netip.MustParseAddrPort("[2001:db8::2]:9899")}
 
 // cutFrom6 is what the link over UDP says of IPv6 where the route takes 1500 octets: 1452 of SCTP
 // go whole.
@@ -66,8 +67,10 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 				err, down := r.Hosts[0].DownErr()
 				var stuck *assoc.StuckError
 				must.That(t, down && errors.As(err, &stuck), "down %v: %v", down, err)
-				check.That(t, stuck.Path == row.addrs[1] && stuck.Packet == 12+16+1400 && stuck.MTU == row.to-28-20*(row.addrs[0].Addr().BitLen()/128), "%+v", stuck)
-				check.That(t, errors.Is(err, syscall.ETIMEDOUT) && errors.Is(err, syscall.EMSGSIZE) && stuck.Timeout(), "%v", err)
+				check.That(t, stuck.Path == row.addrs[1] && stuck.Packet == 12+16+1400 &&
+					stuck.MTU == row.to-28-20*(row.addrs[0].Addr().BitLen()/128), "%+v", stuck)
+				check.That(t, errors.Is(err, syscall.ETIMEDOUT) && errors.Is(err, syscall.EMSGSIZE) &&
+					stuck.Timeout(), "%v", err)
 				return
 			}
 			must.Slice(t, "octets", r.Hosts[1].Received.Bytes(), want)
@@ -77,9 +80,11 @@ func TestMTUFallsWhereTheLinkDoesNotCutEveryPacket(t *testing.T) {
 					continue
 				}
 				if k := len(last); k > 0 {
-					check.That(t, s.At.Sub(last[k-1].At) >= time.Second, "two packets to be cut within %v", s.At.Sub(last[k-1].At))
+					check.That(t, s.At.Sub(last[k-1].At) >= time.Second, "two packets to be cut within %v",
+						s.At.Sub(last[k-1].At))
 				}
-				check.That(t, s.Fragment == 1280 && len(s.Pkt) >= row.cutFrom, "%d octets to be cut to %d", len(s.Pkt), s.Fragment)
+				check.That(t, s.Fragment == 1280 && len(s.Pkt) >= row.cutFrom, "%d octets to be cut to %d",
+					len(s.Pkt), s.Fragment)
 				last = append(last, s)
 			}
 			// What has got through in fragments says nothing of longer packets, and nothing of the
@@ -123,7 +128,8 @@ func TestLongCookieGetsThroughALinkThatDoesNotCutEveryPacket(t *testing.T) {
 	l.Host.CutFrom = 1456
 	l.Host.Renew(7, rawio.DontFragment)
 	l.Connect(quiet)
-	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, sctptest.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
+	l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+		sctptest.InitAckChunk(l.PeerTag, l.TSN, make([]byte, 1300))))
 	for try := range 4 {
 		l.Host.Batch.Reset()
 		l.A.PollTransmit(l.Now, l.Host.Batch)
@@ -132,7 +138,8 @@ func TestLongCookieGetsThroughALinkThatDoesNotCutEveryPacket(t *testing.T) {
 		if try%2 == 1 {
 			want, least = 1456, 576
 		}
-		must.That(t, len(p) == 1 && p[0].Len() == want && p[0].Fragment == least, "try %d: %d packets, of %d octets", try, len(p), p[0].Len())
+		must.That(t, len(p) == 1 && p[0].Len() == want && p[0].Fragment == least, "try %d: %d packets, of %d octets",
+			try, len(p), p[0].Len())
 		types := sctptest.ChunkTypes(slices.Concat(p[0].Vec...))
 		check.That(t, types[0] == wire.ChunkCookieEcho && len(types) == 1+try%2, "try %d: %v", try, types)
 		l.Now = l.A.NextTimeout()

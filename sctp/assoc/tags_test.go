@@ -41,7 +41,9 @@ func TestVerificationTagRules(t *testing.T) {
 			[][]byte{wire.AppendHeartbeat(nil, []byte("x")), abort(false)}, true},
 		{"ABORT behind a HEARTBEAT, T=1: the packet is discarded", up, own,
 			[][]byte{wire.AppendHeartbeat(nil, []byte("x")), abort(true)}, false},
-		{"ABORT with a broken cause: discarded", up, own, [][]byte{wire.AppendChunk(nil, wire.ChunkAbort, 0, []byte{0, 12, 0, 99})}, false}, // req 9260-3.3.7-5
+		// req 9260-3.3.7-5
+		{"ABORT with a broken cause: discarded", up, own,
+			[][]byte{wire.AppendChunk(nil, wire.ChunkAbort, 0, []byte{0, 12, 0, 99})}, false},
 		// req 9260-8.5.1-7
 		{"SHUTDOWN COMPLETE, own tag, T=0: accepted", ackSent, own, [][]byte{complete(false)}, true},
 		{"SHUTDOWN COMPLETE, own tag, T=1: discarded", ackSent, own, [][]byte{complete(true)}, false},
@@ -142,7 +144,8 @@ func TestNoTagWithoutRandomness(t *testing.T) {
 	for enough := range 6 * 8 {
 		l := sctptest.Bare(t)
 		rnd := &dries{left: 8 * enough}
-		l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd, MTU: func(_, _ netip.Addr) int { return sctptest.MTU }})
+		l.Host.Endpoint = endpoint.New(endpoint.Config{Rand: rnd,
+			MTU: func(_, _ netip.Addr) int { return sctptest.MTU }})
 		l.Listen(nil)
 		out := l.Send(0, sctptest.InitChunk(l.PeerTag, l.TSN))
 		if rnd.left < 0 {

@@ -20,7 +20,8 @@ func TestMoreUnreadMessagesThanSSNs(t *testing.T) {
 		send := func(from, to int) {
 			var chunks [][]byte
 			for i := from; i < to; i++ {
-				b := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE, TSN: first.Add(uint32(i)), Stream: 3, SSN: wire.SSN(i), PPID: uint32(i), PayloadLen: 4})
+				b := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE,
+					TSN: first.Add(uint32(i)), Stream: 3, SSN: wire.SSN(i), PPID: uint32(i), PayloadLen: 4})
 				chunks = append(chunks, append(b, "abcd"...))
 			}
 			l.Send(l.Tag, chunks...)
@@ -39,7 +40,8 @@ func TestMoreUnreadMessagesThanSSNs(t *testing.T) {
 		for i := range n {
 			r, ok := l.A.Receive()
 			must.That(t, ok, "the first one lost: %v: silence behind %d messages of %d", lost, i, n)
-			must.That(t, int(r.PPID) == i && int(r.SSN) == i&0xffff, "the first one lost: %v: message %d, SSN %d, where %d is due", lost, r.PPID, r.SSN, i)
+			must.That(t, int(r.PPID) == i && int(r.SSN) == i&0xffff,
+				"the first one lost: %v: message %d, SSN %d, where %d is due", lost, r.PPID, r.SSN, i)
 			l.A.Release(r)
 		}
 		_, ok := l.A.Receive()

@@ -56,7 +56,9 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 			if p.To != spoofed {
 				continue
 			}
-			must.That(t, slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}), "%v to an unconfirmed address", types) // req 9260-5.4-8
+			// req 9260-5.4-8
+			must.That(t, slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}), "%v to an unconfirmed address",
+				types)
 			probes[i] = append(probes[i], l.Now.Sub(start))
 		}
 		if d := sctptest.ChunkOf(p.Pkt, wire.ChunkData); p.To == l.Peer && d != nil && answered {
@@ -64,7 +66,8 @@ func TestUnconfirmedAddressGetsProbesOnly(t *testing.T) {
 			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, l.Sack(data.TSN())))
 		}
 		if b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); p.To == l.Peer && b != nil && answered {
-			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+			l.Deliver(l.Peer, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+				wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 		}
 	}
 	for _, p := range out {
@@ -120,12 +123,16 @@ func TestOnlyTheNonceConfirmsAnAddress(t *testing.T) {
 			value := slices.Clone(sctptest.ChunkOf(probes[0], wire.ChunkHeartbeat).Value())
 			row.spoil(value[4:])
 			l.Now = l.Now.Add(70 * time.Millisecond)
-			l.Deliver(row.from, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value)))
+			l.Deliver(row.from, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+				wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value)))
 			l.Collect()
 			s := sctptest.PathTo(t, l.A, second.Addr())
 			e, up := l.Host.Event(assoc.EventPathUp)
-			check.That(t, (s.State == assoc.PathActive) == row.ok && up == row.ok && (!up || e.Path == second), "%+v, event %v %+v", s, up, e) // req 9260-5.4-7
-			check.That(t, !row.ok || s.SRTT == 70*time.Millisecond, "SRTT %v", s.SRTT)                                                         // req 9260-8.3-7
+			// req 9260-5.4-7
+			check.That(t, (s.State == assoc.PathActive) == row.ok && up == row.ok && (!up || e.Path == second),
+				"%+v, event %v %+v", s, up, e)
+			// req 9260-8.3-7
+			check.That(t, !row.ok || s.SRTT == 70*time.Millisecond, "SRTT %v", s.SRTT)
 		})
 	}
 }
@@ -150,7 +157,8 @@ func TestProbesAreSpread(t *testing.T) {
 			}
 			count[rawio.Time(l.Now.Sub(start)/time.Second)]++
 			if p.To == real {
-				l.Deliver(real, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+				l.Deliver(real, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+					wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 				confirmed = min(confirmed, l.Now)
 			}
 		}
@@ -159,10 +167,12 @@ func TestProbesAreSpread(t *testing.T) {
 		}
 		l.Until(start.Add(20*time.Second), see)
 		for s, n := range count {
-			check.That(t, n <= burst, "HB.Max.Burst %d: %d HEARTBEATs in second %d", burst, n, s) // req 9260-5.4-6, 9260-8.3-9
+			// req 9260-5.4-6, 9260-8.3-9
+			check.That(t, n <= burst, "HB.Max.Burst %d: %d HEARTBEATs in second %d", burst, n, s)
 		}
 		most := time.Duration((7+burst-1)/burst) * time.Second
-		check.That(t, confirmed.Sub(start) <= most, "HB.Max.Burst %d: confirmed after %v, at most %v expected", burst, confirmed.Sub(start), most)
+		check.That(t, confirmed.Sub(start) <= most, "HB.Max.Burst %d: confirmed after %v, at most %v expected", burst,
+			confirmed.Sub(start), most)
 	}
 }
 
@@ -185,9 +195,13 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 			out := l.Post(second, l.Tag, row.chunks(l)...)
 			for _, p := range to(second, out) {
 				types := sctptest.ChunkTypes(p)
-				check.That(t, slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}), "%v to an unconfirmed address", types) // req 9260-5.4-8
+				// req 9260-5.4-8
+				check.That(t, slices.Equal(types, []wire.ChunkType{wire.ChunkHeartbeat}),
+					"%v to an unconfirmed address", types)
 			}
-			check.That(t, slices.ContainsFunc(to(l.Peer, out), func(p wire.Packet) bool { return sctptest.Has(p, row.want) }),
+			check.That(t, slices.ContainsFunc(to(l.Peer, out), func(p wire.Packet) bool {
+				return sctptest.Has(p, row.want)
+			}),
 				"no %v: %v", row.want, sctptest.Text(out))
 		})
 	}
@@ -196,12 +210,14 @@ func TestWhatComesFromAnUnconfirmedAddressIsAnsweredElsewhere(t *testing.T) {
 		must.OK(t, l.A.Shutdown(l.Now))
 		l.Collect()
 		out := l.Post(second, l.Tag, wire.AppendShutdownAck(nil))
-		check.That(t, len(to(second, out)) == 0 && sctptest.Has(to(l.Peer, out)[0], wire.ChunkShutdownComplete), "%v", sctptest.Text(out))
+		check.That(t, len(to(second, out)) == 0 && sctptest.Has(to(l.Peer, out)[0], wire.ChunkShutdownComplete), "%v",
+			sctptest.Text(out))
 	})
 	t.Run("HEARTBEAT is answered there", func(t *testing.T) {
 		l, _ := listingLab(t, nil, second)
 		out := to(second, l.Post(second, l.Tag, wire.AppendHeartbeat(nil, []byte("x"))))
-		check.That(t, slices.ContainsFunc(out, func(p wire.Packet) bool { return sctptest.Has(p, wire.ChunkHeartbeatAck) }), "no HEARTBEAT ACK")
+		check.That(t, slices.ContainsFunc(out,
+			func(p wire.Packet) bool { return sctptest.Has(p, wire.ChunkHeartbeatAck) }), "no HEARTBEAT ACK")
 	})
 }
 
@@ -221,20 +237,23 @@ func TestSackGoesBackWhereDataCameFrom(t *testing.T) {
 		l.Post(from, l.Tag, l.Data("x"))
 		out := l.Post(from, l.Tag, l.Data("y")) // the second packet: at once
 		got := sackTo(out)
-		check.That(t, slices.Equal(got, []netip.AddrPort{from}), "DATA from %v: SACK to %v", from, got) // req 9260-6.4-3, 9260-6.4-2
+		// req 9260-6.4-3, 9260-6.4-2
+		check.That(t, slices.Equal(got, []netip.AddrPort{from}), "DATA from %v: SACK to %v", from, got)
 	}
 	// Own DATA on the primary path does not take along the SACK for the other.
 	l.Post(second, l.Tag, l.Data("x"))
 	m := assoc.Message{Body: [2][]byte{make([]byte, 100)}}
 	must.OK(t, l.A.Send(l.Now, &m))
 	out := l.Collect()
-	check.That(t, len(out) == 1 && out[0].To == l.Peer && !sctptest.Has(out[0].Pkt, wire.ChunkSack), "%v", sctptest.Text(out))
+	check.That(t, len(out) == 1 && out[0].To == l.Peer && !sctptest.Has(out[0].Pkt, wire.ChunkSack), "%v",
+		sctptest.Text(out))
 	l.Post(second, l.Tag, l.Data("x"))
 	// Duplicates: the SACKs seem to get lost, and take turns. req 9260-6.4-4
 	dup := sctptest.DataChunk(l.TSN-1, 0, 0, "x")
 	for i, want := range []netip.AddrPort{l.Peer, second, l.Peer} {
 		got := sackTo(l.Post(second, l.Tag, dup))
-		check.That(t, slices.Equal(got, []netip.AddrPort{want}), "duplicate %d from the second address: SACK to %v, want %v", i+1, got, want)
+		check.That(t, slices.Equal(got, []netip.AddrPort{want}),
+			"duplicate %d from the second address: SACK to %v, want %v", i+1, got, want)
 	}
 	l.Post(second, l.Tag, l.Data("x"))
 	check.Slice(t, "where the SACK then goes", sackTo(l.Post(second, l.Tag, l.Data("x"))), []netip.AddrPort{second})
@@ -262,7 +281,8 @@ func TestAnswersLeaveFromTheAddressThatWasAsked(t *testing.T) {
 		}
 		l.Host.Batch.Reset()
 	}
-	want := map[wire.ChunkType]netip.AddrPort{wire.ChunkHeartbeatAck: l.Host.Addr, wire.ChunkSack: l.Host.Addr, wire.ChunkData: first}
+	want := map[wire.ChunkType]netip.AddrPort{wire.ChunkHeartbeatAck: l.Host.Addr, wire.ChunkSack: l.Host.Addr,
+		wire.ChunkData: first}
 	for c, addr := range want {
 		check.That(t, from[c] == addr, "%v from %v, want %v", c, from[c], addr)
 	}
@@ -280,7 +300,8 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 	count := func(d time.Duration) (n [2]int) {
 		l.Until(l.Now.Add(d), func(p sctptest.Posted) {
 			if b := sctptest.ChunkOf(p.Pkt, wire.ChunkHeartbeat); b != nil {
-				l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
+				l.Deliver(p.To, sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+					wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, b.Value())))
 				if p.To == second {
 					n[1]++
 				} else {
@@ -298,7 +319,8 @@ func TestHeartbeatsOfOnePathCanBeSetAndAskedFor(t *testing.T) {
 	check.That(t, n[0] >= 9 && n[0] <= 10 && n[1] >= 50 && n[1] <= 66, "faster on one path: %d HEARTBEATs", n)
 	must.OK(t, l.A.RequestHeartbeat(l.Now, l.Peer.Addr()))
 	out := l.Collect()
-	check.That(t, len(out) == 1 && out[0].To == l.Peer && sctptest.Has(out[0].Pkt, wire.ChunkHeartbeat), "on demand: %v", sctptest.Text(out))
+	check.That(t, len(out) == 1 && out[0].To == l.Peer && sctptest.Has(out[0].Pkt, wire.ChunkHeartbeat),
+		"on demand: %v", sctptest.Text(out))
 	a := sctptest.Active(t, nil)
 	err = a.A.RequestHeartbeat(a.Now, a.Peer.Addr())
 	check.That(t, errors.Is(err, assoc.ErrNotUp), "%v", err)
@@ -316,7 +338,9 @@ func nonce(pkt wire.Packet) uint64 {
 // Answers may be slower than the RTO in which the next probe goes out: those to the last four
 // count, each once.
 func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
-	for age, want := range []assoc.PathState{assoc.PathActive, assoc.PathActive, assoc.PathActive, assoc.PathActive, assoc.PathUnconfirmed} { // req 9260-5.4-2
+	// req 9260-5.4-2
+	for age, want := range []assoc.PathState{assoc.PathActive, assoc.PathActive, assoc.PathActive, assoc.PathActive,
+		assoc.PathUnconfirmed} {
 		l, out := listingLab(t, nil, second)
 		var probes []wire.Packet
 		see := func(p sctptest.Posted) {
@@ -330,7 +354,8 @@ func TestAnswerToAProbeOfLongAgoConfirmsNothing(t *testing.T) {
 		l.Until(l.Now.Add(15500*time.Millisecond), see)
 		must.That(t, len(probes) == 5 && nonce(probes[0]) != nonce(probes[1]), "%d probes", len(probes))
 		value := sctptest.ChunkOf(probes[4-age], wire.ChunkHeartbeat).Value()
-		answer := sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag, wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value))
+		answer := sctptest.Packet(sctptest.PortA, sctptest.PortB, l.Tag,
+			wire.AppendChunk(nil, wire.ChunkHeartbeatAck, 0, value))
 		l.Deliver(second, answer)
 		l.Deliver(second, answer)
 		got, s := sctptest.PathTo(t, l.A, second.Addr()).State, l.A.Stats()

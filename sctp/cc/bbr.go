@@ -9,15 +9,17 @@ import (
 
 // Constants of draft-ietf-ccwg-bbr, by its names. Gains are with the states.
 const (
-	bbrPacingMargin     = 0.01                   // BBR.PacingMarginPercent
-	bbrLossThresh       = 0.02                   // of what a round trip carries may be lost while more is tried
-	bbrBeta             = 0.7                    // what is left at least of a bound after a round trip with losses
-	bbrECNBeta          = 0.85                   // what is left after a congestion mark, for which the draft has no number: see OnECN
-	bbrHeadroom         = 0.15                   // of inflight_longterm is left to others
-	bbrMinPipePackets   = 4                      // packets in flight at least (BBR.MinPipeCwnd)
-	bbrFullGrowth       = 1.25                   // a round trip that delivers so much more has not filled the pipe,
-	bbrFullRounds       = 3                      // and so many that do not have
-	bbrFullLossCnt      = 6                      // ranges of TSNs lost in a round trip end Startup; so many packets lower the pace
+	bbrPacingMargin = 0.01 // BBR.PacingMarginPercent
+	bbrLossThresh   = 0.02 // of what a round trip carries may be lost while more is tried
+	bbrBeta         = 0.7  // what is left at least of a bound after a round trip with losses
+	// what is left after a congestion mark, for which the draft has no number: see OnECN
+	bbrECNBeta        = 0.85
+	bbrHeadroom       = 0.15 // of inflight_longterm is left to others
+	bbrMinPipePackets = 4    // packets in flight at least (BBR.MinPipeCwnd)
+	bbrFullGrowth     = 1.25 // a round trip that delivers so much more has not filled the pipe,
+	bbrFullRounds     = 3    // and so many that do not have
+	// ranges of TSNs lost in a round trip end Startup; so many packets lower the pace
+	bbrFullLossCnt      = 6
 	bbrDrainRounds      = 3                      // round trips that Drain takes at most
 	bbrMaxBwFilterLen   = 2                      // cycles of ProbeBW, the present one included
 	bbrExtraAckedRounds = 10                     // BBR.ExtraAckedFilterLen, 1 in Startup
@@ -26,8 +28,9 @@ const (
 	bbrMinRTTFilterLen  = 10 * time.Second       //
 	bbrProbeRTTInterval = 5 * time.Second        //
 	bbrProbeRTTDuration = 200 * time.Millisecond //
-	bbrQuantumTime      = time.Millisecond       // BBR.send_quantum is what the pace allows in it, two packets at least, 64 KiB at most
-	bbrMaxQuantum       = 64 << 10
+	// BBR.send_quantum is what the pace allows in it, two packets at least, 64 KiB at most
+	bbrQuantumTime = time.Millisecond
+	bbrMaxQuantum  = 64 << 10
 )
 
 // unbounded is the draft's Infinity of volumes and rates.

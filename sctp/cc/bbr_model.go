@@ -48,7 +48,9 @@ func (b *bbr) updateCongestionSignals(s *Sample) {
 	if !b.lossRoundStart {
 		return
 	}
-	if b.lossInRound && !b.state.isProbingBW() && inflightTooHigh(s.Lost, s.TxInFlight) && s.Lost >= bbrFullLossCnt*b.pmdcs { // AdaptLowerBoundsFromCongestion
+	// AdaptLowerBoundsFromCongestion
+	if b.lossInRound && !b.state.isProbingBW() && inflightTooHigh(s.Lost, s.TxInFlight) &&
+		s.Lost >= bbrFullLossCnt*b.pmdcs {
 		b.initLowerBounds()
 		b.bwShortterm = max(b.bwLatest, int64(bbrBeta*float64(b.bwShortterm)))
 		b.inflightShortterm = max(b.inflightLatest, int64(bbrBeta*float64(b.inflightShortterm)))
@@ -96,7 +98,8 @@ func (b *bbr) updateMinRTT(s *Sample) {
 	if s.RTT > 0 && (b.probeRTTMinDelay == 0 || s.RTT < b.probeRTTMinDelay || b.probeRTTExpired) {
 		b.probeRTTMinDelay, b.probeRTTMinStamp = s.RTT, b.now
 	}
-	if d := b.probeRTTMinDelay; d > 0 && (b.minRTT == 0 || d < b.minRTT || b.now.Sub(b.minRTTStamp) > bbrMinRTTFilterLen) {
+	if d := b.probeRTTMinDelay; d > 0 && (b.minRTT == 0 || d < b.minRTT ||
+		b.now.Sub(b.minRTTStamp) > bbrMinRTTFilterLen) {
 		b.minRTT, b.minRTTStamp = d, b.probeRTTMinStamp
 	}
 }

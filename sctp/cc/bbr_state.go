@@ -14,7 +14,8 @@ const (
 	bbrProbeRTT
 )
 
-var bbrStateNames = [...]string{"", "Startup", "Drain", "ProbeBW_DOWN", "ProbeBW_CRUISE", "ProbeBW_REFILL", "ProbeBW_UP", "ProbeRTT"}
+var bbrStateNames = [...]string{"", "Startup", "Drain", "ProbeBW_DOWN", "ProbeBW_CRUISE", "ProbeBW_REFILL",
+	"ProbeBW_UP", "ProbeRTT"}
 
 func (s bbrState) String() string { return bbrStateNames[s] }
 
@@ -80,7 +81,8 @@ func (b *bbr) exitStartup() {
 func (b *bbr) enterDrain() { b.state, b.drainStartRound = bbrDrain, b.roundCount }
 
 func (b *bbr) checkDrainDone() {
-	if b.state == bbrDrain && (int64(b.inflight) <= b.inflightAt(b.bw, 1) || b.roundCount > b.drainStartRound+bbrDrainRounds) {
+	if b.state == bbrDrain && (int64(b.inflight) <= b.inflightAt(b.bw, 1) || b.roundCount > b.drainStartRound+
+		bbrDrainRounds) {
 		b.startProbeBWDown()
 	}
 }

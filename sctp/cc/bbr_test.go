@@ -53,24 +53,31 @@ func (r *bbrPath) playScript(story string) {
 			r.at = r.at.Add(d)
 			r.OnRestart(r.at)
 		default:
-			map[string]func(){"loss": func() { r.OnLoss(r.at) }, "mark": func() { r.OnECN(r.at) }, "timeout": func() { r.OnTimeout(r.at) }, "undo": func() { r.Undo(r.at) },
-				"route": r.Reset, "idle": func() { r.OnIdle(r.at.Add(d), r.at, 9) }, "bound": func() { r.inflightLongterm = int64(n) }, "near": func() { r.minRTT = d }, "mtu": func() { r.SetPMDCS(512 + n&^3) }, "sent": func() { r.OnSent(r.at, 1000, n) }, "fill": func() { r.OnSent(r.at, 1000, r.Window()) }}[w[0]]()
+			map[string]func(){"loss": func() { r.OnLoss(r.at) }, "mark": func() { r.OnECN(r.at) },
+				"timeout": func() { r.OnTimeout(r.at) }, "undo": func() { r.Undo(r.at) },
+				"route": r.Reset, "idle": func() { r.OnIdle(r.at.Add(d), r.at, 9) },
+				"bound": func() { r.inflightLongterm = int64(n) }, "near": func() { r.minRTT = d },
+				"mtu": func() { r.SetPMDCS(512 + n&^3) }, "sent": func() { r.OnSent(r.at, 1000, n) },
+				"fill": func() { r.OnSent(r.at, 1000, r.Window()) }}[w[0]]()
 		}
 	}
 }
 
 func (r *bbrPath) roundTrip(otherwise []string) {
-	s := Sample{Inflight: 100_000, SRTT: 100 * ms, NewlyAcked: 100_000, Valid: true, PriorDelivered: r.delivered, Volume: 100_000, Rate: 1e6, TxInFlight: 100_000, RTT: 100 * ms}
+	s := Sample{Inflight: 100_000, SRTT: 100 * ms, NewlyAcked: 100_000, Valid: true, PriorDelivered: r.delivered,
+		Volume: 100_000, Rate: 1e6, TxInFlight: 100_000, RTT: 100 * ms}
 	takes, srtt, late := 100, 100, 0
 	for _, o := range otherwise {
 		what, value, _ := strings.Cut(o, "=")
 		n, _ := strconv.Atoi(value)
-		s.AppLimited, s.Recovery, s.Valid = s.AppLimited || what == "limited", s.Recovery || what == "repairing", s.Valid && what != "unknown"
+		s.AppLimited, s.Recovery, s.Valid = s.AppLimited || what == "limited", s.Recovery || what == "repairing",
+			s.Valid && what != "unknown"
 		if what == "rate" {
 			s.Rate = int64(n)
 		} else if what == "rtt" {
 			s.RTT = time.Duration(n) * ms
-		} else if p := map[string]*int{"inflight": &s.Inflight, "acked": &s.NewlyAcked, "volume": &s.Volume, "lost": &s.Lost, "takes": &takes, "tx": &s.TxInFlight, "srtt": &srtt, "late": &late}[what]; p != nil {
+		} else if p := map[string]*int{"inflight": &s.Inflight, "acked": &s.NewlyAcked, "volume": &s.Volume,
+			"lost": &s.Lost, "takes": &takes, "tx": &s.TxInFlight, "srtt": &srtt, "late": &late}[what]; p != nil {
 			*p = n
 		}
 	}
@@ -83,7 +90,8 @@ func (r *bbrPath) roundTrip(otherwise []string) {
 
 // String is state, pace and window in thousands of octets, bounds if there are any.
 func (r *bbrPath) String() string {
-	s := fmt.Sprintf("%v %d %.1f", r.state, r.PacingRate(0)/1000, float64(r.Window())/1000) + map[bool]string{true: " slowed"}[r.isSlowed]
+	s := fmt.Sprintf("%v %d %.1f", r.state, r.PacingRate(0)/1000, float64(r.Window())/1000) +
+		map[bool]string{true: " slowed"}[r.isSlowed]
 	if r.inflightLongterm != unbounded {
 		s += fmt.Sprintf(" long %.1f", float64(r.inflightLongterm)/1000)
 	}
@@ -198,14 +206,19 @@ func TestBBRFollowsItsPath(t *testing.T) {
 func TestBBRByChanceGoesAsItDid(t *testing.T) {
 	fuzzinput.Told(t, "testdata/bbr.txt", 250, func(seed int, told *strings.Builder) {
 		in := fuzzinput.Script(fuzzinput.Random(seed, 400))
-		words := strings.Split("trip,trip,trip rate=# acked=#,fill,trip late=# rate=#,trip,trip rate=# inflight=#,sent #,trip late=# acked=# takes=#,until UP,trip limited rate=#,lose #,until DOWN inflight=#,"+
-			"trip rtt=# takes=#,until RTT limited,trip inflight=1000 late=#,pause #ms,trip repairing lost=# tx=#,loss,undo,timeout,trip unknown acked=#,ranges 6,mark,until CRUISE,lose # limited,pause 6s,trip volume=#,mtu #,trip srtt=#,route,idle 6m", ",")
+		words := strings.Split("trip,trip,trip rate=# acked=#,fill,trip late=# rate=#,trip,trip rate=# "+
+			"inflight=#,sent #,trip late=# acked=# takes=#,until UP,trip limited rate=#,lose #,until DOWN inflight=#,"+
+			"trip rtt=# takes=#,until RTT limited,trip inflight=1000 late=#,pause #ms,trip repairing lost=# "+
+			"tx=#,loss,undo,timeout,trip unknown acked=#,ranges 6,mark,until CRUISE,lose # limited,pause "+
+			"6s,trip volume=#,mtu #,trip srtt=#,route,idle 6m", ",")
 		sizes := []int{0, 1, 10, 90, 100, 101, 1000, 2001, 5000, 50_000, 99_000, 100_000, 300_000, 1e6, 2e6}
-		r := &bbrPath{bbr: NewBBR([]int{500, 1000, 1460, 8960, 65532}[seed%5], false).(*bbr), at: rawio.Time(1000 + 1e9*seed)}
+		r := &bbrPath{bbr: NewBBR([]int{500, 1000, 1460, 8960, 65532}[seed%5], false).(*bbr),
+			at: rawio.Time(1000 + 1e9*seed)}
 		for len(in) > 0 {
 			line := in.Line(words, sizes)
 			r.playScript(line)
-			fmt.Fprintln(told, line, r, r.PacingRate(time.Duration(seed)), r.Window(), r.bwShortterm, r.inflightShortterm, r.inflightLongterm)
+			fmt.Fprintln(told, line, r, r.PacingRate(time.Duration(seed)), r.Window(), r.bwShortterm,
+				r.inflightShortterm, r.inflightLongterm)
 		}
 	})
 }
@@ -226,7 +239,8 @@ func TestLossesInARowAreOneEvent(t *testing.T) {
 func TestMaximumOfAWindow(t *testing.T) {
 	var m maxFilter
 	for _, tt := range [][4]uint64{ // value, largest, time, window
-		{9, 9, 1, 3}, {5, 9, 1, 3}, {7, 9, 2, 3}, {3, 9, 3, 3}, {1, 7, 4, 3}, {1, 3, 5, 3}, {2, 2, 6, 3}, {1, 1, 40, 10}, {4, 4, 41, 10}, {1, 4, 50, 10}, {1, 1, 51, 10}} {
+		{9, 9, 1, 3}, {5, 9, 1, 3}, {7, 9, 2, 3}, {3, 9, 3, 3}, {1, 7, 4, 3}, {1, 3, 5, 3}, {2, 2, 6, 3},
+		{1, 1, 40, 10}, {4, 4, 41, 10}, {1, 4, 50, 10}, {1, 1, 51, 10}} {
 		check.Equal(t, fmt.Sprint("largest at ", tt[2]), m.update(int64(tt[0]), tt[2], tt[3]), int64(tt[1]))
 	}
 }

@@ -34,9 +34,11 @@ func TestCubicReturnsAfterK(t *testing.T) {
 		at := ackFullWindows(c, 0, rtt, time.Duration(k*0.5*float64(time.Second)))
 		half := c.Window()
 		ackFullWindows(c, at, rtt, time.Duration(k*0.5*float64(time.Second)))
-		check.That(t, c.Window() >= 970_000 && c.Window() <= 1_030_000, "rtt %v: cwnd %d after K, want about 1000000", rtt, c.Window())
+		check.That(t, c.Window() >= 970_000 && c.Window() <= 1_030_000, "rtt %v: cwnd %d after K, want about 1000000",
+			rtt, c.Window())
 		want := 1_000_000 - 300_000/8
-		check.That(t, math.Abs(float64(half-want)) <= 30_000, "rtt %v: cwnd %d after K/2, want about %d: the curve is steep first and flat at W_max", rtt, half, want)
+		check.That(t, math.Abs(float64(half-want)) <= 30_000,
+			"rtt %v: cwnd %d after K/2, want about %d: the curve is steep first and flat at W_max", rtt, half, want)
 	}
 }
 
@@ -52,7 +54,8 @@ func TestCubicKeepsUpWithReno(t *testing.T) {
 	r.cwnd++
 	ackFullWindows(c, 0, 2*time.Millisecond, 200*time.Millisecond)
 	ackFullWindows(r, 0, 2*time.Millisecond, 200*time.Millisecond)
-	check.That(t, float64(c.Window()) >= 0.8*float64(r.Window()), "cwnd %d after 100 round trips, Reno has %d", c.Window(), r.Window())
+	check.That(t, float64(c.Window()) >= 0.8*float64(r.Window()), "cwnd %d after 100 round trips, Reno has %d",
+		c.Window(), r.Window())
 }
 
 func TestCubicFastConvergence(t *testing.T) {
@@ -68,7 +71,8 @@ func TestCubicFastConvergence(t *testing.T) {
 	check.That(t, c.wMax == float64(int(want)), "W_max %v after a loss right there", c.wMax)
 	c.cwnd = 5000
 	c.OnLoss(0)
-	check.That(t, c.Window() == 4000 && c.Ssthresh() == 4000, "cwnd %d, ssthresh %d, want no less than four chunks", c.Window(), c.Ssthresh())
+	check.That(t, c.Window() == 4000 && c.Ssthresh() == 4000, "cwnd %d, ssthresh %d, want no less than four chunks",
+		c.Window(), c.Ssthresh())
 }
 
 func TestWindowFitsThirtyOneBits(t *testing.T) {
@@ -83,7 +87,8 @@ func TestCubicTimeout(t *testing.T) {
 	c := NewCubic(1000, false)
 	c.(*cubic).cwnd = 100_000
 	c.OnTimeout(0)
-	check.That(t, c.Window() == 1000 && c.Ssthresh() == 70_000, "cwnd %d, ssthresh %d, want one PMDCS and 70000", c.Window(), c.Ssthresh())
+	check.That(t, c.Window() == 1000 && c.Ssthresh() == 70_000, "cwnd %d, ssthresh %d, want one PMDCS and 70000",
+		c.Window(), c.Ssthresh())
 	for range 100 { // slow start again
 		c.OnAck(0, Ack{Octets: 1000, Flight: c.Window()})
 	}
@@ -105,7 +110,8 @@ func TestCubicTargetIsBounded(t *testing.T) {
 	check.That(t, w >= 101_000 && w <= 101_100, "cwnd %d after a round trip that is shorter", w)
 	c = NewCubic(1000, false).(*cubic)
 	c.cwnd, c.ssthresh, c.priorCwnd = 100_000, 50_000, 100_000
-	check.Equal(t, "cwnd that Reno would have where the window was when it was last reduced (section 4.3)", ack(0, 0), 100_020)
+	check.Equal(t, "cwnd that Reno would have where the window was when it was last reduced (section 4.3)", ack(0, 0),
+		100_020)
 }
 
 // Time during which cwnd was not the limit does not count as growth (section 5.8).
@@ -119,10 +125,12 @@ func TestCubicDoesNotGrowUnused(t *testing.T) {
 	}
 	check.Equal(t, "cwnd without being used", c.Window(), before)
 	c.OnAck(rawio.Time(0).Add(101*time.Second), Ack{Octets: 2000, Flight: 200_000, RTT: time.Second})
-	check.That(t, c.Window() <= before+50, "cwnd jumped to %d at the first acknowledgement after a quiet time", c.Window())
+	check.That(t, c.Window() <= before+50, "cwnd jumped to %d at the first acknowledgement after a quiet time",
+		c.Window())
 	c.OnSent(rawio.Time(200*time.Second), 3000, 3000) // nothing was in flight for 99 seconds
 	c.OnAck(rawio.Time(201*time.Second), Ack{Octets: 3000, Full: 2000, Flight: 3000, RTT: time.Second})
-	check.That(t, c.Window() > before && c.Window() <= before+100 && c.epochStartAt == rawio.Time(200*time.Second), "cwnd %d, and the curve began at %v: at the end of an answer, after silence", c.Window(), c.epochStartAt)
+	check.That(t, c.Window() > before && c.Window() <= before+100 && c.epochStartAt == rawio.Time(200*time.Second),
+		"cwnd %d, and the curve began at %v: at the end of an answer, after silence", c.Window(), c.epochStartAt)
 }
 
 // cwnd follows the equations of RFC 9438 section 4, written down from there, through losses,
@@ -173,14 +181,17 @@ func TestCubicIsThatOfTheRFC(t *testing.T) {
 				reno += alpha * mss * acked / cwnd
 				next = max(next, reno)
 			}
-			must.That(t, math.Abs(float64(c.Window())-next) <= 2, "from %d, after %v: cwnd %d, want %.0f", size, now, c.Window(), next)
+			must.That(t, math.Abs(float64(c.Window())-next) <= 2, "from %d, after %v: cwnd %d, want %.0f", size, now,
+				c.Window(), next)
 		}
 	}
 	c := NewCubic(mss, false).(*cubic)
 	c.cwnd = 20_000
 	c.OnLoss(0)
 	c.OnIdle(rawio.Time(cwndLifetime), -1, 1)
-	check.That(t, c.Window() == 10_000 && c.Ssthresh() == 14_000, "after silence: cwnd %d, ssthresh %d", c.Window(), c.Ssthresh())
+	check.That(t, c.Window() == 10_000 && c.Ssthresh() == 14_000, "after silence: cwnd %d, ssthresh %d", c.Window(),
+		c.Ssthresh())
 	c.Reset()
-	check.That(t, c.wMax == 0 && c.priorCwnd == 0 && c.epochStartAt == rawio.Never && c.Window() == 10_000 && c.Ssthresh() == math.MaxInt32, "after a reset: %+v", c)
+	check.That(t, c.wMax == 0 && c.priorCwnd == 0 && c.epochStartAt == rawio.Never && c.Window() == 10_000 &&
+		c.Ssthresh() == math.MaxInt32, "after a reset: %+v", c)
 }

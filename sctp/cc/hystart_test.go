@@ -32,7 +32,8 @@ func TestSlowStartEndsWhenAQueueBuilds(t *testing.T) {
 	must.That(t, doubled >= 7*4000, "cwnd %d after three rounds of slow start", doubled)
 	rounds(c, 115*ms) // more than an eighth longer
 	rounds(c, 130*ms)
-	check.That(t, c.Window() <= doubled*9/5, "cwnd grew from %d to %d in two careful rounds, want a quarter each", doubled, c.Window())
+	check.That(t, c.Window() <= doubled*9/5, "cwnd grew from %d to %d in two careful rounds, want a quarter each",
+		doubled, c.Window())
 	rounds(c, 140*ms, 150*ms, 160*ms, 170*ms)
 	check.That(t, c.Ssthresh() <= c.Window(), "still in slow start with cwnd %d after five careful rounds", c.Window())
 }
@@ -45,7 +46,8 @@ func TestSlowStartEndsAtOnceWhenTheQueueIsLong(t *testing.T) {
 		before := c.Window()
 		rounds(c, 385*ms)
 		check.That(t, c.Ssthresh() <= before*3/2 && c.Window() <= before*3/2,
-			"%s: cwnd %d, ssthresh %d after a round with a long queue that began with %d", name, c.Window(), c.Ssthresh(), before)
+			"%s: cwnd %d, ssthresh %d after a round with a long queue that began with %d", name, c.Window(),
+			c.Ssthresh(), before)
 	}
 }
 
@@ -123,7 +125,8 @@ func TestCarefulGrowth(t *testing.T) {
 				}
 				before := c.Window()
 				c.OnAck(0, Ack{Octets: acked, Flight: 2 * before})
-				check.That(t, c.Window() == before+want, "%s after %s: %d octets let cwnd grow by %d, want %d", name, event, acked, c.Window()-before, want)
+				check.That(t, c.Window() == before+want, "%s after %s: %d octets let cwnd grow by %d, want %d", name,
+					event, acked, c.Window()-before, want)
 			}
 		}
 	}

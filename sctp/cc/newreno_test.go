@@ -70,7 +70,8 @@ func TestBeginningGrowingAndIdlingAsTCP(t *testing.T) {
 	r.cwnd, r.ssthresh = 49000, 40000
 	r.OnAck(0, Ack{Octets: 49000, Full: 1, Flight: 48999}) // a window's worth, some of which filled it
 	r.OnIdle(rawio.Time(cwndLifetime)+7, 7, 100)
-	check.That(t, r.cwnd == 50000 && r.ssthresh == 40000, "a window of five minutes ago: %d, ssthresh %d", r.cwnd, r.ssthresh)
+	check.That(t, r.cwnd == 50000 && r.ssthresh == 40000, "a window of five minutes ago: %d, ssthresh %d", r.cwnd,
+		r.ssthresh)
 	r.OnIdle(rawio.Time(cwndLifetime)+8, 7, 0)
 	check.Equal(t, "within an RTO, however long", r.cwnd, 50000)
 	r.OnIdle(rawio.Time(cwndLifetime)+8, 7, 1)
@@ -153,7 +154,8 @@ func TestBoundaryIsSlowStart(t *testing.T) {
 	r.OnAck(0, Ack{Octets: 400, Flight: 6000})
 	check.Equal(t, "cwnd == ssthresh: slow start's cwnd", r.cwnd, 6400)
 	r.OnAck(0, Ack{Octets: 400, Flight: 6400})
-	check.That(t, r.cwnd == 6400 && r.partialBytesAcked == 400, "cwnd > ssthresh: cwnd %d partial %d", r.cwnd, r.partialBytesAcked)
+	check.That(t, r.cwnd == 6400 && r.partialBytesAcked == 400, "cwnd > ssthresh: cwnd %d partial %d", r.cwnd,
+		r.partialBytesAcked)
 }
 
 func TestLossHalvesCwndOrTakesItToOnePacket(t *testing.T) {
@@ -174,7 +176,8 @@ func TestLossHalvesCwndOrTakesItToOnePacket(t *testing.T) {
 		r.cwnd, r.partialBytesAcked = tt.cwnd, 777
 		tt.event(r)
 		check.That(t, r.cwnd == tt.want && r.ssthresh == tt.ssthresh && r.partialBytesAcked == 0,
-			"%s: cwnd %d ssthresh %d partial %d, want %d %d 0", tt.name, r.cwnd, r.ssthresh, r.partialBytesAcked, tt.want, tt.ssthresh)
+			"%s: cwnd %d ssthresh %d partial %d, want %d %d 0", tt.name, r.cwnd, r.ssthresh, r.partialBytesAcked,
+			tt.want, tt.ssthresh)
 	}
 }
 
@@ -202,7 +205,8 @@ func TestResetIsTheInitialWindow(t *testing.T) {
 	r.partialBytesAcked = 5
 	r.SetPMDCS(1200)
 	r.Reset()
-	check.That(t, r.cwnd == 4404 && r.ssthresh >= 1<<30 && r.partialBytesAcked == 0, "cwnd %d ssthresh %d partial %d", r.cwnd, r.ssthresh, r.partialBytesAcked)
+	check.That(t, r.cwnd == 4404 && r.ssthresh >= 1<<30 && r.partialBytesAcked == 0, "cwnd %d ssthresh %d partial %d",
+		r.cwnd, r.ssthresh, r.partialBytesAcked)
 }
 
 // In slow start a mark is as good as a loss. Behind it the queue that was marked is known to be
@@ -213,7 +217,8 @@ func TestAMarkReducesAtMostLikeALossAndNeverRaises(t *testing.T) {
 		make         Factory
 		early, later int // of 100000
 	}{{"the letter", RFC9260, 50000, 50000}, {"NewReno", NewReno, 50000, 80000}, {"CUBIC", NewCubic, 70000, 85000}} {
-		for ssthresh, want := range map[int]int{1 << 30: row.early, 100001: row.early, 100000: row.later, 4000: row.later} {
+		for ssthresh, want := range map[int]int{1 << 30: row.early, 100001: row.early, 100000: row.later,
+			4000: row.later} {
 			c := row.make(1000, false)
 			r, _ := c.(*newReno)
 			if r == nil {
@@ -221,10 +226,12 @@ func TestAMarkReducesAtMostLikeALossAndNeverRaises(t *testing.T) {
 			}
 			r.cwnd, r.ssthresh = 100000, ssthresh
 			c.OnECN(0)
-			check.That(t, c.Window() == want && c.Ssthresh() == want, "%s, ssthresh %d: cwnd %d, ssthresh %d, want %d", row.name, ssthresh, c.Window(), c.Ssthresh(), want)
+			check.That(t, c.Window() == want && c.Ssthresh() == want,
+				"%s, ssthresh %d: cwnd %d, ssthresh %d, want %d", row.name, ssthresh, c.Window(), c.Ssthresh(), want)
 			c.OnTimeout(0)
 			c.OnECN(0)
-			check.That(t, c.Window() == 1000 && c.Ssthresh() == 4000, "%s: cwnd %d after a timeout and an echo, ssthresh %d", row.name, c.Window(), c.Ssthresh())
+			check.That(t, c.Window() == 1000 && c.Ssthresh() == 4000,
+				"%s: cwnd %d after a timeout and an echo, ssthresh %d", row.name, c.Window(), c.Ssthresh())
 		}
 	}
 }
@@ -241,7 +248,8 @@ func TestSlowStartDoesNotDependOnTheNumberOfSACKs(t *testing.T) {
 		return c.Window() - 100_000
 	}
 	every, all := grown(2), grown(64) // req 9260-7.2.1-4
-	check.That(t, every == 32_000 && all == every, "64 packets in SACKs of 2 add %d octets to cwnd, in one SACK %d, want 32000", every, all)
+	check.That(t, every == 32_000 && all == every,
+		"64 packets in SACKs of 2 add %d octets to cwnd, in one SACK %d, want 32000", every, all)
 }
 
 func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
@@ -261,14 +269,16 @@ func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
 			case n < 5:
 				c.OnIdle(0, 0, rnd.Intn(3)) // section 7.2.1 lowers cwnd; it keeps what it had as ssthresh
 			default:
-				a := Ack{Octets: rnd.Intn(4000), Dups: rnd.Intn(10) / 9 * 500, Flight: c.Window() - 1500 + rnd.Intn(2500), Recovery: n < 20, AllAcked: n == 20}
+				a := Ack{Octets: rnd.Intn(4000), Dups: rnd.Intn(10) / 9 * 500, Flight: c.Window() - 1500 +
+					rnd.Intn(2500), Recovery: n < 20, AllAcked: n == 20}
 				if rnd.Intn(2) == 0 {
 					a.RTT = time.Duration(20+rnd.Intn(20)) * time.Millisecond
 				}
 				c.OnAck(0, a)
 				m.Ack(a.Octets, a.Dups, a.Flight, a.Recovery, a.AllAcked)
 			}
-			must.That(t, c.Window() <= m.Cwnd && c.Window() >= 1000, "seed %d step %d: cwnd %d, allowed %d", seed, step, c.Window(), m.Cwnd)
+			must.That(t, c.Window() <= m.Cwnd && c.Window() >= 1000, "seed %d step %d: cwnd %d, allowed %d", seed,
+				step, c.Window(), m.Cwnd)
 			// From here on the model goes on from what the controller has, which is allowed.
 			r := c.(*newReno)
 			m = model.Limit{Cwnd: r.cwnd, Ssthresh: r.ssthresh, Partial: r.partialBytesAcked, PMDCS: 1000}
@@ -277,7 +287,8 @@ func TestNewRenoIsNeverMoreAggressiveThanTheRFC(t *testing.T) {
 }
 
 func TestReductionIsTakenBackOnceAndWhole(t *testing.T) {
-	loss, mark, timeout, reset := Controller.OnLoss, Controller.OnECN, Controller.OnTimeout, func(c Controller, _ rawio.Time) { c.Reset() }
+	loss, mark, timeout, reset := Controller.OnLoss, Controller.OnECN, Controller.OnTimeout,
+		func(c Controller, _ rawio.Time) { c.Reset() }
 	more := func(c Controller, now rawio.Time) {
 		for range 100 {
 			c.OnAck(now, Ack{Octets: 50000, Flight: 1 << 20})
@@ -288,13 +299,14 @@ func TestReductionIsTakenBackOnceAndWhole(t *testing.T) {
 			then []func(Controller, rawio.Time)
 			back bool
 		}{
-			"a loss":                  {[]func(Controller, rawio.Time){loss}, true},
-			"a timeout":               {[]func(Controller, rawio.Time){timeout}, true},
-			"a loss after a mark":     {[]func(Controller, rawio.Time){mark, loss}, false},
-			"a loss and a mark":       {[]func(Controller, rawio.Time){loss, mark}, false},
-			"a loss and a timeout":    {[]func(Controller, rawio.Time){loss, timeout}, false},
-			"a loss, and a new path":  {[]func(Controller, rawio.Time){loss, reset}, false},
-			"a loss, taken back once": {[]func(Controller, rawio.Time){loss, Controller.Undo, loss, Controller.Undo, mark, Controller.Undo}, false},
+			"a loss":                 {[]func(Controller, rawio.Time){loss}, true},
+			"a timeout":              {[]func(Controller, rawio.Time){timeout}, true},
+			"a loss after a mark":    {[]func(Controller, rawio.Time){mark, loss}, false},
+			"a loss and a mark":      {[]func(Controller, rawio.Time){loss, mark}, false},
+			"a loss and a timeout":   {[]func(Controller, rawio.Time){loss, timeout}, false},
+			"a loss, and a new path": {[]func(Controller, rawio.Time){loss, reset}, false},
+			"a loss, taken back once": {[]func(Controller, rawio.Time){loss, Controller.Undo, loss, Controller.Undo,
+				mark, Controller.Undo}, false},
 		} {
 			c := f(1000, false)
 			more(c, 0)
@@ -303,11 +315,13 @@ func TestReductionIsTakenBackOnceAndWhole(t *testing.T) {
 				then(c, 0)
 			}
 			c.Undo(0)
-			check.That(t, (c.Window() == was && c.Ssthresh() == threshold) == tt.back, "%s, %s: %d and %d, was %d and %d", name, what, c.Window(), c.Ssthresh(), was, threshold)
+			check.That(t, (c.Window() == was && c.Ssthresh() == threshold) == tt.back,
+				"%s, %s: %d and %d, was %d and %d", name, what, c.Window(), c.Ssthresh(), was, threshold)
 		}
 		c := f(1000, false)
 		for i := range 3 { // slow start ends as it would have, had there been no loss amid the round that judges it
-			c.OnAck(0, Ack{RTT: 20 * time.Millisecond, Trip: time.Duration(20+100*(i/2)) * time.Millisecond, Flight: 1 << 20})
+			c.OnAck(0, Ack{RTT: 20 * time.Millisecond, Trip: time.Duration(20+100*(i/2)) * time.Millisecond,
+				Flight: 1 << 20})
 			if i == 1 {
 				c.OnLoss(0)
 				c.Undo(0)

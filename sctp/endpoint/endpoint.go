@@ -109,7 +109,8 @@ type Endpoint struct {
 	setupBudget setupBudget
 	answers     assoc.Outbox
 
-	stats                                        Stats         // without Lookup's counts; of the set-up part, as the three above
+	// without Lookup's counts; of the set-up part, as the three above
+	stats                                        Stats
 	malformedPackets, badChecksums, strayReports atomic.Uint64 // by Lookup
 }
 
@@ -119,8 +120,9 @@ func New(cfg Config) *Endpoint {
 		cfg.MaxAssocs = defaultMaxAssocs
 	}
 	return &Endpoint{
-		cfg:         cfg,
-		env:         assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, Cookies: assoc.NewJar(cfg.Rand), Features: cfg.Features, Own: cfg.Own, New: cfg.New},
+		cfg: cfg,
+		env: assoc.Env{Rand: cfg.Rand, MTU: cfg.MTU, CutFrom: cfg.CutFrom, Cookies: assoc.NewJar(cfg.Rand),
+			Features: cfg.Features, Own: cfg.Own, New: cfg.New},
 		listeners:   make(map[uint16][]*assoc.Config),
 		entries:     make(map[*assoc.Assoc]*tableEntry),
 		portUses:    make(map[uint16]int),
@@ -140,7 +142,8 @@ func (e *Endpoint) Listen(port uint16, cfg *assoc.Config) error {
 		return err
 	}
 	for _, other := range e.listeners[port] {
-		if len(c.LocalAddrs) == 0 || len(other.LocalAddrs) == 0 || slices.ContainsFunc(c.LocalAddrs, func(a netip.Addr) bool { return slices.Contains(other.LocalAddrs, a) }) {
+		if len(c.LocalAddrs) == 0 || len(other.LocalAddrs) == 0 ||
+			slices.ContainsFunc(c.LocalAddrs, func(a netip.Addr) bool { return slices.Contains(other.LocalAddrs, a) }) {
 			return ErrPortInUse
 		}
 	}
@@ -175,7 +178,9 @@ func (e *Endpoint) completeConfig(cfg *assoc.Config) (*assoc.Config, error) {
 // Unlisten stops accepting on port at those local addresses, or at all if none are given.
 // Associations stay.
 func (e *Endpoint) Unlisten(port uint16, at ...netip.Addr) {
-	e.listeners[port] = slices.DeleteFunc(e.listeners[port], func(c *assoc.Config) bool { return len(at) == 0 || slices.Contains(c.LocalAddrs, at[0].Unmap()) })
+	e.listeners[port] = slices.DeleteFunc(e.listeners[port], func(c *assoc.Config) bool {
+		return len(at) == 0 || slices.Contains(c.LocalAddrs, at[0].Unmap())
+	})
 	if len(e.listeners[port]) == 0 {
 		delete(e.listeners, port)
 	}
@@ -196,7 +201,8 @@ func (e *Endpoint) findListener(port uint16, local netip.Addr) *assoc.Config {
 // first. The port of each netip.AddrPort is the UDP encapsulation port. localPort 0 picks a free
 // one, an invalid local lets the link choose the address. With Config.LocalAddrs, local gives only
 // the own UDP port. The INIT leaves with the association's first PollTransmit.
-func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort, remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
+func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, local netip.AddrPort,
+	remote []netip.AddrPort, remotePort uint16) (*assoc.Assoc, error) {
 	c, err := cfg.Complete()
 	switch {
 	case err != nil:
@@ -224,7 +230,8 @@ func (e *Endpoint) Connect(now rawio.Time, cfg *assoc.Config, localPort uint16, 
 	if e.dialConfig == nil || !reflect.DeepEqual(c, *e.dialConfig) {
 		e.dialConfig = &c
 	}
-	a, err := assoc.Connect(now, e.dialConfig, &e.env, assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
+	a, err := assoc.Connect(now, e.dialConfig, &e.env,
+		assoc.Peer{LocalPort: localPort, PeerPort: remotePort, Local: local, Remotes: remote})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ import (
 
 const localPort, peerPort, mtu = endpointtest.LocalPort, endpointtest.PeerPort, endpointtest.MTU
 
-var hostAddr, peerAddr, goodInit, only = endpointtest.HostAddr, endpointtest.PeerAddr, endpointtest.GoodInit, endpointtest.Only
+var hostAddr, peerAddr, goodInit, only = endpointtest.HostAddr, endpointtest.PeerAddr, endpointtest.GoodInit,
+	endpointtest.Only
 
 func TestOutOfTheBlue(t *testing.T) {
 	beat := wire.AppendHeartbeat(nil, []byte("x"))
@@ -45,19 +46,27 @@ func TestOutOfTheBlue(t *testing.T) {
 		{"from the broadcast address: discarded", netip.MustParseAddrPort("255.255.255.255:0"), hostAddr, tag, [][]byte{beat}, 0xff},
 		{"ABORT: discarded", peerAddr, hostAddr, tag, [][]byte{abort}, 0xff}, // req 9260-8.4-2
 		{"ABORT behind another chunk: discarded", peerAddr, hostAddr, tag, [][]byte{beat, abort}, 0xff},
-		{"SHUTDOWN ACK: SHUTDOWN COMPLETE", peerAddr, hostAddr, tag, [][]byte{shutdownAck}, wire.ChunkShutdownComplete},   // req 9260-8.4-6, 9260-8.4-7, 9260-8.5.1-6
-		{"SHUTDOWN COMPLETE: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendShutdownComplete(nil, true)}, 0xff}, // req 9260-8.4-8
-		{"COOKIE ACK: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieAck(nil)}, 0xff},                     // req 9260-8.4-9
+		// req 9260-8.4-6, 9260-8.4-7, 9260-8.5.1-6
+		{"SHUTDOWN ACK: SHUTDOWN COMPLETE", peerAddr, hostAddr, tag, [][]byte{shutdownAck}, wire.ChunkShutdownComplete},
+		// req 9260-8.4-8
+		{"SHUTDOWN COMPLETE: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendShutdownComplete(nil, true)},
+			0xff},
+		// req 9260-8.4-9
+		{"COOKIE ACK: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieAck(nil)}, 0xff},
 		{"COOKIE ACK and another ERROR: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieAck(nil), other}, 0xff},
 		{"ERROR with Stale Cookie: discarded", peerAddr, hostAddr, tag, [][]byte{stale}, 0xff},
 		{"ERROR with Stale Cookie behind another: discarded", peerAddr, hostAddr, tag, [][]byte{other, stale}, 0xff},
-		{"another ERROR: ABORT", peerAddr, hostAddr, tag, [][]byte{other}, wire.ChunkAbort}, // req 9260-8.4-10, 9260-8.4-11
+		// req 9260-8.4-10, 9260-8.4-11
+		{"another ERROR: ABORT", peerAddr, hostAddr, tag, [][]byte{other}, wire.ChunkAbort},
 		{"DATA: ABORT", peerAddr, hostAddr, tag, [][]byte{wire.AppendDataHeader(nil, wire.DataFields{})}, wire.ChunkAbort},
 		{"an unknown chunk: ABORT", peerAddr, hostAddr, tag, [][]byte{wire.AppendChunk(nil, 0x3f, 0, nil)}, wire.ChunkAbort},
 		{"COOKIE ECHO behind another chunk: ABORT", peerAddr, hostAddr, tag, [][]byte{beat, wire.AppendCookieEcho(nil, make([]byte, 200))}, wire.ChunkAbort},
 		{"COOKIE ECHO with a cookie of nobody's: discarded", peerAddr, hostAddr, tag, [][]byte{wire.AppendCookieEcho(nil, make([]byte, 200))}, 0xff},
-		{"tag 0 without INIT: discarded", peerAddr, hostAddr, 0, [][]byte{beat}, 0xff},                                       // req 9260-8.5.1-2
-		{"INIT with a tag: discarded", peerAddr, hostAddr, tag, [][]byte{sctptest.InitLike(wire.ChunkInit, goodInit)}, 0xff}, // req 9260-12.3-1
+		// req 9260-8.5.1-2
+		{"tag 0 without INIT: discarded", peerAddr, hostAddr, 0, [][]byte{beat}, 0xff},
+		// req 9260-12.3-1
+		{"INIT with a tag: discarded", peerAddr, hostAddr, tag, [][]byte{sctptest.InitLike(wire.ChunkInit, goodInit)},
+			0xff},
 		{"INIT with company: discarded", peerAddr, hostAddr, 0, [][]byte{sctptest.InitLike(wire.ChunkInit, goodInit), beat}, 0xff},
 		{"no chunk at all: discarded", peerAddr, hostAddr, tag, nil, 0xff},
 		{"to an address that the link does not tell: ABORT", peerAddr, netip.AddrPort{}, tag, [][]byte{beat}, wire.ChunkAbort},
@@ -65,7 +74,8 @@ func TestOutOfTheBlue(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			b := endpointtest.New(t, endpoint.Config{})
 			must.OK(t, b.EP.Listen(localPort, nil))
-			list, a := b.ReceiveFrom(row.remote, row.local, sctptest.Packet(peerPort, localPort, row.tag, row.chunks...))
+			list, a := b.ReceiveFrom(row.remote, row.local,
+				sctptest.Packet(peerPort, localPort, row.tag, row.chunks...))
 			must.That(t, a == nil && b.EP.Len() == 0, "an association came of it")
 			s := b.EP.Stats()
 			check.That(t, s.OutOfBlue+s.BadAddress+s.BadCookies+s.Malformed == 1, "counted as %+v", s)
@@ -74,8 +84,11 @@ func TestOutOfTheBlue(t *testing.T) {
 				return
 			}
 			pkt, c := only(t, list)
-			check.That(t, c.Type() == row.want && pkt.VTag() == row.tag && c.Flags()&wire.FlagT != 0 && pkt.SrcPort() == localPort && pkt.DstPort() == peerPort, "%v, tag %#x, flags %d", c.Type(), pkt.VTag(), c.Flags())
-			check.That(t, list[0].Remote == row.remote && list[0].Local == row.local, "sent from %v to %v", list[0].Local, list[0].Remote)
+			check.That(t, c.Type() == row.want && pkt.VTag() == row.tag && c.Flags()&wire.FlagT != 0 &&
+				pkt.SrcPort() == localPort && pkt.DstPort() == peerPort, "%v, tag %#x, flags %d", c.Type(),
+				pkt.VTag(), c.Flags())
+			check.That(t, list[0].Remote == row.remote && list[0].Local == row.local, "sent from %v to %v",
+				list[0].Local, list[0].Remote)
 		})
 	}
 }
@@ -96,14 +109,24 @@ func TestInitIsJudged(t *testing.T) {
 	}{
 		{"good: INIT ACK", localPort, with(same), wire.ChunkInitAck, 0}, // req 9260-3.3.2-3, 9260-8.4-3
 		{"nobody listens: ABORT", localPort + 1, with(same), wire.ChunkAbort, 0},
-		{"Initiate Tag 0: discarded", localPort, with(func(f *wire.InitFields) { f.Tag = 0 }), 0xff, 0},                               // req 9260-3.3.2-6
-		{"a_rwnd 1499: ABORT", localPort, with(func(f *wire.InitFields) { f.ARwnd = 1499 }), wire.ChunkAbort, wire.CauseInvalidParam}, // req 9260-3.3.2-8, 9260-3.3.2-9
-		{"OS 0: ABORT", localPort, with(func(f *wire.InitFields) { f.OutStreams = 0 }), wire.ChunkAbort, wire.CauseInvalidParam},      // req 9260-3.3.2-13
+		// req 9260-3.3.2-6
+		{"Initiate Tag 0: discarded", localPort, with(func(f *wire.InitFields) { f.Tag = 0 }), 0xff, 0},
+		// req 9260-3.3.2-8, 9260-3.3.2-9
+		{"a_rwnd 1499: ABORT", localPort, with(func(f *wire.InitFields) { f.ARwnd = 1499 }), wire.ChunkAbort,
+			wire.CauseInvalidParam},
+		// req 9260-3.3.2-13
+		{"OS 0: ABORT", localPort, with(func(f *wire.InitFields) { f.OutStreams = 0 }), wire.ChunkAbort,
+			wire.CauseInvalidParam},
 		{"MIS 0: ABORT", localPort, with(func(f *wire.InitFields) { f.InStreams = 0 }), wire.ChunkAbort, wire.CauseInvalidParam},
-		{"Host Name Address: ABORT", localPort, with(same, wire.AppendParam(nil, wire.ParamHostName, []byte("h\x00"))), wire.ChunkAbort, wire.CauseUnresolvableAddress}, // req 9260-3.3.2.1.4-2
+		// req 9260-3.3.2.1.4-2
+		{"Host Name Address: ABORT", localPort,
+			with(same, wire.AppendParam(nil, wire.ParamHostName, []byte("h\x00"))), wire.ChunkAbort,
+			wire.CauseUnresolvableAddress},
 		{"a parameter of length 3: ABORT", localPort, wire.AppendChunk(nil, wire.ChunkInit, 0, append(with(same)[4:], 0, 12, 0, 3)), wire.ChunkAbort, wire.CauseProtocolViolation},
 		{"shorter than an INIT: discarded", localPort, wire.AppendChunk(nil, wire.ChunkInit, 0, make([]byte, 12)), 0xff, 0},
-		{"host name listed as supported type: ignored", localPort, with(same, wire.AppendParam(nil, wire.ParamSupportedAddrTypes, []byte{0, 11, 0, 5})), wire.ChunkInitAck, 0}, // req 9260-3.3.2.1.5-3
+		// req 9260-3.3.2.1.5-3
+		{"host name listed as supported type: ignored", localPort,
+			with(same, wire.AppendParam(nil, wire.ParamSupportedAddrTypes, []byte{0, 11, 0, 5})), wire.ChunkInitAck, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := endpointtest.New(t, endpoint.Config{})
@@ -123,7 +146,8 @@ func TestInitIsJudged(t *testing.T) {
 			must.That(t, err == nil && !ab.T(), "T %v, %v", ab.T(), err)
 			cs := ab.Causes()
 			cause, ok := cs.Next()
-			check.That(t, ok == (row.code != 0) && (!ok || cause.Code() == row.code), "cause % x, want %v", cause, row.code)
+			check.That(t, ok == (row.code != 0) && (!ok || cause.Code() == row.code), "cause % x, want %v", cause,
+				row.code)
 		})
 	}
 }
@@ -138,7 +162,8 @@ func TestInitFloodLeavesNothingBehind(t *testing.T) {
 		tag, _ := b.CookieOf(f)
 		tags[tag] = true
 	}
-	check.That(t, b.EP.Len() == 0 && len(tags) == 1000, "%d associations, %d different tags", b.EP.Len(), len(tags)) // req 9260-5.1-2
+	// req 9260-5.1-2
+	check.That(t, b.EP.Len() == 0 && len(tags) == 1000, "%d associations, %d different tags", b.EP.Len(), len(tags))
 }
 
 func TestCookieEchoIsJudged(t *testing.T) {
@@ -189,7 +214,9 @@ func TestCookieEchoIsJudged(t *testing.T) {
 			must.That(t, (a != nil) == row.made && b.EP.Len() == map[bool]int{true: 1}[row.made],
 				"association %v, %d in the table", a != nil, b.EP.Len())
 			if row.made {
-				check.That(t, a.State() == assoc.Established && a.OutStreams() == 4 && a.InStreams() == 3 && a.LocalTag() == tag && a.PeerTag() == goodInit.Tag, "made %v %d/%d", a.State(), a.OutStreams(), a.InStreams())
+				check.That(t, a.State() == assoc.Established && a.OutStreams() == 4 && a.InStreams() == 3 &&
+					a.LocalTag() == tag && a.PeerTag() == goodInit.Tag, "made %v %d/%d", a.State(), a.OutStreams(),
+					a.InStreams())
 				return
 			}
 			if row.want == 0xff {
@@ -210,7 +237,8 @@ func TestAssociationLimit(t *testing.T) {
 	list, a := b.Receive(sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 	pkt, c := only(t, list)
 	code, cause := sctptest.CauseOf(pkt) // req 9260-12.2.4-1, 9260-3.3.10.4-1
-	check.That(t, a == nil && c.Type() == wire.ChunkAbort && code == wire.CauseOutOfResource && len(cause) == 4, "answered by %v with cause % x", c.Type(), cause)
+	check.That(t, a == nil && c.Type() == wire.ChunkAbort && code == wire.CauseOutOfResource && len(cause) == 4,
+		"answered by %v with cause % x", c.Type(), cause)
 	check.Fails(b.EP.Connect(b.Now, nil, 9, hostAddr, []netip.AddrPort{peerAddr}, 8))(t, "Connect", endpoint.ErrTooMany)
 }
 
@@ -254,7 +282,8 @@ func TestConnectAndListenRefuse(t *testing.T) {
 			return err
 		}, endpoint.ErrExists},
 		{"one whose second address is the first's", func() error { // req 9260-1.3-1
-			_, err := b.EP.Connect(b.Now, nil, localPort, hostAddr, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.10:0"), peerAddr}, peerPort)
+			_, err := b.EP.Connect(b.Now, nil, localPort, hostAddr,
+				[]netip.AddrPort{netip.MustParseAddrPort("10.0.0.10:0"), peerAddr}, peerPort)
 			return err
 		}, endpoint.ErrExists},
 		{"65 addresses", func() error {
@@ -262,7 +291,9 @@ func TestConnectAndListenRefuse(t *testing.T) {
 			return err
 		}, endpoint.ErrNoAddress},
 		{"64 addresses", func() error { _, err := b.EP.Connect(b.Now, nil, 1, hostAddr, many[1:], 1); return err }, nil},
-		{"peer port 0", func() error { _, err := b.EP.Connect(b.Now, nil, 1, hostAddr, to, 0); return err }, endpoint.ErrPort}, // req 9260-3.1-2
+		// req 9260-3.1-2
+		{"peer port 0", func() error { _, err := b.EP.Connect(b.Now, nil, 1, hostAddr, to, 0); return err },
+			endpoint.ErrPort},
 		{"no address", func() error { _, err := b.EP.Connect(b.Now, nil, 1, hostAddr, nil, 1); return err }, endpoint.ErrNoAddress},
 		{"a multicast address", func() error {
 			_, err := b.EP.Connect(b.Now, nil, 1, hostAddr, []netip.AddrPort{netip.MustParseAddrPort("239.0.0.1:0")}, 1)
@@ -302,7 +333,8 @@ func (ones) Read(p []byte) (int, error) {
 func TestEphemeralPorts(t *testing.T) {
 	ep := endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu }})
 	connect := func(to int) (*assoc.Assoc, error) {
-		return ep.Connect(0, nil, 0, hostAddr, []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 3, byte(to)}), 0)}, peerPort)
+		return ep.Connect(0, nil, 0, hostAddr,
+			[]netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 3, byte(to)}), 0)}, peerPort)
 	}
 	const first = 49152 + 0x0101
 	var list []*assoc.Assoc
@@ -313,7 +345,8 @@ func TestEphemeralPorts(t *testing.T) {
 	}
 	ep.Remove(list[1])
 	a, err := connect(9)
-	check.That(t, err == nil && a.LocalPort() == first+1, "port %d, %v: want the one that is free again", a.LocalPort(), err)
+	check.That(t, err == nil && a.LocalPort() == first+1, "port %d, %v: want the one that is free again",
+		a.LocalPort(), err)
 	for port := 49152; port <= 65535; port++ {
 		ep.Listen(uint16(port), nil)
 	}
@@ -340,17 +373,22 @@ func TestListenerOfSomeAddresses(t *testing.T) {
 	b, other := endpointtest.New(t, endpoint.Config{}), netip.MustParseAddr("10.0.0.2")
 	for i, at := range []netip.Addr{hostAddr.Addr(), other} {
 		must.OK(t, b.EP.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{at}, OutStreams: uint16(1 + i)}))
-		check.Error(t, "Listen at one of them", b.EP.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{netip.MustParseAddr("10.0.0.3"), at}}), endpoint.ErrPortInUse)
+		check.Error(t, "Listen at one of them",
+			b.EP.Listen(localPort, &assoc.Config{LocalAddrs: []netip.Addr{netip.MustParseAddr("10.0.0.3"), at}}),
+			endpoint.ErrPortInUse)
 	}
 	for i, local := range []string{"10.0.0.3:0", "10.0.0.1:0", "[::ffff:10.0.0.2]:0"} {
 		to, from := netip.MustParseAddrPort(local), netip.AddrPortFrom(peerAddr.Addr().Next(), 0)
-		list, _ := b.ReceiveFrom(from, to, sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
+		list, _ := b.ReceiveFrom(from, to,
+			sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
 		if _, c := only(t, list); i == 0 {
 			check.Equal(t, "answer where nobody listens", c.Type(), wire.ChunkAbort)
 			continue
 		}
 		tag, cookie := b.CookieIn(list)
-		_, a := b.ReceiveFrom(from, netip.MustParseAddrPort("10.0.0.3:0"), sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie))) // by another way
+		// by another way
+		_, a := b.ReceiveFrom(from, netip.MustParseAddrPort("10.0.0.3:0"),
+			sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)))
 		must.That(t, a != nil && a.OutStreams() == i, "no association with who listens at %v", to)
 		b.EP.Remove(a)
 	}
@@ -390,17 +428,24 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 		{"from the address in mapped form over UDP", rawio.KindSCTP, mapped, beat, a}, // req 6951-5.4-1
 		{"another port of the peer", rawio.KindSCTP, peerAddr, sctptest.Packet(peerPort+1, localPort, tag), nil},
 		{"INIT of the peer", rawio.KindSCTP, peerAddr, sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)), a},
-		{"ICMP report about our packet", rawio.KindProtoUnreachable, peerAddr, quote, a},                                                  // req 9260-10-4
-		{"ICMP report about somebody else's", rawio.KindProtoUnreachable, netip.MustParseAddrPort("10.9.9.9:0"), quote, nil},              // req 9260-10-5
-		{"ICMP report about another port's", rawio.KindPacketTooBig, peerAddr, sctptest.Packet(localPort, peerPort+1, goodInit.Tag), nil}, // req 8899-4.6.1-2
-		{"ICMP report too short", rawio.KindProtoUnreachable, peerAddr, quote[:7], nil},                                                   // req 8899-6.2.1-4
+		// req 9260-10-4
+		{"ICMP report about our packet", rawio.KindProtoUnreachable, peerAddr, quote, a},
+		// req 9260-10-5
+		{"ICMP report about somebody else's", rawio.KindProtoUnreachable, netip.MustParseAddrPort("10.9.9.9:0"),
+			quote, nil},
+		// req 8899-4.6.1-2
+		{"ICMP report about another port's", rawio.KindPacketTooBig, peerAddr,
+			sctptest.Packet(localPort, peerPort+1, goodInit.Tag), nil},
+		// req 8899-6.2.1-4
+		{"ICMP report too short", rawio.KindProtoUnreachable, peerAddr, quote[:7], nil},
 	} {
 		check.Equal(t, row.name, find(row.kind, row.from, row.pkt), row.want)
 	}
 	// req 9260-5.1.2-5: an INIT from a new address that lists a known one belongs to it, and is
 	// refused because it adds an address.
 	third := netip.MustParseAddrPort("10.0.0.11:0")
-	for before, want := range map[int]*assoc.Assoc{0: a, 31: a, 32: nil} { // what it lists behind 32 others is not looked up
+	// what it lists behind 32 others is not looked up
+	for before, want := range map[int]*assoc.Assoc{0: a, 31: a, 32: nil} {
 		list := bytes.Repeat(wire.AppendAddressParam(nil, netip.MustParseAddr("10.7.7.7")), before)
 		init := sctptest.InitLike(wire.ChunkInit, goodInit, wire.AppendAddressParam(list, second.Addr()))
 		p := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, 0, init), Local: hostAddr, Remote: third}
@@ -413,11 +458,13 @@ func TestPacketsFindTheirAssociation(t *testing.T) {
 // comes from ever other addresses: only an INIT that makes a long answer makes the endpoint ask.
 func TestINITFloodDoesNotAskForTheMTU(t *testing.T) {
 	asked := 0
-	ep := endpoint.New(endpoint.Config{Rand: rand.New(rand.NewSource(3)), MTU: func(_, _ netip.Addr) int { asked++; return mtu }})
+	ep := endpoint.New(endpoint.Config{Rand: rand.New(rand.NewSource(3)),
+		MTU: func(_, _ netip.Addr) int { asked++; return mtu }})
 	must.OK(t, ep.Listen(localPort, nil))
 	out := assoc.NewTxBatch(8)
 	answer := func(params ...[]byte) (octets int) {
-		p := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit, params...)), Local: hostAddr, Remote: peerAddr}
+		p := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, 0,
+			sctptest.InitLike(wire.ChunkInit, goodInit, params...)), Local: hostAddr, Remote: peerAddr}
 		ep.HandleUnmatched(0, &p)
 		out.Reset()
 		ep.PollTransmit(0, out)
@@ -439,19 +486,23 @@ func TestTwoCookieEchoesInOneBatch(t *testing.T) {
 	b, other := endpointtest.New(t, endpoint.Config{}), netip.MustParseAddrPort("10.0.0.10:0")
 	var echo rawio.Packet
 	told := 0
-	b.EP = endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu }, Adopt: func(*assoc.Assoc) {
-		told++
-		p := echo
-		p.Data = sctptest.Packet(peerPort, localPort, 1, []byte{byte(wire.ChunkCookieAck), 0, 0, 4})
-		a, _ := b.EP.Lookup(&p)
-		check.That(t, a == nil, "found before its owner knows of it")
-	}})
+	b.EP = endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu },
+		Adopt: func(*assoc.Assoc) {
+			told++
+			p := echo
+			p.Data = sctptest.Packet(peerPort, localPort, 1, []byte{byte(wire.ChunkCookieAck), 0, 0, 4})
+			a, _ := b.EP.Lookup(&p)
+			check.That(t, a == nil, "found before its owner knows of it")
+		}})
 	must.OK(t, b.EP.Listen(localPort, nil))
 	tag, cookie := b.CookieOf(goodInit)
-	echo = rawio.Packet{Data: sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: peerAddr}
-	list, _ := b.ReceiveFrom(other, hostAddr, sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
+	echo = rawio.Packet{Data: sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)),
+		Local: hostAddr, Remote: peerAddr}
+	list, _ := b.ReceiveFrom(other, hostAddr,
+		sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
 	tag, cookie = b.CookieIn(list)
-	same := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)), Local: hostAddr, Remote: other}
+	same := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, tag, wire.AppendCookieEcho(nil, cookie)),
+		Local: hostAddr, Remote: other}
 	a, ok := b.EP.Lookup(&echo)
 	must.That(t, a == nil && ok, "an association before the COOKIE ECHO")
 	var strangers [3]endpoint.UnmatchedPacket
@@ -485,13 +536,15 @@ func TestEachDialHasItsOwnConfig(t *testing.T) {
 	for i, streams := range []uint16{3, 3, 5, 3, 5} {
 		cfg.OutStreams = streams
 		own[0] = hostAddr.Addr()
-		all = append(all, must.Get(b.EP.Connect(b.Now, cfg, localPort+uint16(i), hostAddr, []netip.AddrPort{peerAddr}, peerPort))(t))
+		all = append(all, must.Get(b.EP.Connect(b.Now, cfg, localPort+uint16(i), hostAddr, []netip.AddrPort{peerAddr},
+			peerPort))(t))
 		own[0] = peerAddr.Addr() // the list is the caller's
 	}
 	for i, streams := range []uint16{3, 3, 5, 3, 5} {
 		list := b.Poll(all[i].PollTransmit)
 		must.Equal(t, "packets", len(list), 1)
 		init := must.Get(wire.AsInit(sctptest.ChunkOf(wire.Packet(list[0].Data), wire.ChunkInit)))(t)
-		check.That(t, init.OutStreams() == streams && list[0].Local.Addr() == hostAddr.Addr(), "INIT %d: %d streams from %v", i, init.OutStreams(), list[0].Local)
+		check.That(t, init.OutStreams() == streams && list[0].Local.Addr() == hostAddr.Addr(),
+			"INIT %d: %d streams from %v", i, init.OutStreams(), list[0].Local)
 	}
 }

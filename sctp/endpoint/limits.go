@@ -95,7 +95,8 @@ func (b *setupBudget) allow(now rawio.Time, octets int, chance func() uint64) bo
 	const window = time.Second / budgetWindowsPerSecond
 	cost := 1 + octets/octetsPerWork
 	return b.maxWindowWork == 0 || b.work.allow(now, window, cost, b.maxWindowWork, chance) &&
-		b.octets.allow(now, window, min(octets, assumedAnswerOctets)+assumedAnswerOctets, 2*b.maxWindowWork*assumedAnswerOctets, chance) &&
+		b.octets.allow(now, window, min(octets, assumedAnswerOctets)+assumedAnswerOctets,
+			2*b.maxWindowWork*assumedAnswerOctets, chance) &&
 		b.burst.allow(now, cost, b.maxWindowWork*budgetWindowsPerSecond, setupBurstSlack)
 }
 
@@ -126,7 +127,8 @@ func (r *answerRates) allow(now rawio.Time, addr netip.Addr, chance func() uint6
 		r.table = make([]sourceLimit, 1<<rateTableBits)
 	}
 	s := &r.table[r.tableIndex(addr)]
-	return s.chanceLimit.allow(now, time.Second, 1, r.maxPerSecond, chance) && s.burst.allow(now, 1, r.maxPerSecond, burstSlack)
+	return s.chanceLimit.allow(now, time.Second, 1, r.maxPerSecond, chance) &&
+		s.burst.allow(now, 1, r.maxPerSecond, burstSlack)
 }
 
 // tableIndex mixes address and key. It is no hash to sign with. But nobody can choose an address

@@ -26,7 +26,8 @@ func TestLookupNext(t *testing.T) {
 		local uint16
 		a     *assoc.Assoc
 	}
-	peers := []peer{{from: peerAddr, local: localPort}, {from: peerAddr, local: localPort + 1}, {from: netip.MustParseAddrPort("10.0.0.77:0"), local: localPort}}
+	peers := []peer{{from: peerAddr, local: localPort}, {from: peerAddr, local: localPort + 1},
+		{from: netip.MustParseAddrPort("10.0.0.77:0"), local: localPort}}
 	for i := range peers {
 		peers[i].a = b.Connect(peers[i].local, peers[i].from)
 	}
@@ -36,7 +37,8 @@ func TestLookupNext(t *testing.T) {
 		for second := range peers {
 			var last endpoint.LookupState
 			for i, n := range []int{first, first, second, second, first, second, first, second} {
-				p := rawio.Packet{Data: sctptest.Packet(peerPort, peers[n].local, 1, wire.AppendCookieAck(nil)), Local: hostAddr, Remote: peers[n].from}
+				p := rawio.Packet{Data: sctptest.Packet(peerPort, peers[n].local, 1, wire.AppendCookieAck(nil)),
+					Local: hostAddr, Remote: peers[n].from}
 				if i >= 4 && i != 6 {
 					hash := []uint64{0}
 					b.EP.PrefetchLookup([]rawio.Packet{p}, hash)
@@ -44,7 +46,8 @@ func TestLookupNext(t *testing.T) {
 					last.Hash = hash[0]
 				}
 				a, ok := b.EP.LookupNext(&p, &last)
-				must.That(t, ok && a == peers[n].a, "peers %d, %d: a packet of %d finds another association", first, second, n)
+				must.That(t, ok && a == peers[n].a, "peers %d, %d: a packet of %d finds another association", first,
+					second, n)
 				p.Data[len(p.Data)-1] ^= 1
 				a, ok = b.EP.LookupNext(&p, &last)
 				must.That(t, !ok && a == nil, "a damaged packet finds an association")
@@ -69,7 +72,8 @@ func TestLookupNextGoesByTheTag(t *testing.T) {
 	var last endpoint.LookupState
 	for i := range 6 {
 		want := list[i/2%2]
-		p := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, want.LocalTag(), wire.AppendCookieAck(nil)), Local: hostAddr, Remote: elsewhere}
+		p := rawio.Packet{Data: sctptest.Packet(peerPort, localPort, want.LocalTag(), wire.AppendCookieAck(nil)),
+			Local: hostAddr, Remote: elsewhere}
 		a, ok := b.EP.LookupNext(&p, &last)
 		check.That(t, ok && a == want && !last.ByClaim, "packet %d finds %p, want %p", i, a, want)
 	}
@@ -78,7 +82,8 @@ func TestLookupNextGoesByTheTag(t *testing.T) {
 // What is no packet with a common header has no hash, whatever was there before it.
 func TestExpectOfNoPackets(t *testing.T) {
 	b := endpointtest.New(t, endpoint.Config{})
-	pkts := []rawio.Packet{{}, {Data: make([]byte, wire.CommonHeaderLen-1)}, {Data: make([]byte, wire.CommonHeaderLen), Kind: rawio.KindPacketTooBig}}
+	pkts := []rawio.Packet{{}, {Data: make([]byte, wire.CommonHeaderLen-1)},
+		{Data: make([]byte, wire.CommonHeaderLen), Kind: rawio.KindPacketTooBig}}
 	hashes := []uint64{1, 2, 3, 4}
 	b.EP.PrefetchLookup(pkts, hashes)
 	check.That(t, slices.Equal(hashes, []uint64{0, 0, 0, 4}), "hashes %v", hashes)
@@ -94,8 +99,10 @@ func TestLookupMayBeUsedAtOnce(t *testing.T) {
 	}
 	bad := sctptest.Packet(peerPort, localPort, 1, wire.AppendCookieAck(nil))
 	bad[8]++
-	short, wrong, stray := look(rawio.Packet{Data: []byte("short")}), look(rawio.Packet{Data: bad}), look(rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 8)})
+	short, wrong, stray := look(rawio.Packet{Data: []byte("short")}), look(rawio.Packet{Data: bad}),
+		look(rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 8)})
 	concurrent.RunTogether(rounds, short, short, wrong, wrong, stray, stray, func(int) { b.EP.Stats() })
 	s := b.EP.Stats()
-	check.That(t, s.Malformed == 2*rounds && s.BadChecksum == 2*rounds && s.StrayReports == 2*rounds, "%+v of %d each", s, 2*rounds)
+	check.That(t, s.Malformed == 2*rounds && s.BadChecksum == 2*rounds && s.StrayReports == 2*rounds,
+		"%+v of %d each", s, 2*rounds)
 }

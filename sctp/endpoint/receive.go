@@ -404,7 +404,8 @@ func (e *Endpoint) MakeAssoc(now rawio.Time, s *UnmatchedPacket) (*assoc.Assoc, 
 	switch source := quota.HostKey(ck.Addrs[0]); {
 	case cfg == nil || getAssoc(&e.byTag, tag) != nil:
 		e.stats.CookiesRefused++
-	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 && e.perSource.IsAtLimit(source, int64(e.cfg.MaxPerSource)):
+	case len(e.entries) >= e.cfg.MaxAssocs, e.cfg.MaxPerSource > 0 &&
+		e.perSource.IsAtLimit(source, int64(e.cfg.MaxPerSource)):
 		e.stats.AssocsRefused++
 	case e.cfg.Admits != nil && !e.cfg.Admits(source),
 		e.cfg.Accepts != nil && !e.cfg.Accepts(netip.AddrPortFrom(ck.Local, ck.LocalPort), ck.Addrs[0]):

@@ -10,7 +10,9 @@ type Stats struct {
 	InitsMalformed uint64 // INITs with an Initiate Tag of 0, or too short (section 3.3.2)
 	BadCookies     uint64 // COOKIE ECHOs not signed here, or of another peer (section 5.1.5)
 	RateLimited    uint64 // packets whose source gets no more answers for now, see Config.MaxAnswers
-	OverBudget     uint64 // packets not looked at because more set-ups came, or packets of no association, than Config.MaxSetups
+	// packets not looked at because more set-ups came, or packets of no association, than
+	// Config.MaxSetups
+	OverBudget     uint64
 	AnswersDropped uint64 // answers that found the queue of packets to send full
 
 	OutOfBlue uint64 // packets out of the blue, for which rules 2 to 8 of section 8.4 have an answer or none
@@ -19,10 +21,13 @@ type Stats struct {
 	InitAcks         uint64 // INITs answered by INIT ACK
 	InitsRefused     uint64 // INITs answered by ABORT: nobody listens, or not acceptable
 	AddressesIgnored uint64 // addresses of a peer beyond assoc.MaxPaths, in an INIT answered by INIT ACK
-	StaleCookies     uint64 // COOKIE ECHOs answered by ERROR because their life is over, or cut short by many that have ended since
-	CookiesRefused   uint64 // COOKIE ECHOs answered by ABORT: nobody listens any more, or the tag is in use
-	AssocsRefused    uint64 // COOKIE ECHOs answered by ABORT because of Config.MaxAssocs, MaxPerSource, Admits or Accepts
-	AssocsAccepted   uint64 // associations made of a COOKIE ECHO
+	// COOKIE ECHOs answered by ERROR because their life is over, or cut short by many that have
+	// ended since
+	StaleCookies   uint64
+	CookiesRefused uint64 // COOKIE ECHOs answered by ABORT: nobody listens any more, or the tag is in use
+	// COOKIE ECHOs answered by ABORT because of Config.MaxAssocs, MaxPerSource, Admits or Accepts
+	AssocsRefused  uint64
+	AssocsAccepted uint64 // associations made of a COOKIE ECHO
 }
 
 // Stats returns the counters.

@@ -28,7 +28,8 @@ func TestAssociationsOfOneSource(t *testing.T) {
 	b.EP.Remove(first)
 	check.That(t, b.Establish(peerAddr, 3) != nil, "refused although one has ended")
 	s := b.EP.Stats()
-	check.That(t, s.AssocsRefused == 1 && s.AssocsAccepted == 4, "%d accepted, %d refused", s.AssocsAccepted, s.AssocsRefused)
+	check.That(t, s.AssocsRefused == 1 && s.AssocsAccepted == 4, "%d accepted, %d refused", s.AssocsAccepted,
+		s.AssocsRefused)
 }
 
 // A network of IPv6 has room for a few hosts, not for as many as it has addresses.
@@ -94,7 +95,8 @@ func TestAnswersOfOneSource(t *testing.T) {
 				answers++
 			}
 			if i%(flood/2) == flood/4 { // the host that has the address
-				list, _ = b.ReceiveFrom(peerAddr, hostAddr, sctptest.Packet(peerPort+1, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
+				list, _ = b.ReceiveFrom(peerAddr, hostAddr,
+					sctptest.Packet(peerPort+1, localPort, 0, sctptest.InitLike(wire.ChunkInit, goodInit)))
 				turns += len(list)
 			}
 			if i%(flood/4) == 0 {
@@ -104,7 +106,9 @@ func TestAnswersOfOneSource(t *testing.T) {
 		}
 		check.That(t, answers >= row.most*seconds*3/4 && answers <= row.most*seconds*3/2,
 			"%s: %d answers in %d s, want about %d a second", row.name, answers, seconds, row.most)
-		check.That(t, turns != 0 && turns != 2*seconds, "%s: the host itself has %d answers to %d INITs", row.name, turns, 2*seconds)
-		check.That(t, (!row.others || others == 4*seconds) && draws != 0, "%s: others have %d answers, %d draws", row.name, others, draws)
+		check.That(t, turns != 0 && turns != 2*seconds, "%s: the host itself has %d answers to %d INITs", row.name,
+			turns, 2*seconds)
+		check.That(t, (!row.others || others == 4*seconds) && draws != 0, "%s: others have %d answers, %d draws",
+			row.name, others, draws)
 	}
 }

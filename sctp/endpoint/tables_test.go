@@ -36,13 +36,15 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 	otherAddr := netip.MustParseAddrPort("10.0.0.10:0")
 	second := b.Connect(localPort, otherAddr)
 	b.Poll(second.PollTransmit)
-	ack := wire.AppendInit(nil, wire.ChunkInitAck, wire.InitFields{Tag: 9, ARwnd: 1500, OutStreams: 1, InStreams: 1, TSN: 5})
+	ack := wire.AppendInit(nil, wire.ChunkInitAck, wire.InitFields{Tag: 9, ARwnd: 1500, OutStreams: 1, InStreams: 1,
+		TSN: 5})
 	ack = wire.AppendParam(ack, wire.ParamStateCookie, []byte("cookie"))
 	ack = wire.CloseChunk(wire.AppendAddressParam(ack, peerAddr.Addr()), 0)
 	b.ReceiveFrom(otherAddr, hostAddr, sctptest.Packet(peerPort, localPort, second.LocalTag(), ack))
 	must.Equal(t, "paths", second.NumPaths(), 2)
 	b.EP.Refresh(second)
-	check.Equal(t, "the address belongs to the association whose peer has not only listed it", b.Lookup(peerAddr, localPort, 1), first)
+	check.Equal(t, "the address belongs to the association whose peer has not only listed it",
+		b.Lookup(peerAddr, localPort, 1), first)
 	quote := sctptest.Packet(localPort, peerPort, 9)
 	a, ok := b.EP.Lookup(&rawio.Packet{Kind: rawio.KindPacketTooBig, Data: quote, Remote: peerAddr})
 	check.That(t, a == first && ok, "so did a report")
@@ -55,10 +57,11 @@ func TestAddressStaysWithItsAssociation(t *testing.T) {
 func TestOwnerIsToldFirst(t *testing.T) {
 	b := endpointtest.New(t, endpoint.Config{})
 	var told *assoc.Assoc
-	b.EP = endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu }, Adopt: func(a *assoc.Assoc) {
-		told = a
-		check.That(t, b.Lookup(peerAddr, localPort, 1) == nil, "found before its owner knows of it")
-	}})
+	b.EP = endpoint.New(endpoint.Config{Rand: ones{}, MTU: func(_, _ netip.Addr) int { return mtu },
+		Adopt: func(a *assoc.Assoc) {
+			told = a
+			check.That(t, b.Lookup(peerAddr, localPort, 1) == nil, "found before its owner knows of it")
+		}})
 	a := b.Connect(localPort, peerAddr)
 	check.That(t, told == a && b.Lookup(peerAddr, localPort, 1) == a, "not told, or not found")
 	b.EP.Refresh(a)

@@ -20,13 +20,16 @@ func TestSpentTagsAreBounded(t *testing.T) {
 	for i := 1; i <= maxUsedTags+10; i++ {
 		s.add(key(i), rawio.Time(50+i%3), rawio.Time(100+i%2))
 	}
-	check.That(t, len(s.expiryByTag) == maxUsedTags && len(s.oldestFirst) == maxUsedTags, "%d tags, %d in order", len(s.expiryByTag), len(s.oldestFirst))
+	check.That(t, len(s.expiryByTag) == maxUsedTags && len(s.oldestFirst) == maxUsedTags, "%d tags, %d in order",
+		len(s.expiryByTag), len(s.oldestFirst))
 	for i, want := range map[int]bool{0: false, 10: false, 11: true, maxUsedTags + 10: true, maxUsedTags + 11: false} {
 		check.That(t, s.has(100, key(i)) == want, "tag %d: %v", i, !want)
 	}
-	check.That(t, s.forgottenBefore == 53 && s.mayHaveForgotten(52) && !s.mayHaveForgotten(53), "cookies count that were made at %d", s.forgottenBefore)
+	check.That(t, s.forgottenBefore == 53 && s.mayHaveForgotten(52) && !s.mayHaveForgotten(53),
+		"cookies count that were made at %d", s.forgottenBefore)
 	s.add(key(12), 60, 300)
-	check.That(t, !s.has(102, key(11)) && s.has(300, key(12)) && !s.has(301, key(12)) && len(s.expiryByTag) == 0 && len(s.oldestFirst) == 0,
+	check.That(t, !s.has(102, key(11)) && s.has(300, key(12)) && !s.has(301, key(12)) && len(s.expiryByTag) == 0 &&
+		len(s.oldestFirst) == 0,
 		"%d tags of the past", len(s.expiryByTag))
 	check.Equal(t, "cookies count again that were made at", s.forgottenBefore, 53)
 }
@@ -45,14 +48,17 @@ func TestTablesAreEmptyInTheEnd(t *testing.T) {
 			e.addAccepted(a, source)
 		}
 		e.Refresh(a)
-		check.That(t, getAssoc(&e.byTag, tagKey{a.LocalTag(), 7, 8}) == a && getAssoc(&e.byPeer, peerKey{source, 7, 8}) == a && e.portUses[7] == 1 && e.Len() == 1,
+		check.That(t, getAssoc(&e.byTag, tagKey{a.LocalTag(), 7, 8}) == a &&
+			getAssoc(&e.byPeer, peerKey{source, 7, 8}) == a && e.portUses[7] == 1 && e.Len() == 1,
 			"not in the tables after Refresh")
 		e.Remove(a)
 		n := e.byTag.Len() + e.byPeer.Len() + e.byClaim.Len() + len(e.portUses) + e.perSource.NumGroups() + e.Len()
 		check.That(t, n == 0, "accepted %v: %d entries are left", accepted, n)
 	}
-	p := rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 16), Remote: netip.MustParseAddrPort("10.0.0.9:0")}
-	if a, _ := e.HandleUnmatched(0, &p); a != nil || e.answers.PollTransmit(assoc.NewTxBatch(1)) || e.stats != (Stats{}) {
+	p := rawio.Packet{Kind: rawio.KindPacketTooBig, Data: make([]byte, 16),
+		Remote: netip.MustParseAddrPort("10.0.0.9:0")}
+	if a, _ := e.HandleUnmatched(0, &p); a != nil || e.answers.PollTransmit(assoc.NewTxBatch(1)) ||
+		e.stats != (Stats{}) {
 		t.Error("a report for an association that has ended is taken for a packet")
 	}
 }
@@ -74,9 +80,12 @@ func TestRateOfAnswers(t *testing.T) {
 	for i, step := range []struct {
 		at   time.Duration
 		want bool
-	}{{500 * time.Millisecond, true}, {1400 * time.Millisecond, true}, {1500*time.Millisecond - 1, false}, {1500 * time.Millisecond, false},
-		{2500 * time.Millisecond, true}, {2500 * time.Millisecond, true}, {3499 * time.Millisecond, false}, {5500 * time.Millisecond, true}} {
-		check.That(t, r.allow(rawio.Time(step.at), netip.Addr{}, unlucky) == step.want, "step %d at %v: %v", i, step.at, !step.want)
+	}{{500 * time.Millisecond, true}, {1400 * time.Millisecond, true}, {1500*time.Millisecond - 1, false},
+		{1500 * time.Millisecond, false},
+		{2500 * time.Millisecond, true}, {2500 * time.Millisecond, true}, {3499 * time.Millisecond, false},
+		{5500 * time.Millisecond, true}} {
+		check.That(t, r.allow(rawio.Time(step.at), netip.Addr{}, unlucky) == step.want, "step %d at %v: %v", i,
+			step.at, !step.want)
 	}
 	check.Equal(t, "places", len(r.table), 1<<rateTableBits)
 }
@@ -107,7 +116,8 @@ func TestPulseGetsNoMoreAnswersThanASecond(t *testing.T) {
 			if gap <= time.Microsecond && i == 0 {
 				most = limit + burstSlack + limit/20 // 40 ms of pace
 			}
-			must.That(t, n <= most, "a packet each %v: %d answers in the second from %v on, want at most %d", gap, n, from, most)
+			must.That(t, n <= most, "a packet each %v: %d answers in the second from %v on, want at most %d", gap, n,
+				from, most)
 		}
 	}
 }
@@ -119,7 +129,8 @@ func TestPulseGetsNoMoreSetupsThanASecond(t *testing.T) {
 	for _, row := range []struct {
 		octets, n int // of a pulse
 		each      time.Duration
-	}{{100, 100_000, 2 * time.Second / budgetWindowsPerSecond}, {6000, 100_000, 2 * time.Second / budgetWindowsPerSecond}, {100, 1000, time.Millisecond},
+	}{{100, 100_000, 2 * time.Second / budgetWindowsPerSecond},
+		{6000, 100_000, 2 * time.Second / budgetWindowsPerSecond}, {100, 1000, time.Millisecond},
 		{100, 800_000, 2 * time.Second}} {
 		b, rng := newSetupBudget(limit), uint64(1)
 		chance := func() uint64 { rng = rng*6364136223846793005 + 1442695040888963407; return rng >> 33 }
@@ -135,7 +146,8 @@ func TestPulseGetsNoMoreSetupsThanASecond(t *testing.T) {
 			for done[from] <= at.Add(-time.Second) {
 				from++
 			}
-			must.That(t, (i-from)*cost <= 2*limit+2*setupBurstSlack, "%+v: work of %d in the second before %v", row, (i-from)*cost, at)
+			must.That(t, (i-from)*cost <= 2*limit+2*setupBurstSlack, "%+v: work of %d in the second before %v", row,
+				(i-from)*cost, at)
 		}
 		check.That(t, len(done)*cost >= limit/8, "%+v: work of %d in all", row, len(done)*cost)
 	}
@@ -146,7 +158,8 @@ func TestPulseGetsNoMoreSetupsThanASecond(t *testing.T) {
 func TestLongPacketLeavesRoomForShortOnes(t *testing.T) {
 	b := newSetupBudget(budgetWindowsPerSecond)
 	lucky := func() uint64 { return 0 }
-	check.That(t, b.allow(0, 65_535, lucky) && b.allow(0, 100, lucky), "a short packet is not looked at behind a long one")
+	check.That(t, b.allow(0, 65_535, lucky) && b.allow(0, 100, lucky),
+		"a short packet is not looked at behind a long one")
 }
 
 // Packets that set up are let through for their work and for the octets of their answers, each time
@@ -158,16 +171,19 @@ func TestBudgetHasTwoBounds(t *testing.T) {
 	for i, row := range []struct {
 		draws []uint64 // for work of 1, of which 2 may be, then for octets, 555 of 1200
 		want  bool
-	}{{nil, true}, {nil, true}, {[]uint64{1, 1199}, true}, {[]uint64{2}, false}, {[]uint64{0, 1200}, false}, {[]uint64{6, 0}, true}} {
+	}{{nil, true}, {nil, true}, {[]uint64{1, 1199}, true}, {[]uint64{2}, false}, {[]uint64{0, 1200}, false},
+		{[]uint64{6, 0}, true}} {
 		draws = row.draws
 		got := b.allow(0, 255, chance)
 		check.That(t, got == row.want && len(draws) == 0, "packet %d: %v, %d draws are left", i+1, got, len(draws))
 	}
 	b = newSetupBudget(4 * budgetWindowsPerSecond)
-	check.That(t, b.allow(0, 256, nil) && b.octets.current.cost == 556 && b.allow(0, 400, nil) && b.work.current.cost == 4 && b.octets.current.cost == 1156,
+	check.That(t, b.allow(0, 256, nil) && b.octets.current.cost == 556 && b.allow(0, 400, nil) &&
+		b.work.current.cost == 4 && b.octets.current.cost == 1156,
 		"256 and 400 octets cost %d and %d", b.work.current.cost, b.octets.current.cost)
 	always := newSetupBudget(0)
-	check.That(t, always.allow(0, 1<<20, nil) && newSetupBudget(1).maxWindowWork == 1, "bound of %d", newSetupBudget(1).maxWindowWork)
+	check.That(t, always.allow(0, 1<<20, nil) && newSetupBudget(1).maxWindowWork == 1, "bound of %d",
+		newSetupBudget(1).maxWindowWork)
 }
 
 // Sources share the places of the table evenly, and another key shares them otherwise.

@@ -31,16 +31,19 @@ func TestCookieMakesOneAssociation(t *testing.T) {
 	must.That(t, a != nil, "no association")
 	b.EP.Refresh(a) // as on EventUp
 	again, _ := b.Echo(tag, cookie)
-	check.That(t, again == a && a.State() == assoc.Established, "the COOKIE ECHO does not reach its association twice") // req 9260-5.2.4-13
+	// req 9260-5.2.4-13
+	check.That(t, again == a && a.State() == assoc.Established, "the COOKIE ECHO does not reach its association twice")
 	b.EP.Remove(a)
 	for _, after := range []time.Duration{0, 59 * time.Second, time.Second} { // to the end of the cookie's life
 		b.Now = b.Now.Add(after)
 		late, outOfBlue := b.Echo(tag, cookie) // req 9260-5.3.1-2, 9260-8.4-11
-		check.That(t, late == nil && outOfBlue && b.EP.Len() == 0, "after %v more: association %v, out of the blue %v", after, late != nil, outOfBlue)
+		check.That(t, late == nil && outOfBlue && b.EP.Len() == 0,
+			"after %v more: association %v, out of the blue %v", after, late != nil, outOfBlue)
 	}
 	other, cookie := b.CookieOf(goodInit)
 	a, _ = b.Echo(other, cookie)
-	check.That(t, a != nil && other != tag, "the peer, with tag %#x after %#x, cannot set up another association", other, tag)
+	check.That(t, a != nil && other != tag, "the peer, with tag %#x after %#x, cannot set up another association",
+		other, tag)
 }
 
 // A cookie that has made an association makes no other when so many have ended since that its tag
@@ -66,11 +69,13 @@ func TestCookieMakesOneAssociationWhateverEndsSince(t *testing.T) {
 		tag    uint32
 		cookie []byte
 	}{{"a cookie that has made one", tag, cookie}, {"an older one", early, unused}} {
-		list, a := b.Receive(sctptest.Packet(peerPort, localPort, row.tag, wire.AppendCookieEcho(nil, row.cookie))) // req 9260-5.3.1-2
+		// req 9260-5.3.1-2
+		list, a := b.Receive(sctptest.Packet(peerPort, localPort, row.tag, wire.AppendCookieEcho(nil, row.cookie)))
 		must.That(t, a == nil && len(list) == 1, "%s: association %v, %d answers", row.name, a != nil, len(list))
 		_, c := endpointtest.Only(t, list)
 		e, err := wire.AsError(c)
-		check.That(t, err == nil && string(e) == "\x09\x00\x00\x0c\x00\x03\x00\x08\x00\x00\x00\x00", "%s is answered by %x, want an ERROR: stale by 0", row.name, []byte(c))
+		check.That(t, err == nil && string(e) == "\x09\x00\x00\x0c\x00\x03\x00\x08\x00\x00\x00\x00",
+			"%s is answered by %x, want an ERROR: stale by 0", row.name, []byte(c))
 	}
 	check.Equal(t, "cookies that came too late", b.EP.Stats().StaleCookies, 2)
 	check.That(t, b.Establish(peerAddr, peerPort) != nil, "the peer does not get in with another cookie")
@@ -100,11 +105,15 @@ func TestNoTagOfARestartedAssociationComesBack(t *testing.T) {
 	b.Receive(sctptest.Packet(peerPort, localPort, 0, sctptest.InitLike(wire.ChunkInit, anew)))
 	second, other := b.CookieIn(b.Poll(a.PollTransmit))
 	again, _ := b.Echo(second, other)
-	must.That(t, again == a && a.LocalTag() == second && first != second, "no restart: tag %#x, %#x in the cookie", a.LocalTag(), second) // req 9260-5.2.4-5
-	b.EP.Refresh(a)                                                                                                                       // as on EventRestart
+	// req 9260-5.2.4-5
+	must.That(t, again == a && a.LocalTag() == second && first != second, "no restart: tag %#x, %#x in the cookie",
+		a.LocalTag(), second)
+	// as on EventRestart
+	b.EP.Refresh(a)
 	b.EP.Remove(a)
 	for tag, cookie := range map[uint32][]byte{first: cookie, second: other} {
 		late, outOfBlue := b.Echo(tag, cookie) // req 9260-5.3.1-2
-		check.That(t, late == nil && outOfBlue, "tag %#x: association %v, out of the blue %v", tag, late != nil, outOfBlue)
+		check.That(t, late == nil && outOfBlue, "tag %#x: association %v, out of the blue %v", tag, late != nil,
+			outOfBlue)
 	}
 }

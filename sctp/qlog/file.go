@@ -184,7 +184,8 @@ func (f *File) recordEvent(source string, e *sctp.TraceEvent) {
 // recordDrops says how many events are missing, if there are more than was said.
 func (f *File) recordDrops(now time.Time) {
 	if n := f.dropped.Load(); n > f.dropsReported {
-		f.appendRecord(eventRecord{toMillis(now.Sub(f.startedAt)), NameDropped, "", Dropped{Events: n - f.dropsReported}})
+		f.appendRecord(eventRecord{toMillis(now.Sub(f.startedAt)), NameDropped, "",
+			Dropped{Events: n - f.dropsReported}})
 		f.recordEnds = append(f.recordEnds, recordEnd{len(f.buf), 0, n - f.dropsReported})
 		f.dropsReported = n
 	}
@@ -248,7 +249,9 @@ func (f *File) keepFirstError(err error) {
 // appendHead begins a file.
 func (f *File) appendHead() {
 	f.appendRecord(Head{FileSchema: fileSchema, Format: mediaType, Title: f.opts.Title, Trace: TraceSeq{
-		Common:  Common{TimeFormat: "relative_to_epoch", Reference: Reference{Clock: "monotonic", Epoch: "unknown", Wall: f.startedAt.UTC().Format(time.RFC3339Nano)}},
+		Common: Common{TimeFormat: "relative_to_epoch",
+			Reference: Reference{Clock: "monotonic", Epoch: "unknown",
+				Wall: f.startedAt.UTC().Format(time.RFC3339Nano)}},
 		Vantage: Vantage{Type: f.opts.Vantage}, Schemas: []string{Schema},
 	}})
 }

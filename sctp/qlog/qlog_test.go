@@ -82,7 +82,8 @@ func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 		e.Lost.Timeouts, e.Stats.State = 2, assoc.Established
 		trace(e)
 	}
-	for _, kind := range []assoc.EventKind{sctp.EventPathDown, sctp.EventMTUChanged, sctp.EventRestart, sctp.EventPeerError, sctp.EventUp, sctp.EventDown} {
+	for _, kind := range []assoc.EventKind{sctp.EventPathDown, sctp.EventMTUChanged, sctp.EventRestart,
+		sctp.EventPeerError, sctp.EventUp, sctp.EventDown} {
 		e := event(sctp.TraceNotice)
 		e.Event = assoc.Event{Kind: kind, Err: evil}
 		trace(e)
@@ -92,9 +93,12 @@ func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 	trace(event(sctp.TraceStarted)) // too late
 	raw := must.Get(os.ReadFile(name))(t)
 	check.Equal(t, "records", bytes.Count(raw, []byte{recordSeparator}), 11)
-	for _, want := range []string{"\x1e" + `{"file_schema":"urn:ietf:params:qlog:file:sequential","serialization_format":"application/qlog+json-seq","title":"it","trace":{"common_fields":{"time_format":"relative_to_epoch","reference_time":{"clock_type":"monotonic","epoch":"unknown","wall_clock_time":"`,
-		`"vantage_point":{"type":"client"},"event_schemas":["` + Schema + `"]}}` + "\n", `"name":"sctp:association_started","group_id":"client-1","data":{"local_port":7,"peer":"192.0.2.1:5043","initiator":"local"}}`,
-		`{"old":"CLOSED","new":"ESTABLISHED"}`, `"bytes_sent":123,`, `"timeouts":2,`, `"reason":"bad \u001e\n\"\u003c/script\u003e"`} {
+	for _, want := range []string{"\x1e" +
+		`{"file_schema":"urn:ietf:params:qlog:file:sequential","serialization_format":"application/qlog+json-seq","title":"it","trace":{"common_fields":{"time_format":"relative_to_epoch","reference_time":{"clock_type":"monotonic","epoch":"unknown","wall_clock_time":"`,
+		`"vantage_point":{"type":"client"},"event_schemas":["` + Schema + `"]}}` + "\n",
+		`"name":"sctp:association_started","group_id":"client-1","data":{"local_port":7,"peer":"192.0.2.1:5043","initiator":"local"}}`,
+		`{"old":"CLOSED","new":"ESTABLISHED"}`, `"bytes_sent":123,`, `"timeouts":2,`,
+		`"reason":"bad \u001e\n\"\u003c/script\u003e"`} {
 		check.That(t, strings.Contains(string(raw), want), "no %q in\n%s", want, raw)
 	}
 	var got []string
@@ -108,8 +112,11 @@ func TestEveryEventIsWrittenAndDocumented(t *testing.T) {
 		return nil
 	})
 	must.OK(t, err)
-	check.Equal(t, "events", strings.Join(got, " "), "association_started association_state_updated metrics_updated data_retransmitted path_updated mtu_updated association_restarted error_received association_notified association_closed")
-	check.That(t, strings.Contains(doc, Schema) && strings.Contains(doc, NameDropped), "docs/trace.md is of another schema")
+	check.Equal(t, "events", strings.Join(got, " "),
+		"association_started association_state_updated metrics_updated data_retransmitted path_updated "+
+			"mtu_updated association_restarted error_received association_notified association_closed")
+	check.That(t, strings.Contains(doc, Schema) && strings.Contains(doc, NameDropped),
+		"docs/trace.md is of another schema")
 }
 
 func keys(m map[string]any) (list []string) {
@@ -139,7 +146,8 @@ func TestDiskNeverStopsTraffic(t *testing.T) {
 		check.Equal(t, "error", f.Close(), error(syscall.ENOSPC))
 		list, bad := names(t, &d.Buffer)
 		got := strings.Join(list, " ")
-		check.That(t, bad == 2 && got == strings.Repeat("association_started ", 8)+`events_dropped{"events":12}`+strings.Repeat(" association_started", 5),
+		check.That(t, bad == 2 && got == strings.Repeat("association_started ", 8)+`events_dropped{"events":12}`+
+			strings.Repeat(" association_started", 5),
 			"%d cut off: %s", bad, got)
 	})
 	synctest.Test(t, func(t *testing.T) { // hangs
@@ -200,12 +208,13 @@ func TestTraceIsBounded(t *testing.T) {
 	var opens atomic.Int32
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{room: 1 << 30}
-		f := must.Get(createWith(filepath.Join(t.TempDir(), "no", "x"), &Options{MaxSize: 600}, func(string) (io.WriteCloser, error) {
-			if n := opens.Add(1); n == 2 {
-				return nil, os.ErrPermission
-			}
-			return d, nil
-		}))(t)
+		f := must.Get(createWith(filepath.Join(t.TempDir(), "no", "x"), &Options{MaxSize: 600},
+			func(string) (io.WriteCloser, error) {
+				if n := opens.Add(1); n == 2 {
+					return nil, os.ErrPermission
+				}
+				return d, nil
+			}))(t)
 		for range 3 {
 			f.Tracer("a").Trace(event(sctp.TraceMetrics))
 			time.Sleep(time.Second)
@@ -218,7 +227,8 @@ func TestTraceIsBounded(t *testing.T) {
 
 // What is no trace is refused.
 func TestWhatIsNoTrace(t *testing.T) {
-	for _, s := range []string{"", "hello", "\x1e{}\n", "\x1e" + `{"file_schema":"` + fileSchema + `","trace":{"event_schemas":["urn:ietf:params:qlog:events:quic"]}}`, strings.Repeat("x", 2*maxRecordOctets)} {
+	for _, s := range []string{"", "hello", "\x1e{}\n", "\x1e" + `{"file_schema":"` + fileSchema +
+		`","trace":{"event_schemas":["urn:ietf:params:qlog:events:quic"]}}`, strings.Repeat("x", 2*maxRecordOctets)} {
 		_, _, err := Read(strings.NewReader(s), func(*Record) error { return nil })
 		check.That(t, errors.Is(err, ErrNoTrace), "%.20q: %v", s, err)
 	}
@@ -241,7 +251,8 @@ func BenchmarkTrace(b *testing.B) {
 				defer client.Close()
 				defer server.Close()
 				l := must.Get(server.Listen(9, nil))(b)
-				c := must.Get(client.Dial(b.Context(), netip.AddrPortFrom(at.Addr(), 9), &sctp.Config{EncapPort: at.Port()}))(b)
+				c := must.Get(client.Dial(b.Context(), netip.AddrPortFrom(at.Addr(), 9),
+					&sctp.Config{EncapPort: at.Port()}))(b)
 				s := must.Get(l.Accept(b.Context()))(b)
 				msg := make([]byte, 16<<10)
 				b.SetBytes(int64(len(msg)))

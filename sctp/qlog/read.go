@@ -34,7 +34,8 @@ func Read(r io.Reader, each func(*Record) error) (head Head, bad int, err error)
 			continue
 		}
 		if n++; n == 1 {
-			if json.Unmarshal(b, &head) != nil || head.FileSchema != fileSchema || len(head.Trace.Schemas) != 1 || head.Trace.Schemas[0] != Schema {
+			if json.Unmarshal(b, &head) != nil || head.FileSchema != fileSchema || len(head.Trace.Schemas) != 1 ||
+				head.Trace.Schemas[0] != Schema {
 				return head, 0, ErrNoTrace
 			}
 			continue

@@ -60,7 +60,8 @@ func TestUnrecognizedChunkCause(t *testing.T) {
 	c := must.Get(onlyCause(t, b).UnrecognizedChunk())(t)
 	wantOctets(t, c, "c1010007 010203")
 	check.Equal(t, "Type", c.Type(), wire.ChunkAsconf)
-	check.Equal(t, "octets of a bare header", len(must.Get(onlyCause(t, octets(t, "00060008 c1010004")).UnrecognizedChunk())(t)), 4)
+	check.Equal(t, "octets of a bare header",
+		len(must.Get(onlyCause(t, octets(t, "00060008 c1010004")).UnrecognizedChunk())(t)), 4)
 	check.Fails(onlyCause(t, octets(t, "00060007 c10100")).UnrecognizedChunk())(t, "error", wire.ErrCauseLength)
 }
 

@@ -75,7 +75,8 @@ func TestViewsEndWithTheirChunk(t *testing.T) {
 	b := octets(t, "0a000005 aa000000 0b000004")
 	cs := packet(t, b).Chunks()
 	c, _ := cs.Next()
-	check.That(t, cap(c) == 5 && cap(c.Value()) == 1, "capacity of chunk %d and value %d, want 5 and 1", cap(c), cap(c.Value()))
+	check.That(t, cap(c) == 5 && cap(c.Value()) == 1, "capacity of chunk %d and value %d, want 5 and 1", cap(c),
+		cap(c.Value()))
 }
 
 func TestAppendChunk(t *testing.T) {
@@ -92,13 +93,15 @@ func TestAppendChunk(t *testing.T) {
 			wantOctets(t, wire.AppendChunk(nil, 0xfe, 1, octets(t, c.value)), c.want)
 		})
 	}
-	check.Equal(t, "length of a chunk that was cut", len(onlyChunk(t, wire.AppendChunk(nil, 0xfe, 0, make([]byte, 70000)))), wire.MaxChunkLen)
+	check.Equal(t, "length of a chunk that was cut",
+		len(onlyChunk(t, wire.AppendChunk(nil, 0xfe, 0, make([]byte, 70000)))), wire.MaxChunkLen)
 }
 
 func TestPaddingIsZerosUpToFour(t *testing.T) {
 	for n, want := range map[int]int{0: 0, 1: 3, 2: 2, 3: 1, 4: 0, 5: 3, 65535: 1} {
 		got := wire.Padding(n)
-		check.That(t, len(got) == want && cap(got) == want && bytes.Equal(got, make([]byte, want)), "Padding(%d) = %x with capacity %d, want %d zeros", n, got, cap(got), want)
+		check.That(t, len(got) == want && cap(got) == want && bytes.Equal(got, make([]byte, want)),
+			"Padding(%d) = %x with capacity %d, want %d zeros", n, got, cap(got), want)
 		check.Equal(t, "PaddedLen", wire.PaddedLen(n), n+want)
 	}
 }
@@ -160,7 +163,8 @@ func TestChunkTypes(t *testing.T) {
 func TestErrorsSayWhatToDo(t *testing.T) {
 	for e := wire.ErrPacketShort; e <= wire.ErrReconfigCombination; e++ {
 		s := e.Error()
-		check.That(t, strings.HasPrefix(s, "wire: ") && strings.Contains(s, ";"), "error %d reads %q, want fault; remedy", e, s)
+		check.That(t, strings.HasPrefix(s, "wire: ") && strings.Contains(s, ";"),
+			"error %d reads %q, want fault; remedy", e, s)
 	}
 	check.Equal(t, "an error of no name", wire.FormatError(0).Error(), "wire: format error 0")
 	check.Equal(t, "an error past the last", wire.FormatError(200).Error(), "wire: format error 200")

@@ -19,5 +19,6 @@ func TestCookieEchoHasItsOctetsAndFields(t *testing.T) {
 // The largest State Cookie that a parameter can hold comes back whole.
 func TestLargestCookie(t *testing.T) {
 	cookie := make([]byte, wire.MaxParamLen-4)
-	check.Equal(t, "octets of cookie", len(as(t, wire.AsCookieEcho, wire.AppendCookieEcho(nil, cookie)).Cookie()), len(cookie))
+	check.Equal(t, "octets of cookie", len(as(t, wire.AsCookieEcho, wire.AppendCookieEcho(nil, cookie)).Cookie()),
+		len(cookie))
 }

@@ -105,6 +105,8 @@ type DataFields struct {
 // AppendDataHeader appends the DataHeaderLen octets in front of the user data. The caller puts
 // PayloadLen octets of user data and Padding(PayloadLen) after it.
 func AppendDataHeader(b []byte, f DataFields) []byte {
-	b = binary.BigEndian.AppendUint64(b, uint64(ChunkData)<<56|uint64(f.Flags&dataFlags)<<48|uint64(uint16(DataHeaderLen+f.PayloadLen))<<32|uint64(f.TSN))
+	b = binary.BigEndian.AppendUint64(b,
+		uint64(ChunkData)<<56|uint64(f.Flags&dataFlags)<<48|uint64(uint16(DataHeaderLen+f.PayloadLen))<<32|uint64(
+			f.TSN))
 	return binary.BigEndian.AppendUint64(b, uint64(f.Stream)<<48|uint64(f.SSN)<<32|uint64(f.PPID))
 }

@@ -52,11 +52,13 @@ func TestDataFlags(t *testing.T) {
 		})
 	}
 	// req 9260-3.3.1-2
-	check.Equal(t, "reserved bits as sent", (wire.AppendDataHeader(nil, wire.DataFields{Flags: 0xff, PayloadLen: 1}))[1]&0xf0, 0)
+	check.Equal(t, "reserved bits as sent",
+		(wire.AppendDataHeader(nil, wire.DataFields{Flags: 0xff, PayloadLen: 1}))[1]&0xf0, 0)
 }
 
 func TestDataSizes(t *testing.T) {
-	check.Fails(wire.AsData(onlyChunk(t, octets(t, "0003000f 00000001 00000000 000000 00"))))(t, "error", wire.ErrChunkLength)
+	check.Fails(wire.AsData(onlyChunk(t, octets(t, "0003000f 00000001 00000000 000000 00"))))(t, "error",
+		wire.ErrChunkLength)
 
 	// The TSN of an empty chunk is what the ABORT about it reports.
 	d := as(t, wire.AsData, octets(t, "00030010 00000009 00000000 00000000"))

@@ -12,7 +12,8 @@ func Example() {
 	payload := []byte("hello")
 
 	header := wire.AppendHeader(make([]byte, 0, 64), 5000, 6000, 0x12345678)
-	header = wire.AppendSack(header, wire.SackFields{CumTSN: 12, ARwnd: 4660, Gaps: []wire.GapBlock{{Start: 2, End: 3}}})
+	header = wire.AppendSack(header, wire.SackFields{CumTSN: 12, ARwnd: 4660,
+		Gaps: []wire.GapBlock{{Start: 2, End: 3}}})
 	header = wire.AppendDataHeader(header, wire.DataFields{
 		Flags: wire.FlagB | wire.FlagE, TSN: 7, Stream: 1, PPID: 16, PayloadLen: len(payload),
 	})

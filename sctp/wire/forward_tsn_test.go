@@ -17,7 +17,8 @@ func TestForwardTSNHasItsOctetsAndFields(t *testing.T) {
 	check.Equal(t, "second", f.Skip(1), wire.Skip{Stream: 0xffff, SSN: 0xfffe})
 
 	wantOctets(t, wire.AppendForwardTSN(nil, 7, nil), "c0000008 00000007")
-	check.Fails(wire.AsForwardTSN(onlyChunk(t, octets(t, "c000000a 00000007 0001 0000"))))(t, "error", wire.ErrChunkLength)
+	check.Fails(wire.AsForwardTSN(onlyChunk(t, octets(t, "c000000a 00000007 0001 0000"))))(t, "error",
+		wire.ErrChunkLength)
 
 	f = as(t, wire.AsForwardTSN, wire.AppendForwardTSN(nil, 7, make([]wire.Skip, 20000)))
 	check.Equal(t, "skips that fit", f.NumSkips(), 16381)

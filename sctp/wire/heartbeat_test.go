@@ -51,5 +51,6 @@ func TestHeartbeatForms(t *testing.T) {
 }
 
 func TestHeartbeatIsCutToFit(t *testing.T) {
-	check.Equal(t, "octets of info", len(as(t, wire.AsHeartbeat, wire.AppendHeartbeat(nil, make([]byte, 70000))).Info()), wire.MaxHeartbeatInfo)
+	check.Equal(t, "octets of info",
+		len(as(t, wire.AsHeartbeat, wire.AppendHeartbeat(nil, make([]byte, 70000))).Info()), wire.MaxHeartbeatInfo)
 }

@@ -8,7 +8,8 @@ import (
 )
 
 func TestIForwardTSNHasItsOctetsAndFields(t *testing.T) {
-	b := wire.AppendIForwardTSN(nil, 0x01020304, []wire.ISkip{{Stream: 1, MID: 0x0a0b0c0d}, {Stream: 2, U: true, MID: 3}})
+	b := wire.AppendIForwardTSN(nil, 0x01020304,
+		[]wire.ISkip{{Stream: 1, MID: 0x0a0b0c0d}, {Stream: 2, U: true, MID: 3}})
 	wantOctets(t, b, "c2000018 01020304 0001 0000 0a0b0c0d 0002 0001 00000003")
 	f := as(t, wire.AsIForwardTSN, b)
 	check.Equal(t, "NewCumTSN", f.NewCumTSN(), 0x01020304)
@@ -19,7 +20,8 @@ func TestIForwardTSNHasItsOctetsAndFields(t *testing.T) {
 	f = as(t, wire.AsIForwardTSN, octets(t, "c2000010 00000000 0001 fffe 00000000"))
 	check.Equal(t, "U with all reserved bits set", f.Skip(0).U, false)
 
-	check.Fails(wire.AsIForwardTSN(onlyChunk(t, octets(t, "c200000c 00000007 00010000"))))(t, "error", wire.ErrChunkLength)
+	check.Fails(wire.AsIForwardTSN(onlyChunk(t, octets(t, "c200000c 00000007 00010000"))))(t, "error",
+		wire.ErrChunkLength)
 
 	f = as(t, wire.AsIForwardTSN, wire.AppendIForwardTSN(nil, 7, make([]wire.ISkip, 20000)))
 	check.Equal(t, "skips that fit", f.NumSkips(), 8190)

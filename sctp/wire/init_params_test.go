@@ -69,7 +69,8 @@ func TestSupportedAddrTypes(t *testing.T) {
 	b = wire.AppendSupportedAddrTypes(nil, wire.ParamIPv4, wire.ParamIPv6)
 	wantOctets(t, b, "000c0008 0005 0006")
 
-	for list, v4 := range map[string]bool{"000c0008 0006 000b": false, "000c0008 000b 0006": false, "000c000a 0006 000b 0005": true} {
+	for list, v4 := range map[string]bool{"000c0008 0006 000b": false, "000c0008 000b 0006": false,
+		"000c000a 0006 000b 0005": true} {
 		received := onlyParam(t, octets(t, list))
 		for at, want := range map[wire.ParamType]bool{
 			wire.ParamIPv4: v4, wire.ParamIPv6: true,
@@ -92,7 +93,8 @@ func TestAdaptationIndication(t *testing.T) {
 }
 
 func TestSupportedExtensions(t *testing.T) {
-	b := wire.AppendSupportedExtensions(nil, wire.ChunkAsconf, wire.ChunkAsconfAck, wire.ChunkAuth, wire.ChunkReconfig, wire.ChunkIData)
+	b := wire.AppendSupportedExtensions(nil, wire.ChunkAsconf, wire.ChunkAsconfAck, wire.ChunkAuth,
+		wire.ChunkReconfig, wire.ChunkIData)
 	wantOctets(t, b, "80080009 c1800f82 40000000")
 	p := onlyParam(t, b)
 	for ct, want := range map[wire.ChunkType]bool{

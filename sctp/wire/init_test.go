@@ -32,7 +32,8 @@ func TestInitHasItsOctetsAndFields(t *testing.T) {
 	for p, ok := ps.Next(); ok; p, ok = ps.Next() {
 		types = append(types, p.Type())
 	}
-	check.That(t, slices.Equal(types, []wire.ParamType{wire.ParamIPv4, wire.ParamSupportedExtensions}) && ps.Err() == nil,
+	check.That(t, slices.Equal(types, []wire.ParamType{wire.ParamIPv4, wire.ParamSupportedExtensions}) &&
+		ps.Err() == nil,
 		"parameters %v, %v", types, ps.Err())
 }
 

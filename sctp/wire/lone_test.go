@@ -32,13 +32,15 @@ func sameLone(t *testing.T, p wire.Packet) bool {
 		must.That(t, got == nil, "no DATA chunk alone, and yet there is %.64x", got)
 		return false
 	}
-	must.That(t, bytes.Equal(got, want) && cap(got) == cap(want) && &got[0] == &want[0], "DATA alone\n got %.64x, cap %d\nwant %.64x, cap %d", got, cap(got), want, cap(want))
+	must.That(t, bytes.Equal(got, want) && cap(got) == cap(want) && &got[0] == &want[0],
+		"DATA alone\n got %.64x, cap %d\nwant %.64x, cap %d", got, cap(got), want, cap(want))
 	return true
 }
 
 func TestLoneDataWithAnyPadding(t *testing.T) {
 	for n := 1; n <= 9; n++ {
-		b := append(wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagU, TSN: 7, Stream: 3, PPID: 16, PayloadLen: n}), "ABCDEFGHI"[:n]...)
+		b := append(wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagU, TSN: 7, Stream: 3, PPID: 16,
+			PayloadLen: n}), "ABCDEFGHI"[:n]...)
 		for pad := 0; pad <= -n&3; pad++ {
 			p := packet(t, append(bytes.Clone(b), make([]byte, pad)...))
 			d, ok := wire.LoneData(p)
@@ -48,7 +50,8 @@ func TestLoneDataWithAnyPadding(t *testing.T) {
 			check.Equal(t, "TSN", d.TSN(), 7)
 			check.That(t, sameLone(t, p), "the walk finds none")
 		}
-		check.That(t, !sameLone(t, packet(t, append(b, make([]byte, -n&3+1)...))), "%d octets of user data, and one octet more than padding", n)
+		check.That(t, !sameLone(t, packet(t, append(b, make([]byte, -n&3+1)...))),
+			"%d octets of user data, and one octet more than padding", n)
 	}
 }
 

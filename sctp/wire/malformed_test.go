@@ -46,14 +46,17 @@ func TestViewsRejectWhatIsNotTheirs(t *testing.T) {
 	for _, c := range asAny {
 		t.Run(c.t.String(), func(t *testing.T) {
 			if c.least >= 0 {
-				check.Equal(t, "fixed part alone", c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, c.least-4)))), nil)
+				check.Equal(t, "fixed part alone",
+					c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, c.least-4)))), nil)
 				for n := 4; n < c.least; n++ {
-					wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, n-4)))), wire.ErrChunkLength)
+					wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, n-4)))),
+						wire.ErrChunkLength)
 				}
 			}
 			if c.most > 0 {
 				for n := c.most + 1; n < c.most+9; n++ {
-					wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, n-4)))), wire.ErrChunkLength)
+					wantErr(t, c.as(onlyChunk(t, wire.AppendChunk(nil, c.t, 0, make([]byte, n-4)))),
+						wire.ErrChunkLength)
 				}
 			}
 			long := make(wire.Chunk, wire.MaxChunkLen+1)
@@ -108,7 +111,8 @@ func TestViewsOfLessThanAHeader(t *testing.T) {
 			"UnrecognizedChunk":    second(c.UnrecognizedChunk()),
 			"UnsupportedHMAC":      second(c.UnsupportedHMAC()),
 		} {
-			check.That(t, err == error(wire.ErrParamShort), "%s of %d octets: %v, want %v", name, n, err, wire.ErrParamShort)
+			check.That(t, err == error(wire.ErrParamShort), "%s of %d octets: %v, want %v", name, n, err,
+				wire.ErrParamShort)
 		}
 	}
 }

@@ -28,7 +28,8 @@ func TestPadHasItsOctetsAndFields(t *testing.T) {
 			check.Equal(t, "octets", len(b), c.want)
 			wantOctets(t, wire.AppendPadHeader(nil, c.want-4), fmt.Sprintf("8400 %04x", min(c.want, wire.MaxChunkLen)))
 			check.Equal(t, "flags", b[1], 0)
-			check.Equal(t, "octets of Padding Data", len(as(t, wire.AsPad, b).Padding()), min(c.want, wire.MaxChunkLen)-4)
+			check.Equal(t, "octets of Padding Data", len(as(t, wire.AsPad, b).Padding()),
+				min(c.want, wire.MaxChunkLen)-4)
 		})
 	}
 	wantOctets(t, wire.AppendPad(nil, 12), "8400000c 00000000 00000000")

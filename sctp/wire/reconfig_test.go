@@ -59,7 +59,8 @@ func TestReconfigCombinations(t *testing.T) {
 
 func TestReconfigMalformed(t *testing.T) {
 	must.Do(wire.AsReconfig(onlyChunk(t, octets(t, "8200000c 000f0008 00000001"))))(t)
-	check.Fails(wire.AsReconfig(onlyChunk(t, octets(t, "8200000c 000f0009 00000001"))))(t, "error", wire.ErrParamPartial)
+	check.Fails(wire.AsReconfig(onlyChunk(t, octets(t, "8200000c 000f0009 00000001"))))(t, "error",
+		wire.ErrParamPartial)
 }
 
 func TestOutgoingReset(t *testing.T) {
@@ -81,7 +82,8 @@ func TestOutgoingReset(t *testing.T) {
 			check.Fails(wire.AsOutgoingReset(onlyParam(t, octets(t, raw))))(t, "error", wire.ErrParamLength)
 		})
 	}
-	r = must.Get(wire.AsOutgoingReset(onlyParam(t, wire.AppendOutgoingReset(nil, 1, 2, 3, make([]wire.StreamID, 32740)))))(t)
+	r = must.Get(wire.AsOutgoingReset(
+		onlyParam(t, wire.AppendOutgoingReset(nil, 1, 2, 3, make([]wire.StreamID, 32740)))))(t)
 	check.Equal(t, "streams", r.Streams().Len(), 32740)
 	wantOctets(t, wire.AppendOutgoingReset(nil, 1, 2, 3, make([]wire.StreamID, 65535))[:4], "000dfffe") // cut to fit
 }

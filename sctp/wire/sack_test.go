@@ -11,7 +11,8 @@ import (
 func TestSackExample(t *testing.T) {
 	// req 9260-3.3.4-5
 	// req 9260-3.3.4-1
-	b := wire.AppendSack(nil, wire.SackFields{CumTSN: 12, ARwnd: 4660, Gaps: []wire.GapBlock{{Start: 2, End: 3}, {Start: 5, End: 5}}})
+	b := wire.AppendSack(nil, wire.SackFields{CumTSN: 12, ARwnd: 4660,
+		Gaps: []wire.GapBlock{{Start: 2, End: 3}, {Start: 5, End: 5}}})
 	wantOctets(t, b, "03000018 0000000c 00001234 0002 0000 0002 0003 0005 0005")
 	s := as(t, wire.AsSack, b)
 	check.Equal(t, "CumTSN", s.CumTSN(), 12)
@@ -28,7 +29,8 @@ func TestSackExample(t *testing.T) {
 
 func TestSackDuplicates(t *testing.T) {
 	// req 9260-3-3, 9260-3.3.4-1
-	f := wire.SackFields{CumTSN: 0xffffffff, ARwnd: 1500, Gaps: []wire.GapBlock{{Start: 2, End: 2}}, Dups: []wire.TSN{19, 19}}
+	f := wire.SackFields{CumTSN: 0xffffffff, ARwnd: 1500, Gaps: []wire.GapBlock{{Start: 2, End: 2}},
+		Dups: []wire.TSN{19, 19}}
 	b := wire.AppendSack(nil, f)
 	wantOctets(t, b, "0300001c ffffffff 000005dc 0001 0002 0002 0002 00000013 00000013")
 	check.Equal(t, "SackLen", wire.SackLen(1, 2), len(b))

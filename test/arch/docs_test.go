@@ -36,7 +36,8 @@ func TestGuideShowsCodeOfTheExamples(t *testing.T) {
 func TestFilesAreNamedByTopic(t *testing.T) {
 	reason := regexp.MustCompile(`^(conf|mutant)(_.*)?_test\.go$`)
 	must.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		check.That(t, err != nil || !reason.MatchString(d.Name()), "%s: put its tests into the files of their topics", path)
+		check.That(t, err != nil || !reason.MatchString(d.Name()), "%s: put its tests into the files of their topics",
+			path)
 		return err
 	}))
 }

@@ -19,7 +19,8 @@ import (
 // need no range.
 var instruments = []string{"bench", "test/interop/peer", "test/locks", "test/mutants", "test/watch"}
 
-var numberFlag = regexp.MustCompile(`^(Int|Int8|Int16|Int32|Int64|Uint|Uint8|Uint16|Uint32|Uint64|Float32|Float64|Duration|Count)(Slice)?(Var)?P?$`)
+var numberFlag = regexp.MustCompile(
+	`^(Int|Int8|Int16|Int32|Int64|Uint|Uint8|Uint16|Uint32|Uint64|Float32|Float64|Duration|Count)(Slice)?(Var)?P?$`)
 
 // A number on the command line of a program has a range, and so is a cli.Number: packages flag and
 // pflag take NaN, negative numbers, and times that overflow.
@@ -31,13 +32,16 @@ func TestNumbersOfCommandLinesHaveARange(t *testing.T) {
 				return err
 			}
 			rel, _ := filepath.Rel(root, filepath.Dir(path))
-			if slices.ContainsFunc(instruments, func(p string) bool { return rel == p || strings.HasPrefix(rel, p+"/") }) {
+			if slices.ContainsFunc(instruments, func(p string) bool {
+				return rel == p || strings.HasPrefix(rel, p+"/")
+			}) {
 				return nil
 			}
 			fset := token.NewFileSet()
 			f := must.Get(parser.ParseFile(fset, path, nil, parser.SkipObjectResolution))(t)
 			if !slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool {
-				return i.Path.Value == `"flag"` || i.Path.Value == `"github.com/spf13/pflag"` || i.Path.Value == `"`+module+`internal/cli"`
+				return i.Path.Value == `"flag"` || i.Path.Value == `"github.com/spf13/pflag"` ||
+					i.Path.Value == `"`+module+`internal/cli"`
 			}) {
 				return nil
 			}
@@ -53,7 +57,8 @@ func TestNumbersOfCommandLinesHaveARange(t *testing.T) {
 					if id, is := x.(*ast.Ident); is {
 						plain = id.Name != "cli"
 					}
-					check.That(t, !plain, "%v: a flag is a number by %s: take one of internal/cli, which has a range", fset.Position(call.Pos()), s.Sel.Name)
+					check.That(t, !plain, "%v: a flag is a number by %s: take one of internal/cli, which has a range",
+						fset.Position(call.Pos()), s.Sel.Name)
 				}
 				return true
 			})

@@ -20,7 +20,8 @@ import (
 const release = "v0.1.0"
 
 // paid are the modules that a program which imports ours has in its go.sum, beside ours.
-var paid = regexp.MustCompile(`^(github\.com/klauspost/crc32|github\.com/vishvananda/net(link|ns)|golang\.org/x/(net|sys)) `)
+var paid = regexp.MustCompile(
+	`^(github\.com/klauspost/crc32|github\.com/vishvananda/net(link|ns)|golang\.org/x/(net|sys)) `)
 
 // released is an environment for the go command in which our modules are released. The others come
 // from the module cache, or from where they always come from.
@@ -32,7 +33,8 @@ func released(t *testing.T) (env []string) {
 		publish(t, filepath.Join(root, m), strings.TrimSuffix(module+m, "/"), proxy)
 	}
 	return []string{"GOWORK=off", "GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw", "GOSUMDB=off", "GOBIN=",
-		"GOPROXY=file://" + proxy + ",file://" + cache + "/cache/download," + strings.TrimSpace(goCommand(t, root, nil, "env", "GOPROXY"))}
+		"GOPROXY=file://" + proxy + ",file://" + cache + "/cache/download," +
+			strings.TrimSpace(goCommand(t, root, nil, "env", "GOPROXY"))}
 }
 
 // publish puts the module in dir into a folder that the go command reads as a module proxy.
@@ -40,7 +42,8 @@ func publish(t *testing.T, dir, path, proxy string) {
 	to := filepath.Join(proxy, path, "@v")
 	must.OK(t, os.MkdirAll(to, 0o755))
 	for name, text := range map[string]string{
-		"list": release, release + ".info": fmt.Sprintf(`{"Version":%q}`, release), release + ".mod": string(must.Get(os.ReadFile(filepath.Join(dir, "go.mod")))(t)),
+		"list": release, release + ".info": fmt.Sprintf(`{"Version":%q}`, release),
+		release + ".mod": string(must.Get(os.ReadFile(filepath.Join(dir, "go.mod")))(t)),
 	} {
 		must.OK(t, os.WriteFile(filepath.Join(to, name), []byte(text), 0o644))
 	}
@@ -50,14 +53,16 @@ func publish(t *testing.T, dir, path, proxy string) {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && name != dir || d.Name() == ".git" || d.Name() == "bin" || d.Name() == "testdata" {
+		if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil && name != dir || d.Name() == ".git" ||
+			d.Name() == "bin" || d.Name() == "testdata" {
 			return fs.SkipDir
 		}
 		for _, e := range must.Get(os.ReadDir(name))(t) {
 			if e.Type().IsRegular() {
 				in := filepath.Join(name, e.Name())
 				rel, _ := filepath.Rel(dir, in)
-				must.Do(must.Get(w.Create(path + "@" + release + "/" + filepath.ToSlash(rel)))(t).Write(must.Get(os.ReadFile(in))(t)))(t)
+				must.Do(must.Get(w.Create(path + "@" + release + "/" + filepath.ToSlash(rel)))(t).Write(
+					must.Get(os.ReadFile(in))(t)))(t)
 			}
 		}
 		return nil
@@ -89,12 +94,14 @@ func TestAnImporterHasFewModules(t *testing.T) {
 		}
 	}
 	must.OK(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(src+"func main() {}\n"), 0o644))
-	must.OK(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module importer.test\n\ngo 1.26.0\n\nrequire github.com/rddp-go/rddp "+release+"\n"), 0o644))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "go.mod"),
+		[]byte("module importer.test\n\ngo 1.26.0\n\nrequire github.com/rddp-go/rddp "+release+"\n"), 0o644))
 	goCommand(t, dir, env, "mod", "tidy")
 	all := goCommand(t, dir, env, "list", "-m", "all")
 	check.That(t, strings.Count(all, "\n") <= 15, "more than 15 modules:\n%s", all)
 	for line := range strings.Lines(string(must.Get(os.ReadFile(filepath.Join(dir, "go.sum")))(t))) {
-		check.That(t, strings.HasPrefix(line, strings.TrimSuffix(module, "/")+" ") || paid.MatchString(line), "in the importer's go.sum: %s", line)
+		check.That(t, strings.HasPrefix(line, strings.TrimSuffix(module, "/")+" ") || paid.MatchString(line),
+			"in the importer's go.sum: %s", line)
 	}
 	goCommand(t, dir, env, "build", "-n", ".")
 }

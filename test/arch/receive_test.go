@@ -44,7 +44,8 @@ func TestWayOfAPacketIsOneShortFile(t *testing.T) {
 			}
 			if own {
 				lines += fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1
-				check.That(t, slices.ContainsFunc(calls, func(c string) bool { return slices.Contains(known, c) }), "%s is not on the way", fn.Name.Name)
+				check.That(t, slices.ContainsFunc(calls, func(c string) bool { return slices.Contains(known, c) }),
+					"%s is not on the way", fn.Name.Name)
 			}
 		}
 	}

@@ -24,7 +24,8 @@ var sansIO = []string{
 }
 
 // forbidden are the imports that would let them.
-var forbidden = []string{"net", "os", "sync", "math/rand", "math/rand/v2", "crypto/rand", "log", "context", "os/signal", "golang.org/x/sys/unix"}
+var forbidden = []string{"net", "os", "sync", "math/rand", "math/rand/v2", "crypto/rand", "log", "context",
+	"os/signal", "golang.org/x/sys/unix"}
 
 // timeNames are what sans-IO code may take from package time: lengths, never points.
 var timeNames = []string{"Duration", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}

@@ -49,8 +49,10 @@ func (s *Siege) labour(h *hold) {
 
 // foreign are types of what no association holds: it only points there.
 var foreign = map[reflect.Type]bool{
-	reflect.TypeFor[Siege](): true, reflect.TypeFor[hold](): true, reflect.TypeFor[queue](): true, reflect.TypeFor[simulation.Node](): true,
-	reflect.TypeFor[rawio.Pool](): true, reflect.TypeFor[ddp.Stream](): true, reflect.TypeFor[rdmap.QP](): true, reflect.TypeFor[assoc.Env](): true,
+	reflect.TypeFor[Siege](): true, reflect.TypeFor[hold](): true, reflect.TypeFor[queue](): true,
+	reflect.TypeFor[simulation.Node](): true,
+	reflect.TypeFor[rawio.Pool]():      true, reflect.TypeFor[ddp.Stream](): true, reflect.TypeFor[rdmap.QP](): true,
+	reflect.TypeFor[assoc.Env](): true,
 }
 
 // weigh holds what each association keeps alive against what it says it holds.

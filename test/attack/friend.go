@@ -37,7 +37,8 @@ func newFriend(s *Siege) *friend {
 	s.ground.Net().Connect(victimAddr, friendAddr, simnet.Params{Delay: time.Millisecond})
 	cfg := s.cfg
 	cfg.InStreams = 64
-	a, err := f.node.EP.Connect(f.node.Time(), &cfg, friendPort, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(victimAddr, 0)}, victimPort)
+	a, err := f.node.EP.Connect(f.node.Time(), &cfg, friendPort, netip.AddrPort{},
+		[]netip.AddrPort{netip.AddrPortFrom(victimAddr, 0)}, victimPort)
 	if err != nil {
 		s.fail("connect: %v", err)
 		return f

@@ -79,7 +79,8 @@ func padded(b []byte) []byte { return append(b, wire.Padding(len(b))...) }
 // setUp sets an association up.
 func (h *hand) setUp() *hold {
 	h.t.Helper()
-	at := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10, InStreams: 10, TSN: h.next})
+	at := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10,
+		InStreams: 10, TSN: h.next})
 	init := wire.AppendAdaptationIndication(at, 1)
 	binary.BigEndian.PutUint16(init[2:], uint16(len(init)))
 	ack, err := wire.AsInit(h.only(h.sendAs(h.foe.addr, 0, init), wire.ChunkInitAck))

@@ -30,7 +30,8 @@ func TestForgedChunksWithTheWrongTagEndNoAssociation(t *testing.T) {
 	before := f.conn.a.Stats().State
 	for typ := range 256 {
 		for _, n := range []int{0, 4, 12, 16, 40} {
-			for _, tag := range []uint32{0, 1, f.conn.a.LocalTag()} { // the last is the one that the victim sends, not the one it wants
+			// the last is the one that the victim sends, not the one it wants
+			for _, tag := range []uint32{0, 1, f.conn.a.LocalTag()} {
 				c := append([]byte{byte(typ), 0, 0, byte(4 + n)}, bytes.Repeat([]byte{0xFF}, n)...)
 				h.sendAs(friendAddr, tag, c)
 			}
@@ -78,7 +79,8 @@ func TestNothingBehindAChunkIsRead(t *testing.T) {
 		for i := range buf.B {
 			buf.B[i] = behind
 		}
-		p := rawio.Packet{Data: buf.B[:copy(buf.B, b)], Buf: buf, Remote: netip.AddrPortFrom(h.foe.addr, 0), Local: netip.AddrPortFrom(victimAddr, 0)}
+		p := rawio.Packet{Data: buf.B[:copy(buf.B, b)], Buf: buf, Remote: netip.AddrPortFrom(h.foe.addr, 0),
+			Local: netip.AddrPortFrom(victimAddr, 0)}
 		h.s.victim.Receive(&p)
 		p.Release()
 		what := fmt.Sprintf("%x %+v", h.got(), v.a.Stats())
@@ -125,7 +127,8 @@ func TestCookieEchoThatComesAgainChangesNothing(t *testing.T) {
 				h.send(h.cookieEcho, h.data(wire.DataFields{Flags: 7, TSN: h.next + 5, PPID: 16}, []byte("later")))
 			}
 			check.That(t, !v.gone && v.a.State() == tt.state && h.s.stats.Restarts == 0 && len(h.s.victim.Conns()) == 2,
-				"%v, gone %v, %d restarts, %d associations", v.a.State(), v.gone, h.s.stats.Restarts, len(h.s.victim.Conns()))
+				"%v, gone %v, %d restarts, %d associations", v.a.State(), v.gone, h.s.stats.Restarts,
+				len(h.s.victim.Conns()))
 		})
 	}
 }
@@ -136,7 +139,8 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 	h := newHand(t)
 	h.port = 2001
 	const local = 31000
-	a := must.Get(h.s.victim.EP.Connect(h.s.victim.Time(), &h.s.cfg, local, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(h.foe.addr, 0)}, h.port))(t)
+	a := must.Get(h.s.victim.EP.Connect(h.s.victim.Time(), &h.s.cfg, local, netip.AddrPort{},
+		[]netip.AddrPort{netip.AddrPortFrom(h.foe.addr, 0)}, h.port))(t)
 	v := h.s.adopt(a, true)
 	h.s.victim.Add(v)
 	v.Pump()
@@ -153,8 +157,10 @@ func TestStaleCookieAgainAndAgain(t *testing.T) {
 	for i := range 6 {
 		init := must.Get(wire.AsInit(h.only(chunks, wire.ChunkInit)))(t)
 		h.peer = init.Tag()
-		ack := wire.AppendInit(nil, wire.ChunkInitAck, wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10, InStreams: 10, TSN: h.next})
-		ack = wire.AppendAdaptationIndication(wire.AppendParam(ack, wire.ParamStateCookie, []byte("a cookie of four")), 1)
+		ack := wire.AppendInit(nil, wire.ChunkInitAck,
+			wire.InitFields{Tag: h.tag, ARwnd: 1 << 17, OutStreams: 10, InStreams: 10, TSN: h.next})
+		ack = wire.AppendAdaptationIndication(wire.AppendParam(ack, wire.ParamStateCookie,
+			[]byte("a cookie of four")), 1)
 		binary.BigEndian.PutUint16(ack[2:], uint16(len(ack)))
 		h.only(send(ack), wire.ChunkCookieEcho)
 		if i == 5 {
@@ -209,7 +215,8 @@ func TestChunksOfExtensionsTouchNothingThatIsHeld(t *testing.T) {
 		must.That(t, err == nil, "%s: %v", tt.name, err)
 		cs := e.Causes()
 		c, ok := cs.Next()
-		check.That(t, ok && c.Code() == wire.CauseUnrecognizedChunkType && bytes.Equal(c.Info(), tt.chunk), "%s is answered by %x", tt.name, e)
+		check.That(t, ok && c.Code() == wire.CauseUnrecognizedChunkType && bytes.Equal(c.Info(), tt.chunk),
+			"%s is answered by %x", tt.name, e)
 	}
 	h.send(h.data(wire.DataFields{Flags: wire.FlagE | wire.FlagU, TSN: h.next + 1, PPID: 17}, session[3:]))
 	check.That(t, h.s.stats.Sessions != 0 || v.mux.Sessions() != 0, "the message that was held has not become whole")

@@ -35,13 +35,15 @@ func (s *Siege) newQueue(h *hold) *queue {
 	s.nextStream++
 	q := &queue{s: s, h: h, stream: s.nextStream, lent: make(map[uint64]loan)}
 	core, err := rdmap.NewQP(rdmap.Config{Table: s.table, PD: 1, Stream: q.stream, QPNum: uint32(q.stream),
-		SendCQ: (*sendCQ)(q), RecvCQ: (*recvCQ)(q), Host: (*host)(q), MaxSend: 8, MaxRecv: 8, MaxSGE: 1, MaxInline: 64, IRD: 4, ORD: 4})
+		SendCQ: (*sendCQ)(q), RecvCQ: (*recvCQ)(q), Host: (*host)(q), MaxSend: 8, MaxRecv: 8, MaxSGE: 1,
+		MaxInline: 64, IRD: 4, ORD: 4})
 	if err != nil {
 		s.fail("a QP is refused: %v", err)
 		return nil
 	}
 	q.core = core
-	for i, access := range [...]ddp.Access{ddp.RemoteWrite | ddp.LocalWrite, ddp.RemoteRead, ddp.RemoteAtomic | ddp.LocalWrite} {
+	for i, access := range [...]ddp.Access{ddp.RemoteWrite | ddp.LocalWrite, ddp.RemoteRead,
+		ddp.RemoteAtomic | ddp.LocalWrite} {
 		if q.open[i] = q.lend(granted, access); q.open[i].region == nil {
 			q.release()
 			return nil
@@ -98,7 +100,8 @@ func (q *queue) receive() {
 		return
 	}
 	q.id++
-	if err := q.core.PostRecv(&rdmap.RecvWR{ID: q.id, SGL: []rdmap.SGE{{LKey: l.region.STag(), Len: pageLen}}}); err != nil {
+	if err := q.core.PostRecv(&rdmap.RecvWR{ID: q.id,
+		SGL: []rdmap.SGE{{LKey: l.region.STag(), Len: pageLen}}}); err != nil {
 		q.back(l)
 		return
 	}
@@ -117,7 +120,8 @@ func (q *queue) work() {
 	}
 	if q.s.c.One(3) {
 		q.id++
-		wr := rdmap.SendWR{ID: q.id, Op: rdmap.WRRead, RemoteSTag: 0xABCD_0123, SGL: []rdmap.SGE{{LKey: q.private.region.STag(), Len: 512}}}
+		wr := rdmap.SendWR{ID: q.id, Op: rdmap.WRRead, RemoteSTag: 0xABCD_0123,
+			SGL: []rdmap.SGE{{LKey: q.private.region.STag(), Len: 512}}}
 		q.core.PostSend(&wr) // refused when the queue is full
 	}
 }
@@ -128,7 +132,8 @@ func (q *queue) send() {
 		return
 	}
 	q.id++
-	if err := q.core.PostSend(&rdmap.SendWR{ID: q.id, Op: rdmap.WRSend, SGL: []rdmap.SGE{{LKey: l.region.STag(), Len: pageLen}}}); err != nil {
+	if err := q.core.PostSend(&rdmap.SendWR{ID: q.id, Op: rdmap.WRSend,
+		SGL: []rdmap.SGE{{LKey: l.region.STag(), Len: pageLen}}}); err != nil {
 		q.back(l)
 		return
 	}

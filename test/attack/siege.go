@@ -72,7 +72,8 @@ func New(c *attacker.Choices) *Siege {
 	s := &Siege{c: c, ground: simulation.NewGround(1), pool: rawio.NewPool(2048, 64)}
 	s.table = ddp.NewTable(simnet.NewRand(3))
 	s.memory = newMemory(s)
-	s.cfg = assoc.Config{RecvBuffer: 1 << (12 + c.Below(6)), SendBuffer: 1 << 16, InStreams: uint16(1 + c.Below(64)), OutStreams: 64}
+	s.cfg = assoc.Config{RecvBuffer: 1 << (12 + c.Below(6)), SendBuffer: 1 << 16, InStreams: uint16(1 + c.Below(64)),
+		OutStreams: 64}
 	ddpadapt.Configure(&s.cfg)
 	carries := func(_, _ netip.Addr) int { return mtu }
 	s.victim = s.ground.NewNode("victim", simnet.NewRand(4), carries, victimAddr)
@@ -151,13 +152,16 @@ func (s *Siege) replace(f *foe) {
 	f.left = 200 + s.c.Below(600)
 	f.port = uint16(1024 + s.c.Below(1000))
 	f.box = f.box[:0]
-	f.peer = attacker.New(s.c, attacker.Config{LocalPort: f.port, RemotePort: victimPort, RDMA: true, MTU: mtu, Careful: s.c.Below(2) == 0})
+	f.peer = attacker.New(s.c, attacker.Config{LocalPort: f.port, RemotePort: victimPort, RDMA: true, MTU: mtu,
+		Careful: s.c.Below(2) == 0})
 	if !s.c.One(3) {
 		return
 	}
 	local := uint16(30000 + s.c.Below(1000))
-	f.peer = attacker.New(s.c, attacker.Config{LocalPort: f.port, RemotePort: local, RDMA: true, MTU: mtu, Careful: s.c.Below(2) == 0})
-	a, err := s.victim.EP.Connect(s.victim.Time(), &s.cfg, local, netip.AddrPort{}, []netip.AddrPort{netip.AddrPortFrom(f.addr, 0)}, f.port)
+	f.peer = attacker.New(s.c, attacker.Config{LocalPort: f.port, RemotePort: local, RDMA: true, MTU: mtu,
+		Careful: s.c.Below(2) == 0})
+	a, err := s.victim.EP.Connect(s.victim.Time(), &s.cfg, local, netip.AddrPort{},
+		[]netip.AddrPort{netip.AddrPortFrom(f.addr, 0)}, f.port)
 	if err != nil {
 		return // there is one between these ports
 	}
@@ -169,7 +173,8 @@ func (s *Siege) replace(f *foe) {
 // deliver hands the victim a packet of an attacker's.
 func (s *Siege) deliver(f *foe, b []byte) {
 	buf := s.pool.Get()
-	p := rawio.Packet{Data: buf.B[:copy(buf.B, b)], Buf: buf, Remote: netip.AddrPortFrom(f.addr, 0), Local: netip.AddrPortFrom(victimAddr, 0)}
+	p := rawio.Packet{Data: buf.B[:copy(buf.B, b)], Buf: buf, Remote: netip.AddrPortFrom(f.addr, 0),
+		Local: netip.AddrPortFrom(victimAddr, 0)}
 	s.victim.Receive(&p)
 	p.Release()
 }

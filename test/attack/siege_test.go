@@ -14,9 +14,10 @@ import (
 
 var (
 	firstSeed = flag.Uint64("seed", 1, "first seed of TestNothingThatAnAttackerSendsHurts")
-	seeds     = flag.Int("seeds", map[bool]int{false: 40, true: 10}[race.Enabled], "seeds of TestNothingThatAnAttackerSendsHurts")
-	duration  = flag.Duration("duration", 0, "for so long, instead of a number of seeds")
-	packets   = flag.Int("packets", 3000, "of the attackers, for each seed")
+	seeds     = flag.Int("seeds", map[bool]int{false: 40, true: 10}[race.Enabled],
+		"seeds of TestNothingThatAnAttackerSendsHurts")
+	duration = flag.Duration("duration", 0, "for so long, instead of a number of seeds")
+	packets  = flag.Int("packets", 3000, "of the attackers, for each seed")
 )
 
 func TestNothingThatAnAttackerSendsHurts(t *testing.T) {
@@ -28,15 +29,19 @@ func TestNothingThatAnAttackerSendsHurts(t *testing.T) {
 		seed := *firstSeed + uint64(n)
 		s := New(attacker.Seeded(seed))
 		err := s.Run(*packets)
-		must.That(t, err == nil, "seed %d: %v (go test ./test/attack -run Hurts -seed %d -seeds 1 -packets %d)", seed, err, seed, *packets)
+		must.That(t, err == nil, "seed %d: %v (go test ./test/attack -run Hurts -seed %d -seeds 1 -packets %d)", seed,
+			err, seed, *packets)
 		st := s.Stats()
 		counters.Add(&all, &st)
 		steps, byOctet, heap = max(steps, s.Worst.Steps), max(byOctet, s.Worst.ByOctet), max(heap, s.Worst.Heap)
 	}
-	t.Logf("%d seeds: %+v; at most %d steps at once, %.2f for an octet, %.2f times the memory that is said", n, all, steps, byOctet, heap)
+	t.Logf("%d seeds: %+v; at most %d steps at once, %.2f for an octet, %.2f times the memory that is said", n, all,
+		steps, byOctet, heap)
 	// What is not tried proves nothing.
-	for what, times := range map[string]uint64{"associations": all.Associations, "ends": all.Ends, "restarts": all.Restarts, "sessions": all.Sessions,
-		"receives": all.Receives, "sends": all.Sends, "reads": all.Reads, "violations": all.Violations, "measurements of memory": all.Weighed, "answers to the friend": all.Friend} {
+	for what, times := range map[string]uint64{"associations": all.Associations, "ends": all.Ends,
+		"restarts": all.Restarts, "sessions": all.Sessions,
+		"receives": all.Receives, "sends": all.Sends, "reads": all.Reads, "violations": all.Violations,
+		"measurements of memory": all.Weighed, "answers to the friend": all.Friend} {
 		check.That(t, times >= uint64(n), "%d seeds have seen %d %s", n, times, what)
 	}
 }

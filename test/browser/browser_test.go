@@ -26,7 +26,9 @@ func TestPagesAreFitToBeSeen(t *testing.T) {
 	for name, url := range pages {
 		for _, width := range []int64{360, 1280} {
 			for _, scheme := range []string{"light", "dark"} {
-				t.Run(fmt.Sprintf("%s at %d %s", name, width, scheme), func(t *testing.T) { look(t, browser, string(axe), url, name, width, scheme) })
+				t.Run(fmt.Sprintf("%s at %d %s", name, width, scheme), func(t *testing.T) {
+					look(t, browser, string(axe), url, name, width, scheme)
+				})
 			}
 		}
 	}

@@ -75,15 +75,22 @@ func look(t *testing.T, browser context.Context, axe, url, name string, width in
 	}))
 	get(t)(chromedp.Call(ctx, network.Enable, network.EnableParams{}))
 	get(t)(chromedp.Call(ctx, log.Enable, cdp.Empty{}))
-	get(t)(chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}))
+	get(t)(chromedp.Call(ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}))
 	must(t, chromedp.Do(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(url)))
 	wide, err := chromedp.Run(ctx, chromedp.Evaluate[int64]("document.documentElement.scrollWidth"))
 	must(t, err)
 	shot, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	must(t, err)
-	must(t, chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('details').forEach(d => { d.open = true })"), // the tables too
-		chromedp.Evaluate[chromedp.Void](axe)))
-	found, err := chromedp.Run(ctx, chromedp.Evaluate[result]("axe.run({runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['violations']})", chromedp.EvalAwaitPromise))
+	// the tables too
+	must(t,
+		chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](
+			"document.querySelectorAll('details').forEach(d => { d.open = true })"),
+			chromedp.Evaluate[chromedp.Void](axe)))
+	found, err := chromedp.Run(ctx,
+		chromedp.Evaluate[result]("axe.run({runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['violations']})",
+			chromedp.EvalAwaitPromise))
 	must(t, err)
 	for _, v := range found.Violations {
 		t.Errorf("%s: %s: %d times, first %+v", v.ID, v.Help, len(v.Nodes), v.Nodes[0])
@@ -109,9 +116,11 @@ func pages(t *testing.T) map[string]string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	list := make(map[string]string)
-	for name, args := range map[string]string{"bandwidth": "write -n 2000", "latency": "send --lat -n 2000", "sizes": "write -a -n 10 -t 4"} {
+	for name, args := range map[string]string{"bandwidth": "write -n 2000", "latency": "send --lat -n 2000",
+		"sizes": "write -a -n 10 -t 4"} {
 		file := filepath.Join(dir, name+".html")
-		if out, err := exec.Command(tool, append(strings.Fields(args), "--self", "--link", "mem", "--report", file, "--trace", filepath.Join(dir, "trace"))...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(tool, append(strings.Fields(args), "--self", "--link", "mem", "--report", file,
+			"--trace", filepath.Join(dir, "trace"))...).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		list[name] = "file://" + file

@@ -82,7 +82,8 @@ func BenchmarkC(b *testing.B) {
 func aFile(rfc string, layers ...string) File {
 	f := File{RFC: rfc, Set: "s"}
 	for i, l := range layers {
-		f.Rows = append(f.Rows, Row{ID: fmt.Sprintf("%s-1-%d", rfc, i+1), Section: "1", Level: "MUST", Layer: l, Text: "Do it."})
+		f.Rows = append(f.Rows, Row{ID: fmt.Sprintf("%s-1-%d", rfc, i+1), Section: "1", Level: "MUST", Layer: l,
+			Text: "Do it."})
 	}
 	return f
 }
@@ -140,7 +141,8 @@ func TestMistakesInTheTablesAreFound(t *testing.T) {
 			}
 			r := examine(list, c.waivers, c.cites)
 			if strings.Contains(c.name, "proved") {
-				r.proved, r.noProof = map[string]bool{"7000-1-1": c.want == "is proved"}, map[string]string{"7000-1-1": reason}
+				r.proved, r.noProof = map[string]bool{"7000-1-1": c.want == "is proved"},
+					map[string]string{"7000-1-1": reason}
 				r.checkNoProof()
 			}
 			switch {
@@ -154,20 +156,25 @@ func TestMistakesInTheTablesAreFound(t *testing.T) {
 }
 
 func TestRowsThatAreNotOfferedAreNotCounted(t *testing.T) {
-	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")}, map[string]string{"off:7000": "this code does not do that"},
+	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")},
+		map[string]string{"off:7000": "this code does not do that"},
 		[]Citation{{ID: "7000-1-1", Test: "TestX"}})
 	check.Equal(t, "MUST", r.Count(r.Files[0])["MUST"], (Count{Rows: 1, Tested: 1, Off: 2}))
 	for _, table := range []string{r.Table(), r.Markdown()} {
-		check.That(t, strings.Contains(table, "(not offered)") && strings.Contains(table, "not counted: 2\nuntested: 0  waived: 0  rows: 1\n"), "%s", table)
+		check.That(t, strings.Contains(table, "(not offered)") &&
+			strings.Contains(table, "not counted: 2\nuntested: 0  waived: 0  rows: 1\n"), "%s", table)
 	}
 }
 
 func TestUpdateReadme(t *testing.T) {
-	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")}, map[string]string{"layer:n/a": "not for this code at all"},
+	r := examine([]File{aFile("7000", "sctp", "sctp", "n/a")},
+		map[string]string{"layer:n/a": "not for this code at all"},
 		[]Citation{{ID: "7000-1-1", Test: "TestX"}})
 	got, ok := r.UpdateReadme("a\n<!-- conformance -->\nyesterday\n<!-- /conformance -->\nb\n")
-	check.That(t, ok && !strings.Contains(got, "yesterday") && strings.HasPrefix(got, "a\n") && strings.HasSuffix(got, "\nb\n") &&
-		strings.Contains(got, "| 1+1/3 |") && strings.Contains(got, "untested: 1  waived: 1  rows: 3\n"), "%v, %q", ok, got)
+	check.That(t, ok && !strings.Contains(got, "yesterday") && strings.HasPrefix(got, "a\n") &&
+		strings.HasSuffix(got, "\nb\n") &&
+		strings.Contains(got, "| 1+1/3 |") && strings.Contains(got, "untested: 1  waived: 1  rows: 3\n"), "%v, %q",
+		ok, got)
 	again, ok := r.UpdateReadme(got)
 	check.That(t, ok && again == got, "a second update changes the text: %q", again)
 	_, ok = r.UpdateReadme("no block")

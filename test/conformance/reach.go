@@ -48,7 +48,9 @@ type listed struct{ path, name, dir, export, files string }
 
 // goList asks for the packages of the module and what they are made of.
 func goList(root string) (list []listed, err error) {
-	c := exec.Command("go", "list", "-test", "-deps", "-export", "-f", "{{.ImportPath}}\t{{.Name}}\t{{.Dir}}\t{{.Export}}\t{{join .GoFiles \" \"}}", "./...", "./cmd/...", "./metrics/...")
+	c := exec.Command("go", "list", "-test", "-deps", "-export", "-f",
+		"{{.ImportPath}}\t{{.Name}}\t{{.Dir}}\t{{.Export}}\t{{join .GoFiles \" \"}}", "./...", "./cmd/...",
+		"./metrics/...")
 	c.Dir = root
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	var out, wrong bytes.Buffer
@@ -78,8 +80,10 @@ func newReach(root string) (*reach, error) {
 		exports[p.path] = p.export
 	}
 	r := &reach{fset: token.NewFileSet(), pkgs: make(map[string]*types.Package), files: make(map[string][]*ast.File),
-		in: make(map[string]bool), tells: make(map[string]bool), prod: make(map[string]bool), iface: make(map[string]bool)}
-	r.info = types.Info{Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object), Selections: make(map[*ast.SelectorExpr]*types.Selection)}
+		in: make(map[string]bool), tells: make(map[string]bool), prod: make(map[string]bool),
+		iface: make(map[string]bool)}
+	r.info = types.Info{Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object),
+		Selections: make(map[*ast.SelectorExpr]*types.Selection)}
 	r.std = importer.ForCompiler(r.fset, "gc", func(path string) (io.ReadCloser, error) {
 		if exports[path] == "" {
 			return nil, fmt.Errorf("no export data of %s", path)
@@ -97,7 +101,8 @@ func newReach(root string) (*reach, error) {
 			}
 			r.files[p.path] = append(r.files[p.path], f)
 		}
-		if r.pkgs[p.path], err = (&types.Config{Importer: r}).Check(p.path, r.fset, r.files[p.path], &r.info); err != nil {
+		if r.pkgs[p.path], err = (&types.Config{Importer: r}).Check(p.path, r.fset, r.files[p.path], &r.info); err !=
+			nil {
 			return nil, err
 		}
 	}
@@ -175,7 +180,8 @@ func (r *reach) find() {
 				if fn.Recv != nil {
 					methods[shape(obj)] = append(methods[shape(obj)], name)
 				}
-				if r.wayIn(path) && fn.Name.IsExported() || fn.Name.Name == "main" && f.Name.Name == "main" && strings.HasPrefix(path, modulePath+"/cmd/") {
+				if r.wayIn(path) && fn.Name.IsExported() || fn.Name.Name == "main" && f.Name.Name == "main" &&
+					strings.HasPrefix(path, modulePath+"/cmd/") {
 					queue = append(queue, name)
 				}
 			}
@@ -259,7 +265,8 @@ func onlyTells(fn *ast.FuncDecl) bool {
 func (r *reach) wayIn(path string) bool {
 	rel := strings.TrimPrefix(path, modulePath+"/")
 	for _, w := range waysIn {
-		if under, all := strings.CutSuffix(w, "/..."); w == rel || all && (rel == under || strings.HasPrefix(rel, under+"/")) {
+		if under, all := strings.CutSuffix(w, "/..."); w == rel ||
+			all && (rel == under || strings.HasPrefix(rel, under+"/")) {
 			return true
 		}
 	}
@@ -291,8 +298,11 @@ func CitedOutOfReach(root string) error {
 			return err
 		}
 		for _, c := range cites {
-			if names := calls[c.Test]; len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool { return r.in[n] }) {
-				errs = append(errs, fmt.Errorf("%v: %s cites %s, but no program reaches what it calls: %s", c.Pos, c.Test, c.ID, strings.Join(names, ", ")))
+			if names := calls[c.Test]; len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool {
+				return r.in[n]
+			}) {
+				errs = append(errs, fmt.Errorf("%v: %s cites %s, but no program reaches what it calls: %s", c.Pos,
+					c.Test, c.ID, strings.Join(names, ", ")))
 			}
 		}
 	}

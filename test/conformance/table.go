@@ -51,14 +51,16 @@ func (r *Report) Summary() string {
 	provable, proved, none, any := r.proofCount(r.Files...)
 	return fmt.Sprintf("not offered to peers, and not counted: %d\n", off) +
 		fmt.Sprintf("untested: %d  waived: %d  rows: %d\n", untested, waived, rows) +
-		fmt.Sprintf("proved: %d of %d MUST and MUST NOT that tests cite (no fault can be: %d), %d rows in all, %.0f %%\n",
+		fmt.Sprintf("proved: %d of %d MUST and MUST NOT that tests cite (no fault can be: %d), %d rows in all, "+
+			"%.0f %%\n",
 			proved, provable, none, any, 100*float64(any)/float64(max(rows, 1)))
 }
 
 // Table has a line per RFC and level.
 func (r *Report) Table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-4s  %-10s %5s %7s %7s %7s %9s %5s\n", "RFC", "level", "rows", "tested", "proved", "waived", "untested", "off")
+	fmt.Fprintf(&b, "%-4s  %-10s %5s %7s %7s %7s %9s %5s\n", "RFC", "level", "rows", "tested", "proved", "waived",
+		"untested", "off")
 	for _, f := range r.Files {
 		note, counts := r.title(&f), r.Count(f)
 		for _, level := range Levels {
@@ -70,7 +72,8 @@ func (r *Report) Table() string {
 			if level == "MAY" {
 				untested = "-" // an option
 			}
-			line := fmt.Sprintf("%-4s  %-10s %5d %7d %7d %7d %9s %5d  %s", f.RFC, level, c.Rows, c.Tested, c.Proved, c.Waived, untested, c.Off, note)
+			line := fmt.Sprintf("%-4s  %-10s %5d %7d %7d %7d %9s %5d  %s", f.RFC, level, c.Rows, c.Tested, c.Proved,
+				c.Waived, untested, c.Off, note)
 			fmt.Fprintln(&b, strings.TrimRight(line, " "))
 			note = ""
 		}
@@ -96,9 +99,12 @@ const (
 // the rows proved of those MUST and MUST NOT that a test holds.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	b.WriteString("Rows that a test holds, + rows waived with a reason, / all rows (rows of what is not offered to peers).\n" +
-		"Proved: of the MUST and MUST NOT that a test holds, those for which a fault is known that violates the row alone and that such a test catches (`make proofs`).\n\n" +
-		"| RFC | subject | " + strings.Join(Levels, " | ") + " | untested | proved |\n|---|---|" + strings.Repeat("---|", len(Levels)+2) + "\n")
+	b.WriteString("Rows that a test holds, + rows waived with a reason, / all rows (rows of what is not offered " +
+		"to peers).\n" +
+		"Proved: of the MUST and MUST NOT that a test holds, those for which a fault is known that violates the " +
+		"row alone and that such a test catches (`make proofs`).\n\n" +
+		"| RFC | subject | " + strings.Join(Levels, " | ") + " | untested | proved |\n|---|---|" +
+		strings.Repeat("---|", len(Levels)+2) + "\n")
 	for _, f := range r.Files {
 		fmt.Fprintf(&b, "| %s | %s |", f.RFC, r.title(&f))
 		counts := r.Count(f)
@@ -147,7 +153,8 @@ func (r *Report) Readme(name string) (got, want string, err error) {
 	}
 	want, ok := r.UpdateReadme(string(data))
 	if !ok {
-		return "", "", fmt.Errorf("%s has no block between the lines %s and %s", name, strings.TrimSpace(blockStart), strings.TrimSpace(blockEnd))
+		return "", "", fmt.Errorf("%s has no block between the lines %s and %s", name, strings.TrimSpace(blockStart),
+			strings.TrimSpace(blockEnd))
 	}
 	return string(data), want, nil
 }

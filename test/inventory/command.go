@@ -116,7 +116,8 @@ func (t *tree) commands() (lines []string) {
 			if err != nil {
 				names = []string{err.Error()}
 			}
-			lines = append(lines, fmt.Sprintf("run %s %s %s: %s", c.file, c.flag, alternative, strings.Join(names, ", ")))
+			lines = append(lines, fmt.Sprintf("run %s %s %s: %s", c.file, c.flag, alternative,
+				strings.Join(names, ", ")))
 		}
 	}
 	return lines

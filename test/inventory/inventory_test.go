@@ -23,11 +23,13 @@ func TestCommandsFindTheirTests(t *testing.T) {
 	for _, c := range list {
 		for alternative := range strings.SplitSeq(c.expr, "|") {
 			names, err := tree.finds(c, alternative)
-			check.That(t, err == nil && len(names) > 0, "%s: %s %s finds no test in %v (%v): %s", c.file, c.flag, alternative, c.pkgs, err, c.words)
+			check.That(t, err == nil && len(names) > 0, "%s: %s %s finds no test in %v (%v): %s", c.file, c.flag,
+				alternative, c.pkgs, err, c.words)
 		}
 	}
 	for _, file := range []string{"Makefile", "README.md", "CONTRIBUTING.md", "docs/performance.md"} {
-		check.That(t, slices.ContainsFunc(list, func(c command) bool { return c.file == file }), "no command found in %s", file)
+		check.That(t, slices.ContainsFunc(list, func(c command) bool { return c.file == file }),
+			"no command found in %s", file)
 	}
 }
 
@@ -67,10 +69,12 @@ func TestCommandsAreUnderstood(t *testing.T) {
 		must.OK(t, os.MkdirAll(filepath.Join(dir, path.Dir(name)), 0o755))
 		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	write("Makefile", "x:\n\t$(GO) test ./a -run '^TestOne$$|TestTwo' -v\n\t$(GO) test -run '^$$' -bench '$(BENCH)' ./...\n")
+	write("Makefile",
+		"x:\n\t$(GO) test ./a -run '^TestOne$$|TestTwo' -v\n\t$(GO) test -run '^$$' -bench '$(BENCH)' ./...\n")
 	write("README.md", "Run `go test\n./a/... -run TestThree/sub -v`, or\n\n    go test -bench Fast ./a\n")
 	write("docs/dev/experiments.md", "`go test ./a -run TestGone`\n")
-	write("a/a_test.go", "package a\n\nfunc TestOne(t *testing.T) {}\nfunc BenchmarkFast(b *testing.B) {}\nfunc TestMain(m *testing.M) {}\n")
+	write("a/a_test.go", "package a\n\nfunc TestOne(t *testing.T) {}\nfunc BenchmarkFast(b *testing.B) {}\nfunc "+
+		"TestMain(m *testing.M) {}\n")
 	write("a/b/b_test.go", "package b\n\nfunc TestThree(t *testing.T) {}\n")
 	write("a/b/testdata/fuzz/FuzzGone/1", "")
 	write("a/b/testdata/told.txt", "story")

@@ -67,8 +67,10 @@ func subtests(file string) (lines []string, err error) {
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {
 		var e struct{ Action, Package, Test string }
-		if json.Unmarshal(in.Bytes(), &e) == nil && e.Test != "" && slices.Contains([]string{"pass", "fail", "skip"}, e.Action) {
-			lines = append(lines, fmt.Sprintf("ran %s %s %s", strings.TrimPrefix(e.Package, "github.com/rddp-go/rddp/"), e.Test, e.Action))
+		if json.Unmarshal(in.Bytes(), &e) == nil && e.Test != "" && slices.Contains([]string{"pass", "fail", "skip"},
+			e.Action) {
+			lines = append(lines, fmt.Sprintf("ran %s %s %s",
+				strings.TrimPrefix(e.Package, "github.com/rddp-go/rddp/"), e.Test, e.Action))
 		}
 	}
 	if len(lines) == 0 {

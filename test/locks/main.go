@@ -37,7 +37,8 @@ func main() {
 	assocs := flag.Int("assocs", 256, "associations with a message under way")
 	rate := flag.Int("rate", 1000, "set-ups and ends a second beside them")
 	duration := flag.Duration("duration", 5*time.Second, "how long")
-	most := flag.Float64("most", 1, "share of the processors' time that a lock may have which associations share, in percent")
+	most := flag.Float64("most", 1, "share of the processors' time that a lock may have which associations "+
+		"share, in percent")
 	flag.Parse()
 	if err := run(*assocs, *rate, *duration, *most); err != nil {
 		fmt.Fprintln(os.Stderr, "locks:", err)
@@ -61,8 +62,10 @@ func run(assocs, rate int, duration time.Duration, most float64) error {
 	}
 	took := time.Since(began)
 	after := profile()
-	fmt.Printf("%d associations, %.0f round trips a second, %.0f set-ups and ends a second, %d processors, %v\n", assocs,
-		float64(w.trips.Load()-trips)/took.Seconds(), float64(done)/took.Seconds(), runtime.GOMAXPROCS(0), took.Round(time.Millisecond))
+	fmt.Printf("%d associations, %.0f round trips a second, %.0f set-ups and ends a second, %d processors, %v\n",
+		assocs,
+		float64(w.trips.Load()-trips)/took.Seconds(), float64(done)/took.Seconds(), runtime.GOMAXPROCS(0),
+		took.Round(time.Millisecond))
 	return judge(before, after, took, most)
 }
 
@@ -79,7 +82,8 @@ func judge(before, after map[string]time.Duration, took time.Duration, most floa
 	slices.SortFunc(locks, func(a, b string) int { return int(after[b] - after[a]) })
 	percent := func(d, of time.Duration) float64 { return 100 * float64(d) / float64(of) }
 	processors := took * time.Duration(runtime.GOMAXPROCS(0))
-	fmt.Printf("waited %v in all, %.2f %% of the processors' time\n", all.Round(time.Microsecond), percent(all, processors))
+	fmt.Printf("waited %v in all, %.2f %% of the processors' time\n", all.Round(time.Microsecond),
+		percent(all, processors))
 	var bad []string
 	for _, l := range locks {
 		share := percent(after[l], processors)

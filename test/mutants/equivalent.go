@@ -88,7 +88,8 @@ func stands(key, root string) error {
 	}
 	for _, d := range parsed.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && functionName(f) == function &&
-			strings.Contains("\n"+string(text[set.Position(f.Pos()).Offset:set.Position(f.End()).Offset])+"\n", "\n"+old) {
+			strings.Contains("\n"+string(text[set.Position(f.Pos()).Offset:set.Position(f.End()).Offset])+"\n",
+				"\n"+old) {
 			return nil
 		}
 	}

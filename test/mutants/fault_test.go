@@ -27,8 +27,10 @@ func TestFaultsAreParsedAndBrokenOnesRefused(t *testing.T) {
 	list, err := parse(example + "\nfault same\nin c.go\nby ./c\nequivalent nobody looks\n-\tx()\n")
 	must.That(t, err == nil && len(list) == 2, "%v, %v", list, err)
 	f, g := list[0], list[1]
-	check.That(t, f.name == "early" && f.file == "a/b.go" && strings.Join(f.tests, " ") == "./a/b ./a" && f.proves[0] == (proof{"9260-1-1", "a/b", "TestB"}) && f.equivalent == "", "%+v", f)
-	check.That(t, f.old == "\tfor i := range n {\n\t\tif i > 3 {\n" && f.new == "\tfor i := range n {\n\t\tif i >= 3 {\n",
+	check.That(t, f.name == "early" && f.file == "a/b.go" && strings.Join(f.tests, " ") == "./a/b ./a" &&
+		f.proves[0] == (proof{"9260-1-1", "a/b", "TestB"}) && f.equivalent == "", "%+v", f)
+	check.That(t, f.old == "\tfor i := range n {\n\t\tif i > 3 {\n" &&
+		f.new == "\tfor i := range n {\n\t\tif i >= 3 {\n",
 		"%q becomes %q", f.old, f.new)
 	check.That(t, g.equivalent == "nobody looks" && g.old == "\tx()\n" && g.new == "", "%+v", g)
 }
@@ -80,7 +82,8 @@ func TestFaultsApply(t *testing.T) {
 		count[f.layer()]++
 	}
 	for _, layer := range []string{"rawio", "sctp/wire", "sctp/internal/tsnset", "sctp/internal/rx", "sctp/internal/tx",
-		"sctp/internal/pack", "sctp/internal/pmtud", "sctp/cc", "sctp/assoc", "sctp/endpoint", "sctp", "ddp", "ddpadapt",
+		"sctp/internal/pack", "sctp/internal/pmtud", "sctp/cc", "sctp/assoc", "sctp/endpoint", "sctp", "ddp",
+		"ddpadapt",
 		"rdma/rdmap", "rdma", "metrics"} {
 		check.That(t, count[layer] >= 4, "%d faults in %s", count[layer], layer)
 	}
@@ -101,7 +104,8 @@ func TestFaultsCompile(t *testing.T) {
 			if changed, err := f.apply(texts[i]); err == nil { // else TestFaultsApply says so
 				texts[i] = changed
 			}
-			if err := p.check(texts, nil); err != nil && !strings.HasSuffix(err.Error(), "imported and not used") { // what there was is woven in beside it
+			// what there was is woven in beside it
+			if err := p.check(texts, nil); err != nil && !strings.HasSuffix(err.Error(), "imported and not used") {
 				t.Errorf("fault %s: %v", f.name, err)
 			}
 		}

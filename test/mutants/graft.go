@@ -54,7 +54,8 @@ func (w *weaver) graft(m *mutant, probed map[int]int) error {
 			wrong[w.offset(f.Name.End()):w.offset(f.End())+grown])
 		if m.site = probed[m.probe]; m.site == 0 {
 			m.site, probed[m.probe] = m.number, m.number
-			w.edits = append(w.edits, edit{m.probe, m.probe, fmt.Sprintf("if %s != \"\" { wovenHit(%d) }; ", reachVar, m.number)})
+			w.edits = append(w.edits,
+				edit{m.probe, m.probe, fmt.Sprintf("if %s != \"\" { wovenHit(%d) }; ", reachVar, m.number)})
 		}
 		return nil
 	}

@@ -74,7 +74,8 @@ func runMachine(o sampling) (bool, error) {
 	if err != nil || len(sample)+len(race) == 0 {
 		return false, cmp.Or(err, errors.New("there are no such mutants"))
 	}
-	fmt.Printf("mutants: %d by machine and %d of concurrency, seed %s, state in %s\n", len(sample), len(race), m.seed, m.dir)
+	fmt.Printf("mutants: %d by machine and %d of concurrency, seed %s, state in %s\n", len(sample), len(race), m.seed,
+		m.dir)
 	if m.order, err = m.plain.testOrder(m.scope.packages); err != nil {
 		return false, err
 	}

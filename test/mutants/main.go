@@ -31,9 +31,12 @@ func main() {
 	flag.IntVar(&o.jobs, "j", 2, "tests to run at a time")
 	flag.IntVar(&o.seeds, "seeds", 300, "worlds that internal/test/simulation runs")
 	check := flag.Bool("check", false, "only say which faults do not apply")
-	proofs := flag.Bool("proofs", false, "only show that each fault which proves a row is caught by the test that cites it")
-	draft := flag.String("draft", "", "with -proofs, the faults of this file instead: which test that cites the row catches them?")
-	rows := flag.String("rows", "", "print the rows of a sample of 200 by this seed, 8 hexadecimal digits, and which are proved")
+	proofs := flag.Bool("proofs", false,
+		"only show that each fault which proves a row is caught by the test that cites it")
+	draft := flag.String("draft", "", "with -proofs, the faults of this file instead: which test that cites the "+
+		"row catches them?")
+	rows := flag.String("rows", "", "print the rows of a sample of 200 by this seed, 8 hexadecimal digits, and "+
+		"which are proved")
 	s := machineFlags()
 	flag.Parse()
 	o.jobs = max(o.jobs, 1)
@@ -74,7 +77,8 @@ func machineFlags() *sampling {
 	})
 	flag.DurationVar(&s.budget, "budget", 0, "processor time of other packages' tests for one mutant (0: no limit)")
 	flag.BoolVar(&s.again, "again", false, "try those of the sample again that were not caught")
-	flag.IntVar(&s.near, "near", 0, "let the tests of only so many packages run, a mutant's own first (0: of all that build on it)")
+	flag.IntVar(&s.near, "near", 0, "let the tests of only so many packages run, a mutant's own first (0: of "+
+		"all that build on it)")
 	flag.IntVar(&s.steady, "steady", 20, "times that a test has to pass before its failure counts")
 	flag.Float64Var(&s.least, "least", 97, "the score, in percent, below which this fails")
 	flag.StringVar(&s.survivors, "survivors", "", "a directory for the diffs of survivors, as they come")

@@ -26,7 +26,8 @@ func (p *typed) mutants(s *scope, i int) []*mutant {
 	m := &maker{typed: p, scope: s, file: p.files[i], name: p.names[i], text: p.texts[i]}
 	for _, d := range m.file.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if !ok || f.Body == nil || slices.Contains([]string{"init", "main", "_", "String", "GoString", "Error"}, f.Name.Name) {
+		if !ok || f.Body == nil || slices.Contains([]string{"init", "main", "_", "String", "GoString", "Error"},
+			f.Name.Name) {
 			continue
 		}
 		m.function, m.stack = f, nil
@@ -182,10 +183,13 @@ func (m *maker) negate(e ast.Expr) {
 var (
 	otherComparison = map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
 		token.EQL: "!=", token.NEQ: "=="}
-	otherArithmetic = map[token.Token]string{token.ADD: "-", token.SUB: "+", token.MUL: "/", token.QUO: "*", token.REM: "*",
+	otherArithmetic = map[token.Token]string{token.ADD: "-", token.SUB: "+", token.MUL: "/", token.QUO: "*",
+		token.REM: "*",
 		token.SHL: ">>", token.SHR: "<<", token.AND: "|", token.OR: "&", token.AND_NOT: "&", token.XOR: "|",
-		token.ADD_ASSIGN: "-=", token.SUB_ASSIGN: "+=", token.MUL_ASSIGN: "/=", token.QUO_ASSIGN: "*=", token.SHL_ASSIGN: ">>=",
-		token.SHR_ASSIGN: "<<=", token.AND_ASSIGN: "|=", token.OR_ASSIGN: "&=", token.AND_NOT_ASSIGN: "&=", token.INC: "--",
+		token.ADD_ASSIGN: "-=", token.SUB_ASSIGN: "+=", token.MUL_ASSIGN: "/=", token.QUO_ASSIGN: "*=",
+		token.SHL_ASSIGN: ">>=",
+		token.SHR_ASSIGN: "<<=", token.AND_ASSIGN: "|=", token.OR_ASSIGN: "&=", token.AND_NOT_ASSIGN: "&=",
+		token.INC: "--",
 		token.DEC: "++"}
 )
 
@@ -220,7 +224,8 @@ func (m *maker) call(n *ast.CallExpr) {
 		m.serial(n, s)
 		m.atomic(n, s)
 	}
-	if id, ok := n.Fun.(*ast.Ident); ok && slices.Contains([]string{"min", "max", "append"}, id.Name) || n.Ellipsis != 0 {
+	if id, ok := n.Fun.(*ast.Ident); ok && slices.Contains([]string{"min", "max", "append"}, id.Name) ||
+		n.Ellipsis != 0 {
 		return
 	}
 	for i := 1; i < len(n.Args); i++ {
@@ -403,7 +408,8 @@ func (m *maker) selector(n *ast.SelectorExpr) {
 	}
 	for i := 1; i < u.NumFields(); i++ {
 		f := u.Field((s.Index()[0] + i) % u.NumFields())
-		if f.Name() != "_" && !f.Embedded() && types.Identical(f.Type(), s.Obj().Type()) && (f.Exported() || f.Pkg() == m.pkg) {
+		if f.Name() != "_" && !f.Embedded() && types.Identical(f.Type(), s.Obj().Type()) &&
+			(f.Exported() || f.Pkg() == m.pkg) {
 			m.emit("wrong", n.Sel.Pos(), n.Sel.End(), f.Name())
 			return
 		}
@@ -433,7 +439,8 @@ func (m *maker) returnsError(n int) bool {
 			break
 		}
 	}
-	return s != nil && s.Results().Len() == n && types.Identical(s.Results().At(n-1).Type(), types.Universe.Lookup("error").Type())
+	return s != nil && s.Results().Len() == n && types.Identical(s.Results().At(n-1).Type(),
+		types.Universe.Lookup("error").Type())
 }
 
 // drop leaves statements out.

@@ -121,10 +121,13 @@ func TestEachOperatorMakesItsFaults(t *testing.T) {
 		{"plain", "return p.n.Load() == 0", "return wovenPlainLoad[int32](&p.n) == 0"},
 	} {
 		check.That(t, slices.ContainsFunc(list, func(m *mutant) bool {
-			return m.operator == row.operator && strings.TrimSpace(m.old) == row.old && strings.TrimSpace(m.new) == row.new
+			return m.operator == row.operator && strings.TrimSpace(m.old) == row.old &&
+				strings.TrimSpace(m.new) == row.new
 		}), "%s does not make %q of %q", row.operator, row.new, row.old)
 	}
-	i := slices.IndexFunc(list, func(m *mutant) bool { return m.function == "path.String" || strings.Contains(m.by, "512+1") })
+	i := slices.IndexFunc(list, func(m *mutant) bool {
+		return m.function == "path.String" || strings.Contains(m.by, "512+1")
+	})
 	check.That(t, i < 0, "number %d is none of ours", i)
 }
 
@@ -138,7 +141,8 @@ func TestNamesOutliveMovedLines(t *testing.T) {
 		return ids
 	}
 	was := names(source)
-	check.Slice(t, "names after a line was put in", was, names(strings.Replace(source, "type TSN", "// TSN.\n\ntype TSN", 1)))
+	check.Slice(t, "names after a line was put in", was,
+		names(strings.Replace(source, "type TSN", "// TSN.\n\ntype TSN", 1)))
 	slices.Sort(was)
 	check.Equal(t, "names without a second of the same", len(slices.Compact(was)), len(names(source)))
 }
@@ -201,7 +205,8 @@ func TestEquivalents(t *testing.T) {
 	}
 	const line = "\n-	count := make(map[string]int)\n"
 	check.OK(t, stands("test/mutants/fault_test.go TestFaultsApply"+line, "../.."))
-	for _, key := range []string{"test/mutants/fault_test.go TestParseRefuses" + line, "test/mutants/fault.go load\n-\tno such line\n"} {
+	for _, key := range []string{"test/mutants/fault_test.go TestParseRefuses" + line,
+		"test/mutants/fault.go load\n-\tno such line\n"} {
 		check.That(t, stands(key, "../..") != nil, "lines that are not there stand: %s", key)
 	}
 	plain, race := population(theScope(t), []*typed{aPackage(t, source)})
@@ -228,7 +233,8 @@ func TestScoreLeavesEquivalentsOut(t *testing.T) {
 	}
 	s := newScore(m, list, nil, map[string]string{list[5].key(): "nobody looks"})
 	got, err := s.inDocs("a\n" + docsBegin + "old\n" + docsEnd + "b\n")
-	check.That(t, err == nil && strings.Contains(got, "| p | 6 | 2 | 1 | 1 | 1 | 1 | 60.0 % |\n") && strings.Contains(got, "d p/p.go:0 i  (survived)\n-\tx()\n") &&
+	check.That(t, err == nil && strings.Contains(got, "| p | 6 | 2 | 1 | 1 | 1 | 1 | 60.0 % |\n") &&
+		strings.Contains(got, "d p/p.go:0 i  (survived)\n-\tx()\n") &&
 		!strings.Contains(got, "old") && strings.HasSuffix(got, docsEnd+"b\n"), "%v %v", got, err)
 	check.That(t, !s.good(61) && s.good(60), "a score of 60 %%")
 	_, err = s.inDocs("no marks\n")
@@ -267,7 +273,9 @@ func TestStateGoesOn(t *testing.T) {
 	b, _ := os.ReadFile(filepath.Join(dir, "fates.jsonl"))
 	must.OK(t, os.WriteFile(filepath.Join(dir, "fates.jsonl"), b[:len(b)-4], 0o644))
 	s, err := openState(dir)
-	check.That(t, err == nil && s.fates["a"].Outcome == fateCaught && s.fates["b"].Outcome == "", "%v, %v", s.fates, err)
+	check.That(t, err == nil && s.fates["a"].Outcome == fateCaught && s.fates["b"].Outcome == "", "%v, %v", s.fates,
+		err)
 	s = must.Get(openState(dir + "2"))(t)
-	check.That(t, s.fates["a"].Outcome == "" && s.former["a"] == "p TestA" && s.former["b"] == "", "of another tree: %v, %v", s.fates, s.former)
+	check.That(t, s.fates["a"].Outcome == "" && s.former["a"] == "p TestA" && s.former["b"] == "",
+		"of another tree: %v, %v", s.fates, s.former)
 }

@@ -177,10 +177,12 @@ func prove(match, draft string, jobs int) (ok bool, err error) {
 				continue
 			}
 			bad++
-			fmt.Printf("NO PROOF %5.1fs  %s of %s by %s: %s\n", time.Since(begun).Seconds(), f.name, r.row, r.test, what)
+			fmt.Printf("NO PROOF %5.1fs  %s of %s by %s: %s\n", time.Since(begun).Seconds(), f.name, r.row, r.test,
+				what)
 		}
 	})
-	fmt.Printf("mutants: %d faults prove %d rows, %d proofs fail, in %v, %v of processor time\n", len(list), len(rows), bad,
+	fmt.Printf("mutants: %d faults prove %d rows, %d proofs fail, in %v, %v of processor time\n", len(list),
+		len(rows), bad,
 		time.Since(start).Round(time.Second), time.Duration(processor.Load()).Round(time.Second))
 	return bad == 0, nil
 }
@@ -273,7 +275,8 @@ func (p *prover) prepare(list []*fault) error {
 	var all []*tests
 	add := func(pkg string) {
 		if p.tests[pkg] == nil {
-			p.tests[pkg] = &tests{pkg: "./" + pkg, binary: binaryName(p.dir, pkg), quiet: proofTime, dir: filepath.Join(string(p.woven), pkg)}
+			p.tests[pkg] = &tests{pkg: "./" + pkg, binary: binaryName(p.dir, pkg), quiet: proofTime,
+				dir: filepath.Join(string(p.woven), pkg)}
 			all = append(all, p.tests[pkg])
 		}
 	}
@@ -339,7 +342,8 @@ func (p *prover) row(f *fault, r *proof) (why string) {
 		switch v := p.tests[c.pkg].run(f.number, c.test, nil); {
 		case !v.failed:
 			why += c.test + " does not notice; "
-		case v.test != c.test || v.what == c.test+" (hangs)" || v.what == c.test+" (crash)" || dies.MatchString(v.output):
+		case v.test != c.test || v.what == c.test+" (hangs)" || v.what == c.test+" (crash)" ||
+			dies.MatchString(v.output):
 			why += "not by an assertion: " + v.what + "; "
 		case !p.passes(c):
 			why += c.test + " fails without the fault too; "

@@ -43,7 +43,9 @@ func report(w io.Writer, results []result, equivalent []*fault, took time.Durati
 	for _, r := range results[:min(5, len(results))] {
 		fmt.Fprintf(w, "slowest %5.1fs  %s\n", r.took.Seconds(), r.fault.name)
 	}
-	fmt.Fprintf(w, "mutants: %d faults: %d caught, %d survived, %d not made, %d equivalent, in %v, %v of processor time\n",
-		sum[0], sum[1], sum[2], sum[3], sum[4], took.Round(time.Second), time.Duration(processor.Load()).Round(time.Second))
+	fmt.Fprintf(w, "mutants: %d faults: %d caught, %d survived, %d not made, %d equivalent, in %v, %v of "+
+		"processor time\n",
+		sum[0], sum[1], sum[2], sum[3], sum[4], took.Round(time.Second),
+		time.Duration(processor.Load()).Round(time.Second))
 	return sum[2]+sum[3] == 0
 }

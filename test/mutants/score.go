@@ -65,9 +65,11 @@ func (s *score) rows(list []*mutant) (rows map[string]*row, all row) {
 func (s *score) table(list []*mutant) string {
 	var b strings.Builder
 	rows, all := s.rows(list)
-	b.WriteString("| Package | Mutants | Caught | Late | Survived | Uncovered | Equivalent | Score |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	b.WriteString(
+		"| Package | Mutants | Caught | Late | Survived | Uncovered | Equivalent | Score |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	line := func(name string, r row) {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %.1f %% |\n", name, r.sampled, r.caught, r.late, r.survived,
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %.1f %% |\n", name, r.sampled, r.caught, r.late,
+			r.survived,
 			r.uncovered, r.equivalent, r.percent())
 	}
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
@@ -112,8 +114,10 @@ func (s *score) print(w io.Writer) {
 		fmt.Fprintf(w, "slowest %5.1fs  %s\n", s.m.state.fates[x.id].Seconds, x)
 	}
 	_, r := s.rows(s.sample)
-	fmt.Fprintf(w, "mutants: seed %s, %d mutants: %d caught, %d late, %d survived, %d uncovered, %d equivalent: %.1f %%, in %v, %v of processor time\n",
-		s.m.seed, r.sampled, r.caught, r.late, r.survived, r.uncovered, r.equivalent, r.percent(), s.took.Round(time.Second),
+	fmt.Fprintf(w, "mutants: seed %s, %d mutants: %d caught, %d late, %d survived, %d uncovered, %d equivalent: "+
+		"%.1f %%, in %v, %v of processor time\n",
+		s.m.seed, r.sampled, r.caught, r.late, r.survived, r.uncovered, r.equivalent, r.percent(),
+		s.took.Round(time.Second),
 		time.Duration(processor.Load()).Round(time.Second))
 }
 
@@ -150,7 +154,8 @@ func (s *score) inDocs(text string) (string, error) {
 		return "", fmt.Errorf("the marks around the table are missing")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Sample of %d, seed `%s`, judged in %v.\n\n%s", len(s.sample), s.m.seed, s.took.Round(time.Minute), s.table(s.sample))
+	fmt.Fprintf(&b, "Sample of %d, seed `%s`, judged in %v.\n\n%s", len(s.sample), s.m.seed,
+		s.took.Round(time.Minute), s.table(s.sample))
 	if len(s.race) > 0 {
 		fmt.Fprintf(&b, "\nFaults of concurrency, under the race detector:\n\n%s", s.table(s.race))
 	}

@@ -69,7 +69,8 @@ func (t *tests) run(number int, only string, skip []string) verdict {
 	defer cancel()
 	c := exec.CommandContext(ctx, t.binary, args...)
 	if sh, err := exec.LookPath("sh"); err == nil {
-		c = exec.CommandContext(ctx, sh, append([]string{"-c", `ulimit -v 8388608; exec "$0" "$@"`, t.binary}, args...)...)
+		c = exec.CommandContext(ctx, sh, append([]string{"-c", `ulimit -v 8388608; exec "$0" "$@"`, t.binary},
+			args...)...)
 	}
 	c.Dir, c.WaitDelay = t.dir, time.Second
 	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switchEnv, number))

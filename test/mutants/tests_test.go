@@ -33,7 +33,8 @@ func TestJudgeTellsPassFailureAndHang(t *testing.T) {
 }
 
 func TestSlowOnes(t *testing.T) {
-	out := "--- PASS: TestA (0.00s)\n--- PASS: TestB (11.94s)\n    --- PASS: TestB/row (11.94s)\n--- PASS: TestC (1.10s)\nPASS\n"
+	out :=
+		"--- PASS: TestA (0.00s)\n--- PASS: TestB (11.94s)\n    --- PASS: TestB/row (11.94s)\n--- PASS: TestC (1.10s)\nPASS\n"
 	check.Slice(t, "slow ones", slowOnes(out), []string{"TestB", "TestC"})
 }
 

@@ -82,7 +82,8 @@ func (t tree) load(paths []string) (list []*typed, err error) {
 // check finds the types of the package with other texts of its files. Given a place for errors it
 // goes on behind them and says which functions have them.
 func (p *typed) check(texts []string, wrong map[string]bool) error {
-	p.files, p.info = nil, &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Defs: make(map[*ast.Ident]types.Object),
+	p.files, p.info = nil, &types.Info{Types: make(map[ast.Expr]types.TypeAndValue),
+		Defs: make(map[*ast.Ident]types.Object),
 		Uses: make(map[*ast.Ident]types.Object), Selections: make(map[*ast.SelectorExpr]*types.Selection)}
 	for i, text := range texts {
 		f, err := parser.ParseFile(p.fset, p.names[min(i, len(p.names)-1)], text, parser.SkipObjectResolution)

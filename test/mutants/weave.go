@@ -23,7 +23,8 @@ const (
 
 // switchFile is the file of a package with woven faults that reads the number.
 func switchFile(pkg string) string {
-	return fmt.Sprintf("package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = strconv.Atoi(os.Getenv(%q))\n",
+	return fmt.Sprintf(
+		"package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = strconv.Atoi(os.Getenv(%q))\n",
 		pkg, switchVar, switchEnv)
 }
 

@@ -34,7 +34,8 @@ var v = 1
 
 func TestWeave(t *testing.T) {
 	for _, row := range []struct{ name, old, new, jump, body string }{
-		{"a method on one line", "func (t T) Less(u T) bool { return t < u }\n", "func (t T) Less(u T) bool { return t <= u }\n",
+		{"a method on one line", "func (t T) Less(u T) bool { return t < u }\n",
+			"func (t T) Less(u T) bool { return t <= u }\n",
 			"func (t T) Less(u T) bool { if wovenFault == 7 { return t.Less_fault7(u) }; return t < u }",
 			"func (t T) Less_fault7(u T) bool { return t <= u }"},
 		{"names are given", "\tn++\n", "\tn--\n",
@@ -44,7 +45,8 @@ func TestWeave(t *testing.T) {
 			"func generic[K any, V int](k K, v V) { if wovenFault == 7 { generic_fault7[K, V](k, v); return };\n\tuse(k)",
 			"func generic_fault7[K any, V int](k K, v V) {\n\tuse(v)\n}"},
 		{"parameters without names", "\tuse(1)\n", "\tuse(2)\n",
-			"func literal(woven1 int, woven2 func(int) bool) { if wovenFault == 7 { literal_fault7(woven1, woven2); return };",
+			"func literal(woven1 int, woven2 func(int) bool) { if wovenFault == 7 { literal_fault7(woven1, " +
+				"woven2); return };",
 			"func literal_fault7(int, func(int) bool) {\n\tuse(2)\n}"},
 	} {
 		w := must.Get(newWeaver(woven))(t)
@@ -64,17 +66,19 @@ func TestWeaveTwo(t *testing.T) {
 		must.OK(t, w.add(&fault{number: i + 1, old: "\tn++\n", new: by}))
 	}
 	got := string(w.result())
-	check.That(t, strings.Count(got, "func (woven1 T) pad(n int, woven2 string") == 1 && strings.Count(got, "woven1.pad_fault") == 2,
+	check.That(t, strings.Count(got, "func (woven1 T) pad(n int, woven2 string") == 1 &&
+		strings.Count(got, "woven1.pad_fault") == 2,
 		"%v", got)
 	check.Do(format.Source([]byte(got)))(t)
 }
 
 func TestWeaveOnlyWithinAFunction(t *testing.T) {
 	for name, f := range map[string]*fault{
-		"a variable":     {old: "var v = 1\n", new: "var v = 2\n"},
-		"a signature":    {old: "func literal(int, func(int) bool) {\n", new: "func literal(int, func(int8) bool) {\n"},
-		"a function":     {old: "func (t T) Less(u T) bool { return t < u }\n", new: ""},
-		"two at a time":  {old: "\tuse(v)\n}\n\nfunc literal(int, func(int) bool) {\n", new: "}\n\nfunc literal(int, func(int) bool) {\n\tuse(v)\n"},
+		"a variable":  {old: "var v = 1\n", new: "var v = 2\n"},
+		"a signature": {old: "func literal(int, func(int) bool) {\n", new: "func literal(int, func(int8) bool) {\n"},
+		"a function":  {old: "func (t T) Less(u T) bool { return t < u }\n", new: ""},
+		"two at a time": {old: "\tuse(v)\n}\n\nfunc literal(int, func(int) bool) {\n",
+			new: "}\n\nfunc literal(int, func(int) bool) {\n\tuse(v)\n"},
 		"a comment only": {old: "// Less compares.\n", new: "// Less.\n"},
 	} {
 		w := must.Get(newWeaver(woven))(t)

@@ -74,7 +74,8 @@ func (d *drawer) hosts() {
 
 func (d *drawer) assocs() {
 	for range 1 + d.n(2*len(d.s.Hosts)) {
-		a := Assoc{A: d.n(len(d.s.Hosts)), B: d.n(len(d.s.Hosts)), Config: d.Uint64() >> 32, Use: []Use{Messages, Messages, Both, RDMA}[d.n(4)]}
+		a := Assoc{A: d.n(len(d.s.Hosts)), B: d.n(len(d.s.Hosts)), Config: d.Uint64() >> 32,
+			Use: []Use{Messages, Messages, Both, RDMA}[d.n(4)]}
 		if d.n(4) == 0 {
 			a.Config = 0
 		}
@@ -124,7 +125,8 @@ func (d *drawer) op() {
 // fault draws what goes wrong: mostly where there is an association.
 func (d *drawer) fault() {
 	as := d.s.Assocs[d.n(len(d.s.Assocs))]
-	act := Act{At: time.Duration(d.Float64() * float64(d.s.Length)), Kind: Crash + Kind(d.n(int(kinds-Crash))), A: as.A, B: as.B, Net: d.n(4) - 1}
+	act := Act{At: time.Duration(d.Float64() * float64(d.s.Length)), Kind: Crash + Kind(d.n(int(kinds-Crash))),
+		A: as.A, B: as.B, Net: d.n(4) - 1}
 	if d.n(2) == 0 {
 		act.A, act.B = act.B, act.A
 	}

@@ -155,10 +155,12 @@ func (r *run) outside(id, net int) netip.Addr {
 // set gives a link what the faults under way make of it.
 func (r *run) set(w *way) {
 	random := rand64(r.s.Seed, 2, uint64(w.a), uint64(w.b), uint64(w.net))
-	p := simnet.Params{Delay: time.Duration(1+random%80) * time.Millisecond, MTU: min(r.hosts[w.a].mtu(), r.hosts[w.b].mtu()), Quote: 64}
+	p := simnet.Params{Delay: time.Duration(1+random%80) * time.Millisecond,
+		MTU: min(r.hosts[w.a].mtu(), r.hosts[w.b].mtu()), Quote: 64}
 	cut := false
 	for _, a := range r.faults {
-		if a.Kind == Isolate && (a.A == w.a || a.A == w.b) || a.Kind == Cut && pairOf(a.A, a.B) == pairOf(w.a, w.b) && on(a, w) {
+		if a.Kind == Isolate && (a.A == w.a || a.A == w.b) || a.Kind == Cut && pairOf(a.A, a.B) == pairOf(w.a, w.b) &&
+			on(a, w) {
 			cut = true
 		} else if a.Kind.ofWay() && a.A == w.a && a.B == w.b && on(a, w) {
 			a.spoil(&p)

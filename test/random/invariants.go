@@ -111,7 +111,8 @@ func (w *watch) timers(r *run, a *assoc.Assoc) {
 		w.due, w.dueAt = 0, t
 	}
 	if t < now && w.h.jumped != r.g.Now() || w.due > maxDue {
-		r.fail(PastTimer, w.h.node.Name, "a timer of %v, at %v for the %dth time", time.Duration(t), time.Duration(now), w.due)
+		r.fail(PastTimer, w.h.node.Name, "a timer of %v, at %v for the %dth time", time.Duration(t),
+			time.Duration(now), w.due)
 	}
 }
 
@@ -121,7 +122,8 @@ func (w *watch) sequence(r *run, a *assoc.Assoc) {
 	if a.State() == assoc.Closed {
 		return
 	}
-	if old != (assoc.Marks{}) && (m.Acked.Less(old.Acked) || m.Next.Less(old.Next) || old.Receiving && m.Received.Less(old.Received)) || m.Next.LessEq(m.Acked) {
+	if old != (assoc.Marks{}) && (m.Acked.Less(old.Acked) || m.Next.Less(old.Next) || old.Receiving &&
+		m.Received.Less(old.Received)) || m.Next.LessEq(m.Acked) {
 		r.fail(Monotone, w.h.node.Name, "%+v after %+v", m, old)
 	}
 	if m.Acked != old.Acked || m.Received != old.Received || m.Acked+1 == m.Next {
@@ -157,11 +159,14 @@ func (w *watch) bounds(r *run, a *assoc.Assoc) {
 		return
 	}
 	q := p.Stats()
-	if own, its := a.Marks(), p.Marks(); its.Receiving && (its.Received.Less(own.Acked) || own.Next-1 != its.Received && (own.Next-1).Less(its.Received)) {
-		r.fail(Lost, w.h.node.Name, "TSN %d counts as acknowledged of %d sent, and the peer has received those to %d", own.Acked, own.Next-1, its.Received)
+	if own, its := a.Marks(), p.Marks(); its.Receiving &&
+		(its.Received.Less(own.Acked) || own.Next-1 != its.Received && (own.Next-1).Less(its.Received)) {
+		r.fail(Lost, w.h.node.Name, "TSN %d counts as acknowledged of %d sent, and the peer has received those to %d",
+			own.Acked, own.Next-1, its.Received)
 	}
 	if most := w.limit(r, p) + 1<<16; s.Outstanding > most {
-		r.fail(Accounting, w.h.node.Name, "%d octets outstanding, and the peer takes %d, of which it has %d", s.Outstanding, most, q.RecvWindow)
+		r.fail(Accounting, w.h.node.Name, "%d octets outstanding, and the peer takes %d, of which it has %d",
+			s.Outstanding, most, q.RecvWindow)
 	}
 }
 

@@ -139,12 +139,14 @@ func (h *hearing) take(by *line, m *assoc.Received, scratch []byte) {
 	}
 	end := m.Offset + m.Size
 	if end > said.size || !m.More && end != said.size || m.Stream != said.stream || m.Unordered != said.unordered {
-		r.fail(Octets, name, "message %d has %d octets on stream %d, unordered %v, of %+v", n, end, m.Stream, m.Unordered, said)
+		r.fail(Octets, name, "message %d has %d octets on stream %d, unordered %v, of %+v", n, end, m.Stream,
+			m.Unordered, said)
 		return
 	}
 	b := scratch[:m.Size]
 	if k := m.CopyTo(b, 0); k != m.Size || !bytes.Equal(b, textOf(l, n, said.size)[m.Offset:end]) {
-		r.fail(Octets, name, "message %d of life %d, octets %d to %d, differ from what was said", n, l.id, m.Offset, end)
+		r.fail(Octets, name, "message %d of life %d, octets %d to %d, differ from what was said", n, l.id, m.Offset,
+			end)
 		return
 	}
 	if h.part, h.off = -1, 0; m.More {

@@ -57,7 +57,8 @@ func TestSeeds(t *testing.T) {
 	var b strings.Builder
 	sum.Write(&b)
 	t.Log(b.String())
-	for what, n := range map[string]int{"sides of associations": sum.Assocs, "messages": sum.Heard, "sessions": sum.RDMA.Sessions, "acts": sum.Acts[Say] + sum.Acts[Loss]} {
+	for what, n := range map[string]int{"sides of associations": sum.Assocs, "messages": sum.Heard,
+		"sessions": sum.RDMA.Sessions, "acts": sum.Acts[Say] + sum.Acts[Loss]} {
 		check.That(t, n != 0 || *seedFlag != 0, "no %s: the worlds prove nothing", what)
 	}
 }
@@ -86,7 +87,8 @@ func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
 			switch {
 			case a.Kind == Crash && crash < 0:
 				crash = i
-			case a.Kind == Say && crash >= 0 && s.Acts[crash].A == s.Assocs[a.A].B && len(s.Acts) > 30 && len(s.Hosts) > 4:
+			case a.Kind == Say && crash >= 0 && s.Acts[crash].A == s.Assocs[a.A].B && len(s.Acts) > 30 &&
+				len(s.Hosts) > 4:
 				say = i
 			}
 		}
@@ -104,8 +106,10 @@ func TestShrinkLeavesWhatIsNeeded(t *testing.T) {
 		return false
 	}
 	short := Shrink(s, 2000, fails)
-	check.That(t, len(short.Acts) == 2 && len(short.Assocs) == 1 && len(short.Hosts) == 2 && fails(&short), "after %d tries:\n%s", runs, short.Test("Short"))
-	check.That(t, short.Assocs[0].Config == 0 && short.Acts[1].N == 1 && short.Acts[0].For <= time.Millisecond && short.Hosts[0].MTU == 0, "more than plain:\n%s", short.Test("Short"))
+	check.That(t, len(short.Acts) == 2 && len(short.Assocs) == 1 && len(short.Hosts) == 2 && fails(&short),
+		"after %d tries:\n%s", runs, short.Test("Short"))
+	check.That(t, short.Assocs[0].Config == 0 && short.Acts[1].N == 1 && short.Acts[0].For <= time.Millisecond &&
+		short.Hosts[0].MTU == 0, "more than plain:\n%s", short.Test("Short"))
 }
 
 // A violation that only a run shows is shrunk by runs: here "no association is ever set up anew".
@@ -119,7 +123,8 @@ func TestShrinkByRunning(t *testing.T) {
 		}}
 	must.That(t, fails(&s), "no association is set up anew: the story is not told")
 	short := Shrink(s, 100, fails)
-	check.That(t, len(short.Acts) == 1 && short.Acts[0].Kind == Crash && len(short.Assocs) == 1 && len(short.Hosts) == 2, "%s", short.Test("Short"))
+	check.That(t, len(short.Acts) == 1 && short.Acts[0].Kind == Crash && len(short.Assocs) == 1 &&
+		len(short.Hosts) == 2, "%s", short.Test("Short"))
 }
 
 // What is printed to paste is Go, with everything in it that is not zero.
@@ -139,28 +144,37 @@ func TestSchedulesOfThePast(t *testing.T) {
 			Acts: []Act{{At: 42000000, Kind: Say, B: 1, For: 588189, N: 1}, {At: 209000000, Kind: Hurl, B: 1}}},
 		"two that set up an association at once may each answer with another TSN": {Seed: 0x164, Length: 60000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{Use: Both, A: 1, Config: 0x89780b17}, {A: 1}},
-			Acts: []Act{{At: 33960463277, Kind: Say, For: 12219748724, N: 279}, {At: 36390431675, Kind: Hurl}, {At: 44300709406, Kind: Hangup, B: 1}}},
-		"what arrived before half an hour of silence makes nothing late that is sent after it": {Seed: 0xbdb36, Length: 5940000000000,
-			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Config: 0x40031676}},
-			Acts: []Act{{At: 225000000, Kind: Say, B: 1, For: 1382672020306, N: 2}, {At: 4652357159182, Kind: Say, B: 1, For: 897619, N: 1}}},
-		"what was sent more than half an hour ago makes nothing late that is sent after it": {Seed: 0xd7022, Length: 300000000000,
-			Hosts: []Host{{Nets: 1}, {Nets: 1, NAT: true}}, Assocs: []Assoc{{A: 1, UDP: true}},
-			Acts: []Act{{At: 203307490378, Kind: Say, For: 102190455258, N: 487}, {At: 238427174603, Kind: Corrupt, A: 1, Net: -1, For: 21188797407, N: 10},
+			Acts: []Act{{At: 33960463277, Kind: Say, For: 12219748724, N: 279}, {At: 36390431675, Kind: Hurl},
+				{At: 44300709406, Kind: Hangup, B: 1}}},
+		"what arrived before half an hour of silence makes nothing late that is sent after it": {Seed: 0xbdb36,
+			Length: 5940000000000,
+			Hosts:  []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Config: 0x40031676}},
+			Acts: []Act{{At: 225000000, Kind: Say, B: 1, For: 1382672020306, N: 2},
+				{At: 4652357159182, Kind: Say, B: 1, For: 897619, N: 1}}},
+		"what was sent more than half an hour ago makes nothing late that is sent after it": {Seed: 0xd7022,
+			Length: 300000000000,
+			Hosts:  []Host{{Nets: 1}, {Nets: 1, NAT: true}}, Assocs: []Assoc{{A: 1, UDP: true}},
+			Acts: []Act{{At: 203307490378, Kind: Say, For: 102190455258, N: 487},
+				{At: 238427174603, Kind: Corrupt, A: 1, Net: -1, For: 21188797407, N: 10},
 				{At: 256669036858, Kind: Jump, A: 1, For: 4281542237015}}},
 		"a cookie brings about no second association when the first is given up": {Seed: 0x187da, Length: 150000000000,
-			Hosts: []Host{{Nets: 2}, {Nets: 1}, {Nets: 3}, {Nets: 1}}, Assocs: []Assoc{{A: 3}, {A: 2}, {A: 1, B: 2}, {A: 2, Config: 0x6906f770}},
+			Hosts:  []Host{{Nets: 2}, {Nets: 1}, {Nets: 3}, {Nets: 1}},
+			Assocs: []Assoc{{A: 3}, {A: 2}, {A: 1, B: 2}, {A: 2, Config: 0x6906f770}},
 			Acts: []Act{
 				{At: 5812185357, Kind: Cut, B: 2, Net: -1, For: 37034295482}, {At: 6276164255, Kind: Loss, B: 2, Net: -1, For: 117895794135, N: 51},
 				{At: 15053777544, Kind: Say, A: 3, B: 1, For: 981048, N: 1}, {At: 44188898304, Kind: Say, A: 3, For: 31006711245, N: 3},
 				{At: 53515055427, Kind: Say, A: 3, B: 1, For: 941969, N: 92}}},
 		"a session that fails for a message without room ends": {Seed: 0x497bc, Length: 90000000000,
-			Hosts: []Host{{Nets: 1}, {Nets: 1}, {Nets: 1, MTU: 576}, {Nets: 1}, {Nets: 1}, {Nets: 1, NAT: true}, {Nets: 1, NAT: true}, {Nets: 1}, {Nets: 1, NAT: true}},
-			Assocs: []Assoc{{A: 8, B: 4, UDP: true}, {A: 5, B: 4, UDP: true}, {Use: RDMA, A: 6, B: 4, UDP: true}, {A: 5, B: 7, UDP: true},
+			Hosts: []Host{{Nets: 1}, {Nets: 1}, {Nets: 1, MTU: 576}, {Nets: 1}, {Nets: 1}, {Nets: 1, NAT: true},
+				{Nets: 1, NAT: true}, {Nets: 1}, {Nets: 1, NAT: true}},
+			Assocs: []Assoc{{A: 8, B: 4, UDP: true}, {A: 5, B: 4, UDP: true}, {Use: RDMA, A: 6, B: 4, UDP: true},
+				{A: 5, B: 7, UDP: true},
 				{A: 5, UDP: true}, {Use: RDMA, A: 5, B: 2, UDP: true}},
 			Acts: []Act{{At: 69975070397, Kind: Work, A: 5, N: 68}}},
 		"516 octets are whole at an MTU of 576, and a graceful end that wants for room promises nothing": {Seed: 0x4a0cd, Length: 270000000000,
 			Hosts: []Host{{Nets: 1, MTU: 576}, {Nets: 1, NAT: true}, {Nets: 1, NAT: true}, {Nets: 1}, {Nets: 1}},
-			Assocs: []Assoc{{Use: RDMA, A: 1, UDP: true}, {A: 3}, {A: 4}, {A: 1, B: 4, UDP: true}, {A: 4}, {A: 2, UDP: true},
+			Assocs: []Assoc{{Use: RDMA, A: 1, UDP: true}, {A: 3}, {A: 4}, {A: 1, B: 4, UDP: true}, {A: 4},
+				{A: 2, UDP: true},
 				{Use: RDMA, A: 4}, {Use: RDMA, A: 1, UDP: true}, {Use: RDMA, A: 3}},
 			Acts: []Act{
 				{At: 8408724862, Kind: Work, A: 8, B: 1, For: 110314195985, N: 560}, {At: 40212937271, Kind: Work, A: 8, B: 3, For: 923767, N: 3},
@@ -168,13 +182,17 @@ func TestSchedulesOfThePast(t *testing.T) {
 				{At: 121401150319, Kind: Work, A: 8, B: 2, N: 2}, {At: 142724797820, Kind: Hurl, A: 8, B: 1}}},
 		"a shutdown may take too long for all that the peer has to send": {Seed: 0x4b36b, Length: 20760000000000,
 			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Config: 0x2d40b0ed}},
-			Acts: []Act{{At: 20392497282678, Kind: Say, B: 1, For: 537537, N: 1622}, {At: 20620662026166, Kind: Hangup}}},
-		"a shutdown may take too long for a side that asks for it and reads nothing": {Seed: 0x7a856, Length: 2100000000000,
-			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Config: 0x8d2d8d00}},
-			Acts: []Act{{At: 1754684389509, Kind: Starve, B: 1, For: 91966640164}, {At: 1777667726158, Kind: Say, For: 749229, N: 10},
+			Acts: []Act{{At: 20392497282678, Kind: Say, B: 1, For: 537537, N: 1622},
+				{At: 20620662026166, Kind: Hangup}}},
+		"a shutdown may take too long for a side that asks for it and reads nothing": {Seed: 0x7a856,
+			Length: 2100000000000,
+			Hosts:  []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{A: 1, Config: 0x8d2d8d00}},
+			Acts: []Act{{At: 1754684389509, Kind: Starve, B: 1, For: 91966640164},
+				{At: 1777667726158, Kind: Say, For: 749229, N: 10},
 				{At: 1782725174639, Kind: Hangup, B: 1}}},
-		"late packets of an association that was given up do not get into another from the same cookie": {Seed: 0x230, Length: 840000000000,
-			Hosts: []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{Use: Both, A: 1}, {A: 1}},
+		"late packets of an association that was given up do not get into another from the same cookie": {Seed: 0x230,
+			Length: 840000000000,
+			Hosts:  []Host{{Nets: 1}, {Nets: 1}}, Assocs: []Assoc{{Use: Both, A: 1}, {A: 1}},
 			Acts: []Act{
 				{At: 133000000, Kind: Say, B: 1, For: 271511276139, N: 54},
 				{At: 615000000, Kind: Say, A: 1, B: 1, For: 720813313880, N: 50}, {At: 682000000, Kind: Say, For: 758401, N: 1},
@@ -230,7 +248,8 @@ func TestSchedulesOfThePast(t *testing.T) {
 		"sources that take turns leave the path with the MTU that was found": {Seed: 0x49999, Length: 9660000000000,
 			Hosts:  []Host{{Nets: 1}, {Nets: 1, NAT: true, MTU: 576}, {Nets: 1}, {Nets: 1}, {Nets: 3}},
 			Assocs: []Assoc{{A: 1, B: 4, UDP: true, Config: 0x383620c0}},
-			Acts:   []Act{{At: 8413344853766, Kind: Isolate, A: 1, For: 629327096941}, {At: 8864137623439, Kind: Say, B: 1, For: 551535, N: 3}}},
+			Acts: []Act{{At: 8413344853766, Kind: Isolate, A: 1, For: 629327096941},
+				{At: 8864137623439, Kind: Say, B: 1, For: 551535, N: 3}}},
 	} {
 		v := s.Run().Violation
 		check.That(t, v == nil, "%s: %v", name, v)

@@ -77,8 +77,10 @@ func (s *Schedule) Run() (res Result) {
 }
 
 func newRun(s *Schedule) *run {
-	r := &run{s: s, g: simulation.NewGround(s.Seed), ids: make(map[*simulation.Node]int), atNAT: make(map[netip.Addr]*host),
-		troubles: make(map[[2]int]*trouble), watches: make(map[*assoc.Assoc]*watch), buffers: make(map[*assoc.Assoc]int), second: -1}
+	r := &run{s: s, g: simulation.NewGround(s.Seed), ids: make(map[*simulation.Node]int),
+		atNAT:    make(map[netip.Addr]*host),
+		troubles: make(map[[2]int]*trouble), watches: make(map[*assoc.Assoc]*watch),
+		buffers: make(map[*assoc.Assoc]int), second: -1}
 	r.g.Net().Separate()
 	r.g.Arrive = r.arrive
 	for i := range s.Hosts {

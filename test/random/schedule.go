@@ -86,7 +86,8 @@ const (
 )
 
 var kindNames = [...]string{"Say", "Work", "Starve", "Hangup", "Hurl", "Crash", "Jump", "Rebind", "Roam", "Isolate",
-	"Loss", "Burst", "Route", "Jitter", "Rate", "Duplicate", "Reorder", "Late", "Corrupt", "Mark", "MTU", "Hole", "Mute", "Cut"}
+	"Loss", "Burst", "Route", "Jitter", "Rate", "Duplicate", "Reorder", "Late", "Corrupt", "Mark", "MTU", "Hole",
+	"Mute", "Cut"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -125,11 +126,13 @@ func (s *Schedule) Literal(pkg string) string {
 		if a.Use != Messages {
 			use = pkg + []string{"Messages", "Both", "RDMA"}[a.Use]
 		}
-		fmt.Fprintf(&b, "%s%s", []string{", ", ""}[b2i(i == 0)], fields("Use", use, "A", a.A, "B", a.B, "UDP", a.UDP, "Config", a.Config))
+		fmt.Fprintf(&b, "%s%s", []string{", ", ""}[b2i(i == 0)],
+			fields("Use", use, "A", a.A, "B", a.B, "UDP", a.UDP, "Config", a.Config))
 	}
 	fmt.Fprintf(&b, "},\n\tActs: []%sAct{\n", pkg)
 	for _, a := range s.Acts {
-		fmt.Fprintf(&b, "\t\t%s,\n", fields("At", int64(a.At), "Kind", pkg+a.Kind.String(), "A", a.A, "B", a.B, "Net", a.Net, "For", int64(a.For), "N", a.N))
+		fmt.Fprintf(&b, "\t\t%s,\n", fields("At", int64(a.At), "Kind", pkg+a.Kind.String(), "A", a.A, "B", a.B, "Net",
+			a.Net, "For", int64(a.For), "N", a.N))
 	}
 	b.WriteString("\t}}")
 	return b.String()
@@ -173,6 +176,7 @@ func fields(list ...any) string {
 
 // Test is the schedule as a Go test to paste.
 func (s *Schedule) Test(name string) string {
-	return fmt.Sprintf("func Test%s(t *testing.T) {\n\ts := %s\n\tif v := s.Run().Violation; v != nil {\n\t\tt.Error(v)\n\t}\n}\n",
+	return fmt.Sprintf(
+		"func Test%s(t *testing.T) {\n\ts := %s\n\tif v := s.Run().Violation; v != nil {\n\t\tt.Error(v)\n\t}\n}\n",
 		name, strings.ReplaceAll(s.Literal("prove."), "\n", "\n\t"))
 }

@@ -98,7 +98,9 @@ func (x *shrinker) hosts() {
 		}
 		x.try(func(s *Schedule) {
 			s.Hosts = slices.Delete(s.Hosts, i, i+1)
-			s.Acts = slices.DeleteFunc(s.Acts, func(a Act) bool { return a.Kind >= Crash && (a.A == i || a.Kind.ofWay() && a.B == i) })
+			s.Acts = slices.DeleteFunc(s.Acts, func(a Act) bool {
+				return a.Kind >= Crash && (a.A == i || a.Kind.ofWay() && a.B == i)
+			})
 			lower := func(p *int) {
 				if *p > i {
 					*p--

@@ -282,7 +282,8 @@ func (l *line) event(ev assoc.Event) {
 		e.mute = 0 // what has come is read at last
 		l.read()
 		if l.in != nil && l.in.part >= 0 {
-			e.t.r.fail(Lost, e.h.node.Name, "of message %d %d octets were read, and nothing says that no more will come", l.in.part, l.in.off)
+			e.t.r.fail(Lost, e.h.node.Name,
+				"of message %d %d octets were read, and nothing says that no more will come", l.in.part, l.in.off)
 		}
 		l.down = ev.Err
 		e.t.r.tally.end(ev.Err)
@@ -344,11 +345,13 @@ func (e *end) begin(a *Act) {
 // draw makes up a message.
 func (b *burst) draw(a *assoc.Assoc, cfg *assoc.Config) *message {
 	d := drawer{Rand: b.rand}
-	size := 1 + d.n([]int{16, 16, 100, 100, 100, 1000, 1000, 1000, 1000, 1400, 1400, 1400, 5000, 5000, 20_000, maxMessage - 1}[d.n(16)])
+	size := 1 + d.n([]int{16, 16, 100, 100, 100, 1000, 1000, 1000, 1000, 1400, 1400, 1400, 5000, 5000, 20_000,
+		maxMessage - 1}[d.n(16)])
 	if cfg.SendBuffer > 0 {
 		size = min(size, cfg.SendBuffer)
 	}
-	return &message{size: size, unordered: d.n(4) == 0, mortal: d.n(8) == 0, stream: wire.StreamID(d.n(min(a.OutStreams(), 1+d.n(20))))}
+	return &message{size: size, unordered: d.n(4) == 0, mortal: d.n(8) == 0,
+		stream: wire.StreamID(d.n(min(a.OutStreams(), 1+d.n(20))))}
 }
 
 // speak hands over what is to be said and fits.

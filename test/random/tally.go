@@ -86,23 +86,29 @@ func addStats(t, o *simnet.Stats) {
 }
 
 // opcodes are short names of rdmap.WROpcode.
-var opcodes = [...]string{"Send", "SendSE", "SendInv", "SendSEInv", "Write", "Read", "Imm", "ImmSE", "WriteImm", "WriteImmSE", "Atomic"}
+var opcodes = [...]string{"Send", "SendSE", "SendInv", "SendSEInv", "Write", "Read", "Imm", "ImmSE", "WriteImm",
+	"WriteImmSE", "Atomic"}
 
 // Write prints the counts.
 func (t *Tally) Write(w io.Writer) {
 	n := &t.Net
 	fmt.Fprintf(w, "%d seeds: %.1f virtual hours, %.1f of them with traffic; %d packets, %d events\n",
 		t.Seeds, t.Virtual.Hours(), t.Busy.Hours(), n.Sent, t.Events)
-	fmt.Fprintf(w, "  packets lost %d, too long %d, in full queues %d, in partitions %d; doubled %d, overtaken %d, damaged %d, marked %d, fragmented %d; ICMP %d\n",
-		n.Lost+n.BurstLost, n.TooBig, n.QueueDropped, n.Partitioned, n.Duplicated, n.Reordered, n.Corrupted, n.Marked, n.Fragmented, n.Reports)
+	fmt.Fprintf(w,
+		"  packets lost %d, too long %d, in full queues %d, in partitions %d; doubled %d, overtaken %d, damaged %d, marked %d, fragmented %d; ICMP %d\n",
+		n.Lost+n.BurstLost, n.TooBig, n.QueueDropped, n.Partitioned, n.Duplicated, n.Reordered, n.Corrupted, n.Marked,
+		n.Fragmented, n.Reports)
 	fmt.Fprint(w, " ")
 	for k := Starve; k < kinds; k++ {
 		fmt.Fprintf(w, " %v %d", k, t.Acts[k])
 	}
-	fmt.Fprintf(w, "\n  association ends set up %d; restarts %d; ended gracefully %d, by abort %d, timed out %d\n", t.Assocs, t.Restarts, t.Graceful, t.Aborted, t.TimedOut)
-	fmt.Fprintf(w, "  messages %d, delivered %d of %d MB, in pieces %d, failed %d\n", t.Said, t.Heard, t.Octets>>20, t.Pieces, t.Failed)
+	fmt.Fprintf(w, "\n  association ends set up %d; restarts %d; ended gracefully %d, by abort %d, timed out %d\n",
+		t.Assocs, t.Restarts, t.Graceful, t.Aborted, t.TimedOut)
+	fmt.Fprintf(w, "  messages %d, delivered %d of %d MB, in pieces %d, failed %d\n", t.Said, t.Heard, t.Octets>>20,
+		t.Pieces, t.Failed)
 	r := &t.RDMA
-	fmt.Fprintf(w, "  RDMA sessions %d, cut off %d, violations of access %d, windows closed %d and hit %d, receives used up %d, associations lost %d\n  requests", r.Sessions, r.CutOff, r.Violated, r.Windows, r.Revoked, r.Droughts, r.Losses)
+	fmt.Fprintf(w,
+		"  RDMA sessions %d, cut off %d, violations of access %d, windows closed %d and hit %d, receives used up %d, associations lost %d\n  requests", r.Sessions, r.CutOff, r.Violated, r.Windows, r.Revoked, r.Droughts, r.Losses)
 	for op, n := range r.Ops {
 		fmt.Fprintf(w, " %s %d", opcodes[op], n)
 	}

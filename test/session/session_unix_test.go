@@ -39,9 +39,11 @@ func TestStranger(t *testing.T) {
 		return p
 	}
 	server := serve()
-	const head, reply = `DDPPING 127\.0\.0\.1 \(127\.0\.0\.1\) 56 bytes of data by send over udp, SCTP port 5043\n`, `56 bytes from 127\.0\.0\.1: seq=FEW op=send time=MS ms(, COUNT retransmissions?)?\n`
+	const head, reply = `DDPPING 127\.0\.0\.1 \(127\.0\.0\.1\) 56 bytes of data by send over udp, SCTP port 5043\n`,
+		`56 bytes from 127\.0\.0\.1: seq=FEW op=send time=MS ms(, COUNT retransmissions?)?\n`
 	to := "--encap-port " + port + " 127.0.0.1"
-	tool("ddpping -n -c 3 -i 0.1 "+to).end(0, head+`(`+reply+`){3}\n--- 127\.0\.0\.1 ddpping statistics ---\n3 pings transmitted, 3 received, 0% packet loss, time FEWms\nrtt min/avg/max/mdev = RTTS ms\n(COUNT retransmissions?\n)?`)
+	tool("ddpping -n -c 3 -i 0.1 "+to).end(0, head+`(`+reply+
+		`){3}\n--- 127\.0\.0\.1 ddpping statistics ---\n3 pings transmitted, 3 received, 0% packet loss, time FEWms\nrtt min/avg/max/mdev = RTTS ms\n(COUNT retransmissions?\n)?`)
 
 	// Outage, and return.
 	trace := filepath.Join(s.bin, "outage.sqlog")
@@ -53,12 +55,16 @@ func TestStranger(t *testing.T) {
 	server = serve()
 	ping.await(`^answers again`)
 	ping.await(`time=`)
-	ping.interrupt().end(0, head+`(`+reply+`){3,}(connection lost.*\n|no answer yet for seq=FEW\n|From 127\.0\.0\.1 seq=FEW: .*\n|`+reply+`)+answers again after SECONDS s without\n(no answer yet for seq=FEW\n|`+reply+
+	ping.interrupt().end(0, head+`(`+reply+
+		`){3,}(connection lost.*\n|no answer yet for seq=FEW\n|From 127\.0\.0\.1 seq=FEW: .*\n|`+reply+
+		`)+answers again after SECONDS s without\n(no answer yet for seq=FEW\n|`+reply+
 		`)+\n--- 127\.0\.0\.1 ddpping statistics ---\nCOUNT pings transmitted, COUNT received,( \+COUNT errors,)? LOSS% packet loss, time COUNTms\nrtt min/avg/max/mdev = RTTS ms\n(COUNT retransmissions?\n)?1 outage, SECONDS s in all\n`)
 	server.interrupt().end(0, `(?s).*: gone after COUNT pings\n`)
 	s.start("ddpbench", "trace", trace).end(0, `[2-9] associations, drawn in .*/outage\.sqlog\.html\n`)
 	drawn := string(must.Get(os.ReadFile(trace + ".html"))(t))
-	check.That(t, match(`(?s).*<td>client-1 with 127\.0\.0\.1:5043</td><td>association_started</td>.*association_closed</td><td>reason sctp: [^<]+</td>.*<td>client-FEW with .*new ESTABLISHED, old COOKIE-[A-Z]+.*`, drawn),
+	check.That(t,
+		match(
+			`(?s).*<td>client-1 with 127\.0\.0\.1:5043</td><td>association_started</td>.*association_closed</td><td>reason sctp: [^<]+</td>.*<td>client-FEW with .*new ESTABLISHED, old COOKIE-[A-Z]+.*`, drawn),
 		"the trace is drawn as\n%s", drawn)
 
 	// Bench, with a report.
@@ -66,13 +72,16 @@ func TestStranger(t *testing.T) {
 	bench := tool("ddpbench write --udp-port " + port)
 	bench.await(`^ SCTP port 5043 over udp$`)
 	page := filepath.Join(s.bin, "out.html")
-	said := tool("ddpbench write -n 500 -s 64K --encap-port "+port+" 127.0.0.1", "--report", page).end(0, `(?s).* RDMA_Write BW Test\n.* #bytes     #iterations    BW peak\[MiB/sec\]    BW average\[MiB/sec\]   MsgRate\[Mpps\]\n`+
-		` 65536      500              RATE +RATE *\t\t   0\.\d{6}\n.* Path            : 127\.0\.0\.1 -> 127\.0\.0\.1 active, primary, in use: cwnd BYTES\[B\], SRTT US\[usec\], MTU BYTES\[B\]\n.*`)
+	said := tool("ddpbench write -n 500 -s 64K --encap-port "+port+" 127.0.0.1", "--report", page).end(0,
+		`(?s).* RDMA_Write BW Test\n.* #bytes     #iterations    BW peak\[MiB/sec\]    BW average\[MiB/sec\]   MsgRate\[Mpps\]\n`+
+			` 65536      500              RATE +RATE *\t\t   0\.\d{6}\n.* Path            : 127\.0\.0\.1 -> 127\.0\.0\.1 active, primary, in use: cwnd BYTES\[B\], SRTT US\[usec\], MTU BYTES\[B\]\n.*`)
 	_, row, _ := strings.Cut(said, "\n 65536 ")
 	average := append(strings.Fields(row), "", "", "")[2]
 	report := string(must.Get(os.ReadFile(page))(t))
-	check.That(t, match(`(?s)<!doctype html>.*<th scope="row">Average, MiB/s</th><td>`+regexp.QuoteMeta(average)+`</td>.*<h2>Client</h2>.*<h2>Server, as it says of itself</h2>.*role="img" aria-label="Throughput, MiB/s over seconds; client, sent from [^;]* to [^;]*; server, received from .*`+
-		`aria-label="Latency, percentiles, µs over % of messages; at most from US to US">.*</html>\n`, report), "the report is\n%s", report)
+	check.That(t, match(`(?s)<!doctype html>.*<th scope="row">Average, MiB/s</th><td>`+regexp.QuoteMeta(average)+
+		`</td>.*<h2>Client</h2>.*<h2>Server, as it says of itself</h2>.*role="img" aria-label="Throughput, MiB/s over seconds; client, sent from [^;]* to [^;]*; server, received from .*`+
+		`aria-label="Latency, percentiles, µs over % of messages; at most from US to US">.*</html>\n`, report),
+		"the report is\n%s", report)
 
 	// What a run is doing.
 	run := tool("ddpbench write -D 3600 --metrics 127.0.0.1:0 --encap-port " + port + " 127.0.0.1")
@@ -84,7 +93,10 @@ func TestStranger(t *testing.T) {
 	text := get(t, "http://"+at+"/status/text")
 	check.That(t, match(state, text), "the state as text is\n%s", text)
 	html := get(t, "http://"+at+"/status/")
-	check.That(t, match(`(?s)<!doctype html>.*<caption>1 associations</caption>.*<td>127\.0\.0\.1:5043</td><td>ESTABLISHED</td>.*</html>\n`, html), "the page is\n%s", html)
+	check.That(t,
+		match(
+			`(?s)<!doctype html>.*<caption>1 associations</caption>.*<td>127\.0\.0\.1:5043</td><td>ESTABLISHED</td>.*</html>\n`, html), "the page is\n%s", html)
 	run.interrupt().end(0, `(?s)metrics: http://.* 65536 +COUNT +0\.00 +RATE *\t\t .*\n`)
-	bench.interrupt().end(0, `(?s).* 127\.0\.0\.1:COUNT: RDMA_Write BW, 65536 octets, 1 QPs: 500 messages in FEW\.\d{3} s, RATE MiB/sec\n.*`)
+	bench.interrupt().end(0,
+		`(?s).* 127\.0\.0\.1:COUNT: RDMA_Write BW, 65536 octets, 1 QPs: 500 messages in FEW\.\d{3} s, RATE MiB/sec\n.*`)
 }

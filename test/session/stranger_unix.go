@@ -85,8 +85,11 @@ func (p *program) interrupt() *program {
 // a host to itself is more than a microsecond and less than a hundred seconds, a rate more than a
 // KiB a second and less than a TiB.
 var figures = strings.NewReplacer(
-	"MS", `(0\.(00[1-9]|0[1-9]\d|[1-9]\d\d)|[1-9]\d{0,4}(\.\d{1,3})?)`, "RTTS", `\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}`, "SECONDS", `[0-9]{1,2}\.\d\d`, "LOSS", `[1-9]\d?(\.\d\d?)?`,
-	"RATE", `(0\.\d[1-9]|0\.[1-9]\d|[1-9]\d{0,5}\.\d\d)`, "BYTES", `[1-9]\d{3,7}`, "COUNT", `[1-9]\d{0,6}`, "FEW", `\d{1,4}`, "US", `[1-9]\d{0,7}(\.\d+)?`)
+	"MS", `(0\.(00[1-9]|0[1-9]\d|[1-9]\d\d)|[1-9]\d{0,4}(\.\d{1,3})?)`, "RTTS",
+	`\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}`, "SECONDS", `[0-9]{1,2}\.\d\d`, "LOSS",
+	`[1-9]\d?(\.\d\d?)?`,
+	"RATE", `(0\.\d[1-9]|0\.[1-9]\d|[1-9]\d{0,5}\.\d\d)`, "BYTES", `[1-9]\d{3,7}`, "COUNT", `[1-9]\d{0,6}`, "FEW",
+	`\d{1,4}`, "US", `[1-9]\d{0,7}(\.\d+)?`)
 
 func match(pattern, text string) bool {
 	return regexp.MustCompile(`^` + figures.Replace(pattern) + `$`).MatchString(text)

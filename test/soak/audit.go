@@ -164,8 +164,10 @@ func (t *tally) session(client *end, servers []*end, kills []kill, outages []out
 			t.fault(&t.stuck, 1, "%s: session %#x never ended", e.book.name, e.id)
 		}
 		if !excused && !(e == server && server.missed(client)) && (e.state == stateFailed || e.state == stateRefused) {
-			t.fault(&t.unexplained, 1, "%s: session %#x, kind %d, of %s ended in state %d without cause after %v: %s; the other end: state %d, %q",
-				e.book.name, e.id, e.kind, client.book.name, e.state, time.Duration(e.ended-e.begun), e.why(), other[i].state, other[i].why())
+			t.fault(&t.unexplained, 1, "%s: session %#x, kind %d, of %s ended in state %d without cause after "+
+				"%v: %s; the other end: state %d, %q",
+				e.book.name, e.id, e.kind, client.book.name, e.state, time.Duration(e.ended-e.begun), e.why(),
+				other[i].state, other[i].why())
 		}
 	}
 	t.way("request", client, server, excused)
@@ -216,15 +218,19 @@ func (t *tally) way(what string, from, to *end, excused bool) {
 		case !excused:
 			t.fault(&t.lost, 1, "session %#x: %s %d is lost", from.id, what, i)
 		case s&completed != 0 && !to.dead() && !to.discards():
-			t.fault(&t.lost, 1, "session %#x: %s %d was completed and %s, which was not killed, never got it", from.id, what, i, to.book.name)
+			t.fault(&t.lost, 1, "session %#x: %s %d was completed and %s, which was not killed, never got it",
+				from.id, what, i, to.book.name)
 		case s&completed != 0:
 			untaken++
 			t.untaken++
 		}
 	}
 	if window := int(from.window); from.id != 0 {
-		t.fault(&t.lost, uncertain-window, "session %#x: %d %ss are uncertain, at most %d were outstanding", from.id, uncertain, what, window)
-		t.fault(&t.lost, untaken-window, "session %#x: %d %ss were completed and not taken, at most %d were outstanding", from.id, untaken, what, window)
+		t.fault(&t.lost, uncertain-window, "session %#x: %d %ss are uncertain, at most %d were outstanding", from.id,
+			uncertain, what, window)
+		t.fault(&t.lost, untaken-window,
+			"session %#x: %d %ss were completed and not taken, at most %d were outstanding", from.id, untaken, what,
+			window)
 	}
 }
 
@@ -232,14 +238,17 @@ func (t *tally) way(what string, from, to *end, excused bool) {
 func (t *tally) atomics(client, server *end, excused bool) {
 	n := server.counter
 	if n > uint64(client.adds) {
-		t.fault(&t.twice, int(n-uint64(client.adds)), "session %#x: %d atomics and the counter is %d", client.id, client.adds, n)
+		t.fault(&t.twice, int(n-uint64(client.adds)), "session %#x: %d atomics and the counter is %d", client.id,
+			client.adds, n)
 	}
 	least := client.addsDone
 	if !excused {
 		least = client.adds
-		t.fault(&t.lost, int(client.reads-client.readsDone), "session %#x: of %d Reads %d completed", client.id, client.reads, client.readsDone)
+		t.fault(&t.lost, int(client.reads-client.readsDone), "session %#x: of %d Reads %d completed", client.id,
+			client.reads, client.readsDone)
 	}
 	if n < uint64(least) {
-		t.fault(&t.lost, int(uint64(least)-n), "session %#x: %d atomics completed and the counter is %d", client.id, least, n)
+		t.fault(&t.lost, int(uint64(least)-n), "session %#x: %d atomics completed and the counter is %d", client.id,
+			least, n)
 	}
 }

@@ -65,28 +65,50 @@ func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 		change func(*story)
 		want   tally // of what may differ
 	}{
-		"all went well":                         {func(*story) {}, tally{}},
-		"a request that did not arrive is lost": {func(s *story) { s.s.got[2], s.c.got[2], s.s.sent[2] = 0, 0, 0 }, tally{lost: 1}},
-		"a reply that did not arrive is lost":   {func(s *story) { s.c.got[1] = 0 }, tally{lost: 1, disorder: 1}},
-		"an arrival behind a gap has no place":  {func(s *story) { s.s.got[0], s.c.got[0], s.s.sent[0] = 0, 0, 0 }, tally{lost: 1, disorder: 2}},
+		"all went well": {func(*story) {}, tally{}},
+		"a request that did not arrive is lost": {func(s *story) { s.s.got[2], s.c.got[2], s.s.sent[2] = 0, 0, 0 },
+			tally{lost: 1}},
+		"a reply that did not arrive is lost": {func(s *story) { s.c.got[1] = 0 }, tally{lost: 1, disorder: 1}},
+		"an arrival behind a gap has no place": {func(s *story) { s.s.got[0], s.c.got[0], s.s.sent[0] = 0, 0, 0 },
+			tally{lost: 1, disorder: 2}},
 		"an arrival behind an unordered one does": {func(s *story) {
 			s.c.sent[0] |= unordered << orderShift
 			s.killServer(0)
 			s.s.got[0], s.c.got[0], s.s.sent[0] = 0, 0, 0
 		}, tally{untaken: 1}},
-		"two arrivals are one too many":         {func(s *story) { s.s.got[1] = 2 }, tally{twice: 1}},
-		"an arrival of nothing is invented":     {func(s *story) { s.s.got[3] = 1 }, tally{invented: 1}},
-		"a server's session without a client's": {func(s *story) { s.server.entries = append(s.server.entries, entry{id: 8, state: stateFailed}) }, tally{invented: 1}},
-		"what a process saw itself counts":      {func(s *story) { s.s.wrong, s.c.disorder, s.c.twice, s.s.stuck = 1, 2, 3, 4 }, tally{wrong: 1, disorder: 2, twice: 3, stuck: 4}},
-		"a message that never completes":        {func(s *story) { s.c.sent[2] = posted; s.c.state = stateCut }, tally{stuck: 1, uncertain: 1, arrived: 1}},
-		"a session that never ends":             {func(s *story) { s.c.state = stateOpen }, tally{stuck: 1}},
-		"a failure without cause":               {func(s *story) { s.c.state = stateFailed }, tally{unexplained: 1}},
-		"a last word lost, and then a kill":     {func(s *story) { s.s.state, s.s.ended, s.client.killedAt = stateFailed, 300, 250 }, tally{}},
-		"a kill after the end of both":          {func(s *story) { s.s.state, s.s.ended, s.client.killedAt = stateFailed, 220, 250 }, tally{unexplained: 1}},
-		"a refusal without cause":               {func(s *story) { s.server.entries = nil; *s.c = entry{id: 7, state: stateRefused} }, tally{unexplained: 1}},
-		"a refusal while there is no route":     {func(s *story) { s.refuse(outage{150, 210}) }, tally{}},
-		"a refusal after the route is back":     {func(s *story) { s.refuse(outage{80, 99}) }, tally{unexplained: 1}},
-		"a failure while there is no route":     {func(s *story) { s.c.state, s.outages = stateFailed, []outage{{150, 210}} }, tally{unexplained: 1}},
+		"two arrivals are one too many":     {func(s *story) { s.s.got[1] = 2 }, tally{twice: 1}},
+		"an arrival of nothing is invented": {func(s *story) { s.s.got[3] = 1 }, tally{invented: 1}},
+		"a server's session without a client's": {func(s *story) {
+			s.server.entries = append(s.server.entries,
+				entry{id: 8, state: stateFailed})
+		}, tally{invented: 1}},
+		"what a process saw itself counts": {func(s *story) {
+			s.s.wrong, s.c.disorder, s.c.twice, s.s.stuck = 1,
+				2, 3, 4
+		}, tally{wrong: 1, disorder: 2, twice: 3, stuck: 4}},
+		"a message that never completes": {func(s *story) { s.c.sent[2] = posted; s.c.state = stateCut },
+			tally{stuck: 1, uncertain: 1, arrived: 1}},
+		"a session that never ends": {func(s *story) { s.c.state = stateOpen }, tally{stuck: 1}},
+		"a failure without cause":   {func(s *story) { s.c.state = stateFailed }, tally{unexplained: 1}},
+		"a last word lost, and then a kill": {func(s *story) {
+			s.s.state, s.s.ended,
+				s.client.killedAt = stateFailed, 300, 250
+		}, tally{}},
+		"a kill after the end of both": {func(s *story) {
+			s.s.state, s.s.ended,
+				s.client.killedAt = stateFailed, 220, 250
+		}, tally{unexplained: 1}},
+		"a refusal without cause": {func(s *story) {
+			s.server.entries = nil
+			*s.c = entry{id: 7,
+				state: stateRefused}
+		}, tally{unexplained: 1}},
+		"a refusal while there is no route": {func(s *story) { s.refuse(outage{150, 210}) }, tally{}},
+		"a refusal after the route is back": {func(s *story) { s.refuse(outage{80, 99}) }, tally{unexplained: 1}},
+		"a failure while there is no route": {func(s *story) {
+			s.c.state, s.outages = stateFailed,
+				[]outage{{150, 210}}
+		}, tally{unexplained: 1}},
 		"a failure by an earlier kill": {func(s *story) {
 			s.killServer(0)
 			s.kills[0] = kill{server, 80, 90}
@@ -97,37 +119,71 @@ func TestAuditFindsEveryLossAndDouble(t *testing.T) {
 			s.kills[0].name = mortalServer
 			s.s.state, s.server.killedAt = stateFailed, 0
 		}, tally{unexplained: 2}},
-		"a Read that does not complete":          {func(s *story) { s.c.readsDone = 0 }, tally{lost: 1}},
-		"an atomic that was not carried out":     {func(s *story) { s.s.counter = 1 }, tally{lost: 1}},
-		"an atomic that was carried out twice":   {func(s *story) { s.s.counter = 3 }, tally{twice: 1}},
-		"an atomic outstanding at a kill may be": {func(s *story) { s.killServer(0); s.c.addsDone, s.s.counter = 1, 2 }, tally{}},
-		"and may be not":                         {func(s *story) { s.killServer(0); s.c.addsDone, s.s.counter = 1, 1 }, tally{}},
-		"one that completed must be":             {func(s *story) { s.killServer(0); s.s.counter = 1 }, tally{lost: 1}},
+		"a Read that does not complete":        {func(s *story) { s.c.readsDone = 0 }, tally{lost: 1}},
+		"an atomic that was not carried out":   {func(s *story) { s.s.counter = 1 }, tally{lost: 1}},
+		"an atomic that was carried out twice": {func(s *story) { s.s.counter = 3 }, tally{twice: 1}},
+		"an atomic outstanding at a kill may be": {func(s *story) {
+			s.killServer(0)
+			s.c.addsDone, s.s.counter = 1,
+				2
+		}, tally{}},
+		"and may be not": {func(s *story) {
+			s.killServer(0)
+			s.c.addsDone, s.s.counter = 1,
+				1
+		}, tally{}},
+		"one that completed must be": {func(s *story) { s.killServer(0); s.s.counter = 1 }, tally{lost: 1}},
 
-		"outstanding when the server was killed": {func(s *story) { s.killServer(2); s.c.sent[1], s.c.sent[2] = posted|failed, posted|failed }, tally{uncertain: 2}},
+		"outstanding when the server was killed": {func(s *story) {
+			s.killServer(2)
+			s.c.sent[1],
+				s.c.sent[2] = posted|failed, posted|failed
+		}, tally{uncertain: 2}},
 		"more than were outstanding": {func(s *story) {
 			s.killServer(3)
 			s.c.sent = [perSession]byte{posted | failed, posted | failed, posted | failed}
 		}, tally{uncertain: 3, lost: 1}},
 		"completed and not taken by the killed": {func(s *story) { s.killServer(2) }, tally{untaken: 2}},
 		"more of these than there can be":       {func(s *story) { s.killServer(3) }, tally{untaken: 3, lost: 1}},
-		"answered, so it was delivered":         {func(s *story) { s.killServer(1); s.c.got[2], s.s.sent[2] = 1, posted }, tally{untaken: 1, lost: 1}},
+		"answered, so it was delivered": {func(s *story) {
+			s.killServer(1)
+			s.c.got[2], s.s.sent[2] = 1,
+				posted
+		}, tally{untaken: 1, lost: 1}},
 		"the server never heard of it": {func(s *story) {
 			s.killServer(3)
 			s.server.entries = nil
 			s.c.sent = [perSession]byte{posted | failed}
 			s.c.adds, s.c.addsDone = 0, 0
 		}, tally{uncertain: 1}},
-		"replies outstanding when the client was":   {func(s *story) { s.killClient(2); s.s.sent[1], s.s.sent[2] = posted|failed, posted|completed }, tally{uncertain: 1, untaken: 1}},
-		"a client's kill leaves the server's taken": {func(s *story) { s.killClient(0); s.s.got[2], s.c.got[2], s.s.sent[2] = 0, 0, 0 }, tally{lost: 1}},
-		"a killed client's posts may have been":     {func(s *story) { s.killClient(0); s.c.sent[2] = posted }, tally{}},
-		"or may not":                                {func(s *story) { s.killClient(1); s.c.sent[2], s.s.got[2], s.s.sent[2] = posted, 0, 0 }, tally{uncertain: 1}},
+		"replies outstanding when the client was": {func(s *story) {
+			s.killClient(2)
+			s.s.sent[1],
+				s.s.sent[2] = posted|failed, posted|completed
+		}, tally{uncertain: 1, untaken: 1}},
+		"a client's kill leaves the server's taken": {func(s *story) {
+			s.killClient(0)
+			s.s.got[2], s.c.got[2],
+				s.s.sent[2] = 0, 0, 0
+		}, tally{lost: 1}},
+		"a killed client's posts may have been": {func(s *story) { s.killClient(0); s.c.sent[2] = posted },
+			tally{}},
+		"or may not": {func(s *story) {
+			s.killClient(1)
+			s.c.sent[2], s.s.got[2],
+				s.s.sent[2] = posted, 0, 0
+		}, tally{uncertain: 1}},
 		"cut: what had completed was delivered": {func(s *story) {
 			s.c.state = stateCut
 			s.s.state = stateFailed
 			s.s.got[2], s.c.got[2], s.s.sent[2] = 0, 0, 0
 		}, tally{lost: 1}},
-		"cut: what the cutter had not taken is not": {func(s *story) { s.c.state = stateCut; s.s.state = stateFailed; s.c.got[2] = 0 }, tally{untaken: 1}},
+		"cut: what the cutter had not taken is not": {func(
+			s *story) {
+			s.c.state = stateCut
+			s.s.state = stateFailed
+			s.c.got[2] = 0
+		}, tally{untaken: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := told()
@@ -172,9 +228,11 @@ func TestLedgerOutlivesItsProcess(t *testing.T) {
 	l = open()
 	defer l.close()
 	e = &l.entries[0]
-	check.That(t, e.sent[0] == posted|completed|failed|3<<orderShift && e.sent[1] == posted|failed|unordered<<orderShift && e.sent[2] == 0,
+	check.That(t, e.sent[0] == posted|completed|failed|3<<orderShift &&
+		e.sent[1] == posted|failed|unordered<<orderShift && e.sent[2] == 0,
 		"sent %x", e.sent[:3])
-	check.That(t, e.got[0] == 1 && e.counter != 0 && e.twice == 1 && e.state == stateFailed && e.id == 7 && e.window == 2, "%+v", e)
+	check.That(t, e.got[0] == 1 && e.counter != 0 && e.twice == 1 && e.state == stateFailed && e.id == 7 &&
+		e.window == 2, "%+v", e)
 }
 
 func TestLedgerIsFull(t *testing.T) {

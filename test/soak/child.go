@@ -49,9 +49,11 @@ type service struct {
 
 // answer is what a process says to each command.
 type answer struct {
-	Err        string `json:",omitempty"`
-	Heap       uint64 // octets of live objects after a collection
-	Used       uint64 // octets that the runtime has from the system and uses: objects and what lies between them, stacks, its own
+	Err  string `json:",omitempty"`
+	Heap uint64 // octets of live objects after a collection
+	// octets that the runtime has from the system and uses: objects and what lies between them,
+	// stacks, its own
+	Used       uint64
 	RSS        uint64 // octets of the resident set, without what the runtime has free
 	Goroutines int
 	FDs        int
@@ -172,7 +174,8 @@ func (c *child) awaitRest() string {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Sprintf("%d sessions and %d of %d lanes are at work after %v", c.working.Load(), c.lanes-c.parked, c.lanes, restLimit)
+			return fmt.Sprintf("%d sessions and %d of %d lanes are at work after %v", c.working.Load(),
+				c.lanes-c.parked, c.lanes, restLimit)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

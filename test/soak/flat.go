@@ -46,7 +46,8 @@ func (r *series) judge() (line string, broken int) {
 		}
 	}
 	if broken == 0 {
-		line = fmt.Sprintf("%s: %d samples at rest: goroutines %d, descriptors %d in all", r.name, len(r.s), first.Goroutines, first.FDs)
+		line = fmt.Sprintf("%s: %d samples at rest: goroutines %d, descriptors %d in all", r.name, len(r.s),
+			first.Goroutines, first.FDs)
 	}
 	if r.mortal {
 		return line, broken

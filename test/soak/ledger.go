@@ -96,7 +96,8 @@ func openLedger(path string) (*ledger, error) {
 	if err := f.Truncate(int64(ledgerSize)); err != nil {
 		return nil, err
 	}
-	mem, err := syscall.Mmap(int(f.Fd()), 0, ledgerSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_POPULATE)
+	mem, err := syscall.Mmap(int(f.Fd()), 0, ledgerSize, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_SHARED|syscall.MAP_POPULATE)
 	if err != nil {
 		return nil, err
 	}

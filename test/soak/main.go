@@ -43,8 +43,10 @@ func main() {
 	text := flag.String("child", "", "run as a process of a soak, by these `orders`")
 	flag.StringVar(&o.link, "link", "both", "`link`: raw, udp or both at the same time")
 	flag.Var(cli.Duration(&o.duration, 2*time.Minute, time.Second, cli.Year), "duration", "how long")
-	flag.Var(cli.Duration(&o.cycle, 20*time.Second, time.Second, 24*time.Hour), "cycle", "from one rest, where everything is compared, to the next")
-	flag.Var(cli.Float(&o.rate, 500, 0.001, 1e6), "rate", "operations a second of each client, of which there are two on each link")
+	flag.Var(cli.Duration(&o.cycle, 20*time.Second, time.Second, 24*time.Hour), "cycle",
+		"from one rest, where everything is compared, to the next")
+	flag.Var(cli.Float(&o.rate, 500, 0.001, 1e6), "rate",
+		"operations a second of each client, of which there are two on each link")
 	flag.Var(cli.Float(&o.loss, 1, 0, 100), "loss", "`percent` of the packets that are lost")
 	flag.Var(cli.Int(&o.seed, uint64(time.Now().UnixNano()), 0, math.MaxUint64), "seed", "of the faults and the load")
 	flag.Parse()
@@ -71,7 +73,8 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	fmt.Printf("soak over %v for %v: %g%% loss, %g operations a second and client, seed %d\n", links, o.duration, o.loss, o.rate, o.seed)
+	fmt.Printf("soak over %v for %v: %g%% loss, %g operations a second and client, seed %d\n", links, o.duration,
+		o.loss, o.rate, o.seed)
 	runs := make([]*run, len(links))
 	var all sync.WaitGroup
 	for i, link := range links {

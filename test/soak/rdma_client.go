@@ -140,7 +140,8 @@ func (c *rdmaClient) request(slot, op, n int) {
 		c.post(r.seq, target(rdma.SendWR{ID: wrID(wrSend, 0, r.seq), Op: rdma.OpWriteImm,
 			SGL: []rdma.SGE{c.piece(r.seq, forWrite, n)}, Immediate: immediate(op, slot, r.seq, n)}))
 	case opImm:
-		c.post(r.seq, rdma.SendWR{ID: wrID(wrSend, 0, r.seq), Op: rdma.OpImmSE, Immediate: immediate(op, slot, r.seq, n)})
+		c.post(r.seq, rdma.SendWR{ID: wrID(wrSend, 0, r.seq), Op: rdma.OpImmSE,
+			Immediate: immediate(op, slot, r.seq, n)})
 	case opPull, opPush:
 		c.exchange(r, slot, &h)
 	case opRead:
@@ -185,7 +186,8 @@ func (c *rdmaClient) atomic(r *request, slot int) {
 		op = rdma.CmpSwap(r.swap, r.swap+1)
 	}
 	c.e.adds++
-	c.post(-1, rdma.SendWR{ID: wrID(wrAdd, slot, 0), Op: rdma.OpAtomic, RemoteSTag: c.peer.counters, RemoteTO: c.peer.counter, Atomic: op})
+	c.post(-1, rdma.SendWR{ID: wrID(wrAdd, slot, 0), Op: rdma.OpAtomic, RemoteSTag: c.peer.counters,
+		RemoteTO: c.peer.counter, Atomic: op})
 }
 
 func (c *rdmaClient) handle(wc *rdma.WC) {

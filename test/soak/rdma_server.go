@@ -75,7 +75,8 @@ func (c *child) serveSession(dev *rdma.Device, req *rdma.Request) {
 
 func (s *rdmaServer) accept(req *rdma.Request, t *terms) error {
 	var err error
-	if s.target, err = s.register(s.arena[:rdmaWindow*dataSize], rdma.LocalWrite|rdma.RemoteWrite, &rdma.RegionOptions{QP: s.qp}); err != nil {
+	if s.target, err = s.register(s.arena[:rdmaWindow*dataSize], rdma.LocalWrite|rdma.RemoteWrite,
+		&rdma.RegionOptions{QP: s.qp}); err != nil {
 		return err
 	}
 	counter, err := s.register(s.e.counterBytes(), rdma.RemoteAtomic|rdma.LocalWrite, nil)
@@ -94,7 +95,8 @@ func (s *rdmaServer) handle(wc *rdma.WC) {
 	switch what {
 	case wrRead:
 		h := s.pulls[slot]
-		if int(wc.ByteLen) != int(h.n) || !placed(s.data(slot), int(h.n), piece(s.e.id, int(h.seq), forPull, int(h.n))) {
+		if int(wc.ByteLen) != int(h.n) ||
+			!placed(s.data(slot), int(h.n), piece(s.e.id, int(h.seq), forPull, int(h.n))) {
 			s.wrongf("what was pulled for request %d, %d octets", h.seq, h.n)
 		}
 		s.reply(h, rdma.STag(h.stag))
@@ -150,7 +152,8 @@ func (s *rdmaServer) request(wc *rdma.WC, at int) {
 	}
 	if h.op == opPull {
 		s.pulls[slot] = h
-		s.post(-1, rdma.SendWR{ID: wrID(wrRead, slot, 0), Op: rdma.OpRead, SGL: []rdma.SGE{s.mr.SGE(dataAt(slot), n)}, RemoteSTag: rdma.STag(h.stag)})
+		s.post(-1, rdma.SendWR{ID: wrID(wrRead, slot, 0), Op: rdma.OpRead, SGL: []rdma.SGE{s.mr.SGE(dataAt(slot), n)},
+			RemoteSTag: rdma.STag(h.stag)})
 		return
 	}
 	s.reply(h, invalidate)
@@ -170,7 +173,8 @@ func (s *rdmaServer) answer() {
 		a.h.turn = s.turn
 		s.turn++
 		if a.h.op == opImm {
-			s.post(seq, rdma.SendWR{ID: wrID(wrSend, 0, seq), Op: rdma.OpImm, Immediate: immediate(opImm, int(a.h.slot), seq, int(a.h.turn))})
+			s.post(seq, rdma.SendWR{ID: wrID(wrSend, 0, seq), Op: rdma.OpImm,
+				Immediate: immediate(opImm, int(a.h.slot), seq, int(a.h.turn))})
 			continue
 		}
 		n := int(a.h.n)

@@ -30,8 +30,10 @@ var serverNames = []string{server, mortalServer}
 const grace = 5 * time.Second
 
 const (
-	calm   = time.Second             // between two faults of the network, so that associations outlive any number of them
-	settle = 4500 * time.Millisecond // ports of associations that have ended stay bound for four RTOs of at most a second
+	// between two faults of the network, so that associations outlive any number of them
+	calm = time.Second
+	// ports of associations that have ended stay bound for four RTOs of at most a second
+	settle = 4500 * time.Millisecond
 )
 
 // run is a soak over one link.
@@ -100,10 +102,12 @@ func (r *run) open() (err error) {
 func (r *run) start(name string) error {
 	services := make([]service, len(serverNames))
 	for i, name := range serverNames {
-		services[i] = service{Name: name, Addr: hosts(2)[0], UDPPort: uint16(9899 + i), RDMAPort: uint16(5043 + i), SCTPPort: uint16(6000 + i)}
+		services[i] = service{Name: name, Addr: hosts(2)[0], UDPPort: uint16(9899 + i), RDMAPort: uint16(5043 + i),
+			SCTPPort: uint16(6000 + i)}
 	}
 	r.numbers++
-	o := order{Name: name, Number: r.numbers, Link: r.link, Rate: r.rate, Seed: r.rng.Uint64(), Local: hosts(1), Servers: services}
+	o := order{Name: name, Number: r.numbers, Link: r.link, Rate: r.rate, Seed: r.rng.Uint64(), Local: hosts(1),
+		Servers: services}
 	if name == mortalClient {
 		o.OwnPorts, o.Local = 1000, hosts(11)
 	} else {
@@ -263,12 +267,14 @@ func (r *run) report(now bool) {
 	}
 	r.told = r.since().Truncate(time.Minute)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: sessions %d, messages %d, uncertain %d, violations %d", r.since().Round(time.Second), r.link,
+	fmt.Fprintf(&b, "%s %s: sessions %d, messages %d, uncertain %d, violations %d", r.since().Round(time.Second),
+		r.link,
 		r.sum.sessions, r.sum.messages, r.sum.uncertain, r.sum.violations())
 	for _, name := range []string{client, server} {
 		if s := r.series[name]; s != nil {
 			last := s.s[len(s.s)-1]
-			fmt.Fprintf(&b, " | %s: heap %.2f MB, resident %.2f MB, goroutines %d, descriptors %d", name, mb(last.Heap), mb(last.RSS), last.Goroutines, last.FDs)
+			fmt.Fprintf(&b, " | %s: heap %.2f MB, resident %.2f MB, goroutines %d, descriptors %d", name,
+				mb(last.Heap), mb(last.RSS), last.Goroutines, last.FDs)
 		}
 	}
 	fmt.Fprintf(&b, " | cpu %.0f%%", 100*r.used().Seconds()/r.since().Seconds())
@@ -304,9 +310,11 @@ func summary(runs []*run) bool {
 	leaks, good := 0, true
 	for _, r := range runs {
 		t := &r.sum
-		fmt.Printf("%s: %v, %d sessions: %d ended in order, %d cut on purpose, %d broken by kills, %d refused meanwhile\n",
+		fmt.Printf("%s: %v, %d sessions: %d ended in order, %d cut on purpose, %d broken by kills, %d refused "+
+			"meanwhile\n",
 			r.link, r.since().Round(time.Second), t.sessions, t.graceful, t.cut, t.broken, t.refused)
-		fmt.Printf("%s: %d messages posted, %d delivered; %d Reads and atomics; uncertain %d, of which %d arrived; %d died with their receiver\n",
+		fmt.Printf("%s: %d messages posted, %d delivered; %d Reads and atomics; uncertain %d, of which %d "+
+			"arrived; %d died with their receiver\n",
 			r.link, t.messages, t.delivered, t.oneSided, t.uncertain, t.arrived, t.untaken)
 		fmt.Printf("%s: faults:", r.link)
 		for _, k := range slices.Sorted(maps.Keys(r.faults)) {
@@ -326,7 +334,8 @@ func summary(runs []*run) bool {
 		good = good && t.messages > 0 && t.delivered > 0
 		sum.add(t)
 	}
-	fmt.Printf("lost: %d · wrong: %d · twice: %d · out of order: %d · invented: %d · stuck: %d · unexplained ends: %d · leaks: %d\n",
+	fmt.Printf("lost: %d · wrong: %d · twice: %d · out of order: %d · invented: %d · stuck: %d · "+
+		"unexplained ends: %d · leaks: %d\n",
 		sum.lost, sum.wrong, sum.twice, sum.disorder, sum.invented, sum.stuck, sum.unexplained, leaks)
 	return good && leaks == 0 && sum.violations() == 0
 }

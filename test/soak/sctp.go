@@ -91,7 +91,8 @@ func (t *talk) read(use int) (message, error) {
 			m.good = m.get(t.buf[:n])
 		}
 		if m.good {
-			m.good = info.PPID == uint32(use)+1 && (m.lane == unordered) == info.Unordered && (info.Unordered || info.Stream == m.lane) && m.lane < 16
+			m.good = info.PPID == uint32(use)+1 && (m.lane == unordered) == info.Unordered &&
+				(info.Unordered || info.Stream == m.lane) && m.lane < 16
 		}
 		var want []byte
 		if m.good {

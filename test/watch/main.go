@@ -40,7 +40,8 @@ func main() {
 	}
 	defer w.end()
 	w.turn(*turn, 0) // what comes first is slower
-	fmt.Printf("%d associations, %d of them busy; two looks every %v; %d processors\n", *assocs, *busy, *every, runtime.GOMAXPROCS(0))
+	fmt.Printf("%d associations, %d of them busy; two looks every %v; %d processors\n", *assocs, *busy, *every,
+		runtime.GOMAXPROCS(0))
 	var at50, at99 []float64
 	var all, allWith result
 	for i := range *pairs {
@@ -53,7 +54,8 @@ func main() {
 		all.trips, allWith.trips = append(all.trips, without.trips...), append(allWith.trips, with.trips...)
 		at50 = append(at50, ratio(with.at(50), without.at(50)))
 		at99 = append(at99, ratio(with.at(99), without.at(99)))
-		fmt.Printf("%2d: p50 %v, looked at %v; p99 %v, looked at %v; %d and %d round trips; a look takes %v\n", i+1, without.at(50), with.at(50), without.at(99), with.at(99),
+		fmt.Printf("%2d: p50 %v, looked at %v; p99 %v, looked at %v; %d and %d round trips; a look takes %v\n", i+1,
+			without.at(50), with.at(50), without.at(99), with.at(99),
 			len(without.trips), len(with.trips), with.look)
 	}
 	for _, r := range []struct {
@@ -62,11 +64,13 @@ func main() {
 	}{{"p50", at50}, {"p99", at99}} {
 		slices.Sort(r.of)
 		n := len(r.of)
-		fmt.Printf("%s looked at / not, by pairs: median %.3f, quartiles %.3f and %.3f\n", r.what, r.of[n/2], r.of[n/4], r.of[n*3/4])
+		fmt.Printf("%s looked at / not, by pairs: median %.3f, quartiles %.3f and %.3f\n", r.what, r.of[n/2],
+			r.of[n/4], r.of[n*3/4])
 	}
 	slices.Sort(all.trips)
 	slices.Sort(allWith.trips)
-	fmt.Printf("all turns together: p50 %v, looked at %v; p99 %v, looked at %v (%.3f)\n", all.at(50), allWith.at(50), all.at(99), allWith.at(99), ratio(allWith.at(99), all.at(99)))
+	fmt.Printf("all turns together: p50 %v, looked at %v; p99 %v, looked at %v (%.3f)\n", all.at(50), allWith.at(50),
+		all.at(99), allWith.at(99), ratio(allWith.at(99), all.at(99)))
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }

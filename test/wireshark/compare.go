@@ -137,7 +137,8 @@ func (c *checker) half(who string, sent []message, h half) {
 		if n > 1 {
 			segments = fmt.Sprintf(" in %d segments", n)
 		}
-		c.verdict(fmt.Sprintf("%s: %s of %d octets%s: %d fields", who, m.what, len(m.payload), segments, len(m.numbers)+len(m.octets)), faults)
+		c.verdict(fmt.Sprintf("%s: %s of %d octets%s: %d fields", who, m.what, len(m.payload), segments,
+			len(m.numbers)+len(m.octets)), faults)
 		h = h[n:]
 	}
 	if len(h) > 0 {
@@ -222,7 +223,8 @@ func (c *checker) identifiers(ch *chunk) (faults []string) {
 	}
 	if id, err := ch.number("iwarp_rdma.atomic.original_request_identifier"); err == nil {
 		if len(c.requests) == 0 || c.requests[0] != id {
-			return []string{fmt.Sprintf("frame %d: a response to request %d, outstanding are %d", ch.frame, id, c.requests)}
+			return []string{fmt.Sprintf("frame %d: a response to request %d, outstanding are %d", ch.frame, id,
+				c.requests)}
 		}
 		c.requests = c.requests[1:]
 	}
@@ -251,7 +253,8 @@ func quoted(m *message, ch *chunk) (faults []string) {
 	}
 	shown := show("iwarp_rdma.term_ddp_seg_len", "iwarp_rdma.term_ddp_h", "iwarp_rdma.term_rdma_h")
 	if n := min(len(shown), len(whole)); n < 16 || !bytes.Equal(shown[:n], whole[:n]) {
-		faults = append(faults, fmt.Sprintf("frame %d: quotes %x in Wireshark's own fields, %x was sent", ch.frame, shown, whole))
+		faults = append(faults, fmt.Sprintf("frame %d: quotes %x in Wireshark's own fields, %x was sent", ch.frame,
+			shown, whole))
 	}
 	return faults
 }

@@ -24,7 +24,8 @@ func (s *stage) errorsFound() error {
 	}{
 		{"a Write to an STag that does not exist",
 			func(a, b *end) rdma.SendWR {
-				return rdma.SendWR{Op: rdma.OpWrite, SGL: []rdma.SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag() ^ 1, RemoteTO: 99}
+				return rdma.SendWR{Op: rdma.OpWrite, SGL: []rdma.SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag() ^ 1,
+					RemoteTO: 99}
 			},
 			func(_, b *end) message { return write(b.mr.STag()^1, 99, pieceOf(0, 10)) },
 			byte(ddp.TypeTagged), ddp.CodeInvalidSTag, rdmap.LayerDDP},
@@ -36,13 +37,15 @@ func (s *stage) errorsFound() error {
 			byte(ddp.TypeUntagged), ddp.CodeTooLong, rdmap.LayerDDP},
 		{"a Read out of bounds",
 			func(a, b *end) rdma.SendWR {
-				return rdma.SendWR{Op: rdma.OpRead, SGL: []rdma.SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag(), RemoteTO: base - 1}
+				return rdma.SendWR{Op: rdma.OpRead, SGL: []rdma.SGE{a.mr.SGE(0, 10)}, RemoteSTag: b.mr.STag(),
+					RemoteTO: base - 1}
 			},
 			func(a, b *end) message { return readRequest(1, a.mr.STag(), base, 10, b.mr.STag(), base-1) },
 			byte(rdmap.RemoteProtection), rdmap.CodeBounds, rdmap.LayerRDMA},
 		{"an atomic on an address that is not aligned",
 			func(_, b *end) rdma.SendWR {
-				return rdma.SendWR{Op: rdma.OpAtomic, RemoteSTag: b.mr.STag(), RemoteTO: base + 1, Atomic: rdma.FetchAdd(1)}
+				return rdma.SendWR{Op: rdma.OpAtomic, RemoteSTag: b.mr.STag(), RemoteTO: base + 1,
+					Atomic: rdma.FetchAdd(1)}
 			},
 			func(_, b *end) message { return atomicRequest(1, b.mr.STag(), base+1, rdma.FetchAdd(1)) },
 			byte(rdmap.RemoteOperation), rdmap.CodeCatastrophic, rdmap.LayerRDMA},

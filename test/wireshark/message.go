@@ -156,7 +156,8 @@ func terminate(t rdmap.Terminate, culprit *message) message {
 	}
 	m.terminate = t
 	for name, v := range map[string]uint64{
-		"term_layer": uint64(t.Layer), "term_hdrct_m": btoi(t.HasLength), "hdrct_d": btoi(t.HasDDP), "hdrct_r": btoi(t.HasRDMA),
+		"term_layer": uint64(t.Layer), "term_hdrct_m": btoi(t.HasLength), "hdrct_d": btoi(t.HasDDP),
+		"hdrct_r":   btoi(t.HasRDMA),
 		"term_rsvd": 0,
 	} {
 		m.numbers["iwarp_rdma."+name] = v

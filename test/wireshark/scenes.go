@@ -98,7 +98,8 @@ func newEnd(d *rdma.Device, cfg rdma.QPConfig, recvLen int) (*end, error) {
 		return nil, err
 	}
 	for i := range recvs {
-		if err := e.qp.PostRecv(&rdma.RecvWR{SGL: []rdma.SGE{e.mr.SGE(len(e.buf)-(i+1)*recvLen, recvLen)}}); err != nil {
+		if err := e.qp.PostRecv(&rdma.RecvWR{SGL: []rdma.SGE{e.mr.SGE(len(e.buf)-(i+1)*recvLen, recvLen)}}); err !=
+			nil {
 			return nil, err
 		}
 	}
@@ -313,7 +314,8 @@ func (s *stage) refused() error {
 // negotiated is a session with negotiation of IRD and ORD (RFC 6581).
 func (s *stage) negotiated() error {
 	const name = "negotiated"
-	a, _, err := s.session(name, rdma.QPConfig{Negotiate: true, IRD: 5, ORD: 9}, rdma.QPConfig{IRD: 7, ORD: 16}, long, pattern(508))
+	a, _, err := s.session(name, rdma.QPConfig{Negotiate: true, IRD: 5, ORD: 9}, rdma.QPConfig{IRD: 7, ORD: 16}, long,
+		pattern(508))
 	if err != nil {
 		return err
 	}
@@ -321,7 +323,8 @@ func (s *stage) negotiated() error {
 		return err
 	}
 	s.scenes = append(s.scenes, scene{name,
-		[]message{enhanced(fnEnhancedInitiate, ddpadapt.Setup{IRD: 5, ORD: 9}, []byte(name)), control(fnTerminate, nil)},
+		[]message{enhanced(fnEnhancedInitiate, ddpadapt.Setup{IRD: 5, ORD: 9}, []byte(name)),
+			control(fnTerminate, nil)},
 		[]message{enhanced(fnEnhancedAccept, ddpadapt.Setup{IRD: 7, ORD: 5}, pattern(508)), control(fnTerminate, nil)}})
 	return nil
 }
@@ -329,7 +332,8 @@ func (s *stage) negotiated() error {
 // peerToPeer is a session whose client sends a Ready to Receive indication first.
 func (s *stage) peerToPeer() error {
 	const name = "peer to peer"
-	a, _, err := s.session(name, rdma.QPConfig{Negotiate: true, PeerToPeer: true, IRD: 1, ORD: 2}, rdma.QPConfig{IRD: 3, ORD: 4}, long, nil)
+	a, _, err := s.session(name, rdma.QPConfig{Negotiate: true, PeerToPeer: true, IRD: 1, ORD: 2},
+		rdma.QPConfig{IRD: 3, ORD: 4}, long, nil)
 	if err != nil {
 		return err
 	}
@@ -344,7 +348,8 @@ func (s *stage) peerToPeer() error {
 			control(fnTerminate, nil),
 		},
 		[]message{
-			enhanced(fnEnhancedAccept, ddpadapt.Setup{IRD: 3, ORD: 1, PeerToPeer: true, RTR: ddpadapt.RTRWrite | ddpadapt.RTRRead}, nil),
+			enhanced(fnEnhancedAccept, ddpadapt.Setup{IRD: 3, ORD: 1, PeerToPeer: true,
+				RTR: ddpadapt.RTRWrite | ddpadapt.RTRRead}, nil),
 			control(fnTerminate, nil),
 		}})
 	return nil
@@ -359,7 +364,8 @@ func (s *stage) refusedNegotiated() error {
 		return err
 	}
 	offer := ddpadapt.Setup{IRD: 100, ORD: 200, RTR: ddpadapt.RTRWrite}
-	if _, err := s.connect(a, name, func(r *rdma.Request) error { return r.RejectSetup(offer, []byte("more, please")) }); err == nil {
+	if _, err := s.connect(a, name,
+		func(r *rdma.Request) error { return r.RejectSetup(offer, []byte("more, please")) }); err == nil {
 		return fmt.Errorf("%s: the session was accepted", name)
 	}
 	s.scenes = append(s.scenes, scene{name,

@@ -18,7 +18,8 @@ const Canary = MaxFlows - 2
 
 // Probe sends trains of n packets of size octets over a way of the given delay, until the context
 // ends, and says how much longer they took, and how many did not come.
-func (r *Relay) Probe(ctx context.Context, delay, every time.Duration, n, size int) (late Hist, missing uint64, err error) {
+func (r *Relay) Probe(ctx context.Context, delay, every time.Duration, n, size int) (late Hist, missing uint64,
+	err error) {
 	rx, err := r.socket(1, Server(Canary))
 	if err != nil {
 		return late, 0, err
@@ -70,7 +71,10 @@ func (r *Relay) socket(side int, a netip.Addr) (c *net.UDPConn, err error) {
 		return nil, err
 	}
 	var set error
-	if err := raw.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) }); err != nil || set != nil {
+	if err := raw.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS,
+			1)
+	}); err != nil || set != nil {
 		c.Close()
 		return nil, fmt.Errorf("times of arrival: %v, %v", err, set)
 	}

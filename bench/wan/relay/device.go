@@ -88,7 +88,8 @@ func (d *Device) open(local, remote netip.Prefix) (err error) {
 		func() error { return plain() },
 		func() error { return netlink.LinkSetUp(dev) },
 		func() error {
-			return netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: own, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST})
+			return netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: own, Type: unix.RTN_LOCAL,
+				Table: unix.RT_TABLE_LOCAL, Scope: unix.RT_SCOPE_HOST})
 		},
 		func() error {
 			return netlink.RouteAdd(&netlink.Route{LinkIndex: dev.Attrs().Index, Dst: to, Scope: unix.RT_SCOPE_LINK})

@@ -29,7 +29,8 @@ func plain() error {
 			_    [16]byte
 		}{data: unsafe.Pointer(&value)}
 		copy(req.name[:], deviceName)
-		if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); e != 0 && e != unix.EOPNOTSUPP {
+		if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); e !=
+			0 && e != unix.EOPNOTSUPP {
 			return fmt.Errorf("switching segmentation off: %w", e)
 		}
 	}

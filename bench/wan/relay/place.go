@@ -30,9 +30,11 @@ func (r *Relay) urgent() error {
 		return err
 	}
 	if r.alone() {
-		return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: -20}, 0)
+		return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: -20},
+			0)
 	}
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_DEADLINE, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_DEADLINE,
+		Flags:   unix.SCHED_FLAG_RESET_ON_FORK,
 		Runtime: uint64(share), Deadline: uint64(period), Period: uint64(period)}
 	if unix.SchedSetAttr(0, &attr, 0) == nil {
 		return nil
@@ -141,7 +143,8 @@ func (r *Relay) stayAwake() {
 	for range rest.Count() {
 		go func() {
 			runtime.LockOSThread() // and the thread ends with this goroutine
-			if keepTo(rest) != nil || unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0) != nil {
+			if keepTo(rest) != nil ||
+				unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0) != nil {
 				return
 			}
 			for !r.stop.Load() {

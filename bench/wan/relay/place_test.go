@@ -48,7 +48,8 @@ func TestPlaces(t *testing.T) {
 	}
 	check.Equal(t, "what the program keeps to", reserved, beside)
 	if n := all.Count(); n > 1 {
-		check.Slice(t, "processors: the relay's, the others, both", []int{relays.Count(), beside.Count(), both}, []int{1, n - 1, 0})
+		check.Slice(t, "processors: the relay's, the others, both", []int{relays.Count(), beside.Count(), both},
+			[]int{1, n - 1, 0})
 	} else {
 		check.Equal(t, "processors of both", both, 1)
 	}

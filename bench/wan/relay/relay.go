@@ -111,7 +111,8 @@ func (r *Relay) Stop() error {
 		return err
 	}
 	if r.TooLong+r.Foreign+r.Refused > 0 {
-		return fmt.Errorf("the relay saw %d packets above the MTU, %d of no flow, and %d were refused", r.TooLong, r.Foreign, r.Refused)
+		return fmt.Errorf("the relay saw %d packets above the MTU, %d of no flow, and %d were refused", r.TooLong,
+			r.Foreign, r.Refused)
 	}
 	for _, d := range r.Dev {
 		if n, err := d.dropped(); n > 0 || err != nil {

@@ -15,11 +15,13 @@ type Params struct {
 	Rate          int64         // octets a second; 0 is infinite
 	Queue         int           // octets that may wait, the packet on the wire included; 0 is without end
 	Loss          float64
-	Burst         float64 // mean length of a run of losses, in packets, Loss being their share still; up to 1: each by itself
-	Reorder       float64 // share of packets that take ReorderDelay longer and are overtaken
-	ReorderDelay  time.Duration
-	Duplicate     float64
-	MarkQueue     int // packets that find more octets waiting get a congestion mark, if they are capable; 0: none
+	// mean length of a run of losses, in packets, Loss being their share still; up to 1: each by
+	// itself
+	Burst        float64
+	Reorder      float64 // share of packets that take ReorderDelay longer and are overtaken
+	ReorderDelay time.Duration
+	Duplicate    float64
+	MarkQueue    int // packets that find more octets waiting get a congestion mark, if they are capable; 0: none
 }
 
 // Fate is what becomes of a packet.

@@ -30,7 +30,8 @@ type Cell struct {
 
 // The grid.
 var (
-	RTTs   = []time.Duration{2 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond, 300 * time.Millisecond}
+	RTTs = []time.Duration{2 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond,
+		300 * time.Millisecond}
 	Losses = []float64{0, 0.001, 0.01, 0.03}
 	Sizes  = []int{1400, 14000, 100_000, 1_000_000, 0}
 )

@@ -74,7 +74,8 @@ func (t *Twin) start(seed uint64) (*twin, error) {
 	w := &twin{pair: newPair(seed, 2), t: t, rand: rand.New(rand.NewPCG(seed, 7)), body: make([]byte, t.Size)}
 	w.applications = w.talk
 	queue := max(15000, int(t.Hold*t.RTT.Seconds()*float64(t.Rate)))
-	w.params = simnet.Params{Delay: t.RTT / 2, Jitter: t.Jitter, Rate: t.Rate, Queue: queue, Loss: t.Loss, MTU: cmp.Or(t.MTU, MTU)}
+	w.params = simnet.Params{Delay: t.RTT / 2, Jitter: t.Jitter, Rate: t.Rate, Queue: queue, Loss: t.Loss,
+		MTU: cmp.Or(t.MTU, MTU)}
 	for k := range 2 {
 		w.road(k, w.params, w.params)
 	}
@@ -111,7 +112,8 @@ func (w *twin) talk() {
 	if len(w.hosts[0].Assocs) == 0 || len(w.hosts[1].Assocs) == 0 {
 		return
 	}
-	for a := w.sender(); !w.silent && a.State() == assoc.Established && (w.t.Every == 0 || w.alarm == rawio.Never || w.alarm <= w.now); {
+	for a := w.sender(); !w.silent && a.State() == assoc.Established && (w.t.Every == 0 || w.alarm == rawio.Never ||
+		w.alarm <= w.now); {
 		m := assoc.Message{Body: [2][]byte{binary.BigEndian.AppendUint64(nil, w.sent), w.body[8:]}}
 		if w.t.Every > 0 {
 			w.alarm = w.now.Add(w.t.Every)
@@ -158,7 +160,8 @@ func (w *twin) drain() error {
 // silences has something happen, so many times, each time that the client is ready for it, and
 // returns how long the server heard nothing in so much time from then on, sorted. Every message has
 // arrived.
-func (t *Twin) silences(seed uint64, times int, lasts time.Duration, ready func(*twin) bool, begin, end func(*twin)) (list []time.Duration, err error) {
+func (t *Twin) silences(seed uint64, times int, lasts time.Duration, ready func(*twin) bool, begin,
+	end func(*twin)) (list []time.Duration, err error) {
 	w, err := t.start(seed)
 	if err != nil {
 		return nil, err
@@ -204,7 +207,8 @@ func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, 
 // what Cuts does. Roads go on to carry what is longer.
 func (t *Twin) Falls(seed uint64, falls int) (silences []time.Duration, err error) {
 	found := func(w *twin) bool { return w.sender().PathStats(0).MTU > MTU }
-	return t.silences(seed, falls, time.Second, found, func(w *twin) { w.hosts[0].Link = MTU }, func(w *twin) { w.hosts[0].Link = t.MTU })
+	return t.silences(seed, falls, time.Second, found, func(w *twin) { w.hosts[0].Link = MTU },
+		func(w *twin) { w.hosts[0].Link = t.MTU })
 }
 
 // Spiked is what came of delay spikes.
@@ -256,7 +260,8 @@ func (t *Twin) Spikes(seed uint64, d time.Duration) (*Spiked, error) {
 	}
 	err = w.drain()
 	st := w.sender().Stats()
-	s.Moves, s.Timeouts, s.PathsDown, s.Ended = st.PathsSuspected, st.Timeouts, st.PathsDown, w.sender().State() != assoc.Established
+	s.Moves, s.Timeouts, s.PathsDown, s.Ended = st.PathsSuspected, st.Timeouts, st.PathsDown,
+		w.sender().State() != assoc.Established
 	s.Again, s.Longest = float64(st.Retransmits)/float64(st.DataOut), w.longest
 	return s, err
 }

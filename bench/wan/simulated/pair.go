@@ -56,7 +56,8 @@ func (p *pair) join(client, server *assoc.Config) error {
 	if len(p.hosts[0].Addrs) > 1 {
 		local = netip.AddrPort{}
 	}
-	a, err := p.hosts[0].Endpoint.Connect(p.now, client, clientPort, local, []netip.AddrPort{p.hosts[1].Addr}, serverPort)
+	a, err := p.hosts[0].Endpoint.Connect(p.now, client, clientPort, local, []netip.AddrPort{p.hosts[1].Addr},
+		serverPort)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 // in virtual time. It returns what came of each in a second, in Mbit/s of user data, and the mean
 // time that a packet waited in the queue, both from one time to another. Each begins a second after
 // the one before.
-func Share(c *Cell, seed uint64, from, to time.Duration, cfgs ...*assoc.Config) (mbits []float64, wait time.Duration, err error) {
+func Share(c *Cell, seed uint64, from, to time.Duration, cfgs ...*assoc.Config) (mbits []float64, wait time.Duration,
+	err error) {
 	f := newFlow(c, cfgs[0], seed)
 	f.bulky, f.got = true, make([]int, len(cfgs))
 	server, begun := f.hosts[1], f.now
@@ -21,7 +22,8 @@ func Share(c *Cell, seed uint64, from, to time.Duration, cfgs ...*assoc.Config) 
 		if err := server.Endpoint.Listen(serverPort+uint16(i), cfg); err != nil {
 			return nil, 0, err
 		}
-		a, err := f.hosts[0].Endpoint.Connect(f.now, cfg, clientPort+uint16(i), f.hosts[0].Addr, []netip.AddrPort{server.Addr}, serverPort+uint16(i))
+		a, err := f.hosts[0].Endpoint.Connect(f.now, cfg, clientPort+uint16(i), f.hosts[0].Addr,
+			[]netip.AddrPort{server.Addr}, serverPort+uint16(i))
 		if err != nil {
 			return nil, 0, err
 		}

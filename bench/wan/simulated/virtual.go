@@ -106,11 +106,13 @@ type flow struct {
 }
 
 func newFlow(c *Cell, cfg *assoc.Config, seed uint64) *flow {
-	f := &flow{pair: newPair(seed, 1), c: c, cfg: cfg, answer: make([]byte, max(c.Size, bulkChunk)), got: make([]int, 1)}
+	f := &flow{pair: newPair(seed, 1), c: c, cfg: cfg, answer: make([]byte, max(c.Size, bulkChunk)),
+		got: make([]int, 1)}
 	f.applications = f.converse
 	up := simnet.Params{Delay: c.RTT / 2, Rate: c.Rate, Queue: c.Queue(), MTU: MTU}
 	down := up
-	down.Jitter, down.Reorder, down.ReorderDelay, down.Duplicate, down.MarkQueue = c.Jitter, c.Reorder, c.ReorderDelay, c.Duplicate, c.MarkQueue
+	down.Jitter, down.Reorder, down.ReorderDelay, down.Duplicate, down.MarkQueue = c.Jitter, c.Reorder,
+		c.ReorderDelay, c.Duplicate, c.MarkQueue
 	if down.Loss = c.Loss; c.Burst > 1 {
 		down.Loss = 0
 		down.Burst = simnet.Burst{Enter: c.Loss / (1 - c.Loss) / c.Burst, Leave: 1 / c.Burst, Loss: 1}

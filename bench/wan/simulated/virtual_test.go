@@ -20,7 +20,8 @@ func TestVirtualTimeRepeats(t *testing.T) {
 		read, _ := ParseSize(SizeName(size))
 		s, err := Virtual(c, nil, 3, 2, 1, time.Second)
 		again, _ := Virtual(c, nil, 3, 2, 1, time.Second)
-		check.That(t, err == nil && read == size && reflect.DeepEqual(s, again) && (size <= 0 || s.Quantile(0) >= c.RTT) && (size != 0 || s.Mbits(0, time.Second) >= 4),
+		check.That(t, err == nil && read == size && reflect.DeepEqual(s, again) &&
+			(size <= 0 || s.Quantile(0) >= c.RTT) && (size != 0 || s.Mbits(0, time.Second) >= 4),
 			"%v, read as %d: %v, %+v and then %+v", c, read, err, s, again)
 	}
 }
@@ -28,7 +29,8 @@ func TestVirtualTimeRepeats(t *testing.T) {
 // Packets that change places by a fifth of the round trip are late, not lost.
 func TestReorderingCostsNothing(t *testing.T) {
 	for _, share := range []float64{0.01, 0.5} {
-		c := &Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Reorder: share, ReorderDelay: 4 * time.Millisecond}
+		c := &Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Reorder: share,
+			ReorderDelay: 4 * time.Millisecond}
 		s := must.Get(Virtual(c, nil, 3, 1, 1, 4*time.Second))(t)
 		got := s.Mbits(time.Second, 4*time.Second)
 		check.That(t, got >= 90, "%v of the packets are late: %.1f of 95 Mbit/s", share, got)
@@ -64,7 +66,8 @@ func TestBuffersGrowWithTheRoad(t *testing.T) {
 			got := float64(client.Stats().DataOctetsIn-before) / float64(f.c.Rate)
 			check.That(t, got >= 0.9 == tt.full, "%v, second %d: %.2f of the line", tt.trip, second, got)
 			window := client.Stats().RecvWindow + client.Stats().Buffered
-			check.That(t, window <= tt.window && server.SendBuffer() <= tt.sendBuffer, "%v: buffers of %d and %d octets", tt.trip, window, server.SendBuffer())
+			check.That(t, window <= tt.window && server.SendBuffer() <= tt.sendBuffer,
+				"%v: buffers of %d and %d octets", tt.trip, window, server.SendBuffer())
 		}
 	}
 }
@@ -75,16 +78,21 @@ func TestBBRFillsARoadThatLoses(t *testing.T) {
 	race.Alone(t)
 	bbr := &assoc.Config{NewController: cc.NewBBR}
 	for loss, least := range map[float64]float64{0: 90, 0.001: 85, 0.01: 70} {
-		mbits, wait, err := Share(&Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Loss: loss}, 3, 3*time.Second, 8*time.Second, bbr)
-		check.That(t, err == nil && mbits[0] >= least && wait <= 4*time.Millisecond, "%v lost: %.1f of 96 Mbit/s, %v in the queue, %v", loss, mbits, wait, err)
+		mbits, wait, err := Share(&Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1, Loss: loss}, 3,
+			3*time.Second, 8*time.Second, bbr)
+		check.That(t, err == nil && mbits[0] >= least && wait <= 4*time.Millisecond,
+			"%v lost: %.1f of 96 Mbit/s, %v in the queue, %v", loss, mbits, wait, err)
 	}
-	mbits, _, err := Share(&Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1}, 7, 5*time.Second, 25*time.Second, bbr, bbr)
-	check.That(t, err == nil && min(mbits[0], mbits[1]) >= 25 && mbits[0]+mbits[1] >= 90, "side by side: %.1f Mbit/s, %v", mbits, err)
+	mbits, _, err := Share(&Cell{RTT: 20 * time.Millisecond, Rate: 12_500_000, Hold: 1}, 7, 5*time.Second,
+		25*time.Second, bbr, bbr)
+	check.That(t, err == nil && min(mbits[0], mbits[1]) >= 25 && mbits[0]+mbits[1] >= 90,
+		"side by side: %.1f Mbit/s, %v", mbits, err)
 }
 
 // A road that has become shorter is believed to be so as soon as a HEARTBEAT has said so.
 func TestBBRLearnsThatARoadIsShort(t *testing.T) {
-	f := newFlow(&Cell{RTT: time.Second, Rate: 12_500_000}, &assoc.Config{NewController: cc.NewBBR, DisablePMTUD: true}, 5)
+	f := newFlow(&Cell{RTT: time.Second, Rate: 12_500_000},
+		&assoc.Config{NewController: cc.NewBBR, DisablePMTUD: true}, 5)
 	must.OK(t, f.connect())
 	p := simnet.Params{Delay: 10 * time.Millisecond, Rate: 12_500_000, Queue: 250_000, MTU: MTU}
 	f.road(0, p, p)

@@ -46,7 +46,10 @@ const (
 
 // Add defines the flag.
 func (m *Metrics) Add(fs *pflag.FlagSet) {
-	fs.StringVar(&m.addr, "metrics", "", "serve the counters over HTTP on `host:port` meanwhile: /metrics for Prometheus, /debug/vars as JSON, /status/ for people on this host; :port is every address of this host, and a name that stands here is one that browsers on this host may ask for")
+	fs.StringVar(&m.addr, "metrics", "",
+		"serve the counters over HTTP on `host:port` meanwhile: /metrics for Prometheus, /debug/vars as JSON, "+
+			"/status/ for people on this host; :port is every address of this host, and a name that stands here is "+
+			"one that browsers on this host may ask for")
 }
 
 // Open begins to serve and says on w where.
@@ -56,7 +59,8 @@ func (m *Metrics) Open(w io.Writer) error {
 	}
 	host, port, err := net.SplitHostPort(m.addr)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return cli.Usagef("--metrics %s: it is an address and a TCP port, such as localhost:9100, or :9100 for every address of this host", m.addr)
+		return cli.Usagef("--metrics %s: it is an address and a TCP port, such as localhost:9100, or :9100 for "+
+			"every address of this host", m.addr)
 	}
 	l, err := net.Listen("tcp", m.addr)
 	switch {
@@ -76,9 +80,11 @@ func (m *Metrics) Open(w io.Writer) error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", metrics.Handler(m.collector, hosts...))
-	mux.Handle("/status/", http.StripPrefix("/status", metrics.Status(m.collector, &metrics.StatusOptions{Hosts: hosts})))
+	mux.Handle("/status/", http.StripPrefix("/status",
+		metrics.Status(m.collector, &metrics.StatusOptions{Hosts: hosts})))
 	idle := cmp.Or(m.connIdleTimeout, idleTimeout)
-	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: min(idle, 10*time.Second), ReadTimeout: idle, IdleTimeout: idle, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeaderOctets,
+	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: min(idle, 10*time.Second), ReadTimeout: idle,
+		IdleTimeout: idle, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeaderOctets,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)} // mistakes of clients are not for the terminal
 	m.serverDone = make(chan struct{})
 	go func() {
@@ -131,16 +137,19 @@ const maxStatusOctets = 64 << 20
 func PrintStatus(ctx context.Context, addr string, w io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/status/text", nil)
 	if err != nil {
-		return cli.Usagef("--stat %s: it is the address that --metrics of a running tool has, such as localhost:9100", addr)
+		return cli.Usagef("--stat %s: it is the address that --metrics of a running tool has, such as localhost:9100",
+			addr)
 	}
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("--stat %s: nobody serves there: start ddpping or ddpbench with --metrics %s (%v)", addr, addr, errors.Unwrap(err))
+		return fmt.Errorf("--stat %s: nobody serves there: start ddpping or ddpbench with --metrics %s (%v)", addr,
+			addr, errors.Unwrap(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("--stat %s: the answer is %s: it is for the host itself, and for tools of this release", addr, resp.Status)
+		return fmt.Errorf("--stat %s: the answer is %s: it is for the host itself, and for tools of this release",
+			addr, resp.Status)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxStatusOctets))
 	if _, wrote := io.WriteString(w, cli.PrintableLines(string(b))); err == nil {

@@ -28,9 +28,11 @@ func TestDevicesAreServed(t *testing.T) {
 	d := must.Get((&cli.LinkFlags{Kind: "udp", Shards: 1}).Devices(nil, &m))(t)
 	defer d.Close()
 	cq := must.Get(d.Client.CreateCQ(2))(t)
-	qp := must.Get(d.Client.CreateQP(&rdma.QPConfig{PD: d.Client.AllocPD(), SendCQ: cq, RecvCQ: cq, MaxSend: 1, MaxRecv: 1}))(t)
+	qp := must.Get(d.Client.CreateQP(&rdma.QPConfig{PD: d.Client.AllocPD(), SendCQ: cq, RecvCQ: cq, MaxSend: 1,
+		MaxRecv: 1}))(t)
 	defer qp.Close()
-	if _, err := qp.Connect(t.Context(), netip.AddrPortFrom(d.Addr, 7), nil); err == nil || !strings.HasPrefix(cli.Explain(err), "the host is up but refused") {
+	if _, err := qp.Connect(t.Context(), netip.AddrPortFrom(d.Addr, 7), nil); err == nil ||
+		!strings.HasPrefix(cli.Explain(err), "the host is up but refused") {
 		t.Errorf("nobody listens: %v", err)
 	}
 	url, _ := strings.CutPrefix(strings.TrimSpace(said.String()), "metrics: ")
@@ -49,7 +51,8 @@ func TestMetricsNeedAPort(t *testing.T) {
 	for _, addr := range []string{"localhost", "localhost:x", "localhost:-1", "localhost:65536", "127.0.0.1:0"} {
 		m, usage := Metrics{addr: addr}, new(cli.UsageError)
 		err := m.Open(io.Discard)
-		check.That(t, errors.As(err, &usage) == (m.server == nil) && (m.server == nil || m.server.ReadHeaderTimeout >= time.Second), "%s: %v", addr, err)
+		check.That(t, errors.As(err, &usage) == (m.server == nil) &&
+			(m.server == nil || m.server.ReadHeaderTimeout >= time.Second), "%s: %v", addr, err)
 		m.Close()
 	}
 }
@@ -69,7 +72,8 @@ func open(t *testing.T, addr string, idle time.Duration) string {
 func TestConnectionsThatSayNothingAreClosed(t *testing.T) {
 	at := open(t, "127.0.0.1:0", 50*time.Millisecond)
 	const get = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
-	for name, says := range map[string]string{"nothing": "", "half of a header": get, "one request": get + "\r\n", "half of a body": "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1"} {
+	for name, says := range map[string]string{"nothing": "", "half of a header": get, "one request": get + "\r\n",
+		"half of a body": "POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n1"} {
 		c := must.Get(net.Dial("tcp", at))(t)
 		must.Get(io.WriteString(c, says))(t)
 		must.OK(t, c.SetReadDeadline(time.Now().Add(30*time.Second)))
@@ -82,7 +86,8 @@ func TestConnectionsThatSayNothingAreClosed(t *testing.T) {
 	_, _ = io.WriteString(c, get+"A: "+strings.Repeat("a", 10*maxHeaderOctets)) // it may be closed meanwhile
 	b := make([]byte, 100)
 	n, err := c.Read(b)
-	check.That(t, err != nil || strings.Contains(string(b[:n]), " 431 "), "a header of %d octets: %q, %v", 10*maxHeaderOctets, b[:n], err)
+	check.That(t, err != nil || strings.Contains(string(b[:n]), " 431 "), "a header of %d octets: %q, %v",
+		10*maxHeaderOctets, b[:n], err)
 }
 
 // There are so many connections at a time: those beyond are closed, and who leaves makes room.
@@ -124,7 +129,9 @@ func TestNamesThatMetricsGoBy(t *testing.T) {
 	}
 	var out strings.Builder
 	must.OK(t, PrintStatus(t.Context(), "127.0.0.1:"+port, &out))
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a\tb\n\x1b[2Jc\n") }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "a\tb\n\x1b[2Jc\n")
+	}))
 	defer s.Close()
 	out.Reset()
 	must.OK(t, PrintStatus(t.Context(), strings.TrimPrefix(s.URL, "http://"), &out))
@@ -136,8 +143,11 @@ func TestMetricsThatCannotBeServed(t *testing.T) {
 	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	for addr, want := range map[string]string{
-		taken.Addr().String(): ": the TCP port is in use by another program: stop it or choose another", "192.0.2.1:0": ": this host does not have the address",
-		"no such host:1": ": listen tcp: ", "localhost": ": it is an address and a TCP port, such as localhost:9100, or :9100 for every address of this host",
+		taken.Addr().String(): ": the TCP port is in use by another program: stop it or choose another",
+		"192.0.2.1:0":         ": this host does not have the address",
+		"no such host:1":      ": listen tcp: ",
+		"localhost": ": it is an address and a TCP port, such as localhost:9100, or :9100 for every address " +
+			"of this host",
 		"localhost:65536": ": it is an address and a TCP port",
 	} {
 		m := Metrics{addr: addr}
@@ -155,7 +165,8 @@ func TestMetricsThatCannotBeServed(t *testing.T) {
 	m = &Metrics{addr: "127.0.0.1:0"}
 	must.OK(t, m.Open(io.Discard))
 	s := m.server
-	check.That(t, s.IdleTimeout == 2*time.Minute && s.ReadTimeout == 2*time.Minute && s.ReadHeaderTimeout == 10*time.Second && s.WriteTimeout == time.Minute && s.MaxHeaderBytes == 16<<10, "%+v", s)
+	check.That(t, s.IdleTimeout == 2*time.Minute && s.ReadTimeout == 2*time.Minute &&
+		s.ReadHeaderTimeout == 10*time.Second && s.WriteTimeout == time.Minute && s.MaxHeaderBytes == 16<<10, "%+v", s)
 	m.Close()
 	select {
 	case <-m.serverDone:
@@ -199,10 +210,13 @@ func TestStatThatCannotBeShown(t *testing.T) {
 	status = http.StatusForbidden
 	b.Reset()
 	err := PrintStatus(t.Context(), at, &b)
-	check.That(t, err != nil && err.Error() == "--stat "+at+": the answer is 403 Forbidden: it is for the host itself, and for tools of this release" && b.Len() == 0, "%v, %s", err, &b)
+	check.That(t, err != nil && err.Error() == "--stat "+at+
+		": the answer is 403 Forbidden: it is for the host itself, and for tools of this release" && b.Len() == 0,
+		"%v, %s", err, &b)
 	s.Close()
 	err = PrintStatus(t.Context(), at, &b)
-	check.That(t, err != nil && strings.HasPrefix(err.Error(), "--stat "+at+": nobody serves there: start ddpping or ddpbench with --metrics "+at+" ("), "%v", err)
+	check.That(t, err != nil && strings.HasPrefix(err.Error(),
+		"--stat "+at+": nobody serves there: start ddpping or ddpbench with --metrics "+at+" ("), "%v", err)
 	usage := new(cli.UsageError)
 	err = PrintStatus(t.Context(), "a b", &b)
 	check.That(t, errors.As(err, &usage) && strings.HasPrefix(err.Error(), "--stat a b: it is the address"), "%v", err)

@@ -164,7 +164,8 @@ func (e *end) dial() (*asker, error) {
 	if e.Shape == "pipelined" {
 		outstanding = window
 	}
-	a := &asker{places: make(chan struct{}, outstanding), began: time.Now(), over: make(chan struct{}), took: make([]time.Duration, 0, most/e.Conns)}
+	a := &asker{places: make(chan struct{}, outstanding), began: time.Now(), over: make(chan struct{}),
+		took: make([]time.Duration, 0, most/e.Conns)}
 	mux := diam.NewServeMux()
 	mux.HandleFunc("DWA", func(_ diam.Conn, m *diam.Message) {
 		d := time.Since(a.began) - time.Duration(a.sent[m.Header.HopByHopID%window].Load())

@@ -14,7 +14,8 @@ import (
 )
 
 // notNumbers are texts that no number of a command line can be.
-var notNumbers = []string{"", " ", "x", "NaN", "nan", "Inf", "+Inf", "-Inf", "inf", "1e400", "-1e400", "0x", "1,5", "1 ", "--1", "99999999999999999999999", "-99999999999999999999999", "1e10s", "NaNs"}
+var notNumbers = []string{"", " ", "x", "NaN", "nan", "Inf", "+Inf", "-Inf", "inf", "1e400", "-1e400", "0x", "1,5",
+	"1 ", "--1", "99999999999999999999999", "-99999999999999999999999", "1e10s", "NaNs"}
 
 // nonNumberTypes are the kinds of flags that are no numbers, by their type.
 var nonNumberTypes = []string{"bool", "string", "bytesHex", "name", ""}
@@ -43,9 +44,11 @@ func CheckNumbers(t *testing.T, flags func() *pflag.FlagSet, parse func(args ...
 		for _, text := range bad {
 			err := parse("--" + f.Name + "=" + text)
 			var usage *cli.UsageError
-			check.That(t, errors.As(err, &usage) && strings.Contains(err.Error(), f.Name) || errors.As(err, &usage) && strings.HasPrefix(err.Error(), "-"+f.Shorthand+" "),
+			check.That(t, errors.As(err, &usage) && strings.Contains(err.Error(), f.Name) || errors.As(err, &usage) &&
+				strings.HasPrefix(err.Error(), "-"+f.Shorthand+" "),
 				"--%s=%s: %v", f.Name, text, err)
-			check.That(t, err != nil && strings.Contains(err.Error(), least) && strings.Contains(err.Error(), most) && !strings.Contains(err.Error(), "%!"),
+			check.That(t, err != nil && strings.Contains(err.Error(), least) && strings.Contains(err.Error(), most) &&
+				!strings.Contains(err.Error(), "%!"),
 				"--%s=%s is refused by %q, without its range", f.Name, text, err)
 		}
 		for _, text := range []string{least, most} {
@@ -57,7 +60,8 @@ func CheckNumbers(t *testing.T, flags func() *pflag.FlagSet, parse func(args ...
 
 // outsideRange returns values beyond the ends of a range, as text.
 func outsideRange(least, most string) []string {
-	list := []string{"1e10" + strings.TrimLeft(most, "0123456789.eE+-"), "-1e10", most + "0", most + "9", "9" + most, "1e300"}
+	list := []string{"1e10" + strings.TrimLeft(most, "0123456789.eE+-"), "-1e10", most + "0", most + "9", "9" + most,
+		"1e300"}
 	if !strings.HasPrefix(least, "-") {
 		list = append(list, "-1", "-0.5", "-1s", "-1ns", "-"+most)
 	} else {

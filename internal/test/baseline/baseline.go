@@ -87,7 +87,8 @@ func (r Result) GBps() float64 {
 
 func (r Result) String() string {
 	return fmt.Sprintf("%.3f GB/s, %.0f packets/s, %.1f packets/batch, %.2f CPU s/GB", r.GBps(),
-		float64(r.Packets)/r.Elapsed.Seconds(), float64(r.Packets)/float64(max(r.Calls, 1)), r.CPU.Seconds()/(float64(r.Octets)/1e9))
+		float64(r.Packets)/r.Elapsed.Seconds(), float64(r.Packets)/float64(max(r.Calls, 1)),
+		r.CPU.Seconds()/(float64(r.Octets)/1e9))
 }
 
 // SizeError reports a packet size that the pump cannot use.
@@ -154,7 +155,8 @@ func End(link rawio.Link, remote netip.AddrPort, over <-chan struct{}) error {
 	h := make([]byte, minPacket)
 	head(h, kindEnd)
 	for {
-		if _, err := link.WriteBatch([]rawio.Packet{{Vec: [][]byte{h}, Remote: remote}}); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := link.WriteBatch([]rawio.Packet{{Vec: [][]byte{h}, Remote: remote}}); err != nil &&
+			!errors.Is(err, syscall.ECONNREFUSED) {
 			return err
 		}
 		select {

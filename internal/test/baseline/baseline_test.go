@@ -14,8 +14,10 @@ import (
 func TestPumpCounts(t *testing.T) {
 	for _, work := range []bool{false, true} {
 		a, b := must.Two(mem.Pair(mem.Options{Queue: 1 << 20, MTU: 1500}))(t)
-		sent, received := must.Two(Run(a, b, b.LocalAddrs()[0], Config{Packet: 1480, Duration: time.Millisecond, Work: work}))(t)
-		check.That(t, sent.Packets != 0 && received.Packets == sent.Packets && received.Octets == sent.Octets && received.Bad == 0,
+		sent, received := must.Two(Run(a, b, b.LocalAddrs()[0],
+			Config{Packet: 1480, Duration: time.Millisecond, Work: work}))(t)
+		check.That(t, sent.Packets != 0 && received.Packets == sent.Packets && received.Octets == sent.Octets &&
+			received.Bad == 0,
 			"sent %+v, received %+v", sent, received)
 		a.Close()
 		b.Close()

@@ -16,7 +16,8 @@ func ExampleRun() {
 	}
 	defer a.Close()
 	defer b.Close()
-	_, received, err := baseline.Run(a, b, b.LocalAddrs()[0], baseline.Config{Packet: 1480, Duration: time.Millisecond, Work: true})
+	_, received, err := baseline.Run(a, b, b.LocalAddrs()[0],
+		baseline.Config{Packet: 1480, Duration: time.Millisecond, Work: true})
 	fmt.Println(received.GBps() > 0, received.Bad, err)
 	// Output: true 0 <nil>
 }

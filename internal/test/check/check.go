@@ -81,7 +81,8 @@ func Slice[E comparable](t testing.TB, what string, got, want []E) bool {
 			at++
 		}
 		g, w := got[at:], want[at:]
-		t.Errorf("%s: got %d, want %d elements; from %d on got %v, want %v", what, len(got), len(want), at, g[:min(most, len(g))], w[:min(most, len(w))])
+		t.Errorf("%s: got %d, want %d elements; from %d on got %v, want %v", what, len(got), len(want), at,
+			g[:min(most, len(g))], w[:min(most, len(w))])
 	}
 	return equal
 }

@@ -141,7 +141,8 @@ func (b *Bench) Echo(tag uint32, cookie []byte) (a *assoc.Assoc, outOfBlue bool)
 // refused.
 func (b *Bench) Establish(from netip.AddrPort, port uint16) *assoc.Assoc {
 	b.T.Helper()
-	list, _ := b.ReceiveFrom(from, HostAddr, sctptest.Packet(port, LocalPort, 0, sctptest.InitLike(wire.ChunkInit, GoodInit)))
+	list, _ := b.ReceiveFrom(from, HostAddr,
+		sctptest.Packet(port, LocalPort, 0, sctptest.InitLike(wire.ChunkInit, GoodInit)))
 	tag, cookie := b.CookieIn(list)
 	must.That(b.T, cookie != nil, "no cookie")
 	_, a := b.ReceiveFrom(from, HostAddr, sctptest.Packet(port, LocalPort, tag, wire.AppendCookieEcho(nil, cookie)))
@@ -150,7 +151,8 @@ func (b *Bench) Establish(from netip.AddrPort, port uint16) *assoc.Assoc {
 
 // Stale is a COOKIE ECHO that has come too late, of another port.
 func (b *Bench) Stale() []byte {
-	list, _ := b.ReceiveFrom(PeerAddr, HostAddr, sctptest.Packet(PeerPort+2, LocalPort, 0, sctptest.InitLike(wire.ChunkInit, GoodInit)))
+	list, _ := b.ReceiveFrom(PeerAddr, HostAddr,
+		sctptest.Packet(PeerPort+2, LocalPort, 0, sctptest.InitLike(wire.ChunkInit, GoodInit)))
 	tag, cookie := b.CookieIn(list)
 	b.Now = b.Now.Add(time.Minute + 1)
 	return sctptest.Packet(PeerPort+2, LocalPort, tag, wire.AppendCookieEcho(nil, cookie))
@@ -167,7 +169,8 @@ func (b *Bench) Connect(local uint16, to netip.AddrPort) *assoc.Assoc {
 // Lookup says whose a packet with that tag from an address is.
 func (b *Bench) Lookup(from netip.AddrPort, local uint16, tag uint32) *assoc.Assoc {
 	b.T.Helper()
-	p := rawio.Packet{Data: sctptest.Packet(PeerPort, local, tag, wire.AppendCookieAck(nil)), Local: HostAddr, Remote: from}
+	p := rawio.Packet{Data: sctptest.Packet(PeerPort, local, tag, wire.AppendCookieAck(nil)), Local: HostAddr,
+		Remote: from}
 	a, ok := b.EP.Lookup(&p)
 	must.That(b.T, ok, "dropped")
 	return a

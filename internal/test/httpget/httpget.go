@@ -25,7 +25,8 @@ func Page(t testing.TB, url string) string {
 
 // Tool runs a tool with these arguments and --metrics, and returns where those are, as it says
 // first, and what ends it, which returns its exit code.
-func Tool(t testing.TB, run func(ctx context.Context, args []string, stdout, stderr io.Writer) int, args ...string) (url string, end func() int) {
+func Tool(t testing.TB, run func(ctx context.Context, args []string, stdout, stderr io.Writer) int,
+	args ...string) (url string, end func() int) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	said, errs := io.Pipe()

@@ -22,7 +22,8 @@ func Limits() *sctp.TransportConfig {
 
 // Connect sets up n associations from a to a port of b, whose address that is with it. Each of b's,
 // and of those that follow, is served by a goroutine.
-func Connect(a, b *sctp.Transport, to netip.AddrPort, cfg *sctp.Config, n int, serve func(*sctp.Conn)) ([]*sctp.Conn, error) {
+func Connect(a, b *sctp.Transport, to netip.AddrPort, cfg *sctp.Config, n int, serve func(*sctp.Conn)) ([]*sctp.Conn,
+	error) {
 	c := *cfg
 	c.Backlog = max(c.Backlog, backlog)
 	l, err := b.Listen(to.Port(), &c)

@@ -88,7 +88,8 @@ func Veth(a, b *NS, name string, mtu int, addrA, addrB netip.Prefix) error {
 	err := a.Do(func() error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.MTU = name, mtu
-		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.fd)})
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name, PeerMTU: uint32(mtu),
+			PeerNamespace: netlink.NsFd(b.fd)})
 	})
 	if err == nil {
 		err = a.Addr(name, addrA)

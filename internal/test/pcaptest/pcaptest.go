@@ -33,19 +33,24 @@ func Read(t *testing.T, file io.Reader) (recs []Record) {
 	var kinds []uint32
 	for len(data) > 0 {
 		n := le.Uint32(data[4:])
-		must.That(t, n%4 == 0 && int(n) <= len(data) && le.Uint32(data[n-4:]) == n, "a block of %d octets, of %d", n, len(data))
+		must.That(t, n%4 == 0 && int(n) <= len(data) && le.Uint32(data[n-4:]) == n, "a block of %d octets, of %d", n,
+			len(data))
 		kinds = append(kinds, le.Uint32(data))
 		b := data[8 : n-4]
 		data = data[n:]
 		switch i := len(kinds) - 1; i {
 		case 0:
-			must.That(t, bytes.HasPrefix(b, []byte("\x4d\x3c\x2b\x1a\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff")) && bytes.HasSuffix(b, []byte("\x04\x00\x04\x00rddp\x00\x00\x00\x00")), "section %x", b)
+			must.That(t, bytes.HasPrefix(b,
+				[]byte("\x4d\x3c\x2b\x1a\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff")) &&
+				bytes.HasSuffix(b, []byte("\x04\x00\x04\x00rddp\x00\x00\x00\x00")), "section %x", b)
 		case 1, 2:
 			name := [...]string{"\x04\x00sent", "\x08\x00received"}[i-1]
-			must.Equal(t, "interface", string(b), "\x65\x00\x00\x00\x00\x00\x00\x00\x02\x00"+name+"\x09\x00\x01\x00\x09\x00\x00\x00\x00\x00\x00\x00")
+			must.Equal(t, "interface", string(b), "\x65\x00\x00\x00\x00\x00\x00\x00\x02\x00"+name+
+				"\x09\x00\x01\x00\x09\x00\x00\x00\x00\x00\x00\x00")
 		default:
 			size := le.Uint32(b[12:])
-			must.That(t, le.Uint32(b[16:]) == size && int(size+3)&^3 == len(b)-20, "capture lengths %d and %d in %d octets", size, le.Uint32(b[16:]), len(b)-20)
+			must.That(t, le.Uint32(b[16:]) == size && int(size+3)&^3 == len(b)-20,
+				"capture lengths %d and %d in %d octets", size, le.Uint32(b[16:]), len(b)-20)
 			rec := decode(t, b[20:20+size])
 			rec.Intf, rec.At = int(le.Uint32(b)), time.Unix(0, int64(le.Uint32(b[4:]))<<32|int64(le.Uint32(b[8:])))
 			recs = append(recs, rec)
@@ -63,11 +68,13 @@ func decode(t *testing.T, data []byte) (rec Record) {
 	var proto byte
 	var pseudo []byte
 	if data[0] == 0x45 {
-		must.That(t, int(binary.BigEndian.Uint16(data[2:])) == len(data) && sum(data[:20]) == 0 && data[6] == 0x40 && data[7] == 0 && data[8] == 64,
+		must.That(t, int(binary.BigEndian.Uint16(data[2:])) == len(data) && sum(data[:20]) == 0 && data[6] == 0x40 &&
+			data[7] == 0 && data[8] == 64,
 			"IPv4 header %x in front of %d octets", data[:20], len(data))
 		proto, rec.ECN, pseudo, rec.SCTP = data[9], data[1], slices.Clone(data[12:20]), data[20:]
 	} else {
-		must.That(t, data[0] == 0x60 && int(binary.BigEndian.Uint16(data[4:])) == len(data)-40 && data[7] == 64, "IPv6 header %x in front of %d octets", data[:40], len(data))
+		must.That(t, data[0] == 0x60 && int(binary.BigEndian.Uint16(data[4:])) == len(data)-40 && data[7] == 64,
+			"IPv6 header %x in front of %d octets", data[:40], len(data))
 		proto, rec.ECN, pseudo, rec.SCTP = data[6], data[1]>>4, slices.Clone(data[8:40]), data[40:]
 	}
 	src, _ := netip.AddrFromSlice(pseudo[:len(pseudo)/2])

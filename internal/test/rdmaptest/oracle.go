@@ -105,7 +105,8 @@ func (p *Party) Act(rnd *rand.Rand, q *Party) {
 			wr.SGL, n = nil, 0
 		}
 		r := &q.RCQ.Next[len(q.RCQ.Next)-1-q.Recvs]
-		r.WC.Opcode, r.WC.Immediate, r.WC.Solicited = rdmap.WCRecvImm, wr.Immediate, wr.Op == rdmap.WRImmSE || wr.Op == rdmap.WRWriteImmSE
+		r.WC.Opcode, r.WC.Immediate, r.WC.Solicited = rdmap.WCRecvImm, wr.Immediate, wr.Op == rdmap.WRImmSE ||
+			wr.Op == rdmap.WRWriteImmSE
 		written, upTo := bytes.Clone(q.Model), p.Used*areaSize+n
 		r.check = func() error {
 			if !bytes.Equal(q.Mem(q.Target)[:upTo], written[:upTo]) {

@@ -229,7 +229,8 @@ func Wants(t testing.TB, what string, got []rdmap.WC, want ...rdmap.WC) {
 	for i := range want {
 		g, w := got[i], want[i]
 		must.That(t, g.ID == w.ID && g.Status == w.Status && g.Opcode == w.Opcode,
-			"%s: completion %d is {ID %d, %v, %v}, want {ID %d, %v, %v}", what, i, g.ID, g.Status, g.Opcode, w.ID, w.Status, w.Opcode)
+			"%s: completion %d is {ID %d, %v, %v}, want {ID %d, %v, %v}", what, i, g.ID, g.Status, g.Opcode, w.ID,
+			w.Status, w.Opcode)
 	}
 }
 
@@ -281,7 +282,8 @@ func (e *End) LastWord() (rdmap.Terminate, []byte) {
 	must.That(e.t, len(e.Log) != 0, "nothing was sent")
 	s := e.Log[len(e.Log)-1]
 	v := ddp.UntaggedView(s)
-	must.That(e.t, !v.Control().Tagged() && v.QN() == rdmap.QueueTerminate && v.MSN() == 1 && v.RsvdULP() == [5]byte{0x47},
+	must.That(e.t, !v.Control().Tagged() && v.QN() == rdmap.QueueTerminate && v.MSN() == 1 &&
+		v.RsvdULP() == [5]byte{0x47},
 		"last segment is no Terminate: % x", s)
 	return must.Get(rdmap.ParseTerminate(v.Payload()))(e.t), s
 }
@@ -334,7 +336,8 @@ func Originals(t *testing.T, got []rdmap.WC, want ...uint64) {
 	t.Helper()
 	must.That(t, len(got) == len(want), "completions %v, want %d", got, len(want))
 	for i, wc := range got {
-		check.That(t, wc.ID == uint64(i) && wc.Status == rdmap.StatusSuccess && wc.Opcode == rdmap.WCAtomic && wc.Original == want[i],
+		check.That(t, wc.ID == uint64(i) && wc.Status == rdmap.StatusSuccess && wc.Opcode == rdmap.WCAtomic &&
+			wc.Original == want[i],
 			"completion %+v, want atomic %d with original value %d", wc, i, want[i])
 	}
 }

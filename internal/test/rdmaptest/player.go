@@ -26,7 +26,8 @@ type Player struct {
 // NewPlayer has what the steps name.
 func NewPlayer(t *testing.T) *Player {
 	p := &Player{Setup: NewSetup(t), id: 10}
-	p.names = map[ddp.STag]string{p.Both.STag(): "both", p.Read.STag(): "read", p.Write.STag(): "write", p.Sink.STag(): "sink", p.Recv.STag(): "recv"}
+	p.names = map[ddp.STag]string{p.Both.STag(): "both", p.Read.STag(): "read", p.Write.STag(): "write",
+		p.Sink.STag(): "sink", p.Recv.STag(): "recv"}
 	p.Look()
 	return p
 }
@@ -37,7 +38,8 @@ func (p *Player) say(format string, args ...any) {
 
 // region is the one with a name.
 func (p *Player) region(name string) *ddp.Region {
-	return map[string]*ddp.Region{"both": p.Both, "read": p.Read, "write": p.Write, "sink": p.Sink, "recv": p.Recv}[name]
+	return map[string]*ddp.Region{"both": p.Both, "read": p.Read, "write": p.Write, "sink": p.Sink,
+		"recv": p.Recv}[name]
 }
 
 // peer is a segment of the peer's.
@@ -64,8 +66,10 @@ func (p *Player) peer(what string) {
 		p.E.Inject(ReadSegment(number(rdmap.QueueReadRequest), p.region(rest).STag(), p.Both.Base(), 10))
 	case "add":
 		var b [rdmap.AtomicRequestLen]byte
-		(&rdmap.AtomicRequest{ID: 77, STag: p.region(rest).STag(), TO: p.Both.Base() + 8, Op: rdmap.FetchAdd(1)}).Put(&b)
-		p.E.Inject(Untagged(rdmap.QueueReadRequest, number(rdmap.QueueReadRequest), Rsvd(rdmap.OpAtomicRequest, 0), 0, true, b[:]))
+		(&rdmap.AtomicRequest{ID: 77, STag: p.region(rest).STag(), TO: p.Both.Base() + 8, Op: rdmap.FetchAdd(1)}).Put(
+			&b)
+		p.E.Inject(Untagged(rdmap.QueueReadRequest, number(rdmap.QueueReadRequest), Rsvd(rdmap.OpAtomicRequest, 0), 0,
+			true, b[:]))
 	case "response": // to the Read of 50 octets, or so many of them
 		n := 50
 		fmt.Sscan(rest, &n)
@@ -75,14 +79,17 @@ func (p *Player) peer(what string) {
 		r := rdmap.AtomicResponse{Original: 5}
 		fmt.Sscan(rest, &r.ID)
 		r.Put(&b)
-		p.E.Inject(Untagged(rdmap.QueueAtomicResponse, number(rdmap.QueueAtomicResponse), Rsvd(rdmap.OpAtomicResponse, 0), 0, true, b[:]))
+		p.E.Inject(Untagged(rdmap.QueueAtomicResponse, number(rdmap.QueueAtomicResponse),
+			Rsvd(rdmap.OpAtomicResponse, 0), 0, true, b[:]))
 	case "terminate": // quoting what this side has sent in a place of its log, if it has
-		tm, at := rdmap.Terminate{Layer: rdmap.LayerDDP, EType: rdmap.EType(ddp.TypeUntagged), Code: ddp.CodeNoBuffer}, -1
+		tm, at := rdmap.Terminate{Layer: rdmap.LayerDDP, EType: rdmap.EType(ddp.TypeUntagged),
+			Code: ddp.CodeNoBuffer}, -1
 		if fmt.Sscan(rest, &at); at >= 0 && at < len(p.E.Log) {
 			tm.HasDDP, tm.SegLength = true, 18
 			copy(tm.DDP[:], p.E.Log[at])
 		}
-		p.E.Inject(Untagged(rdmap.QueueTerminate, number(rdmap.QueueTerminate), Rsvd(rdmap.OpTerminate, 0), 0, true, tm.Append(nil)))
+		p.E.Inject(Untagged(rdmap.QueueTerminate, number(rdmap.QueueTerminate), Rsvd(rdmap.OpTerminate, 0), 0, true,
+			tm.Append(nil)))
 	}
 }
 
@@ -188,7 +195,10 @@ func (p *Player) Look() string {
 			more := ""
 			if wc.Status == rdmap.StatusSuccess {
 				more = fmt.Sprintf(" %+v", wc)
-				more = " ok" + strings.Join(regexp.MustCompile(`( ByteLen| Immediate| Original):[1-9]\d*|(Solicited| Invalidated):true`).FindAllString(more, -1), "") + p.names[wc.InvalidatedSTag]
+				more = " ok" +
+					strings.Join(regexp.MustCompile(
+						`( ByteLen| Immediate| Original):[1-9]\d*|(Solicited| Invalidated):true`).FindAllString(more, -1),
+						"") + p.names[wc.InvalidatedSTag]
 			} else if wc.Status == rdmap.StatusWRFlushErr {
 				flushed += fmt.Sprintf(" %v %d", wc.Opcode, wc.ID)
 				continue
@@ -205,7 +215,9 @@ func (p *Player) Look() string {
 		if tm := err.Terminate; tm == nil {
 			p.say("LOST %v", err.Cause)
 		} else {
-			p.say("FAILED %s", strings.NewReplacer("rdmap: stream terminated: ", "", "rdmap: the peer terminated the stream", "by the peer").Replace((&rdmap.StreamError{Terminate: tm, Remote: err.Remote}).Error()))
+			p.say("FAILED %s", strings.NewReplacer("rdmap: stream terminated: ", "",
+				"rdmap: the peer terminated the stream", "by the peer").Replace(
+				(&rdmap.StreamError{Terminate: tm, Remote: err.Remote}).Error()))
 		}
 	}
 	if len(e.Failures) > 0 && e.QP.Err() != e.Failures[0] {

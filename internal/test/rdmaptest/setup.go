@@ -29,7 +29,8 @@ func NewSetup(t *testing.T) *Setup {
 		b := make([]byte, 100)
 		Fill(b, 1)
 		s.Contents = append(s.Contents, b)
-		return must.Get(e.Table.Register(ddp.Spec{PD: pd, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a, Scope: scope}))(t)
+		return must.Get(e.Table.Register(ddp.Spec{PD: pd, Mem: ddp.Bytes(b), Base: 1 << 40, Access: a,
+			Scope: scope}))(t)
 	}
 	s.Both = reg(PD, ddp.RemoteRead|ddp.RemoteWrite, 0)
 	s.Read = reg(PD, ddp.RemoteRead, 0)

@@ -44,7 +44,8 @@ var Befallings = []Befalling{
 	{"SHUTDOWN COMPLETE", func(l *Lab) error { return deliver(l, l.Tag, wire.AppendShutdownComplete(nil, false)) }},
 	{"ERROR, stale cookie", func(l *Lab) error { return deliver(l, l.Tag, StaleError()) }},
 	{"ERROR, other", func(l *Lab) error {
-		return deliver(l, l.Tag, wire.CloseChunk(wire.AppendCause(wire.AppendError(nil), wire.CauseOutOfResource, nil), 0))
+		return deliver(l, l.Tag,
+			wire.CloseChunk(wire.AppendCause(wire.AppendError(nil), wire.CauseOutOfResource, nil), 0))
 	}},
 	{"ECNE", func(l *Lab) error { return deliver(l, l.Tag, wire.AppendECNE(nil, l.HostTSN)) }},
 	{"CWR", func(l *Lab) error { return deliver(l, l.Tag, wire.AppendCWR(nil, l.TSN)) }},
@@ -154,7 +155,8 @@ func (b *Befalling) In(t testing.TB, state assoc.State) string {
 func dropped(a *assoc.Assoc) (n uint64) {
 	counters.Each(a.Stats().Counters, func(name string, v uint64) {
 		switch name {
-		case "Unexpected", "Malformed", "WrongTag", "BadCookies", "BadHeartbeatAcks", "ForeignSource", "OutOfWindow", "UnknownChunks":
+		case "Unexpected", "Malformed", "WrongTag", "BadCookies", "BadHeartbeatAcks", "ForeignSource", "OutOfWindow",
+			"UnknownChunks":
 			n += v
 		}
 	})

@@ -36,20 +36,28 @@ func Chance(seed int64) string {
 	case kind != "" && kind[0] == '3':
 		w.nets = 3
 	}
-	w.line("hosts %s %s %s %s", kind, w.of("", "pmtud", "pmtud"), w.of("", "ecn"), w.of("", "link=1280", "link=1503", "link=5000"))
+	w.line("hosts %s %s %s %s", kind, w.of("", "pmtud", "pmtud"), w.of("", "ecn"),
+		w.of("", "link=1280", "link=1503", "link=5000"))
 	for _, h := range []string{"a", "b"} {
 		if w.Intn(4) == 0 {
-			w.line("endpoint %s %s", h, w.of("MaxAnswers=3 AnswerKey=%d", "MaxSetups=24", "MaxAssocs=1", "MaxPerSource=1", "MaxAnswers=2 MaxSetups=40 MaxAssocs=2"))
+			w.line("endpoint %s %s", h, w.of("MaxAnswers=3 AnswerKey=%d", "MaxSetups=24", "MaxAssocs=1",
+				"MaxPerSource=1", "MaxAnswers=2 MaxSetups=40 MaxAssocs=2"))
 		}
 		w.line("config %s RTOInitial=%s RTOMin=100ms RTOMax=%s", h, w.of("100ms", "300ms", "1s"), w.of("1s", "4s"))
 		if w.nets > 1 && w.Intn(4) > 0 {
-			w.line("config %s LocalAddrs=all%s", h, w.of("", "", "", ",127.0.0.1", ",169.254.7.7,fe80::7", ",100.64.0.7,192.0.2.7", ",fd00::7,2001:db8:7::7"))
+			w.line("config %s LocalAddrs=all%s", h,
+				w.of("", "", "", ",127.0.0.1", ",169.254.7.7,fe80::7", ",100.64.0.7,192.0.2.7",
+					",fd00::7,2001:db8:7::7"))
 		}
 		for range w.Intn(4) {
-			w.line("config %s %s", h, w.of("OutStreams=%d", "InStreams=7", "RecvBuffer=3000", "RecvBuffer=9000", "SendBuffer=5000", "MaxMessage=2500",
-				"Adaptation=%d", "Adaptation=1", "RequireAdaptation=true", "SackDelay=20ms", "LoneSackDelay=90ms", "HeartbeatInterval=1s", "HeartbeatInterval=-1s", "CookieLife=150ms",
-				"MaxBurst=2", "MaxBurst=-1", "RFC9260=true", "HBMaxBurst=2", "NoDelay=true", "AssocMaxRetrans=3", "PathMaxRetrans=2", "MaxInitRetrans=2",
-				"PotentiallyFailedMaxRetrans=1", "HidePotentiallyFailed=true", "PrimarySwitchoverMaxRetrans=%d", "MTU=1000", "DisablePMTUD=true", "DisableECN=true"))
+			w.line("config %s %s", h, w.of("OutStreams=%d", "InStreams=7", "RecvBuffer=3000", "RecvBuffer=9000",
+				"SendBuffer=5000", "MaxMessage=2500",
+				"Adaptation=%d", "Adaptation=1", "RequireAdaptation=true", "SackDelay=20ms", "LoneSackDelay=90ms",
+				"HeartbeatInterval=1s", "HeartbeatInterval=-1s", "CookieLife=150ms",
+				"MaxBurst=2", "MaxBurst=-1", "RFC9260=true", "HBMaxBurst=2", "NoDelay=true", "AssocMaxRetrans=3",
+				"PathMaxRetrans=2", "MaxInitRetrans=2",
+				"PotentiallyFailedMaxRetrans=1", "HidePotentiallyFailed=true", "PrimarySwitchoverMaxRetrans=%d",
+				"MTU=1000", "DisablePMTUD=true", "DisableECN=true"))
 		}
 	}
 	if w.Intn(3) > 0 {
@@ -107,8 +115,10 @@ func (w *author) connect(h string) {
 
 // trouble is what becomes of packets.
 func (w *author) trouble() {
-	what := w.of("DATA", "DATA", "SACK", "INIT", "INIT-ACK", "COOKIE-ECHO", "COOKIE-ACK", "HEARTBEAT", "HEARTBEAT-ACK", "PAD", "SHUTDOWN", "SHUTDOWN-ACK", "SHUTDOWN-COMPLETE", "ABORT", "ERROR")
-	w.line("%s %s %s %s %d %s", w.of("lose", "lose", "dup", "delay"), w.host(), w.of("1", "2", "4"), what, w.Intn(3), w.of("15ms", "150ms", "2s"))
+	what := w.of("DATA", "DATA", "SACK", "INIT", "INIT-ACK", "COOKIE-ECHO", "COOKIE-ACK", "HEARTBEAT",
+		"HEARTBEAT-ACK", "PAD", "SHUTDOWN", "SHUTDOWN-ACK", "SHUTDOWN-COMPLETE", "ABORT", "ERROR")
+	w.line("%s %s %s %s %d %s", w.of("lose", "lose", "dup", "delay"), w.host(), w.of("1", "2", "4"), what, w.Intn(3),
+		w.of("15ms", "150ms", "2s"))
 }
 
 // event is anything that may befall the hosts.
@@ -116,7 +126,8 @@ func (w *author) event() {
 	h, k := w.host(), w.Intn(w.nets)
 	switch w.Intn(22) {
 	case 0, 1, 2:
-		w.line("send %s %s %s stream=%d path=%d %s", h, w.of("1", "100", "1001", "3000", "9000"), w.of("1", "2", "5"), w.Intn(5), max(w.Intn(8)-5, 0), w.of("", "", "unordered", "life=30ms", "life=1s"))
+		w.line("send %s %s %s stream=%d path=%d %s", h, w.of("1", "100", "1001", "3000", "9000"), w.of("1", "2", "5"),
+			w.Intn(5), max(w.Intn(8)-5, 0), w.of("", "", "unordered", "life=30ms", "life=1s"))
 	case 3:
 		w.line("pull %s %s %s", h, w.of("100", "900", "2000"), w.of("1", "3"))
 	case 4, 5:
@@ -126,7 +137,8 @@ func (w *author) event() {
 	case 7:
 		w.line("heal %d", k)
 	case 8:
-		w.line("path %s net=%d %s", h, k, w.of("mark=1", "mark=0", "mtu=1280 quote=28", "mtu=1000", "mtu=9000", "delay=40ms", "delay=5ms", "rate=20000", "rate=0"))
+		w.line("path %s net=%d %s", h, k, w.of("mark=1", "mark=0", "mtu=1280 quote=28", "mtu=1000", "mtu=9000",
+			"delay=40ms", "delay=5ms", "rate=20000", "rate=0"))
 	case 9:
 		w.line("%s", w.of("link %s 1280", "link %s 1000", "link %s 5000")[:5]+h+w.of(" 1280", " 1000", " 5000", " 600"))
 	case 10:
@@ -162,14 +174,17 @@ func (w *author) event() {
 
 // forge is a packet of one chunk or a few that somebody has made up.
 func (w *author) forge(h string, k int) {
-	init := []string{"00000001 0000ffff 000a000a T0 ", "00000001 0000ffff 00010003 0000000%d ", "00000000 0000ffff 000a000a T0 ", "00000001 000005db 000a000a T0 ", "00000001 0000ffff 0000000a T0 ", "00000007 0000ffff 000a0000 T0 "}
+	init := []string{"00000001 0000ffff 000a000a T0 ", "00000001 0000ffff 00010003 0000000%d ",
+		"00000000 0000ffff 000a000a T0 ", "00000001 000005db 000a000a T0 ", "00000001 0000ffff 0000000a T0 ",
+		"00000007 0000ffff 000a0000 T0 "}
 	switch w.Intn(10) {
 	case 0: // alone, with another tag than all
 		params, n := w.params()
 		w.line("forge %s %d tag=0x0 0100%04x %s%s", h, k, 20+n, w.of(init...), params)
 		return
 	case 1:
-		w.line("forge %s %d tag=cookie C %s", h, k, w.of("", "", "04000008 00000001", "08000004", "00030011 T1 00010000 00000007 61000000"))
+		w.line("forge %s %d tag=cookie C %s", h, k,
+			w.of("", "", "04000008 00000001", "08000004", "00030011 T1 00010000 00000007 61000000"))
 		return
 	case 2:
 		params, n := w.params()
@@ -178,20 +193,38 @@ func (w *author) forge(h string, k int) {
 	}
 	var chunks []string
 	for range 1 + w.Intn(3) {
-		chunks = append(chunks, w.of("00030012 T%d 000%d000%d 00000007 61620000", "00030012 T%d 000%d000%d 00000007 61620000", "00070011 T%d 00000000 00000007 61000000", "00030010 T%d 00000000 00000007", "0002000c T%d 00000000", "000b0011 T7 00010000 00000007 62000000", "00030011 T9999999 00000000 00000007 63000000",
-			"03000010 U%d 0000ffff 00000000", "03000014 U%d 0000ffff 00010000 00020003", "03000014 U0 00000000 00000001 T%d", "0300000c U%d 0000ffff",
-			"04000004", "0400000c 00010008 0102030%d", "040005b8 z1460", "0500000c 00010008 01020304", "0500002c 00010028 z36", "05000014 00010010 z12",
-			"06000004", "06000008 000c0004", "06010004", "06000006 000c0000", "07000008 U%d", "07000006 U0", "08000004", "0900000c 0001000800070000", "0900000c 000300080000000%d", "0900000a 0006000900070000", "0900002c 000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004", "06000028 000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004", "09000008 000c0004", "09000004",
-			"0a000008 01020304", "0b000004", "0c000008 U%d", "0d000008 T%d", "0c000006 z4", "0e000004", "0e010004", "8a000006 11220000", "ca000006 11220000", "4a000006 11220000", "0a000005 11000000", "84000005 00000000", "00000003"))
+		chunks = append(chunks, w.of("00030012 T%d 000%d000%d 00000007 61620000",
+			"00030012 T%d 000%d000%d 00000007 61620000", "00070011 T%d 00000000 00000007 61000000",
+			"00030010 T%d 00000000 00000007", "0002000c T%d 00000000", "000b0011 T7 00010000 00000007 62000000",
+			"00030011 T9999999 00000000 00000007 63000000",
+			"03000010 U%d 0000ffff 00000000", "03000014 U%d 0000ffff 00010000 00020003",
+			"03000014 U0 00000000 00000001 T%d", "0300000c U%d 0000ffff",
+			"04000004", "0400000c 00010008 0102030%d", "040005b8 z1460", "0500000c 00010008 01020304",
+			"0500002c 00010028 z36", "05000014 00010010 z12",
+			"06000004", "06000008 000c0004", "06010004", "06000006 000c0000", "07000008 U%d", "07000006 U0",
+			"08000004", "0900000c 0001000800070000", "0900000c 000300080000000%d", "0900000a 0006000900070000",
+			"0900002c 000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004",
+			"06000028 000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004000c0004",
+			"09000008 000c0004", "09000004",
+			"0a000008 01020304", "0b000004", "0c000008 U%d", "0d000008 T%d", "0c000006 z4", "0e000004", "0e010004",
+			"8a000006 11220000", "ca000006 11220000", "4a000006 11220000", "0a000005 11000000",
+			"84000005 00000000", "00000003"))
 	}
-	w.line("%sforge %s %d tag=%s ecn=%s %s %s", w.of("", "", "", "", "late "), h, k, w.of("own", "own", "own", "own", "peer", "0x0", "0x1"), w.of("0", "0", "3"),
-		w.of("", "", "", "", "", "from=10.9.9.9:0", "from=10.0.0.1:77", "times=3", "src=9", "dst=9"), strings.Join(chunks, " "))
+	w.line("%sforge %s %d tag=%s ecn=%s %s %s", w.of("", "", "", "", "late "), h, k,
+		w.of("own", "own", "own", "own", "peer", "0x0", "0x1"), w.of("0", "0", "3"),
+		w.of("", "", "", "", "", "from=10.9.9.9:0", "from=10.0.0.1:77", "times=3", "src=9", "dst=9"),
+		strings.Join(chunks, " "))
 }
 
 // params are those of an INIT, and their octets.
 func (w *author) params() (s string, n int) {
 	for range w.Intn(4) {
-		p := w.of("000500080a01000%d", "000500087f000001", "00050008a9fe0901", "00050008c0a80901", "0005000864400901", "00060014fe80000000000000000000000000000%d", "00060014fd00000000000000000000000000000%d", "00060014 z15 01", "00050008e0000001", "000600142001000000000000000000000000000%d", "000900080000%d0f0", "000b000861620000", "000c00060005 0000", "000c000800050006", "80000004", "80080006 c1000000", "c0060008 0000000%d", "80010004", "c0010008 01020304", "4001000801020304", "0001000401020304", "c00100c8 z196", "8005000c 0102030405060708", "00050007 0a0100 00")
+		p := w.of("000500080a01000%d", "000500087f000001", "00050008a9fe0901", "00050008c0a80901", "0005000864400901",
+			"00060014fe80000000000000000000000000000%d", "00060014fd00000000000000000000000000000%d",
+			"00060014 z15 01", "00050008e0000001", "000600142001000000000000000000000000000%d", "000900080000%d0f0",
+			"000b000861620000", "000c00060005 0000", "000c000800050006", "80000004", "80080006 c1000000",
+			"c0060008 0000000%d", "80010004", "c0010008 01020304", "4001000801020304", "0001000401020304",
+			"c00100c8 z196", "8005000c 0102030405060708", "00050007 0a0100 00")
 		if strings.HasPrefix(p, "0001000401020304") { // it lies about its length
 			s, n = s+p+" ", n+4
 			continue

@@ -16,19 +16,22 @@ func Packet(src, dst uint16, tag uint32, chunks ...[]byte) []byte {
 
 // DataChunk makes a whole unordered message.
 func DataChunk(tsn wire.TSN, stream wire.StreamID, ssn wire.SSN, payload string) []byte {
-	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE | wire.FlagU, TSN: tsn, Stream: stream, SSN: ssn, PPID: 7, PayloadLen: len(payload)})
+	b := wire.AppendDataHeader(nil, wire.DataFields{Flags: wire.FlagB | wire.FlagE | wire.FlagU, TSN: tsn,
+		Stream: stream, SSN: ssn, PPID: 7, PayloadLen: len(payload)})
 	return append(append(b, payload...), wire.Padding(len(payload))...)
 }
 
 // InitChunk makes the INIT of an ordinary peer.
 func InitChunk(tag uint32, tsn wire.TSN, params ...[]byte) []byte {
-	return InitLike(wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: 16, InStreams: 16, TSN: tsn}, params...)
+	return InitLike(wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: 16, InStreams: 16,
+		TSN: tsn}, params...)
 }
 
 // InitAckChunk makes the INIT ACK of an ordinary peer.
 func InitAckChunk(tag uint32, tsn wire.TSN, cookie []byte, params ...[]byte) []byte {
 	f := wire.InitFields{Tag: tag, ARwnd: 1 << 20, OutStreams: 16, InStreams: 16, TSN: tsn}
-	return InitLike(wire.ChunkInitAck, f, append([][]byte{wire.AppendParam(nil, wire.ParamStateCookie, cookie)}, params...)...)
+	return InitLike(wire.ChunkInitAck, f, append([][]byte{wire.AppendParam(nil, wire.ParamStateCookie, cookie)},
+		params...)...)
 }
 
 // InitLike makes an INIT or INIT ACK.

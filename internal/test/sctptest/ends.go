@@ -39,7 +39,8 @@ func Endings(t testing.TB) []Ending {
 	aborted := func(byPeer bool, code wire.CauseCode) func(error) bool {
 		return func(err error) bool {
 			var e *assoc.AbortError
-			return errors.As(err, &e) && e.ByPeer == byPeer && (byPeer || (e.Causes[0].Code == wire.CauseUserAbort) == (code == wire.CauseUserAbort))
+			return errors.As(err, &e) && e.ByPeer == byPeer &&
+				(byPeer || (e.Causes[0].Code == wire.CauseUserAbort) == (code == wire.CauseUserAbort))
 		}
 	}
 	adaptation := uint32(1)
@@ -101,9 +102,10 @@ func Endings(t testing.TB) []Ending {
 		{"[AbortError] with ByPeer", aborted(true, 0), func(l *Lab) { l.Send(l.Tag, wire.AppendAbort(nil, false)) }, nil},
 		{"[AbortError] with cause 12", aborted(false, wire.CauseUserAbort), func(l *Lab) { l.A.Abort(l.Now, nil) }, nil},
 		{"[AbortError] with any other cause", aborted(false, 0), func(l *Lab) { l.Send(l.Tag, l.Sack(l.HostTSN+9)) }, nil},
-		{"[AdaptationError]", func(err error) bool { return errors.As(err, new(*assoc.AdaptationError)) }, func(l *Lab) {
-			l.Send(l.Tag, InitAckChunk(1, 1, []byte("cookie")))
-		}, func() *Lab { return Active(t, &assoc.Config{Adaptation: &adaptation, RequireAdaptation: true}) }},
+		{"[AdaptationError]", func(err error) bool { return errors.As(err, new(*assoc.AdaptationError)) },
+			func(l *Lab) {
+				l.Send(l.Tag, InitAckChunk(1, 1, []byte("cookie")))
+			}, func() *Lab { return Active(t, &assoc.Config{Adaptation: &adaptation, RequireAdaptation: true}) }},
 		{"[MemoryError]", func(err error) bool { return errors.As(err, new(*assoc.MemoryError)) }, func(l *Lab) { l.A.AbortForMemory(2, 1) }, nil},
 		{"[InternalError]", func(err error) bool { return errors.As(err, new(*assoc.InternalError)) }, func(l *Lab) {
 			defer invariant.TolerateInTest()()

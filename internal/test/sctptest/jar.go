@@ -65,7 +65,8 @@ func (j *Jar) Answer(init []byte) (wire.Init, assoc.Cookie) {
 // Connect starts the association under test.
 func (j *Jar) Connect() {
 	j.Helper()
-	a, err := assoc.Connect(j.Now, &j.cfg, j.env, assoc.Peer{LocalPort: PortB, PeerPort: PortA, Local: j.Host.Addr, Remotes: []netip.AddrPort{j.Peer}})
+	a, err := assoc.Connect(j.Now, &j.cfg, j.env, assoc.Peer{LocalPort: PortB, PeerPort: PortA, Local: j.Host.Addr,
+		Remotes: []netip.AddrPort{j.Peer}})
 	if err != nil {
 		j.Fatal(err)
 	}
@@ -76,7 +77,8 @@ func (j *Jar) Connect() {
 // Accept makes it from the last cookie.
 func (j *Jar) Accept(c *assoc.Cookie) {
 	j.Helper()
-	p := rawio.Packet{Data: Packet(PortA, PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)), Local: j.Host.Addr, Remote: j.Peer}
+	p := rawio.Packet{Data: Packet(PortA, PortB, c.LocalTag, wire.AppendCookieEcho(nil, j.Cookie)),
+		Local: j.Host.Addr, Remote: j.Peer}
 	j.A = assoc.Accept(j.Now, &j.cfg, j.env, c, &p)
 	j.Host.Assocs = []*assoc.Assoc{j.A}
 	j.Pass(p.Data)

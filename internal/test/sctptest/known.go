@@ -61,7 +61,8 @@ func (k *known) leaves(a *assoc.Assoc, p *rawio.Packet) {
 		}
 		return
 	}
-	if a == nil || k.TB == nil || a.Stats().PacketsIn > k.came || pkt.VTag() != a.PeerTag() || first.Type() == wire.ChunkAbort && first.Flags()&wire.FlagT != 0 {
+	if a == nil || k.TB == nil || a.Stats().PacketsIn > k.came || pkt.VTag() != a.PeerTag() ||
+		first.Type() == wire.ChunkAbort && first.Flags()&wire.FlagT != 0 {
 		return
 	}
 	own, all := p.Local.Addr().Unmap().WithZone(""), k.of[a.LocalTag()]

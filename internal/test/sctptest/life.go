@@ -33,7 +33,8 @@ func Life(t testing.TB, spoil func(wire.Packet)) (w *World, a, b *assoc.Assoc) {
 	}
 	adaptation := uint32(3)
 	a = w.Connect(&assoc.Config{Adaptation: &adaptation})
-	must.That(t, w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }), "state %v", a.State())
+	must.That(t, w.RunUntil(w.Now.Add(time.Minute), func() bool { return a.State() == assoc.Established }),
+		"state %v", a.State())
 	b = w.Peer()
 	var got [2]int
 	take := func() {
@@ -42,7 +43,8 @@ func Life(t testing.TB, spoil func(wire.Packet)) (w *World, a, b *assoc.Assoc) {
 	const messages = 40
 	for i := range messages {
 		for _, x := range []*assoc.Assoc{a, b} {
-			m := assoc.Message{Stream: wire.StreamID(i % 4), Unordered: i%5 == 0, Body: [2][]byte{bytes.Repeat([]byte{byte(i)}, 1+rnd.Intn(3500))}}
+			m := assoc.Message{Stream: wire.StreamID(i % 4), Unordered: i%5 == 0,
+				Body: [2][]byte{bytes.Repeat([]byte{byte(i)}, 1+rnd.Intn(3500))}}
 			must.OK(t, x.Send(w.Now, &m))
 		}
 		w.Run(20 * time.Millisecond)
@@ -60,8 +62,10 @@ func Life(t testing.TB, spoil func(wire.Packet)) (w *World, a, b *assoc.Assoc) {
 		err, ok := h.DownErr()
 		check.That(t, ok && errors.Is(err, assoc.ErrShutdown), "host %d: %v %v", i, ok, err)
 	}
-	for _, c := range []wire.ChunkType{wire.ChunkInit, wire.ChunkInitAck, wire.ChunkCookieEcho, wire.ChunkCookieAck, wire.ChunkData,
-		wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkHeartbeatAck, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkShutdownComplete} {
+	for _, c := range []wire.ChunkType{wire.ChunkInit, wire.ChunkInitAck, wire.ChunkCookieEcho, wire.ChunkCookieAck,
+		wire.ChunkData,
+		wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkHeartbeatAck, wire.ChunkShutdown, wire.ChunkShutdownAck,
+		wire.ChunkShutdownComplete} {
 		check.That(t, len(w.Seen(0, c))+len(w.Seen(1, c)) != 0, "no %v: the story proves less than it should", c)
 	}
 	return w, a, b

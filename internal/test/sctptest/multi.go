@@ -23,7 +23,8 @@ func NewMulti(t testing.TB, n int) *Multi {
 	var addrs [2][]netip.AddrPort
 	for i := range addrs {
 		for k := range n {
-			addrs[i] = append(addrs[i], netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(1 + k), 0, byte(1 + i)}), 0))
+			addrs[i] = append(addrs[i], netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(1 + k), 0, byte(1 + i)}),
+				0))
 		}
 	}
 	w := &Multi{World: newWorld(t, MTU+rawio.Overhead(addrs[0][0]), 0, addrs, simnet.Params{})}

@@ -28,7 +28,8 @@ var (
 // NewRoad makes a road whose links carry link octets at IP level, and whose network carries
 // path.Params.
 func NewRoad(t testing.TB, addrs [2]netip.AddrPort, link int, path simnet.Params) *Road {
-	r := &Road{newWorld(t, link, rawio.DontFragment|rawio.ECNField|rawio.Marking, [2][]netip.AddrPort{{addrs[0]}, {addrs[1]}}, path)}
+	r := &Road{newWorld(t, link, rawio.DontFragment|rawio.ECNField|rawio.Marking,
+		[2][]netip.AddrPort{{addrs[0]}, {addrs[1]}}, path)}
 	r.onSend = r.inspect
 	for _, h := range r.Hosts {
 		h.Reads = true
@@ -54,10 +55,12 @@ func (r *Road) inspect(h *Host, s *Sighting) {
 		}
 	case s.MTU > 0 && len(s.Pkt) > s.MTU && h.CutFrom > 0: // to what passes everywhere
 		if s.Fragment == 0 || s.Fragment > s.MTU+extra || len(s.Pkt) < h.CutFrom {
-			r.Errorf("a packet of %d octets with %v, to be fragmented to %d, on a path of %d", len(s.Pkt), ChunkTypes(s.Pkt), s.Fragment, s.MTU)
+			r.Errorf("a packet of %d octets with %v, to be fragmented to %d, on a path of %d", len(s.Pkt),
+				ChunkTypes(s.Pkt), s.Fragment, s.MTU)
 		}
 	case s.MTU > 0 && len(s.Pkt) > s.MTU && s.Fragment != s.MTU+extra: // 8899-3-1
-		r.Errorf("a packet of %d octets with %v, to be fragmented to %d, on a path of %d", len(s.Pkt), ChunkTypes(s.Pkt), s.Fragment, s.MTU)
+		r.Errorf("a packet of %d octets with %v, to be fragmented to %d, on a path of %d", len(s.Pkt),
+			ChunkTypes(s.Pkt), s.Fragment, s.MTU)
 	}
 }
 
@@ -82,7 +85,9 @@ func (r *Road) Join(ca, cb *assoc.Config) (a, b *assoc.Assoc) {
 	r.Helper()
 	r.Listen(cb)
 	a = r.Connect(ca)
-	if !r.RunUntil(r.Now.Add(10*time.Second), func() bool { return a.State() == assoc.Established && len(r.Hosts[1].Assocs) > 0 }) {
+	if !r.RunUntil(r.Now.Add(10*time.Second), func() bool {
+		return a.State() == assoc.Established && len(r.Hosts[1].Assocs) > 0
+	}) {
 		r.Fatal("no association")
 	}
 	return a, r.Hosts[1].Assocs[0]

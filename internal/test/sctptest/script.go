@@ -57,7 +57,8 @@ type Posted struct {
 func Bare(t testing.TB) *Lab {
 	h := NewHost(0, 7, MTU+rawio.Overhead(IPv4[0]), 0, IPv4[0])
 	countsUp(t, h)
-	return &Lab{TB: t, Now: rawio.Time(time.Hour), Peer: netip.MustParseAddrPort("10.0.0.9:0"), PeerTag: 0x11111111, TSN: 1000, Host: h}
+	return &Lab{TB: t, Now: rawio.Time(time.Hour), Peer: netip.MustParseAddrPort("10.0.0.9:0"), PeerTag: 0x11111111,
+		TSN: 1000, Host: h}
 }
 
 // Passive has an established association that the script set up.

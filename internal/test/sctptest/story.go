@@ -103,7 +103,8 @@ func Retell(t *testing.T, dir string, update bool) {
 			g, w := strings.Split(got, "\n"), strings.Split(string(told), "\n")
 			for i := range max(len(g), len(w)) {
 				if i >= len(g) || i >= len(w) || g[i] != w[i] {
-					t.Fatalf("line %d is otherwise (-update writes down what happens now):\n got %s\nwant %s", i+1, g[min(i, len(g)-1)], w[min(i, len(w)-1)])
+					t.Fatalf("line %d is otherwise (-update writes down what happens now):\n got %s\nwant %s", i+1,
+						g[min(i, len(g)-1)], w[min(i, len(w)-1)])
 				}
 			}
 		})
@@ -226,7 +227,8 @@ func (s *Story) begin(t testing.TB, w words) {
 // judge applies the first rule that a packet meets.
 func (s *Story) judge(from int, pkt wire.Packet) (int, time.Duration) {
 	for _, r := range s.rules {
-		if r.from != from || r.n == 0 || r.of != "" && !slices.ContainsFunc(ChunkTypes(pkt), func(t wire.ChunkType) bool { return chunkWord(t) == r.of }) {
+		if r.from != from || r.n == 0 || r.of != "" &&
+			!slices.ContainsFunc(ChunkTypes(pkt), func(t wire.ChunkType) bool { return chunkWord(t) == r.of }) {
 			continue
 		}
 		if r.skip > 0 {
@@ -382,7 +384,8 @@ func (s *Story) play(t testing.TB, f []string) error {
 func (s *Story) act(verb string, a *assoc.Assoc, addr netip.Addr, w words) error {
 	switch verb {
 	case "send":
-		m := assoc.Message{Stream: wire.StreamID(w.number("stream", 0)), PPID: 7, Unordered: w.has("unordered"), Path: uint8(w.number("path", 0))}
+		m := assoc.Message{Stream: wire.StreamID(w.number("stream", 0)), PPID: 7, Unordered: w.has("unordered"),
+			Path: uint8(w.number("path", 0))}
 		if d := w.duration("life"); d > 0 {
 			m.Expires = s.Now.Add(d)
 		}
@@ -422,7 +425,8 @@ func (s *Story) act(verb string, a *assoc.Assoc, addr netip.Addr, w words) error
 	case "squeeze":
 		a.SetMemoryPressure(w.str(1) == "on")
 	case "state":
-		fmt.Fprintf(&s.out, "\t%v, timer %s, payload %d, sack now %v\n", a.State(), s.clock(a.NextTimeout()), a.MaxPayload(), a.SackNow())
+		fmt.Fprintf(&s.out, "\t%v, timer %s, payload %d, sack now %v\n", a.State(), s.clock(a.NextTimeout()),
+			a.MaxPayload(), a.SackNow())
 	case "stats":
 		s.stats(a)
 	case "steps":
@@ -575,7 +579,8 @@ func (s *Story) report(id int, w words) error {
 		if x.From != id || len(x.Pkt) < w.int(3, 28) {
 			continue
 		}
-		p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: w.int(2, 0), Data: slices.Clone(x.Pkt[:w.int(3, 28)]), Remote: x.Remote}
+		p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: w.int(2, 0), Data: slices.Clone(x.Pkt[:w.int(3, 28)]),
+			Remote: x.Remote}
 		p.Data[0] += byte(w.number("src", 0))
 		p.Data[2] += byte(w.number("dst", 0))
 		p.Data[12%len(p.Data)] += byte(w.number("chunk", 0))

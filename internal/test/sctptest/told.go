@@ -36,11 +36,13 @@ func (s *Story) counters(all any) {
 func (s *Story) stats(a *assoc.Assoc) {
 	st := a.Stats()
 	s.counters(st.Counters)
-	fmt.Fprintf(&s.out, "\tstreams %d %d, window %d, buffered %d, peer's %d, outstanding %d in %d, queued %d\n", st.OutStreams, st.InStreams,
+	fmt.Fprintf(&s.out, "\tstreams %d %d, window %d, buffered %d, peer's %d, outstanding %d in %d, queued %d\n",
+		st.OutStreams, st.InStreams,
 		st.RecvWindow, st.Buffered, st.PeerWindow, st.Outstanding, st.Unacked, st.Queued)
 	for i, h := range s.Hosts {
 		if slices.Contains(h.Assocs, a) {
-			fmt.Fprintf(&s.out, "\treported %d, placed %d, lost %d, at most %d packets at once\n", s.pulls[i].acked, s.pulls[i].placed, h.Lost, h.Most)
+			fmt.Fprintf(&s.out, "\treported %d, placed %d, lost %d, at most %d packets at once\n", s.pulls[i].acked,
+				s.pulls[i].placed, h.Lost, h.Most)
 		}
 	}
 	for i, p := range Paths(a) {
@@ -51,7 +53,8 @@ func (s *Story) stats(a *assoc.Assoc) {
 		if p.Primary {
 			fmt.Fprint(&s.out, " primary")
 		}
-		fmt.Fprintf(&s.out, " mtu %d srtt %v var %v rto %v cwnd %d ssthresh %d flight %d errors %d\n", p.MTU, p.SRTT, p.RTTVar, p.RTO, p.Cwnd, p.Ssthresh, p.Flight, p.Errors)
+		fmt.Fprintf(&s.out, " mtu %d srtt %v var %v rto %v cwnd %d ssthresh %d flight %d errors %d\n", p.MTU, p.SRTT,
+			p.RTTVar, p.RTO, p.Cwnd, p.Ssthresh, p.Flight, p.Errors)
 	}
 }
 
@@ -169,7 +172,8 @@ func (s *Story) chunk(from int, c wire.Chunk, name func(uint32) string) string {
 		}
 	case wire.ChunkData:
 		d, _ := wire.AsData(c)
-		add("%d stream %d ssn %d, %d octets %08x", own(d.TSN()), d.Stream(), d.SSN(), len(d.Payload()), crc32.ChecksumIEEE(d.Payload()))
+		add("%d stream %d ssn %d, %d octets %08x", own(d.TSN()), d.Stream(), d.SSN(), len(d.Payload()),
+			crc32.ChecksumIEEE(d.Payload()))
 	case wire.ChunkSack:
 		k, _ := wire.AsSack(c)
 		add("%d rwnd %d", peers(k.CumTSN()), k.ARwnd())

@@ -106,7 +106,8 @@ func (w *World) ConnectFrom(id int, local, remote uint16, cfg *assoc.Config) *as
 	return w.connect(h, cfg, local, from, []netip.AddrPort{peer.Addr}, remote)
 }
 
-func (w *World) connect(h *Host, cfg *assoc.Config, local uint16, from netip.AddrPort, to []netip.AddrPort, remote uint16) *assoc.Assoc {
+func (w *World) connect(h *Host, cfg *assoc.Config, local uint16, from netip.AddrPort, to []netip.AddrPort,
+	remote uint16) *assoc.Assoc {
 	w.Helper()
 	a, err := h.Endpoint.Connect(w.Now, cfg, local, from, to, remote)
 	if err != nil {

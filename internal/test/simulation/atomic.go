@@ -46,7 +46,8 @@ func (t *tally) addLocally() {
 // check compares the counter with the number of additions, when none is under way.
 func (t *tally) check() {
 	if v := binary.NativeEndian.Uint64(t.area.bytes()); v > uint64(t.adds) || v < uint64(t.adds-t.maybe) {
-		t.area.m.w.failf("%s: counter is %d after %d additions, %d of them not completed", t.area.m.h.name, v, t.adds, t.maybe)
+		t.area.m.w.failf("%s: counter is %d after %d additions, %d of them not completed", t.area.m.h.name, v, t.adds,
+			t.maybe)
 	}
 }
 

@@ -61,7 +61,8 @@ func newBulkOf(t testing.TB, seed uint64, size int, link simnet.Params, configur
 	w.run("session", func() bool { return b.qa.core.State() == rdmap.StateRTS })
 	b.src, b.dst = w.a.mem.alloc(size), w.b.mem.alloc(size)
 	from, to := b.src.register(0, 0, 0), b.dst.register(ddp.RemoteWrite, 0, 0)
-	b.wr = rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{{LKey: from.STag(), Len: uint32(size)}}, RemoteSTag: to.STag()}
+	b.wr = rdmap.SendWR{Op: rdmap.WRWrite, SGL: []rdmap.SGE{{LKey: from.STag(), Len: uint32(size)}},
+		RemoteSTag: to.STag()}
 	if w.err != nil {
 		t.Fatal(w.err)
 	}

@@ -20,7 +20,8 @@ func TestThousandsOfSessions(t *testing.T) {
 	w := New(7)
 	w.weather = weather{next: rawio.Never}
 	c := &crowd{World: w, t: t}
-	link := simnet.Params{Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.01, Duplicate: 0.01, Reorder: 0.05,
+	link := simnet.Params{Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: 0.01, Duplicate: 0.01,
+		Reorder:      0.05,
 		ReorderDelay: 5 * time.Millisecond, MTU: 1500}
 	w.mtu = 1480
 	w.net.Connect(w.a.addr(), w.b.addr(), link)
@@ -53,7 +54,8 @@ func TestThousandsOfSessions(t *testing.T) {
 			return g.a.core.State() == rdmap.StateRTS && g.b.core.State() == rdmap.StateRTS
 		})
 		a, b := w.conn.mux.Sessions(), w.b.conn().mux.Sessions()
-		must.That(t, a == streams && b == streams, "round %d: %d and %d sessions at once, want %d", round, a, b, streams)
+		must.That(t, a == streams && b == streams, "round %d: %d and %d sessions at once, want %d", round, a, b,
+			streams)
 		for i, g := range c.guests {
 			c.speak(g)
 			if i == streams/2 {

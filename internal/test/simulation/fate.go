@@ -94,7 +94,8 @@ func (f *fate) act(w *World) {
 		}
 		w.net.SetLink(a, b, lost[0])
 		w.net.SetLink(b, a, lost[1])
-		f.until[k] = f.after(w.now, []time.Duration{200 * time.Millisecond, 2 * time.Second, 10 * time.Second}[f.rand.IntN(3)])
+		f.until[k] = f.after(w.now, []time.Duration{200 * time.Millisecond, 2 * time.Second,
+			10 * time.Second}[f.rand.IntN(3)])
 		if f.down[0] && f.down[1] {
 			f.until[k] = f.after(w.now, 2*time.Second)
 		}

@@ -27,7 +27,9 @@ func TestNetworksThatFailAndReturn(t *testing.T) {
 	for seed := first; seed < first+uint64(n); seed++ {
 		w := NewMultihomed(seed)
 		err := w.Run()
-		check.That(t, err == nil, "seed %d: %v\n\treplay: go test ./internal/test/simulation -run TestNetworksThatFail -seed %d -v", seed, err, seed)
+		check.That(t, err == nil,
+			"seed %d: %v\n\treplay: go test ./internal/test/simulation -run TestNetworksThatFail -seed %d -v", seed,
+			err, seed)
 		failures += w.fate.kept
 		if w.err != nil {
 			continue
@@ -58,6 +60,7 @@ func TestFateIsRepeated(t *testing.T) {
 		err := a.Run()
 		must.That(t, err == nil, "seed %d: %v", seed, err)
 		err = b.Run()
-		check.That(t, err == nil && a.Hash() == b.Hash(), "seed %d: hash %016x, then %016x, %v", seed, a.Hash(), b.Hash(), err)
+		check.That(t, err == nil && a.Hash() == b.Hash(), "seed %d: hash %016x, then %016x, %v", seed, a.Hash(),
+			b.Hash(), err)
 	}
 }

@@ -17,7 +17,8 @@ func FuzzWorld(f *testing.F) {
 	f.Add(uint64(1), []byte{}, []byte{})
 	f.Add(uint64(2), []byte{200, 3, 90, 14, 255, 0, 17, 60}, []byte{5, 0, 200, 255, 5, 1, 200, 255})
 	f.Add(uint64(7), []byte{0, 0, 0, 0, 255, 255, 255, 255}, []byte{1, 4, 255, 128, 30, 6, 100, 60, 2, 3, 255, 255})
-	f.Add(uint64(11), []byte("an arbitrary text does as well as any"), []byte{1, 8, 250, 200, 9, 11, 250, 3, 1, 13, 90, 99, 4, 14, 255, 255})
+	f.Add(uint64(11), []byte("an arbitrary text does as well as any"),
+		[]byte{1, 8, 250, 200, 9, 11, 250, 3, 1, 13, 90, 99, 4, 14, 255, 255})
 	f.Fuzz(func(t *testing.T, seed uint64, choices, troubles []byte) {
 		w := New(seed)
 		w.ops, w.sessions = min(w.ops, 30), min(w.sessions, 2) // short stories, but many

@@ -65,7 +65,8 @@ func (c *crowd) speak(g *guest) {
 	c.must(g.b.core.PostRecv(&rdmap.RecvWR{SGL: []rdmap.SGE{{LKey: recv.STag(), Len: uint32(g.into.n)}}}))
 	c.must(g.a.core.PostSend(&rdmap.SendWR{Op: rdmap.WRWrite, Flags: rdmap.Unsignaled, RemoteSTag: to.STag(),
 		SGL: []rdmap.SGE{{LKey: from.STag(), Len: uint32(g.src.n)}}}))
-	c.must(g.a.core.PostSend(&rdmap.SendWR{Op: rdmap.WRSend, SGL: []rdmap.SGE{{LKey: from.STag(), Len: uint32(g.into.n)}}}))
+	c.must(g.a.core.PostSend(&rdmap.SendWR{Op: rdmap.WRSend,
+		SGL: []rdmap.SGE{{LKey: from.STag(), Len: uint32(g.into.n)}}}))
 }
 
 // await steps until every guest is as it should be.

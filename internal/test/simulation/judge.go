@@ -25,7 +25,8 @@ func (l *load) sent(wc rdmap.WC) {
 		own := o.id == wc.ID
 		switch {
 		case own && o.opcode != wc.Opcode, own && !o.signaled && !bad:
-			l.w.failf("%s: completion %d is a %v, posted was a %v, signalled %v", l.q.h.name, wc.ID, wc.Opcode, o.opcode, o.signaled)
+			l.w.failf("%s: completion %d is a %v, posted was a %v, signalled %v", l.q.h.name, wc.ID, wc.Opcode,
+				o.opcode, o.signaled)
 		case own && bad:
 			l.fail(o)
 		case own:
@@ -57,7 +58,8 @@ func (l *load) complete(o *op, wc *rdmap.WC) {
 	// A stream that ends acknowledges what it does not place any more.
 	e := l.end
 	placed := !e.begun && !e.revoked && e.violation == nil
-	if x := o.write; x != nil && placed && !x.settled && !bytes.Equal(x.to.bytes(), x.want) && !bytes.Equal(x.to.bytes(), x.later) {
+	if x := o.write; x != nil && placed && !x.settled && !bytes.Equal(x.to.bytes(), x.want) &&
+		!bytes.Equal(x.to.bytes(), x.later) {
 		l.w.broken(Lost, l.q.h, "write %d is complete, so acknowledged, but not in place", o.id)
 	}
 	if m := o.sent; m != nil && placed && !m.delivered && !bytes.Equal(m.into.bytes()[:len(m.want)], m.want) {
@@ -183,7 +185,8 @@ func (l *load) retire() {
 	if l.end.gracious == l && !l.end.revoked {
 		// Section 6.2: what it had posted is carried out.
 		if len(l.lost) > 0 || len(l.peer.expect) > 0 {
-			l.w.broken(Lost, l.q.h, "after a graceful end requests %v have failed, and %d messages are missing", l.lost, len(l.peer.expect))
+			l.w.broken(Lost, l.q.h, "after a graceful end requests %v have failed, and %d messages are missing",
+				l.lost, len(l.peer.expect))
 		}
 	}
 	for i, id := range l.cut {

@@ -38,7 +38,8 @@ func (w *World) makeLanes() {
 	slot := []int{256, 2000, 8192, 10000}[w.rand.IntN(4)]
 	w.a.tally, w.b.tally = newTally(w.a), newTally(w.b)
 	for i := range 1 + w.rand.IntN(3) {
-		w.lanes = append(w.lanes, &lane{w: w, id: byte(i), endAt: rawio.Never, rooms: [2]*room{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
+		w.lanes = append(w.lanes, &lane{w: w, id: byte(i), endAt: rawio.Never,
+			rooms: [2]*room{newRoom(w.a.mem, slot), newRoom(w.b.mem, slot)}})
 	}
 }
 
@@ -50,7 +51,8 @@ func (w *World) serve(c *conn, private []byte) *qp {
 	}
 	n := w.lanes[private[0]]
 	q := n.active.q
-	current := n.number == uint16(private[1])<<8|uint16(private[2]) && q.conn.a.LocalTag() == c.a.PeerTag() && n.active.peer.q.conn == nil
+	current := n.number == uint16(private[1])<<8|uint16(private[2]) && q.conn.a.LocalTag() == c.a.PeerTag() &&
+		n.active.peer.q.conn == nil
 	switch {
 	case !current && w.tenancy == nil:
 		w.failf("%s: a session that nobody has asked for", c.h.name)

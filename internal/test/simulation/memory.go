@@ -125,7 +125,8 @@ func (m *memory) checkPart(from, to int, when string) {
 			if m.loose[i]&wasLoose != 0 {
 				what = Revoked // or settled
 			}
-			m.w.broken(what, m.h, "%s: octet %d outside of every operation changed from %#x to %#x", when, i, m.shadow[i], v)
+			m.w.broken(what, m.h, "%s: octet %d outside of every operation changed from %#x to %#x", when, i,
+				m.shadow[i], v)
 			return
 		}
 	}

@@ -122,5 +122,6 @@ func (x *words) end() {
 			return
 		}
 	}
-	x.area.m.w.failf("%s: words are %x: not what some of %d atomics have made of %x", x.area.m.h.name, x.area.bytes(), len(x.past), x.area.expected())
+	x.area.m.w.failf("%s: words are %x: not what some of %d atomics have made of %x", x.area.m.h.name, x.area.bytes(),
+		len(x.past), x.area.expected())
 }

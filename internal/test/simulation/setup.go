@@ -92,7 +92,8 @@ func (q *qp) accepted(ev ddpadapt.Event) {
 		q.core.Start()
 	default:
 		q.onIndicate(first)
-		err = q.core.StartRTR(map[ddpadapt.RTR]rdmap.WROpcode{ddpadapt.RTRSend: rdmap.WRSend, ddpadapt.RTRWrite: rdmap.WRWrite, ddpadapt.RTRRead: rdmap.WRRead}[first])
+		err = q.core.StartRTR(map[ddpadapt.RTR]rdmap.WROpcode{ddpadapt.RTRSend: rdmap.WRSend,
+			ddpadapt.RTRWrite: rdmap.WRWrite, ddpadapt.RTRRead: rdmap.WRRead}[first])
 	}
 	if err != nil || (first != 0) != q.setup.asked.PeerToPeer {
 		q.h.w.failf("%s: %+v answered by %+v: first %d, %v", q.h.name, q.setup.asked, *ev.Setup, first, err)

@@ -46,7 +46,8 @@ type Tenant struct {
 // plays the ground calls Act when Next has come, and after whatever has happened on it.
 func Join(a, b *Node, g *Tenant) *World {
 	w := &World{Ground: a.g, rand: simnet.NewRand(g.Seed), hash: firstHash, port: g.Port, local: g.Local, udp: g.UDP,
-		weather: weather{next: rawio.Never}, tenancy: &tenancy{lost: g.Lost, retry: rawio.Never, off: [2]bool{true, true}}}
+		weather: weather{next: rawio.Never}, tenancy: &tenancy{lost: g.Lost, retry: rawio.Never,
+			off: [2]bool{true, true}}}
 	w.doom.at = rawio.Never
 	w.a, w.b = newHost(w, a), newHost(w, b)
 	for _, c := range []struct {

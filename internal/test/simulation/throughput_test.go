@@ -65,7 +65,8 @@ func TestThroughputIsNearTheIdealOfTheController(t *testing.T) {
 // throughput is the goodput in octets per second of RDMA Writes, measured past slow start.
 func throughput(t *testing.T, rtt time.Duration, loss float64, make cc.Factory) float64 {
 	const size, depth = 256 << 10, 48
-	link := simnet.Params{Delay: rtt / 2, Rate: linkRate, Queue: max(64*ipPacket, int(linkRate*rtt.Seconds())), Loss: loss, MTU: ipPacket}
+	link := simnet.Params{Delay: rtt / 2, Rate: linkRate, Queue: max(64*ipPacket, int(linkRate*rtt.Seconds())),
+		Loss: loss, MTU: ipPacket}
 	b := newBulk(t, size, link, func(c *assoc.Config) {
 		c.NewController = make
 		c.RecvBuffer = 16 << 20

@@ -36,7 +36,8 @@ func (l *load) violations() []violation {
 		return rdmap.SendWR{Op: rdmap.WRAtomic, RemoteSTag: r.STag(), RemoteTO: to, Atomic: ddp.FetchAdd(1)}
 	}
 	end := func(r *ddp.Region) uint64 { return r.Base() + r.Len() - n + 1 }
-	foreign := p.made(p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.room.target.all.bytes()), Access: ddp.RemoteWrite | ddp.RemoteRead}))
+	foreign := p.made(p.q.h.table.Register(ddp.Spec{PD: 2, Mem: ddp.Bytes(p.room.target.all.bytes()),
+		Access: ddp.RemoteWrite | ddp.RemoteRead}))
 	gone := p.register(p.room.target.all, ddp.RemoteWrite|ddp.RemoteRead, 0, 0)
 	if err := p.q.h.table.Deregister(gone); err != nil {
 		panic(err)

@@ -16,7 +16,8 @@ func (l *load) exposed(a area) *ddp.Region {
 		return l.register(a, ddp.RemoteWrite, 7, id)
 	}
 	all := l.room.target.all
-	return l.made(l.q.h.table.Bind(l.targetR, ddp.Window{PD: 1, Stream: id, Off: uint64(a.off - all.off), Len: uint64(a.n),
+	return l.made(l.q.h.table.Bind(l.targetR, ddp.Window{PD: 1, Stream: id, Off: uint64(a.off - all.off),
+		Len:  uint64(a.n),
 		Base: 7, Access: ddp.RemoteWrite}))
 }
 

@@ -128,7 +128,8 @@ func extra(to netip.Addr) int {
 
 // New makes a world from a seed, on a ground of its own.
 func New(seed uint64) *World {
-	w := &World{Ground: NewGround(seed ^ 0x6e6574), rand: simnet.NewRand(seed), hash: firstHash, port: port, local: localPort}
+	w := &World{Ground: NewGround(seed ^ 0x6e6574), rand: simnet.NewRand(seed), hash: firstHash, port: port,
+		local: localPort}
 	w.home = homes[seed%uint64(len(homes))]
 	addrA, addrB := w.home.first[0], w.home.first[1]
 	mtuOf := func(_, remote netip.Addr) int { return least(remote, w.mtu+20) - 20 - extra(remote) }

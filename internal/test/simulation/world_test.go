@@ -25,7 +25,8 @@ func TestSeeds(t *testing.T) {
 		w := New(*seedFlag)
 		err := w.Run()
 		check.That(t, err == nil, "seed %d: %v", *seedFlag, err)
-		t.Logf("seed %d: %v of virtual time, network %+v, %+v, hash %016x", *seedFlag, w.Elapsed(), w.net.Stats(), w.seen, w.Hash())
+		t.Logf("seed %d: %v of virtual time, network %+v, %+v, hash %016x", *seedFlag, w.Elapsed(), w.net.Stats(),
+			w.seen, w.Hash())
 		return
 	}
 	n := *seedsFlag
@@ -59,7 +60,8 @@ func TestSeeds(t *testing.T) {
 				mu.Unlock()
 				if err != nil {
 					failed.Add(1)
-					t.Errorf("seed %d: %v\n\treplay: go test ./internal/test/simulation -run TestSeeds -seed %d -v", seed, err, seed)
+					t.Errorf("seed %d: %v\n\treplay: go test ./internal/test/simulation -run TestSeeds -seed %d -v",
+						seed, err, seed)
 				}
 			}
 		}()
@@ -82,7 +84,8 @@ func TestSeeds(t *testing.T) {
 		tales = append(tales, tale{fmt.Sprintf("requests of opcode %d", op), n, 1})
 	}
 	for _, c := range tales {
-		check.That(t, c.n*c.each >= n || n < 100, "%d %s in %d worlds: the story proves less than it should", c.n, c.what, n)
+		check.That(t, c.n*c.each >= n || n < 100, "%d %s in %d worlds: the story proves less than it should", c.n,
+			c.what, n)
 	}
 }
 
@@ -96,5 +99,6 @@ func TestSeedsReplayExactly(t *testing.T) {
 		must.That(t, err == nil, "seed %d: %v", seed, err)
 		check.That(t, a.Hash() == b.Hash(), "seed %d: trace hash %016x, then %016x", seed, a.Hash(), b.Hash())
 	}
-	check.Equal(t, "fresh worlds differ before anything has happened: the hash is not one of events", New(1).Hash(), New(2).Hash())
+	check.Equal(t, "fresh worlds differ before anything has happened: the hash is not one of events", New(1).Hash(),
+		New(2).Hash())
 }

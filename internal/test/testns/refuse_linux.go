@@ -22,10 +22,12 @@ func Refuse(errno syscall.Errno, call uintptr, args ...int) error {
 		low += 4
 	}
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
-	prog := []bpf.Instruction{bpf.LoadAbsolute{Off: 0, Size: 4}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(call), SkipTrue: 1}, allow}
+	prog := []bpf.Instruction{bpf.LoadAbsolute{Off: 0, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(call), SkipTrue: 1}, allow}
 	for i, a := range args {
 		if a >= 0 {
-			prog = append(prog, bpf.LoadAbsolute{Off: low + uint32(8*i), Size: 4}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(a), SkipTrue: 1}, allow)
+			prog = append(prog, bpf.LoadAbsolute{Off: low + uint32(8*i), Size: 4},
+				bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(a), SkipTrue: 1}, allow)
 		}
 	}
 	code, err := bpf.Assemble(append(prog, bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}))
@@ -39,7 +41,8 @@ func Refuse(errno syscall.Errno, call uintptr, args ...int) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}))); e != 0 {
+	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+		uintptr(unsafe.Pointer(&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}))); e != 0 {
 		return e
 	}
 	return nil

@@ -58,7 +58,8 @@ func Veth(a, b *NS, name string, mtu int, addrA, addrB netip.Prefix) {
 // EachFamily runs f for IPv4 and for IPv6, with two namespaces joined by a device called cable, and
 // the addresses of its ends.
 func EachFamily(t *testing.T, mtu int, f func(t *testing.T, a, b *NS, addrA, addrB netip.Addr)) {
-	for name, prefixes := range map[string][2]string{"IPv4": {"10.77.0.1/24", "10.77.0.2/24"}, "IPv6": {"fd77::1/64", "fd77::2/64"}} {
+	for name, prefixes := range map[string][2]string{"IPv4": {"10.77.0.1/24", "10.77.0.2/24"},
+		"IPv6": {"fd77::1/64", "fd77::2/64"}} {
 		t.Run(name, func(t *testing.T) {
 			a, b, pa, pb := New(t), New(t), netip.MustParsePrefix(prefixes[0]), netip.MustParsePrefix(prefixes[1])
 			Veth(a, b, "cable", mtu, pa, pb)

@@ -12,5 +12,6 @@ import (
 func TestHelpsAreUpToDate(t *testing.T) {
 	want := must.Get(generateHelps("../../.."))(t)
 	got, err := os.ReadFile("../../helps.go")
-	check.That(t, err == nil && bytes.Equal(got, want), "helps.go is not what the comments say now (%v): run go generate ./metrics", err)
+	check.That(t, err == nil && bytes.Equal(got, want),
+		"helps.go is not what the comments say now (%v): run go generate ./metrics", err)
 }

@@ -71,13 +71,17 @@ func (p *partialPacket) memoryCost() int {
 // Header. The IPv6 extension headers behind the fragment header are still in front of the Payload.
 func (a *Assembler) Add(now rawio.Time, f iphdr.Packet) (whole iphdr.Packet, ok bool) {
 	a.dropExpired(now)
-	i := slices.IndexFunc(a.incomplete, func(p partialPacket) bool { return p.id == f.ID && p.src == f.Src && p.dst == f.Dst })
+	i := slices.IndexFunc(a.incomplete, func(p partialPacket) bool {
+		return p.id == f.ID && p.src == f.Src && p.dst == f.Dst
+	})
 	if i < 0 {
 		i = len(a.incomplete)
 		a.incomplete = append(a.incomplete, partialPacket{src: f.Src, dst: f.Dst, id: f.ID, firstAt: now})
 	}
 	p := &a.incomplete[i]
-	at, found := slices.BinarySearchFunc(p.fragments, f.Offset, func(q fragment, off int) int { return cmp.Compare(q.Offset, off) })
+	at, found := slices.BinarySearchFunc(p.fragments, f.Offset, func(q fragment, off int) int {
+		return cmp.Compare(q.Offset, off)
+	})
 	switch {
 	case p.invalid:
 		a.Stats.Bad++

@@ -43,7 +43,8 @@ func cut(t testing.TB, payload []byte, mtu int, src, dst netip.Addr, id uint32) 
 
 // part is one fragment of packet id.
 func part(id uint32, from, to int, more bool) iphdr.Packet {
-	return iphdr.Packet{Src: peer4, Dst: own4, ID: id, Proto: iphdr.ProtoSCTP, ECN: rawio.ECT0, Offset: from, MoreFragments: more, Payload: pattern(id, to)[from:]}
+	return iphdr.Packet{Src: peer4, Dst: own4, ID: id, Proto: iphdr.ProtoSCTP, ECN: rawio.ECT0, Offset: from,
+		MoreFragments: more, Payload: pattern(id, to)[from:]}
 }
 
 // feed gives fragments in a buffer that is used again, and returns the packets that they complete.
@@ -100,13 +101,15 @@ func TestFragmentsInAnyOrderMakeThePacket(t *testing.T) {
 			mixed := slices.Clone(one)
 			rng.Shuffle(n, func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
 			twice := append(slices.Clone(mixed[:n-1]), mixed...)
-			for name, order := range map[string][]iphdr.Packet{"in order": one, "backwards": backwards, "mixed": mixed, "twice": twice} {
+			for name, order := range map[string][]iphdr.Packet{"in order": one, "backwards": backwards,
+				"mixed": mixed, "twice": twice} {
 				a := new(Assembler)
 				out := feed(t, a, 0, order...)
 				must.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, whole),
 					"%v, %d octets %s: %d packets", ends, size, name, len(out))
 				p := out[0]
-				check.That(t, p.Src == ends[0] && p.Dst == ends[1] && p.Proto == iphdr.ProtoSCTP && p.ECN == rawio.ECT0 && p.ID == 0 && p.Offset == 0 && !p.MoreFragments, "%+v", p)
+				check.That(t, p.Src == ends[0] && p.Dst == ends[1] && p.Proto == iphdr.ProtoSCTP &&
+					p.ECN == rawio.ECT0 && p.ID == 0 && p.Offset == 0 && !p.MoreFragments, "%+v", p)
 				check.Equal(t, name, a.Stats, (Stats{}))
 				empty(t, a)
 			}
@@ -131,7 +134,9 @@ func TestPacketsAreKeptApart(t *testing.T) {
 		for i, l := range lists {
 			out := feed(t, a, 0, l[k])
 			must.That(t, k >= len(l)-1 || len(out) == 0, "packet %d is complete after fragment %d", i, k)
-			must.That(t, k != len(l)-1 || len(out) == 1 && bytes.Equal(out[0].Payload, pattern(uint32(100+i), 4000)) && out[0].Src == l[0].Src, "packet %d: %d came", i, len(out))
+			must.That(t, k != len(l)-1 || len(out) == 1 &&
+				bytes.Equal(out[0].Payload, pattern(uint32(100+i), 4000)) && out[0].Src == l[0].Src,
+				"packet %d: %d came", i, len(out))
 		}
 	}
 	empty(t, a)
@@ -170,14 +175,16 @@ func TestContradictions(t *testing.T) {
 		{"an end in front of what is there", part(1, 64, 72, true), part(1, 8, 16, false)},
 	} {
 		a := new(Assembler)
-		rest := []iphdr.Packet{part(1, 0, 8, true), part(1, 8, 16, true), part(1, 16, 24, true), part(1, 24, 64, true), part(1, 64, 80, false)}
+		rest := []iphdr.Packet{part(1, 0, 8, true), part(1, 8, 16, true), part(1, 16, 24, true),
+			part(1, 24, 64, true), part(1, 64, 80, false)}
 		feed(t, a, 0, test.before, test.bad)
 		check.Equal(t, test.name, a.Stats, (Stats{Bad: 2}))
 		out := feed(t, a, 0, rest...)
 		check.That(t, len(out) == 0, "%s: %+v came", test.name, out)
 		check.Equal(t, test.name, a.Stats, (Stats{Bad: 7}))
 		out = feed(t, a, rawio.Time(Timeout), rest...)
-		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, pattern(1, 80)), "%s: the identification is not free again", test.name)
+		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, pattern(1, 80)),
+			"%s: the identification is not free again", test.name)
 		empty(t, a)
 	}
 }
@@ -189,7 +196,8 @@ func TestFragmentsAreDropped60SecondsAfterTheFirst(t *testing.T) {
 	feed(t, a, start, part(1, 0, 8, true), part(2, 0, 8, true))
 	feed(t, a, start.Add(time.Second), part(3, 0, 8, true))
 	feed(t, a, start.Add(Timeout/2), part(1, 8, 16, true), part(2, 8, 16, true))
-	check.Equal(t, "packets just before it is too late", len(feed(t, a, start.Add(Timeout-1), part(1, 16, 20, false))), 1)
+	check.Equal(t, "packets just before it is too late",
+		len(feed(t, a, start.Add(Timeout-1), part(1, 16, 20, false))), 1)
 	out := feed(t, a, start.Add(Timeout), part(2, 16, 20, false))
 	check.That(t, len(out) == 0 && a.Stats == (Stats{Late: 2}), "%d came, %+v", len(out), a.Stats)
 	check.Equal(t, "packets of a younger one", len(feed(t, a, start.Add(Timeout), part(3, 8, 20, false))), 1)
@@ -251,7 +259,8 @@ func TestLimitOfASource(t *testing.T) {
 		}
 		check.That(t, a.Stats.Full == 0, "%d octets: %d fragments are too many", test.size, test.count)
 		begin(test.count)
-		check.That(t, a.Stats == (Stats{Full: uint64(test.pieces)}), "%d octets: %+v after %d packets", test.size, a.Stats, test.count+1)
+		check.That(t, a.Stats == (Stats{Full: uint64(test.pieces)}), "%d octets: %+v after %d packets", test.size,
+			a.Stats, test.count+1)
 		rest := func(id int) iphdr.Packet {
 			return part(uint32(id), test.pieces*test.size, test.pieces*test.size+4, false)
 		}
@@ -305,6 +314,7 @@ func TestLargestPacketIsPutTogether(t *testing.T) {
 		size, mtu int
 	}{{peer4, own4, 65515, 576}, {peer6, own6, 65535, 1280}} {
 		out := feed(t, new(Assembler), 0, cut(t, pattern(3, row.size), row.mtu, row.src, row.dst, 3)...)
-		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, pattern(3, row.size)), "%v: %d came", row.src, len(out))
+		check.That(t, len(out) == 1 && bytes.Equal(out[0].Payload, pattern(3, row.size)), "%v: %d came", row.src,
+			len(out))
 	}
 }

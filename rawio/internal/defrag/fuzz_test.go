@@ -33,7 +33,8 @@ func (c command) put(b []byte) []byte {
 
 // fragment is what c says, as iphdr.Parse would have returned it.
 func (c command) fragment() (f iphdr.Packet, ok bool) {
-	src := [4]netip.Addr{peer4, peer6, netip.MustParseAddr("198.51.100.3"), netip.MustParseAddr("2001:db8::3")}[c.what&3]
+	src := [4]netip.Addr{peer4, peer6, netip.MustParseAddr("198.51.100.3"),
+		netip.MustParseAddr("2001:db8::3")}[c.what&3]
 	f = part(uint32(c.id), 0, 0, c.what>>4&1 == 0)
 	f.Src, f.ECN, f.Offset = src, c.what>>2&3, int(c.at&0x1fff)*8
 	n := int(c.length)
@@ -73,7 +74,8 @@ func FuzzAssembler(f *testing.F) {
 	f.Add(train(2<<2, 1, 3000, 1232, asIs))
 	f.Add(train(3<<2|1, 1, 65535, 8192, slices.Reverse[[]command]))
 	f.Add(append(train(2<<2, 1, 3000, 1232, asIs), train(2<<2, 1, 3000, 1200, asIs)...))
-	f.Add(slices.Concat(train(2<<2, 1, 2000, 1232, asIs)[:commandLen], train(1<<5, 1, 2000, 1232, asIs), train(0, 1, 2000, 600, asIs)))
+	f.Add(slices.Concat(train(2<<2, 1, 2000, 1232, asIs)[:commandLen], train(1<<5, 1, 2000, 1232, asIs),
+		train(0, 1, 2000, 600, asIs)))
 	f.Add(train(1, 9, 2000, 8, asIs)) // more fragments than a packet may have
 	var flood []byte
 	for i := range 700 {
@@ -81,7 +83,9 @@ func FuzzAssembler(f *testing.F) {
 	}
 	f.Add(flood)
 	f.Fuzz(func(t *testing.T, in []byte) {
-		a, m := new(Assembler), &model.Model{Limits: model.Limits{MaxOctets: MaxOctets, MaxOctetsPerSource: MaxOctetsPerSource, FragmentCost: fragmentCost, MinPacketCost: minPacketCost, MaxFragments: maxFragments}}
+		a, m := new(Assembler), &model.Model{Limits: model.Limits{MaxOctets: MaxOctets,
+			MaxOctetsPerSource: MaxOctetsPerSource, FragmentCost: fragmentCost, MinPacketCost: minPacketCost,
+			MaxFragments: maxFragments}}
 		now := rawio.Time(0)
 		for ; len(in) >= commandLen; in = in[commandLen:] {
 			c := command{in[0], in[1], binary.BigEndian.Uint16(in[2:]), binary.BigEndian.Uint16(in[4:]), in[6]}
@@ -92,7 +96,9 @@ func FuzzAssembler(f *testing.F) {
 			now = now.Add(time.Duration(c.wait) * 250 * time.Millisecond)
 			got, ok := a.Add(now, f)
 			want, wanted := m.Add(now, f)
-			must.That(t, ok == wanted && got.ECN == want.ECN && bytes.Equal(got.Payload, want.Payload), "%v %d octets, ECN %d; the model has %v %d octets, ECN %d", ok, len(got.Payload), got.ECN, wanted, len(want.Payload), want.ECN)
+			must.That(t, ok == wanted && got.ECN == want.ECN && bytes.Equal(got.Payload, want.Payload),
+				"%v %d octets, ECN %d; the model has %v %d octets, ECN %d", ok, len(got.Payload), got.ECN, wanted,
+				len(want.Payload), want.ECN)
 			must.That(t, a.Stats == Stats(m.Stats), "%+v, the model has %+v", a.Stats, m.Stats)
 			bounded(t, a, f.Src)
 		}

@@ -13,7 +13,8 @@ const fragmentHeaderLen6 = 8
 // fragments of one packet from those of another. IPv4's has 16 bits, and 0 leaves it to the system.
 // Unlike packets of Put4 the fragments do not carry DF, so that routers may cut them again. A
 // payload that fits one packet is no fragment. Fragment ends with the first error of send.
-func Fragment(payload []byte, mtu int, proto, ecn uint8, src, dst netip.Addr, id uint32, send func([]byte) error) error {
+func Fragment(payload []byte, mtu int, proto, ecn uint8, src, dst netip.Addr, id uint32,
+	send func([]byte) error) error {
 	head := IPv4HeaderLen
 	if dst.Is6() {
 		head = IPv6HeaderLen

@@ -42,15 +42,19 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 				if row.dst.Is4() {
 					f := binary.BigEndian.Uint16(b[6:])
 					at, more = int(f&0x1fff)*8, f&0x2000 != 0
-					check.That(t, f&0x4000 == 0 && binary.BigEndian.Uint16(b[4:]) == 0x2345 && foldChecksum(AddChecksum(0, b[:20])) == 0xffff && b[9] == ProtoSCTP && b[1] == 2, "header % x", b[:20])
+					check.That(t, f&0x4000 == 0 && binary.BigEndian.Uint16(b[4:]) == 0x2345 &&
+						foldChecksum(AddChecksum(0, b[:20])) == 0xffff && b[9] == ProtoSCTP && b[1] == 2,
+						"header % x", b[:20])
 					b = b[20:]
 				} else {
 					f := binary.BigEndian.Uint16(b[42:])
 					at, more = int(f&^7), f&1 != 0
-					check.That(t, b[6] == extFragment && b[40] == ProtoSCTP && binary.BigEndian.Uint32(b[44:]) == 0x12345 && int(binary.BigEndian.Uint16(b[4:])) == len(b)-40, "headers % x", b[:48])
+					check.That(t, b[6] == extFragment && b[40] == ProtoSCTP && binary.BigEndian.Uint32(b[44:]) ==
+						0x12345 && int(binary.BigEndian.Uint16(b[4:])) == len(b)-40, "headers % x", b[:48])
 					b = b[48:]
 				}
-				check.That(t, at == len(got) && more == (at+len(b) < row.size), "offset %d, more %v, after %d octets", at, more, len(got))
+				check.That(t, at == len(got) && more == (at+len(b) < row.size), "offset %d, more %v, after %d octets",
+					at, more, len(got))
 				got = append(got, b...)
 				return nil
 			})
@@ -71,7 +75,8 @@ func TestFragmentsFitTheMTUAndMakeThePacket(t *testing.T) {
 			check.That(t, b[6] == at6, "it is a fragment: % x", b)
 			return err
 		})
-		check.That(t, err == nil && string(got.Payload) == "it fits" && got.HeaderLen == head && got.Dst == p.dst && got.ECN == 1, "%+v, %v", got, err)
+		check.That(t, err == nil && string(got.Payload) == "it fits" && got.HeaderLen == head && got.Dst == p.dst &&
+			got.ECN == 1, "%+v, %v", got, err)
 	}
 	stop := errors.New("full")
 	calls := 0

@@ -20,7 +20,8 @@ func FuzzIP(f *testing.F) {
 		trip(t, b[:min(len(b), 2000)], int(mtu), a4, b4)
 		trip(t, b[:min(len(b), 2000)], int(mtu), a6, b6)
 		p, err := Parse(b)
-		check.That(t, err != nil && err != ErrFragment || p.HeaderLen+len(p.Payload) <= len(b) && p.HeaderLen >= IPv4HeaderLen && bytes.Equal(b[p.HeaderLen:][:len(p.Payload)], p.Payload),
+		check.That(t, err != nil && err != ErrFragment || p.HeaderLen+len(p.Payload) <= len(b) &&
+			p.HeaderLen >= IPv4HeaderLen && bytes.Equal(b[p.HeaderLen:][:len(p.Payload)], p.Payload),
 			"%+v of % x", p, b)
 		if err == nil {
 			if m, ok := ParseICMP(p); ok {
@@ -45,10 +46,12 @@ func trip(t *testing.T, payload []byte, mtu int, src, dst netip.Addr) {
 			head = IPv6HeaderLen + fragmentHeaderLen6
 		}
 		p, err := Parse(b) // whole; where the MTU is too small for anything it may be an atomic fragment
-		must.That(t, (err == nil || err == ErrFragment) && p.Src == src && p.Dst == dst && p.Proto == ProtoSCTP && p.ECN == 3 && p.Offset == len(got) && len(b) <= max(mtu, head+8),
+		must.That(t, (err == nil || err == ErrFragment) && p.Src == src && p.Dst == dst && p.Proto == ProtoSCTP &&
+			p.ECN == 3 && p.Offset == len(got) && len(b) <= max(mtu, head+8),
 			"%+v in %d octets, %v; the MTU is %d", p, len(b), err, mtu)
 		got = append(got, p.Payload...)
 		return nil
 	})
-	must.That(t, err == nil && bytes.Equal(got, payload), "%d octets of %d in %d packets, %v", len(got), len(payload), packets, err)
+	must.That(t, err == nil && bytes.Equal(got, payload), "%d octets of %d in %d packets, %v", len(got), len(payload),
+		packets, err)
 }

@@ -52,7 +52,8 @@ func ClassifyICMP(v6, udp bool, typ, code uint8, info uint32) (kind rawio.Kind, 
 		udp && !v6 && typ == TypeUnreachable4 && code == codePortUnreachable4,
 		udp && v6 && typ == TypeUnreachable6 && code == codePortUnreachable6:
 		return rawio.KindProtoUnreachable, 0, true
-	case !v6 && typ == TypeUnreachable4 && code <= codeHostUnreachable4: // IPv4 only: a slow IPv6 neighbour would end set-ups
+	// IPv4 only: a slow IPv6 neighbour would end set-ups
+	case !v6 && typ == TypeUnreachable4 && code <= codeHostUnreachable4:
 		return rawio.KindHostUnreachable, 0, true
 	}
 	return 0, 0, false

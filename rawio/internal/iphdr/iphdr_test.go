@@ -75,17 +75,22 @@ func TestRoundTrip(t *testing.T) {
 		{"IPv6 header alone", packet6(ProtoSCTP, nil), Packet{Src: a6, Dst: b6, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
 		{"IPv6 extension header alone", packet6(extDestination, []byte{59, 0, 7: 0}), Packet{Src: a6, Dst: b6, HeaderLen: 48, Proto: 59, ECN: 1}},
 		{"IPv6 with octets behind its length", append(packet6(ProtoSCTP, payload), 0, 0), Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 40, Proto: ProtoSCTP, ECN: 1}},
-		{"IPv6 behind two extension headers", packet6(extHopByHop, append([]byte{extDestination, 1, 15: 0, 16: ProtoSCTP, 23: 0}, payload...)),
+		{"IPv6 behind two extension headers",
+			packet6(extHopByHop, append([]byte{extDestination, 1, 15: 0, 16: ProtoSCTP, 23: 0}, payload...)),
 			Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 64, Proto: ProtoSCTP, ECN: 1}},
 		// RFC 6946: a fragment header without fragmentation is as good as none.
 		{"IPv6 atomic fragment", packet6(extFragment, append([]byte{ProtoSCTP, 0, 0, 0, 1, 2, 3, 4}, payload...)),
 			Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 48, Proto: ProtoSCTP, ECN: 1}},
-		{"IPv6 atomic fragment with reserved octets", packet6(extFragment, append([]byte{extDestination, 0xff, 0, 6, 1, 2, 3, 4, ProtoSCTP, 7 + 8: 0}, payload...)),
+		{"IPv6 atomic fragment with reserved octets",
+			packet6(extFragment, append([]byte{extDestination, 0xff, 0, 6, 1, 2, 3, 4, ProtoSCTP, 7 + 8: 0},
+				payload...)),
 			Packet{Src: a6, Dst: b6, Payload: payload, HeaderLen: 56, Proto: ProtoSCTP, ECN: 1}},
 	} {
 		got, err := Parse(test.b)
-		check.That(t, err == nil && got.Src == test.want.Src && got.Dst == test.want.Dst && bytes.Equal(got.Payload, test.want.Payload) &&
-			got.HeaderLen == test.want.HeaderLen && got.Proto == test.want.Proto && got.ECN == test.want.ECN, "%s: %+v, %v, want %+v", test.name, got, err, test.want)
+		check.That(t, err == nil && got.Src == test.want.Src && got.Dst == test.want.Dst &&
+			bytes.Equal(got.Payload, test.want.Payload) &&
+			got.HeaderLen == test.want.HeaderLen && got.Proto == test.want.Proto && got.ECN == test.want.ECN,
+			"%s: %+v, %v, want %+v", test.name, got, err, test.want)
 	}
 }
 
@@ -143,7 +148,8 @@ func TestParseRefuses(t *testing.T) {
 		_, err := Parse(test.b)
 		check.That(t, err == test.want, "%s: %v, want %v", test.name, err, test.want)
 	}
-	check.Fails(ParseIPv4(change(p4, 0, 0x65)))(t, "another version, of which the caller says that it is IPv4's", ErrMalformed)
+	check.Fails(ParseIPv4(change(p4, 0, 0x65)))(t, "another version, of which the caller says that it is IPv4's",
+		ErrMalformed)
 }
 
 func TestParseFragment(t *testing.T) {
@@ -153,10 +159,14 @@ func TestParseFragment(t *testing.T) {
 		want Packet
 	}{
 		{"IPv4", []byte{0x46, 1, 0, 32, 7, 8, 0x20, 2, 64, ProtoSCTP, 0, 0, 192, 0, 2, 1, 198, 51, 100, 2, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 8},
-			Packet{Src: a4, Dst: b4, HeaderLen: 24, Offset: 16, MoreFragments: true, ID: 0x708, Proto: ProtoSCTP, ECN: 1}},
-		{"IPv6", packet6(extHopByHop, []byte{extFragment, 7: 0, 8: ProtoSCTP, 11: 0x11, 12: 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8}),
-			Packet{Src: a6, Dst: b6, HeaderLen: 56, Offset: 16, MoreFragments: true, ID: 0x1020304, Proto: ProtoSCTP, ECN: 1}},
-		{"IPv6, behind it an extension header", packet6(extFragment, []byte{extDestination, 3: 1, 4: 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8}),
+			Packet{Src: a4, Dst: b4, HeaderLen: 24, Offset: 16, MoreFragments: true, ID: 0x708, Proto: ProtoSCTP,
+				ECN: 1}},
+		{"IPv6", packet6(extHopByHop, []byte{extFragment, 7: 0, 8: ProtoSCTP, 11: 0x11, 12: 1, 2, 3, 4, 1, 2, 3, 4, 5,
+			6, 7, 8}),
+			Packet{Src: a6, Dst: b6, HeaderLen: 56, Offset: 16, MoreFragments: true, ID: 0x1020304, Proto: ProtoSCTP,
+				ECN: 1}},
+		{"IPv6, behind it an extension header",
+			packet6(extFragment, []byte{extDestination, 3: 1, 4: 1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8}),
 			Packet{Src: a6, Dst: b6, HeaderLen: 48, MoreFragments: true, ID: 0x1020304, Proto: extDestination, ECN: 1}},
 	} {
 		if test.b[0]>>4 == 4 {
@@ -165,7 +175,8 @@ func TestParseFragment(t *testing.T) {
 		got, err := Parse(test.b)
 		payload := got.Payload
 		got.Payload = nil
-		check.That(t, err == ErrFragment && reflect.DeepEqual(got, test.want) && bytes.Equal(payload, []byte{1, 2, 3, 4, 5, 6, 7, 8}),
+		check.That(t, err == ErrFragment && reflect.DeepEqual(got, test.want) &&
+			bytes.Equal(payload, []byte{1, 2, 3, 4, 5, 6, 7, 8}),
 			"%s: %+v % x, %v, want %+v", test.name, got, payload, err, test.want)
 	}
 }
@@ -229,28 +240,34 @@ func TestICMPTypesAndCodesMeanWhatTheRFCsSay(t *testing.T) {
 		v6, udp     bool
 		least, most uint32 // the MTUs that there are
 		want, sized int    // types and codes, and those that come with an MTU
-	}{{false, false, 68, 65535, 4, 1}, {false, true, 68, 65535, 5, 1}, {true, false, 1280, 65575, 257, 256}, {true, true, 1280, 65575, 258, 256}} {
-		for info, want := range map[uint32]int{test.least: test.want, test.most: test.want, test.least - 1: test.want - test.sized, test.most + 1: test.want - test.sized} {
+	}{{false, false, 68, 65535, 4, 1}, {false, true, 68, 65535, 5, 1}, {true, false, 1280, 65575, 257, 256},
+		{true, true, 1280, 65575, 258, 256}} {
+		for info, want := range map[uint32]int{test.least: test.want, test.most: test.want,
+			test.least - 1: test.want - test.sized, test.most + 1: test.want - test.sized} {
 			n := 0
 			for i := range 1 << 16 {
 				if _, _, ok := ClassifyICMP(test.v6, test.udp, uint8(i>>8), uint8(i), info); ok {
 					n++
 				}
 			}
-			check.That(t, n == want, "IPv6 %v, UDP %v, MTU %d: %d types and codes, want %d", test.v6, test.udp, info, n, want)
+			check.That(t, n == want, "IPv6 %v, UDP %v, MTU %d: %d types and codes, want %d", test.v6, test.udp, info,
+				n, want)
 		}
 	}
 }
 
 // Of all messages two have a next-hop MTU: 16 bits of ICMP, 32 of ICMPv6.
 func TestMTUIsThatOfTheMessagesThatHaveOne(t *testing.T) {
-	for proto, want := range map[uint8]map[uint32]int{ProtoICMP: {0: 1<<16 - 1, 1400: 1}, ProtoICMPv6: {0: 1<<16 - 256, 0x1020578: 256}} {
+	for proto, want := range map[uint8]map[uint32]int{ProtoICMP: {0: 1<<16 - 1, 1400: 1},
+		ProtoICMPv6: {0: 1<<16 - 256, 0x1020578: 256}} {
 		got := make(map[uint32]int)
 		for i := range 1 << 16 {
-			p := Packet{Src: a6, Dst: b6, Proto: proto, Payload: []byte{byte(i >> 8), byte(i), 0, 0, 1, 2, 1400 >> 8, 1400 & 255}}
+			p := Packet{Src: a6, Dst: b6, Proto: proto, Payload: []byte{byte(i >> 8), byte(i), 0, 0, 1, 2, 1400 >> 8,
+				1400 & 255}}
 			sum := uint64(0)
 			if proto == ProtoICMPv6 {
-				sum = AddChecksum(0, slices.Concat(a6.AsSlice(), b6.AsSlice(), []byte{0, 0, 0, 8, 0, 0, 0, 58})) // RFC 8200 section 8.1
+				// RFC 8200 section 8.1
+				sum = AddChecksum(0, slices.Concat(a6.AsSlice(), b6.AsSlice(), []byte{0, 0, 0, 8, 0, 0, 0, 58}))
 			}
 			binary.BigEndian.PutUint16(p.Payload[2:], ^foldChecksum(AddChecksum(sum, p.Payload)))
 			if m, ok := ParseICMP(p); ok && m.Type == p.Payload[0] && m.Code == p.Payload[1] && len(m.Body) == 0 {
@@ -281,7 +298,8 @@ func TestQuoteOfAnotherHostsPacketIsRefused(t *testing.T) {
 		{"nothing", nil, a4, b4, 0},
 	} {
 		src, dst, sctp, ok := ParseQuote(test.b)
-		check.That(t, ok == (test.n > 0) && (!ok || src == test.src && dst == test.dst && len(sctp) == test.n && bytes.HasPrefix(sctp, head)),
+		check.That(t, ok == (test.n > 0) && (!ok || src == test.src && dst == test.dst && len(sctp) == test.n &&
+			bytes.HasPrefix(sctp, head)),
 			"%s: %v %v % x %v", test.name, src, dst, sctp, ok)
 	}
 }

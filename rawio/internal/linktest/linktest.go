@@ -55,8 +55,10 @@ func CheckDelivery(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, data 
 	}
 	WriteAll(t, a, out...)
 	for i, p := range ReadPackets(t, b, count) {
-		if !bytes.Equal(p.Data, data) || p.Kind != rawio.KindSCTP || p.Local != to || p.Remote != from || p.ECN != out[i].ECN {
-			t.Fatalf("packet %d: %d of %d octets, or others, kind %v local %v remote %v ECN %d", i, len(p.Data), len(data), p.Kind, p.Local, p.Remote, p.ECN)
+		if !bytes.Equal(p.Data, data) || p.Kind != rawio.KindSCTP || p.Local != to || p.Remote != from ||
+			p.ECN != out[i].ECN {
+			t.Fatalf("packet %d: %d of %d octets, or others, kind %v local %v remote %v ECN %d", i, len(p.Data),
+				len(data), p.Kind, p.Local, p.Remote, p.ECN)
 		}
 		p.Release()
 	}
@@ -72,18 +74,21 @@ func CheckFragmentation(t testing.TB, a, b rawio.Link, from, to netip.AddrPort, 
 	}
 	refused := func(when string) {
 		t.Helper()
-		if n, err := a.WriteBatch([]rawio.Packet{packet(long, 0), packet(long, 1280)}); n != 0 || !errors.Is(err, rawio.ErrTooLong) {
+		if n, err := a.WriteBatch([]rawio.Packet{packet(long, 0), packet(long, 1280)}); n != 0 ||
+			!errors.Is(err, rawio.ErrTooLong) {
 			t.Errorf("%s, a long packet that may not be fragmented: %d, %v", when, n, err)
 		}
 	}
 	refused("before")
-	out := []rawio.Packet{packet(short, 0), packet(long, 1280), packet(short, 0), packet(short, 1280), packet(long, last)}
+	out := []rawio.Packet{packet(short, 0), packet(long, 1280), packet(short, 0), packet(short, 1280),
+		packet(long, last)}
 	out[4].Local = netip.AddrPortFrom(from.Addr(), 0)
 	WriteAll(t, a, out...)
 	refused("after")
 	for i, p := range ReadPackets(t, b, len(out)) {
 		if want := slices.Concat(out[i].Vec...); !bytes.Equal(p.Data, want) || p.Remote != from || p.ECN != 2 {
-			t.Errorf("packet %d: %d of %d octets, or others, from %v, ECN %d", i, len(p.Data), len(want), p.Remote, p.ECN)
+			t.Errorf("packet %d: %d of %d octets, or others, from %v, ECN %d", i, len(p.Data), len(want), p.Remote,
+				p.ECN)
 		}
 		p.Release()
 	}
@@ -173,7 +178,8 @@ func CheckConcurrentUse(t testing.TB, a, b rawio.Link, p rawio.Packet, told func
 	write := func(p rawio.Packet, l rawio.Link) func(int) {
 		return func(int) { _, _ = l.WriteBatch([]rawio.Packet{p, p}) }
 	}
-	concurrent.RunTogether(rounds, write(p, a), write(p, a), write(whole, a), write(whole, a), write(long, a), write(long, a),
+	concurrent.RunTogether(rounds, write(p, a), write(p, a), write(whole, a), write(whole, a), write(long, a),
+		write(long, a),
 		func(int) { a.MTU(p.Local.Addr(), p.Remote.Addr()) }, func(i int) { a.MTU(netip.Addr{}, p.Remote.Addr()) },
 		func(int) {
 			if l, ok := a.(rawio.Addresser); ok {
@@ -187,7 +193,8 @@ func CheckConcurrentUse(t testing.TB, a, b rawio.Link, p rawio.Packet, told func
 		},
 		bindAndUnbind(a, 20_100), bindAndUnbind(a, 20_101), bindAndUnbind(a, 20_100))
 	<-arrived
-	concurrent.RunTogether(2, func(int) { a.Close() }, func(int) { b.Close() }, func(int) { a.Close() }, write(p, a), bindAndUnbind(a, 20_102))
+	concurrent.RunTogether(2, func(int) { a.Close() }, func(int) { b.Close() }, func(int) { a.Close() }, write(p, a),
+		bindAndUnbind(a, 20_102))
 	readers.Wait()
 	stop()
 	if _, err := a.WriteBatch([]rawio.Packet{p}); !errors.Is(err, net.ErrClosed) {

@@ -22,7 +22,8 @@ func CheckMarks(t testing.TB, do func(func() error), l rawio.Link, to netip.Addr
 	})
 	defer unix.Close(tap)
 	b := make([]byte, 4096)
-	for i, want := range []rawio.Packet{{DSCP: 46, FlowLabel: 0xabcde, ECN: rawio.ECT0}, {ECN: rawio.ECT1}, {FlowLabel: 7}, {DSCP: 1}, {}} {
+	for i, want := range []rawio.Packet{{DSCP: 46, FlowLabel: 0xabcde, ECN: rawio.ECT0}, {ECN: rawio.ECT1},
+		{FlowLabel: 7}, {DSCP: 1}, {}} {
 		data := Pattern(100 + i)
 		want.Vec, want.Remote = [][]byte{data}, to
 		WriteAll(t, l, want)
@@ -41,7 +42,8 @@ func CheckMarks(t testing.TB, do func(func() error), l rawio.Link, to netip.Addr
 			}
 		}
 		if class != want.DSCP<<2|want.ECN || label != want.FlowLabel {
-			t.Errorf("packet %d to %v: class %#x, flow label %#x, want %#x, %#x", i, to, class, label, want.DSCP<<2|want.ECN, want.FlowLabel)
+			t.Errorf("packet %d to %v: class %#x, flow label %#x, want %#x, %#x", i, to, class, label,
+				want.DSCP<<2|want.ECN, want.FlowLabel)
 		}
 	}
 }

@@ -54,7 +54,8 @@ func (c *Control) parseMessages(b []byte, e *extendedErr) {
 		case h.Level == unix.SOL_UDP && h.Type == unix.UDP_GRO && len(data) >= 4:
 			c.segmentSize = max(0, int(int32(binary.NativeEndian.Uint32(data))))
 		case e != nil && len(data) >= int(unsafe.Sizeof(*e)) &&
-			(h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_RECVERR):
+			(h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR || h.Level == unix.IPPROTO_IPV6 &&
+				h.Type == unix.IPV6_RECVERR):
 			*e = extendedErr{
 				errno:  binary.NativeEndian.Uint32(data),
 				origin: data[4], typ: data[5], code: data[6],

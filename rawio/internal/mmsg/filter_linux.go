@@ -20,5 +20,6 @@ func AssembleFilter(prog []bpf.Instruction) ([]unix.SockFilter, error) {
 
 // AttachFilter gives a program to a socket, by an option of level SOL_SOCKET that takes one.
 func AttachFilter(fd, option int, prog []unix.SockFilter) error {
-	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, option, &unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]})
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, option,
+		&unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]})
 }

@@ -151,7 +151,8 @@ func fuzzError(t *testing.T, s *input, q *errorReader, pool *rawio.Pool) {
 	var p rawio.Packet
 	buf := q.buf
 	if q.decodeReport(n, &Socket{codec: quoting{}}, &p) {
-		must.That(t, p.Buf == buf && q.buf == nil && len(p.Data) > 8 && len(p.Data) <= len(buf.B), "a report of %d octets", len(p.Data))
+		must.That(t, p.Buf == buf && q.buf == nil && len(p.Data) > 8 && len(p.Data) <= len(buf.B),
+			"a report of %d octets", len(p.Data))
 		p.Release()
 	}
 }

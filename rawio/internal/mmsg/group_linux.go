@@ -148,7 +148,8 @@ func (g *Group) readAvailable() {
 			if g.filled == len(g.pkts) {
 				break // a report waits until pkts has space
 			}
-			if (g.current.icmpPending.Load() && g.current.icmpPending.Swap(false) || g.hasWaited && none) && g.current.rc.Control(g.drainErrorsFunc) != nil {
+			if (g.current.icmpPending.Load() && g.current.icmpPending.Swap(false) || g.hasWaited && none) &&
+				g.current.rc.Control(g.drainErrorsFunc) != nil {
 				return // closed
 			}
 		}
@@ -208,7 +209,8 @@ func (g *Group) WriteBatch(pkts []rawio.Packet) (int, error) {
 		s := g.socketFor(&pkts[sent])
 		if s == nil {
 			g.Stats.TxErrors.Add(1)
-			return sent, &net.AddrError{Err: "this link has no socket of the address's family", Addr: pkts[sent].Remote.String()}
+			return sent, &net.AddrError{Err: "this link has no socket of the address's family",
+				Addr: pkts[sent].Remote.String()}
 		}
 		end := sent + 1
 		for end < len(pkts) && end < sent+maxPacketsPerCall && g.socketFor(&pkts[end]) == s {

@@ -11,7 +11,8 @@ import (
 // The reader looks into the error queues when it has slept and nothing else has come, or a sender
 // has told of something there, once, and not when it has looked on.
 func TestErrorQueuesAreReadAfterASleep(t *testing.T) {
-	for i, pauses := range [][]rawio.Pause{{rawio.Yield, rawio.Cede}, {rawio.Block, rawio.Yield}, {rawio.Sleep}, {rawio.Park}, nil} {
+	for i, pauses := range [][]rawio.Pause{{rawio.Yield, rawio.Cede}, {rawio.Block, rawio.Yield}, {rawio.Sleep},
+		{rawio.Park}, nil} {
 		_, b := pair(t, 0)
 		b.sockets[0].icmpPending.Store(i == 4)
 		looks := 0
@@ -33,7 +34,8 @@ func TestInterruptedReaderComesBackAndReadsOn(t *testing.T) {
 		name   string
 		spin   time.Duration
 		before bool
-	}{{"blocking", 0, false}, {"polling", time.Hour, false}, {"before a read that blocks", 0, true}, {"before a read that polls", time.Hour, true}} {
+	}{{"blocking", 0, false}, {"polling", time.Hour, false}, {"before a read that blocks", 0, true},
+		{"before a read that polls", time.Hour, true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b := pair(t, tt.spin)
 			in := make([]rawio.Packet, 1)

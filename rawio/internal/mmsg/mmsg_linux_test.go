@@ -51,7 +51,8 @@ var anywhere = netip.MustParseAddrPort("127.0.0.1:1")
 func TestFullQueueBlocksWriters(t *testing.T) {
 	for _, spin := range []time.Duration{0, 20 * time.Microsecond} {
 		a, b := pair(t, spin)
-		must.OK(t, unix.SetsockoptInt(a.sockets[0].fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<16)) // what two Unix sockets have between them
+		// what two Unix sockets have between them
+		must.OK(t, unix.SetsockoptInt(a.sockets[0].fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 1<<16))
 		const writers, each = 4, 500
 		var wg sync.WaitGroup
 		for w := range writers {
@@ -152,7 +153,8 @@ func TestSocketsTakeTurns(t *testing.T) {
 				}
 			}
 			for i, n := range got {
-				check.That(t, n > 0, "%d sockets, of which %d fills the room: nothing of %d is read, %v", count, full, i, got)
+				check.That(t, n > 0, "%d sockets, of which %d fills the room: nothing of %d is read, %v", count, full,
+					i, got)
 			}
 			g.Close()
 		}
@@ -195,7 +197,8 @@ func TestReceiveBuffersFollowThePackets(t *testing.T) {
 	}
 	move(2048, 2049, 3000, 65535, 100)
 	check.That(t, b.receiver.usesLarge, "small buffers after large packets")
-	check.Equal(t, "large messages of a system call", len(b.receiver.prepareMessages(MaxMessagesPerCall)), maxLargeMessages)
+	check.Equal(t, "large messages of a system call", len(b.receiver.prepareMessages(MaxMessagesPerCall)),
+		maxLargeMessages)
 	move(65535, 1, 65535, 2048)
 	release()
 	for range smallStreakLimit + maxLargeMessages {
@@ -227,7 +230,8 @@ func TestErrorStopsTheBatch(t *testing.T) {
 	b.Close()
 	n, err := a.WriteBatch([]rawio.Packet{{Vec: [][]byte{{1}}, Remote: anywhere}})
 	var sys *os.SyscallError
-	check.That(t, n == 0 && errors.As(err, &sys) && sys.Err == unix.ENOTCONN, "WriteBatch to a closed peer = %d, %v", n, err)
+	check.That(t, n == 0 && errors.As(err, &sys) && sys.Err == unix.ENOTCONN, "WriteBatch to a closed peer = %d, %v",
+		n, err)
 	n, err = a.WriteBatch([]rawio.Packet{{Remote: netip.MustParseAddrPort("[::1]:1")}, {}})
 	check.That(t, n == 0 && err != nil, "WriteBatch without a socket of the family = %d, %v", n, err)
 	check.Equal(t, "errors", a.Stats.TxErrors.Load(), 2)
@@ -246,7 +250,8 @@ func TestControlMessages(t *testing.T) {
 	o = Outgoing{}
 	o.SetSource(netip.MustParseAddr("fe80::1%lo"))
 	link, _ := parseControl(controlBytes(&o.control)[:o.controlLen])
-	check.Equal(t, "a link-local source, of whose interface the destination says nothing", link.Local.String(), "fe80::1%lo")
+	check.Equal(t, "a link-local source, of whose interface the destination says nothing", link.Local.String(),
+		"fe80::1%lo")
 	o = Outgoing{}
 	o.SetSource(from4)
 	o.SetClass(2, false)
@@ -276,7 +281,8 @@ func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 	}
 	local := append([]byte{0xfe, 0x80, 15: 1}, 0, 0, 0, 0)
 	ne.PutUint32(local[16:], 1)
-	err := extendedErr{errno: ne.Uint32(one), origin: 5, typ: 6, code: 7, info: ne.Uint32(one[8:]), data: ne.Uint32(one[12:])}
+	err := extendedErr{errno: ne.Uint32(one), origin: 5, typ: 6, code: 7, info: ne.Uint32(one[8:]),
+		data: ne.Uint32(one[12:])}
 	var tos [4]byte
 	ne.PutUint32(tos[:], 0xb9)
 	rows := []row{
@@ -294,7 +300,9 @@ func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 			for typ := range 256 {
 				for _, n := range []int{len(r.data), len(r.data) - 1} {
 					own := level == r.level && typ == r.typ && n == len(r.data)
-					if !own && slices.ContainsFunc(rows, func(o row) bool { return o.level == level && o.typ == typ && len(o.data) <= n }) {
+					if !own && slices.ContainsFunc(rows, func(o row) bool {
+						return o.level == level && o.typ == typ && len(o.data) <= n
+					}) {
 						continue // that of another row
 					}
 					var buf controlBuf
@@ -302,7 +310,8 @@ func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 					copy(buf.appendMessage(&at, level, typ, n), r.data)
 					c, e := parseControl(controlBytes(&buf)[:at])
 					want := (map[bool]said{true: r.want})[own]
-					check.That(t, (said{c, e}) == want, "level %d, type %d, %d octets: %+v, want %+v", level, typ, n, said{c, e}, want)
+					check.That(t, (said{c, e}) == want, "level %d, type %d, %d octets: %+v, want %+v", level, typ, n,
+						said{c, e}, want)
 				}
 			}
 		}
@@ -311,12 +320,14 @@ func TestControlMessagesAreKnownByLevelTypeAndLength(t *testing.T) {
 
 // A system call takes so many messages, and octets of more than one message.
 func TestSystemCallIsBounded(t *testing.T) {
-	for _, row := range []struct{ packets, octets, want int }{{40, 10, MaxMessagesPerCall}, {40, maxOctetsPerCall / 8, 8}, {40, maxOctetsPerCall/8 + 1, 7}, {1, maxOctetsPerCall + 1, 1}} {
+	for _, row := range []struct{ packets, octets, want int }{{40, 10, MaxMessagesPerCall},
+		{40, maxOctetsPerCall / 8, 8}, {40, maxOctetsPerCall/8 + 1, 7}, {1, maxOctetsPerCall + 1, 1}} {
 		s, p := newSender(), rawio.Packet{Vec: [][]byte{make([]byte, row.octets)}, Remote: anywhere}
 		must.OK(t, s.encodeBatch(slices.Repeat([]rawio.Packet{p}, row.packets), bare{}, false, false))
 		check.Equal(t, "messages", s.messages, row.want)
 	}
-	check.That(t, newSender().encodeBatch(sequence(1, 13), loop{}, false, false) != nil, "what the codec refuses is taken")
+	check.That(t, newSender().encodeBatch(sequence(1, 13), loop{}, false, false) != nil,
+		"what the codec refuses is taken")
 }
 
 // What is said about a packet that is sent alone, and which errors are about another one.
@@ -324,7 +335,8 @@ func TestErrorsOfAPacketSentAlone(t *testing.T) {
 	g, addr := udpSocket(t, netip.AddrPort{})
 	s := g.SocketOfFamily(addr.Addr())
 	other, none := g.SocketOfFamily(netip.IPv6Loopback()), g.SocketOfFamily(netip.Addr{})
-	check.That(t, g.SocketOfFamily(netip.AddrFrom16(addr.Addr().As16())) == s && other == nil && none == nil, "sockets of other addresses: %v, %v", other, none)
+	check.That(t, g.SocketOfFamily(netip.AddrFrom16(addr.Addr().As16())) == s && other == nil && none == nil,
+		"sockets of other addresses: %v, %v", other, none)
 	for n, want := range map[int]error{100: nil, 65507: nil, 65508: rawio.ErrTooLong} {
 		err := s.SendSingle(make([]byte, n), addr.Addr(), addr)
 		check.That(t, err == want, "%d octets: %v, want %v", n, err, want)
@@ -332,7 +344,8 @@ func TestErrorsOfAPacketSentAlone(t *testing.T) {
 	var sys *os.SyscallError
 	err := s.SendSingle(nil, netip.Addr{}, netip.MustParseAddrPort("255.255.255.255:1"))
 	check.That(t, errors.As(err, &sys) && sys.Err == unix.EACCES, "to everybody: %v", err)
-	check.Error(t, "an option of no socket", SetOptions(-1, EnableOption(unix.SOL_SOCKET, unix.SO_BROADCAST)), unix.EBADF)
+	check.Error(t, "an option of no socket", SetOptions(-1, EnableOption(unix.SOL_SOCKET, unix.SO_BROADCAST)),
+		unix.EBADF)
 	s.Close()
 	check.Error(t, "Close when a socket is closed", g.Close(), os.ErrClosed)
 	check.Equal(t, "second Close", g.Close(), net.ErrClosed)
@@ -346,7 +359,8 @@ func TestErrorsOfAPacketSentAlone(t *testing.T) {
 			segment++
 		}
 	}
-	check.That(t, n == 10 && segment == 3 && isSegmentationErrno(unix.EIO), "%d errors that the kernel makes of ICMP, %d about segmentation", n, segment)
+	check.That(t, n == 10 && segment == 3 && isSegmentationErrno(unix.EIO),
+		"%d errors that the kernel makes of ICMP, %d about segmentation", n, segment)
 }
 
 func TestZoneOfAnAddressSurvivesTheKernel(t *testing.T) {
@@ -373,11 +387,13 @@ func TestBuffersOfWhoMayNotForceThem(t *testing.T) {
 		return err
 	})
 	defer s.Close()
-	check.Equal(t, "octets", 2*s.ReceiveBuffer(), must.Get(unix.GetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_RCVBUF))(t))
+	check.Equal(t, "octets", 2*s.ReceiveBuffer(),
+		must.Get(unix.GetsockoptInt(fds[1], unix.SOL_SOCKET, unix.SO_RCVBUF))(t))
 	testns.New(t).Do(func() error {
 		must.OK(t, testns.Refuse(unix.EMFILE, unix.SYS_EVENTFD2))
 		g, err := NewGroup(0, s)
-		check.That(t, g == nil && errors.Is(err, unix.EMFILE) && s.Close() != nil, "a group that cannot wait, which closes its sockets: %v, %v", g, err)
+		check.That(t, g == nil && errors.Is(err, unix.EMFILE) && s.Close() != nil,
+			"a group that cannot wait, which closes its sockets: %v, %v", g, err)
 		return nil
 	})
 }

@@ -89,7 +89,8 @@ func (r *receiver) prepareMessages(n int) []mmsghdr {
 func (r *receiver) refillMessage(i int) {
 	iov := &r.iovs[i]
 	h := &r.headers[i].hdr
-	*h = unix.Msghdr{Name: (*byte)(pointerTo(&r.names[i])), Namelen: unix.SizeofSockaddrInet6, Control: (*byte)(pointerTo(&r.ctls[i])), Iov: &iov[0]}
+	*h = unix.Msghdr{Name: (*byte)(pointerTo(&r.names[i])), Namelen: unix.SizeofSockaddrInet6,
+		Control: (*byte)(pointerTo(&r.ctls[i])), Iov: &iov[0]}
 	h.SetControllen(controlOctets)
 	if r.usesLarge {
 		r.bufs[i] = r.large.Get()

@@ -33,7 +33,8 @@ func TestMessagesAreMadeReadyAgain(t *testing.T) {
 		}
 		for i := range r.prepareMessages(2) {
 			h := &r.headers[i].hdr
-			check.That(t, h.Namelen == unix.SizeofSockaddrInet6 && h.Controllen == controlOctets && h.Flags == 0 && r.bufs[i] != nil && h.Iov.Base == &r.bufs[i].B[0], "%s: message %d is %+v", test.name, i, h)
+			check.That(t, h.Namelen == unix.SizeofSockaddrInet6 && h.Controllen == controlOctets && h.Flags == 0 &&
+				r.bufs[i] != nil && h.Iov.Base == &r.bufs[i].B[0], "%s: message %d is %+v", test.name, i, h)
 		}
 		r.releaseBufs()
 	}
@@ -64,7 +65,8 @@ func TestMalformedDatagramsKeepNoBuffers(t *testing.T) {
 		send(1, largeBuf+1000) // longer than any buffer
 		send(1, 200)
 		n, err := b.ReadBatch(in[:])
-		must.That(t, err == nil && n == 1 && len(in[0].Data) == 200, "%d packets, the first of %d octets, %v", n, len(in[0].Data), err)
+		must.That(t, err == nil && n == 1 && len(in[0].Data) == 200, "%d packets, the first of %d octets, %v", n,
+			len(in[0].Data), err)
 		in[0].Release()
 	}
 	check.Equal(t, "malformed", b.Stats.RxMalformed.Load(), 9)

@@ -34,7 +34,8 @@ func segmentableRun(pkts []rawio.Packet, v6 bool) (n, octets int) {
 		k := q.Len()
 		pieces += len(q.Vec)
 		if k > size || k == 0 || octets+k > limit || pieces > maxIovecs ||
-			q.Remote != p.Remote || q.Local != p.Local || q.ECN != p.ECN || q.DSCP != p.DSCP || q.FlowLabel != p.FlowLabel {
+			q.Remote != p.Remote || q.Local != p.Local || q.ECN != p.ECN || q.DSCP != p.DSCP ||
+			q.FlowLabel != p.FlowLabel {
 			return n, octets
 		}
 		octets += k

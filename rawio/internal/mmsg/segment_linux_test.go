@@ -131,7 +131,8 @@ func TestRefusedSegmentationIsGivenUp(t *testing.T) {
 			n := must.Get(rx.ReadBatch(in[got:]))(t)
 			for i := range in[got : got+n] {
 				p := in[got+i]
-				must.That(t, len(p.Data) == 200 && p.Data[0] == byte(got+i), "packet %d: %d octets from %d", got+i, len(p.Data), p.Data[0])
+				must.That(t, len(p.Data) == 200 && p.Data[0] == byte(got+i), "packet %d: %d octets from %d", got+i,
+					len(p.Data), p.Data[0])
 				in[got+i].Release()
 			}
 			got += n
@@ -225,7 +226,8 @@ func TestRefusedPacketBetweenRuns(t *testing.T) {
 	testns.New(t).Do(func() error { // the device is full when the first has left, and the other two are tried again
 		must.OK(t, testns.Refuse(unix.ENOBUFS, unix.SYS_SENDMMSG, -1, -1, 2))
 		n, err := tx.WriteBatch([]rawio.Packet{pkts[0], sequence(1, 65508)[0], pkts[0]})
-		check.That(t, n == 1 && err == rawio.ErrFull && tx.Stats.TxFull.Load() == 1, "WriteBatch = %d, %v; %d times full", n, err, tx.Stats.TxFull.Load())
+		check.That(t, n == 1 && err == rawio.ErrFull && tx.Stats.TxFull.Load() == 1,
+			"WriteBatch = %d, %v; %d times full", n, err, tx.Stats.TxFull.Load())
 		return nil
 	})
 }

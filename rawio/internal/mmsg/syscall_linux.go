@@ -26,7 +26,8 @@ const hasSingleCalls = runtime.GOARCH != "386" && runtime.GOARCH != "s390x"
 func sendmmsg(fd uintptr, h []mmsghdr) (int, syscall.Errno) {
 	if m := &h[0].hdr; hasSingleCalls && len(h) == 1 && m.Iovlen == 1 && m.Controllen == 0 {
 		_, _, errno := syscall.RawSyscall6(unix.SYS_SENDTO, fd,
-			uintptr(unsafe.Pointer(m.Iov.Base)), uintptr(m.Iov.Len), unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(m.Name)), uintptr(m.Namelen))
+			uintptr(unsafe.Pointer(m.Iov.Base)), uintptr(m.Iov.Len), unix.MSG_DONTWAIT,
+			uintptr(unsafe.Pointer(m.Name)), uintptr(m.Namelen))
 		return 1, errno
 	}
 	n, _, errno := syscall.RawSyscall6(unix.SYS_SENDMMSG, fd,
@@ -49,5 +50,6 @@ func recvmmsg(fd uintptr, h []mmsghdr, flags uintptr) (int, syscall.Errno) {
 // getsockopt reads an array of 32-bit integers, which stays as it is where that fails.
 func getsockopt(fd, level, name uintptr, out []uint32) {
 	n := uint32(len(out) * 4)
-	_, _, _ = syscall.Syscall6(unix.SYS_GETSOCKOPT, fd, level, name, uintptr(unsafe.Pointer(&out[0])), uintptr(unsafe.Pointer(&n)), 0)
+	_, _, _ = syscall.Syscall6(unix.SYS_GETSOCKOPT, fd, level, name, uintptr(unsafe.Pointer(&out[0])),
+		uintptr(unsafe.Pointer(&n)), 0)
 }

@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	answerLifetime   = 10 * time.Second     // of an answer: routes and MTUs change seldom
-	distrustInterval = answerLifetime / 100 // of an answer not trusted any more: repeated refusals do not each ask the system
-	ownAddrsLifetime = time.Second          // of the list of own addresses, where no change is reported
-	maxAnswers       = 4096                 // kept at a time, against a flood of addresses
+	answerLifetime = 10 * time.Second // of an answer: routes and MTUs change seldom
+	// of an answer not trusted any more: repeated refusals do not each ask the system
+	distrustInterval = answerLifetime / 100
+	ownAddrsLifetime = time.Second // of the list of own addresses, where no change is reported
+	maxAnswers       = 4096        // kept at a time, against a flood of addresses
 
 	defaultMTU  = 1500  // octets, where the system does not tell
 	loopbackMTU = 65536 // octets, as Linux has it

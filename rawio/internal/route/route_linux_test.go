@@ -51,11 +51,13 @@ func TestPathIsWhatTheSystemRoutes(t *testing.T) {
 	ns.Do(func() error {
 		must.OK(t, netlink.LinkSetDown(must.Get(netlink.LinkByName("lo"))(t)))
 		down, _ := r.system.usableAddrs(must.Get(r.system.listAddrs())(t))
-		check.That(t, !slices.ContainsFunc(down, func(p usableAddr) bool { return p.addr.IsLoopback() }), "addresses of an interface that is down: %v", down)
+		check.That(t, !slices.ContainsFunc(down, func(p usableAddr) bool { return p.addr.IsLoopback() }),
+			"addresses of an interface that is down: %v", down)
 		must.OK(t, testns.Refuse(unix.EPERM, unix.SYS_SENDTO))
 		_, ok := r.system.usableAddrs(nil)
 		p := r.Lookup(netip.Addr{}, netip.MustParseAddr("fd01::7"))
-		check.That(t, !ok && len(r.Addrs()) == 0 && p == Path{MTU: 1500}, "the system says nothing: %v, %v, %v", ok, r.Addrs(), p)
+		check.That(t, !ok && len(r.Addrs()) == 0 && p == Path{MTU: 1500}, "the system says nothing: %v, %v, %v", ok,
+			r.Addrs(), p)
 		return nil
 	})
 }
@@ -116,12 +118,15 @@ func TestUsableAddressesOfIPv6(t *testing.T) {
 	r, ns, _ := joined(t)
 	ns.Do(func() error {
 		own := must.Get(r.system.listAddrs())(t)
-		link := own[slices.IndexFunc(own, func(a ownAddr) bool { return a.addr == netip.MustParseAddr("fd01::1") })].linkIndex
-		for flags, want := range map[int]bool{0: true, unix.IFA_F_PERMANENT: true, unix.IFA_F_TENTATIVE: false, unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED: false,
+		link := own[slices.IndexFunc(own,
+			func(a ownAddr) bool { return a.addr == netip.MustParseAddr("fd01::1") })].linkIndex
+		for flags, want := range map[int]bool{0: true, unix.IFA_F_PERMANENT: true, unix.IFA_F_TENTATIVE: false,
+			unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED:  false,
 			unix.IFA_F_TENTATIVE | unix.IFA_F_OPTIMISTIC: true} {
 			addr := netip.MustParseAddr("fd02::1")
 			places, ok := r.system.usableAddrs([]ownAddr{{addr, link, isTentative(flags)}})
-			check.That(t, ok && slices.ContainsFunc(places, func(p usableAddr) bool { return p.addr == addr }) == want, "flags %#x: packets can leave from %v", flags, places)
+			check.That(t, ok && slices.ContainsFunc(places, func(p usableAddr) bool { return p.addr == addr }) ==
+				want, "flags %#x: packets can leave from %v", flags, places)
 		}
 		places, _ := r.system.usableAddrs(own)
 		local := slices.IndexFunc(places, func(p usableAddr) bool { return p.addr.IsLinkLocalUnicast() })
@@ -162,7 +167,8 @@ func TestAddressesOfThisHost(t *testing.T) {
 	owns("one that it has had", "172.17.0.1", false)
 	list := r.system.allAddrs()
 	i := slices.IndexFunc(list, func(a netip.Addr) bool { return a.IsLinkLocalUnicast() })
-	check.That(t, i < 0 || list[i].Zone() == "eth" && r.Owns(list[i]) && !r.Owns(list[i].WithZone("lo")), "link-local addresses are those of their link: %v", list)
+	check.That(t, i < 0 || list[i].Zone() == "eth" && r.Owns(list[i]) && !r.Owns(list[i].WithZone("lo")),
+		"link-local addresses are those of their link: %v", list)
 	r.Close()
 	for range news {
 	}

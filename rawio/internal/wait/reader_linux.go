@@ -58,7 +58,8 @@ func NewReader(fds ...int) (*Reader, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("eventfd", err)
 	}
-	r := &Reader{blockTime: maxBlockTime, remeasure: pollpolicy.RemeasureWake, fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
+	r := &Reader{blockTime: maxBlockTime, remeasure: pollpolicy.RemeasureWake,
+		fds: []unix.PollFd{{Fd: int32(event), Events: unix.POLLIN}}}
 	for _, fd := range fds {
 		r.fds = append(r.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}

@@ -308,7 +308,8 @@ func TestIsWokenOnceBySignal(t *testing.T) {
 		check.That(t, n == 0 && err == nil, "pause %d: the event is set: %d, %v", pause, n, err)
 		mode := must.Get(unix.FcntlInt(uintptr(p.Reader.fds[0].Fd), unix.F_GETFL, 0))(t)
 		child := must.Get(unix.FcntlInt(uintptr(p.Reader.fds[0].Fd), unix.F_GETFD, 0))(t)
-		check.That(t, mode&unix.O_NONBLOCK != 0 && child == unix.FD_CLOEXEC, "it blocks, or children have it: %#x, %#x", mode, child)
+		check.That(t, mode&unix.O_NONBLOCK != 0 && child == unix.FD_CLOEXEC,
+			"it blocks, or children have it: %#x, %#x", mode, child)
 	}
 }
 

@@ -13,13 +13,15 @@ import (
 
 // epollCtl is epoll_ctl(2) for the descriptor that the event tells of.
 func epollCtl(epfd, op int, ev *unix.EpollEvent) syscall.Errno {
-	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(ev.Fd), uintptr(unsafe.Pointer(ev)), 0, 0)
+	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(epfd), uintptr(op), uintptr(ev.Fd),
+		uintptr(unsafe.Pointer(ev)), 0, 0)
 	return errno
 }
 
 // epollWaitNow is epoll_wait(2) that does not wait. evs is not empty.
 func epollWaitNow(epfd int, evs []unix.EpollEvent) (int, syscall.Errno) {
-	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&evs[0])), uintptr(len(evs)), 0, 0, 0)
+	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&evs[0])),
+		uintptr(len(evs)), 0, 0, 0)
 	return int(n), errno
 }
 

@@ -35,20 +35,25 @@ func TestOneNetworkHasThePartOfOneHost(t *testing.T) {
 			ip := netip.MustParseAddr("2001:db8::1").As16()
 			ip[row.at] = byte(i)
 			g := open(netip.AddrFrom16(ip))
-			for held := Quantum; !g.ExceedsShare(int64(held)) && held <= octets && tot.Used() < octets; held += Quantum {
+			for held := Quantum; !g.ExceedsShare(int64(held)) && held <= octets &&
+				tot.Used() < octets; held += Quantum {
 				g.Charge(held)
 			}
 		}
 		for name, a := range map[string]*Account{"elsewhere": far, "beside them": beside} {
-			check.That(t, a.FairShare() >= octets/row.least, "%s: a host %s may hold %d of %d octets", row.name, name, a.FairShare(), octets)
+			check.That(t, a.FairShare() >= octets/row.least, "%s: a host %s may hold %d of %d octets", row.name, name,
+				a.FairShare(), octets)
 		}
-		check.That(t, tot.Admits(netip.MustParseAddr("10.0.0.2"), octets/8) && tot.Admits(netip.MustParseAddr("10.0.0.1"), octets/8), "%s: others are refused", row.name)
-		check.That(t, !tot.Admits(netip.MustParseAddr("2001:db8::1"), octets/8), "%s: one more of theirs is admitted", row.name)
+		check.That(t, tot.Admits(netip.MustParseAddr("10.0.0.2"), octets/8) &&
+			tot.Admits(netip.MustParseAddr("10.0.0.1"), octets/8), "%s: others are refused", row.name)
+		check.That(t, !tot.Admits(netip.MustParseAddr("2001:db8::1"), octets/8), "%s: one more of theirs is admitted",
+			row.name)
 		for _, a := range list {
 			a.Charge(0)
 			tot.Close(a)
 			tot.Close(a)
 		}
-		must.That(t, len(tot.hosts) == 0 && tot.numGroups.Load() == 0 && tot.Used() == 0, "%s: %d hosts, %d groups, %d octets are left", row.name, len(tot.hosts), tot.numGroups.Load(), tot.Used())
+		must.That(t, len(tot.hosts) == 0 && tot.numGroups.Load() == 0 && tot.Used() == 0,
+			"%s: %d hosts, %d groups, %d octets are left", row.name, len(tot.hosts), tot.numGroups.Load(), tot.Used())
 	}
 }

@@ -37,7 +37,8 @@ func TestTableIsAMap(t *testing.T) {
 		hashed, found := m.GetHashed(k, k.Hash())
 		check.That(t, hashed == got && found == ok, "step %d, key %d: %d, %v by its hash", i, k, hashed, found)
 		value, is := want[k]
-		check.That(t, got == value && ok == is && m.Len() == len(want), "step %d, key %d: %d, %v, want %d, %v; %d keys of %d", i, k, got, ok, value, is, m.Len(), len(want))
+		check.That(t, got == value && ok == is && m.Len() == len(want),
+			"step %d, key %d: %d, %v, want %d, %v; %d keys of %d", i, k, got, ok, value, is, m.Len(), len(want))
 	}
 }
 

@@ -69,9 +69,11 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 		begin := func() {
 			if header == nil || in.Next()%2 == 0 {
 				a := netip.AddrFrom4([4]byte{192, 0, 2, in.Byte()})
-				p = packet{local: netip.AddrPortFrom(a, 1), remote: netip.AddrPortFrom(a.Next(), in.Next16()), size: 12 + in.Next()*8}
+				p = packet{local: netip.AddrPortFrom(a, 1), remote: netip.AddrPortFrom(a.Next(), in.Next16()),
+					size: 12 + in.Next()*8}
 				header = wire.AppendHeader(nil, in.Next16(), in.Next16(), uint32(in.Next16()))
-				b.Begin(wire.Packet(header).SrcPort(), wire.Packet(header).DstPort(), wire.Packet(header).VTag(), p.local, p.remote, p.size)
+				b.Begin(wire.Packet(header).SrcPort(), wire.Packet(header).DstPort(), wire.Packet(header).VTag(),
+					p.local, p.remote, p.size)
 			} else {
 				b.BeginAgain()
 			}
@@ -108,7 +110,8 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 				}
 				begin()
 			}
-			must.That(t, b.Len() == len(p.octets) && b.Room() == p.size-len(p.octets) && b.Empty() == (len(p.octets) == 12) && len(b.Pkts) == len(done),
+			must.That(t, b.Len() == len(p.octets) && b.Room() == p.size-len(p.octets) &&
+				b.Empty() == (len(p.octets) == 12) && len(b.Pkts) == len(done),
 				"%d octets and room for %d, want %d of %d", b.Len(), b.Room(), len(p.octets), p.size)
 			octets, pieces := 0, b.firstVec
 			for i, want := range done {
@@ -116,12 +119,17 @@ func TestBatchAgreesWithAListOfOctets(t *testing.T) {
 				pkt := wire.Packet(join(got.Vec))
 				octets += len(pkt)
 				pieces -= len(got.Vec)
-				must.That(t, pkt.ChecksumOK() && bytes.Equal(pkt[:8], want.octets[:8]) && bytes.Equal(pkt[12:], want.octets[12:]) && got.Local == want.local &&
-					got.Remote == want.remote && got.ECN == want.ecn && (Mark{got.DSCP, got.FlowLabel}) == want.mark && (got.Fragment > 0) == (len(pkt) > want.size),
-					"packet %d is %d octets, to %v, ECN %d, fragmented %d; want %+v", i, len(pkt), got.Remote, got.ECN, got.Fragment, want)
+				must.That(t, pkt.ChecksumOK() && bytes.Equal(pkt[:8], want.octets[:8]) &&
+					bytes.Equal(pkt[12:], want.octets[12:]) && got.Local == want.local &&
+					got.Remote == want.remote && got.ECN == want.ecn && (Mark{got.DSCP, got.FlowLabel}) ==
+					want.mark && (got.Fragment > 0) == (len(pkt) > want.size),
+					"packet %d is %d octets, to %v, ECN %d, fragmented %d; want %+v", i, len(pkt), got.Remote,
+					got.ECN, got.Fragment, want)
 			}
-			must.That(t, octets == b.Octets() && pieces == 0 && b.Full() == (len(done) >= max(most, 1) || octets >= maxBatchOctets),
-				"%d octets in %d packets, counted are %d; %d pieces too many; full %v", b.Octets(), len(done), octets, pieces, b.Full())
+			must.That(t, octets == b.Octets() && pieces == 0 &&
+				b.Full() == (len(done) >= max(most, 1) || octets >= maxBatchOctets),
+				"%d octets in %d packets, counted are %d; %d pieces too many; full %v", b.Octets(), len(done), octets,
+				pieces, b.Full())
 			for _, v := range b.vecs[len(b.vecs):cap(b.vecs)] {
 				must.That(t, v == nil, "a piece is kept that was taken back")
 			}
@@ -142,7 +150,8 @@ func TestBatchIsFullByOctets(t *testing.T) {
 	check.That(t, n == want, "%d packets of %d octets, want %d", n, len(big), want)
 	check.That(t, b.Octets() == n*(len(big)+wire.CommonHeaderLen), "%d octets in %d packets", b.Octets(), n)
 	b.Reset()
-	check.That(t, !b.Full() && b.Octets() == 0 && len(b.Pkts) == 0 && len(b.vecs) == 0 && len(b.Tail()) == 0, "%d octets in %d packets of %d pieces when empty", b.Octets(), len(b.Pkts), len(b.vecs))
+	check.That(t, !b.Full() && b.Octets() == 0 && len(b.Pkts) == 0 && len(b.vecs) == 0 && len(b.Tail()) == 0,
+		"%d octets in %d packets of %d pieces when empty", b.Octets(), len(b.Pkts), len(b.vecs))
 	if b := NewBatch(3); b.Octets() != 0 || len(b.Pkts) != 0 || len(b.vecs) != 0 || len(b.Tail()) != 0 || b.Full() {
 		t.Errorf("%d octets in %d packets of %d pieces when new", b.Octets(), len(b.Pkts), len(b.vecs))
 	}
@@ -158,7 +167,8 @@ func TestBatchIsFullByOctets(t *testing.T) {
 // Add makes the packet that is made from the same octets by hand, also where its lists have to
 // grow, and there is room for as many as Left says.
 func TestAddIsAPacketLikeTheLast(t *testing.T) {
-	for _, row := range []struct{ packets, octets, left int }{{1, 1460, 0}, {8, 1460, 7}, {500, 1460, 179}, {500, 65400, 4}, {0, 100, 0}} {
+	for _, row := range []struct{ packets, octets, left int }{{1, 1460, 0}, {8, 1460, 7}, {500, 1460, 179},
+		{500, 65400, 4}, {0, 100, 0}} {
 		head := wire.AppendDataHeader(nil, wire.DataFields{TSN: 5, PayloadLen: row.octets})
 		body := make([]byte, row.octets-wire.CommonHeaderLen-len(head))
 		for i := range body {
@@ -197,7 +207,8 @@ func TestAddIsAPacketLikeTheLast(t *testing.T) {
 					b.Pkts[i].Vec = [][]byte{join(b.Pkts[i].Vec)}
 				}
 			}
-			check.That(t, reflect.DeepEqual(one.Pkts, two.Pkts) && one.Octets() == two.Octets(), "%+v, round %d: %d octets, want %d", row, round, two.Octets(), one.Octets())
+			check.That(t, reflect.DeepEqual(one.Pkts, two.Pkts) && one.Octets() == two.Octets(),
+				"%+v, round %d: %d octets, want %d", row, round, two.Octets(), one.Octets())
 		}
 	}
 }
@@ -214,7 +225,8 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 			b.End()
 		}
 	}
-	check.Equal(t, "allocations: the Batch and its three lists", testing.AllocsPerRun(100, func() { b = NewBatch(8); fill() }), 4)
+	check.Equal(t, "allocations: the Batch and its three lists",
+		testing.AllocsPerRun(100, func() { b = NewBatch(8); fill() }), 4)
 	check.Equal(t, "allocations a batch", testing.AllocsPerRun(100, fill), 0)
 }
 
@@ -254,7 +266,8 @@ func TestLongPacketsAreFragmentedByIP(t *testing.T) {
 			b.Commit(append(b.Tail(), make([]byte, row.n)...))
 			b.End()
 			p := b.Pkts[0]
-			check.That(t, p.Fragment == row.fragment && p.Len() == 12+row.n, "%d octets, to be fragmented to %d", p.Len(), p.Fragment)
+			check.That(t, p.Fragment == row.fragment && p.Len() == 12+row.n, "%d octets, to be fragmented to %d",
+				p.Len(), p.Fragment)
 		})
 	}
 }

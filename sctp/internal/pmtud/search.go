@@ -352,7 +352,8 @@ func (s *Search) HandleLinkRefusal(now rawio.Time, size, most int) {
 // ShiftSizes makes all sizes larger by d octets: the headers in front of a packet have become
 // shorter by that. A probe in flight is sent again.
 func (s *Search) ShiftSizes(now rawio.Time, d int) {
-	s.limits.Min, s.limits.Base, s.limits.Max, s.limits.Overhead = s.limits.Min+d, s.limits.Base+d, s.limits.Max+d, s.limits.Overhead-d
+	s.limits.Min, s.limits.Base, s.limits.Max, s.limits.Overhead = s.limits.Min+d, s.limits.Base+d, s.limits.Max+d,
+		s.limits.Overhead-d
 	s.plpmtu += d
 	if s.ceiling != 0 {
 		s.ceiling += d

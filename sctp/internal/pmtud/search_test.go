@@ -136,7 +136,9 @@ func TestLeap(t *testing.T) {
 		{"the least link", 576, 576, false, nil, "+576", 576},
 		{"lost", 1500, 1492, false, nil, "-1500 +1220 +1400 +1448 +1480 +1492 -1500", 1492},
 		{"reported", 1500, 1420, true, nil, "-1500 +1220 +1420", 1420},
-		{"less than the base size", 1500, 1000, false, nil, "-1500 -1220 -1220 -1220 -1220 -1220 -1220 -1220 -1220 -1220", 576}, // req 8899-5.2-2
+		// req 8899-5.2-2
+		{"less than the base size", 1500, 1000, false, nil,
+			"-1500 -1220 -1220 -1220 -1220 -1220 -1220 -1220 -1220 -1220", 576},
 		{"refused by the link", 1500, 1400, false, func(l *lab) { l.s.HandleLinkRefusal(l.now, 1480, 1380) }, "-1500 +1220 +1400", 1400},
 	} {
 		l := newLab(t, row.link, row.path)
@@ -148,7 +150,8 @@ func TestLeap(t *testing.T) {
 			row.before(l)
 		}
 		log := l.log
-		check.Equal(t, row.name+": probes", strings.Join(append(log, strings.Fields(l.run(2*time.Minute))...), " "), row.probes)
+		check.Equal(t, row.name+": probes", strings.Join(append(log, strings.Fields(l.run(2*time.Minute))...), " "),
+			row.probes)
 		check.Equal(t, row.name+": octets", l.s.Size()+20, row.size)
 	}
 	l := newLab(t, 1500, 1500)
@@ -172,7 +175,8 @@ func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
 	done := l.at[len(l.at)-1].Add(time.Second) // the last probe was given up
 	l.run(20 * time.Minute)
 	again := l.at[len(l.at)-1]
-	check.That(t, again.Sub(done) == 600*time.Second, "searches again after %v", again.Sub(done)) // req 8899-5.1.1-3, 8899-5.2-5
+	// req 8899-5.1.1-3, 8899-5.2-5
+	check.That(t, again.Sub(done) == 600*time.Second, "searches again after %v", again.Sub(done))
 	l.want(Complete, 9000)
 	l.s.SetMax(65000)
 	l.mtu = 65535
@@ -181,7 +185,8 @@ func TestSearchStartsAgainAfter600Seconds(t *testing.T) {
 	l.want(Complete, 3000)
 	l = newLab(t, 1596, 1500)
 	l.run(time.Minute)
-	check.Equal(t, "probes between what passes and what does not, 96 octets apart", l.run(10*time.Minute), "-1596 -1548 -1548")
+	check.Equal(t, "probes between what passes and what does not, 96 octets apart", l.run(10*time.Minute),
+		"-1596 -1548 -1548")
 }
 
 func TestProbesAreSpacedByTimers(t *testing.T) {
@@ -207,7 +212,9 @@ func TestProbesAreSpacedByTimers(t *testing.T) {
 	s.Start(0)
 	s.ProbeSent(0, 1, 3*time.Second, time.Second)
 	s.HandleTimeout(second)
-	check.That(t, s.ProbeDue(second) == 0 && s.ProbeDue(3*second) == 1200, "probes of %d and %d octets due 1 and 3 s after the one before", s.ProbeDue(second), s.ProbeDue(3*second)) // req 8899-8-1
+	// req 8899-8-1
+	check.That(t, s.ProbeDue(second) == 0 && s.ProbeDue(3*second) == 1200,
+		"probes of %d and %d octets due 1 and 3 s after the one before", s.ProbeDue(second), s.ProbeDue(3*second))
 	// An answer that comes early has taken a round trip: the next probe need not wait, however many
 	// there were.
 	s = New(Limits{Min: 556, Base: 1200, Max: 8980, Overhead: 20})
@@ -282,15 +289,21 @@ func TestReportsAreTakenWithinTheirBounds(t *testing.T) {
 		next     string // the next probe where that is asked for
 		nextPath int    // what the path carries from now on
 	}{
-		{"searching, at the probed size: discarded", searching, 1448, Searching, 1400, "", 0},           // req 8899-4.6.2-2
-		{"searching, above the probed size: discarded", searching, 9000, Searching, 1400, "", 0},        // req 8899-3-8, 8899-3-7
-		{"searching, below what every path carries: discarded", searching, 572, Searching, 1400, "", 0}, // req 8899-4.6.2-2
-		{"searching, between: the next size", searching, 1424, Searching, 1400, "+1424", 1424},          // req 8899-4.6.2-4, 8899-6.2.1-5
-		{"searching, the present size: complete", searching, 1400, Complete, 1400, "", 0},               // req 8899-5.2-4
+		// req 8899-4.6.2-2
+		{"searching, at the probed size: discarded", searching, 1448, Searching, 1400, "", 0},
+		// req 8899-3-8, 8899-3-7
+		{"searching, above the probed size: discarded", searching, 9000, Searching, 1400, "", 0},
+		// req 8899-4.6.2-2
+		{"searching, below what every path carries: discarded", searching, 572, Searching, 1400, "", 0},
+		// req 8899-4.6.2-4, 8899-6.2.1-5
+		{"searching, between: the next size", searching, 1424, Searching, 1400, "+1424", 1424},
+		// req 8899-5.2-4
+		{"searching, the present size: complete", searching, 1400, Complete, 1400, "", 0},
 		{"searching, no probe under way: discarded", between, 1424, Searching, 1400, "-1448", 1424},
 		{"searching, no probe under way, the present size: discarded", between, 1400, Searching, 1400, "", 0},
 		{"searching, below the present size: base", searching, 1300, Base, 1220, "+1220 +1300", 1300},
-		{"complete, below the present size: base, then that", complete, 1300, Base, 1220, "+1220 +1300", 1300}, // req 8899-4.6.2-1, 8899-4.6.2-3
+		// req 8899-4.6.2-1, 8899-4.6.2-3
+		{"complete, below the present size: base, then that", complete, 1300, Base, 1220, "+1220 +1300", 1300},
 		{"complete, above: discarded", complete, 9000, Complete, 1500, "", 0},
 		{"complete, the present size: discarded", complete, 1500, Complete, 1500, "", 0},
 		{"complete, below the base size: base first", complete, 1000, Base, 1220, "", 0},
@@ -400,8 +413,10 @@ func FuzzSearch(f *testing.F) {
 				}
 			}
 			up := s.State() == Base && s.Size() == s.limits.Base // from Error, or after Stop
-			must.That(t, s.Size() <= before || acked || up, "size %d from %d without an acknowledgement", s.Size(), before)
-			must.That(t, s.Size() >= 556 && s.Size() <= 8980 && s.probedSize <= 8980 && s.Size()%4 == 0, "size %d, probe %d", s.Size(), s.probedSize)
+			must.That(t, s.Size() <= before || acked || up, "size %d from %d without an acknowledgement", s.Size(),
+				before)
+			must.That(t, s.Size() >= 556 && s.Size() <= 8980 && s.probedSize <= 8980 && s.Size()%4 == 0,
+				"size %d, probe %d", s.Size(), s.probedSize)
 			must.That(t, s.State() == Disabled || s.Deadline() != rawio.Never, "%v without a timer", s.State())
 		}
 		s.Start(now)

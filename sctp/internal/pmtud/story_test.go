@@ -30,7 +30,8 @@ func (l *teller) tell(line string) string {
 		if n < 3 {
 			b = 1220
 		}
-		*l = teller{lab: lab{t: l.t, now: second, s: New(Limits{Min: min(556, b-20), Base: b - 20, Max: a - 20, Overhead: 20})}}
+		*l = teller{lab: lab{t: l.t, now: second,
+			s: New(Limits{Min: min(556, b-20), Base: b - 20, Max: a - 20, Overhead: 20})}}
 	case "start":
 		l.s.Start(l.now)
 	case "stop":
@@ -96,7 +97,8 @@ func TestStoriesOfASearch(t *testing.T) {
 		}
 		got := l.tell(line)
 		lines[i] = fmt.Sprintf("%-17s=> %s", line, got)
-		check.That(t, got == strings.TrimSpace(want) || *fuzzinput.Update, "%s:%d: %s: %s, want%s", file, i+1, line, got, want)
+		check.That(t, got == strings.TrimSpace(want) || *fuzzinput.Update, "%s:%d: %s: %s, want%s", file, i+1, line,
+			got, want)
 	}
 	if *fuzzinput.Update {
 		must.OK(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644))
@@ -108,9 +110,11 @@ func TestSearchesByChanceGoAsTheyDid(t *testing.T) {
 	fuzzinput.Told(t, "testdata/chance.txt", 1000, func(seed int, told *strings.Builder) {
 		in := fuzzinput.Script(fuzzinput.Random(seed, 300))
 		sizes := []int{68, 556, 576, 1220, 1280, 1284, 1400, 1420, 1452, 1480, 1492, 1500, 1544, 4352, 9000, 65535}
-		words := strings.Split("start,stop,timer,timer,timer,timer,wait 40ms,wait 700s,report #,report #,hole,max #,refused # #,shift -20,shift 8,shift 20", ",")
+		words := strings.Split("start,stop,timer,timer,timer,timer,wait 40ms,wait 700s,report #,report "+
+			"#,hole,max #,refused # #,shift -20,shift 8,shift 20", ",")
 		l := &teller{lab: lab{t: t}}
-		for line := in.Line([]string{"link #", "link # 1400", "link 1500", "link 9000 600"}, sizes); len(in) > 0; line = in.Line(words, sizes) {
+		for line := in.Line([]string{"link #", "link # 1400", "link 1500", "link 9000 600"}, sizes); len(in) >
+			0; line = in.Line(words, sizes) {
 			fmt.Fprintln(told, line, l.tell(line), l.s.Limits(), l.s.Size())
 			for probe := 0; l.s.ProbeDue(l.now) > 0 && probe < 3; probe++ {
 				fmt.Fprintln(told, l.tell(fmt.Sprint("send ", in.Next(), 10*in.Next())))

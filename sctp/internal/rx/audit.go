@@ -30,7 +30,8 @@ func (k *Tracker) auditTSNs() error {
 		return nil
 	}
 	if k.highTSN.Less(k.cumTSN) || !k.aboveCum.Has(k.highTSN) || k.aboveCum.Has(k.cumTSN+1) {
-		return fmt.Errorf("cumulative TSN %d, highest %d, which is held: %v, %d is held: %v", k.cumTSN, k.highTSN, k.aboveCum.Has(k.highTSN), k.cumTSN+1, k.aboveCum.Has(k.cumTSN+1))
+		return fmt.Errorf("cumulative TSN %d, highest %d, which is held: %v, %d is held: %v", k.cumTSN, k.highTSN,
+			k.aboveCum.Has(k.highTSN), k.cumTSN+1, k.aboveCum.Has(k.cumTSN+1))
 	}
 	if t, ok := k.aboveCum.Next(k.highTSN+1, k.aboveCum.Cap()-int(uint32(k.highTSN-k.cumTSN))-1); ok {
 		return fmt.Errorf("TSN %d is held beyond the highest, %d", t, k.highTSN)
@@ -79,7 +80,8 @@ func (r *Reassembly) auditMessages(lent int) error {
 	var before *Message
 	if m := r.byLastTSN.endsAtBase; m != nil {
 		if before = m; m.lastTSN != r.byLastTSN.baseTSN || m.hasBegin && m.hasEnd {
-			errs = append(errs, fmt.Errorf("a message that ends with TSN %d is the one in assembly at %d", m.lastTSN, r.byLastTSN.baseTSN))
+			errs = append(errs, fmt.Errorf("a message that ends with TSN %d is the one in assembly at %d", m.lastTSN,
+				r.byLastTSN.baseTSN))
 		}
 		errs = append(errs, count(m))
 	}
@@ -89,11 +91,15 @@ func (r *Reassembly) auditMessages(lent int) error {
 		if m == nil {
 			break
 		}
-		if before != nil && !before.lastTSN.Less(m.firstTSN) || m.lastTSN.Less(m.firstTSN) || r.byLastTSN.incompleteTSNs.Has(m.lastTSN) == (m.hasBegin && m.hasEnd) || r.byLastTSN.messageEndingAt(m.lastTSN) != m {
-			errs = append(errs, fmt.Errorf("TSNs %d to %d are held behind others, in assembly: %v", m.firstTSN, m.lastTSN, r.byLastTSN.incompleteTSNs.Has(m.lastTSN)))
+		if before != nil && !before.lastTSN.Less(m.firstTSN) || m.lastTSN.Less(m.firstTSN) ||
+			r.byLastTSN.incompleteTSNs.Has(m.lastTSN) == (m.hasBegin && m.hasEnd) ||
+			r.byLastTSN.messageEndingAt(m.lastTSN) != m {
+			errs = append(errs, fmt.Errorf("TSNs %d to %d are held behind others, in assembly: %v", m.firstTSN,
+				m.lastTSN, r.byLastTSN.incompleteTSNs.Has(m.lastTSN)))
 		}
 		if m.lastTSN.LessEq(r.byLastTSN.baseTSN) && m.hasBegin && m.hasEnd {
-			errs = append(errs, fmt.Errorf("TSNs %d to %d are complete, and held at %d still", m.firstTSN, m.lastTSN, r.byLastTSN.baseTSN))
+			errs = append(errs, fmt.Errorf("TSNs %d to %d are complete, and held at %d still", m.firstTSN, m.lastTSN,
+				r.byLastTSN.baseTSN))
 		}
 		errs = append(errs, count(m))
 		before, t = m, m.lastTSN+1
@@ -105,7 +111,8 @@ func (r *Reassembly) auditMessages(lent int) error {
 	r.outOfOrder.forEach(func(m *Message) {
 		s := r.stateOfStream(m.Stream)
 		q := r.queueOf(m.Stream)
-		if waits[m.Stream]++; m.SSN != wire.SSN(m.order) || m.order.isBefore(q.nextOrder) || m.order == q.nextOrder && !s.isDue {
+		if waits[m.Stream]++; m.SSN != wire.SSN(m.order) || m.order.isBefore(q.nextOrder) || m.order == q.nextOrder &&
+			!s.isDue {
 			errs = append(errs, fmt.Errorf("stream %d: SSN %d waits for itself", m.Stream, m.SSN))
 		}
 		if link, _ := r.outOfOrder.findLink(m.treeKey()); *link != m {
@@ -119,7 +126,8 @@ func (r *Reassembly) auditMessages(lent int) error {
 			q = *r.queueOf(wire.StreamID(id))
 		}
 		if s.hasWaiting != (n > 0) || int(q.count) != n || s.isDue != slices.Contains(r.dueStreams, wire.StreamID(id)) {
-			errs = append(errs, fmt.Errorf("stream %d: %d messages wait, counted are %d; due: %v", id, q.count, n, s.isDue))
+			errs = append(errs, fmt.Errorf("stream %d: %d messages wait, counted are %d; due: %v", id, q.count, n,
+				s.isDue))
 		}
 		if s.hasWaiting && wire.SSN(q.nextOrder) != s.nextSSN {
 			errs = append(errs, fmt.Errorf("stream %d: %d is next, of those that wait %d", id, s.nextSSN, q.nextOrder))
@@ -135,12 +143,15 @@ func (r *Reassembly) auditMessages(lent int) error {
 		errs = append(errs, fmt.Errorf("%d messages skipped, counted are %d", r.numPlaceholders, skips))
 	}
 	if used != r.heldOctets || lent == 0 && mem != r.store.usedMemory {
-		errs = append(errs, fmt.Errorf("%d octets held in %d of memory; counted are %d in %d", r.heldOctets, r.store.usedMemory, used, mem))
+		errs = append(errs, fmt.Errorf("%d octets held in %d of memory; counted are %d in %d", r.heldOctets,
+			r.store.usedMemory, used, mem))
 	}
 	// A packet more than the window, which is looked at before each chunk, and the blocks kept for
 	// reuse.
-	if most := 8*r.dataLimit + 1<<18; r.store.usedMemory > most || r.store.freeBlockOctets > 2*r.store.dataLimit || r.heldOctets > r.dataLimit+1<<16 {
-		errs = append(errs, fmt.Errorf("%d octets held of %d in %d of memory, %d more cached", r.heldOctets, r.dataLimit, r.store.usedMemory, r.store.freeBlockOctets))
+	if most := 8*r.dataLimit + 1<<18; r.store.usedMemory > most || r.store.freeBlockOctets > 2*r.store.dataLimit ||
+		r.heldOctets > r.dataLimit+1<<16 {
+		errs = append(errs, fmt.Errorf("%d octets held of %d in %d of memory, %d more cached", r.heldOctets,
+			r.dataLimit, r.store.usedMemory, r.store.freeBlockOctets))
 	}
 	return errors.Join(errs...)
 }
@@ -184,16 +195,20 @@ func (r *Reassembly) auditFree() error {
 			}
 		}
 	}
-	if n := r.store.usedMemory - r.store.inlinePiece.cost + cached + lists + pieces*pieceCost + loans*bufferRefCost; r.store.memorySize() != n {
+	if n := r.store.usedMemory - r.store.inlinePiece.cost + cached + lists + pieces*pieceCost +
+		loans*bufferRefCost; r.store.memorySize() != n {
 		return fmt.Errorf("%d octets of memory, counted are %d", r.store.memorySize(), n)
 	}
 	if l := r.store.lastRef; l != nil && l.numPieces == 0 {
 		return errors.New("the last buffer was given back")
 	}
-	if s := &r.store; messages != r.numFree || pieces != s.numFreePieces || loans != s.numFreeRefs || cached != s.freeBlockOctets || lists != s.freeListOctets ||
+	if s := &r.store; messages != r.numFree || pieces != s.numFreePieces || loans != s.numFreeRefs ||
+		cached != s.freeBlockOctets || lists != s.freeListOctets ||
 		kept != r.byLastTSN.numSpare || pages+kept != r.byLastTSN.numPages {
-		return fmt.Errorf("kept for reuse: %d messages, %d pieces, %d loans, %d octets in lists of %d, %d and %d pages; counted are %d, %d, %d, %d, %d, %d and %d",
-			r.numFree, s.numFreePieces, s.numFreeRefs, s.freeBlockOctets, s.freeListOctets, r.byLastTSN.numSpare, r.byLastTSN.numPages, messages, pieces, loans, cached, lists, kept, pages+kept)
+		return fmt.Errorf("kept for reuse: %d messages, %d pieces, %d loans, %d octets in lists of %d, %d and "+
+			"%d pages; counted are %d, %d, %d, %d, %d, %d and %d",
+			r.numFree, s.numFreePieces, s.numFreeRefs, s.freeBlockOctets, s.freeListOctets, r.byLastTSN.numSpare,
+			r.byLastTSN.numPages, messages, pieces, loans, cached, lists, kept, pages+kept)
 	}
 	return nil
 }
@@ -202,9 +217,12 @@ func (r *Reassembly) auditFree() error {
 // compare it with what it was.
 func (r *Receiver) DumpState(now rawio.Time) string {
 	m, s := &r.reassembly, &r.reassembly.store
-	return fmt.Sprint(r.CumTSN(), r.HasGaps(), r.HasDups(), r.Window(), r.Buffered(), r.Evicted(), r.Steps(), r.SackDue(now), r.SackPending(),
-		r.SackNow(), r.Deadline(), r.ackPolicy, r.hadGaps, r.underPressure, r.advertisedWindow, r.tracker.highTSN, m.numPlaceholders, m.outOfOrder.count, len(m.dueStreams), m.numFree, m.byLastTSN.baseTSN, m.byLastTSN.count,
-		m.byLastTSN.endsAtBase != nil, m.byLastTSN.numSpare, m.byLastTSN.numPages, m.partialMessage != nil, s.numFreePieces, s.numFreeRefs, s.lastRef != nil, s.freeBlockOctets, s.freeListOctets, s.usedMemory)
+	return fmt.Sprint(r.CumTSN(), r.HasGaps(), r.HasDups(), r.Window(), r.Buffered(), r.Evicted(), r.Steps(),
+		r.SackDue(now), r.SackPending(),
+		r.SackNow(), r.Deadline(), r.ackPolicy, r.hadGaps, r.underPressure, r.advertisedWindow, r.tracker.highTSN,
+		m.numPlaceholders, m.outOfOrder.count, len(m.dueStreams), m.numFree, m.byLastTSN.baseTSN, m.byLastTSN.count,
+		m.byLastTSN.endsAtBase != nil, m.byLastTSN.numSpare, m.byLastTSN.numPages, m.partialMessage != nil,
+		s.numFreePieces, s.numFreeRefs, s.lastRef != nil, s.freeBlockOctets, s.freeListOctets, s.usedMemory)
 }
 
 // Internals is what a model of the Receiver compares beside all that others see.

@@ -43,6 +43,7 @@ func TestWhatEndsAtTheEdgeOfTheTablesIsFound(t *testing.T) {
 		r := NewReceiver(Config{PeerTSN: cum + 1, RecvBuffer: 1000, InStreams: 1})
 		mustPacket(t, r, 0, chunk(cum+2, 1, be, "x"), chunk(cum+ahead, 2, be, "y")) // into tables, and into these grown
 		err := r.Audit(0)
-		check.That(t, err == nil && max(r.tracker.aboveCum.Cap(), r.reassembly.byLastTSN.lastTSNs.Cap()) <= max(2*ahead, 1024), "%v, %v", err, r.tracker.aboveCum.Cap())
+		check.That(t, err == nil && max(r.tracker.aboveCum.Cap(), r.reassembly.byLastTSN.lastTSNs.Cap()) <=
+			max(2*ahead, 1024), "%v, %v", err, r.tracker.aboveCum.Cap())
 	}
 }

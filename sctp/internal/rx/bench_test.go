@@ -10,13 +10,15 @@ import (
 )
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, MaxMessage: 1 << 20, PMDCS: 1400, InStreams: 4, SackDelay: time.Second})
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 20, MaxMessage: 1 << 20, PMDCS: 1400, InStreams: 4,
+		SackDelay: time.Second})
 	pool := rawio.NewPool(2048, 8)
 	out := make([]byte, 0, 1500)
 	tsn, ssn := 1, 0
 	d := chunk(0, 0, 0, string(make([]byte, 1400)))
 	put := func(t, s int, flags uint8) {
-		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(t), SSN: wire.SSN(s), PayloadLen: 1400})
+		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(t), SSN: wire.SSN(s),
+			PayloadLen: 1400})
 		buf := pool.Get()
 		if r.Admit(d) == New && r.Queue(d, buf) != nil {
 			panic("Queue")
@@ -78,7 +80,8 @@ func BenchmarkReceive(b *testing.B) {
 	d := chunk(0, 0, 0, string(make([]byte, 1400)))
 	b.SetBytes(1400)
 	for i := 0; b.Loop(); i++ {
-		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: be, TSN: wire.TSN(1 + i), SSN: wire.SSN(i), PayloadLen: 1400})
+		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: be, TSN: wire.TSN(1 + i), SSN: wire.SSN(i),
+			PayloadLen: 1400})
 		if r.Admit(d) != New || r.Queue(d, nil) != nil || r.PacketDone(0) != nil {
 			b.Fatal("refused")
 		}

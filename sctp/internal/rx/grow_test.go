@@ -49,13 +49,15 @@ func TestBufferGrowsByWhatIsRead(t *testing.T) {
 				sack(r)
 			}
 		}
-		check.That(t, r.Window()+r.Buffered() >= tt.want-minGrowStep && r.Window()+r.Buffered() <= tt.want, "%s: %d octets, want %d", tt.name, r.Window()+r.Buffered(), tt.want)
+		check.That(t, r.Window()+r.Buffered() >= tt.want-minGrowStep && r.Window()+r.Buffered() <= tt.want,
+			"%s: %d octets, want %d", tt.name, r.Window()+r.Buffered(), tt.want)
 		must.OK(t, r.Audit(0))
 		if read(); tt.want > first {
 			r.SetMemoryPressure(true)
 			check.Equal(t, tt.name+", and while memory is short", r.WantedBuffer(now, trip), 0)
 			r.SetMemoryPressure(false)
-			check.That(t, r.Window() == r.advertisedWindow && r.cfg.RecvBuffer == first, "%s: what the peer was told of is %d octets, the window %d", tt.name, r.advertisedWindow, r.Window())
+			check.That(t, r.Window() == r.advertisedWindow && r.cfg.RecvBuffer == first,
+				"%s: what the peer was told of is %d octets, the window %d", tt.name, r.advertisedWindow, r.Window())
 		}
 	}
 }

@@ -78,7 +78,8 @@ func TestTheWindowIsNeverPulledBack(t *testing.T) {
 			r.Release(mustReceive(t, r))
 		}
 		w := int(sack(r).ARwnd())
-		must.That(t, arrived+w >= edge, "after %d octets a_rwnd %d: the peer was told that it may send up to %d", arrived, w, edge)
+		must.That(t, arrived+w >= edge, "after %d octets a_rwnd %d: the peer was told that it may send up to %d",
+			arrived, w, edge)
 		edge, least = arrived+w, min(least, w)
 	}
 	check.That(t, least <= 500, "a_rwnd stays at %d although the reader does not keep up", least)

@@ -154,7 +154,8 @@ func (s *pieceStore) unrefBuffer(l *bufferRef) {
 
 // memorySize returns the octets of memory that the store keeps elsewhere, in use or not.
 func (s *pieceStore) memorySize() int {
-	return s.usedMemory - s.inlinePiece.cost + s.freeBlockOctets + s.freeListOctets + s.numFreePieces*pieceCost + s.numFreeRefs*bufferRefCost
+	return s.usedMemory - s.inlinePiece.cost + s.freeBlockOctets + s.freeListOctets + s.numFreePieces*pieceCost +
+		s.numFreeRefs*bufferRefCost
 }
 
 // blockBits is the logarithm of the length of the blocks for n octets, 1 <= n <= 65536.

@@ -32,8 +32,9 @@ func newFlood(t *testing.T, of func(i int) (stream, ssn int, flags uint8)) *floo
 func (f *flood) come(i int) {
 	f.t.Helper()
 	stream, ssn, flags := f.of(i)
-	wire.AppendDataHeader(f.d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(uint32(floodTSN + i)), Stream: wire.StreamID(stream),
-		SSN: wire.SSN(ssn), PPID: uint32(i), PayloadLen: 1})
+	wire.AppendDataHeader(f.d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(uint32(floodTSN + i)),
+		Stream: wire.StreamID(stream),
+		SSN:    wire.SSN(ssn), PPID: uint32(i), PayloadLen: 1})
 	f.d.Payload()[0] = byte(i)
 	must.That(f.t, f.r.Admit(f.d) == New, "chunk %d is not admitted", i)
 	if err := f.r.Queue(f.d, nil); err != nil {
@@ -55,8 +56,10 @@ func (f *flood) read(n int, next map[int]int) {
 		must.That(f.t, ok, "silence, with %d messages of stream 3 and %d of stream 0 delivered", next[3], next[0])
 		stream, ssn, _ := f.of(int(m.PPID))
 		want := next[stream]
-		if int(m.Stream) != stream || int(m.SSN) != want&0xffff || ssn&0xffff != want&0xffff || int(uint16(m.SSN)) != want&0xffff || f.number(m) != want {
-			f.t.Fatalf("message %d of stream %d, SSN %d, has come where number %d is due", m.PPID, m.Stream, m.SSN, want)
+		if int(m.Stream) != stream || int(m.SSN) != want&0xffff || ssn&0xffff != want&0xffff ||
+			int(uint16(m.SSN)) != want&0xffff || f.number(m) != want {
+			f.t.Fatalf("message %d of stream %d, SSN %d, has come where number %d is due", m.PPID, m.Stream, m.SSN,
+				want)
 		}
 		next[stream]++
 		f.r.Release(m)
@@ -131,7 +134,8 @@ func TestMoreMessagesWaitThanThereAreSSNs(t *testing.T) {
 		f.come(tt.n) // the stream goes on
 		f.read(1, next)
 		must.OK(t, f.r.Audit(0))
-		check.That(t, f.r.reassembly.outOfOrder.count == 0 && !f.r.reassembly.stateOfStream(3).hasWaiting, "%s: %d messages wait for ever", tt.name, f.r.reassembly.outOfOrder.count)
+		check.That(t, f.r.reassembly.outOfOrder.count == 0 && !f.r.reassembly.stateOfStream(3).hasWaiting,
+			"%s: %d messages wait for ever", tt.name, f.r.reassembly.outOfOrder.count)
 		f.r.Trim()
 		check.That(t, f.r.reassembly.streamQueues.Held() == 0, "%s: a table of what waited is kept", tt.name)
 	}

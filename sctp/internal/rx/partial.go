@@ -18,7 +18,8 @@ func (r *Reassembly) deliverPartial(cum wire.TSN, room, point int) error {
 		return nil
 	}
 	m := r.byLastTSN.messageEndingAt(cum)
-	if m == nil || !r.isPartialDue(m.Size, room, point) || !r.fillsBuffer(m.Size, room) && r.stateOfStream(m.Stream).isDue {
+	if m == nil || !r.isPartialDue(m.Size, room, point) || !r.fillsBuffer(m.Size, room) &&
+		r.stateOfStream(m.Stream).isDue {
 		return nil
 	}
 	for s := r.stateOfStream(m.Stream); s.isDue; { // there is little else

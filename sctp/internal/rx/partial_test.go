@@ -15,7 +15,8 @@ import (
 // newLimited returns a receiver with a window of 1000 octets, that begins to deliver a message in
 // pieces when it leaves less than 400 of them.
 func newLimited(maxMessage int) *Receiver {
-	return NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, MaxMessage: maxMessage, PMDCS: 200, InStreams: 16, SackDelay: 200 * time.Millisecond})
+	return NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, MaxMessage: maxMessage, PMDCS: 200, InStreams: 16,
+		SackDelay: 200 * time.Millisecond})
 }
 
 // pieces drains the receiver: each message by its stream, or its mark, and its octets, a piece with
@@ -160,18 +161,21 @@ func TestPiecesFollowOneAnother(t *testing.T) {
 	mustPacket(t, r, 0, chunk(1, 0, b, x), chunk(2, 0, m, x), chunk(3, 0, m, x[:50]))
 	must.Equal(t, "pieces", pieces(r), "0:0+650..")
 	// TSN 4 is late; messages of other streams, and the next ones of this stream, are complete.
-	mustPacket(t, r, 0, chunk(5, 0, e, x), onStream(1, 6, 0, be, "a"), onStream(2, 7, 0, be|wire.FlagU, "b"), chunk(8, 1, be, "c"))
+	mustPacket(t, r, 0, chunk(5, 0, e, x), onStream(1, 6, 0, be, "a"), onStream(2, 7, 0, be|wire.FlagU, "b"),
+		chunk(8, 1, be, "c"))
 	check.Equal(t, "what came between two pieces", pieces(r), "")
 	mustPacket(t, r, 0, chunk(4, 0, m, x))
 	check.Equal(t, "pieces", pieces(r), "0:650+600 1:0+1 2:0+1 0:0+1")
-	check.That(t, r.Window() == 1000 && r.reassembly.store.usedMemory == 0, "window %d, memory %d", r.Window(), r.reassembly.store.usedMemory)
+	check.That(t, r.Window() == 1000 && r.reassembly.store.usedMemory == 0, "window %d, memory %d", r.Window(),
+		r.reassembly.store.usedMemory)
 	// Whoever leaves off in the middle gets the memory back.
 	mustPacket(t, r, 0, chunk(9, 2, b, x), chunk(10, 2, m, x), chunk(11, 2, m, x[:50]))
 	mustPacket(t, r, 0, onStream(1, 13, 1, be, "d"))
 	piece, _ := r.Receive()
 	r.Close()
 	r.Release(piece)
-	check.That(t, r.Buffered() == 0 && r.reassembly.store.usedMemory == 0, "Close leaves %d octets, %d of memory", r.Buffered(), r.reassembly.store.usedMemory)
+	check.That(t, r.Buffered() == 0 && r.reassembly.store.usedMemory == 0, "Close leaves %d octets, %d of memory",
+		r.Buffered(), r.reassembly.store.usedMemory)
 }
 
 // A message of any length goes through a small buffer, and the window never closes for good.
@@ -185,7 +189,8 @@ func TestAMessageManyTimesTheBuffer(t *testing.T) {
 		mustPacket(t, r, 0, chunk(1+i, 0, flags, x))
 		total += len(x)
 		for m, ok := r.Receive(); ok; m, ok = r.Receive() {
-			must.That(t, m.Offset == read && m.More != (i == 999), "a piece at %d after %d octets, more: %v", m.Offset, read, m.More)
+			must.That(t, m.Offset == read && m.More != (i == 999), "a piece at %d after %d octets, more: %v",
+				m.Offset, read, m.More)
 			read += m.Size
 			r.Release(m)
 		}
@@ -220,7 +225,8 @@ func TestLimitsOfPartialDelivery(t *testing.T) {
 		}
 		var v *ViolationError
 		want, violation := tt.want.(*ViolationError)
-		check.That(t, violation == errors.As(err, &v) && (violation && v.TSN == want.TSN || err == tt.want), "%s: %v", tt.name, err)
+		check.That(t, violation == errors.As(err, &v) && (violation && v.TSN == want.TSN || err == tt.want), "%s: %v",
+			tt.name, err)
 		check.That(t, tt.maxMessage != 1000 || got == "0:0+1000", "%s: %s", tt.name, got)
 		r.Close()
 		check.That(t, r.Buffered() == 0 && r.reassembly.store.memorySize() == 0,
@@ -229,7 +235,8 @@ func TestLimitsOfPartialDelivery(t *testing.T) {
 }
 
 func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
-	anew := Config{PeerTSN: 5000, RecvBuffer: 1000, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond, LoneSackDelay: 20 * time.Millisecond}
+	anew := Config{PeerTSN: 5000, RecvBuffer: 1000, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond,
+		LoneSackDelay: 20 * time.Millisecond}
 	x := strings.Repeat("x", 300)
 	t.Run("what the upper layer holds counts until it is released", func(t *testing.T) {
 		r := newLimited(0)
@@ -238,7 +245,8 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		r.Restart(anew)
 		check.That(t, r.Buffered() == 300 && r.Window() == 700, "%d octets held, window %d", r.Buffered(), r.Window())
 		// req 9260-5.2.4-5: the new association begins at its own TSN and SSNs.
-		check.That(t, r.CumTSN() == 4999 && !r.HasGaps() && !r.SackPending(), "cumulative TSN %d, gaps %v", r.CumTSN(), r.HasGaps())
+		check.That(t, r.CumTSN() == 4999 && !r.HasGaps() && !r.SackPending(), "cumulative TSN %d, gaps %v",
+			r.CumTSN(), r.HasGaps())
 		mustPacket(t, r, 0, chunk(5000, 0, be, "new"))
 		k := sack(r)
 		check.That(t, k.CumTSN() == 5000 && k.ARwnd() == 697, "SACK of %d with a_rwnd %d", k.CumTSN(), k.ARwnd())
@@ -247,9 +255,11 @@ func TestRestartForgetsAllButWhatIsHeld(t *testing.T) {
 		check.Equal(t, "what is held was overwritten", string(b), x)
 		r.Release(held)
 		mustPacket(t, r, 0, chunk(5001, 1, be, "er"))
-		check.That(t, r.Deadline() == 20*ms && r.ackPolicy.sackDelay == anew.SackDelay, "a SACK is delayed until %d, others by %v", r.Deadline(), r.ackPolicy.sackDelay)
+		check.That(t, r.Deadline() == 20*ms && r.ackPolicy.sackDelay == anew.SackDelay,
+			"a SACK is delayed until %d, others by %v", r.Deadline(), r.ackPolicy.sackDelay)
 		got := received(r)
-		check.That(t, got == "new|er|" && r.Window() == 1000 && r.reassembly.store.usedMemory == 0, "%q, window %d, memory %d", got, r.Window(), r.reassembly.store.usedMemory)
+		check.That(t, got == "new|er|" && r.Window() == 1000 && r.reassembly.store.usedMemory == 0,
+			"%q, window %d, memory %d", got, r.Window(), r.reassembly.store.usedMemory)
 		var v *ViolationError
 		_, err := packet(r, 0, onStream(2, 5002, 0, be, "x"))
 		check.That(t, errors.As(err, &v), "a stream that the restart has not asked for: %v", err)
@@ -332,6 +342,7 @@ func TestMessageThatIsCutOff(t *testing.T) {
 		r.CutOff() // once
 		check.Equal(t, tt.name, pieces(r), tt.want)
 		r.Close()
-		check.That(t, r.Buffered() == 0 && r.reassembly.store.usedMemory == 0, "%s: %d octets and %d of memory are left", tt.name, r.Buffered(), r.reassembly.store.usedMemory)
+		check.That(t, r.Buffered() == 0 && r.reassembly.store.usedMemory == 0,
+			"%s: %d octets and %d of memory are left", tt.name, r.Buffered(), r.reassembly.store.usedMemory)
 	}
 }

@@ -11,13 +11,16 @@ func (r *Receiver) Prefetch() { prefetch.Range(r, unsafe.Offsetof(r.tracker), in
 
 // PrefetchSend asks for what sending needs: a SACK may go along, and messages wait.
 func (r *Receiver) PrefetchSend() {
-	prefetch.Range(r, unsafe.Offsetof(r.tracker), unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.maxMessage))
+	prefetch.Range(r, unsafe.Offsetof(r.tracker), unsafe.Offsetof(r.reassembly)+
+		unsafe.Offsetof(r.reassembly.maxMessage))
 }
 
 // PrefetchNext asks for what the next message is kept in, and whether others are kept.
 func (r *Receiver) PrefetchNext() {
-	prefetch.Range(r, inlineOffset, unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.byLastTSN)+unsafe.Offsetof(r.reassembly.byLastTSN.lastTSNs))
+	prefetch.Range(r, inlineOffset, unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.byLastTSN)+
+		unsafe.Offsetof(r.reassembly.byLastTSN.lastTSNs))
 }
 
 // inlineOffset is the offset of the inline piece in a Receiver.
-const inlineOffset = unsafe.Offsetof(Receiver{}.reassembly) + unsafe.Offsetof(Reassembly{}.store) + unsafe.Offsetof(pieceStore{}.inlinePiece)
+const inlineOffset = unsafe.Offsetof(Receiver{}.reassembly) + unsafe.Offsetof(Reassembly{}.store) +
+	unsafe.Offsetof(pieceStore{}.inlinePiece)

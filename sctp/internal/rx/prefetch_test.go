@@ -34,14 +34,20 @@ func TestWhatReceivingLooksAtIsAskedFor(t *testing.T) {
 	var r Receiver
 	g, s := unsafe.Offsetof(r.reassembly), unsafe.Offsetof(r.reassembly)+unsafe.Offsetof(r.reassembly.store)
 	for name, at := range map[string]uintptr{
-		"free messages": g + unsafe.Offsetof(r.reassembly.freeMessages), "streams": g + unsafe.Offsetof(r.reassembly.streams), "message in use": g + unsafe.Offsetof(r.reassembly.inlineUsed),
-		"last buffer": s + unsafe.Offsetof(r.reassembly.store.lastRef), "memory": s + unsafe.Offsetof(r.reassembly.store.usedMemory), "room in use": s + unsafe.Offsetof(r.reassembly.store.inlineUsed),
+		"free messages":  g + unsafe.Offsetof(r.reassembly.freeMessages),
+		"streams":        g + unsafe.Offsetof(r.reassembly.streams),
+		"message in use": g + unsafe.Offsetof(r.reassembly.inlineUsed),
+		"last buffer":    s + unsafe.Offsetof(r.reassembly.store.lastRef),
+		"memory":         s + unsafe.Offsetof(r.reassembly.store.usedMemory),
+		"room in use":    s + unsafe.Offsetof(r.reassembly.store.inlineUsed),
 	} {
 		check.That(t, at < inlineOffset, "%s at %d, asked for is up to %d", name, at, inlineOffset)
 	}
 	to := g + unsafe.Offsetof(r.reassembly.byLastTSN) + unsafe.Offsetof(r.reassembly.byLastTSN.lastTSNs)
 	for name, at := range map[string]uintptr{
-		"room": s + unsafe.Offsetof(r.reassembly.store.inlineRoom), "message": g + unsafe.Offsetof(r.reassembly.inlineMessage), "messages in assembly": g + unsafe.Offsetof(r.reassembly.byLastTSN) + unsafe.Offsetof(r.reassembly.byLastTSN.count),
+		"room":    s + unsafe.Offsetof(r.reassembly.store.inlineRoom),
+		"message": g + unsafe.Offsetof(r.reassembly.inlineMessage), "messages in assembly": g +
+			unsafe.Offsetof(r.reassembly.byLastTSN) + unsafe.Offsetof(r.reassembly.byLastTSN.count),
 	} {
 		check.That(t, inlineOffset < at && at < to, "%s at %d, asked for is from %d to %d", name, at, inlineOffset, to)
 	}

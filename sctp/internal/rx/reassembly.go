@@ -92,7 +92,8 @@ func (r *Reassembly) Held() int {
 	if r.inlineUsed {
 		n-- // which is in use, but not behind it
 	}
-	return r.store.memorySize() + n*messageCost + r.streams.Held() + r.streamQueues.Held() + r.byLastTSN.memorySize() + 2*cap(r.dueStreams)
+	return r.store.memorySize() + n*messageCost + r.streams.Held() + r.streamQueues.Held() +
+		r.byLastTSN.memorySize() + 2*cap(r.dueStreams)
 }
 
 // Used returns the octets of user data held.
@@ -117,7 +118,8 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 	var prev, next *Message // neighbours without a TSN between
 	if r.byLastTSN.count > 0 || r.byLastTSN.endsAtBase != nil {
 		*r.workSteps++
-		if prev, next = r.byLastTSN.messageEndingAt(t-1), r.byLastTSN.firstMessageFrom(t); next != nil && next.firstTSN != t+1 {
+		if prev, next = r.byLastTSN.messageEndingAt(t-1), r.byLastTSN.firstMessageFrom(t); next != nil &&
+			next.firstTSN != t+1 {
 			next = nil
 		}
 		if what := neighbourViolation(d, prev, next); what != "" {
@@ -476,7 +478,8 @@ func (r *Reassembly) Close() {
 			r.Release(m)
 		}
 	}
-	r.byLastTSN, r.outOfOrder, r.streamQueues, r.streams, r.dueStreams, r.partialMessage = lastTSNIndex{}, outOfOrderTree{}, sparse.Table[streamQueue]{}, sparse.Table[streamState]{}, nil, nil
+	r.byLastTSN, r.outOfOrder, r.streamQueues, r.streams, r.dueStreams, r.partialMessage = lastTSNIndex{},
+		outOfOrderTree{}, sparse.Table[streamQueue]{}, sparse.Table[streamState]{}, nil, nil
 	r.freeSpares()
 }
 

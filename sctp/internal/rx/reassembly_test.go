@@ -100,7 +100,8 @@ func TestMessagesThatCannotEverFit(t *testing.T) {
 func TestUnorderedMessagesHaveNoSSN(t *testing.T) {
 	// req 9260-3.3.1-3: whatever the field says, and whatever ordered message has the same number.
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(1, 0, ube, "u0"), chunk(2, 0, ube, "u0 again"), chunk(3, 65535, ube, "u65535"), chunk(4, 1, wire.FlagU|wire.FlagB, "u"), chunk(5, 9, wire.FlagU|wire.FlagE, "v"))
+	mustPacket(t, r, 0, chunk(1, 0, ube, "u0"), chunk(2, 0, ube, "u0 again"), chunk(3, 65535, ube, "u65535"),
+		chunk(4, 1, wire.FlagU|wire.FlagB, "u"), chunk(5, 9, wire.FlagU|wire.FlagE, "v"))
 	mustPacket(t, r, 0, chunk(6, 0, be, "first"), chunk(7, 1, be, "second"))
 	check.Equal(t, "received", received(r), "u0|u0 again|u65535|uv|first|second|")
 }

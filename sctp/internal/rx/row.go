@@ -43,7 +43,8 @@ func (r *Receiver) MidMessage() (unordered, ok bool) {
 // it is of another message, or asks for more than to be added.
 func (r *Receiver) QueueMiddle(d wire.Data, buf *rawio.Buf) bool {
 	n := len(d.Payload())
-	if !r.reassembly.fitsMidMessage(d) || r.reassembly.isPartialDue(r.reassembly.byLastTSN.endsAtBase.Size+n, r.reservedWindow(), r.cfg.PartialPoint) {
+	if !r.reassembly.fitsMidMessage(d) || r.reassembly.isPartialDue(r.reassembly.byLastTSN.endsAtBase.Size+n,
+		r.reservedWindow(), r.cfg.PartialPoint) {
 		return false
 	}
 	r.tracker.AddInOrder(1)

@@ -25,7 +25,8 @@ func placed(t *testing.T, r *Receiver, now rawio.Time, d wire.Data) {
 // begun returns a receiver of 1000 octets that has had TSN 1, and has acknowledged it.
 func begun(t *testing.T, partial int) *Receiver {
 	t.Helper()
-	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, PartialPoint: partial, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond})
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, PartialPoint: partial, PMDCS: 200, InStreams: 2,
+		SackDelay: 200 * time.Millisecond})
 	placed(t, r, 0, chunk(1, 0, ube, "x"))
 	sack(r)
 	return r
@@ -181,7 +182,8 @@ func (w *twins) next() wire.Data {
 			if w.rnd.IntN(8) == 0 {
 				f |= wire.FlagI
 			}
-			w.rest = append(w.rest, onStream(id, len(w.sent)+1+i, ssn, f, "0123456789012345678901234567890123456789"[:1+w.rnd.IntN(40)]))
+			w.rest = append(w.rest, onStream(id, len(w.sent)+1+i, ssn, f,
+				"0123456789012345678901234567890123456789"[:1+w.rnd.IntN(40)]))
 		}
 	}
 	d := w.rest[0]
@@ -332,9 +334,12 @@ func (w *twins) steps(what int) {
 			w.sack(1400)
 		}
 	case 23, 24:
-		w.both("whether a SACK is due", func(r *Receiver) any { return []any{r.SackDue(w.now), r.SackNow(), r.SackPending(), r.Deadline()} })
+		w.both("whether a SACK is due", func(r *Receiver) any {
+			return []any{r.SackDue(w.now), r.SackNow(), r.SackPending(), r.Deadline()}
+		})
 	case 25, 26, 27:
-		w.now = w.now.Add([]time.Duration{1, time.Millisecond, 15 * time.Millisecond, 300 * time.Millisecond}[rnd.IntN(4)])
+		w.now = w.now.Add([]time.Duration{1, time.Millisecond, 15 * time.Millisecond,
+			300 * time.Millisecond}[rnd.IntN(4)])
 	case 28:
 		w.both("a SHUTDOWN", func(r *Receiver) any { r.NoteCumAckSent(); return nil })
 	default:
@@ -350,13 +355,16 @@ func TestRowIsAsOneByOne(t *testing.T) {
 	for seed := range 40 {
 		w := &twins{t: t, rnd: rand.New(rand.NewPCG(uint64(seed), 0x2077)), now: 1000 * ms, quiet: LossBackoffPackets}
 		for i := range w.r {
-			w.r[i] = NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, PartialPoint: 30, PMDCS: 200, InStreams: 2, SackDelay: 200 * time.Millisecond, LoneSackDelay: 20 * time.Millisecond, StrictRFC: seed%4 == 3})
+			w.r[i] = NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, PartialPoint: 30, PMDCS: 200, InStreams: 2,
+				SackDelay: 200 * time.Millisecond, LoneSackDelay: 20 * time.Millisecond, StrictRFC: seed%4 == 3})
 		}
 		for range 500 {
 			ok := w.r[1].CanPlaceRow()
 			r := w.r[0]
-			want := w.come && w.quiet >= LossBackoffPackets && !w.squeeze && !r.HasGaps() && r.Buffered() == 0 && r.Window() > 0 && r.reassembly.byLastTSN.endsAtBase == nil && r.reassembly.dataLimit <= r.cfg.RecvBuffer
-			must.That(t, ok == want, "after %s: a row behind TSN %d: %v, want %v; %d packets behind a loss", w.event, r.CumTSN(), ok, want, w.quiet)
+			want := w.come && w.quiet >= LossBackoffPackets && !w.squeeze && !r.HasGaps() && r.Buffered() == 0 &&
+				r.Window() > 0 && r.reassembly.byLastTSN.endsAtBase == nil && r.reassembly.dataLimit <= r.cfg.RecvBuffer
+			must.That(t, ok == want, "after %s: a row behind TSN %d: %v, want %v; %d packets behind a loss", w.event,
+				r.CumTSN(), ok, want, w.quiet)
 			switch n := 1 + w.rnd.IntN(16); {
 			case ok && int(r.CumTSN()) == len(w.sent) && len(w.rest) == 0 && w.rnd.IntN(3) == 0:
 				if w.row(n); n > 1 {
@@ -374,7 +382,8 @@ func TestRowIsAsOneByOne(t *testing.T) {
 		must.OK(t, w.r[0].Audit(lent(w.lent[0])))
 		must.OK(t, w.r[1].Audit(lent(w.lent[1])))
 	}
-	check.That(t, rows > 1000 && several > 1000 && none > 1000, "%d rows, %d of several packets, and %d times there was none", rows, several, none)
+	check.That(t, rows > 1000 && several > 1000 && none > 1000,
+		"%d rows, %d of several packets, and %d times there was none", rows, several, none)
 }
 
 // begins returns a receiver of 1000 octets with the beginning of a message, as it is when that is
@@ -470,7 +479,8 @@ func TestContinueTakesWhatIsJustAdded(t *testing.T) {
 			mustPacket(t, one, 0, tt.d)
 			r.RowDone(0, 1)
 		}
-		check.That(t, reflect.DeepEqual(one, r), "%s: one by one %s\nin a row %s", tt.name, one.DumpState(0), r.DumpState(0))
+		check.That(t, reflect.DeepEqual(one, r), "%s: one by one %s\nin a row %s", tt.name, one.DumpState(0),
+			r.DumpState(0))
 	}
 	r := begins(t, Config{MaxMessage: 1000}, wire.FlagU)
 	check.That(t, r.QueueMiddle(chunk(2, 7, wire.FlagU, x(980)), nil), "an unordered message has no SSN")
@@ -512,7 +522,8 @@ func (w *twins) long() wire.Data {
 			if w.rnd.IntN(20) == 0 {
 				size = 1 + w.rnd.IntN(40)
 			}
-			w.rest = append(w.rest, onStream(id, len(w.sent)+1+i, ssn, f, "0123456789012345678901234567890123456789"[:size]))
+			w.rest = append(w.rest, onStream(id, len(w.sent)+1+i, ssn, f,
+				"0123456789012345678901234567890123456789"[:size]))
 		}
 	}
 	d := w.rest[0]
@@ -560,7 +571,8 @@ func (w *twins) one(d wire.Data, b [2]*rawio.Buf) (a Admission, err error) {
 	w.t.Helper()
 	a, err = w.queued(0, d, b[0])
 	also, fails := w.queued(1, d, b[1])
-	must.That(w.t, a == also && reflect.DeepEqual(err, fails), "TSN %d: one by one %d, %v, in a row %d, %v", d.TSN(), a, err, also, fails)
+	must.That(w.t, a == also && reflect.DeepEqual(err, fails), "TSN %d: one by one %d, %v, in a row %d, %v", d.TSN(),
+		a, err, also, fails)
 	w.event = fmt.Sprint("TSN ", d.TSN())
 	return a, err
 }
@@ -571,8 +583,10 @@ func (w *twins) middle(n int) (k int, err error) {
 	one, other := w.r[0], w.r[1]
 	unordered, ok := other.MidMessage()
 	m := one.reassembly.byLastTSN.endsAtBase
-	must.That(w.t, ok == (m != nil && one.ackPolicy.lossBackoff == 0 && !w.squeeze), "after %s: the middle of a message behind TSN %d: %v", w.event, one.CumTSN(), ok)
-	must.That(w.t, !ok || unordered == m.Unordered, "after %s: the middle of an unordered message: %v", w.event, unordered)
+	must.That(w.t, ok == (m != nil && one.ackPolicy.lossBackoff == 0 && !w.squeeze),
+		"after %s: the middle of a message behind TSN %d: %v", w.event, one.CumTSN(), ok)
+	must.That(w.t, !ok || unordered == m.Unordered, "after %s: the middle of an unordered message: %v", w.event,
+		unordered)
 	for ; ok && k < n; k++ {
 		d := w.due()
 		if d.B() || d.E() || d.I() || d.U() != unordered {
@@ -583,9 +597,11 @@ func (w *twins) middle(n int) (k int, err error) {
 		a, fails := w.queued(0, d, b[0])
 		aside, g := min(2*one.cfg.PMDCS, one.cfg.RecvBuffer/2), &one.reassembly
 		want := a == New && fails == nil && g.byLastTSN.endsAtBase == m && m.Size == size && m.Offset == offset &&
-			!(g.maxMessage > g.dataLimit && g.dataLimit-size < aside) && !(one.cfg.PartialPoint > 0 && size > one.cfg.PartialPoint)
+			!(g.maxMessage > g.dataLimit && g.dataLimit-size < aside) &&
+			!(one.cfg.PartialPoint > 0 && size > one.cfg.PartialPoint)
 		took := other.QueueMiddle(d, b[1])
-		must.That(w.t, took == want, "TSN %d: taken in a row %v, want %v: one by one %d, %v", d.TSN(), took, want, a, fails)
+		must.That(w.t, took == want, "TSN %d: taken in a row %v, want %v: one by one %d, %v", d.TSN(), took, want, a,
+			fails)
 		if w.event = fmt.Sprint("TSN ", d.TSN(), " of a row"); took {
 			continue
 		}
@@ -593,7 +609,8 @@ func (w *twins) middle(n int) (k int, err error) {
 			other.RowDone(w.now, k)
 		}
 		also, err := w.queued(1, d, b[1])
-		must.That(w.t, a == also && reflect.DeepEqual(err, fails), "TSN %d: one by one %d, %v, behind a row %d, %v", d.TSN(), a, fails, also, err)
+		must.That(w.t, a == also && reflect.DeepEqual(err, fails), "TSN %d: one by one %d, %v, behind a row %d, %v",
+			d.TSN(), a, fails, also, err)
 		return k, err
 	}
 	if k > 0 {
@@ -654,8 +671,11 @@ func TestMiddleIsAsOneByOne(t *testing.T) {
 	for seed := range 120 {
 		w := &twins{t: t, rnd: rand.New(rand.NewPCG(uint64(seed), 0x9260)), now: 1000 * ms}
 		for i := range w.r {
-			w.r[i] = NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, MaxMessage: []int{0, 0, 1000, 1400, 500}[seed%5], PartialPoint: []int{0, 0, 300}[seed%3], PMDCS: []int{50, 200}[seed%2],
-				InStreams: 2, SackDelay: 200 * time.Millisecond, LoneSackDelay: 20 * time.Millisecond, StrictRFC: seed%4 == 3})
+			w.r[i] = NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000,
+				MaxMessage: []int{0, 0, 1000, 1400, 500}[seed%5], PartialPoint: []int{0, 0, 300}[seed%3],
+				PMDCS:     []int{50, 200}[seed%2],
+				InStreams: 2, SackDelay: 200 * time.Millisecond, LoneSackDelay: 20 * time.Millisecond,
+				StrictRFC: seed%4 == 3})
 		}
 		var err error
 		for i := 0; i < 250 && err == nil; i++ {
@@ -677,7 +697,8 @@ func TestMiddleIsAsOneByOne(t *testing.T) {
 		must.OK(t, w.r[0].Audit(lent(w.lent[0])))
 		must.OK(t, w.r[1].Audit(lent(w.lent[1])))
 	}
-	check.That(t, rows > 500 && fragments > 2*rows && singles > 500 && len(errors) > 1, "%d fragments in %d rows, and %d times there was none; %v", fragments, rows, singles, errors)
+	check.That(t, rows > 500 && fragments > 2*rows && singles > 500 && len(errors) > 1,
+		"%d fragments in %d rows, and %d times there was none; %v", fragments, rows, singles, errors)
 }
 
 func lent(list []*Message) (n int) {

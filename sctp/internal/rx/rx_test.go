@@ -25,14 +25,16 @@ func chunk(tsn, ssn int, flags uint8, payload string) wire.Data {
 
 func onStream(id, tsn, ssn int, flags uint8, payload string) wire.Data {
 	b := wire.AppendDataHeader(nil, wire.DataFields{
-		Flags: flags, TSN: wire.TSN(tsn), Stream: wire.StreamID(id), SSN: wire.SSN(ssn), PPID: 42, PayloadLen: len(payload),
+		Flags: flags, TSN: wire.TSN(tsn), Stream: wire.StreamID(id), SSN: wire.SSN(ssn), PPID: 42,
+		PayloadLen: len(payload),
 	})
 	return wire.Data(append(b, payload...))
 }
 
 // newReceiver returns a receiver with a window of 1000 octets that expects TSN 1.
 func newReceiver() *Receiver {
-	return NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, MaxMessage: 1000, PMDCS: 200, InStreams: 16, SackDelay: 200 * time.Millisecond})
+	return NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1000, MaxMessage: 1000, PMDCS: 200, InStreams: 16,
+		SackDelay: 200 * time.Millisecond})
 }
 
 // packet feeds chunks as one packet and returns how each was taken and the first error.
@@ -87,7 +89,8 @@ func sackText(k wire.Sack) string {
 }
 
 func ExampleReceiver() {
-	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1 << 16, PMDCS: 1400, InStreams: 10, SackDelay: 200 * time.Millisecond})
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1 << 16, PMDCS: 1400, InStreams: 10,
+		SackDelay: 200 * time.Millisecond})
 	d := chunk(1, 0, be, "hello")
 	if r.Admit(d) == New {
 		if err := r.Queue(d, nil); err != nil {
@@ -114,11 +117,14 @@ func TestSackReportsWhatArrived(t *testing.T) {
 	}{
 		{"nothing yet: Initial TSN minus 1", nil, 1400, "cum 0"}, // req 9260-3.3.4-2, 9260-14-2
 		{"in order", []int{1, 2, 3}, 1400, "cum 3"},
-		{"two gaps, as in the example of the RFC", []int{1, 2, 3, 5, 6, 8}, 1400, "cum 3 2-3 5-5"}, // req 9260-3.3.4-5, 9260-3.3.4-3
+		// req 9260-3.3.4-5, 9260-3.3.4-3
+		{"two gaps, as in the example of the RFC", []int{1, 2, 3, 5, 6, 8}, 1400, "cum 3 2-3 5-5"},
 		{"out of order, then filled", []int{3, 2, 1}, 1400, "cum 3"},
 		{"filled up to the next gap", []int{2, 3, 5, 1}, 1400, "cum 3 2-2"},
-		{"duplicates once for each arrival", []int{1, 1, 1, 3, 3}, 1400, "cum 1 2-2 dup 1 dup 1 dup 3"}, // req 9260-6.2-19, 9260-3.3.4-6
-		{"blocks that fit, from the lowest", []int{2, 4, 6, 8, 6}, 16 + 3*4, "cum 0 2-2 4-4 6-6"},       // req 9260-6.2-14, 9260-6.7-5
+		// req 9260-6.2-19, 9260-3.3.4-6
+		{"duplicates once for each arrival", []int{1, 1, 1, 3, 3}, 1400, "cum 1 2-2 dup 1 dup 1 dup 3"},
+		// req 9260-6.2-14, 9260-6.7-5
+		{"blocks that fit, from the lowest", []int{2, 4, 6, 8, 6}, 16 + 3*4, "cum 0 2-2 4-4 6-6"},
 		{"far ahead is not reportable", []int{1, 65537}, 1400, "cum 1"},
 		{"as far as a block reaches", []int{1, 65536}, 1400, "cum 1 65535-65535"},
 		{"old TSN", []int{1, -5}, 1400, "cum 1 dup 4294967291"},
@@ -238,7 +244,8 @@ func TestSackIsHeldForNothingButTheNumberOfPackets(t *testing.T) {
 		sack(r)
 		tt.story(r)
 		r.HoldSack(true)
-		check.That(t, r.SackDue(0) != tt.held && r.SackPending(), "%s: due %v, to go with DATA %v", tt.name, r.SackDue(0), r.SackPending())
+		check.That(t, r.SackDue(0) != tt.held && r.SackPending(), "%s: due %v, to go with DATA %v", tt.name,
+			r.SackDue(0), r.SackPending())
 		check.That(t, !tt.held || r.Deadline() != rawio.Never && r.SackDue(r.Deadline()), "%s: held for good", tt.name)
 		r.HoldSack(false)
 		check.That(t, r.SackDue(0), "%s: not due when it is let go", tt.name)
@@ -308,13 +315,15 @@ func TestDelayedSackComesAfterSackDelay(t *testing.T) {
 func TestSackDoesNotWaitInVain(t *testing.T) {
 	// req 9260-6.2-7
 	for _, letter := range []bool{false, true} {
-		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1, SackDelay: 100 * time.Millisecond, StrictRFC: letter})
+		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1,
+			SackDelay: 100 * time.Millisecond, StrictRFC: letter})
 		now, tsn := rawio.Time(0), 0
 		arrive := func(after rawio.Time, waits bool) {
 			t.Helper()
 			now, tsn = now+after, tsn+1
 			mustPacket(t, r, now, chunk(tsn, tsn-1, be, "x"))
-			check.That(t, r.SackPending() && r.SackDue(now) == (!waits && !letter), "letter %v, packet %d: due %v", letter, tsn, r.SackDue(now))
+			check.That(t, r.SackPending() && r.SackDue(now) == (!waits && !letter), "letter %v, packet %d: due %v",
+				letter, tsn, r.SackDue(now))
 		}
 		timer := func() {
 			now = r.Deadline()
@@ -357,7 +366,8 @@ func TestSackDoesNotWaitInVain(t *testing.T) {
 // While packets are answered by DATA that takes the SACK along, a SACK may wait longer for that; no
 // more when one was not, or when several packets came for one answer.
 func TestLoneDelay(t *testing.T) {
-	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1, SackDelay: time.Second})
+	r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, MaxMessage: 1000, PMDCS: 200, InStreams: 1,
+		SackDelay: time.Second})
 	r.SetSackDelay(10*time.Millisecond, time.Millisecond)
 	tsn := 0
 	arrive := func() rawio.Time {
@@ -414,7 +424,8 @@ func TestPlacedOrderedMessagesCountInTheirStream(t *testing.T) {
 	r.Placed(chunk(4, 3, be, "d"))
 	mustPacket(t, r, 0, chunk(5, 4, be, "e"))
 	got := received(r)
-	check.That(t, got == "e|" && r.reassembly.store.usedMemory == 0, "%q, memory %d", got, r.reassembly.store.usedMemory)
+	check.That(t, got == "e|" && r.reassembly.store.usedMemory == 0, "%q, memory %d", got,
+		r.reassembly.store.usedMemory)
 }
 
 func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
@@ -431,7 +442,8 @@ func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
 	sack(r)
 	// req 9260-6.2-2, 9260-6.2-4, 9260-6.2-5
 	got, _ := packet(r, 0, chunk(4, 3, be, x))
-	must.That(t, got[0] == Dropped && r.SackDue(0), "TSN above the highest with a closed window: %v, SACK due %v", got, r.SackDue(0))
+	must.That(t, got[0] == Dropped && r.SackDue(0), "TSN above the highest with a closed window: %v, SACK due %v",
+		got, r.SackDue(0))
 	check.Equal(t, "SACK", sackText(sack(r)), "cum 0 2-3")
 	// req 9260-6.2-3, 9260-6.2-25
 	got, err := packet(r, 0, chunk(1, 0, be, x))
@@ -446,7 +458,8 @@ func TestZeroWindowTakesOnlyWhatFillsTheGap(t *testing.T) {
 func TestEvictionTakesFragmentsFromTheEnd(t *testing.T) {
 	x := string(make([]byte, 250))
 	r := newReceiver()
-	mustPacket(t, r, 0, chunk(3, 1, wire.FlagB, x), chunk(4, 1, 0, x), chunk(5, 1, wire.FlagE, x), chunk(2, 0, wire.FlagE, x))
+	mustPacket(t, r, 0, chunk(3, 1, wire.FlagB, x), chunk(4, 1, 0, x), chunk(5, 1, wire.FlagE, x),
+		chunk(2, 0, wire.FlagE, x))
 	must.Equal(t, "window", r.Window(), 0)
 	mustPacket(t, r, 0, chunk(1, 0, wire.FlagB, x))
 	check.Equal(t, "SACK", sackText(sack(r)), "cum 4")
@@ -522,7 +535,9 @@ func TestPiecesOfATrainShareTheirBuffer(t *testing.T) {
 	queue := func(tsn, stream int, buf *rawio.Buf, refs, mem int) {
 		t.Helper()
 		err := r.Queue(onStream(stream, tsn, 0, be, "crumb"), buf)
-		must.That(t, err == nil && buf.Refs() == refs && r.reassembly.store.usedMemory == mem, "TSN %d: %v, %d references, %d of memory, want %d and %d", tsn, err, buf.Refs(), r.reassembly.store.usedMemory, refs, mem)
+		must.That(t, err == nil && buf.Refs() == refs && r.reassembly.store.usedMemory == mem,
+			"TSN %d: %v, %d references, %d of memory, want %d and %d", tsn, err, buf.Refs(),
+			r.reassembly.store.usedMemory, refs, mem)
 	}
 	a, b, c := train(), train(), train()
 	const each = pieceCost + messageCost
@@ -598,7 +613,8 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 		check.Equal(t, "another with the SSN of one that waits and is due", place(id, 1, be), Dropped)
 	}
 	_, ok := r.Receive()
-	check.That(t, !ok && r.reassembly.numPlaceholders == 0 && r.reassembly.store.usedMemory == 0, "%d messages still wait, %d octets", r.reassembly.numPlaceholders, r.reassembly.store.usedMemory)
+	check.That(t, !ok && r.reassembly.numPlaceholders == 0 && r.reassembly.store.usedMemory == 0,
+		"%d messages still wait, %d octets", r.reassembly.numPlaceholders, r.reassembly.store.usedMemory)
 	check.Equal(t, "after it", place(0, 20_000, be), New)
 }
 
@@ -625,6 +641,7 @@ func TestWhatIsKnownOfAStream(t *testing.T) {
 	r := newReceiver()
 	mustPacket(t, r, 0, onStream(3, 1, 0, be, "a"), onStream(3, 2, 2, be, "c"), onStream(3, 3, 3, be, "d"))
 	for id, want := range map[wire.StreamID]string{3: "1 2 true", 4: "0 0 true", 15000: "0 0 false"} {
-		check.Equal(t, fmt.Sprintf("next SSN of stream %d, how many wait, and whether it is known", id), fmt.Sprint(r.Stream(id)), want)
+		check.Equal(t, fmt.Sprintf("next SSN of stream %d, how many wait, and whether it is known", id),
+			fmt.Sprint(r.Stream(id)), want)
 	}
 }

@@ -48,7 +48,8 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 		n, worst := 0, uint64(0)
 		for ; n < 60_000; n++ {
 			tsn, stream, ssn, flags := tt.chunk(n)
-			wire.AppendDataHeader(d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(tsn), Stream: wire.StreamID(stream), SSN: wire.SSN(ssn), PayloadLen: 1})
+			wire.AppendDataHeader(d[:0], wire.DataFields{Flags: flags, TSN: wire.TSN(tsn),
+				Stream: wire.StreamID(stream), SSN: wire.SSN(ssn), PayloadLen: 1})
 			begun := r.Steps()
 			if r.Admit(d) != New {
 				break
@@ -68,7 +69,8 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 		heap, held := int(after.HeapAlloc)-int(before.HeapAlloc), r.Held()
 		check.That(t, n >= 20_000 && r.reassembly.store.usedMemory <= 8*limit+1<<16+1000,
 			"%s: %d chunks taken, %d octets of memory", tt.name, n, r.reassembly.store.usedMemory)
-		check.That(t, heap <= held*5/4+16<<10 && held <= heap*5/4+16<<10, "%s: %d octets held, %d by its own account", tt.name, heap, held)
+		check.That(t, heap <= held*5/4+16<<10 && held <= heap*5/4+16<<10, "%s: %d octets held, %d by its own account",
+			tt.name, heap, held)
 		wire.AppendDataHeader(d[:0], wire.DataFields{Flags: be, TSN: 1, PayloadLen: 1})
 		for range 3 { // the one that all wait for, then the reader, who gets that one first
 			begun := r.Steps()
@@ -87,24 +89,30 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 			r.Release(m)
 		}
 		err := r.Audit(0)
-		check.That(t, err == nil && max(r.reassembly.numFree, r.reassembly.store.numFreePieces) <= max(minSpares, limit/octetsPerSpare), "%s: %v, with %d messages and %d pieces to use again", tt.name, err, r.reassembly.numFree, r.reassembly.store.numFreePieces)
+		check.That(t, err == nil && max(r.reassembly.numFree, r.reassembly.store.numFreePieces) <= max(minSpares,
+			limit/octetsPerSpare), "%s: %v, with %d messages and %d pieces to use again", tt.name, err,
+			r.reassembly.numFree, r.reassembly.store.numFreePieces)
 		r.Trim()
-		check.That(t, r.Held() <= 3<<10+r.reassembly.streams.Held() || r.HasGaps() || r.Buffered() != 0, "%s: %d octets are kept when all is read", tt.name, r.Held())
+		check.That(t, r.Held() <= 3<<10+r.reassembly.streams.Held() || r.HasGaps() || r.Buffered() != 0,
+			"%s: %d octets are kept when all is read", tt.name, r.Held())
 		r.Close()
 		err = r.Audit(0)
 		check.That(t, err == nil, "%v, %v", tt.name, err)
 		held = r.Held()
-		check.That(t, held <= 12<<10 && r.Buffered() == 0, "%s: %d octets held at the end, %d of user data", tt.name, held, r.Buffered())
+		check.That(t, held <= 12<<10 && r.Buffered() == 0, "%s: %d octets held at the end, %d of user data", tt.name,
+			held, r.Buffered())
 		runtime.KeepAlive(r)
 	}
 	p, m, l := unsafe.Sizeof(piece{}), unsafe.Sizeof(Message{}), unsafe.Sizeof(bufferRef{})
-	check.That(t, p <= pieceCost && m <= messageCost && l <= bufferRefCost, "%d, %d and %d octets in a piece, a Message and a loan", p, m, l)
+	check.That(t, p <= pieceCost && m <= messageCost && l <= bufferRefCost,
+		"%d, %d and %d octets in a piece, a Message and a loan", p, m, l)
 }
 
 // What is due to be delivered, and waits for its reader, keeps its place in the stream.
 func TestWhatIsDueKeepsItsTurn(t *testing.T) {
 	r := newReceiver()
-	for i, steps := range []uint64{1, 2, 4} { // what it is next to, if there is anything, the messages on its way, and its place
+	// what it is next to, if there is anything, the messages on its way, and its place
+	for i, steps := range []uint64{1, 2, 4} {
 		tsn := []int{2, 1, 3}[i]
 		mustPacket(t, r, 0, chunk(tsn, tsn-1, be, string(rune('a'+tsn-1))))
 		check.That(t, r.Steps() == steps, "%d steps for %d chunks, want %d", r.Steps(), i+1, steps)
@@ -175,7 +183,9 @@ func TestBlocksOfEachLengthAreKept(t *testing.T) {
 		{[]int{129, 700, 257}, 2*256 + 512 + 1024, 3 * listCost, 3},
 	} {
 		come(tt.octets...)
-		check.That(t, s.freeBlockOctets == tt.cached && s.freeListOctets == tt.lists && s.numFreePieces == tt.pieces, "after %v: %d octets in blocks, %d of lists, %d pieces", tt.octets, s.freeBlockOctets, s.freeListOctets, s.numFreePieces)
+		check.That(t, s.freeBlockOctets == tt.cached && s.freeListOctets == tt.lists && s.numFreePieces == tt.pieces,
+			"after %v: %d octets in blocks, %d of lists, %d pieces", tt.octets, s.freeBlockOctets, s.freeListOctets,
+			s.numFreePieces)
 	}
 }
 
@@ -189,7 +199,9 @@ func TestSpareMemoryIsBounded(t *testing.T) {
 		}
 		received(r)
 		s := &r.reassembly.store
-		check.That(t, r.reassembly.numFree == spare && s.numFreePieces == spare && s.freeBlockOctets == min(2*limit, 309<<minBlockBits), "%d messages, %d pieces, %d octets", r.reassembly.numFree, s.numFreePieces, s.freeBlockOctets)
+		check.That(t, r.reassembly.numFree == spare && s.numFreePieces == spare && s.freeBlockOctets == min(2*limit,
+			309<<minBlockBits), "%d messages, %d pieces, %d octets", r.reassembly.numFree, s.numFreePieces,
+			s.freeBlockOctets)
 	}
 }
 
@@ -200,6 +212,7 @@ func TestHighestStreamIsCheap(t *testing.T) {
 	mustPacket(t, r, 0, onStream(65_534, 1, 0, be, "x"))
 	held := r.Held()
 	r.Placed(onStream(65_535, 2, 0, be, "x"))
-	check.That(t, held <= 10<<10 && r.Held() == held, "%d octets held, %d with a message of a stream that there is not", held, r.Held())
+	check.That(t, held <= 10<<10 && r.Held() == held,
+		"%d octets held, %d with a message of a stream that there is not", held, r.Held())
 	mustPacket(t, r, 0, onStream(0, 3, 1, be, "x"), onStream(1<<15, 4, 1, be, "x"), onStream(1, 5, 1, be, "x"))
 }

@@ -13,7 +13,8 @@ func FuzzSet(f *testing.F) {
 	f.Add([]byte{0, 1, 5, 0, 7, 3, 4, 2, 4, 9, 1, 1, 6, 200})
 	f.Add([]byte{8, 3, 200, 4, 0, 255, 8, 60, 5, 5, 60, 9})
 	f.Add([]byte{6, 255, 0, 255, 0, 254, 5, 250, 9, 2, 100, 4, 3, 100, 7, 60})
-	f.Add([]byte{255, 7, 255, 7, 255, 7, 255, 0, 200, 0, 4, 1, 0, 8, 9, 255, 5, 9, 255, 6, 255, 255, 3, 40, 90, 5, 9, 255, 4, 12, 255})
+	f.Add([]byte{255, 7, 255, 7, 255, 7, 255, 0, 200, 0, 4, 1, 0, 8, 9, 255, 5, 9, 255, 6, 255, 255, 3, 40, 90, 5, 9,
+		255, 4, 12, 255})
 	for seed := range 250 {
 		in := fuzzinput.Random(seed, 200)
 		in[0] |= byte(seed % 32) // wide windows, mostly
@@ -76,20 +77,23 @@ func FuzzSet(f *testing.F) {
 			must.That(t, s.Has(i) == ref[i] || i-base >= wire.TSN(live), "Has(%d) is %v", i, s.Has(i))
 			near := false
 			for u := i &^ 63; u != i|63; u++ {
-				near = near || ref[u] || ref[u+1] || ref[u-wire.TSN(s.Cap())] || ref[u+1-wire.TSN(s.Cap())] || ref[u+wire.TSN(s.Cap())]
+				near = near || ref[u] || ref[u+1] || ref[u-wire.TSN(s.Cap())] || ref[u+1-wire.TSN(s.Cap())] ||
+					ref[u+wire.TSN(s.Cap())]
 			}
 			must.That(t, s.HasNear(i) == near, "Near(%d) is %v", i, s.HasNear(i))
 			for w := 0; s.bitTable != nil && w < len(s.words); w++ {
 				word := s.words[w]
 				some, full := s.nonEmpty[w>>6]>>(w&63)&1 != 0, s.allSet[w>>6]>>(w&63)&1 != 0
-				must.That(t, some == (word != 0) && full == (word+1 == 0), "word %d is %x, its sums are %v and %v", w, word, some, full)
+				must.That(t, some == (word != 0) && full == (word+1 == 0), "word %d is %x, its sums are %v and %v", w,
+					word, some, full)
 			}
 		}
 	})
 }
 
 // agree searches n TSNs from t on for the first whose membership is as wanted.
-func agree(t *testing.T, what string, ref map[wire.TSN]bool, from wire.TSN, step uint32, n int, member bool, got wire.TSN, ok bool) {
+func agree(t *testing.T, what string, ref map[wire.TSN]bool, from wire.TSN, step uint32, n int, member bool,
+	got wire.TSN, ok bool) {
 	t.Helper()
 	for k := range n {
 		if u := from.Add(step * uint32(k)); ref[u] == member {

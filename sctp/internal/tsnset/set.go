@@ -50,7 +50,8 @@ func (s *Set) Grow(n int, base wire.TSN, live int) {
 	}
 	words := (1<<bits.Len(uint(n-1)) + 63) / 64
 	sums := (words + 63) / 64
-	w := Set{bitTable: &bitTable{words: make([]uint64, words), nonEmpty: make([]uint64, sums), allSet: make([]uint64, sums)}}
+	w := Set{bitTable: &bitTable{words: make([]uint64, words), nonEmpty: make([]uint64, sums),
+		allSet: make([]uint64, sums)}}
 	for t, ok := s.Next(base, live); ok; t, ok = s.Next(t+1, live-int(t+1-base)) {
 		w.Add(t)
 	}

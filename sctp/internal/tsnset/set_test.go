@@ -32,7 +32,8 @@ func TestWindowOfASetOnlyGrows(t *testing.T) {
 		{1, 64, 0}, {64, 64, 0}, {65, 128, 32}, {9, 128, 32}, {4096, 4096, 528}, {4097, 8192, 1056}, {MaxWindow, MaxWindow, 8448}, {1, MaxWindow, 8448},
 	} {
 		s.Grow(row.n, 0, s.Cap())
-		check.That(t, s.Cap() == row.width && s.Held() == row.held, "grown to %d: %d TSNs in %d octets, want %d in %d", row.n, s.Cap(), s.Held(), row.width, row.held)
+		check.That(t, s.Cap() == row.width && s.Held() == row.held,
+			"grown to %d: %d TSNs in %d octets, want %d in %d", row.n, s.Cap(), s.Held(), row.width, row.held)
 	}
 }
 
@@ -50,7 +51,8 @@ func TestSearchesEndWhereTheyAreTold(t *testing.T) {
 			gap, ok := s.NextGap(from, n)
 			_, beyond := s.NextGap(from, n-1)
 			s.Add(last)
-			must.That(t, ok && gap == last && !beyond, "NextGap from %d: %d, %v, want %d; %v one before", from, gap, ok, last, beyond)
+			must.That(t, ok && gap == last && !beyond, "NextGap from %d: %d, %v, want %d; %v one before", from, gap,
+				ok, last, beyond)
 		}
 	}
 	s.RemoveRange(0, s.Cap())
@@ -62,7 +64,8 @@ func TestSearchesEndWhereTheyAreTold(t *testing.T) {
 			_, beyond := s.Next(from, n-1)
 			prev, back := s.Last(last+from, n+int(from))
 			_, before := s.Last(last+from, int(from))
-			must.That(t, ok && next == last && !beyond && back && prev == last && !before, "Next from %d: %d, %v, want %d; %v one before; Last %d, %v", from, next, ok, last, beyond, prev, back)
+			must.That(t, ok && next == last && !beyond && back && prev == last && !before,
+				"Next from %d: %d, %v, want %d; %v one before; Last %d, %v", from, next, ok, last, beyond, prev, back)
 			s.Remove(last)
 		}
 	}

@@ -24,11 +24,13 @@ func (s *Sender) Audit() error {
 		// A chunk that was sent again is found in the order of sending, which time alone does not
 		// tell.
 		ago := int32(s.latestDelivered.sentStamp - r.sentStamp)
-		late := r.isIn(inFlight) && (r.flags&flagFastRetransmitted == 0 || !s.cfg.StrictRFC) && s.latestDelivered.isAfter(r.sentStamp, t)
+		late := r.isIn(inFlight) && (r.flags&flagFastRetransmitted == 0 || !s.cfg.StrictRFC) &&
+			s.latestDelivered.isAfter(r.sentStamp, t)
 		switch {
 		case r.flags&(flagResent|flagProbeCopied) == 0 && r.unreportedDups > 0:
 			return fmt.Errorf("TSN %d: sent once, and %d times again", t, r.unreportedDups)
-		case g.lossEligible.Has(t) && !late, late && (r.flags&flagResent == 0 || ago > 0) && !g.lossEligible.Has(t) && !s.pendingSack.active:
+		case g.lossEligible.Has(t) && !late, late && (r.flags&flagResent == 0 || ago > 0) && !g.lossEligible.Has(t) &&
+			!s.pendingSack.active:
 			return fmt.Errorf("TSN %d: ripe %v", t, g.lossEligible.Has(t))
 		case s.withheld.isChunk(t) != (r.state == stateWithheld || r.state == stateWithheldQueued):
 			return fmt.Errorf("TSN %d is %v; TSN %d is withheld: %v", t, r.state, s.withheld.tsn, s.withheld.isActive)
@@ -82,12 +84,15 @@ func (g *outstanding) auditSets(paths []*Path) error {
 	}
 	for i, p := range paths {
 		if p.flightSize != flight[i] || p.flightSize > 0 && p.firstInFlight != first[i] {
-			return fmt.Errorf("path %d: flight %d, first %d; counted are %d and %d", i, p.flightSize, p.firstInFlight, flight[i], first[i])
+			return fmt.Errorf("path %d: flight %d, first %d; counted are %d and %d", i, p.flightSize, p.firstInFlight,
+				flight[i], first[i])
 		}
 	}
-	if g.flightSize != sum.flightSize || g.dataInFlight != sum.dataInFlight || g.numToRetransmit != sum.numToRetransmit || g.numGapAcked != sum.numGapAcked || g.numReneged != sum.numReneged {
+	if g.flightSize != sum.flightSize || g.dataInFlight != sum.dataInFlight ||
+		g.numToRetransmit != sum.numToRetransmit || g.numGapAcked != sum.numGapAcked || g.numReneged != sum.numReneged {
 		return fmt.Errorf("flight %d, data %d, marked %d, gap-acknowledged %d, owed %d; counted are %d, %d, %d, %d, %d",
-			g.flightSize, g.dataInFlight, g.numToRetransmit, g.numGapAcked, g.numReneged, sum.flightSize, sum.dataInFlight, sum.numToRetransmit, sum.numGapAcked, sum.numReneged)
+			g.flightSize, g.dataInFlight, g.numToRetransmit, g.numGapAcked, g.numReneged, sum.flightSize,
+			sum.dataInFlight, sum.numToRetransmit, sum.numGapAcked, sum.numReneged)
 	}
 	octets := 0
 	if len(g.chunkRing) > len(g.inlineRecords) {
@@ -97,7 +102,8 @@ func (g *outstanding) auditSets(paths []*Path) error {
 		octets += set.Held()
 	}
 	if g.len() > maxOutstanding || octets != g.memoryOctets {
-		return fmt.Errorf("%d TSNs outstanding, %d octets of records and sets; counted are %d", g.len(), octets, g.memoryOctets)
+		return fmt.Errorf("%d TSNs outstanding, %d octets of records and sets; counted are %d", g.len(), octets,
+			g.memoryOctets)
 	}
 	return nil
 }
@@ -112,8 +118,10 @@ func (s *Sender) auditQueue(held int) error {
 	if s.current.loaded && s.current.fromQueue {
 		held += s.current.msg.Len() - s.current.offset
 	}
-	if most := cmp.Or(s.cfg.SendBuffer, MaxBuffer); s.queuedOctets != unsent || s.bufferedOctets != held || s.bufferedOctets > most {
-		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.queuedOctets, s.bufferedOctets, most, unsent, held)
+	if most := cmp.Or(s.cfg.SendBuffer, MaxBuffer); s.queuedOctets != unsent || s.bufferedOctets != held ||
+		s.bufferedOctets > most {
+		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.queuedOctets, s.bufferedOctets,
+			most, unsent, held)
 	}
 	return nil
 }
@@ -121,13 +129,20 @@ func (s *Sender) auditQueue(held int) error {
 // DumpState returns all that the Sender counts and has measured. Tests compare it with what it was.
 func (s *Sender) DumpState() string {
 	g, b := &s.outstanding, []byte(nil)
-	b = fmt.Append(b, s.Stats(), *s.steps, g.firstUnacked, g.nextTSN, g.flightSize, g.dataInFlight, g.rwnd, s.maxRwnd, s.Queued(), s.NextTimeout(),
-		s.inRecovery, s.bypassCwnd, s.burstLeft, s.burstCredit, s.ackedOctets, s.deferral, s.enqueuedSinceSack, s.moreExpected, s.coalesceEndAt, s.ackCredit, s.zeroWindowProbing, s.probeAnswered, s.probeCutsToWindow, s.latestDelivered, g.lossEligibleTo,
-		s.tailProbe.pending, s.tailProbe.unacked, s.tailProbe.tsn, s.pendingSack.active, g.numToRetransmit, g.numGapAcked, g.numReneged)
+	b = fmt.Append(b, s.Stats(), *s.steps, g.firstUnacked, g.nextTSN, g.flightSize, g.dataInFlight, g.rwnd, s.maxRwnd,
+		s.Queued(), s.NextTimeout(),
+		s.inRecovery, s.bypassCwnd, s.burstLeft, s.burstCredit, s.ackedOctets, s.deferral, s.enqueuedSinceSack,
+		s.moreExpected, s.coalesceEndAt, s.ackCredit, s.zeroWindowProbing, s.probeAnswered, s.probeCutsToWindow,
+		s.latestDelivered, g.lossEligibleTo,
+		s.tailProbe.pending, s.tailProbe.unacked, s.tailProbe.tsn, s.pendingSack.active, g.numToRetransmit,
+		g.numGapAcked, g.numReneged)
 	for _, p := range s.paths {
-		b = fmt.Append(b, " ", p.State, p.mtu, p.rttEst, p.flightSize, p.cc.Window(), p.cc.Ssthresh(), p.t3At, p.ptoAt, p.nextSendAt, p.lastSentAt, p.idleSince,
-			p.blackHoleTimeouts, p.onePacketOnly, p.tsnsSentAtReduction, p.rttTiming, p.rttTSN, p.rttStartAt, p.latestDelivered, p.suspicion,
-			p.rackTimeout(), p.sackDelays.longestDelay(), p.renegedOctets, p.earlyT3.expiries, p.IsBlackHole(), p.NeedsRTTProof())
+		b = fmt.Append(b, " ", p.State, p.mtu, p.rttEst, p.flightSize, p.cc.Window(), p.cc.Ssthresh(), p.t3At,
+			p.ptoAt, p.nextSendAt, p.lastSentAt, p.idleSince,
+			p.blackHoleTimeouts, p.onePacketOnly, p.tsnsSentAtReduction, p.rttTiming, p.rttTSN, p.rttStartAt,
+			p.latestDelivered, p.suspicion,
+			p.rackTimeout(), p.sackDelays.longestDelay(), p.renegedOctets, p.earlyT3.expiries, p.IsBlackHole(),
+			p.NeedsRTTProof())
 		if c := p.rateSampler; c != nil {
 			b = fmt.Append(b, c.delivered, c.lost, c.appLimitedUntil)
 		}

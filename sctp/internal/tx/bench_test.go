@@ -84,7 +84,8 @@ func BenchmarkFill(b *testing.B) {
 func BenchmarkFillLong(b *testing.B) {
 	const packets = 128
 	body := make([]byte, RunMost*1480)
-	for name, src := range map[string]Source{"one": &endlessSource{body}, "runs": &endlessRunner{endlessSource: endlessSource{body}}, "queue": nil} {
+	for name, src := range map[string]Source{"one": &endlessSource{body},
+		"runs": &endlessRunner{endlessSource: endlessSource{body}}, "queue": nil} {
 		b.Run(name, func(b *testing.B) {
 			s, batch := newBulkSender(1480), pack.NewBatch(packets)
 			s.SetUpper(src, nil)

@@ -33,7 +33,8 @@ func newSenderPair(t *testing.T, seed uint64) *senderPair {
 		c.body[i] = byte(r.Uint32())
 	}
 	paths, burst, packets := 1+r.IntN(2), []int{0, 0, 4, 40}[r.IntN(4)], []int{1000, 1000, 2 + r.IntN(20)}[r.IntN(3)]
-	less, mtu, cwnd := max(r.IntN(8)-4, 0), []int{labMTU, labMTU, labMTU, 20_000}[r.IntN(4)], []int{0, 1 << 20, r.IntN(40) * counted}[r.IntN(3)]
+	less, mtu, cwnd := max(r.IntN(8)-4, 0), []int{labMTU, labMTU, labMTU, 20_000}[r.IntN(4)],
+		[]int{0, 1 << 20, r.IntN(40) * counted}[r.IntN(3)]
 	for i := range c.ends {
 		l := newLab(t, paths)
 		l.noFillMore, l.b = i == 0, pack.NewBatch(packets)
@@ -59,12 +60,14 @@ func describeOctets(pieces ...[]byte) string {
 
 // randomMessage is one of any length, in one piece or two, with a head or none.
 func (c *senderPair) randomMessage(r *rand.Rand, token uint64) (m Message) {
-	m = Message{Stream: wire.StreamID(r.IntN(4)), PPID: r.Uint32(), Unordered: r.IntN(2) == 0, SackNow: r.IntN(4) == 0, NoBundle: r.IntN(8) == 0, Token: token}
+	m = Message{Stream: wire.StreamID(r.IntN(4)), PPID: r.Uint32(), Unordered: r.IntN(2) == 0,
+		SackNow: r.IntN(4) == 0, NoBundle: r.IntN(8) == 0, Token: token}
 	if r.IntN(2) == 0 {
 		m.HeadLen = uint8(1 + r.IntN(HeadCap))
 		copy(m.Head[:m.HeadLen], c.body[r.IntN(1000):])
 	}
-	n := c.size*r.IntN(min(40, len(c.body)/2/c.size)) + []int{-1, 0, 1, r.IntN(c.size)}[r.IntN(4)] - r.IntN(2)*int(m.HeadLen)
+	n := c.size*r.IntN(min(40, len(c.body)/2/c.size)) + []int{-1, 0, 1, r.IntN(c.size)}[r.IntN(4)] - r.IntN(2)*int(
+		m.HeadLen)
 	n = max(n, 1)
 	b := c.body[r.IntN(len(c.body)/4):][:n]
 	cut := []int{n, 0, r.IntN(n), max(r.IntN(n)/c.size*c.size-int(m.HeadLen), 0), n - 1}[r.IntN(5)]
@@ -222,10 +225,13 @@ func TestHowManyChunksOfALongMessageARunHas(t *testing.T) {
 		b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
 		b.End()
 		row.slot.offset = row.off
-		row.slot.msg = Message{HeadLen: uint8(row.head), Body: [2][]byte{make([]byte, row.first), make([]byte, row.second)}}
+		row.slot.msg = Message{HeadLen: uint8(row.head),
+			Body: [2][]byte{make([]byte, row.first), make([]byte, row.second)}}
 		l.s.current = row.slot
 		n := l.s.sendMessageRun(0, b, p, row.size, row.n)
-		check.That(t, n == row.want && len(b.Pkts) == 1+n && l.s.current.offset == row.off+n*row.size && int(l.s.NextTSN()) == 1+n,
-			"%s: a run of %d, want %d; there are %d packets, %d octets are sent, TSN %d is next", row.name, n, row.want, len(b.Pkts), l.s.current.offset, l.s.NextTSN())
+		check.That(t, n == row.want && len(b.Pkts) == 1+n && l.s.current.offset == row.off+n*row.size &&
+			int(l.s.NextTSN()) == 1+n,
+			"%s: a run of %d, want %d; there are %d packets, %d octets are sent, TSN %d is next", row.name, n,
+			row.want, len(b.Pkts), l.s.current.offset, l.s.NextTSN())
 	}
 }

@@ -35,7 +35,8 @@ func (s *Sender) waitsForMore(now rawio.Time, p *Path, heard bool) bool {
 		n++
 	}
 	over := s.cfg.NoDelay || !now.Before(s.coalesceEndAt)
-	if over || n == 0 || n >= maxCoalesced || s.current.loaded && s.current.offset > 0 || !(s.moreExpected || pair && !heard) || !p.minRTTBelow(shortRTT) || s.isPaced(p) {
+	if over || n == 0 || n >= maxCoalesced || s.current.loaded && s.current.offset > 0 ||
+		!(s.moreExpected || pair && !heard) || !p.minRTTBelow(shortRTT) || s.isPaced(p) {
 		s.coalesceEndAt, s.moreExpected = rawio.Never, s.moreExpected && !over
 		return false
 	}
@@ -84,7 +85,8 @@ func (s *Sender) chooseDeferral(now rawio.Time, p *Path, heard bool) {
 // defersNewData reports whether new DATA to p, of the message in the slot, waits.
 func (s *Sender) defersNewData(p *Path) bool {
 	l := &s.current
-	if s.deferral == deferNone || s.sackNow || !l.fromQueue || l.msg.NoBundle || l.msg.SackNow || s.deferral != deferMore && !p.manyInFlight() {
+	if s.deferral == deferNone || s.sackNow || !l.fromQueue || l.msg.NoBundle || l.msg.SackNow ||
+		s.deferral != deferMore && !p.manyInFlight() {
 		return false
 	}
 	return s.deferral >= deferAll || s.Queued() < s.MaxPayload()

@@ -122,7 +122,8 @@ func TestWhatEndsTheWait(t *testing.T) {
 	l.expectTSNs("less than a train", "")
 	l.enqueueMany(1, full+10)
 	n := len(l.transmit())
-	check.That(t, n == trainOctets/full+1 && l.s.Queued() == 10, "of a train and a bit %d packets went, %d octets are left", n, l.s.Queued())
+	check.That(t, n == trainOctets/full+1 && l.s.Queued() == 10,
+		"of a train and a bit %d packets went, %d octets are left", n, l.s.Queued())
 	l.expectTSNs("the bit waits", "")
 	l.runNextTimeout()
 	check.Equal(t, "packets after T3-rtx", len(l.transmit()), 1)
@@ -202,7 +203,8 @@ func TestLongMessagesFillPackets(t *testing.T) {
 		var packets []string
 		got := make([]int, len(tt.sizes))
 		for _, p := range l.transmit() {
-			check.That(t, p.Len() <= labMTU-wire.SackLen(0, 0), "%s: a packet of %d octets has no room for a SACK", tt.name, p.Len())
+			check.That(t, p.Len() <= labMTU-wire.SackLen(0, 0), "%s: a packet of %d octets has no room for a SACK",
+				tt.name, p.Len())
 			var sizes []string
 			for _, d := range chunks(t, p) {
 				body := d.Payload()

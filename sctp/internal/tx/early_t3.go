@@ -27,7 +27,8 @@ type earlyTimeouts struct {
 // answer.
 func (s *Sender) earlyT3Timeout(p *Path) time.Duration {
 	e := &p.rttEst
-	if p.sackDelays.samples == 0 || e.backedOff || s.zeroWindowProbing || s.cfg.StrictRFC || s.tailProbePath(p) != nil || s.Alternate(p) != p {
+	if p.sackDelays.samples == 0 || e.backedOff || s.zeroWindowProbing || s.cfg.StrictRFC ||
+		s.tailProbePath(p) != nil || s.Alternate(p) != p {
 		return e.rto
 	}
 	return e.srtt + max(4*e.rttvar, minT3, 3*e.srtt+2*p.sackDelays.longestDelay())
@@ -40,7 +41,8 @@ func (s *Sender) startT3(now rawio.Time, p *Path) {
 		*e = earlyTimeouts{rtoAt: now.Add(p.rttEst.rto), firstTimeout: s.earlyT3Timeout(p)}
 	}
 	p.t3At = e.rtoAt
-	if at := now.Add(e.firstTimeout << e.expiries); at.Add(e.firstTimeout) <= e.rtoAt { // what goes out again then is to have as long
+	// what goes out again then is to have as long
+	if at := now.Add(e.firstTimeout << e.expiries); at.Add(e.firstTimeout) <= e.rtoAt {
 		p.t3At = at
 	}
 }

@@ -89,7 +89,8 @@ func TestEchoOfAWindowThatLossHasReduced(t *testing.T) {
 	l.s.HandleECNE(l.now, last)
 	l.expectCwnd("T3-rtx has reduced it", 1000)
 	th := l.pathAt(0).cc.Ssthresh()
-	check.That(t, th == before/2 && before >= 20000 && l.s.Stats().Echoes == 0, "ssthresh %d after a timeout at cwnd %d, %d reductions by echoes", th, before, l.s.Stats().Echoes)
+	check.That(t, th == before/2 && before >= 20000 && l.s.Stats().Echoes == 0,
+		"ssthresh %d after a timeout at cwnd %d, %d reductions by echoes", th, before, l.s.Stats().Echoes)
 	l.transmit()
 	l.sack(last)
 	l.transmit()

@@ -46,11 +46,13 @@ func TestLifetime(t *testing.T) {
 	got := l.expiredTokens()
 	check.That(t, got == nil, "too early: %v", got)
 	l.now, l.s.cfg.SendBuffer = short, 3*full+400
-	check.Equal(t, "message for a full buffer", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 1)}}), ErrSendBufferFull)
+	check.Equal(t, "message for a full buffer", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 1)}}),
+		ErrSendBufferFull)
 	check.Equal(t, "expired", fmt.Sprint(l.expiredTokens()), "[2 5]") // not the first one, which is on its way
 	check.Equal(t, "octets queued", l.s.Queued(), full+200)
 	check.That(t, l.s.queue.at(l.s.queue.length).Body[0] == nil, "what has expired keeps the user's memory")
-	check.Error(t, "what has expired takes room", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}), nil)
+	check.Error(t, "what has expired takes room", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}),
+		nil)
 	l.s.current.msg.Expires = 1 // long ago: what was begun is sent all the same
 	l.sackAfter(10, 2)
 	got = l.expiredTokens()
@@ -82,7 +84,8 @@ func TestLifetimeBeforeAClosedWindow(t *testing.T) {
 	check.Equal(t, "next timeout", l.s.NextTimeout(), 700*ms)
 	l.now = 700 * ms
 	got := l.expiredTokens()
-	check.That(t, fmt.Sprint(got) == "[1]" && l.s.NextTimeout() == rawio.Never && l.s.Idle(l.now), "expired %v, next timeout %v", got, l.s.NextTimeout())
+	check.That(t, fmt.Sprint(got) == "[1]" && l.s.NextTimeout() == rawio.Never && l.s.Idle(l.now),
+		"expired %v, next timeout %v", got, l.s.NextTimeout())
 	l.enqueue(100, Message{})
 	l.expectTSNs("still closed", "")
 	check.Equal(t, "probe, one RTO after the window was found closed, at", l.s.NextTimeout(), second)

@@ -44,7 +44,8 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 // other check.
 func (s *Sender) fastPathChunks(p *Path, size, chunk int) int {
 	l := &s.current
-	if l.loaded && !l.fromQueue || (l.loaded || s.queue.length > 0) && s.deferral > deferShort || s.outstanding.numToRetransmit > 0 || s.zeroWindowProbing || s.sackNow ||
+	if l.loaded && !l.fromQueue || (l.loaded || s.queue.length > 0) && s.deferral > deferShort ||
+		s.outstanding.numToRetransmit > 0 || s.zeroWindowProbing || s.sackNow ||
 		p.onePacketOnly || s.hasNarrowWindow(p) || s.isPaced(p) || !p.rttTiming || p != s.DataPath() {
 		return 0
 	}

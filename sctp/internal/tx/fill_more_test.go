@@ -48,7 +48,8 @@ func (k *randomSource) Next(_ rawio.Time, room int, m *Message) bool {
 	case 1:
 		size = room + 1 + r.IntN(20)
 	}
-	*m = Message{Stream: wire.StreamID(r.IntN(4)), PPID: r.Uint32(), Unordered: r.IntN(3) > 0, SackNow: r.IntN(10) == 0, Token: k.given}
+	*m = Message{Stream: wire.StreamID(r.IntN(4)), PPID: r.Uint32(), Unordered: r.IntN(3) > 0,
+		SackNow: r.IntN(10) == 0, Token: k.given}
 	b := bytes.Repeat([]byte{byte(k.given)}, size)
 	m.HeadLen = uint8(copy(m.Head[:r.IntN(min(size, HeadCap+1))], b))
 	b = b[m.HeadLen:]
@@ -75,7 +76,8 @@ func (k *randomSource) Acked(now rawio.Time, stream wire.StreamID, token uint64)
 // alikeMessage is one of those that are alike.
 func (k *randomSource) alikeMessage(room int) Message {
 	r := rand.New(rand.NewPCG(k.seed, ^(k.given / alikeCount)))
-	m := Message{Stream: wire.StreamID(r.IntN(4)), PPID: r.Uint32(), Unordered: true, Token: sameToken, HeadLen: uint8(r.IntN(min(room, HeadCap) + 1))}
+	m := Message{Stream: wire.StreamID(r.IntN(4)), PPID: r.Uint32(), Unordered: true, Token: sameToken,
+		HeadLen: uint8(r.IntN(min(room, HeadCap) + 1))}
 	b := bytes.Repeat([]byte{byte(k.given)}, room)
 	copy(m.Head[:m.HeadLen], b)
 	m.Body[0] = b[m.HeadLen:]
@@ -127,7 +129,8 @@ func (k *randomSource) step(r *rand.Rand) {
 		k.left = r.IntN(300)
 	case 1:
 		size := []int{1 + r.IntN(3000), full, full + 16, r.IntN(30)*full + r.IntN(2)*r.IntN(full) + 1}[r.IntN(4)]
-		m := Message{Body: [2][]byte{make([]byte, size)}, Stream: wire.StreamID(r.IntN(2)), SackNow: r.IntN(4) == 0, Unordered: r.IntN(4) == 0, NoBundle: r.IntN(8) == 0, Token: sameToken}
+		m := Message{Body: [2][]byte{make([]byte, size)}, Stream: wire.StreamID(r.IntN(2)), SackNow: r.IntN(4) == 0,
+			Unordered: r.IntN(4) == 0, NoBundle: r.IntN(8) == 0, Token: sameToken}
 		for i := range m.Body[0] {
 			m.Body[0][i] = byte(i >> 3)
 		}
@@ -202,7 +205,8 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 		src.randomSource = ends[2]
 		ends[2].s.SetUpper(src, ends[2].senderLab)
 		ends[1].traceOut = told
-		rands := [3]*rand.Rand{rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1))}
+		rands := [3]*rand.Rand{rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 1)),
+			rand.New(rand.NewPCG(seed, 1))}
 		for step := range 200 {
 			var wrote [3][]string
 			for i, k := range ends {
@@ -217,14 +221,22 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 			for i := 1; i < len(ends); i++ {
 				more := ends[i].s
 				a, b := fmt.Sprint(wrote[0]), fmt.Sprint(wrote[i])
-				must.That(t, a == b, "seed %d, step %d: %d packets one by one, %d otherwise:\n%s\n%s", seed, step, len(wrote[0]), len(wrote[i]), a, b)
-				must.That(t, one.Stats() == more.Stats() && one.outstanding.rwnd == more.outstanding.rwnd && one.burstLeft == more.burstLeft && one.NextTimeout() == more.NextTimeout(), "seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
-				must.That(t, slices.Equal(ends[0].acked, ends[i].acked), "seed %d, step %d: acknowledged are %d and %d", seed, step, ends[0].acked, ends[i].acked)
+				must.That(t, a == b, "seed %d, step %d: %d packets one by one, %d otherwise:\n%s\n%s", seed, step,
+					len(wrote[0]), len(wrote[i]), a, b)
+				must.That(t, one.Stats() == more.Stats() && one.outstanding.rwnd == more.outstanding.rwnd &&
+					one.burstLeft == more.burstLeft && one.NextTimeout() == more.NextTimeout(),
+					"seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
+				must.That(t, slices.Equal(ends[0].acked, ends[i].acked),
+					"seed %d, step %d: acknowledged are %d and %d", seed, step, ends[0].acked, ends[i].acked)
 				if step%8 > 0 {
 					continue
 				}
-				must.That(t, streamChains(one) == streamChains(more), "seed %d, step %d: the streams are otherwise: %s, want %s", seed, step, streamChains(more), streamChains(one))
-				must.That(t, one.DumpState() == more.DumpState(), "seed %d, step %d: otherwise it would be\n%s\nand is\n%s", seed, step, one.DumpState(), more.DumpState())
+				must.That(t, streamChains(one) == streamChains(more),
+					"seed %d, step %d: the streams are otherwise: %s, want %s", seed, step, streamChains(more),
+					streamChains(one))
+				must.That(t, one.DumpState() == more.DumpState(),
+					"seed %d, step %d: otherwise it would be\n%s\nand is\n%s", seed, step, one.DumpState(),
+					more.DumpState())
 			}
 			made += len(wrote[1])
 			if step%8 == 0 {
@@ -290,7 +302,8 @@ func (h *controllerLog) OnIdle(now, since rawio.Time, rtos int) {
 	h.calls += fmt.Sprintf("idle for %v, %d RTO ", now.Sub(since), rtos)
 }
 func (h *controllerLog) OnAck(_ rawio.Time, a cc.Ack) {
-	h.calls += fmt.Sprintf("acked %d and %d of %d after %v, in recovery: %v ", a.Octets, a.Dups, a.Flight, a.Trip, a.Recovery)
+	h.calls += fmt.Sprintf("acked %d and %d of %d after %v, in recovery: %v ", a.Octets, a.Dups, a.Flight, a.Trip,
+		a.Recovery)
 }
 
 func TestControllerHearsWhatIsSentAndAcknowledged(t *testing.T) {
@@ -315,12 +328,17 @@ func TestControllerHearsWhatIsSentAndAcknowledged(t *testing.T) {
 	l.b.Begin(1, 2, 3, l.pathAt(0).Local, l.pathAt(0).Remote, labMTU)
 	l.s.Fill(l.now, l.b, l.pathAt(0)) // there is nothing to send
 	l.b.End()
-	l.handleSack(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 3, ARwnd: 1 << 20, Dups: []wire.TSN{4}}))) // which was sent twice
+	// which was sent twice
+	l.handleSack(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 3, ARwnd: 1 << 20, Dups: []wire.TSN{4}})))
 	l.sack(5)
 	l.now += 5 * second
 	u.n = 1
 	l.transmit()
-	check.Equal(t, "what the controller has heard", h.calls, "sent 984 of 984 sent 2952 of 3936 acked 984 and 0 of 3936 after 3ms, in recovery: true acked 1968 and 0 of 2952 after 8ms, in recovery: false sent 116 of 1100 sent 1100 of 1100 acked 0 and 984 of 1100 after 0s, in recovery: false acked 1100 and 0 of 1100 after 0s, in recovery: false idle for 5s, 2 RTO sent 116 of 116 ")
+	check.Equal(t, "what the controller has heard", h.calls,
+		"sent 984 of 984 sent 2952 of 3936 acked 984 and 0 of 3936 after 3ms, in recovery: true acked 1968 and "+
+			"0 of 2952 after 8ms, in recovery: false sent 116 of 1100 sent 1100 of 1100 acked 0 and 984 of 1100 "+
+			"after 0s, in recovery: false acked 1100 and 0 of 1100 after 0s, in recovery: false idle for 5s, 2 RTO "+
+			"sent 116 of 116 ")
 }
 
 // A Source that does not keep its word is asked no more, and what it gave is not sent.
@@ -338,7 +356,8 @@ func TestSourceThatBreaksItsWord(t *testing.T) {
 		l.s.SetUpper(oneMessageSource(row.give), l)
 		if l.s.Poll(l.now) != nil || l.s.Fault() == nil || l.s.current.loaded || l.s.loadMessage(l.now, full) {
 			t.Errorf("%s: %v, to be sent: %v", row.name, l.s.Fault(), l.s.current.loaded)
-		} else if f := l.s.Fault(); f.Where != "tx.loadMessage" || f.What != "the Source gave a message of "+row.what+"; next TSN 1" {
+		} else if f := l.s.Fault(); f.Where != "tx.loadMessage" || f.What != "the Source gave a message of "+row.what+
+			"; next TSN 1" {
 			t.Errorf("%s: %v", row.name, f)
 		}
 	}
@@ -364,7 +383,8 @@ func TestRunThatIsNone(t *testing.T) {
 		g := &oneRunSource{run: row.give}
 		l.s.SetUpper(g, l)
 		n := len(l.transmit())
-		if f := l.s.Fault(); f == nil || f.Where != "tx.sendSourceRun" || f.What != "the Source gave "+row.what+"; next TSN 2" || n != 1 {
+		if f := l.s.Fault(); f == nil || f.Where != "tx.sendSourceRun" || f.What != "the Source gave "+row.what+
+			"; next TSN 2" || n != 1 {
 			t.Errorf("%d packets: %v, want %s", n, f, row.what)
 		}
 		must.That(t, l.s.Poll(l.now) == nil && g.runs == 1, "%d runs were asked for", g.runs)
@@ -391,7 +411,8 @@ func TestWhereNoRunIsAskedFor(t *testing.T) {
 		row.story(l)
 		l.s.SetUpper(g, l)
 		l.transmit()
-		check.That(t, min(g.runs, 1) == row.runs && l.s.Fault() == nil, "%s: %d runs were asked for; %v", row.name, g.runs, l.s.Fault())
+		check.That(t, min(g.runs, 1) == row.runs && l.s.Fault() == nil, "%s: %d runs were asked for; %v", row.name,
+			g.runs, l.s.Fault())
 	}
 }
 

@@ -98,7 +98,9 @@ func TestChunkAboveAShrunkenMTUIsFragmentedByIP(t *testing.T) {
 		"%d packets, the first of %d octets, to be fragmented to %d", len(pkts), pkts[0].Len(), pkts[0].Fragment)
 	l.sack(1)
 	for _, p := range l.transmit() {
-		check.That(t, p.Len() <= 600 && p.Fragment == 0, "a packet of %d octets, to be fragmented to %d", p.Len(), p.Fragment) // req 8899-3-1
+		// req 8899-3-1
+		check.That(t, p.Len() <= 600 && p.Fragment == 0, "a packet of %d octets, to be fragmented to %d", p.Len(),
+			p.Fragment)
 	}
 }
 
@@ -117,7 +119,8 @@ func TestUnconfirmedPathsDoNotLimitChunks(t *testing.T) {
 	l := newLab(t, 2)
 	want := l.s.MaxPayload()
 	l.pathAt(1).SetMTU(600)
-	check.Equal(t, "MaxPayload with a path of 600 octets", l.s.MaxPayload(), 600-12-wire.SackLen(0, 0)-wire.DataHeaderLen)
+	check.Equal(t, "MaxPayload with a path of 600 octets", l.s.MaxPayload(),
+		600-12-wire.SackLen(0, 0)-wire.DataHeaderLen)
 	l.pathAt(1).State = Unconfirmed
 	check.Equal(t, "MaxPayload while that path is unconfirmed", l.s.MaxPayload(), want)
 	l.s.cfg.MaxSegment = 1

@@ -24,20 +24,23 @@ type IdleState struct {
 // outstanding or waits to be sent, and no timer runs. What is forgotten is how earlier
 // acknowledgements came.
 func (s *Sender) CanIdle() bool {
-	return s.isDrained() && s.NextTimeout() == rawio.Never && !s.inRecovery && !s.bypassCwnd && !s.zeroWindowProbing && !s.tailProbe.unacked && !s.withheld.isActive && !s.sackNow && !s.moreExpected &&
+	return s.isDrained() && s.NextTimeout() == rawio.Never && !s.inRecovery && !s.bypassCwnd &&
+		!s.zeroWindowProbing && !s.tailProbe.unacked && !s.withheld.isActive && !s.sackNow && !s.moreExpected &&
 		s.Fault() == nil
 }
 
 // IdleState returns what RestoreFrom goes on from. Call it when CanIdle says so.
 func (s *Sender) IdleState() IdleState {
 	s.Trim()
-	return IdleState{nextSSN: s.nextSSN, stats: s.stats, retransmittedOctets: s.retransmittedOctets, nextTSN: s.outstanding.nextTSN, rwnd: uint32(s.Rwnd()), maxRwnd: uint32(s.maxRwnd), outStreams: s.outStreams,
+	return IdleState{nextSSN: s.nextSSN, stats: s.stats, retransmittedOctets: s.retransmittedOctets,
+		nextTSN: s.outstanding.nextTSN, rwnd: uint32(s.Rwnd()), maxRwnd: uint32(s.maxRwnd), outStreams: s.outStreams,
 		primaryIndex: s.primaryIndex, packetsUntilWithhold: int32(s.withheld.packetsUntilNext)}
 }
 
 // RestoreFrom has a Sender that has its paths, and has sent nothing, go on from r.
 func (s *Sender) RestoreFrom(r *IdleState) {
-	s.nextSSN, s.stats, s.retransmittedOctets, s.outStreams, s.primaryIndex = r.nextSSN, r.stats, r.retransmittedOctets, r.outStreams, r.primaryIndex
+	s.nextSSN, s.stats, s.retransmittedOctets, s.outStreams, s.primaryIndex = r.nextSSN, r.stats,
+		r.retransmittedOctets, r.outStreams, r.primaryIndex
 	s.withheld.packetsUntilNext = int(r.packetsUntilWithhold)
 	s.outstanding.initTSN(r.nextTSN)
 	s.outstanding.rwnd, s.maxRwnd = int(r.rwnd), int(r.maxRwnd)

@@ -48,7 +48,8 @@ func TestResume(t *testing.T) {
 		check.Equal(t, "primary path", s.Primary().Index(), 1)
 	}
 	check.Equal(t, "what was counted", next.Stats(), was.Stats())
-	check.That(t, r.Stats() == was.Stats() && r.SentTSNs() == 3 && r.NextTSN() == 4 && r.Rwnd() == 500 && r.Primary() == 1 && *r.NextSSN(7) == 1 && r.Held() > 0 && r.Held() == next.nextSSN.Held(),
+	check.That(t, r.Stats() == was.Stats() && r.SentTSNs() == 3 && r.NextTSN() == 4 && r.Rwnd() == 500 &&
+		r.Primary() == 1 && *r.NextSSN(7) == 1 && r.Held() > 0 && r.Held() == next.nextSSN.Held(),
 		"what is left does not say what the Sender would: %+v", r)
 	l.s = next
 	l.enqueueMany(1, 100)

@@ -69,14 +69,18 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	before := l.pathAt(0).cc.Window()
 	l.now = 300 * ms
 	l.sack(2, gap{4, 6})
-	check.That(t, l.s.inRecovery && l.s.recoveryExit == 12, "recovery %v, exit point %d, want the highest outstanding TSN", l.s.inRecovery, l.s.recoveryExit) // req 9260-7.2.4-8
+	// req 9260-7.2.4-8
+	check.That(t, l.s.inRecovery && l.s.recoveryExit == 12,
+		"recovery %v, exit point %d, want the highest outstanding TSN", l.s.inRecovery, l.s.recoveryExit)
 	// req 9260-7.2.3-1, 9260-7.2.4-4, 9260-7.2.4-10
 	want := max((before+counted)/2, 4000)
-	check.That(t, l.pathAt(0).cc.Window() == want && l.pathAt(0).cc.Ssthresh() == want, "cwnd %d ssthresh %d, want %d", l.pathAt(0).cc.Window(), l.pathAt(0).cc.Ssthresh(), want)
+	check.That(t, l.pathAt(0).cc.Window() == want && l.pathAt(0).cc.Ssthresh() == want,
+		"cwnd %d ssthresh %d, want %d", l.pathAt(0).cc.Window(), l.pathAt(0).cc.Ssthresh(), want)
 	// req 9260-7.2.4-5
 	l.expectTSNs("third miss: the lost chunk at once, whatever cwnd says", "3")
 	// req 9260-7.2.4-6, 9260-6.1-18
-	check.Equal(t, "T3-rtx, restarted for the first outstanding chunk, at", l.pathAt(0).t3At, l.now.Add(l.pathAt(0).RTO()))
+	check.Equal(t, "T3-rtx, restarted for the first outstanding chunk, at", l.pathAt(0).t3At,
+		l.now.Add(l.pathAt(0).RTO()))
 	// req 9260-7.2.1-6
 	l.sack(2, gap{4, 8})
 	check.That(t, l.pathAt(0).cc.Window() <= max((before+counted)/2, 4000), "cwnd grew in Fast Recovery")
@@ -114,7 +118,8 @@ func TestInRecoveryAnAdvanceCountsForAllMissing(t *testing.T) {
 	l.sack(0, gap{2, 7}, gap{9, 9}) // the same again: no advance, and nothing newly acknowledged
 	must.Equal(t, "misses of TSN 8", l.s.outstanding.recordOf(8).missCount, 1)
 	l.sack(1, gap{2, 7}, gap{9, 9})
-	must.Equal(t, "misses of TSN 8: 1 is newly acknowledged and below it, but the advance in Fast Recovery counts", l.s.outstanding.recordOf(8).missCount, 2)
+	must.Equal(t, "misses of TSN 8: 1 is newly acknowledged and below it, but the advance in Fast Recovery counts",
+		l.s.outstanding.recordOf(8).missCount, 2)
 	l.sack(7, gap{9, 9})
 	l.expectTSNs("fast retransmission of 8 in the same recovery", "8")
 	check.Equal(t, "entries into Fast Recovery", l.s.Stats().FastRetransmits, 1)
@@ -150,7 +155,8 @@ func TestRetransmissionsThatDoNotFitFollowAsCwndAllows(t *testing.T) {
 	l.sack(0, gap{4, 5})
 	l.sack(0, gap{4, 6})
 	l.expectTSNs("one packet beyond cwnd", "1")
-	must.That(t, l.s.outstanding.numToRetransmit == 2 && l.pathAt(0).Flight() == 35*counted, "marked %d, flight %d chunks", l.s.outstanding.numToRetransmit, l.pathAt(0).Flight()/counted)
+	must.That(t, l.s.outstanding.numToRetransmit == 2 && l.pathAt(0).Flight() == 35*counted,
+		"marked %d, flight %d chunks", l.s.outstanding.numToRetransmit, l.pathAt(0).Flight()/counted)
 	l.sack(0, gap{4, 7})
 	l.expectTSNs("no second packet beyond cwnd", "")
 	l.enqueueMany(1, 8)
@@ -177,7 +183,8 @@ func TestT3ExpiryMarksAllForRetransmission(t *testing.T) {
 	// req 9260-6.3.3-1
 	check.Equal(t, "RTO", p.RTO(), 2*second.Sub(0))
 	// req 9260-6.2.1-2
-	check.That(t, l.s.Rwnd() == rwnd+5*full && p.Flight() == 0, "rwnd %d flight %d: marked chunks count", l.s.Rwnd(), p.Flight())
+	check.That(t, l.s.Rwnd() == rwnd+5*full && p.Flight() == 0, "rwnd %d flight %d: marked chunks count", l.s.Rwnd(),
+		p.Flight())
 	// req 9260-6.3.3-2, 9260-6.3.3-5
 	l.expectTSNs("the earliest that fit one packet", "1")
 	// req 9260-6.3.3-3
@@ -234,7 +241,8 @@ func TestTimerRules(t *testing.T) {
 	l.sack(1, gap{3, 3})
 	check.Equal(t, "R3: T3-rtx at", p.t3At, l.now.Add(p.RTO())) // req 9260-6.3.2-2
 	l.sack(4)
-	check.That(t, p.t3At == rawio.Never && l.s.NextTimeout() == rawio.Never, "R2: T3-rtx runs with nothing outstanding") // req 9260-6.3.2-1
+	// req 9260-6.3.2-1
+	check.That(t, p.t3At == rawio.Never && l.s.NextTimeout() == rawio.Never, "R2: T3-rtx runs with nothing outstanding")
 }
 
 func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
@@ -247,7 +255,8 @@ func TestRenegedChunksAreOutstandingAgain(t *testing.T) {
 	must.Equal(t, "flight", p.Flight(), counted)
 	l.sack(2, gap{3, 3})
 	n := l.s.outstanding.recordOf(4).missCount
-	check.That(t, l.s.Stats().Reneged == 1 && p.Flight() == counted && n == 1, "reneged %d, flight %d, %d misses", l.s.Stats().Reneged, p.Flight(), n)
+	check.That(t, l.s.Stats().Reneged == 1 && p.Flight() == counted && n == 1, "reneged %d, flight %d, %d misses",
+		l.s.Stats().Reneged, p.Flight(), n)
 	check.That(t, p.t3At != rawio.Never, "R4: no T3-rtx for the reneged TSN")
 	l.runNextTimeout()
 	l.expectTSNs("T3-rtx", "4")
@@ -297,7 +306,8 @@ func TestStaleAndImpossibleSacks(t *testing.T) {
 	l.sendFull(5)
 	l.sack(3)
 	// req 9260-6.2.1-3
-	check.That(t, l.handleSack(makeSack(2, 0)).Stale && l.s.Rwnd() != 0, "a SACK below the Cumulative TSN Ack Point was processed")
+	check.That(t, l.handleSack(makeSack(2, 0)).Stale && l.s.Rwnd() != 0,
+		"a SACK below the Cumulative TSN Ack Point was processed")
 	for _, tt := range []struct {
 		name string
 		k    wire.Sack
@@ -309,7 +319,8 @@ func TestStaleAndImpossibleSacks(t *testing.T) {
 	} {
 		var e *UnsentTSNError
 		_, err := l.s.HandleSack(l.now, tt.k)
-		check.That(t, errors.As(err, &e) && l.s.Outstanding() == 2, "%s: %v, %d outstanding", tt.name, err, l.s.Outstanding())
+		check.That(t, errors.As(err, &e) && l.s.Outstanding() == 2, "%s: %v, %d outstanding", tt.name, err,
+			l.s.Outstanding())
 	}
 	var e *UnsentTSNError
 	_, err := l.s.HandleCumAck(l.now, 6)
@@ -318,7 +329,8 @@ func TestStaleAndImpossibleSacks(t *testing.T) {
 		makeSack(3, 1000, wire.GapBlock{Start: 2, End: 1}),
 		makeSack(3, 1000, wire.GapBlock{Start: 0, End: 0}),
 		makeSack(3, 1000, wire.GapBlock{Start: 9, End: 1}),
-		makeSack(3, 1000, wire.GapBlock{Start: 2, End: 2}, wire.GapBlock{Start: 1, End: 2}, wire.GapBlock{Start: 2, End: 2}),
+		makeSack(3, 1000, wire.GapBlock{Start: 2, End: 2}, wire.GapBlock{Start: 1, End: 2},
+			wire.GapBlock{Start: 2, End: 2}),
 	} {
 		l.handleSack(k) // malformed blocks do no harm
 	}
@@ -352,7 +364,8 @@ func TestShutdownLeavesTheWindowOpen(t *testing.T) {
 	for cum := wire.TSN(0); cum < 6; cum += 2 {
 		l.expectTSNs("the peer's window", fmt.Sprintf("%d | %d", cum+1, cum+2))
 		_, err := l.s.HandleCumAck(l.now, cum+2)
-		must.That(t, err == nil && l.s.Rwnd() == 2*full, "a_rwnd %d after SHUTDOWN for TSN %d, %v", l.s.Rwnd(), cum+2, err)
+		must.That(t, err == nil && l.s.Rwnd() == 2*full, "a_rwnd %d after SHUTDOWN for TSN %d, %v", l.s.Rwnd(), cum+2,
+			err)
 		l.check()
 	}
 }
@@ -367,7 +380,8 @@ func TestDuplicatesCountOnceForEachRetransmission(t *testing.T) {
 	w := newFixedWindow(1 << 20)
 	l.pathAt(0).cc = w
 	l.handleSack(k)
-	check.Equal(t, "octets of duplicates, those of the one chunk that was sent twice", l.pathAt(0).sack.dupOctets, counted)
+	check.Equal(t, "octets of duplicates, those of the one chunk that was sent twice", l.pathAt(0).sack.dupOctets,
+		counted)
 }
 
 // After a timeout the SACKs name chunks that arrived long ago and for which earlier ones had no
@@ -402,7 +416,8 @@ func TestStampsAcrossAJumpOfTheClock(t *testing.T) {
 	l.now += rawio.Time(maxStampAge)
 	l.s.HandleTimeout(l.now)
 	check.That(t, l.s.latestDelivered.isSet, "what has arrived is forgotten sooner than stamps wrap")
-	for _, jump := range []time.Duration{maxStampAge + 1, 1 << 31 * time.Microsecond, 4281 * time.Second, 1 << 32 * time.Microsecond, 10 * time.Hour} {
+	for _, jump := range []time.Duration{maxStampAge + 1, 1 << 31 * time.Microsecond, 4281 * time.Second,
+		1 << 32 * time.Microsecond, 10 * time.Hour} {
 		for name, first := range map[string]func(*senderLab){
 			"a SACK":     func(l *senderLab) { l.sack(2, gap{4, 5}) },
 			"a SHUTDOWN": func(l *senderLab) { must.Do(l.s.HandleCumAck(l.now, 2))(t) },
@@ -425,10 +440,13 @@ func TestStampsAcrossAJumpOfTheClock(t *testing.T) {
 			l.transmit()
 			g, last := &l.s.outstanding, l.s.outstanding.nextTSN-1
 			_, late := g.lossEligible.Next(9, int(last-8))
-			check.That(t, last > 10 && !late && l.pathAt(0).rttEst.srtt == srtt, "%s after %v: something is late up to %d, or the round trip is %v, and was %v", name, jump, last, l.pathAt(0).rttEst.srtt, srtt)
+			check.That(t, last > 10 && !late && l.pathAt(0).rttEst.srtt == srtt,
+				"%s after %v: something is late up to %d, or the round trip is %v, and was %v", name, jump, last,
+				l.pathAt(0).rttEst.srtt, srtt)
 			l.sackAfter(101, 2, gap{4, 5}, gap{last, last})
 			for c := g.firstUnacked; c != last; c++ {
-				check.That(t, g.lossEligible.Has(c) == g.recordOf(c).isIn(inFlight), "%s after %v: %d is late: %v", name, jump, c, g.lossEligible.Has(c))
+				check.That(t, g.lossEligible.Has(c) == g.recordOf(c).isIn(inFlight), "%s after %v: %d is late: %v",
+					name, jump, c, g.lossEligible.Has(c))
 			}
 		}
 	}
@@ -458,7 +476,8 @@ func TestAcknowledgementGrowsTheWindowBeforeALossHalvesIt(t *testing.T) {
 // What was sent again is kept in little memory: twice what is live, and nothing of much once all is
 // acknowledged.
 func TestMemoryOfWhatIsSentAgain(t *testing.T) {
-	for live, want := range map[wire.TSN]int{0: minRetransmitLog, minRetransmitLog / 2: minRetransmitLog, minRetransmitLog/2 + 1: minRetransmitLog + 2} {
+	for live, want := range map[wire.TSN]int{0: minRetransmitLog, minRetransmitLog / 2: minRetransmitLog,
+		minRetransmitLog/2 + 1: minRetransmitLog + 2} {
 		a, g := retransmitLog{entries: make([]transmission, 0, minRetransmitLog)}, outstanding{}
 		for i := range minRetransmitLog {
 			n, r := g.appendRecord()
@@ -467,11 +486,13 @@ func TestMemoryOfWhatIsSentAgain(t *testing.T) {
 		}
 		g.firstUnacked = minRetransmitLog - live
 		a.push(&g, 0, 99)
-		check.That(t, cap(a.entries) == want && len(a.entries) == int(live)+1, "%d of %d, %d of which are live, room for %d", len(a.entries), cap(a.entries), live, want)
+		check.That(t, cap(a.entries) == want && len(a.entries) == int(live)+1,
+			"%d of %d, %d of which are live, room for %d", len(a.entries), cap(a.entries), live, want)
 	}
 	for _, n := range []int{16 * minRetransmitLog, 16*minRetransmitLog + 1} {
 		a := retransmitLog{entries: make([]transmission, n)}
 		a.clearAll()
-		check.That(t, len(a.entries) == 0 && (a.entries != nil) == (n == 16*minRetransmitLog), "of %d, room for %d is kept", n, cap(a.entries))
+		check.That(t, len(a.entries) == 0 && (a.entries != nil) == (n == 16*minRetransmitLog),
+			"of %d, room for %d is kept", n, cap(a.entries))
 	}
 }

@@ -12,6 +12,9 @@ func (s *Sender) Held() int {
 	for _, p := range s.paths {
 		flights += p.inFlightTSNs.Held() + p.rateSampler.packetStatesMemory()
 	}
-	return int(unsafe.Sizeof(*s)) + s.outstanding.memoryOctets + flights + len(s.queue.ring)*int(unsafe.Sizeof(Message{})) +
-		s.nextSSN.Held() + s.lastOfStream.Held() + s.ssnBlocksMemory() + s.sentSpansMemory() + s.detachedOctets + cap(s.pendingSack.sack) + cap(s.outstanding.retransmitLog.entries)*int(unsafe.Sizeof(transmission{})) + s.recentLossesMemory()
+	return int(unsafe.Sizeof(*s)) + s.outstanding.memoryOctets + flights +
+		len(s.queue.ring)*int(unsafe.Sizeof(Message{})) +
+		s.nextSSN.Held() + s.lastOfStream.Held() + s.ssnBlocksMemory() + s.sentSpansMemory() + s.detachedOctets +
+		cap(s.pendingSack.sack) + cap(s.outstanding.retransmitLog.entries)*int(unsafe.Sizeof(transmission{})) +
+		s.recentLossesMemory()
 }

@@ -136,7 +136,8 @@ func (s *Sender) ackedEarlyOctets(p *Path) int {
 // more. It is to be withheld, and an honest peer needs a chunk behind it. It remembers how long.
 func (s *Sender) waitsForNarrowWindow(now rawio.Time, p *Path, size int) bool {
 	w := &s.withheld
-	due := w.packetsUntilNext == 1 && s.hasNarrowWindow(p) && s.mayWithhold(p) && s.windowHoldsTwo(size) && s.moreFollows(size)
+	due := w.packetsUntilNext == 1 && s.hasNarrowWindow(p) && s.mayWithhold(p) && s.windowHoldsTwo(size) &&
+		s.moreFollows(size)
 	if !due || s.hasRoomForTwo(p, size) || s.outstanding.dataInFlight+s.ackedEarlyOctets(p) == 0 {
 		w.drainDeadlineAt = 0
 		return false

@@ -60,7 +60,9 @@ func TestNarrowWindowOpensWithTheProvedTrip(t *testing.T) {
 			tt.change(l)
 		}
 		check.Equal(t, tt.name+": packets at first", l.ackAllEarly(window), 2)
-		check.That(t, l.pathAt(0).ackedTooSoon != (tt.name == "the farther path") && l.s.NextTimeout() <= l.now.Add(400*time.Millisecond), "%s: it is not asked how far it is, or when no timer says", tt.name)
+		check.That(t, l.pathAt(0).ackedTooSoon != (tt.name == "the farther path") &&
+			l.s.NextTimeout() <= l.now.Add(400*time.Millisecond),
+			"%s: it is not asked how far it is, or when no timer says", tt.name)
 		tt.change(l)
 		for i, want := range tt.packet {
 			l.now = l.now.Add(tt.trip - 1)
@@ -93,7 +95,8 @@ func TestSpansOfANarrowWindow(t *testing.T) {
 		must.That(t, sent <= most, "%d octets in %v, where %d are allowed", sent, l.now.Sub(begun), most)
 	}
 	check.That(t, sent >= 3*window, "no more than %d octets", sent)
-	check.That(t, l.s.sentSpans.length <= maxSentSpans && l.s.sentSpans.length > maxExactSpans, "%d spans", l.s.sentSpans.length)
+	check.That(t, l.s.sentSpans.length <= maxSentSpans && l.s.sentSpans.length > maxExactSpans, "%d spans",
+		l.s.sentSpans.length)
 	held, spans := l.s.Held(), l.s.sentSpans
 	l.s.sentSpans = nil
 	check.Equal(t, "octets for them", held-l.s.Held(), int(unsafe.Sizeof(*spans)))
@@ -130,9 +133,11 @@ func TestASpanEndsWithItsLast(t *testing.T) {
 	now = now.Add(trip/64 - 2) // and it is of the same span
 	l.add(now, trip, 20)
 	last := l.entries[(l.head+l.length-1)%maxSentSpans]
-	check.That(t, last.octets >= 20 && last.earliestAckAt == now.Add(trip), "the last span has %d octets, until %v behind its last", last.octets, last.earliestAckAt.Sub(now))
+	check.That(t, last.octets >= 20 && last.earliestAckAt == now.Add(trip),
+		"the last span has %d octets, until %v behind its last", last.octets, last.earliestAckAt.Sub(now))
 	l.dropElapsed(begun.Add(trip))
-	check.That(t, l.length == 1 && l.octets == last.octets, "%d spans and %d octets count when a trip is over behind the first of them", l.length, l.octets)
+	check.That(t, l.length == 1 && l.octets == last.octets,
+		"%d spans and %d octets count when a trip is over behind the first of them", l.length, l.octets)
 	check.Equal(t, "spans when it is over behind the last", l.dropElapsed(now.Add(trip)), 0)
 	check.Equal(t, "octets", l.octets, 0)
 }

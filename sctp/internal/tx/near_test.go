@@ -41,7 +41,8 @@ func TestNearWindow(t *testing.T) {
 		for _, more := range []int{-1, 0} {
 			p.flightSize = tt.want + more
 			open := p.hasCwndRoom()
-			check.That(t, open == (more < 0), "%s: %d octets in flight of %d: open %t", tt.name, p.flightSize, tt.want, open)
+			check.That(t, open == (more < 0), "%s: %d octets in flight of %d: open %t", tt.name, p.flightSize,
+				tt.want, open)
 		}
 		p.flightSize = 0
 	}

@@ -96,7 +96,8 @@ func (s *Sender) shouldWithhold(p *Path, size int) bool {
 
 // mayWithhold reports whether anything may be withheld from p now.
 func (s *Sender) mayWithhold(p *Path) bool {
-	return s.cfg.Rand != nil && !s.cfg.StrictRFC && !s.withheld.isActive && !s.zeroWindowProbing && !s.inRecovery && p.isUsable() && (p.provedRTT == 0 || p.provedRTT >= nearRTT)
+	return s.cfg.Rand != nil && !s.cfg.StrictRFC && !s.withheld.isActive && !s.zeroWindowProbing && !s.inRecovery &&
+		p.isUsable() && (p.provedRTT == 0 || p.provedRTT >= nearRTT)
 }
 
 // acksWithheld reports whether a peer that acknowledges the TSNs from one to another lies about

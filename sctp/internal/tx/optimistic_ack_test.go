@@ -23,13 +23,16 @@ func TestPeerThatLiesGainsNothing(t *testing.T) {
 	for _, control := range []cc.Factory{cc.NewReno, cc.NewCubic, cc.NewBBR} {
 		road := model.Bottleneck{Rate: 1_250_000, Trip: 40 * time.Millisecond, Control: control, Peer: model.HonestPeer}
 		most := road.Transfer(t, 1, lasts)
-		most.SentOctets = max(most.SentOctets, int(road.Rate*int64(lasts/time.Second))) // what is measured may be a little less than the line
+		// what is measured may be a little less than the line
+		most.SentOctets = max(most.SentOctets, int(road.Rate*int64(lasts/time.Second)))
 		road.QueueOctets = int(road.Rate / 25)
 		for _, l := range model.CheatingPeers() {
 			road.Peer = l.Peer
 			got := road.Transfer(t, 2, lasts)
 			var lie *tx.UnsentTSNError
-			check.That(t, got.SentOctets <= most.SentOctets && got.SentOctets >= most.SentOctets/40 && got.CwndExcess <= 0 && got.ResentOctets <= 2*(got.SentOctets-got.ResentOctets)+32<<10 && (errors.As(got.Err, &lie) == l.Detected || got.SentOctets <= most.SentOctets/20),
+			check.That(t, got.SentOctets <= most.SentOctets && got.SentOctets >= most.SentOctets/40 &&
+				got.CwndExcess <= 0 && got.ResentOctets <= 2*(got.SentOctets-got.ResentOctets)+32<<10 &&
+				(errors.As(got.Err, &lie) == l.Detected || got.SentOctets <= most.SentOctets/20),
 				"%s: %+v, an honest peer %+v", l.Name, got, most)
 		}
 	}
@@ -88,7 +91,8 @@ func TestNarrowWindowBuysNoMoreThanOneInAProvedTrip(t *testing.T) {
 			check.Equal(t, w.name+": found out", found, w.finds)
 			if w.then == 0 {
 				most := w.window * int(1+time.Duration(got.EndAt)/trip)
-				check.That(t, got.Data <= most, "%s: %d octets in %v, where a window in each round trip is %d", w.name, got.Data, time.Duration(got.EndAt), most)
+				check.That(t, got.Data <= most, "%s: %d octets in %v, where a window in each round trip is %d",
+					w.name, got.Data, time.Duration(got.EndAt), most)
 				check.That(t, !found || got.Packets <= 2048, "%s: found out behind %d packets", w.name, got.Packets)
 			}
 			if testing.Short() && w.window > 3000 {
@@ -98,7 +102,9 @@ func TestNarrowWindowBuysNoMoreThanOneInAProvedTrip(t *testing.T) {
 			tried := road.Transfer(t, 3, lasts)
 			road.TrustsPeer = true
 			trusted := road.Transfer(t, 3, lasts)
-			check.That(t, tried.Err == nil && tried.Data >= trusted.Data*98/100, "%s: an honest peer is sent %d octets, and %d where it is not tried: %v", w.name, tried.Data, trusted.Data, tried.Err)
+			check.That(t, tried.Err == nil && tried.Data >= trusted.Data*98/100,
+				"%s: an honest peer is sent %d octets, and %d where it is not tried: %v", w.name, tried.Data,
+				trusted.Data, tried.Err)
 		}
 	}
 }

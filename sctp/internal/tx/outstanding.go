@@ -24,7 +24,8 @@ const (
 	numChunkStates
 )
 
-var chunkStateNames = [numChunkStates]string{"none", "in-flight", "withheld", "reneged", "lost", "withheld-queued", "lost-reneged", "gap-acked", "acked"}
+var chunkStateNames = [numChunkStates]string{"none", "in-flight", "withheld", "reneged", "lost", "withheld-queued",
+	"lost-reneged", "gap-acked", "acked"}
 
 func (st chunkState) String() string { return chunkStateNames[st] }
 
@@ -44,18 +45,20 @@ const (
 	numChunkEvents
 )
 
-var chunkEventNames = [numChunkEvents]string{"send", "withhold", "probe copy", "mark lost", "undo loss", "gap ack", "renege", "cum ack"}
+var chunkEventNames = [numChunkEvents]string{"send", "withhold", "probe copy", "mark lost", "undo loss", "gap ack",
+	"renege", "cum ack"}
 
 func (t chunkEvent) String() string { return chunkEventNames[t] }
 
 // transitions is what may become of a chunk. What is not in it cannot be: a peer that acknowledges
 // what was withheld is found out before (Sender.acksWithheld).
 var transitions = [numChunkStates][numChunkEvents]chunkState{
-	stateNone:            {onSend: stateInFlight, onWithhold: stateWithheld},
-	stateInFlight:        {onMarkLost: stateLost, onGapAck: stateGapAcked, onCumAck: stateAcked},
-	stateWithheld:        {onProbeCopy: stateInFlight, onMarkLost: stateWithheldQueued},
-	stateReneged:         {onMarkLost: stateLostAfterRenege, onGapAck: stateGapAcked, onCumAck: stateAcked},
-	stateLost:            {onSend: stateInFlight, onUndoLoss: stateInFlight, onGapAck: stateGapAcked, onCumAck: stateAcked},
+	stateNone:     {onSend: stateInFlight, onWithhold: stateWithheld},
+	stateInFlight: {onMarkLost: stateLost, onGapAck: stateGapAcked, onCumAck: stateAcked},
+	stateWithheld: {onProbeCopy: stateInFlight, onMarkLost: stateWithheldQueued},
+	stateReneged:  {onMarkLost: stateLostAfterRenege, onGapAck: stateGapAcked, onCumAck: stateAcked},
+	stateLost: {onSend: stateInFlight, onUndoLoss: stateInFlight, onGapAck: stateGapAcked,
+		onCumAck: stateAcked},
 	stateWithheldQueued:  {onSend: stateInFlight, onProbeCopy: stateLost},
 	stateLostAfterRenege: {onSend: stateInFlight, onGapAck: stateGapAcked, onCumAck: stateAcked},
 	stateGapAcked:        {onRenege: stateReneged, onCumAck: stateAcked},
@@ -68,8 +71,9 @@ const (
 	inFlight       chunkSets = 1 << iota // flight sizes, and what is in flight to each path
 	inToRetransmit                       // what is to be sent
 	inGapAcked                           // what may be taken back
-	inUnacked                            // what a gap block acknowledges at no price: that it was sent has paid for the work
-	inReneged                            // what it does as long as SACKs have paid for that
+	// what a gap block acknowledges at no price: that it was sent has paid for the work
+	inUnacked
+	inReneged // what it does as long as SACKs have paid for that
 )
 
 // setsOfState says which accounts have the chunks of a state.
@@ -130,7 +134,8 @@ func (g *outstanding) initTSN(t wire.TSN) {
 func (g *outstanding) applyEvent(what chunkEvent, t wire.TSN, r *chunkRecord, p *Path) bool {
 	to := transitions[r.state][what]
 	if to == stateNone {
-		g.fault = invariant.Violation("tx.outstanding.applyEvent", "%q in state %q; TSN %d of %d to %d", what, r.state, t, g.firstUnacked, g.nextTSN)
+		g.fault = invariant.Violation("tx.outstanding.applyEvent", "%q in state %q; TSN %d of %d to %d", what,
+			r.state, t, g.firstUnacked, g.nextTSN)
 		return false
 	}
 	now, changed := setsOfState[to], setsOfState[r.state]^setsOfState[to]
@@ -267,7 +272,8 @@ func (g *outstanding) removeFromSets(n int, paths []*Path) {
 // cumAckFirst acknowledges the first chunk for good.
 func (g *outstanding) cumAckFirst(r *chunkRecord, p *Path) {
 	if transitions[r.state][onCumAck] == stateNone {
-		g.fault = invariant.Violation("tx.outstanding.cumAckFirst", "in state %q; TSN %d to %d", r.state, g.firstUnacked, g.nextTSN)
+		g.fault = invariant.Violation("tx.outstanding.cumAckFirst", "in state %q; TSN %d to %d", r.state,
+			g.firstUnacked, g.nextTSN)
 	}
 	has := setsOfState[r.state]
 	if r.state = stateAcked; has&inFlight != 0 {

@@ -33,7 +33,8 @@ func TestTableIsThatOfTheCommentAndWhatItLacksCannotBe(t *testing.T) {
 			ok := l.s.outstanding.applyEvent(chunkEvent(what), n, r, l.pathAt(0))
 			restore()
 			err, want := l.s.Fault(), fmt.Sprintf("%q in state %q; TSN 2 of 1 to 3", chunkEvent(what), st)
-			check.That(t, !ok && r.state == st && err != nil && err.What == want, "%s: it goes to %v, %v", want, r.state, err)
+			check.That(t, !ok && r.state == st && err != nil && err.What == want, "%s: it goes to %v, %v", want,
+				r.state, err)
 		}
 		check.Documented(t, strings.TrimRight(fmt.Sprintf("\t%-15s %s", st, strings.TrimPrefix(line, ", ")), " ")+"\n")
 	}
@@ -47,7 +48,8 @@ func TestFirstRecordsLieWithTheRest(t *testing.T) {
 	for range 3 {
 		l.enqueueMany(1, 100)
 		l.transmit()
-		check.That(t, len(g.chunkRing) == initialRecords && &g.chunkRing[0] == &g.inlineRecords[0] && g.memoryOctets == 0, "%d records, %d octets elsewhere", len(g.chunkRing), g.memoryOctets)
+		check.That(t, len(g.chunkRing) == initialRecords && &g.chunkRing[0] == &g.inlineRecords[0] &&
+			g.memoryOctets == 0, "%d records, %d octets elsewhere", len(g.chunkRing), g.memoryOctets)
 		l.sack(g.firstUnacked)
 	}
 	l.enqueueMany(1, 100)
@@ -66,5 +68,6 @@ func TestFirstRecordsLieWithTheRest(t *testing.T) {
 	l.transmit()
 	g = &l.s.outstanding
 	r := g.inlineRecords[0]
-	check.That(t, len(g.chunkRing) > initialRecords && g.memoryOctets > 0 && r.body[0] == nil && r.token == 0, "%d records with %d octets, what was there first is %v", len(g.chunkRing), g.memoryOctets, r)
+	check.That(t, len(g.chunkRing) > initialRecords && g.memoryOctets > 0 && r.body[0] == nil && r.token == 0,
+		"%d records with %d octets, what was there first is %v", len(g.chunkRing), g.memoryOctets, r)
 }

@@ -74,7 +74,9 @@ func TestWhatIsTooLongTakesAnotherPathFirst(t *testing.T) {
 			l.shrinkPaths(row.cutFrom...)
 			l.sack(0, gap{2, 2})
 			l.sack(0, gap{2, 3})
-			l.sack(0, gap{2, 4}) // the third miss indication: Fast Retransmit, to the same path if there is no reason against it
+			// the third miss indication: Fast Retransmit, to the same path if there is no reason
+			// against it
+			l.sack(0, gap{2, 4})
 			l.expectTSNs("what is missing", row.want)
 		})
 	}
@@ -129,7 +131,8 @@ func TestProbesDoNotHaveChunksCutMoreOften(t *testing.T) {
 				i := int(p.Remote.Addr().As4()[3] - 1)
 				if p.Fragment > 0 {
 					at := time.Duration(l.now).Seconds()
-					check.That(t, last[i] == 0 || at-last[i] >= 0.999, "%d paths: a second packet is cut %.3f s after another", paths, at-last[i])
+					check.That(t, last[i] == 0 || at-last[i] >= 0.999,
+						"%d paths: a second packet is cut %.3f s after another", paths, at-last[i])
 					last[i] = at
 					cut++
 				}
@@ -165,6 +168,7 @@ func TestStuck(t *testing.T) {
 		l.shrinkPaths(row.cutFrom...)
 		l.now += second
 		packet, mtu, ago := l.s.OversizedChunk(l.now)
-		check.That(t, packet == row.packet && mtu == row.mtu && (packet == 0 || ago == time.Second), "%s: %d of %d", row.name, packet, mtu)
+		check.That(t, packet == row.packet && mtu == row.mtu && (packet == 0 || ago == time.Second), "%s: %d of %d",
+			row.name, packet, mtu)
 	}
 }

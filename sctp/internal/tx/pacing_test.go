@@ -44,7 +44,8 @@ func TestPacketsLeaveAtThePaceOfTheController(t *testing.T) {
 	start := l.now
 	for sent < 100 {
 		next := l.s.NextTimeout()
-		must.That(t, next > l.now && next <= l.now+ms/2, "after %d packets at %v the next may go at %v", sent, l.now, next)
+		must.That(t, next > l.now && next <= l.now+ms/2, "after %d packets at %v the next may go at %v", sent, l.now,
+			next)
 		l.now = next
 		must.Equal(t, "paths that failed because of the pace", l.s.HandleTimeout(l.now), 0)
 		n := len(l.transmit())
@@ -52,7 +53,8 @@ func TestPacketsLeaveAtThePaceOfTheController(t *testing.T) {
 		sent += n
 	}
 	took := l.now.Sub(start)
-	check.That(t, took >= 8800*time.Microsecond && took <= 9*time.Millisecond, "90 packets took %v at ten in a millisecond", took)
+	check.That(t, took >= 8800*time.Microsecond && took <= 9*time.Millisecond,
+		"90 packets took %v at ten in a millisecond", took)
 	check.That(t, l.s.NextTimeout() >= l.now+second/2, "a pace timer runs with nothing to send")
 }
 
@@ -143,7 +145,8 @@ func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
 	} {
 		l := newLab(t, 0)
 		l.s.cfg.MaxBurst, l.s.cfg.StrictRFC = 3, tt.letter
-		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), 0), labMTU, labRTO, nil)
+		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1}), 0), labMTU, labRTO,
+			nil)
 		p.State = Active
 		must.OK(t, l.s.AddPath(p))
 		l.now = second
@@ -161,7 +164,8 @@ func TestFirstTenLeaveAtOnceAndTheOthersArePaced(t *testing.T) {
 		}
 		for ; p.flightSize < p.cc.Window(); n++ { // 2 cwnd in a round trip
 			next, gap := l.s.NextTimeout(), tt.trip*counted/rawio.Time(2*p.cc.Window())
-			must.That(t, n <= 11 || next.Sub(l.now+gap).Abs() <= time.Microsecond, "%s: packet %d after %v, want %v", tt.name, n, next.Sub(l.now), time.Duration(gap))
+			must.That(t, n <= 11 || next.Sub(l.now+gap).Abs() <= time.Microsecond, "%s: packet %d after %v, want %v",
+				tt.name, n, next.Sub(l.now), time.Duration(gap))
 			l.now = l.s.NextTimeout()
 			must.Equal(t, tt.name+": packets at once", len(l.transmit()), 1)
 		}

@@ -39,7 +39,8 @@ func (r *packetPairs) onAcked(now rawio.Time, octets, pmdcs int) {
 	case r.ackedOctets >= packetPairCount*pmdcs:
 		r.measuring = false
 		if took := now.Sub(r.firstSackAt); took > 0 {
-			r.lastRates = [2]int64{int64(r.ackedOctets-r.firstSackOctets) * int64(time.Second) / int64(took), r.lastRates[0]}
+			r.lastRates = [2]int64{int64(r.ackedOctets-r.firstSackOctets) * int64(time.Second) / int64(took),
+				r.lastRates[0]}
 		}
 	}
 }

@@ -42,7 +42,8 @@ func TestWindowAfterSilenceLeavesAsFastAsTheRoadTakesIt(t *testing.T) {
 	slow = answer(60, 2*ms/perMilli)
 	check.That(t, slow <= 3, "%d packets a millisecond, by one measurement", slow)
 	fast := answer(60, 2*ms/perMilli)
-	check.That(t, fast >= perMilli-1 && fast <= perMilli+1, "%d packets a millisecond, the road takes %d", fast, perMilli)
+	check.That(t, fast >= perMilli-1 && fast <= perMilli+1, "%d packets a millisecond, the road takes %d", fast,
+		perMilli)
 	l.now += 10 * second
 	slow = answer(60, 2*ms/perMilli)
 	check.That(t, slow <= 3, "%d packets a millisecond, after a silence of more than an RTO", slow)
@@ -61,7 +62,8 @@ func TestWindowAfterSilenceLeavesAsFastAsTheRoadTakesIt(t *testing.T) {
 		l.transmit()
 		l.now = min(l.now+ms, l.s.NextTimeout())
 	}
-	check.That(t, p.packetPairs.octetsLeft <= 0 && p.packetPairs.burstRate() == 0, "%d octets of a window are left", p.packetPairs.octetsLeft)
+	check.That(t, p.packetPairs.octetsLeft <= 0 && p.packetPairs.burstRate() == 0, "%d octets of a window are left",
+		p.packetPairs.octetsLeft)
 }
 
 // windowOnly is a controller with a window, and no pace of its own.

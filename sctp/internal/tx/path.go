@@ -66,10 +66,13 @@ type Path struct {
 	// What acknowledgements look at; cwndFull is about the octets of flightSize.
 
 	// Errors is the owner's error counter of section 8.2.
-	Errors          int
-	cwndFull        sendOrder // what was sent before that was in flight when these were as many as cwnd, see cwnd_limited.go
+	Errors int
+	// what was sent before that was in flight when these were as many as cwnd, see cwnd_limited.go
+	cwndFull        sendOrder
 	latestDelivered sendOrder // the last of what has arrived, of all that was sent here
-	renegedOctets   int       // octets whose acknowledgement was taken back: of what is acknowledged next so many open no window
+	// octets whose acknowledgement was taken back: of what is acknowledged next so many open no
+	// window
+	renegedOctets   int
 	sack            pathSack
 	spuriousTimeout spuriousTimeout
 
@@ -141,7 +144,8 @@ func NewPath(local, remote netip.AddrPort, mtu int, rto RTOConfig, f cc.Factory)
 	if f == nil {
 		f = cc.NewCubic
 	}
-	p := &Path{Local: local, Remote: remote, rttEst: newRTTEstimator(rto), t3At: rawio.Never, ptoAt: rawio.Never, lastSentAt: rawio.Never, idleSince: rawio.Never}
+	p := &Path{Local: local, Remote: remote, rttEst: newRTTEstimator(rto), t3At: rawio.Never, ptoAt: rawio.Never,
+		lastSentAt: rawio.Never, idleSince: rawio.Never}
 	p.setMTU(mtu)
 	p.cc = f(p.pmdcs, remote.Addr().Is6() && !remote.Addr().Is4In6())
 	p.pacer, _ = p.cc.(cc.Pacer)

@@ -20,11 +20,14 @@ func TestTimedOutDataGoesToTheOtherPath(t *testing.T) {
 	l.runNextTimeout()
 	l.pathAt(1).rttEst.rto /= 2
 	l.expectTSNs("retransmission to the other path, new DATA after it", "1>1 | 2>1 | 3>1 | 4>1 | 5>1 | 6")
-	check.That(t, l.pathAt(0).Flight() == counted && l.pathAt(1).Flight() == 5*counted, "flight %d and %d", l.pathAt(0).Flight(), l.pathAt(1).Flight())
-	check.Equal(t, "T3-rtx of the other path, which runs with its RTO, at", l.pathAt(1).t3At, l.now.Add(l.pathAt(1).RTO()))
+	check.That(t, l.pathAt(0).Flight() == counted && l.pathAt(1).Flight() == 5*counted, "flight %d and %d",
+		l.pathAt(0).Flight(), l.pathAt(1).Flight())
+	check.Equal(t, "T3-rtx of the other path, which runs with its RTO, at", l.pathAt(1).t3At,
+		l.now.Add(l.pathAt(1).RTO()))
 	// req 9260-7.2.1-7; no counter is cleared for what was sent to both paths: req 7829-3.2-14
 	r := l.sack(2)
-	check.That(t, r.Paths == 0 && l.pathAt(1).cc.Window() == 4000+1000 && l.pathAt(0).cc.Window() == 1000, "paths %b, cwnd %d and %d", r.Paths, l.pathAt(0).cc.Window(), l.pathAt(1).cc.Window())
+	check.That(t, r.Paths == 0 && l.pathAt(1).cc.Window() == 4000+1000 && l.pathAt(0).cc.Window() == 1000,
+		"paths %b, cwnd %d and %d", r.Paths, l.pathAt(0).cc.Window(), l.pathAt(1).cc.Window())
 	check.Equal(t, "paths", l.sack(6).Paths, 1<<0) // req 9260-8.2-3, 7829-3.2-15: TSN 6 went to one path only
 }
 
@@ -67,7 +70,8 @@ func TestSmallestPathDecidesTheChunkSize(t *testing.T) {
 	l.pathAt(1).SetMTU(700)
 	l.enqueueMany(1, 1000)
 	d := chunks(t, l.transmit()[0])
-	check.That(t, len(d[0].Payload()) == 700-12-16-16 && l.pathAt(0).MTU() == labMTU, "first fragment %d octets", len(d[0].Payload()))
+	check.That(t, len(d[0].Payload()) == 700-12-16-16 && l.pathAt(0).MTU() == labMTU, "first fragment %d octets",
+		len(d[0].Payload()))
 }
 
 // The initial cwnd is that of the path MTU with which transmission begins.

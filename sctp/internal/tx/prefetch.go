@@ -24,7 +24,8 @@ const PathSendOffset = unsafe.Offsetof(Path{}.rttEst) + unsafe.Offsetof(rttEstim
 // PrefetchNext prefetches the record of the chunk that is acknowledged, or sent, next.
 func (s *Sender) PrefetchNext() {
 	g := prefetch.FieldAt[outstanding](s, unsafe.Offsetof(s.outstanding))
-	prefetch.RingElements(prefetch.FieldAt[[]chunkRecord](g, unsafe.Offsetof(g.chunkRing)), prefetch.FieldAt[wire.TSN](g, unsafe.Offsetof(g.firstUnacked)), 1)
+	prefetch.RingElements(prefetch.FieldAt[[]chunkRecord](g, unsafe.Offsetof(g.chunkRing)),
+		prefetch.FieldAt[wire.TSN](g, unsafe.Offsetof(g.firstUnacked)), 1)
 }
 
 // PrefetchController prefetches what congestion control looks at.

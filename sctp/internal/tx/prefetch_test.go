@@ -27,10 +27,13 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	check.That(t, to-from <= 12*64, "%d octets are asked for", to-from)
 	var p Path
 	for name, at := range map[string]uintptr{
-		"RTO": unsafe.Offsetof(p.rttEst) + unsafe.Offsetof(p.rttEst.rto), "address": unsafe.Offsetof(p.Remote), "state": unsafe.Offsetof(p.State), "MTU": unsafe.Offsetof(p.mtu),
-		"controller": unsafe.Offsetof(p.cc), "flight size": unsafe.Offsetof(p.flightSize), "T3": unsafe.Offsetof(p.t3At), "doubt": unsafe.Offsetof(p.suspicion),
+		"RTO": unsafe.Offsetof(p.rttEst) + unsafe.Offsetof(p.rttEst.rto), "address": unsafe.Offsetof(p.Remote),
+		"state": unsafe.Offsetof(p.State), "MTU": unsafe.Offsetof(p.mtu),
+		"controller": unsafe.Offsetof(p.cc), "flight size": unsafe.Offsetof(p.flightSize),
+		"T3": unsafe.Offsetof(p.t3At), "doubt": unsafe.Offsetof(p.suspicion),
 	} {
 		check.That(t, PathSendOffset <= at, "%s of a path at %d, asked for is from %d", name, at, PathSendOffset)
 	}
-	check.That(t, unsafe.Sizeof(p)-PathSendOffset <= 8*64, "%d octets of a path are asked for", unsafe.Sizeof(p)-PathSendOffset)
+	check.That(t, unsafe.Sizeof(p)-PathSendOffset <= 8*64, "%d octets of a path are asked for",
+		unsafe.Sizeof(p)-PathSendOffset)
 }

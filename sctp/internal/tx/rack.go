@@ -31,7 +31,8 @@ func (s *Sender) isFarPath(p *Path) bool {
 // differ. Reneged chunks are left to miss indications: it is not known when they were in flight.
 func (s *Sender) rackTimeLeft(now rawio.Time, t wire.TSN, r *chunkRecord) (left time.Duration, known bool) {
 	p := s.paths[r.path]
-	if !p.latestDelivered.isAfter(r.sentStamp, t) || !s.isFarPath(p) || s.overRetransmitBudget() || r.state == stateReneged {
+	if !p.latestDelivered.isAfter(r.sentStamp, t) || !s.isFarPath(p) || s.overRetransmitBudget() ||
+		r.state == stateReneged {
 		return 0, false
 	}
 	return p.rackTimeout() - time.Duration(stampOf(now)-r.sentStamp)*time.Microsecond, true
@@ -85,7 +86,8 @@ func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	}
 	far, several := s.isFarPath(p), p.HeartbeatsOnSuspicion && len(s.paths) > 1
 	near := several && !s.cfg.StrictRFC && p.minRTTBelow(nearRTT)
-	if p.flightSize == 0 || s.tailProbe.unacked || s.zeroWindowProbing || p.onePacketOnly || p.noRTTSinceProbe || !far && !near {
+	if p.flightSize == 0 || s.tailProbe.unacked || s.zeroWindowProbing || p.onePacketOnly || p.noRTTSinceProbe ||
+		!far && !near {
 		p.ptoAt = rawio.Never
 		return
 	}
@@ -154,7 +156,8 @@ func (s *Sender) handlePTO(now rawio.Time, p *Path) {
 	}
 	if q := s.tailProbePath(p); q != nil && !q.waitsToFragment(now, s.outstanding.recordOf(p.firstInFlight)) {
 		r := s.outstanding.recordOf(p.firstInFlight)
-		s.tailProbe = tailProbe{tsn: p.firstInFlight, pending: true, unacked: true, copyPath: q, firstStamp: r.sentStamp, othersInFlight: p.flightSize > r.chunkLen()}
+		s.tailProbe = tailProbe{tsn: p.firstInFlight, pending: true, unacked: true, copyPath: q,
+			firstStamp: r.sentStamp, othersInFlight: p.flightSize > r.chunkLen()}
 		s.rareStats().TailProbes++
 		return
 	}

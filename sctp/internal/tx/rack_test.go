@@ -50,7 +50,8 @@ func (l *senderLab) expectTimeout(what string, millis int) {
 	l.t.Helper()
 	began := l.now
 	expired := l.runNextTimeout()
-	check.That(l.t, expired == 0 && l.now == began+ms*rawio.Time(millis), "%s: a timer after %v, %b have failed", what, l.now.Sub(began), expired)
+	check.That(l.t, expired == 0 && l.now == began+ms*rawio.Time(millis), "%s: a timer after %v, %b have failed",
+		what, l.now.Sub(began), expired)
 	l.pathAt(0).nextSendAt = 0
 }
 
@@ -60,10 +61,12 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 	l.expectTimeout("two round trips of silence", 200)
 	l.expectTSNs("the last in flight", "5")
 	d := chunks(t, l.b.Pkts[0])[0]
-	check.That(t, d.I() && l.pathAt(0).t3At == t3 && l.s.Stats().TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v", d.I(), l.pathAt(0).t3At, t3, l.s.stats)
+	check.That(t, d.I() && l.pathAt(0).t3At == t3 && l.s.Stats().TailProbes == 1, "I bit %v, T3 at %v, was %v, %+v",
+		d.I(), l.pathAt(0).t3At, t3, l.s.stats)
 	l.sackAfter(100, 1, gap{5, 5})
 	l.expectTSNs("all that a round trip has passed for", "2 | 3 | 4")
-	check.That(t, c.n == 1 && l.pathAt(0).ptoAt == rawio.Never, "%d reductions, a probe at %v, before a round trip was measured", c.n, l.pathAt(0).ptoAt)
+	check.That(t, c.n == 1 && l.pathAt(0).ptoAt == rawio.Never,
+		"%d reductions, a probe at %v, before a round trip was measured", c.n, l.pathAt(0).ptoAt)
 	l, c = farLab(t, 1, 0)
 	l.sackAfter(100, 1, gap{3, 3})
 	l.expectTimeout("one above has arrived", 25)
@@ -78,7 +81,8 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 		after  rawio.Time
 		dups   []wire.TSN
 		losses int
-	}{{"repaired a loss", 100 * ms, nil, 1}, {"arrived twice", 100 * ms, []wire.TSN{5}, 0}, {"was too early", 99 * ms, nil, 0}} {
+	}{{"repaired a loss", 100 * ms, nil, 1}, {"arrived twice", 100 * ms, []wire.TSN{5}, 0},
+		{"was too early", 99 * ms, nil, 0}} {
 		l, c := farLab(t, 1, 0)
 		l.sackAfter(100, 4)
 		l.expectTimeout("a lone packet, two round trips and a little after it was sent", 105)
@@ -92,7 +96,8 @@ func TestTailProbeTellsWhatIsMissing(t *testing.T) {
 
 // A probe goes after two round trips, or sooner where they vary little.
 func TestProbeAllowsForHowRoundTripsVary(t *testing.T) {
-	for _, tt := range []struct{ srtt, rttvar, want time.Duration }{{100, 50, 200}, {100, 20, 180}, {100, 1, 125}, {10, 0, 12}, {4, 1, 10}} {
+	for _, tt := range []struct{ srtt, rttvar, want time.Duration }{{100, 50, 200}, {100, 20, 180}, {100, 1, 125},
+		{10, 0, 12}, {4, 1, 10}} {
 		e := rttEstimator{srtt: tt.srtt * time.Millisecond, rttvar: tt.rttvar * time.Millisecond}
 		check.Equal(t, fmt.Sprint(tt), e.probeTimeout().Truncate(time.Millisecond), tt.want*time.Millisecond)
 	}
@@ -181,6 +186,7 @@ func TestMuchThatIsLostIsMarkedInParts(t *testing.T) {
 		check.Equal(t, name+": goes on", min(l.s.rackAt, l.pathAt(0).ptoAt), l.now.Add(minRACKTimeout))
 		l.now = l.now.Add(minRACKTimeout)
 		l.s.HandleTimeout(l.now)
-		check.That(t, l.s.outstanding.numToRetransmit >= 5998, "%s: marked in the end: %d", name, l.s.outstanding.numToRetransmit)
+		check.That(t, l.s.outstanding.numToRetransmit >= 5998, "%s: marked in the end: %d", name,
+			l.s.outstanding.numToRetransmit)
 	}
 }

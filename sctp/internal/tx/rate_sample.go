@@ -121,7 +121,8 @@ func (s *Sender) rateLost(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
 		return // never sent, or acknowledged and taken back
 	}
 	c.lost += uint64(r.chunkLen())
-	c.cc.OnLost(now, &cc.Lost{Octets: r.chunkLen(), Delivered: c.delivered, TxInFlight: d.txInFlight, Since: int(c.lost - d.lost),
+	c.cc.OnLost(now, &cc.Lost{Octets: r.chunkLen(), Delivered: c.delivered, TxInFlight: d.txInFlight,
+		Since:      int(c.lost - d.lost),
 		AppLimited: d.isAppLimited, Adjacent: t == c.lastLostTSN+1})
 	c.lastLostTSN = t
 }
@@ -144,7 +145,8 @@ func (s *Sender) rateSample(now rawio.Time, p *Path) {
 		c.timedOut = false
 	}
 	rs := &c.sample
-	rs.Delivered, rs.Inflight, rs.SRTT, rs.Recovery = c.delivered, p.flightSize, p.rttEst.srtt, s.inRecovery || c.timedOut
+	rs.Delivered, rs.Inflight, rs.SRTT, rs.Recovery = c.delivered, p.flightSize, p.rttEst.srtt, s.inRecovery ||
+		c.timedOut
 	if rs.Valid {
 		rs.Volume, rs.Lost = int(c.delivered-rs.PriorDelivered), int(c.lost-c.priorLost)
 		if interval := max(c.elapsed, p.provedRTT); interval > 0 && c.elapsed >= p.rttEst.minRTT.get() {
@@ -193,7 +195,8 @@ func (c *rateSampler) markAppLimited(p *Path) {
 // checkAppLimited is CheckIfApplicationLimited, when nothing new goes to p. Neither cwnd nor the
 // peer's window holds that back, nor is there anything to send again.
 func (s *Sender) checkAppLimited(p *Path) {
-	if c := p.rateSampler; c != nil && p.hasCwndRoom() && s.burstAllows(p) && s.outstanding.rwnd > 0 && (!s.current.loaded && s.queue.length == 0 || s.defersNewData(p)) {
+	if c := p.rateSampler; c != nil && p.hasCwndRoom() && s.burstAllows(p) && s.outstanding.rwnd > 0 &&
+		(!s.current.loaded && s.queue.length == 0 || s.defersNewData(p)) {
 		c.markAppLimited(p)
 	}
 }

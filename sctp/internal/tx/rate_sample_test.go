@@ -26,7 +26,8 @@ func (h *sampleLog) OnSample(_ rawio.Time, s *cc.Sample) bool {
 	return h.slowed
 }
 func (h *sampleLog) OnLost(_ rawio.Time, l *cc.Lost) {
-	h.entries = append(h.entries, fmt.Sprintf("lost, %d since, of %d, limited %v, adjacent %v", l.Since/counted, l.TxInFlight/counted, l.AppLimited, l.Adjacent))
+	h.entries = append(h.entries, fmt.Sprintf("lost, %d since, of %d, limited %v, adjacent %v", l.Since/counted,
+		l.TxInFlight/counted, l.AppLimited, l.Adjacent))
 }
 func (h *sampleLog) OnRestart(now rawio.Time) {
 	h.entries = append(h.entries, fmt.Sprint("restart ", now/ms))
@@ -39,7 +40,8 @@ func rateLab(t *testing.T, paths int) (*senderLab, []*sampleLog) {
 	for i := range paths {
 		h := &sampleLog{fixedPacer: fixedPacer{cc.NewReno(1000, false), 1 << 30}}
 		all = append(all, h)
-		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0), labMTU, labRTO, func(int, bool) cc.Controller { return h })
+		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0),
+			labMTU, labRTO, func(int, bool) cc.Controller { return h })
 		p.State = Active
 		must.OK(t, l.s.AddPath(p))
 	}
@@ -84,17 +86,21 @@ func TestDeliveryIsSampled(t *testing.T) {
 		{"the chunk sent last counts", func(l *senderLab) { l.sendFull(2).sackAfter(10, 0).sendFull(2).sackAfter(90, 4) }, "true: 4 of 4 at 40, limited true, tx 4, lost 0, trip 90ms, repairing false"},
 		{"lost chunks are told of", func(l *senderLab) {
 			l.sendFull(6).sackAfter(100, 1, gap(3, 3), gap(5, 6)).sackAfter(100, 1, gap(3, 3), gap(5, 6))
-		}, "true: 4 of 4 at 40, limited false, tx 6, lost 1, trip 100ms, repairing true; lost, 1 since, of 2, limited false, adjacent false"},
+		}, "true: 4 of 4 at 40, limited false, tx 6, lost 1, trip 100ms, repairing true; lost, 1 since, of 2, " +
+			"limited false, adjacent false"},
 		{"and what lost means then", func(l *senderLab) {
 			l.sendFull(6).sackAfter(100, 0, gap(3, 6)).sackAfter(100, 0, gap(3, 6)).sackAfter(100, 6)
-		}, "true: 6 of 6 at 20, limited false, tx 2, lost 2, trip 300ms, repairing false; lost, 1 since, of 1, limited false, adjacent true; lost, 2 since, of 2, limited false, adjacent true"},
+		}, "true: 6 of 6 at 20, limited false, tx 2, lost 2, trip 300ms, repairing false; lost, 1 since, of 1, " +
+			"limited false, adjacent true; lost, 2 since, of 2, limited false, adjacent true"},
 		{"which of two was acknowledged is not known", func(l *senderLab) {
 			l.sendFull(1).sackAfter(100, 1).sendFull(5).sackAfter(300, 1, gap(3, 6)).sendFull(0).sackAfter(50, 6)
-		}, "false: 0 of 6 at 0, limited false, tx 0, lost 0, trip 0s, repairing false; restart 1100; lost, 1 since, of 1, limited true, adjacent false; restart 1400"},
+		}, "false: 0 of 6 at 0, limited false, tx 0, lost 0, trip 0s, repairing false; restart 1100; lost, 1 " +
+			"since, of 1, limited true, adjacent false; restart 1400"},
 		{"T3-rtx loses all, and it is repaired", func(l *senderLab) { l.s.paths = l.s.paths[:1]; l.sendFull(2).loseAll().sackAfter(100, 1) }, "false: 0 of 1 at 0, limited false, tx 0, lost 0, trip 0s, repairing true; lost, 1 since, of 1, limited false, adjacent true; lost, 2 since, of 2, limited false, adjacent true; restart 2000"},
 		{"nor before there is a round trip", func(l *senderLab) {
 			l.sendFull(6).sackAfter(100, 0, gap(2, 6)).sackAfter(200, 0, gap(2, 6)).sendFull(0).sackAfter(5, 6)
-		}, "false: 0 of 6 at 0, limited false, tx 0, lost 0, trip 0s, repairing false; lost, 1 since, of 1, limited false, adjacent true; restart 1300"},
+		}, "false: 0 of 6 at 0, limited false, tx 0, lost 0, trip 0s, repairing false; lost, 1 since, of 1, " +
+			"limited false, adjacent true; restart 1300"},
 		{"and is over when that is", func(l *senderLab) { l.s.paths = l.s.paths[:1]; l.sendFull(2).loseAll().sackAfter(100, 2) }, "true: 2 of 2 at 2, limited false, tx 2, lost 2, trip 1.1s, repairing false; lost, 1 since, of 1, limited false, adjacent true; lost, 2 since, of 2, limited false, adjacent true; restart 2000"},
 		{"what went elsewhere is not this path's", func(l *senderLab) { l.sendFull(1).loseAll().sackAfter(100, 1) }, "nothing; lost, 1 since, of 1, limited false, adjacent true"},
 		{"a zero window probe loses nothing", func(l *senderLab) { l.s.setRwnd(0); l.sendFull(1).now += second; l.sendFull(0).loseAll() }, "nothing"},
@@ -117,7 +123,9 @@ func TestDeliveryIsSampled(t *testing.T) {
 		got := "nothing"
 		if n := len(h[0].samples); n > 0 {
 			s := h[0].samples[n-1]
-			got = fmt.Sprintf("%v: %d of %d at %.0f, limited %v, tx %d, lost %d, trip %v, repairing %v", s.Valid, s.Volume/counted, s.Delivered/counted, float64(s.Rate)/counted, s.AppLimited, s.TxInFlight/counted, s.Lost/counted, s.RTT, s.Recovery)
+			got = fmt.Sprintf("%v: %d of %d at %.0f, limited %v, tx %d, lost %d, trip %v, repairing %v", s.Valid,
+				s.Volume/counted, s.Delivered/counted, float64(s.Rate)/counted, s.AppLimited, s.TxInFlight/counted,
+				s.Lost/counted, s.RTT, s.Recovery)
 		}
 		for _, s := range h[0].entries {
 			got += "; " + s

@@ -94,7 +94,8 @@ func (s *Sender) prevInStream(t wire.TSN) (wire.TSN, bool) {
 // isOutstandingOn says whether t is outstanding, and of that stream. An old entry of a table may be
 // of another stream by now.
 func (s *Sender) isOutstandingOn(t wire.TSN, stream wire.StreamID) bool {
-	return uint32(t-s.outstanding.firstUnacked) < uint32(s.outstanding.len()) && s.outstanding.recordOf(t).stream == stream
+	return uint32(t-s.outstanding.firstUnacked) < uint32(s.outstanding.len()) && s.outstanding.recordOf(t).stream ==
+		stream
 }
 
 // appendRecord returns the record of the next TSN.
@@ -149,7 +150,8 @@ func (g *outstanding) allSets() [5]*tsnset.Set {
 // queued, that is the memory of earlier chunks.
 func (s *Sender) Trim() {
 	if g := &s.outstanding; g.len() == 0 {
-		*g = outstanding{firstUnacked: g.firstUnacked, nextTSN: g.nextTSN, firstIntact: g.nextTSN, lossEligibleTo: g.lossEligibleTo, rwnd: g.rwnd, fault: g.fault}
+		*g = outstanding{firstUnacked: g.firstUnacked, nextTSN: g.nextTSN, firstIntact: g.nextTSN,
+			lossEligibleTo: g.lossEligibleTo, rwnd: g.rwnd, fault: g.fault}
 		s.lastOfStream, s.ssnBlockEnds = sparse.Table[wire.TSN]{}, nil
 		if s.sentSpans != nil && s.sentSpans.dropElapsed(s.lastAckedAt) == 0 {
 			s.sentSpans = nil

@@ -46,7 +46,8 @@ func TestReductionForWhatWasOnlyLateIsTakenBack(t *testing.T) {
 	l.sackAfter(100, 1, gap{3, 3})
 	l.expectTimeout("one is lost", 25)
 	l.transmit()
-	l.handleSack(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: 1, ARwnd: 1 << 20, Gaps: []wire.GapBlock{{Start: 2, End: 2}}, Dups: []wire.TSN{2}})))
+	l.handleSack(wire.Sack(wire.AppendSack(nil,
+		wire.SackFields{CumTSN: 1, ARwnd: 1 << 20, Gaps: []wire.GapBlock{{Start: 2, End: 2}}, Dups: []wire.TSN{2}})))
 	check.Equal(t, "taken back amid the recovery", c.undone, 0)
 	l.sack(5)
 	check.Equal(t, "taken back behind it", c.undone, 1)
@@ -162,6 +163,8 @@ func TestWhatIsWithheldIsNoLoss(t *testing.T) {
 		}
 		l.expectTSNs(tt.name, tt.then)
 		st := l.s.Stats()
-		check.That(t, c.n == 0 && st.Retransmits == 0 && (st.Chunks == uint64(l.s.NextTSN()-1) || tt.lie) && (p.rttTiming && p.rttTSN == 8 || tt.wait < 100), "%s: %d reductions, %+v, measures %d", tt.name, c.n, st, p.rttTSN)
+		check.That(t, c.n == 0 && st.Retransmits == 0 && (st.Chunks == uint64(l.s.NextTSN()-1) || tt.lie) &&
+			(p.rttTiming && p.rttTSN == 8 || tt.wait < 100), "%s: %d reductions, %+v, measures %d", tt.name, c.n, st,
+			p.rttTSN)
 	}
 }

@@ -56,12 +56,16 @@ func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n i
 		return 0
 	}
 	part := size - int(run.HeadLen)
-	if run.N < 1 || run.N > n || run.HeadLen > HeadCap || len(run.Body) != run.N*part || int32(run.Stream) >= s.outStreams {
-		s.fault = invariant.Violation("tx.sendSourceRun", "the Source gave %d messages of %d, with heads of %d octets and %d more of %d each, for stream %d of %d; next TSN %d",
+	if run.N < 1 || run.N > n || run.HeadLen > HeadCap || len(run.Body) != run.N*part ||
+		int32(run.Stream) >= s.outStreams {
+		s.fault = invariant.Violation("tx.sendSourceRun",
+			"the Source gave %d messages of %d, with heads of %d octets and %d more of %d each, for stream %d "+
+				"of %d; next TSN %d",
 			run.N, n, run.HeadLen, len(run.Body), size, run.Stream, s.outStreams, s.outstanding.nextTSN)
 		return 0
 	}
-	like := chunkRecord{token: run.Token, ppid: run.PPID, stream: run.Stream, size: uint16(size), wireFlags: wire.FlagB | wire.FlagE | wire.FlagU}
+	like := chunkRecord{token: run.Token, ppid: run.PPID, stream: run.Stream, size: uint16(size),
+		wireFlags: wire.FlagB | wire.FlagE | wire.FlagU}
 	s.sendAlikeChunks(now, b, p, like, run.Body, run.N, run)
 	run.Body, run.Beyond = nil, nil // let go of the user's memory
 	return run.N
@@ -77,7 +81,8 @@ func (s *Sender) sendMessageRun(now rawio.Time, b *pack.Batch, p *Path, size, n 
 	if n < 2 || size != wire.PaddedLen(size) {
 		return 0
 	}
-	like := chunkRecord{token: l.msg.Token, ppid: l.msg.PPID, stream: l.msg.Stream, ssn: l.ssn, size: uint16(size), flags: flagEnqueued}
+	like := chunkRecord{token: l.msg.Token, ppid: l.msg.PPID, stream: l.msg.Stream, ssn: l.ssn, size: uint16(size),
+		flags: flagEnqueued}
 	if l.msg.Unordered {
 		like.ssn, like.wireFlags = 0, wire.FlagU
 	}
@@ -88,7 +93,8 @@ func (s *Sender) sendMessageRun(now rawio.Time, b *pack.Batch, p *Path, size, n 
 
 // sendAlikeChunks gives n chunks a TSN and a packet each. What their records have in common is in
 // like. body has a part of each, one after the other. run, if not nil, has what comes before that.
-func (s *Sender) sendAlikeChunks(now rawio.Time, b *pack.Batch, p *Path, like chunkRecord, body []byte, n int, run *Run) {
+func (s *Sender) sendAlikeChunks(now rawio.Time, b *pack.Batch, p *Path, like chunkRecord, body []byte, n int,
+	run *Run) {
 	if s.ecnEnabled {
 		b.SetECN(rawio.ECT0)
 	}
@@ -99,7 +105,8 @@ func (s *Sender) sendAlikeChunks(now rawio.Time, b *pack.Batch, p *Path, like ch
 		like.flags |= flagLongPacket
 	}
 	var space [headers + HeadCap]byte
-	head := wire.AppendDataHeader(append(space[:0], b.Header()...), wire.DataFields{Flags: like.wireFlags, Stream: like.stream, SSN: like.ssn, PPID: like.ppid, PayloadLen: size})
+	head := wire.AppendDataHeader(append(space[:0], b.Header()...),
+		wire.DataFields{Flags: like.wireFlags, Stream: like.stream, SSN: like.ssn, PPID: like.ppid, PayloadLen: size})
 	head = head[:headers+size-part]
 	for i := range n {
 		t, r := s.outstanding.appendRecord()

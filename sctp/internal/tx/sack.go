@@ -205,7 +205,8 @@ func (s *Sender) processAcks(a *ackState, l *pendingSack) (all bool) {
 		l.highestNamed, l.namedCount, all = s.processGapAcks(a, l.sack)
 	}
 	s.exitRecovery(a.now)
-	l.highestNewlyAcked, l.cumAdvanced, l.missesFrom = a.highestNewlyAcked, a.result.CumAdvanced, s.outstanding.firstUnacked
+	l.highestNewlyAcked, l.cumAdvanced, l.missesFrom = a.highestNewlyAcked, a.result.CumAdvanced,
+		s.outstanding.firstUnacked
 	return all
 }
 
@@ -347,12 +348,14 @@ func (s *Sender) ackGapTSN(a *ackState, t wire.TSN) {
 // acknowledgement. They went once, at the same time, to one path, and nothing was heard of any.
 func (s *Sender) countSentTogether(t, cum wire.TSN, r *chunkRecord) int {
 	p, n := s.paths[r.path], 1
-	if r.state != stateInFlight || r.flags&^flagLongPacket != 0 || s.tailProbe.unacked || p.rateSampler != nil || r.sentStamp == p.cwndFull.sentStamp {
+	if r.state != stateInFlight || r.flags&^flagLongPacket != 0 || s.tailProbe.unacked || p.rateSampler != nil ||
+		r.sentStamp == p.cwndFull.sentStamp {
 		return n
 	}
 	for ; t != cum; n++ {
 		t++
-		if q := s.outstanding.recordOf(t); q.sentStamp != r.sentStamp || q.size != r.size || q.wireFlags != r.wireFlags || q.flags != r.flags || q.path != r.path || q.state != stateInFlight {
+		if q := s.outstanding.recordOf(t); q.sentStamp != r.sentStamp || q.size != r.size ||
+			q.wireFlags != r.wireFlags || q.flags != r.flags || q.path != r.path || q.state != stateInFlight {
 			break
 		}
 	}
@@ -440,7 +443,8 @@ func (s *Sender) growCwnd(a *ackState) {
 			again := min(k.ackedOctets, p.renegedOctets)
 			p.renegedOctets -= again
 			p.cc.OnAck(a.now, cc.Ack{
-				Octets: k.ackedOctets - again, Full: min(k.cwndLimitedOctets, k.ackedOctets-again), Dups: k.dupOctets, Flight: k.priorFlight,
+				Octets: k.ackedOctets - again, Full: min(k.cwndLimitedOctets, k.ackedOctets-again), Dups: k.dupOctets,
+				Flight:   k.priorFlight,
 				Recovery: s.inRecovery || s.ecnEchoed, AllAcked: all, RTT: k.rtt, Trip: k.minRTT, Spread: s.isPaced(p),
 			})
 		}
@@ -474,7 +478,8 @@ func (s *Sender) countMisses(l *pendingSack) (all bool) {
 		}
 		*s.steps++
 		r := g.recordOf(t)
-		if int(uint32(t-k.CumTSN())) < third && r.flags&flagResent == 0 && !s.cfg.StrictRFC && s.paths[r.path].latestDelivered.isAfter(r.sentStamp, t) {
+		if int(uint32(t-k.CumTSN())) < third && r.flags&flagResent == 0 && !s.cfg.StrictRFC &&
+			s.paths[r.path].latestDelivered.isAfter(r.sentStamp, t) {
 			r.missCount = missLimit - 1
 		}
 		switch left, known := s.rackTimeLeft(now, t, r); {
@@ -551,7 +556,8 @@ func (s *Sender) noteDelivered(now rawio.Time, t wire.TSN, r *chunkRecord, p *Pa
 
 // isLastTransmission reports whether the transmission that was acknowledged may be the last one.
 func (p *Path) isLastTransmission(now rawio.Time, r *chunkRecord) bool {
-	return r.flags&flagProbeCopied == 0 && (r.flags&flagResent == 0 || stampOf(now)-r.sentStamp >= uint32(p.rttEst.minRTT.get().Microseconds()))
+	return r.flags&flagProbeCopied == 0 &&
+		(r.flags&flagResent == 0 || stampOf(now)-r.sentStamp >= uint32(p.rttEst.minRTT.get().Microseconds()))
 }
 
 // forgetOldStamps handles a silence so long that stamps do not tell any more what was sent when. A

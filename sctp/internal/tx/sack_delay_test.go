@@ -21,7 +21,8 @@ func TestProbeOfALonePacketAllowsForThePeersWait(t *testing.T) {
 	alone := func(what string, now bool, probe, takes rawio.Time) {
 		t.Helper()
 		must.OK(t, l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, full)}, SackNow: now}))
-		p.nextSendAt, p.noRTTSinceProbe, p.rttEst.srtt, p.rttEst.rttvar = 0, false, 100*time.Millisecond, 25*time.Millisecond
+		p.nextSendAt, p.noRTTSinceProbe, p.rttEst.srtt, p.rttEst.rttvar = 0, false, 100*time.Millisecond,
+			25*time.Millisecond
 		l.transmit()
 		check.Equal(t, what+": the probe comes after", p.ptoAt-l.now, probe*ms)
 		if takes > 0 {
@@ -41,7 +42,8 @@ func TestProbeOfALonePacketAllowsForThePeersWait(t *testing.T) {
 		l.transmit()
 		l.now += 100 * ms
 		dup := l.s.NextTSN() - 1
-		l.handleSack(wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: dup, ARwnd: 1 << 20, Dups: []wire.TSN{dup, dup}})))
+		l.handleSack(
+			wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: dup, ARwnd: 1 << 20, Dups: []wire.TSN{dup, dup}})))
 	}
 	check.Equal(t, "waits that were learnt from two probes", p.sackDelays.samples, 4)
 }

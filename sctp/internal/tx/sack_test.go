@@ -65,7 +65,8 @@ func TestLateSacksAreNoMissesOfWhatWasSentAgain(t *testing.T) {
 		l.sack(0, gap{2, 2 + i})
 	}
 	n, s := l.s.outstanding.recordOf(1).missCount, l.s.Stats()
-	check.That(t, n == 0 && s.FastRetransmits == 0, "%d misses, %d Fast Retransmits of a chunk sent 10 ms ago", n, s.FastRetransmits)
+	check.That(t, n == 0 && s.FastRetransmits == 0, "%d misses, %d Fast Retransmits of a chunk sent 10 ms ago", n,
+		s.FastRetransmits)
 }
 
 // A zero window probe that the peer has dropped goes again when there is room for it, not when

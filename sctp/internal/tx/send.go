@@ -21,7 +21,8 @@ func (s *Sender) StartBurst(now rawio.Time) {
 	if s.burstCredit += s.cfg.MaxBurst; s.deferral != deferAll {
 		s.burstCredit = 0
 	}
-	s.burstCredit = min(s.burstCredit, trainOctets/p.pmdcs+1) // what opportunities that all had to wait in have left over
+	// what opportunities that all had to wait in have left over
+	s.burstCredit = min(s.burstCredit, trainOctets/p.pmdcs+1)
 	s.burstLeft = s.cfg.MaxBurst*max(n, 1) + s.burstCredit
 	s.chooseDeferral(now, p, s.ackedOctets > 0)
 	s.ackedOctets = 0
@@ -44,7 +45,8 @@ func (s *Sender) HasNothingPending() bool {
 
 // isDrained is HasNothingPending without the needs of congestion control.
 func (s *Sender) isDrained() bool {
-	return s.outstanding.len() == 0 && s.queue.length == 0 && !s.current.loaded && !s.HasMoreWork() && !s.tailProbe.pending && s.paceAt == rawio.Never && s.probeAt == rawio.Never && s.coalesceEndAt == rawio.Never &&
+	return s.outstanding.len() == 0 && s.queue.length == 0 && !s.current.loaded && !s.HasMoreWork() &&
+		!s.tailProbe.pending && s.paceAt == rawio.Never && s.probeAt == rawio.Never && s.coalesceEndAt == rawio.Never &&
 		(s.source == nil || s.source.Idle())
 }
 
@@ -60,13 +62,15 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 	}
 	if s.outstanding.numToRetransmit > 0 {
 		// Section 6.1, C: what is marked goes before anything new.
-		if p := s.nextRetransmitPath(now); p != nil && (s.bypassCwnd || p.hasCwndRoom() && s.burstAllows(p) && !s.pacingBlocks(now, p)) {
+		if p := s.nextRetransmitPath(now); p != nil &&
+			(s.bypassCwnd || p.hasCwndRoom() && s.burstAllows(p) && !s.pacingBlocks(now, p)) {
 			return p
 		}
 		return nil
 	}
 	p := s.nextPath()
-	if p.hasCwndRoom() && s.burstAllows(p) && s.canSendNew(now, p, s.MaxPayload()) && !s.windowIsSilly() && !s.defersNewData(p) && !s.pacingBlocks(now, p) {
+	if p.hasCwndRoom() && s.burstAllows(p) && s.canSendNew(now, p, s.MaxPayload()) && !s.windowIsSilly() &&
+		!s.defersNewData(p) && !s.pacingBlocks(now, p) {
 		return p
 	}
 	s.checkAppLimited(p)
@@ -190,7 +194,8 @@ func (s *Sender) fitPartialChunk(size, room int) int {
 // the slot, with a message for room octets if the Source gives one.
 func (s *Sender) canSendNew(now rawio.Time, p *Path, room int) bool {
 	idle := s.outstanding.len() == 0
-	if s.outstanding.len() >= maxOutstanding || s.outstanding.rwnd <= 0 && !idle || !s.loadMessage(now, room) || s.isSSNAmbiguous() {
+	if s.outstanding.len() >= maxOutstanding || s.outstanding.rwnd <= 0 && !idle || !s.loadMessage(now, room) ||
+		s.isSSNAmbiguous() {
 		return false
 	}
 	s.cutToWindow = false
@@ -234,7 +239,8 @@ func (s *Sender) loadMessage(now rawio.Time, room int) bool {
 		}
 		l.msg.Expires, l.msg.Path, l.msg.NoBundle = 0, 0, false
 		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int32(l.msg.Stream) >= s.outStreams {
-			s.fault = invariant.Violation("tx.loadMessage", "the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
+			s.fault = invariant.Violation("tx.loadMessage",
+				"the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
 				l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.outStreams, s.outstanding.nextTSN)
 			return false
 		}

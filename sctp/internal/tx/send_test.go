@@ -74,7 +74,8 @@ func TestChunksOfMessages(t *testing.T) {
 	var all []byte
 	for _, p := range l.transmit() {
 		all = append(all, bytes.Join(p.Vec, nil)...)
-		check.That(t, p.Len() <= labMTU && p.Len()%4 == 0, "packet of %d octets", p.Len()) // req 9260-6.10-1, 9260-3.3.1-10
+		// req 9260-6.10-1, 9260-3.3.1-10
+		check.That(t, p.Len() <= labMTU && p.Len()%4 == 0, "packet of %d octets", p.Len())
 		got = append(got, chunks(t, p)...)
 	}
 	want := []struct {
@@ -100,14 +101,19 @@ func TestChunksOfMessages(t *testing.T) {
 	for i, w := range want {
 		d := got[i]
 		// req 9260-3.3.1-12, 9260-3.3.1-13
-		check.That(t, d.TSN() == wire.TSN(1+i) && d.Flags() == w.flags && d.Stream() == w.stream && d.SSN() == w.ssn && d.PPID() == w.ppid && len(d.Payload()) == w.n,
-			"chunk %d: TSN %d flags %x stream %d SSN %d PPID %d, %d octets, want %+v", i, d.TSN(), d.Flags(), d.Stream(), d.SSN(), d.PPID(), len(d.Payload()), w)
+		check.That(t, d.TSN() == wire.TSN(1+i) && d.Flags() == w.flags && d.Stream() == w.stream &&
+			d.SSN() == w.ssn && d.PPID() == w.ppid && len(d.Payload()) == w.n,
+			"chunk %d: TSN %d flags %x stream %d SSN %d PPID %d, %d octets, want %+v", i, d.TSN(), d.Flags(),
+			d.Stream(), d.SSN(), d.PPID(), len(d.Payload()), w)
 		if i < 3 {
 			first = append(first, d.Payload()...)
 		}
 	}
-	check.Slice(t, "the fragments together", first, append(append([]byte("0123456789"), head.Body[0]...), head.Body[1]...))
-	check.That(t, string(got[5].Payload()) == "xyz" && string(got[6].Payload()) == "other" && bytes.Contains(all, []byte("xyz\x00")), "user data damaged") // req 9260-3.3.1-10
+	check.Slice(t, "the fragments together", first,
+		append(append([]byte("0123456789"), head.Body[0]...), head.Body[1]...))
+	// req 9260-3.3.1-10
+	check.That(t, string(got[5].Payload()) == "xyz" && string(got[6].Payload()) == "other" &&
+		bytes.Contains(all, []byte("xyz\x00")), "user data damaged")
 	l.sack(7)
 	check.Equal(t, "acknowledged", fmt.Sprint(l.acked), "[1 2 3 4]")
 }
@@ -142,7 +148,8 @@ func TestEnqueueRefuses(t *testing.T) {
 	check.That(t, errors.Is(err, ErrSendBufferFull), "%v", err)
 	l.pathAt(0).cc = newFixedWindow(1 << 30)
 	l.transmit()
-	check.Error(t, "sent is not acknowledged", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}}), ErrSendBufferFull)
+	check.Error(t, "sent is not acknowledged", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 11)}}),
+		ErrSendBufferFull)
 	for l.s.Outstanding() > 0 || l.s.Queued() > 0 {
 		l.sack(l.s.NextTSN() - 1)
 		l.transmit()
@@ -194,7 +201,8 @@ func TestMaxBurst(t *testing.T) {
 	l = busyLab(t, 0, quick)
 	l.s.cfg.MaxBurst, l.s.cfg.StrictRFC, l.pathAt(0).rttEst.srtt = 2, false, quick
 	l.enqueueMany(200, full)
-	check.Equal(t, "packets at once over a near path, unless the letter is kept: two trains", len(l.transmit()), 2*65536/1000)
+	check.Equal(t, "packets at once over a near path, unless the letter is kept: two trains", len(l.transmit()),
+		2*65536/1000)
 }
 
 // A SACK for many packets is worth the opportunities of the SACKs that it stands for.
@@ -338,7 +346,8 @@ func TestRetransmittedChunkIsNotMeasured(t *testing.T) {
 	l.sack(11, gap{13, 14}, gap{16, 16})
 	l.expectTSNs("fast retransmission below the timed 15", "12")
 	l.sackAfter(800, 17)
-	check.That(t, p.SRTT() <= 45*time.Millisecond, "SRTT %v: measured by a chunk that waited for one below it", p.SRTT())
+	check.That(t, p.SRTT() <= 45*time.Millisecond, "SRTT %v: measured by a chunk that waited for one below it",
+		p.SRTT())
 }
 
 // What is sent again above the chunk that is timed does not disturb the measurement.
@@ -416,7 +425,8 @@ func TestRTOFollowsMeasurementsAndItsBounds(t *testing.T) {
 }
 
 func TestIdlePathSlowsDown(t *testing.T) {
-	for silence, part := range map[rawio.Time]int{second - 1: 1, second: 2, 2*second - 1: 2, 2 * second: 4} { // req 9260-7.2.1-8
+	// req 9260-7.2.1-8
+	for silence, part := range map[rawio.Time]int{second - 1: 1, second: 2, 2*second - 1: 2, 2 * second: 4} {
 		l := newLab(t, 1)
 		l.pathAt(0).rttEst.addSample(10 * time.Millisecond) // RTO 1 s
 		for l.pathAt(0).cc.Window() < 20000 {
@@ -490,7 +500,8 @@ func TestSourceIsCutOnlyWhereIPWouldCut(t *testing.T) {
 		l.b.Begin(1, 2, 3, p.Local, p.Remote, p.MTU())
 		l.b.Commit(wire.AppendSack(l.b.Tail(), wire.SackFields{CumTSN: 1}))
 		n := l.s.Fill(l.now, l.b, p)
-		check.That(t, (n == 0) == (tt.size > full && tt.size <= full+16), "%d octets: %d chunks beside a SACK", tt.size, n)
+		check.That(t, (n == 0) == (tt.size > full && tt.size <= full+16), "%d octets: %d chunks beside a SACK",
+			tt.size, n)
 	}
 }
 
@@ -516,7 +527,8 @@ func TestSourceFillsPackets(t *testing.T) {
 		}
 		check.Equal(t, tt.name+": octets of packets", strings.Join(got, " "), tt.want)
 	}
-	for first, want := range map[int]int{968 - 16 - 64: 996, 968 - 16 - 60: 920} { // so does a long message of the queue behind a short one
+	// so does a long message of the queue behind a short one
+	for first, want := range map[int]int{968 - 16 - 64: 996, 968 - 16 - 60: 920} {
 		l := newLab(t, 1)
 		l.enqueueMany(1, first)
 		l.enqueueMany(1, 2000)
@@ -641,7 +653,9 @@ func (l *senderLab) sendMany(n, streams int, unordered bool, size int) {
 	body := [2][]byte{make([]byte, size)}
 	for range n {
 		l.token++
-		must.OK(l.t, l.s.Enqueue(&Message{Body: body, Token: l.token, Stream: wire.StreamID(l.token % uint64(streams)), Unordered: unordered}))
+		must.OK(l.t,
+			l.s.Enqueue(&Message{Body: body, Token: l.token, Stream: wire.StreamID(l.token % uint64(streams)),
+				Unordered: unordered}))
 	}
 	for len(l.transmit()) > 0 {
 	}
@@ -697,7 +711,8 @@ func TestMessagesOfAStreamOutstanding(t *testing.T) {
 				}
 			}
 			for id, n := range of {
-				must.That(t, n < 1<<15, "%s: %d messages of stream %d are outstanding with TSN %d acknowledged", tt.name, n, id, acked)
+				must.That(t, n < 1<<15, "%s: %d messages of stream %d are outstanding with TSN %d acknowledged",
+					tt.name, n, id, acked)
 			}
 			must.That(t, l.s.Outstanding() > 0, "%s: nothing goes behind TSN %d", tt.name, acked)
 			acked += min(1+acked/4, 9000, wire.TSN(l.s.Outstanding()))
@@ -733,14 +748,17 @@ func TestDetachedMemoryIsNotSentFromAgain(t *testing.T) {
 	l.expectTSNs("two in flight", "1 | 2")
 	l.s.Detach(1, mem[full-1:])
 	r := l.s.outstanding.recordOf(1)
-	check.That(t, &r.body[0][0] == &other[0] && &r.body[1][0] != &src[100], "of the first only the piece within the memory was to be copied")
+	check.That(t, &r.body[0][0] == &other[0] && &r.body[1][0] != &src[100],
+		"of the first only the piece within the memory was to be copied")
 	check.Equal(t, "another stream's message was copied", &l.s.outstanding.recordOf(2).body[0][0], &mem[full])
 	clear(mem[:full])
 	clear(mem[2*full:])
 	l.runNextTimeout()
-	check.That(t, bytes.IndexByte(chunks(t, l.transmit()[0])[0].Payload(), 0) < 0, "the retransmission shows the user's changes")
+	check.That(t, bytes.IndexByte(chunks(t, l.transmit()[0])[0].Payload(), 0) < 0,
+		"the retransmission shows the user's changes")
 	l.sack(2)
-	check.That(t, bytes.IndexByte(chunks(t, l.transmit()[0])[0].Payload(), 0) < 0, "the queued message shows the user's changes")
+	check.That(t, bytes.IndexByte(chunks(t, l.transmit()[0])[0].Payload(), 0) < 0,
+		"the queued message shows the user's changes")
 	l.s.Detach(1, nil)
 }
 
@@ -766,7 +784,8 @@ func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 	l.sack(100) // five of its chunks
 	parts, begun := 1, l.s.Steps()
 	for ; l.s.Detach(5, nil); parts++ {
-		check.That(t, l.s.detachedOctets >= maxDetachOctets && l.s.detachedOctets <= maxDetachOctets+full, "%d octets copied at once", l.s.detachedOctets)
+		check.That(t, l.s.detachedOctets >= maxDetachOctets && l.s.detachedOctets <= maxDetachOctets+full,
+			"%d octets copied at once", l.s.detachedOctets)
 		l.s.detachedOctets = 0
 	}
 	for t0, want := range map[wire.TSN]bool{107: false, 108: true, 109: false, 128: true, 20*own - 12: true} {
@@ -789,7 +808,8 @@ func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 	for _, row := range []struct {
 		from, to int
 		copied   int
-	}{{0, 100, 0}, {0, 101, 99}, {199, 300, 1}, {200, 300, 0}, {150, 151, 99}, {150, 150, 0}, {100, 200, 100}, {0, 300, 100}} {
+	}{{0, 100, 0}, {0, 101, 99}, {199, 300, 1}, {200, 300, 0}, {150, 151, 99}, {150, 150, 0}, {100, 200, 100},
+		{0, 300, 100}} {
 		l := newLab(t, 1)
 		l.enqueueMany(2, 10) // for so many there are records then
 		l.transmit()
@@ -798,12 +818,14 @@ func TestOnlyWhatSharesAnOctetIsCopied(t *testing.T) {
 		l.transmit()
 		before := l.s.Held()
 		l.s.Detach(0, mem[row.from:row.to])
-		check.That(t, l.s.Held()-before == row.copied, "%d to %d: %d octets are copied", row.from, row.to, l.s.Held()-before)
+		check.That(t, l.s.Held()-before == row.copied, "%d to %d: %d octets are copied", row.from, row.to,
+			l.s.Held()-before)
 		l.enqueueMany(1, 10)
 		l.transmit()
 		l.s.Detach(0, mem[row.from:row.from])
 		l.sack(4)
-		check.That(t, l.s.Held() == before, "%d to %d: %d octets count when all is acknowledged", row.from, row.to, l.s.Held()-before)
+		check.That(t, l.s.Held() == before, "%d to %d: %d octets count when all is acknowledged", row.from, row.to,
+			l.s.Held()-before)
 	}
 }
 
@@ -856,8 +878,10 @@ func TestNextFailed(t *testing.T) {
 	}
 	src.n = 1 // more would be there
 	_, ok := l.s.NextFailed()
-	check.That(t, !ok && src.n != 0 && l.s.bufferedOctets == 0 && l.s.Flight() == 0 && l.pathAt(0).Flight() == 0 && l.s.DataInFlight() == 0, "the Source was asked at the end: %v, %d octets held", ok, l.s.bufferedOctets)
-	want := []FailedMessage{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false}, {0, 4, false, false}}
+	check.That(t, !ok && src.n != 0 && l.s.bufferedOctets == 0 && l.s.Flight() == 0 && l.pathAt(0).Flight() == 0 &&
+		l.s.DataInFlight() == 0, "the Source was asked at the end: %v, %d octets held", ok, l.s.bufferedOctets)
+	want := []FailedMessage{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false},
+		{0, 4, false, false}}
 	check.Equal(t, "bounds", fmt.Sprint(got), fmt.Sprint(want))
 	check.That(t, l.s.NextTimeout() == rawio.Never && l.s.Queued() == 0 && l.s.Outstanding() == 0, "something is left")
 }

@@ -147,7 +147,8 @@ func NewSender(cfg Config) *Sender {
 
 // Init makes it what NewSender returns.
 func (s *Sender) Init(cfg Config) {
-	*s = Sender{cfg: cfg, probeAt: rawio.Never, coalesceEndAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never, earliestExpiryAt: rawio.Never, pathSuspectedAt: rawio.Time(-suspectInterval), burstLeft: cfg.MaxBurst,
+	*s = Sender{cfg: cfg, probeAt: rawio.Never, coalesceEndAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never,
+		earliestExpiryAt: rawio.Never, pathSuspectedAt: rawio.Time(-suspectInterval), burstLeft: cfg.MaxBurst,
 		withheld: withheldChunk{sendAt: rawio.Never}, steps: cfg.Steps}
 	if s.steps == nil {
 		s.steps = new(uint64)
@@ -219,7 +220,8 @@ func (s *Sender) MaxPayload() int {
 // Reconfigure changes Config.SendBuffer, MaxBurst, NoDelay, NoFragments and MaxSegment.
 func (s *Sender) Reconfigure(sendBuffer, maxBurst int, noDelay, noFragments bool, maxSegment int) {
 	c := &s.cfg
-	c.SendBuffer, c.MaxBurst, c.NoDelay, c.NoFragments, c.MaxSegment = sendBuffer, maxBurst, noDelay, noFragments, maxSegment
+	c.SendBuffer, c.MaxBurst, c.NoDelay, c.NoFragments, c.MaxSegment = sendBuffer, maxBurst, noDelay, noFragments,
+		maxSegment
 }
 
 // SetSackNow makes every DATA chunk carry the I bit, for SHUTDOWN-PENDING (section 6.1).

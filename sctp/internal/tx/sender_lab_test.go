@@ -45,7 +45,8 @@ type senderLab struct {
 func newLab(t *testing.T, paths int) *senderLab {
 	l := &senderLab{t: t, s: NewSender(Config{TSN: 1, SendBuffer: 1 << 20, StrictRFC: true}), b: pack.NewBatch(1000)}
 	for i := range paths {
-		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0), labMTU, labRTO, cc.RFC9260)
+		p := NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(1 + i)}), 0),
+			labMTU, labRTO, cc.RFC9260)
 		p.State = Active
 		must.OK(t, l.s.AddPath(p))
 	}

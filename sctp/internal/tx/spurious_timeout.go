@@ -69,7 +69,8 @@ func (s *Sender) undoSpuriousTimeouts(now rawio.Time) {
 		if !a.possible || p.sack.ackedOctets == 0 && !a.shownBySack {
 			continue
 		}
-		if a.showingSacks++; !a.shownBySack || !a.firstTSN.Less(g.firstUnacked) && g.recordOf(a.firstTSN).state != stateGapAcked {
+		if a.showingSacks++; !a.shownBySack || !a.firstTSN.Less(g.firstUnacked) &&
+			g.recordOf(a.firstTSN).state != stateGapAcked {
 			a.showingSacks = 0
 		}
 		a.shownBySack = false
@@ -107,7 +108,8 @@ func (s *Sender) restoreSpurious(now rawio.Time) (all bool) {
 			}
 			*s.steps++
 			if r := g.recordOf(t); r.state == stateLost && r.flags&flagTimedOut != 0 && r.path == p.index {
-				r.sentStamp, r.flags = at, r.flags&^flagTimedOut|flagResent // nobody knows any more what is acknowledged
+				// nobody knows any more what is acknowledged
+				r.sentStamp, r.flags = at, r.flags&^flagTimedOut|flagResent
 				g.recordSend(onUndoLoss, t, r, p)
 				s.rareStats().Spurious++
 			}

@@ -56,7 +56,8 @@ func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
 				l.expectTSNs(tt.name, h.resentTSN)
 			}
 		}
-		check.That(t, c.undone == tt.undone && int(l.s.outstanding.numToRetransmit) == tt.marked, "%s: undone %d times, with %d marked", tt.name, c.undone, l.s.outstanding.numToRetransmit)
+		check.That(t, c.undone == tt.undone && int(l.s.outstanding.numToRetransmit) == tt.marked,
+			"%s: undone %d times, with %d marked", tt.name, c.undone, l.s.outstanding.numToRetransmit)
 		if l.s.CumTSN() == 2 && tt.marked == 0 && len(tt.heard) == 1 { // what is in flight since then may be lost
 			l.sackAfter(100, 2, gap{5, 5})
 			l.expectTimeout(tt.name, 25)
@@ -108,7 +109,8 @@ func TestTimeoutThatWasEarlyMarksNoMore(t *testing.T) {
 		must.Equal(t, "marked", int(l.s.outstanding.numToRetransmit), parts*maxSliceSteps)
 		l.now = l.pathAt(0).lastSentAt.Add(2 * time.Second)
 		l.sack(1)
-		check.That(t, l.s.outstanding.numToRetransmit == 0 && l.pathAt(0).flightSize == (3*maxSliceSteps-1)*20, "%d are marked, %d octets in flight", l.s.outstanding.numToRetransmit, l.pathAt(0).flightSize)
+		check.That(t, l.s.outstanding.numToRetransmit == 0 && l.pathAt(0).flightSize == (3*maxSliceSteps-1)*20,
+			"%d are marked, %d octets in flight", l.s.outstanding.numToRetransmit, l.pathAt(0).flightSize)
 	}
 }
 
@@ -123,7 +125,9 @@ func TestNothingIsUrgentWhenAllIsInFlightAgain(t *testing.T) {
 	l.s.HandleTimeout(l.now)
 	must.Equal(t, "marked by T3-rtx", l.s.outstanding.numToRetransmit, 2)
 	l.sackAfter(0, 1, gap{5, 5})
-	must.That(t, l.s.bypassCwnd && l.s.outstanding.numToRetransmit == 3, "entered Fast Recovery: %v, %d are marked", l.s.bypassCwnd, l.s.outstanding.numToRetransmit)
+	must.That(t, l.s.bypassCwnd && l.s.outstanding.numToRetransmit == 3, "entered Fast Recovery: %v, %d are marked",
+		l.s.bypassCwnd, l.s.outstanding.numToRetransmit)
 	l.sackAfter(0, 2, gap{4, 5})
-	check.That(t, !l.s.bypassCwnd && l.s.outstanding.numToRetransmit == 0, "in flight again, %d are marked, urgent: %v", l.s.outstanding.numToRetransmit, l.s.bypassCwnd)
+	check.That(t, !l.s.bypassCwnd && l.s.outstanding.numToRetransmit == 0,
+		"in flight again, %d are marked, urgent: %v", l.s.outstanding.numToRetransmit, l.s.bypassCwnd)
 }

@@ -40,7 +40,8 @@ func (s *Sender) isSSNAmbiguous() bool {
 		return false
 	}
 	next, end := s.nextSSN.At(uint16(m.Stream)), s.ssnBlockEnds.At(uint16(m.Stream))
-	return next != nil && end != nil && endsSSNBlock(*next) && s.isOutstandingOn(*end, m.Stream) && endsSSNBlock(s.outstanding.recordOf(*end).ssn)
+	return next != nil && end != nil && endsSSNBlock(*next) && s.isOutstandingOn(*end, m.Stream) &&
+		endsSSNBlock(s.outstanding.recordOf(*end).ssn)
 }
 
 // NextSSN returns the SSN that takeSSN would return. It is nil where neither the stream nor a near

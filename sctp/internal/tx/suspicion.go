@@ -157,7 +157,8 @@ func (s *Sender) isPathSilent(now rawio.Time, p *Path) bool {
 	r := s.outstanding.recordOf(p.firstInFlight)
 	at := r.sentStamp
 	age := time.Duration(stampOf(now)-at) * time.Microsecond
-	return p.flightSize > r.chunkLen() && age >= p.rackTimeout()+s.tailProbe.copyPath.rttEst.srtt && !p.latestDelivered.isAfter(at, p.firstInFlight)
+	return p.flightSize > r.chunkLen() && age >= p.rackTimeout()+s.tailProbe.copyPath.rttEst.srtt &&
+		!p.latestDelivered.isAfter(at, p.firstInFlight)
 }
 
 // suspectPath has new data avoid p, which is silent while another path answers.

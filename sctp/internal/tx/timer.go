@@ -132,7 +132,8 @@ func (s *Sender) Stop() {
 		p.t3At, p.ptoAt = rawio.Never, rawio.Never
 	}
 	s.outstanding.clearFlight(s.paths)
-	s.probeAt, s.paceAt, s.coalesceEndAt, s.rackAt, s.earliestExpiryAt = rawio.Never, rawio.Never, rawio.Never, rawio.Never, rawio.Never
+	s.probeAt, s.paceAt, s.coalesceEndAt, s.rackAt, s.earliestExpiryAt = rawio.Never, rawio.Never, rawio.Never,
+		rawio.Never, rawio.Never
 	s.withheld.sendAt = rawio.Never
 }
 

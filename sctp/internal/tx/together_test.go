@@ -74,9 +74,11 @@ func TestAcknowledgedTogetherIsAsOneByOne(t *testing.T) {
 				s.ackChunk(a, t, s.outstanding.recordOf(t), k)
 				t += wire.TSN(k)
 			}
-			ends[i] = fmt.Sprint(*a, s.ackedOctets, s.latestDelivered, s.lastAckedAt, s.tailProbe.unacked, s.tailProbe.pending, s.tailProbe.answeredPath != nil, s.tailProbe.repairedLoss)
+			ends[i] = fmt.Sprint(*a, s.ackedOctets, s.latestDelivered, s.lastAckedAt, s.tailProbe.unacked,
+				s.tailProbe.pending, s.tailProbe.answeredPath != nil, s.tailProbe.repairedLoss)
 			for _, p := range s.paths {
-				ends[i] += fmt.Sprint("; ", p.sack, p.rttTiming, p.latestDelivered, p.reordering.isObserved, p.spuriousTimeout, p.blackHoleTimeouts)
+				ends[i] += fmt.Sprint("; ", p.sack, p.rttTiming, p.latestDelivered, p.reordering.isObserved,
+					p.spuriousTimeout, p.blackHoleTimeouts)
 			}
 		}
 		must.That(t, ends[0] == ends[1], "seed %d: together\n%s\none by one\n%s", seed, ends[1], ends[0])

@@ -92,11 +92,13 @@ func TestNoSequenceOfSacksBuysWork(t *testing.T) {
 		}
 		steps := int(l.s.Steps() - begun)
 		most := byOctet*octets + byChunk*chunks
-		check.That(t, steps <= most, "%s: %d steps for %d octets of SACKs, which may take %d", tt.name, steps, octets, most)
+		check.That(t, steps <= most, "%s: %d steps for %d octets of SACKs, which may take %d", tt.name, steps, octets,
+			most)
 		check.That(t, steps >= rounds, "%s: %d steps, for %d SACKs", tt.name, steps, rounds)
 		l.sack(chunks)
 		l.s.Trim()
-		check.That(t, l.s.Outstanding() == 0 && l.s.Held() <= 4<<10, "%s: %d octets are kept when all is acknowledged", tt.name, l.s.Held())
+		check.That(t, l.s.Outstanding() == 0 && l.s.Held() <= 4<<10,
+			"%s: %d octets are kept when all is acknowledged", tt.name, l.s.Held())
 		l.enqueueMany(1, 4) // a sender that has given all back goes on
 		l.transmit()
 		l.sack(chunks + 1)
@@ -118,7 +120,8 @@ func TestTakenBackTooOften(t *testing.T) {
 	gapped("the first time", 199) // paid for by the chunks: this SACK, and the next, pay for 80 and 64
 	steps := l.s.Steps()
 	gapped("again", 199)
-	check.Equal(t, "steps for a SACK that says nothing new: its path, twice, its block, twice, and the next chunk", l.s.Steps()-steps, 5)
+	check.Equal(t, "steps for a SACK that says nothing new: its path, twice, its block, twice, and the next chunk",
+		l.s.Steps()-steps, 5)
 	l.s.ackCredit = 80
 	l.sack(0)
 	gapped("taken back once", 199)
@@ -133,7 +136,8 @@ func TestTakenBackTooOften(t *testing.T) {
 	l.sack(0, gap{2, 60})
 	l.s.ackCredit = 0
 	l.sack(0, gap{60, 200})
-	check.That(t, l.s.Stats().Reneged == 3*199+169+58, "%d chunks were taken back", l.s.Stats().Reneged) // fewer are named no more than are named anew and not paid for
+	// fewer are named no more than are named anew and not paid for
+	check.That(t, l.s.Stats().Reneged == 3*199+169+58, "%d chunks were taken back", l.s.Stats().Reneged)
 }
 
 // A packet takes what there is to send again on its path, but does not look for it behind thousands
@@ -154,7 +158,8 @@ func TestSendingAgainOnTwoPaths(t *testing.T) {
 	for len(l.transmit()) > 0 {
 	}
 	steps := int(l.s.Steps() - begun)
-	check.That(t, l.s.outstanding.numToRetransmit == 0 && steps <= 1000+3*maxSkipped, "%d steps to send 1000 chunks again, %d are left", steps, l.s.outstanding.numToRetransmit)
+	check.That(t, l.s.outstanding.numToRetransmit == 0 && steps <= 1000+3*maxSkipped,
+		"%d steps to send 1000 chunks again, %d are left", steps, l.s.outstanding.numToRetransmit)
 	l.now += ms
 	l.sack(0, gap{990, 1000}) // all others were sent before, and take miss indications
 }
@@ -249,10 +254,12 @@ func TestLongestWorkAtOnce(t *testing.T) {
 		parts := 1
 		for ; ; parts++ {
 			l.check()
-			check.That(t, l.s.Steps()-begun <= maxSliceSteps+200, "%s: %d steps in part %d", tt.name, l.s.Steps()-begun, parts)
+			check.That(t, l.s.Steps()-begun <= maxSliceSteps+200, "%s: %d steps in part %d", tt.name,
+				l.s.Steps()-begun, parts)
 			acking := l.s.pendingSack.active && l.s.pendingSack.stage == stageAcks
 			check.That(t, err == nil && (!acking || res.NewlyAcked), "%s: part %d, %+v, %v", tt.name, parts, res, err)
-			check.That(t, !acking || l.s.Rwnd()+l.s.DataInFlight() == 1<<30, "%s: the window of a SACK that part %d is not through with: %d", tt.name, parts, l.s.Rwnd())
+			check.That(t, !acking || l.s.Rwnd()+l.s.DataInFlight() == 1<<30,
+				"%s: the window of a SACK that part %d is not through with: %d", tt.name, parts, l.s.Rwnd())
 			if !l.s.HasMoreWork() || parts > tt.parts {
 				break
 			}
@@ -268,14 +275,18 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			if parts == 3 && l.s.pendingSack.cumTSN == last { // it is said once more
 				parts++
 				again, err := say(l, last)
-				check.That(t, !again.Stale && err == nil && l.s.pendingSack.sack != nil, "%s: a SACK that says as much: %+v, %v", tt.name, again, err)
+				check.That(t, !again.Stale && err == nil && l.s.pendingSack.sack != nil,
+					"%s: a SACK that says as much: %+v, %v", tt.name, again, err)
 			}
 			begun = l.s.Steps()
 			res = l.s.ContinueWork()
 		}
 		check.Equal(t, tt.name+": parts", parts, tt.parts)
-		check.That(t, l.s.Stats().Timeouts == 0 || int(l.s.Stats().Retransmits)+int(l.s.outstanding.numToRetransmit) == last, "%s: %d of what T3-rtx has marked went again, %d is to", tt.name, l.s.Stats().Retransmits, l.s.outstanding.numToRetransmit)
+		check.That(t, l.s.Stats().Timeouts == 0 || int(l.s.Stats().Retransmits)+
+			int(l.s.outstanding.numToRetransmit) == last, "%s: %d of what T3-rtx has marked went again, %d is to",
+			tt.name, l.s.Stats().Retransmits, l.s.outstanding.numToRetransmit)
 		lost := l.s.outstanding.numToRetransmit > 0 && l.s.Stats().Timeouts == 0
-		check.That(t, lost == l.s.inRecovery && (!lost || l.s.outstanding.numToRetransmit == last-3), "%s: %d lost, in recovery: %v", tt.name, l.s.outstanding.numToRetransmit, l.s.inRecovery)
+		check.That(t, lost == l.s.inRecovery && (!lost || l.s.outstanding.numToRetransmit == last-3),
+			"%s: %d lost, in recovery: %v", tt.name, l.s.outstanding.numToRetransmit, l.s.inRecovery)
 	}
 }

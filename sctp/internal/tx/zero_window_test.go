@@ -79,8 +79,10 @@ func TestChunkWaitsToBeCut(t *testing.T) {
 	at(l, 199*ms).expectTSNs("199 ms", "")
 	at(l, 200*ms).expectTSNs("the beginning of the first message", "1")
 	r := l.s.outstanding.recordOf(1)
-	check.That(t, r.wireFlags&wire.FlagE == 0 && r.wireFlags&wire.FlagB != 0 && r.wireFlags&wire.FlagI != 0 && !l.s.zeroWindowProbing, "flags %#x, probing %t", r.wireFlags, l.s.zeroWindowProbing)
-	check.That(t, l.s.NextTimeout() > l.now, "a timer of %v at %v, although the chunk has gone", l.s.NextTimeout(), l.now)
+	check.That(t, r.wireFlags&wire.FlagE == 0 && r.wireFlags&wire.FlagB != 0 && r.wireFlags&wire.FlagI != 0 &&
+		!l.s.zeroWindowProbing, "flags %#x, probing %t", r.wireFlags, l.s.zeroWindowProbing)
+	check.That(t, l.s.NextTimeout() > l.now, "a timer of %v at %v, although the chunk has gone", l.s.NextTimeout(),
+		l.now)
 	at(l, 210*ms).expectTSNs("nothing more while that is in flight", "")
 	l.handleSack(makeSack(1, half))
 	l.expectTSNs("the rest of it fits", "2") // 484 octets
@@ -111,5 +113,6 @@ func TestChunkWaitsToBeCut(t *testing.T) {
 	at(l, 200*ms).expectTSNs("200 ms", "")
 	at(l, 1149*ms).expectTSNs("less than an RTO since", "")
 	at(l, 1150*ms).expectTSNs("a zero window probe", "1")
-	check.That(t, l.s.zeroWindowProbing && l.s.outstanding.recordOf(1).size == full, "no probe: %+v", l.s.outstanding.recordOf(1))
+	check.That(t, l.s.zeroWindowProbing && l.s.outstanding.recordOf(1).size == full, "no probe: %+v",
+		l.s.outstanding.recordOf(1))
 }

@@ -15,13 +15,15 @@ func answer(k *knowledge, local, remote uint16, pkt []byte, tsn *wire.TSN) []byt
 		switch c.Type() {
 		case wire.ChunkInit:
 			at := len(b)
-			b = wire.AppendInit(b, wire.ChunkInitAck, wire.InitFields{Tag: 77, ARwnd: 1 << 16, OutStreams: 10, InStreams: 10, TSN: *tsn})
+			b = wire.AppendInit(b, wire.ChunkInitAck,
+				wire.InitFields{Tag: 77, ARwnd: 1 << 16, OutStreams: 10, InStreams: 10, TSN: *tsn})
 			return closed(wire.AppendParam(b, wire.ParamStateCookie, []byte("cookie")), at)
 		case wire.ChunkCookieEcho:
 			b = wire.AppendCookieAck(b)
 			b = wire.AppendHeartbeat(b, []byte("nonce"))
 			for range 3 {
-				b = append(wire.AppendDataHeader(b, wire.DataFields{Flags: whole, TSN: *tsn, PayloadLen: 4}), 1, 2, 3, 4)
+				b = append(wire.AppendDataHeader(b, wire.DataFields{Flags: whole, TSN: *tsn, PayloadLen: 4}), 1, 2, 3,
+					4)
 				*tsn++
 			}
 			return b

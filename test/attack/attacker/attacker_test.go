@@ -43,9 +43,12 @@ func TestTheSameSeedAttacksTheSameWay(t *testing.T) {
 
 func TestEveryChunkTypeIsSentAndNoPacketIsTooLong(t *testing.T) {
 	all, types := play(Seeded(1), Config{LocalPort: 1, RemotePort: 2, MTU: 1400}, 20000)
-	for _, want := range []wire.ChunkType{wire.ChunkData, wire.ChunkInit, wire.ChunkInitAck, wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkHeartbeatAck,
-		wire.ChunkAbort, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkError, wire.ChunkCookieEcho, wire.ChunkCookieAck, wire.ChunkECNE, wire.ChunkCWR,
-		wire.ChunkShutdownComplete, wire.ChunkAuth, wire.ChunkIData, wire.ChunkAsconfAck, wire.ChunkReconfig, wire.ChunkPad, wire.ChunkForwardTSN,
+	for _, want := range []wire.ChunkType{wire.ChunkData, wire.ChunkInit, wire.ChunkInitAck, wire.ChunkSack,
+		wire.ChunkHeartbeat, wire.ChunkHeartbeatAck,
+		wire.ChunkAbort, wire.ChunkShutdown, wire.ChunkShutdownAck, wire.ChunkError, wire.ChunkCookieEcho,
+		wire.ChunkCookieAck, wire.ChunkECNE, wire.ChunkCWR,
+		wire.ChunkShutdownComplete, wire.ChunkAuth, wire.ChunkIData, wire.ChunkAsconfAck, wire.ChunkReconfig,
+		wire.ChunkPad, wire.ChunkForwardTSN,
 		wire.ChunkAsconf, wire.ChunkIForwardTSN} {
 		check.That(t, types[want] != 0, "no %v was sent", want)
 	}

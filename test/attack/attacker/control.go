@@ -7,8 +7,10 @@ import (
 )
 
 var (
-	controlMoves = []move{(*Peer).heartbeat, (*Peer).heartbeatAck, (*Peer).errors, (*Peer).congestion, (*Peer).shutdownComplete}
-	rudeControl  = []move{(*Peer).heartbeat, (*Peer).heartbeatAck, (*Peer).errors, (*Peer).errors, (*Peer).shutdown, (*Peer).shutdownAck, (*Peer).abort, (*Peer).soup, (*Peer).soup}
+	controlMoves = []move{(*Peer).heartbeat, (*Peer).heartbeatAck, (*Peer).errors, (*Peer).congestion,
+		(*Peer).shutdownComplete}
+	rudeControl = []move{(*Peer).heartbeat, (*Peer).heartbeatAck, (*Peer).errors, (*Peer).errors, (*Peer).shutdown,
+		(*Peer).shutdownAck, (*Peer).abort, (*Peer).soup, (*Peer).soup}
 )
 
 // heartbeat has information of any length.
@@ -82,7 +84,8 @@ func (p *Peer) shutdown(b []byte) []byte {
 	if !p.One(3) {
 		return p.honestSack(b)
 	}
-	return chunk(b, wire.ChunkShutdown, p.flags(), append(binary.BigEndian.AppendUint32(nil, uint32(p.k.sent)+uint32(p.Below(3))), p.rarely(8)...))
+	return chunk(b, wire.ChunkShutdown, p.flags(),
+		append(binary.BigEndian.AppendUint32(nil, uint32(p.k.sent)+uint32(p.Below(3))), p.rarely(8)...))
 }
 
 func (p *Peer) shutdownAck(b []byte) []byte {

@@ -3,8 +3,10 @@ package attacker
 import "github.com/rddp-go/rddp/sctp/wire"
 
 var (
-	dataMoves = []move{(*Peer).inOrder, (*Peer).inOrder, (*Peer).ahead, (*Peer).again, (*Peer).backwards, (*Peer).fragment, (*Peer).descending, (*Peer).wideStream}
-	rudeData  = []move{(*Peer).inOrder, (*Peer).ahead, (*Peer).fragment, (*Peer).fragment, (*Peer).anyData, (*Peer).wideStream}
+	dataMoves = []move{(*Peer).inOrder, (*Peer).inOrder, (*Peer).ahead, (*Peer).again, (*Peer).backwards,
+		(*Peer).fragment, (*Peer).descending, (*Peer).wideStream}
+	rudeData = []move{(*Peer).inOrder, (*Peer).ahead, (*Peer).fragment, (*Peer).fragment, (*Peer).anyData,
+		(*Peer).wideStream}
 )
 
 // data appends a DATA chunk.
@@ -26,7 +28,8 @@ func (p *Peer) payload() []byte {
 // inOrder is the next message, on one of a few streams.
 func (p *Peer) inOrder(b []byte) []byte {
 	s := p.Below(min(len(p.k.ssn), p.k.streams))
-	f := wire.DataFields{Flags: whole, TSN: p.k.next, Stream: wire.StreamID(s), SSN: p.k.ssn[s], PPID: uint32(p.Below(60))}
+	f := wire.DataFields{Flags: whole, TSN: p.k.next, Stream: wire.StreamID(s), SSN: p.k.ssn[s],
+		PPID: uint32(p.Below(60))}
 	p.k.next++
 	p.k.ssn[s]++
 	if p.One(4) {
@@ -37,7 +40,8 @@ func (p *Peer) inOrder(b []byte) []byte {
 
 // ahead leaves a gap.
 func (p *Peer) ahead(b []byte) []byte {
-	f := wire.DataFields{Flags: whole | byte(p.Below(2))*wire.FlagU, TSN: p.k.next + 1 + wire.TSN(p.Below(1<<(1+p.Below(17)))),
+	f := wire.DataFields{Flags: whole | byte(p.Below(2))*wire.FlagU,
+		TSN:    p.k.next + 1 + wire.TSN(p.Below(1<<(1+p.Below(17)))),
 		Stream: wire.StreamID(p.Below(4)), SSN: p.k.ssn[0] + wire.SSN(p.Below(100))}
 	return p.data(b, f, p.payload())
 }
@@ -95,7 +99,8 @@ func (p *Peer) fragment(b []byte) []byte {
 
 // wideStream is one message on a stream with a high number.
 func (p *Peer) wideStream(b []byte) []byte {
-	f := wire.DataFields{Flags: whole | byte(p.Below(2))*wire.FlagU, TSN: p.k.next, Stream: wire.StreamID(p.k.streams - 1 - p.Below(min(p.k.streams, 300)))}
+	f := wire.DataFields{Flags: whole | byte(p.Below(2))*wire.FlagU, TSN: p.k.next,
+		Stream: wire.StreamID(p.k.streams - 1 - p.Below(min(p.k.streams, 300)))}
 	if p.One(10) {
 		f.Stream = wire.StreamID(p.Uint32())
 	}
@@ -105,7 +110,8 @@ func (p *Peer) wideStream(b []byte) []byte {
 
 // anyData lies in every field.
 func (p *Peer) anyData(b []byte) []byte {
-	f := wire.DataFields{Flags: byte(p.Below(16)), TSN: p.k.next + wire.TSN(p.Below(8)) - 2, Stream: wire.StreamID(p.Uint32()), SSN: wire.SSN(p.Uint32()), PPID: p.Uint32()}
+	f := wire.DataFields{Flags: byte(p.Below(16)), TSN: p.k.next + wire.TSN(p.Below(8)) - 2,
+		Stream: wire.StreamID(p.Uint32()), SSN: wire.SSN(p.Uint32()), PPID: p.Uint32()}
 	if p.One(8) {
 		f.TSN = wire.TSN(p.Uint32())
 	}

@@ -8,8 +8,10 @@ import (
 
 // Chunks of extensions: rddp offers none of them; others do.
 var (
-	extensionMoves = []move{(*Peer).forwardTSN, (*Peer).reconfig, (*Peer).asconf, (*Peer).asconfAck, (*Peer).pad, (*Peer).packetDropped}
-	rudeExtension  = []move{(*Peer).forwardTSN, (*Peer).iForwardTSN, (*Peer).reconfig, (*Peer).asconf, (*Peer).asconfAck, (*Peer).auth, (*Peer).iData, (*Peer).packetDropped}
+	extensionMoves = []move{(*Peer).forwardTSN, (*Peer).reconfig, (*Peer).asconf, (*Peer).asconfAck, (*Peer).pad,
+		(*Peer).packetDropped}
+	rudeExtension = []move{(*Peer).forwardTSN, (*Peer).iForwardTSN, (*Peer).reconfig, (*Peer).asconf,
+		(*Peer).asconfAck, (*Peer).auth, (*Peer).iData, (*Peer).packetDropped}
 )
 
 func (p *Peer) forwardTSN(b []byte) []byte {
@@ -78,7 +80,8 @@ func (p *Peer) asconf(b []byte) []byte {
 		b = wire.AppendAddressParam(b, p.addr())
 	}
 	for range p.Below(4) {
-		t := pick(p.Choices, []wire.ParamType{wire.ParamAddIP, wire.ParamDeleteIP, wire.ParamSetPrimary, wire.ParamErrorCause, wire.ParamSuccess, wire.ParamAdaptationIndication})
+		t := pick(p.Choices, []wire.ParamType{wire.ParamAddIP, wire.ParamDeleteIP, wire.ParamSetPrimary,
+			wire.ParamErrorCause, wire.ParamSuccess, wire.ParamAdaptationIndication})
 		v := binary.BigEndian.AppendUint32(nil, p.Uint32())
 		if !p.One(4) {
 			v = wire.AppendAddressParam(v, p.addr())

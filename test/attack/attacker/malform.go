@@ -31,11 +31,16 @@ func (p *Peer) tlv(b []byte, t uint16, n int) []byte {
 	return b
 }
 
-var paramTypes = []wire.ParamType{wire.ParamHeartbeatInfo, wire.ParamIPv4, wire.ParamIPv6, wire.ParamStateCookie, wire.ParamUnrecognizedParam,
-	wire.ParamCookiePreservative, wire.ParamHostName, wire.ParamSupportedAddrTypes, wire.ParamECNCapable, wire.ParamOutgoingReset,
-	wire.ParamIncomingReset, wire.ParamTSNReset, wire.ParamReconfigResponse, wire.ParamAddOutStreams, wire.ParamAddInStreams, wire.ParamRandom,
-	wire.ParamChunkList, wire.ParamHMACAlgo, wire.ParamPadding, wire.ParamSupportedExtensions, wire.ParamForwardTSN, wire.ParamAddIP,
-	wire.ParamDeleteIP, wire.ParamErrorCause, wire.ParamSetPrimary, wire.ParamSuccess, wire.ParamAdaptationIndication, 0x8001, 0xFFFF, 0, 0x3FFF, 0x7FFF}
+var paramTypes = []wire.ParamType{wire.ParamHeartbeatInfo, wire.ParamIPv4, wire.ParamIPv6, wire.ParamStateCookie,
+	wire.ParamUnrecognizedParam,
+	wire.ParamCookiePreservative, wire.ParamHostName, wire.ParamSupportedAddrTypes, wire.ParamECNCapable,
+	wire.ParamOutgoingReset,
+	wire.ParamIncomingReset, wire.ParamTSNReset, wire.ParamReconfigResponse, wire.ParamAddOutStreams,
+	wire.ParamAddInStreams, wire.ParamRandom,
+	wire.ParamChunkList, wire.ParamHMACAlgo, wire.ParamPadding, wire.ParamSupportedExtensions, wire.ParamForwardTSN,
+	wire.ParamAddIP,
+	wire.ParamDeleteIP, wire.ParamErrorCause, wire.ParamSetPrimary, wire.ParamSuccess, wire.ParamAdaptationIndication,
+	0x8001, 0xFFFF, 0, 0x3FFF, 0x7FFF}
 
 // param appends any parameter, or one within another.
 func (p *Peer) param(b []byte, depth int) []byte {

@@ -28,7 +28,8 @@ const numSessions = 4 // streams that the peer uses
 // take learns STags: every word of a message of the victim's may be one.
 func (k *ddpKnowledge) take(d wire.Data) {
 	b := d.Payload()
-	if d.PPID() == ppidControl && len(b) >= 4 && d.Stream() < numSessions && binary.BigEndian.Uint16(b[2:]) == forge.Initiate {
+	if d.PPID() == ppidControl && len(b) >= 4 && d.Stream() < numSessions &&
+		binary.BigEndian.Uint16(b[2:]) == forge.Initiate {
 		k.asked[d.Stream()] = true
 	}
 	for i := 2; i+4 <= len(b) && i < 60; i += 2 {
@@ -149,9 +150,11 @@ func (p *Peer) segment(s int) []byte {
 	case 4:
 		b = forge.Invalidating(rdmap.OpSendInv, msn(0), p.stag())
 	case 5, 6:
-		b = forge.ReadRequest(msn(1), rdmap.ReadRequest{SinkSTag: p.stag(), SinkTO: p.offset(), Size: p.Uint32() & (1<<p.Below(32) - 1), SrcSTag: p.stag(), SrcTO: p.offset()})
+		b = forge.ReadRequest(msn(1), rdmap.ReadRequest{SinkSTag: p.stag(), SinkTO: p.offset(),
+			Size: p.Uint32() & (1<<p.Below(32) - 1), SrcSTag: p.stag(), SrcTO: p.offset()})
 	case 7:
-		b = forge.AtomicRequest(msn(1), rdmap.AtomicRequest{ID: p.Uint32(), STag: p.stag(), TO: p.offset() &^ 7, Op: rdmap.AtomicOp{Swap: p.One(2)}})
+		b = forge.AtomicRequest(msn(1), rdmap.AtomicRequest{ID: p.Uint32(), STag: p.stag(), TO: p.offset() &^ 7,
+			Op: rdmap.AtomicOp{Swap: p.One(2)}})
 	case 8:
 		b = forge.Tagged(rdmap.OpReadResponse, p.stag(), p.offset(), payload)
 	case 9:

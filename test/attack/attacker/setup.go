@@ -65,7 +65,8 @@ func (p *Peer) initChunk(b []byte, t wire.ChunkType) []byte {
 	}
 	if !p.One(3) { // what the extensions need to be on, where the victim has them
 		b = wire.AppendForwardTSNSupported(b)
-		b = wire.AppendSupportedExtensions(b, wire.ChunkForwardTSN, wire.ChunkReconfig, wire.ChunkAsconf, wire.ChunkAsconfAck,
+		b = wire.AppendSupportedExtensions(b, wire.ChunkForwardTSN, wire.ChunkReconfig, wire.ChunkAsconf,
+			wire.ChunkAsconfAck,
 			wire.ChunkAuth, wire.ChunkIData, wire.ChunkIForwardTSN)
 	}
 	for range p.Below(4) {

@@ -27,14 +27,17 @@ func blindAttacks(f *family) []attack {
 		{name: "ABORT with guessed tags, T bit on and off", rfc: "5062 3.2, 9260 8.5.1",
 			start: spoofed(func(_ *scene, i int) []byte { return wire.AppendAbort(nil, odd(i)) })},
 		{name: "SHUTDOWN with guessed tags", rfc: "9260 8.5.1",
-			start: spoofed(func(x *scene, _ int) []byte { return wire.AppendShutdown(nil, wire.TSN(x.w.rnd.Uint32())) })},
+			start: spoofed(func(x *scene, _ int) []byte {
+				return wire.AppendShutdown(nil, wire.TSN(x.w.rnd.Uint32()))
+			})},
 		{name: "SHUTDOWN ACK with guessed tags", rfc: "9260 8.5.1",
 			start: spoofed(func(*scene, int) []byte { return wire.AppendShutdownAck(nil) })},
 		{name: "SHUTDOWN COMPLETE with guessed tags, T bit on and off", rfc: "9260 8.5.1",
 			start: spoofed(func(_ *scene, i int) []byte { return wire.AppendShutdownComplete(nil, odd(i)) })},
 		{name: "DATA with guessed tags and TSNs", rfc: "5062 3.2, 9260 8.5",
 			start: spoofed(func(x *scene, _ int) []byte {
-				return dataChunk(nil, wire.TSN(x.w.rnd.Uint32()), whole, 0, uint16(x.w.rnd.Uint32()), 0, make([]byte, 1000))
+				return dataChunk(nil, wire.TSN(x.w.rnd.Uint32()), whole, 0, uint16(x.w.rnd.Uint32()), 0,
+					make([]byte, 1000))
 			})},
 		{name: "SACK with guessed tags and TSNs", rfc: "5062 5.3, 9260 8.5",
 			start: spoofed(func(x *scene, _ int) []byte {
@@ -48,7 +51,9 @@ func blindAttacks(f *family) []attack {
 				return wire.CloseChunk(wire.AppendStaleCookieCause(wire.AppendError(nil), 1000), 0)
 			})},
 		{name: "HEARTBEAT ACK with guessed tags and nonces", rfc: "5062 2.3",
-			start: spoofed(func(x *scene, _ int) []byte { return wire.AppendHeartbeatAck(nil, nonce(x, x.friendOther)) })},
+			start: spoofed(func(x *scene, _ int) []byte {
+				return wire.AppendHeartbeatAck(nil, nonce(x, x.friendOther))
+			})},
 		{name: "INIT in the client's name, again and again", rfc: "5062 4, 9260 5.2.2", must: []string{"INIT ACK" + client},
 			start: blind(func(x *scene, _ int) error {
 				return x.w.sctp(x.client(), x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, nil))
@@ -56,7 +61,8 @@ func blindAttacks(f *family) []attack {
 		{name: "INIT that lists the client's address, from the client's port", rfc: "5062 2, 9260 5.2.2", must: []string{"ABORT 11"},
 			start: blind(func(x *scene, i int) error {
 				from := netip.AddrPortFrom(host(x.attackers, i%200), friendSCTP)
-				return x.w.sctp(from, x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, wire.AppendAddressParam(nil, x.friendAddr)))
+				return x.w.sctp(from, x.to(portSCTP), 0,
+					initChunk(x.w.guess(), 1, 1<<16, wire.AppendAddressParam(nil, x.friendAddr)))
 			})},
 		{name: "COOKIE ECHO with made-up cookies in the client's name", rfc: "9260 5.1.5, 5.2.4",
 			start: spoofed(func(x *scene, _ int) []byte { return wire.AppendCookieEcho(nil, noise(x, 124)) })},
@@ -77,7 +83,8 @@ func blindAttacks(f *family) []attack {
 			start: reports(f.port, 0)},
 	}
 	for _, mtu := range append([]uint32{f.leastMTU}, f.badMTUs...) {
-		list = append(list, attack{name: fmt.Sprintf("%s, MTU %d, with guessed tags", f.tooBig.name, mtu), rfc: "5062 10, 9260 10, 8899 4.6",
+		list = append(list, attack{name: fmt.Sprintf("%s, MTU %d, with guessed tags", f.tooBig.name, mtu),
+			rfc:   "5062 10, 9260 10, 8899 4.6",
 			start: reports(f.tooBig, mtu), finish: unshrunk})
 	}
 	return list

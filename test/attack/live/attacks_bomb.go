@@ -28,12 +28,15 @@ func bombAttacks(f *family) []attack {
 					p.drain()
 					from := netip.AddrPortFrom(host(x.innocents, i%7), p.src.Port())
 					if odd(i) { // a nonce is all that confirms an address
-						return x.w.sctp(from, x.to(portSCTP), p.tag, wire.AppendHeartbeatAck(nil, nonce(x, from.Addr())))
+						return x.w.sctp(from, x.to(portSCTP), p.tag,
+							wire.AppendHeartbeatAck(nil, nonce(x, from.Addr())))
 					}
-					return x.w.sctp(from, x.to(portSCTP), p.tag, wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20}))
+					return x.w.sctp(from, x.to(portSCTP), p.tag,
+						wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20}))
 				}, nil
 			}},
-		{name: "bombing: HEARTBEATs to 7 unconfirmed addresses of each association", rfc: "5062 6, 9260 5.4", most: 3000,
+		{name: "bombing: HEARTBEATs to 7 unconfirmed addresses of each association", rfc: "5062 6, 9260 5.4",
+			most: 3000,
 			must: []string{"HEARTBEAT" + third}, may: unconfirmed, echo: 1,
 			start: func(x *scene) (func(int) error, error) {
 				var list []*peer
@@ -77,7 +80,8 @@ func bombAttacks(f *family) []attack {
 			may: unconfirmed,
 			start: standing("", func(x *scene, p *peer, i int) error {
 				if i%100 == 0 {
-					if err := x.w.icmp(host(x.attackers, 3), x.to(portSCTP), p.src, x.tooBig, x.leastMTU, p.own); err != nil {
+					if err := x.w.icmp(host(x.attackers, 3), x.to(portSCTP), p.src, x.tooBig, x.leastMTU,
+						p.own); err != nil {
 						return err
 					}
 				}
@@ -87,7 +91,8 @@ func bombAttacks(f *family) []attack {
 				}
 				return p.send(b)
 			})},
-		{name: f.protocol.name + " for one's own association that talks", rfc: "9260 10", must: []string{"HEARTBEAT ACK"}, may: unconfirmed,
+		{name: f.protocol.name + " for one's own association that talks", rfc: "9260 10",
+			must: []string{"HEARTBEAT ACK"}, may: unconfirmed,
 			start: standing("", func(x *scene, p *peer, _ int) error {
 				if err := x.w.icmp(host(x.attackers, 3), x.to(portSCTP), p.src, x.protocol, 0, p.own); err != nil {
 					return err
@@ -108,7 +113,8 @@ func bombAttacks(f *family) []attack {
 				p.rwnd = 1
 				return p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: 1}))
 			})},
-		{name: "associations that have data sent and take none of it, 50 a second", rfc: "5042 6.4.2", rate: 200, mass: 128 << 20,
+		{name: "associations that have data sent and take none of it, 50 a second", rfc: "5042 6.4.2", rate: 200,
+			mass: 128 << 20,
 			must: []string{"DATA"}, may: unconfirmed,
 			start: blind(func(x *scene, _ int) error {
 				p := x.peer(x.to(portSCTP), nil)

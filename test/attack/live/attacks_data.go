@@ -14,17 +14,22 @@ func dataAttacks() []attack {
 	source := append(usual, "DATA")
 	late := append(usual, "ABORT") // of what comes out of the blue, because the association is gone
 	return []attack{
-		{name: "optimistic SACK: a TSN that was not sent", rfc: "5062 5.3, 9260 12.4", must: []string{"ABORT 13"}, may: late,
+		{name: "optimistic SACK: a TSN that was not sent", rfc: "5062 5.3, 9260 12.4", must: []string{"ABORT 13"},
+			may: late,
 			start: again(func(_ *scene, p *peer, _ int) error {
 				return p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum + 1, ARwnd: 1 << 20}))
 			})},
-		{name: "optimistic SACK: a gap block of what was not sent", rfc: "5062 5.3, 9260 12.4", must: []string{"ABORT 13"}, may: late,
+		{name: "optimistic SACK: a gap block of what was not sent", rfc: "5062 5.3, 9260 12.4",
+			must: []string{"ABORT 13"}, may: late,
 			start: again(func(_ *scene, p *peer, _ int) error {
-				return p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20, Gaps: []wire.GapBlock{{Start: 2, End: 60000}}}))
+				return p.send(wire.AppendSack(nil,
+					wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20, Gaps: []wire.GapBlock{{Start: 2, End: 60000}}}))
 			})},
-		{name: "optimistic SHUTDOWN: a TSN that was not sent", rfc: "5062 5.3, 9260 12.4", must: []string{"ABORT 13"}, may: late,
+		{name: "optimistic SHUTDOWN: a TSN that was not sent", rfc: "5062 5.3, 9260 12.4", must: []string{"ABORT 13"},
+			may:   late,
 			start: again(func(_ *scene, p *peer, _ int) error { return p.send(wire.AppendShutdown(nil, p.cum+9)) })},
-		{name: "SACK with 340 gap blocks of nothing: empty, backwards, over each other", rfc: "9260 3.3.4", may: append(source, "ABORT 13", "ABORT"),
+		{name: "SACK with 340 gap blocks of nothing: empty, backwards, over each other", rfc: "9260 3.3.4",
+			may: append(source, "ABORT 13", "ABORT"),
 			start: blind(func(x *scene, i int) error {
 				p, err := x.open(x.to(portSCTP), nil)
 				if err != nil {
@@ -37,7 +42,8 @@ func dataAttacks() []attack {
 				}
 				gaps := make([]wire.GapBlock, 340)
 				for k := range gaps {
-					gaps[k] = [...]wire.GapBlock{{Start: 0, End: 0}, {Start: 9, End: 3}, {Start: 1, End: 1}, {Start: 1, End: 1}}[(i+k)%4]
+					gaps[k] = [...]wire.GapBlock{{Start: 0, End: 0}, {Start: 9, End: 3}, {Start: 1, End: 1},
+						{Start: 1, End: 1}}[(i+k)%4]
 				}
 				return p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20, Gaps: gaps}))
 			})},
@@ -45,11 +51,17 @@ func dataAttacks() []attack {
 			start: standing(askSource, func(_ *scene, p *peer, i int) error {
 				return p.send(wire.AppendSack(nil, wire.SackFields{CumTSN: p.cum - wire.TSN(i%1000), ARwnd: 1 << 20}))
 			})},
-		{name: "ordered messages of 1 octet, 70 in a packet", rfc: "9260 6.9, 9260 12.4", must: []string{"SACK"}, may: usual,
+		{name: "ordered messages of 1 octet, 70 in a packet", rfc: "9260 6.9, 9260 12.4", must: []string{"SACK"},
+			may:   usual,
 			start: tiny(0)},
-		{name: "unordered messages of 1 octet, 70 in a packet, and a program that does not read", rfc: "9260 6.9", must: []string{"SACK"}, may: usual,
-			start: filling(func(p *peer, b []byte, _ int) []byte { return p.data(b, whole|wire.FlagU, 0, 0, 0, []byte{1}) }, 70)},
-		{name: "first fragments on 1024 streams that never end", rfc: "9260 6.9", must: []string{"SACK"}, may: append(usual, "ABORT 13"),
+		{name: "unordered messages of 1 octet, 70 in a packet, and a program that does not read", rfc: "9260 6.9",
+			must: []string{"SACK"}, may: usual,
+			start: filling(func(p *peer, b []byte,
+				_ int) []byte {
+				return p.data(b, whole|wire.FlagU, 0, 0, 0, []byte{1})
+			}, 70)},
+		{name: "first fragments on 1024 streams that never end", rfc: "9260 6.9", must: []string{"SACK"},
+			may: append(usual, "ABORT 13"),
 			start: filling(func(p *peer, b []byte, i int) []byte {
 				p.next++ // a gap before each, or it would be a violation
 				return p.data(b, wire.FlagB, uint16(i%1024), 0, 0, []byte{1, 2, 3, 4})
@@ -62,7 +74,8 @@ func dataAttacks() []attack {
 				}
 				return p.send(p.data(nil, f, 1, 0, 0, make([]byte, 1400)))
 			})},
-		{name: "streams that never fill: SSN 0 is missing on 1024 of them", rfc: "9260 6.6", must: []string{"SACK"}, may: usual,
+		{name: "streams that never fill: SSN 0 is missing on 1024 of them", rfc: "9260 6.6", must: []string{"SACK"},
+			may: usual,
 			start: filling(func(p *peer, b []byte, i int) []byte {
 				return p.data(b, whole, uint16(i%1024), uint16(1+i/1024), 0, []byte{1})
 			}, 70)},
@@ -81,9 +94,11 @@ func dataAttacks() []attack {
 			})},
 		{name: "TSNs far ahead of the window", rfc: "9260 6.2", must: []string{"SACK"}, may: usual,
 			start: standing("hello", func(x *scene, p *peer, _ int) error {
-				return p.send(dataChunk(nil, p.next+1<<17+wire.TSN(x.w.rnd.Uint32()>>2), whole, 0, 0, 0, make([]byte, 1400)))
+				return p.send(dataChunk(nil, p.next+1<<17+wire.TSN(x.w.rnd.Uint32()>>2), whole, 0, 0, 0,
+					make([]byte, 1400)))
 			})},
-		{name: "beyond the receive window of a program that does not read", rfc: "9260 6.2", must: []string{"SACK"}, may: usual,
+		{name: "beyond the receive window of a program that does not read", rfc: "9260 6.2", must: []string{"SACK"},
+			may: usual,
 			start: standing(askStall, func(_ *scene, p *peer, i int) error {
 				return p.send(p.data(nil, whole, 1, uint16(i), 0, make([]byte, 1400)))
 			})},
@@ -97,7 +112,8 @@ func dataAttacks() []attack {
 			start: unoffered(wire.ChunkIForwardTSN, 12)},
 		{name: "RE-CONFIG that was not offered", rfc: "6525 3.1, 9260 3.2", may: usual,
 			start: unoffered(wire.ChunkReconfig, 20)},
-		{name: "ASCONF that was not offered: add an address, delete the other", rfc: "5062 3, 5061 4.1", must: []string{"ERROR 6"}, may: usual,
+		{name: "ASCONF that was not offered: add an address, delete the other", rfc: "5062 3, 5061 4.1",
+			must: []string{"ERROR 6"}, may: usual,
 			start: standing("hello", func(x *scene, p *peer, i int) error {
 				b := wire.AppendAsconf(nil, uint32(i), p.src.Addr())
 				b = wire.AppendAddrRequest(b, wire.ParamAddIP, 1, host(x.innocents, 1))
@@ -115,7 +131,8 @@ func dataAttacks() []attack {
 			})},
 		{name: "malformed SACK, HEARTBEAT, ERROR, SHUTDOWN, ABORT", rfc: "9260 3.3", may: usual,
 			start: standing("hello", func(x *scene, p *peer, i int) error {
-				types := [...]wire.ChunkType{wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkShutdown, wire.ChunkHeartbeatAck, wire.ChunkError}
+				types := [...]wire.ChunkType{wire.ChunkSack, wire.ChunkHeartbeat, wire.ChunkShutdown,
+					wire.ChunkHeartbeatAck, wire.ChunkError}
 				b := wire.AppendChunk(nil, types[i%len(types)], 0, []byte{0xFF, 0xFF, 0xFF})
 				return p.send(b)
 			})},
@@ -128,7 +145,8 @@ func dataAttacks() []attack {
 		{name: "packets shorter than a header, with port 0, without a chunk", rfc: "9260 3.1",
 			start: blind(func(x *scene, i int) error {
 				b := packet(uint16(i%2*7), portSCTP, x.w.guess(), nil)
-				return x.w.transmit(x.w.carry(host(x.attackers, 1), x.victimAddr, encapPort, b[:[...]int{12, 11, 4, 1}[i%4]]))
+				return x.w.transmit(x.w.carry(host(x.attackers, 1), x.victimAddr, encapPort,
+					b[:[...]int{12, 11, 4, 1}[i%4]]))
 			})},
 	}
 }

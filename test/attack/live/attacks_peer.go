@@ -22,10 +22,12 @@ func peerAttacks() []attack {
 	usual := []string{"INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK"}
 	source := append(usual, "DATA")
 	list := []attack{
-		{name: "SACKs that acknowledge by a gap block, and take back in the next chunk, 30 in a packet", rfc: "9260 6.2.1, 3.3.4", may: source,
+		{name: "SACKs that acknowledge by a gap block, and take back in the next chunk, 30 in a packet",
+			rfc: "9260 6.2.1, 3.3.4", may: source,
 			start: reneging(func(p *peer, n int) (b []byte) {
 				for range 15 {
-					b = wire.AppendSack(b, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20, Gaps: []wire.GapBlock{{Start: 2, End: uint16(n)}}})
+					b = wire.AppendSack(b, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20,
+						Gaps: []wire.GapBlock{{Start: 2, End: uint16(n)}}})
 					b = wire.AppendSack(b, wire.SackFields{CumTSN: p.cum, ARwnd: 1 << 20})
 				}
 				return b
@@ -39,9 +41,14 @@ func peerAttacks() []attack {
 				}
 				return wire.AppendSack(b, f)
 			})},
-		{name: "ordered messages of 1 octet whose SSNs descend, 70 in a packet", rfc: "9260 6.6", must: []string{"SACK"}, may: usual,
-			start: filling(func(p *peer, b []byte, i int) []byte { return p.data(b, whole, 1, uint16(60000-i), 0, []byte{1}) }, 70)},
-		{name: "messages of 1 octet whose TSNs descend, 70 in a packet", rfc: "9260 6.2", must: []string{"SACK"}, may: usual,
+		{name: "ordered messages of 1 octet whose SSNs descend, 70 in a packet", rfc: "9260 6.6",
+			must: []string{"SACK"}, may: usual,
+			start: filling(func(p *peer, b []byte, i int) []byte {
+				return p.data(b, whole, 1, uint16(60000-i), 0,
+					[]byte{1})
+			}, 70)},
+		{name: "messages of 1 octet whose TSNs descend, 70 in a packet", rfc: "9260 6.2", must: []string{"SACK"},
+			may: usual,
 			start: filling(func(p *peer, b []byte, i int) []byte {
 				return dataChunk(b, p.next+60000-wire.TSN(i), whole|wire.FlagU, 0, 0, 0, []byte{1})
 			}, 70)},
@@ -60,7 +67,8 @@ func peerAttacks() []attack {
 				defer p.forget()
 				return p.send(p.data(nil, whole, 65534, 0, 0, []byte{1}))
 			})},
-		{name: "tiny fragments on 1000 streams in turn, none the last", rfc: "9260 6.9", must: []string{"SACK"}, may: append(usual, "ABORT 13"),
+		{name: "tiny fragments on 1000 streams in turn, none the last", rfc: "9260 6.9", must: []string{"SACK"},
+			may: append(usual, "ABORT 13"),
 			start: filling(func(p *peer, b []byte, i int) []byte {
 				if i%2 == 0 {
 					p.next++
@@ -70,11 +78,16 @@ func peerAttacks() []attack {
 			}, 60)},
 		{name: "ECNE and CWR, 150 in a packet", rfc: "9260 appendix A", may: append(usual, "CWR", "ERROR 6"),
 			start: standing("hello", func(_ *scene, p *peer, i int) error {
-				return p.send(bytes.Repeat(wire.AppendChunk(nil, wire.ChunkECNE+wire.ChunkType(i%2), 0, number(uint32(p.cum))), 150))
+				return p.send(bytes.Repeat(wire.AppendChunk(nil, wire.ChunkECNE+wire.ChunkType(i%2), 0,
+					number(uint32(p.cum))), 150))
 			})},
-		{name: "SHUTDOWN that acknowledges nothing, of a victim that sends", rfc: "9260 9.2", may: append(source, "SHUTDOWN ACK"),
-			start: standing(askSource, func(_ *scene, p *peer, _ int) error { return p.send(wire.AppendShutdown(nil, p.cum)) })},
-		{name: "associations that are shut down and not to the end", rfc: "9260 9.2", must: []string{"SHUTDOWN ACK"}, may: usual,
+		{name: "SHUTDOWN that acknowledges nothing, of a victim that sends", rfc: "9260 9.2",
+			may: append(source, "SHUTDOWN ACK"),
+			start: standing(askSource, func(_ *scene, p *peer, _ int) error {
+				return p.send(wire.AppendShutdown(nil, p.cum))
+			})},
+		{name: "associations that are shut down and not to the end", rfc: "9260 9.2", must: []string{"SHUTDOWN ACK"},
+			may: usual,
 			start: blind(func(x *scene, _ int) error {
 				p, err := x.open(x.to(portSCTP), nil)
 				if err != nil {
@@ -85,7 +98,8 @@ func peerAttacks() []attack {
 			})},
 		// Where packets count by their own octets, and not by the buffers that they lie in, the
 		// heap has more than is accounted for.
-		{name: "tiny packets, while the victim's program holds the gate of the association", rfc: "9260 6.2", least: 3000, may: append(usual, "HEARTBEAT ACK"),
+		{name: "tiny packets, while the victim's program holds the gate of the association", rfc: "9260 6.2",
+			least: 3000, may: append(usual, "HEARTBEAT ACK"),
 			start: func(x *scene) (func(int) error, error) {
 				if err := x.victim.ask("release", nil, nil); err != nil { // of the time before
 					return nil, err
@@ -118,7 +132,8 @@ func peerAttacks() []attack {
 		if careful {
 			how = "what need not end the association"
 		}
-		list = append(list, attack{name: fmt.Sprintf("a hostile peer of test/attack/attacker, %s: %s", where, how), rfc: "all", any: true, start: gremlins(over, careful),
+		list = append(list, attack{name: fmt.Sprintf("a hostile peer of test/attack/attacker, %s: %s", where, how),
+			rfc: "all", any: true, start: gremlins(over, careful),
 			finish: func(x *scene) error { return x.victim.ask("renew", nil, nil) }})
 	}
 	return list
@@ -133,19 +148,27 @@ func sessionAttacks() []attack {
 		return s.ddp(s.stream, ddpadapt.PPIDControl, forge.Control(s.ssn-1, forge.Terminate, nil))
 	}
 	return []attack{
-		{name: "the last segment alone of an untagged message", rfc: "5041 5.3, 7.1", must: ddpUntagged(ddp.CodeInvalidMO), may: ended,
+		{name: "the last segment alone of an untagged message", rfc: "5041 5.3, 7.1",
+			must: ddpUntagged(ddp.CodeInvalidMO), may: ended,
 			start: sessions(func(_ *scene, s *session) error { // it brings what is there
 				if err := s.segment(forge.Untagged(rdmap.OpSend, rdmap.QueueSend, 1, recvLen-8, secret)); err != nil {
 					return err
 				}
 				return stop(s)
 			})},
-		{name: "a message of another protocol on a session's stream", rfc: "5043 5.2.1, 6.1", must: []string{"session Terminate"}, may: usual,
+		{name: "a message of another protocol on a session's stream", rfc: "5043 5.2.1, 6.1",
+			must: []string{"session Terminate"}, may: usual,
 			start: sessions(func(_ *scene, s *session) error { return s.ddp(s.stream, 4711, forge.Evil(8)) })},
-		{name: "Initiates with the most private data, and then nothing", rfc: "5043 5.2.3", must: []string{"Accept"}, may: usual,
-			start: leaving(func(_ int) []byte { return forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData)) })},
-		{name: "Initiates that are malformed, and refusals that are not acknowledged", rfc: "5043 5.2.3, 6.4", must: []string{"session Terminate"}, may: usual,
-			start: leaving(func(int) []byte { return forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData+1)) })},
+		{name: "Initiates with the most private data, and then nothing", rfc: "5043 5.2.3", must: []string{"Accept"},
+			may: usual,
+			start: leaving(func(_ int) []byte {
+				return forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData))
+			})},
+		{name: "Initiates that are malformed, and refusals that are not acknowledged", rfc: "5043 5.2.3, 6.4",
+			must: []string{"session Terminate"}, may: usual,
+			start: leaving(func(int) []byte {
+				return forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData+1))
+			})},
 		{name: "Terminates of no session", rfc: "5043 6.4", may: usual,
 			start: leaving(func(int) []byte { return forge.Control(0, forge.Terminate, nil) })},
 		{name: "a malformed Initiate behind a Terminate, while the victim's is not acknowledged", rfc: "5043 5.2.3, 6.6", must: []string{"session Terminate"},
@@ -153,8 +176,10 @@ func sessionAttacks() []attack {
 		{name: "a segment 30000 DDP-SSNs ahead of the Accept", rfc: "5043 10", must: []string{"Accept"}, may: usual,
 			start: bare(func(x *scene, p *peer, i int) error {
 				stream := uint16(i % 1000)
-				b := p.data(nil, whole|wire.FlagU, stream, 0, ddpadapt.PPIDControl, forge.Control(0, forge.Initiate, nil))
-				return p.send(p.data(b, whole|wire.FlagU, stream, 0, ddpadapt.PPIDSegment, forge.Numbered(30000, forge.Write(1, 0, forge.Evil(8)))))
+				b := p.data(nil, whole|wire.FlagU, stream, 0, ddpadapt.PPIDControl,
+					forge.Control(0, forge.Initiate, nil))
+				return p.send(p.data(b, whole|wire.FlagU, stream, 0, ddpadapt.PPIDSegment,
+					forge.Numbered(30000, forge.Write(1, 0, forge.Evil(8)))))
 			})},
 		{name: "Reads of 4 KiB, as fast as they are answered", rfc: "5042 6.4.3.3", may: append(ended, "Read Response"),
 			start: func(x *scene) (func(int) error, error) {
@@ -179,7 +204,8 @@ func sessionAttacks() []attack {
 					}
 					msn++
 					due = pageLen
-					return s.segment(forge.ReadRequest(msn, rdmap.ReadRequest{SinkSTag: 7, Size: pageLen, SrcSTag: s.stags["ro"], SrcTO: regionBase}))
+					return s.segment(forge.ReadRequest(msn,
+						rdmap.ReadRequest{SinkSTag: 7, Size: pageLen, SrcSTag: s.stags["ro"], SrcTO: regionBase}))
 				}, nil
 			}},
 	}
@@ -259,5 +285,6 @@ func gremlins(overRDMA, careful bool) func(*scene) (func(int) error, error) {
 // newGremlin has an attacker of a seed speak in a peer's place.
 func newGremlin(p *peer, seed uint64, overRDMA, careful bool) *gremlin {
 	return &gremlin{w: p.w, src: p.src, dst: p.dst, in: p.in, peer: attacker.New(attacker.Seeded(seed),
-		attacker.Config{LocalPort: p.src.Port(), RemotePort: p.dst.Port(), RDMA: overRDMA, MTU: 1400, Careful: careful})}
+		attacker.Config{LocalPort: p.src.Port(), RemotePort: p.dst.Port(), RDMA: overRDMA, MTU: 1400,
+			Careful: careful})}
 }

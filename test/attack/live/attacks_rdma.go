@@ -68,7 +68,8 @@ func (s *session) terminated() error {
 		if err != nil {
 			return fmt.Errorf("the end of the session: %w", err)
 		}
-		if m.ppid == ddpadapt.PPIDControl && len(m.data) >= 4 && binary.BigEndian.Uint16(m.data[2:]) == forge.Terminate {
+		if m.ppid == ddpadapt.PPIDControl && len(m.data) >= 4 && binary.BigEndian.Uint16(m.data[2:]) ==
+			forge.Terminate {
 			return nil
 		}
 	}
@@ -138,7 +139,8 @@ func rdmaAttacks() []attack {
 			})},
 		{name: "Read with a forged STag", rfc: "5042 6.1.1", must: protection(rdmap.CodeInvalidSTag),
 			start: sessions(func(x *scene, s *session) error {
-				return s.segment(forge.ReadRequest(1, rdmap.ReadRequest{Size: 64, SrcSTag: rdma.STag(x.w.rnd.Uint32()), SrcTO: regionBase}))
+				return s.segment(forge.ReadRequest(1,
+					rdmap.ReadRequest{Size: 64, SrcSTag: rdma.STag(x.w.rnd.Uint32()), SrcTO: regionBase}))
 			})},
 		{name: "Write past the end of a region", rfc: "5042 6.2.1", must: ddpTagged(ddp.CodeBaseBounds), start: writing("rw", regionBase+pageLen-63)},
 		{name: "Write before a region", rfc: "5042 6.2.1", must: ddpTagged(ddp.CodeBaseBounds), start: writing("rw", regionBase-1)},
@@ -163,11 +165,17 @@ func rdmaAttacks() []attack {
 				return forge.Untagged(rdmap.OpSend, rdmap.QueueSend, 1, 0, forge.Evil(recvLen+1))
 			})},
 		{name: "Send without a receive", rfc: "5042 6.4.3.1", must: ddpUntagged(ddp.CodeNoBuffer),
-			start: one(func(*session) []byte { return forge.Untagged(rdmap.OpSend, rdmap.QueueSend, 2, 0, forge.Evil(8)) })},
+			start: one(func(*session) []byte {
+				return forge.Untagged(rdmap.OpSend, rdmap.QueueSend, 2, 0, forge.Evil(8))
+			})},
 		{name: "Immediate Data without a receive", rfc: "7306 6.3", must: ddpUntagged(ddp.CodeNoBuffer),
-			start: one(func(*session) []byte { return forge.Untagged(rdmap.OpImmediate, rdmap.QueueSend, 2, 0, forge.Evil(8)) })},
+			start: one(func(*session) []byte {
+				return forge.Untagged(rdmap.OpImmediate, rdmap.QueueSend, 2, 0, forge.Evil(8))
+			})},
 		{name: "message sequence number out of range", rfc: "5041 7.1", must: ddpUntagged(ddp.CodeMSNRange),
-			start: one(func(*session) []byte { return forge.Untagged(rdmap.OpSend, rdmap.QueueSend, 0, 0, forge.Evil(8)) })},
+			start: one(func(*session) []byte {
+				return forge.Untagged(rdmap.OpSend, rdmap.QueueSend, 0, 0, forge.Evil(8))
+			})},
 		{name: "queue number that is not there", rfc: "5041 7.1", must: ddpUntagged(ddp.CodeInvalidQN),
 			start: one(func(*session) []byte { return forge.Untagged(rdmap.OpSend, 9, 1, 0, forge.Evil(8)) })},
 		{name: "more Reads than the read queue holds", rfc: "5042 6.4.3.3", must: ddpUntagged(ddp.CodeNoBuffer), may: []string{"Read Response"},
@@ -193,7 +201,8 @@ func rdmaAttacks() []attack {
 			start: one(func(s *session) []byte { return forge.Tagged(13, s.stags["rw"], regionBase, forge.Evil(8)) })},
 	}
 	for i := range list {
-		list[i].may = append(list[i].may, "INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "Accept", "session Terminate", "SHUTDOWN ACK")
+		list[i].may = append(list[i].may, "INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "Accept",
+			"session Terminate", "SHUTDOWN ACK")
 	}
 	return append(list, floodAttacks()...)
 }
@@ -202,7 +211,8 @@ func rdmaAttacks() []attack {
 func floodAttacks() []attack {
 	usual := []string{"INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "Accept", "session Terminate", "control"}
 	return []attack{
-		{name: "sessions that are opened and left, on all streams of each association", rfc: "5042 6.4.1", must: []string{"Accept"}, may: usual,
+		{name: "sessions that are opened and left, on all streams of each association", rfc: "5042 6.4.1",
+			must: []string{"Accept"}, may: usual,
 			start: func(x *scene) (func(int) error, error) {
 				var p *peer
 				return func(i int) error {
@@ -216,7 +226,8 @@ func floodAttacks() []attack {
 					return p.ddp(uint16(i%1000), ddpadapt.PPIDControl, forge.Control(0, forge.Initiate, nil))
 				}, nil
 			}},
-		{name: "an ABORT, for as many sessions as an association has", rfc: "5042 6.4.1", least: 2002, must: []string{"Accept"}, may: usual,
+		{name: "an ABORT, for as many sessions as an association has", rfc: "5042 6.4.1", least: 2002,
+			must: []string{"Accept"}, may: usual,
 			start: func(x *scene) (func(int) error, error) {
 				var p *peer
 				return func(i int) (err error) {
@@ -241,10 +252,12 @@ func floodAttacks() []attack {
 					if i%40 == 0 {
 						return p.ddp(stream, ddpadapt.PPIDControl, forge.Control(0, forge.Initiate, nil))
 					}
-					return p.ddp(stream, ddpadapt.PPIDSegment, forge.Numbered(uint16(2*(i%40)), forge.Write(1, 0, forge.Evil(1200))))
+					return p.ddp(stream, ddpadapt.PPIDSegment,
+						forge.Numbered(uint16(2*(i%40)), forge.Write(1, 0, forge.Evil(1200))))
 				}, err
 			}},
-		{name: "ordered messages with missing SSNs, 60 in a packet, on sessions that are over", rfc: "5043 5.2, 9260 6.6", may: usual,
+		{name: "ordered messages with missing SSNs, 60 in a packet, on sessions that are over",
+			rfc: "5043 5.2, 9260 6.6", may: usual,
 			start: func(x *scene) (func(int) error, error) {
 				p, err := x.open(x.to(portRDMA), adaptation())
 				return func(i int) error {
@@ -252,7 +265,8 @@ func floodAttacks() []attack {
 					var b []byte
 					for k := range 60 {
 						n := i*60 + k
-						b = p.data(b, whole, uint16(n/30000%1000), uint16(1+n%30000), ddpadapt.PPIDSegment, []byte{0, 1, 2})
+						b = p.data(b, whole, uint16(n/30000%1000), uint16(1+n%30000), ddpadapt.PPIDSegment,
+							[]byte{0, 1, 2})
 					}
 					return p.send(b)
 				}, err
@@ -263,7 +277,8 @@ func floodAttacks() []attack {
 				return func(i int) error {
 					p.drain()
 					p.next++
-					return p.send(p.data(nil, wire.FlagB|wire.FlagU, uint16(i%1000), 0, ddpadapt.PPIDSegment, make([]byte, 1400)))
+					return p.send(p.data(nil, wire.FlagB|wire.FlagU, uint16(i%1000), 0, ddpadapt.PPIDSegment,
+						make([]byte, 1400)))
 				}, err
 			}},
 		{name: "Initiate and Terminate, again and again", rfc: "5042 6.4.1", must: []string{"Accept"}, may: usual,

@@ -20,12 +20,14 @@ import (
 // section 5.2.1), and whenever it returns that cookie, the association goes on with another tag of
 // its own (section 5.2.4 action B), which is no restart.
 func reachAttacks() []attack {
-	usual := []string{"INIT", "COOKIE ECHO", "SHUTDOWN", "INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "control", "session Terminate", "opcode 3"}
+	usual := []string{"INIT", "COOKIE ECHO", "SHUTDOWN", "INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "control",
+		"session Terminate", "opcode 3"}
 	return []attack{
 		// Where a layer took the other tag for a restart, the program got back the memory of its
 		// requests, and what it wrote there next, the secret, was retransmitted; and its requests
 		// did not end well.
-		{name: "a server that returns a cookie of the collision while Sends are under way, and asks for them again", rfc: "9260 5.2.4 B, 5042 6.3.2",
+		{name: "a server that returns a cookie of the collision while Sends are under way, and asks for them again",
+			rfc:  "9260 5.2.4 B, 5042 6.3.2",
 			must: []string{"COOKIE ACK", "opcode 3"}, may: usual, start: blind(func(x *scene, _ int) error {
 				s, err := x.reached()
 				if err != nil {
@@ -50,7 +52,8 @@ func reachAttacks() []attack {
 				}
 				for end := range uint16(reachSends - 1) { // thrice one more than the first of them (section 7.2.4)
 					gap := []wire.GapBlock{{Start: 2, End: 2 + end}}
-					if err := s.send(wire.AppendSack(nil, wire.SackFields{CumTSN: known, ARwnd: s.rwnd, Gaps: gap})); err != nil {
+					if err := s.send(wire.AppendSack(nil,
+						wire.SackFields{CumTSN: known, ARwnd: s.rwnd, Gaps: gap})); err != nil {
 						return err
 					}
 				}
@@ -64,7 +67,8 @@ func reachAttacks() []attack {
 			})},
 		// Where both cookies had been read before the layers above looked, the tag was the one that
 		// they knew, and the first message on a stream that the new life has not ended the process.
-		{name: "a server that swaps its tag by a cookie, and restarts with the tag before and one stream", rfc: "9260 5.2.4 A, B",
+		{name: "a server that swaps its tag by a cookie, and restarts with the tag before and one stream",
+			rfc:  "9260 5.2.4 A, B",
 			must: []string{"COOKIE ACK"}, may: usual, start: blind(func(x *scene, _ int) error {
 				s, err := x.reached()
 				if err != nil {
@@ -120,8 +124,10 @@ func (x *scene) reached() (*server, error) {
 		return nil, err
 	}
 	p.tag, p.cum, p.dst = ini.Tag(), ini.TSN()-1, netip.AddrPortFrom(x.victimAddr, p.from)
-	b := wire.AppendInit(nil, wire.ChunkInitAck, wire.InitFields{Tag: p.own, ARwnd: p.rwnd, OutStreams: 1024, InStreams: 1024, TSN: p.next})
-	if err := p.send(wire.CloseChunk(wire.AppendParam(append(b, adaptation()...), wire.ParamStateCookie, number(1)), 0)); err != nil {
+	b := wire.AppendInit(nil, wire.ChunkInitAck, wire.InitFields{Tag: p.own, ARwnd: p.rwnd, OutStreams: 1024,
+		InStreams: 1024, TSN: p.next})
+	if err := p.send(wire.CloseChunk(wire.AppendParam(append(b, adaptation()...), wire.ParamStateCookie, number(1)),
+		0)); err != nil {
 		return nil, err
 	}
 	if _, err := p.wait(wire.ChunkCookieEcho); err != nil {
@@ -269,7 +275,8 @@ func malformedBehindTerminate(_ *scene, p *peer, i int) error {
 	if err := s.ddp(s.stream, ddpadapt.PPIDControl, forge.Control(s.ssn+1, forge.Terminate, nil)); err != nil {
 		return err
 	}
-	if err := s.ddp(s.stream, ddpadapt.PPIDControl, forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData+1))); err != nil {
+	if err := s.ddp(s.stream, ddpadapt.PPIDControl,
+		forge.Control(0, forge.Initiate, make([]byte, ddpadapt.MaxPrivateData+1))); err != nil {
 		return err
 	}
 	p.silent = false

@@ -38,12 +38,14 @@ func setupAttacks(f *family) []attack {
 			start: blind(func(x *scene, _ int) error {
 				return x.w.sctp(x.own(), x.to(portSCTP), 0, initChunk(x.w.guess(), 1, 1<<16, x.listed(x.addrs)))
 			})},
-		{name: fmt.Sprintf("INIT with %d,%03d addresses, in IP fragments", f.mostAddrs/1000, f.mostAddrs%1000), rfc: "5062 6", must: []string{"INIT ACK"}, idle: 2 << 20,
+		{name: fmt.Sprintf("INIT with %d,%03d addresses, in IP fragments", f.mostAddrs/1000, f.mostAddrs%1000),
+			rfc: "5062 6", must: []string{"INIT ACK"}, idle: 2 << 20,
 			start: func(x *scene) (func(int) error, error) {
 				params := x.listed(x.mostAddrs)
 				return func(int) error {
 					src := x.own()
-					return x.w.fragments(src.Addr(), x.victimAddr, packet(src.Port(), portSCTP, 0, initChunk(x.w.guess(), 1, 1<<16, params)))
+					return x.w.fragments(src.Addr(), x.victimAddr,
+						packet(src.Port(), portSCTP, 0, initChunk(x.w.guess(), 1, 1<<16, params)))
 				}, nil
 			}},
 		{name: fmt.Sprintf("INIT with %d unknown parameters to report", f.params), rfc: "5062 8, 9260 3.2.2", must: []string{"INIT ACK"},
@@ -117,7 +119,8 @@ func setupAttacks(f *family) []attack {
 					}
 					// The first has the association; the others are out of the blue, as it has
 					// ended.
-					if _, err := p.waitFor(wire.ChunkCookieAck, 5*time.Millisecond); err != nil && err != errSilence && err != errAborted {
+					if _, err := p.waitFor(wire.ChunkCookieAck, 5*time.Millisecond); err != nil &&
+						err != errSilence && err != errAborted {
 						return err
 					}
 					// What the third party does with a packet out of the blue (RFC 9260 section
@@ -126,31 +129,38 @@ func setupAttacks(f *family) []attack {
 					return x.w.sctp(from, x.to(portSCTP), p.own, wire.AppendAbort(nil, true))
 				}, nil
 			}},
-		{name: "associations that say nothing", rfc: "5042 6.4.1", most: 3000, must: []string{"INIT ACK", "COOKIE ACK"}, may: handshake,
+		{name: "associations that say nothing", rfc: "5042 6.4.1", most: 3000,
+			must: []string{"INIT ACK", "COOKIE ACK"}, may: handshake,
 			start: blind(func(x *scene, _ int) error {
 				p, err := x.open(x.to(portSCTP), nil)
 				p.forget() // but not the victim
 				return err
 			})},
 		{name: "address camping: the only address that the client will use", rfc: "5062 2", most: 1500,
-			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client, "ABORT 12"+client),
+			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "HEARTBEAT"+client, "INIT ACK"+client,
+				"COOKIE ACK"+client, "ABORT 12"+client),
 			start: camp(portSCTP),
 			finish: func(x *scene) error {
 				return x.friend.ask("dial", dialing{Port: campedPort, To: portSCTP, Timeout: leave}, nil)
 			}},
-		{name: "address camping: one of two addresses, until its probes have gone unanswered", rfc: "5062 2", most: 1500,
-			must: []string{"INIT ACK", "COOKIE ACK"}, may: append(handshake, "ABORT", "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client, "ABORT 12"+client),
+		{name: "address camping: one of two addresses, until its probes have gone unanswered", rfc: "5062 2",
+			most: 1500,
+			must: []string{"INIT ACK", "COOKIE ACK"},
+			may: append(handshake, "ABORT", "HEARTBEAT"+client, "INIT ACK"+client, "COOKIE ACK"+client,
+				"ABORT 12"+client),
 			start: camp(portHasty),
 			finish: func(x *scene) error {
 				for end := time.Now().Add(leave); ; {
 					time.Sleep(hastyEnd)
-					err := x.friend.ask("dial", dialing{Port: campedPort, To: portHasty, Both: true, Timeout: leave}, nil)
+					err := x.friend.ask("dial", dialing{Port: campedPort, To: portHasty, Both: true, Timeout: leave},
+						nil)
 					if err == nil || time.Now().After(end) {
 						return err
 					}
 				}
 			}},
-		{name: "hijack: INIT on one's own association shows no tag of it", rfc: "5062 3", must: []string{"INIT ACK"}, may: handshake,
+		{name: "hijack: INIT on one's own association shows no tag of it", rfc: "5062 3", must: []string{"INIT ACK"},
+			may: handshake,
 			start: func(x *scene) (func(int) error, error) {
 				p, err := x.open(x.to(portSCTP), nil)
 				if err != nil {
@@ -169,12 +179,14 @@ func setupAttacks(f *family) []attack {
 					return nil
 				}, nil
 			}},
-		{name: "restart of one's own association, again and again", rfc: "5062 4", must: []string{"INIT ACK", "COOKIE ACK"}, may: handshake,
+		{name: "restart of one's own association, again and again", rfc: "5062 4",
+			must: []string{"INIT ACK", "COOKIE ACK"}, may: handshake,
 			start: func(x *scene) (func(int) error, error) {
 				p, err := x.open(x.to(portSCTP), nil)
 				return func(int) error { p.own = x.w.guess(); return p.connect() }, err
 			}},
-		{name: "packets out of the blue in the names of third parties", rfc: "5062 8, 9260 8.4", must: []string{"ABORT" + third}, echo: 1,
+		{name: "packets out of the blue in the names of third parties", rfc: "5062 8, 9260 8.4",
+			must: []string{"ABORT" + third}, echo: 1,
 			start: blind(func(x *scene, i int) error {
 				from := x.innocent(i)
 				var b []byte

@@ -35,7 +35,8 @@ func udpAttacks(f *family) []attack {
 			start: reports(f.tooBig, f.leastMTU), finish: unshrunk},
 		{name: "datagrams that are no SCTP", rfc: "6951 5.4",
 			start: blind(func(x *scene, i int) error {
-				return x.w.transmit(datagram(host(x.attackers, i%200), x.victimAddr, uint16(1024+i%60000), noise(x, i%1400)))
+				return x.w.transmit(datagram(host(x.attackers, i%200), x.victimAddr, uint16(1024+i%60000),
+					noise(x, i%1400)))
 			})},
 		{name: "bad checksums", rfc: "9260 6.8",
 			start: blind(func(x *scene, _ int) error {
@@ -50,7 +51,8 @@ func udpAttacks(f *family) []attack {
 				return err
 			})},
 		{name: "Write with a forged STag", rfc: "5042 6.1.1", must: []string{"Terminate 1/1/0"},
-			may: []string{"INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "Accept", "session Terminate"}, start: writing("none", regionBase)},
+			may:   []string{"INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "Accept", "session Terminate"},
+			start: writing("none", regionBase)},
 	}
 	list = append(list, nobodyAttacks(f)...)
 	for i := range list {

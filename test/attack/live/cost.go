@@ -14,15 +14,16 @@ import (
 
 // What an attack may cost the victim.
 const (
-	mostRatio     = 10               // times the processor time of as many honest packets of the same lengths
-	mostHold      = time.Millisecond // of the gate of an association
-	mostSteps     = 64 * 4000        // of a gate, counted: a batch of packets, each with what test/attack allows for one
-	heapPercent   = 125              // of the account that live heap may have
-	heapEach      = 16 << 10         // octets more for each association
-	heapSpare     = 320 << 10        // and for two batches of packets to send, which a Transport keeps to use again
-	costRounds    = 3                // measurements where the first is beyond mostRatio or mostHold: the median counts
-	leastHonest   = 28               // octets of the shortest honest packet: a SACK
-	mostHonest    = 1452             // and of the longest
+	mostRatio = 10               // times the processor time of as many honest packets of the same lengths
+	mostHold  = time.Millisecond // of the gate of an association
+	// of a gate, counted: a batch of packets, each with what test/attack allows for one
+	mostSteps     = 64 * 4000
+	heapPercent   = 125       // of the account that live heap may have
+	heapEach      = 16 << 10  // octets more for each association
+	heapSpare     = 320 << 10 // and for two batches of packets to send, which a Transport keeps to use again
+	costRounds    = 3         // measurements where the first is beyond mostRatio or mostHold: the median counts
+	leastHonest   = 28        // octets of the shortest honest packet: a SACK
+	mostHonest    = 1452      // and of the longest
 	dataOverhead  = wire.CommonHeaderLen + wire.DataHeaderLen
 	lastAnswersIn = 60 * time.Millisecond
 )

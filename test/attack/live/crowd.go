@@ -93,7 +93,8 @@ func runCrowd(f *family, o crowdOptions, out io.Writer) (failures []string, err 
 		for _, k := range []struct {
 			sum  *crowd
 			join func(i int) (member, error)
-		}{{&honest, a.honestMember}, {&hostile, func(i int) (member, error) { return a.hostileMember(o.seed+uint64(round*o.size), i) }}} {
+		}{{&honest, a.honestMember},
+			{&hostile, func(i int) (member, error) { return a.hostileMember(o.seed+uint64(round*o.size), i) }}} {
 			if err := a.crowd(o, k.join, rate, k.sum); err != nil {
 				return nil, err
 			}
@@ -108,8 +109,10 @@ func runCrowd(f *family, o crowdOptions, out io.Writer) (failures []string, err 
 	}{{"honest", &honest}, {"hostile", &hostile}} {
 		c := k.c
 		slices.Sort(c.rtts)
-		fmt.Fprintf(out, "%-8s p50 %v, p99 %v of %d round trips; %.2f processors, the victim %.2f, %.1f MB/s in %.0f packets a second; live heap %d MiB at most, collecting %.1f%% of its time; %d aborted for memory\n",
-			k.name, at(c.rtts, 50), at(c.rtts, 99), len(c.rtts), c.cpu, c.victim, c.octets/1e6, c.packets, c.heap>>20, 100*c.collected, c.aborted)
+		fmt.Fprintf(out, "%-8s p50 %v, p99 %v of %d round trips; %.2f processors, the victim %.2f, %.1f MB/s in "+
+			"%.0f packets a second; live heap %d MiB at most, collecting %.1f%% of its time; %d aborted for memory\n",
+			k.name, at(c.rtts, 50), at(c.rtts, 99), len(c.rtts), c.cpu, c.victim, c.octets/1e6, c.packets, c.heap>>20,
+			100*c.collected, c.aborted)
 		if c.heap > uint64(o.memory)+heapBeyond {
 			fail("live heap of %d MiB beside the %s", c.heap>>20, k.name)
 		}
@@ -231,7 +234,8 @@ func (a *arena) crowd(o crowdOptions, join func(i int) (member, error), rate flo
 	}
 	busy := after.CPU - before.CPU
 	sum.cpu, sum.victim = (busy+ownTime()-own).Seconds()/took, busy.Seconds()/took
-	sum.collected = max(sum.collected, (after.Collecting-before.Collecting)/max(after.Processors-before.Processors, 1e-3))
+	sum.collected = max(sum.collected, (after.Collecting-before.Collecting)/max(after.Processors-before.Processors,
+		1e-3))
 	sum.aborted += after.Transport.MemoryAborted - before.Transport.MemoryAborted
 	settled, err := a.stats(true)
 	if err != nil {
@@ -409,7 +413,8 @@ func (h *hoarder) send() error {
 		b = h.data(nil, whole, 1, uint16(h.n), 0, make([]byte, 1400))
 	default: // what was acknowledged is taken back
 		for k := range 20 {
-			b = wire.AppendSack(b, wire.SackFields{CumTSN: h.cum, ARwnd: 1 << 20, Gaps: []wire.GapBlock{{Start: 2, End: uint16(3 + k)}}})
+			b = wire.AppendSack(b, wire.SackFields{CumTSN: h.cum, ARwnd: 1 << 20,
+				Gaps: []wire.GapBlock{{Start: 2, End: uint16(3 + k)}}})
 			b = wire.AppendSack(b, wire.SackFields{CumTSN: h.cum, ARwnd: 1 << 20})
 		}
 	}

@@ -43,8 +43,9 @@ type trouble struct {
 // The reports are those of RFC 792 and RFC 1191.
 var ipv4 = family{
 	name: "IPv4", ether: unix.ETH_P_IP,
-	victimAddr: netip.MustParseAddr("10.77.1.1"), friendAddr: netip.MustParseAddr("10.77.1.2"), friendOther: netip.MustParseAddr("10.77.1.3"),
-	subnet: 24, gatewayIn: netip.MustParseAddr("10.77.2.1"), gatewayOut: netip.MustParseAddr("10.77.2.2"),
+	victimAddr: netip.MustParseAddr("10.77.1.1"), friendAddr: netip.MustParseAddr("10.77.1.2"),
+	friendOther: netip.MustParseAddr("10.77.1.3"),
+	subnet:      24, gatewayIn: netip.MustParseAddr("10.77.2.1"), gatewayOut: netip.MustParseAddr("10.77.2.2"),
 	attackers: netip.MustParsePrefix("10.88.0.0/16"), innocents: netip.MustParsePrefix("10.99.0.0/16"),
 	protocol: trouble{"ICMP protocol unreachable", 3, 2, 0},
 	port:     trouble{"ICMP port unreachable", 3, 3, 0},
@@ -56,15 +57,18 @@ var ipv4 = family{
 // The reports are those of RFC 4443: what IPv4 calls "protocol unreachable" is a parameter problem.
 var ipv6 = family{
 	name: "IPv6", ether: unix.ETH_P_IPV6,
-	victimAddr: netip.MustParseAddr("fd00:77:1::1"), friendAddr: netip.MustParseAddr("fd00:77:1::2"), friendOther: netip.MustParseAddr("fd00:77:1::3"),
-	subnet: 64, gatewayIn: netip.MustParseAddr("fd00:77:2::1"), gatewayOut: netip.MustParseAddr("fd00:77:2::2"),
+	victimAddr: netip.MustParseAddr("fd00:77:1::1"), friendAddr: netip.MustParseAddr("fd00:77:1::2"),
+	friendOther: netip.MustParseAddr("fd00:77:1::3"),
+	subnet:      64, gatewayIn: netip.MustParseAddr("fd00:77:2::1"), gatewayOut: netip.MustParseAddr("fd00:77:2::2"),
 	attackers: netip.MustParsePrefix("fd00:88::/64"), innocents: netip.MustParsePrefix("fd00:99::/64"),
 	protocol: trouble{"ICMPv6 unrecognized next header", 4, 1, 6},
 	port:     trouble{"ICMPv6 port unreachable", 1, 4, 0},
 	tooBig:   trouble{"ICMPv6 packet too big", 2, 0, 0},
 	leastMTU: 1280, badMTUs: []uint32{0, 68, 1279}, // RFC 8201 section 4: less than 1280 is discarded
-	nobodies: []netip.Addr{netip.IPv6Unspecified(), netip.IPv6Loopback(), netip.MustParseAddr("ff02::1"), netip.MustParseAddr("ff0e::99"),
-		netip.MustParseAddr("::ffff:10.99.0.1"), netip.MustParseAddr("fd00:77:1::1"), netip.MustParseAddr("fd00:77:2::1")},
+	nobodies: []netip.Addr{netip.IPv6Unspecified(), netip.IPv6Loopback(), netip.MustParseAddr("ff02::1"),
+		netip.MustParseAddr("ff0e::99"),
+		netip.MustParseAddr("::ffff:10.99.0.1"), netip.MustParseAddr("fd00:77:1::1"),
+		netip.MustParseAddr("fd00:77:2::1")},
 	params: 350, addrs: 70, mostAddrs: 3200,
 }
 

@@ -63,7 +63,8 @@ func runFriend(at *family, kind string) error {
 		return err
 	}
 	f := &friend{family: at, octets: map[string]*atomic.Uint64{flowSCTP: {}, flowRDMA: {}}}
-	if f.dev, err = rdma.NewDevice(link, &rdma.Config{SCTP: sctp.Config{LocalPort: friendRDMA, LocalAddrs: []netip.Addr{f.friendAddr}}}); err != nil {
+	if f.dev, err = rdma.NewDevice(link,
+		&rdma.Config{SCTP: sctp.Config{LocalPort: friendRDMA, LocalAddrs: []netip.Addr{f.friendAddr}}}); err != nil {
 		return err
 	}
 	defer f.dev.Close()
@@ -126,7 +127,8 @@ func (f *friend) start() error {
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	conn, err := f.dev.Transport().Dial(ctx, f.to(portSCTP), &sctp.Config{LocalPort: friendSCTP, LocalAddrs: []netip.Addr{f.friendAddr}})
+	conn, err := f.dev.Transport().Dial(ctx, f.to(portSCTP),
+		&sctp.Config{LocalPort: friendSCTP, LocalAddrs: []netip.Addr{f.friendAddr}})
 	if err != nil {
 		return err
 	}
@@ -237,7 +239,8 @@ func newWriter(ctx context.Context, f *friend) (*writer, error) {
 	if w.cq, err = f.dev.CreateCQ(2 * depth); err != nil {
 		return nil, err
 	}
-	if w.qp, err = f.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: w.cq, RecvCQ: w.cq, MaxSend: depth, MaxRecv: 1, OwnAssociation: true}); err != nil {
+	if w.qp, err = f.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: w.cq, RecvCQ: w.cq, MaxSend: depth, MaxRecv: 1,
+		OwnAssociation: true}); err != nil {
 		return nil, err
 	}
 	reply, err := w.qp.Connect(ctx, f.to(portRDMA), []byte(askFriend))
@@ -255,7 +258,8 @@ func (w *writer) run(ctx context.Context) error {
 	wcs := make([]rdma.WC, depth)
 	for under := 0; ; {
 		for w.f.pace(flowRDMA); under < depth; under++ {
-			if err := w.qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, SGL: w.sge, RemoteSTag: w.stag, RemoteTO: regionBase}); err != nil {
+			if err := w.qp.PostSend(&rdma.SendWR{Op: rdma.OpWrite, SGL: w.sge, RemoteSTag: w.stag,
+				RemoteTO: regionBase}); err != nil {
 				return errors.Join(err, w.qp.Err())
 			}
 			if *w.f.load.Load() != flowRDMA {

@@ -109,11 +109,13 @@ func TestNoDatagramIsWithoutChecksum(t *testing.T) {
 }
 
 func TestTableTakesItsPlaceInADocument(t *testing.T) {
-	r := &report{Rate: 7, Rows: []*row{{Name: "one", RFC: "5062 1", Base: 2, Attack: 0.9, Control: 1, Failures: []string{"memory"}}}}
+	r := &report{Rate: 7, Rows: []*row{{Name: "one", RFC: "5062 1", Base: 2, Attack: 0.9, Control: 1,
+		Failures: []string{"memory"}}}}
 	first := insert("# Reliability\n", r.section())
 	r.Rate = 8
 	second := insert(first+"\nafter\n", r.section())
-	for _, want := range []string{"# Reliability\n", "| one | 5062 1 |", "90%", "FAILS: memory", "8 packets a second", "1 attacks, 1 failed", "\nafter\n"} {
+	for _, want := range []string{"# Reliability\n", "| one | 5062 1 |", "90%", "FAILS: memory", "8 packets a second",
+		"1 attacks, 1 failed", "\nafter\n"} {
 		check.That(t, strings.Contains(second, want), "%q is missing in\n%s", want, second)
 	}
 	check.That(t, !strings.Contains(second, "7 packets a second") && strings.Count(second, docsBegin) == 1,
@@ -136,7 +138,8 @@ func TestThroughputVerdict(t *testing.T) {
 func TestSharesOfThroughput(t *testing.T) {
 	v := []float64{100, 45, 80, 72, 80, 30, 40, 36, 40}
 	base, control, attack := shares(v)
-	check.That(t, base == 80 && control == 0.5 && attack == 0.9, "base %v, control %v, attack %v", base, control, attack)
+	check.That(t, base == 80 && control == 0.5 && attack == 0.9, "base %v, control %v, attack %v", base, control,
+		attack)
 }
 
 // The whole thing, and that a wrong reaction does not pass: the victim answers INITs.
@@ -156,9 +159,11 @@ func attackSome(t *testing.T, f *family) {
 	wrong.name, wrong.must = "INIT flood that is to be dropped silently", nil
 	r := &report{}
 	o := options{rate: 2000, quiet: 40 * time.Millisecond}
-	must.OK(t, attackOver(f, o, false, []attack{pick("INIT flood, nothing follows"), wrong, pick("Write past the end of a region")}, r))
+	must.OK(t, attackOver(f, o, false, []attack{pick("INIT flood, nothing follows"), wrong,
+		pick("Write past the end of a region")}, r))
 	nothing := func(r *row) bool { return r.Packets == 0 || r.PeakRSS == 0 }
-	if len(r.Rows) != 3 || slices.ContainsFunc(r.Rows, nothing) || len(r.Rows[0].Failures) != 0 || len(r.Rows[2].Failures) != 0 {
+	if len(r.Rows) != 3 || slices.ContainsFunc(r.Rows, nothing) || len(r.Rows[0].Failures) != 0 ||
+		len(r.Rows[2].Failures) != 0 {
 		r.text(t.Output())
 		t.Error("verdicts")
 	}

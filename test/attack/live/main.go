@@ -39,18 +39,23 @@ func main() {
 		o     = options{}
 		c     = crowdOptions{}
 		match = flag.String("run", "", "only attacks whose name matches this regexp")
-		short = flag.Bool("short", false, "fewer packets, and no judgement of times: reactions, survival, memory and counted steps")
-		js    = flag.Bool("json", false, "write JSON")
-		docs  = flag.String("write-docs", "", "write the table into this document too")
+		short = flag.Bool("short", false,
+			"fewer packets, and no judgement of times: reactions, survival, memory and counted steps")
+		js   = flag.Bool("json", false, "write JSON")
+		docs = flag.String("write-docs", "", "write the table into this document too")
 	)
 	flag.Var(cli.Int(&o.rate, 2000, 1, 1_000_000), "rate", "packets a second of the attacker")
-	flag.Var(cli.Duration(&o.quiet, 500*time.Millisecond, time.Millisecond, time.Hour), "quiet", "as many packets as go in so much time make the attack while nothing else is done")
-	flag.Var(cli.Duration(&o.window, 200*time.Millisecond, time.Millisecond, time.Hour), "window", "how long each throughput window is")
+	flag.Var(cli.Duration(&o.quiet, 500*time.Millisecond, time.Millisecond, time.Hour), "quiet",
+		"as many packets as go in so much time make the attack while nothing else is done")
+	flag.Var(cli.Duration(&o.window, 200*time.Millisecond, time.Millisecond, time.Hour), "window",
+		"how long each throughput window is")
 	flag.Var(cli.Int(&o.rounds, 3, 0, 10_000), "rounds", "throughput windows of each kind")
 	flag.BoolVar(&o.verbose, "v", false, "tell which attack runs")
-	flag.Var(cli.Int(&c.size, 0, 0, 100_000), "crowd", "instead of single attacks, measure a bystander beside so many hostile associations at once")
+	flag.Var(cli.Int(&c.size, 0, 0, 100_000), "crowd",
+		"instead of single attacks, measure a bystander beside so many hostile associations at once")
 	flag.Var(cli.Int(&c.memory, 0, 0, 1<<40), "memory", "MaxMemory of the crowd's victim, octets")
-	flag.Var(cli.Duration(&c.window, 4*time.Second, time.Millisecond, time.Hour), "crowd-window", "how long each crowd sends")
+	flag.Var(cli.Duration(&c.window, 4*time.Second, time.Millisecond, time.Hour), "crowd-window",
+		"how long each crowd sends")
 	flag.Var(cli.Int(&c.rounds, 4, 1, 10_000), "crowd-rounds", "crowds of each kind")
 	flag.Var(cli.Int(&c.seed, 1, 0, math.MaxUint64), "seed", "what the crowd's attackers do")
 	flag.Parse()

@@ -93,7 +93,8 @@ func startArena(f *family, o options, udp bool, memory int64) (*arena, error) {
 	if a.net, err = newNetwork(f); err != nil {
 		return nil, err
 	}
-	if a.victim, err = startAgent(a.net.victim, roleVictim, append(args, fmt.Sprintf("-memory=%d", memory))...); err != nil {
+	if a.victim, err = startAgent(a.net.victim, roleVictim,
+		append(args, fmt.Sprintf("-memory=%d", memory))...); err != nil {
 		return nil, err
 	}
 	if a.friend, err = startAgent(a.net.friend, roleFriend, args...); err != nil {
@@ -127,7 +128,8 @@ func startArena(f *family, o options, udp bool, memory int64) (*arena, error) {
 func (a *arena) warm() error {
 	for range 20 {
 		from := a.x.own()
-		if err := a.w.fragments(from.Addr(), a.victimAddr, packet(from.Port(), 9, 1, make([]byte, 60_000))); err != nil {
+		if err := a.w.fragments(from.Addr(), a.victimAddr, packet(from.Port(), 9, 1, make([]byte, 60_000))); err !=
+			nil {
 			return err
 		}
 	}
@@ -215,7 +217,8 @@ func (a *arena) fence() error {
 		if err := a.w.transmit(b); err != nil {
 			return err
 		}
-		if _, err := p.waitFor(wire.ChunkInitAck, 20*time.Millisecond); err != errSilence { // the victim may have no budget for it yet
+		// the victim may have no budget for it yet
+		if _, err := p.waitFor(wire.ChunkInitAck, 20*time.Millisecond); err != errSilence {
 			return err
 		}
 	}
@@ -345,7 +348,8 @@ func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) erro
 			return err
 		}
 		list = append(list, c)
-		if len(list) == costRounds || c.ratio() <= mostRatio && c.Hold.Time <= mostHold && len(list) == 1 || !a.timed() || len(r.Failures) > 0 {
+		if len(list) == costRounds || c.ratio() <= mostRatio && c.Hold.Time <= mostHold && len(list) == 1 ||
+			!a.timed() || len(r.Failures) > 0 {
 			break
 		}
 		a.x.clear()
@@ -365,7 +369,8 @@ func (a *arena) attackQuietly(t *attack, r *row, fail func(string, ...any)) erro
 
 // attackOnce is one measurement; the first is judged by what was seen too. It leaves the attack
 // standing. ok says that it could begin.
-func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail func(string, ...any)) (c cost, ok bool, err error) {
+func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail func(string, ...any)) (c cost,
+	ok bool, err error) {
 	before, err := a.stats(true)
 	if err != nil {
 		return c, false, err
@@ -411,11 +416,13 @@ func (a *arena) attackOnce(t *attack, r *row, toClient *record, first bool, fail
 		return c, false, err
 	}
 	var after *victimStats
-	for end := time.Now().Add(leave / 4); ; time.Sleep(lastAnswersIn) { // what it is about to give up is not what it holds
+	// what it is about to give up is not what it holds
+	for end := time.Now().Add(leave / 4); ; time.Sleep(lastAnswersIn) {
 		if after, err = a.stats(true); err != nil {
 			return c, false, err
 		}
-		c.Packets, c.Heap, c.Account, c.Associations = len(packets), int64(after.Heap)-int64(before.Heap), after.Account, after.Assocs
+		c.Packets, c.Heap, c.Account, c.Associations = len(packets), int64(after.Heap)-int64(before.Heap),
+			after.Account, after.Assocs
 		if c.Heap <= min(c.accounted(t.idle), t.holds()) || time.Now().After(end) {
 			break
 		}
@@ -456,7 +463,9 @@ func (a *arena) await(must []string, toClient *record) {
 // judge compares what was seen on the wire with what was to be seen.
 func (a *arena) judge(t *attack, r *row, toClient *record, octets uint64, held int64, fail func(string, ...any)) {
 	heard := append(a.seen.reaction(nil), toClient.reaction(nil)...)
-	show := slices.DeleteFunc(slices.Clone(heard), func(k string) bool { return slices.Contains(t.may, k) && !slices.Contains(t.must, k) })
+	show := slices.DeleteFunc(slices.Clone(heard), func(k string) bool {
+		return slices.Contains(t.may, k) && !slices.Contains(t.must, k)
+	})
 	switch {
 	case len(heard) == 0:
 		r.Reaction = "silently dropped"
@@ -471,7 +480,8 @@ func (a *arena) judge(t *attack, r *row, toClient *record, octets uint64, held i
 		}
 	}
 	for _, k := range heard {
-		if !slices.Contains(t.must, k) && !slices.Contains(t.may, k) && !(t.any && !strings.HasSuffix(k, third) && !strings.HasSuffix(k, client)) {
+		if !slices.Contains(t.must, k) && !slices.Contains(t.may, k) &&
+			!(t.any && !strings.HasSuffix(k, third) && !strings.HasSuffix(k, client)) {
 			fail("%s", k)
 		}
 	}
@@ -484,7 +494,8 @@ func (a *arena) judge(t *attack, r *row, toClient *record, octets uint64, held i
 	r.Echo = float64(back+away+astray) / float64(max(octets, 1))
 	r.Third = float64(away+astray) / float64(max(octets, 1))
 	if packets > r.Packets || float64(away) > t.echo*float64(octets) {
-		fail("%d packets, %.2f octets to third parties for each octet sent", packets, float64(away)/float64(max(octets, 1)))
+		fail("%d packets, %.2f octets to third parties for each octet sent", packets,
+			float64(away)/float64(max(octets, 1)))
 	}
 	if held > t.holds() {
 		fail("%d MiB held", held>>20)
@@ -505,7 +516,8 @@ func (a *arena) unhurt(fail func(string, ...any)) error {
 	}
 	// A path whose timers expire twice looks like a black hole (RFC 8899 section 4.3). On a machine
 	// that is busy they may, and it is found to be none.
-	for end := time.Now().Add(leave); v.FriendMTU < a.mtu && v.FriendLate > a.late && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(leave); v.FriendMTU < a.mtu && v.FriendLate > a.late &&
+		time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if v, err = a.stats(false); err != nil {
 			return err
 		}
@@ -689,7 +701,8 @@ func (a *arena) listen() (*listener, error) {
 	l := &listener{seen: newRecord(a.family), fd: fd, done: make(chan struct{}), over: make(chan struct{})}
 	l.seen.rows = a.seen.rows
 	l.seen.suffix = client
-	l.seen.ignore = map[string]bool{"DATA": true, "SACK": true, "HEARTBEAT": true, "HEARTBEAT ACK": true, "Accept": true, "COOKIE ECHO": true}
+	l.seen.ignore = map[string]bool{"DATA": true, "SACK": true, "HEARTBEAT": true, "HEARTBEAT ACK": true,
+		"Accept": true, "COOKIE ECHO": true}
 	go func() {
 		defer close(l.over)
 		each(fd, l.done, func(ip []byte) { l.seen.note(ip, a.w.udp) })

@@ -56,7 +56,8 @@ type memory struct {
 var names = []string{"rw", "ro", "wo", "local", "atomic", "top", "foreign", "scoped", "revoked"}
 
 func newMemory(dev *rdma.Device) (*memory, error) {
-	m := &memory{strangers: dev.AllocPD(), friends: dev.AllocPD(), stranger: make(map[string]rdma.STag), buffer: pattern(messageLen)}
+	m := &memory{strangers: dev.AllocPD(), friends: dev.AllocPD(), stranger: make(map[string]rdma.STag),
+		buffer: pattern(messageLen)}
 	words := make([]uint64, pages*pageLen/8) // so that it is aligned for atomics
 	m.arena = make([]byte, 0, 8*len(words))
 	open := map[int]bool{pageRW: true, pageRO: true, pageTop: true}

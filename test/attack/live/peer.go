@@ -90,7 +90,8 @@ func initChunk(tag uint32, tsn wire.TSN, rwnd uint32, params []byte) []byte {
 }
 
 func initStreams(tag uint32, tsn wire.TSN, rwnd uint32, streams uint16, params []byte) []byte {
-	b := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: rwnd, OutStreams: streams, InStreams: streams, TSN: tsn})
+	b := wire.AppendInit(nil, wire.ChunkInit, wire.InitFields{Tag: tag, ARwnd: rwnd, OutStreams: streams,
+		InStreams: streams, TSN: tsn})
 	return wire.CloseChunk(append(b, params...), 0)
 }
 
@@ -120,7 +121,8 @@ func (p *peer) connect() error {
 	if err := p.ask(); err != nil {
 		return fmt.Errorf("INIT: %w", err)
 	}
-	if _, err := p.until(wire.ChunkCookieAck, func() error { return p.send(wire.AppendCookieEcho(nil, p.cookie)) }); err != nil {
+	if _, err := p.until(wire.ChunkCookieAck,
+		func() error { return p.send(wire.AppendCookieEcho(nil, p.cookie)) }); err != nil {
 		return fmt.Errorf("COOKIE ECHO: %w", err)
 	}
 	return nil
@@ -249,7 +251,8 @@ func (p *peer) data(b []byte, flags uint8, stream, ssn uint16, ppid uint32, payl
 }
 
 func dataChunk(b []byte, tsn wire.TSN, flags uint8, stream, ssn uint16, ppid uint32, payload []byte) []byte {
-	b = wire.AppendDataHeader(b, wire.DataFields{Flags: flags, TSN: tsn, Stream: wire.StreamID(stream), SSN: wire.SSN(ssn), PPID: ppid, PayloadLen: len(payload)})
+	b = wire.AppendDataHeader(b, wire.DataFields{Flags: flags, TSN: tsn, Stream: wire.StreamID(stream),
+		SSN: wire.SSN(ssn), PPID: ppid, PayloadLen: len(payload)})
 	return append(append(b, payload...), wire.Padding(len(payload))...)
 }
 

@@ -81,7 +81,8 @@ func (r *reach) post(n int) {
 	}
 	for _, qp := range qps {
 		for i := range n {
-			_ = qp.PostSend(&rdma.SendWR{ID: uint64(i), Op: rdma.OpSend, SGL: []rdma.SGE{r.mr.SGE(i*reachLen, reachLen)}})
+			_ = qp.PostSend(&rdma.SendWR{ID: uint64(i), Op: rdma.OpSend,
+				SGL: []rdma.SGE{r.mr.SGE(i*reachLen, reachLen)}})
 		}
 	}
 }

@@ -43,7 +43,9 @@ func (r *report) leaning() (n int) {
 }
 
 // heading and cells are the table.
-var heading = []string{"attack", "RFC, section", "packets", "reaction", "CPU us/packet", "times honest", "hold, steps", "hold, us", "heap KiB", "account KiB", "associations", "peak RSS MiB", "answers", "to others", "throughput", "control", "verdict"}
+var heading = []string{"attack", "RFC, section", "packets", "reaction", "CPU us/packet", "times honest",
+	"hold, steps", "hold, us", "heap KiB", "account KiB", "associations", "peak RSS MiB", "answers", "to others",
+	"throughput", "control", "verdict"}
 
 func (r *row) cells() []string {
 	percent := func(v float64) string {
@@ -64,7 +66,8 @@ func (r *row) cells() []string {
 		}
 	}
 	list := append([]string{name, r.RFC, fmt.Sprint(r.Packets), r.Reaction}, r.Cost.cells()...)
-	return append(list, fmt.Sprint(r.PeakRSS>>20), fmt.Sprintf("%.2f", r.Echo), fmt.Sprintf("%.2f", r.Third), percent(r.Attack), percent(r.Control), verdict)
+	return append(list, fmt.Sprint(r.PeakRSS>>20), fmt.Sprintf("%.2f", r.Echo), fmt.Sprintf("%.2f", r.Third),
+		percent(r.Attack), percent(r.Control), verdict)
 }
 
 func (r *report) text(w io.Writer) {
@@ -110,8 +113,11 @@ A verdict of *holds* means:
 
 func (r *report) section() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n## Hostile peers\n\n`make hostile` attacks a server over a real link, between network namespaces. %s, %d packets a second, %.0f in the quiet phase, at least %d windows of %.2g s. %d attacks, %d failed; in %d rows the control too is below %d%%, and the verdict is by comparison with it.\n\n",
-		docsBegin, r.Machine, r.Rate, float64(r.Rate)*r.Quiet, r.Rounds, r.Window, len(r.Rows), r.failed(), r.leaning(), keepsPercent)
+	fmt.Fprintf(&b, "%s\n## Hostile peers\n\n`make hostile` attacks a server over a real link, between network "+
+		"namespaces. %s, %d packets a second, %.0f in the quiet phase, at least %d windows of %.2g s. %d "+
+		"attacks, %d failed; in %d rows the control too is below %d%%, and the verdict is by comparison with it.\n\n",
+		docsBegin, r.Machine, r.Rate, float64(r.Rate)*r.Quiet, r.Rounds, r.Window, len(r.Rows), r.failed(),
+		r.leaning(), keepsPercent)
 	fmt.Fprintf(&b, "| %s |\n%s|\n", strings.Join(heading, " | "), strings.Repeat("|---", len(heading)))
 	for _, row := range r.Rows {
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(row.cells(), " | "))

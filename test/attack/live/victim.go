@@ -50,12 +50,13 @@ type victim struct {
 	memory *memory
 	cq     *rdma.CQ // of all strangers
 
-	mu         sync.Mutex
-	conns      map[*sctp.Conn]bool // guarded by mu: that it serves
-	badAnswers uint64              // guarded by mu: answers to HEARTBEATs that were taken for forged, on those that have ended
-	release    chan struct{}       // guarded by mu: closed for gates that are held to be let go
-	reached    *reach              // guarded by mu; nil: it has connected to nobody
-	held       chan struct{}       // gets a value for each gate that is held
+	mu    sync.Mutex
+	conns map[*sctp.Conn]bool // guarded by mu: that it serves
+	// guarded by mu: answers to HEARTBEATs that were taken for forged, on those that have ended
+	badAnswers uint64
+	release    chan struct{} // guarded by mu: closed for gates that are held to be let go
+	reached    *reach        // guarded by mu; nil: it has connected to nobody
+	held       chan struct{} // gets a value for each gate that is held
 }
 
 // victimStats is what the victim tells of itself.
@@ -70,9 +71,11 @@ type victimStats struct {
 	FriendLate uint64 // times that the retransmission timer of its association has expired
 	BadAnswers uint64 // to HEARTBEATs, that were taken for forged
 	Transport  sctp.TransportStats
-	Account    int64   // octets that peers are charged for
-	Assocs     int     // associations
-	Collecting float64 // seconds of processor time that have gone into collecting garbage, but for what nobody else wanted
+	Account    int64 // octets that peers are charged for
+	Assocs     int   // associations
+	// seconds of processor time that have gone into collecting garbage, but for what nobody else
+	// wanted
+	Collecting float64
 	Processors float64 // seconds that there were, of all processors
 }
 
@@ -91,7 +94,8 @@ func runVictim(f *family, kind string, memory int64) error {
 	if err != nil {
 		return err
 	}
-	v := &victim{link: link, conns: make(map[*sctp.Conn]bool), release: make(chan struct{}), held: make(chan struct{}, 1)}
+	v := &victim{link: link, conns: make(map[*sctp.Conn]bool), release: make(chan struct{}),
+		held: make(chan struct{}, 1)}
 	if v.dev, err = rdma.NewDevice(link, &rdma.Config{Transport: sctp.TransportConfig{MaxMemory: memory}}); err != nil {
 		return err
 	}
@@ -307,11 +311,13 @@ func (v *victim) stats(collect bool) (*victimStats, error) {
 		Heap: m.HeapAlloc, Goroutines: runtime.NumGoroutine(), Served: int(v.served.Load()), Bad: int(v.bad.Load()),
 		Transport: v.dev.Transport().Stats(), Account: v.dev.Transport().Memory().Used,
 	}
-	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}}
+	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"},
+		{Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}}
 	metrics.Read(sample)
 	s.Collecting, s.Processors = sample[0].Value.Float64()-sample[1].Value.Float64(), sample[2].Value.Float64()
 	t := &s.Transport
-	s.Assocs = int(t.Established - t.EndShutdown - t.EndAborted - t.EndInternal - t.EndByPeer - t.EndTimeout - t.EndRefused)
+	s.Assocs = int(t.Established - t.EndShutdown - t.EndAborted - t.EndInternal - t.EndByPeer - t.EndTimeout -
+		t.EndRefused)
 	if c := v.friend.Load(); c != nil {
 		s.FriendMTU, s.FriendLate = c.Paths()[0].MTU, c.Stats().Timeouts
 	}
@@ -398,7 +404,8 @@ func (v *victim) session(req *rdma.Request) error {
 			return err
 		}
 	}
-	qp, err := v.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: queueLen, MaxRecv: queueLen, IRD: 2})
+	qp, err := v.dev.CreateQP(&rdma.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, MaxSend: queueLen, MaxRecv: queueLen,
+		IRD: 2})
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ func packetSocket(f *family, ns *netns.NS, device string) (fd, index int, err er
 			return err
 		}
 		// Reads end now and then, so that the reader can.
-		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}); err != nil {
+		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}); err !=
+			nil {
 			return err
 		}
 		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: htons(f.ether), Ifindex: index})
@@ -73,12 +74,14 @@ func packetSocket(f *family, ns *netns.NS, device string) (fd, index int, err er
 }
 
 // newWireTap opens the attacker's end: gateway is the hardware address of the victim's.
-func newWireTap(f *family, ns *netns.NS, device string, gateway net.HardwareAddr, udp bool, seen *record) (*wireTap, error) {
+func newWireTap(f *family, ns *netns.NS, device string, gateway net.HardwareAddr, udp bool, seen *record) (*wireTap,
+	error) {
 	fd, index, err := packetSocket(f, ns, device)
 	if err != nil {
 		return nil, err
 	}
-	w := &wireTap{fd: fd, udp: udp, seen: seen, rows: seen.rows, rnd: rand.New(rand.NewPCG(1, 2)), peers: make(map[netip.AddrPort]*peer)}
+	w := &wireTap{fd: fd, udp: udp, seen: seen, rows: seen.rows, rnd: rand.New(rand.NewPCG(1, 2)),
+		peers: make(map[netip.AddrPort]*peer)}
 	w.to = unix.SockaddrLinklayer{Protocol: htons(f.ether), Ifindex: index, Halen: 6}
 	copy(w.to.Addr[:], gateway)
 	w.header = len(w.carry(f.victimAddr, f.friendAddr, 0, nil))
@@ -101,7 +104,8 @@ func (w *wireTap) transmit(ip []byte) error {
 // build puts an IP header, and those between, in front of what they carry.
 func build(ls ...gopacket.SerializableLayer) []byte {
 	buf := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, ls...); err != nil {
+	if err := gopacket.SerializeLayers(buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+		ls...); err != nil {
 		panic(err) // of layers that were made here
 	}
 	return buf.Bytes()
@@ -121,7 +125,8 @@ func header(src, dst netip.Addr, proto layers.IPProtocol) ipHeader {
 }
 
 func header4(src, dst netip.Addr, proto layers.IPProtocol) *layers.IPv4 {
-	return &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice(), Flags: layers.IPv4DontFragment}
+	return &layers.IPv4{Version: 4, TTL: 64, Protocol: proto, SrcIP: src.AsSlice(), DstIP: dst.AsSlice(),
+		Flags: layers.IPv4DontFragment}
 }
 
 // encapPort is where the victim takes SCTP in UDP, and where all of it comes from.
@@ -196,13 +201,15 @@ func fragment(src, dst netip.Addr, id uint32, at int, more bool, piece []byte) [
 
 // icmp sends an ICMP report about a packet that the victim is to have sent to remote.
 func (w *wireTap) icmp(from netip.Addr, victim, remote netip.AddrPort, t trouble, mtu uint32, tag uint32) error {
-	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, victim.Port()), remote.Port()), tag)
+	head := binary.BigEndian.AppendUint32(
+		binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, victim.Port()), remote.Port()), tag)
 	quoted := w.carry(victim.Addr(), remote.Addr(), encapPort, append(head, 0, 0, 0, 0, byte(wire.ChunkSack), 0, 0, 16))
 	if from.Is4() {
 		msg := &layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(t.typ, t.code), Seq: uint16(mtu)}
 		return w.transmit(build(header(from, victim.Addr(), layers.IPProtocolICMPv4), msg, gopacket.Payload(quoted)))
 	}
-	ip, msg := header(from, victim.Addr(), layers.IPProtocolICMPv6), &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(t.typ, t.code)}
+	ip, msg := header(from, victim.Addr(), layers.IPProtocolICMPv6),
+		&layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(t.typ, t.code)}
 	if err := msg.SetNetworkLayerForChecksum(ip); err != nil {
 		panic(err)
 	}

@@ -19,7 +19,8 @@ func TestAtomicAttacks(t *testing.T) {
 				adds(func(_ *target, r *rdmap.AtomicRequest) { r.TO += pageLen - 8 })(x)
 				x.msn[1]++
 				m := x.message()
-				got := rdmap.ParseAtomicResponse((*[rdmap.AtomicResponseLen]byte)(ddp.UntaggedView(m.data[2:]).Payload()))
+				got := rdmap.ParseAtomicResponse(
+					(*[rdmap.AtomicResponseLen]byte)(ddp.UntaggedView(m.data[2:]).Payload()))
 				if got.ID != 9 || got.Original != was {
 					x.t.Errorf("response %+v, want the value %#x", got, was)
 				}
@@ -41,9 +42,11 @@ func TestAtomicAttacks(t *testing.T) {
 			want: operationError(rdmap.CodeCatastrophic)},
 		// req 7306-8.2-4
 		{name: "an atomic that begins in a region and ends behind it is out of bounds",
-			do: adds(func(_ *target, r *rdmap.AtomicRequest) { r.TO += pageLen - 4 }), want: protectionError(rdmap.CodeBounds)},
+			do:   adds(func(_ *target, r *rdmap.AtomicRequest) { r.TO += pageLen - 4 }),
+			want: protectionError(rdmap.CodeBounds)},
 		{name: "an atomic behind a region is out of bounds",
-			do: adds(func(_ *target, r *rdmap.AtomicRequest) { r.TO += pageLen }), want: protectionError(rdmap.CodeBounds)},
+			do:   adds(func(_ *target, r *rdmap.AtomicRequest) { r.TO += pageLen }),
+			want: protectionError(rdmap.CodeBounds)},
 		{name: "an atomic before a region is out of bounds",
 			do: adds(func(_ *target, r *rdmap.AtomicRequest) { r.TO -= 8 }), want: protectionError(rdmap.CodeBounds)},
 		{name: "an atomic whose end wraps the Tagged Offset is a wrap",
@@ -68,7 +71,8 @@ func TestAtomicAttacks(t *testing.T) {
 		{name: "an atomic on an invalidated region is refused",
 			do: to(func(x *target) *rdma.MR { return x.revoked }), want: protectionError(rdmap.CodeInvalidSTag)},
 		{name: "an atomic on an STag that was made up is refused",
-			do: adds(func(_ *target, r *rdmap.AtomicRequest) { r.STag ^= 1 }), want: protectionError(rdmap.CodeInvalidSTag)},
+			do:   adds(func(_ *target, r *rdmap.AtomicRequest) { r.STag ^= 1 }),
+			want: protectionError(rdmap.CodeInvalidSTag)},
 
 		// req 7306-5.2.1-11
 		{name: "the reserved atomic operation changes nothing", do: operation(1), want: operationError(rdmap.CodeUnexpectedOpcode)},
@@ -110,7 +114,9 @@ func TestAtomicAttacks(t *testing.T) {
 			},
 			want: taggedError(ddp.CodeInvalidSTag)},
 		{name: "an Atomic Response does not pass for a request",
-			do:   func(x *target) { x.segment(untagged(rdmap.OpAtomicResponse, rdmap.QueueReadRequest, 1, 0, evil(12))) },
+			do: func(x *target) {
+				x.segment(untagged(rdmap.OpAtomicResponse, rdmap.QueueReadRequest, 1, 0, evil(12)))
+			},
 			want: operationError(rdmap.CodeUnexpectedOpcode)},
 
 		// req 7306-5.2.2-7
@@ -185,7 +191,9 @@ func TestImmediateDataAttacks(t *testing.T) {
 			},
 			want: untaggedError(ddp.CodeInvalidMO)},
 		{name: "Immediate Data does not pass for a Read Request",
-			do:   one(func(*target) []byte { return untagged(rdmap.OpImmediate, rdmap.QueueReadRequest, 1, 0, evil(8)) }),
+			do: one(func(*target) []byte {
+				return untagged(rdmap.OpImmediate, rdmap.QueueReadRequest, 1, 0, evil(8))
+			}),
 			want: operationError(rdmap.CodeUnexpectedOpcode)},
 		{name: "Immediate Data to a tagged buffer is an unexpected opcode",
 			do:   one(func(x *target) []byte { return tagged(rdmap.OpImmediate, x.rw.STag(), base, evil(8)) }),
@@ -204,7 +212,8 @@ func TestTerminateAttacks(t *testing.T) {
 	term := func(payload []byte) func(*target) {
 		return one(func(*target) []byte { return untagged(rdmap.OpTerminate, rdmap.QueueTerminate, 1, 0, payload) })
 	}
-	whole := rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.RemoteProtection, HasLength: true, HasDDP: true, HasRDMA: true}
+	whole := rdmap.Terminate{Layer: rdmap.LayerRDMA, EType: rdmap.RemoteProtection, HasLength: true, HasDDP: true,
+		HasRDMA: true}
 	run(t, []attack{
 		// req 5040-5.4-4, 5040-6.2.1-2
 		{name: "a Terminate ends the stream without an answer but the session's own", do: term(whole.Append(nil)), want: torndown{}},
@@ -230,7 +239,8 @@ func TestTerminateAttacks(t *testing.T) {
 			do: term(append(whole.Append(nil), 0)), want: untaggedError(ddp.CodeTooLong)},
 		{name: "a Terminate of RDMAP version 0 is not one",
 			do: one(func(*target) []byte {
-				return with(untagged(rdmap.OpTerminate, rdmap.QueueTerminate, 1, 0, []byte{0, 0, 0, 0}), 1, byte(rdmap.OpTerminate))
+				return with(untagged(rdmap.OpTerminate, rdmap.QueueTerminate, 1, 0, []byte{0, 0, 0, 0}), 1,
+					byte(rdmap.OpTerminate))
 			}),
 			want: operationError(rdmap.CodeInvalidVersion)},
 		// req 5040-5.4-3

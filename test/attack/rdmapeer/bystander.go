@@ -180,7 +180,8 @@ func (l *lab) nearBystander(t *testing.T) *bystander {
 		select {
 		case m := <-s.c.box(s.stream):
 			v := ddp.UntaggedView(m.data[2:])
-			if _, op := rdmap.SplitControl(m.data[3]); m.ppid != ddpadapt.PPIDSegment || op != rdmap.OpSend || v.MSN() != i {
+			if _, op := rdmap.SplitControl(m.data[3]); m.ppid != ddpadapt.PPIDSegment || op != rdmap.OpSend ||
+				v.MSN() != i {
 				return nil, fmt.Errorf("round %d is answered by %v", i, m)
 			}
 			return v.Payload(), nil

@@ -90,7 +90,8 @@ func newLab(t *testing.T) *lab {
 	la, lb := mempair.New(t, mem.Options{MTU: 1500})
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := &rdma.Config{Limits: rdma.Limits{MaxPending: limits, MaxStreams: streams}}
-	l := &lab{ctx: ctx, a: must(rdma.NewDevice(la, cfg)), b: must(rdma.NewDevice(lb, cfg)), leaked: make(chan []byte, 1), unclaimed: make(map[string]int)}
+	l := &lab{ctx: ctx, a: must(rdma.NewDevice(la, cfg)), b: must(rdma.NewDevice(lb, cfg)),
+		leaked: make(chan []byte, 1), unclaimed: make(map[string]int)}
 	l.l = must(l.b.Listen(rdma.DefaultPort))
 	l.addr = netip.AddrPortFrom(lb.LocalAddrs()[0].Addr(), rdma.DefaultPort)
 	t.Cleanup(func() {

@@ -39,7 +39,8 @@ func (x *target) drainResponse() {
 			return
 		}
 		v := ddp.TaggedView(m.data[2:])
-		if n := uint64(len(v.Payload())); v.TO() != to || !bytes.Equal(v.Payload(), x.pattern[pageBig*pageLen+to:pageBig*pageLen+to+n]) {
+		if n := uint64(len(v.Payload())); v.TO() != to ||
+			!bytes.Equal(v.Payload(), x.pattern[pageBig*pageLen+to:pageBig*pageLen+to+n]) {
 			x.t.Fatalf("at offset %d of the response comes offset %d: %v", to, v.TO(), m)
 		}
 		if to += uint64(len(v.Payload())); v.Control().Last() {

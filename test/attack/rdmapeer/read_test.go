@@ -100,7 +100,8 @@ func TestReadAttacks(t *testing.T) {
 			with: setup{own: slow(), depth: 4},
 			do: func(x *target) {
 				for msn := range uint32(3) {
-					x.segment(readRequest(msn+1, rdmap.ReadRequest{SinkSTag: 0x51, Size: 32 * pageLen, SrcSTag: x.big.STag(), SrcTO: base}))
+					x.segment(readRequest(msn+1,
+						rdmap.ReadRequest{SinkSTag: 0x51, Size: 32 * pageLen, SrcSTag: x.big.STag(), SrcTO: base}))
 				}
 				x.drainResponse()
 			},
@@ -108,7 +109,9 @@ func TestReadAttacks(t *testing.T) {
 		{name: "one Read more than the IRD finds no buffer when all come before their turn",
 			do: func(x *target) {
 				for i := uint16(3); i > 0; i-- {
-					x.segmentAs(x.ssn+i-1, readRequest(uint32(i), rdmap.ReadRequest{SinkSTag: 0x51, Size: 8, SrcSTag: x.ro.STag(), SrcTO: base}))
+					x.segmentAs(x.ssn+i-1,
+						readRequest(uint32(i), rdmap.ReadRequest{SinkSTag: 0x51, Size: 8, SrcSTag: x.ro.STag(),
+							SrcTO: base}))
 					if i == 3 {
 						x.culprit = x.last
 					}
@@ -120,7 +123,8 @@ func TestReadAttacks(t *testing.T) {
 			with: setup{own: slow(), depth: 4},
 			do: func(x *target) {
 				for msn := range uint32(1000) {
-					x.segment(readRequest(msn+1, rdmap.ReadRequest{SinkSTag: 0x51, Size: 32 * pageLen, SrcSTag: x.big.STag(), SrcTO: base}))
+					x.segment(readRequest(msn+1,
+						rdmap.ReadRequest{SinkSTag: 0x51, Size: 32 * pageLen, SrcSTag: x.big.STag(), SrcTO: base}))
 					if msn == 2 {
 						x.culprit = x.last
 					}

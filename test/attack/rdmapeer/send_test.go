@@ -104,7 +104,9 @@ func TestSendAttacks(t *testing.T) {
 			do:   placed(0, 8, func(*target) []byte { return untagged(rdmap.OpWrite, rdmap.QueueSend, 1, 0, evil(8)) }),
 			want: operationError(rdmap.CodeUnexpectedOpcode)},
 		{name: "a Terminate on the queue of Sends is an unexpected opcode",
-			do:   placed(0, 4, func(*target) []byte { return untagged(rdmap.OpTerminate, rdmap.QueueSend, 1, 0, evil(4)) }),
+			do: placed(0, 4, func(*target) []byte {
+				return untagged(rdmap.OpTerminate, rdmap.QueueSend, 1, 0, evil(4))
+			}),
 			want: operationError(rdmap.CodeUnexpectedOpcode)},
 		// req 5040-4.1-11, 5040-7.2-2
 		{name: "a reserved opcode on the queue of Sends is unexpected",
@@ -122,21 +124,27 @@ func TestSendAttacks(t *testing.T) {
 			want: operationError(rdmap.CodeInvalidVersion)},
 		// req 5041-4.1-11
 		{name: "a Send of DDP version 0 is refused",
-			do: one(func(*target) []byte { return with(send(1, 0, 8), 0, 0x40) }), want: untaggedError(ddp.CodeUntaggedVersion)},
+			do:   one(func(*target) []byte { return with(send(1, 0, 8), 0, 0x40) }),
+			want: untaggedError(ddp.CodeUntaggedVersion)},
 		{name: "a Send of DDP version 3 is refused",
-			do: one(func(*target) []byte { return with(send(1, 0, 8), 0, 0x43) }), want: untaggedError(ddp.CodeUntaggedVersion)},
+			do:   one(func(*target) []byte { return with(send(1, 0, 8), 0, 0x43) }),
+			want: untaggedError(ddp.CodeUntaggedVersion)},
 		// req 5041-4.4-1
 		{name: "an untagged segment one octet short of its header is refused",
-			do: one(func(*target) []byte { return send(1, 0, 0)[:ddp.UntaggedHeaderLen-1] }), want: untaggedError(ddp.CodeInvalidQN)},
+			do:   one(func(*target) []byte { return send(1, 0, 0)[:ddp.UntaggedHeaderLen-1] }),
+			want: untaggedError(ddp.CodeInvalidQN)},
 		{name: "an untagged segment with the length of a tagged header is refused",
-			do: one(func(*target) []byte { return send(1, 0, 0)[:ddp.TaggedHeaderLen] }), want: untaggedError(ddp.CodeInvalidQN)},
+			do:   one(func(*target) []byte { return send(1, 0, 0)[:ddp.TaggedHeaderLen] }),
+			want: untaggedError(ddp.CodeInvalidQN)},
 		{name: "a segment of no octets is refused",
 			do: one(func(*target) []byte { return nil }), want: terminated{
-				layer: rdmap.LayerDDP, etype: rdmap.EType(ddp.TypeUntagged), code: ddp.CodeUntaggedVersion, bare: true}},
+				layer: rdmap.LayerDDP, etype: rdmap.EType(ddp.TypeUntagged), code: ddp.CodeUntaggedVersion,
+				bare: true}},
 
 		// req 5040-5.3-11, 5040-7.2-4, 5042-6.1.1-3
 		{name: "a Send does not invalidate a region of another Protection Domain",
-			do: stays(func(x *target) *rdma.MR { return x.foreign }), want: protectionError(rdmap.CodeCannotInvalidate)},
+			do:   stays(func(x *target) *rdma.MR { return x.foreign }),
+			want: protectionError(rdmap.CodeCannotInvalidate)},
 		{name: "a Send does not invalidate the region of another queue pair",
 			do: stays(func(x *target) *rdma.MR { return x.scoped }), want: protectionError(rdmap.CodeCannotInvalidate)},
 		// req 5040-8.1.1-7

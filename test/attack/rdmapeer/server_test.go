@@ -55,7 +55,8 @@ func TestHostileServer(t *testing.T) {
 			qp: negotiate, do: says(fnEnhancedAccept, 3), want: fault(ddpadapt.FaultSetup)},
 		// req 6581-9.1-10, 6581-8-1, 6581-8-2, 6581-12-1
 		{name: "a server that wants to read more at a time than it was offered is refused",
-			qp: negotiate, do: func(x *target) { x.control(fnEnhancedAccept, setup32(1, 16382)) }, want: is(ddpadapt.ErrInsufficientIRD)},
+			qp: negotiate, do: func(x *target) { x.control(fnEnhancedAccept, setup32(1, 16382)) },
+			want: is(ddpadapt.ErrInsufficientIRD)},
 		{name: "a Terminate in place of the answer is a refusal",
 			do: says(fnTerminate, 0), want: is(syscall.ECONNRESET)},
 		{name: "a Reject is a refusal",
@@ -122,7 +123,8 @@ func TestHostileServer(t *testing.T) {
 		connected := l.serve(x)
 		x.control(fnEnhancedAccept, setup32(1, 16382))
 		term, err := rdmap.ParseTerminate(ddp.UntaggedView(x.untilTerminate().data[2:]).Payload())
-		if want := (rdmap.Terminate{Layer: rdmap.LayerLLP, EType: rdmap.ETypeMPA, Code: rdmap.CodeInsufficientIRD}); err != nil || term != want {
+		if want := (rdmap.Terminate{Layer: rdmap.LayerLLP, EType: rdmap.ETypeMPA,
+			Code: rdmap.CodeInsufficientIRD}); err != nil || term != want {
 			t.Errorf("%+v, %v; want %+v", term, err, want)
 		}
 		if err := <-connected; err == nil {

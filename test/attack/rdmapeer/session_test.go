@@ -295,7 +295,8 @@ func TestInitiateFlood(t *testing.T) {
 		}
 	}
 	l.unhurt(t, l.pattern)
-	for r, err := l.l.Accept(none); !errors.Is(err, context.Canceled); r, err = l.l.Accept(none) { // one may be on its way out
+	// one may be on its way out
+	for r, err := l.l.Accept(none); !errors.Is(err, context.Canceled); r, err = l.l.Accept(none) {
 		if err != nil || r.Reject(nil) == nil {
 			t.Fatalf("a request that is no more: %v", err)
 		}

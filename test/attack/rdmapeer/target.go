@@ -106,7 +106,8 @@ func (l *lab) aim(t testing.TB, with *setup) *target {
 	t.Cleanup(func() {
 		x.qp.Close()
 		x.other.Close()
-		for _, mr := range []*rdma.MR{x.rw, x.ro, x.wo, x.local, x.atomic, x.top, x.foreign, x.scoped, x.mine, x.revoked, x.big} {
+		for _, mr := range []*rdma.MR{x.rw, x.ro, x.wo, x.local, x.atomic, x.top, x.foreign, x.scoped, x.mine,
+			x.revoked, x.big} {
 			mr.Deregister()
 		}
 	})
@@ -191,7 +192,8 @@ func (x *target) message() message {
 func (x *target) read(stag ddp.STag, to uint64, n uint32) []byte {
 	x.t.Helper()
 	const sink, sinkTO = 0x51, 77
-	x.segment(readRequest(x.msn[1], rdmap.ReadRequest{SinkSTag: sink, SinkTO: sinkTO, Size: n, SrcSTag: stag, SrcTO: to}))
+	x.segment(readRequest(x.msn[1], rdmap.ReadRequest{SinkSTag: sink, SinkTO: sinkTO, Size: n, SrcSTag: stag,
+		SrcTO: to}))
 	x.msn[1]++
 	return x.response(sink, sinkTO)
 }
@@ -202,7 +204,8 @@ func (x *target) response(sink ddp.STag, to uint64) []byte {
 	var got []byte
 	for {
 		m := x.message()
-		if m.ppid != ddpadapt.PPIDSegment || len(m.data) < 2+ddp.TaggedHeaderLen || m.data[3] != rdmap.Control(rdmap.OpReadResponse) {
+		if m.ppid != ddpadapt.PPIDSegment || len(m.data) < 2+ddp.TaggedHeaderLen ||
+			m.data[3] != rdmap.Control(rdmap.OpReadResponse) {
 			x.t.Fatalf("a Read is answered by %v", m)
 		}
 		v := ddp.TaggedView(m.data[2:])
@@ -283,7 +286,8 @@ func (o terminated) check(x *target, good int) {
 	if len(culprit) == 0 { // which one is a matter of chance
 		culprit = append(bytes.Clone(term.DDP[:ddp.Control(term.DDP[0]).HeaderLen()]), evil(8)...)
 	}
-	want := rdmap.Terminate{Layer: o.layer, EType: o.etype, Code: o.code, HasLength: !o.bare, HasDDP: !o.bare, HasRDMA: o.rdma}
+	want := rdmap.Terminate{Layer: o.layer, EType: o.etype, Code: o.code, HasLength: !o.bare, HasDDP: !o.bare,
+		HasRDMA: o.rdma}
 	if !o.bare {
 		want.SegLength = uint16(len(culprit))
 		n := copy(want.DDP[:ddp.Control(culprit[0]).HeaderLen()], culprit)
@@ -331,7 +335,8 @@ func isTerminate(m message) bool {
 		return false
 	}
 	var want [ddp.UntaggedHeaderLen]byte
-	ddp.Untagged{Last: true, Rsvd: [5]byte{rdmap.Control(rdmap.OpTerminate)}, QN: rdmap.QueueTerminate, MSN: 1}.Put(want[:])
+	ddp.Untagged{Last: true, Rsvd: [5]byte{rdmap.Control(rdmap.OpTerminate)}, QN: rdmap.QueueTerminate,
+		MSN: 1}.Put(want[:])
 	return bytes.Equal(m.data[2:2+ddp.UntaggedHeaderLen], want[:])
 }
 

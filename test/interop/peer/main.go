@@ -57,7 +57,8 @@ func parse() *options {
 	f.Uint16Var(&o.streams, "streams", 10, "streams each way")
 	f.IntVar(&o.send, "send", 0, "messages to send")
 	f.IntVar(&o.expect, "expect", 0, "messages to receive")
-	f.StringVar(&o.sizes, "sizes", "mixed", "of the messages, octets: small (to 1400), mixed (to 60000, mostly short), big (to 60000, evenly)")
+	f.StringVar(&o.sizes, "sizes", "mixed",
+		"of the messages, octets: small (to 1400), mixed (to 60000, mostly short), big (to 60000, evenly)")
 	f.StringVar(&o.order, "order", "ordered", "ordered, unordered or both")
 	f.Uint64Var(&o.seed, "seed", 0, "of the messages sent")
 	f.Uint64Var(&o.peerSeed, "peer-seed", 0, "of the messages received")
@@ -65,7 +66,8 @@ func parse() *options {
 	f.IntVar(&o.peerRun, "peer-run", 0, "which start of the peer it is")
 	f.BoolVar(&o.partial, "partial", false, "fewer messages than expected are no failure")
 	f.Int64Var(&o.adaptation, "adaptation", -1, "announce this adaptation layer indication")
-	f.StringVar(&o.ending, "end", "wait", "wait (for the peer to end it), shutdown or abort, once all is sent and received")
+	f.StringVar(&o.ending, "end", "wait",
+		"wait (for the peer to end it), shutdown or abort, once all is sent and received")
 	f.StringVar(&o.reason, "reason", "", "of the abort")
 	rtoMin := f.Int("rto-min", 0, "RTO.Min in `ms` (default: the RFC's)")
 	rtoMax := f.Int("rto-max", 0, "RTO.Max and RTO.Initial in `ms`")
@@ -126,8 +128,10 @@ func (o *options) serve() (ok bool, err error) {
 }
 
 func (o *options) config() (*sctp.Config, error) {
-	c := &sctp.Config{EncapPort: o.encapPort, LocalPort: o.localPort, Events: 1024, OutStreams: o.streams, SendBuffer: o.buffer, RecvBuffer: o.buffer,
-		RTOMin: o.rtoMin, RTOMax: o.rtoMax, RTOInitial: o.rtoMax, HeartbeatInterval: o.heartbeat, CookieLife: o.cookieLife, PathMaxRetrans: o.pathRetrans}
+	c := &sctp.Config{EncapPort: o.encapPort, LocalPort: o.localPort, Events: 1024, OutStreams: o.streams,
+		SendBuffer: o.buffer, RecvBuffer: o.buffer,
+		RTOMin: o.rtoMin, RTOMax: o.rtoMax, RTOInitial: o.rtoMax, HeartbeatInterval: o.heartbeat,
+		CookieLife: o.cookieLife, PathMaxRetrans: o.pathRetrans}
 	if o.adaptation >= 0 {
 		a := uint32(o.adaptation)
 		c.Adaptation = &a

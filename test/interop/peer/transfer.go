@@ -27,7 +27,8 @@ type transfer struct {
 
 // transfer sends and receives until the association is over and says whether all went well.
 func (o *options) transfer(c *sctp.Conn) bool {
-	t := &transfer{options: o, c: c, run: o.run, changed: sync.NewCond(new(sync.Mutex)), check: checker{pattern: o.incoming}}
+	t := &transfer{options: o, c: c, run: o.run, changed: sync.NewCond(new(sync.Mutex)),
+		check: checker{pattern: o.incoming}}
 	start := time.Now()
 	var rest sync.WaitGroup
 	rest.Go(t.sender)
@@ -42,8 +43,10 @@ func (o *options) transfer(c *sctp.Conn) bool {
 	rest.Wait()
 	line("received %d of %d", t.received, o.expect)
 	s := c.Stats()
-	line("stats seconds=%.3f octets-in=%d octets-out=%d chunks-out=%d retransmitted=%d fast=%d timeouts=%d duplicates=%d beyond-window=%d wrong-tag=%d malformed=%d",
-		seconds, octetsIn, t.octetsOut, s.DataOut, s.Retransmits, s.FastRetransmits, s.Timeouts, s.DuplicatesIn, s.OutOfWindow, s.WrongTag, s.Malformed)
+	line("stats seconds=%.3f octets-in=%d octets-out=%d chunks-out=%d retransmitted=%d fast=%d timeouts=%d "+
+		"duplicates=%d beyond-window=%d wrong-tag=%d malformed=%d",
+		seconds, octetsIn, t.octetsOut, s.DataOut, s.Retransmits, s.FastRetransmits, s.Timeouts, s.DuplicatesIn,
+		s.OutOfWindow, s.WrongTag, s.Malformed)
 	return t.check.wrong == 0 && (t.received == o.expect || o.partial)
 }
 

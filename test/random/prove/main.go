@@ -115,7 +115,8 @@ func (p *prover) besiege(seed uint64) {
 	counters.Add(&p.sieges, &st)
 	if err != nil {
 		p.violations++
-		fmt.Printf("VIOLATION in a siege: %v (go test ./test/attack -run Hurts -seed %d -seeds 1 -packets %d)\n", err, seed, siegePackets)
+		fmt.Printf("VIOLATION in a siege: %v (go test ./test/attack -run Hurts -seed %d -seeds 1 -packets %d)\n", err,
+			seed, siegePackets)
 	}
 }
 
@@ -128,7 +129,8 @@ func (p *prover) violated(s *random.Schedule, v *random.Violation) {
 	fails, end := random.Fails(v.Invariant), time.Now().Add(patience)
 	short := random.Shrink(*s, p.tries, func(s *random.Schedule) bool { return time.Now().Before(end) && fails(s) })
 	p.mu.Lock()
-	fmt.Printf("seed %d, %d acts of %d are left: %v\n%s", v.Seed, len(short.Acts), len(s.Acts), short.Run().Violation, short.Test(fmt.Sprintf("Seed%d", v.Seed)))
+	fmt.Printf("seed %d, %d acts of %d are left: %v\n%s", v.Seed, len(short.Acts), len(s.Acts), short.Run().Violation,
+		short.Test(fmt.Sprintf("Seed%d", v.Seed)))
 	p.mu.Unlock()
 }
 

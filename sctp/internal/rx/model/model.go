@@ -94,7 +94,8 @@ func (a *sackModel) endPacket(now rawio.Time, gaps bool) {
 	if a.hasData {
 		a.packetsSinceSack++
 		a.lossBackoff = max(a.lossBackoff-1, 0)
-		if ago := now.Sub(a.lastDataAt); a.hasDuplicate && !a.strictRFC && (a.lastWaited || a.sackDueAt != rawio.Never) && ago >= 10*time.Millisecond {
+		if ago := now.Sub(a.lastDataAt); a.hasDuplicate && !a.strictRFC &&
+			(a.lastWaited || a.sackDueAt != rawio.Never) && ago >= 10*time.Millisecond {
 			a.delayLimit = min(a.delayLimit, ago/2)
 		}
 		a.hasDuplicate = false
@@ -133,7 +134,8 @@ func (z *receiverModel) makeMessage() {
 	for i := range count {
 		payload := bytes.Repeat([]byte{byte(n), byte(i)}, size)[:size+cut>>3%3]
 		m.data = append(m.data, payload...)
-		f := wire.DataFields{TSN: firstTSN.Add(uint32(len(z.chunks))), Stream: m.stream, SSN: ssn, PPID: uint32(n), PayloadLen: len(payload)}
+		f := wire.DataFields{TSN: firstTSN.Add(uint32(len(z.chunks))), Stream: m.stream, SSN: ssn, PPID: uint32(n),
+			PayloadLen: len(payload)}
 		if m.unordered {
 			f.Flags |= wire.FlagU
 		}
@@ -189,7 +191,8 @@ func (z *receiverModel) deliverChunk(d wire.Data, place, refuse bool) bool {
 	d = wire.Data(buf.B[at:buf.Filled])
 	z.wasFull = z.wasFull || z.receiver.Window() == 0
 	again := z.received[d.TSN()] && !z.wasFull
-	wanted, roomy := z.receiver.HasGaps() && d.TSN() == z.receiver.CumTSN()+1, z.receiver.Internals().Room > 0 // others wait for it
+	// others wait for it
+	wanted, roomy := z.receiver.HasGaps() && d.TSN() == z.receiver.CumTSN()+1, z.receiver.Internals().Room > 0
 	a := z.receiver.Admit(d)
 	z.logState(d.TSN(), a)
 	if z.underPressure && (a == rx.New && !wanted || a != rx.New && wanted && roomy) {
@@ -245,7 +248,8 @@ const maxFuzzChunk = 1024
 func (z *receiverModel) checkError(err error) bool {
 	z.logState(err)
 	var v *rx.ViolationError
-	if err != nil && !(z.limitsMessages && err == rx.ErrMessageTooBig) && (!z.hasForged || !errors.As(err, &v) && err != rx.ErrMessageTooBig) {
+	if err != nil && !(z.limitsMessages && err == rx.ErrMessageTooBig) &&
+		(!z.hasForged || !errors.As(err, &v) && err != rx.ErrMessageTooBig) {
 		z.t.Fatalf("a peer that does as it should: %v", err)
 	}
 	return err == nil
@@ -284,7 +288,8 @@ func (z *receiverModel) readMessage() {
 		return
 	}
 	z.partialData, z.partialMessage = append(z.partialData, b[:m.Size]...), s
-	if m.Stream != s.stream || m.Unordered != s.unordered || !bytes.HasPrefix(s.data, z.partialData) || m.More == (len(z.partialData) == len(s.data)) {
+	if m.Stream != s.stream || m.Unordered != s.unordered || !bytes.HasPrefix(s.data, z.partialData) ||
+		m.More == (len(z.partialData) == len(s.data)) {
 		z.t.Fatalf("message %d arrived changed: %x", n, z.partialData)
 	}
 	if m.More {
@@ -329,7 +334,8 @@ func (z *receiverModel) checkSack(room int) {
 		z.advertisedWindow = w
 	}
 	if k.CumTSN() != z.receiver.CumTSN() || int(k.ARwnd()) != z.advertisedWindow {
-		z.t.Fatalf("SACK of %d with a_rwnd %d, want %d with %d", k.CumTSN(), k.ARwnd(), z.receiver.CumTSN(), z.advertisedWindow)
+		z.t.Fatalf("SACK of %d with a_rwnd %d, want %d with %d", k.CumTSN(), k.ARwnd(), z.receiver.CumTSN(),
+			z.advertisedWindow)
 	}
 	if z.sackModel.packetsSinceSack == 1 && !z.sackModel.mustSend {
 		z.sackModel.delayExpired = false
@@ -379,7 +385,8 @@ func (z *receiverModel) forgeChunk(d wire.Data) wire.Data {
 	if b := z.input.Next(); b&1 != 0 {
 		payload = payload[:min(len(payload), b>>4)]
 	}
-	f := wire.DataFields{Flags: d.Flags(), TSN: d.TSN(), Stream: d.Stream(), SSN: d.SSN(), PPID: d.PPID(), PayloadLen: len(payload)}
+	f := wire.DataFields{Flags: d.Flags(), TSN: d.TSN(), Stream: d.Stream(), SSN: d.SSN(), PPID: d.PPID(),
+		PayloadLen: len(payload)}
 	switch b := z.input.Next(); b % 5 {
 	case 0:
 		f.Flags = uint8(b >> 3)
@@ -484,8 +491,10 @@ func (z *receiverModel) checkState() {
 		a.sackDueAt = r.Deadline()
 	}
 	a.advanceTime(z.now)
-	if due := r.SackDue(z.now); due != a.mustSend || r.SackPending() != (due || a.packetsSinceSack > 0) || r.SackNow() != (due && a.lossBackoff > 0) || r.Deadline() != a.sackDueAt {
-		z.t.Fatalf("SACK due %v, pending %v, now %v, at %d; want %+v", due, r.SackPending(), r.SackNow(), r.Deadline(), *a)
+	if due := r.SackDue(z.now); due != a.mustSend || r.SackPending() != (due || a.packetsSinceSack > 0) ||
+		r.SackNow() != (due && a.lossBackoff > 0) || r.Deadline() != a.sackDueAt {
+		z.t.Fatalf("SACK due %v, pending %v, now %v, at %d; want %+v", due, r.SackPending(), r.SackNow(),
+			r.Deadline(), *a)
 	}
 }
 
@@ -520,7 +529,8 @@ func (z *receiverModel) deliverRest() {
 	}
 	// The receive buffer is as large as it was at first.
 	if z.receiver.Window() != z.limit || z.receiver.Buffered() != 0 || z.receiver.HasGaps() {
-		z.t.Fatalf("window %d of %d, %d octets held, gaps %v", z.receiver.Window(), z.limit, z.receiver.Buffered(), z.receiver.HasGaps())
+		z.t.Fatalf("window %d of %d, %d octets held, gaps %v", z.receiver.Window(), z.limit, z.receiver.Buffered(),
+			z.receiver.HasGaps())
 	}
 }
 
@@ -540,9 +550,11 @@ func (z *receiverModel) checkCutOff() {
 // Play runs a script against the receiving half. It writes down what happens if there is something
 // to write to.
 func Play(t *testing.T, in []byte, told *strings.Builder) {
-	z := &receiverModel{t: t, log: told, input: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3], received: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
+	z := &receiverModel{t: t, log: told, input: in[1:], limit: []int{1 << 20, 3000, 1500}[in[0]%3],
+		received: map[wire.TSN]bool{}, acked: map[wire.TSN]bool{}}
 	z.pool, z.hasLoneDelay, z.limitsMessages = rawio.NewPool(2048<<(in[0]>>4&3), 8), in[0]&4 != 0, in[0]&0x18 == 0x18
-	cfg := rx.Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams, SackDelay: fuzzDelay}
+	cfg := rx.Config{PeerTSN: firstTSN, RecvBuffer: z.limit, PMDCS: maxFuzzChunk, InStreams: fuzzStreams,
+		SackDelay: fuzzDelay}
 	z.sackModel.strictRFC, z.sackModel.loneDelay, z.sackModel.delayLimit = in[0]&8 != 0, fuzzDelay, fuzzDelay
 	cfg.StrictRFC = z.sackModel.strictRFC
 	if z.hasLoneDelay {
@@ -552,7 +564,8 @@ func Play(t *testing.T, in []byte, told *strings.Builder) {
 	if z.limitsMessages {
 		cfg.MaxMessage = 2 * z.limit / 3
 	}
-	z.rwnd, z.advertisedWindow, z.pmdcs, z.sackModel.sackDueAt, z.forgesNothing = z.limit, z.limit, maxFuzzChunk, rawio.Never, in[0]&0x40 != 0
+	z.rwnd, z.advertisedWindow, z.pmdcs, z.sackModel.sackDueAt, z.forgesNothing = z.limit, z.limit, maxFuzzChunk,
+		rawio.Never, in[0]&0x40 != 0
 	z.receiver = rx.NewReceiver(cfg)
 	for i := range z.ssn {
 		z.ssn[i] = firstSSN
@@ -574,6 +587,7 @@ func Play(t *testing.T, in []byte, told *strings.Builder) {
 		z.releaseMessage()
 	}
 	if z.receiver.Buffered() != 0 || z.receiver.Internals().Memory != 0 || z.pool.Outstanding() != 0 {
-		t.Fatalf("%d octets held at the end, %d octets of memory, %d packets", z.receiver.Buffered(), z.receiver.Internals().Memory, z.pool.Outstanding())
+		t.Fatalf("%d octets held at the end, %d octets of memory, %d packets", z.receiver.Buffered(),
+			z.receiver.Internals().Memory, z.pool.Outstanding())
 	}
 }

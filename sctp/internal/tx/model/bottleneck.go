@@ -103,8 +103,9 @@ type TransferResult struct {
 	Packets                  int        // that they came in
 	Data                     int        // octets of user data, each once
 	EndAt                    rawio.Time // until the end of it, or of the association
-	CwndExcess               int        // by how much cwnd was more than an initial window and what was acknowledged, once
-	Err                      error      // of a SACK
+	// by how much cwnd was more than an initial window and what was acknowledged, once
+	CwndExcess int
+	Err        error // of a SACK
 }
 
 const (
@@ -133,7 +134,8 @@ func (r Bottleneck) Transfer(t *testing.T, seed uint32, lasts time.Duration) (g 
 	must.OK(t, s.AddPath(p))
 	s.SetPeer(uint32(r.Window(0)), 1)
 	initial := p.CC().Window()
-	x := &PeerView{Cum: firstTSN - 1, s: s, rtt: r.Trip, windowFunc: r.Window, received: map[wire.TSN]bool{}, highestReceived: firstTSN - 1, reportedMissing: map[wire.TSN]bool{}}
+	x := &PeerView{Cum: firstTSN - 1, s: s, rtt: r.Trip, windowFunc: r.Window, received: map[wire.TSN]bool{},
+		highestReceived: firstTSN - 1, reportedMissing: map[wire.TSN]bool{}}
 	b := pack.NewBatch(1)
 	body := bytes.Repeat([]byte{1}, cmp.Or(r.Message, s.MaxPayload()))
 	var free rawio.Time              // when the bottleneck is

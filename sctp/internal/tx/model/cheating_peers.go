@@ -47,7 +47,9 @@ func CheatingPeers() []CheatingPeer {
 	return []CheatingPeer{
 		{"all that was sent is acknowledged", true, func(x *PeerView, came []wire.TSN) {
 			if came == nil {
-				x.SendSackOnArrival(func() wire.SackFields { return wire.SackFields{CumTSN: x.HighestSent(), ARwnd: x.Window()} })
+				x.SendSackOnArrival(func() wire.SackFields {
+					return wire.SackFields{CumTSN: x.HighestSent(), ARwnd: x.Window()}
+				})
 			}
 		}},
 		{"named in a gap block", false, func(x *PeerView, came []wire.TSN) {
@@ -122,7 +124,8 @@ func CheatingPeers() []CheatingPeer {
 			}
 		}},
 		{"taken back, and acknowledged again", false, func(x *PeerView, came []wire.TSN) {
-			if turn := x.Ticks % 40; len(x.reportedMissing) == 0 && x.Acked()+1 < x.Cum { // as over a path that reorders, where nothing is lost at once
+			// as over a path that reorders, where nothing is lost at once
+			if turn := x.Ticks % 40; len(x.reportedMissing) == 0 && x.Acked()+1 < x.Cum {
 				x.reportedMissing[0] = true
 				x.SendSack(wire.SackFields{CumTSN: x.Acked(), ARwnd: x.Window(), Gaps: gapAckUpTo(x.Acked(), x.Cum)})
 				x.SendSack(x.honestSack())

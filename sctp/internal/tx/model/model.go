@@ -246,11 +246,13 @@ func (z *fuzzer) checkNextChunk(d wire.Data) {
 		}
 	}
 	whole := messageBody(int(z.currentToken), z.pendingSizes[z.currentToken])
-	if n := z.currentOffset + len(p); n > len(whole) || !bytes.Equal(whole[z.currentOffset:n], p) || d.E() != (n == len(whole)) {
+	if n := z.currentOffset + len(p); n > len(whole) || !bytes.Equal(whole[z.currentOffset:n], p) ||
+		d.E() != (n == len(whole)) {
 		z.t.Fatalf("TSN %d: message %d from octet %d is %x", t, z.currentToken, z.currentOffset, p)
 	}
 	if z.currentOffset += len(p); d.E() {
-		z.messageEndTSNs, z.messageTokens, z.currentOffset = append(z.messageEndTSNs, t), append(z.messageTokens, z.currentToken), 0
+		z.messageEndTSNs, z.messageTokens, z.currentOffset = append(z.messageEndTSNs, t),
+			append(z.messageTokens, z.currentToken), 0
 	}
 }
 
@@ -277,7 +279,8 @@ func (z *fuzzer) handleRandomSack() {
 	unsent := !cum.Less(next) || !cum.Less(z.firstUnsent)
 	for _, g := range k.Gaps {
 		unsent = unsent || g.Start <= g.End && (!cum.Add(uint32(g.End)).Less(next) ||
-			z.firstUnsent.Less(next) && cum.Add(uint32(g.Start)).LessEq(z.firstUnsent) && z.firstUnsent.LessEq(cum.Add(uint32(g.End))))
+			z.firstUnsent.Less(next) && cum.Add(uint32(g.Start)).LessEq(z.firstUnsent) &&
+				z.firstUnsent.LessEq(cum.Add(uint32(g.End))))
 	}
 	stale := cum.Less(z.s.CumTSN())
 	missed := z.totalMisses()
@@ -335,7 +338,9 @@ func (z *fuzzer) sackReceived() {
 			gaps = append(gaps, wire.GapBlock{Start: o, End: o})
 		}
 	}
-	r, err := z.s.HandleSack(z.now, wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: cum, ARwnd: uint32(z.input.Next()) << 10, Gaps: gaps, Dups: z.unreportedDups})))
+	r, err := z.s.HandleSack(z.now,
+		wire.Sack(wire.AppendSack(nil, wire.SackFields{CumTSN: cum, ARwnd: uint32(z.input.Next()) << 10, Gaps: gaps,
+			Dups: z.unreportedDups})))
 	must.OK(z.t, err)
 	z.unreportedDups = z.unreportedDups[:0]
 	z.traceEvent(r)
@@ -381,7 +386,8 @@ func (z *fuzzer) runCommand(op int) {
 	case 6: // time passes
 		if next := z.s.NextTimeout(); z.input.Next()%2 == 0 && next < z.now+2*second {
 			z.now = max(z.now, next)
-		} else if z.now += rawio.Time(z.input.Next()*z.input.Next()) * ms / 4; z.input.Next() < 8 && z.s.Outstanding() == 0 {
+		} else if z.now += rawio.Time(z.input.Next()*z.input.Next()) * ms / 4; z.input.Next() < 8 &&
+			z.s.Outstanding() == 0 {
 			z.now += 1100 * second // longer than stamps tell apart
 		}
 		z.runTimers()
@@ -496,7 +502,8 @@ func (z *fuzzer) finishTransfer() {
 	}
 	z.s.Expire(rawio.Never - 1) // whatever could have expired was sent in time
 	if s := z.s; s.Flight() != 0 || s.DataInFlight() != 0 || s.Queued() != 0 || s.NextTimeout() != rawio.Never {
-		z.t.Fatalf("flight %d, data %d, queued %d, timer %d at the end", s.Flight(), s.DataInFlight(), s.Queued(), s.NextTimeout())
+		z.t.Fatalf("flight %d, data %d, queued %d, timer %d at the end", s.Flight(), s.DataInFlight(), s.Queued(),
+			s.NextTimeout())
 	}
 }
 
@@ -511,7 +518,8 @@ func (z *fuzzer) stopAndCheck() {
 	}
 	z.s.Stop()
 	if s := z.s; s.NextTimeout() != rawio.Never || s.HasMoreWork() || s.Flight() != 0 || s.DataInFlight() != 0 {
-		z.t.Fatalf("after its end: timer %d, more %v, flight %d, data %d", s.NextTimeout(), s.HasMoreWork(), s.Flight(), s.DataInFlight())
+		z.t.Fatalf("after its end: timer %d, more %v, flight %d, data %d", s.NextTimeout(), s.HasMoreWork(),
+			s.Flight(), s.DataInFlight())
 	}
 	for f, ok := z.s.NextFailed(); ok; f, ok = z.s.NextFailed() {
 		if !left[f.Token] {
@@ -530,8 +538,10 @@ func (z *fuzzer) stopAndCheck() {
 // RunCommands gives the sending half a list of commands, and tells what it does if there is
 // something to write that to.
 func RunCommands(t *testing.T, in []byte, told *strings.Builder) {
-	z := &fuzzer{t: t, traceOut: told, input: in[1:], b: pack.NewBatch(1000), now: rawio.Time(in[0]>>6) * 1000 * second, maxBurst: int(in[0] >> 2 & 7),
-		firstUnsent: firstTSN, pendingSizes: map[uint64]int{}, sentChunks: map[wire.TSN][]byte{}, received: map[wire.TSN]bool{}}
+	z := &fuzzer{t: t, traceOut: told, input: in[1:], b: pack.NewBatch(1000),
+		now: rawio.Time(in[0]>>6) * 1000 * second, maxBurst: int(in[0] >> 2 & 7),
+		firstUnsent: firstTSN, pendingSizes: map[uint64]int{}, sentChunks: map[wire.TSN][]byte{},
+		received: map[wire.TSN]bool{}}
 	letter, control := bits.OnesCount8(in[0])%2 == 0, cc.NewReno
 	if letter {
 		control = cc.RFC9260
@@ -542,9 +552,11 @@ func RunCommands(t *testing.T, in []byte, told *strings.Builder) {
 		reno := control
 		control = func(pmdcs int, v6 bool) cc.Controller { return pacedController{reno(pmdcs, v6), &z.pacingRate} }
 	}
-	z.s = tx.NewSender(tx.Config{TSN: firstTSN, SendBuffer: sendBuffer, MaxBurst: z.maxBurst, StrictRFC: letter, Rand: func() uint32 { return uint32(z.input.Next() % 64) }})
+	z.s = tx.NewSender(tx.Config{TSN: firstTSN, SendBuffer: sendBuffer, MaxBurst: z.maxBurst, StrictRFC: letter,
+		Rand: func() uint32 { return uint32(z.input.Next() % 64) }})
 	for i := range 1 + in[0]%3 {
-		p := tx.NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1 + i}), 0), fuzzMTU, rto, control)
+		p := tx.NewPath(netip.AddrPort{}, netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, 1 + i}), 0), fuzzMTU,
+			rto, control)
 		if p.HeartbeatsOnSuspicion = in[0]&0x20 == 0; i == 0 || in[0]&8 != 0 { // the first has set up the association
 			p.State = tx.Active
 		}
