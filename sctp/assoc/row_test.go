@@ -621,3 +621,26 @@ func TestRowIsHeard(t *testing.T) {
 	l.InState(assoc.Established)
 	check.Equal(t, "reports contradicted", l.A.Stats().ICMPContradicted, 1)
 }
+
+// The SACK that a row leaves to its timer waits as long as that of a single packet: as long as the
+// round trip demands that is known when the row comes.
+func TestSackOfARowWaitsForARoundTripAtMost(t *testing.T) {
+	l := sctptest.Passive(t, &assoc.Config{HeartbeatInterval: -1})
+	begin := l.Data("begins ")
+	begin[1] = wire.FlagB
+	l.Send(l.Tag, begin) // no round trip is known
+	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{{1}}}))
+	l.Flush()
+	l.Now = l.Now.Add(3 * time.Millisecond)
+	l.Send(l.Tag, l.Sack(l.HostTSN))
+	ps := inRow(l, 4)
+	for i := range ps {
+		ps[i].Data[wire.CommonHeaderLen+1] = 0
+		ps[i].Buf = rawio.NewBuf(make([]byte, 4*len("place")))
+	}
+	must.Equal(t, "packets handled", l.A.HandlePackets(l.Now, ps), len(ps))
+	l.Flush()
+	early, late := l.Wait(25*time.Millisecond-1), l.Wait(1)
+	l.Expect(early, "")
+	l.Expect(late, "SACK")
+}
