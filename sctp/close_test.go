@@ -50,7 +50,7 @@ func TestListenerCloseAbortsWhatNobodyAccepted(t *testing.T) {
 // Dial succeeds also when the association has ended by the time it looks.
 func TestDialSucceedsForAnAssociationThatEndsAtOnce(t *testing.T) {
 	p := newPair(t)
-	l := must.Get(p.b.Listen(0, nil))(t)
+	l := must.Get(p.b.Listen(0, &Config{Backlog: 300}))(t) // room for all, however late they are accepted
 	ctx := deadlineCtx(t)
 	go func() {
 		for c, err := l.Accept(ctx); err == nil; c, err = l.Accept(ctx) {

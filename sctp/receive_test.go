@@ -3,6 +3,7 @@ package sctp
 import (
 	"net/netip"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/mempair"
@@ -16,62 +17,64 @@ import (
 // Without one it goes when those who might have answered have had their turn, even if somebody has
 // the gate then.
 func TestAcknowledgementGoesWithTheAnswer(t *testing.T) {
-	// req 9260-6.2-7
-	la, lb := mempair.New(t, mem.Options{MTU: 1500})
-	p := joinPair(t, la, lb, la, &deaf{lb, make(chan struct{})})
-	a, b := p.a, p.b
-	l := must.Get(b.Listen(5000, nil))(t)
-	dialed := make(chan *Conn)
-	go func() {
-		c, _ := a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil)
-		dialed <- c
-	}()
-	r := newReceiver(b, nil, false)
-	comes := func(packets int) {
-		r.beginRun()
-		for got := 0; got < packets; {
-			n := must.Get(lb.ReadBatch(r.pkts))(t)
-			r.dispatchBatch(n)
-			got += n
+	synctest.Test(t, func(t *testing.T) {
+		// req 9260-6.2-7
+		la, lb := mempair.New(t, mem.Options{MTU: 1500})
+		p := joinPair(t, la, lb, la, &deaf{lb, make(chan struct{})})
+		a, b := p.a, p.b
+		l := must.Get(b.Listen(5000, nil))(t)
+		dialed := make(chan *Conn)
+		go func() {
+			c, _ := a.Dial(deadlineCtx(t), netip.AddrPortFrom(p.bAddr, 5000), nil)
+			dialed <- c
+		}()
+		r := newReceiver(b, nil, false)
+		comes := func(packets int) {
+			r.beginRun()
+			for got := 0; got < packets; {
+				n := must.Get(lb.ReadBatch(r.pkts))(t)
+				r.dispatchBatch(n)
+				got += n
+			}
 		}
-	}
-	for l.waits() == 0 {
+		for l.waits() == 0 {
+			comes(1)
+			r.finishRun(nil)
+		}
+		c, d := <-dialed, must.Get(l.Accept(deadlineCtx(t)))(t)
+		must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t) // the first DATA is acknowledged at once
 		comes(1)
 		r.finishRun(nil)
-	}
-	c, d := <-dialed, must.Get(l.Accept(deadlineCtx(t)))(t)
-	must.Do(c.WriteMsg([]byte("x"), SendInfo{}))(t) // the first DATA is acknowledged at once
-	comes(1)
-	r.finishRun(nil)
-	message := make([]byte, 2*1400)
-	for _, tt := range []struct {
-		name    string
-		answers bool
-		while   func(letGo func())
-	}{
-		{"answered", true, func(letGo func()) { must.Do(d.WriteMsg([]byte("x"), SendInfo{}))(t); letGo() }},
-		{"not answered", true, func(letGo func()) { letGo() }},
-		{"somebody has the gate", true, func(letGo func()) { d.acquireLock(); letGo(); d.unlock() }},
-		{"somebody looks", true, func(letGo func()) { d.peekAssoc(func(*assoc.Assoc) { letGo() }) }},
-		{"messages are not answered", false, nil},
-	} {
-		r.pollPolicy.RecordHandled(9, 900, 1, false)
-		for range 16 {
-			r.pollPolicy.RecordHeldSack(tt.answers)
+		message := make([]byte, 2*1400)
+		for _, tt := range []struct {
+			name    string
+			answers bool
+			while   func(letGo func())
+		}{
+			{"answered", true, func(letGo func()) { must.Do(d.WriteMsg([]byte("x"), SendInfo{}))(t); letGo() }},
+			{"not answered", true, func(letGo func()) { letGo() }},
+			{"somebody has the gate", true, func(letGo func()) { d.acquireLock(); letGo(); d.unlock() }},
+			{"somebody looks", true, func(letGo func()) { d.peekAssoc(func(*assoc.Assoc) { letGo() }) }},
+			{"messages are not answered", false, nil},
+		} {
+			r.pollPolicy.RecordHandled(9, 900, 1, false)
+			for range 16 {
+				r.pollPolicy.RecordHeldSack(tt.answers)
+			}
+			must.Do(c.WriteMsg(message, SendInfo{}))(t)
+			sent, sacks := b.Stats().TxPackets, d.Stats().SacksOut
+			comes(2)
+			held := r.releaseConn(true)
+			must.That(t, (held == d) == tt.answers && (b.Stats().TxPackets == sent) == tt.answers,
+				"%s: held back %v, %d packets sent", tt.name, held == d, b.Stats().TxPackets-sent)
+			if held == nil {
+				continue
+			}
+			tt.while(func() { r.releaseHeldSack(held, true) })
+			check.Equal(t, tt.name+": packets sent", b.Stats().TxPackets-sent, 1)
+			check.Equal(t, tt.name+": of these with a SACK", d.Stats().SacksOut-sacks, 1)
 		}
-		must.Do(c.WriteMsg(message, SendInfo{}))(t)
-		sent, sacks := b.Stats().TxPackets, d.Stats().SacksOut
-		comes(2)
-		held := r.releaseConn(true)
-		must.That(t, (held == d) == tt.answers && (b.Stats().TxPackets == sent) == tt.answers,
-			"%s: held back %v, %d packets sent", tt.name, held == d, b.Stats().TxPackets-sent)
-		if held == nil {
-			continue
-		}
-		tt.while(func() { r.releaseHeldSack(held, true) })
-		check.Equal(t, tt.name+": packets sent", b.Stats().TxPackets-sent, 1)
-		check.Equal(t, tt.name+": of these with a SACK", d.Stats().SacksOut-sacks, 1)
-	}
+	})
 }
 
 // What is handled together is of one association, in a row, no more than RowMost packets, and no

@@ -1,3 +1,5 @@
+//go:build !rawio_portable
+
 package udp_test
 
 import (
