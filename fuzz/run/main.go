@@ -3,7 +3,7 @@
 // covers. Run it in the root of the module.
 //
 //	go run ./fuzz/run -time 20s
-//	go run ./fuzz/run -time 10m -logs DIR -docs    also brings the table in docs/reliability.md up to date
+//	go run ./fuzz/run -time 10m -logs DIR -docs    also brings the table in docs/dev/reliability.md up to date
 //	go run ./fuzz/run -resume -logs DIR -docs      runs only targets that have not ended well yet
 //	go run ./fuzz/run -collect -logs DIR -docs     only reads the logs that are there
 //

@@ -11,7 +11,7 @@ import (
 
 // docs is the file with the table, and the marks around it.
 const (
-	docs  = "docs/reliability.md"
+	docs  = "docs/dev/reliability.md"
 	begin = "<!-- fuzz -->\n"
 	end   = "<!-- /fuzz -->\n"
 )

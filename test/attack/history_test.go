@@ -17,7 +17,7 @@ import (
 	"github.com/rddp-go/rddp/test/attack/rdmapeer/forge"
 )
 
-// The conditions behind faults that other stacks had. docs/security.md says what each was. The two
+// The conditions behind faults that other stacks had. docs/dev/hostile.md says what each was. The two
 // of Linux's cookies, CVE-2026-53224 and CVE-2026-53246, are in sctp/assoc:
 // TestCookieOfAnotherLayoutIsRefused.
 

@@ -59,7 +59,7 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 			check.That(t, there, "%s names %s:%s, which is not there", doc, m[1], m[2])
 		}
 	}
-	check.That(t, n >= 100, "%d tests named: docs/security.md and docs/reliability.md have more", n)
+	check.That(t, n >= 100, "%d tests named: docs/dev/hostile.md and docs/dev/reliability.md have more", n)
 }
 
 // What the commands of a document or script are taken for.

@@ -124,7 +124,7 @@ func runMachine(o sampling) (bool, error) {
 	r.took = time.Since(start)
 	r.print(os.Stdout)
 	if m.docs {
-		if err := r.updateDocs("docs/reliability.md"); err != nil {
+		if err := r.updateDocs("docs/dev/reliability.md"); err != nil {
 			return false, err
 		}
 	}

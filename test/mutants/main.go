@@ -82,7 +82,7 @@ func machineFlags() *sampling {
 	flag.IntVar(&s.steady, "steady", 20, "times that a test has to pass before its failure counts")
 	flag.Float64Var(&s.least, "least", 97, "the score, in percent, below which this fails")
 	flag.StringVar(&s.survivors, "survivors", "", "a directory for the diffs of survivors, as they come")
-	flag.BoolVar(&s.docs, "docs", false, "bring the table in docs/reliability.md up to date")
+	flag.BoolVar(&s.docs, "docs", false, "bring the table in docs/dev/reliability.md up to date")
 	return s
 }
 

@@ -92,15 +92,31 @@ const (
 	docsEnd   = "<!-- end of hostile -->"
 )
 
-const notes = `The attacker shares two processors with the victim and the honest client, which is silent at first. *Packets* are those that are sent then, as fast as they can be, without those that set
-associations up; *reaction* is what the victim sent because of them, up to three kinds, *Terminate* by layer, type and code. *CPU* is the victim's processor time in
-user and kernel mode over the whole attack, set-up included, less what it takes at rest; the kernel's share of receiving that runs in the attacker's send is not in it. *Times honest* is that time divided by what
-as many messages in packets of the same lengths take, sent at the same moments to a program that reads them, right afterwards: 10 at most. *Hold* is the longest time that the gate of one association was held, during which its program and its packets wait, in steps (pieces of work that
-a peer can cause: chunks, gap blocks, TSNs, messages, paths looked at), and in time of a processor, of which a millisecond is the most. *Heap* is what is alive after a garbage collection with the attack still standing, less what was before it: at most
-1.25 times the *account* (` + "`Transport.Memory`" + `) and 16 KiB for each of the *associations*, beside the batches of packets that a Transport keeps to use again, 320 KiB. Where time is beyond its limit it is measured three times, and the one in the middle counts. *Answers* are
-the octets sent back for each octet of the attack, IP headers included, *to others* those of them that went to third parties and to the client. *Throughput* is what a greedy transfer keeps beside the attack,
-each window compared with the undisturbed ones around it, the median of them; *control* is what it keeps beside as many packets of the same average
-length for a port that nobody has: what the rate alone takes. Up to six times the windows are taken while the verdict is not reached.
+const notes = `The attacker shares two processors with the victim and the honest client, which is silent at first.
+
+- *Packets* are those that are sent then, as fast as they can be, without those that set
+  associations up.
+- *Reaction* is what the victim sent because of them, up to three kinds, *Terminate* by layer, type
+  and code.
+- *CPU* is the victim's processor time in user and kernel mode over the whole attack, set-up
+  included, less what it takes at rest. The kernel's share of receiving that runs in the attacker's
+  send is not in it.
+- *Times honest* is that time divided by what as many messages in packets of the same lengths take.
+  They are sent right afterwards, at the same moments, to a program that reads them. 10 at most.
+- *Hold* is the longest time that the lock of one association was held, while its program and its
+  packets wait. It is in steps, the pieces of work that a peer can cause (chunks, gap blocks, TSNs,
+  messages, paths looked at), and in time of a processor, of which a millisecond is the most.
+- *Heap* is what is alive after a garbage collection with the attack still standing, less what was
+  before it. It is at most 1.25 times the *account* (` + "`Transport.Memory`" + `) and 16 KiB for each of the
+  *associations*, beside 320 KiB of packet batches that a Transport keeps to use again.
+- *Answers* are the octets sent back for each octet of the attack, IP headers included. *To others*
+  are those of them that went to third parties and to the client.
+- *Throughput* is what a greedy transfer keeps beside the attack: each window compared with the
+  undisturbed ones around it, the median of them. *Control* is what it keeps beside as many packets
+  of the same average length for a port that nobody has: what the rate alone takes.
+
+Where time is beyond its limit it is measured three times, and the one in the middle counts. Up to
+six times the windows are taken while the verdict is not reached.
 
 A verdict of *holds* means:
 
@@ -113,9 +129,10 @@ A verdict of *holds* means:
 
 func (r *report) section() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n## Hostile peers\n\n`make hostile` attacks a server over a real link, between network "+
-		"namespaces. %s, %d packets a second, %.0f in the quiet phase, at least %d windows of %.2g s. %d "+
-		"attacks, %d failed; in %d rows the control too is below %d%%, and the verdict is by comparison with it.\n\n",
+	fmt.Fprintf(&b, "%s\n## Attacks over real links\n\n`make hostile` attacks a server over a real link, between "+
+		"network namespaces.\n%s, %d packets a second,\n%.0f in the quiet phase, at least %d windows of %.2g s. "+
+		"%d attacks, %d failed.\nIn %d rows the control too is below %d%%, and the verdict is by comparison with "+
+		"it.\n\n",
 		docsBegin, r.Machine, r.Rate, float64(r.Rate)*r.Quiet, r.Rounds, r.Window, len(r.Rows), r.failed(),
 		r.leaning(), keepsPercent)
 	fmt.Fprintf(&b, "| %s |\n%s|\n", strings.Join(heading, " | "), strings.Repeat("|---", len(heading)))
