@@ -127,7 +127,7 @@ func (a *Assoc) resendData(now rawio.Time, p *path) bool {
 		return false
 	}
 	if now >= s.NextTimeout() {
-		a.handleDataTimeout(now)
+		a.handleT3Timeout(now)
 	}
 	return true
 }

@@ -124,10 +124,17 @@
 // A is the cookie of a restart, B that of an INIT which has met our own. C is one of before, D one
 // that has both tags (section 5.2.4).
 //
-// Each file holds one topic. Set-up: handshake.go, initack.go and init_params.go (5), cookie.go and
-// cookieecho.go (5.1.3 to 5.1.5, 5.2.4). Packets: packet.go (tag rules, section 8.5), transmit.go
-// and control.go (6.10), error.go (3.2, 3.3.10), icmp.go (10). Data: data.go and sack.go (6),
-// ecn.go (RFC 3168). Paths: addresses.go (5.1.2), path.go and failover.go (6.4, 8.1, 8.2, RFC
-// 7829), heartbeat.go (5.4, 8.3), pmtu.go (7.3, RFC 8899), arrival.go (RFC 6951). Ends: shutdown.go
-// (9.2), abort.go (9.1). The halves that send and receive DATA are the internal packages tx and rx.
+// # Files
+//
+// Each file holds one topic. In brackets are the sections that it is about.
+//
+//   - Set-up: handshake.go, initack.go and init_params.go (5), cookie.go (5.1.3), cookieecho.go (5.1.5, 5.2.4).
+//   - State and time: state.go (4), timers.go.
+//   - Packets: packet.go (8.5), transmit.go and control.go (6.10), error.go (3.2, 3.3.10), icmp.go (10).
+//   - Data: data.go and sack.go (6), ecn.go (RFC 3168).
+//   - Paths: addresses.go (5.1.2), path.go and failover.go (6.4, 8.1, 8.2, RFC 7829), heartbeat.go (5.4, 8.3).
+//   - Path MTU and ports: pmtu.go (7.3, RFC 8899), arrival.go (RFC 6951).
+//   - Ends: shutdown.go (9.2), abort.go (9.1).
+//
+// The halves that send and receive DATA are the internal packages tx and rx.
 package assoc

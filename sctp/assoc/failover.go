@@ -7,6 +7,30 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
+// handleT3Timeout handles the expiry of T3-rtx of one or more paths (section 6.3.3). PollTransmit
+// handles the end of a message's life.
+func (a *Assoc) handleT3Timeout(now rawio.Time) {
+	expired := a.sender().HandleTimeout(now)
+	for i, p := range a.paths {
+		if expired.Has(i) && a.state != Closed {
+			a.countPathError(now, p, true)
+			a.probeStuckPeer(now, p)
+		}
+	}
+}
+
+// probeStuckPeer asks the peer by HEARTBEAT whether it is there. It does so if what is not
+// acknowledged is too long for every path. The answer separates a *StuckError from a peer that no
+// longer answers.
+func (a *Assoc) probeStuckPeer(now rawio.Time, p *path) {
+	if !heartbeatStates.has(a.state) || p.heartbeat.awaitsAck {
+		return
+	}
+	if packet, _, _ := a.sender().OversizedChunk(now); packet > 0 {
+		a.sendHeartbeat(now, p)
+	}
+}
+
 // countPathError counts an error of a path, and of the association if ofAssoc is set. It acts on
 // limits that are exceeded (sections 8.1 and 8.2, RFC 7829).
 func (a *Assoc) countPathError(now rawio.Time, p *path, ofAssoc bool) {

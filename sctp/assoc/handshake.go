@@ -100,8 +100,8 @@ func (a *Assoc) setupRTO(p *path) time.Duration {
 	return p.RTO()
 }
 
-// handleSetupTimeout handles the expiry of T1-init or T1-cookie (section 4 notes 2 and 3).
-func (a *Assoc) handleSetupTimeout() {
+// handleT1Timeout handles the expiry of T1-init or T1-cookie (section 4 notes 2 and 3).
+func (a *Assoc) handleT1Timeout(rawio.Time) {
 	s := a.setup
 	s.t1ExpiresAt, s.resentEarly = rawio.Never, false
 	if s.retransmits == a.cfg.MaxInitRetrans {

@@ -134,6 +134,9 @@ func (a *Assoc) randUint32() uint32 {
 
 // handleHeartbeatTimeouts serves the heartbeat timers that have expired.
 func (a *Assoc) handleHeartbeatTimeouts(now rawio.Time) {
+	if !heartbeatStates.has(a.state) {
+		return
+	}
 	for _, p := range a.paths {
 		if p.heartbeat.isDue(now) {
 			a.handleHeartbeatTimeout(now, p)

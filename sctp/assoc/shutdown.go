@@ -56,13 +56,14 @@ func (a *Assoc) startT2(now rawio.Time) {
 	a.shutdownState.t2ExpiresAt = now.Add(a.shutdownState.path.RTO())
 }
 
-// handleShutdownTimeout handles the expiry of T2-shutdown or T5-shutdown-guard.
-func (a *Assoc) handleShutdownTimeout(now rawio.Time) {
-	if now >= a.shutdownState.t5ExpiresAt {
-		a.queueAbort(refusal{code: wire.CauseProtocolViolation, info: []byte("shutdown takes too long")})
-		a.endAssoc(onEnd, ErrShutdownTimeout)
-		return
-	}
+// handleT5Timeout handles the expiry of T5-shutdown-guard (section 9.2).
+func (a *Assoc) handleT5Timeout(rawio.Time) {
+	a.queueAbort(refusal{code: wire.CauseProtocolViolation, info: []byte("shutdown takes too long")})
+	a.endAssoc(onEnd, ErrShutdownTimeout)
+}
+
+// handleT2Timeout handles the expiry of T2-shutdown (section 9.2).
+func (a *Assoc) handleT2Timeout(now rawio.Time) {
 	p := a.shutdownState.path
 	p.Backoff()
 	a.countPathError(now, p, true)

@@ -6,37 +6,79 @@ import (
 	"github.com/rddp-go/rddp/rawio"
 )
 
-// NextTimeout returns when HandleTimeout is to be called, rawio.Never if no timer runs.
+// timer is one of the timers of an association. If several have expired, they fire in this order.
+type timer uint8
+
+const (
+	timerEarlyResend timer = iota
+	timerT1
+	timerT5
+	timerT2
+	timerT3
+	timerHeartbeat
+	timerPMTUD
+	timerSack
+	timerAutoClose
+
+	numTimers
+)
+
+// timerRow says of one timer how it is called, when it expires and what it fires.
+type timerRow struct {
+	name string // the RFC's
+	// expiresAt returns the deadline, rawio.Never while the timer does not run. pathExpiresAt is the
+	// same of a timer that each path has.
+	expiresAt     func(*Assoc) rawio.Time
+	pathExpiresAt func(*Assoc, *path) rawio.Time
+	// fire is called when the timer has expired. That of paths is called at each timeout, and looks
+	// at each path. Nil: PollTransmit does what is due.
+	fire func(a *Assoc, now rawio.Time)
+}
+
+// timers is the table of all timers. Each comment says what arms the timer, then what fires.
+var timers = [numTimers]timerRow{
+	// resendEarly, if an own address is back too soon after the last time. One packet is sent.
+	timerEarlyResend: {name: "early resend", pathExpiresAt: (*Assoc).earlyResendExpiresAt,
+		fire: (*Assoc).resendPostponed},
+
+	// transmitSetup sends INIT or COOKIE ECHO. It is sent again, up to Max.Init.Retransmits.
+	timerT1: {name: "T1-init, T1-cookie", expiresAt: (*Assoc).t1ExpiresAt, fire: (*Assoc).handleT1Timeout},
+
+	// sendShutdown enters SHUTDOWN-SENT. The association is aborted.
+	timerT5: {name: "T5-shutdown-guard", expiresAt: (*Assoc).t5ExpiresAt, fire: (*Assoc).handleT5Timeout},
+
+	// startT2, for SHUTDOWN or SHUTDOWN ACK. It is sent again, over another path.
+	timerT2: {name: "T2-shutdown", expiresAt: (*Assoc).t2ExpiresAt, fire: (*Assoc).handleT2Timeout},
+
+	// tx.Sender sends DATA. The deadline is also that of its other timers: RACK, tail-loss probe,
+	// pacing. It sends DATA again, and the path has an error.
+	timerT3: {name: "T3-rtx", expiresAt: (*Assoc).t3ExpiresAt, fire: (*Assoc).handleT3Timeout},
+
+	// scheduleHeartbeat, for a path that is idle; sendHeartbeat, for the answer. A HEARTBEAT is
+	// sent, or the path has an error.
+	timerHeartbeat: {name: "HB.interval", pathExpiresAt: (*Assoc).heartbeatExpiresAt,
+		fire: (*Assoc).handleHeartbeatTimeouts},
+
+	// pmtud.Search sends a probe, or has found the MTU. It probes again, or a larger size.
+	timerPMTUD: {name: "PROBE_TIMER, PMTU_RAISE_TIMER", pathExpiresAt: (*Assoc).pmtudExpiresAt,
+		fire: (*Assoc).runMTUSearches},
+
+	// rx.Receiver receives DATA. PollTransmit sends a SACK.
+	timerSack: {name: "SACK.Delay", expiresAt: (*Assoc).sackExpiresAt},
+
+	// User data is sent or received. The association is shut down (RFC 6458 section 8.1.8).
+	timerAutoClose: {name: "SCTP_AUTOCLOSE", expiresAt: (*Assoc).autoCloseExpiresAt,
+		fire: func(a *Assoc, now rawio.Time) { _ = a.Shutdown(now) }}, // it is established
+}
+
+// NextTimeout returns when HandleTimeout is to be called, rawio.Never if no timer runs. It is
+// called for each packet. So it does not walk the table, but names the deadlines, which the
+// compiler then inlines.
 func (a *Assoc) NextTimeout() rawio.Time {
-	next := a.autoCloseAt()
-	if a.state == Closed {
-		return rawio.Never
-	}
-	if a.setup != nil {
-		next = min(next, a.setup.t1ExpiresAt)
-	}
-	if a.shutdownState != nil {
-		next = min(next, a.shutdownState.t2ExpiresAt, a.shutdownState.t5ExpiresAt)
-	}
-	if a.recv != nil {
-		next = min(next, a.recv.Deadline())
-	}
-	beats := heartbeatStates.has(a.state)
+	next := min(a.t1ExpiresAt(), a.t5ExpiresAt(), a.t2ExpiresAt(), a.t3ExpiresAt(), a.sackExpiresAt(),
+		a.autoCloseExpiresAt())
 	for _, p := range a.paths {
-		if beats {
-			next = min(next, p.heartbeat.nextAt)
-		}
-		if p.heartbeat.resendDue {
-			next = min(next, *a.nextResendAt(p))
-		}
-	}
-	if a.isSearchingMTU() {
-		for _, p := range a.paths {
-			next = min(next, p.mtuSearch.Deadline())
-		}
-	}
-	if !a.IsIdle() && sendStates.has(a.state) {
-		next = min(next, a.sender().NextTimeout())
+		next = min(next, a.earlyResendExpiresAt(p), a.heartbeatExpiresAt(p), a.pmtudExpiresAt(p))
 	}
 	return next
 }
@@ -55,46 +97,84 @@ func (a *Assoc) Slack(next rawio.Time) time.Duration {
 // HandleTimeout runs what is due at now. A delayed SACK that is due leaves with the next
 // PollTransmit.
 func (a *Assoc) HandleTimeout(now rawio.Time) {
-	a.resendPostponed(now)
-	if a.setup != nil && now >= a.setup.t1ExpiresAt {
-		a.handleSetupTimeout()
+	for i := range timers {
+		if t := &timers[i]; t.fire != nil && t.mayHaveExpired(a, now) {
+			t.fire(a, now)
+		}
 	}
-	if a.shutdownState != nil && now >= min(a.shutdownState.t2ExpiresAt, a.shutdownState.t5ExpiresAt) {
-		a.handleShutdownTimeout(now)
-	}
-	if !a.IsIdle() && sendStates.has(a.state) && now >= a.sender().NextTimeout() {
-		a.handleDataTimeout(now)
-	}
-	if heartbeatStates.has(a.state) {
-		a.handleHeartbeatTimeouts(now)
-	}
-	a.runMTUSearches(now)
-	a.closeIfIdle(now)
 	if a.state != Closed {
 		a.advanceShutdown(now)
 	}
 }
 
-// handleDataTimeout handles the expiry of T3-rtx of one or more paths (section 6.3.3). PollTransmit
-// handles the end of a message's life.
-func (a *Assoc) handleDataTimeout(now rawio.Time) {
-	expired := a.sender().HandleTimeout(now)
-	for i, p := range a.paths {
-		if expired.Has(i) && a.state != Closed {
-			a.countPathError(now, p, true)
-			a.probeStuckPeer(now, p)
-		}
+// mayHaveExpired says whether to call fire.
+func (t *timerRow) mayHaveExpired(a *Assoc, now rawio.Time) bool {
+	if t.expiresAt == nil {
+		return true
 	}
+	at := t.expiresAt(a)
+	return now >= at && at != rawio.Never
 }
 
-// probeStuckPeer asks the peer by HEARTBEAT whether it is there. It does so if what is not
-// acknowledged is too long for every path. The answer separates a *StuckError from a peer that no
-// longer answers.
-func (a *Assoc) probeStuckPeer(now rawio.Time, p *path) {
-	if !heartbeatStates.has(a.state) || p.heartbeat.awaitsAck {
-		return
+func (a *Assoc) earlyResendExpiresAt(p *path) rawio.Time {
+	if !p.heartbeat.resendDue || a.state == Closed {
+		return rawio.Never
 	}
-	if packet, _, _ := a.sender().OversizedChunk(now); packet > 0 {
-		a.sendHeartbeat(now, p)
+	return *a.nextResendAt(p)
+}
+
+func (a *Assoc) t1ExpiresAt() rawio.Time {
+	if a.setup == nil {
+		return rawio.Never
 	}
+	return a.setup.t1ExpiresAt
+}
+
+func (a *Assoc) t2ExpiresAt() rawio.Time {
+	if a.shutdownState == nil {
+		return rawio.Never
+	}
+	return a.shutdownState.t2ExpiresAt
+}
+
+func (a *Assoc) t5ExpiresAt() rawio.Time {
+	if a.shutdownState == nil {
+		return rawio.Never
+	}
+	return a.shutdownState.t5ExpiresAt
+}
+
+func (a *Assoc) t3ExpiresAt() rawio.Time {
+	if a.IsIdle() || !sendStates.has(a.state) {
+		return rawio.Never
+	}
+	return a.sender().NextTimeout()
+}
+
+func (a *Assoc) heartbeatExpiresAt(p *path) rawio.Time {
+	if !heartbeatStates.has(a.state) {
+		return rawio.Never
+	}
+	return p.heartbeat.nextAt
+}
+
+func (a *Assoc) pmtudExpiresAt(p *path) rawio.Time {
+	if !a.isSearchingMTU() {
+		return rawio.Never
+	}
+	return p.mtuSearch.Deadline()
+}
+
+func (a *Assoc) sackExpiresAt() rawio.Time {
+	if a.recv == nil || a.state == Closed {
+		return rawio.Never
+	}
+	return a.recv.Deadline()
+}
+
+func (a *Assoc) autoCloseExpiresAt() rawio.Time {
+	if a.cfg.AutoClose == 0 || a.state != Established {
+		return rawio.Never
+	}
+	return a.lastDataAt.Add(a.cfg.AutoClose)
 }
