@@ -37,7 +37,7 @@ const (
 //
 // The holder also writes to the link, although other designs forbid system calls under the lock.
 // What it sends points into user memory and records that only the holder may recycle. Only API
-// calls on the same association wait for the lock. docs/dev/architecture.md has the reasoning.
+// calls on the same association wait for the lock. docs/dev/locks.md has the reasoning.
 type assocLock struct {
 	ownerMu    sync.Mutex   // ownership of the association and of everything marked "owner"
 	backlogLen atomic.Int32 // len(backlog), readable without backlogMu

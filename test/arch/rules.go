@@ -1,4 +1,4 @@
-// Package arch holds the rules of docs/dev/architecture.md that the compiler does not.
+// Package arch holds the rules of docs/dev/modules.md that the compiler does not.
 package arch
 
 import (

@@ -99,10 +99,10 @@ const (
 // the rows proved of those MUST and MUST NOT that a test holds.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	b.WriteString("Rows that a test holds, + rows waived with a reason, / all rows (rows of what is not offered " +
-		"to peers).\n" +
-		"Proved: of the MUST and MUST NOT that a test holds, those for which a fault is known that violates the " +
-		"row alone and that such a test catches (`make proofs`).\n\n" +
+	b.WriteString("A cell has the rows that a test holds, + those waived with a reason, / all rows. In brackets are " +
+		"rows of extensions that are not offered to peers.\n" +
+		"A MUST or MUST NOT is proved if its tests fail when a fault breaks that row and nothing else " +
+		"(`make proofs`).\n\n" +
 		"| RFC | subject | " + strings.Join(Levels, " | ") + " | untested | proved |\n|---|---|" +
 		strings.Repeat("---|", len(Levels)+2) + "\n")
 	for _, f := range r.Files {
