@@ -69,7 +69,7 @@ func (r *Reassembly) auditMessages(lent int) error {
 		return nil
 	}
 	var errs []error
-	for _, c := range []*messageList{&r.ready, &r.readyAfterPartial} {
+	for _, c := range []*messageList{&r.ready, &r.partial.readyAfter} {
 		if (c.first == nil) != (c.last == nil) {
 			errs = append(errs, errors.New("a list keeps a message that has left it"))
 		}
@@ -120,12 +120,13 @@ func (r *Reassembly) auditMessages(lent int) error {
 		}
 		errs = append(errs, count(m))
 	})
-	for id, s := range r.streams.All {
+	for id, s := range r.streams.table.All {
 		n, q := waits[wire.StreamID(id)], streamQueue{}
 		if s.hasWaiting {
 			q = *r.queueOf(wire.StreamID(id))
 		}
-		if s.hasWaiting != (n > 0) || int(q.count) != n || s.isDue != slices.Contains(r.dueStreams, wire.StreamID(id)) {
+		if s.hasWaiting != (n > 0) || int(q.count) != n ||
+			s.isDue != slices.Contains(r.streams.due, wire.StreamID(id)) {
 			errs = append(errs, fmt.Errorf("stream %d: %d messages wait, counted are %d; due: %v", id, q.count, n,
 				s.isDue))
 		}
@@ -139,8 +140,8 @@ func (r *Reassembly) auditMessages(lent int) error {
 			errs = append(errs, fmt.Errorf("a buffer is lent for %d pieces; counted are %d", l.numPieces, n))
 		}
 	}
-	if skips != r.numPlaceholders || skips > maxPlaceholders+1 {
-		errs = append(errs, fmt.Errorf("%d messages skipped, counted are %d", r.numPlaceholders, skips))
+	if skips != r.streams.numPlaceholders || skips > maxPlaceholders+1 {
+		errs = append(errs, fmt.Errorf("%d messages skipped, counted are %d", r.streams.numPlaceholders, skips))
 	}
 	if used != r.heldOctets || lent == 0 && mem != r.store.usedMemory {
 		errs = append(errs, fmt.Errorf("%d octets held in %d of memory; counted are %d in %d", r.heldOctets,
@@ -159,7 +160,7 @@ func (r *Reassembly) auditMessages(lent int) error {
 // auditFree recounts what is kept for reuse.
 func (r *Reassembly) auditFree() error {
 	messages, pieces, loans, cached, lists, kept := 0, 0, 0, 0, 0, 0
-	for m := r.freeMessages; m != nil; m = m.next {
+	for m := r.store.freeMessages; m != nil; m = m.next {
 		messages++
 	}
 	for p := r.store.freePieces; p != nil; p = p.next {
@@ -195,20 +196,24 @@ func (r *Reassembly) auditFree() error {
 			}
 		}
 	}
-	if n := r.store.usedMemory - r.store.inlinePiece.cost + cached + lists + pieces*pieceCost +
-		loans*bufferRefCost; r.store.memorySize() != n {
+	n := r.store.usedMemory - r.store.inline.piece.cost + cached + lists + messages*messageCost + pieces*pieceCost +
+		loans*bufferRefCost
+	if r.store.inline.messageUsed {
+		n -= messageCost
+	}
+	if r.store.memorySize() != n {
 		return fmt.Errorf("%d octets of memory, counted are %d", r.store.memorySize(), n)
 	}
 	if l := r.store.lastRef; l != nil && l.numPieces == 0 {
 		return errors.New("the last buffer was given back")
 	}
-	if s := &r.store; messages != r.numFree || pieces != s.numFreePieces || loans != s.numFreeRefs ||
+	if s := &r.store; messages != s.numFreeMessages || pieces != s.numFreePieces || loans != s.numFreeRefs ||
 		cached != s.freeBlockOctets || lists != s.freeListOctets ||
 		kept != r.byLastTSN.numSpare || pages+kept != r.byLastTSN.numPages {
 		return fmt.Errorf("kept for reuse: %d messages, %d pieces, %d loans, %d octets in lists of %d, %d and "+
 			"%d pages; counted are %d, %d, %d, %d, %d, %d and %d",
-			r.numFree, s.numFreePieces, s.numFreeRefs, s.freeBlockOctets, s.freeListOctets, r.byLastTSN.numSpare,
-			r.byLastTSN.numPages, messages, pieces, loans, cached, lists, kept, pages+kept)
+			s.numFreeMessages, s.numFreePieces, s.numFreeRefs, s.freeBlockOctets, s.freeListOctets,
+			r.byLastTSN.numSpare, r.byLastTSN.numPages, messages, pieces, loans, cached, lists, kept, pages+kept)
 	}
 	return nil
 }
@@ -220,9 +225,9 @@ func (r *Receiver) DumpState(now rawio.Time) string {
 	return fmt.Sprint(r.CumTSN(), r.HasGaps(), r.HasDups(), r.Window(), r.Buffered(), r.Evicted(), r.Steps(),
 		r.SackDue(now), r.SackPending(),
 		r.SackNow(), r.Deadline(), r.ackPolicy, r.hadGaps, r.underPressure, r.advertisedWindow, r.tracker.highTSN,
-		m.numPlaceholders, m.outOfOrder.count, len(m.dueStreams), m.numFree, m.byLastTSN.baseTSN, m.byLastTSN.count,
-		m.byLastTSN.endsAtBase != nil, m.byLastTSN.numSpare, m.byLastTSN.numPages, m.partialMessage != nil,
-		s.numFreePieces, s.numFreeRefs, s.lastRef != nil, s.freeBlockOctets, s.freeListOctets, s.usedMemory)
+		m.streams.numPlaceholders, m.outOfOrder.count, len(m.streams.due), s.numFreeMessages, m.byLastTSN.baseTSN,
+		m.byLastTSN.count, m.byLastTSN.endsAtBase != nil, m.byLastTSN.numSpare, m.byLastTSN.numPages,
+		m.partial.message != nil, s.numFreePieces, s.numFreeRefs, s.lastRef != nil, s.freeBlockOctets, s.freeListOctets, s.usedMemory)
 }
 
 // Internals is what a model of the Receiver compares beside all that others see.

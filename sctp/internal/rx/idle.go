@@ -26,16 +26,17 @@ type IdleState struct {
 // delivered, released and acknowledged. The buffer has not grown, and memory is not short.
 func (r *Receiver) CanIdle() bool {
 	g := &r.reassembly
-	return g.heldOctets == 0 && g.store.usedMemory == 0 && g.numPlaceholders == 0 && g.partialMessage == nil &&
-		!g.isPartlyRead() && len(g.dueStreams) == 0 && g.outOfOrder.count == 0 && g.byLastTSN.endsAtBase == nil &&
-		g.byLastTSN.baseTSN == r.tracker.Cum() && !r.tracker.HasGaps() && !r.tracker.HasDups() && !r.hadGaps &&
+	return g.heldOctets == 0 && g.store.usedMemory == 0 && g.streams.numPlaceholders == 0 &&
+		g.partial.message == nil && !g.partial.isBeingPopped() && len(g.streams.due) == 0 &&
+		g.outOfOrder.count == 0 && g.byLastTSN.endsAtBase == nil && g.byLastTSN.baseTSN == r.tracker.Cum() &&
+		!r.tracker.HasGaps() && !r.tracker.HasDups() && !r.hadGaps &&
 		!r.ackPolicy.Pending() && r.ackPolicy.sackDueAt == rawio.Never && !r.ackPolicy.hasData && !r.underPressure &&
 		r.cfg.RecvBuffer == r.initialBuffer
 }
 
 // IdleState returns what RestoreFrom goes on from. Call it only when CanIdle returns true.
 func (r *Receiver) IdleState() IdleState {
-	return IdleState{streams: r.reassembly.streams, evictedChunks: r.evictedChunks,
+	return IdleState{streams: r.reassembly.streams.table, evictedChunks: r.evictedChunks,
 		sackDelay: int32(r.ackPolicy.sackDelay), delayLimit: int32(min(r.ackPolicy.delayLimit, MaxSackDelay)),
 		advertisedWindow: uint32(r.advertisedWindow), cumTSN: r.tracker.Cum(), lossBackoff: r.ackPolicy.lossBackoff,
 		answeredInRow: r.ackPolicy.answeredInRow, firstAcked: r.ackPolicy.firstAcked,
@@ -50,7 +51,7 @@ func (r *IdleState) Config(cfg Config) Config {
 
 // RestoreFrom makes a Receiver with such a Config go on from where another became idle.
 func (r *Receiver) RestoreFrom(from *IdleState) {
-	r.reassembly.streams, r.evictedChunks, r.advertisedWindow = from.streams, from.evictedChunks,
+	r.reassembly.streams.table, r.evictedChunks, r.advertisedWindow = from.streams, from.evictedChunks,
 		int(from.advertisedWindow)
 	r.ackPolicy.lossBackoff, r.ackPolicy.answeredInRow, r.ackPolicy.firstAcked,
 		r.ackPolicy.delayExpired = from.lossBackoff, from.answeredInRow, from.firstAcked, from.delayExpired

@@ -62,7 +62,7 @@ func TestResume(t *testing.T) {
 	ssn, known := rest.Stream(8)
 	_, other := rest.Stream(800)
 	check.That(t, ssn == 3 && known && !other && rest.CumTSN() == 3 && rest.Evicted() == 4 &&
-		rest.Held() == next.reassembly.streams.Held() && rest.Held() > 0,
+		rest.Held() == next.reassembly.streams.table.Held() && rest.Held() > 0,
 		"what is left does not say what the Receiver would: %+v", rest)
 	check.Equal(t, "window at rest", rest.Window(1<<16), 1<<16)
 	check.Equal(t, "window at rest, of which less is wanted", rest.Window(1000), 60_000)
@@ -87,7 +87,7 @@ func TestWhatKeepsAReceiverFromResting(t *testing.T) {
 		"a fragment": func(r *Receiver) {
 			must.OK(t, r.reassembly.Add(chunk(1, 0, wire.FlagB, "data"), nil))
 		},
-		"a message of which part is up": func(r *Receiver) { r.reassembly.partlyRead = &Message{More: true} },
+		"a message of which part is up": func(r *Receiver) { r.reassembly.partial.popped = &Message{More: true} },
 	} {
 		r := NewReceiver(Config{PeerTSN: 1, RecvBuffer: 1 << 16, PMDCS: 1400, InStreams: 9})
 		does(r)

@@ -38,6 +38,8 @@ const maxSparePages = 16
 // minWindowTSNs is the least window in TSNs, once anything was held.
 const minWindowTSNs = 1024
 
+func (h *lastTSNIndex) isEmpty() bool { return h.count == 0 && h.endsAtBase == nil }
+
 func (h *lastTSNIndex) has(t wire.TSN) bool {
 	return uint32(t-h.baseTSN) < uint32(h.lastTSNs.Cap()) && h.lastTSNs.Has(t)
 }

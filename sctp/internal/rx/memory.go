@@ -43,14 +43,16 @@ const (
 	maxBlockBits = 16 // 65536 octets
 )
 
-// pieceStore hands out pieces and the blocks that short user data is copied to, and takes them
-// back.
-type pieceStore struct {
+// memoryStore hands out messages, pieces, and the blocks that short user data is copied to. It takes
+// them back, keeps some for reuse, and counts what is in use.
+type memoryStore struct {
+	freeMessages    *Message
+	numFreeMessages int
 	// Free pieces, the last dropped first, each with the block of its data: the next data are
 	// usually as long.
 	freePieces      *piece
+	numFreePieces   int
 	freeRefs        *bufferRef
-	numFreePieces   int // so many
 	numFreeRefs     int
 	lastRef         *bufferRef                                 // of the last piece's buffer, while that has pieces
 	freeBlocks      *[maxBlockBits + 1 - minBlockBits][][]byte // free blocks without a piece, by length, or nil
@@ -59,21 +61,27 @@ type pieceStore struct {
 	dataLimit       int                                        // of user data
 	maxSpares       int                                        // see minSpares
 	usedMemory      int                                        // memory in use: pieces, messages and buffer references
-
-	inlineUsed  bool
-	inlinePiece piece // a short one, which is copied to room
-	inlineRoom  [1 << (minBlockBits + 1)]byte
+	inline          inlineMemory
 }
 
-func (s *pieceStore) setLimit(limit int) {
+// inlineMemory is room for one message of one short piece inside the store. Where few messages wait,
+// the next needs no memory elsewhere.
+type inlineMemory struct {
+	pieceUsed, messageUsed bool
+	piece                  piece // its data is copied to room
+	room                   [1 << (minBlockBits + 1)]byte
+	message                Message
+}
+
+func (s *memoryStore) setLimit(limit int) {
 	s.dataLimit, s.maxSpares = limit, max(minSpares, limit/octetsPerSpare)
 }
 
 // keepData returns a piece with the octets of data, which lies in buf. Data stays there, or is
 // copied so that a little data does not hold much memory.
-func (s *pieceStore) keepData(data []byte, buf *rawio.Buf) *piece {
+func (s *memoryStore) keepData(data []byte, buf *rawio.Buf) *piece {
 	l := s.refBuffer(data, buf)
-	if l == nil && !s.inlineUsed && len(data) <= len(s.inlineRoom) {
+	if l == nil && !s.inline.pieceUsed && len(data) <= len(s.inline.room) {
 		return s.keepInline(data)
 	}
 	p := s.freePieces
@@ -101,10 +109,10 @@ func (s *pieceStore) keepData(data []byte, buf *rawio.Buf) *piece {
 }
 
 // keepInline copies data to the room inside the store.
-func (s *pieceStore) keepInline(data []byte) *piece {
-	p, n := &s.inlinePiece, copy(s.inlineRoom[:], data)
-	*p = piece{data: s.inlineRoom[:n:n], cost: 1<<blockBits(n) + pieceCost}
-	s.inlineUsed = true
+func (s *memoryStore) keepInline(data []byte) *piece {
+	p, n := &s.inline.piece, copy(s.inline.room[:], data)
+	*p = piece{data: s.inline.room[:n:n], cost: 1<<blockBits(n) + pieceCost}
+	s.inline.pieceUsed = true
 	s.usedMemory += p.cost
 	return p
 }
@@ -113,7 +121,7 @@ func (s *pieceStore) keepInline(data []byte) *piece {
 // data is a good part of the buffer. It may also pay when the packets in buf are together, as those
 // of a train are. They may not all be for this store, so that is only while the store holds little
 // more than it is for.
-func (s *pieceStore) refBuffer(data []byte, buf *rawio.Buf) *bufferRef {
+func (s *memoryStore) refBuffer(data []byte, buf *rawio.Buf) *bufferRef {
 	switch {
 	case buf == nil:
 		return nil
@@ -137,7 +145,7 @@ func (s *pieceStore) refBuffer(data []byte, buf *rawio.Buf) *bufferRef {
 }
 
 // unrefBuffer drops a piece of a buffer reference.
-func (s *pieceStore) unrefBuffer(l *bufferRef) {
+func (s *memoryStore) unrefBuffer(l *bufferRef) {
 	if l.numPieces--; l.numPieces > 0 {
 		return
 	}
@@ -153,9 +161,13 @@ func (s *pieceStore) unrefBuffer(l *bufferRef) {
 }
 
 // memorySize returns the octets of memory that the store keeps elsewhere, in use or not.
-func (s *pieceStore) memorySize() int {
-	return s.usedMemory - s.inlinePiece.cost + s.freeBlockOctets + s.freeListOctets + s.numFreePieces*pieceCost +
-		s.numFreeRefs*bufferRefCost
+func (s *memoryStore) memorySize() int {
+	n := s.usedMemory - s.inline.piece.cost + s.freeBlockOctets + s.freeListOctets + s.numFreeMessages*messageCost +
+		s.numFreePieces*pieceCost + s.numFreeRefs*bufferRefCost
+	if s.inline.messageUsed {
+		n -= messageCost
+	}
+	return n
 }
 
 // blockBits is the logarithm of the length of the blocks for n octets, 1 <= n <= 65536.
@@ -163,7 +175,7 @@ func blockBits(n int) int { return max(bits.Len(uint(n-1)), minBlockBits) }
 
 // takeBlock returns a block for n octets: the piece's own if that is as long, or one without a
 // piece. rest is the piece's own block if it is still free.
-func (s *pieceStore) takeBlock(n int, own []byte) (b, rest []byte) {
+func (s *memoryStore) takeBlock(n int, own []byte) (b, rest []byte) {
 	c := blockBits(n)
 	if cap(own) == 1<<c {
 		s.freeBlockOctets -= cap(own)
@@ -182,7 +194,7 @@ func (s *pieceStore) takeBlock(n int, own []byte) (b, rest []byte) {
 }
 
 // putBlock keeps a free block without a piece.
-func (s *pieceStore) putBlock(b []byte) {
+func (s *memoryStore) putBlock(b []byte) {
 	if s.freeBlocks == nil {
 		s.freeBlocks = new([maxBlockBits + 1 - minBlockBits][][]byte)
 	}
@@ -193,10 +205,10 @@ func (s *pieceStore) putBlock(b []byte) {
 }
 
 // dropPiece takes a piece back.
-func (s *pieceStore) dropPiece(p *piece) {
+func (s *memoryStore) dropPiece(p *piece) {
 	s.usedMemory -= p.cost
-	if p == &s.inlinePiece {
-		*p, s.inlineUsed = piece{}, false
+	if p == &s.inline.piece {
+		*p, s.inline.pieceUsed = piece{}, false
 		return
 	}
 	b := p.data
@@ -212,5 +224,45 @@ func (s *pieceStore) dropPiece(p *piece) {
 		s.numFreePieces++
 	} else if b != nil {
 		s.putBlock(b)
+	}
+}
+
+// newMessage returns an empty message.
+func (s *memoryStore) newMessage() *Message {
+	s.usedMemory += messageCost
+	m := s.freeMessages
+	switch {
+	case !s.inline.messageUsed:
+		s.inline.messageUsed = true
+		return &s.inline.message
+	case m == nil:
+		return new(Message)
+	}
+	s.freeMessages = m.next
+	s.numFreeMessages--
+	m.next = nil
+	return m
+}
+
+// dropMessage takes a message back, and its pieces.
+func (s *memoryStore) dropMessage(m *Message) {
+	for p := m.headPiece; p != nil; {
+		next := p.next
+		s.dropPiece(p)
+		p = next
+	}
+	s.recycleMessage(m)
+}
+
+// recycleMessage takes a message back whose pieces are elsewhere.
+func (s *memoryStore) recycleMessage(m *Message) {
+	s.usedMemory -= messageCost
+	*m = Message{}
+	switch {
+	case m == &s.inline.message:
+		s.inline.messageUsed = false
+	case s.numFreeMessages < s.maxSpares:
+		m.next, s.freeMessages = s.freeMessages, m
+		s.numFreeMessages++
 	}
 }

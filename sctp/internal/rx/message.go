@@ -71,6 +71,13 @@ func (m *Message) prependPiece(p *piece) {
 	m.Size += len(p.data)
 }
 
+// appendMessage appends what n has to m.
+func (m *Message) appendMessage(n *Message) {
+	m.tailPiece.next, n.headPiece.prev = n.headPiece, m.tailPiece
+	m.tailPiece, m.lastTSN, m.hasEnd = n.tailPiece, n.lastTSN, n.hasEnd
+	m.Size += n.Size
+}
+
 // messageList is a FIFO of messages.
 type messageList struct{ first, last *Message }
 

@@ -1,6 +1,7 @@
 package rx
 
 import (
+	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -55,13 +56,14 @@ func (q *streamQueue) assignOrder(m *Message, cum wire.TSN) {
 // numSSNs is how many SSNs there are.
 const numSSNs = 1 << 16
 
-// outOfOrderTree finds messages that wait for their SSN, by their order and their stream. It is a
+// outOfOrderMessages finds messages that wait for their SSN, by their order and their stream. It is a
 // digital search tree: a message lies on the way that the bits of its key describe, the lowest of
 // the SSN first. No way is longer than a key has bits, whichever keys a peer chooses. The links are
 // part of the messages.
-type outOfOrderTree struct {
-	root  *Message
-	count int
+type outOfOrderMessages struct {
+	root   *Message
+	count  int
+	queues sparse.Table[streamQueue] // of the streams that have messages here
 }
 
 // orderKey puts the bits above the SSN last: most streams never use them.
@@ -73,7 +75,7 @@ func (m *Message) treeKey() uint64 { return orderKey(m.Stream, m.order) }
 
 // findLink returns the link to the message with key k, or where it would be, and how many steps
 // that took.
-func (w *outOfOrderTree) findLink(k uint64) (link **Message, steps int) {
+func (w *outOfOrderMessages) findLink(k uint64) (link **Message, steps int) {
 	link = &w.root
 	for bit := k; *link != nil && (*link).treeKey() != k; bit >>= 1 {
 		link = &(*link).children[bit&1]
@@ -83,7 +85,7 @@ func (w *outOfOrderTree) findLink(k uint64) (link **Message, steps int) {
 }
 
 // removeLink removes the message that link leads to. One below takes its place.
-func (w *outOfOrderTree) removeLink(link **Message) (steps int) {
+func (w *outOfOrderMessages) removeLink(link **Message) (steps int) {
 	m, last := *link, link
 	for {
 		steps++
@@ -106,7 +108,7 @@ func (w *outOfOrderTree) removeLink(link **Message) (steps int) {
 }
 
 // anyLink returns the link of any message, nil when there is none.
-func (w *outOfOrderTree) anyLink() **Message {
+func (w *outOfOrderMessages) anyLink() **Message {
 	if w.root == nil {
 		return nil
 	}
@@ -114,7 +116,7 @@ func (w *outOfOrderTree) anyLink() **Message {
 }
 
 // forEach goes through all of them.
-func (w *outOfOrderTree) forEach(f func(*Message)) {
+func (w *outOfOrderMessages) forEach(f func(*Message)) {
 	var walk func(*Message)
 	walk = func(m *Message) {
 		if m != nil {
@@ -124,4 +126,49 @@ func (w *outOfOrderTree) forEach(f func(*Message)) {
 		}
 	}
 	walk(w.root)
+}
+
+// queueOf is that of a stream of which messages wait, or are about to.
+func (r *Reassembly) queueOf(id wire.StreamID) *streamQueue {
+	return r.outOfOrder.queues.Use(uint16(id))
+}
+
+// queueOutOfOrder lets m wait for its SSN, unless another does.
+func (r *Reassembly) queueOutOfOrder(m *Message, s *streamState) bool {
+	q := r.queueOf(m.Stream)
+	if !s.hasWaiting {
+		q.resetNext(s.nextSSN)
+	}
+	cum := r.byLastTSN.baseTSN
+	if m.firstTSN.LessEq(cum) { // it has moved that on
+		cum = m.firstTSN - 1
+	}
+	q.assignOrder(m, cum)
+	link, steps := r.outOfOrder.findLink(m.treeKey())
+	*r.workSteps += uint64(steps)
+	if *link != nil {
+		return false
+	}
+	*link = m
+	r.outOfOrder.count++
+	q.count++
+	s.hasWaiting = true
+	return true
+}
+
+// takeOutOfOrder takes out the message that waits with key k, if there is one.
+func (r *Reassembly) takeOutOfOrder(k uint64, s *streamState) *Message {
+	if !s.hasWaiting {
+		return nil
+	}
+	link, steps := r.outOfOrder.findLink(k)
+	m := *link
+	if m != nil {
+		q := r.queueOf(m.Stream)
+		q.count--
+		s.hasWaiting = q.count > 0
+		steps += r.outOfOrder.removeLink(link)
+	}
+	*r.workSteps += uint64(steps)
+	return m
 }

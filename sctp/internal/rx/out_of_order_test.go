@@ -137,7 +137,7 @@ func TestMoreMessagesWaitThanThereAreSSNs(t *testing.T) {
 		check.That(t, f.r.reassembly.outOfOrder.count == 0 && !f.r.reassembly.stateOfStream(3).hasWaiting,
 			"%s: %d messages wait for ever", tt.name, f.r.reassembly.outOfOrder.count)
 		f.r.Trim()
-		check.That(t, f.r.reassembly.streamQueues.Held() == 0, "%s: a table of what waited is kept", tt.name)
+		check.That(t, f.r.reassembly.outOfOrder.queues.Held() == 0, "%s: a table of what waited is kept", tt.name)
 	}
 }
 

@@ -10,6 +10,29 @@ import "github.com/rddp-go/rddp/sctp/wire"
 // for its end. That takes no room from it: all of that has higher TSNs, so the peer has sent the
 // rest of the message within the same window.
 
+// partialDelivery is what is known of the message in assembly that is delivered in pieces, and of
+// the one that is being read in pieces.
+type partialDelivery struct {
+	message    *Message    // in assembly: only pieces of it were delivered so far; or nil
+	popped     *Message    // header of the one popped in pieces, More until its last; or nil
+	readyAfter messageList // messages that become ready after the end of message
+}
+
+// isBeingPopped says whether pieces of a message were popped, and not its last.
+func (p *partialDelivery) isBeingPopped() bool { return p.popped != nil && p.popped.More }
+
+// notePopped notes that Pop returns m.
+func (p *partialDelivery) notePopped(m *Message) {
+	if !m.More && !p.isBeingPopped() {
+		return
+	}
+	if p.popped == nil {
+		p.popped = new(Message)
+	}
+	p.popped.copyHeader(m)
+	p.popped.Offset, p.popped.More = m.Offset+m.Size, m.More
+}
+
 // deliverPartial delivers what there is of the message that cum ends in. It does so when less than
 // room octets of the buffer are left beside it, or when it has more than point octets. A point of 0
 // means no such limit.
@@ -31,13 +54,13 @@ func (r *Reassembly) deliverPartial(cum wire.TSN, room, point int) error {
 		}
 		return &ViolationError{m.firstTSN, "a message fills the receive buffer before its turn in the stream"}
 	}
-	p := r.newMessage()
+	p := r.store.newMessage()
 	p.copyHeader(m)
 	p.More = true
 	p.Size, p.headPiece = m.Size, m.headPiece
 	m.Offset += m.Size
 	m.Size, m.headPiece, m.tailPiece = 0, nil, nil
-	r.partialMessage = m
+	r.partial.message = m
 	r.ready.push(p)
 	return nil
 }
@@ -56,17 +79,17 @@ func (r *Reassembly) isPartialDue(octets, room, point int) bool {
 // CutOff ends the message that is delivered in pieces: no more of it will come. What has waited for
 // its end becomes ready.
 func (r *Reassembly) CutOff() {
-	if r.partialMessage == nil {
+	if r.partial.message == nil {
 		return
 	}
-	r.pushCutOff(r.partialMessage)
-	r.partialMessage = nil
-	r.ready.appendList(&r.readyAfterPartial)
+	r.pushCutOff(r.partial.message)
+	r.partial.message = nil
+	r.ready.appendList(&r.partial.readyAfter)
 }
 
 // pushCutOff makes the end of a message ready whose rest will not come.
 func (r *Reassembly) pushCutOff(of *Message) {
-	m := r.newMessage()
+	m := r.store.newMessage()
 	m.copyHeader(of)
 	m.Cut = true
 	r.ready.push(m)
@@ -80,13 +103,13 @@ func (p *Message) copyHeader(m *Message) {
 // pushReady delivers a whole message, or the last piece of one. While another message is delivered
 // in pieces, it waits.
 func (r *Reassembly) pushReady(m *Message) {
-	if r.partialMessage != nil && r.partialMessage != m {
-		r.readyAfterPartial.push(m)
+	if r.partial.message != nil && r.partial.message != m {
+		r.partial.readyAfter.push(m)
 		return
 	}
 	r.ready.push(m)
-	if r.partialMessage == m {
-		r.partialMessage = nil
-		r.ready.appendList(&r.readyAfterPartial)
+	if r.partial.message == m {
+		r.partial.message = nil
+		r.ready.appendList(&r.partial.readyAfter)
 	}
 }

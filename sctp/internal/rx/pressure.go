@@ -45,11 +45,11 @@ func (r *Receiver) Trim() {
 		if g.byLastTSN.endsAtBase == nil {
 			g.byLastTSN = lastTSNIndex{baseTSN: g.byLastTSN.baseTSN}
 		}
-		if !g.isPartlyRead() {
-			g.partlyRead = nil
+		if !g.partial.isBeingPopped() {
+			g.partial.popped = nil
 		}
-		if len(g.dueStreams) == 0 {
-			g.dueStreams = nil
+		if len(g.streams.due) == 0 {
+			g.streams.due = nil
 		}
 	}
 }
@@ -57,10 +57,10 @@ func (r *Receiver) Trim() {
 // freeSpares gives back what is kept for reuse.
 func (r *Reassembly) freeSpares() {
 	s := &r.store
-	r.freeMessages, r.numFree, s.freePieces, s.numFreePieces, s.freeRefs, s.numFreeRefs = nil, 0, nil, 0, nil, 0
+	s.freeMessages, s.numFreeMessages, s.freePieces, s.numFreePieces, s.freeRefs, s.numFreeRefs = nil, 0, nil, 0, nil, 0
 	s.freeBlocks, s.freeBlockOctets, s.freeListOctets = nil, 0, 0
 	if r.outOfOrder.count == 0 {
-		r.streamQueues = sparse.Table[streamQueue]{}
+		r.outOfOrder.queues = sparse.Table[streamQueue]{}
 	}
 	r.byLastTSN.numPages -= r.byLastTSN.numSpare
 	r.byLastTSN.sparePages, r.byLastTSN.numSpare = nil, 0

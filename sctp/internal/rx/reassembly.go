@@ -1,11 +1,28 @@
 package rx
 
+// What lies where, for chunks with these bits B and E; a TSN in brackets is missing:
+//
+//	TSN       10    11   12   [13]   14   15   [16]   17
+//	bits      BE    B                     E           BE
+//	stream    1     2    2           2    2           1
+//	SSN       7     4    4           4    4           9
+//	message   a     b----b           c----c           d
+//
+//	ready        a                    Pop returns it next
+//	byLastTSN    12: b, 15: c, 17: d  what a chunk may still join, and what may be evicted
+//	outOfOrder   stream 1, SSN 9: d   complete, and waits for SSN 8 of its stream
+//	streams      1: SSN 8 is next; 2: SSN 4 is next
+//
+// A message is a list of pieces, one for each chunk. The cumulative TSN is 12, so b is
+// byLastTSN.endsAtBase. TSN 13 makes one message of b and c, which is complete and becomes ready.
+// TSN 16, if it is SSN 8 of stream 1, becomes ready too. Then stream 1 is in streams.due, and d
+// becomes ready when the program reads on.
+
 import (
 	"errors"
 	"fmt"
 	"math"
 
-	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -25,40 +42,21 @@ func (e *ViolationError) Error() string {
 	return fmt.Sprintf("sctp: protocol violation at TSN %d: %s", e.TSN, e.What)
 }
 
-// streamState is an incoming stream.
-type streamState struct {
-	nextSSN    wire.SSN // the next to deliver
-	hasWaiting bool     // complete messages beyond it wait, see streamQueue
-	isDue      bool     // some of them may be delivered, see Reassembly.dueStreams
-}
-
-// Reassembly puts fragments together and messages in stream order (RFC 9260 sections 6.6 and 6.9).
+// Reassembly makes messages of DATA chunks and puts them in the order of their streams (RFC 9260
+// sections 6.5, 6.6 and 6.9). See the drawing at the top of this file. Its first fields, up to
+// streams.due, are what sending a message looks at, see Receiver.
 type Reassembly struct {
-	// What is looked at when a message is sent comes first. What each chunk and each read looks at
-	// follows, see Receiver.
-	heldOctets      int             // octets of user data held, ready, or with the upper layer
-	workSteps       *uint64         // see Receiver.Steps
-	ready           messageList     // messages and pieces in delivery order
-	dueStreams      []wire.StreamID // streams whose next message may wait in outOfOrder
-	dataLimit       int             // octets of user data
-	maxMessage      int
-	inStreams       int
-	numPlaceholders int      // messages that MarkDelivered has put in the place of others
-	partialMessage  *Message // the message of which only pieces were delivered so far
-	freeMessages    *Message
-	numFree         int
-	partlyRead      *Message // header of the message popped in pieces, More until its last; or nil
-	streams         sparse.Table[streamState]
-	inlineUsed      bool
-	store           pieceStore
-	// With the store's inline piece: where few messages wait the next needs no memory elsewhere.
-	inlineMessage Message
-
-	// Messages in assembly, and complete ones beyond the cumulative TSN that wait for their SSN.
-	byLastTSN         lastTSNIndex
-	outOfOrder        outOfOrderTree // all that wait for their SSN
-	streamQueues      sparse.Table[streamQueue]
-	readyAfterPartial messageList // messages that become ready after the end of partialMessage
+	heldOctets int         // octets of user data held, ready, or with the upper layer
+	workSteps  *uint64     // see Receiver.Steps
+	ready      messageList // messages and pieces in delivery order
+	dataLimit  int         // octets of user data
+	streams    streamStates
+	maxMessage int
+	inStreams  int
+	partial    partialDelivery
+	store      memoryStore
+	byLastTSN  lastTSNIndex
+	outOfOrder outOfOrderMessages
 }
 
 // initBuffer makes an empty Reassembly ready for what begins with TSN initial. The receive buffer
@@ -85,15 +83,12 @@ func (r *Reassembly) Window() int {
 // Held returns the octets of memory behind the Reassembly, in use or for reuse, buffers of packets
 // among them.
 func (r *Reassembly) Held() int {
-	n := r.numFree
-	if r.partlyRead != nil {
-		n++
+	n := r.store.memorySize() + r.streams.table.Held() + r.outOfOrder.queues.Held() + r.byLastTSN.memorySize() +
+		2*cap(r.streams.due)
+	if r.partial.popped != nil {
+		n += messageCost
 	}
-	if r.inlineUsed {
-		n-- // which is in use, but not behind it
-	}
-	return r.store.memorySize() + n*messageCost + r.streams.Held() + r.streamQueues.Held() +
-		r.byLastTSN.memorySize() + 2*cap(r.dueStreams)
+	return n
 }
 
 // Used returns the octets of user data held.
@@ -108,26 +103,48 @@ func (r *Reassembly) Empty() bool {
 // Add takes a DATA chunk with a TSN that was not received before. The error is a *ViolationError or
 // ErrMessageTooBig.
 func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
-	t, n := d.TSN(), len(d.Payload())
-	if n == 0 {
-		return &ViolationError{t, "DATA without user data"}
+	prev, next, err := r.findNeighbours(d)
+	switch {
+	case err != nil:
+		return err
+	case len(d.Payload()) > r.maxMessage:
+		return ErrMessageTooBig
+	case d.B() && d.E():
+		return r.deliverComplete(r.newMessage(d, buf))
+	}
+	m := r.joinFragment(d, buf, prev, next)
+	switch n := m.Offset + m.Size; {
+	case n > r.maxMessage || !m.hasEnd && n == r.maxMessage:
+		r.byLastTSN.take(m.lastTSN)
+		r.Release(m)
+		return ErrMessageTooBig
+	case m.hasBegin && m.hasEnd:
+		r.byLastTSN.take(m.lastTSN)
+		return r.deliverComplete(m)
+	}
+	return nil
+}
+
+// findNeighbours returns the messages in assembly that a chunk continues: the one that ends right
+// before it, and the one that begins right after it. The error is that of Add.
+func (r *Reassembly) findNeighbours(d wire.Data) (prev, next *Message, err error) {
+	t := d.TSN()
+	if len(d.Payload()) == 0 {
+		return nil, nil, &ViolationError{t, "DATA without user data"}
 	}
 	if int(d.Stream()) >= r.inStreams {
-		return &ViolationError{t, "DATA for a stream that does not exist"}
+		return nil, nil, &ViolationError{t, "DATA for a stream that does not exist"}
 	}
-	var prev, next *Message // neighbours without a TSN between
-	if r.byLastTSN.count > 0 || r.byLastTSN.endsAtBase != nil {
-		*r.workSteps++
-		if prev, next = r.byLastTSN.messageEndingAt(t-1), r.byLastTSN.firstMessageFrom(t); next != nil &&
-			next.firstTSN != t+1 {
-			next = nil
-		}
-		if what := neighbourViolation(d, prev, next); what != "" {
-			return &ViolationError{t, what}
-		}
+	if r.byLastTSN.isEmpty() {
+		return nil, nil, nil
 	}
-	if n > r.maxMessage {
-		return ErrMessageTooBig
+	*r.workSteps++
+	prev, next = r.byLastTSN.messageEndingAt(t-1), r.byLastTSN.firstMessageFrom(t)
+	if next != nil && next.firstTSN != t+1 {
+		next = nil
+	}
+	if what := neighbourViolation(d, prev, next); what != "" {
+		return nil, nil, &ViolationError{t, what}
 	}
 	if d.B() {
 		prev = nil
@@ -135,47 +152,7 @@ func (r *Reassembly) Add(d wire.Data, buf *rawio.Buf) error {
 	if d.E() {
 		next = nil
 	}
-	p := r.store.keepData(d.Payload(), buf)
-	r.heldOctets += n
-	m := prev
-	switch {
-	case prev != nil:
-		was := m.lastTSN
-		m.appendPiece(p)
-		m.lastTSN, m.hasEnd = t, d.E()
-		if next != nil {
-			m.appendMessage(next)
-			r.recycleMessage(next)
-		}
-		r.byLastTSN.moveMessage(m, was)
-	case next != nil:
-		m = next
-		m.prependPiece(p)
-		m.firstTSN, m.hasBegin = t, d.B()
-	default:
-		m = r.newMessage()
-		m.Stream, m.SSN, m.Unordered = d.Stream(), d.SSN(), d.U()
-		m.firstTSN, m.lastTSN, m.hasBegin, m.hasEnd = t, t, d.B(), d.E()
-		m.appendPiece(p)
-		if m.hasBegin && m.hasEnd {
-			m.PPID = d.PPID()
-			return r.deliverComplete(m)
-		}
-		r.byLastTSN.put(m)
-	}
-	if d.B() {
-		m.PPID = d.PPID()
-	}
-	if n := m.Offset + m.Size; n > r.maxMessage || !m.hasEnd && n == r.maxMessage {
-		r.byLastTSN.take(m.lastTSN)
-		r.Release(m)
-		return ErrMessageTooBig
-	}
-	if m.hasBegin && m.hasEnd {
-		r.byLastTSN.take(m.lastTSN)
-		return r.deliverComplete(m)
-	}
-	return nil
+	return prev, next, nil
 }
 
 // neighbourViolation says what is wrong between a chunk and its neighbours in TSN, or "".
@@ -207,197 +184,47 @@ func isSameMessage(d wire.Data, m *Message) bool {
 	return d.Stream() == m.Stream && d.U() == m.Unordered && (m.Unordered || d.SSN() == m.SSN)
 }
 
-// appendMessage appends what n has to m.
-func (m *Message) appendMessage(n *Message) {
-	m.tailPiece.next, n.headPiece.prev = n.headPiece, m.tailPiece
-	m.tailPiece, m.lastTSN, m.hasEnd = n.tailPiece, n.lastTSN, n.hasEnd
-	m.Size += n.Size
-}
-
-// deliverComplete delivers a complete message, or queues it until its SSN is next.
-func (r *Reassembly) deliverComplete(m *Message) error {
-	if m.firstTSN == r.byLastTSN.baseTSN+1 {
-		r.byLastTSN.baseTSN = m.lastTSN
+// newMessage returns a message of one chunk.
+func (r *Reassembly) newMessage(d wire.Data, buf *rawio.Buf) *Message {
+	p, m := r.keepData(d, buf), r.store.newMessage()
+	m.Stream, m.SSN, m.Unordered = d.Stream(), d.SSN(), d.U()
+	m.firstTSN, m.lastTSN, m.hasBegin, m.hasEnd = d.TSN(), d.TSN(), d.B(), d.E()
+	m.appendPiece(p)
+	if d.B() {
+		m.PPID = d.PPID()
 	}
-	if m.Unordered {
-		r.pushReady(m)
-		return nil
-	}
-	s := r.stateOfStream(m.Stream)
-	if m.SSN == s.nextSSN && !s.isDue {
-		r.pushReady(m)
-		r.advanceStream(m.Stream, s)
-		return nil
-	}
-	if !r.queueOutOfOrder(m, s) {
-		err := &ViolationError{m.firstTSN, "two messages of a stream with the same SSN"}
-		r.Release(m)
-		return err
-	}
-	r.byLastTSN.put(m)
-	return nil
-}
-
-// MarkDelivered counts SSN n of a stream as delivered: its message, of TSN t, was placed.
-func (r *Reassembly) MarkDelivered(id wire.StreamID, n wire.SSN, t wire.TSN) {
-	if int(id) >= r.inStreams {
-		return
-	}
-	s := r.stateOfStream(id)
-	if n == s.nextSSN && !s.isDue {
-		r.advanceStream(id, s)
-		return
-	}
-	m := r.newMessage()
-	m.Stream, m.SSN, m.firstTSN, m.isPlaceholder = id, n, t, true
-	if !r.queueOutOfOrder(m, s) {
-		r.recycleMessage(m)
-		return
-	}
-	r.numPlaceholders++
-}
-
-// maxPlaceholders bounds the messages that count as delivered and wait for an SSN before theirs.
-// They cost the peer no window.
-const maxPlaceholders = 1 << 14
-
-// isBlockedByMissingSSN says whether a chunk would have to wait for its SSN behind too many others.
-// The chunk that they wait for never has to.
-func (r *Reassembly) isBlockedByMissingSSN(d wire.Data) bool {
-	return r.numPlaceholders >= maxPlaceholders && r.waitsForSSN(d)
-}
-
-func (r *Reassembly) waitsForSSN(d wire.Data) bool {
-	if d.U() || int(d.Stream()) >= r.inStreams {
-		return false
-	}
-	s := r.stateOfStream(d.Stream())
-	return s.isDue || d.SSN() != s.nextSSN
-}
-
-// freePlaceholder takes back what MarkDelivered has put in the place of a message.
-func (r *Reassembly) freePlaceholder(m *Message) {
-	r.numPlaceholders--
-	r.recycleMessage(m)
-}
-
-func (r *Reassembly) stateOfStream(id wire.StreamID) *streamState {
-	return r.streams.Use(uint16(id))
-}
-
-// queueOf is that of a stream of which messages wait, or are about to.
-func (r *Reassembly) queueOf(id wire.StreamID) *streamQueue {
-	return r.streamQueues.Use(uint16(id))
-}
-
-// deliverBatchSize is how many out-of-order messages are looked at when nothing else is ready.
-// Thousands can wait for one chunk: they become ready as they are read.
-const deliverBatchSize = 32
-
-// advanceStream counts the next SSN as delivered. Messages that have waited for it are due.
-func (r *Reassembly) advanceStream(id wire.StreamID, s *streamState) {
-	if s.nextSSN++; s.hasWaiting {
-		r.queueOf(id).nextOrder++
-		s.isDue = true
-		r.dueStreams = append(r.dueStreams, id)
-	}
-}
-
-// deliverDue makes some of the messages ready that are due.
-func (r *Reassembly) deliverDue() {
-	for range deliverBatchSize {
-		if len(r.dueStreams) == 0 {
-			return
-		}
-		id := r.dueStreams[len(r.dueStreams)-1]
-		s := r.stateOfStream(id)
-		q := r.queueOf(id)
-		m := r.takeOutOfOrder(orderKey(id, q.nextOrder), s)
-		if m == nil {
-			s.isDue = false
-			r.dueStreams = r.dueStreams[:len(r.dueStreams)-1]
-			continue
-		}
-		q.nextOrder++
-		if s.nextSSN++; m.isPlaceholder {
-			r.freePlaceholder(m)
-			continue
-		}
-		if r.byLastTSN.messageEndingAt(m.lastTSN) == m {
-			r.byLastTSN.take(m.lastTSN)
-		}
-		r.pushReady(m)
-	}
-}
-
-// queueOutOfOrder lets m wait for its SSN, unless another does.
-func (r *Reassembly) queueOutOfOrder(m *Message, s *streamState) bool {
-	q := r.queueOf(m.Stream)
-	if !s.hasWaiting {
-		q.resetNext(s.nextSSN)
-	}
-	cum := r.byLastTSN.baseTSN
-	if m.firstTSN.LessEq(cum) { // it has moved that on
-		cum = m.firstTSN - 1
-	}
-	q.assignOrder(m, cum)
-	link, steps := r.outOfOrder.findLink(m.treeKey())
-	*r.workSteps += uint64(steps)
-	if *link != nil {
-		return false
-	}
-	*link = m
-	r.outOfOrder.count++
-	q.count++
-	s.hasWaiting = true
-	return true
-}
-
-// takeOutOfOrder takes out the message that waits with key k, if there is one.
-func (r *Reassembly) takeOutOfOrder(k uint64, s *streamState) *Message {
-	if !s.hasWaiting {
-		return nil
-	}
-	link, steps := r.outOfOrder.findLink(k)
-	m := *link
-	if m != nil {
-		q := r.queueOf(m.Stream)
-		q.count--
-		s.hasWaiting = q.count > 0
-		steps += r.outOfOrder.removeLink(link)
-	}
-	*r.workSteps += uint64(steps)
 	return m
 }
 
-// Pop returns the next message or piece in delivery order. It counts against the window until
-// Release.
-func (r *Reassembly) Pop() (*Message, bool) {
-	m := r.ready.pop()
-	for m == nil {
-		if len(r.dueStreams) == 0 {
-			return nil, false
-		}
-		r.deliverDue()
-		m = r.ready.pop()
-	}
-	if m.More || r.isPartlyRead() {
-		if r.partlyRead == nil {
-			r.partlyRead = new(Message)
-		}
-		r.partlyRead.copyHeader(m)
-		r.partlyRead.Offset, r.partlyRead.More = m.Offset+m.Size, m.More
-	}
-	return m, true
+func (r *Reassembly) keepData(d wire.Data, buf *rawio.Buf) *piece {
+	r.heldOctets += len(d.Payload())
+	return r.store.keepData(d.Payload(), buf)
 }
 
-// isPartlyRead says whether pieces of a message were popped, and not its last.
-func (r *Reassembly) isPartlyRead() bool { return r.partlyRead != nil && r.partlyRead.More }
-
-// Release takes a message back that Pop has returned.
-func (r *Reassembly) Release(m *Message) {
-	r.heldOctets -= m.Size
-	r.discardMessage(m)
+// joinFragment makes one message of a fragment and its neighbours. The index has it then.
+func (r *Reassembly) joinFragment(d wire.Data, buf *rawio.Buf, prev, next *Message) *Message {
+	switch {
+	case prev == nil && next == nil:
+		m := r.newMessage(d, buf)
+		r.byLastTSN.put(m)
+		return m
+	case prev == nil:
+		next.prependPiece(r.keepData(d, buf))
+		next.firstTSN, next.hasBegin = d.TSN(), d.B()
+		if d.B() {
+			next.PPID = d.PPID()
+		}
+		return next
+	}
+	was := prev.lastTSN
+	prev.appendPiece(r.keepData(d, buf))
+	prev.lastTSN, prev.hasEnd = d.TSN(), d.E()
+	if next != nil {
+		prev.appendMessage(next)
+		r.store.recycleMessage(next)
+	}
+	r.byLastTSN.moveMessage(prev, was)
+	return prev
 }
 
 // Evict drops the chunk with the highest TSN held for reordering, if that is above t. It returns
@@ -418,7 +245,7 @@ func (r *Reassembly) Evict(t wire.TSN) (wire.TSN, bool) {
 	if m.tailPiece == nil {
 		m.headPiece = nil
 		r.byLastTSN.take(gone)
-		r.recycleMessage(m)
+		r.store.recycleMessage(m)
 	} else {
 		m.tailPiece.next = nil
 		r.byLastTSN.moveMessage(m, gone)
@@ -437,7 +264,7 @@ func (r *Reassembly) Check(cum wire.TSN) error {
 }
 
 func (r *Reassembly) checkAssembly(cum wire.TSN) error {
-	if r.byLastTSN.count == 0 && r.byLastTSN.endsAtBase == nil {
+	if r.byLastTSN.isEmpty() {
 		r.byLastTSN.baseTSN = cum
 		return nil
 	}
@@ -455,14 +282,14 @@ func (r *Reassembly) Restart(initial wire.TSN, inStreams int) {
 	r.Close()
 	r.byLastTSN.baseTSN = initial - 1
 	r.inStreams = inStreams
-	if r.isPartlyRead() {
-		r.pushCutOff(r.partlyRead)
+	if r.partial.isBeingPopped() {
+		r.pushCutOff(r.partial.popped)
 	}
 }
 
 // Close gives all memory back except what the upper layer has yet to release.
 func (r *Reassembly) Close() {
-	r.ready.appendList(&r.readyAfterPartial)
+	r.ready.appendList(&r.partial.readyAfter)
 	for m := r.ready.pop(); m != nil; m = r.ready.pop() {
 		r.Release(m)
 	}
@@ -478,44 +305,6 @@ func (r *Reassembly) Close() {
 			r.Release(m)
 		}
 	}
-	r.byLastTSN, r.outOfOrder, r.streamQueues, r.streams, r.dueStreams, r.partialMessage = lastTSNIndex{},
-		outOfOrderTree{}, sparse.Table[streamQueue]{}, sparse.Table[streamState]{}, nil, nil
+	r.byLastTSN, r.outOfOrder, r.streams, r.partial.message = lastTSNIndex{}, outOfOrderMessages{}, streamStates{}, nil
 	r.freeSpares()
-}
-
-func (r *Reassembly) newMessage() *Message {
-	r.store.usedMemory += messageCost
-	m := r.freeMessages
-	switch {
-	case !r.inlineUsed:
-		r.inlineUsed = true
-		return &r.inlineMessage
-	case m == nil:
-		return new(Message)
-	}
-	r.freeMessages = m.next
-	r.numFree--
-	m.next = nil
-	return m
-}
-
-func (r *Reassembly) discardMessage(m *Message) {
-	for p := m.headPiece; p != nil; {
-		next := p.next
-		r.store.dropPiece(p)
-		p = next
-	}
-	r.recycleMessage(m)
-}
-
-func (r *Reassembly) recycleMessage(m *Message) {
-	r.store.usedMemory -= messageCost
-	*m = Message{}
-	switch {
-	case m == &r.inlineMessage:
-		r.inlineUsed = false
-	case r.numFree < r.store.maxSpares:
-		m.next, r.freeMessages = r.freeMessages, m
-		r.numFree++
-	}
 }

@@ -37,12 +37,8 @@ const (
 )
 
 // Receiver is the receiving half of an association. With many associations a packet costs the cache
-// lines that it touches. What each packet needs lies together, from tracker on; rarely used fields
-// come before that and last.
+// lines that it touches. What each packet needs comes first; rarely used fields come last.
 type Receiver struct {
-	initialBuffer int // Config.RecvBuffer before it has grown
-	evictedChunks uint64
-
 	tracker Tracker
 	hadGaps bool // TSNs were missing before the packet in processing
 	// underPressure: memory is short, and the window is closed, whatever room there is
@@ -52,6 +48,9 @@ type Receiver struct {
 	readRate         readRate
 	ackPolicy        AckPolicy
 	reassembly       Reassembly
+
+	initialBuffer int // Config.RecvBuffer before it has grown
+	evictedChunks uint64
 }
 
 // mutableConfig is what may change of a Config.
@@ -234,8 +233,8 @@ func (r *Receiver) HasGaps() bool { return r.tracker.HasGaps() }
 // offered yet).
 func (r *Receiver) HasMissing() bool {
 	g := &r.reassembly
-	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil || g.outOfOrder.count > g.numPlaceholders &&
-		len(g.dueStreams) == 0
+	return r.tracker.HasGaps() || g.byLastTSN.firstIncomplete() != nil || g.outOfOrder.count > g.streams.numPlaceholders &&
+		len(g.streams.due) == 0
 }
 
 // HasDups reports whether duplicates wait to be reported.
@@ -263,7 +262,7 @@ func (r *Receiver) Steps() uint64 { return *r.reassembly.workSteps }
 // Stream returns the SSN of the next message of a stream to be delivered, and how many complete
 // ones wait for it. known is false if neither the stream nor a near one was used.
 func (r *Receiver) Stream(id wire.StreamID) (next wire.SSN, waiting int, known bool) {
-	s := r.reassembly.streams.At(uint16(id))
+	s := r.reassembly.streams.table.At(uint16(id))
 	if s == nil {
 		return 0, 0, false
 	}

@@ -64,9 +64,8 @@ func (r *Reassembly) fitsMidMessage(d wire.Data) bool {
 // extendMessage is Add for such a fragment.
 func (r *Reassembly) extendMessage(d wire.Data, buf *rawio.Buf) {
 	m := r.byLastTSN.endsAtBase
-	m.appendPiece(r.store.keepData(d.Payload(), buf))
+	m.appendPiece(r.keepData(d, buf))
 	m.lastTSN++
 	r.byLastTSN.baseTSN = m.lastTSN
-	r.heldOctets += len(d.Payload())
 	*r.workSteps++
 }

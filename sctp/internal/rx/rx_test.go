@@ -613,8 +613,8 @@ func TestPlacedMessagesAheadOfTheirSSNAreBounded(t *testing.T) {
 		check.Equal(t, "another with the SSN of one that waits and is due", place(id, 1, be), Dropped)
 	}
 	_, ok := r.Receive()
-	check.That(t, !ok && r.reassembly.numPlaceholders == 0 && r.reassembly.store.usedMemory == 0,
-		"%d messages still wait, %d octets", r.reassembly.numPlaceholders, r.reassembly.store.usedMemory)
+	check.That(t, !ok && r.reassembly.streams.numPlaceholders == 0 && r.reassembly.store.usedMemory == 0,
+		"%d messages still wait, %d octets", r.reassembly.streams.numPlaceholders, r.reassembly.store.usedMemory)
 	check.Equal(t, "after it", place(0, 20_000, be), New)
 }
 

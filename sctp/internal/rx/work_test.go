@@ -89,11 +89,11 @@ func TestNoOrderOfArrivalBuysWork(t *testing.T) {
 			r.Release(m)
 		}
 		err := r.Audit(0)
-		check.That(t, err == nil && max(r.reassembly.numFree, r.reassembly.store.numFreePieces) <= max(minSpares,
+		check.That(t, err == nil && max(r.reassembly.store.numFreeMessages, r.reassembly.store.numFreePieces) <= max(minSpares,
 			limit/octetsPerSpare), "%s: %v, with %d messages and %d pieces to use again", tt.name, err,
-			r.reassembly.numFree, r.reassembly.store.numFreePieces)
+			r.reassembly.store.numFreeMessages, r.reassembly.store.numFreePieces)
 		r.Trim()
-		check.That(t, r.Held() <= 3<<10+r.reassembly.streams.Held() || r.HasGaps() || r.Buffered() != 0,
+		check.That(t, r.Held() <= 3<<10+r.reassembly.streams.table.Held() || r.HasGaps() || r.Buffered() != 0,
 			"%s: %d octets are kept when all is read", tt.name, r.Held())
 		r.Close()
 		err = r.Audit(0)
@@ -199,8 +199,8 @@ func TestSpareMemoryIsBounded(t *testing.T) {
 		}
 		received(r)
 		s := &r.reassembly.store
-		check.That(t, r.reassembly.numFree == spare && s.numFreePieces == spare && s.freeBlockOctets == min(2*limit,
-			309<<minBlockBits), "%d messages, %d pieces, %d octets", r.reassembly.numFree, s.numFreePieces,
+		check.That(t, r.reassembly.store.numFreeMessages == spare && s.numFreePieces == spare && s.freeBlockOctets == min(2*limit,
+			309<<minBlockBits), "%d messages, %d pieces, %d octets", r.reassembly.store.numFreeMessages, s.numFreePieces,
 			s.freeBlockOctets)
 	}
 }
