@@ -27,7 +27,7 @@ func TestCommandsFindTheirTests(t *testing.T) {
 				alternative, c.pkgs, err, c.words)
 		}
 	}
-	for _, file := range []string{"Makefile", "README.md", "CONTRIBUTING.md", "docs/performance.md"} {
+	for _, file := range []string{"Makefile", "README.md", "CONTRIBUTING.md", "docs/dev/performance.md"} {
 		check.That(t, slices.ContainsFunc(list, func(c command) bool { return c.file == file }),
 			"no command found in %s", file)
 	}
