@@ -93,7 +93,7 @@ wan: ## measure ourselves beside TCP, QUIC and pion/sctp over long roads that lo
 	@$(GO) build -o bin/ ./bench/wan
 	@bin/wan $(WAN)
 
-conformance: ## what the RFCs demand and which of it the tests hold; brings the table in README.md up to date
+conformance: ## what the RFCs demand and which of it the tests hold; brings the table in test/conformance/README.md up to date
 	@$(GO) run ./test/conformance/cmd/conformance -update
 
 api: ## write down what programs can see of the packages that they import, which a test compares

@@ -12,13 +12,13 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/tools.md")
+var update = flag.Bool("update", false, "write the tables of docs/tools.md")
 
-// Each flag of perftest is taken or refused with a reason, as the table says.
+// Each flag of perftest is taken or refused with a reason, as the tables say.
 func TestEveryFlagOfPerftest(t *testing.T) {
-	var theirs []cli.ForeignFlag
+	var theirs []docgen.ForeignFlag
 	for line := range strings.Lines(string(must.Get(os.ReadFile("testdata/perftest.txt"))(t))) {
-		f := cli.ForeignFlag{}
+		f := docgen.ForeignFlag{}
 		for name := range strings.FieldsSeq(line) {
 			if long, ok := strings.CutPrefix(name, "--"); ok {
 				f.Long = long
@@ -33,7 +33,7 @@ func TestEveryFlagOfPerftest(t *testing.T) {
 	fs, o := cli.NewFlags("ddpbench"), &options{}
 	o.addFlags(fs)
 	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
-	docgen.Check(t, "../../docs/tools.md", "perftest", must.Get(cli.FlagTable(fs, theirs, "ddpbench"))(t), *update)
+	docgen.Check(t, "../../docs/tools.md", "perftest", must.Get(docgen.FlagTables(fs, theirs, "ddpbench"))(t), *update)
 	for _, f := range refusedFlags {
 		given := "--" + f.Long
 		if f.Short != "" {

@@ -17,7 +17,7 @@ type perftestFlags struct {
 
 func (f *perftestFlags) addFlags(fs *pflag.FlagSet, o *options) {
 	fs.BoolVar(&o.gbits, "report_gbits", false, "report bandwidth in Gb/sec, 10^9 bits, instead of MiB/sec, 2^20 bytes")
-	fs.BoolVarP(&o.noPeak, "noPeak", "N", false, "do without the peak bandwidth")
+	fs.BoolVarP(&o.noPeak, "noPeak", "N", false, "do not measure the peak bandwidth")
 	fs.BoolVarP(&o.histogram, "report-histogram", "H", false, "with --lat and -n, print all results, sorted")
 	fs.BoolVarP(&o.unsorted, "report-unsorted", "U", false, "with --lat and -n, print all results, in their order")
 	fs.BoolVarP(&f.events, "events", "e", false,
@@ -35,9 +35,9 @@ func (f *perftestFlags) addFlags(fs *pflag.FlagSet, o *options) {
 	fs.VarP(cli.Int(&o.link.Mark.TTL, 0, 1, 255), "hop_limit", "L",
 		"`time` to live of packets, or hop limit (default: the system's)")
 	fs.VarP(cli.MTU(&o.link.MTU), "path-mtu", "m", "as --mtu, in `bytes`")
-	fs.BoolP("rdma_cm", "R", false, "connect QPs by a protocol for that, as is done anyway")
-	fs.BoolP("comm_rdma_cm", "z", false, "exchange what is needed by that protocol, as is done anyway")
-	fs.Bool("cpu_util", false, "show what the processor did, as is done anyway")
+	fs.BoolP("rdma_cm", "R", false, "taken: QPs always connect through a connection protocol")
+	fs.BoolP("comm_rdma_cm", "z", false, "taken: that protocol always carries what the ends exchange")
+	fs.Bool("cpu_util", false, "taken: the processor time is always shown")
 }
 
 // applyTo applies the flags to the options.
@@ -87,18 +87,18 @@ const (
 // refusedFlags are the flags of perftest that make no sense here.
 var refusedFlags = []cli.RefusedFlag{
 	{Short: "c", Long: "connection", Why: "there is one type of connection, reliable and ordered (RC)"},
-	{Short: "C", Long: "report-cycles", Why: "cycles of a processor whose frequency changes are no time: results are microseconds"},
+	{Short: "C", Long: "report-cycles", Why: "the frequency of processors changes, so cycles are no time: results are microseconds"},
 	{Short: "d", Long: "ib-dev", Why: noDevice},
-	{Short: "f", Long: "margin", Why: "with -D the clock runs from the first message to the last acknowledgement: no margin is left out"},
-	{Short: "F", Long: "CPU-freq", Why: "ddpbench does not look at the frequency of the processor, so there is no warning to be turned off"},
+	{Short: "f", Long: "margin", Why: "with -D all counts, from the first message to the last acknowledgement: there is no margin"},
+	{Short: "F", Long: "CPU-freq", Why: "ddpbench does not look at the processor's frequency, so it has no warning to turn off"},
 	{Short: "g", Long: "mcg", Why: noMulticast},
 	{Short: "i", Long: "ib-port", Why: noDevice},
-	{Short: "I", Long: "inline_size", Why: "messages leave from where they are, without a copy, whatever their size"},
+	{Short: "I", Long: "inline_size", Why: "messages of any size are sent from where they are, without a copy"},
 	{Short: "M", Long: "MGID", Why: noMulticast},
 	{Short: "o", Long: "outs", Why: "as many Reads and atomics are outstanding as -t says, 128 at most"},
 	{Short: "O", Long: "dualport", Why: "several paths belong to one association: --local takes several addresses"},
 	{Short: "S", Long: "sl", Why: "there are no service levels: -T sets the traffic class"},
-	{Short: "u", Long: "qp-timeout", Why: "SCTP sends again what is lost, as the round trip time of the path says"},
+	{Short: "u", Long: "qp-timeout", Why: "SCTP retransmits by the round trip time of the path"},
 	{Short: "w", Long: "limit_bw", Why: noJudge},
 	{Short: "W", Long: "report-counters", Why: "there is no device with counters: --metrics serves those of the stack"},
 	{Short: "x", Long: "gid-index", Why: "addresses are those of IP: there are no GIDs"},
@@ -113,24 +113,24 @@ var refusedFlags = []cli.RefusedFlag{
 	{Long: "use-srq", Why: "each QP has receives of its own here"},
 	{Long: "recv_post_list", Why: "a receive is posted when one has been used"},
 	{Long: "no_lock", Why: "the QPs of a run are driven by one goroutine: no lock is contended"},
-	{Long: "no_ddp", Why: "data is placed wherever it belongs as soon as it comes: that is what this stack is for"},
-	{Long: "use_ooo", Why: "data is placed wherever it belongs as soon as it comes anyway"},
+	{Long: "no_ddp", Why: "placing data as it comes is what this stack is for"},
+	{Long: "use_ooo", Why: "data is always placed as soon as it comes"},
 	{Long: "ipv6", Why: "the address or name of the host says it"},
 	{Long: "ipv6-addr", Why: "the address or name of the host says it"},
 	{Long: "bind_source_ip", Why: "--local does it"},
-	{Long: "latency_gap", Why: "the next message goes when the last is answered; ddpping -i leaves time in between"},
+	{Long: "latency_gap", Why: "each message goes as soon as the last is answered; ddpping -i leaves time in between"},
 	{Long: "mmap", Why: "messages are in ordinary memory"},
 	{Long: "mmap-offset", Why: "messages are in ordinary memory"},
 	{Long: "mr_per_qp", Why: "each QP has regions of its own anyway"},
 	{Long: "odp", Why: "memory is paged by the system, and registration pins nothing"},
 	{Long: "output", Why: "--json prints each figure under its name"},
-	{Long: "payload_file_path", Why: "what messages hold comes from a seed, so that --verify knows it"},
+	{Long: "payload_file_path", Why: "the content of messages comes from a seed, so that --verify knows it"},
 	{Long: "use_old_post_send", Why: "there is one way to post"},
 	{Long: "perform_warm_up", Why: "the memory is touched before the run begins anyway"},
 	{Long: "pkey_index", Why: noDevice},
 	{Long: "report-both", Why: "the sum of both directions is shown; run one of them for its own"},
 	{Long: "report-per-port", Why: "several paths belong to one association: --metrics shows them"},
-	{Long: "reversed", Why: "read moves data the other way, and so does an exchange of the hosts"},
+	{Long: "reversed", Why: "read moves data the other way; or exchange the hosts"},
 	{Long: "run_infinitely", Why: "-D 86400 --interval 1 runs for a day and reports every second"},
 	{Long: "retry_count", Why: "--timeout says how long to wait for the server"},
 	{Long: "tclass", Why: "-T sets the traffic class"},
@@ -139,9 +139,9 @@ var refusedFlags = []cli.RefusedFlag{
 	{Long: "use_neuron", Why: noGPU}, {Long: "use_neuron_dmabuf", Why: noGPU}, {Long: "use_hl", Why: noGPU}, {Long: "use_mlu", Why: noGPU},
 	{Long: "use_hugepages", Why: "the Go runtime asks for huge pages by itself"},
 	{Long: "use-null-mr", Why: noBox}, {Long: "disable_pcie_relaxed", Why: noBox},
-	{Long: "wait_destroy", Why: "what a run has used is given up with it"},
+	{Long: "wait_destroy", Why: "a run frees what it has used"},
 	{Long: "burst_size", Why: noLimit}, {Long: "typical_pkt_size", Why: noLimit}, {Long: "rate_limit", Why: noLimit}, {Long: "rate_units", Why: noLimit}, {Long: "rate_limit_type", Why: noLimit},
-	{Long: "write_with_imm", Why: "not measured yet: send and write are"}, {Long: "unsolicited_write", Why: "not measured yet: send and write are"},
+	{Long: "write_with_imm", Why: "not measured yet; send and write are"}, {Long: "unsolicited_write", Why: "not measured yet; send and write are"},
 	{Long: "connectionless", Why: noMulticast},
 	{Long: "log_dci_streams", Why: noBox}, {Long: "log_active_dci_streams", Why: noBox},
 	{Long: "aes_xts", Why: noCipher}, {Long: "encrypt_on_tx", Why: noCipher}, {Long: "sig_before", Why: noCipher}, {Long: "aes_block_size", Why: noCipher},

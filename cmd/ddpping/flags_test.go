@@ -14,25 +14,25 @@ import (
 	"github.com/rddp-go/rddp/internal/test/must"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/tools.md")
+var update = flag.Bool("update", false, "write the tables of docs/tools.md")
 
 // Each flag of ping(8), of the committed list and of the ping that is installed here, is taken or
-// refused with a reason, as the table says.
+// refused with a reason, as the tables say.
 func TestEveryFlagOfPing(t *testing.T) {
 	b := must.Get(os.ReadFile("testdata/ping.txt"))(t)
 	installed, _ := exec.Command("ping", "-h").CombinedOutput() // it may not be there, and its exit code is 2
-	var theirs []cli.ForeignFlag
+	var theirs []docgen.ForeignFlag
 	seen := map[string]bool{"h": true} // help is help
 	for _, m := range regexp.MustCompile(`(?m)^  -(\w) `).FindAllStringSubmatch(string(b)+string(installed), -1) {
 		if !seen[m[1]] {
 			seen[m[1]] = true
-			theirs = append(theirs, cli.ForeignFlag{Short: m[1]})
+			theirs = append(theirs, docgen.ForeignFlag{Short: m[1]})
 		}
 	}
 	fs := cli.NewFlags("ddpping")
 	(&options{}).addFlags(fs, &markFlags{})
 	must.OK(t, cli.Parse(fs, nil, os.Stdout, ""))
-	docgen.Check(t, "../../docs/tools.md", "ping", must.Get(cli.FlagTable(fs, theirs, "ddpping"))(t), *update)
+	docgen.Check(t, "../../docs/tools.md", "ping", must.Get(docgen.FlagTables(fs, theirs, "ddpping"))(t), *update)
 	for _, f := range refusedFlags {
 		code, out, errs := invoke(t.Context(), "-"+f.Short, "host")
 		check.That(t, code == exitError && out == "" && strings.Contains(errs, "-"+f.Short+": "+f.Why),

@@ -129,13 +129,13 @@ var refusedFlags = []cli.RefusedFlag{
 	{Short: "e", Why: "pings of different clients cannot be mixed up: each has a session of its own"},
 	{Short: "F", Why: "the flow label of IPv6 is always 0"},
 	{Short: "L", Why: "an association has one peer, so there is no multicast to loop back"},
-	{Short: "m", Why: "packets are not marked for the firewall: -I chooses the address or interface that they leave by"},
+	{Short: "m", Why: "packets have no firewall mark: -I chooses the address or interface that they leave by"},
 	{Short: "N", Why: "node information is a matter of ICMPv6"},
 	{Short: "r", Why: "the routing table decides: -I chooses the address or interface that packets leave by"},
 	{Short: "R", Why: "routers drop packets with the option to record their route: traceroute shows it"},
 	{Short: "S", Why: "the buffers follow what the path holds"},
 	{Short: "T", Why: "routers drop packets with the timestamp option"},
-	{Short: "U", Why: "every time here is from user to user already: there is no kernel in between that could take another"},
+	{Short: "U", Why: "all times here are those that the program sees: no kernel in between takes others"},
 }
 
 func parseArgs(args []string, stdout io.Writer) (*options, error) {
@@ -185,20 +185,20 @@ func (o *options) addFlags(fs *pflag.FlagSet, mark *markFlags) (check func() err
 	fs.BoolVarP(&o.adaptive, "adaptive", "A", false,
 		"send the next ping when a reply has come, and after -i at the latest")
 	fs.BoolVarP(&o.nameOutstanding, "outstanding", "O", false,
-		"before each ping name those that are not answered yet, and not only those of a second ago")
+		"before each ping, name all that have no reply yet, not only those of a second ago")
 	fs.BoolVarP(&o.timestamps, "timestamp", "D", false, "print the time before each line")
 	fs.BoolVarP(&o.numeric, "numeric", "n", false, "print addresses, not names")
 	fs.BoolVarP(&o.ringBell, "audible", "a", false, "ring the bell at each reply")
 	fs.BoolVarP(&o.precise, "precise", "3", false, "print times to the microsecond, however long they are")
-	fs.BoolVarP(&o.verbose, "verbose", "v", false, "show the path in the summary also where there is one only")
+	fs.BoolVarP(&o.verbose, "verbose", "v", false, "show the path in the summary even if there is only one")
 	fs.BoolVarP(&o.link.V4, "ipv4", "4", false, "use IPv4")
 	fs.BoolVarP(&o.link.V6, "ipv6", "6", false, "use IPv6")
 	fs.StringVarP(&o.link.Local, "interface", "I", "", "send from this `address` or interface, as --local")
-	fs.BoolP("sticky", "B", false, "keep the source address of the beginning, as an association does anyway")
-	fs.BoolP("names", "H", false, "look names up, as is done without -n anyway")
+	fs.BoolP("sticky", "B", false, "keep the first source address, as an association always does")
+	fs.BoolP("names", "H", false, "look names up, the default without -n")
 	mark.addFlags(fs, &o.link)
 	fs.BytesHexVarP(&o.pattern, "pattern", "p", nil,
-		"fill pings with these 1 to 16 bytes in `hex` instead of what differs from ping to ping")
+		"fill pings with these 1 to 16 bytes in `hex` (default: bytes that differ from ping to ping)")
 	fs.StringVar(&o.opName, "op", "send", "how data travels: send, write, read or all")
 	fs.Var(cli.Port(&o.port, rdma.DefaultPort), "port", "SCTP `port`")
 	return cli.AddRefusedFlags(fs, refusedFlags)
@@ -215,7 +215,7 @@ func (m *markFlags) addFlags(fs *pflag.FlagSet, link *cli.LinkFlags) {
 	fs.VarP(cli.Int(&link.Mark.Class, 0, 0, 255), "tos", "Q",
 		"traffic class of packets, a `number` in decimal or hex; its lower two bits are ECN's")
 	fs.StringVarP(&m.mtuDiscovery, "mtu-discovery", "M", "do",
-		"`how` long packets may be. do, want: search for the MTU of each path; dont: take what the link says")
+		"`how` path MTUs are found: do and want search for them, dont takes the link's MTU")
 }
 
 // applyTo applies the marks to the link.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -54,34 +53,4 @@ func (f RefusedFlag) Name() string {
 		names = append(names, "--"+f.Long)
 	}
 	return strings.Join(names, ", ")
-}
-
-// ForeignFlag is a flag of another program, as its help lists it.
-type ForeignFlag struct{ Short, Long string }
-
-// FlagTable says for the documentation what becomes of each flag. It is taken, with the tool's own
-// words, or refused, with the reason. A flag that is neither is an error.
-func FlagTable(fs *pflag.FlagSet, theirs []ForeignFlag, program string) (string, error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| flag | `%s` |\n|---|---|\n", program)
-	for _, f := range theirs {
-		var own *pflag.Flag
-		if f.Long != "" {
-			own = fs.Lookup(f.Long)
-		}
-		if own == nil && f.Short != "" {
-			own = fs.ShorthandLookup(f.Short)
-		}
-		name := "`" + strings.Replace(RefusedFlag{Short: f.Short, Long: f.Long}.Name(), ", ", "`, `", 1) + "`"
-		switch {
-		case own == nil:
-			return "", fmt.Errorf("%s is neither taken nor refused", name)
-		case own.Hidden:
-			fmt.Fprintf(&b, "| %s | refused: %s |\n", name, own.Usage)
-		default:
-			_, usage := pflag.UnquoteUsage(own)
-			fmt.Fprintf(&b, "| %s | %s |\n", name, usage)
-		}
-	}
-	return b.String(), nil
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/rddp-go/rddp/test/conformance"
 )
 
+const readme = "test/conformance/README.md"
+
 func main() {
-	update := flag.Bool("update", false, "rewrite the table in README.md")
+	update := flag.Bool("update", false, "rewrite the table in "+readme)
 	list := flag.String("list", "", "list the untested rows of this RFC instead, for example 9260")
 	flag.Parse()
 	if err := run(*update, *list); err != nil {
@@ -40,9 +42,9 @@ func run(update bool, list string) error {
 	if !update {
 		return nil
 	}
-	got, want, err := r.Readme("README.md")
+	got, want, err := r.Readme(readme)
 	if err != nil || got == want {
 		return err
 	}
-	return os.WriteFile("README.md", []byte(want), 0o644)
+	return os.WriteFile(readme, []byte(want), 0o644)
 }
