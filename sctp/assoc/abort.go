@@ -101,7 +101,7 @@ func (a *Assoc) handleAbort(c wire.Chunk) {
 // acknowledged is reported before EventDown. Receive reports a message that was received in part as
 // cut off.
 func (a *Assoc) endAssoc(by trigger, err error) {
-	if !a.changeState(by) {
+	if !a.changeState(by, nil) {
 		return
 	}
 	a.control.clear()

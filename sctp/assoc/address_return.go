@@ -103,7 +103,7 @@ func (a *Assoc) resendEarly(now rawio.Time, p *path) {
 		return
 	}
 	*rest = now.Add(p.BaseRTO())
-	switch s, c := a.setup, a.shutdownState; {
+	switch s, c := a.setup(), a.shutdownState(); {
 	case s != nil:
 		if !s.sendDue && p.State == tx.Active {
 			s.pathIndex, s.sendDue, s.resentEarly = slices.Index(a.paths, p), true, true

@@ -87,8 +87,7 @@ type Assoc struct {
 	recv                *rx.Receiver              // that of halves; nil also until the peer's Initial TSN is known
 	paths               []*path                   // in the order of sender.Paths
 	onePath             [1]*path                  // paths, if it is but one
-	setup               *setup                    // COOKIE-WAIT and COOKIE-ECHOED only
-	shutdownState       *shutdownState            // from SHUTDOWN-SENT or SHUTDOWN-ACK-SENT on
+	stateData           stateData                 // nil in states that have none
 	lastDataAt          rawio.Time                // when user data was last sent or received
 	workSteps           uint64                    // see Steps
 	internalErr         *InternalError            // see Break
@@ -167,13 +166,12 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 	a := env.newAssoc()
 	a.cfg, a.env, a.state, a.incarnation, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort,
 		peer.PeerPort
-	a.localTag, a.localTSN, a.setup = id.tag, id.tsn,
-		&setup{stage: new(cookieWaitState), sendDue: true, t1ExpiresAt: rawio.Never,
-			reachAddr: widestScopeAddr(peer.Remotes)}
+	reach := widestScopeAddr(peer.Remotes)
+	a.localTag, a.localTSN, a.stateData = id.tag, id.tsn, &cookieWait{setup: newSetup(0, reach, 0)}
 	a.replaceSender()
 	a.peerIsLocal = env.areLocalAddrs(peer.Remotes)
 	own := netip.AddrPortFrom(peer.Local.Addr().Unmap(), peer.Local.Port())
-	a.pathFamilies, a.localAddrs = bothFamilies, a.cfg.localAddrsFor(a.setup.reachAddr, own.Addr(), bothFamilies)
+	a.pathFamilies, a.localAddrs = bothFamilies, a.cfg.localAddrsFor(reach, own.Addr(), bothFamilies)
 	for _, r := range peer.Remotes {
 		a.addPath(own, r, tx.Active) // section 5.4 rule 1
 	}

@@ -24,8 +24,15 @@ func (c *Cookie) Matches(p *rawio.Packet) bool {
 		c.hasAddr(p.Remote.Addr().Unmap())
 }
 
-// handleCookieEcho handles a COOKIE ECHO for an association that exists (section 5.2.4, Table 12).
-// It says whether the packet's other chunks belong to the association.
+// handleCookieEcho handles a COOKIE ECHO for an association that exists (section 5.2.4). It says
+// whether the packet's other chunks belong to the association. Table 12 compares what the cookie
+// has with what the association has. M is a match, X is none, 0 is no tag:
+//
+//	Local Tag  Peer's Tag  Tie-Tags  Action
+//	X          X           M         A
+//	M          X or 0      any       B
+//	X          M           0         C
+//	M          M           any       D
 func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool {
 	a.workSteps += cookieWorkSteps
 	echo, err := wire.AsCookieEcho(c)
@@ -35,6 +42,8 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 		return false
 	}
 	local, peer := ck.LocalTag == a.localTag, ck.PeerTag == a.peerTag
+	// Rule 3: "If both Verification Tags in the State Cookie match the Verification Tags of the
+	// current association, consider the State Cookie valid [...] even if the lifespan is exceeded."
 	if ck.Expired(now) && !(local && peer) {
 		a.rareCounters().StaleCookies++
 		AnswerStale(now, &a.outbox, in.Packet, &ck)
@@ -42,15 +51,12 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 	}
 	ties := a.localTieTag != 0 && ck.LocalTie == a.localTieTag && ck.PeerTie == a.peerTieTag
 	switch {
-	case local && peer: // action D
-		if a.state == CookieEchoed {
-			a.enterEstablished(now)
-		}
-	case local: // action B
-		a.resolveInitCollision(now, in, &ck)
-	case !peer && ties && a.findPath(ck.Addrs[0]) != nil: // action A, by an address that the association has
+	// A: "In this case, the peer might have restarted." The association has the cookie's address.
+	case !local && !peer && ties && a.findPath(ck.Addrs[0]) != nil:
 		if a.state == ShutdownAckSent {
-			a.shutdownState.sendDue = true
+			// "it MUST NOT set up a new association but instead resend the SHUTDOWN ACK chunk and
+			// send an ERROR chunk".
+			a.shutdownState().sendDue = true
 			a.replyError(in, wire.CauseCookieWhileShutdown, nil)
 			return false
 		}
@@ -59,7 +65,24 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 			return false
 		}
 		a.restartAssoc(now, in, &ck)
-	default: // action C, and combinations that Table 12 does not have
+
+	// B: "In this case, both sides might be attempting to start an association at about the same
+	// time, but the peer endpoint sent its INIT chunk after responding to the local endpoint's INIT
+	// chunk."
+	case local && !peer:
+		a.resolveInitCollision(now, in, &ck)
+
+	// D: "When both local and remote tags match, the endpoint SHOULD enter the ESTABLISHED state if it
+	// is in the COOKIE-ECHOED state. It SHOULD stop any T1-cookie timer that is running and send a
+	// COOKIE ACK chunk."
+	case local && peer:
+		if a.state == CookieEchoed {
+			a.enterEstablished(now)
+		}
+
+	// C: "In this case, the local endpoint's cookie has arrived late. [...] The cookie SHOULD be
+	// silently discarded." So it is with combinations that Table 12 does not have.
+	default:
 		a.rareCounters().BadCookies++
 		return false
 	}
@@ -109,7 +132,10 @@ func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f familySet) {
 	}
 }
 
-// resolveInitCollision is action B: both sides sent INIT, and the peer's counts.
+// resolveInitCollision is action B. Both sides sent INIT, and the peer's counts: "The endpoint
+// SHOULD stay in or enter the ESTABLISHED state, but it MUST update its peer's Verification Tag from
+// the State Cookie, stop any T1-init or T1-cookie timers that might be running, and send a COOKIE
+// ACK chunk."
 func (a *Assoc) resolveInitCollision(now rawio.Time, in *inbound, ck *Cookie) {
 	if !setupStates.has(a.state) {
 		a.peerTag = ck.PeerTag
@@ -132,9 +158,9 @@ func (a *Assoc) resolveInitCollision(now rawio.Time, in *inbound, ck *Cookie) {
 	a.enterEstablished(now)
 }
 
-// endForSuccessor is action A in a shutdown. The association ends as by an ABORT of the peer, so
-// that the shutdown is not forgotten. What follows that ABORT, by section 5.2.4 "a new COOKIE
-// ECHO", is for the endpoint: see Successor.
+// endForSuccessor is action A in a shutdown: "the existing session is treated the same as if it
+// received an ABORT chunk followed by a new COOKIE ECHO chunk". So the association ends, and the
+// shutdown is not forgotten. The COOKIE ECHO is for the endpoint: see Successor.
 func (a *Assoc) endForSuccessor(p *rawio.Packet) {
 	a.rareCounters().Restarts++
 	b := rawio.NewBuf(slices.Clone(p.Data))
@@ -158,7 +184,8 @@ func (a *Assoc) Successor() *rawio.Packet {
 }
 
 // restartAssoc is action A: the peer has lost the association and sets it up anew. Nothing of the
-// old one is sent or accepted any more. Congestion control starts afresh.
+// old one is sent or accepted any more. "All the congestion control parameters (e.g., cwnd,
+// ssthresh) related to this peer MUST be reset to their initial values".
 func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
 	a.incarnation++
 	a.rareCounters().Restarts++
@@ -169,7 +196,7 @@ func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
 	a.replaceSender()
 	a.adoptPaths(ck, in.Packet, a.pathFamilies)
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
-	a.changeState(onRestart)
+	a.changeState(onRestart, nil)
 	a.startHeartbeats(now)
 	a.pushSetupEvents(now, EventRestart)
 }

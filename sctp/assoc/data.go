@@ -98,7 +98,7 @@ func (a *Assoc) endDataPacket(now rawio.Time, in *inbound) {
 		return
 	}
 	if a.state == ShutdownSent {
-		a.shutdownState.sendDue = true
+		a.shutdownState().sendDue = true
 		a.startT2(now)
 	}
 }

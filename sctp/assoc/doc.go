@@ -55,9 +55,9 @@
 //
 // An association begins in COOKIE-WAIT, or by the peer's cookie in ESTABLISHED, and ends in CLOSED.
 // One function changes its state, by this table (section 4, Figure 3). A transition that is not in
-// it ends the association ([InternalError]). Some things exist in some states only. The handshake's
-// timer belongs to COOKIE-WAIT and COOKIE-ECHOED, the cookie to COOKIE-ECHOED. The timers of a
-// shutdown belong to SHUTDOWN-SENT and SHUTDOWN-ACK-SENT.
+// it ends the association ([InternalError]). What exists in one state only comes and goes with it:
+// the INIT or COOKIE ECHO that waits for its answer, with T1 and the peer's cookie. So does the
+// SHUTDOWN or SHUTDOWN ACK that waits, with T2.
 //
 //	COOKIE-WAIT       init ack: COOKIE-ECHOED, cookie ack: ESTABLISHED, end: CLOSED
 //	COOKIE-ECHOED     cookie ack: ESTABLISHED, stale: COOKIE-WAIT, end: CLOSED

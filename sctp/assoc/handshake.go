@@ -12,9 +12,9 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// setup holds what exists in COOKIE-WAIT and COOKIE-ECHOED only.
+// setup is what COOKIE-WAIT and COOKIE-ECHOED have in common: INIT or COOKIE ECHO waits for its
+// answer.
 type setup struct {
-	stage       any  // what exists in one of them: *cookieWaitState or *cookieEchoedState
 	sendDue     bool // INIT or COOKIE ECHO waits to be sent
 	resentEarly bool // and goes, or has gone, once more before T1 expires, see resendEarly
 	t1ExpiresAt rawio.Time
@@ -30,13 +30,21 @@ type setup struct {
 	refusalMayPass bool  // and that may change by itself
 }
 
-// cookieWaitState holds what exists in COOKIE-WAIT only.
-type cookieWaitState struct {
+// newSetup returns the set-up at the beginning of a state: INIT or COOKIE ECHO is to go.
+func newSetup(pathIndex int, reach netip.Addr, staleErrors int) setup {
+	return setup{sendDue: true, t1ExpiresAt: rawio.Never, pathIndex: pathIndex, reachAddr: reach,
+		staleErrors: staleErrors}
+}
+
+// cookieWait is what exists in COOKIE-WAIT.
+type cookieWait struct {
+	setup
 	cookieIncrementMS uint32 // Cookie Preservative of a new INIT, ms; 0 for none
 }
 
-// cookieEchoedState holds what exists in COOKIE-ECHOED only.
-type cookieEchoedState struct {
+// cookieEchoed is what exists in COOKIE-ECHOED.
+type cookieEchoed struct {
+	setup
 	cookie     []byte // the peer's State Cookie
 	errorChunk []byte // ERROR chunk about unknown parameters of the INIT ACK, sent behind the cookie
 }
@@ -50,7 +58,7 @@ func (s *setup) wasSentOnce() bool { return s.retransmits == 0 && !s.resentEarly
 
 // transmitSetup sends INIT or COOKIE ECHO and starts T1-init or T1-cookie.
 func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
-	s := a.setup
+	s := a.setup()
 	p := a.paths[s.pathIndex]
 	if s.sendDue = false; !s.resentEarly {
 		s.t1ExpiresAt = now.Add(a.setupRTO(p))
@@ -58,8 +66,8 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 	if s.wasSentOnce() {
 		s.firstSentAt = now
 	}
-	switch own := s.stage.(type) {
-	case *cookieWaitState:
+	switch own := a.stateData.(type) {
+	case *cookieWait:
 		a.openPacket(out, 0, p.Local, p, p.MTU())
 		b := out.Tail()
 		start := len(b)
@@ -77,7 +85,7 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 			b = appendAddrs(b, a.localAddrs, p.Local.Addr(), s.reachAddr, bothFamilies)
 		}
 		out.Commit(wire.CloseChunk(b, start))
-	case *cookieEchoedState:
+	case *cookieEchoed:
 		// A cookie larger than the path MTU has no other way than IP fragmentation.
 		a.openPacket(out, a.peerTag, p.Local, p, p.MTU())
 		out.Commit(wire.AppendCookieEcho(out.Tail(), own.cookie))
@@ -102,7 +110,7 @@ func (a *Assoc) setupRTO(p *path) time.Duration {
 
 // handleT1Timeout handles the expiry of T1-init or T1-cookie (section 4 notes 2 and 3).
 func (a *Assoc) handleT1Timeout(rawio.Time) {
-	s := a.setup
+	s := a.setup()
 	s.t1ExpiresAt, s.resentEarly = rawio.Never, false
 	if s.retransmits == a.cfg.MaxInitRetrans {
 		if a.Refusal() != nil {
@@ -122,8 +130,15 @@ func (a *Assoc) handleT1Timeout(rawio.Time) {
 	a.nextSetupPath()
 }
 
-// handleInit answers an INIT for an existing association (sections 5.2.1 and 5.2.2), which never
-// changes the association.
+// handleInit answers an INIT for an existing association (sections 5.2.1 and 5.2.2). Whatever the
+// answer, "the existing association, including its current state, and the corresponding TCB MUST NOT
+// be changed". By state:
+//
+//   - COOKIE-WAIT (5.2.1): the INIT ACK has the tag and TSN of the own INIT. It goes "to an address
+//     passed by the upper layer" that the INIT lists (rules 1 and 2).
+//   - COOKIE-ECHOED (5.2.1): the same tag and TSN, and tie-tags. A new address is answered by ABORT.
+//   - SHUTDOWN-ACK-SENT (9.2): the SHUTDOWN ACK goes again.
+//   - The others (5.2.2): a new tag and TSN, and tie-tags. A new address is answered by ABORT.
 func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.rareCounters().InitsIn++
 	a.workSteps += cookieWorkSteps
@@ -132,8 +147,8 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.rareCounters().Malformed++
 		return
 	}
-	if a.state == ShutdownAckSent { // section 9.2
-		a.shutdownState.sendDue = true
+	if a.state == ShutdownAckSent { // 9.2: "it SHOULD discard the INIT chunk and retransmit the SHUTDOWN ACK chunk"
+		a.shutdownState().sendDue = true
 		return
 	}
 	source := in.Remote.Addr().Unmap()
@@ -154,8 +169,12 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		answerWithAbort(&a.outbox, in.Packet, o.tag, why)
 		return
 	}
+	// 5.2.1: "using the same parameters it sent in its original INIT chunk (including its Initiate Tag,
+	// unchanged)".
 	id := identity{tag: a.localTag, tsn: a.localTSN}
 	if a.state != CookieWait {
+		// 5.2.2: "If new addresses are added to the association, the endpoint MUST respond with an
+		// ABORT chunk".
 		if added := a.addedAddresses(&o, source); added != nil {
 			a.rareCounters().InitsRefused++
 			answerWithAbort(&a.outbox, in.Packet, o.tag, refusal{code: wire.CauseRestart, info: added})
@@ -211,8 +230,8 @@ func (a *Assoc) ensureTieTags() bool {
 // handleInitAck takes the peer's INIT ACK and answers by COOKIE ECHO (section 5.1).
 func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	init, err := wire.AsInit(c)
-	if a.state != CookieWait || err != nil || !a.setup.wasSent() {
-		a.rareCounters().Unexpected++ // section 5.2.3
+	if a.state != CookieWait || err != nil || !a.setup().wasSent() {
+		a.rareCounters().Unexpected++ // 5.2.3: "the endpoint SHOULD discard the INIT ACK chunk"
 		return
 	}
 	if init.Tag() == 0 { // section 3.3.3
@@ -232,7 +251,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		return
 	}
 	var o initParams
-	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(source, a.setup.reachAddr), a.env, &o); !ok {
+	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(source, a.setup().reachAddr), a.env, &o); !ok {
 		a.rareCounters().Violations++
 		answerWithAbort(&a.outbox, in.Packet, o.tag, why)
 		a.endAssoc(onEnd, &AbortError{Causes: []Cause{{Code: why.code, Info: slices.Clone(why.info)}}})
@@ -258,14 +277,12 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.learnPaths(now, in, &o)
 	a.startData(o.rwnd, o.tsn)
 
-	s := a.setup
+	s := a.setup()
 	if s.wasSentOnce() {
 		a.primaryPath().ObserveProvedRTT(now.Sub(s.firstSentAt)) // it has our tag
 	}
-	*s = setup{stage: &cookieEchoedState{slices.Clone(o.cookie), unknownParamsError(&o)}, sendDue: true,
-		t1ExpiresAt: rawio.Never,
-		staleErrors: s.staleErrors, pathIndex: a.sender().Primary().Index(), reachAddr: s.reachAddr}
-	a.changeState(onInitAck)
+	a.changeState(onInitAck, &cookieEchoed{newSetup(a.sender().Primary().Index(), s.reachAddr, s.staleErrors),
+		slices.Clone(o.cookie), unknownParamsError(&o)})
 }
 
 // OnAnswer sets f, which is asked when the peer has answered the INIT. If f returns false the
@@ -280,8 +297,8 @@ func (a *Assoc) OnAnswer(f func() bool) { a.onAnswer = f }
 // the INIT left from, which is where its answer came to.
 func (a *Assoc) learnPaths(now rawio.Time, in *inbound, o *initParams) {
 	source := in.Remote.Addr().Unmap()
-	first, own := a.paths[a.setup.pathIndex], localAddrOf(in.Packet)
-	a.setKnownAddrs(source, a.setup.reachAddr, own, bothFamilies)
+	first, own := a.paths[a.setup().pathIndex], localAddrOf(in.Packet)
+	a.setKnownAddrs(source, a.setup().reachAddr, own, bothFamilies)
 	a.dropUnknownPaths(own)
 	a.addPath(own, in.Remote, tx.Unconfirmed)
 	for _, addr := range o.addrs[:o.numAddrs] {
@@ -292,7 +309,7 @@ func (a *Assoc) learnPaths(now rawio.Time, in *inbound, o *initParams) {
 		a.noteArrival(now, p, in.Packet)
 	}
 	switch {
-	case p != nil && p.State == tx.Active && !a.setup.wasSentOnce():
+	case p != nil && p.State == tx.Active && !a.setup().wasSentOnce():
 		first = p
 	case !slices.Contains(a.paths, first): // it is of the other family
 		first = a.paths[0]
@@ -317,11 +334,11 @@ func unknownParamsError(o *initParams) []byte {
 
 // handleCookieAck ends the handshake on the initiator's side (section 5.1).
 func (a *Assoc) handleCookieAck(now rawio.Time, c wire.Chunk) {
-	if _, err := wire.AsCookieAck(c); err != nil || a.state != CookieEchoed || !a.setup.wasSent() {
-		a.rareCounters().Unexpected++ // section 5.2.5
+	if _, err := wire.AsCookieAck(c); err != nil || a.state != CookieEchoed || !a.setup().wasSent() {
+		a.rareCounters().Unexpected++ // 5.2.5: "SHOULD silently discard a received COOKIE ACK chunk"
 		return
 	}
-	if s := a.setup; s.wasSentOnce() {
+	if s := a.setup(); s.wasSentOnce() {
 		a.paths[s.pathIndex].ObserveRTT(now.Sub(s.firstSentAt))
 	}
 	a.enterEstablished(now)
@@ -329,7 +346,7 @@ func (a *Assoc) handleCookieAck(now rawio.Time, c wire.Chunk) {
 
 // enterEstablished ends the handshake.
 func (a *Assoc) enterEstablished(now rawio.Time) {
-	a.changeState(onCookieAck)
+	a.changeState(onCookieAck, nil)
 	a.reportEstablished(now)
 }
 
@@ -350,21 +367,19 @@ func (a *Assoc) pushSetupEvents(now rawio.Time, k EventKind) {
 
 // handleStaleCookie starts over with a new INIT that asks for a longer cookie life (section 5.2.6).
 func (a *Assoc) handleStaleCookie(now rawio.Time) {
-	if a.state != CookieEchoed || !a.setup.wasSent() {
+	if a.state != CookieEchoed || !a.setup().wasSent() {
 		a.rareCounters().Unexpected++
 		return
 	}
-	s := a.setup
+	s := a.setup()
 	if s.staleErrors == a.cfg.MaxInitRetrans {
 		a.endAssoc(onEnd, ErrInitTimeout)
 		return
 	}
 	// The life was short by at most this round trip, and one second is all that may be added.
 	rtt := min(max(now.Sub(s.firstSentAt), time.Millisecond), time.Second)
-	own := &cookieWaitState{cookieIncrementMS: uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)}
-	*s = setup{stage: own, sendDue: true, t1ExpiresAt: rawio.Never, staleErrors: s.staleErrors + 1,
-		pathIndex: s.pathIndex, reachAddr: s.reachAddr}
-	a.changeState(onStale)
+	a.changeState(onStale, &cookieWait{newSetup(s.pathIndex, s.reachAddr, s.staleErrors+1),
+		uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)})
 	a.control.clear() // answers to a tag that is no more
 	a.peerTag = 0
 	a.recv.Close()

@@ -301,7 +301,7 @@ func (a *Assoc) handleHeartbeat(in *inbound, c wire.Chunk) {
 		// A peer that tests its paths knows of no shutdown: ours was lost. T2-shutdown alone would
 		// not repeat it, because each packet of the peer restarts that timer (section 9.2). The
 		// peer may send HEARTBEATs faster than T2 expires.
-		a.shutdownState.sendDue = true
+		a.shutdownState().sendDue = true
 		return
 	}
 	if !heartbeatAckStates.has(a.state) {

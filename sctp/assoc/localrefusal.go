@@ -62,7 +62,7 @@ func (a *Assoc) HandleUnroutable(now rawio.Time, pkt *rawio.Packet, err error) (
 	switch {
 	case p == nil || a.state == Closed:
 		return false
-	case a.setup != nil:
+	case a.setup() != nil:
 		return a.handleSetupRefusal(p, err)
 	}
 	a.ensureRareState().localRefusal = localRefusal{err, now, p}
@@ -78,7 +78,7 @@ func (a *Assoc) HandleUnroutable(now rawio.Time, pkt *rawio.Packet, err error) (
 // handleSetupRefusal sends the INIT or COOKIE ECHO that went to p elsewhere. It says whether there
 // is an address left.
 func (a *Assoc) handleSetupRefusal(p *path, err error) bool {
-	s := a.setup
+	s := a.setup()
 	if p != a.paths[s.pathIndex] || s.resentEarly {
 		return false // it has gone elsewhere since, or went sooner than it had to
 	}
@@ -99,7 +99,7 @@ func (a *Assoc) handleSetupRefusal(p *path, err error) bool {
 // nextSetupPath chooses the next path: INIT and COOKIE ECHO go over all addresses that may carry
 // them (section 5.1).
 func (a *Assoc) nextSetupPath() {
-	s := a.setup
+	s := a.setup()
 	for range a.paths {
 		s.pathIndex = (s.pathIndex + 1) % len(a.paths)
 		if a.paths[s.pathIndex].State == tx.Active {
@@ -128,7 +128,7 @@ func (a *Assoc) endByRefusal(p *path, err error) {
 // Refusal returns why this host refused what was sent last in the setup, to any address of the
 // peer. It returns nil if it was not refused.
 func (a *Assoc) Refusal() error {
-	if s := a.setup; s != nil && s.refusalErr != nil && s.refusedAddrs >= len(a.paths) {
+	if s := a.setup(); s != nil && s.refusalErr != nil && s.refusedAddrs >= len(a.paths) {
 		return &RefusedError{a.paths[s.pathIndex].Remote, s.refusalErr}
 	}
 	return nil

@@ -32,10 +32,8 @@ func (a *Assoc) Held() int {
 	if a.stats.rare != nil {
 		n += int(unsafe.Sizeof(Counters{}))
 	}
-	if a.setup != nil {
-		if own, ok := a.setup.stage.(*cookieEchoedState); ok {
-			n += cap(own.cookie) + cap(own.errorChunk)
-		}
+	if own, ok := a.stateData.(*cookieEchoed); ok {
+		n += cap(own.cookie) + cap(own.errorChunk)
 	}
 	return n
 }

@@ -25,8 +25,8 @@ func TestReportsInASecond(t *testing.T) {
 // Each part of what an association keeps for its peer counts for what it holds, and a large one is
 // not kept for reuse.
 func TestPartsOfWhatIsHeld(t *testing.T) {
-	own := new(cookieEchoedState)
-	a := &Assoc{setup: &setup{stage: own}}
+	own := new(cookieEchoed)
+	a := &Assoc{stateData: own}
 	a.ensureDataState().sender = *tx.NewSender(tx.Config{})
 	check.Equal(t, "octets of nobody", a.Buffered(), 0)
 	for i, part := range []struct {
@@ -44,7 +44,7 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 		{func() { own.cookie = make([]byte, 3, 50) }, 50},
 		{func() { own.errorChunk = make([]byte, 3, 70) }, 70},
 		{func() { a.recv = rx.NewReceiver(rx.Config{RecvBuffer: 1000}) }, rx.NewReceiver(rx.Config{RecvBuffer: 1000}).Held() - int(unsafe.Sizeof(rx.Receiver{}))},
-		{func() { a.setup, a.paths = nil, nil }, -50 - 70 - 2*(pathSize+pathExtraSize)},
+		{func() { a.stateData, a.paths = nil, nil }, -50 - 70 - 2*(pathSize+pathExtraSize)},
 	} {
 		before := a.Held()
 		part.grow()

@@ -15,8 +15,7 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	end := unsafe.Offsetof(a.stats) + unsafe.Offsetof(a.stats.PacketsIn)
 	for name, at := range map[string]uintptr{
 		"paths":      unsafe.Offsetof(a.onePath),
-		"set-up":     unsafe.Offsetof(a.setup),
-		"shutdown":   unsafe.Offsetof(a.shutdownState),
+		"state":      unsafe.Offsetof(a.stateData),
 		"steps":      unsafe.Offsetof(a.workSteps),
 		"fault":      unsafe.Offsetof(a.internalErr),
 		"events":     unsafe.Offsetof(a.events),

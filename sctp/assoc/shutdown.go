@@ -7,13 +7,21 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// shutdownState holds what exists in SHUTDOWN-SENT and SHUTDOWN-ACK-SENT only.
+// shutdownState is what SHUTDOWN-SENT and SHUTDOWN-ACK-SENT have in common: SHUTDOWN or SHUTDOWN
+// ACK waits for its answer.
 type shutdownState struct {
 	path        *path      // where SHUTDOWN or SHUTDOWN ACK goes
 	sendDue     bool       // it waits to be sent
 	t2ExpiresAt rawio.Time // T2-shutdown
 	t5ExpiresAt rawio.Time // T5-shutdown-guard
 }
+
+type (
+	// shutdownSent is what exists in SHUTDOWN-SENT.
+	shutdownSent struct{ shutdownState }
+	// shutdownAckSent is what exists in SHUTDOWN-ACK-SENT. T5-shutdown-guard runs if it ran before.
+	shutdownAckSent struct{ shutdownState }
+)
 
 // Shutdown starts a graceful shutdown: queued data is still delivered, then the association ends
 // with ErrShutdown (section 9.2). It is a no-op when one is under way. It fails with ErrNotUp
@@ -25,7 +33,7 @@ func (a *Assoc) Shutdown(now rawio.Time) error {
 	case a.state == Closed:
 		return ErrClosing
 	case a.state == Established:
-		a.changeState(onShutdown)
+		a.changeState(onShutdown, nil)
 		a.sender().SetSackNow(true)
 		a.advanceShutdown(now)
 	}
@@ -34,26 +42,27 @@ func (a *Assoc) Shutdown(now rawio.Time) error {
 
 // sendShutdown enters SHUTDOWN-SENT: all own data is acknowledged.
 func (a *Assoc) sendShutdown(now rawio.Time) {
-	a.changeState(onDrained)
+	a.changeState(onDrained, &shutdownSent{shutdownState{path: a.dataPath(), sendDue: true,
+		t5ExpiresAt: now.Add(5 * a.cfg.RTOMax)}})
 	a.errorCount = 0
-	a.shutdownState = &shutdownState{path: a.dataPath(), sendDue: true, t5ExpiresAt: now.Add(5 * a.cfg.RTOMax)}
 	a.startT2(now)
 }
 
 // sendShutdownAck enters SHUTDOWN-ACK-SENT: the peer shuts down and all own data is acknowledged.
 func (a *Assoc) sendShutdownAck(now rawio.Time, by trigger) {
-	a.changeState(by)
-	a.errorCount = 0
-	if a.shutdownState == nil {
-		a.shutdownState = &shutdownState{path: a.dataPath(), t5ExpiresAt: rawio.Never}
+	s := a.shutdownState()
+	if s == nil {
+		s = &shutdownState{path: a.dataPath(), t5ExpiresAt: rawio.Never}
 	}
-	a.shutdownState.sendDue = true
+	s.sendDue = true
+	a.changeState(by, &shutdownAckSent{*s})
+	a.errorCount = 0
 	a.startT2(now)
 }
 
 // startT2 starts T2-shutdown afresh.
 func (a *Assoc) startT2(now rawio.Time) {
-	a.shutdownState.t2ExpiresAt = now.Add(a.shutdownState.path.RTO())
+	a.shutdownState().t2ExpiresAt = now.Add(a.shutdownState().path.RTO())
 }
 
 // handleT5Timeout handles the expiry of T5-shutdown-guard (section 9.2).
@@ -64,11 +73,11 @@ func (a *Assoc) handleT5Timeout(rawio.Time) {
 
 // handleT2Timeout handles the expiry of T2-shutdown (section 9.2).
 func (a *Assoc) handleT2Timeout(now rawio.Time) {
-	p := a.shutdownState.path
+	p := a.shutdownState().path
 	p.Backoff()
 	a.countPathError(now, p, true)
 	if a.state != Closed {
-		a.shutdownState.path, a.shutdownState.sendDue = a.paths[a.sender().Alternate(&p.Path).Index()], true
+		a.shutdownState().path, a.shutdownState().sendDue = a.paths[a.sender().Alternate(&p.Path).Index()], true
 		a.startT2(now)
 	}
 }
@@ -76,7 +85,7 @@ func (a *Assoc) handleT2Timeout(now rawio.Time) {
 // appendShutdown adds SHUTDOWN or SHUTDOWN ACK to the open packet. SHUTDOWN acknowledges what came
 // in sequence. Gaps and duplicates need a SACK with it.
 func (a *Assoc) appendShutdown(now rawio.Time, out *TxBatch) {
-	a.shutdownState.sendDue = false
+	a.shutdownState().sendDue = false
 	if a.state == ShutdownAckSent {
 		out.Commit(wire.AppendShutdownAck(out.Tail()))
 		return
@@ -108,7 +117,7 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 		}
 		a.handleNewlyAcked(now, res)
 		if a.state != ShutdownReceived {
-			a.changeState(onPeerShutdown) // progress goes on from here
+			a.changeState(onPeerShutdown, nil) // progress goes on from here
 			a.events.push(Event{Kind: EventPeerShutdown})
 		}
 	case ShutdownSent:
@@ -116,7 +125,7 @@ func (a *Assoc) handleShutdown(now rawio.Time, c wire.Chunk) {
 			a.sendShutdownAck(now, onPeerShutdown)
 		}
 	case ShutdownAckSent:
-		a.shutdownState.sendDue = true // our SHUTDOWN ACK was lost
+		a.shutdownState().sendDue = true // our SHUTDOWN ACK was lost
 	default:
 		a.rareCounters().Unexpected++
 	}

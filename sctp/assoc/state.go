@@ -59,10 +59,6 @@ var (
 	heartbeatAckStates = newStateSet(CookieEchoed, Established, ShutdownPending, ShutdownReceived)
 )
 
-// shutdownSentStates are those that have a shutdownState: their SHUTDOWN or SHUTDOWN ACK is to be
-// answered.
-var shutdownSentStates = newStateSet(ShutdownSent, ShutdownAckSent)
-
 // shutdownStates are those of a shutdown in which a restart of the peer ends the association (see
 // endForSuccessor).
 var shutdownStates = newStateSet(ShutdownPending, ShutdownSent, ShutdownReceived)
@@ -105,22 +101,64 @@ var transitions = [...]map[trigger]State{
 	ShutdownAckSent:  {onShutdownAck: Closed, onComplete: Closed, onEnd: Closed},
 }
 
-// changeState is the one place where the state changes. What only the states before had goes with
-// them: the handshake's timer and cookie, the timers of a shutdown. It says whether the table has
-// that transition. If not, this code has contradicted itself, and the association ends.
-func (a *Assoc) changeState(by trigger) bool {
+// stateData is what exists in one state only. CLOSED, ESTABLISHED, SHUTDOWN-PENDING and
+// SHUTDOWN-RECEIVED have none. It is one of:
+//
+//	COOKIE-WAIT       *cookieWait       the INIT that waits for its answer
+//	COOKIE-ECHOED     *cookieEchoed     the COOKIE ECHO that does, with the peer's cookie
+//	SHUTDOWN-SENT     *shutdownSent     the SHUTDOWN that does
+//	SHUTDOWN-ACK-SENT *shutdownAckSent  the SHUTDOWN ACK that does
+type stateData interface{ state() State }
+
+func (*cookieWait) state() State      { return CookieWait }
+func (*cookieEchoed) state() State    { return CookieEchoed }
+func (*shutdownSent) state() State    { return ShutdownSent }
+func (*shutdownAckSent) state() State { return ShutdownAckSent }
+
+// setup returns what COOKIE-WAIT and COOKIE-ECHOED have in common, nil in other states.
+func (a *Assoc) setup() *setup {
+	switch own := a.stateData.(type) {
+	case *cookieWait:
+		return &own.setup
+	case *cookieEchoed:
+		return &own.setup
+	}
+	return nil
+}
+
+// shutdownState returns what SHUTDOWN-SENT and SHUTDOWN-ACK-SENT have in common, nil in other
+// states.
+func (a *Assoc) shutdownState() *shutdownState {
+	switch own := a.stateData.(type) {
+	case *shutdownSent:
+		return &own.shutdownState
+	case *shutdownAckSent:
+		return &own.shutdownState
+	}
+	return nil
+}
+
+// dataStates are those that have stateData.
+var dataStates = newStateSet(CookieWait, CookieEchoed, ShutdownSent, ShutdownAckSent)
+
+// isDataOf says whether own is what a state has to have.
+func isDataOf(s State, own stateData) bool {
+	if own == nil {
+		return !dataStates.has(s)
+	}
+	return own.state() == s
+}
+
+// changeState is the one place where the state changes, and its data with it. It says whether the
+// table has that transition, to the state whose data own is. If not, this code has contradicted
+// itself, and the association ends.
+func (a *Assoc) changeState(by trigger, own stateData) bool {
 	to, ok := transitions[a.state][by]
-	if !ok {
+	if !ok || !isDataOf(to, own) {
 		a.Break(invariant.Violation("assoc.changeState", "%q in %v; life %d, tags %#x and %#x", by, a.state,
 			a.incarnation, a.localTag, a.peerTag))
 		return false
 	}
-	a.state = to
-	if !setupStates.has(to) {
-		a.setup = nil
-	}
-	if !shutdownSentStates.has(to) {
-		a.shutdownState = nil
-	}
+	a.state, a.stateData = to, own
 	return true
 }

@@ -9,6 +9,16 @@ import (
 	"github.com/rddp-go/rddp/internal/test/check"
 )
 
+// dataOf returns data of a state, nil if it has none.
+func dataOf(s State) stateData {
+	for _, own := range []stateData{new(cookieWait), new(cookieEchoed), new(shutdownSent), new(shutdownAckSent)} {
+		if own.state() == s {
+			return own
+		}
+	}
+	return nil
+}
+
 // Each pair of a state and a trigger: the table, which is that of the package comment, is gone by,
 // and nothing is left that belongs to states before; what is not in it is a contradiction, which
 // changes nothing and ends the association.
@@ -17,20 +27,25 @@ func TestEveryStateAndTrigger(t *testing.T) {
 	for from := Closed; from <= ShutdownAckSent; from++ {
 		var ways []string
 		for by := trigger(0); by < numTriggers; by++ {
-			a := &Assoc{state: from, setup: new(setup), shutdownState: new(shutdownState), incarnation: 3,
-				localTag: 4, peerTag: 5}
+			a := &Assoc{state: from, stateData: dataOf(from), incarnation: 3, localTag: 4, peerTag: 5}
 			to, open := transitions[from][by]
 			want := fmt.Sprintf("assoc.changeState: %q in %v; life 3, tags 0x4 and 0x5", by, from)
-			check.That(t, a.changeState(by) == open && (open || a.state == from && a.internalErr != nil &&
+			check.That(t, a.changeState(by, dataOf(to)) == open && (open || a.state == from && a.internalErr != nil &&
 				strings.Contains(a.internalErr.Error(), want)) && (!open || a.state == to && a.internalErr == nil),
 				"%q in %v: now in %v, %v", by, from, a.state, a.internalErr)
+			for other := Closed; open && other <= ShutdownAckSent; other++ {
+				b := &Assoc{state: from, stateData: dataOf(from)}
+				right := other == to || !dataStates.has(to) && !dataStates.has(other)
+				check.That(t, b.changeState(by, dataOf(other)) == right, "%v to %v, with the data of %v: %v", from, to,
+					other, !right)
+			}
 			if open {
 				ways = append(ways, fmt.Sprintf("%v: %v", by, to))
 			}
 			handshake := to == CookieWait || to == CookieEchoed
-			check.That(t, !open || handshake == (a.setup != nil), "%v to %v: has a handshake: %v", from, to, !handshake)
+			check.That(t, !open || handshake == (a.setup() != nil), "%v to %v: has a handshake: %v", from, to, !handshake)
 			shutdown := to == ShutdownSent || to == ShutdownAckSent
-			check.That(t, !open || shutdown == (a.shutdownState != nil), "%v to %v: has a shutdown under way: %v",
+			check.That(t, !open || shutdown == (a.shutdownState() != nil), "%v to %v: has a shutdown under way: %v",
 				from, to, !shutdown)
 		}
 		if a := (&Assoc{}); from == Closed {

@@ -124,24 +124,24 @@ func (a *Assoc) earlyResendExpiresAt(p *path) rawio.Time {
 }
 
 func (a *Assoc) t1ExpiresAt() rawio.Time {
-	if a.setup == nil {
-		return rawio.Never
+	if s := a.setup(); s != nil {
+		return s.t1ExpiresAt
 	}
-	return a.setup.t1ExpiresAt
+	return rawio.Never
 }
 
 func (a *Assoc) t2ExpiresAt() rawio.Time {
-	if a.shutdownState == nil {
-		return rawio.Never
+	if s := a.shutdownState(); s != nil {
+		return s.t2ExpiresAt
 	}
-	return a.shutdownState.t2ExpiresAt
+	return rawio.Never
 }
 
 func (a *Assoc) t5ExpiresAt() rawio.Time {
-	if a.shutdownState == nil {
-		return rawio.Never
+	if s := a.shutdownState(); s != nil {
+		return s.t5ExpiresAt
 	}
-	return a.shutdownState.t5ExpiresAt
+	return rawio.Never
 }
 
 func (a *Assoc) t3ExpiresAt() rawio.Time {

@@ -17,12 +17,16 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 	const at = rawio.Time(7 * time.Second)
 	arm := [numTimers]func(a *Assoc, p *path){
 		timerEarlyResend: func(a *Assoc, p *path) { p.heartbeat.resendDue, *a.nextResendAt(p) = true, at },
-		timerT1:          func(a *Assoc, p *path) { a.state, a.setup = CookieEchoed, &setup{t1ExpiresAt: at} },
+		timerT1: func(a *Assoc, p *path) {
+			a.state, a.stateData = CookieEchoed, &cookieEchoed{setup: setup{t1ExpiresAt: at}}
+		},
 		timerT5: func(a *Assoc, p *path) {
-			a.state, a.shutdownState = ShutdownSent, &shutdownState{t2ExpiresAt: rawio.Never, t5ExpiresAt: at}
+			a.state = ShutdownSent
+			a.stateData = &shutdownSent{shutdownState{t2ExpiresAt: rawio.Never, t5ExpiresAt: at}}
 		},
 		timerT2: func(a *Assoc, p *path) {
-			a.state, a.shutdownState = ShutdownAckSent, &shutdownState{t2ExpiresAt: at, t5ExpiresAt: rawio.Never}
+			a.state = ShutdownAckSent
+			a.stateData = &shutdownAckSent{shutdownState{t2ExpiresAt: at, t5ExpiresAt: rawio.Never}}
 		},
 		timerT3: func(a *Assoc, p *path) {
 			must.OK(t, a.Send(0, &Message{Body: [2][]byte{{1}}}))
@@ -51,7 +55,7 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 		env := &Env{Rand: bytes.NewReader(bytes.Repeat([]byte{1}, 1<<10)), MTU: func(_, _ netip.Addr) int { return 1480 }}
 		a := must.Get(Connect(0, &cfg, env, Peer{LocalPort: 1, PeerPort: 2,
 			Remotes: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:0")}}))(t)
-		a.state, a.setup, a.outStreams = Established, nil, 1
+		a.state, a.stateData, a.outStreams = Established, nil, 1
 		a.startData(1<<20, 0)
 		must.Equal(t, "timeout without a timer", a.NextTimeout(), rawio.Never)
 		arm[i](a, a.paths[0])

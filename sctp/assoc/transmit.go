@@ -56,7 +56,7 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 // answer has come. It is quicker than looking for what to send.
 func (a *Assoc) hasNothingPending(now rawio.Time) bool {
 	return a.state == Established && a.hasNoDataPending(now) && len(a.control.entries) == 0 &&
-		!a.probeDue && a.setup == nil && a.shutdownState == nil && a.isConsistent() && a.outbox.isEmpty()
+		!a.probeDue && a.isConsistent() && a.outbox.isEmpty()
 }
 
 // hasSackWork says that a SACK is processed in parts.
@@ -72,7 +72,7 @@ func (a *Assoc) hasNoDataPending(now rawio.Time) bool {
 
 // buildPacket builds one packet: control chunks, then SACK, then DATA (section 6.10).
 func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
-	if a.setup != nil && a.setup.sendDue {
+	if s := a.setup(); s != nil && s.sendDue {
 		a.transmitSetup(now, out)
 		return true
 	}
@@ -83,14 +83,15 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 	if !a.IsIdle() && sendStates.has(a.state) {
 		data = a.sender().Poll(now)
 	}
-	closing := a.shutdownState != nil && a.shutdownState.sendDue
+	s := a.shutdownState()
+	closing := s != nil && s.sendDue
 	var p *path
 	var local netip.AddrPort // invalid: that of the path
 	switch {
 	case len(a.control.entries) > 0:
 		p, local = a.control.entries[0].path, a.control.entries[0].local
 	case closing:
-		p = a.shutdownState.path
+		p = s.path
 	case a.SackDue(now):
 		p, local = a.sackDestination()
 	case data != nil:
@@ -107,7 +108,7 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 	}
 	// A chunk that has a path of its own goes along if this is that path. That is never an
 	// unconfirmed one.
-	if closing && p == a.shutdownState.path {
+	if closing && p == s.path {
 		a.appendShutdown(now, out)
 	}
 	fill := data == &p.Path && local.Addr() == p.Local.Addr()

@@ -190,7 +190,9 @@ func (e *Endpoint) Screen(now rawio.Time, p *rawio.Packet, s *UnmatchedPacket) b
 		return false
 	}
 	source := p.Remote.Addr().Unmap()
-	if !assoc.Unicast(source) || isNotUnicast(p.Local) { // rule 1
+	// Rule 1: "If the OOTB packet is to or from a non-unicast address, a receiver SHOULD silently
+	// discard the packet."
+	if !assoc.Unicast(source) || isNotUnicast(p.Local) {
 		e.stats.BadAddress++
 		return false
 	}
@@ -251,27 +253,46 @@ func (e *Endpoint) Find(s *UnmatchedPacket) *assoc.Assoc {
 }
 
 // Answer answers a packet of no association, or says that it brings a valid cookie for MakeAssoc.
-// It needs the part of the endpoint that sets up.
+// It follows rules 2 to 8 of section 8.4. Rule 1 is Screen's. It needs the part of the endpoint that
+// sets up.
 func (e *Endpoint) Answer(now rawio.Time, s *UnmatchedPacket) (valid bool) {
 	p, pkt, first, g := s.packet, s.pkt, s.firstChunk, &s.summary
 	switch {
-	case g.hasAbort: // rule 2
+	// Rule 2: "If the OOTB packet contains an ABORT chunk, the receiver MUST silently discard the OOTB
+	// packet and take no further action."
+	case g.hasAbort:
 		e.stats.OutOfBlue++
-	case g.hasInit: // rule 3; sections 8.5.1 A and 12.3 for what an INIT must look like
+
+	// Rule 3: "If the packet contains an INIT chunk with a Verification Tag set to 0, it SHOULD be
+	// processed as described in Section 5.1." It is the only chunk (sections 8.5.1 A and 12.3).
+	case g.hasInit:
 		if pkt.VTag() == 0 && g.numChunks == 1 {
 			e.handleInit(now, p, first, s.listenerConfig)
 			return false
 		}
 		e.stats.OutOfBlue++
-	case pkt.VTag() == 0: // section 8.5.1 A
+
+	// Section 8.5.1 A: with a tag of 0 there is nothing but an INIT.
+	case pkt.VTag() == 0:
 		e.stats.OutOfBlue++
-	case first.Type() == wire.ChunkCookieEcho: // rule 4
+
+	// Rule 4: "If the packet contains a COOKIE ECHO chunk as the first chunk, it MUST be processed as
+	// described in Section 5.1."
+	case first.Type() == wire.ChunkCookieEcho:
 		return e.handleCookieEcho(now, p, first, &s.cookie)
-	case g.hasShutdownAck: // rule 5
+
+	// Rule 5: "If the packet contains a SHUTDOWN ACK chunk, the receiver SHOULD respond to the sender
+	// of the OOTB packet with a SHUTDOWN COMPLETE chunk."
+	case g.hasShutdownAck:
 		e.answerOutOfBlue(now, p, true)
-	case g.getsNoAnswer: // rules 6 and 7
+
+	// Rule 6: a SHUTDOWN COMPLETE, and rule 7: "a "Stale Cookie" ERROR chunk or a COOKIE ACK chunk".
+	// The receiver SHOULD silently discard the packet.
+	case g.getsNoAnswer:
 		e.stats.OutOfBlue++
-	default: // rule 8
+
+	// Rule 8: "The receiver SHOULD respond to the sender of the OOTB packet with an ABORT chunk."
+	default:
 		e.answerOutOfBlue(now, p, false)
 	}
 	return false
@@ -361,14 +382,15 @@ func (e *Endpoint) handleInit(now rawio.Time, p *rawio.Packet, c wire.Chunk, cfg
 	}
 }
 
-// handleCookieEcho says whether a COOKIE ECHO brings a valid cookie (section 5.1.5).
+// handleCookieEcho says whether a COOKIE ECHO brings a valid cookie (section 5.1.5). It follows the
+// steps there: the MAC, then ports and Verification Tag, then the life.
 func (e *Endpoint) handleCookieEcho(now rawio.Time, p *rawio.Packet, c wire.Chunk, ck *assoc.Cookie) bool {
 	echo, err := wire.AsCookieEcho(c)
 	if err != nil || !e.env.Cookies.Open(now, echo.Cookie(), ck) || !ck.Matches(p) {
 		e.stats.BadCookies++
-		return false // silently discarded, with everything behind it
+		return false // steps 2 and 3: silently discarded, with everything behind it
 	}
-	if ck.Expired(now) {
+	if ck.Expired(now) { // step 4: discarded, and a Stale Cookie error answers it
 		e.answerStaleCookie(now, p, ck)
 		return false
 	}
