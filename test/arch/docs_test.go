@@ -2,14 +2,22 @@ package arch
 
 import (
 	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rddp-go/rddp/internal/test/check"
 	"github.com/rddp-go/rddp/internal/test/must"
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp"
 )
 
 // The code in the guide is that of the examples, which are compiled and run.
@@ -30,6 +38,66 @@ func TestGuideShowsCodeOfTheExamples(t *testing.T) {
 		check.That(t, bytes.Contains(talk, b[1]), "of README.md, not in examples/talk:\n%s", b[1])
 	}
 	check.That(t, len(blocks) >= 9, "%d pieces of code", len(blocks))
+}
+
+// The texts that docs/troubleshooting.md explains are those that the code has.
+func TestTroubleshootingQuotesTheCode(t *testing.T) {
+	doc := must.Get(os.ReadFile(filepath.Join(root, "docs", "troubleshooting.md")))(t)
+	texts := literals(t) +
+		(&rawio.PermissionError{Link: "raw", Capability: "CAP_NET_RAW", Err: syscall.EPERM}).Error() +
+		(&sctp.AbortError{ByPeer: true}).Error()
+	quoted, n := regexp.MustCompile("`[^`]+`"), 0
+	for line := range strings.Lines(string(doc)) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		first, _, _ := strings.Cut(line[1:], "|")
+		for _, q := range quoted.FindAllString(first, -1) {
+			for part := range strings.SplitSeq(strings.Trim(q, "`"), "...") {
+				if part = strings.Trim(part, " :;,()"); strings.Contains(part, " ") {
+					n++
+					check.That(t, strings.Contains(texts, part), "no string of the code has %q", part)
+				}
+			}
+		}
+	}
+	check.That(t, n >= 50, "%d texts", n)
+}
+
+// literals returns the strings in the code of the product, with those joined by + in one.
+func literals(t *testing.T) string {
+	var all strings.Builder
+	var fold func(e ast.Expr) (string, bool)
+	fold = func(e ast.Expr) (string, bool) {
+		switch e := e.(type) {
+		case *ast.BasicLit:
+			s, err := strconv.Unquote(e.Value)
+			return s, err == nil && e.Kind == token.STRING
+		case *ast.BinaryExpr:
+			x, _ := fold(e.X)
+			y, ok := fold(e.Y)
+			return x + y, ok && e.Op == token.ADD
+		}
+		return "", false
+	}
+	for _, dir := range []string{"cmd", "ddp", "ddpadapt", "internal", "rawio", "rdma", "sctp"} {
+		must.OK(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			ast.Inspect(must.Get(parser.ParseFile(token.NewFileSet(), path, nil, 0))(t), func(n ast.Node) bool {
+				if e, isExpr := n.(ast.Expr); isExpr {
+					if s, ok := fold(e); ok {
+						all.WriteString(s + "\n")
+						return false
+					}
+				}
+				return true
+			})
+			return nil
+		}))
+	}
+	return all.String()
 }
 
 // A test stands in the file of its topic, not in that of the reason why it was written.
