@@ -1,11 +1,15 @@
 // Package compat is the kernel's SCTP socket of the one-to-one style (RFC 6458 section 4) over this
-// stack. It has the kernel's calls, its options and notifications octet by octet, and its bare
-// errnos. The modules in compat/ishidawataru and compat/free5gc share it; they replace
-// github.com/ishidawataru/sctp and github.com/free5gc/sctp. A program may import it by name for
-// what those modules lack: [Use], [NewSocket], [Find]. New programs are better served by package
-// sctp.
+// stack. New programs are better served by package sctp.
 //
-// Where it differs from Linux:
+//   - In: the kernel's calls and options, octet by octet.
+//   - Out: the kernel's notifications, octet by octet, and bare errnos.
+//   - Invariant: a program that works on Linux's SCTP works here, but for the list below.
+//   - Read first: [NewSocket]; [Use] and [Find] are for what no socket call says.
+//
+// The modules in compat/ishidawataru and compat/free5gc share it. They replace
+// github.com/ishidawataru/sctp and github.com/free5gc/sctp.
+//
+// # Where it differs from Linux
 //
 //   - Close waits for the peer to have everything, because this stack ends with the process. It
 //     waits up to a second, or for as long as SO_LINGER says. Sockets that are closed together, or

@@ -1,16 +1,12 @@
-// Package ddp is Direct Data Placement, RFC 5041. It cuts messages into segments that fit the lower
-// layer. It places the payload of arriving segments straight into the memory that they name.
+// Package ddp is Direct Data Placement (RFC 5041), over any lower layer. It is sans-IO.
 //
-// The package is sans-IO: it opens no socket, reads no clock, starts no goroutine and takes no
-// lock. A [Stream] is one DDP Stream and has one caller at a time. Streams share the STag [Table]
-// and its [Region] values, which are safe for concurrent use as their comments say.
-//
-// In: placement and delivery are apart (section 5.3). [Stream.Place] is called when a segment
-// arrives, in any order. It makes the checks of section 7.1, and one copy from the packet into a
-// tagged [Region] or an untagged [RecvBuffer]. [Stream.Deliver] is called in the sender's order and
-// reports whole messages and errors to the [ULP].
-//
-// Out: the lower layer pulls. [Stream.NextSegment] cuts the next segment, at most MULPDU octets,
-// when it can be sent. The segment refers to the user's memory; [Stream.Acked] completes messages.
-// Nothing is queued below this package, and no payload is copied.
+//   - In: [Stream.Place] takes a segment as it arrives, in any order. It makes the checks of
+//     section 7.1, and the one copy from the packet into a tagged [Region] or an untagged
+//     [RecvBuffer]. [Stream.Deliver], in the sender's order, reports whole messages and errors to
+//     the [ULP].
+//   - Out: [Stream.NextSegment] cuts the next segment when it can be sent. It refers to the user's
+//     memory; [Stream.Acked] completes messages.
+//   - Invariant: no octet is written but where an STag or a posted buffer allows, and none once
+//     [Region.Invalidate] has returned.
+//   - Read first: place.go, region.go. A Stream has one caller at a time, the [Table] has many.
 package ddp

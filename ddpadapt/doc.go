@@ -1,18 +1,17 @@
-// Package ddpadapt runs DDP over SCTP (RFC 5043): DDP stream sessions on pairs of like-numbered
-// SCTP streams, and the DDP-SSN that puts unordered messages back into the order of their
-// submission.
+// Package ddpadapt runs DDP over SCTP (RFC 5043). It has sessions on pairs of like-numbered SCTP
+// streams, and the DDP-SSN that puts unordered messages back into order.
 //
-// A [Mux] stands between one association and the DDP streams on it. It is the association's Placer:
-// each DATA chunk is placed straight from the packet, in whatever order it arrives, and delivered
-// in DDP-SSN order. It is the association's Source: segments are cut, numbered and handed over at
-// the moment they can be sent, so nothing is queued below DDP.
+//   - In: DATA chunks in any order, by [Mux.Place]; the calls of the user on a [Session].
+//   - Out: segments, when there is room for one ([Mux.Next]); events ([Mux.PollEvent]).
+//   - Invariant: placement happens at arrival, delivery in DDP-SSN order. Nothing is queued below
+//     DDP.
+//   - Read first: mux.go, then receive.go. All calls come from the owner of the association.
 //
-// A [Session] is one use of a stream pair: the active side opens it with [Mux.Open], the passive
-// side gets an [EventInitiate] and answers with [Session.Accept] or [Session.Reject], either side
-// ends it with [Session.Terminate] or [Session.Abort].
+// # A session
 //
-// The package is sans-IO and takes no lock: all calls on a Mux and its sessions come from the owner
-// of the association, one at a time. After each round of calls the owner drains [Mux.PollEvent].
+// The active side opens a [Session] with [Mux.Open]. The passive side gets an [EventInitiate], and
+// answers with [Session.Accept] or [Session.Reject]. Either side ends it with [Session.Terminate]
+// or [Session.Abort]. After each round of calls the owner drains Mux.PollEvent.
 //
 // Sessions can be set up with negotiation of RDMA Read depths (RFC 6581): [Mux.OpenEnhanced],
 // [Session.AcceptEnhanced], [Session.RejectEnhanced]. An Initiate is answered in kind.

@@ -1,7 +1,12 @@
-// Package metrics exports the counters of sctp.Transport, rdma.Device and the links below them. It
-// exports them to Prometheus, as a prometheus.Collector, and to package expvar, as a variable.
+// Package metrics exports the counters of sctp.Transport, rdma.Device and the links below them.
 //
-// A Collector has any number of sources, each with a name that becomes the label "source":
+//   - In: any number of sources, each with a name that becomes the label "source".
+//   - Out: metrics of Prometheus, as a prometheus.Collector, and a variable of package expvar.
+//     Handler serves both at /metrics and /debug/vars.
+//   - Invariant: counting costs nothing more. A scrape looks at every association for a moment,
+//     which takes a few microseconds each.
+//
+// # Use
 //
 //	c := metrics.NewCollector()
 //	c.AddDevice("storage", dev)
@@ -9,8 +14,7 @@
 //	prometheus.MustRegister(c)
 //	expvar.Publish("rddp", c)
 //
-// Or Handler serves both at /metrics and /debug/vars, with the metrics of the Go runtime and the
-// process.
+// # Names
 //
 // Names follow the conventions of Prometheus. They are made of the names of the fields that count.
 // The comment at the field is the help text, and gives the exact meaning.
@@ -27,7 +31,4 @@
 //	rddp_rdma_completion_seconds   how long requests took, with the label "operation": send, write, read, atomic
 //	rddp_sctp_peer_*               of single associations, where Collector.PerAssociation asks for so many
 //	rddp_sctp_associations, rddp_rdma_peers, rddp_rdma_queue_pairs   how many there are now
-//
-// A scrape looks at every association for a moment. That costs a few microseconds each and nothing
-// between scrapes: counting itself is part of the work anyway.
 package metrics

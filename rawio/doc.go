@@ -1,8 +1,14 @@
 // Package rawio moves whole SCTP packets (RFC 9260 section 3) between a protocol stack and a link.
 // It knows addresses, lengths and memory, and nothing of what a packet says.
 //
-// A [Link] reads and writes batches of [Packet]. A received packet is a view into a
-// reference-counted [Buf]. A packet to send is a vector of pieces that the link writes in order.
+//   - In: [Link.ReadBatch] fills a slice of [Packet]. Each is a view into a reference-counted
+//     [Buf].
+//   - Out: [Link.WriteBatch] writes packets. Each is a vector of pieces, written in order.
+//   - Invariant: a link may lose and reorder packets, and gives each Buf back exactly once.
+//   - Read first: rawio.go (the types), optional.go (what a link may also be).
+//
+// # Links
+//
 // Links live in the packages below: raw IP sockets, a TUN device, UDP encapsulation (RFC 6951), and
 // an in-process pair (mem). Package pcap is a tap that records any of them. Package simnet is a
 // simulated network for tests in virtual time; it is no Link but is fed with the same packets.

@@ -1,6 +1,13 @@
 // Package rdma is Remote Direct Memory Access over SCTP for ordinary programs: a software RNIC with
-// an API shaped after verbs. A program registers memory. Its peer writes there and reads from
-// there. Data goes from the packet to its place without passing through queues or the program.
+// an API shaped after verbs.
+//
+//   - In: registered memory ([MR]) and work requests ([QP.PostSend], [QP.PostRecv]).
+//   - Out: work completions, at a [CQ].
+//   - Invariant: data goes from the packet to its place without passing through queues or the
+//     program. Once [MR.Invalidate] has returned, not one octet changes any more.
+//   - Read first: [Device], [QP], [CQ]. Package rdmap has the protocol.
+//
+// # Objects
 //
 // A [Device] runs over one link (package rawio). On it live protection domains ([PD]), registered
 // memory ([MR]), completion queues ([CQ]), shared receive queues ([SRQ]) and queue pairs ([QP]). A

@@ -1,6 +1,13 @@
 // Package sctp is SCTP (RFC 9260) in userspace, for programs on systems whose kernel has none.
 //
-// [Dial] and [Listen] are as those of package net, over links that they open themselves.
+//   - In: messages of a program ([Conn.WriteMsg]), and packets of a link (package rawio).
+//   - Out: messages with their boundaries, over numbered streams ([Conn.ReadMsg]), and packets.
+//   - Invariant: the goroutine that reads the link never waits for an association.
+//   - Read first: [Dial], [Listen], [Conn]. Of the code: receive.go, conn.go, transport.go.
+//
+// # Dial and Listen
+//
+// They are as those of package net, over links that they open themselves.
 //
 //	l, err := sctp.Listen("sctp", ":5000")
 //	c, err := sctp.Dial(ctx, "sctp", "host.example:5000")

@@ -1,8 +1,14 @@
 // Package pcap records what passes a rawio.Link in a pcapng file, which Wireshark and tshark read.
 //
-// A Link has no IP headers to show, so the record synthesises them. They are IPv4 or IPv6 with
-// protocol 132, and have a UDP header too where either side has an encapsulation port (RFC 6951).
-// Lengths and checksums are correct, the ECN field is the packet's, TTL is 64 and Don't Fragment is
+//   - In: the packets of the Link that [New] taps. [Writer] writes the same file by hand, in
+//     virtual time for instance.
+//   - Out: packets with IP headers, which a Link does not have: they are synthesised.
+//   - Invariant: lengths and checksums are correct, and the Link behaves as if there were no tap.
+//
+// # What is in the file
+//
+// The IP headers are IPv4 or IPv6 with protocol 132. A UDP header follows where either side has an
+// encapsulation port (RFC 6951). The ECN field is the packet's, TTL is 64 and Don't Fragment is
 // set. Wireshark takes UDP port 9899 for SCTP; other ports need its "Decode As". The link type is
 // raw IP (101). Sent and received packets are on two capture interfaces of these names.
 //

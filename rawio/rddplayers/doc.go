@@ -1,6 +1,13 @@
-// Package rddplayers has layers for gopacket (github.com/google/gopacket). There are DDP segments
-// and session control messages (RFC 5043, RFC 6581), DDP headers (RFC 5041), and RDMAP messages
-// (RFC 5040, RFC 7306). It shares no code with the stack.
+// Package rddplayers has layers for gopacket (github.com/google/gopacket): DDP segments and session
+// control messages (RFC 5043, RFC 6581), DDP headers (RFC 5041), and RDMAP messages (RFC 5040, RFC
+// 7306).
+//
+//   - In: packets that gopacket decodes, or one DATA chunk ([FromData], [Decode]).
+//   - Out: the layers [SegmentChunk], [DDP], [RDMAP] and [Control]. All can be serialized again.
+//   - Invariant: it shares no code with the stack, so that it can judge it. Reserved bits keep
+//     their values.
+//
+// # Two ways to decode
 //
 // gopacket takes all that follows a DATA chunk for its payload, further chunks included. There are
 // two ways around it:

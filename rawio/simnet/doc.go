@@ -1,9 +1,13 @@
 // Package simnet is a network in virtual time, for tests that must run the same way every time.
 //
-// It is driven by polling. [Net.Send] takes a packet at a given time, [Net.NextArrival] says when
-// something arrives next, [Net.Deliver] hands out what has arrived. Nothing here reads a clock,
-// takes a lock, starts a goroutine or draws from a global random source. The same seed and the same
-// calls give the same packets at the same times, and [Net.Hash] proves it.
+//   - In: [Net.Send] takes a packet at a given time.
+//   - Out: [Net.NextArrival] says when something arrives next, [Net.Deliver] hands out what has
+//     arrived.
+//   - Invariant: the same seed and the same calls give the same packets at the same times, and
+//     [Net.Hash] proves it. Nothing here reads a clock or draws from a global random source.
+//   - Read first: net.go, link.go.
+//
+// # Links
 //
 // Hosts are addresses. [Net.SetLink] creates a route from one address to another. It has one
 // direction, its own [Params], and may be changed at any virtual time. A packet meets, in this

@@ -1,11 +1,13 @@
 // Package udp is the link that carries SCTP in UDP (RFC 6951). It needs no privilege and works on
 // every system.
 //
-// A Link has a single local encapsulation port (RFC 6951 section 5.1), 9899 unless configured, for
-// both address families. It remembers nothing about peers. A received packet's Remote has the UDP
-// source port it came from. A packet leaves for the port in its Remote, where 0 stands for
-// DefaultPort. The receiver stores the port per association and address, after it has checked the
-// verification tag (section 5.4).
+//   - In: datagrams to one local encapsulation port, 9899 unless configured (section 5.1); the UDP
+//     source port is in the packet's Remote.
+//   - Out: datagrams to the port in a packet's Remote, where 0 stands for DefaultPort.
+//   - Invariant: it remembers nothing about peers. The receiver stores the port for each
+//     association and address, after it has checked the verification tag (section 5.4).
+//
+// # Linux and other systems
 //
 // On Linux datagrams move in batches, with DF set. Each has its local address and ECN bits, and
 // ICMP errors about them come in. Port unreachable counts as protocol unreachable (section 5.5).

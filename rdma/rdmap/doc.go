@@ -1,13 +1,17 @@
-// Package rdmap is the RDMA Protocol of RFC 5040 over package ddp: Send in its four types, RDMA
-// Write, RDMA Read and Terminate. It has the extensions of RFC 7306, Atomic Operations and
-// Immediate Data, and the QP setup of RFC 6581.
+// Package rdmap is the RDMA Protocol (RFC 5040) over package ddp, with the extensions of RFC 7306
+// and the QP setup of RFC 6581.
 //
-// A QP is one end of an RDMAP stream. Requests are posted with QP.PostSend and QP.PostRecv, and
-// completions come out through a CQ. QP.Stream is the DDP stream to attach to a lower layer. The
-// package does no I/O, starts nothing, takes no locks and reads no clock. All calls of one QP, also
-// those from ddp, are made under the lock of the association that carries the stream. Only PostRecv
-// may come from elsewhere, behind Config.RecvLock. Associations share only the STag table and a
-// SharedQueue, which is behind a lock of its owner.
+//   - In: requests, by [QP.PostSend] and [QP.PostRecv]; segments, through [QP.Stream], the DDP
+//     stream.
+//   - Out: completions, through a [CQ]; messages, when the DDP stream asks for one.
+//   - Invariant: each request completes exactly once, in the order of posting (section 5.5).
+//   - Read first: qp.go, deliver.go, responder.go.
+//
+// # Locks
+//
+// All calls of one QP are made under the lock of the association that carries the stream. Only
+// PostRecv may come from elsewhere, behind Config.RecvLock. Associations share only the STag table
+// and a SharedQueue, which is behind a lock of its owner.
 //
 // # Order
 //

@@ -1,10 +1,13 @@
 // Package assoc is one SCTP association (RFC 9260) as a pure function of packets, time and
 // requests.
 //
-// It opens no socket, reads no clock, starts no goroutine and takes no lock. Received packets, the
-// present time and the user's requests come in as calls. The caller, the owner, asks for packets to
-// send, events and the next deadline. It calls from one goroutine at a time. After each round of
-// calls it drains PollTransmit and PollEvent, and arms a timer for NextTimeout.
+//   - In: received packets ([Assoc.HandlePackets]), the present time ([Assoc.HandleTimeout]) and
+//     the user's requests, as calls of its owner, from one goroutine at a time.
+//   - Out: packets ([Assoc.PollTransmit]), events ([Assoc.PollEvent]), messages ([Assoc.Receive])
+//     and the next deadline ([Assoc.NextTimeout]).
+//   - Invariant: the same calls at the same times, with the same [Env.Rand], produce the same
+//     packets. It opens no socket, reads no clock, starts no goroutine and takes no lock.
+//   - Read first: packet.go, data.go, transmit.go, timers.go.
 //
 // # A harness of one's own
 //
@@ -23,8 +26,6 @@
 // An owner of many associations calls PollTransmit once more, IdleAfter behind the last DATA. An
 // association that has nothing to do then becomes idle ([Assoc.GoIdle]). It needs little more than
 // half of its memory.
-//
-// The same calls at the same times, with the same [Env.Rand], produce the same packets.
 //
 // # How an association ends
 //

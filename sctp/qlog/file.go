@@ -1,16 +1,10 @@
 // Package qlog writes what associations do into files, and reads them. The container is qlog's, as
-// JSON text sequences (draft-ietf-quic-qlog-main-schema-13). The events have a schema of our own,
-// which docs/trace.md describes.
+// JSON text sequences (draft-ietf-quic-qlog-main-schema-13). docs/trace.md describes the events.
 //
-//	f, err := qlog.Create("trace.sqlog", nil)
-//	...
-//	cfg.Tracer = f.Tracer("client")
-//	...
-//	f.Close()
-//
-// No association waits for the disk. Events go through a bounded queue to one goroutine. Events
-// that find no room there, or are not written to the disk, are counted. The trace says so when it
-// goes on. A trace takes no more than twice Options.MaxSize.
+//   - In: events of associations, by the Tracer that [File.Tracer] returns.
+//   - Out: a file, whose events [Read] returns.
+//   - Invariant: no association waits for the disk. Events that find no room in a bounded queue are
+//     counted, and the trace says so. It takes no more than twice Options.MaxSize.
 package qlog
 
 import (

@@ -1,7 +1,15 @@
 // Package wire is the codec of SCTP packets: the common header, and every chunk, parameter and
-// error cause of RFC 9260. It also has those of the extensions. They are authentication (RFC 4895),
-// padding (RFC 4820), partial reliability (RFC 3758), dynamic addresses (RFC 5061), stream
-// re-configuration (RFC 6525) and message interleaving (RFC 8260).
+// error cause of RFC 9260 and of its extensions.
+//
+//   - In: octets of a packet. [ParsePacket], [Packet.Chunks] and others give views over them.
+//   - Out: octets. Encoders have the form AppendX(b, fields) and return the grown slice.
+//   - Invariant: a view cannot leave its packet or panic, except for an index past the count that
+//     it reports. Nothing is copied or allocated.
+//   - Read first: packet.go, then data.go.
+//
+// The extensions are authentication (RFC 4895), padding (RFC 4820), partial reliability (RFC 3758),
+// dynamic addresses (RFC 5061), stream re-configuration (RFC 6525) and message interleaving (RFC
+// 8260).
 //
 // # Reading
 //

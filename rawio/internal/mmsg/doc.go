@@ -1,11 +1,10 @@
 // Package mmsg moves datagrams through Linux sockets in batches, by sendmmsg and recvmmsg over
-// message arrays of its own. It scatters and gathers straight from and into the callers' memory,
-// and allocates nothing per packet. It waits in Go's network poller, so closing wakes a reader.
+// message arrays of its own. Off Linux it is empty.
 //
-// A Group is one or two sockets (IPv4, IPv6) that are read together. Each has a Codec, which turns
-// datagrams into rawio.Packets and back. ICMP errors come in through the sockets' error queues
-// (IP_RECVERR). The reader looks at them before it goes to sleep and whenever the kernel reports a
-// pending error. So data packets pay nothing for them.
-//
-// Off Linux the package is empty.
+//   - In, out: datagrams, straight from and into the callers' memory. A Codec turns them into
+//     rawio.Packets and back. ICMP errors come in through the sockets' error queues (IP_RECVERR).
+//   - Invariant: nothing is allocated for a packet. The error queues cost data packets nothing: the
+//     reader looks at them before it sleeps and when the kernel reports an error.
+//   - Read first: Group, which is one or two sockets (IPv4, IPv6) that are read together. It waits
+//     in Go's network poller, so closing wakes a reader.
 package mmsg

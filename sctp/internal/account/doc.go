@@ -1,10 +1,14 @@
 // Package account counts the memory that peers make a host hold, so that no peer gets more than its
 // share of it.
 //
+//   - In: how many octets an association holds now (Account.Charge, Account.Trim).
+//   - Out: whether memory is short, and whether the association has more than its share.
+//   - Invariant: an association within 7/8 of a fair share is never asked to give anything.
+//   - Read first: account.go; docs/dev/memory.md has the picture.
+//
 // There is one Account for each association. It draws on one Host for each peer address, and the
-// Host draws on the Total of a Transport. A peer address is an IPv4 address or the /64 of an IPv6
-// one. An Account draws in steps: shared memory is touched when an association has grown by
-// Quantum, not for each packet.
+// Host draws on the Total of a Transport. An Account draws in steps of a Quantum, and not for each
+// packet.
 //
 // # Shares
 //

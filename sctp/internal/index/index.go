@@ -1,5 +1,5 @@
-// Package index has a hash table that many goroutines may read while one changes it, without
-// waiting.
+// Package index has a hash table that many goroutines may read, without waiting, while one changes
+// it. A reader sees each entry from before a change or from after it.
 package index
 
 import (

@@ -1,10 +1,13 @@
-// Package tx is the sending half of an SCTP association: the send queue and the Source that is
-// pulled when there is room, outstanding DATA, acknowledgement, loss recovery, retransmission
-// timers and the limits of cwnd and rwnd (RFC 9260 sections 6.1, 6.2.1, 6.3, 6.4, 6.9 and 7.2).
+// Package tx is the sending half of an SCTP association (RFC 9260 sections 6.1, 6.2.1, 6.3, 6.4,
+// 6.9 and 7.2): the send queue, outstanding DATA, loss recovery and T3-rtx.
 //
-// A user message becomes DATA chunks at the moment it can be sent. Each chunk is one record in a
-// ring indexed by TSN, with slices of the user's memory: nothing is copied, and nothing is
-// allocated for a chunk once the ring has its size.
+//   - In: messages, by Sender.Enqueue or pulled from a Source; SACKs by HandleSack; time by
+//     HandleTimeout.
+//   - Out: DATA chunks, by Fill into a pack.Batch. A message becomes chunks at the moment it can be
+//     sent. Each chunk is one record in a ring indexed by TSN, with slices of the user's memory.
+//   - Invariant: nothing is copied, and nothing is allocated for a chunk once the ring has its
+//     size.
+//   - Read first: sender.go, outstanding.go, send.go, sack.go.
 //
 // # States of a chunk
 //
