@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,6 +39,43 @@ func TestGuideShowsCodeOfTheExamples(t *testing.T) {
 		check.That(t, bytes.Contains(talk, b[1]), "of README.md, not in examples/talk:\n%s", b[1])
 	}
 	check.That(t, len(blocks) >= 9, "%d pieces of code", len(blocks))
+}
+
+// A document for users links to documents and headings, and names files, that exist.
+func TestDocumentsLinkToWhatExists(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)\s]*))?\)`)
+	pages, n := must.Get(filepath.Glob(filepath.Join(root, "docs/*.md")))(t), 0
+	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"),
+		filepath.Join(root, "CHANGELOG.md")) {
+		text := string(must.Get(os.ReadFile(page))(t))
+		rel := must.Get(filepath.Rel(root, page))(t)
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			n++
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), m[1])
+			}
+			there, err := os.ReadFile(target)
+			check.That(t, err == nil && (m[2] == "" || slices.Contains(anchors(string(there)), m[2])), "%s links to %s, %v",
+				rel, m[0], err)
+		}
+		for _, m := range codeSpan.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			if file, _, _ := strings.Cut(m[1], ":"); filePath.MatchString(file) && !strings.HasPrefix(file, "./") {
+				n++
+				check.That(t, pathExists(rel, file), "%s names the file %s, which is not there", rel, file)
+			}
+		}
+	}
+	check.That(t, n >= 100, "%d links and files", n)
+}
+
+// anchors returns the names by which headings are linked to.
+func anchors(text string) (list []string) {
+	other := regexp.MustCompile(`[^a-z0-9 _-]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		list = append(list, strings.ReplaceAll(other.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return list
 }
 
 // The texts that docs/troubleshooting.md explains are those that the code has.
