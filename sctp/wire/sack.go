@@ -60,8 +60,8 @@ func (s Sack) NumDups() int { return int(binary.BigEndian.Uint16(s[14:])) }
 // Gap returns Gap Ack Block i, 0 <= i < NumGaps. It has the block's first and last TSN as offsets
 // from CumTSN.
 func (s Sack) Gap(i int) (start, end uint16) {
-	g := s[sackLen+4*i:]
-	return binary.BigEndian.Uint16(g), binary.BigEndian.Uint16(g[2:])
+	both := binary.BigEndian.Uint32(s[sackLen+4*i:])
+	return uint16(both >> 16), uint16(both)
 }
 
 // Dup returns Duplicate TSN i, 0 <= i < NumDups.

@@ -30,7 +30,7 @@ func (s *Sender) Audit() error {
 		case r.flags&(flagResent|flagProbeCopied) == 0 && r.unreportedDups > 0:
 			return fmt.Errorf("TSN %d: sent once, and %d times again", t, r.unreportedDups)
 		case g.lossEligible.Has(t) && !late, late && (r.flags&flagResent == 0 || ago > 0) && !g.lossEligible.Has(t) &&
-			!s.pendingSack.active:
+			!s.sack.active:
 			return fmt.Errorf("TSN %d: ripe %v", t, g.lossEligible.Has(t))
 		case s.withheld.isChunk(t) != (r.state == stateWithheld || r.state == stateWithheldQueued):
 			return fmt.Errorf("TSN %d is %v; TSN %d is withheld: %v", t, r.state, s.withheld.tsn, s.withheld.isActive)
@@ -129,12 +129,12 @@ func (s *Sender) auditQueue(held int) error {
 // DumpState returns all that the Sender counts and has measured. Tests compare it with what it was.
 func (s *Sender) DumpState() string {
 	g, b := &s.outstanding, []byte(nil)
-	b = fmt.Append(b, s.Stats(), *s.steps, g.firstUnacked, g.nextTSN, g.flightSize, g.dataInFlight, g.rwnd, s.maxRwnd,
+	b = fmt.Append(b, s.Stats(), *s.work.steps, g.firstUnacked, g.nextTSN, g.flightSize, g.dataInFlight, g.rwnd, s.maxRwnd,
 		s.Queued(), s.NextTimeout(),
 		s.inRecovery, s.bypassCwnd, s.burstLeft, s.burstCredit, s.ackedOctets, s.deferral, s.enqueuedSinceSack,
 		s.moreExpected, s.coalesceEndAt, s.ackCredit, s.zeroWindowProbing, s.probeAnswered, s.probeCutsToWindow,
 		s.latestDelivered, g.lossEligibleTo,
-		s.tailProbe.pending, s.tailProbe.unacked, s.tailProbe.tsn, s.pendingSack.active, g.numToRetransmit,
+		s.tailProbe.pending, s.tailProbe.unacked, s.tailProbe.tsn, s.sack.active, g.numToRetransmit,
 		g.numGapAcked, g.numReneged)
 	for _, p := range s.paths {
 		b = fmt.Append(b, " ", p.State, p.mtu, p.rttEst, p.flightSize, p.cc.Window(), p.cc.Ssthresh(), p.t3At,

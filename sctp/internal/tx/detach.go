@@ -17,7 +17,7 @@ import (
 func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	n := 0
 	for t, ok := s.lastInStream(stream); ok && !more; t, ok = s.prevInStream(t) {
-		*s.steps++
+		*s.work.steps++
 		if r := s.outstanding.recordOf(t); r.flags&flagDetached == 0 {
 			n += s.detachBody(&r.body, within)
 			more = n >= maxDetachOctets
@@ -30,7 +30,7 @@ func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 		n += s.detachBody(&s.current.msg.Body, within)
 	}
 	for i := range s.queue.length {
-		*s.steps++
+		*s.work.steps++
 		if m := s.queue.at(i); m.Stream == stream {
 			n += s.detachBody(&m.Body, within)
 		}

@@ -52,8 +52,15 @@
 // Chunks that are in flight, withheld or reneged count in the flight size of the association and of
 // one path, and against rwnd. Those that were sent before one that has arrived are loss-eligible
 // (loss_eligible.go): RACK and miss indications look at them alone. A gap block acknowledges a
-// reneged chunk only as far as the octets of SACKs have paid for the work (Sender.processGapAcks), so that
-// no peer buys work by reneging.
+// reneged chunk only as far as the octets of SACKs have paid for the work (Sender.ackGapBlocks), so
+// that no peer buys work by reneging.
+//
+// # The work of a SACK
+//
+// Sender.takeSackStep (sack.go) names the steps in their order, and each has a file of its own:
+// acknowledge, grow cwnd, undo a timeout that was early, find what was overtaken, detect loss,
+// renege, recover. What they do has no bound but the window, so that a work budget may cut them
+// (work_budget.go). What only learns from SACKs is told of them in ack_observers.go.
 //
 // Everything is sans-IO: time comes in, packets go out through a pack.Batch.
 package tx

@@ -71,7 +71,7 @@ func TestWhatKeepsASenderFromResting(t *testing.T) {
 		"a contradiction":          func(s *Sender) { s.outstanding.fault = new(invariant.Error) },
 		"a message that expires":   func(s *Sender) { s.earliestExpiryAt = second },
 		"T3-rtx":                   func(s *Sender) { s.paths[0].t3At = second },
-		"a SACK in parts":          func(s *Sender) { s.pendingSack.active = true },
+		"a SACK in parts":          func(s *Sender) { s.sack.active = true },
 		"a Source with a message":  func(s *Sender) { s.SetUpper(&countedSource{n: 1, size: 1}, nil) },
 		"a packet that is held up": func(s *Sender) { s.paceAt = second },
 	} {

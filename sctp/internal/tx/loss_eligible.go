@@ -48,31 +48,32 @@ func (g *outstanding) isCurrentSend(e transmission) bool {
 // updateLossEligible finds the chunks that were sent before one that has arrived since the last
 // time (sentBeforeDelivered). Those in flight take miss indications from now on, unless they were
 // fast-retransmitted. Each transmission is looked at once, so that a SACK need not go through all
-// that is outstanding. It says whether it came to the end.
+// that is outstanding.
 func (s *Sender) updateLossEligible() (all bool) {
 	g := &s.outstanding
 	if g.lossEligibleTo.Less(g.firstUnacked) {
 		g.lossEligibleTo = g.firstUnacked
 	}
-	for ; g.lossEligibleTo != g.nextTSN; g.lossEligibleTo++ {
-		if s.workSliceDone() {
-			return false
-		}
-		*s.steps++
-		r := g.recordOf(g.lossEligibleTo)
+	first := s.work.walk(nil, g.lossEligibleTo, g.nextTSN)
+	for first.next() {
+		r := g.recordOf(first.tsn)
 		if r.flags&flagResent != 0 {
 			continue // in its turn
 		}
-		if !s.sentBeforeDelivered(g.lossEligibleTo, r) {
+		if !s.sentBeforeDelivered(first.tsn, r) {
 			break
 		}
-		s.markLossEligible(g.lossEligibleTo, r)
+		s.markLossEligible(first.tsn, r)
 	}
-	for a := &s.outstanding.retransmitLog; a.head < len(a.entries); a.head++ {
-		if s.workSliceDone() {
-			return false
-		}
-		*s.steps++
+	g.lossEligibleTo = first.tsn
+	return !first.cut && s.updateRetransmitted()
+}
+
+// updateRetransmitted does the same for what was sent again, in that order.
+func (s *Sender) updateRetransmitted() (all bool) {
+	g := &s.outstanding
+	a := &g.retransmitLog
+	for ; a.head < len(a.entries) && s.work.takeStep(); a.head++ {
 		e := a.entries[a.head]
 		if !g.isCurrentSend(e) {
 			continue
@@ -83,7 +84,10 @@ func (s *Sender) updateLossEligible() (all bool) {
 		}
 		s.markLossEligible(e.tsn, r)
 	}
-	s.outstanding.retransmitLog.clearAll()
+	if a.head < len(a.entries) {
+		return false
+	}
+	a.clearAll()
 	return true
 }
 

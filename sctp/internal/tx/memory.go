@@ -15,6 +15,6 @@ func (s *Sender) Held() int {
 	return int(unsafe.Sizeof(*s)) + s.outstanding.memoryOctets + flights +
 		len(s.queue.ring)*int(unsafe.Sizeof(Message{})) +
 		s.nextSSN.Held() + s.lastOfStream.Held() + s.ssnBlocksMemory() + s.sentSpansMemory() + s.detachedOctets +
-		cap(s.pendingSack.sack) + cap(s.outstanding.retransmitLog.entries)*int(unsafe.Sizeof(transmission{})) +
+		cap(s.sack.chunk) + cap(s.outstanding.retransmitLog.entries)*int(unsafe.Sizeof(transmission{})) +
 		s.recentLossesMemory()
 }

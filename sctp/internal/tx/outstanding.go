@@ -19,7 +19,7 @@ const (
 	stateWithheldQueued                    // was withheld, and is to be sent
 	stateLostAfterRenege                   // was taken back, and is to be sent again
 	stateGapAcked                          // acknowledged by a gap block
-	stateAcked                             // acknowledged by the cumulative TSN, or abandoned
+	stateAcked                             // acknowledged by the cumulative TSN, or the association has ended
 
 	numChunkStates
 )
@@ -52,6 +52,9 @@ func (t chunkEvent) String() string { return chunkEventNames[t] }
 
 // transitions is what may become of a chunk. What is not in it cannot be: a peer that acknowledges
 // what was withheld is found out before (Sender.acksWithheld).
+//
+// A chunk that is abandoned (RFC 3758) would have a state beside stateGapAcked, in a set of its
+// own.
 var transitions = [numChunkStates][numChunkEvents]chunkState{
 	stateNone:     {onSend: stateInFlight, onWithhold: stateWithheld},
 	stateInFlight: {onMarkLost: stateLost, onGapAck: stateGapAcked, onCumAck: stateAcked},

@@ -44,7 +44,7 @@ func (s *Sender) nextRetransmitPath(now rawio.Time) *Path {
 			return p
 		}
 		s.paceAt = min(s.paceAt, p.fragmentAgainAt)
-		*s.steps++
+		*s.work.steps++
 		passed++
 	}
 	return nil

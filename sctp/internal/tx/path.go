@@ -224,6 +224,13 @@ const blackHoleLimit = 2
 // IsBlackHole reports that packets longer than BasePMTU keep being lost (RFC 8899 section 4.3).
 func (p *Path) IsBlackHole() bool { return p.blackHoleTimeouts >= blackHoleLimit }
 
+// observeLongPacket learns that packets above BasePMTU pass.
+func (p *Path) observeLongPacket(c ackedChunks) {
+	if c.record.flags&flagLongPacket != 0 {
+		p.blackHoleTimeouts = 0
+	}
+}
+
 // ResetBlackHole begins anew, when the owner has reacted.
 func (p *Path) ResetBlackHole() { p.blackHoleTimeouts = 0 }
 

@@ -16,7 +16,7 @@ func (s *Sender) PrefetchSend() {
 }
 
 // sendFieldsOffset is where in a Sender it begins what sending a message looks at.
-const sendFieldsOffset = unsafe.Offsetof(Sender{}.pendingSack) + unsafe.Offsetof(pendingSack{}.active)
+const sendFieldsOffset = unsafe.Offsetof(Sender{}.sack) + unsafe.Offsetof(sackInProgress{}.active)
 
 // PathSendOffset is where in a Path it begins what sending a message looks at.
 const PathSendOffset = unsafe.Offsetof(Path{}.rttEst) + unsafe.Offsetof(rttEstimator{}.rto)

@@ -12,7 +12,7 @@ func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	var s Sender
 	from, to := sendFieldsOffset, unsafe.Offsetof(s.outstanding)+unsafe.Offsetof(s.outstanding.memoryOctets)
 	for name, at := range map[string]uintptr{
-		"a SACK to go on with": unsafe.Offsetof(s.pendingSack) + unsafe.Offsetof(s.pendingSack.active),
+		"a SACK to go on with": unsafe.Offsetof(s.sack) + unsafe.Offsetof(s.sack.active),
 		"Config":               unsafe.Offsetof(s.cfg),
 		"paths":                unsafe.Offsetof(s.paths),
 		"slot":                 unsafe.Offsetof(s.current),

@@ -86,6 +86,13 @@ func (s *Sender) rateSent(now rawio.Time, what chunkEvent, t wire.TSN, r *chunkR
 	*d = packetState{true, c.appLimitedUntil > 0, p.flightSize, c.delivered, c.lost, c.deliveredAt, c.firstSendAt, now}
 }
 
+// observeDelivery has a chunk sampled where the controller asks for that. Then it comes alone.
+func (s *Sender) observeDelivery(now rawio.Time, c ackedChunks) {
+	if c.path.rateSampler != nil {
+		s.rateAcked(now, c.first, c.record, c.path)
+	}
+}
+
 // rateAcked is UpdateRateSample. Where it is not known which transmission has arrived the chunk is
 // not sampled. It counts, unless the transmissions went to different paths.
 func (s *Sender) rateAcked(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {

@@ -67,6 +67,20 @@ func (s *Sender) recordLoss(t wire.TSN, p *Path) {
 	s.recentLosses[t%maxRecentLosses] = recentLoss{t, p.index, true}
 }
 
+// observeLateArrival learns of a chunk that is acknowledged while it waits to be sent again.
+func (s *Sender) observeLateArrival(now rawio.Time, c ackedChunks) {
+	if c.record.isIn(inToRetransmit) {
+		s.onSpuriousLoss(now, c.first)
+	}
+}
+
+// observeReordering learns whether the chunk has come after one that was sent later.
+func (p *Path) observeReordering(c ackedChunks) {
+	if c.record.flags&flagAmbiguous == 0 {
+		p.reordering.isObserved = p.reordering.isObserved || p.sack.priorDelivered.isAfter(c.record.sentStamp, c.first)
+	}
+}
+
 // onSpuriousLoss handles a chunk that was taken for lost and was not: it has arrived before it was
 // sent again, or twice. Each such chunk counts once, and no other chunk does.
 func (s *Sender) onSpuriousLoss(now rawio.Time, t wire.TSN) {

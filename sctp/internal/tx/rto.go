@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rddp-go/rddp/internal/counters"
+	"github.com/rddp-go/rddp/rawio"
 )
 
 // RTOConfig are the protocol parameters of the retransmission timeout (RFC 9260 section 16).
@@ -26,6 +27,14 @@ type rttEstimator struct {
 }
 
 func newRTTEstimator(cfg RTOConfig) rttEstimator { return rttEstimator{cfg: cfg, rto: cfg.Initial} } // C1
+
+// observeRTT measures the round trip if the chunk that is timed is acknowledged.
+func (p *Path) observeRTT(now rawio.Time, c ackedChunks) {
+	if p.rttTiming && c.covers(p.rttTSN) {
+		p.rttTiming = false
+		p.sack.rtt = max(now.Sub(p.rttStartAt), 1)
+	}
+}
 
 // setConfig changes the bounds, and with them what is known.
 func (e *rttEstimator) setConfig(cfg RTOConfig) {

@@ -1,6 +1,11 @@
 package tx
 
-import "time"
+import (
+	"time"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
 
 // A peer may wait before it acknowledges a lone packet (RFC 9260 section 6.2). It waits for another
 // packet, or for DATA that the SACK goes along with. It does not say for how long, so that is
@@ -37,6 +42,19 @@ func (w *sackDelays) longestDelay() time.Duration {
 		return defaultSackDelay
 	}
 	return max(w.current, w.previous, minSackDelay)
+}
+
+// observeSackDelay notes how soon the SACK has come for the last of what it acknowledges, and
+// whether it was asked for.
+func (p *Path) observeSackDelay(now rawio.Time, c ackedChunks) {
+	k, r := &p.sack, c.record
+	if r.flags&flagAmbiguous != 0 {
+		return
+	}
+	if d := time.Duration(stampOf(now)-r.sentStamp) * time.Microsecond; k.minRTT == 0 || d < k.minRTT {
+		k.minRTT = max(d, 1)
+	}
+	k.sackNowAsked = k.sackNowAsked || r.wireFlags&wire.FlagI != 0
 }
 
 // learnSackDelay learns from a SACK that has acknowledged all there was, unless it was asked for.

@@ -54,7 +54,7 @@ func (s *Sender) isDrained() bool {
 // chunks then appends at least one. It may pull one message from the Source.
 func (s *Sender) Poll(now rawio.Time) *Path {
 	s.paceAt = rawio.Never
-	if s.pendingSack.lostPaths != 0 {
+	if s.sack.lostPaths != 0 {
 		return nil // first it is to be known what is lost, and cwnd to be smaller
 	}
 	if s.tailProbe.pending && s.tailProbe.copyPath != nil {
@@ -142,7 +142,7 @@ func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path) (n, oct
 	cut := false
 	t, ok := g.toRetransmit.Next(g.firstUnacked, g.len())
 	for passed := 0; ok; t, ok = g.nextInSet(&g.toRetransmit, t) {
-		*s.steps++
+		*s.work.steps++
 		r := g.recordOf(t)
 		if s.retransmitPath(r) != p || p.waitsToFragment(now, r) {
 			if passed++; passed > maxSkipped {

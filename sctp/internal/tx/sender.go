@@ -36,18 +36,17 @@ type Sender struct {
 
 	// What acknowledgements look at; the end of outstanding is for them too.
 	sink            Sink
-	maxRwnd         int         // largest a_rwnd seen
-	detachedOctets  int         // octets that Detach has copied
-	recoveryExit    wire.TSN    // where Fast Recovery ends
-	latestDelivered sendOrder   // the last of what has arrived, of all that was sent
-	stepLimit       uint64      // how far steps may go at once
-	ackCredit       int         // steps that SACKs have paid for and not taken
-	pendingSack     pendingSack // see HasMoreWork
+	maxRwnd         int       // largest a_rwnd seen
+	detachedOctets  int       // octets that Detach has copied
+	recoveryExit    wire.TSN  // where Fast Recovery ends
+	latestDelivered sendOrder // the last of what has arrived, of all that was sent
+	ackCredit       int       // steps that SACKs have paid for and not taken
+	sack            sackInProgress
 
-	// From here on, and at the end of pendingSack, are the fields that sending a message looks at,
+	// From here on, and at the end of sack, are the fields that sending a message looks at,
 	// see PrefetchSend.
 	pathsToMark PathSet // where T3-rtx has more to mark
-	steps       *uint64 // see Steps
+	work        workBudget
 
 	cfg          Config
 	source       Source
@@ -149,9 +148,9 @@ func NewSender(cfg Config) *Sender {
 func (s *Sender) Init(cfg Config) {
 	*s = Sender{cfg: cfg, probeAt: rawio.Never, coalesceEndAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never,
 		earliestExpiryAt: rawio.Never, pathSuspectedAt: rawio.Time(-suspectInterval), burstLeft: cfg.MaxBurst,
-		withheld: withheldChunk{sendAt: rawio.Never}, steps: cfg.Steps}
-	if s.steps == nil {
-		s.steps = new(uint64)
+		withheld: withheldChunk{sendAt: rawio.Never}, work: workBudget{steps: cfg.Steps}}
+	if s.work.steps == nil {
+		s.work.steps = new(uint64)
 	}
 	s.outstanding.initTSN(cfg.TSN)
 }
@@ -295,7 +294,7 @@ func (s *Sender) Fault() *invariant.Error {
 
 // Steps returns how many chunks, gap blocks and paths acknowledgements and timers have looked at.
 // That is all work that does not take the same time for each packet.
-func (s *Sender) Steps() uint64 { return *s.steps }
+func (s *Sender) Steps() uint64 { return *s.work.steps }
 
 // Stats returns the counters.
 func (s *Sender) Stats() Stats { return s.stats.toStats() }

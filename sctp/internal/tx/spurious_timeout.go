@@ -35,13 +35,17 @@ func (s *Sender) startSpuriousCheck(p *Path) {
 	p.reordering.mayUndo = false
 }
 
-// checkSpuriousTimeout handles the acknowledgement of a chunk that went to p: whether it is of its
-// first transmission.
-func (s *Sender) checkSpuriousTimeout(now rawio.Time, t wire.TSN, r *chunkRecord, p *Path) {
-	a := &p.spuriousTimeout
-	if r.flags&flagTimedOut == 0 {
-		return
+// observeSpuriousTimeout learns of a chunk that T3-rtx has marked and that is acknowledged. That
+// comes alone.
+func (p *Path) observeSpuriousTimeout(now rawio.Time, c ackedChunks) {
+	if c.record.flags&flagTimedOut != 0 {
+		p.checkSpuriousTimeout(now, c.first, c.record)
 	}
+}
+
+// checkSpuriousTimeout says whether the acknowledgement is of the first transmission.
+func (p *Path) checkSpuriousTimeout(now rawio.Time, t wire.TSN, r *chunkRecord) {
+	a := &p.spuriousTimeout
 	first := false
 	switch r.state {
 	case stateLost:
@@ -83,8 +87,7 @@ func (s *Sender) undoSpuriousTimeouts(now rawio.Time) {
 	}
 }
 
-// restoreSpurious puts in flight what false alarms have marked, and says whether it came to the
-// end.
+// restoreSpurious is the step of a SACK that puts in flight again what such a timeout has marked.
 func (s *Sender) restoreSpurious(now rawio.Time) (all bool) {
 	g, at := &s.outstanding, stampOf(now)
 	if v := g.retransmitLog.entries; len(v) > 0 && int32(v[len(v)-1].sentStamp-at) > 0 {
@@ -98,24 +101,20 @@ func (s *Sender) restoreSpurious(now rawio.Time) (all bool) {
 		if a.restoreNext.Less(g.firstUnacked) {
 			a.restoreNext = g.firstUnacked
 		}
-		for {
-			t, ok := g.toRetransmit.Next(a.restoreNext, int(int32(a.restoreEnd-a.restoreNext)))
-			if !ok {
-				break
-			}
-			if a.restoreNext = t; s.workSliceDone() {
-				return false
-			}
-			*s.steps++
-			if r := g.recordOf(t); r.state == stateLost && r.flags&flagTimedOut != 0 && r.path == p.index {
+		marked := s.work.walk(&g.toRetransmit, a.restoreNext, a.restoreEnd)
+		for marked.next() {
+			t, r := marked.tsn, g.recordOf(marked.tsn)
+			if r.state == stateLost && r.flags&flagTimedOut != 0 && r.path == p.index {
 				// nobody knows any more what is acknowledged
 				r.sentStamp, r.flags = at, r.flags&^flagTimedOut|flagResent
 				g.recordSend(onUndoLoss, t, r, p)
 				s.rareStats().Spurious++
 			}
-			a.restoreNext++
 		}
-		a.restoreNext = a.restoreEnd
+		if a.restoreNext = marked.tsn; marked.cut {
+			return false
+		}
 	}
+	s.updateBypassCwnd()
 	return true
 }

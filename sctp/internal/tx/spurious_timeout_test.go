@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// sackStep is a SACK, so long after what was before, and what goes again then.
-type sackStep struct {
+// sackAfter is a SACK, so long after what was before, and what goes again then.
+type sackAfter struct {
 	after rawio.Time
 	wire.SackFields
 	resentTSN string
@@ -20,29 +20,29 @@ type sackStep struct {
 // T3-rtx that was early is undone: what it has marked is in flight, as of then. A SACK that one
 // transmission or the other may have brought about says nothing.
 func TestTimeoutThatWasEarlyIsUndone(t *testing.T) {
-	cum := func(after rawio.Time, cum wire.TSN, gaps ...wire.GapBlock) sackStep {
-		return sackStep{after, wire.SackFields{CumTSN: cum, ARwnd: 1 << 20, Gaps: gaps}, ""}
+	cum := func(after rawio.Time, cum wire.TSN, gaps ...wire.GapBlock) sackAfter {
+		return sackAfter{after, wire.SackFields{CumTSN: cum, ARwnd: 1 << 20, Gaps: gaps}, ""}
 	}
-	again := func(h sackStep, tsn string) sackStep { h.resentTSN = tsn; return h }
-	twice := func(tsn wire.TSN) sackStep {
-		return sackStep{50 * ms, wire.SackFields{CumTSN: 2, ARwnd: 1 << 20, Dups: []wire.TSN{tsn}}, ""}
+	again := func(h sackAfter, tsn string) sackAfter { h.resentTSN = tsn; return h }
+	twice := func(tsn wire.TSN) sackAfter {
+		return sackAfter{50 * ms, wire.SackFields{CumTSN: 2, ARwnd: 1 << 20, Dups: []wire.TSN{tsn}}, ""}
 	}
 	for _, tt := range []struct {
 		name           string
-		heard          []sackStep
+		heard          []sackAfter
 		undone, marked int
 		letter         bool
 	}{
-		{"the earliest, too soon", []sackStep{cum(49*ms, 2)}, 1, 0, false},
-		{"by the letter", []sackStep{cum(49*ms, 2), cum(0, 3), cum(0, 4)}, 0, 1, true},
-		{"after half a round trip", []sackStep{cum(50*ms, 2)}, 0, 3, false},
-		{"and it has come twice", []sackStep{cum(100*ms, 2), twice(2)}, 1, 0, false},
-		{"another has", []sackStep{again(cum(100*ms, 2), "3"), twice(3)}, 0, 2, false},
-		{"and one that did not go again", []sackStep{cum(100*ms, 3)}, 0, 2, false},
-		{"two, in two SACKs", []sackStep{cum(100*ms, 3), cum(0, 3, wire.GapBlock{Start: 2, End: 2})}, 1, 0, false},
-		{"with another between", []sackStep{again(cum(100*ms, 3), "4"), cum(100*ms, 4), cum(0, 5)}, 0, 0, false},
-		{"one that went again just now", []sackStep{again(cum(100*ms, 3), "4"), cum(49*ms, 4)}, 1, 0, false},
-		{"others before the earliest", []sackStep{cum(0, 1, wire.GapBlock{Start: 2, End: 2}), cum(0, 1, wire.GapBlock{Start: 2, End: 3})}, 0, 1, false},
+		{"the earliest, too soon", []sackAfter{cum(49*ms, 2)}, 1, 0, false},
+		{"by the letter", []sackAfter{cum(49*ms, 2), cum(0, 3), cum(0, 4)}, 0, 1, true},
+		{"after half a round trip", []sackAfter{cum(50*ms, 2)}, 0, 3, false},
+		{"and it has come twice", []sackAfter{cum(100*ms, 2), twice(2)}, 1, 0, false},
+		{"another has", []sackAfter{again(cum(100*ms, 2), "3"), twice(3)}, 0, 2, false},
+		{"and one that did not go again", []sackAfter{cum(100*ms, 3)}, 0, 2, false},
+		{"two, in two SACKs", []sackAfter{cum(100*ms, 3), cum(0, 3, wire.GapBlock{Start: 2, End: 2})}, 1, 0, false},
+		{"with another between", []sackAfter{again(cum(100*ms, 3), "4"), cum(100*ms, 4), cum(0, 5)}, 0, 0, false},
+		{"one that went again just now", []sackAfter{again(cum(100*ms, 3), "4"), cum(49*ms, 4)}, 1, 0, false},
+		{"others before the earliest", []sackAfter{cum(0, 1, wire.GapBlock{Start: 2, End: 2}), cum(0, 1, wire.GapBlock{Start: 2, End: 3})}, 0, 1, false},
 	} {
 		l, c := farLab(t, 1, 0)
 		p := l.pathAt(0)

@@ -13,7 +13,7 @@ import (
 func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	var expired PathSet
 	s.forgetOldStamps(now)
-	s.startWorkSlice()
+	s.work.startSlice(s.outstanding.len())
 	if !now.Before(s.rackAt) {
 		s.handleRACKTimeout(now)
 	}
@@ -40,7 +40,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 			p.rateSampler.onTimeout(now, s.outstanding.nextTSN)
 		}
 		suspect := s.markLostOnTimeout(p)
-		s.pendingSack.lostPaths = 0 // there is no Fast Recovery to begin for what is marked already
+		s.sack.lostPaths = 0 // there is no Fast Recovery to begin for what is marked already
 		s.rareStats().Timeouts++
 		if s.zeroWindowProbing {
 			// A probe says nothing about congestion, nor about failure while the peer answers
@@ -74,10 +74,9 @@ func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 	if from.Less(g.firstUnacked) {
 		from = g.firstUnacked
 	}
-	t, ok := p.inFlightTSNs.Next(from, int(int32(p.timeoutMarkTo-from)))
-	for ; ok && !s.workSliceDone(); t, ok = p.inFlightTSNs.Next(t, int(uint32(p.timeoutMarkTo-t))) {
-		*s.steps++
-		r := g.recordOf(t)
+	flight := s.work.walk(&p.inFlightTSNs, from, p.timeoutMarkTo)
+	for flight.next() {
+		t, r := flight.tsn, g.recordOf(flight.tsn)
 		if p.rateSampler != nil && !s.zeroWindowProbing {
 			s.rateLost(p.rateSampler.timeoutAt, t, r, p)
 		}
@@ -85,8 +84,8 @@ func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 		suspect = suspect || r.flags&flagLongPacket != 0
 		r.flags |= flagTimedOut
 	}
-	if s.pathsToMark &^= 1 << p.index; ok {
-		p.timeoutMarkFrom = t
+	if s.pathsToMark &^= 1 << p.index; flight.cut {
+		p.timeoutMarkFrom = flight.tsn
 		s.pathsToMark.add(p.Index())
 	}
 	s.updateTimers(p)
@@ -116,6 +115,27 @@ func (s *Sender) updateTimers(p *Path) {
 	}
 }
 
+// restartTimers applies rules R2, R3 and R4 of section 6.3.2.
+func (s *Sender) restartTimers(now rawio.Time) {
+	for _, p := range s.paths {
+		switch {
+		case p.flightSize == 0:
+			p.t3At, p.ptoAt = rawio.Never, rawio.Never
+			continue
+		case p.sack.ackedFirst || p.t3At == rawio.Never:
+			s.startT3(now, p)
+		}
+		s.updateFirstInFlight(p)
+		s.armPTO(now, p, p.sack.ackedOctets > 0)
+	}
+}
+
+// updateFirstInFlight moves p.firstInFlight on to the earliest TSN that is still in flight to p.
+func (s *Sender) updateFirstInFlight(p *Path) {
+	*s.work.steps++
+	p.firstInFlight, _ = p.inFlightTSNs.Next(s.outstanding.firstUnacked, s.outstanding.len())
+}
+
 // FailedMessage is a message that will not be acknowledged because the association has ended.
 type FailedMessage struct {
 	Stream wire.StreamID
@@ -127,7 +147,7 @@ type FailedMessage struct {
 // Stop says that the association has ended. Nothing is sent any more, and NextFailed says what was
 // not acknowledged.
 func (s *Sender) Stop() {
-	s.pendingSack, s.pathsToMark = pendingSack{}, 0
+	s.sack, s.pathsToMark = sackInProgress{}, 0
 	for _, p := range s.paths {
 		p.t3At, p.ptoAt = rawio.Never, rawio.Never
 	}

@@ -64,14 +64,14 @@ func TestAcknowledgedTogetherIsAsOneByOne(t *testing.T) {
 				p.spuriousTimeout.firstTSN = 1 + wire.TSN(rnd.IntN(n))
 			}
 			s.tailProbe.unacked, s.tailProbe.tsn = one(4), 1+wire.TSN(rnd.IntN(n))
-			a := &ackState{now: l.now, highestNewlyAcked: wire.TSN(rnd.IntN(n))}
+			a := &sackInProgress{receivedAt: l.now, acked: ackedInfo{highestNewlyAcked: wire.TSN(rnd.IntN(n))}}
 			for t := wire.TSN(1); t <= n; {
 				k := 1
 				if i > 0 {
 					k = s.countSentTogether(t, n, s.outstanding.recordOf(t))
 					saved += k - 1
 				}
-				s.ackChunk(a, t, s.outstanding.recordOf(t), k)
+				s.ackChunks(a, t, s.outstanding.recordOf(t), k)
 				t += wire.TSN(k)
 			}
 			ends[i] = fmt.Sprint(*a, s.ackedOctets, s.latestDelivered, s.lastAckedAt, s.tailProbe.unacked,

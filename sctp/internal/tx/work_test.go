@@ -256,26 +256,26 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			l.check()
 			check.That(t, l.s.Steps()-begun <= maxSliceSteps+200, "%s: %d steps in part %d", tt.name,
 				l.s.Steps()-begun, parts)
-			acking := l.s.pendingSack.active && l.s.pendingSack.stage == stageAcks
+			acking := l.s.sack.active && l.s.sack.step == stepAcknowledge
 			check.That(t, err == nil && (!acking || res.NewlyAcked), "%s: part %d, %+v, %v", tt.name, parts, res, err)
 			check.That(t, !acking || l.s.Rwnd()+l.s.DataInFlight() == 1<<30,
 				"%s: the window of a SACK that part %d is not through with: %d", tt.name, parts, l.s.Rwnd())
 			if !l.s.HasMoreWork() || parts > tt.parts {
 				break
 			}
-			if cum := l.s.CumTSN(); cum.Less(l.s.pendingSack.cumTSN) {
+			if cum := l.s.CumTSN(); cum.Less(l.s.sack.cumTSN) {
 				old, err := say(l, cum)
 				check.That(t, old.Stale && err == nil, "%s: a SACK that was overtaken: %+v, %v", tt.name, old, err)
 				old, err = l.s.HandleCumAck(l.now, cum)
 				check.That(t, old.Stale && err == nil, "%s: a SHUTDOWN that was overtaken: %+v, %v", tt.name, old, err)
-			} else if l.s.pendingSack.lostPaths != 0 {
+			} else if l.s.sack.lostPaths != 0 {
 				l.s.StartBurst(l.now)
 				check.That(t, l.s.Poll(l.now) == nil, "%s: DATA may go before cwnd is reduced", tt.name)
 			}
-			if parts == 3 && l.s.pendingSack.cumTSN == last { // it is said once more
+			if parts == 3 && l.s.sack.cumTSN == last { // it is said once more
 				parts++
 				again, err := say(l, last)
-				check.That(t, !again.Stale && err == nil && l.s.pendingSack.sack != nil,
+				check.That(t, !again.Stale && err == nil && l.s.sack.chunk != nil,
 					"%s: a SACK that says as much: %+v, %v", tt.name, again, err)
 			}
 			begun = l.s.Steps()

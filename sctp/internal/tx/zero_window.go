@@ -38,3 +38,21 @@ func (s *Sender) canCutToWindow() bool {
 	least := min(s.MaxPayload(), max(s.maxRwnd, minArwnd)) / 2
 	return s.current.fromQueue && !s.cfg.NoFragments && !s.cfg.StrictRFC && s.outstanding.rwnd >= least
 }
+
+// retryWindowProbe sends a zero window probe again as soon as the window is open. The peer has most
+// likely dropped it, and waiting for T3-rtx would stall the association.
+func (s *Sender) retryWindowProbe(arwnd int) {
+	if !s.zeroWindowProbing {
+		return
+	}
+	t := s.outstanding.firstUnacked
+	r := s.outstanding.recordOf(t)
+	if arwnd < int(r.size) || r.state == stateGapAcked {
+		return
+	}
+	s.zeroWindowProbing = false
+	if p := s.paths[r.path]; r.isIn(inFlight) { // or it is marked already
+		s.outstanding.markLost(t, r, p)
+		p.t3At = rawio.Never
+	}
+}
