@@ -42,12 +42,14 @@ func TestPagesForDevelopersNameWhatExists(t *testing.T) {
 			check.That(t, pathExists(page, m[1]), "%s links to %s, which is not there", page, m[1])
 		}
 		for _, m := range codeSpan.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
-			span := strings.Join(strings.Fields(m[1]), "")
-			if file, _, _ := strings.Cut(span, ":"); filePath.MatchString(file) && !strings.HasPrefix(file, "./") {
+			file, _, _ := strings.Cut(m[1], ":")
+			switch {
+			case strings.ContainsAny(m[1], " \n") || strings.HasPrefix(m[1], "./"): // a command
+			case filePath.MatchString(file):
 				checked++
 				check.That(t, pathExists(page, file), "%s names the file %s, which is not there", page, file)
-			} else if !strings.ContainsAny(m[1], " =-/") {
-				checked += names.check(t, page, span)
+			case !strings.ContainsAny(m[1], "=-/"):
+				checked += names.check(t, page, m[1])
 			}
 		}
 	}
@@ -107,15 +109,30 @@ func TestPictureOfTheImportsIsTheirTable(t *testing.T) {
 	}
 }
 
-// developerPages are the texts of docs/dev, by path.
-func developerPages(t *testing.T) map[string]string {
-	pages := make(map[string]string)
-	for _, path := range must.Get(filepath.Glob(filepath.Join(root, "docs/dev/*.md")))(t) {
-		if name := filepath.Base(path); !slices.Contains(history, name) {
-			pages["docs/dev/"+name] = string(must.Get(os.ReadFile(path))(t))
+// Each suite and each measurement has a page.
+func TestSuitesHaveAPage(t *testing.T) {
+	for _, dir := range []string{"test", "bench"} {
+		for _, e := range must.Get(os.ReadDir(filepath.Join(root, dir)))(t) {
+			if page := filepath.Join(dir, e.Name(), "README.md"); e.IsDir() {
+				check.That(t, pathExists("", page), "there is no %s", page)
+			}
 		}
 	}
-	must.That(t, len(pages) >= 10, "%d pages", len(pages))
+}
+
+// developerPages are the texts of docs/dev, test and bench, by path.
+func developerPages(t *testing.T) map[string]string {
+	pages := make(map[string]string)
+	for _, pattern := range []string{"docs/dev/*.md", "test/README.md", "test/*/README.md", "bench/README.md",
+		"bench/*/README.md"} {
+		for _, path := range must.Get(filepath.Glob(filepath.Join(root, pattern)))(t) {
+			if !slices.Contains(history, filepath.Base(path)) {
+				rel, _ := filepath.Rel(root, path)
+				pages[filepath.ToSlash(rel)] = string(must.Get(os.ReadFile(path))(t))
+			}
+		}
+	}
+	must.That(t, len(pages) >= 30, "%d pages", len(pages))
 	return pages
 }
 
