@@ -1,5 +1,8 @@
-// Package grace limits the time that ends of associations lose with peers that are gone. All calls
-// that wait for a peer share it.
+// Package grace limits the time that ends of associations lose with peers that are gone.
+//
+//   - In: each call that waits for the end of an association, and whether it waited in vain.
+//   - Out: how long the next call may wait.
+//   - Invariant: peers that are gone cost one period, however many there are.
 package grace
 
 import (

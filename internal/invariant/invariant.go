@@ -1,9 +1,11 @@
 // Package invariant is for what cannot happen: code finds that an invariant of other code does not
-// hold. Nothing that a peer sends may lead there. If it does, that ends what is concerned and not
-// the process. The code that finds it calls Violation and hands the error up to the owner of the
-// association, which aborts it.
+// hold.
 //
-// In tests Violation panics, so that no test passes over it.
+//   - In: what was found, by Violation.
+//   - Out: an error, which the code hands up to the owner of the association, which aborts it. In
+//     tests Violation panics, so that no test passes over it.
+//   - Invariant: nothing that a peer sends may lead here. If it does, that ends what is concerned,
+//     and not the process.
 package invariant
 
 import (

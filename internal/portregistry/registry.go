@@ -1,8 +1,16 @@
 // Package portregistry records which program of this host has which SCTP port, as the kernel does
-// for TCP ports. The first program that claims a port has it until it releases it or ends. The
-// others ask that program where the port is served. On Linux an abstract Unix socket of the network
-// namespace has a name for each port. It listens, so that the kernel says which user owns it. On
-// other systems a port is claimed within the process only.
+// for TCP ports.
+//
+//   - In: claims of ports, at one address or several; questions about a port.
+//   - Out: whether the claim holds, and where another program serves the port.
+//   - Invariant: the first program that claims a port has it until it releases it or ends.
+//   - Read first: registry.go.
+//
+// # How
+//
+// On Linux an abstract Unix socket of the network namespace has a name for each port. It listens,
+// so that the kernel says which user owns it. On other systems a port is claimed within the process
+// only.
 //
 // Programs of one user may have a port at different addresses. The first has the name, and keeps
 // the list. Each of the others holds the socket too. So no other program gets the name when the

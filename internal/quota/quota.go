@@ -1,5 +1,9 @@
 // Package quota shares a resource among the hosts that ask for it, so that none of them keeps all
-// others out. Its tables have a fixed size. Hosts that share a slot by chance share its quota.
+// others out.
+//
+//   - In: the address of the host that asks, and the time.
+//   - Out: whether it may have more.
+//   - Invariant: tables have a fixed size. Hosts that share a slot by chance share its quota.
 package quota
 
 import (

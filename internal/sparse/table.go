@@ -1,5 +1,5 @@
 // Package sparse holds tables indexed by 16-bit numbers that a peer may choose, such as stream
-// numbers. Their memory follows what is in use, not the highest number.
+// numbers. Their memory follows what is in use, and not the highest number.
 package sparse
 
 import "unsafe"

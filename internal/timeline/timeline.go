@@ -1,5 +1,9 @@
-// Package timeline keeps what an association does over time, in bounded memory, and chooses the
-// plots of it. The reports and the traces of ddpbench have the same plots.
+// Package timeline keeps what an association does over time, and chooses the plots of it. The
+// reports and the traces of ddpbench have the same plots.
+//
+//   - In: samples with their time.
+//   - Out: series for plots.
+//   - Invariant: memory is bounded, however long it takes.
 package timeline
 
 import (

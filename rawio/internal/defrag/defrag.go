@@ -1,6 +1,10 @@
 // Package defrag reassembles IP packets from their fragments, for links that are the IP layer
-// themselves. It follows RFC 791 section 3.2, RFC 1122 section 3.3.2 and RFC 8200 section 4.5. What
-// waits is bounded in octets and time, for each source too.
+// themselves. It follows RFC 791 section 3.2, RFC 1122 section 3.3.2 and RFC 8200 section 4.5.
+//
+//   - In: fragments, and the time.
+//   - Out: whole packets.
+//   - Invariant: what waits is bounded in octets and time, for each source too. Fragments that
+//     overlap are never joined.
 package defrag
 
 import (
