@@ -26,6 +26,7 @@ var (
 	filePath = regexp.MustCompile(`^[\w.*-]+(/[\w.*-]+)+/?$|^[\w-]+\.(go|md|sh|txt|tsv)$`)
 	pageLink = regexp.MustCompile(`\]\(([\w./-]+)\)`)
 	dotted   = regexp.MustCompile(`\b[A-Za-z]\w*\.[A-Za-z]\w*\b`)
+	goFile   = regexp.MustCompile(`\b\w+\.go\b`)
 	camel    = regexp.MustCompile(`\b[a-z]+[a-z0-9]*[A-Z]\w*\b`)
 )
 
@@ -156,6 +157,7 @@ type nameSet struct {
 	all     map[string]bool // by name
 	members map[string]bool // by "Type.member" and "package.name"
 	owners  map[string]bool // types and packages
+	files   map[string]bool // names of Go files
 }
 
 // check looks for the names in a text, and returns how many it has looked up.
@@ -168,6 +170,10 @@ func (n *nameSet) check(t *testing.T, page, text string) (checked int) {
 		checked++
 		check.That(t, n.members[w], "%s: there is no %s", page, w)
 	}
+	for _, w := range goFile.FindAllString(text, -1) {
+		checked++
+		check.That(t, n.files[w], "%s: there is no file %s", page, w)
+	}
 	for _, w := range camel.FindAllString(text, -1) {
 		checked++
 		check.That(t, n.all[w], "%s: nothing is called %s", page, w)
@@ -177,7 +183,7 @@ func (n *nameSet) check(t *testing.T, page, text string) (checked int) {
 
 // declaredNames reads all Go files.
 func declaredNames(t *testing.T) *nameSet {
-	n := &nameSet{make(map[string]bool), make(map[string]bool), make(map[string]bool)}
+	n := &nameSet{make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool)}
 	add := func(owner, name string) {
 		n.all[name], n.members[owner+"."+name], n.owners[owner] = true, true, true
 	}
@@ -189,6 +195,7 @@ func declaredNames(t *testing.T) *nameSet {
 		if err != nil {
 			return err
 		}
+		n.files[filepath.Base(path)] = true
 		pkg := strings.TrimSuffix(f.Name.Name, "_test")
 		ast.Inspect(f, func(x ast.Node) bool {
 			switch x := x.(type) {
