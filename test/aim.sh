@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Aims the hostile peer at a release of pion/sctp with a fault that is known since July 2024: it must find it, without being
-# told. SEED chooses what it does; it may take DURATION, by default 10 minutes.
+# Aims the hostile peer at a release of pion/sctp with a fault that is known since July 2024: it
+# must find it, without being told. SEED chooses what it does; it may take DURATION, by default 10
+# minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go build -o bin/aim ./fuzz/aim

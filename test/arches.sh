@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The tests of the protocol packages on other processors: arm64, and s390x, whose octets are in the other order. The test binaries
-# are built here and run by qemu's user mode. --short takes the packages that put numbers into packets and take them out again.
+# The tests of the protocol packages on other processors: arm64, and s390x, whose octets are in the
+# other order. The test binaries are built here and run by qemu's user mode. --short takes the
+# packages that put numbers into packets and take them out again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

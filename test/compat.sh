@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Programs written for github.com/ishidawataru/sctp and github.com/free5gc/sctp run on ours: go-diameter's SCTP tests unchanged, by either way of
-# replacing, over UDP without privileges and, as root, over raw IP; both originals' own tests; and the PPID on the wire. About a minute. Everything
-# is in a temporary directory, and of the others' code nothing stays. As root the tests run in network namespaces of their own.
+# Programs written for github.com/ishidawataru/sctp and github.com/free5gc/sctp run on ours:
+# go-diameter's SCTP tests unchanged, by either way of replacing, over UDP without privileges and,
+# as root, over raw IP; both originals' own tests; and the PPID on the wire. About a minute.
+# Everything is in a temporary directory, and of the others' code nothing stays. As root the tests
+# run in network namespaces of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 top=$PWD go=${GO:-go}
@@ -45,7 +47,8 @@ run() {
 	[ "$link" = raw ] || [ "$(id -u)" != 0 ] || as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 	for try in 1 2 3; do
 		! (cd "$2" && RDDP_LINK=$link alone timeout 60 "${as[@]}" "${@:3}") >"$tmp/log" 2>&1 || break
-		# Some of go-diameter's tests give the goroutine that is to listen 10 ms before they dial, which over TCP too is not enough on a busy machine.
+		# Some of go-diameter's tests give the goroutine that is to listen 10 ms before they dial,
+		# which over TCP too is not enough on a busy machine.
 		[ $try -lt 3 ] && grep -q 'connection refused' "$tmp/log" || {
 			grep -v '^[EWI][0-9]\{4\} ' "$tmp/log" | tail -40
 			fail "$3 over $link, in $2"
@@ -54,8 +57,10 @@ run() {
 	grep -q '^PASS' "$tmp/log" || fail "$3 has run nothing"
 }
 
-# Left out of go-diameter's, and of no other: TestCapabilitiesExchangeSCTP_TLS. Its server has TLS 1.0 alone, which Go's TLS clients no longer have: the same test over TCP fails in
-# the same way. So that this is no pretext, that is tried. TestS6aClientServerTCP bears the name of what is run, but is not about SCTP.
+# Left out of go-diameter's, and of no other: TestCapabilitiesExchangeSCTP_TLS. Its server has TLS
+# 1.0 alone, which Go's TLS clients no longer have: the same test over TCP fails in the same way. So
+# that this is no pretext, that is tried. TestS6aClientServerTCP bears the name of what is run, but
+# is not about SCTP.
 skip='TestCapabilitiesExchangeSCTP_TLS|TestS6aClientServerTCP'
 tests='SCTP|S6a'
 
@@ -95,7 +100,8 @@ END
 )
 diff -r "$tmp/before" "$tmp/work" || fail "the workspace has changed the program's files"
 
-# What goes out for a PPID of 46: go-diameter was written for the version of 2019, which sends a PPID as it lies in memory, other programs for one of today.
+# What goes out for a PPID of 46: go-diameter was written for the version of 2019, which sends a
+# PPID as it lies in memory, other programs for one of today.
 $go build -o "$tmp/bin/peer" ./test/compat/peer
 (cd "$tmp/replaced" && $go build -o "$tmp/bin/client-replace" ./examples/client)
 mkdir "$tmp/today"
@@ -157,7 +163,8 @@ for link in "" udp raw; do
 	done
 done
 
-# The originals' own tests, all of them but what the arguments leave out, against ours, which has the unexported names that they use.
+# The originals' own tests, all of them but what the arguments leave out, against ours, which has
+# the unexported names that they use.
 originals() { # NAME MODULE@VERSION ARGS...
 	local at=$tmp/$1-${2##*@}
 	mkdir "$at"

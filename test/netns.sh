@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tools over real links between two network namespaces and has tshark, which is not ours, judge
-# the packets. Needs root, iproute2, nftables, tshark, ping and setpriv. Prints a line for each check
-# and fails if one does.
+# Runs the tools over real links between two network namespaces and has tshark, which is not ours,
+# judge the packets. Needs root, iproute2, nftables, tshark, ping and setpriv. Prints a line for
+# each check and fails if one does.
 #
 #   SIZE=1G       size of the file that is copied
 #   KEEP=1        leave the captures and logs, and say where
@@ -92,8 +92,8 @@ fail() { # fail WHAT [FILE]: the file has details
 	if [[ ${2:-} ]]; then sed 's/^/     | /' "$2" | tail -n 25; fi
 }
 
-# try CODE OUT COMMAND...: run in the client's namespace for at most a minute; true if it exits with CODE.
-# How it exited is left in code, how long it took, in ms, in took.
+# try CODE OUT COMMAND...: run in the client's namespace for at most a minute; true if it exits with
+# CODE. How it exited is left in code, how long it took, in ms, in took.
 try() {
 	local want=$1 out=$2 began
 	shift 2
@@ -119,7 +119,8 @@ expect() {
 	fi
 }
 
-# faults CAPTURE [FLAGS of tshark]: prints what tshark finds wrong, or misses; else nothing. A summary goes to dissect.good.
+# faults CAPTURE [FLAGS of tshark]: prints what tshark finds wrong, or misses; else nothing. A
+# summary goes to dissect.good.
 faults() {
 	tshark -n -r "$1" "${@:2}" -o sctp.checksum:"CRC 32c" -T fields -E separator='|' \
 		-e frame.number -e sctp.checksum.status -e _ws.malformed -e _ws.expert.severity -e _ws.expert.message \
@@ -181,7 +182,8 @@ for side in "$A 1 2" "$B 2 1"; do
 	ip -n "$ns" link set veth0 mtu 1500 up
 	# Behind the hosts are the stacks on TUN devices.
 	ip netns exec "$ns" sh -c 'echo 1 | tee /proc/sys/net/ipv4/ip_forward >/proc/sys/net/ipv6/conf/all/forwarding'
-	# What earlier programs were told, once a second and destination, is not to keep a later one waiting.
+	# What earlier programs were told, once a second and destination, is not to keep a later one
+	# waiting.
 	ip netns exec "$ns" sh -c 'echo 0 | tee /proc/sys/net/ipv4/icmp_ratelimit >/proc/sys/net/ipv6/icmp/ratelimit'
 	ip -n "$ns" route add 10.78."$peer".0/24 via 10.77.0."$peer"
 	ip -n "$ns" route add fd78:"$peer"::/64 via fd77::"$peer"
@@ -327,7 +329,8 @@ emptied "rcopy, ^C"
 begin
 stop "$pid" KILL
 emptied "rcopy, client killed"
-# lose WHAT SIGNAL TEXT: the server gets SIGNAL in the middle, the client exits with 1 and says TEXT.
+# lose WHAT SIGNAL TEXT: the server gets SIGNAL in the middle, the client exits with 1 and says
+# TEXT.
 lose() {
 	begin
 	local client=$pid

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Has Wireshark's dissectors, which are not ours, decode every message there is with tools/wireshark/rddp.lua, and
-# compares what they see with what was sent. Needs tshark; as root it runs in a network namespace of its own,
-# so that UDP port 9899 is free.
+# Has Wireshark's dissectors, which are not ours, decode every message there is with
+# tools/wireshark/rddp.lua, and compares what they see with what was sent. Needs tshark; as root it
+# runs in a network namespace of its own, so that UDP port 9899 is free.
 #
 #   KEEP=file     leave the capture there
 #

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what looks at the pages, unless it is there: Debian's Chromium, as root, and axe-core, of one version and content, by npm.
+# Installs what looks at the pages, unless it is there: Debian's Chromium, as root, and axe-core, of
+# one version and content, by npm.
 set -euo pipefail
 cd "$(dirname "$0")"
 

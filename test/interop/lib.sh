@@ -31,7 +31,8 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-# drop NS NAME RULE makes the namespace drop what it receives and the rule matches; undrop ends that.
+# drop NS NAME RULE makes the namespace drop what it receives and the rule matches; undrop ends
+# that.
 drop() {
 	ip netns exec "$1" nft -f - <<-END
 		table inet $2 {
@@ -94,8 +95,8 @@ await() {
 
 # link KIND says where the ends are: $ours, $theirs, and flags for both. Each script has its own.
 
-# us NAME client|server ARGS...: starts our end, with its report in NAME.ours. them does so with the peer's, and
-# NAME.theirs. Both leave the process ID in $pid.
+# us NAME client|server ARGS...: starts our end, with its report in NAME.ours. them does so with the
+# peer's, and NAME.theirs. Both leave the process ID in $pid.
 us() {
 	local name=$1 role=$2
 	shift 2
@@ -121,7 +122,8 @@ captured() {
 		-e frame.number -e sctp.checksum.status -e _ws.malformed -e _ws.expert.severity -e _ws.expert.message \
 		>"$dir/$1.tshark" 2>"$dir/$1.tshark.err"
 	n=$(wc -l <"$dir/$1.tshark")
-	# Fields: number, 1 for a right checksum, name if malformed, severities (0x00800000 is an error).
+	# Fields: number, 1 for a right checksum, name if malformed, severities (0x00800000 is an
+	# error).
 	wrong=$(awk -F '\t' '{
 		error = $2 != 1 || $3 != ""
 		count = split($4, severities, ",")
@@ -190,8 +192,8 @@ row() {
 other() { if [[ $1 = us ]]; then echo them; else echo us; fi; }
 report() { if [[ $1 = us ]]; then echo ours; else echo theirs; fi; }
 
-# both NAME LINK CLIENT SECONDS OPTIONS... is a row with the same options at both ends, except that the
-# client ends the association.
+# both NAME LINK CLIENT SECONDS OPTIONS... is a row with the same options at both ends, except that
+# the client ends the association.
 both() {
 	local name=$1 on=$2 client=$3 seconds=$4
 	shift 4
@@ -208,7 +210,8 @@ ended() {
 	expect "$1" theirs '^end shutdown' "a graceful end for $peer_name"
 }
 
-# shutdown_rows: a graceful end with data outstanding. The end that sends ends the association at once.
+# shutdown_rows: a graceful end with data outstanding. The end that sends ends the association at
+# once.
 shutdown_rows() {
 	local who closer name
 	for who in us them; do
@@ -230,8 +233,9 @@ both_end() {
 	row "shutdown-by-both-$1" raw4 "$1" 30 && ended "shutdown-by-both-$1"
 }
 
-# multihoming CLIENT LINK THEIRS OURS: one of two links goes dead in the middle of the transfer, and with it these two addresses, as the other
-# end tells them. Timers are lowered so that paths fail within two seconds.
+# multihoming CLIENT LINK THEIRS OURS: one of two links goes dead in the middle of the transfer, and
+# with it these two addresses, as the other end tells them. Timers are lowered so that paths fail
+# within two seconds.
 multihoming() {
 	local name=multihoming-$1 server first common
 	[[ $name =~ $only ]] || return

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Interoperability with Linux's own SCTP: associations between our stack (peer/) in a network namespace and
-# the kernel of a guest (theirs/, by its socket), which qemu runs behind a bridge. Needs root on Debian.
+# Interoperability with Linux's own SCTP: associations between our stack (peer/) in a network
+# namespace and the kernel of a guest (theirs/, by its socket), which qemu runs behind a bridge.
+# Needs root on Debian.
 #
 #   test/interop/linux.sh [regexp]     only the rows whose name matches
 #
@@ -17,7 +18,8 @@ peer_name=Linux
 install qemu-system-x86_64:qemu-system-x86 xz:xz-utils cpio:cpio /sbin/depmod:kmod busybox:busybox-static /usr/include/linux/sctp.h:linux-libc-dev \
 	/usr/lib/x86_64-linux-gnu/libc.a:libc6-dev
 
-# Two links between our namespace and the guest's two cards, each a bridge in $B, where packets can be lost.
+# Two links between our namespace and the guest's two cards, each a bridge in $B, where packets can
+# be lost.
 make_net() {
 	local n vlink=(v w)
 	for n in "$A" "$B"; do
@@ -65,8 +67,9 @@ unhold() { passing hold; }
 sever() { between cut 'iifname { v, tap0 } meta l4proto sctp'; }
 rejoin() { passing cut; }
 
-# link raw4|raw6|local|udp4|udp6|multi, with listed in front of it where our end lists the addresses that it has.
-# Otherwise it lists none, as programs do that say nothing; the guest's socket always takes both families.
+# link raw4|raw6|local|udp4|udp6|multi, with listed in front of it where our end lists the addresses
+# that it has. Otherwise it lists none, as programs do that say nothing; the guest's socket always
+# takes both families.
 link() {
 	local kind=${1#listed-}
 	flags=() local=() reach=(10.77.0.1) theirs=(10.77.0.2) yours_only=(--dual)
@@ -94,8 +97,9 @@ them() {
 	start "$B" "$dir/$name.theirs" "$dir/agent" run 10.77.0.2:7777 peer "${role[@]}" "${yours_only[@]}" --seed 2 --peer-seed 1 "${flags[@]}" "$@"
 }
 
-# before_capture_ends NAME looks into the capture of a row in which the peer knows one address of ours: nothing may
-# leave from another one, nor to the family of which it knows none (RFC 9260 section 5.1.2).
+# before_capture_ends NAME looks into the capture of a row in which the peer knows one address of
+# ours: nothing may leave from another one, nor to the family of which it knows none (RFC 9260
+# section 5.1.2).
 before_capture_ends() {
 	local sources
 	((${#local[@]} == 0)) || return 0
@@ -112,7 +116,8 @@ gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -DLINUX_SCTP -o "$dir/theirs" t
 guest_build && make_net && guest_up || { echo "$me: cannot make the guest" >&2; exit 2; }
 echo "     the guest runs Linux $(in_guest uname -r)"
 
-# A few messages each way over everything there is, by an end that lists no address and by one that lists all.
+# A few messages each way over everything there is, by an end that lists no address and by one that
+# lists all.
 for size in 1500 9000; do
 	guest_mtu $size || bad "MTU $size"
 	for who in us them; do
@@ -167,8 +172,8 @@ for who in us them; do
 	done
 done
 
-# The client's process dies in the middle of the transfer and starts anew from the same address and port. In between
-# nothing passes, or its host would end the association.
+# The client's process dies in the middle of the transfer and starts anew from the same address and
+# port. In between nothing passes, or its host would end the association.
 for who in us them; do
 	for kind in raw4 udp6; do
 		name=restart-$kind-$who
@@ -199,7 +204,8 @@ for who in us them; do
 	done
 done
 
-# Each end has two addresses of each family. The guest's socket is of IPv6, and tells IPv4 addresses as mapped ones.
+# Each end has two addresses of each family. The guest's socket is of IPv6, and tells IPv4 addresses
+# as mapped ones.
 for who in us them; do multihoming $who listed-raw4 10.77.0.2 ::ffff:10.77.0.1; done
 for who in us them; do refused $who; done
 collision

@@ -21,7 +21,8 @@ make_net() {
 		ip netns add "$n" && ip -n "$n" link set lo up || return
 		echo 0 | ip netns exec "$n" tee /proc/sys/net/ipv6/conf/default/accept_dad >/dev/null
 	done
-	# Two links, for paths; one packet is one packet, for captures and for loss: no segmentation offload of UDP.
+	# Two links, for paths; one packet is one packet, for captures and for loss: no segmentation
+	# offload of UDP.
 	for n in v w; do
 		ip -n "$A" link add $n type veth peer name $n netns "$B" &&
 			ip -n "$A" link set $n gso_max_segs 1 up && ip -n "$B" link set $n gso_max_segs 1 up || return
@@ -49,7 +50,8 @@ quiet() {
 }
 unquiet() { undrop "$B" quiet; }
 
-# hold keeps all of SCTP by IP from either host, and sever drops what goes over the first link; unhold and rejoin end that.
+# hold keeps all of SCTP by IP from either host, and sever drops what goes over the first link;
+# unhold and rejoin end that.
 hold() { local n; for n in "$A" "$B"; do drop "$n" wall 'meta l4proto sctp'; done; }
 unhold() { local n; for n in "$A" "$B"; do undrop "$n" wall; done; }
 sever() { local n; for n in "$A" "$B"; do drop "$n" cut "iifname v"; done; }
@@ -85,8 +87,8 @@ for who in us them; do
 	both "small-buffers-$who" udp4 $who 60 --send $((count / 200)) --expect $((count / 200)) --sizes big --buffer 70000
 done
 
-# The same with two packets of a hundred lost each way. RTO.Min is lowered to keep the row short, but
-# not below the other end's delay of acknowledgements.
+# The same with two packets of a hundred lost each way. RTO.Min is lowered to keep the row short,
+# but not below the other end's delay of acknowledgements.
 lossy
 for who in us them; do
 	both "loss-raw4-$who" raw4 $who 120 --send "$count" --expect "$count" --streams 100 --order both --rto-min 250
@@ -126,8 +128,9 @@ for who in us them; do
 	done
 done
 
-# The client's process dies in the middle of the transfer and starts anew from the same address and port.
-# In between its host keeps quiet, or the association would end before. As the server usrsctp only receives: after a restart it never lets its user send again (0.9.5).
+# The client's process dies in the middle of the transfer and starts anew from the same address and
+# port. In between its host keeps quiet, or the association would end before. As the server usrsctp
+# only receives: after a restart it never lets its user send again (0.9.5).
 for who in us them; do
 	name=restart-$who
 	[[ $name =~ $only ]] || continue
@@ -177,9 +180,9 @@ done
 
 collision
 
-# usrsctp's process is gone: its host's kernel says that it has no SCTP, and the association ends (ICMP8 of
-# section 10). That the kernel also says so when the buffer of usrsctp's raw socket, which is small, runs
-# over is what the rows with much data meet.
+# usrsctp's process is gone: its host's kernel says that it has no SCTP, and the association ends
+# (ICMP8 of section 10). That the kernel also says so when the buffer of usrsctp's raw socket, which
+# is small, runs over is what the rows with much data meet.
 name=unreachable
 [[ $name =~ $only ]] && {
 	link raw4

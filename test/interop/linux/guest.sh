@@ -1,5 +1,6 @@
-# The guest whose kernel is the peer: Debian's Linux under qemu, without a disk. linux.sh reads this file.
-# guest_build makes kernel and initramfs in $cache, once for each version; guest_up starts it, guest_down stops it.
+# The guest whose kernel is the peer: Debian's Linux under qemu, without a disk. linux.sh reads this
+# file. guest_build makes kernel and initramfs in $cache, once for each version; guest_up starts it,
+# guest_down stops it.
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rddp-interop-linux
 
@@ -16,8 +17,8 @@ guest_build() {
 	guest_files "$cache/tree-$version" "$version"
 }
 
-# guest_kernel IMAGE VERSION unpacks the package and takes the ELF kernel out of it, which qemu starts at once:
-# a compressed one would take seconds to unpack itself.
+# guest_kernel IMAGE VERSION unpacks the package and takes the ELF kernel out of it, which qemu
+# starts at once: a compressed one would take seconds to unpack itself.
 guest_kernel() {
 	local unpacked=$cache/tree-$2 offset
 	rm -rf "$unpacked" "$cache"/*.deb
@@ -29,7 +30,8 @@ guest_kernel() {
 	[[ $(head -c4 "$kernel" | tail -c3) = ELF ]]
 }
 
-# guest_files TREE VERSION makes $dir/initramfs: busybox, the agent, the peer, and the modules in the order of loading.
+# guest_files TREE VERSION makes $dir/initramfs: busybox, the agent, the peer, and the modules in
+# the order of loading.
 guest_files() {
 	local root=$dir/root module file
 	mkdir -p "$root"/{bin,dev,proc,sys,tmp,modules}
@@ -67,10 +69,12 @@ guest_up() {
 # in_guest COMMAND ARGS... runs a command there.
 in_guest() { ip netns exec "$B" "$dir/agent" run 10.77.0.2:7777 "$@"; }
 
-# guest_is_rid_of NAME waits until a program whose agent has been killed is gone, and its sockets with it.
+# guest_is_rid_of NAME waits until a program whose agent has been killed is gone, and its sockets
+# with it.
 guest_is_rid_of() { while in_guest pidof "$1" >/dev/null; do sleep 0.05; done; }
 
-# guest_alive says what has become of a guest that does not answer: one that has stopped for good is started anew.
+# guest_alive says what has become of a guest that does not answer: one that has stopped for good is
+# started anew.
 guest_alive() {
 	timeout 10 ip netns exec "$B" "$dir/agent" run 10.77.0.2:7777 true && return
 	echo "     the guest has stopped; another is started"
