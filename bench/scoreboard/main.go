@@ -4,9 +4,9 @@
 //	scoreboard [flags]
 //
 // It runs as root, in network namespaces of its own. In each round it runs everything once, so that
-// whatever else the machine does hits all alike; ratios are taken within a round, if the processors
-// stayed where they were. It exits 0 when everything was measured, whether targets are met or not,
-// 1 when something failed, 2 on a mistake.
+// other load on the machine hits all alike. Ratios are taken within a round, if the processors
+// stayed where they were. It exits 0 when everything was measured, whether targets are met or not;
+// 1 when something failed; 2 on a mistake.
 package main
 
 import (

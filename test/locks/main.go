@@ -1,9 +1,10 @@
-// Command locks measures which locks goroutines wait for where many associations share a link: the
-// mutex profile of a process whose two Transports, over udp on this machine, have messages to and
-// fro on many associations, each read by a goroutine that hands messages to a worker, while others
-// are set up and end beside them. It prints each lock with its share of all that is waited, and of
-// the time of the processors, and fails where one has more than -most of that time, unless it is an
-// association's own.
+// Command locks measures which locks goroutines wait for when many associations share a link. It is
+// the mutex profile of a process with two Transports, over udp on this machine.
+//
+// Messages go to and fro on many associations. Each association is read by a goroutine that hands
+// messages to a worker. Others are set up and end beside them. The command prints each lock with
+// its share of all waiting, and of the time of the processors. It fails if a lock has more than
+// -most of that time, unless it is an association's own.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Noddp accepts SCTP associations without announcing the adaptation layer of RFC 5043, as a server
-// of something else does. The tools have to notice: see netns.sh.
+// of something else does. The tools have to notice (test/netns.sh).
 package main
 
 import (

@@ -1,16 +1,17 @@
 //go:build linux
 
-// Command soak lets two hosts work on each other for a long time while everything goes wrong: it
-// makes two network namespaces with two cables between them that lose packets, runs clients in one
-// and servers in the other, pulls cables, changes MTUs, kills processes with kill -9 and starts
-// them again; and it compares what each end has written down of every message. In each namespace
-// one process lives as long as the run, whose memory has to stay flat, and one is killed again and
-// again. Needs root, iproute2 and nftables.
+// Command soak lets two hosts work on each other for a long time while everything goes wrong. It
+// compares what each end has written down of every message. It needs root, iproute2 and nftables.
 //
 //	soak [-link raw|udp|both] [-duration 2m] [-rate 500] [-cycle 20s] [-loss 1] [-seed N]
 //
-// It exits with 1 if one message was lost, wrong, delivered twice or out of order, if a session has
-// failed that no kill explains, or if memory, goroutines or descriptors grow.
+// It makes two network namespaces with two cables between them that lose packets. It runs clients
+// in one and servers in the other, pulls cables, changes MTUs, kills processes with kill -9, and
+// starts them again. In each namespace one process lives as long as the run, and its memory has to
+// stay flat. Another one is killed again and again.
+//
+// It exits with 1 if one message was lost, wrong, delivered twice or out of order. It does so too
+// if a session has failed that no kill explains, or if memory, goroutines or descriptors grow.
 package main
 
 import (

@@ -1,9 +1,10 @@
-// Command wireshark has Wireshark's dissectors, which are not ours, judge our messages: it sends
-// every message of RDMAP (RFC 5040, RFC 7306) and of DDP stream sessions (RFC 5043, RFC 6581) over
-// UDP on this host, records the packets, has tshark decode them with tools/wireshark/rddp.lua, and
-// compares what tshark sees, field by field, with what was sent.
+// Command wireshark has Wireshark's dissectors, which are not ours, judge our messages.
 //
 //	wireshark [-keep file] script
+//
+// It sends every message of RDMAP (RFC 5040, RFC 7306) and of DDP stream sessions (RFC 5043, RFC
+// 6581) over UDP on this host, and records the packets. tshark decodes them with
+// tools/wireshark/rddp.lua. What tshark sees is compared, field by field, with what was sent.
 package main
 
 import (

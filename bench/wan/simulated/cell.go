@@ -1,6 +1,6 @@
-// Package simulated is what the bench of long roads (make wan) measures and how it judges: the grid
-// of cells, the statistics, and the same grid in virtual time, where the roads are those of
-// rawio/simnet and nothing but this project's stack runs.
+// Package simulated is what the measurement of long roads (make wan) consists of: the grid of
+// cells, the statistics, and the verdict. It also has the same grid in virtual time, where the
+// roads are those of rawio/simnet and nothing but this project's stack runs.
 package simulated
 
 import (

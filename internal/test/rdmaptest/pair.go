@@ -1,6 +1,6 @@
-// Package rdmaptest is the harness of rdma/rdmap: two ends of a stream and the wire between them,
-// the segments of a hostile peer, a player that tells what comes of a step, and parties that know
-// how everything must end.
+// Package rdmaptest is the harness of rdma/rdmap. It has two ends of a stream with the wire between
+// them, and the segments of a hostile peer. A player tells what comes of a step. Parties know how
+// everything must end.
 package rdmaptest
 
 import (

@@ -1,14 +1,15 @@
-// Package attacker is an SCTP peer that knows the protocol and breaks it: it sets associations up,
-// knows tags, TSNs and cookies, signs cookies that others return, reneges, reorders, restarts,
-// starves, and lies in every field; above SCTP it does the same with DDP sessions and RDMA messages
-// (RFC 5043, 5041, 5040, 7306).
+// Package attacker is an SCTP peer that knows the protocol and breaks it. Above SCTP it does the
+// same with DDP sessions and RDMA messages (RFC 5043, 5041, 5040, 7306).
 //
-// It is sans-IO and deterministic: what it does is drawn from [Choices], which a seed or a fuzzer's
-// octets make. [Peer.Take] shows it a packet of the victim's; [Peer.Packet] is the next that it
-// sends. So it serves the fuzz targets, worlds in virtual time, and real links: ../aim points it at
-// any implementation.
+//   - In: what it does is drawn from [Choices], which a seed or a fuzzer's octets make. [Peer.Take]
+//     shows it a packet of the victim's.
+//   - Out: [Peer.Packet] is the next that it sends.
+//   - Invariant: it is sans-IO and deterministic.
+//   - Read first: peer.go, then one of the moves: setup.go, data.go, sack.go, control.go,
+//     extension.go, rdma.go.
 //
-// A packet is chunks, each made by a move. Moves are grouped by topic, a file each: setup.go,
-// data.go, sack.go, control.go, extension.go, rdma.go; malform.go spoils lengths and octets of what
-// they made.
+// It sets associations up, and knows tags, TSNs and cookies. It signs cookies that others return,
+// reneges, reorders, restarts, starves, and lies in every field. A packet is chunks, each made by a
+// move; malform.go spoils lengths and octets of what the moves made. It serves the fuzz targets,
+// worlds in virtual time, and real links: fuzz/aim points it at any implementation.
 package attacker

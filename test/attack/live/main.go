@@ -5,11 +5,11 @@
 //	hostile [-6] [--run regexp] [--short] [--json] [--write-docs file]
 //	hostile [-6] --crowd n
 //
-// It makes three network namespaces: for the victim, a program on packages sctp and rdma over the
-// raw link and over UDP; for an honest client of it; and for the attacker, who speaks raw packets,
-// under any source address it likes. Each row of the table is one attack of RFC 5062 or RFC 5042,
-// or another abuse of the protocols. With -6 all of it is over IPv6. It needs root. The exit code
-// is 1 when a verdict is a failure.
+// It makes three network namespaces. One is for the victim, a program on packages sctp and rdma
+// over the raw link and over UDP. One is for an honest client of it. One is for the attacker, which
+// sends raw packets under any source address it likes. Each row of the table is one attack of RFC
+// 5062 or RFC 5042, or another abuse of the protocols. With -6 all of it is over IPv6. It needs
+// root. The exit code is 1 when a verdict is a failure.
 package main
 
 import (
