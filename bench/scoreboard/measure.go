@@ -72,7 +72,7 @@ func (b *bench) end(n *network, s spec, server bool, seconds float64) *end {
 	return e
 }
 
-// patience is how much longer than it should a run may take: a message that is sent at the end may
+// patience is how much longer than it should a run may take. A message that is sent at the end may
 // have to wait for a retransmission timer or two, and the machine may have other work.
 const patience = 30 * time.Second
 

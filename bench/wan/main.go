@@ -158,10 +158,10 @@ func (o *options) cells() (list []simulated.Cell, err error) {
 // placed says that this process has its place already.
 const placed = "WAN_PLACED"
 
-// goFirst puts all threads of this process, and the ends that it starts, before those of others, so
-// that what else the machine has to do is not measured: it begins anew from a thread that has that
-// place, and keeps off the relay's processor. The Go runtime gets enough processors of its own that
-// the relay never waits for one.
+// goFirst puts all threads of this process, and the ends that it starts, before those of others. So
+// other work of the machine is not measured. It begins anew from a thread that has that place, and
+// keeps off the relay's processor. The Go runtime gets enough processors of its own that the relay
+// never waits for one.
 func goFirst() error {
 	if list := os.Getenv(placed); list != "" {
 		os.Unsetenv(placed)

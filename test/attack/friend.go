@@ -10,8 +10,8 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// friend is an honest host with one association to the victim, which it sends a HEARTBEAT a few
-// times a second: what answers it takes part in everything that an attacker may get in the way of.
+// friend is an honest host with one association to the victim. It sends the victim a HEARTBEAT a
+// few times a second. The answer needs everything that an attacker may get in the way of.
 type friend struct {
 	s     *Siege
 	node  *simulation.Node

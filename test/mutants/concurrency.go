@@ -9,7 +9,7 @@ import (
 
 // lock makes the faults of a call that locks or unlocks a mutex. It reports whether this is one.
 //
-// A mutex that is not locked is not unlocked either: both calls of the statement list go, as the
+// A mutex that is not locked is not unlocked either: both calls of the statement list go. The
 // runtime ends a program that unlocks what is not locked, and then no test needs to look.
 func (m *maker) lock(n ast.Stmt, c *ast.CallExpr, deferred bool) bool {
 	s, ok := c.Fun.(*ast.SelectorExpr)

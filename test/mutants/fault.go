@@ -48,8 +48,8 @@ func load() (list []*fault, err error) {
 	return list, nil
 }
 
-// parse reads one file of faults. A fault begins with its name; what is to change is written as in
-// a diff, in whole lines, with as much around it as makes the place the only one:
+// parse reads one file of faults. A fault begins with its name. The change is written as in a diff,
+// in whole lines, with as much around it as makes the place the only one:
 //
 //	fault sack-one-late
 //	in sctp/internal/rx/ack.go

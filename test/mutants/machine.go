@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// The machine makes mutants by operators (operators.go, concurrency.go), draws a sample of them
-// (sample.go), weaves it into the tree at once (graft.go) and lets the tests that come to a
-// mutant's statement run under it, those of its own package first and the slow ones last, until one
-// fails. A failure counts when the test passes without the mutant, has passed many times before,
-// and fails once more with it.
+// The machine makes mutants by operators (operators.go, concurrency.go). It draws a sample of them
+// (draw.go), and weaves it into the tree at once (graft.go). Then the tests that come to a mutant's
+// statement run under it until one fails. Those of its own package come first, and slow ones last.
+// A failure counts when the test passes without the mutant, has passed many times before, and fails
+// once more with it.
 
 // sampling says what the machine does.
 type sampling struct {

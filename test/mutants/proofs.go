@@ -18,7 +18,7 @@ import (
 )
 
 // A citation says that a test holds a row; a proof shows it. The fault violates the row and nothing
-// beside: it changes one statement at most, handshakes and plain transfers work under it, and the
+// beside. It changes one statement at most, and handshakes and plain transfers work under it. The
 // test that cites the row fails by what it asserts: not by a panic, not by its time, not by a
 // compiler. The test need not be the only one that notices.
 type proof struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/rddp-go/rddp/rawio/simnet"
 )
 
-// Draw makes the schedule of a seed: a short and busy world, or a long one in which for most of the
-// time there is little to do and much that goes wrong for long.
+// Draw makes the schedule of a seed. It is a short and busy world, or a long one. In a long one
+// there is little to do for most of the time, and much goes wrong for long.
 func Draw(seed uint64) Schedule {
 	d := drawer{simnet.NewRand(rand64(seed, 1)), Schedule{Seed: seed}}
 	busy := d.n(3) > 0

@@ -34,11 +34,11 @@ const (
 	auditEvery = 32 // events of an association
 	tick       = 30 * time.Second
 	// patience is how long an association may be without progress when nothing has gone wrong for
-	// as long: T3-rtx backs off to RTO.Max, the path that answers again may be found by the next
-	// HEARTBEAT only, and that may be lost to the overflow of a queue.
+	// as long. T3-rtx backs off to RTO.Max. Only the next HEARTBEAT may find the path that answers
+	// again, and that HEARTBEAT may be lost when a queue overflows.
 	patience = 4 * time.Minute
-	// blame is how long a fault may be the reason for the end of an association: it takes
-	// Association.Max.Retrans + 1 expiries at RTO.Max each to be given up.
+	// blame is how long a fault may be the reason for the end of an association. It is given up
+	// after Association.Max.Retrans + 1 expiries at RTO.Max each.
 	blame = 15 * time.Minute
 	// maxDue is how many events in a row may leave a timer due at once: as many packets may arrive
 	// in one moment.

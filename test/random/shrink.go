@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Shrink makes a schedule that violates an invariant as short as it can while still reports that it
-// violates the same one: by delta debugging acts and associations go, then hosts that nobody needs,
-// then whatever makes what is left special. It tries at most tries schedules.
+// Shrink makes a schedule that violates an invariant as short as it can, while still reports that
+// it violates the same one. By delta debugging it takes away acts and associations first. Then it
+// takes away hosts that are not needed, and then whatever makes the rest special. It tries at most
+// tries schedules.
 func Shrink(s Schedule, tries int, still func(*Schedule) bool) Schedule {
 	x := &shrinker{best: s, tries: tries, still: still}
 	for before := -1; before != x.size() && x.tries > 0; {

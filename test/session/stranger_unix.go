@@ -81,9 +81,9 @@ func (p *program) interrupt() *program {
 	return p
 }
 
-// figures are the ranges that figures are in, whatever the machine is doing beside: a round trip of
-// a host to itself is more than a microsecond and less than a hundred seconds, a rate more than a
-// KiB a second and less than a TiB.
+// figures are the ranges that figures are in, whatever else the machine does. A round trip of a
+// host to itself takes more than a microsecond and less than a hundred seconds. A rate is more than
+// a KiB a second and less than a TiB.
 var figures = strings.NewReplacer(
 	"MS", `(0\.(00[1-9]|0[1-9]\d|[1-9]\d\d)|[1-9]\d{0,4}(\.\d{1,3})?)`, "RTTS",
 	`\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}/\d{1,5}\.\d{3}`, "SECONDS", `[0-9]{1,2}\.\d\d`, "LOSS",

@@ -121,9 +121,9 @@ type end struct {
 // dead reports whether the process was killed before the session ended.
 func (e *end) dead() bool { return e.state == stateOpen && e.book.killedAt != 0 }
 
-// missed reports whether the client was killed before the server's end came to its own: the last
-// word of the client, which considered the session done, may have been lost, and nobody is left to
-// repeat it.
+// missed reports whether the client was killed before the server's end came to its own. The client
+// considered the session done. Its last word may have been lost, and no process is left to repeat
+// it.
 func (e *end) missed(client *end) bool {
 	return client.state == stateGraceful && client.book.killedAt != 0 && client.book.killedAt <= e.ended
 }

@@ -42,10 +42,10 @@ const (
 	kindSCTP
 )
 
-// entry is what one end writes down of one session. It lies in a file that is mapped into memory: a
-// kill -9 leaves it as it was between two instructions. A mark is made before a message is given to
-// the stack, and after one was taken from it and its content compared, so that a kill can only hide
-// what was on its way between the two.
+// entry is what one end writes down of one session. It lies in a file that is mapped into memory,
+// so a kill -9 leaves it as it was between two instructions. A mark is made before a message is
+// given to the stack. Another one is made after a message was taken from it and its content
+// compared. So a kill can only hide what was on its way between the two.
 type entry struct {
 	id           uint64 // of the session, 0 for a free entry; names the client's incarnation
 	begun, ended int64  // Unix time in nanoseconds

@@ -25,8 +25,8 @@ const (
 
 var serverNames = []string{server, mortalServer}
 
-// grace is how long after a killed server serves again its peers may still find out that the one
-// before is gone: an association that has nothing to send learns it by a heartbeat.
+// grace is for how long, after a killed server serves again, its peers may still find out that the
+// one before is gone. An association that has nothing to send learns it by a heartbeat.
 const grace = 5 * time.Second
 
 const (

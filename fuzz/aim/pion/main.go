@@ -1,8 +1,8 @@
-// Pion is an echo server of github.com/pion/sctp over UDP, as a target for aim: each pair of UDP
+// Pion is an echo server of github.com/pion/sctp over UDP, as a target for aim. Each pair of UDP
 // address and SCTP port that sends to it gets an association of its own. It is a module of its own
-// for the sake of the release that it names: v1.8.16, of April 2024, ends with a panic on lengths
-// that lie; the fault was mended and published in July 2024 (pion/sctp#339). docs/dev/reliability.md says
-// how soon aim finds it.
+// because of the release that it names. That is v1.8.16 of April 2024, which ends with a panic on
+// lengths that lie. The fault was mended and published in July 2024 (pion/sctp#339).
+// docs/dev/reliability.md says how soon aim finds it.
 package main
 
 import (

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Gate tells the sender how far the receiver is, past the link, so that it does not send what would
-// only be dropped: a cold queue in front of the receiver makes a pump slower than a stack with flow
-// control is. Its zero value serves two ends in one process; MapGate joins two processes.
+// Gate tells the sender, past the link, how far the receiver is. So the sender does not send what
+// would only be dropped. A cold queue in front of the receiver makes a pump slower than a stack
+// with flow control. The zero value serves two ends in one process; MapGate joins two processes.
 type Gate struct{ n *atomic.Uint64 }
 
 // NewGate returns a gate for two ends in one process.

@@ -21,8 +21,8 @@ const patience = 2000
 // they are over, or a packet buffer was never released.
 func Main(m *testing.M) { exit(m, rawio.TrackPools()) }
 
-// Goroutines is Main without the look at buffers, for the tests of links: what a link has ready to
-// receive into goes back when its reader learns that it is closed, and there nobody may read then.
+// Goroutines is Main without the look at buffers, for the tests of links. The receive buffers of a
+// link go back when its reader learns that it is closed. In these tests there may be no reader.
 func Goroutines(m *testing.M) { exit(m, func() int { return 0 }) }
 
 func exit(m *testing.M, outstanding func() int) {

@@ -9,12 +9,12 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// known are the addresses of a host that its peers know, by the host's tags: those that its INITs
-// and INIT ACKs left from, or list, and those that packets with the tag have come to. From any
-// other address a packet is out of the blue to the peer (RFC 9260 section 8.4), whose ABORT ends
-// the association: none may leave from there, which also means that none may leave to a family of
-// addresses of which the peer knows none. What a test hands to an association past its host is not
-// seen, and the packets of such an association are not judged.
+// known are the addresses of a host that its peers know, by the host's tags. They are those that
+// its INITs and INIT ACKs left from, or list, and those that packets with the tag have come to.
+// From any other address a packet is out of the blue to the peer (RFC 9260 section 8.4), whose
+// ABORT ends the association. So none may leave from there. None may leave to a family of addresses
+// of which the peer knows none. Packets of an association that a test drives past its host are not
+// judged.
 type known struct {
 	testing.TB
 	of   map[uint32]map[netip.Addr]bool

@@ -103,8 +103,8 @@ func (f *fate) act(w *World) {
 	}
 }
 
-// excuses says whether an association may end like that: where networks differ in delay, one side's
-// last packets can come to the other when that has ended already, whose answer to them, ABORT,
+// excuses says whether an association may end like that. Where networks differ in delay, one side's
+// last packets can come to the other when that has ended already. Its answer to them, ABORT,
 // overtakes its SHUTDOWN COMPLETE.
 func (f *fate) excuses(end error) bool {
 	return f != nil && errors.Is(end, syscall.ECONNRESET)

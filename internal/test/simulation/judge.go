@@ -156,9 +156,9 @@ func (l *load) failed(err *rdmap.StreamError) {
 	}
 }
 
-// outOfRoom reports whether a stream has failed because a message that came in fragments, and so is
-// acknowledged, found no room before its turn: that is how ddpadapt.Config.MaxOutOfOrder ends
-// sessions over paths of a small MTU.
+// outOfRoom reports whether a stream has failed because a message found no room before its turn.
+// The message came in fragments, and so it is acknowledged. That is how
+// ddpadapt.Config.MaxOutOfOrder ends sessions over paths of a small MTU.
 func (l *load) outOfRoom(err *rdmap.StreamError) bool {
 	var seq *ddpadapt.SequenceError
 	return l.q.h.outOfOrder > 0 && errors.As(err.Cause, &seq) && seq.Fault == ddpadapt.FaultWindowSSN
@@ -170,8 +170,8 @@ func revocation(t *rdmap.Terminate) bool {
 		t.Layer == rdmap.LayerRDMA && t.EType == rdmap.RemoteProtection && t.Code == rdmap.CodeInvalidSTag
 }
 
-// retire is called when the session is over on both sides: every request has completed, once and in
-// order; what was not completed was carried out or not, octet by octet, and changes no more.
+// retire is called when the session is over on both sides. Every request has completed, once and in
+// order. What was not completed was carried out or not, octet by octet, and changes no more.
 func (l *load) retire() {
 	for _, o := range l.posted {
 		if o.signaled || l.flushed {

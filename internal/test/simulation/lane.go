@@ -43,8 +43,8 @@ func (w *World) makeLanes() {
 	}
 }
 
-// serve returns the QP that a session coming in by c is for, nil if it is to be rejected: at times,
-// and on a shared ground where packets of long ago have brought it about.
+// serve returns the QP that a session coming in by c is for. It is nil if the session is to be
+// rejected: at times, and on a shared ground where packets of long ago have brought it about.
 func (w *World) serve(c *conn, private []byte) *qp {
 	if w.serves != nil {
 		return w.serves(private)

@@ -8,10 +8,10 @@ import (
 )
 
 // The rules of RFC 5040 section 5.5 that take two operations to see, and what RFC 7306 section 5.4
-// adds. The others hold for every operation and are judged in judge.go: messages are delivered in
-// order (rules 10 and 16), what was written before is in place then (10), requests complete in
-// order (15) and not before they are acknowledged (14) or answered (19, 20). Rule 3 leaves
-// overlapping Writes without an order, so that none overlap here.
+// adds. The others hold for every operation and are judged in judge.go. Messages are delivered in
+// order (rules 10 and 16), and what was written before is in place then (10). Requests complete in
+// order (15), and not before they are acknowledged (14) or answered (19, 20). Rule 3 leaves
+// overlapping Writes without an order, so none overlap here.
 
 // ordered posts one of the stories.
 func (l *load) ordered() bool {

@@ -16,16 +16,16 @@ import (
 )
 
 // reachAttacks are of a server that the victim's program connects to. Such a peer can have a cookie
-// signed for an association that the victim sets up: its own INIT meets the victim's (RFC 9260
-// section 5.2.1), and whenever it returns that cookie, the association goes on with another tag of
-// its own (section 5.2.4 action B), which is no restart.
+// signed for an association that the victim sets up, because its own INIT meets the victim's (RFC
+// 9260 section 5.2.1). Whenever it returns that cookie, the association goes on with another tag of
+// its own (section 5.2.4 action B). That is no restart.
 func reachAttacks() []attack {
 	usual := []string{"INIT", "COOKIE ECHO", "SHUTDOWN", "INIT ACK", "COOKIE ACK", "HEARTBEAT", "SACK", "control",
 		"session Terminate", "opcode 3"}
 	return []attack{
-		// Where a layer took the other tag for a restart, the program got back the memory of its
-		// requests, and what it wrote there next, the secret, was retransmitted; and its requests
-		// did not end well.
+		// A layer took the other tag for a restart. Then the program got back the memory of its
+		// requests. What it wrote there next, the secret, was retransmitted, and its requests did
+		// not end well.
 		{name: "a server that returns a cookie of the collision while Sends are under way, and asks for them again",
 			rfc:  "9260 5.2.4 B, 5042 6.3.2",
 			must: []string{"COOKIE ACK", "opcode 3"}, may: usual, start: blind(func(x *scene, _ int) error {
@@ -65,8 +65,9 @@ func reachAttacks() []attack {
 				}
 				return x.completed(reachSends)
 			})},
-		// Where both cookies had been read before the layers above looked, the tag was the one that
-		// they knew, and the first message on a stream that the new life has not ended the process.
+		// Both cookies had been read before the layers above looked. Then the tag was the one that
+		// they knew. The first message on a stream that the new life does not have ended the
+		// process.
 		{name: "a server that swaps its tag by a cookie, and restarts with the tag before and one stream",
 			rfc:  "9260 5.2.4 A, B",
 			must: []string{"COOKIE ACK"}, may: usual, start: blind(func(x *scene, _ int) error {

@@ -252,8 +252,7 @@ func (a *arena) place(i int) netip.AddrPort {
 }
 
 // honestLen makes the packets of the honest as long as those of the hostile are on average, 740
-// octets with the IP header: what is compared is what packets do, not how many of them the octets
-// make.
+// octets with the IP header. So packets are compared, and not how many of them the octets make.
 const honestLen = 690
 
 // honest sends messages to a program that reads them, within a window, and again what was lost.

@@ -248,7 +248,7 @@ func (a *arena) pace(rate int, d time.Duration, most int, step func(i int) error
 	}
 }
 
-// hurry is how much faster than beside a transfer an attack is when nothing else is done: processor
+// hurry is how much faster an attack is when nothing else is done than beside a transfer. Processor
 // time is then what packets take, and not what it takes to wake the victim for each.
 const hurry = 20
 

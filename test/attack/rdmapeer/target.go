@@ -485,8 +485,8 @@ func (lost) check(x *target, _ int) {
 	}
 }
 
-// closing: the victim's half ends, since the peer's has, and the session is cleaned up abortively
-// or not; late: what came behind the end may find the stream free, and is refused then (RFC 5043
+// closing: the victim's half ends, since the peer's has. The session is cleaned up abortively or
+// not. late: what came behind the end may find the stream free, and is refused then (RFC 5043
 // section 6.6).
 type closing struct{ late bool }
 
