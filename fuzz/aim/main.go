@@ -1,4 +1,4 @@
-// Aim attacks an SCTP implementation over a real link with the peer of ../attacker, and tells when
+// Aim attacks an SCTP implementation over a real link with the peer of test/attack/attacker, and tells when
 // it dies or hangs:
 //
 //	go run ./fuzz/aim --link udp 127.0.0.1:5000

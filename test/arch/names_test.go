@@ -125,7 +125,7 @@ func TestSuitesHaveAPage(t *testing.T) {
 func developerPages(t *testing.T) map[string]string {
 	pages := make(map[string]string)
 	for _, pattern := range []string{"docs/dev/*.md", "test/README.md", "test/*/README.md", "bench/README.md",
-		"bench/*/README.md", "fuzz/README.md"} {
+		"bench/*/README.md", "fuzz/README.md", "internal/test/README.md"} {
 		for _, path := range must.Get(filepath.Glob(filepath.Join(root, pattern)))(t) {
 			if !slices.Contains(history, filepath.Base(path)) {
 				rel, _ := filepath.Rel(root, path)
