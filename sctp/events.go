@@ -70,14 +70,14 @@ var ErrNoEvents = errors.New("sctp: Config.Events is 0: no events are kept")
 // returns io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events.
 // Further ones are dropped and counted in Event.Lost of the next, but EventDown always comes.
 func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
-	n := c.eventQueue
+	n := c.observers.events
 	if n == nil {
 		return Event{}, ErrNoEvents
 	}
 	for {
 		c.lock()
 		ev, ok := n.pop()
-		left, ended := len(n.events) > 0, c.ended
+		left, ended := len(n.events) > 0, c.end.ended
 		c.unlock()
 		switch {
 		case ok:
@@ -97,7 +97,7 @@ func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 	}
 }
 
-// eventQueue holds unread events. Owner only, but for what never changes.
+// observers.events holds unread events. Owner only, but for what never changes.
 type eventQueue struct {
 	arrivedCh    chan struct{} // one token
 	limit        int           // at least one
@@ -148,17 +148,17 @@ func (e *Event) heldOctets() int {
 
 // queueEvent queues an event of the association for NextEvent. Owner only.
 func (c *Conn) queueEvent(ev assoc.Event) {
-	if !c.keepsEvents || ev.Kind == EventSenderDry && c.eventQueue.endsSenderDry() {
+	if c.observers.events == nil || ev.Kind == EventSenderDry && c.observers.events.endsSenderDry() {
 		return
 	}
 	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}
-	if ev.Kind == EventSendFailed && c.upper == nil {
-		m := c.sendbuf.get(ev.Token)
+	if ev.Kind == EventSendFailed && c.upper.protocol == nil {
+		m := c.send.buffer.get(ev.Token)
 		// The copy is the user's; the memory is used again after a restart.
 		out.Info, out.Message = m.info, slices.Concat(m.body[0], m.body[1])
 	}
-	if !c.eventQueue.push(out) {
+	if !c.observers.events.push(out) {
 		c.t.stats.eventsLost.Add(1)
 	}
-	c.afterUnlock |= taskNotifyEvents
+	c.afterUnlock.tasks |= taskNotifyEvents
 }
