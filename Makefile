@@ -97,7 +97,8 @@ conformance: ## what the RFCs demand and which of it the tests hold; brings the 
 	@$(GO) run ./test/conformance/cmd/conformance -update
 
 api: ## write down what programs can see of the packages that they import, which a test compares
-	$(GO) test ./test/arch -run '^TestExportedAPI' -update-api
+	$(GO) test ./test/arch -run "^TestAliases" -update-aliases
+	$(GO) test ./test/arch -run "^TestExportedAPI" -update-api
 
 compat: ## run programs for other SCTP packages on ours, unchanged: go-diameter's tests, the packages' own (raw as root)
 	GO="$(GO)" test/compat.sh

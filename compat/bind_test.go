@@ -193,7 +193,7 @@ func TestParametersOfOneAddress(t *testing.T) {
 	set := func(p, sockaddr []byte) error { return a.Setsockopt(optPeerAddrParams, of(p, sockaddr)) }
 	must.OK(t, set(paramsOf(7000, 0, 0, 0, sppHeartbeat|sppFlowLabel|sppDSCP, 0x12345, 46<<2), second))
 	must.OK(t, set(paramsOf(0, 5, 0, 200, sppNoHeartbeat|sppSackDelay, 0, 0), first)) // which has the rest already
-	mtu := func(i int) int { return a.conn.Paths()[i].MTU + 28 }
+	mtu := func(i int) int { return a.conn.Paths()[i].MaxPacket + 28 }
 	if a.conn.Paths()[0].Remote.Addr().String() != "127.0.0.1" {
 		t.Fatal("the first path is not that to the first address")
 	}
@@ -259,7 +259,7 @@ func TestParametersOfOneAddress(t *testing.T) {
 		must.Get(a.Getsockopt(optPeerAddrInfo, got))(t)
 		p := a.conn.Paths()[i]
 		want := append(storage(sockaddr), words(2, p.Cwnd, int(p.SRTT.Milliseconds()), int(p.RTO.Milliseconds()),
-			p.MTU+28)...)
+			p.MaxPacket+28)...)
 		if p.State != 0 {
 			want[4+sockaddrStorageLen] = got[4+sockaddrStorageLen]
 		}

@@ -6,7 +6,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp"
 )
 
@@ -614,7 +613,7 @@ func (s *Socket) appendAddrInfo(c *sctp.Conn, p *sctp.PathStats, f *structWriter
 	f.appendUint32(p.Cwnd)
 	f.appendMillis(p.SRTT)
 	f.appendMillis(p.RTO)
-	f.appendUint32(p.MTU + rawio.Overhead(p.Remote))
+	f.appendUint32(p.MTU)
 }
 
 // pathTo returns the path that an argument names.
@@ -667,7 +666,7 @@ func getPeerAddrParams(s *Socket, arg []byte, f *structWriter) error {
 	}
 	hb, mtu, label, dscp := cfg.HeartbeatInterval, cfg.MTU, cfg.FlowLabel, cfg.DSCP
 	if p != nil {
-		hb, mtu, label, dscp = p.Heartbeat, p.MTU+rawio.Overhead(p.Remote), p.FlowLabel, p.DSCP
+		hb, mtu, label, dscp = p.Heartbeat, p.MTU, p.FlowLabel, p.DSCP
 	}
 	flags := pickInt(cfg.DisablePMTUD, sppNoPMTUD, sppPMTUD) | pickInt(s.opts.sackEvery == 1, sppNoSackDelay,
 		sppSackDelay) | pickInt(hb < 0, sppNoHeartbeat, sppHeartbeat) |

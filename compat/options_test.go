@@ -399,7 +399,7 @@ func TestStatesByTheirNumbers(t *testing.T) {
 		sctp.PathActive: 2, sctp.PathUnconfirmed: 3} {
 		var f structWriter
 		p := a.conn.Paths()[0]
-		p.State, p.Cwnd, p.SRTT, p.RTO, p.MTU = state, 11, 22*ms, 33*ms, 44
+		p.State, p.Cwnd, p.SRTT, p.RTO, p.MTU = state, 11, 22*ms, 33*ms, 44+28
 		a.appendAddrInfo(a.conn, &p, &f)
 		check.That(t, len(f) == sizePeerAddrInfo &&
 			bytes.Equal(f[4+sockaddrStorageLen:], words(want, 11, 22, 33, 44+28)), "%v: % x", state,

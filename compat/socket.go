@@ -172,7 +172,7 @@ func hasAddr(a netip.Addr) (bool, error) {
 // connConfig returns the configuration of associations. Called with mu held.
 func (s *Socket) connConfig() sctp.Config {
 	c := s.opts.cfg
-	c.LocalPort, c.Events, c.LocalAddrs = s.boundPort, maxNotifications, s.boundAddrs
+	c.LocalPort, c.Events, c.EventKinds, c.LocalAddrs = s.boundPort, maxNotifications, allEvents, s.boundAddrs
 	return c
 }
 

@@ -19,6 +19,14 @@ var ErrIdle = errors.New("rdma: nothing was sent or received for Config.IdleTime
 // StreamStats counts the messages of one session. OutOfOrder, Fragmented and Early count those that
 // cost more than the ordinary one and end no stream. If there are many of them, the peer is at
 // fault, or its network.
+//
+//	type SessionStats struct {
+//		In, Out uint64
+//		// Messages in that took a slower way than others (RFC 5042 section 6.4.4).
+//		OutOfOrder uint64 // waited for an earlier one
+//		Fragmented uint64 // came in several DATA chunks and were put together first
+//		Early      uint64 // came before the session was accepted and were kept
+//	}
 type StreamStats = ddpadapt.SessionStats
 
 // StreamStats returns the counters of the QP's session.

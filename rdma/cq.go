@@ -10,6 +10,21 @@ import (
 )
 
 // WC is a work completion.
+//
+//	type WC struct {
+//		ID     uint64 // of the work request
+//		Status Status
+//		Opcode WCOpcode
+//		// WCRecv and WCRecvImm: the peer asked for an Event (Send or Immediate Data with SE)
+//		Solicited   bool
+//		Invalidated bool // WCRecv: InvalidatedSTag was invalidated by the Send
+//		QPNum       uint32
+//		ByteLen     uint32 // WCRecv and WCRead: octets received
+//		// InvalidatedSTag can no longer be used by the peer until it is enabled again.
+//		InvalidatedSTag ddp.STag
+//		Immediate       uint64 // WCRecvImm: what the peer sent
+//		Original        uint64 // WCAtomic: the value before the operation
+//	}
 type WC = rdmap.WC
 
 // ErrCQOverflow is returned by Poll once a completion queue has overflowed and its last completion

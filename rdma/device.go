@@ -41,18 +41,31 @@ const DefaultPort = 5043
 // Config says how a Device behaves. The zero value is what most programs want.
 type Config struct {
 	// SCTP refines the associations; its adaptation indication and stream numbers are set here.
-	SCTP      sctp.Config
+	// Default those of sctp.Config.
+	SCTP sctp.Config
+
+	// Transport bounds what all associations together may use. Default those of
+	// sctp.TransportConfig.
 	Transport sctp.TransportConfig
-	Limits    Limits
-	// NoAtomics and NoImmediate make a Device without that part of RFC 7306, which every Device has
-	// otherwise. A peer that uses it gets its stream terminated.
-	NoAtomics, NoImmediate bool
-	// IdleTimeout ends a QP on which nothing was sent or received for so long, with ErrIdle. It
-	// also ends an association that had no session. So a peer cannot hold resources for nothing
-	// (RFC 5042 section 6.4.2). 0 is never. A program that has nothing to say keeps its session by
-	// a Write of no octets now and then.
+
+	// Limits bound what programs and peers may make the Device hold. Default those of Limits.
+	Limits Limits
+
+	// NoAtomics makes a Device without the Atomic Operations of RFC 7306. A peer that uses one gets
+	// its stream terminated. Default false.
+	NoAtomics bool
+
+	// NoImmediate makes a Device without the Immediate Data of RFC 7306. A peer that uses it gets
+	// its stream terminated. Default false.
+	NoImmediate bool
+
+	// IdleTimeout ends, with ErrIdle, a QP on which nothing was sent or received for so long, and
+	// an association that had no session. A peer then cannot hold resources for nothing (RFC 5042
+	// section 6.4.2). A program that has nothing to say keeps its session by a Write of no octets
+	// now and then. Default 0: never.
 	IdleTimeout time.Duration
-	// Rand is the source of STags; nil means crypto/rand.
+
+	// Rand is the source of STags. Default crypto/rand.
 	Rand io.Reader
 }
 

@@ -16,12 +16,49 @@ import (
 	"github.com/rddp-go/rddp/sctp/assoc"
 )
 
-// Work requests and their parts; package rdmap documents them.
+// Work requests and their parts.
 type (
+	// SendWR is a work request of the send queue, for [QP.PostSend].
+	//
+	//	type SendWR struct {
+	//		ID    uint64
+	//		Op    WROpcode
+	//		Flags Flags
+	//		// source of a Send or Write; the sink of a Read, exactly one piece (section 5.2.2);
+	//		// else empty
+	//		SGL []SGE
+	//		// source of a Send or Write instead of SGL; copied, at most Config.MaxInline octets
+	//		Inline []byte
+	//		// Write: data sink. Read: data source. Atomic: the 8 octets, at an address (not Tagged Offset)
+	//		// that is a multiple of 8. Only the peer can check that, and it ends the stream for any other.
+	//		RemoteSTag     ddp.STag
+	//		RemoteTO       uint64
+	//		InvalidateSTag ddp.STag // WRSendInv and WRSendSEInv: the peer's STag, not 0
+	//		Immediate      uint64   // Immediate Data; it travels in network byte order
+	//		Atomic         AtomicOp // WRAtomic
+	//	}
 	SendWR = rdmap.SendWR
+
+	// RecvWR is a work request of a receive queue, for [QP.PostRecv] and [SRQ.PostRecv].
+	//
+	//	type RecvWR struct {
+	//		ID  uint64
+	//		SGL []SGE // filled in order; each needs LocalWrite
+	//	}
 	RecvWR = rdmap.RecvWR
-	SGE    = rdmap.SGE
-	Flags  = rdmap.Flags // of a SendWR
+
+	// SGE is a range of a memory region, in the list of a work request: see [MR.SGE].
+	//
+	//	type SGE struct {
+	//		LKey ddp.STag // STag of the region
+	//		// Tagged Offset of the first octet, counted as the region counts
+	//		Addr uint64
+	//		Len  uint32 // octets
+	//	}
+	SGE = rdmap.SGE
+
+	// Flags change how a SendWR is done.
+	Flags = rdmap.Flags
 )
 
 // Operations of a SendWR (RFC 5040 section 3.2; from OpImm on, RFC 7306 sections 5 and 6).
@@ -58,25 +95,52 @@ var (
 // QPConfig describes a QP. PD, SendCQ and RecvCQ are needed; the CQs must have room for the queues.
 // Zero elsewhere selects the default.
 type QPConfig struct {
-	PD             *PD
-	SendCQ, RecvCQ *CQ
-	SRQ            *SRQ // receives come from there instead of from the QP's own queue
-	MaxSend        int  // depth of the send queue; default 128
-	MaxRecv        int  // depth of the receive queue, with an SRQ the most buffers in process; default 128
-	MaxSGE         int  // pieces of a scatter/gather list; default 4
-	MaxInline      int  // octets of inline data; default 64
-	IRD            int  // RDMA Reads and atomics that the peer may have outstanding here; default 16, negative none
-	ORD            int  // RDMA Reads and atomics outstanding at the peer, at most its IRD; default 16, negative none
+	// PD is the protection domain of the QP and of the memory that it uses. It must be set.
+	PD *PD
+
+	// SendCQ gets the completions of the send queue. It must be set.
+	SendCQ *CQ
+
+	// RecvCQ gets the completions of receives. It must be set, and may be SendCQ.
+	RecvCQ *CQ
+
+	// SRQ is where receives come from instead of from the QP's own queue. Default nil.
+	SRQ *SRQ
+
+	// MaxSend is the depth of the send queue. Default 128.
+	MaxSend int
+
+	// MaxRecv is the depth of the receive queue; with an SRQ, the most buffers in process. Default
+	// 128.
+	MaxRecv int
+
+	// MaxSGE is the largest number of pieces in a scatter/gather list. Default 4.
+	MaxSGE int
+
+	// MaxInline is the most octets of inline data. Default 64.
+	MaxInline int
+
+	// IRD is how many RDMA Reads and atomics the peer may have outstanding here. A negative value
+	// means none. Default 16.
+	IRD int
+
+	// ORD is how many RDMA Reads and atomics may be outstanding at the peer, at most its IRD. A
+	// negative value means none. Default 16.
+	ORD int
 
 	// Negotiate has Connect agree with the peer on IRD and ORD (RFC 6581), so that each ORD is at
 	// most the other end's IRD. QP.ORD tells the outcome. A peer without RFC 6581 terminates the
 	// session: connect another QP without Negotiate then. Accept answers either kind of request.
+	// Default false.
 	Negotiate bool
+
 	// PeerToPeer has Connect send an empty message, a Ready to Receive indication, ahead of all
-	// others (RFC 6581 section 9.2). It is for peers that wait for one. Over SCTP either end may
-	// send first without it. It needs a peer with RFC 6581 as well.
+	// others (RFC 6581 section 9.2). It is for peers that wait for one, and needs a peer with RFC
+	// 6581. Over SCTP either end may send first without it. Default false.
 	PeerToPeer bool
+
 	// OwnAssociation makes Connect set up an association for this QP alone instead of sharing one.
+	// Default false.
 	OwnAssociation bool
 }
 
@@ -466,6 +530,20 @@ func (q *QP) RemoteAddr() netip.AddrPort {
 }
 
 // AssocStats are the counters of an SCTP association and its paths.
+//
+//	type Stats struct {
+//		State                 State
+//		OutStreams, InStreams int
+//		Counters
+//		RecvWindow  int       // octets of user data that the peer may still send
+//		Buffered    int       // octets of user data received that the user has not taken
+//		PeerWindow  int       // octets of user data that the peer still takes
+//		Outstanding int       // octets of user data sent and not acknowledged
+//		Unacked     int       // DATA chunks not acknowledged cumulatively
+//		Queued      int       // octets of user data accepted by Send and not yet sent
+//		Primary     int       // index of the primary path
+//		Trips       Histogram // round trip times measured, over all paths
+//	}
 type AssocStats = assoc.Stats
 
 // Stats returns the counters of the QP's association, which other QPs may share.

@@ -8,6 +8,18 @@ import (
 )
 
 // Setup is what one end says of itself in a negotiated setup (RFC 6581 section 9).
+//
+//	type Setup struct {
+//		// inbound RDMA Reads that the sender of the Setup serves at a time
+//		IRD uint16
+//		// outbound RDMA Reads that it wants to have pending, or will have at most
+//		ORD        uint16
+//		PeerToPeer bool // A: the initiator sends one of RTR ahead of all else
+//		RTR        RTR  // B, C, D: Send, Write, Read; what the sender supports
+//	}
+//
+//	func (own Setup) Answer(asked Setup) (reply Setup)
+//	func (own Setup) Conclude(reply Setup) (ord uint16, first RTR, err error)
 type Setup = ddpadapt.Setup
 
 // NotNegotiated in place of an IRD or ORD of a Setup leaves it to the programs.

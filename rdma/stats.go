@@ -124,11 +124,20 @@ func (d *Device) Stats() Stats {
 	return s
 }
 
-// The types that count how long requests took.
-type (
-	Latency   = rdmap.Latency
-	Histogram = rdmap.Histogram
-)
+// Latency counts how long requests took, by their kind.
+//
+//	type Latency struct {
+//		Send   Histogram // Immediate Data too
+//		Write  Histogram // Immediate Data behind one too
+//		Read   Histogram
+//		Atomic Histogram
+//	}
+//
+//	func (l *Latency) Add(other *Latency)
+type Latency = rdmap.Latency
+
+// Histogram is a distribution of times.
+type Histogram = rdmap.Histogram
 
 // Latency returns how long the requests of all QPs took, those that have ended included. It looks
 // at every association, each for a moment.

@@ -3,6 +3,7 @@ package sctp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"slices"
@@ -70,14 +71,14 @@ var ErrNoEvents = errors.New("sctp: Config.Events is 0: no events are kept")
 // returns io.EOF, and the context's error when that ends first. A Conn keeps Config.Events events.
 // Further ones are dropped and counted in Event.Lost of the next, but EventDown always comes.
 func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
-	n := c.observers.events
+	n := c.eventQueue
 	if n == nil {
 		return Event{}, ErrNoEvents
 	}
 	for {
 		c.lock()
 		ev, ok := n.pop()
-		left, ended := len(n.events) > 0, c.end.ended
+		left, ended := len(n.events) > 0, c.ended
 		c.unlock()
 		switch {
 		case ok:
@@ -97,14 +98,61 @@ func (c *Conn) NextEvent(ctx context.Context) (Event, error) {
 	}
 }
 
-// observers.events holds unread events. Owner only, but for what never changes.
+// KeepEvents changes which notifications are kept from now on (RFC 6458 section 6.2), as
+// Config.EventKinds chose them before. EventDown is always one of them. It fails with ErrNoEvents
+// if Config.Events is 0.
+func (c *Conn) KeepEvents(kinds ...EventKind) error {
+	if c.eventQueue == nil {
+		return ErrNoEvents
+	}
+	c.lock()
+	defer c.unlock()
+	c.eventQueue.kinds = kindSet(kinds)
+	c.a.ReportSenderDry(c.eventQueue.wants(EventSenderDry))
+	return nil
+}
+
+// String names the kind of the event and what it reports, for logs.
+func (e Event) String() string {
+	b := []byte(e.Kind.String())
+	if e.Path.IsValid() {
+		b = fmt.Appendf(b, " path=%v", e.Path)
+	}
+	switch e.Kind {
+	case EventAdaptation:
+		b = fmt.Appendf(b, " adaptation=%#x", e.Adaptation)
+	case EventSendFailed:
+		b = fmt.Appendf(b, " stream=%d octets=%d unsent=%v", e.Info.Stream, len(e.Message), e.Unsent)
+	}
+	if e.Err != nil {
+		b = fmt.Appendf(b, ": %v", e.Err)
+	}
+	if e.Lost > 0 {
+		b = fmt.Appendf(b, " (%d before it were dropped)", e.Lost)
+	}
+	return string(b)
+}
+
+// kindSet is a set of kinds of events, as bits.
+func kindSet(kinds []EventKind) (set uint32) {
+	for _, k := range kinds {
+		set |= 1 << k
+	}
+	return set | 1<<EventDown
+}
+
+// eventQueue holds unread events. Owner only, but for what never changes.
 type eventQueue struct {
 	arrivedCh    chan struct{} // one token
 	limit        int           // at least one
+	kinds        uint32        // that are kept, as kindSet makes them
 	events       []Event
 	lostEvents   int
 	queuedOctets int // of memory that queue keeps
 }
+
+// wants says whether events of a kind are kept.
+func (n *eventQueue) wants(k EventKind) bool { return n.kinds>>k&1 != 0 }
 
 // push queues an event and says whether there was a place for it.
 func (n *eventQueue) push(ev Event) bool {
@@ -148,17 +196,18 @@ func (e *Event) heldOctets() int {
 
 // queueEvent queues an event of the association for NextEvent. Owner only.
 func (c *Conn) queueEvent(ev assoc.Event) {
-	if c.observers.events == nil || ev.Kind == EventSenderDry && c.observers.events.endsSenderDry() {
+	if !c.keepsEvents || !c.eventQueue.wants(ev.Kind) ||
+		ev.Kind == EventSenderDry && c.eventQueue.endsSenderDry() {
 		return
 	}
 	out := Event{Kind: ev.Kind, Path: ev.Path.Addr(), Adaptation: ev.Adaptation, Unsent: ev.Unsent, Err: ev.Err}
-	if ev.Kind == EventSendFailed && c.upper.protocol == nil {
-		m := c.send.buffer.get(ev.Token)
+	if ev.Kind == EventSendFailed && c.upper == nil {
+		m := c.sendbuf.get(ev.Token)
 		// The copy is the user's; the memory is used again after a restart.
 		out.Info, out.Message = m.info, slices.Concat(m.body[0], m.body[1])
 	}
-	if !c.observers.events.push(out) {
+	if !c.eventQueue.push(out) {
 		c.t.stats.eventsLost.Add(1)
 	}
-	c.afterUnlock.tasks |= taskNotifyEvents
+	c.afterUnlock |= taskNotifyEvents
 }

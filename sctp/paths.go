@@ -12,6 +12,28 @@ import (
 )
 
 // PathStats is a snapshot of one path: an address of the peer and the own address that reaches it.
+//
+//	type PathStats struct {
+//		Local, Remote netip.AddrPort
+//		State         PathState
+//		Primary       bool
+//		// active, but silent of late while another path answered: new data avoids it
+//		Suspected bool
+//		// largest IP packet, octets; over a link without IP, as if it had IPv4 or IPv6
+//		MTU               int
+//		MaxPacket         int           // largest SCTP packet, octets
+//		SRTT, RTTVar, RTO time.Duration // SRTT 0 before the first measurement
+//		Cwnd, Ssthresh    int           // octets
+//		Flight            int           // octets outstanding
+//		Errors            int           // consecutive errors
+//		Controller        string        // of congestion: the name of its type
+//		DataIn            uint64        // packets with DATA that came from there
+//		Heartbeat         time.Duration // HB.interval, negative without HEARTBEATs
+//		DSCP              uint8         // see Config
+//		FlowLabel         uint32        // see Config
+//	}
+//
+//	func (s PathStats) String() string
 type PathStats = assoc.PathStats
 
 // LocalAddrError reports an address in Config.LocalAddrs that the link does not have. It matches
@@ -123,10 +145,10 @@ func (c *Conn) Reconfigure(change func(*Config)) error {
 		change(&cfg)
 		copyOptions(core, &cfg)
 	})
-	if buffer := cfg.firstSendBuffer(); err == nil && buffer != c.send.buffer.baseOctets {
-		c.send.buffer.baseOctets = buffer
+	if buffer := cfg.firstSendBuffer(); err == nil && buffer != c.sendbuf.baseOctets {
+		c.sendbuf.baseOctets = buffer
 		c.resizeSendBuffer()
-		c.afterUnlock.tasks |= taskWakeWriters
+		c.afterUnlock |= taskWakeWriters
 	}
 	return err
 }

@@ -78,9 +78,9 @@ func TestPathMTUOverRealLinks(t *testing.T) {
 			s := must.Get(l.Accept(ctx))(t)
 			until := func(mtu int) {
 				t.Helper()
-				for c.Paths()[0].MTU != mtu-row.head {
+				for c.Paths()[0].MaxPacket != mtu-row.head {
 					if _, err := c.NextEvent(ctx); err != nil {
-						t.Fatalf("path MTU %d, want %d: %v", c.Paths()[0].MTU+row.head, mtu, err)
+						t.Fatalf("path MTU %d, want %d: %v", c.Paths()[0].MaxPacket+row.head, mtu, err)
 					}
 				}
 			}

@@ -75,7 +75,7 @@ func TestSendPrimitive(t *testing.T) {
 			check.That(t, ev.Unsent && bytes.Equal(ev.Message, pattern(2, 2500)), "%d octets failed, unsent %v",
 				len(ev.Message), ev.Unsent)
 			check.OK(t, <-end)
-			check.That(t, c.send.firstWriter == nil, "a writer still waits")
+			check.Equal(t, "writers that wait", c.numWriters, 0)
 		})
 	})
 	t.Run("a message that fails in two pieces", func(t *testing.T) {
@@ -84,9 +84,9 @@ func TestSendPrimitive(t *testing.T) {
 		c.resizeSendBuffer()
 		for i, size := range []int{10_000, 5000, 7000} { // to the end of a ring of 16 KiB, and on from its beginning
 			if i == 2 {
-				c.send.buffer.freeMessage(0)
+				c.sendbuf.freeMessage(0)
 			}
-			_, token, ok := place(&c.send.buffer, pattern(i, size), SendInfo{})
+			_, token, ok := place(&c.sendbuf, pattern(i, size), SendInfo{})
 			check.That(t, ok && token == uint64(i), "message %d finds no room", i)
 		}
 		c.queueEvent(assoc.Event{Kind: EventSendFailed, Token: 2})
@@ -198,7 +198,7 @@ func TestWhatSendInfoPutsOnTheWire(t *testing.T) {
 		*end.t = must.Get(NewTransport(end.link, nil))(t)
 		defer (*end.t).Close()
 	}
-	c, _ := p.connect(t, &Config{Events: 20}, nil)
+	c, _ := p.connect(t, &Config{Events: 20, EventKinds: everyEvent}, nil)
 	const i, u, b, e = wire.FlagI, wire.FlagU, wire.FlagB, wire.FlagE
 	for _, tt := range []struct {
 		name   string

@@ -1,19 +1,11 @@
 package sctp
 
-import "sync/atomic"
-
 // Signal is a token that makes a waiting goroutine look again. A goroutine that waits for it may
 // read the link of its Transport meanwhile. Its methods may be called from several goroutines.
 type Signal struct {
 	t           *Transport
 	tokenCh     chan struct{}
 	waitEndedAt atomicTime // when Wait returned last
-}
-
-// signalCounts is how often signals of a Transport were set, and what for.
-type signalCounts struct {
-	wakes    atomic.Uint64 // times that a Signal was set
-	requests atomic.Uint64 // things to answer, see Signal.Brings
 }
 
 // newSignal returns a signal that is not set.
@@ -31,7 +23,7 @@ func (s *Signal) C() <-chan struct{} { return s.tokenCh }
 // Set sets the signal, and wakes one goroutine that waits for it.
 func (s *Signal) Set() {
 	if s.passOn() {
-		s.t.signals.wakes.Add(1)
+		s.t.signalWakes.Add(1)
 	}
 }
 
@@ -52,7 +44,7 @@ func (s *Signal) passOn() bool {
 // Brings counts one of the things that the signal is set for. It is for one goroutine that serves
 // many associations. That goroutine is woken once, and as many answers are expected of it as things
 // have come.
-func (s *Signal) Brings() { s.t.signals.requests.Add(1) }
+func (s *Signal) Brings() { s.t.signalRequests.Add(1) }
 
 // isSet says whether the signal is set. It may become set at once.
 func (s *Signal) isSet() bool { return len(s.tokenCh) > 0 }

@@ -12,6 +12,14 @@ import (
 )
 
 // StreamStats is a snapshot of one stream pair.
+//
+//	type StreamStats struct {
+//		ID      uint16
+//		NextOut uint16 // SSN of the next message to be sent
+//		NextIn  uint16 // SSN of the next message to be delivered
+//		// complete messages that have come and wait for an earlier one
+//		Waiting int
+//	}
 type StreamStats = assoc.StreamStats
 
 // Snapshot is what one association is doing.
@@ -30,7 +38,7 @@ type Snapshot struct {
 // what it wants to know, changes nothing and does not block.
 func (c *Conn) peekAssoc(look func(a *assoc.Assoc)) {
 	c.acquireLock()
-	look(&c.core)
+	look(&c.a)
 	c.unlockWithoutFlush()
 }
 
@@ -63,7 +71,7 @@ func (t *Transport) connsByAge() []*Conn {
 		if compared++; compared%64 == 0 {
 			stroll.Step()
 		}
-		return cmp.Compare(a.origin.assocNumber, b.origin.assocNumber)
+		return cmp.Compare(a.assocNumber, b.assocNumber)
 	})
 	return live
 }
@@ -75,7 +83,7 @@ type snapshotter struct {
 }
 
 func (l *snapshotter) takeSnapshot(c *Conn) *Snapshot {
-	s := &Snapshot{Passive: c.origin.listener != nil, Since: c.t.startedAt.Add(time.Duration(c.origin.beganAt)),
+	s := &Snapshot{Passive: c.listener != nil, Since: c.t.startedAt.Add(time.Duration(c.beganAt)),
 		Memory: c.drawnOctets()}
 	next := 0
 	c.peekAssoc(func(a *assoc.Assoc) {

@@ -58,12 +58,6 @@ type TraceLost struct {
 	Reneged        uint64
 }
 
-// observers is what an association keeps for those that observe it. Owner only.
-type observers struct {
-	trace  *traceState // nil: there is no Tracer
-	events *eventQueue // nil: no notifications are kept
-}
-
 // An association is looked at in detail 250 times a second at most. After a silence it may be more
 // often for a moment, so that each step of something slow is seen.
 const (
@@ -71,7 +65,7 @@ const (
 	traceBurst    = 64
 )
 
-// observers.trace is what a Conn keeps for its Tracer. Owner only.
+// traceState is what a Conn keeps for its Tracer. Owner only.
 type traceState struct {
 	state         assoc.State
 	stats         assoc.Stats       // when it was looked at last
@@ -84,20 +78,20 @@ type traceState struct {
 
 // traceChanges notes what has changed. Owner only, and only with a Tracer.
 func (c *Conn) traceChanges(now rawio.Time) {
-	t := c.observers.trace
+	t := c.traceState
 	if d := now.Sub(t.observedAt); d > 0 { // an owner may come with the time of before another's
 		t.observeCredit, t.observedAt = min(t.observeCredit+d, traceBurst*traceInterval), now
 	}
-	moved := c.core.State() != t.state || !t.hasBegun
-	if t.observeCredit < traceInterval && !moved && !c.end.ended {
+	moved := c.a.State() != t.state || !t.hasBegun
+	if t.observeCredit < traceInterval && !moved && !c.ended {
 		return
 	}
 	t.observeCredit -= min(t.observeCredit, traceInterval)
-	s := c.core.Stats()
+	s := c.a.Stats()
 	at := c.t.startedAt.Add(time.Duration(now))
 	if !t.hasBegun {
 		t.hasBegun, t.state = true, assoc.CookieWait
-		if c.origin.listener != nil {
+		if c.listener != nil {
 			t.state = s.State
 		}
 		c.addTraceEvent(TraceEvent{Kind: TraceStarted, At: at, Stats: s})
@@ -111,8 +105,8 @@ func (c *Conn) traceChanges(now rawio.Time) {
 	}
 	changed := s != t.stats
 	t.stats = s
-	for i := range c.core.NumPaths() {
-		p := c.core.PathStats(i)
+	for i := range c.a.NumPaths() {
+		p := c.a.PathStats(i)
 		if i == len(t.paths) {
 			t.paths = append(t.paths, assoc.PathStats{})
 		}
@@ -128,27 +122,27 @@ func (c *Conn) traceAssocEvent(now rawio.Time, ev assoc.Event) {
 	if ev.Kind == EventSendFailed || ev.Kind == EventSenderDry { // of messages, not of the association
 		return
 	}
-	if !c.observers.trace.hasBegun || ev.Kind == EventDown { // that comes first, and this last
+	if !c.traceState.hasBegun || ev.Kind == EventDown { // that comes first, and this last
 		c.traceChanges(now)
 	}
-	c.addTraceEvent(TraceEvent{Kind: TraceNotice, At: c.t.startedAt.Add(time.Duration(now)), Stats: c.core.Stats(),
+	c.addTraceEvent(TraceEvent{Kind: TraceNotice, At: c.t.startedAt.Add(time.Duration(now)), Stats: c.a.Stats(),
 		Event: ev})
 }
 
 // addTraceEvent keeps an event until the unlock.
 func (c *Conn) addTraceEvent(e TraceEvent) {
-	e.Assoc, e.Local, e.Passive = c.origin.assocNumber, c.core.LocalPort(), c.origin.listener != nil
-	e.Remote = netip.AddrPortFrom(c.core.PeerAddr().Addr(), c.core.PeerPort())
+	e.Assoc, e.Local, e.Passive = c.assocNumber, c.a.LocalPort(), c.listener != nil
+	e.Remote = netip.AddrPortFrom(c.a.PeerAddr().Addr(), c.a.PeerPort())
 	if e.Kind != TraceMetrics {
-		e.Path = c.core.PathStats(c.pathNumberTo(e.Event.Path, e.Stats.Primary))
+		e.Path = c.a.PathStats(c.pathNumberTo(e.Event.Path, e.Stats.Primary))
 	}
-	c.observers.trace.events = append(c.observers.trace.events, e)
+	c.traceState.events = append(c.traceState.events, e)
 }
 
 // pathNumberTo returns the number of the path to an address, or the other number if there is none.
 func (c *Conn) pathNumberTo(remote netip.AddrPort, other int) int {
-	for i := range c.core.NumPaths() {
-		if c.core.PathStats(i).Remote == remote {
+	for i := range c.a.NumPaths() {
+		if c.a.PathStats(i).Remote == remote {
 			return i
 		}
 	}
@@ -157,8 +151,8 @@ func (c *Conn) pathNumberTo(remote netip.AddrPort, other int) int {
 
 // takeTraceEvents takes what was kept. Owner only.
 func (c *Conn) takeTraceEvents() []TraceEvent {
-	list := c.observers.trace.events
-	c.observers.trace.events = nil
+	list := c.traceState.events
+	c.traceState.events = nil
 	return list
 }
 

@@ -25,12 +25,6 @@ type Upper interface {
 	Settled()
 }
 
-// upperLayer is the protocol above an association.
-type upperLayer struct {
-	protocol    Upper       // nil: the message API of Conn
-	stepCounter stepCounter // protocol, if it is one
-}
-
 // Core lets change read and set the options as package assoc has them.
 func (c *Config) Core(change func(*assoc.Config)) {
 	a := c.assocConfig()
@@ -55,7 +49,7 @@ func (g Gate) Unlock() { g.c.unlock() }
 
 // UnlockAt is Unlock for a caller that has done so little since now that the clock need not be read
 // again.
-func (g Gate) UnlockAt(now rawio.Time) { g.c.unlockAt(now) }
+func (g Gate) UnlockAt(now rawio.Time) { g.c.unlockAsOf(now) }
 
 // Peek calls look under the association lock, which it takes for that long only. look copies what
 // it wants to know, changes nothing and does not block.

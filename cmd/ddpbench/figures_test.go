@@ -89,12 +89,12 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
  Retransmissions : 1 DATA chunks, 0 fast recoveries, 0 timeouts; 0 duplicates in
  SACKs : 1000 out, 1002 in
  Link : raw; batches: 1003 out, 1002 in; 0 packets refused, 0 dropped
- Path : 10.0.0.2 -> 10.0.0.1 active, primary, in use: cwnd 131000[B], SRTT 36302[usec], MTU 65515[B]
+ Path : 10.0.0.2 -> 10.0.0.1 active, primary, in use: cwnd 131000[B], SRTT 36302[usec], MTU 65535[B]
  CPU : in 10.330 s, this end
 `, `{"bytes":2,"client":"","iterations":1000,"qps":1,"seconds":10.285,"test":"Send Latency","type":"run"}`},
 		{"read --lat -n 1000", tail, " 2 1000 9994.24 80019.46 10002.43 10248.29 2799.09 20004.86 40009.73\n", ""},
 		{"write --lat -n 100 --json --verify", []phase{{10 * ms, 100}}, `{"bytes":2,"iterations":100,"p999_us":5001.2155,"p99_us":5001.2155,"t_avg_us":4999.168,"t_max_us":5001.2155,"t_min_us":4997.12,"t_stdev_us":0,"t_typical_us":5001.2155,"tps":100.016643,"type":"result"}
-{"bad":0,"both_ends":false,"command":"ddpbench write --lat -n 100 --json --verify 10.0.0.1","link":"raw","type":"summary","usage":{"packets_out":103,"packets_in":103,"data_chunks_out":202,"data_chunks_in":202,"retransmits":0,"fast_retransmits":0,"timeouts":0,"duplicates_in":0,"sacks_out":101,"sacks_in":101,"link_batches_out":103,"link_batches_in":101,"link_refused":0,"link_dropped":0,"paths_suspected":0,"paths_down":0,"paths":[{"local":"10.0.0.2","remote":"10.0.0.1","state":"active, primary","in_use":true,"cwnd":131000,"srtt_us":10000,"mtu":65515}],"seconds":1.01,}
+{"bad":0,"both_ends":false,"command":"ddpbench write --lat -n 100 --json --verify 10.0.0.1","link":"raw","type":"summary","usage":{"packets_out":103,"packets_in":103,"data_chunks_out":202,"data_chunks_in":202,"retransmits":0,"fast_retransmits":0,"timeouts":0,"duplicates_in":0,"sacks_out":101,"sacks_in":101,"link_batches_out":103,"link_batches_in":101,"link_refused":0,"link_dropped":0,"paths_suspected":0,"paths_down":0,"paths":[{"local":"10.0.0.2","remote":"10.0.0.1","state":"active, primary","in_use":true,"cwnd":131000,"srtt_us":10000,"mtu":65535}],"seconds":1.01,}
 `, `{"bad":0,"bytes":2,"client":"","iterations":100,"qps":1,"seconds":1,"test":"RDMA_Write Latency","type":"run"}`},
 		// The trip of 12 ms keeps the timers of both ends apart.
 		{"send --lat -n 10", []phase{{10 * ms, 4}, {12 * ms, 1}, {0, 500}, {10 * ms, 100}}, ` 2 10 4997.12 332136.45 5001.22 37699.79 98101.86 332136.45 332136.45
@@ -127,8 +127,8 @@ func TestEveryFigureIsThatOfTheKnownPath(t *testing.T) {
  Retransmissions : 0 DATA chunks, 0 fast recoveries, 0 timeouts; 0 duplicates in
  SACKs : 200 out, 202 in
  Link : raw; batches: 204 out, 101 in; 0 packets refused, 0 dropped
- Path : 10.0.0.2 -> 10.0.0.1 active, primary, in use: cwnd 131000[B], SRTT 50[usec], MTU 65515[B]
- Path : 10.0.0.2 -> 10.0.0.1 active, primary, in use: cwnd 131000[B], SRTT 50[usec], MTU 65515[B]
+ Path : 10.0.0.2 -> 10.0.0.1 active, primary, in use: cwnd 131000[B], SRTT 50[usec], MTU 65535[B]
+ Path : 10.0.0.2 -> 10.0.0.1 active, primary, in use: cwnd 131000[B], SRTT 50[usec], MTU 65535[B]
 `, ""},
 		{"read -t 1 -D 1 --interval 0.25 -s 60000", halved, ` 0.00-0.25 sec 5.72 MiB/sec 25 messages 0 retransmissions cwnd 131000[B] RTT 10000[usec]
  0.25-0.50 sec 5.72 MiB/sec 25 messages 0 retransmissions cwnd 131000[B] RTT 10000[usec]

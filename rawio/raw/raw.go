@@ -14,23 +14,30 @@ var ErrTooManyPorts = errors.New("too many SCTP ports bound on one raw link")
 // Config says what to open. The zero value is a link of every local address, IPv4 and IPv6, without
 // a bound port.
 type Config struct {
-	// Local is the address that the link receives on and sends from. Invalid means any, of both
-	// families; an unspecified address means any of its family.
+	// Local is the address that the link receives on and sends from. An unspecified address means
+	// any of its family. Default the zero Addr: any address of both families.
 	Local netip.Addr
-	// Peer, when valid, is the only address the link receives from; the kernel drops the rest.
+
+	// Peer is the only address the link receives from; the kernel drops the rest. Default any.
 	Peer netip.Addr
-	// MTU, in octets, bounds the IP-level MTU that MTU() works with. 0 takes the route's or
-	// interface's as it is. Less than rawio.MinMTU is a *rawio.MTUError.
+
+	// MTU, in octets, bounds the IP-level MTU that MTU() works with. Less than rawio.MinMTU is a
+	// *rawio.MTUError. Default that of the route or interface.
 	MTU int
-	// Ports are SCTP ports to bind at once, as with BindPort.
+
+	// Ports are SCTP ports to bind at once, as with BindPort. Default none.
 	Ports []uint16
+
 	// Poll is how long ReadBatch polls before it blocks. It spares the 20 microseconds or so that
-	// waking an idle processor takes, at the price of a busy one. 0 is for a few times that, as
-	// long as packets come that soon; less than 0 blocks at once.
+	// waking an idle processor takes, at the price of a busy one. A negative value blocks at once.
+	// Default a few times that, as long as packets come that soon.
 	Poll time.Duration
-	// Mark is in the IP headers of packets sent.
+
+	// Mark is in the IP headers of packets sent. Default the system's.
 	Mark rawio.Mark
+
 	// NoPortFilter lets packets for every port in, for captures and tests. Ports are still claimed.
+	// Default false.
 	NoPortFilter bool
 }
 

@@ -9,33 +9,40 @@ import (
 
 // Config says which device to open and how to set it up.
 type Config struct {
-	// Name is the device's name, at most 15 characters. It is created unless it exists. Empty
-	// means a new device, rddp0 or the next free number.
+	// Name is the device's name, at most 15 characters. It is created unless it exists. Default a
+	// new device, rddp0 or the next free number.
 	Name string
+
 	// Addrs are the stack's own IP addresses, at least one. The first of a family is the default
 	// source towards that family. The host must not have them.
 	Addrs []netip.Addr
+
 	// Host are addresses, with the length of their prefixes, that the host gets on the device. The
 	// prefixes should hold Addrs. An address of the stack that no prefix holds gets a route of its
-	// own to the device.
+	// own to the device. Default none.
 	Host []netip.Prefix
-	// Routes are more prefixes that the host routes to the device.
+
+	// Routes are more prefixes that the host routes to the device. Default none.
 	Routes []netip.Prefix
-	// MTU is the device's IP-level MTU in octets. 0 means 1500. Less than rawio.MinMTU is a
-	// *rawio.MTUError; with an IPv6 address it must be at least 1280 (RFC 8200 section 5).
+
+	// MTU is the device's IP-level MTU in octets. Less than rawio.MinMTU is a *rawio.MTUError; with
+	// an IPv6 address it must be at least 1280 (RFC 8200 section 5). Default 1500.
 	MTU int
-	// Queue is how many packets the device holds until the stack reads them; more are dropped. 0
-	// means 4096: the kernel's 500 are less than one window of a fast association.
+
+	// Queue is how many packets the device holds until the stack reads them; more are dropped.
+	// Default 4096: the kernel's 500 are less than one window of a fast association.
 	Queue int
-	// Shards is how many queues the device has towards the stack, each read by its own goroutine. 0
-	// means 1, more than rawio.MaxShards is an error. The kernel spreads flows over them
-	// (IFF_MULTI_QUEUE), not the packets of one. A device that exists must have been made for
-	// several.
+
+	// Shards is how many queues the device has towards the stack, each read by its own goroutine,
+	// at most rawio.MaxShards. The kernel spreads flows over them (IFF_MULTI_QUEUE), not the
+	// packets of one. A device that exists must have been made for several. Default 1.
 	Shards int
-	// Poll is how long ReadBatch polls before it blocks. 0 means a few times what waking an idle
-	// processor takes here, as long as packets come that soon. Less than 0 blocks at once.
+
+	// Poll is how long ReadBatch polls before it blocks. A negative value blocks at once. Default a
+	// few times what waking an idle processor takes here, as long as packets come that soon.
 	Poll time.Duration
-	// Mark is in the IP headers of packets sent.
+
+	// Mark is in the IP headers of packets sent. Default the system's.
 	Mark rawio.Mark
 }
 

@@ -25,27 +25,34 @@ const commonHeaderLen = 12
 
 // Config says what to open. The zero value is port 9899 on every local address, IPv4 and IPv6.
 type Config struct {
-	// Local is the address that the link receives on and sends from. Invalid means any, of both
-	// families; an unspecified address means any of its family.
+	// Local is the address that the link receives on and sends from. An unspecified address means
+	// any of its family. Default the zero Addr: any address of both families.
 	Local netip.Addr
-	// Port is the local encapsulation port: 0 means DefaultPort, AnyPort a free one.
+
+	// Port is the local encapsulation port; AnyPort is a free one. Default DefaultPort.
 	Port int
-	// MTU, in octets, bounds the IP-level MTU that MTU() works with. 0 takes the route's or
-	// interface's as it is. Less than rawio.MinMTU is a *rawio.MTUError.
+
+	// MTU, in octets, bounds the IP-level MTU that MTU() works with. Less than rawio.MinMTU is a
+	// *rawio.MTUError. Default that of the route or interface.
 	MTU int
+
 	// Poll is how long ReadBatch polls before it blocks. It spares the 20 microseconds or so that
-	// waking an idle processor takes, at the price of a busy one. 0 is for a few times that, as
-	// long as packets come that soon; less than 0 blocks at once. The portable path does not poll.
+	// waking an idle processor takes, at the price of a busy one. A negative value blocks at once.
+	// The portable path does not poll. Default a few times that, as long as packets come that soon.
 	Poll time.Duration
-	// Shards is how many sockets receive, each read by its own goroutine. 0 means 1, more than
-	// rawio.MaxShards is an error. The kernel spreads flows over them (SO_REUSEPORT), not the
-	// packets of one. It is for hosts with more than two processors that receive from many peers.
-	// The portable path has one.
+
+	// Shards is how many sockets receive, each read by its own goroutine, at most rawio.MaxShards.
+	// The kernel spreads flows over them (SO_REUSEPORT), not the packets of one. It is for hosts
+	// with more than two processors that receive from many peers. The portable path has one.
+	// Default 1.
 	Shards int
+
 	// NoOffload leaves the kernel's segmentation (UDP_SEGMENT) and coalescing (UDP_GRO) unused.
 	// Both move trains of packets through the kernel as one, and make no difference on the wire.
+	// Default false.
 	NoOffload bool
-	// Mark is in the IP headers of packets sent. The portable path has none.
+
+	// Mark is in the IP headers of packets sent. The portable path has none. Default the system's.
 	Mark rawio.Mark
 }
 

@@ -183,7 +183,7 @@ func TestEncapsulationChangesTheMTU(t *testing.T) {
 				p := rawio.Packet{Data: pkt, Local: r.Hosts[0].Addr, Remote: from}
 				r.Hosts[0].Receive(r.Now, &p)
 				got := a.PathStats(0)
-				check.That(t, got.MTU == want && got.Remote == from, "path MTU %d, want %d, to %v", got.MTU, want,
+				check.That(t, got.MaxPacket == want && got.Remote == from, "path MTU %d, want %d, to %v", got.MaxPacket, want,
 					got.Remote)
 			}
 			heard(netip.AddrPortFrom(was.Addr(), row.becomes), row.mtu)
@@ -209,7 +209,7 @@ func TestEncapsulationBeginsDuringTheSearch(t *testing.T) {
 	r.Run(30 * time.Second)
 	must.Slice(t, "octets that arrived", r.Hosts[0].Received.Bytes(), want)
 	got := a.PathStats(0)
-	check.That(t, got.MTU == 1472 && got.Remote.Port() == 9899, "path MTU %d to %v", got.MTU, got.Remote)
+	check.That(t, got.MaxPacket == 1472 && got.Remote.Port() == 9899, "path MTU %d to %v", got.MaxPacket, got.Remote)
 	data := r.Send(0, 50_000)
 	r.Run(time.Minute)
 	check.Slice(t, "octets that arrived", r.Hosts[1].Received.Bytes(), data)
@@ -227,7 +227,7 @@ func TestReportsAboutEncapsulatedPackets(t *testing.T) {
 	}
 	quote := sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)
 	report(rawio.KindPacketTooBig, 1400, quote[:8])
-	check.Equal(t, "path MTU", l.A.PathStats(0).MTU, 1400-20-8)
+	check.Equal(t, "path MTU", l.A.PathStats(0).MaxPacket, 1400-20-8)
 	// so long that nothing speaks against it
 	l.Now = l.Now.Add(time.Minute)
 	// req 6951-5.5-1

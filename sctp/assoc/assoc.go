@@ -103,7 +103,7 @@ type Assoc struct {
 	outStreams, inStreams uint16 // negotiated, 0 before
 	hasAdaptation         bool   // peerAdaptation is known
 	peerIsLocal           bool   // the peer is on this host
-	ignoresDry            bool   // see IgnoreDry
+	ignoresDry            bool   // see ReportSenderDry
 	isCrowded             bool   // see SetCrowded
 	placer                Placer
 	lastHeardAt           rawio.Time   // when the last valid packet of the peer came

@@ -17,122 +17,168 @@ import (
 // default. Where RFC 9260 section 16 gives one, that is the default. The Config of package sctp
 // begins with the same fields.
 type Config struct {
-	// OutStreams is the number of outbound streams asked for, InStreams the most inbound streams
-	// accepted (section 5.1.1). InStreams defaults to 65535, OutStreams to 10. An association that
-	// comes to a listener opens as many as the peer, if that is more. Each message can then be
-	// answered on its stream. There are never more outbound streams than the peer accepts: Stats
-	// reports how many there are.
-	OutStreams, InStreams uint16
-	// RecvBuffer is the receive window, and SendBuffer the most that is queued to be sent. Both are
-	// in octets of user data; RecvBuffer is at least 1500 (section 3.3.2). Default 0: 1 MiB each.
-	// Over paths with round trips of two milliseconds and more, each grows to 16 MiB while there is
-	// memory. The window grows to four times what the program reads in a round trip. SendBuffer
-	// grows to twice what may be in flight. A message to be sent is no longer than 1 MiB then.
-	RecvBuffer, SendBuffer int
-	// MaxMessage is the longest message accepted from the peer, in octets; a longer one aborts the
-	// association. Default 0: of any length. A message that RecvBuffer does not hold is delivered
-	// in pieces. With MaxMessage up to RecvBuffer there are no pieces, except those of
-	// PartialDelivery.
+	// OutStreams is the number of outbound streams asked for (section 5.1.1). There are never more
+	// than the peer accepts: Stats reports how many. Default 10, or as many as the peer opens if
+	// the association comes to a listener and that is more: each message can then be answered on
+	// its stream.
+	OutStreams uint16
+
+	// InStreams is the largest number of inbound streams accepted. Default 65535.
+	InStreams uint16
+
+	// RecvBuffer is the receive window in octets of user data, at least 1500 (section 3.3.2).
+	// Default 1 MiB. Over paths with round trips of two milliseconds and more the default grows to
+	// four times what the program reads in a round trip, up to 16 MiB, while there is memory.
+	RecvBuffer int
+
+	// SendBuffer is the most that is queued to be sent, in octets of user data. A message is no
+	// longer than that. Default 1 MiB. Over paths with round trips of two milliseconds and more the
+	// default grows to twice what may be in flight, up to 16 MiB, while there is memory; messages
+	// of more than 1 MiB are refused all the same.
+	SendBuffer int
+
+	// MaxMessage is the longest message accepted from the peer, in octets. A longer one aborts the
+	// association. A message that RecvBuffer does not hold is delivered in pieces, so with
+	// MaxMessage up to RecvBuffer there are none but those of PartialDelivery. Default 0: any
+	// length.
 	MaxMessage int
+
 	// PartialDelivery is how many octets of a message may wait for its end, at most RecvBuffer.
 	// When more wait, the message is delivered in pieces (SCTP_PARTIAL_DELIVERY_POINT of RFC 6458).
 	// Default 0: when RecvBuffer does not hold it.
 	PartialDelivery int
 
 	// Adaptation is the adaptation layer indication announced in INIT and INIT ACK (RFC 5061
-	// section 4.2.6); nil announces none. RequireAdaptation refuses by ABORT a peer that announces
-	// none, or another one. The association then ends with an *AdaptationError.
-	Adaptation        *uint32
+	// section 4.2.6). Default nil: none is announced.
+	Adaptation *uint32
+
+	// RequireAdaptation refuses by ABORT a peer that does not announce the same adaptation layer.
+	// The association then ends with an *AdaptationError. Default false.
 	RequireAdaptation bool
 
-	// RTOInitial, RTOMin and RTOMax bound the retransmission timeout. Defaults 1 s, 1 s, 60 s.
-	RTOInitial, RTOMin, RTOMax time.Duration
-	// SackDelay is the longest wait before DATA is acknowledged: default 200 ms, at most 500 ms.
-	// Unless RFC9260 is set it is at most a round trip, or 25 ms if the round trip is shorter. The
-	// 25 ms are 80 ms if no round trip is known. They are 80 ms too if packets come for many of the
-	// 512 or more associations of a Transport. It is also no longer than half of what a peer has
-	// waited before it retransmitted.
+	// RTOInitial is the retransmission timeout before the first measurement. Default 1 s.
+	RTOInitial time.Duration
+
+	// RTOMin is the shortest retransmission timeout. Default 1 s.
+	RTOMin time.Duration
+
+	// RTOMax is the longest retransmission timeout. Default 60 s.
+	RTOMax time.Duration
+
+	// SackDelay is the longest wait before DATA is acknowledged, at most 500 ms. Unless RFC9260 is
+	// set, a SACK waits no longer than a round trip or 25 ms, whichever is longer; 80 ms replace
+	// the 25 if no round trip is known, or if packets come for many of the 512 or more associations
+	// of a Transport. It waits no longer than half of what a peer has waited before it
+	// retransmitted. Default 200 ms.
 	SackDelay time.Duration
+
 	// LoneSackDelay is that wait while the peer's packets are not answered by DATA, which takes a
 	// SACK along. It holds until 16 packets in a row were answered, and again once one was not.
-	// Default SackDelay, and not longer.
+	// Default SackDelay, which it cannot exceed.
 	LoneSackDelay time.Duration
-	// HeartbeatInterval is HB.interval, default 30 s. A negative value disables heartbeats to
-	// confirmed addresses. Unconfirmed ones are still probed, as section 5.4 requires.
+
+	// HeartbeatInterval is HB.interval. A negative value disables heartbeats to confirmed
+	// addresses; unconfirmed ones are probed all the same, as section 5.4 requires. Default 30 s.
 	HeartbeatInterval time.Duration
-	// CookieLife is Valid.Cookie.Life, default 60 s. A peer that asks for more gets up to twice as
-	// much.
+
+	// CookieLife is Valid.Cookie.Life. A peer that asks for more gets up to twice as much. Default
+	// 60 s.
 	CookieLife time.Duration
-	// MaxBurst is the most packets with DATA sent at one opportunity. The default is 4. A negative
-	// value means no limit, which suits a program that answers many received packets at once.
-	// Unless RFC9260 is set, 128 KiB may go in any case. HBMaxBurst is the most HEARTBEATs per RTO
-	// (default 1).
-	MaxBurst, HBMaxBurst int
+
+	// MaxBurst is the most packets with DATA sent at one opportunity. A negative value means no
+	// limit, which suits a program that answers many received packets at once. Unless RFC9260 is
+	// set, 128 KiB may go in any case. Default 4.
+	MaxBurst int
+
+	// HBMaxBurst is the most HEARTBEATs in one RTO. Default 1.
+	HBMaxBurst int
+
 	// NoDelay sends each message as soon as the windows allow (SCTP_NODELAY of RFC 6458). Without
-	// it, a short packet may wait for more messages, and less than 64 KiB of messages for more.
-	// They wait until the next SACK, or the one after it. This needs at least four full packets in
-	// flight, over a path with round trips of less than 1 ms.
+	// it, a short packet, or less than 64 KiB of messages, may wait for more messages until the
+	// next SACK or the one after it, with at least four full packets in flight over a path with
+	// round trips of less than 1 ms.
 	//
 	// Up to eight short messages may also wait, for 0.2 ms at most. This needs two short packets in
 	// flight, or a Conn that was just read from and has more to read. When less is in flight, or
-	// far away, nothing waits.
+	// the peer is farther away, nothing waits. Default false.
 	NoDelay bool
-	// DisableFragments refuses, by ErrNeedsFragments, a message that does not fit one packet
-	// (SCTP_DISABLE_FRAGMENTS of RFC 6458).
-	DisableFragments bool
-	// MaxSegment bounds the user data of a DATA chunk, in octets (SCTP_MAXSEG of RFC 6458). 0
-	// leaves it to the path MTUs.
-	MaxSegment int
-	// AssocMaxRetrans, PathMaxRetrans and MaxInitRetrans are retransmission limits. They are those
-	// of the association (default 10), of one path (5) and of INIT and COOKIE ECHO (8).
-	AssocMaxRetrans, PathMaxRetrans, MaxInitRetrans int
 
-	// MaxInitRTO bounds the wait for an answer to INIT and COOKIE ECHO (sinit_max_init_timeo of RFC
-	// 6458). Their timeouts double from RTOInitial. It does not apply to data. Default RTOMax.
+	// DisableFragments refuses, by ErrNeedsFragments, a message that does not fit one packet
+	// (SCTP_DISABLE_FRAGMENTS of RFC 6458). Default false.
+	DisableFragments bool
+
+	// MaxSegment bounds the user data of a DATA chunk, in octets (SCTP_MAXSEG of RFC 6458). Default
+	// 0: the MTU of the path alone bounds it.
+	MaxSegment int
+
+	// AssocMaxRetrans is Association.Max.Retrans: the association ends when the peer has not
+	// answered so many retransmissions in a row. Default 10.
+	AssocMaxRetrans int
+
+	// PathMaxRetrans is Path.Max.Retrans: a path is inactive when it has not answered so many.
+	// Default 5.
+	PathMaxRetrans int
+
+	// MaxInitRetrans is Max.Init.Retransmits, of INIT and of COOKIE ECHO. Default 8.
+	MaxInitRetrans int
+
+	// MaxInitRTO bounds the wait for an answer to INIT and COOKIE ECHO, not to data
+	// (sinit_max_init_timeo of RFC 6458). Their timeouts double from RTOInitial. Default RTOMax.
 	MaxInitRTO time.Duration
-	// AutoClose ends an association that has neither sent nor received user data for so long
-	// (SCTP_AUTOCLOSE of RFC 6458). It ends gracefully, by SHUTDOWN. Default 0: never.
+
+	// AutoClose ends, by SHUTDOWN, an association that has neither sent nor received user data for
+	// so long (SCTP_AUTOCLOSE of RFC 6458). Default 0: never.
 	AutoClose time.Duration
 
 	// LocalAddrs are the own addresses of associations, at most 8. The peer learns those that mean
 	// something to it. A path to an address of the peer begins at the one that suits it best.
-	// Empty: associations have one own address, which the link or the peer chooses. All paths begin
-	// there, and lead to addresses of its family only. The peer's others are ignored (RFC 9260
-	// section 5.1.2).
+	// Default none: an association has one own address, which the link or the peer chooses. All
+	// paths then begin there and lead to addresses of its family; the peer's others are ignored
+	// (section 5.1.2).
 	LocalAddrs []netip.Addr
+
 	// PotentiallyFailedMaxRetrans is how many consecutive errors a path may have before data avoids
-	// it (RFC 7829 section 3.2); default 0. With PathMaxRetrans or more that state does not occur.
-	// HidePotentiallyFailed reports paths in that state as active.
+	// it (RFC 7829 section 3.2). With PathMaxRetrans or more that state does not occur. Default 0.
 	PotentiallyFailedMaxRetrans int
-	HidePotentiallyFailed       bool
+
+	// HidePotentiallyFailed reports paths in that state as active. Default false.
+	HidePotentiallyFailed bool
+
 	// PrimarySwitchoverMaxRetrans is how many consecutive errors the primary path may have. Beyond
 	// that, the path that data has moved to becomes the primary one (RFC 7829 section 5). It is at
-	// least the smaller of PotentiallyFailedMaxRetrans and PathMaxRetrans. Nil: data returns to the
-	// primary path when it recovers.
+	// least the smaller of PotentiallyFailedMaxRetrans and PathMaxRetrans. Default nil: data
+	// returns to the primary path when it recovers.
 	PrimarySwitchoverMaxRetrans *int
 
-	// MTU is the largest IP packet in octets, at least rawio.MinMTU; 0 is what the link takes. Each
-	// path's MTU is searched for below it (RFC 8899), if the link can send packets whole or not at
-	// all. DisablePMTUD assumes that all paths carry what the link, and MTU, allow.
-	MTU          int
+	// MTU is the largest IP packet in octets, at least rawio.MinMTU. Below it the MTU of each path
+	// is searched for (RFC 8899), if the link can send packets whole or not at all. Default 0: what
+	// the link takes.
+	MTU int
+
+	// DisablePMTUD assumes that all paths carry what the link, and MTU, allow. Default false.
 	DisablePMTUD bool
-	// DSCP is the Differentiated Services codepoint of packets, 0 to 63 (SPP_DSCP of RFC 6458).
-	// FlowLabel is the flow label of IPv6 packets, of 20 bits (SPP_IPV6_FLOWLABEL). Default 0: what
-	// the link is configured with. If the link cannot set them the error is ErrNoMarks.
-	DSCP      uint8
+
+	// DSCP is the Differentiated Services codepoint of packets, 0 to 63 (SPP_DSCP of RFC 6458). If
+	// the link cannot set it the error is ErrNoMarks. Default 0: what the link is configured with.
+	DSCP uint8
+
+	// FlowLabel is the flow label of IPv6 packets, of 20 bits (SPP_IPV6_FLOWLABEL). If the link
+	// cannot set it the error is ErrNoMarks. Default 0: what the link is configured with.
 	FlowLabel uint32
+
 	// DisableECN turns off explicit congestion notification (RFC 3168). It is otherwise offered to
-	// the peer if the link reports congestion marks.
+	// the peer if the link reports congestion marks. Default false.
 	DisableECN bool
 
 	// RFC9260 keeps to the letter of sections 6.1 and 7.2.1 where this stack has learnt from TCP
 	// and QUIC. Without it an association begins with ten packets (RFC 6928). Over round trips of
 	// two milliseconds and more it spreads packets instead of counting MaxBurst of them. It finds
 	// losses over such paths by RACK-TLP (RFC 8985). It keeps its window after a silence, for
-	// minutes (RFC 7661).
+	// minutes (RFC 7661). Default false.
 	RFC9260 bool
-	// NewController makes the congestion controller of each path: cc.NewCubic, which nil selects
-	// (cc.RFC9260 under RFC9260), cc.NewReno or cc.NewBBR.
+
+	// NewController makes the congestion controller of each path: cc.NewCubic, cc.NewReno or
+	// cc.NewBBR. Default cc.NewCubic; cc.RFC9260 under RFC9260.
 	NewController cc.Factory
 }
 

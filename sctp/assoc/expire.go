@@ -26,8 +26,9 @@ func (a *Assoc) reportExpired(list []tx.FailedMessage) {
 	}
 }
 
-// IgnoreDry says that nobody wants EventSenderDry, the one event that all messages lead to.
-func (a *Assoc) IgnoreDry() { a.ignoresDry = true }
+// ReportSenderDry says whether anybody wants EventSenderDry, the one event that all messages lead
+// to. By default it is reported.
+func (a *Assoc) ReportSenderDry(on bool) { a.ignoresDry = !on }
 
 // reportSenderDry reports that nothing is left to send or to be acknowledged, once.
 func (a *Assoc) reportSenderDry() {

@@ -428,7 +428,7 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 	p := rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000, Data: quote,
 		Local: netip.AddrPortFrom(w.Addrs[0][1], 0), Remote: netip.AddrPortFrom(w.Addrs[1][1], 0)}
 	w.Hosts[0].Receive(w.Now, &p)
-	x, y := sctptest.PathTo(t, a, w.Addrs[1][0]).MTU, sctptest.PathTo(t, a, w.Addrs[1][1]).MTU
+	x, y := sctptest.PathTo(t, a, w.Addrs[1][0]).MaxPacket, sctptest.PathTo(t, a, w.Addrs[1][1]).MaxPacket
 	// req 9260-10-8, 9260-7.3-2
 	check.That(t, x == sctptest.MTU && y == 980, "MTU %d and %d", x, y)
 	// req 9260-7.3-3
@@ -436,9 +436,9 @@ func TestMTUReportConcernsOnePath(t *testing.T) {
 }
 
 // The advertised window grows by a full chunk of the primary path (section 6.2, silly window
-// avoidance), whatever the MTU of another path.
+// avoidance), whatever the MaxPacket of another path.
 func TestWindowGrowsByAChunkOfThePrimaryPath(t *testing.T) {
-	const payload = 1100 // octets: less than a full chunk at first, more than one where the MTU is 980
+	const payload = 1100 // octets: less than a full chunk at first, more than one where the MaxPacket is 980
 	tooBig := func(l *sctptest.Lab, at netip.AddrPort) {
 		l.Hand(rawio.Packet{Kind: rawio.KindPacketTooBig, MTU: 1000,
 			Data: sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag), Remote: at})

@@ -99,14 +99,14 @@ func TestPacketTooBigLowersThePathMTU(t *testing.T) {
 	l.Report(rawio.KindPacketTooBig, 1000, sctptest.Packet(sctptest.PortB, sctptest.PortA, 0xbad))
 	must.Equal(t, "MaxPayload after a report with a wrong tag", l.A.MaxPayload(), before)
 	l.Report(rawio.KindPacketTooBig, 1000, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag)) // req 9260-10-8
-	must.Equal(t, "MTU, 1000 less the IPv4 header", l.A.PathStats(0).MTU, 980)
+	must.Equal(t, "MTU, 1000 less the IPv4 header", l.A.PathStats(0).MaxPacket, 980)
 	e, ok := l.Host.Event(assoc.EventMTUChanged)
 	check.That(t, ok && e.Path == l.Peer && l.A.MaxPayload() == before-(sctptest.MTU-980),
 		"event %+v %v, MaxPayload %d", e, ok, l.A.MaxPayload())
 	l.Report(rawio.KindPacketTooBig, 1400, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag))
-	check.Equal(t, "MTU after a report of a larger one", l.A.PathStats(0).MTU, 980)
+	check.Equal(t, "MTU after a report of a larger one", l.A.PathStats(0).MaxPacket, 980)
 	l.Report(rawio.KindPacketTooBig, 68, sctptest.Packet(sctptest.PortB, sctptest.PortA, l.PeerTag))
-	check.Equal(t, "MTU after a hostile report", l.A.PathStats(0).MTU, rawio.MinMTU-20)
+	check.Equal(t, "MTU after a hostile report", l.A.PathStats(0).MaxPacket, rawio.MinMTU-20)
 	must.OK(t, l.A.Send(l.Now, &assoc.Message{Body: [2][]byte{make([]byte, 3000)}}))
 	for _, p := range l.Flush() {
 		// req 9260-6.10-1

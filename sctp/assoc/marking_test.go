@@ -30,7 +30,7 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 		t.Helper()
 		r.Send(0, 50_000)
 		r.Send(1, 5000)
-		r.Run(time.Minute) // with HEARTBEATs, and probes for the MTU
+		r.Run(time.Minute) // with HEARTBEATs, and probes for the MaxPacket
 		for _, s := range r.Sent[seen:] {
 			got := mark{s.DSCP, s.FlowLabel}
 			check.That(t, got == want[s.From], "%s: %v of host %d: %+v, want %+v", when,
@@ -46,7 +46,7 @@ func TestPacketsAreMarked(t *testing.T) { // req 9260-7.2.5.1-1
 		a.PathStats(0).Cwnd)
 	must.OK(t, a.SetDSCP(to, 8))
 	// req 9260-7.2.5-1
-	check.Equal(t, "cwnd with another DSCP, ten packets", a.PathStats(0).Cwnd, 10*(a.PathStats(0).MTU-12))
+	check.Equal(t, "cwnd with another DSCP, ten packets", a.PathStats(0).Cwnd, 10*(a.PathStats(0).MaxPacket-12))
 	want[0] = mark{8, 7}
 	all("of the path")
 	must.OK(t, b.Reconfigure(r.Now, func(c *assoc.Config) { c.DSCP, c.FlowLabel = 12, 9 }))

@@ -75,7 +75,7 @@ func TestPartsOfWhatIsHeld(t *testing.T) {
 			(a.events.ring != nil) == kept && len(a.control.buf)+len(a.outbox.buf) == 0,
 			"%d more than is spared are kept: %v", more, !kept)
 	}
-	a.IgnoreDry()
+	a.ReportSenderDry(false)
 	a.events = eventQueue{}
 	a.events.push(Event{Kind: EventPathUp})
 	for i, want := range []bool{true, false} { // what it is told of then is rare

@@ -78,7 +78,7 @@ func TestBaseSizeDependsOnTheHeaders(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			r := sctptest.NewRoad(t, row.addrs, 9000, simnet.Params{})
 			a, _ := r.Join(nil, nil)
-			check.Equal(t, "MTU before the first answer", a.PathStats(0).MTU, row.want)
+			check.Equal(t, "MTU before the first answer", a.PathStats(0).MaxPacket, row.want)
 			r.Run(0)
 			p := r.Probes(0)
 			must.That(t, len(p) == 1 && len(p[0].Pkt) == row.want, "%d probes", len(p))
@@ -224,7 +224,7 @@ func TestAnswersToOtherProbesAreIgnored(t *testing.T) {
 	for range 30 {
 		r.Run(time.Second)
 		s := a.PathStats(0)
-		must.That(t, s.MTU <= 8980 && s.MTU >= 556, "path MTU %d", s.MTU)
+		must.That(t, s.MaxPacket <= 8980 && s.MaxPacket >= 556, "path MTU %d", s.MaxPacket)
 	}
 	s := a.Stats()
 	check.That(t, s.MTUProbesAcked <= s.MTUProbesOut && s.MTUProbesAcked != 0, "%d probes, %d answers",
@@ -316,14 +316,14 @@ func TestAnswersThatMeetAShutdownAreNoFault(t *testing.T) {
 	for a.Stats().MTUProbesOut < 2 {
 		r.Run(time.Millisecond)
 	}
-	before, mtu := a.Stats().Counters, a.PathStats(0).MTU
+	before, mtu := a.Stats().Counters, a.PathStats(0).MaxPacket
 	must.OK(t, a.RequestHeartbeat(r.Now, a.PeerAddr().Addr()))
 	r.Run(time.Millisecond)
 	err := a.Shutdown(r.Now)
 	must.That(t, err == nil && a.State() == assoc.ShutdownSent, "%v in %v", err, a.State())
 	r.Run(time.Second)
 	s := a.Stats().Counters
-	check.That(t, a.State() == assoc.Closed && s.BadHeartbeatAcks == 0 && a.PathStats(0).MTU == mtu &&
+	check.That(t, a.State() == assoc.Closed && s.BadHeartbeatAcks == 0 && a.PathStats(0).MaxPacket == mtu &&
 		s.MTUProbesAcked == before.MTUProbesOut && s.HeartbeatAcksIn == before.HeartbeatAcksIn+1,
 		"in %v: %d bad answers, %d to %d probes, %d to HEARTBEATs", a.State(), s.BadHeartbeatAcks, s.MTUProbesAcked,
 		before.MTUProbesOut, s.HeartbeatAcksIn)
@@ -340,6 +340,6 @@ func TestProbesOfALongRoundTrip(t *testing.T) {
 	r.Talk(0, 3, 100)
 	r.Run(time.Minute)
 	s := a.Stats()
-	check.That(t, s.MTUProbesOut == 1 && s.MTUProbesAcked == 1 && a.PathStats(0).MTU == 1480,
-		"%d probes, %d answered, path MTU %d", s.MTUProbesOut, s.MTUProbesAcked, a.PathStats(0).MTU)
+	check.That(t, s.MTUProbesOut == 1 && s.MTUProbesAcked == 1 && a.PathStats(0).MaxPacket == 1480,
+		"%d probes, %d answered, path MTU %d", s.MTUProbesOut, s.MTUProbesAcked, a.PathStats(0).MaxPacket)
 }

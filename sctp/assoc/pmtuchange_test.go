@@ -17,7 +17,7 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// The path's MTU falls while data flows, and everything arrives: what was sent before in IP
+// The path's MaxPacket falls while data flows, and everything arrives: what was sent before in IP
 // fragments, what comes after in smaller chunks.
 func TestMTUFallsUnderTraffic(t *testing.T) {
 	for _, row := range []struct {
@@ -26,7 +26,7 @@ func TestMTUFallsUnderTraffic(t *testing.T) {
 		size   int // of a message
 		to     int
 		quote  int
-		within time.Duration // until the MTU is found
+		within time.Duration // until the MaxPacket is found
 		want   int
 	}{
 		{"large messages, reported", sctptest.IPv4, 30_000, 1280, 64, time.Second, 1280},
@@ -95,7 +95,7 @@ func TestEachDirectionHasItsMTU(t *testing.T) {
 	}
 }
 
-// The link's own MTU is read anew: an interface may change.
+// The link's own MaxPacket is read anew: an interface may change.
 func TestInterfaceChangesItsMTU(t *testing.T) {
 	r := sctptest.NewRoad(t, sctptest.IPv4, 1500, simnet.Params{})
 	r.Join(quiet, quiet)
@@ -128,7 +128,7 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 	}
 	check.Equal(t, "state", a.State(), assoc.Established)
 	// What would be refused again, is none of its own, or comes too late, is not sent again.
-	s, mtu := a.Stats(), a.PathStats(0).MTU
+	s, mtu := a.Stats(), a.PathStats(0).MaxPacket
 	for _, row := range []struct {
 		name   string
 		octets int
@@ -143,9 +143,9 @@ func TestInterfaceChangesItsMTU(t *testing.T) {
 			a.Abort(r.Now, nil)
 		}
 		again := a.HandleTooLong(r.Now, &rawio.Packet{Vec: [][]byte{make([]byte, row.octets)}, Remote: row.remote})
-		check.That(t, !again && a.Stats().PacketsRefused == s.PacketsRefused && a.PathStats(0).MTU == mtu,
+		check.That(t, !again && a.Stats().PacketsRefused == s.PacketsRefused && a.PathStats(0).MaxPacket == mtu,
 			"%s: sent again %v, %d refused, MTU %d", row.name, again, a.Stats().PacketsRefused-s.PacketsRefused,
-			a.PathStats(0).MTU)
+			a.PathStats(0).MaxPacket)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestSearchUnderLoss(t *testing.T) {
 			r.Run(time.Minute)
 		}
 		r.Run(40 * time.Minute)
-		got := a.PathStats(0).MTU
+		got := a.PathStats(0).MaxPacket
 		check.That(t, got <= 1480 && got >= 1200, "seed %d: path MTU %d", seed, got)
 		check.That(t, bytes.Equal(r.Hosts[1].Received.Bytes(), want),
 			"seed %d: %d octets of %d arrived", seed, r.Hosts[1].Received.Len(), len(want))
@@ -245,7 +245,7 @@ func TestEachDestinationHasItsSearch(t *testing.T) {
 	check.Equal(t, "other probes", fmt.Sprint(other), "[1452]")
 	sizes(answer(out, l.Peer, true), &first)
 	check.Equal(t, "first probes", fmt.Sprint(first), "[1452]")
-	a, b := l.A.PathStats(0).MTU, l.A.PathStats(1).MTU
+	a, b := l.A.PathStats(0).MaxPacket, l.A.PathStats(1).MaxPacket
 	check.That(t, a == 1452 && b == 1200, "path MTUs %d and %d", a, b)
 }
 
@@ -262,15 +262,15 @@ func TestLongCookieIsFragmented(t *testing.T) {
 		"%d packets, the first of %d octets, to be fragmented to %d", len(p), p[0].Len(), p[0].Fragment)
 }
 
-// Without the feature, or where the system fragments on its own, the link's MTU is the path's.
+// Without the feature, or where the system fragments on its own, the link's MaxPacket is the path's.
 func TestWithoutDontFragmentTheMTUIsFixed(t *testing.T) {
 	// req 6951-5.6-4
 	w, a, b := sctptest.Pair(t, nil, nil)
 	w.Run(time.Minute)
 	for _, x := range []*assoc.Assoc{a, b} {
 		s := x.Stats()
-		check.That(t, s.MTUProbesOut == 0 && x.PathStats(0).MTU == sctptest.MTU, "path MTU %d, %d probes",
-			x.PathStats(0).MTU, s.MTUProbesOut)
+		check.That(t, s.MTUProbesOut == 0 && x.PathStats(0).MaxPacket == sctptest.MTU, "path MTU %d, %d probes",
+			x.PathStats(0).MaxPacket, s.MTUProbesOut)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestLateProbeDoesNotSpoilTheShutdown(t *testing.T) {
 	check.That(t, ok && err == assoc.ErrShutdown, "ended by %v", err)
 }
 
-// The path is down when its MTU falls, and what is outstanding is too long for it: reports count
+// The path is down when its MaxPacket falls, and what is outstanding is too long for it: reports count
 // then too, and without them T3-rtx finds the black hole. Else nothing would ever arrive, not even
 // a HEARTBEAT, as none is sent while T3-rtx runs.
 func TestMTUFallsDuringAnOutage(t *testing.T) {

@@ -43,17 +43,17 @@ func TestReconfigure(t *testing.T) {
 				out := l.Wait(5 * time.Second)
 				return len(out) > 0 && sctptest.Has(out[0], wire.ChunkHeartbeat)
 			}},
-		{"packets are shorter", func(c *assoc.Config) { c.MTU = 1000 }, func(t *testing.T, l *sctptest.Lab) bool { return l.A.PathStats(0).MTU == 980 }},
+		{"packets are shorter", func(c *assoc.Config) { c.MTU = 1000 }, func(t *testing.T, l *sctptest.Lab) bool { return l.A.PathStats(0).MaxPacket == 980 }},
 		{"the search for the MTU ends, and a path keeps what it has", func(c *assoc.Config) { c.DisablePMTUD = true },
 			func(t *testing.T, l *sctptest.Lab) bool {
-				before := l.A.PathStats(0).MTU
+				before := l.A.PathStats(0).MaxPacket
 				l.Wait(time.Minute)
 				probes := l.A.Stats().MTUProbesOut
 				l.Wait(time.Hour)
-				return l.A.PathStats(0).MTU == before && l.A.Stats().MTUProbesOut == probes
+				return l.A.PathStats(0).MaxPacket == before && l.A.Stats().MTUProbesOut == probes
 			}},
 		{"without a search each path has the MTU that is given", func(c *assoc.Config) { c.DisablePMTUD, c.MTU = true, 1400 },
-			func(t *testing.T, l *sctptest.Lab) bool { return l.A.PathStats(0).MTU == 1380 }},
+			func(t *testing.T, l *sctptest.Lab) bool { return l.A.PathStats(0).MaxPacket == 1380 }},
 		{"what needs fragments is refused, and nothing sent", func(c *assoc.Config) { c.DisableFragments = true },
 			func(t *testing.T, l *sctptest.Lab) bool {
 				n := l.A.MaxPayload()

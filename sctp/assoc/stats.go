@@ -1,6 +1,7 @@
 package assoc
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -153,7 +154,8 @@ type PathStats struct {
 	State             PathState
 	Primary           bool
 	Suspected         bool          // active, but silent of late while another path answered: new data avoids it
-	MTU               int           // largest SCTP packet, octets
+	MTU               int           // largest IP packet, octets; over a link without IP, as if it had IPv4 or IPv6
+	MaxPacket         int           // largest SCTP packet, octets
 	SRTT, RTTVar, RTO time.Duration // SRTT 0 before the first measurement
 	Cwnd, Ssthresh    int           // octets
 	Flight            int           // octets outstanding
@@ -163,6 +165,19 @@ type PathStats struct {
 	Heartbeat         time.Duration // HB.interval, negative without HEARTBEATs
 	DSCP              uint8         // see Config
 	FlowLabel         uint32        // see Config
+}
+
+// String shows the addresses, the state, and what bounds the data of the path, for logs.
+func (s PathStats) String() string {
+	b := fmt.Appendf(nil, "%v -> %v %v", s.Local.Addr(), s.Remote.Addr(), s.State)
+	if s.Primary {
+		b = append(b, " primary"...)
+	}
+	if s.Suspected {
+		b = append(b, " suspected"...)
+	}
+	return string(fmt.Appendf(b, " mtu=%d srtt=%v rto=%v cwnd=%d flight=%d errors=%d",
+		s.MTU, s.SRTT, s.RTO, s.Cwnd, s.Flight, s.Errors))
 }
 
 // Stats returns a snapshot.

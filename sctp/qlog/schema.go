@@ -173,7 +173,7 @@ func describeEvent(e *sctp.TraceEvent) (name string, data any) {
 	case sctp.EventPathUp, sctp.EventPathDown, sctp.EventPathPotentiallyFailed, sctp.EventPrimary:
 		return NamePath, pathOf(&e.Path)
 	case sctp.EventMTUChanged:
-		return NameMTU, MTU{e.Path.Remote.Addr(), e.Path.MTU}
+		return NameMTU, MTU{e.Path.Remote.Addr(), e.Path.MaxPacket}
 	case sctp.EventRestart:
 		return NameRestarted, Notice{}
 	case sctp.EventPeerError:
@@ -187,7 +187,7 @@ func describeEvent(e *sctp.TraceEvent) (name string, data any) {
 func metricsOf(s *assoc.Stats, p *assoc.PathStats) *Metrics {
 	return &Metrics{Path: pathOf(p), Cwnd: p.Cwnd, Ssthresh: p.Ssthresh, Flight: p.Flight, SRTT: toMillis(p.SRTT),
 		RTTVar: toMillis(p.RTTVar), RTO: toMillis(p.RTO),
-		MTU: p.MTU, Controller: p.Controller, Outstanding: s.Outstanding, PeerWindow: s.PeerWindow,
+		MTU: p.MaxPacket, Controller: p.Controller, Outstanding: s.Outstanding, PeerWindow: s.PeerWindow,
 		OwnWindow: s.RecvWindow, Queued: s.Queued, Buffered: s.Buffered,
 		PacketsOut: s.PacketsOut, PacketsIn: s.PacketsIn, OctetsOut: s.OctetsOut, OctetsIn: s.OctetsIn,
 		DataOut: s.DataOut, DataIn: s.DataIn, UserIn: s.DataOctetsIn,

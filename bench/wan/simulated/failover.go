@@ -206,7 +206,7 @@ func (t *Twin) Cuts(seed uint64, cuts int, own bool) (silences []time.Duration, 
 // Falls has the MTU of the client's interfaces fall to that of Ethernet, so many times, and returns
 // what Cuts does. Roads go on to carry what is longer.
 func (t *Twin) Falls(seed uint64, falls int) (silences []time.Duration, err error) {
-	found := func(w *twin) bool { return w.sender().PathStats(0).MTU > MTU }
+	found := func(w *twin) bool { return w.sender().PathStats(0).MaxPacket > MTU }
 	return t.silences(seed, falls, time.Second, found, func(w *twin) { w.hosts[0].Link = MTU },
 		func(w *twin) { w.hosts[0].Link = t.MTU })
 }

@@ -128,7 +128,7 @@ func (r *Road) Probes(from int) (list []Sighting) {
 func (r *Road) WantMTU(what string, of, want int) {
 	r.Helper()
 	h := r.Hosts[of]
-	if got := h.Assocs[0].PathStats(0).MTU + rawio.Overhead(h.Addr); got != want {
+	if got := h.Assocs[0].PathStats(0).MaxPacket + rawio.Overhead(h.Addr); got != want {
 		r.Errorf("%s: path MTU %d, want %d", what, got, want)
 	}
 }

@@ -141,7 +141,7 @@ func (w *World) send(h *Host, a *assoc.Assoc, p *rawio.Packet) {
 	s := Sighting{At: w.Now, From: h.ID, Pkt: slices.Concat(p.Vec...), Packet: *p}
 	s.Vec = [][]byte{s.Pkt}
 	if a != nil {
-		s.MTU = a.PathStats(0).MTU
+		s.MTU = a.PathStats(0).MaxPacket
 	}
 	w.Sent = append(w.Sent, s)
 	if w.onSend != nil {

@@ -37,7 +37,7 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 			}
 			mtu := func(what string, want int) {
 				t.Helper()
-				check.Equal(t, what+": path MTU", b.c.a.PathStats(0).MTU+20+extra(b.a.addr()), want)
+				check.Equal(t, what+": path MTU", b.c.a.PathStats(0).MaxPacket+20+extra(b.a.addr()), want)
 			}
 			writes(3)
 			mtu("at first", 9000)
@@ -58,7 +58,7 @@ func TestTransferAcrossMTUChanges(t *testing.T) {
 				b.Step(b.now.Add(time.Second))
 			}
 			check.That(t, b.net.Stats().Fragmented != fragmented, "nothing was fragmented: the story is not told")
-			for end := b.now.Add(time.Minute); b.now < end && b.c.a.PathStats(0).MTU+20+extra(b.a.addr()) != 1280; {
+			for end := b.now.Add(time.Minute); b.now < end && b.c.a.PathStats(0).MaxPacket+20+extra(b.a.addr()) != 1280; {
 				writes(1)
 			}
 			mtu("fallen", 1280)

@@ -319,7 +319,7 @@ func (v *victim) stats(collect bool) (*victimStats, error) {
 	s.Assocs = int(t.Established - t.EndShutdown - t.EndAborted - t.EndInternal - t.EndByPeer - t.EndTimeout -
 		t.EndRefused)
 	if c := v.friend.Load(); c != nil {
-		s.FriendMTU, s.FriendLate = c.Paths()[0].MTU, c.Stats().Timeouts
+		s.FriendMTU, s.FriendLate = c.Paths()[0].MaxPacket, c.Stats().Timeouts
 	}
 	v.mu.Lock()
 	s.BadAnswers = v.badAnswers
