@@ -32,7 +32,7 @@ func (s *Sender) observeAcked(now rawio.Time, c ackedChunks) {
 	c.path.observeSackDelay(now, c)       // sack_delay.go: how long the peer waits
 	s.observeDelivery(now, c)             // rate_sample.go: how fast data arrives
 	c.path.observeSpuriousTimeout(now, c) // spurious_timeout.go: T3-rtx was early
-	s.observeTailProbe(now, c)            // tail_probe.go: the probe has its answer
+	s.tailProbe.observe(now, c)           // tail_probe.go: the probe has its answer
 	c.path.observeLongPacket(c)           // path.go: packets of that length pass
 }
 
@@ -44,9 +44,9 @@ func (s *Sender) observeDuplicates(now rawio.Time, k wire.Sack) {
 	for i := range k.NumDups() {
 		t := k.Dup(i)
 		*s.work.steps++
-		s.rareStats().DupsReported++
-		s.onSpuriousLoss(now, t)  // reordering.go: what went again was not lost
-		s.onTailProbeDuplicate(t) // tail_probe.go: nor was what the probe is about
+		s.stats.rare().DupsReported++
+		s.onSpuriousLoss(now, t)   // reordering.go: what went again was not lost
+		s.tailProbe.onDuplicate(t) // tail_probe.go: nor was what the probe is about
 		if r := s.outstanding.sentRecord(t); r != nil && r.unreportedDups > 0 {
 			s.onDuplicateReported(t, r) // spurious_timeout.go: nor what T3-rtx has marked
 			r.unreportedDups--

@@ -39,18 +39,18 @@ func (s *Sender) ackCumulative(k *sackInProgress, cum wire.TSN) {
 			s.ackChunks(k, t, r, like+1)
 		}
 		if r.flags&flagEnqueued != 0 {
-			s.bufferedOctets -= int(r.size)
+			s.queue.bufferedOctets -= int(r.size)
 		}
 		r.body = [2][]byte{} // let go of the user's memory
 		g.cumAckFirst(r, s.paths[r.path])
 		if r.wireFlags&wire.FlagE != 0 && !told.add(r) {
-			s.notifyAcked(k.receivedAt, told)
+			s.upper.notifyAcked(k.receivedAt, told)
 			told = ackRun{}
 			told.add(r)
 		}
 	}
-	s.notifyAcked(k.receivedAt, told)
-	s.zeroWindowProbing = false // it was the only one outstanding
+	s.upper.notifyAcked(k.receivedAt, told)
+	s.window.probing = false // it was the only one outstanding
 }
 
 // countSentTogether returns how many chunks from t (that of r) to cum tell the same by their
@@ -75,12 +75,12 @@ func (s *Sender) countSentTogether(t, cum wire.TSN, r *chunkRecord) int {
 // work: so many chunks for each octet, and so many at once.
 const (
 	creditPerSackOctet = 4
-	maxAckCredit       = 1 << 13
+	maxRenegeCredit    = 1 << 13
 )
 
-// payForReneging takes what the octets of a SACK pay.
-func (s *Sender) payForReneging(k wire.Sack) {
-	s.ackCredit = min(s.ackCredit+creditPerSackOctet*len(k), maxAckCredit)
+// payForReneging takes what so many octets of a SACK pay.
+func (w *workBudget) payForReneging(octets int) {
+	w.renegeCredit = min(w.renegeCredit+creditPerSackOctet*octets, maxRenegeCredit)
 }
 
 // ackGapBlocks acknowledges what is in the gap blocks, and says whether it came to the end. Blocks
@@ -111,8 +111,8 @@ func (s *Sender) ackGapBlocks(k *sackInProgress) (all bool) {
 		}
 		*s.work.steps++
 		t, ok := g.reneged.Next(first, n)
-		for ; ok && s.ackCredit > 0; t, ok = g.reneged.Next(t+1, int(uint32(last-t))) {
-			s.ackCredit--
+		for ; ok && s.work.renegeCredit > 0; t, ok = g.reneged.Next(t+1, int(uint32(last-t))) {
+			s.work.renegeCredit--
 			*s.work.steps++
 			s.ackGapTSN(k, t)
 		}
@@ -136,7 +136,7 @@ func (s *Sender) ackChunks(k *sackInProgress, t wire.TSN, r *chunkRecord, n int)
 	if !r.isIn(inToRetransmit) && c.covers(p.firstInFlight) {
 		p.sack.ackedFirst = true
 	}
-	s.ackedOctets += octets
+	s.burst.ackedOctets += octets
 	p.sack.ackedOctets += octets
 	if p.cwndFull.isAfter(r.sentStamp, t) {
 		p.sack.cwndLimitedOctets += octets

@@ -23,9 +23,9 @@ func (s *Sender) Audit() error {
 		r := g.recordOf(t)
 		// A chunk that was sent again is found in the order of sending, which time alone does not
 		// tell.
-		ago := int32(s.latestDelivered.sentStamp - r.sentStamp)
+		ago := int32(s.delivered.latest.sentStamp - r.sentStamp)
 		late := r.isIn(inFlight) && (r.flags&flagFastRetransmitted == 0 || !s.cfg.StrictRFC) &&
-			s.latestDelivered.isAfter(r.sentStamp, t)
+			s.delivered.latest.isAfter(r.sentStamp, t)
 		switch {
 		case r.flags&(flagResent|flagProbeCopied) == 0 && r.unreportedDups > 0:
 			return fmt.Errorf("TSN %d: sent once, and %d times again", t, r.unreportedDups)
@@ -40,12 +40,13 @@ func (s *Sender) Audit() error {
 		}
 	}
 	for i, p := range s.paths {
-		if (p.flightSize > 0) != (p.t3At != rawio.Never) && !s.pathsToMark.Has(i) {
+		if (p.flightSize > 0) != (p.t3At != rawio.Never) && !s.recovery.pathsToMark.Has(i) {
 			return fmt.Errorf("path %d: flight %d, T3 %d", i, p.flightSize, p.t3At)
 		}
 	}
-	if s.bypassCwnd && (!s.inRecovery && !s.tailProbe.pending || g.numToRetransmit == 0) {
-		return fmt.Errorf("a packet is urgent in Fast Recovery: %v, with %d marked", s.inRecovery, g.numToRetransmit)
+	if s.recovery.bypassCwnd && (!s.recovery.active && !s.tailProbe.pending || g.numToRetransmit == 0) {
+		return fmt.Errorf("a packet is urgent in Fast Recovery: %v, with %d marked", s.recovery.active,
+			g.numToRetransmit)
 	}
 	return s.auditQueue(held)
 }
@@ -111,31 +112,29 @@ func (g *outstanding) auditSets(paths []*Path) error {
 // auditQueue adds what waits to be sent to the octets of Enqueue that are outstanding.
 func (s *Sender) auditQueue(held int) error {
 	unsent := 0
-	for i := range s.queue.length {
-		unsent += s.queue.at(i).Len()
+	for i := range s.queue.waiting.length {
+		unsent += s.queue.waiting.at(i).Len()
 	}
 	held += unsent
-	if s.current.loaded && s.current.fromQueue {
-		held += s.current.msg.Len() - s.current.offset
+	if s.queue.current.loaded && s.queue.current.fromQueue {
+		held += s.queue.current.rest()
 	}
-	if most := cmp.Or(s.cfg.SendBuffer, MaxBuffer); s.queuedOctets != unsent || s.bufferedOctets != held ||
-		s.bufferedOctets > most {
-		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.queuedOctets, s.bufferedOctets,
-			most, unsent, held)
+	if most := cmp.Or(s.cfg.SendBuffer, MaxBuffer); s.queue.waitingOctets != unsent || s.queue.bufferedOctets != held ||
+		s.queue.bufferedOctets > most {
+		return fmt.Errorf("%d octets unsent, %d held of %d; counted are %d and %d", s.queue.waitingOctets,
+			s.queue.bufferedOctets, most, unsent, held)
 	}
 	return nil
 }
 
 // DumpState returns all that the Sender counts and has measured. Tests compare it with what it was.
 func (s *Sender) DumpState() string {
-	g, b := &s.outstanding, []byte(nil)
-	b = fmt.Append(b, s.Stats(), *s.work.steps, g.firstUnacked, g.nextTSN, g.flightSize, g.dataInFlight, g.rwnd, s.maxRwnd,
-		s.Queued(), s.NextTimeout(),
-		s.inRecovery, s.bypassCwnd, s.burstLeft, s.burstCredit, s.ackedOctets, s.deferral, s.enqueuedSinceSack,
-		s.moreExpected, s.coalesceEndAt, s.ackCredit, s.zeroWindowProbing, s.probeAnswered, s.probeCutsToWindow,
-		s.latestDelivered, g.lossEligibleTo,
-		s.tailProbe.pending, s.tailProbe.unacked, s.tailProbe.tsn, s.sack.active, g.numToRetransmit,
-		g.numGapAcked, g.numReneged)
+	g, b, v, u, w := &s.outstanding, []byte(nil), &s.recovery, &s.burst, &s.window
+	b = fmt.Append(b, s.Stats(), *s.work.steps, g.firstUnacked, g.nextTSN, g.flightSize, g.dataInFlight, g.rwnd,
+		w.largest, s.Queued(), s.NextTimeout(), v.active, v.bypassCwnd, u.left, u.credit, u.ackedOctets, u.deferral,
+		u.enqueuedSinceSack, u.moreExpected, u.coalesceEndAt, s.work.renegeCredit, w.probing, w.probeAnswered,
+		w.probeIsCut, s.delivered.latest, g.lossEligibleTo, s.tailProbe.pending, s.tailProbe.unacked,
+		s.tailProbe.tsn, s.sack.active, g.numToRetransmit, g.numGapAcked, g.numReneged)
 	for _, p := range s.paths {
 		b = fmt.Append(b, " ", p.State, p.mtu, p.rttEst, p.flightSize, p.cc.Window(), p.cc.Ssthresh(), p.t3At,
 			p.ptoAt, p.nextSendAt, p.lastSentAt, p.idleSince,

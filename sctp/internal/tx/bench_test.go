@@ -101,7 +101,7 @@ func BenchmarkFillLong(b *testing.B) {
 				}
 				left = packets
 				now = now.Add(time.Millisecond)
-				if src == nil && s.queue.length == 0 {
+				if src == nil && s.queue.waiting.length == 0 {
 					if err := s.Enqueue(queued); err != nil {
 						b.Fatal(err)
 					}

@@ -143,10 +143,10 @@ func outstandingRecords(s *Sender) (told []string) {
 		r.body, r.head = [2][]byte{}, [HeadCap]byte{}
 		told = append(told, fmt.Sprintf("%+v %v", r, data))
 	}
-	if l := &s.current; l.loaded && l.offset > 0 {
+	if l := &s.queue.current; l.loaded && l.offset > 0 {
 		told = append(told, fmt.Sprint(l.fromQueue, l.offset, l.ssn))
 	}
-	return append(told, fmt.Sprint(s.Queued(), s.bufferedOctets))
+	return append(told, fmt.Sprint(s.Queued(), s.queue.bufferedOctets))
 }
 
 // Chunks from the midst of a long message that go in a run are those that go one by one, and so is
@@ -227,11 +227,11 @@ func TestHowManyChunksOfALongMessageARunHas(t *testing.T) {
 		row.slot.offset = row.off
 		row.slot.msg = Message{HeadLen: uint8(row.head),
 			Body: [2][]byte{make([]byte, row.first), make([]byte, row.second)}}
-		l.s.current = row.slot
+		l.s.queue.current = row.slot
 		n := l.s.sendMessageRun(0, b, p, row.size, row.n)
-		check.That(t, n == row.want && len(b.Pkts) == 1+n && l.s.current.offset == row.off+n*row.size &&
+		check.That(t, n == row.want && len(b.Pkts) == 1+n && l.s.queue.current.offset == row.off+n*row.size &&
 			int(l.s.NextTSN()) == 1+n,
 			"%s: a run of %d, want %d; there are %d packets, %d octets are sent, TSN %d is next", row.name, n,
-			row.want, len(b.Pkts), l.s.current.offset, l.s.NextTSN())
+			row.want, len(b.Pkts), l.s.queue.current.offset, l.s.NextTSN())
 	}
 }

@@ -23,25 +23,25 @@ const (
 
 // Expect says whether the user is about to send more. It has just read a message, and there are
 // others.
-func (s *Sender) Expect(more bool) { s.moreExpected = more }
+func (s *Sender) Expect(more bool) { s.burst.moreExpected = more }
 
 // waitsForMore reports whether new DATA waits because there will be more at once. That is so for a
 // user that says so. It is also so where two packets are in flight that could have been one, whose
 // SACK is not delayed.
 func (s *Sender) waitsForMore(now rawio.Time, p *Path, heard bool) bool {
 	pair := p.flightSize > 0 && p.flightSize <= p.pmdcs && !s.singlePacketInFlight(p)
-	n := s.queue.length
-	if s.current.loaded {
+	n := s.queue.waiting.length
+	if s.queue.current.loaded {
 		n++
 	}
-	over := s.cfg.NoDelay || !now.Before(s.coalesceEndAt)
-	if over || n == 0 || n >= maxCoalesced || s.current.loaded && s.current.offset > 0 ||
-		!(s.moreExpected || pair && !heard) || !p.minRTTBelow(shortRTT) || s.isPaced(p) {
-		s.coalesceEndAt, s.moreExpected = rawio.Never, s.moreExpected && !over
+	over := s.cfg.NoDelay || !now.Before(s.burst.coalesceEndAt)
+	if over || n == 0 || n >= maxCoalesced || s.queue.current.loaded && s.queue.current.offset > 0 ||
+		!(s.burst.moreExpected || pair && !heard) || !p.minRTTBelow(shortRTT) || s.isPaced(p) {
+		s.burst.coalesceEndAt, s.burst.moreExpected = rawio.Never, s.burst.moreExpected && !over
 		return false
 	}
-	if s.coalesceEndAt == rawio.Never {
-		s.coalesceEndAt = now.Add(coalesceTimeout)
+	if s.burst.coalesceEndAt == rawio.Never {
+		s.burst.coalesceEndAt = now.Add(coalesceTimeout)
 	}
 	return true
 }
@@ -69,25 +69,25 @@ const (
 func (s *Sender) chooseDeferral(now rawio.Time, p *Path, heard bool) {
 	switch {
 	case s.waitsForMore(now, p, heard):
-		s.deferral = deferMore
+		s.burst.deferral = deferMore
 	case s.cfg.NoDelay || !p.manyInFlight():
-		s.deferral = deferNone
-	case !heard && (s.Queued() < trainOctets || s.cfg.MaxBurst > 0 && s.burstLeft <= trainOctets/p.pmdcs):
-		s.deferral = deferAll
-	case !heard || s.enqueuedSinceSack:
-		s.deferral = deferShort
+		s.burst.deferral = deferNone
+	case !heard && (s.Queued() < trainOctets || s.cfg.MaxBurst > 0 && s.burst.left <= trainOctets/p.pmdcs):
+		s.burst.deferral = deferAll
+	case !heard || s.burst.enqueuedSinceSack:
+		s.burst.deferral = deferShort
 	default:
-		s.deferral = deferNone
+		s.burst.deferral = deferNone
 	}
-	s.enqueuedSinceSack = s.enqueuedSinceSack && !heard
+	s.burst.enqueuedSinceSack = s.burst.enqueuedSinceSack && !heard
 }
 
 // defersNewData reports whether new DATA to p, of the message in the slot, waits.
 func (s *Sender) defersNewData(p *Path) bool {
-	l := &s.current
-	if s.deferral == deferNone || s.sackNow || !l.fromQueue || l.msg.NoBundle || l.msg.SackNow ||
-		s.deferral != deferMore && !p.manyInFlight() {
+	l := &s.queue.current
+	if s.burst.deferral == deferNone || s.sackNow || !l.fromQueue || l.msg.NoBundle || l.msg.SackNow ||
+		s.burst.deferral != deferMore && !p.manyInFlight() {
 		return false
 	}
-	return s.deferral >= deferAll || s.Queued() < s.MaxPayload()
+	return s.burst.deferral >= deferAll || s.Queued() < s.MaxPayload()
 }

@@ -40,8 +40,8 @@ func TestShortPacketWaitsWhileEnoughIsInFlight(t *testing.T) {
 		{"a round trip not known yet", 5, 0, nil, false},
 		{"NoDelay", 5, quick, func(l *senderLab) { l.s.cfg.NoDelay = true }, false},
 		{"shutting down", 5, quick, func(l *senderLab) { l.s.SetSackNow(true) }, false},
-		{"a message that is to go alone", 5, quick, func(l *senderLab) { l.s.current.msg.NoBundle = true }, false},
-		{"a message whose SACK is asked for", 5, quick, func(l *senderLab) { l.s.current.msg.SackNow = true }, false},
+		{"a message that is to go alone", 5, quick, func(l *senderLab) { l.s.queue.current.msg.NoBundle = true }, false},
+		{"a message whose SACK is asked for", 5, quick, func(l *senderLab) { l.s.queue.current.msg.SackNow = true }, false},
 	} {
 		l := busyLab(t, tt.inFlight, tt.srtt)
 		l.enqueueMany(1, 100)

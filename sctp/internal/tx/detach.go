@@ -16,29 +16,35 @@ import (
 // call with the same arguments returns false. Others may have their turn in between.
 func (s *Sender) Detach(stream wire.StreamID, within []byte) (more bool) {
 	n := 0
-	for t, ok := s.lastInStream(stream); ok && !more; t, ok = s.prevInStream(t) {
+	for t, ok := s.lastInStream(stream); ok && !more; t, ok = s.outstanding.prevInStream(t) {
 		*s.work.steps++
 		if r := s.outstanding.recordOf(t); r.flags&flagDetached == 0 {
-			n += s.detachBody(&r.body, within)
+			n += s.detached.copyBody(&r.body, within)
 			more = n >= maxDetachOctets
 			if within == nil {
 				r.flags |= flagDetached
 			}
 		}
 	}
-	if s.current.loaded && s.current.msg.Stream == stream {
-		n += s.detachBody(&s.current.msg.Body, within)
+	if s.queue.current.loaded && s.queue.current.msg.Stream == stream {
+		n += s.detached.copyBody(&s.queue.current.msg.Body, within)
 	}
-	for i := range s.queue.length {
+	for i := range s.queue.waiting.length {
 		*s.work.steps++
-		if m := s.queue.at(i); m.Stream == stream {
-			n += s.detachBody(&m.Body, within)
+		if m := s.queue.waiting.at(i); m.Stream == stream {
+			n += s.detached.copyBody(&m.Body, within)
 		}
 	}
 	if n > 0 {
-		s.detachedUpTo = s.outstanding.nextTSN + wire.TSN(s.queue.length) + 1
+		s.detached.upTo = s.outstanding.nextTSN + wire.TSN(s.queue.waiting.length) + 1
 	}
 	return more
+}
+
+// detachedOctets counts what Detach has copied.
+type detachedOctets struct {
+	octets int
+	upTo   wire.TSN // up to which TSN it is kept, for Held
 }
 
 // maxDetachOctets is how much Detach copies at once, in octets; each piece counts for
@@ -48,12 +54,12 @@ const (
 	minDetachOctets = 64
 )
 
-// detachBody copies what it is to and returns what that counts.
-func (s *Sender) detachBody(body *[2][]byte, within []byte) (n int) {
+// copyBody copies what it is to and returns what that counts.
+func (d *detachedOctets) copyBody(body *[2][]byte, within []byte) (n int) {
 	for i, b := range body {
 		if len(b) > 0 && (within == nil || slicesOverlap(b, within)) {
 			body[i] = slices.Clone(b)
-			s.detachedOctets += len(b)
+			d.octets += len(b)
 			n += max(len(b), minDetachOctets)
 		}
 	}

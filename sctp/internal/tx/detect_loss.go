@@ -16,7 +16,7 @@ const missLimit = 3
 func (s *Sender) detectLoss(k *sackInProgress) (all bool) {
 	g, now := &s.outstanding, k.receivedAt
 	limit := k.acked.highestNewlyAcked
-	if s.inRecovery && k.acked.cumAdvanced {
+	if s.recovery.active && k.acked.cumAdvanced {
 		limit = k.acked.highestNamed
 	}
 	if limit.Less(k.missesFrom) {

@@ -27,7 +27,7 @@ type earlyTimeouts struct {
 // answer.
 func (s *Sender) earlyT3Timeout(p *Path) time.Duration {
 	e := &p.rttEst
-	if p.sackDelays.samples == 0 || e.backedOff || s.zeroWindowProbing || s.cfg.StrictRFC ||
+	if p.sackDelays.samples == 0 || e.backedOff || s.window.probing || s.cfg.StrictRFC ||
 		s.tailProbePath(p) != nil || s.Alternate(p) != p {
 		return e.rto
 	}

@@ -7,46 +7,46 @@ import "github.com/rddp-go/rddp/rawio"
 // transmission, so that nothing is missing on the wire. Call it before Poll: Poll itself does not
 // look at the time.
 func (s *Sender) Expire(now rawio.Time) (list []FailedMessage) {
-	if now.Before(s.earliestExpiryAt) {
+	if now.Before(s.queue.earliestExpiryAt) {
 		return nil
 	}
-	return s.dropExpired(now)
+	return s.queue.dropExpired(now)
 }
 
 // dropExpired is Expire for when there may be one.
-func (s *Sender) dropExpired(now rawio.Time) (list []FailedMessage) {
-	s.earliestExpiryAt = rawio.Never
-	if l := &s.current; l.loaded && l.fromQueue && l.offset == 0 && s.checkExpiry(now, &l.msg) {
+func (q *sendQueue) dropExpired(now rawio.Time) (list []FailedMessage) {
+	q.earliestExpiryAt = rawio.Never
+	if l := &q.current; l.loaded && l.fromQueue && l.offset == 0 && q.checkExpiry(now, &l.msg) {
 		list = append(list, FailedMessage{Stream: l.msg.Stream, Token: l.msg.Token})
 		*l = currentMessage{}
 	}
-	q, kept := &s.queue, 0
-	for i := range q.length {
-		m := q.at(i)
-		if s.checkExpiry(now, m) {
+	kept := 0
+	for i := range q.waiting.length {
+		m := q.waiting.at(i)
+		if q.checkExpiry(now, m) {
 			list = append(list, FailedMessage{Stream: m.Stream, Token: m.Token})
-			s.queuedOctets -= m.Len()
+			q.waitingOctets -= m.Len()
 			continue
 		}
 		if kept < i {
-			*q.at(kept) = *m
+			*q.waiting.at(kept) = *m
 		}
 		kept++
 	}
-	q.truncate(kept)
+	q.waiting.truncate(kept)
 	return list
 }
 
 // checkExpiry says whether the life of m has ended, and then frees its room in the send buffer.
 // Else it has Expire called in time.
-func (s *Sender) checkExpiry(now rawio.Time, m *Message) bool {
+func (q *sendQueue) checkExpiry(now rawio.Time, m *Message) bool {
 	switch {
 	case m.Expires == 0:
 		return false
 	case now.Before(m.Expires):
-		s.earliestExpiryAt = min(s.earliestExpiryAt, m.Expires)
+		q.earliestExpiryAt = min(q.earliestExpiryAt, m.Expires)
 		return false
 	}
-	s.bufferedOctets -= m.Len()
+	q.bufferedOctets -= m.Len()
 	return true
 }

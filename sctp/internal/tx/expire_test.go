@@ -50,10 +50,10 @@ func TestLifetime(t *testing.T) {
 		ErrSendBufferFull)
 	check.Equal(t, "expired", fmt.Sprint(l.expiredTokens()), "[2 5]") // not the first one, which is on its way
 	check.Equal(t, "octets queued", l.s.Queued(), full+200)
-	check.That(t, l.s.queue.at(l.s.queue.length).Body[0] == nil, "what has expired keeps the user's memory")
+	check.That(t, l.s.queue.waiting.at(l.s.queue.waiting.length).Body[0] == nil, "what has expired keeps the user's memory")
 	check.Error(t, "what has expired takes room", l.s.Enqueue(&Message{Body: [2][]byte{make([]byte, 200)}, Token: 6}),
 		nil)
-	l.s.current.msg.Expires = 1 // long ago: what was begun is sent all the same
+	l.s.queue.current.msg.Expires = 1 // long ago: what was begun is sent all the same
 	l.sackAfter(10, 2)
 	got = l.expiredTokens()
 	check.That(t, got == nil, "expired %v", got)
@@ -66,8 +66,8 @@ func TestLifetime(t *testing.T) {
 	}
 	check.Equal(t, "SSNs", fmt.Sprint(ssns), "[0 1 2 3]")
 	l.sack(6)
-	check.That(t, fmt.Sprint(l.acked) == "[1 3 4 6]" && l.s.bufferedOctets == 0 && l.s.queuedOctets == 0,
-		"acknowledged %v, %d octets held, %d unsent", l.acked, l.s.bufferedOctets, l.s.queuedOctets)
+	check.That(t, fmt.Sprint(l.acked) == "[1 3 4 6]" && l.s.queue.bufferedOctets == 0 && l.s.queue.waitingOctets == 0,
+		"acknowledged %v, %d octets held, %d unsent", l.acked, l.s.queue.bufferedOctets, l.s.queue.waitingOctets)
 	// The life of message 4 is over: nothing to do, once.
 	l.now = long
 	got = l.expiredTokens()
@@ -161,8 +161,8 @@ func TestSourceTakesNoOptions(t *testing.T) {
 	l := newLab(t, 2)
 	l.s.SetUpper(overreachingSource{}, l)
 	l.s.Poll(second)
-	m := l.s.current.msg
-	check.That(t, l.s.current.loaded && m.Expires == 0 && m.Path == 0 && !m.NoBundle, "%+v", m)
+	m := l.s.queue.current.msg
+	check.That(t, l.s.queue.current.loaded && m.Expires == 0 && m.Path == 0 && !m.NoBundle, "%+v", m)
 }
 
 // overreachingSource is a Source that sets the fields that are not its own.

@@ -1,11 +1,25 @@
 package tx
 
-import "github.com/rddp-go/rddp/rawio"
+import (
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// lossRecovery is what is lost, or may be, and the reaction to it.
+type lossRecovery struct {
+	active          bool                         // in Fast Recovery (7.2.4)
+	bypassCwnd      bool                         // the packet that ignores cwnd on entering it is still to be sent
+	exitTSN         wire.TSN                     // where Fast Recovery ends
+	pathsToMark     PathSet                      // where T3-rtx has more to mark
+	rackAt          rawio.Time                   // when what is missing may be lost, or Never
+	pathSuspectedAt rawio.Time                   // when a path was last left
+	recentLosses    *[maxRecentLosses]recentLoss // what was taken for lost recently, by TSN; nil: nothing ever was
+}
 
 // enterFastRecovery reacts to the chunks that were marked by miss indications (section 7.2.4,
 // points 2 to 6).
 func (s *Sender) enterFastRecovery(now rawio.Time, lost PathSet) {
-	if lost == 0 || s.inRecovery {
+	if lost == 0 || s.recovery.active {
 		return
 	}
 	for _, p := range s.paths {
@@ -14,9 +28,9 @@ func (s *Sender) enterFastRecovery(now rawio.Time, lost PathSet) {
 			p.reordering.mayUndo = !s.cfg.StrictRFC
 		}
 	}
-	s.inRecovery, s.bypassCwnd = true, true
-	s.recoveryExit = s.outstanding.nextTSN - 1
-	s.rareStats().FastRetransmits++
+	s.recovery.active, s.recovery.bypassCwnd = true, true
+	s.recovery.exitTSN = s.outstanding.nextTSN - 1
+	s.stats.rare().FastRetransmits++
 }
 
 // reduceCwnd is the reaction to a loss.
@@ -28,8 +42,8 @@ func (s *Sender) reduceCwnd(now rawio.Time, p *Path) {
 
 // exitRecovery leaves Fast Recovery when its exit point is acknowledged (section 6.2.1, D iv).
 func (s *Sender) exitRecovery(now rawio.Time) {
-	if s.inRecovery && s.recoveryExit.Less(s.outstanding.firstUnacked) {
-		s.inRecovery = false
+	if s.recovery.active && s.recovery.exitTSN.Less(s.outstanding.firstUnacked) {
+		s.recovery.active = false
 		s.endRecovery(now)
 	}
 	s.updateBypassCwnd()
@@ -38,5 +52,6 @@ func (s *Sender) exitRecovery(now rawio.Time) {
 // updateBypassCwnd no longer lets a packet ignore cwnd when the reason for it has gone, or there is
 // nothing to send in it.
 func (s *Sender) updateBypassCwnd() {
-	s.bypassCwnd = s.bypassCwnd && (s.inRecovery || s.tailProbe.pending) && s.outstanding.numToRetransmit > 0
+	v := &s.recovery
+	v.bypassCwnd = v.bypassCwnd && (v.active || s.tailProbe.pending) && s.outstanding.numToRetransmit > 0
 }

@@ -33,7 +33,7 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 		return
 	}
 	s.outstanding.recordNewSends(first, size, p)
-	s.burstLeft -= n
+	s.burst.left -= n
 	s.withheld.packetsUntilNext = max(s.withheld.packetsUntilNext-n, min(s.withheld.packetsUntilNext, 1))
 	s.stats.Chunks += uint64(n)
 	s.stats.Octets += uint64(n * size)
@@ -43,15 +43,15 @@ func (s *Sender) FillMore(now rawio.Time, b *pack.Batch, p *Path) {
 // fastPathChunks returns how many new chunks may go to p, to which one went just now, without any
 // other check.
 func (s *Sender) fastPathChunks(p *Path, size, chunk int) int {
-	l := &s.current
-	if l.loaded && !l.fromQueue || (l.loaded || s.queue.length > 0) && s.deferral > deferShort ||
-		s.outstanding.numToRetransmit > 0 || s.zeroWindowProbing || s.sackNow ||
+	l := &s.queue.current
+	if l.loaded && !l.fromQueue || !s.queue.isEmpty() && s.burst.deferral > deferShort ||
+		s.outstanding.numToRetransmit > 0 || s.window.probing || s.sackNow ||
 		p.onePacketOnly || s.hasNarrowWindow(p) || s.isPaced(p) || !p.rttTiming || p != s.DataPath() {
 		return 0
 	}
 	n := min((p.sendWindow()-1-p.flightSize)/chunk, s.outstanding.rwnd/size-1, maxOutstanding-s.outstanding.len())
 	if s.cfg.MaxBurst > 0 {
-		n = min(n, s.burstLeft)
+		n = min(n, s.burst.left)
 	}
 	return n
 }
@@ -62,8 +62,8 @@ func (s *Sender) nextChunkIsFull(now rawio.Time, size int) bool {
 	if !s.loadMessage(now, size) || s.isSSNAmbiguous() {
 		return false
 	}
-	l := &s.current
-	rest := l.msg.Len() - l.offset
+	l := &s.queue.current
+	rest := l.rest()
 	return l.msg.Path == 0 && (rest == size || rest > size && l.fromQueue)
 }
 
@@ -72,18 +72,18 @@ func (s *Sender) nextChunkIsFull(now rawio.Time, size int) bool {
 func (s *Sender) sendFullChunk(now rawio.Time, b *pack.Batch, p *Path, size int) {
 	var t wire.TSN
 	var r *chunkRecord
-	if s.current.fromQueue {
+	if s.queue.current.fromQueue {
 		t, r = s.takeNextChunk(now, p, size)
 	} else {
 		t, r = s.takeSourceMessage(p)
 	}
 	r.sentStamp = stampOf(now)
 	b.BeginAgain()
-	if s.ecnEnabled {
+	if s.ecn.enabled {
 		b.SetECN(rawio.ECT0)
 	}
 	if r.flags&flagEnqueued == 0 {
-		r.head = s.current.msg.Head // last, as the Source has only just written it, in pieces
+		r.head = s.queue.current.msg.Head // last, as the Source has only just written it, in pieces
 	}
 	appendChunk(b, t, r, p, r.wireFlags)
 	b.End()
@@ -92,17 +92,17 @@ func (s *Sender) sendFullChunk(now rawio.Time, b *pack.Batch, p *Path, size int)
 // takeSourceMessage gives the message in the slot, from the Source, a TSN. Its head is yet to be
 // copied.
 func (s *Sender) takeSourceMessage(p *Path) (wire.TSN, *chunkRecord) {
-	m := &s.current.msg
-	s.current.loaded = false
+	m := &s.queue.current.msg
+	s.queue.current.loaded = false
 	t, r := s.outstanding.appendRecord()
 	r.body, r.token, r.ppid = m.Body, m.Token, m.PPID
 	r.stream, r.ssn, r.size, r.wireFlags, r.flags = m.Stream, 0, uint16(m.Len()), wire.FlagB|wire.FlagE, 0
 	r.missCount, r.unreportedDups, r.path = 0, 0, p.index
-	s.linkInStream(t, r)
+	s.streams.link(t, r)
 	if m.Unordered {
 		r.wireFlags |= wire.FlagU
 	} else {
-		r.ssn = s.takeSSN(m.Stream, t)
+		r.ssn = s.streams.takeSSN(m.Stream, t)
 	}
 	if m.SackNow {
 		r.wireFlags |= wire.FlagI

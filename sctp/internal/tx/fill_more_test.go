@@ -224,7 +224,7 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 				must.That(t, a == b, "seed %d, step %d: %d packets one by one, %d otherwise:\n%s\n%s", seed, step,
 					len(wrote[0]), len(wrote[i]), a, b)
 				must.That(t, one.Stats() == more.Stats() && one.outstanding.rwnd == more.outstanding.rwnd &&
-					one.burstLeft == more.burstLeft && one.NextTimeout() == more.NextTimeout(),
+					one.burst.left == more.burst.left && one.NextTimeout() == more.NextTimeout(),
 					"seed %d, step %d: %+v and %+v", seed, step, one.Stats(), more.Stats())
 				must.That(t, slices.Equal(ends[0].acked, ends[i].acked),
 					"seed %d, step %d: acknowledged are %d and %d", seed, step, ends[0].acked, ends[i].acked)
@@ -253,7 +253,7 @@ func TestFillMoreMakesWhatFillMakes(t *testing.T) {
 // streamChains is what is outstanding of each stream, from its last chunk on.
 func streamChains(s *Sender) (told string) {
 	for id := range wire.StreamID(4) {
-		for t, ok := s.lastInStream(id); ok; t, ok = s.prevInStream(t) {
+		for t, ok := s.lastInStream(id); ok; t, ok = s.outstanding.prevInStream(t) {
 			told += fmt.Sprint(" ", id, ":", t)
 		}
 	}
@@ -354,8 +354,8 @@ func TestSourceThatBreaksItsWord(t *testing.T) {
 	} {
 		l := newLab(t, 1)
 		l.s.SetUpper(oneMessageSource(row.give), l)
-		if l.s.Poll(l.now) != nil || l.s.Fault() == nil || l.s.current.loaded || l.s.loadMessage(l.now, full) {
-			t.Errorf("%s: %v, to be sent: %v", row.name, l.s.Fault(), l.s.current.loaded)
+		if l.s.Poll(l.now) != nil || l.s.Fault() == nil || l.s.queue.current.loaded || l.s.loadMessage(l.now, full) {
+			t.Errorf("%s: %v, to be sent: %v", row.name, l.s.Fault(), l.s.queue.current.loaded)
 		} else if f := l.s.Fault(); f.Where != "tx.loadMessage" || f.What != "the Source gave a message of "+row.what+
 			"; next TSN 1" {
 			t.Errorf("%s: %v", row.name, f)

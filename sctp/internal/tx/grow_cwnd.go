@@ -21,10 +21,10 @@ func (s *Sender) growCwnd(now rawio.Time) {
 			p.renegedOctets -= again
 			p.cc.OnAck(now, cc.Ack{
 				Octets: k.ackedOctets - again, Full: min(k.cwndLimitedOctets, k.ackedOctets-again), Dups: k.dupOctets,
-				Flight:   k.priorFlight,
-				Recovery: s.inRecovery || s.ecnEchoed, AllAcked: all, RTT: k.rtt, Trip: k.minRTT, Spread: s.isPaced(p),
+				Flight: k.priorFlight, Recovery: s.recovery.active || s.ecn.echoed, AllAcked: all,
+				RTT: k.rtt, Trip: k.minRTT, Spread: s.isPaced(p),
 			})
 		}
 	}
-	s.ecnEchoed = false
+	s.ecn.echoed = false
 }

@@ -11,7 +11,6 @@ import (
 type IdleState struct {
 	nextSSN              sparse.Table[wire.SSN]
 	stats                commonStats
-	retransmittedOctets  uint64 // retransmittedOctets
 	nextTSN              wire.TSN
 	rwnd                 uint32
 	maxRwnd              uint32
@@ -24,26 +23,25 @@ type IdleState struct {
 // outstanding or waits to be sent, and no timer runs. What is forgotten is how earlier
 // acknowledgements came.
 func (s *Sender) CanIdle() bool {
-	return s.isDrained() && s.NextTimeout() == rawio.Never && !s.inRecovery && !s.bypassCwnd &&
-		!s.zeroWindowProbing && !s.tailProbe.unacked && !s.withheld.isActive && !s.sackNow && !s.moreExpected &&
+	return s.isDrained() && s.NextTimeout() == rawio.Never && !s.recovery.active && !s.recovery.bypassCwnd &&
+		!s.window.probing && !s.tailProbe.unacked && !s.withheld.isActive && !s.sackNow && !s.burst.moreExpected &&
 		s.Fault() == nil
 }
 
 // IdleState returns what RestoreFrom goes on from. Call it when CanIdle says so.
 func (s *Sender) IdleState() IdleState {
 	s.Trim()
-	return IdleState{nextSSN: s.nextSSN, stats: s.stats, retransmittedOctets: s.retransmittedOctets,
-		nextTSN: s.outstanding.nextTSN, rwnd: uint32(s.Rwnd()), maxRwnd: uint32(s.maxRwnd), outStreams: s.outStreams,
+	return IdleState{nextSSN: s.streams.nextSSN, outStreams: s.streams.count, stats: s.stats,
+		nextTSN: s.outstanding.nextTSN, rwnd: uint32(s.Rwnd()), maxRwnd: uint32(s.window.largest),
 		primaryIndex: s.primaryIndex, packetsUntilWithhold: int32(s.withheld.packetsUntilNext)}
 }
 
 // RestoreFrom has a Sender that has its paths, and has sent nothing, go on from r.
 func (s *Sender) RestoreFrom(r *IdleState) {
-	s.nextSSN, s.stats, s.retransmittedOctets, s.outStreams, s.primaryIndex = r.nextSSN, r.stats,
-		r.retransmittedOctets, r.outStreams, r.primaryIndex
+	s.streams.nextSSN, s.streams.count, s.stats, s.primaryIndex = r.nextSSN, r.outStreams, r.stats, r.primaryIndex
 	s.withheld.packetsUntilNext = int(r.packetsUntilWithhold)
 	s.outstanding.initTSN(r.nextTSN)
-	s.outstanding.rwnd, s.maxRwnd = int(r.rwnd), int(r.maxRwnd)
+	s.outstanding.rwnd, s.window.largest = int(r.rwnd), int(r.maxRwnd)
 }
 
 // Stats returns those of the Sender.

@@ -60,7 +60,7 @@ func (s *Sender) updateLossEligible() (all bool) {
 		if r.flags&flagResent != 0 {
 			continue // in its turn
 		}
-		if !s.sentBeforeDelivered(first.tsn, r) {
+		if !s.delivered.overtook(first.tsn, r) {
 			break
 		}
 		s.markLossEligible(first.tsn, r)
@@ -79,7 +79,7 @@ func (s *Sender) updateRetransmitted() (all bool) {
 			continue
 		}
 		r := g.recordOf(e.tsn)
-		if !s.sentBeforeDelivered(e.tsn, r) {
+		if !s.delivered.overtook(e.tsn, r) {
 			return true
 		}
 		s.markLossEligible(e.tsn, r)

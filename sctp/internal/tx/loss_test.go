@@ -70,8 +70,8 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	l.now = 300 * ms
 	l.sack(2, gap{4, 6})
 	// req 9260-7.2.4-8
-	check.That(t, l.s.inRecovery && l.s.recoveryExit == 12,
-		"recovery %v, exit point %d, want the highest outstanding TSN", l.s.inRecovery, l.s.recoveryExit)
+	check.That(t, l.s.recovery.active && l.s.recovery.exitTSN == 12,
+		"recovery %v, exit point %d, want the highest outstanding TSN", l.s.recovery.active, l.s.recovery.exitTSN)
 	// req 9260-7.2.3-1, 9260-7.2.4-4, 9260-7.2.4-10
 	want := max((before+counted)/2, 4000)
 	check.That(t, l.pathAt(0).cc.Window() == want && l.pathAt(0).cc.Ssthresh() == want,
@@ -85,9 +85,9 @@ func TestFastRetransmitOnTheThirdMiss(t *testing.T) {
 	l.sack(2, gap{4, 8})
 	check.That(t, l.pathAt(0).cc.Window() <= max((before+counted)/2, 4000), "cwnd grew in Fast Recovery")
 	l.sack(11)
-	check.That(t, l.s.inRecovery, "Fast Recovery ended before its exit point")
+	check.That(t, l.s.recovery.active, "Fast Recovery ended before its exit point")
 	l.sack(12)
-	check.That(t, !l.s.inRecovery, "Fast Recovery goes on after its exit point")
+	check.That(t, !l.s.recovery.active, "Fast Recovery goes on after its exit point")
 }
 
 func TestMissesCountBelowTheHighestNewlyAcknowledgedOnly(t *testing.T) {
@@ -223,7 +223,7 @@ func TestT3EndsFastRecovery(t *testing.T) {
 	}
 	l.transmit()
 	l.runNextTimeout()
-	check.That(t, !l.s.inRecovery, "in Fast Recovery after a timeout: slow start could not grow cwnd")
+	check.That(t, !l.s.recovery.active, "in Fast Recovery after a timeout: slow start could not grow cwnd")
 }
 
 func TestTimerRules(t *testing.T) {
@@ -353,7 +353,7 @@ func TestShutdownAcknowledges(t *testing.T) {
 		l.sack(0, gap{2, last})
 	}
 	_, err = l.s.HandleCumAck(l.now, 5)
-	check.That(t, err == nil && !l.s.inRecovery, "still in Fast Recovery when a SHUTDOWN has acknowledged all, %v", err)
+	check.That(t, err == nil && !l.s.recovery.active, "still in Fast Recovery when a SHUTDOWN has acknowledged all, %v", err)
 }
 
 // A peer in SHUTDOWN-SENT that answers DATA by SHUTDOWN alone must not run us into a window of 0.
@@ -415,7 +415,7 @@ func TestStampsAcrossAJumpOfTheClock(t *testing.T) {
 	l.sackAfter(100, 1)
 	l.now += rawio.Time(maxStampAge)
 	l.s.HandleTimeout(l.now)
-	check.That(t, l.s.latestDelivered.isSet, "what has arrived is forgotten sooner than stamps wrap")
+	check.That(t, l.s.delivered.latest.isSet, "what has arrived is forgotten sooner than stamps wrap")
 	for _, jump := range []time.Duration{maxStampAge + 1, 1 << 31 * time.Microsecond, 4281 * time.Second,
 		1 << 32 * time.Microsecond, 10 * time.Hour} {
 		for name, first := range map[string]func(*senderLab){

@@ -1,6 +1,7 @@
 package tx
 
 import (
+	"github.com/rddp-go/rddp/internal/invariant"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -64,42 +65,9 @@ type Source interface {
 	Idle() bool
 }
 
-// messageQueue is a FIFO of messages in a ring that grows by doubling.
-type messageQueue struct {
-	ring   []Message
-	head   int
-	length int
-}
-
-func (q *messageQueue) at(i int) *Message { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
-
-func (q *messageQueue) push(m *Message) {
-	if q.length == len(q.ring) {
-		ring := make([]Message, max(8, 2*len(q.ring)))
-		for i := range q.length {
-			ring[i] = *q.at(i)
-		}
-		q.ring, q.head = ring, 0
-	}
-	q.length++
-	*q.at(q.length - 1) = *m
-}
-
-func (q *messageQueue) pop(m *Message) {
-	p := q.at(0)
-	*m = *p
-	*p = Message{} // let go of the user's memory
-	if q.length--; q.length == 0 {
-		q.head = 0 // which is in the processor's caches
-	} else {
-		q.head = (q.head + 1) & (len(q.ring) - 1)
-	}
-}
-
-// truncate keeps the first n messages.
-func (q *messageQueue) truncate(n int) {
-	for i := n; i < q.length; i++ {
-		*q.at(i) = Message{}
-	}
-	q.length = n
+// upperLayer is what is above the Sender.
+type upperLayer struct {
+	source Source
+	sink   Sink
+	fault  *invariant.Error // the Source has broken its word: it is asked no more
 }

@@ -24,7 +24,7 @@ const (
 	maxSentSpans  = maxExactSpans + 72
 )
 
-// sentSpans are what was sent within a trip, in the order of sending: a ring.
+// window.sentSpans are what was sent within a trip, in the order of sending: a ring.
 type sentSpans struct {
 	entries      [maxSentSpans]sentSpan
 	head, length int
@@ -51,14 +51,14 @@ func (s *Sender) mayTestPeer(p *Path) bool {
 // outrunsNarrowWindow reports whether size octets more to p are more than the window in one trip.
 // It remembers when they are not.
 func (s *Sender) outrunsNarrowWindow(now rawio.Time, p *Path, size int) bool {
-	l := s.sentSpans
+	l := s.window.sentSpans
 	if l == nil || !s.hasNarrowWindow(p) {
 		return false
 	}
 	if l.dropElapsed(now) == 0 || l.octets+size <= s.outstanding.rwnd+s.outstanding.dataInFlight {
 		return false
 	}
-	s.paceAt = l.entries[l.head].earliestAckAt
+	s.burst.paceAt = l.entries[l.head].earliestAckAt
 	p.ackedTooSoon = true
 	return true
 }
@@ -66,14 +66,14 @@ func (s *Sender) outrunsNarrowWindow(now rawio.Time, p *Path, size int) bool {
 // recordNarrowSend notes that size octets go to p.
 func (s *Sender) recordNarrowSend(now rawio.Time, p *Path, size int) {
 	if !s.hasNarrowWindow(p) {
-		s.sentSpans = nil
+		s.window.sentSpans = nil
 		return
 	}
-	if s.sentSpans == nil {
-		s.sentSpans = new(sentSpans)
+	if s.window.sentSpans == nil {
+		s.window.sentSpans = new(sentSpans)
 	}
-	s.sentSpans.dropElapsed(now)
-	s.sentSpans.add(now, p.provedRTT, size)
+	s.window.sentSpans.dropElapsed(now)
+	s.window.sentSpans.add(now, p.provedRTT, size)
 }
 
 // dropElapsed drops what may have been acknowledged, and returns how many are left.
@@ -99,18 +99,19 @@ func (l *sentSpans) add(now rawio.Time, trip time.Duration, size int) {
 	l.octets += size
 }
 
-// sentSpansMemory returns the octets of memory for them.
-func (s *Sender) sentSpansMemory() int {
-	if s.sentSpans == nil {
+// held returns the octets of memory behind it.
+func (w *peerWindow) held() int {
+	if w.sentSpans == nil {
 		return 0
 	}
-	return int(unsafe.Sizeof(*s.sentSpans))
+	return int(unsafe.Sizeof(*w.sentSpans))
 }
 
 // moreFollows reports whether there is more to send behind the next size octets. Then an honest
 // peer sees that they are missing.
 func (s *Sender) moreFollows(size int) bool {
-	return s.queue.length > 0 || s.current.msg.Len()-s.current.offset > size || s.source != nil && !s.source.Idle()
+	q, u := &s.queue, &s.upper
+	return q.waiting.length > 0 || q.current.rest() > size || u.source != nil && !u.source.Idle()
 }
 
 // windowHoldsTwo reports whether the peer's window holds two chunks of size octets.
@@ -126,10 +127,10 @@ func (s *Sender) hasRoomForTwo(p *Path, size int) bool {
 // ackedEarlyOctets is how much of what was sent to a narrow window counts against it although it
 // was acknowledged.
 func (s *Sender) ackedEarlyOctets(p *Path) int {
-	if s.sentSpans == nil || !s.hasNarrowWindow(p) {
+	if s.window.sentSpans == nil || !s.hasNarrowWindow(p) {
 		return 0
 	}
-	return max(s.sentSpans.octets-s.outstanding.dataInFlight, 0)
+	return max(s.window.sentSpans.octets-s.outstanding.dataInFlight, 0)
 }
 
 // waitsForNarrowWindow reports whether the next chunk waits until a narrow window has room for one
@@ -149,9 +150,9 @@ func (s *Sender) waitsForNarrowWindow(now rawio.Time, p *Path, size int) bool {
 		w.drainDeadlineAt, w.packetsUntilNext = 0, 0
 		return false
 	}
-	s.paceAt = w.drainDeadlineAt
-	if l := s.sentSpans; l != nil && l.length > 0 {
-		s.paceAt = min(s.paceAt, l.entries[l.head].earliestAckAt)
+	s.burst.paceAt = w.drainDeadlineAt
+	if l := s.window.sentSpans; l != nil && l.length > 0 {
+		s.burst.paceAt = min(s.burst.paceAt, l.entries[l.head].earliestAckAt)
 	}
 	return true
 }

@@ -49,7 +49,7 @@ func TestNarrowWindowOpensWithTheProvedTrip(t *testing.T) {
 		{"one path", func(l *senderLab) {}, []int{2, 2, 2}, 40 * time.Millisecond},
 		{"the farther path", func(l *senderLab) { l.s.SetPrimary(1) }, []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 2}, 40 * time.Millisecond},
 		{"the peer has proved to be nearer", func(l *senderLab) { l.pathAt(0).BoundProvedRTT(20 * time.Millisecond) }, []int{0, 2, 2}, 20 * time.Millisecond},
-		{"what is idle is given back", func(l *senderLab) { l.s.lastAckedAt = l.now; l.s.Trim() }, []int{2, 2}, 40 * time.Millisecond},
+		{"what is idle is given back", func(l *senderLab) { l.s.delivered.at = l.now; l.s.Trim() }, []int{2, 2}, 40 * time.Millisecond},
 		{"the peer has proved to be near", func(l *senderLab) { l.pathAt(0).BoundProvedRTT(time.Millisecond) }, []int{400}, time.Millisecond},
 		{"by the letter", func(l *senderLab) { l.s.cfg.StrictRFC = true }, []int{400}, time.Millisecond},
 		{"nobody draws", func(l *senderLab) { l.s.cfg.Rand = nil }, []int{400}, time.Millisecond},
@@ -95,28 +95,28 @@ func TestSpansOfANarrowWindow(t *testing.T) {
 		must.That(t, sent <= most, "%d octets in %v, where %d are allowed", sent, l.now.Sub(begun), most)
 	}
 	check.That(t, sent >= 3*window, "no more than %d octets", sent)
-	check.That(t, l.s.sentSpans.length <= maxSentSpans && l.s.sentSpans.length > maxExactSpans, "%d spans",
-		l.s.sentSpans.length)
-	held, spans := l.s.Held(), l.s.sentSpans
-	l.s.sentSpans = nil
+	check.That(t, l.s.window.sentSpans.length <= maxSentSpans && l.s.window.sentSpans.length > maxExactSpans, "%d spans",
+		l.s.window.sentSpans.length)
+	held, spans := l.s.Held(), l.s.window.sentSpans
+	l.s.window.sentSpans = nil
 	check.Equal(t, "octets for them", held-l.s.Held(), int(unsafe.Sizeof(*spans)))
-	l.s.sentSpans = spans
+	l.s.window.sentSpans = spans
 	l.now = l.now.Add(time.Second)
-	l.s.lastAckedAt = l.now
-	for l.s.queue.length > 0 || l.s.current.loaded {
+	l.s.delivered.at = l.now
+	for l.s.queue.waiting.length > 0 || l.s.queue.current.loaded {
 		l.ackAllEarly(window)
 		l.now = l.now.Add(40 * time.Millisecond)
 	}
-	l.s.lastAckedAt = l.now.Add(time.Second)
+	l.s.delivered.at = l.now.Add(time.Second)
 	l.s.Trim()
-	check.That(t, l.s.sentSpans == nil, "they are kept when all is over")
+	check.That(t, l.s.window.sentSpans == nil, "they are kept when all is over")
 	l.enqueueMany(1, 10)
 	l.ackAllEarly(window)
-	check.That(t, l.s.sentSpans != nil, "nothing is remembered")
+	check.That(t, l.s.window.sentSpans != nil, "nothing is remembered")
 	l.s.SetPeer(1<<20, 16)
 	l.enqueueMany(1, 10)
 	l.ackAllEarly(1 << 20)
-	check.That(t, l.s.sentSpans == nil, "they are kept with a wide window")
+	check.That(t, l.s.window.sentSpans == nil, "they are kept with a wide window")
 }
 
 // A span counts until a trip is over behind the last that was sent in it, not behind its first.

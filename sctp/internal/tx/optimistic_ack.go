@@ -96,14 +96,13 @@ func (s *Sender) shouldWithhold(p *Path, size int) bool {
 
 // mayWithhold reports whether anything may be withheld from p now.
 func (s *Sender) mayWithhold(p *Path) bool {
-	return s.cfg.Rand != nil && !s.cfg.StrictRFC && !s.withheld.isActive && !s.zeroWindowProbing && !s.inRecovery &&
+	return s.cfg.Rand != nil && !s.cfg.StrictRFC && !s.withheld.isActive && !s.window.probing && !s.recovery.active &&
 		p.isUsable() && (p.provedRTT == 0 || p.provedRTT >= nearRTT)
 }
 
-// acksWithheld reports whether a peer that acknowledges the TSNs from one to another lies about
-// what was withheld.
-func (s *Sender) acksWithheld(from, to wire.TSN) bool {
-	w := &s.withheld
+// isWithin reports whether the chunk is among the TSNs from one to another. A peer that
+// acknowledges these lies.
+func (w *withheldChunk) isWithin(from, to wire.TSN) bool {
 	return w.isActive && from.LessEq(w.tsn) && w.tsn.LessEq(to)
 }
 
@@ -139,6 +138,6 @@ func (s *Sender) recordWithheldSent(r *chunkRecord) {
 // overRetransmitBudget reports whether so much went again that reports of losses are not believed
 // any more.
 func (s *Sender) overRetransmitBudget() bool {
-	went := s.stats.Octets - s.retransmittedOctets
-	return !s.cfg.StrictRFC && s.retransmittedOctets > maxRetransmitRatio*went+freeRetransmitOctets
+	went := s.stats.Octets - s.stats.retransmittedOctets
+	return !s.cfg.StrictRFC && s.stats.retransmittedOctets > maxRetransmitRatio*went+freeRetransmitOctets
 }

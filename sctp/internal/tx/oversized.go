@@ -43,7 +43,7 @@ func (s *Sender) nextRetransmitPath(now rawio.Time) *Path {
 		if !p.waitsToFragment(now, r) {
 			return p
 		}
-		s.paceAt = min(s.paceAt, p.fragmentAgainAt)
+		s.burst.paceAt = min(s.burst.paceAt, p.fragmentAgainAt)
 		*s.work.steps++
 		passed++
 	}

@@ -24,7 +24,7 @@ func (s *Sender) pacingBlocks(now rawio.Time, p *Path) bool {
 	if !now.Before(p.nextSendAt) || !s.isPaced(p) {
 		return false
 	}
-	s.paceAt, p.pacingHeld = p.nextSendAt, true
+	s.burst.paceAt, p.pacingHeld = p.nextSendAt, true
 	return true
 }
 

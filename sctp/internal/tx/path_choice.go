@@ -18,14 +18,7 @@ func (s *Sender) DataPath() *Path {
 // nextPath returns where the next new DATA goes. That is the path that its message names, if it is
 // active, else DataPath.
 func (s *Sender) nextPath() *Path {
-	m := &s.current.msg
-	if !s.current.loaded {
-		if s.queue.length == 0 {
-			return s.DataPath()
-		}
-		m = s.queue.at(0)
-	}
-	if m.Path > 0 {
+	if m := s.queue.peek(); m != nil && m.Path > 0 {
 		if p := s.paths[m.Path-1]; p.isUsable() {
 			return p
 		}

@@ -8,15 +8,12 @@ import (
 )
 
 // Prefetch prefetches the Sender for the association.
-func (s *Sender) Prefetch() { prefetch.Range(s, unsafe.Offsetof(s.sink), unsafe.Sizeof(*s)) }
+func (s *Sender) Prefetch() { prefetch.Range(s, 0, unsafe.Sizeof(*s)) }
 
 // PrefetchSend prefetches what sending a message looks at.
 func (s *Sender) PrefetchSend() {
-	prefetch.Range(s, sendFieldsOffset, unsafe.Offsetof(s.outstanding)+unsafe.Offsetof(s.outstanding.memoryOctets))
+	prefetch.Range(s, 0, unsafe.Offsetof(s.outstanding)+unsafe.Offsetof(s.outstanding.memoryOctets))
 }
-
-// sendFieldsOffset is where in a Sender it begins what sending a message looks at.
-const sendFieldsOffset = unsafe.Offsetof(Sender{}.sack) + unsafe.Offsetof(sackInProgress{}.active)
 
 // PathSendOffset is where in a Path it begins what sending a message looks at.
 const PathSendOffset = unsafe.Offsetof(Path{}.rttEst) + unsafe.Offsetof(rttEstimator{}.rto)

@@ -38,10 +38,10 @@ func (s *Sender) rackTimeLeft(now rawio.Time, t wire.TSN, r *chunkRecord) (left 
 
 // armRACK starts the timer for the first loss-eligible chunk.
 func (s *Sender) armRACK(now rawio.Time) {
-	s.rackAt = rawio.Never
+	s.recovery.rackAt = rawio.Never
 	if t, ok := s.outstanding.lossEligible.Next(s.outstanding.firstUnacked, s.outstanding.len()); ok {
 		if left, known := s.rackTimeLeft(now, t, s.outstanding.recordOf(t)); known {
-			s.rackAt = now.Add(max(left, minRACKTimeout))
+			s.recovery.rackAt = now.Add(max(left, minRACKTimeout))
 		}
 	}
 }
@@ -63,8 +63,8 @@ func (s *Sender) handleRACKTimeout(now rawio.Time) {
 		}
 		t, ok = g.nextInSet(&g.lossEligible, t)
 	}
-	if s.rackAt = next; ok {
-		s.rackAt = min(next, now.Add(minRACKTimeout))
+	if s.recovery.rackAt = next; ok {
+		s.recovery.rackAt = min(next, now.Add(minRACKTimeout))
 	}
 	s.enterFastRecovery(now, lost)
 	for _, p := range s.paths {

@@ -132,9 +132,9 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.expectTSNs("a SACK at the very moment", "2")
 	l, _ = farLab(t, 1, 0)
 	again := maxRetransmitRatio*l.s.stats.Octets + freeRetransmitOctets + 1 // to a peer that lies
-	l.s.retransmittedOctets, l.s.stats.Octets = again, l.s.stats.Octets+again
+	l.s.stats.retransmittedOctets, l.s.stats.Octets = again, l.s.stats.Octets+again
 	l.sackAfter(100, 1, gap{3, 3})
-	check.Equal(t, "a timer for what is reported missing and not believed", l.s.rackAt, rawio.Never)
+	check.Equal(t, "a timer for what is reported missing and not believed", l.s.recovery.rackAt, rawio.Never)
 	l, _ = farLab(t, 2, 1)
 	l.pathAt(1).ObserveRTT(100_000_000)
 	l.sackAfter(100, 1, gap{4, 4})
@@ -157,11 +157,11 @@ func TestMissingIsLostAfterARoundTripAndAQuarter(t *testing.T) {
 	l.expectTSNs("but not what was taken back", "2 | 3")
 	l.sack(5)
 	check.Equal(t, "octets that open the window, each once", c.octets, 5*counted)
-	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
+	check.Equal(t, "a timer", l.s.recovery.rackAt, rawio.Never)
 	l, _ = farLab(t, 2, 2)
 	l.sackAfter(100, 1, gap{4, 5})
 	l.expectTSNs("arrivals over another path say nothing", "")
-	check.Equal(t, "a timer", l.s.rackAt, rawio.Never)
+	check.Equal(t, "a timer", l.s.recovery.rackAt, rawio.Never)
 }
 
 // What is lost is marked in parts where there is much of it: so many chunks at once, and a
@@ -183,7 +183,7 @@ func TestMuchThatIsLostIsMarkedInParts(t *testing.T) {
 		l.now += 100 * ms
 		lose(l)
 		check.Equal(t, name+": marked at once", l.s.outstanding.numToRetransmit, maxRACKChunks)
-		check.Equal(t, name+": goes on", min(l.s.rackAt, l.pathAt(0).ptoAt), l.now.Add(minRACKTimeout))
+		check.Equal(t, name+": goes on", min(l.s.recovery.rackAt, l.pathAt(0).ptoAt), l.now.Add(minRACKTimeout))
 		l.now = l.now.Add(minRACKTimeout)
 		l.s.HandleTimeout(l.now)
 		check.That(t, l.s.outstanding.numToRetransmit >= 5998, "%s: marked in the end: %d", name,

@@ -152,7 +152,7 @@ func (s *Sender) rateSample(now rawio.Time, p *Path) {
 		c.timedOut = false
 	}
 	rs := &c.sample
-	rs.Delivered, rs.Inflight, rs.SRTT, rs.Recovery = c.delivered, p.flightSize, p.rttEst.srtt, s.inRecovery ||
+	rs.Delivered, rs.Inflight, rs.SRTT, rs.Recovery = c.delivered, p.flightSize, p.rttEst.srtt, s.recovery.active ||
 		c.timedOut
 	if rs.Valid {
 		rs.Volume, rs.Lost = int(c.delivered-rs.PriorDelivered), int(c.lost-c.priorLost)
@@ -203,7 +203,7 @@ func (c *rateSampler) markAppLimited(p *Path) {
 // peer's window holds that back, nor is there anything to send again.
 func (s *Sender) checkAppLimited(p *Path) {
 	if c := p.rateSampler; c != nil && p.hasCwndRoom() && s.burstAllows(p) && s.outstanding.rwnd > 0 &&
-		(!s.current.loaded && s.queue.length == 0 || s.defersNewData(p)) {
+		(s.queue.isEmpty() || s.defersNewData(p)) {
 		c.markAppLimited(p)
 	}
 }

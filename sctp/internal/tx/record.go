@@ -3,7 +3,6 @@ package tx
 import (
 	"unsafe"
 
-	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/sctp/internal/tsnset"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -66,36 +65,17 @@ func (g *outstanding) nextInSet(set *tsnset.Set, t wire.TSN) (wire.TSN, bool) {
 	return set.Next(t, int(uint32(g.nextTSN-t)))
 }
 
-// linkInStream notes that chunk t is the last of its stream. The others are found from there.
-func (s *Sender) linkInStream(t wire.TSN, r *chunkRecord) {
-	last := s.lastOfStream.Use(uint16(r.stream))
-	if r.prevDistance = 0; uint32(t-*last) <= maxOutstanding {
-		r.prevDistance = uint16(t - *last)
-	}
-	*last = t
-}
-
-// lastInStream returns the last chunk of a stream that is outstanding, and prevInStream the
-// one before another.
-func (s *Sender) lastInStream(stream wire.StreamID) (t wire.TSN, ok bool) {
-	last := s.lastOfStream.At(uint16(stream))
-	if last == nil {
-		return 0, false
-	}
-	return *last, s.isOutstandingOn(*last, stream)
-}
-
-func (s *Sender) prevInStream(t wire.TSN) (wire.TSN, bool) {
-	r := s.outstanding.recordOf(t)
-	t -= wire.TSN(r.prevDistance)
-	return t, r.prevDistance > 0 && s.isOutstandingOn(t, r.stream)
-}
-
 // isOutstandingOn says whether t is outstanding, and of that stream. An old entry of a table may be
 // of another stream by now.
-func (s *Sender) isOutstandingOn(t wire.TSN, stream wire.StreamID) bool {
-	return uint32(t-s.outstanding.firstUnacked) < uint32(s.outstanding.len()) && s.outstanding.recordOf(t).stream ==
-		stream
+func (g *outstanding) isOutstandingOn(t wire.TSN, stream wire.StreamID) bool {
+	return uint32(t-g.firstUnacked) < uint32(g.len()) && g.recordOf(t).stream == stream
+}
+
+// prevInStream returns the chunk before t on its stream, if that is outstanding.
+func (g *outstanding) prevInStream(t wire.TSN) (wire.TSN, bool) {
+	r := g.recordOf(t)
+	t -= wire.TSN(r.prevDistance)
+	return t, r.prevDistance > 0 && g.isOutstandingOn(t, r.stream)
 }
 
 // appendRecord returns the record of the next TSN.
@@ -152,9 +132,9 @@ func (s *Sender) Trim() {
 	if g := &s.outstanding; g.len() == 0 {
 		*g = outstanding{firstUnacked: g.firstUnacked, nextTSN: g.nextTSN, firstIntact: g.nextTSN,
 			lossEligibleTo: g.lossEligibleTo, rwnd: g.rwnd, fault: g.fault}
-		s.lastOfStream, s.ssnBlockEnds = sparse.Table[wire.TSN]{}, nil
-		if s.sentSpans != nil && s.sentSpans.dropElapsed(s.lastAckedAt) == 0 {
-			s.sentSpans = nil
+		s.streams.clear()
+		if s.window.sentSpans != nil && s.window.sentSpans.dropElapsed(s.delivered.at) == 0 {
+			s.window.sentSpans = nil
 		}
 		for _, p := range s.paths {
 			if p.inFlightTSNs = (tsnset.Set{}); p.rateSampler != nil {
@@ -162,8 +142,8 @@ func (s *Sender) Trim() {
 			}
 		}
 	}
-	if s.queue.length == 0 {
-		s.queue = messageQueue{}
+	if s.queue.waiting.length == 0 {
+		s.queue.waiting = messageQueue{}
 	}
 }
 

@@ -32,9 +32,9 @@ func (s *Sender) renegeRange(k *sackInProgress, from, to wire.TSN) (all bool) {
 		t, r := unnamed.tsn, g.recordOf(unnamed.tsn)
 		p := s.paths[r.path]
 		g.applyEvent(onRenege, t, r, p)
-		s.rareStats().Reneged++
+		s.stats.rare().Reneged++
 		p.renegedOctets += r.chunkLen()
-		if s.sentBeforeDelivered(t, r) {
+		if s.delivered.overtook(t, r) {
 			s.markLossEligible(t, r)
 		}
 		s.addMiss(k.receivedAt, t, r, &k.lostPaths)

@@ -56,15 +56,15 @@ func (p *Path) rackTimeout() time.Duration {
 
 // recordLoss notes that a chunk is taken for lost.
 func (s *Sender) recordLoss(t wire.TSN, p *Path) {
-	if s.recentLosses == nil {
-		s.recentLosses = new([maxRecentLosses]recentLoss)
+	if s.recovery.recentLosses == nil {
+		s.recovery.recentLosses = new([maxRecentLosses]recentLoss)
 	}
 	d := &p.reordering
-	if d.recoveryOver && !s.inRecovery {
+	if d.recoveryOver && !s.recovery.active {
 		d.unconfirmedLosses, d.recoveryOver = 0, false
 	}
 	d.unconfirmedLosses++
-	s.recentLosses[t%maxRecentLosses] = recentLoss{t, p.index, true}
+	s.recovery.recentLosses[t%maxRecentLosses] = recentLoss{t, p.index, true}
 }
 
 // observeLateArrival learns of a chunk that is acknowledged while it waits to be sent again.
@@ -84,22 +84,22 @@ func (p *Path) observeReordering(c ackedChunks) {
 // onSpuriousLoss handles a chunk that was taken for lost and was not: it has arrived before it was
 // sent again, or twice. Each such chunk counts once, and no other chunk does.
 func (s *Sender) onSpuriousLoss(now rawio.Time, t wire.TSN) {
-	if s.recentLosses == nil {
+	if s.recovery.recentLosses == nil {
 		return
 	}
-	r := &s.recentLosses[t%maxRecentLosses]
+	r := &s.recovery.recentLosses[t%maxRecentLosses]
 	if !r.unresolved || r.tsn != t {
 		return
 	}
 	r.unresolved = false
 	p := s.paths[r.path]
 	d := &p.reordering
-	s.rareStats().Spurious++
+	s.stats.rare().Spurious++
 	d.recoveriesLeft = reorderingRecoveries
 	if !d.growAgainSet || d.growAgainTSN.Less(s.outstanding.firstUnacked) {
 		d.extraQuarters, d.growAgainTSN, d.growAgainSet = min(d.extraQuarters+1, 1<<10), s.outstanding.nextTSN, true
 	}
-	if d.unconfirmedLosses--; !s.inRecovery {
+	if d.unconfirmedLosses--; !s.recovery.active {
 		s.undoReduction(now, p)
 	}
 }
@@ -128,10 +128,10 @@ func (s *Sender) endRecovery(now rawio.Time) {
 	}
 }
 
-// recentLossesMemory is what is kept of chunks that were sent again, in octets.
-func (s *Sender) recentLossesMemory() int {
-	if s.recentLosses == nil {
+// held returns the octets of memory behind it.
+func (v *lossRecovery) held() int {
+	if v.recentLosses == nil {
 		return 0
 	}
-	return int(unsafe.Sizeof(*s.recentLosses))
+	return int(unsafe.Sizeof(*v.recentLosses))
 }

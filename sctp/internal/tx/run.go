@@ -47,8 +47,8 @@ type Runner interface {
 // Source has to say that they are alike. It returns how many; its caller counts them as in flight.
 func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
 	n = min(n, RunMost, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size))
-	src, ok := s.source.(Runner)
-	if !ok || n < 2 || s.current.loaded || s.queue.length > 0 || s.fault != nil || size != wire.PaddedLen(size) {
+	src, ok := s.upper.source.(Runner)
+	if !ok || n < 2 || !s.queue.isEmpty() || s.upper.fault != nil || size != wire.PaddedLen(size) {
 		return 0
 	}
 	run := src.NextRun(now, size, n)
@@ -57,11 +57,11 @@ func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n i
 	}
 	part := size - int(run.HeadLen)
 	if run.N < 1 || run.N > n || run.HeadLen > HeadCap || len(run.Body) != run.N*part ||
-		int32(run.Stream) >= s.outStreams {
-		s.fault = invariant.Violation("tx.sendSourceRun",
+		int32(run.Stream) >= s.streams.count {
+		s.upper.fault = invariant.Violation("tx.sendSourceRun",
 			"the Source gave %d messages of %d, with heads of %d octets and %d more of %d each, for stream %d "+
 				"of %d; next TSN %d",
-			run.N, n, run.HeadLen, len(run.Body), size, run.Stream, s.outStreams, s.outstanding.nextTSN)
+			run.N, n, run.HeadLen, len(run.Body), size, run.Stream, s.streams.count, s.outstanding.nextTSN)
 		return 0
 	}
 	like := chunkRecord{token: run.Token, ppid: run.PPID, stream: run.Stream, size: uint16(size),
@@ -75,7 +75,7 @@ func (s *Sender) sendSourceRun(now rawio.Time, b *pack.Batch, p *Path, size, n i
 // middle of the message in the slot, which must be from the queue. It returns how many; its caller
 // counts them as in flight.
 func (s *Sender) sendMessageRun(now rawio.Time, b *pack.Batch, p *Path, size, n int) int {
-	l := &s.current
+	l := &s.queue.current
 	body := l.middleBody()
 	n = min(n, b.Left(wire.CommonHeaderLen+wire.DataHeaderLen+size), len(body)/size)
 	if n < 2 || size != wire.PaddedLen(size) {
@@ -95,7 +95,7 @@ func (s *Sender) sendMessageRun(now rawio.Time, b *pack.Batch, p *Path, size, n 
 // like. body has a part of each, one after the other. run, if not nil, has what comes before that.
 func (s *Sender) sendAlikeChunks(now rawio.Time, b *pack.Batch, p *Path, like chunkRecord, body []byte, n int,
 	run *Run) {
-	if s.ecnEnabled {
+	if s.ecn.enabled {
 		b.SetECN(rawio.ECT0)
 	}
 	const headers = wire.CommonHeaderLen + wire.DataHeaderLen
@@ -112,7 +112,7 @@ func (s *Sender) sendAlikeChunks(now rawio.Time, b *pack.Batch, p *Path, like ch
 		t, r := s.outstanding.appendRecord()
 		*r = like
 		r.body[0] = body[i*part:][:part:part]
-		s.linkInStream(t, r)
+		s.streams.link(t, r)
 		if run != nil {
 			r.head = run.Heads[i]
 			*(*[HeadCap]byte)(space[headers:]) = run.Heads[i]
@@ -163,14 +163,14 @@ func (a *ackRun) add(r *chunkRecord) bool {
 }
 
 // notifyAcked tells the upper layer that messages are acknowledged.
-func (s *Sender) notifyAcked(now rawio.Time, a ackRun) {
-	to := s.sink
+func (u *upperLayer) notifyAcked(now rawio.Time, a ackRun) {
+	to := u.sink
 	if !a.enqueued {
-		if src, ok := s.source.(Runner); ok && a.messages > 1 {
+		if src, ok := u.source.(Runner); ok && a.messages > 1 {
 			src.AckedRun(now, a.stream, a.token, a.messages)
 			return
 		}
-		to = s.source
+		to = u.source
 	}
 	for ; to != nil && a.messages > 0; a.messages-- {
 		to.Acked(now, a.stream, a.token)

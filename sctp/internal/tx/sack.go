@@ -34,8 +34,8 @@ func (s *Sender) HandleSack(now rawio.Time, k wire.Sack) (Result, error) {
 	if err := s.checkGapBlocks(k); err != nil {
 		return Result{}, err
 	}
-	s.probeAnswered = true
-	s.payForReneging(k)
+	s.window.probeAnswered = true
+	s.work.payForReneging(len(k))
 	s.observeDuplicates(now, k)
 	s.sack.begin(now, cum, k)
 	res := s.processSack()
@@ -60,14 +60,14 @@ func (s *Sender) HandleCumAck(now rawio.Time, cum wire.TSN) (Result, error) {
 // HasMoreWork says that a SACK, or T3-rtx, has used up its work budget. Others have their turn,
 // then ContinueWork goes on. A SACK that comes meanwhile says all of it again, and takes the
 // other's place.
-func (s *Sender) HasMoreWork() bool { return s.sack.active || s.pathsToMark != 0 }
+func (s *Sender) HasMoreWork() bool { return s.sack.active || s.recovery.pathsToMark != 0 }
 
 // ContinueWork does the next part.
 func (s *Sender) ContinueWork() Result {
-	if s.pathsToMark != 0 {
+	if s.recovery.pathsToMark != 0 {
 		s.work.startSlice(s.outstanding.len())
 		for _, p := range s.paths {
-			if s.pathsToMark.Has(p.Index()) {
+			if s.recovery.pathsToMark.Has(p.Index()) {
 				s.markLostOnTimeout(p)
 			}
 		}
@@ -195,7 +195,7 @@ func (s *Sender) beginSack(now rawio.Time, cum wire.TSN) (stale bool, err error)
 	if uint32(cum-(g.firstUnacked-1)) > uint32(g.len()) {
 		return false, &UnsentTSNError{cum, g.nextTSN}
 	}
-	if s.acksWithheld(g.firstUnacked, cum) {
+	if s.withheld.isWithin(g.firstUnacked, cum) {
 		return false, &UnsentTSNError{s.withheld.tsn, g.nextTSN}
 	}
 	s.clearPathSacks()
@@ -212,7 +212,7 @@ func (s *Sender) checkGapBlocks(k wire.Sack) error {
 		if start <= end && uint32(end) > above {
 			return &UnsentTSNError{cum.Add(uint32(end)), s.outstanding.nextTSN}
 		}
-		if start <= end && s.acksWithheld(cum.Add(uint32(start)), cum.Add(uint32(end))) {
+		if start <= end && s.withheld.isWithin(cum.Add(uint32(start)), cum.Add(uint32(end))) {
 			return &UnsentTSNError{s.withheld.tsn, s.outstanding.nextTSN}
 		}
 	}

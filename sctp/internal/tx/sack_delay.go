@@ -66,9 +66,9 @@ func (p *Path) learnSackDelay() {
 
 // learnLateSack learns that the peer has had the chunk of a probe for a lone packet twice. It has
 // waited for longer than before, if its SACK was not lost.
-func (s *Sender) learnLateSack() {
-	if p := s.tailProbe.singlePacketPath; p != nil {
-		p.sackDelays.addSample(min(2*s.tailProbe.probeDelay, defaultSackDelay))
-		s.tailProbe.singlePacketPath = nil
+func (b *tailProbe) learnLateSack() {
+	if p := b.singlePacketPath; p != nil {
+		p.sackDelays.addSample(min(2*b.probeDelay, defaultSackDelay))
+		b.singlePacketPath = nil
 	}
 }

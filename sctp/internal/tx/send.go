@@ -7,36 +7,6 @@ import (
 	"github.com/rddp-go/rddp/sctp/wire"
 )
 
-// StartBurst begins a transmission opportunity: the packets of Max.Burst may go (section 6.1, D).
-// An owner may handle many received packets before it transmits, or a peer may acknowledge many at
-// once. Then there is one opportunity for every two full packets acknowledged, as a SACK for every
-// second packet would have given (section 6.2). Unless in strict RFC mode, two trains may go in any
-// case: all of a message of 64 KiB. Links move a train as one.
-func (s *Sender) StartBurst(now rawio.Time) {
-	if s.paceAt != rawio.Never && s.ackedOctets == 0 {
-		return // the one before goes on, packet by packet
-	}
-	p := s.DataPath()
-	n := (s.ackedOctets + p.pmdcs) / (2 * p.pmdcs) // to the nearest: a full chunk leaves room for a SACK
-	if s.burstCredit += s.cfg.MaxBurst; s.deferral != deferAll {
-		s.burstCredit = 0
-	}
-	// what opportunities that all had to wait in have left over
-	s.burstCredit = min(s.burstCredit, trainOctets/p.pmdcs+1)
-	s.burstLeft = s.cfg.MaxBurst*max(n, 1) + s.burstCredit
-	s.chooseDeferral(now, p, s.ackedOctets > 0)
-	s.ackedOctets = 0
-	if !s.cfg.StrictRFC {
-		s.burstLeft = max(s.burstLeft, 2*trainOctets/p.pmdcs)
-	}
-}
-
-// burstAllows reports whether Max.Burst lets a further packet to p go. Unless in strict RFC mode,
-// it does not bound paced paths, nor the first packets of a path.
-func (s *Sender) burstAllows(p *Path) bool {
-	return s.burstLeft > 0 || s.cfg.MaxBurst == 0 || !s.cfg.StrictRFC && (s.isPaced(p) || p.rttEst.srtt == 0)
-}
-
 // HasNothingPending says that nothing is outstanding or to be sent, and a transmission opportunity
 // has nothing to do.
 func (s *Sender) HasNothingPending() bool {
@@ -45,15 +15,15 @@ func (s *Sender) HasNothingPending() bool {
 
 // isDrained is HasNothingPending without the needs of congestion control.
 func (s *Sender) isDrained() bool {
-	return s.outstanding.len() == 0 && s.queue.length == 0 && !s.current.loaded && !s.HasMoreWork() &&
-		!s.tailProbe.pending && s.paceAt == rawio.Never && s.probeAt == rawio.Never && s.coalesceEndAt == rawio.Never &&
-		(s.source == nil || s.source.Idle())
+	return s.outstanding.len() == 0 && s.queue.isEmpty() && !s.HasMoreWork() && !s.tailProbe.pending &&
+		s.burst.paceAt == rawio.Never && s.burst.coalesceEndAt == rawio.Never && s.window.probeAt == rawio.Never &&
+		(s.upper.source == nil || s.upper.source.Idle())
 }
 
 // Poll returns the path to which a packet with DATA can go now, or nil. Fill into a packet without
 // chunks then appends at least one. It may pull one message from the Source.
 func (s *Sender) Poll(now rawio.Time) *Path {
-	s.paceAt = rawio.Never
+	s.burst.paceAt = rawio.Never
 	if s.sack.lostPaths != 0 {
 		return nil // first it is to be known what is lost, and cwnd to be smaller
 	}
@@ -63,7 +33,7 @@ func (s *Sender) Poll(now rawio.Time) *Path {
 	if s.outstanding.numToRetransmit > 0 {
 		// Section 6.1, C: what is marked goes before anything new.
 		if p := s.nextRetransmitPath(now); p != nil &&
-			(s.bypassCwnd || p.hasCwndRoom() && s.burstAllows(p) && !s.pacingBlocks(now, p)) {
+			(s.recovery.bypassCwnd || p.hasCwndRoom() && s.burstAllows(p) && !s.pacingBlocks(now, p)) {
 			return p
 		}
 		return nil
@@ -95,7 +65,7 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 	if open && s.outstanding.numToRetransmit == 0 {
 		fresh := true
 		for p == s.nextPath() && s.canSendNew(now, p, s.chunkRoom(b)) {
-			size, alone := s.nextChunkSize(), s.current.msg.NoBundle
+			size, alone := s.nextChunkSize(), s.queue.current.msg.NoBundle
 			if n > 0 {
 				size = s.fitPartialChunk(size, s.chunkRoom(b))
 			}
@@ -119,13 +89,13 @@ func (s *Sender) Fill(now rawio.Time, b *pack.Batch, p *Path) int {
 		n, octets = s.fillRetransmits(now, b, p)
 	}
 	if n > 0 {
-		s.burstLeft--
+		s.burst.left--
 		p.cc.OnSent(now, octets, p.flightSize)
 		s.noteCwndFull(now, p)
 		s.schedulePacing(now, p, octets)
 		s.armPTO(now, p, false)
 	}
-	if s.ecnEnabled && n > 0 && s.stats.Retransmits == again && !s.zeroWindowProbing {
+	if s.ecn.enabled && n > 0 && s.stats.Retransmits == again && !s.window.probing {
 		b.SetECN(rawio.ECT0)
 	}
 	return n
@@ -165,7 +135,7 @@ func (s *Sender) fillRetransmits(now rawio.Time, b *pack.Batch, p *Path) (n, oct
 		n++
 	}
 	if n > 0 {
-		s.bypassCwnd, s.tailProbe.pending = false, false
+		s.recovery.bypassCwnd, s.tailProbe.pending = false, false
 	}
 	if cut {
 		p.noteFragmented(now)
@@ -184,7 +154,7 @@ func (s *Sender) chunkRoom(b *pack.Batch) int {
 // fitPartialChunk returns the size of the next chunk in a packet that has DATA already and room
 // octets left. A message that takes several chunks anyway begins with one that fills the packet.
 func (s *Sender) fitPartialChunk(size, room int) int {
-	if l := &s.current; !l.fromQueue || l.offset > 0 || l.msg.Len() <= s.MaxPayload() || room < minSourceRoom {
+	if l := &s.queue.current; !l.fromQueue || l.offset > 0 || l.msg.Len() <= s.MaxPayload() || room < minSourceRoom {
 		return size
 	}
 	return min(size, room)
@@ -198,24 +168,13 @@ func (s *Sender) canSendNew(now rawio.Time, p *Path, room int) bool {
 		s.isSSNAmbiguous() {
 		return false
 	}
-	s.cutToWindow = false
+	s.window.cutsNext = false
 	size := s.nextChunkSize()
 	if size > s.outstanding.rwnd {
 		return idle && s.mayProbeWindow(now, p)
 	}
-	s.probeAt = rawio.Never
+	s.window.probeAt = rawio.Never
 	return !s.outrunsNarrowWindow(now, p, size) && !s.waitsForNarrowWindow(now, p, size)
-}
-
-// windowIsSilly reports whether the window is too small to be worth a packet of new DATA. That
-// needs DATA in flight, whose SACK will say more (silly window syndrome, section 6.1, A; RFC 1122
-// section 4.2.3.4).
-func (s *Sender) windowIsSilly() bool {
-	if s.outstanding.flightSize == 0 || s.outstanding.rwnd >= s.MaxPayload() || s.outstanding.rwnd >= s.maxRwnd/2 {
-		return false
-	}
-	// All that is queued would fit; of a Source it is not known what else it has.
-	return s.source != nil || s.queuedOctets+s.current.msg.Len()-s.current.offset > s.outstanding.rwnd
 }
 
 // minSourceRoom is the least room, in octets of user data, that a Source is asked to fill.
@@ -224,28 +183,22 @@ const minSourceRoom = 64
 // loadMessage fills the slot from the queue, or for room octets from the Source. It reports whether
 // the slot holds a message.
 func (s *Sender) loadMessage(now rawio.Time, room int) bool {
-	l := &s.current
-	if l.loaded {
+	l, u := &s.queue.current, &s.upper
+	if l.loaded || s.queue.pick() {
 		return true
 	}
-	queued := s.queue.length > 0
-	if queued {
-		s.queue.pop(&l.msg)
-		s.queuedOctets -= l.msg.Len()
-	} else {
-		l.msg = Message{}
-		if s.source == nil || s.fault != nil || room < minSourceRoom || !s.source.Next(now, room, &l.msg) {
-			return false
-		}
-		l.msg.Expires, l.msg.Path, l.msg.NoBundle = 0, 0, false
-		if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int32(l.msg.Stream) >= s.outStreams {
-			s.fault = invariant.Violation("tx.loadMessage",
-				"the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
-				l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.outStreams, s.outstanding.nextTSN)
-			return false
-		}
+	l.msg = Message{}
+	if u.source == nil || u.fault != nil || room < minSourceRoom || !u.source.Next(now, room, &l.msg) {
+		return false
 	}
-	l.beginMessage(queued)
+	l.msg.Expires, l.msg.Path, l.msg.NoBundle = 0, 0, false
+	if l.msg.HeadLen > HeadCap || l.msg.Len() == 0 || int32(l.msg.Stream) >= s.streams.count {
+		u.fault = invariant.Violation("tx.loadMessage",
+			"the Source gave a message of %d octets, %d of them in its head, for stream %d of %d; next TSN %d",
+			l.msg.Len(), l.msg.HeadLen, l.msg.Stream, s.streams.count, s.outstanding.nextTSN)
+		return false
+	}
+	l.beginMessage(false)
 	return true
 }
 
@@ -253,11 +206,11 @@ func (s *Sender) loadMessage(now rawio.Time, room int) bool {
 // message of a Source is cut only if IP would have to otherwise (RFC 5043 section 9). So it may
 // take the room that is kept for a SACK.
 func (s *Sender) nextChunkSize() int {
-	n, most := s.current.msg.Len()-s.current.offset, s.MaxPayload()
-	if s.cutToWindow {
+	n, most := s.queue.current.rest(), s.MaxPayload()
+	if s.window.cutsNext {
 		most = min(most, s.outstanding.rwnd)
 	}
-	if !s.current.fromQueue && n == s.current.msg.Len() && wire.PaddedLen(n) <= most+wire.SackLen(0, 0) {
+	if !s.queue.current.fromQueue && n == s.queue.current.msg.Len() && wire.PaddedLen(n) <= most+wire.SackLen(0, 0) {
 		return n
 	}
 	return min(n, most)
@@ -272,19 +225,19 @@ func (s *Sender) sendNewChunk(now rawio.Time, b *pack.Batch, p *Path, size int) 
 
 // takeNextChunk gives the next size octets of the slot a TSN.
 func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *chunkRecord) {
-	l := &s.current
+	l := &s.queue.current
 	m := &l.msg
-	if s.zeroWindowProbing = size > s.outstanding.rwnd; s.zeroWindowProbing {
-		s.probeAt, s.probeAnswered = rawio.Never, false
-		s.rareStats().Probes++
+	if s.window.probing = size > s.outstanding.rwnd; s.window.probing {
+		s.window.probeAt, s.window.probeAnswered = rawio.Never, false
+		s.stats.rare().Probes++
 	}
-	if s.cutToWindow {
-		s.cutToWindow, s.probeAt = false, rawio.Never
+	if s.window.cutsNext {
+		s.window.cutsNext, s.window.probeAt = false, rawio.Never
 	}
 	t, r := s.outstanding.appendRecord()
 	*r = chunkRecord{}
 	r.token, r.ppid, r.stream, r.size, r.path = m.Token, m.PPID, m.Stream, uint16(size), p.index
-	s.linkInStream(t, r)
+	s.streams.link(t, r)
 	if l.fromQueue {
 		r.flags = flagEnqueued
 	}
@@ -294,7 +247,7 @@ func (s *Sender) takeNextChunk(now rawio.Time, p *Path, size int) (wire.TSN, *ch
 	if l.offset == 0 {
 		r.wireFlags |= wire.FlagB
 		if !m.Unordered {
-			l.ssn = s.takeSSN(m.Stream, t)
+			l.ssn = s.streams.takeSSN(m.Stream, t)
 		}
 	}
 	r.ssn = l.ssn
@@ -354,9 +307,9 @@ func (s *Sender) retransmitChunk(now rawio.Time, b *pack.Batch, t wire.TSN, r *c
 	}
 	r.flags = r.flags&^flagProbeCopied | flagResent
 	r.missCount = 0
-	if s.zeroWindowProbing {
-		s.probeAnswered = false
-		s.rareStats().Probes++
+	if s.window.probing {
+		s.window.probeAnswered = false
+		s.stats.rare().Probes++
 	}
 	if r.state == stateWithheldQueued {
 		s.recordWithheldSent(r)
@@ -375,7 +328,7 @@ func (s *Sender) countRetransmit(r *chunkRecord) {
 	r.unreportedDups = min(r.unreportedDups, 254) + 1
 	s.outstanding.keepHistory = true
 	s.stats.Retransmits++
-	s.retransmittedOctets += uint64(r.size)
+	s.stats.retransmittedOctets += uint64(r.size)
 }
 
 // cancelRTTMeasurement drops measurements of round trips that a chunk sent again makes ambiguous

@@ -33,9 +33,15 @@ func (a *sendOrder) advanceTo(stamp uint32, t wire.TSN) {
 	}
 }
 
-// sentBeforeDelivered reports whether a chunk was sent before one that has arrived.
-func (s *Sender) sentBeforeDelivered(t wire.TSN, r *chunkRecord) bool {
-	return s.latestDelivered.isAfter(r.sentStamp, t)
+// lastDelivered is the last of what has arrived, in the order of sending.
+type lastDelivered struct {
+	latest sendOrder
+	at     rawio.Time // when something has arrived last
+}
+
+// overtook reports whether a chunk was sent before one that has arrived.
+func (d *lastDelivered) overtook(t wire.TSN, r *chunkRecord) bool {
+	return d.latest.isAfter(r.sentStamp, t)
 }
 
 // noteDelivered remembers the chunk sent last of all that have arrived. What was sent after it is
@@ -47,9 +53,9 @@ func (s *Sender) noteDelivered(now rawio.Time, t wire.TSN, r *chunkRecord, p *Pa
 	if !p.isLastTransmission(now, r) {
 		return
 	}
-	s.latestDelivered.advanceTo(r.sentStamp, t)
+	s.delivered.latest.advanceTo(r.sentStamp, t)
 	p.latestDelivered.advanceTo(r.sentStamp, t)
-	s.lastAckedAt = now
+	s.delivered.at = now
 }
 
 // isLastTransmission reports whether the transmission that was acknowledged may be the last one.
@@ -62,10 +68,10 @@ func (p *Path) isLastTransmission(now rawio.Time, r *chunkRecord) bool {
 // jump of the clock does the same. Nothing counts as having arrived then. What is outstanding
 // counts as sent again now.
 func (s *Sender) forgetOldStamps(now rawio.Time) {
-	if now.Sub(s.lastAckedAt) <= maxStampAge {
+	if now.Sub(s.delivered.at) <= maxStampAge {
 		return
 	}
-	s.lastAckedAt, s.latestDelivered = now, sendOrder{}
+	s.delivered.at, s.delivered.latest = now, sendOrder{}
 	for _, p := range s.paths {
 		p.latestDelivered, p.cwndFull, p.rttTiming = sendOrder{}, sendOrder{}, false
 	}

@@ -121,7 +121,7 @@ func TestChunksOfMessages(t *testing.T) {
 func TestSSNWraps(t *testing.T) {
 	// req 9260-6.5-4
 	l := newLab(t, 1)
-	*l.s.nextSSN.Use(0) = 65535
+	*l.s.streams.nextSSN.Use(0) = 65535
 	l.enqueueMany(2, 1)
 	d := chunks(t, l.transmit()[0])
 	check.That(t, d[0].SSN() == 65535 && d[1].SSN() == 0, "SSNs %d, %d", d[0].SSN(), d[1].SSN())
@@ -221,7 +221,7 @@ func TestMaxBurstForAStretchedSack(t *testing.T) {
 
 func TestRwndLimits(t *testing.T) {
 	l := newLab(t, 1)
-	l.s.maxRwnd = 0 // half of it would be too silly a window
+	l.s.window.largest = 0 // half of it would be too silly a window
 	l.s.SetPeer(2*full-1, 16)
 	l.enqueueMany(4, full)
 	// req 9260-6.1-1, 9260-6.2.1-1
@@ -280,7 +280,7 @@ func TestProbeThatTheWindowTakes(t *testing.T) {
 	l.expectTSNs("so it is a probe", "1")
 	l.handleSack(makeSack(1, 5000))
 	l.expectTSNs("accepted", "2 | 3")
-	check.That(t, l.s.Stats().Probes == 1 && !l.s.zeroWindowProbing, "%+v", l.s.Stats())
+	check.That(t, l.s.Stats().Probes == 1 && !l.s.window.probing, "%+v", l.s.Stats())
 }
 
 func TestSillyWindowAvoidance(t *testing.T) {
@@ -303,7 +303,7 @@ func TestSillyWindowAvoidance(t *testing.T) {
 		l.expectTSNs(tt.name, tt.want)
 	}
 	l := newLab(t, 1)
-	l.s.maxRwnd = 400 // the largest window ever
+	l.s.window.largest = 400 // the largest window ever
 	l.enqueueMany(1, 84)
 	l.transmit()
 	l.enqueueMany(30, 84)
@@ -700,7 +700,7 @@ func TestMessagesOfAStreamOutstanding(t *testing.T) {
 		l.pathAt(0).cc = newFixedWindow(1 << 30)
 		l.s.SetPeer(1<<30, 3)
 		l.s.cfg.SendBuffer = 1 << 30
-		*l.s.nextSSN.Use(0) = wire.SSN(tt.first)
+		*l.s.streams.nextSSN.Use(0) = wire.SSN(tt.first)
 		l.sendMany(150_000, tt.streams, tt.unordered, tt.size)
 		check.That(t, l.s.Outstanding() >= tt.least, "%s: no more than %d are outstanding", tt.name, l.s.Outstanding())
 		for acked := wire.TSN(0); acked < 150_000; { // one by one at first, later many
@@ -721,13 +721,13 @@ func TestMessagesOfAStreamOutstanding(t *testing.T) {
 		}
 		check.Equal(t, tt.name+": messages acknowledged", len(l.acked), 150_000)
 		if tt.streams == 1 && !tt.unordered {
-			held, blocks := l.s.Held(), l.s.ssnBlockEnds
-			l.s.ssnBlockEnds = nil
+			held, blocks := l.s.Held(), l.s.streams.ssnBlockEnds
+			l.s.streams.ssnBlockEnds = nil
 			check.Equal(t, tt.name+": octets for it", held-l.s.Held(), int(unsafe.Sizeof(*blocks)))
-			l.s.ssnBlockEnds = blocks
+			l.s.streams.ssnBlockEnds = blocks
 		}
 		l.s.Trim()
-		check.That(t, l.s.ssnBlockEnds == nil, "%s: what is known of SSNs outstanding is kept", tt.name)
+		check.That(t, l.s.streams.ssnBlockEnds == nil, "%s: what is known of SSNs outstanding is kept", tt.name)
 	}
 }
 
@@ -784,9 +784,9 @@ func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 	l.sack(100) // five of its chunks
 	parts, begun := 1, l.s.Steps()
 	for ; l.s.Detach(5, nil); parts++ {
-		check.That(t, l.s.detachedOctets >= maxDetachOctets && l.s.detachedOctets <= maxDetachOctets+full,
-			"%d octets copied at once", l.s.detachedOctets)
-		l.s.detachedOctets = 0
+		check.That(t, l.s.detached.octets >= maxDetachOctets && l.s.detached.octets <= maxDetachOctets+full,
+			"%d octets copied at once", l.s.detached.octets)
+		l.s.detached.octets = 0
 	}
 	for t0, want := range map[wire.TSN]bool{107: false, 108: true, 109: false, 128: true, 20*own - 12: true} {
 		r := l.s.outstanding.recordOf(t0)
@@ -794,11 +794,11 @@ func TestDetachingTakesItsOwnStreamAndItsTime(t *testing.T) {
 	}
 	steps := int(l.s.Steps() - begun)
 	check.That(t, parts == (own-5)*full/maxDetachOctets+1 && steps <= parts*own, "%d parts, %d steps", parts, steps)
-	l.s.detachedOctets = 0
-	check.That(t, !l.s.Detach(5, nil) && l.s.detachedOctets <= 0, "copied again: %d octets", l.s.detachedOctets)
-	*l.s.lastOfStream.Use(9) = 20*own - 12 // of the other stream
+	l.s.detached.octets = 0
+	check.That(t, !l.s.Detach(5, nil) && l.s.detached.octets <= 0, "copied again: %d octets", l.s.detached.octets)
+	*l.s.streams.lastTSN.Use(9) = 20*own - 12 // of the other stream
 	l.s.Detach(9, nil)
-	check.That(t, l.s.detachedOctets <= 0 && !l.s.Detach(1000, nil), "something of another stream was copied")
+	check.That(t, l.s.detached.octets <= 0 && !l.s.Detach(1000, nil), "something of another stream was copied")
 }
 
 // Memory beside a message is no reason to copy it, nor is no memory at all; what is copied counts
@@ -847,14 +847,14 @@ func TestHeldCountsEachTable(t *testing.T) {
 		{func() {}, 0},
 		{func() { l.enqueueMany(1, 100) }, 0}, // the next one lies in the sender
 		{func() { l.enqueueMany(1, 100) }, 8 * int(unsafe.Sizeof(Message{}))},
-		{func() { l.transmit() }, 2*int(unsafe.Sizeof(chunkRecord{})) + l.s.nextSSN.Held()},
+		{func() { l.transmit() }, 2*int(unsafe.Sizeof(chunkRecord{})) + l.s.streams.nextSSN.Held()},
 		{func() { l.pathAt(0).inFlightTSNs.Grow(4096, 1, 2) }, 4096/8 + 16},
 		{func() { l.runNextTimeout(); l.transmit() }, 64 * int(unsafe.Sizeof(transmission{}))},
 		{func() { l.s.SetPrimary(0); l.sack(1) }, 0},
 	} {
 		step.do()
 		if i == 3 {
-			step.more += l.s.nextSSN.Held() + l.s.lastOfStream.Held()
+			step.more += l.s.streams.nextSSN.Held() + l.s.streams.lastTSN.Held()
 		}
 		want += step.more
 		check.That(t, l.s.Held() == want, "step %d: %d octets, want %d", i, l.s.Held(), want)
@@ -878,8 +878,8 @@ func TestNextFailed(t *testing.T) {
 	}
 	src.n = 1 // more would be there
 	_, ok := l.s.NextFailed()
-	check.That(t, !ok && src.n != 0 && l.s.bufferedOctets == 0 && l.s.Flight() == 0 && l.pathAt(0).Flight() == 0 &&
-		l.s.DataInFlight() == 0, "the Source was asked at the end: %v, %d octets held", ok, l.s.bufferedOctets)
+	check.That(t, !ok && src.n != 0 && l.s.queue.bufferedOctets == 0 && l.s.Flight() == 0 && l.pathAt(0).Flight() == 0 &&
+		l.s.DataInFlight() == 0, "the Source was asked at the end: %v, %d octets held", ok, l.s.queue.bufferedOctets)
 	want := []FailedMessage{{0, 1, true, true}, {0, 1, true, false}, {0, 2, true, false}, {0, 3, false, false},
 		{0, 4, false, false}}
 	check.Equal(t, "bounds", fmt.Sprint(got), fmt.Sprint(want))

@@ -1,12 +1,10 @@
 package tx
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/rddp-go/rddp/internal/counters"
 	"github.com/rddp-go/rddp/internal/invariant"
-	"github.com/rddp-go/rddp/internal/sparse"
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/wire"
 )
@@ -25,116 +23,35 @@ type Config struct {
 	Steps       *uint64                    // where steps are counted; nil: by the Sender for itself
 }
 
-// Sender is the sending half of an association.
+// Sender is the sending half of an association. Each group has its methods in the file of its
+// topic. What a message on its way out looks at comes first, up to the records of outstanding, see
+// PrefetchSend.
 type Sender struct {
-	// What is rare.
-	pathSuspectedAt     rawio.Time                   // when a path was last left
-	retransmittedOctets uint64                       // of user data, of those in stats.Octets
-	recentLosses        *[maxRecentLosses]recentLoss // what was taken for lost recently, by TSN; nil: nothing ever was
-	sentSpans           *sentSpans                   // nil while the peer's window is not narrow
-	ssnBlockEnds        *sparse.Table[wire.TSN]      // of each stream, see ssnBlock; nil before one has ended
-
-	// What acknowledgements look at; the end of outstanding is for them too.
-	sink            Sink
-	maxRwnd         int       // largest a_rwnd seen
-	detachedOctets  int       // octets that Detach has copied
-	recoveryExit    wire.TSN  // where Fast Recovery ends
-	latestDelivered sendOrder // the last of what has arrived, of all that was sent
-	ackCredit       int       // steps that SACKs have paid for and not taken
-	sack            sackInProgress
-
-	// From here on, and at the end of sack, are the fields that sending a message looks at,
-	// see PrefetchSend.
-	pathsToMark PathSet // where T3-rtx has more to mark
-	work        workBudget
-
 	cfg          Config
-	source       Source
-	outStreams   int32
-	primaryIndex int32 // of paths
+	paths        []*Path
+	onePath      [1]*Path // paths, if it is but one
+	primaryIndex int32    // of paths
+	sackNow      bool     // every chunk asks for its SACK
+	ecn          ecnEcho  // congestion marks
 
-	paths   []*Path
-	onePath [1]*Path // paths, if it is but one
+	upper   upperLayer // what supplies messages, and hears of them
+	queue   sendQueue  // what waits to be sent
+	streams outStreams
+	burst   burst      // what may leave at once, and what waits for more
+	window  peerWindow // what the peer has room for
 
-	queuedOctets     int              // octets in queue
-	earliestExpiryAt rawio.Time       // no message in queue or slot expires earlier
-	bufferedOctets   int              // octets that came through Enqueue and are not acknowledged
-	current          currentMessage   // the message being cut
-	fault            *invariant.Error // the Source has broken its word: it is asked no more
-	detachedUpTo     wire.TSN         // up to which TSN what Detach has copied is kept, for Held
-	sackNow          bool
+	sack      sackInProgress
+	recovery  lossRecovery // what is lost, and the reaction to it
+	tailProbe tailProbe
+	withheld  withheldChunk
+	delivered lastDelivered // how far the order of sending is known to have arrived
 
-	burstLeft         int        // packets left in this transmission opportunity
-	ackedOctets       int        // octets of chunks acknowledged since it began
-	burstCredit       int        // packets that earlier ones have left to this one
-	deferral          deferral   // what is not sent in it
-	enqueuedSinceSack bool       // a message was queued since an opportunity that a SACK brought about
-	moreExpected      bool       // see Expect
-	coalesceEndAt     rawio.Time // until when what is queued waits for more, or Never
+	stats commonStats
+	work  workBudget // how much is done at once
 
-	inRecovery        bool // in Fast Recovery (7.2.4)
-	bypassCwnd        bool // the packet that ignores cwnd on entering it is still to be sent
-	ecnEnabled        bool // the peer echoes congestion marks
-	ecnEchoed         bool // it has done so since the last SACK
-	zeroWindowProbing bool // the only TSN outstanding is a zero window probe
-	probeAnswered     bool // a SACK has come since it was last sent
-	probeCutsToWindow bool // probeAt is of a chunk that is cut to the peer's window
-	cutToWindow       bool // the next chunk is
+	outstanding outstanding // what was sent, and is not acknowledged for good
 
-	lastAckedAt rawio.Time // when something has arrived last
-	rackAt      rawio.Time // when what is missing may be lost, or Never
-	paceAt      rawio.Time // when the packet that Poll held back may go, or Never
-	probeAt     rawio.Time // when a zero window probe may go, or a shorter chunk, see mayProbeWindow; or Never
-	withheld    withheldChunk
-	tailProbe   tailProbe
-	stats       commonStats
-
-	queue        messageQueue
-	nextSSN      sparse.Table[wire.SSN] // next SSN of each stream
-	lastOfStream sparse.Table[wire.TSN] // the last chunk of each stream, see linkInStream
-	outstanding  outstanding
-}
-
-// currentMessage holds the message that is being cut into chunks, or that waits for room.
-type currentMessage struct {
-	msg       Message
-	offset    int // octets already sent
-	ssn       wire.SSN
-	loaded    bool
-	fromQueue bool // came through Enqueue
-}
-
-// beginMessage begins with msg.
-func (l *currentMessage) beginMessage(queued bool) { l.loaded, l.offset, l.fromQueue = true, 0, queued }
-
-// Stats are counters since the start.
-type Stats struct {
-	Chunks          uint64 // DATA chunks sent, each transmission counted
-	Octets          uint64 // of user data in them
-	Retransmits     uint64 // DATA chunks sent again
-	FastRetransmits uint64 // entries into Fast Recovery
-	Timeouts        uint64 // T3-rtx expiries
-	TailProbes      uint64 // tail-loss probes (RFC 8985 section 7)
-	Probes          uint64 // zero window probes, each transmission counted
-	Reneged         uint64 // TSNs that the peer acknowledged in a gap block and then no more
-	DupsReported    uint64 // duplicate TSNs that the peer listed
-	Spurious        uint64 // chunks that were taken for lost and were not
-	PathsSuspected  uint64 // times that new data has left a silent path
-	Echoes          uint64 // reductions of cwnd because the peer echoed a congestion mark
-}
-
-// commonStats are those of the Stats that are not rare; most associations have no others.
-type commonStats struct {
-	Chunks, Octets, Retransmits uint64
-	rareCounters                *Stats // nil until there are any
-}
-
-// rareStats returns the Stats that are not among the usual ones.
-func (s *Sender) rareStats() *Stats {
-	if s.stats.rareCounters == nil {
-		s.stats.rareCounters = new(Stats)
-	}
-	return s.stats.rareCounters
+	detached detachedOctets // memory that users' data was copied to
 }
 
 // NewSender returns a sender without paths.
@@ -146,9 +63,10 @@ func NewSender(cfg Config) *Sender {
 
 // Init makes it what NewSender returns.
 func (s *Sender) Init(cfg Config) {
-	*s = Sender{cfg: cfg, probeAt: rawio.Never, coalesceEndAt: rawio.Never, paceAt: rawio.Never, rackAt: rawio.Never,
-		earliestExpiryAt: rawio.Never, pathSuspectedAt: rawio.Time(-suspectInterval), burstLeft: cfg.MaxBurst,
-		withheld: withheldChunk{sendAt: rawio.Never}, work: workBudget{steps: cfg.Steps}}
+	*s = Sender{cfg: cfg, work: workBudget{steps: cfg.Steps}}
+	s.queue.earliestExpiryAt, s.window.probeAt, s.withheld.sendAt = rawio.Never, rawio.Never, rawio.Never
+	s.burst = burst{left: cfg.MaxBurst, coalesceEndAt: rawio.Never, paceAt: rawio.Never}
+	s.recovery.rackAt, s.recovery.pathSuspectedAt = rawio.Never, rawio.Time(-suspectInterval)
 	if s.work.steps == nil {
 		s.work.steps = new(uint64)
 	}
@@ -157,13 +75,13 @@ func (s *Sender) Init(cfg Config) {
 
 // SetPeer takes the peer's a_rwnd and the number of outgoing streams from INIT or INIT ACK.
 func (s *Sender) SetPeer(arwnd uint32, outStreams int) {
-	s.outStreams = int32(outStreams)
+	s.streams.count = int32(outStreams)
 	s.setRwnd(arwnd)
 }
 
 // SetUpper sets the supplier of messages, and what hears of those given to Enqueue. Either may be
 // nil.
-func (s *Sender) SetUpper(src Source, sink Sink) { s.source, s.sink = src, sink }
+func (s *Sender) SetUpper(src Source, sink Sink) { s.upper.source, s.upper.sink = src, sink }
 
 // Copy returns another Sender like this one, which may be made anew then.
 func (s *Sender) Copy() *Sender {
@@ -226,36 +144,6 @@ func (s *Sender) Reconfigure(sendBuffer, maxBurst int, noDelay, noFragments bool
 // SetSackNow makes every DATA chunk carry the I bit, for SHUTDOWN-PENDING (section 6.1).
 func (s *Sender) SetSackNow(on bool) { s.sackNow = on }
 
-// Enqueue copies m, but not its Body, to the end of the send queue.
-func (s *Sender) Enqueue(m *Message) error {
-	n := m.Len()
-	switch {
-	case m.HeadLen > HeadCap:
-		return ErrHeadLen
-	case n == 0:
-		return ErrEmptyMessage
-	case int32(m.Stream) >= s.outStreams:
-		return ErrStream
-	case int(m.Path) > len(s.paths):
-		return ErrPath
-	case n > cmp.Or(s.cfg.SendBuffer, FirstBuffer):
-		return ErrMessageTooBig
-	case n > s.SendBuffer()-s.bufferedOctets:
-		return ErrSendBufferFull
-	}
-	if m.Expires != 0 {
-		s.earliestExpiryAt = min(s.earliestExpiryAt, m.Expires)
-	}
-	if s.enqueuedSinceSack, s.bufferedOctets = true, s.bufferedOctets+n; s.queue.length == 0 && !s.current.loaded {
-		s.current.msg = *m // it is next: to queue it would look at memory that is needed for nothing else
-		s.current.beginMessage(true)
-	} else {
-		s.queue.push(m)
-		s.queuedOctets += n
-	}
-	return nil
-}
-
 // CumTSN returns the Cumulative TSN Ack Point.
 func (s *Sender) CumTSN() wire.TSN { return s.outstanding.firstUnacked - 1 }
 
@@ -274,20 +162,11 @@ func (s *Sender) DataInFlight() int { return s.outstanding.dataInFlight }
 // Rwnd returns the octets of user data that the peer still takes.
 func (s *Sender) Rwnd() int { return max(s.outstanding.rwnd, 0) }
 
-// Queued returns the octets of user data given to Enqueue and not sent yet.
-func (s *Sender) Queued() int {
-	n := s.queuedOctets
-	if s.current.loaded && s.current.fromQueue {
-		n += s.current.msg.Len() - s.current.offset
-	}
-	return n
-}
-
 // Fault returns a broken rule of the Source, or a contradiction of this package in itself, or nil.
 // With a fault the association is to be aborted.
 func (s *Sender) Fault() *invariant.Error {
-	if s.fault != nil {
-		return s.fault
+	if s.upper.fault != nil {
+		return s.upper.fault
 	}
 	return s.outstanding.fault
 }
@@ -299,18 +178,6 @@ func (s *Sender) Steps() uint64 { return *s.work.steps }
 // Stats returns the counters.
 func (s *Sender) Stats() Stats { return s.stats.toStats() }
 
-// toStats is the Stats.
-func (u *commonStats) toStats() (all Stats) {
-	if u.rareCounters != nil {
-		all = *u.rareCounters
-	}
-	all.Chunks, all.Octets, all.Retransmits = u.Chunks, u.Octets, u.Retransmits
-	return all
-}
-
-// newChunkCount is how many chunks were sent, each counted once.
-func (u *commonStats) newChunkCount() uint64 { return u.Chunks - u.Retransmits }
-
 // Idle reports that there is nothing to wait for before a shutdown (section 9.2). Nothing is
 // outstanding, queued, or to be had from the Source.
 func (s *Sender) Idle(now rawio.Time) bool {
@@ -319,22 +186,17 @@ func (s *Sender) Idle(now rawio.Time) bool {
 
 // NextTimeout returns when HandleTimeout, Expire or Poll has something to do.
 func (s *Sender) NextTimeout() rawio.Time {
-	t := min(s.earliestExpiryAt, s.rackAt, s.withheld.sendAt)
-	if s.current.loaded || s.queue.length > 0 {
-		if s.paceAt == rawio.Never { // else it waits for that, whatever it has waited for before
-			t = min(t, s.probeAt, s.coalesceEndAt)
+	t := min(s.queue.earliestExpiryAt, s.recovery.rackAt, s.withheld.sendAt)
+	if !s.queue.isEmpty() {
+		if s.burst.paceAt == rawio.Never { // else it waits for that, whatever it has waited for before
+			t = min(t, s.window.probeAt, s.burst.coalesceEndAt)
 		}
-		t = min(t, s.paceAt)
+		t = min(t, s.burst.paceAt)
 	} else if s.outstanding.numToRetransmit > 0 {
-		t = min(t, s.paceAt)
+		t = min(t, s.burst.paceAt)
 	}
 	for _, p := range s.paths {
 		t = min(t, p.t3At, p.ptoAt)
 	}
 	return t
-}
-
-func (s *Sender) setRwnd(arwnd uint32) {
-	s.outstanding.rwnd = max(int(arwnd)-s.outstanding.dataInFlight, 0)
-	s.maxRwnd = max(s.maxRwnd, int(arwnd))
 }

@@ -82,7 +82,7 @@ func (s *Sender) undoSpuriousTimeouts(now rawio.Time) {
 			continue
 		}
 		a.possible, a.restoreNext, a.restoreEnd = false, a.firstTSN, p.timeoutMarkTo
-		s.pathsToMark &^= 1 << p.index
+		s.recovery.pathsToMark &^= 1 << p.index
 		p.cc.Undo(now)
 	}
 }
@@ -108,7 +108,7 @@ func (s *Sender) restoreSpurious(now rawio.Time) (all bool) {
 				// nobody knows any more what is acknowledged
 				r.sentStamp, r.flags = at, r.flags&^flagTimedOut|flagResent
 				g.recordSend(onUndoLoss, t, r, p)
-				s.rareStats().Spurious++
+				s.stats.rare().Spurious++
 			}
 		}
 		if a.restoreNext = marked.tsn; marked.cut {

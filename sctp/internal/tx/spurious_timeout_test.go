@@ -125,9 +125,9 @@ func TestNothingIsUrgentWhenAllIsInFlightAgain(t *testing.T) {
 	l.s.HandleTimeout(l.now)
 	must.Equal(t, "marked by T3-rtx", l.s.outstanding.numToRetransmit, 2)
 	l.sackAfter(0, 1, gap{5, 5})
-	must.That(t, l.s.bypassCwnd && l.s.outstanding.numToRetransmit == 3, "entered Fast Recovery: %v, %d are marked",
-		l.s.bypassCwnd, l.s.outstanding.numToRetransmit)
+	must.That(t, l.s.recovery.bypassCwnd && l.s.outstanding.numToRetransmit == 3, "entered Fast Recovery: %v, %d are marked",
+		l.s.recovery.bypassCwnd, l.s.outstanding.numToRetransmit)
 	l.sackAfter(0, 2, gap{4, 5})
-	check.That(t, !l.s.bypassCwnd && l.s.outstanding.numToRetransmit == 0,
-		"in flight again, %d are marked, urgent: %v", l.s.outstanding.numToRetransmit, l.s.bypassCwnd)
+	check.That(t, !l.s.recovery.bypassCwnd && l.s.outstanding.numToRetransmit == 0,
+		"in flight again, %d are marked, urgent: %v", l.s.outstanding.numToRetransmit, l.s.recovery.bypassCwnd)
 }

@@ -144,7 +144,7 @@ func (s *Sender) fillTailProbe(now rawio.Time, b *pack.Batch, p *Path) int {
 // lost chunk is no silence where all that was in flight beside it has arrived. It was the last that
 // went, or went again, before cwnd was full, and the SACK of the others was lost too.
 func (s *Sender) isPathSilent(now rawio.Time, p *Path) bool {
-	if p.State != Active || now.Sub(s.pathSuspectedAt) < suspectInterval {
+	if p.State != Active || now.Sub(s.recovery.pathSuspectedAt) < suspectInterval {
 		return false
 	}
 	if s.tailProbe.repairedLoss && !p.latestDelivered.isAfter(s.tailProbe.firstStamp, s.tailProbe.tsn) {
@@ -170,14 +170,14 @@ func (s *Sender) suspectPath(now rawio.Time, p *Path) {
 		d.holdDuration = min(max(2*d.holdDuration, minHold), maxHold)
 	}
 	if d.level == pathTrusted {
-		s.rareStats().PathsSuspected++
+		s.stats.rare().PathsSuspected++
 	}
-	d.level, d.holdEndAt, s.pathSuspectedAt = pathSuspected, now.Add(d.holdDuration), now
-	if !s.inRecovery { // else that is one reduction already
+	d.level, d.holdEndAt, s.recovery.pathSuspectedAt = pathSuspected, now.Add(d.holdDuration), now
+	if !s.recovery.active { // else that is one reduction already
 		s.reduceCwnd(now, p)
 		p.reordering.mayUndo = true
 	}
-	s.inRecovery, s.bypassCwnd = false, false
+	s.recovery.active, s.recovery.bypassCwnd = false, false
 	s.retransmitOverdue(now, p)
 }
 

@@ -32,7 +32,7 @@ func TestSilentPathIsLeft(t *testing.T) {
 	l.enqueueMany(1, full)
 	l.expectTSNs("what is overdue, and what is new, goes elsewhere", "3>1 | 4>1 | 5>1 | 6>1")
 	p := l.pathAt(0)
-	check.That(t, res.Suspected.Has(0) && p.Suspected() && p.Errors == 0 && c.n == 1 && p.State == Active && l.s.Stats().PathsSuspected == 1 && !l.s.inRecovery, "suspected %b, %+v, %d reductions", res.Suspected, p.suspicion, c.n)
+	check.That(t, res.Suspected.Has(0) && p.Suspected() && p.Errors == 0 && c.n == 1 && p.State == Active && l.s.Stats().PathsSuspected == 1 && !l.s.recovery.active, "suspected %b, %+v, %d reductions", res.Suspected, p.suspicion, c.n)
 	p.ConfirmReachable(l.now)
 	check.That(t, p.reordering.recoveryOver, "what is lost now is taken for the loss of before")
 	l.enqueueMany(1, full)
@@ -109,7 +109,7 @@ func TestPathThatIsNotSilentIsNotLeft(t *testing.T) {
 		{"the answer is sooner than one can be", func(l *senderLab) { l.now -= ms; l.sack(2) }, 0},
 		{"all that was in flight beside the probe's chunk has arrived, which was sent again later", func(l *senderLab) { l.s.tailProbe.firstStamp = stampOf(l.now); l.sack(5) }, 1},
 		{"all but the last has arrived", func(l *senderLab) { l.now += 200 * ms; l.sack(4) }, 1},
-		{"another was left just now", func(l *senderLab) { l.s.pathSuspectedAt = l.now.Add(-suspectInterval + 1); l.sack(2) }, 1},
+		{"another was left just now", func(l *senderLab) { l.s.recovery.pathSuspectedAt = l.now.Add(-suspectInterval + 1); l.sack(2) }, 1},
 		{"it has failed meanwhile", func(l *senderLab) { l.pathAt(0).State = PotentiallyFailed; l.sack(2) }, 1},
 	} {
 		l, c := silentLab(t)

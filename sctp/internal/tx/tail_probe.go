@@ -43,7 +43,7 @@ func (s *Sender) armPTO(now rawio.Time, p *Path, anew bool) {
 	}
 	far, several := s.isFarPath(p), p.HeartbeatsOnSuspicion && len(s.paths) > 1
 	near := several && !s.cfg.StrictRFC && p.minRTTBelow(nearRTT)
-	if p.flightSize == 0 || s.tailProbe.unacked || s.zeroWindowProbing || p.onePacketOnly || p.noRTTSinceProbe ||
+	if p.flightSize == 0 || s.tailProbe.unacked || s.window.probing || p.onePacketOnly || p.noRTTSinceProbe ||
 		!far && !near {
 		p.ptoAt = rawio.Never
 		return
@@ -97,7 +97,7 @@ func (s *Sender) handlePTO(now rawio.Time, p *Path) {
 		r := s.outstanding.recordOf(p.firstInFlight)
 		s.tailProbe = tailProbe{tsn: p.firstInFlight, pending: true, unacked: true, copyPath: q,
 			firstStamp: r.sentStamp, othersInFlight: p.flightSize > r.chunkLen()}
-		s.rareStats().TailProbes++
+		s.stats.rare().TailProbes++
 		return
 	}
 	if s.outstanding.numToRetransmit > 0 {
@@ -116,37 +116,37 @@ func (s *Sender) handlePTO(now rawio.Time, p *Path) {
 	p.noRTTSinceProbe = true
 	s.outstanding.markLost(t, r, p)
 	r.flags |= flagFastRetransmitted
-	s.bypassCwnd = true
-	s.rareStats().TailProbes++
+	s.recovery.bypassCwnd = true
+	s.stats.rare().TailProbes++
 	s.updateTimers(p)
 }
 
-// observeTailProbe learns whether the probe's chunk is acknowledged. That comes alone.
-func (s *Sender) observeTailProbe(now rawio.Time, c ackedChunks) {
-	if s.tailProbe.unacked && c.first == s.tailProbe.tsn {
-		s.onTailProbeAcked(now, c.record, c.path)
+// observe learns whether the probe's chunk is acknowledged. That comes alone.
+func (b *tailProbe) observe(now rawio.Time, c ackedChunks) {
+	if b.unacked && c.first == b.tsn {
+		b.onAcked(now, c.record, c.path)
 	}
 }
 
-// onTailProbeAcked handles the acknowledgement of the probe's chunk. The probe has repaired a loss
+// onAcked handles the acknowledgement of the probe's chunk. The probe has repaired a loss
 // if that answers the probe and not what was sent before. The peer must not have had the chunk
 // twice (section 7.4).
-func (s *Sender) onTailProbeAcked(now rawio.Time, r *chunkRecord, p *Path) {
+func (b *tailProbe) onAcked(now rawio.Time, r *chunkRecord, p *Path) {
 	by, at, went := p, r.sentStamp, r.flags&flagResent != 0
-	if q := s.tailProbe.copyPath; q != nil {
-		by, at, went = q, s.tailProbe.copyStamp, !s.tailProbe.pending
+	if q := b.copyPath; q != nil {
+		by, at, went = q, b.copyStamp, !b.pending
 	}
-	s.tailProbe.unacked, s.tailProbe.pending = false, false
+	b.unacked, b.pending = false, false
 	if went && stampOf(now)-at >= uint32(by.rttEst.minRTT.get().Microseconds()) {
-		s.tailProbe.answeredPath, s.tailProbe.repairedLoss = p, !s.tailProbe.duplicate
+		b.answeredPath, b.repairedLoss = p, !b.duplicate
 	}
 }
 
-// onTailProbeDuplicate learns that the peer has had a chunk twice: that of the probe, maybe.
-func (s *Sender) onTailProbeDuplicate(t wire.TSN) {
-	if t == s.tailProbe.tsn {
-		s.tailProbe.duplicate = true
-		s.learnLateSack()
+// onDuplicate learns that the peer has had a chunk twice: that of the probe, maybe.
+func (b *tailProbe) onDuplicate(t wire.TSN) {
+	if t == b.tsn {
+		b.duplicate = true
+		b.learnLateSack()
 	}
 }
 
@@ -166,7 +166,7 @@ func (s *Sender) onProbeRepair(now rawio.Time, res *Result) {
 		}
 		s.suspectPath(now, p)
 		res.Suspected.add(p.Index())
-	case s.tailProbe.repairedLoss && !s.inRecovery:
+	case s.tailProbe.repairedLoss && !s.recovery.active:
 		s.reduceCwnd(now, p)
 	}
 }

@@ -14,7 +14,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 	var expired PathSet
 	s.forgetOldStamps(now)
 	s.work.startSlice(s.outstanding.len())
-	if !now.Before(s.rackAt) {
+	if !now.Before(s.recovery.rackAt) {
 		s.handleRACKTimeout(now)
 	}
 	if !now.Before(s.withheld.sendAt) {
@@ -36,16 +36,16 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		}
 		p.timeoutMarkFrom, p.timeoutMarkTo = p.firstInFlight, s.outstanding.nextTSN
 		s.startSpuriousCheck(p)
-		if p.rateSampler != nil && !s.zeroWindowProbing {
+		if p.rateSampler != nil && !s.window.probing {
 			p.rateSampler.onTimeout(now, s.outstanding.nextTSN)
 		}
 		suspect := s.markLostOnTimeout(p)
 		s.sack.lostPaths = 0 // there is no Fast Recovery to begin for what is marked already
-		s.rareStats().Timeouts++
-		if s.zeroWindowProbing {
+		s.stats.rare().Timeouts++
+		if s.window.probing {
 			// A probe says nothing about congestion, nor about failure while the peer answers
 			// (section 6.1, A).
-			if !s.probeAnswered && !soon {
+			if !s.window.probeAnswered && !soon {
 				expired.add(p.Index())
 			}
 			continue
@@ -61,7 +61,7 @@ func (s *Sender) HandleTimeout(now rawio.Time) PathSet {
 		}
 		p.tsnsSentAtReduction = s.SentTSNs()
 		p.onePacketOnly = true
-		s.inRecovery, s.bypassCwnd = false, false
+		s.recovery.active, s.recovery.bypassCwnd = false, false
 	}
 	return expired
 }
@@ -77,16 +77,16 @@ func (s *Sender) markLostOnTimeout(p *Path) (suspect bool) {
 	flight := s.work.walk(&p.inFlightTSNs, from, p.timeoutMarkTo)
 	for flight.next() {
 		t, r := flight.tsn, g.recordOf(flight.tsn)
-		if p.rateSampler != nil && !s.zeroWindowProbing {
+		if p.rateSampler != nil && !s.window.probing {
 			s.rateLost(p.rateSampler.timeoutAt, t, r, p)
 		}
 		g.markLost(t, r, p) // no more in flight
 		suspect = suspect || r.flags&flagLongPacket != 0
 		r.flags |= flagTimedOut
 	}
-	if s.pathsToMark &^= 1 << p.index; flight.cut {
+	if s.recovery.pathsToMark &^= 1 << p.index; flight.cut {
 		p.timeoutMarkFrom = flight.tsn
-		s.pathsToMark.add(p.Index())
+		s.recovery.pathsToMark.add(p.Index())
 	}
 	s.updateTimers(p)
 	return suspect
@@ -147,14 +147,13 @@ type FailedMessage struct {
 // Stop says that the association has ended. Nothing is sent any more, and NextFailed says what was
 // not acknowledged.
 func (s *Sender) Stop() {
-	s.sack, s.pathsToMark = sackInProgress{}, 0
+	s.sack, s.recovery.pathsToMark = sackInProgress{}, 0
 	for _, p := range s.paths {
 		p.t3At, p.ptoAt = rawio.Never, rawio.Never
 	}
 	s.outstanding.clearFlight(s.paths)
-	s.probeAt, s.paceAt, s.coalesceEndAt, s.rackAt, s.earliestExpiryAt = rawio.Never, rawio.Never, rawio.Never,
-		rawio.Never, rawio.Never
-	s.withheld.sendAt = rawio.Never
+	s.queue.earliestExpiryAt, s.window.probeAt, s.withheld.sendAt = rawio.Never, rawio.Never, rawio.Never
+	s.burst.paceAt, s.burst.coalesceEndAt, s.recovery.rackAt = rawio.Never, rawio.Never, rawio.Never
 }
 
 // NextFailed takes the oldest message that is not acknowledged out of the sender. Call it after
@@ -167,14 +166,5 @@ func (s *Sender) NextFailed() (FailedMessage, bool) {
 			return FailedMessage{r.stream, r.token, true, r.flags&flagEnqueued == 0}, true
 		}
 	}
-	if s.queue.length > 0 {
-		s.loadMessage(0, s.MaxPayload())
-	}
-	if l := &s.current; l.loaded {
-		f := FailedMessage{l.msg.Stream, l.msg.Token, l.offset > 0, !l.fromQueue}
-		*l = currentMessage{}
-		return f, true
-	}
-	s.bufferedOctets, s.queuedOctets = 0, 0
-	return FailedMessage{}, false
+	return s.queue.failNext()
 }

@@ -74,7 +74,7 @@ func TestAcknowledgedTogetherIsAsOneByOne(t *testing.T) {
 				s.ackChunks(a, t, s.outstanding.recordOf(t), k)
 				t += wire.TSN(k)
 			}
-			ends[i] = fmt.Sprint(*a, s.ackedOctets, s.latestDelivered, s.lastAckedAt, s.tailProbe.unacked,
+			ends[i] = fmt.Sprint(*a, s.burst.ackedOctets, s.delivered.latest, s.delivered.at, s.tailProbe.unacked,
 				s.tailProbe.pending, s.tailProbe.answeredPath != nil, s.tailProbe.repairedLoss)
 			for _, p := range s.paths {
 				ends[i] += fmt.Sprint("; ", p.sack, p.rttTiming, p.latestDelivered, p.reordering.isObserved,

@@ -19,6 +19,8 @@ const maxSliceSteps = 4096
 type workBudget struct {
 	steps *uint64 // see Sender.Steps
 	limit uint64  // how far steps may go at once
+
+	renegeCredit int // chunks that SACKs have paid for, see payForReneging
 }
 
 // startSlice begins to count what is done at once, while so many chunks are outstanding.

@@ -122,19 +122,19 @@ func TestTakenBackTooOften(t *testing.T) {
 	gapped("again", 199)
 	check.Equal(t, "steps for a SACK that says nothing new: its path, twice, its block, twice, and the next chunk",
 		l.s.Steps()-steps, 5)
-	l.s.ackCredit = 80
+	l.s.work.renegeCredit = 80
 	l.sack(0)
 	gapped("taken back once", 199)
 	l.sack(0)
 	gapped("taken back twice", 80+64+80+64+80-199)
 	l.sack(0)
 	l.runNextTimeout()
-	l.pathAt(0).onePacketOnly, l.s.ackCredit = false, 0
+	l.pathAt(0).onePacketOnly, l.s.work.renegeCredit = false, 0
 	l.transmit()
 	gapped("taken back, and sent again", 199)
 	l.sack(0)
 	l.sack(0, gap{2, 60})
-	l.s.ackCredit = 0
+	l.s.work.renegeCredit = 0
 	l.sack(0, gap{60, 200})
 	// fewer are named no more than are named anew and not paid for
 	check.That(t, l.s.Stats().Reneged == 3*199+169+58, "%d chunks were taken back", l.s.Stats().Reneged)
@@ -286,7 +286,7 @@ func TestLongestWorkAtOnce(t *testing.T) {
 			int(l.s.outstanding.numToRetransmit) == last, "%s: %d of what T3-rtx has marked went again, %d is to",
 			tt.name, l.s.Stats().Retransmits, l.s.outstanding.numToRetransmit)
 		lost := l.s.outstanding.numToRetransmit > 0 && l.s.Stats().Timeouts == 0
-		check.That(t, lost == l.s.inRecovery && (!lost || l.s.outstanding.numToRetransmit == last-3),
-			"%s: %d lost, in recovery: %v", tt.name, l.s.outstanding.numToRetransmit, l.s.inRecovery)
+		check.That(t, lost == l.s.recovery.active && (!lost || l.s.outstanding.numToRetransmit == last-3),
+			"%s: %d lost, in recovery: %v", tt.name, l.s.outstanding.numToRetransmit, l.s.recovery.active)
 	}
 }

@@ -21,28 +21,28 @@ const (
 // retransmissions by T3-rtx, which backs off.
 func (s *Sender) mayProbeWindow(now rawio.Time, p *Path) bool {
 	shortens := s.canCutToWindow()
-	if s.probeAt == rawio.Never || shortens != s.probeCutsToWindow {
+	if s.window.probeAt == rawio.Never || shortens != s.window.probeIsCut {
 		wait := p.rttEst.rto
 		if shortens {
 			wait = min(wait, cutToWindowTimeout)
 		}
-		s.probeCutsToWindow, s.probeAt = shortens, now.Add(wait)
+		s.window.probeIsCut, s.window.probeAt = shortens, now.Add(wait)
 	}
-	s.cutToWindow = shortens && !now.Before(s.probeAt)
-	return !now.Before(s.probeAt)
+	s.window.cutsNext = shortens && !now.Before(s.window.probeAt)
+	return !now.Before(s.window.probeAt)
 }
 
 // canCutToWindow reports whether the next chunk may be cut to the window. Its message may be
 // fragmented, and the window is not silly.
 func (s *Sender) canCutToWindow() bool {
-	least := min(s.MaxPayload(), max(s.maxRwnd, minArwnd)) / 2
-	return s.current.fromQueue && !s.cfg.NoFragments && !s.cfg.StrictRFC && s.outstanding.rwnd >= least
+	least := min(s.MaxPayload(), max(s.window.largest, minArwnd)) / 2
+	return s.queue.current.fromQueue && !s.cfg.NoFragments && !s.cfg.StrictRFC && s.outstanding.rwnd >= least
 }
 
 // retryWindowProbe sends a zero window probe again as soon as the window is open. The peer has most
 // likely dropped it, and waiting for T3-rtx would stall the association.
 func (s *Sender) retryWindowProbe(arwnd int) {
-	if !s.zeroWindowProbing {
+	if !s.window.probing {
 		return
 	}
 	t := s.outstanding.firstUnacked
@@ -50,7 +50,7 @@ func (s *Sender) retryWindowProbe(arwnd int) {
 	if arwnd < int(r.size) || r.state == stateGapAcked {
 		return
 	}
-	s.zeroWindowProbing = false
+	s.window.probing = false
 	if p := s.paths[r.path]; r.isIn(inFlight) { // or it is marked already
 		s.outstanding.markLost(t, r, p)
 		p.t3At = rawio.Never

@@ -36,16 +36,16 @@ func TestChunkIsCutToTheWindow(t *testing.T) {
 		{"no message is to be cut", 1 << 20, half, func(l *senderLab) { l.s.cfg.NoFragments = true }, "1000:968"},
 		{"the letter", 1 << 20, half, func(l *senderLab) { l.s.cfg.StrictRFC = true }, "1000:968"},
 		{"a message of a Source", 1 << 20, half, func(l *senderLab) {
-			l.s.queue, l.s.current, l.s.queuedOctets, l.s.bufferedOctets = messageQueue{}, currentMessage{}, 0, 0
+			l.s.queue.waiting, l.s.queue.current, l.s.queue.waitingOctets, l.s.queue.bufferedOctets = messageQueue{}, currentMessage{}, 0, 0
 			u := &countedSource{n: 1, size: full}
 			l.s.SetUpper(u, u)
 		}, "1000:968"},
 		{"an RTO shorter than that", 1 << 20, half, func(l *senderLab) { l.pathAt(0).rttEst.rto = 100 * time.Millisecond }, "100:484"},
-		{"the rest of a message", 1 << 20, half, func(l *senderLab) { l.s.current.offset = 100 }, "200:484"},
+		{"the rest of a message", 1 << 20, half, func(l *senderLab) { l.s.queue.current.offset = 100 }, "200:484"},
 	} {
 		l := newLab(t, 1)
 		l.s.cfg.StrictRFC = false
-		l.s.maxRwnd = 0
+		l.s.window.largest = 0
 		l.s.SetPeer(row.largest, 16)
 		l.s.setRwnd(row.window)
 		l.enqueueMany(1, 6000)
@@ -80,7 +80,7 @@ func TestChunkWaitsToBeCut(t *testing.T) {
 	at(l, 200*ms).expectTSNs("the beginning of the first message", "1")
 	r := l.s.outstanding.recordOf(1)
 	check.That(t, r.wireFlags&wire.FlagE == 0 && r.wireFlags&wire.FlagB != 0 && r.wireFlags&wire.FlagI != 0 &&
-		!l.s.zeroWindowProbing, "flags %#x, probing %t", r.wireFlags, l.s.zeroWindowProbing)
+		!l.s.window.probing, "flags %#x, probing %t", r.wireFlags, l.s.window.probing)
 	check.That(t, l.s.NextTimeout() > l.now, "a timer of %v at %v, although the chunk has gone", l.s.NextTimeout(),
 		l.now)
 	at(l, 210*ms).expectTSNs("nothing more while that is in flight", "")
@@ -113,6 +113,6 @@ func TestChunkWaitsToBeCut(t *testing.T) {
 	at(l, 200*ms).expectTSNs("200 ms", "")
 	at(l, 1149*ms).expectTSNs("less than an RTO since", "")
 	at(l, 1150*ms).expectTSNs("a zero window probe", "1")
-	check.That(t, l.s.zeroWindowProbing && l.s.outstanding.recordOf(1).size == full, "no probe: %+v",
+	check.That(t, l.s.window.probing && l.s.outstanding.recordOf(1).size == full, "no probe: %+v",
 		l.s.outstanding.recordOf(1))
 }

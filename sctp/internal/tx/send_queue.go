@@ -1,0 +1,162 @@
+package tx
+
+import (
+	"cmp"
+
+	"github.com/rddp-go/rddp/rawio"
+	"github.com/rddp-go/rddp/sctp/wire"
+)
+
+// sendQueue holds the messages of Enqueue that wait to be sent, and the one that is being cut into
+// chunks, which may be of the Source. They go in the order in which they came.
+type sendQueue struct {
+	waiting          messageQueue
+	waitingOctets    int            // octets of user data in it
+	current          currentMessage // the one being cut
+	bufferedOctets   int            // octets that came through Enqueue and are not acknowledged
+	earliestExpiryAt rawio.Time     // no message of the queue expires earlier
+}
+
+// currentMessage holds the message that is being cut into chunks, or that waits for room.
+type currentMessage struct {
+	msg       Message
+	offset    int // octets already sent
+	ssn       wire.SSN
+	loaded    bool
+	fromQueue bool // came through Enqueue
+}
+
+// beginMessage begins with msg.
+func (l *currentMessage) beginMessage(queued bool) { l.loaded, l.offset, l.fromQueue = true, 0, queued }
+
+// rest is how many octets of the message are yet to be sent.
+func (l *currentMessage) rest() int { return l.msg.Len() - l.offset }
+
+// isEmpty reports whether no message waits.
+func (q *sendQueue) isEmpty() bool { return q.waiting.length == 0 && !q.current.loaded }
+
+// add copies a message to the end of the queue.
+func (q *sendQueue) add(m *Message) {
+	if m.Expires != 0 {
+		q.earliestExpiryAt = min(q.earliestExpiryAt, m.Expires)
+	}
+	n := m.Len()
+	q.bufferedOctets += n
+	if q.isEmpty() {
+		q.current.msg = *m // it is next: to queue it would look at memory that is needed for nothing else
+		q.current.beginMessage(true)
+		return
+	}
+	q.waiting.push(m)
+	q.waitingOctets += n
+}
+
+// peek returns the message that is sent next, nil if none waits.
+func (q *sendQueue) peek() *Message {
+	switch {
+	case q.current.loaded:
+		return &q.current.msg
+	case q.waiting.length > 0:
+		return q.waiting.at(0)
+	}
+	return nil
+}
+
+// pick begins with the next message, and says whether there is one. Here and in peek, and nowhere
+// else, it is decided which comes next: a scheduler of streams has its place here.
+func (q *sendQueue) pick() bool {
+	if q.waiting.length == 0 {
+		return false
+	}
+	q.waiting.pop(&q.current.msg)
+	q.waitingOctets -= q.current.msg.Len()
+	q.current.beginMessage(true)
+	return true
+}
+
+// unsentOctets is how many octets of user data of Enqueue are not sent yet.
+func (q *sendQueue) unsentOctets() int {
+	n := q.waitingOctets
+	if q.current.loaded && q.current.fromQueue {
+		n += q.current.rest()
+	}
+	return n
+}
+
+// failNext takes the message that would be sent next out of the queue, when the association has
+// ended.
+func (q *sendQueue) failNext() (FailedMessage, bool) {
+	l := &q.current
+	if !l.loaded && !q.pick() {
+		q.bufferedOctets, q.waitingOctets = 0, 0
+		return FailedMessage{}, false
+	}
+	f := FailedMessage{l.msg.Stream, l.msg.Token, l.offset > 0, !l.fromQueue}
+	*l = currentMessage{}
+	return f, true
+}
+
+// Enqueue copies m, but not its Body, to the end of the send queue.
+func (s *Sender) Enqueue(m *Message) error {
+	n := m.Len()
+	switch {
+	case m.HeadLen > HeadCap:
+		return ErrHeadLen
+	case n == 0:
+		return ErrEmptyMessage
+	case int32(m.Stream) >= s.streams.count:
+		return ErrStream
+	case int(m.Path) > len(s.paths):
+		return ErrPath
+	case n > cmp.Or(s.cfg.SendBuffer, FirstBuffer):
+		return ErrMessageTooBig
+	case n > s.SendBuffer()-s.queue.bufferedOctets:
+		return ErrSendBufferFull
+	}
+	s.queue.add(m)
+	s.burst.enqueuedSinceSack = true
+	return nil
+}
+
+// Queued returns the octets of user data given to Enqueue and not sent yet.
+func (s *Sender) Queued() int { return s.queue.unsentOctets() }
+
+// messageQueue is a FIFO of messages in a ring that grows by doubling.
+type messageQueue struct {
+	ring   []Message
+	head   int
+	length int
+}
+
+func (q *messageQueue) at(i int) *Message { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
+
+func (q *messageQueue) push(m *Message) {
+	if q.length == len(q.ring) {
+		ring := make([]Message, max(8, 2*len(q.ring)))
+		for i := range q.length {
+			ring[i] = *q.at(i)
+		}
+		q.ring, q.head = ring, 0
+	}
+	q.length++
+	*q.at(q.length - 1) = *m
+}
+
+func (q *messageQueue) pop(m *Message) {
+	p := q.at(0)
+	*m = *p
+	*p = Message{} // let go of the user's memory
+	if q.length--; q.length == 0 {
+		q.head = 0 // which is in the processor's caches
+	} else {
+		q.head = (q.head + 1) & (len(q.ring) - 1)
+	}
+}
+
+// truncate keeps the first n messages.
+func (q *messageQueue) truncate(n int) {
+	for i := n; i < q.length; i++ {
+		*q.at(i) = Message{}
+	}
+	q.length = n
+}
