@@ -69,7 +69,7 @@ func (a *Assoc) endIfInconsistent() bool {
 // queueAbort queues the ABORT packet.
 func (a *Assoc) queueAbort(why refusal) {
 	b, ok := a.outbox.openPacket()
-	if !ok || a.peerTag == 0 {
+	if !ok || a.id.peerTag == 0 {
 		return
 	}
 	p := a.dataPath()
@@ -84,7 +84,8 @@ func (a *Assoc) finalPacket(p *path, local netip.AddrPort) outPacket {
 	if !local.IsValid() {
 		local = p.Local
 	}
-	return outPacket{src: a.localPort, dst: a.peerPort, tag: a.peerTag, local: local, remote: p.Remote, mark: p.mark}
+	return outPacket{src: a.id.localPort, dst: a.id.peerPort, tag: a.id.peerTag, local: local, remote: p.Remote,
+		mark: p.mark}
 }
 
 // handleAbort takes an ABORT whose tag is right.
@@ -117,6 +118,7 @@ func (a *Assoc) endAssoc(by trigger, err error) {
 func (a *Assoc) failMessages() {
 	a.sender().Stop()
 	a.events.push(Event{Kind: eventSenderFailed})
-	a.failedSenders = append(a.failedSenders, a.sender())
-	a.hasUnackedSends = false
+	rare := a.ensureRareState()
+	rare.failedSenders = append(rare.failedSenders, a.sender())
+	a.send.hasUnackedSends = false
 }

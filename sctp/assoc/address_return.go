@@ -40,9 +40,9 @@ func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 			continue
 		}
 		away := !isUsable(own, list)
-		back[i] = p.heartbeat.localAddrGone && !away
-		if p.heartbeat.localAddrGone = away; away {
-			p.heartbeat.resendDue = false
+		back[i] = p.reach.localAddrGone && !away
+		if p.reach.localAddrGone = away; away {
+			p.reach.resendDue = false
 			if isLeftWith(own) {
 				p.Sever()
 			}
@@ -57,7 +57,7 @@ func (a *Assoc) UsableFrom(now rawio.Time, list []netip.Addr) {
 		switch {
 		case back[i]:
 			a.resendEarly(now, p)
-		case p.heartbeat.localAddrGone && isLeftWith(p.Local.Addr().Unmap()):
+		case p.reach.localAddrGone && isLeftWith(p.Local.Addr().Unmap()):
 			a.leavePath(now, p)
 		}
 	}
@@ -93,13 +93,12 @@ func (a *Assoc) nextResendAt(p *path) *rawio.Time {
 // resendEarly sends one packet over a path whose own address is back. It does so now, or an RTO
 // after the last packet that was sent for that reason.
 func (a *Assoc) resendEarly(now rawio.Time, p *path) {
-	b := &p.heartbeat
 	if a.state == Closed || a.isAvoided(p) {
-		b.resendDue = false
+		p.reach.resendDue = false
 		return
 	}
 	rest := a.nextResendAt(p)
-	if b.resendDue = now.Before(*rest); b.resendDue {
+	if p.reach.resendDue = now.Before(*rest); p.reach.resendDue {
 		return
 	}
 	*rest = now.Add(p.BaseRTO())
@@ -109,7 +108,7 @@ func (a *Assoc) resendEarly(now rawio.Time, p *path) {
 			s.pathIndex, s.sendDue, s.resentEarly = slices.Index(a.paths, p), true, true
 		}
 	case c != nil:
-		if p == c.path || p.State != tx.Unconfirmed && c.path.heartbeat.localAddrGone {
+		if p == c.path || p.State != tx.Unconfirmed && c.path.reach.localAddrGone {
 			c.path, c.sendDue = p, true
 		}
 	case !a.resendData(now, p):
@@ -136,11 +135,11 @@ func (a *Assoc) resendData(now rawio.Time, p *path) bool {
 // is an error if neither is answered by then.
 func (a *Assoc) heartbeatEarly(now rawio.Time, p *path) {
 	b := &p.heartbeat
-	if p.heartbeatInterval < 0 && p.State != tx.Unconfirmed {
+	if b.interval < 0 && p.State != tx.Unconfirmed {
 		return
 	}
 	if !a.allowHeartbeat(now, p) {
-		b.resendDue, *a.nextResendAt(p) = true, a.heartbeatLimit.windowEndsAt
+		p.reach.resendDue, *a.nextResendAt(p) = true, a.limits.heartbeats.windowEndsAt
 		return
 	}
 	waiting, until := b.awaitsAck, b.nextAt
@@ -152,7 +151,7 @@ func (a *Assoc) heartbeatEarly(now rawio.Time, p *path) {
 // resendPostponed does what resendEarly has put off.
 func (a *Assoc) resendPostponed(now rawio.Time) {
 	for _, p := range a.paths {
-		if p.heartbeat.resendDue && now >= *a.nextResendAt(p) {
+		if p.reach.resendDue && now >= *a.nextResendAt(p) {
 			a.resendEarly(now, p)
 		}
 	}

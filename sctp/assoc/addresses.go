@@ -115,8 +115,8 @@ func localAddrOf(p *rawio.Packet) netip.AddrPort {
 // setKnownAddrs records which own addresses the peer knows (see Config.knownFamilies). Paths lead
 // to and begin at no others.
 func (a *Assoc) setKnownAddrs(peer, reach netip.Addr, known netip.AddrPort, f familySet) {
-	a.pathFamilies = a.cfg.knownFamilies(peer, reach) & f
-	a.localAddrs = a.cfg.localAddrsFor(reach, known.Addr(), a.pathFamilies)
+	a.addrs.families = a.cfg.knownFamilies(peer, reach) & f
+	a.addrs.local = a.cfg.localAddrsFor(reach, known.Addr(), a.addrs.families)
 }
 
 // dropUnknownPaths drops the paths to families of which the peer knows no own address. The others
@@ -134,7 +134,7 @@ func (a *Assoc) dropUnknownPaths(known netip.AddrPort) {
 		switch before := p.Local; {
 		case !before.IsValid():
 			p.Local = local
-		case local.IsValid() && before.Addr() != known.Addr() && !slices.Contains(a.localAddrs, before.Addr()):
+		case local.IsValid() && before.Addr() != known.Addr() && !slices.Contains(a.addrs.local, before.Addr()):
 			p.Local = local
 			a.restartMTUSearch(p)
 		}
@@ -150,8 +150,8 @@ func (a *Assoc) dropUnknownPaths(known netip.AddrPort) {
 }
 
 // hasPathOfFamily says whether there is a path to an address of the family of addr.
-func (a *Assoc) hasPathOfFamily(addr netip.Addr) bool {
-	return slices.ContainsFunc(a.paths, func(p *path) bool { return familyOf(p.Remote.Addr()) == familyOf(addr) })
+func (l *pathList) hasPathOfFamily(addr netip.Addr) bool {
+	return slices.ContainsFunc(l.paths, func(p *path) bool { return familyOf(p.Remote.Addr()) == familyOf(addr) })
 }
 
 // widestScopeAddr returns the address of the widest scope.
@@ -198,15 +198,15 @@ func appendFamilies(b []byte, f familySet) []byte {
 // peer exchanges packets with and the link may not report. ok is false if remote cannot be reached
 // from any.
 func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.AddrPort, ok bool) {
-	if len(a.localAddrs) == 0 {
+	if len(a.addrs.local) == 0 {
 		if known.IsValid() && familyOf(known.Addr()) != familyOf(remote) {
 			known = netip.AddrPort{} // for an INIT the link chooses
 		}
-		return known, familyOf(remote)&a.pathFamilies != 0
+		return known, familyOf(remote)&a.addrs.families != 0
 	}
 	var best netip.Addr
 	var nearest, used int
-	for _, l := range a.localAddrs {
+	for _, l := range a.addrs.local {
 		if familyOf(l) != familyOf(remote) {
 			continue
 		}
@@ -222,11 +222,11 @@ func (a *Assoc) sourceFor(remote netip.Addr, known netip.AddrPort) (local netip.
 // address that it last sent to, or else the next that is as near.
 func (a *Assoc) nextSource(p *path) netip.AddrPort {
 	present, remote := p.Local.Addr(), p.Remote.Addr()
-	if h := p.lastLocalAddr.Addr().Unmap(); h != present && slices.Contains(a.localAddrs, h) {
+	if h := p.lastLocalAddr.Addr().Unmap(); h != present && slices.Contains(a.addrs.local, h) {
 		return netip.AddrPortFrom(h, p.Local.Port())
 	}
 	next, passed := present, false
-	for _, l := range a.localAddrs {
+	for _, l := range a.addrs.local {
 		switch {
 		case l == present:
 			passed = true
@@ -259,8 +259,8 @@ func commonPrefixLen(a, b netip.Addr) int {
 }
 
 // countPathsFrom counts the paths with that source.
-func (a *Assoc) countPathsFrom(local netip.Addr) (n int) {
-	for _, p := range a.paths {
+func (l *pathList) countPathsFrom(local netip.Addr) (n int) {
+	for _, p := range l.paths {
 		if p.Local.Addr() == local {
 			n++
 		}

@@ -64,78 +64,165 @@ type RowPlacer interface {
 	PlaceRow(now rawio.Time, row Row) int
 }
 
-// Assoc is one association. Make one with Connect or Accept.
+// Assoc is one association. Make one with Connect or Accept. Its fields are in groups, most of which
+// have a type with a comment of its own.
 //
-// A program may have thousands. What a packet looks at is then in no cache of the processor, and
-// each line costs a hundred nanoseconds. So those fields come first, in as few lines as possible.
-// Fields that are rarely looked at come behind them.
+// A program may have thousands of associations. What a packet looks at is then in no cache of the
+// processor, and each line costs a hundred nanoseconds. So the groups that every packet looks at come
+// first: see prefetch.go.
 type Assoc struct {
-	// What sending a message looks at comes first (see PrefetchSend).
-
 	// Owner is free for the owner's own use.
 	Owner any
 
-	state               State // changed by changeState
-	burstContinues      bool  // the last PollTransmit ended with a full batch
-	hasUnackedSends     bool  // messages of Send wait for acknowledgement
-	probeDue            bool  // a search for a path MTU has a probe to send
-	localPort, peerPort uint16
-	localTag, peerTag   uint32
-	cfg                 *Config // of many associations; Reconfigure gives this one its own
-	env                 *Env
-	dataState           atomic.Pointer[dataState] // nil while idle, see sender
-	recv                *rx.Receiver              // that of halves; nil also until the peer's Initial TSN is known
-	paths               []*path                   // in the order of sender.Paths
-	onePath             [1]*path                  // paths, if it is but one
-	stateData           stateData                 // nil in states that have none
-	lastDataAt          rawio.Time                // when user data was last sent or received
-	workSteps           uint64                    // see Steps
-	internalErr         *InternalError            // see Break
-	events              eventQueue
-	control             controlQueue // chunks waiting for PollTransmit
-	outbox              Outbox       // packets with tags of their own, and last packets
-	ecn                 ecn
-	sackPath            *path          // where SACKs go
-	sackLocal           netip.AddrPort // from which own address; invalid: that of the path
-	stats               commonCounters
+	// Each message that is sent looks at these groups.
 
-	// What a received packet looks at comes behind it.
-	outStreams, inStreams uint16 // negotiated, 0 before
-	hasAdaptation         bool   // peerAdaptation is known
-	peerIsLocal           bool   // the peer is on this host
-	ignoresDry            bool   // see ReportSenderDry
-	isCrowded             bool   // see SetCrowded
-	placer                Placer
-	lastHeardAt           rawio.Time   // when the last valid packet of the peer came
-	errorCount            int          // consecutive errors of the association (section 8.1)
-	failedSenders         []*tx.Sender // whose messages have failed, see failMessages
-	rttSamples            counters.CompactHistogram
+	id     associationID
+	agreed agreement
+	send   sendState
+	hints  hints
+	cfg    *Config // of many associations; Reconfigure gives this one its own
+	env    *Env
+	lifecycle
+	pathList
+	halves
+	outQueues
+	sacks sackRoute
+	ecn   ecn
+	stats counts
 
-	firstPath path // the first that it has ever had, and usually the only one
+	// Each packet that comes looks at these too.
 
-	incarnation             uint64       // see Incarnation
-	localTSN                wire.TSN     // own Initial TSN
-	localTieTag, peerTieTag uint32       // tie-tags, 0 until an unexpected INIT asks for them (5.2.2)
-	localAddrs              []netip.Addr // those of Config.LocalAddrs that the peer knows: paths may begin there
-	pathFamilies            familySet    // of the peer addresses that paths may lead to, see Config.knownFamilies
-	peerAdaptation          uint32
-	heartbeatLimit          heartbeatLimit
-	errorReportLimit        errorReportLimit
-	cookieExpiresAt         rawio.Time            // see CookieUntil
-	cookieMadeAt            rawio.Time            // see CookieMade
-	onAnswer                func() bool           // see OnAnswer
-	onGrow                  func(octets int) bool // see OnGrow
-	source                  Source                // see SetUpper
-	rareState               *rareState            // nil: there were none
-	idleState               idleState
+	health    health
+	hooks     hooks
+	rareState *rareState // nil: there was none
+	firstPath path       // the first path that it has ever had, and usually the only one
+
+	// The others are rarely looked at.
+
+	life      life
+	addrs     knownAddrs
+	limits    rateLimits
+	idleState idleState // in the place of the halves, while there are none
 }
 
-// rareState holds what hardly any association ever has.
+// associationID is what the common header of a packet says of its association (section 3.1).
+type associationID struct {
+	localPort, peerPort uint16
+	localTag, peerTag   uint32 // Verification Tags; the peer's is 0 before INIT ACK
+}
+
+// lifecycle is where the association is in its life (section 4), see state.go.
+type lifecycle struct {
+	state       State
+	stateData   stateData      // what exists in this state only; nil: nothing
+	internalErr *InternalError // see Break
+}
+
+// pathList lists the peer's addresses, in the order of sender.Paths.
+type pathList struct {
+	paths   []*path
+	onePath [1]*path // paths, if it is but one
+}
+
+// halves is where DATA is sent and received, see idle.go.
+type halves struct {
+	dataState  atomic.Pointer[dataState] // nil while idle, see sender
+	recv       *rx.Receiver              // that of dataState; nil also until the peer's Initial TSN is known
+	lastDataAt rawio.Time                // when user data was last sent or received
+}
+
+// sendState is how far sending has come, beside what tx.Sender keeps.
+type sendState struct {
+	burstContinues  bool // the last PollTransmit ended with a full batch
+	hasUnackedSends bool // messages of Send wait for acknowledgement
+	probeDue        bool // a search for a path MTU has a probe to send
+}
+
+// outQueues is what waits for PollEvent and PollTransmit.
+type outQueues struct {
+	events  eventQueue
+	control controlQueue // control chunks
+	outbox  Outbox       // packets with tags of their own, and last packets
+}
+
+// sackRoute is how SACKs go back (section 6.7).
+type sackRoute struct {
+	path  *path
+	local netip.AddrPort // from which own address; invalid: that of the path
+}
+
+// counts is what is counted of the association.
+type counts struct {
+	workSteps uint64 // see Steps
+	commonCounters
+	rttSamples counters.CompactHistogram
+}
+
+// agreement is what both sides have agreed on in INIT and INIT ACK. It is zero before.
+type agreement struct {
+	outStreams, inStreams uint16
+	hasAdaptation         bool // peerAdaptation is known
+	peerAdaptation        uint32
+}
+
+// health is whether the peer is taken to be alive (section 8.1).
+type health struct {
+	lastHeardAt rawio.Time // when the last valid packet of the peer came
+	errorCount  int        // consecutive errors of the association
+}
+
+// hints is what the owner has said of its use of the association.
+type hints struct {
+	ignoresDry bool // see ReportSenderDry
+	isCrowded  bool // see SetCrowded
+}
+
+// hooks is how the owner and the layer above are asked.
+type hooks struct {
+	placer   Placer                // see SetUpper
+	source   Source                // see SetUpper
+	onAnswer func() bool           // see OnAnswer
+	onGrow   func(octets int) bool // see OnGrow
+}
+
+// life is what set-ups and restarts need. It begins anew with each restart of the peer (section
+// 5.2.4 action A), except for the times of cookies.
+type life struct {
+	incarnation             uint64     // see Incarnation
+	localTSN                wire.TSN   // own Initial TSN
+	localTieTag, peerTieTag uint32     // 0 until an unexpected INIT asks for them (section 5.2.2)
+	cookieExpiresAt         rawio.Time // see CookieUntil
+	cookieMadeAt            rawio.Time // see CookieMade
+}
+
+// knownAddrs is what the peer knows of own addresses, see Config.knownFamilies.
+type knownAddrs struct {
+	local       []netip.Addr // those of Config.LocalAddrs that the peer knows: paths may begin there
+	families    familySet    // of the peer addresses that paths may lead to
+	peerIsLocal bool         // the peer is on this host
+}
+
+// rateLimits bounds what the association sends and reports in a time.
+type rateLimits struct {
+	heartbeats   heartbeatLimit
+	errorReports errorReportLimit
+}
+
+// rareState is what an association has at its end, and else hardly ever.
 type rareState struct {
-	localRefusal localRefusal         // what this host has refused to send last
-	successor    *rawio.Packet        // see Successor
-	usableAddrs  []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
-	nextResendAt [MaxPaths]rawio.Time // of each path, see Assoc.nextResendAt
+	failedSenders []*tx.Sender         // whose messages have failed, see failMessages
+	localRefusal  localRefusal         // what this host has refused to send last
+	successor     *rawio.Packet        // see Successor
+	usableAddrs   []netip.Addr         // see UsableFrom: of before, where the link chooses an own address
+	nextResendAt  [MaxPaths]rawio.Time // of each path, see Assoc.nextResendAt
+}
+
+// failedSenders returns those whose messages have failed and are still to be reported.
+func (a *Assoc) failedSenders() []*tx.Sender {
+	if a.rareState == nil {
+		return nil
+	}
+	return a.rareState.failedSenders
 }
 
 func (a *Assoc) ensureRareState() *rareState {
@@ -164,14 +251,14 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 		return nil, err
 	}
 	a := env.newAssoc()
-	a.cfg, a.env, a.state, a.incarnation, a.localPort, a.peerPort = cfg, env, CookieWait, 1, peer.LocalPort,
+	a.cfg, a.env, a.state, a.life.incarnation, a.id.localPort, a.id.peerPort = cfg, env, CookieWait, 1, peer.LocalPort,
 		peer.PeerPort
 	reach := widestScopeAddr(peer.Remotes)
-	a.localTag, a.localTSN, a.stateData = id.tag, id.tsn, &cookieWait{setup: newSetup(0, reach, 0)}
+	a.id.localTag, a.life.localTSN, a.stateData = id.tag, id.tsn, &cookieWait{setup: newSetup(0, reach, 0)}
 	a.replaceSender()
-	a.peerIsLocal = env.areLocalAddrs(peer.Remotes)
+	a.addrs.peerIsLocal = env.areLocalAddrs(peer.Remotes)
 	own := netip.AddrPortFrom(peer.Local.Addr().Unmap(), peer.Local.Port())
-	a.pathFamilies, a.localAddrs = bothFamilies, a.cfg.localAddrsFor(reach, own.Addr(), bothFamilies)
+	a.addrs.families, a.addrs.local = bothFamilies, a.cfg.localAddrsFor(reach, own.Addr(), bothFamilies)
 	for _, r := range peer.Remotes {
 		a.addPath(own, r, tx.Active) // section 5.4 rule 1
 	}
@@ -185,7 +272,7 @@ func Connect(now rawio.Time, cfg *Config, env *Env, peer Peer) (*Assoc, error) {
 // packet with the COOKIE ECHO: pass it to HandlePacket next.
 func Accept(now rawio.Time, cfg *Config, env *Env, c *Cookie, p *rawio.Packet) *Assoc {
 	a := env.newAssoc()
-	a.cfg, a.env, a.state, a.incarnation, a.localPort, a.peerPort = cfg, env, Established, 1, c.LocalPort, c.PeerPort
+	a.cfg, a.env, a.state, a.life.incarnation, a.id.localPort, a.id.peerPort = cfg, env, Established, 1, c.LocalPort, c.PeerPort
 	a.adoptCookie(c)
 	a.replaceSender()
 	a.adoptPaths(c, p, bothFamilies)
@@ -201,19 +288,19 @@ func (a *Assoc) replaceSender() {
 	if sent := s.Stats(); sent != (tx.Stats{}) {
 		a.rareCounters().addSenderStats(sent)
 	}
-	if n := len(a.failedSenders); n > 0 && a.failedSenders[n-1] == s { // report its messages from a copy
-		a.failedSenders[n-1] = s.Copy()
+	if list := a.failedSenders(); len(list) > 0 && list[len(list)-1] == s { // report its messages from a copy
+		list[len(list)-1] = s.Copy()
 	}
 	a.initSender(s)
 }
 
 // initSender makes a sending half, without paths.
 func (a *Assoc) initSender(s *tx.Sender) {
-	s.Init(tx.Config{TSN: a.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0),
+	s.Init(tx.Config{TSN: a.life.localTSN, SendBuffer: a.cfg.SendBuffer, MaxBurst: max(a.cfg.MaxBurst, 0),
 		MaxSegment: a.cfg.MaxSegment,
-		StrictRFC:  a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, NoFragments: a.cfg.DisableFragments, RTTs: &a.rttSamples,
-		Rand: a.randUint32, Steps: &a.workSteps})
-	s.SetUpper(a.source, a.source)
+		StrictRFC:  a.cfg.RFC9260, NoDelay: a.cfg.NoDelay, NoFragments: a.cfg.DisableFragments, RTTs: &a.stats.rttSamples,
+		Rand: a.randUint32, Steps: &a.stats.workSteps})
+	s.SetUpper(a.hooks.source, a.hooks.source)
 	s.SetECN(a.ecn.enabled)
 }
 
@@ -222,19 +309,19 @@ func (a *Assoc) receiverConfig(peerTSN wire.TSN) rx.Config {
 	return rx.Config{PeerTSN: peerTSN, RecvBuffer: a.cfg.initialWindow(), MaxBuffer: a.cfg.maxWindow(),
 		MaxMessage: a.cfg.MaxMessage, PartialPoint: a.cfg.PartialDelivery,
 		PMDCS: a.primaryPath().PMDCS(), SackDelay: a.cfg.SackDelay, LoneSackDelay: a.cfg.LoneSackDelay,
-		StrictRFC: a.cfg.RFC9260, InStreams: int(a.inStreams), Steps: &a.workSteps}
+		StrictRFC: a.cfg.RFC9260, InStreams: int(a.agreed.inStreams), Steps: &a.stats.workSteps}
 }
 
 // startData makes the receiving half, or restarts it, and gives the sending half the peer's window.
 func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
-	a.sender().SetPeer(peerRwnd, int(a.outStreams))
+	a.sender().SetPeer(peerRwnd, int(a.agreed.outStreams))
 	if cfg := a.receiverConfig(peerTSN); a.recv == nil {
 		a.recv = &a.ensureDataState().receiver
 		a.recv.Init(cfg)
 	} else {
 		a.recv.Restart(cfg)
 	}
-	a.sackPath, a.sackLocal = a.primaryPath(), netip.AddrPort{}
+	a.sacks.path, a.sacks.local = a.primaryPath(), netip.AddrPort{}
 }
 
 // SetUpper sets the upper layer. p is asked about incoming DATA; with nil everything is queued for
@@ -242,7 +329,7 @@ func (a *Assoc) startData(peerRwnd uint32, peerTSN wire.TSN) {
 // nil there is only Send, and acknowledgements go unreported. Call SetUpper before the first
 // packet.
 func (a *Assoc) SetUpper(p Placer, s Source) {
-	a.placer, a.source = p, s
+	a.hooks.placer, a.hooks.source = p, s
 	a.sender().SetUpper(s, s)
 }
 
@@ -260,7 +347,7 @@ func (a *Assoc) Send(now rawio.Time, m *Message) error {
 		return ErrNeedsFragments
 	}
 	err := a.sender().Enqueue(m)
-	a.hasUnackedSends = a.hasUnackedSends || err == nil
+	a.send.hasUnackedSends = a.send.hasUnackedSends || err == nil
 	return err
 }
 
@@ -297,7 +384,7 @@ func (a *Assoc) HoldSack(on bool) {
 // SetCrowded says whether the association is one of very many that packets come for just now.
 // Acknowledging each a little sooner is then not worth a packet and a timer. So the SACK may wait
 // for DATA to go with, for as long as Config.SackDelay.
-func (a *Assoc) SetCrowded(is bool) { a.isCrowded = is }
+func (a *Assoc) SetCrowded(is bool) { a.hints.isCrowded = is }
 
 // DataSent returns how many DATA chunks have been sent, each counted once.
 func (a *Assoc) DataSent() uint64 {
@@ -335,43 +422,45 @@ func (a *Assoc) RTOMax() time.Duration { return a.cfg.RTOMax }
 func (a *Assoc) MaxPayload() int { return a.sender().MaxPayload() }
 
 // OutStreams returns the number of outbound streams, 0 before they are negotiated.
-func (a *Assoc) OutStreams() int { return int(a.outStreams) }
+func (a *Assoc) OutStreams() int { return int(a.agreed.outStreams) }
 
 // InStreams returns the number of inbound streams, 0 before they are negotiated.
-func (a *Assoc) InStreams() int { return int(a.inStreams) }
+func (a *Assoc) InStreams() int { return int(a.agreed.inStreams) }
 
 // State returns the state of the association.
 func (a *Assoc) State() State { return a.state }
 
 // PeerAdaptation returns the peer's adaptation layer indication, false when it announced none.
-func (a *Assoc) PeerAdaptation() (uint32, bool) { return a.peerAdaptation, a.hasAdaptation }
+func (a *Assoc) PeerAdaptation() (uint32, bool) {
+	return a.agreed.peerAdaptation, a.agreed.hasAdaptation
+}
 
 // LocalPort returns the own SCTP port.
-func (a *Assoc) LocalPort() uint16 { return a.localPort }
+func (a *Assoc) LocalPort() uint16 { return a.id.localPort }
 
 // PeerPort returns the peer's SCTP port.
-func (a *Assoc) PeerPort() uint16 { return a.peerPort }
+func (a *Assoc) PeerPort() uint16 { return a.id.peerPort }
 
 // LocalTag returns the own Verification Tag, which changes when the peer restarts.
-func (a *Assoc) LocalTag() uint32 { return a.localTag }
+func (a *Assoc) LocalTag() uint32 { return a.id.localTag }
 
 // CookieUntil returns until when a cookie that names the own tag may come back, 0 if there was
 // none. Own tags from before a restart count too.
-func (a *Assoc) CookieUntil() rawio.Time { return a.cookieExpiresAt }
+func (a *Assoc) CookieUntil() rawio.Time { return a.life.cookieExpiresAt }
 
 // CookieMade returns when the latest of those cookies was made.
-func (a *Assoc) CookieMade() rawio.Time { return a.cookieMadeAt }
+func (a *Assoc) CookieMade() rawio.Time { return a.life.cookieMadeAt }
 
 // Incarnation counts the lives of the association. It is 1 at first, and one more with each restart
 // of the peer (section 5.2.4 action A). It changes while the packet that restarts is handled,
 // before EventRestart is polled. Nothing else changes it. Use it to keep something for as long as
 // the association lives. Tags do not serve: the peer's changes without a restart when two setups
 // have met (action B). It may also come back after one.
-func (a *Assoc) Incarnation() uint64 { return a.incarnation }
+func (a *Assoc) Incarnation() uint64 { return a.life.incarnation }
 
 // PeerTag returns the peer's Verification Tag, 0 before INIT ACK. It does not identify the
 // association: see Incarnation.
-func (a *Assoc) PeerTag() uint32 { return a.peerTag }
+func (a *Assoc) PeerTag() uint32 { return a.id.peerTag }
 
 // PeerAddr returns the peer's address on the primary path.
 func (a *Assoc) PeerAddr() netip.AddrPort { return a.primaryPath().Remote }

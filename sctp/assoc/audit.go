@@ -31,7 +31,7 @@ const cookieWorkSteps = 24
 
 // Steps returns how much work the peer has caused. It counts what was looked at for the peer or for
 // timers: chunks, TSNs, gap blocks, paths, messages and links to them. It never goes back.
-func (a *Assoc) Steps() uint64 { return a.workSteps }
+func (a *Assoc) Steps() uint64 { return a.stats.workSteps }
 
 // Audit recounts what the association keeps count of, and reports what does not agree or exceeds
 // its limit. lent is the user data in octets that Receive has returned and Release has not taken

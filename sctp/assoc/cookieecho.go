@@ -34,14 +34,14 @@ func (c *Cookie) Matches(p *rawio.Packet) bool {
 //	X          M           0         C
 //	M          M           any       D
 func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool {
-	a.workSteps += cookieWorkSteps
+	a.stats.workSteps += cookieWorkSteps
 	echo, err := wire.AsCookieEcho(c)
 	var ck Cookie
 	if err != nil || !a.env.Cookies.Open(now, echo.Cookie(), &ck) || !ck.Matches(in.Packet) {
 		a.rareCounters().BadCookies++
 		return false
 	}
-	local, peer := ck.LocalTag == a.localTag, ck.PeerTag == a.peerTag
+	local, peer := ck.LocalTag == a.id.localTag, ck.PeerTag == a.id.peerTag
 	// Rule 3: "If both Verification Tags in the State Cookie match the Verification Tags of the
 	// current association, consider the State Cookie valid [...] even if the lifespan is exceeded."
 	if ck.Expired(now) && !(local && peer) {
@@ -49,7 +49,7 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 		AnswerStale(now, &a.outbox, in.Packet, &ck)
 		return false
 	}
-	ties := a.localTieTag != 0 && ck.LocalTie == a.localTieTag && ck.PeerTie == a.peerTieTag
+	ties := a.life.localTieTag != 0 && ck.LocalTie == a.life.localTieTag && ck.PeerTie == a.life.peerTieTag
 	switch {
 	// A: "In this case, the peer might have restarted." The association has the cookie's address.
 	case !local && !peer && ties && a.findPath(ck.Addrs[0]) != nil:
@@ -94,10 +94,10 @@ func (a *Assoc) handleCookieEcho(now rawio.Time, in *inbound, c wire.Chunk) bool
 
 // adoptCookie takes over what the cookie says.
 func (a *Assoc) adoptCookie(c *Cookie) {
-	a.localTag, a.peerTag, a.localTSN = c.LocalTag, c.PeerTag, c.LocalTSN
-	a.cookieExpiresAt, a.cookieMadeAt = max(a.cookieExpiresAt, c.Created.Add(c.Life)), max(a.cookieMadeAt, c.Created)
-	a.outStreams, a.inStreams = c.OutStreams, c.InStreams
-	a.peerAdaptation, a.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
+	a.id.localTag, a.id.peerTag, a.life.localTSN = c.LocalTag, c.PeerTag, c.LocalTSN
+	a.life.cookieExpiresAt, a.life.cookieMadeAt = max(a.life.cookieExpiresAt, c.Created.Add(c.Life)), max(a.life.cookieMadeAt, c.Created)
+	a.agreed.outStreams, a.agreed.inStreams = c.OutStreams, c.InStreams
+	a.agreed.peerAdaptation, a.agreed.hasAdaptation = c.PeerAdaptation, c.HasAdaptation
 	a.ecn = ecn{enabled: c.ECN}
 }
 
@@ -116,7 +116,7 @@ func (c *Cookie) localAddrPort(p *rawio.Packet) netip.AddrPort {
 // made anew: a restart adds none (section 5.2.4.1).
 func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f familySet) {
 	own := c.localAddrPort(p)
-	a.peerIsLocal = a.env.isLocalAddr(c.Addrs[0])
+	a.addrs.peerIsLocal = a.env.isLocalAddr(c.Addrs[0])
 	a.setKnownAddrs(c.Addrs[0], c.Addrs[0], own, f)
 	old := slices.Clone(a.paths) // a.one is used again
 	a.paths = nil
@@ -138,12 +138,12 @@ func (a *Assoc) adoptPaths(c *Cookie, p *rawio.Packet, f familySet) {
 // ACK chunk."
 func (a *Assoc) resolveInitCollision(now rawio.Time, in *inbound, ck *Cookie) {
 	if !setupStates.has(a.state) {
-		a.peerTag = ck.PeerTag
+		a.id.peerTag = ck.PeerTag
 		return
 	}
 	a.adoptCookie(ck)
 	own := ck.localAddrPort(in.Packet)
-	a.peerIsLocal = a.env.isLocalAddr(ck.Addrs[0])
+	a.addrs.peerIsLocal = a.env.isLocalAddr(ck.Addrs[0])
 	a.setKnownAddrs(ck.Addrs[0], ck.Addrs[0], own, bothFamilies)
 	a.dropUnknownPaths(own)
 	for _, addr := range ck.Addrs[:ck.NumAddrs] {
@@ -187,14 +187,14 @@ func (a *Assoc) Successor() *rawio.Packet {
 // old one is sent or accepted any more. "All the congestion control parameters (e.g., cwnd,
 // ssthresh) related to this peer MUST be reset to their initial values".
 func (a *Assoc) restartAssoc(now rawio.Time, in *inbound, ck *Cookie) {
-	a.incarnation++
+	a.life.incarnation++
 	a.rareCounters().Restarts++
 	a.failMessages()
 	a.adoptCookie(ck)
-	a.localTieTag, a.peerTieTag, a.errorCount = 0, 0, 0
+	a.life.localTieTag, a.life.peerTieTag, a.health.errorCount = 0, 0, 0
 	a.control.clear()
 	a.replaceSender()
-	a.adoptPaths(ck, in.Packet, a.pathFamilies)
+	a.adoptPaths(ck, in.Packet, a.addrs.families)
 	a.startData(ck.PeerRwnd, ck.PeerTSN)
 	a.changeState(onRestart, nil)
 	a.startHeartbeats(now)

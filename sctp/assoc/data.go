@@ -42,15 +42,15 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 		return true
 	}
 	in.noteMark(d.TSN())
-	if uint16(d.Stream()) >= a.inStreams {
+	if uint16(d.Stream()) >= a.agreed.inStreams {
 		a.rareCounters().InvalidStream++
 		a.recv.Placed(d) // acknowledged and discarded, section 6.5
 		a.replyInvalidStream(in, d.Stream())
 		return true
 	}
 	verdict := Queue
-	if a.placer != nil {
-		verdict = a.placer.Place(now, d, in.Buf)
+	if a.hooks.placer != nil {
+		verdict = a.hooks.placer.Place(now, d, in.Buf)
 	}
 	switch verdict {
 	case Consumed:
@@ -76,13 +76,13 @@ func (a *Assoc) handleData(now rawio.Time, in *inbound, c wire.Chunk) bool {
 // setSackPath makes SACKs go back the way that DATA has come. Duplicates suggest that the SACKs
 // sent there last were lost, so the next one takes another path (section 6.4).
 func (a *Assoc) setSackPath(in *inbound) {
-	if a.recv.HasDups() && a.sackPath == in.path {
+	if a.recv.HasDups() && a.sacks.path == in.path {
 		if q := a.paths[a.sender().Alternate(&in.path.Path).Index()]; q != in.path {
-			a.sackPath, a.sackLocal = q, netip.AddrPort{}
+			a.sacks.path, a.sacks.local = q, netip.AddrPort{}
 			return
 		}
 	}
-	a.sackPath, a.sackLocal = in.path, in.Local
+	a.sacks.path, a.sacks.local = in.path, in.Local
 }
 
 // endDataPacket ends a packet that had DATA. It applies the acknowledgement policy of section 6.2,

@@ -48,7 +48,7 @@ func (a *Assoc) handleError(now rawio.Time, c wire.Chunk) {
 		a.rareCounters().Malformed++
 		return
 	}
-	if a.events.peerErrors == maxPeerErrors || !a.errorReportLimit.allow(now) {
+	if a.events.peerErrors == maxPeerErrors || !a.limits.errorReports.allow(now) {
 		a.rareCounters().ErrorReportsLost++
 		return
 	}

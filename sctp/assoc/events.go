@@ -10,7 +10,7 @@ import (
 type EventKind uint8
 
 // eventSenderFailed stands for the EventSendFailed of all messages of the first sender in
-// Assoc.failedSenders.
+// rareState.failedSenders.
 const eventSenderFailed EventKind = 0
 
 // The notifications of RFC 9260 section 11.2.
@@ -126,7 +126,7 @@ func (a *Assoc) HasEvents() bool {
 // spareEventSlots returns how many events have space while there are none. If those that come with
 // what is sent are left out, the others are rare.
 func (a *Assoc) spareEventSlots() int {
-	if a.ignoresDry {
+	if a.hints.ignoresDry {
 		return 0
 	}
 	return maxSpareEvents
@@ -134,12 +134,13 @@ func (a *Assoc) spareEventSlots() int {
 
 // PollEvent returns the oldest event not yet returned.
 func (a *Assoc) PollEvent() (Event, bool) {
-	for len(a.failedSenders) > 0 && a.events.ring[a.events.head].Kind == eventSenderFailed {
-		if f, ok := a.failedSenders[0].NextFailed(); ok {
-			a.workSteps++
+	for a.events.n > 0 && a.events.ring[a.events.head].Kind == eventSenderFailed {
+		rare := a.rareState
+		if f, ok := rare.failedSenders[0].NextFailed(); ok {
+			a.stats.workSteps++
 			return Event{Kind: EventSendFailed, Stream: f.Stream, Token: f.Token, Unsent: !f.Sent}, true
 		}
-		a.failedSenders = a.failedSenders[1:]
+		rare.failedSenders = rare.failedSenders[1:]
 		a.events.pop()
 	}
 	e, ok := a.events.pop()

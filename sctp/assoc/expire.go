@@ -28,12 +28,12 @@ func (a *Assoc) reportExpired(list []tx.FailedMessage) {
 
 // ReportSenderDry says whether anybody wants EventSenderDry, the one event that all messages lead
 // to. By default it is reported.
-func (a *Assoc) ReportSenderDry(on bool) { a.ignoresDry = !on }
+func (a *Assoc) ReportSenderDry(on bool) { a.hints.ignoresDry = !on }
 
 // reportSenderDry reports that nothing is left to send or to be acknowledged, once.
 func (a *Assoc) reportSenderDry() {
-	if a.hasUnackedSends && a.sender().Outstanding() == 0 && a.sender().Queued() == 0 {
-		if a.hasUnackedSends = false; a.ignoresDry {
+	if a.send.hasUnackedSends && a.sender().Outstanding() == 0 && a.sender().Queued() == 0 {
+		if a.send.hasUnackedSends = false; a.hints.ignoresDry {
 			return
 		}
 		a.events.push(Event{Kind: EventSenderDry})

@@ -65,14 +65,14 @@ func (a *Assoc) countPathError(now rawio.Time, p *path, ofAssoc bool) {
 	}
 	a.switchPrimary(p)
 	if ofAssoc {
-		a.errorCount++
-		if a.errorCount > a.cfg.AssocMaxRetrans {
+		a.health.errorCount++
+		if a.health.errorCount > a.cfg.AssocMaxRetrans {
 			if why := a.lastRefusal(p); why != nil {
 				a.endByRefusal(p, why)
 				return
 			}
 			// probeStuckPeer got an answer
-			if packet, mtu, ago := a.sender().OversizedChunk(now); packet > 0 && now.Sub(a.lastHeardAt) <= ago {
+			if packet, mtu, ago := a.sender().OversizedChunk(now); packet > 0 && now.Sub(a.health.lastHeardAt) <= ago {
 				a.endAssoc(onEnd, &StuckError{p.Remote, packet, mtu})
 				return
 			}
@@ -113,7 +113,7 @@ func (a *Assoc) switchSource(p *path) {
 	if next == p.Local {
 		return
 	}
-	p.Local, p.lastLocalAddr, p.heartbeat.localAddrGone = next, netip.AddrPort{}, false
+	p.Local, p.lastLocalAddr, p.reach.localAddrGone = next, netip.AddrPort{}, false
 	p.Mend()
 	p.ResetCongestion()
 	a.restartMTUSearch(p)

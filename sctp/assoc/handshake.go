@@ -71,8 +71,8 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		a.openPacket(out, 0, p.Local, p, p.MTU())
 		b := out.Tail()
 		start := len(b)
-		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: a.localTag, ARwnd: uint32(a.cfg.initialWindow()),
-			OutStreams: a.cfg.outStreams(), InStreams: a.cfg.InStreams, TSN: a.localTSN})
+		b = wire.AppendInit(b, wire.ChunkInit, wire.InitFields{Tag: a.id.localTag, ARwnd: uint32(a.cfg.initialWindow()),
+			OutStreams: a.cfg.outStreams(), InStreams: a.cfg.InStreams, TSN: a.life.localTSN})
 		if a.cfg.Adaptation != nil {
 			b = wire.AppendAdaptationIndication(b, *a.cfg.Adaptation)
 		}
@@ -82,12 +82,12 @@ func (a *Assoc) transmitSetup(now rawio.Time, out *TxBatch) {
 		b = appendECNCapable(b, a.cfg.offersECN(a.env))
 		b = appendFamilies(b, a.cfg.knownFamilies(p.Remote.Addr(), s.reachAddr))
 		if len(a.cfg.LocalAddrs) > 0 {
-			b = appendAddrs(b, a.localAddrs, p.Local.Addr(), s.reachAddr, bothFamilies)
+			b = appendAddrs(b, a.addrs.local, p.Local.Addr(), s.reachAddr, bothFamilies)
 		}
 		out.Commit(wire.CloseChunk(b, start))
 	case *cookieEchoed:
 		// A cookie larger than the path MTU has no other way than IP fragmentation.
-		a.openPacket(out, a.peerTag, p.Local, p, p.MTU())
+		a.openPacket(out, a.id.peerTag, p.Local, p, p.MTU())
 		out.Commit(wire.AppendCookieEcho(out.Tail(), own.cookie))
 		if len(own.errorChunk) <= out.Room() {
 			out.Commit(append(out.Tail(), own.errorChunk...))
@@ -141,7 +141,7 @@ func (a *Assoc) handleT1Timeout(rawio.Time) {
 //   - The others (5.2.2): a new tag and TSN, and tie-tags. A new address is answered by ABORT.
 func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	a.rareCounters().InitsIn++
-	a.workSteps += cookieWorkSteps
+	a.stats.workSteps += cookieWorkSteps
 	init, err := wire.AsInit(c)
 	if err != nil || init.Tag() == 0 {
 		a.rareCounters().Malformed++
@@ -164,14 +164,14 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 	}
 	to := in.Remote.Addr().Unmap() // where the INIT ACK goes
 	var o initParams
-	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(to, to)&a.pathFamilies, a.env, &o); !ok {
+	if why, ok := readInitParams(init, source, a.cfg.knownFamilies(to, to)&a.addrs.families, a.env, &o); !ok {
 		a.rareCounters().InitsRefused++
 		answerWithAbort(&a.outbox, in.Packet, o.tag, why)
 		return
 	}
 	// 5.2.1: "using the same parameters it sent in its original INIT chunk (including its Initiate Tag,
 	// unchanged)".
-	id := identity{tag: a.localTag, tsn: a.localTSN}
+	id := identity{tag: a.id.localTag, tsn: a.life.localTSN}
 	if a.state != CookieWait {
 		// 5.2.2: "If new addresses are added to the association, the endpoint MUST respond with an
 		// ABORT chunk".
@@ -188,14 +188,14 @@ func (a *Assoc) handleInit(now rawio.Time, in *inbound, c wire.Chunk) {
 		if !a.ensureTieTags() {
 			return
 		}
-		id.localTieTag, id.peerTieTag = a.localTieTag, a.peerTieTag
+		id.localTieTag, id.peerTieTag = a.life.localTieTag, a.life.peerTieTag
 	}
 	cfg := *a.cfg
-	cfg.OutStreams = max(cfg.outStreams(), a.outStreams) // as in our INIT or INIT ACK: sections 5.2.1 and 5.2.2
+	cfg.OutStreams = max(cfg.outStreams(), a.agreed.outStreams) // as in our INIT or INIT ACK: sections 5.2.1 and 5.2.2
 	if !sendInitAck(now, &a.outbox, in.Packet, &o, &cfg, a.env, id) {
 		a.rareCounters().InitsRefused++
-	} else if id.tag == a.localTag {
-		a.cookieExpiresAt, a.cookieMadeAt = max(a.cookieExpiresAt, now.Add(a.cfg.cookieLifeFor(o.cookieExtensionMS))),
+	} else if id.tag == a.id.localTag {
+		a.life.cookieExpiresAt, a.life.cookieMadeAt = max(a.life.cookieExpiresAt, now.Add(a.cfg.cookieLifeFor(o.cookieExtensionMS))),
 			now
 	}
 }
@@ -217,12 +217,12 @@ func (a *Assoc) findListedPath(init wire.Init, source netip.Addr) *path {
 
 // ensureTieTags draws the tie-tags once.
 func (a *Assoc) ensureTieTags() bool {
-	for a.localTieTag == 0 { // which says that there are none
+	for a.life.localTieTag == 0 { // which says that there are none
 		var b [8]byte
 		if _, err := io.ReadFull(a.env.Rand, b[:]); err != nil {
 			return false
 		}
-		a.localTieTag, a.peerTieTag = binary.BigEndian.Uint32(b[:]), binary.BigEndian.Uint32(b[4:])
+		a.life.localTieTag, a.life.peerTieTag = binary.BigEndian.Uint32(b[:]), binary.BigEndian.Uint32(b[4:])
 	}
 	return true
 }
@@ -263,16 +263,16 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 		a.endAssoc(onEnd, err)
 		return
 	}
-	if a.onAnswer != nil && !a.onAnswer() {
+	if a.hooks.onAnswer != nil && !a.hooks.onAnswer() {
 		a.endAssoc(onEnd, ErrOvertaken)
 		return
 	}
 	if o.ignoredAddrs > 0 {
 		a.rareCounters().AddressesIgnored += uint64(o.ignoredAddrs)
 	}
-	a.peerTag = o.tag
-	a.outStreams, a.inStreams = min(a.cfg.outStreams(), o.inStreams), min(a.cfg.InStreams, o.outStreams)
-	a.peerAdaptation, a.hasAdaptation = o.adaptation, o.hasAdaptation
+	a.id.peerTag = o.tag
+	a.agreed.outStreams, a.agreed.inStreams = min(a.cfg.outStreams(), o.inStreams), min(a.cfg.InStreams, o.outStreams)
+	a.agreed.peerAdaptation, a.agreed.hasAdaptation = o.adaptation, o.hasAdaptation
 	a.setECN(o.ecn && a.cfg.offersECN(a.env))
 	a.learnPaths(now, in, &o)
 	a.startData(o.rwnd, o.tsn)
@@ -289,7 +289,7 @@ func (a *Assoc) handleInitAck(now rawio.Time, in *inbound, c wire.Chunk) {
 // association ends by ErrOvertaken. The peer does not hear of that, and need not, as it keeps
 // nothing before the COOKIE ECHO. So of several attempts to reach a host only one succeeds,
 // whichever are answered.
-func (a *Assoc) OnAnswer(f func() bool) { a.onAnswer = f }
+func (a *Assoc) OnAnswer(f func() bool) { a.hooks.onAnswer = f }
 
 // learnPaths records the peer's addresses (section 5.1.2). Those that the upper layer did not give
 // are unconfirmed. The primary path is the one that the INIT took. If INITs went to several
@@ -360,8 +360,8 @@ func (a *Assoc) reportEstablished(now rawio.Time) {
 func (a *Assoc) pushSetupEvents(now rawio.Time, k EventKind) {
 	a.lastDataAt = now
 	a.events.push(Event{Kind: k, Path: a.primaryPath().Remote})
-	if a.hasAdaptation {
-		a.events.push(Event{Kind: EventAdaptation, Adaptation: a.peerAdaptation})
+	if a.agreed.hasAdaptation {
+		a.events.push(Event{Kind: EventAdaptation, Adaptation: a.agreed.peerAdaptation})
 	}
 }
 
@@ -381,7 +381,7 @@ func (a *Assoc) handleStaleCookie(now rawio.Time) {
 	a.changeState(onStale, &cookieWait{newSetup(s.pathIndex, s.reachAddr, s.staleErrors+1),
 		uint32(min(rtt+time.Second, 2*time.Second) / time.Millisecond)})
 	a.control.clear() // answers to a tag that is no more
-	a.peerTag = 0
+	a.id.peerTag = 0
 	a.recv.Close()
 	a.recv = nil
 }

@@ -13,14 +13,12 @@ import (
 
 // heartbeat is the heartbeat of one path (sections 5.4 and 8.3).
 type heartbeat struct {
-	nextAt        rawio.Time                    // next HEARTBEAT, or the end of the wait for its answer
-	slack         time.Duration                 // how much earlier it may go
-	awaitsAck     bool                          // the last HEARTBEAT is unanswered, and its RTO is not over
-	addrIsLocal   bool                          // this host has the address: no HEARTBEATs, see refreshPathIsLocal
-	localAddrGone bool                          // nothing can be sent from the path's own address, see UsableFrom
-	resendDue     bool                          // it is back, and one packet is to go, see Assoc.nextResendAt
-	lastSentAt    rawio.Time                    // when the last one was sent, or what is as good
-	unanswered    *[maxUnanswered]sentHeartbeat // the last few that may still be answered, the newest first; nil: none
+	nextAt     rawio.Time                    // next HEARTBEAT, or the end of the wait for its answer
+	slack      time.Duration                 // how much earlier it may go
+	awaitsAck  bool                          // the last HEARTBEAT is unanswered, and its RTO is not over
+	interval   time.Duration                 // HB.interval, negative for no heartbeats
+	lastSentAt rawio.Time                    // when the last one was sent, or what is as good
+	unanswered *[maxUnanswered]sentHeartbeat // the last few that may still be answered, the newest first; nil: none
 }
 
 // maxUnanswered is how many HEARTBEATs of a path are remembered.
@@ -78,7 +76,7 @@ const heartbeatInfoLen = 32
 
 // startHeartbeats arms the heartbeats of all paths; unconfirmed ones are probed at once.
 func (a *Assoc) startHeartbeats(now rawio.Time) {
-	a.heartbeatLimit = heartbeatLimit{}
+	a.limits.heartbeats = heartbeatLimit{}
 	for _, p := range a.paths {
 		a.scheduleHeartbeat(p, now)
 	}
@@ -92,7 +90,7 @@ func (a *Assoc) probesEachRTO(p *path) bool {
 	case tx.Unconfirmed:
 		return p.Errors <= a.cfg.PathMaxRetrans
 	case tx.PotentiallyFailed:
-		return p.heartbeatInterval >= 0
+		return p.heartbeat.interval >= 0
 	case tx.Active:
 		return p.NeedsHeartbeat()
 	}
@@ -114,13 +112,13 @@ func (a *Assoc) scheduleHeartbeat(p *path, from rawio.Time) {
 	case p.Suspected(): // and it answers
 		p.heartbeat.setNextAt(max(from, p.HeldUntil()))
 		return
-	case p.heartbeatInterval < 0 && p.State != tx.Unconfirmed:
+	case p.heartbeat.interval < 0 && p.State != tx.Unconfirmed:
 		p.heartbeat.setNextAt(rawio.Never)
 		return
 	}
 	half := p.RTO() / 2
 	jitter := time.Duration(uint64(half) * uint64(a.randUint32()) >> 32)
-	p.heartbeat.setNextAt(from.Add(max(p.heartbeatInterval, 0) + p.RTO() + jitter))
+	p.heartbeat.setNextAt(from.Add(max(p.heartbeat.interval, 0) + p.RTO() + jitter))
 	p.heartbeat.slack = half
 }
 
@@ -151,7 +149,7 @@ func (a *Assoc) handleHeartbeatTimeouts(now rawio.Time) {
 			return
 		}
 		if !a.allowHeartbeat(now, p) {
-			p.heartbeat.setNextAt(a.heartbeatLimit.windowEndsAt)
+			p.heartbeat.setNextAt(a.limits.heartbeats.windowEndsAt)
 			continue
 		}
 		a.sendHeartbeat(now, p)
@@ -163,14 +161,14 @@ func (a *Assoc) allowHeartbeat(now rawio.Time, p *path) bool {
 	if p.State == tx.PotentiallyFailed || p.Suspected() { // those are no probes, and have to be sent in time
 		return true
 	}
-	if now >= a.heartbeatLimit.windowEndsAt {
-		a.heartbeatLimit = heartbeatLimit{}
+	if now >= a.limits.heartbeats.windowEndsAt {
+		a.limits.heartbeats = heartbeatLimit{}
 	}
-	if a.heartbeatLimit.count == a.cfg.HBMaxBurst {
+	if a.limits.heartbeats.count == a.cfg.HBMaxBurst {
 		return false
 	}
-	if a.heartbeatLimit.count++; a.heartbeatLimit.count == 1 {
-		a.heartbeatLimit.windowEndsAt = now.Add(a.minPathRTO())
+	if a.limits.heartbeats.count++; a.limits.heartbeats.count == 1 {
+		a.limits.heartbeats.windowEndsAt = now.Add(a.minPathRTO())
 	}
 	return true
 }
@@ -218,7 +216,7 @@ func (a *Assoc) handleHeartbeatTimeout(now rawio.Time, p *path) {
 		return
 	}
 	if last := p.LastSent(); !p.Suspected() && last != rawio.Never && last > p.heartbeat.lastSentAt &&
-		now.Sub(last) < p.heartbeatInterval {
+		now.Sub(last) < p.heartbeat.interval {
 		p.heartbeat.lastSentAt = last // not idle: DATA measures the path
 		a.scheduleHeartbeat(p, last)
 	}
@@ -250,7 +248,7 @@ func (a *Assoc) sendHeartbeat(now rawio.Time, p *path) {
 // verifyRTT asks a path whether it is as short as SACKs say: a nonce does not lie
 // (tx/rate_sample.go). It does so once in an RTO or sooner, and only if there is need to know.
 func (a *Assoc) verifyRTT(now rawio.Time, p *path) {
-	if p.NeedsRTTProof() && p.heartbeatInterval >= 0 && !p.heartbeat.awaitsAck && now.Sub(p.heartbeat.lastSentAt) >=
+	if p.NeedsRTTProof() && p.heartbeat.interval >= 0 && !p.heartbeat.awaitsAck && now.Sub(p.heartbeat.lastSentAt) >=
 		p.RTTProofInterval() && heartbeatStates.has(a.state) {
 		a.sendHeartbeat(now, p)
 	}
@@ -280,7 +278,7 @@ func (a *Assoc) SetHeartbeat(now rawio.Time, addr netip.Addr, interval time.Dura
 	if p == nil {
 		return ErrNoPath
 	}
-	p.heartbeatInterval, p.HeartbeatsOnSuspicion = interval, interval >= 0
+	p.heartbeat.interval, p.HeartbeatsOnSuspicion = interval, interval >= 0
 	if !p.HeartbeatsOnSuspicion {
 		p.ClearSuspicion(now)
 	}
@@ -352,7 +350,7 @@ func (a *Assoc) handleHeartbeatAck(now rawio.Time, c wire.Chunk) {
 // noteAnswer clears error counters because the peer has answered on a path.
 func (a *Assoc) noteAnswer(now rawio.Time, p *path) {
 	if a.outstandingChunks() == 0 { // else DATA decides (section 8.1): HEARTBEATs may pass where it does not
-		a.errorCount = 0
+		a.health.errorCount = 0
 	}
 	a.markPathAlive(now, p)
 }

@@ -22,7 +22,7 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	}
 	q := p.Data
 	be := binary.BigEndian
-	if be.Uint16(q) != a.localPort || be.Uint16(q[2:]) != a.peerPort {
+	if be.Uint16(q) != a.id.localPort || be.Uint16(q[2:]) != a.id.peerPort {
 		return
 	}
 	a.rareCounters().ICMPIn++
@@ -30,11 +30,11 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 	isInit := tag == 0
 	switch {
 	case isInit: // ICMP6: the quote must reach our Initiate Tag
-		if len(q) < 20 || wire.ChunkType(q[12]) != wire.ChunkInit || be.Uint32(q[16:]) != a.localTag {
+		if len(q) < 20 || wire.ChunkType(q[12]) != wire.ChunkInit || be.Uint32(q[16:]) != a.id.localTag {
 			a.rareCounters().ICMPIgnored++
 			return
 		}
-	case tag != a.peerTag:
+	case tag != a.id.peerTag:
 		a.rareCounters().ICMPIgnored++
 		return
 	}
@@ -49,7 +49,7 @@ func (a *Assoc) handleICMP(now rawio.Time, p *rawio.Packet) {
 		switch {
 		case isInit && a.state != CookieWait:
 			a.rareCounters().ICMPIgnored++
-		case !isInit && now.Sub(a.lastHeardAt) < max(path.SRTT()+4*path.RTTVar(), a.cfg.RTOMin):
+		case !isInit && now.Sub(a.health.lastHeardAt) < max(path.SRTT()+4*path.RTTVar(), a.cfg.RTOMin):
 			a.rareCounters().ICMPContradicted++
 		default:
 			a.endAssoc(onEnd, ErrProtoUnreachable)

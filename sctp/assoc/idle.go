@@ -87,7 +87,7 @@ func (a *Assoc) GoIdle() bool {
 		return true
 	}
 	h := a.dataState.Load()
-	if a.state != Established || a.hasUnackedSends || a.burstContinues || len(a.failedSenders) > 0 ||
+	if a.state != Established || a.send.hasUnackedSends || a.send.burstContinues || len(a.failedSenders()) > 0 ||
 		!h.sender.CanIdle() {
 		return false
 	}

@@ -23,17 +23,17 @@ func (e *Env) areLocalAddrs(list []netip.AddrPort) bool {
 // isFromThisHost says whether a packet, or what a report quotes, is of this host. If so it is not
 // of a peer elsewhere. It asks anew each time, as addresses come and go.
 func (a *Assoc) isFromThisHost(p *rawio.Packet) bool {
-	return !a.peerIsLocal && a.env.isLocalAddr(p.Remote.Addr().Unmap())
+	return !a.addrs.peerIsLocal && a.env.isLocalAddr(p.Remote.Addr().Unmap())
 }
 
 // refreshPathIsLocal records which addresses of the peer this host has now. While there is another
 // path, nothing is sent there until this host no longer has the address.
 func (a *Assoc) refreshPathIsLocal(now rawio.Time, p *path) {
-	ours := !a.peerIsLocal && a.env.isLocalAddr(p.Remote.Addr())
-	if ours == p.heartbeat.addrIsLocal {
+	ours := !a.addrs.peerIsLocal && a.env.isLocalAddr(p.Remote.Addr())
+	if ours == p.reach.addrIsLocal {
 		return
 	}
-	p.heartbeat.addrIsLocal = ours
+	p.reach.addrIsLocal = ours
 	if ours && (p.State == tx.Active || p.State == tx.PotentiallyFailed) {
 		if !a.IsIdle() {
 			a.sender().LeavePath(now, &p.Path)
@@ -51,7 +51,7 @@ func (a *Assoc) refreshPathIsLocal(now rawio.Time, p *path) {
 
 // isAvoided says whether nothing is to be sent over a path, because this host has its address.
 func (a *Assoc) isAvoided(p *path) bool {
-	return p.heartbeat.addrIsLocal && slices.ContainsFunc(a.paths, func(q *path) bool {
-		return !q.heartbeat.addrIsLocal
+	return p.reach.addrIsLocal && slices.ContainsFunc(a.paths, func(q *path) bool {
+		return !q.reach.addrIsLocal
 	})
 }

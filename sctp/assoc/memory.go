@@ -45,7 +45,7 @@ func (a *Assoc) dataStateSize() (n int) {
 		return a.idleState.sender.Held() + a.idleState.receiver.Held()
 	}
 	own := a.sender()
-	for _, s := range a.failedSenders {
+	for _, s := range a.failedSenders() {
 		if s != own {
 			n += s.Held()
 		}
@@ -66,7 +66,7 @@ func (a *Assoc) Buffered() int {
 
 // OnGrow sets f, which is asked before the window grows (Config.RecvBuffer). It says whether the
 // association may hold so many octets more.
-func (a *Assoc) OnGrow(f func(octets int) bool) { a.onGrow = f }
+func (a *Assoc) OnGrow(f func(octets int) bool) { a.hooks.onGrow = f }
 
 // growWindow makes the window follow what the user reads in a round trip over p.
 func (a *Assoc) growWindow(now rawio.Time, p *path) {
@@ -74,7 +74,7 @@ func (a *Assoc) growWindow(now rawio.Time, p *path) {
 		return
 	}
 	if n := a.recv.WantedBuffer(now, min(p.MinRTT(), maxCountedRTT)); n > 0 &&
-		(a.onGrow == nil || a.onGrow(n-a.recv.Buffered())) {
+		(a.hooks.onGrow == nil || a.hooks.onGrow(n-a.recv.Buffered())) {
 		a.recv.GrowBuffer(n)
 	}
 }

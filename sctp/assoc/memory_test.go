@@ -26,7 +26,7 @@ func TestReportsInASecond(t *testing.T) {
 // not kept for reuse.
 func TestPartsOfWhatIsHeld(t *testing.T) {
 	own := new(cookieEchoed)
-	a := &Assoc{stateData: own}
+	a := &Assoc{lifecycle: lifecycle{stateData: own}}
 	a.ensureDataState().sender = *tx.NewSender(tx.Config{})
 	check.Equal(t, "octets of nobody", a.Buffered(), 0)
 	for i, part := range []struct {

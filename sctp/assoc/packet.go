@@ -58,7 +58,7 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 		return
 	}
 	pkt, err := wire.ParsePacket(p.Data)
-	if err != nil || pkt.DstPort() != a.localPort || pkt.SrcPort() != a.peerPort || a.state == Closed {
+	if err != nil || pkt.DstPort() != a.id.localPort || pkt.SrcPort() != a.id.peerPort || a.state == Closed {
 		return
 	}
 	a.stats.PacketsIn++
@@ -70,7 +70,7 @@ func (a *Assoc) HandlePacket(now rawio.Time, p *rawio.Packet) {
 	in.Packet, in.pkt, in.path = p, pkt, a.findPath(p.Remote.Addr().Unmap())
 	var g chunkSummary
 	g.scanChunks(pkt)
-	a.workSteps += uint64(g.numChunks)
+	a.stats.workSteps += uint64(g.numChunks)
 	if g.numChunks == 0 {
 		a.rareCounters().Malformed++
 		return
@@ -103,7 +103,7 @@ func (a *Assoc) checkTag(now rawio.Time, in *inbound, g *chunkSummary) bool {
 		return false
 	}
 	tag, c := in.pkt.VTag(), g.firstChunk
-	own, reflected := tag == a.localTag, a.peerTag != 0 && tag == a.peerTag
+	own, reflected := tag == a.id.localTag, a.id.peerTag != 0 && tag == a.id.peerTag
 	switch {
 	case tag == 0 && g.firstType == wire.ChunkInit && g.numChunks == 1: // 8.5.1 A
 		a.handleInit(now, in, c)
@@ -213,9 +213,9 @@ func (a *Assoc) replyPath(in *inbound) (p *path, local netip.AddrPort) {
 
 // notePeerAlive records a packet of the peer: it is alive (section 9.2 for SHUTDOWN-SENT).
 func (a *Assoc) notePeerAlive(now rawio.Time) {
-	a.lastHeardAt = now
+	a.health.lastHeardAt = now
 	if a.state == ShutdownSent {
-		a.errorCount = 0
+		a.health.errorCount = 0
 		a.startT2(now)
 	}
 }

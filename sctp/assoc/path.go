@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/rddp-go/rddp/rawio"
 	"github.com/rddp-go/rddp/sctp/internal/pack"
@@ -15,22 +14,35 @@ import (
 // MaxPaths is the most peer addresses that an association keeps; further ones are ignored.
 const MaxPaths = 8
 
-// path is one destination of the peer: what the sender keeps of it, and its heartbeats.
+// path is one destination of the peer. Its fields are in groups, as those of Assoc: PrefetchSend
+// leaves out the first.
 type path struct {
-	heartbeatInterval time.Duration  // HB.interval, negative for no heartbeats
-	lastLocalAddr     netip.AddrPort // own address that its last packet came to
-	dataPackets       uint64         // packets with DATA
-	tx.Path
+	arrivals
+	tx.Path             // what the sender keeps of it
 	mark      pack.Mark // of its packets
+	reach     reach
 	heartbeat heartbeat
 	mtuSearch pathMTU
+}
+
+// arrivals is how packets of the peer come over the path.
+type arrivals struct {
+	lastLocalAddr netip.AddrPort // own address that the last packet came to
+	dataPackets   uint64         // packets with DATA
+}
+
+// reach is whether this host can send over the path.
+type reach struct {
+	addrIsLocal   bool // this host has the peer's address: no HEARTBEATs, see refreshPathIsLocal
+	localAddrGone bool // nothing can be sent from the path's own address, see UsableFrom
+	resendDue     bool // it is back, and one packet is to go, see Assoc.nextResendAt
 }
 
 // addPath adds a destination if there is space for it and an own address to reach it from. known is
 // an own address that the peer has sent to, or that the owner has named.
 func (a *Assoc) addPath(known, remote netip.AddrPort, state tx.PathState) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
-	if !a.peerIsLocal && a.env.isLocalAddr(remote.Addr()) {
+	if !a.addrs.peerIsLocal && a.env.isLocalAddr(remote.Addr()) {
 		return
 	}
 	if local, ok := a.sourceFor(remote.Addr(), known); ok {
@@ -49,9 +61,8 @@ func (a *Assoc) addAddrPair(local, remote netip.AddrPort, state tx.PathState) {
 		p = new(path)
 	}
 	*p = path{Path: *tx.NewPath(local, remote, a.cfg.firstMTU(a.env, lim), a.cfg.rtoConfig(), a.cfg.NewController),
-		heartbeat:         heartbeat{nextAt: rawio.Never},
-		heartbeatInterval: a.cfg.HeartbeatInterval, mark: a.cfg.packetMark(),
-		mtuSearch: pathMTU{Search: pmtud.New(lim)}}
+		heartbeat: heartbeat{interval: a.cfg.HeartbeatInterval, nextAt: rawio.Never},
+		mark:      a.cfg.packetMark(), mtuSearch: pathMTU{Search: pmtud.New(lim)}}
 	p.State, p.HeartbeatsOnSuspicion = state, a.cfg.HeartbeatInterval >= 0
 	a.refreshCutFrom(p)
 	if a.sender().AddPath(&p.Path) == nil {
@@ -63,8 +74,8 @@ func (a *Assoc) addAddrPair(local, remote netip.AddrPort, state tx.PathState) {
 }
 
 // findPath returns the path to addr, nil if the peer did not announce it.
-func (a *Assoc) findPath(addr netip.Addr) *path {
-	for _, p := range a.paths {
+func (l *pathList) findPath(addr netip.Addr) *path {
+	for _, p := range l.paths {
 		if p.Remote.Addr() == addr {
 			return p
 		}
@@ -93,7 +104,7 @@ func (a *Assoc) PathStats(i int) PathStats {
 		State: a.publicPathState(p), Suspected: p.Suspected(),
 		MTU: p.MTU() + rawio.Overhead(p.Remote), MaxPacket: p.MTU(), SRTT: p.SRTT(), RTTVar: p.RTTVar(), RTO: p.RTO(), Cwnd: p.CC().Window(),
 		Ssthresh: p.CC().Ssthresh(),
-		Flight:   p.Flight(), Errors: p.Errors, DataIn: p.dataPackets, Heartbeat: p.heartbeatInterval,
+		Flight:   p.Flight(), Errors: p.Errors, DataIn: p.dataPackets, Heartbeat: p.heartbeat.interval,
 		DSCP: p.mark.DSCP, FlowLabel: p.mark.FlowLabel,
 		Controller: strings.TrimPrefix(reflect.TypeOf(p.CC()).String(), "*cc."),
 	}

@@ -104,7 +104,7 @@ func (a *Assoc) isSearchingMTU() bool {
 // runMTUSearches advances the search of each path (RFC 8899 section 5.2) and records whether a
 // probe is due. A path is searched from when it is confirmed, and while it answers.
 func (a *Assoc) runMTUSearches(now rawio.Time) {
-	a.probeDue = false
+	a.send.probeDue = false
 	if !a.isSearchingMTU() {
 		return
 	}
@@ -130,7 +130,7 @@ func (a *Assoc) runMTUSearches(now rawio.Time) {
 		}
 		a.setMTU(p, p.mtuSearch.Size())
 		p.BasePMTU = p.mtuSearch.Limits().Min
-		a.probeDue = a.probeDue || p.mtuSearch.ProbeDue(now) != 0
+		a.send.probeDue = a.send.probeDue || p.mtuSearch.ProbeDue(now) != 0
 	}
 }
 
@@ -165,7 +165,7 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 			continue // without a nonce nobody could tell: it counts as lost
 		}
 		binary.BigEndian.PutUint32(info[8:], uint32(size))
-		a.openPacket(out, a.peerTag, p.Local, p, size)
+		a.openPacket(out, a.id.peerTag, p.Local, p, size)
 		out.Commit(wire.AppendHeartbeat(out.Tail(), info[:]))
 		out.Commit(wire.AppendPadHeader(out.Tail(), out.Room()-wire.ChunkHeaderLen))
 		out.Bytes(padding[:out.Room()])
@@ -173,7 +173,7 @@ func (a *Assoc) transmitProbe(now rawio.Time, out *TxBatch) bool {
 		a.finishPacket(out)
 		return true
 	}
-	a.probeDue = false
+	a.send.probeDue = false
 	return false
 }
 

@@ -8,16 +8,26 @@ import (
 	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
+// What is fetched is the groups of Assoc in front of the first path, and that path up to pathEnd. To
+// send takes less: the groups up to what is counted of packets that came, and the path from
+// pathSendOffset on.
+const (
+	sendEnd        = unsafe.Offsetof(Assoc{}.stats) + unsafe.Offsetof(counts{}.PacketsIn)
+	pathOffset     = unsafe.Offsetof(Assoc{}.firstPath)
+	pathSendOffset = pathOffset + unsafe.Offsetof(path{}.Path) + tx.PathSendOffset
+	pathEnd        = pathOffset + unsafe.Offsetof(path{}.mtuSearch) + unsafe.Offsetof(pathMTU{}.Search) + pmtud.HotSize
+)
+
 // Prefetch makes the processor fetch what a packet looks at of the association first. PrefetchRest
 // fetches the rest of that, as the processor fetches so much at a time. PrefetchNext fetches what
 // it leads to, once that is there. None looks at more than where the halves lie, so anybody may
 // call them at any time. They are for callers that handle many associations in turn, none of which
 // is in a cache.
-func (a *Assoc) Prefetch() { prefetch.Range(a, 0, unsafe.Offsetof(a.firstPath)) }
+func (a *Assoc) Prefetch() { prefetch.Range(a, 0, pathOffset) }
 
 // PrefetchRest is the other half of Prefetch.
 func (a *Assoc) PrefetchRest() {
-	prefetch.Range(a, unsafe.Offsetof(a.firstPath)+unsafe.Offsetof(a.firstPath.lastLocalAddr), pathPrefetchEnd)
+	prefetch.Range(a, pathOffset, pathEnd)
 	if h := a.dataState.Load(); h != nil {
 		h.sender.Prefetch()
 		h.receiver.Prefetch()
@@ -28,13 +38,9 @@ func (a *Assoc) PrefetchRest() {
 // leaves out the halves. The writer need not hold the association lock, and finding the halves
 // would wait.
 func (a *Assoc) PrefetchSend() {
-	prefetch.Range(a, 0, unsafe.Offsetof(a.stats)+unsafe.Offsetof(a.stats.PacketsIn))
-	prefetch.Range(a, unsafe.Offsetof(a.firstPath)+unsafe.Offsetof(a.firstPath.Path)+tx.PathSendOffset, pathPrefetchEnd)
+	prefetch.Range(a, 0, sendEnd)
+	prefetch.Range(a, pathSendOffset, pathEnd)
 }
-
-// pathPrefetchEnd is the end of what they look at of the first path.
-const pathPrefetchEnd = unsafe.Offsetof(Assoc{}.firstPath) + unsafe.Offsetof(path{}.mtuSearch) +
-	unsafe.Offsetof(pathMTU{}.Search) + pmtud.HotSize
 
 // PrefetchNext is the second step, for a packet.
 func (a *Assoc) PrefetchNext() {
@@ -42,7 +48,7 @@ func (a *Assoc) PrefetchNext() {
 		h.sender.PrefetchNext()
 		h.receiver.PrefetchNext()
 	}
-	prefetch.FieldAt[path](a, unsafe.Offsetof(a.firstPath)).PrefetchController()
+	prefetch.FieldAt[path](a, pathOffset).PrefetchController()
 }
 
 // PrefetchNextSend is the second step for a message to send, with the association lock held. It
@@ -52,7 +58,7 @@ func (a *Assoc) PrefetchNextSend() {
 		h.sender.PrefetchSend()
 		h.receiver.PrefetchSend()
 	}
-	prefetch.FieldAt[path](a, unsafe.Offsetof(a.firstPath)).PrefetchController()
+	prefetch.FieldAt[path](a, pathOffset).PrefetchController()
 }
 
 // PrefetchLastSend is the third step, for a message to send.

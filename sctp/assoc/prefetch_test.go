@@ -5,40 +5,38 @@ import (
 	"unsafe"
 
 	"github.com/rddp-go/rddp/internal/test/check"
-	"github.com/rddp-go/rddp/sctp/internal/tx"
 )
 
 // What sending a message looks at, with the SACK that goes along, lies in what is asked for then,
 // and in few lines of memory; the parts have tests of their own.
 func TestWhatSendingLooksAtIsAskedFor(t *testing.T) {
 	var a Assoc
-	end := unsafe.Offsetof(a.stats) + unsafe.Offsetof(a.stats.PacketsIn)
 	for name, at := range map[string]uintptr{
-		"paths":      unsafe.Offsetof(a.onePath),
-		"state":      unsafe.Offsetof(a.stateData),
-		"steps":      unsafe.Offsetof(a.workSteps),
-		"fault":      unsafe.Offsetof(a.internalErr),
-		"events":     unsafe.Offsetof(a.events),
-		"chunks":     unsafe.Offsetof(a.control),
-		"packets":    unsafe.Offsetof(a.outbox),
-		"way back":   unsafe.Offsetof(a.sackLocal),
-		"SACKs sent": unsafe.Offsetof(a.stats) + unsafe.Offsetof(a.stats.SacksOut),
+		"ports and tags": unsafe.Offsetof(a.id),
+		"state":          unsafe.Offsetof(a.lifecycle),
+		"paths":          unsafe.Offsetof(a.pathList),
+		"halves":         unsafe.Offsetof(a.halves),
+		"sending":        unsafe.Offsetof(a.send),
+		"queues":         unsafe.Offsetof(a.outQueues),
+		"way back":       unsafe.Offsetof(a.sacks),
+		"ECN":            unsafe.Offsetof(a.ecn),
+		"SACKs sent":     unsafe.Offsetof(a.stats) + unsafe.Offsetof(a.stats.SacksOut),
 	} {
-		check.That(t, at < end, "%s at %d, asked for are %d octets", name, at, end)
+		check.That(t, at < sendEnd, "%s at %d, asked for are %d octets", name, at, sendEnd)
 	}
-	check.That(t, end <= 7*64, "%d octets are asked for", end)
+	check.That(t, sendEnd <= 7*64, "%d octets are asked for", sendEnd)
 
-	from := unsafe.Offsetof(a.firstPath) + unsafe.Offsetof(a.firstPath.Path) + tx.PathSendOffset
 	for name, at := range map[string]uintptr{
 		"mark":         unsafe.Offsetof(a.firstPath.mark),
+		"reach":        unsafe.Offsetof(a.firstPath.reach),
 		"HEARTBEAT":    unsafe.Offsetof(a.firstPath.heartbeat) + unsafe.Offsetof(a.firstPath.heartbeat.nextAt),
 		"probe of MTU": unsafe.Offsetof(a.firstPath.mtuSearch),
 	} {
-		at += unsafe.Offsetof(a.firstPath)
-		check.That(t, from <= at && at < pathPrefetchEnd, "%s at %d, asked for is from %d to %d", name, at, from,
-			pathPrefetchEnd)
+		at += pathOffset
+		check.That(t, pathSendOffset <= at && at < pathEnd, "%s at %d, asked for is from %d to %d", name, at,
+			pathSendOffset, pathEnd)
 	}
-	check.That(t, pathPrefetchEnd-from <= 9*64, "%d octets of the path are asked for", pathPrefetchEnd-from)
+	check.That(t, pathEnd-pathSendOffset <= 9*64, "%d octets of the path are asked for", pathEnd-pathSendOffset)
 }
 
 // What sends and receives never lies on two pages.

@@ -83,8 +83,8 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	}
 	a.sender() // it rests no longer
 	row, to, ok := a.rowFor(ps)
-	if !ok || row.headerPrefix != uint64(a.peerPort)<<48|uint64(a.localPort)<<32|uint64(a.localTag) ||
-		row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.inStreams {
+	if !ok || row.headerPrefix != uint64(a.id.peerPort)<<48|uint64(a.id.localPort)<<32|uint64(a.id.localTag) ||
+		row.first.TSN() != a.recv.CumTSN()+1 || uint16(row.first.Stream()) >= a.agreed.inStreams {
 		return 0
 	}
 	path := a.findPath(ps[0].Remote.Addr().Unmap())
@@ -100,7 +100,7 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 	a.countRow(ps[:n])
 	path.dataPackets += uint64(n)
 	a.lastDataAt = now
-	a.sackPath, a.sackLocal = path, ps[0].Local
+	a.sacks.path, a.sacks.local = path, ps[0].Local
 	a.limitSackDelay(path)
 	a.recv.RowDone(now, n)
 	a.endIfInconsistent()
@@ -110,8 +110,8 @@ func (a *Assoc) handleRow(now rawio.Time, ps []rawio.Packet) int {
 // rowFor makes a row of whole messages for a Placer. Without one, to is nil. The row is then of
 // fragments in the middle of a message, if such may be taken as one.
 func (a *Assoc) rowFor(ps []rawio.Packet) (r Row, to RowPlacer, ok bool) {
-	if a.placer != nil {
-		if to, ok = a.placer.(RowPlacer); ok && a.recv.CanPlaceRow() {
+	if a.hooks.placer != nil {
+		if to, ok = a.hooks.placer.(RowPlacer); ok && a.recv.CanPlaceRow() {
 			r, ok = MakeRow(ps)
 			return r, to, ok
 		}
@@ -152,7 +152,7 @@ func (a *Assoc) countRow(ps []rawio.Packet) {
 	n := uint64(len(ps))
 	a.stats.PacketsIn += n
 	a.stats.DataIn += n
-	a.workSteps += n
+	a.stats.workSteps += n
 	for i := range ps {
 		a.stats.OctetsIn += uint64(len(ps[i].Data))
 		d, _ := wire.LoneData(ps[i].Data)

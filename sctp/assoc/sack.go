@@ -51,7 +51,7 @@ func (a *Assoc) limitSackDelay(p *path) {
 		return
 	}
 	trip, most := p.MinRTT(), shortRTTSackDelay
-	if a.isCrowded || trip == 0 {
+	if a.hints.isCrowded || trip == 0 {
 		most = crowdedSackDelay
 	}
 	a.recv.SetSackDelay(min(a.cfg.SackDelay, max(trip, most)), a.cfg.LoneSackDelay)
@@ -62,8 +62,8 @@ func (a *Assoc) handleNewlyAcked(now rawio.Time, res tx.Result) {
 	if !res.NewlyAcked {
 		return
 	}
-	a.errorCount = 0
-	a.burstContinues = false // a new opportunity to transmit, even within one
+	a.health.errorCount = 0
+	a.send.burstContinues = false // a new opportunity to transmit, even within one
 	for i, p := range a.paths {
 		switch {
 		case res.Suspected.Has(i):

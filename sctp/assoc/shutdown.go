@@ -44,7 +44,7 @@ func (a *Assoc) Shutdown(now rawio.Time) error {
 func (a *Assoc) sendShutdown(now rawio.Time) {
 	a.changeState(onDrained, &shutdownSent{shutdownState{path: a.dataPath(), sendDue: true,
 		t5ExpiresAt: now.Add(5 * a.cfg.RTOMax)}})
-	a.errorCount = 0
+	a.health.errorCount = 0
 	a.startT2(now)
 }
 
@@ -56,7 +56,7 @@ func (a *Assoc) sendShutdownAck(now rawio.Time, by trigger) {
 	}
 	s.sendDue = true
 	a.changeState(by, &shutdownAckSent{*s})
-	a.errorCount = 0
+	a.health.errorCount = 0
 	a.startT2(now)
 }
 

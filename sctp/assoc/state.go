@@ -116,8 +116,8 @@ func (*shutdownSent) state() State    { return ShutdownSent }
 func (*shutdownAckSent) state() State { return ShutdownAckSent }
 
 // setup returns what COOKIE-WAIT and COOKIE-ECHOED have in common, nil in other states.
-func (a *Assoc) setup() *setup {
-	switch own := a.stateData.(type) {
+func (l *lifecycle) setup() *setup {
+	switch own := l.stateData.(type) {
 	case *cookieWait:
 		return &own.setup
 	case *cookieEchoed:
@@ -128,8 +128,8 @@ func (a *Assoc) setup() *setup {
 
 // shutdownState returns what SHUTDOWN-SENT and SHUTDOWN-ACK-SENT have in common, nil in other
 // states.
-func (a *Assoc) shutdownState() *shutdownState {
-	switch own := a.stateData.(type) {
+func (l *lifecycle) shutdownState() *shutdownState {
+	switch own := l.stateData.(type) {
 	case *shutdownSent:
 		return &own.shutdownState
 	case *shutdownAckSent:
@@ -156,7 +156,7 @@ func (a *Assoc) changeState(by trigger, own stateData) bool {
 	to, ok := transitions[a.state][by]
 	if !ok || !isDataOf(to, own) {
 		a.Break(invariant.Violation("assoc.changeState", "%q in %v; life %d, tags %#x and %#x", by, a.state,
-			a.incarnation, a.localTag, a.peerTag))
+			a.life.incarnation, a.id.localTag, a.id.peerTag))
 		return false
 	}
 	a.state, a.stateData = to, own

@@ -27,14 +27,15 @@ func TestEveryStateAndTrigger(t *testing.T) {
 	for from := Closed; from <= ShutdownAckSent; from++ {
 		var ways []string
 		for by := trigger(0); by < numTriggers; by++ {
-			a := &Assoc{state: from, stateData: dataOf(from), incarnation: 3, localTag: 4, peerTag: 5}
+			a := &Assoc{lifecycle: lifecycle{state: from, stateData: dataOf(from)}, life: life{incarnation: 3},
+				id: associationID{localTag: 4, peerTag: 5}}
 			to, open := transitions[from][by]
 			want := fmt.Sprintf("assoc.changeState: %q in %v; life 3, tags 0x4 and 0x5", by, from)
 			check.That(t, a.changeState(by, dataOf(to)) == open && (open || a.state == from && a.internalErr != nil &&
 				strings.Contains(a.internalErr.Error(), want)) && (!open || a.state == to && a.internalErr == nil),
 				"%q in %v: now in %v, %v", by, from, a.state, a.internalErr)
 			for other := Closed; open && other <= ShutdownAckSent; other++ {
-				b := &Assoc{state: from, stateData: dataOf(from)}
+				b := &Assoc{lifecycle: lifecycle{state: from, stateData: dataOf(from)}}
 				right := other == to || !dataStates.has(to) && !dataStates.has(other)
 				check.That(t, b.changeState(by, dataOf(other)) == right, "%v to %v, with the data of %v: %v", from, to,
 					other, !right)

@@ -182,8 +182,8 @@ func (s PathStats) String() string {
 
 // Stats returns a snapshot.
 func (a *Assoc) Stats() Stats {
-	s := Stats{State: a.state, Counters: a.stats.allCounters(), Trips: a.rttSamples.Histogram()}
-	s.OutStreams, s.InStreams = int(a.outStreams), int(a.inStreams)
+	s := Stats{State: a.state, Counters: a.stats.allCounters(), Trips: a.stats.rttSamples.Histogram()}
+	s.OutStreams, s.InStreams = int(a.agreed.outStreams), int(a.agreed.inStreams)
 	s.AnswersDropped = a.outbox.Dropped()
 	s.Primary = a.primaryPath().Index()
 	if a.IsIdle() {

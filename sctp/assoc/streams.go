@@ -22,7 +22,7 @@ const maxStreamsPerCall = 1024
 // It returns the number to go on from, or -1 when there are no more. A call may leave off before
 // the list is full.
 func (a *Assoc) Streams(from int, list []StreamStats) ([]StreamStats, int) {
-	end := int(max(a.outStreams, a.inStreams))
+	end := int(max(a.agreed.outStreams, a.agreed.inStreams))
 	for looked := 0; from < end; looked++ {
 		if looked == maxStreamsPerCall || len(list) == cap(list) {
 			return list, from

@@ -75,8 +75,10 @@ var timers = [numTimers]timerRow{
 // called for each packet. So it does not walk the table, but names the deadlines, which the
 // compiler then inlines.
 func (a *Assoc) NextTimeout() rawio.Time {
-	next := min(a.t1ExpiresAt(), a.t5ExpiresAt(), a.t2ExpiresAt(), a.t3ExpiresAt(), a.sackExpiresAt(),
-		a.autoCloseExpiresAt())
+	next := min(a.t3ExpiresAt(), a.sackExpiresAt(), a.autoCloseExpiresAt())
+	if a.stateData != nil {
+		next = min(next, a.t1ExpiresAt(), a.t5ExpiresAt(), a.t2ExpiresAt())
+	}
 	for _, p := range a.paths {
 		next = min(next, a.earlyResendExpiresAt(p), a.heartbeatExpiresAt(p), a.pmtudExpiresAt(p))
 	}
@@ -117,7 +119,7 @@ func (t *timerRow) mayHaveExpired(a *Assoc, now rawio.Time) bool {
 }
 
 func (a *Assoc) earlyResendExpiresAt(p *path) rawio.Time {
-	if !p.heartbeat.resendDue || a.state == Closed {
+	if !p.reach.resendDue || a.state == Closed {
 		return rawio.Never
 	}
 	return *a.nextResendAt(p)
@@ -145,10 +147,11 @@ func (a *Assoc) t5ExpiresAt() rawio.Time {
 }
 
 func (a *Assoc) t3ExpiresAt() rawio.Time {
-	if a.IsIdle() || !sendStates.has(a.state) {
+	h := a.dataState.Load()
+	if h == nil || !sendStates.has(a.state) {
 		return rawio.Never
 	}
-	return a.sender().NextTimeout()
+	return h.sender.NextTimeout()
 }
 
 func (a *Assoc) heartbeatExpiresAt(p *path) rawio.Time {

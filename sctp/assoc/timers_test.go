@@ -16,7 +16,7 @@ import (
 func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 	const at = rawio.Time(7 * time.Second)
 	arm := [numTimers]func(a *Assoc, p *path){
-		timerEarlyResend: func(a *Assoc, p *path) { p.heartbeat.resendDue, *a.nextResendAt(p) = true, at },
+		timerEarlyResend: func(a *Assoc, p *path) { p.reach.resendDue, *a.nextResendAt(p) = true, at },
 		timerT1: func(a *Assoc, p *path) {
 			a.state, a.stateData = CookieEchoed, &cookieEchoed{setup: setup{t1ExpiresAt: at}}
 		},
@@ -55,7 +55,7 @@ func TestNextTimeoutIsThatOfTheTable(t *testing.T) {
 		env := &Env{Rand: bytes.NewReader(bytes.Repeat([]byte{1}, 1<<10)), MTU: func(_, _ netip.Addr) int { return 1480 }}
 		a := must.Get(Connect(0, &cfg, env, Peer{LocalPort: 1, PeerPort: 2,
 			Remotes: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.1:0")}}))(t)
-		a.state, a.stateData, a.outStreams = Established, nil, 1
+		a.state, a.stateData, a.agreed.outStreams = Established, nil, 1
 		a.startData(1<<20, 0)
 		must.Equal(t, "timeout without a timer", a.NextTimeout(), rawio.Never)
 		arm[i](a, a.paths[0])

@@ -16,7 +16,7 @@ const headerRoom = wire.CommonHeaderLen
 // after others have had their turn. After EventDown there may still be a last packet.
 func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	a.expireMessages(now)
-	if !a.burstContinues {
+	if !a.send.burstContinues {
 		a.runMTUSearches(now)
 		if a.hasNothingPending(now) {
 			if a.mayGoIdle(now) {
@@ -28,7 +28,7 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 			a.sender().StartBurst(now) // a new opportunity for Max.Burst packets, section 6.1
 		}
 	}
-	a.burstContinues = true
+	a.send.burstContinues = true
 	if a.hasSackWork() && len(out.Pkts) == 0 && a.state != Closed { // else packets there are about what this gives back
 		a.handleNewlyAcked(now, a.sender().ContinueWork())
 		a.advanceShutdown(now)
@@ -39,7 +39,7 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 	}
 	for a.state != Closed && !out.Full() {
 		if !a.buildPacket(now, out) {
-			a.burstContinues = false
+			a.send.burstContinues = false
 			if a.endIfInconsistent() || a.hasSackWork() {
 				return true
 			}
@@ -56,7 +56,7 @@ func (a *Assoc) PollTransmit(now rawio.Time, out *TxBatch) (more bool) {
 // answer has come. It is quicker than looking for what to send.
 func (a *Assoc) hasNothingPending(now rawio.Time) bool {
 	return a.state == Established && a.hasNoDataPending(now) && len(a.control.entries) == 0 &&
-		!a.probeDue && a.isConsistent() && a.outbox.isEmpty()
+		!a.send.probeDue && a.isConsistent() && a.outbox.isEmpty()
 }
 
 // hasSackWork says that a SACK is processed in parts.
@@ -65,7 +65,7 @@ func (a *Assoc) hasSackWork() bool { return !a.IsIdle() && a.sender().HasMoreWor
 // hasNoDataPending says the same of DATA and SACKs alone.
 func (a *Assoc) hasNoDataPending(now rawio.Time) bool {
 	if a.IsIdle() {
-		return a.source == nil || a.source.Idle()
+		return a.hooks.source == nil || a.hooks.source.Idle()
 	}
 	return a.sender().HasNothingPending() && !a.recv.SackDue(now)
 }
@@ -76,7 +76,7 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 		a.transmitSetup(now, out)
 		return true
 	}
-	if a.probeDue && a.transmitProbe(now, out) {
+	if a.send.probeDue && a.transmitProbe(now, out) {
 		return true
 	}
 	var data *tx.Path
@@ -102,7 +102,7 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 	if !local.IsValid() {
 		local = p.Local
 	}
-	a.openPacket(out, a.peerTag, local, p, p.MTU())
+	a.openPacket(out, a.id.peerTag, local, p, p.MTU())
 	if len(a.control.entries) > 0 {
 		a.control.moveNextTo(out)
 	}
@@ -136,7 +136,7 @@ func (a *Assoc) buildPacket(now rawio.Time, out *TxBatch) bool {
 
 // openPacket opens a packet on a path.
 func (a *Assoc) openPacket(out *TxBatch, tag uint32, local netip.AddrPort, p *path, size int) {
-	out.Begin(a.localPort, a.peerPort, tag, local, p.Remote, size)
+	out.Begin(a.id.localPort, a.id.peerPort, tag, local, p.Remote, size)
 	out.SetMark(p.mark)
 }
 
@@ -180,8 +180,8 @@ func (a *Assoc) appendSack(out *TxBatch) {
 // sackDestination returns where SACKs go, and from which own address. They go back the way that the
 // last DATA came (section 6.7), unless its source is unconfirmed.
 func (a *Assoc) sackDestination() (p *path, local netip.AddrPort) {
-	if a.sackPath.State == tx.Unconfirmed {
+	if a.sacks.path.State == tx.Unconfirmed {
 		return a.dataPath(), netip.AddrPort{}
 	}
-	return a.sackPath, a.sackLocal
+	return a.sacks.path, a.sacks.local
 }
